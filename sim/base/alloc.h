@@ -1,0 +1,23 @@
+// The library's heap: malloc and friends behind one door, so that tests can make allocation n fail.
+//
+// All functions are thread-safe and return NULL on failure; callers turn that into
+// mp_status_out_of_memory() (MP_RETURN_IF_NULL). Sizes are in bytes. Array forms check the product
+// for overflow.
+#ifndef MINIPOD_SIM_BASE_ALLOC_H_
+#define MINIPOD_SIM_BASE_ALLOC_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+void *mp_malloc(size_t size);
+void *mp_calloc(size_t count, size_t size);
+void *mp_realloc(void *pointer, size_t size);
+void *mp_realloc_array(void *pointer, size_t count, size_t size);
+char *mp_strdup(const char *text);
+void mp_free(void *pointer);
+
+// Test hook: the n-th allocation from now (1 = the next) fails, and with `forever` all after it.
+// 0 switches it off. The counter is shared by all threads.
+void mp_alloc_fail_at(int64_t n, int forever);
+
+#endif  // MINIPOD_SIM_BASE_ALLOC_H_

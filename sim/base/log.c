@@ -1,0 +1,26 @@
+#include "sim/base/log.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+static atomic_int g_level = MP_LOG_OFF;
+
+void mp_log_set_level(mp_log_level_t level) {
+  atomic_store(&g_level, (int)level);
+}
+
+bool mp_log_enabled(mp_log_level_t level) {
+  return (int)level <= atomic_load_explicit(&g_level, memory_order_relaxed);
+}
+
+void mp_log(mp_log_level_t level, const char *format, ...) {
+  static const char *const names[] = {"off", "error", "warning", "info", "debug"};
+  if (level == MP_LOG_OFF || !mp_log_enabled(level)) return;
+  char message[1024];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(message, sizeof(message), format, args);
+  va_end(args);
+  fprintf(stderr, "minipod: %s: %s\n", names[level], message);
+}

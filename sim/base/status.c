@@ -1,0 +1,95 @@
+#include "sim/base/status.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/base/alloc.h"
+
+struct mp_status_s {
+  atomic_int references;  // -1: static, never freed
+  mp_status_code_t code;
+  char message[];
+};
+
+// A flexible array member cannot be initialised portably, so the static status has its own layout
+// with the same prefix.
+static struct {
+  atomic_int references;
+  mp_status_code_t code;
+  char message[32];
+} g_out_of_memory = {-1, MP_RESOURCE_EXHAUSTED, "out of host memory"};
+
+mp_status_t mp_status_out_of_memory(void) {
+  return (mp_status_t)(void *)&g_out_of_memory;
+}
+
+mp_status_t mp_status_vmake(mp_status_code_t code, const char *format, va_list args) {
+  va_list again;
+  va_copy(again, args);
+  int length = vsnprintf(NULL, 0, format, again);
+  va_end(again);
+  if (length < 0) length = 0;
+  mp_status_t status = mp_malloc(sizeof(*status) + (size_t)length + 1);
+  if (status == NULL) return mp_status_out_of_memory();
+  atomic_init(&status->references, 1);
+  status->code = code;
+  status->message[0] = '\0';
+  vsnprintf(status->message, (size_t)length + 1, format, args);
+  return status;
+}
+
+mp_status_t mp_status_make(mp_status_code_t code, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  mp_status_t status = mp_status_vmake(code, format, args);
+  va_end(args);
+  return status;
+}
+
+mp_status_t mp_status_annotate(mp_status_t status, const char *format, ...) {
+  if (status == NULL) return NULL;
+  va_list args;
+  va_start(args, format);
+  mp_status_t context = mp_status_vmake(status->code, format, args);
+  va_end(args);
+  // Short of memory: the error itself matters more than its context.
+  if (context == mp_status_out_of_memory()) return status;
+  mp_status_t joined = mp_status_make(status->code, "%s: %s", context->message, status->message);
+  mp_status_release(context);
+  if (joined == mp_status_out_of_memory()) return status;
+  mp_status_release(status);
+  return joined;
+}
+
+mp_status_t mp_status_retain(mp_status_t status) {
+  if (status != NULL && atomic_load_explicit(&status->references, memory_order_relaxed) >= 0) {
+    atomic_fetch_add_explicit(&status->references, 1, memory_order_relaxed);
+  }
+  return status;
+}
+
+void mp_status_release(mp_status_t status) {
+  if (status == NULL) return;
+  if (atomic_load_explicit(&status->references, memory_order_relaxed) < 0) return;
+  if (atomic_fetch_sub_explicit(&status->references, 1, memory_order_acq_rel) == 1) mp_free(status);
+}
+
+mp_status_code_t mp_status_code(mp_status_t status) {
+  return status == NULL ? MP_OK : status->code;
+}
+
+const char *mp_status_message(mp_status_t status) {
+  return status == NULL ? "" : status->message;
+}
+
+const char *mp_status_code_name(mp_status_code_t code) {
+  switch (code) {
+#define MP_STATUS_NAME(name, value) \
+  case MP_##name:                   \
+    return #name;
+    MP_STATUS_CODES(MP_STATUS_NAME)
+#undef MP_STATUS_NAME
+  }
+  return "UNKNOWN";
+}

@@ -1,0 +1,175 @@
+#include "sim/base/str.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sim/base/alloc.h"
+
+void mp_strbuf_init(mp_strbuf_t *buffer) {
+  *buffer = (mp_strbuf_t){0};
+}
+
+void mp_strbuf_deinit(mp_strbuf_t *buffer) {
+  mp_free(buffer->data);
+  *buffer = (mp_strbuf_t){0};
+}
+
+// Makes room for `more` bytes and a NUL.
+static bool reserve(mp_strbuf_t *buffer, size_t more) {
+  if (buffer->failed) return false;
+  if (more < buffer->capacity - buffer->size) return true;
+  size_t capacity = buffer->capacity < 128 ? 128 : buffer->capacity * 2;
+  while (capacity - buffer->size <= more) {
+    if (capacity > SIZE_MAX / 4) {
+      buffer->failed = true;
+      return false;
+    }
+    capacity *= 2;
+  }
+  char *data = mp_realloc(buffer->data, capacity);
+  if (data == NULL) {
+    buffer->failed = true;
+    return false;
+  }
+  buffer->data = data;
+  buffer->capacity = capacity;
+  return true;
+}
+
+void mp_strbuf_append(mp_strbuf_t *buffer, const char *data, size_t size) {
+  if (!reserve(buffer, size)) return;
+  if (size != 0) memcpy(buffer->data + buffer->size, data, size);
+  buffer->size += size;
+  buffer->data[buffer->size] = '\0';
+}
+
+void mp_strbuf_puts(mp_strbuf_t *buffer, const char *text) {
+  mp_strbuf_append(buffer, text, strlen(text));
+}
+
+void mp_strbuf_putc(mp_strbuf_t *buffer, char c) {
+  mp_strbuf_append(buffer, &c, 1);
+}
+
+void mp_strbuf_printf(mp_strbuf_t *buffer, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  va_list again;
+  va_copy(again, args);
+  int length = vsnprintf(NULL, 0, format, again);
+  va_end(again);
+  if (length >= 0 && reserve(buffer, (size_t)length)) {
+    vsnprintf(buffer->data + buffer->size, (size_t)length + 1, format, args);
+    buffer->size += (size_t)length;
+  }
+  va_end(args);
+}
+
+mp_status_t mp_strbuf_status(const mp_strbuf_t *buffer) {
+  return buffer->failed ? mp_status_out_of_memory() : NULL;
+}
+
+const char *mp_strbuf_text(const mp_strbuf_t *buffer) {
+  return buffer->data == NULL ? "" : buffer->data;
+}
+
+char *mp_strbuf_take(mp_strbuf_t *buffer, size_t *out_size) {
+  if (buffer->data == NULL) mp_strbuf_append(buffer, "", 0);
+  if (buffer->failed) {
+    mp_strbuf_deinit(buffer);
+    return NULL;
+  }
+  char *data = buffer->data;
+  if (out_size != NULL) *out_size = buffer->size;
+  *buffer = (mp_strbuf_t){0};
+  return data;
+}
+
+enum { MP_NEAREST_MAX_WORD = 48 };
+
+static size_t edit_distance(mp_str_t a, mp_str_t b) {
+  size_t row[MP_NEAREST_MAX_WORD + 1];
+  for (size_t j = 0; j <= b.size; ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size; ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size; ++j) {
+      size_t best = diagonal + (a.data[i - 1] != b.data[j - 1]);
+      if (row[j] + 1 < best) best = row[j] + 1;
+      if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+      diagonal = row[j];
+      row[j] = best;
+    }
+  }
+  return row[b.size];
+}
+
+const char *mp_str_nearest(mp_str_t word, const char *const *candidates, size_t count) {
+  if (word.size == 0 || word.size > MP_NEAREST_MAX_WORD) return NULL;
+  const char *best = NULL;
+  size_t best_distance = word.size / 2 + 1;  // farther than that is no suggestion
+  for (size_t i = 0; i < count; ++i) {
+    mp_str_t candidate = mp_str(candidates[i]);
+    if (candidate.size > MP_NEAREST_MAX_WORD) continue;
+    size_t distance = edit_distance(word, candidate);
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = candidates[i];
+    }
+  }
+  return best;
+}
+
+// Copies into a NUL-terminated scratch, which the C library's parsers need.
+static bool to_c_string(mp_str_t text, char *scratch, size_t size) {
+  if (text.size == 0 || text.size >= size) return false;
+  memcpy(scratch, text.data, text.size);
+  scratch[text.size] = '\0';
+  return strlen(scratch) == text.size;
+}
+
+bool mp_str_parse_i64(mp_str_t text, long long *out_value) {
+  char scratch[32];
+  if (!to_c_string(text, scratch, sizeof(scratch))) return false;
+  if (scratch[0] == ' ' || scratch[0] == '\t') return false;
+  char *end = NULL;
+  errno = 0;
+  long long value = strtoll(scratch, &end, 10);
+  if (errno != 0 || end == scratch || *end != '\0') return false;
+  *out_value = value;
+  return true;
+}
+
+bool mp_str_parse_bytes(mp_str_t text, unsigned long long *out_bytes) {
+  static const struct {
+    const char *unit;
+    double factor;
+  } units[] = {{"", 1},
+               {"B", 1},
+               {"KB", 1e3},
+               {"MB", 1e6},
+               {"GB", 1e9},
+               {"TB", 1e12},
+               {"KiB", 1024.0},
+               {"MiB", 1048576.0},
+               {"GiB", 1073741824.0},
+               {"TiB", 1099511627776.0}};
+  char scratch[48];
+  if (!to_c_string(text, scratch, sizeof(scratch))) return false;
+  if (scratch[0] < '0' || scratch[0] > '9') return false;
+  if (scratch[1] == 'x' || scratch[1] == 'X') return false;
+  char *end = NULL;
+  double number = strtod(scratch, &end);
+  while (*end == ' ') ++end;
+  for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); ++i) {
+    if (strcmp(end, units[i].unit) != 0) continue;
+    double bytes = number * units[i].factor;
+    if (!(bytes >= 0 && bytes < 9e18)) return false;
+    *out_bytes = (unsigned long long)llround(bytes);
+    return true;
+  }
+  return false;
+}

@@ -1,0 +1,69 @@
+// Strings: a borrowed view (mp_str_t) and a growing buffer (mp_strbuf_t).
+//
+// A view does not own its bytes, may hold any byte and need not end in NUL. A buffer latches
+// failure: after an allocation failed all further writes do nothing, and mp_strbuf_status tells.
+// Not thread-safe.
+#ifndef MINIPOD_SIM_BASE_STR_H_
+#define MINIPOD_SIM_BASE_STR_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "sim/base/status.h"
+
+typedef struct {
+  const char *data;
+  size_t size;
+} mp_str_t;
+
+// For printf: printf("%.*s", MP_STR_ARG(s)).
+#define MP_STR_ARG(s)   (int)(s).size, (s).data
+#define MP_STR(literal) ((mp_str_t){(literal), sizeof(literal) - 1})
+
+static inline mp_str_t mp_str(const char *text) {
+  return (mp_str_t){text, strlen(text)};
+}
+
+static inline bool mp_str_equal(mp_str_t a, mp_str_t b) {
+  return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+}
+
+static inline bool mp_str_is(mp_str_t a, const char *text) {
+  return mp_str_equal(a, mp_str(text));
+}
+
+static inline bool mp_str_starts_with(mp_str_t a, const char *prefix) {
+  size_t size = strlen(prefix);
+  return a.size >= size && memcmp(a.data, prefix, size) == 0;
+}
+
+typedef struct {
+  char *data;  // NUL-terminated once something was written; NULL before
+  size_t size;
+  size_t capacity;
+  bool failed;
+} mp_strbuf_t;
+
+void mp_strbuf_init(mp_strbuf_t *buffer);
+void mp_strbuf_deinit(mp_strbuf_t *buffer);
+void mp_strbuf_append(mp_strbuf_t *buffer, const char *data, size_t size);
+void mp_strbuf_puts(mp_strbuf_t *buffer, const char *text);
+void mp_strbuf_putc(mp_strbuf_t *buffer, char c);
+MP_PRINTF(2, 3) void mp_strbuf_printf(mp_strbuf_t *buffer, const char *format, ...);
+// OK, or out of memory if a write was lost.
+MP_NODISCARD mp_status_t mp_strbuf_status(const mp_strbuf_t *buffer);
+// The text so far, never NULL.
+const char *mp_strbuf_text(const mp_strbuf_t *buffer);
+// Gives the bytes to the caller (mp_free), or NULL after a failure; the buffer is empty afterwards.
+char *mp_strbuf_take(mp_strbuf_t *buffer, size_t *out_size);
+
+// The candidate nearest to `word` by edit distance, or NULL when none is near enough to suggest.
+const char *mp_str_nearest(mp_str_t word, const char *const *candidates, size_t count);
+
+// Decimal integer, whole string, optional sign; false if it is none or does not fit.
+bool mp_str_parse_i64(mp_str_t text, long long *out_value);
+// A byte size: digits, optional fraction, and B, KB, KiB, MB, MiB, GB, GiB, TB, TiB or none.
+bool mp_str_parse_bytes(mp_str_t text, unsigned long long *out_bytes);
+
+#endif  // MINIPOD_SIM_BASE_STR_H_
