@@ -1,0 +1,274 @@
+// Attributes: decoded once by a reader, immutable, in the module's arena.
+//
+// Every attribute of StableHLO, VHLO and Shardy has one of these kinds; nothing is carried along as
+// opaque text but the user's own metadata (strings in dictionaries).
+#ifndef MINIPOD_SIM_IR_ATTR_H_
+#define MINIPOD_SIM_IR_ATTR_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/base/str.h"
+#include "sim/ir/op_list.h"
+#include "sim/ir/type.h"
+
+typedef enum {
+  MP_ATTR_OTHER,  // a name that minipod gives no meaning; see mp_named_attr_t.name
+#define MP_ATTR_ENUM(name, text) MP_ATTR_##name,
+  MP_ATTR_NAMES(MP_ATTR_ENUM)
+#undef MP_ATTR_ENUM
+      MP_ATTR_NAME_COUNT
+} mp_attr_name_t;
+
+typedef enum {
+  MP_KIND_UNIT,
+  MP_KIND_BOOL,
+  MP_KIND_INT,                // i64 (signless, sign-extended); dtype = its width
+  MP_KIND_FLOAT,              // f64; dtype = its format
+  MP_KIND_STRING,             // str; symbol references too
+  MP_KIND_ENUM,               // enumeration
+  MP_KIND_INTS,               // ints: i64 array, or table (rank 2): padding, groups, pairs
+  MP_KIND_BOOLS,              // ints, each 0 or 1
+  MP_KIND_DENSE,              // dense: constant's value
+  MP_KIND_TYPE,               // type
+  MP_KIND_ARRAY,              // array
+  MP_KIND_DICT,               // dict
+  MP_KIND_RESULT_ACCURACY,    // accuracy
+  MP_KIND_OUTPUT_ALIAS,       // alias
+  MP_KIND_MESH_GROUPS,        // mesh_groups: #stablehlo.replica_group_mesh_axes
+  MP_KIND_MESH,               // mesh
+  MP_KIND_SHARDING,           // sharding: #sdy.sharding
+  MP_KIND_SHARDINGS,          // shardings: #sdy.sharding_per_value
+  MP_KIND_AXES,               // axes: sdy axis list (manual_axes: names without sub-axes)
+  MP_KIND_AXES_LISTS,         // axes_lists: one axis list per dimension
+  MP_KIND_ALL_TO_ALL_PARAMS,  // all_to_all_params
+  MP_KIND_SHARDING_RULE,      // rule: #sdy.op_sharding_rule
+  MP_KIND_BOXES,              // boxes: minipod.exchange
+} mp_attr_kind_t;
+
+// Which enumeration a MP_KIND_ENUM value belongs to. Values are VHLO's numbers.
+typedef enum {
+  MP_ENUM_COMPARISON_DIRECTION,
+  MP_ENUM_COMPARISON_TYPE,
+  MP_ENUM_API_VERSION,
+  MP_ENUM_FFT_TYPE,
+  MP_ENUM_PRECISION,
+  MP_ENUM_RNG_ALGORITHM,
+  MP_ENUM_RNG_DISTRIBUTION,
+  MP_ENUM_TRANSPOSE,
+  MP_ENUM_RESULT_ACCURACY_MODE,
+} mp_enum_kind_t;
+
+enum { MP_CMP_EQ, MP_CMP_NE, MP_CMP_GE, MP_CMP_GT, MP_CMP_LE, MP_CMP_LT };
+enum { MP_CMP_NOTYPE, MP_CMP_FLOAT, MP_CMP_TOTALORDER, MP_CMP_SIGNED, MP_CMP_UNSIGNED };
+enum {
+  MP_API_UNSPECIFIED,
+  MP_API_ORIGINAL,
+  MP_API_STATUS_RETURNING,
+  MP_API_STATUS_RETURNING_UNIFIED,
+  MP_API_TYPED_FFI
+};
+enum { MP_FFT_FFT, MP_FFT_IFFT, MP_FFT_RFFT, MP_FFT_IRFFT };
+enum { MP_PRECISION_DEFAULT, MP_PRECISION_HIGH, MP_PRECISION_HIGHEST };
+enum { MP_RNG_DEFAULT, MP_RNG_THREE_FRY, MP_RNG_PHILOX };
+enum { MP_RNG_UNIFORM = 1, MP_RNG_NORMAL = 2 };
+enum { MP_TRANSPOSE_INVALID, MP_TRANSPOSE_NO, MP_TRANSPOSE_YES, MP_TRANSPOSE_ADJOINT };
+enum { MP_ACCURACY_DEFAULT, MP_ACCURACY_HIGHEST, MP_ACCURACY_TOLERANCE };
+
+// "LT" for (COMPARISON_DIRECTION, 5); NULL when out of range. And back: -1 when unknown.
+const char *mp_enum_value_name(mp_enum_kind_t kind, uint32_t value);
+int mp_enum_value_from_name(mp_enum_kind_t kind, mp_str_t name);
+
+typedef struct mp_attr_s mp_attr_t;
+
+typedef struct {
+  mp_attr_name_t name;
+  mp_str_t text;  // the spelling, also for known names
+  const mp_attr_t *value;
+} mp_named_attr_t;
+
+// --- Shardy (sdy dialect documentation; shapes and meaning as there) ---
+
+typedef struct {
+  mp_str_t name;
+  int64_t size;
+} mp_mesh_axis_t;
+
+typedef struct {
+  mp_str_t name;  // symbol, "" when inlined
+  uint32_t num_axes;
+  const mp_mesh_axis_t *axes;
+  uint32_t num_device_ids;  // 0: iota. No axes and one id: the maximal mesh of that partition
+  const int64_t *device_ids;
+} mp_mesh_t;
+
+// "x", or the sub-axis "x":(pre_size)size.
+typedef struct {
+  mp_str_t name;
+  int64_t pre_size;  // 1 for a whole axis
+  int64_t size;      // 0 for a whole axis
+} mp_axis_ref_t;
+
+typedef struct {
+  uint32_t count;
+  const mp_axis_ref_t *axes;
+} mp_axis_list_t;
+
+typedef struct {
+  mp_axis_list_t axes;
+  bool is_open;
+  int64_t priority;  // -1: none
+} mp_dim_sharding_t;
+
+enum { MP_UNREDUCED_SUM, MP_UNREDUCED_MAX, MP_UNREDUCED_MIN };
+
+typedef struct {
+  const mp_mesh_t *mesh;  // resolved by the reader
+  uint32_t rank;
+  const mp_dim_sharding_t *dims;
+  mp_axis_list_t replicated;
+  mp_axis_list_t unreduced;
+  uint32_t unreduced_kind;
+} mp_sdy_sharding_t;
+
+typedef struct {
+  uint32_t count;
+  const mp_sdy_sharding_t *shardings;
+} mp_sdy_shardings_t;
+
+typedef struct {
+  mp_axis_list_t axes;
+  int64_t source_dim;
+  int64_t target_dim;
+} mp_all_to_all_param_t;
+
+typedef struct {
+  uint32_t count;
+  const int64_t *values;
+} mp_index_list_t;
+
+// One list of factor indices per dimension.
+typedef struct {
+  uint32_t rank;
+  const mp_index_list_t *dims;
+} mp_tensor_mapping_t;
+
+typedef struct {
+  mp_index_list_t factor_sizes;
+  uint32_t num_operands;
+  const mp_tensor_mapping_t *operands;
+  uint32_t num_results;
+  const mp_tensor_mapping_t *results;
+  mp_index_list_t reduction, need_replication, permutation, blocked_propagation;
+  bool is_custom;
+} mp_sharding_rule_t;
+
+// --- minipod.exchange: where each partition's part of a tensor lies ---
+
+// Partition p holds the box [starts[p*rank+d], starts[p*rank+d] + sizes[p*rank+d]) of a tensor with
+// dimensions `dims`. Only partitions of one group exchange data. Built by sim/spmd.
+typedef struct {
+  uint32_t num_partitions;
+  uint32_t rank;
+  const int64_t *dims;    // [rank], the whole tensor
+  const int64_t *starts;  // [num_partitions * rank]
+  const int64_t *sizes;   // [num_partitions * rank]
+  const int32_t *groups;  // [num_partitions]
+} mp_boxes_t;
+
+struct mp_attr_s {
+  mp_attr_kind_t kind;
+  mp_dtype_t dtype;  // INT, FLOAT
+  union {
+    bool boolean;
+    int64_t i64;
+    double f64;
+    mp_str_t str;
+    struct {
+      mp_enum_kind_t kind;
+      uint32_t value;
+    } enumeration;
+    struct {
+      const int64_t *values;  // row-major, splats expanded
+      size_t count;
+      uint32_t rank;  // 1 or 2
+      int64_t dims[2];
+    } ints;
+    struct {
+      const mp_type_t *type;
+      // Elements in row-major order as dtype.h stores them (bools one byte each), or a single one
+      // when `splat`. Borrowed from the program's bytes where their form allows it.
+      const void *data;
+      size_t size;  // bytes
+      bool splat;
+    } dense;
+    const mp_type_t *type;
+    struct {
+      const mp_attr_t *const *items;
+      size_t count;
+    } array;
+    struct {
+      const mp_named_attr_t *items;
+      size_t count;
+    } dict;
+    struct {
+      double atol, rtol;
+      int64_t ulps;
+      uint32_t mode;
+    } accuracy;
+    struct {
+      mp_index_list_t output_tuple_indices;
+      int64_t operand_index;
+      mp_index_list_t operand_tuple_indices;
+    } alias;
+    struct {
+      const mp_mesh_t *mesh;
+      mp_axis_list_t axes;
+    } mesh_groups;
+    const mp_mesh_t *mesh;
+    const mp_sdy_sharding_t *sharding;
+    mp_sdy_shardings_t shardings;
+    mp_axis_list_t axes;
+    struct {
+      uint32_t count;
+      const mp_axis_list_t *lists;
+    } axes_lists;
+    struct {
+      uint32_t count;
+      const mp_all_to_all_param_t *params;
+    } all_to_all_params;
+    const mp_sharding_rule_t *rule;
+    const mp_boxes_t *boxes;
+  } u;
+};
+
+// "dimensions"; the spelling of a known name. And back: MP_ATTR_OTHER when unknown.
+const char *mp_attr_name_text(mp_attr_name_t name);
+mp_attr_name_t mp_attr_name_from_text(mp_str_t text);
+
+// Makers for readers and passes. Arrays are copied.
+MP_NODISCARD mp_status_t mp_attr_make_bool(mp_arena_t *arena, bool value,
+                                           const mp_attr_t **out_attr);
+MP_NODISCARD mp_status_t mp_attr_make_int(mp_arena_t *arena, mp_dtype_t dtype, int64_t value,
+                                          const mp_attr_t **out_attr);
+MP_NODISCARD mp_status_t mp_attr_make_ints(mp_arena_t *arena, const int64_t *values, size_t count,
+                                           const mp_attr_t **out_attr);
+MP_NODISCARD mp_status_t mp_attr_make_table(mp_arena_t *arena, const int64_t *values, int64_t rows,
+                                            int64_t columns, const mp_attr_t **out_attr);
+MP_NODISCARD mp_status_t mp_attr_make_string(mp_arena_t *arena, mp_str_t text,
+                                             const mp_attr_t **out_attr);
+MP_NODISCARD mp_status_t mp_attr_make_enum(mp_arena_t *arena, mp_enum_kind_t kind, uint32_t value,
+                                           const mp_attr_t **out_attr);
+MP_NODISCARD mp_status_t mp_attr_make_type(mp_arena_t *arena, const mp_type_t *type,
+                                           const mp_attr_t **out_attr);
+MP_NODISCARD mp_status_t mp_attr_make_dense(mp_arena_t *arena, const mp_type_t *type,
+                                            const void *data, size_t size, bool splat,
+                                            const mp_attr_t **out_attr);
+
+// The value of `key` in a dictionary, or NULL (also when `dict` is NULL).
+const mp_attr_t *mp_attr_dict_get(const mp_attr_t *dict, mp_attr_name_t key);
+const mp_attr_t *mp_attr_dict_get_text(const mp_attr_t *dict, const char *key);
+
+bool mp_attr_equal(const mp_attr_t *a, const mp_attr_t *b);
+
+#endif  // MINIPOD_SIM_IR_ATTR_H_

@@ -1,0 +1,181 @@
+// The IR: a module of functions; functions, regions and blocks of ops; ops and values.
+//
+// Everything lives in the module's arena and dies with it; nothing is freed singly. Regions have
+// exactly one block (StableHLO's rule), so a region is its block. A value is a block argument or an
+// op's result; its operands point at it directly and there are no use lists: a pass that needs
+// uses numbers the values (mp_module_number_values) and builds its own table.
+//
+// A module is built and changed by one thread at a time; read-only it may be shared.
+#ifndef MINIPOD_SIM_IR_MODULE_H_
+#define MINIPOD_SIM_IR_MODULE_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/status.h"
+#include "sim/ir/attr.h"
+#include "sim/ir/loc.h"
+#include "sim/ir/type.h"
+
+enum {
+  MP_OP_TRAIT_UNARY = 1,        // elementwise, one operand
+  MP_OP_TRAIT_BINARY = 2,       // elementwise, two operands
+  MP_OP_TRAIT_TERNARY = 4,      // elementwise but for scalar min/max/pred: clamp, select
+  MP_OP_TRAIT_COLLECTIVE = 8,   // meets other devices
+  MP_OP_TRAIT_EFFECT = 16,      // must stay although its results are unused
+  MP_OP_TRAIT_CONTROL = 32,     // runs its regions, or a function
+  MP_OP_TRAIT_TERMINATOR = 64,  // ends a block
+  MP_OP_TRAIT_ELEMENTWISE = 7,
+};
+
+typedef enum {
+#define MP_OP_ENUM(name, text, operands, results, regions, traits) MP_OP_##name,
+  MP_OPS(MP_OP_ENUM)
+#undef MP_OP_ENUM
+      MP_OP_COUNT
+} mp_opcode_t;
+
+typedef struct {
+  const char *name;  // "stablehlo.add"
+  int num_operands;  // -1: variadic
+  int num_results;
+  int num_regions;
+  uint32_t traits;
+} mp_op_info_t;
+
+const mp_op_info_t *mp_op_info(mp_opcode_t code);
+// By full name; also `mhlo.x` for `stablehlo.x`. False when there is none.
+bool mp_opcode_from_name(mp_str_t name, mp_opcode_t *out_code);
+
+typedef struct mp_op_s mp_op_t;
+typedef struct mp_block_s mp_block_t;
+typedef struct mp_func_s mp_func_t;
+typedef struct mp_module_s mp_module_t;
+
+typedef struct mp_value_s mp_value_t;
+struct mp_value_s {
+  const mp_type_t *type;
+  mp_op_t *op;        // the op whose result this is, or NULL
+  mp_block_t *block;  // the block whose argument this is, or NULL
+  uint32_t index;     // result or argument number
+  uint32_t id;        // dense number after mp_module_number_values; scratch for passes
+};
+
+struct mp_op_s {
+  mp_opcode_t code;
+  uint32_t num_operands, num_results, num_regions, num_attrs;
+  mp_value_t **operands;
+  mp_value_t *results;     // [num_results]; operands of others point into it
+  mp_block_t **regions;    // [num_regions]
+  mp_named_attr_t *attrs;  // inherent and discardable together
+  const mp_loc_t *loc;     // NULL: unknown
+  mp_block_t *parent;
+  mp_op_t *prev, *next;  // in the parent's list
+  uint32_t id;           // scratch for passes
+};
+
+struct mp_block_s {
+  uint32_t num_args;
+  mp_value_t *args;  // [num_args]; values point into it
+  mp_op_t *first, *last;
+  mp_op_t *parent_op;      // the op whose region this is; NULL for a function's body
+  mp_func_t *parent_func;  // the function whose body this is; NULL otherwise
+};
+
+struct mp_func_s {
+  mp_str_t name;
+  mp_str_t visibility;  // "public", "private", ""
+  mp_block_t *body;     // arguments = parameters; ends in MP_OP_RETURN
+  uint32_t num_results;
+  const mp_type_t **result_types;
+  const mp_attr_t **arg_attrs;     // [body->num_args] dictionaries or NULLs
+  const mp_attr_t **result_attrs;  // [num_results]
+  const mp_attr_t *attrs;          // other attributes of the function: a dictionary or NULL
+  const mp_loc_t *loc;
+  mp_func_t *next;
+};
+
+struct mp_module_s {
+  mp_arena_t *arena;  // owned: released with the module
+  mp_str_t name;      // "jit_f"
+  mp_func_t *first_func, *last_func;
+  mp_func_t *main;           // the entry; set by the readers
+  const mp_mesh_t **meshes;  // by name
+  uint32_t num_meshes;
+  uint32_t num_replicas, num_partitions;  // mhlo.num_*; 1 when the module does not say
+  const mp_attr_t *attrs;                 // the other module attributes: a dictionary or NULL
+};
+
+MP_NODISCARD mp_status_t mp_module_create(mp_module_t **out_module);
+void mp_module_release(mp_module_t *module);
+
+mp_func_t *mp_module_find_func(const mp_module_t *module, mp_str_t name);
+const mp_mesh_t *mp_module_find_mesh(const mp_module_t *module, mp_str_t name);
+MP_NODISCARD mp_status_t mp_module_add_mesh(mp_module_t *module, const mp_mesh_t *mesh);
+
+// Appends a function without body; `result_types` is copied.
+MP_NODISCARD mp_status_t mp_func_create(mp_module_t *module, mp_str_t name, uint32_t num_args,
+                                        const mp_type_t *const *arg_types, uint32_t num_results,
+                                        const mp_type_t *const *result_types, mp_func_t **out_func);
+
+// A block with arguments of these types.
+MP_NODISCARD mp_status_t mp_block_create(mp_module_t *module, uint32_t num_args,
+                                         const mp_type_t *const *arg_types, mp_block_t **out_block);
+
+// What mp_op_create needs; arrays are copied, regions adopted (their parent_op is set).
+typedef struct {
+  mp_opcode_t code;
+  const mp_loc_t *loc;
+  uint32_t num_operands;
+  mp_value_t *const *operands;
+  uint32_t num_results;
+  const mp_type_t *const *result_types;
+  uint32_t num_regions;
+  mp_block_t *const *regions;
+  uint32_t num_attrs;
+  const mp_named_attr_t *attrs;
+} mp_op_spec_t;
+
+// The op belongs to no block until it is inserted.
+MP_NODISCARD mp_status_t mp_op_create(mp_module_t *module, const mp_op_spec_t *spec,
+                                      mp_op_t **out_op);
+void mp_block_append(mp_block_t *block, mp_op_t *op);
+void mp_block_insert_before(mp_op_t *position, mp_op_t *op);
+void mp_op_unlink(mp_op_t *op);
+MP_NODISCARD mp_status_t mp_op_set_attr(mp_module_t *module, mp_op_t *op, mp_attr_name_t name,
+                                        const mp_attr_t *value);
+
+// Copies an op with its regions. `map` gives the new value for an old one by old value id (dense
+// ids; NULL entries keep the old value); results and region arguments of the copies are entered
+// into it, so `map` must have room for all ids of the module.
+MP_NODISCARD mp_status_t mp_op_clone(mp_module_t *module, const mp_op_t *op, mp_value_t **map,
+                                     mp_op_t **out_op);
+
+static inline mp_op_t *mp_block_terminator(const mp_block_t *block) {
+  return block->last;
+}
+
+// Attribute access. The verifier has checked presence and kind for an op's own attributes.
+const mp_attr_t *mp_op_attr(const mp_op_t *op, mp_attr_name_t name);  // NULL when absent
+const mp_attr_t *mp_op_attr_text(const mp_op_t *op, const char *name);
+int64_t mp_op_int(const mp_op_t *op, mp_attr_name_t name, int64_t when_absent);
+bool mp_op_bool(const mp_op_t *op, mp_attr_name_t name, bool when_absent);
+uint32_t mp_op_enum(const mp_op_t *op, mp_attr_name_t name, uint32_t when_absent);
+mp_str_t mp_op_str(const mp_op_t *op, mp_attr_name_t name);  // "" when absent
+// The values, or an empty list when absent.
+mp_index_list_t mp_op_ints(const mp_op_t *op, mp_attr_name_t name);
+
+// Numbers all values of the module densely, returns how many there are.
+uint32_t mp_module_number_values(mp_module_t *module);
+
+// Calls `visit` on every op, outer before inner, in order. The op may be unlinked by the visitor.
+typedef mp_status_t (*mp_op_visitor_t)(void *context, mp_op_t *op);
+MP_NODISCARD mp_status_t mp_block_walk(mp_block_t *block, mp_op_visitor_t visit, void *context);
+MP_NODISCARD mp_status_t mp_module_walk(mp_module_t *module, mp_op_visitor_t visit, void *context);
+
+// An error about an op: "<message> [stablehlo.add, psum at train.py:12:7]".
+MP_NODISCARD MP_PRINTF(3, 4) mp_status_t
+    mp_op_error(const mp_op_t *op, mp_status_code_t code, const char *format, ...);
+
+#endif  // MINIPOD_SIM_IR_MODULE_H_
