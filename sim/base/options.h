@@ -1,0 +1,120 @@
+// Options of the plugin: one table from which create options, environment variables, their help
+// and `minipod info` come.
+//
+// Precedence: create option > environment (MINIPOD_<NAME>) > default. A create option with an
+// unknown name is an INVALID_ARGUMENT that names the nearest known one; an unknown MINIPOD_*
+// variable is a logged warning. Values are checked here for type and range only; what they mean
+// (does the topology exist, do counts agree) is the business of the layer that uses them.
+//
+// Thread-safety: an mp_options_t is immutable after creation and may be read from any thread.
+// mp_options_create reads the environment, so no thread may change it meanwhile.
+#ifndef MINIPOD_SIM_BASE_OPTIONS_H_
+#define MINIPOD_SIM_BASE_OPTIONS_H_
+
+#include <stdint.h>
+
+#include "sim/base/log.h"
+#include "sim/base/status.h"
+#include "sim/base/str.h"
+
+// The numbers are those of PJRT_NamedValue_Type.
+typedef enum {
+  MP_VALUE_STRING = 0,
+  MP_VALUE_INT64 = 1,
+  MP_VALUE_INT64_LIST = 2,
+  MP_VALUE_FLOAT = 3,
+  MP_VALUE_BOOL = 4,
+} mp_value_type_t;
+
+// One option as a client gives it. Nothing is owned; it needs to live during the call only.
+typedef struct {
+  mp_str_t name;
+  mp_value_type_t type;
+  mp_str_t string_value;           // MP_VALUE_STRING
+  int64_t int64_value;             // MP_VALUE_INT64
+  const int64_t *int64_list_data;  // MP_VALUE_INT64_LIST
+  size_t int64_list_count;
+  float float_value;  // MP_VALUE_FLOAT
+  bool bool_value;    // MP_VALUE_BOOL
+} mp_named_value_t;
+
+typedef enum {
+  MP_OPTION_INT,    // decimal; as a create option also a string with one
+  MP_OPTION_BYTES,  // "64MiB", or a number of bytes
+  MP_OPTION_STRING,
+  MP_OPTION_LOG_LEVEL,  // off, error, warning, info, debug
+} mp_option_type_t;
+
+// Field of mp_options_t, type, least value, greatest value (of numbers), default as text, unit,
+// environment variable ("" = none), help. This order is the order of documentation.
+#define MP_OPTIONS(X)                                                                           \
+  X(num_devices, INT, 1, 65536, "", "devices", "MINIPOD_DEVICES",                               \
+    "number of devices of this process; must agree with `topology` where both are given")       \
+  X(topology, STRING, 0, 0, "", "", "MINIPOD_TOPOLOGY",                                         \
+    "the pod: one line such as \"v5e:4x4\" or \"torus:4x4 hosts:2 hbm:16GiB\", or a YAML file") \
+  X(device_memory, BYTES, 1, INT64_MAX, "", "bytes", "MINIPOD_DEVICE_MEMORY",                   \
+    "capacity of each device's own memory, such as \"64MiB\"")                                  \
+  X(log_level, LOG_LEVEL, 0, 0, "off", "", "MINIPOD_LOG_LEVEL",                                 \
+    "what goes to stderr: off, error, warning, info or debug")                                  \
+  X(machine, STRING, 0, 0, "", "", "MINIPOD_MACHINE",                                           \
+    "hwloc synthetic description or XML file that replaces the real machine (for tests)")       \
+  X(workers, INT, 1, 4096, "", "threads", "MINIPOD_WORKERS",                                    \
+    "number of worker threads; default: one per core that the process may use")                 \
+  X(node_id, INT, 0, INT32_MAX, "", "", "", "index of this process (added by JAX)")             \
+  X(num_nodes, INT, 0, INT32_MAX, "", "", "", "number of processes (added by JAX)")             \
+  X(partition_index, INT, 0, INT32_MAX, "", "", "", "partition of this process (added by JAX)")
+
+typedef enum {
+#define MP_OPTION_ENUM(field, ...) MP_OPTION_ID_##field,
+  MP_OPTIONS(MP_OPTION_ENUM)
+#undef MP_OPTION_ENUM
+      MP_OPTION_ID_COUNT
+} mp_option_id_t;
+
+typedef enum {
+  MP_SOURCE_DEFAULT,
+  MP_SOURCE_ENVIRONMENT,
+  MP_SOURCE_CREATE_OPTION,
+} mp_option_source_t;
+
+enum { MP_OPTION_UNSET = -1 };
+
+// The resolved values, owned by the object. Numbers that nobody set are MP_OPTION_UNSET, strings
+// that nobody set are "".
+typedef struct {
+  int64_t num_devices;
+  const char *topology;
+  int64_t device_memory;  // bytes
+  mp_log_level_t log_level;
+  const char *machine;
+  int64_t workers;
+  int64_t node_id;
+  int64_t num_nodes;
+  int64_t partition_index;
+  mp_option_source_t source[MP_OPTION_ID_COUNT];
+} mp_options_t;
+
+// Resolves create options (may be NULL when count is 0), environment and defaults, and sets the
+// logger's level. Errors: INVALID_ARGUMENT for an unknown name, a wrong type, a value that cannot
+// be read or is out of range, with the option's name, where it came from and what is expected.
+MP_NODISCARD mp_status_t mp_options_create(const mp_named_value_t *values, size_t count,
+                                           mp_options_t **out_options);
+void mp_options_release(mp_options_t *options);
+
+// What the table says about one option; all strings are static.
+typedef struct {
+  const char *name;
+  mp_option_type_t type;
+  int64_t min;
+  int64_t max;
+  const char *default_text;
+  const char *unit;
+  const char *environment;
+  const char *help;
+} mp_option_info_t;
+const mp_option_info_t *mp_option_info(mp_option_id_t id);
+
+// "default", "environment variable MINIPOD_X" or "create option", for messages and `minipod info`.
+const char *mp_option_source_name(mp_option_source_t source);
+
+#endif  // MINIPOD_SIM_BASE_OPTIONS_H_

@@ -1,0 +1,187 @@
+// The pod: the hosts, chips, devices (cores of chips), memory spaces and links that a client shows,
+// and the place on the real machine where each device runs.
+//
+// A pod is described by the user (a one-line string or a YAML file, schema in configs/README.md) or
+// made from what hwloc finds (each NUMA node split into core groups, one device per group, at least
+// four). Either way its devices are laid onto *core groups*: sets of cores of the machine that
+// share a cache, with the NUMA node that their memory should be bound to. With more devices than
+// groups, neighbouring devices share a group; with fewer devices (or fewer workers) than groups,
+// neighbouring groups are folded into one.
+//
+// Ids: devices are numbered from 0, slice by slice, in a slice by chip with the first coordinate
+// fastest, on a chip by core. mp_pod_device(pod, i) is the device with id i.
+//
+// A pod is immutable and reference-counted; all functions may be called from any thread. Accessors
+// lend what lives as long as the pod.
+#ifndef MINIPOD_TOPOLOGY_POD_H_
+#define MINIPOD_TOPOLOGY_POD_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/base/options.h"
+#include "sim/base/status.h"
+#include "sim/base/str.h"
+
+enum {
+  MP_POD_MAX_DIMS = 6,
+  MP_POD_MAX_DEVICES = 65536,
+};
+
+// Memory spaces of a device; the order is that of PJRT memory lists (the first is the default).
+#define MP_MEMORY_SPACES(X)     \
+  X(DEVICE, "device")           \
+  X(PINNED_HOST, "pinned_host") \
+  X(UNPINNED_HOST, "unpinned_host")
+
+typedef enum {
+#define MP_MEMORY_SPACE_ENUM(name, text) MP_MEMORY_##name,
+  MP_MEMORY_SPACES(MP_MEMORY_SPACE_ENUM)
+#undef MP_MEMORY_SPACE_ENUM
+      MP_MEMORY_SPACE_COUNT
+} mp_memory_space_t;
+
+// "device", "pinned_host", "unpinned_host": PJRT's memory kinds.
+const char *mp_memory_space_name(mp_memory_space_t space);
+
+// How the chips of a slice are wired.
+#define MP_WIRINGS(X) \
+  X(TORUS, "torus")   \
+  X(MESH, "mesh")     \
+  X(RING, "ring")     \
+  X(SWITCH, "switch")
+
+typedef enum {
+#define MP_WIRING_ENUM(name, text) MP_WIRING_##name,
+  MP_WIRINGS(MP_WIRING_ENUM)
+#undef MP_WIRING_ENUM
+      MP_WIRING_COUNT
+} mp_wiring_t;
+
+const char *mp_wiring_name(mp_wiring_t wiring);
+
+// Latency in seconds, bandwidth in bytes per second and direction; 0 = not described.
+typedef struct {
+  double latency;
+  double bandwidth;
+} mp_link_t;
+
+// Element classes whose peak rate a description may give (flops: {bf16: 197T}).
+#define MP_FLOP_KINDS(X) \
+  X(F64, "f64")          \
+  X(F32, "f32")          \
+  X(BF16, "bf16")        \
+  X(F16, "f16")          \
+  X(F8, "f8")            \
+  X(S8, "s8")            \
+  X(S4, "s4")
+
+typedef enum {
+#define MP_FLOP_KIND_ENUM(name, text) MP_FLOP_##name,
+  MP_FLOP_KINDS(MP_FLOP_KIND_ENUM)
+#undef MP_FLOP_KIND_ENUM
+      MP_FLOP_KIND_COUNT
+} mp_flop_kind_t;
+
+// What is the same for all devices of a pod. Data for the time model has 0 where not described.
+typedef struct {
+  const char *name;  // of the description ("v5e:4x4", "rack" …), for messages; never NULL
+  const char *kind;  // device kind, "TPU v5 lite", "minipod"; never NULL
+  mp_wiring_t wiring;
+  int32_t num_slices;
+  int32_t num_hosts;  // in the whole pod
+  int32_t num_dims;   // of the grid of chips of one slice, and of coords; 1 .. MP_POD_MAX_DIMS
+  int32_t shape[MP_POD_MAX_DIMS];
+  int32_t host_shape[MP_POD_MAX_DIMS];  // chips of one host as a box of the grid; 0s: not a box
+  int32_t chips_per_slice;
+  int32_t cores_per_chip;
+  int32_t num_devices;  // slices * chips * cores: of all processes
+  int32_t process_index;
+  int32_t num_processes;
+  mp_link_t ici;                     // between neighbouring chips of a slice
+  mp_link_t dcn;                     // between hosts (slices)
+  mp_link_t host_link;               // between a host and one of its devices
+  double memory_bandwidth;           // of a device's own memory, bytes/s
+  double launch_latency;             // seconds from enqueueing to running
+  double flops[MP_FLOP_KIND_COUNT];  // per device, operations/s
+} mp_pod_info_t;
+
+typedef struct {
+  int32_t id;  // global
+  int32_t process_index;
+  int32_t local_hardware_id;  // index among the devices of its process
+  int32_t host_index;         // of the described host
+  int32_t slice_index;
+  int32_t chip_index;  // in the slice
+  int32_t core_on_chip;
+  int32_t coords[MP_POD_MAX_DIMS];  // of the chip; info->num_dims of them count
+  int32_t core_group;               // where it runs, index for mp_pod_core_group; -1: no machine
+  int32_t numa_node;                // OS index of the node its memory is bound to; -1: none
+  // Bytes by space; UINT64_MAX = no limit.
+  uint64_t capacity[MP_MEMORY_SPACE_COUNT];
+} mp_pod_device_t;
+
+// A set of cores of the machine with the devices and workers that live on it. The arrays belong to
+// the pod. Cpus are the operating system's numbers (as sched_setaffinity and numa_* take them).
+typedef struct {
+  int32_t index;
+  int32_t num_cpus;
+  const int32_t *cpus;  // ascending; all hardware threads of its cores that we may use
+  int32_t num_cores;
+  const int32_t *core_cpus;  // one cpu (the first) of each core
+  int32_t num_numa_nodes;
+  const int32_t *numa_nodes;  // OS indices; several only where groups were folded
+  // Devices that run here: ids, ascending within a host, grouped by host.
+  int32_t num_devices;
+  const int32_t *device_ids;
+  int32_t num_workers;  // at least 1
+} mp_core_group_t;
+
+// The machine that the pod runs on.
+typedef struct {
+  bool is_real;  // false: a synthetic or recorded machine; then nothing may be bound
+  // True when there is exactly one worker per core, so that worker w of a group may be bound to
+  // core_cpus[w]; otherwise (cgroup quota, `workers` option) bind workers to the whole group.
+  bool worker_per_core;
+  int32_t num_core_groups;  // 0 for a pod without machine
+  int32_t num_workers;      // sum over the groups
+  int32_t num_cores;        // that the process may use (affinity mask, cpuset), before the quota
+  int32_t num_numa_nodes;   // with usable cores
+  double cpu_quota;         // cores' worth of time per second by cgroup; 0 = unlimited
+  uint64_t memory;          // bytes, cgroup limit respected
+} mp_pod_machine_t;
+
+typedef struct mp_pod_s mp_pod_t;
+
+// Makes the pod that `options` describe, on the machine they name. Errors: INVALID_ARGUMENT for a
+// bad description (with file:line, key and what was expected) and for a number of devices that
+// disagrees with it, NOT_FOUND for a missing file, UNAVAILABLE when hwloc cannot read the machine.
+MP_NODISCARD mp_status_t mp_pod_create(const mp_options_t *options, mp_pod_t **out_pod);
+
+// Makes the pod of a one-line description or YAML file without a machine: devices have no core
+// group, NUMA node, or limit that comes from one. For compiling ahead of time. `where` names the
+// origin of the text in messages ("topology name").
+MP_NODISCARD mp_status_t mp_pod_create_from_name(mp_str_t description, const char *where,
+                                                 mp_pod_t **out_pod);
+
+mp_pod_t *mp_pod_retain(mp_pod_t *pod);
+void mp_pod_release(mp_pod_t *pod);
+
+const mp_pod_info_t *mp_pod_info(const mp_pod_t *pod);
+const mp_pod_machine_t *mp_pod_machine(const mp_pod_t *pod);
+// `id` must be in 0 .. info->num_devices - 1, `index` in 0 .. machine->num_core_groups - 1.
+const mp_pod_device_t *mp_pod_device(const mp_pod_t *pod, int32_t id);
+const mp_core_group_t *mp_pod_core_group(const mp_pod_t *pod, int32_t index);
+
+// The description of the pod as bytes (versioned, with a checksum), without its machine.
+// mp_pod_deserialize takes any bytes and gives INVALID_ARGUMENT for those it cannot read.
+MP_NODISCARD mp_status_t mp_pod_serialize(const mp_pod_t *pod, mp_strbuf_t *out_bytes);
+MP_NODISCARD mp_status_t mp_pod_deserialize(mp_str_t bytes, mp_pod_t **out_pod);
+
+// Equal for pods with equal descriptions, on any machine.
+uint64_t mp_pod_fingerprint(const mp_pod_t *pod);
+
+// Appends a table for people: the machine, what hwloc found, and which devices it became.
+void mp_pod_describe(const mp_pod_t *pod, mp_strbuf_t *out_text);
+
+#endif  // MINIPOD_TOPOLOGY_POD_H_
