@@ -169,6 +169,11 @@ mp_index_list_t mp_op_ints(const mp_op_t *op, mp_attr_name_t name);
 // Numbers all values of the module densely, returns how many there are.
 uint32_t mp_module_number_values(mp_module_t *module);
 
+// The values that an op's regions use but that are defined outside of them, in order of first use
+// (outer op order, operands in order). The array is allocated in `arena`.
+MP_NODISCARD mp_status_t mp_op_captures(const mp_op_t *op, mp_arena_t *arena,
+                                        mp_value_t ***out_values, uint32_t *out_count);
+
 // Calls `visit` on every op, outer before inner, in order. The op may be unlinked by the visitor.
 typedef mp_status_t (*mp_op_visitor_t)(void *context, mp_op_t *op);
 MP_NODISCARD mp_status_t mp_block_walk(mp_block_t *block, mp_op_visitor_t visit, void *context);

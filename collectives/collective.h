@@ -1,0 +1,120 @@
+// Collectives: what a group of devices computes together (StableHLO spec, "Collective ops").
+//
+// This layer knows groups, algorithms and (later) transports, nothing about programs: a collective
+// is described once at compile time by mp_collective_t, each participant brings an
+// mp_contribution_t, and mp_collective_run does the work when all have arrived. Rendezvous
+// (rendezvous.h) is where participants meet.
+//
+// Results are deterministic: reductions follow one balanced tree over group positions, with
+// partials in the accumulation type, whatever the schedule or the number of chunks.
+//
+// Devices are named by their flattened logical number: replica * num_partitions + partition.
+// Descriptions are immutable and shared; contributions belong to their participants until the
+// collective is done.
+#ifndef MINIPOD_COLLECTIVES_COLLECTIVE_H_
+#define MINIPOD_COLLECTIVES_COLLECTIVE_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/dtype.h"
+#include "sim/base/status.h"
+
+typedef enum {
+  MP_COLLECTIVE_ALL_REDUCE,
+  MP_COLLECTIVE_ALL_GATHER,
+  MP_COLLECTIVE_REDUCE_SCATTER,
+  MP_COLLECTIVE_ALL_TO_ALL,
+  MP_COLLECTIVE_PERMUTE,
+  MP_COLLECTIVE_BROADCAST,
+  MP_COLLECTIVE_REDUCE,  // result on the group's first member only, others keep their operand
+  MP_COLLECTIVE_RAGGED_ALL_TO_ALL,
+  MP_COLLECTIVE_EXCHANGE,
+  MP_COLLECTIVE_SEND_RECV,
+} mp_collective_kind_t;
+
+// How replica_groups are to be read (StableHLO spec; ../shared facts in sim/spmd).
+typedef enum {
+  MP_GROUPS_CROSS_REPLICA,                // replica ids; every partition for itself
+  MP_GROUPS_CROSS_PARTITION,              // partition ids; every replica for itself
+  MP_GROUPS_CROSS_REPLICA_AND_PARTITION,  // replica ids; those replicas x all partitions
+  MP_GROUPS_FLATTENED_IDS,
+} mp_group_mode_t;
+
+// The resolved groups: disjoint lists of logical device numbers.
+typedef struct {
+  uint32_t num_devices;
+  uint32_t num_groups;
+  const uint32_t *offsets;   // [num_groups + 1] into members
+  const uint32_t *members;   // logical numbers in group order
+  const int32_t *group_of;   // [num_devices]; -1: in no group
+  const uint32_t *position;  // [num_devices] within the group
+} mp_groups_t;
+
+// `table` is row-major [rows][columns], -1 pads short rows. No rows: one group of all. Errors name
+// the bad id: out of range, named twice, or (unless `allow_missing`) never named.
+MP_NODISCARD mp_status_t mp_groups_create(mp_arena_t *arena, mp_group_mode_t mode,
+                                          uint32_t num_replicas, uint32_t num_partitions,
+                                          const int64_t *table, int64_t rows, int64_t columns,
+                                          const mp_groups_t **out_groups);
+
+// out[i] = a[i] (op) b[i] for i < count, per operand of a variadic reduction. `out` may be `a`.
+// Elements are of the accumulation types (mp_collective_t.operands[].accumulation).
+typedef struct {
+  void (*combine)(const void *context, int64_t count, const void *const *a, const void *const *b,
+                  void *const *out, void *scratch);
+  const void *context;
+  size_t scratch_bytes;
+  int64_t max_count;  // elements per call at most
+} mp_reducer_t;
+
+typedef struct {
+  mp_dtype_t dtype;         // of operand and result
+  mp_dtype_t accumulation;  // what partials are kept in: f32 for sums and products of bf16/f16
+  uint32_t rank;
+  const int64_t *dims;         // operand
+  const int64_t *result_dims;  // result
+} mp_collective_operand_t;
+
+// Partition p's part of a tensor: see mp_boxes_t in sim/ir/attr.h, of which this is the plain form.
+typedef struct {
+  const int64_t *starts;  // [num_devices * rank]
+  const int64_t *sizes;   // [num_devices * rank]
+} mp_collective_boxes_t;
+
+typedef struct {
+  mp_collective_kind_t kind;
+  const char *name;      // "stablehlo.all_reduce", for messages
+  const char *location;  // "psum at train.py:12:7"
+  int64_t channel_id;
+  uint32_t ordinal;  // number of this collective in the program
+  const mp_groups_t *groups;
+  uint32_t num_operands;
+  const mp_collective_operand_t *operands;
+  mp_reducer_t reducer;                  // ALL_REDUCE, REDUCE_SCATTER, REDUCE
+  int64_t dimension;                     // ALL_GATHER, REDUCE_SCATTER; ALL_TO_ALL: split
+  int64_t concat_dimension;              // ALL_TO_ALL
+  uint32_t num_pairs;                    // PERMUTE, SEND_RECV: logical (source, target)
+  const uint32_t *pairs;                 // [num_pairs * 2]
+  mp_collective_boxes_t source, target;  // EXCHANGE
+} mp_collective_t;
+
+typedef struct {
+  const void *const *inputs;  // [num_operands] (RAGGED_ALL_TO_ALL: its six operands)
+  void *const *outputs;       // [num_operands]
+} mp_contribution_t;
+
+// Chunks into which a collective of this size is cut, so that several workers can share it: a
+// function of the description and the group's size alone.
+uint32_t mp_collective_num_chunks(const mp_collective_t *collective, uint32_t group);
+// Scratch bytes that one chunk needs.
+size_t mp_collective_scratch_bytes(const mp_collective_t *collective, uint32_t group);
+
+// Does chunk `chunk` of the collective of `group`; `contributions` are in group order. Different
+// chunks may run at the same time. No output may overlap an input of any participant.
+MP_NODISCARD mp_status_t mp_collective_run(const mp_collective_t *collective, uint32_t group,
+                                           const mp_contribution_t *contributions, uint32_t chunk,
+                                           void *scratch);
+
+#endif  // MINIPOD_COLLECTIVES_COLLECTIVE_H_

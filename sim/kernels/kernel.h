@@ -1,0 +1,59 @@
+// Kernels: what a LAUNCH command runs. One contract for every maker (reference, library,
+// generated).
+//
+// A kernel is made once per op at compile time, from a verified op with static shapes, and is
+// immutable afterwards: any number of devices may run it at the same time. Its work is cut into
+// `num_parts` independent parts; how it is cut depends on the op alone, never on the number of
+// workers, so the bits of a result never depend on the machine's load.
+//
+// Operands are dense, row-major arrays of stored elements (sim/base/dtype.h), 64-byte aligned;
+// results likewise. Values that an op's regions capture from outside follow the op's own operands,
+// in the order of mp_op_captures. Tokens are passed as NULL. Zero-sized arrays may be NULL.
+#ifndef MINIPOD_SIM_KERNELS_KERNEL_H_
+#define MINIPOD_SIM_KERNELS_KERNEL_H_
+
+#include <stdint.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/status.h"
+#include "sim/ir/module.h"
+
+typedef struct mp_kernel_s mp_kernel_t;
+
+typedef struct {
+  const void *const *operands;
+  void *const *results;
+  void *scratch;  // kernel->scratch_bytes of this part's own, 64-byte aligned
+  uint32_t part;  // 0 .. num_parts-1
+} mp_kernel_call_t;
+
+// Runs one part. An error poisons the execution (it is for what only the data can tell; a
+// reference kernel rarely has any).
+typedef mp_status_t (*mp_kernel_run_t)(const mp_kernel_t *kernel, const mp_kernel_call_t *call);
+
+// Makers embed this as the first member of their own struct.
+struct mp_kernel_s {
+  mp_kernel_run_t run;
+  uint32_t num_parts;    // >= 1
+  size_t scratch_bytes;  // per part
+  uint32_t in_place;     // bit i: result 0 may be the same memory as operand i (i < 32)
+  const mp_op_t *op;     // for messages; lives as long as the executable's module
+};
+
+// Makes the kernel for an op, in `arena`. UNIMPLEMENTED, naming op, location and reason, when there
+// is none for it (an op, element type or attribute that is not supported).
+MP_NODISCARD mp_status_t mp_kernel_create(mp_arena_t *arena, const mp_op_t *op,
+                                          const mp_kernel_t **out_kernel);
+
+// A row of the table over the op list (sim/kernels/table.c): the function that makes an op's
+// kernel, or NULL for ops that are no kernels (control flow, collectives, what passes fold away).
+typedef mp_status_t (*mp_kernel_maker_t)(mp_arena_t *arena, const mp_op_t *op,
+                                         const mp_kernel_t **out_kernel);
+
+// Cuts `total` items into parts of at least `grain` items, at most 64 parts, the same for any
+// machine. mp_part_range gives part i's [begin, end).
+uint32_t mp_part_count(int64_t total, int64_t grain);
+void mp_part_range(int64_t total, uint32_t num_parts, uint32_t part, int64_t *out_begin,
+                   int64_t *out_end);
+
+#endif  // MINIPOD_SIM_KERNELS_KERNEL_H_

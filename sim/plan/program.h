@@ -1,0 +1,110 @@
+// The program of a device: what sim/plan makes of a per-device module, and what sim/runtime runs.
+//
+// Control flow is flattened: a device is a program counter, an arena and pointers to parameters and
+// results, so it can stop at any command (a collective inside a loop, say) without holding a
+// thread. All devices of an execution run the same program; what differs between them is only their
+// logical number (replica_id, partition_id commands) and their buffers.
+//
+// A program is immutable and owned by its executable; it owns its arena (kernels, collectives,
+// constants) and the module it was made from (texts and messages need it).
+#ifndef MINIPOD_SIM_PLAN_PROGRAM_H_
+#define MINIPOD_SIM_PLAN_PROGRAM_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "collectives/collective.h"
+#include "sim/base/arena.h"
+#include "sim/ir/module.h"
+#include "sim/kernels/kernel.h"
+
+// Where a value's bytes are.
+typedef enum {
+  MP_SLOT_NONE,      // tokens and zero-sized values: NULL
+  MP_SLOT_ARENA,     // the run's arena + offset
+  MP_SLOT_PARAM,     // parameter `index`
+  MP_SLOT_RESULT,    // result `index`
+  MP_SLOT_CONSTANT,  // program->constants[index]
+} mp_slot_kind_t;
+
+typedef struct {
+  mp_slot_kind_t kind;
+  uint32_t index;
+  uint64_t offset;  // bytes, 64-byte aligned for ARENA
+} mp_slot_t;
+
+typedef enum {
+  MP_CMD_LAUNCH,      // run a kernel
+  MP_CMD_COLLECTIVE,  // meet the group
+  MP_CMD_SEND,        // hand `operands` to the partner of collective->pairs; does not wait
+  MP_CMD_RECV,        // wait for the partner's data
+  MP_CMD_COPY,        // results[0] = operands[0], `bytes`
+  MP_CMD_REPLICA_ID,  // results[0] (u32) = replica id
+  MP_CMD_PARTITION_ID,
+  MP_CMD_JUMP,           // to targets[0]
+  MP_CMD_BRANCH_UNLESS,  // to targets[0] if operands[0] (bool) is false
+  MP_CMD_SWITCH,         // to targets[i], i = operands[0] (s32) when 0 <= i < n-1, else n-1
+  MP_CMD_DONE,
+} mp_cmd_kind_t;
+
+typedef struct {
+  mp_cmd_kind_t kind;
+  const mp_loc_t *loc;
+  const char *name;  // the op's, for messages and traces
+  uint32_t num_operands, num_results, num_targets;
+  const mp_slot_t *operands;
+  const mp_slot_t *results;
+  const uint32_t *targets;    // command numbers; a target <= this command's number is a back edge
+  uint64_t bytes;             // COPY
+  const mp_kernel_t *kernel;  // LAUNCH
+  const mp_collective_t *collective;  // COLLECTIVE, SEND, RECV
+} mp_cmd_t;
+
+typedef enum {
+  MP_MEMORY_DEVICE,
+  MP_MEMORY_PINNED_HOST,
+  MP_MEMORY_UNPINNED_HOST,
+  MP_MEMORY_KIND_COUNT
+} mp_memory_kind_t;
+// "device", "pinned_host", "unpinned_host".
+const char *mp_memory_kind_name(mp_memory_kind_t kind);
+bool mp_memory_kind_from_name(mp_str_t name, mp_memory_kind_t *out_kind);
+
+typedef struct {
+  const mp_type_t *type;  // per device
+  uint64_t bytes;
+  mp_memory_kind_t memory;
+  // Parameters: donated when >= 0: the result whose buffer this one becomes (tf.aliasing_output);
+  // -2: donated without a fixed result (jax.buffer_donor); -1: not donated.
+  // Results: the parameter whose buffer is taken over, or -1.
+  int32_t alias;
+  const mp_boxes_t *sharding;  // global view: NULL when every device holds the whole value
+  const mp_type_t *global_type;
+} mp_program_io_t;
+
+typedef struct {
+  const void *data;
+  uint64_t bytes;
+} mp_program_constant_t;
+
+typedef struct mp_program_s mp_program_t;
+struct mp_program_s {
+  mp_arena_t *arena;    // owned
+  mp_module_t *module;  // owned: the partitioned module
+  mp_str_t name;
+  uint32_t num_replicas, num_partitions;
+  uint32_t num_params, num_results;
+  const mp_program_io_t *params, *results;
+  uint32_t num_constants;
+  const mp_program_constant_t *constants;
+  uint32_t num_commands;
+  const mp_cmd_t *commands;
+  uint64_t arena_bytes;    // a run's temporaries
+  uint64_t scratch_bytes;  // the largest need of one part or chunk
+  uint32_t num_collectives;
+  double flops, bytes_accessed;  // one device, loops counted once; for cost analysis
+};
+
+void mp_program_release(mp_program_t *program);
+
+#endif  // MINIPOD_SIM_PLAN_PROGRAM_H_
