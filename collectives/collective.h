@@ -34,7 +34,7 @@ typedef enum {
   MP_COLLECTIVE_SEND_RECV,
 } mp_collective_kind_t;
 
-// How replica_groups are to be read (StableHLO spec; ../shared facts in sim/spmd).
+// How replica_groups are to be read (StableHLO spec, "Execution").
 typedef enum {
   MP_GROUPS_CROSS_REPLICA,                // replica ids; every partition for itself
   MP_GROUPS_CROSS_PARTITION,              // partition ids; every replica for itself
