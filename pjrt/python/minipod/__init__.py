@@ -1,0 +1,37 @@
+"""minipod: a simulated multi-device accelerator for JAX, as a PJRT plugin.
+
+Nothing has to be imported: the package announces itself through the entry-point group
+`jax_plugins`, and `JAX_PLATFORMS=minipod` (or no setting at all) makes its devices JAX's
+default ones.  What the pod looks like is read by the library itself from the environment
+(`MINIPOD_DEVICES`, `MINIPOD_TOPOLOGY`, `MINIPOD_DEVICE_MEMORY`) or from JAX's config
+`jax_pjrt_client_create_options`.
+"""
+
+import importlib.metadata
+import os
+
+LIBRARY_NAME = "pjrt_c_api_minipod_plugin.so"
+
+try:
+  __version__ = importlib.metadata.version("minipod")
+except importlib.metadata.PackageNotFoundError:  # imported from a source tree
+  __version__ = "0+source"
+
+
+def library_path() -> str:
+  """The path of the plugin library.
+
+  `MINIPOD_LIBRARY` names another build of it, a sanitizer build for example.
+
+  Raises:
+    FileNotFoundError: there is no such file; the message says how to get one.
+  """
+  override = os.environ.get("MINIPOD_LIBRARY")
+  path = override or os.path.join(os.path.dirname(__file__), LIBRARY_NAME)
+  if os.path.isfile(path):
+    return path
+  if override:
+    raise FileNotFoundError(f"MINIPOD_LIBRARY={override}: there is no such file")
+  raise FileNotFoundError(
+      f"{path} is missing: this copy of the package was not built.  Install the wheel that"
+      " `pip wheel .` makes in the source tree, or set MINIPOD_LIBRARY to a built library.")

@@ -1,0 +1,58 @@
+"""What JAX calls at its first use of a backend: registers the platform "minipod".
+
+JAX knows some features only for platform names it has heard of.  Each step below teaches it
+one of them; the private names this takes are all in `jax_private`.  A step that fails (another
+version of JAX, say) costs its feature and says so, never the platform.
+"""
+
+import os
+import re
+import warnings
+
+import minipod
+from minipod import jax_private
+
+PLATFORM = "minipod"
+# Above every other plugin's default, so that an installed minipod is the default backend.
+PRIORITY = 500
+# The JAX versions this package was tested with: from the first, to before the second.
+TESTED_JAX = ((0, 10), (0, 11))
+
+
+def version_warning(version: str) -> str | None:
+  """What to tell the user of this JAX version; None if it was tested."""
+  first, end = TESTED_JAX
+  found = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+  if first <= found < end:
+    return None
+  return (f"minipod {minipod.__version__} was tested with JAX {first[0]}.{first[1]}.x, and this is"
+          f" JAX {version}: features that JAX has to be taught may be missing")
+
+
+def initialize() -> None:
+  """Registers the plugin and teaches JAX its name; called by JAX, once per process."""
+  if warning := version_warning(jax_private.jax_version()):
+    warnings.warn(warning, stacklevel=2)
+  # Known before the registration, which computes the flag "experimental" from it.
+  _teach("that minipod is no experiment", jax_private.mark_nonexperimental, PLATFORM)
+  # A library named in JAX's own variable is registered by JAX after us: it only needs the rest.
+  if not _named_in_environment():
+    jax_private.register_plugin(PLATFORM, minipod.library_path(), PRIORITY)
+  _teach("donation", jax_private.allow_donation, PLATFORM)
+  _teach("the compilation cache", jax_private.allow_compilation_cache, PLATFORM)
+  _teach("lowering rules", jax_private.install_lowering_rules, PLATFORM)
+  _teach("its word on Python callbacks", jax_private.refuse_callbacks, PLATFORM)
+  _teach("to keep a CPU backend", jax_private.keep_cpu_backend, PLATFORM)
+
+
+def _named_in_environment() -> bool:
+  entries = os.environ.get("PJRT_NAMES_AND_LIBRARY_PATHS", "").split(",")
+  return any(entry.split(":")[0].strip() == PLATFORM for entry in entries)
+
+
+def _teach(what, step, *args) -> None:
+  try:
+    step(*args)
+  except Exception as error:  # whatever a changed JAX raises: the platform itself still works
+    warnings.warn(f"minipod could not teach JAX {jax_private.jax_version()} {what}: {error!r}",
+                  stacklevel=3)

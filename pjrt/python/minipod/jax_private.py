@@ -1,0 +1,137 @@
+"""Every use of a private JAX name in minipod, and nothing else.
+
+JAX promises nothing about `jax._src`.  `tests/e2e/test_jax_private.py` checks each name used
+here against the installed JAX, so that an upgrade which breaks one is noticed there first.
+"""
+
+from jax._src import callback
+from jax._src import compilation_cache
+from jax._src import config
+from jax._src import dispatch
+from jax._src import xla_bridge
+from jax._src.interpreters import mlir
+from jax._src.lax import parallel
+import jax
+
+# Primitives whose default rule needs a library that minipod cannot call yet.
+_REFUSED_BY_NAME = frozenset(
+    ("svd", "geqrf", "geqp3", "householder_product", "ormqr", "buffer_callback"))
+# Primitives that JAX lowers for a CPU by calling Python back.
+_CALLBACK_PRIMITIVES = frozenset(("debug_callback", "debug_print", "check", "buffer_callback"))
+
+
+def jax_version() -> str:
+  return jax.__version__
+
+
+def register_plugin(platform: str, library_path: str, priority: int) -> None:
+  xla_bridge.register_plugin(platform, library_path=library_path, priority=priority)
+
+
+def mark_nonexperimental(platform: str) -> None:
+  """Drops the warning "experimental", and makes the name known to `register_lowering`."""
+  xla_bridge._nonexperimental_plugins.add(platform)
+
+
+def allow_donation(platform: str) -> None:
+  if platform not in mlir._platforms_with_donation:
+    mlir._platforms_with_donation.append(platform)
+
+
+def keep_cpu_backend(platform: str) -> None:
+  """Keeps JAX's CPU backend beside the platform when the user named the platform alone.
+
+  Host-side helpers of JAX (callbacks, DLPack import) ask for a CPU device by name.
+  """
+  chosen = config.jax_platforms.value
+  names = chosen.split(",") if chosen else []
+  if platform in names and "cpu" not in names:
+    jax.config.update("jax_platforms", chosen + ",cpu")
+
+
+def allow_compilation_cache(platform: str) -> None:
+  """Lets the persistent cache serve the platform; JAX's list of names is a local variable."""
+  original = compilation_cache.is_cache_used
+
+  def is_cache_used(backend) -> bool:
+    if backend.platform == platform:
+      return bool(compilation_cache._is_cache_enabled())
+    return original(backend)
+
+  compilation_cache.is_cache_used = is_cache_used
+
+
+def refuse_callbacks(platform: str) -> None:
+  """Refuses Python callbacks in minipod's words: the library cannot make them yet."""
+  original = callback.emit_python_callback
+
+  def emit_python_callback(ctx, *args, **kwargs):
+    if platform in ctx.module_context.platforms:
+      raise NotImplementedError(_callback_refusal(ctx.primitive))
+    return original(ctx, *args, **kwargs)
+
+  callback.emit_python_callback = emit_python_callback
+  mlir.emit_python_callback = emit_python_callback
+
+
+def install_lowering_rules(platform: str) -> None:
+  """Gives the platform its own lowering rules; rules registered for it before are kept."""
+  rules = _LoweringRules(mlir._platform_specific_lowerings.get(platform, {}))
+  mlir._platform_specific_lowerings[platform] = rules
+  # Rules that JAX has only under other names, and whose programs minipod runs.
+  gpu = mlir._platform_specific_lowerings["cuda"]
+  for primitive in (parallel.pbroadcast_p, parallel.pbroadcast_start_p):
+    rules[primitive] = gpu[primitive]
+  for primitive in (parallel.psend_p, parallel.precv_p):
+    rules[primitive] = _as_platform("cuda", gpu[primitive])
+  # Moves between memory spaces inside a program; JAX drops them by default.
+  rules[dispatch.device_put_p] = mlir._platform_specific_lowerings["tpu"][dispatch.device_put_p]
+
+
+class _LoweringRules(dict):
+  """A table of lowering rules that has an answer for what minipod cannot do yet.
+
+  Looked up late on purpose: modules of JAX that are imported only on use (sparse, pallas) add
+  primitives afterwards.
+  """
+
+  def __contains__(self, primitive) -> bool:
+    return super().__contains__(primitive) or _refusal(primitive) is not None
+
+  def __missing__(self, primitive):
+    message = _refusal(primitive)
+    if message is None:
+      raise KeyError(primitive)
+
+    def refuse(ctx, *args, **params):
+      raise NotImplementedError(message)
+
+    return mlir.LoweringRuleEntry(refuse, True)
+
+
+def _refusal(primitive) -> str | None:
+  """Why minipod has no rule for this primitive; None if JAX's default rule is right."""
+  only_on_cpu = (primitive in mlir._platform_specific_lowerings["cpu"]
+                 and primitive not in mlir._lowerings)
+  if not only_on_cpu and primitive.name not in _REFUSED_BY_NAME:
+    return None
+  if primitive.name in _CALLBACK_PRIMITIVES:
+    return _callback_refusal(primitive)
+  return (f"minipod does not support '{primitive.name}' yet: JAX computes it with a library of"
+          " the host (LAPACK and its like). Move the operands to a CPU device for it:"
+          " jax.device_put(x, jax.devices('cpu')[0])")
+
+
+def _callback_refusal(primitive) -> str:
+  return (f"minipod does not support '{primitive}' yet: a program on its devices cannot call"
+          " Python (pure_callback, io_callback, jax.debug.print and jax.debug.callback)")
+
+
+def _as_platform(name: str, entry):
+  """The rule of an entry, run as if it lowered for platform `name`, which it insists on."""
+
+  def rule(ctx, *args, **params):
+    module_context = ctx.module_context.replace(platforms=(name,))
+    return entry.rule(ctx.replace(module_context=module_context), *args, **params)
+
+  return mlir.LoweringRuleEntry(rule, entry.inline)

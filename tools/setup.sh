@@ -1,0 +1,162 @@
+# Sourced by tools/demo and tools/test: brings a Debian 12 machine and this clone into the state
+# both need.  Every step is skipped when its result is already there, so that a second run takes
+# seconds and needs no network.
+#
+# Leaves behind: build/pjrt_c_api_minipod_plugin.so, and .venv/ with JAX and the package minipod.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+library=$root/build/pjrt_c_api_minipod_plugin.so
+venv=$root/.venv
+python=$venv/bin/python
+started=$SECONDS
+
+packages=(build-essential cmake ninja-build pkg-config libhwloc-dev libnuma-dev libyaml-dev
+          libcmocka-dev clang libclang-rt-14-dev llvm-14 clang-format python3-venv git)
+
+# One line per step, with the seconds since the start.
+say() { printf '==> [%4d s] %s\n' $((SECONDS - started)) "$*"; }
+
+die() {
+  printf '\nminipod cannot go on: %s\n' "$1" >&2
+  shift
+  for line in "$@"; do printf '  %s\n' "$line" >&2; done
+  exit 1
+}
+
+# Runs a command with its output in a log, which is shown only when it fails.
+quietly() {
+  local log=$1
+  shift
+  mkdir -p "$(dirname "$log")"
+  if ! "$@" >"$log" 2>&1; then
+    tail -n 40 "$log" >&2
+    return 1
+  fi
+}
+
+missing_packages() {
+  local package
+  for package in "${packages[@]}"; do
+    # Either architecture-qualified or not, "ok installed" is the only good state.
+    dpkg-query -W -f '${Status}\n' "$package" 2>/dev/null | grep -q 'ok installed' || echo "$package"
+  done
+}
+
+install_packages() {
+  local missing as_root=() get_options=(-y --no-install-recommends -o Dpkg::Use-Pty=0)
+  if ! command -v dpkg-query >/dev/null; then
+    check_tools
+    return
+  fi
+  mapfile -t missing < <(missing_packages)
+  if [ ${#missing[@]} -eq 0 ]; then
+    say "Debian packages: all there"
+    return
+  fi
+  if ! grep -q '^VERSION_ID="12"' /etc/os-release || ! grep -q '^ID=debian' /etc/os-release; then
+    say "not Debian 12 ($(. /etc/os-release && echo "$PRETTY_NAME")): package names may differ"
+  fi
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null ||
+      die "these Debian packages are missing, and there is neither root nor sudo to install them:" \
+          "${missing[*]}"
+    as_root=(sudo)
+  fi
+  say "Debian packages: installing ${missing[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  quietly "$root/build/log/apt-update.log" "${as_root[@]}" apt-get update -q ||
+    die "apt-get update failed (above): is there a network, and is a package mirror configured?" \
+        "missing packages: ${missing[*]}"
+  quietly "$root/build/log/apt-install.log" \
+      "${as_root[@]}" apt-get install "${get_options[@]}" "${missing[@]}" ||
+    die "apt-get install failed (above)" "missing packages: ${missing[*]}"
+}
+
+# Where there is no dpkg: the same needs by the names of the commands.
+check_tools() {
+  local tool missing=()
+  for tool in gcc clang clang-format cmake ninja pkg-config git python3.11; do
+    command -v "$tool" >/dev/null || missing+=("$tool")
+  done
+  for tool in hwloc yaml-0.1 cmocka; do
+    pkg-config --exists "$tool" 2>/dev/null || missing+=("the library $tool (with headers)")
+  done
+  [ ${#missing[@]} -eq 0 ] ||
+    die "this is no Debian system, so nothing was installed, and these are missing:" "${missing[@]}"
+}
+
+# A Python 3.11 that can make environments: Debian's own, else the first on PATH.
+find_python() {
+  local candidate
+  for candidate in /usr/bin/python3.11 python3.11 python3; do
+    if command -v "$candidate" >/dev/null &&
+       "$candidate" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info[:2] != (3, 11))' \
+           2>/dev/null; then
+      command -v "$candidate"
+      return
+    fi
+  done
+  die "no Python 3.11 with the modules venv and ensurepip" \
+      "Debian 12 has it as python3 and python3-venv"
+}
+
+make_environment() {
+  local base stamp wanted
+  stamp=$venv/requirements.sha256
+  wanted=$(sha256sum <"$root/tests/requirements.txt")
+  if [ -x "$python" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then
+    say "Python environment: .venv is up to date"
+    return
+  fi
+  base=$(find_python)
+  say "Python environment: .venv with $("$base" --version), JAX and the test tools"
+  # --clear: an environment that was left half made, or that moved with its folder, is of no use.
+  [ -x "$python" ] && "$python" -c '' 2>/dev/null || "$base" -m venv --clear "$venv"
+  quietly "$root/build/log/pip.log" "$python" -m pip install --disable-pip-version-check \
+      -r "$root/tests/requirements.txt" ||
+    die "pip could not install tests/requirements.txt (above): is there a network?"
+  echo "$wanted" >"$stamp"
+}
+
+# build_tree PRESET [OPTION…]: configures once, then builds; the tree is build/ or build-PRESET/.
+build_tree() {
+  local preset=$1 tree=$root/build-$1
+  shift
+  [ "$preset" = release ] && tree=$root/build
+  if [ ! -f "$tree/build.ninja" ]; then
+    quietly "$tree/log/configure.log" cmake -S "$root" --preset "$preset" "$@" ||
+      die "cmake could not configure the preset $preset (above)"
+  fi
+  quietly "$tree/log/build.log" cmake --build "$tree" || die "the build in $tree failed (above)"
+}
+
+build_library() {
+  say "building the library into build/"
+  (cd "$root" && build_tree release)
+  [ -f "$library" ] || die "the build made no ${library#"$root"/}"
+}
+
+# The package with the library inside; installed again only when one of its files has changed.
+install_package() {
+  local stamp=$venv/package.sha256 wanted
+  wanted=$(cd "$root" && cat build/"${library##*/}" pyproject.toml pjrt/python/*.py \
+      pjrt/python/minipod/*.py configs/* 2>/dev/null | sha256sum)
+  if [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then
+    say "package minipod: up to date in .venv"
+    return
+  fi
+  say "package minipod: installing it into .venv"
+  # No index: the build backend is in the tree and the package needs nothing else.
+  quietly "$root/build/log/wheel.log" "$python" -m pip install --disable-pip-version-check \
+      --no-index --no-deps --force-reinstall "$root" ||
+    die "pip could not build or install the package (above)"
+  echo "$wanted" >"$stamp"
+}
+
+set_up() {
+  [ "$(uname -s)" = Linux ] || die "minipod runs on Linux; this is $(uname -s)"
+  install_packages
+  make_environment
+  build_library
+  install_package
+}
