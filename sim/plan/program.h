@@ -17,6 +17,7 @@
 #include "sim/base/arena.h"
 #include "sim/ir/module.h"
 #include "sim/kernels/kernel.h"
+#include "topology/pod.h"
 
 // Where a value's bytes are.
 typedef enum {
@@ -60,20 +61,10 @@ typedef struct {
   const mp_collective_t *collective;  // COLLECTIVE, SEND, RECV
 } mp_cmd_t;
 
-typedef enum {
-  MP_MEMORY_DEVICE,
-  MP_MEMORY_PINNED_HOST,
-  MP_MEMORY_UNPINNED_HOST,
-  MP_MEMORY_KIND_COUNT
-} mp_memory_kind_t;
-// "device", "pinned_host", "unpinned_host".
-const char *mp_memory_kind_name(mp_memory_kind_t kind);
-bool mp_memory_kind_from_name(mp_str_t name, mp_memory_kind_t *out_kind);
-
 typedef struct {
   const mp_type_t *type;  // per device
   uint64_t bytes;
-  mp_memory_kind_t memory;
+  mp_memory_space_t memory;
   // Parameters: donated when >= 0: the result whose buffer this one becomes (tf.aliasing_output);
   // -2: donated without a fixed result (jax.buffer_donor); -1: not donated.
   // Results: the parameter whose buffer is taken over, or -1.

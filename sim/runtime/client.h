@@ -1,0 +1,61 @@
+// The client: a pod brought to life. Devices, their memory spaces, and the workers that run them.
+//
+// A client owns its pod, one mp_device_t per device, one mp_memory_t per memory space, and one
+// worker thread per core that we may use (named "mp-w<n>"), at most four helper threads ("mp-…"),
+// however many devices there are. All functions are thread-safe. Devices and memories live as long
+// as the client. Releasing the last reference stops the work in flight at its next yield point
+// (its events and buffers get CANCELLED) and joins the threads; buffers and executables keep
+// the client's memory alive, so they may be released later.
+//
+// After a fork the child's copy has no workers: every function that would need them returns
+// FAILED_PRECONDITION there, and releasing is harmless.
+#ifndef MINIPOD_SIM_RUNTIME_CLIENT_H_
+#define MINIPOD_SIM_RUNTIME_CLIENT_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/base/options.h"
+#include "sim/base/status.h"
+#include "topology/pod.h"
+
+typedef struct mp_client_s mp_client_t;
+typedef struct mp_device_s mp_device_t;
+typedef struct mp_memory_s mp_memory_t;
+
+MP_NODISCARD mp_status_t mp_client_create(const mp_options_t *options, mp_client_t **out_client);
+mp_client_t *mp_client_retain(mp_client_t *client);
+void mp_client_release(mp_client_t *client);
+
+const mp_pod_t *mp_client_pod(const mp_client_t *client);
+uint32_t mp_client_num_devices(const mp_client_t *client);
+// By index in the pod's order (= global device id).
+mp_device_t *mp_client_device(const mp_client_t *client, uint32_t index);
+// FAILED_PRECONDITION in a forked child.
+MP_NODISCARD mp_status_t mp_client_check(const mp_client_t *client);
+
+mp_client_t *mp_device_client(const mp_device_t *device);
+uint32_t mp_device_id(const mp_device_t *device);
+const mp_pod_device_t *mp_device_info(const mp_device_t *device);
+// One per space; every device has all three.
+mp_memory_t *mp_device_memory(const mp_device_t *device, mp_memory_space_t space);
+
+mp_device_t *mp_memory_device(const mp_memory_t *memory);
+mp_memory_space_t mp_memory_space(const mp_memory_t *memory);
+// Unique in the client: device id * MP_MEMORY_SPACE_COUNT + space.
+uint32_t mp_memory_id(const mp_memory_t *memory);
+
+typedef struct {
+  int64_t bytes_in_use;
+  int64_t peak_bytes_in_use;
+  int64_t bytes_limit;  // the capacity
+  int64_t bytes_reservable;
+  int64_t largest_free_block_bytes;
+  int64_t num_allocs;  // ever
+  int64_t largest_alloc_size;
+  bool is_bound;   // the memory is bound to the device's NUMA node
+  bool is_locked;  // pinned_host: really locked
+} mp_memory_stats_t;
+void mp_memory_get_stats(const mp_memory_t *memory, mp_memory_stats_t *out_stats);
+
+#endif  // MINIPOD_SIM_RUNTIME_CLIENT_H_
