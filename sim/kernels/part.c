@@ -1,0 +1,18 @@
+#include "sim/kernels/kernel.h"
+
+enum { MAX_PARTS = 64 };
+
+uint32_t mp_part_count(int64_t total, int64_t grain) {
+  if (grain < 1) grain = 1;
+  int64_t parts = total / grain;
+  if (parts < 1) return 1;
+  return parts > MAX_PARTS ? MAX_PARTS : (uint32_t)parts;
+}
+
+void mp_part_range(int64_t total, uint32_t num_parts, uint32_t part, int64_t *out_begin,
+                   int64_t *out_end) {
+  // The first `rest` parts have one item more; no product that could overflow.
+  int64_t size = total / num_parts, rest = total % num_parts;
+  *out_begin = part * size + (part < rest ? part : rest);
+  *out_end = *out_begin + size + (part < rest ? 1 : 0);
+}

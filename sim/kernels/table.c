@@ -1,0 +1,161 @@
+// Which op has which kernel maker: one row for every op of the list. An op without a row does not
+// compile. NONE marks what is no kernel: control flow, collectives, what passes fold away.
+#include <stddef.h>
+
+#include "sim/kernels/makers.h"
+
+#define NONE        NULL
+#define MAKER(name) mp_kernel_make_##name
+#define ELEMENTWISE MAKER(elementwise)
+
+// clang-format off
+#define ROW_ABS                         NONE  // TODO: ELEMENTWISE
+#define ROW_ADD                         NONE  // TODO: ELEMENTWISE
+#define ROW_AFTER_ALL                   NONE
+#define ROW_ALL_GATHER                  NONE
+#define ROW_ALL_REDUCE                  NONE
+#define ROW_ALL_TO_ALL                  NONE
+#define ROW_AND                         NONE  // TODO: ELEMENTWISE
+#define ROW_ASYNC_DONE                  NONE
+#define ROW_ASYNC_START                 NONE
+#define ROW_ATAN2                       NONE  // TODO: ELEMENTWISE
+#define ROW_BATCH_NORM_GRAD             NONE  // TODO: MAKER(batch_norm_grad)
+#define ROW_BATCH_NORM_INFERENCE        NONE  // TODO: MAKER(batch_norm_inference)
+#define ROW_BATCH_NORM_TRAINING         NONE  // TODO: MAKER(batch_norm_training)
+#define ROW_BITCAST_CONVERT             NONE  // TODO: MAKER(bitcast_convert)
+#define ROW_BROADCAST                   NONE
+#define ROW_BROADCAST_IN_DIM            NONE  // TODO: MAKER(broadcast_in_dim)
+#define ROW_CASE                        NONE
+#define ROW_CBRT                        NONE  // TODO: ELEMENTWISE
+#define ROW_CEIL                        NONE  // TODO: ELEMENTWISE
+#define ROW_CHOLESKY                    NONE  // TODO: MAKER(cholesky)
+#define ROW_CLAMP                       NONE  // TODO: ELEMENTWISE
+#define ROW_COLLECTIVE_BROADCAST        NONE
+#define ROW_COLLECTIVE_PERMUTE          NONE
+#define ROW_COLLECTIVE_REDUCE           NONE
+#define ROW_COMPARE                     NONE  // TODO: ELEMENTWISE
+#define ROW_COMPLEX                     NONE  // TODO: ELEMENTWISE
+#define ROW_COMPOSITE                   NONE
+#define ROW_CONCATENATE                 NONE  // TODO: MAKER(concatenate)
+#define ROW_CONSTANT                    NONE
+#define ROW_CONVERT                     NONE  // TODO: ELEMENTWISE
+#define ROW_CONVOLUTION                 NONE  // TODO: MAKER(convolution)
+#define ROW_COSINE                      NONE  // TODO: ELEMENTWISE
+#define ROW_COUNT_LEADING_ZEROS         NONE  // TODO: ELEMENTWISE
+#define ROW_CREATE_TOKEN                NONE
+#define ROW_CROSS_REPLICA_SUM           NONE
+#define ROW_CUSTOM_CALL                 NONE  // TODO: MAKER(custom_call)
+#define ROW_DIVIDE                      NONE  // TODO: ELEMENTWISE
+#define ROW_DOT                         NONE
+#define ROW_DOT_GENERAL                 NONE  // TODO: MAKER(dot_general)
+#define ROW_DYNAMIC_BROADCAST_IN_DIM    NONE
+#define ROW_DYNAMIC_CONV                NONE
+#define ROW_DYNAMIC_GATHER              NONE
+#define ROW_DYNAMIC_IOTA                NONE
+#define ROW_DYNAMIC_PAD                 NONE
+#define ROW_DYNAMIC_RESHAPE             NONE
+#define ROW_DYNAMIC_SLICE               NONE  // TODO: MAKER(dynamic_slice)
+#define ROW_DYNAMIC_UPDATE_SLICE        NONE  // TODO: MAKER(dynamic_update_slice)
+#define ROW_EINSUM                      NONE
+#define ROW_EXPONENTIAL                 NONE  // TODO: ELEMENTWISE
+#define ROW_EXPONENTIAL_MINUS_ONE       NONE  // TODO: ELEMENTWISE
+#define ROW_FFT                         NONE  // TODO: MAKER(fft)
+#define ROW_FLOOR                       NONE  // TODO: ELEMENTWISE
+#define ROW_GATHER                      NONE  // TODO: MAKER(gather)
+#define ROW_GET_DIMENSION_SIZE          NONE  // TODO: MAKER(get_dimension_size)
+#define ROW_GET_TUPLE_ELEMENT           NONE
+#define ROW_IF                          NONE
+#define ROW_IMAG                        NONE  // TODO: ELEMENTWISE
+#define ROW_INFEED                      NONE
+#define ROW_IOTA                        NONE  // TODO: MAKER(iota)
+#define ROW_IS_FINITE                   NONE  // TODO: ELEMENTWISE
+#define ROW_LOG                         NONE  // TODO: ELEMENTWISE
+#define ROW_LOG_PLUS_ONE                NONE  // TODO: ELEMENTWISE
+#define ROW_LOGISTIC                    NONE  // TODO: ELEMENTWISE
+#define ROW_MAP                         NONE  // TODO: MAKER(map)
+#define ROW_MAXIMUM                     NONE  // TODO: ELEMENTWISE
+#define ROW_MINIMUM                     NONE  // TODO: ELEMENTWISE
+#define ROW_MULTIPLY                    NONE  // TODO: ELEMENTWISE
+#define ROW_NEGATE                      NONE  // TODO: ELEMENTWISE
+#define ROW_NOT                         NONE  // TODO: ELEMENTWISE
+#define ROW_OPTIMIZATION_BARRIER        NONE
+#define ROW_OR                          NONE  // TODO: ELEMENTWISE
+#define ROW_OUTFEED                     NONE
+#define ROW_PAD                         NONE  // TODO: MAKER(pad)
+#define ROW_PARTITION_ID                NONE
+#define ROW_POPCNT                      NONE  // TODO: ELEMENTWISE
+#define ROW_POWER                       NONE  // TODO: ELEMENTWISE
+#define ROW_REAL                        NONE  // TODO: ELEMENTWISE
+#define ROW_REAL_DYNAMIC_SLICE          NONE
+#define ROW_RECV                        NONE
+#define ROW_REDUCE                      NONE  // TODO: MAKER(reduce)
+#define ROW_REDUCE_PRECISION            NONE  // TODO: ELEMENTWISE
+#define ROW_REDUCE_SCATTER              NONE
+#define ROW_REDUCE_WINDOW               NONE  // TODO: MAKER(reduce_window)
+#define ROW_REMAINDER                   NONE  // TODO: ELEMENTWISE
+#define ROW_REPLICA_ID                  NONE
+#define ROW_RESHAPE                     NONE  // TODO: MAKER(reshape)
+#define ROW_RETURN                      NONE
+#define ROW_REVERSE                     NONE  // TODO: MAKER(reverse)
+#define ROW_RNG                         NONE  // TODO: MAKER(rng)
+#define ROW_RNG_BIT_GENERATOR           NONE  // TODO: MAKER(rng_bit_generator)
+#define ROW_ROUND_NEAREST_AFZ           NONE  // TODO: ELEMENTWISE
+#define ROW_ROUND_NEAREST_EVEN          NONE  // TODO: ELEMENTWISE
+#define ROW_RSQRT                       NONE  // TODO: ELEMENTWISE
+#define ROW_SCATTER                     NONE  // TODO: MAKER(scatter)
+#define ROW_SELECT                      NONE  // TODO: ELEMENTWISE
+#define ROW_SELECT_AND_SCATTER          NONE  // TODO: MAKER(select_and_scatter)
+#define ROW_SEND                        NONE
+#define ROW_SET_DIMENSION_SIZE          NONE
+#define ROW_SHIFT_LEFT                  NONE  // TODO: ELEMENTWISE
+#define ROW_SHIFT_RIGHT_ARITHMETIC      NONE  // TODO: ELEMENTWISE
+#define ROW_SHIFT_RIGHT_LOGICAL         NONE  // TODO: ELEMENTWISE
+#define ROW_SIGN                        NONE  // TODO: ELEMENTWISE
+#define ROW_SINE                        NONE  // TODO: ELEMENTWISE
+#define ROW_SLICE                       NONE  // TODO: MAKER(slice)
+#define ROW_SORT                        NONE  // TODO: MAKER(sort)
+#define ROW_SQRT                        NONE  // TODO: ELEMENTWISE
+#define ROW_SUBTRACT                    NONE  // TODO: ELEMENTWISE
+#define ROW_TAN                         NONE  // TODO: ELEMENTWISE
+#define ROW_TANH                        NONE  // TODO: ELEMENTWISE
+#define ROW_TORCH_INDEX_SELECT          NONE
+#define ROW_TRANSPOSE                   NONE  // TODO: MAKER(transpose)
+#define ROW_TRIANGULAR_SOLVE            NONE  // TODO: MAKER(triangular_solve)
+#define ROW_TUPLE                       NONE
+#define ROW_UNARY_EINSUM                NONE
+#define ROW_UNIFORM_DEQUANTIZE          NONE
+#define ROW_UNIFORM_QUANTIZE            NONE
+#define ROW_WHILE                       NONE
+#define ROW_XOR                         NONE  // TODO: ELEMENTWISE
+#define ROW_CALL                        NONE
+#define ROW_SDY_ALL_GATHER              NONE
+#define ROW_SDY_ALL_REDUCE              NONE
+#define ROW_SDY_ALL_SLICE               NONE
+#define ROW_SDY_ALL_TO_ALL              NONE
+#define ROW_SDY_COLLECTIVE_PERMUTE      NONE
+#define ROW_SDY_CONSTANT                NONE
+#define ROW_SDY_DATA_FLOW_EDGE          NONE
+#define ROW_SDY_MANUAL_COMPUTATION      NONE
+#define ROW_SDY_NAMED_COMPUTATION       NONE
+#define ROW_SDY_PROPAGATION_BARRIER     NONE
+#define ROW_SDY_REDUCE_SCATTER          NONE
+#define ROW_SDY_REPLICATED_TO_UNREDUCED NONE
+#define ROW_SDY_RESHARD                 NONE
+#define ROW_SDY_SHARDED_TO_UNREDUCED    NONE
+#define ROW_SDY_SHARDING_CONSTRAINT     NONE
+#define ROW_SDY_SHARDING_GROUP          NONE
+#define ROW_EXCHANGE                    NONE
+// clang-format on
+
+static const mp_kernel_maker_t g_makers[] = {
+#define ROW(name, text, operands, results, regions, traits) [MP_OP_##name] = ROW_##name,
+    MP_OPS(ROW)
+#undef ROW
+};
+_Static_assert(sizeof(g_makers) / sizeof(g_makers[0]) == MP_OP_COUNT, "one row per op");
+
+mp_status_t mp_kernel_create(mp_arena_t *arena, const mp_op_t *op, const mp_kernel_t **out_kernel) {
+  mp_kernel_maker_t make = g_makers[op->code];
+  if (make == NULL) return mp_op_error(op, MP_UNIMPLEMENTED, "this operation has no kernel");
+  return make(arena, op, out_kernel);
+}
