@@ -28,7 +28,6 @@ typedef enum {
   MP_COLLECTIVE_ALL_TO_ALL,
   MP_COLLECTIVE_PERMUTE,
   MP_COLLECTIVE_BROADCAST,
-  MP_COLLECTIVE_REDUCE,  // result on the group's first member only, others keep their operand
   MP_COLLECTIVE_RAGGED_ALL_TO_ALL,
   MP_COLLECTIVE_EXCHANGE,
   MP_COLLECTIVE_SEND_RECV,
@@ -52,8 +51,8 @@ typedef struct {
   const uint32_t *position;  // [num_devices] within the group
 } mp_groups_t;
 
-// `table` is row-major [rows][columns], -1 pads short rows. No rows: one group of all. Errors name
-// the bad id: out of range, named twice, or (unless `allow_missing`) never named.
+// `table` is row-major [rows][columns], -1 pads short rows. No rows: one group of all ids. Errors
+// name the bad id: out of range or named twice. Ids that no row names are in no group.
 MP_NODISCARD mp_status_t mp_groups_create(mp_arena_t *arena, mp_group_mode_t mode,
                                           uint32_t num_replicas, uint32_t num_partitions,
                                           const int64_t *table, int64_t rows, int64_t columns,
@@ -77,10 +76,13 @@ typedef struct {
   const int64_t *result_dims;  // result
 } mp_collective_operand_t;
 
-// Partition p's part of a tensor: see mp_boxes_t in sim/ir/attr.h, of which this is the plain form.
+// EXCHANGE: device i's part of the whole tensor is a box. `owner[i]` is the first device of i's
+// group that holds the same box (i itself where it is the first); distinct boxes of a group's
+// source must not overlap.
 typedef struct {
   const int64_t *starts;  // [num_devices * rank]
   const int64_t *sizes;   // [num_devices * rank]
+  const uint32_t *owner;  // [num_devices]; source only
 } mp_collective_boxes_t;
 
 typedef struct {
@@ -92,7 +94,7 @@ typedef struct {
   const mp_groups_t *groups;
   uint32_t num_operands;
   const mp_collective_operand_t *operands;
-  mp_reducer_t reducer;                  // ALL_REDUCE, REDUCE_SCATTER, REDUCE
+  mp_reducer_t reducer;                  // ALL_REDUCE, REDUCE_SCATTER
   int64_t dimension;                     // ALL_GATHER, REDUCE_SCATTER; ALL_TO_ALL: split
   int64_t concat_dimension;              // ALL_TO_ALL
   uint32_t num_pairs;                    // PERMUTE, SEND_RECV: logical (source, target)

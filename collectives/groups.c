@@ -1,0 +1,105 @@
+#include <string.h>
+
+#include "collectives/collective.h"
+
+// How ids of one mode become logical device numbers: each row makes `copies` groups, and each id
+// in it `per_id` members.
+typedef struct {
+  uint32_t num_ids;      // ids are 0 .. num_ids-1
+  uint32_t copies;       // groups per row
+  uint32_t per_id;       // members per id
+  uint32_t id_stride;    // logical numbers between ids
+  uint32_t copy_stride;  // logical numbers between a row's groups (or an id's members)
+} mp_group_layout_t;
+
+static mp_group_layout_t layout_of(mp_group_mode_t mode, uint32_t replicas, uint32_t partitions) {
+  switch (mode) {
+    case MP_GROUPS_CROSS_REPLICA:
+      return (mp_group_layout_t){replicas, partitions, 1, partitions, 1};
+    case MP_GROUPS_CROSS_PARTITION:
+      return (mp_group_layout_t){partitions, replicas, 1, 1, partitions};
+    case MP_GROUPS_CROSS_REPLICA_AND_PARTITION:
+      return (mp_group_layout_t){replicas, 1, partitions, partitions, 1};
+    case MP_GROUPS_FLATTENED_IDS:
+      break;
+  }
+  return (mp_group_layout_t){replicas * partitions, 1, 1, 1, 0};
+}
+
+static mp_status_t check_table(const mp_group_layout_t *layout, const int64_t *table, int64_t count,
+                               uint8_t *seen) {
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t id = table[i];
+    if (id == -1) continue;
+    if (id < 0 || id >= (int64_t)layout->num_ids) {
+      return mp_status_make(MP_INVALID_ARGUMENT, "replica_groups: id %lld is not in 0 .. %u",
+                            (long long)id, layout->num_ids - 1);
+    }
+    if (seen[id]++) {
+      return mp_status_make(MP_INVALID_ARGUMENT, "replica_groups: id %lld is named twice",
+                            (long long)id);
+    }
+  }
+  return NULL;
+}
+
+// Appends the members of one row's copy `copy`, in the specification's order: all ids of the row
+// for member 0, then all for member 1, ...
+static uint32_t append_row(const mp_group_layout_t *layout, const int64_t *row, int64_t columns,
+                           uint32_t copy, uint32_t *members) {
+  uint32_t count = 0;
+  for (uint32_t member = 0; member < layout->per_id; ++member) {
+    for (int64_t c = 0; c < columns; ++c) {
+      if (row[c] < 0) continue;
+      members[count++] =
+          (uint32_t)row[c] * layout->id_stride + (copy + member) * layout->copy_stride;
+    }
+  }
+  return count;
+}
+
+mp_status_t mp_groups_create(mp_arena_t *arena, mp_group_mode_t mode, uint32_t num_replicas,
+                             uint32_t num_partitions, const int64_t *table, int64_t rows,
+                             int64_t columns, const mp_groups_t **out_groups) {
+  const mp_group_layout_t layout = layout_of(mode, num_replicas, num_partitions);
+  const uint32_t num_devices = num_replicas * num_partitions;
+  if (rows == 0 || columns == 0) {  // one group of all
+    int64_t *all = MP_ARENA_ARRAY(arena, int64_t, layout.num_ids);
+    MP_RETURN_IF_NULL(all);
+    for (uint32_t i = 0; i < layout.num_ids; ++i) all[i] = i;
+    table = all;
+    rows = 1;
+    columns = layout.num_ids;
+  }
+  uint8_t *seen = MP_ARENA_ARRAY(arena, uint8_t, layout.num_ids);
+  MP_RETURN_IF_NULL(seen);
+  MP_RETURN_IF_ERROR(check_table(&layout, table, rows * columns, seen));
+
+  // Ids are distinct, so rows with members are at most num_ids; rows of padding only are dropped.
+  mp_groups_t *groups = MP_ARENA_NEW(arena, mp_groups_t);
+  uint32_t *offsets = MP_ARENA_ARRAY(arena, uint32_t, (size_t)num_devices + 1);
+  uint32_t *members = MP_ARENA_ARRAY(arena, uint32_t, num_devices);
+  int32_t *group_of = MP_ARENA_ARRAY(arena, int32_t, num_devices);
+  uint32_t *position = MP_ARENA_ARRAY(arena, uint32_t, num_devices);
+  if (groups == NULL || offsets == NULL || members == NULL || group_of == NULL ||
+      position == NULL) {
+    return mp_status_out_of_memory();
+  }
+  memset(group_of, -1, num_devices * sizeof(*group_of));
+  uint32_t num_groups = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    for (uint32_t copy = 0; copy < layout.copies; ++copy) {
+      uint32_t begin = offsets[num_groups];
+      uint32_t count = append_row(&layout, table + row * columns, columns, copy, members + begin);
+      if (count == 0) continue;
+      for (uint32_t i = 0; i < count; ++i) {
+        group_of[members[begin + i]] = (int32_t)num_groups;
+        position[members[begin + i]] = i;
+      }
+      offsets[++num_groups] = begin + count;
+    }
+  }
+  *groups = (mp_groups_t){num_devices, num_groups, offsets, members, group_of, position};
+  *out_groups = groups;
+  return NULL;
+}

@@ -1,0 +1,144 @@
+// Collectives that only move data: all_gather, all_to_all, permute, broadcast, exchange.
+//
+// Chunks are ranges of destinations, so every output has one writer.
+#include <string.h>
+
+#include "collectives/internal.h"
+#include "sim/base/box.h"
+
+static size_t operand_bytes(const mp_collective_operand_t *operand) {
+  return (size_t)mp_dims_product(operand->dims, operand->rank) * mp_dtype_size(operand->dtype);
+}
+
+static void gather_to(const mp_collective_call_t *call, uint32_t destination, uint32_t i) {
+  const mp_collective_operand_t *operand = &call->collective->operands[i];
+  const uint32_t dimension = (uint32_t)call->collective->dimension;
+  const int64_t zero[MP_BOX_MAX_RANK] = {0};
+  int64_t start[MP_BOX_MAX_RANK] = {0};
+  for (uint32_t source = 0; source < call->size; ++source) {
+    start[dimension] = operand->dims[dimension] * source;
+    mp_box_copy(operand->rank, operand->dims, mp_dtype_size(operand->dtype),
+                call->contributions[source].inputs[i], operand->dims, zero,
+                call->contributions[destination].outputs[i], operand->result_dims, start);
+  }
+}
+
+mp_status_t mp_all_gather_chunk(const mp_collective_call_t *call) {
+  int64_t begin, end;
+  mp_chunk_range(call, call->size, &begin, &end);
+  for (int64_t destination = begin; destination < end; ++destination) {
+    for (uint32_t i = 0; i < call->collective->num_operands; ++i) {
+      gather_to(call, (uint32_t)destination, i);
+    }
+  }
+  return NULL;
+}
+
+mp_status_t mp_all_to_all_chunk(const mp_collective_call_t *call) {
+  const mp_collective_t *collective = call->collective;
+  const uint32_t split = (uint32_t)collective->dimension;
+  const uint32_t concat = (uint32_t)collective->concat_dimension;
+  int64_t begin, end;
+  mp_chunk_range(call, call->size, &begin, &end);
+  for (int64_t destination = begin; destination < end; ++destination) {
+    for (uint32_t i = 0; i < collective->num_operands; ++i) {
+      const mp_collective_operand_t *operand = &collective->operands[i];
+      int64_t size[MP_BOX_MAX_RANK];
+      int64_t from[MP_BOX_MAX_RANK] = {0};
+      int64_t to[MP_BOX_MAX_RANK] = {0};
+      memcpy(size, operand->dims, operand->rank * sizeof(*size));
+      size[split] /= call->size;
+      from[split] = size[split] * destination;
+      for (uint32_t source = 0; source < call->size; ++source) {
+        to[concat] = size[concat] * source;
+        mp_box_copy(operand->rank, size, mp_dtype_size(operand->dtype),
+                    call->contributions[source].inputs[i], operand->dims, from,
+                    call->contributions[destination].outputs[i], operand->result_dims, to);
+      }
+    }
+  }
+  return NULL;
+}
+
+// The group position that sends to logical device `target`, or -1.
+static int64_t permute_source(const mp_collective_t *collective, uint32_t target) {
+  for (uint32_t p = 0; p < collective->num_pairs; ++p) {
+    if (collective->pairs[2 * p + 1] == target) {
+      return collective->groups->position[collective->pairs[2 * p]];
+    }
+  }
+  return -1;
+}
+
+mp_status_t mp_permute_chunk(const mp_collective_call_t *call) {
+  int64_t begin, end;
+  mp_chunk_range(call, call->size, &begin, &end);
+  for (int64_t destination = begin; destination < end; ++destination) {
+    int64_t source = permute_source(call->collective, call->members[destination]);
+    for (uint32_t i = 0; i < call->collective->num_operands; ++i) {
+      size_t bytes = operand_bytes(&call->collective->operands[i]);
+      void *output = call->contributions[destination].outputs[i];
+      if (bytes == 0) continue;
+      if (source < 0) {
+        memset(output, 0, bytes);
+      } else {
+        memcpy(output, call->contributions[source].inputs[i], bytes);
+      }
+    }
+  }
+  return NULL;
+}
+
+mp_status_t mp_broadcast_chunk(const mp_collective_call_t *call) {
+  int64_t begin, end;
+  mp_chunk_range(call, call->size, &begin, &end);
+  for (int64_t destination = begin; destination < end; ++destination) {
+    for (uint32_t i = 0; i < call->collective->num_operands; ++i) {
+      size_t bytes = operand_bytes(&call->collective->operands[i]);
+      if (bytes == 0) continue;
+      memcpy(call->contributions[destination].outputs[i], call->contributions[0].inputs[i], bytes);
+    }
+  }
+  return NULL;
+}
+
+// Copies what `source` (a position) holds of the destination's box.
+static void exchange_part(const mp_collective_call_t *call, uint32_t destination, uint32_t source) {
+  const mp_collective_t *collective = call->collective;
+  const mp_collective_operand_t *operand = &collective->operands[0];
+  const uint32_t rank = operand->rank;
+  const int64_t *have = collective->source.starts + (size_t)call->members[source] * rank;
+  const int64_t *have_size = collective->source.sizes + (size_t)call->members[source] * rank;
+  const int64_t *want = collective->target.starts + (size_t)call->members[destination] * rank;
+  const int64_t *want_size = collective->target.sizes + (size_t)call->members[destination] * rank;
+  int64_t start[MP_BOX_MAX_RANK];
+  int64_t size[MP_BOX_MAX_RANK];
+  if (!mp_box_intersect(rank, have, have_size, want, want_size, start, size)) return;
+  int64_t from[MP_BOX_MAX_RANK];
+  int64_t to[MP_BOX_MAX_RANK];
+  for (uint32_t d = 0; d < rank; ++d) {
+    from[d] = start[d] - have[d];
+    to[d] = start[d] - want[d];
+  }
+  // The arrays themselves have the operand's dimensions, which uneven boxes do not fill.
+  mp_box_copy(rank, size, mp_dtype_size(operand->dtype), call->contributions[source].inputs[0],
+              operand->dims, from, call->contributions[destination].outputs[0],
+              operand->result_dims, to);
+}
+
+mp_status_t mp_exchange_chunk(const mp_collective_call_t *call) {
+  const mp_collective_t *collective = call->collective;
+  const uint32_t *owner = collective->source.owner;
+  int64_t begin, end;
+  mp_chunk_range(call, call->size, &begin, &end);
+  for (int64_t destination = begin; destination < end; ++destination) {
+    const uint32_t own = owner[call->members[destination]];
+    for (uint32_t source = 0; source < call->size; ++source) {
+      const uint32_t logical = call->members[source];
+      if (owner[logical] != logical) continue;
+      // Who holds the same box as the destination does need not be asked for it.
+      exchange_part(call, (uint32_t)destination, own == logical ? (uint32_t)destination : source);
+    }
+  }
+  return NULL;
+}

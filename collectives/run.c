@@ -1,0 +1,68 @@
+// mp_collective_run: the table over the kinds, and how they are cut into chunks.
+#include "collectives/collective.h"
+#include "collectives/internal.h"
+#include "sim/base/box.h"
+
+typedef mp_status_t (*mp_chunk_fn_t)(const mp_collective_call_t *call);
+
+static const mp_chunk_fn_t g_algorithms[] = {
+    [MP_COLLECTIVE_ALL_REDUCE] = mp_all_reduce_chunk,
+    [MP_COLLECTIVE_ALL_GATHER] = mp_all_gather_chunk,
+    [MP_COLLECTIVE_REDUCE_SCATTER] = mp_reduce_scatter_chunk,
+    [MP_COLLECTIVE_ALL_TO_ALL] = mp_all_to_all_chunk,
+    [MP_COLLECTIVE_PERMUTE] = mp_permute_chunk,
+    [MP_COLLECTIVE_BROADCAST] = mp_broadcast_chunk,
+    [MP_COLLECTIVE_RAGGED_ALL_TO_ALL] = mp_ragged_all_to_all_chunk,
+    [MP_COLLECTIVE_EXCHANGE] = mp_exchange_chunk,
+};
+
+static uint32_t group_size(const mp_collective_t *collective, uint32_t group) {
+  return collective->groups->offsets[group + 1] - collective->groups->offsets[group];
+}
+
+// Bytes that are read or written in all: what a chunk's share should be large enough of.
+static double traffic(const mp_collective_t *collective, uint32_t size) {
+  double bytes = 0;
+  for (uint32_t i = 0; i < collective->num_operands; ++i) {
+    const mp_collective_operand_t *operand = &collective->operands[i];
+    double elements = (double)mp_dims_product(operand->dims, operand->rank) +
+                      (double)mp_dims_product(operand->result_dims, operand->rank);
+    bytes += elements * (double)mp_dtype_size(operand->dtype);
+  }
+  return bytes * size;
+}
+
+uint32_t mp_collective_num_chunks(const mp_collective_t *collective, uint32_t group) {
+  enum { BYTES_PER_CHUNK = 128 * 1024, MAX_CHUNKS = 32 };
+  double chunks = traffic(collective, group_size(collective, group)) / BYTES_PER_CHUNK;
+  if (chunks < 1) return 1;
+  return chunks > MAX_CHUNKS ? MAX_CHUNKS : (uint32_t)chunks;
+}
+
+size_t mp_collective_scratch_bytes(const mp_collective_t *collective, uint32_t group) {
+  switch (collective->kind) {
+    case MP_COLLECTIVE_ALL_REDUCE:
+    case MP_COLLECTIVE_REDUCE_SCATTER:
+      return mp_reduce_scratch_bytes(collective, group_size(collective, group));
+    default:
+      return 0;
+  }
+}
+
+mp_status_t mp_collective_run(const mp_collective_t *collective, uint32_t group,
+                              const mp_contribution_t *contributions, uint32_t chunk,
+                              void *scratch) {
+  const mp_collective_call_t call = {
+      .collective = collective,
+      .members = collective->groups->members + collective->groups->offsets[group],
+      .size = group_size(collective, group),
+      .contributions = contributions,
+      .chunk = chunk,
+      .num_chunks = mp_collective_num_chunks(collective, group),
+      .scratch = scratch,
+  };
+  if ((size_t)collective->kind >= sizeof(g_algorithms) / sizeof(g_algorithms[0])) {
+    return mp_status_make(MP_INTERNAL, "%s is no group operation", collective->name);
+  }
+  return g_algorithms[collective->kind](&call);
+}

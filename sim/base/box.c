@@ -1,0 +1,77 @@
+#include "sim/base/box.h"
+
+#include <string.h>
+
+bool mp_box_intersect(uint32_t rank, const int64_t *start_a, const int64_t *size_a,
+                      const int64_t *start_b, const int64_t *size_b, int64_t *out_start,
+                      int64_t *out_size) {
+  int64_t start[MP_BOX_MAX_RANK];
+  int64_t size[MP_BOX_MAX_RANK];
+  for (uint32_t d = 0; d < rank; ++d) {
+    int64_t end_a = start_a[d] + size_a[d];
+    int64_t end_b = start_b[d] + size_b[d];
+    start[d] = start_a[d] > start_b[d] ? start_a[d] : start_b[d];
+    size[d] = (end_a < end_b ? end_a : end_b) - start[d];
+    if (size[d] <= 0) return false;
+  }
+  memcpy(out_start, start, rank * sizeof(*start));
+  memcpy(out_size, size, rank * sizeof(*size));
+  return true;
+}
+
+int64_t mp_dims_product(const int64_t *dims, uint32_t count) {
+  int64_t product = 1;
+  for (uint32_t d = 0; d < count; ++d) product *= dims[d];
+  return product;
+}
+
+static int64_t linear_offset(uint32_t rank, const int64_t *dims, const int64_t *start) {
+  int64_t offset = 0;
+  for (uint32_t d = 0; d < rank; ++d) offset = offset * dims[d] + start[d];
+  return offset;
+}
+
+void mp_box_copy(uint32_t rank, const int64_t *size, size_t element_size, const void *src,
+                 const int64_t *src_dims, const int64_t *src_start, void *dst,
+                 const int64_t *dst_dims, const int64_t *dst_start) {
+  for (uint32_t d = 0; d < rank; ++d) {
+    if (size[d] <= 0) return;
+  }
+  // Trailing dimensions that are whole on both sides are one contiguous run with the first
+  // dimension that is not.
+  size_t run = element_size;
+  uint32_t outer = rank;
+  while (outer > 0) {
+    --outer;
+    run *= (size_t)size[outer];
+    if (size[outer] != src_dims[outer] || size[outer] != dst_dims[outer]) break;
+  }
+  int64_t src_stride[MP_BOX_MAX_RANK];
+  int64_t dst_stride[MP_BOX_MAX_RANK];
+  int64_t src_step = (int64_t)element_size;
+  int64_t dst_step = (int64_t)element_size;
+  for (uint32_t d = rank; d-- > 0;) {
+    src_stride[d] = src_step;
+    dst_stride[d] = dst_step;
+    src_step *= src_dims[d];
+    dst_step *= dst_dims[d];
+  }
+  const char *from =
+      (const char *)src + linear_offset(rank, src_dims, src_start) * (int64_t)element_size;
+  char *to = (char *)dst + linear_offset(rank, dst_dims, dst_start) * (int64_t)element_size;
+  int64_t index[MP_BOX_MAX_RANK] = {0};
+  for (;;) {
+    memcpy(to, from, run);
+    uint32_t d = outer;
+    for (;;) {
+      if (d == 0) return;
+      --d;
+      from += src_stride[d];
+      to += dst_stride[d];
+      if (++index[d] < size[d]) break;
+      from -= src_stride[d] * size[d];
+      to -= dst_stride[d] * size[d];
+      index[d] = 0;
+    }
+  }
+}
