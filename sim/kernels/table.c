@@ -22,9 +22,9 @@
 #define ROW_BATCH_NORM_GRAD             NONE  // TODO: MAKER(batch_norm_grad)
 #define ROW_BATCH_NORM_INFERENCE        NONE  // TODO: MAKER(batch_norm_inference)
 #define ROW_BATCH_NORM_TRAINING         NONE  // TODO: MAKER(batch_norm_training)
-#define ROW_BITCAST_CONVERT             NONE  // TODO: MAKER(bitcast_convert)
+#define ROW_BITCAST_CONVERT             MAKER(bitcast_convert)
 #define ROW_BROADCAST                   NONE
-#define ROW_BROADCAST_IN_DIM            NONE  // TODO: MAKER(broadcast_in_dim)
+#define ROW_BROADCAST_IN_DIM            MAKER(broadcast_in_dim)
 #define ROW_CASE                        NONE
 #define ROW_CBRT                        NONE  // TODO: ELEMENTWISE
 #define ROW_CEIL                        NONE  // TODO: ELEMENTWISE
@@ -36,7 +36,7 @@
 #define ROW_COMPARE                     NONE  // TODO: ELEMENTWISE
 #define ROW_COMPLEX                     NONE  // TODO: ELEMENTWISE
 #define ROW_COMPOSITE                   NONE
-#define ROW_CONCATENATE                 NONE  // TODO: MAKER(concatenate)
+#define ROW_CONCATENATE                 MAKER(concatenate)
 #define ROW_CONSTANT                    NONE
 #define ROW_CONVERT                     NONE  // TODO: ELEMENTWISE
 #define ROW_CONVOLUTION                 NONE  // TODO: MAKER(convolution)
@@ -54,20 +54,20 @@
 #define ROW_DYNAMIC_IOTA                NONE
 #define ROW_DYNAMIC_PAD                 NONE
 #define ROW_DYNAMIC_RESHAPE             NONE
-#define ROW_DYNAMIC_SLICE               NONE  // TODO: MAKER(dynamic_slice)
-#define ROW_DYNAMIC_UPDATE_SLICE        NONE  // TODO: MAKER(dynamic_update_slice)
+#define ROW_DYNAMIC_SLICE               MAKER(dynamic_slice)
+#define ROW_DYNAMIC_UPDATE_SLICE        MAKER(dynamic_update_slice)
 #define ROW_EINSUM                      NONE
 #define ROW_EXPONENTIAL                 NONE  // TODO: ELEMENTWISE
 #define ROW_EXPONENTIAL_MINUS_ONE       NONE  // TODO: ELEMENTWISE
 #define ROW_FFT                         NONE  // TODO: MAKER(fft)
 #define ROW_FLOOR                       NONE  // TODO: ELEMENTWISE
-#define ROW_GATHER                      NONE  // TODO: MAKER(gather)
-#define ROW_GET_DIMENSION_SIZE          NONE  // TODO: MAKER(get_dimension_size)
+#define ROW_GATHER                      MAKER(gather)
+#define ROW_GET_DIMENSION_SIZE          MAKER(get_dimension_size)
 #define ROW_GET_TUPLE_ELEMENT           NONE
 #define ROW_IF                          NONE
 #define ROW_IMAG                        NONE  // TODO: ELEMENTWISE
 #define ROW_INFEED                      NONE
-#define ROW_IOTA                        NONE  // TODO: MAKER(iota)
+#define ROW_IOTA                        MAKER(iota)
 #define ROW_IS_FINITE                   NONE  // TODO: ELEMENTWISE
 #define ROW_LOG                         NONE  // TODO: ELEMENTWISE
 #define ROW_LOG_PLUS_ONE                NONE  // TODO: ELEMENTWISE
@@ -81,7 +81,7 @@
 #define ROW_OPTIMIZATION_BARRIER        NONE
 #define ROW_OR                          NONE  // TODO: ELEMENTWISE
 #define ROW_OUTFEED                     NONE
-#define ROW_PAD                         NONE  // TODO: MAKER(pad)
+#define ROW_PAD                         MAKER(pad)
 #define ROW_PARTITION_ID                NONE
 #define ROW_POPCNT                      NONE  // TODO: ELEMENTWISE
 #define ROW_POWER                       NONE  // TODO: ELEMENTWISE
@@ -94,9 +94,9 @@
 #define ROW_REDUCE_WINDOW               NONE  // TODO: MAKER(reduce_window)
 #define ROW_REMAINDER                   NONE  // TODO: ELEMENTWISE
 #define ROW_REPLICA_ID                  NONE
-#define ROW_RESHAPE                     NONE  // TODO: MAKER(reshape)
+#define ROW_RESHAPE                     MAKER(reshape)
 #define ROW_RETURN                      NONE
-#define ROW_REVERSE                     NONE  // TODO: MAKER(reverse)
+#define ROW_REVERSE                     MAKER(reverse)
 #define ROW_RNG                         NONE  // TODO: MAKER(rng)
 #define ROW_RNG_BIT_GENERATOR           NONE  // TODO: MAKER(rng_bit_generator)
 #define ROW_ROUND_NEAREST_AFZ           NONE  // TODO: ELEMENTWISE
@@ -112,14 +112,14 @@
 #define ROW_SHIFT_RIGHT_LOGICAL         NONE  // TODO: ELEMENTWISE
 #define ROW_SIGN                        NONE  // TODO: ELEMENTWISE
 #define ROW_SINE                        NONE  // TODO: ELEMENTWISE
-#define ROW_SLICE                       NONE  // TODO: MAKER(slice)
+#define ROW_SLICE                       MAKER(slice)
 #define ROW_SORT                        NONE  // TODO: MAKER(sort)
 #define ROW_SQRT                        NONE  // TODO: ELEMENTWISE
 #define ROW_SUBTRACT                    NONE  // TODO: ELEMENTWISE
 #define ROW_TAN                         NONE  // TODO: ELEMENTWISE
 #define ROW_TANH                        NONE  // TODO: ELEMENTWISE
 #define ROW_TORCH_INDEX_SELECT          NONE
-#define ROW_TRANSPOSE                   NONE  // TODO: MAKER(transpose)
+#define ROW_TRANSPOSE                   MAKER(transpose)
 #define ROW_TRIANGULAR_SOLVE            NONE  // TODO: MAKER(triangular_solve)
 #define ROW_TUPLE                       NONE
 #define ROW_UNARY_EINSUM                NONE

@@ -1,0 +1,290 @@
+// Ops that place a box into a bigger array: pad, concatenate, dynamic_slice and
+// dynamic_update_slice. (StableHLO spec, sections of these names.)
+//
+// Parts are slabs of the result along its first dimension of more than one element, so that each
+// part owns one piece of memory.
+#include <string.h>
+
+#include "sim/kernels/makers.h"
+#include "sim/kernels/shape.h"
+#include "sim/kernels/strided.h"
+
+enum { GRAIN_BYTES = 512 * 1024 };
+
+typedef struct {
+  uint32_t dim;        // the slabs' dimension (0 when the result is a scalar)
+  int64_t extent;      // its size (1 for a scalar)
+  int64_t bytes_each;  // of one index of `dim`
+} slabs_t;
+
+static slabs_t slabs_of(const mp_type_t *type) {
+  slabs_t slabs = {0, 1, (int64_t)mp_dtype_size(type->dtype)};
+  while (slabs.dim + 1 < type->rank && type->dims[slabs.dim] == 1) ++slabs.dim;
+  if (type->rank > 0) {
+    slabs.extent = type->dims[slabs.dim];
+    slabs.bytes_each *= mp_dims_product(type->dims, slabs.dim + 1, type->rank);
+  }
+  return slabs;
+}
+
+static uint32_t slabs_num_parts(const slabs_t *slabs) {
+  uint32_t parts = mp_part_count(slabs->extent * slabs->bytes_each, GRAIN_BYTES);
+  return slabs->extent < parts ? (uint32_t)mp_max_i64(slabs->extent, 1) : parts;
+}
+
+// --- pad ---
+
+typedef struct {
+  int64_t low, step;  // operand element i of a dimension lands on low + i * step
+  int64_t in_extent;
+  int64_t dst, src;  // byte strides
+} pad_dim_t;
+
+typedef struct {
+  mp_kernel_t base;
+  slabs_t slabs;
+  uint32_t rank;
+  uint32_t element;
+  int64_t out_count;
+  const int64_t *out_dims;
+  pad_dim_t dims[];
+} pad_kernel_t;
+
+// The operand indices of one dimension that land in [begin, end) of the result.
+static void pad_span(const pad_dim_t *dim, int64_t begin, int64_t end, int64_t *out_first,
+                     int64_t *out_count) {
+  // Ceiling divisions of what may be negative.
+  int64_t first = begin > dim->low ? (begin - dim->low + dim->step - 1) / dim->step : 0;
+  int64_t last = end > dim->low ? (end - dim->low + dim->step - 1) / dim->step : 0;
+  last = mp_min_i64(last, dim->in_extent);
+  *out_first = first;
+  *out_count = mp_max_i64(last - first, 0);
+}
+
+static mp_status_t pad_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+  const pad_kernel_t *self = (const pad_kernel_t *)kernel;
+  if (self->out_count == 0) return NULL;
+  int64_t begin = 0, end = 0;
+  mp_part_range(self->slabs.extent, kernel->num_parts, call->part, &begin, &end);
+  char *out = call->results[0];
+  const char *in = call->operands[0];
+  mp_fill(out + begin * self->slabs.bytes_each, call->operands[1], self->element,
+          (end - begin) * self->slabs.bytes_each / self->element);
+  mp_strided_t copy;
+  mp_strided_init(&copy, self->element);
+  for (uint32_t i = 0; i < self->rank; ++i) {
+    const pad_dim_t *dim = &self->dims[i];
+    bool cut = i == self->slabs.dim;
+    int64_t first = 0, count = 0;
+    pad_span(dim, cut ? begin : 0, cut ? end : self->out_dims[i], &first, &count);
+    if (count == 0) return NULL;
+    in += first * dim->src;
+    out += (dim->low + first * dim->step) * dim->dst;
+    mp_strided_add_dim(&copy, count, count > 1 ? dim->step * dim->dst : dim->dst, dim->src);
+  }
+  mp_strided_finish(&copy);
+  mp_strided_run(&copy, out, in);
+  return NULL;
+}
+
+mp_status_t mp_kernel_make_pad(mp_arena_t *arena, const mp_op_t *op,
+                               const mp_kernel_t **out_kernel) {
+  const mp_type_t *in = mp_op_operand_type(op, 0), *out = mp_op_result_type(op, 0);
+  pad_kernel_t *self = mp_arena_alloc(arena, sizeof(*self) + in->rank * sizeof(pad_dim_t));
+  MP_RETURN_IF_NULL(self);
+  mp_kernel_init(&self->base, pad_run, op);
+  self->slabs = slabs_of(out);
+  self->base.num_parts = slabs_num_parts(&self->slabs);
+  self->rank = in->rank;
+  self->element = (uint32_t)mp_dtype_size(out->dtype);
+  self->out_count = mp_shape_count(out);
+  self->out_dims = out->dims;
+  mp_index_list_t low = mp_op_ints(op, MP_ATTR_EDGE_PADDING_LOW);
+  mp_index_list_t interior = mp_op_ints(op, MP_ATTR_INTERIOR_PADDING);
+  int64_t dst[MP_MAX_RANK], src[MP_MAX_RANK];
+  mp_dims_strides(out->dims, out->rank, self->element, dst);
+  mp_dims_strides(in->dims, in->rank, self->element, src);
+  for (uint32_t i = 0; i < in->rank; ++i) {
+    self->dims[i] = (pad_dim_t){low.values[i], interior.values[i] + 1, in->dims[i], dst[i], src[i]};
+  }
+  *out_kernel = &self->base;
+  return NULL;
+}
+
+// --- concatenate ---
+
+// Rows: all dimensions before the concatenated one. A row of the result is a row of each operand,
+// one after the other.
+typedef struct {
+  mp_kernel_t base;
+  int64_t rows;
+  int64_t row_bytes;  // of the result
+  bool cut_rows;      // parts are ranges of rows; otherwise ranges of the bytes of every row
+  uint32_t num_operands;
+  int64_t starts[];  // [num_operands + 1] byte offset of each operand in a row
+} concatenate_kernel_t;
+
+static mp_status_t concatenate_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+  const concatenate_kernel_t *self = (const concatenate_kernel_t *)kernel;
+  int64_t row_begin = 0, row_end = self->rows, begin = 0, end = self->row_bytes;
+  if (self->cut_rows) {
+    mp_part_range(self->rows, kernel->num_parts, call->part, &row_begin, &row_end);
+  } else {
+    mp_part_range(self->row_bytes, kernel->num_parts, call->part, &begin, &end);
+  }
+  for (uint32_t i = 0; i < self->num_operands; ++i) {
+    int64_t start = self->starts[i], size = self->starts[i + 1] - start;
+    int64_t from = mp_max_i64(begin, start), to = mp_min_i64(end, start + size);
+    if (from >= to || row_begin >= row_end) continue;
+    const char *src = (const char *)call->operands[i] + row_begin * size + (from - start);
+    char *dst = (char *)call->results[0] + row_begin * self->row_bytes + from;
+    mp_strided_t copy;
+    mp_strided_init(&copy, 1);
+    mp_strided_add_dim(&copy, row_end - row_begin, self->row_bytes, size);
+    mp_strided_add_dim(&copy, to - from, 1, 1);
+    mp_strided_finish(&copy);
+    mp_strided_run(&copy, dst, src);
+  }
+  return NULL;
+}
+
+mp_status_t mp_kernel_make_concatenate(mp_arena_t *arena, const mp_op_t *op,
+                                       const mp_kernel_t **out_kernel) {
+  concatenate_kernel_t *self =
+      mp_arena_alloc(arena, sizeof(*self) + (op->num_operands + 1) * sizeof(int64_t));
+  MP_RETURN_IF_NULL(self);
+  mp_kernel_init(&self->base, concatenate_run, op);
+  const mp_type_t *out = mp_op_result_type(op, 0);
+  uint32_t dim = (uint32_t)mp_op_int(op, MP_ATTR_DIMENSION, 0);
+  int64_t inner =
+      mp_dims_product(out->dims, dim + 1, out->rank) * (int64_t)mp_dtype_size(out->dtype);
+  self->rows = mp_dims_product(out->dims, 0, dim);
+  self->row_bytes = out->dims[dim] * inner;
+  self->num_operands = op->num_operands;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    self->starts[i + 1] = self->starts[i] + mp_op_operand_type(op, i)->dims[dim] * inner;
+  }
+  uint32_t parts = mp_part_count(self->rows * self->row_bytes, GRAIN_BYTES);
+  self->cut_rows = self->rows >= parts;
+  self->base.num_parts = parts;
+  *out_kernel = &self->base;
+  return NULL;
+}
+
+// --- dynamic_slice, dynamic_update_slice ---
+
+typedef struct {
+  mp_kernel_t base;
+  uint32_t first_start;  // operand number of the first start index
+  uint32_t rank;
+  uint32_t element;
+  slabs_t slabs;
+  mp_dtype_t index_dtype;
+  const mp_type_t *big, *box;
+} box_kernel_t;
+
+// The box's start in each dimension, clamped so that it lies inside.
+static void box_starts(const box_kernel_t *self, const mp_kernel_call_t *call, int64_t *starts) {
+  for (uint32_t i = 0; i < self->rank; ++i) {
+    int64_t start = mp_load_index(self->index_dtype, call->operands[self->first_start + i]);
+    starts[i] = mp_clamp_i64(start, 0, self->big->dims[i] - self->box->dims[i]);
+  }
+}
+
+static mp_status_t dynamic_slice_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+  const box_kernel_t *self = (const box_kernel_t *)kernel;
+  if (mp_shape_count(self->box) == 0) return NULL;
+  int64_t starts[MP_MAX_RANK], dst[MP_MAX_RANK], src[MP_MAX_RANK];
+  box_starts(self, call, starts);
+  mp_dims_strides(self->box->dims, self->rank, self->element, dst);
+  mp_dims_strides(self->big->dims, self->rank, self->element, src);
+  const char *in = call->operands[0];
+  mp_strided_t copy;
+  mp_strided_init(&copy, self->element);
+  for (uint32_t i = 0; i < self->rank; ++i) {
+    in += starts[i] * src[i];
+    mp_strided_add_dim(&copy, self->box->dims[i], dst[i], src[i]);
+  }
+  mp_strided_finish(&copy);
+  mp_strided_run_part(&copy, call->results[0], in, kernel->num_parts, call->part);
+  return NULL;
+}
+
+static mp_status_t dynamic_update_slice_run(const mp_kernel_t *kernel,
+                                            const mp_kernel_call_t *call) {
+  const box_kernel_t *self = (const box_kernel_t *)kernel;
+  if (mp_shape_count(self->big) == 0) return NULL;
+  int64_t begin = 0, end = 0;
+  mp_part_range(self->slabs.extent, kernel->num_parts, call->part, &begin, &end);
+  char *out = call->results[0];
+  const char *big = call->operands[0], *update = call->operands[1];
+  int64_t each = self->slabs.bytes_each;
+  if (out != big) memcpy(out + begin * each, big + begin * each, (size_t)((end - begin) * each));
+  if (mp_shape_count(self->box) == 0) return NULL;
+  int64_t starts[MP_MAX_RANK], dst[MP_MAX_RANK], src[MP_MAX_RANK];
+  box_starts(self, call, starts);
+  mp_dims_strides(self->big->dims, self->rank, self->element, dst);
+  mp_dims_strides(self->box->dims, self->rank, self->element, src);
+  mp_strided_t copy;
+  mp_strided_init(&copy, self->element);
+  for (uint32_t i = 0; i < self->rank; ++i) {
+    int64_t from = starts[i], to = starts[i] + self->box->dims[i];
+    if (i == self->slabs.dim) {
+      from = mp_max_i64(from, begin);
+      to = mp_min_i64(to, end);
+    }
+    if (from >= to) return NULL;
+    out += from * dst[i];
+    update += (from - starts[i]) * src[i];
+    mp_strided_add_dim(&copy, to - from, dst[i], src[i]);
+  }
+  mp_strided_finish(&copy);
+  mp_strided_run(&copy, out, update);
+  return NULL;
+}
+
+static mp_status_t box_new(mp_arena_t *arena, const mp_op_t *op, mp_kernel_run_t run,
+                           uint32_t first_start, box_kernel_t **out_kernel) {
+  box_kernel_t *self = MP_ARENA_NEW(arena, box_kernel_t);
+  MP_RETURN_IF_NULL(self);
+  mp_kernel_init(&self->base, run, op);
+  self->first_start = first_start;
+  self->big = mp_op_operand_type(op, 0);
+  self->rank = self->big->rank;
+  self->element = (uint32_t)mp_dtype_size(self->big->dtype);
+  if (self->rank > 0) self->index_dtype = mp_op_operand_type(op, first_start)->dtype;
+  *out_kernel = self;
+  return NULL;
+}
+
+mp_status_t mp_kernel_make_dynamic_slice(mp_arena_t *arena, const mp_op_t *op,
+                                         const mp_kernel_t **out_kernel) {
+  box_kernel_t *self = NULL;
+  MP_RETURN_IF_ERROR(box_new(arena, op, dynamic_slice_run, 1, &self));
+  self->box = mp_op_result_type(op, 0);
+  // The copy's shape depends on the types alone, so its parts can be counted here.
+  mp_strided_t copy;
+  int64_t dst[MP_MAX_RANK], src[MP_MAX_RANK];
+  mp_dims_strides(self->box->dims, self->rank, self->element, dst);
+  mp_dims_strides(self->big->dims, self->rank, self->element, src);
+  mp_strided_init(&copy, self->element);
+  for (uint32_t i = 0; i < self->rank; ++i) {
+    mp_strided_add_dim(&copy, self->box->dims[i], dst[i], src[i]);
+  }
+  mp_strided_finish(&copy);
+  self->base.num_parts = mp_strided_num_parts(&copy);
+  *out_kernel = &self->base;
+  return NULL;
+}
+
+mp_status_t mp_kernel_make_dynamic_update_slice(mp_arena_t *arena, const mp_op_t *op,
+                                                const mp_kernel_t **out_kernel) {
+  box_kernel_t *self = NULL;
+  MP_RETURN_IF_ERROR(box_new(arena, op, dynamic_update_slice_run, 2, &self));
+  self->box = mp_op_operand_type(op, 1);
+  self->slabs = slabs_of(self->big);
+  self->base.num_parts = slabs_num_parts(&self->slabs);
+  self->base.in_place = 1;
+  *out_kernel = &self->base;
+  return NULL;
+}

@@ -1,0 +1,168 @@
+// gather (StableHLO spec, "gather"): one slice of the operand per index vector.
+#include <string.h>
+
+#include "sim/kernels/makers.h"
+#include "sim/kernels/shape.h"
+#include "sim/kernels/strided.h"
+
+enum { GRAIN_BYTES = 256 * 1024, GRAIN_SLICES = 4096 };
+
+typedef struct {
+  int64_t extent;
+  int64_t dst;      // bytes in the result
+  int64_t index;    // elements in start_indices
+  int64_t operand;  // bytes in the operand: not 0 for batching dimensions only
+} batch_dim_t;
+
+typedef struct {
+  int64_t stride;  // bytes in the operand
+  int64_t limit;   // largest start that keeps the slice inside
+} start_dim_t;
+
+typedef struct {
+  mp_kernel_t base;
+  int64_t num_slices;
+  bool empty;
+  mp_dtype_t index_dtype;
+  uint32_t index_bytes;
+  int64_t vector_stride;  // elements of start_indices from one component to the next
+  uint32_t num_starts, num_batch;
+  start_dim_t *starts;  // [num_starts], by component of an index vector
+  batch_dim_t *batch;   // [num_batch], outermost first
+  mp_strided_t slice;
+} gather_kernel_t;
+
+// Where slice number `number` comes from, goes to, and has its index vector.
+typedef struct {
+  int64_t position[MP_MAX_RANK];
+  int64_t dst, index, operand;
+} cursor_t;
+
+static void cursor_seek(const gather_kernel_t *self, int64_t number, cursor_t *cursor) {
+  cursor->dst = cursor->index = cursor->operand = 0;
+  for (uint32_t i = self->num_batch; i-- > 0;) {
+    const batch_dim_t *dim = &self->batch[i];
+    int64_t position = number % dim->extent;
+    number /= dim->extent;
+    cursor->position[i] = position;
+    cursor->dst += position * dim->dst;
+    cursor->index += position * dim->index;
+    cursor->operand += position * dim->operand;
+  }
+}
+
+static void cursor_next(const gather_kernel_t *self, cursor_t *cursor) {
+  for (uint32_t i = self->num_batch; i-- > 0;) {
+    const batch_dim_t *dim = &self->batch[i];
+    cursor->dst += dim->dst;
+    cursor->index += dim->index;
+    cursor->operand += dim->operand;
+    if (++cursor->position[i] < dim->extent) return;
+    cursor->position[i] = 0;
+    cursor->dst -= dim->extent * dim->dst;
+    cursor->index -= dim->extent * dim->index;
+    cursor->operand -= dim->extent * dim->operand;
+  }
+}
+
+static inline int64_t load_start(const gather_kernel_t *self, const char *indices, int64_t i) {
+  if (self->index_dtype == MP_DTYPE_S32) return ((const int32_t *)(const void *)indices)[i];
+  return mp_load_index(self->index_dtype, indices + i * self->index_bytes);
+}
+
+static mp_status_t gather_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+  const gather_kernel_t *self = (const gather_kernel_t *)kernel;
+  if (self->empty) return NULL;
+  int64_t begin = 0, end = 0;
+  mp_part_range(self->num_slices, kernel->num_parts, call->part, &begin, &end);
+  cursor_t cursor;
+  cursor_seek(self, begin, &cursor);
+  const mp_strided_t *slice = &self->slice;
+  for (int64_t n = begin; n < end; ++n) {
+    const char *src = (const char *)call->operands[0] + cursor.operand;
+    for (uint32_t i = 0; i < self->num_starts; ++i) {
+      int64_t start = load_start(self, call->operands[1], cursor.index + i * self->vector_stride);
+      src += mp_clamp_i64(start, 0, self->starts[i].limit) * self->starts[i].stride;
+    }
+    char *dst = (char *)call->results[0] + cursor.dst;
+    if (slice->rank == 0 && slice->element == 4) {
+      memcpy(dst, src, 4);
+    } else if (slice->rank == 1 && slice->dims[0].dst == slice->element &&
+               slice->dims[0].src == slice->element) {
+      memcpy(dst, src, (size_t)slice->dims[0].extent * slice->element);
+    } else {
+      mp_strided_run(slice, dst, src);
+    }
+    cursor_next(self, &cursor);
+  }
+  return NULL;
+}
+
+// The result's dimensions that count the slices, with their dimension of start_indices.
+static void gather_batch_dims(gather_kernel_t *self, const mp_op_t *op, const int64_t *dst,
+                              const int64_t *src) {
+  const mp_type_t *indices = mp_op_operand_type(op, 1), *out = mp_op_result_type(op, 0);
+  mp_index_list_t offset_dims = mp_op_ints(op, MP_ATTR_OFFSET_DIMS);
+  mp_index_list_t operand_batching = mp_op_ints(op, MP_ATTR_OPERAND_BATCHING_DIMS);
+  mp_index_list_t index_batching = mp_op_ints(op, MP_ATTR_START_INDICES_BATCHING_DIMS);
+  int64_t vector_dim = mp_op_int(op, MP_ATTR_INDEX_VECTOR_DIM, 0);
+  int64_t strides[MP_MAX_RANK];
+  mp_dims_strides(indices->dims, indices->rank, 1, strides);
+  int64_t index_dim = 0;
+  for (uint32_t i = 0; i < out->rank; ++i) {
+    if (mp_index_list_has(offset_dims, i)) continue;
+    if (index_dim == vector_dim) ++index_dim;
+    batch_dim_t *dim = &self->batch[self->num_batch++];
+    *dim = (batch_dim_t){out->dims[i], dst[i], strides[index_dim], 0};
+    for (uint32_t b = 0; b < index_batching.count; ++b) {
+      if (index_batching.values[b] == index_dim) dim->operand = src[operand_batching.values[b]];
+    }
+    self->num_slices *= dim->extent;
+    ++index_dim;
+  }
+  self->vector_stride = vector_dim < indices->rank ? strides[vector_dim] : 0;
+}
+
+mp_status_t mp_kernel_make_gather(mp_arena_t *arena, const mp_op_t *op,
+                                  const mp_kernel_t **out_kernel) {
+  const mp_type_t *in = mp_op_operand_type(op, 0), *out = mp_op_result_type(op, 0);
+  mp_index_list_t sizes = mp_op_ints(op, MP_ATTR_SLICE_SIZES);
+  mp_index_list_t collapsed = mp_op_ints(op, MP_ATTR_COLLAPSED_SLICE_DIMS);
+  mp_index_list_t operand_batching = mp_op_ints(op, MP_ATTR_OPERAND_BATCHING_DIMS);
+  mp_index_list_t offset_dims = mp_op_ints(op, MP_ATTR_OFFSET_DIMS);
+  mp_index_list_t start_map = mp_op_ints(op, MP_ATTR_START_INDEX_MAP);
+  gather_kernel_t *self = MP_ARENA_NEW(arena, gather_kernel_t);
+  MP_RETURN_IF_NULL(self);
+  mp_kernel_init(&self->base, gather_run, op);
+  self->batch = MP_ARENA_ARRAY(arena, batch_dim_t, out->rank + 1);
+  self->starts = MP_ARENA_ARRAY(arena, start_dim_t, start_map.count + 1);
+  if (self->batch == NULL || self->starts == NULL) return mp_status_out_of_memory();
+
+  uint32_t element = (uint32_t)mp_dtype_size(in->dtype);
+  int64_t dst[MP_MAX_RANK], src[MP_MAX_RANK];
+  mp_dims_strides(out->dims, out->rank, element, dst);
+  mp_dims_strides(in->dims, in->rank, element, src);
+  self->empty = mp_shape_count(out) == 0;
+  self->num_slices = 1;
+  self->index_dtype = mp_op_operand_type(op, 1)->dtype;
+  self->index_bytes = (uint32_t)mp_dtype_size(self->index_dtype);
+  gather_batch_dims(self, op, dst, src);
+  self->num_starts = start_map.count;
+  for (uint32_t i = 0; i < start_map.count; ++i) {
+    int64_t dim = start_map.values[i];
+    self->starts[i] = (start_dim_t){src[dim], in->dims[dim] - sizes.values[dim]};
+  }
+  mp_strided_init(&self->slice, element);
+  uint32_t offset = 0;
+  for (uint32_t i = 0; i < in->rank; ++i) {
+    if (mp_index_list_has(collapsed, i) || mp_index_list_has(operand_batching, i)) continue;
+    mp_strided_add_dim(&self->slice, sizes.values[i], dst[offset_dims.values[offset++]], src[i]);
+  }
+  mp_strided_finish(&self->slice);
+  uint32_t by_bytes = mp_part_count(mp_shape_bytes(out), GRAIN_BYTES);
+  uint32_t by_slices = mp_part_count(self->num_slices, GRAIN_SLICES);
+  uint32_t parts = by_bytes > by_slices ? by_bytes : by_slices;
+  self->base.num_parts = (uint32_t)mp_max_i64(mp_min_i64(parts, self->num_slices), 1);
+  *out_kernel = &self->base;
+  return NULL;
+}

@@ -1,0 +1,77 @@
+// Shape arithmetic that kernel makers share: static sizes, row-major byte strides, odometers.
+//
+// Makers get verified ops with static shapes, so nothing here fails; shapes are those of tensor
+// types.
+#ifndef MINIPOD_SIM_KERNELS_SHAPE_H_
+#define MINIPOD_SIM_KERNELS_SHAPE_H_
+
+#include <stdint.h>
+
+#include "sim/ir/module.h"
+#include "sim/kernels/kernel.h"
+
+static inline const mp_type_t *mp_op_operand_type(const mp_op_t *op, uint32_t i) {
+  return op->operands[i]->type;
+}
+static inline const mp_type_t *mp_op_result_type(const mp_op_t *op, uint32_t i) {
+  return op->results[i].type;
+}
+
+// Elements of a static tensor type.
+static inline int64_t mp_shape_count(const mp_type_t *type) {
+  int64_t count = 1;
+  for (uint32_t i = 0; i < type->rank; ++i) count *= type->dims[i];
+  return count;
+}
+
+// Stored bytes of a static tensor type.
+static inline int64_t mp_shape_bytes(const mp_type_t *type) {
+  return mp_shape_count(type) * (int64_t)mp_dtype_size(type->dtype);
+}
+
+// The product of dims[begin .. end).
+static inline int64_t mp_dims_product(const int64_t *dims, uint32_t begin, uint32_t end) {
+  int64_t product = 1;
+  for (uint32_t i = begin; i < end; ++i) product *= dims[i];
+  return product;
+}
+
+// Row-major strides in units of `unit` (1: elements; the element size: bytes).
+static inline void mp_dims_strides(const int64_t *dims, uint32_t rank, int64_t unit,
+                                   int64_t *out_strides) {
+  for (uint32_t i = rank; i-- > 0;) {
+    out_strides[i] = unit;
+    unit *= dims[i];
+  }
+}
+
+static inline int64_t mp_clamp_i64(int64_t value, int64_t low, int64_t high) {
+  return value < low ? low : value > high ? high : value;
+}
+
+static inline int64_t mp_min_i64(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+static inline int64_t mp_max_i64(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+// Whether `value` is in the list.
+static inline bool mp_index_list_has(mp_index_list_t list, int64_t value) {
+  for (uint32_t i = 0; i < list.count; ++i) {
+    if (list.values[i] == value) return true;
+  }
+  return false;
+}
+
+// One element of an integer (or bool) tensor as int64; what is too large for it becomes INT64_MAX,
+// which clamps like the true value does.
+int64_t mp_load_index(mp_dtype_t dtype, const void *element);
+
+// Fills in the fixed fields of a kernel: one part, no scratch, not in place.
+static inline void mp_kernel_init(mp_kernel_t *kernel, mp_kernel_run_t run, const mp_op_t *op) {
+  *kernel = (mp_kernel_t){.run = run, .num_parts = 1, .op = op};
+}
+
+#endif  // MINIPOD_SIM_KERNELS_SHAPE_H_

@@ -1,0 +1,231 @@
+#include "sim/kernels/strided.h"
+
+#include <string.h>
+
+#include "sim/kernels/kernel.h"
+#include "sim/kernels/shape.h"
+
+// Bytes that are worth a part of their own.
+enum { GRAIN_BYTES = 512 * 1024 };
+// Rows and columns of a transposition's tile: both sides of a tile stay in the first-level cache.
+enum { TILE = 32 };
+
+// Elements wider than the tensor's own come from merged dimensions and need not be aligned.
+typedef uint8_t mp_u8_t;
+typedef uint16_t mp_u16_t __attribute__((aligned(1)));
+typedef uint32_t mp_u32_t __attribute__((aligned(1)));
+typedef uint64_t mp_u64_t __attribute__((aligned(1)));
+typedef struct {
+  mp_u64_t low, high;
+} mp_u128_t;
+
+static bool is_element_size(int64_t bytes) {
+  return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16;
+}
+
+static void drop_dim(mp_strided_t *copy, uint32_t i) {
+  --copy->rank;
+  memmove(&copy->dims[i], &copy->dims[i + 1], (copy->rank - i) * sizeof(copy->dims[0]));
+}
+
+void mp_strided_finish(mp_strided_t *copy) {
+  for (uint32_t i = 0; i < copy->rank;) {
+    if (copy->dims[i].extent <= 0) copy->empty = true;
+    if (copy->dims[i].extent == 1) {
+      drop_dim(copy, i);
+    } else {
+      ++i;
+    }
+  }
+  if (copy->empty) {
+    copy->rank = 0;
+    return;
+  }
+  for (uint32_t i = 0; i + 1 < copy->rank;) {
+    mp_strided_dim_t *outer = &copy->dims[i], *inner = &copy->dims[i + 1];
+    if (outer->dst == inner->dst * inner->extent && outer->src == inner->src * inner->extent) {
+      inner->extent *= outer->extent;
+      drop_dim(copy, i);
+      if (i > 0) --i;
+    } else {
+      ++i;
+    }
+  }
+  if (copy->rank > 1) {  // a short contiguous run becomes one wide element
+    mp_strided_dim_t *last = &copy->dims[copy->rank - 1];
+    if (last->dst == copy->element && last->src == copy->element && last->extent <= 16 &&
+        is_element_size(last->extent * copy->element)) {
+      copy->element *= (uint32_t)last->extent;
+      --copy->rank;
+    }
+  }
+  // Parts cut the outermost dimension that is long enough, else the longest.
+  copy->split = 0;
+  for (uint32_t i = 0; i < copy->rank; ++i) {
+    if (copy->dims[i].extent >= 64) {
+      copy->split = i;
+      break;
+    }
+    if (copy->dims[i].extent > copy->dims[copy->split].extent) copy->split = i;
+  }
+}
+
+uint32_t mp_strided_num_parts(const mp_strided_t *copy) {
+  if (copy->empty || copy->rank == 0) return 1;
+  int64_t bytes = copy->element;
+  for (uint32_t i = 0; i < copy->rank; ++i) bytes *= copy->dims[i].extent;
+  return (uint32_t)mp_min_i64(mp_part_count(bytes, GRAIN_BYTES), copy->dims[copy->split].extent);
+}
+
+// --- Loops over the one or two innermost dimensions, per element size ---
+
+#define MP_STRIDED_LOOPS(T)                                                                     \
+  static void fill_##T(void *dst, T value, int64_t count) {                                     \
+    T *d = dst;                                                                                 \
+    for (int64_t i = 0; i < count; ++i) d[i] = value;                                           \
+  }                                                                                             \
+  static void line_##T(const mp_strided_dim_t *dim, char *dst, const char *src) {               \
+    int64_t n = dim->extent, ds = dim->dst, ss = dim->src;                                      \
+    if (ds == (int64_t)sizeof(T) && ss == 0) {                                                  \
+      fill_##T(dst, *(const T *)src, n);                                                        \
+    } else if (ds == (int64_t)sizeof(T) && ss == -(int64_t)sizeof(T)) {                         \
+      const T *s = (const T *)src - (n - 1);                                                    \
+      for (int64_t i = 0; i < n; ++i) ((T *)dst)[i] = s[n - 1 - i];                             \
+    } else if (ds == (int64_t)sizeof(T)) {                                                      \
+      for (int64_t i = 0; i < n; ++i) ((T *)dst)[i] = *(const T *)(src + i * ss);               \
+    } else {                                                                                    \
+      for (int64_t i = 0; i < n; ++i) *(T *)(dst + i * ds) = *(const T *)(src + i * ss);        \
+    }                                                                                           \
+  }                                                                                             \
+  /* rows: contiguous in the source; columns: contiguous in the destination */                  \
+  static void tile_##T(const mp_strided_dim_t *rows, const mp_strided_dim_t *columns,           \
+                       int64_t row_end, int64_t column_end, char *restrict dst,                 \
+                       const char *restrict src) {                                              \
+    for (int64_t r = 0; r < row_end; ++r) {                                                     \
+      T *d = (T *)(dst + r * rows->dst);                                                        \
+      const char *s = src + r * (int64_t)sizeof(T);                                             \
+      for (int64_t c = 0; c < column_end; ++c) d[c] = *(const T *)(s + c * columns->src);       \
+    }                                                                                           \
+  }                                                                                             \
+  static void transpose_##T(const mp_strided_dim_t *rows, const mp_strided_dim_t *columns,      \
+                            char *dst, const char *src) {                                       \
+    for (int64_t r = 0; r < rows->extent; r += TILE) {                                          \
+      for (int64_t c = 0; c < columns->extent; c += TILE) {                                     \
+        tile_##T(rows, columns, mp_min_i64(TILE, rows->extent - r),                             \
+                 mp_min_i64(TILE, columns->extent - c), dst + r * rows->dst + c * columns->dst, \
+                 src + r * rows->src + c * columns->src);                                       \
+      }                                                                                         \
+    }                                                                                           \
+  }
+
+MP_STRIDED_LOOPS(mp_u8_t)
+MP_STRIDED_LOOPS(mp_u16_t)
+MP_STRIDED_LOOPS(mp_u32_t)
+MP_STRIDED_LOOPS(mp_u64_t)
+MP_STRIDED_LOOPS(mp_u128_t)
+
+typedef void (*line_fn_t)(const mp_strided_dim_t *dim, char *dst, const char *src);
+typedef void (*transpose_fn_t)(const mp_strided_dim_t *rows, const mp_strided_dim_t *columns,
+                               char *dst, const char *src);
+
+static uint32_t log2_of(uint32_t element) {
+  return (uint32_t)__builtin_ctz(element);
+}
+
+static const line_fn_t line_fns[] = {line_mp_u8_t, line_mp_u16_t, line_mp_u32_t, line_mp_u64_t,
+                                     line_mp_u128_t};
+static const transpose_fn_t transpose_fns[] = {transpose_mp_u8_t, transpose_mp_u16_t,
+                                               transpose_mp_u32_t, transpose_mp_u64_t,
+                                               transpose_mp_u128_t};
+
+void mp_fill(void *dst, const void *element, size_t element_bytes, int64_t count) {
+  if (count <= 0) return;
+  mp_strided_dim_t dim = {count, (int64_t)element_bytes, 0};
+  line_fns[log2_of((uint32_t)element_bytes)](&dim, dst, element);
+}
+
+// --- The walk over the outer dimensions ---
+
+typedef struct {
+  uint32_t rank;  // outer dimensions
+  mp_strided_dim_t dims[MP_MAX_RANK];
+  int64_t index[MP_MAX_RANK];
+} walk_t;
+
+// Steps to the next box of inner dimensions; false at the end.
+static bool walk_next(walk_t *walk, char **dst, const char **src) {
+  for (uint32_t i = walk->rank; i-- > 0;) {
+    const mp_strided_dim_t *dim = &walk->dims[i];
+    *dst += dim->dst;
+    *src += dim->src;
+    if (++walk->index[i] < dim->extent) return true;
+    *dst -= dim->dst * dim->extent;
+    *src -= dim->src * dim->extent;
+    walk->index[i] = 0;
+  }
+  return false;
+}
+
+// The dimension that is contiguous in the source when the innermost one is not, or -1.
+static int transposed_dim(const mp_strided_t *copy) {
+  const mp_strided_dim_t *last = &copy->dims[copy->rank - 1];
+  if (last->dst != copy->element || last->src == 0 || last->src == copy->element) return -1;
+  if (last->extent < 4) return -1;
+  for (uint32_t i = 0; i + 1 < copy->rank; ++i) {
+    if (copy->dims[i].src == copy->element && copy->dims[i].extent >= 4) return (int)i;
+  }
+  return -1;
+}
+
+static void run_lines(const mp_strided_t *copy, walk_t *walk, char *dst, const char *src) {
+  const mp_strided_dim_t *last = &copy->dims[copy->rank - 1];
+  if (last->dst == copy->element && last->src == copy->element) {
+    size_t bytes = (size_t)last->extent * copy->element;
+    do memcpy(dst, src, bytes);
+    while (walk_next(walk, &dst, &src));
+  } else {
+    line_fn_t line = line_fns[log2_of(copy->element)];
+    do line(last, dst, src);
+    while (walk_next(walk, &dst, &src));
+  }
+}
+
+void mp_strided_run(const mp_strided_t *copy, void *dst, const void *src) {
+  if (copy->empty) return;
+  char *d = dst;
+  const char *s = src;
+  if (copy->rank == 0) {
+    memcpy(d, s, copy->element);
+    return;
+  }
+  int row = transposed_dim(copy);
+  walk_t walk;
+  walk.rank = 0;
+  for (uint32_t i = 0; i + 1 < copy->rank; ++i) {
+    if ((int)i == row) continue;
+    walk.index[walk.rank] = 0;
+    walk.dims[walk.rank++] = copy->dims[i];
+  }
+  if (row < 0) {
+    run_lines(copy, &walk, d, s);
+    return;
+  }
+  transpose_fn_t transpose = transpose_fns[log2_of(copy->element)];
+  do transpose(&copy->dims[row], &copy->dims[copy->rank - 1], d, s);
+  while (walk_next(&walk, &d, &s));
+}
+
+void mp_strided_run_part(const mp_strided_t *copy, void *dst, const void *src, uint32_t num_parts,
+                         uint32_t part) {
+  if (num_parts <= 1) {
+    mp_strided_run(copy, dst, src);
+    return;
+  }
+  mp_strided_t piece = *copy;
+  mp_strided_dim_t *dim = &piece.dims[copy->split];
+  int64_t begin = 0, end = 0;
+  mp_part_range(dim->extent, num_parts, part, &begin, &end);
+  dim->extent = end - begin;
+  if (dim->extent <= 0) return;
+  mp_strided_run(&piece, (char *)dst + begin * dim->dst, (const char *)src + begin * dim->src);
+}
