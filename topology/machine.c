@@ -1,0 +1,214 @@
+#include "topology/machine.h"
+
+#include <errno.h>
+#include <hwloc.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sim/base/alloc.h"
+#include "topology/cgroup.h"
+
+// Working state of one detection.
+typedef struct {
+  hwloc_topology_t topology;
+  hwloc_bitmap_t left;     // usable cpus not yet in a group
+  hwloc_bitmap_t node;     // those of the current NUMA node
+  hwloc_bitmap_t part;     // those of the current group
+  hwloc_bitmap_t scratch;  // those of one core
+  hwloc_obj_type_t core_type;
+  mp_machine_t *machine;
+} detector_t;
+
+static bool is_xml_file(const char *description) {
+  size_t size = strlen(description);
+  return strchr(description, '/') != NULL ||
+         (size >= 4 && strcmp(description + size - 4, ".xml") == 0);
+}
+
+static mp_status_t set_source(hwloc_topology_t topology, const char *description) {
+  if (description[0] == '\0') return NULL;
+  if (!is_xml_file(description)) {
+    if (hwloc_topology_set_synthetic(topology, description) == 0) return NULL;
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          "option 'machine': expected an hwloc synthetic description such as "
+                          "\"pack:2 numa:2 l3:1 core:4 pu:1\" or an XML file, got '%s'",
+                          description);
+  }
+  if (access(description, R_OK) != 0) {
+    return mp_status_make(MP_NOT_FOUND, "option 'machine': cannot read '%s': %s", description,
+                          strerror(errno));
+  }
+  if (hwloc_topology_set_xml(topology, description) == 0) return NULL;
+  return mp_status_make(MP_INVALID_ARGUMENT, "option 'machine': '%s' is not an hwloc XML file",
+                        description);
+}
+
+// Everything that we do not look at is left out: start-up time of every process.
+static mp_status_t load(hwloc_topology_t topology, const char *description) {
+  hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
+  hwloc_topology_set_icache_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
+  hwloc_topology_set_type_filter(topology, HWLOC_OBJ_MISC, HWLOC_TYPE_FILTER_KEEP_NONE);
+  hwloc_topology_set_type_filter(topology, HWLOC_OBJ_L1CACHE, HWLOC_TYPE_FILTER_KEEP_NONE);
+  hwloc_topology_set_type_filter(topology, HWLOC_OBJ_L2CACHE, HWLOC_TYPE_FILTER_KEEP_NONE);
+  hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_NO_DISTANCES |
+                                         HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS |
+                                         HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS);
+  MP_RETURN_IF_ERROR(set_source(topology, description));
+  if (hwloc_topology_load(topology) != 0) {
+    return mp_status_make(description[0] == '\0' ? MP_UNAVAILABLE : MP_INVALID_ARGUMENT,
+                          "hwloc cannot read the machine%s%s", description[0] == '\0' ? "" : " of ",
+                          description);
+  }
+  return NULL;
+}
+
+// Usable cpus: all that hwloc shows, less those that no thread of this process is bound to. (One
+// thread's mask would not do: OpenMP binds the main thread to one core after start.)
+static void find_usable_cpus(detector_t *detector) {
+  hwloc_bitmap_copy(detector->left, hwloc_topology_get_allowed_cpuset(detector->topology));
+  if (!detector->machine->is_real) return;
+  if (hwloc_get_cpubind(detector->topology, detector->scratch, HWLOC_CPUBIND_PROCESS) != 0) return;
+  hwloc_bitmap_and(detector->scratch, detector->scratch, detector->left);
+  if (!hwloc_bitmap_iszero(detector->scratch)) {
+    hwloc_bitmap_copy(detector->left, detector->scratch);
+  }
+}
+
+// Makes a group of the cpus in `detector->part`, which must not be empty.
+static void add_group(detector_t *detector, int32_t numa_node) {
+  mp_machine_t *machine = detector->machine;
+  mp_machine_group_t *group = &machine->groups[machine->num_groups++];
+  *group = (mp_machine_group_t){
+      .first_cpu = machine->num_cpus, .first_core = machine->num_cores, .numa_node = numa_node};
+  for (int cpu = hwloc_bitmap_first(detector->part); cpu >= 0;
+       cpu = hwloc_bitmap_next(detector->part, cpu)) {
+    machine->cpus[machine->num_cpus++] = cpu;
+  }
+  for (hwloc_obj_t core = NULL;
+       (core = hwloc_get_next_obj_covering_cpuset_by_type(detector->topology, detector->part,
+                                                          detector->core_type, core)) != NULL;) {
+    hwloc_bitmap_and(detector->scratch, core->cpuset, detector->part);
+    int cpu = hwloc_bitmap_first(detector->scratch);
+    if (cpu >= 0) machine->core_cpus[machine->num_cores++] = cpu;
+  }
+  group->num_cpus = machine->num_cpus - group->first_cpu;
+  group->num_cores = machine->num_cores - group->first_core;
+}
+
+// Splits the usable cpus of one NUMA node into groups. Nodes without cpus of their own (memory-only
+// nodes, or a second kind of memory for the same cores) add nothing.
+static void add_node(detector_t *detector, hwloc_obj_t node) {
+  hwloc_bitmap_and(detector->node, node->cpuset, detector->left);
+  if (hwloc_bitmap_iszero(detector->node)) return;
+  hwloc_bitmap_andnot(detector->left, detector->left, detector->node);
+  ++detector->machine->num_numa_nodes;
+  hwloc_obj_t cache = NULL;
+  while ((cache = hwloc_get_next_obj_covering_cpuset_by_type(detector->topology, node->cpuset,
+                                                             HWLOC_OBJ_L3CACHE, cache)) != NULL) {
+    hwloc_bitmap_and(detector->part, cache->cpuset, detector->node);
+    if (hwloc_bitmap_iszero(detector->part)) continue;
+    hwloc_bitmap_andnot(detector->node, detector->node, detector->part);
+    add_group(detector, (int32_t)node->os_index);
+  }
+  if (hwloc_bitmap_iszero(detector->node)) return;
+  hwloc_bitmap_copy(detector->part, detector->node);
+  add_group(detector, (int32_t)node->os_index);
+}
+
+static void add_groups(detector_t *detector) {
+  hwloc_obj_t node = NULL;
+  while ((node = hwloc_get_next_obj_by_type(detector->topology, HWLOC_OBJ_NUMANODE, node)) !=
+         NULL) {
+    add_node(detector, node);
+  }
+  // Cpus of no node can only come from odd recordings; they still count.
+  if (hwloc_bitmap_iszero(detector->left)) return;
+  hwloc_bitmap_copy(detector->part, detector->left);
+  add_group(detector, 0);
+}
+
+static void read_limits(mp_machine_t *machine, hwloc_topology_t topology) {
+  machine->memory = hwloc_get_root_obj(topology)->total_memory;
+  if (machine->is_real) {
+    // Some virtual machines do not attribute all memory to a node.
+    long pages = sysconf(_SC_PHYS_PAGES);
+    uint64_t physical = pages > 0 ? (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+    if (machine->memory < physical) machine->memory = physical;
+    mp_cgroup_limits_t limits = mp_cgroup_limits("");
+    machine->cpu_quota = limits.cpus;
+    if (limits.memory != 0 && limits.memory < machine->memory) machine->memory = limits.memory;
+  }
+  if (machine->memory == 0) machine->memory = 1ull << 30;
+}
+
+static mp_status_t detect(detector_t *detector) {
+  mp_machine_t *machine = detector->machine;
+  hwloc_topology_t topology = detector->topology;
+  machine->is_real = hwloc_topology_is_thissystem(topology) != 0;
+  machine->num_packages = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PACKAGE);
+  bool has_cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) > 0;
+  detector->core_type = has_cores ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
+  find_usable_cpus(detector);
+  int count = hwloc_bitmap_weight(detector->left);
+  if (count <= 0) return mp_status_make(MP_UNAVAILABLE, "hwloc shows no usable cpu");
+  // No more groups and cores than cpus. A core that straddles groups is counted in each.
+  machine->groups = mp_calloc((size_t)count, sizeof(*machine->groups));
+  machine->cpus = mp_calloc((size_t)count, sizeof(*machine->cpus));
+  machine->core_cpus = mp_calloc((size_t)count, sizeof(*machine->core_cpus));
+  if (machine->groups == NULL || machine->cpus == NULL || machine->core_cpus == NULL) {
+    return mp_status_out_of_memory();
+  }
+  add_groups(detector);
+  read_limits(machine, topology);
+  return NULL;
+}
+
+static mp_status_t load_and_detect(detector_t *detector, const char *description) {
+  detector->left = hwloc_bitmap_alloc();
+  detector->node = hwloc_bitmap_alloc();
+  detector->part = hwloc_bitmap_alloc();
+  detector->scratch = hwloc_bitmap_alloc();
+  if (detector->left == NULL || detector->node == NULL || detector->part == NULL ||
+      detector->scratch == NULL) {
+    return mp_status_out_of_memory();
+  }
+  MP_RETURN_IF_ERROR(load(detector->topology, description));
+  return detect(detector);
+}
+
+mp_status_t mp_machine_create(const char *description, mp_machine_t **out_machine) {
+  detector_t detector = {0};
+  detector.machine = mp_calloc(1, sizeof(*detector.machine));
+  MP_RETURN_IF_NULL(detector.machine);
+  if (hwloc_topology_init(&detector.topology) != 0) {
+    mp_free(detector.machine);
+    return mp_status_make(MP_UNAVAILABLE, "hwloc cannot start");
+  }
+  mp_status_t status = load_and_detect(&detector, description == NULL ? "" : description);
+  hwloc_bitmap_free(detector.left);
+  hwloc_bitmap_free(detector.node);
+  hwloc_bitmap_free(detector.part);
+  hwloc_bitmap_free(detector.scratch);
+  hwloc_topology_destroy(detector.topology);
+  if (status != NULL) {
+    mp_machine_release(detector.machine);
+    return status;
+  }
+  *out_machine = detector.machine;
+  return NULL;
+}
+
+void mp_machine_release(mp_machine_t *machine) {
+  if (machine == NULL) return;
+  mp_free(machine->groups);
+  mp_free(machine->cpus);
+  mp_free(machine->core_cpus);
+  mp_free(machine);
+}
+
+int32_t mp_machine_default_workers(const mp_machine_t *machine) {
+  double quota = ceil(machine->cpu_quota);
+  if (quota >= 1 && quota < machine->num_cores) return (int32_t)quota;
+  return machine->num_cores;
+}

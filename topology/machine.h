@@ -1,0 +1,47 @@
+// The machine as far as the pod cares: core groups with their NUMA nodes, limits, memory.
+//
+// A core group is the set of cores of one NUMA node that share a last-level cache (L3), or the
+// node's cores where there is none. Only what the process may use counts: hwloc leaves out what the
+// cpuset cgroup forbids, the affinity mask of the process's threads takes away more.
+#ifndef MINIPOD_TOPOLOGY_MACHINE_H_
+#define MINIPOD_TOPOLOGY_MACHINE_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/base/status.h"
+
+// A slice of the machine's `cpus` and `core_cpus` arrays. Groups are in hwloc's logical order, so
+// neighbours in the list are near each other.
+typedef struct {
+  int32_t first_cpu;
+  int32_t num_cpus;
+  int32_t first_core;
+  int32_t num_cores;
+  int32_t numa_node;  // OS index
+} mp_machine_group_t;
+
+typedef struct {
+  bool is_real;  // false when synthetic or recorded
+  int32_t num_packages;
+  int32_t num_numa_nodes;  // with usable cores
+  int32_t num_groups;      // at least 1
+  mp_machine_group_t *groups;
+  int32_t num_cpus;
+  int32_t *cpus;  // OS indices, ascending in each group
+  int32_t num_cores;
+  int32_t *core_cpus;  // the first cpu of each core
+  double cpu_quota;    // 0 = none
+  uint64_t memory;     // bytes, cgroup limit respected
+} mp_machine_t;
+
+// Reads the running machine ("" or NULL), or the one that `description` gives: an hwloc synthetic
+// description ("pack:2 numa:4 l3:2 core:8 pu:1") or an XML file (a word that has a '/' or ends in
+// ".xml"). Errors: INVALID_ARGUMENT, NOT_FOUND for a missing file, UNAVAILABLE.
+MP_NODISCARD mp_status_t mp_machine_create(const char *description, mp_machine_t **out_machine);
+void mp_machine_release(mp_machine_t *machine);
+
+// The number of workers that cores and quota allow.
+int32_t mp_machine_default_workers(const mp_machine_t *machine);
+
+#endif  // MINIPOD_TOPOLOGY_MACHINE_H_

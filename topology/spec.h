@@ -1,0 +1,159 @@
+// The description of a pod as its user writes it: one table of keys (the schema) that the one-line
+// string, the YAML file, the presets and the serialized form all share.
+//
+// A description is read in layers: preset below file below the words of the one-line string. A key
+// may be given once in each layer; a higher layer wins. mp_spec_finish then checks the whole and
+// derives what was left out. configs/README.md has the schema for users.
+//
+// Not thread-safe while it is being read; constant afterwards.
+#ifndef MINIPOD_TOPOLOGY_SPEC_H_
+#define MINIPOD_TOPOLOGY_SPEC_H_
+
+#include "sim/base/status.h"
+#include "sim/base/str.h"
+#include "topology/pod.h"
+
+enum { MP_SPEC_MAX_TEXT = 128 };  // longest name or kind
+
+typedef struct {
+  int32_t num_dims;  // 0 = not given
+  int32_t dims[MP_POD_MAX_DIMS];
+} mp_shape_t;
+
+typedef enum {
+  MP_SPEC_TEXT,    // char[MP_SPEC_MAX_TEXT + 1], printable ASCII
+  MP_SPEC_INT,     // int32_t, 1 .. MP_POD_MAX_DEVICES
+  MP_SPEC_DIMS,    // int32_t, 1 .. MP_POD_MAX_DIMS
+  MP_SPEC_WIRING,  // mp_wiring_t
+  MP_SPEC_SHAPE,   // mp_shape_t: 4x4 or [4, 4]
+  MP_SPEC_BYTES,   // uint64_t, UINT64_MAX = unlimited
+  MP_SPEC_TIME,    // double, seconds
+  MP_SPEC_RATE,    // double, bytes per second
+  MP_SPEC_FLOPS,   // double, operations per second
+} mp_spec_type_t;
+
+// Member of mp_pod_spec_t, key, type, help. The preset is applied as soon as it is read.
+#define MP_SPEC_KEYS(X)                                                                    \
+  X(preset, "preset", TEXT, "start from a known machine")                                  \
+  X(name, "name", TEXT, "name of the pod, for messages")                                   \
+  X(kind, "kind", TEXT, "device kind that clients see")                                    \
+  X(wiring, "topology", WIRING, "how the chips of a slice are wired")                      \
+  X(shape, "shape", SHAPE, "grid of chips of one slice")                                   \
+  X(chips, "chips", INT, "number of chips of one slice; alone: a grid with one dimension") \
+  X(dims, "dims", DIMS, "least number of coordinates; the grid is padded with ones")       \
+  X(cores_per_chip, "cores_per_chip", INT, "devices on one chip")                          \
+  X(slices, "slices", INT, "number of slices")                                             \
+  X(hosts, "hosts", INT, "number of hosts of the whole pod")                               \
+  X(host_shape, "host_shape", SHAPE, "chips of one host, as a box of the grid")            \
+  X(memory[0], "memory.device", BYTES, "capacity of a device's own memory")                \
+  X(memory[1], "memory.pinned_host", BYTES, "page-locked host memory of a device")         \
+  X(memory[2], "memory.unpinned_host", BYTES, "other host memory of a device")             \
+  X(memory_bandwidth, "memory.bandwidth", RATE, "rate of a device's own memory")           \
+  X(ici.latency, "links.latency", TIME, "between neighbouring chips of a slice")           \
+  X(ici.bandwidth, "links.bandwidth", RATE, "the same, one direction")                     \
+  X(dcn.latency, "dcn.latency", TIME, "between hosts of different slices")                 \
+  X(dcn.bandwidth, "dcn.bandwidth", RATE, "the same, one direction")                       \
+  X(host_link.latency, "host_link.latency", TIME, "between a host and its device")         \
+  X(host_link.bandwidth, "host_link.bandwidth", RATE, "the same, one direction")           \
+  X(launch_latency, "launch_latency", TIME, "from enqueueing a program to its start")      \
+  X(flops[MP_FLOP_F64], "flops.f64", FLOPS, "peak rate of a device")                       \
+  X(flops[MP_FLOP_F32], "flops.f32", FLOPS, "peak rate of a device")                       \
+  X(flops[MP_FLOP_BF16], "flops.bf16", FLOPS, "peak rate of a device")                     \
+  X(flops[MP_FLOP_F16], "flops.f16", FLOPS, "peak rate of a device")                       \
+  X(flops[MP_FLOP_F8], "flops.f8", FLOPS, "peak rate of a device")                         \
+  X(flops[MP_FLOP_S8], "flops.s8", FLOPS, "peak rate of a device")                         \
+  X(flops[MP_FLOP_S4], "flops.s4", FLOPS, "peak rate of a device")                         \
+  X(memory[0], "hbm", BYTES, "short for memory.device")
+
+enum {
+#define MP_SPEC_COUNT_ONE(...) +1
+  MP_SPEC_KEY_COUNT = 0 MP_SPEC_KEYS(MP_SPEC_COUNT_ONE)
+#undef MP_SPEC_COUNT_ONE
+};
+
+typedef enum {
+  MP_LAYER_NONE,
+  MP_LAYER_PRESET,
+  MP_LAYER_FILE,
+  MP_LAYER_WORDS,
+} mp_spec_layer_t;
+
+// Where a text came from, for messages: "<origin>:<line>: key 'x': …"; line 0 is left out.
+typedef struct {
+  const char *origin;
+  int line;
+  mp_spec_layer_t layer;
+} mp_spec_place_t;
+
+typedef struct {
+  char preset[MP_SPEC_MAX_TEXT + 1];
+  char name[MP_SPEC_MAX_TEXT + 1];
+  char kind[MP_SPEC_MAX_TEXT + 1];
+  mp_wiring_t wiring;
+  mp_shape_t shape;
+  int32_t chips;
+  int32_t dims;
+  int32_t cores_per_chip;
+  int32_t slices;
+  int32_t hosts;
+  mp_shape_t host_shape;
+  uint64_t memory[MP_MEMORY_SPACE_COUNT];  // 0 = not given
+  double memory_bandwidth;
+  mp_link_t ici;
+  mp_link_t dcn;
+  mp_link_t host_link;
+  double launch_latency;
+  double flops[MP_FLOP_KIND_COUNT];
+  // By key: the highest layer that gave it, and the line there.
+  struct {
+    mp_spec_layer_t layer;
+    int line;
+  } given[MP_SPEC_KEY_COUNT];
+} mp_pod_spec_t;
+
+// Sets one key. Errors: INVALID_ARGUMENT "<place>: key 'x': expected …, got …", or for an unknown
+// key the nearest one, or for a second value in one layer both lines.
+MP_NODISCARD mp_status_t mp_spec_set(mp_pod_spec_t *spec, mp_spec_place_t place, mp_str_t key,
+                                     mp_str_t value);
+
+// What a key that names no scalar deserves: "expected a mapping of …" for the first part of a
+// nested key, otherwise unknown with a suggestion; and for a scalar key what it expects instead of
+// `got` ("a mapping", "a list").
+MP_NODISCARD mp_status_t mp_spec_refuse(mp_spec_place_t place, mp_str_t key, const char *got);
+
+bool mp_spec_is_key(mp_str_t key);
+// True if `key` begins some nested key ("memory").
+bool mp_spec_is_mapping(mp_str_t key);
+// True if the key's value may be a list.
+bool mp_spec_is_shape(mp_str_t key);
+
+// Reads a one-line description: a preset, wiring or file, then key:value words. `origin` names it
+// in messages.
+MP_NODISCARD mp_status_t mp_spec_read_line(mp_pod_spec_t *spec, const char *origin, mp_str_t line);
+
+// Reads YAML text (spec_yaml.c) and files of it.
+MP_NODISCARD mp_status_t mp_spec_read_yaml(mp_pod_spec_t *spec, const char *origin, mp_str_t text);
+MP_NODISCARD mp_status_t mp_spec_read_file(mp_pod_spec_t *spec, const char *path);
+
+// Applies a preset's keys (presets.c) in the lowest layer; NOT_FOUND names the known ones.
+MP_NODISCARD mp_status_t mp_spec_apply_preset(mp_pod_spec_t *spec, mp_str_t name);
+bool mp_spec_is_preset(mp_str_t name);
+// Appends "v2, v3, …".
+void mp_spec_list_presets(mp_strbuf_t *out_text);
+
+// Forgets all that one layer gave.
+void mp_spec_clear_layer(mp_pod_spec_t *spec, mp_spec_layer_t layer);
+
+// Checks the whole and derives shape, hosts, kind and wiring that were not given.
+MP_NODISCARD mp_status_t mp_spec_finish(mp_pod_spec_t *spec, const char *origin);
+
+// Writes a finished spec as YAML that reads back to the same, without its name; equal pods give
+// equal text, however they were described.
+void mp_spec_write(const mp_pod_spec_t *spec, mp_strbuf_t *out_text);
+
+// "4x4"
+void mp_shape_write(const mp_shape_t *shape, mp_strbuf_t *out_text);
+
+int64_t mp_shape_count(const mp_shape_t *shape);
+
+#endif  // MINIPOD_TOPOLOGY_SPEC_H_

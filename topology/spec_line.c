@@ -1,0 +1,114 @@
+// The one-line form: NAME[:GRID] or a file, then key:value words.
+#include "topology/spec.h"
+
+// Blanks separate words, but not within double quotes.
+static mp_str_t next_word(mp_str_t *rest) {
+  size_t begin = 0;
+  while (begin < rest->size && (rest->data[begin] == ' ' || rest->data[begin] == '\t')) ++begin;
+  size_t end = begin;
+  bool quoted = false;
+  for (; end < rest->size; ++end) {
+    char c = rest->data[end];
+    if (c == '"') quoted = !quoted;
+    if (!quoted && (c == ' ' || c == '\t')) break;
+  }
+  mp_str_t word = {rest->data + begin, end - begin};
+  *rest = (mp_str_t){rest->data + end, rest->size - end};
+  return word;
+}
+
+// Splits at the first ':'; without one the value is empty and `has_value` false.
+typedef struct {
+  mp_str_t key;
+  mp_str_t value;
+  bool has_value;
+} word_t;
+
+static word_t split(mp_str_t word) {
+  size_t colon = 0;
+  while (colon < word.size && word.data[colon] != ':') ++colon;
+  word_t parts = {.key = {word.data, colon}, .has_value = colon < word.size};
+  if (!parts.has_value) return parts;
+  parts.value = (mp_str_t){word.data + colon + 1, word.size - colon - 1};
+  if (parts.value.size >= 2 && parts.value.data[0] == '"' &&
+      parts.value.data[parts.value.size - 1] == '"') {
+    parts.value = (mp_str_t){parts.value.data + 1, parts.value.size - 2};
+  }
+  return parts;
+}
+
+static bool ends_with(mp_str_t text, const char *end) {
+  size_t size = strlen(end);
+  return text.size >= size && memcmp(text.data + text.size - size, end, size) == 0;
+}
+
+static bool is_file(mp_str_t word) {
+  return memchr(word.data, '/', word.size) != NULL || ends_with(word, ".yaml") ||
+         ends_with(word, ".yml") || ends_with(word, ".json");
+}
+
+static bool is_wiring(mp_str_t name) {
+  for (int i = 0; i < MP_WIRING_COUNT; ++i) {
+    if (mp_str_is(name, mp_wiring_name((mp_wiring_t)i))) return true;
+  }
+  return false;
+}
+
+static mp_status_t read_file_word(mp_pod_spec_t *spec, const char *origin, mp_str_t word) {
+  char path[1024];
+  if (word.size >= sizeof(path)) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "%s: the file name is too long", origin);
+  }
+  memcpy(path, word.data, word.size);
+  path[word.size] = '\0';
+  return mp_spec_read_file(spec, path);
+}
+
+static mp_status_t refuse_first_word(const char *origin, mp_str_t name) {
+  mp_strbuf_t presets;
+  mp_strbuf_init(&presets);
+  mp_spec_list_presets(&presets);
+  int shown = name.size > 64 ? 64 : (int)name.size;
+  mp_status_t status = mp_status_make(
+      MP_INVALID_ARGUMENT,
+      "%s: expected a preset (%s), a wiring (torus, mesh, ring, switch) with its grid, such as "
+      "v5e:4x4 or torus:4x4, or a YAML file (a word with '/' or ending in .yaml), got '%.*s'",
+      origin, mp_strbuf_text(&presets), shown, name.size == 0 ? "" : name.data);
+  mp_strbuf_deinit(&presets);
+  return status;
+}
+
+static mp_status_t read_first_word(mp_pod_spec_t *spec, mp_spec_place_t place, mp_str_t word) {
+  word_t parts = split(word);
+  bool preset = mp_spec_is_preset(parts.key);
+  if (preset || is_wiring(parts.key)) {
+    MP_RETURN_IF_ERROR(
+        mp_spec_set(spec, place, preset ? MP_STR("preset") : MP_STR("topology"), parts.key));
+    if (!parts.has_value) return NULL;
+    return mp_spec_set(spec, place, MP_STR("shape"), parts.value);
+  }
+  if (is_file(word)) return read_file_word(spec, place.origin, word);
+  // Not a name: may be a key:value word already.
+  if (parts.has_value && mp_spec_is_key(parts.key)) {
+    return mp_spec_set(spec, place, parts.key, parts.value);
+  }
+  return refuse_first_word(place.origin, parts.key);
+}
+
+mp_status_t mp_spec_read_line(mp_pod_spec_t *spec, const char *origin, mp_str_t line) {
+  mp_spec_place_t place = {origin, 0, MP_LAYER_WORDS};
+  mp_str_t rest = line;
+  mp_str_t word = next_word(&rest);
+  if (word.size == 0) return refuse_first_word(origin, word);
+  MP_RETURN_IF_ERROR(read_first_word(spec, place, word));
+  while ((word = next_word(&rest)).size != 0) {
+    word_t parts = split(word);
+    if (!parts.has_value) {
+      int shown = word.size > 64 ? 64 : (int)word.size;
+      return mp_status_make(MP_INVALID_ARGUMENT, "%s: expected a word key:value, got '%.*s'",
+                            origin, shown, word.data);
+    }
+    MP_RETURN_IF_ERROR(mp_spec_set(spec, place, parts.key, parts.value));
+  }
+  return NULL;
+}

@@ -1,0 +1,196 @@
+#include "topology/spec_value.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct {
+  const char *text;
+  double factor;
+} unit_t;
+
+static const unit_t g_time_units[] = {{"s", 1},     {"ms", 1e-3}, {"us", 1e-6},
+                                      {"ns", 1e-9}, {"", 1},      {NULL, 0}};
+static const unit_t g_rate_units[] = {{"B/s", 1},
+                                      {"KB/s", 1e3},
+                                      {"MB/s", 1e6},
+                                      {"GB/s", 1e9},
+                                      {"TB/s", 1e12},
+                                      {"KiB/s", 1024.0},
+                                      {"MiB/s", 1048576.0},
+                                      {"GiB/s", 1073741824.0},
+                                      {"Mbit/s", 125e3},
+                                      {"Gbit/s", 125e6},
+                                      {"", 1},
+                                      {NULL, 0}};
+static const unit_t g_flop_units[] = {{"G", 1e9},      {"T", 1e12},      {"P", 1e15},
+                                      {"GFLOPS", 1e9}, {"TFLOPS", 1e12}, {"PFLOPS", 1e15},
+                                      {"", 1},         {NULL, 0}};
+
+static bool parse_quantity(const unit_t *units, mp_str_t text, double max, double *out_value) {
+  char scratch[48];
+  if (text.size == 0 || text.size >= sizeof(scratch)) return false;
+  memcpy(scratch, text.data, text.size);
+  scratch[text.size] = '\0';
+  // Digits only at the front: strtod would also take signs, blanks, "inf" and hexadecimal.
+  if (scratch[0] < '0' || scratch[0] > '9' || scratch[1] == 'x' || scratch[1] == 'X') return false;
+  char *end = NULL;
+  double number = strtod(scratch, &end);
+  while (*end == ' ') ++end;
+  for (; units->text != NULL; ++units) {
+    if (strcmp(end, units->text) != 0) continue;
+    double value = number * units->factor;
+    if (!(value > 0 && value <= max)) return false;
+    *out_value = value;
+    return true;
+  }
+  return false;
+}
+
+static bool parse_int(mp_str_t text, long long max, int32_t *out_value) {
+  long long value = 0;
+  if (!mp_str_parse_i64(text, &value) || value < 1 || value > max) return false;
+  *out_value = (int32_t)value;
+  return true;
+}
+
+// Sizes joined by 'x'.
+static bool parse_shape(mp_str_t text, mp_shape_t *out_shape) {
+  mp_shape_t shape = {0};
+  for (size_t begin = 0; begin <= text.size;) {
+    size_t end = begin;
+    while (end < text.size && text.data[end] != 'x') ++end;
+    mp_str_t part = {text.data + begin, end - begin};
+    if (shape.num_dims == MP_POD_MAX_DIMS) return false;
+    if (!parse_int(part, MP_POD_MAX_DEVICES, &shape.dims[shape.num_dims++])) return false;
+    begin = end + 1;
+  }
+  *out_shape = shape;
+  return true;
+}
+
+static bool parse_text(mp_str_t text, char *out_text) {
+  if (text.size == 0 || text.size > MP_SPEC_MAX_TEXT) return false;
+  for (size_t i = 0; i < text.size; ++i) {
+    // No quotes either, so that every value can be written back between them.
+    if (text.data[i] < ' ' || text.data[i] > '~') return false;
+    if (text.data[i] == '"' || text.data[i] == '\\') return false;
+  }
+  memcpy(out_text, text.data, text.size);
+  out_text[text.size] = '\0';
+  return true;
+}
+
+static bool parse_wiring(mp_str_t text, mp_wiring_t *out_wiring) {
+  for (int i = 0; i < MP_WIRING_COUNT; ++i) {
+    if (!mp_str_is(text, mp_wiring_name((mp_wiring_t)i))) continue;
+    *out_wiring = (mp_wiring_t)i;
+    return true;
+  }
+  return false;
+}
+
+static bool parse_bytes(mp_str_t text, uint64_t *out_bytes) {
+  unsigned long long bytes = 0;
+  if (mp_str_is(text, "unlimited")) {
+    *out_bytes = UINT64_MAX;
+    return true;
+  }
+  if (!mp_str_parse_bytes(text, &bytes) || bytes == 0) return false;
+  *out_bytes = bytes;
+  return true;
+}
+
+bool mp_spec_value_parse(mp_spec_type_t type, mp_str_t text, void *out_member) {
+  switch (type) {
+    case MP_SPEC_TEXT:
+      return parse_text(text, out_member);
+    case MP_SPEC_INT:
+      return parse_int(text, MP_POD_MAX_DEVICES, out_member);
+    case MP_SPEC_DIMS:
+      return parse_int(text, MP_POD_MAX_DIMS, out_member);
+    case MP_SPEC_WIRING:
+      return parse_wiring(text, out_member);
+    case MP_SPEC_SHAPE:
+      return parse_shape(text, out_member);
+    case MP_SPEC_BYTES:
+      return parse_bytes(text, out_member);
+    case MP_SPEC_TIME:
+      return parse_quantity(g_time_units, text, 1e6, out_member);
+    case MP_SPEC_RATE:
+      return parse_quantity(g_rate_units, text, 1e18, out_member);
+    case MP_SPEC_FLOPS:
+      return parse_quantity(g_flop_units, text, 1e24, out_member);
+  }
+  return false;
+}
+
+void mp_shape_write(const mp_shape_t *shape, mp_strbuf_t *out_text) {
+  for (int32_t i = 0; i < shape->num_dims; ++i) {
+    mp_strbuf_printf(out_text, "%s%d", i == 0 ? "" : "x", shape->dims[i]);
+  }
+}
+
+int64_t mp_shape_count(const mp_shape_t *shape) {
+  int64_t count = 1;
+  for (int32_t i = 0; i < shape->num_dims; ++i) {
+    count *= shape->dims[i];
+    // Saturates; six factors of 65,536 would not fit.
+    if (count > MP_POD_MAX_DEVICES) return MP_POD_MAX_DEVICES + 1;
+  }
+  return count;
+}
+
+void mp_spec_value_write(mp_spec_type_t type, const void *member, mp_strbuf_t *out_text) {
+  switch (type) {
+    case MP_SPEC_TEXT:
+      mp_strbuf_printf(out_text, "\"%s\"", (const char *)member);
+      return;
+    case MP_SPEC_INT:
+    case MP_SPEC_DIMS:
+      mp_strbuf_printf(out_text, "%d", *(const int32_t *)member);
+      return;
+    case MP_SPEC_WIRING:
+      mp_strbuf_puts(out_text, mp_wiring_name(*(const mp_wiring_t *)member));
+      return;
+    case MP_SPEC_SHAPE:
+      mp_shape_write(member, out_text);
+      return;
+    case MP_SPEC_BYTES:
+      if (*(const uint64_t *)member == UINT64_MAX) {
+        mp_strbuf_puts(out_text, "unlimited");
+      } else {
+        mp_strbuf_printf(out_text, "%llu", (unsigned long long)*(const uint64_t *)member);
+      }
+      return;
+    case MP_SPEC_TIME:
+    case MP_SPEC_RATE:
+    case MP_SPEC_FLOPS:
+      mp_strbuf_printf(out_text, "%.17g", *(const double *)member);
+      return;
+  }
+}
+
+const char *mp_spec_value_expected(mp_spec_type_t type) {
+  switch (type) {
+    case MP_SPEC_TEXT:
+      return "1 to 128 printable characters without quotes";
+    case MP_SPEC_INT:
+      return "a whole number from 1 to 65536";
+    case MP_SPEC_DIMS:
+      return "a whole number from 1 to 6";
+    case MP_SPEC_WIRING:
+      return "torus, mesh, ring or switch";
+    case MP_SPEC_SHAPE:
+      return "up to 6 sizes such as 4x4 or [4, 4]";
+    case MP_SPEC_BYTES:
+      return "a size such as 16GiB, or unlimited";
+    case MP_SPEC_TIME:
+      return "a time such as 1us or 500ns";
+    case MP_SPEC_RATE:
+      return "a rate such as 45GB/s";
+    case MP_SPEC_FLOPS:
+      return "operations per second such as 197T";
+  }
+  return "";
+}
