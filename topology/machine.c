@@ -92,6 +92,9 @@ static void add_group(detector_t *detector, int32_t numa_node) {
     int cpu = hwloc_bitmap_first(detector->scratch);
     if (cpu >= 0) machine->core_cpus[machine->num_cores++] = cpu;
   }
+  if (machine->num_cores == group->first_core) {  // a recording without cores for these cpus
+    machine->core_cpus[machine->num_cores++] = machine->cpus[group->first_cpu];
+  }
   group->num_cpus = machine->num_cpus - group->first_cpu;
   group->num_cores = machine->num_cores - group->first_core;
 }

@@ -1,0 +1,151 @@
+// From devices to core groups. Everything is linear in devices plus cores.
+//
+// Devices in the order of their hosts and core groups in hwloc's order are both sorted by locality,
+// so that cutting each list into contiguous equal parts keeps neighbours together.
+#include <stdlib.h>
+
+#include "sim/base/alloc.h"
+#include "topology/pod_internal.h"
+
+// Shares of the machine's memory that spaces without a described capacity get, divided by the
+// number of devices. The rest is for the programs themselves; unpinned memory is theirs anyway.
+static const double g_memory_share[MP_MEMORY_SPACE_COUNT] = {
+    [MP_MEMORY_DEVICE] = 0.7,
+    [MP_MEMORY_PINNED_HOST] = 0.1,
+    [MP_MEMORY_UNPINNED_HOST] = 0,
+};
+
+enum { MP_MEBIBYTE = 1 << 20 };
+
+static int compare_ints(const void *a, const void *b) {
+  int32_t x = *(const int32_t *)a;
+  int32_t y = *(const int32_t *)b;
+  return (x > y) - (x < y);
+}
+
+// Part `index` of `count` parts of `total` things: where it begins.
+static int32_t part_begin(int32_t total, int32_t index, int32_t count) {
+  return (int32_t)((int64_t)total * index / count);
+}
+
+static int32_t min3(int32_t a, int32_t b, int32_t c) {
+  int32_t least = a < b ? a : b;
+  return least < c ? least : c;
+}
+
+// Folds neighbouring machine groups into `count` groups: none may be without device or worker.
+static mp_status_t fold_groups(mp_pod_t *pod, const mp_machine_t *machine, int32_t count) {
+  int32_t *cpus =
+      mp_arena_copy(pod->arena, machine->cpus, sizeof(*cpus) * (size_t)machine->num_cpus);
+  int32_t *cores =
+      mp_arena_copy(pod->arena, machine->core_cpus, sizeof(*cores) * (size_t)machine->num_cores);
+  int32_t *nodes = MP_ARENA_ARRAY(pod->arena, int32_t, (size_t)machine->num_groups);
+  pod->groups = MP_ARENA_ARRAY(pod->arena, mp_core_group_t, (size_t)count);
+  if (cpus == NULL || cores == NULL || nodes == NULL || pod->groups == NULL) {
+    return mp_status_out_of_memory();
+  }
+  pod->machine.num_core_groups = count;
+  for (int32_t index = 0; index < count; ++index) {
+    mp_core_group_t *group = &pod->groups[index];
+    int32_t begin = part_begin(machine->num_groups, index, count);
+    int32_t end = part_begin(machine->num_groups, index + 1, count);
+    const mp_machine_group_t *first = &machine->groups[begin];
+    const mp_machine_group_t *last = &machine->groups[end - 1];
+    group->index = index;
+    group->cpus = cpus + first->first_cpu;
+    group->num_cpus = last->first_cpu + last->num_cpus - first->first_cpu;
+    group->core_cpus = cores + first->first_core;
+    group->num_cores = last->first_core + last->num_cores - first->first_core;
+    group->numa_nodes = nodes + begin;
+    for (int32_t g = begin; g < end; ++g) {
+      // Groups of one node are neighbours.
+      if (g != begin && machine->groups[g].numa_node == machine->groups[g - 1].numa_node) continue;
+      nodes[begin + group->num_numa_nodes++] = machine->groups[g].numa_node;
+    }
+    qsort(cpus + first->first_cpu, (size_t)group->num_cpus, sizeof(int32_t), compare_ints);
+  }
+  return NULL;
+}
+
+// One worker for each group, the others in proportion to the groups' further cores.
+static void share_workers(mp_pod_t *pod, int32_t workers) {
+  int32_t groups = pod->machine.num_core_groups;
+  int64_t extra = workers - groups;
+  int64_t total = pod->machine.num_cores - groups;
+  int64_t before = 0;
+  for (int32_t index = 0; index < groups; ++index) {
+    mp_core_group_t *group = &pod->groups[index];
+    if (total > 0) {
+      int64_t after = before + group->num_cores - 1;
+      group->num_workers = 1 + (int32_t)(extra * after / total - extra * before / total);
+      before = after;
+    } else {
+      group->num_workers = 1 + part_begin((int32_t)extra, index + 1, groups) -
+                           part_begin((int32_t)extra, index, groups);
+    }
+  }
+  pod->machine.num_workers = workers;
+  pod->machine.worker_per_core = workers == pod->machine.num_cores;
+}
+
+// Sorts device ids by host (a counting sort: ids stay ascending within one).
+static mp_status_t sort_by_host(const mp_pod_t *pod, int32_t *ids) {
+  int32_t *begin = mp_calloc((size_t)pod->info.num_hosts + 1, sizeof(*begin));
+  MP_RETURN_IF_NULL(begin);
+  for (int32_t id = 0; id < pod->info.num_devices; ++id) ++begin[pod->devices[id].host_index + 1];
+  for (int32_t host = 0; host < pod->info.num_hosts; ++host) begin[host + 1] += begin[host];
+  for (int32_t id = 0; id < pod->info.num_devices; ++id) {
+    ids[begin[pod->devices[id].host_index]++] = id;
+  }
+  mp_free(begin);
+  return NULL;
+}
+
+static mp_status_t place_devices(mp_pod_t *pod) {
+  int32_t devices = pod->info.num_devices;
+  int32_t groups = pod->machine.num_core_groups;
+  int32_t *ids = MP_ARENA_ARRAY(pod->arena, int32_t, (size_t)devices);
+  MP_RETURN_IF_NULL(ids);
+  MP_RETURN_IF_ERROR(sort_by_host(pod, ids));
+  for (int32_t index = 0; index < groups; ++index) {
+    mp_core_group_t *group = &pod->groups[index];
+    int32_t begin = part_begin(devices, index, groups);
+    group->device_ids = ids + begin;
+    group->num_devices = part_begin(devices, index + 1, groups) - begin;
+    for (int32_t i = 0; i < group->num_devices; ++i) {
+      mp_pod_device_t *device = &pod->devices[group->device_ids[i]];
+      device->core_group = index;
+      device->numa_node = group->num_numa_nodes == 1 ? group->numa_nodes[0] : -1;
+    }
+  }
+  return NULL;
+}
+
+static void share_memory(mp_pod_t *pod) {
+  for (int space = 0; space < MP_MEMORY_SPACE_COUNT; ++space) {
+    if (pod->spec.memory[space] != 0 || g_memory_share[space] == 0) continue;
+    double share = (double)pod->machine.memory * g_memory_share[space] / pod->info.num_devices;
+    uint64_t bytes = (uint64_t)share / MP_MEBIBYTE * MP_MEBIBYTE;
+    if (bytes == 0) bytes = MP_MEBIBYTE;
+    for (int32_t id = 0; id < pod->info.num_devices; ++id) {
+      pod->devices[id].capacity[space] = bytes;
+    }
+  }
+}
+
+mp_status_t mp_pod_place(mp_pod_t *pod, const mp_machine_t *machine, int32_t workers) {
+  pod->machine.is_real = machine->is_real;
+  pod->machine.num_cores = machine->num_cores;
+  pod->machine.num_numa_nodes = machine->num_numa_nodes;
+  pod->machine.cpu_quota = machine->cpu_quota;
+  pod->machine.memory = machine->memory;
+  pod->machine_packages = machine->num_packages;
+  pod->machine_groups = machine->num_groups;
+  pod->machine_cpus = machine->num_cpus;
+  int32_t groups = min3(machine->num_groups, pod->info.num_devices, workers);
+  MP_RETURN_IF_ERROR(fold_groups(pod, machine, groups));
+  share_workers(pod, workers);
+  MP_RETURN_IF_ERROR(place_devices(pod));
+  share_memory(pod);
+  return NULL;
+}

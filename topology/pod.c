@@ -1,0 +1,233 @@
+#include "topology/pod.h"
+
+#include <stdio.h>
+
+#include "sim/base/alloc.h"
+#include "topology/pod_internal.h"
+
+enum { MP_POD_LEAST_DEVICES = 4 };  // by default, on a host
+
+const char *mp_memory_space_name(mp_memory_space_t space) {
+  static const char *const names[] = {
+#define MP_MEMORY_SPACE_TEXT(name, text) text,
+      MP_MEMORY_SPACES(MP_MEMORY_SPACE_TEXT)
+#undef MP_MEMORY_SPACE_TEXT
+  };
+  return names[space];
+}
+
+const char *mp_wiring_name(mp_wiring_t wiring) {
+  static const char *const names[] = {
+#define MP_WIRING_TEXT(name, text) text,
+      MP_WIRINGS(MP_WIRING_TEXT)
+#undef MP_WIRING_TEXT
+  };
+  return names[wiring];
+}
+
+static void fill_info(mp_pod_t *pod) {
+  const mp_pod_spec_t *spec = &pod->spec;
+  mp_pod_info_t *info = &pod->info;
+  *info = (mp_pod_info_t){
+      .name = pod->name,
+      .kind = spec->kind,
+      .wiring = spec->wiring,
+      .num_slices = spec->slices,
+      .num_hosts = spec->hosts,
+      .num_dims = spec->shape.num_dims,
+      .chips_per_slice = spec->chips,
+      .cores_per_chip = spec->cores_per_chip,
+      .num_devices = spec->slices * spec->chips * spec->cores_per_chip,
+      .process_index = 0,
+      .num_processes = 1,
+      .ici = spec->ici,
+      .dcn = spec->dcn,
+      .host_link = spec->host_link,
+      .memory_bandwidth = spec->memory_bandwidth,
+      .launch_latency = spec->launch_latency,
+  };
+  for (int32_t i = 0; i < info->num_dims; ++i) {
+    info->shape[i] = spec->shape.dims[i];
+    if (spec->host_shape.num_dims != 0) info->host_shape[i] = spec->host_shape.dims[i];
+  }
+  memcpy(info->flops, spec->flops, sizeof(info->flops));
+}
+
+// The host of a chip: the box of the grid that it is in, first dimension fastest, or its part of
+// the list of all chips.
+static int32_t host_of(const mp_pod_info_t *info, const mp_pod_device_t *device) {
+  if (info->host_shape[0] == 0) {
+    int32_t chips_per_host = info->num_slices * info->chips_per_slice / info->num_hosts;
+    return (device->slice_index * info->chips_per_slice + device->chip_index) / chips_per_host;
+  }
+  int32_t box = 0;
+  for (int32_t i = info->num_dims - 1; i >= 0; --i) {
+    int32_t boxes = (info->shape[i] + info->host_shape[i] - 1) / info->host_shape[i];
+    box = box * boxes + device->coords[i] / info->host_shape[i];
+  }
+  return device->slice_index * (info->num_hosts / info->num_slices) + box;
+}
+
+static void fill_device(const mp_pod_t *pod, int32_t id, mp_pod_device_t *device) {
+  const mp_pod_info_t *info = &pod->info;
+  int32_t chip = id / info->cores_per_chip;
+  *device = (mp_pod_device_t){
+      .id = id,
+      .local_hardware_id = id,
+      .slice_index = chip / info->chips_per_slice,
+      .chip_index = chip % info->chips_per_slice,
+      .core_on_chip = id % info->cores_per_chip,
+      .core_group = -1,
+      .numa_node = -1,
+  };
+  int32_t rest = device->chip_index;
+  for (int32_t i = 0; i < info->num_dims; ++i) {
+    device->coords[i] = rest % info->shape[i];
+    rest /= info->shape[i];
+  }
+  device->host_index = host_of(info, device);
+  for (int space = 0; space < MP_MEMORY_SPACE_COUNT; ++space) {
+    uint64_t described = pod->spec.memory[space];
+    device->capacity[space] = described == 0 ? UINT64_MAX : described;
+  }
+}
+
+// Names are shown in messages and written between quotes: anything unusual becomes '?'.
+static void set_name(mp_pod_t *pod, mp_str_t name) {
+  if (pod->spec.name[0] != '\0') name = mp_str(pod->spec.name);
+  size_t size = name.size > MP_SPEC_MAX_TEXT ? MP_SPEC_MAX_TEXT : name.size;
+  for (size_t i = 0; i < size; ++i) {
+    char c = name.data[i];
+    if (c == '"') c = '\'';
+    pod->name[i] = c < ' ' || c > '~' || c == '\\' ? '?' : c;
+  }
+  pod->name[size] = '\0';
+}
+
+mp_status_t mp_pod_build(const mp_pod_spec_t *spec, mp_str_t name, mp_pod_t **out_pod) {
+  mp_pod_t *pod = mp_calloc(1, sizeof(*pod));
+  MP_RETURN_IF_NULL(pod);
+  atomic_init(&pod->references, 1);
+  pod->spec = *spec;
+  set_name(pod, name);
+  fill_info(pod);
+  mp_status_t status = mp_arena_create(&pod->arena);
+  if (status == NULL) {
+    pod->devices = MP_ARENA_ARRAY(pod->arena, mp_pod_device_t, (size_t)pod->info.num_devices);
+    if (pod->devices == NULL) status = mp_status_out_of_memory();
+  }
+  if (status != NULL) {
+    mp_pod_release(pod);
+    return status;
+  }
+  for (int32_t id = 0; id < pod->info.num_devices; ++id) fill_device(pod, id, &pod->devices[id]);
+  *out_pod = pod;
+  return NULL;
+}
+
+mp_pod_t *mp_pod_retain(mp_pod_t *pod) {
+  atomic_fetch_add_explicit(&pod->references, 1, memory_order_relaxed);
+  return pod;
+}
+
+void mp_pod_release(mp_pod_t *pod) {
+  if (pod == NULL) return;
+  if (atomic_fetch_sub_explicit(&pod->references, 1, memory_order_acq_rel) != 1) return;
+  mp_arena_release(pod->arena);
+  mp_free(pod);
+}
+
+const mp_pod_info_t *mp_pod_info(const mp_pod_t *pod) {
+  return &pod->info;
+}
+
+const mp_pod_machine_t *mp_pod_machine(const mp_pod_t *pod) {
+  return &pod->machine;
+}
+
+const mp_pod_device_t *mp_pod_device(const mp_pod_t *pod, int32_t id) {
+  return &pod->devices[id];
+}
+
+const mp_core_group_t *mp_pod_core_group(const mp_pod_t *pod, int32_t index) {
+  return &pod->groups[index];
+}
+
+// Reads a described pod; `where` begins the messages about one-line descriptions.
+static mp_status_t read_description(mp_str_t text, const char *where, mp_pod_spec_t *spec) {
+  char origin[320];
+  int shown = text.size > 200 ? 200 : (int)text.size;
+  snprintf(origin, sizeof(origin), "%s \"%.*s\"", where, shown, text.size == 0 ? "" : text.data);
+  MP_RETURN_IF_ERROR(mp_spec_read_line(spec, origin, text));
+  return mp_spec_finish(spec, origin);
+}
+
+mp_status_t mp_pod_create_from_name(mp_str_t description, const char *where, mp_pod_t **out_pod) {
+  mp_pod_spec_t spec = {0};
+  MP_RETURN_IF_ERROR(read_description(description, where, &spec));
+  return mp_pod_build(&spec, description, out_pod);
+}
+
+// The spec of what hwloc found: one chip with one core per device, all equally far.
+static mp_status_t describe_machine(const mp_options_t *options, const mp_machine_t *machine,
+                                    int32_t workers, mp_pod_spec_t *spec) {
+  int32_t devices = machine->num_groups < workers ? machine->num_groups : workers;
+  if (devices < MP_POD_LEAST_DEVICES) devices = MP_POD_LEAST_DEVICES;
+  if (options->num_devices != MP_OPTION_UNSET) devices = (int32_t)options->num_devices;
+  spec->wiring = MP_WIRING_SWITCH;
+  spec->shape = (mp_shape_t){1, {devices}};
+  return mp_spec_finish(spec, "the machine");
+}
+
+static mp_status_t check_count(const mp_options_t *options, const mp_pod_spec_t *spec) {
+  int32_t described = spec->slices * spec->chips * spec->cores_per_chip;
+  if (options->num_devices == MP_OPTION_UNSET || options->num_devices == described) return NULL;
+  mp_strbuf_t shape;
+  mp_strbuf_init(&shape);
+  mp_shape_write(&spec->shape, &shape);
+  mp_status_t status = mp_status_make(
+      MP_INVALID_ARGUMENT,
+      "num_devices is %lld (%s), but topology \"%s\" (%s) has %d devices (%d slice(s) of %s chips "
+      "with %d core(s) each); give one of the two, or make them agree",
+      (long long)options->num_devices,
+      mp_option_source_name(options->source[MP_OPTION_ID_num_devices]), options->topology,
+      mp_option_source_name(options->source[MP_OPTION_ID_topology]), described, spec->slices,
+      mp_strbuf_text(&shape), spec->cores_per_chip);
+  mp_strbuf_deinit(&shape);
+  return status;
+}
+
+static mp_status_t create_on(const mp_options_t *options, const mp_machine_t *machine,
+                             mp_pod_t **out_pod) {
+  mp_pod_spec_t spec = {0};
+  int32_t workers = options->workers != MP_OPTION_UNSET ? (int32_t)options->workers
+                                                        : mp_machine_default_workers(machine);
+  bool described = options->topology[0] != '\0';
+  if (described) {
+    MP_RETURN_IF_ERROR(read_description(mp_str(options->topology), "topology", &spec));
+    MP_RETURN_IF_ERROR(check_count(options, &spec));
+  } else {
+    MP_RETURN_IF_ERROR(describe_machine(options, machine, workers, &spec));
+  }
+  if (options->device_memory != MP_OPTION_UNSET) {
+    spec.memory[MP_MEMORY_DEVICE] = (uint64_t)options->device_memory;
+  }
+  mp_pod_t *pod = NULL;
+  MP_RETURN_IF_ERROR(
+      mp_pod_build(&spec, described ? mp_str(options->topology) : MP_STR("machine"), &pod));
+  mp_status_t status = mp_pod_place(pod, machine, workers);
+  if (status != NULL) {
+    mp_pod_release(pod);
+    return status;
+  }
+  *out_pod = pod;
+  return NULL;
+}
+
+mp_status_t mp_pod_create(const mp_options_t *options, mp_pod_t **out_pod) {
+  mp_machine_t *machine = NULL;
+  MP_RETURN_IF_ERROR(mp_machine_create(options->machine, &machine));
+  mp_status_t status = create_on(options, machine, out_pod);
+  mp_machine_release(machine);
+  return status;
+}
