@@ -1,0 +1,256 @@
+#include "sim/base/float.h"
+
+#include <math.h>
+#include <string.h>
+
+// What the codes with the largest exponent mean.
+typedef enum {
+  STYLE_IEEE,    // infinities and NaNs
+  STYLE_FN,      // one NaN per sign, all bits set; the rest are numbers
+  STYLE_FNUZ,    // NaN is what would be minus zero; the rest are numbers
+  STYLE_FINITE,  // numbers only
+  STYLE_SCALE,   // f8E8M0FNU: no sign, no fraction, all bits set is NaN
+} style_t;
+
+typedef struct {
+  int exponent_bits;
+  int fraction_bits;
+  int bias;
+  style_t style;
+} format_t;
+
+// Type, exponent bits, fraction bits, bias, style.
+#define FORMATS(X)                 \
+  X(F4E2M1FN, 2, 1, 1, FINITE)     \
+  X(F6E2M3FN, 2, 3, 1, FINITE)     \
+  X(F6E3M2FN, 3, 2, 3, FINITE)     \
+  X(F8E3M4, 3, 4, 3, IEEE)         \
+  X(F8E4M3, 4, 3, 7, IEEE)         \
+  X(F8E4M3FN, 4, 3, 7, FN)         \
+  X(F8E4M3FNUZ, 4, 3, 8, FNUZ)     \
+  X(F8E4M3B11FNUZ, 4, 3, 11, FNUZ) \
+  X(F8E5M2, 5, 2, 15, IEEE)        \
+  X(F8E5M2FNUZ, 5, 2, 16, FNUZ)    \
+  X(F8E8M0FNU, 8, 0, 127, SCALE)
+
+static const format_t g_formats[MP_DTYPE_COUNT] = {
+#define FORMAT_ROW(name, exponent, fraction, bias, style) \
+  [MP_DTYPE_##name] = {exponent, fraction, bias, STYLE_##style},
+    FORMATS(FORMAT_ROW)
+#undef FORMAT_ROW
+        [MP_DTYPE_F16] = {5, 10, 15, STYLE_IEEE},
+    [MP_DTYPE_BF16] = {8, 7, 127, STYLE_IEEE},
+    [MP_DTYPE_TF32] = {8, 10, 127, STYLE_IEEE},
+};
+
+static inline uint32_t bits_of_f32(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+static inline float f32_of_bits(uint32_t bits) {
+  float value;
+  memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+static inline uint32_t sign_bit(format_t f) {
+  return 1u << (f.exponent_bits + f.fraction_bits);
+}
+
+// The largest code, without sign, that is a number.
+static inline uint32_t largest_code(format_t f) {
+  uint32_t all = sign_bit(f) - 1;
+  if (f.style == STYLE_IEEE) return all - (1u << f.fraction_bits);
+  return f.style == STYLE_FN ? all - 1 : all;
+}
+
+static inline uint32_t nan_code(format_t f, uint32_t sign) {
+  switch (f.style) {
+    case STYLE_IEEE:
+      return sign | (sign_bit(f) - (1u << (f.fraction_bits - 1)));
+    case STYLE_FN:
+      return sign | (sign_bit(f) - 1);
+    case STYLE_FNUZ:
+      return sign_bit(f);
+    case STYLE_FINITE:
+      return sign ^ sign_bit(f);
+    case STYLE_SCALE:
+      break;
+  }
+  return 0xff;
+}
+
+static inline uint32_t overflow_code(format_t f, uint32_t sign) {
+  if (f.style == STYLE_IEEE) return sign | (largest_code(f) + 1);
+  return f.style == STYLE_FINITE ? sign | largest_code(f) : nan_code(f, sign);
+}
+
+// Powers of two from the exponent alone: 2^-127 .. 2^127.
+static inline uint32_t encode_scale(double value) {
+  uint64_t bits;
+  memcpy(&bits, &value, sizeof(bits));
+  if (!(value > 0)) return 0xff;  // zero, negative, NaN
+  // Half of a unit added to the fraction carries into the exponent from 1.5 on.
+  int64_t exponent = (int64_t)((bits + (UINT64_C(1) << 51)) >> 52) - 1023;
+  if (exponent > 127) return 0xff;
+  return exponent < -127 ? 0 : (uint32_t)(exponent + 127);
+}
+
+static inline uint32_t encode(format_t f, double value) {
+  if (f.style == STYLE_SCALE) return encode_scale(value);
+  uint64_t bits;
+  memcpy(&bits, &value, sizeof(bits));
+  uint32_t sign = bits >> 63 ? sign_bit(f) : 0;
+  int exponent = (int)(bits >> 52 & 0x7ff) - 1023;
+  uint64_t fraction = bits & ((UINT64_C(1) << 52) - 1);
+  if (exponent == 1024) return fraction != 0 ? nan_code(f, sign) : overflow_code(f, sign);
+  int least = 1 - f.bias;  // exponent of the smallest normal number
+  int shift = 52 - f.fraction_bits + (exponent < least ? least - exponent : 0);
+  uint32_t code = 0;
+  if (shift < 54) {  // otherwise less than half of the smallest number
+    uint64_t significand = fraction | UINT64_C(1) << 52;
+    uint64_t kept = significand >> shift, lost = significand & ((UINT64_C(1) << shift) - 1);
+    uint64_t half = UINT64_C(1) << (shift - 1);
+    kept += lost > half || (lost == half && (kept & 1) != 0);
+    // `kept` has the leading bit, which counts as one step of the exponent; so does a carry.
+    code = (uint32_t)kept;
+    if (exponent >= least) code += (uint32_t)(exponent - least) << f.fraction_bits;
+  }
+  if (code > largest_code(f)) return overflow_code(f, sign);
+  return code == 0 && f.style == STYLE_FNUZ ? 0 : sign | code;
+}
+
+// Through the same bits in f32's place, scaled by the difference of the biases: exact, also for
+// subnormal numbers.
+static inline float decode(format_t f, uint32_t code) {
+  if (f.style == STYLE_SCALE) {
+    return code == 0xff ? NAN : code == 0 ? 0x1p-127f : f32_of_bits(code << 23);
+  }
+  uint32_t magnitude = code & (sign_bit(f) - 1);
+  uint32_t sign = (code & sign_bit(f)) != 0 ? 0x80000000u : 0;
+  float scale = f32_of_bits((uint32_t)(254 - f.bias) << 23);
+  uint32_t bits = bits_of_f32(f32_of_bits(magnitude << (23 - f.fraction_bits)) * scale);
+  if (f.style == STYLE_IEEE && magnitude > largest_code(f)) {
+    bits = 0x7f800000u | (magnitude << (23 - f.fraction_bits));
+  }
+  if (f.style == STYLE_FN && magnitude > largest_code(f)) bits = 0x7fc00000u;
+  if (f.style == STYLE_FNUZ && code == sign_bit(f)) bits = 0x7fc00000u;
+  return f32_of_bits(bits | sign);
+}
+
+static inline float decode_bf16(uint16_t code) {
+  return f32_of_bits((uint32_t)code << 16);
+}
+
+static inline uint16_t encode_bf16(float value) {
+  uint32_t bits = bits_of_f32(value);
+  uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1);
+  uint32_t quiet = bits | 0x400000;
+  return (uint16_t)((value != value ? quiet : rounded) >> 16);
+}
+
+// Branches that compilers turn into selects, so that loops over it become vector code.
+static inline uint16_t encode_f16(float value) {
+  uint32_t bits = bits_of_f32(value), sign = bits & 0x80000000u, magnitude = bits ^ sign;
+  // Normal numbers: move the exponent, round what is cut off.
+  uint32_t normal = (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
+  // Subnormal ones: adding 0.5 leaves their code, rounded by the addition, in the last bits.
+  uint32_t small = bits_of_f32(f32_of_bits(magnitude) + 0.5f) - (126u << 23);
+  uint32_t large = magnitude > 0x7f800000u ? 0x7e00u | (magnitude >> 13 & 0x3ff) : 0x7c00u;
+  uint32_t code = magnitude < (113u << 23) ? small : normal;
+  code = magnitude >= (143u << 23) ? large : code;
+  return (uint16_t)(code | sign >> 16);
+}
+
+void mp_float_widen(mp_dtype_t from, int64_t n, const void *src, float *restrict dst) {
+  const uint8_t *bytes = src;
+  const uint16_t *words = src;
+  switch (from) {
+#define WIDEN(name, exponent, fraction, bias, style)              \
+  case MP_DTYPE_##name: {                                         \
+    const format_t f = {exponent, fraction, bias, STYLE_##style}; \
+    for (int64_t i = 0; i < n; ++i) dst[i] = decode(f, bytes[i]); \
+    break;                                                        \
+  }
+    FORMATS(WIDEN)
+#undef WIDEN
+    case MP_DTYPE_F16: {
+      const format_t f = {5, 10, 15, STYLE_IEEE};
+      for (int64_t i = 0; i < n; ++i) dst[i] = decode(f, words[i]);
+      break;
+    }
+    case MP_DTYPE_BF16:
+      for (int64_t i = 0; i < n; ++i) dst[i] = decode_bf16(words[i]);
+      break;
+    default:
+      break;
+  }
+}
+
+void mp_float_narrow(mp_dtype_t to, int64_t n, const float *src, void *dst) {
+  uint8_t *restrict bytes = dst;
+  uint16_t *restrict words = dst;
+  switch (to) {
+#define NARROW(name, exponent, fraction, bias, style)                      \
+  case MP_DTYPE_##name: {                                                  \
+    const format_t f = {exponent, fraction, bias, STYLE_##style};          \
+    for (int64_t i = 0; i < n; ++i) bytes[i] = (uint8_t)encode(f, src[i]); \
+    break;                                                                 \
+  }
+    FORMATS(NARROW)
+#undef NARROW
+    case MP_DTYPE_F16:
+      for (int64_t i = 0; i < n; ++i) words[i] = encode_f16(src[i]);
+      break;
+    case MP_DTYPE_BF16:
+      for (int64_t i = 0; i < n; ++i) words[i] = encode_bf16(src[i]);
+      break;
+    default:
+      break;
+  }
+}
+
+float mp_float_from_f64_to_odd(double value) {
+  float near = (float)value;
+  if (near == value || value != value || isinf(value)) return near;
+  uint32_t bits = bits_of_f32(near);
+  if (fabs((double)near) > fabs(value)) --bits;  // back towards zero; from infinity too
+  return f32_of_bits(bits | 1);
+}
+
+double mp_float_decode(mp_dtype_t dtype, const void *element) {
+  double f64;
+  float f32;
+  switch (dtype) {
+    case MP_DTYPE_F64:
+      memcpy(&f64, element, sizeof(f64));
+      return f64;
+    case MP_DTYPE_F32:
+    case MP_DTYPE_TF32:
+      memcpy(&f32, element, sizeof(f32));
+      return f32;
+    default:
+      mp_float_widen(dtype, 1, element, &f32);
+      return f32;
+  }
+}
+
+void mp_float_encode(mp_dtype_t dtype, double value, void *out_element) {
+  format_t f = g_formats[dtype];
+  if (dtype == MP_DTYPE_F64) {
+    memcpy(out_element, &value, sizeof(value));
+  } else if (dtype == MP_DTYPE_F32) {
+    float f32 = (float)value;
+    memcpy(out_element, &f32, sizeof(f32));
+  } else if (dtype == MP_DTYPE_TF32) {
+    uint32_t bits = encode(f, value) << 13;  // f32's layout with thirteen bits less
+    memcpy(out_element, &bits, sizeof(bits));
+  } else if (mp_dtype_size(dtype) == 2) {
+    uint16_t word = (uint16_t)encode(f, value);
+    memcpy(out_element, &word, sizeof(word));
+  } else {
+    *(uint8_t *)out_element = (uint8_t)encode(f, value);
+  }
+}
