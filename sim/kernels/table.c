@@ -9,16 +9,16 @@
 #define ELEMENTWISE MAKER(elementwise)
 
 // clang-format off
-#define ROW_ABS                         NONE  // TODO: ELEMENTWISE
-#define ROW_ADD                         NONE  // TODO: ELEMENTWISE
+#define ROW_ABS                         ELEMENTWISE
+#define ROW_ADD                         ELEMENTWISE
 #define ROW_AFTER_ALL                   NONE
 #define ROW_ALL_GATHER                  NONE
 #define ROW_ALL_REDUCE                  NONE
 #define ROW_ALL_TO_ALL                  NONE
-#define ROW_AND                         NONE  // TODO: ELEMENTWISE
+#define ROW_AND                         ELEMENTWISE
 #define ROW_ASYNC_DONE                  NONE
 #define ROW_ASYNC_START                 NONE
-#define ROW_ATAN2                       NONE  // TODO: ELEMENTWISE
+#define ROW_ATAN2                       ELEMENTWISE
 #define ROW_BATCH_NORM_GRAD             NONE  // TODO: MAKER(batch_norm_grad)
 #define ROW_BATCH_NORM_INFERENCE        NONE  // TODO: MAKER(batch_norm_inference)
 #define ROW_BATCH_NORM_TRAINING         NONE  // TODO: MAKER(batch_norm_training)
@@ -26,26 +26,26 @@
 #define ROW_BROADCAST                   NONE
 #define ROW_BROADCAST_IN_DIM            MAKER(broadcast_in_dim)
 #define ROW_CASE                        NONE
-#define ROW_CBRT                        NONE  // TODO: ELEMENTWISE
-#define ROW_CEIL                        NONE  // TODO: ELEMENTWISE
+#define ROW_CBRT                        ELEMENTWISE
+#define ROW_CEIL                        ELEMENTWISE
 #define ROW_CHOLESKY                    NONE  // TODO: MAKER(cholesky)
-#define ROW_CLAMP                       NONE  // TODO: ELEMENTWISE
+#define ROW_CLAMP                       ELEMENTWISE
 #define ROW_COLLECTIVE_BROADCAST        NONE
 #define ROW_COLLECTIVE_PERMUTE          NONE
 #define ROW_COLLECTIVE_REDUCE           NONE
-#define ROW_COMPARE                     NONE  // TODO: ELEMENTWISE
-#define ROW_COMPLEX                     NONE  // TODO: ELEMENTWISE
+#define ROW_COMPARE                     ELEMENTWISE
+#define ROW_COMPLEX                     ELEMENTWISE
 #define ROW_COMPOSITE                   NONE
 #define ROW_CONCATENATE                 MAKER(concatenate)
 #define ROW_CONSTANT                    NONE
-#define ROW_CONVERT                     NONE  // TODO: ELEMENTWISE
+#define ROW_CONVERT                     ELEMENTWISE
 #define ROW_CONVOLUTION                 NONE  // TODO: MAKER(convolution)
-#define ROW_COSINE                      NONE  // TODO: ELEMENTWISE
-#define ROW_COUNT_LEADING_ZEROS         NONE  // TODO: ELEMENTWISE
+#define ROW_COSINE                      ELEMENTWISE
+#define ROW_COUNT_LEADING_ZEROS         ELEMENTWISE
 #define ROW_CREATE_TOKEN                NONE
 #define ROW_CROSS_REPLICA_SUM           NONE
 #define ROW_CUSTOM_CALL                 NONE  // TODO: MAKER(custom_call)
-#define ROW_DIVIDE                      NONE  // TODO: ELEMENTWISE
+#define ROW_DIVIDE                      ELEMENTWISE
 #define ROW_DOT                         NONE
 #define ROW_DOT_GENERAL                 NONE  // TODO: MAKER(dot_general)
 #define ROW_DYNAMIC_BROADCAST_IN_DIM    NONE
@@ -57,67 +57,67 @@
 #define ROW_DYNAMIC_SLICE               MAKER(dynamic_slice)
 #define ROW_DYNAMIC_UPDATE_SLICE        MAKER(dynamic_update_slice)
 #define ROW_EINSUM                      NONE
-#define ROW_EXPONENTIAL                 NONE  // TODO: ELEMENTWISE
-#define ROW_EXPONENTIAL_MINUS_ONE       NONE  // TODO: ELEMENTWISE
+#define ROW_EXPONENTIAL                 ELEMENTWISE
+#define ROW_EXPONENTIAL_MINUS_ONE       ELEMENTWISE
 #define ROW_FFT                         NONE  // TODO: MAKER(fft)
-#define ROW_FLOOR                       NONE  // TODO: ELEMENTWISE
+#define ROW_FLOOR                       ELEMENTWISE
 #define ROW_GATHER                      MAKER(gather)
 #define ROW_GET_DIMENSION_SIZE          MAKER(get_dimension_size)
 #define ROW_GET_TUPLE_ELEMENT           NONE
 #define ROW_IF                          NONE
-#define ROW_IMAG                        NONE  // TODO: ELEMENTWISE
+#define ROW_IMAG                        ELEMENTWISE
 #define ROW_INFEED                      NONE
 #define ROW_IOTA                        MAKER(iota)
-#define ROW_IS_FINITE                   NONE  // TODO: ELEMENTWISE
-#define ROW_LOG                         NONE  // TODO: ELEMENTWISE
-#define ROW_LOG_PLUS_ONE                NONE  // TODO: ELEMENTWISE
-#define ROW_LOGISTIC                    NONE  // TODO: ELEMENTWISE
+#define ROW_IS_FINITE                   ELEMENTWISE
+#define ROW_LOG                         ELEMENTWISE
+#define ROW_LOG_PLUS_ONE                ELEMENTWISE
+#define ROW_LOGISTIC                    ELEMENTWISE
 #define ROW_MAP                         NONE  // TODO: MAKER(map)
-#define ROW_MAXIMUM                     NONE  // TODO: ELEMENTWISE
-#define ROW_MINIMUM                     NONE  // TODO: ELEMENTWISE
-#define ROW_MULTIPLY                    NONE  // TODO: ELEMENTWISE
-#define ROW_NEGATE                      NONE  // TODO: ELEMENTWISE
-#define ROW_NOT                         NONE  // TODO: ELEMENTWISE
+#define ROW_MAXIMUM                     ELEMENTWISE
+#define ROW_MINIMUM                     ELEMENTWISE
+#define ROW_MULTIPLY                    ELEMENTWISE
+#define ROW_NEGATE                      ELEMENTWISE
+#define ROW_NOT                         ELEMENTWISE
 #define ROW_OPTIMIZATION_BARRIER        NONE
-#define ROW_OR                          NONE  // TODO: ELEMENTWISE
+#define ROW_OR                          ELEMENTWISE
 #define ROW_OUTFEED                     NONE
 #define ROW_PAD                         MAKER(pad)
 #define ROW_PARTITION_ID                NONE
-#define ROW_POPCNT                      NONE  // TODO: ELEMENTWISE
-#define ROW_POWER                       NONE  // TODO: ELEMENTWISE
-#define ROW_REAL                        NONE  // TODO: ELEMENTWISE
+#define ROW_POPCNT                      ELEMENTWISE
+#define ROW_POWER                       ELEMENTWISE
+#define ROW_REAL                        ELEMENTWISE
 #define ROW_REAL_DYNAMIC_SLICE          NONE
 #define ROW_RECV                        NONE
 #define ROW_REDUCE                      NONE  // TODO: MAKER(reduce)
-#define ROW_REDUCE_PRECISION            NONE  // TODO: ELEMENTWISE
+#define ROW_REDUCE_PRECISION            ELEMENTWISE
 #define ROW_REDUCE_SCATTER              NONE
 #define ROW_REDUCE_WINDOW               NONE  // TODO: MAKER(reduce_window)
-#define ROW_REMAINDER                   NONE  // TODO: ELEMENTWISE
+#define ROW_REMAINDER                   ELEMENTWISE
 #define ROW_REPLICA_ID                  NONE
 #define ROW_RESHAPE                     MAKER(reshape)
 #define ROW_RETURN                      NONE
 #define ROW_REVERSE                     MAKER(reverse)
 #define ROW_RNG                         NONE  // TODO: MAKER(rng)
 #define ROW_RNG_BIT_GENERATOR           NONE  // TODO: MAKER(rng_bit_generator)
-#define ROW_ROUND_NEAREST_AFZ           NONE  // TODO: ELEMENTWISE
-#define ROW_ROUND_NEAREST_EVEN          NONE  // TODO: ELEMENTWISE
-#define ROW_RSQRT                       NONE  // TODO: ELEMENTWISE
+#define ROW_ROUND_NEAREST_AFZ           ELEMENTWISE
+#define ROW_ROUND_NEAREST_EVEN          ELEMENTWISE
+#define ROW_RSQRT                       ELEMENTWISE
 #define ROW_SCATTER                     NONE  // TODO: MAKER(scatter)
-#define ROW_SELECT                      NONE  // TODO: ELEMENTWISE
+#define ROW_SELECT                      ELEMENTWISE
 #define ROW_SELECT_AND_SCATTER          NONE  // TODO: MAKER(select_and_scatter)
 #define ROW_SEND                        NONE
 #define ROW_SET_DIMENSION_SIZE          NONE
-#define ROW_SHIFT_LEFT                  NONE  // TODO: ELEMENTWISE
-#define ROW_SHIFT_RIGHT_ARITHMETIC      NONE  // TODO: ELEMENTWISE
-#define ROW_SHIFT_RIGHT_LOGICAL         NONE  // TODO: ELEMENTWISE
-#define ROW_SIGN                        NONE  // TODO: ELEMENTWISE
-#define ROW_SINE                        NONE  // TODO: ELEMENTWISE
+#define ROW_SHIFT_LEFT                  ELEMENTWISE
+#define ROW_SHIFT_RIGHT_ARITHMETIC      ELEMENTWISE
+#define ROW_SHIFT_RIGHT_LOGICAL         ELEMENTWISE
+#define ROW_SIGN                        ELEMENTWISE
+#define ROW_SINE                        ELEMENTWISE
 #define ROW_SLICE                       MAKER(slice)
 #define ROW_SORT                        NONE  // TODO: MAKER(sort)
-#define ROW_SQRT                        NONE  // TODO: ELEMENTWISE
-#define ROW_SUBTRACT                    NONE  // TODO: ELEMENTWISE
-#define ROW_TAN                         NONE  // TODO: ELEMENTWISE
-#define ROW_TANH                        NONE  // TODO: ELEMENTWISE
+#define ROW_SQRT                        ELEMENTWISE
+#define ROW_SUBTRACT                    ELEMENTWISE
+#define ROW_TAN                         ELEMENTWISE
+#define ROW_TANH                        ELEMENTWISE
 #define ROW_TORCH_INDEX_SELECT          NONE
 #define ROW_TRANSPOSE                   MAKER(transpose)
 #define ROW_TRIANGULAR_SOLVE            NONE  // TODO: MAKER(triangular_solve)
@@ -126,7 +126,7 @@
 #define ROW_UNIFORM_DEQUANTIZE          NONE
 #define ROW_UNIFORM_QUANTIZE            NONE
 #define ROW_WHILE                       NONE
-#define ROW_XOR                         NONE  // TODO: ELEMENTWISE
+#define ROW_XOR                         ELEMENTWISE
 #define ROW_CALL                        NONE
 #define ROW_SDY_ALL_GATHER              NONE
 #define ROW_SDY_ALL_REDUCE              NONE
