@@ -156,7 +156,7 @@ static void bad_yaml_names_line_key_and_what_was_expected(void **state) {
        "key 'chips': expected a whole number from 1 to 65536, got an "
        "alias"},
       {"shape: 4\n---\nshape: 5\n", "pod.yaml:2: expected one document, got a second"},
-      {"shape: 4\n\thosts: 2\n\thosts: 2\n", "pod.yaml:1: key 'shape'"},
+      {"shape: 4\n\thosts: 2\n\thosts: 2\n", "pod.yaml:2: not YAML: found a tab"},
       {"shape: [4\n", "not YAML: "},
       {"shape: 4\n@x: 2\n", "pod.yaml:2: not YAML: "},
       {"\xff\xfe\xff", "pod.yaml:1: not YAML: "},
