@@ -1,0 +1,415 @@
+#include "sim/spmd/partition.h"
+
+#include <string.h>
+
+#include "sim/spmd/placement.h"
+#include "sim/spmd/versions.h"
+
+typedef struct {
+  mp_module_t *module;
+  mp_arena_t *arena;
+  mp_versions_t versions;
+  const mp_spmd_scope_t *scope;
+} mp_partitioner_t;
+
+static mp_status_t partition_block(mp_partitioner_t *p, const mp_block_t *block,
+                                   const mp_op_t **out_terminator);
+
+static mp_status_t get_whole(mp_partitioner_t *p, const mp_op_t *op, const mp_value_t *value,
+                             mp_value_t **out_value) {
+  return mp_versions_get(&p->versions, p->scope, value, NULL, op->loc, out_value);
+}
+
+// --- ops that only say where a value shall lie ---
+
+static const char *const g_identity_calls[] = {"Sharding", "annotate_device_placement",
+                                               "xla.sdy.FuncResultSharding",
+                                               "xla.sdy.PropagationBarrier"};
+
+static bool is_identity(const mp_op_t *op) {
+  switch (op->code) {
+    case MP_OP_SDY_SHARDING_CONSTRAINT:
+    case MP_OP_SDY_RESHARD:
+    case MP_OP_SDY_PROPAGATION_BARRIER:
+    case MP_OP_SDY_DATA_FLOW_EDGE:
+      return true;
+    case MP_OP_CUSTOM_CALL:
+      break;
+    default:
+      return false;
+  }
+  if (op->num_operands != 1 || op->num_results != 1) return false;
+  for (size_t i = 0; i < sizeof(g_identity_calls) / sizeof(g_identity_calls[0]); ++i) {
+    if (mp_str_is(mp_op_str(op, MP_ATTR_CALL_TARGET_NAME), g_identity_calls[i])) return true;
+  }
+  return false;
+}
+
+// The placement that an op's own annotation asks for; whole when it has none.
+static mp_status_t annotated(mp_partitioner_t *p, const mp_op_t *op, const mp_boxes_t **out_boxes) {
+  const mp_type_t *type = op->results[0].type;
+  const mp_attr_t *sharding = mp_op_attr(op, MP_ATTR_SHARDING);
+  *out_boxes = NULL;
+  mp_status_t status = NULL;
+  if (sharding != NULL && sharding->kind == MP_KIND_SHARDING) {
+    status = mp_placement_from_sdy(p->arena, p->scope, type, sharding->u.sharding, NULL, out_boxes);
+  } else if (mp_op_attr(op, MP_ATTR_MHLO_SHARDING) != NULL) {
+    status = mp_placement_from_gspmd(p->arena, p->scope, type, mp_op_str(op, MP_ATTR_MHLO_SHARDING),
+                                     out_boxes);
+  }
+  if (status == NULL) return NULL;
+  mp_status_t error = mp_op_error(op, mp_status_code(status), "%s", mp_status_message(status));
+  mp_status_release(status);
+  return error;
+}
+
+static mp_status_t partition_identity(mp_partitioner_t *p, const mp_op_t *op) {
+  const mp_value_t *operand = op->operands[0];
+  const mp_value_t *result = &op->results[0];
+  p->versions.versions[result->id] = NULL;
+  // Oldest first, so that the result's versions come in the operand's order.
+  const mp_version_t *chain[64];
+  uint32_t count = 0;
+  for (const mp_version_t *v = p->versions.versions[operand->id]; v != NULL && count < 64;
+       v = v->next) {
+    chain[count++] = v;
+  }
+  while (count-- > 0) {
+    MP_RETURN_IF_ERROR(
+        mp_versions_add(&p->versions, result, chain[count]->boxes, chain[count]->value));
+  }
+  MP_RETURN_IF_ERROR(annotated(p, op, &p->versions.preferred[result->id]));
+  return NULL;
+}
+
+// --- GSPMD's way in and out of manual code ---
+
+static bool is_call_to(const mp_op_t *op, const char *target) {
+  return op->code == MP_OP_CUSTOM_CALL && op->num_operands == 1 && op->num_results == 1 &&
+         mp_str_is(mp_op_str(op, MP_ATTR_CALL_TARGET_NAME), target);
+}
+
+static mp_status_t check_local_type(mp_partitioner_t *p, const mp_op_t *op,
+                                    const mp_type_t *global_type, const mp_boxes_t *boxes,
+                                    const mp_type_t *local_type) {
+  const mp_type_t *expected = NULL;
+  MP_RETURN_IF_ERROR(mp_placement_local_type(p->arena, global_type, boxes, &expected));
+  if (mp_type_equal(expected, local_type)) return NULL;
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_type_print(local_type, &text);
+  mp_strbuf_puts(&text, " is not the local part ");
+  mp_type_print(expected, &text);
+  mp_status_t status = mp_op_error(op, MP_INVALID_ARGUMENT, "%s", mp_strbuf_text(&text));
+  mp_strbuf_deinit(&text);
+  return status;
+}
+
+// The part of a global value by the sharding that its @Sharding annotation gives it.
+static mp_status_t partition_full_to_shard(mp_partitioner_t *p, const mp_op_t *op) {
+  const mp_value_t *operand = op->operands[0];
+  const mp_boxes_t *boxes = p->versions.preferred[operand->id];
+  MP_RETURN_IF_ERROR(check_local_type(p, op, operand->type, boxes, op->results[0].type));
+  mp_value_t *value = NULL;
+  MP_RETURN_IF_ERROR(mp_versions_get(&p->versions, p->scope, operand, boxes, op->loc, &value));
+  return mp_versions_add(&p->versions, &op->results[0], NULL, value);
+}
+
+static mp_status_t partition_shard_to_full(mp_partitioner_t *p, const mp_op_t *op) {
+  const mp_boxes_t *boxes = NULL;
+  MP_RETURN_IF_ERROR(annotated(p, op, &boxes));
+  MP_RETURN_IF_ERROR(check_local_type(p, op, op->results[0].type, boxes, op->operands[0]->type));
+  mp_value_t *value = NULL;
+  MP_RETURN_IF_ERROR(get_whole(p, op, op->operands[0], &value));
+  return mp_versions_add(&p->versions, &op->results[0], boxes, value);
+}
+
+// --- manual regions ---
+
+static mp_status_t manual_placement(mp_partitioner_t *p, const mp_op_t *op, const mp_type_t *type,
+                                    const mp_sdy_sharding_t *sharding,
+                                    const mp_axis_list_t *manual_axes, const mp_type_t *local_type,
+                                    const mp_boxes_t **out_boxes) {
+  mp_status_t status =
+      mp_placement_from_sdy(p->arena, p->scope, type, sharding, manual_axes, out_boxes);
+  if (status != NULL) {
+    mp_status_t error = mp_op_error(op, mp_status_code(status), "%s", mp_status_message(status));
+    mp_status_release(status);
+    return error;
+  }
+  if (!mp_type_is_tensor(type)) return NULL;
+  return check_local_type(p, op, type, *out_boxes, local_type);
+}
+
+static const mp_mesh_t *mesh_of(const mp_sdy_shardings_t *in, const mp_sdy_shardings_t *out) {
+  if (in->count != 0) return in->shardings[0].mesh;
+  return out->count != 0 ? out->shardings[0].mesh : NULL;
+}
+
+static mp_status_t partition_manual(mp_partitioner_t *p, const mp_op_t *op) {
+  const mp_attr_t *in = mp_op_attr(op, MP_ATTR_IN_SHARDINGS);
+  const mp_attr_t *out = mp_op_attr(op, MP_ATTR_OUT_SHARDINGS);
+  const mp_axis_list_t *axes = &mp_op_attr(op, MP_ATTR_MANUAL_AXES)->u.axes;
+  const mp_block_t *body = op->regions[0];
+  if (in->u.shardings.count != op->num_operands || out->u.shardings.count != op->num_results ||
+      body->num_args != op->num_operands) {
+    return mp_op_error(op, MP_INVALID_ARGUMENT,
+                       "%u operands and %u results, but %u in_shardings "
+                       "and %u out_shardings",
+                       op->num_operands, op->num_results, in->u.shardings.count,
+                       out->u.shardings.count);
+  }
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    const mp_boxes_t *boxes = NULL;
+    MP_RETURN_IF_ERROR(manual_placement(p, op, op->operands[i]->type, &in->u.shardings.shardings[i],
+                                        axes, body->args[i].type, &boxes));
+    mp_value_t *value = NULL;
+    MP_RETURN_IF_ERROR(
+        mp_versions_get(&p->versions, p->scope, op->operands[i], boxes, op->loc, &value));
+    MP_RETURN_IF_ERROR(mp_versions_add(&p->versions, &body->args[i], NULL, value));
+  }
+  const mp_spmd_scope_t *outer = p->scope;
+  MP_RETURN_IF_ERROR(mp_spmd_scope_enter(
+      p->arena, outer, mesh_of(&in->u.shardings, &out->u.shardings), *axes, &p->scope));
+  const mp_op_t *terminator = NULL;
+  MP_RETURN_IF_ERROR(partition_block(p, body, &terminator));
+  if (terminator == NULL || terminator->num_operands != op->num_results) {
+    return mp_op_error(op, MP_INVALID_ARGUMENT, "the body does not return %u values",
+                       op->num_results);
+  }
+  mp_value_t **values = MP_ARENA_ARRAY(p->arena, mp_value_t *, op->num_results);
+  MP_RETURN_IF_NULL(values);
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    MP_RETURN_IF_ERROR(get_whole(p, op, terminator->operands[i], &values[i]));
+  }
+  p->scope = outer;
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    const mp_boxes_t *boxes = NULL;
+    MP_RETURN_IF_ERROR(manual_placement(p, op, op->results[i].type, &out->u.shardings.shardings[i],
+                                        axes, terminator->operands[i]->type, &boxes));
+    MP_RETURN_IF_ERROR(mp_versions_add(&p->versions, &op->results[i], boxes, values[i]));
+  }
+  return NULL;
+}
+
+// --- all other ops ---
+
+// The placement on whose parts an elementwise op can work: that of the first operand of the
+// result's shape that has parts. NULL: none.
+static const mp_boxes_t *elementwise_placement(const mp_partitioner_t *p, const mp_op_t *op) {
+  if ((mp_op_info(op->code)->traits & MP_OP_TRAIT_ELEMENTWISE) == 0) return NULL;
+  if (op->num_results != 1 || p->scope->num_partitions == 1) return NULL;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    if (!mp_type_same_shape(op->operands[i]->type, op->results[0].type)) continue;
+    const mp_boxes_t *boxes = mp_versions_sharded(&p->versions, op->operands[i]);
+    if (boxes != NULL) return boxes;
+  }
+  return NULL;
+}
+
+static mp_status_t copy_region(mp_partitioner_t *p, const mp_block_t *from, mp_block_t **out_to) {
+  const mp_type_t **types = MP_ARENA_ARRAY(p->arena, const mp_type_t *, from->num_args);
+  MP_RETURN_IF_NULL(types);
+  for (uint32_t i = 0; i < from->num_args; ++i) types[i] = from->args[i].type;
+  mp_block_t *to = NULL;
+  MP_RETURN_IF_ERROR(mp_block_create(p->module, from->num_args, types, &to));
+  mp_block_t *outer = p->versions.block;
+  const uint32_t mark = p->versions.log_size;
+  p->versions.block = to;
+  for (uint32_t i = 0; i < from->num_args; ++i) {
+    MP_RETURN_IF_ERROR(mp_versions_add(&p->versions, &from->args[i], NULL, &to->args[i]));
+  }
+  const mp_op_t *terminator = NULL;
+  MP_RETURN_IF_ERROR(partition_block(p, from, &terminator));
+  if (terminator != NULL) {
+    mp_value_t **operands = MP_ARENA_ARRAY(p->arena, mp_value_t *, terminator->num_operands);
+    MP_RETURN_IF_NULL(operands);
+    for (uint32_t i = 0; i < terminator->num_operands; ++i) {
+      MP_RETURN_IF_ERROR(get_whole(p, terminator, terminator->operands[i], &operands[i]));
+    }
+    const mp_op_spec_t spec = {.code = terminator->code,
+                               .loc = terminator->loc,
+                               .num_operands = terminator->num_operands,
+                               .operands = operands};
+    mp_op_t *copy = NULL;
+    MP_RETURN_IF_ERROR(mp_op_create(p->module, &spec, &copy));
+    mp_block_append(to, copy);
+  }
+  mp_versions_rewind(&p->versions, mark);
+  p->versions.block = outer;
+  *out_to = to;
+  return NULL;
+}
+
+// Regions see outer values whole: those versions must exist before the region begins, or each run
+// of the region would make them again.
+static mp_status_t bring_captures(mp_partitioner_t *p, const mp_op_t *op) {
+  mp_value_t **captures = NULL;
+  uint32_t count = 0;
+  MP_RETURN_IF_ERROR(mp_op_captures(op, p->arena, &captures, &count));
+  for (uint32_t i = 0; i < count; ++i) {
+    mp_value_t *value = NULL;
+    MP_RETURN_IF_ERROR(get_whole(p, op, captures[i], &value));
+  }
+  return NULL;
+}
+
+static mp_status_t partition_op(mp_partitioner_t *p, const mp_op_t *op) {
+  const mp_boxes_t *boxes = elementwise_placement(p, op);
+  if (op->num_regions != 0) MP_RETURN_IF_ERROR(bring_captures(p, op));
+  mp_value_t **operands = MP_ARENA_ARRAY(p->arena, mp_value_t *, op->num_operands);
+  const mp_type_t **types = MP_ARENA_ARRAY(p->arena, const mp_type_t *, op->num_results);
+  mp_block_t **regions = MP_ARENA_ARRAY(p->arena, mp_block_t *, op->num_regions);
+  if (operands == NULL || types == NULL || regions == NULL) return mp_status_out_of_memory();
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    // Scalars beside arrays (clamp's bounds, select's predicate) stay whole.
+    bool is_part = boxes != NULL && mp_type_same_shape(op->operands[i]->type, op->results[0].type);
+    MP_RETURN_IF_ERROR(mp_versions_get(&p->versions, p->scope, op->operands[i],
+                                       is_part ? boxes : NULL, op->loc, &operands[i]));
+  }
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    MP_RETURN_IF_ERROR(mp_placement_local_type(p->arena, op->results[i].type, boxes, &types[i]));
+  }
+  for (uint32_t r = 0; r < op->num_regions; ++r) {
+    MP_RETURN_IF_ERROR(copy_region(p, op->regions[r], &regions[r]));
+  }
+  const mp_op_spec_t spec = {op->code,        op->loc,  op->num_operands, operands,
+                             op->num_results, types,    op->num_regions,  regions,
+                             op->num_attrs,   op->attrs};
+  mp_op_t *copy = NULL;
+  MP_RETURN_IF_ERROR(mp_op_create(p->module, &spec, &copy));
+  mp_block_append(p->versions.block, copy);
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    MP_RETURN_IF_ERROR(mp_versions_add(&p->versions, &op->results[i], boxes, &copy->results[i]));
+  }
+  return NULL;
+}
+
+static mp_status_t dispatch(mp_partitioner_t *p, const mp_op_t *op) {
+  if (op->code == MP_OP_SDY_MANUAL_COMPUTATION) return partition_manual(p, op);
+  if (op->code == MP_OP_SDY_SHARDING_GROUP) return NULL;
+  if (is_identity(op)) return partition_identity(p, op);
+  if (is_call_to(op, "SPMDFullToShardShape")) return partition_full_to_shard(p, op);
+  if (is_call_to(op, "SPMDShardToFullShape")) return partition_shard_to_full(p, op);
+  if (strncmp(mp_op_info(op->code)->name, "sdy.", 4) == 0) {
+    return mp_op_error(op, MP_UNIMPLEMENTED,
+                       "%s is an op that only partitioners make; programs must not hold it",
+                       mp_op_info(op->code)->name);
+  }
+  return partition_op(p, op);
+}
+
+static mp_status_t partition_block(mp_partitioner_t *p, const mp_block_t *block,
+                                   const mp_op_t **out_terminator) {
+  for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
+    if (mp_op_info(op->code)->traits & MP_OP_TRAIT_TERMINATOR) {
+      *out_terminator = op;
+      return NULL;
+    }
+    MP_RETURN_IF_ERROR(dispatch(p, op));
+  }
+  return NULL;
+}
+
+// --- main's parameters and results ---
+
+// The sharding in an argument's or result's attributes. `out_has`: it has one.
+static mp_status_t io_placement(mp_partitioner_t *p, const mp_type_t *type, const mp_attr_t *attrs,
+                                bool *out_has, const mp_boxes_t **out_boxes) {
+  const mp_attr_t *sdy = mp_attr_dict_get(attrs, MP_ATTR_SDY_SHARDING);
+  const mp_attr_t *gspmd = mp_attr_dict_get(attrs, MP_ATTR_MHLO_SHARDING);
+  *out_has = true;
+  *out_boxes = NULL;
+  if (sdy != NULL && sdy->kind == MP_KIND_SHARDING) {
+    return mp_placement_from_sdy(p->arena, p->scope, type, sdy->u.sharding, NULL, out_boxes);
+  }
+  if (gspmd != NULL && gspmd->kind == MP_KIND_STRING) {
+    return mp_placement_from_gspmd(p->arena, p->scope, type, gspmd->u.str, out_boxes);
+  }
+  *out_has = false;
+  return NULL;
+}
+
+static mp_status_t partition_params(mp_partitioner_t *p, const mp_func_t *main,
+                                    mp_block_t **out_body, mp_partition_io_t *params) {
+  const mp_block_t *old = main->body;
+  const mp_type_t **types = MP_ARENA_ARRAY(p->arena, const mp_type_t *, old->num_args);
+  MP_RETURN_IF_NULL(types);
+  for (uint32_t i = 0; i < old->num_args; ++i) {
+    bool has;
+    params[i].global_type = old->args[i].type;
+    MP_RETURN_IF_ERROR(mp_status_annotate(
+        io_placement(p, old->args[i].type, main->arg_attrs == NULL ? NULL : main->arg_attrs[i],
+                     &has, &params[i].boxes),
+        "argument %u of main", i));
+    MP_RETURN_IF_ERROR(
+        mp_placement_local_type(p->arena, old->args[i].type, params[i].boxes, &types[i]));
+  }
+  MP_RETURN_IF_ERROR(mp_block_create(p->module, old->num_args, types, out_body));
+  for (uint32_t i = 0; i < old->num_args; ++i) {
+    MP_RETURN_IF_ERROR(
+        mp_versions_add(&p->versions, &old->args[i], params[i].boxes, &(*out_body)->args[i]));
+  }
+  return NULL;
+}
+
+static bool may_propagate(const mp_partition_options_t *options, uint32_t result) {
+  if (options->num_propagate_to_results == 1) return options->propagate_to_results[0];
+  return result < options->num_propagate_to_results && options->propagate_to_results[result];
+}
+
+static mp_status_t partition_results(mp_partitioner_t *p, const mp_func_t *main,
+                                     const mp_op_t *terminator,
+                                     const mp_partition_options_t *options,
+                                     mp_partition_io_t *results) {
+  mp_value_t **operands = MP_ARENA_ARRAY(p->arena, mp_value_t *, terminator->num_operands);
+  MP_RETURN_IF_NULL(operands);
+  for (uint32_t i = 0; i < terminator->num_operands; ++i) {
+    const mp_value_t *value = terminator->operands[i];
+    bool has;
+    results[i].global_type = value->type;
+    MP_RETURN_IF_ERROR(mp_status_annotate(
+        io_placement(p, value->type, main->result_attrs == NULL ? NULL : main->result_attrs[i],
+                     &has, &results[i].boxes),
+        "result %u of main", i));
+    if (!has && may_propagate(options, i)) {
+      results[i].boxes = p->versions.preferred[value->id];
+      if (results[i].boxes == NULL) results[i].boxes = mp_versions_sharded(&p->versions, value);
+    }
+    MP_RETURN_IF_ERROR(mp_versions_get(&p->versions, p->scope, value, results[i].boxes,
+                                       terminator->loc, &operands[i]));
+  }
+  const mp_op_spec_t spec = {.code = terminator->code,
+                             .loc = terminator->loc,
+                             .num_operands = terminator->num_operands,
+                             .operands = operands};
+  mp_op_t *copy = NULL;
+  MP_RETURN_IF_ERROR(mp_op_create(p->module, &spec, &copy));
+  mp_block_append(p->versions.block, copy);
+  for (uint32_t i = 0; i < main->num_results; ++i) main->result_types[i] = operands[i]->type;
+  return NULL;
+}
+
+mp_status_t mp_spmd_partition(mp_module_t *module, const mp_partition_options_t *options,
+                              mp_partition_t *out_partition) {
+  mp_func_t *main = module->main;
+  mp_partitioner_t p = {.module = module, .arena = module->arena};
+  MP_RETURN_IF_ERROR(mp_versions_create(module, &p.versions));
+  MP_RETURN_IF_ERROR(mp_spmd_scope_top(p.arena, options->num_partitions, &p.scope));
+  mp_partition_io_t *params = MP_ARENA_ARRAY(p.arena, mp_partition_io_t, main->body->num_args);
+  mp_partition_io_t *results = MP_ARENA_ARRAY(p.arena, mp_partition_io_t, main->num_results);
+  if (params == NULL || results == NULL) return mp_status_out_of_memory();
+  mp_block_t *body = NULL;
+  MP_RETURN_IF_ERROR(partition_params(&p, main, &body, params));
+  p.versions.block = body;
+  const mp_op_t *terminator = NULL;
+  MP_RETURN_IF_ERROR(partition_block(&p, main->body, &terminator));
+  if (terminator == NULL || terminator->num_operands != main->num_results) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "main does not return %u values", main->num_results);
+  }
+  MP_RETURN_IF_ERROR(partition_results(&p, main, terminator, options, results));
+  body->parent_func = main;
+  main->body = body;
+  *out_partition = (mp_partition_t){params, results};
+  return NULL;
+}

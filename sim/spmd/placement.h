@@ -1,0 +1,75 @@
+// Placements: which part of a tensor each partition holds, from any form of sharding.
+//
+// The concrete form is a box per partition (mp_boxes_t in sim/ir/attr.h); NULL stands for "whole":
+// every partition holds all of it. Dimension d split k ways has parts of ceil(n/k) elements, the
+// last ones shorter or empty, as GSPMD does; every partition's array has the same local dimensions.
+//
+// Inside manual regions a tensor is local with respect to the manual axes: only partitions that
+// agree on those axes (one *group*) hold parts of the same tensor.
+#ifndef MINIPOD_SIM_SPMD_PLACEMENT_H_
+#define MINIPOD_SIM_SPMD_PLACEMENT_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/status.h"
+#include "sim/ir/module.h"
+
+// Where an op stands: what is manual around it.
+typedef struct mp_spmd_scope_s mp_spmd_scope_t;
+struct mp_spmd_scope_s {
+  const mp_spmd_scope_t *parent;  // NULL: the top, nothing is manual
+  uint32_t num_partitions;
+  mp_axis_list_t manual_axes;  // of this scope alone
+  const int32_t *groups;       // [num_partitions]: partitions that share their tensors
+};
+
+// The scope of the whole program.
+MP_NODISCARD mp_status_t mp_spmd_scope_top(mp_arena_t *arena, uint32_t num_partitions,
+                                           const mp_spmd_scope_t **out_scope);
+// The scope inside a sdy.manual_computation; `mesh` may be NULL when the op has neither operands
+// nor results.
+MP_NODISCARD mp_status_t mp_spmd_scope_enter(mp_arena_t *arena, const mp_spmd_scope_t *parent,
+                                             const mp_mesh_t *mesh, mp_axis_list_t manual_axes,
+                                             const mp_spmd_scope_t **out_scope);
+bool mp_spmd_scope_is_manual(const mp_spmd_scope_t *scope, mp_str_t axis);
+
+// The placement of a tensor of `type` in `scope` by a Shardy sharding. Axes that are manual in the
+// scope do not count; when `only` is given, only its axes do. UNIMPLEMENTED for unreduced axes;
+// INVALID_ARGUMENT for meshes and axes that do not fit.
+MP_NODISCARD mp_status_t mp_placement_from_sdy(mp_arena_t *arena, const mp_spmd_scope_t *scope,
+                                               const mp_type_t *type,
+                                               const mp_sdy_sharding_t *sharding,
+                                               const mp_axis_list_t *only,
+                                               const mp_boxes_t **out_boxes);
+
+// By a GSPMD string ("{devices=[2,2]<=[4]}", grammar in gspmd.h).
+MP_NODISCARD mp_status_t mp_placement_from_gspmd(mp_arena_t *arena, const mp_spmd_scope_t *scope,
+                                                 const mp_type_t *type, mp_str_t sharding,
+                                                 const mp_boxes_t **out_boxes);
+
+bool mp_placement_equal(const mp_boxes_t *a, const mp_boxes_t *b);
+
+// Boxes that say "whole" explicitly, which the exchange needs.
+MP_NODISCARD mp_status_t mp_placement_whole(mp_arena_t *arena, const mp_spmd_scope_t *scope,
+                                            const mp_type_t *type, const mp_boxes_t **out_boxes);
+
+// The type of a partition's array: the largest part in each dimension.
+MP_NODISCARD mp_status_t mp_placement_local_type(mp_arena_t *arena, const mp_type_t *type,
+                                                 const mp_boxes_t *boxes,
+                                                 const mp_type_t **out_type);
+
+// As tiles, the way OpSharding puts it: tiles[d] parts per dimension, then for each tile in
+// row-major order the `copies` partitions that hold it, ascending. False when the boxes are no such
+// grid.
+typedef struct {
+  uint32_t rank;
+  const int64_t *tiles;  // [rank]
+  int64_t copies;
+  const int64_t *partitions;  // [product of tiles * copies]
+} mp_tiles_t;
+MP_NODISCARD mp_status_t mp_placement_to_tiles(mp_arena_t *arena, const mp_boxes_t *boxes,
+                                               bool *out_is_grid, mp_tiles_t *out_tiles);
+
+#endif  // MINIPOD_SIM_SPMD_PLACEMENT_H_

@@ -1,0 +1,113 @@
+#include "sim/spmd/versions.h"
+
+mp_status_t mp_versions_create(mp_module_t *module, mp_versions_t *out_versions) {
+  uint32_t count = mp_module_number_values(module);
+  *out_versions = (mp_versions_t){
+      .module = module,
+      .versions = MP_ARENA_ARRAY(module->arena, mp_version_t *, (size_t)count + 1),
+      .preferred = MP_ARENA_ARRAY(module->arena, const mp_boxes_t *, (size_t)count + 1),
+  };
+  if (out_versions->versions == NULL || out_versions->preferred == NULL) {
+    return mp_status_out_of_memory();
+  }
+  return NULL;
+}
+
+static mp_status_t log_value(mp_versions_t *versions, uint32_t id) {
+  if (versions->log_size == versions->log_capacity) {
+    uint32_t capacity = versions->log_capacity == 0 ? 256 : versions->log_capacity * 2;
+    uint32_t *log = MP_ARENA_ARRAY(versions->module->arena, uint32_t, capacity);
+    MP_RETURN_IF_NULL(log);
+    for (uint32_t i = 0; i < versions->log_size; ++i) log[i] = versions->log[i];
+    versions->log = log;
+    versions->log_capacity = capacity;
+  }
+  versions->log[versions->log_size++] = id;
+  return NULL;
+}
+
+mp_status_t mp_versions_add(mp_versions_t *versions, const mp_value_t *old, const mp_boxes_t *boxes,
+                            mp_value_t *value) {
+  mp_version_t *version = MP_ARENA_NEW(versions->module->arena, mp_version_t);
+  MP_RETURN_IF_NULL(version);
+  MP_RETURN_IF_ERROR(log_value(versions, old->id));
+  *version = (mp_version_t){boxes, value, versions->versions[old->id]};
+  versions->versions[old->id] = version;
+  return NULL;
+}
+
+void mp_versions_rewind(mp_versions_t *versions, uint32_t mark) {
+  while (versions->log_size > mark) {
+    uint32_t id = versions->log[--versions->log_size];
+    versions->versions[id] = versions->versions[id]->next;
+  }
+}
+
+const mp_boxes_t *mp_versions_sharded(const mp_versions_t *versions, const mp_value_t *old) {
+  for (const mp_version_t *v = versions->versions[old->id]; v != NULL; v = v->next) {
+    if (v->boxes != NULL) return v->boxes;
+  }
+  return NULL;
+}
+
+static mp_status_t make_boxes_attr(mp_versions_t *versions, const mp_spmd_scope_t *scope,
+                                   const mp_type_t *type, const mp_boxes_t *boxes,
+                                   const mp_attr_t **out_attr) {
+  mp_attr_t *attr = MP_ARENA_NEW(versions->module->arena, mp_attr_t);
+  MP_RETURN_IF_NULL(attr);
+  attr->kind = MP_KIND_BOXES;
+  attr->u.boxes = boxes;
+  if (boxes == NULL) {
+    MP_RETURN_IF_ERROR(mp_placement_whole(versions->module->arena, scope, type, &attr->u.boxes));
+  }
+  *out_attr = attr;
+  return NULL;
+}
+
+static mp_status_t emit_exchange(mp_versions_t *versions, const mp_spmd_scope_t *scope,
+                                 const mp_type_t *type, const mp_version_t *source,
+                                 const mp_boxes_t *target, const mp_loc_t *loc,
+                                 mp_value_t **out_value) {
+  mp_module_t *module = versions->module;
+  mp_named_attr_t attrs[2] = {{.name = MP_ATTR_SOURCE, .text = MP_STR("source")},
+                              {.name = MP_ATTR_TARGET, .text = MP_STR("target")}};
+  MP_RETURN_IF_ERROR(make_boxes_attr(versions, scope, type, source->boxes, &attrs[0].value));
+  MP_RETURN_IF_ERROR(make_boxes_attr(versions, scope, type, target, &attrs[1].value));
+  const mp_type_t *result_type = NULL;
+  MP_RETURN_IF_ERROR(mp_placement_local_type(module->arena, type, target, &result_type));
+  mp_value_t *operand = source->value;
+  const mp_op_spec_t spec = {.code = MP_OP_EXCHANGE,
+                             .loc = loc,
+                             .num_operands = 1,
+                             .operands = &operand,
+                             .num_results = 1,
+                             .result_types = &result_type,
+                             .num_attrs = 2,
+                             .attrs = attrs};
+  mp_op_t *op = NULL;
+  MP_RETURN_IF_ERROR(mp_op_create(module, &spec, &op));
+  mp_block_append(versions->block, op);
+  *out_value = &op->results[0];
+  return NULL;
+}
+
+mp_status_t mp_versions_get(mp_versions_t *versions, const mp_spmd_scope_t *scope,
+                            const mp_value_t *old, const mp_boxes_t *boxes, const mp_loc_t *loc,
+                            mp_value_t **out_value) {
+  const mp_version_t *source = versions->versions[old->id];
+  if (source == NULL) {
+    return mp_status_make(MP_INTERNAL, "a value is used before it was partitioned");
+  }
+  for (const mp_version_t *v = source; v != NULL; v = v->next) {
+    if (mp_placement_equal(v->boxes, boxes)) {
+      *out_value = v->value;
+      return NULL;
+    }
+    if (v->boxes == NULL) source = v;  // from the whole array a part is a local copy
+  }
+  mp_value_t *value = NULL;
+  MP_RETURN_IF_ERROR(emit_exchange(versions, scope, old->type, source, boxes, loc, &value));
+  MP_RETURN_IF_ERROR(mp_versions_add(versions, old, boxes, value));
+  *out_value = value;
+  return NULL;
+}
