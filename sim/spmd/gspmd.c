@@ -78,7 +78,8 @@ static bool parse_kind(mp_gspmd_cursor_t *cursor, mp_gspmd_kind_t *out_kind) {
 static mp_status_t expand_iota(mp_gspmd_cursor_t *cursor, int64_t count, int64_t *devices) {
   int64_t shape[MP_GSPMD_MAX_DIMS];
   int64_t permutation[MP_GSPMD_MAX_DIMS];
-  uint32_t rank, permuted;
+  uint32_t rank = 0;
+  uint32_t permuted = 0;
   MP_RETURN_IF_ERROR(parse_ints(cursor, shape, MP_GSPMD_MAX_DIMS, &rank));
   if (!accept(cursor, "]")) return expected(cursor, "']'");
   for (uint32_t i = 0; i < rank; ++i) permutation[i] = i;
@@ -160,7 +161,7 @@ static mp_status_t parse_tiles(mp_gspmd_cursor_t *cursor, mp_gspmd_sharding_t *s
   if (accept(cursor, "<=[")) {
     MP_RETURN_IF_ERROR(expand_iota(cursor, count, devices));
   } else {
-    uint32_t listed;
+    uint32_t listed = 0;
     MP_RETURN_IF_ERROR(parse_ints(cursor, devices, (uint32_t)count, &listed));
     if (listed != count) return expected(cursor, "as many devices as there are tiles");
   }

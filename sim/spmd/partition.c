@@ -336,7 +336,7 @@ static mp_status_t partition_params(mp_partitioner_t *p, const mp_func_t *main,
   const mp_type_t **types = MP_ARENA_ARRAY(p->arena, const mp_type_t *, old->num_args);
   MP_RETURN_IF_NULL(types);
   for (uint32_t i = 0; i < old->num_args; ++i) {
-    bool has;
+    bool has = false;
     params[i].global_type = old->args[i].type;
     MP_RETURN_IF_ERROR(mp_status_annotate(
         io_placement(p, old->args[i].type, main->arg_attrs == NULL ? NULL : main->arg_attrs[i],
@@ -366,7 +366,7 @@ static mp_status_t partition_results(mp_partitioner_t *p, const mp_func_t *main,
   MP_RETURN_IF_NULL(operands);
   for (uint32_t i = 0; i < terminator->num_operands; ++i) {
     const mp_value_t *value = terminator->operands[i];
-    bool has;
+    bool has = false;
     results[i].global_type = value->type;
     MP_RETURN_IF_ERROR(mp_status_annotate(
         io_placement(p, value->type, main->result_attrs == NULL ? NULL : main->result_attrs[i],

@@ -120,14 +120,14 @@ mp_status_t mp_spmd_scope_enter(mp_arena_t *arena, const mp_spmd_scope_t *parent
   memcpy(groups, parent->groups, parent->num_partitions * sizeof(*groups));
   *out_scope = scope;
   if (mesh == NULL) return NULL;
-  mp_mesh_view_t view;
+  mp_mesh_view_t view = {0};
   MP_RETURN_IF_ERROR(view_mesh(arena, mesh, parent->num_partitions, &view));
   if (view.is_trivial) return NULL;
   // Group numbers stay below the number of partitions if the digits are folded in one by one and
   // renumbered: two partitions stay together when they were and agree on the digit.
   for (uint32_t i = 0; i < manual_axes.count; ++i) {
     if (mp_spmd_scope_is_manual(parent, manual_axes.axes[i].name)) continue;
-    mp_digit_t digit;
+    mp_digit_t digit = {1, 1};
     MP_RETURN_IF_ERROR(find_digit(mesh, &manual_axes.axes[i], &digit));
     int32_t *first =
         MP_ARENA_ARRAY(arena, int32_t, (size_t)parent->num_partitions * (size_t)digit.size);
@@ -170,8 +170,9 @@ static void set_part(int64_t dim, int64_t parts, int64_t index, int64_t *out_sta
 
 mp_status_t mp_placement_whole(mp_arena_t *arena, const mp_spmd_scope_t *scope,
                                const mp_type_t *type, const mp_boxes_t **out_boxes) {
-  mp_boxes_t *boxes;
-  int64_t *starts, *sizes;
+  mp_boxes_t *boxes = NULL;
+  int64_t *starts = NULL;
+  int64_t *sizes = NULL;
   MP_RETURN_IF_ERROR(new_boxes(arena, scope, type, &boxes, &starts, &sizes));
   for (uint32_t p = 0; p < scope->num_partitions; ++p) {
     memcpy(sizes + (size_t)p * type->rank, type->dims, type->rank * sizeof(*sizes));
@@ -216,11 +217,12 @@ mp_status_t mp_placement_from_sdy(mp_arena_t *arena, const mp_spmd_scope_t *scop
     return mp_status_make(MP_INVALID_ARGUMENT, "a sharding of rank %u on a tensor of rank %u",
                           sharding->rank, type->rank);
   }
-  mp_mesh_view_t view;
+  mp_mesh_view_t view = {0};
   MP_RETURN_IF_ERROR(view_mesh(arena, sharding->mesh, scope->num_partitions, &view));
   if (view.is_trivial) return NULL;
-  mp_boxes_t *boxes;
-  int64_t *starts, *sizes;
+  mp_boxes_t *boxes = NULL;
+  int64_t *starts = NULL;
+  int64_t *sizes = NULL;
   MP_RETURN_IF_ERROR(new_boxes(arena, scope, type, &boxes, &starts, &sizes));
   bool is_whole = true;
   for (uint32_t d = 0; d < type->rank; ++d) {
