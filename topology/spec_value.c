@@ -1,9 +1,5 @@
 #include "topology/spec_value.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 typedef struct {
   const char *text;
   double factor;
@@ -28,17 +24,14 @@ static const unit_t g_flop_units[] = {{"G", 1e9},      {"T", 1e12},      {"P", 1
                                       {"", 1},         {NULL, 0}};
 
 static bool parse_quantity(const unit_t *units, mp_str_t text, double max, double *out_value) {
-  char scratch[48];
-  if (text.size == 0 || text.size >= sizeof(scratch)) return false;
-  memcpy(scratch, text.data, text.size);
-  scratch[text.size] = '\0';
-  // Digits only at the front: strtod would also take signs, blanks, "inf" and hexadecimal.
-  if (scratch[0] < '0' || scratch[0] > '9' || scratch[1] == 'x' || scratch[1] == 'X') return false;
-  char *end = NULL;
-  double number = strtod(scratch, &end);
-  while (*end == ' ') ++end;
+  double number = 0;
+  if (text.size == 0 || text.data[0] < '0' || text.data[0] > '9') return false;  // no sign
+  size_t used = mp_str_scan_double(text, &number);
+  if (used == 0) return false;
+  while (used < text.size && text.data[used] == ' ') ++used;
+  mp_str_t unit = {text.data + used, text.size - used};
   for (; units->text != NULL; ++units) {
-    if (strcmp(end, units->text) != 0) continue;
+    if (!mp_str_is(unit, units->text)) continue;
     double value = number * units->factor;
     if (!(value > 0 && value <= max)) return false;
     *out_value = value;
@@ -166,7 +159,7 @@ void mp_spec_value_write(mp_spec_type_t type, const void *member, mp_strbuf_t *o
     case MP_SPEC_TIME:
     case MP_SPEC_RATE:
     case MP_SPEC_FLOPS:
-      mp_strbuf_printf(out_text, "%.17g", *(const double *)member);
+      mp_strbuf_put_double(out_text, *(const double *)member);
       return;
   }
 }

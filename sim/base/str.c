@@ -1,6 +1,7 @@
 #include "sim/base/str.h"
 
 #include <errno.h>
+#include <locale.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -66,6 +67,23 @@ void mp_strbuf_printf(mp_strbuf_t *buffer, const char *format, ...) {
     buffer->size += (size_t)length;
   }
   va_end(args);
+}
+
+// The numbers of files and programs have '.' whatever locale the process has set. (This locale is
+// static in the C library and needs no freelocale.)
+static locale_t c_locale(void) {
+  return newlocale(LC_ALL_MASK, "C", NULL);
+}
+
+void mp_strbuf_put_double(mp_strbuf_t *buffer, double value) {
+  char text[32];
+  locale_t before = uselocale(c_locale());
+  for (int digits = 15; digits <= 17; ++digits) {
+    snprintf(text, sizeof(text), "%.*g", digits, value);
+    if (strtod(text, NULL) == value) break;
+  }
+  uselocale(before);
+  mp_strbuf_puts(buffer, text);
 }
 
 mp_status_t mp_strbuf_status(const mp_strbuf_t *buffer) {
@@ -143,6 +161,37 @@ bool mp_str_parse_i64(mp_str_t text, long long *out_value) {
   return true;
 }
 
+static size_t scan_digits(mp_str_t text, size_t at) {
+  while (at < text.size && text.data[at] >= '0' && text.data[at] <= '9') ++at;
+  return at;
+}
+
+// How many bytes of a decimal number `text` begins with.
+static size_t scan_number(mp_str_t text) {
+  size_t at = text.size > 0 && (text.data[0] == '-' || text.data[0] == '+') ? 1 : 0;
+  size_t digits = scan_digits(text, at);
+  if (digits == at) return 0;
+  at = digits;
+  if (at < text.size && text.data[at] == '.') at = scan_digits(text, at + 1);
+  if (at >= text.size || (text.data[at] != 'e' && text.data[at] != 'E')) return at;
+  size_t exponent = at + 1;
+  if (exponent < text.size && (text.data[exponent] == '-' || text.data[exponent] == '+')) {
+    ++exponent;
+  }
+  digits = scan_digits(text, exponent);
+  return digits == exponent ? at : digits;
+}
+
+size_t mp_str_scan_double(mp_str_t text, double *out_value) {
+  char scratch[512];
+  size_t size = scan_number(text);
+  if (size == 0 || size >= sizeof(scratch)) return 0;
+  memcpy(scratch, text.data, size);
+  scratch[size] = '\0';
+  *out_value = strtod_l(scratch, NULL, c_locale());
+  return size;
+}
+
 bool mp_str_parse_bytes(mp_str_t text, unsigned long long *out_bytes) {
   static const struct {
     const char *unit;
@@ -157,15 +206,14 @@ bool mp_str_parse_bytes(mp_str_t text, unsigned long long *out_bytes) {
                {"MiB", 1048576.0},
                {"GiB", 1073741824.0},
                {"TiB", 1099511627776.0}};
-  char scratch[48];
-  if (!to_c_string(text, scratch, sizeof(scratch))) return false;
-  if (scratch[0] < '0' || scratch[0] > '9') return false;
-  if (scratch[1] == 'x' || scratch[1] == 'X') return false;
-  char *end = NULL;
-  double number = strtod(scratch, &end);
-  while (*end == ' ') ++end;
+  double number = 0;
+  if (text.size == 0 || text.data[0] < '0' || text.data[0] > '9') return false;
+  size_t used = mp_str_scan_double(text, &number);
+  if (used == 0) return false;
+  while (used < text.size && text.data[used] == ' ') ++used;
+  mp_str_t unit = {text.data + used, text.size - used};
   for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); ++i) {
-    if (strcmp(end, units[i].unit) != 0) continue;
+    if (!mp_str_is(unit, units[i].unit)) continue;
     double bytes = number * units[i].factor;
     if (!(bytes >= 0 && bytes < 9e18)) return false;
     *out_bytes = (unsigned long long)llround(bytes);

@@ -51,6 +51,8 @@ void mp_strbuf_append(mp_strbuf_t *buffer, const char *data, size_t size);
 void mp_strbuf_puts(mp_strbuf_t *buffer, const char *text);
 void mp_strbuf_putc(mp_strbuf_t *buffer, char c);
 MP_PRINTF(2, 3) void mp_strbuf_printf(mp_strbuf_t *buffer, const char *format, ...);
+// The shortest decimal form that reads back to the same finite double, with '.' in every locale.
+void mp_strbuf_put_double(mp_strbuf_t *buffer, double value);
 // OK, or out of memory if a write was lost.
 MP_NODISCARD mp_status_t mp_strbuf_status(const mp_strbuf_t *buffer);
 // The text so far, never NULL.
@@ -63,6 +65,9 @@ const char *mp_str_nearest(mp_str_t word, const char *const *candidates, size_t 
 
 // Decimal integer, whole string, optional sign; false if it is none or does not fit.
 bool mp_str_parse_i64(mp_str_t text, long long *out_value);
+// The decimal number that `text` begins with: sign, digits, fraction, exponent, never "inf", "nan"
+// or hexadecimal, with '.' in every locale. Returns how many bytes it takes; 0 if there is none.
+size_t mp_str_scan_double(mp_str_t text, double *out_value);
 // A byte size: digits, optional fraction, and B, KB, KiB, MB, MiB, GB, GiB, TB, TiB or none.
 bool mp_str_parse_bytes(mp_str_t text, unsigned long long *out_bytes);
 

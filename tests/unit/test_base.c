@@ -1,5 +1,7 @@
 // Units of sim/base: status, arena, strings, element types.
 
+#include <locale.h>
+
 #include "sim/base/alloc.h"
 #include "sim/base/arena.h"
 #include "sim/base/dtype.h"
@@ -65,6 +67,32 @@ static void strings_suggest_and_parse(void **state) {
   assert_false(mp_str_parse_i64(MP_STR("99999999999999999999"), &number));
 }
 
+static void doubles_read_back_in_any_locale(void **state) {
+  (void)state;
+  static const double values[] = {0, 1, -0.1, 1e-6, 1.0 / 3, 5e-324, 1.7976931348623157e308, 45e9};
+  setlocale(LC_NUMERIC, "de_DE.UTF-8");  // where it is installed
+  for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); ++i) {
+    mp_strbuf_t text;
+    mp_strbuf_init(&text);
+    mp_strbuf_put_double(&text, values[i]);
+    double again = 7;
+    assert_int_equal(mp_str_scan_double(mp_str(mp_strbuf_text(&text)), &again), text.size);
+    assert_true(again == values[i]);
+    assert_null(memchr(text.data, ',', text.size));
+    mp_strbuf_deinit(&text);
+  }
+  setlocale(LC_NUMERIC, "C");
+  double value = 0;
+  assert_int_equal(mp_str_scan_double(MP_STR("1.5e3us"), &value), 5);
+  assert_true(value == 1500);
+  assert_int_equal(mp_str_scan_double(MP_STR("2e"), &value), 1);
+  assert_int_equal(mp_str_scan_double(MP_STR("0x10"), &value), 1);
+  static const char *const none[] = {"", "-", ".5", "inf", "nan", "e5"};
+  for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); ++i) {
+    assert_int_equal(mp_str_scan_double(mp_str(none[i]), &value), 0);
+  }
+}
+
 static void dtypes_round_trip(void **state) {
   (void)state;
   for (int d = 1; d < MP_DTYPE_COUNT; ++d) {
@@ -83,6 +111,7 @@ int main(void) {
       cmocka_unit_test(status_survives_a_failed_allocation),
       cmocka_unit_test(arena_zeroes_aligns_and_respects_its_limit),
       cmocka_unit_test(strings_suggest_and_parse),
+      cmocka_unit_test(doubles_read_back_in_any_locale),
       cmocka_unit_test(dtypes_round_trip),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 // The pod: what hwloc finds, described pods, their places on machines, serialization.
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -253,6 +254,27 @@ static void the_real_machine_makes_at_least_four(void **state) {
   mp_pod_release(pod);
 }
 
+static void the_affinity_mask_is_respected(void **state) {
+  (void)state;
+  cpu_set_t before;
+  cpu_set_t one;
+  assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+  int cpu = 0;
+  while (!CPU_ISSET(cpu, &before)) ++cpu;
+  CPU_ZERO(&one);
+  CPU_SET(cpu, &one);
+  assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+  mp_pod_t *pod = pod_of("");
+  assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+  check_placement(pod);
+  assert_int_equal(mp_pod_machine(pod)->num_cores, 1);
+  assert_int_equal(mp_pod_machine(pod)->num_workers, 1);
+  assert_int_equal(mp_pod_core_group(pod, 0)->num_cpus, 1);
+  assert_int_equal(mp_pod_core_group(pod, 0)->cpus[0], cpu);
+  assert_int_equal(mp_pod_info(pod)->num_devices, 4);
+  mp_pod_release(pod);
+}
+
 static void a_described_pod_keeps_hosts_together(void **state) {
   (void)state;
   // Four hosts of 2x2 chips on four core groups: each host's devices are on one group.
@@ -486,6 +508,7 @@ int main(void) {
       CASE(odd_machines_work),
       CASE(bad_machines_are_errors),
       CASE(the_real_machine_makes_at_least_four),
+      CASE(the_affinity_mask_is_respected),
       CASE(a_described_pod_keeps_hosts_together),
       CASE(presets_report_what_the_machines_report),
       CASE(slices_number_their_devices_in_turn),
