@@ -58,11 +58,11 @@ MP_NODISCARD mp_status_t mp_groups_create(mp_arena_t *arena, mp_group_mode_t mod
                                           const int64_t *table, int64_t rows, int64_t columns,
                                           const mp_groups_t **out_groups);
 
-// out[i] = a[i] (op) b[i] for i < count, per operand of a variadic reduction. `out` may be `a`.
-// Elements are of the accumulation types (mp_collective_t.operands[].accumulation).
+// out[i] = a[i] (op) b[i] for i < count. `out` may be `a` or `b`. A variadic reduction applies it
+// to each operand by itself. Elements are of the operand's accumulation type.
 typedef struct {
-  void (*combine)(const void *context, int64_t count, const void *const *a, const void *const *b,
-                  void *const *out, void *scratch);
+  void (*combine)(const void *context, int64_t count, const void *a, const void *b, void *out,
+                  void *scratch);
   const void *context;
   size_t scratch_bytes;
   int64_t max_count;  // elements per call at most
