@@ -24,8 +24,9 @@ struct mp_loc_s {
   const mp_loc_t *const *children;
 };
 
-// Appends what a message shows: the innermost name and the first file position that is found from
-// the innermost outwards: `psum at train.py:12:7`. "unknown location" when there is nothing.
+// Appends what a message shows: the op's own name (the last part of the outermost name's path) and
+// the innermost file position (callee before caller): `psum at train.py:12:7`. "unknown location"
+// when there is nothing; `loc` may be NULL.
 void mp_loc_describe(const mp_loc_t *loc, mp_strbuf_t *out);
 
 #endif  // MINIPOD_SIM_IR_LOC_H_

@@ -1,0 +1,138 @@
+#include "sim/ir/attr.h"
+
+#include <stddef.h>
+
+// --- names ---
+
+static const mp_str_t attr_names[MP_ATTR_NAME_COUNT] = {[MP_ATTR_OTHER] = {"", 0},
+#define MP_ATTR_TEXT(name, text) [MP_ATTR_##name] = {text, sizeof(text) - 1},
+                                                        MP_ATTR_NAMES(MP_ATTR_TEXT)
+#undef MP_ATTR_TEXT
+};
+
+const char *mp_attr_name_text(mp_attr_name_t name) {
+  return attr_names[name].data;
+}
+
+mp_attr_name_t mp_attr_name_from_text(mp_str_t text) {
+  for (int i = 1; i < MP_ATTR_NAME_COUNT; i++)
+    if (mp_str_equal(attr_names[i], text)) return (mp_attr_name_t)i;
+  return MP_ATTR_OTHER;
+}
+
+// --- enumerations: spellings by VHLO's numbers, NULL where a number is not used ---
+
+enum { MAX_ENUM_VALUES = 6 };
+
+static const char *const enum_names[][MAX_ENUM_VALUES] = {
+    [MP_ENUM_COMPARISON_DIRECTION] = {"EQ", "NE", "GE", "GT", "LE", "LT"},
+    [MP_ENUM_COMPARISON_TYPE] = {"NOTYPE", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"},
+    [MP_ENUM_API_VERSION] = {"API_VERSION_UNSPECIFIED", "API_VERSION_ORIGINAL",
+                             "API_VERSION_STATUS_RETURNING", "API_VERSION_STATUS_RETURNING_UNIFIED",
+                             "API_VERSION_TYPED_FFI"},
+    [MP_ENUM_FFT_TYPE] = {"FFT", "IFFT", "RFFT", "IRFFT"},
+    [MP_ENUM_PRECISION] = {"DEFAULT", "HIGH", "HIGHEST"},
+    [MP_ENUM_RNG_ALGORITHM] = {"DEFAULT", "THREE_FRY", "PHILOX"},
+    [MP_ENUM_RNG_DISTRIBUTION] = {NULL, "UNIFORM", "NORMAL"},
+    [MP_ENUM_TRANSPOSE] = {"TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"},
+    [MP_ENUM_RESULT_ACCURACY_MODE] = {"DEFAULT", "HIGHEST", "TOLERANCE"},
+};
+
+const char *mp_enum_value_name(mp_enum_kind_t kind, uint32_t value) {
+  if ((size_t)kind >= sizeof(enum_names) / sizeof(enum_names[0])) return NULL;
+  return value < MAX_ENUM_VALUES ? enum_names[kind][value] : NULL;
+}
+
+int mp_enum_value_from_name(mp_enum_kind_t kind, mp_str_t name) {
+  for (uint32_t value = 0; value < MAX_ENUM_VALUES; value++) {
+    const char *text = mp_enum_value_name(kind, value);
+    if (text != NULL && mp_str_is(name, text)) return (int)value;
+  }
+  return -1;
+}
+
+// --- makers ---
+
+static mp_status_t make(mp_arena_t *arena, mp_attr_t value, const mp_attr_t **out_attr) {
+  mp_attr_t *attr = mp_arena_copy(arena, &value, sizeof(value));
+  MP_RETURN_IF_NULL(attr);
+  *out_attr = attr;
+  return NULL;
+}
+
+mp_status_t mp_attr_make_bool(mp_arena_t *arena, bool value, const mp_attr_t **out_attr) {
+  return make(arena, (mp_attr_t){.kind = MP_KIND_BOOL, .u.boolean = value}, out_attr);
+}
+
+mp_status_t mp_attr_make_int(mp_arena_t *arena, mp_dtype_t dtype, int64_t value,
+                             const mp_attr_t **out_attr) {
+  return make(arena, (mp_attr_t){.kind = MP_KIND_INT, .dtype = dtype, .u.i64 = value}, out_attr);
+}
+
+mp_status_t mp_attr_make_ints(mp_arena_t *arena, const int64_t *values, size_t count,
+                              const mp_attr_t **out_attr) {
+  int64_t *copy = mp_arena_copy(arena, values, count * sizeof(int64_t));
+  MP_RETURN_IF_NULL(copy);
+  mp_attr_t attr = {.kind = MP_KIND_INTS};
+  attr.u.ints.values = copy;
+  attr.u.ints.count = count;
+  attr.u.ints.rank = 1;
+  attr.u.ints.dims[0] = (int64_t)count;
+  return make(arena, attr, out_attr);
+}
+
+mp_status_t mp_attr_make_table(mp_arena_t *arena, const int64_t *values, int64_t rows,
+                               int64_t columns, const mp_attr_t **out_attr) {
+  size_t count = (size_t)rows * (size_t)columns;
+  int64_t *copy = mp_arena_copy(arena, values, count * sizeof(int64_t));
+  MP_RETURN_IF_NULL(copy);
+  mp_attr_t attr = {.kind = MP_KIND_INTS};
+  attr.u.ints.values = copy;
+  attr.u.ints.count = count;
+  attr.u.ints.rank = 2;
+  attr.u.ints.dims[0] = rows;
+  attr.u.ints.dims[1] = columns;
+  return make(arena, attr, out_attr);
+}
+
+mp_status_t mp_attr_make_string(mp_arena_t *arena, mp_str_t text, const mp_attr_t **out_attr) {
+  char *copy = mp_arena_strndup(arena, text.data, text.size);
+  MP_RETURN_IF_NULL(copy);
+  return make(arena, (mp_attr_t){.kind = MP_KIND_STRING, .u.str = {copy, text.size}}, out_attr);
+}
+
+mp_status_t mp_attr_make_enum(mp_arena_t *arena, mp_enum_kind_t kind, uint32_t value,
+                              const mp_attr_t **out_attr) {
+  mp_attr_t attr = {.kind = MP_KIND_ENUM, .u.enumeration = {kind, value}};
+  return make(arena, attr, out_attr);
+}
+
+mp_status_t mp_attr_make_type(mp_arena_t *arena, const mp_type_t *type,
+                              const mp_attr_t **out_attr) {
+  return make(arena, (mp_attr_t){.kind = MP_KIND_TYPE, .u.type = type}, out_attr);
+}
+
+mp_status_t mp_attr_make_dense(mp_arena_t *arena, const mp_type_t *type, const void *data,
+                               size_t size, bool splat, const mp_attr_t **out_attr) {
+  void *copy = mp_arena_copy(arena, data, size);
+  MP_RETURN_IF_NULL(copy);
+  return make(arena, (mp_attr_t){.kind = MP_KIND_DENSE, .u.dense = {type, copy, size, splat}},
+              out_attr);
+}
+
+// --- dictionaries ---
+
+const mp_attr_t *mp_attr_dict_get(const mp_attr_t *dict, mp_attr_name_t key) {
+  if (dict == NULL || dict->kind != MP_KIND_DICT) return NULL;
+  for (size_t i = 0; i < dict->u.dict.count; i++)
+    if (dict->u.dict.items[i].name == key) return dict->u.dict.items[i].value;
+  return NULL;
+}
+
+const mp_attr_t *mp_attr_dict_get_text(const mp_attr_t *dict, const char *key) {
+  if (dict == NULL || dict->kind != MP_KIND_DICT) return NULL;
+  mp_str_t text = mp_str(key);
+  for (size_t i = 0; i < dict->u.dict.count; i++)
+    if (mp_str_equal(dict->u.dict.items[i].text, text)) return dict->u.dict.items[i].value;
+  return NULL;
+}

@@ -1,0 +1,51 @@
+#include "sim/ir/loc.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+// Locations share parts, so that a small program can spell a tree of any size: a search visits no
+// more nodes than this.
+enum { MAX_VISITS = 256 };
+
+typedef struct {
+  const mp_loc_t *name;
+  const mp_loc_t *file;
+  int visits;
+} search_t;
+
+// Depth is bounded by the readers, which refuse deeper nesting than they can take themselves.
+static void search(search_t *s, const mp_loc_t *loc) {
+  if (loc == NULL || (s->name != NULL && s->file != NULL) || s->visits++ >= MAX_VISITS) return;
+  if (loc->kind == MP_LOC_NAME && s->name == NULL && loc->text.size > 0) s->name = loc;
+  if (loc->kind == MP_LOC_FILE && s->file == NULL) s->file = loc;
+  for (uint32_t i = 0; i < loc->num_children; i++) search(s, loc->children[i]);
+}
+
+// The last part of a path such as "jit(f)/transpose(a/b)/psum": slashes in brackets do not count.
+static mp_str_t last_part(mp_str_t path) {
+  int depth = 0;
+  for (size_t i = path.size; i-- > 0;) {
+    char c = path.data[i];
+    if (c == ')' || c == ']' || c == '}') depth++;
+    if (c == '(' || c == '[' || c == '{') depth--;
+    if (c == '/' && depth == 0 && i + 1 < path.size)
+      return (mp_str_t){path.data + i + 1, path.size - i - 1};
+  }
+  return path;
+}
+
+void mp_loc_describe(const mp_loc_t *loc, mp_strbuf_t *out) {
+  search_t s = {0};
+  search(&s, loc);
+  if (s.name != NULL) {
+    mp_str_t part = last_part(s.name->text);
+    mp_strbuf_append(out, part.data, part.size);
+  }
+  if (s.file != NULL) {
+    if (s.name != NULL) mp_strbuf_puts(out, " at ");
+    mp_strbuf_append(out, s.file->text.data, s.file->text.size);
+    if (s.file->line > 0) mp_strbuf_printf(out, ":%u", s.file->line);
+    if (s.file->line > 0 && s.file->column > 0) mp_strbuf_printf(out, ":%u", s.file->column);
+  }
+  if (s.name == NULL && s.file == NULL) mp_strbuf_puts(out, "unknown location");
+}

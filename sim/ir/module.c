@@ -1,0 +1,130 @@
+// Modules, functions and blocks; see op.c for ops, walk.c for traversals, clone.c for copies.
+#include "sim/ir/module.h"
+
+#include <string.h>
+
+mp_status_t mp_module_create(mp_module_t **out_module) {
+  mp_arena_t *arena;
+  MP_RETURN_IF_ERROR(mp_arena_create(&arena));
+  mp_module_t *module = MP_ARENA_NEW(arena, mp_module_t);
+  if (module == NULL) {
+    mp_arena_release(arena);
+    return mp_status_out_of_memory();
+  }
+  module->arena = arena;
+  module->name = MP_STR("");
+  module->num_replicas = 1;
+  module->num_partitions = 1;
+  *out_module = module;
+  return NULL;
+}
+
+void mp_module_release(mp_module_t *module) {
+  // The module itself lies in its arena.
+  if (module != NULL) mp_arena_release(module->arena);
+}
+
+mp_func_t *mp_module_find_func(const mp_module_t *module, mp_str_t name) {
+  for (mp_func_t *func = module->first_func; func != NULL; func = func->next)
+    if (mp_str_equal(func->name, name)) return func;
+  return NULL;
+}
+
+const mp_mesh_t *mp_module_find_mesh(const mp_module_t *module, mp_str_t name) {
+  for (uint32_t i = 0; i < module->num_meshes; i++)
+    if (mp_str_equal(module->meshes[i]->name, name)) return module->meshes[i];
+  return NULL;
+}
+
+mp_status_t mp_module_add_mesh(mp_module_t *module, const mp_mesh_t *mesh) {
+  uint32_t count = module->num_meshes;
+  // Room grows by doubling: a power of two is full.
+  if ((count & (count - 1)) == 0) {
+    const mp_mesh_t **grown =
+        MP_ARENA_ARRAY(module->arena, const mp_mesh_t *, count == 0 ? 1 : (size_t)count * 2);
+    MP_RETURN_IF_NULL(grown);
+    if (count > 0) memcpy(grown, module->meshes, count * sizeof(grown[0]));
+    module->meshes = grown;
+  }
+  module->meshes[module->num_meshes++] = mesh;
+  return NULL;
+}
+
+mp_status_t mp_func_create(mp_module_t *module, mp_str_t name, uint32_t num_args,
+                           const mp_type_t *const *arg_types, uint32_t num_results,
+                           const mp_type_t *const *result_types, mp_func_t **out_func) {
+  mp_arena_t *arena = module->arena;
+  mp_func_t *func = MP_ARENA_NEW(arena, mp_func_t);
+  MP_RETURN_IF_NULL(func);
+  char *text = mp_arena_strndup(arena, name.data, name.size);
+  MP_RETURN_IF_NULL(text);
+  func->name = (mp_str_t){text, name.size};
+  func->visibility = MP_STR("");
+  MP_RETURN_IF_ERROR(mp_block_create(module, num_args, arg_types, &func->body));
+  func->body->parent_func = func;
+  func->num_results = num_results;
+  func->result_types = mp_arena_copy(arena, result_types, num_results * sizeof(result_types[0]));
+  func->arg_attrs = MP_ARENA_ARRAY(arena, const mp_attr_t *, num_args);
+  func->result_attrs = MP_ARENA_ARRAY(arena, const mp_attr_t *, num_results);
+  if (func->result_types == NULL || func->arg_attrs == NULL || func->result_attrs == NULL)
+    return mp_status_out_of_memory();
+
+  if (module->last_func != NULL)
+    module->last_func->next = func;
+  else
+    module->first_func = func;
+  module->last_func = func;
+  *out_func = func;
+  return NULL;
+}
+
+mp_status_t mp_block_create(mp_module_t *module, uint32_t num_args,
+                            const mp_type_t *const *arg_types, mp_block_t **out_block) {
+  mp_block_t *block = MP_ARENA_NEW(module->arena, mp_block_t);
+  MP_RETURN_IF_NULL(block);
+  block->args = MP_ARENA_ARRAY(module->arena, mp_value_t, num_args);
+  MP_RETURN_IF_NULL(block->args);
+  block->num_args = num_args;
+  for (uint32_t i = 0; i < num_args; i++)
+    block->args[i] = (mp_value_t){.type = arg_types[i], .block = block, .index = i};
+  *out_block = block;
+  return NULL;
+}
+
+void mp_block_append(mp_block_t *block, mp_op_t *op) {
+  op->parent = block;
+  op->prev = block->last;
+  op->next = NULL;
+  if (block->last != NULL)
+    block->last->next = op;
+  else
+    block->first = op;
+  block->last = op;
+}
+
+void mp_block_insert_before(mp_op_t *position, mp_op_t *op) {
+  mp_block_t *block = position->parent;
+  op->parent = block;
+  op->prev = position->prev;
+  op->next = position;
+  if (position->prev != NULL)
+    position->prev->next = op;
+  else
+    block->first = op;
+  position->prev = op;
+}
+
+void mp_op_unlink(mp_op_t *op) {
+  mp_block_t *block = op->parent;
+  if (block == NULL) return;
+  if (op->prev != NULL)
+    op->prev->next = op->next;
+  else
+    block->first = op->next;
+  if (op->next != NULL)
+    op->next->prev = op->prev;
+  else
+    block->last = op->prev;
+  op->parent = NULL;
+  op->prev = op->next = NULL;
+}

@@ -1,0 +1,159 @@
+// Ops: the table of kinds, creation, attributes, errors.
+#include "sim/ir/module.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+static const mp_op_info_t infos[MP_OP_COUNT] = {
+#define MP_OP_INFO(name, text, operands, results, regions, traits) \
+  [MP_OP_##name] = {text, operands, results, regions, traits},
+    MP_OPS(MP_OP_INFO)
+#undef MP_OP_INFO
+};
+
+static const uint8_t name_sizes[MP_OP_COUNT] = {
+#define MP_OP_SIZE(name, text, operands, results, regions, traits) \
+  [MP_OP_##name] = sizeof(text) - 1,
+    MP_OPS(MP_OP_SIZE)
+#undef MP_OP_SIZE
+};
+
+const mp_op_info_t *mp_op_info(mp_opcode_t code) {
+  return &infos[code];
+}
+
+// What old tests and demos call by mhlo's name although StableHLO dropped it is the reader's
+// affair; here only the prefix is an alias.
+bool mp_opcode_from_name(mp_str_t name, mp_opcode_t *out_code) {
+  static const mp_str_t mhlo = {"mhlo.", 5}, stablehlo = {"stablehlo.", 10};
+  size_t skip_name = 0, skip_info = 0;
+  if (mp_str_starts_with(name, mhlo.data)) skip_name = mhlo.size, skip_info = stablehlo.size;
+  size_t rest = name.size - skip_name;
+  for (int i = 0; i < MP_OP_COUNT; i++) {
+    if (name_sizes[i] != rest + skip_info) continue;
+    if (skip_info > 0 && memcmp(infos[i].name, stablehlo.data, skip_info) != 0) continue;
+    if (memcmp(infos[i].name + skip_info, name.data + skip_name, rest) != 0) continue;
+    *out_code = (mp_opcode_t)i;
+    return true;
+  }
+  return false;
+}
+
+static size_t round_up(size_t size) {
+  return (size + 15) & ~(size_t)15;
+}
+
+// One allocation holds the op and its arrays.
+mp_status_t mp_op_create(mp_module_t *module, const mp_op_spec_t *spec, mp_op_t **out_op) {
+  size_t operands_at = round_up(sizeof(mp_op_t));
+  size_t results_at = round_up(operands_at + spec->num_operands * sizeof(mp_value_t *));
+  size_t regions_at = round_up(results_at + spec->num_results * sizeof(mp_value_t));
+  size_t attrs_at = round_up(regions_at + spec->num_regions * sizeof(mp_block_t *));
+  char *bytes = mp_arena_alloc(module->arena, attrs_at + spec->num_attrs * sizeof(mp_named_attr_t));
+  MP_RETURN_IF_NULL(bytes);
+
+  mp_op_t *op = (mp_op_t *)bytes;
+  op->code = spec->code;
+  op->loc = spec->loc;
+  op->num_operands = spec->num_operands;
+  op->operands = (mp_value_t **)(bytes + operands_at);
+  for (uint32_t i = 0; i < spec->num_operands; i++) op->operands[i] = spec->operands[i];
+  op->num_results = spec->num_results;
+  op->results = (mp_value_t *)(bytes + results_at);
+  for (uint32_t i = 0; i < spec->num_results; i++)
+    op->results[i] = (mp_value_t){.type = spec->result_types[i], .op = op, .index = i};
+  op->num_regions = spec->num_regions;
+  op->regions = (mp_block_t **)(bytes + regions_at);
+  for (uint32_t i = 0; i < spec->num_regions; i++) {
+    op->regions[i] = spec->regions[i];
+    op->regions[i]->parent_op = op;
+  }
+  op->num_attrs = spec->num_attrs;
+  op->attrs = (mp_named_attr_t *)(bytes + attrs_at);
+  for (uint32_t i = 0; i < spec->num_attrs; i++) op->attrs[i] = spec->attrs[i];
+  *out_op = op;
+  return NULL;
+}
+
+mp_status_t mp_op_set_attr(mp_module_t *module, mp_op_t *op, mp_attr_name_t name,
+                           const mp_attr_t *value) {
+  for (uint32_t i = 0; i < op->num_attrs; i++) {
+    if (op->attrs[i].name != name) continue;
+    op->attrs[i].value = value;
+    return NULL;
+  }
+  mp_named_attr_t *grown = MP_ARENA_ARRAY(module->arena, mp_named_attr_t, op->num_attrs + 1);
+  MP_RETURN_IF_NULL(grown);
+  for (uint32_t i = 0; i < op->num_attrs; i++) grown[i] = op->attrs[i];
+  grown[op->num_attrs] = (mp_named_attr_t){name, mp_str(mp_attr_name_text(name)), value};
+  op->attrs = grown;
+  op->num_attrs++;
+  return NULL;
+}
+
+const mp_attr_t *mp_op_attr(const mp_op_t *op, mp_attr_name_t name) {
+  for (uint32_t i = 0; i < op->num_attrs; i++)
+    if (op->attrs[i].name == name) return op->attrs[i].value;
+  return NULL;
+}
+
+const mp_attr_t *mp_op_attr_text(const mp_op_t *op, const char *name) {
+  mp_str_t text = mp_str(name);
+  for (uint32_t i = 0; i < op->num_attrs; i++)
+    if (mp_str_equal(op->attrs[i].text, text)) return op->attrs[i].value;
+  return NULL;
+}
+
+// The attribute if it is there and of this kind. Passes run on verified modules, but readers' and
+// the verifier's own messages ask before that: a wrong kind counts as absent.
+static const mp_attr_t *attr_of_kind(const mp_op_t *op, mp_attr_name_t name, mp_attr_kind_t kind) {
+  const mp_attr_t *attr = mp_op_attr(op, name);
+  return attr != NULL && attr->kind == kind ? attr : NULL;
+}
+
+int64_t mp_op_int(const mp_op_t *op, mp_attr_name_t name, int64_t when_absent) {
+  const mp_attr_t *attr = attr_of_kind(op, name, MP_KIND_INT);
+  return attr != NULL ? attr->u.i64 : when_absent;
+}
+
+bool mp_op_bool(const mp_op_t *op, mp_attr_name_t name, bool when_absent) {
+  const mp_attr_t *attr = mp_op_attr(op, name);
+  if (attr == NULL) return when_absent;
+  if (attr->kind == MP_KIND_UNIT) return true;
+  return attr->kind == MP_KIND_BOOL ? attr->u.boolean : when_absent;
+}
+
+uint32_t mp_op_enum(const mp_op_t *op, mp_attr_name_t name, uint32_t when_absent) {
+  const mp_attr_t *attr = attr_of_kind(op, name, MP_KIND_ENUM);
+  return attr != NULL ? attr->u.enumeration.value : when_absent;
+}
+
+mp_str_t mp_op_str(const mp_op_t *op, mp_attr_name_t name) {
+  const mp_attr_t *attr = attr_of_kind(op, name, MP_KIND_STRING);
+  return attr != NULL ? attr->u.str : MP_STR("");
+}
+
+mp_index_list_t mp_op_ints(const mp_op_t *op, mp_attr_name_t name) {
+  const mp_attr_t *attr = mp_op_attr(op, name);
+  if (attr == NULL || (attr->kind != MP_KIND_INTS && attr->kind != MP_KIND_BOOLS))
+    return (mp_index_list_t){0};
+  return (mp_index_list_t){(uint32_t)attr->u.ints.count, attr->u.ints.values};
+}
+
+mp_status_t mp_op_error(const mp_op_t *op, mp_status_code_t code, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  mp_status_t plain = mp_status_vmake(code, format, args);
+  va_end(args);
+  mp_strbuf_t where;
+  mp_strbuf_init(&where);
+  if (op->loc != NULL && op->loc->kind != MP_LOC_UNKNOWN) {
+    mp_strbuf_puts(&where, ", ");
+    mp_loc_describe(op->loc, &where);
+  }
+  mp_status_t full = mp_status_make(code, "%s [%s%s]", mp_status_message(plain),
+                                    mp_op_info(op->code)->name, mp_strbuf_text(&where));
+  mp_strbuf_deinit(&where);
+  mp_status_release(plain);
+  return full;
+}
