@@ -1,0 +1,34 @@
+"""Set-up of the end-to-end tests: real JAX on the installed package.
+
+The test process itself has eight minipod devices and JAX's CPU backend beside them, for tests that
+compare the two.  What depends on the state of a process (its configuration, its death) runs in
+processes of its own: see scenario.py.
+"""
+
+import faulthandler
+import os
+import sys
+
+os.environ["JAX_PLATFORMS"] = "minipod,cpu"
+os.environ.setdefault("MINIPOD_DEVICES", "8")
+sys.path.insert(0, os.path.dirname(__file__))
+
+import pytest
+
+# A test that takes longer is taken for hung: its stacks are printed and the run ends.
+TEST_SECONDS = 180
+
+
+@pytest.fixture(scope="session", autouse=True)
+def platform():
+  """All tests fail, rather than skip, without the plugin."""
+  import jax
+  assert jax.default_backend() == "minipod"
+  return jax.devices()
+
+
+@pytest.fixture(autouse=True)
+def time_limit():
+  faulthandler.dump_traceback_later(TEST_SECONDS, exit=True)
+  yield
+  faulthandler.cancel_dump_traceback_later()

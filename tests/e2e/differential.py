@@ -1,0 +1,38 @@
+"""Runs a function on minipod and on JAX's CPU backend and compares the results."""
+
+import jax
+import numpy as np
+
+# Relative to the largest magnitude of the expected array: a few rounding steps of the type.
+TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-12,
+             "complex64": 2e-5, "complex128": 1e-12, "float8_e4m3fn": 0.13, "float8_e5m2": 0.26}
+
+
+def on(device, f, *args):
+  """The result of jit(f) on one device, as numpy arrays."""
+  moved = jax.tree.map(lambda a: jax.device_put(a, device), args)
+  with jax.default_device(device):
+    return jax.tree.map(np.asarray, jax.jit(f)(*moved))
+
+
+def compare(f, *args, tolerance=None, exact=False):
+  """Asserts that f gives the same on both: bit for bit with `exact` and for types without
+  rounding, else within a few rounding steps of the element type."""
+  wanted = on(jax.devices("cpu")[0], f, *args)
+  found = on(jax.devices("minipod")[0], f, *args)
+  wanted, structure = jax.tree.flatten(wanted)
+  found, found_structure = jax.tree.flatten(found)
+  assert structure == found_structure
+  for left, right in zip(found, wanted):
+    assert (left.dtype, left.shape) == (right.dtype, right.shape)
+    limit = TOLERANCE.get(left.dtype.name) if tolerance is None else tolerance
+    # numpy's own comparisons take no NaN of the extension types (bfloat16, int4, …) for equal.
+    wide = np.complex128 if left.dtype.kind == "c" else np.float64
+    if limit is not None:
+      left, right = left.astype(wide), right.astype(wide)
+    if exact or limit is None:
+      np.testing.assert_array_equal(left, right)
+      continue
+    finite = np.abs(right[np.isfinite(right)])
+    scale = min(finite.max(), 1.0) if finite.size else 0.0
+    np.testing.assert_allclose(left, right, rtol=limit, atol=limit * max(scale, 1e-30))

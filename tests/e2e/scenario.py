@@ -1,0 +1,55 @@
+"""Runs a piece of Python in a process of its own, with a pod of its own and a time limit."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+PRELUDE = """\
+import jax, jax.numpy as jnp, numpy as np
+from jax import lax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P, SingleDeviceSharding
+"""
+
+
+def environment(devices=4, **variables):
+  """The environment of a scenario: nothing of minipod's or JAX's but what is given."""
+  env = {name: value for name, value in os.environ.items()
+         if not name.startswith(("MINIPOD_", "JAX_")) or name == "MINIPOD_LIBRARY"}
+  env["JAX_PLATFORMS"] = "minipod"
+  if devices is not None:
+    env["MINIPOD_DEVICES"] = str(devices)
+  env.update({name: str(value) for name, value in variables.items()})
+  return env
+
+
+def start(code, devices=4, prelude=PRELUDE, **variables):
+  """Starts the code; its output is text, standard error apart."""
+  return subprocess.Popen(
+      [sys.executable, "-c", prelude + textwrap.dedent(code)], env=environment(devices, **variables),
+      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def finish(process, timeout=60):
+  """Waits for a started scenario: (return code, output, standard error).
+
+  One that does not end in time is killed, with all it started, and fails the test.
+  """
+  try:
+    out, err = process.communicate(timeout=timeout)
+  except subprocess.TimeoutExpired:
+    os.killpg(process.pid, signal.SIGKILL)
+    out, err = process.communicate()
+    raise AssertionError(f"no end after {timeout} s\n{out}\n{err}") from None
+  return process.returncode, out, err
+
+
+def run(code, devices=4, timeout=60, fails=False, **variables):
+  """Runs the code to its end and returns its output; with `fails`, its standard error."""
+  returncode, out, err = finish(start(code, devices, **variables), timeout)
+  if fails:
+    assert returncode > 0, f"exit code {returncode}, an exception was expected\n{out}\n{err}"
+    return err
+  assert returncode == 0, f"exit code {returncode}\n{out}\n{err}"
+  return out

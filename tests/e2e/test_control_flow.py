@@ -1,0 +1,92 @@
+"""Loops, branches and calls, against JAX's CPU backend."""
+
+import jax
+from jax import lax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from differential import compare
+
+X = np.random.default_rng(0).standard_normal((6, 4)).astype(np.float32)
+
+
+def nested_loops(x):
+  def outer(i, total):
+    return lax.fori_loop(0, i + 1, lambda j, t: t + x[j % 6].sum() * i, total)
+  return lax.fori_loop(0, 5, outer, jnp.float32(0))
+
+
+def collatz(n):
+  def step(state):
+    value, count = state
+    return jnp.where(value % 2 == 0, value // 2, 3 * value + 1), count + 1
+  return lax.while_loop(lambda s: s[0] != 1, step, (n, 0))[1]
+
+
+def branches(i, x):
+  return lax.switch(i, [lambda v: v + 1, lambda v: v * 2, lambda v: jnp.sin(v)], x)
+
+
+def recurrent(w, x):
+  def cell(state, row):
+    state = jnp.tanh(row @ w + state)
+    return state, (state, state.sum())
+  return lax.scan(cell, jnp.zeros(4), x)
+
+
+def branch_in_loop(x):
+  def body(i, v):
+    return lax.cond(v.sum() > 0, lambda u: u - 0.5 * i, lambda u: lax.fori_loop(
+        0, 2, lambda _, t: t + 0.7, u), v)
+  return lax.fori_loop(0, 9, body, x)
+
+
+W = X[:4]
+
+CASES = {
+    "while": (collatz, np.int32(27)),
+    "while that never runs": (lambda x: lax.while_loop(lambda v: False, lambda v: v + 1, x), X),
+    "nested loops": (nested_loops, X),
+    "scan": (recurrent, W, X),
+    "scan reversed": (lambda x: lax.scan(lambda c, r: (c + r, c * r), x[0], x, reverse=True), X),
+    "scan unrolled": (lambda x: lax.scan(lambda c, r: (c + r, c), x[0], x, unroll=4), X),
+    "scan gradient": (jax.grad(lambda w, x: recurrent(w, x)[1][1].sum()), W, X),
+    "branch in a loop": (branch_in_loop, X),
+    "map": (lambda x: lax.map(lambda r: r.sum() * r, x), X),
+    "associative_scan": (lambda x: lax.associative_scan(jnp.multiply, x), X),
+    "vmap of while": (jax.vmap(collatz), np.arange(1, 9, dtype=np.int32)),
+    "vmap of cond": (jax.vmap(lambda i, v: lax.cond(i > 2, jnp.sin, jnp.cos, v)),
+                     np.arange(6), X),
+    "checkpoint": (jax.grad(jax.checkpoint(lambda x: jnp.sin(jnp.sin(x)).sum())), X),
+    "custom_jvp": (jax.grad(lambda x: jax.nn.relu(x).sum()), X),
+    "inner jit": (lambda x: jax.jit(jnp.sin)(x) + jax.jit(lambda y: jax.jit(jnp.sin)(y))(x), X),
+    "cond with several results": (lambda x: lax.cond(x[0, 0] > 0, lambda v: (v, v.sum(), 1),
+                                                     lambda v: (-v, v.max(), 2), x), X),
+    "loop that updates in place": (lambda x: lax.fori_loop(
+        0, 6, lambda i, v: v.at[i].set(v[i - 1] + v[i]), x), X),
+    "while with a big carry": (lambda x: lax.while_loop(
+        lambda s: s[0] < 20, lambda s: (s[0] + 1, s[1] + 1, s[0] * s[1][0]), (0, x, x[0])), X),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_control_flow(name):
+  compare(*CASES[name])
+
+
+@pytest.mark.parametrize("index", [-1, 0, 1, 2, 9])
+def test_switch(index):
+  compare(branches, np.int32(index), X)
+
+
+def test_long_loop():
+  compare(lambda x: lax.fori_loop(0, 20000, lambda i, v: v * 0.999 + 0.01, x), np.float32(1))
+
+
+def test_big_program():
+  def deep(x):
+    for i in range(300):
+      x = jnp.sin(x) + i * 1e-3
+    return x
+  compare(deep, X, tolerance=1e-4)

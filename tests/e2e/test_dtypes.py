@@ -1,0 +1,182 @@
+"""Every element type through the elementwise operations, against JAX's CPU backend."""
+
+import jax
+from jax import lax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from differential import compare
+
+SIGNED = ["int4", "int8", "int16", "int32", "int64"]
+UNSIGNED = ["uint4", "uint8", "uint16", "uint32", "uint64"]
+INTEGERS = SIGNED + UNSIGNED
+FLOATS = ["float16", "bfloat16", "float32", "float64"]
+SMALL_FLOATS = ["float8_e4m3fn", "float8_e5m2"]
+COMPLEX = ["complex64", "complex128"]
+NUMBERS = INTEGERS + FLOATS + COMPLEX
+ALL = ["bool"] + NUMBERS + SMALL_FLOATS
+
+
+@pytest.fixture(autouse=True)
+def sixty_four_bits():
+  with jax.enable_x64(True):
+    yield
+
+
+def sample(dtype, count=24, seed=0, low=-8, high=8):
+  """Values that every operation of the type should meet: small, negative, zero and the ends."""
+  generator = np.random.default_rng(seed)
+  if dtype == "bool":
+    return generator.integers(0, 2, count).astype(bool)
+  if dtype in INTEGERS:
+    info = jnp.iinfo(dtype)
+    values = generator.integers(max(low, int(info.min)), min(high, int(info.max)), count)
+    values[:2] = (info.min, info.max) if dtype != "uint64" else (0, 1)
+    return values.astype(jnp.dtype(dtype))
+  values = generator.uniform(low, high, count)
+  if dtype in COMPLEX:
+    values = values + 1j * generator.uniform(low, high, count)
+  else:
+    values[:4] = (0.0, -0.0, np.nan, np.inf) if dtype in FLOATS else (0.0, 1.0, -1.0, 2.0)
+  return values.astype(jnp.dtype(dtype))
+
+
+def cases(*rows):
+  return pytest.mark.parametrize("name, dtype", [
+      (name, dtype) for names, dtypes in rows for name in names.split() for dtype in dtypes])
+
+
+@cases(
+    ("neg sign", SIGNED + FLOATS + COMPLEX),
+    ("abs", SIGNED[1:] + FLOATS + COMPLEX),
+    ("bitwise_not population_count clz", INTEGERS),
+    ("floor ceil round is_finite sqrt rsqrt cbrt exp exp2 expm1 log log1p logistic tanh sin cos tan",
+     FLOATS),
+    ("asin acos atan sinh cosh asinh acosh atanh erf erfc lgamma digamma", ["float32", "float64"]),
+    ("erf_inv bessel_i0e bessel_i1e", ["float32"]),
+    ("sqrt rsqrt exp expm1 log log1p tanh sin cos logistic real imag conj", COMPLEX),
+    ("bitwise_not", ["bool"]))
+def test_unary(name, dtype):
+  value = sample(dtype)
+  loose = {"lgamma": 1e-4, "digamma": 1e-4, "erf_inv": 1e-4}.get(name)
+  if dtype == "float64" and loose:
+    loose = 1e-9
+  compare(getattr(lax, name), value, tolerance=loose)
+
+
+@cases(
+    ("add sub mul", NUMBERS),
+    ("div", FLOATS + COMPLEX),
+    ("max min", ["bool"] + INTEGERS + FLOATS),
+    ("eq ne", ALL),
+    ("lt le gt ge", ["bool"] + INTEGERS + FLOATS + SMALL_FLOATS),
+    ("bitwise_and bitwise_or bitwise_xor", ["bool"] + INTEGERS),
+    ("nextafter", ["float32", "float64"]),
+    ("atan2", ["float32", "float64"]),
+    ("rem", SIGNED + UNSIGNED + FLOATS))
+def test_binary(name, dtype):
+  left, right = sample(dtype, seed=1), sample(dtype, seed=2)[::-1].copy()
+  compare(getattr(lax, name), left, right)
+
+
+@pytest.mark.parametrize("dtype", SIGNED[1:] + UNSIGNED[1:])  # JAX itself has none for 4 bits
+def test_integer_division_and_shifts(dtype):
+  left, right = sample(dtype, seed=1), sample(dtype, seed=2)[::-1].copy()
+  compare(lambda a, b: (lax.div(a, b), lax.rem(a, b)), left, right)
+  amount = (np.arange(24) % 10).astype(left.dtype) % 8
+  compare(lambda a, b: (lax.shift_left(a, b), lax.shift_right_logical(a, b),
+                        lax.shift_right_arithmetic(a, b)), left, amount)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_power(dtype):
+  base = np.abs(sample(dtype, low=0, high=4))
+  compare(lax.pow, base, sample(dtype, seed=3, low=-3, high=3))
+  compare(lambda x: (lax.integer_pow(x, 3), lax.integer_pow(x, -2)), sample(dtype))
+
+
+# From complex to real JAX itself takes the real part, which `real` covers.
+@pytest.mark.parametrize("source, target", [
+    (source, target) for source in ALL for target in ALL
+    if source not in COMPLEX or target in COMPLEX])
+def test_convert(source, target):
+  # Inside the range of every target: outside it the result is the implementation's choice.
+  value = np.abs(sample(source, low=0, high=7))
+  value = np.where(np.isfinite(value.astype(np.complex128)) & (np.abs(value.astype(np.complex128))
+                                                              < 7), value, 1).astype(value.dtype)
+  compare(lambda x: lax.convert_element_type(x, jnp.dtype(target)), value, exact=True)
+
+
+@pytest.mark.parametrize("source, target", [
+    ("float32", "int32"), ("int32", "float32"), ("float32", "uint8"), ("int32", "uint8"),
+    ("float64", "uint32"), ("bfloat16", "int16"), ("float16", "uint16"), ("int64", "float64"),
+    ("uint8", "float32"), ("uint8", "int4"), ("uint4", "int4")])
+def test_bitcast(source, target):
+  value = sample(source).reshape(6, 4)
+  compare(lambda x: lax.bitcast_convert_type(x, jnp.dtype(target)), value, exact=True)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_rounding_of_conversions(dtype):
+  value = np.random.default_rng(5).standard_normal(1000) * np.logspace(-9, 4, 1000)
+  compare(lambda x: x.astype(dtype).astype(jnp.float64), value, exact=True)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_reduce_precision(dtype):
+  compare(lambda x: lax.reduce_precision(x, 5, 4), sample(dtype, count=64), exact=True)
+
+
+@pytest.mark.parametrize("dtype", ["bool"] + NUMBERS)
+@pytest.mark.parametrize("axes", [None, 0, 1, (0, 2)])
+def test_reductions(dtype, axes):
+  value = sample(dtype, count=60, low=-3, high=3)
+  if dtype in FLOATS:
+    value[:4] = 1
+  value = value.reshape(3, 4, 5)
+  if dtype == "bool":
+    compare(lambda x: (jnp.any(x, axes), jnp.all(x, axes)), value)
+    return
+  compare(lambda x: (jnp.sum(x, axes, dtype=x.dtype), jnp.prod(x[:2, :2, :2], axes, dtype=x.dtype)),
+          value)
+  if dtype not in COMPLEX:
+    compare(lambda x: (jnp.max(x, axes), jnp.min(x, axes)), value)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS + FLOATS + COMPLEX)
+def test_dot(dtype):
+  left = sample(dtype, count=42, low=-2, high=3)
+  right = sample(dtype, count=35, seed=4, low=-2, high=3)
+  if dtype in FLOATS:
+    left[:4], right[:4] = 1, 2
+  compare(lax.dot, left.reshape(6, 7), right.reshape(7, 5))
+
+
+@pytest.mark.parametrize("dtype", ALL)
+def test_constants_and_iota(dtype):
+  value = sample(dtype, count=6)
+  compare(lambda: (jnp.asarray(value), jnp.full((3,), value[0]), jnp.zeros((2,), value.dtype)))
+  if dtype in NUMBERS:
+    compare(lambda: lax.broadcasted_iota(jnp.dtype(dtype), (3, 7), 1))
+
+
+@pytest.mark.parametrize("dtype", ALL)
+def test_moving_data(dtype):
+  value = sample(dtype, count=24).reshape(2, 3, 4)
+  compare(lambda x: (x.T, x[::-1], x[:, 1:, ::2], jnp.concatenate([x, x], 1), x.reshape(6, 4),
+                     jnp.pad(x, ((1, 0), (0, 2), (1, 1))), jnp.broadcast_to(x, (2, 2, 3, 4)),
+                     jnp.where(jnp.arange(4) % 2 == 0, x, x[0, 0, 0])), value, exact=True)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64", "float16",
+                                   "bfloat16", "float32", "float64"])
+def test_sort(dtype):
+  value = sample(dtype, count=40).reshape(4, 10)
+  compare(lambda x: (jnp.sort(x), jnp.sort(x, axis=0), jnp.argsort(x, stable=True)), value)
+
+
+def test_integers_wrap_around():
+  compare(lambda x, y: (x + y, x * y, x - y), np.array([127, -128, 100], np.int8),
+          np.array([1, -1, 100], np.int8))
+  compare(lambda x: (x + 1, x * x), np.array([2**32 - 1, 7], np.uint32))

@@ -1,0 +1,85 @@
+"""Trips when JAX changes one of the private names that minipod's package uses."""
+
+import ast
+import importlib
+import inspect
+import os
+
+import jax
+from minipod import jax_plugin
+from minipod import jax_private
+import minipod
+import pytest
+
+
+def test_package_is_installed_and_announced():
+  from importlib.metadata import entry_points
+  entry, = [e for e in entry_points(group="jax_plugins") if e.name == "minipod"]
+  assert entry.value == "minipod.jax_plugin"
+  assert minipod.__version__[0].isdigit() and os.path.isfile(minipod.library_path())
+
+
+def test_only_one_file_uses_private_names():
+  folder = os.path.dirname(minipod.__file__)
+  users = []
+  for directory, _, names in os.walk(folder):
+    for name in names:
+      if name.endswith(".py"):
+        with open(os.path.join(directory, name)) as file:
+          text = file.read()
+        modules = [getattr(node, "module", None) or alias.name for node in ast.walk(ast.parse(text))
+                   if isinstance(node, (ast.Import, ast.ImportFrom)) for alias in node.names]
+        if any(module.startswith("jax._src") for module in modules):
+          users.append(name)
+  assert users == ["jax_private.py"]
+
+
+@pytest.mark.parametrize("module, names", [
+    ("xla_bridge", "register_plugin _nonexperimental_plugins"),
+    ("interpreters.mlir", "_platforms_with_donation _platform_specific_lowerings _lowerings"
+                          " LoweringRuleEntry emit_python_callback"),
+    ("compilation_cache", "is_cache_used _is_cache_enabled"),
+    ("callback", "emit_python_callback"),
+    ("config", "jax_platforms"),
+    ("dispatch", "device_put_p"),
+    ("lax.parallel", "pbroadcast_p pbroadcast_start_p psend_p precv_p")])
+def test_names_exist(module, names):
+  module = importlib.import_module("jax._src." + module)
+  assert [name for name in names.split() if not hasattr(module, name)] == []
+
+
+def test_shapes_of_what_is_patched():
+  from jax._src import callback, compilation_cache, compiler, xla_bridge
+  from jax._src.interpreters import mlir
+  assert {"plugin_name", "priority", "library_path"} <= set(
+      inspect.signature(xla_bridge.register_plugin).parameters)
+  assert isinstance(xla_bridge._nonexperimental_plugins, set)
+  assert isinstance(mlir._platforms_with_donation, list)
+  assert isinstance(mlir._platform_specific_lowerings["minipod"], jax_private._LoweringRules)
+  assert list(inspect.signature(compilation_cache.is_cache_used).parameters) == ["backend"]
+  # Both are looked up in their modules at each use, so that replacing them there is enough.
+  assert "compilation_cache.is_cache_used(" in inspect.getsource(compiler)
+  assert "emit_python_callback(" in inspect.getsource(callback)
+  entry = next(iter(mlir._lowerings.values()))
+  assert isinstance(entry, mlir.LoweringRuleEntry) and callable(entry.rule)
+
+
+def test_what_was_taught():
+  from jax._src import xla_bridge
+  from jax._src.interpreters import mlir
+  assert "minipod" in mlir._platforms_with_donation
+  assert not xla_bridge._backend_factories["minipod"].experimental
+  names = {p.name for p in mlir._platform_specific_lowerings["minipod"]}
+  assert names == {"pbroadcast", "pbroadcast_start", "psend", "precv", "device_put"}
+
+
+@pytest.mark.parametrize("version, warns", [
+    ("0.10.0", False), ("0.10.2", False), ("0.10.9.dev2", False), ("0.9.1", True),
+    ("0.11.0", True), ("1.0", True)])
+def test_range_of_versions(version, warns):
+  text = jax_plugin.version_warning(version)
+  assert (text is not None) == warns and (not warns or version in text)
+
+
+def test_installed_jax_is_in_the_range():
+  assert jax_plugin.version_warning(jax.__version__) is None

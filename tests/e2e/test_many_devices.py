@@ -1,0 +1,23 @@
+"""A pod of 1,024 devices on however few cores there are."""
+
+import os
+
+import scenario
+
+
+def test_psum_over_a_thousand_devices():
+  out = scenario.run("""
+      import os
+      n = len(jax.devices())
+      f = jax.pmap(lambda x: lax.psum(x, 'i'), axis_name='i')
+      print(n, f(np.arange(n))[n - 1] == n * (n - 1) // 2)
+      mesh = Mesh(np.array(jax.devices()).reshape(32, 32), ('a', 'b'))
+      g = jax.jit(jax.shard_map(lambda x: lax.psum(x, ('a', 'b')), mesh=mesh,
+                                in_specs=P('a', 'b'), out_specs=P()))
+      print(np.asarray(g(np.ones((32, 64), np.float32))))
+      names = [open(f'/proc/self/task/{t}/comm').read() for t in os.listdir('/proc/self/task')]
+      print(sum(name.startswith('mp-') for name in names))
+      """, devices=1024, timeout=120)
+  lines = out.splitlines()
+  assert lines[:2] == ["1024 True", "[[1024. 1024.]]"]
+  assert 1 <= int(lines[2]) <= len(os.sched_getaffinity(0)) + 4
