@@ -11,7 +11,7 @@ static mp_status_t read_string(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry
 }
 
 static mp_status_t read_typed_string(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
-  const mp_bc_type_t *type;
+  const mp_bc_type_t *type = NULL;
   MP_RETURN_IF_ERROR(read_string(r, c, entry));
   return mp_bc_type(r, c, &type);
 }
@@ -23,8 +23,8 @@ static mp_status_t read_symbol(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry
 }
 
 static mp_status_t read_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
-  const mp_bc_type_t *type;
-  mp_attr_t *attr;
+  const mp_bc_type_t *type = NULL;
+  mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_type(r, c, &type));
   MP_RETURN_IF_ERROR(mp_bc_new_attr(r, entry, MP_KIND_TYPE, &attr));
   attr->u.type = type->type;
@@ -33,7 +33,7 @@ static mp_status_t read_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t
 
 static mp_status_t read_unit(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   (void)c;
-  mp_attr_t *attr;
+  mp_attr_t *attr = NULL;
   return mp_bc_new_attr(r, entry, MP_KIND_UNIT, &attr);
 }
 
@@ -61,20 +61,20 @@ static mp_status_t read_children(mp_bc_reader_t *r, mp_bc_cursor_t *c, size_t co
 }
 
 static mp_status_t read_call_site(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
-  mp_loc_t *loc;
+  mp_loc_t *loc = NULL;
   MP_RETURN_IF_ERROR(new_loc(r, entry, MP_LOC_CALL_SITE, &loc));
   return read_children(r, c, 2, loc);
 }
 
 static mp_status_t read_position(mp_bc_cursor_t *c, uint32_t *out_value) {
-  uint64_t value;
+  uint64_t value = 0;
   MP_RETURN_IF_ERROR(mp_bc_bounded(c, UINT32_MAX, "a line or column", &value));
   *out_value = (uint32_t)value;
   return NULL;
 }
 
 static mp_status_t read_file_line(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
-  mp_loc_t *loc;
+  mp_loc_t *loc = NULL;
   MP_RETURN_IF_ERROR(new_loc(r, entry, MP_LOC_FILE, &loc));
   MP_RETURN_IF_ERROR(mp_bc_text(r, c, &loc->text));
   MP_RETURN_IF_ERROR(read_position(c, &loc->line));
@@ -83,8 +83,8 @@ static mp_status_t read_file_line(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_en
 
 // 0 to 4 numbers: line; line, column; line, column, end column; line, column, end line and column.
 static mp_status_t read_file_range(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
-  mp_loc_t *loc;
-  uint64_t count;
+  mp_loc_t *loc = NULL;
+  uint64_t count = 0;
   uint32_t at[4] = {0};
   MP_RETURN_IF_ERROR(new_loc(r, entry, MP_LOC_FILE, &loc));
   MP_RETURN_IF_ERROR(mp_bc_text(r, c, &loc->text));
@@ -103,21 +103,21 @@ static mp_status_t read_file_range(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_e
 }
 
 static mp_status_t read_fused(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
-  mp_loc_t *loc;
-  size_t count;
+  mp_loc_t *loc = NULL;
+  size_t count = 0;
   MP_RETURN_IF_ERROR(new_loc(r, entry, MP_LOC_FUSED, &loc));
   MP_RETURN_IF_ERROR(mp_bc_count(c, "fused locations", &count));
   return read_children(r, c, count, loc);
 }
 
 static mp_status_t read_fused_metadata(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
-  const mp_attr_t *metadata;
+  const mp_attr_t *metadata = NULL;
   MP_RETURN_IF_ERROR(read_fused(r, c, entry));
   return mp_bc_attr(r, c, &metadata);
 }
 
 static mp_status_t read_name_loc(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
-  mp_loc_t *loc;
+  mp_loc_t *loc = NULL;
   MP_RETURN_IF_ERROR(new_loc(r, entry, MP_LOC_NAME, &loc));
   MP_RETURN_IF_ERROR(mp_bc_text(r, c, &loc->text));
   return read_children(r, c, 1, loc);
@@ -125,7 +125,7 @@ static mp_status_t read_name_loc(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_ent
 
 static mp_status_t read_unknown_loc(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   (void)c;
-  mp_loc_t *loc;
+  mp_loc_t *loc = NULL;
   return new_loc(r, entry, MP_LOC_UNKNOWN, &loc);
 }
 
@@ -134,11 +134,11 @@ static mp_status_t read_unknown_loc(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_
 // `array<i64: 1, 2>`: element type, count, bytes. Integers become a plain list.
 static mp_status_t read_dense_array(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   mp_bc_cursor_t before = *c;
-  const mp_bc_type_t *element;
-  uint64_t count;
-  const uint8_t *blob;
-  size_t size;
-  mp_attr_t *dense;
+  const mp_bc_type_t *element = NULL;
+  uint64_t count = 0;
+  const uint8_t *blob = NULL;
+  size_t size = 0;
+  mp_attr_t *dense = NULL;
   MP_RETURN_IF_ERROR(mp_bc_scalar(r, c, &element));
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &count));
   MP_RETURN_IF_ERROR(mp_bc_blob(c, &blob, &size));
@@ -152,7 +152,7 @@ static mp_status_t read_dense_array(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_
   dense->u.dense.data = mp_arena_copy(r->arena, blob, size);
   MP_RETURN_IF_NULL(dense->u.dense.data);
   dense->u.dense.size = size;
-  const mp_attr_t *plain;
+  const mp_attr_t *plain = NULL;
   MP_RETURN_IF_ERROR(mp_bc_plain_attr(r, &before, dense, &plain));
   entry->object = plain;
   return NULL;
@@ -160,8 +160,8 @@ static mp_status_t read_dense_array(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_
 
 // The texts of a tensor of strings, as an array; the shape has no use here.
 static mp_status_t read_dense_strings(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
-  const mp_bc_type_t *type;
-  uint64_t splat;
+  const mp_bc_type_t *type = NULL;
+  uint64_t splat = 0;
   MP_RETURN_IF_ERROR(mp_bc_type(r, c, &type));
   MP_RETURN_IF_ERROR(mp_bc_bounded(c, 1, "a splat flag", &splat));
   size_t left = mp_bc_left(c), count = 0;
@@ -172,7 +172,7 @@ static mp_status_t read_dense_strings(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_b
     MP_RETURN_IF_ERROR(mp_bc_string(r, c, &text));
     MP_RETURN_IF_ERROR(mp_attr_make_string(r->arena, text, &items[count++]));
   }
-  mp_attr_t *attr;
+  mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_new_attr(r, entry, MP_KIND_ARRAY, &attr));
   attr->u.array.items = items;
   attr->u.array.count = count;
@@ -180,7 +180,7 @@ static mp_status_t read_dense_strings(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_b
 }
 
 static mp_status_t read_distinct(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
-  const mp_attr_t *attr;
+  const mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_attr(r, c, &attr));
   entry->kind = MP_BC_ATTR;
   entry->object = attr;
@@ -213,7 +213,7 @@ static const mp_bc_attr_reader_t g_attr_readers[] = {
 
 mp_status_t mp_bc_builtin_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   mp_bc_cursor_t before = *c;
-  uint64_t code;
+  uint64_t code = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &code));
   if (code >= sizeof(g_attr_readers) / sizeof(g_attr_readers[0]) || g_attr_readers[code] == NULL) {
     return mp_bc_unknown(&before, "builtin attribute %llu is not read", (unsigned long long)code);
@@ -235,7 +235,7 @@ static mp_status_t read_integer_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc
       {64, 1, MP_DTYPE_U64},
   };
   mp_bc_cursor_t before = *c;
-  uint64_t code;
+  uint64_t code = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &code));
   for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); ++i) {
     if (types[i].width != code >> 2 || (code & 3) > UNSIGNED) continue;
@@ -250,8 +250,8 @@ static mp_status_t read_integer_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc
 static mp_status_t read_encoded_tensor(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                        mp_bc_type_t *out_type) {
   mp_bc_cursor_t before = *c;
-  const void *bounds;
-  uint64_t index;
+  const void *bounds = NULL;
+  uint64_t index = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &index));
   MP_RETURN_IF_ERROR(mp_bc_object_at(r, &before, index, MP_BC_BOUNDS, &bounds));
   return mp_bc_tensor_type(r, c, MP_TYPE_TENSOR, bounds, out_type);
@@ -269,7 +269,7 @@ mp_status_t mp_bc_builtin_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_type_
   };
   static const mp_type_t none = {.kind = MP_TYPE_NONE};
   mp_bc_cursor_t before = *c;
-  uint64_t code;
+  uint64_t code = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &code));
   if (code < sizeof(scalars) && scalars[code] != MP_DTYPE_INVALID) {
     return mp_bc_scalar_type(r, (mp_dtype_t)scalars[code], NULL, out_type);
@@ -299,7 +299,7 @@ mp_status_t mp_bc_builtin_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_type_
 
 mp_status_t mp_bc_stablehlo_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_type_t *out_type) {
   mp_bc_cursor_t before = *c;
-  uint64_t code;
+  uint64_t code = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &code));
   switch (code) {
     case 0:

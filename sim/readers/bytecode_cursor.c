@@ -52,7 +52,7 @@ mp_status_t mp_bc_varint(mp_bc_cursor_t *c, uint64_t *out_value) {
 
 mp_status_t mp_bc_bounded(mp_bc_cursor_t *c, uint64_t max, const char *what, uint64_t *out_value) {
   mp_bc_cursor_t before = *c;
-  uint64_t value;
+  uint64_t value = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &value));
   if (value > max) {
     return mp_bc_fail(&before, "%s is %llu; at most %llu is possible", what,
@@ -63,14 +63,14 @@ mp_status_t mp_bc_bounded(mp_bc_cursor_t *c, uint64_t max, const char *what, uin
 }
 
 mp_status_t mp_bc_svarint(mp_bc_cursor_t *c, int64_t *out_value) {
-  uint64_t value;
+  uint64_t value = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &value));
   *out_value = (int64_t)((value >> 1) ^ (0 - (value & 1)));
   return NULL;
 }
 
 mp_status_t mp_bc_flagged(mp_bc_cursor_t *c, uint64_t *out_value, bool *out_flag) {
-  uint64_t value;
+  uint64_t value = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &value));
   *out_value = value >> 1;
   *out_flag = (value & 1) != 0;
@@ -79,7 +79,7 @@ mp_status_t mp_bc_flagged(mp_bc_cursor_t *c, uint64_t *out_value, bool *out_flag
 
 mp_status_t mp_bc_bool(mp_bc_cursor_t *c, bool *out_value) {
   mp_bc_cursor_t before = *c;
-  uint8_t value;
+  uint8_t value = 0;
   MP_RETURN_IF_ERROR(mp_bc_byte(c, &value));
   if (value > 1) return mp_bc_fail(&before, "a boolean is %u", value);
   *out_value = value == 1;
@@ -93,7 +93,7 @@ mp_status_t mp_bc_check_count(const mp_bc_cursor_t *c, uint64_t count, const cha
 }
 
 mp_status_t mp_bc_count(mp_bc_cursor_t *c, const char *what, size_t *out_count) {
-  uint64_t count;
+  uint64_t count = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &count));
   MP_RETURN_IF_ERROR(mp_bc_check_count(c, count, what));
   *out_count = (size_t)count;
@@ -119,7 +119,7 @@ mp_status_t mp_bc_cstring(mp_bc_cursor_t *c, mp_str_t *out_text) {
 }
 
 mp_status_t mp_bc_blob(mp_bc_cursor_t *c, const uint8_t **out_bytes, size_t *out_size) {
-  uint64_t size;
+  uint64_t size = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &size));
   MP_RETURN_IF_ERROR(mp_bc_bytes(c, size, out_bytes));
   *out_size = (size_t)size;
@@ -127,13 +127,13 @@ mp_status_t mp_bc_blob(mp_bc_cursor_t *c, const uint8_t **out_bytes, size_t *out
 }
 
 mp_status_t mp_bc_bits(mp_bc_cursor_t *c, int width, uint64_t *out_bits) {
-  uint64_t bits;
+  uint64_t bits = 0;
   if (width <= 8) {
-    uint8_t byte;
+    uint8_t byte = 0;
     MP_RETURN_IF_ERROR(mp_bc_byte(c, &byte));
     bits = byte;
   } else {
-    int64_t value;
+    int64_t value = 0;
     MP_RETURN_IF_ERROR(mp_bc_svarint(c, &value));
     bits = (uint64_t)value;
   }
@@ -144,7 +144,7 @@ mp_status_t mp_bc_bits(mp_bc_cursor_t *c, int width, uint64_t *out_bits) {
 
 // LLVM aligns addresses of a buffer that is aligned itself; offsets are the same thing.
 static mp_status_t skip_padding(mp_bc_cursor_t *c) {
-  uint64_t align;
+  uint64_t align = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &align));
   if (align == 0 || (align & (align - 1)) != 0) {
     return mp_bc_fail(c, "an alignment of %llu is no power of two", (unsigned long long)align);
@@ -158,13 +158,13 @@ static mp_status_t skip_padding(mp_bc_cursor_t *c) {
 }
 
 mp_status_t mp_bc_section(mp_bc_cursor_t *c, uint8_t *out_id, mp_bc_cursor_t *out_data) {
-  uint8_t id;
-  uint64_t size;
+  uint8_t id = 0;
+  uint64_t size = 0;
   MP_RETURN_IF_ERROR(mp_bc_byte(c, &id));
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &size));
   if (id & SECTION_ALIGNED) MP_RETURN_IF_ERROR(skip_padding(c));
   mp_bc_cursor_t data = *c;
-  const uint8_t *bytes;
+  const uint8_t *bytes = NULL;
   MP_RETURN_IF_ERROR(mp_bc_bytes(c, size, &bytes));
   data.end = c->at;
   *out_id = id & (SECTION_ALIGNED - 1);

@@ -96,14 +96,14 @@ static mp_status_t take_numbers(mp_bc_ir_t *ir, const mp_bc_cursor_t *c, size_t 
 }
 
 static mp_status_t read_operands(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op) {
-  size_t count;
+  size_t count = 0;
   MP_RETURN_IF_ERROR(mp_bc_count(c, "operands", &count));
   op->operands = MP_ARENA_ARRAY(ir->r->scratch, mp_value_t *, count);
   MP_RETURN_IF_NULL(op->operands);
   op->num_operands = (uint32_t)count;
   for (size_t i = 0; i < count; ++i) {
     mp_bc_cursor_t before = *c;
-    uint64_t number;
+    uint64_t number = 0;
     MP_RETURN_IF_ERROR(mp_bc_varint(c, &number));
     size_t visible = ir->values.end - ir->values.base;
     if (number >= visible || ir->values.slots[ir->values.base + number] == NULL) {
@@ -121,7 +121,7 @@ static mp_status_t skip_use_lists(mp_bc_cursor_t *c, size_t num_values) {
   if (num_values > 1) MP_RETURN_IF_ERROR(mp_bc_count(c, "use lists", &count));
   for (size_t i = 0; i < count; ++i) {
     uint64_t value, uses;
-    bool pairs;
+    bool pairs = false;
     if (num_values > 1) MP_RETURN_IF_ERROR(mp_bc_varint(c, &value));
     MP_RETURN_IF_ERROR(mp_bc_flagged(c, &uses, &pairs));
     MP_RETURN_IF_ERROR(mp_bc_check_count(c, uses, "uses"));
@@ -142,7 +142,7 @@ static mp_status_t read_op_attrs(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *
   }
   if (!(op->mask & HAS_PROPERTIES)) return NULL;
   mp_bc_cursor_t before = *c;
-  uint64_t index;
+  uint64_t index = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &index));
   if (!op->name->registered) return op_unknown(ir, op, "was not known to the program's writer");
   if (index >= r->num_properties) {
@@ -154,7 +154,7 @@ static mp_status_t read_op_attrs(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *
 }
 
 static mp_status_t read_results(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op) {
-  size_t count;
+  size_t count = 0;
   MP_RETURN_IF_ERROR(mp_bc_count(c, "results", &count));
   op->result_types = MP_ARENA_ARRAY(ir->r->scratch, const mp_type_t *, count);
   MP_RETURN_IF_NULL(op->result_types);
@@ -168,7 +168,7 @@ static mp_status_t read_results(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *o
 static mp_status_t read_op_head(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op) {
   mp_bc_reader_t *r = ir->r;
   *op = (mp_bc_op_t){.origin = *c};
-  uint64_t name;
+  uint64_t name = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &name));
   if (name >= r->num_op_names) {
     return mp_bc_fail(&op->origin, "operation name %llu of %zu is referred to",
@@ -201,15 +201,15 @@ typedef mp_status_t (*mp_bc_op_reader_t)(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_b
 
 static mp_status_t read_block_arg(mp_bc_ir_t *ir, mp_bc_cursor_t *c, const mp_type_t **out_type) {
   mp_bc_reader_t *r = ir->r;
-  const mp_loc_t *loc;
+  const mp_loc_t *loc = NULL;
   if (r->version < 4) {
     MP_RETURN_IF_ERROR(mp_bc_value_type(r, c, out_type));
     return mp_bc_loc(r, c, &loc);
   }
   mp_bc_cursor_t before = *c;
-  uint64_t index;
-  bool has_loc;
-  const mp_bc_type_t *type;
+  uint64_t index = 0;
+  bool has_loc = false;
+  const mp_bc_type_t *type = NULL;
   MP_RETURN_IF_ERROR(mp_bc_flagged(c, &index, &has_loc));
   MP_RETURN_IF_ERROR(mp_bc_type_at(r, &before, index, &type));
   if (type->dtype != MP_DTYPE_INVALID || type->type->kind == MP_TYPE_FUNCTION ||
@@ -222,14 +222,14 @@ static mp_status_t read_block_arg(mp_bc_ir_t *ir, mp_bc_cursor_t *c, const mp_ty
 
 static mp_status_t read_block_args(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_block_t **out_block) {
   mp_bc_reader_t *r = ir->r;
-  size_t count, first;
-  mp_block_t *block;
+  size_t count = 0, first = 0;
+  mp_block_t *block = NULL;
   MP_RETURN_IF_ERROR(mp_bc_count(c, "block arguments", &count));
   const mp_type_t **types = MP_ARENA_ARRAY(r->scratch, const mp_type_t *, count);
   MP_RETURN_IF_NULL(types);
   for (size_t i = 0; i < count; ++i) MP_RETURN_IF_ERROR(read_block_arg(ir, c, &types[i]));
   if (r->version >= 3) {
-    uint8_t use_lists;  // 0 or any other number; MLIR writes HAS_USE_LISTS
+    uint8_t use_lists = 0;  // 0 or any other number; MLIR writes HAS_USE_LISTS
     MP_RETURN_IF_ERROR(mp_bc_byte(c, &use_lists));
     if (use_lists != 0) MP_RETURN_IF_ERROR(skip_use_lists(c, count));
   }
@@ -242,9 +242,9 @@ static mp_status_t read_block_args(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_block_t
 
 static mp_status_t read_block(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_reader_t read_op,
                               mp_block_t **out_block) {
-  uint64_t num_ops;
-  bool has_args;
-  mp_block_t *block;
+  uint64_t num_ops = 0;
+  bool has_args = false;
+  mp_block_t *block = NULL;
   MP_RETURN_IF_ERROR(mp_bc_flagged(c, &num_ops, &has_args));
   if (has_args) {
     MP_RETURN_IF_ERROR(read_block_args(ir, c, &block));
@@ -265,7 +265,7 @@ static mp_status_t read_block(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_reader
 static mp_status_t read_region(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_reader_t read_op,
                                mp_block_t **out_block) {
   mp_bc_cursor_t before = *c;
-  uint64_t num_blocks, num_values;
+  uint64_t num_blocks = 0, num_values = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &num_blocks));
   if (num_blocks != 1) {
     return mp_bc_unknown(&before, "a region has %llu blocks; only one is supported",
@@ -301,7 +301,7 @@ static mp_status_t read_regions(mp_bc_ir_t *ir, mp_bc_cursor_t *c, const mp_bc_o
     ir->values.base = ir->values.end;
     if (ir->r->version >= 2) {
       mp_bc_cursor_t before = *c;
-      uint8_t id;
+      uint8_t id = 0;
       MP_RETURN_IF_ERROR(mp_bc_section(c, &id, &section));
       if (id != MP_BC_SECTION_IR) return mp_bc_fail(&before, "regions are in section %u", id);
       from = &section;
@@ -327,7 +327,7 @@ static mp_status_t read_cast(mp_bc_ir_t *ir, const mp_bc_op_t *op) {
   if (op->num_operands != op->num_results || op->num_regions != 0) {
     return op_unknown(ir, op, "is no cast of one value to another type's spelling");
   }
-  size_t first;
+  size_t first = 0;
   MP_RETURN_IF_ERROR(take_numbers(ir, &op->origin, op->num_results, &first));
   for (uint32_t i = 0; i < op->num_results; ++i) {
     if (!mp_type_equal(op->operands[i]->type, op->result_types[i])) {
@@ -344,7 +344,7 @@ static mp_status_t read_body_op(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *o
   mp_bc_reader_t *r = ir->r;
   if (op_is(ir, op, MP_BC_BUILTIN, "unrealized_conversion_cast")) return read_cast(ir, op);
   if (op->name->row == NULL) return op_unknown(ir, op, "is not an operation that is known");
-  size_t first;
+  size_t first = 0;
   MP_RETURN_IF_ERROR(take_numbers(ir, &op->origin, op->num_results, &first));
   mp_block_t **regions = MP_ARENA_ARRAY(r->scratch, mp_block_t *, op->num_regions);
   MP_RETURN_IF_NULL(regions);
@@ -360,7 +360,7 @@ static mp_status_t read_body_op(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *o
   mp_named_attr_t *attrs;
   MP_RETURN_IF_ERROR(mp_bc_op_attrs(r, op->name->row, &op->attrs, &attrs, &spec.num_attrs));
   spec.attrs = attrs;
-  mp_op_t *made;
+  mp_op_t *made = NULL;
   MP_RETURN_IF_ERROR(mp_op_create(r->module, &spec, &made));
   mp_block_append(block, made);
   for (uint32_t i = 0; i < op->num_results; ++i) {
@@ -408,7 +408,7 @@ static mp_status_t read_func(mp_bc_ir_t *ir, mp_bc_cursor_t *c, const mp_bc_op_t
   if (type->kind != MP_TYPE_FUNCTION || op->num_operands != 0 || op->num_results != 0) {
     return mp_bc_fail(&op->origin, "a function has no function type");
   }
-  mp_func_t *func;
+  mp_func_t *func = NULL;
   uint32_t num_results = type->num_elements - type->num_inputs;
   MP_RETURN_IF_ERROR(mp_func_create(r->module, fields[NAME]->u.str, type->num_inputs,
                                     type->elements, num_results, type->elements + type->num_inputs,
@@ -420,7 +420,7 @@ static mp_status_t read_func(mp_bc_ir_t *ir, mp_bc_cursor_t *c, const mp_bc_op_t
       spread_dicts(op, fields[ARG_ATTRS], type->num_inputs, names[ARG_ATTRS], func->arg_attrs));
   MP_RETURN_IF_ERROR(
       spread_dicts(op, fields[RESULT_ATTRS], num_results, names[RESULT_ATTRS], func->result_attrs));
-  mp_block_t *body;
+  mp_block_t *body = NULL;
   MP_RETURN_IF_ERROR(read_only_region(ir, c, op, read_body_op, &body));
   // arg_attrs and others count on it.
   if (body->num_args != type->num_inputs) {
@@ -507,14 +507,14 @@ static mp_status_t read_top_op(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op
     r->module->name = fields[NAME]->u.str;
   }
   MP_RETURN_IF_ERROR(read_module_attrs(r, op));
-  mp_block_t *body;
+  mp_block_t *body = NULL;
   return read_only_region(ir, c, op, read_module_op, &body);
 }
 
 static mp_status_t read_ir(mp_bc_ir_t *ir) {
   mp_bc_cursor_t c = ir->r->sections[MP_BC_SECTION_IR], start = c;
-  uint64_t num_ops;
-  bool has_args;
+  uint64_t num_ops = 0;
+  bool has_args = false;
   MP_RETURN_IF_ERROR(mp_bc_flagged(&c, &num_ops, &has_args));
   if (num_ops != 1 || has_args) return mp_bc_fail(&start, "the program is not one module");
   mp_bc_op_t op;

@@ -66,7 +66,7 @@ const mp_bc_op_row_t *mp_bc_op_find(mp_bc_dialect_t dialect, mp_str_t spelling) 
 static mp_status_t read_property(mp_bc_reader_t *r, mp_bc_cursor_t *c, bool optional, bool plain,
                                  const mp_attr_t **out_attr) {
   mp_bc_cursor_t before = *c;
-  uint64_t index;
+  uint64_t index = 0;
   bool present = true;
   if (optional) {
     MP_RETURN_IF_ERROR(mp_bc_flagged(c, &index, &present));
@@ -114,7 +114,7 @@ static mp_status_t add_properties(mp_bc_reader_t *r, const mp_bc_op_row_t *row,
   if (c.at == c.end) return NULL;
   for (const uint16_t *field = row->fields + 1; *field != 0; ++field) {
     mp_attr_name_t name = (mp_attr_name_t)(*field & ~MP_BC_OPTIONAL);
-    const mp_attr_t *value;
+    const mp_attr_t *value = NULL;
     // A constant's value stays in its dense form.
     MP_RETURN_IF_ERROR(
         read_property(r, &c, (*field & MP_BC_OPTIONAL) != 0, name != MP_ATTR_VALUE, &value));

@@ -25,7 +25,7 @@ static mp_status_t index_sections(mp_bc_reader_t *r) {
   MP_RETURN_IF_ERROR(mp_bc_cstring(&c, &producer));
   while (c.at != c.end) {
     mp_bc_cursor_t data, header = c;
-    uint8_t id;
+    uint8_t id = 0;
     MP_RETURN_IF_ERROR(mp_bc_section(&c, &id, &data));
     if (id >= MP_BC_SECTION_COUNT || id == MP_BC_SECTION_DIALECT_VERSION) {
       return mp_bc_fail(&header, "there is no section %u", id);
@@ -43,13 +43,13 @@ static mp_status_t index_sections(mp_bc_reader_t *r) {
 // Sizes come last string first, each with its NUL; then zeros; then the characters in order.
 static mp_status_t read_strings(mp_bc_reader_t *r) {
   mp_bc_cursor_t c = r->sections[MP_BC_SECTION_STRINGS];
-  size_t count;
+  size_t count = 0;
   MP_RETURN_IF_ERROR(mp_bc_count(&c, "strings", &count));
   r->strings = MP_ARENA_ARRAY(r->scratch, mp_str_t, count);
   MP_RETURN_IF_NULL(r->strings);
   const uint8_t *end = c.end;
   for (size_t i = count; i-- > 0;) {
-    uint64_t size;
+    uint64_t size = 0;
     MP_RETURN_IF_ERROR(mp_bc_varint(&c, &size));
     if (size == 0 || end < c.at || size > (size_t)(end - c.at)) {
       return mp_bc_fail(&c, "string %zu has %llu bytes", i, (unsigned long long)size);
@@ -84,7 +84,7 @@ static mp_status_t string_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c, uint64_
 
 mp_status_t mp_bc_string(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_str_t *out_text) {
   mp_bc_cursor_t before = *c;
-  uint64_t index;
+  uint64_t index = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &index));
   return string_at(r, &before, index, out_text);
 }
@@ -96,15 +96,15 @@ static mp_status_t read_properties(mp_bc_reader_t *r) {
     return mp_bc_fail(&r->whole, "section %d (properties) is missing", MP_BC_SECTION_PROPERTIES);
   }
   mp_bc_cursor_t c = r->sections[MP_BC_SECTION_PROPERTIES];
-  size_t count;
+  size_t count = 0;
   MP_RETURN_IF_ERROR(mp_bc_count(&c, "properties", &count));
   r->properties = MP_ARENA_ARRAY(r->scratch, mp_bc_cursor_t, count);
   MP_RETURN_IF_NULL(r->properties);
   for (size_t i = 0; i < count; ++i) {
-    uint64_t size;
+    uint64_t size = 0;
     MP_RETURN_IF_ERROR(mp_bc_varint(&c, &size));
     r->properties[i] = c;
-    const uint8_t *bytes;
+    const uint8_t *bytes = NULL;
     MP_RETURN_IF_ERROR(mp_bc_bytes(&c, size, &bytes));
     r->properties[i].end = c.at;
   }
@@ -123,7 +123,7 @@ static mp_bc_dialect_t dialect_from_name(mp_str_t name) {
 static mp_status_t read_dialect(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                 mp_bc_dialect_entry_t *out_dialect) {
   mp_bc_cursor_t before = *c;
-  uint64_t index;
+  uint64_t index = 0;
   bool versioned = false;
   if (r->version >= 1) {
     MP_RETURN_IF_ERROR(mp_bc_flagged(c, &index, &versioned));
@@ -134,7 +134,7 @@ static mp_status_t read_dialect(mp_bc_reader_t *r, mp_bc_cursor_t *c,
   out_dialect->dialect = dialect_from_name(out_dialect->name);
   if (!versioned) return NULL;
   // The dialects that are read version their entries by codes; a version of their own adds nothing.
-  uint8_t id;
+  uint8_t id = 0;
   mp_bc_cursor_t version;
   before = *c;
   MP_RETURN_IF_ERROR(mp_bc_section(c, &id, &version));
@@ -146,7 +146,7 @@ static mp_status_t read_dialect(mp_bc_reader_t *r, mp_bc_cursor_t *c,
 static mp_status_t read_group(mp_bc_reader_t *r, mp_bc_cursor_t *c, const char *what,
                               uint32_t *out_dialect, size_t *out_count) {
   mp_bc_cursor_t before = *c;
-  uint64_t dialect;
+  uint64_t dialect = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &dialect));
   if (dialect >= r->num_dialects) {
     return mp_bc_fail(&before, "dialect %llu of %zu is referred to", (unsigned long long)dialect,
@@ -160,16 +160,16 @@ static mp_status_t read_op_names(mp_bc_reader_t *r, mp_bc_cursor_t *c) {
   // A name takes a byte at least, so the bytes left bound their number; the hint is not needed.
   r->op_names = MP_ARENA_ARRAY(r->scratch, mp_bc_op_name_t, mp_bc_left(c));
   MP_RETURN_IF_NULL(r->op_names);
-  uint64_t hint;
+  uint64_t hint = 0;
   if (r->version >= 4) MP_RETURN_IF_ERROR(mp_bc_varint(c, &hint));
   while (c->at != c->end) {
-    uint32_t dialect;
-    size_t count;
+    uint32_t dialect = 0;
+    size_t count = 0;
     MP_RETURN_IF_ERROR(read_group(r, c, "operation names", &dialect, &count));
     for (size_t i = 0; i < count; ++i) {
       mp_bc_cursor_t before = *c;
       mp_bc_op_name_t *name = &r->op_names[r->num_op_names];
-      uint64_t index;
+      uint64_t index = 0;
       name->registered = true;
       if (r->version >= 5) {
         MP_RETURN_IF_ERROR(mp_bc_flagged(c, &index, &name->registered));
@@ -187,7 +187,7 @@ static mp_status_t read_op_names(mp_bc_reader_t *r, mp_bc_cursor_t *c) {
 
 static mp_status_t read_dialects(mp_bc_reader_t *r) {
   mp_bc_cursor_t c = r->sections[MP_BC_SECTION_DIALECTS];
-  size_t count;
+  size_t count = 0;
   MP_RETURN_IF_ERROR(mp_bc_count(&c, "dialects", &count));
   r->dialects = MP_ARENA_ARRAY(r->scratch, mp_bc_dialect_entry_t, count);
   MP_RETURN_IF_NULL(r->dialects);
@@ -200,13 +200,13 @@ static mp_status_t read_dialects(mp_bc_reader_t *r) {
 static mp_status_t read_extents(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_cursor_t *data,
                                 mp_bc_entry_t *entries, size_t count) {
   for (size_t at = 0; at < count;) {
-    uint32_t dialect;
-    size_t group;
+    uint32_t dialect = 0;
+    size_t group = 0;
     MP_RETURN_IF_ERROR(read_group(r, c, "table entries", &dialect, &group));
     if (group > count - at) return mp_bc_fail(c, "a group of entries passes the table's end");
     for (size_t i = 0; i < group; ++i, ++at) {
-      uint64_t size;
-      const uint8_t *bytes;
+      uint64_t size = 0;
+      const uint8_t *bytes = NULL;
       mp_bc_entry_t *entry = &entries[at];
       MP_RETURN_IF_ERROR(mp_bc_flagged(c, &size, &entry->custom));
       entry->bytes = *data;

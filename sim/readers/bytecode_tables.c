@@ -108,7 +108,7 @@ static mp_status_t attr_entry(mp_bc_reader_t *r, const mp_bc_cursor_t *c, uint64
 
 mp_status_t mp_bc_object_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c, uint64_t index,
                             mp_bc_object_t kind, const void **out_object) {
-  mp_bc_entry_t *entry;
+  mp_bc_entry_t *entry = NULL;
   MP_RETURN_IF_ERROR(attr_entry(r, c, index, &entry));
   if (entry->kind != kind) {
     return mp_bc_fail(c, "%s is expected, entry %llu is %s", g_object_names[kind],
@@ -120,7 +120,7 @@ mp_status_t mp_bc_object_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c, uint64_t
 
 mp_status_t mp_bc_attr_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c, uint64_t index,
                           const mp_attr_t **out_attr) {
-  const void *object;
+  const void *object = NULL;
   MP_RETURN_IF_ERROR(mp_bc_object_at(r, c, index, MP_BC_ATTR, &object));
   *out_attr = object;
   return NULL;
@@ -128,7 +128,7 @@ mp_status_t mp_bc_attr_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c, uint64_t i
 
 mp_status_t mp_bc_plain_attr_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c, uint64_t index,
                                 const mp_attr_t **out_attr) {
-  const mp_attr_t *attr;
+  const mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_attr_at(r, c, index, &attr));
   mp_bc_entry_t *entry = &r->attrs[index];
   if (entry->plain == NULL) MP_RETURN_IF_ERROR(mp_bc_plain_attr(r, c, attr, &entry->plain));
@@ -150,13 +150,13 @@ mp_status_t mp_bc_type_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c, uint64_t i
 mp_status_t mp_bc_object(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_object_t kind,
                          const void **out_object) {
   mp_bc_cursor_t before = *c;
-  uint64_t index;
+  uint64_t index = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &index));
   return mp_bc_object_at(r, &before, index, kind, out_object);
 }
 
 mp_status_t mp_bc_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, const mp_attr_t **out_attr) {
-  const void *object;
+  const void *object = NULL;
   MP_RETURN_IF_ERROR(mp_bc_object(r, c, MP_BC_ATTR, &object));
   *out_attr = object;
   return NULL;
@@ -165,7 +165,7 @@ mp_status_t mp_bc_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, const mp_attr_t **o
 mp_status_t mp_bc_attr_of(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_attr_kind_t kind,
                           const char *what, const mp_attr_t **out_attr) {
   mp_bc_cursor_t before = *c;
-  const mp_attr_t *attr;
+  const mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_attr(r, c, &attr));
   if (attr->kind != kind) return mp_bc_fail(&before, "%s has the wrong kind of attribute", what);
   *out_attr = attr;
@@ -173,14 +173,14 @@ mp_status_t mp_bc_attr_of(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_attr_kind_t k
 }
 
 mp_status_t mp_bc_text(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_str_t *out_text) {
-  const mp_attr_t *attr;
+  const mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_attr_of(r, c, MP_KIND_STRING, "a name", &attr));
   *out_text = attr->u.str;
   return NULL;
 }
 
 mp_status_t mp_bc_loc(mp_bc_reader_t *r, mp_bc_cursor_t *c, const mp_loc_t **out_loc) {
-  const void *object;
+  const void *object = NULL;
   MP_RETURN_IF_ERROR(mp_bc_object(r, c, MP_BC_LOC, &object));
   *out_loc = object;
   return NULL;
@@ -188,14 +188,14 @@ mp_status_t mp_bc_loc(mp_bc_reader_t *r, mp_bc_cursor_t *c, const mp_loc_t **out
 
 mp_status_t mp_bc_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, const mp_bc_type_t **out_type) {
   mp_bc_cursor_t before = *c;
-  uint64_t index;
+  uint64_t index = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &index));
   return mp_bc_type_at(r, &before, index, out_type);
 }
 
 mp_status_t mp_bc_value_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, const mp_type_t **out_type) {
   mp_bc_cursor_t before = *c;
-  const mp_bc_type_t *type;
+  const mp_bc_type_t *type = NULL;
   MP_RETURN_IF_ERROR(mp_bc_type(r, c, &type));
   if (type->dtype != MP_DTYPE_INVALID || type->type->kind == MP_TYPE_FUNCTION ||
       type->type->kind == MP_TYPE_NONE) {
@@ -207,7 +207,7 @@ mp_status_t mp_bc_value_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, const mp_type
 
 mp_status_t mp_bc_scalar(mp_bc_reader_t *r, mp_bc_cursor_t *c, const mp_bc_type_t **out_type) {
   mp_bc_cursor_t before = *c;
-  const mp_bc_type_t *type;
+  const mp_bc_type_t *type = NULL;
   MP_RETURN_IF_ERROR(mp_bc_type(r, c, &type));
   if (type->dtype == MP_DTYPE_INVALID) return mp_bc_fail(&before, "an element type is expected");
   *out_type = type;
@@ -216,12 +216,12 @@ mp_status_t mp_bc_scalar(mp_bc_reader_t *r, mp_bc_cursor_t *c, const mp_bc_type_
 
 mp_status_t mp_bc_objects(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_object_t kind, size_t size,
                           const void **out_array, uint32_t *out_count) {
-  size_t count;
+  size_t count = 0;
   MP_RETURN_IF_ERROR(mp_bc_count(c, "list elements", &count));
   char *array = mp_arena_alloc_array(r->arena, count, size);
   MP_RETURN_IF_NULL(array);
   for (size_t i = 0; i < count; ++i) {
-    const void *object;
+    const void *object = NULL;
     MP_RETURN_IF_ERROR(mp_bc_object(r, c, kind, &object));
     memcpy(array + i * size, object, size);
   }
@@ -232,7 +232,7 @@ mp_status_t mp_bc_objects(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_object_t k
 
 mp_status_t mp_bc_attrs(mp_bc_reader_t *r, mp_bc_cursor_t *c, const mp_attr_t *const **out_attrs,
                         size_t *out_count) {
-  size_t count;
+  size_t count = 0;
   MP_RETURN_IF_ERROR(mp_bc_count(c, "attributes of a list", &count));
   const mp_attr_t **attrs = MP_ARENA_ARRAY(r->arena, const mp_attr_t *, count);
   MP_RETURN_IF_NULL(attrs);
@@ -244,7 +244,7 @@ mp_status_t mp_bc_attrs(mp_bc_reader_t *r, mp_bc_cursor_t *c, const mp_attr_t *c
 
 mp_status_t mp_bc_value_types(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                               const mp_type_t *const **out_types, size_t *out_count) {
-  size_t count;
+  size_t count = 0;
   MP_RETURN_IF_ERROR(mp_bc_count(c, "types", &count));
   const mp_type_t **types = MP_ARENA_ARRAY(r->arena, const mp_type_t *, count);
   MP_RETURN_IF_NULL(types);
@@ -255,7 +255,7 @@ mp_status_t mp_bc_value_types(mp_bc_reader_t *r, mp_bc_cursor_t *c,
 }
 
 mp_status_t mp_bc_index_list(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_index_list_t *out_list) {
-  size_t count;
+  size_t count = 0;
   MP_RETURN_IF_ERROR(mp_bc_count(c, "numbers", &count));
   int64_t *values = MP_ARENA_ARRAY(r->arena, int64_t, count);
   MP_RETURN_IF_NULL(values);

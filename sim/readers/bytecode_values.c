@@ -22,9 +22,9 @@ static int64_t sign_extend(mp_dtype_t dtype, uint64_t bits) {
 
 mp_status_t mp_bc_int_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   mp_bc_cursor_t before = *c;
-  const mp_bc_type_t *type;
-  uint64_t bits;
-  mp_attr_t *attr;
+  const mp_bc_type_t *type = NULL;
+  uint64_t bits = 0;
+  mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_scalar(r, c, &type));
   bool is_bool = type->dtype == MP_DTYPE_BOOL;
   if (!is_bool && !mp_dtype_is_integer(type->dtype)) {
@@ -43,9 +43,9 @@ mp_status_t mp_bc_int_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *
 
 mp_status_t mp_bc_float_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   mp_bc_cursor_t before = *c;
-  const mp_bc_type_t *type;
-  uint64_t bits;
-  mp_attr_t *attr;
+  const mp_bc_type_t *type = NULL;
+  uint64_t bits = 0;
+  mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_scalar(r, c, &type));
   if (!mp_dtype_is_float(type->dtype)) {
     return mp_bc_fail(&before, "a float attribute has type %s", mp_dtype_name(type->dtype));
@@ -58,16 +58,16 @@ mp_status_t mp_bc_float_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t
 }
 
 mp_status_t mp_bc_string_attr(mp_bc_reader_t *r, mp_bc_entry_t *entry, mp_str_t text) {
-  mp_attr_t *attr;
+  mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_new_attr(r, entry, MP_KIND_STRING, &attr));
   attr->u.str = text;
   return NULL;
 }
 
 mp_status_t mp_bc_array_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
-  mp_attr_t *attr;
+  mp_attr_t *attr = NULL;
   const mp_attr_t *const *items;
-  size_t count;
+  size_t count = 0;
   MP_RETURN_IF_ERROR(mp_bc_attrs(r, c, &items, &count));
   MP_RETURN_IF_ERROR(mp_bc_new_attr(r, entry, MP_KIND_ARRAY, &attr));
   attr->u.array.items = items;
@@ -76,8 +76,8 @@ mp_status_t mp_bc_array_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t
 }
 
 mp_status_t mp_bc_dict_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
-  mp_attr_t *attr;
-  size_t count;
+  mp_attr_t *attr = NULL;
+  size_t count = 0;
   MP_RETURN_IF_ERROR(mp_bc_count(c, "dictionary entries", &count));
   mp_named_attr_t *items = MP_ARENA_ARRAY(r->arena, mp_named_attr_t, count);
   MP_RETURN_IF_NULL(items);
@@ -140,11 +140,11 @@ static mp_status_t plain_elements(mp_bc_reader_t *r, const mp_bc_cursor_t *c, co
 
 mp_status_t mp_bc_dense_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   mp_bc_cursor_t before = *c;
-  const mp_type_t *type;
-  const uint8_t *blob;
-  size_t size;
-  int64_t count;
-  mp_attr_t *attr;
+  const mp_type_t *type = NULL;
+  const uint8_t *blob = NULL;
+  size_t size = 0;
+  int64_t count = 0;
+  mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_value_type(r, c, &type));
   MP_RETURN_IF_ERROR(mp_bc_blob(c, &blob, &size));
   if (!mp_type_is_static(type) || type->kind != MP_TYPE_TENSOR) {
@@ -173,7 +173,7 @@ static int64_t dense_element(const mp_attr_t *dense, size_t index) {
 static mp_status_t ints_from_dense(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
                                    const mp_attr_t *dense, const mp_attr_t **out_attr) {
   const mp_type_t *type = dense->u.dense.type;
-  int64_t count;
+  int64_t count = 0;
   if (!mp_type_num_elements(type, &count)) return mp_bc_fail(c, "a list is too long");
   if (dense->u.dense.splat && count > MAX_SPLAT_INTS) {
     return mp_bc_fail(c, "a list repeats one number %lld times", (long long)count);
@@ -238,7 +238,7 @@ mp_status_t mp_bc_tensor_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_type_kind
                               const mp_index_list_t *bounds, mp_bc_type_t *out_type) {
   mp_bc_cursor_t before = *c;
   mp_index_list_t dims;
-  const mp_bc_type_t *element;
+  const mp_bc_type_t *element = NULL;
   MP_RETURN_IF_ERROR(mp_bc_index_list(r, c, &dims));
   MP_RETURN_IF_ERROR(mp_bc_scalar(r, c, &element));
   for (uint32_t i = 0; i < dims.count; ++i) {
@@ -262,7 +262,7 @@ mp_status_t mp_bc_tensor_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_type_kind
 }
 
 mp_status_t mp_bc_unranked_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_type_t *out_type) {
-  const mp_bc_type_t *element;
+  const mp_bc_type_t *element = NULL;
   MP_RETURN_IF_ERROR(mp_bc_scalar(r, c, &element));
   mp_type_t *type = MP_ARENA_NEW(r->arena, mp_type_t);
   MP_RETURN_IF_NULL(type);
@@ -275,7 +275,7 @@ mp_status_t mp_bc_unranked_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_type
 
 mp_status_t mp_bc_complex_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_type_t *out_type) {
   mp_bc_cursor_t before = *c;
-  const mp_bc_type_t *part;
+  const mp_bc_type_t *part = NULL;
   MP_RETURN_IF_ERROR(mp_bc_scalar(r, c, &part));
   if (part->dtype == MP_DTYPE_F32) return mp_bc_scalar_type(r, MP_DTYPE_C64, NULL, out_type);
   if (part->dtype == MP_DTYPE_F64) return mp_bc_scalar_type(r, MP_DTYPE_C128, NULL, out_type);

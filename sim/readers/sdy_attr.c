@@ -31,7 +31,7 @@ enum {
   (entry)->object = (pointer)
 
 static mp_status_t read_axes(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_axis_list_t *out_axes) {
-  const void *axes;
+  const void *axes = NULL;
   MP_RETURN_IF_ERROR(
       mp_bc_objects(r, c, MP_BC_AXIS_REF, sizeof(mp_axis_ref_t), &axes, &out_axes->count));
   out_axes->axes = axes;
@@ -39,8 +39,8 @@ static mp_status_t read_axes(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_axis_list_
 }
 
 static mp_status_t read_manual_axes(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
-  size_t count;
-  mp_attr_t *attr;
+  size_t count = 0;
+  mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_count(c, "manual axes", &count));
   mp_axis_ref_t *axes = MP_ARENA_ARRAY(r->arena, mp_axis_ref_t, count);
   MP_RETURN_IF_NULL(axes);
@@ -60,8 +60,8 @@ static mp_status_t read_mesh_axis(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_en
 }
 
 static mp_status_t read_mesh(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
-  mp_attr_t *attr;
-  const void *axes;
+  mp_attr_t *attr = NULL;
+  const void *axes = NULL;
   mp_index_list_t ids;
   mp_mesh_t *mesh = MP_ARENA_NEW(r->arena, mp_mesh_t);
   MP_RETURN_IF_NULL(mesh);
@@ -86,14 +86,14 @@ static mp_status_t read_sub_axis(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_ent
 static mp_status_t read_axis_ref(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   NEW_OBJECT(r, entry, MP_BC_AXIS_REF, mp_axis_ref_t, axis);
   mp_str_t name;
-  uint64_t index;
-  bool has_sub_axis;
+  uint64_t index = 0;
+  bool has_sub_axis = false;
   MP_RETURN_IF_ERROR(mp_bc_string(r, c, &name));
   mp_bc_cursor_t before = *c;
   MP_RETURN_IF_ERROR(mp_bc_flagged(c, &index, &has_sub_axis));
   axis->pre_size = 1;
   if (has_sub_axis) {
-    const void *sub_axis;
+    const void *sub_axis = NULL;
     MP_RETURN_IF_ERROR(mp_bc_object_at(r, &before, index, MP_BC_SUB_AXIS, &sub_axis));
     *axis = *(const mp_axis_ref_t *)sub_axis;
   }
@@ -104,7 +104,7 @@ static mp_status_t read_axis_ref(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_ent
 static mp_status_t read_dim_sharding(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   NEW_OBJECT(r, entry, MP_BC_DIM_SHARDING, mp_dim_sharding_t, dim);
   bool is_closed, has_priority;
-  uint64_t priority;
+  uint64_t priority = 0;
   MP_RETURN_IF_ERROR(read_axes(r, c, &dim->axes));
   MP_RETURN_IF_ERROR(mp_bc_bool(c, &is_closed));
   mp_bc_cursor_t before = *c;
@@ -119,9 +119,9 @@ static mp_status_t read_dim_sharding(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc
 static mp_status_t read_sharding(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry,
                                  int form) {
   mp_bc_cursor_t before = *c;
-  const mp_attr_t *mesh;
-  const void *dims;
-  mp_attr_t *attr;
+  const mp_attr_t *mesh = NULL;
+  const void *dims = NULL;
+  mp_attr_t *attr = NULL;
   mp_sdy_sharding_t *sharding = MP_ARENA_NEW(r->arena, mp_sdy_sharding_t);
   MP_RETURN_IF_NULL(sharding);
   MP_RETURN_IF_ERROR(mp_bc_attr(r, c, &mesh));
@@ -149,13 +149,13 @@ static mp_status_t read_sharding(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_ent
 }
 
 static mp_status_t read_shardings(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
-  size_t count;
-  mp_attr_t *attr;
+  size_t count = 0;
+  mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_count(c, "shardings", &count));
   mp_sdy_sharding_t *shardings = MP_ARENA_ARRAY(r->arena, mp_sdy_sharding_t, count);
   MP_RETURN_IF_NULL(shardings);
   for (size_t i = 0; i < count; ++i) {
-    const mp_attr_t *item;
+    const mp_attr_t *item = NULL;
     MP_RETURN_IF_ERROR(mp_bc_attr_of(r, c, MP_KIND_SHARDING, "a list of shardings", &item));
     shardings[i] = *item->u.sharding;
   }
@@ -171,7 +171,7 @@ static mp_status_t read_dim_mapping(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_
 
 static mp_status_t read_tensor_mapping(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   NEW_OBJECT(r, entry, MP_BC_TENSOR_MAPPING, mp_tensor_mapping_t, mapping);
-  const void *dims;
+  const void *dims = NULL;
   MP_RETURN_IF_ERROR(
       mp_bc_objects(r, c, MP_BC_DIM_MAPPING, sizeof(mp_index_list_t), &dims, &mapping->rank));
   mapping->dims = dims;
@@ -180,7 +180,7 @@ static mp_status_t read_tensor_mapping(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_
 
 static mp_status_t read_rule(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   const void *operands, *results;
-  mp_attr_t *attr;
+  mp_attr_t *attr = NULL;
   mp_sharding_rule_t *rule = MP_ARENA_NEW(r->arena, mp_sharding_rule_t);
   MP_RETURN_IF_NULL(rule);
   MP_RETURN_IF_ERROR(mp_bc_index_list(r, c, &rule->factor_sizes));
@@ -201,19 +201,19 @@ static mp_status_t read_rule(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t
 }
 
 static mp_status_t read_axis_list(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
-  mp_attr_t *attr;
+  mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_new_attr(r, entry, MP_KIND_AXES, &attr));
   return read_axes(r, c, &attr->u.axes);
 }
 
 static mp_status_t read_axes_lists(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
-  size_t count;
-  mp_attr_t *attr;
+  size_t count = 0;
+  mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_count(c, "axis lists", &count));
   mp_axis_list_t *lists = MP_ARENA_ARRAY(r->arena, mp_axis_list_t, count);
   MP_RETURN_IF_NULL(lists);
   for (size_t i = 0; i < count; ++i) {
-    const mp_attr_t *item;
+    const mp_attr_t *item = NULL;
     MP_RETURN_IF_ERROR(mp_bc_attr_of(r, c, MP_KIND_AXES, "a list of axis lists", &item));
     lists[i] = item->u.axes;
   }
@@ -231,8 +231,8 @@ static mp_status_t read_all_to_all(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_e
 }
 
 static mp_status_t read_all_to_alls(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
-  const void *params;
-  mp_attr_t *attr;
+  const void *params = NULL;
+  mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_new_attr(r, entry, MP_KIND_ALL_TO_ALL_PARAMS, &attr));
   MP_RETURN_IF_ERROR(mp_bc_objects(r, c, MP_BC_ALL_TO_ALL, sizeof(mp_all_to_all_param_t), &params,
                                    &attr->u.all_to_all_params.count));
@@ -242,7 +242,7 @@ static mp_status_t read_all_to_alls(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_
 
 mp_status_t mp_bc_sdy_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   mp_bc_cursor_t before = *c;
-  uint64_t code;
+  uint64_t code = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &code));
   switch (code) {
     case CODE_MANUAL_AXES:

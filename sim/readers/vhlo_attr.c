@@ -5,8 +5,8 @@ typedef mp_status_t (*mp_bc_attr_reader_t)(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                            mp_bc_entry_t *entry);
 
 static mp_status_t read_bool(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
-  uint64_t value;
-  mp_attr_t *attr;
+  uint64_t value = 0;
+  mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_bounded(c, 1, "a boolean", &value));
   MP_RETURN_IF_ERROR(mp_bc_new_attr(r, entry, MP_KIND_BOOL, &attr));
   attr->u.boolean = value == 1;
@@ -20,7 +20,7 @@ static mp_status_t read_string(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry
 }
 
 static mp_status_t read_alias(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
-  mp_attr_t *attr;
+  mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_new_attr(r, entry, MP_KIND_OUTPUT_ALIAS, &attr));
   MP_RETURN_IF_ERROR(mp_bc_index_list(r, c, &attr->u.alias.output_tuple_indices));
   MP_RETURN_IF_ERROR(mp_bc_svarint(c, &attr->u.alias.operand_index));
@@ -28,8 +28,8 @@ static mp_status_t read_alias(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_
 }
 
 static mp_status_t read_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
-  const mp_bc_type_t *type;
-  mp_attr_t *attr;
+  const mp_bc_type_t *type = NULL;
+  mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_type(r, c, &type));
   MP_RETURN_IF_ERROR(mp_bc_new_attr(r, entry, MP_KIND_TYPE, &attr));
   attr->u.type = type->type;
@@ -47,8 +47,8 @@ static mp_status_t read_bounds(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry
 
 static mp_status_t read_accuracy(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   uint64_t atol, rtol;
-  const mp_attr_t *mode;
-  mp_attr_t *attr;
+  const mp_attr_t *mode = NULL;
+  mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_new_attr(r, entry, MP_KIND_RESULT_ACCURACY, &attr));
   MP_RETURN_IF_ERROR(mp_bc_bits(c, 64, &atol));
   MP_RETURN_IF_ERROR(mp_bc_bits(c, 64, &rtol));
@@ -80,17 +80,17 @@ static mp_status_t read_axis_ref(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_ent
   mp_axis_ref_t *axis = MP_ARENA_NEW(r->arena, mp_axis_ref_t);
   MP_RETURN_IF_NULL(axis);
   mp_str_t name;
-  uint64_t has_sub_axis;
+  uint64_t has_sub_axis = 0;
   MP_RETURN_IF_ERROR(mp_bc_text(r, c, &name));
   MP_RETURN_IF_ERROR(mp_bc_bounded(c, 1, "a sub-axis flag", &has_sub_axis));
   axis->pre_size = 1;
   if (has_sub_axis) {
-    const void *sub_axis;
+    const void *sub_axis = NULL;
     MP_RETURN_IF_ERROR(mp_bc_object(r, c, MP_BC_SUB_AXIS, &sub_axis));
     *axis = *(const mp_axis_ref_t *)sub_axis;
   }
   axis->name = name;
-  mp_attr_t *attr;
+  mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_new_attr(r, entry, MP_KIND_AXES, &attr));
   attr->u.axes = (mp_axis_list_t){1, axis};
   return NULL;
@@ -98,7 +98,7 @@ static mp_status_t read_axis_ref(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_ent
 
 static mp_status_t new_mesh(mp_bc_reader_t *r, mp_bc_entry_t *entry, uint32_t num_axes,
                             mp_mesh_t **out_mesh, mp_mesh_axis_t **out_axes) {
-  mp_attr_t *attr;
+  mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_new_attr(r, entry, MP_KIND_MESH, &attr));
   mp_mesh_t *mesh = MP_ARENA_NEW(r->arena, mp_mesh_t);
   MP_RETURN_IF_NULL(mesh);
@@ -114,8 +114,8 @@ static mp_status_t new_mesh(mp_bc_reader_t *r, mp_bc_entry_t *entry, uint32_t nu
 }
 
 static mp_status_t read_mesh_axis(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
-  mp_mesh_t *mesh;
-  mp_mesh_axis_t *axis;
+  mp_mesh_t *mesh = NULL;
+  mp_mesh_axis_t *axis = NULL;
   MP_RETURN_IF_ERROR(new_mesh(r, entry, 1, &mesh, &axis));
   MP_RETURN_IF_ERROR(mp_bc_text(r, c, &axis->name));
   return mp_bc_svarint(c, &axis->size);
@@ -123,9 +123,9 @@ static mp_status_t read_mesh_axis(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_en
 
 static mp_status_t read_device_ids(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_mesh_t *mesh) {
   mp_bc_cursor_t before = *c;
-  uint64_t index;
-  bool present;
-  const mp_attr_t *ids;
+  uint64_t index = 0;
+  bool present = false;
+  const mp_attr_t *ids = NULL;
   MP_RETURN_IF_ERROR(mp_bc_flagged(c, &index, &present));
   if (!present) return NULL;
   MP_RETURN_IF_ERROR(mp_bc_plain_attr_at(r, &before, index, &ids));
@@ -139,9 +139,9 @@ static mp_status_t read_device_ids(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_mesh
 
 static mp_status_t read_mesh(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   mp_bc_cursor_t before = *c;
-  const mp_attr_t *list;
-  mp_mesh_t *mesh;
-  mp_mesh_axis_t *axes;
+  const mp_attr_t *list = NULL;
+  mp_mesh_t *mesh = NULL;
+  mp_mesh_axis_t *axes = NULL;
   MP_RETURN_IF_ERROR(mp_bc_attr_of(r, c, MP_KIND_ARRAY, "the axes of a mesh", &list));
   MP_RETURN_IF_ERROR(new_mesh(r, entry, (uint32_t)list->u.array.count, &mesh, &axes));
   for (size_t i = 0; i < list->u.array.count; ++i) {
@@ -157,7 +157,7 @@ static mp_status_t read_mesh(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t
 static mp_status_t read_mesh_groups(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   mp_bc_cursor_t before = *c;
   const mp_attr_t *mesh, *list;
-  mp_attr_t *attr;
+  mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_attr(r, c, &mesh));
   MP_RETURN_IF_ERROR(mp_bc_attr_of(r, c, MP_KIND_ARRAY, "the axes of replica groups", &list));
   MP_RETURN_IF_ERROR(mp_bc_new_attr(r, entry, MP_KIND_MESH_GROUPS, &attr));
@@ -205,8 +205,8 @@ static const uint8_t g_enums[] = {
 static mp_status_t read_enum(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_enum_kind_t kind,
                              mp_bc_entry_t *entry) {
   mp_bc_cursor_t before = *c;
-  uint64_t value;
-  mp_attr_t *attr;
+  uint64_t value = 0;
+  mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_bounded(c, UINT32_MAX, "an enumeration's value", &value));
   if (mp_enum_value_name(kind, (uint32_t)value) == NULL) {
     return mp_bc_fail(&before, "an enumeration has no value %llu", (unsigned long long)value);
@@ -219,7 +219,7 @@ static mp_status_t read_enum(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_enum_kind_
 
 mp_status_t mp_bc_vhlo_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   mp_bc_cursor_t before = *c;
-  uint64_t code;
+  uint64_t code = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &code));
   if (code < sizeof(g_enums) && g_enums[code] != 0) {
     return read_enum(r, c, (mp_enum_kind_t)(g_enums[code] - 1), entry);

@@ -31,7 +31,7 @@ enum {
 };
 
 static mp_status_t read_f64(mp_bc_cursor_t *c, double *out_value) {
-  uint64_t bits;
+  uint64_t bits = 0;
   MP_RETURN_IF_ERROR(mp_bc_bits(c, 64, &bits));
   memcpy(out_value, &bits, sizeof(bits));
   return NULL;
@@ -39,7 +39,7 @@ static mp_status_t read_f64(mp_bc_cursor_t *c, double *out_value) {
 
 static mp_status_t read_scales(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_quant_t *quant) {
   mp_bc_cursor_t before = *c;
-  size_t count;
+  size_t count = 0;
   MP_RETURN_IF_ERROR(mp_bc_count(c, "scales", &count));
   double *scales = MP_ARENA_ARRAY(r->arena, double, count);
   MP_RETURN_IF_NULL(scales);
@@ -96,7 +96,7 @@ static mp_status_t read_quant(mp_bc_reader_t *r, mp_bc_cursor_t *c, bool per_axi
 
 static mp_status_t read_encoded_tensor(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                        mp_bc_type_t *out_type) {
-  const void *bounds;
+  const void *bounds = NULL;
   MP_RETURN_IF_ERROR(mp_bc_object(r, c, MP_BC_BOUNDS, &bounds));
   return mp_bc_tensor_type(r, c, MP_TYPE_TENSOR, bounds, out_type);
 }
@@ -104,7 +104,7 @@ static mp_status_t read_encoded_tensor(mp_bc_reader_t *r, mp_bc_cursor_t *c,
 mp_status_t mp_bc_vhlo_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_type_t *out_type) {
   static const mp_type_t none = {.kind = MP_TYPE_NONE};
   mp_bc_cursor_t before = *c;
-  uint64_t code;
+  uint64_t code = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &code));
   if (code < sizeof(g_scalars) && g_scalars[code] != MP_DTYPE_INVALID) {
     return mp_bc_scalar_type(r, (mp_dtype_t)g_scalars[code], NULL, out_type);
