@@ -2,10 +2,95 @@
 // partitions, as OpSharding messages.
 
 #include "pjrt/executable.h"
+#include "sim/base/proto.h"
+#include "sim/spmd/placement.h"
 
-mp_status_t mp_pjrt_list_shardings(PJRT_Executable *executable) {
-  (void)executable;
+// Fields of OpSharding, and the one type that is written; no bytes at all mean "replicated".
+enum {
+  FIELD_TYPE = 1,
+  FIELD_TILE_DIMS = 3,
+  FIELD_TILE_DEVICES = 4,
+  FIELD_REPLICATE_ON_LAST_DIM = 6,
+  FIELD_IOTA_RESHAPE = 9,
+  FIELD_IOTA_PERMUTATION = 10,
+  TYPE_OTHER = 3,
+};
+
+static void write_devices(const mp_tiles_t *tiles, int64_t count, mp_strbuf_t *out) {
+  bool is_iota = true;
+  for (int64_t i = 0; i < count && is_iota; ++i) is_iota = tiles->partitions[i] == i;
+  static const int64_t no_permutation[] = {0};
+  if (is_iota) {
+    mp_proto_put_packed(out, FIELD_IOTA_RESHAPE, &count, 1);
+    mp_proto_put_packed(out, FIELD_IOTA_PERMUTATION, no_permutation, 1);
+  } else {
+    mp_proto_put_packed(out, FIELD_TILE_DEVICES, tiles->partitions, (size_t)count);
+  }
+}
+
+static void write_sharding(const mp_tiles_t *tiles, mp_strbuf_t *out) {
+  int64_t dims[MP_MAX_RANK + 1];
+  int64_t count = tiles->copies;
+  for (uint32_t d = 0; d < tiles->rank; ++d) {
+    dims[d] = tiles->tiles[d];
+    count *= dims[d];
+  }
+  if (count == tiles->copies) return;  // one tile: replicated
+  uint32_t num_dims = tiles->rank;
+  mp_proto_put_varint(out, FIELD_TYPE, TYPE_OTHER);
+  if (tiles->copies > 1) dims[num_dims++] = tiles->copies;
+  mp_proto_put_packed(out, FIELD_TILE_DIMS, dims, num_dims);
+  write_devices(tiles, count, out);
+  if (tiles->copies > 1) mp_proto_put_varint(out, FIELD_REPLICATE_ON_LAST_DIM, 1);
+}
+
+static mp_status_t list_one(mp_arena_t *arena, const mp_boxes_t *boxes, const char **out_bytes,
+                            size_t *out_size) {
+  *out_bytes = "";
+  *out_size = 0;
+  if (boxes == NULL) return NULL;
+  bool is_grid = false;
+  mp_tiles_t tiles;
+  MP_RETURN_IF_ERROR(mp_placement_to_tiles(arena, boxes, &is_grid, &tiles));
+  if (!is_grid) {
+    return mp_status_make(MP_INTERNAL, "the parts of a parameter or result are not a grid");
+  }
+  mp_strbuf_t bytes;
+  mp_strbuf_init(&bytes);
+  write_sharding(&tiles, &bytes);
+  mp_status_t status = mp_strbuf_status(&bytes);
+  if (status == NULL) {
+    *out_bytes = mp_arena_strndup(arena, mp_strbuf_text(&bytes), bytes.size);
+    *out_size = bytes.size;
+    if (*out_bytes == NULL) status = mp_status_out_of_memory();
+  }
+  mp_strbuf_deinit(&bytes);
+  return status;
+}
+
+static mp_status_t list_all(mp_arena_t *arena, const mp_program_io_t *values, uint32_t count,
+                            const char ***out_shardings, size_t **out_sizes) {
+  const char **shardings = MP_ARENA_ARRAY(arena, const char *, count + 1);
+  size_t *sizes = MP_ARENA_ARRAY(arena, size_t, count + 1);
+  MP_RETURN_IF_NULL(shardings);
+  MP_RETURN_IF_NULL(sizes);
+  for (uint32_t i = 0; i < count; ++i) {
+    MP_RETURN_IF_ERROR(list_one(arena, values[i].sharding, &shardings[i], &sizes[i]));
+  }
+  *out_shardings = shardings;
+  *out_sizes = sizes;
   return NULL;
+}
+
+// A program of one partition has no shardings.
+mp_status_t mp_pjrt_list_shardings(PJRT_Executable *executable) {
+  const mp_program_t *program = executable->program;
+  if (program->num_partitions == 1) return NULL;
+  MP_RETURN_IF_ERROR(list_all(executable->arena, program->params, program->num_params,
+                              &executable->parameter_shardings,
+                              &executable->parameter_sharding_sizes));
+  return list_all(executable->arena, program->results, program->num_results,
+                  &executable->output_shardings, &executable->output_sharding_sizes);
 }
 
 static PJRT_Error *parameter_shardings(
