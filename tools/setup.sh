@@ -132,7 +132,7 @@ build_tree() {
 
 build_library() {
   say "building the library into build/"
-  (cd "$root" && build_tree release)
+  (cd "$root" && build_tree release -DMINIPOD_WERROR=ON)
   [ -f "$library" ] || die "the build made no ${library#"$root"/}"
 }
 
