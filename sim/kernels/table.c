@@ -39,7 +39,7 @@
 #define ROW_CONCATENATE                 MAKER(concatenate)
 #define ROW_CONSTANT                    NONE
 #define ROW_CONVERT                     ELEMENTWISE
-#define ROW_CONVOLUTION                 NONE  // TODO: MAKER(convolution)
+#define ROW_CONVOLUTION                 MAKER(convolution)
 #define ROW_COSINE                      ELEMENTWISE
 #define ROW_COUNT_LEADING_ZEROS         ELEMENTWISE
 #define ROW_CREATE_TOKEN                NONE
@@ -47,7 +47,7 @@
 #define ROW_CUSTOM_CALL                 NONE  // TODO: MAKER(custom_call)
 #define ROW_DIVIDE                      ELEMENTWISE
 #define ROW_DOT                         NONE
-#define ROW_DOT_GENERAL                 NONE  // TODO: MAKER(dot_general)
+#define ROW_DOT_GENERAL                 MAKER(dot_general)
 #define ROW_DYNAMIC_BROADCAST_IN_DIM    NONE
 #define ROW_DYNAMIC_CONV                NONE
 #define ROW_DYNAMIC_GATHER              NONE
