@@ -59,9 +59,9 @@ static mp_ew_loop_t find_loop(const mp_op_t *op, const mp_ew_t *ew) {
   }
 }
 
-static mp_extend_t extension(const mp_op_t *op, mp_dtype_t dtype) {
+static mp_extend_t extension(mp_opcode_t code, mp_dtype_t dtype) {
   if (!mp_dtype_is_integer(dtype) || mp_dtype_bits(dtype) >= 8) return MP_EXTEND_NONE;
-  switch (op->code) {
+  switch (code) {
     case MP_OP_COUNT_LEADING_ZEROS:
     case MP_OP_POPCNT:
     case MP_OP_SHIFT_RIGHT_LOGICAL:
@@ -71,6 +71,35 @@ static mp_extend_t extension(const mp_op_t *op, mp_dtype_t dtype) {
     default:
       return mp_dtype_class(dtype) == MP_CLASS_SIGNED ? MP_EXTEND_SIGN : MP_EXTEND_NONE;
   }
+}
+
+static void set_convert_flags(mp_ew_t *ew) {
+  mp_dtype_t from = ew->inputs[0], to = ew->output;
+  ew->saturate = mp_dtype_is_float(from) || mp_dtype_is_complex(from);
+  ew->widens = mp_float_is_narrow(from) && to == MP_DTYPE_F32;
+  ew->narrows = from == MP_DTYPE_F32 && mp_float_is_narrow(to);
+}
+
+bool mp_ew_bind_convert(mp_dtype_t from, mp_dtype_t to, mp_ew_t *out_ew) {
+  mp_ew_t ew = {.loop = convert_loop(from, to), .num_inputs = 1, .inputs = {from}, .output = to};
+  if (ew.loop == NULL) return false;
+  ew.direct = mp_ew_computing_type(from) == from && mp_ew_computing_type(to) == to;
+  ew.extend = extension(MP_OP_CONVERT, from);
+  set_convert_flags(&ew);
+  *out_ew = ew;
+  return true;
+}
+
+bool mp_ew_bind_binary(mp_opcode_t code, mp_dtype_t dtype, mp_ew_t *out_ew) {
+  mp_dtype_t computing = mp_ew_computing_type(dtype);
+  mp_ew_t ew = {.num_inputs = 2, .inputs = {dtype, dtype}, .output = dtype};
+  if (computing == MP_DTYPE_INVALID) return false;
+  ew.loop = arithmetic_loop(code, computing);
+  ew.direct = computing == dtype;
+  ew.extend = extension(code, dtype);
+  if (ew.loop == NULL) return false;
+  *out_ew = ew;
+  return true;
 }
 
 mp_status_t mp_ew_bind(const mp_op_t *op, mp_ew_t *out_ew) {
@@ -84,16 +113,14 @@ mp_status_t mp_ew_bind(const mp_op_t *op, mp_ew_t *out_ew) {
     ew.inputs[i] = op->operands[i]->type->dtype;
     if (mp_ew_computing_type(ew.inputs[i]) != ew.inputs[i]) ew.direct = false;
   }
-  ew.extend = extension(op, ew.inputs[0]);
+  ew.extend = extension(op->code, ew.inputs[0]);
   ew.loop = find_loop(op, &ew);
   if (ew.loop == NULL) {
     return mp_op_error(op, MP_UNIMPLEMENTED, "no kernel for element type %s",
                        mp_dtype_name(ew.inputs[0]));
   }
   if (op->code == MP_OP_SELECT) ew.direct = true;  // moves stored elements, whatever they mean
-  if (op->code == MP_OP_CONVERT) {
-    ew.saturate = mp_dtype_is_float(ew.inputs[0]) || mp_dtype_is_complex(ew.inputs[0]);
-  }
+  if (op->code == MP_OP_CONVERT) set_convert_flags(&ew);
   if (op->code == MP_OP_REDUCE_PRECISION) {
     ew.has_params = true;
     ew.params[0] = (int32_t)mp_op_int(op, MP_ATTR_EXPONENT_BITS, 0);
@@ -163,6 +190,14 @@ void mp_ew_run(const mp_ew_t *ew, int64_t n, const void *const *in, void *out) {
   if (n == 0) return;
   if (ew->direct && !ew->has_params) {
     ew->loop(n, in, out);
+    return;
+  }
+  if (ew->widens) {
+    mp_float_widen(ew->inputs[0], n, in[0], out);
+    return;
+  }
+  if (ew->narrows && in[0] != out) {
+    mp_float_narrow(ew->output, n, in[0], out);
     return;
   }
   size_t out_size = mp_dtype_size(ew->output);

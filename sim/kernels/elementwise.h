@@ -32,16 +32,22 @@ typedef struct {
   uint32_t num_inputs;
   mp_dtype_t inputs[MP_EW_MAX_INPUTS];  // as stored
   mp_dtype_t output;
-  bool direct;         // the stored types are the computing types
-  bool saturate;       // float to a 2- or 4-bit integer: clamp instead of wrapping
-  mp_extend_t extend;  // 2- and 4-bit inputs
-  int32_t params[2];   // reduce_precision: exponent and mantissa bits; the loop's last input
+  bool direct;           // the stored types are the computing types
+  bool saturate;         // float to a 2- or 4-bit integer: clamp instead of wrapping
+  mp_extend_t extend;    // 2- and 4-bit inputs
+  bool widens, narrows;  // nothing but a narrow float to f32, or back
+  int32_t params[2];     // reduce_precision: exponent and mantissa bits; the loop's last input
   bool has_params;
 } mp_ew_t;
 
 // Finds the loop for an elementwise op (MP_OP_TRAIT_ELEMENTWISE). UNIMPLEMENTED by mp_op_error when
 // there is none for its element types.
 MP_NODISCARD mp_status_t mp_ew_bind(const mp_op_t *op, mp_ew_t *out_ew);
+
+// As mp_ew_bind for "convert" between two types and for an arithmetic op with operands and result
+// of one type. False when there is no loop.
+bool mp_ew_bind_convert(mp_dtype_t from, mp_dtype_t to, mp_ew_t *out_ew);
+bool mp_ew_bind_binary(mp_opcode_t code, mp_dtype_t dtype, mp_ew_t *out_ew);
 
 // out[0..n) = op(in[...][0..n)), arrays of stored elements; `out` may be the same array as an input
 // with elements of the same size.

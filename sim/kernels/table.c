@@ -88,7 +88,7 @@
 #define ROW_REAL                        ELEMENTWISE
 #define ROW_REAL_DYNAMIC_SLICE          NONE
 #define ROW_RECV                        NONE
-#define ROW_REDUCE                      NONE  // TODO: MAKER(reduce)
+#define ROW_REDUCE                      MAKER(reduce)
 #define ROW_REDUCE_PRECISION            ELEMENTWISE
 #define ROW_REDUCE_SCATTER              NONE
 #define ROW_REDUCE_WINDOW               NONE  // TODO: MAKER(reduce_window)
