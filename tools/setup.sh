@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by tools/demo and tools/test: brings a Debian 12 machine and this clone into the state
 # both need.  Every step is skipped when its result is already there, so that a second run takes
 # seconds and needs no network.
@@ -111,7 +112,7 @@ make_environment() {
   base=$(find_python)
   say "Python environment: .venv with $("$base" --version), JAX and the test tools"
   # --clear: an environment that was left half made, or that moved with its folder, is of no use.
-  [ -x "$python" ] && "$python" -c '' 2>/dev/null || "$base" -m venv --clear "$venv"
+  "$python" -c '' 2>/dev/null || "$base" -m venv --clear "$venv"
   quietly "$root/build/log/pip.log" "$python" -m pip install --disable-pip-version-check \
       -r "$root/tests/requirements.txt" ||
     die "pip could not install tests/requirements.txt (above): is there a network?"
