@@ -1,0 +1,38 @@
+"""pypjrt's conformance harness: a thin client of the C API with a list of checks."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("MINIPOD_BUILD", ROOT / "build"))
+
+# What minipod does not offer; everything else must pass.
+MISSING = {
+    "unknown_slot_is_clean_error",  # nothing to check: the table has every known slot
+    "extension_present",  # AbiVersion
+    "executable_proto",
+    "is_compatible_with_executable",
+    "external_ready_events",  # Stream
+}
+
+
+def test_conformance(tmp_path):
+  pytest.importorskip("pypjrt")
+  report = tmp_path / "report.json"
+  plugin = BUILD / "pjrt_c_api_minipod_plugin.so"
+  command = [sys.executable, "-m", "pypjrt.conform", plugin, "--json", report, "-v"]
+  result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+  assert report.exists(), result.stdout + result.stderr
+  checks = json.loads(report.read_text())["checks"]
+  failed = [check for check in checks if check["result"] == "fail"]
+  passed = [check for check in checks if check["result"] == "pass"]
+  others = [check for check in checks if check["result"] not in ("pass", "fail")]
+  assert not failed
+  assert len(passed) >= 52
+  unexpected = [c for c in others if c["id"] not in MISSING and c["category"] != "triton"]
+  assert not unexpected
