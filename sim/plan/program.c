@@ -1,0 +1,9 @@
+#include "sim/plan/program.h"
+
+void mp_program_release(mp_program_t *program) {
+  if (program == NULL) return;
+  // The program itself lives in its arena.
+  mp_module_t *module = program->module;
+  mp_arena_release(program->arena);
+  mp_module_release(module);
+}
