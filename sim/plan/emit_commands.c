@@ -1,0 +1,211 @@
+#include <string.h>
+
+#include "sim/plan/emit.h"
+
+mp_status_t mp_emit_command(mp_emitter_t *emitter, const mp_cmd_t *command, uint32_t *out_number) {
+  if (emitter->num_commands == emitter->commands_capacity) {
+    uint32_t capacity = emitter->commands_capacity == 0 ? 128 : emitter->commands_capacity * 2;
+    mp_cmd_t *commands = MP_ARENA_ARRAY(emitter->arena, mp_cmd_t, capacity);
+    MP_RETURN_IF_NULL(commands);
+    if (emitter->num_commands != 0) {
+      memcpy(commands, emitter->commands, emitter->num_commands * sizeof(*commands));
+    }
+    emitter->commands = commands;
+    emitter->commands_capacity = capacity;
+  }
+  if (out_number != NULL) *out_number = emitter->num_commands;
+  emitter->commands[emitter->num_commands++] = *command;
+  return NULL;
+}
+
+mp_status_t mp_emit_copy(mp_emitter_t *emitter, const mp_op_t *op, mp_slot_t from, mp_slot_t to,
+                         const mp_type_t *type) {
+  int64_t bytes = 0;
+  if (!mp_type_is_tensor(type) || !mp_type_num_bytes(type, &bytes) || bytes == 0) return NULL;
+  if (mp_emit_same_slot(from, to)) return NULL;
+  mp_slot_t *slots = MP_ARENA_ARRAY(emitter->arena, mp_slot_t, 2);
+  MP_RETURN_IF_NULL(slots);
+  slots[0] = from;
+  slots[1] = to;
+  const mp_cmd_t command = {.kind = MP_CMD_COPY,
+                            .loc = op->loc,
+                            .name = "copy",
+                            .num_operands = 1,
+                            .num_results = 1,
+                            .operands = &slots[0],
+                            .results = &slots[1],
+                            .bytes = (uint64_t)bytes};
+  return mp_emit_command(emitter, &command, NULL);
+}
+
+mp_status_t mp_emit_moves(mp_emitter_t *emitter, const mp_op_t *op, mp_emit_move_t *moves,
+                          uint32_t count, uint32_t start, uint32_t end) {
+  for (uint32_t i = 0; i < count; ++i) {
+    // Moves that stay where they are write nothing.
+    bool is_target = false;
+    for (uint32_t j = 0; j < count && !is_target; ++j) {
+      is_target = j != i && moves[i].from.kind != MP_SLOT_NONE &&
+                  mp_emit_same_slot(moves[i].from, moves[j].to) &&
+                  !mp_emit_same_slot(moves[j].from, moves[j].to);
+    }
+    if (!is_target || mp_emit_same_slot(moves[i].from, moves[i].to)) continue;
+    mp_slot_t place;
+    MP_RETURN_IF_ERROR(mp_emit_new_place(emitter, start, end, moves[i].type, &place));
+    MP_RETURN_IF_ERROR(mp_emit_copy(emitter, op, moves[i].from, place, moves[i].type));
+    moves[i].from = place;
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    MP_RETURN_IF_ERROR(mp_emit_copy(emitter, op, moves[i].from, moves[i].to, moves[i].type));
+  }
+  return NULL;
+}
+
+// --- constants ---
+
+static mp_status_t add_constant(mp_emitter_t *emitter, const void *data, uint64_t bytes,
+                                mp_slot_t *out_slot) {
+  if (emitter->num_constants == emitter->constants_capacity) {
+    uint32_t capacity = emitter->constants_capacity == 0 ? 32 : emitter->constants_capacity * 2;
+    mp_program_constant_t *constants =
+        MP_ARENA_ARRAY(emitter->arena, mp_program_constant_t, capacity);
+    MP_RETURN_IF_NULL(constants);
+    for (uint32_t i = 0; i < emitter->num_constants; ++i) constants[i] = emitter->constants[i];
+    emitter->constants = constants;
+    emitter->constants_capacity = capacity;
+  }
+  emitter->constants[emitter->num_constants] = (mp_program_constant_t){data, bytes};
+  *out_slot = (mp_slot_t){.kind = MP_SLOT_CONSTANT, .index = emitter->num_constants++};
+  return NULL;
+}
+
+// The constant's elements, expanded and aligned as kernels expect.
+static mp_status_t emit_constant(mp_emitter_t *emitter, mp_op_t *op) {
+  const mp_attr_t *value = mp_op_attr(op, MP_ATTR_VALUE);
+  int64_t bytes = 0;
+  if (value == NULL || value->kind != MP_KIND_DENSE ||
+      !mp_type_num_bytes(op->results[0].type, &bytes)) {
+    return mp_op_error(op, MP_UNIMPLEMENTED, "a constant of this form is not supported");
+  }
+  mp_slot_t slot = {.kind = MP_SLOT_NONE};
+  const bool is_splat = value->u.dense.splat && (int64_t)value->u.dense.size != bytes;
+  if (bytes != 0) {
+    const char *data = value->u.dense.data;
+    if (is_splat || (uintptr_t)data % 64 != 0) {
+      char *memory = mp_arena_alloc(emitter->arena, (size_t)bytes + 63);
+      MP_RETURN_IF_NULL(memory);
+      memory += (64 - (uintptr_t)memory % 64) % 64;
+      const size_t size = is_splat ? value->u.dense.size : (size_t)bytes;
+      for (int64_t at = 0; at < bytes; at += (int64_t)size) memcpy(memory + at, data, size);
+      data = memory;
+    }
+    MP_RETURN_IF_ERROR(add_constant(emitter, data, (uint64_t)bytes, &slot));
+  }
+  mp_emit_set_slot(emitter, &op->results[0], slot);
+  return NULL;
+}
+
+// --- commands from ops ---
+
+static mp_status_t fill_operands(mp_emitter_t *emitter, const mp_op_t *op, mp_cmd_t *command) {
+  mp_value_t **captures = NULL;
+  uint32_t num_captures = 0;
+  if (op->num_regions != 0) {
+    MP_RETURN_IF_ERROR(mp_op_captures(op, emitter->scratch, &captures, &num_captures));
+  }
+  const uint32_t count = op->num_operands + num_captures;
+  mp_slot_t *operands = MP_ARENA_ARRAY(emitter->arena, mp_slot_t, count);
+  mp_slot_t *results = MP_ARENA_ARRAY(emitter->arena, mp_slot_t, op->num_results);
+  if (operands == NULL || results == NULL) return mp_status_out_of_memory();
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    operands[i] = mp_emit_slot(emitter, op->operands[i]);
+  }
+  for (uint32_t i = 0; i < num_captures; ++i) {
+    operands[op->num_operands + i] = mp_emit_slot(emitter, captures[i]);
+  }
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    results[i] = mp_emit_slot(emitter, &op->results[i]);
+  }
+  command->num_operands = count;
+  command->operands = operands;
+  command->num_results = op->num_results;
+  command->results = results;
+  return NULL;
+}
+
+static void keep_tensors(mp_cmd_t *command, const mp_op_t *op) {
+  // Tokens come last among send's operands and recv's results.
+  while (command->num_operands != 0 &&
+         !mp_type_is_tensor(op->operands[command->num_operands - 1]->type)) {
+    --command->num_operands;
+  }
+  while (command->num_results != 0 &&
+         !mp_type_is_tensor(op->results[command->num_results - 1].type)) {
+    --command->num_results;
+  }
+}
+
+static mp_status_t emit_collective(mp_emitter_t *emitter, mp_op_t *op, mp_cmd_t *command) {
+  const mp_collective_t *collective = NULL;
+  MP_RETURN_IF_ERROR(mp_plan_lower_collective(emitter->arena, op, emitter->options->num_replicas,
+                                              emitter->options->num_partitions,
+                                              emitter->program->num_collectives++, &collective));
+  command->kind = op->code == MP_OP_SEND   ? MP_CMD_SEND
+                  : op->code == MP_OP_RECV ? MP_CMD_RECV
+                                           : MP_CMD_COLLECTIVE;
+  command->collective = collective;
+  keep_tensors(command, op);
+  for (uint32_t group = 0; group < collective->groups->num_groups; ++group) {
+    size_t bytes = mp_collective_scratch_bytes(collective, group);
+    if (bytes > emitter->program->scratch_bytes) emitter->program->scratch_bytes = bytes;
+  }
+  return mp_emit_command(emitter, command, NULL);
+}
+
+// Rough work of one op, for cost analysis.
+static void count_work(mp_emitter_t *emitter, const mp_op_t *op) {
+  double elements = 0;
+  double bytes = 0;
+  int64_t count = 0;
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    if (mp_type_num_elements(op->results[i].type, &count)) elements += (double)count;
+    if (mp_type_num_bytes(op->results[i].type, &count)) bytes += (double)count;
+  }
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    if (mp_type_num_bytes(op->operands[i]->type, &count)) bytes += (double)count;
+  }
+  double flops = (mp_op_info(op->code)->traits & MP_OP_TRAIT_ELEMENTWISE) != 0 ? elements : 0;
+  if (op->code == MP_OP_DOT_GENERAL) {
+    const mp_index_list_t contracted = mp_op_ints(op, MP_ATTR_LHS_CONTRACTING_DIMENSIONS);
+    flops = 2 * elements;
+    for (uint32_t i = 0; i < contracted.count; ++i) {
+      flops *= (double)op->operands[0]->type->dims[contracted.values[i]];
+    }
+  } else if (op->code == MP_OP_REDUCE && mp_type_num_elements(op->operands[0]->type, &count)) {
+    flops = (double)count;
+  }
+  emitter->program->flops += flops;
+  emitter->program->bytes_accessed += bytes;
+}
+
+mp_status_t mp_emit_simple_op(mp_emitter_t *emitter, mp_op_t *op) {
+  if (op->code == MP_OP_CONSTANT) return emit_constant(emitter, op);
+  // An op whose results are its operands' bytes does nothing.
+  if (op->num_results != 0 && mp_emit_root(emitter, &op->results[0]) != &op->results[0])
+    return NULL;
+  MP_RETURN_IF_ERROR(mp_emit_place_results(emitter, op));
+  if (op->code == MP_OP_AFTER_ALL) return NULL;
+  count_work(emitter, op);
+  mp_cmd_t command = {.loc = op->loc, .name = mp_op_info(op->code)->name};
+  MP_RETURN_IF_ERROR(fill_operands(emitter, op, &command));
+  if (mp_plan_is_collective(op)) return emit_collective(emitter, op, &command);
+  if (op->code == MP_OP_REPLICA_ID || op->code == MP_OP_PARTITION_ID) {
+    command.kind = op->code == MP_OP_REPLICA_ID ? MP_CMD_REPLICA_ID : MP_CMD_PARTITION_ID;
+    return mp_emit_command(emitter, &command, NULL);
+  }
+  command.kind = MP_CMD_LAUNCH;
+  MP_RETURN_IF_ERROR(mp_emit_kernel(emitter, op, &command.kernel));
+  if (command.kernel->scratch_bytes > emitter->program->scratch_bytes) {
+    emitter->program->scratch_bytes = command.kernel->scratch_bytes;
+  }
+  return mp_emit_command(emitter, &command, NULL);
+}

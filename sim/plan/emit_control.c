@@ -1,0 +1,167 @@
+// Control flow as jumps.
+//
+//   while:  carried = start values        case:   SWITCH b0 b1 ...
+//     cond: ...                             b0:   ...; results = ...; JUMP end
+//           BRANCH_UNLESS pred end          b1:   ...; results = ...
+//           body; carried = its values      end:
+//           JUMP cond
+//     end:
+//
+// A loop's carried values have one place for all rounds and the results; where possible the body
+// computes the next round's values right there.
+#include "sim/plan/emit.h"
+
+// The places of the carried values: bound ones, those of start values that die here, or new ones.
+static mp_status_t carried_slot(mp_emitter_t *emitter, mp_op_t *op, uint32_t i, uint32_t end,
+                                mp_slot_t *out_slot) {
+  mp_value_t *result = &op->results[i];
+  if (emitter->has_slot[result->id]) {
+    *out_slot = mp_emit_slot(emitter, result);
+    return NULL;
+  }
+  const uint32_t last = mp_emit_live(emitter, result)->last_use;
+  const uint32_t until = last > end ? last : end;
+  const mp_slot_t start = mp_emit_slot(emitter, op->operands[i]);
+  bool is_free = start.kind == MP_SLOT_ARENA && emitter->places[start.index].end == op->id;
+  for (uint32_t j = 0; j < op->num_operands && is_free; ++j) {
+    is_free = j == i || !mp_emit_same_slot(start, mp_emit_slot(emitter, op->operands[j]));
+  }
+  if (is_free) {
+    emitter->places[start.index].end = until;
+    *out_slot = start;
+    return NULL;
+  }
+  return mp_emit_new_place(emitter, op->id, until, result->type, out_slot);
+}
+
+static mp_status_t start_loop(mp_emitter_t *emitter, mp_op_t *op, uint32_t end) {
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    mp_slot_t slot;
+    MP_RETURN_IF_ERROR(carried_slot(emitter, op, i, end, &slot));
+    mp_emit_set_slot(emitter, &op->results[i], slot);
+    mp_emit_set_slot(emitter, &op->regions[0]->args[i], slot);
+    mp_emit_set_slot(emitter, &op->regions[1]->args[i], slot);
+    MP_RETURN_IF_ERROR(mp_emit_copy(emitter, op, mp_emit_slot(emitter, op->operands[i]), slot,
+                                    op->operands[i]->type));
+  }
+  return NULL;
+}
+
+static mp_status_t bind_body(mp_emitter_t *emitter, mp_block_t *body) {
+  const mp_op_t *terminator = mp_block_terminator(body);
+  for (uint32_t i = 0; i < terminator->num_operands; ++i) {
+    const mp_value_t *arg = &body->args[i];
+    MP_RETURN_IF_ERROR(mp_emit_bind(emitter, terminator->operands[i], body,
+                                    mp_emit_slot(emitter, arg),
+                                    mp_emit_live(emitter, arg)->last_use, arg));
+  }
+  return NULL;
+}
+
+// Moves a terminator's operands to `targets` (results or arguments).
+static mp_status_t move_values(mp_emitter_t *emitter, const mp_op_t *terminator,
+                               const mp_value_t *targets, uint32_t start, uint32_t end) {
+  mp_emit_move_t *moves =
+      MP_ARENA_ARRAY(emitter->scratch, mp_emit_move_t, terminator->num_operands);
+  MP_RETURN_IF_NULL(moves);
+  for (uint32_t i = 0; i < terminator->num_operands; ++i) {
+    moves[i] = (mp_emit_move_t){mp_emit_slot(emitter, terminator->operands[i]),
+                                mp_emit_slot(emitter, &targets[i]), targets[i].type};
+  }
+  return mp_emit_moves(emitter, terminator, moves, terminator->num_operands, start, end);
+}
+
+static mp_status_t emit_jump(mp_emitter_t *emitter, const mp_op_t *op, mp_cmd_kind_t kind,
+                             mp_slot_t *condition, uint32_t num_targets, uint32_t **out_targets) {
+  uint32_t *targets = MP_ARENA_ARRAY(emitter->arena, uint32_t, num_targets);
+  MP_RETURN_IF_NULL(targets);
+  *out_targets = targets;
+  const mp_cmd_t command = {.kind = kind,
+                            .loc = op->loc,
+                            .name = mp_op_info(op->code)->name,
+                            .num_operands = condition == NULL ? 0 : 1,
+                            .operands = condition,
+                            .num_targets = num_targets,
+                            .targets = targets};
+  return mp_emit_command(emitter, &command, NULL);
+}
+
+static mp_status_t copy_slot(mp_emitter_t *emitter, const mp_value_t *value, mp_slot_t **out_slot) {
+  *out_slot = MP_ARENA_NEW(emitter->arena, mp_slot_t);
+  MP_RETURN_IF_NULL(*out_slot);
+  **out_slot = mp_emit_slot(emitter, value);
+  return NULL;
+}
+
+static mp_status_t emit_while(mp_emitter_t *emitter, mp_op_t *op) {
+  const uint32_t end = emitter->live.ends[op->id];
+  MP_RETURN_IF_ERROR(start_loop(emitter, op, end));
+  MP_RETURN_IF_ERROR(bind_body(emitter, op->regions[1]));
+  const uint32_t condition = emitter->num_commands;
+  mp_op_t *terminator = NULL;
+  MP_RETURN_IF_ERROR(mp_emit_block(emitter, op->regions[0], &terminator));
+  mp_slot_t *predicate = NULL;
+  MP_RETURN_IF_ERROR(copy_slot(emitter, terminator->operands[0], &predicate));
+  uint32_t *exit = NULL;
+  MP_RETURN_IF_ERROR(emit_jump(emitter, op, MP_CMD_BRANCH_UNLESS, predicate, 1, &exit));
+  MP_RETURN_IF_ERROR(mp_emit_block(emitter, op->regions[1], &terminator));
+  MP_RETURN_IF_ERROR(move_values(emitter, terminator, op->regions[1]->args, terminator->id, end));
+  uint32_t *back = NULL;
+  MP_RETURN_IF_ERROR(emit_jump(emitter, op, MP_CMD_JUMP, NULL, 1, &back));
+  *back = condition;
+  *exit = emitter->num_commands;
+  return NULL;
+}
+
+static mp_status_t emit_branch(mp_emitter_t *emitter, mp_op_t *op, mp_block_t *branch) {
+  const mp_op_t *terminator = mp_block_terminator(branch);
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    MP_RETURN_IF_ERROR(mp_emit_bind(emitter, terminator->operands[i], branch,
+                                    mp_emit_slot(emitter, &op->results[i]), 0, NULL));
+  }
+  mp_op_t *last = NULL;
+  MP_RETURN_IF_ERROR(mp_emit_block(emitter, branch, &last));
+  return move_values(emitter, last, op->results, last->id, last->id);
+}
+
+static mp_status_t emit_case(mp_emitter_t *emitter, mp_op_t *op) {
+  const uint32_t end = emitter->live.ends[op->id];
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    if (emitter->has_slot[op->results[i].id]) continue;
+    const uint32_t last = mp_emit_live(emitter, &op->results[i])->last_use;
+    mp_slot_t slot;
+    MP_RETURN_IF_ERROR(
+        mp_emit_new_place(emitter, op->id, last > end ? last : end, op->results[i].type, &slot));
+    mp_emit_set_slot(emitter, &op->results[i], slot);
+  }
+  mp_slot_t *index = NULL;
+  MP_RETURN_IF_ERROR(copy_slot(emitter, op->operands[0], &index));
+  uint32_t *targets = NULL;
+  MP_RETURN_IF_ERROR(emit_jump(emitter, op, MP_CMD_SWITCH, index, op->num_regions, &targets));
+  uint32_t **exits = MP_ARENA_ARRAY(emitter->scratch, uint32_t *, op->num_regions);
+  MP_RETURN_IF_NULL(exits);
+  for (uint32_t r = 0; r < op->num_regions; ++r) {
+    targets[r] = emitter->num_commands;
+    MP_RETURN_IF_ERROR(emit_branch(emitter, op, op->regions[r]));
+    MP_RETURN_IF_ERROR(emit_jump(emitter, op, MP_CMD_JUMP, NULL, 1, &exits[r]));
+  }
+  for (uint32_t r = 0; r < op->num_regions; ++r) *exits[r] = emitter->num_commands;
+  return NULL;
+}
+
+mp_status_t mp_emit_block(mp_emitter_t *emitter, mp_block_t *block, mp_op_t **out_terminator) {
+  for (mp_op_t *op = block->first; op != NULL; op = op->next) {
+    if (mp_op_info(op->code)->traits & MP_OP_TRAIT_TERMINATOR) {
+      *out_terminator = op;
+      return NULL;
+    }
+    if (op->code == MP_OP_WHILE) {
+      MP_RETURN_IF_ERROR(emit_while(emitter, op));
+    } else if (op->code == MP_OP_CASE) {
+      MP_RETURN_IF_ERROR(emit_case(emitter, op));
+    } else {
+      MP_RETURN_IF_ERROR(mp_emit_simple_op(emitter, op));
+    }
+  }
+  return mp_status_make(MP_INTERNAL, "a block without a terminator");
+}

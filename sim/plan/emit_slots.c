@@ -1,0 +1,176 @@
+#include "sim/plan/emit.h"
+
+mp_value_t *mp_emit_root(const mp_emitter_t *emitter, const mp_value_t *value) {
+  return emitter->live.values[value->id].root;
+}
+
+mp_liveness_t *mp_emit_live(const mp_emitter_t *emitter, const mp_value_t *value) {
+  return &emitter->live.values[mp_emit_root(emitter, value)->id];
+}
+
+mp_slot_t mp_emit_slot(const mp_emitter_t *emitter, const mp_value_t *value) {
+  return emitter->slots[mp_emit_root(emitter, value)->id];
+}
+
+void mp_emit_set_slot(mp_emitter_t *emitter, const mp_value_t *value, mp_slot_t slot) {
+  emitter->slots[value->id] = slot;
+  emitter->has_slot[value->id] = true;
+}
+
+bool mp_emit_same_slot(mp_slot_t a, mp_slot_t b) {
+  return a.kind == b.kind && a.index == b.index && a.offset == b.offset;
+}
+
+static uint64_t bytes_of(const mp_type_t *type) {
+  int64_t bytes = 0;
+  if (!mp_type_is_tensor(type) || !mp_type_num_bytes(type, &bytes)) return 0;
+  return (uint64_t)bytes;
+}
+
+mp_status_t mp_emit_new_place(mp_emitter_t *emitter, uint32_t start, uint32_t end,
+                              const mp_type_t *type, mp_slot_t *out_slot) {
+  const uint64_t bytes = bytes_of(type);
+  if (bytes == 0) {
+    *out_slot = (mp_slot_t){.kind = MP_SLOT_NONE};
+    return NULL;
+  }
+  if (emitter->num_places == emitter->places_capacity) {
+    uint32_t capacity = emitter->places_capacity == 0 ? 256 : emitter->places_capacity * 2;
+    mp_place_t *places = MP_ARENA_ARRAY(emitter->scratch, mp_place_t, capacity);
+    MP_RETURN_IF_NULL(places);
+    for (uint32_t i = 0; i < emitter->num_places; ++i) places[i] = emitter->places[i];
+    emitter->places = places;
+    emitter->places_capacity = capacity;
+  }
+  emitter->places[emitter->num_places] = (mp_place_t){.start = start, .end = end, .bytes = bytes};
+  *out_slot = (mp_slot_t){.kind = MP_SLOT_ARENA, .index = emitter->num_places++};
+  return NULL;
+}
+
+mp_status_t mp_emit_kernel(mp_emitter_t *emitter, const mp_op_t *op,
+                           const mp_kernel_t **out_kernel) {
+  if (emitter->kernels[op->id] == NULL) {
+    MP_RETURN_IF_ERROR(mp_kernel_create(emitter->arena, op, &emitter->kernels[op->id]));
+  }
+  *out_kernel = emitter->kernels[op->id];
+  return NULL;
+}
+
+static bool has_kernel(const mp_op_t *op) {
+  switch (op->code) {
+    case MP_OP_CONSTANT:
+    case MP_OP_WHILE:
+    case MP_OP_CASE:
+    case MP_OP_AFTER_ALL:
+    case MP_OP_REPLICA_ID:
+    case MP_OP_PARTITION_ID:
+      return false;
+    default:
+      return !mp_plan_is_collective(op);
+  }
+}
+
+// Whether the op may write result 0 over `holder`: each of its operands that is `holder` allows it.
+static mp_status_t may_overwrite(mp_emitter_t *emitter, const mp_value_t *value,
+                                 const mp_value_t *holder, bool *out_may) {
+  const mp_op_t *op = value->op;
+  *out_may = false;
+  if (!has_kernel(op) || value->index != 0 || op->num_operands > 32) return NULL;
+  const mp_kernel_t *kernel = NULL;
+  MP_RETURN_IF_ERROR(mp_emit_kernel(emitter, op, &kernel));
+  uint32_t reads = 0;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    if (mp_emit_root(emitter, op->operands[i]) == holder) reads |= 1u << i;
+  }
+  // A holder that is read here but is no operand is a capture.
+  *out_may = reads != 0 && (reads & ~kernel->in_place) == 0;
+  return NULL;
+}
+
+// A loop may take `slot` for its carried value although `holder` is read here, when that reading is
+// just the value's own start.
+static bool starts_from(const mp_emitter_t *emitter, const mp_value_t *value,
+                        const mp_value_t *holder) {
+  const mp_op_t *op = value->op;
+  if (op->code != MP_OP_WHILE) return false;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    bool is_holder = mp_emit_root(emitter, op->operands[i]) == holder;
+    if (is_holder != (i == value->index)) return false;
+  }
+  return true;
+}
+
+// Whether `holder`'s bytes may be gone once `value` is written.
+static mp_status_t is_free_for(mp_emitter_t *emitter, const mp_value_t *value, uint32_t busy,
+                               const mp_value_t *holder, bool *out_free) {
+  const uint32_t defined = mp_emit_live(emitter, value)->defined;
+  *out_free = busy < defined;
+  if (*out_free || busy != defined || holder == NULL) return NULL;
+  if (starts_from(emitter, value, holder)) {
+    *out_free = true;
+    return NULL;
+  }
+  return may_overwrite(emitter, value, holder, out_free);
+}
+
+mp_status_t mp_emit_bind(mp_emitter_t *emitter, mp_value_t *value, const mp_block_t *block,
+                         mp_slot_t slot, uint32_t busy, const mp_value_t *holder) {
+  mp_value_t *root = mp_emit_root(emitter, value);
+  if (slot.kind == MP_SLOT_NONE || emitter->has_slot[root->id]) return NULL;
+  mp_op_t *op = root->op;
+  if (op == NULL || op->parent != block || op->code == MP_OP_CONSTANT) return NULL;
+  bool is_free = false;
+  MP_RETURN_IF_ERROR(is_free_for(emitter, root, busy, holder, &is_free));
+  if (!is_free) return NULL;
+  mp_emit_set_slot(emitter, root, slot);
+  if (op->code != MP_OP_WHILE) return NULL;
+  // What the loop starts from can be made right there as well, if this is all it is for.
+  mp_value_t *start = mp_emit_root(emitter, op->operands[root->index]);
+  uint32_t uses = 0;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    uses += mp_emit_root(emitter, op->operands[i]) == start;
+  }
+  if (uses != 1 || mp_emit_live(emitter, start)->last_use != op->id) return NULL;
+  return mp_emit_bind(emitter, start, block, slot, busy, holder);
+}
+
+// The slot of an operand that dies at this op and that the kernel may overwrite; NONE without.
+static mp_slot_t dying_operand(const mp_emitter_t *emitter, const mp_op_t *op,
+                               const mp_kernel_t *kernel) {
+  const mp_slot_t none = {.kind = MP_SLOT_NONE};
+  const uint64_t bytes = bytes_of(op->results[0].type);
+  for (uint32_t i = 0; i < op->num_operands && i < 32; ++i) {
+    if ((kernel->in_place >> i & 1) == 0) continue;
+    mp_slot_t slot = mp_emit_slot(emitter, op->operands[i]);
+    if (slot.kind != MP_SLOT_ARENA || emitter->places[slot.index].end != op->id) continue;
+    if (emitter->places[slot.index].bytes != bytes) continue;
+    // Another operand with the same bytes must allow it too.
+    bool is_shared = false;
+    for (uint32_t j = 0; j < op->num_operands; ++j) {
+      bool allowed = j < 32 && (kernel->in_place >> j & 1) != 0;
+      is_shared |= !allowed && mp_emit_same_slot(slot, mp_emit_slot(emitter, op->operands[j]));
+    }
+    if (!is_shared) return slot;
+  }
+  return none;
+}
+
+mp_status_t mp_emit_place_results(mp_emitter_t *emitter, mp_op_t *op) {
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    mp_value_t *result = &op->results[i];
+    if (emitter->has_slot[result->id] || mp_emit_root(emitter, result) != result) continue;
+    const uint32_t end = mp_emit_live(emitter, result)->last_use;
+    mp_slot_t slot = {.kind = MP_SLOT_NONE};
+    if (i == 0 && op->num_results == 1 && has_kernel(op)) {
+      const mp_kernel_t *kernel = NULL;
+      MP_RETURN_IF_ERROR(mp_emit_kernel(emitter, op, &kernel));
+      slot = dying_operand(emitter, op, kernel);
+      if (slot.kind == MP_SLOT_ARENA) emitter->places[slot.index].end = end;
+    }
+    if (slot.kind == MP_SLOT_NONE) {
+      MP_RETURN_IF_ERROR(mp_emit_new_place(emitter, op->id, end, result->type, &slot));
+    }
+    mp_emit_set_slot(emitter, result, slot);
+  }
+  return NULL;
+}

@@ -1,0 +1,221 @@
+#include "sim/plan/plan.h"
+
+#include <string.h>
+
+#include "sim/plan/emit.h"
+
+// --- parameters and results ---
+
+static mp_status_t memory_of(const mp_attr_t *attrs, mp_memory_space_t *out_memory) {
+  const mp_attr_t *kind = mp_attr_dict_get(attrs, MP_ATTR_MHLO_MEMORY_KIND);
+  *out_memory = MP_MEMORY_DEVICE;
+  if (kind == NULL || kind->kind != MP_KIND_STRING) return NULL;
+  for (int space = 0; space < MP_MEMORY_SPACE_COUNT; ++space) {
+    if (mp_str_is(kind->u.str, mp_memory_space_name((mp_memory_space_t)space))) {
+      *out_memory = (mp_memory_space_t)space;
+      return NULL;
+    }
+  }
+  return mp_status_make(MP_INVALID_ARGUMENT,
+                        "memory kind \"%.*s\"; there are device, pinned_host and unpinned_host",
+                        MP_STR_ARG(kind->u.str));
+}
+
+static mp_status_t describe_io(const mp_type_t *type, const mp_attr_t *attrs,
+                               const mp_partition_io_t *partition, mp_program_io_t *out_io) {
+  int64_t bytes = 0;
+  if (mp_type_is_tensor(type) && !mp_type_num_bytes(type, &bytes)) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "a tensor of more than 2^63 bytes");
+  }
+  *out_io = (mp_program_io_t){.type = type,
+                              .bytes = (uint64_t)bytes,
+                              .alias = -1,
+                              .sharding = partition->boxes,
+                              .global_type = partition->global_type};
+  return memory_of(attrs, &out_io->memory);
+}
+
+static bool can_alias(const mp_program_io_t *param, const mp_program_io_t *result) {
+  return result->alias < 0 && result->memory == param->memory && param->bytes != 0 &&
+         mp_type_equal(param->type, result->type);
+}
+
+// Which results take over which donated parameters: those that the program names first, then any
+// that fit.
+static void match_donations(const mp_func_t *main, mp_program_io_t *params, uint32_t num_params,
+                            mp_program_io_t *results, uint32_t num_results) {
+  for (uint32_t i = 0; i < num_params; ++i) {
+    const mp_attr_t *attrs = main->arg_attrs == NULL ? NULL : main->arg_attrs[i];
+    const mp_attr_t *alias = mp_attr_dict_get(attrs, MP_ATTR_TF_ALIASING_OUTPUT);
+    const mp_attr_t *donor = mp_attr_dict_get(attrs, MP_ATTR_JAX_BUFFER_DONOR);
+    const bool is_donor = donor != NULL && (donor->kind != MP_KIND_BOOL || donor->u.boolean);
+    if (alias != NULL || is_donor) params[i].alias = -2;
+    if (alias == NULL || alias->kind != MP_KIND_INT) continue;
+    const int64_t r = alias->u.i64;
+    if (r < 0 || r >= (int64_t)num_results || !can_alias(&params[i], &results[r])) continue;
+    params[i].alias = (int32_t)r;
+    results[r].alias = (int32_t)i;
+  }
+  for (uint32_t i = 0; i < num_params; ++i) {
+    for (uint32_t r = 0; r < num_results && params[i].alias == -2; ++r) {
+      if (!can_alias(&params[i], &results[r])) continue;
+      params[i].alias = (int32_t)r;
+      results[r].alias = (int32_t)i;
+    }
+  }
+}
+
+static mp_status_t plan_io(mp_emitter_t *emitter) {
+  const mp_func_t *main = emitter->module->main;
+  mp_program_t *program = emitter->program;
+  const uint32_t num_params = main->body->num_args;
+  mp_program_io_t *params = MP_ARENA_ARRAY(emitter->arena, mp_program_io_t, num_params);
+  mp_program_io_t *results = MP_ARENA_ARRAY(emitter->arena, mp_program_io_t, main->num_results);
+  if (params == NULL || results == NULL) return mp_status_out_of_memory();
+  for (uint32_t i = 0; i < num_params; ++i) {
+    MP_RETURN_IF_ERROR(mp_status_annotate(
+        describe_io(main->body->args[i].type, main->arg_attrs == NULL ? NULL : main->arg_attrs[i],
+                    &emitter->options->partition.params[i], &params[i]),
+        "argument %u of main", i));
+  }
+  for (uint32_t i = 0; i < main->num_results; ++i) {
+    MP_RETURN_IF_ERROR(
+        mp_status_annotate(describe_io(main->result_types[i],
+                                       main->result_attrs == NULL ? NULL : main->result_attrs[i],
+                                       &emitter->options->partition.results[i], &results[i]),
+                           "result %u of main", i));
+  }
+  match_donations(main, params, num_params, results, main->num_results);
+  program->num_params = num_params;
+  program->params = params;
+  program->num_results = main->num_results;
+  program->results = results;
+  return NULL;
+}
+
+// --- main ---
+
+static mp_slot_t io_slot(mp_slot_kind_t kind, const mp_program_io_t *io, uint32_t index) {
+  if (io->bytes == 0) return (mp_slot_t){.kind = MP_SLOT_NONE};
+  return (mp_slot_t){.kind = kind, .index = index};
+}
+
+static mp_status_t bind_results(mp_emitter_t *emitter) {
+  mp_block_t *body = emitter->module->main->body;
+  const mp_op_t *terminator = mp_block_terminator(body);
+  for (uint32_t i = 0; i < emitter->program->num_results; ++i) {
+    const mp_program_io_t *result = &emitter->program->results[i];
+    const mp_value_t *holder = result->alias < 0 ? NULL : &body->args[result->alias];
+    const uint32_t busy = holder == NULL ? 0 : mp_emit_live(emitter, holder)->last_use;
+    MP_RETURN_IF_ERROR(mp_emit_bind(emitter, terminator->operands[i], body,
+                                    io_slot(MP_SLOT_RESULT, result, i), busy, holder));
+  }
+  return NULL;
+}
+
+// A donated parameter's memory is a result's: reading it must come before writing that result.
+static mp_status_t return_values(mp_emitter_t *emitter, const mp_op_t *terminator) {
+  const mp_program_t *program = emitter->program;
+  mp_emit_move_t *moves =
+      MP_ARENA_ARRAY(emitter->scratch, mp_emit_move_t, terminator->num_operands);
+  MP_RETURN_IF_NULL(moves);
+  for (uint32_t i = 0; i < terminator->num_operands; ++i) {
+    const mp_program_io_t *result = &program->results[i];
+    moves[i] = (mp_emit_move_t){mp_emit_slot(emitter, terminator->operands[i]),
+                                io_slot(MP_SLOT_RESULT, result, i), result->type};
+    const mp_slot_t from = moves[i].from;
+    if (from.kind != MP_SLOT_PARAM) continue;
+    const int32_t alias = program->params[from.index].alias;
+    if (alias < 0 || (uint32_t)alias == i) continue;
+    mp_slot_t place;
+    MP_RETURN_IF_ERROR(
+        mp_emit_new_place(emitter, terminator->id, terminator->id, result->type, &place));
+    MP_RETURN_IF_ERROR(mp_emit_copy(emitter, terminator, from, place, result->type));
+    moves[i].from = place;
+  }
+  return mp_emit_moves(emitter, terminator, moves, terminator->num_operands, terminator->id,
+                       terminator->id);
+}
+
+static mp_status_t emit_main(mp_emitter_t *emitter) {
+  mp_block_t *body = emitter->module->main->body;
+  for (uint32_t i = 0; i < body->num_args; ++i) {
+    mp_emit_set_slot(emitter, &body->args[i],
+                     io_slot(MP_SLOT_PARAM, &emitter->program->params[i], i));
+  }
+  MP_RETURN_IF_ERROR(bind_results(emitter));
+  mp_op_t *terminator = NULL;
+  MP_RETURN_IF_ERROR(mp_emit_block(emitter, body, &terminator));
+  MP_RETURN_IF_ERROR(return_values(emitter, terminator));
+  const mp_cmd_t done = {.kind = MP_CMD_DONE, .loc = terminator->loc, .name = "return"};
+  return mp_emit_command(emitter, &done, NULL);
+}
+
+// Place numbers in the commands' slots become offsets.
+static void resolve(mp_slot_t *slots, uint32_t count, const mp_place_t *places) {
+  for (uint32_t i = 0; i < count; ++i) {
+    if (slots[i].kind != MP_SLOT_ARENA) continue;
+    slots[i].offset = places[slots[i].index].offset;
+    slots[i].index = 0;
+  }
+}
+
+static mp_status_t finish(mp_emitter_t *emitter) {
+  mp_program_t *program = emitter->program;
+  MP_RETURN_IF_ERROR(mp_places_pack(emitter->scratch, emitter->places, emitter->num_places,
+                                    &program->arena_bytes));
+  for (uint32_t i = 0; i < emitter->num_commands; ++i) {
+    // The arrays are this emitter's own; only its readers see them as const.
+    resolve((mp_slot_t *)(uintptr_t)emitter->commands[i].operands,
+            emitter->commands[i].num_operands, emitter->places);
+    resolve((mp_slot_t *)(uintptr_t)emitter->commands[i].results, emitter->commands[i].num_results,
+            emitter->places);
+  }
+  program->commands = emitter->commands;
+  program->num_commands = emitter->num_commands;
+  program->constants = emitter->constants;
+  program->num_constants = emitter->num_constants;
+  return NULL;
+}
+
+static mp_status_t plan(mp_emitter_t *emitter) {
+  MP_RETURN_IF_ERROR(plan_io(emitter));
+  MP_RETURN_IF_ERROR(mp_liveness_compute(emitter->module, emitter->scratch, &emitter->live));
+  emitter->kernels =
+      MP_ARENA_ARRAY(emitter->scratch, const mp_kernel_t *, emitter->live.num_positions);
+  emitter->slots =
+      MP_ARENA_ARRAY(emitter->scratch, mp_slot_t, (size_t)emitter->live.num_values + 1);
+  emitter->has_slot = MP_ARENA_ARRAY(emitter->scratch, bool, (size_t)emitter->live.num_values + 1);
+  if (emitter->kernels == NULL || emitter->slots == NULL || emitter->has_slot == NULL) {
+    return mp_status_out_of_memory();
+  }
+  MP_RETURN_IF_ERROR(emit_main(emitter));
+  return finish(emitter);
+}
+
+mp_status_t mp_plan_create(mp_module_t *module, const mp_plan_options_t *options,
+                           mp_program_t **out_program) {
+  mp_emitter_t emitter = {.module = module, .options = options};
+  mp_status_t status = NULL;
+  MP_GOTO_IF_ERROR(status, mp_arena_create(&emitter.arena), done);
+  MP_GOTO_IF_ERROR(status, mp_arena_create(&emitter.scratch), done);
+  emitter.program = MP_ARENA_NEW(emitter.arena, mp_program_t);
+  if (emitter.program == NULL) {
+    status = mp_status_out_of_memory();
+    goto done;
+  }
+  *emitter.program = (mp_program_t){.arena = emitter.arena,
+                                    .module = module,
+                                    .name = module->name,
+                                    .num_replicas = options->num_replicas,
+                                    .num_partitions = options->num_partitions};
+  status = plan(&emitter);
+done:
+  mp_arena_release(emitter.scratch);
+  if (status != NULL) {
+    mp_arena_release(emitter.arena);
+    return status;
+  }
+  *out_program = emitter.program;
+  return NULL;
+}
