@@ -98,4 +98,7 @@ struct mp_program_s {
 
 void mp_program_release(mp_program_t *program);
 
+// Appends the program as text, one line per parameter, result and command.
+void mp_program_print(const mp_program_t *program, mp_strbuf_t *out);
+
 #endif  // MINIPOD_SIM_PLAN_PROGRAM_H_

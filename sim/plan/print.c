@@ -1,0 +1,86 @@
+// A program as text: one line per command, for tests, dumps and bug reports.
+#include <inttypes.h>
+
+#include "sim/plan/program.h"
+
+static const char *const g_kinds[] = {
+    [MP_CMD_LAUNCH] = "launch",
+    [MP_CMD_COLLECTIVE] = "collective",
+    [MP_CMD_SEND] = "send",
+    [MP_CMD_RECV] = "recv",
+    [MP_CMD_COPY] = "copy",
+    [MP_CMD_REPLICA_ID] = "replica_id",
+    [MP_CMD_PARTITION_ID] = "partition_id",
+    [MP_CMD_JUMP] = "jump",
+    [MP_CMD_BRANCH_UNLESS] = "branch_unless",
+    [MP_CMD_SWITCH] = "switch",
+    [MP_CMD_DONE] = "done",
+};
+
+static void print_slots(const mp_slot_t *slots, uint32_t count, mp_strbuf_t *out) {
+  for (uint32_t i = 0; i < count; ++i) {
+    mp_strbuf_puts(out, i == 0 ? "" : ", ");
+    switch (slots[i].kind) {
+      case MP_SLOT_NONE:
+        mp_strbuf_puts(out, "none");
+        break;
+      case MP_SLOT_ARENA:
+        mp_strbuf_printf(out, "arena+%" PRIu64, slots[i].offset);
+        break;
+      case MP_SLOT_PARAM:
+        mp_strbuf_printf(out, "param%" PRIu32, slots[i].index);
+        break;
+      case MP_SLOT_RESULT:
+        mp_strbuf_printf(out, "result%" PRIu32, slots[i].index);
+        break;
+      case MP_SLOT_CONSTANT:
+        mp_strbuf_printf(out, "constant%" PRIu32, slots[i].index);
+        break;
+    }
+  }
+}
+
+static void print_command(const mp_cmd_t *command, uint32_t number, mp_strbuf_t *out) {
+  mp_strbuf_printf(out, "%4" PRIu32 "  %s", number, g_kinds[command->kind]);
+  if (command->kind == MP_CMD_LAUNCH || command->kind == MP_CMD_COLLECTIVE) {
+    mp_strbuf_printf(out, " %s", command->name);
+  }
+  if (command->num_operands != 0 || command->num_results != 0) {
+    mp_strbuf_puts(out, " (");
+    print_slots(command->operands, command->num_operands, out);
+    mp_strbuf_puts(out, ")");
+  }
+  if (command->num_results != 0) {
+    mp_strbuf_puts(out, " -> ");
+    print_slots(command->results, command->num_results, out);
+  }
+  for (uint32_t i = 0; i < command->num_targets; ++i) {
+    mp_strbuf_printf(out, "%s%" PRIu32, i == 0 ? " to " : ", ", command->targets[i]);
+  }
+  mp_strbuf_putc(out, '\n');
+}
+
+static void print_io(const char *what, const mp_program_io_t *io, uint32_t index,
+                     mp_strbuf_t *out) {
+  mp_strbuf_printf(out, "%s%" PRIu32 " ", what, index);
+  mp_type_print(io->type, out);
+  if (io->memory != MP_MEMORY_DEVICE) {
+    mp_strbuf_printf(out, " in %s", mp_memory_space_name(io->memory));
+  }
+  if (io->alias != -1) mp_strbuf_printf(out, " alias %" PRId32, io->alias);
+  mp_strbuf_putc(out, '\n');
+}
+
+void mp_program_print(const mp_program_t *program, mp_strbuf_t *out) {
+  mp_strbuf_printf(out,
+                   "program %.*s: %" PRIu32 " x %" PRIu32 " devices, arena %" PRIu64 " bytes\n",
+                   MP_STR_ARG(program->name), program->num_replicas, program->num_partitions,
+                   program->arena_bytes);
+  for (uint32_t i = 0; i < program->num_params; ++i) print_io("param", &program->params[i], i, out);
+  for (uint32_t i = 0; i < program->num_results; ++i) {
+    print_io("result", &program->results[i], i, out);
+  }
+  for (uint32_t i = 0; i < program->num_commands; ++i) {
+    print_command(&program->commands[i], i, out);
+  }
+}
