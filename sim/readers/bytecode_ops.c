@@ -4,6 +4,7 @@
 // names. Versions before 5 keep all attributes in one dictionary instead.
 #include <stdlib.h>
 
+#include "sim/ir/schema.h"
 #include "sim/readers/bytecode_reader.h"
 #include "sim/readers/vhlo_table.h"
 
@@ -102,9 +103,14 @@ static bool row_has(const mp_bc_op_row_t *row, mp_attr_name_t name) {
   return false;
 }
 
-// "No algorithm" of dot_general is seven attributes of type none; the IR leaves them out.
-static bool is_none(const mp_attr_t *attr) {
-  return attr->kind == MP_KIND_TYPE && attr->u.type->kind == MP_TYPE_NONE;
+// Whether VHLO, which writes every attribute, says "not there" with it: "no algorithm" of
+// dot_general is seven attributes of type none, others are empty lists.
+static bool is_absent(const mp_bc_op_row_t *row, mp_attr_name_t name, const mp_attr_t *attr) {
+  const mp_schema_attr_t *schema = mp_schema_find((mp_opcode_t)row->fields[0], name);
+  if (schema == NULL || schema->when_absent != MP_DEFAULT_ABSENT) return false;
+  return (attr->kind == MP_KIND_TYPE && attr->u.type->kind == MP_TYPE_NONE) ||
+         (attr->kind == MP_KIND_INTS && attr->u.ints.count == 0) ||
+         (attr->kind == MP_KIND_ARRAY && attr->u.array.count == 0);
 }
 
 static mp_status_t add_properties(mp_bc_reader_t *r, const mp_bc_op_row_t *row,
@@ -118,7 +124,7 @@ static mp_status_t add_properties(mp_bc_reader_t *r, const mp_bc_op_row_t *row,
     // A constant's value stays in its dense form.
     MP_RETURN_IF_ERROR(
         read_property(r, &c, (*field & MP_BC_OPTIONAL) != 0, name != MP_ATTR_VALUE, &value));
-    if (value == NULL || is_none(value)) continue;
+    if (value == NULL || is_absent(row, name, value)) continue;
     attrs[(*count)++] = (mp_named_attr_t){name, mp_str(mp_attr_name_text(name)), value};
   }
   return mp_bc_finish(&c, "an operation's properties");
@@ -131,10 +137,10 @@ static mp_status_t add_dictionary(mp_bc_reader_t *r, const mp_bc_op_row_t *row,
   for (size_t i = 0; i < stored->dict->u.dict.count; ++i) {
     mp_named_attr_t attr = stored->dict->u.dict.items[i];
     if (attr.name != MP_ATTR_OTHER && row_has(row, attr.name)) {
-      if (is_none(attr.value)) continue;
       if (attr.name != MP_ATTR_VALUE) {
         MP_RETURN_IF_ERROR(mp_bc_plain_attr(r, &r->whole, attr.value, &attr.value));
       }
+      if (is_absent(row, attr.name, attr.value)) continue;
     }
     attrs[(*count)++] = attr;
   }
@@ -151,7 +157,7 @@ mp_status_t mp_bc_op_attrs(mp_bc_reader_t *r, const mp_bc_op_row_t *row,
   uint32_t count = 0;
   MP_RETURN_IF_ERROR(add_properties(r, row, stored, attrs, &count));
   MP_RETURN_IF_ERROR(add_dictionary(r, row, stored, attrs, &count));
-  *out_attrs = attrs;
-  *out_count = count;
-  return NULL;
+  // Older spellings lack attributes that newer ones have.
+  return mp_schema_complete(r->arena, (mp_opcode_t)row->fields[0], attrs, count, out_attrs,
+                            out_count);
 }

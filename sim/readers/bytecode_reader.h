@@ -250,7 +250,7 @@ typedef struct {
 } mp_bc_op_attrs_t;
 
 // All attributes of an operation of the IR: its own in plain form and normalised to the newest
-// spelling, then the discardable ones. The array is in the reader's scratch memory.
+// spelling, then the discardable ones.
 MP_NODISCARD mp_status_t mp_bc_op_attrs(mp_bc_reader_t *r, const mp_bc_op_row_t *row,
                                         const mp_bc_op_attrs_t *stored, mp_named_attr_t **out_attrs,
                                         uint32_t *out_count);
