@@ -97,8 +97,8 @@
 #define ROW_RESHAPE                     MAKER(reshape)
 #define ROW_RETURN                      NONE
 #define ROW_REVERSE                     MAKER(reverse)
-#define ROW_RNG                         NONE  // TODO: MAKER(rng)
-#define ROW_RNG_BIT_GENERATOR           NONE  // TODO: MAKER(rng_bit_generator)
+#define ROW_RNG                         MAKER(rng)
+#define ROW_RNG_BIT_GENERATOR           MAKER(rng_bit_generator)
 #define ROW_ROUND_NEAREST_AFZ           ELEMENTWISE
 #define ROW_ROUND_NEAREST_EVEN          ELEMENTWISE
 #define ROW_RSQRT                       ELEMENTWISE
