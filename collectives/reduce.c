@@ -8,7 +8,7 @@
 
 #include "collectives/internal.h"
 #include "sim/base/box.h"
-#include "sim/base/dtype.h"
+#include "sim/base/float.h"
 
 enum { MP_REDUCE_BLOCK = 2048, MP_REDUCE_MAX_LEVELS = 34 };
 

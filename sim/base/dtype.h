@@ -94,9 +94,4 @@ mp_dtype_t mp_dtype_real_part(mp_dtype_t dtype);
 double mp_float_decode(mp_dtype_t dtype, const void *element);
 void mp_float_encode(mp_dtype_t dtype, double value, void *out_element);
 
-// The same for `count` elements to and from f32 arrays, for types that f32 holds exactly (f16 and
-// narrower); f32 itself is copied.
-void mp_float_widen(mp_dtype_t dtype, int64_t count, const void *elements, float *out_values);
-void mp_float_narrow(mp_dtype_t dtype, int64_t count, const float *values, void *out_elements);
-
 #endif  // MINIPOD_SIM_BASE_DTYPE_H_

@@ -1,0 +1,53 @@
+#include "sim/plan/compile.h"
+
+#if __has_include("sim/ir/verify.h")
+#include "sim/ir/verify.h"
+#else
+#define mp_module_verify(module) NULL
+#endif
+#include "sim/passes/passes.h"
+#include "sim/plan/plan.h"
+#include "sim/readers/reader.h"
+#include "sim/spmd/partition.h"
+
+enum { MP_MAX_LOGICAL_DEVICES = 65536 };
+
+static mp_status_t check_grid(uint32_t replicas, uint32_t partitions) {
+  if (replicas == 0 || partitions == 0 ||
+      (uint64_t)replicas * partitions > MP_MAX_LOGICAL_DEVICES) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "a program for %u replicas x %u partitions",
+                          replicas, partitions);
+  }
+  return NULL;
+}
+
+static mp_status_t compile(mp_module_t *module, const mp_compile_request_t *request,
+                           mp_program_t **out_program) {
+  mp_plan_options_t options = {
+      .num_replicas = request->num_replicas != 0 ? request->num_replicas : module->num_replicas,
+      .num_partitions =
+          request->num_partitions != 0 ? request->num_partitions : module->num_partitions,
+  };
+  MP_RETURN_IF_ERROR(check_grid(options.num_replicas, options.num_partitions));
+  MP_RETURN_IF_ERROR(mp_module_verify(module));
+  MP_RETURN_IF_ERROR(mp_passes_prepare(module));
+  const mp_partition_options_t partition = {options.num_partitions, request->propagate_to_results,
+                                            request->num_propagate_to_results};
+  MP_RETURN_IF_ERROR(mp_spmd_partition(module, &partition, &options.partition));
+  MP_RETURN_IF_ERROR(mp_passes_finish(module));
+  return mp_plan_create(module, &options, out_program);
+}
+
+mp_status_t mp_compile_module(mp_module_t *module, const mp_compile_request_t *request,
+                              mp_program_t **out_program) {
+  mp_status_t status = compile(module, request, out_program);
+  if (status != NULL) mp_module_release(module);
+  return status;
+}
+
+mp_status_t mp_compile(const void *code, size_t size, const mp_compile_request_t *request,
+                       mp_program_t **out_program) {
+  mp_module_t *module = NULL;
+  MP_RETURN_IF_ERROR(mp_read_program(code, size, &module));
+  return mp_compile_module(module, request, out_program);
+}
