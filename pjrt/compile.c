@@ -1,5 +1,13 @@
 #include "pjrt/compile.h"
 
+#if __has_include("sim/ir/print.h")
+#include "sim/ir/print.h"
+#else
+#define mp_module_print(module, options, out) mp_strbuf_status(out)
+#endif
+#include "sim/plan/compile.h"
+#include "sim/readers/compile_options.h"
+
 static mp_status_t check_format(const mp_pjrt_source_t *source) {
   if (source->code.size == 0) {
     return mp_status_make(MP_INVALID_ARGUMENT, "the program is empty");
@@ -15,16 +23,66 @@ static mp_status_t check_format(const mp_pjrt_source_t *source) {
                         MP_STR_ARG(source->format));
 }
 
+// The devices that the options name, in logical order; without an assignment the first ones.
+static mp_status_t assign_devices(const mp_compile_options_t *options, uint32_t replicas,
+                                  uint32_t partitions, uint32_t pod_devices, mp_arena_t *arena,
+                                  mp_pjrt_compiled_t *out) {
+  uint64_t count = (uint64_t)replicas * partitions;
+  if (count > pod_devices) {
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          "%u replicas of %u partitions need %llu devices, the pod has %u",
+                          replicas, partitions, (unsigned long long)count, pod_devices);
+  }
+  bool is_given = options->assignment != NULL;
+  if (is_given &&
+      (options->assigned_replicas != replicas || options->assigned_partitions != partitions)) {
+    return mp_status_make(
+        MP_INVALID_ARGUMENT,
+        "the device assignment is for %u replicas of %u partitions, the program has %u of %u",
+        options->assigned_replicas, options->assigned_partitions, replicas, partitions);
+  }
+  out->num_devices = (uint32_t)count;
+  out->assignment = MP_ARENA_ARRAY(arena, uint32_t, count);
+  MP_RETURN_IF_NULL(out->assignment);
+  for (uint32_t i = 0; i < count; ++i) out->assignment[i] = is_given ? options->assignment[i] : i;
+  if (!is_given && count == 1 && options->device_ordinal >= 0) {
+    out->assignment[0] = (uint32_t)options->device_ordinal;
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    if (out->assignment[i] < pod_devices) continue;
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          "the device assignment names device %u, the pod has %u",
+                          out->assignment[i], pod_devices);
+  }
+  return NULL;
+}
+
 mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices, mp_arena_t *arena,
                             mp_pjrt_compiled_t *out_compiled) {
-  (void)pod_devices;
-  (void)arena;
-  (void)out_compiled;
   MP_RETURN_IF_ERROR(check_format(source));
-  return mp_status_make(MP_UNIMPLEMENTED, "programs cannot be compiled yet");
+  mp_compile_options_t options;
+  MP_RETURN_IF_ERROR(
+      mp_compile_options_read(source->options.data, source->options.size, arena, &options));
+  mp_compile_request_t request = {
+      .num_replicas = options.num_replicas,
+      .num_partitions = options.num_partitions,
+      .propagate_to_results = options.propagate_to_output.flags,
+      .num_propagate_to_results = options.propagate_to_output.count,
+  };
+  mp_pjrt_compiled_t compiled = {0};
+  MP_RETURN_IF_ERROR(mp_compile(source->code.data, source->code.size, &request, &compiled.program));
+  mp_status_t status =
+      assign_devices(&options, compiled.program->num_replicas, compiled.program->num_partitions,
+                     pod_devices, arena, &compiled);
+  if (status != NULL) {
+    mp_program_release(compiled.program);
+    return status;
+  }
+  *out_compiled = compiled;
+  return NULL;
 }
 
 mp_status_t mp_pjrt_print_program(const mp_program_t *program, mp_strbuf_t *out_text) {
   (void)program;
-  return mp_strbuf_status(out_text);
+  return mp_module_print(program->module, NULL, out_text);
 }
