@@ -167,13 +167,19 @@ static mp_status_t apply_environment(mp_options_t *options) {
   return NULL;
 }
 
+// Variables that are not the library's: the Python package's, and the test tools'.
+static const char *const g_foreign[] = {"MINIPOD_LIBRARY", "MINIPOD_TEST_FULL", "MINIPOD_BUILD",
+                                        "MINIPOD_JAX_TESTS", "MINIPOD_JAX_GIT"};
+enum { FOREIGN_COUNT = sizeof(g_foreign) / sizeof(g_foreign[0]) };
+
 // A misspelt variable would otherwise be silently without effect.
 static void warn_of_unknown_variables(void) {
-  const char *names[MP_OPTION_ID_COUNT];
+  const char *names[MP_OPTION_ID_COUNT + FOREIGN_COUNT];
   size_t count = 0;
   for (int id = 0; id < MP_OPTION_ID_COUNT; ++id) {
     if (g_options[id].environment[0] != '\0') names[count++] = g_options[id].environment;
   }
+  for (size_t i = 0; i < FOREIGN_COUNT; ++i) names[count++] = g_foreign[i];
   for (char **entry = environ; entry != NULL && *entry != NULL; ++entry) {
     if (strncmp(*entry, "MINIPOD_", 8) != 0) continue;
     mp_str_t name = {*entry, strcspn(*entry, "=")};
