@@ -59,7 +59,7 @@
 #define ROW_EINSUM                      NONE
 #define ROW_EXPONENTIAL                 ELEMENTWISE
 #define ROW_EXPONENTIAL_MINUS_ONE       ELEMENTWISE
-#define ROW_FFT                         NONE  // TODO: MAKER(fft)
+#define ROW_FFT                         MAKER(fft)
 #define ROW_FLOOR                       ELEMENTWISE
 #define ROW_GATHER                      MAKER(gather)
 #define ROW_GET_DIMENSION_SIZE          MAKER(get_dimension_size)
