@@ -1,0 +1,83 @@
+"""Compiling apart from running: texts, serialized executables, export, described topologies."""
+
+import jax
+from jax import export
+from jax.experimental import serialize_executable
+from jax.experimental import topologies
+import jax.numpy as jnp
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+import numpy as np
+import pytest
+
+X = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+
+def f(x):
+  return jnp.sin(x) @ x.T
+
+
+def test_text_of_a_compiled_program():
+  text = jax.jit(f).lower(X).compile().as_text()
+  assert "sine" in text and "dot_general" in text
+
+
+def test_text_has_the_collectives():
+  mesh = Mesh(np.array(jax.devices()), ("i",))
+  g = jax.shard_map(lambda x: jax.lax.psum(x, "i"), mesh=mesh, in_specs=P("i"), out_specs=P())
+  assert "all_reduce" in jax.jit(g).lower(np.ones(8, np.float32)).compile().as_text()
+
+
+def test_analyses_answer():
+  compiled = jax.jit(f).lower(X).compile()
+  memory = compiled.memory_analysis()
+  assert memory is None or memory.argument_size_in_bytes == X.nbytes
+  compiled.cost_analysis()
+
+
+def test_serialized_executable():
+  payload, in_tree, out_tree = serialize_executable.serialize(jax.jit(f).lower(X).compile())
+  loaded = serialize_executable.deserialize_and_load(payload, in_tree, out_tree,
+                                                     execution_devices=jax.devices()[:1])
+  np.testing.assert_allclose(np.asarray(loaded(X)), np.sin(X) @ X.T, rtol=1e-5, atol=1e-5)
+
+
+def test_serialized_executable_over_devices():
+  mesh = Mesh(np.array(jax.devices()), ("i",))
+  sharding = NamedSharding(mesh, P("i"))
+  value = jax.device_put(np.arange(16, dtype=np.float32), sharding)
+  compiled = jax.jit(lambda x: x * 2, out_shardings=sharding).lower(value).compile()
+  payload, in_tree, out_tree = serialize_executable.serialize(compiled)
+  result = serialize_executable.deserialize_and_load(payload, in_tree, out_tree)(value)
+  assert result.sharding.is_equivalent_to(sharding, 1)
+  np.testing.assert_array_equal(np.asarray(result), np.arange(16) * 2)
+
+
+def test_damaged_serialized_executable():
+  payload, in_tree, out_tree = serialize_executable.serialize(jax.jit(f).lower(X).compile())
+  with pytest.raises(Exception):
+    serialize_executable.deserialize_and_load(payload[:len(payload) // 2], in_tree, out_tree)
+
+
+@pytest.mark.parametrize("platforms", [None, ["minipod"], ["cpu", "minipod"]])
+def test_export(platforms):
+  exported = export.export(jax.jit(f), platforms=platforms)(X)
+  again = export.deserialize(exported.serialize())
+  np.testing.assert_allclose(np.asarray(again.call(X)), np.sin(X) @ X.T, rtol=1e-5, atol=1e-5)
+
+
+def test_described_topology():
+  topology = topologies.get_topology_desc(platform="minipod", topology_name="torus:2x2")
+  assert len(topology.devices) == 4
+  mesh = topologies.make_mesh(topology, (4,), ("i",))
+  spec = jax.ShapeDtypeStruct((8,), np.float32, sharding=NamedSharding(mesh, P("i")))
+  compiled = jax.jit(lambda x: (x * 2).sum()).lower(spec).compile()
+  assert "multiply" in compiled.as_text()
+
+
+def test_topology_of_the_client():
+  topology = topologies.get_attached_topology()
+  assert len(topology.devices) == len(jax.devices())
+
+
+def test_cache_key_has_the_version():
+  assert "minipod" in jax.devices()[0].client.platform_version
