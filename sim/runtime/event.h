@@ -4,7 +4,10 @@
 // once; later settings are ignored. Callbacks run exactly once each, without any lock held, on the
 // thread that sets the event (or at once on the caller's when it is set already). A callback may
 // release the event it was registered on; events whose last reference goes before they are set keep
-// their callbacks, which still run.
+// their callbacks, which still run (with CANCELLED, when nobody is left who could set the event).
+//
+// After a fork, what was not set before counts as ready and failed in the child: nobody is there
+// who could set it.
 #ifndef MINIPOD_SIM_RUNTIME_EVENT_H_
 #define MINIPOD_SIM_RUNTIME_EVENT_H_
 
@@ -24,6 +27,8 @@ void mp_event_release(mp_event_t *event);
 // Consumes `status` (NULL: it went well).
 void mp_event_set(mp_event_t *event, mp_status_t status);
 bool mp_event_is_ready(const mp_event_t *event);
+// Set, and it went well.
+bool mp_event_has_succeeded(const mp_event_t *event);
 // A retained reference to the event's status; OK while it is not set.
 MP_NODISCARD mp_status_t mp_event_status(const mp_event_t *event);
 // Blocks until set, then as mp_event_status. Signals (Ctrl-C) do not end the wait: front ends wait

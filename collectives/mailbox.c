@@ -1,0 +1,127 @@
+#include "collectives/mailbox.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "sim/base/alloc.h"
+#include "sim/base/box.h"
+
+struct mp_message_s {
+  mp_message_t *next;
+  int64_t channel_id;
+  uint32_t source, target;
+  uint32_t num_operands;
+  size_t bytes;
+  _Alignas(16) unsigned char data[];  // the operands one after the other
+};
+
+void mp_mailbox_init(mp_mailbox_t *mailbox, const uint32_t *names) {
+  *mailbox = (mp_mailbox_t){.names = names};
+}
+
+void mp_mailbox_deinit(mp_mailbox_t *mailbox) {
+  while (mailbox->first != NULL) {
+    mp_message_t *next = mailbox->first->next;
+    mp_message_release(mailbox->first);
+    mailbox->first = next;
+  }
+}
+
+void mp_message_release(mp_message_t *message) {
+  mp_free(message);
+}
+
+static size_t operand_bytes(const mp_collective_operand_t *operand, const int64_t *dims) {
+  return mp_dtype_size(operand->dtype) * (size_t)mp_dims_product(dims, operand->rank);
+}
+
+mp_status_t mp_message_create(const mp_collective_t *collective, uint32_t source, uint32_t target,
+                              const void *const *inputs, mp_message_t **out_message) {
+  size_t bytes = 0;
+  for (uint32_t i = 0; i < collective->num_operands; ++i) {
+    bytes += operand_bytes(&collective->operands[i], collective->operands[i].dims);
+  }
+  mp_message_t *message = mp_malloc(sizeof(*message) + bytes);
+  MP_RETURN_IF_NULL(message);
+  *message = (mp_message_t){.channel_id = collective->channel_id,
+                            .source = source,
+                            .target = target,
+                            .num_operands = collective->num_operands,
+                            .bytes = bytes};
+  size_t offset = 0;
+  for (uint32_t i = 0; i < collective->num_operands; ++i) {
+    size_t size = operand_bytes(&collective->operands[i], collective->operands[i].dims);
+    if (size != 0) memcpy(message->data + offset, inputs[i], size);
+    offset += size;
+  }
+  *out_message = message;
+  return NULL;
+}
+
+mp_status_t mp_message_read(const mp_message_t *message, const mp_mailbox_t *mailbox,
+                            const mp_collective_t *collective, void *const *outputs) {
+  size_t bytes = 0;
+  for (uint32_t i = 0; i < collective->num_operands; ++i) {
+    bytes += operand_bytes(&collective->operands[i], collective->operands[i].result_dims);
+  }
+  if (bytes != message->bytes || collective->num_operands != message->num_operands) {
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          "send and recv do not match on channel %" PRId64 ": device %" PRIu32
+                          " sent %zu bytes in %" PRIu32 " operands, %s (%s) on device %" PRIu32
+                          " expects %zu bytes in %" PRIu32,
+                          message->channel_id, mailbox->names[message->source], message->bytes,
+                          message->num_operands, collective->name, collective->location,
+                          mailbox->names[message->target], bytes, collective->num_operands);
+  }
+  size_t offset = 0;
+  for (uint32_t i = 0; i < collective->num_operands; ++i) {
+    size_t size = operand_bytes(&collective->operands[i], collective->operands[i].result_dims);
+    if (size != 0) memcpy(outputs[i], message->data + offset, size);
+    offset += size;
+  }
+  return NULL;
+}
+
+static bool is_for(const mp_message_t *message, const mp_receiver_t *receiver) {
+  return message->channel_id == receiver->collective->channel_id &&
+         message->source == receiver->source && message->target == receiver->target;
+}
+
+mp_receiver_t *mp_mailbox_post(mp_mailbox_t *mailbox, mp_message_t *message) {
+  for (mp_receiver_t **link = &mailbox->receivers; *link != NULL; link = &(*link)->next) {
+    mp_receiver_t *receiver = *link;
+    if (!is_for(message, receiver)) continue;
+    *link = receiver->next;
+    mailbox->num_receivers -= 1;
+    receiver->message = message;
+    return receiver;
+  }
+  message->next = NULL;
+  if (mailbox->last != NULL) {
+    mailbox->last->next = message;
+  } else {
+    mailbox->first = message;
+  }
+  mailbox->last = message;
+  return NULL;
+}
+
+bool mp_mailbox_receive(mp_mailbox_t *mailbox, mp_receiver_t *receiver) {
+  mp_message_t *previous = NULL;
+  for (mp_message_t *message = mailbox->first; message != NULL; message = message->next) {
+    if (is_for(message, receiver)) {
+      *(previous != NULL ? &previous->next : &mailbox->first) = message->next;
+      if (mailbox->last == message) mailbox->last = previous;
+      receiver->message = message;
+      return true;
+    }
+    previous = message;
+  }
+  mp_receiver_t **link = &mailbox->receivers;
+  while (*link != NULL) link = &(*link)->next;
+  receiver->message = NULL;
+  receiver->next = NULL;
+  *link = receiver;
+  mailbox->num_receivers += 1;
+  return false;
+}

@@ -1,0 +1,64 @@
+// Rendezvous: where the participants of a collective meet (StableHLO spec, "Execution of collective
+// ops").
+//
+// One table serves one launch on a set of participants. A participant arrives with its description
+// of the collective and its contribution; a meeting is found by the list of its members alone. That
+// is enough to pair the n-th collective of each member with that of the others, because nobody can
+// reach the next one before all have met at this one. It never depends on which program a
+// participant runs; what the participants bring must agree, though, or the late one gets an error
+// that shows both sides.
+//
+// Not thread-safe: the owner locks. Arrivals belong to their participants and must stay until their
+// meeting was run or abandoned.
+#ifndef MINIPOD_COLLECTIVES_RENDEZVOUS_H_
+#define MINIPOD_COLLECTIVES_RENDEZVOUS_H_
+
+#include "collectives/collective.h"
+
+typedef struct {
+  const mp_collective_t *collective;
+  const void *program;  // identity: in equal programs the ordinals must be equal too
+  uint32_t logical;     // who arrives
+  mp_contribution_t contribution;
+} mp_arrival_t;
+
+typedef struct mp_meeting_s mp_meeting_t;
+struct mp_meeting_s {
+  mp_meeting_t *prev, *next;  // of its bucket
+  uint32_t bucket;
+  const mp_collective_t *collective;  // as the first arrival describes it
+  uint32_t group;
+  uint32_t num_members, num_arrived;
+  const uint32_t *members;           // logical numbers; of the first arrival's description
+  mp_arrival_t **arrivals;           // [num_members]; NULL: missing
+  mp_contribution_t *contributions;  // [num_members]
+};
+
+typedef struct {
+  const uint32_t *names;  // [participants]: what messages call them (global device ids)
+  uint32_t num_buckets;
+  mp_meeting_t **buckets;  // NULL before the first arrival
+  uint32_t num_open;       // meetings that somebody waits at
+} mp_rendezvous_t;
+
+// `names` is borrowed.
+void mp_rendezvous_init(mp_rendezvous_t *table, const uint32_t *names, uint32_t num_participants);
+void mp_rendezvous_deinit(mp_rendezvous_t *table);
+
+// Registers `arrival`. `out_complete` receives the meeting when it was the last member, else NULL;
+// the meeting is no longer in the table then, and the caller owns it (mp_meeting_release).
+// INVALID_ARGUMENT when the sides disagree: the arrival is not registered.
+MP_NODISCARD mp_status_t mp_rendezvous_arrive(mp_rendezvous_t *table, mp_arrival_t *arrival,
+                                              mp_meeting_t **out_complete);
+void mp_meeting_release(mp_meeting_t *meeting);
+
+// Any open meeting after `meeting` (NULL: the first), in no special order; NULL: no more.
+mp_meeting_t *mp_rendezvous_next(const mp_rendezvous_t *table, const mp_meeting_t *meeting);
+// Forgets all open meetings; those who wait are the caller's to resume.
+void mp_rendezvous_abandon(mp_rendezvous_t *table);
+
+// For a device that is in none of the groups: sets its results to zero (StableHLO spec,
+// collective_broadcast and collective_permute).
+void mp_collective_zero_outputs(const mp_collective_t *collective, const mp_arrival_t *arrival);
+
+#endif  // MINIPOD_COLLECTIVES_RENDEZVOUS_H_

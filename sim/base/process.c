@@ -1,0 +1,24 @@
+#include "sim/base/process.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+static atomic_uint g_generation;
+static pthread_once_t g_once = PTHREAD_ONCE_INIT;
+
+static void on_fork_in_child(void) {
+  atomic_fetch_add_explicit(&g_generation, 1, memory_order_relaxed);
+}
+
+static void install(void) {
+  // Without memory for the handler forks go unnoticed; nothing else depends on it.
+  (void)pthread_atfork(NULL, NULL, on_fork_in_child);
+}
+
+void mp_process_watch_forks(void) {
+  pthread_once(&g_once, install);
+}
+
+uint32_t mp_process_generation(void) {
+  return atomic_load_explicit(&g_generation, memory_order_relaxed);
+}

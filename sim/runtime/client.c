@@ -1,0 +1,234 @@
+#include "sim/runtime/client.h"
+
+#include "sim/base/alloc.h"
+#include "sim/base/process.h"
+#include "sim/runtime/client_impl.h"
+#include "sim/runtime/executable_impl.h"
+#include "sim/runtime/run.h"
+
+// ---- Making ----
+
+static mp_status_t make_queues(mp_client_t *client, const mp_pod_machine_t *machine) {
+  uint32_t num_queues = machine->num_core_groups > 0 ? (uint32_t)machine->num_core_groups : 1;
+  client->queues = mp_calloc(num_queues, sizeof(*client->queues));
+  MP_RETURN_IF_NULL(client->queues);
+  client->num_queues = num_queues;
+  for (uint32_t i = 0; i < num_queues; ++i) {
+    mp_core_queue_t *queue = &client->queues[i];
+    queue->client = client;
+    queue->index = i;
+    pthread_mutex_init(&queue->lock, NULL);
+    queue->num_workers = 1;
+    if (machine->num_core_groups > 0) {
+      queue->num_workers = (uint32_t)mp_pod_core_group(client->pod, (int32_t)i)->num_workers;
+    }
+    client->num_workers += queue->num_workers;
+  }
+  return NULL;
+}
+
+static mp_status_t make_workers(mp_client_t *client, const mp_pod_machine_t *machine) {
+  client->workers = mp_calloc(client->num_workers, sizeof(*client->workers));
+  MP_RETURN_IF_NULL(client->workers);
+  uint32_t index = 0;
+  for (uint32_t q = 0; q < client->num_queues; ++q) {
+    mp_core_queue_t *queue = &client->queues[q];
+    for (uint32_t i = 0; i < queue->num_workers; ++i, ++index) {
+      mp_worker_t *worker = &client->workers[index];
+      *worker = (mp_worker_t){.client = client, .queue = queue, .index = index, .cpu = -1};
+      if (machine->num_core_groups > 0 && machine->worker_per_core) {
+        worker->cpu = mp_pod_core_group(client->pod, (int32_t)q)->core_cpus[i];
+      }
+    }
+  }
+  return NULL;
+}
+
+static mp_status_t make_devices(mp_client_t *client) {
+  const mp_pod_info_t *info = mp_pod_info(client->pod);
+  client->devices = mp_calloc((size_t)info->num_devices, sizeof(*client->devices));
+  MP_RETURN_IF_NULL(client->devices);
+  client->num_devices = (uint32_t)info->num_devices;
+  for (uint32_t i = 0; i < client->num_devices; ++i) {
+    mp_device_t *device = &client->devices[i];
+    device->client = client;
+    device->id = i;
+    device->info = mp_pod_device(client->pod, (int32_t)i);
+    device->is_local = device->info->process_index == info->process_index;
+    int32_t group = device->info->core_group;
+    device->queue = &client->queues[group >= 0 && (uint32_t)group < client->num_queues ? group : 0];
+    pthread_mutex_init(&device->lock, NULL);
+    for (int space = 0; space < MP_MEMORY_SPACE_COUNT; ++space) {
+      mp_memory_init(&device->memories[space], device, (mp_memory_space_t)space,
+                     device->info->capacity[space]);
+    }
+  }
+  return NULL;
+}
+
+static mp_status_t make(mp_client_t *client, const mp_options_t *options) {
+  MP_RETURN_IF_ERROR(mp_pod_create(options, &client->pod));
+  const mp_pod_machine_t *machine = mp_pod_machine(client->pod);
+  client->machine_bytes = machine->is_real ? machine->memory : 0;
+  MP_RETURN_IF_ERROR(make_queues(client, machine));
+  MP_RETURN_IF_ERROR(make_workers(client, machine));
+  MP_RETURN_IF_ERROR(make_devices(client));
+  return mp_workers_start(client);
+}
+
+mp_status_t mp_client_create(const mp_options_t *options, mp_client_t **out_client) {
+  mp_process_watch_forks();
+  mp_client_t *client = mp_calloc(1, sizeof(*client));
+  MP_RETURN_IF_NULL(client);
+  atomic_init(&client->references, 1);
+  atomic_init(&client->holds, 1);
+  client->generation = mp_process_generation();
+  pthread_mutex_init(&client->launch_lock, NULL);
+  pthread_mutex_init(&client->jobs.lock, NULL);
+  mp_status_t status = make(client, options);
+  if (status != NULL) {
+    mp_client_unhold(client);
+    return status;
+  }
+  *out_client = client;
+  return NULL;
+}
+
+// ---- Ending ----
+
+static void destroy(mp_client_t *client) {
+  for (uint32_t i = 0; i < client->num_devices; ++i) {
+    mp_device_t *device = &client->devices[i];
+    for (int space = 0; space < MP_MEMORY_SPACE_COUNT; ++space) {
+      mp_memory_deinit(&device->memories[space]);
+    }
+    pthread_mutex_destroy(&device->lock);
+  }
+  while (client->sets != NULL) {
+    mp_device_set_t *next = client->sets->next;
+    mp_device_set_release(client->sets);
+    client->sets = next;
+  }
+  for (uint32_t i = 0; i < client->num_queues; ++i) {
+    pthread_mutex_destroy(&client->queues[i].lock);
+  }
+  mp_worker_free_guest(atomic_load(&client->spare_guest));
+  pthread_mutex_destroy(&client->jobs.lock);
+  pthread_mutex_destroy(&client->launch_lock);
+  mp_free(client->devices);
+  mp_free(client->workers);
+  mp_free(client->queues);
+  mp_pod_release(client->pod);
+  mp_free(client);
+}
+
+void mp_client_hold(mp_client_t *client) {
+  atomic_fetch_add_explicit(&client->holds, 1, memory_order_relaxed);
+}
+
+void mp_client_unhold(mp_client_t *client) {
+  if (atomic_fetch_sub_explicit(&client->holds, 1, memory_order_acq_rel) != 1) return;
+  // A forked child has only a copy: what it would give back is gone with the process anyway.
+  if (!mp_client_is_forked(client)) destroy(client);
+}
+
+// Ends all that is in the streams. The workers are gone and no launch can come.
+static void cancel_runs(mp_client_t *client) {
+  mp_status_t cause = mp_status_make(MP_CANCELLED, "the client was closed");
+  for (uint32_t i = 0; i < client->num_devices; ++i) {
+    mp_device_t *device = &client->devices[i];
+    for (;;) {
+      pthread_mutex_lock(&device->lock);
+      mp_run_t *run = device->first;
+      pthread_mutex_unlock(&device->lock);
+      if (run == NULL) break;
+      // First out of its meeting: the others must not find it there.
+      if (run->session != NULL) mp_session_poison(run->session, mp_status_retain(cause));
+      mp_run_end(run, mp_status_retain(cause));
+    }
+  }
+  mp_status_release(cause);
+}
+
+mp_client_t *mp_client_retain(mp_client_t *client) {
+  atomic_fetch_add_explicit(&client->references, 1, memory_order_relaxed);
+  return client;
+}
+
+void mp_client_release(mp_client_t *client) {
+  if (client == NULL) return;
+  if (atomic_fetch_sub_explicit(&client->references, 1, memory_order_acq_rel) != 1) return;
+  if (!mp_client_is_forked(client)) {
+    pthread_mutex_lock(&client->launch_lock);
+    atomic_store(&client->is_stopping, true);
+    pthread_mutex_unlock(&client->launch_lock);
+    mp_workers_stop(client);
+    mp_job_drain(client);
+    cancel_runs(client);
+  }
+  mp_client_unhold(client);
+}
+
+// ---- Asking ----
+
+bool mp_client_is_forked(const mp_client_t *client) {
+  return client->generation != mp_process_generation();
+}
+
+mp_status_t mp_client_check(const mp_client_t *client) {
+  if (mp_client_is_forked(client)) {
+    return mp_status_make(MP_FAILED_PRECONDITION,
+                          "this process was forked from the one that started the minipod client; "
+                          "devices cannot be used here: fork before using them, or start a new "
+                          "process (multiprocessing: method \"spawn\")");
+  }
+  if (mp_client_is_stopping(client)) {
+    return mp_status_make(MP_FAILED_PRECONDITION, "the client was closed");
+  }
+  return NULL;
+}
+
+int32_t mp_client_numa_node(const mp_client_t *client, const mp_device_t *device) {
+  const mp_pod_machine_t *machine = mp_pod_machine(client->pod);
+  return machine->is_real && machine->num_numa_nodes > 1 ? device->info->numa_node : -1;
+}
+
+const mp_pod_t *mp_client_pod(const mp_client_t *client) {
+  return client->pod;
+}
+
+uint32_t mp_client_num_devices(const mp_client_t *client) {
+  return client->num_devices;
+}
+
+mp_device_t *mp_client_device(const mp_client_t *client, uint32_t index) {
+  return &client->devices[index];
+}
+
+mp_client_t *mp_device_client(const mp_device_t *device) {
+  return device->client;
+}
+
+uint32_t mp_device_id(const mp_device_t *device) {
+  return device->id;
+}
+
+const mp_pod_device_t *mp_device_info(const mp_device_t *device) {
+  return device->info;
+}
+
+mp_memory_t *mp_device_memory(const mp_device_t *device, mp_memory_space_t space) {
+  return (mp_memory_t *)&device->memories[space];
+}
+
+mp_device_t *mp_memory_device(const mp_memory_t *memory) {
+  return memory->device;
+}
+
+mp_memory_space_t mp_memory_space(const mp_memory_t *memory) {
+  return memory->space;
+}
+
+uint32_t mp_memory_id(const mp_memory_t *memory) {
+  return memory->device->id * MP_MEMORY_SPACE_COUNT + (uint32_t)memory->space;
+}

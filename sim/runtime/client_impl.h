@@ -1,0 +1,75 @@
+// The insides of clients and devices, for the files of this folder.
+#ifndef MINIPOD_SIM_RUNTIME_CLIENT_IMPL_H_
+#define MINIPOD_SIM_RUNTIME_CLIENT_IMPL_H_
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "sim/runtime/client.h"
+#include "sim/runtime/job.h"
+#include "sim/runtime/memory.h"
+#include "sim/runtime/worker.h"
+
+typedef struct mp_run_s mp_run_t;
+typedef struct mp_device_set_s mp_device_set_t;
+
+struct mp_device_s {
+  mp_client_t *client;
+  uint32_t id;
+  bool is_local;  // of this process
+  const mp_pod_device_t *info;
+  mp_core_queue_t *queue;  // where it runs
+  mp_memory_t memories[MP_MEMORY_SPACE_COUNT];
+
+  // The stream: runs in order. The first one is the only one that may execute.
+  pthread_mutex_t lock;
+  mp_run_t *first, *last;
+  uint64_t enqueued;           // number of the newest run; under the client's launch lock
+  _Atomic uint64_t completed;  // number of the newest run that is over
+
+  mp_device_t *next_runnable;  // in a core queue or a worker's own list
+};
+
+struct mp_client_s {
+  atomic_int references;  // of users: the last one stops the workers
+  atomic_int holds;       // of users together, buffers, executables, workers: the last one frees
+  uint32_t generation;    // mp_process_generation()
+  mp_pod_t *pod;
+  uint32_t num_devices;
+  mp_device_t *devices;
+  uint32_t num_queues;
+  mp_core_queue_t *queues;  // one per core group
+  uint32_t num_workers;
+  mp_worker_t *workers;
+  atomic_bool is_stopping;
+  mp_job_list_t jobs;
+
+  // Launches enter all their devices' streams under this lock, so that any two launches have the
+  // same order on all devices they share.
+  pthread_mutex_t launch_lock;
+  mp_device_set_t *sets;               // under launch_lock
+  uint64_t num_launches;               // under launch_lock
+  _Atomic(mp_worker_t *) spare_guest;  // kept for the next tiny launch
+
+  uint64_t machine_bytes;         // 0: no bound known
+  _Atomic uint64_t bytes_in_use;  // of all memories
+  _Atomic uint64_t bytes_idle;    // pages of free blocks
+};
+
+// Objects that outlive the user's last reference hold the client's memory (not its threads).
+void mp_client_hold(mp_client_t *client);
+void mp_client_unhold(mp_client_t *client);
+// True in a child of the process that made the client: locks may be held for ever, take none.
+bool mp_client_is_forked(const mp_client_t *client);
+static inline bool mp_client_is_stopping(const mp_client_t *client) {
+  return atomic_load_explicit(&client->is_stopping, memory_order_acquire);
+}
+// The node that the device's memories shall be bound to; -1 when there is nothing to choose.
+int32_t mp_client_numa_node(const mp_client_t *client, const mp_device_t *device);
+
+// The number of the newest run of the device that is over.
+static inline uint64_t mp_device_completed(const mp_device_t *device) {
+  return atomic_load_explicit(&device->completed, memory_order_acquire);
+}
+
+#endif  // MINIPOD_SIM_RUNTIME_CLIENT_IMPL_H_

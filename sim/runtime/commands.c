@@ -1,0 +1,216 @@
+// The commands of a program: one function each, in a table.
+#include <inttypes.h>
+
+#include "sim/runtime/run.h"
+
+enum { MP_BACK_EDGES_PER_LOOK = 8 };  // how often a loop looks whether others wait
+
+// What comes after a command.
+typedef struct {
+  mp_worker_t *self;
+  mp_run_t *run;
+  const mp_cmd_t *cmd;
+  uint32_t next;  // the command to go on with; set to the following one before the call
+  mp_step_t step;
+} mp_exec_t;
+
+static void *address(const mp_run_t *run, const mp_slot_t *slot) {
+  switch (slot->kind) {
+    case MP_SLOT_ARENA:
+      return run->arena + slot->offset;
+    case MP_SLOT_PARAM:
+      return (char *)run->params[slot->index] + slot->offset;
+    case MP_SLOT_RESULT:
+      return (char *)run->results[slot->index] + slot->offset;
+    case MP_SLOT_CONSTANT:
+      return (char *)run->executable->program->constants[slot->index].data + slot->offset;
+    case MP_SLOT_NONE:
+      break;
+  }
+  return NULL;
+}
+
+static void resolve(mp_run_t *run, const mp_cmd_t *cmd) {
+  for (uint32_t i = 0; i < cmd->num_operands; ++i) {
+    run->inputs[i] = address(run, &cmd->operands[i]);
+  }
+  for (uint32_t i = 0; i < cmd->num_results; ++i) {
+    run->outputs[i] = address(run, &cmd->results[i]);
+  }
+}
+
+// ---- Kernels ----
+
+typedef struct {
+  mp_job_t job;  // first
+  const mp_kernel_t *kernel;
+  const mp_run_t *run;
+} mp_kernel_job_t;
+
+static mp_status_t run_kernel_part(mp_job_t *job, uint32_t part, void *scratch) {
+  const mp_kernel_job_t *k = (mp_kernel_job_t *)job;
+  mp_kernel_call_t call = {
+      .operands = k->run->inputs, .results = k->run->outputs, .scratch = scratch, .part = part};
+  return k->kernel->run(k->kernel, &call);
+}
+
+static mp_status_t do_launch(mp_exec_t *exec) {
+  const mp_kernel_t *kernel = exec->cmd->kernel;
+  resolve(exec->run, exec->cmd);
+  mp_kernel_job_t job = {
+      .job = {.run = run_kernel_part,
+              .queue = exec->self->queue,
+              .num_parts = kernel->num_parts,
+              .scratch_bytes = kernel->scratch_bytes},
+      .kernel = kernel,
+      .run = exec->run,
+  };
+  return mp_job_attend(exec->self->client, exec->self, &job.job);
+}
+
+static mp_status_t do_copy(mp_exec_t *exec) {
+  const void *from = address(exec->run, &exec->cmd->operands[0]);
+  void *to = address(exec->run, &exec->cmd->results[0]);
+  if (exec->cmd->bytes != 0 && from != to) memmove(to, from, exec->cmd->bytes);
+  return NULL;
+}
+
+// ---- Collectives ----
+
+static mp_status_t do_collective(mp_exec_t *exec) {
+  mp_run_t *run = exec->run;
+  resolve(run, exec->cmd);
+  run->arrival = (mp_arrival_t){
+      .collective = exec->cmd->collective,
+      .program = run->executable->program,
+      .logical = run->logical,
+      .contribution = {.inputs = run->inputs, .outputs = run->outputs},
+  };
+  run->pc = exec->next;  // before arriving: another thread may resume the run at once
+  mp_arrived_t arrived;
+  MP_RETURN_IF_ERROR(mp_session_meet(run->session, exec->self, &run->arrival, &arrived));
+  if (arrived == MP_ARRIVED_PARKED) exec->step = MP_STEP_PARKED;
+  return NULL;
+}
+
+static mp_status_t do_send(mp_exec_t *exec) {
+  mp_run_t *run = exec->run;
+  const mp_collective_t *collective = exec->cmd->collective;
+  resolve(run, exec->cmd);
+  for (uint32_t i = 0; i < collective->num_pairs; ++i) {
+    if (collective->pairs[2 * i] != run->logical) continue;
+    mp_message_t *message;
+    MP_RETURN_IF_ERROR(mp_message_create(collective, run->logical, collective->pairs[2 * i + 1],
+                                         run->inputs, &message));
+    mp_session_send(run->session, message);
+  }
+  return NULL;
+}
+
+// Comes here again when it was parked, with the message.
+static mp_status_t do_recv(mp_exec_t *exec) {
+  mp_run_t *run = exec->run;
+  const mp_collective_t *collective = exec->cmd->collective;
+  resolve(run, exec->cmd);
+  mp_receiver_t *receiver = &run->receiver;
+  if (receiver->message == NULL) {
+    uint32_t i = 0;
+    while (i < collective->num_pairs && collective->pairs[2 * i + 1] != run->logical) ++i;
+    if (i == collective->num_pairs) {  // nobody sends to this device
+      mp_arrival_t alone = {.contribution = {.outputs = run->outputs}};
+      mp_collective_zero_outputs(collective, &alone);
+      return NULL;
+    }
+    *receiver = (mp_receiver_t){
+        .collective = collective, .source = collective->pairs[2 * i], .target = run->logical};
+    run->pc = exec->next - 1;
+    mp_arrived_t arrived;
+    mp_session_receive(run->session, receiver, &arrived);
+    if (arrived == MP_ARRIVED_PARKED) {
+      exec->step = MP_STEP_PARKED;
+      return NULL;
+    }
+    if (receiver->message == NULL) return mp_session_error(run->session);
+  }
+  mp_message_t *message = receiver->message;
+  receiver->message = NULL;
+  mp_status_t status =
+      mp_message_read(message, mp_session_mailbox(run->session), collective, run->outputs);
+  mp_message_release(message);
+  return status;
+}
+
+// ---- Numbers and control flow ----
+
+static mp_status_t do_replica_id(mp_exec_t *exec) {
+  uint32_t id = exec->run->logical / exec->run->executable->program->num_partitions;
+  memcpy(address(exec->run, &exec->cmd->results[0]), &id, sizeof(id));
+  return NULL;
+}
+
+static mp_status_t do_partition_id(mp_exec_t *exec) {
+  uint32_t id = exec->run->logical % exec->run->executable->program->num_partitions;
+  memcpy(address(exec->run, &exec->cmd->results[0]), &id, sizeof(id));
+  return NULL;
+}
+
+static mp_status_t do_jump(mp_exec_t *exec) {
+  exec->next = exec->cmd->targets[0];
+  return NULL;
+}
+
+static mp_status_t do_branch_unless(mp_exec_t *exec) {
+  const uint8_t *condition = address(exec->run, &exec->cmd->operands[0]);
+  if (*condition == 0) exec->next = exec->cmd->targets[0];
+  return NULL;
+}
+
+static mp_status_t do_switch(mp_exec_t *exec) {
+  int32_t index;
+  memcpy(&index, address(exec->run, &exec->cmd->operands[0]), sizeof(index));
+  uint32_t last = exec->cmd->num_targets - 1;
+  exec->next = exec->cmd->targets[index >= 0 && (uint32_t)index < last ? (uint32_t)index : last];
+  return NULL;
+}
+
+static mp_status_t do_done(mp_exec_t *exec) {
+  exec->step = MP_STEP_OVER;
+  return NULL;
+}
+
+static mp_status_t (*const k_commands[])(mp_exec_t *exec) = {
+    [MP_CMD_LAUNCH] = do_launch,
+    [MP_CMD_COLLECTIVE] = do_collective,
+    [MP_CMD_SEND] = do_send,
+    [MP_CMD_RECV] = do_recv,
+    [MP_CMD_COPY] = do_copy,
+    [MP_CMD_REPLICA_ID] = do_replica_id,
+    [MP_CMD_PARTITION_ID] = do_partition_id,
+    [MP_CMD_JUMP] = do_jump,
+    [MP_CMD_BRANCH_UNLESS] = do_branch_unless,
+    [MP_CMD_SWITCH] = do_switch,
+    [MP_CMD_DONE] = do_done,
+};
+
+mp_status_t mp_run_commands(mp_worker_t *self, mp_run_t *run, mp_step_t *out_step) {
+  const mp_program_t *program = run->executable->program;
+  mp_exec_t exec = {.self = self, .run = run, .step = MP_STEP_GO_ON};
+  uint32_t pc = run->pc, back_edges = 0;
+  while (exec.step == MP_STEP_GO_ON) {
+    exec.cmd = &program->commands[pc];
+    exec.next = pc + 1;
+    MP_RETURN_IF_ERROR(k_commands[exec.cmd->kind](&exec));
+    if (exec.next <= pc && exec.step == MP_STEP_GO_ON) {
+      bool must_end = mp_client_is_stopping(self->client) ||
+                      (run->session != NULL && mp_session_is_poisoned(run->session));
+      bool may_yield = ++back_edges % MP_BACK_EDGES_PER_LOOK == 0 && mp_worker_is_wanted(self);
+      if (must_end || may_yield) {
+        run->pc = exec.next;
+        exec.step = MP_STEP_YIELDED;
+      }
+    }
+    pc = exec.next;
+  }
+  *out_step = exec.step;
+  return NULL;
+}

@@ -1,0 +1,114 @@
+#include "sim/runtime/executable.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "sim/base/alloc.h"
+#include "sim/runtime/executable_impl.h"
+
+static mp_status_t check_assignment(const mp_client_t *client, const mp_program_t *program,
+                                    const uint32_t *ids, uint32_t count) {
+  bool *seen = mp_calloc(client->num_devices, sizeof(*seen));
+  MP_RETURN_IF_NULL(seen);
+  mp_status_t status = NULL;
+  for (uint32_t i = 0; i < count && status == NULL; ++i) {
+    if (ids[i] >= client->num_devices) {
+      status = mp_status_make(MP_INVALID_ARGUMENT,
+                              "%.*s: its device assignment names device %" PRIu32
+                              ", but there are %" PRIu32 " devices",
+                              MP_STR_ARG(program->name), ids[i], client->num_devices);
+    } else if (seen[ids[i]]) {
+      status = mp_status_make(MP_INVALID_ARGUMENT,
+                              "%.*s: its device assignment names device %" PRIu32 " twice",
+                              MP_STR_ARG(program->name), ids[i]);
+    } else {
+      seen[ids[i]] = true;
+    }
+  }
+  mp_free(seen);
+  return status;
+}
+
+// What launches need to know about the commands.
+static void survey(mp_executable_t *executable) {
+  const mp_program_t *program = executable->program;
+  bool has_loops = false;
+  for (uint32_t i = 0; i < program->num_commands; ++i) {
+    const mp_cmd_t *cmd = &program->commands[i];
+    if (cmd->num_operands > executable->max_operands) executable->max_operands = cmd->num_operands;
+    if (cmd->num_results > executable->max_results) executable->max_results = cmd->num_results;
+    for (uint32_t t = 0; t < cmd->num_targets; ++t) has_loops |= cmd->targets[t] <= i;
+    executable->has_collectives |=
+        cmd->kind == MP_CMD_COLLECTIVE || cmd->kind == MP_CMD_SEND || cmd->kind == MP_CMD_RECV;
+  }
+  // Plain kernels on one core do about one operation and two bytes in a nanosecond.
+  executable->guest_seconds = has_loops ? INFINITY
+                                        : 0.3e-6 * program->num_commands + 1e-9 * program->flops +
+                                              0.5e-9 * program->bytes_accessed;
+}
+
+mp_status_t mp_executable_create(mp_client_t *client, mp_program_t *program,
+                                 const uint32_t *assignment, mp_executable_t **out_executable) {
+  uint32_t count = program->num_replicas * program->num_partitions;
+  mp_executable_t *executable = NULL;
+  mp_status_t status = mp_client_check(client);
+  if (status == NULL) status = check_assignment(client, program, assignment, count);
+  if (status == NULL) {
+    executable = mp_calloc(1, sizeof(*executable));
+    if (executable == NULL) status = mp_status_out_of_memory();
+  }
+  if (status == NULL) status = mp_name_create(program->name, &executable->name);
+  if (status == NULL) {
+    pthread_mutex_lock(&client->launch_lock);
+    status = mp_device_set_get(client, assignment, count, &executable->set);
+    pthread_mutex_unlock(&client->launch_lock);
+  }
+  if (status != NULL) {
+    if (executable != NULL) mp_name_release(executable->name);
+    mp_free(executable);
+    mp_program_release(program);
+    return status;
+  }
+  atomic_init(&executable->references, 1);
+  mp_client_hold(client);
+  executable->client = client;
+  executable->program = program;
+  executable->num_devices = count;
+  executable->ids = executable->set->ids;
+  survey(executable);
+  *out_executable = executable;
+  return NULL;
+}
+
+mp_executable_t *mp_executable_retain(mp_executable_t *executable) {
+  if (executable != NULL) {
+    atomic_fetch_add_explicit(&executable->references, 1, memory_order_relaxed);
+  }
+  return executable;
+}
+
+void mp_executable_release(mp_executable_t *executable) {
+  if (executable == NULL) return;
+  if (atomic_fetch_sub_explicit(&executable->references, 1, memory_order_acq_rel) != 1) return;
+  mp_client_t *client = executable->client;
+  mp_program_release(executable->program);
+  mp_name_release(executable->name);
+  mp_free(executable);
+  mp_client_unhold(client);
+}
+
+mp_client_t *mp_executable_client(const mp_executable_t *executable) {
+  return executable->client;
+}
+
+const mp_program_t *mp_executable_program(const mp_executable_t *executable) {
+  return executable->program;
+}
+
+uint32_t mp_executable_num_devices(const mp_executable_t *executable) {
+  return executable->num_devices;
+}
+
+mp_device_t *mp_executable_device(const mp_executable_t *executable, uint32_t logical) {
+  return mp_client_device(executable->client, executable->ids[logical]);
+}

@@ -1,0 +1,47 @@
+// The insides of executables.
+#ifndef MINIPOD_SIM_RUNTIME_EXECUTABLE_IMPL_H_
+#define MINIPOD_SIM_RUNTIME_EXECUTABLE_IMPL_H_
+
+#include "sim/runtime/client_impl.h"
+#include "sim/runtime/executable.h"
+#include "sim/runtime/name.h"
+
+typedef struct mp_session_s mp_session_t;
+
+// The devices that launches run on, in logical order; shared by all executables with the same
+// list. Launches of programs with collectives are counted per participant: the n-th launch on each
+// belongs to the n-th session. Under the client's launch lock.
+struct mp_device_set_s {
+  mp_device_set_t *next;
+  uint32_t num_devices;
+  const uint32_t *ids;
+  uint64_t *num_launches;  // [num_devices]
+  mp_session_t *waiting;   // sessions that some participants have not been launched in yet
+};
+
+// The set of these devices, made when it is new; lives as long as the client. Under the launch
+// lock.
+MP_NODISCARD mp_status_t mp_device_set_get(mp_client_t *client, const uint32_t *ids,
+                                           uint32_t num_devices, mp_device_set_t **out_set);
+// The session (retained) that the participant's next launch belongs to.
+MP_NODISCARD mp_status_t mp_device_set_session(mp_device_set_t *set, uint32_t logical,
+                                               mp_session_t **out_session);
+// The launch happens: joins the session and counts it.
+void mp_device_set_join(mp_device_set_t *set, uint32_t logical, mp_session_t *session,
+                        mp_run_t *run);
+void mp_device_set_release(mp_device_set_t *set);
+
+struct mp_executable_s {
+  atomic_int references;
+  mp_client_t *client;  // held
+  mp_program_t *program;
+  mp_name_t *name;
+  uint32_t num_devices;
+  const uint32_t *ids;  // [num_devices] global, in logical order
+  mp_device_set_t *set;
+  uint32_t max_operands, max_results;  // of any command
+  bool has_collectives;                // or sends and receives
+  double guest_seconds;  // rough time of a run on one device; infinite when it has loops
+};
+
+#endif  // MINIPOD_SIM_RUNTIME_EXECUTABLE_IMPL_H_

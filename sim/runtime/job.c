@@ -1,0 +1,150 @@
+#include "sim/runtime/job.h"
+
+#include "sim/base/futex.h"
+#include "sim/runtime/client_impl.h"
+#include "sim/runtime/worker.h"
+
+// The owner sleeps until the other references are gone: bit of job->references.
+#define MP_JOB_OWNER_SLEEPS 0x80000000u
+
+static void link_job(mp_client_t *client, mp_job_t *job) {
+  mp_job_list_t *jobs = &client->jobs;
+  pthread_mutex_lock(&jobs->lock);
+  job->is_linked = true;
+  job->next = NULL;
+  job->prev = jobs->last;
+  if (jobs->last != NULL) {
+    jobs->last->next = job;
+  } else {
+    jobs->first = job;
+  }
+  jobs->last = job;
+  atomic_fetch_add(&jobs->count, 1);
+  pthread_mutex_unlock(&jobs->lock);
+  if (job->queue != NULL) {
+    mp_core_queue_wake(job->queue, job->num_parts);
+  } else {
+    for (uint32_t i = 0; i < client->num_queues; ++i) {
+      mp_core_queue_wake(&client->queues[i], job->num_parts);
+    }
+  }
+}
+
+// Drops one reference; the last one calls back (submitted jobs).
+static void drop(mp_job_t *job) {
+  bool is_attended =
+      job->done == NULL;  // read before: an attended job dies with its last reference
+  unsigned left = atomic_fetch_sub(&job->references, 1) - 1;
+  if (is_attended) {
+    if (left == (MP_JOB_OWNER_SLEEPS | 1)) mp_futex_wake_all(&job->references);
+  } else if (left == 0) {
+    mp_status_t error = atomic_load(&job->error);
+    job->done(job, error);
+  }
+}
+
+// Takes the job off the list, if it is still there, with the list's reference. The caller has one
+// of its own.
+static void unlink_job(mp_client_t *client, mp_job_t *job) {
+  mp_job_list_t *jobs = &client->jobs;
+  pthread_mutex_lock(&jobs->lock);
+  bool was_linked = job->is_linked;
+  if (was_linked) {
+    *(job->prev != NULL ? &job->prev->next : &jobs->first) = job->next;
+    *(job->next != NULL ? &job->next->prev : &jobs->last) = job->prev;
+    job->is_linked = false;
+    atomic_fetch_sub(&jobs->count, 1);
+  }
+  pthread_mutex_unlock(&jobs->lock);
+  if (was_linked) drop(job);
+}
+
+static void fail(mp_job_t *job, mp_status_t error) {
+  mp_status_t expected = NULL;
+  if (!atomic_compare_exchange_strong(&job->error, &expected, error)) mp_status_release(error);
+}
+
+static void do_parts(mp_worker_t *self, mp_job_t *job) {
+  void *scratch = NULL;
+  if (job->scratch_bytes != 0) {
+    scratch = self == NULL ? NULL : mp_worker_scratch(self, job->scratch_bytes);
+    if (scratch == NULL) fail(job, mp_status_out_of_memory());
+  }
+  for (;;) {
+    uint32_t part = atomic_fetch_add(&job->next_part, 1);
+    if (part >= job->num_parts) break;
+    if (atomic_load_explicit(&job->error, memory_order_relaxed) != NULL) continue;
+    mp_status_t status = job->run(job, part, scratch);
+    if (status != NULL) fail(job, status);
+  }
+}
+
+mp_status_t mp_job_attend(mp_client_t *client, mp_worker_t *self, mp_job_t *job) {
+  atomic_init(&job->next_part, 0);
+  atomic_init(&job->error, NULL);
+  bool is_alone = job->num_parts <= 1 || (self != NULL && self->is_guest) ||
+                  (self != NULL && client->num_workers <= 1) || mp_client_is_stopping(client);
+  if (is_alone) {
+    do_parts(self, job);
+    return atomic_load(&job->error);
+  }
+  atomic_init(&job->references, 2);  // ours, the list's
+  link_job(client, job);
+  do_parts(self, job);
+  unlink_job(client, job);
+  unsigned references = atomic_load(&job->references);
+  if (references != 1) {
+    references = atomic_fetch_or(&job->references, MP_JOB_OWNER_SLEEPS) | MP_JOB_OWNER_SLEEPS;
+    while ((references & ~MP_JOB_OWNER_SLEEPS) != 1) {
+      mp_futex_wait(&job->references, references, NULL);
+      references = atomic_load(&job->references);
+    }
+  }
+  return atomic_load(&job->error);
+}
+
+void mp_job_submit(mp_client_t *client, mp_job_t *job) {
+  atomic_init(&job->next_part, 0);
+  atomic_init(&job->error, NULL);
+  atomic_init(&job->references, 1);  // the list's
+  link_job(client, job);
+  // The workers may have left before they could see it.
+  if (mp_client_is_stopping(client)) mp_job_drain(client);
+}
+
+static bool may_help(const mp_worker_t *self, const mp_job_t *job) {
+  return self == NULL || job->queue == NULL || job->queue == self->queue;
+}
+
+// The first job that `self` may help with, with a reference; NULL: none.
+static mp_job_t *find_job(mp_client_t *client, const mp_worker_t *self, bool take) {
+  mp_job_list_t *jobs = &client->jobs;
+  if (atomic_load(&jobs->count) == 0) return NULL;
+  pthread_mutex_lock(&jobs->lock);
+  mp_job_t *job = jobs->first;
+  while (job != NULL && !may_help(self, job)) job = job->next;
+  if (job != NULL && take) atomic_fetch_add(&job->references, 1);
+  pthread_mutex_unlock(&jobs->lock);
+  return job;
+}
+
+bool mp_job_is_waiting_for(const mp_worker_t *self) {
+  return find_job(self->client, self, false) != NULL;
+}
+
+bool mp_job_help(mp_worker_t *self) {
+  mp_job_t *job = find_job(self->client, self, true);
+  if (job == NULL) return false;
+  do_parts(self, job);
+  unlink_job(self->client, job);
+  drop(job);
+  return true;
+}
+
+void mp_job_drain(mp_client_t *client) {
+  for (mp_job_t *job; (job = find_job(client, NULL, true)) != NULL;) {
+    do_parts(NULL, job);
+    unlink_job(client, job);
+    drop(job);
+  }
+}

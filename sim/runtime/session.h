@@ -1,0 +1,80 @@
+// Sessions: one launch on all its participants, which share their collectives and their fate.
+//
+// A session knows for each participant whether it has been enqueued, runs, is parked at a
+// collective, or is done. The first failure poisons the session: parked participants are resumed,
+// all notice it at their next yield point and end with that first cause; those that were done
+// before keep their results. When every participant has been enqueued and all are parked or done,
+// with one parked at least, nobody can ever arrive any more: the session is stuck, and that is a
+// failure too.
+//
+// Reference-counted; has a lock of its own (README.md: lock order).
+#ifndef MINIPOD_SIM_RUNTIME_SESSION_H_
+#define MINIPOD_SIM_RUNTIME_SESSION_H_
+
+#include "collectives/mailbox.h"
+#include "collectives/rendezvous.h"
+#include "sim/runtime/client_impl.h"
+
+typedef struct mp_session_s mp_session_t;
+
+// `device_ids` of the participants, in logical order; copied.
+MP_NODISCARD mp_status_t mp_session_create(uint32_t num_participants, const uint32_t *device_ids,
+                                           mp_session_t **out_session);
+mp_session_t *mp_session_retain(mp_session_t *session);
+void mp_session_release(mp_session_t *session);
+
+// A participant was enqueued. True when it was the last one.
+bool mp_session_join(mp_session_t *session, uint32_t logical, mp_run_t *run);
+// A participant that was joined is over.
+void mp_session_leave(mp_session_t *session, uint32_t logical);
+
+// Consumes `error`; later errors are dropped.
+void mp_session_poison(mp_session_t *session, mp_status_t error);
+bool mp_session_is_poisoned(const mp_session_t *session);
+// A retained reference to the first cause; OK while there is none.
+MP_NODISCARD mp_status_t mp_session_error(mp_session_t *session);
+
+// How a participant goes on after it came to a meeting point.
+typedef enum {
+  MP_ARRIVED_GO_ON,
+  MP_ARRIVED_PARKED,  // the run may be resumed on another thread at once: hands off
+} mp_arrived_t;
+
+// Meets the group. The last one to arrive does the work (with the help of idle workers), resumes
+// the others and goes on itself. `arrival` must stay until then.
+MP_NODISCARD mp_status_t mp_session_meet(mp_session_t *session, mp_worker_t *self,
+                                         mp_arrival_t *arrival, mp_arrived_t *out_arrived);
+// Hands a message to its receiver's mailbox (consumes it).
+void mp_session_send(mp_session_t *session, mp_message_t *message);
+void mp_session_receive(mp_session_t *session, mp_receiver_t *receiver, mp_arrived_t *out_arrived);
+const mp_mailbox_t *mp_session_mailbox(const mp_session_t *session);
+
+// ---- For stuck.c ----
+
+typedef enum {
+  MP_PARTICIPANT_ABSENT,  // not enqueued yet
+  MP_PARTICIPANT_ACTIVE,  // queued, running or runnable
+  MP_PARTICIPANT_PARKED,
+  MP_PARTICIPANT_DONE,
+} mp_participant_state_t;
+
+struct mp_session_s {
+  atomic_int references;
+  uint32_t num_participants;
+  pthread_mutex_t lock;
+  uint32_t num_joined, num_active, num_parked;
+  atomic_bool is_poisoned;
+  mp_status_t error;
+  mp_rendezvous_t rendezvous;
+  mp_mailbox_t mailbox;
+  mp_run_t **runs;            // [num_participants]
+  uint8_t *states;            // [num_participants] mp_participant_state_t
+  const uint32_t *names;      // [num_participants] global device ids
+  struct mp_session_s *next;  // of a device set's sessions that wait for launches
+  uint64_t number;            // among them
+};
+
+// The error that describes a stuck session. The caller holds the session's lock.
+MP_NODISCARD mp_status_t mp_session_describe_stuck(const mp_session_t *session);
+
+#endif  // MINIPOD_SIM_RUNTIME_SESSION_H_

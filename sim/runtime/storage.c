@@ -1,0 +1,102 @@
+#include "sim/runtime/storage.h"
+
+#include "sim/base/alloc.h"
+
+// What storages without bytes point at.
+static _Alignas(64) unsigned char g_no_bytes[64];
+
+static mp_storage_t *make(mp_memory_t *memory, uint64_t bytes, const mp_label_t *label) {
+  mp_storage_t *storage = mp_calloc(1, sizeof(*storage));
+  if (storage == NULL) return NULL;
+  atomic_init(&storage->references, 1);
+  storage->memory = memory;
+  storage->bytes = bytes;
+  storage->data = g_no_bytes;
+  storage->label = *label;
+  mp_name_retain(label->name);
+  mp_client_hold(mp_device_client(memory->device));
+  return storage;
+}
+
+static void dispose(mp_storage_t *storage) {
+  mp_client_t *client = mp_device_client(storage->memory->device);
+  mp_name_release(storage->label.name);
+  mp_free(storage);
+  mp_client_unhold(client);
+}
+
+mp_status_t mp_storage_create(mp_memory_t *memory, uint64_t bytes, uint64_t after,
+                              const mp_label_t *label, mp_storage_t **out_storage) {
+  mp_storage_t *storage = make(memory, bytes, label);
+  MP_RETURN_IF_NULL(storage);
+  if (bytes != 0) {
+    mp_status_t status = mp_memory_alloc(memory, bytes, after, &storage->label, &storage->block);
+    if (status != NULL) {
+      dispose(storage);
+      return status;
+    }
+    storage->data = storage->block->data;
+  }
+  *out_storage = storage;
+  return NULL;
+}
+
+mp_status_t mp_storage_adopt(mp_memory_t *memory, uint64_t bytes, void *data,
+                             const mp_label_t *label, void (*on_release)(void *context),
+                             void *context, mp_storage_t **out_storage) {
+  mp_storage_t *storage = make(memory, bytes, label);
+  MP_RETURN_IF_NULL(storage);
+  mp_status_t status = mp_memory_charge(memory, bytes, label);
+  if (status != NULL) {
+    dispose(storage);
+    return status;
+  }
+  if (data != NULL) storage->data = data;
+  storage->is_adopted = true;
+  storage->on_release = on_release;
+  storage->context = context;
+  *out_storage = storage;
+  return NULL;
+}
+
+mp_storage_t *mp_storage_retain(mp_storage_t *storage) {
+  if (storage != NULL) atomic_fetch_add_explicit(&storage->references, 1, memory_order_relaxed);
+  return storage;
+}
+
+void mp_storage_release(mp_storage_t *storage) {
+  if (storage == NULL) return;
+  if (atomic_fetch_sub_explicit(&storage->references, 1, memory_order_acq_rel) != 1) return;
+  mp_client_t *client = mp_device_client(storage->memory->device);
+  if (!mp_client_is_forked(client)) {
+    if (storage->block != NULL) {
+      mp_memory_free(storage->memory, storage->block, atomic_load(&storage->last_use));
+    } else if (storage->is_adopted) {
+      mp_memory_discharge(storage->memory, storage->bytes);
+    }
+  }
+  if (storage->on_release != NULL) storage->on_release(storage->context);
+  dispose(storage);
+}
+
+bool mp_storage_is_sole(const mp_storage_t *storage) {
+  return atomic_load_explicit(&storage->references, memory_order_acquire) == 1;
+}
+
+bool mp_storage_is_adopted(const mp_storage_t *storage) {
+  return storage->is_adopted;
+}
+
+void mp_storage_used_by_run(mp_storage_t *storage, uint64_t number) {
+  // Numbers only grow under the launch lock.
+  atomic_store(&storage->last_use, number);
+}
+
+void mp_storage_relabel(mp_storage_t *storage, const mp_label_t *label) {
+  mp_name_t *old = storage->label.name;
+  mp_name_retain(label->name);
+  pthread_mutex_lock(&storage->memory->lock);
+  storage->label = *label;
+  pthread_mutex_unlock(&storage->memory->lock);
+  mp_name_release(old);
+}

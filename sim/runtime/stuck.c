@@ -1,0 +1,138 @@
+// The words for a session that is stuck: who waits where, and who will never come.
+#include <inttypes.h>
+
+#include "sim/base/alloc.h"
+#include "sim/runtime/session.h"
+
+enum {
+  MP_MAX_NAMES = 8,   // devices (or ranges of them) named per list
+  MP_MAX_PLACES = 4,  // further meeting points are counted only
+};
+
+// "device 2", "devices 0, 1, 5-9": the participants with mark[i] == wanted.
+static uint32_t print_devices(mp_strbuf_t *out, const mp_session_t *session, const uint32_t *mark,
+                              uint32_t wanted) {
+  uint32_t total = 0, shown = 0, ranges = 0;
+  for (uint32_t i = 0; i < session->num_participants; ++i) total += mark[i] == wanted;
+  mp_strbuf_puts(out, total == 1 ? "device " : "devices ");
+  for (uint32_t i = 0; i < session->num_participants && ranges < MP_MAX_NAMES; ++i) {
+    if (mark[i] != wanted) continue;
+    uint32_t end = i;
+    while (end + 1 < session->num_participants && mark[end + 1] == wanted &&
+           session->names[end + 1] == session->names[end] + 1) {
+      ++end;
+    }
+    if (end - i < 2) end = i;  // only three and more make a range
+    mp_strbuf_printf(out, "%s%" PRIu32, ranges == 0 ? "" : ", ", session->names[i]);
+    if (end != i) mp_strbuf_printf(out, "-%" PRIu32, session->names[end]);
+    shown += end - i + 1;
+    ranges += 1;
+    i = end;
+  }
+  if (shown < total) mp_strbuf_printf(out, " and %" PRIu32 " more", total - shown);
+  return total;
+}
+
+static void print_place(mp_strbuf_t *out, const mp_collective_t *collective) {
+  mp_strbuf_printf(out, "%s (%s)", collective->name, collective->location);
+}
+
+// Where participants wait. Places are numbered from 1 in `mark`; 0: at none.
+typedef struct {
+  const mp_collective_t *collective;
+  uint32_t count;  // who wait
+} mp_place_t;
+
+typedef struct {
+  mp_place_t places[MP_MAX_PLACES];
+  uint32_t num_places, others;  // others: waiting at further places
+  uint32_t *mark;               // [num_participants]
+} mp_places_t;
+
+static void add_waiter(mp_places_t *p, const mp_collective_t *collective, uint32_t logical) {
+  uint32_t i = 0;
+  while (i < p->num_places && p->places[i].collective != collective) ++i;
+  if (i == MP_MAX_PLACES) {
+    p->others += 1;
+    return;
+  }
+  if (i == p->num_places) p->places[p->num_places++] = (mp_place_t){collective, 0};
+  p->places[i].count += 1;
+  p->mark[logical] = i + 1;
+}
+
+static void collect(const mp_session_t *session, mp_places_t *p) {
+  mp_meeting_t *meeting = NULL;
+  while ((meeting = mp_rendezvous_next(&session->rendezvous, meeting)) != NULL) {
+    for (uint32_t i = 0; i < meeting->num_members; ++i) {
+      const mp_arrival_t *arrival = meeting->arrivals[i];
+      if (arrival != NULL) add_waiter(p, arrival->collective, arrival->logical);
+    }
+  }
+  for (const mp_receiver_t *r = session->mailbox.receivers; r != NULL; r = r->next) {
+    add_waiter(p, r->collective, r->target);
+  }
+}
+
+// Marks who is done although somebody waits for it; returns how many.
+static uint32_t mark_absent(const mp_session_t *session, uint32_t *mark, uint32_t value) {
+  uint32_t count = 0;
+  mp_meeting_t *meeting = NULL;
+  while ((meeting = mp_rendezvous_next(&session->rendezvous, meeting)) != NULL) {
+    for (uint32_t i = 0; i < meeting->num_members; ++i) {
+      uint32_t logical = meeting->members[i];
+      if (session->states[logical] != MP_PARTICIPANT_DONE || mark[logical] == value) continue;
+      mark[logical] = value;
+      ++count;
+    }
+  }
+  for (const mp_receiver_t *r = session->mailbox.receivers; r != NULL; r = r->next) {
+    if (session->states[r->source] != MP_PARTICIPANT_DONE || mark[r->source] == value) continue;
+    mark[r->source] = value;
+    ++count;
+  }
+  return count;
+}
+
+static void print(mp_strbuf_t *out, const mp_session_t *session, mp_places_t *p) {
+  const uint32_t absent = MP_MAX_PLACES + 1;
+  uint32_t most = 0;
+  for (uint32_t i = 1; i < p->num_places; ++i) {
+    if (p->places[i].count > p->places[most].count) most = i;
+  }
+  mp_strbuf_puts(out, "collectives are stuck: ");
+  bool has_absent = mark_absent(session, p->mark, absent) != 0;
+  if (has_absent) {
+    print_devices(out, session, p->mark, absent);
+    mp_strbuf_puts(out, " finished without reaching ");
+    print_place(out, p->places[most].collective);
+    mp_strbuf_puts(out, " that ");
+    uint32_t count = print_devices(out, session, p->mark, most + 1);
+    mp_strbuf_puts(out, count == 1 ? " waits at" : " wait at");
+  }
+  bool is_first = !has_absent;
+  for (uint32_t i = 0; i < p->num_places; ++i) {
+    if (has_absent && i == most) continue;
+    if (!is_first) mp_strbuf_puts(out, "; ");
+    is_first = false;
+    uint32_t count = print_devices(out, session, p->mark, i + 1);
+    mp_strbuf_puts(out, count == 1 ? " waits at " : " wait at ");
+    print_place(out, p->places[i].collective);
+  }
+  if (p->others != 0) {
+    mp_strbuf_printf(out, "; %" PRIu32 " more devices wait at other places", p->others);
+  }
+}
+
+mp_status_t mp_session_describe_stuck(const mp_session_t *session) {
+  mp_places_t places = {.mark = mp_calloc(session->num_participants, sizeof(uint32_t))};
+  MP_RETURN_IF_NULL(places.mark);
+  collect(session, &places);
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  print(&text, session, &places);
+  mp_status_t status = mp_status_make(MP_ABORTED, "%s", mp_strbuf_text(&text));
+  mp_strbuf_deinit(&text);
+  mp_free(places.mark);
+  return status;
+}

@@ -1,0 +1,313 @@
+// Transfers: copies between the host and buffers and between memory spaces.
+//
+// A transfer waits for its source's definition without holding a thread. Small ones are then done
+// at once by whoever is there (the caller, or the thread that set the event); large ones become
+// jobs for the workers.
+#include <inttypes.h>
+
+#include "sim/base/alloc.h"
+#include "sim/kernels/strided.h"
+#include "sim/runtime/buffer_impl.h"
+#include "sim/runtime/job.h"
+
+enum { MP_INLINE_BYTES = 1 << 20 };
+
+typedef struct {
+  mp_job_t job;  // first
+  mp_client_t *client;
+  mp_storage_t *source, *target;  // holds; NULL: the host's side
+  const void *from;
+  void *to;
+  mp_event_t *done;  // a reference
+  mp_strided_t copy;
+} mp_transfer_t;
+
+// Describes the copy of an array whose sides have these byte strides (NULL: dense row-major).
+static void describe(mp_strided_t *copy, const mp_type_t *type, const int64_t *dst_strides,
+                     const int64_t *src_strides) {
+  size_t element = mp_dtype_size(type->dtype);
+  int64_t dense[MP_MAX_RANK];
+  int64_t step = (int64_t)element;
+  for (uint32_t d = type->rank; d-- > 0;) {
+    dense[d] = step;
+    step *= type->dims[d];
+  }
+  mp_strided_init(copy, element);
+  for (uint32_t d = 0; d < type->rank; ++d) {
+    mp_strided_add_dim(copy, type->dims[d], dst_strides == NULL ? dense[d] : dst_strides[d],
+                       src_strides == NULL ? dense[d] : src_strides[d]);
+  }
+  mp_strided_finish(copy);
+}
+
+static void describe_bytes(mp_strided_t *copy, uint64_t bytes) {
+  mp_strided_init(copy, 1);
+  mp_strided_add_dim(copy, (int64_t)bytes, 1, 1);
+  mp_strided_finish(copy);
+}
+
+static mp_status_t run_part(mp_job_t *job, uint32_t part, void *scratch) {
+  (void)scratch;
+  mp_transfer_t *transfer = (mp_transfer_t *)job;
+  mp_strided_run_part(&transfer->copy, transfer->to, transfer->from, job->num_parts, part);
+  return NULL;
+}
+
+// Ends a transfer: everything held is given back before the event is set, so that whoever waits
+// for it finds the books right.
+static void finish(mp_job_t *job, mp_status_t status) {
+  mp_transfer_t *transfer = (mp_transfer_t *)job;
+  mp_client_t *client = transfer->client;
+  mp_event_t *done = transfer->done;
+  mp_storage_release(transfer->source);
+  mp_storage_release(transfer->target);
+  mp_free(transfer);
+  mp_event_set(done, status);
+  mp_event_release(done);
+  mp_client_unhold(client);
+}
+
+static void start(mp_status_t status, void *context) {
+  mp_transfer_t *transfer = context;
+  if (status != NULL) {
+    finish(&transfer->job, mp_status_retain(status));
+  } else if (transfer->job.num_parts == 1) {
+    mp_strided_run(&transfer->copy, transfer->to, transfer->from);
+    finish(&transfer->job, NULL);
+  } else {
+    mp_job_submit(transfer->client, &transfer->job);
+  }
+}
+
+typedef struct {
+  const void *from;
+  void *to;
+  mp_storage_t *source, *target;  // consumed, also on failure
+  mp_event_t *after;              // borrowed; NULL: at once
+  uint64_t bytes;
+  const mp_strided_t *copy;
+} mp_transfer_request_t;
+
+// Starts a transfer (or has it start after `after`). `done` is borrowed.
+static mp_status_t begin(mp_client_t *client, const mp_transfer_request_t *request,
+                         mp_event_t *done) {
+  mp_transfer_t *transfer = mp_calloc(1, sizeof(*transfer));
+  if (transfer == NULL) {
+    mp_storage_release(request->source);
+    mp_storage_release(request->target);
+    return mp_status_out_of_memory();
+  }
+  transfer->job.run = run_part;
+  transfer->job.done = finish;
+  transfer->job.num_parts =
+      request->bytes <= MP_INLINE_BYTES ? 1 : mp_strided_num_parts(request->copy);
+  transfer->client = client;
+  transfer->source = request->source;
+  transfer->target = request->target;
+  transfer->from = request->from;
+  transfer->to = request->to;
+  transfer->copy = *request->copy;
+  transfer->done = mp_event_retain(done);
+  mp_client_hold(client);
+  if (request->after == NULL) {
+    start(NULL, transfer);
+    return NULL;
+  }
+  mp_status_t status = mp_event_on_ready(request->after, start, transfer);
+  if (status != NULL) finish(&transfer->job, mp_status_retain(status));
+  return status;
+}
+
+// begin() with a new event, given to the caller who wants it.
+static mp_status_t begin_with_event(mp_client_t *client, const mp_transfer_request_t *request,
+                                    mp_event_t **out_done) {
+  mp_event_t *done;
+  mp_status_t status = mp_event_create(&done);
+  if (status != NULL) {
+    mp_storage_release(request->source);
+    mp_storage_release(request->target);
+    return status;
+  }
+  status = begin(client, request, done);
+  if (status == NULL && out_done != NULL) {
+    *out_done = done;
+  } else {
+    mp_event_release(done);
+  }
+  return status;
+}
+
+// ---- From the host ----
+
+// The caller's memory is ours during the call only: its thread copies, idle workers help.
+typedef struct {
+  mp_job_t job;
+  const mp_strided_t *copy;
+  void *to;
+  const void *from;
+} mp_copy_job_t;
+
+static mp_status_t run_copy_part(mp_job_t *job, uint32_t part, void *scratch) {
+  (void)scratch;
+  mp_copy_job_t *copy = (mp_copy_job_t *)job;
+  mp_strided_run_part(copy->copy, copy->to, copy->from, job->num_parts, part);
+  return NULL;
+}
+
+static mp_status_t copy_now(mp_client_t *client, const mp_strided_t *copy, void *to,
+                            const void *from, uint64_t bytes) {
+  if (bytes <= MP_INLINE_BYTES) {
+    mp_strided_run(copy, to, from);
+    return NULL;
+  }
+  mp_copy_job_t job = {.job = {.run = run_copy_part, .num_parts = mp_strided_num_parts(copy)},
+                       .copy = copy,
+                       .to = to,
+                       .from = from};
+  return mp_job_attend(client, mp_worker_current(), &job.job);
+}
+
+mp_status_t mp_buffer_from_host(mp_memory_t *memory, const mp_host_array_t *array,
+                                mp_host_semantics_t semantics, mp_buffer_t **out_buffer,
+                                mp_event_t **out_done) {
+  mp_client_t *client = mp_device_client(memory->device);
+  mp_buffer_t *buffer;
+  mp_event_t *definition;
+  MP_RETURN_IF_ERROR(mp_buffer_create_labelled(memory, MP_ORIGIN_HOST, array->dtype, array->dims,
+                                               array->rank, &buffer, &definition));
+  mp_strided_t copy;
+  describe(&copy, &buffer->type, NULL, array->byte_strides);
+  mp_status_t status = NULL;
+  if (semantics == MP_HOST_ONLY_DURING_CALL || buffer->bytes <= MP_INLINE_BYTES) {
+    status = copy_now(client, &copy, buffer->storage->data, array->data, buffer->bytes);
+    if (status == NULL) mp_event_set(definition, NULL);
+  } else {
+    mp_transfer_request_t request = {.from = array->data,
+                                     .to = buffer->storage->data,
+                                     .target = mp_storage_retain(buffer->storage),
+                                     .bytes = buffer->bytes,
+                                     .copy = &copy};
+    status = begin(client, &request, definition);
+  }
+  if (status != NULL) {
+    mp_event_release(definition);
+    mp_buffer_release(buffer);
+    return status;
+  }
+  *out_buffer = buffer;
+  // The source is no longer needed when the contents are there.
+  if (out_done != NULL) {
+    *out_done = definition;
+  } else {
+    mp_event_release(definition);
+  }
+  return NULL;
+}
+
+// ---- To the host ----
+
+mp_status_t mp_buffer_to_host(mp_buffer_t *buffer, void *dst, uint64_t dst_bytes,
+                              const int64_t *byte_strides, mp_event_t **out_done) {
+  mp_client_t *client = mp_device_client(buffer->memory->device);
+  MP_RETURN_IF_ERROR(mp_client_check(client));
+  if (dst_bytes < buffer->bytes) {
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          "the destination has %" PRIu64 " bytes, the array %" PRIu64, dst_bytes,
+                          buffer->bytes);
+  }
+  mp_strided_t copy;
+  describe(&copy, &buffer->type, byte_strides, NULL);
+  mp_storage_t *source = NULL;
+  MP_RETURN_IF_ERROR(mp_buffer_hold_storage(buffer, &source));
+  mp_transfer_request_t request = {.from = source == NULL ? NULL : source->data,
+                                   .to = dst,
+                                   .source = source,
+                                   .after = buffer->definition,
+                                   .bytes = buffer->bytes,
+                                   .copy = &copy};
+  return begin_with_event(client, &request, out_done);
+}
+
+static mp_status_t check_range(const mp_buffer_t *buffer, uint64_t offset, uint64_t size) {
+  MP_RETURN_IF_ERROR(mp_client_check(mp_device_client(buffer->memory->device)));
+  if (offset > buffer->bytes || size > buffer->bytes - offset) {
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          "bytes %" PRIu64 " to %" PRIu64 " are not all in a buffer of %" PRIu64
+                          " bytes",
+                          offset, offset + size, buffer->bytes);
+  }
+  return NULL;
+}
+
+mp_status_t mp_buffer_read_raw(mp_buffer_t *buffer, void *dst, uint64_t offset, uint64_t size,
+                               mp_event_t **out_done) {
+  MP_RETURN_IF_ERROR(check_range(buffer, offset, size));
+  mp_strided_t copy;
+  describe_bytes(&copy, size);
+  mp_storage_t *source = NULL;
+  MP_RETURN_IF_ERROR(mp_buffer_hold_storage(buffer, &source));
+  mp_transfer_request_t request = {.from = source == NULL ? NULL : (char *)source->data + offset,
+                                   .to = dst,
+                                   .source = source,
+                                   .after = buffer->definition,
+                                   .bytes = size,
+                                   .copy = &copy};
+  return begin_with_event(mp_device_client(buffer->memory->device), &request, out_done);
+}
+
+mp_status_t mp_buffer_write_raw(mp_buffer_t *buffer, const void *src, uint64_t offset,
+                                uint64_t size, mp_event_t **out_done) {
+  MP_RETURN_IF_ERROR(check_range(buffer, offset, size));
+  mp_strided_t copy;
+  describe_bytes(&copy, size);
+  mp_storage_t *target = NULL;
+  MP_RETURN_IF_ERROR(mp_buffer_hold_storage(buffer, &target));
+  if (target == NULL) {
+    return mp_status_make(MP_FAILED_PRECONDITION, "an error buffer cannot be written");
+  }
+  mp_transfer_request_t request = {.from = src,
+                                   .to = (char *)target->data + offset,
+                                   .target = target,
+                                   .bytes = size,
+                                   .copy = &copy};
+  return begin_with_event(mp_device_client(buffer->memory->device), &request, out_done);
+}
+
+// ---- Between memories ----
+
+mp_status_t mp_buffer_copy_to_memory(mp_buffer_t *buffer, mp_memory_t *memory,
+                                     mp_buffer_t **out_buffer) {
+  mp_client_t *client = mp_device_client(buffer->memory->device);
+  if (mp_device_client(memory->device) != client) {
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          "a buffer can only be copied to a memory of its own client");
+  }
+  mp_storage_t *source = NULL;
+  MP_RETURN_IF_ERROR(mp_buffer_hold_storage(buffer, &source));
+  mp_buffer_t *copy_buffer = NULL;
+  mp_event_t *definition = NULL;
+  mp_status_t status =
+      mp_buffer_create_labelled(memory, MP_ORIGIN_COPY, buffer->type.dtype, buffer->type.dims,
+                                buffer->type.rank, &copy_buffer, &definition);
+  if (status != NULL) {
+    mp_storage_release(source);
+    return status;
+  }
+  mp_strided_t copy;
+  describe_bytes(&copy, buffer->bytes);
+  mp_transfer_request_t request = {.from = source == NULL ? NULL : source->data,
+                                   .to = copy_buffer->storage->data,
+                                   .source = source,
+                                   .target = mp_storage_retain(copy_buffer->storage),
+                                   .after = buffer->definition,
+                                   .bytes = buffer->bytes,
+                                   .copy = &copy};
+  status = begin(client, &request, definition);
+  mp_event_release(definition);
+  if (status != NULL) {
+    mp_buffer_release(copy_buffer);
+    return status;
+  }
+  *out_buffer = copy_buffer;
+  return NULL;
+}

@@ -1,0 +1,243 @@
+#include "sim/runtime/worker.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sim/base/alloc.h"
+#include "sim/base/futex.h"
+#include "sim/runtime/client_impl.h"
+#include "sim/runtime/run.h"
+
+enum {
+  MP_IDLE_YIELDS = 50,  // looks for work before going to sleep
+  MP_WORKER_STACK = 8 << 20,
+};
+
+static _Thread_local mp_worker_t *t_worker;
+
+mp_worker_t *mp_worker_current(void) {
+  return t_worker;
+}
+
+void *mp_worker_scratch(mp_worker_t *self, size_t bytes) {
+  if (bytes > self->scratch_bytes || self->scratch == NULL) {
+    size_t size = (bytes + 63) & ~(size_t)63;
+    if (size < bytes) return NULL;
+    if (size < 4096) size = 4096;
+    void *scratch = aligned_alloc(64, size);
+    if (scratch == NULL) return NULL;
+    free(self->scratch);
+    self->scratch = scratch;
+    self->scratch_bytes = size;
+  }
+  return self->scratch;
+}
+
+// ---- Lists and queues ----
+
+void mp_device_list_push(mp_device_list_t *list, mp_device_t *device) {
+  device->next_runnable = NULL;
+  if (list->last != NULL) {
+    list->last->next_runnable = device;
+  } else {
+    list->first = device;
+  }
+  list->last = device;
+  list->length += 1;
+}
+
+mp_device_t *mp_device_list_pop(mp_device_list_t *list) {
+  mp_device_t *device = list->first;
+  if (device == NULL) return NULL;
+  list->first = device->next_runnable;
+  if (list->first == NULL) list->last = NULL;
+  list->length -= 1;
+  device->next_runnable = NULL;
+  return device;
+}
+
+void mp_core_queue_wake(mp_core_queue_t *queue, uint32_t count) {
+  // Sleepers announce themselves before their last look at the queue; what was put there before
+  // this load is either seen by that look, or the sleeper by us.
+  uint32_t sleepers = atomic_load(&queue->sleepers);
+  if (sleepers == 0 || count == 0) return;
+  atomic_fetch_add(&queue->epoch, 1);
+  mp_futex_wake(&queue->epoch, (int)(count < sleepers ? count : sleepers));
+}
+
+// Appends devices that all belong to `queue`.
+static void enqueue(mp_core_queue_t *queue, mp_device_list_t *devices) {
+  uint32_t count = devices->length;
+  pthread_mutex_lock(&queue->lock);
+  if (queue->devices.last != NULL) {
+    queue->devices.last->next_runnable = devices->first;
+  } else {
+    queue->devices.first = devices->first;
+  }
+  queue->devices.last = devices->last;
+  queue->devices.length += count;
+  atomic_store(&queue->length, queue->devices.length);
+  uint32_t waiting = queue->devices.length;
+  pthread_mutex_unlock(&queue->lock);
+  // A worker that puts devices into its own queue will look there itself.
+  bool is_own = t_worker != NULL && !t_worker->is_guest && t_worker->queue == queue;
+  mp_core_queue_wake(queue, is_own ? waiting - 1 : count);
+}
+
+void mp_schedule(mp_device_list_t *devices) {
+  // Devices of one group tend to be neighbours in the list: hand over group by group.
+  mp_device_list_t batch = {0};
+  mp_core_queue_t *queue = NULL;
+  for (mp_device_t *device; (device = mp_device_list_pop(devices)) != NULL;) {
+    if (mp_client_is_stopping(device->client)) continue;  // shutting down clears the streams
+    if (t_worker != NULL && t_worker->is_guest && mp_run_is_of_guest(device, t_worker)) {
+      mp_device_list_push(&t_worker->own, device);
+      continue;
+    }
+    if (device->queue != queue && batch.first != NULL) {
+      enqueue(queue, &batch);
+      batch = (mp_device_list_t){0};
+    }
+    queue = device->queue;
+    mp_device_list_push(&batch, device);
+  }
+  if (batch.first != NULL) enqueue(queue, &batch);
+}
+
+static mp_device_t *dequeue(mp_core_queue_t *queue) {
+  if (atomic_load(&queue->length) == 0) return NULL;
+  pthread_mutex_lock(&queue->lock);
+  mp_device_t *device = mp_device_list_pop(&queue->devices);
+  atomic_store(&queue->length, queue->devices.length);
+  pthread_mutex_unlock(&queue->lock);
+  return device;
+}
+
+bool mp_worker_is_wanted(const mp_worker_t *self) {
+  if (self->is_guest) return self->own.first != NULL;
+  return atomic_load_explicit(&self->queue->length, memory_order_relaxed) != 0;
+}
+
+// ---- The threads ----
+
+static bool has_work(const mp_worker_t *self) {
+  return mp_client_is_stopping(self->client) || atomic_load(&self->queue->length) != 0 ||
+         mp_job_is_waiting_for(self);
+}
+
+static void idle(mp_worker_t *self) {
+  for (int i = 0; i < MP_IDLE_YIELDS; ++i) {
+    if (has_work(self)) return;
+    sched_yield();
+  }
+  mp_core_queue_t *queue = self->queue;
+  atomic_fetch_add(&queue->sleepers, 1);
+  unsigned epoch = atomic_load(&queue->epoch);
+  if (!has_work(self)) mp_futex_wait(&queue->epoch, epoch, NULL);
+  atomic_fetch_sub(&queue->sleepers, 1);
+}
+
+// To its core where there is one worker per core, else to all cpus of the group. Where binding is
+// not allowed the worker runs anywhere.
+static void bind_worker(const mp_worker_t *self) {
+  const mp_pod_machine_t *machine = mp_pod_machine(self->client->pod);
+  if (!machine->is_real) return;
+  const mp_core_group_t *group = mp_pod_core_group(self->client->pod, (int32_t)self->queue->index);
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (self->cpu >= 0) {
+    CPU_SET((size_t)self->cpu, &set);
+  } else {
+    for (int32_t i = 0; i < group->num_cpus; ++i) CPU_SET((size_t)group->cpus[i], &set);
+  }
+  (void)pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+}
+
+static void *worker_main(void *context) {
+  mp_worker_t *self = context;
+  mp_client_t *client = self->client;
+  t_worker = self;
+  char name[16];
+  snprintf(name, sizeof(name), "mp-w%u", self->index % 100000u);
+  (void)pthread_setname_np(pthread_self(), name);
+  bind_worker(self);
+  while (!mp_client_is_stopping(client)) {
+    if (mp_job_help(self)) continue;
+    mp_device_t *device = dequeue(self->queue);
+    if (device != NULL) {
+      mp_run_continue(self, device);
+    } else {
+      idle(self);
+    }
+  }
+  t_worker = NULL;
+  free(self->scratch);
+  self->scratch = NULL;
+  mp_client_unhold(client);
+  return NULL;
+}
+
+mp_status_t mp_workers_start(mp_client_t *client) {
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return mp_status_out_of_memory();
+  (void)pthread_attr_setstacksize(&attributes, MP_WORKER_STACK);
+  // Signals are for the user's threads (Python handles them on its main thread only).
+  sigset_t all, old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  mp_status_t status = NULL;
+  for (uint32_t i = 0; i < client->num_workers && status == NULL; ++i) {
+    mp_worker_t *worker = &client->workers[i];
+    mp_client_hold(client);
+    int error = pthread_create(&worker->thread, &attributes, worker_main, worker);
+    worker->is_started = error == 0;
+    if (error != 0) {
+      mp_client_unhold(client);
+      status = mp_status_make(MP_RESOURCE_EXHAUSTED,
+                              "worker thread %u of %u could not be started (error %d)", i,
+                              client->num_workers, error);
+    }
+  }
+  pthread_sigmask(SIG_SETMASK, &old, NULL);
+  pthread_attr_destroy(&attributes);
+  if (status != NULL) {
+    atomic_store(&client->is_stopping, true);
+    mp_workers_stop(client);
+  }
+  return status;
+}
+
+void mp_workers_stop(mp_client_t *client) {
+  for (uint32_t i = 0; i < client->num_queues; ++i) {
+    mp_core_queue_t *queue = &client->queues[i];
+    atomic_fetch_add(&queue->epoch, 1);
+    mp_futex_wake_all(&queue->epoch);
+  }
+  for (uint32_t i = 0; i < client->num_workers; ++i) {
+    mp_worker_t *worker = &client->workers[i];
+    if (!worker->is_started) continue;
+    worker->is_started = false;
+    if (worker == t_worker) {
+      pthread_detach(worker->thread);
+    } else {
+      pthread_join(worker->thread, NULL);
+    }
+  }
+}
+
+void mp_guest_run(mp_worker_t *guest) {
+  mp_worker_t *outer = t_worker;
+  t_worker = guest;
+  for (mp_device_t *device; (device = mp_device_list_pop(&guest->own)) != NULL;) {
+    mp_run_continue(guest, device);
+  }
+  t_worker = outer;
+}
+
+void mp_worker_free_guest(mp_worker_t *guest) {
+  if (guest == NULL) return;
+  free(guest->scratch);
+  mp_free(guest);
+}

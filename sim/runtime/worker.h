@@ -1,0 +1,77 @@
+// Workers: the threads that run devices, and the queues that feed them.
+//
+// Each core group of the machine has a queue of runnable devices and its workers. A worker takes a
+// device and runs its current run until that is over, parks at a collective, or yields at a back
+// edge; between devices it helps with jobs. A worker never takes devices of another core group.
+//
+// A thread that launches a tiny program acts as a worker for that launch (`is_guest`): the runs it
+// just made are kept on its own list and not handed over, which saves waking somebody up.
+#ifndef MINIPOD_SIM_RUNTIME_WORKER_H_
+#define MINIPOD_SIM_RUNTIME_WORKER_H_
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/base/status.h"
+
+typedef struct mp_client_s mp_client_t;
+typedef struct mp_device_s mp_device_t;
+
+typedef struct {
+  mp_device_t *first, *last;
+  uint32_t length;
+} mp_device_list_t;
+
+typedef struct mp_core_queue_s {
+  mp_client_t *client;
+  uint32_t index;  // of the core group
+  uint32_t num_workers;
+  pthread_mutex_t lock;
+  mp_device_list_t devices;  // runnable, in order
+  atomic_uint length;        // of `devices`, for looking without the lock
+  atomic_uint epoch;         // futex word: changes when something came in for sleepers
+  atomic_uint sleepers;
+} mp_core_queue_t;
+
+typedef struct mp_worker_s {
+  mp_client_t *client;
+  mp_core_queue_t *queue;  // NULL: a guest
+  uint32_t index;
+  int32_t cpu;  // to bind to; -1: to the whole core group, or nowhere
+  bool is_guest;
+  bool is_started;
+  pthread_t thread;
+  void *scratch;
+  size_t scratch_bytes;
+  mp_device_list_t own;  // guests: devices to run here
+} mp_worker_t;
+
+// The worker (or guest) that the calling thread is, or NULL.
+mp_worker_t *mp_worker_current(void);
+
+// Starts the client's workers; on failure those that run are stopped again.
+MP_NODISCARD mp_status_t mp_workers_start(mp_client_t *client);
+// Wakes all workers, waits until they have left (`is_stopping` must be set). May be called on a
+// worker, which then leaves by itself afterwards.
+void mp_workers_stop(mp_client_t *client);
+
+// Scratch memory of at least `bytes`, 64-byte aligned, kept by the worker. NULL when memory is
+// short; 0 bytes give a pointer that must not be used.
+void *mp_worker_scratch(mp_worker_t *self, size_t bytes);
+
+// Makes devices runnable (their first run can go on). Devices of one list may be of any core group.
+void mp_schedule(mp_device_list_t *devices);
+void mp_device_list_push(mp_device_list_t *list, mp_device_t *device);
+mp_device_t *mp_device_list_pop(mp_device_list_t *list);
+// Wakes up to `count` sleeping workers of the queue.
+void mp_core_queue_wake(mp_core_queue_t *queue, uint32_t count);
+// True when other devices wait for this worker's attention.
+bool mp_worker_is_wanted(const mp_worker_t *self);
+
+// Runs what is on a guest's own list, on the caller's thread.
+void mp_guest_run(mp_worker_t *guest);
+void mp_worker_free_guest(mp_worker_t *guest);
+
+#endif  // MINIPOD_SIM_RUNTIME_WORKER_H_
