@@ -2,29 +2,11 @@
 
 #include <string.h>
 
+#include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 
 // Bytes of one array of lanes, of any element type.
 enum { LANES_BYTES = MP_FOLD_LANES * 16 };
-
-static mp_opcode_t opcode_of(mp_reduce_kind_t kind) {
-  switch (kind) {
-    case MP_REDUCE_ADD:
-      return MP_OP_ADD;
-    case MP_REDUCE_MUL:
-      return MP_OP_MULTIPLY;
-    case MP_REDUCE_MIN:
-      return MP_OP_MINIMUM;
-    case MP_REDUCE_MAX:
-      return MP_OP_MAXIMUM;
-    case MP_REDUCE_AND:
-      return MP_OP_AND;
-    case MP_REDUCE_OR:
-      return MP_OP_OR;
-    default:
-      return MP_OP_XOR;
-  }
-}
 
 static mp_status_t bind_operand(const mp_op_t *op, mp_dtype_t in, mp_dtype_t init, mp_dtype_t acc,
                                 mp_dtype_t out, mp_fold_operand_t *operand) {
@@ -59,7 +41,7 @@ mp_status_t mp_fold_create(mp_arena_t *arena, const mp_op_t *op, const mp_block_
   if (fold.kind == MP_REDUCE_SECOND) fold.kind = MP_REDUCE_CUSTOM;
   mp_ew_t binary = {0};
   if (fold.kind != MP_REDUCE_CUSTOM) {
-    if (mp_ew_bind_binary(opcode_of(fold.kind), region->args[0].type->dtype, &binary)) {
+    if (mp_ew_bind_binary(mp_reduce_kind_opcode(fold.kind), region->args[0].type->dtype, &binary)) {
       fold.loop = binary.loop;
     } else {
       fold.kind = MP_REDUCE_CUSTOM;
@@ -86,7 +68,7 @@ void mp_fold_work(const mp_fold_t *fold, void *scratch, mp_fold_work_t *out_work
   rest += MP_FOLD_LANES * sizeof(int64_t);
   size_t region_bytes = mp_region_fn_scratch_bytes(fold->fn);
   out_work->region_scratch = rest;
-  rest += (region_bytes + 63) & ~(size_t)63;
+  rest += mp_round_up_64(region_bytes);
   char **pointers = (char **)(void *)rest;
   out_work->acc = pointers;
   out_work->x = pointers + n;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sim/kernels/elementwise.h"
+#include "sim/kernels/shape.h"
 
 typedef enum {
   PLACE_INPUT,     // inputs[index]
@@ -148,7 +149,7 @@ static size_t take_register(compiler_t *c, size_t size) {
     return offset;
   }
   size_t offset = c->fn->scratch_bytes;
-  c->fn->scratch_bytes += (size * MP_REGION_MAX_LANES + 63) & ~(size_t)63;
+  c->fn->scratch_bytes += mp_round_up_64(size * MP_REGION_MAX_LANES);
   return offset;
 }
 
@@ -326,7 +327,7 @@ static mp_status_t compile_results(compiler_t *c, const mp_value_t *const *value
     result->size = mp_dtype_size(values[i]->type->dtype);
     MP_RETURN_IF_ERROR(find_place(c, c->block->last, values[i], &result->place));
     if (result->place.kind == PLACE_INPUT && count > 1) fn->collect = true;
-    total += (result->size * MP_REGION_MAX_LANES + 63) & ~(size_t)63;
+    total += mp_round_up_64(result->size * MP_REGION_MAX_LANES);
   }
   if (fn->collect) {
     fn->collect_offset = fn->scratch_bytes;
@@ -352,25 +353,23 @@ static const mp_value_t *see_through_widening(const mp_value_t *value) {
   }
 }
 
+static const mp_opcode_t g_kind_opcodes[] = {
+    [MP_REDUCE_CUSTOM] = MP_OP_COUNT, [MP_REDUCE_ADD] = MP_OP_ADD,
+    [MP_REDUCE_MUL] = MP_OP_MULTIPLY, [MP_REDUCE_MIN] = MP_OP_MINIMUM,
+    [MP_REDUCE_MAX] = MP_OP_MAXIMUM,  [MP_REDUCE_AND] = MP_OP_AND,
+    [MP_REDUCE_OR] = MP_OP_OR,        [MP_REDUCE_XOR] = MP_OP_XOR,
+    [MP_REDUCE_SECOND] = MP_OP_COUNT,
+};
+
+mp_opcode_t mp_reduce_kind_opcode(mp_reduce_kind_t kind) {
+  return g_kind_opcodes[kind];
+}
+
 static mp_reduce_kind_t kind_of_op(mp_opcode_t code) {
-  switch (code) {
-    case MP_OP_ADD:
-      return MP_REDUCE_ADD;
-    case MP_OP_MULTIPLY:
-      return MP_REDUCE_MUL;
-    case MP_OP_MINIMUM:
-      return MP_REDUCE_MIN;
-    case MP_OP_MAXIMUM:
-      return MP_REDUCE_MAX;
-    case MP_OP_AND:
-      return MP_REDUCE_AND;
-    case MP_OP_OR:
-      return MP_REDUCE_OR;
-    case MP_OP_XOR:
-      return MP_REDUCE_XOR;
-    default:
-      return MP_REDUCE_CUSTOM;
+  for (int kind = MP_REDUCE_ADD; kind <= MP_REDUCE_XOR; ++kind) {
+    if (g_kind_opcodes[kind] == code) return (mp_reduce_kind_t)kind;
   }
+  return MP_REDUCE_CUSTOM;
 }
 
 static mp_reduce_kind_t recognize(const mp_block_t *block, const mp_value_t *const *results,
@@ -468,7 +467,7 @@ static void copy_results(const mp_region_fn_t *fn, size_t n, const void *const *
     void *to = outputs[i];
     if (fn->collect) {
       to = collected;
-      collected += (result->size * MP_REGION_MAX_LANES + 63) & ~(size_t)63;
+      collected += mp_round_up_64(result->size * MP_REGION_MAX_LANES);
     }
     if (to != from) memcpy(to, from, n * result->size);
   }
@@ -476,7 +475,7 @@ static void copy_results(const mp_region_fn_t *fn, size_t n, const void *const *
   collected = scratch + fn->collect_offset;
   for (uint32_t i = 0; i < fn->num_results; ++i) {
     memcpy(outputs[i], collected, n * fn->results[i].size);
-    collected += (fn->results[i].size * MP_REGION_MAX_LANES + 63) & ~(size_t)63;
+    collected += mp_round_up_64(fn->results[i].size * MP_REGION_MAX_LANES);
   }
 }
 

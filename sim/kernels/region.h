@@ -39,6 +39,9 @@ MP_NODISCARD mp_status_t mp_region_fn_create(mp_arena_t *arena, const mp_block_t
 
 mp_reduce_kind_t mp_region_fn_kind(const mp_region_fn_t *fn);
 
+// The op that the kind stands for: ADD to XOR. MP_OP_COUNT for CUSTOM and SECOND.
+mp_opcode_t mp_reduce_kind_opcode(mp_reduce_kind_t kind);
+
 // Lanes that one call to run may handle at most, and the scratch bytes it needs for them.
 enum { MP_REGION_MAX_LANES = 512 };
 size_t mp_region_fn_scratch_bytes(const mp_region_fn_t *fn);

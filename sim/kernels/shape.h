@@ -57,6 +57,11 @@ static inline int64_t mp_max_i64(int64_t a, int64_t b) {
   return a > b ? a : b;
 }
 
+// To the alignment of arrays.
+static inline size_t mp_round_up_64(size_t bytes) {
+  return (bytes + 63) & ~(size_t)63;
+}
+
 // Whether `value` is in the list.
 static inline bool mp_index_list_has(mp_index_list_t list, int64_t value) {
   for (uint32_t i = 0; i < list.count; ++i) {

@@ -72,7 +72,7 @@
 #define ROW_LOG                         ELEMENTWISE
 #define ROW_LOG_PLUS_ONE                ELEMENTWISE
 #define ROW_LOGISTIC                    ELEMENTWISE
-#define ROW_MAP                         NONE  // TODO: MAKER(map)
+#define ROW_MAP                         MAKER(map)
 #define ROW_MAXIMUM                     ELEMENTWISE
 #define ROW_MINIMUM                     ELEMENTWISE
 #define ROW_MULTIPLY                    ELEMENTWISE
@@ -102,7 +102,7 @@
 #define ROW_ROUND_NEAREST_AFZ           ELEMENTWISE
 #define ROW_ROUND_NEAREST_EVEN          ELEMENTWISE
 #define ROW_RSQRT                       ELEMENTWISE
-#define ROW_SCATTER                     NONE  // TODO: MAKER(scatter)
+#define ROW_SCATTER                     MAKER(scatter)
 #define ROW_SELECT                      ELEMENTWISE
 #define ROW_SELECT_AND_SCATTER          NONE  // TODO: MAKER(select_and_scatter)
 #define ROW_SEND                        NONE
