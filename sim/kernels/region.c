@@ -55,6 +55,9 @@ struct mp_region_fn_s {
 
 // --- Compiling ---
 
+// Compiling takes time quadratic in the number of ops; scalar computations are short.
+enum { MAX_OPS = 4096 };
+
 // What is known of a value while compiling.
 typedef struct {
   const mp_value_t *value;
@@ -76,6 +79,7 @@ typedef struct {
   uint32_t num_bindings;
   free_register_t *free_registers;
   uint32_t num_free;
+  bool *live;             // by number of the op
   mp_value_t **captured;  // of the op that owns the block; NULL until asked for
   uint32_t num_captured;
 } compiler_t;
@@ -259,8 +263,20 @@ static void release_dead_registers(compiler_t *c, uint32_t number) {
   }
 }
 
+// Marks the ops that a value depends on; the others need no steps.
+static void mark_live(compiler_t *c, const mp_value_t *value) {
+  value = see_through(value);
+  const mp_op_t *op = value->op;
+  if (op == NULL || op->parent != c->block) return;
+  uint32_t number = 0;
+  for (const mp_op_t *other = c->block->first; other != op; other = other->next) ++number;
+  if (c->live[number]) return;
+  c->live[number] = true;
+  for (uint32_t i = 0; i < op->num_operands; ++i) mark_live(c, op->operands[i]);
+}
+
 static mp_status_t compile_op(compiler_t *c, const mp_op_t *op, uint32_t number) {
-  if (is_transparent(op)) return NULL;
+  if (is_transparent(op) || !c->live[number]) return NULL;
   if (op->num_results != 1 || !is_scalar(op->results[0].type)) {
     return mp_op_error(op, MP_UNIMPLEMENTED, "only scalar operations can be used in this region");
   }
@@ -398,42 +414,70 @@ static mp_reduce_kind_t recognize(const mp_block_t *block, const mp_value_t *con
   return MP_REDUCE_CUSTOM;
 }
 
-mp_status_t mp_region_fn_create(mp_arena_t *arena, const mp_block_t *block,
-                                const mp_region_fn_t **out_fn) {
-  uint32_t num_ops = count_ops(block), num_values = block->num_args;
-  for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
+static mp_status_t start_compiler(compiler_t *c, uint32_t num_ops) {
+  if (num_ops > MAX_OPS) {
+    return mp_op_error(c->block->last, MP_UNIMPLEMENTED, "a region of %u operations is too large",
+                       num_ops);
+  }
+  uint32_t num_values = c->block->num_args;
+  for (const mp_op_t *op = c->block->first; op != NULL; op = op->next) {
     num_values += 1 + op->num_operands;  // its result, and at worst a capture for each operand
   }
-  compiler_t c = {.arena = arena, .block = block, .fn = MP_ARENA_NEW(arena, mp_region_fn_t)};
-  MP_RETURN_IF_NULL(c.fn);
-  c.fn->steps = MP_ARENA_ARRAY(arena, step_t, num_ops + 1);
-  c.bindings = MP_ARENA_ARRAY(arena, binding_t, num_values + 1);
-  c.free_registers = MP_ARENA_ARRAY(arena, free_register_t, num_values + 1);
-  if (c.fn->steps == NULL || c.bindings == NULL || c.free_registers == NULL) {
+  c->fn = MP_ARENA_NEW(c->arena, mp_region_fn_t);
+  MP_RETURN_IF_NULL(c->fn);
+  c->fn->steps = MP_ARENA_ARRAY(c->arena, step_t, num_ops + 1);
+  c->bindings = MP_ARENA_ARRAY(c->arena, binding_t, num_values + 1);
+  c->free_registers = MP_ARENA_ARRAY(c->arena, free_register_t, num_values + 1);
+  c->live = MP_ARENA_ARRAY(c->arena, bool, num_ops + 1);
+  if (c->fn->steps == NULL || c->bindings == NULL || c->free_registers == NULL || c->live == NULL) {
     return mp_status_out_of_memory();
   }
-  const mp_op_t *terminator = mp_block_terminator(block);
+  const mp_op_t *terminator = mp_block_terminator(c->block);
   if (terminator == NULL || (mp_op_info(terminator->code)->traits & MP_OP_TRAIT_TERMINATOR) == 0) {
     return mp_status_make(MP_INVALID_ARGUMENT, "a region does not end in a return");
   }
-  for (uint32_t i = 0; i < block->num_args; ++i) {
-    if (!is_scalar(block->args[i].type)) {
+  for (uint32_t i = 0; i < c->block->num_args; ++i) {
+    if (!is_scalar(c->block->args[i].type)) {
       return mp_op_error(terminator, MP_UNIMPLEMENTED, "argument %u of a region is no scalar", i);
     }
-    bind_value(&c, &block->args[i], (place_t){.kind = PLACE_INPUT, .index = i}, 0);
+    bind_value(c, &c->block->args[i], (place_t){.kind = PLACE_INPUT, .index = i}, 0);
   }
+  return NULL;
+}
+
+// Compiles what `value` depends on, or what the terminator returns when it is NULL.
+static mp_status_t compile(mp_arena_t *arena, const mp_block_t *block, const mp_value_t *value,
+                           const mp_region_fn_t **out_fn) {
+  uint32_t num_ops = count_ops(block);
+  compiler_t c = {.arena = arena, .block = block};
+  MP_RETURN_IF_ERROR(start_compiler(&c, num_ops));
   MP_RETURN_IF_ERROR(bind_captures(&c, num_ops));
+  const mp_value_t *const *results = &value;
+  uint32_t num_results = 1;
+  if (value == NULL) {
+    const mp_value_t **returned = NULL;
+    MP_RETURN_IF_ERROR(list_results(&c, block->last, &returned, &num_results));
+    results = returned;
+  }
+  for (uint32_t i = 0; i < num_results; ++i) mark_live(&c, results[i]);
   uint32_t number = 0;
-  for (const mp_op_t *op = block->first; op != terminator; op = op->next) {
+  for (const mp_op_t *op = block->first; op != block->last; op = op->next) {
     MP_RETURN_IF_ERROR(compile_op(&c, op, number++));
   }
-  const mp_value_t **results = NULL;
-  uint32_t num_results = 0;
-  MP_RETURN_IF_ERROR(list_results(&c, terminator, &results, &num_results));
   MP_RETURN_IF_ERROR(compile_results(&c, results, num_results));
   c.fn->kind = recognize(block, results, num_results);
   *out_fn = c.fn;
   return NULL;
+}
+
+mp_status_t mp_region_fn_create(mp_arena_t *arena, const mp_block_t *block,
+                                const mp_region_fn_t **out_fn) {
+  return compile(arena, block, NULL, out_fn);
+}
+
+mp_status_t mp_region_fn_create_value(mp_arena_t *arena, const mp_block_t *block,
+                                      const mp_value_t *value, const mp_region_fn_t **out_fn) {
+  return compile(arena, block, value, out_fn);
 }
 
 mp_reduce_kind_t mp_region_fn_kind(const mp_region_fn_t *fn) {

@@ -37,6 +37,12 @@ typedef enum {
 MP_NODISCARD mp_status_t mp_region_fn_create(mp_arena_t *arena, const mp_block_t *block,
                                              const mp_region_fn_t **out_fn);
 
+// The same for one value that the block computes, as if the block returned it alone; only the ops
+// that it depends on become steps.
+MP_NODISCARD mp_status_t mp_region_fn_create_value(mp_arena_t *arena, const mp_block_t *block,
+                                                   const mp_value_t *value,
+                                                   const mp_region_fn_t **out_fn);
+
 mp_reduce_kind_t mp_region_fn_kind(const mp_region_fn_t *fn);
 
 // The op that the kind stands for: ADD to XOR. MP_OP_COUNT for CUSTOM and SECOND.

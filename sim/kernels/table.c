@@ -113,7 +113,7 @@
 #define ROW_SIGN                        ELEMENTWISE
 #define ROW_SINE                        ELEMENTWISE
 #define ROW_SLICE                       MAKER(slice)
-#define ROW_SORT                        NONE  // TODO: MAKER(sort)
+#define ROW_SORT                        MAKER(sort)
 #define ROW_SQRT                        ELEMENTWISE
 #define ROW_SUBTRACT                    ELEMENTWISE
 #define ROW_TAN                         ELEMENTWISE
