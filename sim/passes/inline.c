@@ -7,7 +7,7 @@
 
 #include "sim/passes/passes.h"
 
-enum { MP_INLINE_MAX_OPS = 4 << 20, MP_INLINE_MAX_DEPTH = 256 };
+enum { MP_INLINE_MAX_OPS = 1 << 20, MP_INLINE_MAX_DEPTH = 256 };
 
 typedef struct {
   mp_module_t *module;

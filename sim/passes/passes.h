@@ -19,8 +19,25 @@ MP_NODISCARD mp_status_t mp_passes_finish(mp_module_t *module);
 MP_NODISCARD mp_status_t mp_pass_inline(mp_module_t *module);
 
 // Ops that are sugar become their plain forms: broadcast, dot, create_token, cross-replica-sum, if,
-// tuples, async pairs, torch_index_select, einsum, dynamic ops whose shapes are static after all.
+// torch_index_select, einsum, replica groups as mesh axes, dynamic ops whose shapes are static
+// after all; tuples and async pairs (mp_pass_flatten). What only malformed or unusual programs hold
+// is refused (a label twice in an einsum operand) or left as it is, to be refused by name later (a
+// dynamic op whose shape is truly unknown).
 MP_NODISCARD mp_status_t mp_pass_desugar(mp_module_t *module);
+
+// Values of tuple and future type are replaced by the values in them, also where while, case, and
+// main's parameters and results carry them; async regions run where they start. Part of desugaring.
+// `main` must be the only function.
+MP_NODISCARD mp_status_t mp_pass_flatten(mp_module_t *module);
+
+// Large constants of one repeated element become a scalar constant and a broadcast_in_dim, which
+// needs no memory in the program.
+MP_NODISCARD mp_status_t mp_pass_splat(mp_module_t *module);
+
+// Light simplifications: ops that change nothing (convert to the same type, identity transposes)
+// give way to their operand, chains of reshapes and broadcasts become one, and equal constants,
+// iotas and broadcasts of a block become one.
+MP_NODISCARD mp_status_t mp_pass_fold(mp_module_t *module);
 
 // Removes ops without effect whose results nobody uses.
 MP_NODISCARD mp_status_t mp_pass_dead_code(mp_module_t *module);

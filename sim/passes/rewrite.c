@@ -1,0 +1,146 @@
+#include "sim/passes/rewrite.h"
+
+#include <string.h>
+
+#include "sim/ir/schema.h"
+
+mp_status_t mp_rewrite_become(mp_module_t *module, mp_op_t *op, mp_opcode_t code,
+                              const mp_named_attr_t *attrs, uint32_t num_attrs) {
+  mp_named_attr_t *all =
+      MP_ARENA_ARRAY(module->arena, mp_named_attr_t, (size_t)num_attrs + op->num_attrs);
+  MP_RETURN_IF_NULL(all);
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < num_attrs; ++i) all[count++] = attrs[i];
+  for (uint32_t i = 0; i < op->num_attrs; ++i) {
+    const mp_named_attr_t *old = &op->attrs[i];
+    const bool was_own = mp_schema_find(op->code, old->name) != NULL;
+    if (was_own && mp_schema_find(code, old->name) == NULL) continue;
+    all[count++] = *old;
+  }
+  MP_RETURN_IF_ERROR(
+      mp_schema_complete(module->arena, code, all, count, &op->attrs, &op->num_attrs));
+  op->code = code;
+  return NULL;
+}
+
+mp_status_t mp_rewrite_set_operands(mp_module_t *module, mp_op_t *op, mp_value_t *const *operands,
+                                    uint32_t count) {
+  mp_value_t **copy = mp_arena_copy(module->arena, operands, count * sizeof(*operands));
+  MP_RETURN_IF_NULL(copy);
+  op->operands = copy;
+  op->num_operands = count;
+  return NULL;
+}
+
+mp_status_t mp_rewrite_insert(mp_module_t *module, mp_op_t *position, mp_opcode_t code,
+                              mp_value_t *const *operands, uint32_t num_operands,
+                              const mp_type_t *type, const mp_named_attr_t *attrs,
+                              uint32_t num_attrs, mp_value_t **out_value) {
+  mp_named_attr_t *all = NULL;
+  uint32_t count = 0;
+  MP_RETURN_IF_ERROR(mp_schema_complete(module->arena, code, attrs, num_attrs, &all, &count));
+  const mp_op_spec_t spec = {.code = code,
+                             .loc = position->loc,
+                             .num_operands = num_operands,
+                             .operands = operands,
+                             .num_results = 1,
+                             .result_types = &type,
+                             .num_attrs = count,
+                             .attrs = all};
+  mp_op_t *op = NULL;
+  MP_RETURN_IF_ERROR(mp_op_create(module, &spec, &op));
+  mp_block_insert_before(position, op);
+  *out_value = &op->results[0];
+  return NULL;
+}
+
+mp_status_t mp_rewrite_insert_zero(mp_module_t *module, mp_op_t *position, mp_dtype_t dtype,
+                                   mp_value_t **out_value) {
+  const mp_type_t *type = NULL;
+  const mp_attr_t *value = NULL;
+  static const char zero[16];
+  MP_RETURN_IF_ERROR(mp_type_tensor(module->arena, dtype, NULL, 0, &type));
+  MP_RETURN_IF_ERROR(
+      mp_attr_make_dense(module->arena, type, zero, mp_dtype_size(dtype), true, &value));
+  const mp_named_attr_t attr = mp_rewrite_attr(MP_ATTR_VALUE, value);
+  return mp_rewrite_insert(module, position, MP_OP_CONSTANT, NULL, 0, type, &attr, 1, out_value);
+}
+
+mp_status_t mp_rewrite_sum_region(mp_module_t *module, mp_dtype_t dtype, const mp_loc_t *loc,
+                                  mp_block_t **out_block) {
+  const mp_type_t *scalar = NULL;
+  MP_RETURN_IF_ERROR(mp_type_tensor(module->arena, dtype, NULL, 0, &scalar));
+  mp_block_t *block = NULL;
+  MP_RETURN_IF_ERROR(mp_block_create(module, 2, (const mp_type_t *[]){scalar, scalar}, &block));
+  const mp_op_spec_t sum_spec = {.code = MP_OP_ADD,
+                                 .loc = loc,
+                                 .num_operands = 2,
+                                 .operands = (mp_value_t *[]){&block->args[0], &block->args[1]},
+                                 .num_results = 1,
+                                 .result_types = &scalar};
+  mp_op_t *sum = NULL;
+  MP_RETURN_IF_ERROR(mp_op_create(module, &sum_spec, &sum));
+  mp_block_append(block, sum);
+  const mp_op_spec_t return_spec = {.code = MP_OP_RETURN,
+                                    .loc = loc,
+                                    .num_operands = 1,
+                                    .operands = (mp_value_t *[]){&sum->results[0]}};
+  mp_op_t *terminator = NULL;
+  MP_RETURN_IF_ERROR(mp_op_create(module, &return_spec, &terminator));
+  mp_block_append(block, terminator);
+  *out_block = block;
+  return NULL;
+}
+
+mp_named_attr_t mp_rewrite_attr(mp_attr_name_t name, const mp_attr_t *value) {
+  return (mp_named_attr_t){name, mp_str(mp_attr_name_text(name)), value};
+}
+
+mp_status_t mp_rewrite_ints(mp_module_t *module, mp_attr_name_t name, const int64_t *values,
+                            uint32_t count, mp_named_attr_t *out_attr) {
+  const mp_attr_t *value = NULL;
+  MP_RETURN_IF_ERROR(mp_attr_make_ints(module->arena, values, count, &value));
+  *out_attr = mp_rewrite_attr(name, value);
+  return NULL;
+}
+
+// One stored integer; false for types that are none.
+static bool load_integer(mp_dtype_t dtype, const void *element, int64_t *out_value) {
+  const size_t size = mp_dtype_size(dtype);
+  if (!mp_dtype_is_integer(dtype) || mp_dtype_bits(dtype) < 8) return false;
+  uint64_t bits = 0;
+  memcpy(&bits, element, size);  // little-endian, as all stored elements are
+  const unsigned unused = 64 - 8 * (unsigned)size;
+  if (mp_dtype_class(dtype) == MP_CLASS_SIGNED) {
+    *out_value = (int64_t)(bits << unused) >> unused;
+  } else {
+    *out_value = (int64_t)bits;
+  }
+  return true;
+}
+
+bool mp_rewrite_constant_ints(const mp_value_t *value, int64_t *values, uint32_t count) {
+  // Every step goes to an earlier op, and few programs need more than two.
+  for (int step = 0; step < 8 && value->op != NULL; ++step) {
+    const mp_op_t *op = value->op;
+    if (op->code == MP_OP_CONSTANT || op->code == MP_OP_SDY_CONSTANT) break;
+    const bool is_integer = mp_type_is_tensor(value->type) &&
+                            mp_dtype_is_integer(value->type->dtype) &&
+                            mp_dtype_bits(value->type->dtype) >= 32;
+    if ((op->code != MP_OP_CONVERT && op->code != MP_OP_RESHAPE) || !is_integer) return false;
+    value = op->operands[0];
+  }
+  if (value->op == NULL) return false;
+  const mp_attr_t *attr = mp_op_attr(value->op, MP_ATTR_VALUE);
+  if (attr == NULL || attr->kind != MP_KIND_DENSE) return false;
+  int64_t elements = 0;
+  if (!mp_type_num_elements(attr->u.dense.type, &elements) || elements != (int64_t)count) {
+    return false;
+  }
+  const mp_dtype_t dtype = attr->u.dense.type->dtype;
+  for (uint32_t i = 0; i < count; ++i) {
+    const size_t at = attr->u.dense.splat ? 0 : i * mp_dtype_size(dtype);
+    if (!load_integer(dtype, (const char *)attr->u.dense.data + at, &values[i])) return false;
+  }
+  return true;
+}
