@@ -16,16 +16,17 @@ static inline const PJRT_Api *api(void) {
 
 // The error must have this code and text; destroys it.
 static inline void expect_error(PJRT_Error *error, PJRT_Error_Code code, const char *text) {
-  assert_non_null(error);
+  if (error == NULL) fail_msg("no error, but it should say: %s", text);
   PJRT_Error_GetCode_Args get_code = ARGS(PJRT_Error_GetCode, code);
   PJRT_Error_Message_Args message = ARGS(PJRT_Error_Message, message_size);
   PJRT_Error_Destroy_Args destroy = ARGS(PJRT_Error_Destroy, error);
   get_code.error = message.error = destroy.error = error;
   assert_null(api()->PJRT_Error_GetCode(&get_code));
   api()->PJRT_Error_Message(&message);
-  if (get_code.code != code) fail_msg("code %d: %s", get_code.code, message.message);
-  assert_int_equal(message.message_size, strlen(message.message));
-  if (strstr(message.message, text) == NULL) fail_msg("'%s' in: %s", text, message.message);
+  const char *said = message.message == NULL ? "" : message.message;
+  if (get_code.code != code) fail_msg("code %d: %s", get_code.code, said);
+  assert_int_equal(message.message_size, strlen(said));
+  if (strstr(said, text) == NULL) fail_msg("'%s' should be in: %s", text, said);
   // The error's own table says the same.
   const char *own = NULL;
   size_t size = 0;
@@ -40,7 +41,7 @@ static inline void expect_ok(PJRT_Error *error) {
   PJRT_Error_Message_Args message = ARGS(PJRT_Error_Message, message_size);
   message.error = error;
   api()->PJRT_Error_Message(&message);
-  fail_msg("%s", message.message);
+  fail_msg("%s", message.message == NULL ? "" : message.message);
 }
 
 static inline PJRT_Client *make_client(int64_t num_devices) {
