@@ -70,7 +70,8 @@ mp_status_t mp_PJRT_Device_MemoryStats(PJRT_Device_MemoryStats_Args *args) {
 
 mp_status_t mp_PJRT_Device_ClearMemoryStats(PJRT_Device_ClearMemoryStats_Args *args) {
   MP_REQUIRE(args, device);
-  return MP_UNIMPLEMENTED("peaks are kept from the start of the client");
+  mp_memory_clear_stats(mp_device_memory(args->device->device, MP_MEMORY_DEVICE));
+  return NULL;
 }
 
 // The attributes belong to the device; there is nothing to free.

@@ -57,5 +57,7 @@ typedef struct {
   bool is_locked;  // pinned_host: really locked
 } mp_memory_stats_t;
 void mp_memory_get_stats(const mp_memory_t *memory, mp_memory_stats_t *out_stats);
+// Starts the peak, the count and the largest allocation anew from what is in use now.
+void mp_memory_clear_stats(mp_memory_t *memory);
 
 #endif  // MINIPOD_SIM_RUNTIME_CLIENT_H_

@@ -324,3 +324,12 @@ void mp_memory_get_stats(const mp_memory_t *memory, mp_memory_stats_t *out_stats
   };
   if (!is_child) pthread_mutex_unlock(lock);
 }
+
+void mp_memory_clear_stats(mp_memory_t *memory) {
+  if (mp_client_is_forked(mp_device_client(memory->device))) return;
+  pthread_mutex_lock(&memory->lock);
+  memory->peak = memory->in_use;
+  memory->num_allocs = 0;
+  memory->largest_alloc = 0;
+  pthread_mutex_unlock(&memory->lock);
+}

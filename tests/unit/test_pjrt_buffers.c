@@ -354,6 +354,11 @@ static void memory_statistics_follow_buffers(void **state) {
   destroy_buffer(buffer);
   expect_ok(api()->PJRT_Device_MemoryStats(&after));
   assert_int_equal(after.bytes_in_use, before.bytes_in_use);
+  PJRT_Device_ClearMemoryStats_Args clear = ARGS(PJRT_Device_ClearMemoryStats, device);
+  clear.device = device;
+  expect_ok(api()->PJRT_Device_ClearMemoryStats(&clear));
+  expect_ok(api()->PJRT_Device_MemoryStats(&after));
+  assert_int_equal(after.peak_bytes_in_use, after.bytes_in_use);
 }
 
 static void buffers_outlive_their_client(void **state) {
