@@ -1,0 +1,80 @@
+// minipod-opt: reads a program (bytecode or text), verifies it and prints it as StableHLO text.
+// For bug reports and for looking at what a framework hands over.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/alloc.h"
+#include "sim/ir/print.h"
+#include "sim/readers/bytecode.h"
+
+typedef struct {
+  mp_print_options_t print;
+  const char *path;
+} arguments_t;
+
+static int print_help(void) {
+  puts(
+      "usage: minipod-opt [--generic] [--locations] [--elide=N] FILE\n\n"
+      "Reads a StableHLO program, MLIR bytecode or text, and prints it as text.\n\n"
+      "  --generic    every operation in its generic form\n"
+      "  --locations  with source locations\n"
+      "  --elide=N    constants of more than N elements as dense<...>\n"
+      "  FILE         - is the standard input");
+  return EXIT_FAILURE;
+}
+
+static bool parse_arguments(int argc, char **argv, arguments_t *out) {
+  for (int i = 1; i < argc; ++i) {
+    if (strcmp(argv[i], "--generic") == 0)
+      out->print.generic = true;
+    else if (strcmp(argv[i], "--locations") == 0)
+      out->print.locations = true;
+    else if (strncmp(argv[i], "--elide=", 8) == 0)
+      out->print.elide_elements = (uint32_t)strtoul(argv[i] + 8, NULL, 10);
+    else if (out->path == NULL && (argv[i][0] != '-' || argv[i][1] == '\0'))
+      out->path = argv[i];
+    else
+      return false;
+  }
+  return out->path != NULL;
+}
+
+static mp_status_t read_file(const char *path, mp_strbuf_t *out) {
+  FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+  if (file == NULL) return mp_status_make(MP_NOT_FOUND, "cannot open %s", path);
+  char block[65536];
+  for (size_t size; (size = fread(block, 1, sizeof(block), file)) > 0;)
+    mp_strbuf_append(out, block, size);
+  bool failed = ferror(file) != 0;
+  if (file != stdin) fclose(file);
+  if (failed) return mp_status_make(MP_DATA_LOSS, "cannot read %s", path);
+  return mp_strbuf_status(out);
+}
+
+static mp_status_t run(const arguments_t *arguments) {
+  mp_strbuf_t bytes, text;
+  mp_strbuf_init(&bytes);
+  mp_strbuf_init(&text);
+  mp_module_t *module = NULL;
+  mp_status_t status = NULL;
+  MP_GOTO_IF_ERROR(status, read_file(arguments->path, &bytes), done);
+  MP_GOTO_IF_ERROR(status, mp_read_bytecode(bytes.data, bytes.size, &module), done);
+  MP_GOTO_IF_ERROR(status, mp_module_print(module, &arguments->print, &text), done);
+  fwrite(mp_strbuf_text(&text), 1, text.size, stdout);
+done:
+  mp_module_release(module);
+  mp_strbuf_deinit(&text);
+  mp_strbuf_deinit(&bytes);
+  return status;
+}
+
+int main(int argc, char **argv) {
+  arguments_t arguments = {0};
+  if (!parse_arguments(argc, argv, &arguments)) return print_help();
+  mp_status_t status = run(&arguments);
+  if (status == NULL) return EXIT_SUCCESS;
+  fprintf(stderr, "minipod-opt: %s: %s\n", arguments.path, mp_status_message(status));
+  mp_status_release(status);
+  return EXIT_FAILURE;
+}
