@@ -91,7 +91,7 @@
 #define ROW_REDUCE                      MAKER(reduce)
 #define ROW_REDUCE_PRECISION            ELEMENTWISE
 #define ROW_REDUCE_SCATTER              NONE
-#define ROW_REDUCE_WINDOW               NONE  // TODO: MAKER(reduce_window)
+#define ROW_REDUCE_WINDOW               MAKER(reduce_window)
 #define ROW_REMAINDER                   ELEMENTWISE
 #define ROW_REPLICA_ID                  NONE
 #define ROW_RESHAPE                     MAKER(reshape)
@@ -104,7 +104,7 @@
 #define ROW_RSQRT                       ELEMENTWISE
 #define ROW_SCATTER                     MAKER(scatter)
 #define ROW_SELECT                      ELEMENTWISE
-#define ROW_SELECT_AND_SCATTER          NONE  // TODO: MAKER(select_and_scatter)
+#define ROW_SELECT_AND_SCATTER          MAKER(select_and_scatter)
 #define ROW_SEND                        NONE
 #define ROW_SET_DIMENSION_SIZE          NONE
 #define ROW_SHIFT_LEFT                  ELEMENTWISE
