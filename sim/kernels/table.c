@@ -19,16 +19,16 @@
 #define ROW_ASYNC_DONE                  NONE
 #define ROW_ASYNC_START                 NONE
 #define ROW_ATAN2                       ELEMENTWISE
-#define ROW_BATCH_NORM_GRAD             NONE  // TODO: MAKER(batch_norm_grad)
-#define ROW_BATCH_NORM_INFERENCE        NONE  // TODO: MAKER(batch_norm_inference)
-#define ROW_BATCH_NORM_TRAINING         NONE  // TODO: MAKER(batch_norm_training)
+#define ROW_BATCH_NORM_GRAD             MAKER(batch_norm_grad)
+#define ROW_BATCH_NORM_INFERENCE        MAKER(batch_norm_inference)
+#define ROW_BATCH_NORM_TRAINING         MAKER(batch_norm_training)
 #define ROW_BITCAST_CONVERT             MAKER(bitcast_convert)
 #define ROW_BROADCAST                   NONE
 #define ROW_BROADCAST_IN_DIM            MAKER(broadcast_in_dim)
 #define ROW_CASE                        NONE
 #define ROW_CBRT                        ELEMENTWISE
 #define ROW_CEIL                        ELEMENTWISE
-#define ROW_CHOLESKY                    NONE  // TODO: MAKER(cholesky)
+#define ROW_CHOLESKY                    MAKER(cholesky)
 #define ROW_CLAMP                       ELEMENTWISE
 #define ROW_COLLECTIVE_BROADCAST        NONE
 #define ROW_COLLECTIVE_PERMUTE          NONE
@@ -44,7 +44,7 @@
 #define ROW_COUNT_LEADING_ZEROS         ELEMENTWISE
 #define ROW_CREATE_TOKEN                NONE
 #define ROW_CROSS_REPLICA_SUM           NONE
-#define ROW_CUSTOM_CALL                 NONE  // TODO: MAKER(custom_call)
+#define ROW_CUSTOM_CALL                 MAKER(custom_call)
 #define ROW_DIVIDE                      ELEMENTWISE
 #define ROW_DOT                         NONE
 #define ROW_DOT_GENERAL                 MAKER(dot_general)
@@ -120,7 +120,7 @@
 #define ROW_TANH                        ELEMENTWISE
 #define ROW_TORCH_INDEX_SELECT          NONE
 #define ROW_TRANSPOSE                   MAKER(transpose)
-#define ROW_TRIANGULAR_SOLVE            NONE  // TODO: MAKER(triangular_solve)
+#define ROW_TRIANGULAR_SOLVE            MAKER(triangular_solve)
 #define ROW_TUPLE                       NONE
 #define ROW_UNARY_EINSUM                NONE
 #define ROW_UNIFORM_DEQUANTIZE          NONE

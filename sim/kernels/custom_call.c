@@ -1,0 +1,27 @@
+// custom_call (StableHLO spec, "custom_call"): the targets that minipod knows.
+#include "sim/kernels/custom_call.h"
+
+#include "sim/kernels/makers.h"
+
+typedef struct {
+  const char *target;
+  mp_kernel_maker_t make;
+} target_t;
+
+static const target_t g_targets[] = {
+    {"ApproxTopK", mp_call_make_approx_top_k},
+    {"ProductOfElementaryHouseholderReflectors", mp_call_make_householder_product},
+    {"Qr", mp_call_make_qr},
+    {"TopK", mp_call_make_top_k},
+    {"mhlo.topk", mp_call_make_top_k},
+};
+
+mp_status_t mp_kernel_make_custom_call(mp_arena_t *arena, const mp_op_t *op,
+                                       const mp_kernel_t **out_kernel) {
+  mp_str_t target = mp_op_str(op, MP_ATTR_CALL_TARGET_NAME);
+  for (size_t i = 0; i < sizeof(g_targets) / sizeof(g_targets[0]); ++i) {
+    if (mp_str_is(target, g_targets[i].target)) return g_targets[i].make(arena, op, out_kernel);
+  }
+  return mp_op_error(op, MP_UNIMPLEMENTED, "custom_call target '%.*s' is not known to minipod",
+                     MP_STR_ARG(target));
+}

@@ -1,0 +1,22 @@
+// custom_call targets that minipod serves itself. Each has a maker with the contract of
+// sim/kernels/makers.h, which checks the call's operands and results: nobody else does.
+#ifndef MINIPOD_SIM_KERNELS_CUSTOM_CALL_H_
+#define MINIPOD_SIM_KERNELS_CUSTOM_CALL_H_
+
+#include "sim/kernels/kernel.h"
+
+// "Qr": a [..., m, n] to (packed factors [..., m, n], taus [..., min(m, n)]).
+MP_NODISCARD mp_status_t mp_call_make_qr(mp_arena_t *arena, const mp_op_t *op,
+                                         const mp_kernel_t **out_kernel);
+// "ProductOfElementaryHouseholderReflectors": (a [..., m, n], taus [..., k]) to q [..., m, n].
+MP_NODISCARD mp_status_t mp_call_make_householder_product(mp_arena_t *arena, const mp_op_t *op,
+                                                          const mp_kernel_t **out_kernel);
+// "ApproxTopK": (values, indices, initial value, initial index) to the best values and their
+// indices along `reduction_dim`, exactly. The initial value's sign tells which end is best.
+MP_NODISCARD mp_status_t mp_call_make_approx_top_k(mp_arena_t *arena, const mp_op_t *op,
+                                                   const mp_kernel_t **out_kernel);
+// "TopK": values to (the largest k along the last dimension, their indices).
+MP_NODISCARD mp_status_t mp_call_make_top_k(mp_arena_t *arena, const mp_op_t *op,
+                                            const mp_kernel_t **out_kernel);
+
+#endif  // MINIPOD_SIM_KERNELS_CUSTOM_CALL_H_
