@@ -11,9 +11,12 @@ enum {
   FIELD_TILE_DIMS = 3,
   FIELD_TILE_DEVICES = 4,
   FIELD_REPLICATE_ON_LAST_DIM = 6,
+  FIELD_LAST_TILE_DIMS = 8,
   FIELD_IOTA_RESHAPE = 9,
   FIELD_IOTA_PERMUTATION = 10,
+  TYPE_REPLICATED = 0,
   TYPE_OTHER = 3,
+  TYPE_UNREDUCED = 6,
 };
 
 static void write_devices(const mp_tiles_t *tiles, int64_t count, mp_strbuf_t *out) {
@@ -28,20 +31,31 @@ static void write_devices(const mp_tiles_t *tiles, int64_t count, mp_strbuf_t *o
   }
 }
 
+// The dimensions after the tensor's own: partial sums, then copies.
+static void write_subgroups(const mp_tiles_t *tiles, mp_strbuf_t *out) {
+  if (tiles->terms == 1) {
+    if (tiles->copies > 1) mp_proto_put_varint(out, FIELD_REPLICATE_ON_LAST_DIM, 1);
+    return;
+  }
+  const int64_t kinds[2] = {TYPE_UNREDUCED, TYPE_REPLICATED};
+  mp_proto_put_packed(out, FIELD_LAST_TILE_DIMS, kinds, tiles->copies > tiles->terms ? 2 : 1);
+}
+
 static void write_sharding(const mp_tiles_t *tiles, mp_strbuf_t *out) {
-  int64_t dims[MP_MAX_RANK + 1];
+  int64_t dims[MP_MAX_RANK + 2];
   int64_t count = tiles->copies;
   for (uint32_t d = 0; d < tiles->rank; ++d) {
     dims[d] = tiles->tiles[d];
     count *= dims[d];
   }
-  if (count == tiles->copies) return;  // one tile: replicated
+  if (count == tiles->copies && tiles->terms == 1) return;  // one tile: replicated
   uint32_t num_dims = tiles->rank;
   mp_proto_put_varint(out, FIELD_TYPE, TYPE_OTHER);
-  if (tiles->copies > 1) dims[num_dims++] = tiles->copies;
+  if (tiles->terms > 1) dims[num_dims++] = tiles->terms;
+  if (tiles->copies > tiles->terms) dims[num_dims++] = tiles->copies / tiles->terms;
   mp_proto_put_packed(out, FIELD_TILE_DIMS, dims, num_dims);
   write_devices(tiles, count, out);
-  if (tiles->copies > 1) mp_proto_put_varint(out, FIELD_REPLICATE_ON_LAST_DIM, 1);
+  write_subgroups(tiles, out);
 }
 
 static mp_status_t list_one(mp_arena_t *arena, const mp_boxes_t *boxes, const char **out_bytes,

@@ -174,6 +174,8 @@ typedef struct {
   const int64_t *starts;  // [num_partitions * rank]
   const int64_t *sizes;   // [num_partitions * rank]
   const int32_t *groups;  // [num_partitions]
+  // NULL, or unreduced: partitions with the same number hold terms of a sum, not copies.
+  const int32_t *partials;
 } mp_boxes_t;
 
 struct mp_attr_s {

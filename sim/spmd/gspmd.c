@@ -230,7 +230,8 @@ static mp_status_t boxes_from_tiles(mp_arena_t *arena, const mp_spmd_scope_t *sc
     return mp_status_make(MP_INVALID_ARGUMENT, "a sharding over %lld devices in a program of %u",
                           (long long)per_tile, scope->num_partitions);
   }
-  *boxes = (mp_boxes_t){scope->num_partitions, rank, type->dims, starts, sizes, scope->groups};
+  *boxes =
+      (mp_boxes_t){scope->num_partitions, rank, type->dims, starts, sizes, scope->groups, NULL};
   *out_boxes = boxes;
   return NULL;
 }

@@ -151,8 +151,8 @@ static mp_status_t new_boxes(mp_arena_t *arena, const mp_spmd_scope_t *scope, co
   int64_t *starts = MP_ARENA_ARRAY(arena, int64_t, count);
   int64_t *sizes = MP_ARENA_ARRAY(arena, int64_t, count);
   if (boxes == NULL || starts == NULL || sizes == NULL) return mp_status_out_of_memory();
-  *boxes =
-      (mp_boxes_t){scope->num_partitions, type->rank, type->dims, starts, sizes, scope->groups};
+  *boxes = (mp_boxes_t){scope->num_partitions, type->rank, type->dims, starts, sizes,
+                        scope->groups,         NULL};
   *out_boxes = boxes;
   *out_starts = starts;
   *out_sizes = sizes;
@@ -205,11 +205,40 @@ static mp_status_t dim_digits(const mp_spmd_scope_t *scope, const mp_sdy_shardin
   return NULL;
 }
 
+// Numbers the partitions that hold terms of the same sum alike: those of one group that differ only
+// in the unreduced axes. NULL when no unreduced axis counts here.
+static mp_status_t find_partials(mp_arena_t *arena, const mp_spmd_scope_t *scope,
+                                 const mp_mesh_view_t *view, const mp_axis_list_t *unreduced,
+                                 const mp_axis_list_t *only, const int32_t **out_partials) {
+  mp_digit_t digits[MP_MAX_DIGITS];
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < unreduced->count && count < MP_MAX_DIGITS; ++i) {
+    if (mp_spmd_scope_is_manual(scope, unreduced->axes[i].name)) continue;
+    if (only != NULL && !list_has_axis(only, unreduced->axes[i].name)) continue;
+    MP_RETURN_IF_ERROR(find_digit(view->mesh, &unreduced->axes[i], &digits[count++]));
+  }
+  *out_partials = NULL;
+  if (count == 0) return NULL;
+  int32_t *partials = MP_ARENA_ARRAY(arena, int32_t, scope->num_partitions);
+  int32_t *first = MP_ARENA_ARRAY(arena, int32_t, scope->num_partitions);  // by position, + 1
+  if (partials == NULL || first == NULL) return mp_status_out_of_memory();
+  for (uint32_t p = 0; p < scope->num_partitions; ++p) {
+    int64_t position = view->position == NULL ? (int64_t)p : view->position[p];
+    for (uint32_t i = 0; i < count; ++i)
+      position -= digit_of(view, &digits[i], p) * digits[i].stride;
+    if (first[position] == 0) first[position] = (int32_t)p + 1;
+    partials[p] = first[position] - 1;
+  }
+  *out_partials = partials;
+  return NULL;
+}
+
 mp_status_t mp_placement_from_sdy(mp_arena_t *arena, const mp_spmd_scope_t *scope,
                                   const mp_type_t *type, const mp_sdy_sharding_t *sharding,
                                   const mp_axis_list_t *only, const mp_boxes_t **out_boxes) {
-  if (sharding->unreduced.count != 0) {
-    return mp_status_make(MP_UNIMPLEMENTED, "unreduced axes in a sharding are not supported yet");
+  if (sharding->unreduced.count != 0 && sharding->unreduced_kind != MP_UNREDUCED_SUM) {
+    return mp_status_make(MP_UNIMPLEMENTED,
+                          "unreduced axes of a maximum or minimum are not supported yet");
   }
   *out_boxes = NULL;
   if (scope->num_partitions == 1 || !mp_type_is_tensor(type)) return NULL;
@@ -240,7 +269,9 @@ mp_status_t mp_placement_from_sdy(mp_arena_t *arena, const mp_spmd_scope_t *scop
       set_part(type->dims[d], parts, index, &starts[at], &sizes[at]);
     }
   }
-  if (!is_whole) *out_boxes = boxes;
+  MP_RETURN_IF_ERROR(
+      find_partials(arena, scope, &view, &sharding->unreduced, only, &boxes->partials));
+  if (!is_whole || boxes->partials != NULL) *out_boxes = boxes;
   return NULL;
 }
 
@@ -248,6 +279,11 @@ bool mp_placement_equal(const mp_boxes_t *a, const mp_boxes_t *b) {
   if (a == b) return true;
   if (a == NULL || b == NULL) return false;
   if (a->rank != b->rank || a->num_partitions != b->num_partitions) return false;
+  if ((a->partials == NULL) != (b->partials == NULL)) return false;
+  if (a->partials != NULL &&
+      memcmp(a->partials, b->partials, a->num_partitions * sizeof(*a->partials)) != 0) {
+    return false;
+  }
   size_t bytes = (size_t)a->num_partitions * a->rank * sizeof(int64_t);
   return memcmp(a->starts, b->starts, bytes) == 0 && memcmp(a->sizes, b->sizes, bytes) == 0;
 }
@@ -288,6 +324,29 @@ static bool parts_of_dim(const mp_boxes_t *boxes, uint32_t d, int64_t *indices,
   return true;
 }
 
+// Orders the `copies` partitions of a tile by their number within their sum, then by sum: a matrix
+// of terms x sums. Returns the number of terms of each sum, 1 without partial sums.
+static int64_t order_terms(const mp_boxes_t *boxes, int64_t *partitions, int64_t copies,
+                           int64_t *scratch) {
+  if (boxes->partials == NULL) return 1;
+  int64_t sums = 0;
+  for (int64_t i = 0; i < copies; ++i) sums += boxes->partials[partitions[i]] == partitions[i];
+  if (sums == 0 || copies % sums != 0) return 1;
+  const int64_t terms = copies / sums;
+  int64_t sum = 0;
+  for (int64_t i = 0; i < copies; ++i) {
+    if (boxes->partials[partitions[i]] != partitions[i]) continue;
+    int64_t term = 0;
+    for (int64_t j = 0; j < copies && term < terms; ++j) {
+      if (boxes->partials[partitions[j]] != partitions[i]) continue;
+      scratch[term++ * sums + sum] = partitions[j];
+    }
+    ++sum;
+  }
+  memcpy(partitions, scratch, (size_t)copies * sizeof(*partitions));
+  return terms;
+}
+
 mp_status_t mp_placement_to_tiles(mp_arena_t *arena, const mp_boxes_t *boxes, bool *out_is_grid,
                                   mp_tiles_t *out_tiles) {
   const uint32_t count = boxes->num_partitions;
@@ -315,7 +374,11 @@ mp_status_t mp_placement_to_tiles(mp_arena_t *arena, const mp_boxes_t *boxes, bo
     if (seen == copies) return NULL;
     partitions[tile_of[p] * copies + seen] = p;
   }
+  int64_t terms = 1;
+  for (int64_t tile = 0; tile < num_tiles; ++tile) {
+    terms = order_terms(boxes, partitions + tile * copies, copies, indices);
+  }
   *out_is_grid = true;
-  *out_tiles = (mp_tiles_t){boxes->rank, tiles, copies, partitions};
+  *out_tiles = (mp_tiles_t){boxes->rank, tiles, copies, terms, partitions};
   return NULL;
 }

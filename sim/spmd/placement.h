@@ -36,8 +36,8 @@ MP_NODISCARD mp_status_t mp_spmd_scope_enter(mp_arena_t *arena, const mp_spmd_sc
 bool mp_spmd_scope_is_manual(const mp_spmd_scope_t *scope, mp_str_t axis);
 
 // The placement of a tensor of `type` in `scope` by a Shardy sharding. Axes that are manual in the
-// scope do not count; when `only` is given, only its axes do. UNIMPLEMENTED for unreduced axes;
-// INVALID_ARGUMENT for meshes and axes that do not fit.
+// scope do not count; when `only` is given, only its axes do. Unreduced axes give partial sums
+// (UNIMPLEMENTED for maximum and minimum); INVALID_ARGUMENT for meshes and axes that do not fit.
 MP_NODISCARD mp_status_t mp_placement_from_sdy(mp_arena_t *arena, const mp_spmd_scope_t *scope,
                                                const mp_type_t *type,
                                                const mp_sdy_sharding_t *sharding,
@@ -67,7 +67,8 @@ typedef struct {
   uint32_t rank;
   const int64_t *tiles;  // [rank]
   int64_t copies;
-  const int64_t *partitions;  // [product of tiles * copies]
+  int64_t terms;              // of the copies are partial sums of each other: 1, or unreduced
+  const int64_t *partitions;  // [product of tiles * copies]; in a tile by term, then by copy
 } mp_tiles_t;
 MP_NODISCARD mp_status_t mp_placement_to_tiles(mp_arena_t *arena, const mp_boxes_t *boxes,
                                                bool *out_is_grid, mp_tiles_t *out_tiles);

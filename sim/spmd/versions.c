@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "sim/spmd/unreduced.h"
+
 mp_status_t mp_versions_create(mp_module_t *module, mp_versions_t *out_versions) {
   uint32_t count = mp_module_number_values(module);
   *out_versions = (mp_versions_t){
@@ -47,7 +49,7 @@ void mp_versions_rewind(mp_versions_t *versions, uint32_t mark) {
 
 const mp_boxes_t *mp_versions_sharded(const mp_versions_t *versions, const mp_value_t *old) {
   for (const mp_version_t *v = versions->versions[old->id]; v != NULL; v = v->next) {
-    if (v->boxes != NULL) return v->boxes;
+    if (v->boxes != NULL && v->boxes->partials == NULL) return v->boxes;
   }
   return NULL;
 }
@@ -108,22 +110,89 @@ static mp_status_t emit_exchange(mp_versions_t *versions, const mp_spmd_scope_t 
   return NULL;
 }
 
+static bool is_whole(const mp_boxes_t *boxes) {
+  for (uint32_t p = 0; p < boxes->num_partitions; ++p) {
+    for (uint32_t d = 0; d < boxes->rank; ++d) {
+      if (boxes->sizes[(size_t)p * boxes->rank + d] != boxes->dims[d]) return false;
+    }
+  }
+  return true;
+}
+
+// `boxes` without saying that they are partial sums; NULL when they are whole.
+static mp_status_t reduced_boxes(mp_versions_t *versions, const mp_boxes_t *boxes,
+                                 const mp_boxes_t **out_boxes) {
+  *out_boxes = NULL;
+  if (is_whole(boxes)) return NULL;
+  mp_boxes_t *reduced = mp_arena_copy(versions->module->arena, boxes, sizeof(*reduced));
+  MP_RETURN_IF_NULL(reduced);
+  reduced->partials = NULL;
+  *out_boxes = reduced;
+  return NULL;
+}
+
+// Adds the version that `partial` sums up to.
+static mp_status_t add_sum(mp_versions_t *versions, const mp_value_t *old,
+                           const mp_version_t *partial, const mp_loc_t *loc) {
+  mp_value_t *value = NULL;
+  MP_RETURN_IF_ERROR(mp_unreduced_sum(versions->module, versions->block, partial->boxes,
+                                      partial->value, loc, &value));
+  const mp_boxes_t *boxes = NULL;
+  MP_RETURN_IF_ERROR(reduced_boxes(versions, partial->boxes, &boxes));
+  return mp_versions_add(versions, old, boxes, value);
+}
+
+static mp_value_t *find_version(const mp_versions_t *versions, const mp_value_t *old,
+                                const mp_boxes_t *boxes) {
+  for (const mp_version_t *v = versions->versions[old->id]; v != NULL; v = v->next) {
+    if (mp_placement_equal(v->boxes, boxes)) return v->value;
+  }
+  return NULL;
+}
+
+// What an exchange starts from: the whole array, of which a part is a local copy, or any reduced
+// version. NULL when all are partial sums.
+static const mp_version_t *find_source(const mp_versions_t *versions, const mp_value_t *old) {
+  const mp_version_t *source = NULL;
+  for (const mp_version_t *v = versions->versions[old->id]; v != NULL; v = v->next) {
+    if (v->boxes == NULL) return v;
+    if (source == NULL && v->boxes->partials == NULL) source = v;
+  }
+  return source;
+}
+
+// An unreduced version from a reduced one of the same boxes.
+static mp_status_t get_terms(mp_versions_t *versions, const mp_spmd_scope_t *scope,
+                             const mp_value_t *old, const mp_boxes_t *boxes, const mp_loc_t *loc,
+                             mp_value_t **out_value) {
+  const mp_boxes_t *reduced = NULL;
+  MP_RETURN_IF_ERROR(reduced_boxes(versions, boxes, &reduced));
+  mp_value_t *value = NULL;
+  MP_RETURN_IF_ERROR(mp_versions_get(versions, scope, old, reduced, loc, &value));
+  MP_RETURN_IF_ERROR(
+      mp_unreduced_split(versions->module, versions->block, boxes, value, loc, out_value));
+  return mp_versions_add(versions, old, boxes, *out_value);
+}
+
 mp_status_t mp_versions_get(mp_versions_t *versions, const mp_spmd_scope_t *scope,
                             const mp_value_t *old, const mp_boxes_t *boxes, const mp_loc_t *loc,
                             mp_value_t **out_value) {
-  const mp_version_t *source = versions->versions[old->id];
-  if (source == NULL) {
+  if (versions->versions[old->id] == NULL) {
     return mp_status_make(MP_INTERNAL, "a value is used before it was partitioned");
   }
-  for (const mp_version_t *v = source; v != NULL; v = v->next) {
-    if (mp_placement_equal(v->boxes, boxes)) {
-      *out_value = v->value;
-      return NULL;
-    }
-    if (v->boxes == NULL) source = v;  // from the whole array a part is a local copy
+  *out_value = find_version(versions, old, boxes);
+  if (*out_value != NULL) return NULL;
+  if (boxes != NULL && boxes->partials != NULL) {
+    return get_terms(versions, scope, old, boxes, loc, out_value);
+  }
+  if (find_source(versions, old) == NULL) {
+    MP_RETURN_IF_ERROR(add_sum(versions, old, versions->versions[old->id], loc));
+    *out_value = find_version(versions, old, boxes);
+    if (*out_value != NULL) return NULL;
   }
   mp_value_t *value = NULL;
-  MP_RETURN_IF_ERROR(emit_exchange(versions, scope, old->type, source, boxes, loc, &value));
+  MP_RETURN_IF_ERROR(
+      emit_exchange(versions, scope, old->type, find_source(versions, old), boxes, loc, &value));
   MP_RETURN_IF_ERROR(mp_versions_add(versions, old, boxes, value));
   *out_value = value;
   return NULL;

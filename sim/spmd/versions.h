@@ -33,12 +33,14 @@ MP_NODISCARD mp_status_t mp_versions_add(mp_versions_t *versions, const mp_value
 // visible after it.
 void mp_versions_rewind(mp_versions_t *versions, uint32_t mark);
 
-// The version with this placement; makes it from another one by an exchange when there is none.
+// The version with this placement; makes it from another one when there is none: by an exchange,
+// after an all_reduce when the other one is unreduced. UNIMPLEMENTED when an unreduced version is
+// wanted and there is none.
 MP_NODISCARD mp_status_t mp_versions_get(mp_versions_t *versions, const mp_spmd_scope_t *scope,
                                          const mp_value_t *old, const mp_boxes_t *boxes,
                                          const mp_loc_t *loc, mp_value_t **out_value);
 
-// The newest version that is not whole, or NULL.
+// The newest version that has parts (and is no partial sum), or NULL.
 const mp_boxes_t *mp_versions_sharded(const mp_versions_t *versions, const mp_value_t *old);
 
 #endif  // MINIPOD_SIM_SPMD_VERSIONS_H_

@@ -1,0 +1,145 @@
+#include "sim/spmd/unreduced.h"
+
+#include <string.h>
+
+// A region that adds two scalars.
+static mp_status_t make_sum_region(mp_module_t *module, mp_dtype_t dtype, mp_block_t **out_block) {
+  const mp_type_t *scalar = NULL;
+  MP_RETURN_IF_ERROR(mp_type_tensor(module->arena, dtype, NULL, 0, &scalar));
+  const mp_type_t *const types[2] = {scalar, scalar};
+  mp_block_t *block = NULL;
+  MP_RETURN_IF_ERROR(mp_block_create(module, 2, types, &block));
+  mp_value_t *const args[2] = {&block->args[0], &block->args[1]};
+  const mp_op_spec_t add = {.code = MP_OP_ADD,
+                            .num_operands = 2,
+                            .operands = args,
+                            .num_results = 1,
+                            .result_types = types};
+  mp_op_t *op = NULL;
+  MP_RETURN_IF_ERROR(mp_op_create(module, &add, &op));
+  mp_block_append(block, op);
+  mp_value_t *const sum = &op->results[0];
+  const mp_op_spec_t end = {.code = MP_OP_RETURN, .num_operands = 1, .operands = &sum};
+  MP_RETURN_IF_ERROR(mp_op_create(module, &end, &op));
+  mp_block_append(block, op);
+  *out_block = block;
+  return NULL;
+}
+
+// The sets of partitions that hold terms of the same sum, as a table of replica groups.
+static mp_status_t sum_groups(mp_arena_t *arena, const mp_boxes_t *boxes,
+                              const mp_attr_t **out_attr) {
+  const uint32_t count = boxes->num_partitions;
+  int64_t *row_of = MP_ARENA_ARRAY(arena, int64_t, count);
+  int64_t *size = MP_ARENA_ARRAY(arena, int64_t, count);
+  int64_t *table = MP_ARENA_ARRAY(arena, int64_t, count);
+  if (row_of == NULL || size == NULL || table == NULL) return mp_status_out_of_memory();
+  int64_t rows = 0;
+  for (uint32_t p = 0; p < count; ++p) {
+    if (boxes->partials[p] == (int32_t)p) row_of[p] = rows++;
+  }
+  const int64_t columns = (int64_t)count / rows;  // the sets are equally large
+  for (uint32_t p = 0; p < count; ++p) {
+    const int64_t row = row_of[boxes->partials[p]];
+    table[row * columns + size[row]++] = p;
+  }
+  return mp_attr_make_table(arena, table, rows, columns, out_attr);
+}
+
+mp_status_t mp_unreduced_sum(mp_module_t *module, mp_block_t *block, const mp_boxes_t *boxes,
+                             mp_value_t *value, const mp_loc_t *loc, mp_value_t **out_value) {
+  mp_named_attr_t attrs[3] = {
+      {.name = MP_ATTR_CHANNEL_ID, .text = MP_STR("channel_id")},
+      {.name = MP_ATTR_REPLICA_GROUPS, .text = MP_STR("replica_groups")},
+      {.name = MP_ATTR_USE_GLOBAL_DEVICE_IDS, .text = MP_STR("use_global_device_ids")}};
+  MP_RETURN_IF_ERROR(mp_attr_make_int(module->arena, MP_DTYPE_S64, 1, &attrs[0].value));
+  MP_RETURN_IF_ERROR(sum_groups(module->arena, boxes, &attrs[1].value));
+  MP_RETURN_IF_ERROR(mp_attr_make_bool(module->arena, true, &attrs[2].value));
+  mp_block_t *region = NULL;
+  MP_RETURN_IF_ERROR(make_sum_region(module, value->type->dtype, &region));
+  const mp_op_spec_t spec = {.code = MP_OP_ALL_REDUCE,
+                             .loc = loc,
+                             .num_operands = 1,
+                             .operands = &value,
+                             .num_results = 1,
+                             .result_types = &value->type,
+                             .num_regions = 1,
+                             .regions = &region,
+                             .num_attrs = 3,
+                             .attrs = attrs};
+  mp_op_t *op = NULL;
+  MP_RETURN_IF_ERROR(mp_op_create(module, &spec, &op));
+  mp_block_append(block, op);
+  *out_value = &op->results[0];
+  return NULL;
+}
+
+// --- splitting ---
+
+// An op with one result, appended.
+static mp_status_t append_op(mp_module_t *module, mp_block_t *block, mp_opcode_t code,
+                             mp_value_t *const *operands, uint32_t num_operands,
+                             const mp_type_t *type, const mp_named_attr_t *attr,
+                             const mp_loc_t *loc, mp_value_t **out_value) {
+  const mp_op_spec_t spec = {.code = code,
+                             .loc = loc,
+                             .num_operands = num_operands,
+                             .operands = operands,
+                             .num_results = 1,
+                             .result_types = &type,
+                             .num_attrs = attr == NULL ? 0 : 1,
+                             .attrs = attr};
+  mp_op_t *op = NULL;
+  MP_RETURN_IF_ERROR(mp_op_create(module, &spec, &op));
+  mp_block_append(block, op);
+  *out_value = &op->results[0];
+  return NULL;
+}
+
+static mp_status_t append_constant(mp_module_t *module, mp_block_t *block, const mp_type_t *type,
+                                   const void *data, size_t size, bool splat,
+                                   mp_value_t **out_value) {
+  mp_named_attr_t value = {.name = MP_ATTR_VALUE, .text = MP_STR("value")};
+  MP_RETURN_IF_ERROR(mp_attr_make_dense(module->arena, type, data, size, splat, &value.value));
+  return append_op(module, block, MP_OP_CONSTANT, NULL, 0, type, &value, NULL, out_value);
+}
+
+// A scalar that is true on the partitions which keep the value: a table looked up by partition id.
+static mp_status_t append_is_first(mp_module_t *module, mp_block_t *block, const mp_boxes_t *boxes,
+                                   const mp_loc_t *loc, mp_value_t **out_value) {
+  const int64_t count = boxes->num_partitions;
+  const int64_t one = 1;
+  uint8_t *is_first = MP_ARENA_ARRAY(module->arena, uint8_t, (size_t)count);
+  MP_RETURN_IF_NULL(is_first);
+  for (int64_t p = 0; p < count; ++p) is_first[p] = boxes->partials[p] == (int32_t)p;
+  const mp_type_t *table_type = NULL;
+  const mp_type_t *entry_type = NULL;
+  const mp_type_t *bool_type = NULL;
+  const mp_type_t *id_type = NULL;
+  MP_RETURN_IF_ERROR(mp_type_tensor(module->arena, MP_DTYPE_BOOL, &count, 1, &table_type));
+  MP_RETURN_IF_ERROR(mp_type_tensor(module->arena, MP_DTYPE_BOOL, &one, 1, &entry_type));
+  MP_RETURN_IF_ERROR(mp_type_tensor(module->arena, MP_DTYPE_BOOL, NULL, 0, &bool_type));
+  MP_RETURN_IF_ERROR(mp_type_tensor(module->arena, MP_DTYPE_U32, NULL, 0, &id_type));
+  mp_value_t *lookup[2] = {NULL, NULL};
+  MP_RETURN_IF_ERROR(
+      append_constant(module, block, table_type, is_first, (size_t)count, false, &lookup[0]));
+  MP_RETURN_IF_ERROR(
+      append_op(module, block, MP_OP_PARTITION_ID, NULL, 0, id_type, NULL, loc, &lookup[1]));
+  mp_named_attr_t sizes = {.name = MP_ATTR_SLICE_SIZES, .text = MP_STR("slice_sizes")};
+  MP_RETURN_IF_ERROR(mp_attr_make_ints(module->arena, &one, 1, &sizes.value));
+  mp_value_t *entry = NULL;
+  MP_RETURN_IF_ERROR(
+      append_op(module, block, MP_OP_DYNAMIC_SLICE, lookup, 2, entry_type, &sizes, loc, &entry));
+  return append_op(module, block, MP_OP_RESHAPE, &entry, 1, bool_type, NULL, loc, out_value);
+}
+
+mp_status_t mp_unreduced_split(mp_module_t *module, mp_block_t *block, const mp_boxes_t *boxes,
+                               mp_value_t *value, const mp_loc_t *loc, mp_value_t **out_value) {
+  const size_t size = mp_dtype_size(value->type->dtype);
+  void *zero = mp_arena_alloc(module->arena, size);
+  MP_RETURN_IF_NULL(zero);
+  mp_value_t *operands[3] = {NULL, value, NULL};
+  MP_RETURN_IF_ERROR(append_is_first(module, block, boxes, loc, &operands[0]));
+  MP_RETURN_IF_ERROR(append_constant(module, block, value->type, zero, size, true, &operands[2]));
+  return append_op(module, block, MP_OP_SELECT, operands, 3, value->type, NULL, loc, out_value);
+}
