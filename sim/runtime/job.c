@@ -7,8 +7,11 @@
 // The owner sleeps until the other references are gone: bit of job->references.
 #define MP_JOB_OWNER_SLEEPS 0x80000000u
 
+// A submitted job may be done, and gone, as soon as the list's lock is free.
 static void link_job(mp_client_t *client, mp_job_t *job) {
   mp_job_list_t *jobs = &client->jobs;
+  mp_core_queue_t *queue = job->queue;
+  uint32_t num_parts = job->num_parts;
   pthread_mutex_lock(&jobs->lock);
   job->is_linked = true;
   job->next = NULL;
@@ -21,11 +24,11 @@ static void link_job(mp_client_t *client, mp_job_t *job) {
   jobs->last = job;
   atomic_fetch_add(&jobs->count, 1);
   pthread_mutex_unlock(&jobs->lock);
-  if (job->queue != NULL) {
-    mp_core_queue_wake(job->queue, job->num_parts);
+  if (queue != NULL) {
+    mp_core_queue_wake(queue, num_parts);
   } else {
     for (uint32_t i = 0; i < client->num_queues; ++i) {
-      mp_core_queue_wake(&client->queues[i], job->num_parts);
+      mp_core_queue_wake(&client->queues[i], num_parts);
     }
   }
 }
@@ -107,9 +110,11 @@ void mp_job_submit(mp_client_t *client, mp_job_t *job) {
   atomic_init(&job->next_part, 0);
   atomic_init(&job->error, NULL);
   atomic_init(&job->references, 1);  // the list's
+  mp_client_hold(client);            // the job's end may be the client's
   link_job(client, job);
   // The workers may have left before they could see it.
   if (mp_client_is_stopping(client)) mp_job_drain(client);
+  mp_client_unhold(client);
 }
 
 static bool may_help(const mp_worker_t *self, const mp_job_t *job) {

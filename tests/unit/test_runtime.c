@@ -513,7 +513,6 @@ static void a_long_queue_does_not_exhaust_the_memory(void **state) {
   (void)state;
   mp_client_t *client = make_client_with(1, 64 << 10);
   mp_device_t *device = mp_client_device(client, 0);
-  mp_executable_t *loop = make_executable(client, loop_program(1, true));
   mp_executable_t *executable = make_executable(client, add_one_program(1));
   mp_buffer_t *x = NULL;
   mp_event_t *definition;
@@ -533,7 +532,6 @@ static void a_long_queue_does_not_exhaust_the_memory(void **state) {
   assert_ok(mp_event_await(mp_buffer_definition(x)));
   mp_buffer_release(x);
   mp_executable_release(executable);
-  mp_executable_release(loop);
   mp_client_release(client);
 }
 
