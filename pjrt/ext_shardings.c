@@ -84,6 +84,7 @@ static mp_status_t list_one(mp_arena_t *arena, const mp_boxes_t *boxes, const ch
 
 static mp_status_t list_all(mp_arena_t *arena, const mp_program_io_t *values, uint32_t count,
                             const char ***out_shardings, size_t **out_sizes) {
+  if (count == 0) return NULL;  // no list, not an empty one: the client tells them apart
   const char **shardings = MP_ARENA_ARRAY(arena, const char *, count + 1);
   size_t *sizes = MP_ARENA_ARRAY(arena, size_t, count + 1);
   MP_RETURN_IF_NULL(shardings);
