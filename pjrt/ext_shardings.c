@@ -97,13 +97,15 @@ static mp_status_t list_all(mp_arena_t *arena, const mp_program_io_t *values, ui
   return NULL;
 }
 
-// A program of one partition has no shardings.
+// A program of one partition has no shardings, and jaxlib takes none, rather than a list of none,
+// for the outputs of a program without outputs.
 mp_status_t mp_pjrt_list_shardings(PJRT_Executable *executable) {
   const mp_program_t *program = executable->program;
   if (program->num_partitions == 1) return NULL;
   MP_RETURN_IF_ERROR(list_all(executable->arena, program->params, program->num_params,
                               &executable->parameter_shardings,
                               &executable->parameter_sharding_sizes));
+  if (program->num_results == 0) return NULL;
   return list_all(executable->arena, program->results, program->num_results,
                   &executable->output_shardings, &executable->output_sharding_sizes);
 }
