@@ -205,6 +205,14 @@ static void print_generic(mp_printer_t *p, const mp_op_t *op) {
   mp_printer_function_type(p, op);
 }
 
+// StableHLO has no exchange; as a custom call other tools can at least read the program.
+static void print_exchange(mp_printer_t *p, const mp_op_t *op) {
+  mp_strbuf_puts(p->out, "stablehlo.custom_call @minipod.exchange(");
+  mp_printer_operands(p, op, 0, op->num_operands);
+  mp_strbuf_puts(p->out, ") : ");
+  mp_printer_function_type(p, op);
+}
+
 static void print_op(mp_printer_t *p, const mp_op_t *op) {
   if (op->num_results > 0) {
     name_results(p, op);
@@ -213,7 +221,11 @@ static void print_op(mp_printer_t *p, const mp_op_t *op) {
     if (op->num_results > 1) mp_strbuf_printf(p->out, ":%u", op->num_results);
     mp_strbuf_puts(p->out, " = ");
   }
-  if (p->options.generic || !mp_printer_pretty(p, op)) print_generic(p, op);
+  if (op->code == MP_OP_EXCHANGE) {
+    print_exchange(p, op);
+  } else if (p->options.generic || !mp_printer_pretty(p, op)) {
+    print_generic(p, op);
+  }
   if (p->options.locations) {
     mp_strbuf_putc(p->out, ' ');
     mp_print_loc(op->loc, p->out);
