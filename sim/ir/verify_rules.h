@@ -178,6 +178,7 @@ MP_NODISCARD mp_status_t mp_verify_infeed(const mp_op_t *op);
 MP_NODISCARD mp_status_t mp_verify_nothing(const mp_op_t *op);
 MP_NODISCARD mp_status_t mp_verify_optimization_barrier(const mp_op_t *op);
 MP_NODISCARD mp_status_t mp_verify_outfeed(const mp_op_t *op);
+MP_NODISCARD mp_status_t mp_verify_sugar(const mp_op_t *op);
 MP_NODISCARD mp_status_t mp_verify_tuple(const mp_op_t *op);
 MP_NODISCARD mp_status_t mp_verify_unsupported(const mp_op_t *op);
 MP_NODISCARD mp_status_t mp_verify_while(const mp_op_t *op);
@@ -195,6 +196,7 @@ MP_NODISCARD mp_status_t mp_verify_reduce_scatter(const mp_op_t *op);
 MP_NODISCARD mp_status_t mp_verify_send(const mp_op_t *op);
 // verify_sdy_ops.c
 MP_NODISCARD mp_status_t mp_verify_sdy_manual_computation(const mp_op_t *op);
+MP_NODISCARD mp_status_t mp_verify_sdy_named_computation(const mp_op_t *op);
 MP_NODISCARD mp_status_t mp_verify_sdy_propagation_barrier(const mp_op_t *op);
 MP_NODISCARD mp_status_t mp_verify_sdy_sharding(const mp_op_t *op);
 MP_NODISCARD mp_status_t mp_verify_sdy_sharding_group(const mp_op_t *op);

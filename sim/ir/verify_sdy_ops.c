@@ -22,6 +22,36 @@ mp_status_t mp_verify_sdy_propagation_barrier(const mp_op_t *op) {
                              "the result and the operand");
 }
 
+// A function that stands where it is called.
+mp_status_t mp_verify_sdy_named_computation(const mp_op_t *op) {
+  const mp_attr_name_t names[] = {MP_ATTR_IN_SHARDINGS, MP_ATTR_OUT_SHARDINGS};
+  const mp_block_t *body = op->regions[0];
+  const mp_op_t *end = mp_block_terminator(body);
+  MP_CHECK(op, body->num_args == op->num_operands && end->num_operands == op->num_results,
+           "%u arguments and %u values inside for %u operands and %u results", body->num_args,
+           end->num_operands, op->num_operands, op->num_results);
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    MP_RETURN_IF_ERROR(mp_verify_same_type(op, body->args[i].type, mp_operand_type(op, i),
+                                           "an argument inside and the operand"));
+  }
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    MP_RETURN_IF_ERROR(mp_verify_same_type(op, mp_operand_type(end, i), mp_result_type(op, i),
+                                           "a value inside and the result"));
+  }
+  for (int list = 0; list < 2; ++list) {
+    const mp_attr_t *attr = mp_op_attr(op, names[list]);
+    if (attr == NULL) continue;
+    uint32_t count = list == 0 ? op->num_operands : op->num_results;
+    MP_CHECK(op, attr->u.shardings.count == count, "%u shardings for %u values",
+             attr->u.shardings.count, count);
+    for (uint32_t i = 0; i < count; ++i) {
+      const mp_type_t *type = list == 0 ? mp_operand_type(op, i) : mp_result_type(op, i);
+      MP_RETURN_IF_ERROR(mp_verify_sharding(op, &attr->u.shardings.shardings[i], type));
+    }
+  }
+  return NULL;
+}
+
 static bool is_manual(mp_axis_list_t manual, mp_str_t name) {
   for (uint32_t i = 0; i < manual.count; ++i) {
     if (mp_str_equal(manual.axes[i].name, name)) return true;

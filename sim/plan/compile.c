@@ -1,10 +1,6 @@
 #include "sim/plan/compile.h"
 
-#if __has_include("sim/ir/verify.h")
 #include "sim/ir/verify.h"
-#else
-#define mp_module_verify(module) NULL
-#endif
 #include "sim/passes/passes.h"
 #include "sim/plan/plan.h"
 #include "sim/readers/reader.h"
@@ -31,6 +27,8 @@ static mp_status_t compile(mp_module_t *module, const mp_compile_request_t *requ
   MP_RETURN_IF_ERROR(check_grid(options.num_replicas, options.num_partitions));
   MP_RETURN_IF_ERROR(mp_module_verify(module));
   MP_RETURN_IF_ERROR(mp_passes_prepare(module));
+  // Again: what desugaring made of dynamic operations and einsum could not be checked before.
+  MP_RETURN_IF_ERROR(mp_module_verify(module));
   const mp_partition_options_t partition = {options.num_partitions, request->propagate_to_results,
                                             request->num_propagate_to_results};
   MP_RETURN_IF_ERROR(mp_spmd_partition(module, &partition, &options.partition));
