@@ -42,6 +42,7 @@ def test_only_one_file_uses_private_names():
     ("callback", "emit_python_callback"),
     ("config", "jax_platforms"),
     ("dispatch", "device_put_p"),
+    ("lax.ann", "approx_top_k_p _jax"),
     ("lax.parallel", "pbroadcast_p pbroadcast_start_p psend_p precv_p")])
 def test_names_exist(module, names):
   module = importlib.import_module("jax._src." + module)
@@ -70,7 +71,8 @@ def test_what_was_taught():
   assert "minipod" in mlir._platforms_with_donation
   assert not xla_bridge._backend_factories["minipod"].experimental
   names = {p.name for p in mlir._platform_specific_lowerings["minipod"]}
-  assert names == {"pbroadcast", "pbroadcast_start", "psend", "precv", "device_put"}
+  assert names == {"pbroadcast", "pbroadcast_start", "psend", "precv", "device_put",
+                   "approx_top_k"}
 
 
 @pytest.mark.parametrize("version, warns", [

@@ -10,8 +10,11 @@ from jax._src import config
 from jax._src import dispatch
 from jax._src import xla_bridge
 from jax._src.interpreters import mlir
+from jax._src.lax import ann
 from jax._src.lax import parallel
 import jax
+from jax import lax
+import jax.numpy as jnp
 
 # Primitives whose default rule needs a library that minipod cannot call yet.
 _REFUSED_BY_NAME = frozenset(
@@ -84,8 +87,25 @@ def install_lowering_rules(platform: str) -> None:
     rules[primitive] = gpu[primitive]
   for primitive in (parallel.psend_p, parallel.precv_p):
     rules[primitive] = _as_platform("cuda", gpu[primitive])
+  # JAX's own rule is a custom call that asks for any top k of a certain recall: an exact one is.
+  mlir.register_lowering(ann.approx_top_k_p, mlir.lower_fun(_exact_top_k, multiple_results=True),
+                         platform=platform)
   # Moves between memory spaces inside a program; JAX drops them by default.
   rules[dispatch.device_put_p] = mlir._platform_specific_lowerings["tpu"][dispatch.device_put_p]
+
+
+def _exact_top_k(operand, *, k, reduction_dimension, is_max_k, aggregate_to_topk, recall_target,
+                 reduction_input_size_override):
+  size = k
+  if not aggregate_to_topk:  # then the number of candidates is part of the result's shape
+    size, _ = ann._jax.approx_top_k_reduction_output_size(
+        operand.shape[reduction_dimension], operand.ndim, k, recall_target, aggregate_to_topk,
+        reduction_input_size_override)
+  rows = jnp.moveaxis(operand, reduction_dimension, -1)
+  values, indices = lax.top_k(rows if is_max_k else -rows, size)
+  values = values if is_max_k else -values
+  return (jnp.moveaxis(values, -1, reduction_dimension),
+          jnp.moveaxis(indices, -1, reduction_dimension))
 
 
 class _LoweringRules(dict):
