@@ -1,10 +1,6 @@
 #include "pjrt/compile.h"
 
-#if __has_include("sim/ir/print.h")
 #include "sim/ir/print.h"
-#else
-#define mp_module_print(module, options, out) mp_strbuf_status(out)
-#endif
 #include "sim/plan/compile.h"
 #include "sim/readers/compile_options.h"
 
@@ -83,6 +79,6 @@ mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices
 }
 
 mp_status_t mp_pjrt_print_program(const mp_program_t *program, mp_strbuf_t *out_text) {
-  (void)program;
-  return mp_module_print(program->module, NULL, out_text);
+  static const mp_print_options_t options = {.locations = true};
+  return mp_module_print(program->module, &options, out_text);
 }
