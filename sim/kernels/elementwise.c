@@ -49,6 +49,10 @@ static mp_ew_loop_t find_loop(const mp_op_t *op, const mp_ew_t *ew) {
           mp_op_enum(op, MP_ATTR_COMPARE_TYPE, MP_CMP_NOTYPE) == MP_CMP_TOTALORDER, computing);
     case MP_OP_SELECT:
       return mp_ew_select_loop(mp_dtype_size(ew->output));
+    case MP_OP_REDUCE_PRECISION: {
+      mp_ew_loop_t loop = mp_ew_precision_loop(first);
+      return loop != NULL ? loop : mp_ew_precision_loop(computing);
+    }
     case MP_OP_COMPLEX:
       return arithmetic_loop(op->code, ew->output);
     case MP_OP_COUNT_LEADING_ZEROS:
@@ -102,6 +106,17 @@ bool mp_ew_bind_binary(mp_opcode_t code, mp_dtype_t dtype, mp_ew_t *out_ew) {
   return true;
 }
 
+static mp_status_t set_precision(const mp_op_t *op, mp_ew_t *ew) {
+  ew->has_params = true;
+  ew->params[0] = (int32_t)mp_op_int(op, MP_ATTR_EXPONENT_BITS, 0);
+  ew->params[1] = (int32_t)mp_op_int(op, MP_ATTR_MANTISSA_BITS, -1);
+  ew->direct = mp_ew_precision_loop(ew->inputs[0]) != NULL;
+  if (ew->params[0] >= 1 && ew->params[1] >= 0) return NULL;
+  return mp_op_error(op, MP_INVALID_ARGUMENT,
+                     "needs at least 1 exponent bit and 0 mantissa bits, not %d and %d",
+                     ew->params[0], ew->params[1]);
+}
+
 mp_status_t mp_ew_bind(const mp_op_t *op, mp_ew_t *out_ew) {
   mp_ew_t ew = {.num_inputs = op->num_operands, .output = op->results[0].type->dtype};
   if ((mp_op_info(op->code)->traits & MP_OP_TRAIT_ELEMENTWISE) == 0 ||
@@ -121,16 +136,7 @@ mp_status_t mp_ew_bind(const mp_op_t *op, mp_ew_t *out_ew) {
   }
   if (op->code == MP_OP_SELECT) ew.direct = true;  // moves stored elements, whatever they mean
   if (op->code == MP_OP_CONVERT) set_convert_flags(&ew);
-  if (op->code == MP_OP_REDUCE_PRECISION) {
-    ew.has_params = true;
-    ew.params[0] = (int32_t)mp_op_int(op, MP_ATTR_EXPONENT_BITS, 0);
-    ew.params[1] = (int32_t)mp_op_int(op, MP_ATTR_MANTISSA_BITS, -1);
-    if (ew.params[0] < 1 || ew.params[1] < 0) {
-      return mp_op_error(op, MP_INVALID_ARGUMENT,
-                         "needs at least 1 exponent bit and 0 mantissa bits, not %d and %d",
-                         ew.params[0], ew.params[1]);
-    }
-  }
+  if (op->code == MP_OP_REDUCE_PRECISION) MP_RETURN_IF_ERROR(set_precision(op, &ew));
   *out_ew = ew;
   return NULL;
 }
@@ -188,8 +194,9 @@ static void run_block(const mp_ew_t *ew, int64_t n, const void *const *in, void 
 
 void mp_ew_run(const mp_ew_t *ew, int64_t n, const void *const *in, void *out) {
   if (n == 0) return;
-  if (ew->direct && !ew->has_params) {
-    ew->loop(n, in, out);
+  if (ew->direct) {
+    const void *with_params[] = {in[0], ew->params};
+    ew->loop(n, ew->has_params ? with_params : in, out);
     return;
   }
   if (ew->widens) {

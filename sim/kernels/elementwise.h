@@ -68,6 +68,9 @@ mp_ew_loop_t mp_ew_convert_to_odd_loop(mp_dtype_t from);
 mp_ew_loop_t mp_ew_compare_loop(uint32_t direction, bool total, mp_dtype_t dtype);
 // in: bool, then two arrays of elements of `size` bytes.
 mp_ew_loop_t mp_ew_select_loop(size_t size);
+// in[1] holds the wanted exponent and fraction bits (int32_t). `dtype` as stored, floats with
+// infinities only; the others go through f32.
+mp_ew_loop_t mp_ew_precision_loop(mp_dtype_t dtype);
 // Count of leading zeros in elements of 2 or 4 bits stored in a byte.
 mp_ew_loop_t mp_ew_narrow_clz_loop(int bits);
 

@@ -36,7 +36,6 @@ static c128_t reciprocal(c128_t x) {
 static c128_t sign_of(c128_t x) {
   double size = cabs(x);
   if (size == 0) return make(0, 0);
-  if (isinf(size) && !isnan(creal(x)) && !isnan(cimag(x))) return make(NAN, NAN);
   return make(creal(x) / size, cimag(x) / size);
 }
 

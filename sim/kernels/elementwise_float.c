@@ -6,103 +6,76 @@
 #include "sim/kernels/elementwise.h"
 #include "sim/kernels/loops.h"
 
-// Helpers for one element type: T, its unsigned twin U and signed twin I, the suffix S of libm's
-// functions, fraction and exponent bits. Written without branches where loops shall vectorise.
-#define HELPERS(name, T, U, I, S, fraction_bits, exponent_bits)                                  \
-  static inline U bits_##name(T value) {                                                         \
-    U bits;                                                                                      \
-    memcpy(&bits, &value, sizeof(bits));                                                         \
-    return bits;                                                                                 \
-  }                                                                                              \
-  static inline T value_##name(U bits) {                                                         \
-    T value;                                                                                     \
-    memcpy(&value, &bits, sizeof(value));                                                        \
-    return value;                                                                                \
-  }                                                                                              \
-  /* Equal operands differ in the sign of zero at most: "and" keeps +0, "or" -0. */              \
-  static inline T max_##name(T x, T y) {                                                         \
-    T larger = ((x > y) | (x != x)) ? x : y;                                                     \
-    return x == y ? value_##name(bits_##name(x) & bits_##name(y)) : larger;                      \
-  }                                                                                              \
-  static inline T min_##name(T x, T y) {                                                         \
-    T smaller = ((x < y) | (x != x)) ? x : y;                                                    \
-    return x == y ? value_##name(bits_##name(x) | bits_##name(y)) : smaller;                     \
-  }                                                                                              \
-  static inline T sign_of_##name(T x) {                                                          \
-    T unit = value_##name((bits_##name(x) & bits_##name((T)-0.0)) | bits_##name((T)1));          \
-    return ((x == 0) | (x != x)) ? x : unit;                                                     \
-  }                                                                                              \
-  /* To nearest, halves away from zero, without the error of adding 0.5 to 0.49999997. */        \
-  static inline T round_away_##name(T x) {                                                       \
-    T whole = trunc##S(x), rest = fabs##S(x - whole);                                            \
-    return rest >= (T)0.5 ? whole + copysign##S((T)1, x) : copysign##S(whole, x);                \
-  }                                                                                              \
-  /* Rounds the fraction to fewer bits, then makes what the smaller exponent cannot hold zero or \
-     infinity: formats made this way have no subnormal numbers. */                               \
-  static inline T reduce_precision_of_##name(T x, int exponent, int fraction) {                  \
-    const U sign_mask = bits_##name((T)-0.0), infinity = bits_##name((T)INFINITY);               \
-    U bits = bits_##name(x);                                                                     \
-    if (fraction < fraction_bits) {                                                              \
-      int cut = fraction_bits - fraction;                                                        \
-      U odd = bits >> cut & 1;                                                                   \
-      bits = (bits + odd + (((U)1 << (cut - 1)) - 1)) & ~(((U)1 << cut) - 1);                    \
-    }                                                                                            \
-    if (exponent < exponent_bits) {                                                              \
-      const U bias = ((U)1 << (exponent_bits - 1)) - 1;                                          \
-      U reduced = ((U)1 << (exponent - 1)) - 1;                                                  \
-      U field = bits & infinity;                                                                 \
-      if (field > (bias + reduced) << fraction_bits) bits = (bits & sign_mask) | infinity;       \
-      if (field <= (bias - reduced) << fraction_bits) bits &= sign_mask;                         \
-    }                                                                                            \
-    if (x != x) return fraction > 0 ? x : value_##name((bits_##name(x) & sign_mask) | infinity); \
-    return value_##name(bits);                                                                   \
+// Helpers for one element type: T, its unsigned twin U, the suffix S of libm's functions. Written
+// without branches where loops shall vectorise.
+#define HELPERS(name, T, U, S)                                                            \
+  static inline U bits_##name(T value) {                                                  \
+    U bits;                                                                               \
+    memcpy(&bits, &value, sizeof(bits));                                                  \
+    return bits;                                                                          \
+  }                                                                                       \
+  static inline T value_##name(U bits) {                                                  \
+    T value;                                                                              \
+    memcpy(&value, &bits, sizeof(value));                                                 \
+    return value;                                                                         \
+  }                                                                                       \
+  /* Equal operands differ in the sign of zero at most: "and" keeps +0, "or" -0. */       \
+  static inline T max_##name(T x, T y) {                                                  \
+    T larger = ((x > y) | (x != x)) ? x : y;                                              \
+    return x == y ? value_##name(bits_##name(x) & bits_##name(y)) : larger;               \
+  }                                                                                       \
+  static inline T min_##name(T x, T y) {                                                  \
+    T smaller = ((x < y) | (x != x)) ? x : y;                                             \
+    return x == y ? value_##name(bits_##name(x) | bits_##name(y)) : smaller;              \
+  }                                                                                       \
+  static inline T sign_of_##name(T x) {                                                   \
+    T unit = value_##name((bits_##name(x) & bits_##name((T)-0.0)) | bits_##name((T)1));   \
+    return ((x == 0) | (x != x)) ? x : unit;                                              \
+  }                                                                                       \
+  /* To nearest, halves away from zero, without the error of adding 0.5 to 0.49999997. */ \
+  static inline T round_away_##name(T x) {                                                \
+    T whole = trunc##S(x), rest = fabs##S(x - whole);                                     \
+    return rest >= (T)0.5 ? whole + copysign##S((T)1, x) : copysign##S(whole, x);         \
   }
 
-#define LOOPS(name, T, U, I, S, fraction_bits, exponent_bits)                                    \
-  HELPERS(name, T, U, I, S, fraction_bits, exponent_bits)                                        \
-  MP_LOOP1(abs_##name, T, T, fabs##S(x))                                                         \
-  MP_LOOP2(add_##name, T, T, x + y)                                                              \
-  MP_LOOP2(atan2_##name, T, T, atan2##S(x, y))                                                   \
-  MP_LOOP1(cbrt_##name, T, T, cbrt##S(x))                                                        \
-  MP_LOOP1(ceil_##name, T, T, ceil##S(x))                                                        \
-  MP_LOOP3(clamp_##name, T, T, min_##name(max_##name(x, y), z))                                  \
-  MP_LOOP1(cosine_##name, T, T, cos##S(x))                                                       \
-  MP_LOOP2(divide_##name, T, T, x / y)                                                           \
-  MP_LOOP1(exponential_##name, T, T, exp##S(x))                                                  \
-  MP_LOOP1(exponential_minus_one_##name, T, T, expm1##S(x))                                      \
-  MP_LOOP1(floor_##name, T, T, floor##S(x))                                                      \
-  MP_LOOP1(imag_##name, T, T, ((void)x, (T)0))                                                   \
-  MP_LOOP1(is_finite_##name, T, uint8_t,                                                         \
-           (bits_##name(x) & bits_##name((T)INFINITY)) != bits_##name((T)INFINITY))              \
-  MP_LOOP1(log_##name, T, T, log##S(x))                                                          \
-  MP_LOOP1(log_plus_one_##name, T, T, log1p##S(x))                                               \
-  MP_LOOP1(logistic_##name, T, T, (T)1 / ((T)1 + exp##S(-x)))                                    \
-  MP_LOOP2(maximum_##name, T, T, max_##name(x, y))                                               \
-  MP_LOOP2(minimum_##name, T, T, min_##name(x, y))                                               \
-  MP_LOOP2(multiply_##name, T, T, x *y)                                                          \
-  MP_LOOP1(negate_##name, T, T, -x)                                                              \
-  MP_LOOP2(power_##name, T, T, pow##S(x, y))                                                     \
-  MP_LOOP1(real_##name, T, T, x)                                                                 \
-  MP_LOOP2(remainder_##name, T, T, fmod##S(x, y))                                                \
-  MP_LOOP1(round_nearest_afz_##name, T, T, round_away_##name(x))                                 \
-  MP_LOOP1(round_nearest_even_##name, T, T, rint##S(x))                                          \
-  MP_LOOP1(rsqrt_##name, T, T, (T)1 / sqrt##S(x))                                                \
-  MP_LOOP1(sign_##name, T, T, sign_of_##name(x))                                                 \
-  MP_LOOP1(sine_##name, T, T, sin##S(x))                                                         \
-  MP_LOOP1(sqrt_##name, T, T, sqrt##S(x))                                                        \
-  MP_LOOP2(subtract_##name, T, T, x - y)                                                         \
-  MP_LOOP1(tan_##name, T, T, tan##S(x))                                                          \
-  MP_LOOP1(tanh_##name, T, T, tanh##S(x))                                                        \
-  static void reduce_precision_##name(int64_t n, const void *const *in, void *out) {             \
-    const T *a = in[0];                                                                          \
-    const int32_t *params = in[1];                                                               \
-    T *r = out;                                                                                  \
-    int exponent = params[0], fraction = params[1];                                              \
-    for (int64_t i = 0; i < n; ++i) r[i] = reduce_precision_of_##name(a[i], exponent, fraction); \
-  }
+#define LOOPS(name, T, U, S)                                                        \
+  HELPERS(name, T, U, S)                                                            \
+  MP_LOOP1(abs_##name, T, T, fabs##S(x))                                            \
+  MP_LOOP2(add_##name, T, T, x + y)                                                 \
+  MP_LOOP2(atan2_##name, T, T, atan2##S(x, y))                                      \
+  MP_LOOP1(cbrt_##name, T, T, cbrt##S(x))                                           \
+  MP_LOOP1(ceil_##name, T, T, ceil##S(x))                                           \
+  MP_LOOP3(clamp_##name, T, T, min_##name(max_##name(x, y), z))                     \
+  MP_LOOP1(cosine_##name, T, T, cos##S(x))                                          \
+  MP_LOOP2(divide_##name, T, T, x / y)                                              \
+  MP_LOOP1(exponential_##name, T, T, exp##S(x))                                     \
+  MP_LOOP1(exponential_minus_one_##name, T, T, expm1##S(x))                         \
+  MP_LOOP1(floor_##name, T, T, floor##S(x))                                         \
+  MP_LOOP1(imag_##name, T, T, ((void)x, (T)0))                                      \
+  MP_LOOP1(is_finite_##name, T, uint8_t,                                            \
+           (bits_##name(x) & bits_##name((T)INFINITY)) != bits_##name((T)INFINITY)) \
+  MP_LOOP1(log_##name, T, T, log##S(x))                                             \
+  MP_LOOP1(log_plus_one_##name, T, T, log1p##S(x))                                  \
+  MP_LOOP1(logistic_##name, T, T, (T)1 / ((T)1 + exp##S(-x)))                       \
+  MP_LOOP2(maximum_##name, T, T, max_##name(x, y))                                  \
+  MP_LOOP2(minimum_##name, T, T, min_##name(x, y))                                  \
+  MP_LOOP2(multiply_##name, T, T, x *y)                                             \
+  MP_LOOP1(negate_##name, T, T, -x)                                                 \
+  MP_LOOP2(power_##name, T, T, pow##S(x, y))                                        \
+  MP_LOOP1(real_##name, T, T, x)                                                    \
+  MP_LOOP2(remainder_##name, T, T, fmod##S(x, y))                                   \
+  MP_LOOP1(round_nearest_afz_##name, T, T, round_away_##name(x))                    \
+  MP_LOOP1(round_nearest_even_##name, T, T, rint##S(x))                             \
+  MP_LOOP1(rsqrt_##name, T, T, (T)1 / sqrt##S(x))                                   \
+  MP_LOOP1(sign_##name, T, T, sign_of_##name(x))                                    \
+  MP_LOOP1(sine_##name, T, T, sin##S(x))                                            \
+  MP_LOOP1(sqrt_##name, T, T, sqrt##S(x))                                           \
+  MP_LOOP2(subtract_##name, T, T, x - y)                                            \
+  MP_LOOP1(tan_##name, T, T, tan##S(x))                                             \
+  MP_LOOP1(tanh_##name, T, T, tanh##S(x))
 
-LOOPS(F32, float, uint32_t, int32_t, f, 23, 8)
-LOOPS(F64, double, uint64_t, int64_t, , 52, 11)
+LOOPS(F32, float, uint32_t, f)
+LOOPS(F64, double, uint64_t, )
 
 #define OPS(ROW)                                    \
   ROW(ABS, abs)                                     \
@@ -127,7 +100,6 @@ LOOPS(F64, double, uint64_t, int64_t, , 52, 11)
   ROW(NEGATE, negate)                               \
   ROW(POWER, power)                                 \
   ROW(REAL, real)                                   \
-  ROW(REDUCE_PRECISION, reduce_precision)           \
   ROW(REMAINDER, remainder)                         \
   ROW(ROUND_NEAREST_AFZ, round_nearest_afz)         \
   ROW(ROUND_NEAREST_EVEN, round_nearest_even)       \
