@@ -17,8 +17,7 @@ from jax import lax
 import jax.numpy as jnp
 
 # Primitives whose default rule needs a library that minipod cannot call yet.
-_REFUSED_BY_NAME = frozenset(
-    ("svd", "geqrf", "geqp3", "householder_product", "ormqr", "buffer_callback"))
+_REFUSED_BY_NAME = frozenset(("svd", "geqp3", "buffer_callback"))
 # Primitives that JAX lowers for a CPU by calling Python back.
 _CALLBACK_PRIMITIVES = frozenset(("debug_callback", "debug_print", "check", "buffer_callback"))
 
