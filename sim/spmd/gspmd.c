@@ -4,12 +4,13 @@
 
 #include "sim/spmd/placement.h"
 
-enum { MP_GSPMD_MAX_DIMS = 64, MP_GSPMD_MAX_DEVICES = 1 << 20 };
+enum { MP_GSPMD_MAX_DIMS = 64 };
 
 typedef struct {
   mp_arena_t *arena;
   mp_str_t text;
   size_t at;
+  int64_t max_devices;
 } mp_gspmd_cursor_t;
 
 static mp_status_t expected(const mp_gspmd_cursor_t *cursor, const char *what) {
@@ -34,7 +35,7 @@ static mp_status_t parse_int(mp_gspmd_cursor_t *cursor, int64_t *out_value) {
   while (cursor->at < cursor->text.size) {
     char c = cursor->text.data[cursor->at];
     if (c < '0' || c > '9') break;
-    if (value > MP_GSPMD_MAX_DEVICES) return expected(cursor, "a smaller number");
+    if (value > INT32_MAX / 10) return expected(cursor, "a smaller number");
     value = value * 10 + (c - '0');
     ++cursor->at;
   }
@@ -148,9 +149,9 @@ static mp_status_t parse_tiles(mp_gspmd_cursor_t *cursor, mp_gspmd_sharding_t *s
   if (!accept(cursor, "]")) return expected(cursor, "']'");
   int64_t count = 1;
   for (uint32_t i = 0; i < sharding->num_dims; ++i) {
-    if (dims[i] < 1 || dims[i] > MP_GSPMD_MAX_DEVICES ||
-        (count *= dims[i]) > MP_GSPMD_MAX_DEVICES) {
-      return expected(cursor, "tile counts of a reasonable product");
+    if (dims[i] < 1 || __builtin_mul_overflow(count, dims[i], &count) ||
+        count > cursor->max_devices) {
+      return expected(cursor, "tiles for at most as many devices as there are partitions");
     }
   }
   int64_t *devices = MP_ARENA_ARRAY(cursor->arena, int64_t, (size_t)count);
@@ -168,8 +169,9 @@ static mp_status_t parse_tiles(mp_gspmd_cursor_t *cursor, mp_gspmd_sharding_t *s
   return parse_suffix(cursor, sharding);
 }
 
-mp_status_t mp_gspmd_parse(mp_arena_t *arena, mp_str_t text, mp_gspmd_sharding_t *out_sharding) {
-  mp_gspmd_cursor_t cursor = {arena, text, 0};
+mp_status_t mp_gspmd_parse(mp_arena_t *arena, mp_str_t text, int64_t max_devices,
+                           mp_gspmd_sharding_t *out_sharding) {
+  mp_gspmd_cursor_t cursor = {arena, text, 0, max_devices};
   mp_gspmd_sharding_t sharding = {.kind = MP_GSPMD_REPLICATED};
   if (!accept(&cursor, "{")) return expected(&cursor, "'{'");
   if (accept(&cursor, "devices=[")) {
@@ -195,63 +197,61 @@ mp_status_t mp_gspmd_parse(mp_arena_t *arena, mp_str_t text, mp_gspmd_sharding_t
 
 // --- as a placement ---
 
-static mp_status_t boxes_from_tiles(mp_arena_t *arena, const mp_spmd_scope_t *scope,
-                                    const mp_type_t *type, const mp_gspmd_sharding_t *sharding,
-                                    const mp_boxes_t **out_boxes) {
-  const uint32_t rank = type->rank;
-  const size_t count = (size_t)scope->num_partitions * rank;
-  mp_boxes_t *boxes = MP_ARENA_NEW(arena, mp_boxes_t);
-  int64_t *starts = MP_ARENA_ARRAY(arena, int64_t, count);
-  int64_t *sizes = MP_ARENA_ARRAY(arena, int64_t, count);
-  uint8_t *seen = MP_ARENA_ARRAY(arena, uint8_t, scope->num_partitions);
-  if (boxes == NULL || starts == NULL || sizes == NULL || seen == NULL) {
-    return mp_status_out_of_memory();
+// Every partition must be named once.
+static mp_status_t check_devices(mp_arena_t *arena, const mp_gspmd_sharding_t *sharding,
+                                 uint32_t num_partitions) {
+  uint8_t *seen = MP_ARENA_ARRAY(arena, uint8_t, num_partitions);
+  MP_RETURN_IF_NULL(seen);
+  if (sharding->num_devices != (int64_t)num_partitions) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "a sharding over %lld devices in a program of %u",
+                          (long long)sharding->num_devices, num_partitions);
   }
-  const int64_t per_tile = sharding->num_devices;
-  for (int64_t i = 0; i < per_tile; ++i) {
-    int64_t p = sharding->devices[i];
-    if (p >= (int64_t)scope->num_partitions || seen[p]++) {
+  for (int64_t i = 0; i < sharding->num_devices; ++i) {
+    const int64_t p = sharding->devices[i];
+    if (p >= (int64_t)num_partitions || seen[p]++) {
       return mp_status_make(MP_INVALID_ARGUMENT,
                             "a sharding names partition %lld twice or beyond %u partitions",
-                            (long long)p, scope->num_partitions);
-    }
-    int64_t rest = i;
-    for (uint32_t d = sharding->num_dims; d-- > 0;) {
-      int64_t index = rest % sharding->dims[d];
-      rest /= sharding->dims[d];
-      if (d >= rank) continue;
-      int64_t step = (type->dims[d] + sharding->dims[d] - 1) / sharding->dims[d];
-      int64_t start = index * step < type->dims[d] ? index * step : type->dims[d];
-      starts[(size_t)p * rank + d] = start;
-      sizes[(size_t)p * rank + d] = type->dims[d] - start < step ? type->dims[d] - start : step;
+                            (long long)p, num_partitions);
     }
   }
-  if (per_tile != (int64_t)scope->num_partitions) {
-    return mp_status_make(MP_INVALID_ARGUMENT, "a sharding over %lld devices in a program of %u",
-                          (long long)per_tile, scope->num_partitions);
-  }
-  *boxes =
-      (mp_boxes_t){scope->num_partitions, rank, type->dims, starts, sizes, scope->groups, NULL};
-  *out_boxes = boxes;
   return NULL;
 }
 
-mp_status_t mp_placement_from_gspmd(mp_arena_t *arena, const mp_spmd_scope_t *scope,
-                                    const mp_type_t *type, mp_str_t text,
+static mp_status_t boxes_from_tiles(mp_arena_t *arena, const mp_spmd_scope_t *scope,
+                                    const mp_type_t *type, const mp_gspmd_sharding_t *sharding,
                                     const mp_boxes_t **out_boxes) {
-  mp_gspmd_sharding_t sharding;
-  MP_RETURN_IF_ERROR(mp_gspmd_parse(arena, text, &sharding));
-  *out_boxes = NULL;
-  if (sharding.kind == MP_GSPMD_UNREDUCED) {
-    return mp_status_make(MP_UNIMPLEMENTED, "unreduced shardings are not supported yet");
-  }
-  if (sharding.kind != MP_GSPMD_TILED || !mp_type_is_tensor(type)) return NULL;
-  if (scope->num_partitions == 1) return NULL;
-  for (uint32_t i = 0; i < sharding.num_subgroups; ++i) {
-    if (sharding.subgroups[i] == MP_GSPMD_UNREDUCED) {
-      return mp_status_make(MP_UNIMPLEMENTED, "unreduced shardings are not supported yet");
+  MP_RETURN_IF_ERROR(check_devices(arena, sharding, scope->num_partitions));
+  mp_boxes_t boxes;
+  int64_t *starts = NULL;
+  int64_t *sizes = NULL;
+  MP_RETURN_IF_ERROR(mp_placement_start(scope, type, &boxes, &starts, &sizes));
+  for (int64_t i = 0; i < sharding->num_devices; ++i) {
+    int64_t rest = i;
+    for (uint32_t d = sharding->num_dims; d-- > 0;) {
+      const int64_t index = rest % sharding->dims[d];
+      rest /= sharding->dims[d];
+      if (d >= type->rank) continue;  // a subgroup dimension
+      const size_t at = (size_t)sharding->devices[i] * type->rank + d;
+      mp_placement_part(type->dims[d], sharding->dims[d], index, &starts[at], &sizes[at]);
     }
   }
+  return mp_spmd_pool_boxes(scope->pool, &boxes, out_boxes);
+}
+
+static mp_status_t boxes_from_text(mp_arena_t *scratch, const mp_spmd_scope_t *scope,
+                                   const mp_type_t *type, mp_str_t text,
+                                   const mp_boxes_t **out_boxes) {
+  mp_gspmd_sharding_t sharding;
+  MP_RETURN_IF_ERROR(mp_gspmd_parse(scratch, text, scope->num_partitions, &sharding));
+  *out_boxes = NULL;
+  bool is_unreduced = sharding.kind == MP_GSPMD_UNREDUCED;
+  for (uint32_t i = 0; i < sharding.num_subgroups; ++i) {
+    is_unreduced |= sharding.subgroups[i] == MP_GSPMD_UNREDUCED;
+  }
+  if (is_unreduced) {
+    return mp_status_make(MP_UNIMPLEMENTED, "unreduced shardings are not supported yet");
+  }
+  if (sharding.kind != MP_GSPMD_TILED || !mp_type_is_static(type)) return NULL;
   if (sharding.num_dims - sharding.num_subgroups != type->rank) {
     return mp_status_make(MP_INVALID_ARGUMENT, "sharding \"%.*s\" on a tensor of rank %u",
                           MP_STR_ARG(text), type->rank);
@@ -259,5 +259,17 @@ mp_status_t mp_placement_from_gspmd(mp_arena_t *arena, const mp_spmd_scope_t *sc
   bool is_whole = true;
   for (uint32_t d = 0; d < type->rank; ++d) is_whole &= sharding.dims[d] == 1;
   if (is_whole) return NULL;
-  return boxes_from_tiles(arena, scope, type, &sharding, out_boxes);
+  return boxes_from_tiles(scratch, scope, type, &sharding, out_boxes);
+}
+
+mp_status_t mp_placement_from_gspmd(const mp_spmd_scope_t *scope, const mp_type_t *type,
+                                    mp_str_t text, const mp_boxes_t **out_boxes) {
+  *out_boxes = NULL;
+  if (scope->num_partitions == 1) return NULL;
+  // The expanded device list of each annotation would outlive its use in the module's arena.
+  mp_arena_t *scratch = NULL;
+  MP_RETURN_IF_ERROR(mp_arena_create(&scratch));
+  mp_status_t status = boxes_from_text(scratch, scope, type, text, out_boxes);
+  mp_arena_release(scratch);
+  return status;
 }

@@ -35,8 +35,9 @@ typedef struct {
   const int64_t *devices;            // [num_devices] partition ids, row-major
 } mp_gspmd_sharding_t;
 
-// INVALID_ARGUMENT with the position and what was expected.
-MP_NODISCARD mp_status_t mp_gspmd_parse(mp_arena_t *arena, mp_str_t text,
+// INVALID_ARGUMENT with the position and what was expected; also when there are more tiles than
+// `max_devices`.
+MP_NODISCARD mp_status_t mp_gspmd_parse(mp_arena_t *arena, mp_str_t text, int64_t max_devices,
                                         mp_gspmd_sharding_t *out_sharding);
 
 #endif  // MINIPOD_SIM_SPMD_GSPMD_H_

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "sim/ir/mesh.h"
 #include "sim/spmd/placement.h"
 #include "sim/spmd/versions.h"
 
@@ -45,22 +46,27 @@ static bool is_identity(const mp_op_t *op) {
   return false;
 }
 
-// The placement that an op's own annotation asks for; whole when it has none.
-static mp_status_t annotated(mp_partitioner_t *p, const mp_op_t *op, const mp_boxes_t **out_boxes) {
-  const mp_type_t *type = op->results[0].type;
-  const mp_attr_t *sharding = mp_op_attr(op, MP_ATTR_SHARDING);
-  *out_boxes = NULL;
-  mp_status_t status = NULL;
-  if (sharding != NULL && sharding->kind == MP_KIND_SHARDING) {
-    status = mp_placement_from_sdy(p->arena, p->scope, type, sharding->u.sharding, NULL, out_boxes);
-  } else if (mp_op_attr(op, MP_ATTR_MHLO_SHARDING) != NULL) {
-    status = mp_placement_from_gspmd(p->arena, p->scope, type, mp_op_str(op, MP_ATTR_MHLO_SHARDING),
-                                     out_boxes);
-  }
+// `status` with the op and its location in the message.
+static mp_status_t at_op(const mp_op_t *op, mp_status_t status) {
   if (status == NULL) return NULL;
   mp_status_t error = mp_op_error(op, mp_status_code(status), "%s", mp_status_message(status));
   mp_status_release(status);
   return error;
+}
+
+// The placement that an op's own annotation asks for; whole when it has none.
+static mp_status_t annotated(mp_partitioner_t *p, const mp_op_t *op, const mp_boxes_t **out_boxes) {
+  const mp_type_t *type = op->results[0].type;
+  const mp_attr_t *attr = mp_op_attr(op, MP_ATTR_SHARDING);
+  *out_boxes = NULL;
+  mp_status_t status = NULL;
+  if (attr != NULL && attr->kind == MP_KIND_SHARDING) {
+    status = mp_placement_from_sdy(p->scope, type, attr->u.sharding, NULL, out_boxes);
+  } else if (mp_op_attr(op, MP_ATTR_MHLO_SHARDING) != NULL) {
+    status =
+        mp_placement_from_gspmd(p->scope, type, mp_op_str(op, MP_ATTR_MHLO_SHARDING), out_boxes);
+  }
+  return at_op(op, status);
 }
 
 static mp_status_t partition_identity(mp_partitioner_t *p, const mp_op_t *op) {
@@ -130,35 +136,58 @@ static mp_status_t manual_placement(mp_partitioner_t *p, const mp_op_t *op, cons
                                     const mp_sdy_sharding_t *sharding,
                                     const mp_axis_list_t *manual_axes, const mp_type_t *local_type,
                                     const mp_boxes_t **out_boxes) {
-  mp_status_t status =
-      mp_placement_from_sdy(p->arena, p->scope, type, sharding, manual_axes, out_boxes);
-  if (status != NULL) {
-    mp_status_t error = mp_op_error(op, mp_status_code(status), "%s", mp_status_message(status));
-    mp_status_release(status);
-    return error;
-  }
+  MP_RETURN_IF_ERROR(
+      at_op(op, mp_placement_from_sdy(p->scope, type, sharding, manual_axes, out_boxes)));
   if (!mp_type_is_tensor(type)) return NULL;
   return check_local_type(p, op, type, *out_boxes, local_type);
 }
 
+// The mesh whose axes are manual: the first with more than one device, as tokens and scalars may
+// come with an empty one.
 static const mp_mesh_t *mesh_of(const mp_sdy_shardings_t *in, const mp_sdy_shardings_t *out) {
-  if (in->count != 0) return in->shardings[0].mesh;
-  return out->count != 0 ? out->shardings[0].mesh : NULL;
+  const mp_sdy_shardings_t *lists[] = {in, out};
+  const mp_mesh_t *any = NULL;
+  for (int side = 0; side < 2; ++side) {
+    for (uint32_t i = 0; i < lists[side]->count; ++i) {
+      const mp_mesh_t *mesh = lists[side]->shardings[i].mesh;
+      if (mesh == NULL) continue;
+      if (mp_mesh_size(mesh) != 1) return mesh;
+      any = mesh;
+    }
+  }
+  return any;
 }
 
+static mp_status_t check_manual(mp_partitioner_t *p, const mp_op_t *op) {
+  const mp_attr_t *in = mp_op_attr(op, MP_ATTR_IN_SHARDINGS);
+  const mp_attr_t *out = mp_op_attr(op, MP_ATTR_OUT_SHARDINGS);
+  const mp_attr_t *axes = mp_op_attr(op, MP_ATTR_MANUAL_AXES);
+  if (in == NULL || in->kind != MP_KIND_SHARDINGS || out == NULL ||
+      out->kind != MP_KIND_SHARDINGS || axes == NULL || axes->kind != MP_KIND_AXES) {
+    return mp_op_error(op, MP_INVALID_ARGUMENT,
+                       "in_shardings, out_shardings and manual_axes are needed");
+  }
+  if (in->u.shardings.count != op->num_operands || out->u.shardings.count != op->num_results ||
+      op->regions[0]->num_args != op->num_operands) {
+    return mp_op_error(op, MP_INVALID_ARGUMENT,
+                       "%u operands and %u results, but %u in_shardings and %u out_shardings",
+                       op->num_operands, op->num_results, in->u.shardings.count,
+                       out->u.shardings.count);
+  }
+  mp_value_t **captures = NULL;
+  uint32_t num_captures = 0;
+  MP_RETURN_IF_ERROR(mp_op_captures(op, p->arena, &captures, &num_captures));
+  if (num_captures == 0) return NULL;
+  return mp_op_error(op, MP_INVALID_ARGUMENT, "the body uses a value from outside of it");
+}
+
+// Takes the body out of its wrapper: operands become parts by the manual axes, results are parts.
 static mp_status_t partition_manual(mp_partitioner_t *p, const mp_op_t *op) {
+  MP_RETURN_IF_ERROR(check_manual(p, op));
   const mp_attr_t *in = mp_op_attr(op, MP_ATTR_IN_SHARDINGS);
   const mp_attr_t *out = mp_op_attr(op, MP_ATTR_OUT_SHARDINGS);
   const mp_axis_list_t *axes = &mp_op_attr(op, MP_ATTR_MANUAL_AXES)->u.axes;
   const mp_block_t *body = op->regions[0];
-  if (in->u.shardings.count != op->num_operands || out->u.shardings.count != op->num_results ||
-      body->num_args != op->num_operands) {
-    return mp_op_error(op, MP_INVALID_ARGUMENT,
-                       "%u operands and %u results, but %u in_shardings "
-                       "and %u out_shardings",
-                       op->num_operands, op->num_results, in->u.shardings.count,
-                       out->u.shardings.count);
-  }
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     const mp_boxes_t *boxes = NULL;
     MP_RETURN_IF_ERROR(manual_placement(p, op, op->operands[i]->type, &in->u.shardings.shardings[i],
@@ -169,8 +198,8 @@ static mp_status_t partition_manual(mp_partitioner_t *p, const mp_op_t *op) {
     MP_RETURN_IF_ERROR(mp_versions_add(&p->versions, &body->args[i], NULL, value));
   }
   const mp_spmd_scope_t *outer = p->scope;
-  MP_RETURN_IF_ERROR(mp_spmd_scope_enter(
-      p->arena, outer, mesh_of(&in->u.shardings, &out->u.shardings), *axes, &p->scope));
+  const mp_mesh_t *mesh = mesh_of(&in->u.shardings, &out->u.shardings);
+  MP_RETURN_IF_ERROR(at_op(op, mp_spmd_scope_enter(p->arena, outer, mesh, *axes, &p->scope)));
   const mp_op_t *terminator = NULL;
   MP_RETURN_IF_ERROR(partition_block(p, body, &terminator));
   if (terminator == NULL || terminator->num_operands != op->num_results) {
@@ -194,17 +223,27 @@ static mp_status_t partition_manual(mp_partitioner_t *p, const mp_op_t *op) {
 
 // --- all other ops ---
 
-// The placement on whose parts an elementwise op can work: that of the first operand of the
-// result's shape that has parts. NULL: none.
+static bool has_version(const mp_partitioner_t *p, const mp_op_t *op, const mp_boxes_t *boxes) {
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    if (!mp_type_same_shape(op->operands[i]->type, op->results[0].type)) continue;
+    if (!mp_versions_has(&p->versions, op->operands[i], boxes)) return false;
+  }
+  return true;
+}
+
+// The placement on whose parts an elementwise op works: that of the first operand of the result's
+// shape that has parts. NULL: it works on whole arrays, also when all are there and only some in
+// parts, so that nothing need be sent.
 static const mp_boxes_t *elementwise_placement(const mp_partitioner_t *p, const mp_op_t *op) {
   if ((mp_op_info(op->code)->traits & MP_OP_TRAIT_ELEMENTWISE) == 0) return NULL;
   if (op->num_results != 1 || p->scope->num_partitions == 1) return NULL;
-  for (uint32_t i = 0; i < op->num_operands; ++i) {
+  const mp_boxes_t *boxes = NULL;
+  for (uint32_t i = 0; i < op->num_operands && boxes == NULL; ++i) {
     if (!mp_type_same_shape(op->operands[i]->type, op->results[0].type)) continue;
-    const mp_boxes_t *boxes = mp_versions_sharded(&p->versions, op->operands[i]);
-    if (boxes != NULL) return boxes;
+    boxes = mp_versions_sharded(&p->versions, op->operands[i]);
   }
-  return NULL;
+  if (boxes == NULL) return NULL;
+  return has_version(p, op, boxes) || !has_version(p, op, NULL) ? boxes : NULL;
 }
 
 static mp_status_t copy_region(mp_partitioner_t *p, const mp_block_t *from, mp_block_t **out_to) {
@@ -321,10 +360,10 @@ static mp_status_t io_placement(mp_partitioner_t *p, const mp_type_t *type, cons
   *out_has = true;
   *out_boxes = NULL;
   if (sdy != NULL && sdy->kind == MP_KIND_SHARDING) {
-    return mp_placement_from_sdy(p->arena, p->scope, type, sdy->u.sharding, NULL, out_boxes);
+    return mp_placement_from_sdy(p->scope, type, sdy->u.sharding, NULL, out_boxes);
   }
   if (gspmd != NULL && gspmd->kind == MP_KIND_STRING) {
-    return mp_placement_from_gspmd(p->arena, p->scope, type, gspmd->u.str, out_boxes);
+    return mp_placement_from_gspmd(p->scope, type, gspmd->u.str, out_boxes);
   }
   *out_has = false;
   return NULL;

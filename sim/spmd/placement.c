@@ -2,15 +2,18 @@
 
 #include <string.h>
 
-#include "sim/base/box.h"
+#include "sim/ir/mesh.h"
+
+// --- scopes ---
 
 mp_status_t mp_spmd_scope_top(mp_arena_t *arena, uint32_t num_partitions,
                               const mp_spmd_scope_t **out_scope) {
   mp_spmd_scope_t *scope = MP_ARENA_NEW(arena, mp_spmd_scope_t);
   int32_t *groups = MP_ARENA_ARRAY(arena, int32_t, num_partitions);
   if (scope == NULL || groups == NULL) return mp_status_out_of_memory();
+  MP_RETURN_IF_ERROR(mp_spmd_pool_create(arena, &scope->pool));
   scope->num_partitions = num_partitions;
-  scope->groups = groups;  // all in group 0
+  MP_RETURN_IF_ERROR(mp_spmd_pool_groups(scope->pool, groups, num_partitions, &scope->groups));
   *out_scope = scope;
   return NULL;
 }
@@ -36,254 +39,302 @@ static bool list_has_axis(const mp_axis_list_t *list, mp_str_t axis) {
 // A mesh resolved for P partitions: the position of each partition in the mesh's row-major order.
 typedef struct {
   const mp_mesh_t *mesh;
-  bool is_trivial;          // one device (or none named): sharding over it means nothing
-  const int64_t *position;  // [num_partitions], NULL: the partition itself
+  bool is_trivial;           // one device (or none named): sharding over it means nothing
+  const int64_t *positions;  // [num_partitions], NULL: the partition itself
 } mp_mesh_view_t;
 
 static mp_status_t view_mesh(mp_arena_t *arena, const mp_mesh_t *mesh, uint32_t num_partitions,
                              mp_mesh_view_t *out_view) {
-  int64_t size = 1;
-  for (uint32_t i = 0; i < mesh->num_axes; ++i) {
-    if (__builtin_mul_overflow(size, mesh->axes[i].size, &size)) size = INT64_MAX;
-  }
-  mp_mesh_view_t view = {.mesh = mesh, .is_trivial = size == 1};
-  if (!view.is_trivial && size != (int64_t)num_partitions) {
-    return mp_status_make(MP_INVALID_ARGUMENT,
-                          "mesh @%.*s has %lld devices, the program %u partitions",
-                          MP_STR_ARG(mesh->name), (long long)size, num_partitions);
-  }
-  if (!view.is_trivial && mesh->num_device_ids != 0) {
-    int64_t *position = MP_ARENA_ARRAY(arena, int64_t, num_partitions);
-    MP_RETURN_IF_NULL(position);
-    memset(position, -1, num_partitions * sizeof(*position));
-    for (uint32_t i = 0; i < mesh->num_device_ids; ++i) {
-      int64_t id = mesh->device_ids[i];
-      if (id < 0 || id >= (int64_t)num_partitions || position[id] >= 0 ||
-          mesh->num_device_ids != num_partitions) {
-        return mp_status_make(MP_INVALID_ARGUMENT,
-                              "the device_ids of mesh @%.*s are no permutation of 0 .. %u",
-                              MP_STR_ARG(mesh->name), num_partitions - 1);
-      }
-      position[id] = i;
-    }
-    view.position = position;
+  if (mesh == NULL) return mp_status_make(MP_INVALID_ARGUMENT, "a sharding without a mesh");
+  mp_mesh_view_t view = {.mesh = mesh, .is_trivial = mp_mesh_size(mesh) == 1};
+  if (!view.is_trivial) {
+    MP_RETURN_IF_ERROR(mp_mesh_positions(arena, mesh, num_partitions, &view.positions));
   }
   *out_view = view;
   return NULL;
 }
 
-// One (sub-)axis as digits of a mesh position: (position / stride) % size.
-typedef struct {
-  int64_t stride, size;
-} mp_digit_t;
-
-static mp_status_t find_digit(const mp_mesh_t *mesh, const mp_axis_ref_t *axis,
-                              mp_digit_t *out_digit) {
-  int64_t stride = 1;
-  for (uint32_t i = mesh->num_axes; i-- > 0;) {
-    int64_t size = mesh->axes[i].size;
-    if (!mp_str_equal(mesh->axes[i].name, axis->name)) {
-      stride *= size;
-      continue;
-    }
-    if (axis->size == 0) {
-      *out_digit = (mp_digit_t){stride, size};
-      return NULL;
-    }
-    // "x":(m)k views x as [m, k, rest]; this is the middle factor.
-    if (axis->pre_size < 1 || axis->size < 1 || axis->size > size || axis->pre_size > size ||
-        size % (axis->pre_size * axis->size) != 0) {
-      return mp_status_make(MP_INVALID_ARGUMENT,
-                            "sub-axis \"%.*s\":(%lld)%lld does not divide its axis of size %lld",
-                            MP_STR_ARG(axis->name), (long long)axis->pre_size,
-                            (long long)axis->size, (long long)size);
-    }
-    *out_digit = (mp_digit_t){stride * (size / (axis->pre_size * axis->size)), axis->size};
-    return NULL;
-  }
-  return mp_status_make(MP_INVALID_ARGUMENT, "mesh @%.*s has no axis \"%.*s\"",
-                        MP_STR_ARG(mesh->name), MP_STR_ARG(axis->name));
+static int64_t digit_of(const mp_mesh_view_t *view, mp_mesh_digit_t digit, uint32_t partition) {
+  const int64_t position = view->positions == NULL ? partition : view->positions[partition];
+  return mp_mesh_digit_of(digit, position);
 }
 
-static int64_t digit_of(const mp_mesh_view_t *view, const mp_digit_t *digit, uint32_t partition) {
-  int64_t position = view->position == NULL ? (int64_t)partition : view->position[partition];
-  return position / digit->stride % digit->size;
+// --- groups ---
+
+// The position of each partition with all digits but those of the manual axes set to 0; `keys` is
+// 0 at first.
+static mp_status_t manual_keys(const mp_spmd_scope_t *parent, const mp_mesh_view_t *view,
+                               const mp_axis_list_t *manual_axes, int64_t *keys) {
+  for (uint32_t i = 0; i < manual_axes->count; ++i) {
+    if (mp_spmd_scope_is_manual(parent, manual_axes->axes[i].name)) continue;
+    mp_mesh_digit_t digit = {1, 1};
+    MP_RETURN_IF_ERROR(mp_mesh_find_digit(view->mesh, &manual_axes->axes[i], &digit));
+    for (uint32_t p = 0; p < parent->num_partitions; ++p) {
+      const int64_t key = digit_of(view, digit, p) * digit.stride;
+      // An axis may be named twice; its digit then counts once.
+      if (keys[p] / digit.stride % digit.size == 0) keys[p] += key;
+    }
+  }
+  return NULL;
+}
+
+// Numbers the pairs (parent's group, key) in order of their first partition: partitions stay
+// together when they were and agree on the manual axes.
+static void number_groups(const mp_spmd_scope_t *parent, const int64_t *keys, int32_t *table,
+                          uint32_t capacity, uint32_t *first, int32_t *groups) {
+  int32_t count = 0;
+  memset(table, -1, capacity * sizeof(*table));
+  for (uint32_t p = 0; p < parent->num_partitions; ++p) {
+    const uint64_t mixed =
+        ((uint64_t)parent->groups[p] << 32 ^ (uint64_t)keys[p]) * 0x9E3779B97F4A7C15ull;
+    uint32_t at = (uint32_t)(mixed >> 32) & (capacity - 1);
+    for (; table[at] >= 0; at = (at + 1) & (capacity - 1)) {
+      const uint32_t other = first[table[at]];
+      if (parent->groups[other] == parent->groups[p] && keys[other] == keys[p]) break;
+    }
+    if (table[at] < 0) {
+      first[count] = p;
+      table[at] = count++;
+    }
+    groups[p] = table[at];
+  }
+}
+
+static mp_status_t make_groups(mp_arena_t *scratch, const mp_spmd_scope_t *parent,
+                               const mp_mesh_t *mesh, const mp_axis_list_t *manual_axes,
+                               const int32_t **out_groups) {
+  const uint32_t count = parent->num_partitions;
+  uint32_t capacity = 16;
+  while (capacity < 2 * (uint64_t)count) capacity *= 2;
+  mp_mesh_view_t view = {0};
+  MP_RETURN_IF_ERROR(view_mesh(scratch, mesh, count, &view));
+  *out_groups = parent->groups;
+  if (view.is_trivial) return NULL;
+  int64_t *keys = MP_ARENA_ARRAY(scratch, int64_t, count);
+  int32_t *table = MP_ARENA_ARRAY(scratch, int32_t, capacity);
+  uint32_t *first = MP_ARENA_ARRAY(scratch, uint32_t, count);
+  int32_t *groups = MP_ARENA_ARRAY(scratch, int32_t, count);
+  if (keys == NULL || table == NULL || first == NULL || groups == NULL) {
+    return mp_status_out_of_memory();
+  }
+  MP_RETURN_IF_ERROR(manual_keys(parent, &view, manual_axes, keys));
+  number_groups(parent, keys, table, capacity, first, groups);
+  return mp_spmd_pool_groups(parent->pool, groups, count, out_groups);
 }
 
 mp_status_t mp_spmd_scope_enter(mp_arena_t *arena, const mp_spmd_scope_t *parent,
                                 const mp_mesh_t *mesh, mp_axis_list_t manual_axes,
                                 const mp_spmd_scope_t **out_scope) {
   mp_spmd_scope_t *scope = MP_ARENA_NEW(arena, mp_spmd_scope_t);
-  int32_t *groups = MP_ARENA_ARRAY(arena, int32_t, parent->num_partitions);
-  if (scope == NULL || groups == NULL) return mp_status_out_of_memory();
-  *scope = (mp_spmd_scope_t){parent, parent->num_partitions, manual_axes, groups};
-  memcpy(groups, parent->groups, parent->num_partitions * sizeof(*groups));
-  *out_scope = scope;
-  if (mesh == NULL) return NULL;
-  mp_mesh_view_t view = {0};
-  MP_RETURN_IF_ERROR(view_mesh(arena, mesh, parent->num_partitions, &view));
-  if (view.is_trivial) return NULL;
-  // Group numbers stay below the number of partitions if the digits are folded in one by one and
-  // renumbered: two partitions stay together when they were and agree on the digit.
-  for (uint32_t i = 0; i < manual_axes.count; ++i) {
-    if (mp_spmd_scope_is_manual(parent, manual_axes.axes[i].name)) continue;
-    mp_digit_t digit = {1, 1};
-    MP_RETURN_IF_ERROR(find_digit(mesh, &manual_axes.axes[i], &digit));
-    int32_t *first =
-        MP_ARENA_ARRAY(arena, int32_t, (size_t)parent->num_partitions * (size_t)digit.size);
-    MP_RETURN_IF_NULL(first);  // 0: not seen; else new group + 1
-    int32_t count = 0;
-    for (uint32_t p = 0; p < parent->num_partitions; ++p) {
-      int32_t *entry = &first[groups[p] * digit.size + digit_of(&view, &digit, p)];
-      if (*entry == 0) *entry = ++count;
-      groups[p] = *entry - 1;
-    }
+  MP_RETURN_IF_NULL(scope);
+  *scope = (mp_spmd_scope_t){.parent = parent,
+                             .num_partitions = parent->num_partitions,
+                             .manual_axes = manual_axes,
+                             .groups = parent->groups,
+                             .pool = parent->pool};
+  if (mesh != NULL && parent->num_partitions > 1) {
+    mp_arena_t *scratch = NULL;
+    MP_RETURN_IF_ERROR(mp_arena_create(&scratch));
+    mp_status_t status = make_groups(scratch, parent, mesh, &manual_axes, &scope->groups);
+    mp_arena_release(scratch);
+    MP_RETURN_IF_ERROR(status);
   }
+  *out_scope = scope;
   return NULL;
 }
 
 // --- boxes ---
 
-static mp_status_t new_boxes(mp_arena_t *arena, const mp_spmd_scope_t *scope, const mp_type_t *type,
-                             mp_boxes_t **out_boxes, int64_t **out_starts, int64_t **out_sizes) {
-  size_t count = (size_t)scope->num_partitions * type->rank;
-  mp_boxes_t *boxes = MP_ARENA_NEW(arena, mp_boxes_t);
-  int64_t *starts = MP_ARENA_ARRAY(arena, int64_t, count);
-  int64_t *sizes = MP_ARENA_ARRAY(arena, int64_t, count);
-  if (boxes == NULL || starts == NULL || sizes == NULL) return mp_status_out_of_memory();
-  *boxes = (mp_boxes_t){scope->num_partitions, type->rank, type->dims, starts, sizes,
-                        scope->groups,         NULL};
-  *out_boxes = boxes;
-  *out_starts = starts;
-  *out_sizes = sizes;
+mp_status_t mp_placement_start(const mp_spmd_scope_t *scope, const mp_type_t *type,
+                               mp_boxes_t *out_boxes, int64_t **out_starts, int64_t **out_sizes) {
+  if (type->rank > MP_MAX_RANK) {
+    return mp_status_make(MP_UNIMPLEMENTED, "a tensor of rank %u; at most %d are supported",
+                          type->rank, MP_MAX_RANK);
+  }
+  const size_t count = (size_t)scope->num_partitions * type->rank;
+  int64_t *numbers = NULL;
+  MP_RETURN_IF_ERROR(mp_spmd_pool_scratch(scope->pool, 2 * (uint64_t)count, &numbers));
+  memset(numbers, 0, 2 * count * sizeof(*numbers));
+  *out_boxes = (mp_boxes_t){.num_partitions = scope->num_partitions,
+                            .rank = type->rank,
+                            .dims = type->dims,
+                            .starts = numbers,
+                            .sizes = numbers + count,
+                            .groups = scope->groups};
+  *out_starts = numbers;
+  *out_sizes = numbers + count;
   return NULL;
 }
 
-// The part number `index` of `parts` equal ones (the last shorter or empty).
-static void set_part(int64_t dim, int64_t parts, int64_t index, int64_t *out_start,
-                     int64_t *out_size) {
-  int64_t step = (dim + parts - 1) / parts;
-  int64_t start = index * step < dim ? index * step : dim;
+void mp_placement_part(int64_t dim, int64_t parts, int64_t index, int64_t *out_start,
+                       int64_t *out_size) {
+  const int64_t step = dim == 0 ? 1 : (dim - 1) / parts + 1;
+  // Empty parts start beyond the end, and there are at most as many parts as partitions: only
+  // dimensions near the largest integer could overflow, which no memory holds.
+  int64_t start;
+  if (__builtin_mul_overflow(index, step, &start)) start = INT64_MAX;
   *out_start = start;
-  *out_size = dim - start < step ? dim - start : step;
+  if (start >= dim) {
+    *out_size = 0;
+  } else {
+    *out_size = dim - start < step ? dim - start : step;
+  }
 }
 
-mp_status_t mp_placement_whole(mp_arena_t *arena, const mp_spmd_scope_t *scope,
-                               const mp_type_t *type, const mp_boxes_t **out_boxes) {
-  mp_boxes_t *boxes = NULL;
+mp_status_t mp_placement_whole(const mp_spmd_scope_t *scope, const mp_type_t *type,
+                               const mp_boxes_t **out_boxes) {
+  mp_boxes_t boxes;
   int64_t *starts = NULL;
   int64_t *sizes = NULL;
-  MP_RETURN_IF_ERROR(new_boxes(arena, scope, type, &boxes, &starts, &sizes));
-  for (uint32_t p = 0; p < scope->num_partitions; ++p) {
+  MP_RETURN_IF_ERROR(mp_placement_start(scope, type, &boxes, &starts, &sizes));
+  for (uint32_t p = 0; p < scope->num_partitions && type->rank != 0; ++p) {
     memcpy(sizes + (size_t)p * type->rank, type->dims, type->rank * sizeof(*sizes));
   }
-  *out_boxes = boxes;
-  return NULL;
+  return mp_spmd_pool_boxes(scope->pool, &boxes, out_boxes);
 }
 
 enum { MP_MAX_DIGITS = 64 };
 
-// The digits that split dimension `dim`, major to minor, and how many parts they make.
-static mp_status_t dim_digits(const mp_spmd_scope_t *scope, const mp_sdy_sharding_t *sharding,
-                              uint32_t dim, const mp_axis_list_t *only, mp_digit_t *digits,
-                              uint32_t *out_count, int64_t *out_parts) {
-  const mp_axis_list_t *axes = &sharding->dims[dim].axes;
-  uint32_t count = 0;
-  int64_t parts = 1;
-  for (uint32_t i = 0; i < axes->count; ++i) {
-    if (mp_spmd_scope_is_manual(scope, axes->axes[i].name)) continue;
-    if (only != NULL && !list_has_axis(only, axes->axes[i].name)) continue;
-    if (count == MP_MAX_DIGITS) {
-      return mp_status_make(MP_INVALID_ARGUMENT, "a dimension is sharded over more than %d axes",
-                            MP_MAX_DIGITS);
+// The digits that split a tensor, dimension by dimension, major to minor; then the unreduced ones.
+typedef struct {
+  uint32_t count;
+  mp_mesh_digit_t digits[MP_MAX_DIGITS];
+  uint32_t end[MP_MAX_RANK];  // after the digits of a dimension
+  uint32_t num_dim_digits;
+} mp_split_t;
+
+// Digits of one position overlap when their ranges [stride, stride * size) do.
+static bool overlaps(const mp_split_t *split, mp_mesh_digit_t digit) {
+  for (uint32_t i = 0; i < split->count; ++i) {
+    const mp_mesh_digit_t other = split->digits[i];
+    if (digit.stride < other.stride * other.size && other.stride < digit.stride * digit.size) {
+      return true;
     }
-    MP_RETURN_IF_ERROR(find_digit(sharding->mesh, &axes->axes[i], &digits[count]));
-    parts *= digits[count++].size;
   }
-  *out_count = count;
-  *out_parts = parts;
+  return false;
+}
+
+static bool counts(const mp_spmd_scope_t *scope, const mp_axis_list_t *only, mp_str_t axis) {
+  return !mp_spmd_scope_is_manual(scope, axis) && (only == NULL || list_has_axis(only, axis));
+}
+
+// Adds the digit of one axis, if it counts.
+static mp_status_t add_digit(const mp_spmd_scope_t *scope, const mp_mesh_t *mesh,
+                             const mp_axis_ref_t *axis, const mp_axis_list_t *only,
+                             mp_split_t *split) {
+  mp_mesh_digit_t digit = {1, 1};
+  if (!counts(scope, only, axis->name)) return NULL;
+  MP_RETURN_IF_ERROR(mp_mesh_find_digit(mesh, axis, &digit));
+  if (digit.size == 1) return NULL;
+  if (split->count == MP_MAX_DIGITS || overlaps(split, digit)) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "a sharding uses axis \"%.*s\" twice",
+                          MP_STR_ARG(axis->name));
+  }
+  split->digits[split->count++] = digit;
   return NULL;
 }
 
-// Numbers the partitions that hold terms of the same sum alike: those of one group that differ only
-// in the unreduced axes. NULL when no unreduced axis counts here.
-static mp_status_t find_partials(mp_arena_t *arena, const mp_spmd_scope_t *scope,
-                                 const mp_mesh_view_t *view, const mp_axis_list_t *unreduced,
-                                 const mp_axis_list_t *only, const int32_t **out_partials) {
-  mp_digit_t digits[MP_MAX_DIGITS];
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < unreduced->count && count < MP_MAX_DIGITS; ++i) {
-    if (mp_spmd_scope_is_manual(scope, unreduced->axes[i].name)) continue;
-    if (only != NULL && !list_has_axis(only, unreduced->axes[i].name)) continue;
-    MP_RETURN_IF_ERROR(find_digit(view->mesh, &unreduced->axes[i], &digits[count++]));
+// As the products of disjoint digits are at most the mesh's size, nothing here can overflow.
+static mp_status_t split_of(const mp_spmd_scope_t *scope, const mp_sdy_sharding_t *sharding,
+                            const mp_axis_list_t *only, mp_split_t *split) {
+  split->count = 0;
+  for (uint32_t d = 0; d < sharding->rank; ++d) {
+    const mp_axis_list_t *axes = &sharding->dims[d].axes;
+    for (uint32_t i = 0; i < axes->count; ++i) {
+      MP_RETURN_IF_ERROR(add_digit(scope, sharding->mesh, &axes->axes[i], only, split));
+    }
+    split->end[d] = split->count;
   }
+  split->num_dim_digits = split->count;
+  for (uint32_t i = 0; i < sharding->unreduced.count; ++i) {
+    MP_RETURN_IF_ERROR(add_digit(scope, sharding->mesh, &sharding->unreduced.axes[i], only, split));
+  }
+  return NULL;
+}
+
+static void fill_dim(const mp_mesh_view_t *view, const mp_boxes_t *boxes, const mp_split_t *split,
+                     uint32_t d, int64_t *starts, int64_t *sizes) {
+  const uint32_t begin = d == 0 ? 0 : split->end[d - 1];
+  int64_t parts = 1;
+  for (uint32_t i = begin; i < split->end[d]; ++i) parts *= split->digits[i].size;
+  for (uint32_t p = 0; p < boxes->num_partitions; ++p) {
+    int64_t index = 0;
+    for (uint32_t i = begin; i < split->end[d]; ++i) {
+      index = index * split->digits[i].size + digit_of(view, split->digits[i], p);
+    }
+    const size_t at = (size_t)p * boxes->rank + d;
+    mp_placement_part(boxes->dims[d], parts, index, &starts[at], &sizes[at]);
+  }
+}
+
+// Numbers the partitions that hold terms of the same sum alike: those that differ only in the
+// unreduced axes, which are never manual ones, so they are in one group.
+static mp_status_t find_partials(mp_arena_t *scratch, const mp_spmd_scope_t *scope,
+                                 const mp_mesh_view_t *view, const mp_split_t *split,
+                                 const int32_t **out_partials) {
+  const uint32_t num_partitions = scope->num_partitions;
   *out_partials = NULL;
-  if (count == 0) return NULL;
-  int32_t *partials = MP_ARENA_ARRAY(arena, int32_t, scope->num_partitions);
-  int32_t *first = MP_ARENA_ARRAY(arena, int32_t, scope->num_partitions);  // by position, + 1
+  if (split->num_dim_digits == split->count) return NULL;
+  int32_t *partials = MP_ARENA_ARRAY(scratch, int32_t, num_partitions);
+  int32_t *first = MP_ARENA_ARRAY(scratch, int32_t, num_partitions);  // by position, + 1
   if (partials == NULL || first == NULL) return mp_status_out_of_memory();
-  for (uint32_t p = 0; p < scope->num_partitions; ++p) {
-    int64_t position = view->position == NULL ? (int64_t)p : view->position[p];
-    for (uint32_t i = 0; i < count; ++i)
-      position -= digit_of(view, &digits[i], p) * digits[i].stride;
+  for (uint32_t p = 0; p < num_partitions; ++p) {
+    int64_t position = view->positions == NULL ? p : view->positions[p];
+    for (uint32_t i = split->num_dim_digits; i < split->count; ++i) {
+      position -= digit_of(view, split->digits[i], p) * split->digits[i].stride;
+    }
     if (first[position] == 0) first[position] = (int32_t)p + 1;
     partials[p] = first[position] - 1;
   }
-  *out_partials = partials;
-  return NULL;
+  return mp_spmd_pool_groups(scope->pool, partials, num_partitions, out_partials);
 }
 
-mp_status_t mp_placement_from_sdy(mp_arena_t *arena, const mp_spmd_scope_t *scope,
+static mp_status_t boxes_from_sdy(mp_arena_t *scratch, const mp_spmd_scope_t *scope,
                                   const mp_type_t *type, const mp_sdy_sharding_t *sharding,
                                   const mp_axis_list_t *only, const mp_boxes_t **out_boxes) {
+  mp_mesh_view_t view = {0};
+  MP_RETURN_IF_ERROR(view_mesh(scratch, sharding->mesh, scope->num_partitions, &view));
+  *out_boxes = NULL;
+  if (view.is_trivial) return NULL;
+  mp_split_t split;
+  MP_RETURN_IF_ERROR(split_of(scope, sharding, only, &split));
+  if (split.count == 0) return NULL;
+  mp_boxes_t boxes;
+  int64_t *starts = NULL;
+  int64_t *sizes = NULL;
+  MP_RETURN_IF_ERROR(mp_placement_start(scope, type, &boxes, &starts, &sizes));
+  for (uint32_t d = 0; d < type->rank; ++d) fill_dim(&view, &boxes, &split, d, starts, sizes);
+  MP_RETURN_IF_ERROR(find_partials(scratch, scope, &view, &split, &boxes.partials));
+  return mp_spmd_pool_boxes(scope->pool, &boxes, out_boxes);
+}
+
+mp_status_t mp_placement_from_sdy(const mp_spmd_scope_t *scope, const mp_type_t *type,
+                                  const mp_sdy_sharding_t *sharding, const mp_axis_list_t *only,
+                                  const mp_boxes_t **out_boxes) {
   if (sharding->unreduced.count != 0 && sharding->unreduced_kind != MP_UNREDUCED_SUM) {
     return mp_status_make(MP_UNIMPLEMENTED,
                           "unreduced axes of a maximum or minimum are not supported yet");
   }
   *out_boxes = NULL;
-  if (scope->num_partitions == 1 || !mp_type_is_tensor(type)) return NULL;
-  if (sharding->rank != type->rank) {
+  if (scope->num_partitions == 1 || !mp_type_is_static(type)) return NULL;
+  if (sharding->rank != type->rank || type->rank > MP_MAX_RANK) {
     return mp_status_make(MP_INVALID_ARGUMENT, "a sharding of rank %u on a tensor of rank %u",
                           sharding->rank, type->rank);
   }
-  mp_mesh_view_t view = {0};
-  MP_RETURN_IF_ERROR(view_mesh(arena, sharding->mesh, scope->num_partitions, &view));
-  if (view.is_trivial) return NULL;
-  mp_boxes_t *boxes = NULL;
-  int64_t *starts = NULL;
-  int64_t *sizes = NULL;
-  MP_RETURN_IF_ERROR(new_boxes(arena, scope, type, &boxes, &starts, &sizes));
-  bool is_whole = true;
-  for (uint32_t d = 0; d < type->rank; ++d) {
-    mp_digit_t digits[MP_MAX_DIGITS];
-    uint32_t count = 0;
-    int64_t parts = 1;
-    MP_RETURN_IF_ERROR(dim_digits(scope, sharding, d, only, digits, &count, &parts));
-    is_whole &= parts == 1;
-    for (uint32_t p = 0; p < scope->num_partitions; ++p) {
-      int64_t index = 0;
-      for (uint32_t i = 0; i < count; ++i) {
-        index = index * digits[i].size + digit_of(&view, &digits[i], p);
-      }
-      size_t at = (size_t)p * type->rank + d;
-      set_part(type->dims[d], parts, index, &starts[at], &sizes[at]);
-    }
-  }
-  MP_RETURN_IF_ERROR(
-      find_partials(arena, scope, &view, &sharding->unreduced, only, &boxes->partials));
-  if (!is_whole || boxes->partials != NULL) *out_boxes = boxes;
-  return NULL;
+  // For the positions of device_ids, which would outlive their use in the module's arena.
+  mp_arena_t *scratch = NULL;
+  MP_RETURN_IF_ERROR(mp_arena_create(&scratch));
+  mp_status_t status = boxes_from_sdy(scratch, scope, type, sharding, only, out_boxes);
+  mp_arena_release(scratch);
+  return status;
 }
 
 bool mp_placement_equal(const mp_boxes_t *a, const mp_boxes_t *b) {
   if (a == b) return true;
   if (a == NULL || b == NULL) return false;
   if (a->rank != b->rank || a->num_partitions != b->num_partitions) return false;
-  if ((a->partials == NULL) != (b->partials == NULL)) return false;
-  if (a->partials != NULL &&
-      memcmp(a->partials, b->partials, a->num_partitions * sizeof(*a->partials)) != 0) {
-    return false;
-  }
+  // Both lists of partial sums come from the pool.
+  if (a->partials != b->partials) return false;
   size_t bytes = (size_t)a->num_partitions * a->rank * sizeof(int64_t);
   return memcmp(a->starts, b->starts, bytes) == 0 && memcmp(a->sizes, b->sizes, bytes) == 0;
 }
@@ -308,42 +359,42 @@ mp_status_t mp_placement_local_type(mp_arena_t *arena, const mp_type_t *type,
 // are not ceil(n/k) each.
 static bool parts_of_dim(const mp_boxes_t *boxes, uint32_t d, int64_t *indices,
                          int64_t *out_parts) {
-  int64_t step = 0;
+  int64_t step = 1;
   for (uint32_t p = 0; p < boxes->num_partitions; ++p) {
     int64_t size = boxes->sizes[(size_t)p * boxes->rank + d];
     if (size > step) step = size;
   }
   int64_t parts = 1;
-  for (uint32_t p = 0; p < boxes->num_partitions && step != 0; ++p) {
+  for (uint32_t p = 0; p < boxes->num_partitions; ++p) {
     int64_t start = boxes->starts[(size_t)p * boxes->rank + d];
     if (start % step != 0) return false;
     indices[p] = start / step;
     if (indices[p] + 1 > parts) parts = indices[p] + 1;
   }
   *out_parts = parts;
-  return true;
+  return parts >= (boxes->dims[d] - 1) / step + 1;
 }
 
 // Orders the `copies` partitions of a tile by their number within their sum, then by sum: a matrix
-// of terms x sums. Returns the number of terms of each sum, 1 without partial sums.
+// of terms x sums. Returns the number of terms of each sum, 1 without partial sums. `row_of` and
+// `terms_of` are room for one number per partition.
 static int64_t order_terms(const mp_boxes_t *boxes, int64_t *partitions, int64_t copies,
-                           int64_t *scratch) {
+                           int64_t *row_of, int64_t *terms_of, int64_t *ordered) {
   if (boxes->partials == NULL) return 1;
   int64_t sums = 0;
-  for (int64_t i = 0; i < copies; ++i) sums += boxes->partials[partitions[i]] == partitions[i];
+  for (int64_t i = 0; i < copies; ++i) {
+    const int64_t p = partitions[i];
+    terms_of[p] = 0;
+    if (boxes->partials[p] == p) row_of[p] = sums++;
+  }
   if (sums == 0 || copies % sums != 0) return 1;
   const int64_t terms = copies / sums;
-  int64_t sum = 0;
   for (int64_t i = 0; i < copies; ++i) {
-    if (boxes->partials[partitions[i]] != partitions[i]) continue;
-    int64_t term = 0;
-    for (int64_t j = 0; j < copies && term < terms; ++j) {
-      if (boxes->partials[partitions[j]] != partitions[i]) continue;
-      scratch[term++ * sums + sum] = partitions[j];
-    }
-    ++sum;
+    const int64_t first = boxes->partials[partitions[i]];
+    if (terms_of[first] == terms) return 1;
+    ordered[terms_of[first]++ * sums + row_of[first]] = partitions[i];
   }
-  memcpy(partitions, scratch, (size_t)copies * sizeof(*partitions));
+  memcpy(partitions, ordered, (size_t)copies * sizeof(*partitions));
   return terms;
 }
 
@@ -362,6 +413,7 @@ mp_status_t mp_placement_to_tiles(mp_arena_t *arena, const mp_boxes_t *boxes, bo
   for (uint32_t d = 0; d < boxes->rank; ++d) {
     memset(indices, 0, count * sizeof(*indices));
     if (!parts_of_dim(boxes, d, indices, &tiles[d])) return NULL;
+    if (tiles[d] > (int64_t)count) return NULL;
     num_tiles *= tiles[d];
     if (num_tiles > (int64_t)count) return NULL;
     for (uint32_t p = 0; p < count; ++p) tile_of[p] = tile_of[p] * tiles[d] + indices[p];
@@ -375,8 +427,10 @@ mp_status_t mp_placement_to_tiles(mp_arena_t *arena, const mp_boxes_t *boxes, bo
     partitions[tile_of[p] * copies + seen] = p;
   }
   int64_t terms = 1;
+  int64_t *ordered = MP_ARENA_ARRAY(arena, int64_t, count);
+  MP_RETURN_IF_NULL(ordered);
   for (int64_t tile = 0; tile < num_tiles; ++tile) {
-    terms = order_terms(boxes, partitions + tile * copies, copies, indices);
+    terms = order_terms(boxes, partitions + tile * copies, copies, indices, tile_of, ordered);
   }
   *out_is_grid = true;
   *out_tiles = (mp_tiles_t){boxes->rank, tiles, copies, terms, partitions};

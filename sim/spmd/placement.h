@@ -3,6 +3,9 @@
 // The concrete form is a box per partition (mp_boxes_t in sim/ir/attr.h); NULL stands for "whole":
 // every partition holds all of it. Dimension d split k ways has parts of ceil(n/k) elements, the
 // last ones shorter or empty, as GSPMD does; every partition's array has the same local dimensions.
+// An empty part keeps its place: it starts at index * ceil(n/k), beyond the array's end.
+//
+// Boxes and groups come from the scope's pool (pool.h): equal ones are one object.
 //
 // Inside manual regions a tensor is local with respect to the manual axes: only partitions that
 // agree on those axes (one *group*) hold parts of the same tensor.
@@ -15,6 +18,7 @@
 #include "sim/base/arena.h"
 #include "sim/base/status.h"
 #include "sim/ir/module.h"
+#include "sim/spmd/pool.h"
 
 // Where an op stands: what is manual around it.
 typedef struct mp_spmd_scope_s mp_spmd_scope_t;
@@ -23,6 +27,7 @@ struct mp_spmd_scope_s {
   uint32_t num_partitions;
   mp_axis_list_t manual_axes;  // of this scope alone
   const int32_t *groups;       // [num_partitions]: partitions that share their tensors
+  mp_spmd_pool_t *pool;        // of the program
 };
 
 // The scope of the whole program.
@@ -37,23 +42,35 @@ bool mp_spmd_scope_is_manual(const mp_spmd_scope_t *scope, mp_str_t axis);
 
 // The placement of a tensor of `type` in `scope` by a Shardy sharding. Axes that are manual in the
 // scope do not count; when `only` is given, only its axes do. Unreduced axes give partial sums
-// (UNIMPLEMENTED for maximum and minimum); INVALID_ARGUMENT for meshes and axes that do not fit.
-MP_NODISCARD mp_status_t mp_placement_from_sdy(mp_arena_t *arena, const mp_spmd_scope_t *scope,
-                                               const mp_type_t *type,
+// (UNIMPLEMENTED for maximum and minimum); INVALID_ARGUMENT for meshes and axes that do not fit and
+// for axes used twice. Tensors whose dimensions are not all known are whole: what follows refuses
+// them by name.
+MP_NODISCARD mp_status_t mp_placement_from_sdy(const mp_spmd_scope_t *scope, const mp_type_t *type,
                                                const mp_sdy_sharding_t *sharding,
                                                const mp_axis_list_t *only,
                                                const mp_boxes_t **out_boxes);
 
 // By a GSPMD string ("{devices=[2,2]<=[4]}", grammar in gspmd.h).
-MP_NODISCARD mp_status_t mp_placement_from_gspmd(mp_arena_t *arena, const mp_spmd_scope_t *scope,
+MP_NODISCARD mp_status_t mp_placement_from_gspmd(const mp_spmd_scope_t *scope,
                                                  const mp_type_t *type, mp_str_t sharding,
                                                  const mp_boxes_t **out_boxes);
+
+// For makers of boxes: an unfinished set of them in the pool's scratch, all numbers 0, to be filled
+// through `out_starts` and `out_sizes` and handed to mp_spmd_pool_boxes at once. UNIMPLEMENTED for
+// ranks above MP_MAX_RANK.
+MP_NODISCARD mp_status_t mp_placement_start(const mp_spmd_scope_t *scope, const mp_type_t *type,
+                                            mp_boxes_t *out_boxes, int64_t **out_starts,
+                                            int64_t **out_sizes);
+
+// Part `index` of `parts` of a dimension of `dim` elements.
+void mp_placement_part(int64_t dim, int64_t parts, int64_t index, int64_t *out_start,
+                       int64_t *out_size);
 
 bool mp_placement_equal(const mp_boxes_t *a, const mp_boxes_t *b);
 
 // Boxes that say "whole" explicitly, which the exchange needs.
-MP_NODISCARD mp_status_t mp_placement_whole(mp_arena_t *arena, const mp_spmd_scope_t *scope,
-                                            const mp_type_t *type, const mp_boxes_t **out_boxes);
+MP_NODISCARD mp_status_t mp_placement_whole(const mp_spmd_scope_t *scope, const mp_type_t *type,
+                                            const mp_boxes_t **out_boxes);
 
 // The type of a partition's array: the largest part in each dimension.
 MP_NODISCARD mp_status_t mp_placement_local_type(mp_arena_t *arena, const mp_type_t *type,

@@ -47,6 +47,19 @@ void mp_versions_rewind(mp_versions_t *versions, uint32_t mark) {
   }
 }
 
+static mp_value_t *find_version(const mp_versions_t *versions, const mp_value_t *old,
+                                const mp_boxes_t *boxes) {
+  for (const mp_version_t *v = versions->versions[old->id]; v != NULL; v = v->next) {
+    if (mp_placement_equal(v->boxes, boxes)) return v->value;
+  }
+  return NULL;
+}
+
+bool mp_versions_has(const mp_versions_t *versions, const mp_value_t *old,
+                     const mp_boxes_t *boxes) {
+  return find_version(versions, old, boxes) != NULL;
+}
+
 const mp_boxes_t *mp_versions_sharded(const mp_versions_t *versions, const mp_value_t *old) {
   for (const mp_version_t *v = versions->versions[old->id]; v != NULL; v = v->next) {
     if (v->boxes != NULL && v->boxes->partials == NULL) return v->boxes;
@@ -66,7 +79,7 @@ static mp_status_t whole_boxes(mp_versions_t *versions, const mp_spmd_scope_t *s
       return NULL;
     }
   }
-  MP_RETURN_IF_ERROR(mp_placement_whole(versions->module->arena, scope, type, out_boxes));
+  MP_RETURN_IF_ERROR(mp_placement_whole(scope, type, out_boxes));
   versions->wholes[versions->num_wholes++ % capacity] = *out_boxes;
   return NULL;
 }
@@ -140,14 +153,6 @@ static mp_status_t add_sum(mp_versions_t *versions, const mp_value_t *old,
   const mp_boxes_t *boxes = NULL;
   MP_RETURN_IF_ERROR(reduced_boxes(versions, partial->boxes, &boxes));
   return mp_versions_add(versions, old, boxes, value);
-}
-
-static mp_value_t *find_version(const mp_versions_t *versions, const mp_value_t *old,
-                                const mp_boxes_t *boxes) {
-  for (const mp_version_t *v = versions->versions[old->id]; v != NULL; v = v->next) {
-    if (mp_placement_equal(v->boxes, boxes)) return v->value;
-  }
-  return NULL;
 }
 
 // What an exchange starts from: the whole array, of which a part is a local copy, or any reduced

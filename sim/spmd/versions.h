@@ -40,6 +40,8 @@ MP_NODISCARD mp_status_t mp_versions_get(mp_versions_t *versions, const mp_spmd_
                                          const mp_value_t *old, const mp_boxes_t *boxes,
                                          const mp_loc_t *loc, mp_value_t **out_value);
 
+bool mp_versions_has(const mp_versions_t *versions, const mp_value_t *old, const mp_boxes_t *boxes);
+
 // The newest version that has parts (and is no partial sum), or NULL.
 const mp_boxes_t *mp_versions_sharded(const mp_versions_t *versions, const mp_value_t *old);
 

@@ -1,0 +1,409 @@
+// The partitioner: small programs before, the program of each device after.
+#include "sim/passes/passes.h"
+#include "sim/spmd/partition.h"
+#include "tests/unit/ir_test.h"
+#include "tests/unit/sdy_test.h"
+
+static mp_status_t partition(ir_t *ir, uint32_t num_partitions, bool propagate,
+                             mp_partition_t *out) {
+  const mp_partition_options_t options = {num_partitions, &propagate, 1};
+  MP_RETURN_IF_ERROR(mp_passes_prepare(ir->module));
+  return mp_spmd_partition(ir->module, &options, out);
+}
+
+// Gives a parameter or result of main a sharding.
+static void annotate(ir_t *ir, const mp_attr_t **slot, const mp_attr_t *sharding) {
+  mp_named_attr_t item = ir_attr(
+      sharding->kind == MP_KIND_SHARDING ? MP_ATTR_SDY_SHARDING : MP_ATTR_MHLO_SHARDING, sharding);
+  mp_attr_t *dict = MP_ARENA_NEW(ir->module->arena, mp_attr_t);
+  dict->kind = MP_KIND_DICT;
+  dict->u.dict.items = mp_arena_copy(ir->module->arena, &item, sizeof(item));
+  dict->u.dict.count = 1;
+  *slot = dict;
+}
+
+static const mp_attr_t *shard(ir_t *ir, const mp_mesh_t *mesh, uint32_t rank, const char *text) {
+  return sdy_sharding_attr(ir->module->arena, mesh, rank, text);
+}
+
+static mp_value_t *constrain(ir_t *ir, mp_value_t *value, const char *type,
+                             const mp_attr_t *sharding) {
+  return ir_op(ir, MP_OP_SDY_SHARDING_CONSTRAINT, type, VALUES(value),
+               ATTRS(ir_attr(MP_ATTR_SHARDING, sharding)));
+}
+
+// One sdy.manual_computation; shardings are given as attributes, blocks as built.
+static mp_op_t *manual(ir_t *ir, const char *result_types, mp_value_t *const *operands,
+                       const mp_attr_t *const *in, const mp_attr_t *const *out,
+                       const char *axes_text, mp_block_t *body) {
+  mp_arena_t *arena = ir->module->arena;
+  mp_attr_t *attrs = MP_ARENA_ARRAY(arena, mp_attr_t, 3);
+  for (int side = 0; side < 2; ++side) {
+    const mp_attr_t *const *list = side == 0 ? in : out;
+    mp_sdy_sharding_t *shardings = MP_ARENA_ARRAY(arena, mp_sdy_sharding_t, IR_MAX);
+    uint32_t count = 0;
+    for (; list[count] != NULL; ++count) shardings[count] = *list[count]->u.sharding;
+    attrs[side].kind = MP_KIND_SHARDINGS;
+    attrs[side].u.shardings = (mp_sdy_shardings_t){count, shardings};
+  }
+  attrs[2].kind = MP_KIND_AXES;
+  attrs[2].u.axes = sdy_axis_list(arena, axes_text);
+  return ir_op_regions(
+      ir, MP_OP_SDY_MANUAL_COMPUTATION, result_types, operands,
+      ATTRS(ir_attr(MP_ATTR_IN_SHARDINGS, &attrs[0]), ir_attr(MP_ATTR_OUT_SHARDINGS, &attrs[1]),
+            ir_attr(MP_ATTR_MANUAL_AXES, &attrs[2])),
+      1, &body);
+}
+
+#define SHARDINGS(...) ((const mp_attr_t *[]){__VA_ARGS__, NULL})
+
+static mp_value_t *unary(ir_t *ir, mp_opcode_t code, const char *type, mp_value_t *operand) {
+  return ir_op(ir, code, type, VALUES(operand), NO_ATTRS);
+}
+
+// --- automatic code ---
+
+// Elementwise ops stay on parts, other ops get their operands whole.
+static void test_elementwise_and_others(void **state) {
+  (void)state;
+  ir_t ir = ir_start("4x6xf32 4x6xf32 f32", "4x6xf32 6x4xf32");
+  const mp_mesh_t *mesh = sdy_mesh(ir.module->arena, "x=2", NULL, 0);
+  annotate(&ir, &ir.main->arg_attrs[0], shard(&ir, mesh, 2, "x;"));
+  annotate(&ir, &ir.main->result_attrs[0], shard(&ir, mesh, 2, "x;"));
+  mp_value_t *sum = ir_op(&ir, MP_OP_ADD, "4x6xf32", VALUES(ir.args[0], ir.args[1]), NO_ATTRS);
+  // clamp's bounds are scalars and stay whole.
+  mp_value_t *clamped =
+      ir_op(&ir, MP_OP_CLAMP, "4x6xf32", VALUES(ir.args[2], sum, ir.args[2]), NO_ATTRS);
+  mp_value_t *turned = ir_op(&ir, MP_OP_TRANSPOSE, "6x4xf32", VALUES(clamped),
+                             ATTRS(IR_INTS(&ir, MP_ATTR_PERMUTATION, 1, 0)));
+  ir_return(&ir, VALUES(clamped, turned));
+  mp_partition_t parts;
+  assert_ok(partition(&ir, 2, false, &parts));
+  ir_check(&ir,
+           "%3 = minipod.exchange(%1) {source=0:[0+4,0+6] 1:[0+4,0+6] "
+           "target=0:[0+2,0+6] 1:[2+2,0+6]} : tensor<2x6xf32>\n"
+           "%4 = add(%0, %3) : tensor<2x6xf32>\n"
+           "%5 = clamp(%2, %4, %2) : tensor<2x6xf32>\n"
+           "%6 = minipod.exchange(%5) {source=0:[0+2,0+6] 1:[2+2,0+6] "
+           "target=0:[0+4,0+6] 1:[0+4,0+6]} : tensor<4x6xf32>\n"
+           "%7 = transpose(%6) {permutation=[1,0]} : tensor<6x4xf32>\n"
+           "return(%5, %7)\n");
+  assert_non_null(parts.params[0].boxes);
+  assert_null(parts.params[1].boxes);
+  assert_ptr_equal(parts.results[0].boxes, parts.params[0].boxes);
+  assert_int_equal(parts.results[1].global_type->dims[0], 6);
+  assert_int_equal(ir.main->result_types[0]->dims[0], 2);
+  ir_end(&ir);
+}
+
+// One partition: annotations vanish, nothing is exchanged.
+static void test_one_partition(void **state) {
+  (void)state;
+  ir_t ir = ir_start("4xf32", "4xf32");
+  const mp_mesh_t *mesh = sdy_mesh(ir.module->arena, "x=1", NULL, 0);
+  annotate(&ir, &ir.main->arg_attrs[0], shard(&ir, mesh, 1, "x"));
+  mp_value_t *value = constrain(&ir, ir.args[0], "4xf32", shard(&ir, mesh, 1, "x"));
+  ir_return(&ir, VALUES(unary(&ir, MP_OP_NEGATE, "4xf32", value)));
+  mp_partition_t parts;
+  assert_ok(partition(&ir, 1, true, &parts));
+  ir_check(&ir, "%1 = negate(%0) : tensor<4xf32>\nreturn(%1)\n");
+  ir_end(&ir);
+}
+
+// A constraint only says where the value shall lie; an open result takes it over, when it may.
+static void test_constraints_and_results(void **state) {
+  (void)state;
+  for (int propagate = 0; propagate < 2; ++propagate) {
+    ir_t ir = ir_start("4xf32", "4xf32");
+    const mp_mesh_t *mesh = sdy_mesh(ir.module->arena, "x=2", NULL, 0);
+    mp_value_t *value = unary(&ir, MP_OP_COSINE, "4xf32", ir.args[0]);
+    ir_return(&ir, VALUES(constrain(&ir, value, "4xf32", shard(&ir, mesh, 1, "x"))));
+    mp_partition_t parts;
+    assert_ok(partition(&ir, 2, propagate == 1, &parts));
+    ir_check(&ir, propagate == 0 ? "%1 = cosine(%0) : tensor<4xf32>\n"
+                                   "return(%1)\n"
+                                 : "%1 = cosine(%0) : tensor<4xf32>\n"
+                                   "%2 = minipod.exchange(%1) {source=0:[0+4] 1:[0+4] "
+                                   "target=0:[0+2] 1:[2+2]} : tensor<2xf32>\n"
+                                   "return(%2)\n");
+    assert_true((parts.results[0].boxes != NULL) == (propagate == 1));
+    ir_end(&ir);
+  }
+}
+
+static const mp_attr_t *shard_unreduced(ir_t *ir, const mp_mesh_t *mesh, uint32_t rank,
+                                        const char *text, const char *axes) {
+  mp_sdy_sharding_t sharding = sdy_sharding(ir->module->arena, mesh, rank, text);
+  sharding.unreduced = sdy_axis_list(ir->module->arena, axes);
+  mp_attr_t *attr = MP_ARENA_NEW(ir->module->arena, mp_attr_t);
+  attr->kind = MP_KIND_SHARDING;
+  attr->u.sharding = mp_arena_copy(ir->module->arena, &sharding, sizeof(sharding));
+  return attr;
+}
+
+// A constraint to partial sums makes none. A result of partial sums: the first keeps the value. A
+// parameter of partial sums: they are added up before use, once.
+static void test_unreduced(void **state) {
+  (void)state;
+  mp_partition_t parts;
+  ir_t ir = ir_start("4xf32", "4xf32 4xf32");
+  const mp_mesh_t *mesh = sdy_mesh(ir.module->arena, "x=2", NULL, 0);
+  const mp_attr_t *unreduced = shard_unreduced(&ir, mesh, 1, "", "x");
+  annotate(&ir, &ir.main->result_attrs[0], unreduced);
+  mp_value_t *value = constrain(&ir, ir.args[0], "4xf32", unreduced);
+  ir_return(&ir, VALUES(value, value));
+  assert_ok(partition(&ir, 2, false, &parts));
+  ir_check(&ir,
+           "%1 = constant() {value=1,0} : tensor<2xi1>\n"
+           "%2 = partition_id() : tensor<ui32>\n"
+           "%3 = dynamic_slice(%1, %2) {slice_sizes=[1]} : tensor<1xi1>\n"
+           "%4 = reshape(%3) : tensor<i1>\n"
+           "%5 = constant() {value=splat 0} : tensor<4xf32>\n"
+           "%6 = select(%4, %0, %5) : tensor<4xf32>\n"
+           "return(%6, %0)\n");
+  ir_end(&ir);
+
+  ir = ir_start("4xf32", "4xf32");
+  mesh = sdy_mesh(ir.module->arena, "x=2 y=2", NULL, 0);
+  annotate(&ir, &ir.main->arg_attrs[0], shard_unreduced(&ir, mesh, 1, "y", "x"));
+  annotate(&ir, &ir.main->result_attrs[0], shard(&ir, mesh, 1, "y"));
+  value = unary(&ir, MP_OP_COSINE, "4xf32", ir.args[0]);
+  ir_return(&ir, VALUES(ir_op(&ir, MP_OP_ADD, "4xf32", VALUES(value, ir.args[0]), NO_ATTRS)));
+  assert_ok(partition(&ir, 4, false, &parts));
+  ir_check(&ir,
+           "%4 = all_reduce(%0) {channel_id=1 replica_groups=[[0,2],[1,3]] "
+           "use_global_device_ids=true} : tensor<2xf32>\n"
+           " ^(%1: tensor<f32>, %2: tensor<f32>)\n"
+           "  %3 = add(%1, %2) : tensor<f32>\n"
+           "  return(%3)\n"
+           "%5 = minipod.exchange(%4) {source=0:[0+2] 1:[2+2] 2:[0+2] 3:[2+2] "
+           "target=0:[0+4] 1:[0+4] 2:[0+4] 3:[0+4]} : tensor<4xf32>\n"
+           "%6 = cosine(%5) : tensor<4xf32>\n"
+           "%7 = add(%6, %5) : tensor<4xf32>\n"
+           "%8 = minipod.exchange(%7) {source=0:[0+4] 1:[0+4] 2:[0+4] 3:[0+4] "
+           "target=0:[0+2] 1:[2+2] 2:[0+2] 3:[2+2]} : tensor<2xf32>\n"
+           "return(%8)\n");
+  ir_end(&ir);
+}
+
+// Uneven parts: local arrays of ceil(n/k).
+static void test_uneven(void **state) {
+  (void)state;
+  ir_t ir = ir_start("5xf32", "5xf32");
+  annotate(&ir, &ir.main->arg_attrs[0],
+           ir_string(&ir, MP_ATTR_MHLO_SHARDING, "{devices=[3]<=[3]}").value);
+  ir_return(&ir, VALUES(unary(&ir, MP_OP_NEGATE, "5xf32", ir.args[0])));
+  mp_partition_t parts;
+  assert_ok(partition(&ir, 3, false, &parts));
+  ir_check(&ir,
+           "%1 = negate(%0) : tensor<2xf32>\n"
+           "%2 = minipod.exchange(%1) {source=0:[0+2] 1:[2+2] 2:[4+1] "
+           "target=0:[0+5] 1:[0+5] 2:[0+5]} : tensor<5xf32>\n"
+           "return(%2)\n");
+  ir_end(&ir);
+}
+
+// --- control flow ---
+
+// What a loop captures is brought before the loop, once; its carried values are whole.
+static void test_while_captures(void **state) {
+  (void)state;
+  ir_t ir = ir_start("4xf32 i1 4xf32", "4xf32");
+  const mp_mesh_t *mesh = sdy_mesh(ir.module->arena, "x=2", NULL, 0);
+  annotate(&ir, &ir.main->arg_attrs[0], shard(&ir, mesh, 1, "x"));
+  annotate(&ir, &ir.main->arg_attrs[2], shard(&ir, mesh, 1, "x"));
+  annotate(&ir, &ir.main->result_attrs[0], shard(&ir, mesh, 1, "x"));
+  mp_value_t *captured = unary(&ir, MP_OP_NEGATE, "4xf32", ir.args[0]);
+  mp_block_t *main_block = ir.block;
+  mp_block_t *condition = ir_block(&ir, "4xf32");
+  ir_return(&ir, VALUES(ir.args[1]));
+  mp_block_t *body = ir_block(&ir, "4xf32");
+  mp_value_t *sum = ir_op(&ir, MP_OP_ADD, "4xf32", VALUES(body->args, captured), NO_ATTRS);
+  ir_return(&ir, VALUES(sum));
+  ir.block = main_block;
+  mp_op_t *loop = ir_op_regions(&ir, MP_OP_WHILE, "4xf32", VALUES(ir.args[2]), NO_ATTRS, 2,
+                                (mp_block_t *[]){condition, body});
+  // Both are whole by now, and only one is in parts: nothing is sent for the difference.
+  mp_value_t *after =
+      ir_op(&ir, MP_OP_SUBTRACT, "4xf32", VALUES(captured, loop->results), NO_ATTRS);
+  ir_return(&ir, VALUES(after));
+  mp_partition_t parts;
+  assert_ok(partition(&ir, 2, false, &parts));
+  ir_check(&ir,
+           "%3 = negate(%0) : tensor<2xf32>\n"
+           "%4 = minipod.exchange(%3) {source=0:[0+2] 1:[2+2] target=0:[0+4] 1:[0+4]} : "
+           "tensor<4xf32>\n"
+           "%5 = minipod.exchange(%2) {source=0:[0+2] 1:[2+2] target=0:[0+4] 1:[0+4]} : "
+           "tensor<4xf32>\n"
+           "%9 = while(%5) : tensor<4xf32>\n"
+           " ^(%6: tensor<4xf32>)\n"
+           "  return(%1)\n"
+           " ^(%7: tensor<4xf32>)\n"
+           "  %8 = add(%7, %4) : tensor<4xf32>\n"
+           "  return(%8)\n"
+           "%10 = subtract(%4, %9) : tensor<4xf32>\n"
+           "%11 = minipod.exchange(%10) {source=0:[0+4] 1:[0+4] target=0:[0+2] 1:[2+2]} : "
+           "tensor<2xf32>\n"
+           "return(%11)\n");
+  ir_end(&ir);
+}
+
+// --- manual regions ---
+
+// The body is local code already; its results feed ops outside as parts.
+static void test_manual(void **state) {
+  (void)state;
+  ir_t ir = ir_start("8xf32 8xf32", "8xf32 4xf32");
+  const mp_mesh_t *mesh = sdy_mesh(ir.module->arena, "x=2", NULL, 0);
+  annotate(&ir, &ir.main->arg_attrs[0], shard(&ir, mesh, 1, "x"));
+  annotate(&ir, &ir.main->result_attrs[0], shard(&ir, mesh, 1, "x"));
+  mp_block_t *main_block = ir.block;
+  mp_block_t *body = ir_block(&ir, "4xf32 8xf32");
+  mp_value_t *half =
+      ir_op(&ir, MP_OP_SLICE, "4xf32", VALUES(&body->args[1]),
+            ATTRS(IR_INTS(&ir, MP_ATTR_START_INDICES, 0), IR_INTS(&ir, MP_ATTR_LIMIT_INDICES, 4),
+                  IR_INTS(&ir, MP_ATTR_STRIDES, 1)));
+  mp_value_t *sum = ir_op(&ir, MP_OP_ADD, "4xf32", VALUES(&body->args[0], half), NO_ATTRS);
+  ir_return(&ir, VALUES(sum, half));
+  ir.block = main_block;
+  mp_op_t *op = manual(&ir, "8xf32 4xf32", VALUES(ir.args[0], ir.args[1]),
+                       SHARDINGS(shard(&ir, mesh, 1, "x"), shard(&ir, mesh, 1, "")),
+                       SHARDINGS(shard(&ir, mesh, 1, "x"), shard(&ir, mesh, 1, "")), "x", body);
+  ir_return(&ir, VALUES(unary(&ir, MP_OP_NEGATE, "8xf32", &op->results[0]), &op->results[1]));
+  mp_partition_t parts;
+  assert_ok(partition(&ir, 2, false, &parts));
+  ir_check(&ir,
+           "%2 = slice(%1) {limit_indices=[4] start_indices=[0] strides=[1]} : tensor<4xf32>\n"
+           "%3 = add(%0, %2) : tensor<4xf32>\n"
+           "%4 = negate(%3) : tensor<4xf32>\n"
+           "return(%4, %2)\n");
+  ir_end(&ir);
+}
+
+// Manual over y inside manual over x: the inner exchange stays within partitions of one x.
+static void test_nested_manual(void **state) {
+  (void)state;
+  ir_t ir = ir_start("8xf32", "8xf32");
+  const mp_mesh_t *mesh = sdy_mesh(ir.module->arena, "x=2 y=2", NULL, 0);
+  annotate(&ir, &ir.main->arg_attrs[0], shard(&ir, mesh, 1, "x"));
+  mp_block_t *main_block = ir.block;
+  mp_block_t *outer = ir_block(&ir, "4xf32");
+  mp_block_t *inner = ir_block(&ir, "2xf32");
+  ir_return(&ir, VALUES(unary(&ir, MP_OP_NEGATE, "2xf32", inner->args)));
+  ir.block = outer;
+  mp_op_t *nested = manual(&ir, "4xf32", VALUES(outer->args), SHARDINGS(shard(&ir, mesh, 1, "y")),
+                           SHARDINGS(shard(&ir, mesh, 1, "y")), "y", inner);
+  ir_return(&ir, VALUES(ir_op(&ir, MP_OP_REVERSE, "4xf32", VALUES(nested->results),
+                              ATTRS(IR_INTS(&ir, MP_ATTR_DIMENSIONS, 0)))));
+  ir.block = main_block;
+  mp_op_t *op = manual(&ir, "8xf32", VALUES(ir.args[0]), SHARDINGS(shard(&ir, mesh, 1, "x")),
+                       SHARDINGS(shard(&ir, mesh, 1, "x")), "x", outer);
+  ir_return(&ir, VALUES(op->results));
+  mp_partition_t parts;
+  assert_ok(partition(&ir, 4, true, &parts));
+  ir_check(&ir,
+           "%1 = minipod.exchange(%0) {source=0:[0+4] 1:[0+4] 2/1:[0+4] 3/1:[0+4] "
+           "target=0:[0+2] 1:[2+2] 2/1:[0+2] 3/1:[2+2]} : tensor<2xf32>\n"
+           "%2 = negate(%1) : tensor<2xf32>\n"
+           "%3 = minipod.exchange(%2) {source=0:[0+2] 1:[2+2] 2/1:[0+2] 3/1:[2+2] "
+           "target=0:[0+4] 1:[0+4] 2/1:[0+4] 3/1:[0+4]} : tensor<4xf32>\n"
+           "%4 = reverse(%3) {dimensions=[0]} : tensor<4xf32>\n"
+           "return(%4)\n");
+  ir_end(&ir);
+}
+
+static void test_manual_refusals(void **state) {
+  (void)state;
+  // A body whose type is not the part, and one that uses a value from outside.
+  for (int kind = 0; kind < 3; ++kind) {
+    ir_t ir = ir_start("8xf32", "8xf32");
+    const mp_mesh_t *mesh = sdy_mesh(ir.module->arena, "x=2", NULL, 0);
+    mp_block_t *main_block = ir.block;
+    mp_block_t *body = ir_block(&ir, kind == 0 ? "3xf32" : "4xf32");
+    ir_return(&ir, VALUES(kind == 1 ? ir.args[0] : body->args));
+    ir.block = main_block;
+    mp_op_t *op =
+        manual(&ir, "8xf32", VALUES(ir.args[0]),
+               kind == 2 ? (const mp_attr_t *[]){NULL} : SHARDINGS(shard(&ir, mesh, 1, "x")),
+               SHARDINGS(shard(&ir, mesh, 1, "x")), "x", body);
+    ir_return(&ir, VALUES(op->results));
+    mp_partition_t parts;
+    static const char *const texts[] = {
+        "tensor<3xf32> is not the local part tensor<4xf32> [sdy.manual_computation]",
+        "the body uses a value from outside of it [sdy.manual_computation]",
+        "1 operands and 1 results, but 0 in_shardings and 1 out_shardings"};
+    assert_status(partition(&ir, 2, true, &parts), MP_INVALID_ARGUMENT, texts[kind]);
+    ir_end(&ir);
+  }
+}
+
+// --- GSPMD's manual code ---
+
+static mp_value_t *call(ir_t *ir, const char *target, const char *type, const char *sharding,
+                        mp_value_t *operand) {
+  return ir_op(ir, MP_OP_CUSTOM_CALL, type, VALUES(operand),
+               ATTRS(ir_string(ir, MP_ATTR_CALL_TARGET_NAME, target),
+                     ir_string(ir, MP_ATTR_MHLO_SHARDING, sharding)));
+}
+
+static void test_gspmd_manual(void **state) {
+  (void)state;
+  ir_t ir = ir_start("8xf32", "8xf32");
+  mp_value_t *value = call(&ir, "Sharding", "8xf32", "{devices=[2]<=[2]}", ir.args[0]);
+  value = call(&ir, "SPMDFullToShardShape", "4xf32", "{manual}", value);
+  value = unary(&ir, MP_OP_NEGATE, "4xf32", value);
+  value = call(&ir, "Sharding", "4xf32", "{manual}", value);
+  value = call(&ir, "SPMDShardToFullShape", "8xf32", "{devices=[2]<=[2]}", value);
+  ir_return(&ir, VALUES(value));
+  mp_partition_t parts;
+  assert_ok(partition(&ir, 2, true, &parts));
+  ir_check(&ir,
+           "%1 = minipod.exchange(%0) {source=0:[0+8] 1:[0+8] target=0:[0+4] 1:[4+4]} : "
+           "tensor<4xf32>\n"
+           "%2 = negate(%1) : tensor<4xf32>\n"
+           "return(%2)\n");
+  assert_non_null(parts.results[0].boxes);
+  ir_end(&ir);
+}
+
+static void test_refusals(void **state) {
+  (void)state;
+  mp_partition_t parts;
+  ir_t ir = ir_start("8xf32", "8xf32");
+  annotate(&ir, &ir.main->arg_attrs[0],
+           ir_string(&ir, MP_ATTR_MHLO_SHARDING, "{devices=[2]<=[2]").value);
+  ir_return(&ir, VALUES(ir.args[0]));
+  assert_status(partition(&ir, 2, true, &parts), MP_INVALID_ARGUMENT,
+                "argument 0 of main: sharding \"{devices=[2]<=[2]\", position 17: expected '}'");
+  ir_end(&ir);
+
+  ir = ir_start("8xf32", "8xf32");
+  ir_return(&ir, VALUES(call(&ir, "SPMDFullToShardShape", "4xf32", "{manual}", ir.args[0])));
+  assert_status(partition(&ir, 2, true, &parts), MP_INVALID_ARGUMENT,
+                "tensor<4xf32> is not the local part tensor<8xf32>");
+  ir_end(&ir);
+
+  ir = ir_start("8xf32", "8xf32");
+  const mp_mesh_t *mesh = sdy_mesh(ir.module->arena, "x=2", NULL, 0);
+  ir_return(&ir, VALUES(ir_op(&ir, MP_OP_SDY_ALL_REDUCE, "8xf32", VALUES(ir.args[0]),
+                              ATTRS(ir_attr(MP_ATTR_OUT_SHARDING, shard(&ir, mesh, 1, ""))))));
+  assert_status(partition(&ir, 2, true, &parts), MP_UNIMPLEMENTED, "only partitioners make");
+  ir_end(&ir);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_elementwise_and_others),
+      cmocka_unit_test(test_one_partition),
+      cmocka_unit_test(test_constraints_and_results),
+      cmocka_unit_test(test_unreduced),
+      cmocka_unit_test(test_uneven),
+      cmocka_unit_test(test_while_captures),
+      cmocka_unit_test(test_manual),
+      cmocka_unit_test(test_nested_manual),
+      cmocka_unit_test(test_manual_refusals),
+      cmocka_unit_test(test_gspmd_manual),
+      cmocka_unit_test(test_refusals),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
