@@ -91,6 +91,14 @@ static mp_status_t describe_client(PJRT_Client *client) {
   return NULL;
 }
 
+// Without a way between processes each would show its own pod as the whole one.
+static mp_status_t check_processes(const mp_options_t *options) {
+  if (options->num_nodes <= 1) return NULL;
+  return mp_status_make(MP_UNIMPLEMENTED,
+                        "a pod over %lld processes (option num_nodes) is not supported yet",
+                        (long long)options->num_nodes);
+}
+
 // The key-value callbacks are garbage unless the option `num_nodes` is given; with one process,
 // which is all that there is so far, nothing has to be exchanged through them.
 mp_status_t mp_PJRT_Client_Create(PJRT_Client_Create_Args *args) {
@@ -106,7 +114,8 @@ mp_status_t mp_PJRT_Client_Create(PJRT_Client_Create_Args *args) {
     return mp_status_out_of_memory();
   }
   atomic_init(&client->references, 1);
-  status = mp_arena_create(&client->arena);
+  status = check_processes(options);
+  if (status == NULL) status = mp_arena_create(&client->arena);
   if (status == NULL) status = mp_client_create(options, &client->client);
   mp_options_release(options);
   if (status == NULL) status = describe_client(client);

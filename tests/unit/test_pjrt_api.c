@@ -27,6 +27,38 @@ static void bad_arguments_are_errors(void **state) {
   api()->PJRT_Error_Destroy(NULL);
 }
 
+// Functions that make something out of nothing.
+static bool creates(const char *name) {
+  static const char *const creators[] = {"PJRT_Client_Create", "PJRT_TopologyDescription_Create",
+                                         "PJRT_ExecuteContext_Create", "PJRT_Event_Create"};
+  for (size_t i = 0; i < sizeof(creators) / sizeof(creators[0]); ++i) {
+    if (strcmp(name, creators[i]) == 0) return true;
+  }
+  return false;
+}
+
+// What a function says to NULL objects is an error or nothing, never a crash. PJRT_RESULT_void
+// functions have nothing to say.
+#define TRY_void(name, args)  api()->name(args)
+#define TRY_error(name, args) release_error(api()->name(args))
+#define TRY_EMPTY(result, name, required)             \
+  if (!creates(#name)) {                              \
+    name##_Args args = {.struct_size = sizeof(args)}; \
+    TRY_##result(name, &args);                        \
+    name##_Args none = {.struct_size = 0};            \
+    TRY_##result(name, &none);                        \
+    TRY_##result(name, NULL);                         \
+  }
+
+static void release_error(PJRT_Error *error) {
+  if (error != NULL) error->vtable->destroy(error);
+}
+
+static void empty_arguments_crash_nothing(void **state) {
+  (void)state;
+  PJRT_FUNCTIONS(TRY_EMPTY)
+}
+
 static void stubs_say_what_they_are(void **state) {
   (void)state;
   PJRT_Buffer_Bitcast_Args args = ARGS(PJRT_Buffer_Bitcast, out_buffer);
@@ -151,6 +183,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(no_slot_is_empty),
       cmocka_unit_test(bad_arguments_are_errors),
+      cmocka_unit_test(empty_arguments_crash_nothing),
       cmocka_unit_test(stubs_say_what_they_are),
       cmocka_unit_test(plugin_attributes_respect_old_callers),
       cmocka_unit_test(a_topology_survives_its_serialization),
