@@ -18,13 +18,13 @@ def f(x):
 
 def test_text_of_a_compiled_program():
   text = jax.jit(f).lower(X).compile().as_text()
-  assert "sine" in text and "dot_general" in text
+  assert "sine" in text and "dot(" in text
 
 
 def test_text_has_the_collectives():
   mesh = Mesh(np.array(jax.devices()), ("i",))
   g = jax.shard_map(lambda x: jax.lax.psum(x, "i"), mesh=mesh, in_specs=P("i"), out_specs=P())
-  assert "all_reduce" in jax.jit(g).lower(np.ones(8, np.float32)).compile().as_text()
+  assert "all-reduce" in jax.jit(g).lower(np.ones(8, np.float32)).compile().as_text()
 
 
 def test_analyses_answer():
@@ -71,7 +71,7 @@ def test_described_topology():
   mesh = topologies.make_mesh(topology, (4,), ("i",))
   spec = jax.ShapeDtypeStruct((8,), np.float32, sharding=NamedSharding(mesh, P("i")))
   compiled = jax.jit(lambda x: (x * 2).sum()).lower(spec).compile()
-  assert "multiply" in compiled.as_text()
+  assert "multiply(" in compiled.as_text()
 
 
 def test_topology_of_the_client():

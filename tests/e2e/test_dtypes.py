@@ -50,7 +50,8 @@ def cases(*rows):
 @cases(
     ("neg sign", SIGNED + FLOATS + COMPLEX),
     ("abs", SIGNED[1:] + FLOATS + COMPLEX),
-    ("bitwise_not population_count clz", INTEGERS),
+    ("bitwise_not clz", INTEGERS),
+    ("population_count", INTEGERS[1:]),  # not int4: there JAX's CPU backend is wrong
     ("floor ceil round is_finite sqrt rsqrt cbrt exp exp2 expm1 log log1p logistic tanh sin cos tan",
      FLOATS),
     ("asin acos atan sinh cosh asinh acosh atanh erf erfc lgamma digamma", ["float32", "float64"]),

@@ -40,6 +40,7 @@ def test_only_one_file_uses_private_names():
                           " LoweringRuleEntry emit_python_callback"),
     ("compilation_cache", "is_cache_used _is_cache_enabled"),
     ("callback", "emit_python_callback"),
+    ("compiler", "backend_compile_and_load"),
     ("config", "jax_platforms"),
     ("dispatch", "device_put_p"),
     ("lax.ann", "approx_top_k_p _jax"),
@@ -61,6 +62,7 @@ def test_shapes_of_what_is_patched():
   # Both are looked up in their modules at each use, so that replacing them there is enough.
   assert "compilation_cache.is_cache_used(" in inspect.getsource(compiler)
   assert "emit_python_callback(" in inspect.getsource(callback)
+  assert "return backend_compile_and_load(" in inspect.getsource(compiler)
   entry = next(iter(mlir._lowerings.values()))
   assert isinstance(entry, mlir.LoweringRuleEntry) and callable(entry.rule)
 

@@ -42,6 +42,7 @@ def initialize() -> None:
   _teach("the compilation cache", jax_private.allow_compilation_cache, PLATFORM)
   _teach("lowering rules", jax_private.install_lowering_rules, PLATFORM)
   _teach("its word on Python callbacks", jax_private.refuse_callbacks, PLATFORM)
+  _teach("not to hang after a fork", jax_private.refuse_compiling_after_fork, PLATFORM)
   _teach("to keep a CPU backend", jax_private.keep_cpu_backend, PLATFORM)
 
 

@@ -4,8 +4,12 @@ JAX promises nothing about `jax._src`.  `tests/e2e/test_jax_private.py` checks e
 here against the installed JAX, so that an upgrade which breaks one is noticed there first.
 """
 
+import functools
+import os
+
 from jax._src import callback
 from jax._src import compilation_cache
+from jax._src import compiler
 from jax._src import config
 from jax._src import dispatch
 from jax._src import xla_bridge
@@ -74,6 +78,26 @@ def refuse_callbacks(platform: str) -> None:
 
   callback.emit_python_callback = emit_python_callback
   mlir.emit_python_callback = emit_python_callback
+
+
+def refuse_compiling_after_fork(platform: str) -> None:
+  """Answers a forked child that compiles; in it, JAX would wait for a thread it does not have.
+
+  The library itself refuses all else that a forked child asks of its parent's client.
+  """
+  original = compiler.backend_compile_and_load
+  owner = os.getpid()
+
+  @functools.wraps(original)
+  def backend_compile_and_load(backend, *args, **kwargs):
+    if backend.platform == platform and os.getpid() != owner:
+      raise RuntimeError(
+          "this process was forked from the one that started the minipod client; nothing can be"
+          " compiled here: fork before using JAX, or start a new process (multiprocessing: method"
+          " \"spawn\")")
+    return original(backend, *args, **kwargs)
+
+  compiler.backend_compile_and_load = backend_compile_and_load
 
 
 def install_lowering_rules(platform: str) -> None:
