@@ -25,6 +25,7 @@ typedef struct {
   bool empty;
   mp_dtype_t index_dtype;
   uint32_t index_bytes;
+  uint32_t element;       // bytes
   int64_t vector_stride;  // elements of start_indices from one component to the next
   uint32_t num_starts, num_batch;
   start_dim_t *starts;  // [num_starts], by component of an index vector
@@ -51,23 +52,80 @@ static void cursor_seek(const gather_kernel_t *self, int64_t number, cursor_t *c
   }
 }
 
-static void cursor_next(const gather_kernel_t *self, cursor_t *cursor) {
-  for (uint32_t i = self->num_batch; i-- > 0;) {
-    const batch_dim_t *dim = &self->batch[i];
-    cursor->dst += dim->dst;
-    cursor->index += dim->index;
-    cursor->operand += dim->operand;
-    if (++cursor->position[i] < dim->extent) return;
-    cursor->position[i] = 0;
-    cursor->dst -= dim->extent * dim->dst;
-    cursor->index -= dim->extent * dim->index;
-    cursor->operand -= dim->extent * dim->operand;
+static inline int64_t load_start(const gather_kernel_t *self, const char *indices, int64_t i) {
+  if (self->index_dtype == MP_DTYPE_S32) return ((const int32_t *)(const void *)indices)[i];
+  if (self->index_dtype == MP_DTYPE_S64) return ((const int64_t *)(const void *)indices)[i];
+  return mp_load_index(self->index_dtype, indices + i * self->index_bytes);
+}
+
+// The byte offset in the operand that index vector `index` (elements) asks for, clamped.
+static inline int64_t slice_start(const gather_kernel_t *self, const char *indices, int64_t index) {
+  int64_t offset = 0;
+  for (uint32_t i = 0; i < self->num_starts; ++i) {
+    int64_t start = load_start(self, indices, index + i * self->vector_stride);
+    offset += mp_clamp_i64(start, 0, self->starts[i].limit) * self->starts[i].stride;
+  }
+  return offset;
+}
+
+// A run of slices along the innermost batch dimension.
+typedef struct {
+  const char *indices, *src;
+  char *dst;
+  int64_t index, count;
+  batch_dim_t step;
+} run_t;
+
+// Slices of one element, of `T`.
+#define GATHER_ELEMENTS(T)                                                               \
+  static void gather_##T(const gather_kernel_t *self, const run_t *run) {                \
+    for (int64_t i = 0; i < run->count; ++i) {                                           \
+      int64_t start = slice_start(self, run->indices, run->index + i * run->step.index); \
+      *(T *)(void *)(run->dst + i * run->step.dst) =                                     \
+          *(const T *)(const void *)(run->src + i * run->step.operand + start);          \
+    }                                                                                    \
+  }
+GATHER_ELEMENTS(uint8_t)
+GATHER_ELEMENTS(uint16_t)
+GATHER_ELEMENTS(uint32_t)
+GATHER_ELEMENTS(uint64_t)
+
+static void gather_slices(const gather_kernel_t *self, const run_t *run) {
+  const mp_strided_t *slice = &self->slice;
+  bool is_row = slice->rank == 1 && slice->dims[0].dst == slice->element &&
+                slice->dims[0].src == slice->element;
+  for (int64_t i = 0; i < run->count; ++i) {
+    const char *src = run->src + i * run->step.operand +
+                      slice_start(self, run->indices, run->index + i * run->step.index);
+    char *dst = run->dst + i * run->step.dst;
+    if (is_row) {
+      memcpy(dst, src, (size_t)slice->dims[0].extent * slice->element);
+    } else {
+      mp_strided_run(slice, dst, src);
+    }
   }
 }
 
-static inline int64_t load_start(const gather_kernel_t *self, const char *indices, int64_t i) {
-  if (self->index_dtype == MP_DTYPE_S32) return ((const int32_t *)(const void *)indices)[i];
-  return mp_load_index(self->index_dtype, indices + i * self->index_bytes);
+static void gather_one_run(const gather_kernel_t *self, const run_t *run) {
+  if (self->slice.rank == 0 && self->slice.element == self->element) {
+    switch (self->element) {
+      case 1:
+        gather_uint8_t(self, run);
+        return;
+      case 2:
+        gather_uint16_t(self, run);
+        return;
+      case 4:
+        gather_uint32_t(self, run);
+        return;
+      case 8:
+        gather_uint64_t(self, run);
+        return;
+      default:
+        break;
+    }
+  }
+  gather_slices(self, run);
 }
 
 static mp_status_t gather_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
@@ -77,23 +135,17 @@ static mp_status_t gather_run(const mp_kernel_t *kernel, const mp_kernel_call_t 
   mp_part_range(self->num_slices, kernel->num_parts, call->part, &begin, &end);
   cursor_t cursor;
   cursor_seek(self, begin, &cursor);
-  const mp_strided_t *slice = &self->slice;
-  for (int64_t n = begin; n < end; ++n) {
-    const char *src = (const char *)call->operands[0] + cursor.operand;
-    for (uint32_t i = 0; i < self->num_starts; ++i) {
-      int64_t start = load_start(self, call->operands[1], cursor.index + i * self->vector_stride);
-      src += mp_clamp_i64(start, 0, self->starts[i].limit) * self->starts[i].stride;
-    }
-    char *dst = (char *)call->results[0] + cursor.dst;
-    if (slice->rank == 0 && slice->element == 4) {
-      memcpy(dst, src, 4);
-    } else if (slice->rank == 1 && slice->dims[0].dst == slice->element &&
-               slice->dims[0].src == slice->element) {
-      memcpy(dst, src, (size_t)slice->dims[0].extent * slice->element);
-    } else {
-      mp_strided_run(slice, dst, src);
-    }
-    cursor_next(self, &cursor);
+  run_t run = {.indices = call->operands[1], .step = {.extent = 1}};
+  const uint32_t last = self->num_batch - 1;
+  if (self->num_batch > 0) run.step = self->batch[last];
+  for (int64_t n = begin; n < end; n += run.count) {
+    int64_t rest = self->num_batch > 0 ? run.step.extent - cursor.position[last] : 1;
+    run.count = mp_min_i64(rest, end - n);
+    run.src = (const char *)call->operands[0] + cursor.operand;
+    run.dst = (char *)call->results[0] + cursor.dst;
+    run.index = cursor.index;
+    gather_one_run(self, &run);
+    if (n + run.count < end) cursor_seek(self, n + run.count, &cursor);
   }
   return NULL;
 }
@@ -142,6 +194,7 @@ mp_status_t mp_kernel_make_gather(mp_arena_t *arena, const mp_op_t *op,
   int64_t dst[MP_MAX_RANK], src[MP_MAX_RANK];
   mp_dims_strides(out->dims, out->rank, element, dst);
   mp_dims_strides(in->dims, in->rank, element, src);
+  self->element = element;
   self->empty = mp_shape_count(out) == 0;
   self->num_slices = 1;
   self->index_dtype = mp_op_operand_type(op, 1)->dtype;

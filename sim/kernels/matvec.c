@@ -7,39 +7,53 @@
 #include "sim/kernels/strided.h"
 
 // Rows or k that are handled at once; multiplications that are worth a part.
-enum { BLOCK = 512, LANES = 16, GRAIN = 1 << 19 };
+enum { BLOCK = 1024, LANES = 16, GRAIN = 1 << 19 };
 
 typedef float f32_t;
 typedef double f64_t;
 typedef uint32_t u32_t;
 typedef uint64_t u64_t;
 
-// dot_: sums[0..LANES) += a[i] * b[i] lane by lane; axpy_: y += a * x.
-#define MATVEC_LOOPS(T)                                                                   \
-  MP_VECTOR static void dot_##T(int64_t n, const void *a_, const void *b_, void *sums_) { \
-    const T *a = a_, *b = b_;                                                             \
-    T sums[LANES];                                                                        \
-    memcpy(sums, sums_, sizeof(sums));                                                    \
-    int64_t i = 0;                                                                        \
-    for (; i + LANES <= n; i += LANES) {                                                  \
-      for (int l = 0; l < LANES; ++l) sums[l] += a[i + l] * b[i + l];                     \
-    }                                                                                     \
-    for (; i < n; ++i) sums[i % LANES] += a[i] * b[i];                                    \
-    memcpy(sums_, sums, sizeof(sums));                                                    \
-  }                                                                                       \
-  static void total_##T(const void *sums_, void *out) {                                   \
-    T sums[LANES];                                                                        \
-    memcpy(sums, sums_, sizeof(sums));                                                    \
-    for (int width = LANES / 2; width > 0; width /= 2) {                                  \
-      for (int l = 0; l < width; ++l) sums[l] += sums[l + width];                         \
-    }                                                                                     \
-    *(T *)out = sums[0];                                                                  \
-  }                                                                                       \
-  MP_VECTOR static void axpy_##T(int64_t n, const void *a_, const void *x_, void *y_) {   \
-    const T *restrict x = x_;                                                             \
-    T *restrict y = y_;                                                                   \
-    T a = *(const T *)a_;                                                                 \
-    for (int64_t i = 0; i < n; ++i) y[i] += a * x[i];                                     \
+// dot_: sums[0..LANES) += a[i] * b[i] lane by lane; axpy_: y += a * x; axpy4_: four of them, in
+// that order, their x `step` bytes apart.
+#define MATVEC_LOOPS(T)                                                                    \
+  MP_VECTOR static void dot_##T(int64_t n, const void *a_, const void *b_, void *sums_) {  \
+    const T *a = a_, *b = b_;                                                              \
+    T sums[LANES];                                                                         \
+    memcpy(sums, sums_, sizeof(sums));                                                     \
+    int64_t i = 0;                                                                         \
+    for (; i + LANES <= n; i += LANES) {                                                   \
+      for (int l = 0; l < LANES; ++l) sums[l] += a[i + l] * b[i + l];                      \
+    }                                                                                      \
+    for (; i < n; ++i) sums[i % LANES] += a[i] * b[i];                                     \
+    memcpy(sums_, sums, sizeof(sums));                                                     \
+  }                                                                                        \
+  static void total_##T(const void *sums_, void *out) {                                    \
+    T sums[LANES];                                                                         \
+    memcpy(sums, sums_, sizeof(sums));                                                     \
+    for (int width = LANES / 2; width > 0; width /= 2) {                                   \
+      for (int l = 0; l < width; ++l) sums[l] += sums[l + width];                          \
+    }                                                                                      \
+    *(T *)out = sums[0];                                                                   \
+  }                                                                                        \
+  MP_VECTOR static void axpy_##T(int64_t n, const void *a_, const void *x_, void *y_) {    \
+    const T *restrict x = x_;                                                              \
+    T *restrict y = y_;                                                                    \
+    T a = *(const T *)a_;                                                                  \
+    for (int64_t i = 0; i < n; ++i) y[i] += a * x[i];                                      \
+  }                                                                                        \
+  MP_VECTOR static void axpy4_##T(int64_t n, const void *a_, const void *x_, int64_t step, \
+                                  void *y_) {                                              \
+    const T *a = a_;                                                                       \
+    const T *restrict x0 = x_;                                                             \
+    const T *restrict x1 = (const void *)((const char *)x_ + step);                        \
+    const T *restrict x2 = (const void *)((const char *)x_ + 2 * step);                    \
+    const T *restrict x3 = (const void *)((const char *)x_ + 3 * step);                    \
+    T *restrict y = y_;                                                                    \
+    T a0 = a[0], a1 = a[1], a2 = a[2], a3 = a[3];                                          \
+    for (int64_t i = 0; i < n; ++i) {                                                      \
+      y[i] = (((y[i] + a0 * x0[i]) + a1 * x1[i]) + a2 * x2[i]) + a3 * x3[i];               \
+    }                                                                                      \
   }
 MATVEC_LOOPS(f32_t)
 MATVEC_LOOPS(f64_t)
@@ -50,19 +64,23 @@ typedef struct {
   void (*dot)(int64_t n, const void *a, const void *b, void *sums);
   void (*total)(const void *sums, void *out);
   void (*axpy)(int64_t n, const void *a, const void *x, void *y);
+  void (*axpy4)(int64_t n, const void *a, const void *x, int64_t step, void *y);
 } loops_t;
 
 static const loops_t g_loops[MP_ACC_COUNT] = {
-    {dot_f32_t, total_f32_t, axpy_f32_t},
-    {dot_f64_t, total_f64_t, axpy_f64_t},
-    {dot_u32_t, total_u32_t, axpy_u32_t},
-    {dot_u64_t, total_u64_t, axpy_u64_t},
+    {dot_f32_t, total_f32_t, axpy_f32_t, axpy4_f32_t},
+    {dot_f64_t, total_f64_t, axpy_f64_t, axpy4_f64_t},
+    {dot_u32_t, total_u32_t, axpy_u32_t, axpy4_u32_t},
+    {dot_u64_t, total_u64_t, axpy_u64_t, axpy4_u64_t},
 };
 
 void mp_matvec_plan(const mp_matvec_t *matvec, mp_kernel_t *kernel) {
   int64_t k = matvec->matrix->k.count;
   int64_t rows = matvec->matrix->batch.count * matvec->matrix->rows.count;
-  uint32_t parts = mp_part_count(rows * mp_max_i64(k, 1), GRAIN);
+  int64_t parts = mp_part_count(rows * mp_max_i64(k, 1), GRAIN), step = 0;
+  // Rows that lie side by side are read in long runs.
+  bool by_k = mp_axes_step(&matvec->matrix->rows, &step) && step == matvec->matrix->element;
+  if (by_k) parts = mp_min_i64(parts, rows / BLOCK);
   kernel->num_parts = (uint32_t)mp_clamp_i64(parts, 1, mp_max_i64(rows, 1));
   kernel->scratch_bytes = (size_t)(k + 1) * mp_acc_size(matvec->acc);  // the vector
 }
@@ -135,13 +153,19 @@ static void run_by_k(const job_t *job, int64_t first, int64_t count) {
   const mp_operand_t *side = job->matvec->matrix;
   const loops_t *loops = &g_loops[job->matvec->acc];
   _Alignas(64) char line[BLOCK * 8];
-  int64_t row_offset = 0, k_offsets[MP_GEMM_BLOCK_K];
+  int64_t row_offset = 0, k_offsets[MP_GEMM_BLOCK_K], step = 0;
+  bool even = mp_axes_step(&side->k, &step) && mp_convert_is_copy(&side->convert);
   mp_axes_offsets(&side->rows, first, 1, &row_offset);
   memset(job->out, 0, (size_t)count * side->acc_bytes);
   for (int64_t k = 0; k < side->k.count; k += MP_GEMM_BLOCK_K) {
     int64_t depth = mp_min_i64(MP_GEMM_BLOCK_K, side->k.count - k);
     mp_axes_offsets(&side->k, k, depth, k_offsets);
-    for (int64_t i = 0; i < depth; ++i) {
+    int64_t i = 0;
+    for (; even && i + 4 <= depth; i += 4) {
+      loops->axpy4(count, job->vector + (k + i) * side->acc_bytes,
+                   job->matrix + row_offset + k_offsets[i], step, job->out);
+    }
+    for (; i < depth; ++i) {
       const void *values = load_line(side, job->matrix + row_offset + k_offsets[i], side->element,
                                      count, NULL, line);
       loops->axpy(count, job->vector + (k + i) * side->acc_bytes, values, job->out);
