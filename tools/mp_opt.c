@@ -7,6 +7,7 @@
 #include "sim/base/alloc.h"
 #include "sim/ir/print.h"
 #include "sim/readers/bytecode.h"
+#include "sim/readers/text.h"
 
 typedef struct {
   mp_print_options_t print;
@@ -52,6 +53,12 @@ static mp_status_t read_file(const char *path, mp_strbuf_t *out) {
   return mp_strbuf_status(out);
 }
 
+static mp_status_t read_program(const mp_strbuf_t *bytes, mp_module_t **out_module) {
+  if (mp_is_bytecode(bytes->data, bytes->size))
+    return mp_read_bytecode(bytes->data, bytes->size, out_module);
+  return mp_read_text(mp_strbuf_text(bytes), bytes->size, out_module);
+}
+
 static mp_status_t run(const arguments_t *arguments) {
   mp_strbuf_t bytes, text;
   mp_strbuf_init(&bytes);
@@ -59,7 +66,7 @@ static mp_status_t run(const arguments_t *arguments) {
   mp_module_t *module = NULL;
   mp_status_t status = NULL;
   MP_GOTO_IF_ERROR(status, read_file(arguments->path, &bytes), done);
-  MP_GOTO_IF_ERROR(status, mp_read_bytecode(bytes.data, bytes.size, &module), done);
+  MP_GOTO_IF_ERROR(status, read_program(&bytes, &module), done);
   MP_GOTO_IF_ERROR(status, mp_module_print(module, &arguments->print, &text), done);
   fwrite(mp_strbuf_text(&text), 1, text.size, stdout);
 done:
