@@ -13,6 +13,7 @@ typedef struct {
   atomic_int references;
   pthread_mutex_t mutex;
   mp_buffer_t *buffer;
+  const PJRT_Layouts_MemoryLayout *layout;  // NULL: row-major
   mp_event_t *definition;
   int64_t pending;  // transfers in flight
   bool is_last_started;
@@ -36,14 +37,17 @@ static void slot_release(slot_t *slot) {
   mp_free(slot);
 }
 
-static mp_status_t slot_create(mp_memory_t *memory, const PJRT_ShapeSpec *spec, slot_t **out_slot) {
-  mp_dtype_t dtype = MP_DTYPE_INVALID;
-  MP_RETURN_IF_ERROR(mp_pjrt_check_shape("PJRT_Client_CreateBuffersForAsyncHostToDevice",
-                                         spec->element_type, spec->dims, spec->num_dims, &dtype));
+static mp_status_t slot_create(mp_memory_t *memory, const PJRT_ShapeSpec *spec,
+                               const PJRT_Buffer_MemoryLayout *layout, slot_t **out_slot) {
+  mp_pjrt_shape_t shape;
+  MP_RETURN_IF_ERROR(mp_pjrt_shape_read("PJRT_Client_CreateBuffersForAsyncHostToDevice",
+                                        spec->element_type, spec->dims, spec->num_dims, layout,
+                                        &shape));
   slot_t *slot = mp_calloc(1, sizeof(*slot));
   MP_RETURN_IF_NULL(slot);
-  mp_status_t status = mp_buffer_create(memory, dtype, spec->dims, (uint32_t)spec->num_dims,
-                                        &slot->buffer, &slot->definition);
+  slot->layout = shape.layout;
+  mp_status_t status = mp_buffer_create(memory, shape.dtype, shape.dims, shape.rank, &slot->buffer,
+                                        &slot->definition);
   if (status != NULL) {
     mp_free(slot);
     return status;
@@ -132,20 +136,6 @@ static mp_status_t find_slot(const char *function, PJRT_AsyncHostToDeviceTransfe
   return NULL;
 }
 
-static mp_status_t check_layouts(const PJRT_Client_CreateBuffersForAsyncHostToDevice_Args *args) {
-  if (args->device_layouts == NULL) return NULL;
-  for (size_t i = 0; i < args->num_device_layouts && i < args->num_shape_specs; ++i) {
-    const PJRT_ShapeSpec *spec = &args->shape_specs[i];
-    mp_dtype_t dtype = MP_DTYPE_INVALID;
-    const char *function = "PJRT_Client_CreateBuffersForAsyncHostToDevice";
-    MP_RETURN_IF_ERROR(
-        mp_pjrt_check_shape(function, spec->element_type, spec->dims, spec->num_dims, &dtype));
-    MP_RETURN_IF_ERROR(mp_pjrt_layout_require_default(function, args->device_layouts[i], spec->dims,
-                                                      spec->num_dims, mp_dtype_size(dtype)));
-  }
-  return NULL;
-}
-
 static void free_manager(PJRT_AsyncHostToDeviceTransferManager *manager) {
   for (size_t i = 0; i < manager->num_slots; ++i) {
     slot_t *slot = manager->slots[i];
@@ -165,7 +155,6 @@ mp_status_t mp_PJRT_Client_CreateBuffersForAsyncHostToDevice(
   mp_memory_t *memory = NULL;
   MP_RETURN_IF_ERROR(mp_pjrt_choose_memory(__func__, args->memory, NULL, &memory));
   if (args->num_shape_specs > 0) MP_REQUIRE(args, shape_specs);
-  MP_RETURN_IF_ERROR(check_layouts(args));
   size_t count = args->num_shape_specs;
   PJRT_AsyncHostToDeviceTransferManager *manager =
       mp_calloc(1, sizeof(*manager) + count * sizeof(manager->slots[0]));
@@ -174,7 +163,10 @@ mp_status_t mp_PJRT_Client_CreateBuffersForAsyncHostToDevice(
   manager->device = mp_pjrt_memory(args->memory)->device;
   manager->num_slots = count;
   for (size_t i = 0; i < count; ++i) {
-    mp_status_t status = slot_create(memory, &args->shape_specs[i], &manager->slots[i]);
+    bool has_layout = args->device_layouts != NULL && i < args->num_device_layouts;
+    mp_status_t status =
+        slot_create(memory, &args->shape_specs[i], has_layout ? args->device_layouts[i] : NULL,
+                    &manager->slots[i]);
     if (status != NULL) {
       free_manager(manager);
       return status;
@@ -213,19 +205,16 @@ mp_status_t mp_PJRT_AsyncHostToDeviceTransferManager_TransferLiteral(
     PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args *args) {
   slot_t *slot = NULL;
   MP_RETURN_IF_ERROR(find_slot(__func__, args->transfer_manager, args->buffer_index, &slot));
-  mp_dtype_t dtype = MP_DTYPE_INVALID;
-  MP_RETURN_IF_ERROR(mp_pjrt_check_shape(__func__, args->shape_element_type, args->shape_dims,
-                                         args->shape_num_dims, &dtype));
-  MP_RETURN_IF_ERROR(mp_pjrt_layout_require_default(__func__ + 3, args->shape_layout,
-                                                    args->shape_dims, args->shape_num_dims,
-                                                    mp_dtype_size(dtype)));
+  mp_pjrt_shape_t shape;
+  MP_RETURN_IF_ERROR(mp_pjrt_shape_read(__func__, args->shape_element_type, args->shape_dims,
+                                        args->shape_num_dims, args->shape_layout, &shape));
   const mp_type_t *type = mp_buffer_type(slot->buffer);
-  bool is_same = type->dtype == dtype && type->rank == args->shape_num_dims;
-  for (uint32_t i = 0; is_same && i < type->rank; ++i) {
-    is_same = type->dims[i] == args->shape_dims[i];
-  }
+  bool is_same =
+      type->dtype == shape.dtype && type->rank == shape.rank && slot->layout == shape.layout;
+  for (uint32_t i = 0; is_same && i < type->rank; ++i) is_same = type->dims[i] == shape.dims[i];
   if (!is_same) {
-    return mp_status_make(MP_INVALID_ARGUMENT, "the literal's shape is not that of buffer %d",
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          "the literal's shape and layout are not those of buffer %d",
                           args->buffer_index);
   }
   uint64_t bytes = mp_buffer_bytes(slot->buffer);
@@ -241,7 +230,7 @@ mp_status_t mp_PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer(
   slot_t *slot = NULL;
   MP_RETURN_IF_ERROR(find_slot(__func__, args->transfer_manager, args->buffer_index, &slot));
   return mp_pjrt_buffer_wrap(args->transfer_manager->client, mp_buffer_retain(slot->buffer),
-                             &args->buffer_out);
+                             slot->layout, &args->buffer_out);
 }
 
 mp_status_t mp_PJRT_AsyncHostToDeviceTransferManager_Device(

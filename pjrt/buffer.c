@@ -2,19 +2,38 @@
 
 #include "pjrt/objects.h"
 #include "sim/base/alloc.h"
+#include "sim/ir/layout.h"
 
 mp_status_t mp_pjrt_buffer_wrap(PJRT_Client *client, mp_buffer_t *buffer,
-                                PJRT_Buffer **out_buffer) {
-  PJRT_Buffer *result = mp_malloc(sizeof(*result));
+                                const PJRT_Layouts_MemoryLayout *layout, PJRT_Buffer **out_buffer) {
+  if (layout != NULL && layout->is_row_major) layout = NULL;
+  size_t rank = layout == NULL ? 0 : layout->rank;
+  PJRT_Buffer *result = mp_malloc(sizeof(*result) + rank * sizeof(result->dims[0]));
   if (result == NULL) {
     mp_buffer_release(buffer);
     return mp_status_out_of_memory();
   }
-  result->buffer = buffer;
+  result->buffer = NULL;
   result->client = mp_pjrt_client_retain(client);
+  result->layout = layout;
   atomic_init(&result->external_references, 0);
+  if (buffer != NULL) mp_pjrt_buffer_fill(result, buffer);
   *out_buffer = result;
   return NULL;
+}
+
+void mp_pjrt_buffer_fill(PJRT_Buffer *wrapper, mp_buffer_t *buffer) {
+  wrapper->buffer = buffer;
+  if (wrapper->layout == NULL) return;
+  const mp_type_t *type = mp_buffer_type(buffer);
+  for (uint32_t k = 0; k < type->rank; ++k) {
+    wrapper->dims[mp_layout_logical(wrapper->layout->minor_to_major, type->rank, k)] =
+        type->dims[k];
+  }
+}
+
+const int64_t *mp_pjrt_buffer_dims(const PJRT_Buffer *buffer) {
+  return buffer->layout == NULL ? mp_buffer_type(buffer->buffer)->dims : buffer->dims;
 }
 
 mp_status_t mp_pjrt_choose_memory(const char *function, PJRT_Memory *memory, PJRT_Device *device,
@@ -52,7 +71,7 @@ mp_status_t mp_PJRT_Buffer_ElementType(PJRT_Buffer_ElementType_Args *args) {
 
 mp_status_t mp_PJRT_Buffer_Dimensions(PJRT_Buffer_Dimensions_Args *args) {
   MP_REQUIRE(args, buffer);
-  args->dims = mp_buffer_type(args->buffer->buffer)->dims;
+  args->dims = mp_pjrt_buffer_dims(args->buffer);
   args->num_dims = mp_buffer_type(args->buffer->buffer)->rank;
   return NULL;
 }
@@ -60,7 +79,7 @@ mp_status_t mp_PJRT_Buffer_Dimensions(PJRT_Buffer_Dimensions_Args *args) {
 // Nothing is padded and no dimension is dynamic.
 mp_status_t mp_PJRT_Buffer_UnpaddedDimensions(PJRT_Buffer_UnpaddedDimensions_Args *args) {
   MP_REQUIRE(args, buffer);
-  args->unpadded_dims = mp_buffer_type(args->buffer->buffer)->dims;
+  args->unpadded_dims = mp_pjrt_buffer_dims(args->buffer);
   args->num_dims = mp_buffer_type(args->buffer->buffer)->rank;
   return NULL;
 }
@@ -74,10 +93,16 @@ mp_status_t mp_PJRT_Buffer_DynamicDimensionIndices(PJRT_Buffer_DynamicDimensionI
 mp_status_t mp_PJRT_Buffer_GetMemoryLayout(PJRT_Buffer_GetMemoryLayout_Args *args) {
   MP_REQUIRE(args, buffer);
   size_t rank = mp_buffer_type(args->buffer->buffer)->rank;
+  const PJRT_Layouts_MemoryLayout *layout = args->buffer->layout;
+  if (layout == NULL) {
+    PJRT_Layouts_MemoryLayout *row_major = NULL;
+    MP_RETURN_IF_ERROR(mp_pjrt_layout_row_major(rank, &row_major));
+    layout = row_major;
+  }
   args->layout = (PJRT_Buffer_MemoryLayout){
       .struct_size = PJRT_STRUCT_SIZE(PJRT_Buffer_MemoryLayout, type),
       .tiled = {.struct_size = PJRT_STRUCT_SIZE(PJRT_Buffer_MemoryLayout_Tiled, num_tiles),
-                .minor_to_major = mp_pjrt_minor_to_major(rank),
+                .minor_to_major = layout->minor_to_major,
                 .minor_to_major_size = rank},
       .type = PJRT_Buffer_MemoryLayout_Type_Tiled,
   };
@@ -131,7 +156,7 @@ mp_status_t mp_PJRT_Buffer_ReadyEvent(PJRT_Buffer_ReadyEvent_Args *args) {
 static mp_status_t copy_to(PJRT_Buffer *buffer, mp_memory_t *memory, PJRT_Buffer **out_buffer) {
   mp_buffer_t *copy = NULL;
   MP_RETURN_IF_ERROR(mp_buffer_copy_to_memory(buffer->buffer, memory, &copy));
-  return mp_pjrt_buffer_wrap(buffer->client, copy, out_buffer);
+  return mp_pjrt_buffer_wrap(buffer->client, copy, buffer->layout, out_buffer);
 }
 
 mp_status_t mp_PJRT_Buffer_CopyToDevice(PJRT_Buffer_CopyToDevice_Args *args) {

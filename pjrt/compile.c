@@ -53,42 +53,6 @@ static mp_status_t assign_devices(const mp_compile_options_t *options, uint32_t 
   return NULL;
 }
 
-// JAX says here which layout a parameter or result shall have: "default", "auto" (ours to choose)
-// or an order of dimensions, minor to major.
-static mp_status_t check_layout(const mp_attr_t *attrs, const mp_type_t *type, const char *what,
-                                uint32_t index) {
-  const mp_attr_t *mode = mp_attr_dict_get(attrs, MP_ATTR_MHLO_LAYOUT_MODE);
-  if (mode == NULL || mode->kind != MP_KIND_STRING || !mp_type_is_tensor(type)) return NULL;
-  mp_str_t text = mode->u.str;
-  if (mp_str_is(text, "default") || mp_str_is(text, "auto")) return NULL;
-  mp_strbuf_t row_major;
-  mp_strbuf_init(&row_major);
-  mp_strbuf_putc(&row_major, '{');
-  for (uint32_t i = type->rank; i-- > 0;)
-    mp_strbuf_printf(&row_major, "%u%s", i, i > 0 ? "," : "}");
-  if (type->rank == 0) mp_strbuf_putc(&row_major, '}');
-  mp_status_t status = mp_strbuf_status(&row_major);
-  if (status == NULL && !mp_str_is(text, mp_strbuf_text(&row_major))) {
-    status = mp_status_make(MP_UNIMPLEMENTED,
-                            "%s %u asks for the layout %.*s; device memory is row-major, %s", what,
-                            index, MP_STR_ARG(text), mp_strbuf_text(&row_major));
-  }
-  mp_strbuf_deinit(&row_major);
-  return status;
-}
-
-// Layouts other than row-major are refused, never ignored.
-static mp_status_t check_layouts(const mp_program_t *program) {
-  const mp_func_t *main = program->module->main;
-  for (uint32_t i = 0; i < program->num_params && i < main->body->num_args; ++i) {
-    MP_RETURN_IF_ERROR(check_layout(main->arg_attrs[i], program->params[i].type, "parameter", i));
-  }
-  for (uint32_t i = 0; i < program->num_results && i < main->num_results; ++i) {
-    MP_RETURN_IF_ERROR(check_layout(main->result_attrs[i], program->results[i].type, "result", i));
-  }
-  return NULL;
-}
-
 mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices, mp_arena_t *arena,
                             mp_pjrt_compiled_t *out_compiled) {
   MP_RETURN_IF_ERROR(check_format(source));
@@ -103,10 +67,9 @@ mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices
   };
   mp_pjrt_compiled_t compiled = {0};
   MP_RETURN_IF_ERROR(mp_compile(source->code.data, source->code.size, &request, &compiled.program));
-  mp_status_t status = check_layouts(compiled.program);
-  if (status == NULL)
-    status = assign_devices(&options, compiled.program->num_replicas,
-                            compiled.program->num_partitions, pod_devices, arena, &compiled);
+  mp_status_t status =
+      assign_devices(&options, compiled.program->num_replicas, compiled.program->num_partitions,
+                     pod_devices, arena, &compiled);
   if (status != NULL) {
     mp_program_release(compiled.program);
     return status;

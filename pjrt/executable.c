@@ -7,7 +7,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/base/hash.h"
-#include "sim/base/proto.h"
+#include "sim/ir/layout.h"
 
 PJRT_Executable *mp_pjrt_executable_retain(PJRT_Executable *executable) {
   atomic_fetch_add_explicit(&executable->references, 1, memory_order_relaxed);
@@ -45,17 +45,23 @@ static size_t rank_of(const mp_type_t *type) {
 }
 
 static mp_status_t list_layouts(mp_arena_t *arena, const mp_program_io_t *values, uint32_t count,
+                                const mp_attr_t *const *attrs,
                                 PJRT_Layouts_MemoryLayout ***out_layouts) {
   PJRT_Layouts_MemoryLayout **layouts =
       MP_ARENA_ARRAY(arena, PJRT_Layouts_MemoryLayout *, count + 1);
   MP_RETURN_IF_NULL(layouts);
   for (uint32_t i = 0; i < count; ++i) {
-    layouts[i] = mp_pjrt_layout_of_rank(rank_of(values[i].type));
+    int64_t order[MP_MAX_RANK];
+    size_t rank = rank_of(values[i].type);
+    MP_RETURN_IF_ERROR(
+        mp_layout_from_attrs(attrs == NULL ? NULL : attrs[i], (uint32_t)rank, order));
+    MP_RETURN_IF_ERROR(mp_pjrt_layout_get(order, rank, &layouts[i]));
   }
   *out_layouts = layouts;
   return NULL;
 }
 
+// The program's types are those of memory; users see the dimensions in their own order.
 static mp_status_t list_output_shapes(PJRT_Executable *executable) {
   const mp_program_t *program = executable->program;
   size_t num_dims = 0;
@@ -76,7 +82,11 @@ static mp_status_t list_output_shapes(PJRT_Executable *executable) {
                                       ? PJRT_Buffer_Type_TOKEN
                                       : (PJRT_Buffer_Type)mp_dtype_to_pjrt(type->dtype);
     executable->output_ranks[i] = rank_of(type);
-    for (size_t d = 0; d < rank_of(type); ++d) *dims++ = type->dims[d];
+    const int64_t *order = executable->output_layouts[i]->minor_to_major;
+    for (uint32_t k = 0; k < rank_of(type); ++k) {
+      dims[mp_layout_logical(order, type->rank, k)] = type->dims[k];
+    }
+    dims += rank_of(type);
   }
   return NULL;
 }
@@ -118,15 +128,16 @@ static mp_status_t describe(PJRT_Executable *executable, const mp_pjrt_source_t 
   executable->name = mp_arena_strndup(arena, program->name.data, program->name.size);
   MP_RETURN_IF_NULL(executable->name);
   MP_RETURN_IF_ERROR(list_properties(executable));
+  const mp_func_t *main = program->module->main;
+  MP_RETURN_IF_ERROR(list_layouts(arena, program->results, program->num_results, main->result_attrs,
+                                  &executable->output_layouts));
+  MP_RETURN_IF_ERROR(list_layouts(arena, program->params, program->num_params, main->arg_attrs,
+                                  &executable->parameter_layouts));
   MP_RETURN_IF_ERROR(list_output_shapes(executable));
   MP_RETURN_IF_ERROR(list_kinds(arena, program->results, program->num_results,
                                 &executable->output_kinds, &executable->output_kind_sizes));
   MP_RETURN_IF_ERROR(list_kinds(arena, program->params, program->num_params,
                                 &executable->parameter_kinds, &executable->parameter_kind_sizes));
-  MP_RETURN_IF_ERROR(
-      list_layouts(arena, program->results, program->num_results, &executable->output_layouts));
-  MP_RETURN_IF_ERROR(
-      list_layouts(arena, program->params, program->num_params, &executable->parameter_layouts));
   return mp_pjrt_list_shardings(executable);
 }
 

@@ -37,6 +37,16 @@ static void free_arrays(arrays_t *arrays) {
   mp_free(arrays->arguments);
 }
 
+// The runtime compares types of memory, for which equal dimensions may mean different arrays.
+static mp_status_t check_layout(const PJRT_Executable *executable, const PJRT_Buffer *buffer,
+                                size_t index) {
+  const PJRT_Layouts_MemoryLayout *wanted = executable->parameter_layouts[index];
+  if (buffer->layout == wanted || (buffer->layout == NULL && wanted->is_row_major)) return NULL;
+  return mp_status_make(
+      MP_INVALID_ARGUMENT, "Execute: argument %zu has the layout %s, '%s' wants %s", index,
+      buffer->layout == NULL ? "row-major" : buffer->layout->text, executable->name, wanted->text);
+}
+
 static mp_status_t read_arguments(const PJRT_LoadedExecutable_Execute_Args *args,
                                   arrays_t *arrays) {
   for (size_t d = 0; d < arrays->num_devices && arrays->num_args > 0; ++d) {
@@ -49,6 +59,7 @@ static mp_status_t read_arguments(const PJRT_LoadedExecutable_Execute_Args *args
         return mp_status_make(MP_INVALID_ARGUMENT, "Execute: argument %zu of device %zu is NULL", a,
                               d);
       }
+      MP_RETURN_IF_ERROR(check_layout(args->executable->executable, buffer, a));
       arrays->arguments[d * arrays->num_args + a] = buffer->buffer;
     }
   }
@@ -64,9 +75,11 @@ static void free_wrappers(arrays_t *arrays) {
 }
 
 // Wrappers without buffers, so that nothing can fail once the launch is on its way.
-static mp_status_t make_wrappers(PJRT_Client *client, arrays_t *arrays) {
+static mp_status_t make_wrappers(const PJRT_Executable *executable, arrays_t *arrays) {
   for (size_t i = 0; i < arrays->num_devices * arrays->num_results; ++i) {
-    MP_RETURN_IF_ERROR(mp_pjrt_buffer_wrap(client, NULL, &arrays->wrappers[i]));
+    MP_RETURN_IF_ERROR(mp_pjrt_buffer_wrap(executable->client, NULL,
+                                           executable->output_layouts[i % arrays->num_results],
+                                           &arrays->wrappers[i]));
   }
   return NULL;
 }
@@ -75,7 +88,7 @@ static void store_results(const PJRT_LoadedExecutable_Execute_Args *args, const 
   for (size_t d = 0; d < arrays->num_devices; ++d) {
     for (size_t r = 0; r < arrays->num_results; ++r) {
       size_t i = d * arrays->num_results + r;
-      arrays->wrappers[i]->buffer = arrays->results[i];
+      mp_pjrt_buffer_fill(arrays->wrappers[i], arrays->results[i]);
       args->output_lists[d][r] = arrays->wrappers[i];
     }
     if (args->device_complete_events != NULL) {
@@ -88,7 +101,7 @@ static mp_status_t launch(const PJRT_LoadedExecutable_Execute_Args *args, const 
                           arrays_t *arrays) {
   PJRT_Executable *executable = args->executable->executable;
   MP_RETURN_IF_ERROR(read_arguments(args, arrays));
-  mp_status_t status = make_wrappers(executable->client, arrays);
+  mp_status_t status = make_wrappers(executable, arrays);
   if (status == NULL) {
     mp_launch_t full = *what;
     full.arguments = arrays->by_device;

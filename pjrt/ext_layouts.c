@@ -1,52 +1,7 @@
-// The Layouts extension (type 4): every array is row-major, so there is one layout per rank. The
-// objects are static; destroying them does nothing.
+// The Layouts extension (type 4). The objects are those of layout.c, which stay for ever:
+// destroying them does nothing.
 
 #include "pjrt/objects.h"
-
-struct PJRT_Layouts_MemoryLayout {
-  const char *text;  // the order of the dimensions, minor to major
-};
-
-// By rank.
-static PJRT_Layouts_MemoryLayout layouts[MP_MAX_RANK + 1] = {
-    {"{}"},
-    {"{0}"},
-    {"{1,0}"},
-    {"{2,1,0}"},
-    {"{3,2,1,0}"},
-    {"{4,3,2,1,0}"},
-    {"{5,4,3,2,1,0}"},
-    {"{6,5,4,3,2,1,0}"},
-    {"{7,6,5,4,3,2,1,0}"},
-    {"{8,7,6,5,4,3,2,1,0}"},
-    {"{9,8,7,6,5,4,3,2,1,0}"},
-    {"{10,9,8,7,6,5,4,3,2,1,0}"},
-    {"{11,10,9,8,7,6,5,4,3,2,1,0}"},
-    {"{12,11,10,9,8,7,6,5,4,3,2,1,0}"},
-    {"{13,12,11,10,9,8,7,6,5,4,3,2,1,0}"},
-    {"{14,13,12,11,10,9,8,7,6,5,4,3,2,1,0}"},
-    {"{15,14,13,12,11,10,9,8,7,6,5,4,3,2,1,0}"},
-    {"{16,15,14,13,12,11,10,9,8,7,6,5,4,3,2,1,0}"},
-    {"{17,16,15,14,13,12,11,10,9,8,7,6,5,4,3,2,1,0}"},
-    {"{18,17,16,15,14,13,12,11,10,9,8,7,6,5,4,3,2,1,0}"},
-    {"{19,18,17,16,15,14,13,12,11,10,9,8,7,6,5,4,3,2,1,0}"},
-    {"{20,19,18,17,16,15,14,13,12,11,10,9,8,7,6,5,4,3,2,1,0}"},
-    {"{21,20,19,18,17,16,15,14,13,12,11,10,9,8,7,6,5,4,3,2,1,0}"},
-    {"{22,21,20,19,18,17,16,15,14,13,12,11,10,9,8,7,6,5,4,3,2,1,0}"},
-    {"{23,22,21,20,19,18,17,16,15,14,13,12,11,10,9,8,7,6,5,4,3,2,1,0}"},
-    {"{24,23,22,21,20,19,18,17,16,15,14,13,12,11,10,9,8,7,6,5,4,3,2,1,0}"},
-    {"{25,24,23,22,21,20,19,18,17,16,15,14,13,12,11,10,9,8,7,6,5,4,3,2,1,0}"},
-    {"{26,25,24,23,22,21,20,19,18,17,16,15,14,13,12,11,10,9,8,7,6,5,4,3,2,1,0}"},
-    {"{27,26,25,24,23,22,21,20,19,18,17,16,15,14,13,12,11,10,9,8,7,6,5,4,3,2,1,0}"},
-    {"{28,27,26,25,24,23,22,21,20,19,18,17,16,15,14,13,12,11,10,9,8,7,6,5,4,3,2,1,0}"},
-    {"{29,28,27,26,25,24,23,22,21,20,19,18,17,16,15,14,13,12,11,10,9,8,7,6,5,4,3,2,1,0}"},
-    {"{30,29,28,27,26,25,24,23,22,21,20,19,18,17,16,15,14,13,12,11,10,9,8,7,6,5,4,3,2,1,0}"},
-    {"{31,30,29,28,27,26,25,24,23,22,21,20,19,18,17,16,15,14,13,12,11,10,9,8,7,6,5,4,3,2,1,0}"},
-};
-
-PJRT_Layouts_MemoryLayout *mp_pjrt_layout_of_rank(size_t rank) {
-  return &layouts[rank];
-}
 
 static PJRT_Error *layout_destroy(PJRT_Layouts_MemoryLayout_Destroy_Args *args) {
   (void)args;
@@ -71,7 +26,7 @@ static PJRT_Error *default_layout(PJRT_Buffer_Type type, const int64_t *dims, si
   mp_dtype_t dtype = MP_DTYPE_INVALID;
   mp_status_t status =
       mp_pjrt_check_shape("PJRT_Layouts_GetDefaultLayout", type, dims, num_dims, &dtype);
-  if (status == NULL) *out_layout = mp_pjrt_layout_of_rank(num_dims);
+  if (status == NULL) status = mp_pjrt_layout_row_major(num_dims, out_layout);
   return mp_pjrt_error(status);
 }
 
@@ -85,8 +40,12 @@ static PJRT_Error *topology_default(PJRT_Layouts_PJRT_Topology_GetDefaultLayout_
 
 static PJRT_Error *buffer_layout(PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args *args) {
   if (args->buffer == NULL) return mp_pjrt_error(mp_pjrt_null_argument(__func__, "buffer"));
-  args->layout = mp_pjrt_layout_of_rank(mp_buffer_type(args->buffer->buffer)->rank);
-  return NULL;
+  if (args->buffer->layout != NULL) {
+    args->layout = (PJRT_Layouts_MemoryLayout *)args->buffer->layout;
+    return NULL;
+  }
+  return mp_pjrt_error(
+      mp_pjrt_layout_row_major(mp_buffer_type(args->buffer->buffer)->rank, &args->layout));
 }
 
 static PJRT_Error *output_layouts(PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args *args) {

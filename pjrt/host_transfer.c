@@ -3,31 +3,39 @@
 #include "pjrt/objects.h"
 #include "sim/base/alloc.h"
 
-static mp_status_t check_host_array(PJRT_Client_BufferFromHostBuffer_Args *args,
-                                    mp_host_array_t *out_array) {
-  mp_dtype_t dtype = MP_DTYPE_INVALID;
-  MP_RETURN_IF_ERROR(mp_pjrt_check_shape("PJRT_Client_BufferFromHostBuffer", args->type, args->dims,
-                                         args->num_dims, &dtype));
+// The host array as the runtime takes it: dimensions and strides in the order of device memory.
+typedef struct {
+  mp_pjrt_shape_t shape;
+  int64_t strides[MP_MAX_RANK];
+  mp_host_array_t array;
+} host_source_t;
+
+static mp_status_t read_host_array(PJRT_Client_BufferFromHostBuffer_Args *args,
+                                   host_source_t *out) {
+  const char *function = "PJRT_Client_BufferFromHostBuffer";
+  MP_RETURN_IF_ERROR(mp_pjrt_shape_read(function, args->type, args->dims, args->num_dims,
+                                        args->device_layout, &out->shape));
   bool is_empty = false;
   for (size_t i = 0; i < args->num_dims; ++i) is_empty = is_empty || args->dims[i] == 0;
   if (args->data == NULL && !is_empty) {
-    return mp_status_make(MP_INVALID_ARGUMENT, "PJRT_Client_BufferFromHostBuffer: data is NULL");
+    return mp_status_make(MP_INVALID_ARGUMENT, "%s: data is NULL", function);
   }
   bool has_strides = args->byte_strides != NULL && args->num_byte_strides > 0;
   if (has_strides && args->num_byte_strides != args->num_dims) {
-    return mp_status_make(MP_INVALID_ARGUMENT,
-                          "PJRT_Client_BufferFromHostBuffer: %zu strides for %zu dimensions",
+    return mp_status_make(MP_INVALID_ARGUMENT, "%s: %zu strides for %zu dimensions", function,
                           args->num_byte_strides, args->num_dims);
   }
-  MP_RETURN_IF_ERROR(mp_pjrt_layout_require_default("PJRT_Client_BufferFromHostBuffer",
-                                                    args->device_layout, args->dims, args->num_dims,
-                                                    mp_dtype_size(dtype)));
-  *out_array = (mp_host_array_t){
-      .dtype = dtype,
-      .rank = (uint32_t)args->num_dims,
-      .dims = args->dims,
+  int64_t row_major[MP_MAX_RANK];
+  MP_RETURN_IF_ERROR(mp_pjrt_layout_strides(function, NULL, args->dims, args->num_dims,
+                                            mp_dtype_size(out->shape.dtype), row_major));
+  mp_pjrt_layout_to_memory(out->shape.layout, has_strides ? args->byte_strides : row_major,
+                           args->num_dims, out->strides);
+  out->array = (mp_host_array_t){
+      .dtype = out->shape.dtype,
+      .rank = out->shape.rank,
+      .dims = out->shape.dims,
       .data = args->data,
-      .byte_strides = has_strides ? args->byte_strides : NULL,
+      .byte_strides = has_strides || out->shape.layout != NULL ? out->strides : NULL,
   };
   return NULL;
 }
@@ -55,16 +63,16 @@ static mp_status_t check_semantics(PJRT_HostBufferSemantics semantics,
 mp_status_t mp_PJRT_Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer_Args *args) {
   MP_REQUIRE(args, client);
   mp_memory_t *memory = NULL;
-  mp_host_array_t array;
+  host_source_t source;
   mp_host_semantics_t semantics = MP_HOST_ONLY_DURING_CALL;
   MP_RETURN_IF_ERROR(mp_pjrt_choose_memory(__func__, args->memory, args->device, &memory));
-  MP_RETURN_IF_ERROR(check_host_array(args, &array));
+  MP_RETURN_IF_ERROR(read_host_array(args, &source));
   MP_RETURN_IF_ERROR(check_semantics(args->host_buffer_semantics, &semantics));
   mp_buffer_t *buffer = NULL;
   mp_event_t *done = NULL;
-  MP_RETURN_IF_ERROR(mp_buffer_from_host(memory, &array, semantics, &buffer, &done));
+  MP_RETURN_IF_ERROR(mp_buffer_from_host(memory, &source.array, semantics, &buffer, &done));
   PJRT_Buffer *wrapped = NULL;
-  mp_status_t status = mp_pjrt_buffer_wrap(args->client, buffer, &wrapped);
+  mp_status_t status = mp_pjrt_buffer_wrap(args->client, buffer, source.shape.layout, &wrapped);
   if (status != NULL) {
     // The caller will free its data on an error, so the copy must be over by then.
     mp_status_ignore(mp_event_await(done));
@@ -78,12 +86,13 @@ mp_status_t mp_PJRT_Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer
 
 // Bytes that an array with these strides spans, from its first element on; the strides must not be
 // negative (dst is where the array starts).
-static mp_status_t check_span(const mp_type_t *type, const int64_t *strides, size_t dst_size) {
+static mp_status_t check_span(const mp_type_t *type, const int64_t *dims, const int64_t *strides,
+                              size_t dst_size) {
   int64_t span = (int64_t)mp_dtype_size(type->dtype);
   for (uint32_t i = 0; i < type->rank; ++i) {
-    if (type->dims[i] == 0) return NULL;
+    if (dims[i] == 0) return NULL;
     int64_t step = 0;
-    if (strides[i] < 0 || __builtin_mul_overflow(type->dims[i] - 1, strides[i], &step) ||
+    if (strides[i] < 0 || __builtin_mul_overflow(dims[i] - 1, strides[i], &step) ||
         __builtin_add_overflow(span, step, &span)) {
       return mp_status_make(MP_INVALID_ARGUMENT,
                             "PJRT_Buffer_ToHostBuffer: the stride of dimension %u is %lld", i,
@@ -96,6 +105,7 @@ static mp_status_t check_span(const mp_type_t *type, const int64_t *strides, siz
                         (long long)span, dst_size);
 }
 
+// Without a host layout the bytes come as they lie in device memory.
 mp_status_t mp_PJRT_Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args *args) {
   MP_REQUIRE(args, src);
   mp_buffer_t *buffer = args->src->buffer;
@@ -104,14 +114,15 @@ mp_status_t mp_PJRT_Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args *args) {
     return NULL;
   }
   const mp_type_t *type = mp_buffer_type(buffer);
-  int64_t strides[MP_MAX_RANK];
-  MP_RETURN_IF_ERROR(mp_pjrt_layout_strides("PJRT_Buffer_ToHostBuffer", args->host_layout,
-                                            type->dims, type->rank, mp_dtype_size(type->dtype),
-                                            strides));
-  MP_RETURN_IF_ERROR(check_span(type, strides, args->dst_size));
+  const int64_t *dims = mp_pjrt_buffer_dims(args->src);
+  int64_t strides[MP_MAX_RANK], in_memory[MP_MAX_RANK];
+  MP_RETURN_IF_ERROR(mp_pjrt_layout_strides("PJRT_Buffer_ToHostBuffer", args->host_layout, dims,
+                                            type->rank, mp_dtype_size(type->dtype), strides));
+  MP_RETURN_IF_ERROR(check_span(type, dims, strides, args->dst_size));
+  mp_pjrt_layout_to_memory(args->src->layout, strides, type->rank, in_memory);
   mp_event_t *done = NULL;
   MP_RETURN_IF_ERROR(mp_buffer_to_host(buffer, args->dst, args->dst_size,
-                                       args->host_layout == NULL ? NULL : strides, &done));
+                                       args->host_layout == NULL ? NULL : in_memory, &done));
   args->event = mp_pjrt_event(done);
   return NULL;
 }
@@ -194,35 +205,34 @@ mp_status_t mp_PJRT_Client_CreateUninitializedBuffer(
     PJRT_Client_CreateUninitializedBuffer_Args *args) {
   MP_REQUIRE(args, client);
   mp_memory_t *memory = NULL;
-  mp_dtype_t dtype = MP_DTYPE_INVALID;
+  mp_pjrt_shape_t shape;
   MP_RETURN_IF_ERROR(mp_pjrt_choose_memory(__func__, args->memory, args->device, &memory));
-  MP_RETURN_IF_ERROR(mp_pjrt_check_shape(__func__, args->shape_element_type, args->shape_dims,
-                                         args->shape_num_dims, &dtype));
-  MP_RETURN_IF_ERROR(mp_pjrt_layout_require_default(__func__ + 3, args->shape_layout,
-                                                    args->shape_dims, args->shape_num_dims,
-                                                    mp_dtype_size(dtype)));
+  MP_RETURN_IF_ERROR(mp_pjrt_shape_read("PJRT_Client_CreateUninitializedBuffer",
+                                        args->shape_element_type, args->shape_dims,
+                                        args->shape_num_dims, args->shape_layout, &shape));
   mp_buffer_t *buffer = NULL;
   mp_event_t *definition = NULL;
-  MP_RETURN_IF_ERROR(mp_buffer_create(memory, dtype, args->shape_dims,
-                                      (uint32_t)args->shape_num_dims, &buffer, &definition));
+  MP_RETURN_IF_ERROR(
+      mp_buffer_create(memory, shape.dtype, shape.dims, shape.rank, &buffer, &definition));
   mp_event_set(definition, NULL);
   mp_event_release(definition);
-  return mp_pjrt_buffer_wrap(args->client, buffer, &args->buffer);
+  return mp_pjrt_buffer_wrap(args->client, buffer, shape.layout, &args->buffer);
 }
 
 mp_status_t mp_PJRT_Client_CreateErrorBuffer(PJRT_Client_CreateErrorBuffer_Args *args) {
   MP_REQUIRE(args, client);
   mp_memory_t *memory = NULL;
-  mp_dtype_t dtype = MP_DTYPE_INVALID;
+  mp_pjrt_shape_t shape;
   MP_RETURN_IF_ERROR(mp_pjrt_choose_memory(__func__, args->memory, NULL, &memory));
-  MP_RETURN_IF_ERROR(mp_pjrt_check_shape(__func__, args->shape_element_type, args->shape_dims,
-                                         args->shape_num_dims, &dtype));
+  MP_RETURN_IF_ERROR(mp_pjrt_shape_read("PJRT_Client_CreateErrorBuffer", args->shape_element_type,
+                                        args->shape_dims, args->shape_num_dims, args->shape_layout,
+                                        &shape));
   mp_status_t error =
       mp_pjrt_status(args->error_code, args->error_message, args->error_message_size);
   mp_buffer_t *buffer = NULL;
-  MP_RETURN_IF_ERROR(mp_buffer_create_error(memory, dtype, args->shape_dims,
-                                            (uint32_t)args->shape_num_dims, error, &buffer));
-  return mp_pjrt_buffer_wrap(args->client, buffer, &args->buffer);
+  MP_RETURN_IF_ERROR(
+      mp_buffer_create_error(memory, shape.dtype, shape.dims, shape.rank, error, &buffer));
+  return mp_pjrt_buffer_wrap(args->client, buffer, shape.layout, &args->buffer);
 }
 
 typedef struct {
@@ -240,22 +250,20 @@ mp_status_t mp_PJRT_Client_CreateViewOfDeviceBuffer(
     PJRT_Client_CreateViewOfDeviceBuffer_Args *args) {
   MP_REQUIRE(args, client);
   mp_memory_t *memory = NULL;
-  mp_dtype_t dtype = MP_DTYPE_INVALID;
+  mp_pjrt_shape_t shape;
   MP_RETURN_IF_ERROR(mp_pjrt_choose_memory(__func__, args->memory, args->device, &memory));
-  MP_RETURN_IF_ERROR(
-      mp_pjrt_check_shape(__func__, args->element_type, args->dims, args->num_dims, &dtype));
-  MP_RETURN_IF_ERROR(mp_pjrt_layout_require_default(__func__ + 3, args->layout, args->dims,
-                                                    args->num_dims, mp_dtype_size(dtype)));
+  MP_RETURN_IF_ERROR(mp_pjrt_shape_read("PJRT_Client_CreateViewOfDeviceBuffer", args->element_type,
+                                        args->dims, args->num_dims, args->layout, &shape));
   view_t *view = mp_malloc(sizeof(*view));
   MP_RETURN_IF_NULL(view);
   *view = (view_t){args->on_delete_callback, args->device_buffer_ptr, args->on_delete_callback_arg};
   mp_buffer_t *buffer = NULL;
   mp_status_t status =
-      mp_buffer_view_external(memory, dtype, args->dims, (uint32_t)args->num_dims,
-                              args->device_buffer_ptr, view_released, view, &buffer);
+      mp_buffer_view_external(memory, shape.dtype, shape.dims, shape.rank, args->device_buffer_ptr,
+                              view_released, view, &buffer);
   if (status != NULL) {
     mp_free(view);
     return status;
   }
-  return mp_pjrt_buffer_wrap(args->client, buffer, &args->buffer);
+  return mp_pjrt_buffer_wrap(args->client, buffer, shape.layout, &args->buffer);
 }

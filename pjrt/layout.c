@@ -1,18 +1,73 @@
-// Layouts of the interface: orders of dimensions and strides, which the boundary honours for host
-// memory; device memory is row-major.
+// Layouts: orders of dimensions in memory, and strides of host memory.
 
-#include <stdlib.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "pjrt/objects.h"
+#include "sim/base/alloc.h"
+#include "sim/ir/layout.h"
 
-// Descending numbers; the last r of them are the row-major order of rank r.
-const int64_t *mp_pjrt_minor_to_major(size_t rank) {
-  static const int64_t descending[MP_MAX_RANK] = {
-      31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16,
-      15, 14, 13, 12, 11, 10, 9,  8,  7,  6,  5,  4,  3,  2,  1,  0,
-  };
-  _Static_assert(MP_MAX_RANK == 32, "the table has one entry per dimension");
-  return descending + MP_MAX_RANK - rank;
+// All orders that were ever asked for. There are few, and callers may hold on to them for as long
+// as they like, so none is freed.
+static pthread_mutex_t layouts_mutex = PTHREAD_MUTEX_INITIALIZER;
+static PJRT_Layouts_MemoryLayout *layouts;
+
+static PJRT_Layouts_MemoryLayout *find_layout(const int64_t *minor_to_major, size_t rank) {
+  for (PJRT_Layouts_MemoryLayout *layout = layouts; layout != NULL; layout = layout->next) {
+    if (layout->rank != rank) continue;
+    if (memcmp(layout->minor_to_major, minor_to_major, rank * sizeof(int64_t)) == 0) return layout;
+  }
+  return NULL;
+}
+
+static PJRT_Layouts_MemoryLayout *make_layout(const int64_t *minor_to_major, size_t rank) {
+  PJRT_Layouts_MemoryLayout *layout = mp_calloc(1, sizeof(*layout));
+  if (layout == NULL) return NULL;
+  layout->rank = rank;
+  layout->is_row_major = mp_layout_is_row_major(minor_to_major, (uint32_t)rank);
+  char *text = layout->text;
+  *text++ = '{';
+  for (size_t i = 0; i < rank; ++i) {
+    layout->minor_to_major[i] = minor_to_major[i];
+    text += sprintf(text, "%s%d", i == 0 ? "" : ",", (int)minor_to_major[i]);
+  }
+  *text = '}';
+  return layout;
+}
+
+mp_status_t mp_pjrt_layout_get(const int64_t *minor_to_major, size_t rank,
+                               PJRT_Layouts_MemoryLayout **out_layout) {
+  pthread_mutex_lock(&layouts_mutex);
+  PJRT_Layouts_MemoryLayout *layout = find_layout(minor_to_major, rank);
+  if (layout == NULL) {
+    layout = make_layout(minor_to_major, rank);
+    if (layout != NULL) {
+      layout->next = layouts;
+      layouts = layout;
+    }
+  }
+  pthread_mutex_unlock(&layouts_mutex);
+  MP_RETURN_IF_NULL(layout);
+  *out_layout = layout;
+  return NULL;
+}
+
+mp_status_t mp_pjrt_layout_row_major(size_t rank, PJRT_Layouts_MemoryLayout **out_layout) {
+  int64_t minor_to_major[MP_MAX_RANK];
+  for (size_t i = 0; i < rank; ++i) minor_to_major[i] = (int64_t)(rank - 1 - i);
+  return mp_pjrt_layout_get(minor_to_major, rank, out_layout);
+}
+
+void mp_pjrt_layout_to_memory(const PJRT_Layouts_MemoryLayout *layout, const int64_t *values,
+                              size_t rank, int64_t *out_values) {
+  for (size_t k = 0; k < rank; ++k) {
+    size_t from = k;
+    if (layout != NULL) {
+      from = (size_t)mp_layout_logical(layout->minor_to_major, (uint32_t)rank, (uint32_t)k);
+    }
+    out_values[k] = values[from];
+  }
 }
 
 static mp_status_t tiled_strides(const char *function, const PJRT_Buffer_MemoryLayout_Tiled *tiled,
@@ -64,20 +119,62 @@ mp_status_t mp_pjrt_layout_strides(const char *function, const PJRT_Buffer_Memor
   return NULL;
 }
 
-mp_status_t mp_pjrt_layout_require_default(const char *function,
-                                           const PJRT_Buffer_MemoryLayout *layout,
-                                           const int64_t *dims, size_t rank, size_t item_size) {
+// The order in which dense strides grow, as minor to major; false when the strides are not dense.
+// Dimensions of one element have no stride to speak of: they come last among equals.
+static bool order_of_strides(const int64_t *strides, const int64_t *dims, size_t rank,
+                             size_t item_size, int64_t *out_minor_to_major) {
+  for (size_t i = 0; i < rank; ++i) {
+    size_t at = i;
+    // Insertion; among equal strides the later dimension is the more minor one.
+    int64_t dim = (int64_t)(rank - 1 - i);
+    while (at > 0 && strides[out_minor_to_major[at - 1]] > strides[dim]) {
+      out_minor_to_major[at] = out_minor_to_major[at - 1];
+      --at;
+    }
+    out_minor_to_major[at] = dim;
+  }
+  int64_t wanted = (int64_t)item_size;
+  for (size_t i = 0; i < rank; ++i) {
+    int64_t dim = out_minor_to_major[i];
+    if (dims[dim] != 1 && strides[dim] != wanted) return false;
+    wanted *= dims[dim];
+  }
+  return true;
+}
+
+mp_status_t mp_pjrt_layout_read(const char *function, const PJRT_Buffer_MemoryLayout *layout,
+                                const int64_t *dims, size_t rank, size_t item_size,
+                                const PJRT_Layouts_MemoryLayout **out_layout) {
+  *out_layout = NULL;
   if (layout == NULL) return NULL;
-  int64_t given[MP_MAX_RANK], row_major[MP_MAX_RANK];
-  MP_RETURN_IF_ERROR(mp_pjrt_layout_strides(function, layout, dims, rank, item_size, given));
-  MP_RETURN_IF_ERROR(mp_pjrt_layout_strides(function, NULL, dims, rank, item_size, row_major));
-  for (size_t i = 0; i < rank; ++i) {
-    if (dims[i] == 0) return NULL;
+  int64_t strides[MP_MAX_RANK], order[MP_MAX_RANK];
+  MP_RETURN_IF_ERROR(mp_pjrt_layout_strides(function, layout, dims, rank, item_size, strides));
+  if (layout->type == PJRT_Buffer_MemoryLayout_Type_Tiled) {
+    for (size_t i = 0; i < rank; ++i) order[i] = layout->tiled.minor_to_major[i];
+  } else {
+    for (size_t i = 0; i < rank; ++i) {
+      if (dims[i] == 0) return NULL;  // no bytes, no layout
+    }
+    if (!order_of_strides(strides, dims, rank, item_size, order)) {
+      return mp_status_make(MP_UNIMPLEMENTED, "%s: device memory has no gaps between elements",
+                            function);
+    }
   }
-  for (size_t i = 0; i < rank; ++i) {
-    if (dims[i] == 1 || given[i] == row_major[i]) continue;
-    return mp_status_make(MP_UNIMPLEMENTED,
-                          "%s: device memory is row-major; another layout was asked for", function);
-  }
+  if (mp_layout_is_row_major(order, (uint32_t)rank)) return NULL;
+  PJRT_Layouts_MemoryLayout *found = NULL;
+  MP_RETURN_IF_ERROR(mp_pjrt_layout_get(order, rank, &found));
+  *out_layout = found;
+  return NULL;
+}
+
+mp_status_t mp_pjrt_shape_read(const char *function, PJRT_Buffer_Type type, const int64_t *dims,
+                               size_t num_dims, const PJRT_Buffer_MemoryLayout *layout,
+                               mp_pjrt_shape_t *out_shape) {
+  mp_pjrt_shape_t shape = {.rank = (uint32_t)num_dims};
+  MP_RETURN_IF_ERROR(mp_pjrt_check_shape(function, type, dims, num_dims, &shape.dtype));
+  MP_RETURN_IF_ERROR(mp_pjrt_layout_read(function, layout, dims, num_dims,
+                                         mp_dtype_size(shape.dtype), &shape.layout));
+  mp_pjrt_layout_to_memory(shape.layout, dims, num_dims, shape.dims);
+  *out_shape = shape;
   return NULL;
 }

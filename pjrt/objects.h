@@ -22,6 +22,7 @@
 #include "sim/base/arena.h"
 #include "sim/base/options.h"
 #include "sim/base/status.h"
+#include "sim/ir/type.h"
 #include "sim/runtime/buffer.h"
 #include "sim/runtime/client.h"
 #include "sim/runtime/event.h"
@@ -202,26 +203,64 @@ struct PJRT_LoadedExecutable {
   atomic_bool is_deleted;
 };
 
-// The layout of a rank's arrays: row-major, static.
-PJRT_Layouts_MemoryLayout *mp_pjrt_layout_of_rank(size_t rank);
-// {rank-1, ..., 0}; static.
-const int64_t *mp_pjrt_minor_to_major(size_t rank);
-
 // --- buffers (buffer.c) ---
 
+// The runtime's buffer is row-major in the dimensions of memory; `dims` are those that the user
+// sees, in another order when the layout is not row-major.
 struct PJRT_Buffer {
   mp_buffer_t *buffer;
   PJRT_Client *client;
+  const PJRT_Layouts_MemoryLayout *layout;  // NULL: row-major, and `dims` are the runtime's
   atomic_int external_references;
+  int64_t dims[];
 };
-// Takes over the reference to `buffer`, also on failure.
+// Takes over the reference to `buffer`, also on failure. `layout` NULL is row-major. `buffer` may
+// be NULL and follow later (mp_pjrt_buffer_fill); `layout` must then be for its rank.
 MP_NODISCARD mp_status_t mp_pjrt_buffer_wrap(PJRT_Client *client, mp_buffer_t *buffer,
+                                             const PJRT_Layouts_MemoryLayout *layout,
                                              PJRT_Buffer **out_buffer);
+void mp_pjrt_buffer_fill(PJRT_Buffer *wrapper, mp_buffer_t *buffer);
+// The dimensions that the user sees; as many as mp_buffer_type says.
+const int64_t *mp_pjrt_buffer_dims(const PJRT_Buffer *buffer);
 // The memory that a caller chose: `memory`, or the default one of `device`.
 MP_NODISCARD mp_status_t mp_pjrt_choose_memory(const char *function, PJRT_Memory *memory,
                                                PJRT_Device *device, mp_memory_t **out_memory);
 
 // --- layouts (layout.c) ---
+
+// An order of dimensions. Each order exists once and for ever, so that pointers compare.
+struct PJRT_Layouts_MemoryLayout {
+  size_t rank;
+  bool is_row_major;
+  int64_t minor_to_major[MP_MAX_RANK];
+  char text[3 * MP_MAX_RANK + 2];  // "{1,0}"
+  PJRT_Layouts_MemoryLayout *next;
+};
+
+// `minor_to_major` must be an order of the dimensions.
+MP_NODISCARD mp_status_t mp_pjrt_layout_get(const int64_t *minor_to_major, size_t rank,
+                                            PJRT_Layouts_MemoryLayout **out_layout);
+MP_NODISCARD mp_status_t mp_pjrt_layout_row_major(size_t rank,
+                                                  PJRT_Layouts_MemoryLayout **out_layout);
+// A caller's layout of device memory: NULL for row-major ones. UNIMPLEMENTED for tiles and gaps.
+MP_NODISCARD mp_status_t mp_pjrt_layout_read(const char *function,
+                                             const PJRT_Buffer_MemoryLayout *layout,
+                                             const int64_t *dims, size_t rank, size_t item_size,
+                                             const PJRT_Layouts_MemoryLayout **out_layout);
+// A caller's shape with the layout that it shall have in device memory.
+typedef struct {
+  mp_dtype_t dtype;
+  uint32_t rank;
+  int64_t dims[MP_MAX_RANK];                // in the order of memory
+  const PJRT_Layouts_MemoryLayout *layout;  // NULL: row-major
+} mp_pjrt_shape_t;
+MP_NODISCARD mp_status_t mp_pjrt_shape_read(const char *function, PJRT_Buffer_Type type,
+                                            const int64_t *dims, size_t num_dims,
+                                            const PJRT_Buffer_MemoryLayout *layout,
+                                            mp_pjrt_shape_t *out_shape);
+// Permutes dimensions or strides from the user's order to that of memory; NULL is row-major.
+void mp_pjrt_layout_to_memory(const PJRT_Layouts_MemoryLayout *layout, const int64_t *values,
+                              size_t rank, int64_t *out_values);
 
 // Dense byte strides of a shape in the given layout: any order of dimensions without tiles, or
 // strides. UNIMPLEMENTED for tiles. `layout` NULL is row-major.
@@ -229,11 +268,6 @@ MP_NODISCARD mp_status_t mp_pjrt_layout_strides(const char *function,
                                                 const PJRT_Buffer_MemoryLayout *layout,
                                                 const int64_t *dims, size_t rank, size_t item_size,
                                                 int64_t *out_strides);
-// Refuses what is not row-major: device memory holds nothing else.
-MP_NODISCARD mp_status_t mp_pjrt_layout_require_default(const char *function,
-                                                        const PJRT_Buffer_MemoryLayout *layout,
-                                                        const int64_t *dims, size_t rank,
-                                                        size_t item_size);
 
 // --- extensions: a list, in this order ---
 

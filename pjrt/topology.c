@@ -294,11 +294,13 @@ mp_status_t mp_PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace(
   mp_dtype_t dtype = MP_DTYPE_INVALID;
   MP_RETURN_IF_ERROR(
       mp_pjrt_check_shape(__func__, args->element_type, args->dims, args->num_dims, &dtype));
+  PJRT_Layouts_MemoryLayout *row_major = NULL;
+  MP_RETURN_IF_ERROR(mp_pjrt_layout_row_major(args->num_dims, &row_major));
   static const int64_t not_dynamic[MP_MAX_RANK] = {0};
   mp_strbuf_t shape, layout;
   mp_strbuf_init(&shape);
   mp_strbuf_init(&layout);
-  mp_proto_put_packed(&layout, 1, mp_pjrt_minor_to_major(args->num_dims), args->num_dims);
+  mp_proto_put_packed(&layout, 1, row_major->minor_to_major, args->num_dims);
   mp_proto_put_varint(&shape, 2, primitive_types[args->element_type]);
   mp_proto_put_packed(&shape, 3, args->dims, args->num_dims);
   mp_proto_put_message(&shape, 5, &layout);

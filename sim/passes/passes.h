@@ -39,6 +39,11 @@ MP_NODISCARD mp_status_t mp_pass_splat(mp_module_t *module);
 // iotas and broadcasts of a block become one.
 MP_NODISCARD mp_status_t mp_pass_fold(mp_module_t *module);
 
+// Parameters and results whose layout is not row-major (mhlo.layout_mode, sim/ir/layout.h) get the
+// type of their bytes, with transposes to and from what the program computes with. Per-device types:
+// after partitioning.
+MP_NODISCARD mp_status_t mp_pass_layouts(mp_module_t *module);
+
 // Removes ops without effect whose results nobody uses.
 MP_NODISCARD mp_status_t mp_pass_dead_code(mp_module_t *module);
 

@@ -25,7 +25,8 @@ static mp_status_t get_whole(mp_partitioner_t *p, const mp_op_t *op, const mp_va
 
 static const char *const g_identity_calls[] = {"Sharding", "annotate_device_placement",
                                                "xla.sdy.FuncResultSharding",
-                                               "xla.sdy.PropagationBarrier"};
+                                               "xla.sdy.PropagationBarrier",
+                                               "LayoutConstraint"};
 
 static bool is_identity(const mp_op_t *op) {
   switch (op->code) {

@@ -106,6 +106,53 @@ static void host_layouts_are_honoured(void **state) {
   destroy_buffer(buffer);
 }
 
+static void device_layouts_are_honoured(void **state) {
+  (void)state;
+  static const float source[6] = {0, 1, 2, 3, 4, 5};
+  static const float column_major[6] = {0, 3, 1, 4, 2, 5};
+  static const int64_t dims[] = {2, 3}, order[] = {0, 1};
+  PJRT_Buffer_MemoryLayout layout = {.tiled = {.minor_to_major = order, .minor_to_major_size = 2},
+                                     .type = PJRT_Buffer_MemoryLayout_Type_Tiled};
+  PJRT_Client_BufferFromHostBuffer_Args args = ARGS(PJRT_Client_BufferFromHostBuffer, buffer);
+  args.client = client;
+  args.data = source;
+  args.type = PJRT_Buffer_Type_F32;
+  args.dims = dims;
+  args.num_dims = 2;
+  args.memory = memory(0, 0);
+  args.device_layout = &layout;
+  expect_ok(api()->PJRT_Client_BufferFromHostBuffer(&args));
+  expect_ok(await_event(args.done_with_host_buffer));
+  // A copy keeps the order.
+  PJRT_Buffer_CopyToMemory_Args copy = ARGS(PJRT_Buffer_CopyToMemory, dst_buffer);
+  copy.buffer = args.buffer;
+  copy.dst_memory = memory(1, 0);
+  expect_ok(api()->PJRT_Buffer_CopyToMemory(&copy));
+  destroy_buffer(args.buffer);
+  PJRT_Buffer_Dimensions_Args shape = ARGS(PJRT_Buffer_Dimensions, num_dims);
+  PJRT_Buffer_GetMemoryLayout_Args got_layout = ARGS(PJRT_Buffer_GetMemoryLayout, layout);
+  shape.buffer = got_layout.buffer = copy.dst_buffer;
+  expect_ok(api()->PJRT_Buffer_Dimensions(&shape));
+  expect_ok(api()->PJRT_Buffer_GetMemoryLayout(&got_layout));
+  assert_memory_equal(shape.dims, dims, sizeof(dims));
+  assert_memory_equal(got_layout.layout.tiled.minor_to_major, order, sizeof(order));
+  // Without a host layout the bytes come as they lie there, with one in the order asked for.
+  float got[6] = {0};
+  get(copy.dst_buffer, got, sizeof(got));
+  assert_memory_equal(got, column_major, sizeof(got));
+  static const int64_t row_major[] = {1, 0};
+  layout.tiled.minor_to_major = row_major;
+  PJRT_Buffer_ToHostBuffer_Args fetch = ARGS(PJRT_Buffer_ToHostBuffer, event);
+  fetch.src = copy.dst_buffer;
+  fetch.host_layout = &layout;
+  fetch.dst = got;
+  fetch.dst_size = sizeof(got);
+  expect_ok(api()->PJRT_Buffer_ToHostBuffer(&fetch));
+  expect_ok(await_event(fetch.event));
+  assert_memory_equal(got, source, sizeof(got));
+  destroy_buffer(copy.dst_buffer);
+}
+
 static void bad_host_arrays_are_refused(void **state) {
   (void)state;
   static const float source[4] = {0};
@@ -393,6 +440,7 @@ int main(void) {
       cmocka_unit_test(strides_of_any_sign_are_read),
       cmocka_unit_test(narrow_elements_take_a_byte_each),
       cmocka_unit_test(host_layouts_are_honoured),
+      cmocka_unit_test(device_layouts_are_honoured),
       cmocka_unit_test(bad_host_arrays_are_refused),
       cmocka_unit_test(a_view_outlives_delete),
       cmocka_unit_test(copies_go_to_any_memory),
