@@ -98,7 +98,7 @@ typedef struct {
   int64_t dimension;                     // ALL_GATHER, REDUCE_SCATTER; ALL_TO_ALL: split
   int64_t concat_dimension;              // ALL_TO_ALL
   uint32_t num_pairs;                    // PERMUTE, SEND_RECV: logical (source, target)
-  const uint32_t *pairs;                 // [num_pairs * 2]
+  const uint32_t *pairs;                 // [num_pairs * 2], ascending by target
   mp_collective_boxes_t source, target;  // EXCHANGE
 } mp_collective_t;
 

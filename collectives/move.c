@@ -62,12 +62,18 @@ mp_status_t mp_all_to_all_chunk(const mp_collective_call_t *call) {
 
 // The group position that sends to logical device `target`, or -1.
 static int64_t permute_source(const mp_collective_t *collective, uint32_t target) {
-  for (uint32_t p = 0; p < collective->num_pairs; ++p) {
-    if (collective->pairs[2 * p + 1] == target) {
-      return collective->groups->position[collective->pairs[2 * p]];
+  uint32_t low = 0;
+  uint32_t high = collective->num_pairs;
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (collective->pairs[2 * middle + 1] < target) {
+      low = middle + 1;
+    } else {
+      high = middle;
     }
   }
-  return -1;
+  if (low == collective->num_pairs || collective->pairs[2 * low + 1] != target) return -1;
+  return collective->groups->position[collective->pairs[2 * low]];
 }
 
 mp_status_t mp_permute_chunk(const mp_collective_call_t *call) {

@@ -1,4 +1,5 @@
 // From ops to collectives: groups, reducers, shapes (StableHLO spec, "Collective ops").
+#include <stdlib.h>
 #include <string.h>
 
 #include "sim/kernels/elementwise.h"
@@ -82,6 +83,12 @@ static mp_status_t groups_of_op(mp_lowering_t *low, bool has_flag, bool may_miss
   return NULL;
 }
 
+static int compare_targets(const void *a, const void *b) {
+  const uint32_t left = ((const uint32_t *)a)[1];
+  const uint32_t right = ((const uint32_t *)b)[1];
+  return left < right ? -1 : left > right;
+}
+
 // Source-target pairs in replica or partition ids, as pairs of logical devices.
 static mp_status_t pairs_of_op(mp_lowering_t *low) {
   mp_id_table_t table;
@@ -108,6 +115,7 @@ static mp_status_t pairs_of_op(mp_lowering_t *low) {
   }
   low->out->pairs = pairs;
   low->out->num_pairs = (uint32_t)table.rows * others;
+  qsort(pairs, low->out->num_pairs, 2 * sizeof(*pairs), compare_targets);
   // Everybody of the id space takes part: who gets nothing gets zeros.
   const mp_id_table_t all = {0};
   return make_groups(low, by_partition ? MP_GROUPS_CROSS_PARTITION : MP_GROUPS_CROSS_REPLICA, &all);
