@@ -78,6 +78,18 @@ static mp_status_t verify_groups(const mp_op_t *op, bool uniform, int64_t *out_s
   return verify_group_table(op, groups, uniform, out_size);
 }
 
+// As verify_groups, for collectives whose result grows or shrinks with the group: a table of replicas
+// with a channel spans all partitions of each replica too, and how many is not known here.
+static mp_status_t verify_parts_groups(const mp_op_t *op, int64_t *out_size) {
+  MP_RETURN_IF_ERROR(verify_groups(op, true, out_size));
+  const bool of_ids = mp_op_attr(op, MP_ATTR_REPLICA_GROUPS)->kind != MP_KIND_MESH_GROUPS;
+  if (of_ids && mp_op_int(op, MP_ATTR_CHANNEL_ID, 0) > 0 &&
+      !mp_op_bool(op, MP_ATTR_USE_GLOBAL_DEVICE_IDS, false)) {
+    *out_size = 0;
+  }
+  return NULL;
+}
+
 // Global ids are those of a flattened list of replicas and partitions, which channels belong to.
 static mp_status_t verify_channel(const mp_op_t *op) {
   MP_CHECK(op,
@@ -130,7 +142,7 @@ mp_status_t mp_verify_all_gather(const mp_op_t *op) {
   int64_t group = 0, dim = 0;
   MP_RETURN_IF_ERROR(verify_results_count(op));
   MP_RETURN_IF_ERROR(verify_channel(op));
-  MP_RETURN_IF_ERROR(verify_groups(op, true, &group));
+  MP_RETURN_IF_ERROR(verify_parts_groups(op, &group));
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     const mp_type_t *operand = mp_operand_type(op, i), *result = mp_result_type(op, i);
     int64_t dims[MP_MAX_RANK];
@@ -156,7 +168,7 @@ mp_status_t mp_verify_reduce_scatter(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 0), *result = mp_result_type(op, 0);
   int64_t group = 0, dim = 0, dims[MP_MAX_RANK];
   MP_RETURN_IF_ERROR(verify_channel(op));
-  MP_RETURN_IF_ERROR(verify_groups(op, true, &group));
+  MP_RETURN_IF_ERROR(verify_parts_groups(op, &group));
   MP_RETURN_IF_ERROR(mp_verify_dim(op, MP_ATTR_SCATTER_DIMENSION, operand->rank, &dim));
   MP_CHECK(op, result->rank == operand->rank, "the result's rank is %u, the operand's %u",
            result->rank, operand->rank);
