@@ -1,0 +1,180 @@
+// The stages of a transform over several dimensions, once for floats and once for doubles. No
+// include guard: fft.c includes it with R (the real type) and F(name) (the name for it) defined.
+//
+// `re` and `im` are the array between the stages: [outer dimensions, row], a row being what the
+// last dimension has on its complex side. `work` holds LINES lines side by side.
+
+typedef struct {
+  R *re, *im, *scratch;
+} F(work_t);
+
+static void F(run_lines)(const fft_kernel_t *self, const mp_fft_plan_t *plan, int64_t lines,
+                         const F(work_t) * work) {
+  if (self->inverse) {
+    F(mp_fft_run)(plan, lines, work->im, work->re, work->scratch);
+  } else {
+    F(mp_fft_run)(plan, lines, work->re, work->im, work->scratch);
+  }
+}
+
+// The last dimension of complex rows: from `src` into the array.
+static void F(complex_rows)(const fft_kernel_t *self, const R *src, int64_t rows, R *re, R *im,
+                            const F(work_t) * work) {
+  int64_t n = self->dims[self->rank - 1];
+  for (int64_t first = 0; first < rows; first += LINES) {
+    int64_t lines = mp_min_i64(LINES, rows - first), at = first * n;
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t l = 0; l < lines; ++l) {
+        work->re[i * lines + l] = src[2 * (at + l * n + i)];
+        work->im[i * lines + l] = src[2 * (at + l * n + i) + 1];
+      }
+    }
+    F(run_lines)(self, self->plans[self->rank - 1], lines, work);
+    for (int64_t l = 0; l < lines; ++l) {
+      for (int64_t i = 0; i < n; ++i) {
+        re[at + l * n + i] = work->re[i * lines + l];
+        im[at + l * n + i] = work->im[i * lines + l];
+      }
+    }
+  }
+}
+
+// The last dimension of real rows. An even length n runs as a complex transform Z of half the
+// length over (x[2i], x[2i + 1]) pairs, from which the values come as
+// (Z[k] + conj Z[h - k]) / 2 - i w^k (Z[k] - conj Z[h - k]) / 2, h = n / 2, w = exp(-2 pi i / n).
+static void F(real_rows)(const fft_kernel_t *self, const R *src, int64_t rows, R *re, R *im,
+                         const F(work_t) * work) {
+  int64_t n = self->dims[self->rank - 1], half = self->half, h = n / 2;
+  const R *w = self->half_roots;
+  for (int64_t first = 0; first < rows; first += LINES) {
+    int64_t lines = mp_min_i64(LINES, rows - first);
+    for (int64_t i = 0; i < (w != NULL ? h : n); ++i) {
+      for (int64_t l = 0; l < lines; ++l) {
+        const R *x = src + (first + l) * n;
+        work->re[i * lines + l] = w != NULL ? x[2 * i] : x[i];
+        work->im[i * lines + l] = w != NULL ? x[2 * i + 1] : 0;
+      }
+    }
+    F(run_lines)(self, self->plans[self->rank - 1], lines, work);
+    for (int64_t k = 0; k < half; ++k) {
+      int64_t a = (w != NULL ? k % h : k) * lines, b = (w != NULL ? (h - k) % h : 0) * lines;
+      for (int64_t l = 0; l < lines; ++l) {
+        R ar = work->re[a + l], ai = work->im[a + l];
+        if (w != NULL) {
+          R br = work->re[b + l], bi = -work->im[b + l];
+          R er = (ar + br) / 2, ei = (ai + bi) / 2;
+          R dr = (ai - bi) / 2, di = (br - ar) / 2;  // -i (Z[k] - conj Z[h - k]) / 2
+          ar = er + w[2 * k] * dr - w[2 * k + 1] * di;
+          ai = ei + w[2 * k] * di + w[2 * k + 1] * dr;
+        }
+        re[(first + l) * half + k] = ar;
+        im[(first + l) * half + k] = k == 0 || 2 * k == n ? 0 : ai;
+      }
+    }
+  }
+}
+
+// The last dimension back to real rows, the other way round.
+static void F(rows_to_real)(const fft_kernel_t *self, const R *re, const R *im, int64_t rows,
+                            R *dst, const F(work_t) * work) {
+  int64_t n = self->dims[self->rank - 1], half = self->half, h = n / 2;
+  const R *w = self->half_roots;
+  R scale = (R)self->scale;
+  for (int64_t first = 0; first < rows; first += LINES) {
+    int64_t lines = mp_min_i64(LINES, rows - first);
+    for (int64_t l = 0; l < lines; ++l) {
+      const R *xr = re + (first + l) * half, *xi = im + (first + l) * half;
+      for (int64_t k = 0; w != NULL && k < h; ++k) {
+        R ai = k == 0 ? 0 : xi[k], bi = k == 0 ? 0 : -xi[h - k];
+        R er = xr[k] + xr[h - k], ei = ai + bi;
+        R dr = xr[k] - xr[h - k], di = ai - bi;
+        R tr = dr * w[2 * k] + di * w[2 * k + 1], ti = di * w[2 * k] - dr * w[2 * k + 1];
+        work->re[k * lines + l] = er - ti;
+        work->im[k * lines + l] = ei + tr;
+      }
+      for (int64_t k = 0; w == NULL && k < half; ++k) {  // an odd length, mirrored
+        int64_t mirror = k == 0 ? 0 : n - k;
+        R ai = k == 0 ? 0 : xi[k];
+        work->re[k * lines + l] = work->re[mirror * lines + l] = xr[k];
+        work->im[k * lines + l] = ai;
+        work->im[mirror * lines + l] = -ai;
+      }
+    }
+    F(run_lines)(self, self->plans[self->rank - 1], lines, work);
+    for (int64_t l = 0; l < lines; ++l) {
+      R *x = dst + (first + l) * n;
+      for (int64_t i = 0; i < (w != NULL ? h : n); ++i) {
+        if (w != NULL) {
+          x[2 * i] = work->re[i * lines + l] * scale;
+          x[2 * i + 1] = work->im[i * lines + l] * scale;
+        } else {
+          x[i] = work->re[i * lines + l] * scale;
+        }
+      }
+    }
+  }
+}
+
+// Another dimension: the array seen as [outer, n, inner].
+static void F(columns)(const fft_kernel_t *self, uint32_t dim, int64_t outer, int64_t inner, R *re,
+                       R *im, const F(work_t) * work) {
+  int64_t n = self->dims[dim];
+  for (int64_t o = 0; o < outer; ++o, re += n * inner, im += n * inner) {
+    for (int64_t first = 0; first < inner; first += LINES) {
+      int64_t lines = mp_min_i64(LINES, inner - first);
+      size_t bytes = (size_t)lines * sizeof(R);
+      for (int64_t i = 0; i < n; ++i) {
+        memcpy(work->re + i * lines, re + i * inner + first, bytes);
+        memcpy(work->im + i * lines, im + i * inner + first, bytes);
+      }
+      F(run_lines)(self, self->plans[dim], lines, work);
+      for (int64_t i = 0; i < n; ++i) {
+        memcpy(re + i * inner + first, work->re + i * lines, bytes);
+        memcpy(im + i * inner + first, work->im + i * lines, bytes);
+      }
+    }
+  }
+}
+
+static void F(split)(const R *src, int64_t count, R *re, R *im) {
+  for (int64_t i = 0; i < count; ++i) {
+    re[i] = src[2 * i];
+    im[i] = src[2 * i + 1];
+  }
+}
+
+static void F(join)(const R *re, const R *im, int64_t count, R scale, R *dst) {
+  for (int64_t i = 0; i < count; ++i) {
+    dst[2 * i] = re[i] * scale;
+    dst[2 * i + 1] = im[i] * scale;
+  }
+}
+
+// `group` whole transforms.
+static void F(run_group)(const fft_kernel_t *self, int64_t group, const void *src, void *dst,
+                         void *scratch) {
+  R *re = scratch, *im = re + self->group * self->complex_count;
+  F(work_t) work = {.re = im + self->group * self->complex_count};
+  work.im = work.re + LINES * self->longest;
+  work.scratch = work.im + LINES * self->longest;
+  uint32_t last = self->rank - 1;
+  int64_t row = self->complex_count / self->rows, rows = group * self->rows;
+  if (self->real_out) {
+    F(split)(src, rows * row, re, im);
+  } else if (self->real_in) {
+    F(real_rows)(self, src, rows, re, im, &work);
+  } else {
+    F(complex_rows)(self, src, rows, re, im, &work);
+  }
+  int64_t outer = group, inner = self->complex_count;
+  for (uint32_t d = 0; d < last; ++d) {
+    inner /= self->dims[d];
+    F(columns)(self, d, outer, inner, re, im, &work);
+    outer *= self->dims[d];
+  }
+  if (self->real_out) {
+    F(rows_to_real)(self, re, im, rows, dst, &work);
+  } else {
+    F(join)(re, im, rows * row, (R)self->scale, dst);
+  }
+}
