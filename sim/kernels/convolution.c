@@ -7,58 +7,14 @@
 // in memory, and the side whose rows are contiguous there becomes the columns of C.
 #include <string.h>
 
-#include "sim/kernels/gemm.h"
+#include "sim/kernels/convolution.h"
 #include "sim/kernels/makers.h"
-#include "sim/kernels/operand.h"
 #include "sim/kernels/shape.h"
-
-// One spatial dimension of the window.
-typedef struct {
-  int64_t input;   // extent of the input
-  int64_t stride;  // bytes in the input
-  int64_t window;  // extent of the kernel
-  int64_t step;    // window_strides
-  int64_t pad;     // low
-  int64_t lhs_dilation, rhs_dilation;
-} window_dim_t;
-
-// One dimension of the positions: the batch or a spatial one.
-typedef struct {
-  int64_t extent;
-  int64_t out_stride;  // bytes in the result
-  int spatial;         // which spatial dimension; -1: the batch
-} position_dim_t;
-
-typedef struct {
-  mp_kernel_t base;
-  mp_gemm_t gemm;
-  bool complex;
-  bool swapped;  // C is [feature, position]
-  uint32_t num_spatial;
-  window_dim_t window[MP_MAX_RANK];
-  uint32_t num_positions;
-  position_dim_t positions[MP_MAX_RANK];
-  int64_t batch_stride;         // bytes in the input
-  int64_t input_group_stride;   // bytes in the input from one group to the next
-  int64_t output_group_stride;  // bytes in the result
-  mp_axes_t features;           // input features of a group
-  mp_convert_t convert, store;
-  uint32_t element, acc_bytes;
-  mp_operand_t kernel;
-  int64_t kernel_offset;  // bytes: where a reversed window starts
-  mp_axes_t out_positions, out_features;
-} conv_kernel_t;
 
 // --- Patches ---
 
-// Where a position's window lies in the input.
-typedef struct {
-  int64_t offset;               // bytes, of the batch
-  int64_t origin[MP_MAX_RANK];  // in the dilated input, may be negative
-} patch_row_t;
-
-static void patch_rows(const conv_kernel_t *self, int64_t first, int64_t count,
-                       patch_row_t *out_rows) {
+void mp_conv_rows(const mp_conv_kernel_t *self, int64_t first, int64_t count,
+                  mp_patch_row_t *out_rows) {
   int64_t index[MP_MAX_RANK];
   for (uint32_t i = self->num_positions; i-- > 0;) {
     index[i] = first % self->positions[i].extent;
@@ -80,11 +36,10 @@ static void patch_rows(const conv_kernel_t *self, int64_t first, int64_t count,
   }
 }
 
-// The byte offset of the input element under one window position, or -1 in padding and holes.
-static int64_t patch_offset(const conv_kernel_t *self, const patch_row_t *row, const int64_t *at) {
+int64_t mp_conv_offset(const mp_conv_kernel_t *self, const mp_patch_row_t *row, const int64_t *at) {
   int64_t offset = row->offset;
   for (uint32_t d = 0; d < self->num_spatial; ++d) {
-    const window_dim_t *dim = &self->window[d];
+    const mp_window_dim_t *dim = &self->window[d];
     int64_t x = row->origin[d] + at[d] * dim->rhs_dilation;
     if (dim->lhs_dilation != 1) {
       if (x < 0 || x % dim->lhs_dilation != 0) return -1;
@@ -115,7 +70,7 @@ static bool rows_contiguous(const patch_t *patch, uint32_t element) {
   return patch->rows > 1;
 }
 
-static void patch_by_feature(const conv_kernel_t *self, const patch_t *patch, char *panel) {
+static void patch_by_feature(const mp_conv_kernel_t *self, const patch_t *patch, char *panel) {
   size_t stride = (size_t)patch->width * self->acc_bytes;
   for (int64_t f = 0; f < patch->count; ++f, panel += stride) {
     mp_convert_run(&self->convert, patch->rows,
@@ -123,7 +78,7 @@ static void patch_by_feature(const conv_kernel_t *self, const patch_t *patch, ch
   }
 }
 
-static void patch_by_row(const conv_kernel_t *self, const patch_t *patch, char *panel) {
+static void patch_by_row(const mp_conv_kernel_t *self, const patch_t *patch, char *panel) {
   static const char zeros[MP_GEMM_BLOCK_K * 8];
   _Alignas(64) char raw[MP_GEMM_BLOCK_K * 8], line[MP_GEMM_BLOCK_K * 8];
   for (int64_t r = 0; r < patch->rows; ++r) {
@@ -147,11 +102,11 @@ static void patch_by_row(const conv_kernel_t *self, const patch_t *patch, char *
 }
 
 // One panel: rows `first`.. of group `group`, k-range [k, k + depth).
-static void patch_panel(const conv_kernel_t *self, const char *src, int64_t first, int64_t rows,
+static void patch_panel(const mp_conv_kernel_t *self, const char *src, int64_t first, int64_t rows,
                         int64_t k, int64_t depth, uint32_t width, char *panel) {
-  patch_row_t patch_row[MP_GEMM_MAX_NR];
+  mp_patch_row_t patch_row[MP_GEMM_MAX_NR];
   int64_t row_offsets[MP_GEMM_MAX_NR], feature_offsets[MP_GEMM_BLOCK_K], at[MP_MAX_RANK];
-  patch_rows(self, first, rows, patch_row);
+  mp_conv_rows(self, first, rows, patch_row);
   patch_t patch = {src, row_offsets, feature_offsets, rows, 0, width, false};
   int64_t step = 0, num_features = self->features.count;
   patch.features_contiguous = mp_axes_step(&self->features, &step) && step == self->element;
@@ -162,7 +117,7 @@ static void patch_panel(const conv_kernel_t *self, const char *src, int64_t firs
       at[d] = window % self->window[d].window;
       window /= self->window[d].window;
     }
-    for (int64_t r = 0; r < rows; ++r) row_offsets[r] = patch_offset(self, &patch_row[r], at);
+    for (int64_t r = 0; r < rows; ++r) row_offsets[r] = mp_conv_offset(self, &patch_row[r], at);
     mp_axes_offsets(&self->features, feature, patch.count, feature_offsets);
     char *to = panel + (size_t)(done * width) * self->acc_bytes;
     if (rows_contiguous(&patch, self->element)) {
@@ -176,7 +131,7 @@ static void patch_panel(const conv_kernel_t *self, const char *src, int64_t firs
 static void pack_patches(const void *context, const mp_kernel_call_t *call, int64_t batch,
                          int64_t row, int64_t rows, int64_t k, int64_t depth, uint32_t width,
                          void *panels) {
-  const conv_kernel_t *self = context;
+  const mp_conv_kernel_t *self = context;
   const char *src = (const char *)call->operands[0] + batch * self->input_group_stride;
   size_t panel_bytes = (size_t)width * (size_t)depth * self->acc_bytes;
   char *panel = panels;
@@ -190,7 +145,7 @@ static void pack_patches(const void *context, const mp_kernel_call_t *call, int6
 static void pack_kernel(const void *context, const mp_kernel_call_t *call, int64_t batch,
                         int64_t row, int64_t rows, int64_t k, int64_t depth, uint32_t width,
                         void *panels) {
-  const conv_kernel_t *self = context;
+  const mp_conv_kernel_t *self = context;
   const char *src = (const char *)call->operands[1] + self->kernel_offset;
   mp_operand_pack(&self->kernel, src, batch, row, rows, k, depth, width, panels);
 }
@@ -199,7 +154,7 @@ static void pack_kernel(const void *context, const mp_kernel_call_t *call, int64
 
 static void store_block(const void *context, const mp_kernel_call_t *call, int64_t batch, int64_t m,
                         int64_t rows, int64_t n, int64_t columns, const void *c, int64_t ldc) {
-  const conv_kernel_t *self = context;
+  const mp_conv_kernel_t *self = context;
   const mp_axes_t *row_axes = self->swapped ? &self->out_features : &self->out_positions;
   const mp_axes_t *column_axes = self->swapped ? &self->out_positions : &self->out_features;
   char *out = (char *)call->results[0] + batch * self->output_group_stride;
@@ -221,7 +176,7 @@ static void store_block(const void *context, const mp_kernel_call_t *call, int64
 }
 
 static mp_status_t conv_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
-  mp_gemm_run_part(&((const conv_kernel_t *)kernel)->gemm, kernel, call);
+  mp_gemm_run_part(&((const mp_conv_kernel_t *)kernel)->gemm, kernel, call);
   return NULL;
 }
 
@@ -265,7 +220,7 @@ static int64_t value_or(mp_index_list_t list, uint32_t i, int64_t otherwise) {
   return i < list.count ? list.values[i] : otherwise;
 }
 
-static void conv_window(conv_kernel_t *self, const conv_dims_t *dims) {
+static void conv_window(mp_conv_kernel_t *self, const conv_dims_t *dims) {
   mp_index_list_t steps = mp_op_ints(dims->op, MP_ATTR_WINDOW_STRIDES);
   mp_index_list_t padding = mp_op_ints(dims->op, MP_ATTR_PADDING);
   mp_index_list_t lhs_dilation = mp_op_ints(dims->op, MP_ATTR_LHS_DILATION);
@@ -273,7 +228,7 @@ static void conv_window(conv_kernel_t *self, const conv_dims_t *dims) {
   self->num_spatial = dims->in_spatial.count;
   for (uint32_t d = 0; d < self->num_spatial; ++d) {
     int64_t in_dim = dims->in_spatial.values[d];
-    self->window[d] = (window_dim_t){
+    self->window[d] = (mp_window_dim_t){
         .input = dims->in->dims[in_dim],
         .stride = dims->in_strides[in_dim],
         .window = dims->kernel->dims[dims->kernel_spatial.values[d]],
@@ -286,13 +241,14 @@ static void conv_window(conv_kernel_t *self, const conv_dims_t *dims) {
 }
 
 // Positions in the order of the result's memory.
-static mp_status_t conv_positions(mp_arena_t *arena, conv_kernel_t *self, const conv_dims_t *dims) {
+static mp_status_t conv_positions(mp_arena_t *arena, mp_conv_kernel_t *self,
+                                  const conv_dims_t *dims) {
   uint32_t rank = dims->out->rank;
   MP_RETURN_IF_ERROR(mp_axes_init(arena, rank, &self->out_positions));
   for (uint32_t i = 0; i < rank; ++i) {
     if (i == dims->out_feature) continue;
-    position_dim_t *position = &self->positions[self->num_positions++];
-    *position = (position_dim_t){dims->out->dims[i], dims->out_strides[i], -1};
+    mp_position_dim_t *position = &self->positions[self->num_positions++];
+    *position = (mp_position_dim_t){dims->out->dims[i], dims->out_strides[i], -1};
     for (uint32_t d = 0; d < dims->out_spatial.count; ++d) {
       if (dims->out_spatial.values[d] == i) position->spatial = (int)d;
     }
@@ -301,7 +257,7 @@ static mp_status_t conv_positions(mp_arena_t *arena, conv_kernel_t *self, const 
   return NULL;
 }
 
-static mp_status_t conv_features(mp_arena_t *arena, conv_kernel_t *self, const conv_dims_t *dims,
+static mp_status_t conv_features(mp_arena_t *arena, mp_conv_kernel_t *self, const conv_dims_t *dims,
                                  int64_t groups) {
   int64_t part = self->complex ? self->element : 0;
   int64_t out_part = self->complex ? (int64_t)mp_dtype_size(self->store.to) : 0;
@@ -326,8 +282,8 @@ static mp_status_t conv_features(mp_arena_t *arena, conv_kernel_t *self, const c
   return NULL;
 }
 
-static mp_status_t conv_kernel_side(mp_arena_t *arena, conv_kernel_t *self, const conv_dims_t *dims,
-                                    int64_t groups) {
+static mp_status_t conv_kernel_side(mp_arena_t *arena, mp_conv_kernel_t *self,
+                                    const conv_dims_t *dims, int64_t groups) {
   mp_operand_t *side = &self->kernel;
   mp_dtype_t real = mp_dtype_real_part(dims->kernel->dtype);
   mp_dtype_t acc = mp_acc_dtype(self->gemm.acc);
@@ -359,7 +315,7 @@ static mp_status_t conv_kernel_side(mp_arena_t *arena, conv_kernel_t *self, cons
   return NULL;
 }
 
-static void conv_plan(conv_kernel_t *self, int64_t groups) {
+static void conv_plan(mp_conv_kernel_t *self, int64_t groups) {
   mp_gemm_t *gemm = &self->gemm;
   int64_t positions = self->out_positions.count, features = self->out_features.count;
   int64_t size = (int64_t)mp_dtype_size(self->store.to), step = 0;
@@ -386,7 +342,7 @@ mp_status_t mp_kernel_make_convolution(mp_arena_t *arena, const mp_op_t *op,
                                        const mp_kernel_t **out_kernel) {
   conv_dims_t dims;
   conv_dims(op, &dims);
-  conv_kernel_t *self = MP_ARENA_NEW(arena, conv_kernel_t);
+  mp_conv_kernel_t *self = MP_ARENA_NEW(arena, mp_conv_kernel_t);
   MP_RETURN_IF_NULL(self);
   mp_kernel_init(&self->base, conv_run, op);
   mp_dtype_t dtypes[3] = {dims.in->dtype, dims.kernel->dtype, dims.out->dtype};
@@ -408,7 +364,11 @@ mp_status_t mp_kernel_make_convolution(mp_arena_t *arena, const mp_op_t *op,
   MP_RETURN_IF_ERROR(conv_positions(arena, self, &dims));
   MP_RETURN_IF_ERROR(conv_features(arena, self, &dims, groups));
   MP_RETURN_IF_ERROR(conv_kernel_side(arena, self, &dims, groups));
-  conv_plan(self, groups);
+  if (mp_conv_is_depthwise(self, groups)) {
+    mp_conv_depthwise_plan(self);
+  } else {
+    conv_plan(self, groups);
+  }
   *out_kernel = &self->base;
   return NULL;
 }

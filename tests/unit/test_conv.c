@@ -246,10 +246,38 @@ static void images(void **state) {
   }
 }
 
+// Every feature for itself, side by side in memory: whole blocks of features and a rest.
+static void depthwise(void **state) {
+  (void)state;
+  for (int t = 0; t < 2; ++t) {
+    case_t c = {.spatial = 2,
+                .batch = 2,
+                .features = 70,
+                .kernel_in = 1,
+                .kernel_out = 70,
+                .input = {7, 9},
+                .window = {3, 2},
+                .output = {7, 4},
+                .step = {1, 2},
+                .low = {1, 0},
+                .high = {1, -1},
+                .lhs_dilation = {1, 1},
+                .rhs_dilation = {1, 1},
+                .reversal = {1, 0},
+                .feature_groups = 70,
+                .batch_groups = 1};
+    memcpy(c.in_order, ((int64_t[]){0, 3, 1, 2}), 32);
+    memcpy(c.out_order, c.in_order, 32);
+    memcpy(c.kernel_order, ((int64_t[]){2, 3, 0, 1}), 32);
+    check_case(&c, t ? MP_DTYPE_F64 : MP_DTYPE_F32, t ? MP_DTYPE_F64 : MP_DTYPE_F32);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(random_convolutions),
       cmocka_unit_test(images),
+      cmocka_unit_test(depthwise),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
