@@ -123,18 +123,22 @@ static mp_status_t verify_computation(const mp_op_t *op) {
   return mp_verify_reducer(op, 0, 1);
 }
 
-// The result's size along `dim` for an operand's size and a group's; unknown groups leave a choice.
+// The result's size along `dim` for an operand's size and a group's. Where the group is everybody,
+// or replicas with all their partitions (a channel without global ids), their number is not known
+// here: any multiple will do.
 static mp_status_t gathered_size(const mp_op_t *op, int64_t operand, int64_t result, int64_t group,
                                  int64_t *out_size) {
-  int64_t size = result;
-  if (group == 0) {
-    MP_CHECK(op, operand == 0 ? result == 0 : result % operand == 0,
-             "a size of %lld is not gathered from parts of %lld", (long long)result,
-             (long long)operand);
-  } else {
-    MP_CHECK(op, !__builtin_mul_overflow(operand, group, &size), "the size overflows");
-  }
+  bool exact = group != 0 && (mp_op_int(op, MP_ATTR_CHANNEL_ID, 0) <= 0 ||
+                              mp_op_bool(op, MP_ATTR_USE_GLOBAL_DEVICE_IDS, false));
+  int64_t size = 0;
+  MP_CHECK(op, !__builtin_mul_overflow(operand, group == 0 ? 1 : group, &size),
+           "the size overflows");
   *out_size = size;
+  if (exact) return NULL;
+  MP_CHECK(op, size == 0 ? result == 0 : result > 0 && result % size == 0,
+           "a size of %lld is not gathered from parts of %lld", (long long)result,
+           (long long)operand);
+  *out_size = result;
   return NULL;
 }
 
