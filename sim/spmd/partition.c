@@ -25,8 +25,7 @@ static mp_status_t get_whole(mp_partitioner_t *p, const mp_op_t *op, const mp_va
 
 static const char *const g_identity_calls[] = {"Sharding", "annotate_device_placement",
                                                "xla.sdy.FuncResultSharding",
-                                               "xla.sdy.PropagationBarrier",
-                                               "LayoutConstraint"};
+                                               "xla.sdy.PropagationBarrier", "LayoutConstraint"};
 
 static bool is_identity(const mp_op_t *op) {
   switch (op->code) {
@@ -398,6 +397,15 @@ static bool may_propagate(const mp_partition_options_t *options, uint32_t result
   return result < options->num_propagate_to_results && options->propagate_to_results[result];
 }
 
+// What a result without a sharding of its own may come out as: what a constraint on it asks for, or
+// the parts that are there. Uneven parts would be a shape that clients cannot describe (JAX refuses
+// them): whole then.
+static const mp_boxes_t *open_result_placement(const mp_partitioner_t *p, const mp_value_t *value) {
+  const mp_boxes_t *boxes = p->versions.preferred[value->id];
+  if (boxes == NULL) boxes = mp_versions_sharded(&p->versions, value);
+  return boxes != NULL && mp_placement_is_even(boxes) ? boxes : NULL;
+}
+
 static mp_status_t partition_results(mp_partitioner_t *p, const mp_func_t *main,
                                      const mp_op_t *terminator,
                                      const mp_partition_options_t *options,
@@ -413,8 +421,7 @@ static mp_status_t partition_results(mp_partitioner_t *p, const mp_func_t *main,
                      &has, &results[i].boxes),
         "result %u of main", i));
     if (!has && may_propagate(options, i)) {
-      results[i].boxes = p->versions.preferred[value->id];
-      if (results[i].boxes == NULL) results[i].boxes = mp_versions_sharded(&p->versions, value);
+      results[i].boxes = open_result_placement(p, value);
     }
     MP_RETURN_IF_ERROR(mp_versions_get(&p->versions, p->scope, value, results[i].boxes,
                                        terminator->loc, &operands[i]));

@@ -329,6 +329,14 @@ mp_status_t mp_placement_from_sdy(const mp_spmd_scope_t *scope, const mp_type_t 
   return status;
 }
 
+bool mp_placement_is_even(const mp_boxes_t *boxes) {
+  const size_t bytes = boxes->rank * sizeof(*boxes->sizes);
+  for (uint32_t p = 1; p < boxes->num_partitions && bytes != 0; ++p) {
+    if (memcmp(boxes->sizes, boxes->sizes + (size_t)p * boxes->rank, bytes) != 0) return false;
+  }
+  return true;
+}
+
 bool mp_placement_equal(const mp_boxes_t *a, const mp_boxes_t *b) {
   if (a == b) return true;
   if (a == NULL || b == NULL) return false;

@@ -66,6 +66,9 @@ MP_NODISCARD mp_status_t mp_placement_start(const mp_spmd_scope_t *scope, const 
 void mp_placement_part(int64_t dim, int64_t parts, int64_t index, int64_t *out_start,
                        int64_t *out_size);
 
+// Whether all partitions hold parts of the same size.
+bool mp_placement_is_even(const mp_boxes_t *boxes);
+
 bool mp_placement_equal(const mp_boxes_t *a, const mp_boxes_t *b);
 
 // Boxes that say "whole" explicitly, which the exchange needs.
