@@ -1,17 +1,20 @@
-// stablehlo.reduce_window. Elements outside of the array are passed over: the start value takes
-// part once, first, whatever the padding (the same for every start value that is the region's
-// neutral one, and what XLA does with others).
+// stablehlo.reduce_window, element by element of the window, for many windows at once; recognised
+// kinds go one dimension after the other (window_passes.h). Elements outside of the array are
+// passed over: the start value takes part once, first, whatever the padding (the same for every
+// start value that is the region's neutral one, and what XLA does with others).
 #include <string.h>
 
 #include "sim/kernels/fold.h"
 #include "sim/kernels/makers.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/window.h"
+#include "sim/kernels/window_passes.h"
 
 typedef struct {
   mp_kernel_t base;
   mp_fold_t fold;
   mp_window_t window;
+  mp_window_passes_t passes;
 } reduce_window_t;
 
 static void move_lanes(size_t size, int64_t n, char *dst, const int64_t *to, const char *src,
@@ -45,6 +48,17 @@ static void fold_element(const reduce_window_t *kernel, const mp_kernel_call_t *
     move_lanes(fold->operands[k].acc_size, inside, work->acc[k], lanes->where, work->spare[k],
                NULL);
   }
+}
+
+static mp_status_t run_passes(const mp_kernel_t *base, const mp_kernel_call_t *call) {
+  const reduce_window_t *kernel = (const reduce_window_t *)base;
+  int64_t begin, end;
+  mp_part_range(kernel->passes.num_slices, base->num_parts, call->part, &begin, &end);
+  for (; begin < end; ++begin) {
+    mp_window_passes_run(&kernel->passes, begin, call->operands[0], call->operands[1],
+                         call->results[0], call->scratch);
+  }
+  return NULL;
 }
 
 static mp_status_t run_reduce_window(const mp_kernel_t *base, const mp_kernel_call_t *call) {
@@ -96,11 +110,20 @@ mp_status_t mp_kernel_make_reduce_window(mp_arena_t *arena, const mp_op_t *op,
   MP_RETURN_IF_ERROR(
       mp_fold_create(arena, op, op->regions[0], n, types, types + n, types + 2 * n, &kernel->fold));
   mp_window_create(op, types[0], types[2 * n], &kernel->window);
+  *out_kernel = &kernel->base;
+  if (mp_window_passes_create(&kernel->window, &kernel->fold, op->regions[0]->args[0].type->dtype,
+                              &kernel->passes)) {
+    const mp_window_passes_t *passes = &kernel->passes;
+    kernel->base.run = run_passes;
+    kernel->base.num_parts =
+        mp_part_count(passes->num_slices, mp_max_i64(1, GRAIN / passes->slice_in));
+    kernel->base.scratch_bytes = passes->scratch_bytes;
+    return NULL;
+  }
   int64_t grain = mp_max_i64(MP_FOLD_LANES, GRAIN / mp_max_i64(kernel->window.size, 1));
   if (kernel->window.size >= GRAIN) grain = 1;
   kernel->base.num_parts = mp_part_count(kernel->window.count, grain);
   kernel->base.scratch_bytes =
       mp_round_up_64(kernel->fold.scratch_bytes) + mp_window_lanes_bytes(&kernel->window);
-  *out_kernel = &kernel->base;
   return NULL;
 }

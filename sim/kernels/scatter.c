@@ -106,9 +106,43 @@ static void combine(const part_t *part, int64_t n, int64_t operand_offset, int64
   }
 }
 
+static void copy_element(size_t size, char *to, const char *from) {
+  switch (size) {
+    case 1:
+      *to = *from;
+      break;
+    case 4:
+      memcpy(to, from, 4);
+      break;
+    case 8:
+      memcpy(to, from, 8);
+      break;
+    default:
+      memcpy(to, from, size);
+  }
+}
+
+// Runs of one element, of one operand: what scattering single numbers comes to.
+static void do_element(const part_t *part, int64_t operand_offset, int64_t update_offset) {
+  const scatter_t *kernel = part->kernel;
+  int64_t size = (int64_t)kernel->sizes[0];
+  char *to = (char *)part->call->results[0] + operand_offset * size;
+  const char *from = (const char *)part->call->operands[2] + update_offset * size;
+  if (kernel->sets) {
+    copy_element((size_t)size, to, from);
+  } else {
+    const void *in[] = {to, from};
+    mp_ew_run(&kernel->binary, 1, in, to);
+  }
+}
+
 static void do_run(const part_t *part, int64_t operand_offset, int64_t update_offset) {
   const scatter_t *kernel = part->kernel;
   const window_dim_t *run = &kernel->run;
+  if (kernel->run.dim == 1 && (kernel->sets || kernel->is_binary)) {
+    do_element(part, operand_offset, update_offset);
+    return;
+  }
   operand_offset += part->begin * run->operand_stride;
   update_offset += part->begin * run->update_stride;
   int64_t length = part->end - part->begin;
@@ -131,6 +165,10 @@ static void do_run(const part_t *part, int64_t operand_offset, int64_t update_of
 
 static void do_window(const part_t *part, int64_t operand_offset, int64_t update_offset) {
   const scatter_t *kernel = part->kernel;
+  if (kernel->num_window_dims == 0) {
+    do_run(part, operand_offset, update_offset);
+    return;
+  }
   int64_t index[MP_MAX_RANK] = {0};
   for (int64_t r = 0; r < kernel->num_runs; ++r) {
     do_run(part, operand_offset, update_offset);

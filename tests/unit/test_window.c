@@ -120,6 +120,78 @@ static void test_reduce_window_of_two(void **state) {
   bench_end(&bench);
 }
 
+// Windows that lie in the padding alone give the start value, whatever the kind and type; others
+// combine it with their one element.
+static void check_padding(mp_opcode_t code, mp_dtype_t dtype) {
+  kernel_bench_t bench;
+  bench_begin(&bench, MP_OP_REDUCE_WINDOW);
+  bench_operand(&bench, dtype, 1, (int64_t[]){2});
+  bench_operand(&bench, dtype, 0, NULL);
+  bench_result(&bench, dtype, 1, (int64_t[]){6});
+  window_attrs(&bench, &(axis_t){2, 1, 1, 1, 1, 3, 1}, 1);
+  region_reducer(&bench, code, dtype);
+  bench_make(&bench);
+  const bool is_bool = dtype == MP_DTYPE_BOOL;
+  const uint8_t in[2] = {is_bool ? 1 : 3, 0}, inits[2] = {0, is_bool ? 1 : 2};
+  for (int i = 0; i < 2; ++i) {
+    uint8_t out[6];
+    bench_run(&bench, (const void *[]){in, &inits[i]}, (void *[]){out});
+    for (int k = 0; k < 6; ++k) {
+      if (k != 3 && k != 4) assert_int_equal(out[k], inits[i]);
+    }
+    if (code == MP_OP_MAXIMUM && dtype != MP_DTYPE_BOOL) assert_int_equal(out[3], 3);
+    if (code == MP_OP_MINIMUM) assert_int_equal(out[4], 0);
+  }
+  bench_end(&bench);
+}
+
+static void test_padding_of_all_kinds(void **state) {
+  (void)state;
+  const mp_opcode_t codes[] = {MP_OP_ADD, MP_OP_MULTIPLY, MP_OP_MINIMUM, MP_OP_MAXIMUM,
+                               MP_OP_AND, MP_OP_OR,       MP_OP_XOR};
+  const mp_dtype_t dtypes[] = {MP_DTYPE_BOOL, MP_DTYPE_S8, MP_DTYPE_U8, MP_DTYPE_S4, MP_DTYPE_U4};
+  for (size_t c = 0; c < sizeof(codes) / sizeof(codes[0]); ++c) {
+    for (size_t d = 0; d < sizeof(dtypes) / sizeof(dtypes[0]); ++d) {
+      check_padding(codes[c], dtypes[d]);
+    }
+  }
+}
+
+// bf16 sums of rows and columns accumulate in f32; maxima know NaN and -infinity.
+static void test_pooling_of_floats(void **state) {
+  (void)state;
+  enum { N = 20, OUT = 10 };
+  static float in[N * N], out[OUT * OUT];
+  float low = -INFINITY;
+  for (int i = 0; i < N * N; ++i) in[i] = (float)(i * 7919 % 1009) - 500;
+  in[7 * N + 3] = NAN;
+  kernel_bench_t bench;
+  bench_begin(&bench, MP_OP_REDUCE_WINDOW);
+  bench_operand(&bench, MP_DTYPE_F32, 2, (int64_t[]){N, N});
+  bench_operand(&bench, MP_DTYPE_F32, 0, NULL);
+  bench_result(&bench, MP_DTYPE_F32, 2, (int64_t[]){OUT, OUT});
+  const axis_t axes[2] = {{N, 3, 2, 1, 1, 1, 0}, {N, 3, 2, 1, 1, 1, 0}};
+  window_attrs(&bench, axes, 2);
+  region_reducer(&bench, MP_OP_MAXIMUM, MP_DTYPE_F32);
+  bench_make(&bench);
+  bench_run(&bench, (const void *[]){in, &low}, (void *[]){out});
+  for (int64_t y = 0; y < OUT; ++y) {
+    for (int64_t x = 0; x < OUT; ++x) {
+      float want = low;
+      for (int64_t w = 0; w < 9; ++w) {
+        int64_t a = axis_place(&axes[0], y, w / 3), b = axis_place(&axes[1], x, w % 3);
+        if (a < 0 || b < 0) continue;
+        float value = in[a * N + b];
+        if (isnan(value) || value > want) want = value;
+        if (isnan(want)) break;
+      }
+      float got = out[y * OUT + x];
+      assert_true(got == want || (isnan(got) && isnan(want)));
+    }
+  }
+  bench_end(&bench);
+}
+
 // The gradient of max pooling: each window's value goes to its first largest element.
 static void check_select_and_scatter(int64_t batch, const axis_t *axis) {
   int64_t out = axis_out(axis);
@@ -178,8 +250,8 @@ static void test_select_and_scatter(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_reduce_window),
-      cmocka_unit_test(test_reduce_window_of_two),
+      cmocka_unit_test(test_reduce_window),        cmocka_unit_test(test_reduce_window_of_two),
+      cmocka_unit_test(test_padding_of_all_kinds), cmocka_unit_test(test_pooling_of_floats),
       cmocka_unit_test(test_select_and_scatter),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
