@@ -43,6 +43,10 @@ struct mp_client_s {
   mp_worker_t *workers;
   atomic_bool is_stopping;
   mp_job_list_t jobs;
+  // For proving that nothing can move any more (quiet.h).
+  atomic_uint num_idle;    // workers that found nothing to do
+  atomic_uint num_guests;  // launching threads that run devices
+  atomic_bool has_parked;  // a run was parked since the last look
 
   // Launches enter all their devices' streams under this lock, so that any two launches have the
   // same order on all devices they share.

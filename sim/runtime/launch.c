@@ -7,6 +7,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/runtime/buffer_impl.h"
+#include "sim/runtime/quiet.h"
 #include "sim/runtime/run.h"
 
 // A launch that takes less than this on one core is done by the caller's own thread: waking a
@@ -324,8 +325,12 @@ static void let_go(mp_launching_t *l, mp_worker_t *guest) {
   if (guest == NULL) {
     mp_schedule(&runnable);
   } else {
+    mp_client_t *client = l->executable->client;
+    atomic_fetch_add(&client->num_guests, 1);
     guest->own = runnable;
     mp_guest_run(guest);
+    atomic_fetch_sub(&client->num_guests, 1);
+    mp_quiet_check(client);  // the workers may all be asleep
   }
 }
 

@@ -245,6 +245,30 @@ static mp_status_t alloc_locked(mp_memory_t *memory, uint64_t bytes, uint64_t af
   return NULL;
 }
 
+static void trim_locked(mp_memory_t *memory) {
+  uint64_t before = mp_heap_idle_bytes(memory->heap);
+  mp_heap_trim(memory->heap, mp_device_completed(memory->device));
+  uint64_t given = before - mp_heap_idle_bytes(memory->heap);
+  atomic_fetch_sub(&mp_device_client(memory->device)->bytes_idle, given);
+}
+
+// Idle pages of one device must not crowd out what others need: when live and idle bytes together
+// come near the machine's memory, all idle pages go.
+static void make_room(mp_client_t *client) {
+  uint64_t idle = atomic_load_explicit(&client->bytes_idle, memory_order_relaxed);
+  uint64_t live = atomic_load_explicit(&client->bytes_in_use, memory_order_relaxed);
+  if (client->machine_bytes == 0 || idle + live < client->machine_bytes / 10 * 9) return;
+  if (idle < MP_IDLE_FLOOR) return;
+  for (uint32_t i = 0; i < client->num_devices; ++i) {
+    for (int space = 0; space < MP_MEMORY_SPACE_COUNT; ++space) {
+      mp_memory_t *memory = &client->devices[i].memories[space];
+      pthread_mutex_lock(&memory->lock);
+      if (memory->heap != NULL) trim_locked(memory);
+      pthread_mutex_unlock(&memory->lock);
+    }
+  }
+}
+
 mp_status_t mp_memory_alloc(mp_memory_t *memory, uint64_t bytes, uint64_t after,
                             const mp_label_t *label, mp_span_t **out_block) {
   uint64_t rounded = mp_heap_round(bytes, memory->space == MP_MEMORY_PINNED_HOST);
@@ -252,6 +276,7 @@ mp_status_t mp_memory_alloc(mp_memory_t *memory, uint64_t bytes, uint64_t after,
   mp_status_t status = rounded == 0 ? exhausted(memory, bytes, label, NULL)
                                     : alloc_locked(memory, rounded, after, label, out_block);
   pthread_mutex_unlock(&memory->lock);
+  if (rounded >= MP_TRIM_FROM) make_room(mp_device_client(memory->device));
   return status;
 }
 
@@ -283,11 +308,7 @@ void mp_memory_free(mp_memory_t *memory, mp_span_t *block, uint64_t free_after) 
   uint64_t idle_before = mp_heap_idle_bytes(memory->heap);
   mp_heap_give(memory->heap, block, free_after);
   atomic_fetch_add(&client->bytes_idle, mp_heap_idle_bytes(memory->heap) - idle_before);
-  if (bytes >= MP_TRIM_FROM && keeps_too_much(client)) {
-    idle_before = mp_heap_idle_bytes(memory->heap);
-    mp_heap_trim(memory->heap, mp_device_completed(memory->device));
-    atomic_fetch_sub(&client->bytes_idle, idle_before - mp_heap_idle_bytes(memory->heap));
-  }
+  if (bytes >= MP_TRIM_FROM && keeps_too_much(client)) trim_locked(memory);
   pthread_mutex_unlock(&memory->lock);
 }
 

@@ -57,6 +57,10 @@ static void park(mp_session_t *session, uint32_t logical) {
   session->states[logical] = MP_PARTICIPANT_PARKED;
   session->num_active -= 1;
   session->num_parked += 1;
+  mp_client_t *client = mp_run_device(session->runs[logical])->client;
+  if (!atomic_load_explicit(&client->has_parked, memory_order_relaxed)) {
+    atomic_store(&client->has_parked, true);
+  }
 }
 
 static void unpark(mp_session_t *session, uint32_t logical) {
@@ -137,6 +141,23 @@ void mp_session_poison(mp_session_t *session, mp_status_t error) {
   poison_locked(session, error, &resumed);
   pthread_mutex_unlock(&session->lock);
   mp_schedule(&resumed);
+}
+
+void mp_session_poison_stuck(mp_session_t *session) {
+  mp_device_list_t resumed = {0};
+  pthread_mutex_lock(&session->lock);
+  if (session->error == NULL && session->num_parked != 0) {
+    poison_locked(session, mp_session_describe_stuck(session), &resumed);
+  }
+  pthread_mutex_unlock(&session->lock);
+  mp_schedule(&resumed);
+}
+
+bool mp_session_is_parked(mp_session_t *session, uint32_t logical) {
+  pthread_mutex_lock(&session->lock);
+  bool is_parked = session->states[logical] == MP_PARTICIPANT_PARKED;
+  pthread_mutex_unlock(&session->lock);
+  return is_parked;
 }
 
 // ---- Meetings ----

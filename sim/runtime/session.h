@@ -30,6 +30,8 @@ void mp_session_leave(mp_session_t *session, uint32_t logical);
 
 // Consumes `error`; later errors are dropped.
 void mp_session_poison(mp_session_t *session, mp_status_t error);
+// The same with the error of a session that can never go on (quiet.h).
+void mp_session_poison_stuck(mp_session_t *session);
 bool mp_session_is_poisoned(const mp_session_t *session);
 // A retained reference to the first cause; OK while there is none.
 MP_NODISCARD mp_status_t mp_session_error(mp_session_t *session);
@@ -49,7 +51,9 @@ void mp_session_send(mp_session_t *session, mp_message_t *message);
 void mp_session_receive(mp_session_t *session, mp_receiver_t *receiver, mp_arrived_t *out_arrived);
 const mp_mailbox_t *mp_session_mailbox(const mp_session_t *session);
 
-// ---- For stuck.c ----
+bool mp_session_is_parked(mp_session_t *session, uint32_t logical);
+
+// ---- For stuck.c and quiet.c ----
 
 typedef enum {
   MP_PARTICIPANT_ABSENT,  // not enqueued yet
@@ -72,6 +76,7 @@ struct mp_session_s {
   const uint32_t *names;      // [num_participants] global device ids
   struct mp_session_s *next;  // of a device set's sessions that wait for launches
   uint64_t number;            // among them
+  bool may_go_on;             // quiet.c's mark, under the launch lock
 };
 
 // The error that describes a stuck session. The caller holds the session's lock.

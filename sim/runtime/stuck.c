@@ -74,20 +74,21 @@ static void collect(const mp_session_t *session, mp_places_t *p) {
   }
 }
 
-// Marks who is done although somebody waits for it; returns how many.
-static uint32_t mark_absent(const mp_session_t *session, uint32_t *mark, uint32_t value) {
+// Marks who is in this state although somebody waits for it; returns how many.
+static uint32_t mark_missing(const mp_session_t *session, mp_participant_state_t state,
+                             uint32_t *mark, uint32_t value) {
   uint32_t count = 0;
   mp_meeting_t *meeting = NULL;
   while ((meeting = mp_rendezvous_next(&session->rendezvous, meeting)) != NULL) {
     for (uint32_t i = 0; i < meeting->num_members; ++i) {
       uint32_t logical = meeting->members[i];
-      if (session->states[logical] != MP_PARTICIPANT_DONE || mark[logical] == value) continue;
+      if (session->states[logical] != state || mark[logical] == value) continue;
       mark[logical] = value;
       ++count;
     }
   }
   for (const mp_receiver_t *r = session->mailbox.receivers; r != NULL; r = r->next) {
-    if (session->states[r->source] != MP_PARTICIPANT_DONE || mark[r->source] == value) continue;
+    if (session->states[r->source] != state || mark[r->source] == value) continue;
     mark[r->source] = value;
     ++count;
   }
@@ -95,13 +96,13 @@ static uint32_t mark_absent(const mp_session_t *session, uint32_t *mark, uint32_
 }
 
 static void print(mp_strbuf_t *out, const mp_session_t *session, mp_places_t *p) {
-  const uint32_t absent = MP_MAX_PLACES + 1;
+  const uint32_t absent = MP_MAX_PLACES + 1, queued = absent + 1;
   uint32_t most = 0;
   for (uint32_t i = 1; i < p->num_places; ++i) {
     if (p->places[i].count > p->places[most].count) most = i;
   }
   mp_strbuf_puts(out, "collectives are stuck: ");
-  bool has_absent = mark_absent(session, p->mark, absent) != 0;
+  bool has_absent = mark_missing(session, MP_PARTICIPANT_DONE, p->mark, absent) != 0;
   if (has_absent) {
     print_devices(out, session, p->mark, absent);
     mp_strbuf_puts(out, " finished without reaching ");
@@ -118,6 +119,11 @@ static void print(mp_strbuf_t *out, const mp_session_t *session, mp_places_t *p)
     uint32_t count = print_devices(out, session, p->mark, i + 1);
     mp_strbuf_puts(out, count == 1 ? " waits at " : " wait at ");
     print_place(out, p->places[i].collective);
+  }
+  if (mark_missing(session, MP_PARTICIPANT_ACTIVE, p->mark, queued) != 0) {
+    mp_strbuf_puts(out, "; on ");
+    print_devices(out, session, p->mark, queued);
+    mp_strbuf_puts(out, " the launch is queued behind one that is stuck as well");
   }
   if (p->others != 0) {
     mp_strbuf_printf(out, "; %" PRIu32 " more devices wait at other places", p->others);

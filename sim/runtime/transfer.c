@@ -278,6 +278,7 @@ mp_status_t mp_buffer_write_raw(mp_buffer_t *buffer, const void *src, uint64_t o
 mp_status_t mp_buffer_copy_to_memory(mp_buffer_t *buffer, mp_memory_t *memory,
                                      mp_buffer_t **out_buffer) {
   mp_client_t *client = mp_device_client(buffer->memory->device);
+  MP_RETURN_IF_ERROR(mp_client_check(client));
   if (mp_device_client(memory->device) != client) {
     return mp_status_make(MP_INVALID_ARGUMENT,
                           "a buffer can only be copied to a memory of its own client");

@@ -8,6 +8,7 @@
 #include "sim/base/alloc.h"
 #include "sim/base/futex.h"
 #include "sim/runtime/client_impl.h"
+#include "sim/runtime/quiet.h"
 #include "sim/runtime/run.h"
 
 enum {
@@ -133,10 +134,13 @@ static void idle(mp_worker_t *self) {
     sched_yield();
   }
   mp_core_queue_t *queue = self->queue;
+  atomic_fetch_add(&self->client->num_idle, 1);
+  mp_quiet_check(self->client);
   atomic_fetch_add(&queue->sleepers, 1);
   unsigned epoch = atomic_load(&queue->epoch);
   if (!has_work(self)) mp_futex_wait(&queue->epoch, epoch, NULL);
   atomic_fetch_sub(&queue->sleepers, 1);
+  atomic_fetch_sub(&self->client->num_idle, 1);
 }
 
 // To its core where there is one worker per core, else to all cpus of the group. Where binding is

@@ -286,6 +286,47 @@ static void different_collectives_do_not_meet(void **state) {
   mp_client_release(client);
 }
 
+// Two launches of single devices in different orders on two devices: each waits for the other.
+static void launches_in_opposite_orders_are_proved_stuck(void **state) {
+  (void)state;
+  mp_client_t *client = make_client(2);
+  uint32_t forward[] = {0, 1}, backward[] = {1, 0};
+  mp_executable_t *executables[2];
+  assert_ok(mp_executable_create(client, psum_program(2, 4), forward, &executables[0]));
+  assert_ok(mp_executable_create(client, psum_program(2, 4), backward, &executables[1]));
+  for (int round = 0; round < 5; ++round) {
+    test_launch_t l[2][2];  // [device][n-th launch on it]
+    for (uint32_t d = 0; d < 2; ++d) {
+      for (uint32_t n = 0; n < 2; ++n) {
+        uint32_t which = d ^ n;  // device 0: first then second, device 1 the other way round
+        launch_begin(&l[d][n], executables[which], 1);
+        l[d][n].num_devices = 1;
+        l[d][n].logical[0] = which == 0 ? d : 1 - d;
+        l[d][n].arguments[0][0] = make_f32(mp_client_device(client, d), 4, 1);
+        launch_go(&l[d][n]);
+      }
+    }
+    // One of the two is poisoned, the other goes on.
+    int failed = 0;
+    for (uint32_t d = 0; d < 2; ++d) {
+      for (uint32_t n = 0; n < 2; ++n) {
+        mp_status_t status = mp_event_await(l[d][n].done[0]);
+        if (status != NULL) {
+          ++failed;
+          assert_status(status, MP_ABORTED, "queued behind one that is stuck");
+        } else {
+          expect_f32(l[d][n].results[0], 4, 2);
+        }
+        launch_end(&l[d][n]);
+      }
+    }
+    assert_int_equal(failed, 2);
+  }
+  mp_executable_release(executables[0]);
+  mp_executable_release(executables[1]);
+  mp_client_release(client);
+}
+
 static void a_failure_poisons_all_participants(void **state) {
   (void)state;
   mp_client_t *client = make_client(8);
@@ -726,6 +767,7 @@ int main(void) {
       cmocka_unit_test(collectives_in_loops_meet_each_time),
       cmocka_unit_test(a_device_that_skips_a_collective_is_named),
       cmocka_unit_test(different_collectives_do_not_meet),
+      cmocka_unit_test(launches_in_opposite_orders_are_proved_stuck),
       cmocka_unit_test(a_failure_poisons_all_participants),
       cmocka_unit_test(a_failed_or_late_input_is_awaited),
       cmocka_unit_test(messages_go_from_device_to_device),
