@@ -46,7 +46,7 @@ struct mp_client_s {
   // For proving that nothing can move any more (quiet.h).
   atomic_uint num_idle;    // workers that found nothing to do
   atomic_uint num_guests;  // launching threads that run devices
-  atomic_bool has_parked;  // a run was parked since the last look
+  atomic_bool needs_look;  // since the last look runs were parked or queued behind others
 
   // Launches enter all their devices' streams under this lock, so that any two launches have the
   // same order on all devices they share.

@@ -313,6 +313,7 @@ static void put_guest(mp_client_t *client, mp_worker_t *guest) {
 
 static void let_go(mp_launching_t *l, mp_worker_t *guest) {
   const mp_program_t *program = l->executable->program;
+  mp_client_t *client = l->executable->client;
   mp_device_list_t runnable = {0};
   for (uint32_t i = 0; i < l->num_shares; ++i) {
     mp_share_t *share = &l->shares[i];
@@ -325,13 +326,12 @@ static void let_go(mp_launching_t *l, mp_worker_t *guest) {
   if (guest == NULL) {
     mp_schedule(&runnable);
   } else {
-    mp_client_t *client = l->executable->client;
     atomic_fetch_add(&client->num_guests, 1);
     guest->own = runnable;
     mp_guest_run(guest);
     atomic_fetch_sub(&client->num_guests, 1);
-    mp_quiet_check(client);  // the workers may all be asleep
   }
+  mp_quiet_check(client);  // the workers may all be asleep
 }
 
 static mp_status_t run_launch(mp_launching_t *l, mp_buffer_t **const *out_results,

@@ -81,13 +81,13 @@ static mp_session_t *find_stuck(mp_client_t *client) {
 
 void mp_quiet_check(mp_client_t *client) {
   if (atomic_load(&client->num_idle) != client->num_workers) return;
-  if (!atomic_exchange(&client->has_parked, false)) return;
+  if (!atomic_load(&client->needs_look)) return;
   mp_session_t *stuck = NULL;
   pthread_mutex_lock(&client->launch_lock);
-  if (is_quiet(client)) {
+  // When it is not quiet, whoever is at work still looks when he is done.
+  if (atomic_load(&client->needs_look) && is_quiet(client)) {
+    atomic_store(&client->needs_look, false);
     stuck = find_stuck(client);
-  } else {
-    atomic_store(&client->has_parked, true);  // whoever is awake looks again
   }
   pthread_mutex_unlock(&client->launch_lock);
   if (stuck != NULL) mp_session_poison_stuck(stuck);

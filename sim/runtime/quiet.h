@@ -11,8 +11,14 @@
 
 #include "sim/runtime/client_impl.h"
 
-// Called by a worker before it goes to sleep; looks only if it is the last one that was awake and
-// something was parked since the last look.
+// Looks, if nobody is at work and runs were parked or queued behind others since the last look.
+// Called by whoever stops working: a worker before it goes to sleep, a thread that has launched.
 void mp_quiet_check(mp_client_t *client);
+
+// A run was parked, or queued behind another one.
+static inline void mp_quiet_needs_look(mp_client_t *client) {
+  if (atomic_load_explicit(&client->needs_look, memory_order_relaxed)) return;
+  atomic_store(&client->needs_look, true);
+}
 
 #endif  // MINIPOD_SIM_RUNTIME_QUIET_H_

@@ -1,6 +1,7 @@
 #include "sim/runtime/run.h"
 
 #include "sim/base/alloc.h"
+#include "sim/runtime/quiet.h"
 
 static size_t pad(size_t bytes) {
   return (bytes + 15) & ~(size_t)15;
@@ -76,6 +77,7 @@ void mp_run_enqueue(mp_run_t *run) {
   if (device->last != NULL) {
     atomic_fetch_add(&run->blockers, 1);  // the runs before it
     device->last->next = run;
+    if (run->session != NULL) mp_quiet_needs_look(device->client);
   } else {
     device->first = run;
   }

@@ -1,6 +1,7 @@
 #include "sim/runtime/session.h"
 
 #include "sim/base/alloc.h"
+#include "sim/runtime/quiet.h"
 #include "sim/runtime/run.h"
 
 mp_status_t mp_session_create(uint32_t num_participants, const uint32_t *device_ids,
@@ -57,10 +58,7 @@ static void park(mp_session_t *session, uint32_t logical) {
   session->states[logical] = MP_PARTICIPANT_PARKED;
   session->num_active -= 1;
   session->num_parked += 1;
-  mp_client_t *client = mp_run_device(session->runs[logical])->client;
-  if (!atomic_load_explicit(&client->has_parked, memory_order_relaxed)) {
-    atomic_store(&client->has_parked, true);
-  }
+  mp_quiet_needs_look(mp_run_device(session->runs[logical])->client);
 }
 
 static void unpark(mp_session_t *session, uint32_t logical) {
