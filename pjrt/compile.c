@@ -64,6 +64,8 @@ mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices
       .num_partitions = options.num_partitions,
       .propagate_to_results = options.propagate_to_output.flags,
       .num_propagate_to_results = options.propagate_to_output.count,
+      .propagate_to_params = options.propagate_to_parameters.flags,
+      .num_propagate_to_params = options.propagate_to_parameters.count,
   };
   mp_pjrt_compiled_t compiled = {0};
   MP_RETURN_IF_ERROR(mp_compile(source->code.data, source->code.size, &request, &compiled.program));

@@ -29,8 +29,9 @@ static mp_status_t compile(mp_module_t *module, const mp_compile_request_t *requ
   MP_RETURN_IF_ERROR(mp_passes_prepare(module));
   // Again: what desugaring made of dynamic operations and einsum could not be checked before.
   MP_RETURN_IF_ERROR(mp_module_verify(module));
-  const mp_partition_options_t partition = {options.num_partitions, request->propagate_to_results,
-                                            request->num_propagate_to_results};
+  const mp_partition_options_t partition = {
+      options.num_partitions, request->propagate_to_results, request->num_propagate_to_results,
+      request->propagate_to_params, request->num_propagate_to_params};
   MP_RETURN_IF_ERROR(mp_spmd_partition(module, &partition, &options.partition));
   MP_RETURN_IF_ERROR(mp_passes_finish(module));
   return mp_plan_create(module, &options, out_program);

@@ -11,9 +11,12 @@
 
 typedef struct {
   uint32_t num_replicas, num_partitions;  // 0: as the module says
-  // CompileOptions' allow_spmd_sharding_propagation_to_output: none, one for all, or one each.
+  // CompileOptions' allow_spmd_sharding_propagation_to_output and …_to_parameters: none, one for
+  // all, or one each.
   const bool *propagate_to_results;
   uint32_t num_propagate_to_results;
+  const bool *propagate_to_params;
+  uint32_t num_propagate_to_params;
 } mp_compile_request_t;
 
 // Reads (bytecode or text), verifies, simplifies, partitions and plans. Thread-safe. Everything but

@@ -369,9 +369,64 @@ static mp_status_t io_placement(mp_partitioner_t *p, const mp_type_t *type, cons
   return NULL;
 }
 
+static bool is_allowed(const bool *flags, uint32_t count, uint32_t index) {
+  if (count == 1) return flags[0];
+  return index < count && flags[index];
+}
+
+// How a parameter is used: by the `operand`-th operand of manual region `op` first, and by nothing
+// but manual regions. `op` is NULL when that is not so.
+typedef struct {
+  const mp_op_t *op;
+  uint32_t operand;
+  bool is_mixed;  // by something else too
+} mp_param_use_t;
+
+static void note_use(const mp_block_t *body, mp_param_use_t *uses, const mp_value_t *value,
+                     const mp_op_t *op, uint32_t operand, bool is_manual) {
+  if (value->block != body) return;
+  mp_param_use_t *use = &uses[value->index];
+  use->is_mixed |= !is_manual;
+  if (use->is_mixed) {
+    use->op = NULL;
+  } else if (use->op == NULL) {
+    *use = (mp_param_use_t){op, operand, false};
+  }
+}
+
+static mp_status_t find_manual_uses(mp_partitioner_t *p, const mp_block_t *body,
+                                    mp_param_use_t *uses) {
+  for (const mp_op_t *op = body->first; op != NULL; op = op->next) {
+    const bool is_manual = op->code == MP_OP_SDY_MANUAL_COMPUTATION;
+    for (uint32_t i = 0; i < op->num_operands; ++i) {
+      note_use(body, uses, op->operands[i], op, i, is_manual);
+    }
+    if (op->num_regions == 0) continue;
+    mp_value_t **captures = NULL;
+    uint32_t num_captures = 0;
+    MP_RETURN_IF_ERROR(mp_op_captures(op, p->arena, &captures, &num_captures));
+    for (uint32_t i = 0; i < num_captures; ++i) note_use(body, uses, captures[i], op, 0, false);
+  }
+  return NULL;
+}
+
+// The placement that the manual region using this parameter wants it in.
+static mp_status_t wanted_placement(mp_partitioner_t *p, const mp_type_t *type,
+                                    const mp_param_use_t *use, const mp_boxes_t **out_boxes) {
+  MP_RETURN_IF_ERROR(check_manual(p, use->op));
+  const mp_attr_t *in = mp_op_attr(use->op, MP_ATTR_IN_SHARDINGS);
+  const mp_axis_list_t *axes = &mp_op_attr(use->op, MP_ATTR_MANUAL_AXES)->u.axes;
+  return manual_placement(p, use->op, type, &in->u.shardings.shardings[use->operand], axes,
+                          use->op->regions[0]->args[use->operand].type, out_boxes);
+}
+
 static mp_status_t partition_params(mp_partitioner_t *p, const mp_func_t *main,
-                                    mp_block_t **out_body, mp_partition_io_t *params) {
+                                    const mp_partition_options_t *options, mp_block_t **out_body,
+                                    mp_partition_io_t *params) {
   const mp_block_t *old = main->body;
+  mp_param_use_t *uses = MP_ARENA_ARRAY(p->arena, mp_param_use_t, old->num_args);
+  MP_RETURN_IF_NULL(uses);
+  MP_RETURN_IF_ERROR(find_manual_uses(p, old, uses));
   const mp_type_t **types = MP_ARENA_ARRAY(p->arena, const mp_type_t *, old->num_args);
   MP_RETURN_IF_NULL(types);
   for (uint32_t i = 0; i < old->num_args; ++i) {
@@ -381,6 +436,10 @@ static mp_status_t partition_params(mp_partitioner_t *p, const mp_func_t *main,
         io_placement(p, old->args[i].type, main->arg_attrs == NULL ? NULL : main->arg_attrs[i],
                      &has, &params[i].boxes),
         "argument %u of main", i));
+    if (!has && uses[i].op != NULL &&
+        is_allowed(options->propagate_to_params, options->num_propagate_to_params, i)) {
+      MP_RETURN_IF_ERROR(wanted_placement(p, old->args[i].type, &uses[i], &params[i].boxes));
+    }
     MP_RETURN_IF_ERROR(
         mp_placement_local_type(p->arena, old->args[i].type, params[i].boxes, &types[i]));
   }
@@ -390,11 +449,6 @@ static mp_status_t partition_params(mp_partitioner_t *p, const mp_func_t *main,
         mp_versions_add(&p->versions, &old->args[i], params[i].boxes, &(*out_body)->args[i]));
   }
   return NULL;
-}
-
-static bool may_propagate(const mp_partition_options_t *options, uint32_t result) {
-  if (options->num_propagate_to_results == 1) return options->propagate_to_results[0];
-  return result < options->num_propagate_to_results && options->propagate_to_results[result];
 }
 
 // What a result without a sharding of its own may come out as: what a constraint on it asks for, or
@@ -420,7 +474,7 @@ static mp_status_t partition_results(mp_partitioner_t *p, const mp_func_t *main,
         io_placement(p, value->type, main->result_attrs == NULL ? NULL : main->result_attrs[i],
                      &has, &results[i].boxes),
         "result %u of main", i));
-    if (!has && may_propagate(options, i)) {
+    if (!has && is_allowed(options->propagate_to_results, options->num_propagate_to_results, i)) {
       results[i].boxes = open_result_placement(p, value);
     }
     MP_RETURN_IF_ERROR(mp_versions_get(&p->versions, p->scope, value, results[i].boxes,
@@ -447,7 +501,7 @@ mp_status_t mp_spmd_partition(mp_module_t *module, const mp_partition_options_t 
   mp_partition_io_t *results = MP_ARENA_ARRAY(p.arena, mp_partition_io_t, main->num_results);
   if (params == NULL || results == NULL) return mp_status_out_of_memory();
   mp_block_t *body = NULL;
-  MP_RETURN_IF_ERROR(partition_params(&p, main, &body, params));
+  MP_RETURN_IF_ERROR(partition_params(&p, main, options, &body, params));
   p.versions.block = body;
   const mp_op_t *terminator = NULL;
   MP_RETURN_IF_ERROR(partition_block(&p, main->body, &terminator));

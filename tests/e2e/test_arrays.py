@@ -189,3 +189,13 @@ def test_copies_between_devices():
 def test_many_small_arrays():
   arrays = [jnp.full((3,), i) for i in range(500)]
   np.testing.assert_array_equal(np.asarray(sum(arrays)), np.full((3,), 500 * 499 // 2))
+
+
+def test_open_inputs_of_shard_map_come_in_parts():
+  axes = mesh(8)
+  f = jax.jit(jax.shard_map(lambda x: jax.lax.psum(x, "x"), mesh=axes, in_specs=P("x"),
+                            out_specs=P()))
+  value = np.arange(16, dtype=np.float32)
+  (wanted,), _ = f.lower(value).compile().input_shardings
+  assert wanted.is_equivalent_to(NamedSharding(axes, P("x")), 1)
+  np.testing.assert_array_equal(np.asarray(f(value)), value.reshape(8, 2).sum(0))

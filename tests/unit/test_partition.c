@@ -6,7 +6,11 @@
 
 static mp_status_t partition(ir_t *ir, uint32_t num_partitions, bool propagate,
                              mp_partition_t *out) {
-  const mp_partition_options_t options = {num_partitions, &propagate, 1};
+  const mp_partition_options_t options = {.num_partitions = num_partitions,
+                                          .propagate_to_results = &propagate,
+                                          .num_propagate_to_results = 1,
+                                          .propagate_to_params = &propagate,
+                                          .num_propagate_to_params = 1};
   MP_RETURN_IF_ERROR(mp_passes_prepare(ir->module));
   return mp_spmd_partition(ir->module, &options, out);
 }
@@ -281,6 +285,29 @@ static void test_manual(void **state) {
   ir_end(&ir);
 }
 
+// An open parameter comes in as the only thing that uses it, a manual region, wants it; not when
+// something else uses it too.
+static void test_open_parameters(void **state) {
+  (void)state;
+  for (int shared = 0; shared < 2; ++shared) {
+    ir_t ir = ir_start("8xf32", "8xf32 8xf32");
+    const mp_mesh_t *mesh = sdy_mesh(ir.module->arena, "x=2", NULL, 0);
+    mp_block_t *main_block = ir.block;
+    mp_block_t *body = ir_block(&ir, "4xf32");
+    ir_return(&ir, VALUES(unary(&ir, MP_OP_NEGATE, "4xf32", body->args)));
+    ir.block = main_block;
+    const mp_attr_t *along_x = shard(&ir, mesh, 1, "x");
+    mp_op_t *op =
+        manual(&ir, "8xf32", VALUES(ir.args[0]), SHARDINGS(along_x), SHARDINGS(along_x), "x", body);
+    ir_return(&ir, VALUES(op->results, shared == 1 ? ir.args[0] : op->results));
+    mp_partition_t parts;
+    assert_ok(partition(&ir, 2, true, &parts));
+    assert_true((parts.params[0].boxes != NULL) == (shared == 0));
+    if (shared == 0) ir_check(&ir, "%1 = negate(%0) : tensor<4xf32>\nreturn(%1, %1)\n");
+    ir_end(&ir);
+  }
+}
+
 // Manual over y inside manual over x: the inner exchange stays within partitions of one x.
 static void test_nested_manual(void **state) {
   (void)state;
@@ -401,6 +428,7 @@ int main(void) {
       cmocka_unit_test(test_uneven),
       cmocka_unit_test(test_while_captures),
       cmocka_unit_test(test_manual),
+      cmocka_unit_test(test_open_parameters),
       cmocka_unit_test(test_nested_manual),
       cmocka_unit_test(test_manual_refusals),
       cmocka_unit_test(test_gspmd_manual),
