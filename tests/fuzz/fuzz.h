@@ -58,8 +58,10 @@ static inline mp_status_t fuzz_print(const mp_module_t *module) {
 
 // Prints, verifies and compiles a module as far as it goes. Programs with much data are only
 // verified: folding and planning them is right, but slow under sanitizers.
-static inline mp_status_t fuzz_stages(mp_module_t *module, mp_program_t **out_program) {
+static inline mp_status_t fuzz_stages(mp_module_t *module, bool *out_verified,
+                                      mp_program_t **out_program) {
   MP_RETURN_IF_ERROR(mp_module_verify(module));
+  *out_verified = true;
   MP_RETURN_IF_ERROR(fuzz_print(module));
   MP_RETURN_IF_ERROR(mp_passes_prepare(module));
   MP_RETURN_IF_ERROR(mp_module_verify(module));
@@ -79,15 +81,18 @@ static inline mp_status_t fuzz_stages(mp_module_t *module, mp_program_t **out_pr
   return mp_plan_create(module, &plan, out_program);
 }
 
-static inline void fuzz_compile(mp_module_t *module) {
+// Adopts the module. True if it was a valid program.
+static inline bool fuzz_compile(mp_module_t *module) {
+  bool verified = false;
   mp_program_t *program = NULL;
-  mp_status_ignore(fuzz_stages(module, &program));
+  mp_status_ignore(fuzz_stages(module, &verified, &program));
   // A program owns its module.
   if (program == NULL) {
     mp_module_release(module);
   } else {
     mp_program_release(program);
   }
+  return verified;
 }
 
 #endif  // MINIPOD_TESTS_FUZZ_FUZZ_H_

@@ -3,7 +3,9 @@
 //
 // Random bytes die in the container. The mutator takes the container apart, changes one thing
 // inside of a section (an attribute entry, a property list, a field of an operation, a string) and
-// puts it together again with the right lengths, so that most inputs reach the decoders.
+// puts it together again with the right lengths. Fields of operations are found by walking them and
+// replaced by others of their kind, so that many inputs are programs, if strange ones. Parents that
+// are no programs mostly give way to inputs that were.
 #include "sim/readers/bytecode.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -13,10 +15,29 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
   return fuzz_set_limits(argc, argv);
 }
 
+// Inputs that were valid programs: what mutation mostly starts from.
+enum { MAX_ACCEPTED = 512, MAX_ACCEPTED_SIZE = 8192 };
+static struct {
+  uint8_t data[MAX_ACCEPTED_SIZE];
+  size_t size;
+} g_accepted[MAX_ACCEPTED];
+static size_t g_num_accepted;
+
+static void remember(const uint8_t *data, size_t size) {
+  // The corpus comes first and stays for long.
+  static uint64_t state = 1;
+  if (size > MAX_ACCEPTED_SIZE) return;
+  if (g_num_accepted > MAX_ACCEPTED / 2 && fuzz_below(&state, 16) != 0) return;
+  size_t slot = g_num_accepted < MAX_ACCEPTED ? g_num_accepted : fuzz_below(&state, MAX_ACCEPTED);
+  ++g_num_accepted;
+  memcpy(g_accepted[slot].data, data, size);
+  g_accepted[slot].size = size;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   mp_module_t *module = NULL;
   mp_status_t status = mp_read_bytecode(data, size, &module);
-  if (status == NULL) fuzz_compile(module);
+  if (status == NULL && fuzz_compile(module)) remember(data, size);
   mp_status_release(status);
   return 0;
 }
@@ -156,9 +177,11 @@ static size_t change(uint64_t *state, const uint8_t *data, size_t size, bool kee
   memcpy(out, data, size);
   if (size == 0) return 0;
   size_t at = fuzz_below(state, size);
+  // Entries begin with a code that says how the rest is to be read.
+  if (at == 0 && fuzz_below(state, 4) != 0) at = size - 1;
   uint64_t value = 0;
   size_t width = read_varint(data + at, data + size, &value);
-  switch (fuzz_below(state, keep ? 3 : 6)) {
+  switch (fuzz_below(state, keep || fuzz_below(state, 4) != 0 ? 3 : 6)) {
     case 0:
       out[at] = (uint8_t)fuzz_random(state);
       return size;
@@ -288,6 +311,130 @@ static bool change_property(uint64_t *state, mp_container_t *c, uint8_t *out) {
   return true;
 }
 
+// --- fields of operations ---
+
+typedef enum { NAME, LOCATION, DICTIONARY, PROPERTY, TYPE, OPERAND, NUM_KINDS } mp_field_kind_t;
+
+typedef struct {
+  size_t offset, width;
+  uint64_t value;
+  mp_field_kind_t kind;
+} mp_field_t;
+
+enum { MAX_FIELDS = 1 << 16 };
+static mp_field_t g_fields[MAX_FIELDS];
+
+typedef struct {
+  const uint8_t *start, *at, *end;
+  size_t count;
+  bool failed;
+} mp_walk_t;
+
+static uint64_t walk_number(mp_walk_t *w) {
+  uint64_t value = 0;
+  size_t width = read_varint(w->at, w->end, &value);
+  if (width == 0) w->failed = true;
+  w->at += width;
+  return value;
+}
+
+static uint8_t walk_byte(mp_walk_t *w) {
+  if (w->at == w->end) w->failed = true;
+  return w->failed ? 0 : *w->at++;
+}
+
+static void walk_field(mp_walk_t *w, mp_field_kind_t kind) {
+  const uint8_t *at = w->at;
+  uint64_t value = walk_number(w);
+  if (w->failed || w->count == MAX_FIELDS) return;
+  g_fields[w->count++] = (mp_field_t){(size_t)(at - w->start), (size_t)(w->at - at), value, kind};
+}
+
+static void walk_list(mp_walk_t *w, mp_field_kind_t kind) {
+  for (uint64_t n = walk_number(w); n > 0 && !w->failed; --n) walk_field(w, kind);
+}
+
+static void walk_use_lists(mp_walk_t *w, uint64_t num_values) {
+  uint64_t lists = num_values > 1 ? walk_number(w) : 1;
+  for (; lists > 0 && !w->failed; --lists) {
+    if (num_values > 1) walk_number(w);
+    for (uint64_t uses = walk_number(w) >> 1; uses > 0 && !w->failed; --uses) walk_number(w);
+  }
+}
+
+static void walk_block(mp_walk_t *w, int depth);
+
+static void walk_regions(mp_walk_t *w, int depth) {
+  uint64_t head = walk_number(w);
+  if ((head & 1) != 0) {  // isolated: in a section of their own
+    if (walk_byte(w) != IR) w->failed = true;
+    walk_number(w);
+  }
+  for (uint64_t n = head >> 1; n > 0 && !w->failed; --n) {
+    if (walk_number(w) != 1) continue;
+    walk_number(w);
+    walk_block(w, depth + 1);
+  }
+}
+
+static void walk_op(mp_walk_t *w, int depth) {
+  walk_field(w, NAME);
+  uint8_t mask = walk_byte(w);
+  uint64_t num_results = 0;
+  walk_field(w, LOCATION);
+  if (mask & 0x01) walk_field(w, DICTIONARY);
+  if (mask & 0x40) walk_field(w, PROPERTY);
+  if (mask & 0x02) {
+    size_t before = w->count;
+    walk_list(w, TYPE);
+    num_results = w->count - before;
+  }
+  if (mask & 0x04) walk_list(w, OPERAND);
+  if (mask & 0x20) walk_use_lists(w, num_results);
+  if (mask & 0x10) walk_regions(w, depth);
+}
+
+// Only what versions 5 and 6 look like; others fail somewhere and are changed blindly.
+static void walk_block(mp_walk_t *w, int depth) {
+  if (depth > 64) w->failed = true;
+  uint64_t head = walk_number(w);
+  if ((head & 1) != 0) {
+    uint64_t num_args = walk_number(w);
+    for (uint64_t i = 0; i < num_args && !w->failed; ++i) {
+      if ((walk_number(w) & 1) != 0) walk_number(w);
+    }
+    if (walk_byte(w) != 0) walk_use_lists(w, num_args);
+  }
+  for (uint64_t n = head >> 1; n > 0 && !w->failed; --n) walk_op(w, depth);
+}
+
+// Replaces one field by the value of another of its kind, or by a number near to it; it keeps its
+// width, as lengths of regions depend on it.
+static bool change_field(uint64_t *state, mp_container_t *c, uint8_t *out) {
+  mp_walk_t w = {c->data[IR], c->data[IR], c->data[IR] + c->size[IR], 0, false};
+  if (c->data[IR] == NULL) return false;
+  walk_block(&w, 0);
+  if (w.failed || w.count == 0) return false;
+  const mp_field_t *field = &g_fields[fuzz_below(state, w.count)];
+  uint64_t value = field->value;
+  if (fuzz_below(state, 4) != 0) {
+    for (int tries = 0; tries < 32; ++tries) {
+      const mp_field_t *other = &g_fields[fuzz_below(state, w.count)];
+      if (other->kind != field->kind || other->value == field->value) continue;
+      value = other->value;
+      break;
+    }
+  } else {
+    value += 4 - fuzz_below(state, 9);
+  }
+  uint8_t text[9];
+  if (write_varint(text, value, field->width) != field->width) return false;
+  memcpy(out, c->data[IR], c->size[IR]);
+  memcpy(out + field->offset, text, field->width);
+  c->data[IR] = out;
+  return true;
+}
+
 // Changes a section as a whole. The operations keep their size: regions have lengths of their own.
 static bool change_section(uint64_t *state, mp_container_t *c, uint8_t id, uint8_t *out) {
   if (c->data[id] == NULL) return false;
@@ -297,34 +444,37 @@ static bool change_section(uint64_t *state, mp_container_t *c, uint8_t id, uint8
 }
 
 static bool change_container(uint64_t *state, mp_container_t *c, uint8_t *room, uint8_t *room2) {
-  switch (fuzz_below(state, 16)) {
-    case 0:
-      return change_section(state, c, DIALECTS, room);
-    case 1:
-      return change_section(state, c, STRINGS, room);
-    case 2:
-      return change_section(state, c, SIZES, room);
-    case 3:
-    case 4:
-    case 5:
-      return change_property(state, c, room);
-    case 6:
-    case 7:
-    case 8:
-    case 9:
-    case 10:
-      return change_entry(state, c, room, room2);
-    default:
-      return change_section(state, c, IR, room);
-  }
+  static const uint8_t sections[] = {DIALECTS, STRINGS, SIZES, IR};
+  size_t what = fuzz_below(state, 32);
+  if (what < 2) return change_section(state, c, sections[fuzz_below(state, 4)], room);
+  if (what < 8) return change_property(state, c, room);
+  if (what < 18) return change_entry(state, c, room, room2);
+  return change_field(state, c, room);
+}
+
+static bool is_program(const uint8_t *data, size_t size) {
+  mp_module_t *module = NULL;
+  mp_status_t status = mp_read_bytecode(data, size, &module);
+  bool accepted = status == NULL;
+  mp_status_release(status);
+  mp_module_release(module);
+  return accepted;
 }
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed) {
   static uint8_t room[1 << 20], room2[1 << 20], result[1 << 20];
   uint64_t state = seed * UINT64_C(0x9E3779B97F4A7C15) + 1;
   // Some inputs are mutated blindly, so that the container's own checks are reached too.
-  bool blind = fuzz_below(&state, 32) == 0 || size > sizeof(room) / 4 || max_size > sizeof(result);
+  bool blind = fuzz_below(&state, 64) == 0 || size > sizeof(room) / 4 || max_size > sizeof(result);
   if (blind) return LLVMFuzzerMutate(data, size, max_size);
+  if (g_num_accepted != 0 && fuzz_below(&state, 16) != 0 && !is_program(data, size)) {
+    size_t count = g_num_accepted < MAX_ACCEPTED ? g_num_accepted : MAX_ACCEPTED;
+    size_t pick = fuzz_below(&state, count);
+    if (g_accepted[pick].size <= max_size) {
+      size = g_accepted[pick].size;
+      memcpy(data, g_accepted[pick].data, size);
+    }
+  }
   size_t rounds = 1 + fuzz_below(&state, 4);
   for (size_t i = 0; i < rounds; ++i) {
     mp_container_t container;
