@@ -67,9 +67,12 @@ static inline mp_status_t fuzz_stages(mp_module_t *module, bool *out_verified,
   MP_RETURN_IF_ERROR(mp_module_verify(module));
   uint64_t devices = (uint64_t)module->num_replicas * module->num_partitions;
   if (devices > 64) return NULL;
-  mp_plan_options_t plan = {module->num_replicas, module->num_partitions, {NULL, NULL}};
+  mp_plan_options_t plan = {.num_replicas = module->num_replicas,
+                            .num_partitions = module->num_partitions};
   const bool propagate = true;
-  const mp_partition_options_t partition = {module->num_partitions, &propagate, 1};
+  const mp_partition_options_t partition = {.num_partitions = module->num_partitions,
+                                            .propagate_to_results = &propagate,
+                                            .num_propagate_to_results = 1};
   MP_RETURN_IF_ERROR(mp_spmd_partition(module, &partition, &plan.partition));
   MP_RETURN_IF_ERROR(mp_passes_finish(module));
   // What the passes made must still be a program that the verifier accepts.
