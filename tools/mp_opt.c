@@ -4,23 +4,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/base/alloc.h"
+#include "sim/ir/module_equal.h"
 #include "sim/ir/print.h"
-#include "sim/readers/bytecode.h"
+#include "sim/ir/verify.h"
+#include "sim/readers/reader.h"
 #include "sim/readers/text.h"
 
 typedef struct {
   mp_print_options_t print;
+  bool unverified;
+  bool check;
   const char *path;
 } arguments_t;
 
 static int print_help(void) {
   puts(
-      "usage: minipod-opt [--generic] [--locations] [--elide=N] FILE\n\n"
-      "Reads a StableHLO program, MLIR bytecode or text, and prints it as text.\n\n"
+      "usage: minipod-opt [OPTION ...] FILE\n\n"
+      "Reads a StableHLO program, MLIR bytecode or text, verifies it and prints it as text.\n\n"
       "  --generic    every operation in its generic form\n"
       "  --locations  with source locations\n"
       "  --elide=N    constants of more than N elements as dense<...>\n"
+      "  --no-verify  also what breaks the rules of its operations\n"
+      "  --check      print nothing; an error if the text would not read back to the same module\n"
       "  FILE         - is the standard input");
   return EXIT_FAILURE;
 }
@@ -31,6 +36,10 @@ static bool parse_arguments(int argc, char **argv, arguments_t *out) {
       out->print.generic = true;
     else if (strcmp(argv[i], "--locations") == 0)
       out->print.locations = true;
+    else if (strcmp(argv[i], "--no-verify") == 0)
+      out->unverified = true;
+    else if (strcmp(argv[i], "--check") == 0)
+      out->check = true;
     else if (strncmp(argv[i], "--elide=", 8) == 0)
       out->print.elide_elements = (uint32_t)strtoul(argv[i] + 8, NULL, 10);
     else if (out->path == NULL && (argv[i][0] != '-' || argv[i][1] == '\0'))
@@ -53,10 +62,14 @@ static mp_status_t read_file(const char *path, mp_strbuf_t *out) {
   return mp_strbuf_status(out);
 }
 
-static mp_status_t read_program(const mp_strbuf_t *bytes, mp_module_t **out_module) {
-  if (mp_is_bytecode(bytes->data, bytes->size))
-    return mp_read_bytecode(bytes->data, bytes->size, out_module);
-  return mp_read_text(mp_strbuf_text(bytes), bytes->size, out_module);
+// The printed text must read back to the same module.
+static mp_status_t check_text(const mp_module_t *module, const mp_strbuf_t *text) {
+  mp_module_t *again = NULL;
+  MP_RETURN_IF_ERROR(mp_status_annotate(mp_read_text(mp_strbuf_text(text), text->size, &again),
+                                        "reading back what was printed"));
+  mp_status_t status = mp_module_compare(module, again);
+  mp_module_release(again);
+  return status;
 }
 
 static mp_status_t run(const arguments_t *arguments) {
@@ -66,9 +79,13 @@ static mp_status_t run(const arguments_t *arguments) {
   mp_module_t *module = NULL;
   mp_status_t status = NULL;
   MP_GOTO_IF_ERROR(status, read_file(arguments->path, &bytes), done);
-  MP_GOTO_IF_ERROR(status, read_program(&bytes, &module), done);
+  MP_GOTO_IF_ERROR(status, mp_read_program(mp_strbuf_text(&bytes), bytes.size, &module), done);
+  if (!arguments->unverified) MP_GOTO_IF_ERROR(status, mp_module_verify(module), done);
   MP_GOTO_IF_ERROR(status, mp_module_print(module, &arguments->print, &text), done);
-  fwrite(mp_strbuf_text(&text), 1, text.size, stdout);
+  if (arguments->check)
+    status = check_text(module, &text);
+  else
+    fwrite(mp_strbuf_text(&text), 1, text.size, stdout);
 done:
   mp_module_release(module);
   mp_strbuf_deinit(&text);

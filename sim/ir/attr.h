@@ -271,8 +271,7 @@ MP_NODISCARD mp_status_t mp_attr_make_dense(mp_arena_t *arena, const mp_type_t *
 const mp_attr_t *mp_attr_dict_get(const mp_attr_t *dict, mp_attr_name_t key);
 const mp_attr_t *mp_attr_dict_get_text(const mp_attr_t *dict, const char *key);
 
-// Structurally. Attributes of the Shardy kinds, output aliases and boxes are equal only if they are
-// the same object.
+// Structurally. Boxes are equal only if they are the same object.
 bool mp_attr_equal(const mp_attr_t *a, const mp_attr_t *b);
 
 #endif  // MINIPOD_SIM_IR_ATTR_H_

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "sim/ir/attr.h"
+#include "sim/ir/attr_equal.h"
 
 static bool same_bytes(const void *a, const void *b, size_t size) {
   return a == b || size == 0 || memcmp(a, b, size) == 0;
@@ -74,6 +74,6 @@ bool mp_attr_equal(const mp_attr_t *a, const mp_attr_t *b) {
     case MP_KIND_RESULT_ACCURACY:
       return accuracy_equal(a, b);
     default:
-      return false;
+      return mp_attr_struct_equal(a, b);
   }
 }
