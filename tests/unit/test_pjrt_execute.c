@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "sim/base/alloc.h"
 #include "sim/base/proto.h"
 #include "tests/unit/pjrt_test.h"
 
@@ -483,6 +484,69 @@ static void layouts_at_the_border_are_honoured(void **state) {
   destroy_loaded(loaded);
 }
 
+// A failed allocation may come out as an error of the call or of the data; nothing else.
+static bool survived(PJRT_Error *error) {
+  if (error == NULL) return true;
+  if (error->vtable->get_code(error) != PJRT_Error_Code_RESOURCE_EXHAUSTED) {
+    expect_ok(error);  // says what it is
+  }
+  error->vtable->destroy(error);
+  return false;
+}
+
+// The whole way of a program: client, compile, transfer, launch, fetch, serialize. Returns whether
+// all of it went well.
+static bool go_the_whole_way(void) {
+  PJRT_Client_Create_Args create = ARGS(PJRT_Client_Create, kv_try_get_user_arg);
+  if (!survived(api()->PJRT_Client_Create(&create))) return false;
+  PJRT_Client *kept = client;
+  client = create.client;
+  PJRT_LoadedExecutable *loaded = NULL;
+  PJRT_Buffer *inputs[2] = {NULL, NULL}, *output = NULL;
+  static const int64_t dims[] = {4};
+  host_array_t array = {.type = PJRT_Buffer_Type_F32, .data = ones, .dims = dims, .rank = 1};
+  PJRT_Memory *memory = memory_of(device_of(client, 0), 0);
+  float got[4] = {0};
+  bool is_well = survived(try_compile(add_text, "mlir", 1, &loaded)) &&
+                 survived(try_put(client, memory, array, &inputs[0])) &&
+                 survived(try_put(client, memory, array, &inputs[1])) &&
+                 survived(try_run(loaded, inputs, 2, NULL, 0, &output)) &&
+                 survived(try_get(output, got, sizeof(got)));
+  if (is_well) {
+    assert_true(got[3] == 2);
+    PJRT_Executable *executable = executable_of(loaded);
+    PJRT_Executable_Serialize_Args serialize =
+        ARGS(PJRT_Executable_Serialize, serialized_executable_deleter);
+    serialize.executable = executable;
+    is_well = survived(api()->PJRT_Executable_Serialize(&serialize));
+    if (is_well) serialize.serialized_executable_deleter(serialize.serialized_executable);
+    destroy_executable(executable);
+  }
+  if (output != NULL) destroy_buffer(output);
+  for (int i = 0; i < 2; ++i) {
+    if (inputs[i] != NULL) destroy_buffer(inputs[i]);
+  }
+  if (loaded != NULL) destroy_loaded(loaded);
+  destroy_client(client);
+  client = kept;
+  return is_well;
+}
+
+// Some allocations may fail without harm (a name, a hint): the end is where many in a row do none.
+static void every_failed_allocation_is_an_error(void **state) {
+  (void)state;
+  enum { ENOUGH_IN_A_ROW = 40 };
+  int failures = 0;
+  for (int64_t n = 1, in_a_row = 0; in_a_row < ENOUGH_IN_A_ROW; ++n) {
+    mp_alloc_fail_at(n, 0);
+    bool is_well = go_the_whole_way();
+    mp_alloc_fail_at(0, 0);
+    in_a_row = is_well ? in_a_row + 1 : 0;
+    failures += !is_well;
+  }
+  assert_true(failures > 50);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_program_runs_and_describes_itself),
@@ -497,6 +561,7 @@ int main(void) {
       cmocka_unit_test(replicas_meet_in_one_launch),
       cmocka_unit_test(replicas_meet_over_single_launches),
       cmocka_unit_test(layouts_at_the_border_are_honoured),
+      cmocka_unit_test(every_failed_allocation_is_an_error),
       cmocka_unit_test(a_client_is_destroyed_with_work_in_flight),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
