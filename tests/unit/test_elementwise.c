@@ -124,6 +124,67 @@ static void test_signs_and_rounding(void **state) {
   assert_memory_equal(finite, ((uint8_t[]){1, 0, 1, 1, 1, 1, 1}), 7);
 }
 
+// The vectorised functions of f32 against libm's of f64.
+static void check_function(mp_opcode_t code, double (*want)(double), float low, float high) {
+  enum { N = 5000 };
+  static float x[N], out[N];
+  const float edges[] = {0, -0.0f, INFINITY, -INFINITY, NAN, 1, -1, 1e-40f, 3e38f, -3e38f, 2e7f};
+  const size_t num_edges = sizeof(edges) / sizeof(edges[0]);
+  for (int i = 0; i < N; ++i) x[i] = low + (high - low) * (float)i / N;
+  memcpy(x, edges, sizeof(edges));
+  unary(code, MP_DTYPE_F32, MP_DTYPE_F32, N, x, out);
+  for (size_t i = 0; i < N; ++i) {
+    double exact = want(x[i]);
+    float rounded = (float)exact, unit = nextafterf(fabsf(rounded), INFINITY) - fabsf(rounded);
+    bool same = out[i] == rounded || (isnan(out[i]) && isnan(rounded));
+    if (!same && !(fabs(out[i] - exact) <= 0.6 * (double)unit)) {
+      fail_msg("%s(%.9g) = %.9g, not %.9g", mp_op_info(code)->name, (double)x[i], (double)out[i],
+               exact);
+    }
+    if (i < num_edges && !isnan(rounded)) assert_true(signbit(out[i]) == signbit(rounded));
+  }
+}
+
+static double logistic(double x) {
+  return 1 / (1 + exp(-x));
+}
+
+static void test_functions(void **state) {
+  (void)state;
+  check_function(MP_OP_EXPONENTIAL, exp, -110, 95);
+  check_function(MP_OP_EXPONENTIAL_MINUS_ONE, expm1, -5, 5);
+  check_function(MP_OP_LOG, log, -1, 4);
+  check_function(MP_OP_LOG_PLUS_ONE, log1p, -1.1f, 2);
+  check_function(MP_OP_LOG_PLUS_ONE, log1p, -0.002f, 0.002f);
+  check_function(MP_OP_LOGISTIC, logistic, -100, 100);
+  check_function(MP_OP_TANH, tanh, -12, 12);
+  check_function(MP_OP_SINE, sin, -1000, 1000);
+  check_function(MP_OP_COSINE, cos, -1000, 1000);
+  check_function(MP_OP_TAN, tan, -10, 10);
+  check_function(MP_OP_SINE, sin, 5e5f, 2e6f);
+}
+
+static void test_atan2(void **state) {
+  (void)state;
+  const float values[] = {0, -0.0f, 1, -1, 1e-40f, -2.5f, 3e38f, INFINITY, -INFINITY, NAN, 0.3f};
+  enum { N = sizeof(values) / sizeof(values[0]) };
+  float y[N * N], x[N * N], out[N * N];
+  for (int i = 0; i < N * N; ++i) {
+    y[i] = values[i / N];
+    x[i] = values[i % N];
+  }
+  binary(MP_OP_ATAN2, MP_DTYPE_F32, N * N, y, x, out);
+  for (int i = 0; i < N * N; ++i) {
+    double want = atan2(y[i], x[i]);
+    if (isnan(want)) {
+      assert_true(isnan(out[i]));
+      continue;
+    }
+    assert_true(fabs(out[i] - want) <= 1e-7 * fabs(want) + 1e-45 &&
+                signbit(out[i]) == signbit(want));
+  }
+}
+
 static void test_float_to_integer_saturates(void **state) {
   (void)state;
   const float x[] = {NAN, 3e9f, -3e9f, 1.9f, -1.9f, INFINITY};
@@ -334,6 +395,8 @@ int main(void) {
       cmocka_unit_test(test_four_bit_integers_wrap),
       cmocka_unit_test(test_minimum_maximum),
       cmocka_unit_test(test_signs_and_rounding),
+      cmocka_unit_test(test_functions),
+      cmocka_unit_test(test_atan2),
       cmocka_unit_test(test_float_to_integer_saturates),
       cmocka_unit_test(test_narrow_floats),
       cmocka_unit_test(test_all_types_add_and_convert),
