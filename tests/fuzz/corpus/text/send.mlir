@@ -1,0 +1,6 @@
+module {
+  func.func @main(%arg0: tensor<8xf32>, %arg1: !stablehlo.token) {
+    %0 = "stablehlo.send"(%arg0, %arg1) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 2>, is_host_transfer = true}> : (tensor<8xf32>, !stablehlo.token) -> !stablehlo.token
+    return
+  }
+}
