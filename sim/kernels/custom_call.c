@@ -10,10 +10,14 @@ typedef struct {
 
 static const target_t g_targets[] = {
     {"ApproxTopK", mp_call_make_approx_top_k},
+    {"LuDecomposition", mp_call_make_lu},
     {"ProductOfElementaryHouseholderReflectors", mp_call_make_householder_product},
     {"Qr", mp_call_make_qr},
     {"TopK", mp_call_make_top_k},
     {"mhlo.topk", mp_call_make_top_k},
+    {"minipod.eigh.lower", mp_call_make_eigh_lower},
+    {"minipod.eigh.upper", mp_call_make_eigh_upper},
+    {"minipod.svd", mp_call_make_svd},
 };
 
 mp_status_t mp_kernel_make_custom_call(mp_arena_t *arena, const mp_op_t *op,

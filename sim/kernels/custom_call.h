@@ -19,4 +19,18 @@ MP_NODISCARD mp_status_t mp_call_make_approx_top_k(mp_arena_t *arena, const mp_o
 MP_NODISCARD mp_status_t mp_call_make_top_k(mp_arena_t *arena, const mp_op_t *op,
                                             const mp_kernel_t **out_kernel);
 
+// "LuDecomposition": a [..., m, n] to (packed factors, pivots s32[..., min(m, n)], permutation
+// s32[..., m]).
+MP_NODISCARD mp_status_t mp_call_make_lu(mp_arena_t *arena, const mp_op_t *op,
+                                         const mp_kernel_t **out_kernel);
+// "minipod.eigh.lower", "minipod.eigh.upper": a Hermitian matrix, of which one triangle is read, to
+// (eigenvectors [..., n, n] in columns, eigenvalues [..., n] ascending).
+MP_NODISCARD mp_status_t mp_call_make_eigh_lower(mp_arena_t *arena, const mp_op_t *op,
+                                                 const mp_kernel_t **out_kernel);
+MP_NODISCARD mp_status_t mp_call_make_eigh_upper(mp_arena_t *arena, const mp_op_t *op,
+                                                 const mp_kernel_t **out_kernel);
+// "minipod.svd": a [..., m, n] to (s descending, u, vt) or to s alone; u and vt full or thin.
+MP_NODISCARD mp_status_t mp_call_make_svd(mp_arena_t *arena, const mp_op_t *op,
+                                          const mp_kernel_t **out_kernel);
+
 #endif  // MINIPOD_SIM_KERNELS_CUSTOM_CALL_H_

@@ -152,7 +152,16 @@ CASES = {
         jax.random.exponential(jax.random.wrap_key_data(k), (9,))), KEY),
     "gamma": (lambda k: jax.random.gamma(jax.random.wrap_key_data(k), 2.5, (6,)), KEY),
     "poisson": (lambda k: jax.random.poisson(jax.random.wrap_key_data(k), 3.5, (6,)), KEY),
-    # linear algebra that needs no LAPACK
+    # linear algebra; factors that are unique but for signs are multiplied back
+    "qr": (lambda x: jnp.matmul(*jnp.linalg.qr(x)), floats(7, 4)),
+    "lu solve det": (lambda x: (lax.linalg.lu(x)[0], jnp.linalg.solve(x, x @ x),
+                                jnp.linalg.det(x)), SPD),
+    "eigh": (lambda x: jnp.linalg.eigh(x)[0], SPD),
+    "eigh vectors": (lambda x: (lambda w, v: (v * w) @ v.T)(*jnp.linalg.eigh(x)), SPD),
+    "svd values": (lambda x: jnp.linalg.svd(x, compute_uv=False), floats(4, 7)),
+    "svd": (lambda x: (lambda u, s, v: (u * s) @ v)(*jnp.linalg.svd(x, full_matrices=False)),
+            floats(7, 4)),
+    "lstsq pinv": (lambda x: jnp.linalg.pinv(x), floats(6, 3)),
     "cholesky": (jnp.linalg.cholesky, SPD),
     "triangular_solve": (lambda a, b: lax.linalg.triangular_solve(
         jnp.tril(a), b, left_side=True, lower=True), SPD, floats(5, 2)),
@@ -172,7 +181,8 @@ def test_operation(name):
   f, *args = case if isinstance(case, tuple) else (case,)
   loose = {"fft": 1e-4, "rfft irfft": 1e-4, "fft2 of an odd size": 1e-4, "cholesky": 1e-4,
            "triangular_solve": 1e-3, "triangular_solve upper": 1e-3, "zeta polygamma": 1e-4,
-           "igamma betainc": 1e-4, "conv gradient": 1e-4, "conv": 1e-4, "matrix_power": 1e-4,
+           "qr": 1e-4, "lu solve det": 1e-3, "eigh": 1e-4, "eigh vectors": 1e-4, "svd values": 1e-4,
+           "svd": 1e-4, "lstsq pinv": 1e-3, "igamma betainc": 1e-4, "conv gradient": 1e-4, "conv": 1e-4, "matrix_power": 1e-4,
            "conv dilated": 1e-4, "gamma": 1e-4, "dot bf16 to f32": 1e-4}.get(name)
   compare(f, *args, tolerance=loose)
 

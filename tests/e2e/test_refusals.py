@@ -10,8 +10,7 @@ FLOAT = jax.ShapeDtypeStruct((3, 3), np.float32)
 
 
 @pytest.mark.parametrize("f", [
-    lambda x: jnp.linalg.eigh(x), lambda x: jnp.linalg.eig(x), lambda x: jnp.linalg.svd(x),
-    lambda x: jnp.linalg.qr(x), lambda x: jax.scipy.linalg.schur(x),
+    lambda x: jnp.linalg.eig(x), lambda x: jax.scipy.linalg.schur(x),
     lambda x: jax.pure_callback(np.sin, FLOAT, x),
     lambda x: jax.experimental.io_callback(np.sin, FLOAT, x),
     lambda x: (jax.debug.print("{}", x), x)[1],
@@ -24,7 +23,7 @@ def test_refused_by_name(f):
 
 def test_the_way_round_works():
   on_cpu = jax.device_put(X, jax.devices("cpu")[0])
-  np.testing.assert_allclose(np.asarray(jnp.linalg.eigh(on_cpu)[0]), np.ones(3), rtol=1e-6)
+  np.testing.assert_allclose(np.asarray(jnp.linalg.eig(on_cpu)[0]), np.ones(3), rtol=1e-6)
 
 
 def test_unknown_custom_call():

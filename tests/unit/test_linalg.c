@@ -241,6 +241,160 @@ static void qr_multiplies_back(void **state) {
   }
 }
 
+// P * L * U = a, in the same order as the permutation says.
+static void check_lu(mp_dtype_t dtype, int64_t m, int64_t n) {
+  enum { MOST = 12 * 12 };
+  int64_t k = m < n ? m : n;
+  z_t a[MOST], f[MOST];
+  char in[MOST * 16], packed[MOST * 16];
+  int32_t pivots[12], perm[12];
+  fill(a, m * n, mp_dtype_is_complex(dtype));
+  pack(dtype, a, m * n, in);
+  kernel_bench_t bench;
+  bench_begin(&bench, MP_OP_CUSTOM_CALL);
+  bench_operand(&bench, dtype, 2, DIMS(m, n));
+  bench_result(&bench, dtype, 2, DIMS(m, n));
+  bench_result(&bench, MP_DTYPE_S32, 1, DIMS(k));
+  bench_result(&bench, MP_DTYPE_S32, 1, DIMS(m));
+  bench_string(&bench, MP_ATTR_CALL_TARGET_NAME, "LuDecomposition");
+  bench_make(&bench);
+  bench_run(&bench, (const void *[]){in}, (void *[]){packed, pivots, perm});
+  bench_end(&bench);
+  unpack(dtype, packed, m * n, f);
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      z_t sum = 0;
+      for (int64_t p = 0; p <= j && p <= i && p < k; ++p) {
+        sum += (p == i ? 1 : f[i * n + p]) * f[p * n + j];
+      }
+      assert_near(sum, a[perm[i] * n + j], 10 * tolerance_of(dtype));
+      if (j < i && j < k) {
+        assert_true(fabs(creal(f[i * n + j])) + fabs(cimag(f[i * n + j])) < 1.5);
+      }
+    }
+  }
+}
+
+static void lu_multiplies_back(void **state) {
+  (void)state;
+  for (int t = 0; t < 4; ++t) {
+    check_lu(g_types[t], 12, 12);
+    check_lu(g_types[t], 12, 5);
+    check_lu(g_types[t], 5, 12);
+    check_lu(g_types[t], 1, 1);
+  }
+}
+
+// a * v = v * w; v orthonormal; the other triangle is garbage.
+static void check_eigh(mp_dtype_t dtype, int64_t n, bool upper, int64_t rank) {
+  enum { MOST = 20 * 20 };
+  z_t x[MOST], a[MOST], given[MOST], v[MOST], w[20];
+  char in[MOST * 16], v_bytes[MOST * 16], w_bytes[20 * 8];
+  fill(x, n * n, mp_dtype_is_complex(dtype));
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      a[i * n + j] = 0;
+      for (int64_t p = 0; p < rank; ++p) {
+        a[i * n + j] += (p % 2 ? -1 : 1) * x[i * n + p] * conj(x[j * n + p]);
+      }
+    }
+  }
+  for (int64_t i = 0; i < n * n; ++i) {
+    given[i] = (upper ? i % n >= i / n : i % n <= i / n) ? a[i] : 77;
+  }
+  pack(dtype, given, n * n, in);
+  kernel_bench_t bench;
+  bench_begin(&bench, MP_OP_CUSTOM_CALL);
+  bench_operand(&bench, dtype, 2, DIMS(n, n));
+  bench_result(&bench, dtype, 2, DIMS(n, n));
+  bench_result(&bench, mp_dtype_real_part(dtype), 1, DIMS(n));
+  bench_string(&bench, MP_ATTR_CALL_TARGET_NAME,
+               upper ? "minipod.eigh.upper" : "minipod.eigh.lower");
+  bench_make(&bench);
+  bench_run(&bench, (const void *[]){in}, (void *[]){v_bytes, w_bytes});
+  bench_end(&bench);
+  unpack(dtype, v_bytes, n * n, v);
+  unpack(mp_dtype_real_part(dtype), w_bytes, n, w);
+  for (int64_t j = 0; j < n; ++j) {
+    assert_true(j == 0 || creal(w[j - 1]) <= creal(w[j]));
+    for (int64_t i = 0; i < n; ++i) {
+      z_t product = 0, overlap = 0;
+      for (int64_t p = 0; p < n; ++p) {
+        product += a[i * n + p] * v[p * n + j];
+        overlap += conj(v[p * n + i]) * v[p * n + j];
+      }
+      assert_near(product, v[i * n + j] * w[j], 20 * tolerance_of(dtype));
+      assert_near(overlap, i == j, 20 * tolerance_of(dtype));
+    }
+  }
+}
+
+static void eigh_finds_eigenvectors(void **state) {
+  (void)state;
+  for (int t = 0; t < 8; ++t) {
+    check_eigh(g_types[t / 2], 20, t % 2, 20);
+    check_eigh(g_types[t / 2], 13, t % 2, 2);  // most eigenvalues are zero
+    check_eigh(g_types[t / 2], 1, t % 2, 1);
+    check_eigh(g_types[t / 2], 2, t % 2, 0);
+  }
+}
+
+// u * s * vt = a, u and v orthonormal, full or thin.
+static void check_svd(mp_dtype_t dtype, int64_t m, int64_t n, bool full, int64_t rank) {
+  enum { MOST = 14 * 14 };
+  int64_t k = m < n ? m : n, mu = full ? m : k, nv = full ? n : k;
+  z_t x[MOST], y[MOST], a[MOST], u[MOST], vt[MOST], s[14];
+  char in[MOST * 16], u_bytes[MOST * 16], v_bytes[MOST * 16], s_bytes[14 * 8];
+  fill(x, m * rank, mp_dtype_is_complex(dtype));
+  fill(y, rank * n, mp_dtype_is_complex(dtype));
+  for (int64_t i = 0; i < m * n; ++i) {
+    a[i] = 0;
+    for (int64_t p = 0; p < rank; ++p) a[i] += x[i / n * rank + p] * y[p * n + i % n];
+  }
+  pack(dtype, a, m * n, in);
+  kernel_bench_t bench;
+  bench_begin(&bench, MP_OP_CUSTOM_CALL);
+  bench_operand(&bench, dtype, 2, DIMS(m, n));
+  bench_result(&bench, mp_dtype_real_part(dtype), 1, DIMS(k));
+  bench_result(&bench, dtype, 2, DIMS(m, mu));
+  bench_result(&bench, dtype, 2, DIMS(nv, n));
+  bench_string(&bench, MP_ATTR_CALL_TARGET_NAME, "minipod.svd");
+  bench_make(&bench);
+  bench_run(&bench, (const void *[]){in}, (void *[]){s_bytes, u_bytes, v_bytes});
+  bench_end(&bench);
+  unpack(dtype, u_bytes, m * mu, u);
+  unpack(dtype, v_bytes, nv * n, vt);
+  unpack(mp_dtype_real_part(dtype), s_bytes, k, s);
+  double tolerance = 30 * tolerance_of(dtype);
+  for (int64_t i = 1; i < k; ++i) assert_true(creal(s[i - 1]) >= creal(s[i]));
+  for (int64_t i = 0; i < m * n; ++i) {
+    z_t sum = 0;
+    for (int64_t p = 0; p < k; ++p) sum += u[i / n * mu + p] * s[p] * vt[p * n + i % n];
+    assert_near(sum, a[i], tolerance);
+  }
+  for (int64_t i = 0; i < mu * mu; ++i) {
+    z_t sum = 0;
+    for (int64_t p = 0; p < m; ++p) sum += conj(u[p * mu + i / mu]) * u[p * mu + i % mu];
+    assert_near(sum, i / mu == i % mu, tolerance);
+  }
+  for (int64_t i = 0; i < nv * nv; ++i) {
+    z_t sum = 0;
+    for (int64_t p = 0; p < n; ++p) sum += vt[i / nv * n + p] * conj(vt[i % nv * n + p]);
+    assert_near(sum, i / nv == i % nv, tolerance);
+  }
+}
+
+static void svd_multiplies_back(void **state) {
+  (void)state;
+  for (int t = 0; t < 8; ++t) {
+    check_svd(g_types[t / 2], 14, 6, t % 2, 6);
+    check_svd(g_types[t / 2], 6, 14, t % 2, 6);
+    check_svd(g_types[t / 2], 9, 9, t % 2, 3);
+    check_svd(g_types[t / 2], 5, 3, t % 2, 0);
+    check_svd(g_types[t / 2], 1, 1, t % 2, 1);
+  }
+}
+
 static void unknown_calls_are_named(void **state) {
   (void)state;
   kernel_bench_t bench;
@@ -367,6 +521,9 @@ int main(void) {
       cmocka_unit_test(cholesky_multiplies_back),
       cmocka_unit_test(triangular_solve_multiplies_back),
       cmocka_unit_test(qr_multiplies_back),
+      cmocka_unit_test(lu_multiplies_back),
+      cmocka_unit_test(eigh_finds_eigenvectors),
+      cmocka_unit_test(svd_multiplies_back),
       cmocka_unit_test(unknown_calls_are_named),
       cmocka_unit_test(top_k_takes_the_largest),
       cmocka_unit_test(batch_norm_follows_its_formulas),

@@ -15,13 +15,14 @@ from jax._src import dispatch
 from jax._src import xla_bridge
 from jax._src.interpreters import mlir
 from jax._src.lax import ann
+from jax._src.lax import linalg
 from jax._src.lax import parallel
 import jax
 from jax import lax
 import jax.numpy as jnp
 
 # Primitives whose default rule needs a library that minipod cannot call yet.
-_REFUSED_BY_NAME = frozenset(("svd", "geqp3", "buffer_callback"))
+_REFUSED_BY_NAME = frozenset(("geqp3", "buffer_callback"))
 # Primitives that JAX lowers for a CPU by calling Python back.
 _CALLBACK_PRIMITIVES = frozenset(("debug_callback", "debug_print", "check", "buffer_callback"))
 
@@ -114,7 +115,35 @@ def install_lowering_rules(platform: str) -> None:
   mlir.register_lowering(ann.approx_top_k_p, mlir.lower_fun(_exact_top_k, multiple_results=True),
                          platform=platform)
   # Moves between memory spaces inside a program; JAX drops them by default.
-  rules[dispatch.device_put_p] = mlir._platform_specific_lowerings["tpu"][dispatch.device_put_p]
+  tpu = mlir._platform_specific_lowerings["tpu"]
+  rules[dispatch.device_put_p] = tpu[dispatch.device_put_p]
+  # Decompositions that the library has itself, as custom calls.
+  rules[linalg.lu_p] = tpu[linalg.lu_p]
+  rules[linalg.eigh_p] = mlir.LoweringRuleEntry(_eigh, True)
+  rules[linalg.svd_p] = mlir.LoweringRuleEntry(_svd, True)
+
+
+def _custom_call(ctx, target, operands):
+  types = [mlir.aval_to_ir_type(ctx.module_context, aval) for aval in ctx.avals_out]
+  return mlir.custom_call(target, result_types=types, operands=operands).results
+
+
+def _eigh(ctx, operand, *, lower, sort_eigenvalues, subset_by_index, algorithm):
+  del sort_eigenvalues, algorithm  # always sorted; there is one algorithm
+  if subset_by_index not in (None, (0, ctx.avals_in[0].shape[-1])):
+    raise NotImplementedError("minipod does not support eigh's 'subset_by_index'")
+  return _custom_call(ctx, "minipod.eigh.lower" if lower else "minipod.eigh.upper", [operand])
+
+
+def _svd(ctx, operand, *, full_matrices, compute_uv, subset_by_index, algorithm=None):
+  del algorithm  # there is one
+  shape = ctx.avals_in[0].shape
+  if subset_by_index not in (None, (0, min(shape[-2:]))):
+    raise NotImplementedError("minipod does not support svd's 'subset_by_index'")
+  if 0 in shape[-2:]:
+    return mlir.lower_fun(linalg._empty_svd, multiple_results=True)(
+        ctx, operand, full_matrices=full_matrices, compute_uv=compute_uv)
+  return _custom_call(ctx, "minipod.svd", [operand])
 
 
 def _exact_top_k(operand, *, k, reduction_dimension, is_max_k, aggregate_to_topk, recall_target,
