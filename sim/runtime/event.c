@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "sim/base/alloc.h"
+#include "sim/base/clock.h"
 #include "sim/base/futex.h"
 #include "sim/base/process.h"
 
@@ -121,22 +122,16 @@ mp_status_t mp_event_await(mp_event_t *event) {
   return mp_event_status(event);
 }
 
-static double now_seconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 bool mp_event_wait_for(mp_event_t *event, double seconds) {
   if (mp_event_is_ready(event)) return true;
   if (!(seconds > 0)) return false;
-  double deadline = now_seconds() + fmin(seconds, 1e9);
+  double deadline = mp_clock_seconds() + fmin(seconds, 1e9);
   atomic_fetch_add(&event->sleepers, 1);
   bool ready = false;
   for (;;) {
     unsigned state = atomic_load(&event->state);
     ready = mp_event_is_ready(event);
-    double left = deadline - now_seconds();
+    double left = deadline - mp_clock_seconds();
     if (ready || left <= 0) break;
     struct timespec timeout = {.tv_sec = (time_t)left};
     timeout.tv_nsec = (long)((left - (double)timeout.tv_sec) * 1e9);

@@ -29,22 +29,49 @@ static mp_status_t check_assignment(const mp_client_t *client, const mp_program_
   return status;
 }
 
+// Ops whose time has little to do with their bytes; what they take per byte is a guess.
+static const mp_opcode_t k_heavy_ops[] = {
+    MP_OP_CHOLESKY,         MP_OP_CONVOLUTION, MP_OP_CUSTOM_CALL,        MP_OP_FFT,
+    MP_OP_SCATTER,          MP_OP_SORT,        MP_OP_SELECT_AND_SCATTER, MP_OP_REDUCE_WINDOW,
+    MP_OP_TRIANGULAR_SOLVE,
+};
+enum { MP_HEAVY_FACTOR = 50 };
+
+static double kernel_seconds(const mp_kernel_t *kernel) {
+  if (kernel->num_parts > 1) return INFINITY;  // its maker found it worth several workers
+  if (kernel->op == NULL) return 0;
+  bool is_heavy = false;
+  for (size_t i = 0; i < sizeof(k_heavy_ops) / sizeof(k_heavy_ops[0]); ++i) {
+    is_heavy |= kernel->op->code == k_heavy_ops[i];
+  }
+  double bytes = 0;
+  for (uint32_t i = 0; i < kernel->op->num_operands && is_heavy; ++i) {
+    int64_t operand_bytes = 0;
+    if (mp_type_num_bytes(kernel->op->operands[i]->type, &operand_bytes)) {
+      bytes += (double)operand_bytes;
+    }
+  }
+  return bytes * MP_HEAVY_FACTOR * 1e-9;
+}
+
 // What launches need to know about the commands.
 static void survey(mp_executable_t *executable) {
   const mp_program_t *program = executable->program;
-  bool has_loops = false;
+  // Plain kernels on one core do about one operation and two bytes in a nanosecond.
+  double seconds =
+      0.3e-6 * program->num_commands + 1e-9 * program->flops + 0.5e-9 * program->bytes_accessed;
   for (uint32_t i = 0; i < program->num_commands; ++i) {
     const mp_cmd_t *cmd = &program->commands[i];
     if (cmd->num_operands > executable->max_operands) executable->max_operands = cmd->num_operands;
     if (cmd->num_results > executable->max_results) executable->max_results = cmd->num_results;
-    for (uint32_t t = 0; t < cmd->num_targets; ++t) has_loops |= cmd->targets[t] <= i;
+    for (uint32_t t = 0; t < cmd->num_targets; ++t) {
+      if (cmd->targets[t] <= i) seconds = INFINITY;  // a loop
+    }
+    if (cmd->kind == MP_CMD_LAUNCH) seconds += kernel_seconds(cmd->kernel);
     executable->has_collectives |=
         cmd->kind == MP_CMD_COLLECTIVE || cmd->kind == MP_CMD_SEND || cmd->kind == MP_CMD_RECV;
   }
-  // Plain kernels on one core do about one operation and two bytes in a nanosecond.
-  executable->guest_seconds = has_loops ? INFINITY
-                                        : 0.3e-6 * program->num_commands + 1e-9 * program->flops +
-                                              0.5e-9 * program->bytes_accessed;
+  executable->guest_seconds = seconds;
 }
 
 mp_status_t mp_executable_create(mp_client_t *client, mp_program_t *program,

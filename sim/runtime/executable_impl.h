@@ -41,7 +41,8 @@ struct mp_executable_s {
   mp_device_set_t *set;
   uint32_t max_operands, max_results;  // of any command
   bool has_collectives;                // or sends and receives
-  double guest_seconds;  // rough time of a run on one device; infinite when it has loops
+  double guest_seconds;  // rough time of a run on one device; infinite: not for guests
+  atomic_int slowness;   // grows when guests took much longer than that
 };
 
 #endif  // MINIPOD_SIM_RUNTIME_EXECUTABLE_IMPL_H_
