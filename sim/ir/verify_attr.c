@@ -45,8 +45,8 @@ static mp_status_t verify_items(const mp_op_t *op, const mp_schema_attr_t *row,
                "%s has an entry that is no precision", name);
     }
   }
-  MP_CHECK(op, row->when_absent != MP_DEFAULT_PRECISION || value->u.array.count == 2,
-           "%s has %zu entries, not 2", name, value->u.array.count);
+  MP_CHECK(op, row->when_absent != MP_DEFAULT_PRECISION || value->u.array.count <= 2,
+           "%s has %zu entries for 2 operands", name, value->u.array.count);
   return NULL;
 }
 
@@ -64,6 +64,13 @@ static mp_status_t verify_own(const mp_op_t *op, const mp_schema_attr_t *row) {
              "attribute '%s' has a value of another enumeration", name);
     MP_CHECK(op, mp_enum_value_name(row->enum_kind, value->u.enumeration.value) != NULL,
              "attribute '%s' has no value %u", name, value->u.enumeration.value);
+  }
+  if (value->kind == MP_KIND_RESULT_ACCURACY) {
+    MP_CHECK(op,
+             value->u.accuracy.mode == MP_ACCURACY_TOLERANCE ||
+                 (value->u.accuracy.atol == 0 && value->u.accuracy.rtol == 0 &&
+                  value->u.accuracy.ulps == 0),
+             "%s has tolerances, but not the mode for them", name);
   }
   if (value->kind == MP_KIND_ARRAY) return verify_items(op, row, value);
   return NULL;

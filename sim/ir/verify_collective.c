@@ -12,9 +12,10 @@ static int compare_i64(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
-// The ids (each `step`-th value from `first` on) must be different; -1 is none.
+// The ids (each `step`-th value from `first` on) must be different; -1 is none. With `all` none of
+// those below the largest may be missing.
 static mp_status_t verify_distinct(const mp_op_t *op, mp_index_list_t list, uint32_t first,
-                                   uint32_t step, const char *what) {
+                                   uint32_t step, bool all, const char *what) {
   int64_t *ids = mp_malloc((list.count + (size_t)1) * sizeof(*ids));
   MP_RETURN_IF_NULL(ids);
   size_t count = 0;
@@ -27,6 +28,10 @@ static mp_status_t verify_distinct(const mp_op_t *op, mp_index_list_t list, uint
     if (ids[i - 1] != ids[i]) continue;
     status = mp_op_error(op, MP_INVALID_ARGUMENT, "process %lld is twice in %s", (long long)ids[i],
                          what);
+  }
+  if (status == NULL && all && count > 0 && ids[count - 1] != (int64_t)count - 1) {
+    status = mp_op_error(op, MP_INVALID_ARGUMENT, "%s names %zu processes, %lld among them", what,
+                         count, (long long)ids[count - 1]);
   }
   mp_free(ids);
   return status;
@@ -49,7 +54,7 @@ static mp_status_t verify_group_table(const mp_op_t *op, const mp_attr_t *groups
     MP_CHECK(op, id >= 0 || i % size != 0, "replica_groups has a group without members");
   }
   *out_size = size;
-  return verify_distinct(op, list, 0, 1, "replica_groups");
+  return verify_distinct(op, list, 0, 1, true, "replica_groups");
 }
 
 // The product of the sizes of the axes that a group spans.
@@ -78,8 +83,8 @@ static mp_status_t verify_groups(const mp_op_t *op, bool uniform, int64_t *out_s
   return verify_group_table(op, groups, uniform, out_size);
 }
 
-// As verify_groups, for collectives whose result grows or shrinks with the group: a table of replicas
-// with a channel spans all partitions of each replica too, and how many is not known here.
+// As verify_groups, for collectives whose result grows or shrinks with the group: a table of
+// replicas with a channel spans all partitions of each replica too, and how many is not known here.
 static mp_status_t verify_parts_groups(const mp_op_t *op, int64_t *out_size) {
   MP_RETURN_IF_ERROR(verify_groups(op, true, out_size));
   const bool of_ids = mp_op_attr(op, MP_ATTR_REPLICA_GROUPS)->kind != MP_KIND_MESH_GROUPS;
@@ -224,8 +229,8 @@ static mp_status_t verify_source_target_pairs(const mp_op_t *op) {
     MP_CHECK(op, pairs.values[i] >= 0 && pairs.values[i] <= INT32_MAX,
              "source_target_pairs names process %lld", (long long)pairs.values[i]);
   }
-  MP_RETURN_IF_ERROR(verify_distinct(op, pairs, 0, 2, "the sources"));
-  return verify_distinct(op, pairs, 1, 2, "the targets");
+  MP_RETURN_IF_ERROR(verify_distinct(op, pairs, 0, 2, false, "the sources"));
+  return verify_distinct(op, pairs, 1, 2, false, "the targets");
 }
 
 mp_status_t mp_verify_collective_permute(const mp_op_t *op) {
@@ -285,9 +290,8 @@ mp_status_t mp_verify_exchange(const mp_op_t *op) {
   MP_RETURN_IF_ERROR(verify_boxes(op, source));
   MP_RETURN_IF_ERROR(verify_boxes(op, target));
   const mp_type_t *operand = mp_operand_type(op, 0), *result = mp_result_type(op, 0);
-  MP_CHECK(op,
-           operand->dtype == result->dtype && operand->rank == source->rank &&
-               result->rank == target->rank,
-           "operand, result and boxes do not fit");
+  MP_CHECK(op, operand->dtype == result->dtype, "operand and result have different types");
+  MP_CHECK(op, operand->rank == source->rank && result->rank == source->rank,
+           "values of rank %u and %u, boxes of rank %u", operand->rank, result->rank, source->rank);
   return NULL;
 }

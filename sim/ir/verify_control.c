@@ -36,12 +36,18 @@ mp_status_t mp_verify_after_all(const mp_op_t *op) {
 mp_status_t mp_verify_infeed(const mp_op_t *op) {
   MP_RETURN_IF_ERROR(verify_token(op, mp_operand_type(op, 0), "the operand"));
   MP_CHECK(op, op->num_results >= 1, "there is no result");
+  for (uint32_t i = 0; i + 1 < op->num_results; ++i) {
+    MP_CHECK(op, mp_result_type(op, i)->kind == MP_TYPE_TENSOR, "result %u is not a tensor", i);
+  }
   return verify_token(op, mp_result_type(op, op->num_results - 1), "the last result");
 }
 
 // Operands are tensors, then a token.
 mp_status_t mp_verify_outfeed(const mp_op_t *op) {
   MP_CHECK(op, op->num_operands >= 1, "there is no operand");
+  for (uint32_t i = 0; i + 1 < op->num_operands; ++i) {
+    MP_CHECK(op, mp_operand_type(op, i)->kind == MP_TYPE_TENSOR, "operand %u is not a tensor", i);
+  }
   MP_RETURN_IF_ERROR(
       verify_token(op, mp_operand_type(op, op->num_operands - 1), "the last operand"));
   return verify_token(op, mp_result_type(op, 0), "the result");
@@ -185,13 +191,29 @@ static mp_status_t verify_layout(const mp_op_t *op, const mp_attr_t *layout, con
 static mp_status_t verify_layouts(const mp_op_t *op, mp_attr_name_t name, bool results) {
   const mp_attr_t *layouts = mp_op_attr(op, name);
   uint32_t count = results ? op->num_results : op->num_operands;
+  // The layouts of a tuple are its elements'.
+  const mp_type_t *tuple = results && count == 1 ? mp_result_type(op, 0) : NULL;
+  if (tuple != NULL && tuple->kind != MP_TYPE_TUPLE) tuple = NULL;
+  if (tuple != NULL) count = tuple->num_elements;
   if (layouts->u.array.count == 0) return NULL;
   MP_CHECK(op, layouts->u.array.count == count, "%s has %zu entries for %u values",
            mp_attr_name_text(name), layouts->u.array.count, count);
   for (uint32_t i = 0; i < count; ++i) {
-    const mp_type_t *type = results ? mp_result_type(op, i) : mp_operand_type(op, i);
+    const mp_type_t *type =
+        results ? mp_result_type(op, tuple != NULL ? 0 : i) : mp_operand_type(op, i);
+    if (tuple != NULL) type = tuple->elements[i];
     MP_RETURN_IF_ERROR(verify_layout(op, layouts->u.array.items[i], type, mp_attr_name_text(name)));
   }
+  return NULL;
+}
+
+// Typed handlers take a dictionary, all others take bytes.
+static mp_status_t verify_config(const mp_op_t *op) {
+  const mp_attr_t *config = mp_op_attr(op, MP_ATTR_BACKEND_CONFIG);
+  bool typed = mp_op_enum(op, MP_ATTR_API_VERSION, MP_API_ORIGINAL) == MP_API_TYPED_FFI;
+  MP_CHECK(op, typed || config->kind == MP_KIND_STRING, "backend_config is not a string");
+  MP_CHECK(op, !typed || config->kind == MP_KIND_DICT || config->u.str.size == 0,
+           "backend_config is not a dictionary");
   return NULL;
 }
 
@@ -214,7 +236,38 @@ static mp_status_t verify_alias(const mp_op_t *op, const mp_attr_t *alias) {
                              "a result and the operand that it shares storage with");
 }
 
+// Targets that later stages take for what their names say: the value itself, or the same value
+// with another shape (whole and per device).
+static mp_status_t verify_target(const mp_op_t *op) {
+  static const struct {
+    const char *target;
+    bool reshapes;
+  } identities[] = {
+      {"annotate_device_placement", false},  {"Sharding", false},
+      {"LayoutConstraint", false},           {"xla.sdy.FuncResultSharding", false},
+      {"xla.sdy.PropagationBarrier", false}, {"SPMDFullToShardShape", true},
+      {"SPMDShardToFullShape", true},
+  };
+  mp_str_t target = mp_op_str(op, MP_ATTR_CALL_TARGET_NAME);
+  for (size_t i = 0; i < sizeof(identities) / sizeof(identities[0]); ++i) {
+    if (!mp_str_is(target, identities[i].target)) continue;
+    MP_CHECK(op, op->num_operands == 1 && op->num_results == 1, "%s of %u values to %u",
+             identities[i].target, op->num_operands, op->num_results);
+    const mp_type_t *from = mp_operand_type(op, 0), *to = mp_result_type(op, 0);
+    if (!identities[i].reshapes) {
+      return mp_verify_same_type(op, to, from, "the result and the operand");
+    }
+    MP_CHECK(op,
+             from->kind == MP_TYPE_TENSOR && to->kind == MP_TYPE_TENSOR &&
+                 from->dtype == to->dtype && from->rank == to->rank,
+             "%s changes more than the shape", identities[i].target);
+  }
+  return NULL;
+}
+
 mp_status_t mp_verify_custom_call(const mp_op_t *op) {
+  MP_RETURN_IF_ERROR(verify_target(op));
+  MP_RETURN_IF_ERROR(verify_config(op));
   MP_RETURN_IF_ERROR(verify_layouts(op, MP_ATTR_OPERAND_LAYOUTS, false));
   MP_RETURN_IF_ERROR(verify_layouts(op, MP_ATTR_RESULT_LAYOUTS, true));
   const mp_attr_t *aliases = mp_op_attr(op, MP_ATTR_OUTPUT_OPERAND_ALIASES);

@@ -29,12 +29,33 @@ static mp_status_t verify_dim_pairs(const mp_op_t *op, mp_index_list_t lhs, mp_i
   return NULL;
 }
 
+// The parts of an algorithm come all or none; how many passes it takes must be positive.
+static mp_status_t verify_algorithm(const mp_op_t *op) {
+  static const mp_attr_name_t counts[] = {MP_ATTR_LHS_COMPONENT_COUNT, MP_ATTR_RHS_COMPONENT_COUNT,
+                                          MP_ATTR_NUM_PRIMITIVE_OPERATIONS};
+  static const mp_attr_name_t others[] = {MP_ATTR_LHS_PRECISION_TYPE, MP_ATTR_RHS_PRECISION_TYPE,
+                                          MP_ATTR_ACCUMULATION_TYPE,
+                                          MP_ATTR_ALLOW_IMPRECISE_ACCUMULATION};
+  uint32_t present = 0;
+  for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); ++i) {
+    present += mp_op_attr(op, counts[i]) != NULL;
+    MP_CHECK(op, mp_op_int(op, counts[i], 1) > 0, "%s is %lld", mp_attr_name_text(counts[i]),
+             (long long)mp_op_int(op, counts[i], 1));
+  }
+  for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); ++i) {
+    present += mp_op_attr(op, others[i]) != NULL;
+  }
+  MP_CHECK(op, present == 0 || present == 7, "the algorithm has only %u of its 7 parts", present);
+  return NULL;
+}
+
 mp_status_t mp_verify_dot_general(const mp_op_t *op) {
   const mp_type_t *lhs = mp_operand_type(op, 0), *rhs = mp_operand_type(op, 1);
   mp_index_list_t lhs_batch = {0, NULL}, rhs_batch = {0, NULL};
   mp_index_list_t lhs_contracting = {0, NULL}, rhs_contracting = {0, NULL};
   uint64_t lhs_used = 0, rhs_used = 0;
   MP_RETURN_IF_ERROR(mp_verify_product_types(op));
+  MP_RETURN_IF_ERROR(verify_algorithm(op));
   MP_RETURN_IF_ERROR(
       mp_verify_dims(op, MP_ATTR_LHS_BATCHING_DIMENSIONS, lhs->rank, 0, &lhs_used, &lhs_batch));
   MP_RETURN_IF_ERROR(mp_verify_dims(op, MP_ATTR_LHS_CONTRACTING_DIMENSIONS, lhs->rank, 0, &lhs_used,
@@ -87,8 +108,9 @@ mp_status_t mp_verify_fft(const mp_op_t *op) {
     int64_t expected = to_real && last ? half_length(length.values[i]) : length.values[i];
     // JAX asks for no real values out of one complex number.
     bool nothing_wanted = to_real && last && expected == 0;
-    MP_CHECK(op, operand->dims[dim] == expected || nothing_wanted, "dimension %u has size %lld, not %lld", dim,
-             (long long)operand->dims[dim], (long long)expected);
+    MP_CHECK(op, operand->dims[dim] == expected || nothing_wanted,
+             "dimension %u has size %lld, not %lld", dim, (long long)operand->dims[dim],
+             (long long)expected);
     dims[dim] = from_real && last ? half_length(length.values[i]) : length.values[i];
   }
   return mp_verify_result(op, 0, dtype, dims, rank);

@@ -1,12 +1,13 @@
 // Shardy's operations (Shardy dialect documentation, "Operations").
 #include "sim/ir/verify_rules.h"
 
-// sharding_constraint and reshard.
+// sharding_constraint, reshard and data_flow_edge.
 mp_status_t mp_verify_sdy_sharding(const mp_op_t *op) {
   MP_RETURN_IF_ERROR(mp_verify_same_type(op, mp_result_type(op, 0), mp_operand_type(op, 0),
                                          "the result and the operand"));
-  return mp_verify_sharding(op, mp_op_attr(op, MP_ATTR_SHARDING)->u.sharding,
-                            mp_operand_type(op, 0));
+  const mp_attr_t *sharding = mp_op_attr(op, MP_ATTR_SHARDING);
+  if (sharding == NULL) return NULL;
+  return mp_verify_sharding(op, sharding->u.sharding, mp_operand_type(op, 0));
 }
 
 mp_status_t mp_verify_sdy_sharding_group(const mp_op_t *op) {

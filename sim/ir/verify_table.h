@@ -132,7 +132,7 @@
 #define VERIFY_SDY_ALL_TO_ALL              ANY(unsupported)
 #define VERIFY_SDY_COLLECTIVE_PERMUTE      ANY(unsupported)
 #define VERIFY_SDY_CONSTANT                TENSORS(constant)
-#define VERIFY_SDY_DATA_FLOW_EDGE          ANY(unsupported)
+#define VERIFY_SDY_DATA_FLOW_EDGE          TENSORS(sdy_sharding)
 #define VERIFY_SDY_MANUAL_COMPUTATION      ANY(sdy_manual_computation)
 #define VERIFY_SDY_NAMED_COMPUTATION       ANY(sdy_named_computation)
 #define VERIFY_SDY_PROPAGATION_BARRIER     TENSORS(sdy_propagation_barrier)
