@@ -180,8 +180,10 @@ static void test_atan2(void **state) {
       assert_true(isnan(out[i]));
       continue;
     }
-    assert_true(fabs(out[i] - want) <= 1e-7 * fabs(want) + 1e-45 &&
-                signbit(out[i]) == signbit(want));
+    if (!(fabs(out[i] - want) <= 1e-7 * fabs(want) + 1e-45) || !signbit(out[i]) != !signbit(want)) {
+      fail_msg("atan2(%.9g, %.9g) = %.9g, not %.9g", (double)y[i], (double)x[i], (double)out[i],
+               want);
+    }
   }
 }
 
