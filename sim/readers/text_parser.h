@@ -194,6 +194,7 @@ mp_text_scope_t mp_text_open_scope(mp_text_t *t, bool isolated);
 void mp_text_close_scope(mp_text_t *t, mp_text_scope_t scope);
 MP_NODISCARD mp_status_t mp_text_define(mp_text_t *t, const mp_token_t *name, mp_value_t **values,
                                         uint32_t count);
+bool mp_text_is_defined(const mp_text_t *t, mp_str_t name);
 // %name or %name#k
 MP_NODISCARD mp_status_t mp_text_use(mp_text_t *t, mp_value_t **out_value);
 

@@ -68,9 +68,13 @@ static mp_status_t read_results(mp_text_t *t, signature_t *s) {
 
 static mp_status_t make_func(mp_text_t *t, const mp_token_t *token, const signature_t *s,
                              mp_func_t **out_func) {
-  if (mp_module_find_func(t->module, s->name) != NULL)
+  // Outside of functions the table of names holds theirs; no body sees it.
+  if (mp_text_is_defined(t, s->name))
     return mp_text_error(t, token, MP_INVALID_ARGUMENT, "the function @%.*s is defined twice",
                          MP_STR_ARG(s->name));
+  mp_token_t name = *token;
+  name.text = s->name;
+  MP_RETURN_IF_ERROR(mp_text_define(t, &name, NULL, 0));
   mp_func_t *func = NULL;
   MP_RETURN_IF_ERROR(mp_func_create(t->module, s->name, s->arg_types.count, s->arg_types.items,
                                     s->result_types.count, s->result_types.items, &func));

@@ -66,6 +66,10 @@ mp_status_t mp_text_define(mp_text_t *t, const mp_token_t *name, mp_value_t **va
   return NULL;
 }
 
+bool mp_text_is_defined(const mp_text_t *t, mp_str_t name) {
+  return find(t, name) != 0;
+}
+
 mp_status_t mp_text_use(mp_text_t *t, mp_value_t **out_value) {
   if (t->tok.kind != MP_TOKEN_VALUE) return mp_text_expected(t, "a value '%name'");
   uint32_t found = find(t, t->tok.text);
