@@ -146,6 +146,9 @@ static mp_status_t describe(PJRT_Executable *executable, const mp_pjrt_source_t 
 mp_status_t mp_pjrt_executable_compile(PJRT_Client *client, uint32_t pod_devices,
                                        const mp_pjrt_source_t *source,
                                        PJRT_Executable **out_executable) {
+  if (client != NULL && client->client == NULL) {
+    return mp_status_make(MP_FAILED_PRECONDITION, "the client was destroyed");
+  }
   mp_arena_t *arena = NULL;
   MP_RETURN_IF_ERROR(mp_arena_create(&arena));
   PJRT_Executable *executable = MP_ARENA_NEW(arena, PJRT_Executable);

@@ -144,13 +144,21 @@ static mp_status_t choose_devices(const PJRT_LoadedExecutable_Execute_Args *args
                         loaded->executable->name, args->execute_device->description->info->id);
 }
 
-// Of the options only this matters here: contexts and launch ids carry nothing for us, and
-// callbacks for send and recv come with programs that the planner refuses.
-static void read_options(const PJRT_ExecuteOptions *options, mp_launch_t *launch) {
-  if (options == NULL || !MP_HAS(options, num_non_donatable_input_indices)) return;
-  if (options->non_donatable_input_indices == NULL) return;
+// Callbacks that would never be called are refused; contexts, launch ids and locations carry
+// nothing for us.
+static mp_status_t read_options(const PJRT_ExecuteOptions *options, mp_launch_t *launch) {
+  if (options == NULL || !MP_HAS(options, num_non_donatable_input_indices)) return NULL;
+  if (options->num_send_ops > 0 || options->num_recv_ops > 0) {
+    return mp_status_make(MP_UNIMPLEMENTED,
+                          "Execute: host send and recv callbacks are not supported");
+  }
+  if (MP_HAS(options, num_hlo_output_callbacks) && options->num_hlo_output_callbacks > 0) {
+    return mp_status_make(MP_UNIMPLEMENTED, "Execute: output callbacks are not supported");
+  }
+  if (options->non_donatable_input_indices == NULL) return NULL;
   launch->num_non_donatable = (uint32_t)options->num_non_donatable_input_indices;
   launch->non_donatable = options->non_donatable_input_indices;
+  return NULL;
 }
 
 mp_status_t mp_PJRT_LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args *args) {
@@ -167,7 +175,7 @@ mp_status_t mp_PJRT_LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args 
   if (program->num_results > 0 && args->num_devices > 0) MP_REQUIRE(args, output_lists);
   mp_launch_t what = {.num_devices = (uint32_t)args->num_devices};
   MP_RETURN_IF_ERROR(choose_devices(args, &what));
-  read_options(args->options, &what);
+  MP_RETURN_IF_ERROR(read_options(args->options, &what));
   arrays_t arrays = {.num_devices = args->num_devices,
                      .num_args = args->num_args,
                      .num_results = program->num_results};

@@ -1,6 +1,6 @@
 // Layouts: orders of dimensions in memory, and strides of host memory.
 
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,16 +9,17 @@
 #include "sim/ir/layout.h"
 
 // All orders that were ever asked for. There are few, and callers may hold on to them for as long
-// as they like, so none is freed.
-static pthread_mutex_t layouts_mutex = PTHREAD_MUTEX_INITIALIZER;
-static PJRT_Layouts_MemoryLayout *layouts;
+// as they like, so none is freed. The list only grows at its head, without a lock: a forked child
+// could find one held for ever.
+static _Atomic(PJRT_Layouts_MemoryLayout *) layouts;
 
-static PJRT_Layouts_MemoryLayout *find_layout(const int64_t *minor_to_major, size_t rank) {
-  for (PJRT_Layouts_MemoryLayout *layout = layouts; layout != NULL; layout = layout->next) {
+static PJRT_Layouts_MemoryLayout *find_layout(PJRT_Layouts_MemoryLayout *layout,
+                                              const int64_t *minor_to_major, size_t rank) {
+  for (; layout != NULL; layout = layout->next) {
     if (layout->rank != rank) continue;
-    if (memcmp(layout->minor_to_major, minor_to_major, rank * sizeof(int64_t)) == 0) return layout;
+    if (memcmp(layout->minor_to_major, minor_to_major, rank * sizeof(int64_t)) == 0) break;
   }
-  return NULL;
+  return layout;
 }
 
 static PJRT_Layouts_MemoryLayout *make_layout(const int64_t *minor_to_major, size_t rank) {
@@ -38,18 +39,21 @@ static PJRT_Layouts_MemoryLayout *make_layout(const int64_t *minor_to_major, siz
 
 mp_status_t mp_pjrt_layout_get(const int64_t *minor_to_major, size_t rank,
                                PJRT_Layouts_MemoryLayout **out_layout) {
-  pthread_mutex_lock(&layouts_mutex);
-  PJRT_Layouts_MemoryLayout *layout = find_layout(minor_to_major, rank);
-  if (layout == NULL) {
-    layout = make_layout(minor_to_major, rank);
-    if (layout != NULL) {
-      layout->next = layouts;
-      layouts = layout;
+  PJRT_Layouts_MemoryLayout *head = atomic_load(&layouts);
+  PJRT_Layouts_MemoryLayout *found = find_layout(head, minor_to_major, rank);
+  PJRT_Layouts_MemoryLayout *fresh = NULL;
+  while (found == NULL) {
+    if (fresh == NULL) fresh = make_layout(minor_to_major, rank);
+    MP_RETURN_IF_NULL(fresh);
+    fresh->next = head;
+    if (atomic_compare_exchange_weak(&layouts, &head, fresh)) {
+      *out_layout = fresh;
+      return NULL;
     }
+    found = find_layout(head, minor_to_major, rank);  // somebody was faster
   }
-  pthread_mutex_unlock(&layouts_mutex);
-  MP_RETURN_IF_NULL(layout);
-  *out_layout = layout;
+  mp_free(fresh);
+  *out_layout = found;
   return NULL;
 }
 
