@@ -3,7 +3,10 @@
 #include <string.h>
 
 #include "sim/ir/mesh.h"
+#include "sim/spmd/lower.h"
 #include "sim/spmd/placement.h"
+#include "sim/spmd/propagate.h"
+#include "sim/spmd/unreduced.h"
 #include "sim/spmd/versions.h"
 
 typedef struct {
@@ -11,6 +14,10 @@ typedef struct {
   mp_arena_t *arena;
   mp_versions_t versions;
   const mp_spmd_scope_t *scope;
+  // What every value is sharded by; without it (shardings that one space of atoms cannot say, or
+  // one partition) only elementwise ops work on parts.
+  bool is_propagated;
+  mp_propagation_t propagation;
 } mp_partitioner_t;
 
 static mp_status_t partition_block(mp_partitioner_t *p, const mp_block_t *block,
@@ -246,34 +253,57 @@ static const mp_boxes_t *elementwise_placement(const mp_partitioner_t *p, const 
   return has_version(p, op, boxes) || !has_version(p, op, NULL) ? boxes : NULL;
 }
 
-static mp_status_t copy_region(mp_partitioner_t *p, const mp_block_t *from, mp_block_t **out_to) {
+// The placement that propagation gave a value; whole without propagation.
+static mp_status_t boxes_of(mp_partitioner_t *p, const mp_value_t *value,
+                            const mp_boxes_t **out_boxes) {
+  *out_boxes = NULL;
+  if (!p->is_propagated) return NULL;
+  return mp_atom_sharding_boxes(&p->propagation.space, p->scope, value->type,
+                                p->propagation.values[value->id], out_boxes);
+}
+
+// Ends the block in work with the values of `terminator` in these placements (NULL: all whole).
+static mp_status_t copy_terminator(mp_partitioner_t *p, const mp_op_t *terminator,
+                                   const mp_boxes_t *const *boxes) {
+  mp_value_t **operands = MP_ARENA_ARRAY(p->arena, mp_value_t *, terminator->num_operands);
+  MP_RETURN_IF_NULL(operands);
+  for (uint32_t i = 0; i < terminator->num_operands; ++i) {
+    MP_RETURN_IF_ERROR(mp_versions_get(&p->versions, p->scope, terminator->operands[i],
+                                       boxes == NULL ? NULL : boxes[i], terminator->loc,
+                                       &operands[i]));
+  }
+  const mp_op_spec_t spec = {.code = terminator->code,
+                             .loc = terminator->loc,
+                             .num_operands = terminator->num_operands,
+                             .operands = operands};
+  mp_op_t *copy = NULL;
+  MP_RETURN_IF_ERROR(mp_op_create(p->module, &spec, &copy));
+  mp_block_append(p->versions.block, copy);
+  return NULL;
+}
+
+// A region whose arguments and returned values lie as these placements say (NULL: all whole).
+static mp_status_t copy_region(mp_partitioner_t *p, const mp_block_t *from,
+                               const mp_boxes_t *const *args, const mp_boxes_t *const *returned,
+                               mp_block_t **out_to) {
   const mp_type_t **types = MP_ARENA_ARRAY(p->arena, const mp_type_t *, from->num_args);
   MP_RETURN_IF_NULL(types);
-  for (uint32_t i = 0; i < from->num_args; ++i) types[i] = from->args[i].type;
+  for (uint32_t i = 0; i < from->num_args; ++i) {
+    MP_RETURN_IF_ERROR(mp_placement_local_type(p->arena, from->args[i].type,
+                                               args == NULL ? NULL : args[i], &types[i]));
+  }
   mp_block_t *to = NULL;
   MP_RETURN_IF_ERROR(mp_block_create(p->module, from->num_args, types, &to));
   mp_block_t *outer = p->versions.block;
   const uint32_t mark = p->versions.log_size;
   p->versions.block = to;
   for (uint32_t i = 0; i < from->num_args; ++i) {
-    MP_RETURN_IF_ERROR(mp_versions_add(&p->versions, &from->args[i], NULL, &to->args[i]));
+    MP_RETURN_IF_ERROR(
+        mp_versions_add(&p->versions, &from->args[i], args == NULL ? NULL : args[i], &to->args[i]));
   }
   const mp_op_t *terminator = NULL;
   MP_RETURN_IF_ERROR(partition_block(p, from, &terminator));
-  if (terminator != NULL) {
-    mp_value_t **operands = MP_ARENA_ARRAY(p->arena, mp_value_t *, terminator->num_operands);
-    MP_RETURN_IF_NULL(operands);
-    for (uint32_t i = 0; i < terminator->num_operands; ++i) {
-      MP_RETURN_IF_ERROR(get_whole(p, terminator, terminator->operands[i], &operands[i]));
-    }
-    const mp_op_spec_t spec = {.code = terminator->code,
-                               .loc = terminator->loc,
-                               .num_operands = terminator->num_operands,
-                               .operands = operands};
-    mp_op_t *copy = NULL;
-    MP_RETURN_IF_ERROR(mp_op_create(p->module, &spec, &copy));
-    mp_block_append(to, copy);
-  }
+  if (terminator != NULL) MP_RETURN_IF_ERROR(copy_terminator(p, terminator, returned));
   mp_versions_rewind(&p->versions, mark);
   p->versions.block = outer;
   *out_to = to;
@@ -293,35 +323,137 @@ static mp_status_t bring_captures(mp_partitioner_t *p, const mp_op_t *op) {
   return NULL;
 }
 
-static mp_status_t partition_op(mp_partitioner_t *p, const mp_op_t *op) {
+// An op in the making: its operands and regions are per-device already.
+typedef struct {
+  mp_value_t **operands;
+  const mp_type_t **types;
+  mp_block_t **regions;
+  const mp_named_attr_t *attrs;
+} mp_op_parts_t;
+
+static mp_status_t start_op(mp_partitioner_t *p, const mp_op_t *op, mp_op_parts_t *out_parts) {
+  *out_parts = (mp_op_parts_t){
+      .operands = MP_ARENA_ARRAY(p->arena, mp_value_t *, op->num_operands),
+      .types = MP_ARENA_ARRAY(p->arena, const mp_type_t *, op->num_results),
+      .regions = MP_ARENA_ARRAY(p->arena, mp_block_t *, op->num_regions),
+      .attrs = op->attrs,
+  };
+  if (out_parts->operands == NULL || out_parts->types == NULL || out_parts->regions == NULL) {
+    return mp_status_out_of_memory();
+  }
+  return NULL;
+}
+
+static mp_status_t finish_op(mp_partitioner_t *p, const mp_op_t *op, const mp_op_parts_t *parts,
+                             mp_op_t **out_copy) {
+  const mp_op_spec_t spec = {op->code,        op->loc,      op->num_operands, parts->operands,
+                             op->num_results, parts->types, op->num_regions,  parts->regions,
+                             op->num_attrs,   parts->attrs};
+  MP_RETURN_IF_ERROR(mp_op_create(p->module, &spec, out_copy));
+  mp_block_append(p->versions.block, *out_copy);
+  return NULL;
+}
+
+// An op on whole operands, or an elementwise one on parts that happen to be there.
+static mp_status_t partition_whole(mp_partitioner_t *p, const mp_op_t *op) {
   const mp_boxes_t *boxes = elementwise_placement(p, op);
   if (op->num_regions != 0) MP_RETURN_IF_ERROR(bring_captures(p, op));
-  mp_value_t **operands = MP_ARENA_ARRAY(p->arena, mp_value_t *, op->num_operands);
-  const mp_type_t **types = MP_ARENA_ARRAY(p->arena, const mp_type_t *, op->num_results);
-  mp_block_t **regions = MP_ARENA_ARRAY(p->arena, mp_block_t *, op->num_regions);
-  if (operands == NULL || types == NULL || regions == NULL) return mp_status_out_of_memory();
+  mp_op_parts_t parts;
+  MP_RETURN_IF_ERROR(start_op(p, op, &parts));
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     // Scalars beside arrays (clamp's bounds, select's predicate) stay whole.
     bool is_part = boxes != NULL && mp_type_same_shape(op->operands[i]->type, op->results[0].type);
     MP_RETURN_IF_ERROR(mp_versions_get(&p->versions, p->scope, op->operands[i],
-                                       is_part ? boxes : NULL, op->loc, &operands[i]));
+                                       is_part ? boxes : NULL, op->loc, &parts.operands[i]));
   }
   for (uint32_t i = 0; i < op->num_results; ++i) {
-    MP_RETURN_IF_ERROR(mp_placement_local_type(p->arena, op->results[i].type, boxes, &types[i]));
+    MP_RETURN_IF_ERROR(
+        mp_placement_local_type(p->arena, op->results[i].type, boxes, &parts.types[i]));
   }
   for (uint32_t r = 0; r < op->num_regions; ++r) {
-    MP_RETURN_IF_ERROR(copy_region(p, op->regions[r], &regions[r]));
+    MP_RETURN_IF_ERROR(copy_region(p, op->regions[r], NULL, NULL, &parts.regions[r]));
   }
-  const mp_op_spec_t spec = {op->code,        op->loc,  op->num_operands, operands,
-                             op->num_results, types,    op->num_regions,  regions,
-                             op->num_attrs,   op->attrs};
   mp_op_t *copy = NULL;
-  MP_RETURN_IF_ERROR(mp_op_create(p->module, &spec, &copy));
-  mp_block_append(p->versions.block, copy);
+  MP_RETURN_IF_ERROR(finish_op(p, op, &parts, &copy));
   for (uint32_t i = 0; i < op->num_results; ++i) {
     MP_RETURN_IF_ERROR(mp_versions_add(&p->versions, &op->results[i], boxes, &copy->results[i]));
   }
   return NULL;
+}
+
+// An op on the parts that lowering chose.
+static mp_status_t partition_local(mp_partitioner_t *p, const mp_op_t *op,
+                                   const mp_local_op_t *local) {
+  if (op->num_regions != 0) MP_RETURN_IF_ERROR(bring_captures(p, op));
+  mp_op_parts_t parts;
+  MP_RETURN_IF_ERROR(start_op(p, op, &parts));
+  parts.attrs = local->attrs;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    MP_RETURN_IF_ERROR(mp_versions_get(&p->versions, p->scope, op->operands[i], local->operands[i],
+                                       op->loc, &parts.operands[i]));
+  }
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    MP_RETURN_IF_ERROR(
+        mp_placement_local_type(p->arena, op->results[i].type, local->results[i], &parts.types[i]));
+  }
+  for (uint32_t r = 0; r < op->num_regions; ++r) {
+    MP_RETURN_IF_ERROR(copy_region(p, op->regions[r], NULL, NULL, &parts.regions[r]));
+  }
+  mp_op_t *copy = NULL;
+  MP_RETURN_IF_ERROR(finish_op(p, op, &parts, &copy));
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    mp_value_t *value = &copy->results[i];
+    if (local->combine_over != NULL) {
+      MP_RETURN_IF_ERROR(mp_unreduced_combine(p->module, p->versions.block, local->combine_over,
+                                              local->combine, value, op->loc, &value));
+    }
+    MP_RETURN_IF_ERROR(mp_versions_add(&p->versions, &op->results[i], local->results[i], value));
+  }
+  return NULL;
+}
+
+// Loops and branches: what they carry and return lies as propagation says, in all rounds and
+// branches alike.
+static mp_status_t partition_control(mp_partitioner_t *p, const mp_op_t *op) {
+  mp_op_parts_t parts;
+  MP_RETURN_IF_ERROR(start_op(p, op, &parts));
+  const mp_boxes_t **boxes = MP_ARENA_ARRAY(p->arena, const mp_boxes_t *, op->num_results);
+  MP_RETURN_IF_NULL(boxes);
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    MP_RETURN_IF_ERROR(boxes_of(p, &op->results[i], &boxes[i]));
+    MP_RETURN_IF_ERROR(
+        mp_placement_local_type(p->arena, op->results[i].type, boxes[i], &parts.types[i]));
+  }
+  const bool is_loop = op->code == MP_OP_WHILE;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    MP_RETURN_IF_ERROR(mp_versions_get(&p->versions, p->scope, op->operands[i],
+                                       is_loop ? boxes[i] : NULL, op->loc, &parts.operands[i]));
+  }
+  for (uint32_t r = 0; r < op->num_regions; ++r) {
+    const bool is_condition = is_loop && r == 0;
+    MP_RETURN_IF_ERROR(copy_region(p, op->regions[r], is_loop ? boxes : NULL,
+                                   is_condition ? NULL : boxes, &parts.regions[r]));
+  }
+  mp_op_t *copy = NULL;
+  MP_RETURN_IF_ERROR(finish_op(p, op, &parts, &copy));
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    MP_RETURN_IF_ERROR(mp_versions_add(&p->versions, &op->results[i], boxes[i], &copy->results[i]));
+  }
+  return NULL;
+}
+
+static mp_status_t partition_op(mp_partitioner_t *p, const mp_op_t *op) {
+  if (!p->is_propagated) return partition_whole(p, op);
+  if (op->code == MP_OP_WHILE || op->code == MP_OP_CASE) return partition_control(p, op);
+  // Ops inside reducers and the like are not propagated to: scalars, which are whole.
+  const bool is_known = op->num_results != 0 && p->propagation.values[op->results[0].id] != NULL;
+  mp_local_op_t local = {0};
+  bool is_local = false;
+  if (is_known) {
+    MP_RETURN_IF_ERROR(
+        at_op(op, mp_lower_op(p->arena, &p->propagation, p->scope, op, &local, &is_local)));
+  }
+  return is_local ? partition_local(p, op, &local) : partition_whole(p, op);
 }
 
 static mp_status_t dispatch(mp_partitioner_t *p, const mp_op_t *op) {
@@ -451,13 +583,19 @@ static mp_status_t partition_params(mp_partitioner_t *p, const mp_func_t *main,
   return NULL;
 }
 
-// What a result without a sharding of its own may come out as: what a constraint on it asks for, or
-// the parts that are there. Uneven parts would be a shape that clients cannot describe (JAX refuses
-// them): whole then.
-static const mp_boxes_t *open_result_placement(const mp_partitioner_t *p, const mp_value_t *value) {
+// What a result without a sharding of its own comes out as: what propagation found, or else what a
+// constraint on it asks for, or the parts that are there. Uneven parts would be a shape that
+// clients cannot describe (JAX refuses them): whole then.
+static mp_status_t open_result_placement(mp_partitioner_t *p, const mp_value_t *value,
+                                         uint32_t result, const mp_boxes_t **out_boxes) {
+  if (p->is_propagated) {
+    return mp_atom_sharding_boxes(&p->propagation.space, p->scope, value->type,
+                                  p->propagation.results[result], out_boxes);
+  }
   const mp_boxes_t *boxes = p->versions.preferred[value->id];
   if (boxes == NULL) boxes = mp_versions_sharded(&p->versions, value);
-  return boxes != NULL && mp_placement_is_even(boxes) ? boxes : NULL;
+  *out_boxes = boxes != NULL && mp_placement_is_even(boxes) ? boxes : NULL;
+  return NULL;
 }
 
 static mp_status_t partition_results(mp_partitioner_t *p, const mp_func_t *main,
@@ -475,7 +613,7 @@ static mp_status_t partition_results(mp_partitioner_t *p, const mp_func_t *main,
                      &has, &results[i].boxes),
         "result %u of main", i));
     if (!has && is_allowed(options->propagate_to_results, options->num_propagate_to_results, i)) {
-      results[i].boxes = open_result_placement(p, value);
+      MP_RETURN_IF_ERROR(open_result_placement(p, value, i, &results[i].boxes));
     }
     MP_RETURN_IF_ERROR(mp_versions_get(&p->versions, p->scope, value, results[i].boxes,
                                        terminator->loc, &operands[i]));
@@ -491,12 +629,25 @@ static mp_status_t partition_results(mp_partitioner_t *p, const mp_func_t *main,
   return NULL;
 }
 
+static mp_status_t propagate(mp_partitioner_t *p, const mp_partition_options_t *options) {
+  const uint32_t num_results = p->module->main->num_results;
+  if (options->num_partitions == 1) return NULL;
+  bool *is_open = MP_ARENA_ARRAY(p->arena, bool, num_results);
+  MP_RETURN_IF_NULL(is_open);
+  for (uint32_t i = 0; i < num_results; ++i)
+    is_open[i] = is_allowed(options->propagate_to_results, options->num_propagate_to_results, i);
+  p->propagation.num_values = p->versions.num_values;
+  return mp_propagate(p->module, options->num_partitions, is_open, &p->propagation,
+                      &p->is_propagated);
+}
+
 mp_status_t mp_spmd_partition(mp_module_t *module, const mp_partition_options_t *options,
                               mp_partition_t *out_partition) {
   mp_func_t *main = module->main;
   mp_partitioner_t p = {.module = module, .arena = module->arena};
   MP_RETURN_IF_ERROR(mp_versions_create(module, &p.versions));
   MP_RETURN_IF_ERROR(mp_spmd_scope_top(p.arena, options->num_partitions, &p.scope));
+  MP_RETURN_IF_ERROR(propagate(&p, options));
   mp_partition_io_t *params = MP_ARENA_ARRAY(p.arena, mp_partition_io_t, main->body->num_args);
   mp_partition_io_t *results = MP_ARENA_ARRAY(p.arena, mp_partition_io_t, main->num_results);
   if (params == NULL || results == NULL) return mp_status_out_of_memory();

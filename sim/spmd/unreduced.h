@@ -8,10 +8,12 @@
 #include "sim/base/status.h"
 #include "sim/ir/module.h"
 
-// The sum of the terms, on each partition that holds one: an all_reduce.
-MP_NODISCARD mp_status_t mp_unreduced_sum(mp_module_t *module, mp_block_t *block,
-                                          const mp_boxes_t *boxes, mp_value_t *value,
-                                          const mp_loc_t *loc, mp_value_t **out_value);
+// The terms combined by `code` (MP_OP_ADD, or another commutative elementwise op), on each
+// partition that holds one: an all_reduce.
+MP_NODISCARD mp_status_t mp_unreduced_combine(mp_module_t *module, mp_block_t *block,
+                                              const mp_boxes_t *boxes, mp_opcode_t code,
+                                              mp_value_t *value, const mp_loc_t *loc,
+                                              mp_value_t **out_value);
 
 // Terms that sum up to `value`: the first partition of each sum keeps it, the others have zeros.
 MP_NODISCARD mp_status_t mp_unreduced_split(mp_module_t *module, mp_block_t *block,

@@ -8,6 +8,7 @@ mp_status_t mp_versions_create(mp_module_t *module, mp_versions_t *out_versions)
   uint32_t count = mp_module_number_values(module);
   *out_versions = (mp_versions_t){
       .module = module,
+      .num_values = count,
       .versions = MP_ARENA_ARRAY(module->arena, mp_version_t *, (size_t)count + 1),
       .preferred = MP_ARENA_ARRAY(module->arena, const mp_boxes_t *, (size_t)count + 1),
   };
@@ -148,8 +149,8 @@ static mp_status_t reduced_boxes(mp_versions_t *versions, const mp_boxes_t *boxe
 static mp_status_t add_sum(mp_versions_t *versions, const mp_value_t *old,
                            const mp_version_t *partial, const mp_loc_t *loc) {
   mp_value_t *value = NULL;
-  MP_RETURN_IF_ERROR(mp_unreduced_sum(versions->module, versions->block, partial->boxes,
-                                      partial->value, loc, &value));
+  MP_RETURN_IF_ERROR(mp_unreduced_combine(versions->module, versions->block, partial->boxes,
+                                          MP_OP_ADD, partial->value, loc, &value));
   const mp_boxes_t *boxes = NULL;
   MP_RETURN_IF_ERROR(reduced_boxes(versions, partial->boxes, &boxes));
   return mp_versions_add(versions, old, boxes, value);

@@ -13,6 +13,7 @@ struct mp_version_s {
 
 typedef struct {
   mp_module_t *module;
+  uint32_t num_values;
   mp_version_t **versions;       // [values of the whole program], by value id
   const mp_boxes_t **preferred;  // [values]: what a constraint asked for, or NULL
   mp_block_t *block;             // where new ops go

@@ -1,0 +1,17 @@
+// What a module's annotations are made of: found before propagation begins.
+#ifndef MINIPOD_SIM_SPMD_ANNOTATIONS_H_
+#define MINIPOD_SIM_SPMD_ANNOTATIONS_H_
+
+#include "sim/base/arena.h"
+#include "sim/base/status.h"
+#include "sim/ir/module.h"
+
+typedef struct {
+  const mp_mesh_t **meshes;  // distinct by address
+  uint32_t num_meshes;
+  bool has_gspmd;  // some sharding is a GSPMD string
+} mp_annotations_t;
+
+MP_NODISCARD mp_status_t mp_annotations_collect(mp_module_t *module, mp_annotations_t *out);
+
+#endif  // MINIPOD_SIM_SPMD_ANNOTATIONS_H_

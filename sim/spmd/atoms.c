@@ -1,0 +1,286 @@
+#include "sim/spmd/atoms.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/alloc.h"
+
+// --- the space ---
+
+enum { MP_MAX_CUTS = 64 };
+
+typedef struct {
+  int64_t cuts[MP_MAX_CUTS];  // ascending divisors of the number of partitions
+  uint32_t count;
+} mp_cuts_t;
+
+static bool add_cut(mp_cuts_t *cuts, int64_t value) {
+  uint32_t at = 0;
+  while (at < cuts->count && cuts->cuts[at] < value) ++at;
+  if (at < cuts->count && cuts->cuts[at] == value) return true;
+  if (cuts->count == MP_MAX_CUTS) return false;
+  memmove(cuts->cuts + at + 1, cuts->cuts + at, (cuts->count - at) * sizeof(int64_t));
+  cuts->cuts[at] = value;
+  ++cuts->count;
+  return true;
+}
+
+// The suffix products of a mesh's axes; false when it cannot share a space with others.
+static bool cut_by_mesh(const mp_mesh_t *mesh, uint32_t num_partitions, mp_cuts_t *cuts) {
+  int64_t size = 1;
+  for (uint32_t i = mesh->num_axes; i-- > 0;) {
+    if (mesh->axes[i].size < 1 || mesh->axes[i].size > (int64_t)num_partitions) return false;
+    size *= mesh->axes[i].size;
+    if (size > (int64_t)num_partitions || !add_cut(cuts, size)) return false;
+  }
+  if (size == 1) return true;  // one device: says nothing
+  return size == (int64_t)num_partitions && mesh->num_device_ids == 0;
+}
+
+// Splits a ratio into primes, smallest first (major), and appends them below the atoms so far.
+static bool append_primes(mp_atom_space_t *space, int64_t ratio, int64_t stride) {
+  int64_t primes[MP_MAX_ATOMS];
+  uint32_t count = 0;
+  for (int64_t p = 2; ratio > 1; ++p) {
+    if (p * p > ratio) p = ratio;
+    for (; ratio % p == 0; ratio /= p) {
+      if (count == MP_MAX_ATOMS) return false;
+      primes[count++] = p;
+    }
+  }
+  if (space->count + count > MP_MAX_ATOMS) return false;
+  for (uint32_t i = count; i-- > 0;) {
+    space->prime[space->count + i] = primes[i];
+    space->stride[space->count + i] = stride;
+    stride *= primes[i];
+  }
+  space->count += count;
+  return true;
+}
+
+mp_status_t mp_atom_space_create(const mp_mesh_t *const *meshes, uint32_t num_meshes,
+                                 uint32_t num_partitions, mp_atom_space_t *out_space,
+                                 bool *out_found) {
+  mp_cuts_t cuts = {.cuts = {1}, .count = 1};
+  mp_atom_space_t space = {.num_partitions = num_partitions};
+  bool found = add_cut(&cuts, num_partitions);
+  for (uint32_t i = 0; i < num_meshes && found; ++i) {
+    found = cut_by_mesh(meshes[i], num_partitions, &cuts);
+  }
+  for (uint32_t i = cuts.count; i-- > 1 && found;) {
+    found = cuts.cuts[i] % cuts.cuts[i - 1] == 0 &&
+            append_primes(&space, cuts.cuts[i] / cuts.cuts[i - 1], cuts.cuts[i - 1]);
+  }
+  *out_space = space;
+  *out_found = found;
+  return NULL;
+}
+
+// --- lists ---
+
+int64_t mp_atoms_product(const mp_atom_space_t *space, const mp_atoms_t *atoms) {
+  int64_t product = 1;
+  for (uint32_t i = 0; i < atoms->count; ++i) product *= space->prime[atoms->atoms[i]];
+  return product;
+}
+
+uint32_t mp_atoms_set(const mp_atoms_t *atoms) {
+  uint32_t set = 0;
+  for (uint32_t i = 0; i < atoms->count; ++i) set |= 1u << atoms->atoms[i];
+  return set;
+}
+
+uint32_t mp_atoms_common_prefix(const mp_atoms_t *a, const mp_atoms_t *b) {
+  uint32_t i = 0;
+  while (i < a->count && i < b->count && a->atoms[i] == b->atoms[i]) ++i;
+  return i;
+}
+
+bool mp_atoms_of_axis(const mp_atom_space_t *space, const mp_mesh_t *mesh,
+                      const mp_axis_ref_t *axis, mp_atoms_t *list) {
+  int64_t stride = 1;
+  for (uint32_t i = mesh->num_axes; i-- > 0;) {
+    int64_t size = mesh->axes[i].size;
+    if (!mp_str_equal(mesh->axes[i].name, axis->name)) {
+      stride *= size;
+      continue;
+    }
+    if (axis->size != 0) {
+      if (axis->pre_size < 1 || axis->size < 1 || axis->size > size || axis->pre_size > size ||
+          size % (axis->pre_size * axis->size) != 0) {
+        return false;
+      }
+      stride *= size / (axis->pre_size * axis->size);
+      size = axis->size;
+    }
+    int64_t covered = 1;
+    for (uint32_t a = 0; a < space->count; ++a) {
+      if (space->stride[a] < stride || space->stride[a] >= stride * size) continue;
+      if (list->count == MP_MAX_ATOMS) return false;
+      list->atoms[list->count++] = (uint8_t)a;
+      covered *= space->prime[a];
+    }
+    return covered == size;
+  }
+  return false;
+}
+
+// --- shardings ---
+
+mp_status_t mp_atom_sharding_create(mp_arena_t *arena, uint32_t rank, bool is_open,
+                                    mp_atom_sharding_t **out_sharding) {
+  mp_atom_sharding_t *sharding = MP_ARENA_NEW(arena, mp_atom_sharding_t);
+  mp_dim_atoms_t *dims = MP_ARENA_ARRAY(arena, mp_dim_atoms_t, rank);
+  if (sharding == NULL || dims == NULL) return mp_status_out_of_memory();
+  for (uint32_t d = 0; d < rank; ++d) dims[d].is_open = is_open;
+  sharding->rank = rank;
+  sharding->dims = dims;
+  *out_sharding = sharding;
+  return NULL;
+}
+
+// Moves the atoms of `list` that are not manual to `to`.
+static void take_free(const mp_atoms_t *list, uint32_t manual, mp_atoms_t *to) {
+  for (uint32_t i = 0; i < list->count; ++i) {
+    if ((manual >> list->atoms[i] & 1) == 0) to->atoms[to->count++] = list->atoms[i];
+  }
+}
+
+static bool import_set(const mp_atom_space_t *space, const mp_mesh_t *mesh,
+                       const mp_axis_list_t *axes, uint32_t *out_set) {
+  mp_atoms_t list = {0};
+  for (uint32_t i = 0; i < axes->count; ++i) {
+    if (!mp_atoms_of_axis(space, mesh, &axes->axes[i], &list)) return false;
+  }
+  *out_set = mp_atoms_set(&list);
+  return true;
+}
+
+static bool is_trivial_mesh(const mp_mesh_t *mesh) {
+  for (uint32_t i = 0; i < mesh->num_axes; ++i) {
+    if (mesh->axes[i].size != 1) return false;
+  }
+  return true;
+}
+
+mp_status_t mp_atom_sharding_import(mp_arena_t *arena, const mp_atom_space_t *space,
+                                    const mp_sdy_sharding_t *sharding, uint32_t manual,
+                                    mp_atom_sharding_t **out_sharding, bool *out_found) {
+  mp_atom_sharding_t *result = NULL;
+  MP_RETURN_IF_ERROR(mp_atom_sharding_create(arena, sharding->rank, false, &result));
+  *out_sharding = result;
+  *out_found = false;
+  for (uint32_t d = 0; d < sharding->rank; ++d) result->dims[d].is_open = sharding->dims[d].is_open;
+  result->manual = manual;
+  if (!is_trivial_mesh(sharding->mesh)) {
+    uint32_t seen = 0;
+    for (uint32_t d = 0; d < sharding->rank; ++d) {
+      mp_atoms_t list = {0};
+      const mp_axis_list_t *axes = &sharding->dims[d].axes;
+      for (uint32_t i = 0; i < axes->count; ++i) {
+        if (!mp_atoms_of_axis(space, sharding->mesh, &axes->axes[i], &list)) return NULL;
+      }
+      if ((seen & mp_atoms_set(&list)) != 0) return NULL;
+      seen |= mp_atoms_set(&list);
+      take_free(&list, manual, &result->dims[d].atoms);
+    }
+    if (!import_set(space, sharding->mesh, &sharding->replicated, &result->replicated) ||
+        !import_set(space, sharding->mesh, &sharding->unreduced, &result->unreduced)) {
+      return NULL;
+    }
+    result->unreduced &= ~manual;
+    result->replicated &= ~manual;
+  }
+  *out_found = true;
+  return NULL;
+}
+
+uint32_t mp_atom_sharding_used(const mp_atom_sharding_t *sharding) {
+  uint32_t used = 0;
+  for (uint32_t d = 0; d < sharding->rank; ++d) used |= mp_atoms_set(&sharding->dims[d].atoms);
+  return used;
+}
+
+static bool atoms_equal(const mp_atoms_t *a, const mp_atoms_t *b) {
+  return a->count == b->count && memcmp(a->atoms, b->atoms, a->count) == 0;
+}
+
+bool mp_atom_sharding_equal(const mp_atom_sharding_t *a, const mp_atom_sharding_t *b) {
+  if (a->rank != b->rank || a->unreduced != b->unreduced) return false;
+  for (uint32_t d = 0; d < a->rank; ++d) {
+    if (!atoms_equal(&a->dims[d].atoms, &b->dims[d].atoms)) return false;
+  }
+  return true;
+}
+
+void mp_atom_sharding_print(const mp_atom_sharding_t *sharding, mp_strbuf_t *out) {
+  mp_strbuf_putc(out, '[');
+  for (uint32_t d = 0; d < sharding->rank; ++d) {
+    mp_strbuf_puts(out, d == 0 ? "{" : ", {");
+    const mp_dim_atoms_t *dim = &sharding->dims[d];
+    for (uint32_t i = 0; i < dim->atoms.count; ++i) {
+      mp_strbuf_printf(out, i == 0 ? "%u" : ",%u", dim->atoms.atoms[i]);
+    }
+    if (dim->is_open) mp_strbuf_puts(out, dim->atoms.count == 0 ? "?" : ",?");
+    mp_strbuf_putc(out, '}');
+  }
+  mp_strbuf_putc(out, ']');
+}
+
+// --- boxes ---
+
+static int64_t part_number(const mp_atom_space_t *space, const mp_atoms_t *atoms, uint32_t p) {
+  int64_t index = 0;
+  for (uint32_t i = 0; i < atoms->count; ++i) {
+    const uint8_t atom = atoms->atoms[i];
+    index = index * space->prime[atom] + (int64_t)p / space->stride[atom] % space->prime[atom];
+  }
+  return index;
+}
+
+// Numbers the partitions that differ only in the unreduced atoms alike.
+static mp_status_t make_partials(const mp_atom_space_t *space, const mp_spmd_scope_t *scope,
+                                 uint32_t unreduced, const int32_t **out_partials) {
+  int32_t *partials = mp_malloc(space->num_partitions * sizeof(*partials));
+  MP_RETURN_IF_NULL(partials);
+  for (uint32_t p = 0; p < space->num_partitions; ++p) {
+    int64_t first = p;
+    for (uint32_t a = 0; a < space->count; ++a) {
+      if (unreduced >> a & 1) {
+        first -= (int64_t)p / space->stride[a] % space->prime[a] * space->stride[a];
+      }
+    }
+    partials[p] = (int32_t)first;
+  }
+  mp_status_t status =
+      mp_spmd_pool_groups(scope->pool, partials, space->num_partitions, out_partials);
+  mp_free(partials);
+  return status;
+}
+
+mp_status_t mp_atom_sharding_boxes(const mp_atom_space_t *space, const mp_spmd_scope_t *scope,
+                                   const mp_type_t *type, const mp_atom_sharding_t *sharding,
+                                   const mp_boxes_t **out_boxes) {
+  *out_boxes = NULL;
+  if (!mp_type_is_static(type) || sharding == NULL) return NULL;
+  if (mp_atom_sharding_used(sharding) == 0 && sharding->unreduced == 0) return NULL;
+  const int32_t *partials = NULL;
+  if (sharding->unreduced != 0) {
+    MP_RETURN_IF_ERROR(make_partials(space, scope, sharding->unreduced, &partials));
+  }
+  mp_boxes_t boxes;
+  int64_t *starts = NULL;
+  int64_t *sizes = NULL;
+  MP_RETURN_IF_ERROR(mp_placement_start(scope, type, &boxes, &starts, &sizes));
+  boxes.partials = partials;
+  for (uint32_t d = 0; d < type->rank; ++d) {
+    const mp_atoms_t *atoms = &sharding->dims[d].atoms;
+    const int64_t parts = mp_atoms_product(space, atoms);
+    for (uint32_t p = 0; p < space->num_partitions; ++p) {
+      const size_t at = (size_t)p * type->rank + d;
+      mp_placement_part(type->dims[d], parts, part_number(space, atoms, p), &starts[at],
+                        &sizes[at]);
+    }
+  }
+  return mp_spmd_pool_boxes(scope->pool, &boxes, out_boxes);
+}

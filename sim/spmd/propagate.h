@@ -1,0 +1,29 @@
+// Propagation: a sharding for every value, from the annotations of some.
+//
+// Shardy's algorithm on atoms: an op's rule projects its tensors' shardings to factors; along each
+// factor the longest list of atoms that nobody contradicts is given to the tensors that may still
+// take it; until nothing changes. Operations that change nothing but names come first, reductions
+// and the like later, so that the obvious choices are made before the arguable ones.
+#ifndef MINIPOD_SIM_SPMD_PROPAGATE_H_
+#define MINIPOD_SIM_SPMD_PROPAGATE_H_
+
+#include "sim/spmd/atoms.h"
+#include "sim/spmd/rules.h"
+
+typedef struct {
+  mp_atom_space_t space;
+  uint32_t num_values;
+  mp_atom_sharding_t **values;   // by value id (mp_module_number_values); NULL: no tensor
+  mp_atom_sharding_t **results;  // [main's results]
+  const mp_rule_t **rules;       // by op id (mp_propagate numbers all ops): NULL: needs replication
+  uint32_t num_ops;
+} mp_propagation_t;
+
+// `is_result_open[i]`: result i without a sharding of its own may get one. `out_found` is false
+// when the module's shardings do not fit one space of atoms; then nothing else is written. The
+// caller has numbered the values.
+MP_NODISCARD mp_status_t mp_propagate(mp_module_t *module, uint32_t num_partitions,
+                                      const bool *is_result_open, mp_propagation_t *out,
+                                      bool *out_found);
+
+#endif  // MINIPOD_SIM_SPMD_PROPAGATE_H_

@@ -1,0 +1,26 @@
+// One step of propagation: a rule applied to its tensors' shardings.
+#ifndef MINIPOD_SIM_SPMD_PROPAGATE_STEP_H_
+#define MINIPOD_SIM_SPMD_PROPAGATE_STEP_H_
+
+#include "sim/spmd/atoms.h"
+#include "sim/spmd/rules.h"
+
+typedef enum {
+  MP_FLOW_NONE = 0,
+  MP_FLOW_FORWARD = 1,
+  MP_FLOW_BACKWARD = 2,
+  MP_FLOW_BOTH = 3
+} mp_flow_t;
+
+// Which way a factor flows at a level (0 .. 4) of the rule's class.
+mp_flow_t mp_flow_at(const mp_rule_t *rule, const mp_factor_t *factor, uint32_t level,
+                     bool has_shared_operand);
+
+// Extends `tensors` (operands, then results; several entries may be the same object). Sets
+// out_changed[t] where it did.
+MP_NODISCARD mp_status_t mp_propagate_step(mp_arena_t *scratch, const mp_atom_space_t *space,
+                                           const mp_rule_t *rule, uint32_t level,
+                                           bool has_shared_operand,
+                                           mp_atom_sharding_t *const *tensors, bool *out_changed);
+
+#endif  // MINIPOD_SIM_SPMD_PROPAGATE_STEP_H_
