@@ -209,6 +209,13 @@ static void print_mesh_groups(const mp_attr_t *attr, mp_strbuf_t *out) {
   mp_strbuf_puts(out, "]>");
 }
 
+static void print_numbers(const char *before, const int32_t *values, uint32_t count,
+                          mp_strbuf_t *out) {
+  mp_strbuf_puts(out, before);
+  for (uint32_t i = 0; i < count; i++) mp_strbuf_printf(out, "%s%d", i > 0 ? ", " : "[", values[i]);
+  mp_strbuf_puts(out, count > 0 ? "]" : "[]");
+}
+
 // minipod's own: all partitions' starts and sizes one after the other.
 static void print_boxes(const mp_boxes_t *boxes, mp_strbuf_t *out) {
   uint32_t total = boxes->num_partitions * boxes->rank;
@@ -218,10 +225,10 @@ static void print_boxes(const mp_boxes_t *boxes, mp_strbuf_t *out) {
   mp_print_index_list((mp_index_list_t){total, boxes->starts}, out);
   mp_strbuf_puts(out, ", sizes = ");
   mp_print_index_list((mp_index_list_t){total, boxes->sizes}, out);
-  mp_strbuf_puts(out, ", groups = [");
-  for (uint32_t i = 0; i < boxes->num_partitions; i++)
-    mp_strbuf_printf(out, "%s%d", i > 0 ? ", " : "", boxes->groups[i]);
-  mp_strbuf_puts(out, "]>");
+  print_numbers(", groups = ", boxes->groups, boxes->num_partitions, out);
+  if (boxes->partials != NULL)
+    print_numbers(", partials = ", boxes->partials, boxes->num_partitions, out);
+  mp_strbuf_putc(out, '>');
 }
 
 // --- any ---

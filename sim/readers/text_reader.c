@@ -444,6 +444,8 @@ static mp_status_t read_program(mp_text_t *t, const char *text, size_t size) {
 }
 
 mp_status_t mp_read_text(const char *text, size_t size, mp_module_t **out_module) {
+  // Callers may count the NUL that ends their string.
+  while (size > 0 && text[size - 1] == '\0') size--;
   mp_text_t t = {.max_weight = ((uint64_t)1 << 20) + (uint64_t)size * 256};
   MP_RETURN_IF_ERROR(mp_module_create(&t.module));
   t.arena = t.module->arena;
