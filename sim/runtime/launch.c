@@ -6,18 +6,10 @@
 #include <inttypes.h>
 
 #include "sim/base/alloc.h"
-#include "sim/base/clock.h"
 #include "sim/runtime/buffer_impl.h"
+#include "sim/runtime/guest.h"
 #include "sim/runtime/quiet.h"
 #include "sim/runtime/run.h"
-
-// A launch that takes less than this on one core is done by the caller's own thread: waking a
-// worker would take as long.
-#define MP_GUEST_SECONDS 100e-6
-// The guess may be wrong. An executable that takes this long twice in a row, or often, is for the
-// workers from then on. Who runs it never changes its results.
-#define MP_SLOW_SECONDS 500e-6
-enum { MP_SLOW_STEP = 4, MP_TOO_SLOW = 8 };
 
 typedef struct {
   mp_take_t take;
@@ -300,42 +292,6 @@ static mp_status_t prepare_and_commit(mp_launching_t *l) {
 
 // ---- Letting the runs go ----
 
-static mp_worker_t *get_guest(mp_client_t *client) {
-  mp_worker_t *guest = atomic_exchange(&client->spare_guest, NULL);
-  if (guest == NULL) guest = mp_calloc(1, sizeof(*guest));
-  if (guest == NULL) return NULL;
-  guest->client = client;
-  guest->is_guest = true;
-  return guest;
-}
-
-static void put_guest(mp_client_t *client, mp_worker_t *guest) {
-  mp_worker_t *expected = NULL;
-  if (!atomic_compare_exchange_strong(&client->spare_guest, &expected, guest)) {
-    mp_worker_free_guest(guest);
-  }
-}
-
-static void run_as_guest(mp_executable_t *executable, mp_worker_t *guest) {
-  mp_client_t *client = executable->client;
-  double begin = mp_clock_seconds();
-  atomic_fetch_add(&client->num_guests, 1);
-  mp_guest_run(guest);
-  atomic_fetch_sub(&client->num_guests, 1);
-  if (mp_clock_seconds() - begin > MP_SLOW_SECONDS) {
-    atomic_fetch_add(&executable->slowness, MP_SLOW_STEP);
-  } else if (atomic_load_explicit(&executable->slowness, memory_order_relaxed) > 0) {
-    atomic_fetch_sub(&executable->slowness, 1);
-  }
-}
-
-static bool may_be_guest(const mp_launching_t *l) {
-  const mp_executable_t *executable = l->executable;
-  return executable->guest_seconds * l->num_shares < MP_GUEST_SECONDS &&
-         atomic_load_explicit(&executable->slowness, memory_order_relaxed) < MP_TOO_SLOW &&
-         mp_worker_current() == NULL;
-}
-
 static void let_go(mp_launching_t *l, mp_worker_t *guest) {
   const mp_program_t *program = l->executable->program;
   mp_client_t *client = l->executable->client;
@@ -351,8 +307,7 @@ static void let_go(mp_launching_t *l, mp_worker_t *guest) {
   if (guest == NULL) {
     mp_schedule(&runnable);
   } else {
-    guest->own = runnable;
-    run_as_guest(l->executable, guest);
+    mp_guest_launch(guest, l->executable, &runnable);
   }
   mp_quiet_check(client);  // the workers may all be asleep
 }
@@ -360,7 +315,7 @@ static void let_go(mp_launching_t *l, mp_worker_t *guest) {
 static mp_status_t run_launch(mp_launching_t *l, mp_buffer_t **const *out_results,
                               mp_event_t **out_done) {
   mp_client_t *client = l->executable->client;
-  mp_worker_t *guest = may_be_guest(l) ? get_guest(client) : NULL;
+  mp_worker_t *guest = mp_guest_get(l->executable, l->num_shares);
   pthread_mutex_lock(&client->launch_lock);
   mp_status_t status = prepare_and_commit(l);
   pthread_mutex_unlock(&client->launch_lock);
@@ -373,7 +328,7 @@ static mp_status_t run_launch(mp_launching_t *l, mp_buffer_t **const *out_result
     }
     let_go(l, guest);
   }
-  if (guest != NULL) put_guest(client, guest);
+  if (guest != NULL) mp_guest_put(guest);
   mp_session_release(l->session);
   return status;
 }

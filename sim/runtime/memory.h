@@ -51,6 +51,9 @@ typedef struct {
 mp_label_t mp_label_make(mp_origin_t origin, mp_dtype_t dtype, const int64_t *dims, uint32_t rank,
                          mp_name_t *name, uint32_t index);
 
+// Appends "f32[8,128], result 0 of jit_f".
+void mp_label_print(const mp_label_t *label, mp_strbuf_t *out);
+
 typedef struct mp_span_s mp_span_t;
 struct mp_span_s {
   mp_span_t *prev, *next;            // neighbours by address in the chunk

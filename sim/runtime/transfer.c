@@ -12,15 +12,18 @@
 
 enum { MP_INLINE_BYTES = 1 << 20 };
 
-typedef struct {
+typedef struct mp_transfer_s mp_transfer_t;
+struct mp_transfer_s {
   mp_job_t job;  // first
   mp_client_t *client;
+  mp_transfer_t *next;  // of those that wait for their turn on a thread
+  mp_status_t source_error;
   mp_storage_t *source, *target;  // holds; NULL: the host's side
   const void *from;
   void *to;
   mp_event_t *done;  // a reference
   mp_strided_t copy;
-} mp_transfer_t;
+};
 
 // Describes the copy of an array whose sides have these byte strides (NULL: dense row-major).
 static void describe(mp_strided_t *copy, const mp_type_t *type, const int64_t *dst_strides,
@@ -67,16 +70,41 @@ static void finish(mp_job_t *job, mp_status_t status) {
   mp_client_unhold(client);
 }
 
-static void start(mp_status_t status, void *context) {
-  mp_transfer_t *transfer = context;
-  if (status != NULL) {
-    finish(&transfer->job, mp_status_retain(status));
+static void start(mp_transfer_t *transfer) {
+  if (transfer->source_error != NULL) {
+    finish(&transfer->job, transfer->source_error);
   } else if (transfer->job.num_parts == 1) {
     mp_strided_run(&transfer->copy, transfer->to, transfer->from);
     finish(&transfer->job, NULL);
   } else {
     mp_job_submit(transfer->client, &transfer->job);
   }
+}
+
+// The end of one transfer may be what others wait for, and so on: a chain of any length must not
+// nest on the stack. The outermost call starts all of them, one after the other.
+static _Thread_local struct {
+  bool is_starting;
+  mp_transfer_t *first, *last;
+} t_due;
+
+static void on_source(mp_status_t status, void *context) {
+  mp_transfer_t *transfer = context;
+  transfer->source_error = mp_status_retain(status);
+  transfer->next = NULL;
+  if (t_due.first != NULL) {
+    t_due.last->next = transfer;
+  } else {
+    t_due.first = transfer;
+  }
+  t_due.last = transfer;
+  if (t_due.is_starting) return;
+  t_due.is_starting = true;
+  while ((transfer = t_due.first) != NULL) {
+    t_due.first = transfer->next;
+    start(transfer);
+  }
+  t_due.is_starting = false;
 }
 
 typedef struct {
@@ -109,11 +137,12 @@ static mp_status_t begin(mp_client_t *client, const mp_transfer_request_t *reque
   transfer->copy = *request->copy;
   transfer->done = mp_event_retain(done);
   mp_client_hold(client);
-  if (request->after == NULL) {
-    start(NULL, transfer);
+  if (request->after == NULL || mp_event_is_ready(request->after)) {
+    if (request->after != NULL) transfer->source_error = mp_event_status(request->after);
+    start(transfer);
     return NULL;
   }
-  mp_status_t status = mp_event_on_ready(request->after, start, transfer);
+  mp_status_t status = mp_event_on_ready(request->after, on_source, transfer);
   if (status != NULL) finish(&transfer->job, mp_status_retain(status));
   return status;
 }

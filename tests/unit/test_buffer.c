@@ -211,6 +211,32 @@ static void copies_wait_for_their_source(void **state) {
   mp_client_release(client);
 }
 
+// Each copy's end starts the next one, on one thread: that must not nest.
+static void a_long_chain_of_copies_needs_no_stack(void **state) {
+  (void)state;
+  mp_client_t *client = make_client(2);
+  int64_t dims = 4;
+  mp_buffer_t *x;
+  mp_event_t *definition;
+  assert_ok(mp_buffer_create(memory_of(client, 0, MP_MEMORY_DEVICE), MP_DTYPE_F32, &dims, 1, &x,
+                             &definition));
+  float *data;
+  assert_ok(mp_buffer_acquire_external(x, (void **)&data));
+  for (int i = 0; i < 4; ++i) data[i] = 7;
+  mp_buffer_release_external(x);
+  for (uint32_t i = 1; i < 50000; ++i) {
+    mp_buffer_t *copy;
+    assert_ok(mp_buffer_copy_to_memory(x, memory_of(client, i % 2, MP_MEMORY_DEVICE), &copy));
+    mp_buffer_release(x);
+    x = copy;
+  }
+  mp_event_set(definition, NULL);
+  mp_event_release(definition);
+  expect_f32(x, 4, 7);
+  mp_buffer_release(x);
+  mp_client_release(client);
+}
+
 static void errors_are_data(void **state) {
   (void)state;
   mp_client_t *client = make_client(2);
@@ -294,6 +320,7 @@ int main(void) {
       cmocka_unit_test(deleting_leaves_external_views_valid),
       cmocka_unit_test(buffers_survive_their_client),
       cmocka_unit_test(copies_wait_for_their_source),
+      cmocka_unit_test(a_long_chain_of_copies_needs_no_stack),
       cmocka_unit_test(errors_are_data),
       cmocka_unit_test(adopted_memory_is_counted_and_given_back_once),
       cmocka_unit_test(a_forked_child_gets_errors_and_may_release),

@@ -50,6 +50,21 @@ static void the_heap_gives_disjoint_aligned_blocks_and_joins_them_again(void **s
   mp_heap_release(heap);
 }
 
+static void binding_to_a_node_is_a_wish(void **state) {
+  (void)state;
+  const int32_t nodes[] = {0, 1000, 5000};  // one that exists, two that do not
+  for (int i = 0; i < 3; ++i) {
+    mp_heap_t *heap;
+    assert_ok(mp_heap_create(nodes[i], &heap));
+    mp_span_t *block = mp_heap_take(heap, 8 << 20, 0);
+    assert_non_null(block);
+    memset(block->data, 1, block->bytes);
+    if (i != 0) assert_false(mp_heap_is_bound(heap));
+    mp_heap_give(heap, block, 0);
+    mp_heap_release(heap);
+  }
+}
+
 static void freed_in_stream_order_is_for_later_runs_only(void **state) {
   (void)state;
   mp_heap_t *heap;
@@ -174,6 +189,7 @@ static void many_devices_are_cheap(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_heap_gives_disjoint_aligned_blocks_and_joins_them_again),
+      cmocka_unit_test(binding_to_a_node_is_a_wish),
       cmocka_unit_test(freed_in_stream_order_is_for_later_runs_only),
       cmocka_unit_test(the_capacity_is_enforced_with_a_table),
       cmocka_unit_test(freed_memory_goes_back_to_the_system),
