@@ -109,7 +109,7 @@ mp_status_t mp_kernel_make_reduce_window(mp_arena_t *arena, const mp_op_t *op,
   mp_kernel_init(&kernel->base, run_reduce_window, op);
   MP_RETURN_IF_ERROR(
       mp_fold_create(arena, op, op->regions[0], n, types, types + n, types + 2 * n, &kernel->fold));
-  mp_window_create(op, types[0], types[2 * n], &kernel->window);
+  MP_RETURN_IF_ERROR(mp_window_create(op, types[0], types[2 * n], &kernel->window));
   *out_kernel = &kernel->base;
   if (mp_window_passes_create(&kernel->window, &kernel->fold, op->regions[0]->args[0].type->dtype,
                               &kernel->passes)) {

@@ -144,7 +144,7 @@ mp_status_t mp_kernel_make_select_and_scatter(mp_arena_t *arena, const mp_op_t *
   mp_kernel_init(&kernel->base, run_select_and_scatter, op);
   MP_RETURN_IF_ERROR(set_regions(kernel, arena, op));
   const mp_type_t *in = mp_op_operand_type(op, 0), *source = mp_op_operand_type(op, 1);
-  mp_window_create(op, in, source, &kernel->window);
+  MP_RETURN_IF_ERROR(mp_window_create(op, in, source, &kernel->window));
   int64_t elements = mp_shape_count(in);
   kernel->num_slices = 1;
   if (in->rank > 0 && kernel->window.dims[0].is_plain && in->dims[0] == source->dims[0]) {
@@ -153,9 +153,9 @@ mp_status_t mp_kernel_make_select_and_scatter(mp_arena_t *arena, const mp_op_t *
   int64_t slices = mp_max_i64(kernel->num_slices, 1);
   kernel->slice_elements = elements / slices;
   kernel->slice_windows = kernel->window.count / slices;
-  int64_t work = kernel->slice_elements + kernel->slice_windows * kernel->window.size;
-  kernel->base.num_parts =
-      mp_part_count(kernel->num_slices, mp_max_i64(1, GRAIN / mp_max_i64(work, 1)));
+  int64_t work = mp_max_i64(
+      1, mp_min_i64(kernel->slice_windows, GRAIN) * mp_min_i64(kernel->window.size, GRAIN));
+  kernel->base.num_parts = mp_part_count(kernel->num_slices, mp_max_i64(1, GRAIN / work));
   size_t select = mp_region_fn_scratch_bytes(kernel->select);
   size_t scatter_bytes = mp_region_fn_scratch_bytes(kernel->scatter);
   kernel->base.scratch_bytes =

@@ -10,8 +10,15 @@ static int64_t entry(mp_index_list_t list, uint32_t i, int64_t when_absent) {
   return i < list.count ? list.values[i] : when_absent;
 }
 
-void mp_window_create(const mp_op_t *op, const mp_type_t *in, const mp_type_t *out,
-                      mp_window_t *out_window) {
+// Places within windows are sums of products of these: small enough, nothing overflows.
+static bool is_sane(const mp_window_dim_t *dim) {
+  const int64_t most = INT64_C(1) << 31;
+  return dim->size <= most && dim->stride <= most && dim->dilation <= most &&
+         dim->base_dilation <= most && dim->low <= most && dim->low >= -most;
+}
+
+mp_status_t mp_window_create(const mp_op_t *op, const mp_type_t *in, const mp_type_t *out,
+                             mp_window_t *out_window) {
   mp_index_list_t sizes = mp_op_ints(op, MP_ATTR_WINDOW_DIMENSIONS);
   mp_index_list_t strides = mp_op_ints(op, MP_ATTR_WINDOW_STRIDES);
   mp_index_list_t dilations = mp_op_ints(op, MP_ATTR_WINDOW_DILATIONS);
@@ -19,10 +26,9 @@ void mp_window_create(const mp_op_t *op, const mp_type_t *in, const mp_type_t *o
   mp_index_list_t padding = mp_op_ints(op, MP_ATTR_PADDING);
   int64_t in_strides[MP_MAX_RANK];
   mp_dims_strides(in->dims, in->rank, 1, in_strides);
-  mp_window_t *window = out_window;
-  *window = (mp_window_t){.rank = in->rank, .size = 1, .count = 1};
+  mp_window_t window = {.rank = in->rank, .size = 1, .count = 1};
   for (uint32_t i = 0; i < in->rank; ++i) {
-    mp_window_dim_t *dim = &window->dims[i];
+    mp_window_dim_t *dim = &window.dims[i];
     dim->size = entry(sizes, i, 1);
     dim->stride = entry(strides, i, 1);
     dim->dilation = entry(dilations, i, 1);
@@ -33,9 +39,13 @@ void mp_window_create(const mp_op_t *op, const mp_type_t *in, const mp_type_t *o
     dim->in_stride = in_strides[i];
     dim->is_plain = dim->size == 1 && dim->stride == 1 && dim->base_dilation == 1 &&
                     dim->low == 0 && dim->out <= dim->in;
-    window->size *= dim->size;
-    window->count *= dim->out;
+    if (!is_sane(dim) || __builtin_mul_overflow(window.size, dim->size, &window.size)) {
+      return mp_op_error(op, MP_UNIMPLEMENTED, "the window of dimension %u is too large", i);
+    }
+    window.count *= dim->out;
   }
+  *out_window = window;
+  return NULL;
 }
 
 size_t mp_window_lanes_bytes(const mp_window_t *window) {

@@ -28,9 +28,10 @@ typedef struct {
   int64_t count;  // windows
 } mp_window_t;
 
-// From the op's window attributes; those that it does not have are 1 (padding: 0).
-void mp_window_create(const mp_op_t *op, const mp_type_t *in, const mp_type_t *out,
-                      mp_window_t *out_window);
+// From the op's window attributes; those that it does not have are 1 (padding: 0). UNIMPLEMENTED
+// for numbers that no array in memory comes with.
+MP_NODISCARD mp_status_t mp_window_create(const mp_op_t *op, const mp_type_t *in,
+                                          const mp_type_t *out, mp_window_t *out_window);
 
 // The lanes of a block of windows.
 typedef struct {

@@ -76,7 +76,9 @@ bool mp_window_passes_create(const mp_window_t *window, const mp_fold_t *fold, m
       if (inner == 1 && dim->base_dilation != 1) return false;
       passes.passes[passes.num_passes++] =
           (mp_window_pass_t){.dim = *dim, .outer = outer, .inner = inner};
-      largest = mp_max_i64(largest, outer * dim->out * inner);
+      int64_t elements;
+      if (__builtin_mul_overflow(outer * dim->out, inner, &elements)) return false;
+      largest = mp_max_i64(largest, elements);
     }
     outer *= dim->out;
   }
