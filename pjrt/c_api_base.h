@@ -109,11 +109,13 @@ struct PJRT_Error {
   const PJRT_Error_FunctionTable *vtable;
 };
 
+// NULL is fine.
 typedef struct PJRT_Error_Destroy_Args {
   PJRT_HEAD;
   PJRT_Error *error;
 } PJRT_Error_Destroy_Args;
 
+// The message lives as long as the error, and need not end in NUL.
 typedef struct PJRT_Error_Message_Args {
   PJRT_HEAD;
   const PJRT_Error *error;
@@ -121,12 +123,14 @@ typedef struct PJRT_Error_Message_Args {
   size_t message_size;  // out
 } PJRT_Error_Message_Args;
 
+// Must not fail: callers would ask for the code of that error, and so on.
 typedef struct PJRT_Error_GetCode_Args {
   PJRT_HEAD;
   const PJRT_Error *error;
   PJRT_Error_Code code;  // out
 } PJRT_Error_GetCode_Args;
 
+// Calls the visitor for each key and value that hangs on the error.
 typedef struct PJRT_Error_ForEachPayload_Args {
   PJRT_HEAD;
   const PJRT_Error *error;
@@ -162,10 +166,12 @@ typedef struct PJRT_NamedValue {
   size_t value_size;
 } PJRT_NamedValue;
 
+// Once per process, before anything else but versions and attributes.
 typedef struct PJRT_Plugin_Initialize_Args {
   PJRT_HEAD;
 } PJRT_Plugin_Initialize_Args;
 
+// Facts about the plugin, such as the versions of StableHLO that it reads; they live for ever.
 typedef struct PJRT_Plugin_Attributes_Args {
   PJRT_HEAD;
   const PJRT_NamedValue *attributes;  // out
@@ -175,22 +181,26 @@ typedef struct PJRT_Plugin_Attributes_Args {
 typedef struct PJRT_Event PJRT_Event;
 typedef void (*PJRT_Event_OnReadyCallback)(PJRT_Error *error, void *user_arg);
 
+// Also before the event is set: its callbacks still run.
 typedef struct PJRT_Event_Destroy_Args {
   PJRT_HEAD;
   PJRT_Event *event;
 } PJRT_Event_Destroy_Args;
 
+// Whether it was set, well or badly.
 typedef struct PJRT_Event_IsReady_Args {
   PJRT_HEAD;
   PJRT_Event *event;
   bool is_ready;  // out
 } PJRT_Event_IsReady_Args;
 
+// Returns the event's error, NULL when all went well. For events that are ready.
 typedef struct PJRT_Event_Error_Args {
   PJRT_HEAD;
   PJRT_Event *event;
 } PJRT_Event_Error_Args;
 
+// Blocks until the event is set, then as PJRT_Event_Error.
 typedef struct PJRT_Event_Await_Args {
   PJRT_HEAD;
   PJRT_Event *event;
@@ -204,11 +214,13 @@ typedef struct PJRT_Event_OnReady_Args {
   void *user_arg;
 } PJRT_Event_OnReady_Args;
 
+// An event of the caller's own, to be set by PJRT_Event_Set.
 typedef struct PJRT_Event_Create_Args {
   PJRT_HEAD;
   PJRT_Event *event;  // out
 } PJRT_Event_Create_Args;
 
+// Once; code OK sets it without error.
 typedef struct PJRT_Event_Set_Args {
   PJRT_HEAD;
   PJRT_Event *event;

@@ -59,6 +59,7 @@ typedef enum PJRT_Buffer_MemoryLayout_Type {
   PJRT_Buffer_MemoryLayout_Type_Strides = 1,
 } PJRT_Buffer_MemoryLayout_Type;
 
+// An order of dimensions, minor to major, and tiles (row after row of sizes, one row per tile).
 typedef struct PJRT_Buffer_MemoryLayout_Tiled {
   PJRT_HEAD;
   const int64_t *minor_to_major;
@@ -68,6 +69,7 @@ typedef struct PJRT_Buffer_MemoryLayout_Tiled {
   size_t num_tiles;
 } PJRT_Buffer_MemoryLayout_Tiled;
 
+// Bytes from one element to the next, by dimension.
 typedef struct PJRT_Buffer_MemoryLayout_Strides {
   PJRT_HEAD;
   const int64_t *byte_strides;
@@ -84,6 +86,7 @@ typedef struct PJRT_Buffer_MemoryLayout {
   PJRT_Buffer_MemoryLayout_Type type;
 } PJRT_Buffer_MemoryLayout;
 
+// An array type for PJRT_Client_CreateBuffersForAsyncHostToDevice.
 typedef struct PJRT_ShapeSpec {
   PJRT_HEAD;
   const int64_t *dims;
@@ -109,6 +112,7 @@ typedef struct PJRT_Client_BufferFromHostBuffer_Args {
   PJRT_Buffer *buffer;                // out
 } PJRT_Client_BufferFromHostBuffer_Args;
 
+// A buffer over memory that the caller owns until `on_delete_callback` is called.
 typedef struct PJRT_Client_CreateViewOfDeviceBuffer_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -125,6 +129,7 @@ typedef struct PJRT_Client_CreateViewOfDeviceBuffer_Args {
   PJRT_Memory *memory;
 } PJRT_Client_CreateViewOfDeviceBuffer_Args;
 
+// Buffers that exist now and are filled later, in pieces.
 typedef struct PJRT_Client_CreateBuffersForAsyncHostToDevice_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -136,6 +141,7 @@ typedef struct PJRT_Client_CreateBuffersForAsyncHostToDevice_Args {
   PJRT_AsyncHostToDeviceTransferManager *transfer_manager;  // out
 } PJRT_Client_CreateBuffersForAsyncHostToDevice_Args;
 
+// Memory with whatever it holds; ready at once.
 typedef struct PJRT_Client_CreateUninitializedBuffer_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -148,6 +154,7 @@ typedef struct PJRT_Client_CreateUninitializedBuffer_Args {
   PJRT_Buffer *buffer;  // out
 } PJRT_Client_CreateUninitializedBuffer_Args;
 
+// A buffer that stands for one that comes later.
 typedef struct PJRT_Client_CreateAliasBuffer_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -160,6 +167,7 @@ typedef struct PJRT_Client_CreateAliasBuffer_Args {
   PJRT_FulfillAliasBufferCallback *fulfill_alias_buffer_cb;  // out
 } PJRT_Client_CreateAliasBuffer_Args;
 
+// Says which buffer, or which error, an alias stands for.
 typedef struct PJRT_Client_FulfillAliasBuffer_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -170,6 +178,7 @@ typedef struct PJRT_Client_FulfillAliasBuffer_Args {
   PJRT_FulfillAliasBufferCallback *fulfill_alias_buffer_cb;
 } PJRT_Client_FulfillAliasBuffer_Args;
 
+// A buffer whose every use reports this error.
 typedef struct PJRT_Client_CreateErrorBuffer_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -203,6 +212,7 @@ typedef struct PJRT_Buffer_DonateWithControlDependency_Callback_Args {
   size_t error_message_size;
 } PJRT_Buffer_DonateWithControlDependency_Callback_Args;
 
+// Work that uses the buffer goes on.
 typedef struct PJRT_Buffer_Destroy_Args {
   PJRT_HEAD;
   PJRT_Buffer *buffer;
@@ -228,6 +238,7 @@ typedef struct PJRT_Buffer_UnpaddedDimensions_Args {
   size_t num_dims;               // out
 } PJRT_Buffer_UnpaddedDimensions_Args;
 
+// Dimensions whose size is only a bound.
 typedef struct PJRT_Buffer_DynamicDimensionIndices_Args {
   PJRT_HEAD;
   PJRT_Buffer *buffer;
@@ -251,12 +262,14 @@ typedef struct PJRT_Buffer_ToHostBuffer_Args {
   PJRT_Event *event;  // out
 } PJRT_Buffer_ToHostBuffer_Args;
 
+// With whatever the layout pads.
 typedef struct PJRT_Buffer_OnDeviceSizeInBytes_Args {
   PJRT_HEAD;
   PJRT_Buffer *buffer;
   size_t on_device_size_in_bytes;  // out
 } PJRT_Buffer_OnDeviceSizeInBytes_Args;
 
+// Gives the memory back as soon as nobody uses it; the handle stays until it is destroyed.
 typedef struct PJRT_Buffer_Delete_Args {
   PJRT_HEAD;
   PJRT_Buffer *buffer;
@@ -268,6 +281,7 @@ typedef struct PJRT_Buffer_IsDeleted_Args {
   bool is_deleted;  // out
 } PJRT_Buffer_IsDeleted_Args;
 
+// Bytes as they lie in device memory.
 typedef struct PJRT_Buffer_CopyRawToHost_Args {
   PJRT_HEAD;
   PJRT_Buffer *buffer;
@@ -284,6 +298,7 @@ typedef struct PJRT_Buffer_CopyToDevice_Args {
   PJRT_Buffer *dst_buffer;  // out
 } PJRT_Buffer_CopyToDevice_Args;
 
+// To any memory of the client; the caller owns the copy.
 typedef struct PJRT_Buffer_CopyToMemory_Args {
   PJRT_HEAD;
   PJRT_Buffer *buffer;
@@ -291,6 +306,7 @@ typedef struct PJRT_Buffer_CopyToMemory_Args {
   PJRT_Buffer *dst_buffer;  // out
 } PJRT_Buffer_CopyToMemory_Args;
 
+// Whether the bytes may be read in place.
 typedef struct PJRT_Buffer_IsOnCpu_Args {
   PJRT_HEAD;
   PJRT_Buffer *buffer;
@@ -309,18 +325,21 @@ typedef struct PJRT_Buffer_Memory_Args {
   PJRT_Memory *memory;  // out
 } PJRT_Buffer_Memory_Args;
 
+// The caller owns the event, which is set when the contents are there, or never will be.
 typedef struct PJRT_Buffer_ReadyEvent_Args {
   PJRT_HEAD;
   PJRT_Buffer *buffer;
   PJRT_Event *event;  // out
 } PJRT_Buffer_ReadyEvent_Args;
 
+// The address, for those who know what they do.
 typedef struct PJRT_Buffer_UnsafePointer_Args {
   PJRT_HEAD;
   PJRT_Buffer *buffer;
   uintptr_t buffer_pointer;  // out
 } PJRT_Buffer_UnsafePointer_Args;
 
+// Keeps the memory where it is until the reference is given back, even after PJRT_Buffer_Delete.
 typedef struct PJRT_Buffer_IncreaseExternalReferenceCount_Args {
   PJRT_HEAD;
   PJRT_Buffer *buffer;
@@ -331,12 +350,14 @@ typedef struct PJRT_Buffer_DecreaseExternalReferenceCount_Args {
   PJRT_Buffer *buffer;
 } PJRT_Buffer_DecreaseExternalReferenceCount_Args;
 
+// The address; valid while a reference is held. Asked for before the buffer is ready, too.
 typedef struct PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args {
   PJRT_HEAD;
   PJRT_Buffer *buffer;
   void *device_memory_ptr;  // out
 } PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args;
 
+// As PJRT_Buffer_CopyRawToHost, but the destination comes with a callback.
 typedef struct PJRT_Buffer_CopyRawToHostFuture_Args {
   PJRT_HEAD;
   PJRT_Buffer *buffer;
@@ -347,6 +368,7 @@ typedef struct PJRT_Buffer_CopyRawToHostFuture_Args {
   void (*future_ready_callback)(PJRT_Buffer_CopyRawToHostFuture_Callback_Args *);  // out
 } PJRT_Buffer_CopyRawToHostFuture_Args;
 
+// Moves the contents to a new buffer that is ready when the dependency is.
 typedef struct PJRT_Buffer_DonateWithControlDependency_Args {
   PJRT_HEAD;
   PJRT_Buffer *buffer;
@@ -356,6 +378,7 @@ typedef struct PJRT_Buffer_DonateWithControlDependency_Args {
   PJRT_Buffer *out_buffer;                                       // out
 } PJRT_Buffer_DonateWithControlDependency_Args;
 
+// The same bytes under another type.
 typedef struct PJRT_Buffer_Bitcast_Args {
   PJRT_HEAD;
   PJRT_Buffer *buffer;
@@ -366,6 +389,7 @@ typedef struct PJRT_Buffer_Bitcast_Args {
   PJRT_Buffer *out_buffer;  // out
 } PJRT_Buffer_Bitcast_Args;
 
+// Buffers that are not full by then fail.
 typedef struct PJRT_AsyncHostToDeviceTransferManager_Destroy_Args {
   PJRT_HEAD;
   PJRT_AsyncHostToDeviceTransferManager *transfer_manager;
@@ -383,6 +407,7 @@ typedef struct PJRT_AsyncHostToDeviceTransferManager_TransferData_Args {
   PJRT_Event *done_with_h2d_transfer;  // out
 } PJRT_AsyncHostToDeviceTransferManager_TransferData_Args;
 
+// The caller owns the buffer; it may be retrieved before it is full.
 typedef struct PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args {
   PJRT_HEAD;
   PJRT_AsyncHostToDeviceTransferManager *transfer_manager;
@@ -409,6 +434,7 @@ typedef struct PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args {
   size_t buffer_size;  // out
 } PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args;
 
+// Gives up filling the buffer.
 typedef struct PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args {
   PJRT_HEAD;
   PJRT_AsyncHostToDeviceTransferManager *transfer_manager;
@@ -425,6 +451,7 @@ typedef struct PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args {
   size_t num_metadata;
 } PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args;
 
+// The whole array at once.
 typedef struct PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args {
   PJRT_HEAD;
   PJRT_AsyncHostToDeviceTransferManager *transfer_manager;
@@ -437,6 +464,7 @@ typedef struct PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args {
   PJRT_Event *done_with_h2d_transfer;  // out
 } PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args;
 
+// A piece of data with its deleter.
 typedef struct PJRT_Chunk {
   void *data;
   size_t size;
@@ -474,6 +502,7 @@ typedef struct PJRT_CopyToDeviceStream_CurrentBytes_Args {
   int64_t current_bytes;  // out
 } PJRT_CopyToDeviceStream_CurrentBytes_Args;
 
+// The shape with the layout that the memory would give it, as a serialized ShapeProto.
 typedef struct PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace_Args {
   PJRT_HEAD;
   const PJRT_TopologyDescription *topology;

@@ -18,6 +18,7 @@ typedef struct PJRT_Memory PJRT_Memory;
 typedef void (*PJRT_KeyValueGetCallback_ValueDeleter)(char *value);
 typedef void (*PJRT_KeyValueTryGetCallback_ValueDeleter)(char *value);
 
+// Blocks up to the time limit until somebody has put the key.
 typedef struct PJRT_KeyValueGetCallback_Args {
   PJRT_HEAD;
   const char *key;
@@ -30,6 +31,7 @@ typedef struct PJRT_KeyValueGetCallback_Args {
   PJRT_KeyValueGetCallback_ValueDeleter value_deleter_callback;  // out
 } PJRT_KeyValueGetCallback_Args;
 
+// NOT_FOUND at once when nobody has.
 typedef struct PJRT_KeyValueTryGetCallback_Args {
   PJRT_HEAD;
   const char *key;
@@ -63,6 +65,7 @@ typedef enum PJRT_ProcessState {
   PJRT_ProcessState_kError = 4,
 } PJRT_ProcessState;
 
+// One process of a distributed run, as its coordinator sees it.
 typedef struct PJRT_ProcessInfo {
   size_t struct_size;
   int task_id;
@@ -87,6 +90,7 @@ typedef struct PJRT_Client_Create_Args {
   void *kv_try_get_user_arg;
 } PJRT_Client_Create_Args;
 
+// After all of its buffers and executables, as callers promise; minipod does not depend on it.
 typedef struct PJRT_Client_Destroy_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -99,12 +103,14 @@ typedef struct PJRT_Client_PlatformName_Args {
   size_t platform_name_size;  // out
 } PJRT_Client_PlatformName_Args;
 
+// Of this process among those of the client.
 typedef struct PJRT_Client_ProcessIndex_Args {
   PJRT_HEAD;
   PJRT_Client *client;
   int process_index;  // out
 } PJRT_Client_ProcessIndex_Args;
 
+// Enters the keys of compilation caches.
 typedef struct PJRT_Client_PlatformVersion_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -112,12 +118,14 @@ typedef struct PJRT_Client_PlatformVersion_Args {
   size_t platform_version_size;  // out
 } PJRT_Client_PlatformVersion_Args;
 
+// Belongs to the client.
 typedef struct PJRT_Client_TopologyDescription_Args {
   PJRT_HEAD;
   PJRT_Client *client;
   PJRT_TopologyDescription *topology;  // out
 } PJRT_Client_TopologyDescription_Args;
 
+// All devices, of other processes too; the list lives as long as the client.
 typedef struct PJRT_Client_Devices_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -125,6 +133,7 @@ typedef struct PJRT_Client_Devices_Args {
   size_t num_devices;           // out
 } PJRT_Client_Devices_Args;
 
+// Those of this process.
 typedef struct PJRT_Client_AddressableDevices_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -132,6 +141,7 @@ typedef struct PJRT_Client_AddressableDevices_Args {
   size_t num_addressable_devices;           // out
 } PJRT_Client_AddressableDevices_Args;
 
+// By global id.
 typedef struct PJRT_Client_LookupDevice_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -139,6 +149,7 @@ typedef struct PJRT_Client_LookupDevice_Args {
   PJRT_Device *device;  // out
 } PJRT_Client_LookupDevice_Args;
 
+// By number within the process.
 typedef struct PJRT_Client_LookupAddressableDevice_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -153,6 +164,7 @@ typedef struct PJRT_Client_AddressableMemories_Args {
   size_t num_addressable_memories;           // out
 } PJRT_Client_AddressableMemories_Args;
 
+// Fills ids by replica, then partition.
 typedef struct PJRT_Client_DefaultDeviceAssignment_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -162,6 +174,7 @@ typedef struct PJRT_Client_DefaultDeviceAssignment_Args {
   int *default_assignment;
 } PJRT_Client_DefaultDeviceAssignment_Args;
 
+// Registers host memory for transfers.
 typedef struct PJRT_Client_DmaMap_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -175,6 +188,7 @@ typedef struct PJRT_Client_DmaUnmap_Args {
   void *data;
 } PJRT_Client_DmaUnmap_Args;
 
+// Tells how the processes of a distributed run are.
 typedef struct PJRT_Client_UpdateGlobalProcessInfo_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -194,6 +208,7 @@ typedef struct PJRT_DeviceDescription_ProcessIndex_Args {
   int process_index;  // out
 } PJRT_DeviceDescription_ProcessIndex_Args;
 
+// Strings, integers and lists of integers only: callers end the process for other types.
 typedef struct PJRT_DeviceDescription_Attributes_Args {
   PJRT_HEAD;
   PJRT_DeviceDescription *device_description;
@@ -208,6 +223,7 @@ typedef struct PJRT_DeviceDescription_Kind_Args {
   size_t device_kind_size;  // out
 } PJRT_DeviceDescription_Kind_Args;
 
+// What Python's str() shows.
 typedef struct PJRT_DeviceDescription_DebugString_Args {
   PJRT_HEAD;
   PJRT_DeviceDescription *device_description;
@@ -215,6 +231,7 @@ typedef struct PJRT_DeviceDescription_DebugString_Args {
   size_t debug_string_size;  // out
 } PJRT_DeviceDescription_DebugString_Args;
 
+// What Python's repr() shows.
 typedef struct PJRT_DeviceDescription_ToString_Args {
   PJRT_HEAD;
   PJRT_DeviceDescription *device_description;
@@ -234,12 +251,14 @@ typedef struct PJRT_Device_IsAddressable_Args {
   bool is_addressable;  // out
 } PJRT_Device_IsAddressable_Args;
 
+// -1 for devices of other processes.
 typedef struct PJRT_Device_LocalHardwareId_Args {
   PJRT_HEAD;
   PJRT_Device *device;
   int local_hardware_id;  // out
 } PJRT_Device_LocalHardwareId_Args;
 
+// The list lives as long as the device; the order is that of memory kinds.
 typedef struct PJRT_Device_AddressableMemories_Args {
   PJRT_HEAD;
   PJRT_Device *device;
@@ -247,6 +266,7 @@ typedef struct PJRT_Device_AddressableMemories_Args {
   size_t num_memories;           // out
 } PJRT_Device_AddressableMemories_Args;
 
+// Where buffers go when nobody chooses.
 typedef struct PJRT_Device_DefaultMemory_Args {
   PJRT_HEAD;
   PJRT_Device *device;
@@ -282,6 +302,7 @@ typedef struct PJRT_Device_MemoryStats_Args {
   bool peak_allocated_bytes_is_set;      // out, minor 113
 } PJRT_Device_MemoryStats_Args;
 
+// Fails the launch with this id, if it has not ended.
 typedef struct PJRT_Device_PoisonExecution_Args {
   PJRT_HEAD;
   PJRT_Device *device;
@@ -294,6 +315,7 @@ typedef struct PJRT_Device_PoisonExecution_Args {
   size_t num_payload;              // minor 104
 } PJRT_Device_PoisonExecution_Args;
 
+// A mark in the caller's traces.
 typedef struct PJRT_Device_CreateAsyncTrackingEvent_Args {
   PJRT_HEAD;
   PJRT_Device *device;
@@ -302,6 +324,7 @@ typedef struct PJRT_Device_CreateAsyncTrackingEvent_Args {
   PJRT_AsyncTrackingEvent *event;  // out
 } PJRT_Device_CreateAsyncTrackingEvent_Args;
 
+// As PJRT_DeviceDescription_Attributes for a live device; `attributes_deleter` is always called.
 typedef struct PJRT_Device_GetAttributes_Args {
   PJRT_HEAD;
   PJRT_Device *device;
@@ -311,6 +334,7 @@ typedef struct PJRT_Device_GetAttributes_Args {
   void (*attributes_deleter)(PJRT_Device_Attributes *);  // out
 } PJRT_Device_GetAttributes_Args;
 
+// Starts peaks anew.
 typedef struct PJRT_Device_ClearMemoryStats_Args {
   PJRT_HEAD;
   PJRT_Device *device;
@@ -339,6 +363,7 @@ typedef struct PJRT_Memory_Id_Args {
   int id;  // out
 } PJRT_Memory_Id_Args;
 
+// "device", "pinned_host" or "unpinned_host" here.
 typedef struct PJRT_Memory_Kind_Args {
   PJRT_HEAD;
   PJRT_Memory *memory;
@@ -346,6 +371,7 @@ typedef struct PJRT_Memory_Kind_Args {
   size_t kind_size;  // out
 } PJRT_Memory_Kind_Args;
 
+// A number for the kind, the same for all devices.
 typedef struct PJRT_Memory_Kind_Id_Args {
   PJRT_HEAD;
   PJRT_Memory *memory;
@@ -373,6 +399,7 @@ typedef struct PJRT_Memory_AddressableByDevices_Args {
   size_t num_devices;           // out
 } PJRT_Memory_AddressableByDevices_Args;
 
+// Of devices that need not exist, by a name that the plugin understands.
 typedef struct PJRT_TopologyDescription_Create_Args {
   PJRT_HEAD;
   const char *topology_name;
@@ -408,6 +435,7 @@ typedef struct PJRT_TopologyDescription_GetDeviceDescriptions_Args {
   size_t num_descriptions;                      // out
 } PJRT_TopologyDescription_GetDeviceDescriptions_Args;
 
+// The bytes live until the deleter is called with `serialized_topology`.
 typedef struct PJRT_TopologyDescription_Serialize_Args {
   PJRT_HEAD;
   PJRT_TopologyDescription *topology;
@@ -431,6 +459,7 @@ typedef struct PJRT_TopologyDescription_Deserialize_Args {
   PJRT_TopologyDescription *topology;  // out
 } PJRT_TopologyDescription_Deserialize_Args;
 
+// Enters the keys of compilation caches.
 typedef struct PJRT_TopologyDescription_Fingerprint_Args {
   PJRT_HEAD;
   const PJRT_TopologyDescription *topology;

@@ -21,6 +21,7 @@ typedef struct PJRT_Program {
   size_t format_size;
 } PJRT_Program;
 
+// `compile_options` is a serialized CompileOptionsProto.
 typedef struct PJRT_Client_Compile_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -30,6 +31,7 @@ typedef struct PJRT_Client_Compile_Args {
   PJRT_LoadedExecutable *executable;  // out
 } PJRT_Client_Compile_Args;
 
+// Makes a compiled executable runnable on the client.
 typedef struct PJRT_Client_Load_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -39,6 +41,7 @@ typedef struct PJRT_Client_Load_Args {
   PJRT_LoadedExecutable *loaded_executable;  // out
 } PJRT_Client_Load_Args;
 
+// Compiles without needing the devices; `client` may be NULL.
 typedef struct PJRT_Compile_Args {
   PJRT_HEAD;
   const PJRT_TopologyDescription *topology;
@@ -55,12 +58,14 @@ typedef void (*PJRT_RecvCallback)(PJRT_CopyToDeviceStream *stream, void *user_ar
 typedef void (*PJRT_HloOutputCallback)(int64_t, int64_t, const void *, const int64_t *, size_t,
                                        PJRT_Buffer_Type, int64_t, void *);
 
+// Called for what a program sends to the host on the channel.
 typedef struct PJRT_SendCallbackInfo {
   int64_t channel_id;
   void *user_arg;
   PJRT_SendCallback send_callback;
 } PJRT_SendCallbackInfo;
 
+// Called when a program wants data from the host on the channel.
 typedef struct PJRT_RecvCallbackInfo {
   int64_t channel_id;
   void *user_arg;
@@ -112,11 +117,13 @@ typedef struct PJRT_LoadOptions {
   PJRT_MultiSlice_Config *multi_slice_config;
 } PJRT_LoadOptions;
 
+// Where a device stands in a program's grid.
 typedef struct PJRT_LogicalDeviceIds {
   int replica;
   int partition;
 } PJRT_LogicalDeviceIds;
 
+// Independent of the loaded executable that it came from.
 typedef struct PJRT_Executable_Destroy_Args {
   PJRT_HEAD;
   PJRT_Executable *executable;
@@ -160,6 +167,7 @@ typedef struct PJRT_Executable_SizeOfGeneratedCodeInBytes_Args {
   int64_t size_in_bytes;  // out
 } PJRT_Executable_SizeOfGeneratedCodeInBytes_Args;
 
+// Equal for equal programs and options.
 typedef struct PJRT_Executable_Fingerprint_Args {
   PJRT_HEAD;
   PJRT_Executable *executable;
@@ -167,6 +175,7 @@ typedef struct PJRT_Executable_Fingerprint_Args {
   size_t executable_fingerprint_size;  // out
 } PJRT_Executable_Fingerprint_Args;
 
+// Estimates under names such as "flops"; they live as long as the executable.
 typedef struct PJRT_Executable_GetCostAnalysis_Args {
   PJRT_HEAD;
   PJRT_Executable *executable;
@@ -174,6 +183,7 @@ typedef struct PJRT_Executable_GetCostAnalysis_Args {
   const PJRT_NamedValue *properties;  // out
 } PJRT_Executable_GetCostAnalysis_Args;
 
+// Bytes on one device, and of its host.
 typedef struct PJRT_Executable_GetCompiledMemoryStats_Args {
   PJRT_HEAD;
   PJRT_Executable *executable;
@@ -201,6 +211,7 @@ typedef struct PJRT_Executable_OutputElementTypes_Args {
   size_t num_output_types;         // out
 } PJRT_Executable_OutputElementTypes_Args;
 
+// All outputs' dimensions one after the other, and how many each has.
 typedef struct PJRT_Executable_OutputDimensions_Args {
   PJRT_HEAD;
   PJRT_Executable *executable;
@@ -209,6 +220,7 @@ typedef struct PJRT_Executable_OutputDimensions_Args {
   const size_t *dim_sizes;  // out
 } PJRT_Executable_OutputDimensions_Args;
 
+// Must agree with the memories of the buffers that PJRT_LoadedExecutable_Execute makes.
 typedef struct PJRT_Executable_OutputMemoryKinds_Args {
   PJRT_HEAD;
   PJRT_Executable *executable;
@@ -217,6 +229,7 @@ typedef struct PJRT_Executable_OutputMemoryKinds_Args {
   const size_t *memory_kind_sizes;  // out
 } PJRT_Executable_OutputMemoryKinds_Args;
 
+// The bytes live until the deleter is called with `serialized_executable`.
 typedef struct PJRT_Executable_Serialize_Args {
   PJRT_HEAD;
   const PJRT_Executable *executable;
@@ -226,6 +239,7 @@ typedef struct PJRT_Executable_Serialize_Args {
   void (*serialized_executable_deleter)(PJRT_SerializedExecutable *);  // out
 } PJRT_Executable_Serialize_Args;
 
+// Overriding options of size 0 are none.
 typedef struct PJRT_Executable_DeserializeAndLoad_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -237,6 +251,7 @@ typedef struct PJRT_Executable_DeserializeAndLoad_Args {
   PJRT_LoadOptions *load_options;                     // minor 111
 } PJRT_Executable_DeserializeAndLoad_Args;
 
+// A serialized CompileOptionsProto.
 typedef struct PJRT_Executable_GetCompileOptions_Args {
   PJRT_HEAD;
   PJRT_Executable *executable;
@@ -259,12 +274,14 @@ typedef struct PJRT_LoadedExecutable_Destroy_Args {
   PJRT_LoadedExecutable *executable;
 } PJRT_LoadedExecutable_Destroy_Args;
 
+// The caller owns what comes back.
 typedef struct PJRT_LoadedExecutable_GetExecutable_Args {
   PJRT_HEAD;
   PJRT_LoadedExecutable *loaded_executable;
   PJRT_Executable *executable;  // out
 } PJRT_LoadedExecutable_GetExecutable_Args;
 
+// In the order of its argument lists.
 typedef struct PJRT_LoadedExecutable_AddressableDevices_Args {
   PJRT_HEAD;
   PJRT_LoadedExecutable *executable;
@@ -272,6 +289,7 @@ typedef struct PJRT_LoadedExecutable_AddressableDevices_Args {
   size_t num_addressable_devices;           // out
 } PJRT_LoadedExecutable_AddressableDevices_Args;
 
+// Refuses further launches.
 typedef struct PJRT_LoadedExecutable_Delete_Args {
   PJRT_HEAD;
   PJRT_LoadedExecutable *executable;
@@ -304,6 +322,7 @@ typedef struct PJRT_LoadedExecutable_Fingerprint_Args {
   size_t executable_fingerprint_size;  // out
 } PJRT_LoadedExecutable_Fingerprint_Args;
 
+// A serialized DeviceAssignmentProto; no bytes mean "any device".
 typedef struct PJRT_LoadedExecutable_GetDeviceAssignment_Args {
   PJRT_HEAD;
   PJRT_LoadedExecutable *executable;
@@ -313,6 +332,7 @@ typedef struct PJRT_LoadedExecutable_GetDeviceAssignment_Args {
   void (*serialized_device_assignment_deleter)(PJRT_DeviceAssignmentSerialized *);  // out
 } PJRT_LoadedExecutable_GetDeviceAssignment_Args;
 
+// In the order of the addressable devices; the array lives as long as the executable.
 typedef struct PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args {
   PJRT_HEAD;
   PJRT_LoadedExecutable *executable;

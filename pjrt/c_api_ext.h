@@ -14,6 +14,7 @@ typedef struct PJRT_Layouts_MemoryLayout_Destroy_Args {
   PJRT_Layouts_MemoryLayout *layout;
 } PJRT_Layouts_MemoryLayout_Destroy_Args;
 
+// As text, minor to major: "{1,0}".
 typedef struct PJRT_Layouts_MemoryLayout_Serialize_Args {
   PJRT_HEAD;
   PJRT_Layouts_MemoryLayout *layout;
@@ -47,6 +48,7 @@ typedef struct PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args {
   PJRT_Layouts_MemoryLayout *layout;  // out
 } PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args;
 
+// The layouts live as long as the executable.
 typedef struct PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args {
   PJRT_HEAD;
   PJRT_Executable *executable;
@@ -54,6 +56,7 @@ typedef struct PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args {
   PJRT_Layouts_MemoryLayout **layouts;  // out
 } PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args;
 
+// The memories that a device of a topology has.
 typedef struct PJRT_DeviceDescription_MemoryDescriptions_Args {
   PJRT_HEAD;
   PJRT_DeviceDescription *device_description;
@@ -77,6 +80,7 @@ typedef struct PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args {
   PJRT_Layouts_MemoryLayout **layouts;  // out
 } PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args;
 
+// Serialized OpSharding messages, as long as the executable; NULL: the program has none.
 typedef struct PJRT_Shardings_PJRT_Executable_ParameterShardings_Args {
   PJRT_HEAD;
   PJRT_Executable *executable;
@@ -85,6 +89,7 @@ typedef struct PJRT_Shardings_PJRT_Executable_ParameterShardings_Args {
   const size_t *sharding_sizes;  // out
 } PJRT_Shardings_PJRT_Executable_ParameterShardings_Args;
 
+// Likewise; one for each output.
 typedef struct PJRT_Shardings_PJRT_Executable_OutputShardings_Args {
   PJRT_HEAD;
   PJRT_Executable *executable;
