@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "sim/kernels/lanes.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 
@@ -122,27 +123,6 @@ void mp_fold_fill(const mp_fold_t *fold, uint32_t k, int64_t lanes, const void *
   mp_fill(acc, element, operand->acc_size, lanes);
 }
 
-static void gather(size_t size, int64_t lanes, const char *src, const int64_t *offsets, char *dst) {
-  switch (size) {
-#define GATHER(bytes, T)                                          \
-  case bytes: {                                                   \
-    const T *from = (const T *)(const void *)src;                 \
-    T *to = (T *)(void *)dst;                                     \
-    for (int64_t i = 0; i < lanes; ++i) to[i] = from[offsets[i]]; \
-    return;                                                       \
-  }
-    GATHER(1, uint8_t)
-    GATHER(2, uint16_t)
-    GATHER(4, uint32_t)
-    GATHER(8, uint64_t)
-#undef GATHER
-    default:
-      for (int64_t i = 0; i < lanes; ++i) {
-        memcpy(dst + (size_t)i * size, src + offsets[i] * (int64_t)size, size);
-      }
-  }
-}
-
 const char *mp_fold_load(const mp_fold_t *fold, const mp_fold_work_t *work, uint32_t k,
                          int64_t lanes, const void *src, const int64_t *offsets, int64_t shift,
                          bool contiguous, char *dst) {
@@ -153,7 +133,7 @@ const char *mp_fold_load(const mp_fold_t *fold, const mp_fold_work_t *work, uint
     if (!operand->converts) return base;
   } else {
     char *to = operand->converts ? work->spare[k] : dst;
-    gather(operand->in_size, lanes, base, offsets, to);
+    mp_lanes_gather(operand->in_size, lanes, base, offsets, to);
     if (!operand->converts) return dst;
     base = to;
   }

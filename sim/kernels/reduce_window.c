@@ -2,9 +2,8 @@
 // kinds go one dimension after the other (window_passes.h). Elements outside of the array are
 // passed over: the start value takes part once, first, whatever the padding (the same for every
 // start value that is the region's neutral one, and what XLA does with others).
-#include <string.h>
-
 #include "sim/kernels/fold.h"
+#include "sim/kernels/lanes.h"
 #include "sim/kernels/makers.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/window.h"
@@ -16,14 +15,6 @@ typedef struct {
   mp_window_t window;
   mp_window_passes_t passes;
 } reduce_window_t;
-
-static void move_lanes(size_t size, int64_t n, char *dst, const int64_t *to, const char *src,
-                       const int64_t *from) {
-  for (int64_t i = 0; i < n; ++i) {
-    int64_t d = to != NULL ? to[i] : i, s = from != NULL ? from[i] : i;
-    memcpy(dst + d * (int64_t)size, src + s * (int64_t)size, size);
-  }
-}
 
 // Folds the present element of every window that has it.
 static void fold_element(const reduce_window_t *kernel, const mp_kernel_call_t *call,
@@ -40,13 +31,12 @@ static void fold_element(const reduce_window_t *kernel, const mp_kernel_call_t *
   // Accumulators of the lanes that take part move together, into `spare`, for the step.
   char *const *acc = all ? work->acc : work->spare;
   for (uint32_t k = 0; k < n && !all; ++k) {
-    move_lanes(fold->operands[k].acc_size, inside, work->spare[k], NULL, work->acc[k],
-               lanes->where);
+    mp_lanes_gather(fold->operands[k].acc_size, inside, work->acc[k], lanes->where, work->spare[k]);
   }
   mp_fold_step(fold, work, inside, acc, work->loaded, call->operands + 2 * n);
   for (uint32_t k = 0; k < n && !all; ++k) {
-    move_lanes(fold->operands[k].acc_size, inside, work->acc[k], lanes->where, work->spare[k],
-               NULL);
+    mp_lanes_scatter(fold->operands[k].acc_size, inside, work->spare[k], lanes->where,
+                     work->acc[k]);
   }
 }
 

@@ -9,6 +9,7 @@
 #include "sim/kernels/makers.h"
 #include "sim/kernels/region.h"
 #include "sim/kernels/shape.h"
+#include "sim/kernels/strided.h"
 
 // A component of the index vectors.
 typedef struct {
@@ -67,13 +68,6 @@ typedef struct {
   void *registers;
 } part_t;
 
-static void move(size_t size, int64_t n, char *dst, int64_t dst_stride, const char *src,
-                 int64_t src_stride) {
-  for (int64_t i = 0; i < n; ++i) {
-    memcpy(dst + i * dst_stride * (int64_t)size, src + i * src_stride * (int64_t)size, size);
-  }
-}
-
 // Combines n <= MP_REGION_MAX_LANES elements; offsets in elements.
 static void combine(const part_t *part, int64_t n, int64_t operand_offset, int64_t update_offset) {
   const scatter_t *kernel = part->kernel;
@@ -88,8 +82,9 @@ static void combine(const part_t *part, int64_t n, int64_t operand_offset, int64
     part->inputs[k] = part->outputs[k] = operand;
     part->inputs[num + k] = update;
     if (dense) continue;
-    move(size, n, part->acc[k], 1, operand, run->operand_stride);
-    move(size, n, part->x[k], 1, update, run->update_stride);
+    int64_t step = (int64_t)size;
+    mp_copy_line(part->acc[k], step, operand, run->operand_stride * step, size, n);
+    mp_copy_line(part->x[k], step, update, run->update_stride * step, size, n);
     part->inputs[k] = part->outputs[k] = part->acc[k];
     part->inputs[num + k] = part->x[k];
   }
@@ -100,9 +95,9 @@ static void combine(const part_t *part, int64_t n, int64_t operand_offset, int64
                      part->registers);
   }
   for (uint32_t k = 0; k < num && !dense; ++k) {
-    size_t size = kernel->sizes[k];
-    move(size, n, (char *)part->call->results[k] + operand_offset * (int64_t)size,
-         run->operand_stride, part->acc[k], 1);
+    int64_t step = (int64_t)kernel->sizes[k];
+    mp_copy_line((char *)part->call->results[k] + operand_offset * step, run->operand_stride * step,
+                 part->acc[k], step, kernel->sizes[k], n);
   }
 }
 
@@ -153,7 +148,8 @@ static void do_run(const part_t *part, int64_t operand_offset, int64_t update_of
     if (run->operand_stride == 1 && run->update_stride == 1) {
       memcpy(to, from, (size_t)length * size);
     } else {
-      move(size, length, to, run->operand_stride, from, run->update_stride);
+      mp_copy_line(to, run->operand_stride * (int64_t)size, from,
+                   run->update_stride * (int64_t)size, size, length);
     }
     return;
   }

@@ -37,11 +37,8 @@ static void copy_slices(const sort_t *kernel, uint32_t k, int64_t begin, int64_t
     const char *from =
         array + (slice / kernel->inner * kernel->inner * kernel->length + slice % kernel->inner) *
                     (int64_t)size;
-    mp_strided_t copy;
-    mp_strided_init(&copy, size);
-    mp_strided_add_dim(&copy, kernel->length, (int64_t)size, kernel->inner * (int64_t)size);
-    mp_strided_finish(&copy);
-    mp_strided_run(&copy, dense + (size_t)(s * kernel->length) * size, from);
+    mp_copy_line(dense + (size_t)(s * kernel->length) * size, (int64_t)size, from,
+                 kernel->inner * (int64_t)size, size, kernel->length);
   }
 }
 

@@ -2,6 +2,7 @@
 // begins within its pair is found by bisection along the merge's diagonal, for all lanes at once.
 #include <string.h>
 
+#include "sim/kernels/lanes.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/sort.h"
 
@@ -19,7 +20,7 @@ typedef struct {
   const mp_region_fn_t *comparator;
   const mp_sort_rows_t *rows;
   const uint32_t *order;
-  int64_t *first, *second;  // [LANES] places in `order` that are compared
+  int64_t *first, *second;  // [LANES] places in `order` to be compared; `compare` overwrites them
   uint8_t *less;            // [LANES] whether the first comes before the second
   lane_t *lanes;            // [LANES]
   int64_t *low, *high;      // [LANES] of the bisection
@@ -41,29 +42,13 @@ size_t mp_sort_merge_scratch(const mp_region_fn_t *comparator, uint32_t num_oper
 // less[i] = comparator(row order[first[i]], row order[second[i]])
 static void compare(const merge_t *merge, int64_t lanes) {
   const mp_sort_rows_t *rows = merge->rows;
+  for (int64_t i = 0; i < lanes; ++i) {
+    merge->first[i] = merge->order[merge->first[i]];
+    merge->second[i] = merge->order[merge->second[i]];
+  }
   for (uint32_t k = 0; k < rows->num_operands; ++k) {
-    size_t size = rows->sizes[k];
-    const char *data = rows->data[k];
-    char *left = merge->values[2 * k], *right = merge->values[2 * k + 1];
-    switch (size) {
-#define GATHER(bytes, T)                                                                         \
-  case bytes:                                                                                    \
-    for (int64_t i = 0; i < lanes; ++i) {                                                        \
-      ((T *)(void *)left)[i] = ((const T *)(const void *)data)[merge->order[merge->first[i]]];   \
-      ((T *)(void *)right)[i] = ((const T *)(const void *)data)[merge->order[merge->second[i]]]; \
-    }                                                                                            \
-    break;
-      GATHER(1, uint8_t)
-      GATHER(2, uint16_t)
-      GATHER(4, uint32_t)
-      GATHER(8, uint64_t)
-#undef GATHER
-      default:
-        for (int64_t i = 0; i < lanes; ++i) {
-          memcpy(left + (size_t)i * size, data + merge->order[merge->first[i]] * size, size);
-          memcpy(right + (size_t)i * size, data + merge->order[merge->second[i]] * size, size);
-        }
-    }
+    mp_lanes_gather(rows->sizes[k], lanes, rows->data[k], merge->first, merge->values[2 * k]);
+    mp_lanes_gather(rows->sizes[k], lanes, rows->data[k], merge->second, merge->values[2 * k + 1]);
   }
   void *out = merge->less;
   mp_region_fn_run(merge->comparator, lanes, (const void *const *)merge->values, rows->captures,

@@ -138,6 +138,13 @@ static const transpose_fn_t transpose_fns[] = {transpose_mp_u8_t, transpose_mp_u
                                                transpose_mp_u32_t, transpose_mp_u64_t,
                                                transpose_mp_u128_t};
 
+void mp_copy_line(void *dst, int64_t dst_step, const void *src, int64_t src_step,
+                  size_t element_bytes, int64_t count) {
+  if (count <= 0) return;
+  mp_strided_dim_t dim = {count, dst_step, src_step};
+  line_fns[log2_of((uint32_t)element_bytes)](&dim, dst, src);
+}
+
 void mp_fill(void *dst, const void *element, size_t element_bytes, int64_t count) {
   if (count <= 0) return;
   mp_strided_dim_t dim = {count, (int64_t)element_bytes, 0};

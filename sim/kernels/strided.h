@@ -53,6 +53,10 @@ void mp_strided_run(const mp_strided_t *copy, void *dst, const void *src);
 void mp_strided_run_part(const mp_strided_t *copy, void *dst, const void *src, uint32_t num_parts,
                          uint32_t part);
 
+// `count` elements, these many bytes apart on both sides.
+void mp_copy_line(void *dst, int64_t dst_step, const void *src, int64_t src_step,
+                  size_t element_bytes, int64_t count);
+
 // Writes `count` copies of one element.
 void mp_fill(void *dst, const void *element, size_t element_bytes, int64_t count);
 

@@ -116,27 +116,6 @@ static void fold_rows(const mp_window_passes_t *passes, const mp_window_pass_t *
   if (is_first) mp_fill(out, passes->neutral, size, pass->inner);
 }
 
-// Elements `stride` apart, made neighbours.
-static void pick(size_t size, int64_t n, const char *from, int64_t stride, char *to) {
-  switch (size) {
-#define PICK(bytes, T)                                                    \
-  case bytes:                                                             \
-    for (int64_t i = 0; i < n; ++i) {                                     \
-      ((T *)(void *)to)[i] = ((const T *)(const void *)from)[i * stride]; \
-    }                                                                     \
-    break;
-    PICK(1, uint8_t)
-    PICK(2, uint16_t)
-    PICK(4, uint32_t)
-    PICK(8, uint64_t)
-#undef PICK
-    default:
-      for (int64_t i = 0; i < n; ++i) {
-        memcpy(to + (size_t)i * size, from + i * stride * (int64_t)size, size);
-      }
-  }
-}
-
 static int64_t div_up(int64_t a, int64_t b) {
   return a >= 0 ? (a + b - 1) / b : -(-a / b);
 }
@@ -157,7 +136,7 @@ static void fold_line(const mp_window_passes_t *passes, const mp_window_pass_t *
       n = mp_min_i64(end - o, LANES);
       const char *from = in + (o * dim->stride + shift) * size;
       if (dim->stride != 1) {
-        pick((size_t)size, n, from, dim->stride, spare);
+        mp_copy_line(spare, size, from, dim->stride * size, (size_t)size, n);
         from = spare;
       }
       const void *operands[] = {out + o * size, from};

@@ -1,0 +1,16 @@
+// Moving single elements between an array and lanes, private to sim/kernels. Elements have 1, 2, 4,
+// 8 or 16 bytes; indices count elements.
+#ifndef MINIPOD_SIM_KERNELS_LANES_H_
+#define MINIPOD_SIM_KERNELS_LANES_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+// lanes[i] = array[index[i]]
+void mp_lanes_gather(size_t element, int64_t n, const void *array, const int64_t *index,
+                     void *lanes);
+// array[index[i]] = lanes[i]
+void mp_lanes_scatter(size_t element, int64_t n, const void *lanes, const int64_t *index,
+                      void *array);
+
+#endif  // MINIPOD_SIM_KERNELS_LANES_H_
