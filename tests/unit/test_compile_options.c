@@ -1,7 +1,7 @@
 // The compile options reader.
 #include "sim/base/proto.h"
 #include "sim/readers/compile_options.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/fixtures.h"
 
 typedef struct {
   mp_arena_t *arena;
@@ -54,6 +54,21 @@ static void nothing_is_all_defaults(void **state) {
   assert_int_equal(r.options.device_ordinal, -1);
   assert_null(r.options.assignment);
   assert_false(mp_flag_list_at(r.options.propagate_to_output, 0));
+  mp_arena_release(r.arena);
+}
+
+// What JAX sends for a program on four devices.
+static void captured_message(void **state) {
+  (void)state;
+  fixture_t file = fixture_read("compile_options/four_devices.pb");
+  read_t r;
+  assert_ok(read_bytes(&r, file.data, file.size));
+  free(file.data);
+  assert_int_equal(r.options.num_replicas, 1);
+  assert_int_equal(r.options.num_partitions, 4);
+  for (uint32_t i = 0; i < 4; ++i) assert_int_equal(r.options.assignment[i], i);
+  assert_true(r.options.use_spmd_partitioning && r.options.use_shardy_partitioner);
+  assert_int_equal(r.options.profile_version, -1);
   mp_arena_release(r.arena);
 }
 
@@ -233,6 +248,7 @@ static void damaged_messages_name_the_offset(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(nothing_is_all_defaults),
+      cmocka_unit_test(captured_message),
       cmocka_unit_test(assignment_is_by_replica_then_partition),
       cmocka_unit_test(unpacked_flags_in_two_messages_are_joined),
       cmocka_unit_test(bad_assignments_are_refused),
