@@ -18,6 +18,8 @@ static const target_t g_targets[] = {
     {"minipod.eigh.lower", mp_call_make_eigh_lower},
     {"minipod.eigh.upper", mp_call_make_eigh_upper},
     {"minipod.svd", mp_call_make_svd},
+    {"minipod.tridiagonal_solve", mp_call_make_tridiagonal_solve},
+    {"minipod.tridiagonal_solve.perturbed", mp_call_make_tridiagonal_solve_perturbed},
 };
 
 mp_status_t mp_kernel_make_custom_call(mp_arena_t *arena, const mp_op_t *op,

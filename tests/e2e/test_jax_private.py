@@ -44,7 +44,7 @@ def test_only_one_file_uses_private_names():
     ("config", "jax_platforms"),
     ("dispatch", "device_put_p"),
     ("lax.ann", "approx_top_k_p _jax"),
-    ("lax.linalg", "lu_p eigh_p svd_p _empty_svd"),
+    ("lax.linalg", "lu_p eigh_p svd_p tridiagonal_solve_p _empty_svd"),
     ("lax.parallel", "pbroadcast_p pbroadcast_start_p psend_p precv_p")])
 def test_names_exist(module, names):
   module = importlib.import_module("jax._src." + module)
@@ -75,7 +75,8 @@ def test_what_was_taught():
   assert not xla_bridge._backend_factories["minipod"].experimental
   names = {p.name for p in mlir._platform_specific_lowerings["minipod"]}
   assert names == {"pbroadcast", "pbroadcast_start", "psend", "precv", "device_put",
-                   "approx_top_k", "eigh", "lu", "svd"}
+                   "approx_top_k", "eigh", "lu", "svd",
+                   "tridiagonal_solve"}
 
 
 @pytest.mark.parametrize("version, warns", [

@@ -395,6 +395,51 @@ static void svd_multiplies_back(void **state) {
   }
 }
 
+static void check_tridiagonal(mp_dtype_t dtype, int64_t n, bool perturbed) {
+  enum { K = 3, MOST = 12 };
+  z_t rows[3][2 * MOST], b[2 * MOST * K], x[2 * MOST * K];
+  char in[4][2 * MOST * K * 16], out[2 * MOST * K * 16];
+  for (int d = 0; d < 3; ++d) {
+    fill(rows[d], 2 * n, mp_dtype_is_complex(dtype));
+    if (n > 1) rows[d][0] = d == 1 ? 1e-3 : rows[d][0];  // rows must be exchanged
+    if (n == 1) rows[d][0] += 1;
+    pack(dtype, rows[d], 2 * n, in[d]);
+  }
+  fill(b, 2 * n * K, mp_dtype_is_complex(dtype));
+  pack(dtype, b, 2 * n * K, in[3]);
+  kernel_bench_t bench;
+  bench_begin(&bench, MP_OP_CUSTOM_CALL);
+  for (int d = 0; d < 3; ++d) bench_operand(&bench, dtype, 2, DIMS(2, n));
+  bench_operand(&bench, dtype, 3, DIMS(2, n, K));
+  bench_result(&bench, dtype, 3, DIMS(2, n, K));
+  bench_string(&bench, MP_ATTR_CALL_TARGET_NAME,
+               perturbed ? "minipod.tridiagonal_solve.perturbed" : "minipod.tridiagonal_solve");
+  bench_make(&bench);
+  bench_run(&bench, (const void *[]){in[0], in[1], in[2], in[3]}, (void *[]){out});
+  bench_end(&bench);
+  unpack(dtype, out, 2 * n * K, x);
+  for (int64_t g = 0; g < 2; ++g) {
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t k = 0; k < K; ++k) {
+        const z_t *at = x + (g * n + i) * K + k;
+        z_t sum = rows[1][g * n + i] * at[0];
+        if (i > 0) sum += rows[0][g * n + i] * at[-K];
+        if (i + 1 < n) sum += rows[2][g * n + i] * at[K];
+        assert_near(sum, b[(g * n + i) * K + k], 100 * tolerance_of(dtype));
+      }
+    }
+  }
+}
+
+static void tridiagonal_systems_multiply_back(void **state) {
+  (void)state;
+  for (int t = 0; t < 8; ++t) {
+    check_tridiagonal(g_types[t / 2], 12, t % 2);
+    check_tridiagonal(g_types[t / 2], 2, t % 2);
+    check_tridiagonal(g_types[t / 2], 1, t % 2);
+  }
+}
+
 static void unknown_calls_are_named(void **state) {
   (void)state;
   kernel_bench_t bench;
@@ -524,6 +569,7 @@ int main(void) {
       cmocka_unit_test(lu_multiplies_back),
       cmocka_unit_test(eigh_finds_eigenvectors),
       cmocka_unit_test(svd_multiplies_back),
+      cmocka_unit_test(tridiagonal_systems_multiply_back),
       cmocka_unit_test(unknown_calls_are_named),
       cmocka_unit_test(top_k_takes_the_largest),
       cmocka_unit_test(batch_norm_follows_its_formulas),

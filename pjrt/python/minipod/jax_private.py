@@ -121,6 +121,7 @@ def install_lowering_rules(platform: str) -> None:
   rules[linalg.lu_p] = tpu[linalg.lu_p]
   rules[linalg.eigh_p] = mlir.LoweringRuleEntry(_eigh, True)
   rules[linalg.svd_p] = mlir.LoweringRuleEntry(_svd, True)
+  rules[linalg.tridiagonal_solve_p] = mlir.LoweringRuleEntry(_tridiagonal_solve, True)
 
 
 def _custom_call(ctx, target, operands):
@@ -133,6 +134,11 @@ def _eigh(ctx, operand, *, lower, sort_eigenvalues, subset_by_index, algorithm):
   if subset_by_index not in (None, (0, ctx.avals_in[0].shape[-1])):
     raise NotImplementedError("minipod does not support eigh's 'subset_by_index'")
   return _custom_call(ctx, "minipod.eigh.lower" if lower else "minipod.eigh.upper", [operand])
+
+
+def _tridiagonal_solve(ctx, *operands, perturb_singular):
+  target = "minipod.tridiagonal_solve" + (".perturbed" if perturb_singular else "")
+  return _custom_call(ctx, target, operands)
 
 
 def _svd(ctx, operand, *, full_matrices, compute_uv, subset_by_index, algorithm=None):
