@@ -39,6 +39,20 @@ void mp_arena_release(mp_arena_t *arena) {
   mp_free(arena);
 }
 
+void mp_arena_reset(mp_arena_t *arena) {
+  mp_arena_chunk_t *kept = arena->chunks;
+  if (kept == NULL) return;
+  for (mp_arena_chunk_t *chunk = kept->next; chunk != NULL;) {
+    mp_arena_chunk_t *next = chunk->next;
+    mp_free(chunk);
+    chunk = next;
+  }
+  kept->next = NULL;
+  memset(kept->data, 0, arena->used);  // what is allocated is promised to be zero
+  arena->used = 0;
+  arena->total = 0;
+}
+
 void mp_arena_set_limit(mp_arena_t *arena, size_t max_bytes) {
   arena->limit = max_bytes;
 }

@@ -14,6 +14,9 @@ typedef struct mp_arena_s mp_arena_t;
 MP_NODISCARD mp_status_t mp_arena_create(mp_arena_t **out_arena);
 void mp_arena_release(mp_arena_t *arena);
 
+// Takes everything back that was allocated, keeping some memory for what comes next.
+void mp_arena_reset(mp_arena_t *arena);
+
 // Refuses (returns NULL) what would take the arena past this many bytes; 0 is no limit. The
 // readers set it so that a small malformed program cannot claim the machine's memory.
 void mp_arena_set_limit(mp_arena_t *arena, size_t max_bytes);

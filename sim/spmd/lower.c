@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+enum { MP_MAX_FACTORS = 256, MP_MAX_TENSORS = 256 };
+
 typedef struct {
   mp_arena_t *arena;
   const mp_propagation_t *propagation;
@@ -208,7 +210,7 @@ static bool is_better(double new_score, const mp_factor_t *factor, uint32_t coun
 // where they are; then the next among those that do not contradict it.
 static void choose(mp_lowerer_t *low) {
   uint32_t used = 0;
-  bool fixed[256] = {false};
+  bool fixed[MP_MAX_FACTORS] = {false};
   for (uint32_t round = 0; round < low->rule->num_factors; ++round) {
     double best_score = 0;
     uint32_t best_factor = 0;
@@ -374,7 +376,12 @@ mp_status_t mp_lower_op(mp_arena_t *arena, const mp_propagation_t *propagation,
                         bool *out_is_local) {
   *out_is_local = false;
   const mp_rule_t *rule = propagation->rules[op->id];
-  if (rule == NULL || rule->num_factors == 0 || rule->num_factors > 256) return NULL;
+  if (rule == NULL || rule->num_factors == 0) return NULL;
+  // Choosing compares every tensor with every other: not for ops of hundreds of operands.
+  if (rule->num_factors > MP_MAX_FACTORS ||
+      rule->num_operands + rule->num_results > MP_MAX_TENSORS) {
+    return NULL;
+  }
   if (mp_op_info(op->code)->traits & MP_OP_TRAIT_COLLECTIVE) return NULL;
   mp_lowerer_t low = {
       .arena = arena, .propagation = propagation, .scope = scope, .op = op, .rule = rule};

@@ -20,7 +20,8 @@ typedef struct {
   mp_propagation_t *out;
   mp_annotations_t annotations;
   const bool *is_result_open;
-  uint32_t *uses;  // by value id
+  mp_arena_t *scratch;  // of one step
+  uint32_t *uses;       // by value id
   mp_item_t *items;
   uint32_t num_items, capacity;
   bool is_sayable;  // all annotations so far fit the space
@@ -359,8 +360,8 @@ static mp_status_t run_item(mp_builder_t *b, const mp_user_table_t *users, mp_qu
                             uint32_t number, uint32_t level) {
   const mp_item_t *item = &b->items[number];
   const uint32_t count = item->rule->num_operands + item->rule->num_results;
-  mp_arena_t *scratch = NULL;
-  MP_RETURN_IF_ERROR(mp_arena_create(&scratch));
+  mp_arena_t *scratch = b->scratch;
+  mp_arena_reset(scratch);
   bool *changed = MP_ARENA_ARRAY(scratch, bool, count);
   mp_status_t status = changed == NULL
                            ? mp_status_out_of_memory()
@@ -371,7 +372,6 @@ static mp_status_t run_item(mp_builder_t *b, const mp_user_table_t *users, mp_qu
     const mp_user_t *user = users->lists[find_slot(users, item->tensors[t])];
     for (; user != NULL; user = user->next) push(queue, b->items, user->item);
   }
-  mp_arena_release(scratch);
   return status;
 }
 
@@ -489,9 +489,13 @@ mp_status_t mp_propagate(mp_module_t *module, uint32_t num_partitions, const boo
   mp_queue_t queue = {.capacity = b.num_items + 1};
   queue.numbers = MP_ARENA_ARRAY(b.arena, uint32_t, queue.capacity);
   MP_RETURN_IF_NULL(queue.numbers);
-  for (uint32_t level = 0; level <= 4; ++level) {
-    MP_RETURN_IF_ERROR(run_level(&b, &users, &queue, level));
+  MP_RETURN_IF_ERROR(mp_arena_create(&b.scratch));
+  mp_status_t status = NULL;
+  for (uint32_t level = 0; level <= 4 && status == NULL; ++level) {
+    status = run_level(&b, &users, &queue, level);
   }
+  mp_arena_release(b.scratch);
+  MP_RETURN_IF_ERROR(status);
   close_results(&b);
   return NULL;
 }

@@ -2,6 +2,8 @@
 
 #include <locale.h>
 
+#include <string.h>
+
 #include "sim/base/alloc.h"
 #include "sim/base/arena.h"
 #include "sim/base/dtype.h"
@@ -46,6 +48,14 @@ static void arena_zeroes_aligns_and_respects_its_limit(void **state) {
   assert_non_null(mp_arena_alloc(arena, 64));
   assert_null(mp_arena_alloc(arena, 1));
   assert_null(mp_arena_alloc_array(arena, SIZE_MAX, 16));
+  mp_arena_set_limit(arena, 0);
+  for (int round = 0; round < 3; ++round) {
+    mp_arena_reset(arena);
+    assert_int_equal(mp_arena_bytes(arena), 0);
+    unsigned char *bytes = mp_arena_alloc(arena, 5000);
+    for (int i = 0; i < 5000; ++i) assert_int_equal(bytes[i], 0);
+    memset(bytes, 0xff, 5000);
+  }
   mp_arena_release(arena);
 }
 
