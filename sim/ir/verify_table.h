@@ -1,4 +1,5 @@
-// The verifier's table: a rule for each operation. An operation without a row here does not compile.
+// The verifier's table: a rule for each operation. An operation without a row here does not
+// compile.
 //
 // TENSORS: all operands and results must be tensors. ANY: the rule looks at their types itself.
 // Operations of which minipod has no meaning have the rule `unsupported`; those that sim/passes

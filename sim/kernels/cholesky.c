@@ -48,7 +48,8 @@ static mp_status_t cholesky_run(const mp_kernel_t *kernel, const mp_kernel_call_
     if (!self->lower) adjoint(n, self->is_complex, a);
     bool ok = self->is_complex ? mp_cholesky_z(n, a) : mp_cholesky_d(n, a);
     if (!ok) {
-      for (int64_t i = 0; i < count * (self->is_complex ? 2 : 1); ++i) ((double *)a)[i] = (double)NAN;
+      for (int64_t i = 0; i < count * (self->is_complex ? 2 : 1); ++i)
+        ((double *)a)[i] = (double)NAN;
     } else if (!self->lower) {
       adjoint(n, self->is_complex, a);
     }

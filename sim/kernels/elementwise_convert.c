@@ -82,8 +82,9 @@ static const mp_ew_loop_t g_convert[MP_DTYPE_COUNT][MP_DTYPE_COUNT] = {
   CELL(from, S8)                                                                                 \
   CELL(from, S16)                                                                                \
   CELL(from, S32)                                                                                \
-  CELL(from, S64) CELL(from, U8) CELL(from, U16) CELL(from, U32) CELL(from, U64) CELL(from, F32) \
-      CELL(from, F64) CELL(from, C64) CELL(from, C128)
+  CELL(from, S64)                                                                                \
+  CELL(from, U8) CELL(from, U16) CELL(from, U32) CELL(from, U64) CELL(from, F32) CELL(from, F64) \
+      CELL(from, C64) CELL(from, C128)
     ROW(BOOL) ROW(S8) ROW(S16) ROW(S32) ROW(S64) ROW(U8) ROW(U16) ROW(U32) ROW(U64) ROW(F32)
         ROW(F64) ROW(C64) ROW(C128)
 #undef ROW

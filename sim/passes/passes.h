@@ -40,8 +40,8 @@ MP_NODISCARD mp_status_t mp_pass_splat(mp_module_t *module);
 MP_NODISCARD mp_status_t mp_pass_fold(mp_module_t *module);
 
 // Parameters and results whose layout is not row-major (mhlo.layout_mode, sim/ir/layout.h) get the
-// type of their bytes, with transposes to and from what the program computes with. Per-device types:
-// after partitioning.
+// type of their bytes, with transposes to and from what the program computes with. Per-device
+// types: after partitioning.
 MP_NODISCARD mp_status_t mp_pass_layouts(mp_module_t *module);
 
 // Removes ops without effect whose results nobody uses.
