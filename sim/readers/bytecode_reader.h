@@ -261,7 +261,7 @@ MP_NODISCARD mp_status_t mp_bc_op_fields(mp_bc_reader_t *r, const char *const *n
                                          const mp_bc_op_attrs_t *stored,
                                          const mp_attr_t **out_fields);
 
-// --- bytecode_ir.c ---
+// --- bytecode_module.c ---
 
 MP_NODISCARD mp_status_t mp_bc_read_ir(mp_bc_reader_t *r);
 

@@ -411,8 +411,8 @@ static void walk_block(mp_walk_t *w, int depth) {
 // Replaces one field by the value of another of its kind, or by a number near to it; it keeps its
 // width, as lengths of regions depend on it.
 static bool change_field(uint64_t *state, mp_container_t *c, uint8_t *out) {
-  mp_walk_t w = {c->data[IR], c->data[IR], c->data[IR] + c->size[IR], 0, false};
   if (c->data[IR] == NULL) return false;
+  mp_walk_t w = {c->data[IR], c->data[IR], c->data[IR] + c->size[IR], 0, false};
   walk_block(&w, 0);
   if (w.failed || w.count == 0) return false;
   const mp_field_t *field = &g_fields[fuzz_below(state, w.count)];
