@@ -1,5 +1,6 @@
 // Programs through the table: compiling, asking, storing, launching, donating, failing.
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "sim/base/alloc.h"
@@ -441,6 +442,34 @@ static const char layout_text[] =
     "  }\n"
     "}\n";
 
+static void bad_layouts_are_refused(void **state) {
+  (void)state;
+  static const struct {
+    const char *layout;
+    PJRT_Error_Code code;
+    const char *text;
+  } cases[] = {
+      {"{0,0}", PJRT_Error_Code_INVALID_ARGUMENT, "'{0,0}' is not a layout of 2 dimensions"},
+      {"{0}", PJRT_Error_Code_INVALID_ARGUMENT, "is not a layout"},
+      {"{0,1,2}", PJRT_Error_Code_INVALID_ARGUMENT, "is not a layout"},
+      {"{0,2}", PJRT_Error_Code_INVALID_ARGUMENT, "is not a layout"},
+      {"{,}", PJRT_Error_Code_INVALID_ARGUMENT, "is not a layout"},
+      {"0,1", PJRT_Error_Code_INVALID_ARGUMENT, "is not a layout"},
+      {"{1,0:T(8,128)}", PJRT_Error_Code_UNIMPLEMENTED, "tiles"},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+    char text[512];
+    snprintf(text, sizeof(text),
+             "func.func public @main(%%a: tensor<2x3xf32> {mhlo.layout_mode = \"%s\"})\n"
+             "    -> tensor<2x3xf32> {\n"
+             "  return %%a : tensor<2x3xf32>\n"
+             "}\n",
+             cases[i].layout);
+    PJRT_LoadedExecutable *loaded = NULL;
+    expect_error(try_compile(text, "mlir", 1, &loaded), cases[i].code, cases[i].text);
+  }
+}
+
 // Parameter and result lie in memory column by column; rows are numbered from 0.
 static void layouts_at_the_border_are_honoured(void **state) {
   (void)state;
@@ -561,6 +590,7 @@ int main(void) {
       cmocka_unit_test(replicas_meet_in_one_launch),
       cmocka_unit_test(replicas_meet_over_single_launches),
       cmocka_unit_test(layouts_at_the_border_are_honoured),
+      cmocka_unit_test(bad_layouts_are_refused),
       cmocka_unit_test(every_failed_allocation_is_an_error),
       cmocka_unit_test(a_client_is_destroyed_with_work_in_flight),
   };
