@@ -196,11 +196,11 @@ static mp_status_t make_decompose(mp_arena_t *arena, const mp_op_t *op, mp_kerne
   self->size = mp_dtype_size(a->dtype);
   mp_dtype_t wide = self->is_complex ? MP_DTYPE_C128 : MP_DTYPE_F64;
   self->wide = mp_dtype_size(wide);
-  if (!(mp_dtype_is_float(a->dtype) || self->is_complex) ||
+  if (!(mp_dtype_is_float(a->dtype) || self->is_complex) || self->size < 4 ||
       !mp_convert_bind(a->dtype, wide, &self->load) ||
       !mp_convert_bind(wide, a->dtype, &self->store) ||
       !mp_convert_bind(MP_DTYPE_F64, mp_dtype_real_part(a->dtype), &self->store_real)) {
-    return mp_op_error(op, MP_UNIMPLEMENTED, "decomposition of a matrix of %s",
+    return mp_op_error(op, MP_UNIMPLEMENTED, "Unsupported dtype %s for a decomposition",
                        mp_dtype_name(a->dtype));
   }
   int64_t parts = mp_part_count(self->batch * self->m * self->n * self->min, GRAIN);

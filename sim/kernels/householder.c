@@ -89,9 +89,9 @@ static mp_status_t make_householder(mp_arena_t *arena, const mp_op_t *op, const 
   self->size = mp_dtype_size(matrix->dtype);
   mp_dtype_t wide = self->complex ? MP_DTYPE_C128 : MP_DTYPE_F64;
   self->wide_bytes = mp_dtype_size(wide);
-  if (!mp_convert_bind(matrix->dtype, wide, &self->load) ||
+  if (self->size < 4 || !mp_convert_bind(matrix->dtype, wide, &self->load) ||
       !mp_convert_bind(wide, matrix->dtype, &self->store)) {
-    return mp_op_error(op, MP_UNIMPLEMENTED, "QR factorization of %s",
+    return mp_op_error(op, MP_UNIMPLEMENTED, "Unsupported dtype %s for a QR factorization",
                        mp_dtype_name(matrix->dtype));
   }
   self->base.scratch_bytes = (size_t)(2 * m * n + k + n) * self->wide_bytes;

@@ -7,8 +7,6 @@
 
 // Bytes that are worth a part of their own.
 enum { GRAIN_BYTES = 512 * 1024 };
-// Rows and columns of a transposition's tile: both sides of a tile stay in the first-level cache.
-enum { TILE = 32 };
 
 // Elements wider than the tensor's own come from merged dimensions and need not be aligned.
 typedef uint8_t mp_u8_t;
@@ -79,43 +77,23 @@ uint32_t mp_strided_num_parts(const mp_strided_t *copy) {
 
 // --- Loops over the one or two innermost dimensions, per element size ---
 
-#define MP_STRIDED_LOOPS(T)                                                                     \
-  static void fill_##T(void *dst, T value, int64_t count) {                                     \
-    T *d = dst;                                                                                 \
-    for (int64_t i = 0; i < count; ++i) d[i] = value;                                           \
-  }                                                                                             \
-  static void line_##T(const mp_strided_dim_t *dim, char *dst, const char *src) {               \
-    int64_t n = dim->extent, ds = dim->dst, ss = dim->src;                                      \
-    if (ds == (int64_t)sizeof(T) && ss == 0) {                                                  \
-      fill_##T(dst, *(const T *)src, n);                                                        \
-    } else if (ds == (int64_t)sizeof(T) && ss == -(int64_t)sizeof(T)) {                         \
-      const T *s = (const T *)src - (n - 1);                                                    \
-      for (int64_t i = 0; i < n; ++i) ((T *)dst)[i] = s[n - 1 - i];                             \
-    } else if (ds == (int64_t)sizeof(T)) {                                                      \
-      for (int64_t i = 0; i < n; ++i) ((T *)dst)[i] = *(const T *)(src + i * ss);               \
-    } else {                                                                                    \
-      for (int64_t i = 0; i < n; ++i) *(T *)(dst + i * ds) = *(const T *)(src + i * ss);        \
-    }                                                                                           \
-  }                                                                                             \
-  /* rows: contiguous in the source; columns: contiguous in the destination */                  \
-  static void tile_##T(const mp_strided_dim_t *rows, const mp_strided_dim_t *columns,           \
-                       int64_t row_end, int64_t column_end, char *restrict dst,                 \
-                       const char *restrict src) {                                              \
-    for (int64_t r = 0; r < row_end; ++r) {                                                     \
-      T *d = (T *)(dst + r * rows->dst);                                                        \
-      const char *s = src + r * (int64_t)sizeof(T);                                             \
-      for (int64_t c = 0; c < column_end; ++c) d[c] = *(const T *)(s + c * columns->src);       \
-    }                                                                                           \
-  }                                                                                             \
-  static void transpose_##T(const mp_strided_dim_t *rows, const mp_strided_dim_t *columns,      \
-                            char *dst, const char *src) {                                       \
-    for (int64_t r = 0; r < rows->extent; r += TILE) {                                          \
-      for (int64_t c = 0; c < columns->extent; c += TILE) {                                     \
-        tile_##T(rows, columns, mp_min_i64(TILE, rows->extent - r),                             \
-                 mp_min_i64(TILE, columns->extent - c), dst + r * rows->dst + c * columns->dst, \
-                 src + r * rows->src + c * columns->src);                                       \
-      }                                                                                         \
-    }                                                                                           \
+#define MP_STRIDED_LOOPS(T)                                                              \
+  static void fill_##T(void *dst, T value, int64_t count) {                              \
+    T *d = dst;                                                                          \
+    for (int64_t i = 0; i < count; ++i) d[i] = value;                                    \
+  }                                                                                      \
+  static void line_##T(const mp_strided_dim_t *dim, char *dst, const char *src) {        \
+    int64_t n = dim->extent, ds = dim->dst, ss = dim->src;                               \
+    if (ds == (int64_t)sizeof(T) && ss == 0) {                                           \
+      fill_##T(dst, *(const T *)src, n);                                                 \
+    } else if (ds == (int64_t)sizeof(T) && ss == -(int64_t)sizeof(T)) {                  \
+      const T *s = (const T *)src - (n - 1);                                             \
+      for (int64_t i = 0; i < n; ++i) ((T *)dst)[i] = s[n - 1 - i];                      \
+    } else if (ds == (int64_t)sizeof(T)) {                                               \
+      for (int64_t i = 0; i < n; ++i) ((T *)dst)[i] = *(const T *)(src + i * ss);        \
+    } else {                                                                             \
+      for (int64_t i = 0; i < n; ++i) *(T *)(dst + i * ds) = *(const T *)(src + i * ss); \
+    }                                                                                    \
   }
 
 MP_STRIDED_LOOPS(mp_u8_t)
@@ -125,8 +103,6 @@ MP_STRIDED_LOOPS(mp_u64_t)
 MP_STRIDED_LOOPS(mp_u128_t)
 
 typedef void (*line_fn_t)(const mp_strided_dim_t *dim, char *dst, const char *src);
-typedef void (*transpose_fn_t)(const mp_strided_dim_t *rows, const mp_strided_dim_t *columns,
-                               char *dst, const char *src);
 
 static uint32_t log2_of(uint32_t element) {
   return (uint32_t)__builtin_ctz(element);
@@ -134,9 +110,6 @@ static uint32_t log2_of(uint32_t element) {
 
 static const line_fn_t line_fns[] = {line_mp_u8_t, line_mp_u16_t, line_mp_u32_t, line_mp_u64_t,
                                      line_mp_u128_t};
-static const transpose_fn_t transpose_fns[] = {transpose_mp_u8_t, transpose_mp_u16_t,
-                                               transpose_mp_u32_t, transpose_mp_u64_t,
-                                               transpose_mp_u128_t};
 
 void mp_copy_line(void *dst, int64_t dst_step, const void *src, int64_t src_step,
                   size_t element_bytes, int64_t count) {
@@ -149,6 +122,87 @@ void mp_fill(void *dst, const void *element, size_t element_bytes, int64_t count
   if (count <= 0) return;
   mp_strided_dim_t dim = {count, (int64_t)element_bytes, 0};
   line_fns[log2_of((uint32_t)element_bytes)](&dim, dst, element);
+}
+
+// --- Transposition ---
+//
+// Rows are contiguous in the source, columns in the destination. Tiles of 64 x 64 bytes go through
+// a buffer, so that every cache line on either side is touched once, whatever the strides are.
+
+enum { LINE = 64 };
+
+// N x N elements between buffers whose lines are LINE bytes long: log2 N steps that each interleave
+// the upper with the lower half of the vectors.
+#define MP_TRANSPOSE_BLOCK(T, N, STEPS, LOW, HIGH)                                             \
+  typedef T T##_vec_t __attribute__((vector_size(16), aligned(1)));                            \
+  static inline void block_##T(const char *in, char *out) {                                    \
+    T##_vec_t rows[N], next[N];                                                                \
+    for (int i = 0; i < (N); ++i) rows[i] = *(const T##_vec_t *)(const void *)(in + i * LINE); \
+    for (int step = 0; step < (STEPS); ++step) {                                               \
+      for (int i = 0; i < (N) / 2; ++i) {                                                      \
+        next[2 * i] = __builtin_shufflevector(rows[i], rows[i + (N) / 2], LOW);                \
+        next[2 * i + 1] = __builtin_shufflevector(rows[i], rows[i + (N) / 2], HIGH);           \
+      }                                                                                        \
+      for (int i = 0; i < (N); ++i) rows[i] = next[i];                                         \
+    }                                                                                          \
+    for (int i = 0; i < (N); ++i) *(T##_vec_t *)(void *)(out + i * LINE) = rows[i];            \
+  }                                                                                            \
+  static void tile_##T(const char *in, char *out) {                                            \
+    enum { SIDE = LINE / sizeof(T) };                                                          \
+    for (int r = 0; r < SIDE; r += (N)) {                                                      \
+      for (int c = 0; c < SIDE; c += (N)) {                                                    \
+        block_##T(in + c * LINE + r * (int)sizeof(T), out + r * LINE + c * (int)sizeof(T));    \
+      }                                                                                        \
+    }                                                                                          \
+  }
+
+#define LOW16  0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define HIGH16 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#define LOW8   0, 8, 1, 9, 2, 10, 3, 11
+#define HIGH8  4, 12, 5, 13, 6, 14, 7, 15
+#define LOW4   0, 4, 1, 5
+#define HIGH4  2, 6, 3, 7
+#define LOW2   0, 2
+#define HIGH2  1, 3
+MP_TRANSPOSE_BLOCK(uint8_t, 16, 4, LOW16, HIGH16)
+MP_TRANSPOSE_BLOCK(uint16_t, 8, 3, LOW8, HIGH8)
+MP_TRANSPOSE_BLOCK(uint32_t, 4, 2, LOW4, HIGH4)
+MP_TRANSPOSE_BLOCK(uint64_t, 2, 1, LOW2, HIGH2)
+
+static void tile_pair(const char *in, char *out) {
+  for (int r = 0; r < LINE; r += 16) {
+    for (int c = 0; c < LINE; c += 16) memcpy(out + r / 16 * LINE + c, in + c / 16 * LINE + r, 16);
+  }
+}
+
+typedef void (*tile_fn_t)(const char *in, char *out);
+static const tile_fn_t tile_fns[] = {tile_uint8_t, tile_uint16_t, tile_uint32_t, tile_uint64_t,
+                                     tile_pair};
+
+static void transpose(uint32_t element, const mp_strided_dim_t *rows,
+                      const mp_strided_dim_t *columns, char *dst, const char *src) {
+  tile_fn_t tile = tile_fns[log2_of(element)];
+  const int64_t side = LINE / element;
+  _Alignas(64) char in[LINE * LINE], out[LINE * LINE];
+  memset(in, 0, sizeof(in));
+  for (int64_t r = 0; r < rows->extent; r += side) {
+    int64_t height = mp_min_i64(side, rows->extent - r);
+    for (int64_t c = 0; c < columns->extent; c += side) {
+      int64_t width = mp_min_i64(side, columns->extent - c);
+      const char *from = src + r * rows->src + c * columns->src;
+      char *to = dst + r * rows->dst + c * columns->dst;
+      if (height == side && width == side) {  // sizes that the compiler knows
+        for (int64_t i = 0; i < side; ++i) memcpy(in + i * LINE, from + i * columns->src, LINE);
+        tile(in, out);
+        for (int64_t i = 0; i < side; ++i) memcpy(to + i * rows->dst, out + i * LINE, LINE);
+        continue;
+      }
+      size_t in_bytes = (size_t)height * element, out_bytes = (size_t)width * element;
+      for (int64_t i = 0; i < width; ++i) memcpy(in + i * LINE, from + i * columns->src, in_bytes);
+      tile(in, out);
+      for (int64_t i = 0; i < height; ++i) memcpy(to + i * rows->dst, out + i * LINE, out_bytes);
+    }
+  }
 }
 
 // --- The walk over the outer dimensions ---
@@ -217,8 +271,7 @@ void mp_strided_run(const mp_strided_t *copy, void *dst, const void *src) {
     run_lines(copy, &walk, d, s);
     return;
   }
-  transpose_fn_t transpose = transpose_fns[log2_of(copy->element)];
-  do transpose(&copy->dims[row], &copy->dims[copy->rank - 1], d, s);
+  do transpose(copy->element, &copy->dims[row], &copy->dims[copy->rank - 1], d, s);
   while (walk_next(&walk, &d, &s));
 }
 
