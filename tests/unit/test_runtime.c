@@ -596,9 +596,8 @@ static void too_large_temporaries_are_refused(void **state) {
 // ---- Many threads ----
 
 typedef struct {
-  mp_client_t *client;
   mp_executable_t *executable;
-  uint32_t seed;
+  float expected;  // of arguments of ones
 } thread_t;
 
 static void release_event(mp_status_t status, void *context) {
@@ -612,15 +611,15 @@ static void *launch_many(void *context) {
   uint32_t n = mp_executable_num_devices(t->executable);
   for (int round = 0; round < 12; ++round) {
     test_launch_t l;
-    launch_begin(&l, t->executable, 1);
+    launch_begin(&l, t->executable, mp_executable_program(t->executable)->num_params);
     for (uint32_t d = 0; d < n; ++d) {
-      l.arguments[d][0] = make_f32(mp_executable_device(t->executable, d), 4, 1);
+      for (uint32_t a = 0; a < l.num_arguments; ++a) {
+        l.arguments[d][a] = make_f32(mp_executable_device(t->executable, d), 4, 1);
+      }
     }
     launch_go(&l);
     for (uint32_t d = 0; d < n; ++d) {
-      if (round % 2 == 0)
-        expect_f32(l.results[d], 4,
-                   mp_executable_program(t->executable)->num_collectives ? (float)n : 2);
+      if (round % 2 == 0) expect_f32(l.results[d], 4, t->expected);
       mp_event_t **event = malloc(sizeof(*event));
       *event = l.done[d];
       l.done[d] = NULL;
@@ -633,25 +632,28 @@ static void *launch_many(void *context) {
 
 static void threads_launch_on_overlapping_devices(void **state) {
   (void)state;
+  enum { THREADS = 6 };
   mp_client_t *client = make_client(64);
-  uint32_t ids[64];
-  mp_executable_t *executables[4];
-  for (uint32_t i = 0; i < 64; ++i) ids[i] = i;
-  assert_ok(mp_executable_create(client, psum_program(64, 4), ids, &executables[0]));
-  for (uint32_t i = 0; i < 64; ++i) ids[i] = 63 - i;
-  assert_ok(mp_executable_create(client, psum_program(64, 4), ids, &executables[1]));
-  for (uint32_t i = 0; i < 20; ++i) ids[i] = 30 + i;
-  assert_ok(mp_executable_create(client, psum_program(20, 4), ids, &executables[2]));
-  for (uint32_t i = 0; i < 64; ++i) ids[i] = i ^ 5;
-  assert_ok(mp_executable_create(client, add_one_program(64), ids, &executables[3]));
-  pthread_t threads[4];
-  thread_t contexts[4];
-  for (uint32_t i = 0; i < 4; ++i) {
-    contexts[i] = (thread_t){client, executables[i], i};
+  // All, all backwards, some, all in a strange order; a loop of collectives; a donation.
+  uint32_t ids[THREADS][64] = {[4] = {40, 7, 33, 2}, [5] = {33}};
+  for (uint32_t i = 0; i < 64; ++i) {
+    ids[0][i] = i;
+    ids[1][i] = 63 - i;
+    ids[2][i] = 30 + i;
+    ids[3][i] = i ^ 5;
+  }
+  mp_program_t *programs[THREADS] = {psum_program(64, 4), psum_program(64, 4),
+                                     psum_program(20, 4), add_one_program(64),
+                                     psum_loop_program(), donating_program(0, true)};
+  thread_t contexts[THREADS] = {{NULL, 64}, {NULL, 64},  {NULL, 20},
+                                {NULL, 2},  {NULL, 100}, {NULL, 2}};
+  pthread_t threads[THREADS];
+  for (uint32_t i = 0; i < THREADS; ++i) {
+    assert_ok(mp_executable_create(client, programs[i], ids[i], &contexts[i].executable));
     assert_int_equal(pthread_create(&threads[i], NULL, launch_many, &contexts[i]), 0);
   }
-  for (int i = 0; i < 4; ++i) pthread_join(threads[i], NULL);
-  for (int i = 0; i < 4; ++i) mp_executable_release(executables[i]);
+  for (int i = 0; i < THREADS; ++i) pthread_join(threads[i], NULL);
+  for (int i = 0; i < THREADS; ++i) mp_executable_release(contexts[i].executable);
   mp_client_release(client);
 }
 
