@@ -149,10 +149,6 @@ static bool is_usable(const mp_lowerer_t *low, uint32_t factor) {
     if (!has_factor(low, op->num_operands + i, factor)) return false;
   }
   if (op->code == MP_OP_RESHAPE && !has_factor(low, 0, factor)) return false;
-  if (op->code == MP_OP_IOTA) {
-    const uint32_t dim = (uint32_t)mp_op_int(op, MP_ATTR_IOTA_DIMENSION, 0);
-    return low->rule->tensors[0][dim].factors[0] != factor;
-  }
   if (op->code == MP_OP_DYNAMIC_UPDATE_SLICE) {
     // Only where the update is full: its dimension has the same factor.
     for (uint32_t d = 0; d < op->operands[1]->type->rank; ++d) {

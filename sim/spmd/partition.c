@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim/ir/mesh.h"
+#include "sim/spmd/append.h"
 #include "sim/spmd/lower.h"
 #include "sim/spmd/placement.h"
 #include "sim/spmd/propagate.h"
@@ -381,6 +382,19 @@ static mp_status_t partition_whole(mp_partitioner_t *p, const mp_op_t *op) {
   return NULL;
 }
 
+// An iota that is sharded along its own dimension counts from each part's start.
+static mp_status_t partition_iota(mp_partitioner_t *p, const mp_op_t *op,
+                                  const mp_local_op_t *local) {
+  const mp_type_t *type = NULL;
+  MP_RETURN_IF_ERROR(
+      mp_placement_local_type(p->arena, op->results[0].type, local->results[0], &type));
+  mp_value_t *value = NULL;
+  MP_RETURN_IF_ERROR(mp_append_iota_part(p->module, p->versions.block, type,
+                                         (uint32_t)mp_op_int(op, MP_ATTR_IOTA_DIMENSION, 0),
+                                         local->results[0], op->loc, &value));
+  return mp_versions_add(&p->versions, &op->results[0], local->results[0], value);
+}
+
 // An op on the parts that lowering chose.
 static mp_status_t partition_local(mp_partitioner_t *p, const mp_op_t *op,
                                    const mp_local_op_t *local) {
@@ -453,7 +467,8 @@ static mp_status_t partition_op(mp_partitioner_t *p, const mp_op_t *op) {
     MP_RETURN_IF_ERROR(
         at_op(op, mp_lower_op(p->arena, &p->propagation, p->scope, op, &local, &is_local)));
   }
-  return is_local ? partition_local(p, op, &local) : partition_whole(p, op);
+  if (!is_local) return partition_whole(p, op);
+  return op->code == MP_OP_IOTA ? partition_iota(p, op, &local) : partition_local(p, op, &local);
 }
 
 static mp_status_t dispatch(mp_partitioner_t *p, const mp_op_t *op) {

@@ -1,6 +1,6 @@
 #include "sim/spmd/unreduced.h"
 
-#include <string.h>
+#include "sim/spmd/append.h"
 
 // A region that combines two scalars by one op.
 static mp_status_t make_region(mp_module_t *module, mp_opcode_t code, mp_dtype_t dtype,
@@ -75,61 +75,16 @@ mp_status_t mp_unreduced_combine(mp_module_t *module, mp_block_t *block, const m
 
 // --- splitting ---
 
-// An op with one result, appended.
-static mp_status_t append_op(mp_module_t *module, mp_block_t *block, mp_opcode_t code,
-                             mp_value_t *const *operands, uint32_t num_operands,
-                             const mp_type_t *type, const mp_named_attr_t *attr,
-                             const mp_loc_t *loc, mp_value_t **out_value) {
-  const mp_op_spec_t spec = {.code = code,
-                             .loc = loc,
-                             .num_operands = num_operands,
-                             .operands = operands,
-                             .num_results = 1,
-                             .result_types = &type,
-                             .num_attrs = attr == NULL ? 0 : 1,
-                             .attrs = attr};
-  mp_op_t *op = NULL;
-  MP_RETURN_IF_ERROR(mp_op_create(module, &spec, &op));
-  mp_block_append(block, op);
-  *out_value = &op->results[0];
-  return NULL;
-}
-
-static mp_status_t append_constant(mp_module_t *module, mp_block_t *block, const mp_type_t *type,
-                                   const void *data, size_t size, bool splat,
-                                   mp_value_t **out_value) {
-  mp_named_attr_t value = {.name = MP_ATTR_VALUE, .text = MP_STR("value")};
-  MP_RETURN_IF_ERROR(mp_attr_make_dense(module->arena, type, data, size, splat, &value.value));
-  return append_op(module, block, MP_OP_CONSTANT, NULL, 0, type, &value, NULL, out_value);
-}
-
-// A scalar that is true on the partitions which keep the value: a table looked up by partition id.
+// A scalar that is true on the partitions which keep the value.
 static mp_status_t append_is_first(mp_module_t *module, mp_block_t *block, const mp_boxes_t *boxes,
                                    const mp_loc_t *loc, mp_value_t **out_value) {
-  const int64_t count = boxes->num_partitions;
-  const int64_t one = 1;
-  uint8_t *is_first = MP_ARENA_ARRAY(module->arena, uint8_t, (size_t)count);
+  uint8_t *is_first = MP_ARENA_ARRAY(module->arena, uint8_t, boxes->num_partitions);
   MP_RETURN_IF_NULL(is_first);
-  for (int64_t p = 0; p < count; ++p) is_first[p] = boxes->partials[p] == (int32_t)p;
-  const mp_type_t *table_type = NULL;
-  const mp_type_t *entry_type = NULL;
-  const mp_type_t *bool_type = NULL;
-  const mp_type_t *id_type = NULL;
-  MP_RETURN_IF_ERROR(mp_type_tensor(module->arena, MP_DTYPE_BOOL, &count, 1, &table_type));
-  MP_RETURN_IF_ERROR(mp_type_tensor(module->arena, MP_DTYPE_BOOL, &one, 1, &entry_type));
-  MP_RETURN_IF_ERROR(mp_type_tensor(module->arena, MP_DTYPE_BOOL, NULL, 0, &bool_type));
-  MP_RETURN_IF_ERROR(mp_type_tensor(module->arena, MP_DTYPE_U32, NULL, 0, &id_type));
-  mp_value_t *lookup[2] = {NULL, NULL};
-  MP_RETURN_IF_ERROR(
-      append_constant(module, block, table_type, is_first, (size_t)count, false, &lookup[0]));
-  MP_RETURN_IF_ERROR(
-      append_op(module, block, MP_OP_PARTITION_ID, NULL, 0, id_type, NULL, loc, &lookup[1]));
-  mp_named_attr_t sizes = {.name = MP_ATTR_SLICE_SIZES, .text = MP_STR("slice_sizes")};
-  MP_RETURN_IF_ERROR(mp_attr_make_ints(module->arena, &one, 1, &sizes.value));
-  mp_value_t *entry = NULL;
-  MP_RETURN_IF_ERROR(
-      append_op(module, block, MP_OP_DYNAMIC_SLICE, lookup, 2, entry_type, &sizes, loc, &entry));
-  return append_op(module, block, MP_OP_RESHAPE, &entry, 1, bool_type, NULL, loc, out_value);
+  for (uint32_t p = 0; p < boxes->num_partitions; ++p) {
+    is_first[p] = boxes->partials[p] == (int32_t)p;
+  }
+  return mp_append_lookup(module, block, MP_DTYPE_BOOL, is_first, boxes->num_partitions, loc,
+                          out_value);
 }
 
 mp_status_t mp_unreduced_split(mp_module_t *module, mp_block_t *block, const mp_boxes_t *boxes,
@@ -139,6 +94,7 @@ mp_status_t mp_unreduced_split(mp_module_t *module, mp_block_t *block, const mp_
   MP_RETURN_IF_NULL(zero);
   mp_value_t *operands[3] = {NULL, value, NULL};
   MP_RETURN_IF_ERROR(append_is_first(module, block, boxes, loc, &operands[0]));
-  MP_RETURN_IF_ERROR(append_constant(module, block, value->type, zero, size, true, &operands[2]));
-  return append_op(module, block, MP_OP_SELECT, operands, 3, value->type, NULL, loc, out_value);
+  MP_RETURN_IF_ERROR(
+      mp_append_constant(module, block, value->type, zero, size, true, &operands[2]));
+  return mp_append_op(module, block, MP_OP_SELECT, operands, 3, value->type, NULL, loc, out_value);
 }
