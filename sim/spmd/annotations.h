@@ -12,6 +12,10 @@ typedef struct {
   bool has_gspmd;  // some sharding is a GSPMD string
 } mp_annotations_t;
 
+// Ops whose result is their one operand, and that only say where or in what layout it shall lie:
+// Shardy's constraints, and custom calls such as @Sharding or @annotate_device_placement.
+bool mp_is_placement_op(const mp_op_t *op);
+
 MP_NODISCARD mp_status_t mp_annotations_collect(mp_module_t *module, mp_annotations_t *out);
 
 #endif  // MINIPOD_SIM_SPMD_ANNOTATIONS_H_

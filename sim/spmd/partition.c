@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim/ir/mesh.h"
+#include "sim/spmd/annotations.h"
 #include "sim/spmd/append.h"
 #include "sim/spmd/lower.h"
 #include "sim/spmd/placement.h"
@@ -30,29 +31,6 @@ static mp_status_t get_whole(mp_partitioner_t *p, const mp_op_t *op, const mp_va
 }
 
 // --- ops that only say where a value shall lie ---
-
-static const char *const g_identity_calls[] = {"Sharding", "annotate_device_placement",
-                                               "xla.sdy.FuncResultSharding",
-                                               "xla.sdy.PropagationBarrier", "LayoutConstraint"};
-
-static bool is_identity(const mp_op_t *op) {
-  switch (op->code) {
-    case MP_OP_SDY_SHARDING_CONSTRAINT:
-    case MP_OP_SDY_RESHARD:
-    case MP_OP_SDY_PROPAGATION_BARRIER:
-    case MP_OP_SDY_DATA_FLOW_EDGE:
-      return true;
-    case MP_OP_CUSTOM_CALL:
-      break;
-    default:
-      return false;
-  }
-  if (op->num_operands != 1 || op->num_results != 1) return false;
-  for (size_t i = 0; i < sizeof(g_identity_calls) / sizeof(g_identity_calls[0]); ++i) {
-    if (mp_str_is(mp_op_str(op, MP_ATTR_CALL_TARGET_NAME), g_identity_calls[i])) return true;
-  }
-  return false;
-}
 
 // `status` with the op and its location in the message.
 static mp_status_t at_op(const mp_op_t *op, mp_status_t status) {
@@ -474,7 +452,7 @@ static mp_status_t partition_op(mp_partitioner_t *p, const mp_op_t *op) {
 static mp_status_t dispatch(mp_partitioner_t *p, const mp_op_t *op) {
   if (op->code == MP_OP_SDY_MANUAL_COMPUTATION) return partition_manual(p, op);
   if (op->code == MP_OP_SDY_SHARDING_GROUP) return NULL;
-  if (is_identity(op)) return partition_identity(p, op);
+  if (mp_is_placement_op(op)) return partition_identity(p, op);
   if (is_call_to(op, "SPMDFullToShardShape")) return partition_full_to_shard(p, op);
   if (is_call_to(op, "SPMDShardToFullShape")) return partition_shard_to_full(p, op);
   if (strncmp(mp_op_info(op->code)->name, "sdy.", 4) == 0) {

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "sim/spmd/annotations.h"
+
 // --- building ---
 
 // At most one factor per dimension of all tensors, and a few for reshapes.
@@ -391,9 +393,8 @@ static mp_status_t make_fft(mp_rule_builder_t *builder) {
 
 static mp_rule_maker_t maker_of(const mp_op_t *op) {
   if (mp_op_info(op->code)->traits & MP_OP_TRAIT_ELEMENTWISE) return make_pointwise;
+  if (mp_is_placement_op(op)) return make_pointwise;
   switch (op->code) {
-    case MP_OP_SDY_SHARDING_CONSTRAINT:
-    case MP_OP_SDY_RESHARD:
     case MP_OP_ALL_REDUCE:
     case MP_OP_COLLECTIVE_PERMUTE:
       return op->num_results == 1 ? make_pointwise : NULL;
