@@ -1,5 +1,6 @@
 // stablehlo.reduce_window, element by element of the window, for many windows at once; recognised
-// kinds go one dimension after the other (window_passes.h). Elements outside of the array are
+// kinds go one dimension after the other (window_passes.h), cumulative ones in one pass
+// (window_scan.h). Elements outside of the array are
 // passed over: the start value takes part once, first, whatever the padding (the same for every
 // start value that is the region's neutral one, and what XLA does with others).
 #include "sim/kernels/fold.h"
@@ -8,12 +9,14 @@
 #include "sim/kernels/shape.h"
 #include "sim/kernels/window.h"
 #include "sim/kernels/window_passes.h"
+#include "sim/kernels/window_scan.h"
 
 typedef struct {
   mp_kernel_t base;
   mp_fold_t fold;
   mp_window_t window;
   mp_window_passes_t passes;
+  mp_window_scan_t scan;
 } reduce_window_t;
 
 // Folds the present element of every window that has it.
@@ -38,6 +41,14 @@ static void fold_element(const reduce_window_t *kernel, const mp_kernel_call_t *
     mp_lanes_scatter(fold->operands[k].acc_size, inside, work->spare[k], lanes->where,
                      work->acc[k]);
   }
+}
+
+static mp_status_t run_scan(const mp_kernel_t *base, const mp_kernel_call_t *call) {
+  const reduce_window_t *kernel = (const reduce_window_t *)base;
+  int64_t begin, end;
+  mp_part_range(kernel->scan.outer * kernel->scan.inner, base->num_parts, call->part, &begin, &end);
+  mp_window_scan_run(&kernel->scan, call, begin, end);
+  return NULL;
 }
 
 static mp_status_t run_passes(const mp_kernel_t *base, const mp_kernel_call_t *call) {
@@ -101,6 +112,13 @@ mp_status_t mp_kernel_make_reduce_window(mp_arena_t *arena, const mp_op_t *op,
       mp_fold_create(arena, op, op->regions[0], n, types, types + n, types + 2 * n, &kernel->fold));
   MP_RETURN_IF_ERROR(mp_window_create(op, types[0], types[2 * n], &kernel->window));
   *out_kernel = &kernel->base;
+  if (mp_window_scan_create(&kernel->window, &kernel->fold, &kernel->scan)) {
+    kernel->base.run = run_scan;
+    kernel->base.num_parts = mp_part_count(kernel->scan.outer * kernel->scan.inner,
+                                           mp_max_i64(1, GRAIN / kernel->scan.length));
+    kernel->base.scratch_bytes = kernel->fold.scratch_bytes;
+    return NULL;
+  }
   if (mp_window_passes_create(&kernel->window, &kernel->fold, op->regions[0]->args[0].type->dtype,
                               &kernel->passes)) {
     const mp_window_passes_t *passes = &kernel->passes;

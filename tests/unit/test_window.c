@@ -84,6 +84,11 @@ static void test_reduce_window(void **state) {
       {{2, 1, 1, 1, 1, 0, 0}, {5, 2, 1, 3, 1, 2, -1}, {6, 3, 3, 2, 2, -1, 4}},
       {{40, 40, 1, 1, 1, 39, 0}, {3, 1, 2, 1, 1, 0, 0}, {30, 1, 1, 1, 1, 0, 0}},
       {{2, 2, 1, 1, 1, 5, 5}, {1, 1, 1, 1, 1, 0, 0}, {600, 1, 1, 1, 1, 0, 0}},
+      {{3, 1, 1, 1, 1, 0, 0}, {1300, 1300, 1, 1, 1, 1299, 0}, {1, 1, 1, 1, 1, 0, 0}},
+      {{3, 1, 1, 1, 1, 0, 0}, {1300, 1300, 1, 1, 1, 0, 1299}, {1, 1, 1, 1, 1, 0, 0}},
+      {{3, 1, 1, 1, 1, 0, 0}, {17, 17, 1, 1, 1, 16, 0}, {5, 1, 1, 1, 1, 0, 0}},
+      {{2, 1, 1, 1, 1, 0, 0}, {17, 17, 1, 1, 1, 0, 16}, {20, 1, 1, 1, 1, 0, 0}},
+      {{2, 1, 1, 1, 1, 0, 0}, {9, 12, 1, 1, 1, 11, 0}, {20, 1, 1, 1, 1, 0, 0}},
       {{0, 2, 1, 1, 1, 2, 2}, {2, 1, 1, 1, 1, 0, 0}, {3, 1, 1, 1, 1, 0, 0}},
   };
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) check_reduce_window(cases[i]);
@@ -118,6 +123,66 @@ static void test_reduce_window_of_two(void **state) {
   assert_int_equal(sums[1], 5);
   assert_int_equal(sums[2], 9);
   bench_end(&bench);
+}
+
+// Cumulative, two operands and a region that is no single op: running count and running maximum.
+static void check_scan_of_two(int64_t rows, int64_t length, int64_t columns, bool from_end) {
+  size_t count = (size_t)(rows * length * columns);
+  float *in = malloc(count * 4), *maxima = malloc(count * 4), low = -INFINITY;
+  int32_t *ones = malloc(count * 4), *counts = malloc(count * 4), zero = 0;
+  for (size_t i = 0; i < count; ++i) {
+    in[i] = (float)(i * 7919 % 1009);
+    ones[i] = (int32_t)(i % 3);
+  }
+  const int64_t dims[3] = {rows, length, columns};
+  kernel_bench_t bench;
+  bench_begin(&bench, MP_OP_REDUCE_WINDOW);
+  bench_operand(&bench, MP_DTYPE_F32, 3, dims);
+  bench_operand(&bench, MP_DTYPE_S32, 3, dims);
+  bench_operand(&bench, MP_DTYPE_F32, 0, NULL);
+  bench_operand(&bench, MP_DTYPE_S32, 0, NULL);
+  bench_result(&bench, MP_DTYPE_F32, 3, dims);
+  bench_result(&bench, MP_DTYPE_S32, 3, dims);
+  const axis_t axes[3] = {
+      {rows, 1, 1, 1, 1, 0, 0},
+      {length, length, 1, 1, 1, from_end ? 0 : length - 1, from_end ? length - 1 : 0},
+      {columns, 1, 1, 1, 1, 0, 0}};
+  window_attrs(&bench, axes, 3);
+  mp_block_t *block = region_begin(
+      &bench, 4, (mp_dtype_t[]){MP_DTYPE_F32, MP_DTYPE_S32, MP_DTYPE_F32, MP_DTYPE_S32});
+  mp_value_t *a = block->args;
+  mp_value_t *max = region_binary(&bench, block, MP_OP_MAXIMUM, &a[0], &a[2]);
+  mp_value_t *sum = region_binary(&bench, block, MP_OP_ADD, &a[1], &a[3]);
+  region_return(&bench, block, 2, (mp_value_t *[]){max, sum});
+  bench_make(&bench);
+  bench_run(&bench, (const void *[]){in, ones, &low, &zero}, (void *[]){maxima, counts});
+  for (int64_t line = 0; line < rows * columns; ++line) {
+    int64_t base = line / columns * columns * length + line % columns;
+    float best = low;
+    int32_t total = 0;
+    for (int64_t i = 0; i < length; ++i) {
+      int64_t at = base + (from_end ? length - 1 - i : i) * columns;
+      best = in[at] > best ? in[at] : best;
+      total += ones[at];
+      assert_true(maxima[at] == best);
+      assert_int_equal(counts[at], total);
+    }
+  }
+  bench_end(&bench);
+  free(in);
+  free(ones);
+  free(maxima);
+  free(counts);
+}
+
+static void test_scans_of_two(void **state) {
+  (void)state;
+  for (int from_end = 0; from_end < 2; ++from_end) {
+    check_scan_of_two(1, 700, 1, from_end != 0);
+    check_scan_of_two(600, 9, 1, from_end != 0);
+    check_scan_of_two(3, 11, 600, from_end != 0);
+    check_scan_of_two(30, 11, 7, from_end != 0);
+  }
 }
 
 // Windows that lie in the padding alone give the start value, whatever the kind and type; others
@@ -250,9 +315,9 @@ static void test_select_and_scatter(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_reduce_window),        cmocka_unit_test(test_reduce_window_of_two),
-      cmocka_unit_test(test_padding_of_all_kinds), cmocka_unit_test(test_pooling_of_floats),
-      cmocka_unit_test(test_select_and_scatter),
+      cmocka_unit_test(test_reduce_window),     cmocka_unit_test(test_reduce_window_of_two),
+      cmocka_unit_test(test_scans_of_two),      cmocka_unit_test(test_padding_of_all_kinds),
+      cmocka_unit_test(test_pooling_of_floats), cmocka_unit_test(test_select_and_scatter),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
