@@ -100,6 +100,7 @@ static mp_status_t verify_counts(const mp_op_t *op) {
   return NULL;
 }
 
+// Dominance: a value is visible from its definition to the end of its block, in regions too.
 static mp_status_t verify_operands(const mp_op_t *op, const mp_scope_t *scope) {
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     const mp_value_t *value = op->operands[i];
@@ -111,6 +112,7 @@ static mp_status_t verify_operands(const mp_op_t *op, const mp_scope_t *scope) {
   return NULL;
 }
 
+// Operands need no such check: they are results or arguments themselves.
 static mp_status_t verify_results(const mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_results; ++i) {
     const mp_type_t *type = op->results[i].type;
@@ -178,6 +180,7 @@ static mp_status_t verify_block(const mp_op_t *owner, const mp_block_t *block, m
   return NULL;
 }
 
+// The signature is the body's arguments and `result_types`; the terminator must agree.
 static mp_status_t verify_func(const mp_func_t *func, mp_scope_t *scope) {
   const mp_block_t *body = func->body;
   if (body == NULL || body->last == NULL) {

@@ -23,6 +23,7 @@ static const struct {
     {MP_ATTR_ERROR_MESSAGE, KIND(STRING)},
 };
 
+// Names without a meaning here may have any value.
 static bool discardable_fits(const mp_named_attr_t *attr) {
   for (size_t i = 0; i < sizeof(g_discardable) / sizeof(g_discardable[0]); ++i) {
     if (g_discardable[i].name == attr->name) {

@@ -37,6 +37,7 @@ static mp_status_t verify_distinct(const mp_op_t *op, mp_index_list_t list, uint
   return status;
 }
 
+// A table of ids, a row per group. `uniform`: all groups must have the same size.
 static mp_status_t verify_group_table(const mp_op_t *op, const mp_attr_t *groups, bool uniform,
                                       int64_t *out_size) {
   mp_index_list_t list = mp_op_ints(op, MP_ATTR_REPLICA_GROUPS);
@@ -104,6 +105,7 @@ static mp_status_t verify_channel(const mp_op_t *op) {
   return NULL;
 }
 
+// Variadic collectives are independent of each other, operand by operand.
 static mp_status_t verify_results_count(const mp_op_t *op) {
   MP_CHECK(op, op->num_operands >= 1 && op->num_results == op->num_operands,
            "there are %u results for %u operands", op->num_results, op->num_operands);
@@ -173,6 +175,7 @@ mp_status_t mp_verify_all_reduce(const mp_op_t *op) {
   return verify_computation(op);
 }
 
+// The operand is what all_gather would make of the result, so the same rule serves.
 mp_status_t mp_verify_reduce_scatter(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 0), *result = mp_result_type(op, 0);
   int64_t group = 0, dim = 0, dims[MP_MAX_RANK];
@@ -190,6 +193,7 @@ mp_status_t mp_verify_reduce_scatter(const mp_op_t *op) {
   return verify_computation(op);
 }
 
+// Each process keeps a part of the split dimension and gets one from every other.
 mp_status_t mp_verify_all_to_all(const mp_op_t *op) {
   int64_t group = 0, split = 0, concat = 0, count = mp_op_int(op, MP_ATTR_SPLIT_COUNT, 0);
   MP_RETURN_IF_ERROR(verify_results_count(op));
@@ -244,10 +248,12 @@ mp_status_t mp_verify_cross_replica_sum(const mp_op_t *op) {
   return verify_same_types(op);
 }
 
+// partition_id and replica_id.
 mp_status_t mp_verify_device_id(const mp_op_t *op) {
   return mp_verify_result(op, 0, MP_DTYPE_U32, NULL, 0);
 }
 
+// Between devices, or with the host: the channel's type and the flag must say the same.
 static mp_status_t verify_transfer(const mp_op_t *op, bool is_send) {
   enum { DEVICE_TO_DEVICE = 1, DEVICE_TO_HOST = 2, HOST_TO_DEVICE = 3 };
   int64_t type = mp_op_int(op, MP_ATTR_CHANNEL_TYPE, 0);

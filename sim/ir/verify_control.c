@@ -53,6 +53,7 @@ mp_status_t mp_verify_outfeed(const mp_op_t *op) {
   return verify_token(op, mp_result_type(op, 0), "the result");
 }
 
+// Also the first check of `while`, whose results continue its operands.
 mp_status_t mp_verify_optimization_barrier(const mp_op_t *op) {
   MP_CHECK(op, op->num_results == op->num_operands, "there are %u results for %u operands",
            op->num_results, op->num_operands);
@@ -63,6 +64,7 @@ mp_status_t mp_verify_optimization_barrier(const mp_op_t *op) {
   return NULL;
 }
 
+// Tuples occur in old programs only; sim/passes takes them apart.
 mp_status_t mp_verify_tuple(const mp_op_t *op) {
   const mp_type_t *result = mp_result_type(op, 0);
   MP_CHECK(op, result->kind == MP_TYPE_TUPLE && result->num_elements == op->num_operands,
@@ -74,6 +76,7 @@ mp_status_t mp_verify_tuple(const mp_op_t *op) {
   return NULL;
 }
 
+// The index is an attribute, so the element's type is known.
 mp_status_t mp_verify_get_tuple_element(const mp_op_t *op) {
   const mp_type_t *tuple = mp_operand_type(op, 0);
   int64_t index = mp_op_int(op, MP_ATTR_INDEX, -1);
@@ -108,6 +111,7 @@ mp_status_t mp_verify_case(const mp_op_t *op) {
   return NULL;
 }
 
+// Operands, both regions' arguments, what the body returns and the results: one list of types.
 mp_status_t mp_verify_while(const mp_op_t *op) {
   MP_RETURN_IF_ERROR(mp_verify_optimization_barrier(op));
   enum { COND, BODY };
@@ -160,6 +164,7 @@ mp_status_t mp_verify_async_start(const mp_op_t *op) {
   return NULL;
 }
 
+// A future of several values would need several results, which the operation does not have.
 mp_status_t mp_verify_async_done(const mp_op_t *op) {
   const mp_type_t *future = mp_operand_type(op, 0);
   MP_CHECK(op, future->kind == MP_TYPE_FUTURE, "the operand is not a future");

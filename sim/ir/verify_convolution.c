@@ -21,7 +21,7 @@ static mp_status_t verify_layout(const mp_op_t *op, mp_attr_name_t batch, mp_att
   return NULL;
 }
 
-// C10 to C17: groups divide batch and features.
+// Groups divide batch and features.
 static mp_status_t verify_groups(const mp_op_t *op, const mp_conv_dims_t *input,
                                  const mp_conv_dims_t *kernel) {
   const mp_type_t *lhs = mp_operand_type(op, 0), *rhs = mp_operand_type(op, 1);

@@ -59,6 +59,7 @@ static const struct {
     [MP_OP_XOR] = {BITS, SAME},
 };
 
+// Whether the rule gives this element type of the result for that of the operands.
 static bool result_fits(mp_result_rule_t rule, mp_dtype_t operand, mp_dtype_t result) {
   switch (rule) {
     case SAME:
@@ -75,6 +76,7 @@ static bool result_fits(mp_result_rule_t rule, mp_dtype_t operand, mp_dtype_t re
   return false;
 }
 
+// Operands of one type, a result of their shape. The table above has the element types.
 mp_status_t mp_verify_elementwise(const mp_op_t *op) {
   const mp_type_t *first = mp_operand_type(op, 0), *result = mp_result_type(op, 0);
   MP_RETURN_IF_ERROR(mp_verify_dtype(op, first, g_rules[op->code].classes, "an operand"));
@@ -88,6 +90,7 @@ mp_status_t mp_verify_elementwise(const mp_op_t *op) {
   return NULL;
 }
 
+// The bounds may be scalars for the whole tensor.
 mp_status_t mp_verify_clamp(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 1);
   for (uint32_t i = 0; i < 3; i += 2) {
@@ -106,7 +109,7 @@ mp_status_t mp_verify_compare(const mp_op_t *op) {
   MP_RETURN_IF_ERROR(mp_verify_same_type(op, mp_operand_type(op, 1), operand, "the operands"));
   MP_RETURN_IF_ERROR(mp_verify_same_shape(op, result, operand, "the result and the operands"));
   MP_CHECK(op, result->dtype == MP_DTYPE_BOOL, "the result is not boolean");
-  // C4: the comparison's type follows from the elements' type; only floats have a choice.
+  // The comparison's type follows from the elements' type; only floats have a choice.
   static const uint32_t classes[] = {
       [MP_CMP_NOTYPE] = ANY,
       [MP_CMP_FLOAT] = ANALYTIC,
@@ -124,6 +127,7 @@ mp_status_t mp_verify_compare(const mp_op_t *op) {
   return NULL;
 }
 
+// The predicate may be a scalar for the whole tensor.
 mp_status_t mp_verify_select(const mp_op_t *op) {
   const mp_type_t *pred = mp_operand_type(op, 0), *on_true = mp_operand_type(op, 1);
   MP_CHECK(op, pred->dtype == MP_DTYPE_BOOL, "the predicate is not boolean");
@@ -134,6 +138,7 @@ mp_status_t mp_verify_select(const mp_op_t *op) {
   return mp_verify_same_type(op, mp_result_type(op, 0), on_true, "the result and the values");
 }
 
+// An exponent of 0 bits would leave no numbers; a mantissa of 0 bits leaves powers of two.
 mp_status_t mp_verify_reduce_precision(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 0);
   MP_RETURN_IF_ERROR(mp_verify_dtype(op, operand, MP_IS_FLOAT, "the operand"));

@@ -15,6 +15,7 @@ static mp_status_t verify_starts(const mp_op_t *op, uint32_t first, uint32_t ran
   return NULL;
 }
 
+// Start indices are clamped when it runs, so the sizes are all that must fit.
 mp_status_t mp_verify_dynamic_slice(const mp_op_t *op) {
   MP_CHECK(op, op->num_operands >= 1, "there is no operand");
   const mp_type_t *operand = mp_operand_type(op, 0);
@@ -29,6 +30,7 @@ mp_status_t mp_verify_dynamic_slice(const mp_op_t *op) {
   return mp_verify_result(op, 0, operand->dtype, sizes.values, sizes.count);
 }
 
+// Here too the position is clamped when it runs.
 mp_status_t mp_verify_dynamic_update_slice(const mp_op_t *op) {
   MP_CHECK(op, op->num_operands >= 2, "operand or update is missing");
   const mp_type_t *operand = mp_operand_type(op, 0), *update = mp_operand_type(op, 1);
@@ -59,6 +61,7 @@ typedef struct {
   mp_attr_name_t window, inserted, batching, indices_batching, index_map;
 } mp_indexing_names_t;
 
+// Batching dimensions run through operand and indices in step, so their sizes agree.
 static mp_status_t verify_batching(const mp_op_t *op, const mp_indexing_names_t *names,
                                    mp_indexing_t *x) {
   const mp_type_t *indices = x->indices;
@@ -94,7 +97,7 @@ static mp_status_t verify_indexing(const mp_op_t *op, const mp_indexing_names_t 
   MP_CHECK(op, operand->rank == x->window.count + x->inserted.count + x->batching.count,
            "%u window, %u inserted and %u batching dimensions for an operand of rank %u",
            x->window.count, x->inserted.count, x->batching.count, operand->rank);
-  // C2, C3: index_vector_dim may be one past the last dimension.
+  // Index_vector_dim may be one past the last dimension.
   MP_RETURN_IF_ERROR(
       mp_verify_dim(op, MP_ATTR_INDEX_VECTOR_DIM, indices->rank + 1, &x->vector_dim));
   int64_t length = x->vector_dim < indices->rank ? indices->dims[x->vector_dim] : 1;
@@ -121,6 +124,7 @@ static uint32_t combined_dims(const mp_indexing_t *x, const int64_t *window_size
   return rank;
 }
 
+// Slices lie within the operand; dimensions left out of the result have slices of 1.
 mp_status_t mp_verify_gather(const mp_op_t *op) {
   static const mp_indexing_names_t names = {
       MP_ATTR_OFFSET_DIMS, MP_ATTR_COLLAPSED_SLICE_DIMS, MP_ATTR_OPERAND_BATCHING_DIMS,
@@ -162,6 +166,7 @@ static mp_status_t verify_updates(const mp_op_t *op, const mp_indexing_t *x,
   return NULL;
 }
 
+// All inputs are updated at the same places, so they have one shape, and so have the updates.
 mp_status_t mp_verify_scatter(const mp_op_t *op) {
   static const mp_indexing_names_t names = {
       MP_ATTR_UPDATE_WINDOW_DIMS, MP_ATTR_INSERTED_WINDOW_DIMS, MP_ATTR_INPUT_BATCHING_DIMS,
@@ -187,6 +192,7 @@ mp_status_t mp_verify_scatter(const mp_op_t *op) {
   return mp_verify_reducer(op, 0, count);
 }
 
+// Slices of the operand along `dim`; the first `batch_dims` dimensions are common to both operands.
 mp_status_t mp_verify_torch_index_select(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 0), *index = mp_operand_type(op, 1);
   int64_t dim = 0, batch_dims = mp_op_int(op, MP_ATTR_BATCH_DIMS, -1), dims[2 * MP_MAX_RANK];

@@ -3,6 +3,7 @@
 
 enum { ANALYTIC = MP_IS_FLOAT | MP_IS_COMPLEX };
 
+// Vectors and matrices: the last dimension of the left with the first of the right side.
 mp_status_t mp_verify_dot(const mp_op_t *op) {
   const mp_type_t *lhs = mp_operand_type(op, 0), *rhs = mp_operand_type(op, 1);
   MP_RETURN_IF_ERROR(mp_verify_product_types(op));
@@ -17,6 +18,7 @@ mp_status_t mp_verify_dot(const mp_op_t *op) {
   return mp_verify_result(op, 0, mp_result_type(op, 0)->dtype, dims, rank);
 }
 
+// Dimensions that correspond to each other have the same size.
 static mp_status_t verify_dim_pairs(const mp_op_t *op, mp_index_list_t lhs, mp_index_list_t rhs,
                                     const char *what) {
   const mp_type_t *a = mp_operand_type(op, 0), *b = mp_operand_type(op, 1);
@@ -49,6 +51,8 @@ static mp_status_t verify_algorithm(const mp_op_t *op) {
   return NULL;
 }
 
+// No dimension has two roles. The result has the batching dimensions, then what is left
+// of the left side, then what is left of the right.
 mp_status_t mp_verify_dot_general(const mp_op_t *op) {
   const mp_type_t *lhs = mp_operand_type(op, 0), *rhs = mp_operand_type(op, 1);
   mp_index_list_t lhs_batch = {0, NULL}, rhs_batch = {0, NULL};
@@ -83,6 +87,8 @@ static int64_t half_length(int64_t length) {
   return length == 0 ? 0 : length / 2 + 1;
 }
 
+// The transform is over the last one to three dimensions. Real transforms store half of the last
+// dimension on their complex side.
 mp_status_t mp_verify_fft(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 0);
   mp_index_list_t length = mp_op_ints(op, MP_ATTR_FFT_LENGTH);
@@ -116,6 +122,7 @@ mp_status_t mp_verify_fft(const mp_op_t *op) {
   return mp_verify_result(op, 0, dtype, dims, rank);
 }
 
+// Solvers work on the last two dimensions; those before them are a batch.
 static mp_status_t verify_square(const mp_op_t *op, const mp_type_t *type) {
   MP_RETURN_IF_ERROR(mp_verify_dtype(op, type, ANALYTIC, "the matrix"));
   MP_CHECK(op, type->rank >= 2 && type->dims[type->rank - 1] == type->dims[type->rank - 2],
@@ -129,6 +136,7 @@ mp_status_t mp_verify_cholesky(const mp_op_t *op) {
                              "the result and the operand");
 }
 
+// a x = b (left side) or x a = b: which dimension of b must fit a.
 mp_status_t mp_verify_triangular_solve(const mp_op_t *op) {
   const mp_type_t *a = mp_operand_type(op, 0), *b = mp_operand_type(op, 1);
   MP_RETURN_IF_ERROR(verify_square(op, a));

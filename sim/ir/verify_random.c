@@ -1,6 +1,8 @@
 // Random numbers and batch normalisation (StableHLO specification, under their names).
 #include "sim/ir/verify_rules.h"
 
+// The bounds are scalars. What `shape` holds when it runs is not looked at: the result type says
+// it.
 mp_status_t mp_verify_rng(const mp_op_t *op) {
   const mp_type_t *a = mp_operand_type(op, 0), *shape = mp_operand_type(op, 2);
   const mp_type_t *result = mp_result_type(op, 0);
@@ -17,6 +19,7 @@ mp_status_t mp_verify_rng(const mp_op_t *op) {
   return NULL;
 }
 
+// Philox's state is key and counter in two or three words, ThreeFry's key and counter in two.
 mp_status_t mp_verify_rng_bit_generator(const mp_op_t *op) {
   const mp_type_t *state = mp_operand_type(op, 0);
   uint32_t algorithm = mp_op_enum(op, MP_ATTR_RNG_ALGORITHM, MP_RNG_DEFAULT);

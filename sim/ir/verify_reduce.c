@@ -2,6 +2,7 @@
 // names).
 #include "sim/ir/verify_rules.h"
 
+// The region computes one element from one element of each operand.
 mp_status_t mp_verify_map(const mp_op_t *op) {
   MP_CHECK(op, op->num_operands >= 1, "there are no operands");
   const mp_type_t *first = mp_operand_type(op, 0), *result = mp_result_type(op, 0);
@@ -45,6 +46,7 @@ static mp_status_t verify_inputs_and_inits(const mp_op_t *op, uint32_t *out_coun
   return NULL;
 }
 
+// The reduced dimensions disappear from the shape.
 mp_status_t mp_verify_reduce(const mp_op_t *op) {
   uint32_t count = 0, rank = 0;
   mp_index_list_t reduced = {0, NULL};
@@ -63,6 +65,7 @@ mp_status_t mp_verify_reduce(const mp_op_t *op) {
   return NULL;
 }
 
+// Every attribute has an entry per dimension: windows have the operands' rank.
 mp_status_t mp_verify_reduce_window(const mp_op_t *op) {
   uint32_t count = 0;
   MP_RETURN_IF_ERROR(verify_inputs_and_inits(op, &count));
@@ -86,6 +89,7 @@ mp_status_t mp_verify_reduce_window(const mp_op_t *op) {
   return NULL;
 }
 
+// The source has one element per window; `select` compares two elements, `scatter` adds up.
 mp_status_t mp_verify_select_and_scatter(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 0), *source = mp_operand_type(op, 1);
   const mp_type_t *init = mp_operand_type(op, 2);
@@ -110,6 +114,7 @@ mp_status_t mp_verify_select_and_scatter(const mp_op_t *op) {
   return mp_verify_same_type(op, mp_result_type(op, 0), operand, "the result and the operand");
 }
 
+// The comparator gets two elements of each operand, side by side: (a0, b0, a1, b1, ...).
 mp_status_t mp_verify_sort(const mp_op_t *op) {
   MP_CHECK(op, op->num_operands >= 1 && op->num_results == op->num_operands,
            "there are %u results for %u inputs", op->num_results, op->num_operands);

@@ -82,6 +82,7 @@ typedef struct {
   } spans[4 * MAX_AXES];
 } mp_axis_use_t;
 
+// Takes a span of an axis; two spans of one axis must not overlap.
 static mp_status_t use_axis(const mp_op_t *op, const mp_mesh_t *mesh, const mp_axis_ref_t *ref,
                             mp_axis_use_t *use) {
   uint32_t axis = 0;
@@ -125,6 +126,7 @@ mp_status_t mp_verify_axes(const mp_op_t *op, const mp_mesh_t *mesh, mp_axis_lis
   return use_axes(op, mesh, axes, &use);
 }
 
+// An axis shards, replicates or reduces, and does so once.
 mp_status_t mp_verify_sharding(const mp_op_t *op, const mp_sdy_sharding_t *sharding,
                                const mp_type_t *type) {
   mp_axis_use_t use;
@@ -151,6 +153,7 @@ static mp_status_t verify_factors(const mp_op_t *op, mp_index_list_t factors, ui
   return NULL;
 }
 
+// A dimension may belong to several factors (a reshape's), a factor to many dimensions.
 static mp_status_t verify_mapping(const mp_op_t *op, const mp_tensor_mapping_t *mapping,
                                   const mp_type_t *type, uint32_t num_factors) {
   uint32_t rank = type->kind == MP_TYPE_TENSOR ? type->rank : 0;

@@ -1,13 +1,14 @@
 // Operations that make and rearrange tensors (StableHLO specification, under their names).
 #include "sim/ir/verify_rules.h"
 
+// For operations that move elements without looking at them.
 static mp_status_t same_dtype(const mp_op_t *op, const mp_type_t *a, const mp_type_t *b) {
   MP_CHECK(op, a->dtype == b->dtype, "element types %s and %s differ", mp_dtype_name(a->dtype),
            mp_dtype_name(b->dtype));
   return NULL;
 }
 
-// C2: the same bits; where elements become narrower or wider, a last dimension appears or goes.
+// The same bits; where elements become narrower or wider, a last dimension appears or goes.
 mp_status_t mp_verify_bitcast_convert(const mp_op_t *op) {
   const mp_type_t *from = mp_operand_type(op, 0), *to = mp_result_type(op, 0);
   int from_bits = mp_dtype_bits(from->dtype), to_bits = mp_dtype_bits(to->dtype);
@@ -32,6 +33,7 @@ mp_status_t mp_verify_bitcast_convert(const mp_op_t *op) {
   return NULL;
 }
 
+// The sizes come before the operand's dimensions.
 mp_status_t mp_verify_broadcast(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 0);
   mp_index_list_t sizes = mp_op_ints(op, MP_ATTR_BROADCAST_SIZES);
@@ -44,6 +46,7 @@ mp_status_t mp_verify_broadcast(const mp_op_t *op) {
   return mp_verify_result(op, 0, operand->dtype, dims, sizes.count + operand->rank);
 }
 
+// Each operand dimension goes to another result dimension and is repeated only where its size is 1.
 mp_status_t mp_verify_broadcast_in_dim(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 0), *result = mp_result_type(op, 0);
   mp_index_list_t dims = {0, NULL};
@@ -60,6 +63,7 @@ mp_status_t mp_verify_broadcast_in_dim(const mp_op_t *op) {
   return NULL;
 }
 
+// All operands agree but along one dimension, whose sizes add up.
 mp_status_t mp_verify_concatenate(const mp_op_t *op) {
   MP_CHECK(op, op->num_operands >= 1, "there are no operands");
   const mp_type_t *first = mp_operand_type(op, 0);
@@ -96,6 +100,7 @@ mp_status_t mp_verify_constant(const mp_op_t *op) {
   return NULL;
 }
 
+// With static shapes the result is known; it is an i32 all the same.
 mp_status_t mp_verify_get_dimension_size(const mp_op_t *op) {
   int64_t dim = 0;
   MP_RETURN_IF_ERROR(mp_verify_dim(op, MP_ATTR_DIMENSION, mp_operand_type(op, 0)->rank, &dim));
@@ -103,6 +108,7 @@ mp_status_t mp_verify_get_dimension_size(const mp_op_t *op) {
   return mp_verify_result(op, 0, MP_DTYPE_S32, NULL, 0);
 }
 
+// There must be a dimension to count along, so scalars are out.
 mp_status_t mp_verify_iota(const mp_op_t *op) {
   const mp_type_t *result = mp_result_type(op, 0);
   int64_t dim = 0;
@@ -111,6 +117,7 @@ mp_status_t mp_verify_iota(const mp_op_t *op) {
   return mp_verify_dim(op, MP_ATTR_IOTA_DIMENSION, result->rank, &dim);
 }
 
+// Edge padding may be negative and cuts then; what is left must not be. Interior padding may not.
 mp_status_t mp_verify_pad(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 0), *value = mp_operand_type(op, 1);
   mp_index_list_t low = {0, NULL}, high = {0, NULL}, interior = {0, NULL};
@@ -133,6 +140,7 @@ mp_status_t mp_verify_pad(const mp_op_t *op) {
   return mp_verify_result(op, 0, operand->dtype, dims, operand->rank);
 }
 
+// The order of elements stays, so their number is all there is to check.
 mp_status_t mp_verify_reshape(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 0), *result = mp_result_type(op, 0);
   int64_t from = 0, to = 0;
@@ -143,6 +151,7 @@ mp_status_t mp_verify_reshape(const mp_op_t *op) {
   return NULL;
 }
 
+// Reversing a dimension twice would be a mistake of the writer, so it is one here.
 mp_status_t mp_verify_reverse(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 0);
   mp_index_list_t dims = {0, NULL};
@@ -150,6 +159,7 @@ mp_status_t mp_verify_reverse(const mp_op_t *op) {
   return mp_verify_same_type(op, mp_result_type(op, 0), operand, "the result and the operand");
 }
 
+// 0 <= start <= limit <= size in every dimension: kernels read without looking again.
 mp_status_t mp_verify_slice(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 0);
   mp_index_list_t start = {0, NULL}, limit = {0, NULL}, stride = {0, NULL};
@@ -167,6 +177,7 @@ mp_status_t mp_verify_slice(const mp_op_t *op) {
   return mp_verify_result(op, 0, operand->dtype, dims, operand->rank);
 }
 
+// Result dimension i is operand dimension permutation[i].
 mp_status_t mp_verify_transpose(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 0);
   mp_index_list_t permutation = {0, NULL};

@@ -15,6 +15,7 @@ mp_status_t mp_verify_same_type(const mp_op_t *op, const mp_type_t *a, const mp_
   return status;
 }
 
+// Types are printed only for the error: no cost when all is well.
 mp_status_t mp_verify_same_shape(const mp_op_t *op, const mp_type_t *a, const mp_type_t *b,
                                  const char *what) {
   if (mp_type_same_shape(a, b)) return NULL;
@@ -37,6 +38,7 @@ mp_status_t mp_verify_dtype(const mp_op_t *op, const mp_type_t *type, uint32_t c
   return NULL;
 }
 
+// A type on the stack is enough to compare with: it does not outlive the call.
 mp_status_t mp_verify_result(const mp_op_t *op, uint32_t index, mp_dtype_t dtype,
                              const int64_t *dims, uint32_t rank) {
   mp_type_t expected = {.kind = MP_TYPE_TENSOR, .dtype = dtype, .rank = rank, .dims = dims};
@@ -125,6 +127,7 @@ mp_status_t mp_verify_region(const mp_op_t *op, uint32_t region, uint32_t num_ar
   return NULL;
 }
 
+// Values of a region that work on single elements.
 static mp_status_t verify_scalars(const mp_op_t *op, mp_value_t *const *values, uint32_t count,
                                   const mp_dtype_t *dtypes, const char *what) {
   for (uint32_t i = 0; i < count; ++i) {
@@ -135,6 +138,7 @@ static mp_status_t verify_scalars(const mp_op_t *op, mp_value_t *const *values, 
   return NULL;
 }
 
+// Its terminator is there: regions are verified before the operation that has them.
 mp_status_t mp_verify_scalar_region(const mp_op_t *op, uint32_t region, uint32_t num_args,
                                     const mp_dtype_t *args, uint32_t num_results,
                                     const mp_dtype_t *results) {

@@ -50,6 +50,7 @@ mp_status_t mp_bc_varint(mp_bc_cursor_t *c, uint64_t *out_value) {
   return NULL;
 }
 
+// The error stands where the number begins, not behind it.
 mp_status_t mp_bc_bounded(mp_bc_cursor_t *c, uint64_t max, const char *what, uint64_t *out_value) {
   mp_bc_cursor_t before = *c;
   uint64_t value = 0;
@@ -62,6 +63,7 @@ mp_status_t mp_bc_bounded(mp_bc_cursor_t *c, uint64_t max, const char *what, uin
   return NULL;
 }
 
+// Zig-zag: 0, -1, 1, -2, ... are 0, 1, 2, 3, ...
 mp_status_t mp_bc_svarint(mp_bc_cursor_t *c, int64_t *out_value) {
   uint64_t value = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &value));
@@ -69,6 +71,7 @@ mp_status_t mp_bc_svarint(mp_bc_cursor_t *c, int64_t *out_value) {
   return NULL;
 }
 
+// The flag is the lowest bit, the number above it.
 mp_status_t mp_bc_flagged(mp_bc_cursor_t *c, uint64_t *out_value, bool *out_flag) {
   uint64_t value = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &value));
@@ -86,6 +89,7 @@ mp_status_t mp_bc_bool(mp_bc_cursor_t *c, bool *out_value) {
   return NULL;
 }
 
+// Every element takes a byte or more, so this bounds what is allocated by the file's size.
 mp_status_t mp_bc_check_count(const mp_bc_cursor_t *c, uint64_t count, const char *what) {
   if (count <= mp_bc_left(c)) return NULL;
   return mp_bc_fail(c, "%llu %s do not fit into the %zu bytes left", (unsigned long long)count,
@@ -157,6 +161,7 @@ static mp_status_t skip_padding(mp_bc_cursor_t *c) {
   return NULL;
 }
 
+// Padding belongs to neither header nor data.
 mp_status_t mp_bc_section(mp_bc_cursor_t *c, uint8_t *out_id, mp_bc_cursor_t *out_data) {
   uint8_t id = 0;
   uint64_t size = 0;
@@ -172,6 +177,7 @@ mp_status_t mp_bc_section(mp_bc_cursor_t *c, uint8_t *out_id, mp_bc_cursor_t *ou
   return NULL;
 }
 
+// Bytes left over mean that the reader and the writer disagree on the form.
 mp_status_t mp_bc_finish(const mp_bc_cursor_t *c, const char *what) {
   if (c->at == c->end) return NULL;
   return mp_bc_fail(c, "%zu bytes are left over in %s", mp_bc_left(c), what);

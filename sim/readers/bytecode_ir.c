@@ -64,6 +64,7 @@ static mp_status_t take_numbers(mp_bc_ir_t *ir, const mp_bc_cursor_t *c, size_t 
   return NULL;
 }
 
+// Values are defined before they are used in programs; a forward reference is refused.
 static mp_status_t read_operands(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op) {
   size_t count = 0;
   MP_RETURN_IF_ERROR(mp_bc_count(c, "operands", &count));
@@ -123,6 +124,7 @@ static mp_status_t read_op_attrs(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *
   return NULL;
 }
 
+// Types only: the values are numbered before the regions and made after them.
 static mp_status_t read_results(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op) {
   size_t count = 0;
   MP_RETURN_IF_ERROR(mp_bc_count(c, "results", &count));
@@ -135,6 +137,7 @@ static mp_status_t read_results(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *o
   return NULL;
 }
 
+// Which fields are there is said by a mask; bits that the version does not know are refused.
 mp_status_t mp_bc_read_op_head(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op) {
   mp_bc_reader_t *r = ir->r;
   *op = (mp_bc_op_t){.origin = *c};
@@ -207,6 +210,7 @@ static mp_status_t read_block_args(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_block_t
   return NULL;
 }
 
+// Arguments, then operations.
 static mp_status_t read_block(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_reader_t read_op,
                               mp_block_t **out_block) {
   uint64_t num_ops = 0;
@@ -304,6 +308,7 @@ static mp_status_t read_cast(mp_bc_ir_t *ir, const mp_bc_op_t *op) {
   return NULL;
 }
 
+// Results get their numbers before the regions are read (MLIR's order) and their values after.
 mp_status_t mp_bc_read_body_op(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op,
                                mp_block_t *block) {
   mp_bc_reader_t *r = ir->r;

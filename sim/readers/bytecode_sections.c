@@ -9,6 +9,7 @@ bool mp_is_bytecode(const void *data, size_t size) {
   return size >= NUM_MAGIC && memcmp(data, g_magic, NUM_MAGIC) == 0;
 }
 
+// Strings come late in a file but are needed first, so all sections are found before any is read.
 static mp_status_t index_sections(mp_bc_reader_t *r) {
   mp_bc_cursor_t c = r->whole;
   if (!mp_is_bytecode(c.at, mp_bc_left(&c))) {
@@ -112,6 +113,7 @@ static mp_status_t read_properties(mp_bc_reader_t *r) {
   return mp_bc_finish(&c, "the properties section");
 }
 
+// Entries and operations of other dialects are refused where they are used, by name.
 static mp_bc_dialect_t dialect_from_name(mp_str_t name) {
   static const char *const names[] = {"builtin", "vhlo", "sdy", "stablehlo"};
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
@@ -156,6 +158,7 @@ static mp_status_t read_group(mp_bc_reader_t *r, mp_bc_cursor_t *c, const char *
   return mp_bc_count(c, what, out_count);
 }
 
+// Names come in groups by dialect and are numbered through.
 static mp_status_t read_op_names(mp_bc_reader_t *r, mp_bc_cursor_t *c) {
   // A name takes a byte at least, so the bytes left bound their number; the hint is not needed.
   r->op_names = MP_ARENA_ARRAY(r->scratch, mp_bc_op_name_t, mp_bc_left(c));
@@ -219,6 +222,7 @@ static mp_status_t read_extents(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_curs
   return NULL;
 }
 
+// Only the extents are read here; the bytes are decoded when somebody refers to them.
 static mp_status_t read_tables(mp_bc_reader_t *r) {
   mp_bc_cursor_t c = r->sections[MP_BC_SECTION_OFFSETS];
   mp_bc_cursor_t data = r->sections[MP_BC_SECTION_ENTRIES];

@@ -39,6 +39,7 @@ static mp_status_t decode_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry
                        MP_STR_ARG(entry->dialect_name));
 }
 
+// Older writers had no codes for the small floats and wrote their names.
 static mp_status_t decode_text_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_type_t *out_type) {
   mp_bc_cursor_t before = *c;
   mp_str_t text;
@@ -49,6 +50,7 @@ static mp_status_t decode_text_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_
                        (int)(text.size < 200 ? text.size : 200), text.data);
 }
 
+// A type's object is its own; the IR's type hangs on it.
 static mp_status_t decode_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   mp_bc_type_t *type = MP_ARENA_NEW(r->scratch, mp_bc_type_t);
   MP_RETURN_IF_NULL(type);
@@ -96,6 +98,7 @@ static mp_status_t resolve(mp_bc_reader_t *r, const mp_bc_cursor_t *c, mp_bc_ent
   return NULL;
 }
 
+// Checks the index and decodes the entry if nobody has yet.
 static mp_status_t attr_entry(mp_bc_reader_t *r, const mp_bc_cursor_t *c, uint64_t index,
                               mp_bc_entry_t **out_entry) {
   if (index >= r->num_attrs) {
@@ -193,6 +196,7 @@ mp_status_t mp_bc_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, const mp_bc_type_t 
   return mp_bc_type_at(r, &before, index, out_type);
 }
 
+// Function types and element types exist in the table, but no value has them.
 mp_status_t mp_bc_value_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, const mp_type_t **out_type) {
   mp_bc_cursor_t before = *c;
   const mp_bc_type_t *type = NULL;
@@ -214,6 +218,7 @@ mp_status_t mp_bc_scalar(mp_bc_reader_t *r, mp_bc_cursor_t *c, const mp_bc_type_
   return NULL;
 }
 
+// The objects are small structs; a list of them is one array.
 mp_status_t mp_bc_objects(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_object_t kind, size_t size,
                           const void **out_array, uint32_t *out_count) {
   size_t count = 0;

@@ -14,12 +14,14 @@ mp_status_t mp_bc_new_attr(mp_bc_reader_t *r, mp_bc_entry_t *entry, mp_attr_kind
   return NULL;
 }
 
+// Attributes keep integers as i64: signed ones extended, unsigned ones as they are.
 static int64_t sign_extend(mp_dtype_t dtype, uint64_t bits) {
   int width = mp_dtype_bits(dtype);
   if (mp_dtype_class(dtype) != MP_CLASS_SIGNED || width >= 64) return (int64_t)bits;
   return (int64_t)(bits << (64 - width)) >> (64 - width);
 }
 
+// An integer of type i1 is a boolean in every form of the IR.
 mp_status_t mp_bc_int_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   mp_bc_cursor_t before = *c;
   const mp_bc_type_t *type = NULL;
@@ -41,6 +43,7 @@ mp_status_t mp_bc_int_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *
   return NULL;
 }
 
+// Kept as f64, which holds all values of every narrower type.
 mp_status_t mp_bc_float_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   mp_bc_cursor_t before = *c;
   const mp_bc_type_t *type = NULL;
@@ -75,6 +78,7 @@ mp_status_t mp_bc_array_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t
   return NULL;
 }
 
+// Known names get their number here, so that nobody compares texts later.
 mp_status_t mp_bc_dict_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   mp_attr_t *attr = NULL;
   size_t count = 0;
@@ -115,6 +119,7 @@ static mp_status_t bool_elements(mp_bc_reader_t *r, const mp_bc_cursor_t *c, con
   return NULL;
 }
 
+// Elements are copied: blobs have no alignment, and the program's bytes go away.
 static mp_status_t plain_elements(mp_bc_reader_t *r, const mp_bc_cursor_t *c, const uint8_t *blob,
                                   size_t size, size_t count, mp_attr_t *attr) {
   mp_dtype_t dtype = attr->u.dense.type->dtype;
@@ -138,6 +143,7 @@ static mp_status_t plain_elements(mp_bc_reader_t *r, const mp_bc_cursor_t *c, co
   return NULL;
 }
 
+// The shape comes from the type; the blob's size must fit it, or be one element for all.
 mp_status_t mp_bc_dense_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   mp_bc_cursor_t before = *c;
   const mp_type_t *type = NULL;
@@ -161,6 +167,7 @@ mp_status_t mp_bc_dense_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t
   return plain_elements(r, &before, blob, size, (size_t)count, attr);
 }
 
+// One element of a dense attribute of integers.
 static int64_t dense_element(const mp_attr_t *dense, size_t index) {
   mp_dtype_t dtype = dense->u.dense.type->dtype;
   size_t size = mp_dtype_size(dtype);
@@ -170,6 +177,7 @@ static int64_t dense_element(const mp_attr_t *dense, size_t index) {
   return sign_extend(dtype, bits);
 }
 
+// Dimension lists and tables are spelled as tensors in VHLO. Splats are expanded, within reason.
 static mp_status_t ints_from_dense(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
                                    const mp_attr_t *dense, const mp_attr_t **out_attr) {
   const mp_type_t *type = dense->u.dense.type;
@@ -192,6 +200,7 @@ static mp_status_t ints_from_dense(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
   return NULL;
 }
 
+// Layouts are arrays of lists; an array without any list in it stays the same object.
 static mp_status_t plain_array(mp_bc_reader_t *r, const mp_bc_cursor_t *c, const mp_attr_t *array,
                                const mp_attr_t **out_attr) {
   size_t count = array->u.array.count;
@@ -223,6 +232,7 @@ mp_status_t mp_bc_plain_attr(mp_bc_reader_t *r, const mp_bc_cursor_t *c, const m
   return ints_from_dense(r, c, attr, out_attr);
 }
 
+// An element type by itself; where a type attribute has it, it is a tensor of rank 0.
 mp_status_t mp_bc_scalar_type(mp_bc_reader_t *r, mp_dtype_t dtype, const mp_quant_t *quant,
                               mp_bc_type_t *out_type) {
   mp_type_t *type = MP_ARENA_NEW(r->arena, mp_type_t);
@@ -234,6 +244,7 @@ mp_status_t mp_bc_scalar_type(mp_bc_reader_t *r, mp_dtype_t dtype, const mp_quan
   return NULL;
 }
 
+// Negative sizes other than "not known" are mistakes of the file, not of the program.
 mp_status_t mp_bc_tensor_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_type_kind_t kind,
                               const mp_index_list_t *bounds, mp_bc_type_t *out_type) {
   mp_bc_cursor_t before = *c;
@@ -273,6 +284,7 @@ mp_status_t mp_bc_unranked_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_type
   return NULL;
 }
 
+// The IR has the two complex types that StableHLO has.
 mp_status_t mp_bc_complex_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_type_t *out_type) {
   mp_bc_cursor_t before = *c;
   const mp_bc_type_t *part = NULL;
@@ -283,6 +295,7 @@ mp_status_t mp_bc_complex_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_type_
                        mp_dtype_name(part->dtype));
 }
 
+// Inputs and results of a function stand in one array, inputs first.
 mp_status_t mp_bc_compound_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_type_kind_t kind,
                                 mp_bc_type_t *out_type) {
   const mp_type_t *const *elements, *const *results = NULL;

@@ -30,6 +30,7 @@ enum {
   (entry)->kind = (kind_);                         \
   (entry)->object = (pointer)
 
+// A list of axes or sub-axes, major to minor.
 static mp_status_t read_axes(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_axis_list_t *out_axes) {
   const void *axes = NULL;
   MP_RETURN_IF_ERROR(
@@ -38,6 +39,7 @@ static mp_status_t read_axes(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_axis_list_
   return NULL;
 }
 
+// Manual axes are names of whole axes only.
 static mp_status_t read_manual_axes(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   size_t count = 0;
   mp_attr_t *attr = NULL;
@@ -53,6 +55,7 @@ static mp_status_t read_manual_axes(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_
   return NULL;
 }
 
+// The name is a string here, not an attribute as in VHLO.
 static mp_status_t read_mesh_axis(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   NEW_OBJECT(r, entry, MP_BC_MESH_AXIS, mp_mesh_axis_t, axis);
   MP_RETURN_IF_ERROR(mp_bc_string(r, c, &axis->name));
@@ -101,6 +104,7 @@ static mp_status_t read_axis_ref(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_ent
   return NULL;
 }
 
+// Open dimensions may get further axes by propagation; the file says closed.
 static mp_status_t read_dim_sharding(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   NEW_OBJECT(r, entry, MP_BC_DIM_SHARDING, mp_dim_sharding_t, dim);
   bool is_closed, has_priority;
@@ -148,6 +152,7 @@ static mp_status_t read_sharding(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_ent
   return NULL;
 }
 
+// Shardings are copied into one array: consumers index them by value number.
 static mp_status_t read_shardings(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   size_t count = 0;
   mp_attr_t *attr = NULL;
@@ -178,6 +183,7 @@ static mp_status_t read_tensor_mapping(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_
   return NULL;
 }
 
+// Which factors (loops) each dimension of operands and results belongs to.
 static mp_status_t read_rule(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   const void *operands, *results;
   mp_attr_t *attr = NULL;
@@ -206,6 +212,7 @@ static mp_status_t read_axis_list(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_en
   return read_axes(r, c, &attr->u.axes);
 }
 
+// One axis list per dimension.
 static mp_status_t read_axes_lists(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   size_t count = 0;
   mp_attr_t *attr = NULL;

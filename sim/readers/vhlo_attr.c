@@ -36,6 +36,7 @@ static mp_status_t read_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t
   return NULL;
 }
 
+// Not an attribute of operations: the encoding of a tensor type.
 static mp_status_t read_bounds(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   mp_index_list_t *bounds = MP_ARENA_NEW(r->arena, mp_index_list_t);
   MP_RETURN_IF_NULL(bounds);
@@ -45,6 +46,7 @@ static mp_status_t read_bounds(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry
   return NULL;
 }
 
+// Mode and tolerances of a result; the mode is an attribute of its own.
 static mp_status_t read_accuracy(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   uint64_t atol, rtol;
   const mp_attr_t *mode = NULL;
@@ -154,6 +156,7 @@ static mp_status_t read_mesh(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t
   return read_device_ids(r, c, mesh);
 }
 
+// Replica groups as all devices that differ only in these axes of a mesh.
 static mp_status_t read_mesh_groups(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   mp_bc_cursor_t before = *c;
   const mp_attr_t *mesh, *list;
@@ -202,6 +205,7 @@ static const uint8_t g_enums[] = {
     [19] = 1 + MP_ENUM_RESULT_ACCURACY_MODE,
 };
 
+// All enumerations have one form; values are VHLO's own numbers.
 static mp_status_t read_enum(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_enum_kind_t kind,
                              mp_bc_entry_t *entry) {
   mp_bc_cursor_t before = *c;

@@ -37,6 +37,7 @@ static mp_status_t read_f64(mp_bc_cursor_t *c, double *out_value) {
   return NULL;
 }
 
+// Per-axis quantisation has a scale and a zero point for every index of its axis.
 static mp_status_t read_scales(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_quant_t *quant) {
   mp_bc_cursor_t before = *c;
   size_t count = 0;
@@ -69,6 +70,7 @@ static mp_status_t read_scale(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_quant_t *
   return NULL;
 }
 
+// Decoded so that the verifier can name it; nothing computes with quantised types yet.
 static mp_status_t read_quant(mp_bc_reader_t *r, mp_bc_cursor_t *c, bool per_axis,
                               mp_bc_type_t *out_type) {
   const mp_bc_type_t *storage, *expressed;
@@ -94,6 +96,7 @@ static mp_status_t read_quant(mp_bc_reader_t *r, mp_bc_cursor_t *c, bool per_axi
   return mp_bc_scalar_type(r, storage->dtype, quant, out_type);
 }
 
+// The only encoding is bounds of dynamic dimensions.
 static mp_status_t read_encoded_tensor(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                        mp_bc_type_t *out_type) {
   const void *bounds = NULL;
