@@ -97,7 +97,7 @@ static mp_status_t verify_indexing(const mp_op_t *op, const mp_indexing_names_t 
   MP_CHECK(op, operand->rank == x->window.count + x->inserted.count + x->batching.count,
            "%u window, %u inserted and %u batching dimensions for an operand of rank %u",
            x->window.count, x->inserted.count, x->batching.count, operand->rank);
-  // Index_vector_dim may be one past the last dimension.
+  // index_vector_dim may be one past the last dimension.
   MP_RETURN_IF_ERROR(
       mp_verify_dim(op, MP_ATTR_INDEX_VECTOR_DIM, indices->rank + 1, &x->vector_dim));
   int64_t length = x->vector_dim < indices->rank ? indices->dims[x->vector_dim] : 1;
