@@ -118,6 +118,17 @@ static mp_status_t give_result(mp_builder_t *b, mp_op_t *op, uint32_t i, uint32_
   return new_sharding(b, result->type, manual, slot);
 }
 
+// Whether a manual region has what the verifier asks of it; the partitioner words the error.
+static bool is_well_formed(const mp_op_t *op) {
+  const mp_attr_t *in = mp_op_attr(op, MP_ATTR_IN_SHARDINGS);
+  const mp_attr_t *out = mp_op_attr(op, MP_ATTR_OUT_SHARDINGS);
+  const mp_attr_t *axes = mp_op_attr(op, MP_ATTR_MANUAL_AXES);
+  return in != NULL && in->kind == MP_KIND_SHARDINGS && in->u.shardings.count == op->num_operands &&
+         out != NULL && out->kind == MP_KIND_SHARDINGS &&
+         out->u.shardings.count == op->num_results && axes != NULL && axes->kind == MP_KIND_AXES &&
+         op->regions[0]->num_args == op->num_operands;
+}
+
 static mp_status_t give_loop(mp_builder_t *b, mp_op_t *op, uint32_t manual) {
   for (uint32_t r = 0; r < 2; ++r) {
     for (uint32_t i = 0; i < op->num_results; ++i) {
@@ -154,6 +165,8 @@ static mp_status_t give_values(mp_builder_t *b, mp_block_t *block, uint32_t manu
   for (mp_op_t *op = block->first; op != NULL && b->is_sayable; op = op->next) {
     op->id = b->out->num_ops++;
     for (uint32_t i = 0; i < op->num_operands; ++i) ++b->uses[op->operands[i]->id];
+    if (op->code == MP_OP_SDY_MANUAL_COMPUTATION && !is_well_formed(op)) b->is_sayable = false;
+    if (!b->is_sayable) break;
     for (uint32_t i = 0; i < op->num_results; ++i) {
       MP_RETURN_IF_ERROR(give_result(b, op, i, manual));
     }
