@@ -29,6 +29,7 @@ typedef struct {
 
 static mp_status_t add_mesh(mp_collector_t *collector, const mp_mesh_t *mesh) {
   mp_annotations_t *out = collector->out;
+  if (mesh == NULL) return NULL;
   for (uint32_t i = 0; i < out->num_meshes; ++i) {
     if (out->meshes[i] == mesh) return NULL;
   }

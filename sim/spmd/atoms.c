@@ -157,6 +157,7 @@ static bool import_set(const mp_atom_space_t *space, const mp_mesh_t *mesh,
 }
 
 static bool is_trivial_mesh(const mp_mesh_t *mesh) {
+  if (mesh == NULL) return true;
   for (uint32_t i = 0; i < mesh->num_axes; ++i) {
     if (mesh->axes[i].size != 1) return false;
   }
