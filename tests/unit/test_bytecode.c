@@ -256,17 +256,21 @@ static void container_faults_are_named(void **state) {
   assert_status(read_bytes(large, 9), MP_INVALID_ARGUMENT, "127 bytes are announced, 0 are left");
 }
 
+// Reading and verifying with the n-th allocation failing, for every n.
 static void every_failed_allocation_is_survived(void **state) {
   (void)state;
-  fixture_t file = fixture_read("programs/seed_add_000.mlirbc");
+  fixture_t file = fixture_read("programs/shardmap_collectives_001.mlirbc");
   bool failed = true;
   for (int n = 1; failed; ++n) {
+    mp_module_t *module = NULL;
     mp_alloc_fail_at(n, 1);
-    mp_status_t status = read_bytes(file.data, file.size);
+    mp_status_t status = mp_read_bytecode(file.data, file.size, &module);
+    if (status == NULL) status = mp_module_verify(module);
     mp_alloc_fail_at(0, 0);
     failed = status != NULL;
     if (failed) assert_int_equal(mp_status_code(status), MP_RESOURCE_EXHAUSTED);
     mp_status_release(status);
+    mp_module_release(module);
   }
   free(file.data);
 }
