@@ -52,6 +52,9 @@ typedef struct {
   window_dim_t window_dims[MP_MAX_RANK];
   int64_t num_runs;  // per window
   window_dim_t run;  // the innermost dimension of the window, after merging
+  // Windows of one element of one operand, indices and updates in the positions' order.
+  bool is_elements;
+  mp_dtype_t adds;  // elements: added as this type; INVALID: `binary` or `sets`
   // The run is whole rows of the operands: parts are ranges of columns.
   bool splits_columns;
 } scatter_t;
@@ -218,6 +221,90 @@ static void do_positions(const part_t *part) {
   }
 }
 
+// --- Single elements, listed one after the other ---
+
+// Where positions [first, first + n) point: offsets in the operand, -1 where nothing is done.
+static void find_offsets(const scatter_t *kernel, const void *indices, int64_t first, int64_t n,
+                         int64_t *out_offsets) {
+  uint32_t num = kernel->num_components;
+  for (int64_t i = 0; i < n; ++i) out_offsets[i] = 0;
+  for (uint32_t c = 0; c < num; ++c) {
+    const component_t component = kernel->components[c];
+    switch (kernel->index_dtype) {
+#define FIND(name, T)                                                              \
+  case MP_DTYPE_##name: {                                                          \
+    const T *from = (const T *)indices + first * num + c;                          \
+    for (int64_t i = 0; i < n; ++i) {                                              \
+      int64_t start = from[i * num];                                               \
+      bool inside = start >= 0 && start <= component.limit && out_offsets[i] >= 0; \
+      out_offsets[i] = inside ? out_offsets[i] + start * component.stride : -1;    \
+    }                                                                              \
+    break;                                                                         \
+  }
+      FIND(S32, int32_t)
+      FIND(U32, uint32_t)
+      FIND(S64, int64_t)
+#undef FIND
+      default:
+        break;
+    }
+  }
+}
+
+// In order: positions may repeat.
+#define ADD_AT(T)                                                          \
+  do {                                                                     \
+    T *to = result;                                                        \
+    const T *from = updates;                                               \
+    for (int64_t i = 0; i < n; ++i) {                                      \
+      if (offsets[i] >= 0) to[offsets[i]] = (T)(to[offsets[i]] + from[i]); \
+    }                                                                      \
+  } while (0)
+
+static void apply_elements(const scatter_t *kernel, int64_t n, const int64_t *offsets,
+                           const void *updates, void *result) {
+  int64_t size = (int64_t)kernel->sizes[0];
+  switch (kernel->adds) {
+    case MP_DTYPE_F32:
+      ADD_AT(float);
+      return;
+    case MP_DTYPE_F64:
+      ADD_AT(double);
+      return;
+    case MP_DTYPE_U32:
+      ADD_AT(uint32_t);
+      return;
+    case MP_DTYPE_U64:
+      ADD_AT(uint64_t);
+      return;
+    default:
+      break;
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    if (offsets[i] < 0) continue;
+    char *to = (char *)result + offsets[i] * size;
+    const char *from = (const char *)updates + i * size;
+    const void *in[] = {to, from};
+    if (kernel->sets) {
+      copy_element((size_t)size, to, from);
+    } else {
+      mp_ew_run(&kernel->binary, 1, in, to);
+    }
+  }
+}
+
+static void do_elements(const part_t *part) {
+  const scatter_t *kernel = part->kernel;
+  const char *updates = part->call->operands[2];
+  int64_t *offsets = (int64_t *)(void *)part->acc[0];
+  for (int64_t p = 0, n; p < kernel->num_positions; p += n) {
+    n = mp_min_i64(kernel->num_positions - p, MP_REGION_MAX_LANES);
+    find_offsets(kernel, part->call->operands[1], p, n, offsets);
+    apply_elements(kernel, n, offsets, updates + (size_t)p * kernel->sizes[0],
+                   part->call->results[0]);
+  }
+}
+
 // The results start as the operands: this part's columns of them.
 static void copy_operands(const part_t *part) {
   const scatter_t *kernel = part->kernel;
@@ -259,7 +346,11 @@ static mp_status_t run_scatter(const mp_kernel_t *base, const mp_kernel_call_t *
     mp_part_range(kernel->run.dim, base->num_parts, call->part, &part.begin, &part.end);
   }
   copy_operands(&part);
-  if (kernel->run.dim > 0 && kernel->num_runs > 0) do_positions(&part);
+  if (kernel->is_elements) {
+    do_elements(&part);
+  } else if (kernel->run.dim > 0 && kernel->num_runs > 0) {
+    do_positions(&part);
+  }
   return NULL;
 }
 
@@ -364,6 +455,44 @@ static mp_status_t set_region(scatter_t *kernel, mp_arena_t *arena, const mp_op_
   return NULL;
 }
 
+static void recognize_elements(scatter_t *kernel, const mp_op_t *op) {
+  if (kernel->num_operands != 1 || kernel->run.dim != 1 || kernel->num_window_dims != 0) return;
+  if (!kernel->sets && !kernel->is_binary) return;
+  if (kernel->index_dtype != MP_DTYPE_S32 && kernel->index_dtype != MP_DTYPE_U32 &&
+      kernel->index_dtype != MP_DTYPE_S64) {
+    return;
+  }
+  int64_t update = 1;  // elements from one position to the next
+  for (uint32_t i = kernel->num_position_dims; i-- > 0;) {
+    const position_dim_t *dim = &kernel->position_dims[i];
+    if (dim->batch_stride != 0) return;
+    if (dim->dim != 1 &&
+        (dim->update_stride != update || dim->index_stride != update * kernel->num_components)) {
+      return;
+    }
+    update *= dim->dim;
+  }
+  if (kernel->num_components > 1 && kernel->component_stride != 1) return;
+  kernel->is_elements = true;
+  if (kernel->sets || mp_region_fn_kind(kernel->fn) != MP_REDUCE_ADD) return;
+  switch (mp_op_operand_type(op, 0)->dtype) {
+    case MP_DTYPE_F32:
+    case MP_DTYPE_F64:
+      kernel->adds = mp_op_operand_type(op, 0)->dtype;
+      break;
+    case MP_DTYPE_S32:
+    case MP_DTYPE_U32:
+      kernel->adds = MP_DTYPE_U32;
+      break;
+    case MP_DTYPE_S64:
+    case MP_DTYPE_U64:
+      kernel->adds = MP_DTYPE_U64;
+      break;
+    default:
+      break;
+  }
+}
+
 enum { GRAIN = 64 * 1024 };
 
 mp_status_t mp_kernel_make_scatter(mp_arena_t *arena, const mp_op_t *op,
@@ -394,6 +523,7 @@ mp_status_t mp_kernel_make_scatter(mp_arena_t *arena, const mp_op_t *op,
         (uint32_t)mp_min_i64(mp_part_count(work, GRAIN), kernel->run.dim / 128);
     kernel->splits_columns = kernel->base.num_parts > 1;
   }
+  recognize_elements(kernel, op);
   kernel->base.in_place = 1;
   kernel->base.scratch_bytes = arrays_bytes(num) + mp_round_up_64(5 * num * sizeof(void *)) +
                                mp_region_fn_scratch_bytes(kernel->fn);

@@ -105,6 +105,74 @@ static void test_scatter_pairs_with_batching(void **state) {
   bench_end(&bench);
 }
 
+// Single elements by index pairs, with repetitions and foreign positions.
+static void check_scatter_elements(mp_opcode_t code, mp_dtype_t dtype, mp_dtype_t index) {
+  enum { N = 1500, ROWS = 7, COLUMNS = 9 };
+  static int32_t pairs[N][2];
+  static int64_t wide_pairs[N][2];
+  static double in[ROWS * COLUMNS], want[ROWS * COLUMNS], updates[N];
+  static char stored_in[ROWS * COLUMNS * 8], stored_updates[N * 8], out[ROWS * COLUMNS * 8];
+  const size_t size = mp_dtype_size(dtype);
+  for (int i = 0; i < ROWS * COLUMNS; ++i) in[i] = want[i] = i;
+  for (int i = 0; i < N; ++i) {
+    wide_pairs[i][0] = pairs[i][0] = i * 7919 % (ROWS + 2) - 1;
+    wide_pairs[i][1] = pairs[i][1] = i * 104729 % (COLUMNS + 2) - 1;
+    updates[i] = i % 5;
+    if (pairs[i][0] < 0 || pairs[i][0] >= ROWS) continue;
+    if (pairs[i][1] < 0 || pairs[i][1] >= COLUMNS) continue;
+    double *to = &want[pairs[i][0] * COLUMNS + pairs[i][1]];
+    *to = code == MP_OP_ADD       ? *to + updates[i]
+          : code == MP_OP_MAXIMUM ? fmax(*to, updates[i])
+                                  : updates[i];
+  }
+  for (int i = 0; i < ROWS * COLUMNS; ++i) {
+    if (dtype == MP_DTYPE_S32) ((int32_t *)stored_in)[i] = (int32_t)in[i];
+    if (dtype != MP_DTYPE_S32) mp_float_encode(dtype, in[i], stored_in + (size_t)i * size);
+  }
+  for (int i = 0; i < N; ++i) {
+    if (dtype == MP_DTYPE_S32) ((int32_t *)stored_updates)[i] = (int32_t)updates[i];
+    if (dtype != MP_DTYPE_S32)
+      mp_float_encode(dtype, updates[i], stored_updates + (size_t)i * size);
+  }
+  kernel_bench_t bench;
+  bench_begin(&bench, MP_OP_SCATTER);
+  bench_operand(&bench, dtype, 2, (int64_t[]){ROWS, COLUMNS});
+  bench_operand(&bench, index, 2, (int64_t[]){N, 2});
+  bench_operand(&bench, dtype, 1, (int64_t[]){N});
+  bench_result(&bench, dtype, 2, (int64_t[]){ROWS, COLUMNS});
+  bench_ints(&bench, MP_ATTR_INSERTED_WINDOW_DIMS, 2, (int64_t[]){0, 1});
+  bench_ints(&bench, MP_ATTR_SCATTER_DIMS_TO_OPERAND_DIMS, 2, (int64_t[]){0, 1});
+  bench_int(&bench, MP_ATTR_INDEX_VECTOR_DIM, 1);
+  if (code == MP_OP_RETURN) {
+    mp_block_t *block = region_begin(&bench, 2, (mp_dtype_t[]){dtype, dtype});
+    mp_value_t *second = &block->args[1];
+    region_return(&bench, block, 1, &second);
+  } else {
+    region_reducer(&bench, code, dtype);
+  }
+  bench_make(&bench);
+  const void *indices = index == MP_DTYPE_S64 ? (const void *)wide_pairs : (const void *)pairs;
+  bench_run(&bench, (const void *[]){stored_in, indices, stored_updates}, (void *[]){out});
+  for (int i = 0; i < ROWS * COLUMNS; ++i) {
+    double got = dtype == MP_DTYPE_S32 ? ((int32_t *)out)[i]
+                                       : mp_float_decode(dtype, out + (size_t)i * size);
+    assert_true(got == want[i]);
+  }
+  bench_end(&bench);
+}
+
+static void test_scatter_of_elements(void **state) {
+  (void)state;
+  const mp_opcode_t codes[] = {MP_OP_ADD, MP_OP_MAXIMUM, MP_OP_RETURN};
+  const mp_dtype_t dtypes[] = {MP_DTYPE_F32, MP_DTYPE_F64, MP_DTYPE_S32, MP_DTYPE_F16};
+  for (size_t c = 0; c < 3; ++c) {
+    for (size_t d = 0; d < 4; ++d) {
+      check_scatter_elements(codes[c], dtypes[d], MP_DTYPE_S32);
+      check_scatter_elements(codes[c], dtypes[d], MP_DTYPE_S64);
+    }
+  }
+}
+
 // --- sort ---
 
 typedef struct {
@@ -246,6 +314,7 @@ int main(void) {
       cmocka_unit_test(test_scatter_adds_rows_with_repeated_and_foreign_indices),
       cmocka_unit_test(test_scatter_sets_windows),
       cmocka_unit_test(test_scatter_pairs_with_batching),
+      cmocka_unit_test(test_scatter_of_elements),
       cmocka_unit_test(test_sort),
       cmocka_unit_test(test_sort_puts_nan_last),
       cmocka_unit_test(test_map),
