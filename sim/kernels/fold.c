@@ -142,6 +142,27 @@ const char *mp_fold_load(const mp_fold_t *fold, const mp_fold_work_t *work, uint
   return dst;
 }
 
+int64_t mp_fold_run_length(const mp_fold_t *fold) {
+  size_t largest = 4;
+  for (uint32_t k = 0; k < fold->num_operands; ++k) {
+    const mp_fold_operand_t *operand = &fold->operands[k];
+    if (operand->in_size > largest) largest = operand->in_size;
+    if (operand->acc_size > largest) largest = operand->acc_size;
+  }
+  return (int64_t)(LANES_BYTES / MP_FOLD_RUN_LANES / largest);
+}
+
+void mp_fold_load_runs(const mp_fold_t *fold, const mp_fold_work_t *work, uint32_t k, int64_t lanes,
+                       int64_t count, const void *src, const int64_t *offsets, int64_t shift) {
+  const mp_fold_operand_t *operand = &fold->operands[k];
+  const char *base = (const char *)src + shift * (int64_t)operand->in_size;
+  char *to = operand->converts ? work->spare[k] : work->x[k];
+  mp_lanes_gather_runs(operand->in_size, lanes, count, base, offsets, to);
+  if (!operand->converts) return;
+  const void *in[] = {to};
+  mp_ew_run(&operand->load, lanes * count, in, work->x[k]);
+}
+
 void mp_fold_store(const mp_fold_t *fold, uint32_t k, int64_t lanes, const char *acc, void *out) {
   const mp_fold_operand_t *operand = &fold->operands[k];
   const void *in[] = {acc};

@@ -69,6 +69,14 @@ const char *mp_fold_load(const mp_fold_t *fold, const mp_fold_work_t *work, uint
                          int64_t lanes, const void *src, const int64_t *offsets, int64_t shift,
                          bool contiguous, char *dst);
 
+// Elements that mp_fold_load_runs takes of each lane, of up to MP_FOLD_RUN_LANES lanes.
+enum { MP_FOLD_RUN_LANES = 128 };
+int64_t mp_fold_run_length(const mp_fold_t *fold);
+// For lanes that are far apart, with neighbours to be folded one after the other: loads `count` of
+// them at once. Element t of lane i comes to x[k][t * lanes + i], as an accumulator.
+void mp_fold_load_runs(const mp_fold_t *fold, const mp_fold_work_t *work, uint32_t k, int64_t lanes,
+                       int64_t count, const void *src, const int64_t *offsets, int64_t shift);
+
 // out[0..lanes) = the accumulators of operand k in the result's type.
 void mp_fold_store(const mp_fold_t *fold, uint32_t k, int64_t lanes, const char *acc, void *out);
 

@@ -30,6 +30,24 @@ void mp_lanes_gather(size_t element, int64_t n, const void *array, const int64_t
   }
 }
 
+void mp_lanes_gather_runs(size_t element, int64_t n, int64_t count, const void *array,
+                          const int64_t *index, void *lanes) {
+  switch (element) {
+#define GATHER_RUNS(bytes, T)                                  \
+  case bytes:                                                  \
+    for (int64_t i = 0; i < n; ++i) {                          \
+      const T *from = (const T *)array + index[i];             \
+      T *to = (T *)lanes + i;                                  \
+      for (int64_t t = 0; t < count; ++t) to[t * n] = from[t]; \
+    }                                                          \
+    break;
+    ELEMENTS(GATHER_RUNS)
+#undef GATHER_RUNS
+    default:
+      break;
+  }
+}
+
 void mp_lanes_scatter(size_t element, int64_t n, const void *lanes, const int64_t *index,
                       void *array) {
   switch (element) {

@@ -9,6 +9,9 @@
 // lanes[i] = array[index[i]]
 void mp_lanes_gather(size_t element, int64_t n, const void *array, const int64_t *index,
                      void *lanes);
+// lanes[t * n + i] = array[index[i] + t] for t in [0, count): each line of the array is read once.
+void mp_lanes_gather_runs(size_t element, int64_t n, int64_t count, const void *array,
+                          const int64_t *index, void *lanes);
 // array[index[i]] = lanes[i]
 void mp_lanes_scatter(size_t element, int64_t n, const void *lanes, const int64_t *index,
                       void *array);

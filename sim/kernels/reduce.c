@@ -26,6 +26,7 @@ typedef struct {
   mp_fold_t fold;
   axes_t kept, reduced;
   way_t way;
+  bool in_runs;  // lanes and segments: neighbours are reduced, so several are loaded at once
 } reduce_t;
 
 // --- Axes ---
@@ -90,17 +91,62 @@ static void walk_next(walk_t *walk) {
 static int64_t block_size(const reduce_t *kernel, int64_t begin, int64_t end) {
   const axes_t *kept = &kernel->kept;
   int64_t lanes = mp_min_i64(end - begin, MP_FOLD_LANES);
+  if (kernel->in_runs) return mp_min_i64(lanes, MP_FOLD_RUN_LANES);
   if (kept->rank == 0) return lanes;
   uint32_t last = kept->rank - 1;
   if (kept->strides[last] != 1 || kept->dims[last] < 64) return lanes;
   return mp_min_i64(lanes, kept->dims[last] - begin % kept->dims[last]);
 }
 
+// Folds `count` neighbours of each lane, from `shift` on; run by run.
+static void fold_runs(const reduce_t *kernel, const mp_kernel_call_t *call,
+                      const mp_fold_work_t *work, int64_t lanes, int64_t shift, int64_t count) {
+  const mp_fold_t *fold = &kernel->fold;
+  uint32_t n = fold->num_operands;
+  int64_t most = mp_fold_run_length(fold);
+  for (int64_t done = 0, some; done < count; done += some) {
+    some = mp_min_i64(count - done, most);
+    for (uint32_t k = 0; k < n; ++k) {
+      mp_fold_load_runs(fold, work, k, lanes, some, call->operands[k], work->offsets, shift + done);
+    }
+    for (int64_t t = 0; t < some; ++t) {
+      for (uint32_t k = 0; k < n; ++k) {
+        work->loaded[k] = work->x[k] + (size_t)(t * lanes) * fold->operands[k].acc_size;
+      }
+      mp_fold_step(fold, work, lanes, work->acc, work->loaded, call->operands + 2 * n);
+    }
+  }
+}
+
+// All reduced positions of the block's lanes, into the accumulators.
+static void fold_block(const reduce_t *kernel, const mp_kernel_call_t *call,
+                       const mp_fold_work_t *work, int64_t lanes, bool contiguous) {
+  const mp_fold_t *fold = &kernel->fold;
+  const axes_t *reduced = &kernel->reduced;
+  uint32_t n = fold->num_operands;
+  walk_t walk;
+  if (kernel->in_runs && !contiguous) {
+    int64_t length = reduced->dims[reduced->rank - 1], runs = reduced->count / length;
+    walk_begin(reduced, reduced->rank - 1, 0, &walk);
+    for (int64_t r = 0; r < runs; ++r, walk_next(&walk)) {
+      fold_runs(kernel, call, work, lanes, walk.offset, length);
+    }
+    return;
+  }
+  walk_begin(reduced, reduced->rank, 0, &walk);
+  for (int64_t r = 0; r < reduced->count; ++r, walk_next(&walk)) {
+    for (uint32_t k = 0; k < n; ++k) {
+      work->loaded[k] = mp_fold_load(fold, work, k, lanes, call->operands[k], work->offsets,
+                                     walk.offset, contiguous, work->x[k]);
+    }
+    mp_fold_step(fold, work, lanes, work->acc, work->loaded, call->operands + 2 * n);
+  }
+}
+
 static void run_lanes(const reduce_t *kernel, const mp_kernel_call_t *call, int64_t begin,
                       int64_t end) {
   const mp_fold_t *fold = &kernel->fold;
   uint32_t n = fold->num_operands;
-  const void *const *captures = call->operands + 2 * n;
   mp_fold_work_t work;
   mp_fold_work(fold, call->scratch, &work);
   for (int64_t lanes; begin < end; begin += lanes) {
@@ -115,14 +161,7 @@ static void run_lanes(const reduce_t *kernel, const mp_kernel_call_t *call, int6
     for (uint32_t k = 0; k < n; ++k) {
       mp_fold_fill(fold, k, lanes, call->operands[n + k], work.acc[k]);
     }
-    walk_begin(&kernel->reduced, kernel->reduced.rank, 0, &walk);
-    for (int64_t r = 0; r < kernel->reduced.count; ++r, walk_next(&walk)) {
-      for (uint32_t k = 0; k < n; ++k) {
-        work.loaded[k] = mp_fold_load(fold, &work, k, lanes, call->operands[k], work.offsets,
-                                      walk.offset, contiguous, work.x[k]);
-      }
-      mp_fold_step(fold, &work, lanes, work.acc, work.loaded, captures);
-    }
+    fold_block(kernel, call, &work, lanes, contiguous);
     for (uint32_t k = 0; k < n; ++k) {
       size_t size = fold->operands[k].out_size;
       mp_fold_store(fold, k, lanes, work.acc[k], (char *)call->results[k] + (size_t)begin * size);
@@ -237,10 +276,19 @@ static void fold_segments(const reduce_t *kernel, const mp_kernel_call_t *call,
   uint32_t n = fold->num_operands;
   const void *const *captures = call->operands + 2 * n;
   int64_t total = reduced->count;
-  int64_t length = (total + MP_FOLD_LANES - 1) / MP_FOLD_LANES;
+  int64_t most = kernel->in_runs ? MP_FOLD_RUN_LANES : MP_FOLD_LANES;
+  int64_t length = (total + most - 1) / most;
   int64_t lanes = (total + length - 1) / length;
   for (int64_t i = 0; i < lanes; ++i) work->offsets[i] = offset_of(reduced, i * length);
+  // Runs while the last segment, which may be shorter, takes part; the rest element by element.
+  int64_t last = total - (lanes - 1) * length, in_runs = kernel->in_runs ? last : 1;
   for (int64_t step = 0; step < length; ++step) {
+    if (step == 1 && in_runs > 1) {
+      fold_runs(kernel, call, work, lanes, base, in_runs - 1);
+      for (int64_t i = 0; i < lanes; ++i) work->offsets[i] += in_runs - 1;
+      step = in_runs;
+      if (step == length) break;
+    }
     // Only the last segment may be shorter.
     int64_t active = (lanes - 1) * length + step < total ? lanes : lanes - 1;
     for (uint32_t k = 0; k < n; ++k) {
@@ -344,6 +392,10 @@ mp_status_t mp_kernel_make_reduce(mp_arena_t *arena, const mp_op_t *op,
              strides[i]);
   }
   kernel->way = choose_way(kernel);
+  const axes_t *reduced = &kernel->reduced;
+  kernel->in_runs = reduced->rank > 0 && reduced->strides[reduced->rank - 1] == 1 &&
+                    reduced->dims[reduced->rank - 1] >= 16 &&
+                    (kernel->way != WAY_SEGMENTS || reduced->rank == 1);
   kernel->base.num_parts = count_parts(kernel);
   kernel->base.scratch_bytes = kernel->fold.scratch_bytes;
   *out_kernel = &kernel->base;
