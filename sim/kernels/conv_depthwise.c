@@ -80,7 +80,7 @@ mp_status_t mp_conv_depthwise_run(const mp_kernel_t *kernel, const mp_kernel_cal
         at[d] = rest % self->window[d].window;
         rest /= self->window[d].window;
       }
-      offsets[w] = mp_conv_offset(self, &row, at);
+      offsets[w] = mp_conv_offset(self, &row, at, self->num_spatial);
     }
     mp_axes_offsets(&self->out_positions, p, 1, &out);
     run_position(self, call, offsets, kernel_offsets, out);

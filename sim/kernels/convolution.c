@@ -36,9 +36,10 @@ void mp_conv_rows(const mp_conv_kernel_t *self, int64_t first, int64_t count,
   }
 }
 
-int64_t mp_conv_offset(const mp_conv_kernel_t *self, const mp_patch_row_t *row, const int64_t *at) {
+int64_t mp_conv_offset(const mp_conv_kernel_t *self, const mp_patch_row_t *row, const int64_t *at,
+                       uint32_t num_dims) {
   int64_t offset = row->offset;
-  for (uint32_t d = 0; d < self->num_spatial; ++d) {
+  for (uint32_t d = 0; d < num_dims; ++d) {
     const mp_window_dim_t *dim = &self->window[d];
     int64_t x = row->origin[d] + at[d] * dim->rhs_dilation;
     if (dim->lhs_dilation != 1) {
@@ -51,53 +52,105 @@ int64_t mp_conv_offset(const mp_conv_kernel_t *self, const mp_patch_row_t *row, 
   return offset;
 }
 
-// One window position's features [feature, feature + count) of up to `width` rows.
+// What one step of packing copies: `count` values of up to `width` rows. They are the features from
+// `feature` on of one window position or, when `fused`, of it and those right of it, which lie
+// behind it in the input as they do in k.
 typedef struct {
   const char *src;
-  const int64_t *row_offsets;
-  const int64_t *feature_offsets;
-  int64_t rows, count;
+  int64_t row_offsets[MP_GEMM_MAX_NR];  // -1: zeros; fused: without the last spatial dimension
+  int64_t columns[MP_GEMM_MAX_NR];      // fused: the first position in that dimension
+  int64_t feature_offsets[MP_GEMM_BLOCK_K];
+  int64_t feature, rows, count;
   uint32_t width;
   bool features_contiguous;
 } patch_t;
 
-static bool rows_contiguous(const patch_t *patch, uint32_t element) {
+// Rows whose elements lie side by side, or are all zero.
+typedef struct {
+  int64_t first, count;
+} run_t;
+
+static uint32_t find_runs(const patch_t *patch, uint32_t element, run_t *runs) {
+  uint32_t count = 0;
   for (int64_t r = 0; r < patch->rows; ++r) {
-    if (patch->row_offsets[r] < 0 || patch->row_offsets[r] != patch->row_offsets[0] + r * element) {
-      return false;
+    const int64_t *offsets = patch->row_offsets;
+    run_t *last = count > 0 ? &runs[count - 1] : NULL;
+    bool joins = last != NULL && (offsets[last->first] < 0
+                                      ? offsets[r] < 0
+                                      : offsets[r] == offsets[last->first] + last->count * element);
+    if (joins) {
+      ++last->count;
+    } else {
+      runs[count++] = (run_t){r, 1};
     }
   }
-  return patch->rows > 1;
+  return count;
 }
 
-static void patch_by_feature(const mp_conv_kernel_t *self, const patch_t *patch, char *panel) {
+static void patch_by_feature(const mp_conv_kernel_t *self, const patch_t *patch, const run_t *runs,
+                             uint32_t num_runs, char *panel) {
   size_t stride = (size_t)patch->width * self->acc_bytes;
   for (int64_t f = 0; f < patch->count; ++f, panel += stride) {
-    mp_convert_run(&self->convert, patch->rows,
-                   patch->src + patch->row_offsets[0] + patch->feature_offsets[f], panel);
+    for (uint32_t i = 0; i < num_runs; ++i) {
+      int64_t offset = patch->row_offsets[runs[i].first];
+      char *to = panel + (size_t)runs[i].first * self->acc_bytes;
+      if (offset < 0) {
+        memset(to, 0, (size_t)runs[i].count * self->acc_bytes);
+      } else {
+        mp_convert_run(&self->convert, runs[i].count,
+                       patch->src + offset + patch->feature_offsets[f], to);
+      }
+    }
   }
+}
+
+// The values of one row, side by side, perhaps in `buffer`.
+static const void *patch_line(const mp_conv_kernel_t *self, const patch_t *patch, int64_t r,
+                              char *buffer) {
+  static const char zeros[MP_GEMM_BLOCK_K * 8];
+  if (patch->row_offsets[r] < 0) return zeros;
+  const char *src = patch->src + patch->row_offsets[r];
+  if (!self->fused) {
+    if (patch->features_contiguous) return src + patch->feature_offsets[0];
+    for (int64_t f = 0; f < patch->count; ++f) {
+      memcpy(buffer + f * self->element, src + patch->feature_offsets[f], self->element);
+    }
+    return buffer;
+  }
+  const mp_window_dim_t *last = &self->window[self->num_spatial - 1];
+  int64_t features = self->features.count, column = patch->columns[r];
+  int64_t columns = (patch->feature + patch->count + features - 1) / features;
+  src += column * last->stride + patch->feature * self->element;
+  if (column >= 0 && column + columns <= last->input) return src;
+  for (int64_t c = 0; c < columns; ++c) {  // at the border: some of it is padding
+    int64_t begin = mp_max_i64(c * features - patch->feature, 0);
+    int64_t end = mp_min_i64((c + 1) * features - patch->feature, patch->count);
+    size_t bytes = (size_t)((end - begin) * self->element);
+    if (column + c < 0 || column + c >= last->input) {
+      memset(buffer + begin * self->element, 0, bytes);
+    } else {
+      memcpy(buffer + begin * self->element, src + begin * self->element, bytes);
+    }
+  }
+  return buffer;
 }
 
 static void patch_by_row(const mp_conv_kernel_t *self, const patch_t *patch, char *panel) {
-  static const char zeros[MP_GEMM_BLOCK_K * 8];
-  _Alignas(64) char raw[MP_GEMM_BLOCK_K * 8], line[MP_GEMM_BLOCK_K * 8];
+  _Alignas(64) char raw[MP_PANEL_LINES][MP_GEMM_BLOCK_K * 8];
+  _Alignas(64) char wide[MP_PANEL_LINES][MP_GEMM_BLOCK_K * 8];
+  const void *lines[MP_PANEL_LINES];
+  uint32_t held = 0;
   for (int64_t r = 0; r < patch->rows; ++r) {
-    const void *values = zeros;
-    if (patch->row_offsets[r] >= 0) {
-      const char *src = patch->src + patch->row_offsets[r];
-      values = src + patch->feature_offsets[0];
-      if (!patch->features_contiguous) {
-        for (int64_t f = 0; f < patch->count; ++f) {
-          memcpy(raw + f * self->element, src + patch->feature_offsets[f], self->element);
-        }
-        values = raw;
-      }
-      if (!mp_convert_is_copy(&self->convert)) {
-        mp_convert_run(&self->convert, patch->count, values, line);
-        values = line;
-      }
+    lines[held] = patch_line(self, patch, r, raw[held]);
+    if (!mp_convert_is_copy(&self->convert)) {
+      mp_convert_run(&self->convert, patch->count, lines[held], wide[held]);
+      lines[held] = wide[held];
     }
-    mp_panel_set_lane(panel, patch->width, (uint32_t)r, values, patch->count, self->acc_bytes);
+    if (++held == MP_PANEL_LINES || r + 1 == patch->rows) {
+      mp_panel_set_lanes(panel, patch->width, (uint32_t)(r + 1) - held, lines, held, patch->count,
+                         self->acc_bytes);
+      held = 0;
+    }
   }
 }
 
@@ -105,23 +158,36 @@ static void patch_by_row(const mp_conv_kernel_t *self, const patch_t *patch, cha
 static void patch_panel(const mp_conv_kernel_t *self, const char *src, int64_t first, int64_t rows,
                         int64_t k, int64_t depth, uint32_t width, char *panel) {
   mp_patch_row_t patch_row[MP_GEMM_MAX_NR];
-  int64_t row_offsets[MP_GEMM_MAX_NR], feature_offsets[MP_GEMM_BLOCK_K], at[MP_MAX_RANK];
+  int64_t at[MP_MAX_RANK], step = 0, num_features = self->features.count;
   mp_conv_rows(self, first, rows, patch_row);
-  patch_t patch = {src, row_offsets, feature_offsets, rows, 0, width, false};
-  int64_t step = 0, num_features = self->features.count;
+  patch_t patch;
+  patch.src = src;
+  patch.rows = rows;
+  patch.width = width;
   patch.features_contiguous = mp_axes_step(&self->features, &step) && step == self->element;
+  uint32_t last = self->num_spatial - 1, dims = self->fused ? last : self->num_spatial;
   for (int64_t done = 0; done < depth; done += patch.count) {
-    int64_t window = (k + done) / num_features, feature = (k + done) % num_features;
-    patch.count = mp_min_i64(num_features - feature, depth - done);
+    int64_t window = (k + done) / num_features;
+    patch.feature = (k + done) % num_features;
     for (uint32_t d = self->num_spatial; d-- > 0;) {
       at[d] = window % self->window[d].window;
       window /= self->window[d].window;
     }
-    for (int64_t r = 0; r < rows; ++r) row_offsets[r] = mp_conv_offset(self, &patch_row[r], at);
-    mp_axes_offsets(&self->features, feature, patch.count, feature_offsets);
+    int64_t columns = self->fused ? self->window[last].window - at[last] : 1;
+    patch.count = mp_min_i64(columns * num_features - patch.feature, depth - done);
+    for (int64_t r = 0; r < rows; ++r) {
+      patch.row_offsets[r] = mp_conv_offset(self, &patch_row[r], at, dims);
+      if (self->fused) patch.columns[r] = patch_row[r].origin[last] + at[last];
+    }
     char *to = panel + (size_t)(done * width) * self->acc_bytes;
-    if (rows_contiguous(&patch, self->element)) {
-      patch_by_feature(self, &patch, to);
+    run_t runs[MP_GEMM_MAX_NR];
+    uint32_t num_runs = MP_GEMM_MAX_NR;
+    if (!self->fused) {
+      mp_axes_offsets(&self->features, patch.feature, patch.count, patch.feature_offsets);
+      num_runs = find_runs(&patch, self->element, runs);
+    }
+    if (num_runs <= (patch.features_contiguous ? 1 : (uint32_t)rows / 4)) {
+      patch_by_feature(self, &patch, runs, num_runs, to);
     } else {
       patch_by_row(self, &patch, to);
     }
@@ -364,6 +430,13 @@ mp_status_t mp_kernel_make_convolution(mp_arena_t *arena, const mp_op_t *op,
   MP_RETURN_IF_ERROR(conv_positions(arena, self, &dims));
   MP_RETURN_IF_ERROR(conv_features(arena, self, &dims, groups));
   MP_RETURN_IF_ERROR(conv_kernel_side(arena, self, &dims, groups));
+  if (self->num_spatial > 0) {
+    const mp_window_dim_t *last = &self->window[self->num_spatial - 1];
+    int64_t step = 0, count = self->features.count;
+    self->fused = last->lhs_dilation == 1 && last->rhs_dilation == 1 &&
+                  last->stride == count * self->element && mp_axes_step(&self->features, &step) &&
+                  (count == 1 || step == self->element);
+  }
   if (mp_conv_is_depthwise(self, groups)) {
     mp_conv_depthwise_plan(self);
   } else {

@@ -29,6 +29,7 @@ typedef struct {
   mp_gemm_t gemm;
   bool complex;
   bool swapped;  // C is [feature, position]
+  bool fused;    // the input holds (last spatial dimension, features) of a window side by side
   uint32_t num_spatial;
   mp_window_dim_t window[MP_MAX_RANK];
   uint32_t num_positions;
@@ -54,8 +55,10 @@ typedef struct {
 void mp_conv_rows(const mp_conv_kernel_t *self, int64_t first, int64_t count,
                   mp_patch_row_t *out_rows);
 
-// The byte offset of the input element under one window position, or -1 in padding and holes.
-int64_t mp_conv_offset(const mp_conv_kernel_t *self, const mp_patch_row_t *row, const int64_t *at);
+// The byte offset of the input element under one window position, or -1 in padding and holes; the
+// first `num_dims` spatial dimensions count.
+int64_t mp_conv_offset(const mp_conv_kernel_t *self, const mp_patch_row_t *row, const int64_t *at,
+                       uint32_t num_dims);
 
 // Depthwise convolutions (every feature for itself) whose features lie side by side in memory:
 // whether this is one, and then its parts and its run function.

@@ -47,8 +47,12 @@ mp_dtype_t mp_acc_dtype(mp_acc_t acc);
 void mp_operand_pack(const mp_operand_t *side, const void *base, int64_t batch, int64_t row,
                      int64_t rows, int64_t k, int64_t depth, uint32_t width, void *panels);
 
-// Scatters a line of `count` values of `acc_bytes` each into lane `lane` of a panel.
-void mp_panel_set_lane(void *panel, uint32_t width, uint32_t lane, const void *line, int64_t count,
-                       uint32_t acc_bytes);
+// Scatters lines of `count` values of `acc_bytes` each into lanes [lane, lane + num_lines) of a
+// panel.
+void mp_panel_set_lanes(void *panel, uint32_t width, uint32_t lane, const void *const *lines,
+                        uint32_t num_lines, int64_t count, uint32_t acc_bytes);
+
+// So many lines are scattered faster together than one by one.
+enum { MP_PANEL_LINES = 4 };
 
 #endif  // MINIPOD_SIM_KERNELS_OPERAND_H_
