@@ -75,21 +75,19 @@ FROM_FLOAT(C128, c128_t, f64_as, creal(x))
 MP_LOOP1(f64_to_odd, double, float, mp_float_from_f64_to_odd(x))
 MP_LOOP1(c128_to_odd, c128_t, float, mp_float_from_f64_to_odd(creal(x)))
 
+// clang-format off: its answer changes each time it is asked.
 static const mp_ew_loop_t g_convert[MP_DTYPE_COUNT][MP_DTYPE_COUNT] = {
 #define CELL(from, to) [MP_DTYPE_##from][MP_DTYPE_##to] = from##_to_##to,
-#define ROW(from)                                                                                \
-  CELL(from, BOOL)                                                                               \
-  CELL(from, S8)                                                                                 \
-  CELL(from, S16)                                                                                \
-  CELL(from, S32)                                                                                \
-  CELL(from, S64)                                                                                \
-  CELL(from, U8) CELL(from, U16) CELL(from, U32) CELL(from, U64) CELL(from, F32) CELL(from, F64) \
-      CELL(from, C64) CELL(from, C128)
-    ROW(BOOL) ROW(S8) ROW(S16) ROW(S32) ROW(S64) ROW(U8) ROW(U16) ROW(U32) ROW(U64) ROW(F32)
-        ROW(F64) ROW(C64) ROW(C128)
+#define ROW(from)                                                                       \
+  CELL(from, BOOL) CELL(from, S8) CELL(from, S16) CELL(from, S32) CELL(from, S64)       \
+  CELL(from, U8) CELL(from, U16) CELL(from, U32) CELL(from, U64)                        \
+  CELL(from, F32) CELL(from, F64) CELL(from, C64) CELL(from, C128)
+    ROW(BOOL) ROW(S8) ROW(S16) ROW(S32) ROW(S64) ROW(U8) ROW(U16) ROW(U32) ROW(U64)
+    ROW(F32) ROW(F64) ROW(C64) ROW(C128)
 #undef ROW
 #undef CELL
 };
+// clang-format on
 
 mp_ew_loop_t mp_ew_convert_loop(mp_dtype_t from, mp_dtype_t to) {
   return g_convert[from][to];
