@@ -75,7 +75,8 @@ FROM_FLOAT(C128, c128_t, f64_as, creal(x))
 MP_LOOP1(f64_to_odd, double, float, mp_float_from_f64_to_odd(x))
 MP_LOOP1(c128_to_odd, c128_t, float, mp_float_from_f64_to_odd(creal(x)))
 
-// clang-format off: its answer changes each time it is asked.
+// clang-format gives another answer each time it is asked about these macros.
+// clang-format off
 static const mp_ew_loop_t g_convert[MP_DTYPE_COUNT][MP_DTYPE_COUNT] = {
 #define CELL(from, to) [MP_DTYPE_##from][MP_DTYPE_##to] = from##_to_##to,
 #define ROW(from)                                                                       \
