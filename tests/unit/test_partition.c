@@ -190,6 +190,163 @@ static void test_unreduced(void **state) {
   ir_end(&ir);
 }
 
+// --- ops on parts ---
+
+static mp_block_t *reducer(ir_t *ir, mp_opcode_t code) {
+  mp_block_t *outer = ir->block;
+  mp_block_t *body = ir_block(ir, "f32 f32");
+  ir_return(ir, VALUES(ir_op(ir, code, "f32", VALUES(&body->args[0], &body->args[1]), NO_ATTRS)));
+  ir->block = outer;
+  return body;
+}
+
+// A product over a dimension that is in parts is a sum to be made; a result of parts takes its own.
+static void test_dot_of_parts(void **state) {
+  (void)state;
+  ir_t ir = ir_start("4x8xf32 8x6xf32", "4x6xf32");
+  const mp_mesh_t *mesh = sdy_mesh(ir.module->arena, "x=2", NULL, 0);
+  annotate(&ir, &ir.main->arg_attrs[0], shard(&ir, mesh, 2, ";x"));
+  annotate(&ir, &ir.main->arg_attrs[1], shard(&ir, mesh, 2, "x;"));
+  ir_return(&ir, VALUES(ir_op(&ir, MP_OP_DOT_GENERAL, "4x6xf32", VALUES(ir.args[0], ir.args[1]),
+                              ATTRS(IR_INTS(&ir, MP_ATTR_LHS_CONTRACTING_DIMENSIONS, 1),
+                                    IR_INTS(&ir, MP_ATTR_RHS_CONTRACTING_DIMENSIONS, 0)))));
+  mp_partition_t parts;
+  assert_ok(partition(&ir, 2, true, &parts));
+  ir_check(&ir,
+           "%2 = dot_general(%0, %1) {lhs_contracting_dimensions=[1] "
+           "rhs_contracting_dimensions=[0]} : tensor<4x6xf32>\n"
+           "%6 = all_reduce(%2) {channel_id=1 replica_groups=[[0,1]] use_global_device_ids=true} : "
+           "tensor<4x6xf32>\n"
+           " ^(%3: tensor<f32>, %4: tensor<f32>)\n"
+           "  %5 = add(%3, %4) : tensor<f32>\n"
+           "  return(%5)\n"
+           "return(%6)\n");
+  ir_end(&ir);
+}
+
+// A maximum over parts is finished by an all_reduce; a sum whose initial value would count twice is
+// made of whole arrays.
+static void test_reduce_of_parts(void **state) {
+  (void)state;
+  ir_t ir = ir_start("8xf32 f32", "f32 f32");
+  const mp_mesh_t *mesh = sdy_mesh(ir.module->arena, "x=2", NULL, 0);
+  annotate(&ir, &ir.main->arg_attrs[0], shard(&ir, mesh, 1, "x"));
+  mp_block_t *bodies[2] = {reducer(&ir, MP_OP_MAXIMUM), reducer(&ir, MP_OP_ADD)};
+  mp_value_t *values[2];
+  for (int i = 0; i < 2; ++i) {
+    values[i] = ir_op_regions(&ir, MP_OP_REDUCE, "f32", VALUES(ir.args[0], ir.args[1]),
+                              ATTRS(IR_INTS(&ir, MP_ATTR_DIMENSIONS, 0)), 1, &bodies[i])
+                    ->results;
+  }
+  ir_return(&ir, VALUES(values[0], values[1]));
+  mp_partition_t parts;
+  assert_ok(partition(&ir, 2, true, &parts));
+  ir_check(
+      &ir,
+      "%5 = reduce(%0, %1) {dimensions=[0]} : tensor<f32>\n"
+      " ^(%2: tensor<f32>, %3: tensor<f32>)\n"
+      "  %4 = maximum(%2, %3) : tensor<f32>\n"
+      "  return(%4)\n"
+      "%9 = all_reduce(%5) {channel_id=1 replica_groups=[[0,1]] use_global_device_ids=true} : "
+      "tensor<f32>\n"
+      " ^(%6: tensor<f32>, %7: tensor<f32>)\n"
+      "  %8 = maximum(%6, %7) : tensor<f32>\n"
+      "  return(%8)\n"
+      "%10 = minipod.exchange(%0) {source=0:[0+4] 1:[4+4] target=0:[0+8] 1:[0+8]} : tensor<8xf32>\n"
+      "%14 = reduce(%10, %1) {dimensions=[0]} : tensor<f32>\n"
+      " ^(%11: tensor<f32>, %12: tensor<f32>)\n"
+      "  %13 = add(%11, %12) : tensor<f32>\n"
+      "  return(%13)\n"
+      "return(%9, %14)\n");
+  ir_end(&ir);
+}
+
+// Shapes in attributes become those of the parts; an iota along a sharded dimension is made whole.
+static void test_local_attributes(void **state) {
+  (void)state;
+  ir_t ir = ir_start("8x6xf32", "8x3xf32");
+  const mp_mesh_t *mesh = sdy_mesh(ir.module->arena, "x=2", NULL, 0);
+  annotate(&ir, &ir.main->arg_attrs[0], shard(&ir, mesh, 2, "x;"));
+  mp_value_t *cut =
+      ir_op(&ir, MP_OP_SLICE, "8x3xf32", VALUES(ir.args[0]),
+            ATTRS(IR_INTS(&ir, MP_ATTR_START_INDICES, 0, 1),
+                  IR_INTS(&ir, MP_ATTR_LIMIT_INDICES, 8, 4), IR_INTS(&ir, MP_ATTR_STRIDES, 1, 1)));
+  mp_value_t *rows =
+      ir_op(&ir, MP_OP_IOTA, "8x3xf32", NO_VALUES, ATTRS(ir_int(&ir, MP_ATTR_IOTA_DIMENSION, 0)));
+  mp_value_t *columns =
+      ir_op(&ir, MP_OP_IOTA, "8x3xf32", NO_VALUES, ATTRS(ir_int(&ir, MP_ATTR_IOTA_DIMENSION, 1)));
+  const float one = 1;
+  mp_value_t *ones = ir_constant(&ir, "8x3xf32", &one, sizeof(one));
+  mp_value_t *sum = ir_op(&ir, MP_OP_ADD, "8x3xf32", VALUES(cut, rows), NO_ATTRS);
+  sum = ir_op(&ir, MP_OP_ADD, "8x3xf32", VALUES(sum, columns), NO_ATTRS);
+  ir_return(&ir, VALUES(ir_op(&ir, MP_OP_ADD, "8x3xf32", VALUES(sum, ones), NO_ATTRS)));
+  mp_partition_t parts;
+  assert_ok(partition(&ir, 2, true, &parts));
+  ir_check(
+      &ir,
+      "%1 = slice(%0) {limit_indices=[4,4] start_indices=[0,1] strides=[1,1]} : tensor<4x3xf32>\n"
+      "%2 = iota() {iota_dimension=0} : tensor<8x3xf32>\n"
+      "%3 = iota() {iota_dimension=1} : tensor<4x3xf32>\n"
+      "%4 = constant() {value=splat 1} : tensor<4x3xf32>\n"
+      "%5 = minipod.exchange(%2) {source=0:[0+8,0+3] 1:[0+8,0+3] target=0:[0+4,0+3] 1:[4+4,0+3]} : "
+      "tensor<4x3xf32>\n"
+      "%6 = add(%1, %5) : tensor<4x3xf32>\n"
+      "%7 = add(%6, %3) : tensor<4x3xf32>\n"
+      "%8 = add(%7, %4) : tensor<4x3xf32>\n"
+      "return(%8)\n");
+  ir_end(&ir);
+}
+
+// A merged dimension keeps the parts of its major factor; what is in parts of the minor one must
+// come together first.
+static void test_reshape_of_parts(void **state) {
+  (void)state;
+  for (int minor = 0; minor < 2; ++minor) {
+    ir_t ir = ir_start("4x6xf32", "24xf32");
+    const mp_mesh_t *mesh = sdy_mesh(ir.module->arena, "x=2", NULL, 0);
+    annotate(&ir, &ir.main->arg_attrs[0], shard(&ir, mesh, 2, minor ? ";x" : "x;"));
+    ir_return(&ir, VALUES(unary(&ir, MP_OP_RESHAPE, "24xf32", ir.args[0])));
+    mp_partition_t parts;
+    assert_ok(partition(&ir, 2, true, &parts));
+    ir_check(&ir, minor ? "%1 = minipod.exchange(%0) {source=0:[0+4,0+3] 1:[0+4,3+3] "
+                          "target=0:[0+4,0+6] 1:[0+4,0+6]} : tensor<4x6xf32>\n"
+                          "%2 = reshape(%1) : tensor<24xf32>\n"
+                          "return(%2)\n"
+                        : "%1 = reshape(%0) : tensor<12xf32>\n"
+                          "return(%1)\n");
+    ir_end(&ir);
+  }
+}
+
+// A sum over uneven parts would count what lies behind their ends: it is made of whole arrays.
+static void test_uneven_reduce(void **state) {
+  (void)state;
+  ir_t ir = ir_start("5xf32", "f32");
+  const mp_mesh_t *mesh = sdy_mesh(ir.module->arena, "x=2", NULL, 0);
+  const float zero = 0;
+  mp_value_t *value = constrain(&ir, ir.args[0], "5xf32", shard(&ir, mesh, 1, "x"));
+  value = unary(&ir, MP_OP_COSINE, "5xf32", value);
+  mp_value_t *initial = ir_constant(&ir, "f32", &zero, sizeof(zero));
+  mp_block_t *body = reducer(&ir, MP_OP_ADD);
+  mp_op_t *sum = ir_op_regions(&ir, MP_OP_REDUCE, "f32", VALUES(value, initial),
+                               ATTRS(IR_INTS(&ir, MP_ATTR_DIMENSIONS, 0)), 1, &body);
+  ir_return(&ir, VALUES(sum->results));
+  mp_partition_t parts;
+  assert_ok(partition(&ir, 2, true, &parts));
+  ir_check(
+      &ir,
+      "%1 = minipod.exchange(%0) {source=0:[0+5] 1:[0+5] target=0:[0+3] 1:[3+2]} : tensor<3xf32>\n"
+      "%2 = cosine(%1) : tensor<3xf32>\n"
+      "%3 = constant() {value=0} : tensor<f32>\n"
+      "%4 = minipod.exchange(%2) {source=0:[0+3] 1:[3+2] target=0:[0+5] 1:[0+5]} : tensor<5xf32>\n"
+      "%8 = reduce(%4, %3) {dimensions=[0]} : tensor<f32>\n"
+      " ^(%5: tensor<f32>, %6: tensor<f32>)\n"
+      "  %7 = add(%5, %6) : tensor<f32>\n"
+      "  return(%7)\n"
+      "return(%8)\n");
+  ir_end(&ir);
+}
+
 // Uneven parts: local arrays of ceil(n/k). No open result comes out like that.
 static void test_uneven(void **state) {
   (void)state;
@@ -419,6 +576,11 @@ int main(void) {
       cmocka_unit_test(test_one_partition),
       cmocka_unit_test(test_constraints_and_results),
       cmocka_unit_test(test_unreduced),
+      cmocka_unit_test(test_dot_of_parts),
+      cmocka_unit_test(test_reduce_of_parts),
+      cmocka_unit_test(test_local_attributes),
+      cmocka_unit_test(test_reshape_of_parts),
+      cmocka_unit_test(test_uneven_reduce),
       cmocka_unit_test(test_uneven),
       cmocka_unit_test(test_while_captures),
       cmocka_unit_test(test_manual),
