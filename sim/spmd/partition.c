@@ -360,19 +360,6 @@ static mp_status_t partition_whole(mp_partitioner_t *p, const mp_op_t *op) {
   return NULL;
 }
 
-// An iota that is sharded along its own dimension counts from each part's start.
-static mp_status_t partition_iota(mp_partitioner_t *p, const mp_op_t *op,
-                                  const mp_local_op_t *local) {
-  const mp_type_t *type = NULL;
-  MP_RETURN_IF_ERROR(
-      mp_placement_local_type(p->arena, op->results[0].type, local->results[0], &type));
-  mp_value_t *value = NULL;
-  MP_RETURN_IF_ERROR(mp_append_iota_part(p->module, p->versions.block, type,
-                                         (uint32_t)mp_op_int(op, MP_ATTR_IOTA_DIMENSION, 0),
-                                         local->results[0], op->loc, &value));
-  return mp_versions_add(&p->versions, &op->results[0], local->results[0], value);
-}
-
 // An op on the parts that lowering chose.
 static mp_status_t partition_local(mp_partitioner_t *p, const mp_op_t *op,
                                    const mp_local_op_t *local) {
@@ -402,6 +389,22 @@ static mp_status_t partition_local(mp_partitioner_t *p, const mp_op_t *op,
     MP_RETURN_IF_ERROR(mp_versions_add(&p->versions, &op->results[i], local->results[i], value));
   }
   return NULL;
+}
+
+// An iota that is sharded along its own dimension counts from each part's start.
+static mp_status_t partition_iota(mp_partitioner_t *p, const mp_op_t *op,
+                                  const mp_local_op_t *local) {
+  const mp_type_t *type = NULL;
+  const uint32_t dimension = (uint32_t)mp_op_int(op, MP_ATTR_IOTA_DIMENSION, 0);
+  MP_RETURN_IF_ERROR(
+      mp_placement_local_type(p->arena, op->results[0].type, local->results[0], &type));
+  if (type->dims[dimension] == op->results[0].type->dims[dimension]) {
+    return partition_local(p, op, local);  // every part counts from 0
+  }
+  mp_value_t *value = NULL;
+  MP_RETURN_IF_ERROR(mp_append_iota_part(p->module, p->versions.block, type, dimension,
+                                         local->results[0], op->loc, &value));
+  return mp_versions_add(&p->versions, &op->results[0], local->results[0], value);
 }
 
 // Loops and branches: what they carry and return lies as propagation says, in all rounds and

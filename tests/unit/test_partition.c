@@ -261,7 +261,8 @@ static void test_reduce_of_parts(void **state) {
   ir_end(&ir);
 }
 
-// Shapes in attributes become those of the parts; an iota along a sharded dimension is made whole.
+// Shapes in attributes become those of the parts; an iota along a sharded dimension counts from the
+// part's start.
 static void test_local_attributes(void **state) {
   (void)state;
   ir_t ir = ir_start("8x6xf32", "8x3xf32");
@@ -285,15 +286,20 @@ static void test_local_attributes(void **state) {
   ir_check(
       &ir,
       "%1 = slice(%0) {limit_indices=[4,4] start_indices=[0,1] strides=[1,1]} : tensor<4x3xf32>\n"
-      "%2 = iota() {iota_dimension=0} : tensor<8x3xf32>\n"
-      "%3 = iota() {iota_dimension=1} : tensor<4x3xf32>\n"
-      "%4 = constant() {value=splat 1} : tensor<4x3xf32>\n"
-      "%5 = minipod.exchange(%2) {source=0:[0+8,0+3] 1:[0+8,0+3] target=0:[0+4,0+3] 1:[4+4,0+3]} : "
-      "tensor<4x3xf32>\n"
-      "%6 = add(%1, %5) : tensor<4x3xf32>\n"
-      "%7 = add(%6, %3) : tensor<4x3xf32>\n"
-      "%8 = add(%7, %4) : tensor<4x3xf32>\n"
-      "return(%8)\n");
+      "%2 = iota() {iota_dimension=0} : tensor<4x3xi64>\n"
+      "%3 = constant() {value=0,4} : tensor<2xi64>\n"
+      "%4 = partition_id() : tensor<ui32>\n"
+      "%5 = dynamic_slice(%3, %4) {slice_sizes=[1]} : tensor<1xi64>\n"
+      "%6 = reshape(%5) : tensor<i64>\n"
+      "%7 = broadcast_in_dim(%6) {broadcast_dimensions=[]} : tensor<4x3xi64>\n"
+      "%8 = add(%2, %7) : tensor<4x3xi64>\n"
+      "%9 = convert(%8) : tensor<4x3xf32>\n"
+      "%10 = iota() {iota_dimension=1} : tensor<4x3xf32>\n"
+      "%11 = constant() {value=splat 1} : tensor<4x3xf32>\n"
+      "%12 = add(%1, %9) : tensor<4x3xf32>\n"
+      "%13 = add(%12, %10) : tensor<4x3xf32>\n"
+      "%14 = add(%13, %11) : tensor<4x3xf32>\n"
+      "return(%14)\n");
   ir_end(&ir);
 }
 
