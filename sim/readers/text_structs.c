@@ -109,6 +109,10 @@ static mp_status_t read_field_value(mp_text_t *t, const mp_attr_t **out_value) {
   return mp_text_attr(t, out_value);
 }
 
+static bool is_end(mp_token_t token) {
+  return token.kind == MP_TOKEN_PUNCT && token.text.data[0] == '>';
+}
+
 // name = value, ... up to '>', which is taken.
 static mp_status_t read_fields(mp_text_t *t, const struct_t *s, const mp_attr_t **out_attr) {
   mp_text_list_t items = {0};
@@ -122,6 +126,8 @@ static mp_status_t read_fields(mp_text_t *t, const struct_t *s, const mp_attr_t 
     mp_named_attr_t item = {field->name, mp_str(mp_attr_name_text(field->name)), NULL};
     MP_RETURN_IF_ERROR(read_field_value(t, &item.value));
     MP_RETURN_IF_ERROR(mp_text_list_add(t, &items, sizeof(item), &item));
+    // A comma may end the list.
+    if (mp_text_is(t, ',') && is_end(mp_text_peek(t))) mp_text_advance(t);
   }
   mp_text_advance(t);
   return mp_text_make_dict(t, &token, items.items, items.count, out_attr);

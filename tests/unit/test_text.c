@@ -182,7 +182,7 @@ static void test_structs(void **state) {
       "func.func @main(%a: tensor<8x4xf32>, %i: tensor<2x1xi32>) -> tensor<2x4xf32> {\n"
       "  %0 = \"stablehlo.gather\"(%a, %i) {dimension_numbers = #stablehlo.gather<"
       "index_vector_dim = 1, offset_dims = [1], collapsed_slice_dims = [0], "
-      "start_index_map = [0]>, slice_sizes = dense<[1, 4]> : tensor<2xi64>} "
+      "start_index_map = [0],>, slice_sizes = dense<[1, 4]> : tensor<2xi64>} "
       ": (tensor<8x4xf32>, tensor<2x1xi32>) -> tensor<2x4xf32>\n"
       "  %1 = \"stablehlo.all_reduce\"(%0) ({\n"
       "    ^bb0(%x: tensor<f32>, %y: tensor<f32>):\n"
@@ -264,6 +264,7 @@ static void test_constants(void **state) {
   check_constant("dense<[true, false]> : tensor<2xi1>", false, 2, "\1\0");
   check_constant("dense<> : tensor<0x7xf32>", false, 0, NULL);
   check_constant("dense<[[], []]> : tensor<2x0xf32>", false, 0, NULL);
+  check_constant("dense<0> : tensor<0x2xi64>", false, 0, NULL);
   check_constant("dense<\"0x0102\"> : tensor<2xui8>", false, 2, "\1\2");
   check_constant("dense<\"0x05\"> : tensor<200xui8>", true, 1, "\5");
   check_constant("dense<0x7FC00000> : tensor<f32>", false, 4, "\0\0\xC0\x7F");
