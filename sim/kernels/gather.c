@@ -1,6 +1,7 @@
 // gather (StableHLO spec, "gather"): one slice of the operand per index vector.
 #include <string.h>
 
+#include "sim/kernels/lanes.h"
 #include "sim/kernels/makers.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
@@ -106,6 +107,32 @@ static void gather_slices(const gather_kernel_t *self, const run_t *run) {
   }
 }
 
+// Slices that are columns, side by side in the result: row by row instead of slice by slice.
+enum { COLUMNS = 256 };
+
+static bool are_columns(const gather_kernel_t *self, const run_t *run) {
+  const mp_strided_t *slice = &self->slice;
+  return slice->rank == 1 && slice->element == self->element && run->count > 1 &&
+         run->step.dst == (int64_t)self->element && slice->dims[0].dst != (int64_t)self->element;
+}
+
+static void gather_columns(const gather_kernel_t *self, const run_t *run) {
+  const mp_strided_dim_t *dim = &self->slice.dims[0];
+  const int64_t element = self->element;
+  for (int64_t begin = 0, n; begin < run->count; begin += n) {
+    int64_t index[COLUMNS];
+    n = mp_min_i64(run->count - begin, COLUMNS);
+    for (int64_t i = 0; i < n; ++i) {
+      int64_t start = slice_start(self, run->indices, run->index + (begin + i) * run->step.index);
+      index[i] = ((begin + i) * run->step.operand + start) / element;
+    }
+    for (int64_t row = 0; row < dim->extent; ++row) {
+      mp_lanes_gather(self->element, n, run->src + row * dim->src, index,
+                      run->dst + begin * element + row * dim->dst);
+    }
+  }
+}
+
 static void gather_one_run(const gather_kernel_t *self, const run_t *run) {
   if (self->slice.rank == 0 && self->slice.element == self->element) {
     switch (self->element) {
@@ -125,7 +152,11 @@ static void gather_one_run(const gather_kernel_t *self, const run_t *run) {
         break;
     }
   }
-  gather_slices(self, run);
+  if (are_columns(self, run)) {
+    gather_columns(self, run);
+  } else {
+    gather_slices(self, run);
+  }
 }
 
 static mp_status_t gather_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {

@@ -320,6 +320,35 @@ static void gather_rows_and_boxes(void **state) {
   bench_end(&bench);
 }
 
+// x[:, index]: the slices are columns, side by side in the result.
+static void gather_columns(void **state) {
+  (void)state;
+  enum { ROWS = 5, COLUMNS = 40, N = 600 };
+  static int16_t in[ROWS][COLUMNS], out[ROWS][N];
+  static int32_t indices[N];
+  for (int i = 0; i < ROWS * COLUMNS; ++i) in[i / COLUMNS][i % COLUMNS] = (int16_t)i;
+  for (int i = 0; i < N; ++i) indices[i] = i * 7919 % (COLUMNS + 4) - 2;
+  kernel_bench_t bench;
+  bench_begin(&bench, MP_OP_GATHER);
+  bench_operand(&bench, MP_DTYPE_S16, 2, (int64_t[]){ROWS, COLUMNS});
+  bench_operand(&bench, MP_DTYPE_S32, 2, (int64_t[]){N, 1});
+  bench_result(&bench, MP_DTYPE_S16, 2, (int64_t[]){ROWS, N});
+  bench_ints(&bench, MP_ATTR_OFFSET_DIMS, 1, (int64_t[]){0});
+  bench_ints(&bench, MP_ATTR_COLLAPSED_SLICE_DIMS, 1, (int64_t[]){1});
+  bench_ints(&bench, MP_ATTR_START_INDEX_MAP, 1, (int64_t[]){1});
+  bench_int(&bench, MP_ATTR_INDEX_VECTOR_DIM, 1);
+  bench_ints(&bench, MP_ATTR_SLICE_SIZES, 2, (int64_t[]){ROWS, 1});
+  bench_make(&bench);
+  bench_run(&bench, (const void *[]){in, indices}, (void *[]){out});
+  for (int r = 0; r < ROWS; ++r) {
+    for (int i = 0; i < N; ++i) {
+      int column = indices[i] < 0 ? 0 : indices[i] >= COLUMNS ? COLUMNS - 1 : indices[i];
+      assert_int_equal(out[r][i], in[r][column]);
+    }
+  }
+  bench_end(&bench);
+}
+
 static void gather_with_batching_dimensions(void **state) {
   (void)state;
   // out[b, i] = in[b, indices[b, i]]
@@ -414,6 +443,7 @@ int main(void) {
       cmocka_unit_test(concatenate_joins),
       cmocka_unit_test(dynamic_slices_clamp),
       cmocka_unit_test(gather_rows_and_boxes),
+      cmocka_unit_test(gather_columns),
       cmocka_unit_test(gather_with_batching_dimensions),
       cmocka_unit_test(iota_counts_in_every_type),
       cmocka_unit_test(bitcasts_keep_bits),
