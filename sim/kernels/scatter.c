@@ -52,7 +52,8 @@ typedef struct {
   window_dim_t window_dims[MP_MAX_RANK];
   int64_t num_runs;  // per window
   window_dim_t run;  // the innermost dimension of the window, after merging
-  // Windows of one element of one operand, indices and updates in the positions' order.
+  // Windows of one operand that are lines, indices in the positions' order, and so are the updates
+  // for each element of the window: the elements go one after the other, for all positions.
   bool is_elements;
   mp_dtype_t adds;  // elements: added as this type; INVALID: `binary` or `sets`
   // The run is whole rows of the operands: parts are ranges of columns.
@@ -221,7 +222,7 @@ static void do_positions(const part_t *part) {
   }
 }
 
-// --- Single elements, listed one after the other ---
+// --- Single elements, listed one after the other; windows that are columns, side by side ---
 
 // Where positions [first, first + n) point: offsets in the operand, -1 where nothing is done.
 static void find_offsets(const scatter_t *kernel, const void *indices, int64_t first, int64_t n,
@@ -295,13 +296,17 @@ static void apply_elements(const scatter_t *kernel, int64_t n, const int64_t *of
 
 static void do_elements(const part_t *part) {
   const scatter_t *kernel = part->kernel;
-  const char *updates = part->call->operands[2];
+  const window_dim_t *run = &kernel->run;
+  const int64_t size = (int64_t)kernel->sizes[0];
   int64_t *offsets = (int64_t *)(void *)part->acc[0];
   for (int64_t p = 0, n; p < kernel->num_positions; p += n) {
     n = mp_min_i64(kernel->num_positions - p, MP_REGION_MAX_LANES);
     find_offsets(kernel, part->call->operands[1], p, n, offsets);
-    apply_elements(kernel, n, offsets, updates + (size_t)p * kernel->sizes[0],
-                   part->call->results[0]);
+    for (int64_t i = part->begin; i < part->end; ++i) {
+      apply_elements(kernel, n, offsets,
+                     (const char *)part->call->operands[2] + (p + i * run->update_stride) * size,
+                     (char *)part->call->results[0] + i * run->operand_stride * size);
+    }
   }
 }
 
@@ -456,7 +461,7 @@ static mp_status_t set_region(scatter_t *kernel, mp_arena_t *arena, const mp_op_
 }
 
 static void recognize_elements(scatter_t *kernel, const mp_op_t *op) {
-  if (kernel->num_operands != 1 || kernel->run.dim != 1 || kernel->num_window_dims != 0) return;
+  if (kernel->num_operands != 1 || kernel->num_window_dims != 0) return;
   if (!kernel->sets && !kernel->is_binary) return;
   if (kernel->index_dtype != MP_DTYPE_S32 && kernel->index_dtype != MP_DTYPE_U32 &&
       kernel->index_dtype != MP_DTYPE_S64) {

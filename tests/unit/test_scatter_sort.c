@@ -161,6 +161,37 @@ static void check_scatter_elements(mp_opcode_t code, mp_dtype_t dtype, mp_dtype_
   bench_end(&bench);
 }
 
+// x[:, index] += updates: windows that are columns, side by side in the updates.
+static void test_scatter_of_columns(void **state) {
+  (void)state;
+  enum { ROWS = 300, COLUMNS = 5, N = 700 };
+  static float in[ROWS][COLUMNS], updates[ROWS][N], out[ROWS][COLUMNS], want[ROWS][COLUMNS];
+  static int32_t indices[N];
+  for (int i = 0; i < N; ++i) indices[i] = i * 7919 % (COLUMNS + 2) - 1;
+  for (int r = 0; r < ROWS; ++r) {
+    for (int c = 0; c < COLUMNS; ++c) in[r][c] = want[r][c] = (float)(r + c);
+    for (int i = 0; i < N; ++i) {
+      updates[r][i] = (float)((r * 31 + i) % 9);
+      if (indices[i] >= 0 && indices[i] < COLUMNS) want[r][indices[i]] += updates[r][i];
+    }
+  }
+  kernel_bench_t bench;
+  bench_begin(&bench, MP_OP_SCATTER);
+  bench_operand(&bench, MP_DTYPE_F32, 2, (int64_t[]){ROWS, COLUMNS});
+  bench_operand(&bench, MP_DTYPE_S32, 2, (int64_t[]){N, 1});
+  bench_operand(&bench, MP_DTYPE_F32, 2, (int64_t[]){ROWS, N});
+  bench_result(&bench, MP_DTYPE_F32, 2, (int64_t[]){ROWS, COLUMNS});
+  bench_ints(&bench, MP_ATTR_UPDATE_WINDOW_DIMS, 1, (int64_t[]){0});
+  bench_ints(&bench, MP_ATTR_INSERTED_WINDOW_DIMS, 1, (int64_t[]){1});
+  bench_ints(&bench, MP_ATTR_SCATTER_DIMS_TO_OPERAND_DIMS, 1, (int64_t[]){1});
+  bench_int(&bench, MP_ATTR_INDEX_VECTOR_DIM, 1);
+  region_reducer(&bench, MP_OP_ADD, MP_DTYPE_F32);
+  bench_make(&bench);
+  bench_run(&bench, (const void *[]){in, indices, updates}, (void *[]){out});
+  assert_memory_equal(out, want, sizeof(want));
+  bench_end(&bench);
+}
+
 static void test_scatter_of_elements(void **state) {
   (void)state;
   const mp_opcode_t codes[] = {MP_OP_ADD, MP_OP_MAXIMUM, MP_OP_RETURN};
@@ -315,6 +346,7 @@ int main(void) {
       cmocka_unit_test(test_scatter_sets_windows),
       cmocka_unit_test(test_scatter_pairs_with_batching),
       cmocka_unit_test(test_scatter_of_elements),
+      cmocka_unit_test(test_scatter_of_columns),
       cmocka_unit_test(test_sort),
       cmocka_unit_test(test_sort_puts_nan_last),
       cmocka_unit_test(test_map),
