@@ -209,8 +209,10 @@ mp_status_t mp_verify_product_types(const mp_op_t *op) {
   mp_dtype_t lhs = mp_operand_type(op, 0)->dtype, rhs = mp_operand_type(op, 1)->dtype;
   mp_dtype_t result = mp_result_type(op, 0)->dtype;
   for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); ++i) {
+    // JAX's preferred_element_type may ask for floats out of integers.
+    uint32_t results = groups[i] == MP_IS_INTEGER ? MP_IS_INTEGER | MP_IS_FLOAT : groups[i];
     if (mp_dtype_in(lhs, groups[i]) && mp_dtype_in(rhs, groups[i]) &&
-        mp_dtype_in(result, groups[i])) {
+        mp_dtype_in(result, results)) {
       return NULL;
     }
   }
