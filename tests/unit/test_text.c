@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/alloc.h"
 #include "sim/ir/module_equal.h"
 #include "sim/ir/print.h"
 #include "sim/readers/text.h"
@@ -415,14 +416,40 @@ static void test_cut_off(void **state) {
   free(text);
 }
 
+// Each allocation fails once; what was made until then is released (the sanitizers look).
+static void test_out_of_memory(void **state) {
+  (void)state;
+  char *text = read_fixture("stablehlo_forms.txt");
+  char *start = strchr(strstr(text, "=== sdy.ops\n"), '\n') + 1;
+  size_t size = (size_t)(strstr(start, "\n---\n") - start);
+  mp_status_t status;
+  int failures = -1;
+  do {
+    mp_module_t *module = NULL;
+    mp_strbuf_t printed;
+    mp_strbuf_init(&printed);
+    mp_alloc_fail_at(++failures + 1, 0);
+    status = mp_read_text(start, size, &module);
+    if (status == NULL) status = mp_module_print(module, NULL, &printed);
+    mp_alloc_fail_at(0, 0);
+    if (status != NULL) assert_int_equal(mp_status_code(status), MP_RESOURCE_EXHAUSTED);
+    mp_strbuf_deinit(&printed);
+    mp_module_release(module);
+    mp_status_release(status);
+  } while (status != NULL);
+  assert_true(failures > 5);
+  free(text);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_forms),     cmocka_unit_test(test_bare_function),
-      cmocka_unit_test(test_mhlo),      cmocka_unit_test(test_old_generic),
-      cmocka_unit_test(test_structs),   cmocka_unit_test(test_aliases),
-      cmocka_unit_test(test_constants), cmocka_unit_test(test_bad_constants),
-      cmocka_unit_test(test_errors),    cmocka_unit_test(test_depth),
-      cmocka_unit_test(test_expansion), cmocka_unit_test(test_cut_off),
+      cmocka_unit_test(test_forms),         cmocka_unit_test(test_bare_function),
+      cmocka_unit_test(test_mhlo),          cmocka_unit_test(test_old_generic),
+      cmocka_unit_test(test_structs),       cmocka_unit_test(test_aliases),
+      cmocka_unit_test(test_constants),     cmocka_unit_test(test_bad_constants),
+      cmocka_unit_test(test_errors),        cmocka_unit_test(test_depth),
+      cmocka_unit_test(test_expansion),     cmocka_unit_test(test_cut_off),
+      cmocka_unit_test(test_out_of_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
