@@ -28,7 +28,8 @@ def small(a):
 
 
 def pick(rng, pool, rank=None):
-  fits = [i for i, a in enumerate(pool) if a.size > 0 and (rank is None or a.ndim == rank)]
+  fits = [i for i, a in enumerate(pool)
+          if 0 < a.size < 1 << 14 and (rank is None or a.ndim == rank)]
   return int(rng.choice(fits)) if fits else None
 
 
@@ -63,8 +64,8 @@ def reduction(rng, pool):
   if pool[i].ndim < 2:
     return None
   axis = int(rng.integers(pool[i].ndim))
-  f = rng.choice([jnp.sum, jnp.max, jnp.min, jnp.argmax])
-  return lambda arrays, _: small(f(arrays[i], axis=axis))
+  f = rng.choice([jnp.sum, jnp.max, jnp.min, jnp.argmax, jnp.any, jnp.all])
+  return lambda arrays, _: small(f(arrays[i], axis=axis).astype(arrays[i].dtype))
 
 
 def transpose(rng, pool):
@@ -102,6 +103,39 @@ def cut(rng, pool):
   if kind == 4:
     return lambda arrays, _: small(jnp.cumsum(arrays[i], axis=axis))
   return lambda arrays, _: jnp.sort(arrays[i], axis=axis)
+
+
+def counting(rng, pool):
+  """Masks and sums with an iota along a dimension."""
+  i = pick(rng, pool)
+  if pool[i].ndim == 0:
+    return None
+  axis = int(rng.integers(pool[i].ndim))
+  dtype = rng.choice([np.int32, np.float32, np.uint8])
+  limit = int(rng.integers(1, pool[i].shape[axis] + 1))
+
+  def body(arrays, _):
+    count = lax.broadcasted_iota(dtype, arrays[i].shape, axis)
+    return jnp.where(count < limit, arrays[i], small(count).astype(arrays[i].dtype))
+  return body
+
+
+def joining(rng, pool):
+  """Concatenates, stacks, multiplies batches, or updates a part."""
+  i = pick(rng, pool)
+  if pool[i].ndim == 0:
+    return None
+  axis = int(rng.integers(pool[i].ndim))
+  start = int(rng.integers(pool[i].shape[axis]))
+  kind = int(rng.integers(4))
+  if kind == 0:
+    return lambda arrays, _: jnp.concatenate([arrays[i], small(arrays[i] + 1)], axis)
+  if kind == 1 and pool[i].ndim < 4:
+    return lambda arrays, _: jnp.stack([arrays[i], small(arrays[i] * 2)], axis)
+  if kind == 2 and pool[i].ndim == 3:
+    return lambda arrays, _: small(jnp.einsum("bij,bkj->bik", arrays[i], arrays[i]))
+  return lambda arrays, _: lax.dynamic_update_slice_in_dim(
+      arrays[i], lax.slice_in_dim(small(arrays[i] + 2), 0, 1, axis=axis), start, axis)
 
 
 def indexing(rng, pool):
@@ -195,7 +229,8 @@ def manual(rng, pool, names, sizes):
   return body
 
 
-PLAIN = [unary, binary, binary, matmul, reduction, transpose, reshape, cut, indexing, loop]
+PLAIN = [unary, binary, binary, matmul, reduction, transpose, reshape, cut, counting, joining,
+         indexing, loop]
 
 
 class Program:
