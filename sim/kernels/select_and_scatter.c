@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim/kernels/elementwise.h"
+#include "sim/kernels/lanes.h"
 #include "sim/kernels/makers.h"
 #include "sim/kernels/region.h"
 #include "sim/kernels/shape.h"
@@ -52,25 +53,23 @@ static void lay_out(const select_t *kernel, void *scratch, work_t *out_work) {
 // Shows the windows' present element to those that have it.
 static void offer(const select_t *kernel, const mp_kernel_call_t *call, const work_t *work,
                   const mp_window_lanes_t *lanes) {
-  size_t size = kernel->size;
-  const char *operand = call->operands[0];
-  for (int64_t i = 0; i < lanes->num_inside; ++i) {
-    const char *element = operand + lanes->offsets[i] * (int64_t)size;
-    int64_t lane = lanes->where[i];
-    memcpy(work->candidate + (size_t)i * size, element, size);
-    const char *present = work->place[lane] < 0 ? element : work->selected + (size_t)lane * size;
-    memcpy(work->present + (size_t)i * size, present, size);
-  }
+  int64_t inside = lanes->num_inside, from[LANES], to[LANES], num_changed = 0;
+  mp_lanes_gather(kernel->size, inside, call->operands[0], lanes->offsets, work->candidate);
+  // What a window without a selected element shows does not matter: it takes any.
+  mp_lanes_gather(kernel->size, inside, work->selected, lanes->where, work->present);
   const void *in[] = {work->present, work->candidate};
   void *out = work->keep;
-  mp_region_fn_run(kernel->select, lanes->num_inside, in, call->operands + 3, &out,
-                   work->registers);
-  for (int64_t i = 0; i < lanes->num_inside; ++i) {
+  mp_region_fn_run(kernel->select, inside, in, call->operands + 3, &out, work->registers);
+  for (int64_t i = 0; i < inside; ++i) {
     int64_t lane = lanes->where[i];
-    if (work->place[lane] >= 0 && work->keep[i] != 0) continue;
-    work->place[lane] = lanes->offsets[i];
-    memcpy(work->selected + (size_t)lane * size, work->candidate + (size_t)i * size, size);
+    bool changes = work->place[lane] < 0 || work->keep[i] == 0;
+    work->place[lane] = changes ? lanes->offsets[i] : work->place[lane];
+    from[num_changed] = i;
+    to[num_changed] = lane;
+    num_changed += changes;
   }
+  mp_lanes_gather(kernel->size, num_changed, work->candidate, from, work->present);
+  mp_lanes_scatter(kernel->size, num_changed, work->present, to, work->selected);
 }
 
 static void scatter(const select_t *kernel, const mp_kernel_call_t *call, const work_t *work,
@@ -101,6 +100,7 @@ static mp_status_t run_select_and_scatter(const mp_kernel_t *base, const mp_kern
   for (; begin < end; begin += count) {
     count = mp_min_i64(end - begin, LANES);
     for (int64_t i = 0; i < count; ++i) work.place[i] = -1;
+    memset(work.selected, 0, (size_t)count * kernel->size);
     mp_window_lanes_t lanes;
     for (int64_t w = 0; w < kernel->window.size; ++w) {
       if (w == 0) {
