@@ -179,14 +179,8 @@ static mp_status_t read_block_arg(mp_bc_ir_t *ir, mp_bc_cursor_t *c, const mp_ty
   mp_bc_cursor_t before = *c;
   uint64_t index = 0;
   bool has_loc = false;
-  const mp_bc_type_t *type = NULL;
   MP_RETURN_IF_ERROR(mp_bc_flagged(c, &index, &has_loc));
-  MP_RETURN_IF_ERROR(mp_bc_type_at(r, &before, index, &type));
-  if (type->dtype != MP_DTYPE_INVALID || type->type->kind == MP_TYPE_FUNCTION ||
-      type->type->kind == MP_TYPE_NONE) {
-    return mp_bc_fail(&before, "a block argument has a type that no value can have");
-  }
-  *out_type = type->type;
+  MP_RETURN_IF_ERROR(mp_bc_value_type_at(r, &before, index, out_type));
   return has_loc ? mp_bc_loc(r, c, &loc) : NULL;
 }
 

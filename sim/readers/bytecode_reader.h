@@ -29,6 +29,7 @@ enum {
   MP_BC_NEWEST_VERSION = 6,
   MP_BC_MAX_ENTRY_DEPTH = 256,   // attributes within attributes: call stacks in locations
   MP_BC_MAX_REGION_DEPTH = 128,  // regions within regions
+  MP_BC_MAX_VALUE_TYPE = 16384,  // parts of a tuple type with all its tuples
 };
 
 typedef enum {
@@ -143,6 +144,8 @@ MP_NODISCARD mp_status_t mp_bc_type(mp_bc_reader_t *r, mp_bc_cursor_t *c,
 // A type that a value can have: not a scalar.
 MP_NODISCARD mp_status_t mp_bc_value_type(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                           const mp_type_t **out_type);
+MP_NODISCARD mp_status_t mp_bc_value_type_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
+                                             uint64_t index, const mp_type_t **out_type);
 MP_NODISCARD mp_status_t mp_bc_scalar(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                       const mp_bc_type_t **out_type);
 // An attribute reference whose payload came out of a flagged number.

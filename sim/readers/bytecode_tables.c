@@ -196,17 +196,28 @@ mp_status_t mp_bc_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, const mp_bc_type_t 
   return mp_bc_type_at(r, &before, index, out_type);
 }
 
-// Function types and element types exist in the table, but no value has them.
-mp_status_t mp_bc_value_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, const mp_type_t **out_type) {
-  mp_bc_cursor_t before = *c;
+// Function types and element types exist in the table, but no value has them. Types of values are
+// walked for every value, so tuples that unfold to large trees are refused.
+mp_status_t mp_bc_value_type_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c, uint64_t index,
+                                const mp_type_t **out_type) {
   const mp_bc_type_t *type = NULL;
-  MP_RETURN_IF_ERROR(mp_bc_type(r, c, &type));
+  MP_RETURN_IF_ERROR(mp_bc_type_at(r, c, index, &type));
   if (type->dtype != MP_DTYPE_INVALID || type->type->kind == MP_TYPE_FUNCTION ||
       type->type->kind == MP_TYPE_NONE) {
-    return mp_bc_fail(&before, "a value has a type that no value can have");
+    return mp_bc_fail(c, "a value has a type that no value can have");
+  }
+  if (r->types[index].weight > MP_BC_MAX_VALUE_TYPE) {
+    return mp_bc_unknown(c, "the type of a value has more than %d parts", MP_BC_MAX_VALUE_TYPE);
   }
   *out_type = type->type;
   return NULL;
+}
+
+mp_status_t mp_bc_value_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, const mp_type_t **out_type) {
+  mp_bc_cursor_t before = *c;
+  uint64_t index = 0;
+  MP_RETURN_IF_ERROR(mp_bc_varint(c, &index));
+  return mp_bc_value_type_at(r, &before, index, out_type);
 }
 
 mp_status_t mp_bc_scalar(mp_bc_reader_t *r, mp_bc_cursor_t *c, const mp_bc_type_t **out_type) {
