@@ -9,6 +9,8 @@
 #include "sim/kernels/shape.h"
 
 enum { MAX_DIMS = 3, LINES = 16, GRAIN = 1 << 15 };
+// Longer lines would need gigabytes of tables at compile time.
+enum { MAX_LENGTH = 1 << 24 };
 
 typedef struct {
   mp_kernel_t base;
@@ -121,5 +123,11 @@ mp_status_t mp_kernel_make_fft(mp_arena_t *arena, const mp_op_t *op,
   self->rank = lengths.count;
   for (uint32_t d = 0; d < self->rank; ++d) self->dims[d] = lengths.values[d];
   self->batch = mp_dims_product(in->dims, 0, in->rank - self->rank);
+  for (uint32_t d = 0; d < self->rank; ++d) {
+    if (self->dims[d] > MAX_LENGTH) {
+      return mp_op_error(op, MP_UNIMPLEMENTED, "fft of %lld points; at most %d are supported",
+                         (long long)self->dims[d], MAX_LENGTH);
+    }
+  }
   return fft_plan(arena, self);
 }

@@ -128,6 +128,21 @@ static void floats_and_nothing(void **state) {
           (int64_t[]){0}, NULL, NULL);
 }
 
+static void too_long_lines_are_refused(void **state) {
+  (void)state;
+  int64_t dims[1] = {(1 << 24) + 1};
+  kernel_bench_t bench;
+  bench_begin(&bench, MP_OP_FFT);
+  bench_operand(&bench, MP_DTYPE_C64, 1, dims);
+  bench_result(&bench, MP_DTYPE_C64, 1, dims);
+  bench_enum(&bench, MP_ATTR_FFT_TYPE, MP_ENUM_FFT_TYPE, MP_FFT_FFT);
+  bench_ints(&bench, MP_ATTR_FFT_LENGTH, 1, dims);
+  bench_make_op(&bench);
+  assert_status(mp_kernel_create(bench.module->arena, bench.op, &bench.kernel), MP_UNIMPLEMENTED,
+                "16777217 points");
+  bench_end(&bench);
+}
+
 // Thousands of rows in parts.
 static void parts(void **state) {
   (void)state;
@@ -150,6 +165,7 @@ int main(void) {
       cmocka_unit_test(every_length),
       cmocka_unit_test(many_lines_and_dimensions),
       cmocka_unit_test(floats_and_nothing),
+      cmocka_unit_test(too_long_lines_are_refused),
       cmocka_unit_test(parts),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
