@@ -283,7 +283,9 @@ mp_status_t mp_kernel_make_dynamic_update_slice(mp_arena_t *arena, const mp_op_t
   MP_RETURN_IF_ERROR(box_new(arena, op, dynamic_update_slice_run, 2, &self));
   self->box = mp_op_operand_type(op, 1);
   self->slabs = slabs_of(self->big);
-  self->base.num_parts = slabs_num_parts(&self->slabs);
+  // In place, as in loops, only the update is work: parts by its size.
+  uint32_t parts = mp_part_count(mp_shape_bytes(self->box), GRAIN_BYTES);
+  self->base.num_parts = (uint32_t)mp_min_i64(parts, slabs_num_parts(&self->slabs));
   self->base.in_place = 1;
   *out_kernel = &self->base;
   return NULL;
