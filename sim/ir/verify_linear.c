@@ -45,7 +45,12 @@ static mp_status_t verify_algorithm(const mp_op_t *op) {
              (long long)mp_op_int(op, counts[i], 1));
   }
   for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); ++i) {
-    present += mp_op_attr(op, others[i]) != NULL;
+    const mp_attr_t *part = mp_op_attr(op, others[i]);
+    present += part != NULL;
+    bool scalar = part == NULL || part->kind != MP_KIND_TYPE ||
+                  (part->u.type->kind == MP_TYPE_TENSOR && part->u.type->rank == 0 &&
+                   part->u.type->quant == NULL && part->u.type->bounds == NULL);
+    MP_CHECK(op, scalar, "%s is no element type", mp_attr_name_text(others[i]));
   }
   MP_CHECK(op, present == 0 || present == 7, "the algorithm has only %u of its 7 parts", present);
   return NULL;

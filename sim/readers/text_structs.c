@@ -100,7 +100,20 @@ static const field_t *find_field(const struct_t *s, mp_str_t text) {
   return NULL;
 }
 
-static mp_status_t read_field_value(mp_text_t *t, const mp_attr_t **out_value) {
+static bool is_dtype_field(mp_attr_name_t name) {
+  return name == MP_ATTR_LHS_PRECISION_TYPE || name == MP_ATTR_RHS_PRECISION_TYPE ||
+         name == MP_ATTR_ACCUMULATION_TYPE;
+}
+
+static mp_status_t read_field_value(mp_text_t *t, mp_attr_name_t name,
+                                    const mp_attr_t **out_value) {
+  if (is_dtype_field(name)) {
+    mp_dtype_t dtype;
+    const mp_type_t *type = NULL;
+    MP_RETURN_IF_ERROR(mp_text_dtype(t, &dtype));
+    MP_RETURN_IF_ERROR(mp_type_tensor(t->arena, dtype, NULL, 0, &type));
+    return mp_attr_make_type(t->arena, type, out_value);
+  }
   if (mp_text_is(t, '[')) {
     mp_index_list_t list;
     MP_RETURN_IF_ERROR(mp_text_index_list(t, &list));
@@ -124,7 +137,7 @@ static mp_status_t read_fields(mp_text_t *t, const struct_t *s, const mp_attr_t 
     mp_text_advance(t);
     MP_RETURN_IF_ERROR(mp_text_expect(t, '='));
     mp_named_attr_t item = {field->name, mp_str(mp_attr_name_text(field->name)), NULL};
-    MP_RETURN_IF_ERROR(read_field_value(t, &item.value));
+    MP_RETURN_IF_ERROR(read_field_value(t, field->name, &item.value));
     MP_RETURN_IF_ERROR(mp_text_list_add(t, &items, sizeof(item), &item));
     // A comma may end the list.
     if (mp_text_is(t, ',') && is_end(mp_text_peek(t))) mp_text_advance(t);
