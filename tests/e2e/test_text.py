@@ -1,6 +1,7 @@
 """Programs as text: what MLIR prints is read to the module that the bytecode of it gives, and what
 minipod prints MLIR reads.  build/minipod-opt stands for reader, verifier and printer."""
 
+import os
 import pathlib
 import subprocess
 
@@ -15,8 +16,8 @@ from jaxlib import _jax
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-ROOT = pathlib.Path(__file__).parents[2]
-OPT = ROOT / "build" / "minipod-opt"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+OPT = pathlib.Path(os.environ.get("MINIPOD_BUILD", ROOT / "build")) / "minipod-opt"
 
 
 def opt(program, *flags):
