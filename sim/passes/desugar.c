@@ -44,8 +44,8 @@ static mp_status_t desugar_cross_replica_sum(mp_module_t *module, mp_op_t *op) {
   MP_RETURN_IF_ERROR(mp_desugar_mesh_groups(module, op));
   mp_block_t **regions = MP_ARENA_ARRAY(module->arena, mp_block_t *, 1);
   MP_RETURN_IF_NULL(regions);
-  MP_RETURN_IF_ERROR(
-      mp_rewrite_sum_region(module, op->operands[0]->type->dtype, op->loc, &regions[0]));
+  MP_RETURN_IF_ERROR(mp_block_create_reducer(module, MP_OP_ADD, op->operands[0]->type->dtype,
+                                             op->loc, &regions[0]));
   MP_RETURN_IF_ERROR(mp_rewrite_become(module, op, MP_OP_ALL_REDUCE, NULL, 0));
   regions[0]->parent_op = op;
   op->regions = regions;

@@ -100,7 +100,7 @@ static mp_status_t sum_out(mp_module_t *module, mp_op_t *op, const mp_labels_t *
   MP_RETURN_IF_ERROR(mp_type_tensor(module->arena, type->dtype, dims, rest.count, &sum_type));
   MP_RETURN_IF_ERROR(mp_rewrite_ints(module, MP_ATTR_DIMENSIONS, summed, num_summed, &attr));
   MP_RETURN_IF_ERROR(mp_rewrite_insert_zero(module, op, type->dtype, &operands[1]));
-  MP_RETURN_IF_ERROR(mp_rewrite_sum_region(module, type->dtype, op->loc, &region));
+  MP_RETURN_IF_ERROR(mp_block_create_reducer(module, MP_OP_ADD, type->dtype, op->loc, &region));
   const mp_op_spec_t spec = {.code = MP_OP_REDUCE,
                              .loc = op->loc,
                              .num_operands = 2,

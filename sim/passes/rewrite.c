@@ -66,32 +66,6 @@ mp_status_t mp_rewrite_insert_zero(mp_module_t *module, mp_op_t *position, mp_dt
   return mp_rewrite_insert(module, position, MP_OP_CONSTANT, NULL, 0, type, &attr, 1, out_value);
 }
 
-mp_status_t mp_rewrite_sum_region(mp_module_t *module, mp_dtype_t dtype, const mp_loc_t *loc,
-                                  mp_block_t **out_block) {
-  const mp_type_t *scalar = NULL;
-  MP_RETURN_IF_ERROR(mp_type_tensor(module->arena, dtype, NULL, 0, &scalar));
-  mp_block_t *block = NULL;
-  MP_RETURN_IF_ERROR(mp_block_create(module, 2, (const mp_type_t *[]){scalar, scalar}, &block));
-  const mp_op_spec_t sum_spec = {.code = MP_OP_ADD,
-                                 .loc = loc,
-                                 .num_operands = 2,
-                                 .operands = (mp_value_t *[]){&block->args[0], &block->args[1]},
-                                 .num_results = 1,
-                                 .result_types = &scalar};
-  mp_op_t *sum = NULL;
-  MP_RETURN_IF_ERROR(mp_op_create(module, &sum_spec, &sum));
-  mp_block_append(block, sum);
-  const mp_op_spec_t return_spec = {.code = MP_OP_RETURN,
-                                    .loc = loc,
-                                    .num_operands = 1,
-                                    .operands = (mp_value_t *[]){&sum->results[0]}};
-  mp_op_t *terminator = NULL;
-  MP_RETURN_IF_ERROR(mp_op_create(module, &return_spec, &terminator));
-  mp_block_append(block, terminator);
-  *out_block = block;
-  return NULL;
-}
-
 mp_named_attr_t mp_rewrite_attr(mp_attr_name_t name, const mp_attr_t *value) {
   return (mp_named_attr_t){name, mp_str(mp_attr_name_text(name)), value};
 }

@@ -26,10 +26,6 @@ MP_NODISCARD mp_status_t mp_rewrite_insert(mp_module_t *module, mp_op_t *positio
 MP_NODISCARD mp_status_t mp_rewrite_insert_zero(mp_module_t *module, mp_op_t *position,
                                                 mp_dtype_t dtype, mp_value_t **out_value);
 
-// The region (a, b) -> a + b over scalars of `dtype`.
-MP_NODISCARD mp_status_t mp_rewrite_sum_region(mp_module_t *module, mp_dtype_t dtype,
-                                               const mp_loc_t *loc, mp_block_t **out_block);
-
 // Attributes by name; arrays are copied.
 MP_NODISCARD mp_status_t mp_rewrite_ints(mp_module_t *module, mp_attr_name_t name,
                                          const int64_t *values, uint32_t count,

@@ -2,28 +2,6 @@
 
 #include "sim/spmd/append.h"
 
-// A region that combines two scalars by one op.
-static mp_status_t make_region(mp_module_t *module, mp_opcode_t code, mp_dtype_t dtype,
-                               mp_block_t **out_block) {
-  const mp_type_t *scalar = NULL;
-  MP_RETURN_IF_ERROR(mp_type_tensor(module->arena, dtype, NULL, 0, &scalar));
-  const mp_type_t *const types[2] = {scalar, scalar};
-  mp_block_t *block = NULL;
-  MP_RETURN_IF_ERROR(mp_block_create(module, 2, types, &block));
-  mp_value_t *const args[2] = {&block->args[0], &block->args[1]};
-  const mp_op_spec_t combine = {
-      .code = code, .num_operands = 2, .operands = args, .num_results = 1, .result_types = types};
-  mp_op_t *op = NULL;
-  MP_RETURN_IF_ERROR(mp_op_create(module, &combine, &op));
-  mp_block_append(block, op);
-  mp_value_t *const combined = &op->results[0];
-  const mp_op_spec_t end = {.code = MP_OP_RETURN, .num_operands = 1, .operands = &combined};
-  MP_RETURN_IF_ERROR(mp_op_create(module, &end, &op));
-  mp_block_append(block, op);
-  *out_block = block;
-  return NULL;
-}
-
 // The sets of partitions that hold terms of the same sum, as a table of replica groups.
 static mp_status_t sum_groups(mp_arena_t *arena, const mp_boxes_t *boxes,
                               const mp_attr_t **out_attr) {
@@ -55,7 +33,7 @@ mp_status_t mp_unreduced_combine(mp_module_t *module, mp_block_t *block, const m
   MP_RETURN_IF_ERROR(sum_groups(module->arena, boxes, &attrs[1].value));
   MP_RETURN_IF_ERROR(mp_attr_make_bool(module->arena, true, &attrs[2].value));
   mp_block_t *region = NULL;
-  MP_RETURN_IF_ERROR(make_region(module, code, value->type->dtype, &region));
+  MP_RETURN_IF_ERROR(mp_block_create_reducer(module, code, value->type->dtype, loc, &region));
   const mp_op_spec_t spec = {.code = MP_OP_ALL_REDUCE,
                              .loc = loc,
                              .num_operands = 1,
