@@ -71,8 +71,8 @@ static void check_number(const char *dense, const char *expected) {
   check(program, NULL, text);
 }
 
-// Much as MLIR writes them: six digits where they suffice, all that are needed otherwise, the bits where
-// a decimal number would be an integer.
+// Much as MLIR writes them: six digits where they suffice, all that are needed otherwise, the bits
+// where a decimal number would be an integer.
 static void test_numbers(void **state) {
   (void)state;
   static const char *const cases[][2] = {
