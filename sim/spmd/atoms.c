@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sim/base/alloc.h"
+#include "sim/ir/mesh.h"
 
 // --- the space ---
 
@@ -98,31 +99,20 @@ uint32_t mp_atoms_common_prefix(const mp_atoms_t *a, const mp_atoms_t *b) {
 
 bool mp_atoms_of_axis(const mp_atom_space_t *space, const mp_mesh_t *mesh,
                       const mp_axis_ref_t *axis, mp_atoms_t *list) {
-  int64_t stride = 1;
-  for (uint32_t i = mesh->num_axes; i-- > 0;) {
-    int64_t size = mesh->axes[i].size;
-    if (!mp_str_equal(mesh->axes[i].name, axis->name)) {
-      stride *= size;
-      continue;
-    }
-    if (axis->size != 0) {
-      if (axis->pre_size < 1 || axis->size < 1 || axis->size > size || axis->pre_size > size ||
-          size % (axis->pre_size * axis->size) != 0) {
-        return false;
-      }
-      stride *= size / (axis->pre_size * axis->size);
-      size = axis->size;
-    }
-    int64_t covered = 1;
-    for (uint32_t a = 0; a < space->count; ++a) {
-      if (space->stride[a] < stride || space->stride[a] >= stride * size) continue;
-      if (list->count == MP_MAX_ATOMS) return false;
-      list->atoms[list->count++] = (uint8_t)a;
-      covered *= space->prime[a];
-    }
-    return covered == size;
+  mp_mesh_digit_t digit = {1, 1};
+  mp_status_t status = mp_mesh_find_digit(mesh, axis, &digit);
+  if (status != NULL) {
+    mp_status_ignore(status);
+    return false;
   }
-  return false;
+  int64_t covered = 1;
+  for (uint32_t a = 0; a < space->count; ++a) {
+    if (space->stride[a] < digit.stride || space->stride[a] >= digit.stride * digit.size) continue;
+    if (list->count == MP_MAX_ATOMS) return false;
+    list->atoms[list->count++] = (uint8_t)a;
+    covered *= space->prime[a];
+  }
+  return covered == digit.size;
 }
 
 // --- shardings ---
@@ -156,14 +146,6 @@ static bool import_set(const mp_atom_space_t *space, const mp_mesh_t *mesh,
   return true;
 }
 
-static bool is_trivial_mesh(const mp_mesh_t *mesh) {
-  if (mesh == NULL) return true;
-  for (uint32_t i = 0; i < mesh->num_axes; ++i) {
-    if (mesh->axes[i].size != 1) return false;
-  }
-  return true;
-}
-
 mp_status_t mp_atom_sharding_import(mp_arena_t *arena, const mp_atom_space_t *space,
                                     const mp_sdy_sharding_t *sharding, uint32_t manual,
                                     mp_atom_sharding_t **out_sharding, bool *out_found) {
@@ -173,7 +155,8 @@ mp_status_t mp_atom_sharding_import(mp_arena_t *arena, const mp_atom_space_t *sp
   *out_found = false;
   for (uint32_t d = 0; d < sharding->rank; ++d) result->dims[d].is_open = sharding->dims[d].is_open;
   result->manual = manual;
-  if (!is_trivial_mesh(sharding->mesh)) {
+  // A mesh of one device says nothing.
+  if (sharding->mesh != NULL && mp_mesh_size(sharding->mesh) != 1) {
     uint32_t seen = 0;
     for (uint32_t d = 0; d < sharding->rank; ++d) {
       mp_atoms_t list = {0};

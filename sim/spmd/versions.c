@@ -1,7 +1,5 @@
 #include "sim/spmd/versions.h"
 
-#include <string.h>
-
 #include "sim/spmd/unreduced.h"
 
 mp_status_t mp_versions_create(mp_module_t *module, mp_versions_t *out_versions) {
@@ -68,23 +66,6 @@ const mp_boxes_t *mp_versions_sharded(const mp_versions_t *versions, const mp_va
   return NULL;
 }
 
-static mp_status_t whole_boxes(mp_versions_t *versions, const mp_spmd_scope_t *scope,
-                               const mp_type_t *type, const mp_boxes_t **out_boxes) {
-  const uint32_t capacity = sizeof(versions->wholes) / sizeof(versions->wholes[0]);
-  const uint32_t known = versions->num_wholes < capacity ? versions->num_wholes : capacity;
-  for (uint32_t i = 0; i < known; ++i) {
-    const mp_boxes_t *boxes = versions->wholes[i];
-    if (boxes->groups == scope->groups && boxes->rank == type->rank &&
-        (type->rank == 0 || memcmp(boxes->dims, type->dims, type->rank * sizeof(int64_t)) == 0)) {
-      *out_boxes = boxes;
-      return NULL;
-    }
-  }
-  MP_RETURN_IF_ERROR(mp_placement_whole(scope, type, out_boxes));
-  versions->wholes[versions->num_wholes++ % capacity] = *out_boxes;
-  return NULL;
-}
-
 static mp_status_t make_boxes_attr(mp_versions_t *versions, const mp_spmd_scope_t *scope,
                                    const mp_type_t *type, const mp_boxes_t *boxes,
                                    const mp_attr_t **out_attr) {
@@ -92,7 +73,7 @@ static mp_status_t make_boxes_attr(mp_versions_t *versions, const mp_spmd_scope_
   MP_RETURN_IF_NULL(attr);
   attr->kind = MP_KIND_BOXES;
   attr->u.boxes = boxes;
-  if (boxes == NULL) MP_RETURN_IF_ERROR(whole_boxes(versions, scope, type, &attr->u.boxes));
+  if (boxes == NULL) MP_RETURN_IF_ERROR(mp_placement_whole(scope, type, &attr->u.boxes));
   *out_attr = attr;
   return NULL;
 }

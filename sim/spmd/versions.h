@@ -19,9 +19,6 @@ typedef struct {
   mp_block_t *block;             // where new ops go
   uint32_t *log;                 // value ids in the order their versions were added
   uint32_t log_size, log_capacity;
-  // "Whole" spelled out, which exchanges of equal shapes share.
-  const mp_boxes_t *wholes[16];
-  uint32_t num_wholes;
 } mp_versions_t;
 
 MP_NODISCARD mp_status_t mp_versions_create(mp_module_t *module, mp_versions_t *out_versions);
