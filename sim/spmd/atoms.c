@@ -85,6 +85,20 @@ int64_t mp_atoms_product(const mp_atom_space_t *space, const mp_atoms_t *atoms) 
   return product;
 }
 
+int64_t mp_atoms_take(const mp_atom_space_t *space, const mp_atoms_t *from, uint32_t *next,
+                      int64_t size, bool may_be_uneven, mp_atoms_t *to) {
+  while (*next < from->count) {
+    const uint8_t atom = from->atoms[*next];
+    if (!may_be_uneven) {
+      if (size % space->prime[atom] != 0) break;
+      size /= space->prime[atom];
+    }
+    to->atoms[to->count++] = atom;
+    ++*next;
+  }
+  return size;
+}
+
 uint32_t mp_atoms_set(const mp_atoms_t *atoms) {
   uint32_t set = 0;
   for (uint32_t i = 0; i < atoms->count; ++i) set |= 1u << atoms->atoms[i];

@@ -75,6 +75,12 @@ MP_NODISCARD mp_status_t mp_atom_sharding_boxes(const mp_atom_space_t *space,
                                                 const mp_atom_sharding_t *sharding,
                                                 const mp_boxes_t **out_boxes);
 
+// Moves atoms from `from`, beginning at *next, to `to` while they divide what is left of a factor
+// of `size`; all of them when the factor may be sharded unevenly (the minor one of its dimension).
+// Returns what is left of the factor: 1 when it is fully sharded, and for an uneven one its size.
+int64_t mp_atoms_take(const mp_atom_space_t *space, const mp_atoms_t *from, uint32_t *next,
+                      int64_t size, bool may_be_uneven, mp_atoms_t *to);
+
 // The number of parts that the atoms make.
 int64_t mp_atoms_product(const mp_atom_space_t *space, const mp_atoms_t *atoms);
 uint32_t mp_atoms_set(const mp_atoms_t *atoms);

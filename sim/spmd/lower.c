@@ -32,15 +32,9 @@ static void project_dim(mp_lowerer_t *low, uint32_t tensor, uint32_t dim) {
   const mp_atoms_t *atoms = &low->tensors[tensor]->dims[dim].atoms;
   uint32_t next = 0;
   for (uint32_t i = 0; i < entry->count; ++i) {
-    mp_atoms_t *list = list_of(low, tensor, entry->factors[i]);
-    int64_t left = low->rule->factors[entry->factors[i]].size;
-    const bool is_minor = i + 1 == entry->count;
-    while (next < atoms->count) {
-      const int64_t prime = low->propagation->space.prime[atoms->atoms[next]];
-      if (!is_minor && left % prime != 0) return;
-      if (!is_minor) left /= prime;
-      list->atoms[list->count++] = atoms->atoms[next++];
-    }
+    const int64_t left = mp_atoms_take(
+        &low->propagation->space, atoms, &next, low->rule->factors[entry->factors[i]].size,
+        i + 1 == entry->count, list_of(low, tensor, entry->factors[i]));
     if (left != 1) return;
   }
 }

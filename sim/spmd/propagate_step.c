@@ -58,13 +58,9 @@ static void project_dim(const mp_step_t *step, uint32_t tensor, uint32_t dim) {
     *list =
         (mp_projected_t){.dim = (uint16_t)dim, .present = true, .is_minor = i + 1 == entry->count};
     if (is_stopped) continue;
-    int64_t left = step->rule->factors[entry->factors[i]].size;
-    while (next < atoms->count) {
-      const int64_t prime = step->space->prime[atoms->atoms[next]];
-      if (!list->is_minor && left % prime != 0) break;
-      if (!list->is_minor) left /= prime;
-      list->atoms.atoms[list->atoms.count++] = atoms->atoms[next++];
-    }
+    const int64_t left =
+        mp_atoms_take(step->space, atoms, &next, step->rule->factors[entry->factors[i]].size,
+                      list->is_minor, &list->atoms);
     if (list->is_minor) break;
     is_stopped = left != 1;
     list->overflow = is_stopped && next < atoms->count;
