@@ -1,0 +1,159 @@
+#include "sim/spmd/partitioner.h"
+
+#include "sim/spmd/append.h"
+#include "sim/spmd/lower.h"
+#include "sim/spmd/placement.h"
+#include "sim/spmd/unreduced.h"
+
+static bool has_version(const mp_partitioner_t *p, const mp_op_t *op, const mp_boxes_t *boxes) {
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    if (!mp_type_same_shape(op->operands[i]->type, op->results[0].type)) continue;
+    if (!mp_versions_has(&p->versions, op->operands[i], boxes)) return false;
+  }
+  return true;
+}
+
+// The placement on whose parts an elementwise op works: that of the first operand of the result's
+// shape that has parts. NULL: it works on whole arrays, also when all are there and only some in
+// parts, so that nothing need be sent.
+static const mp_boxes_t *elementwise_placement(const mp_partitioner_t *p, const mp_op_t *op) {
+  if ((mp_op_info(op->code)->traits & MP_OP_TRAIT_ELEMENTWISE) == 0) return NULL;
+  if (op->num_results != 1 || p->scope->num_partitions == 1) return NULL;
+  const mp_boxes_t *boxes = NULL;
+  for (uint32_t i = 0; i < op->num_operands && boxes == NULL; ++i) {
+    if (!mp_type_same_shape(op->operands[i]->type, op->results[0].type)) continue;
+    boxes = mp_versions_sharded(&p->versions, op->operands[i]);
+  }
+  if (boxes == NULL) return NULL;
+  return has_version(p, op, boxes) || !has_version(p, op, NULL) ? boxes : NULL;
+}
+
+// --- ops in the making ---
+
+// Regions see outer values whole: those versions must exist before the region begins, or each run
+// of the region would make them again.
+static mp_status_t bring_captures(mp_partitioner_t *p, const mp_op_t *op) {
+  mp_value_t **captures = NULL;
+  uint32_t count = 0;
+  MP_RETURN_IF_ERROR(mp_op_captures(op, p->arena, &captures, &count));
+  for (uint32_t i = 0; i < count; ++i) {
+    mp_value_t *value = NULL;
+    MP_RETURN_IF_ERROR(mp_partitioner_get_whole(p, op, captures[i], &value));
+  }
+  return NULL;
+}
+
+mp_status_t mp_partitioner_start_op(mp_partitioner_t *p, const mp_op_t *op,
+                                    mp_op_parts_t *out_parts) {
+  *out_parts = (mp_op_parts_t){
+      .operands = MP_ARENA_ARRAY(p->arena, mp_value_t *, op->num_operands),
+      .types = MP_ARENA_ARRAY(p->arena, const mp_type_t *, op->num_results),
+      .regions = MP_ARENA_ARRAY(p->arena, mp_block_t *, op->num_regions),
+      .attrs = op->attrs,
+  };
+  if (out_parts->operands == NULL || out_parts->types == NULL || out_parts->regions == NULL) {
+    return mp_status_out_of_memory();
+  }
+  return NULL;
+}
+
+mp_status_t mp_partitioner_finish_op(mp_partitioner_t *p, const mp_op_t *op,
+                                     const mp_op_parts_t *parts, mp_op_t **out_copy) {
+  const mp_op_spec_t spec = {op->code,        op->loc,      op->num_operands, parts->operands,
+                             op->num_results, parts->types, op->num_regions,  parts->regions,
+                             op->num_attrs,   parts->attrs};
+  MP_RETURN_IF_ERROR(mp_op_create(p->module, &spec, out_copy));
+  mp_block_append(p->versions.block, *out_copy);
+  return NULL;
+}
+
+// An op on whole operands, or an elementwise one on parts that happen to be there.
+static mp_status_t partition_whole(mp_partitioner_t *p, const mp_op_t *op) {
+  const mp_boxes_t *boxes = elementwise_placement(p, op);
+  if (op->num_regions != 0) MP_RETURN_IF_ERROR(bring_captures(p, op));
+  mp_op_parts_t parts;
+  MP_RETURN_IF_ERROR(mp_partitioner_start_op(p, op, &parts));
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    // Scalars beside arrays (clamp's bounds, select's predicate) stay whole.
+    bool is_part = boxes != NULL && mp_type_same_shape(op->operands[i]->type, op->results[0].type);
+    MP_RETURN_IF_ERROR(mp_versions_get(&p->versions, p->scope, op->operands[i],
+                                       is_part ? boxes : NULL, op->loc, &parts.operands[i]));
+  }
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    MP_RETURN_IF_ERROR(
+        mp_placement_local_type(p->arena, op->results[i].type, boxes, &parts.types[i]));
+  }
+  for (uint32_t r = 0; r < op->num_regions; ++r) {
+    MP_RETURN_IF_ERROR(
+        mp_partitioner_copy_region(p, op->regions[r], NULL, NULL, &parts.regions[r]));
+  }
+  mp_op_t *copy = NULL;
+  MP_RETURN_IF_ERROR(mp_partitioner_finish_op(p, op, &parts, &copy));
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    MP_RETURN_IF_ERROR(mp_versions_add(&p->versions, &op->results[i], boxes, &copy->results[i]));
+  }
+  return NULL;
+}
+
+// An op on the parts that lowering chose.
+static mp_status_t partition_local(mp_partitioner_t *p, const mp_op_t *op,
+                                   const mp_local_op_t *local) {
+  if (op->num_regions != 0) MP_RETURN_IF_ERROR(bring_captures(p, op));
+  mp_op_parts_t parts;
+  MP_RETURN_IF_ERROR(mp_partitioner_start_op(p, op, &parts));
+  parts.attrs = local->attrs;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    MP_RETURN_IF_ERROR(mp_versions_get(&p->versions, p->scope, op->operands[i], local->operands[i],
+                                       op->loc, &parts.operands[i]));
+  }
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    MP_RETURN_IF_ERROR(
+        mp_placement_local_type(p->arena, op->results[i].type, local->results[i], &parts.types[i]));
+  }
+  for (uint32_t r = 0; r < op->num_regions; ++r) {
+    MP_RETURN_IF_ERROR(
+        mp_partitioner_copy_region(p, op->regions[r], NULL, NULL, &parts.regions[r]));
+  }
+  mp_op_t *copy = NULL;
+  MP_RETURN_IF_ERROR(mp_partitioner_finish_op(p, op, &parts, &copy));
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    mp_value_t *value = &copy->results[i];
+    if (local->combine_over != NULL) {
+      MP_RETURN_IF_ERROR(mp_unreduced_combine(p->module, p->versions.block, local->combine_over,
+                                              local->combine, value, op->loc, &value));
+    }
+    MP_RETURN_IF_ERROR(mp_versions_add(&p->versions, &op->results[i], local->results[i], value));
+  }
+  return NULL;
+}
+
+// An iota that is sharded along its own dimension counts from each part's start.
+static mp_status_t partition_iota(mp_partitioner_t *p, const mp_op_t *op,
+                                  const mp_local_op_t *local) {
+  const mp_type_t *type = NULL;
+  const uint32_t dimension = (uint32_t)mp_op_int(op, MP_ATTR_IOTA_DIMENSION, 0);
+  MP_RETURN_IF_ERROR(
+      mp_placement_local_type(p->arena, op->results[0].type, local->results[0], &type));
+  if (type->dims[dimension] == op->results[0].type->dims[dimension]) {
+    return partition_local(p, op, local);  // every part counts from 0
+  }
+  mp_value_t *value = NULL;
+  MP_RETURN_IF_ERROR(mp_append_iota_part(p->module, p->versions.block, type, dimension,
+                                         local->results[0], op->loc, &value));
+  return mp_versions_add(&p->versions, &op->results[0], local->results[0], value);
+}
+
+mp_status_t mp_partitioner_op(mp_partitioner_t *p, const mp_op_t *op) {
+  if (!p->is_propagated) return partition_whole(p, op);
+  if (op->code == MP_OP_WHILE || op->code == MP_OP_CASE) return mp_partitioner_control(p, op);
+  // Ops inside reducers and the like are not propagated to: scalars, which are whole.
+  const bool is_known = op->num_results != 0 && p->propagation.values[op->results[0].id] != NULL;
+  mp_local_op_t local = {0};
+  bool is_local = false;
+  if (is_known) {
+    MP_RETURN_IF_ERROR(mp_partitioner_at_op(
+        op, mp_lower_op(p->arena, &p->propagation, p->scope, op, &local, &is_local)));
+  }
+  if (!is_local) return partition_whole(p, op);
+  return op->code == MP_OP_IOTA ? partition_iota(p, op, &local) : partition_local(p, op, &local);
+}
