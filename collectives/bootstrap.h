@@ -1,0 +1,24 @@
+// Bootstrap: which world this process is part of, and how it leaves it.
+//
+// A process is alone unless an MPI launcher started it (Open MPI, MPICH and Slurm say so in the
+// environment) or the option `bootstrap` asks for MPI. Only then is the MPI module loaded
+// (minipod_mpi_*.so beside the plugin): the plugin itself links no MPI. A launcher without a usable
+// MPI is an error that says what was tried, never R worlds of one process, unless
+// MINIPOD_BOOTSTRAP=none. Child processes of a rank (data loaders, subprocesses) are alone: MPI
+// belongs to the rank (MINIPOD_MPI_OWNER holds its pid).
+//
+// Leaving: joining registers an exit handler. Status 0: says goodbye to all, waits for theirs
+// (MINIPOD_EXIT_TIMEOUT_S), finalizes MPI if this library initialized it. Any other status: ends
+// the whole job with that status; the reason is the last line this rank prints.
+#ifndef MINIPOD_COLLECTIVES_BOOTSTRAP_H_
+#define MINIPOD_COLLECTIVES_BOOTSTRAP_H_
+
+#include "collectives/world.h"
+#include "sim/base/options.h"
+
+// The world of this process, joined at the first call; later calls give the same one, or the same
+// error. NULL when the process is alone. INVALID_ARGUMENT when the options node_id and num_nodes
+// (jax.distributed) are given and disagree with the launcher, both shown.
+MP_NODISCARD mp_status_t mp_world_join(const mp_options_t *options, mp_world_t **out_world);
+
+#endif  // MINIPOD_COLLECTIVES_BOOTSTRAP_H_

@@ -1,0 +1,106 @@
+// The world: the processes of one job, and messages between them.
+//
+// A process is named by its rank. Some ranks share a host (they can map each other's memory), the
+// others are reached over the network; transports (transport.h) know how, users of this header do
+// not. Messages are active: a packet is handed to the handler of its channel as soon as it is
+// there, in memory that belongs to the transport, and stays valid until it is released. So nobody
+// ever waits inside a receive, and what is no longer wanted is simply released when it comes.
+//
+// Packets from one rank on one channel are delivered in the order in which they were sent.
+// Handlers are called on the progress thread, one at a time: they do not block and take only
+// short-lived locks. Packets that come before a handler is attached wait for it.
+//
+// All functions are thread-safe. A world lives until the process ends (it is left by the exit
+// handlers of bootstrap.h), so clients come and go within it. A forked child has no part in it:
+// mp_world_send returns FAILED_PRECONDITION there.
+#ifndef MINIPOD_COLLECTIVES_WORLD_H_
+#define MINIPOD_COLLECTIVES_WORLD_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/base/status.h"
+
+typedef struct mp_world_s mp_world_t;
+
+typedef struct {
+  uint32_t host;  // ranks of equal numbers share a host; hosts count from 0 by lowest rank
+  uint32_t rank_on_host;
+  uint32_t ranks_on_host;
+  int64_t pid;
+  const char *hostname;
+} mp_peer_t;
+
+uint32_t mp_world_rank(const mp_world_t *world);
+uint32_t mp_world_size(const mp_world_t *world);
+uint32_t mp_world_num_hosts(const mp_world_t *world);
+const mp_peer_t *mp_world_peer(const mp_world_t *world, uint32_t rank);
+
+// ---- Sending ----
+
+// Memory to be sent, to one rank or several. Ranks of the same host read it in place. Written by
+// its creator before it is first sent, constant afterwards. Released by its creator after the last
+// send; freed when all receivers have released their packets.
+typedef struct {
+  void *data;  // 64-byte aligned
+  size_t bytes;
+} mp_parcel_t;
+
+MP_NODISCARD mp_status_t mp_parcel_create(mp_world_t *world, size_t bytes,
+                                          mp_parcel_t **out_parcel);
+void mp_parcel_release(mp_parcel_t *parcel);
+
+// What a packet is about, for its handler to read; the transport looks only at the channel.
+typedef struct {
+  uint32_t channel;  // mp_channel_t
+  uint32_t words[3];
+  uint64_t key[4];
+} mp_envelope_t;
+
+typedef enum {
+  MP_CHANNEL_WORLD,     // this layer's own
+  MP_CHANNEL_SESSIONS,  // sim/runtime: collectives, send and recv, poison
+  MP_CHANNEL_COUNT,
+} mp_channel_t;
+
+// Never waits for the receiver. `parcel` may be NULL: an envelope alone. Sending to one's own rank
+// is allowed. UNAVAILABLE with the reason when the rank has left or is lost.
+MP_NODISCARD mp_status_t mp_world_send(mp_world_t *world, uint32_t to,
+                                       const mp_envelope_t *envelope, mp_parcel_t *parcel);
+
+// ---- Receiving ----
+
+typedef struct {
+  uint32_t from;
+  mp_envelope_t envelope;
+  const void *data;  // NULL when bytes is 0; 64-byte aligned
+  size_t bytes;
+} mp_packet_t;
+
+void mp_packet_release(mp_packet_t *packet);
+
+typedef struct {
+  // The packet belongs to the handler, which may keep it.
+  void (*deliver)(void *context, mp_packet_t *packet);
+  // `rank` sends no more: it has said goodbye or is lost; after its last packet, once. `why` is
+  // borrowed ("process 1 (pid 4711 on host a) has exited").
+  void (*lost)(void *context, uint32_t rank, mp_status_t why);
+  void *context;
+} mp_handler_t;
+
+// One handler per channel; packets and losses so far are delivered on the progress thread soon.
+// Detaching waits for a call in progress (not to be done within one).
+void mp_world_attach(mp_world_t *world, mp_channel_t channel, const mp_handler_t *handler);
+void mp_world_detach(mp_world_t *world, mp_channel_t channel);
+
+// ---- Agreeing ----
+
+// Gives everybody everybody's bytes: out_bytes[rank] and out_sizes[rank], in one allocation that
+// the caller frees by mp_free(out_bytes). All ranks call it, the n-th calls belong together.
+// DEADLINE_EXCEEDED after `timeout_s`, naming the ranks that were not heard of; UNAVAILABLE when
+// one has left. Blocks (without burning a core).
+MP_NODISCARD mp_status_t mp_world_exchange(mp_world_t *world, const void *bytes, size_t size,
+                                           double timeout_s, void ***out_bytes, size_t **out_sizes);
+
+#endif  // MINIPOD_COLLECTIVES_WORLD_H_
