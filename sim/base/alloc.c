@@ -41,6 +41,12 @@ void *mp_realloc_array(void *pointer, size_t count, size_t size) {
   return mp_realloc(pointer, bytes);
 }
 
+void *mp_aligned_malloc(size_t alignment, size_t size) {
+  size_t rounded = (size + alignment - 1) & ~(alignment - 1);
+  if (rounded < size || must_fail()) return NULL;
+  return aligned_alloc(alignment, rounded == 0 ? alignment : rounded);
+}
+
 char *mp_strdup(const char *text) {
   size_t size = strlen(text) + 1;
   char *copy = mp_malloc(size);

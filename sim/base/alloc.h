@@ -13,6 +13,8 @@ void *mp_malloc(size_t size);
 void *mp_calloc(size_t count, size_t size);
 void *mp_realloc(void *pointer, size_t size);
 void *mp_realloc_array(void *pointer, size_t count, size_t size);
+// `alignment` is a power of two; freed by mp_free as well.
+void *mp_aligned_malloc(size_t alignment, size_t size);
 char *mp_strdup(const char *text);
 void mp_free(void *pointer);
 

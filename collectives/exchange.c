@@ -1,0 +1,131 @@
+// Agreeing: everybody's bytes to everybody.
+#include <inttypes.h>
+#include <string.h>
+
+#include "collectives/world_internal.h"
+#include "sim/base/alloc.h"
+#include "sim/base/clock.h"
+#include "sim/base/process.h"
+#include "sim/base/str.h"
+
+void mp_world_take_blob(mp_world_t *world, mp_packet_node_t *node) {
+  pthread_mutex_lock(&world->lock);
+  mp_packet_list_push(&world->blobs, node);
+  pthread_cond_broadcast(&world->changed);
+  pthread_mutex_unlock(&world->lock);
+}
+
+// Moves the blobs of call `number` out of the world's list into `found`. Under the lock.
+static void collect(mp_world_t *world, uint64_t number, mp_packet_node_t **found) {
+  mp_packet_list_t rest = {0};
+  for (mp_packet_node_t *node; (node = mp_packet_list_pop(&world->blobs)) != NULL;) {
+    if (node->packet.envelope.key[0] == number && found[node->packet.from] == NULL) {
+      found[node->packet.from] = node;
+    } else {
+      mp_packet_list_push(&rest, node);
+    }
+  }
+  world->blobs = rest;
+}
+
+static mp_status_t name_missing(const mp_world_t *world, mp_packet_node_t *const *found,
+                                double timeout_s) {
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  const char *separator = "";
+  for (uint32_t rank = 0; rank < world->size; ++rank) {
+    if (found[rank] != NULL) continue;
+    char name[MP_PEER_NAME_BYTES];
+    mp_world_peer_name(world, rank, name);
+    mp_strbuf_printf(&text, "%s%s", separator, name);
+    separator = ", ";
+  }
+  mp_status_t status = mp_status_make(MP_DEADLINE_EXCEEDED, "not heard of within %g s: %s",
+                                      timeout_s, mp_strbuf_text(&text));
+  mp_strbuf_deinit(&text);
+  return status;
+}
+
+// Waits for all blobs of call `number`.
+static mp_status_t await_blobs(mp_world_t *world, uint64_t number, double timeout_s,
+                               mp_packet_node_t **found) {
+  double deadline = mp_clock_seconds() + timeout_s;
+  mp_status_t status = NULL;
+  pthread_mutex_lock(&world->lock);
+  while (status == NULL) {
+    collect(world, number, found);
+    uint32_t missing = 0;
+    for (uint32_t rank = 0; rank < world->size && status == NULL; ++rank) {
+      if (found[rank] != NULL) continue;
+      ++missing;
+      if (atomic_load(&world->peers[rank].is_gone)) {
+        status = mp_status_retain(world->peers[rank].why);
+      }
+    }
+    if (missing == 0) break;
+    if (status == NULL && !mp_world_wait_changed(world, deadline)) {
+      status = name_missing(world, found, timeout_s);
+    }
+  }
+  pthread_mutex_unlock(&world->lock);
+  return status;
+}
+
+// Lays pointers, sizes and bytes into one allocation.
+static mp_status_t lay_out(const mp_world_t *world, mp_packet_node_t *const *found,
+                           void ***out_bytes, size_t **out_sizes) {
+  size_t total = 0;
+  for (uint32_t rank = 0; rank < world->size; ++rank) {
+    total += (found[rank]->packet.bytes + 15) / 16 * 16;
+  }
+  size_t head = (world->size * (sizeof(void *) + sizeof(size_t)) + 15) / 16 * 16;
+  char *memory = mp_malloc(head + total);
+  MP_RETURN_IF_NULL(memory);
+  void **bytes = (void **)(void *)memory;
+  size_t *sizes = (size_t *)(void *)(bytes + world->size);
+  char *next = memory + head;
+  for (uint32_t rank = 0; rank < world->size; ++rank) {
+    const mp_packet_t *packet = &found[rank]->packet;
+    bytes[rank] = next;
+    sizes[rank] = packet->bytes;
+    if (packet->bytes != 0) memcpy(next, packet->data, packet->bytes);
+    next += (packet->bytes + 15) / 16 * 16;
+  }
+  *out_bytes = bytes;
+  *out_sizes = sizes;
+  return NULL;
+}
+
+mp_status_t mp_world_exchange(mp_world_t *world, const void *bytes, size_t size, double timeout_s,
+                              void ***out_bytes, size_t **out_sizes) {
+  if (world->generation != mp_process_generation()) {
+    return mp_status_make(MP_FAILED_PRECONDITION,
+                          "this is a forked child: it has no part in its parent's job");
+  }
+  pthread_mutex_lock(&world->lock);
+  uint64_t number = world->num_exchanges++;
+  pthread_mutex_unlock(&world->lock);
+  mp_packet_node_t **found = mp_calloc(world->size, sizeof(mp_packet_node_t *));
+  MP_RETURN_IF_NULL(found);
+  mp_parcel_t *parcel = NULL;
+  mp_status_t status = mp_parcel_create(world, size, &parcel);
+  mp_envelope_t envelope = {
+      .channel = MP_CHANNEL_WORLD, .words = {MP_WORLD_EXCHANGE}, .key = {number}};
+  if (status == NULL && size != 0) memcpy(parcel->data, bytes, size);
+  // To all even if one is gone: its bytes may have come before, and the others need ours.
+  for (uint32_t rank = 0; rank < world->size && status == NULL; ++rank) {
+    status = mp_world_send(world, rank, &envelope, parcel);
+    if (mp_status_code(status) == MP_UNAVAILABLE) {
+      mp_status_release(status);
+      status = NULL;
+    }
+  }
+  mp_parcel_release(parcel);
+  if (status == NULL) status = await_blobs(world, number, timeout_s, found);
+  if (status == NULL) status = lay_out(world, found, out_bytes, out_sizes);
+  for (uint32_t rank = 0; rank < world->size; ++rank) {
+    if (found[rank] != NULL) mp_packet_release(&found[rank]->packet);
+  }
+  mp_free(found);
+  return status;
+}

@@ -1,0 +1,397 @@
+#include "collectives/world.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "collectives/world_internal.h"
+#include "sim/base/alloc.h"
+#include "sim/base/clock.h"
+#include "sim/base/futex.h"
+#include "sim/base/process.h"
+
+enum { MP_TICK_SECONDS = 1, MP_PROGRESS_STACK = 256 * 1024 };
+
+uint32_t mp_world_rank(const mp_world_t *world) {
+  return world->rank;
+}
+
+uint32_t mp_world_size(const mp_world_t *world) {
+  return world->size;
+}
+
+uint32_t mp_world_num_hosts(const mp_world_t *world) {
+  return world->num_hosts;
+}
+
+const mp_peer_t *mp_world_peer(const mp_world_t *world, uint32_t rank) {
+  return &world->peers[rank].peer;
+}
+
+void mp_world_peer_name(const mp_world_t *world, uint32_t rank, char out_text[MP_PEER_NAME_BYTES]) {
+  const mp_peer_t *peer = &world->peers[rank].peer;
+  snprintf(out_text, MP_PEER_NAME_BYTES, "process %" PRIu32 " (pid %" PRId64 " on host %s)", rank,
+           peer->pid, peer->hostname == NULL ? "?" : peer->hostname);
+}
+
+// ---- Making ----
+
+mp_status_t mp_world_create(uint32_t rank, uint32_t size, mp_world_t **out_world) {
+  mp_process_watch_forks();
+  mp_world_t *world = mp_aligned_malloc(_Alignof(mp_world_t), sizeof(*world));
+  MP_RETURN_IF_NULL(world);
+  memset(world, 0, sizeof(*world));
+  world->rank = rank;
+  world->size = size;
+  world->num_hosts = 1;
+  world->generation = mp_process_generation();
+  world->doorbell = &world->own_doorbell;
+  pthread_mutex_init(&world->inbox_lock, NULL);
+  pthread_mutex_init(&world->lock, NULL);
+  pthread_condattr_t attributes;
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(&world->changed, &attributes);
+  pthread_condattr_destroy(&attributes);
+  for (int i = 0; i < MP_CHANNEL_COUNT; ++i) {
+    pthread_mutex_init(&world->channels[i].calls, NULL);
+    world->channels[i].was_told = mp_calloc(size, sizeof(bool));
+    if (world->channels[i].was_told == NULL) goto no_memory;
+  }
+  world->peers = mp_calloc(size, sizeof(*world->peers));
+  if (world->peers == NULL) goto no_memory;
+  for (uint32_t i = 0; i < size; ++i) pthread_mutex_init(&world->peers[i].send_lock, NULL);
+  *out_world = world;
+  return NULL;
+
+no_memory:
+  mp_world_release(world);
+  return mp_status_out_of_memory();
+}
+
+static void drop_packets(mp_packet_list_t *list) {
+  for (mp_packet_node_t *node; (node = mp_packet_list_pop(list)) != NULL;) {
+    mp_packet_release(&node->packet);
+  }
+}
+
+void mp_world_release(mp_world_t *world) {
+  if (world == NULL) return;
+  if (world->is_started) {
+    atomic_store(&world->must_stop, true);
+    mp_world_ring(world);
+    pthread_join(world->thread, NULL);
+  }
+  drop_packets(&world->inbox);
+  drop_packets(&world->blobs);
+  for (int i = 0; i < MP_CHANNEL_COUNT; ++i) {
+    drop_packets(&world->channels[i].backlog);
+    mp_free(world->channels[i].was_told);
+    pthread_mutex_destroy(&world->channels[i].calls);
+  }
+  for (uint32_t i = 0; i < world->num_transports; ++i) {
+    world->transports[i]->ops->release(world->transports[i]);
+  }
+  for (uint32_t i = 0; world->peers != NULL && i < world->size; ++i) {
+    mp_status_release(world->peers[i].why);
+    pthread_mutex_destroy(&world->peers[i].send_lock);
+  }
+  mp_free(world->peers);
+  pthread_cond_destroy(&world->changed);
+  pthread_mutex_destroy(&world->lock);
+  pthread_mutex_destroy(&world->inbox_lock);
+  mp_free(world);
+}
+
+// ---- The progress thread ----
+
+void mp_world_ring(mp_world_t *world) {
+  // Sequentially consistent, as is falling asleep: either the thread sees the count, or we see that
+  // it sleeps.
+  atomic_fetch_add(&world->doorbell->rung, 1);
+  if (atomic_load(&world->doorbell->is_asleep) != 0) mp_futex_wake_all(&world->doorbell->rung);
+}
+
+// Sleeps until somebody has rung since `rung` was read, or for `seconds`.
+static void sleep_until_rung(mp_world_t *world, unsigned rung, double seconds) {
+  mp_doorbell_t *bell = world->doorbell;
+  struct timespec timeout = {.tv_sec = (time_t)seconds,
+                             .tv_nsec = (long)((seconds - floor(seconds)) * 1e9)};
+  atomic_store(&bell->is_asleep, 1);
+  mp_futex_wait(&bell->rung, rung, &timeout);
+  atomic_store(&bell->is_asleep, 0);
+}
+
+static bool take_inbox(mp_world_t *world) {
+  pthread_mutex_lock(&world->inbox_lock);
+  mp_packet_list_t list = world->inbox;
+  world->inbox = (mp_packet_list_t){0};
+  pthread_mutex_unlock(&world->inbox_lock);
+  if (list.first == NULL) return false;
+  for (mp_packet_node_t *node; (node = mp_packet_list_pop(&list)) != NULL;) {
+    mp_world_arrive(world, &node->packet);
+  }
+  return true;
+}
+
+// The reason why `rank` is gone, retained, or OK while it is not.
+static mp_status_t loss_of(mp_world_t *world, uint32_t rank) {
+  if (!atomic_load_explicit(&world->peers[rank].is_gone, memory_order_acquire)) return NULL;
+  return mp_status_retain(world->peers[rank].why);
+}
+
+// Gives a channel's handler what has come before it, in order, then the losses.
+static void catch_up(mp_world_t *world, mp_channel_state_t *channel) {
+  pthread_mutex_lock(&channel->calls);
+  while (channel->is_attached) {
+    mp_packet_node_t *node = mp_packet_list_pop(&channel->backlog);
+    if (node == NULL) break;
+    channel->handler.deliver(channel->handler.context, &node->packet);
+  }
+  for (uint32_t rank = 0; channel->is_attached && rank < world->size; ++rank) {
+    if (channel->was_told[rank]) continue;
+    mp_status_t why = loss_of(world, rank);
+    if (why == NULL) continue;
+    channel->was_told[rank] = true;
+    if (channel->handler.lost != NULL) {
+      channel->handler.lost(channel->handler.context, rank, why);
+    }
+    mp_status_release(why);
+  }
+  pthread_mutex_unlock(&channel->calls);
+}
+
+static bool spread_news(mp_world_t *world) {
+  bool did = false;
+  for (int i = 0; i < MP_CHANNEL_COUNT; ++i) {
+    mp_channel_state_t *channel = &world->channels[i];
+    if (!atomic_load_explicit(&channel->has_news, memory_order_relaxed)) continue;
+    atomic_store(&channel->has_news, false);
+    catch_up(world, channel);
+    did = true;
+  }
+  return did;
+}
+
+static void *progress_main(void *context) {
+  mp_world_t *world = context;
+  (void)pthread_setname_np(pthread_self(), "mp-world");
+  double next_tick = mp_clock_seconds() + MP_TICK_SECONDS;
+  while (!atomic_load(&world->must_stop)) {
+    unsigned rung = atomic_load(&world->doorbell->rung);
+    bool busy = take_inbox(world);
+    double sleep = MP_TICK_SECONDS;
+    for (uint32_t i = 0; i < world->num_transports; ++i) {
+      mp_transport_t *transport = world->transports[i];
+      busy |= transport->ops->progress(transport);
+      uint32_t us =
+          transport->ops->poll_after_us == NULL ? 0 : transport->ops->poll_after_us(transport);
+      if (us != 0) sleep = fmin(sleep, 1e-6 * us);
+    }
+    busy |= spread_news(world);
+    if (busy) continue;
+    sleep_until_rung(world, rung, sleep);
+    double now = mp_clock_seconds();
+    if (now < next_tick) continue;
+    next_tick = now + MP_TICK_SECONDS;
+    for (uint32_t i = 0; i < world->num_transports; ++i) {
+      if (world->transports[i]->ops->tick != NULL) {
+        world->transports[i]->ops->tick(world->transports[i]);
+      }
+    }
+  }
+  return NULL;
+}
+
+mp_status_t mp_world_start(mp_world_t *world) {
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return mp_status_out_of_memory();
+  (void)pthread_attr_setstacksize(&attributes, MP_PROGRESS_STACK);
+  // Signals are for the user's threads.
+  sigset_t all, old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  int error = pthread_create(&world->thread, &attributes, progress_main, world);
+  pthread_sigmask(SIG_SETMASK, &old, NULL);
+  pthread_attr_destroy(&attributes);
+  if (error != 0) {
+    return mp_status_make(MP_RESOURCE_EXHAUSTED, "the thread for messages could not be started: %s",
+                          strerror(error));
+  }
+  world->is_started = true;
+  return NULL;
+}
+
+// ---- Arrivals ----
+
+void mp_world_post(mp_world_t *world, mp_packet_t *packet) {
+  pthread_mutex_lock(&world->inbox_lock);
+  mp_packet_list_push(&world->inbox, (mp_packet_node_t *)packet);
+  pthread_mutex_unlock(&world->inbox_lock);
+  mp_world_ring(world);
+}
+
+static void take_goodbye(mp_world_t *world, uint32_t from) {
+  char name[MP_PEER_NAME_BYTES];
+  mp_world_peer_name(world, from, name);
+  pthread_mutex_lock(&world->lock);
+  world->peers[from].has_left = true;
+  pthread_mutex_unlock(&world->lock);
+  mp_world_lose(world, from, mp_status_make(MP_UNAVAILABLE, "%s has exited", name));
+}
+
+void mp_world_arrive(mp_world_t *world, mp_packet_t *packet) {
+  mp_packet_node_t *node = (mp_packet_node_t *)packet;
+  uint32_t number = packet->envelope.channel;
+  if (number == MP_CHANNEL_WORLD && packet->envelope.words[0] == MP_WORLD_EXCHANGE) {
+    mp_world_take_blob(world, node);
+    return;
+  }
+  if (number == MP_CHANNEL_WORLD && packet->envelope.words[0] == MP_WORLD_GOODBYE) {
+    take_goodbye(world, packet->from);
+  }
+  if (number == MP_CHANNEL_WORLD || number >= MP_CHANNEL_COUNT) {
+    mp_packet_release(packet);
+    return;
+  }
+  mp_channel_state_t *channel = &world->channels[number];
+  pthread_mutex_lock(&channel->calls);
+  if (channel->is_attached && channel->backlog.first == NULL) {
+    channel->handler.deliver(channel->handler.context, packet);
+  } else {
+    mp_packet_list_push(&channel->backlog, node);
+  }
+  pthread_mutex_unlock(&channel->calls);
+}
+
+void mp_world_lose(mp_world_t *world, uint32_t rank, mp_status_t why) {
+  mp_peer_state_t *peer = &world->peers[rank];
+  pthread_mutex_lock(&world->lock);
+  bool is_news = !atomic_load(&peer->is_gone);
+  if (is_news) {
+    peer->why = why;
+    atomic_store_explicit(&peer->is_gone, true, memory_order_release);
+    pthread_cond_broadcast(&world->changed);
+  }
+  pthread_mutex_unlock(&world->lock);
+  if (!is_news) {
+    mp_status_release(why);
+    return;
+  }
+  for (int i = 0; i < MP_CHANNEL_COUNT; ++i) atomic_store(&world->channels[i].has_news, true);
+  mp_world_ring(world);
+}
+
+void mp_world_attach(mp_world_t *world, mp_channel_t number, const mp_handler_t *handler) {
+  if (world->generation != mp_process_generation()) return;
+  mp_channel_state_t *channel = &world->channels[number];
+  pthread_mutex_lock(&channel->calls);
+  channel->handler = *handler;
+  channel->is_attached = true;
+  memset(channel->was_told, 0, world->size * sizeof(bool));
+  pthread_mutex_unlock(&channel->calls);
+  atomic_store(&channel->has_news, true);
+  mp_world_ring(world);
+}
+
+void mp_world_detach(mp_world_t *world, mp_channel_t number) {
+  if (world->generation != mp_process_generation()) return;
+  mp_channel_state_t *channel = &world->channels[number];
+  pthread_mutex_lock(&channel->calls);
+  channel->is_attached = false;
+  pthread_mutex_unlock(&channel->calls);
+}
+
+// ---- Sending ----
+
+static mp_status_t send_to_self(mp_world_t *world, const mp_envelope_t *envelope,
+                                mp_cargo_t *cargo) {
+  mp_packet_t *packet = mp_packet_create(world, world->rank, envelope, cargo);
+  MP_RETURN_IF_NULL(packet);
+  if (cargo != NULL) mp_cargo_retain(cargo);
+  mp_world_post(world, packet);
+  return NULL;
+}
+
+static mp_status_t send_to_peer(mp_world_t *world, uint32_t to, const mp_envelope_t *envelope,
+                                mp_cargo_t *cargo) {
+  mp_peer_state_t *peer = &world->peers[to];
+  MP_RETURN_IF_ERROR(loss_of(world, to));
+  pthread_mutex_lock(&peer->send_lock);
+  mp_status_t status = peer->transport->ops->send(peer->transport, to, envelope, cargo);
+  pthread_mutex_unlock(&peer->send_lock);
+  return status;
+}
+
+mp_status_t mp_world_send(mp_world_t *world, uint32_t to, const mp_envelope_t *envelope,
+                          mp_parcel_t *parcel) {
+  if (world->generation != mp_process_generation()) {
+    return mp_status_make(MP_FAILED_PRECONDITION,
+                          "this is a forked child: it has no part in its parent's job");
+  }
+  mp_cargo_t *cargo = parcel == NULL ? NULL : mp_cargo_of_parcel(parcel);
+  return to == world->rank ? send_to_self(world, envelope, cargo)
+                           : send_to_peer(world, to, envelope, cargo);
+}
+
+// ---- Leaving ----
+
+void mp_world_say_goodbye(mp_world_t *world) {
+  pthread_mutex_lock(&world->lock);
+  bool is_first = !world->has_said_goodbye;
+  world->has_said_goodbye = true;
+  pthread_mutex_unlock(&world->lock);
+  mp_envelope_t goodbye = {.channel = MP_CHANNEL_WORLD, .words = {MP_WORLD_GOODBYE}};
+  for (uint32_t rank = 0; is_first && rank < world->size; ++rank) {
+    // Who is gone does not want to know.
+    if (rank != world->rank) mp_status_ignore(send_to_peer(world, rank, &goodbye, NULL));
+  }
+}
+
+bool mp_world_wait_changed(mp_world_t *world, double deadline) {
+  double left = deadline - mp_clock_seconds();
+  if (left <= 0) return false;
+  struct timespec until;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  left = fmin(left, 1e9);
+  double nanoseconds = (double)until.tv_nsec + (left - floor(left)) * 1e9;
+  until.tv_sec += (time_t)left + (nanoseconds >= 1e9);
+  until.tv_nsec = (long)(nanoseconds >= 1e9 ? nanoseconds - 1e9 : nanoseconds);
+  pthread_cond_timedwait(&world->changed, &world->lock, &until);
+  return true;
+}
+
+static bool is_drained(mp_world_t *world) {
+  for (uint32_t i = 0; i < world->num_transports; ++i) {
+    if (!world->transports[i]->ops->drained(world->transports[i])) return false;
+  }
+  return true;
+}
+
+bool mp_world_drain(mp_world_t *world, double timeout_s) {
+  double deadline = mp_clock_seconds() + timeout_s;
+  // Rare and short: at leaving only.
+  for (struct timespec pause = {.tv_nsec = 20000}; !is_drained(world);) {
+    if (mp_clock_seconds() >= deadline) return false;
+    nanosleep(&pause, NULL);
+    if (pause.tv_nsec < 1000000) pause.tv_nsec *= 2;
+  }
+  return true;
+}
+
+bool mp_world_await_goodbyes(mp_world_t *world, double timeout_s) {
+  double deadline = mp_clock_seconds() + timeout_s;
+  bool in_time = true;
+  pthread_mutex_lock(&world->lock);
+  for (uint32_t rank = 0; rank < world->size && in_time;) {
+    if (rank == world->rank || atomic_load(&world->peers[rank].is_gone)) {
+      ++rank;
+    } else {
+      in_time = mp_world_wait_changed(world, deadline);
+    }
+  }
+  pthread_mutex_unlock(&world->lock);
+  return in_time;
+}

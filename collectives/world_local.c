@@ -1,0 +1,152 @@
+// Worlds of one process. The transport here hands packets straight to the other world's inbox:
+// inside a host by reference, between hosts as copies.
+#include "collectives/world_local.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collectives/world_internal.h"
+#include "sim/base/alloc.h"
+
+// All worlds of one mp_worlds_create_local, for as long as one of them is open.
+typedef struct {
+  atomic_uint references;
+  pthread_mutex_t lock;  // of worlds[]
+  uint32_t size;
+  mp_world_t *worlds[];  // NULL once closed
+} mp_local_job_t;
+
+typedef struct {
+  mp_transport_t base;
+  mp_world_t *world;
+  mp_local_job_t *job;
+} mp_local_transport_t;
+
+static void release_job(mp_local_job_t *job) {
+  if (atomic_fetch_sub(&job->references, 1) != 1) return;
+  pthread_mutex_destroy(&job->lock);
+  mp_free(job);
+}
+
+static mp_packet_t *copy_packet(mp_world_t *to, uint32_t from, const mp_envelope_t *envelope,
+                                mp_cargo_t *cargo) {
+  size_t bytes = cargo == NULL ? 0 : cargo->parcel.bytes;
+  if (bytes <= MP_INLINE_BYTES) {
+    return mp_packet_create_inline(to, from, envelope, bytes == 0 ? NULL : mp_cargo_data(cargo),
+                                   bytes);
+  }
+  mp_cargo_t *copy = mp_cargo_create(bytes);
+  if (copy == NULL) return NULL;
+  memcpy(mp_cargo_data(copy), mp_cargo_data(cargo), bytes);
+  mp_packet_t *packet = mp_packet_create(to, from, envelope, copy);
+  if (packet == NULL) mp_cargo_release(copy);
+  return packet;
+}
+
+static mp_status_t local_send(mp_transport_t *transport, uint32_t to, const mp_envelope_t *envelope,
+                              mp_cargo_t *cargo) {
+  mp_local_transport_t *self = (mp_local_transport_t *)transport;
+  const mp_world_t *own = self->world;
+  mp_status_t status = NULL;
+  pthread_mutex_lock(&self->job->lock);
+  mp_world_t *other = self->job->worlds[to];
+  if (other != NULL) {
+    bool is_near = own->peers[to].peer.host == own->peers[own->rank].peer.host;
+    mp_packet_t *packet = is_near ? mp_packet_create(other, own->rank, envelope, cargo)
+                                  : copy_packet(other, own->rank, envelope, cargo);
+    if (packet == NULL) {
+      status = mp_status_out_of_memory();
+    } else {
+      if (is_near && cargo != NULL) mp_cargo_retain(cargo);
+      mp_world_post(other, packet);
+    }
+  }
+  pthread_mutex_unlock(&self->job->lock);
+  return status;
+}
+
+static bool local_progress(mp_transport_t *transport) {
+  (void)transport;
+  return false;
+}
+
+static bool local_drained(mp_transport_t *transport) {
+  (void)transport;
+  return true;
+}
+
+static void local_release(mp_transport_t *transport) {
+  mp_local_transport_t *self = (mp_local_transport_t *)transport;
+  release_job(self->job);
+  mp_free(self);
+}
+
+static const mp_transport_ops_t g_local_ops = {
+    .name = "local",
+    .send = local_send,
+    .progress = local_progress,
+    .drained = local_drained,
+    .release = local_release,
+};
+
+static mp_status_t add_world(mp_local_job_t *job, uint32_t rank, uint32_t ranks_per_host) {
+  mp_world_t *world = NULL;
+  MP_RETURN_IF_ERROR(mp_world_create(rank, job->size, &world));
+  mp_local_transport_t *transport = mp_malloc(sizeof(*transport));
+  if (transport == NULL) {
+    mp_world_release(world);
+    return mp_status_out_of_memory();
+  }
+  *transport = (mp_local_transport_t){.base.ops = &g_local_ops, .world = world, .job = job};
+  atomic_fetch_add(&job->references, 1);
+  world->transports[world->num_transports++] = &transport->base;
+  world->num_hosts = (job->size + ranks_per_host - 1) / ranks_per_host;
+  for (uint32_t i = 0; i < job->size; ++i) {
+    uint32_t host = i / ranks_per_host;
+    uint32_t left = job->size - host * ranks_per_host;
+    world->peers[i].peer =
+        (mp_peer_t){.host = host,
+                    .rank_on_host = i % ranks_per_host,
+                    .ranks_on_host = left < ranks_per_host ? left : ranks_per_host,
+                    .pid = getpid(),
+                    .hostname = "local"};
+    world->peers[i].transport = i == rank ? NULL : &transport->base;
+  }
+  job->worlds[rank] = world;
+  return NULL;
+}
+
+mp_status_t mp_worlds_create_local(uint32_t size, uint32_t ranks_per_host,
+                                   mp_world_t **out_worlds) {
+  mp_local_job_t *job = mp_calloc(1, sizeof(*job) + size * sizeof(mp_world_t *));
+  MP_RETURN_IF_NULL(job);
+  atomic_init(&job->references, 1);
+  pthread_mutex_init(&job->lock, NULL);
+  job->size = size;
+  mp_status_t status = NULL;
+  for (uint32_t i = 0; i < size && status == NULL; ++i) {
+    status = add_world(job, i, ranks_per_host);
+  }
+  for (uint32_t i = 0; i < size && status == NULL; ++i) status = mp_world_start(job->worlds[i]);
+  for (uint32_t i = 0; i < size; ++i) {
+    if (status == NULL) {
+      out_worlds[i] = job->worlds[i];
+    } else {
+      mp_world_release(job->worlds[i]);
+    }
+  }
+  release_job(job);
+  return status;
+}
+
+void mp_world_close(mp_world_t *world) {
+  if (world == NULL) return;
+  mp_world_say_goodbye(world);
+  (void)mp_world_drain(world, 10);
+  mp_local_transport_t *transport = (mp_local_transport_t *)world->transports[0];
+  pthread_mutex_lock(&transport->job->lock);
+  transport->job->worlds[world->rank] = NULL;
+  pthread_mutex_unlock(&transport->job->lock);
+  mp_world_release(world);
+}
