@@ -8,7 +8,7 @@
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_H_
 
-#include "collectives/cargo.h"
+#include "collectives/segment.h"
 #include "collectives/world.h"
 
 typedef struct mp_transport_s mp_transport_t;
@@ -43,7 +43,6 @@ struct mp_transport_s {
 mp_packet_t *mp_packet_create(mp_world_t *world, uint32_t from, const mp_envelope_t *envelope,
                               mp_cargo_t *cargo);
 // The same with a copy of up to MP_INLINE_BYTES bytes inside.
-enum { MP_INLINE_BYTES = 64 };
 mp_packet_t *mp_packet_create_inline(mp_world_t *world, uint32_t from,
                                      const mp_envelope_t *envelope, const void *data, size_t bytes);
 

@@ -9,7 +9,6 @@
 #include "collectives/world_internal.h"
 #include "sim/base/alloc.h"
 #include "sim/base/clock.h"
-#include "sim/base/futex.h"
 #include "sim/base/process.h"
 
 enum { MP_TICK_SECONDS = 1, MP_PROGRESS_STACK = 256 * 1024 };
@@ -99,6 +98,7 @@ void mp_world_release(mp_world_t *world) {
     pthread_mutex_destroy(&world->peers[i].send_lock);
   }
   mp_free(world->peers);
+  mp_segment_release(world->segment);
   pthread_cond_destroy(&world->changed);
   pthread_mutex_destroy(&world->lock);
   pthread_mutex_destroy(&world->inbox_lock);
@@ -108,20 +108,7 @@ void mp_world_release(mp_world_t *world) {
 // ---- The progress thread ----
 
 void mp_world_ring(mp_world_t *world) {
-  // Sequentially consistent, as is falling asleep: either the thread sees the count, or we see that
-  // it sleeps.
-  atomic_fetch_add(&world->doorbell->rung, 1);
-  if (atomic_load(&world->doorbell->is_asleep) != 0) mp_futex_wake_all(&world->doorbell->rung);
-}
-
-// Sleeps until somebody has rung since `rung` was read, or for `seconds`.
-static void sleep_until_rung(mp_world_t *world, unsigned rung, double seconds) {
-  mp_doorbell_t *bell = world->doorbell;
-  struct timespec timeout = {.tv_sec = (time_t)seconds,
-                             .tv_nsec = (long)((seconds - floor(seconds)) * 1e9)};
-  atomic_store(&bell->is_asleep, 1);
-  mp_futex_wait(&bell->rung, rung, &timeout);
-  atomic_store(&bell->is_asleep, 0);
+  mp_doorbell_ring(world->doorbell);
 }
 
 static bool take_inbox(mp_world_t *world) {
@@ -192,10 +179,11 @@ static void *progress_main(void *context) {
     }
     busy |= spread_news(world);
     if (busy) continue;
-    sleep_until_rung(world, rung, sleep);
+    mp_doorbell_sleep(world->doorbell, rung, sleep);
     double now = mp_clock_seconds();
     if (now < next_tick) continue;
     next_tick = now + MP_TICK_SECONDS;
+    if (world->segment != NULL) mp_segment_trim(world->segment);
     for (uint32_t i = 0; i < world->num_transports; ++i) {
       if (world->transports[i]->ops->tick != NULL) {
         world->transports[i]->ops->tick(world->transports[i]);

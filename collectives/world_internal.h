@@ -45,12 +45,6 @@ typedef struct {
 
 enum { MP_WORLD_MAX_TRANSPORTS = 2 };
 
-// What of a world other processes may touch: lies in shared memory where there is some.
-typedef struct {
-  _Alignas(64) atomic_uint rung;  // counts; the futex word
-  atomic_uint is_asleep;
-} mp_doorbell_t;
-
 struct mp_world_s {
   uint32_t rank;
   uint32_t size;
@@ -76,6 +70,7 @@ struct mp_world_s {
   atomic_uint rounds;  // of the progress thread, for those who wait for it to pass by
   mp_doorbell_t *doorbell;
   mp_doorbell_t own_doorbell;
+  mp_segment_t *segment;  // where parcels lie; NULL: on the heap
 };
 
 // What packets of MP_CHANNEL_WORLD are, in words[0].

@@ -1,11 +1,12 @@
-// Worlds of one process. The transport here hands packets straight to the other world's inbox:
-// inside a host by reference, between hosts as copies.
+// Worlds of one process. Those of one host are connected by the shared-memory transport, as ranks
+// are; the transport here takes the place of the network and hands copies to the other world.
 #include "collectives/world_local.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "collectives/shm.h"
 #include "collectives/world_internal.h"
 #include "sim/base/alloc.h"
 
@@ -52,13 +53,10 @@ static mp_status_t local_send(mp_transport_t *transport, uint32_t to, const mp_e
   pthread_mutex_lock(&self->job->lock);
   mp_world_t *other = self->job->worlds[to];
   if (other != NULL) {
-    bool is_near = own->peers[to].peer.host == own->peers[own->rank].peer.host;
-    mp_packet_t *packet = is_near ? mp_packet_create(other, own->rank, envelope, cargo)
-                                  : copy_packet(other, own->rank, envelope, cargo);
+    mp_packet_t *packet = copy_packet(other, own->rank, envelope, cargo);
     if (packet == NULL) {
       status = mp_status_out_of_memory();
     } else {
-      if (is_near && cargo != NULL) mp_cargo_retain(cargo);
       mp_world_post(other, packet);
     }
   }
@@ -93,11 +91,9 @@ static const mp_transport_ops_t g_local_ops = {
 static mp_status_t add_world(mp_local_job_t *job, uint32_t rank, uint32_t ranks_per_host) {
   mp_world_t *world = NULL;
   MP_RETURN_IF_ERROR(mp_world_create(rank, job->size, &world));
+  job->worlds[rank] = world;
   mp_local_transport_t *transport = mp_malloc(sizeof(*transport));
-  if (transport == NULL) {
-    mp_world_release(world);
-    return mp_status_out_of_memory();
-  }
+  MP_RETURN_IF_NULL(transport);
   *transport = (mp_local_transport_t){.base.ops = &g_local_ops, .world = world, .job = job};
   atomic_fetch_add(&job->references, 1);
   world->transports[world->num_transports++] = &transport->base;
@@ -105,15 +101,34 @@ static mp_status_t add_world(mp_local_job_t *job, uint32_t rank, uint32_t ranks_
   for (uint32_t i = 0; i < job->size; ++i) {
     uint32_t host = i / ranks_per_host;
     uint32_t left = job->size - host * ranks_per_host;
-    world->peers[i].peer =
-        (mp_peer_t){.host = host,
-                    .rank_on_host = i % ranks_per_host,
-                    .ranks_on_host = left < ranks_per_host ? left : ranks_per_host,
-                    .pid = getpid(),
-                    .hostname = "local"};
+    world->peers[i].peer = (mp_peer_t){
+        .host = host,
+        .rank_on_host = i % ranks_per_host,
+        .ranks_on_host = left < ranks_per_host ? left : ranks_per_host,
+        .pid = getpid(),
+        .hostname = "local",
+    };
     world->peers[i].transport = i == rank ? NULL : &transport->base;
   }
-  job->worlds[rank] = world;
+  uint32_t num_near = world->peers[rank].peer.ranks_on_host;
+  if (num_near == 1) return NULL;
+  MP_RETURN_IF_ERROR(mp_segment_create(num_near, num_near, &world->segment));
+  world->doorbell = mp_segment_doorbell(world->segment);
+  mp_transport_t *shm = NULL;
+  MP_RETURN_IF_ERROR(mp_shm_create(world, world->segment, &shm));
+  world->transports[world->num_transports++] = shm;
+  return NULL;
+}
+
+// Connects a world with the others of its host. They share one mapping of each segment.
+static mp_status_t connect_world(mp_local_job_t *job, mp_world_t *world) {
+  for (uint32_t i = 0; i < job->size; ++i) {
+    const mp_peer_t *peer = &world->peers[i].peer;
+    if (i == world->rank || peer->host != world->peers[world->rank].peer.host) continue;
+    world->peers[i].transport = world->transports[1];
+    MP_RETURN_IF_ERROR(
+        mp_shm_add_peer(world->transports[1], i, job->worlds[i]->segment, peer->pid));
+  }
   return NULL;
 }
 
@@ -127,6 +142,9 @@ mp_status_t mp_worlds_create_local(uint32_t size, uint32_t ranks_per_host,
   mp_status_t status = NULL;
   for (uint32_t i = 0; i < size && status == NULL; ++i) {
     status = add_world(job, i, ranks_per_host);
+  }
+  for (uint32_t i = 0; i < size && status == NULL; ++i) {
+    status = connect_world(job, job->worlds[i]);
   }
   for (uint32_t i = 0; i < size && status == NULL; ++i) status = mp_world_start(job->worlds[i]);
   for (uint32_t i = 0; i < size; ++i) {

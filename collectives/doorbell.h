@@ -1,0 +1,34 @@
+// Doorbells: how a thread sleeps until somebody, perhaps of another process, has work for it.
+//
+// The sleeper reads the count, looks for work, and sleeps only if the count is still the same. All
+// accesses are sequentially consistent: either the sleeper sees the new count, or the one who rings
+// sees that it sleeps.
+#ifndef MINIPOD_COLLECTIVES_DOORBELL_H_
+#define MINIPOD_COLLECTIVES_DOORBELL_H_
+
+#include <math.h>
+#include <stdatomic.h>
+
+#include "sim/base/futex.h"
+
+typedef struct {
+  _Alignas(64) atomic_uint rung;  // counts; the futex word
+  atomic_uint is_asleep;
+} mp_doorbell_t;
+
+static inline void mp_doorbell_ring(mp_doorbell_t *bell) {
+  atomic_fetch_add(&bell->rung, 1);
+  if (atomic_load(&bell->is_asleep) != 0) mp_futex_wake_shared(&bell->rung);
+}
+
+// One sleeper. Returns when somebody has rung since `rung` was read, after `seconds`, or on a
+// signal.
+static inline void mp_doorbell_sleep(mp_doorbell_t *bell, unsigned rung, double seconds) {
+  struct timespec timeout = {.tv_sec = (time_t)seconds,
+                             .tv_nsec = (long)((seconds - floor(seconds)) * 1e9)};
+  atomic_store(&bell->is_asleep, 1);
+  mp_futex_wait_shared(&bell->rung, rung, &timeout);
+  atomic_store(&bell->is_asleep, 0);
+}
+
+#endif  // MINIPOD_COLLECTIVES_DOORBELL_H_

@@ -1,0 +1,370 @@
+#include "collectives/segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sim/base/alloc.h"
+
+enum {
+  MP_PAGE = 4096,
+  MP_NUM_CLASSES = 160,
+  MP_BIG_BYTES = 64 << 10,  // from here on cargo begins on a page and can give its pages back
+};
+#define MP_MIN_SEGMENT   (UINT64_C(64) << 20)
+#define MP_ALL_SEGMENTS  (UINT64_C(16) << 40)  // address space for those of one host
+#define MP_MAX_IDLE      (UINT64_C(1) << 30)   // free pages that are kept at most
+#define MP_SEGMENT_MAGIC UINT64_C(0x31676573706e696d)
+
+// At the beginning of the shared memory.
+typedef struct {
+  uint64_t magic;
+  uint64_t cookie[2];
+  uint64_t bytes;
+  uint32_t num_rings;
+  mp_doorbell_t doorbell;
+  _Alignas(64) _Atomic uint64_t returned;  // stack of free cargo that its owner has not seen yet
+} mp_segment_head_t;
+
+// The heap: cargo of each class, in two stacks by whether it has its pages.
+typedef struct {
+  uint64_t warm[MP_NUM_CLASSES];
+  uint64_t cold[MP_NUM_CLASSES];
+  uint64_t fresh;       // never used from here on
+  uint64_t idle_bytes;  // of big cargo in `warm`
+  uint64_t least_idle;  // since the last trim
+} mp_segment_heap_t;
+
+struct mp_segment_s {
+  atomic_uint references;
+  mp_segment_head_t *head;
+  mp_segment_address_t address;
+  int fd;  // -1: another process's
+  pthread_mutex_t lock;
+  mp_segment_heap_t heap;
+};
+
+static uint64_t class_bytes(uint32_t size_class) {
+  uint32_t doublings = size_class / 4;
+  return (UINT64_C(256) << doublings) + (UINT64_C(64) << doublings) * (size_class % 4);
+}
+
+// The smallest class with room for `bytes`, header included; MP_NUM_CLASSES when there is none.
+static uint32_t class_for(uint64_t bytes) {
+  if (bytes <= 256) return 0;
+  uint32_t doublings = 63 - (uint32_t)__builtin_clzll((bytes - 1) >> 8);
+  for (uint32_t i = 4 * doublings; i < MP_NUM_CLASSES; ++i) {
+    if (class_bytes(i) >= bytes) return i;
+  }
+  return MP_NUM_CLASSES;
+}
+
+static uint64_t rings_offset(void) {
+  return (sizeof(mp_segment_head_t) + MP_PAGE - 1) / MP_PAGE * MP_PAGE;
+}
+
+static uint64_t heap_offset(uint32_t num_rings) {
+  uint64_t end = rings_offset() + num_rings * sizeof(mp_ring_t);
+  return (end + MP_PAGE - 1) / MP_PAGE * MP_PAGE;
+}
+
+// ---- Life ----
+
+// Twice the machine's memory, as long as all segments of the host fit into an address space.
+static uint64_t wanted_bytes(uint32_t num_processes) {
+  uint64_t bytes = 2 * (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+  uint64_t share = MP_ALL_SEGMENTS / (num_processes == 0 ? 1 : num_processes);
+  if (bytes > share) bytes = share;
+  struct rlimit limit;  // beyond which growing a file is a deadly signal
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+      bytes > limit.rlim_cur) {
+    bytes = limit.rlim_cur;
+  }
+  return bytes / MP_PAGE * MP_PAGE;
+}
+
+static void *map_file(int fd, uint64_t bytes) {
+  void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  if (memory == MAP_FAILED) return NULL;
+  (void)madvise(memory, bytes, MADV_DONTDUMP);
+  return memory;
+}
+
+static mp_status_t wrap(mp_segment_head_t *head, int fd, const mp_segment_address_t *address,
+                        mp_segment_t **out_segment) {
+  mp_segment_t *segment = mp_calloc(1, sizeof(*segment));
+  MP_RETURN_IF_NULL(segment);
+  atomic_init(&segment->references, 1);
+  segment->head = head;
+  segment->fd = fd;
+  segment->address = *address;
+  segment->heap.fresh = heap_offset(head->num_rings);
+  pthread_mutex_init(&segment->lock, NULL);
+  *out_segment = segment;
+  return NULL;
+}
+
+mp_status_t mp_segment_create(uint32_t num_rings, uint32_t num_processes,
+                              mp_segment_t **out_segment) {
+  int fd = memfd_create("minipod", MFD_CLOEXEC);
+  if (fd < 0) {
+    return mp_status_make(MP_RESOURCE_EXHAUSTED, "no memory to share with other processes: %s",
+                          strerror(errno));
+  }
+  uint64_t bytes = wanted_bytes(num_processes);
+  uint64_t least = heap_offset(num_rings) + MP_MIN_SEGMENT;
+  mp_segment_head_t *head = NULL;
+  int error = 0;
+  for (; head == NULL && bytes >= least; bytes = bytes / 2 / MP_PAGE * MP_PAGE) {
+    error = ftruncate(fd, (off_t)bytes) == 0 ? 0 : errno;
+    if (error != 0) continue;
+    head = map_file(fd, bytes);
+    if (head != NULL) break;
+    error = errno;
+  }
+  mp_status_t status = NULL;
+  if (head == NULL) {
+    status = mp_status_make(MP_RESOURCE_EXHAUSTED, "no memory to share with other processes: %s",
+                            error == 0 ? "the limit for files is too small" : strerror(error));
+  } else {
+    head->bytes = bytes;
+    head->num_rings = num_rings;
+    mp_segment_address_t address = {.pid = getpid(), .fd = fd};
+    if (getrandom(head->cookie, sizeof(head->cookie), 0) != (ssize_t)sizeof(head->cookie)) {
+      head->cookie[0] = (uintptr_t)head;  // early at boot; the pid and the number tell enough
+    }
+    memcpy(address.cookie, head->cookie, sizeof(address.cookie));
+    head->magic = MP_SEGMENT_MAGIC;
+    status = wrap(head, fd, &address, out_segment);
+    if (status != NULL) munmap(head, bytes);
+  }
+  if (status != NULL) close(fd);
+  return status;
+}
+
+// Whether the file is the segment that `address` speaks of.
+static bool is_meant(const mp_segment_head_t *head, const mp_segment_address_t *address) {
+  return head->magic == MP_SEGMENT_MAGIC &&
+         memcmp(head->cookie, address->cookie, sizeof(head->cookie)) == 0;
+}
+
+static mp_status_t map_found(int fd, const mp_segment_address_t *address,
+                             mp_segment_head_t **out_head) {
+  struct stat found;
+  if (fstat(fd, &found) != 0 || (uint64_t)found.st_size < sizeof(mp_segment_head_t)) {
+    return mp_status_make(MP_UNAVAILABLE, "not a segment");
+  }
+  uint64_t bytes = (uint64_t)found.st_size;
+  mp_segment_head_t *head = map_file(fd, bytes);
+  if (head == NULL) return mp_status_make(MP_UNAVAILABLE, "%s", strerror(errno));
+  if (!is_meant(head, address) || head->bytes != bytes || heap_offset(head->num_rings) > bytes) {
+    munmap(head, bytes);
+    return mp_status_make(MP_UNAVAILABLE, "another process has this number here");
+  }
+  *out_head = head;
+  return NULL;
+}
+
+mp_status_t mp_segment_open(const mp_segment_address_t *address, mp_segment_t **out_segment) {
+  char path[64];
+  snprintf(path, sizeof(path), "/proc/%" PRId64 "/fd/%" PRId64, address->pid, address->fd);
+  // Not blocking: if it is some other process's pipe, nobody might ever open its other end.
+  int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) {
+    return mp_status_make(MP_UNAVAILABLE, "the memory of process %" PRId64 " (%s): %s",
+                          address->pid, path, strerror(errno));
+  }
+  mp_segment_head_t *head = NULL;
+  mp_status_t status = map_found(fd, address, &head);
+  close(fd);
+  if (status != NULL) {
+    return mp_status_annotate(status, "the memory of process %" PRId64 " (%s)", address->pid, path);
+  }
+  uint64_t bytes = head->bytes;
+  status = wrap(head, -1, address, out_segment);
+  if (status != NULL) munmap(head, bytes);
+  return status;
+}
+
+mp_segment_t *mp_segment_retain(mp_segment_t *segment) {
+  atomic_fetch_add_explicit(&segment->references, 1, memory_order_relaxed);
+  return segment;
+}
+
+void mp_segment_release(mp_segment_t *segment) {
+  if (segment == NULL) return;
+  if (atomic_fetch_sub_explicit(&segment->references, 1, memory_order_acq_rel) != 1) return;
+  munmap(segment->head, segment->head->bytes);
+  if (segment->fd >= 0) close(segment->fd);
+  pthread_mutex_destroy(&segment->lock);
+  mp_free(segment);
+}
+
+mp_segment_address_t mp_segment_address(const mp_segment_t *segment) {
+  return segment->address;
+}
+
+mp_doorbell_t *mp_segment_doorbell(mp_segment_t *segment) {
+  return &segment->head->doorbell;
+}
+
+uint32_t mp_segment_num_rings(const mp_segment_t *segment) {
+  return segment->head->num_rings;
+}
+
+mp_ring_t *mp_segment_ring(mp_segment_t *segment, uint32_t index) {
+  char *rings = (char *)segment->head + rings_offset();
+  return (mp_ring_t *)(void *)(rings + index * sizeof(mp_ring_t));
+}
+
+// ---- Cargo ----
+
+static mp_cargo_t *cargo_at(mp_segment_t *segment, uint64_t offset) {
+  return (mp_cargo_t *)(void *)((char *)segment->head + offset);
+}
+
+uint64_t mp_segment_offset_of(const mp_segment_t *segment, const mp_cargo_t *cargo) {
+  bool is_inside =
+      cargo->offset != 0 && (const char *)cargo - cargo->offset == (const char *)segment->head;
+  return is_inside ? cargo->offset : 0;
+}
+
+mp_cargo_t *mp_segment_cargo_at(mp_segment_t *segment, uint64_t offset) {
+  const mp_segment_head_t *head = segment->head;
+  if (offset < heap_offset(head->num_rings) || offset % MP_CARGO_ALIGNMENT != 0 ||
+      offset > head->bytes - sizeof(mp_cargo_t)) {
+    return NULL;
+  }
+  return cargo_at(segment, offset);
+}
+
+// Called by mp_cargo_release of any process.
+void mp_segment_return(mp_cargo_t *cargo) {
+  mp_segment_head_t *head = (mp_segment_head_t *)(void *)((char *)cargo - cargo->offset);
+  uint64_t top = atomic_load_explicit(&head->returned, memory_order_relaxed);
+  do {
+    cargo->next = top;
+  } while (!atomic_compare_exchange_weak_explicit(&head->returned, &top, cargo->offset,
+                                                  memory_order_release, memory_order_relaxed));
+}
+
+static void push(uint64_t *stack, mp_cargo_t *cargo) {
+  cargo->next = *stack;
+  *stack = cargo->offset;
+}
+
+static mp_cargo_t *pop(mp_segment_t *segment, uint64_t *stack) {
+  if (*stack == 0) return NULL;
+  mp_cargo_t *cargo = cargo_at(segment, *stack);
+  *stack = cargo->next;
+  return cargo;
+}
+
+static bool is_big(uint32_t size_class) {
+  return class_bytes(size_class) >= MP_BIG_BYTES;
+}
+
+// Gives back all pages but the one with the header.
+static void cool(mp_segment_t *segment, mp_cargo_t *cargo) {
+  uint64_t bytes = class_bytes(cargo->size_class);
+  (void)madvise((char *)cargo + MP_PAGE, bytes - MP_PAGE, MADV_REMOVE);
+  push(&segment->heap.cold[cargo->size_class], cargo);
+}
+
+// Sorts what was released since the last time. Under the lock.
+static void take_back(mp_segment_t *segment) {
+  uint64_t offset = atomic_exchange_explicit(&segment->head->returned, 0, memory_order_acquire);
+  while (offset != 0) {
+    mp_cargo_t *cargo = cargo_at(segment, offset);
+    offset = cargo->next;
+    uint64_t bytes = class_bytes(cargo->size_class);
+    if (is_big(cargo->size_class) && segment->heap.idle_bytes + bytes > MP_MAX_IDLE) {
+      cool(segment, cargo);
+      continue;
+    }
+    if (is_big(cargo->size_class)) segment->heap.idle_bytes += bytes;
+    push(&segment->heap.warm[cargo->size_class], cargo);
+  }
+}
+
+static mp_cargo_t *take_warm(mp_segment_t *segment, uint32_t size_class) {
+  mp_segment_heap_t *heap = &segment->heap;
+  mp_cargo_t *cargo = pop(segment, &heap->warm[size_class]);
+  if (cargo == NULL || !is_big(size_class)) return cargo;
+  heap->idle_bytes -= class_bytes(size_class);
+  if (heap->idle_bytes < heap->least_idle) heap->least_idle = heap->idle_bytes;
+  return cargo;
+}
+
+static mp_cargo_t *take_fresh(mp_segment_t *segment, uint32_t size_class) {
+  mp_segment_heap_t *heap = &segment->heap;
+  uint64_t offset = heap->fresh;
+  if (is_big(size_class)) offset = (offset + MP_PAGE - 1) / MP_PAGE * MP_PAGE;
+  uint64_t end;
+  if (__builtin_add_overflow(offset, class_bytes(size_class), &end) || end > segment->head->bytes) {
+    return NULL;
+  }
+  heap->fresh = end;
+  mp_cargo_t *cargo = cargo_at(segment, offset);
+  cargo->size_class = size_class;
+  cargo->offset = offset;
+  return cargo;
+}
+
+// Of the class or, when the segment is full, of a larger one.
+static mp_cargo_t *take_of_class(mp_segment_t *segment, uint32_t size_class) {
+  mp_cargo_t *cargo = take_warm(segment, size_class);
+  if (cargo == NULL) cargo = pop(segment, &segment->heap.cold[size_class]);
+  if (cargo == NULL) cargo = take_fresh(segment, size_class);
+  for (uint32_t i = size_class + 1; cargo == NULL && i < MP_NUM_CLASSES; ++i) {
+    cargo = take_warm(segment, i);
+    if (cargo == NULL) cargo = pop(segment, &segment->heap.cold[i]);
+  }
+  return cargo;
+}
+
+mp_cargo_t *mp_segment_take(mp_segment_t *segment, size_t bytes) {
+  uint64_t total;
+  if (__builtin_add_overflow((uint64_t)bytes, sizeof(mp_cargo_t), &total)) return NULL;
+  uint32_t size_class = class_for(total);
+  if (size_class == MP_NUM_CLASSES) return NULL;
+  pthread_mutex_lock(&segment->lock);
+  take_back(segment);
+  mp_cargo_t *cargo = take_of_class(segment, size_class);
+  pthread_mutex_unlock(&segment->lock);
+  if (cargo != NULL) mp_cargo_init(cargo, bytes);
+  return cargo;
+}
+
+void mp_segment_trim(mp_segment_t *segment) {
+  mp_segment_heap_t *heap = &segment->heap;
+  pthread_mutex_lock(&segment->lock);
+  uint64_t excess = heap->least_idle;
+  for (uint32_t i = MP_NUM_CLASSES; i-- > 0 && excess > 0 && is_big(i);) {
+    while (class_bytes(i) <= excess && heap->warm[i] != 0) {
+      mp_cargo_t *cargo = pop(segment, &heap->warm[i]);
+      heap->idle_bytes -= class_bytes(i);
+      excess -= class_bytes(i);
+      cool(segment, cargo);
+    }
+  }
+  take_back(segment);
+  heap->least_idle = heap->idle_bytes;
+  pthread_mutex_unlock(&segment->lock);
+}
+
+size_t mp_segment_idle_bytes(mp_segment_t *segment) {
+  pthread_mutex_lock(&segment->lock);
+  take_back(segment);
+  size_t bytes = segment->heap.idle_bytes;
+  pthread_mutex_unlock(&segment->lock);
+  return bytes;
+}

@@ -1,0 +1,285 @@
+#include "collectives/shm.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "collectives/world_internal.h"
+#include "sim/base/alloc.h"
+#include "sim/base/log.h"
+
+// What did not fit into a ring.
+typedef struct mp_shm_late_s {
+  struct mp_shm_late_s *next;
+  mp_envelope_t envelope;
+  mp_cargo_t *cargo;
+} mp_shm_late_t;
+
+typedef struct {
+  uint32_t rank;
+  mp_segment_t *segment;
+  mp_ring_t *out;                         // in the peer's segment
+  mp_ring_t *in;                          // in ours
+  unsigned head;                          // of `out`; under the peer's send_lock
+  unsigned tail;                          // of `in`
+  int pidfd;                              // -1: not watched
+  mp_shm_late_t *first_late, *last_late;  // under the peer's send_lock
+  atomic_bool has_late;
+} mp_shm_peer_t;
+
+typedef struct {
+  mp_transport_t base;
+  mp_world_t *world;
+  mp_segment_t *own;
+  uint32_t num_peers;
+  mp_shm_peer_t *peers;     // dense
+  struct pollfd *watched;   // as many
+  mp_shm_peer_t **by_rank;  // NULL: not reached this way
+} mp_shm_t;
+
+// ---- Sending ----
+
+static bool has_room(mp_shm_peer_t *peer) {
+  return peer->head - atomic_load(&peer->out->tail) < MP_RING_SLOTS;
+}
+
+// As has_room; if there is none, the peer will ring when it has taken something.
+static bool await_room(mp_shm_peer_t *peer) {
+  if (has_room(peer)) return true;
+  atomic_store(&peer->out->writer_waits, 1);
+  return has_room(peer);
+}
+
+// Into a ring with room. Under the send lock.
+static void put(mp_shm_t *self, mp_shm_peer_t *peer, const mp_envelope_t *envelope,
+                mp_cargo_t *cargo) {
+  mp_ring_slot_t *slot = &peer->out->slots[peer->head % MP_RING_SLOTS];
+  slot->envelope = *envelope;
+  slot->offset = 0;
+  slot->bytes = 0;
+  if (cargo != NULL && cargo->parcel.bytes <= MP_INLINE_BYTES) {
+    slot->bytes = (uint32_t)cargo->parcel.bytes;
+    if (slot->bytes != 0) memcpy(slot->data, mp_cargo_data(cargo), slot->bytes);
+  } else if (cargo != NULL) {
+    slot->offset = mp_segment_offset_of(self->own, cargo);
+    mp_cargo_retain(cargo);
+  }
+  atomic_store_explicit(&peer->out->head, ++peer->head, memory_order_release);
+}
+
+static mp_status_t put_off(mp_shm_peer_t *peer, const mp_envelope_t *envelope, mp_cargo_t *cargo) {
+  mp_shm_late_t *late = mp_malloc(sizeof(*late));
+  MP_RETURN_IF_NULL(late);
+  *late = (mp_shm_late_t){.envelope = *envelope, .cargo = cargo};
+  if (cargo != NULL) mp_cargo_retain(cargo);
+  if (peer->last_late == NULL) {
+    peer->first_late = late;
+  } else {
+    peer->last_late->next = late;
+  }
+  peer->last_late = late;
+  atomic_store(&peer->has_late, true);
+  return NULL;
+}
+
+static mp_status_t shm_send(mp_transport_t *transport, uint32_t to, const mp_envelope_t *envelope,
+                            mp_cargo_t *cargo) {
+  mp_shm_t *self = (mp_shm_t *)transport;
+  mp_shm_peer_t *peer = self->by_rank[to];
+  if (cargo != NULL && cargo->parcel.bytes > MP_INLINE_BYTES &&
+      mp_segment_offset_of(self->own, cargo) == 0) {
+    return mp_status_make(MP_INTERNAL, "a parcel of another world was to be sent");
+  }
+  if (peer->first_late != NULL || !await_room(peer)) return put_off(peer, envelope, cargo);
+  put(self, peer, envelope, cargo);
+  mp_doorbell_ring(mp_segment_doorbell(peer->segment));
+  return NULL;
+}
+
+static void drop_first_late(mp_shm_peer_t *peer) {
+  mp_shm_late_t *late = peer->first_late;
+  peer->first_late = late->next;
+  if (peer->first_late == NULL) {
+    peer->last_late = NULL;
+    atomic_store(&peer->has_late, false);
+  }
+  mp_cargo_release(late->cargo);
+  mp_free(late);
+}
+
+// Moves what waits into the ring, as far as there is room.
+static bool catch_up(mp_shm_t *self, mp_shm_peer_t *peer) {
+  if (!atomic_load_explicit(&peer->has_late, memory_order_relaxed)) return false;
+  mp_peer_state_t *state = &self->world->peers[peer->rank];
+  bool did = false;
+  pthread_mutex_lock(&state->send_lock);
+  while (peer->first_late != NULL) {
+    if (!atomic_load(&state->is_gone)) {
+      if (!await_room(peer)) break;
+      put(self, peer, &peer->first_late->envelope, peer->first_late->cargo);
+    }
+    drop_first_late(peer);
+    did = true;
+  }
+  pthread_mutex_unlock(&state->send_lock);
+  if (did) mp_doorbell_ring(mp_segment_doorbell(peer->segment));
+  return did;
+}
+
+// ---- Receiving ----
+
+static void lose_for_damage(mp_shm_t *self, mp_shm_peer_t *peer, const char *what) {
+  char name[MP_PEER_NAME_BYTES];
+  mp_world_peer_name(self->world, peer->rank, name);
+  mp_world_lose(self->world, peer->rank,
+                mp_status_make(MP_UNAVAILABLE, "a message of %s %s", name, what));
+}
+
+static bool take_slot(mp_shm_t *self, mp_shm_peer_t *peer, const mp_ring_slot_t *slot) {
+  mp_world_t *world = self->world;
+  mp_packet_t *packet = NULL;
+  if (slot->offset == 0) {
+    size_t bytes = slot->bytes <= MP_INLINE_BYTES ? slot->bytes : MP_INLINE_BYTES;
+    packet = mp_packet_create_inline(world, peer->rank, &slot->envelope, slot->data, bytes);
+  } else {
+    mp_cargo_t *cargo = mp_segment_cargo_at(peer->segment, slot->offset);
+    if (cargo == NULL) {
+      lose_for_damage(self, peer, "has no place in its memory");
+      return false;
+    }
+    packet = mp_packet_create(world, peer->rank, &slot->envelope, cargo);
+  }
+  if (packet == NULL) {
+    // Try again when there is memory; nothing is lost.
+    return false;
+  }
+  mp_world_arrive(world, packet);
+  return true;
+}
+
+static bool receive(mp_shm_t *self, mp_shm_peer_t *peer) {
+  unsigned head = atomic_load_explicit(&peer->in->head, memory_order_acquire);
+  if (head == peer->tail) return false;
+  bool did = false;
+  while (head != peer->tail) {
+    if (!take_slot(self, peer, &peer->in->slots[peer->tail % MP_RING_SLOTS])) break;
+    atomic_store(&peer->in->tail, ++peer->tail);
+    did = true;
+  }
+  if (atomic_load(&peer->in->writer_waits) != 0) {
+    atomic_store(&peer->in->writer_waits, 0);
+    mp_doorbell_ring(mp_segment_doorbell(peer->segment));
+  }
+  return did;
+}
+
+static bool shm_progress(mp_transport_t *transport) {
+  mp_shm_t *self = (mp_shm_t *)transport;
+  bool did = false;
+  for (uint32_t i = 0; i < self->num_peers; ++i) {
+    did |= receive(self, &self->peers[i]);
+    did |= catch_up(self, &self->peers[i]);
+  }
+  return did;
+}
+
+// A peer that is dead and silent is lost; one that said goodbye is so already.
+static void shm_tick(mp_transport_t *transport) {
+  mp_shm_t *self = (mp_shm_t *)transport;
+  for (uint32_t i = 0; i < self->num_peers; ++i) {
+    self->watched[i] = (struct pollfd){.fd = self->peers[i].pidfd, .events = POLLIN};
+  }
+  if (poll(self->watched, self->num_peers, 0) <= 0) return;
+  for (uint32_t i = 0; i < self->num_peers; ++i) {
+    if (self->watched[i].revents == 0) continue;
+    mp_shm_peer_t *peer = &self->peers[i];
+    (void)receive(self, peer);  // what it sent before it died
+    char name[MP_PEER_NAME_BYTES];
+    mp_world_peer_name(self->world, peer->rank, name);
+    mp_world_lose(self->world, peer->rank,
+                  mp_status_make(MP_UNAVAILABLE, "%s has ended without saying goodbye", name));
+    close(peer->pidfd);
+    peer->pidfd = -1;
+  }
+}
+
+static bool shm_drained(mp_transport_t *transport) {
+  mp_shm_t *self = (mp_shm_t *)transport;
+  for (uint32_t i = 0; i < self->num_peers; ++i) {
+    if (atomic_load(&self->peers[i].has_late)) return false;
+  }
+  return true;
+}
+
+// ---- Life ----
+
+static void shm_release(mp_transport_t *transport) {
+  mp_shm_t *self = (mp_shm_t *)transport;
+  for (uint32_t i = 0; i < self->num_peers; ++i) {
+    mp_shm_peer_t *peer = &self->peers[i];
+    while (peer->first_late != NULL) drop_first_late(peer);
+    if (peer->pidfd >= 0) close(peer->pidfd);
+    mp_segment_release(peer->segment);
+  }
+  mp_segment_release(self->own);
+  mp_free(self->by_rank);
+  mp_free(self->watched);
+  mp_free(self->peers);
+  mp_free(self);
+}
+
+static const mp_transport_ops_t g_shm_ops = {
+    .name = "shared memory",
+    .send = shm_send,
+    .progress = shm_progress,
+    .tick = shm_tick,
+    .drained = shm_drained,
+    .release = shm_release,
+};
+
+mp_status_t mp_shm_create(mp_world_t *world, mp_segment_t *own, mp_transport_t **out_transport) {
+  mp_shm_t *self = mp_calloc(1, sizeof(*self));
+  MP_RETURN_IF_NULL(self);
+  self->base.ops = &g_shm_ops;
+  self->world = world;
+  self->own = mp_segment_retain(own);
+  uint32_t most = mp_segment_num_rings(own);
+  self->peers = mp_calloc(most, sizeof(*self->peers));
+  self->watched = mp_calloc(most, sizeof(*self->watched));
+  self->by_rank = mp_calloc(world->size, sizeof(mp_shm_peer_t *));
+  if (self->peers == NULL || self->watched == NULL || self->by_rank == NULL) {
+    shm_release(&self->base);
+    return mp_status_out_of_memory();
+  }
+  *out_transport = &self->base;
+  return NULL;
+}
+
+mp_status_t mp_shm_add_peer(mp_transport_t *transport, uint32_t rank, mp_segment_t *segment,
+                            int64_t pid) {
+  mp_shm_t *self = (mp_shm_t *)transport;
+  const mp_world_t *world = self->world;
+  uint32_t own_index = world->peers[world->rank].peer.rank_on_host;
+  uint32_t index = world->peers[rank].peer.rank_on_host;
+  uint32_t most = mp_segment_num_rings(self->own);
+  if (index >= most || own_index >= mp_segment_num_rings(segment) || self->num_peers >= most) {
+    return mp_status_make(MP_INTERNAL, "no ring between ranks %u and %u", world->rank, rank);
+  }
+  mp_shm_peer_t *peer = &self->peers[self->num_peers++];
+  *peer = (mp_shm_peer_t){.rank = rank,
+                          .segment = mp_segment_retain(segment),
+                          .out = mp_segment_ring(segment, own_index),
+                          .in = mp_segment_ring(self->own, index),
+                          .pidfd = -1};
+  if (pid != getpid()) {
+    peer->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+    if (peer->pidfd < 0) {
+      mp_log(MP_LOG_WARNING, "process %u (pid %lld) cannot be watched: %s", rank, (long long)pid,
+             strerror(errno));
+    }
+  }
+  self->by_rank[rank] = peer;
+  return NULL;
+}
