@@ -25,6 +25,7 @@ static mp_status_t compile(mp_module_t *module, const mp_compile_request_t *requ
           request->num_partitions != 0 ? request->num_partitions : module->num_partitions,
   };
   MP_RETURN_IF_ERROR(check_grid(options.num_replicas, options.num_partitions));
+  module->num_replicas = options.num_replicas;
   MP_RETURN_IF_ERROR(mp_module_verify(module));
   MP_RETURN_IF_ERROR(mp_passes_prepare(module));
   // Again: what desugaring made of dynamic operations and einsum could not be checked before.

@@ -105,6 +105,16 @@ uint32_t mp_atoms_set(const mp_atoms_t *atoms) {
   return set;
 }
 
+int64_t mp_atoms_number(const mp_atom_space_t *space, const mp_atoms_t *atoms, uint32_t partition) {
+  int64_t number = 0;
+  for (uint32_t i = 0; i < atoms->count; ++i) {
+    const uint8_t atom = atoms->atoms[i];
+    number =
+        number * space->prime[atom] + (int64_t)partition / space->stride[atom] % space->prime[atom];
+  }
+  return number;
+}
+
 uint32_t mp_atoms_common_prefix(const mp_atoms_t *a, const mp_atoms_t *b) {
   uint32_t i = 0;
   while (i < a->count && i < b->count && a->atoms[i] == b->atoms[i]) ++i;
@@ -227,15 +237,6 @@ void mp_atom_sharding_print(const mp_atom_sharding_t *sharding, mp_strbuf_t *out
 
 // --- boxes ---
 
-static int64_t part_number(const mp_atom_space_t *space, const mp_atoms_t *atoms, uint32_t p) {
-  int64_t index = 0;
-  for (uint32_t i = 0; i < atoms->count; ++i) {
-    const uint8_t atom = atoms->atoms[i];
-    index = index * space->prime[atom] + (int64_t)p / space->stride[atom] % space->prime[atom];
-  }
-  return index;
-}
-
 // Numbers the partitions that differ only in the unreduced atoms alike.
 static mp_status_t make_partials(const mp_atom_space_t *space, const mp_spmd_scope_t *scope,
                                  uint32_t unreduced, const int32_t **out_partials) {
@@ -276,7 +277,7 @@ mp_status_t mp_atom_sharding_boxes(const mp_atom_space_t *space, const mp_spmd_s
     const int64_t parts = mp_atoms_product(space, atoms);
     for (uint32_t p = 0; p < space->num_partitions; ++p) {
       const size_t at = (size_t)p * type->rank + d;
-      mp_placement_part(type->dims[d], parts, part_number(space, atoms, p), &starts[at],
+      mp_placement_part(type->dims[d], parts, mp_atoms_number(space, atoms, p), &starts[at],
                         &sizes[at]);
     }
   }

@@ -84,6 +84,8 @@ int64_t mp_atoms_take(const mp_atom_space_t *space, const mp_atoms_t *from, uint
 // The number of parts that the atoms make.
 int64_t mp_atoms_product(const mp_atom_space_t *space, const mp_atoms_t *atoms);
 uint32_t mp_atoms_set(const mp_atoms_t *atoms);
+// A partition's digits read along the list: the number of the part it holds.
+int64_t mp_atoms_number(const mp_atom_space_t *space, const mp_atoms_t *atoms, uint32_t partition);
 uint32_t mp_atoms_common_prefix(const mp_atoms_t *a, const mp_atoms_t *b);
 bool mp_atom_sharding_equal(const mp_atom_sharding_t *a, const mp_atom_sharding_t *b);
 // The union of the atoms in its dimensions.

@@ -78,6 +78,7 @@ mp_status_t mp_spmd_partition(mp_module_t *module, const mp_partition_options_t 
                               mp_partition_t *out_partition) {
   mp_func_t *main = module->main;
   mp_partitioner_t p = {.module = module, .arena = module->arena};
+  module->num_partitions = options->num_partitions;
   MP_RETURN_IF_ERROR(mp_versions_create(module, &p.versions));
   MP_RETURN_IF_ERROR(mp_spmd_scope_top(p.arena, options->num_partitions, &p.scope));
   MP_RETURN_IF_ERROR(propagate(&p, options));

@@ -1,10 +1,12 @@
 #include "sim/spmd/unreduced.h"
 
 #include "sim/spmd/append.h"
+#include "sim/spmd/append_collective.h"
 
 // The sets of partitions that hold terms of the same sum, as a table of replica groups.
-static mp_status_t sum_groups(mp_arena_t *arena, const mp_boxes_t *boxes,
+static mp_status_t sum_groups(mp_module_t *module, const mp_boxes_t *boxes,
                               const mp_attr_t **out_attr) {
+  mp_arena_t *arena = module->arena;
   const uint32_t count = boxes->num_partitions;
   int64_t *row_of = MP_ARENA_ARRAY(arena, int64_t, count);
   int64_t *size = MP_ARENA_ARRAY(arena, int64_t, count);
@@ -19,36 +21,15 @@ static mp_status_t sum_groups(mp_arena_t *arena, const mp_boxes_t *boxes,
     const int64_t row = row_of[boxes->partials[p]];
     table[row * columns + size[row]++] = p;
   }
-  return mp_attr_make_table(arena, table, rows, columns, out_attr);
+  return mp_append_groups(module, table, rows, columns, out_attr);
 }
 
 mp_status_t mp_unreduced_combine(mp_module_t *module, mp_block_t *block, const mp_boxes_t *boxes,
                                  mp_opcode_t code, mp_value_t *value, const mp_loc_t *loc,
                                  mp_value_t **out_value) {
-  mp_named_attr_t attrs[3] = {
-      {.name = MP_ATTR_CHANNEL_ID, .text = MP_STR("channel_id")},
-      {.name = MP_ATTR_REPLICA_GROUPS, .text = MP_STR("replica_groups")},
-      {.name = MP_ATTR_USE_GLOBAL_DEVICE_IDS, .text = MP_STR("use_global_device_ids")}};
-  MP_RETURN_IF_ERROR(mp_attr_make_int(module->arena, MP_DTYPE_S64, 1, &attrs[0].value));
-  MP_RETURN_IF_ERROR(sum_groups(module->arena, boxes, &attrs[1].value));
-  MP_RETURN_IF_ERROR(mp_attr_make_bool(module->arena, true, &attrs[2].value));
-  mp_block_t *region = NULL;
-  MP_RETURN_IF_ERROR(mp_block_create_reducer(module, code, value->type->dtype, loc, &region));
-  const mp_op_spec_t spec = {.code = MP_OP_ALL_REDUCE,
-                             .loc = loc,
-                             .num_operands = 1,
-                             .operands = &value,
-                             .num_results = 1,
-                             .result_types = &value->type,
-                             .num_regions = 1,
-                             .regions = &region,
-                             .num_attrs = 3,
-                             .attrs = attrs};
-  mp_op_t *op = NULL;
-  MP_RETURN_IF_ERROR(mp_op_create(module, &spec, &op));
-  mp_block_append(block, op);
-  *out_value = &op->results[0];
-  return NULL;
+  const mp_attr_t *groups = NULL;
+  MP_RETURN_IF_ERROR(sum_groups(module, boxes, &groups));
+  return mp_append_all_reduce(module, block, groups, code, value, loc, out_value);
 }
 
 // --- splitting ---

@@ -13,7 +13,7 @@ mp_status_t mp_versions_create(mp_module_t *module, mp_versions_t *out_versions)
   if (out_versions->versions == NULL || out_versions->preferred == NULL) {
     return mp_status_out_of_memory();
   }
-  return NULL;
+  return mp_resharder_create(module, &out_versions->resharder);
 }
 
 static mp_status_t log_value(mp_versions_t *versions, uint32_t id) {
@@ -66,45 +66,6 @@ const mp_boxes_t *mp_versions_sharded(const mp_versions_t *versions, const mp_va
   return NULL;
 }
 
-static mp_status_t make_boxes_attr(mp_versions_t *versions, const mp_spmd_scope_t *scope,
-                                   const mp_type_t *type, const mp_boxes_t *boxes,
-                                   const mp_attr_t **out_attr) {
-  mp_attr_t *attr = MP_ARENA_NEW(versions->module->arena, mp_attr_t);
-  MP_RETURN_IF_NULL(attr);
-  attr->kind = MP_KIND_BOXES;
-  attr->u.boxes = boxes;
-  if (boxes == NULL) MP_RETURN_IF_ERROR(mp_placement_whole(scope, type, &attr->u.boxes));
-  *out_attr = attr;
-  return NULL;
-}
-
-static mp_status_t emit_exchange(mp_versions_t *versions, const mp_spmd_scope_t *scope,
-                                 const mp_type_t *type, const mp_version_t *source,
-                                 const mp_boxes_t *target, const mp_loc_t *loc,
-                                 mp_value_t **out_value) {
-  mp_module_t *module = versions->module;
-  mp_named_attr_t attrs[2] = {{.name = MP_ATTR_SOURCE, .text = MP_STR("source")},
-                              {.name = MP_ATTR_TARGET, .text = MP_STR("target")}};
-  MP_RETURN_IF_ERROR(make_boxes_attr(versions, scope, type, source->boxes, &attrs[0].value));
-  MP_RETURN_IF_ERROR(make_boxes_attr(versions, scope, type, target, &attrs[1].value));
-  const mp_type_t *result_type = NULL;
-  MP_RETURN_IF_ERROR(mp_placement_local_type(module->arena, type, target, &result_type));
-  mp_value_t *operand = source->value;
-  const mp_op_spec_t spec = {.code = MP_OP_EXCHANGE,
-                             .loc = loc,
-                             .num_operands = 1,
-                             .operands = &operand,
-                             .num_results = 1,
-                             .result_types = &result_type,
-                             .num_attrs = 2,
-                             .attrs = attrs};
-  mp_op_t *op = NULL;
-  MP_RETURN_IF_ERROR(mp_op_create(module, &spec, &op));
-  mp_block_append(versions->block, op);
-  *out_value = &op->results[0];
-  return NULL;
-}
-
 static bool is_whole(const mp_boxes_t *boxes) {
   for (uint32_t p = 0; p < boxes->num_partitions; ++p) {
     for (uint32_t d = 0; d < boxes->rank; ++d) {
@@ -115,37 +76,13 @@ static bool is_whole(const mp_boxes_t *boxes) {
 }
 
 // `boxes` without saying that they are partial sums; NULL when they are whole.
-static mp_status_t reduced_boxes(mp_versions_t *versions, const mp_boxes_t *boxes,
+static mp_status_t reduced_boxes(const mp_spmd_scope_t *scope, const mp_boxes_t *boxes,
                                  const mp_boxes_t **out_boxes) {
   *out_boxes = NULL;
   if (is_whole(boxes)) return NULL;
-  mp_boxes_t *reduced = mp_arena_copy(versions->module->arena, boxes, sizeof(*reduced));
-  MP_RETURN_IF_NULL(reduced);
-  reduced->partials = NULL;
-  *out_boxes = reduced;
-  return NULL;
-}
-
-// Adds the version that `partial` sums up to.
-static mp_status_t add_sum(mp_versions_t *versions, const mp_value_t *old,
-                           const mp_version_t *partial, const mp_loc_t *loc) {
-  mp_value_t *value = NULL;
-  MP_RETURN_IF_ERROR(mp_unreduced_combine(versions->module, versions->block, partial->boxes,
-                                          MP_OP_ADD, partial->value, loc, &value));
-  const mp_boxes_t *boxes = NULL;
-  MP_RETURN_IF_ERROR(reduced_boxes(versions, partial->boxes, &boxes));
-  return mp_versions_add(versions, old, boxes, value);
-}
-
-// What an exchange starts from: the whole array, of which a part is a local copy, or any reduced
-// version. NULL when all are partial sums.
-static const mp_version_t *find_source(const mp_versions_t *versions, const mp_value_t *old) {
-  const mp_version_t *source = NULL;
-  for (const mp_version_t *v = versions->versions[old->id]; v != NULL; v = v->next) {
-    if (v->boxes == NULL) return v;
-    if (source == NULL && v->boxes->partials == NULL) source = v;
-  }
-  return source;
+  mp_boxes_t reduced = *boxes;
+  reduced.partials = NULL;
+  return mp_spmd_pool_boxes(scope->pool, &reduced, out_boxes);
 }
 
 // An unreduced version from a reduced one of the same boxes.
@@ -153,12 +90,27 @@ static mp_status_t get_terms(mp_versions_t *versions, const mp_spmd_scope_t *sco
                              const mp_value_t *old, const mp_boxes_t *boxes, const mp_loc_t *loc,
                              mp_value_t **out_value) {
   const mp_boxes_t *reduced = NULL;
-  MP_RETURN_IF_ERROR(reduced_boxes(versions, boxes, &reduced));
+  MP_RETURN_IF_ERROR(reduced_boxes(scope, boxes, &reduced));
   mp_value_t *value = NULL;
   MP_RETURN_IF_ERROR(mp_versions_get(versions, scope, old, reduced, loc, &value));
   MP_RETURN_IF_ERROR(
       mp_unreduced_split(versions->module, versions->block, boxes, value, loc, out_value));
   return mp_versions_add(versions, old, boxes, *out_value);
+}
+
+// The version from which the least is to be sent; of equal ones the whole one, or else the newest.
+static mp_status_t find_source(mp_versions_t *versions, const mp_value_t *old,
+                               const mp_boxes_t *boxes, const mp_version_t **out_source) {
+  double least = 0;
+  *out_source = NULL;
+  for (const mp_version_t *v = versions->versions[old->id]; v != NULL; v = v->next) {
+    double cost = 0;
+    MP_RETURN_IF_ERROR(mp_reshard_cost(versions->resharder, old->type, v->boxes, boxes, &cost));
+    if (*out_source != NULL && (cost > least || (cost == least && v->boxes != NULL))) continue;
+    *out_source = v;
+    least = cost;
+  }
+  return NULL;
 }
 
 mp_status_t mp_versions_get(mp_versions_t *versions, const mp_spmd_scope_t *scope,
@@ -172,14 +124,11 @@ mp_status_t mp_versions_get(mp_versions_t *versions, const mp_spmd_scope_t *scop
   if (boxes != NULL && boxes->partials != NULL) {
     return get_terms(versions, scope, old, boxes, loc, out_value);
   }
-  if (find_source(versions, old) == NULL) {
-    MP_RETURN_IF_ERROR(add_sum(versions, old, versions->versions[old->id], loc));
-    *out_value = find_version(versions, old, boxes);
-    if (*out_value != NULL) return NULL;
-  }
+  const mp_version_t *source = NULL;
+  MP_RETURN_IF_ERROR(find_source(versions, old, boxes, &source));
   mp_value_t *value = NULL;
-  MP_RETURN_IF_ERROR(
-      emit_exchange(versions, scope, old->type, find_source(versions, old), boxes, loc, &value));
+  MP_RETURN_IF_ERROR(mp_reshard(versions->resharder, versions->block, scope, old->type,
+                                source->boxes, boxes, source->value, loc, &value));
   MP_RETURN_IF_ERROR(mp_versions_add(versions, old, boxes, value));
   *out_value = value;
   return NULL;

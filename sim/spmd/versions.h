@@ -3,6 +3,7 @@
 #define MINIPOD_SIM_SPMD_VERSIONS_H_
 
 #include "sim/spmd/placement.h"
+#include "sim/spmd/reshard.h"
 
 typedef struct mp_version_s mp_version_t;
 struct mp_version_s {
@@ -16,8 +17,9 @@ typedef struct {
   uint32_t num_values;
   mp_version_t **versions;       // [values of the whole program], by value id
   const mp_boxes_t **preferred;  // [values]: what a constraint asked for, or NULL
-  mp_block_t *block;             // where new ops go
-  uint32_t *log;                 // value ids in the order their versions were added
+  mp_resharder_t *resharder;
+  mp_block_t *block;  // where new ops go
+  uint32_t *log;      // value ids in the order their versions were added
   uint32_t log_size, log_capacity;
 } mp_versions_t;
 
@@ -31,9 +33,8 @@ MP_NODISCARD mp_status_t mp_versions_add(mp_versions_t *versions, const mp_value
 // visible after it.
 void mp_versions_rewind(mp_versions_t *versions, uint32_t mark);
 
-// The version with this placement; makes it from another one when there is none: by an exchange,
-// after an all_reduce when the other one is unreduced. UNIMPLEMENTED when an unreduced version is
-// wanted and there is none.
+// The version with this placement; makes it from the one from which least is to be sent when there
+// is none (reshard.h).
 MP_NODISCARD mp_status_t mp_versions_get(mp_versions_t *versions, const mp_spmd_scope_t *scope,
                                          const mp_value_t *old, const mp_boxes_t *boxes,
                                          const mp_loc_t *loc, mp_value_t **out_value);

@@ -84,14 +84,17 @@ static void test_elementwise_and_others(void **state) {
   mp_partition_t parts;
   assert_ok(partition(&ir, 2, false, &parts));
   ir_check(&ir,
-           "%3 = minipod.exchange(%1) {source=0:[0+4,0+6] 1:[0+4,0+6] "
-           "target=0:[0+2,0+6] 1:[2+2,0+6]} : tensor<2x6xf32>\n"
-           "%4 = add(%0, %3) : tensor<2x6xf32>\n"
-           "%5 = clamp(%2, %4, %2) : tensor<2x6xf32>\n"
-           "%6 = transpose(%5) {permutation=[1,0]} : tensor<6x2xf32>\n"
-           "%7 = minipod.exchange(%6) {source=0:[0+6,0+2] 1:[0+6,2+2] "
-           "target=0:[0+6,0+4] 1:[0+6,0+4]} : tensor<6x4xf32>\n"
-           "return(%5, %7)\n");
+           "%3 = partition_id() : tensor<ui32>\n"
+           "%4 = constant() {value=splat 2} : tensor<ui32>\n"
+           "%5 = multiply(%3, %4) : tensor<ui32>\n"
+           "%6 = constant() {value=splat 0} : tensor<ui32>\n"
+           "%7 = dynamic_slice(%1, %5, %6) {slice_sizes=[2,6]} : tensor<2x6xf32>\n"
+           "%8 = add(%0, %7) : tensor<2x6xf32>\n"
+           "%9 = clamp(%2, %8, %2) : tensor<2x6xf32>\n"
+           "%10 = transpose(%9) {permutation=[1,0]} : tensor<6x2xf32>\n"
+           "%11 = all_gather(%10) {all_gather_dim=1 channel_id=1 replica_groups=[[0,1]] "
+           "use_global_device_ids=true} : tensor<6x4xf32>\n"
+           "return(%9, %11)\n");
   assert_non_null(parts.params[0].boxes);
   assert_null(parts.params[1].boxes);
   assert_ptr_equal(parts.results[0].boxes, parts.params[0].boxes);
@@ -124,16 +127,21 @@ static void test_constraints_and_results(void **state) {
     ir_return(&ir, VALUES(constrain(&ir, value, "4xf32", shard(&ir, mesh, 1, "x"))));
     mp_partition_t parts;
     assert_ok(partition(&ir, 2, propagate == 1, &parts));
-    ir_check(&ir, propagate == 0 ? "%1 = minipod.exchange(%0) {source=0:[0+4] 1:[0+4] "
-                                   "target=0:[0+2] 1:[2+2]} : tensor<2xf32>\n"
-                                   "%2 = cosine(%1) : tensor<2xf32>\n"
-                                   "%3 = minipod.exchange(%2) {source=0:[0+2] 1:[2+2] "
-                                   "target=0:[0+4] 1:[0+4]} : tensor<4xf32>\n"
-                                   "return(%3)\n"
-                                 : "%1 = minipod.exchange(%0) {source=0:[0+4] 1:[0+4] "
-                                   "target=0:[0+2] 1:[2+2]} : tensor<2xf32>\n"
-                                   "%2 = cosine(%1) : tensor<2xf32>\n"
-                                   "return(%2)\n");
+    ir_check(&ir, propagate == 0
+                      ? "%1 = partition_id() : tensor<ui32>\n"
+                        "%2 = constant() {value=splat 2} : tensor<ui32>\n"
+                        "%3 = multiply(%1, %2) : tensor<ui32>\n"
+                        "%4 = dynamic_slice(%0, %3) {slice_sizes=[2]} : tensor<2xf32>\n"
+                        "%5 = cosine(%4) : tensor<2xf32>\n"
+                        "%6 = all_gather(%5) {all_gather_dim=0 channel_id=1 replica_groups=[[0,1]] "
+                        "use_global_device_ids=true} : tensor<4xf32>\n"
+                        "return(%6)\n"
+                      : "%1 = partition_id() : tensor<ui32>\n"
+                        "%2 = constant() {value=splat 2} : tensor<ui32>\n"
+                        "%3 = multiply(%1, %2) : tensor<ui32>\n"
+                        "%4 = dynamic_slice(%0, %3) {slice_sizes=[2]} : tensor<2xf32>\n"
+                        "%5 = cosine(%4) : tensor<2xf32>\n"
+                        "return(%5)\n");
     assert_true((parts.results[0].boxes != NULL) == (propagate == 1));
     ir_end(&ir);
   }
@@ -241,23 +249,23 @@ static void test_reduce_of_parts(void **state) {
   ir_return(&ir, VALUES(values[0], values[1]));
   mp_partition_t parts;
   assert_ok(partition(&ir, 2, true, &parts));
-  ir_check(
-      &ir,
-      "%5 = reduce(%0, %1) {dimensions=[0]} : tensor<f32>\n"
-      " ^(%2: tensor<f32>, %3: tensor<f32>)\n"
-      "  %4 = maximum(%2, %3) : tensor<f32>\n"
-      "  return(%4)\n"
-      "%9 = all_reduce(%5) {channel_id=1 replica_groups=[[0,1]] use_global_device_ids=true} : "
-      "tensor<f32>\n"
-      " ^(%6: tensor<f32>, %7: tensor<f32>)\n"
-      "  %8 = maximum(%6, %7) : tensor<f32>\n"
-      "  return(%8)\n"
-      "%10 = minipod.exchange(%0) {source=0:[0+4] 1:[4+4] target=0:[0+8] 1:[0+8]} : tensor<8xf32>\n"
-      "%14 = reduce(%10, %1) {dimensions=[0]} : tensor<f32>\n"
-      " ^(%11: tensor<f32>, %12: tensor<f32>)\n"
-      "  %13 = add(%11, %12) : tensor<f32>\n"
-      "  return(%13)\n"
-      "return(%9, %14)\n");
+  ir_check(&ir,
+           "%5 = reduce(%0, %1) {dimensions=[0]} : tensor<f32>\n"
+           " ^(%2: tensor<f32>, %3: tensor<f32>)\n"
+           "  %4 = maximum(%2, %3) : tensor<f32>\n"
+           "  return(%4)\n"
+           "%9 = all_reduce(%5) {channel_id=1 replica_groups=[[0,1]] use_global_device_ids=true} : "
+           "tensor<f32>\n"
+           " ^(%6: tensor<f32>, %7: tensor<f32>)\n"
+           "  %8 = maximum(%6, %7) : tensor<f32>\n"
+           "  return(%8)\n"
+           "%10 = all_gather(%0) {all_gather_dim=0 channel_id=1 replica_groups=[[0,1]] "
+           "use_global_device_ids=true} : tensor<8xf32>\n"
+           "%14 = reduce(%10, %1) {dimensions=[0]} : tensor<f32>\n"
+           " ^(%11: tensor<f32>, %12: tensor<f32>)\n"
+           "  %13 = add(%11, %12) : tensor<f32>\n"
+           "  return(%13)\n"
+           "return(%9, %14)\n");
   ir_end(&ir);
 }
 
@@ -314,12 +322,13 @@ static void test_reshape_of_parts(void **state) {
     ir_return(&ir, VALUES(unary(&ir, MP_OP_RESHAPE, "24xf32", ir.args[0])));
     mp_partition_t parts;
     assert_ok(partition(&ir, 2, true, &parts));
-    ir_check(&ir, minor ? "%1 = minipod.exchange(%0) {source=0:[0+4,0+3] 1:[0+4,3+3] "
-                          "target=0:[0+4,0+6] 1:[0+4,0+6]} : tensor<4x6xf32>\n"
-                          "%2 = reshape(%1) : tensor<24xf32>\n"
-                          "return(%2)\n"
-                        : "%1 = reshape(%0) : tensor<12xf32>\n"
-                          "return(%1)\n");
+    ir_check(&ir, minor
+                      ? "%1 = all_gather(%0) {all_gather_dim=1 channel_id=1 replica_groups=[[0,1]] "
+                        "use_global_device_ids=true} : tensor<4x6xf32>\n"
+                        "%2 = reshape(%1) : tensor<24xf32>\n"
+                        "return(%2)\n"
+                      : "%1 = reshape(%0) : tensor<12xf32>\n"
+                        "return(%1)\n");
     ir_end(&ir);
   }
 }
@@ -465,7 +474,7 @@ static void test_open_parameters(void **state) {
   }
 }
 
-// Manual over y inside manual over x: the inner exchange stays within partitions of one x.
+// Manual over y inside manual over x: the inner all_gather stays within partitions of one x.
 static void test_nested_manual(void **state) {
   (void)state;
   ir_t ir = ir_start("8xf32", "8xf32");
@@ -487,13 +496,17 @@ static void test_nested_manual(void **state) {
   mp_partition_t parts;
   assert_ok(partition(&ir, 4, true, &parts));
   ir_check(&ir,
-           "%1 = minipod.exchange(%0) {source=0:[0+4] 1:[0+4] 2/1:[0+4] 3/1:[0+4] "
-           "target=0:[0+2] 1:[2+2] 2/1:[0+2] 3/1:[2+2]} : tensor<2xf32>\n"
-           "%2 = negate(%1) : tensor<2xf32>\n"
-           "%3 = minipod.exchange(%2) {source=0:[0+2] 1:[2+2] 2/1:[0+2] 3/1:[2+2] "
-           "target=0:[0+4] 1:[0+4] 2/1:[0+4] 3/1:[0+4]} : tensor<4xf32>\n"
-           "%4 = reverse(%3) {dimensions=[0]} : tensor<4xf32>\n"
-           "return(%4)\n");
+           "%1 = partition_id() : tensor<ui32>\n"
+           "%2 = constant() {value=splat 2} : tensor<ui32>\n"
+           "%3 = remainder(%1, %2) : tensor<ui32>\n"
+           "%4 = constant() {value=splat 2} : tensor<ui32>\n"
+           "%5 = multiply(%3, %4) : tensor<ui32>\n"
+           "%6 = dynamic_slice(%0, %5) {slice_sizes=[2]} : tensor<2xf32>\n"
+           "%7 = negate(%6) : tensor<2xf32>\n"
+           "%8 = all_gather(%7) {all_gather_dim=0 channel_id=1 replica_groups=[[0,1],[2,3]] "
+           "use_global_device_ids=true} : tensor<4xf32>\n"
+           "%9 = reverse(%8) {dimensions=[0]} : tensor<4xf32>\n"
+           "return(%9)\n");
   ir_end(&ir);
 }
 
@@ -543,10 +556,12 @@ static void test_gspmd_manual(void **state) {
   mp_partition_t parts;
   assert_ok(partition(&ir, 2, true, &parts));
   ir_check(&ir,
-           "%1 = minipod.exchange(%0) {source=0:[0+8] 1:[0+8] target=0:[0+4] 1:[4+4]} : "
-           "tensor<4xf32>\n"
-           "%2 = negate(%1) : tensor<4xf32>\n"
-           "return(%2)\n");
+           "%1 = partition_id() : tensor<ui32>\n"
+           "%2 = constant() {value=splat 4} : tensor<ui32>\n"
+           "%3 = multiply(%1, %2) : tensor<ui32>\n"
+           "%4 = dynamic_slice(%0, %3) {slice_sizes=[4]} : tensor<4xf32>\n"
+           "%5 = negate(%4) : tensor<4xf32>\n"
+           "return(%5)\n");
   assert_non_null(parts.results[0].boxes);
   ir_end(&ir);
 }
