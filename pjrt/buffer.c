@@ -39,14 +39,11 @@ const int64_t *mp_pjrt_buffer_dims(const PJRT_Buffer *buffer) {
 mp_status_t mp_pjrt_choose_memory(const char *function, PJRT_Memory *memory, PJRT_Device *device,
                                   mp_memory_t **out_memory) {
   if (memory == NULL && device == NULL) return mp_pjrt_null_argument(function, "device or memory");
-  if (memory == NULL) memory = device->memories[MP_MEMORY_DEVICE];
-  mp_pjrt_memory_t *chosen = mp_pjrt_memory(memory);
-  if (!chosen->device->is_addressable) {
-    return mp_status_make(MP_INVALID_ARGUMENT, "%s: device %d belongs to process %d", function + 3,
-                          chosen->device->description->info->id,
-                          chosen->device->description->info->process_index);
+  if (memory == NULL) {
+    MP_RETURN_IF_ERROR(mp_device_check_local(device->device, function + 3));
+    memory = device->memories[MP_MEMORY_DEVICE];
   }
-  *out_memory = chosen->memory;
+  *out_memory = mp_pjrt_memory(memory)->memory;
   return NULL;
 }
 

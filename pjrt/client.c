@@ -8,7 +8,7 @@
 
 static void free_client(PJRT_Client *client) {
   if (client->memories != NULL) {
-    for (size_t i = 0; i < client->num_devices * MP_MEMORY_SPACE_COUNT; ++i) {
+    for (size_t i = 0; i < client->num_addressable_memories; ++i) {
       mp_pjrt_memory_deinit(&client->memories[i]);
     }
   }
@@ -29,8 +29,8 @@ void mp_pjrt_client_release(PJRT_Client *client) {
 
 static mp_status_t describe_memory(PJRT_Client *client, PJRT_Device *device,
                                    mp_memory_space_t space) {
-  int id = device->description->info->id * MP_MEMORY_SPACE_COUNT + (int)space;
-  mp_pjrt_memory_t *memory = &client->memories[id];
+  int id = (int)mp_memory_id(mp_device_memory(device->device, space));
+  mp_pjrt_memory_t *memory = &client->memories[client->num_addressable_memories];
   memory->base.vtable = &mp_pjrt_memory_functions;
   memory->memory = mp_device_memory(device->device, space);
   memory->device = device;
@@ -47,9 +47,7 @@ static mp_status_t describe_memory(PJRT_Client *client, PJRT_Device *device,
   MP_RETURN_IF_NULL(memory->to_string);
   MP_RETURN_IF_NULL(memory->debug_string);
   device->memories[space] = &memory->base;
-  if (device->is_addressable) {
-    client->addressable_memory_list[client->num_addressable_memories++] = &memory->base;
-  }
+  client->addressable_memory_list[client->num_addressable_memories++] = &memory->base;
   return NULL;
 }
 
@@ -58,12 +56,12 @@ static mp_status_t describe_device(PJRT_Client *client, uint32_t id) {
   device->device = mp_client_device(client->client, id);
   device->client = client;
   device->description = &client->topology->descriptions[id];
-  device->is_addressable =
-      device->description->info->process_index == mp_pod_info(client->topology->pod)->process_index;
+  device->is_addressable = mp_device_is_local(device->device);
+  client->device_list[id] = device;
+  if (!device->is_addressable) return NULL;
   device->memories = MP_ARENA_ARRAY(client->arena, PJRT_Memory *, MP_MEMORY_SPACE_COUNT);
   MP_RETURN_IF_NULL(device->memories);
-  client->device_list[id] = device;
-  if (device->is_addressable) client->addressable_list[client->num_addressable++] = device;
+  client->addressable_list[client->num_addressable++] = device;
   for (int space = 0; space < MP_MEMORY_SPACE_COUNT; ++space) {
     MP_RETURN_IF_ERROR(describe_memory(client, device, (mp_memory_space_t)space));
   }
@@ -71,14 +69,16 @@ static mp_status_t describe_device(PJRT_Client *client, uint32_t id) {
 }
 
 static mp_status_t describe_client(PJRT_Client *client) {
-  size_t n = mp_client_num_devices(client->client);
+  const mp_pod_info_t *info = mp_pod_info(mp_client_pod(client->client));
+  size_t n = (size_t)info->num_devices;
+  size_t num_local = (size_t)info->num_local_devices;
+  size_t num_memories = num_local * MP_MEMORY_SPACE_COUNT;
   client->num_devices = n;
   client->devices = MP_ARENA_ARRAY(client->arena, PJRT_Device, n);
   client->device_list = MP_ARENA_ARRAY(client->arena, PJRT_Device *, n);
-  client->addressable_list = MP_ARENA_ARRAY(client->arena, PJRT_Device *, n);
-  client->memories = MP_ARENA_ARRAY(client->arena, mp_pjrt_memory_t, n * MP_MEMORY_SPACE_COUNT);
-  client->addressable_memory_list =
-      MP_ARENA_ARRAY(client->arena, PJRT_Memory *, n * MP_MEMORY_SPACE_COUNT);
+  client->addressable_list = MP_ARENA_ARRAY(client->arena, PJRT_Device *, num_local);
+  client->memories = MP_ARENA_ARRAY(client->arena, mp_pjrt_memory_t, num_memories);
+  client->addressable_memory_list = MP_ARENA_ARRAY(client->arena, PJRT_Memory *, num_memories);
   MP_RETURN_IF_NULL(client->devices);
   MP_RETURN_IF_NULL(client->device_list);
   MP_RETURN_IF_NULL(client->addressable_list);
@@ -91,16 +91,8 @@ static mp_status_t describe_client(PJRT_Client *client) {
   return NULL;
 }
 
-// Without a way between processes each would show its own pod as the whole one.
-static mp_status_t check_processes(const mp_options_t *options) {
-  if (options->num_nodes <= 1) return NULL;
-  return mp_status_make(MP_UNIMPLEMENTED,
-                        "a pod over %lld processes (option num_nodes) is not supported yet",
-                        (long long)options->num_nodes);
-}
-
-// The key-value callbacks are garbage unless the option `num_nodes` is given; with one process,
-// which is all that there is so far, nothing has to be exchanged through them.
+// The key-value callbacks are garbage unless the option `num_nodes` is given, and nothing is
+// exchanged through them: processes find each other through their MPI launcher.
 mp_status_t mp_PJRT_Client_Create(PJRT_Client_Create_Args *args) {
   mp_named_value_t *values = NULL;
   mp_options_t *options = NULL;
@@ -114,8 +106,7 @@ mp_status_t mp_PJRT_Client_Create(PJRT_Client_Create_Args *args) {
     return mp_status_out_of_memory();
   }
   atomic_init(&client->references, 1);
-  status = check_processes(options);
-  if (status == NULL) status = mp_arena_create(&client->arena);
+  status = mp_arena_create(&client->arena);
   if (status == NULL) status = mp_client_create(options, &client->client);
   mp_options_release(options);
   if (status == NULL) status = describe_client(client);
@@ -224,7 +215,8 @@ mp_status_t mp_PJRT_Client_DefaultDeviceAssignment(PJRT_Client_DefaultDeviceAssi
   return NULL;
 }
 
-// News about other processes; with one process there are none.
+// News about other processes from jax.distributed. An error here would end the caller's process;
+// what happens to processes is noticed by the world that they share.
 mp_status_t mp_PJRT_Client_UpdateGlobalProcessInfo(PJRT_Client_UpdateGlobalProcessInfo_Args *args) {
   (void)args;
   return NULL;

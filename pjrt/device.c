@@ -31,6 +31,7 @@ mp_status_t mp_PJRT_Device_AddressableMemories(PJRT_Device_AddressableMemories_A
 
 mp_status_t mp_PJRT_Device_DefaultMemory(PJRT_Device_DefaultMemory_Args *args) {
   MP_REQUIRE(args, device);
+  MP_RETURN_IF_ERROR(mp_device_check_local(args->device->device, "no memory of"));
   args->memory = args->device->memories[MP_MEMORY_DEVICE];
   return NULL;
 }
@@ -49,6 +50,7 @@ mp_status_t mp_PJRT_Device_DefaultMemory(PJRT_Device_DefaultMemory_Args *args) {
 // Statistics of the device's own memory.
 mp_status_t mp_PJRT_Device_MemoryStats(PJRT_Device_MemoryStats_Args *args) {
   MP_REQUIRE(args, device);
+  MP_RETURN_IF_ERROR(mp_device_check_local(args->device->device, "no memory of"));
   mp_memory_stats_t stats;
   mp_memory_get_stats(mp_device_memory(args->device->device, MP_MEMORY_DEVICE), &stats);
   args->bytes_in_use = stats.bytes_in_use;
@@ -70,6 +72,7 @@ mp_status_t mp_PJRT_Device_MemoryStats(PJRT_Device_MemoryStats_Args *args) {
 
 mp_status_t mp_PJRT_Device_ClearMemoryStats(PJRT_Device_ClearMemoryStats_Args *args) {
   MP_REQUIRE(args, device);
+  MP_RETURN_IF_ERROR(mp_device_check_local(args->device->device, "no memory of"));
   mp_memory_clear_stats(mp_device_memory(args->device->device, MP_MEMORY_DEVICE));
   return NULL;
 }

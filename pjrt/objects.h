@@ -121,7 +121,7 @@ struct PJRT_Device {
   mp_device_t *device;
   PJRT_Client *client;
   PJRT_DeviceDescription *description;
-  PJRT_Memory **memories;  // [MP_MEMORY_SPACE_COUNT], the default one first
+  PJRT_Memory **memories;  // [MP_MEMORY_SPACE_COUNT], the default one first; NULL: not addressable
   bool is_addressable;
 };
 
@@ -154,7 +154,7 @@ struct PJRT_Client {
   PJRT_Device *devices;  // by id
   PJRT_Device **device_list;
   PJRT_Device **addressable_list;
-  mp_pjrt_memory_t *memories;  // by memory id
+  mp_pjrt_memory_t *memories;  // of the addressable devices, in the order of their ids
   PJRT_Memory **addressable_memory_list;
   size_t num_devices, num_addressable, num_addressable_memories;
 };
@@ -162,7 +162,7 @@ PJRT_Client *mp_pjrt_client_retain(PJRT_Client *client);
 void mp_pjrt_client_release(PJRT_Client *client);
 
 static inline PJRT_Memory *mp_pjrt_memory_of(const PJRT_Client *client, const mp_memory_t *memory) {
-  return &client->memories[mp_memory_id(memory)].base;
+  return &client->memories[mp_memory_id(memory) - (uint32_t)client->memories[0].id].base;
 }
 
 // --- executables (executable.c, loaded_executable.c) ---

@@ -75,6 +75,15 @@ static void find_usable_cpus(detector_t *detector) {
   }
 }
 
+static void count_all_cores(detector_t *detector) {
+  hwloc_const_cpuset_t allowed = hwloc_topology_get_allowed_cpuset(detector->topology);
+  hwloc_obj_t core = NULL;
+  while ((core = hwloc_get_next_obj_by_type(detector->topology, detector->core_type, core)) !=
+         NULL) {
+    if (hwloc_bitmap_intersects(core->cpuset, allowed)) ++detector->machine->num_cores_all;
+  }
+}
+
 // Makes a group of the cpus in `detector->part`, which must not be empty.
 static void add_group(detector_t *detector, int32_t numa_node) {
   mp_machine_t *machine = detector->machine;
@@ -90,9 +99,18 @@ static void add_group(detector_t *detector, int32_t numa_node) {
                                                           detector->core_type, core)) != NULL;) {
     hwloc_bitmap_and(detector->scratch, core->cpuset, detector->part);
     int cpu = hwloc_bitmap_first(detector->scratch);
-    if (cpu >= 0) machine->core_cpus[machine->num_cores++] = cpu;
+    if (cpu < 0) continue;
+    for (int32_t i = group->first_cpu; i < machine->num_cpus; ++i) {
+      if (hwloc_bitmap_isset(detector->scratch, (unsigned)machine->cpus[i])) {
+        machine->cpu_cores[i] = machine->num_cores;
+      }
+    }
+    machine->core_cpus[machine->num_cores++] = cpu;
   }
   if (machine->num_cores == group->first_core) {  // a recording without cores for these cpus
+    for (int32_t i = group->first_cpu; i < machine->num_cpus; ++i) {
+      machine->cpu_cores[i] = machine->num_cores;
+    }
     machine->core_cpus[machine->num_cores++] = machine->cpus[group->first_cpu];
   }
   group->num_cpus = machine->num_cpus - group->first_cpu;
@@ -152,14 +170,17 @@ static mp_status_t detect(detector_t *detector) {
   machine->num_packages = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PACKAGE);
   bool has_cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) > 0;
   detector->core_type = has_cores ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
+  count_all_cores(detector);
   find_usable_cpus(detector);
   int count = hwloc_bitmap_weight(detector->left);
   if (count <= 0) return mp_status_make(MP_UNAVAILABLE, "hwloc shows no usable cpu");
   // No more groups and cores than cpus. A core that straddles groups is counted in each.
   machine->groups = mp_calloc((size_t)count, sizeof(*machine->groups));
   machine->cpus = mp_calloc((size_t)count, sizeof(*machine->cpus));
+  machine->cpu_cores = mp_calloc((size_t)count, sizeof(*machine->cpu_cores));
   machine->core_cpus = mp_calloc((size_t)count, sizeof(*machine->core_cpus));
-  if (machine->groups == NULL || machine->cpus == NULL || machine->core_cpus == NULL) {
+  if (machine->groups == NULL || machine->cpus == NULL || machine->cpu_cores == NULL ||
+      machine->core_cpus == NULL) {
     return mp_status_out_of_memory();
   }
   add_groups(detector);
@@ -206,8 +227,56 @@ void mp_machine_release(mp_machine_t *machine) {
   if (machine == NULL) return;
   mp_free(machine->groups);
   mp_free(machine->cpus);
+  mp_free(machine->cpu_cores);
   mp_free(machine->core_cpus);
   mp_free(machine);
+}
+
+// Leaves the cores from `begin` to `end` (positions in `core_cpus`) and their cpus.
+static void keep_cores(mp_machine_t *machine, int32_t begin, int32_t end) {
+  mp_machine_t kept = *machine;
+  kept.num_groups = kept.num_cpus = kept.num_cores = kept.num_numa_nodes = 0;
+  for (int32_t g = 0; g < machine->num_groups; ++g) {
+    mp_machine_group_t from = machine->groups[g];
+    mp_machine_group_t to = {
+        .first_cpu = kept.num_cpus, .first_core = kept.num_cores, .numa_node = from.numa_node};
+    for (int32_t c = from.first_core; c < from.first_core + from.num_cores; ++c) {
+      if (c >= begin && c < end) kept.core_cpus[kept.num_cores++] = machine->core_cpus[c];
+    }
+    to.num_cores = kept.num_cores - to.first_core;
+    if (to.num_cores == 0) continue;
+    for (int32_t i = from.first_cpu; i < from.first_cpu + from.num_cpus; ++i) {
+      int32_t core = machine->cpu_cores[i];
+      if (core < begin || core >= end) continue;
+      kept.cpus[kept.num_cpus] = machine->cpus[i];
+      kept.cpu_cores[kept.num_cpus++] = core - begin;
+    }
+    to.num_cpus = kept.num_cpus - to.first_cpu;
+    // Groups of one node are neighbours.
+    bool is_new =
+        kept.num_groups == 0 || kept.groups[kept.num_groups - 1].numa_node != to.numa_node;
+    kept.num_numa_nodes += is_new;
+    kept.groups[kept.num_groups++] = to;
+  }
+  *machine = kept;
+}
+
+void mp_machine_keep_part(mp_machine_t *machine, int32_t index, int32_t count) {
+  int32_t begin, end;
+  if (machine->num_groups >= count) {
+    const mp_machine_group_t *first =
+        &machine->groups[mp_part_begin(machine->num_groups, index, count)];
+    const mp_machine_group_t *last =
+        &machine->groups[mp_part_begin(machine->num_groups, index + 1, count) - 1];
+    begin = first->first_core;
+    end = last->first_core + last->num_cores;
+  } else {
+    begin = mp_part_begin(machine->num_cores, index, count);
+    end = mp_part_begin(machine->num_cores, index + 1, count);
+    if (begin == end) end = begin + 1;
+  }
+  keep_cores(machine, begin, end);
+  machine->cpu_quota /= count;
 }
 
 int32_t mp_machine_default_workers(const mp_machine_t *machine) {

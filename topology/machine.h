@@ -28,11 +28,13 @@ typedef struct {
   int32_t num_groups;      // at least 1
   mp_machine_group_t *groups;
   int32_t num_cpus;
-  int32_t *cpus;  // OS indices, ascending in each group
+  int32_t *cpus;       // OS indices, ascending in each group
+  int32_t *cpu_cores;  // by position in `cpus`: the core of the cpu, a position in `core_cpus`
   int32_t num_cores;
-  int32_t *core_cpus;  // the first cpu of each core
-  double cpu_quota;    // 0 = none
-  uint64_t memory;     // bytes, cgroup limit respected
+  int32_t *core_cpus;     // the first cpu of each core
+  int32_t num_cores_all;  // also those that the affinity mask takes away
+  double cpu_quota;       // 0 = none
+  uint64_t memory;        // bytes, cgroup limit respected
 } mp_machine_t;
 
 // Reads the running machine ("" or NULL), or the one that `description` gives: an hwloc synthetic
@@ -43,5 +45,15 @@ void mp_machine_release(mp_machine_t *machine);
 
 // The number of workers that cores and quota allow.
 int32_t mp_machine_default_workers(const mp_machine_t *machine);
+
+// Leaves of the machine what part `index` of `count` equal parts gets: whole core groups if there
+// are enough, else cores of a group, else one core that several parts share. The quota is divided,
+// memory is not. Works in place.
+void mp_machine_keep_part(mp_machine_t *machine, int32_t index, int32_t count);
+
+// Part `index` of `count` contiguous parts of `total` things: where it begins.
+static inline int32_t mp_part_begin(int32_t total, int32_t index, int32_t count) {
+  return (int32_t)((int64_t)total * index / count);
+}
 
 #endif  // MINIPOD_TOPOLOGY_MACHINE_H_

@@ -7,8 +7,8 @@
 #include "sim/base/alloc.h"
 #include "topology/pod_internal.h"
 
-// Shares of the machine's memory that spaces without a described capacity get, divided by the
-// number of devices. The rest is for the programs themselves; unpinned memory is theirs anyway.
+// Shares of the host's memory that spaces without a described capacity get, divided by the number
+// of its devices. The rest is for the programs themselves; unpinned memory is theirs anyway.
 static const double g_memory_share[MP_MEMORY_SPACE_COUNT] = {
     [MP_MEMORY_DEVICE] = 0.7,
     [MP_MEMORY_PINNED_HOST] = 0.1,
@@ -21,11 +21,6 @@ static int compare_ints(const void *a, const void *b) {
   int32_t x = *(const int32_t *)a;
   int32_t y = *(const int32_t *)b;
   return (x > y) - (x < y);
-}
-
-// Part `index` of `count` parts of `total` things: where it begins.
-static int32_t part_begin(int32_t total, int32_t index, int32_t count) {
-  return (int32_t)((int64_t)total * index / count);
 }
 
 static int32_t min3(int32_t a, int32_t b, int32_t c) {
@@ -47,8 +42,8 @@ static mp_status_t fold_groups(mp_pod_t *pod, const mp_machine_t *machine, int32
   pod->machine.num_core_groups = count;
   for (int32_t index = 0; index < count; ++index) {
     mp_core_group_t *group = &pod->groups[index];
-    int32_t begin = part_begin(machine->num_groups, index, count);
-    int32_t end = part_begin(machine->num_groups, index + 1, count);
+    int32_t begin = mp_part_begin(machine->num_groups, index, count);
+    int32_t end = mp_part_begin(machine->num_groups, index + 1, count);
     const mp_machine_group_t *first = &machine->groups[begin];
     const mp_machine_group_t *last = &machine->groups[end - 1];
     group->index = index;
@@ -80,21 +75,23 @@ static void share_workers(mp_pod_t *pod, int32_t workers) {
       group->num_workers = 1 + (int32_t)(extra * after / total - extra * before / total);
       before = after;
     } else {
-      group->num_workers = 1 + part_begin((int32_t)extra, index + 1, groups) -
-                           part_begin((int32_t)extra, index, groups);
+      group->num_workers = 1 + mp_part_begin((int32_t)extra, index + 1, groups) -
+                           mp_part_begin((int32_t)extra, index, groups);
     }
   }
   pod->machine.num_workers = workers;
   pod->machine.worker_per_core = workers == pod->machine.num_cores;
 }
 
-// Sorts device ids by host (a counting sort: ids stay ascending within one).
+// Sorts the process's device ids by host (a counting sort: ids stay ascending within one).
 static mp_status_t sort_by_host(const mp_pod_t *pod, int32_t *ids) {
   int32_t *begin = mp_calloc((size_t)pod->info.num_hosts + 1, sizeof(*begin));
   MP_RETURN_IF_NULL(begin);
-  for (int32_t id = 0; id < pod->info.num_devices; ++id) ++begin[pod->devices[id].host_index + 1];
+  int32_t first = pod->info.first_local_device;
+  int32_t end = first + pod->info.num_local_devices;
+  for (int32_t id = first; id < end; ++id) ++begin[pod->devices[id].host_index + 1];
   for (int32_t host = 0; host < pod->info.num_hosts; ++host) begin[host + 1] += begin[host];
-  for (int32_t id = 0; id < pod->info.num_devices; ++id) {
+  for (int32_t id = first; id < end; ++id) {
     ids[begin[pod->devices[id].host_index]++] = id;
   }
   mp_free(begin);
@@ -102,16 +99,16 @@ static mp_status_t sort_by_host(const mp_pod_t *pod, int32_t *ids) {
 }
 
 static mp_status_t place_devices(mp_pod_t *pod) {
-  int32_t devices = pod->info.num_devices;
+  int32_t devices = pod->info.num_local_devices;
   int32_t groups = pod->machine.num_core_groups;
   int32_t *ids = MP_ARENA_ARRAY(pod->arena, int32_t, (size_t)devices);
   MP_RETURN_IF_NULL(ids);
   MP_RETURN_IF_ERROR(sort_by_host(pod, ids));
   for (int32_t index = 0; index < groups; ++index) {
     mp_core_group_t *group = &pod->groups[index];
-    int32_t begin = part_begin(devices, index, groups);
+    int32_t begin = mp_part_begin(devices, index, groups);
     group->device_ids = ids + begin;
-    group->num_devices = part_begin(devices, index + 1, groups) - begin;
+    group->num_devices = mp_part_begin(devices, index + 1, groups) - begin;
     for (int32_t i = 0; i < group->num_devices; ++i) {
       mp_pod_device_t *device = &pod->devices[group->device_ids[i]];
       device->core_group = index;
@@ -121,15 +118,14 @@ static mp_status_t place_devices(mp_pod_t *pod) {
   return NULL;
 }
 
-static void share_memory(mp_pod_t *pod) {
+void mp_pod_share_memory(mp_pod_t *pod, int32_t first, int32_t count, uint64_t memory,
+                         int32_t sharers) {
   for (int space = 0; space < MP_MEMORY_SPACE_COUNT; ++space) {
     if (pod->spec.memory[space] != 0 || g_memory_share[space] == 0) continue;
-    double share = (double)pod->machine.memory * g_memory_share[space] / pod->info.num_devices;
+    double share = (double)memory * g_memory_share[space] / sharers;
     uint64_t bytes = (uint64_t)share / MP_MEBIBYTE * MP_MEBIBYTE;
     if (bytes == 0) bytes = MP_MEBIBYTE;
-    for (int32_t id = 0; id < pod->info.num_devices; ++id) {
-      pod->devices[id].capacity[space] = bytes;
-    }
+    for (int32_t id = first; id < first + count; ++id) pod->devices[id].capacity[space] = bytes;
   }
 }
 
@@ -142,10 +138,8 @@ mp_status_t mp_pod_place(mp_pod_t *pod, const mp_machine_t *machine, int32_t wor
   pod->machine_packages = machine->num_packages;
   pod->machine_groups = machine->num_groups;
   pod->machine_cpus = machine->num_cpus;
-  int32_t groups = min3(machine->num_groups, pod->info.num_devices, workers);
+  int32_t groups = min3(machine->num_groups, pod->info.num_local_devices, workers);
   MP_RETURN_IF_ERROR(fold_groups(pod, machine, groups));
   share_workers(pod, workers);
-  MP_RETURN_IF_ERROR(place_devices(pod));
-  share_memory(pod);
-  return NULL;
+  return place_devices(pod);
 }

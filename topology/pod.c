@@ -5,8 +5,6 @@
 #include "sim/base/alloc.h"
 #include "topology/pod_internal.h"
 
-enum { MP_POD_LEAST_DEVICES = 4 };  // by default, on a host
-
 const char *mp_memory_space_name(mp_memory_space_t space) {
   static const char *const names[] = {
 #define MP_MEMORY_SPACE_TEXT(name, text) text,
@@ -38,7 +36,6 @@ static void fill_info(mp_pod_t *pod) {
       .chips_per_slice = spec->chips,
       .cores_per_chip = spec->cores_per_chip,
       .num_devices = spec->slices * spec->chips * spec->cores_per_chip,
-      .process_index = 0,
       .num_processes = 1,
       .ici = spec->ici,
       .dcn = spec->dcn,
@@ -46,6 +43,7 @@ static void fill_info(mp_pod_t *pod) {
       .memory_bandwidth = spec->memory_bandwidth,
       .launch_latency = spec->launch_latency,
   };
+  info->num_local_devices = info->num_devices;
   for (int32_t i = 0; i < info->num_dims; ++i) {
     info->shape[i] = spec->shape.dims[i];
     if (spec->host_shape.num_dims != 0) info->host_shape[i] = spec->host_shape.dims[i];
@@ -153,18 +151,17 @@ const mp_core_group_t *mp_pod_core_group(const mp_pod_t *pod, int32_t index) {
   return &pod->groups[index];
 }
 
-// Reads a described pod; `where` begins the messages about one-line descriptions.
-static mp_status_t read_description(mp_str_t text, const char *where, mp_pod_spec_t *spec) {
+mp_status_t mp_pod_read_description(mp_str_t text, const char *where, mp_pod_spec_t *out_spec) {
   char origin[320];
   int shown = text.size > 200 ? 200 : (int)text.size;
   snprintf(origin, sizeof(origin), "%s \"%.*s\"", where, shown, text.size == 0 ? "" : text.data);
-  MP_RETURN_IF_ERROR(mp_spec_read_line(spec, origin, text));
-  return mp_spec_finish(spec, origin);
+  MP_RETURN_IF_ERROR(mp_spec_read_line(out_spec, origin, text));
+  return mp_spec_finish(out_spec, origin);
 }
 
 mp_status_t mp_pod_create_from_name(mp_str_t description, const char *where, mp_pod_t **out_pod) {
   mp_pod_spec_t spec = {0};
-  MP_RETURN_IF_ERROR(read_description(description, where, &spec));
+  MP_RETURN_IF_ERROR(mp_pod_read_description(description, where, &spec));
   return mp_pod_build(&spec, description, out_pod);
 }
 
@@ -204,7 +201,7 @@ static mp_status_t create_on(const mp_options_t *options, const mp_machine_t *ma
                                                         : mp_machine_default_workers(machine);
   bool described = options->topology[0] != '\0';
   if (described) {
-    MP_RETURN_IF_ERROR(read_description(mp_str(options->topology), "topology", &spec));
+    MP_RETURN_IF_ERROR(mp_pod_read_description(mp_str(options->topology), "topology", &spec));
     MP_RETURN_IF_ERROR(check_count(options, &spec));
   } else {
     MP_RETURN_IF_ERROR(describe_machine(options, machine, workers, &spec));
@@ -220,6 +217,7 @@ static mp_status_t create_on(const mp_options_t *options, const mp_machine_t *ma
     mp_pod_release(pod);
     return status;
   }
+  mp_pod_share_memory(pod, 0, pod->info.num_devices, machine->memory, pod->info.num_devices);
   *out_pod = pod;
   return NULL;
 }

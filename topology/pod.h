@@ -9,7 +9,9 @@
 // neighbouring groups are folded into one.
 //
 // Ids: devices are numbered from 0, slice by slice, in a slice by chip with the first coordinate
-// fastest, on a chip by core. mp_pod_device(pod, i) is the device with id i.
+// fastest, on a chip by core. Over several processes they are numbered host by host, and in this
+// order within a host, so that the ids of each process are contiguous and ascend with its rank.
+// mp_pod_device(pod, i) is the device with id i.
 //
 // A pod is immutable and reference-counted; all functions may be called from any thread. Accessors
 // lend what lives as long as the pod.
@@ -95,9 +97,11 @@ typedef struct {
   int32_t host_shape[MP_POD_MAX_DIMS];  // chips of one host as a box of the grid; 0s: not a box
   int32_t chips_per_slice;
   int32_t cores_per_chip;
-  int32_t num_devices;  // slices * chips * cores: of all processes
-  int32_t process_index;
+  int32_t num_devices;    // slices * chips * cores: of all processes
+  int32_t process_index;  // of this process
   int32_t num_processes;
+  int32_t first_local_device;  // ids of this process's devices are contiguous
+  int32_t num_local_devices;
   mp_link_t ici;                     // between neighbouring chips of a slice
   mp_link_t dcn;                     // between hosts (slices)
   mp_link_t host_link;               // between a host and one of its devices
@@ -157,6 +161,34 @@ typedef struct mp_pod_s mp_pod_t;
 // bad description (with file:line, key and what was expected) and for a number of devices that
 // disagrees with it, NOT_FOUND for a missing file, UNAVAILABLE when hwloc cannot read the machine.
 MP_NODISCARD mp_status_t mp_pod_create(const mp_options_t *options, mp_pod_t **out_pod);
+
+// ---- Several processes ----
+
+// Where a process stands among the others of its job.
+typedef struct {
+  int32_t host;  // of the machines that run the processes; counted from 0 by lowest rank
+  const char *hostname;
+  int64_t pid;
+} mp_pod_process_t;
+
+// Appends what one process brings into the pod: its description or what hwloc found, the options
+// that count, its build; or why it can bring nothing (then mp_pod_unite fails for all). So it fails
+// only without memory.
+MP_NODISCARD mp_status_t mp_pod_offer(const mp_options_t *options, const mp_pod_process_t *process,
+                                      mp_strbuf_t *out_bytes);
+
+// The pod that `count` processes make, as the process `rank` sees it, from all their offers in the
+// order of ranks: a function of these bytes alone, so that all processes agree. A described pod is
+// divided among the processes in order, at the borders of its hosts where the numbers allow it;
+// what hwloc finds on a host is divided among the processes there. Cores that several processes may
+// use are divided among them; other processes' devices have no core group.
+//
+// Errors: what a process could not offer, under its own code; FAILED_PRECONDITION for processes
+// that disagree (build, topology, options), naming both and their values; INVALID_ARGUMENT when the
+// pod cannot be divided. `out_notes` receives lines for the user that only one process should print
+// (unequal numbers of devices, processes bound to too few cores), or nothing.
+MP_NODISCARD mp_status_t mp_pod_unite(const mp_str_t *offers, int32_t count, int32_t rank,
+                                      mp_pod_t **out_pod, mp_strbuf_t *out_notes);
 
 // Makes the pod of a one-line description or YAML file without a machine: devices have no core
 // group, NUMA node, or limit that comes from one. For compiling ahead of time. `where` names the

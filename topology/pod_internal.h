@@ -24,11 +24,23 @@ struct mp_pod_s {
   int32_t machine_cpus;
 };
 
-// Makes a pod of a finished spec without placing it. `name` is used where the spec has none.
+// Devices of a host whose pod nobody described: one per core group, but not fewer than these.
+enum { MP_POD_LEAST_DEVICES = 4 };
+
+// Reads and finishes a one-line description; `where` begins the messages about it.
+MP_NODISCARD mp_status_t mp_pod_read_description(mp_str_t text, const char *where,
+                                                 mp_pod_spec_t *out_spec);
+
+// Makes a pod of a finished spec, all of one process, without placing it. `name` is used where the
+// spec has none.
 MP_NODISCARD mp_status_t mp_pod_build(const mp_pod_spec_t *spec, mp_str_t name, mp_pod_t **out_pod);
 
-// Lays the pod's devices and `workers` workers onto the machine's core groups, and gives memory
-// spaces without a described capacity their share of the machine's.
+// Lays the process's devices and `workers` workers onto the machine's core groups.
 MP_NODISCARD mp_status_t mp_pod_place(mp_pod_t *pod, const mp_machine_t *machine, int32_t workers);
+
+// Gives the memory spaces of devices first .. first + count - 1 that have no described capacity
+// their share of a host's memory, which `sharers` devices share.
+void mp_pod_share_memory(mp_pod_t *pod, int32_t first, int32_t count, uint64_t memory,
+                         int32_t sharers);
 
 #endif  // MINIPOD_TOPOLOGY_POD_INTERNAL_H_

@@ -24,3 +24,12 @@ void mp_log(mp_log_level_t level, const char *format, ...) {
   va_end(args);
   fprintf(stderr, "minipod: %s: %s\n", names[level], message);
 }
+
+void mp_log_notice(const char *format, ...) {
+  char message[1024];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(message, sizeof(message), format, args);
+  va_end(args);
+  fprintf(stderr, "minipod: %s\n", message);
+}

@@ -21,4 +21,8 @@ bool mp_log_enabled(mp_log_level_t level);
 // Prints "minipod: <level>: <message>\n" with one write.
 MP_PRINTF(2, 3) void mp_log(mp_log_level_t level, const char *format, ...);
 
+// Prints "minipod: <message>\n" with one write, whatever the level: for the few things that a user
+// must hear without asking.
+MP_PRINTF(1, 2) void mp_log_notice(const char *format, ...);
+
 #endif  // MINIPOD_SIM_BASE_LOG_H_

@@ -1,6 +1,8 @@
 #include "sim/runtime/client.h"
 
+#include "collectives/bootstrap.h"
 #include "sim/base/alloc.h"
+#include "sim/base/log.h"
 #include "sim/base/process.h"
 #include "sim/runtime/client_impl.h"
 #include "sim/runtime/executable_impl.h"
@@ -44,30 +46,103 @@ static mp_status_t make_workers(mp_client_t *client, const mp_pod_machine_t *mac
   return NULL;
 }
 
+static void make_local(mp_client_t *client, mp_device_t *device, uint32_t index) {
+  int32_t group = device->info->core_group;
+  device->queue = &client->queues[group >= 0 && (uint32_t)group < client->num_queues ? group : 0];
+  pthread_mutex_init(&device->lock, NULL);
+  device->memories = &client->memories[index * MP_MEMORY_SPACE_COUNT];
+  for (int space = 0; space < MP_MEMORY_SPACE_COUNT; ++space) {
+    mp_memory_init(&device->memories[space], device, (mp_memory_space_t)space,
+                   device->info->capacity[space]);
+  }
+}
+
 static mp_status_t make_devices(mp_client_t *client) {
   const mp_pod_info_t *info = mp_pod_info(client->pod);
+  uint32_t num_local = (uint32_t)info->num_local_devices;
   client->devices = mp_calloc((size_t)info->num_devices, sizeof(*client->devices));
   MP_RETURN_IF_NULL(client->devices);
+  client->memories = mp_calloc(num_local * MP_MEMORY_SPACE_COUNT, sizeof(*client->memories));
+  MP_RETURN_IF_NULL(client->memories);
   client->num_devices = (uint32_t)info->num_devices;
+  client->first_local = (uint32_t)info->first_local_device;
+  client->num_local = num_local;
   for (uint32_t i = 0; i < client->num_devices; ++i) {
     mp_device_t *device = &client->devices[i];
     device->client = client;
     device->id = i;
     device->info = mp_pod_device(client->pod, (int32_t)i);
     device->is_local = device->info->process_index == info->process_index;
-    int32_t group = device->info->core_group;
-    device->queue = &client->queues[group >= 0 && (uint32_t)group < client->num_queues ? group : 0];
-    pthread_mutex_init(&device->lock, NULL);
-    for (int space = 0; space < MP_MEMORY_SPACE_COUNT; ++space) {
-      mp_memory_init(&device->memories[space], device, (mp_memory_space_t)space,
-                     device->info->capacity[space]);
-    }
+    if (device->is_local) make_local(client, device, i - client->first_local);
   }
   return NULL;
 }
 
+// ---- The pod of all processes ----
+
+// A process that compiles or reads data before it starts may be late; one that never comes is a
+// mistake that the user should hear of.
+static const double k_agreement_seconds = 300;
+
+static void print_notes(const char *notes) {
+  while (*notes != '\0') {
+    size_t size = strcspn(notes, "\n");
+    mp_log_notice("%.*s", (int)size, notes);
+    notes += size + (notes[size] == '\n');
+  }
+}
+
+static mp_status_t unite(mp_client_t *client, void *const *bytes, const size_t *sizes) {
+  uint32_t rank = mp_world_rank(client->world);
+  uint32_t count = mp_world_size(client->world);
+  mp_str_t *offers = mp_calloc(count, sizeof(*offers));
+  MP_RETURN_IF_NULL(offers);
+  for (uint32_t r = 0; r < count; ++r) offers[r] = (mp_str_t){bytes[r], sizes[r]};
+  mp_strbuf_t notes;
+  mp_strbuf_init(&notes);
+  mp_status_t status = mp_pod_unite(offers, (int32_t)count, (int32_t)rank, &client->pod, &notes);
+  if (status == NULL && rank == 0) print_notes(mp_strbuf_text(&notes));
+  mp_strbuf_deinit(&notes);
+  mp_free(offers);
+  return status;
+}
+
+static mp_status_t make_pod_of_world(mp_client_t *client, const mp_options_t *options) {
+  const mp_peer_t *self = mp_world_peer(client->world, mp_world_rank(client->world));
+  mp_pod_process_t process = {
+      .host = (int32_t)self->host, .hostname = self->hostname, .pid = self->pid};
+  mp_strbuf_t offer;
+  mp_strbuf_init(&offer);
+  void **bytes = NULL;
+  size_t *sizes = NULL;
+  mp_status_t status = mp_pod_offer(options, &process, &offer);
+  if (status == NULL) {
+    status = mp_world_exchange(client->world, mp_strbuf_text(&offer), offer.size,
+                               k_agreement_seconds, &bytes, &sizes);
+    status = mp_status_annotate(status, "agreeing on the pod with the other processes");
+  }
+  if (status == NULL) {
+    status = unite(client, bytes, sizes);
+    mp_free(bytes);
+  }
+  mp_strbuf_deinit(&offer);
+  return status;
+}
+
+// jax.distributed's processes without a world to reach them through would be silent worlds of one.
+static mp_status_t check_nodes(const mp_client_t *client, const mp_options_t *options) {
+  if (client->world != NULL || options->num_nodes <= 1) return NULL;
+  return mp_status_make(MP_UNIMPLEMENTED,
+                        "the option num_nodes says that this is one of %lld processes "
+                        "(jax.distributed), but no MPI launcher started it: a pod over several "
+                        "processes needs one, such as 'mpirun -n %lld python script.py'",
+                        (long long)options->num_nodes, (long long)options->num_nodes);
+}
+
 static mp_status_t make(mp_client_t *client, const mp_options_t *options) {
-  MP_RETURN_IF_ERROR(mp_pod_create(options, &client->pod));
+  MP_RETURN_IF_ERROR(check_nodes(client, options));
+  MP_RETURN_IF_ERROR(client->world == NULL ? mp_pod_create(options, &client->pod)
+                                           : make_pod_of_world(client, options));
   const mp_pod_machine_t *machine = mp_pod_machine(client->pod);
   client->machine_bytes = machine->is_real ? machine->memory : 0;
   MP_RETURN_IF_ERROR(make_queues(client, machine));
@@ -77,12 +152,20 @@ static mp_status_t make(mp_client_t *client, const mp_options_t *options) {
 }
 
 mp_status_t mp_client_create(const mp_options_t *options, mp_client_t **out_client) {
+  mp_world_t *world = NULL;
+  MP_RETURN_IF_ERROR(mp_world_join(options, &world));
+  return mp_client_create_in(options, world, out_client);
+}
+
+mp_status_t mp_client_create_in(const mp_options_t *options, mp_world_t *world,
+                                mp_client_t **out_client) {
   mp_process_watch_forks();
   mp_client_t *client = mp_calloc(1, sizeof(*client));
   MP_RETURN_IF_NULL(client);
   atomic_init(&client->references, 1);
   atomic_init(&client->holds, 1);
   client->generation = mp_process_generation();
+  client->world = world;
   pthread_mutex_init(&client->launch_lock, NULL);
   pthread_mutex_init(&client->jobs.lock, NULL);
   mp_status_t status = make(client, options);
@@ -97,8 +180,8 @@ mp_status_t mp_client_create(const mp_options_t *options, mp_client_t **out_clie
 // ---- Ending ----
 
 static void destroy(mp_client_t *client) {
-  for (uint32_t i = 0; i < client->num_devices; ++i) {
-    mp_device_t *device = &client->devices[i];
+  for (uint32_t i = 0; i < client->num_local; ++i) {
+    mp_device_t *device = &client->devices[client->first_local + i];
     for (int space = 0; space < MP_MEMORY_SPACE_COUNT; ++space) {
       mp_memory_deinit(&device->memories[space]);
     }
@@ -115,6 +198,7 @@ static void destroy(mp_client_t *client) {
   mp_worker_free_guest(atomic_load(&client->spare_guest));
   pthread_mutex_destroy(&client->jobs.lock);
   pthread_mutex_destroy(&client->launch_lock);
+  mp_free(client->memories);
   mp_free(client->devices);
   mp_free(client->workers);
   mp_free(client->queues);
@@ -135,8 +219,8 @@ void mp_client_unhold(mp_client_t *client) {
 // Ends all that is in the streams. The workers are gone and no launch can come.
 static void cancel_runs(mp_client_t *client) {
   mp_status_t cause = mp_status_make(MP_CANCELLED, "the client was closed");
-  for (uint32_t i = 0; i < client->num_devices; ++i) {
-    mp_device_t *device = &client->devices[i];
+  for (uint32_t i = 0; i < client->num_local; ++i) {
+    mp_device_t *device = &client->devices[client->first_local + i];
     for (;;) {
       pthread_mutex_lock(&device->lock);
       mp_run_t *run = device->first;
@@ -193,6 +277,10 @@ int32_t mp_client_numa_node(const mp_client_t *client, const mp_device_t *device
   return machine->is_real && machine->num_numa_nodes > 1 ? device->info->numa_node : -1;
 }
 
+mp_world_t *mp_client_world(const mp_client_t *client) {
+  return client->world;
+}
+
 const mp_pod_t *mp_client_pod(const mp_client_t *client) {
   return client->pod;
 }
@@ -217,8 +305,19 @@ const mp_pod_device_t *mp_device_info(const mp_device_t *device) {
   return device->info;
 }
 
+bool mp_device_is_local(const mp_device_t *device) {
+  return device->is_local;
+}
+
+mp_status_t mp_device_check_local(const mp_device_t *device, const char *what) {
+  if (device->is_local) return NULL;
+  return mp_status_make(
+      MP_INVALID_ARGUMENT, "%s device %u: it belongs to process %d, this is process %d", what,
+      device->id, device->info->process_index, mp_pod_info(device->client->pod)->process_index);
+}
+
 mp_memory_t *mp_device_memory(const mp_device_t *device, mp_memory_space_t space) {
-  return (mp_memory_t *)&device->memories[space];
+  return device->memories == NULL ? NULL : &device->memories[space];
 }
 
 mp_device_t *mp_memory_device(const mp_memory_t *memory) {

@@ -18,8 +18,8 @@ struct mp_device_s {
   uint32_t id;
   bool is_local;  // of this process
   const mp_pod_device_t *info;
-  mp_core_queue_t *queue;  // where it runs
-  mp_memory_t memories[MP_MEMORY_SPACE_COUNT];
+  mp_core_queue_t *queue;  // where it runs; NULL for devices of other processes, as what follows
+  mp_memory_t *memories;   // [MP_MEMORY_SPACE_COUNT]
 
   // The stream: runs in order. The first one is the only one that may execute.
   pthread_mutex_t lock;
@@ -34,9 +34,12 @@ struct mp_client_s {
   atomic_int references;  // of users: the last one stops the workers
   atomic_int holds;       // of users together, buffers, executables, workers: the last one frees
   uint32_t generation;    // mp_process_generation()
+  mp_world_t *world;      // borrowed; NULL: alone
   mp_pod_t *pod;
   uint32_t num_devices;
   mp_device_t *devices;
+  uint32_t first_local, num_local;
+  mp_memory_t *memories;  // of the local devices
   uint32_t num_queues;
   mp_core_queue_t *queues;  // one per core group
   uint32_t num_workers;

@@ -74,6 +74,17 @@ static void survey(mp_executable_t *executable) {
   executable->guest_seconds = seconds;
 }
 
+static mp_status_t list_local(mp_executable_t *executable) {
+  const mp_client_t *client = executable->client;
+  executable->local = mp_calloc(executable->num_devices + 1, sizeof(*executable->local));
+  MP_RETURN_IF_NULL(executable->local);
+  for (uint32_t i = 0; i < executable->num_devices; ++i) {
+    if (!client->devices[executable->ids[i]].is_local) continue;
+    executable->local[executable->num_local++] = i;
+  }
+  return NULL;
+}
+
 mp_status_t mp_executable_create(mp_client_t *client, mp_program_t *program,
                                  const uint32_t *assignment, mp_executable_t **out_executable) {
   uint32_t count = program->num_replicas * program->num_partitions;
@@ -90,6 +101,12 @@ mp_status_t mp_executable_create(mp_client_t *client, mp_program_t *program,
     status = mp_device_set_get(client, assignment, count, &executable->set);
     pthread_mutex_unlock(&client->launch_lock);
   }
+  if (status == NULL) {
+    executable->client = client;
+    executable->num_devices = count;
+    executable->ids = executable->set->ids;
+    status = list_local(executable);
+  }
   if (status != NULL) {
     if (executable != NULL) mp_name_release(executable->name);
     mp_free(executable);
@@ -98,10 +115,7 @@ mp_status_t mp_executable_create(mp_client_t *client, mp_program_t *program,
   }
   atomic_init(&executable->references, 1);
   mp_client_hold(client);
-  executable->client = client;
   executable->program = program;
-  executable->num_devices = count;
-  executable->ids = executable->set->ids;
   survey(executable);
   *out_executable = executable;
   return NULL;
@@ -120,6 +134,7 @@ void mp_executable_release(mp_executable_t *executable) {
   mp_client_t *client = executable->client;
   mp_program_release(executable->program);
   mp_name_release(executable->name);
+  mp_free(executable->local);
   mp_free(executable);
   mp_client_unhold(client);
 }
@@ -138,4 +153,9 @@ uint32_t mp_executable_num_devices(const mp_executable_t *executable) {
 
 mp_device_t *mp_executable_device(const mp_executable_t *executable, uint32_t logical) {
   return mp_client_device(executable->client, executable->ids[logical]);
+}
+
+const uint32_t *mp_executable_local(const mp_executable_t *executable, uint32_t *out_count) {
+  *out_count = executable->num_local;
+  return executable->local;
 }

@@ -12,7 +12,7 @@
 typedef struct mp_executable_s mp_executable_t;
 
 // Adopts `program`, also on failure. `assignment[replica * num_partitions + partition]` is the
-// global device id; ids must exist and be distinct.
+// global device id; ids must exist and be distinct, and may be those of other processes.
 MP_NODISCARD mp_status_t mp_executable_create(mp_client_t *client, mp_program_t *program,
                                               const uint32_t *assignment,
                                               mp_executable_t **out_executable);
@@ -24,9 +24,12 @@ const mp_program_t *mp_executable_program(const mp_executable_t *executable);
 // num_replicas * num_partitions of them, in logical order.
 uint32_t mp_executable_num_devices(const mp_executable_t *executable);
 mp_device_t *mp_executable_device(const mp_executable_t *executable, uint32_t logical);
+// The logical numbers of those that belong to this process, ascending; there may be none.
+const uint32_t *mp_executable_local(const mp_executable_t *executable, uint32_t *out_count);
 
 typedef struct {
-  // The logical devices to run on, each with its arguments. NULL: all, in order. A launch of some
+  // The logical devices of this process to run on, each with its arguments. NULL: all of this
+  // process, in order. Other processes launch the program on theirs. A launch of some
   // of them only (one at a time, from one thread or many) meets the others' launches at
   // collectives: the n-th launch on each device belongs together.
   uint32_t num_devices;

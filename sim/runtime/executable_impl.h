@@ -38,6 +38,8 @@ struct mp_executable_s {
   mp_name_t *name;
   uint32_t num_devices;
   const uint32_t *ids;  // [num_devices] global, in logical order
+  uint32_t num_local;   // may be 0
+  uint32_t *local;      // [num_local] logical numbers of this process's devices
   mp_device_set_t *set;
   uint32_t max_operands, max_results;  // of any command
   bool has_collectives;                // or sends and receives

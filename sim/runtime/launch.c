@@ -101,6 +101,9 @@ static mp_status_t check_devices(const mp_executable_t *executable, const mp_lau
                             "program has %" PRIu32,
                             executable->name->text, launch->logical[i], executable->num_devices);
     }
+    const mp_device_t *device = mp_executable_device(executable, launch->logical[i]);
+    MP_RETURN_IF_ERROR(mp_status_annotate(mp_device_check_local(device, "cannot be launched on"),
+                                          "%s", executable->name->text));
   }
   return NULL;
 }
@@ -339,7 +342,9 @@ mp_status_t mp_executable_launch(mp_executable_t *executable, const mp_launch_t 
   MP_RETURN_IF_ERROR(mp_client_check(executable->client));
   MP_RETURN_IF_ERROR(check_devices(executable, launch));
   mp_launching_t l = {.executable = executable, .launch = launch};
-  l.num_shares = launch->logical == NULL ? executable->num_devices : launch->num_devices;
+  const uint32_t *logical = launch->logical == NULL ? executable->local : launch->logical;
+  l.num_shares = launch->logical == NULL ? executable->num_local : launch->num_devices;
+  if (l.num_shares == 0) return NULL;  // the program runs on other processes only
   l.arena_label = (mp_label_t){.origin = MP_ORIGIN_TEMPORARY, .name = executable->name};
   size_t per_share =
       program->num_params * sizeof(mp_argument_t) + program->num_results * sizeof(mp_buffer_t *);
@@ -349,7 +354,7 @@ mp_status_t mp_executable_launch(mp_executable_t *executable, const mp_launch_t 
   memory += l.num_shares * sizeof(mp_share_t);
   for (uint32_t i = 0; i < l.num_shares; ++i, memory += per_share) {
     mp_share_t *share = &l.shares[i];
-    share->logical = launch->logical == NULL ? i : launch->logical[i];
+    share->logical = logical[i];
     share->device = mp_executable_device(executable, share->logical);
     share->buffers = program->num_params == 0 ? NULL : launch->arguments[i];
     share->arguments = (mp_argument_t *)memory;

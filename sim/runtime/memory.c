@@ -148,13 +148,11 @@ static void make_room(mp_client_t *client) {
   uint64_t live = atomic_load_explicit(&client->bytes_in_use, memory_order_relaxed);
   if (client->machine_bytes == 0 || idle + live < client->machine_bytes / 10 * 9) return;
   if (idle < MP_IDLE_FLOOR) return;
-  for (uint32_t i = 0; i < client->num_devices; ++i) {
-    for (int space = 0; space < MP_MEMORY_SPACE_COUNT; ++space) {
-      mp_memory_t *memory = &client->devices[i].memories[space];
-      pthread_mutex_lock(&memory->lock);
-      if (memory->heap != NULL) trim_locked(memory);
-      pthread_mutex_unlock(&memory->lock);
-    }
+  for (uint32_t i = 0; i < client->num_local * MP_MEMORY_SPACE_COUNT; ++i) {
+    mp_memory_t *memory = &client->memories[i];
+    pthread_mutex_lock(&memory->lock);
+    if (memory->heap != NULL) trim_locked(memory);
+    pthread_mutex_unlock(&memory->lock);
   }
 }
 

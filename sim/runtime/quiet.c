@@ -56,8 +56,9 @@ static bool may_go_on(mp_session_t *session) {
 // A session, retained, that can never go on; NULL: there is none. Marks those that can, until no
 // more are found.
 static mp_session_t *find_stuck(mp_client_t *client) {
-  for (uint32_t i = 0; i < client->num_devices; ++i) {
-    mp_session_t *session = parked_session(&client->devices[i]);
+  mp_device_t *devices = &client->devices[client->first_local];
+  for (uint32_t i = 0; i < client->num_local; ++i) {
+    mp_session_t *session = parked_session(&devices[i]);
     if (session != NULL) session->may_go_on = false;
     mp_session_release(session);
   }
@@ -66,8 +67,8 @@ static mp_session_t *find_stuck(mp_client_t *client) {
     again = false;
     mp_session_release(stuck);
     stuck = NULL;
-    for (uint32_t i = 0; i < client->num_devices; ++i) {
-      mp_session_t *session = parked_session(&client->devices[i]);
+    for (uint32_t i = 0; i < client->num_local; ++i) {
+      mp_session_t *session = parked_session(&devices[i]);
       if (session != NULL && !session->may_go_on) {
         session->may_go_on = may_go_on(session);
         again |= session->may_go_on;

@@ -1,0 +1,230 @@
+#include "topology/offer.h"
+
+#include "sim/base/alloc.h"
+#include "sim/base/build_id.h"
+#include "sim/base/proto.h"
+#include "topology/pod_internal.h"
+
+// Field numbers; never used again for something else. Protocol, build and process stay for ever.
+#define MP_OFFER_INTS(X)            \
+  X(1, protocol, int64_t)           \
+  X(3, host, int32_t)               \
+  X(5, pid, int64_t)                \
+  X(6, code, mp_status_code_t)      \
+  X(11, num_devices, int64_t)       \
+  X(13, device_memory, int64_t)     \
+  X(14, workers, int64_t)           \
+  X(16, machine.is_real, bool)      \
+  X(17, machine.num_packages, int)  \
+  X(18, machine.num_cores_all, int) \
+  X(19, machine.memory, uint64_t)
+#define MP_OFFER_TEXTS(X)   \
+  X(2, build)               \
+  X(4, hostname)            \
+  X(7, error)               \
+  X(8, topology)            \
+  X(9, topology_source)     \
+  X(10, spec)               \
+  X(12, num_devices_source) \
+  X(15, name)
+enum { MP_OFFER_QUOTA = 20, MP_OFFER_GROUP = 21 };
+enum { MP_GROUP_NODE = 1, MP_GROUP_CPUS = 2, MP_GROUP_CPU_CORES = 3, MP_GROUP_CORE_CPUS = 4 };
+
+// ---- Writing ----
+
+static void put_ints(mp_strbuf_t *out, uint32_t number, const int32_t *values, int32_t count,
+                     int32_t base) {
+  for (int32_t i = 0; i < count; ++i) {
+    mp_proto_put_varint(out, number, (uint64_t)(int64_t)(values[i] - base));
+  }
+}
+
+static void put_group(mp_strbuf_t *out, const mp_machine_t *machine,
+                      const mp_machine_group_t *group) {
+  mp_strbuf_t inner;
+  mp_strbuf_init(&inner);
+  mp_proto_put_varint(&inner, MP_GROUP_NODE, (uint64_t)(int64_t)group->numa_node);
+  put_ints(&inner, MP_GROUP_CPUS, machine->cpus + group->first_cpu, group->num_cpus, 0);
+  put_ints(&inner, MP_GROUP_CPU_CORES, machine->cpu_cores + group->first_cpu, group->num_cpus,
+           group->first_core);
+  put_ints(&inner, MP_GROUP_CORE_CPUS, machine->core_cpus + group->first_core, group->num_cores, 0);
+  mp_proto_put_message(out, MP_OFFER_GROUP, &inner);
+  mp_strbuf_deinit(&inner);
+}
+
+mp_status_t mp_offer_write(const mp_offer_t *offer, mp_strbuf_t *out_bytes) {
+#define MP_OFFER_PUT(number, member, type) \
+  mp_proto_put_varint(out_bytes, number, (uint64_t)offer->member);
+  MP_OFFER_INTS(MP_OFFER_PUT)
+#undef MP_OFFER_PUT
+#define MP_OFFER_PUT(number, member) mp_proto_put_bytes(out_bytes, number, offer->member);
+  MP_OFFER_TEXTS(MP_OFFER_PUT)
+#undef MP_OFFER_PUT
+  mp_proto_put_double(out_bytes, MP_OFFER_QUOTA, offer->machine.cpu_quota);
+  for (int32_t i = 0; i < offer->machine.num_groups; ++i) {
+    put_group(out_bytes, &offer->machine, &offer->machine.groups[i]);
+  }
+  return mp_strbuf_status(out_bytes);
+}
+
+// ---- Reading ----
+
+// First pass over a group: how much it holds.
+static void count_group(mp_proto_reader_t reader, mp_machine_t *counts) {
+  mp_proto_field_t field;
+  ++counts->num_groups;
+  while (mp_proto_next(&reader, &field)) {
+    counts->num_cpus += field.number == MP_GROUP_CPUS;
+    counts->num_cores += field.number == MP_GROUP_CORE_CPUS;
+  }
+}
+
+static mp_status_t read_group(mp_proto_reader_t *reader, const mp_machine_t *room,
+                              mp_machine_t *machine) {
+  mp_machine_group_t *group = &machine->groups[machine->num_groups++];
+  *group = (mp_machine_group_t){.first_cpu = machine->num_cpus, .first_core = machine->num_cores};
+  int32_t num_cpu_cores = 0;
+  mp_proto_field_t field;
+  while (mp_proto_next(reader, &field)) {
+    int32_t value = (int32_t)mp_proto_varint(reader, &field);
+    if (field.number == MP_GROUP_NODE) group->numa_node = value;
+    if (field.number == MP_GROUP_CPUS) machine->cpus[machine->num_cpus++] = value;
+    if (field.number == MP_GROUP_CORE_CPUS) machine->core_cpus[machine->num_cores++] = value;
+    if (field.number != MP_GROUP_CPU_CORES) continue;
+    int32_t at = group->first_cpu + num_cpu_cores++;
+    if (at < room->num_cpus) machine->cpu_cores[at] = group->first_core + value;
+  }
+  MP_RETURN_IF_ERROR(mp_proto_reader_status(reader));
+  group->num_cpus = machine->num_cpus - group->first_cpu;
+  group->num_cores = machine->num_cores - group->first_core;
+  bool is_valid = group->num_cpus > 0 && group->num_cores > 0 && num_cpu_cores == group->num_cpus;
+  for (int32_t i = group->first_cpu; i < machine->num_cpus && is_valid; ++i) {
+    is_valid = machine->cpus[i] >= 0 && machine->cpu_cores[i] >= group->first_core &&
+               machine->cpu_cores[i] < machine->num_cores;
+  }
+  for (int32_t i = group->first_core; i < machine->num_cores; ++i) {
+    is_valid &= machine->core_cpus[i] >= 0;
+  }
+  if (is_valid) return NULL;
+  return mp_status_make(MP_INVALID_ARGUMENT, "its core group %d makes no sense",
+                        machine->num_groups - 1);
+}
+
+static mp_status_t read_groups(mp_str_t bytes, mp_arena_t *arena, mp_machine_t *machine) {
+  mp_machine_t room = {0};
+  mp_proto_field_t field;
+  mp_proto_reader_t reader = mp_proto_reader(bytes, "offer");
+  while (mp_proto_next(&reader, &field)) {
+    if (field.number != MP_OFFER_GROUP) continue;
+    count_group(mp_proto_message(&reader, &field, "core group"), &room);
+  }
+  machine->groups = MP_ARENA_ARRAY(arena, mp_machine_group_t, (size_t)room.num_groups + 1);
+  machine->cpus = MP_ARENA_ARRAY(arena, int32_t, (size_t)room.num_cpus + 1);
+  machine->cpu_cores = MP_ARENA_ARRAY(arena, int32_t, (size_t)room.num_cpus + 1);
+  machine->core_cpus = MP_ARENA_ARRAY(arena, int32_t, (size_t)room.num_cores + 1);
+  if (machine->groups == NULL || machine->cpus == NULL || machine->cpu_cores == NULL ||
+      machine->core_cpus == NULL) {
+    return mp_status_out_of_memory();
+  }
+  reader = mp_proto_reader(bytes, "offer");
+  while (mp_proto_next(&reader, &field)) {
+    if (field.number != MP_OFFER_GROUP) continue;
+    mp_proto_reader_t inner = mp_proto_message(&reader, &field, "core group");
+    MP_RETURN_IF_ERROR(read_group(&inner, &room, machine));
+    const mp_machine_group_t *group = &machine->groups[machine->num_groups - 1];
+    machine->num_numa_nodes += machine->num_groups == 1 || group[-1].numa_node != group->numa_node;
+  }
+  return NULL;
+}
+
+mp_status_t mp_offer_read(mp_str_t bytes, mp_arena_t *arena, mp_offer_t *out_offer) {
+  mp_offer_t offer = {0};
+  mp_proto_field_t field;
+  mp_proto_reader_t reader = mp_proto_reader(bytes, "offer");
+  while (mp_proto_next(&reader, &field)) {
+    switch (field.number) {
+#define MP_OFFER_GET(number, member, type)                 \
+  case number:                                             \
+    offer.member = (type)mp_proto_varint(&reader, &field); \
+    break;
+      MP_OFFER_INTS(MP_OFFER_GET)
+#undef MP_OFFER_GET
+#define MP_OFFER_GET(number, member)                \
+  case number:                                      \
+    offer.member = mp_proto_bytes(&reader, &field); \
+    break;
+      MP_OFFER_TEXTS(MP_OFFER_GET)
+#undef MP_OFFER_GET
+      case MP_OFFER_QUOTA:
+        offer.machine.cpu_quota = mp_proto_double(&reader, &field);
+        break;
+      default:
+        break;
+    }
+  }
+  MP_RETURN_IF_ERROR(mp_proto_reader_status(&reader));
+  // Another protocol's machine is not for us to read.
+  if (offer.protocol == MP_OFFER_PROTOCOL && offer.code == MP_OK) {
+    MP_RETURN_IF_ERROR(read_groups(bytes, arena, &offer.machine));
+    if (offer.machine.num_groups == 0) {
+      return mp_status_make(MP_INVALID_ARGUMENT, "it has no core groups");
+    }
+  }
+  *out_offer = offer;
+  return NULL;
+}
+
+// ---- This process's own ----
+
+static mp_status_t describe(const mp_options_t *options, mp_pod_spec_t *spec, mp_offer_t *offer,
+                            mp_strbuf_t *spec_text) {
+  if (options->topology[0] == '\0') return NULL;
+  MP_RETURN_IF_ERROR(mp_pod_read_description(mp_str(options->topology), "topology", spec));
+  mp_spec_write(spec, spec_text);
+  MP_RETURN_IF_ERROR(mp_strbuf_status(spec_text));
+  offer->topology = mp_str(options->topology);
+  offer->topology_source = mp_str(mp_option_source_name(options->source[MP_OPTION_ID_topology]));
+  offer->spec = (mp_str_t){mp_strbuf_text(spec_text), spec_text->size};
+  offer->name = mp_str(spec->name);
+  return NULL;
+}
+
+static int64_t given(int64_t value) {
+  return value == MP_OPTION_UNSET ? 0 : value;
+}
+
+mp_status_t mp_pod_offer(const mp_options_t *options, const mp_pod_process_t *process,
+                         mp_strbuf_t *out_bytes) {
+  char build[MP_BUILD_ID_SIZE];
+  mp_build_id(build);
+  mp_offer_t offer = {
+      .protocol = MP_OFFER_PROTOCOL,
+      .build = mp_str(build),
+      .host = process->host,
+      .hostname = mp_str(process->hostname),
+      .pid = process->pid,
+      .num_devices = given(options->num_devices),
+      .num_devices_source =
+          mp_str(mp_option_source_name(options->source[MP_OPTION_ID_num_devices])),
+      .device_memory = given(options->device_memory),
+      .workers = given(options->workers),
+  };
+  mp_pod_spec_t spec = {0};
+  mp_strbuf_t spec_text;
+  mp_strbuf_init(&spec_text);
+  mp_machine_t *machine = NULL;
+  mp_status_t status = mp_machine_create(options->machine, &machine);
+  if (status == NULL) {
+    offer.machine = *machine;
+    status = describe(options, &spec, &offer, &spec_text);
+  }
+  if (status != NULL) {
+    offer.code = mp_status_code(status);
+    offer.error = mp_str(mp_status_message(status));
+  }
+  mp_status_t written = mp_offer_write(&offer, out_bytes);
+  mp_status_release(status);
+  mp_machine_release(machine);
+  mp_strbuf_deinit(&spec_text);
+  return written;
+}

@@ -1,0 +1,418 @@
+// The pod of several processes, from what each of them offers.
+//
+// Every process runs this over the same bytes and gets the same devices; only the placement on the
+// machine, at the end, is each process's own.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "topology/offer.h"
+#include "topology/pod_internal.h"
+
+typedef struct {
+  mp_arena_t *arena;
+  int32_t count;
+  int32_t rank;
+  mp_offer_t *offers;
+  int32_t *num_devices;  // by rank
+  int32_t num_hosts;     // that run processes
+  mp_pod_spec_t spec;
+} union_t;
+
+// ---- Words ----
+
+enum { MP_PROCESS_NAME_SIZE = 128 };
+
+// "process 1 (pid 4711 on a)"
+static const char *name_process(const union_t *u, int32_t rank, char text[MP_PROCESS_NAME_SIZE]) {
+  const mp_offer_t *offer = &u->offers[rank];
+  int shown = offer->hostname.size > 64 ? 64 : (int)offer->hostname.size;
+  snprintf(text, MP_PROCESS_NAME_SIZE, "process %d (pid %" PRId64 " on %.*s)", rank, offer->pid,
+           shown, shown == 0 ? "" : offer->hostname.data);
+  return text;
+}
+
+static mp_status_t disagree(const union_t *u, int32_t rank, const char *what, const char *theirs,
+                            const char *ours) {
+  char first[MP_PROCESS_NAME_SIZE], second[MP_PROCESS_NAME_SIZE];
+  return mp_status_make(
+      MP_FAILED_PRECONDITION,
+      "the processes disagree on the %s: %s has %s, %s has %s; all processes of a "
+      "pod need the same",
+      what, name_process(u, 0, first), ours, name_process(u, rank, second), theirs);
+}
+
+// ---- Reading and comparing ----
+
+static mp_status_t read_offers(union_t *u, const mp_str_t *offers) {
+  u->offers = MP_ARENA_ARRAY(u->arena, mp_offer_t, (size_t)u->count);
+  u->num_devices = MP_ARENA_ARRAY(u->arena, int32_t, (size_t)u->count);
+  MP_RETURN_IF_NULL(u->offers);
+  MP_RETURN_IF_NULL(u->num_devices);
+  for (int32_t r = 0; r < u->count; ++r) {
+    MP_RETURN_IF_ERROR(mp_status_annotate(mp_offer_read(offers[r], u->arena, &u->offers[r]),
+                                          "process %d says nothing understandable about itself",
+                                          r));
+    const mp_offer_t *offer = &u->offers[r];
+    if (offer->host < 0 || offer->host >= u->count || offer->num_devices < 0 ||
+        offer->num_devices > MP_POD_MAX_DEVICES || offer->workers < 0 ||
+        offer->workers > INT32_MAX) {
+      return mp_status_make(MP_INTERNAL, "process %d says senseless things about itself", r);
+    }
+    if (offer->host >= u->num_hosts) u->num_hosts = offer->host + 1;
+  }
+  return NULL;
+}
+
+// One's own reason comes first: it is what this process's user can mend.
+static mp_status_t check_failures(const union_t *u) {
+  const mp_offer_t *own = &u->offers[u->rank];
+  if (own->code != MP_OK) {
+    return mp_status_make(own->code, "%.*s", MP_STR_ARG(own->error));
+  }
+  for (int32_t r = 0; r < u->count; ++r) {
+    char name[MP_PROCESS_NAME_SIZE];
+    const mp_offer_t *offer = &u->offers[r];
+    if (offer->code == MP_OK) continue;
+    return mp_status_make(offer->code, "%s cannot start: %.*s", name_process(u, r, name),
+                          MP_STR_ARG(offer->error));
+  }
+  return NULL;
+}
+
+// The first line in which two texts differ, of `text`.
+static mp_str_t differing_line(mp_str_t text, mp_str_t other) {
+  size_t line = 0;
+  for (size_t i = 0; i < text.size && i < other.size && text.data[i] == other.data[i]; ++i) {
+    if (text.data[i] == '\n') line = i + 1;
+  }
+  size_t end = line;
+  while (end < text.size && text.data[end] != '\n') ++end;
+  return (mp_str_t){text.data + line, end - line};
+}
+
+// `"v5e:4x4" ('shape: 4x4')`
+static void write_topology(const mp_offer_t *offer, const mp_offer_t *other, mp_strbuf_t *out) {
+  if (offer->topology.size == 0) {
+    mp_strbuf_puts(out, "none (what the machine has)");
+    return;
+  }
+  int shown = offer->topology.size > 200 ? 200 : (int)offer->topology.size;
+  mp_strbuf_printf(out, "\"%.*s\"", shown, offer->topology.data);
+  mp_str_t line = differing_line(offer->spec, other->spec);
+  if (line.size != 0 && other->spec.size != 0) {
+    mp_strbuf_printf(out, " ('%.*s')", MP_STR_ARG(line));
+  }
+}
+
+static mp_status_t refuse_topology(const union_t *u, int32_t rank) {
+  mp_strbuf_t ours, theirs;
+  mp_strbuf_init(&ours);
+  mp_strbuf_init(&theirs);
+  write_topology(&u->offers[0], &u->offers[rank], &ours);
+  write_topology(&u->offers[rank], &u->offers[0], &theirs);
+  mp_status_t status =
+      disagree(u, rank, "topology", mp_strbuf_text(&theirs), mp_strbuf_text(&ours));
+  mp_strbuf_deinit(&ours);
+  mp_strbuf_deinit(&theirs);
+  return status;
+}
+
+static mp_status_t refuse_number(const union_t *u, int32_t rank, const char *what, int64_t ours,
+                                 int64_t theirs) {
+  char texts[2][32];
+  snprintf(texts[0], sizeof(texts[0]), "%" PRId64, ours);
+  snprintf(texts[1], sizeof(texts[1]), "%" PRId64, theirs);
+  return disagree(u, rank, what, theirs == 0 ? "none" : texts[1], ours == 0 ? "none" : texts[0]);
+}
+
+static mp_status_t check_agreement(const union_t *u) {
+  const mp_offer_t *first = &u->offers[0];
+  for (int32_t r = 1; r < u->count; ++r) {
+    const mp_offer_t *offer = &u->offers[r];
+    if (!mp_str_equal(offer->build, first->build)) {
+      char ours[80], theirs[80];
+      snprintf(ours, sizeof(ours), "%.*s", MP_STR_ARG(first->build));
+      snprintf(theirs, sizeof(theirs), "%.*s", MP_STR_ARG(offer->build));
+      return disagree(u, r, "build of minipod", theirs, ours);
+    }
+    if (offer->protocol != first->protocol || offer->protocol != MP_OFFER_PROTOCOL) {
+      return refuse_number(u, r, "protocol", first->protocol, offer->protocol);
+    }
+    if ((offer->topology.size == 0) != (first->topology.size == 0) ||
+        !mp_str_equal(offer->spec, first->spec)) {
+      return refuse_topology(u, r);
+    }
+    if (offer->device_memory != first->device_memory) {
+      return refuse_number(u, r, "option device_memory", first->device_memory,
+                           offer->device_memory);
+    }
+  }
+  return NULL;
+}
+
+// ---- Who uses which cores ----
+
+static bool uses_the_same_cpus(const mp_machine_t *a, const mp_machine_t *b) {
+  return a->is_real == b->is_real && a->num_cpus == b->num_cpus &&
+         memcmp(a->cpus, b->cpus, sizeof(*a->cpus) * (size_t)a->num_cpus) == 0;
+}
+
+// Processes of one host that may use the same cpus divide them; the launcher has divided the others
+// by binding them.
+static int32_t count_sharers(const union_t *u, int32_t rank, int32_t *out_index) {
+  const mp_offer_t *offer = &u->offers[rank];
+  int32_t sharers = 0;
+  for (int32_t r = 0; r < u->count; ++r) {
+    if (u->offers[r].host != offer->host) continue;
+    if (!uses_the_same_cpus(&u->offers[r].machine, &offer->machine)) continue;
+    if (r == rank) *out_index = sharers;
+    ++sharers;
+  }
+  return sharers;
+}
+
+static int32_t ranks_on_host_of(const union_t *u, int32_t rank) {
+  int32_t ranks = 0;
+  for (int32_t r = 0; r < u->count; ++r) ranks += u->offers[r].host == u->offers[rank].host;
+  return ranks;
+}
+
+static int32_t default_workers(const mp_offer_t *offer, const mp_machine_t *machine) {
+  return offer->workers != 0 ? (int32_t)offer->workers : mp_machine_default_workers(machine);
+}
+
+static int32_t max(int32_t a, int32_t b) {
+  return a > b ? a : b;
+}
+
+static int32_t min(int32_t a, int32_t b) {
+  return a < b ? a : b;
+}
+
+// As many devices as a process has core groups of its own. Sharers get equal numbers, even where
+// groups are left over: programs written for several processes count on it.
+static int32_t devices_of_machine(const union_t *u, int32_t rank) {
+  const mp_offer_t *offer = &u->offers[rank];
+  if (offer->num_devices != 0) return (int32_t)offer->num_devices;
+  int32_t index = 0;
+  int32_t sharers = count_sharers(u, rank, &index);
+  mp_machine_t part = {.num_cores = max(offer->machine.num_cores / sharers, 1),
+                       .cpu_quota = offer->machine.cpu_quota / sharers};
+  int32_t own = min(offer->machine.num_groups / sharers, default_workers(offer, &part));
+  return max(max(own, MP_POD_LEAST_DEVICES / ranks_on_host_of(u, rank)), 1);
+}
+
+// ---- Dividing ----
+
+static bool share_hosts(const union_t *u, const int32_t *devices_of, int32_t hosts,
+                        int32_t *out_devices) {
+  if (u->count % hosts != 0 && hosts % u->count != 0) return false;
+  int32_t per_host = max(u->count / hosts, 1);
+  int32_t hosts_each = max(hosts / u->count, 1);
+  for (int32_t r = 0; r < u->count; ++r) {
+    int32_t devices = 0;
+    int32_t host = r / per_host * hosts_each;
+    for (int32_t i = 0; i < hosts_each; ++i) devices += devices_of[host + i];
+    if (devices % per_host != 0) return false;
+    out_devices[r] = devices / per_host;
+  }
+  return true;
+}
+
+static mp_status_t check_count(const union_t *u, const mp_pod_t *pod) {
+  for (int32_t r = 0; r < u->count; ++r) {
+    const mp_offer_t *offer = &u->offers[r];
+    if (offer->num_devices == 0 || offer->num_devices == u->num_devices[r]) continue;
+    char name[MP_PROCESS_NAME_SIZE];
+    return mp_status_make(
+        MP_INVALID_ARGUMENT,
+        "num_devices is %" PRId64
+        " (%.*s) for %s, but topology \"%.*s\" (%.*s) has %d devices, %d of them for this one of "
+        "%d processes; num_devices counts the devices of one process: give one of the two, or make "
+        "them agree",
+        offer->num_devices, MP_STR_ARG(offer->num_devices_source), name_process(u, r, name),
+        MP_STR_ARG(offer->topology), MP_STR_ARG(offer->topology_source), pod->info.num_devices,
+        u->num_devices[r], u->count);
+  }
+  return NULL;
+}
+
+// Fills in how many devices each process has of a described pod: whole hosts or equal parts of
+// hosts where the numbers allow it, else equal parts.
+static mp_status_t divide_described(union_t *u, const mp_pod_t *pod) {
+  int32_t hosts = pod->info.num_hosts;
+  int32_t devices = pod->info.num_devices;
+  int32_t *devices_of = MP_ARENA_ARRAY(u->arena, int32_t, (size_t)hosts);
+  MP_RETURN_IF_NULL(devices_of);
+  for (int32_t id = 0; id < devices; ++id) ++devices_of[pod->devices[id].host_index];
+  if (!share_hosts(u, devices_of, hosts, u->num_devices)) {
+    if (devices % u->count != 0) {
+      return mp_status_make(
+          MP_INVALID_ARGUMENT,
+          "topology \"%.*s\" (%.*s) has %d devices on %d host%s, which cannot be divided among %d "
+          "processes; start a number of processes that divides it",
+          MP_STR_ARG(u->offers[0].topology), MP_STR_ARG(u->offers[0].topology_source), devices,
+          hosts, hosts == 1 ? "" : "s", u->count);
+    }
+    for (int32_t r = 0; r < u->count; ++r) u->num_devices[r] = devices / u->count;
+  }
+  return check_count(u, pod);
+}
+
+static int compare_hosts(const void *a, const void *b) {
+  const mp_pod_device_t *x = a;
+  const mp_pod_device_t *y = b;
+  if (x->host_index != y->host_index) return x->host_index < y->host_index ? -1 : 1;
+  return (x->id > y->id) - (x->id < y->id);
+}
+
+// Numbers the devices host by host and gives each process its part of them.
+static void assign_devices(const union_t *u, mp_pod_t *pod) {
+  mp_pod_info_t *info = &pod->info;
+  qsort(pod->devices, (size_t)info->num_devices, sizeof(pod->devices[0]), compare_hosts);
+  info->process_index = u->rank;
+  info->num_processes = u->count;
+  int32_t id = 0;
+  for (int32_t r = 0; r < u->count; ++r) {
+    if (r == u->rank) info->first_local_device = id;
+    for (int32_t i = 0; i < u->num_devices[r]; ++i, ++id) {
+      mp_pod_device_t *device = &pod->devices[id];
+      device->id = id;
+      device->process_index = r;
+      device->local_hardware_id = i;
+    }
+  }
+  info->num_local_devices = u->num_devices[u->rank];
+}
+
+static mp_status_t build_described(union_t *u, mp_pod_t **out_pod) {
+  const mp_offer_t *offer = &u->offers[0];
+  MP_RETURN_IF_ERROR(mp_spec_read_yaml(&u->spec, "topology", offer->spec));
+  if (offer->name.size <= MP_SPEC_MAX_TEXT && offer->name.size > 0) {
+    memcpy(u->spec.name, offer->name.data, offer->name.size);
+  }
+  MP_RETURN_IF_ERROR(mp_spec_finish(&u->spec, "topology"));
+  if (offer->device_memory != 0) u->spec.memory[MP_MEMORY_DEVICE] = (uint64_t)offer->device_memory;
+  mp_pod_t *pod = NULL;
+  MP_RETURN_IF_ERROR(mp_pod_build(&u->spec, offer->topology, &pod));
+  mp_status_t status = divide_described(u, pod);
+  if (status != NULL) {
+    mp_pod_release(pod);
+    return status;
+  }
+  assign_devices(u, pod);
+  *out_pod = pod;
+  return NULL;
+}
+
+// Of machines: chips in a row, the real hosts as hosts.
+static mp_status_t build_found(union_t *u, mp_pod_t **out_pod) {
+  int64_t devices = 0;
+  for (int32_t r = 0; r < u->count; ++r) {
+    u->num_devices[r] = devices_of_machine(u, r);
+    devices += u->num_devices[r];
+  }
+  if (devices > MP_POD_MAX_DEVICES) {
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          "%d processes with %" PRId64 " devices in all; a pod has at most %d",
+                          u->count, devices, MP_POD_MAX_DEVICES);
+  }
+  u->spec.wiring = MP_WIRING_SWITCH;
+  u->spec.shape = (mp_shape_t){1, {(int32_t)devices}};
+  if (u->offers[0].device_memory != 0) {
+    u->spec.memory[MP_MEMORY_DEVICE] = (uint64_t)u->offers[0].device_memory;
+  }
+  MP_RETURN_IF_ERROR(mp_spec_finish(&u->spec, "the machine"));
+  if (devices % u->num_hosts == 0) u->spec.hosts = u->num_hosts;
+  mp_pod_t *pod = NULL;
+  MP_RETURN_IF_ERROR(mp_pod_build(&u->spec, MP_STR("machine"), &pod));
+  // Processes are in the order of ranks, also where hosts take turns: no sorting by host here.
+  for (int32_t id = 0; id < pod->info.num_devices; ++id) pod->devices[id].host_index = 0;
+  assign_devices(u, pod);
+  pod->info.num_hosts = u->num_hosts;
+  for (int32_t id = 0; id < pod->info.num_devices; ++id) {
+    mp_pod_device_t *device = &pod->devices[id];
+    device->host_index = u->offers[device->process_index].host;
+  }
+  *out_pod = pod;
+  return NULL;
+}
+
+// ---- Placing ----
+
+static mp_status_t place(const union_t *u, mp_pod_t *pod) {
+  mp_offer_t *own = &u->offers[u->rank];
+  int32_t index = 0;
+  int32_t sharers = count_sharers(u, u->rank, &index);
+  mp_machine_t machine = own->machine;  // its arrays are shared: the offer is of no use afterwards
+  mp_machine_keep_part(&machine, index, sharers);
+  MP_RETURN_IF_ERROR(mp_pod_place(pod, &machine, default_workers(own, &machine)));
+  int32_t first = 0;
+  for (int32_t r = 0; r < u->count; first += u->num_devices[r++]) {
+    int32_t devices_on_host = 0;
+    for (int32_t other = 0; other < u->count; ++other) {
+      if (u->offers[other].host != u->offers[r].host) continue;
+      devices_on_host += u->num_devices[other];
+    }
+    mp_pod_share_memory(pod, first, u->num_devices[r], u->offers[r].machine.memory,
+                        devices_on_host);
+  }
+  return NULL;
+}
+
+// ---- Notes ----
+
+static void note_unequal(const union_t *u, mp_strbuf_t *out) {
+  int32_t r = 1;
+  while (r < u->count && u->num_devices[r] == u->num_devices[0]) ++r;
+  if (r == u->count) return;
+  mp_strbuf_printf(out,
+                   "the processes have unequal numbers of devices (process 0 has %d, process %d "
+                   "has %d); what counts on equal ones, such as JAX's multihost_utils, will fail\n",
+                   u->num_devices[0], r, u->num_devices[r]);
+}
+
+// Only the launcher's binding is worth a word: more processes than cores is what the user asked
+// for.
+static void note_starved(const union_t *u, mp_strbuf_t *out) {
+  for (int32_t r = 0; r < u->count; ++r) {
+    const mp_machine_t *machine = &u->offers[r].machine;
+    if (!machine->is_real || machine->num_cores >= machine->num_cores_all) continue;
+    if (machine->num_cores >= u->num_devices[r]) continue;
+    mp_strbuf_printf(out,
+                     "process %d is bound to %d of %d cores and has %d devices; "
+                     "'mpirun --bind-to none' lets the processes share all cores\n",
+                     r, machine->num_cores, machine->num_cores_all, u->num_devices[r]);
+    return;
+  }
+}
+
+static mp_status_t unite(union_t *u, const mp_str_t *offers, mp_pod_t **out_pod,
+                         mp_strbuf_t *out_notes) {
+  MP_RETURN_IF_ERROR(read_offers(u, offers));
+  MP_RETURN_IF_ERROR(check_failures(u));
+  MP_RETURN_IF_ERROR(check_agreement(u));
+  mp_pod_t *pod = NULL;
+  MP_RETURN_IF_ERROR(u->offers[0].topology.size != 0 ? build_described(u, &pod)
+                                                     : build_found(u, &pod));
+  note_unequal(u, out_notes);
+  note_starved(u, out_notes);
+  mp_status_t status = place(u, pod);
+  if (status == NULL) status = mp_strbuf_status(out_notes);
+  if (status != NULL) {
+    mp_pod_release(pod);
+    return status;
+  }
+  *out_pod = pod;
+  return NULL;
+}
+
+mp_status_t mp_pod_unite(const mp_str_t *offers, int32_t count, int32_t rank, mp_pod_t **out_pod,
+                         mp_strbuf_t *out_notes) {
+  union_t u = {.count = count, .rank = rank};
+  MP_RETURN_IF_ERROR(mp_arena_create(&u.arena));
+  mp_status_t status = unite(&u, offers, out_pod, out_notes);
+  mp_arena_release(u.arena);
+  return status;
+}
