@@ -347,14 +347,14 @@ static bool read_steps(const mp_search_t *search, uint32_t at, mp_reshard_plan_t
   return true;
 }
 
-static bool find_layouts(mp_reshard_plan_t *plan, uint32_t num_partitions, const mp_boxes_t *from,
-                         const mp_boxes_t *to, mp_layout_t *out_from, mp_layout_t *out_to) {
+static bool find_layouts(uint32_t num_partitions, const mp_boxes_t *from, const mp_boxes_t *to,
+                         mp_atom_space_t *out_space, mp_layout_t *out_from, mp_layout_t *out_to) {
   mp_atom_space_t spaces[MP_MAX_SPACES];
   const uint32_t count = mp_layout_spaces(num_partitions, spaces);
   for (uint32_t i = 0; i < count; ++i) {
     if (!mp_layout_from_boxes(&spaces[i], from, out_from)) continue;
     if (!mp_layout_from_boxes(&spaces[i], to, out_to)) continue;
-    plan->space = spaces[i];
+    *out_space = spaces[i];
     return true;
   }
   return false;
@@ -385,7 +385,8 @@ mp_status_t mp_reshard_plan(const mp_type_t *type, const mp_boxes_t *from, const
   const uint32_t num_partitions = from != NULL ? from->num_partitions : to->num_partitions;
   mp_layout_t start;
   mp_search_t search = {.space = &out_plan->space, .type = type};
-  if (!find_layouts(out_plan, num_partitions, from, to, &start, &search.target)) return NULL;
+  if (!find_layouts(num_partitions, from, to, &out_plan->space, &start, &search.target))
+    return NULL;
   search.bytes = (double)elements * (double)mp_dtype_size(type->dtype);
   // Halves of a narrow sum would be rounded once more.
   search.may_split_terms = !mp_dtype_is_float(type->dtype) || mp_dtype_bits(type->dtype) > 16;
@@ -403,6 +404,26 @@ mp_status_t mp_reshard_plan(const mp_type_t *type, const mp_boxes_t *from, const
   *out_found = at != UINT32_MAX && read_steps(&search, at, out_plan);
   mp_arena_release(scratch);
   return NULL;
+}
+
+// --- terms from parts ---
+
+bool mp_reshard_find_terms(const mp_boxes_t *from, const mp_boxes_t *to,
+                           mp_reshard_terms_t *out_terms) {
+  if (from == NULL || from->partials != NULL || to->partials == NULL) return false;
+  mp_reshard_terms_t terms;
+  if (!find_layouts(from->num_partitions, from, to, &terms.space, &terms.from, &terms.to)) {
+    return false;
+  }
+  for (uint32_t a = 0; a < terms.space.count; ++a) {
+    const bool is_same = terms.from.dim[a] == terms.to.dim[a];
+    if (!is_same && terms.to.dim[a] != MP_LAYOUT_TERMS) return false;
+    // What both are cut by comes first in both.
+    if (is_same && terms.from.place[a] != terms.to.place[a]) return false;
+    if (!is_same && !is_dim(terms.from.dim[a])) return false;
+  }
+  *out_terms = terms;
+  return true;
 }
 
 // --- what an exchange costs ---

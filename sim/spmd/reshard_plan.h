@@ -42,6 +42,15 @@ MP_NODISCARD mp_status_t mp_reshard_plan(const mp_type_t *type, const mp_boxes_t
                                          const mp_boxes_t *to, mp_reshard_plan_t *out_plan,
                                          bool *out_found);
 
+// Parts that are terms: `to` is unreduced over just those atoms by which `from` is cut further.
+typedef struct {
+  mp_atom_space_t space;
+  mp_layout_t from, to;
+} mp_reshard_terms_t;
+// False when these placements do not stand to each other like that.
+bool mp_reshard_find_terms(const mp_boxes_t *from, const mp_boxes_t *to,
+                           mp_reshard_terms_t *out_terms);
+
 // What an exchange would send: the mean over the partitions of what each wants and does not hold.
 double mp_reshard_exchange_bytes(const mp_type_t *type, const mp_boxes_t *from,
                                  const mp_boxes_t *to);

@@ -133,35 +133,61 @@ static mp_status_t append_start(const mp_steps_t *steps, const mp_atoms_t *atoms
   return NULL;
 }
 
-// Keeps the part that the atoms added to each dimension say.
-static mp_status_t append_slice(const mp_steps_t *steps, const mp_reshard_step_t *step,
-                                mp_value_t *value, mp_value_t **out_value) {
+// Where a partition's part in layout `fine` starts within its part in `coarse`, whose lists are
+// prefixes of the fine one's: an index per dimension.
+static mp_status_t append_starts(const mp_steps_t *steps, const mp_layout_t *coarse,
+                                 const mp_layout_t *fine, const mp_type_t *fine_type,
+                                 mp_value_t **out_starts) {
   mp_module_t *module = steps->module;
-  const mp_type_t *type = NULL;
   const mp_type_t *id_type = NULL;
-  MP_RETURN_IF_ERROR(local_type(steps, &step->after, &type));
   MP_RETURN_IF_ERROR(mp_type_tensor(module->arena, MP_DTYPE_U32, NULL, 0, &id_type));
-  mp_value_t *operands[MP_MAX_RANK + 1] = {value};
   mp_value_t *id = NULL;
   mp_value_t *zero = NULL;
   MP_RETURN_IF_ERROR(mp_append_op(module, steps->block, MP_OP_PARTITION_ID, NULL, 0, id_type, NULL,
                                   steps->loc, &id));
-  for (uint32_t d = 0; d < type->rank; ++d) {
-    mp_atoms_t added = mp_layout_atoms(steps->space, &step->after, (uint8_t)d);
-    const uint32_t old = mp_layout_atoms(steps->space, &step->before, (uint8_t)d).count;
+  for (uint32_t d = 0; d < fine_type->rank; ++d) {
+    mp_atoms_t added = mp_layout_atoms(steps->space, fine, (uint8_t)d);
+    const uint32_t old = mp_layout_atoms(steps->space, coarse, (uint8_t)d).count;
     for (uint32_t i = old; i < added.count; ++i) added.atoms[i - old] = added.atoms[i];
     added.count = (uint8_t)(added.count - old);
     if (added.count != 0) {
-      MP_RETURN_IF_ERROR(append_start(steps, &added, type->dims[d], id, &operands[d + 1]));
+      MP_RETURN_IF_ERROR(append_start(steps, &added, fine_type->dims[d], id, &out_starts[d]));
       continue;
     }
     if (zero == NULL) MP_RETURN_IF_ERROR(append_u32(steps, id_type, 0, &zero));
-    operands[d + 1] = zero;
+    out_starts[d] = zero;
   }
+  return NULL;
+}
+
+// Keeps the part that the atoms added to each dimension say.
+static mp_status_t append_slice(const mp_steps_t *steps, const mp_reshard_step_t *step,
+                                mp_value_t *value, mp_value_t **out_value) {
+  const mp_type_t *type = NULL;
+  MP_RETURN_IF_ERROR(local_type(steps, &step->after, &type));
+  mp_value_t *operands[MP_MAX_RANK + 1] = {value};
+  MP_RETURN_IF_ERROR(append_starts(steps, &step->before, &step->after, type, operands + 1));
   mp_named_attr_t sizes = {.name = MP_ATTR_SLICE_SIZES, .text = MP_STR("slice_sizes")};
-  MP_RETURN_IF_ERROR(mp_attr_make_ints(module->arena, type->dims, type->rank, &sizes.value));
-  return mp_append_op(module, steps->block, MP_OP_DYNAMIC_SLICE, operands, type->rank + 1, type,
-                      &sizes, steps->loc, out_value);
+  MP_RETURN_IF_ERROR(mp_attr_make_ints(steps->module->arena, type->dims, type->rank, &sizes.value));
+  return mp_append_op(steps->module, steps->block, MP_OP_DYNAMIC_SLICE, operands, type->rank + 1,
+                      type, &sizes, steps->loc, out_value);
+}
+
+mp_status_t mp_reshard_append_terms(mp_module_t *module, mp_block_t *block, const mp_type_t *type,
+                                    const mp_reshard_terms_t *terms, mp_value_t *value,
+                                    const mp_loc_t *loc, mp_value_t **out_value) {
+  const mp_steps_t steps = {module, block, type, &terms->space, loc};
+  const mp_type_t *result_type = NULL;
+  MP_RETURN_IF_ERROR(local_type(&steps, &terms->to, &result_type));
+  const size_t size = mp_dtype_size(type->dtype);
+  void *zero = mp_arena_alloc(module->arena, size);
+  MP_RETURN_IF_NULL(zero);
+  mp_value_t *operands[MP_MAX_RANK + 2] = {NULL, value};
+  MP_RETURN_IF_ERROR(
+      mp_append_constant(module, block, result_type, zero, size, true, &operands[0]));
+  MP_RETURN_IF_ERROR(append_starts(&steps, &terms->to, &terms->from, value->type, operands + 2));
+  return mp_append_op(module, block, MP_OP_DYNAMIC_UPDATE_SLICE, operands, type->rank + 2,
+                      result_type, NULL, loc, out_value);
 }
 
 // --- permutations ---

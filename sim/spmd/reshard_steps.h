@@ -10,6 +10,12 @@ MP_NODISCARD mp_status_t mp_reshard_append_steps(mp_module_t *module, mp_block_t
                                                  const mp_reshard_plan_t *plan, mp_value_t *value,
                                                  const mp_loc_t *loc, mp_value_t **out_value);
 
+// Terms from parts (mp_reshard_find_terms): zeros with the part in its place. Sends nothing.
+MP_NODISCARD mp_status_t mp_reshard_append_terms(mp_module_t *module, mp_block_t *block,
+                                                 const mp_type_t *type,
+                                                 const mp_reshard_terms_t *terms, mp_value_t *value,
+                                                 const mp_loc_t *loc, mp_value_t **out_value);
+
 // A collective_permute by which every partition p gets what partition `wanted[p]`'s kind of holder
 // has: partitions with equal numbers in `held` hold the same; each number is held as often as it is
 // wanted. Who holds what it wants keeps it.

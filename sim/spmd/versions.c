@@ -1,5 +1,6 @@
 #include "sim/spmd/versions.h"
 
+#include "sim/spmd/reshard_steps.h"
 #include "sim/spmd/unreduced.h"
 
 mp_status_t mp_versions_create(mp_module_t *module, mp_versions_t *out_versions) {
@@ -85,10 +86,18 @@ static mp_status_t reduced_boxes(const mp_spmd_scope_t *scope, const mp_boxes_t 
   return mp_spmd_pool_boxes(scope->pool, &reduced, out_boxes);
 }
 
-// An unreduced version from a reduced one of the same boxes.
+// An unreduced version: of parts that are its terms already, or else from a reduced one of the same
+// boxes.
 static mp_status_t get_terms(mp_versions_t *versions, const mp_spmd_scope_t *scope,
                              const mp_value_t *old, const mp_boxes_t *boxes, const mp_loc_t *loc,
                              mp_value_t **out_value) {
+  for (const mp_version_t *v = versions->versions[old->id]; v != NULL; v = v->next) {
+    mp_reshard_terms_t terms;
+    if (!mp_reshard_find_terms(v->boxes, boxes, &terms)) continue;
+    MP_RETURN_IF_ERROR(mp_reshard_append_terms(versions->module, versions->block, old->type, &terms,
+                                               v->value, loc, out_value));
+    return mp_versions_add(versions, old, boxes, *out_value);
+  }
   const mp_boxes_t *reduced = NULL;
   MP_RETURN_IF_ERROR(reduced_boxes(scope, boxes, &reduced));
   mp_value_t *value = NULL;
