@@ -91,6 +91,32 @@ static mp_status_t describe_client(PJRT_Client *client) {
   return NULL;
 }
 
+// Takes over `runtime`, also on failure.
+static mp_status_t wrap_client(mp_client_t *runtime, PJRT_Client **out_client) {
+  PJRT_Client *client = mp_calloc(1, sizeof(*client));
+  if (client == NULL) {
+    mp_client_release(runtime);
+    return mp_status_out_of_memory();
+  }
+  atomic_init(&client->references, 1);
+  client->client = runtime;
+  mp_status_t status = mp_arena_create(&client->arena);
+  if (status == NULL) status = describe_client(client);
+  if (status != NULL) {
+    free_client(client);
+    return status;
+  }
+  *out_client = client;
+  return NULL;
+}
+
+mp_status_t mp_pjrt_client_create_in(const mp_options_t *options, mp_world_t *world,
+                                     PJRT_Client **out_client) {
+  mp_client_t *runtime = NULL;
+  MP_RETURN_IF_ERROR(mp_client_create_in(options, world, &runtime));
+  return wrap_client(runtime, out_client);
+}
+
 // The key-value callbacks are garbage unless the option `num_nodes` is given, and nothing is
 // exchanged through them: processes find each other through their MPI launcher.
 mp_status_t mp_PJRT_Client_Create(PJRT_Client_Create_Args *args) {
@@ -100,22 +126,11 @@ mp_status_t mp_PJRT_Client_Create(PJRT_Client_Create_Args *args) {
   mp_status_t status = mp_options_create(values, args->num_options, &options);
   mp_free(values);
   MP_RETURN_IF_ERROR(status);
-  PJRT_Client *client = mp_calloc(1, sizeof(*client));
-  if (client == NULL) {
-    mp_options_release(options);
-    return mp_status_out_of_memory();
-  }
-  atomic_init(&client->references, 1);
-  status = mp_arena_create(&client->arena);
-  if (status == NULL) status = mp_client_create(options, &client->client);
+  mp_client_t *runtime = NULL;
+  status = mp_client_create(options, &runtime);
   mp_options_release(options);
-  if (status == NULL) status = describe_client(client);
-  if (status != NULL) {
-    free_client(client);
-    return status;
-  }
-  args->client = client;
-  return NULL;
+  MP_RETURN_IF_ERROR(status);
+  return wrap_client(runtime, &args->client);
 }
 
 // Stops the runtime; what buffers and executables point to stays until the last of them goes.

@@ -158,6 +158,9 @@ struct PJRT_Client {
   PJRT_Memory **addressable_memory_list;
   size_t num_devices, num_addressable, num_addressable_memories;
 };
+// PJRT_Client_Create in a given world (sim/runtime/client.h), for tests.
+MP_NODISCARD mp_status_t mp_pjrt_client_create_in(const mp_options_t *options, mp_world_t *world,
+                                                  PJRT_Client **out_client);
 PJRT_Client *mp_pjrt_client_retain(PJRT_Client *client);
 void mp_pjrt_client_release(PJRT_Client *client);
 

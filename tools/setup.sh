@@ -12,7 +12,8 @@ python=$venv/bin/python
 started=$SECONDS
 
 packages=(build-essential cmake ninja-build pkg-config libhwloc-dev libnuma-dev libyaml-dev
-          libcmocka-dev clang libclang-rt-14-dev llvm-14 clang-format python3-venv git)
+          libcmocka-dev libopenmpi-dev openmpi-bin clang libclang-rt-14-dev llvm-14 clang-format
+          python3-venv git)
 
 # One line per step, with the seconds since the start.
 say() { printf '==> [%4d s] %s\n' $((SECONDS - started)) "$*"; }
@@ -140,7 +141,7 @@ build_library() {
 # The package with the library inside; installed again only when one of its files has changed.
 install_package() {
   local stamp=$venv/package.sha256 wanted
-  wanted=$(cd "$root" && cat build/"${library##*/}" pyproject.toml pjrt/python/*.py \
+  wanted=$(cd "$root" && cat build/"${library##*/}" build/minipod_mpi_*.so pyproject.toml pjrt/python/*.py \
       pjrt/python/minipod/*.py configs/* 2>/dev/null | sha256sum)
   if [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then
     say "package minipod: up to date in .venv"

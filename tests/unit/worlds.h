@@ -1,18 +1,26 @@
-// Several clients in one test process, as if each were a process of a job.
+// Several clients in one test process, as if each were a process of a job. Of the runtime, or of
+// what POD_CLIENT, POD_CREATE and POD_DESTROY say.
 #ifndef MINIPOD_TESTS_UNIT_WORLDS_H_
 #define MINIPOD_TESTS_UNIT_WORLDS_H_
 
 #include <pthread.h>
 
 #include "collectives/world_local.h"
-#include "tests/unit/clients.h"
+#include "sim/runtime/client.h"
+#include "tests/unit/unit.h"
+
+#ifndef POD_CLIENT
+#define POD_CLIENT  mp_client_t
+#define POD_CREATE  mp_client_create_in
+#define POD_DESTROY mp_client_release
+#endif
 
 enum { MAX_WORLDS = 8 };
 
 typedef struct {
   uint32_t count;
   mp_world_t *worlds[MAX_WORLDS];
-  mp_client_t *clients[MAX_WORLDS];  // NULL where the status says why
+  POD_CLIENT *clients[MAX_WORLDS];  // NULL where the status says why
   mp_status_t statuses[MAX_WORLDS];
 } pods_t;
 
@@ -40,8 +48,8 @@ static inline void *start_pod_client(void *context) {
   mp_options_t *options = NULL;
   mp_status_t status = mp_options_create(values, count, &options);
   if (status == NULL) {
-    status = mp_client_create_in(options, start->pods->worlds[start->rank],
-                                 &start->pods->clients[start->rank]);
+    status =
+        POD_CREATE(options, start->pods->worlds[start->rank], &start->pods->clients[start->rank]);
     mp_options_release(options);
   }
   start->pods->statuses[start->rank] = status;
@@ -79,7 +87,7 @@ static inline void *close_pod_world(void *world) {
 static inline void stop_pods(pods_t *pods) {
   pthread_t threads[MAX_WORLDS];
   for (uint32_t rank = 0; rank < pods->count; ++rank) {
-    mp_client_release(pods->clients[rank]);
+    if (pods->clients[rank] != NULL) POD_DESTROY(pods->clients[rank]);
     mp_status_release(pods->statuses[rank]);
   }
   for (uint32_t rank = 0; rank < pods->count; ++rank) {

@@ -32,7 +32,9 @@ def jax_version() -> str:
 
 
 def register_plugin(platform: str, library_path: str, priority: int) -> None:
-  xla_bridge.register_plugin(platform, library_path=library_path, priority=priority)
+  # A dict, if an empty one: without it JAX drops `jax_pjrt_client_create_options` once
+  # jax.distributed is in use.
+  xla_bridge.register_plugin(platform, library_path=library_path, priority=priority, options={})
 
 
 def mark_nonexperimental(platform: str) -> None:
