@@ -66,6 +66,7 @@ typedef struct {
   const void *context;
   size_t scratch_bytes;
   int64_t max_count;  // elements per call at most
+  uint64_t digest;    // of what it computes: equal in all processes for equal reductions
 } mp_reducer_t;
 
 typedef struct {
@@ -100,7 +101,13 @@ typedef struct {
   uint32_t num_pairs;                    // PERMUTE, SEND_RECV: logical (source, target)
   const uint32_t *pairs;                 // [num_pairs * 2], ascending by target
   mp_collective_boxes_t source, target;  // EXCHANGE
+  // mp_collective_digest, worked out once; 0: not yet.
+  uint64_t digest;
 } mp_collective_t;
+
+// A fingerprint of what participants in different processes must agree on: everything but names,
+// places and groups.
+uint64_t mp_collective_digest(const mp_collective_t *collective);
 
 typedef struct {
   const void *const *inputs;  // [num_operands] (RAGGED_ALL_TO_ALL: its six operands)

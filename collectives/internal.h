@@ -1,8 +1,11 @@
-// Shared by the algorithms' files: one function per kind, behind mp_collective_run.
+// Shared by the algorithms' files: one function per kind, behind mp_collective_run; and one row of
+// functions per kind for what crosses processes, behind crossing.h.
 #ifndef MINIPOD_COLLECTIVES_INTERNAL_H_
 #define MINIPOD_COLLECTIVES_INTERNAL_H_
 
 #include "collectives/collective.h"
+#include "collectives/crossing.h"
+#include "sim/base/box.h"
 
 typedef struct {
   const mp_collective_t *collective;
@@ -11,6 +14,7 @@ typedef struct {
   const mp_contribution_t *contributions;
   uint32_t chunk, num_chunks;
   void *scratch;
+  const mp_crossing_t *crossing;  // NULL: all members are in this process
 } mp_collective_call_t;
 
 // The part [begin, end) of `total` items that the call's chunk does.
@@ -20,7 +24,27 @@ static inline void mp_chunk_range(const mp_collective_call_t *call, int64_t tota
   *out_end = total * (call->chunk + 1) / call->num_chunks;
 }
 
-size_t mp_reduce_scratch_bytes(const mp_collective_t *collective, uint32_t group_size);
+// Members of other processes have no outputs here.
+static inline bool mp_call_writes(const mp_collective_call_t *call, int64_t position) {
+  return call->contributions[position].outputs != NULL;
+}
+
+// Parts to cut work on so many bytes into.
+static inline uint32_t mp_parts_of(double bytes) {
+  enum { BYTES_PER_PART = 128 * 1024, MAX_PARTS = 32 };
+  const double parts = bytes / BYTES_PER_PART;
+  if (parts < 1) return 1;
+  return parts > MAX_PARTS ? MAX_PARTS : (uint32_t)parts;
+}
+
+// `alignment` is a power of two.
+static inline size_t mp_align(size_t bytes, size_t alignment) {
+  return (bytes + alignment - 1) & ~(alignment - 1);
+}
+static inline size_t mp_align64(size_t bytes) {
+  return mp_align(bytes, 64);
+}
+
 mp_status_t mp_all_reduce_chunk(const mp_collective_call_t *call);
 mp_status_t mp_reduce_scatter_chunk(const mp_collective_call_t *call);
 mp_status_t mp_all_gather_chunk(const mp_collective_call_t *call);
@@ -29,5 +53,96 @@ mp_status_t mp_permute_chunk(const mp_collective_call_t *call);
 mp_status_t mp_broadcast_chunk(const mp_collective_call_t *call);
 mp_status_t mp_ragged_all_to_all_chunk(const mp_collective_call_t *call);
 mp_status_t mp_exchange_chunk(const mp_collective_call_t *call);
+
+// The group position that sends to logical device `target`, or -1.
+int64_t mp_permute_source(const mp_collective_t *collective, uint32_t target);
+
+// What position `source` holds of the box that `destination` wants: its size, and where it begins
+// in the two arrays. False: nothing.
+typedef struct {
+  int64_t size[MP_BOX_MAX_RANK], from[MP_BOX_MAX_RANK], to[MP_BOX_MAX_RANK];
+} mp_exchange_part_t;
+bool mp_exchange_part(const mp_collective_t *collective, const uint32_t *members, uint32_t source,
+                      uint32_t destination, mp_exchange_part_t *out_part);
+
+// ---- Reductions ----
+
+// The state of one operand's way through the tree. A block of elements goes through the whole tree
+// before the next one; partials are kept on a stack.
+typedef struct {
+  const mp_collective_t *collective;
+  const mp_contribution_t *contributions;
+  const mp_collective_operand_t *operand;
+  uint32_t number;  // of the operand
+  size_t level_bytes;
+  char *partials;  // the stack, bottom first
+  void *reducer_scratch;
+  uint32_t depth;  // partials on the stack
+  int64_t count;   // elements of the block in work
+  // Pieces that are there already: of processes with a base.
+  const mp_spread_t *spread;  // NULL: all leaves are here
+  const char **bases;         // [num_processes] the operand's pieces, one after the other
+  int64_t piece_count;        // elements of each
+  uint32_t next_piece;
+} mp_reduction_t;
+
+size_t mp_reduce_scratch_bytes(const mp_collective_t *collective, uint32_t group_size,
+                               uint32_t num_processes);
+int64_t mp_reduce_block_elements(const mp_collective_t *collective);
+mp_reduction_t mp_reduction_start(const mp_collective_t *collective,
+                                  const mp_contribution_t *contributions, uint32_t group_size,
+                                  uint32_t number, const mp_spread_t *spread, void *scratch);
+// Reduces elements [leaf, leaf + count) of the members' inputs (elements [wire, wire + count) of
+// the pieces) over the positions [begin, begin + positions), a subtree; the result is the bottom
+// partial, in the accumulation type.
+void mp_reduction_run(mp_reduction_t *reduction, uint32_t begin, uint32_t positions, int64_t leaf,
+                      int64_t wire, int64_t count);
+// The bottom partial in the operand's type.
+void mp_reduction_store(const mp_reduction_t *reduction, void *to);
+// At element `offset` of a member's output.
+void mp_reduction_store_at(const mp_reduction_t *reduction, const mp_contribution_t *member,
+                           int64_t offset);
+
+// Bytes of an element of the process' pieces.
+static inline size_t mp_piece_element_bytes(const mp_spread_t *spread, uint32_t process,
+                                            const mp_collective_operand_t *operand) {
+  const bool is_plain = mp_spread_has_leaves_only(spread, process);
+  return mp_dtype_size(is_plain ? operand->dtype : operand->accumulation);
+}
+
+// ---- Crossings ----
+
+// What a kind does when its group is spread over processes. `part` of `num_parts` is a share of the
+// work, as small as the kind likes.
+typedef struct {
+  mp_status_t (*plan)(mp_crossing_t *crossing, uint32_t phase, bool *out_is_shared);
+  void (*pack)(const mp_crossing_t *crossing, uint32_t phase, uint32_t part, uint32_t num_parts,
+               void *scratch);
+  // What the process' parcel must weigh; MP_SIZE_BY_CONTENT: `open` looks.
+  size_t (*expected)(const mp_crossing_t *crossing, uint32_t phase, uint32_t process);
+  mp_status_t (*open)(mp_crossing_t *crossing);  // NULL: nothing to do
+} mp_crossing_kind_t;
+
+#define MP_SIZE_BY_CONTENT SIZE_MAX
+
+extern const mp_crossing_kind_t mp_crossing_pieces, mp_crossing_inputs, mp_crossing_slices,
+    mp_crossing_rows;
+
+// mp_collective_run for our members of a crossing.
+mp_status_t mp_collective_run_crossing(const mp_crossing_t *crossing, uint32_t chunk,
+                                       void *scratch);
+
+// The next `bytes` that the process of `source` packed for our member `destination`: reads on in
+// the order of packing. A destination belongs to one chunk, so nobody else reads there.
+const void *mp_crossing_take(const mp_crossing_t *crossing, uint32_t source, uint32_t destination,
+                             size_t bytes, size_t alignment);
+
+// Whether an all_reduce is worth two phases.
+bool mp_all_reduce_is_large(const mp_collective_t *collective, const mp_spread_t *spread);
+// The reduction of an operand with what other processes sent of it.
+mp_reduction_t mp_crossing_reduction_start(const mp_crossing_t *crossing, uint32_t number,
+                                           void *scratch);
+// The finish of a large all_reduce: copies the shares of others.
+void mp_all_reduce_copy_chunk(const mp_collective_call_t *call);
 
 #endif  // MINIPOD_COLLECTIVES_INTERNAL_H_

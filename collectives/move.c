@@ -27,6 +27,7 @@ mp_status_t mp_all_gather_chunk(const mp_collective_call_t *call) {
   int64_t begin, end;
   mp_chunk_range(call, call->size, &begin, &end);
   for (int64_t destination = begin; destination < end; ++destination) {
+    if (!mp_call_writes(call, destination)) continue;
     for (uint32_t i = 0; i < call->collective->num_operands; ++i) {
       gather_to(call, (uint32_t)destination, i);
     }
@@ -34,34 +35,50 @@ mp_status_t mp_all_gather_chunk(const mp_collective_call_t *call) {
   return NULL;
 }
 
-mp_status_t mp_all_to_all_chunk(const mp_collective_call_t *call) {
+// One source's slice for one destination; slices that come from another process are packed.
+static void all_to_all_part(const mp_collective_call_t *call, uint32_t destination, uint32_t source,
+                            uint32_t i) {
   const mp_collective_t *collective = call->collective;
+  const mp_collective_operand_t *operand = &collective->operands[i];
   const uint32_t split = (uint32_t)collective->dimension;
   const uint32_t concat = (uint32_t)collective->concat_dimension;
+  const size_t element = mp_dtype_size(operand->dtype);
+  int64_t size[MP_BOX_MAX_RANK];
+  int64_t from[MP_BOX_MAX_RANK] = {0};
+  int64_t to[MP_BOX_MAX_RANK] = {0};
+  memcpy(size, operand->dims, operand->rank * sizeof(*size));
+  size[split] /= call->size;
+  to[concat] = size[concat] * source;
+  const void *input;
+  const int64_t *dims;
+  if (call->crossing == NULL || mp_spread_is_local(call->crossing->spread, source)) {
+    input = call->contributions[source].inputs[i];
+    dims = operand->dims;
+    from[split] = size[split] * destination;
+  } else {
+    const size_t bytes = (size_t)mp_dims_product(size, operand->rank) * element;
+    input = mp_crossing_take(call->crossing, source, destination, bytes, element);
+    dims = size;
+  }
+  mp_box_copy(operand->rank, size, element, input, dims, from,
+              call->contributions[destination].outputs[i], operand->result_dims, to);
+}
+
+mp_status_t mp_all_to_all_chunk(const mp_collective_call_t *call) {
   int64_t begin, end;
   mp_chunk_range(call, call->size, &begin, &end);
   for (int64_t destination = begin; destination < end; ++destination) {
-    for (uint32_t i = 0; i < collective->num_operands; ++i) {
-      const mp_collective_operand_t *operand = &collective->operands[i];
-      int64_t size[MP_BOX_MAX_RANK];
-      int64_t from[MP_BOX_MAX_RANK] = {0};
-      int64_t to[MP_BOX_MAX_RANK] = {0};
-      memcpy(size, operand->dims, operand->rank * sizeof(*size));
-      size[split] /= call->size;
-      from[split] = size[split] * destination;
+    if (!mp_call_writes(call, destination)) continue;
+    for (uint32_t i = 0; i < call->collective->num_operands; ++i) {
       for (uint32_t source = 0; source < call->size; ++source) {
-        to[concat] = size[concat] * source;
-        mp_box_copy(operand->rank, size, mp_dtype_size(operand->dtype),
-                    call->contributions[source].inputs[i], operand->dims, from,
-                    call->contributions[destination].outputs[i], operand->result_dims, to);
+        all_to_all_part(call, (uint32_t)destination, source, i);
       }
     }
   }
   return NULL;
 }
 
-// The group position that sends to logical device `target`, or -1.
-static int64_t permute_source(const mp_collective_t *collective, uint32_t target) {
+int64_t mp_permute_source(const mp_collective_t *collective, uint32_t target) {
   uint32_t low = 0;
   uint32_t high = collective->num_pairs;
   while (low < high) {
@@ -80,15 +97,23 @@ mp_status_t mp_permute_chunk(const mp_collective_call_t *call) {
   int64_t begin, end;
   mp_chunk_range(call, call->size, &begin, &end);
   for (int64_t destination = begin; destination < end; ++destination) {
-    int64_t source = permute_source(call->collective, call->members[destination]);
+    if (!mp_call_writes(call, destination)) continue;
+    int64_t source = mp_permute_source(call->collective, call->members[destination]);
     for (uint32_t i = 0; i < call->collective->num_operands; ++i) {
       size_t bytes = operand_bytes(&call->collective->operands[i]);
       void *output = call->contributions[destination].outputs[i];
       if (bytes == 0) continue;
       if (source < 0) {
         memset(output, 0, bytes);
-      } else {
+      } else if (call->crossing == NULL ||
+                 mp_spread_is_local(call->crossing->spread, (uint32_t)source)) {
         memcpy(output, call->contributions[source].inputs[i], bytes);
+      } else {
+        const size_t element = mp_dtype_size(call->collective->operands[i].dtype);
+        memcpy(output,
+               mp_crossing_take(call->crossing, (uint32_t)source, (uint32_t)destination, bytes,
+                                element),
+               bytes);
       }
     }
   }
@@ -99,6 +124,7 @@ mp_status_t mp_broadcast_chunk(const mp_collective_call_t *call) {
   int64_t begin, end;
   mp_chunk_range(call, call->size, &begin, &end);
   for (int64_t destination = begin; destination < end; ++destination) {
+    if (!mp_call_writes(call, destination)) continue;
     for (uint32_t i = 0; i < call->collective->num_operands; ++i) {
       size_t bytes = operand_bytes(&call->collective->operands[i]);
       if (bytes == 0) continue;
@@ -108,36 +134,50 @@ mp_status_t mp_broadcast_chunk(const mp_collective_call_t *call) {
   return NULL;
 }
 
-// Copies what `source` (a position) holds of the destination's box.
-static void exchange_part(const mp_collective_call_t *call, uint32_t destination, uint32_t source) {
-  const mp_collective_t *collective = call->collective;
-  const mp_collective_operand_t *operand = &collective->operands[0];
-  const uint32_t rank = operand->rank;
-  const int64_t *have = collective->source.starts + (size_t)call->members[source] * rank;
-  const int64_t *have_size = collective->source.sizes + (size_t)call->members[source] * rank;
-  const int64_t *want = collective->target.starts + (size_t)call->members[destination] * rank;
-  const int64_t *want_size = collective->target.sizes + (size_t)call->members[destination] * rank;
+bool mp_exchange_part(const mp_collective_t *collective, const uint32_t *members, uint32_t source,
+                      uint32_t destination, mp_exchange_part_t *out_part) {
+  const uint32_t rank = collective->operands[0].rank;
+  const size_t from = members[source], to = members[destination];
+  const int64_t *have = collective->source.starts + from * rank;
+  const int64_t *want = collective->target.starts + to * rank;
   int64_t start[MP_BOX_MAX_RANK];
-  int64_t size[MP_BOX_MAX_RANK];
-  if (!mp_box_intersect(rank, have, have_size, want, want_size, start, size)) return;
-  int64_t from[MP_BOX_MAX_RANK];
-  int64_t to[MP_BOX_MAX_RANK];
-  for (uint32_t d = 0; d < rank; ++d) {
-    from[d] = start[d] - have[d];
-    to[d] = start[d] - want[d];
+  if (!mp_box_intersect(rank, have, collective->source.sizes + from * rank, want,
+                        collective->target.sizes + to * rank, start, out_part->size)) {
+    return false;
   }
-  // The arrays themselves have the operand's dimensions, which uneven boxes do not fill.
-  mp_box_copy(rank, size, mp_dtype_size(operand->dtype), call->contributions[source].inputs[0],
-              operand->dims, from, call->contributions[destination].outputs[0],
-              operand->result_dims, to);
+  for (uint32_t d = 0; d < rank; ++d) {
+    out_part->from[d] = start[d] - have[d];
+    out_part->to[d] = start[d] - want[d];
+  }
+  return true;
+}
+
+// Copies what `source` (a position) holds of the destination's box. The arrays themselves have the
+// operand's dimensions, which uneven boxes do not fill; what comes from other processes is packed.
+static void exchange_part(const mp_collective_call_t *call, uint32_t destination, uint32_t source) {
+  const mp_collective_operand_t *operand = &call->collective->operands[0];
+  const size_t element = mp_dtype_size(operand->dtype);
+  mp_exchange_part_t part;
+  if (!mp_exchange_part(call->collective, call->members, source, destination, &part)) return;
+  void *output = call->contributions[destination].outputs[0];
+  if (call->crossing == NULL || mp_spread_is_local(call->crossing->spread, source)) {
+    mp_box_copy(operand->rank, part.size, element, call->contributions[source].inputs[0],
+                operand->dims, part.from, output, operand->result_dims, part.to);
+    return;
+  }
+  const int64_t zero[MP_BOX_MAX_RANK] = {0};
+  const size_t bytes = (size_t)mp_dims_product(part.size, operand->rank) * element;
+  mp_box_copy(operand->rank, part.size, element,
+              mp_crossing_take(call->crossing, source, destination, bytes, element), part.size,
+              zero, output, operand->result_dims, part.to);
 }
 
 mp_status_t mp_exchange_chunk(const mp_collective_call_t *call) {
-  const mp_collective_t *collective = call->collective;
-  const uint32_t *owner = collective->source.owner;
+  const uint32_t *owner = call->collective->source.owner;
   int64_t begin, end;
   mp_chunk_range(call, call->size, &begin, &end);
   for (int64_t destination = begin; destination < end; ++destination) {
+    if (!mp_call_writes(call, destination)) continue;
     const uint32_t own = owner[call->members[destination]];
     for (uint32_t source = 0; source < call->size; ++source) {
       const uint32_t logical = call->members[source];

@@ -4,69 +4,251 @@
 // output_offsets, recv_sizes. The four index arrays hold k entries per member (k = their length /
 // group size); entry j*k+u of source i describes its u-th update for destination j. Offsets and
 // sizes count rows of the outermost dimension.
+//
+// Between processes, each destination gets from a process the three numbers of every update (in,
+// rows, out) of that process' members, and then their rows one after the other.
 #include <string.h>
 
 #include "collectives/internal.h"
-#include "sim/base/box.h"
+
+enum { MP_RAGGED_NUMBERS = 3 };
 
 static int64_t index_at(const mp_collective_operand_t *operand, const void *data, int64_t i) {
   if (mp_dtype_size(operand->dtype) == 4) return ((const int32_t *)data)[i];
   return ((const int64_t *)data)[i];
 }
 
+static int64_t row_bytes_of(const mp_collective_t *collective) {
+  const mp_collective_operand_t *operand = &collective->operands[0];
+  return mp_dims_product(operand->dims + 1, operand->rank - 1) *
+         (int64_t)mp_dtype_size(operand->dtype);
+}
+
 typedef struct {
-  int64_t in, out, rows, received;
+  int64_t in, out, rows;
 } mp_ragged_update_t;
 
-static mp_status_t check_update(const mp_collective_call_t *call, const mp_ragged_update_t *update,
-                                uint32_t source, int64_t destination) {
+// The u-th update of a member of this process for `destination`.
+static mp_ragged_update_t update_of(const mp_collective_t *collective, uint32_t group_size,
+                                    const mp_contribution_t *from, uint32_t destination,
+                                    int64_t u) {
+  const mp_collective_operand_t *operands = collective->operands;
+  const int64_t i = destination * (operands[2].dims[0] / group_size) + u;
+  return (mp_ragged_update_t){.in = index_at(&operands[2], from->inputs[2], i),
+                              .rows = index_at(&operands[3], from->inputs[3], i),
+                              .out = index_at(&operands[4], from->inputs[4], i)};
+}
+
+static mp_status_t check_update(const mp_collective_t *collective, const uint32_t *members,
+                                const mp_ragged_update_t *update, uint32_t source,
+                                uint32_t destination) {
+  const mp_collective_operand_t *operands = collective->operands;
+  if (update->rows >= 0 && update->in >= 0 && update->out >= 0 &&
+      update->rows <= operands[0].dims[0] - update->in &&
+      update->rows <= operands[1].dims[0] - update->out) {
+    return NULL;
+  }
+  return mp_status_make(MP_INVALID_ARGUMENT,
+                        "%s [%s]: device %u sends rows %lld+%lld of %lld to rows %lld of %lld of "
+                        "device %u",
+                        collective->name, collective->location, members[source],
+                        (long long)update->in, (long long)update->rows,
+                        (long long)operands[0].dims[0], (long long)update->out,
+                        (long long)operands[1].dims[0], members[destination]);
+}
+
+static mp_status_t check_received(const mp_collective_call_t *call,
+                                  const mp_ragged_update_t *update, uint32_t source,
+                                  uint32_t destination, int64_t u) {
   const mp_collective_operand_t *operands = call->collective->operands;
-  if (update->rows < 0 || update->in < 0 || update->out < 0 ||
-      update->rows > operands[0].dims[0] - update->in ||
-      update->rows > operands[1].dims[0] - update->out) {
-    return mp_status_make(MP_INVALID_ARGUMENT,
-                          "%s [%s]: device %u sends rows %lld+%lld of %lld to rows %lld of %lld of "
-                          "device %u",
-                          call->collective->name, call->collective->location, call->members[source],
-                          (long long)update->in, (long long)update->rows,
-                          (long long)operands[0].dims[0], (long long)update->out,
-                          (long long)operands[1].dims[0], call->members[destination]);
+  const int64_t per_pair = operands[2].dims[0] / call->size;
+  const int64_t received =
+      index_at(&operands[5], call->contributions[destination].inputs[5], source * per_pair + u);
+  if (update->rows == received) return NULL;
+  return mp_status_make(MP_INVALID_ARGUMENT,
+                        "%s [%s]: device %u sends %lld rows to device %u, which expects %lld",
+                        call->collective->name, call->collective->location, call->members[source],
+                        (long long)update->rows, call->members[destination], (long long)received);
+}
+
+// ---- Between processes ----
+
+// Numbers that one process sends to another.
+static size_t num_numbers(const mp_crossing_t *crossing, uint32_t other) {
+  const mp_spread_t *spread = crossing->spread;
+  const int64_t per_pair = crossing->collective->operands[2].dims[0] / spread->size;
+  return (size_t)per_pair * MP_RAGGED_NUMBERS * mp_spread_num_members(spread, other) *
+         mp_spread_num_members(spread, spread->self);
+}
+
+// Where the numbers of a pair begin in a parcel: destinations of `to`, then sources of `from`.
+static size_t numbers_at(const mp_crossing_t *crossing, uint32_t source, uint32_t destination) {
+  const mp_spread_t *spread = crossing->spread;
+  const size_t per_pair = (size_t)crossing->collective->operands[2].dims[0] / spread->size;
+  const size_t sources = mp_spread_num_members(spread, spread->process_of[source]);
+  return ((size_t)spread->index_of[destination] * sources + spread->index_of[source]) * per_pair *
+         MP_RAGGED_NUMBERS;
+}
+
+static mp_ragged_update_t received_update(const mp_crossing_t *crossing, uint32_t source,
+                                          uint32_t destination, int64_t u) {
+  const int64_t *numbers = crossing->received[crossing->spread->process_of[source]].data;
+  numbers += numbers_at(crossing, source, destination) + (size_t)u * MP_RAGGED_NUMBERS;
+  return (mp_ragged_update_t){.in = numbers[0], .rows = numbers[1], .out = numbers[2]};
+}
+
+// Sums up what our members send to `destination`.
+static mp_status_t weigh(const mp_crossing_t *crossing, uint32_t destination, size_t *bytes) {
+  const mp_spread_t *spread = crossing->spread;
+  const int64_t per_pair = crossing->collective->operands[2].dims[0] / spread->size;
+  const size_t row_bytes = (size_t)row_bytes_of(crossing->collective);
+  for (uint32_t m = 0; m < mp_spread_num_members(spread, spread->self); ++m) {
+    const uint32_t source = mp_spread_members(spread, spread->self)[m];
+    for (int64_t u = 0; u < per_pair; ++u) {
+      const mp_ragged_update_t update = update_of(crossing->collective, spread->size,
+                                                  &crossing->contributions[source], destination, u);
+      MP_RETURN_IF_ERROR(
+          check_update(crossing->collective, crossing->members, &update, source, destination));
+      *bytes += (size_t)update.rows * row_bytes;
+    }
   }
-  if (update->rows != update->received) {
-    return mp_status_make(
-        MP_INVALID_ARGUMENT, "%s [%s]: device %u sends %lld rows to device %u, which expects %lld",
-        call->collective->name, call->collective->location, call->members[source],
-        (long long)update->rows, call->members[destination], (long long)update->received);
+  return NULL;
+}
+
+static mp_status_t rows_plan(mp_crossing_t *crossing, uint32_t phase, bool *out_is_shared) {
+  (void)phase;
+  const mp_spread_t *spread = crossing->spread;
+  for (uint32_t p = 0; p < spread->num_processes; ++p) {
+    if (p == spread->self) continue;
+    size_t bytes = mp_align64(num_numbers(crossing, p) * sizeof(int64_t));
+    for (uint32_t m = 0; m < mp_spread_num_members(spread, p); ++m) {
+      const uint32_t destination = mp_spread_members(spread, p)[m];
+      crossing->send_at[destination] = bytes;
+      MP_RETURN_IF_ERROR(weigh(crossing, destination, &bytes));
+      bytes = mp_align64(bytes);
+    }
+    crossing->sizes[p] = bytes;
   }
+  *out_is_shared = false;
+  return NULL;
+}
+
+static void pack_for(const mp_crossing_t *crossing, uint32_t destination) {
+  const mp_spread_t *spread = crossing->spread;
+  const int64_t per_pair = crossing->collective->operands[2].dims[0] / spread->size;
+  const size_t row_bytes = (size_t)row_bytes_of(crossing->collective);
+  char *parcel = crossing->parcels[spread->process_of[destination]];
+  char *to = parcel + crossing->send_at[destination];
+  for (uint32_t m = 0; m < mp_spread_num_members(spread, spread->self); ++m) {
+    const uint32_t source = mp_spread_members(spread, spread->self)[m];
+    const mp_contribution_t *from = &crossing->contributions[source];
+    int64_t *numbers = (int64_t *)(void *)parcel + numbers_at(crossing, source, destination);
+    for (int64_t u = 0; u < per_pair; ++u, numbers += MP_RAGGED_NUMBERS) {
+      const mp_ragged_update_t update =
+          update_of(crossing->collective, spread->size, from, destination, u);
+      numbers[0] = update.in;
+      numbers[1] = update.rows;
+      numbers[2] = update.out;
+      const size_t bytes = (size_t)update.rows * row_bytes;
+      if (bytes == 0) continue;
+      memcpy(to, (const char *)from->inputs[0] + (size_t)update.in * row_bytes, bytes);
+      to += bytes;
+    }
+  }
+}
+
+static void rows_pack(const mp_crossing_t *crossing, uint32_t phase, uint32_t part,
+                      uint32_t num_parts, void *scratch) {
+  (void)phase, (void)scratch;
+  const mp_spread_t *spread = crossing->spread;
+  const uint32_t begin = (uint32_t)((uint64_t)spread->size * part / num_parts);
+  const uint32_t end = (uint32_t)((uint64_t)spread->size * (part + 1) / num_parts);
+  for (uint32_t i = begin; i < end; ++i) {
+    const uint32_t destination = spread->positions[i];
+    const uint32_t process = spread->process_of[destination];
+    if (process != spread->self && crossing->sizes[process] != 0) pack_for(crossing, destination);
+  }
+}
+
+static size_t rows_expected(const mp_crossing_t *crossing, uint32_t phase, uint32_t process) {
+  (void)crossing, (void)phase, (void)process;
+  return MP_SIZE_BY_CONTENT;
+}
+
+// Notes where our members find their rows, and sees that all of them are there.
+static mp_status_t open_parcel(mp_crossing_t *crossing, uint32_t process) {
+  const mp_spread_t *spread = crossing->spread;
+  const mp_collective_t *collective = crossing->collective;
+  const int64_t per_pair = collective->operands[2].dims[0] / spread->size;
+  const uint32_t own = mp_spread_num_members(spread, spread->self);
+  const size_t row_bytes = (size_t)row_bytes_of(collective);
+  const size_t weight = crossing->received[process].bytes;
+  size_t bytes = mp_align64(num_numbers(crossing, process) * sizeof(int64_t));
+  bool is_whole = bytes <= weight;
+  for (uint32_t m = 0; m < own && is_whole; ++m) {
+    const uint32_t destination = mp_spread_members(spread, spread->self)[m];
+    crossing->find_at[(size_t)process * own + m] = bytes;
+    for (uint32_t s = 0; s < mp_spread_num_members(spread, process); ++s) {
+      const uint32_t source = mp_spread_members(spread, process)[s];
+      for (int64_t u = 0; u < per_pair; ++u) {
+        const mp_ragged_update_t update = received_update(crossing, source, destination, u);
+        MP_RETURN_IF_ERROR(
+            check_update(collective, crossing->members, &update, source, destination));
+        bytes += (size_t)update.rows * row_bytes;
+      }
+    }
+    bytes = mp_align64(bytes);
+  }
+  if (is_whole && bytes == weight) return NULL;
+  return mp_status_make(MP_INVALID_ARGUMENT, "%s (%s): process %u sent %zu bytes, not %zu",
+                        collective->name, collective->location, spread->ranks[process], weight,
+                        bytes);
+}
+
+static mp_status_t rows_open(mp_crossing_t *crossing) {
+  for (uint32_t p = 0; p < crossing->spread->num_processes; ++p) {
+    if (p != crossing->spread->self) MP_RETURN_IF_ERROR(open_parcel(crossing, p));
+  }
+  return NULL;
+}
+
+const mp_crossing_kind_t mp_crossing_rows = {
+    .plan = rows_plan, .pack = rows_pack, .expected = rows_expected, .open = rows_open};
+
+// ---- The algorithm ----
+
+static mp_status_t receive_update(const mp_collective_call_t *call, uint32_t source,
+                                  uint32_t destination, int64_t u) {
+  const bool is_here = call->crossing == NULL || mp_spread_is_local(call->crossing->spread, source);
+  const mp_ragged_update_t update =
+      is_here
+          ? update_of(call->collective, call->size, &call->contributions[source], destination, u)
+          : received_update(call->crossing, source, destination, u);
+  MP_RETURN_IF_ERROR(check_update(call->collective, call->members, &update, source, destination));
+  MP_RETURN_IF_ERROR(check_received(call, &update, source, destination, u));
+  const int64_t row_bytes = row_bytes_of(call->collective);
+  const size_t bytes = (size_t)(update.rows * row_bytes);
+  if (bytes == 0) return NULL;
+  const void *from =
+      is_here ? (const char *)call->contributions[source].inputs[0] + update.in * row_bytes
+              : mp_crossing_take(call->crossing, source, destination, bytes, 1);
+  memcpy((char *)call->contributions[destination].outputs[0] + update.out * row_bytes, from, bytes);
   return NULL;
 }
 
 mp_status_t mp_ragged_all_to_all_chunk(const mp_collective_call_t *call) {
   const mp_collective_operand_t *operands = call->collective->operands;
-  const int64_t row_bytes = mp_dims_product(operands[0].dims + 1, operands[0].rank - 1) *
-                            (int64_t)mp_dtype_size(operands[0].dtype);
   const int64_t per_pair = operands[2].dims[0] / call->size;
+  const size_t bytes = (size_t)(operands[1].dims[0] * row_bytes_of(call->collective));
   int64_t begin, end;
   mp_chunk_range(call, call->size, &begin, &end);
   for (int64_t destination = begin; destination < end; ++destination) {
+    if (!mp_call_writes(call, destination)) continue;
     const mp_contribution_t *to = &call->contributions[destination];
-    const size_t bytes = (size_t)(operands[1].dims[0] * row_bytes);
     if (bytes != 0) memcpy(to->outputs[0], to->inputs[1], bytes);
     for (uint32_t source = 0; source < call->size; ++source) {
-      const mp_contribution_t *from = &call->contributions[source];
       for (int64_t u = 0; u < per_pair; ++u) {
-        const int64_t i = destination * per_pair + u;
-        const mp_ragged_update_t update = {
-            .in = index_at(&operands[2], from->inputs[2], i),
-            .rows = index_at(&operands[3], from->inputs[3], i),
-            .out = index_at(&operands[4], from->inputs[4], i),
-            .received = index_at(&operands[5], to->inputs[5], source * per_pair + u),
-        };
-        MP_RETURN_IF_ERROR(check_update(call, &update, source, destination));
-        if (update.rows == 0 || row_bytes == 0) continue;
-        memcpy((char *)to->outputs[0] + update.out * row_bytes,
-               (const char *)from->inputs[0] + update.in * row_bytes,
-               (size_t)(update.rows * row_bytes));
+        MP_RETURN_IF_ERROR(receive_update(call, source, (uint32_t)destination, u));
       }
     }
   }

@@ -2,17 +2,16 @@
 //
 // The tree of n positions splits at the largest power of two below n, so it depends on n alone and
 // its left parts are whole subtrees. A block of elements goes through the whole tree before the
-// next one: leaves are loaded (and widened) one after another onto a stack of partials, equal
-// levels are combined as they meet, like carries of a binary counter.
+// next one; partials are kept on a stack: left part, right part, the two combined.
 #include <string.h>
 
 #include "collectives/internal.h"
 #include "sim/base/box.h"
 #include "sim/base/float.h"
 
-enum { MP_REDUCE_BLOCK = 2048, MP_REDUCE_MAX_LEVELS = 34 };
+enum { MP_REDUCE_BLOCK = 2048 };
 
-static int64_t block_elements(const mp_collective_t *collective) {
+int64_t mp_reduce_block_elements(const mp_collective_t *collective) {
   int64_t most = collective->reducer.max_count;
   return most < MP_REDUCE_BLOCK ? most : MP_REDUCE_BLOCK;
 }
@@ -24,7 +23,7 @@ static size_t partial_bytes(const mp_collective_t *collective) {
     size_t size = mp_dtype_size(collective->operands[i].accumulation);
     if (size > widest) widest = size;
   }
-  return ((size_t)block_elements(collective) * widest + 63) & ~(size_t)63;
+  return mp_align64((size_t)mp_reduce_block_elements(collective) * widest);
 }
 
 static uint32_t tree_levels(uint32_t group_size) {
@@ -33,106 +32,148 @@ static uint32_t tree_levels(uint32_t group_size) {
   return levels;
 }
 
-size_t mp_reduce_scratch_bytes(const mp_collective_t *collective, uint32_t group_size) {
-  return partial_bytes(collective) * tree_levels(group_size) + collective->reducer.scratch_bytes;
+// Scratch: the stack of partials, the bases of other processes' pieces, the reducer's own.
+static size_t stack_bytes(const mp_collective_t *collective, uint32_t group_size) {
+  return partial_bytes(collective) * tree_levels(group_size);
 }
 
-// The state of one operand's way through the tree.
-typedef struct {
-  const mp_collective_call_t *call;
-  const mp_reducer_t *reducer;
-  const mp_collective_operand_t *operand;
-  uint32_t number;  // of the operand
-  size_t level_bytes;
-  char *partials;  // one per level, bottom first
-  void *reducer_scratch;
-  int64_t count;                         // elements of the block in work
-  uint32_t depth;                        // partials on the stack
-  uint32_t level[MP_REDUCE_MAX_LEVELS];  // log2 of how many leaves each holds
-} mp_reduction_t;
+size_t mp_reduce_scratch_bytes(const mp_collective_t *collective, uint32_t group_size,
+                               uint32_t num_processes) {
+  return stack_bytes(collective, group_size) + mp_align64(num_processes * sizeof(char *)) +
+         collective->reducer.scratch_bytes;
+}
 
-static mp_reduction_t start_reduction(const mp_collective_call_t *call, uint32_t number) {
-  const mp_collective_t *collective = call->collective;
-  size_t level_bytes = partial_bytes(collective);
+mp_reduction_t mp_reduction_start(const mp_collective_t *collective,
+                                  const mp_contribution_t *contributions, uint32_t group_size,
+                                  uint32_t number, const mp_spread_t *spread, void *scratch) {
+  const size_t num_processes = spread == NULL ? 0 : spread->num_processes;
+  char *after_stack = (char *)scratch + stack_bytes(collective, group_size);
   return (mp_reduction_t){
-      .call = call,
-      .reducer = &collective->reducer,
+      .collective = collective,
+      .contributions = contributions,
       .operand = &collective->operands[number],
       .number = number,
-      .level_bytes = level_bytes,
-      .partials = call->scratch,
-      .reducer_scratch = (char *)call->scratch + level_bytes * tree_levels(call->size),
+      .level_bytes = partial_bytes(collective),
+      .partials = scratch,
+      .spread = spread,
+      .bases = (const char **)(void *)after_stack,
+      .reducer_scratch = after_stack + mp_align64(num_processes * sizeof(char *)),
   };
 }
 
-static void load_leaf(mp_reduction_t *reduction, uint32_t position, int64_t offset) {
+static void push(mp_reduction_t *reduction, bool is_accumulated, const void *from) {
   const mp_collective_operand_t *operand = reduction->operand;
-  const size_t size = mp_dtype_size(operand->dtype);
-  const char *from =
-      (const char *)reduction->call->contributions[position].inputs[reduction->number] +
-      (size_t)offset * size;
-  void *to = reduction->partials + reduction->depth * reduction->level_bytes;
-  if (operand->accumulation == operand->dtype) {
-    memcpy(to, from, (size_t)reduction->count * size);
+  void *to = reduction->partials + reduction->depth++ * reduction->level_bytes;
+  if (is_accumulated || operand->accumulation == operand->dtype) {
+    memcpy(to, from, (size_t)reduction->count * mp_dtype_size(operand->accumulation));
   } else {
     mp_float_widen(operand->dtype, reduction->count, from, to);
   }
-  reduction->level[reduction->depth++] = 0;
+}
+
+static void push_leaf(mp_reduction_t *reduction, uint32_t position, int64_t leaf) {
+  const char *input = reduction->contributions[position].inputs[reduction->number];
+  push(reduction, false, input + (size_t)leaf * mp_dtype_size(reduction->operand->dtype));
+}
+
+// Of another process, or one that this process has reduced before.
+static void push_piece(mp_reduction_t *reduction, const mp_piece_t *piece, int64_t wire) {
+  const bool is_accumulated = !mp_spread_has_leaves_only(reduction->spread, piece->process);
+  const size_t size = mp_piece_element_bytes(reduction->spread, piece->process, reduction->operand);
+  const char *from = reduction->bases[piece->process] +
+                     piece->index * mp_align64((size_t)reduction->piece_count * size);
+  push(reduction, is_accumulated, from + (size_t)wire * size);
 }
 
 // Combines the two topmost partials into the lower one.
 static void combine_top(mp_reduction_t *reduction) {
+  const mp_reducer_t *reducer = &reduction->collective->reducer;
   char *upper = reduction->partials + (reduction->depth - 1) * reduction->level_bytes;
   char *lower = upper - reduction->level_bytes;
-  reduction->reducer->combine(reduction->reducer->context, reduction->count, lower, upper, lower,
-                              reduction->reducer_scratch);
+  reducer->combine(reducer->context, reduction->count, lower, upper, lower,
+                   reduction->reducer_scratch);
   --reduction->depth;
-  ++reduction->level[reduction->depth - 1];
 }
 
-// Reduces elements [offset, offset + count) over the group; the result is the bottom partial, in
-// the accumulation type.
-static void reduce_block(mp_reduction_t *reduction, int64_t offset, int64_t count) {
-  reduction->count = count;
-  reduction->depth = 0;
-  for (uint32_t position = 0; position < reduction->call->size; ++position) {
-    load_leaf(reduction, position, offset);
-    while (reduction->depth >= 2 &&
-           reduction->level[reduction->depth - 1] == reduction->level[reduction->depth - 2]) {
-      combine_top(reduction);
+static void reduce_tree(mp_reduction_t *reduction, uint32_t begin, uint32_t positions, int64_t leaf,
+                        int64_t wire) {
+  const mp_spread_t *spread = reduction->spread;
+  if (spread != NULL && reduction->next_piece < spread->num_pieces) {
+    const mp_piece_t *piece = &spread->pieces[reduction->next_piece];
+    if (piece->begin == begin && piece->count == positions) {
+      ++reduction->next_piece;
+      if (reduction->bases[piece->process] != NULL) {
+        push_piece(reduction, piece, wire);
+        return;
+      }
     }
   }
-  while (reduction->depth >= 2) combine_top(reduction);
+  if (positions == 1) {
+    push_leaf(reduction, begin, leaf);
+    return;
+  }
+  const uint32_t left = mp_tree_left(positions);
+  reduce_tree(reduction, begin, left, leaf, wire);
+  reduce_tree(reduction, begin + left, positions - left, leaf, wire);
+  combine_top(reduction);
 }
 
-static void store_result(const mp_reduction_t *reduction, uint32_t member, int64_t offset) {
+void mp_reduction_run(mp_reduction_t *reduction, uint32_t begin, uint32_t positions, int64_t leaf,
+                      int64_t wire, int64_t count) {
+  reduction->count = count;
+  reduction->depth = 0;
+  reduction->next_piece = 0;
+  reduce_tree(reduction, begin, positions, leaf, wire);
+}
+
+void mp_reduction_store(const mp_reduction_t *reduction, void *to) {
   const mp_collective_operand_t *operand = reduction->operand;
-  const size_t size = mp_dtype_size(operand->dtype);
-  char *to = (char *)reduction->call->contributions[member].outputs[reduction->number] +
-             (size_t)offset * size;
   if (operand->accumulation == operand->dtype) {
-    memcpy(to, reduction->partials, (size_t)reduction->count * size);
+    memcpy(to, reduction->partials, (size_t)reduction->count * mp_dtype_size(operand->dtype));
   } else {
     mp_float_narrow(operand->dtype, reduction->count, (const float *)(void *)reduction->partials,
                     to);
   }
 }
 
+void mp_reduction_store_at(const mp_reduction_t *reduction, const mp_contribution_t *member,
+                           int64_t offset) {
+  char *to = member->outputs[reduction->number];
+  mp_reduction_store(reduction, to + (size_t)offset * mp_dtype_size(reduction->operand->dtype));
+}
+
+// ---- The algorithms ----
+
+static mp_reduction_t start_reduction(const mp_collective_call_t *call, uint32_t number) {
+  if (call->crossing != NULL) {
+    return mp_crossing_reduction_start(call->crossing, number, call->scratch);
+  }
+  return mp_reduction_start(call->collective, call->contributions, call->size, number, NULL,
+                            call->scratch);
+}
+
 static void all_reduce_operand(const mp_collective_call_t *call, uint32_t number) {
   mp_reduction_t reduction = start_reduction(call, number);
-  const int64_t step = block_elements(call->collective);
+  const int64_t step = mp_reduce_block_elements(call->collective);
   int64_t begin, end;
   mp_chunk_range(call, mp_dims_product(reduction.operand->dims, reduction.operand->rank), &begin,
                  &end);
   for (int64_t offset = begin; offset < end; offset += step) {
-    reduce_block(&reduction, offset, end - offset < step ? end - offset : step);
+    mp_reduction_run(&reduction, 0, call->size, offset, offset,
+                     end - offset < step ? end - offset : step);
     for (uint32_t member = 0; member < call->size; ++member) {
-      store_result(&reduction, member, offset);
+      if (mp_call_writes(call, member)) {
+        mp_reduction_store_at(&reduction, &call->contributions[member], offset);
+      }
     }
   }
 }
 
 mp_status_t mp_all_reduce_chunk(const mp_collective_call_t *call) {
+  if (call->crossing != NULL && call->crossing->num_phases == 2) {
+    mp_all_reduce_copy_chunk(call);
+    return NULL;
+  }
   for (uint32_t i = 0; i < call->collective->num_operands; ++i) all_reduce_operand(call, i);
   return NULL;
 }
@@ -145,14 +186,21 @@ static void reduce_scatter_operand(const mp_collective_call_t *call, uint32_t nu
   const uint32_t dimension = (uint32_t)call->collective->dimension;
   const int64_t outer = mp_dims_product(operand->dims, dimension);
   const int64_t run = mp_dims_product(operand->result_dims + dimension, operand->rank - dimension);
-  const int64_t step = block_elements(call->collective);
+  const int64_t step = mp_reduce_block_elements(call->collective);
   int64_t begin, end;
   mp_chunk_range(call, outer * call->size, &begin, &end);
   for (int64_t part = begin; part < end; ++part) {
     const int64_t row = part / call->size;
+    const uint32_t member = (uint32_t)(part % call->size);
+    if (!mp_call_writes(call, member)) continue;
+    // Pieces of others hold the parts of our members one after the other.
+    const int64_t wire = call->crossing == NULL
+                             ? 0
+                             : (int64_t)call->crossing->spread->index_of[member] * outer * run;
     for (int64_t done = 0; done < run; done += step) {
-      reduce_block(&reduction, part * run + done, run - done < step ? run - done : step);
-      store_result(&reduction, (uint32_t)(part % call->size), row * run + done);
+      mp_reduction_run(&reduction, 0, call->size, part * run + done, wire + row * run + done,
+                       run - done < step ? run - done : step);
+      mp_reduction_store_at(&reduction, &call->contributions[member], row * run + done);
     }
   }
 }

@@ -109,7 +109,7 @@ static const char *difference(const mp_collective_t *a, const mp_collective_t *b
   if (a->dimension != b->dimension || a->concat_dimension != b->concat_dimension) {
     return "their dimensions differ";
   }
-  if (a->reducer.combine != b->reducer.combine) return "their reductions differ";
+  if (a->reducer.digest != b->reducer.digest) return "their reductions differ";
   return NULL;
 }
 

@@ -2,6 +2,7 @@
 #include "collectives/collective.h"
 #include "collectives/internal.h"
 #include "sim/base/box.h"
+#include "sim/base/hash.h"
 
 typedef mp_status_t (*mp_chunk_fn_t)(const mp_collective_call_t *call);
 
@@ -33,25 +34,52 @@ static double traffic(const mp_collective_t *collective, uint32_t size) {
 }
 
 uint32_t mp_collective_num_chunks(const mp_collective_t *collective, uint32_t group) {
-  enum { BYTES_PER_CHUNK = 128 * 1024, MAX_CHUNKS = 32 };
-  double chunks = traffic(collective, group_size(collective, group)) / BYTES_PER_CHUNK;
-  if (chunks < 1) return 1;
-  return chunks > MAX_CHUNKS ? MAX_CHUNKS : (uint32_t)chunks;
+  return mp_parts_of(traffic(collective, group_size(collective, group)));
 }
 
 size_t mp_collective_scratch_bytes(const mp_collective_t *collective, uint32_t group) {
   switch (collective->kind) {
     case MP_COLLECTIVE_ALL_REDUCE:
     case MP_COLLECTIVE_REDUCE_SCATTER:
-      return mp_reduce_scratch_bytes(collective, group_size(collective, group));
+      return mp_reduce_scratch_bytes(collective, group_size(collective, group), 0);
     default:
       return 0;
   }
 }
 
-mp_status_t mp_collective_run(const mp_collective_t *collective, uint32_t group,
-                              const mp_contribution_t *contributions, uint32_t chunk,
-                              void *scratch) {
+static uint64_t hash_boxes(uint64_t digest, const mp_collective_boxes_t *boxes, size_t count) {
+  if (boxes->starts == NULL) return digest;
+  digest = mp_hash_bytes(digest, boxes->starts, count * sizeof(*boxes->starts));
+  return mp_hash_bytes(digest, boxes->sizes, count * sizeof(*boxes->sizes));
+}
+
+uint64_t mp_collective_digest(const mp_collective_t *collective) {
+  if (collective->digest != 0) return collective->digest;
+  uint64_t digest = mp_hash_u64(MP_HASH_START, (uint64_t)collective->kind);
+  for (uint32_t i = 0; i < collective->num_operands; ++i) {
+    const mp_collective_operand_t *operand = &collective->operands[i];
+    digest = mp_hash_u64(digest, (uint64_t)operand->dtype << 32 | (uint64_t)operand->accumulation);
+    digest = mp_hash_bytes(digest, operand->dims, operand->rank * sizeof(*operand->dims));
+    digest =
+        mp_hash_bytes(digest, operand->result_dims, operand->rank * sizeof(*operand->result_dims));
+  }
+  digest = mp_hash_u64(digest, collective->reducer.digest);
+  digest = mp_hash_u64(digest, (uint64_t)collective->dimension);
+  digest = mp_hash_u64(digest, (uint64_t)collective->concat_dimension);
+  if (collective->kind == MP_COLLECTIVE_PERMUTE) {
+    digest = mp_hash_bytes(digest, collective->pairs,
+                           2 * (size_t)collective->num_pairs * sizeof(*collective->pairs));
+  }
+  const uint32_t rank = collective->num_operands == 0 ? 0 : collective->operands[0].rank;
+  const size_t count = (size_t)collective->groups->num_devices * rank;
+  digest = hash_boxes(digest, &collective->source, count);
+  digest = hash_boxes(digest, &collective->target, count);
+  return digest == 0 ? 1 : digest;
+}
+
+static mp_status_t run(const mp_collective_t *collective, uint32_t group,
+                       const mp_contribution_t *contributions, const mp_crossing_t *crossing,
+                       uint32_t chunk, void *scratch) {
   const mp_collective_call_t call = {
       .collective = collective,
       .members = collective->groups->members + collective->groups->offsets[group],
@@ -60,9 +88,22 @@ mp_status_t mp_collective_run(const mp_collective_t *collective, uint32_t group,
       .chunk = chunk,
       .num_chunks = mp_collective_num_chunks(collective, group),
       .scratch = scratch,
+      .crossing = crossing,
   };
   if ((size_t)collective->kind >= sizeof(g_algorithms) / sizeof(g_algorithms[0])) {
     return mp_status_make(MP_INTERNAL, "%s is no group operation", collective->name);
   }
   return g_algorithms[collective->kind](&call);
+}
+
+mp_status_t mp_collective_run(const mp_collective_t *collective, uint32_t group,
+                              const mp_contribution_t *contributions, uint32_t chunk,
+                              void *scratch) {
+  return run(collective, group, contributions, NULL, chunk, scratch);
+}
+
+mp_status_t mp_collective_run_crossing(const mp_crossing_t *crossing, uint32_t chunk,
+                                       void *scratch) {
+  return run(crossing->collective, crossing->group, crossing->contributions, crossing, chunk,
+             scratch);
 }

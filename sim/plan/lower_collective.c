@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/hash.h"
+#include "sim/ir/print.h"
 #include "sim/kernels/elementwise.h"
 #include "sim/kernels/region.h"
 #include "sim/plan/plan.h"
@@ -187,10 +189,39 @@ static mp_status_t builtin_reducer(mp_lowering_t *low, mp_reduce_kind_t kind, mp
   mp_ew_loop_t *loop = MP_ARENA_NEW(low->arena, mp_ew_loop_t);
   MP_RETURN_IF_NULL(loop);
   *loop = found;
-  low->out->reducer = (mp_reducer_t){combine_by_loop, loop, 0, INT32_MAX};
+  uint64_t digest = mp_hash_u64(MP_HASH_START, (uint64_t)kind);
+  digest = mp_hash_u64(digest, (uint64_t)accumulation);
+  low->out->reducer = (mp_reducer_t){combine_by_loop, loop, 0, INT32_MAX, digest};
   *out_accumulation = accumulation;
   *out_found = true;
   return NULL;
+}
+
+// Which argument, or which op of the block, a value is.
+static uint64_t value_number(const mp_block_t *block, const mp_value_t *value) {
+  if (value->op == NULL) return value->index;
+  uint64_t number = block->num_args + (uint64_t)value->index;
+  for (const mp_op_t *op = block->first; op != NULL && op != value->op; op = op->next) {
+    number += op->num_results;
+  }
+  return number;
+}
+
+// A fingerprint of what a region computes, whatever its values and places in the source are called.
+// Equal programs have equal ones; who writes the same function in another way is on his own.
+static uint64_t region_digest(const mp_block_t *block) {
+  uint64_t digest = mp_hash_u64(MP_HASH_START, block->num_args);
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
+    mp_status_ignore(mp_op_print(op, NULL, &text));
+    for (uint32_t i = 0; i < op->num_operands; ++i) {
+      digest = mp_hash_u64(digest, value_number(block, op->operands[i]));
+    }
+  }
+  digest = mp_hash_bytes(digest, mp_strbuf_text(&text), text.size);
+  mp_strbuf_deinit(&text);
+  return digest;
 }
 
 static mp_status_t make_reducer(mp_lowering_t *low, mp_collective_operand_t *operands) {
@@ -221,8 +252,8 @@ static mp_status_t make_reducer(mp_lowering_t *low, mp_collective_operand_t *ope
                          mp_dtype_name(dtype), mp_dtype_name(wanted));
     }
     operands[i].accumulation = wanted;
-    low->out->reducer =
-        (mp_reducer_t){combine_by_region, fn, mp_region_fn_scratch_bytes(fn), MP_REGION_MAX_LANES};
+    low->out->reducer = (mp_reducer_t){combine_by_region, fn, mp_region_fn_scratch_bytes(fn),
+                                       MP_REGION_MAX_LANES, region_digest(block)};
   }
   return NULL;
 }
@@ -529,6 +560,7 @@ mp_status_t mp_plan_lower_collective(mp_arena_t *arena, const mp_op_t *op, uint3
   mp_collective_operand_t *operands = NULL;
   MP_RETURN_IF_ERROR(describe_operands(&low, &operands));
   MP_RETURN_IF_ERROR(lower_by_kind(&low, operands));
+  collective->digest = mp_collective_digest(collective);
   *out_collective = collective;
   return NULL;
 }

@@ -200,7 +200,7 @@ COMBINE(digits_f64, double, x * 10 + y)
 
 static mp_reducer_t reducer(void (*combine)(const void *, int64_t, const void *, const void *,
                                             void *, void *)) {
-  return (mp_reducer_t){combine, NULL, 0, INT32_MAX};
+  return (mp_reducer_t){combine, NULL, 0, INT32_MAX, 0};
 }
 
 static void test_all_reduce_integers(void **state) {
