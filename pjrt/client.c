@@ -92,7 +92,8 @@ static mp_status_t describe_client(PJRT_Client *client) {
 }
 
 // Takes over `runtime`, also on failure.
-static mp_status_t wrap_client(mp_client_t *runtime, PJRT_Client **out_client) {
+static mp_status_t wrap_client(mp_client_t *runtime, const mp_options_t *options,
+                               PJRT_Client **out_client) {
   PJRT_Client *client = mp_calloc(1, sizeof(*client));
   if (client == NULL) {
     mp_client_release(runtime);
@@ -102,6 +103,10 @@ static mp_status_t wrap_client(mp_client_t *runtime, PJRT_Client **out_client) {
   client->client = runtime;
   mp_status_t status = mp_arena_create(&client->arena);
   if (status == NULL) status = describe_client(client);
+  if (status == NULL) {
+    client->dump = mp_arena_strndup(client->arena, options->dump, strlen(options->dump));
+    if (client->dump == NULL) status = mp_status_out_of_memory();
+  }
   if (status != NULL) {
     free_client(client);
     return status;
@@ -114,7 +119,7 @@ mp_status_t mp_pjrt_client_create_in(const mp_options_t *options, mp_world_t *wo
                                      PJRT_Client **out_client) {
   mp_client_t *runtime = NULL;
   MP_RETURN_IF_ERROR(mp_client_create_in(options, world, &runtime));
-  return wrap_client(runtime, out_client);
+  return wrap_client(runtime, options, out_client);
 }
 
 // The key-value callbacks are garbage unless the option `num_nodes` is given, and nothing is
@@ -128,9 +133,9 @@ mp_status_t mp_PJRT_Client_Create(PJRT_Client_Create_Args *args) {
   MP_RETURN_IF_ERROR(status);
   mp_client_t *runtime = NULL;
   status = mp_client_create(options, &runtime);
+  if (status == NULL) status = wrap_client(runtime, options, &args->client);
   mp_options_release(options);
-  MP_RETURN_IF_ERROR(status);
-  return wrap_client(runtime, &args->client);
+  return status;
 }
 
 // Stops the runtime; what buffers and executables point to stays until the last of them goes.

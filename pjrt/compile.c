@@ -82,5 +82,6 @@ mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices
 
 mp_status_t mp_pjrt_print_program(const mp_program_t *program, mp_strbuf_t *out_text) {
   static const mp_print_options_t options = {.locations = true};
+  mp_spmd_report_print(&program->report, out_text);
   return mp_module_print(program->module, &options, out_text);
 }

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "pjrt/dump.h"
 #include "sim/base/alloc.h"
 #include "sim/base/hash.h"
 #include "sim/ir/layout.h"
@@ -91,16 +92,40 @@ static mp_status_t list_output_shapes(PJRT_Executable *executable) {
   return NULL;
 }
 
+static mp_status_t add_property(PJRT_Executable *executable, const char *name, double value) {
+  const char *copy = mp_arena_strndup(executable->arena, name, strlen(name));
+  MP_RETURN_IF_NULL(copy);
+  executable->properties[executable->num_properties++] = mp_pjrt_named_float(copy, (float)value);
+  return NULL;
+}
+
+// What the partitioner did: collectives of each kind in the program, the bytes that a device
+// receives by them, ops computed whole.
+static mp_status_t list_communication(PJRT_Executable *executable) {
+  const mp_spmd_report_t *report = &executable->program->report;
+  char name[64];
+  for (int kind = 0; kind < MP_COMM_KIND_COUNT; ++kind) {
+    const mp_comm_t *comm = &report->comm[kind];
+    if (comm->count == 0) continue;
+    (void)snprintf(name, sizeof(name), "spmd.%s.count", mp_comm_kind_name((mp_comm_kind_t)kind));
+    MP_RETURN_IF_ERROR(add_property(executable, name, comm->count));
+    (void)snprintf(name, sizeof(name), "spmd.%s.bytes", mp_comm_kind_name((mp_comm_kind_t)kind));
+    MP_RETURN_IF_ERROR(add_property(executable, name, comm->bytes));
+  }
+  MP_RETURN_IF_ERROR(
+      add_property(executable, "spmd.wire_bytes", mp_spmd_report_total(report).bytes));
+  return add_property(executable, "spmd.replicated.count", report->num_replicated);
+}
+
 // Estimates of one device's run, under the names that callers look for.
 static mp_status_t list_properties(PJRT_Executable *executable) {
-  enum { NUM_PROPERTIES = 2 };
-  executable->properties = MP_ARENA_ARRAY(executable->arena, PJRT_NamedValue, NUM_PROPERTIES);
+  enum { MAX_PROPERTIES = 4 + 2 * MP_COMM_KIND_COUNT };
+  executable->properties = MP_ARENA_ARRAY(executable->arena, PJRT_NamedValue, MAX_PROPERTIES);
   MP_RETURN_IF_NULL(executable->properties);
-  executable->properties[0] = mp_pjrt_named_float("flops", (float)executable->program->flops);
-  executable->properties[1] =
-      mp_pjrt_named_float("bytes accessed", (float)executable->program->bytes_accessed);
-  executable->num_properties = NUM_PROPERTIES;
-  return NULL;
+  MP_RETURN_IF_ERROR(add_property(executable, "flops", executable->program->flops));
+  MP_RETURN_IF_ERROR(
+      add_property(executable, "bytes accessed", executable->program->bytes_accessed));
+  return executable->program->num_partitions > 1 ? list_communication(executable) : NULL;
 }
 
 static mp_status_t copy_source(PJRT_Executable *executable, const mp_pjrt_source_t *source) {
@@ -159,7 +184,10 @@ mp_status_t mp_pjrt_executable_compile(PJRT_Client *client, uint32_t pod_devices
   atomic_init(&executable->references, 1);
   executable->arena = arena;
   mp_pjrt_compiled_t compiled = {0};
+  const char *dump = client == NULL ? NULL : client->dump;
+  const uint32_t number = mp_pjrt_dump_input(dump, source);
   mp_status_t status = mp_pjrt_compile(source, pod_devices, arena, &compiled);
+  if (status == NULL) mp_pjrt_dump_program(dump, number, compiled.program);
   if (status == NULL && client != NULL) {
     executable->client = mp_pjrt_client_retain(client);
     status = mp_executable_create(client->client, compiled.program, compiled.assignment,

@@ -157,6 +157,7 @@ struct PJRT_Client {
   mp_pjrt_memory_t *memories;  // of the addressable devices, in the order of their ids
   PJRT_Memory **addressable_memory_list;
   size_t num_devices, num_addressable, num_addressable_memories;
+  const char *dump;  // folder of the option, or ""
 };
 // PJRT_Client_Create in a given world (sim/runtime/client.h), for tests.
 MP_NODISCARD mp_status_t mp_pjrt_client_create_in(const mp_options_t *options, mp_world_t *world,

@@ -60,6 +60,8 @@ typedef enum {
     "hwloc synthetic description or XML file that replaces the real machine (for tests)")       \
   X(workers, INT, 1, 4096, "", "threads", "MINIPOD_WORKERS",                                    \
     "number of worker threads; default: one per core that the process may use")                 \
+  X(dump, STRING, 0, 0, "", "", "MINIPOD_DUMP",                                                 \
+    "a folder: every compiled program is written there, as it came and as a device runs it")    \
   X(node_id, INT, 0, INT32_MAX, "", "", "", "index of this process (added by JAX)")             \
   X(num_nodes, INT, 0, INT32_MAX, "", "", "", "number of processes (added by JAX)")             \
   X(partition_index, INT, 0, INT32_MAX, "", "", "", "partition of this process (added by JAX)")
@@ -88,6 +90,7 @@ typedef struct {
   mp_log_level_t log_level;
   const char *machine;
   int64_t workers;
+  const char *dump;
   int64_t node_id;
   int64_t num_nodes;
   int64_t partition_index;

@@ -35,6 +35,7 @@ static mp_status_t compile(mp_module_t *module, const mp_compile_request_t *requ
       request->propagate_to_params, request->num_propagate_to_params};
   MP_RETURN_IF_ERROR(mp_spmd_partition(module, &partition, &options.partition));
   MP_RETURN_IF_ERROR(mp_passes_finish(module));
+  MP_RETURN_IF_ERROR(mp_spmd_count_communication(module, &options.partition.report));
   return mp_plan_create(module, &options, out_program);
 }
 

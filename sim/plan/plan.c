@@ -208,7 +208,8 @@ mp_status_t mp_plan_create(mp_module_t *module, const mp_plan_options_t *options
                                     .module = module,
                                     .name = module->name,
                                     .num_replicas = options->num_replicas,
-                                    .num_partitions = options->num_partitions};
+                                    .num_partitions = options->num_partitions,
+                                    .report = options->partition.report};
   status = plan(&emitter);
 done:
   mp_arena_release(emitter.scratch);

@@ -17,6 +17,7 @@
 #include "sim/base/arena.h"
 #include "sim/ir/module.h"
 #include "sim/kernels/kernel.h"
+#include "sim/spmd/report.h"
 #include "topology/pod.h"
 
 // Where a value's bytes are.
@@ -94,6 +95,7 @@ struct mp_program_s {
   uint64_t scratch_bytes;  // the largest need of one part or chunk
   uint32_t num_collectives;
   double flops, bytes_accessed;  // one device, loops counted once; for cost analysis
+  mp_spmd_report_t report;       // of the partitioner
 };
 
 void mp_program_release(mp_program_t *program);

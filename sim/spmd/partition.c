@@ -96,6 +96,10 @@ mp_status_t mp_spmd_partition(mp_module_t *module, const mp_partition_options_t 
   MP_RETURN_IF_ERROR(mp_partitioner_results(&p, main, terminator, options, results));
   body->parent_func = main;
   main->body = body;
-  *out_partition = (mp_partition_t){params, results};
+  *out_partition = (mp_partition_t){.params = params,
+                                    .results = results,
+                                    .report = {.num_partitions = options->num_partitions,
+                                               .num_replicated = p.num_replicated,
+                                               .replicated = p.replicated}};
   return NULL;
 }

@@ -15,6 +15,7 @@
 
 #include "sim/base/status.h"
 #include "sim/ir/module.h"
+#include "sim/spmd/report.h"
 
 typedef struct {
   uint32_t num_partitions;
@@ -37,6 +38,9 @@ typedef struct {
 typedef struct {
   const mp_partition_io_t *params;   // [main's parameters], in the module's arena
   const mp_partition_io_t *results;  // [main's results]
+  // What was computed whole; the communication is counted when all passes are through
+  // (mp_spmd_count_communication).
+  mp_spmd_report_t report;
 } mp_partition_t;
 
 MP_NODISCARD mp_status_t mp_spmd_partition(mp_module_t *module,

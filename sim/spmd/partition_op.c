@@ -144,7 +144,10 @@ static mp_status_t partition_iota(mp_partitioner_t *p, const mp_op_t *op,
 }
 
 mp_status_t mp_partitioner_op(mp_partitioner_t *p, const mp_op_t *op) {
-  if (!p->is_propagated) return partition_whole(p, op);
+  if (!p->is_propagated) {
+    if (elementwise_placement(p, op) == NULL) MP_RETURN_IF_ERROR(mp_partitioner_note_whole(p, op));
+    return partition_whole(p, op);
+  }
   if (op->code == MP_OP_WHILE || op->code == MP_OP_CASE) return mp_partitioner_control(p, op);
   // Ops inside reducers and the like are not propagated to: scalars, which are whole.
   const bool is_known = op->num_results != 0 && p->propagation.values[op->results[0].id] != NULL;
@@ -154,6 +157,9 @@ mp_status_t mp_partitioner_op(mp_partitioner_t *p, const mp_op_t *op) {
     MP_RETURN_IF_ERROR(mp_partitioner_at_op(
         op, mp_lower_op(p->arena, &p->propagation, p->scope, op, &local, &is_local)));
   }
-  if (!is_local) return partition_whole(p, op);
+  if (!is_local) {
+    MP_RETURN_IF_ERROR(mp_partitioner_note_whole(p, op));
+    return partition_whole(p, op);
+  }
   return op->code == MP_OP_IOTA ? partition_iota(p, op, &local) : partition_local(p, op, &local);
 }

@@ -21,6 +21,8 @@ typedef struct {
   // one partition) only elementwise ops work on parts.
   bool is_propagated;
   mp_propagation_t propagation;
+  mp_replicated_op_t *replicated;  // [num_replicated]: computed whole though their values are not
+  uint32_t num_replicated, replicated_capacity;
 } mp_partitioner_t;
 
 // --- partition.c ---
@@ -77,6 +79,11 @@ MP_NODISCARD mp_status_t mp_partitioner_start_op(mp_partitioner_t *p, const mp_o
 MP_NODISCARD mp_status_t mp_partitioner_finish_op(mp_partitioner_t *p, const mp_op_t *op,
                                                   const mp_op_parts_t *parts, mp_op_t **out_copy);
 MP_NODISCARD mp_status_t mp_partitioner_op(mp_partitioner_t *p, const mp_op_t *op);
+
+// --- partition_note.c ---
+
+// Remembers for the report that `op` works on whole operands, if some of its values lie in parts.
+MP_NODISCARD mp_status_t mp_partitioner_note_whole(mp_partitioner_t *p, const mp_op_t *op);
 
 // --- partition_control.c ---
 
