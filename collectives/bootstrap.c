@@ -1,7 +1,370 @@
 #include "collectives/bootstrap.h"
 
-mp_status_t mp_world_join(const mp_options_t *options, mp_world_t **out_world) {
-  (void)options;
-  *out_world = NULL;
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collectives/launcher.h"
+#include "collectives/leave.h"
+#include "collectives/mpi.h"
+#include "collectives/mpi_start.h"
+#include "collectives/shm.h"
+#include "collectives/world_internal.h"
+#include "sim/base/alloc.h"
+#include "sim/base/hash.h"
+#include "sim/base/log.h"
+#include "sim/base/process.h"
+
+// Counts up with every change of what processes say to each other.
+enum { MP_WIRE_PROTOCOL = 1 };
+
+// How long a peer may be dead before it is lost: the launcher then has ended the job, if it does
+// such things, and nobody has printed follow-on errors after the one that explains it.
+enum { MP_LOSS_GRACE_SECONDS = 4 };
+
+// What each tells all at start. The first three members never change.
+typedef struct {
+  uint32_t protocol;
+  char version[28];
+  char hostname[64];
+  uint64_t build;
+  int64_t pid;
+  int64_t leader;  // lowest rank that MPI says shares memory with this one
+  mp_segment_address_t address;
+} mp_hello_t;
+
+// ---- Hello ----
+
+// A fingerprint of the file that this code is in; 0 when it cannot be read.
+static uint64_t build_id(void) {
+  Dl_info info;
+  static const char here = 0;
+  if (dladdr(&here, &info) == 0 || info.dli_fname == NULL) return 0;
+  FILE *file = fopen(info.dli_fname, "re");
+  if (file == NULL) return 0;
+  uint64_t hash = MP_HASH_START;
+  unsigned char buffer[1 << 14];
+  for (size_t size; (size = fread(buffer, 1, sizeof(buffer), file)) != 0;) {
+    hash = mp_hash_bytes(hash, buffer, size);
+  }
+  fclose(file);
+  return hash;
+}
+
+static mp_hello_t make_hello(const mp_mpi_who_t *who, const mp_segment_t *segment) {
+  mp_hello_t hello = {
+      .protocol = MP_WIRE_PROTOCOL,
+      .version = MINIPOD_VERSION,
+      .build = build_id(),
+      .pid = getpid(),
+      .leader = who->leader,
+      .address = mp_segment_address(segment),
+  };
+  (void)gethostname(hello.hostname, sizeof(hello.hostname) - 1);
+  return hello;
+}
+
+// All must be of one build; the first that differs from rank 0 is named.
+static mp_status_t compare_hellos(uint32_t size, void *const *bytes, const size_t *sizes) {
+  const mp_hello_t *first = bytes[0];
+  for (uint32_t rank = 0; rank < size; ++rank) {
+    if (sizes[rank] < offsetof(mp_hello_t, build)) {
+      return mp_status_make(MP_FAILED_PRECONDITION, "rank %" PRIu32 " is no minipod", rank);
+    }
+    const mp_hello_t *other = bytes[rank];
+    const char *host = other->hostname;
+    if (other->protocol != first->protocol || sizes[rank] != sizes[0] ||
+        strncmp(other->version, first->version, sizeof(first->version)) != 0) {
+      return mp_status_make(MP_FAILED_PRECONDITION,
+                            "the job mixes versions of minipod: rank 0 (host %.63s) runs %.27s "
+                            "(protocol %" PRIu32 "), rank %" PRIu32
+                            " (host %.63s) runs %.27s (protocol %" PRIu32 ")",
+                            first->hostname, first->version, first->protocol, rank, host,
+                            other->version, other->protocol);
+    }
+    if (sizes[rank] == sizeof(mp_hello_t) && other->build != first->build) {
+      return mp_status_make(MP_FAILED_PRECONDITION,
+                            "the job mixes builds of minipod %s: rank 0 (host %.63s) runs build "
+                            "%016" PRIx64 ", rank %" PRIu32 " (host %.63s) runs build %016" PRIx64,
+                            MINIPOD_VERSION, first->hostname, first->build, rank, host,
+                            other->build);
+    }
+  }
   return NULL;
+}
+
+// ---- Hosts ----
+
+// Numbers the hosts by lowest rank. `leaders[rank]` is the lowest rank of its host.
+static void number_hosts(mp_world_t *world, const int64_t *leaders) {
+  world->num_hosts = 0;
+  for (uint32_t rank = 0; rank < world->size; ++rank) {
+    mp_peer_t *peer = &world->peers[rank].peer;
+    mp_peer_t *leader = &world->peers[leaders[rank]].peer;
+    if (leaders[rank] == rank) {
+      peer->host = world->num_hosts++;
+      peer->ranks_on_host = 0;
+    }
+    peer->host = leader->host;
+    peer->rank_on_host = leader->ranks_on_host++;
+  }
+  for (uint32_t rank = 0; rank < world->size; ++rank) {
+    world->peers[rank].peer.ranks_on_host = world->peers[leaders[rank]].peer.ranks_on_host;
+  }
+}
+
+// A leader leads itself and comes first.
+static bool are_leaders_sound(uint32_t size, const int64_t *leaders) {
+  for (uint32_t rank = 0; rank < size; ++rank) {
+    if (leaders[rank] < 0 || leaders[rank] > rank || leaders[leaders[rank]] != leaders[rank]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static mp_status_t take_hellos(mp_world_t *world, void *const *bytes, const size_t *sizes,
+                               int64_t *leaders) {
+  MP_RETURN_IF_ERROR(compare_hellos(world->size, bytes, sizes));
+  for (uint32_t rank = 0; rank < world->size; ++rank) {
+    const mp_hello_t *hello = bytes[rank];
+    mp_peer_t *peer = &world->peers[rank].peer;
+    char hostname[sizeof(hello->hostname) + 1];
+    snprintf(hostname, sizeof(hostname), "%.*s", (int)sizeof(hello->hostname), hello->hostname);
+    peer->hostname = mp_strdup(hostname);
+    MP_RETURN_IF_NULL(peer->hostname);
+    peer->pid = hello->pid;
+    leaders[rank] = hello->leader;
+  }
+  if (!are_leaders_sound(world->size, leaders)) {
+    return mp_status_make(MP_INTERNAL, "MPI's groups of processes with common memory overlap");
+  }
+  return NULL;
+}
+
+// ---- Shared memory ----
+
+static mp_status_t open_near(mp_world_t *world, void *const *hellos, const int64_t *leaders,
+                             mp_segment_t **segments) {
+  for (uint32_t rank = 0; rank < world->size; ++rank) {
+    if (rank == world->rank || leaders[rank] != leaders[world->rank]) continue;
+    const mp_hello_t *hello = hellos[rank];
+    mp_status_t status = mp_segment_open(&hello->address, &segments[rank]);
+    if (status != NULL) return mp_status_annotate(status, "rank %" PRIu32, rank);
+  }
+  return NULL;
+}
+
+// Where one of a host could not map another's memory, all of that host use MPI: each is a host of
+// its own. `reasons` are what each rank says, "" if it could map all.
+static void split_unmapped(mp_world_t *world, void *const *reasons, const size_t *sizes,
+                           int64_t *leaders, bool *out_is_split) {
+  bool is_split = false;
+  for (uint32_t rank = 0; rank < world->size; ++rank) {
+    is_split = is_split || (sizes[rank] != 0 && leaders[rank] == leaders[world->rank]);
+  }
+  for (uint32_t rank = 0; rank < world->size; ++rank) {
+    if (sizes[rank] == 0) continue;
+    mp_log(MP_LOG_WARNING,
+           "the processes on the host of rank %" PRIu32 " use MPI, not shared memory: %.*s", rank,
+           (int)sizes[rank], (const char *)reasons[rank]);
+    int64_t leader = leaders[rank];
+    for (uint32_t i = 0; i < world->size; ++i) {
+      if (leaders[i] == leader) leaders[i] = i;
+    }
+  }
+  *out_is_split = is_split;
+}
+
+static mp_status_t connect_near(mp_world_t *world, void *const *hellos, mp_segment_t **segments) {
+  mp_transport_t *shm = NULL;
+  MP_RETURN_IF_ERROR(mp_shm_create(world, world->segment, MP_LOSS_GRACE_SECONDS, &shm));
+  mp_status_t status = NULL;
+  for (uint32_t rank = 0; rank < world->size && status == NULL; ++rank) {
+    if (segments[rank] == NULL) continue;
+    status = mp_shm_add_peer(shm, rank, segments[rank], ((const mp_hello_t *)hellos[rank])->pid);
+  }
+  mp_world_add_transport(world, shm);  // which owns it, connected or not
+  for (uint32_t rank = 0; rank < world->size && status == NULL; ++rank) {
+    if (segments[rank] != NULL) world->peers[rank].transport = shm;
+  }
+  return status;
+}
+
+// Maps the memory of those who share a host, and agrees with them on using it.
+static mp_status_t share_memory(mp_world_t *world, void *const *hellos, int64_t *leaders,
+                                mp_segment_t **segments, double timeout_s) {
+  mp_status_t failed = open_near(world, hellos, leaders, segments);
+  const char *reason = mp_status_message(failed);
+  void **reasons = NULL;
+  size_t *sizes = NULL;
+  mp_status_t status =
+      mp_world_exchange(world, reason, strlen(reason), timeout_s, &reasons, &sizes);
+  mp_status_release(failed);
+  MP_RETURN_IF_ERROR(status);
+  bool is_split = false;
+  split_unmapped(world, reasons, sizes, leaders, &is_split);
+  mp_free(reasons);
+  number_hosts(world, leaders);
+  bool has_near = world->peers[world->rank].peer.ranks_on_host > 1;
+  return is_split || !has_near ? NULL : connect_near(world, hellos, segments);
+}
+
+// ---- Joining ----
+
+static mp_status_t greet(mp_world_t *world, const mp_mpi_who_t *who, double timeout_s) {
+  mp_hello_t hello = make_hello(who, world->segment);
+  void **hellos = NULL;
+  size_t *sizes = NULL;
+  MP_RETURN_IF_ERROR(mp_world_exchange(world, &hello, sizeof(hello), timeout_s, &hellos, &sizes));
+  int64_t *leaders = mp_calloc(world->size, sizeof(*leaders));
+  mp_segment_t **segments = mp_calloc(world->size, sizeof(mp_segment_t *));
+  mp_status_t status = NULL;
+  if (leaders == NULL || segments == NULL) status = mp_status_out_of_memory();
+  if (status == NULL) status = take_hellos(world, hellos, sizes, leaders);
+  if (status == NULL) status = share_memory(world, hellos, leaders, segments, timeout_s);
+  for (uint32_t rank = 0; segments != NULL && rank < world->size; ++rank) {
+    mp_segment_release(segments[rank]);
+  }
+  mp_free(segments);
+  mp_free(leaders);
+  mp_free(hellos);
+  return status;
+}
+
+static mp_status_t make_world(const mp_mpi_module_t *module, const mp_mpi_who_t *who,
+                              double timeout_s, mp_world_t **out_world) {
+  mp_world_t *world = NULL;
+  mp_transport_t *mpi = NULL;
+  MP_RETURN_IF_ERROR(mp_world_create((uint32_t)who->rank, (uint32_t)who->size, &world));
+  mp_status_t status =
+      mp_segment_create((uint32_t)who->num_near, (uint32_t)who->num_near, &world->segment);
+  if (status == NULL) status = mp_mpi_create(world, module, &mpi);
+  if (status == NULL) {
+    world->doorbell = mp_segment_doorbell(world->segment);
+    mp_world_add_transport(world, mpi);
+    for (uint32_t i = 0; i < world->size; ++i) {
+      world->peers[i].transport = i == world->rank ? NULL : mpi;
+    }
+    status = mp_world_start(world);
+  }
+  if (status != NULL) {
+    mp_world_release(world);
+    return status;
+  }
+  mp_leave_set_world(world, mpi);
+  // From here on the world stays, even if the greeting fails: others may be sending to it.
+  MP_RETURN_IF_ERROR(greet(world, who, timeout_s));
+  // Nothing more comes by MPI when all share one memory: nobody needs to look for it.
+  if (world->num_hosts == 1 && mp_world_drain(world, timeout_s)) mp_mpi_close(mpi);
+  *out_world = world;
+  return NULL;
+}
+
+static mp_status_t check_numbers(const mp_options_t *options, const char *launcher, int64_t rank,
+                                 int64_t size) {
+  if (options->num_nodes != MP_OPTION_UNSET && size >= 0 && options->num_nodes != size) {
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          "jax.distributed says that there are %" PRId64
+                          " processes (num_nodes), %s that there are %" PRId64,
+                          options->num_nodes, launcher, size);
+  }
+  if (options->node_id != MP_OPTION_UNSET && options->node_id != rank) {
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          "jax.distributed says that this is process %" PRId64
+                          " (node_id), %s that it is rank %" PRId64,
+                          options->node_id, launcher, rank);
+  }
+  return NULL;
+}
+
+// Says whose children our children are. Other threads may read the environment now, as at any
+// setenv; glibc keeps what they have read.
+static void claim_mpi(void) {
+  char pid[24];
+  snprintf(pid, sizeof(pid), "%d", (int)getpid());
+  (void)setenv(MP_MPI_OWNER_VARIABLE, pid, 1);
+}
+
+static mp_status_t join_mpi(const mp_options_t *options, const mp_launcher_t *launcher,
+                            mp_world_t **out_world) {
+  const mp_mpi_module_t *module = NULL;
+  MP_RETURN_IF_ERROR(mp_mpi_open_module(options->mpi_module, launcher, &module));
+  if (module->state() == MP_MPI_FINALIZED) {
+    return mp_status_make(MP_FAILED_PRECONDITION, "MPI has been finalized already");
+  }
+  claim_mpi();
+  double timeout_s = (double)options->init_timeout;
+  mp_mpi_who_t who;
+  bool is_ours = false;
+  MP_RETURN_IF_ERROR(mp_mpi_start(module, timeout_s, &who, &is_ours));
+  MP_RETURN_IF_ERROR(mp_leave_prepare(module, is_ours, &who, (double)options->exit_timeout));
+  mp_mpi_error_t name;
+  module->describe(name);
+  mp_log(MP_LOG_INFO, "rank %d of %d by %s", who.rank, who.size, name);
+  MP_RETURN_IF_ERROR(check_numbers(options, "MPI", who.rank, who.size));
+  if (who.size == 1) {
+    *out_world = NULL;
+    return NULL;
+  }
+  return make_world(module, &who, timeout_s, out_world);
+}
+
+static mp_status_t join(const mp_options_t *options, mp_world_t **out_world) {
+  bool is_auto = strcmp(options->bootstrap, "auto") == 0;
+  bool is_forced = strcmp(options->bootstrap, "mpi") == 0;
+  if (!is_auto && !is_forced && strcmp(options->bootstrap, "none") != 0) {
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          "option 'bootstrap': expected auto, mpi or none, got '%s'",
+                          options->bootstrap);
+  }
+  mp_launcher_t launcher;
+  bool is_launched = mp_launcher_find(&launcher);
+  bool is_alone = mp_launcher_is_child_of_rank() || (is_launched && launcher.size == 1);
+  if ((!is_auto && !is_forced) || (is_auto && (!is_launched || is_alone))) {
+    *out_world = NULL;
+    return NULL;
+  }
+  if (!is_launched) {
+    return mp_status_annotate(join_mpi(options, NULL, out_world), "option 'bootstrap' is mpi");
+  }
+  MP_RETURN_IF_ERROR(check_numbers(options, launcher.name, launcher.rank, launcher.size));
+  mp_status_t status = join_mpi(options, &launcher, out_world);
+  if (mp_status_code(status) != MP_UNAVAILABLE) return status;
+  return mp_status_annotate(status,
+                            "%s started this process as rank %" PRId64
+                            " (%s), but MPI cannot be used (MINIPOD_BOOTSTRAP=none lets each "
+                            "process work alone)",
+                            launcher.name, launcher.rank, launcher.rank_variable);
+}
+
+mp_status_t mp_world_join(const mp_options_t *options, mp_world_t **out_world) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  static bool is_done;
+  static uint32_t generation;
+  static mp_world_t *world;
+  static mp_status_t failure;
+  mp_process_watch_forks();
+  pthread_mutex_lock(&lock);
+  mp_status_t status = NULL;
+  if (is_done && generation != mp_process_generation()) {
+    *out_world = NULL;  // a forked child: its parent is the rank
+  } else if (is_done) {
+    status = mp_status_retain(failure);
+    if (status == NULL) *out_world = world;
+  } else if (strcmp(options->bootstrap, "none") == 0) {
+    *out_world = NULL;  // may be asked differently the next time
+  } else {
+    generation = mp_process_generation();
+    failure = join(options, &world);
+    is_done = true;
+    status = mp_status_retain(failure);
+    if (status == NULL) *out_world = world;
+  }
+  pthread_mutex_unlock(&lock);
+  return status;
 }

@@ -8,6 +8,7 @@
 
 #include "collectives/world_internal.h"
 #include "sim/base/alloc.h"
+#include "sim/base/clock.h"
 #include "sim/base/log.h"
 
 // What did not fit into a ring.
@@ -25,6 +26,7 @@ typedef struct {
   unsigned head;                          // of `out`; under the peer's send_lock
   unsigned tail;                          // of `in`
   int pidfd;                              // -1: not watched
+  double dead_since;                      // 0: alive
   mp_shm_late_t *first_late, *last_late;  // under the peer's send_lock
   atomic_bool has_late;
 } mp_shm_peer_t;
@@ -33,6 +35,7 @@ typedef struct {
   mp_transport_t base;
   mp_world_t *world;
   mp_segment_t *own;
+  double grace_s;
   uint32_t num_peers;
   mp_shm_peer_t *peers;     // dense
   struct pollfd *watched;   // as many
@@ -109,6 +112,14 @@ static void drop_first_late(mp_shm_peer_t *peer) {
   mp_free(late);
 }
 
+// Whether the first of what waits is of no use any more: to who has left only a goodbye is, and to
+// the dead nothing.
+static bool is_in_vain(const mp_shm_t *self, const mp_shm_peer_t *peer) {
+  if (!atomic_load(&self->world->peers[peer->rank].is_gone)) return false;
+  bool is_alive = peer->pidfd >= 0 && peer->dead_since == 0;
+  return !is_alive || !mp_world_is_goodbye(&peer->first_late->envelope);
+}
+
 // Moves what waits into the ring, as far as there is room.
 static bool catch_up(mp_shm_t *self, mp_shm_peer_t *peer) {
   if (!atomic_load_explicit(&peer->has_late, memory_order_relaxed)) return false;
@@ -116,7 +127,7 @@ static bool catch_up(mp_shm_t *self, mp_shm_peer_t *peer) {
   bool did = false;
   pthread_mutex_lock(&state->send_lock);
   while (peer->first_late != NULL) {
-    if (!atomic_load(&state->is_gone)) {
+    if (!is_in_vain(self, peer)) {
       if (!await_room(peer)) break;
       put(self, peer, &peer->first_late->envelope, peer->first_late->cargo);
     }
@@ -186,22 +197,28 @@ static bool shm_progress(mp_transport_t *transport) {
 }
 
 // A peer that is dead and silent is lost; one that said goodbye is so already.
+static void bury(mp_shm_t *self, mp_shm_peer_t *peer) {
+  (void)receive(self, peer);  // what it sent before it died
+  char name[MP_PEER_NAME_BYTES];
+  mp_world_peer_name(self->world, peer->rank, name);
+  mp_world_lose(self->world, peer->rank,
+                mp_status_make(MP_UNAVAILABLE, "%s has ended without saying goodbye", name));
+  close(peer->pidfd);
+  peer->pidfd = -1;
+}
+
 static void shm_tick(mp_transport_t *transport) {
   mp_shm_t *self = (mp_shm_t *)transport;
   for (uint32_t i = 0; i < self->num_peers; ++i) {
     self->watched[i] = (struct pollfd){.fd = self->peers[i].pidfd, .events = POLLIN};
   }
   if (poll(self->watched, self->num_peers, 0) <= 0) return;
+  double now = mp_clock_seconds();
   for (uint32_t i = 0; i < self->num_peers; ++i) {
     if (self->watched[i].revents == 0) continue;
     mp_shm_peer_t *peer = &self->peers[i];
-    (void)receive(self, peer);  // what it sent before it died
-    char name[MP_PEER_NAME_BYTES];
-    mp_world_peer_name(self->world, peer->rank, name);
-    mp_world_lose(self->world, peer->rank,
-                  mp_status_make(MP_UNAVAILABLE, "%s has ended without saying goodbye", name));
-    close(peer->pidfd);
-    peer->pidfd = -1;
+    if (peer->dead_since == 0) peer->dead_since = now;
+    if (now - peer->dead_since >= self->grace_s) bury(self, peer);
   }
 }
 
@@ -239,12 +256,14 @@ static const mp_transport_ops_t g_shm_ops = {
     .release = shm_release,
 };
 
-mp_status_t mp_shm_create(mp_world_t *world, mp_segment_t *own, mp_transport_t **out_transport) {
+mp_status_t mp_shm_create(mp_world_t *world, mp_segment_t *own, double grace_s,
+                          mp_transport_t **out_transport) {
   mp_shm_t *self = mp_calloc(1, sizeof(*self));
   MP_RETURN_IF_NULL(self);
   self->base.ops = &g_shm_ops;
   self->world = world;
   self->own = mp_segment_retain(own);
+  self->grace_s = grace_s;
   uint32_t most = mp_segment_num_rings(own);
   self->peers = mp_calloc(most, sizeof(*self->peers));
   self->watched = mp_calloc(most, sizeof(*self->watched));

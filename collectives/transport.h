@@ -55,6 +55,9 @@ void mp_world_lose(mp_world_t *world, uint32_t rank, mp_status_t why);
 // Wakes the progress thread. Any thread.
 void mp_world_ring(mp_world_t *world);
 
+// Whether this is the last thing that a process says: to be sent even to those who have left.
+bool mp_world_is_goodbye(const mp_envelope_t *envelope);
+
 // "process 1 (pid 4711 on host a)" in `out_text`.
 enum { MP_PEER_NAME_BYTES = 160 };
 void mp_world_peer_name(const mp_world_t *world, uint32_t rank, char out_text[MP_PEER_NAME_BYTES]);

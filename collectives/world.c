@@ -31,8 +31,12 @@ const mp_peer_t *mp_world_peer(const mp_world_t *world, uint32_t rank) {
 
 void mp_world_peer_name(const mp_world_t *world, uint32_t rank, char out_text[MP_PEER_NAME_BYTES]) {
   const mp_peer_t *peer = &world->peers[rank].peer;
-  snprintf(out_text, MP_PEER_NAME_BYTES, "process %" PRIu32 " (pid %" PRId64 " on host %s)", rank,
-           peer->pid, peer->hostname == NULL ? "?" : peer->hostname);
+  if (peer->hostname == NULL) {
+    snprintf(out_text, MP_PEER_NAME_BYTES, "process %" PRIu32, rank);
+  } else {
+    snprintf(out_text, MP_PEER_NAME_BYTES, "process %" PRIu32 " (pid %" PRId64 " on host %s)", rank,
+             peer->pid, peer->hostname);
+  }
 }
 
 // ---- Making ----
@@ -68,6 +72,13 @@ mp_status_t mp_world_create(uint32_t rank, uint32_t size, mp_world_t **out_world
 no_memory:
   mp_world_release(world);
   return mp_status_out_of_memory();
+}
+
+void mp_world_add_transport(mp_world_t *world, mp_transport_t *transport) {
+  unsigned count = atomic_load(&world->num_transports);
+  world->transports[count] = transport;
+  atomic_store(&world->num_transports, count + 1);
+  mp_world_ring(world);
 }
 
 static void drop_packets(mp_packet_list_t *list) {
@@ -162,6 +173,14 @@ static bool spread_news(mp_world_t *world) {
   return did;
 }
 
+static void tick(mp_world_t *world) {
+  if (world->segment != NULL) mp_segment_trim(world->segment);
+  for (uint32_t i = 0; i < world->num_transports; ++i) {
+    mp_transport_t *transport = world->transports[i];
+    if (transport->ops->tick != NULL) transport->ops->tick(transport);
+  }
+}
+
 static void *progress_main(void *context) {
   mp_world_t *world = context;
   (void)pthread_setname_np(pthread_self(), "mp-world");
@@ -178,17 +197,11 @@ static void *progress_main(void *context) {
       if (us != 0) sleep = fmin(sleep, 1e-6 * us);
     }
     busy |= spread_news(world);
-    if (busy) continue;
-    mp_doorbell_sleep(world->doorbell, rung, sleep);
+    if (!busy) mp_doorbell_sleep(world->doorbell, rung, sleep);
     double now = mp_clock_seconds();
     if (now < next_tick) continue;
     next_tick = now + MP_TICK_SECONDS;
-    if (world->segment != NULL) mp_segment_trim(world->segment);
-    for (uint32_t i = 0; i < world->num_transports; ++i) {
-      if (world->transports[i]->ops->tick != NULL) {
-        world->transports[i]->ops->tick(world->transports[i]);
-      }
-    }
+    tick(world);
   }
   return NULL;
 }
@@ -304,11 +317,15 @@ static mp_status_t send_to_self(mp_world_t *world, const mp_envelope_t *envelope
 }
 
 static mp_status_t send_to_peer(mp_world_t *world, uint32_t to, const mp_envelope_t *envelope,
-                                mp_cargo_t *cargo) {
+                                mp_cargo_t *cargo, bool is_last) {
   mp_peer_state_t *peer = &world->peers[to];
-  MP_RETURN_IF_ERROR(loss_of(world, to));
+  // Who has left waits for our goodbye, and for nothing else.
+  if (!is_last) MP_RETURN_IF_ERROR(loss_of(world, to));
   pthread_mutex_lock(&peer->send_lock);
-  mp_status_t status = peer->transport->ops->send(peer->transport, to, envelope, cargo);
+  mp_status_t status = peer->is_closed
+                           ? mp_status_make(MP_UNAVAILABLE, "this process has left the job")
+                           : peer->transport->ops->send(peer->transport, to, envelope, cargo);
+  peer->is_closed = peer->is_closed || is_last;
   pthread_mutex_unlock(&peer->send_lock);
   return status;
 }
@@ -321,10 +338,14 @@ mp_status_t mp_world_send(mp_world_t *world, uint32_t to, const mp_envelope_t *e
   }
   mp_cargo_t *cargo = parcel == NULL ? NULL : mp_cargo_of_parcel(parcel);
   return to == world->rank ? send_to_self(world, envelope, cargo)
-                           : send_to_peer(world, to, envelope, cargo);
+                           : send_to_peer(world, to, envelope, cargo, false);
 }
 
 // ---- Leaving ----
+
+bool mp_world_is_goodbye(const mp_envelope_t *envelope) {
+  return envelope->channel == MP_CHANNEL_WORLD && envelope->words[0] == MP_WORLD_GOODBYE;
+}
 
 void mp_world_say_goodbye(mp_world_t *world) {
   pthread_mutex_lock(&world->lock);
@@ -333,8 +354,8 @@ void mp_world_say_goodbye(mp_world_t *world) {
   pthread_mutex_unlock(&world->lock);
   mp_envelope_t goodbye = {.channel = MP_CHANNEL_WORLD, .words = {MP_WORLD_GOODBYE}};
   for (uint32_t rank = 0; is_first && rank < world->size; ++rank) {
-    // Who is gone does not want to know.
-    if (rank != world->rank) mp_status_ignore(send_to_peer(world, rank, &goodbye, NULL));
+    // If it cannot be sent, nobody is there to miss it.
+    if (rank != world->rank) mp_status_ignore(send_to_peer(world, rank, &goodbye, NULL, true));
   }
 }
 

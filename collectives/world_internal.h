@@ -38,6 +38,7 @@ typedef struct {
   mp_peer_t peer;
   mp_transport_t *transport;  // NULL: this rank itself
   pthread_mutex_t send_lock;
+  bool is_closed;  // by our goodbye; under send_lock
   atomic_bool is_gone;
   bool has_left;    // of its own will
   mp_status_t why;  // once gone
@@ -52,7 +53,7 @@ struct mp_world_s {
   uint32_t generation;
   mp_peer_state_t *peers;
   mp_transport_t *transports[MP_WORLD_MAX_TRANSPORTS];
-  uint32_t num_transports;
+  atomic_uint num_transports;
   mp_channel_state_t channels[MP_CHANNEL_COUNT];
 
   pthread_mutex_t inbox_lock;
@@ -84,6 +85,8 @@ typedef enum {
 MP_NODISCARD mp_status_t mp_world_create(uint32_t rank, uint32_t size, mp_world_t **out_world);
 MP_NODISCARD mp_status_t mp_world_start(mp_world_t *world);
 void mp_world_release(mp_world_t *world);
+// Takes a transport over; also while the progress thread runs.
+void mp_world_add_transport(mp_world_t *world, mp_transport_t *transport);
 
 // Tells all others that this rank sends no more. Later sends fail. Once.
 void mp_world_say_goodbye(mp_world_t *world);

@@ -96,7 +96,7 @@ static mp_status_t add_world(mp_local_job_t *job, uint32_t rank, uint32_t ranks_
   MP_RETURN_IF_NULL(transport);
   *transport = (mp_local_transport_t){.base.ops = &g_local_ops, .world = world, .job = job};
   atomic_fetch_add(&job->references, 1);
-  world->transports[world->num_transports++] = &transport->base;
+  mp_world_add_transport(world, &transport->base);
   world->num_hosts = (job->size + ranks_per_host - 1) / ranks_per_host;
   for (uint32_t i = 0; i < job->size; ++i) {
     uint32_t host = i / ranks_per_host;
@@ -115,8 +115,8 @@ static mp_status_t add_world(mp_local_job_t *job, uint32_t rank, uint32_t ranks_
   MP_RETURN_IF_ERROR(mp_segment_create(num_near, num_near, &world->segment));
   world->doorbell = mp_segment_doorbell(world->segment);
   mp_transport_t *shm = NULL;
-  MP_RETURN_IF_ERROR(mp_shm_create(world, world->segment, &shm));
-  world->transports[world->num_transports++] = shm;
+  MP_RETURN_IF_ERROR(mp_shm_create(world, world->segment, 0, &shm));
+  mp_world_add_transport(world, shm);
   return NULL;
 }
 

@@ -14,7 +14,8 @@ import sys
 KNOWS = {
     "sim/base": [],
     "topology": ["sim/base"],
-    "collectives": ["sim/base", "topology"],
+    "collectives": ["sim/base", "topology", "collectives/mpi"],
+    "collectives/mpi": [],
     "sim/ir": ["sim/base"],
     "sim/readers": ["sim/base", "sim/ir"],
     "sim/passes": ["sim/base", "sim/ir"],

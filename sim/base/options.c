@@ -168,8 +168,9 @@ static mp_status_t apply_environment(mp_options_t *options) {
 }
 
 // Variables that are not the library's: the Python package's, and the test tools'.
-static const char *const g_foreign[] = {"MINIPOD_LIBRARY", "MINIPOD_TEST_FULL", "MINIPOD_BUILD",
-                                        "MINIPOD_JAX_TESTS", "MINIPOD_JAX_GIT"};
+static const char *const g_foreign[] = {"MINIPOD_LIBRARY", "MINIPOD_TEST_FULL",
+                                        "MINIPOD_BUILD",   "MINIPOD_JAX_TESTS",
+                                        "MINIPOD_JAX_GIT", "MINIPOD_MPI_OWNER"};
 enum { FOREIGN_COUNT = sizeof(g_foreign) / sizeof(g_foreign[0]) };
 
 // A misspelt variable would otherwise be silently without effect.

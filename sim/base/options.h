@@ -62,6 +62,14 @@ typedef enum {
     "number of worker threads; default: one per core that the process may use")                 \
   X(dump, STRING, 0, 0, "", "", "MINIPOD_DUMP",                                                 \
     "a folder: every compiled program is written there, as it came and as a device runs it")    \
+  X(bootstrap, STRING, 0, 0, "auto", "", "MINIPOD_BOOTSTRAP",                                   \
+    "how processes find each other: auto (MPI if a launcher started them), mpi or none")        \
+  X(mpi_module, STRING, 0, 0, "", "", "MINIPOD_MPI_MODULE",                                     \
+    "path of the library that speaks to MPI; default: minipod_mpi_*.so beside the plugin")      \
+  X(init_timeout, INT, 1, 86400, "300", "seconds", "MINIPOD_INIT_TIMEOUT_S",                    \
+    "how long to wait for the other processes at start")                                        \
+  X(exit_timeout, INT, 0, 86400, "30", "seconds", "MINIPOD_EXIT_TIMEOUT_S",                     \
+    "how long to wait for the other processes at exit before MPI is left to it")                \
   X(node_id, INT, 0, INT32_MAX, "", "", "", "index of this process (added by JAX)")             \
   X(num_nodes, INT, 0, INT32_MAX, "", "", "", "number of processes (added by JAX)")             \
   X(partition_index, INT, 0, INT32_MAX, "", "", "", "partition of this process (added by JAX)")
@@ -91,6 +99,10 @@ typedef struct {
   const char *machine;
   int64_t workers;
   const char *dump;
+  const char *bootstrap;
+  const char *mpi_module;
+  int64_t init_timeout;
+  int64_t exit_timeout;
   int64_t node_id;
   int64_t num_nodes;
   int64_t partition_index;

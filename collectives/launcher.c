@@ -1,0 +1,80 @@
+#include "collectives/launcher.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "sim/base/str.h"
+
+typedef struct {
+  const char *name;
+  const char *rank;
+  const char *size;     // NULL: not said
+  const char *also[2];  // must be there too
+  const char *modules[2];
+} mp_launcher_row_t;
+
+// First match wins. Slurm sets its own variables in batch scripts too, where nothing was launched:
+// only with one of a process manager interface do they count.
+static const mp_launcher_row_t g_launchers[] = {
+    {.name = "Open MPI's mpirun",
+     .rank = "OMPI_COMM_WORLD_RANK",
+     .size = "OMPI_COMM_WORLD_SIZE",
+     .modules = {"ompi", NULL}},
+    {.name = "Slurm's srun",
+     .rank = "SLURM_PROCID",
+     .size = "SLURM_STEP_NUM_TASKS",
+     .also = {"SLURM_STEP_NODELIST", "PMIX_RANK"},
+     .modules = {"ompi", "mpich"}},
+    {.name = "Slurm's srun",
+     .rank = "SLURM_PROCID",
+     .size = "SLURM_STEP_NUM_TASKS",
+     .also = {"SLURM_STEP_NODELIST", "PMI_RANK"},
+     .modules = {"mpich", "ompi"}},
+    {.name = "MPICH's mpiexec (Hydra)",
+     .rank = "PMI_RANK",
+     .size = "PMI_SIZE",
+     .modules = {"mpich", "ompi"}},
+    {.name = "a PMIx launcher",
+     .rank = "PMIX_RANK",
+     .also = {"PMIX_NAMESPACE", NULL},
+     .modules = {"ompi", "mpich"}},
+};
+enum { NUM_LAUNCHERS = sizeof(g_launchers) / sizeof(g_launchers[0]) };
+
+// The number in a variable; false if there is none.
+static bool number_in(const char *variable, int64_t *out_value) {
+  const char *text = getenv(variable);
+  long long value;
+  if (text == NULL || !mp_str_parse_i64(mp_str(text), &value)) return false;
+  *out_value = value;
+  return true;
+}
+
+static bool matches(const mp_launcher_row_t *row, mp_launcher_t *launcher) {
+  for (int i = 0; i < 2; ++i) {
+    if (row->also[i] != NULL && getenv(row->also[i]) == NULL) return false;
+  }
+  launcher->size = -1;
+  return number_in(row->rank, &launcher->rank) &&
+         (row->size == NULL || number_in(row->size, &launcher->size));
+}
+
+bool mp_launcher_find(mp_launcher_t *out_launcher) {
+  for (int i = 0; i < NUM_LAUNCHERS; ++i) {
+    const mp_launcher_row_t *row = &g_launchers[i];
+    mp_launcher_t launcher = {.name = row->name,
+                              .rank_variable = row->rank,
+                              .size_variable = row->size,
+                              .modules = {row->modules[0], row->modules[1]}};
+    if (!matches(row, &launcher)) continue;
+    *out_launcher = launcher;
+    return true;
+  }
+  return false;
+}
+
+bool mp_launcher_is_child_of_rank(void) {
+  int64_t owner;
+  return number_in(MP_MPI_OWNER_VARIABLE, &owner) && owner != (int64_t)getpid();
+}

@@ -1,0 +1,26 @@
+// Launchers: whether an MPI launcher started this process, from the environment.
+#ifndef MINIPOD_COLLECTIVES_LAUNCHER_H_
+#define MINIPOD_COLLECTIVES_LAUNCHER_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct {
+  const char *name;           // "Open MPI's mpirun"
+  const char *rank_variable;  // where `rank` was read
+  const char *size_variable;  // NULL: the launcher does not say
+  int64_t rank;
+  int64_t size;            // -1: the launcher does not say
+  const char *modules[2];  // MPI modules to try, likeliest first: "ompi", "mpich"
+} mp_launcher_t;
+
+// Batch systems that set ranks without starting anything (a Slurm batch script) are none. Reads the
+// environment, so no other thread may change it meanwhile.
+bool mp_launcher_find(mp_launcher_t *out_launcher);
+
+// The variable that says to which process MPI belongs, for its children to see.
+#define MP_MPI_OWNER_VARIABLE "MINIPOD_MPI_OWNER"
+// Whether MPI belongs to another process, from which this one descends.
+bool mp_launcher_is_child_of_rank(void);
+
+#endif  // MINIPOD_COLLECTIVES_LAUNCHER_H_

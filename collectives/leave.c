@@ -1,0 +1,96 @@
+#include "collectives/leave.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collectives/mpi.h"
+#include "collectives/world_internal.h"
+#include "sim/base/clock.h"
+#include "sim/base/process.h"
+
+// Set while the process has one thread that cares (joining), read at its end.
+static struct {
+  const mp_mpi_module_t *module;
+  bool is_ours;
+  mp_mpi_who_t who;
+  double timeout_s;
+  uint32_t generation;
+  mp_world_t *world;    // NULL: not completely joined
+  mp_transport_t *mpi;  // of the world
+  atomic_bool is_left;
+} g_leave;
+
+static bool is_member(void) {
+  return g_leave.module != NULL && g_leave.generation == mp_process_generation();
+}
+
+// Says goodbye, gives the others time to do the same, and stops using MPI.
+static void leave_world(void) {
+  mp_world_t *world = g_leave.world;
+  if (world == NULL || atomic_exchange(&g_leave.is_left, true)) return;
+  double deadline = mp_clock_seconds() + g_leave.timeout_s;
+  mp_world_say_goodbye(world);
+  if (mp_world_drain(world, g_leave.timeout_s)) {
+    // Who still works after that will find us in MPI_Finalize.
+    (void)mp_world_await_goodbyes(world, deadline - mp_clock_seconds());
+  }
+  mp_mpi_close(g_leave.mpi);
+  for (int i = 0; i < 5000 && !mp_mpi_is_closed(g_leave.mpi); ++i) usleep(1000);
+}
+
+// Somebody else finalizes MPI.
+static void on_finalize(void *context) {
+  (void)context;
+  if (is_member()) leave_world();
+}
+
+// One write, so that lines of several ranks do not mix; after all that the program has printed.
+static void say_why(int status) {
+  char host[64] = "?";
+  (void)gethostname(host, sizeof(host) - 1);
+  char line[200];
+  int length =
+      snprintf(line, sizeof(line),
+               "minipod: rank %d (host %s, pid %d) exits with status %d; stopping the job\n",
+               g_leave.who.rank, host, (int)getpid(), status);
+  fflush(NULL);
+  ssize_t written = write(STDERR_FILENO, line, (size_t)length);
+  (void)written;
+}
+
+static void on_exit_status(int status, void *context) {
+  (void)context;
+  if (!is_member()) return;
+  mp_mpi_state_t state = g_leave.module->state();
+  if ((status & 0xff) != 0) {
+    say_why(status & 0xff);
+    if (state == MP_MPI_RUNNING) g_leave.module->abort(status & 0xff);
+    return;
+  }
+  if (state != MP_MPI_RUNNING) return;
+  leave_world();
+  if (g_leave.is_ours) g_leave.module->finalize();
+}
+
+mp_status_t mp_leave_prepare(const mp_mpi_module_t *module, bool is_ours, const mp_mpi_who_t *who,
+                             double timeout_s) {
+  mp_process_watch_forks();
+  g_leave.module = module;
+  g_leave.is_ours = is_ours;
+  g_leave.who = *who;
+  g_leave.timeout_s = timeout_s;
+  g_leave.generation = mp_process_generation();
+  if (on_exit(on_exit_status, NULL) != 0) return mp_status_out_of_memory();
+  mp_mpi_error_t error;
+  if (module->on_finalize(on_finalize, NULL, error) != 0) {
+    return mp_status_make(MP_UNAVAILABLE, "%s", error);
+  }
+  return NULL;
+}
+
+void mp_leave_set_world(mp_world_t *world, mp_transport_t *mpi) {
+  g_leave.mpi = mpi;
+  g_leave.world = world;
+}

@@ -1,0 +1,481 @@
+#include "collectives/mpi.h"
+
+#include <string.h>
+
+#include "collectives/world_internal.h"
+#include "sim/base/alloc.h"
+
+enum {
+  MP_TAG_HEADER = 1,
+  MP_TAG_BULK = 2,
+  MP_EAGER_BYTES = 4096,     // of data behind a header
+  MP_PIECE_BYTES = 1 << 20,  // of data in a message of its own
+  MP_WINDOW = 8,             // pieces under way, per sender and receiver
+  MP_HEADER_RECEIVES = 32,   // posted at any time
+  MP_EAGER_POLLS = 100,      // without a pause, after something happened
+  MP_FIRST_PAUSE_US = 10,
+  MP_LAST_PAUSE_US = 200,
+};
+
+typedef struct {
+  mp_envelope_t envelope;
+  uint64_t bytes;
+  unsigned char data[MP_EAGER_BYTES];
+} mp_mpi_header_t;
+
+enum { MP_BARE_HEADER = offsetof(mp_mpi_header_t, data) };
+
+// Pieces of one message, sent or received in order.
+typedef struct {
+  uint64_t next;          // byte to be posted next
+  uint32_t first, count;  // requests under way, a ring
+  mp_mpi_request_t requests[MP_WINDOW];
+} mp_mpi_pieces_t;
+
+typedef struct mp_mpi_out_s {
+  struct mp_mpi_out_s *next;
+  mp_cargo_t *cargo;
+  bool is_posted;  // the header
+  bool is_header_done;
+  mp_mpi_request_t header_request;
+  mp_mpi_pieces_t pieces;
+  mp_mpi_header_t header;  // `data` is cut off for large messages
+} mp_mpi_out_t;
+
+typedef struct mp_mpi_in_s {
+  struct mp_mpi_in_s *next;
+  mp_packet_t *packet;
+  mp_cargo_t *cargo;  // of large messages; the packet's
+  mp_mpi_pieces_t pieces;
+} mp_mpi_in_t;
+
+typedef struct {
+  mp_mpi_out_t *first_out, *last_out;
+  mp_mpi_in_t *first_in, *last_in;
+  bool is_dropped;
+} mp_mpi_peer_t;
+
+typedef struct {
+  mp_transport_t base;
+  mp_world_t *world;
+  const mp_mpi_module_t *module;
+  mp_mpi_peer_t *peers;  // by rank
+
+  pthread_mutex_t lock;
+  mp_mpi_out_t **fresh_first, **fresh_last;  // by rank: handed over by senders
+  bool has_fresh;                            // under the lock
+  atomic_uint num_pending;                   // sends that are not done
+
+  mp_mpi_header_t *headers;
+  mp_mpi_request_t header_requests[MP_HEADER_RECEIVES];
+  uint32_t next_header;  // the oldest receive
+  bool is_open;
+  bool is_broken;
+  unsigned idle_polls;
+  atomic_bool must_close;
+  atomic_bool is_closed;
+} mp_mpi_t;
+
+static bool is_large(uint64_t bytes) {
+  return bytes > MP_EAGER_BYTES;
+}
+
+// ---- Trouble ----
+
+static void lose(mp_mpi_t *self, uint32_t rank, const char *error) {
+  char name[MP_PEER_NAME_BYTES];
+  mp_world_peer_name(self->world, rank, name);
+  mp_world_lose(self->world, rank,
+                mp_status_make(MP_UNAVAILABLE, "%s cannot be reached any more: %s", name, error));
+  self->peers[rank].is_dropped = true;
+}
+
+static void lose_all(mp_mpi_t *self, const char *error) {
+  self->is_broken = true;
+  for (uint32_t rank = 0; rank < self->world->size; ++rank) {
+    if (self->world->peers[rank].transport == &self->base) lose(self, rank, error);
+  }
+}
+
+// ---- Pieces ----
+
+static uint64_t piece_at(uint64_t next, uint64_t bytes) {
+  uint64_t left = bytes - next;
+  return left < MP_PIECE_BYTES ? left : MP_PIECE_BYTES;
+}
+
+static bool pieces_done(const mp_mpi_pieces_t *pieces, uint64_t bytes) {
+  return pieces->next == bytes && pieces->count == 0;
+}
+
+// Tests the oldest piece under way; -1 with `error`.
+static int test_piece(mp_mpi_t *self, mp_mpi_pieces_t *pieces, bool *did, mp_mpi_error_t error) {
+  int done = 1, from;
+  size_t bytes;
+  while (pieces->count != 0 && done) {
+    mp_mpi_request_t *request = &pieces->requests[pieces->first];
+    if (self->module->test(request, &done, &from, &bytes, error) != 0) return -1;
+    if (!done) break;
+    pieces->first = (pieces->first + 1) % MP_WINDOW;
+    --pieces->count;
+    *did = true;
+  }
+  return 0;
+}
+
+static mp_mpi_request_t *next_request(mp_mpi_pieces_t *pieces) {
+  return &pieces->requests[(pieces->first + pieces->count) % MP_WINDOW];
+}
+
+// ---- Sending ----
+
+static mp_status_t mpi_send(mp_transport_t *transport, uint32_t to, const mp_envelope_t *envelope,
+                            mp_cargo_t *cargo) {
+  mp_mpi_t *self = (mp_mpi_t *)transport;
+  uint64_t bytes = cargo == NULL ? 0 : cargo->parcel.bytes;
+  size_t eager = is_large(bytes) ? 0 : bytes;
+  mp_mpi_out_t *out = mp_malloc(offsetof(mp_mpi_out_t, header) + MP_BARE_HEADER + eager);
+  MP_RETURN_IF_NULL(out);
+  memset(out, 0, offsetof(mp_mpi_out_t, header));
+  out->header.envelope = *envelope;
+  out->header.bytes = bytes;
+  if (eager != 0) memcpy(out->header.data, mp_cargo_data(cargo), eager);
+  if (is_large(bytes)) {
+    mp_cargo_retain(cargo);
+    out->cargo = cargo;
+  }
+  pthread_mutex_lock(&self->lock);
+  if (self->fresh_last[to] == NULL) {
+    self->fresh_first[to] = out;
+  } else {
+    self->fresh_last[to]->next = out;
+  }
+  self->fresh_last[to] = out;
+  self->has_fresh = true;
+  atomic_fetch_add(&self->num_pending, 1);
+  pthread_mutex_unlock(&self->lock);
+  mp_world_ring(self->world);
+  return NULL;
+}
+
+// Moves what senders handed over to the queues of the progress thread.
+static void take_fresh(mp_mpi_t *self) {
+  pthread_mutex_lock(&self->lock);
+  for (uint32_t rank = 0; self->has_fresh && rank < self->world->size; ++rank) {
+    mp_mpi_out_t *first = self->fresh_first[rank];
+    if (first == NULL) continue;
+    mp_mpi_peer_t *peer = &self->peers[rank];
+    if (peer->last_out == NULL) {
+      peer->first_out = first;
+    } else {
+      peer->last_out->next = first;
+    }
+    peer->last_out = self->fresh_last[rank];
+    self->fresh_first[rank] = self->fresh_last[rank] = NULL;
+  }
+  self->has_fresh = false;
+  pthread_mutex_unlock(&self->lock);
+}
+
+static void finish_first_out(mp_mpi_t *self, mp_mpi_peer_t *peer) {
+  mp_mpi_out_t *out = peer->first_out;
+  peer->first_out = out->next;
+  if (peer->first_out == NULL) peer->last_out = NULL;
+  mp_cargo_release(out->cargo);
+  mp_free(out);
+  atomic_fetch_sub(&self->num_pending, 1);
+}
+
+// Posts what of this message can be posted; *out_all: all of it is.
+static int post_out(mp_mpi_t *self, uint32_t to, mp_mpi_out_t *out, bool *did, bool *out_all,
+                    mp_mpi_error_t error) {
+  if (!out->is_posted) {
+    size_t eager = out->cargo == NULL ? out->header.bytes : 0;
+    if (self->module->send(&out->header, MP_BARE_HEADER + eager, (int)to, MP_TAG_HEADER,
+                           &out->header_request, error) != 0) {
+      return -1;
+    }
+    out->is_posted = true;
+    *did = true;
+  }
+  uint64_t bytes = out->cargo == NULL ? 0 : out->header.bytes;
+  while (out->pieces.next < bytes && out->pieces.count < MP_WINDOW) {
+    uint64_t size = piece_at(out->pieces.next, bytes);
+    const char *data = (const char *)mp_cargo_data(out->cargo) + out->pieces.next;
+    if (self->module->send(data, size, (int)to, MP_TAG_BULK, next_request(&out->pieces), error) !=
+        0) {
+      return -1;
+    }
+    out->pieces.next += size;
+    ++out->pieces.count;
+    *did = true;
+  }
+  *out_all = out->pieces.next == bytes;
+  return 0;
+}
+
+static int test_out(mp_mpi_t *self, mp_mpi_out_t *out, bool *did, mp_mpi_error_t error) {
+  int from;
+  size_t bytes;
+  int done = 0;
+  if (out->is_posted && !out->is_header_done) {
+    if (self->module->test(&out->header_request, &done, &from, &bytes, error) != 0) return -1;
+    out->is_header_done = done != 0;
+  }
+  return test_piece(self, &out->pieces, did, error);
+}
+
+// To who has left only a goodbye is of use. What is begun must be ended.
+static bool is_in_vain(const mp_mpi_t *self, uint32_t to, const mp_mpi_out_t *out) {
+  return atomic_load_explicit(&self->world->peers[to].is_gone, memory_order_relaxed) &&
+         !out->is_posted && !mp_world_is_goodbye(&out->header.envelope);
+}
+
+// Goes through the queue of one peer: posts in order, takes out what is done.
+static bool push_out(mp_mpi_t *self, uint32_t to) {
+  mp_mpi_peer_t *peer = &self->peers[to];
+  mp_mpi_error_t error;
+  bool did = false, all = true;
+  int window = 64;  // messages looked at, so that a long queue is not gone through each time
+  for (mp_mpi_out_t *out = peer->first_out; out != NULL && all && window > 0; out = out->next) {
+    --window;
+    if (peer->is_dropped) break;
+    if (is_in_vain(self, to, out)) continue;
+    if (post_out(self, to, out, &did, &all, error) != 0 || test_out(self, out, &did, error) != 0) {
+      lose(self, to, error);
+    }
+  }
+  while (peer->first_out != NULL) {
+    const mp_mpi_out_t *out = peer->first_out;
+    uint64_t bytes = out->cargo == NULL ? 0 : out->header.bytes;
+    bool done = out->is_header_done && pieces_done(&out->pieces, bytes);
+    bool is_of_no_use = !out->is_posted && (peer->is_dropped || is_in_vain(self, to, out));
+    if (!done && !is_of_no_use) break;
+    finish_first_out(self, peer);
+    did = true;
+  }
+  return did;
+}
+
+// ---- Receiving ----
+
+static int post_header(mp_mpi_t *self, uint32_t index, mp_mpi_error_t error) {
+  return self->module->receive(&self->headers[index], sizeof(mp_mpi_header_t), MP_MPI_ANY,
+                               MP_TAG_HEADER, &self->header_requests[index], error);
+}
+
+static mp_mpi_in_t *make_in(mp_mpi_t *self, uint32_t from, const mp_mpi_header_t *header) {
+  mp_mpi_in_t *in = mp_calloc(1, sizeof(*in));
+  if (in == NULL) return NULL;
+  if (header->bytes <= MP_INLINE_BYTES) {
+    in->packet =
+        mp_packet_create_inline(self->world, from, &header->envelope, header->data, header->bytes);
+  } else {
+    in->cargo = mp_segment_take(self->world->segment, header->bytes);
+    if (in->cargo != NULL) {
+      if (!is_large(header->bytes)) memcpy(mp_cargo_data(in->cargo), header->data, header->bytes);
+      in->packet = mp_packet_create(self->world, from, &header->envelope, in->cargo);
+      if (in->packet == NULL) mp_cargo_release(in->cargo);
+    }
+    if (!is_large(header->bytes)) in->cargo = NULL;
+  }
+  if (in->packet != NULL) return in;
+  mp_free(in);
+  return NULL;
+}
+
+// Takes a header that has come; false when it must be tried again for lack of memory.
+static bool take_header(mp_mpi_t *self, uint32_t from, size_t size, const mp_mpi_header_t *header) {
+  bool is_sound = from < self->world->size && size >= MP_BARE_HEADER &&
+                  (is_large(header->bytes) || size == MP_BARE_HEADER + header->bytes);
+  if (!is_sound) return true;
+  mp_mpi_in_t *in = make_in(self, from, header);
+  if (in == NULL) {
+    lose(self, from, "no memory for a message of it");
+    return true;
+  }
+  mp_mpi_peer_t *peer = &self->peers[from];
+  if (peer->last_in == NULL) {
+    peer->first_in = in;
+  } else {
+    peer->last_in->next = in;
+  }
+  peer->last_in = in;
+  return true;
+}
+
+static bool take_headers(mp_mpi_t *self) {
+  mp_mpi_error_t error;
+  bool did = false;
+  for (int count = 0; count < MP_HEADER_RECEIVES; ++count) {
+    // Messages of one sender are in the receives in the order of posting.
+    uint32_t index = self->next_header;
+    int done = 0, from = 0;
+    size_t size = 0;
+    if (self->module->test(&self->header_requests[index], &done, &from, &size, error) != 0) {
+      lose_all(self, error);
+      return did;
+    }
+    if (!done) break;
+    did = true;
+    (void)take_header(self, (uint32_t)from, size, &self->headers[index]);
+    if (post_header(self, index, error) != 0) lose_all(self, error);
+    self->next_header = (index + 1) % MP_HEADER_RECEIVES;
+  }
+  return did;
+}
+
+// Posts receives for the pieces of messages, in the order of the headers, and tests them.
+static int pull_in(mp_mpi_t *self, uint32_t from, mp_mpi_in_t *in, bool *did, bool *out_all,
+                   mp_mpi_error_t error) {
+  *out_all = true;
+  if (in->cargo == NULL) return 0;
+  uint64_t bytes = in->packet->bytes;
+  while (in->pieces.next < bytes && in->pieces.count < MP_WINDOW) {
+    uint64_t size = piece_at(in->pieces.next, bytes);
+    char *data = (char *)mp_cargo_data(in->cargo) + in->pieces.next;
+    if (self->module->receive(data, size, (int)from, MP_TAG_BULK, next_request(&in->pieces),
+                              error) != 0) {
+      return -1;
+    }
+    in->pieces.next += size;
+    ++in->pieces.count;
+    *did = true;
+  }
+  *out_all = in->pieces.next == bytes;
+  return test_piece(self, &in->pieces, did, error);
+}
+
+static bool deliver_in(mp_mpi_t *self, uint32_t from) {
+  mp_mpi_peer_t *peer = &self->peers[from];
+  mp_mpi_error_t error;
+  bool did = false, all = true;
+  for (mp_mpi_in_t *in = peer->first_in; in != NULL && all; in = in->next) {
+    if (pull_in(self, from, in, &did, &all, error) != 0) {
+      lose(self, from, error);
+      return did;
+    }
+  }
+  while (peer->first_in != NULL) {
+    mp_mpi_in_t *in = peer->first_in;
+    if (in->cargo != NULL && !pieces_done(&in->pieces, in->packet->bytes)) break;
+    peer->first_in = in->next;
+    if (peer->first_in == NULL) peer->last_in = NULL;
+    mp_world_arrive(self->world, in->packet);
+    mp_free(in);
+    did = true;
+  }
+  return did;
+}
+
+// ---- Progress ----
+
+static void open_receives(mp_mpi_t *self) {
+  mp_mpi_error_t error;
+  self->is_open = true;
+  for (uint32_t i = 0; i < MP_HEADER_RECEIVES && !self->is_broken; ++i) {
+    if (post_header(self, i, error) != 0) lose_all(self, error);
+  }
+}
+
+static void close_receives(mp_mpi_t *self) {
+  for (uint32_t i = 0; self->is_open && !self->is_broken && i < MP_HEADER_RECEIVES; ++i) {
+    self->module->cancel(&self->header_requests[i]);
+  }
+  self->is_open = false;
+  atomic_store(&self->is_closed, true);
+}
+
+static bool mpi_progress(mp_transport_t *transport) {
+  mp_mpi_t *self = (mp_mpi_t *)transport;
+  if (atomic_load(&self->is_closed) || self->is_broken) return false;
+  if (atomic_load(&self->must_close)) {
+    close_receives(self);
+    return false;
+  }
+  if (!self->is_open) open_receives(self);
+  take_fresh(self);
+  bool did = take_headers(self);
+  for (uint32_t rank = 0; rank < self->world->size && !self->is_broken; ++rank) {
+    did |= push_out(self, rank);
+    did |= deliver_in(self, rank);
+  }
+  self->idle_polls = did ? 0 : self->idle_polls + 1;
+  return did || self->idle_polls < MP_EAGER_POLLS;
+}
+
+static uint32_t mpi_poll_after_us(mp_transport_t *transport) {
+  mp_mpi_t *self = (mp_mpi_t *)transport;
+  if (atomic_load(&self->is_closed) || self->is_broken) return 0;
+  unsigned doublings = self->idle_polls <= MP_EAGER_POLLS ? 0 : self->idle_polls - MP_EAGER_POLLS;
+  uint32_t pause = MP_FIRST_PAUSE_US << (doublings < 8 ? doublings : 8);
+  return pause < MP_LAST_PAUSE_US ? pause : MP_LAST_PAUSE_US;
+}
+
+static bool mpi_drained(mp_transport_t *transport) {
+  mp_mpi_t *self = (mp_mpi_t *)transport;
+  return atomic_load(&self->num_pending) == 0 || atomic_load(&self->is_closed);
+}
+
+void mp_mpi_close(mp_transport_t *transport) {
+  mp_mpi_t *self = (mp_mpi_t *)transport;
+  atomic_store(&self->must_close, true);
+  mp_world_ring(self->world);
+}
+
+bool mp_mpi_is_closed(mp_transport_t *transport) {
+  return atomic_load(&((mp_mpi_t *)transport)->is_closed);
+}
+
+// ---- Life ----
+
+static void mpi_release(mp_transport_t *transport) {
+  mp_mpi_t *self = (mp_mpi_t *)transport;
+  take_fresh(self);
+  for (uint32_t rank = 0; self->peers != NULL && rank < self->world->size; ++rank) {
+    mp_mpi_peer_t *peer = &self->peers[rank];
+    while (peer->first_out != NULL) finish_first_out(self, peer);
+    while (peer->first_in != NULL) {
+      mp_mpi_in_t *in = peer->first_in;
+      peer->first_in = in->next;
+      mp_packet_release(in->packet);
+      mp_free(in);
+    }
+  }
+  pthread_mutex_destroy(&self->lock);
+  mp_free(self->headers);
+  mp_free(self->fresh_first);
+  mp_free(self->fresh_last);
+  mp_free(self->peers);
+  mp_free(self);
+}
+
+static const mp_transport_ops_t g_mpi_ops = {
+    .name = "MPI",
+    .send = mpi_send,
+    .progress = mpi_progress,
+    .poll_after_us = mpi_poll_after_us,
+    .drained = mpi_drained,
+    .release = mpi_release,
+};
+
+mp_status_t mp_mpi_create(mp_world_t *world, const mp_mpi_module_t *module,
+                          mp_transport_t **out_transport) {
+  mp_mpi_t *self = mp_calloc(1, sizeof(*self));
+  MP_RETURN_IF_NULL(self);
+  self->base.ops = &g_mpi_ops;
+  self->world = world;
+  self->module = module;
+  pthread_mutex_init(&self->lock, NULL);
+  self->peers = mp_calloc(world->size, sizeof(*self->peers));
+  self->fresh_first = mp_calloc(world->size, sizeof(mp_mpi_out_t *));
+  self->fresh_last = mp_calloc(world->size, sizeof(mp_mpi_out_t *));
+  self->headers = mp_calloc(MP_HEADER_RECEIVES, sizeof(*self->headers));
+  if (self->peers == NULL || self->fresh_first == NULL || self->fresh_last == NULL ||
+      self->headers == NULL) {
+    mpi_release(&self->base);
+    return mp_status_out_of_memory();
+  }
+  *out_transport = &self->base;
+  return NULL;
+}

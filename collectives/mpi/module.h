@@ -1,0 +1,73 @@
+// The MPI module: the few MPI calls that minipod makes, behind a table of functions.
+//
+// MPI's binary interfaces differ, so each implementation has a module of its own, compiled from
+// module.c and linked with that MPI: minipod_mpi_ompi.so for Open MPI, minipod_mpi_mpich.so for
+// MPICH and its kin. The plugin opens one at run time, when a launcher started the process. This
+// header is all that both know of each other; it is compiled into both.
+//
+// Only point-to-point messages: time limits, matching and collectives are minipod's own. All calls
+// return 0, or -1 with the reason in `error`. init() asks for MPI_THREAD_MULTIPLE; any thread may
+// call, but for one request only one at a time.
+#ifndef MINIPOD_COLLECTIVES_MPI_MODULE_H_
+#define MINIPOD_COLLECTIVES_MPI_MODULE_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { MP_MPI_MODULE_VERSION = 1, MP_MPI_ERROR_BYTES = 512, MP_MPI_ANY = -1 };
+#define MP_MPI_MODULE_SYMBOL "minipod_mpi_module"
+
+typedef char mp_mpi_error_t[MP_MPI_ERROR_BYTES];
+
+typedef enum {
+  MP_MPI_NOT_STARTED,
+  MP_MPI_RUNNING,
+  MP_MPI_FINALIZED,
+} mp_mpi_state_t;
+
+// An MPI_Request of any implementation.
+typedef struct {
+  uint64_t opaque;
+} mp_mpi_request_t;
+
+// This process among those of the job.
+typedef struct {
+  int rank, size;
+  int leader;    // the lowest rank that shares memory with this one
+  int num_near;  // how many do, this one included
+} mp_mpi_who_t;
+
+typedef struct {
+  uint32_t version;  // MP_MPI_MODULE_VERSION
+  mp_mpi_state_t (*state)(void);
+  // "Open MPI v4.1.4, ..." to `out_text`.
+  void (*describe)(mp_mpi_error_t out_text);
+  // Initializes MPI, or joins who did. *out_is_ours: finalizing it is our business.
+  int (*init)(int *out_is_ours, mp_mpi_error_t error);
+  // Begins to make a communicator of our own; collective. Then `join_test` until *out_done.
+  int (*join_begin)(mp_mpi_error_t error);
+  // *out_who then holds the answer.
+  int (*join_test)(int *out_done, mp_mpi_who_t *out_who, mp_mpi_error_t error);
+  // `stop` is called when somebody finalizes MPI, before it goes.
+  int (*on_finalize)(void (*stop)(void *context), void *context, mp_mpi_error_t error);
+
+  // On our communicator. `bytes` is below 2^31.
+  int (*send)(const void *data, size_t bytes, int to, int tag, mp_mpi_request_t *out_request,
+              mp_mpi_error_t error);
+  int (*receive)(void *data, size_t bytes, int from, int tag, mp_mpi_request_t *out_request,
+                 mp_mpi_error_t error);
+  // *out_from, *out_bytes: what a receive got. A request is no more once it is done.
+  int (*test)(mp_mpi_request_t *request, int *out_done, int *out_from, size_t *out_bytes,
+              mp_mpi_error_t error);
+  // Ends a receive that nothing has come for.
+  void (*cancel)(mp_mpi_request_t *request);
+
+  void (*finalize)(void);
+  // Ends the job with this exit status; returns only if MPI cannot.
+  void (*abort)(int status);
+} mp_mpi_module_t;
+
+// The one symbol of a module.
+typedef const mp_mpi_module_t *mp_mpi_module_fn(void);
+
+#endif  // MINIPOD_COLLECTIVES_MPI_MODULE_H_

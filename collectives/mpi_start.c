@@ -1,0 +1,169 @@
+#include "collectives/mpi_start.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "sim/base/alloc.h"
+#include "sim/base/str.h"
+
+// ---- The module ----
+
+static const mp_mpi_module_t *open_at(const char *path, mp_strbuf_t *tried) {
+  mp_strbuf_printf(tried, "%s%s: ", tried->size == 0 ? "" : "; ", path);
+  // Never closed again: MPI leaves threads and handlers behind.
+  void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (handle == NULL) {
+    const char *error = dlerror();
+    mp_strbuf_puts(tried, error == NULL ? "cannot be opened" : error);
+    return NULL;
+  }
+  void *symbol = dlsym(handle, MP_MPI_MODULE_SYMBOL);
+  mp_mpi_module_fn *get = NULL;
+  memcpy(&get, &symbol, sizeof(get));
+  const mp_mpi_module_t *module = get == NULL ? NULL : get();
+  if (module != NULL && module->version == MP_MPI_MODULE_VERSION) return module;
+  mp_strbuf_puts(tried, "is of another version of minipod");
+  return NULL;
+}
+
+// "/folder/of/the/plugin/minipod_mpi_<name>.so"
+static void path_beside_us(const char *name, mp_strbuf_t *path) {
+  Dl_info info;
+  static const char here = 0;
+  if (dladdr(&here, &info) != 0 && info.dli_fname != NULL) {
+    const char *slash = strrchr(info.dli_fname, '/');
+    if (slash != NULL) {
+      mp_strbuf_append(path, info.dli_fname, (size_t)(slash + 1 - info.dli_fname));
+    }
+  }
+  mp_strbuf_printf(path, "minipod_mpi_%s.so", name);
+}
+
+mp_status_t mp_mpi_open_module(const char *path, const mp_launcher_t *launcher,
+                               const mp_mpi_module_t **out_module) {
+  static const char *const all[2] = {"ompi", "mpich"};
+  const char *const *names = launcher == NULL ? all : launcher->modules;
+  mp_strbuf_t tried;
+  mp_strbuf_init(&tried);
+  const mp_mpi_module_t *module = NULL;
+  if (path[0] != '\0') module = open_at(path, &tried);
+  for (int i = 0; path[0] == '\0' && i < 2 && module == NULL && names[i] != NULL; ++i) {
+    mp_strbuf_t beside;
+    mp_strbuf_init(&beside);
+    path_beside_us(names[i], &beside);
+    module = open_at(mp_strbuf_text(&beside), &tried);
+    mp_strbuf_deinit(&beside);
+  }
+  mp_status_t status = NULL;
+  if (module == NULL) {
+    status = mp_status_make(MP_UNAVAILABLE, "tried %s", mp_strbuf_text(&tried));
+  } else {
+    *out_module = module;
+  }
+  mp_strbuf_deinit(&tried);
+  return status;
+}
+
+// ---- Initializing ----
+
+// Shared by the waiting thread and the one that does it; the last frees it.
+typedef struct {
+  const mp_mpi_module_t *module;
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  int num_users;
+  const char *step;  // what is being waited for
+  bool is_done;
+  bool is_ours;
+  int failed;
+  mp_mpi_who_t who;
+  mp_mpi_error_t error;
+} mp_mpi_start_t;
+
+static void leave(mp_mpi_start_t *start) {
+  bool is_last = --start->num_users == 0;
+  pthread_mutex_unlock(&start->lock);
+  if (!is_last) return;
+  pthread_cond_destroy(&start->changed);
+  pthread_mutex_destroy(&start->lock);
+  mp_free(start);
+}
+
+static void *start_main(void *context) {
+  mp_mpi_start_t *start = context;
+  const mp_mpi_module_t *module = start->module;
+  (void)pthread_setname_np(pthread_self(), "mp-mpi-start");
+  int is_ours = 0, done = 0;
+  mp_mpi_who_t who = {0};
+  int failed = module->init(&is_ours, start->error);
+  pthread_mutex_lock(&start->lock);
+  start->is_ours = is_ours != 0;
+  start->step = "minipod has started in some of the job's processes, but not in all";
+  pthread_mutex_unlock(&start->lock);
+  if (failed == 0) failed = module->join_begin(start->error);
+  for (struct timespec pause = {.tv_nsec = 20000}; failed == 0;) {
+    failed = module->join_test(&done, &who, start->error);
+    if (done) break;
+    nanosleep(&pause, NULL);
+    if (pause.tv_nsec < 1000000) pause.tv_nsec *= 2;
+  }
+  pthread_mutex_lock(&start->lock);
+  start->who = who;
+  start->failed = failed;
+  start->is_done = true;
+  pthread_cond_broadcast(&start->changed);
+  leave(start);
+  return NULL;
+}
+
+static mp_status_t launch(mp_mpi_start_t *start) {
+  pthread_t thread;
+  sigset_t all, old;
+  sigfillset(&all);
+  // Neither this thread nor those that MPI starts from it take the program's signals.
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  int error = pthread_create(&thread, NULL, start_main, start);
+  pthread_sigmask(SIG_SETMASK, &old, NULL);
+  if (error != 0) {
+    return mp_status_make(MP_RESOURCE_EXHAUSTED, "no thread to start MPI on: %s", strerror(error));
+  }
+  pthread_detach(thread);
+  return NULL;
+}
+
+mp_status_t mp_mpi_start(const mp_mpi_module_t *module, double timeout_s, mp_mpi_who_t *out_who,
+                         bool *out_is_ours) {
+  mp_mpi_start_t *start = mp_calloc(1, sizeof(*start));
+  MP_RETURN_IF_NULL(start);
+  start->module = module;
+  start->num_users = 2;
+  start->step =
+      "some process of the job has not called MPI_Init; has each of them started minipod?";
+  pthread_mutex_init(&start->lock, NULL);
+  pthread_cond_init(&start->changed, NULL);
+  struct timespec deadline;
+  clock_gettime(CLOCK_REALTIME, &deadline);
+  deadline.tv_sec += (time_t)timeout_s;
+  mp_status_t status = launch(start);
+  pthread_mutex_lock(&start->lock);
+  if (status != NULL) --start->num_users;
+  while (status == NULL && !start->is_done) {
+    if (pthread_cond_timedwait(&start->changed, &start->lock, &deadline) != ETIMEDOUT) continue;
+    if (!start->is_done) {
+      status = mp_status_make(MP_DEADLINE_EXCEEDED, "the job did not come together within %g s: %s",
+                              timeout_s, start->step);
+    }
+  }
+  if (status == NULL && start->failed != 0) {
+    status = mp_status_make(MP_UNAVAILABLE, "%s", start->error);
+  }
+  if (status == NULL) *out_who = start->who;
+  *out_is_ours = start->is_ours;
+  leave(start);
+  return status;
+}
