@@ -1,8 +1,9 @@
 // Futexes: sleep on a word of memory until somebody changes it and wakes the sleepers.
 //
-// Used where a mutex and a condition variable would cost two cache lines and twice the time. Private
-// to the process, but for those named `_shared`, whose word may lie in shared memory. Waking an address that is no longer in use is harmless (at worst somebody
-// else's waiter sees a spurious wake-up, which all waiters expect).
+// Used where a mutex and a condition variable would cost two cache lines and twice the time.
+// Private to the process, but for those named `_shared`, whose word may lie in shared memory.
+// Waking an address that is no longer in use is harmless (at worst somebody else's waiter sees a
+// spurious wake-up, which all waiters expect).
 #ifndef MINIPOD_SIM_BASE_FUTEX_H_
 #define MINIPOD_SIM_BASE_FUTEX_H_
 
