@@ -9,11 +9,13 @@
 #include "sim/ir/verify.h"
 #include "sim/readers/reader.h"
 #include "sim/readers/text.h"
+#include "sim/spmd/rules.h"
 
 typedef struct {
   mp_print_options_t print;
   bool unverified;
   bool check;
+  bool rules;
   const char *path;
 } arguments_t;
 
@@ -25,6 +27,7 @@ static int print_help(void) {
       "  --locations  with source locations\n"
       "  --elide=N    constants of more than N elements as dense<...>\n"
       "  --no-verify  also what breaks the rules of its operations\n"
+      "  --rules      with the sharding rule of each operation, as sdy.sharding_rule\n"
       "  --check      print nothing; an error if the text would not read back to the same module\n"
       "  FILE         - is the standard input");
   return EXIT_FAILURE;
@@ -38,6 +41,8 @@ static bool parse_arguments(int argc, char **argv, arguments_t *out) {
       out->print.locations = true;
     else if (strcmp(argv[i], "--no-verify") == 0)
       out->unverified = true;
+    else if (strcmp(argv[i], "--rules") == 0)
+      out->rules = true;
     else if (strcmp(argv[i], "--check") == 0)
       out->check = true;
     else if (strncmp(argv[i], "--elide=", 8) == 0)
@@ -72,6 +77,16 @@ static mp_status_t check_text(const mp_module_t *module, const mp_strbuf_t *text
   return status;
 }
 
+static mp_status_t add_rule(void *context, mp_op_t *op) {
+  mp_module_t *module = context;
+  const mp_rule_t *rule = NULL;
+  const mp_attr_t *attr = NULL;
+  MP_RETURN_IF_ERROR(mp_rule_create(module->arena, op, &rule));
+  if (rule == NULL || rule->num_operands == 0) return NULL;  // says nothing about nothing
+  MP_RETURN_IF_ERROR(mp_rule_export(module->arena, op, rule, &attr));
+  return mp_op_set_attr(module, op, MP_ATTR_SDY_SHARDING_RULE, attr);
+}
+
 static mp_status_t run(const arguments_t *arguments) {
   mp_strbuf_t bytes, text;
   mp_strbuf_init(&bytes);
@@ -81,6 +96,7 @@ static mp_status_t run(const arguments_t *arguments) {
   MP_GOTO_IF_ERROR(status, read_file(arguments->path, &bytes), done);
   MP_GOTO_IF_ERROR(status, mp_read_program(mp_strbuf_text(&bytes), bytes.size, &module), done);
   if (!arguments->unverified) MP_GOTO_IF_ERROR(status, mp_module_verify(module), done);
+  if (arguments->rules) MP_GOTO_IF_ERROR(status, mp_module_walk(module, add_rule, module), done);
   MP_GOTO_IF_ERROR(status, mp_module_print(module, &arguments->print, &text), done);
   if (arguments->check)
     status = check_text(module, &text);

@@ -147,6 +147,14 @@ typedef struct {
   const int64_t *values;
 } mp_index_list_t;
 
+// Whether `value` is in the list.
+static inline bool mp_index_list_has(mp_index_list_t list, int64_t value) {
+  for (uint32_t i = 0; i < list.count; ++i) {
+    if (list.values[i] == value) return true;
+  }
+  return false;
+}
+
 // One list of factor indices per dimension.
 typedef struct {
   uint32_t rank;

@@ -1,4 +1,6 @@
-#include "sim/ir/module.h"
+#include "sim/ir/reducer.h"
+
+// --- making ---
 
 mp_status_t mp_block_create_reducer(mp_module_t *module, mp_opcode_t code, mp_dtype_t dtype,
                                     const mp_loc_t *loc, mp_block_t **out_block) {
@@ -24,4 +26,143 @@ mp_status_t mp_block_create_reducer(mp_module_t *module, mp_opcode_t code, mp_dt
   mp_block_append(block, terminator);
   *out_block = block;
   return NULL;
+}
+
+// --- recognising ---
+
+static bool is_scalar(const mp_type_t *type) {
+  return mp_type_is_tensor(type) && type->rank == 0;
+}
+
+const mp_value_t *mp_region_see_through(const mp_value_t *value) {
+  while (value->op != NULL) {
+    const mp_op_t *op = value->op;
+    switch (op->code) {
+      case MP_OP_SDY_SHARDING_CONSTRAINT:
+      case MP_OP_SDY_RESHARD:
+      case MP_OP_SDY_PROPAGATION_BARRIER:
+      case MP_OP_RESHAPE:
+      case MP_OP_BROADCAST_IN_DIM:
+      case MP_OP_TRANSPOSE:
+        if (!is_scalar(op->operands[0]->type) || !is_scalar(value->type)) return value;
+        value = op->operands[0];
+        break;
+      case MP_OP_BITCAST_CONVERT: {
+        const mp_type_t *from = op->operands[0]->type;
+        if (!is_scalar(from) || !is_scalar(value->type)) return value;
+        if (mp_dtype_bits(from->dtype) != mp_dtype_bits(value->type->dtype)) return value;
+        value = op->operands[0];
+        break;
+      }
+      case MP_OP_OPTIMIZATION_BARRIER:
+        value = op->operands[value->index];
+        break;
+      case MP_OP_GET_TUPLE_ELEMENT: {
+        const mp_value_t *tuple = mp_region_see_through(op->operands[0]);
+        int64_t index = mp_op_int(op, MP_ATTR_INDEX, -1);
+        if (tuple->op == NULL || tuple->op->code != MP_OP_TUPLE) return value;
+        if (index < 0 || index >= tuple->op->num_operands) return value;
+        value = tuple->op->operands[index];
+        break;
+      }
+      default:
+        return value;
+    }
+  }
+  return value;
+}
+
+// `value` seen through copies and converts to a wider type of the same kind.
+static const mp_value_t *see_through_widening(const mp_value_t *value) {
+  for (;;) {
+    value = mp_region_see_through(value);
+    if (value->op == NULL || value->op->code != MP_OP_CONVERT) return value;
+    mp_dtype_t from = value->op->operands[0]->type->dtype, to = value->type->dtype;
+    if (mp_dtype_class(from) != mp_dtype_class(to)) return value;
+    if (mp_dtype_bits(from) >= mp_dtype_bits(to)) return value;
+    value = value->op->operands[0];
+  }
+}
+
+static const mp_opcode_t g_kind_opcodes[] = {
+    [MP_REDUCE_CUSTOM] = MP_OP_COUNT, [MP_REDUCE_ADD] = MP_OP_ADD,
+    [MP_REDUCE_MUL] = MP_OP_MULTIPLY, [MP_REDUCE_MIN] = MP_OP_MINIMUM,
+    [MP_REDUCE_MAX] = MP_OP_MAXIMUM,  [MP_REDUCE_AND] = MP_OP_AND,
+    [MP_REDUCE_OR] = MP_OP_OR,        [MP_REDUCE_XOR] = MP_OP_XOR,
+    [MP_REDUCE_SECOND] = MP_OP_COUNT,
+};
+
+mp_opcode_t mp_reduce_kind_opcode(mp_reduce_kind_t kind) {
+  return g_kind_opcodes[kind];
+}
+
+static mp_reduce_kind_t kind_of_op(mp_opcode_t code) {
+  for (int kind = MP_REDUCE_ADD; kind <= MP_REDUCE_XOR; ++kind) {
+    if (g_kind_opcodes[kind] == code) return (mp_reduce_kind_t)kind;
+  }
+  return MP_REDUCE_CUSTOM;
+}
+
+mp_reduce_kind_t mp_region_kind(const mp_block_t *block, const mp_value_t *const *results,
+                                uint32_t num_results) {
+  if (block->num_args != 2 || num_results != 1) return MP_REDUCE_CUSTOM;
+  for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
+    if (op->code == MP_OP_BITCAST_CONVERT) return MP_REDUCE_CUSTOM;  // the type is not what it says
+  }
+  const mp_value_t *first = &block->args[0], *second = &block->args[1], *value = results[0];
+  mp_dtype_t dtype = first->type->dtype;
+  if (second->type->dtype != dtype || value->type->dtype != dtype) return MP_REDUCE_CUSTOM;
+  if (value == second) return MP_REDUCE_SECOND;
+  // bf16 reducers may convert to f32, compute and convert back: that is what bf16 arithmetic is.
+  if (value->op != NULL && value->op->code == MP_OP_CONVERT) {
+    const mp_value_t *wide = mp_region_see_through(value->op->operands[0]);
+    if (mp_dtype_class(wide->type->dtype) != mp_dtype_class(dtype)) return MP_REDUCE_CUSTOM;
+    if (mp_dtype_bits(wide->type->dtype) < mp_dtype_bits(dtype)) return MP_REDUCE_CUSTOM;
+    value = wide;
+  }
+  if (value->op == NULL || value->op->num_operands != 2) return MP_REDUCE_CUSTOM;
+  const mp_value_t *x = see_through_widening(value->op->operands[0]);
+  const mp_value_t *y = see_through_widening(value->op->operands[1]);
+  if ((x == first && y == second) || (x == second && y == first)) {
+    return kind_of_op(value->op->code);
+  }
+  return MP_REDUCE_CUSTOM;
+}
+
+mp_reduce_kind_t mp_reducer_kind(const mp_block_t *block) {
+  const mp_op_t *end = mp_block_terminator(block);
+  if (end == NULL || end->num_operands != 1) return MP_REDUCE_CUSTOM;
+  const mp_value_t *result = mp_region_see_through(end->operands[0]);
+  return mp_region_kind(block, &result, 1);
+}
+
+// Deep enough for any region that people write, and a bound for hostile ones.
+enum { MAX_CHOICE_DEPTH = 8 };
+
+static bool is_choice_of(const mp_block_t *block, const mp_value_t *value, uint32_t result,
+                         uint32_t depth) {
+  value = mp_region_see_through(value);
+  if (value->block == block) return value->index % (block->num_args / 2) == result;
+  if (value->op == NULL || value->op->parent != block || depth == 0) return false;
+  const mp_op_t *op = value->op;
+  switch (op->code) {
+    case MP_OP_SELECT:
+      return is_choice_of(block, op->operands[1], result, depth - 1) &&
+             is_choice_of(block, op->operands[2], result, depth - 1);
+    case MP_OP_MAXIMUM:
+    case MP_OP_MINIMUM:
+      return is_choice_of(block, op->operands[0], result, depth - 1) &&
+             is_choice_of(block, op->operands[1], result, depth - 1);
+    default:
+      return false;
+  }
+}
+
+bool mp_reducer_is_choice(const mp_block_t *block) {
+  const mp_op_t *end = mp_block_terminator(block);
+  if (end == NULL || block->num_args == 0 || block->num_args != 2 * end->num_operands) return false;
+  for (uint32_t r = 0; r < end->num_operands; ++r) {
+    if (!is_choice_of(block, end->operands[r], r, MAX_CHOICE_DEPTH)) return false;
+  }
+  return true;
 }

@@ -89,49 +89,10 @@ static bool is_scalar(const mp_type_t *type) {
          mp_ew_computing_type(type->dtype) != MP_DTYPE_INVALID;
 }
 
-// The value that `value` is a mere copy of: seen through ops that change nothing of a scalar.
-static const mp_value_t *see_through(const mp_value_t *value) {
-  while (value->op != NULL) {
-    const mp_op_t *op = value->op;
-    switch (op->code) {
-      case MP_OP_SDY_SHARDING_CONSTRAINT:
-      case MP_OP_SDY_RESHARD:
-      case MP_OP_SDY_PROPAGATION_BARRIER:
-      case MP_OP_RESHAPE:
-      case MP_OP_BROADCAST_IN_DIM:
-      case MP_OP_TRANSPOSE:
-        if (!is_scalar(op->operands[0]->type) || !is_scalar(value->type)) return value;
-        value = op->operands[0];
-        break;
-      case MP_OP_BITCAST_CONVERT: {
-        const mp_type_t *from = op->operands[0]->type;
-        if (!is_scalar(from) || !is_scalar(value->type)) return value;
-        if (mp_dtype_bits(from->dtype) != mp_dtype_bits(value->type->dtype)) return value;
-        value = op->operands[0];
-        break;
-      }
-      case MP_OP_OPTIMIZATION_BARRIER:
-        value = op->operands[value->index];
-        break;
-      case MP_OP_GET_TUPLE_ELEMENT: {
-        const mp_value_t *tuple = see_through(op->operands[0]);
-        int64_t index = mp_op_int(op, MP_ATTR_INDEX, -1);
-        if (tuple->op == NULL || tuple->op->code != MP_OP_TUPLE) return value;
-        if (index < 0 || index >= tuple->op->num_operands) return value;
-        value = tuple->op->operands[index];
-        break;
-      }
-      default:
-        return value;
-    }
-  }
-  return value;
-}
-
-// Ops that see_through removes, when they are ones that it can.
+// Ops that mp_region_see_through removes, when they are ones that it can.
 static bool is_transparent(const mp_op_t *op) {
   if (op->code == MP_OP_TUPLE) return true;
-  return op->num_results > 0 && see_through(&op->results[0]) != &op->results[0];
+  return op->num_results > 0 && mp_region_see_through(&op->results[0]) != &op->results[0];
 }
 
 static binding_t *find_binding(compiler_t *c, const mp_value_t *value) {
@@ -205,7 +166,7 @@ static mp_status_t bind_capture(compiler_t *c, const mp_op_t *user, const mp_val
 // before the first step takes a register, so a step's register is never one of theirs.
 static mp_status_t find_place(compiler_t *c, const mp_op_t *user, const mp_value_t *value,
                               place_t *out_place) {
-  const binding_t *binding = find_binding(c, see_through(value));
+  const binding_t *binding = find_binding(c, mp_region_see_through(value));
   if (binding == NULL) {
     return mp_op_error(user, MP_UNIMPLEMENTED, "a region uses a value that is no scalar");
   }
@@ -230,11 +191,11 @@ static uint32_t last_use_of(const mp_block_t *block, const mp_value_t *value) {
     // A tuple's or a copy's own operand is read by whoever sees through it.
     if (is_transparent(op)) continue;
     for (uint32_t i = 0; i < op->num_operands; ++i) {
-      const mp_value_t *read = see_through(op->operands[i]);
+      const mp_value_t *read = mp_region_see_through(op->operands[i]);
       if (read == value) last = number;
       if (read->op == NULL || read->op->code != MP_OP_TUPLE) continue;
       for (uint32_t k = 0; k < read->op->num_operands; ++k) {
-        if (see_through(read->op->operands[k]) == value) last = number;
+        if (mp_region_see_through(read->op->operands[k]) == value) last = number;
       }
     }
   }
@@ -244,7 +205,7 @@ static uint32_t last_use_of(const mp_block_t *block, const mp_value_t *value) {
 static mp_status_t bind_captures(compiler_t *c, uint32_t end) {
   for (const mp_op_t *op = c->block->first; op != NULL; op = op->next) {
     for (uint32_t i = 0; i < op->num_operands; ++i) {
-      const mp_value_t *value = see_through(op->operands[i]);
+      const mp_value_t *value = mp_region_see_through(op->operands[i]);
       bool is_inside = value->op != NULL ? value->op->parent == c->block : value->block == c->block;
       if (is_inside || find_binding(c, value) != NULL) continue;
       MP_RETURN_IF_ERROR(bind_capture(c, op, value, end));
@@ -265,7 +226,7 @@ static void release_dead_registers(compiler_t *c, uint32_t number) {
 
 // Marks the ops that a value depends on; the others need no steps.
 static void mark_live(compiler_t *c, const mp_value_t *value) {
-  value = see_through(value);
+  value = mp_region_see_through(value);
   const mp_op_t *op = value->op;
   if (op == NULL || op->parent != c->block) return;
   uint32_t number = 0;
@@ -310,7 +271,7 @@ static mp_status_t list_results(compiler_t *c, const mp_op_t *terminator,
                                 const mp_value_t ***out_values, uint32_t *out_count) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < terminator->num_operands; ++i) {
-    const mp_value_t *value = see_through(terminator->operands[i]);
+    const mp_value_t *value = mp_region_see_through(terminator->operands[i]);
     bool is_tuple = value->op != NULL && value->op->code == MP_OP_TUPLE;
     count += is_tuple ? value->op->num_operands : 1;
   }
@@ -318,13 +279,13 @@ static mp_status_t list_results(compiler_t *c, const mp_op_t *terminator,
   MP_RETURN_IF_NULL(values);
   uint32_t next = 0;
   for (uint32_t i = 0; i < terminator->num_operands; ++i) {
-    const mp_value_t *value = see_through(terminator->operands[i]);
+    const mp_value_t *value = mp_region_see_through(terminator->operands[i]);
     if (value->op == NULL || value->op->code != MP_OP_TUPLE) {
       values[next++] = value;
       continue;
     }
     for (uint32_t k = 0; k < value->op->num_operands; ++k) {
-      values[next++] = see_through(value->op->operands[k]);
+      values[next++] = mp_region_see_through(value->op->operands[k]);
     }
   }
   *out_values = values;
@@ -355,64 +316,7 @@ static mp_status_t compile_results(compiler_t *c, const mp_value_t *const *value
   return NULL;
 }
 
-// --- Recognising ---
-
-// `value` seen through copies and converts to a wider type of the same kind.
-static const mp_value_t *see_through_widening(const mp_value_t *value) {
-  for (;;) {
-    value = see_through(value);
-    if (value->op == NULL || value->op->code != MP_OP_CONVERT) return value;
-    mp_dtype_t from = value->op->operands[0]->type->dtype, to = value->type->dtype;
-    if (mp_dtype_class(from) != mp_dtype_class(to)) return value;
-    if (mp_dtype_bits(from) >= mp_dtype_bits(to)) return value;
-    value = value->op->operands[0];
-  }
-}
-
-static const mp_opcode_t g_kind_opcodes[] = {
-    [MP_REDUCE_CUSTOM] = MP_OP_COUNT, [MP_REDUCE_ADD] = MP_OP_ADD,
-    [MP_REDUCE_MUL] = MP_OP_MULTIPLY, [MP_REDUCE_MIN] = MP_OP_MINIMUM,
-    [MP_REDUCE_MAX] = MP_OP_MAXIMUM,  [MP_REDUCE_AND] = MP_OP_AND,
-    [MP_REDUCE_OR] = MP_OP_OR,        [MP_REDUCE_XOR] = MP_OP_XOR,
-    [MP_REDUCE_SECOND] = MP_OP_COUNT,
-};
-
-mp_opcode_t mp_reduce_kind_opcode(mp_reduce_kind_t kind) {
-  return g_kind_opcodes[kind];
-}
-
-static mp_reduce_kind_t kind_of_op(mp_opcode_t code) {
-  for (int kind = MP_REDUCE_ADD; kind <= MP_REDUCE_XOR; ++kind) {
-    if (g_kind_opcodes[kind] == code) return (mp_reduce_kind_t)kind;
-  }
-  return MP_REDUCE_CUSTOM;
-}
-
-static mp_reduce_kind_t recognize(const mp_block_t *block, const mp_value_t *const *results,
-                                  uint32_t num_results) {
-  if (block->num_args != 2 || num_results != 1) return MP_REDUCE_CUSTOM;
-  for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
-    if (op->code == MP_OP_BITCAST_CONVERT) return MP_REDUCE_CUSTOM;  // the type is not what it says
-  }
-  const mp_value_t *first = &block->args[0], *second = &block->args[1], *value = results[0];
-  mp_dtype_t dtype = first->type->dtype;
-  if (second->type->dtype != dtype || value->type->dtype != dtype) return MP_REDUCE_CUSTOM;
-  if (value == second) return MP_REDUCE_SECOND;
-  // bf16 reducers may convert to f32, compute and convert back: that is what bf16 arithmetic is.
-  if (value->op != NULL && value->op->code == MP_OP_CONVERT) {
-    const mp_value_t *wide = see_through(value->op->operands[0]);
-    if (mp_dtype_class(wide->type->dtype) != mp_dtype_class(dtype)) return MP_REDUCE_CUSTOM;
-    if (mp_dtype_bits(wide->type->dtype) < mp_dtype_bits(dtype)) return MP_REDUCE_CUSTOM;
-    value = wide;
-  }
-  if (value->op == NULL || value->op->num_operands != 2) return MP_REDUCE_CUSTOM;
-  const mp_value_t *x = see_through_widening(value->op->operands[0]);
-  const mp_value_t *y = see_through_widening(value->op->operands[1]);
-  if ((x == first && y == second) || (x == second && y == first)) {
-    return kind_of_op(value->op->code);
-  }
-  return MP_REDUCE_CUSTOM;
-}
+// --- The whole ---
 
 static mp_status_t start_compiler(compiler_t *c, uint32_t num_ops) {
   if (num_ops > MAX_OPS) {
@@ -465,7 +369,7 @@ static mp_status_t compile(mp_arena_t *arena, const mp_block_t *block, const mp_
     MP_RETURN_IF_ERROR(compile_op(&c, op, number++));
   }
   MP_RETURN_IF_ERROR(compile_results(&c, results, num_results));
-  c.fn->kind = recognize(block, results, num_results);
+  c.fn->kind = mp_region_kind(block, results, num_results);
   *out_fn = c.fn;
   return NULL;
 }

@@ -15,22 +15,9 @@
 #include "sim/base/arena.h"
 #include "sim/base/status.h"
 #include "sim/ir/module.h"
+#include "sim/ir/reducer.h"
 
 typedef struct mp_region_fn_s mp_region_fn_t;
-
-// What kernels and collectives may treat specially: a region that is one op on its two arguments
-// (in either order), seen through casts and constraints.
-typedef enum {
-  MP_REDUCE_CUSTOM,
-  MP_REDUCE_ADD,
-  MP_REDUCE_MUL,
-  MP_REDUCE_MIN,
-  MP_REDUCE_MAX,
-  MP_REDUCE_AND,
-  MP_REDUCE_OR,
-  MP_REDUCE_XOR,
-  MP_REDUCE_SECOND,  // returns its second argument (scatter "set")
-} mp_reduce_kind_t;
 
 // `block` and what it captures must outlive the function. Captured values are numbered by
 // mp_op_captures(op owning the block).
@@ -44,9 +31,6 @@ MP_NODISCARD mp_status_t mp_region_fn_create_value(mp_arena_t *arena, const mp_b
                                                    const mp_region_fn_t **out_fn);
 
 mp_reduce_kind_t mp_region_fn_kind(const mp_region_fn_t *fn);
-
-// The op that the kind stands for: ADD to XOR. MP_OP_COUNT for CUSTOM and SECOND.
-mp_opcode_t mp_reduce_kind_opcode(mp_reduce_kind_t kind);
 
 // Lanes that one call to run may handle at most, and the scratch bytes it needs for them.
 enum { MP_REGION_MAX_LANES = 512 };

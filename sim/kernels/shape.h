@@ -62,14 +62,6 @@ static inline size_t mp_round_up_64(size_t bytes) {
   return (bytes + 63) & ~(size_t)63;
 }
 
-// Whether `value` is in the list.
-static inline bool mp_index_list_has(mp_index_list_t list, int64_t value) {
-  for (uint32_t i = 0; i < list.count; ++i) {
-    if (list.values[i] == value) return true;
-  }
-  return false;
-}
-
 // One element of an integer (or bool) tensor as int64; what is too large for it becomes INT64_MAX,
 // which clamps like the true value does.
 int64_t mp_load_index(mp_dtype_t dtype, const void *element);

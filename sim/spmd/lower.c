@@ -1,28 +1,96 @@
-#include "sim/spmd/lower.h"
+#include "sim/spmd/lower_form.h"
 
 #include <string.h>
 
 enum { MP_MAX_FACTORS = 256, MP_MAX_TENSORS = 256 };
 
-typedef struct {
-  mp_arena_t *arena;
-  const mp_propagation_t *propagation;
-  const mp_spmd_scope_t *scope;
-  const mp_op_t *op;
-  const mp_rule_t *rule;
-  mp_atom_sharding_t **tensors;  // by propagation, operands first
-  mp_atoms_t *lists;             // [tensor * num_factors + factor]: what a tensor has of a factor
-  double *sizes;                 // [tensor]: elements
-  mp_atoms_t *chosen;            // [factor]
-} mp_lowerer_t;
+// --- what forms ask ---
 
-static uint32_t num_tensors(const mp_lowerer_t *low) {
+uint32_t mp_lowerer_num_tensors(const mp_lowerer_t *low) {
   return low->rule->num_operands + low->rule->num_results;
 }
 
-static mp_atoms_t *list_of(const mp_lowerer_t *low, uint32_t tensor, uint32_t factor) {
+const mp_type_t *mp_lowerer_type(const mp_lowerer_t *low, uint32_t tensor) {
+  return tensor < low->op->num_operands ? low->op->operands[tensor]->type
+                                        : low->op->results[tensor - low->op->num_operands].type;
+}
+
+mp_atoms_t *mp_lowerer_list(const mp_lowerer_t *low, uint32_t tensor, uint32_t factor) {
   return &low->lists[(size_t)tensor * low->rule->num_factors + factor];
 }
+
+bool mp_lowerer_dim_has(const mp_lowerer_t *low, uint32_t tensor, uint32_t dim, uint32_t factor) {
+  const mp_dim_factors_t *entry = &low->rule->tensors[tensor][dim];
+  for (uint32_t i = 0; i < entry->count; ++i) {
+    if (entry->factors[i] == factor) return true;
+  }
+  return false;
+}
+
+bool mp_lowerer_has_factor(const mp_lowerer_t *low, uint32_t tensor, uint32_t factor) {
+  if (low->tensors[tensor] == NULL) return false;
+  for (uint32_t d = 0; d < low->tensors[tensor]->rank; ++d) {
+    if (mp_lowerer_dim_has(low, tensor, d, factor)) return true;
+  }
+  return false;
+}
+
+mp_status_t mp_lowerer_local_type(const mp_lowerer_t *low, const mp_local_op_t *out,
+                                  uint32_t tensor, const mp_type_t **out_type) {
+  const mp_boxes_t *boxes = tensor < low->op->num_operands
+                                ? out->operands[tensor]
+                                : out->results[tensor - low->op->num_operands];
+  return mp_placement_local_type(low->arena, mp_lowerer_type(low, tensor), boxes, out_type);
+}
+
+static void set_attr(const mp_lowerer_t *low, mp_local_op_t *out, mp_attr_name_t name,
+                     const mp_attr_t *value) {
+  for (uint32_t a = 0; a < low->op->num_attrs; ++a) {
+    if (out->attrs[a].name == name) out->attrs[a].value = value;
+  }
+}
+
+mp_status_t mp_lowerer_set_int(const mp_lowerer_t *low, mp_local_op_t *out, mp_attr_name_t name,
+                               int64_t value) {
+  const mp_attr_t *attr = NULL;
+  MP_RETURN_IF_ERROR(mp_attr_make_int(low->arena, MP_DTYPE_S64, value, &attr));
+  set_attr(low, out, name, attr);
+  return NULL;
+}
+
+mp_status_t mp_lowerer_set_ints(const mp_lowerer_t *low, mp_local_op_t *out, mp_attr_name_t name,
+                                const int64_t *values, uint32_t count) {
+  const mp_attr_t *attr = NULL;
+  MP_RETURN_IF_ERROR(mp_attr_make_ints(low->arena, values, count, &attr));
+  set_attr(low, out, name, attr);
+  return NULL;
+}
+
+// --- which op has which form; the others can be computed along all their PASS factors, and nothing
+// about them counts elements ---
+
+static const mp_local_form_t g_plain = {0};
+
+static const mp_local_form_t *const g_forms[MP_OP_COUNT] = {
+    [MP_OP_ALL_GATHER] = &mp_form_collective,
+    [MP_OP_ALL_REDUCE] = &mp_form_collective,
+    [MP_OP_ALL_TO_ALL] = &mp_form_collective,
+    [MP_OP_COLLECTIVE_BROADCAST] = &mp_form_collective,
+    [MP_OP_COLLECTIVE_PERMUTE] = &mp_form_collective,
+    [MP_OP_CONSTANT] = &mp_form_constant,
+    [MP_OP_CONVOLUTION] = &mp_form_convolution,
+    [MP_OP_CUSTOM_CALL] = &mp_form_custom_call,
+    [MP_OP_DOT_GENERAL] = &mp_form_dot_general,
+    [MP_OP_DYNAMIC_SLICE] = &mp_form_dynamic_slice,
+    [MP_OP_DYNAMIC_UPDATE_SLICE] = &mp_form_dynamic_update_slice,
+    [MP_OP_GATHER] = &mp_form_gather,
+    [MP_OP_PAD] = &mp_form_pad,
+    [MP_OP_REDUCE] = &mp_form_reduce,
+    [MP_OP_REDUCE_SCATTER] = &mp_form_collective,
+    [MP_OP_RESHAPE] = &mp_form_reshape,
+    [MP_OP_SCATTER] = &mp_form_scatter,
+    [MP_OP_SLICE] = &mp_form_slice,
+};
 
 // --- reading what there is ---
 
@@ -34,13 +102,13 @@ static void project_dim(mp_lowerer_t *low, uint32_t tensor, uint32_t dim) {
   for (uint32_t i = 0; i < entry->count; ++i) {
     const int64_t left = mp_atoms_take(
         &low->propagation->space, atoms, &next, low->rule->factors[entry->factors[i]].size,
-        i + 1 == entry->count, list_of(low, tensor, entry->factors[i]));
+        i + 1 == entry->count, mp_lowerer_list(low, tensor, entry->factors[i]));
     if (left != 1) return;
   }
 }
 
 static mp_status_t read_shardings(mp_lowerer_t *low) {
-  const uint32_t count = num_tensors(low);
+  const uint32_t count = mp_lowerer_num_tensors(low);
   low->tensors = MP_ARENA_ARRAY(low->arena, mp_atom_sharding_t *, count);
   low->sizes = MP_ARENA_ARRAY(low->arena, double, count);
   low->lists = MP_ARENA_ARRAY(low->arena, mp_atoms_t, (size_t)count * low->rule->num_factors);
@@ -61,215 +129,17 @@ static mp_status_t read_shardings(mp_lowerer_t *low) {
   return NULL;
 }
 
-// --- what the op itself allows ---
-
-// Whether the region is one commutative op that all_reduce can finish, given that each part begins
-// with the initial value: true when that value changes nothing.
-static bool is_identity_constant(const mp_value_t *value, mp_opcode_t code) {
-  if (value->op == NULL || value->op->code != MP_OP_CONSTANT) return false;
-  const mp_attr_t *dense = mp_op_attr(value->op, MP_ATTR_VALUE);
-  if (dense == NULL || dense->kind != MP_KIND_DENSE) return false;
-  const mp_dtype_t dtype = value->type->dtype;
-  const unsigned char *bytes = dense->u.dense.data;
-  if (code == MP_OP_MULTIPLY) {
-    if (mp_dtype_is_float(dtype)) return mp_float_decode(dtype, bytes) == 1.0;
-    if (!mp_dtype_is_integer(dtype) || bytes[0] != 1) return false;
-    for (size_t i = 1; i < mp_dtype_size(dtype); ++i) {
-      if (bytes[i] != 0) return false;
-    }
-    return true;
-  }
-  // Sums: zero, also negative zero.
-  if (mp_dtype_is_float(dtype)) return mp_float_decode(dtype, bytes) == 0.0;
-  for (size_t i = 0; i < mp_dtype_size(dtype); ++i) {
-    if (bytes[i] != 0) return false;
-  }
-  return true;
-}
-
-// The region's one op on its two arguments, or MP_OP_COUNT.
-static mp_opcode_t region_op(const mp_block_t *block) {
-  const mp_op_t *op = block->first;
-  if (op == NULL || op->num_operands != 2 || op->num_results != 1 || block->num_args != 2) {
-    return MP_OP_COUNT;
-  }
-  const mp_op_t *end = op->next;
-  if (end == NULL || end != block->last || end->num_operands != 1) return MP_OP_COUNT;
-  if (end->operands[0] != &op->results[0]) return MP_OP_COUNT;
-  const bool straight = op->operands[0] == &block->args[0] && op->operands[1] == &block->args[1];
-  const bool swapped = op->operands[0] == &block->args[1] && op->operands[1] == &block->args[0];
-  if (!straight && !swapped) return MP_OP_COUNT;
-  return op->code;
-}
-
-static bool can_reduce_parts(const mp_op_t *op) {
-  if (op->code == MP_OP_DOT_GENERAL) return true;
-  if (op->code != MP_OP_REDUCE || op->num_results != 1) return false;
-  const mp_opcode_t code = region_op(op->regions[0]);
-  switch (code) {
-    case MP_OP_ADD:
-    case MP_OP_MULTIPLY:
-      return is_identity_constant(op->operands[1], code);
-    case MP_OP_MAXIMUM:
-    case MP_OP_MINIMUM:
-    case MP_OP_AND:
-    case MP_OP_OR:
-      return true;  // the initial value may come in any number of times
-    default:
-      return false;
-  }
-}
-
-static bool has_factor(const mp_lowerer_t *low, uint32_t tensor, uint32_t factor) {
-  if (low->tensors[tensor] == NULL) return false;
-  for (uint32_t d = 0; d < low->tensors[tensor]->rank; ++d) {
-    const mp_dim_factors_t *entry = &low->rule->tensors[tensor][d];
-    for (uint32_t i = 0; i < entry->count; ++i) {
-      if (entry->factors[i] == factor) return true;
-    }
-  }
-  return false;
-}
-
-// Whether the op can be computed with this factor sharded.
-static bool is_usable(const mp_lowerer_t *low, uint32_t factor) {
-  const mp_op_t *op = low->op;
-  const mp_factor_t *info = &low->rule->factors[factor];
-  if (info->kind == MP_FACTOR_REDUCTION) return can_reduce_parts(op);
-  if (info->kind != MP_FACTOR_PASS) return false;
-  // Parts of an operand make parts of the result only along what both have; only a broadcast makes
-  // a dimension out of nothing.
-  for (uint32_t i = 0; i < op->num_results; ++i) {
-    if (!has_factor(low, op->num_operands + i, factor)) return false;
-  }
-  if (op->code == MP_OP_RESHAPE && !has_factor(low, 0, factor)) return false;
-  if (op->code == MP_OP_DYNAMIC_UPDATE_SLICE) {
-    // Only where the update is full: its dimension has the same factor.
-    for (uint32_t d = 0; d < op->operands[1]->type->rank; ++d) {
-      if (low->rule->tensors[1][d].factors[0] == factor) return true;
-    }
-    return false;
-  }
-  if (op->code == MP_OP_CONSTANT) return mp_op_attr(op, MP_ATTR_VALUE)->u.dense.splat;
-  return true;
-}
-
-// Uneven parts have elements behind their end: a reduction would count them, and the local shapes
-// of a reshape would not fit.
-static bool needs_even(const mp_lowerer_t *low, uint32_t factor) {
-  return low->rule->factors[factor].kind == MP_FACTOR_REDUCTION || low->op->code == MP_OP_RESHAPE;
-}
-
-// --- choosing ---
-
-// `list` without what is used already or may not be; the longest usable prefix.
-static mp_atoms_t usable_prefix(const mp_lowerer_t *low, uint32_t factor, const mp_atoms_t *list,
-                                uint32_t used) {
-  mp_atoms_t prefix = {0};
-  int64_t left = low->rule->factors[factor].size;
-  for (uint32_t i = 0; i < list->count; ++i) {
-    const uint8_t atom = list->atoms[i];
-    const int64_t prime = low->propagation->space.prime[atom];
-    if (used >> atom & 1) break;
-    if (needs_even(low, factor) && left % prime != 0) break;
-    left /= prime;
-    prefix.atoms[prefix.count++] = atom;
-  }
-  return prefix;
-}
-
-// How many elements lie right already if `factor` is sharded by `candidate`.
-static double score(const mp_lowerer_t *low, uint32_t factor, const mp_atoms_t *candidate) {
-  double sum = 0;
-  for (uint32_t t = 0; t < num_tensors(low); ++t) {
-    const mp_atoms_t *list = list_of(low, t, factor);
-    if (low->tensors[t] == NULL || list->count < candidate->count) continue;
-    if (mp_atoms_common_prefix(list, candidate) == candidate->count) sum += low->sizes[t];
-  }
-  return sum;
-}
-
-static bool is_better(double new_score, const mp_factor_t *factor, uint32_t count,
-                      double best_score, const mp_factor_t *best, uint32_t best_count) {
-  if (new_score != best_score) return new_score > best_score;
-  if (best != NULL && factor->kind != best->kind) return factor->kind < best->kind;
-  return count > best_count;
-}
-
-// Greedily: of all lists that some tensor has along some factor, the one that leaves most elements
-// where they are; then the next among those that do not contradict it.
-static void choose(mp_lowerer_t *low) {
-  uint32_t used = 0;
-  bool fixed[MP_MAX_FACTORS] = {false};
-  for (uint32_t round = 0; round < low->rule->num_factors; ++round) {
-    double best_score = 0;
-    uint32_t best_factor = 0;
-    mp_atoms_t best = {0};
-    for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
-      if (fixed[f] || !is_usable(low, f)) continue;
-      for (uint32_t t = 0; t < num_tensors(low); ++t) {
-        if (low->tensors[t] == NULL) continue;
-        const mp_atoms_t list = usable_prefix(low, f, list_of(low, t, f), used);
-        if (list.count == 0) continue;
-        const double points = score(low, f, &list);
-        if (is_better(points, &low->rule->factors[f], list.count, best_score,
-                      best.count == 0 ? NULL : &low->rule->factors[best_factor], best.count)) {
-          best_score = points;
-          best_factor = f;
-          best = list;
-        }
-      }
-    }
-    if (best.count == 0) return;
-    low->chosen[best_factor] = best;
-    fixed[best_factor] = true;
-    used |= mp_atoms_set(&best);
-  }
-}
-
-// Drops what a dimension cannot have: a minor factor is sharded only when the ones before it are,
-// fully. True when something was dropped.
-static bool drop_in_dim(mp_lowerer_t *low, const mp_dim_factors_t *entry) {
-  bool is_full = true;
-  bool dropped = false;
-  for (uint32_t i = 0; i < entry->count; ++i) {
-    mp_atoms_t *list = &low->chosen[entry->factors[i]];
-    if (!is_full && list->count != 0) {
-      list->count = 0;
-      dropped = true;
-    }
-    is_full &= mp_atoms_product(&low->propagation->space, list) ==
-               low->rule->factors[entry->factors[i]].size;
-  }
-  return dropped;
-}
-
-static void drop_unreachable(mp_lowerer_t *low) {
-  bool dropped = true;
-  while (dropped) {
-    dropped = false;
-    for (uint32_t t = 0; t < num_tensors(low); ++t) {
-      if (low->tensors[t] == NULL) continue;
-      for (uint32_t d = 0; d < low->tensors[t]->rank; ++d) {
-        dropped |= drop_in_dim(low, &low->rule->tensors[t][d]);
-      }
-    }
-  }
-}
-
 // --- the local op ---
 
 static mp_status_t tensor_boxes(const mp_lowerer_t *low, uint32_t tensor, uint32_t unreduced,
                                 const mp_boxes_t **out_boxes) {
   *out_boxes = NULL;
   if (low->tensors[tensor] == NULL) return NULL;
-  const mp_value_t *value = tensor < low->op->num_operands
-                                ? low->op->operands[tensor]
-                                : &low->op->results[tensor - low->op->num_operands];
+  const mp_type_t *type = mp_lowerer_type(low, tensor);
   mp_atom_sharding_t *sharding = NULL;
-  MP_RETURN_IF_ERROR(mp_atom_sharding_create(low->arena, value->type->rank, false, &sharding));
+  MP_RETURN_IF_ERROR(mp_atom_sharding_create(low->arena, type->rank, false, &sharding));
   sharding->unreduced = unreduced;
-  for (uint32_t d = 0; d < value->type->rank; ++d) {
+  for (uint32_t d = 0; d < type->rank; ++d) {
     const mp_dim_factors_t *entry = &low->rule->tensors[tensor][d];
     mp_atoms_t *atoms = &sharding->dims[d].atoms;
     for (uint32_t i = 0; i < entry->count; ++i) {
@@ -278,49 +148,7 @@ static mp_status_t tensor_boxes(const mp_lowerer_t *low, uint32_t tensor, uint32
       atoms->count = (uint8_t)(atoms->count + list->count);
     }
   }
-  return mp_atom_sharding_boxes(&low->propagation->space, low->scope, value->type, sharding,
-                                out_boxes);
-}
-
-// Sizes in attributes that count elements of a sharded dimension.
-static mp_status_t localize_ints(const mp_lowerer_t *low, mp_attr_name_t name,
-                                 const mp_type_t *local, mp_local_op_t *out) {
-  for (uint32_t a = 0; a < low->op->num_attrs; ++a) {
-    if (out->attrs[a].name != name) continue;
-    const mp_attr_t *old = out->attrs[a].value;
-    int64_t values[MP_MAX_RANK];
-    for (uint32_t d = 0; d < old->u.ints.count && d < MP_MAX_RANK; ++d) {
-      const bool is_sharded = local->dims[d] != low->op->results[0].type->dims[d];
-      values[d] = is_sharded ? local->dims[d] : old->u.ints.values[d];
-    }
-    return mp_attr_make_ints(low->arena, values, old->u.ints.count, &out->attrs[a].value);
-  }
-  return NULL;
-}
-
-static mp_status_t localize_attrs(const mp_lowerer_t *low, mp_local_op_t *out) {
-  const mp_op_t *op = low->op;
-  out->attrs = mp_arena_copy(low->arena, op->attrs, op->num_attrs * sizeof(*op->attrs));
-  MP_RETURN_IF_NULL(out->attrs);
-  const mp_type_t *local = NULL;
-  MP_RETURN_IF_ERROR(
-      mp_placement_local_type(low->arena, op->results[0].type, out->results[0], &local));
-  switch (op->code) {
-    case MP_OP_SLICE:
-      return localize_ints(low, MP_ATTR_LIMIT_INDICES, local, out);
-    case MP_OP_DYNAMIC_SLICE:
-      return localize_ints(low, MP_ATTR_SLICE_SIZES, local, out);
-    case MP_OP_CONSTANT:
-      for (uint32_t a = 0; a < op->num_attrs; ++a) {
-        if (out->attrs[a].name != MP_ATTR_VALUE) continue;
-        const mp_attr_t *old = out->attrs[a].value;
-        MP_RETURN_IF_ERROR(mp_attr_make_dense(low->arena, local, old->u.dense.data,
-                                              old->u.dense.size, true, &out->attrs[a].value));
-      }
-      return NULL;
-    default:
-      return NULL;
-  }
+  return mp_atom_sharding_boxes(&low->propagation->space, low->scope, type, sharding, out_boxes);
 }
 
 // The atoms along which the result is a term of a reduction.
@@ -332,12 +160,23 @@ static uint32_t reduced_atoms(const mp_lowerer_t *low) {
   return atoms;
 }
 
-static bool adds_up(const mp_op_t *op) {
-  return op->code == MP_OP_DOT_GENERAL || region_op(op->regions[0]) == MP_OP_ADD;
+// Sums stay in terms; the terms of other reductions are combined at once.
+static mp_status_t place_terms(const mp_lowerer_t *low, mp_local_op_t *out) {
+  const mp_opcode_t combine = low->form->combine == NULL ? MP_OP_ADD : low->form->combine(low);
+  out->terms = out->results[0];
+  if (combine == MP_OP_ADD) return NULL;
+  for (uint32_t i = 0; i < low->op->num_results; ++i) {
+    MP_RETURN_IF_ERROR(tensor_boxes(low, low->op->num_operands + i, 0, &out->results[i]));
+  }
+  if (combine == MP_OP_COUNT) return NULL;
+  out->combine = combine;
+  out->combine_over = out->terms;
+  return NULL;
 }
 
 static mp_status_t make_local(mp_lowerer_t *low, mp_local_op_t *out, bool *out_is_local) {
   const mp_op_t *op = low->op;
+  out->op = op;
   out->operands = MP_ARENA_ARRAY(low->arena, const mp_boxes_t *, op->num_operands);
   out->results = MP_ARENA_ARRAY(low->arena, const mp_boxes_t *, op->num_results);
   if (out->operands == NULL || out->results == NULL) return mp_status_out_of_memory();
@@ -353,12 +192,10 @@ static mp_status_t make_local(mp_lowerer_t *low, mp_local_op_t *out, bool *out_i
   }
   *out_is_local = is_local;
   if (!is_local) return NULL;
-  if (terms != 0 && !adds_up(op)) {
-    out->combine = region_op(op->regions[0]);
-    out->combine_over = out->results[0];
-    MP_RETURN_IF_ERROR(tensor_boxes(low, op->num_operands, 0, &out->results[0]));
-  }
-  return localize_attrs(low, out);
+  if (terms != 0) MP_RETURN_IF_ERROR(place_terms(low, out));
+  out->attrs = mp_arena_copy(low->arena, op->attrs, op->num_attrs * sizeof(*op->attrs));
+  MP_RETURN_IF_NULL(out->attrs);
+  return low->form->localize == NULL ? NULL : low->form->localize(low, out);
 }
 
 mp_status_t mp_lower_op(mp_arena_t *arena, const mp_propagation_t *propagation,
@@ -372,12 +209,15 @@ mp_status_t mp_lower_op(mp_arena_t *arena, const mp_propagation_t *propagation,
       rule->num_operands + rule->num_results > MP_MAX_TENSORS) {
     return NULL;
   }
-  if (mp_op_info(op->code)->traits & MP_OP_TRAIT_COLLECTIVE) return NULL;
-  mp_lowerer_t low = {
-      .arena = arena, .propagation = propagation, .scope = scope, .op = op, .rule = rule};
+  const mp_local_form_t *form = g_forms[op->code] == NULL ? &g_plain : g_forms[op->code];
+  mp_lowerer_t low = {.arena = arena,
+                      .propagation = propagation,
+                      .scope = scope,
+                      .op = op,
+                      .rule = rule,
+                      .form = form};
   MP_RETURN_IF_ERROR(read_shardings(&low));
-  choose(&low);
-  drop_unreachable(&low);
+  mp_lowerer_choose(&low);
   mp_local_op_t local = {0};
   MP_RETURN_IF_ERROR(make_local(&low, &local, out_is_local));
   if (*out_is_local) *out = local;

@@ -95,6 +95,21 @@ static mp_status_t partition_whole(mp_partitioner_t *p, const mp_op_t *op) {
   return NULL;
 }
 
+// The results of the op on its parts: its own, or what it becomes.
+static mp_status_t make_results(mp_partitioner_t *p, const mp_op_t *op, const mp_local_op_t *local,
+                                const mp_op_parts_t *parts, mp_value_t **results) {
+  if (local->emit != NULL) {
+    const mp_op_spec_t spec = {op->code,        op->loc,      op->num_operands, parts->operands,
+                               op->num_results, parts->types, op->num_regions,  parts->regions,
+                               op->num_attrs,   parts->attrs};
+    return local->emit(local, p->module, p->versions.block, &spec, results);
+  }
+  mp_op_t *copy = NULL;
+  MP_RETURN_IF_ERROR(mp_partitioner_finish_op(p, op, parts, &copy));
+  for (uint32_t i = 0; i < op->num_results; ++i) results[i] = &copy->results[i];
+  return NULL;
+}
+
 // An op on the parts that lowering chose.
 static mp_status_t partition_local(mp_partitioner_t *p, const mp_op_t *op,
                                    const mp_local_op_t *local) {
@@ -102,6 +117,9 @@ static mp_status_t partition_local(mp_partitioner_t *p, const mp_op_t *op,
   mp_op_parts_t parts;
   MP_RETURN_IF_ERROR(mp_partitioner_start_op(p, op, &parts));
   parts.attrs = local->attrs;
+  const uint32_t num_regions = local->has_regions_twice ? 2 * op->num_regions : op->num_regions;
+  parts.regions = MP_ARENA_ARRAY(p->arena, mp_block_t *, num_regions);
+  MP_RETURN_IF_NULL(parts.regions);
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     MP_RETURN_IF_ERROR(mp_versions_get(&p->versions, p->scope, op->operands[i], local->operands[i],
                                        op->loc, &parts.operands[i]));
@@ -110,14 +128,15 @@ static mp_status_t partition_local(mp_partitioner_t *p, const mp_op_t *op,
     MP_RETURN_IF_ERROR(
         mp_placement_local_type(p->arena, op->results[i].type, local->results[i], &parts.types[i]));
   }
-  for (uint32_t r = 0; r < op->num_regions; ++r) {
-    MP_RETURN_IF_ERROR(
-        mp_partitioner_copy_region(p, op->regions[r], NULL, NULL, &parts.regions[r]));
+  for (uint32_t r = 0; r < num_regions; ++r) {
+    const mp_block_t *region = op->regions[r % op->num_regions];
+    MP_RETURN_IF_ERROR(mp_partitioner_copy_region(p, region, NULL, NULL, &parts.regions[r]));
   }
-  mp_op_t *copy = NULL;
-  MP_RETURN_IF_ERROR(mp_partitioner_finish_op(p, op, &parts, &copy));
+  mp_value_t **results = MP_ARENA_ARRAY(p->arena, mp_value_t *, op->num_results);
+  MP_RETURN_IF_NULL(results);
+  MP_RETURN_IF_ERROR(make_results(p, op, local, &parts, results));
   for (uint32_t i = 0; i < op->num_results; ++i) {
-    mp_value_t *value = &copy->results[i];
+    mp_value_t *value = results[i];
     if (local->combine_over != NULL) {
       MP_RETURN_IF_ERROR(mp_unreduced_combine(p->module, p->versions.block, local->combine_over,
                                               local->combine, value, op->loc, &value));

@@ -447,7 +447,7 @@ static void close_result(const mp_builder_t *b, const mp_type_t *type,
       mp_atoms_t axis = {.count = (uint8_t)length};
       memcpy(axis.atoms, atoms->atoms + kept, length);
       const int64_t parts = mp_atoms_product(&b->out->space, &axis);
-      if (length == 0 || left % parts != 0) break;
+      if (length == 0 || left == 0 || left % parts != 0) break;
       left /= parts;
       kept += length;
     }

@@ -1,450 +1,294 @@
+// Which op has which rule maker: one row for every op of the list. An op without a row does not
+// compile. REPLICATE marks what needs replication; FLOW what propagates by its regions' values
+// (propagate.c); GONE what is no op any more when programs reach the partitioner.
 #include "sim/spmd/rules.h"
 
-#include <string.h>
-
 #include "sim/spmd/annotations.h"
+#include "sim/spmd/rule_builder.h"
 
-// --- building ---
+// One factor per dimension of the first result, in every tensor; scalars have none.
+mp_status_t mp_rule_make_pointwise(mp_rule_builder_t *builder) {
+  const mp_op_t *op = builder->op;
+  const mp_type_t *shape = op->results[0].type;
+  for (uint32_t t = 0; t < builder->num_tensors; ++t) {
+    const mp_type_t *type = mp_rule_type(builder, t);
+    if (type->rank != 0 && !mp_type_same_shape(type, shape)) builder->has_no_rule = true;
+  }
+  if (builder->has_no_rule) return NULL;
+  for (uint32_t d = 0; d < shape->rank; ++d) {
+    MP_RETURN_IF_ERROR(mp_rule_add_all(builder, shape->dims[d], MP_FACTOR_PASS, false, d));
+  }
+  builder->is_elementwise =
+      (mp_op_info(op->code)->traits & MP_OP_TRAIT_ELEMENTWISE) != 0 || mp_is_placement_op(op);
+  if (builder->is_elementwise) builder->priority = MP_RULE_PASS_THROUGH;
+  return NULL;
+}
 
-// At most one factor per dimension of all tensors, and a few for reshapes.
+// Every dimension of the result is free.
+mp_status_t mp_rule_make_generator(mp_rule_builder_t *builder) {
+  const mp_type_t *out = builder->op->results[0].type;
+  for (uint32_t d = 0; d < out->rank; ++d) {
+    MP_RETURN_IF_ERROR(mp_rule_add_all(builder, out->dims[d], MP_FACTOR_PASS, false, d));
+  }
+  return NULL;
+}
+
+#define REPLICATE   NULL
+#define FLOW        NULL
+#define GONE        NULL
+#define RULE(name)  mp_rule_make_##name
+#define ELEMENTWISE RULE(pointwise)
+
+// clang-format off
+#define ROW_ABS                         ELEMENTWISE
+#define ROW_ADD                         ELEMENTWISE
+#define ROW_AFTER_ALL                   REPLICATE
+#define ROW_ALL_GATHER                  RULE(all_gather)
+#define ROW_ALL_REDUCE                  RULE(pointwise)
+#define ROW_ALL_TO_ALL                  RULE(all_to_all)
+#define ROW_AND                         ELEMENTWISE
+#define ROW_ASYNC_DONE                  GONE
+#define ROW_ASYNC_START                 GONE
+#define ROW_ATAN2                       ELEMENTWISE
+#define ROW_BATCH_NORM_GRAD             REPLICATE
+#define ROW_BATCH_NORM_INFERENCE        RULE(batch_norm_inference)
+#define ROW_BATCH_NORM_TRAINING         REPLICATE
+#define ROW_BITCAST_CONVERT             RULE(bitcast_convert)
+#define ROW_BROADCAST                   GONE
+#define ROW_BROADCAST_IN_DIM            RULE(broadcast_in_dim)
+#define ROW_CASE                        FLOW
+#define ROW_CBRT                        ELEMENTWISE
+#define ROW_CEIL                        ELEMENTWISE
+#define ROW_CHOLESKY                    RULE(cholesky)
+#define ROW_CLAMP                       ELEMENTWISE
+#define ROW_COLLECTIVE_BROADCAST        RULE(pointwise)
+#define ROW_COLLECTIVE_PERMUTE          RULE(pointwise)
+#define ROW_COLLECTIVE_REDUCE           REPLICATE
+#define ROW_COMPARE                     ELEMENTWISE
+#define ROW_COMPLEX                     ELEMENTWISE
+#define ROW_COMPOSITE                   GONE
+#define ROW_CONCATENATE                 RULE(concatenate)
+#define ROW_CONSTANT                    RULE(generator)
+#define ROW_CONVERT                     ELEMENTWISE
+#define ROW_CONVOLUTION                 RULE(convolution)
+#define ROW_COSINE                      ELEMENTWISE
+#define ROW_COUNT_LEADING_ZEROS         ELEMENTWISE
+#define ROW_CREATE_TOKEN                GONE
+#define ROW_CROSS_REPLICA_SUM           GONE
+#define ROW_CUSTOM_CALL                 RULE(custom_call)
+#define ROW_DIVIDE                      ELEMENTWISE
+#define ROW_DOT                         GONE
+#define ROW_DOT_GENERAL                 RULE(dot_general)
+#define ROW_DYNAMIC_BROADCAST_IN_DIM    GONE
+#define ROW_DYNAMIC_CONV                GONE
+#define ROW_DYNAMIC_GATHER              GONE
+#define ROW_DYNAMIC_IOTA                GONE
+#define ROW_DYNAMIC_PAD                 GONE
+#define ROW_DYNAMIC_RESHAPE             GONE
+#define ROW_DYNAMIC_SLICE               RULE(dynamic_slice)
+#define ROW_DYNAMIC_UPDATE_SLICE        RULE(dynamic_update_slice)
+#define ROW_EINSUM                      GONE
+#define ROW_EXPONENTIAL                 ELEMENTWISE
+#define ROW_EXPONENTIAL_MINUS_ONE       ELEMENTWISE
+#define ROW_FFT                         RULE(fft)
+#define ROW_FLOOR                       ELEMENTWISE
+#define ROW_GATHER                      RULE(gather)
+#define ROW_GET_DIMENSION_SIZE          GONE
+#define ROW_GET_TUPLE_ELEMENT           GONE
+#define ROW_IF                          GONE
+#define ROW_IMAG                        ELEMENTWISE
+#define ROW_INFEED                      REPLICATE
+#define ROW_IOTA                        RULE(generator)
+#define ROW_IS_FINITE                   ELEMENTWISE
+#define ROW_LOG                         ELEMENTWISE
+#define ROW_LOG_PLUS_ONE                ELEMENTWISE
+#define ROW_LOGISTIC                    ELEMENTWISE
+#define ROW_MAP                         REPLICATE
+#define ROW_MAXIMUM                     ELEMENTWISE
+#define ROW_MINIMUM                     ELEMENTWISE
+#define ROW_MULTIPLY                    ELEMENTWISE
+#define ROW_NEGATE                      ELEMENTWISE
+#define ROW_NOT                         ELEMENTWISE
+#define ROW_OPTIMIZATION_BARRIER        FLOW
+#define ROW_OR                          ELEMENTWISE
+#define ROW_OUTFEED                     REPLICATE
+#define ROW_PAD                         RULE(pad)
+#define ROW_PARTITION_ID                REPLICATE
+#define ROW_POPCNT                      ELEMENTWISE
+#define ROW_POWER                       ELEMENTWISE
+#define ROW_REAL                        ELEMENTWISE
+#define ROW_REAL_DYNAMIC_SLICE          GONE
+#define ROW_RECV                        REPLICATE
+#define ROW_REDUCE                      RULE(reduce)
+#define ROW_REDUCE_PRECISION            ELEMENTWISE
+#define ROW_REDUCE_SCATTER              RULE(reduce_scatter)
+#define ROW_REDUCE_WINDOW               RULE(reduce_window)
+#define ROW_REMAINDER                   ELEMENTWISE
+#define ROW_REPLICA_ID                  REPLICATE
+#define ROW_RESHAPE                     RULE(reshape)
+#define ROW_RETURN                      GONE
+#define ROW_REVERSE                     RULE(reverse)
+#define ROW_RNG                         REPLICATE
+#define ROW_RNG_BIT_GENERATOR           RULE(rng_bit_generator)
+#define ROW_ROUND_NEAREST_AFZ           ELEMENTWISE
+#define ROW_ROUND_NEAREST_EVEN          ELEMENTWISE
+#define ROW_RSQRT                       ELEMENTWISE
+#define ROW_SCATTER                     RULE(scatter)
+#define ROW_SELECT                      ELEMENTWISE
+#define ROW_SELECT_AND_SCATTER          RULE(select_and_scatter)
+#define ROW_SEND                        REPLICATE
+#define ROW_SET_DIMENSION_SIZE          REPLICATE
+#define ROW_SHIFT_LEFT                  ELEMENTWISE
+#define ROW_SHIFT_RIGHT_ARITHMETIC      ELEMENTWISE
+#define ROW_SHIFT_RIGHT_LOGICAL         ELEMENTWISE
+#define ROW_SIGN                        ELEMENTWISE
+#define ROW_SINE                        ELEMENTWISE
+#define ROW_SLICE                       RULE(slice)
+#define ROW_SORT                        RULE(sort)
+#define ROW_SQRT                        ELEMENTWISE
+#define ROW_SUBTRACT                    ELEMENTWISE
+#define ROW_TAN                         ELEMENTWISE
+#define ROW_TANH                        ELEMENTWISE
+#define ROW_TORCH_INDEX_SELECT          GONE
+#define ROW_TRANSPOSE                   RULE(transpose)
+#define ROW_TRIANGULAR_SOLVE            RULE(triangular_solve)
+#define ROW_TUPLE                       GONE
+#define ROW_UNARY_EINSUM                GONE
+#define ROW_UNIFORM_DEQUANTIZE          REPLICATE
+#define ROW_UNIFORM_QUANTIZE            REPLICATE
+#define ROW_WHILE                       FLOW
+#define ROW_XOR                         ELEMENTWISE
+#define ROW_CALL                        GONE
+#define ROW_SDY_ALL_GATHER              GONE
+#define ROW_SDY_ALL_REDUCE              GONE
+#define ROW_SDY_ALL_SLICE               GONE
+#define ROW_SDY_ALL_TO_ALL              GONE
+#define ROW_SDY_COLLECTIVE_PERMUTE      GONE
+#define ROW_SDY_CONSTANT                GONE
+#define ROW_SDY_DATA_FLOW_EDGE          GONE
+#define ROW_SDY_MANUAL_COMPUTATION      FLOW
+#define ROW_SDY_NAMED_COMPUTATION       GONE
+#define ROW_SDY_PROPAGATION_BARRIER     RULE(pointwise)
+#define ROW_SDY_REDUCE_SCATTER          GONE
+#define ROW_SDY_REPLICATED_TO_UNREDUCED GONE
+#define ROW_SDY_RESHARD                 RULE(pointwise)
+#define ROW_SDY_SHARDED_TO_UNREDUCED    GONE
+#define ROW_SDY_SHARDING_CONSTRAINT     RULE(pointwise)
+#define ROW_SDY_SHARDING_GROUP          FLOW
+#define ROW_EXCHANGE                    GONE
+// clang-format on
+
+static const mp_rule_maker_t g_makers[MP_OP_COUNT] = {
+#define ROW(name, text, operands, results, regions, traits) [MP_OP_##name] = ROW_##name,
+    MP_OPS(ROW)
+#undef ROW
+};
+
+static bool has_only_tensors(const mp_op_t *op) {
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    if (!mp_type_is_tensor(op->operands[i]->type)) return false;
+  }
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    if (!mp_type_is_tensor(op->results[i].type)) return false;
+  }
+  return true;
+}
+
+mp_status_t mp_rule_create(mp_arena_t *arena, const mp_op_t *op, const mp_rule_t **out_rule) {
+  *out_rule = NULL;
+  const mp_attr_t *stated = mp_op_attr(op, MP_ATTR_SDY_SHARDING_RULE);
+  const bool is_stated = stated != NULL && stated->kind == MP_KIND_SHARDING_RULE;
+  const mp_rule_maker_t make = g_makers[op->code];
+  if ((make == NULL && !is_stated) || op->num_results == 0 || !has_only_tensors(op)) return NULL;
+  mp_rule_builder_t builder;
+  MP_RETURN_IF_ERROR(mp_rule_builder_start(arena, op, &builder));
+  MP_RETURN_IF_ERROR(is_stated ? mp_rule_make_stated(&builder, stated->u.rule) : make(&builder));
+  return builder.has_no_rule ? NULL : mp_rule_builder_finish(&builder, out_rule);
+}
+
+// --- as an attribute ---
+
+// The rule under way to an attribute. Dimensions without factors get one of size 1 behind the
+// rule's own.
 typedef struct {
   mp_arena_t *arena;
-  const mp_op_t *op;
-  mp_rule_t *rule;
-  mp_factor_t *factors;
-  uint32_t capacity;
-  mp_dim_factors_t **tensors;
-} mp_rule_builder_t;
+  const mp_rule_t *rule;
+  int64_t *sizes;
+  uint32_t num_sizes;
+} mp_rule_export_t;
 
-enum { MP_NO_FACTOR = 0xffff };
+static mp_status_t list_factors(const mp_rule_export_t *e, mp_factor_kind_t kind,
+                                mp_index_list_t *out_list) {
+  int64_t *factors = MP_ARENA_ARRAY(e->arena, int64_t, e->rule->num_factors);
+  MP_RETURN_IF_NULL(factors);
+  *out_list = (mp_index_list_t){0, factors};
+  for (uint32_t f = 0; f < e->rule->num_factors; ++f) {
+    if (e->rule->factors[f].kind == kind) factors[out_list->count++] = f;
+  }
+  return NULL;
+}
+
+static mp_status_t export_tensor(mp_rule_export_t *e, const mp_type_t *type,
+                                 const mp_dim_factors_t *dims, mp_tensor_mapping_t *out_mapping) {
+  mp_index_list_t *lists = MP_ARENA_ARRAY(e->arena, mp_index_list_t, type->rank);
+  MP_RETURN_IF_NULL(lists);
+  for (uint32_t d = 0; d < type->rank; ++d) {
+    const uint32_t count = dims[d].count == 0 ? 1 : dims[d].count;
+    int64_t *factors = MP_ARENA_ARRAY(e->arena, int64_t, count);
+    MP_RETURN_IF_NULL(factors);
+    for (uint32_t i = 0; i < dims[d].count; ++i) factors[i] = dims[d].factors[i];
+    if (dims[d].count == 0) {
+      factors[0] = e->num_sizes;
+      e->sizes[e->num_sizes++] = 1;
+    }
+    lists[d] = (mp_index_list_t){count, factors};
+  }
+  *out_mapping = (mp_tensor_mapping_t){type->rank, lists};
+  return NULL;
+}
 
 static const mp_type_t *tensor_type(const mp_op_t *op, uint32_t tensor) {
   return tensor < op->num_operands ? op->operands[tensor]->type
                                    : op->results[tensor - op->num_operands].type;
 }
 
-static mp_status_t start(mp_arena_t *arena, const mp_op_t *op, mp_rule_builder_t *out_builder) {
-  const uint32_t num_tensors = op->num_operands + op->num_results;
-  mp_rule_builder_t builder = {.arena = arena, .op = op};
-  builder.rule = MP_ARENA_NEW(arena, mp_rule_t);
-  builder.tensors = MP_ARENA_ARRAY(arena, mp_dim_factors_t *, num_tensors);
-  if (builder.rule == NULL || builder.tensors == NULL) return mp_status_out_of_memory();
-  for (uint32_t t = 0; t < num_tensors; ++t) {
-    const mp_type_t *type = tensor_type(op, t);
-    const uint32_t rank = mp_type_is_tensor(type) ? type->rank : 0;
-    builder.capacity += 2 * rank + 1;
-    builder.tensors[t] = MP_ARENA_ARRAY(arena, mp_dim_factors_t, rank);
-    MP_RETURN_IF_NULL(builder.tensors[t]);
-  }
-  builder.factors = MP_ARENA_ARRAY(arena, mp_factor_t, builder.capacity);
-  MP_RETURN_IF_NULL(builder.factors);
-  *builder.rule = (mp_rule_t){.factors = builder.factors,
-                              .num_operands = op->num_operands,
-                              .num_results = op->num_results,
-                              .tensors = (const mp_dim_factors_t *const *)builder.tensors};
-  *out_builder = builder;
-  return NULL;
-}
-
-static uint16_t add_factor(mp_rule_builder_t *builder, int64_t size, mp_factor_kind_t kind) {
-  builder->factors[builder->rule->num_factors] = (mp_factor_t){size, kind, false};
-  return (uint16_t)builder->rule->num_factors++;
-}
-
-// Appends a factor to a tensor's dimension.
-static mp_status_t put(mp_rule_builder_t *builder, uint32_t tensor, uint32_t dim, uint16_t factor) {
-  mp_dim_factors_t *entry = &builder->tensors[tensor][dim];
-  uint16_t *factors = MP_ARENA_ARRAY(builder->arena, uint16_t, entry->count + 1);
+static mp_status_t export_blocked(const mp_rule_export_t *e, mp_index_list_t *out_list) {
+  int64_t *factors = MP_ARENA_ARRAY(e->arena, int64_t, e->rule->num_factors);
   MP_RETURN_IF_NULL(factors);
-  if (entry->count != 0) memcpy(factors, entry->factors, entry->count * sizeof(*factors));
-  factors[entry->count] = factor;
-  entry->factors = factors;
-  ++entry->count;
-  return NULL;
-}
-
-static uint32_t result_tensor(const mp_rule_builder_t *builder, uint32_t result) {
-  return builder->op->num_operands + result;
-}
-
-static bool list_has(mp_index_list_t list, int64_t value) {
-  for (uint32_t i = 0; i < list.count; ++i) {
-    if (list.values[i] == value) return true;
-  }
-  return false;
-}
-
-typedef mp_status_t (*mp_rule_maker_t)(mp_rule_builder_t *builder);
-
-// --- makers ---
-
-// One factor per dimension of the first result, in every tensor of its shape; scalars have none.
-static mp_status_t make_pointwise(mp_rule_builder_t *builder) {
-  const mp_op_t *op = builder->op;
-  const mp_type_t *shape = op->results[0].type;
-  for (uint32_t d = 0; d < shape->rank; ++d) {
-    const uint16_t factor = add_factor(builder, shape->dims[d], MP_FACTOR_PASS);
-    for (uint32_t t = 0; t < op->num_operands + op->num_results; ++t) {
-      if (!mp_type_same_shape(tensor_type(op, t), shape)) continue;
-      MP_RETURN_IF_ERROR(put(builder, t, d, factor));
-    }
-  }
-  builder->rule->priority = MP_RULE_PASS_THROUGH;
-  builder->rule->is_elementwise = true;
-  return NULL;
-}
-
-static mp_status_t make_transpose(mp_rule_builder_t *builder) {
-  const mp_op_t *op = builder->op;
-  const mp_index_list_t permutation = mp_op_ints(op, MP_ATTR_PERMUTATION);
-  for (uint32_t d = 0; d < op->results[0].type->rank; ++d) {
-    const uint16_t factor = add_factor(builder, op->results[0].type->dims[d], MP_FACTOR_PASS);
-    MP_RETURN_IF_ERROR(put(builder, 0, (uint32_t)permutation.values[d], factor));
-    MP_RETURN_IF_ERROR(put(builder, 1, d, factor));
-  }
-  builder->rule->priority = MP_RULE_PASS_THROUGH;
-  return NULL;
-}
-
-static mp_status_t make_broadcast(mp_rule_builder_t *builder) {
-  const mp_op_t *op = builder->op;
-  const mp_type_t *in = op->operands[0]->type;
-  const mp_type_t *out = op->results[0].type;
-  const mp_index_list_t dims = mp_op_ints(op, MP_ATTR_BROADCAST_DIMENSIONS);
-  for (uint32_t d = 0; d < out->rank; ++d) {
-    const uint16_t factor = add_factor(builder, out->dims[d], MP_FACTOR_PASS);
-    MP_RETURN_IF_ERROR(put(builder, 1, d, factor));
-    for (uint32_t i = 0; i < dims.count; ++i) {
-      if (dims.values[i] != (int64_t)d) continue;
-      uint16_t own = factor;
-      if (in->dims[i] != out->dims[d]) own = add_factor(builder, in->dims[i], MP_FACTOR_PASS);
-      MP_RETURN_IF_ERROR(put(builder, 0, i, own));
-    }
-  }
-  builder->rule->priority = MP_RULE_BACKWARD_FIRST;
-  return NULL;
-}
-
-static int64_t gcd(int64_t a, int64_t b) {
-  while (b != 0) {
-    int64_t rest = a % b;
-    a = b;
-    b = rest;
-  }
-  return a;
-}
-
-// Puts what is left of a diverged dimension: it belongs to its side alone.
-static mp_status_t put_rest(mp_rule_builder_t *builder, uint32_t tensor, uint32_t dim,
-                            int64_t size) {
-  if (size <= 1) return NULL;
-  return put(builder, tensor, dim, add_factor(builder, size, MP_FACTOR_PASS));
-}
-
-// Walks both shapes from the major end. Where the sizes share a divisor that factor is common; once
-// they do not, the rest of the two dimensions up to the next common boundary is each side's own.
-static mp_status_t make_reshape(mp_rule_builder_t *builder) {
-  const mp_type_t *in = builder->op->operands[0]->type;
-  const mp_type_t *out = builder->op->results[0].type;
-  for (uint32_t d = 0; d < in->rank; ++d) {
-    if (in->dims[d] == 0) return NULL;  // nothing to shard
-  }
-  builder->rule->priority = MP_RULE_PASS_THROUGH;
-  uint32_t i = 0;
-  uint32_t j = 0;
-  int64_t in_left = in->rank == 0 ? 1 : in->dims[0];
-  int64_t out_left = out->rank == 0 ? 1 : out->dims[0];
-  while (i < in->rank && j < out->rank) {
-    if (in_left == 1) {
-      if (++i < in->rank) in_left = in->dims[i];
-      continue;
-    }
-    if (out_left == 1) {
-      if (++j < out->rank) out_left = out->dims[j];
-      continue;
-    }
-    int64_t common = gcd(in_left, out_left);
-    if (common > 1 && (common == in_left || common == out_left)) {
-      const uint16_t factor = add_factor(builder, common, MP_FACTOR_PASS);
-      MP_RETURN_IF_ERROR(put(builder, 0, i, factor));
-      MP_RETURN_IF_ERROR(put(builder, 1, j, factor));
-      in_left /= common;
-      out_left /= common;
-      continue;
-    }
-    if (common > 1) {
-      const uint16_t factor = add_factor(builder, common, MP_FACTOR_PASS);
-      MP_RETURN_IF_ERROR(put(builder, 0, i, factor));
-      MP_RETURN_IF_ERROR(put(builder, 1, j, factor));
-      in_left /= common;
-      out_left /= common;
-    }
-    // The rest of both dimensions, and all that follow until the products meet again.
-    int64_t in_total = in_left;
-    int64_t out_total = out_left;
-    MP_RETURN_IF_ERROR(put_rest(builder, 0, i, in_left));
-    MP_RETURN_IF_ERROR(put_rest(builder, 1, j, out_left));
-    while (in_total != out_total) {
-      if (in_total < out_total) {
-        if (++i >= in->rank) return NULL;
-        in_total *= in->dims[i];
-        MP_RETURN_IF_ERROR(put_rest(builder, 0, i, in->dims[i]));
-      } else {
-        if (++j >= out->rank) return NULL;
-        out_total *= out->dims[j];
-        MP_RETURN_IF_ERROR(put_rest(builder, 1, j, out->dims[j]));
-      }
-    }
-    in_left = out_left = 1;
+  *out_list = (mp_index_list_t){0, factors};
+  for (uint32_t f = 0; f < e->rule->num_factors; ++f) {
+    if (e->rule->factors[f].blocked) factors[out_list->count++] = f;
   }
   return NULL;
 }
 
-static mp_status_t make_dot_general(mp_rule_builder_t *builder) {
-  const mp_op_t *op = builder->op;
-  const mp_type_t *lhs = op->operands[0]->type;
-  const mp_type_t *rhs = op->operands[1]->type;
-  const mp_index_list_t lb = mp_op_ints(op, MP_ATTR_LHS_BATCHING_DIMENSIONS);
-  const mp_index_list_t rb = mp_op_ints(op, MP_ATTR_RHS_BATCHING_DIMENSIONS);
-  const mp_index_list_t lc = mp_op_ints(op, MP_ATTR_LHS_CONTRACTING_DIMENSIONS);
-  const mp_index_list_t rc = mp_op_ints(op, MP_ATTR_RHS_CONTRACTING_DIMENSIONS);
-  uint32_t out = 0;
-  for (uint32_t i = 0; i < lb.count; ++i) {
-    const uint16_t factor = add_factor(builder, lhs->dims[lb.values[i]], MP_FACTOR_PASS);
-    MP_RETURN_IF_ERROR(put(builder, 0, (uint32_t)lb.values[i], factor));
-    MP_RETURN_IF_ERROR(put(builder, 1, (uint32_t)rb.values[i], factor));
-    MP_RETURN_IF_ERROR(put(builder, 2, out++, factor));
+mp_status_t mp_rule_export(mp_arena_t *arena, const mp_op_t *op, const mp_rule_t *rule,
+                           const mp_attr_t **out_attr) {
+  const uint32_t num_tensors = rule->num_operands + rule->num_results;
+  uint32_t capacity = rule->num_factors;
+  for (uint32_t t = 0; t < num_tensors; ++t) capacity += tensor_type(op, t)->rank;
+  mp_sharding_rule_t *out = MP_ARENA_NEW(arena, mp_sharding_rule_t);
+  mp_attr_t *attr = MP_ARENA_NEW(arena, mp_attr_t);
+  mp_tensor_mapping_t *tensors = MP_ARENA_ARRAY(arena, mp_tensor_mapping_t, num_tensors);
+  mp_rule_export_t e = {arena, rule, MP_ARENA_ARRAY(arena, int64_t, capacity), rule->num_factors};
+  if (out == NULL || attr == NULL || tensors == NULL || e.sizes == NULL) {
+    return mp_status_out_of_memory();
   }
-  for (uint32_t d = 0; d < lhs->rank; ++d) {
-    if (list_has(lb, d) || list_has(lc, d)) continue;
-    const uint16_t factor = add_factor(builder, lhs->dims[d], MP_FACTOR_PASS);
-    MP_RETURN_IF_ERROR(put(builder, 0, d, factor));
-    MP_RETURN_IF_ERROR(put(builder, 2, out++, factor));
+  for (uint32_t f = 0; f < rule->num_factors; ++f) e.sizes[f] = rule->factors[f].size;
+  for (uint32_t t = 0; t < num_tensors; ++t) {
+    MP_RETURN_IF_ERROR(export_tensor(&e, tensor_type(op, t), rule->tensors[t], &tensors[t]));
   }
-  for (uint32_t d = 0; d < rhs->rank; ++d) {
-    if (list_has(rb, d) || list_has(rc, d)) continue;
-    const uint16_t factor = add_factor(builder, rhs->dims[d], MP_FACTOR_PASS);
-    MP_RETURN_IF_ERROR(put(builder, 1, d, factor));
-    MP_RETURN_IF_ERROR(put(builder, 2, out++, factor));
-  }
-  for (uint32_t i = 0; i < lc.count; ++i) {
-    const uint16_t factor = add_factor(builder, lhs->dims[lc.values[i]], MP_FACTOR_REDUCTION);
-    MP_RETURN_IF_ERROR(put(builder, 0, (uint32_t)lc.values[i], factor));
-    MP_RETURN_IF_ERROR(put(builder, 1, (uint32_t)rc.values[i], factor));
-  }
-  return NULL;
-}
-
-// Inputs, then as many scalar initial values.
-static mp_status_t make_reduce(mp_rule_builder_t *builder) {
-  const mp_op_t *op = builder->op;
-  const uint32_t num_inputs = op->num_results;
-  const mp_index_list_t reduced = mp_op_ints(op, MP_ATTR_DIMENSIONS);
-  const mp_type_t *in = op->operands[0]->type;
-  uint32_t out = 0;
-  for (uint32_t d = 0; d < in->rank; ++d) {
-    const bool is_reduced = list_has(reduced, d);
-    const uint16_t factor =
-        add_factor(builder, in->dims[d], is_reduced ? MP_FACTOR_REDUCTION : MP_FACTOR_PASS);
-    for (uint32_t i = 0; i < num_inputs; ++i) {
-      MP_RETURN_IF_ERROR(put(builder, i, d, factor));
-      if (!is_reduced) MP_RETURN_IF_ERROR(put(builder, result_tensor(builder, i), out, factor));
-    }
-    out += !is_reduced;
-  }
-  return NULL;
-}
-
-// Every dimension of the result is free.
-static mp_status_t make_generator(mp_rule_builder_t *builder) {
-  const mp_type_t *out = builder->op->results[0].type;
-  for (uint32_t d = 0; d < out->rank; ++d) {
-    const uint16_t factor = add_factor(builder, out->dims[d], MP_FACTOR_PASS);
-    MP_RETURN_IF_ERROR(put(builder, result_tensor(builder, 0), d, factor));
-  }
-  return NULL;
-}
-
-static mp_status_t make_concatenate(mp_rule_builder_t *builder) {
-  const mp_op_t *op = builder->op;
-  const mp_type_t *out = op->results[0].type;
-  const int64_t along = mp_op_int(op, MP_ATTR_DIMENSION, 0);
-  for (uint32_t d = 0; d < out->rank; ++d) {
-    const uint16_t factor = add_factor(builder, out->dims[d],
-                                       (int64_t)d == along ? MP_FACTOR_REPLICATE : MP_FACTOR_PASS);
-    for (uint32_t t = 0; t <= op->num_operands; ++t) MP_RETURN_IF_ERROR(put(builder, t, d, factor));
-  }
-  return NULL;
-}
-
-// Operand 0 against result 0, dimension by dimension: the untouched ones pass.
-static mp_status_t put_same_or(mp_rule_builder_t *builder, uint32_t dim, bool is_touched,
-                               mp_factor_kind_t touched) {
-  const mp_op_t *op = builder->op;
-  const int64_t size = op->operands[0]->type->dims[dim];
-  const uint16_t factor = add_factor(builder, size, is_touched ? touched : MP_FACTOR_PASS);
-  MP_RETURN_IF_ERROR(put(builder, 0, dim, factor));
-  return put(builder, result_tensor(builder, 0), dim, factor);
-}
-
-static mp_status_t make_slice(mp_rule_builder_t *builder) {
-  const mp_type_t *in = builder->op->operands[0]->type;
-  const mp_type_t *out = builder->op->results[0].type;
-  for (uint32_t d = 0; d < in->rank; ++d) {
-    MP_RETURN_IF_ERROR(put_same_or(builder, d, in->dims[d] != out->dims[d], MP_FACTOR_PERMUTE));
-  }
-  return NULL;
-}
-
-static mp_status_t make_reverse(mp_rule_builder_t *builder) {
-  const mp_index_list_t dims = mp_op_ints(builder->op, MP_ATTR_DIMENSIONS);
-  for (uint32_t d = 0; d < builder->op->results[0].type->rank; ++d) {
-    MP_RETURN_IF_ERROR(put_same_or(builder, d, list_has(dims, d), MP_FACTOR_PERMUTE));
-  }
-  return NULL;
-}
-
-static mp_status_t make_pad(mp_rule_builder_t *builder) {
-  const mp_op_t *op = builder->op;
-  const mp_index_list_t low = mp_op_ints(op, MP_ATTR_EDGE_PADDING_LOW);
-  const mp_index_list_t high = mp_op_ints(op, MP_ATTR_EDGE_PADDING_HIGH);
-  const mp_index_list_t interior = mp_op_ints(op, MP_ATTR_INTERIOR_PADDING);
-  for (uint32_t d = 0; d < op->results[0].type->rank; ++d) {
-    const bool is_touched = low.values[d] != 0 || high.values[d] != 0 || interior.values[d] != 0;
-    MP_RETURN_IF_ERROR(put_same_or(builder, d, is_touched, MP_FACTOR_PERMUTE));
-  }
-  return NULL;
-}
-
-static mp_status_t make_dynamic_slice(mp_rule_builder_t *builder) {
-  const mp_type_t *in = builder->op->operands[0]->type;
-  const mp_type_t *out = builder->op->results[0].type;
-  for (uint32_t d = 0; d < in->rank; ++d) {
-    const bool is_sliced = in->dims[d] != out->dims[d];
-    MP_RETURN_IF_ERROR(put_same_or(builder, d, is_sliced, MP_FACTOR_REPLICATE));
-    builder->factors[builder->rule->num_factors - 1].blocked = is_sliced;
-  }
-  builder->rule->priority = MP_RULE_FORWARD_FIRST;
-  return NULL;
-}
-
-static mp_status_t make_dynamic_update_slice(mp_rule_builder_t *builder) {
-  const mp_type_t *in = builder->op->operands[0]->type;
-  const mp_type_t *update = builder->op->operands[1]->type;
-  for (uint32_t d = 0; d < in->rank; ++d) {
-    MP_RETURN_IF_ERROR(put_same_or(builder, d, false, MP_FACTOR_PASS));
-    uint16_t factor = (uint16_t)(builder->rule->num_factors - 1);
-    if (in->dims[d] != update->dims[d]) {
-      factor = add_factor(builder, update->dims[d], MP_FACTOR_REPLICATE);
-    }
-    MP_RETURN_IF_ERROR(put(builder, 1, d, factor));
-  }
-  builder->rule->priority = MP_RULE_FORWARD_FIRST;
-  return NULL;
-}
-
-static mp_status_t make_sort(mp_rule_builder_t *builder) {
-  const mp_op_t *op = builder->op;
-  const mp_type_t *shape = op->results[0].type;
-  int64_t along = mp_op_int(op, MP_ATTR_DIMENSION, -1);
-  if (along < 0) along += shape->rank;
-  bool is_alone = true;
-  for (uint32_t d = 0; d < shape->rank; ++d) is_alone &= (int64_t)d == along || shape->dims[d] == 1;
-  for (uint32_t d = 0; d < shape->rank; ++d) {
-    const bool is_sorted = (int64_t)d == along;
-    const uint16_t factor =
-        add_factor(builder, shape->dims[d], is_sorted ? MP_FACTOR_REPLICATE : MP_FACTOR_PASS);
-    builder->factors[factor].blocked = is_sorted && is_alone;
-    for (uint32_t t = 0; t < op->num_operands + op->num_results; ++t) {
-      MP_RETURN_IF_ERROR(put(builder, t, d, factor));
-    }
-  }
-  return NULL;
-}
-
-// The dimensions before the last `matrix` ones are independent problems.
-static mp_status_t put_batched(mp_rule_builder_t *builder, uint32_t matrix) {
-  const mp_op_t *op = builder->op;
-  const uint32_t rank = op->operands[0]->type->rank;
-  for (uint32_t d = 0; d + matrix < rank; ++d) {
-    const uint16_t factor = add_factor(builder, op->operands[0]->type->dims[d], MP_FACTOR_PASS);
-    for (uint32_t t = 0; t < op->num_operands + op->num_results; ++t) {
-      MP_RETURN_IF_ERROR(put(builder, t, d, factor));
-    }
-  }
-  for (uint32_t t = 0; t < op->num_operands + op->num_results; ++t) {
-    for (uint32_t d = rank - matrix; d < tensor_type(op, t)->rank; ++d) {
-      const uint16_t factor = add_factor(builder, tensor_type(op, t)->dims[d], MP_FACTOR_REPLICATE);
-      MP_RETURN_IF_ERROR(put(builder, t, d, factor));
-    }
-  }
-  return NULL;
-}
-
-static mp_status_t make_matrix(mp_rule_builder_t *builder) {
-  return put_batched(builder, 2);
-}
-
-static mp_status_t make_fft(mp_rule_builder_t *builder) {
-  return put_batched(builder, mp_op_ints(builder->op, MP_ATTR_FFT_LENGTH).count);
-}
-
-// --- the table ---
-
-static mp_rule_maker_t maker_of(const mp_op_t *op) {
-  if (mp_op_info(op->code)->traits & MP_OP_TRAIT_ELEMENTWISE) return make_pointwise;
-  if (mp_is_placement_op(op)) return make_pointwise;
-  switch (op->code) {
-    case MP_OP_ALL_REDUCE:
-    case MP_OP_COLLECTIVE_PERMUTE:
-      return op->num_results == 1 ? make_pointwise : NULL;
-    case MP_OP_TRANSPOSE:
-      return make_transpose;
-    case MP_OP_BROADCAST_IN_DIM:
-      return make_broadcast;
-    case MP_OP_RESHAPE:
-      return make_reshape;
-    case MP_OP_DOT_GENERAL:
-      return make_dot_general;
-    case MP_OP_REDUCE:
-      return make_reduce;
-    case MP_OP_IOTA:
-    case MP_OP_CONSTANT:
-      return make_generator;
-    case MP_OP_CONCATENATE:
-      return make_concatenate;
-    case MP_OP_SLICE:
-      return make_slice;
-    case MP_OP_REVERSE:
-      return make_reverse;
-    case MP_OP_PAD:
-      return make_pad;
-    case MP_OP_DYNAMIC_SLICE:
-      return make_dynamic_slice;
-    case MP_OP_DYNAMIC_UPDATE_SLICE:
-      return make_dynamic_update_slice;
-    case MP_OP_SORT:
-      return make_sort;
-    case MP_OP_CHOLESKY:
-    case MP_OP_TRIANGULAR_SOLVE:
-      return make_matrix;
-    case MP_OP_FFT:
-      return make_fft;
-    default:
-      return NULL;
-  }
-}
-
-mp_status_t mp_rule_create(mp_arena_t *arena, const mp_op_t *op, const mp_rule_t **out_rule) {
-  *out_rule = NULL;
-  mp_rule_maker_t maker = maker_of(op);
-  if (maker == NULL || op->num_results == 0) return NULL;
-  for (uint32_t t = 0; t < op->num_operands + op->num_results; ++t) {
-    if (!mp_type_is_tensor(tensor_type(op, t))) return NULL;
-  }
-  mp_rule_builder_t builder;
-  MP_RETURN_IF_ERROR(start(arena, op, &builder));
-  MP_RETURN_IF_ERROR(maker(&builder));
-  *out_rule = builder.rule;
+  *out = (mp_sharding_rule_t){.factor_sizes = {e.num_sizes, e.sizes},
+                              .num_operands = rule->num_operands,
+                              .operands = tensors,
+                              .num_results = rule->num_results,
+                              .results = tensors + rule->num_operands};
+  MP_RETURN_IF_ERROR(list_factors(&e, MP_FACTOR_REDUCTION, &out->reduction));
+  MP_RETURN_IF_ERROR(list_factors(&e, MP_FACTOR_REPLICATE, &out->need_replication));
+  MP_RETURN_IF_ERROR(list_factors(&e, MP_FACTOR_PERMUTE, &out->permutation));
+  MP_RETURN_IF_ERROR(export_blocked(&e, &out->blocked_propagation));
+  attr->kind = MP_KIND_SHARDING_RULE;
+  attr->u.rule = out;
+  *out_attr = attr;
   return NULL;
 }

@@ -54,4 +54,8 @@ typedef struct {
 MP_NODISCARD mp_status_t mp_rule_create(mp_arena_t *arena, const mp_op_t *op,
                                         const mp_rule_t **out_rule);
 
+// The rule as the attribute sdy.sharding_rule.
+MP_NODISCARD mp_status_t mp_rule_export(mp_arena_t *arena, const mp_op_t *op, const mp_rule_t *rule,
+                                        const mp_attr_t **out_attr);
+
 #endif  // MINIPOD_SIM_SPMD_RULES_H_

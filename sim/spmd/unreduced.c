@@ -1,5 +1,7 @@
 #include "sim/spmd/unreduced.h"
 
+#include <string.h>
+
 #include "sim/spmd/append.h"
 #include "sim/spmd/append_collective.h"
 
@@ -32,6 +34,38 @@ mp_status_t mp_unreduced_combine(mp_module_t *module, mp_block_t *block, const m
   return mp_append_all_reduce(module, block, groups, code, value, loc, out_value);
 }
 
+mp_status_t mp_unreduced_gather(mp_module_t *module, mp_block_t *block, const mp_boxes_t *boxes,
+                                mp_value_t *value, const mp_loc_t *loc, mp_value_t **out_value) {
+  mp_named_attr_t attrs[4] = {
+      {.name = MP_ATTR_ALL_GATHER_DIM, .text = MP_STR("all_gather_dim")},
+      {.name = MP_ATTR_CHANNEL_ID, .text = MP_STR("channel_id")},
+      {.name = MP_ATTR_REPLICA_GROUPS, .text = MP_STR("replica_groups")},
+      {.name = MP_ATTR_USE_GLOBAL_DEVICE_IDS, .text = MP_STR("use_global_device_ids")}};
+  MP_RETURN_IF_ERROR(mp_attr_make_int(module->arena, MP_DTYPE_S64, 0, &attrs[0].value));
+  MP_RETURN_IF_ERROR(mp_attr_make_int(module->arena, MP_DTYPE_S64, 1, &attrs[1].value));
+  MP_RETURN_IF_ERROR(sum_groups(module->arena, boxes, &attrs[2].value));
+  MP_RETURN_IF_ERROR(mp_attr_make_bool(module->arena, true, &attrs[3].value));
+  int64_t dims[MP_MAX_RANK];
+  for (uint32_t d = 0; d < value->type->rank; ++d) dims[d] = value->type->dims[d];
+  dims[0] *= attrs[2].value->u.ints.dims[1];
+  const mp_type_t *type = NULL;
+  MP_RETURN_IF_ERROR(
+      mp_type_tensor(module->arena, value->type->dtype, dims, value->type->rank, &type));
+  const mp_op_spec_t spec = {.code = MP_OP_ALL_GATHER,
+                             .loc = loc,
+                             .num_operands = 1,
+                             .operands = &value,
+                             .num_results = 1,
+                             .result_types = &type,
+                             .num_attrs = 4,
+                             .attrs = attrs};
+  mp_op_t *op = NULL;
+  MP_RETURN_IF_ERROR(mp_op_create(module, &spec, &op));
+  mp_block_append(block, op);
+  *out_value = &op->results[0];
+  return NULL;
+}
+
 // --- splitting ---
 
 // A scalar that is true on the partitions which keep the value.
@@ -46,14 +80,57 @@ static mp_status_t append_is_first(mp_module_t *module, mp_block_t *block, const
                           out_value);
 }
 
-mp_status_t mp_unreduced_split(mp_module_t *module, mp_block_t *block, const mp_boxes_t *boxes,
-                               mp_value_t *value, const mp_loc_t *loc, mp_value_t **out_value) {
+bool mp_unreduced_identity(mp_dtype_t dtype, mp_opcode_t code, void *out_element) {
+  if (code != MP_OP_ADD && code != MP_OP_MULTIPLY && code != MP_OP_OR && code != MP_OP_XOR) {
+    return false;
+  }
+  const bool is_one = code == MP_OP_MULTIPLY;
+  const bool is_complex = mp_dtype_is_complex(dtype);
+  unsigned char *element = out_element;
+  memset(element, 0, mp_dtype_size(dtype));
+  if (!mp_dtype_is_float(dtype) && !is_complex) {
+    element[0] = is_one;
+    return true;
+  }
+  // A complex product with 1 multiplies infinities by 0.
+  if (is_complex && is_one) return false;
+  const mp_dtype_t part = mp_dtype_real_part(dtype);
+  const double number = is_one ? 1.0 : 0.0;
+  mp_float_encode(part, is_one ? 1.0 : -0.0, element);
+  if (mp_float_decode(part, element) != number) mp_float_encode(part, number, element);
+  if (mp_float_decode(part, element) != number) return false;
+  if (is_complex) memcpy(element + mp_dtype_size(part), element, mp_dtype_size(part));
+  return true;
+}
+
+static mp_status_t keep_first(mp_module_t *module, mp_block_t *block, const mp_boxes_t *boxes,
+                              const void *other, mp_value_t *value, const mp_loc_t *loc,
+                              mp_value_t **out_value) {
   const size_t size = mp_dtype_size(value->type->dtype);
-  void *zero = mp_arena_alloc(module->arena, size);
-  MP_RETURN_IF_NULL(zero);
+  const void *copy = mp_arena_copy(module->arena, other, size);
+  MP_RETURN_IF_NULL(copy);
   mp_value_t *operands[3] = {NULL, value, NULL};
   MP_RETURN_IF_ERROR(append_is_first(module, block, boxes, loc, &operands[0]));
   MP_RETURN_IF_ERROR(
-      mp_append_constant(module, block, value->type, zero, size, true, &operands[2]));
+      mp_append_constant(module, block, value->type, copy, size, true, &operands[2]));
   return mp_append_op(module, block, MP_OP_SELECT, operands, 3, value->type, NULL, loc, out_value);
+}
+
+mp_status_t mp_unreduced_keep_first(mp_module_t *module, mp_block_t *block, const mp_boxes_t *boxes,
+                                    mp_opcode_t code, mp_value_t *value, const mp_loc_t *loc,
+                                    mp_value_t **out_value) {
+  unsigned char identity[16];
+  if (!mp_unreduced_identity(value->type->dtype, code, identity)) {
+    return mp_status_make(MP_INTERNAL, "a reduction without an identity was cut into terms");
+  }
+  return keep_first(module, block, boxes, identity, value, loc, out_value);
+}
+
+mp_status_t mp_unreduced_split(mp_module_t *module, mp_block_t *block, const mp_boxes_t *boxes,
+                               mp_value_t *value, const mp_loc_t *loc, mp_value_t **out_value) {
+  unsigned char identity[16] = {0};
+  if (!mp_unreduced_identity(value->type->dtype, MP_OP_ADD, identity)) {
+    memset(identity, 0, sizeof(identity));
+  }
+  return keep_first(module, block, boxes, identity, value, loc, out_value);
 }

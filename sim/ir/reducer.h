@@ -1,0 +1,39 @@
+// Reducers: the scalar regions (a, b) -> a op b of reduce, scatter, all_reduce and their like, and
+// what can be told of one by looking at it. (mp_block_create_reducer in module.h makes them.)
+#ifndef MINIPOD_SIM_IR_REDUCER_H_
+#define MINIPOD_SIM_IR_REDUCER_H_
+
+#include "sim/ir/module.h"
+
+// What kernels, collectives and the partitioner may treat specially: a region that is one op on its
+// two arguments (in either order), seen through casts and constraints.
+typedef enum {
+  MP_REDUCE_CUSTOM,
+  MP_REDUCE_ADD,
+  MP_REDUCE_MUL,
+  MP_REDUCE_MIN,
+  MP_REDUCE_MAX,
+  MP_REDUCE_AND,
+  MP_REDUCE_OR,
+  MP_REDUCE_XOR,
+  MP_REDUCE_SECOND,  // returns its second argument (scatter "set")
+} mp_reduce_kind_t;
+
+// The kind of the region with these results (values seen through copies).
+mp_reduce_kind_t mp_region_kind(const mp_block_t *block, const mp_value_t *const *results,
+                                uint32_t num_results);
+
+// The same for what the block's terminator returns.
+mp_reduce_kind_t mp_reducer_kind(const mp_block_t *block);
+
+// The op that the kind stands for: ADD to XOR. MP_OP_COUNT for CUSTOM and SECOND.
+mp_opcode_t mp_reduce_kind_opcode(mp_reduce_kind_t kind);
+
+// Whether each result r of a region with arguments a_1 .. a_n, b_1 .. b_n is always a_r or b_r:
+// argmax and the like. Such a region may see an initial value any number of times.
+bool mp_reducer_is_choice(const mp_block_t *block);
+
+// The value that `value` is a mere copy of: seen through ops that change nothing of a scalar.
+const mp_value_t *mp_region_see_through(const mp_value_t *value);
+
+#endif  // MINIPOD_SIM_IR_REDUCER_H_
