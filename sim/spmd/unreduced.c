@@ -36,34 +36,15 @@ mp_status_t mp_unreduced_combine(mp_module_t *module, mp_block_t *block, const m
 
 mp_status_t mp_unreduced_gather(mp_module_t *module, mp_block_t *block, const mp_boxes_t *boxes,
                                 mp_value_t *value, const mp_loc_t *loc, mp_value_t **out_value) {
-  mp_named_attr_t attrs[4] = {
-      {.name = MP_ATTR_ALL_GATHER_DIM, .text = MP_STR("all_gather_dim")},
-      {.name = MP_ATTR_CHANNEL_ID, .text = MP_STR("channel_id")},
-      {.name = MP_ATTR_REPLICA_GROUPS, .text = MP_STR("replica_groups")},
-      {.name = MP_ATTR_USE_GLOBAL_DEVICE_IDS, .text = MP_STR("use_global_device_ids")}};
-  MP_RETURN_IF_ERROR(mp_attr_make_int(module->arena, MP_DTYPE_S64, 0, &attrs[0].value));
-  MP_RETURN_IF_ERROR(mp_attr_make_int(module->arena, MP_DTYPE_S64, 1, &attrs[1].value));
-  MP_RETURN_IF_ERROR(sum_groups(module->arena, boxes, &attrs[2].value));
-  MP_RETURN_IF_ERROR(mp_attr_make_bool(module->arena, true, &attrs[3].value));
+  const mp_attr_t *groups = NULL;
+  MP_RETURN_IF_ERROR(sum_groups(module, boxes, &groups));
   int64_t dims[MP_MAX_RANK];
   for (uint32_t d = 0; d < value->type->rank; ++d) dims[d] = value->type->dims[d];
-  dims[0] *= attrs[2].value->u.ints.dims[1];
+  dims[0] *= groups->u.ints.dims[1];
   const mp_type_t *type = NULL;
   MP_RETURN_IF_ERROR(
       mp_type_tensor(module->arena, value->type->dtype, dims, value->type->rank, &type));
-  const mp_op_spec_t spec = {.code = MP_OP_ALL_GATHER,
-                             .loc = loc,
-                             .num_operands = 1,
-                             .operands = &value,
-                             .num_results = 1,
-                             .result_types = &type,
-                             .num_attrs = 4,
-                             .attrs = attrs};
-  mp_op_t *op = NULL;
-  MP_RETURN_IF_ERROR(mp_op_create(module, &spec, &op));
-  mp_block_append(block, op);
-  *out_value = &op->results[0];
-  return NULL;
+  return mp_append_all_gather(module, block, groups, 0, value, type, loc, out_value);
 }
 
 // --- splitting ---
