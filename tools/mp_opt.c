@@ -1,5 +1,6 @@
 // minipod-opt: reads a program (bytecode or text), verifies it and prints it as StableHLO text.
-// For bug reports and for looking at what a framework hands over.
+// For bug reports and for looking at what a framework hands over; with --propagate, at what the
+// partitioner makes of its annotations.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +8,10 @@
 #include "sim/ir/module_equal.h"
 #include "sim/ir/print.h"
 #include "sim/ir/verify.h"
+#include "sim/passes/passes.h"
 #include "sim/readers/reader.h"
 #include "sim/readers/text.h"
+#include "sim/spmd/propagate.h"
 #include "sim/spmd/rules.h"
 
 typedef struct {
@@ -16,6 +19,9 @@ typedef struct {
   bool unverified;
   bool check;
   bool rules;
+  bool prepare;
+  bool number;
+  bool propagate;
   const char *path;
 } arguments_t;
 
@@ -29,6 +35,10 @@ static int print_help(void) {
       "  --no-verify  also what breaks the rules of its operations\n"
       "  --rules      with the sharding rule of each operation, as sdy.sharding_rule\n"
       "  --check      print nothing; an error if the text would not read back to the same module\n"
+      "  --prepare    as the partitioner gets it: functions inlined, sugar taken out\n"
+      "  --number     the n-th operation gets the location \"op<n>\"; implies --locations\n"
+      "  --propagate  as --prepare, and with the sharding of every value; parameters and results\n"
+      "               without one may be given one\n"
       "  FILE         - is the standard input");
   return EXIT_FAILURE;
 }
@@ -45,6 +55,12 @@ static bool parse_arguments(int argc, char **argv, arguments_t *out) {
       out->rules = true;
     else if (strcmp(argv[i], "--check") == 0)
       out->check = true;
+    else if (strcmp(argv[i], "--prepare") == 0)
+      out->prepare = true;
+    else if (strcmp(argv[i], "--number") == 0)
+      out->number = out->print.locations = true;
+    else if (strcmp(argv[i], "--propagate") == 0)
+      out->prepare = out->propagate = true;
     else if (strncmp(argv[i], "--elide=", 8) == 0)
       out->print.elide_elements = (uint32_t)strtoul(argv[i] + 8, NULL, 10);
     else if (out->path == NULL && (argv[i][0] != '-' || argv[i][1] == '\0'))
@@ -87,6 +103,47 @@ static mp_status_t add_rule(void *context, mp_op_t *op) {
   return mp_op_set_attr(module, op, MP_ATTR_SDY_SHARDING_RULE, attr);
 }
 
+typedef struct {
+  mp_module_t *module;
+  uint32_t next;
+} numberer_t;
+
+static mp_status_t number_op(void *context, mp_op_t *op) {
+  numberer_t *numberer = context;
+  mp_loc_t *loc = MP_ARENA_NEW(numberer->module->arena, mp_loc_t);
+  char name[32];
+  const int size = snprintf(name, sizeof(name), "op%u", numberer->next++);
+  char *text = mp_arena_strndup(numberer->module->arena, name, (size_t)size);
+  if (loc == NULL || text == NULL) return mp_status_out_of_memory();
+  *loc = (mp_loc_t){.kind = MP_LOC_NAME, .text = {text, (size_t)size}};
+  op->loc = loc;
+  return NULL;
+}
+
+static mp_status_t propagate(mp_module_t *module) {
+  const mp_func_t *main = module->main;
+  bool *params = MP_ARENA_ARRAY(module->arena, bool, main->body->num_args + 1);
+  bool *results = MP_ARENA_ARRAY(module->arena, bool, main->num_results + 1);
+  if (params == NULL || results == NULL) return mp_status_out_of_memory();
+  memset(params, true, main->body->num_args);
+  memset(results, true, main->num_results);
+  const mp_propagate_options_t options = {module->num_partitions, params, results};
+  mp_propagation_t propagation;
+  bool found = false;
+  MP_RETURN_IF_ERROR(mp_propagate(module, &options, &propagation, &found));
+  if (!found) return mp_status_make(MP_UNIMPLEMENTED, "its shardings have no common mesh");
+  return mp_propagation_annotate(module, &propagation);
+}
+
+// What the partitioner does before it rewrites anything.
+static mp_status_t transform(const arguments_t *arguments, mp_module_t *module) {
+  if (arguments->prepare) MP_RETURN_IF_ERROR(mp_passes_prepare(module));
+  numberer_t numberer = {.module = module};
+  if (arguments->number) MP_RETURN_IF_ERROR(mp_module_walk(module, number_op, &numberer));
+  if (arguments->rules) MP_RETURN_IF_ERROR(mp_module_walk(module, add_rule, module));
+  return arguments->propagate ? propagate(module) : NULL;
+}
+
 static mp_status_t run(const arguments_t *arguments) {
   mp_strbuf_t bytes, text;
   mp_strbuf_init(&bytes);
@@ -96,7 +153,7 @@ static mp_status_t run(const arguments_t *arguments) {
   MP_GOTO_IF_ERROR(status, read_file(arguments->path, &bytes), done);
   MP_GOTO_IF_ERROR(status, mp_read_program(mp_strbuf_text(&bytes), bytes.size, &module), done);
   if (!arguments->unverified) MP_GOTO_IF_ERROR(status, mp_module_verify(module), done);
-  if (arguments->rules) MP_GOTO_IF_ERROR(status, mp_module_walk(module, add_rule, module), done);
+  MP_GOTO_IF_ERROR(status, transform(arguments, module), done);
   MP_GOTO_IF_ERROR(status, mp_module_print(module, &arguments->print, &text), done);
   if (arguments->check)
     status = check_text(module, &text);

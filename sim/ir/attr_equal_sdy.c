@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "sim/ir/attr_equal.h"
+#include "sim/ir/mesh.h"
 
 static bool lists_equal(mp_index_list_t a, mp_index_list_t b) {
   return a.count == b.count &&
@@ -18,14 +19,18 @@ static bool axes_equal(mp_axis_list_t a, mp_axis_list_t b) {
   return true;
 }
 
-static bool meshes_equal(const mp_mesh_t *a, const mp_mesh_t *b) {
+bool mp_mesh_same_devices(const mp_mesh_t *a, const mp_mesh_t *b) {
   if (a == b) return true;
-  if (!mp_str_equal(a->name, b->name) || a->num_axes != b->num_axes) return false;
+  if (a->num_axes != b->num_axes) return false;
   for (uint32_t i = 0; i < a->num_axes; i++)
     if (!mp_str_equal(a->axes[i].name, b->axes[i].name) || a->axes[i].size != b->axes[i].size)
       return false;
   return lists_equal((mp_index_list_t){a->num_device_ids, a->device_ids},
                      (mp_index_list_t){b->num_device_ids, b->device_ids});
+}
+
+static bool meshes_equal(const mp_mesh_t *a, const mp_mesh_t *b) {
+  return mp_str_equal(a->name, b->name) && mp_mesh_same_devices(a, b);
 }
 
 static bool shardings_equal(const mp_sdy_sharding_t *a, const mp_sdy_sharding_t *b) {

@@ -5,6 +5,7 @@
 #ifndef MINIPOD_SIM_IR_MESH_H_
 #define MINIPOD_SIM_IR_MESH_H_
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "sim/base/arena.h"
@@ -22,6 +23,9 @@ static inline int64_t mp_mesh_digit_of(mp_mesh_digit_t digit, int64_t position) 
 // Product of the axes' sizes, saturated at INT64_MAX; 1 for a mesh without axes. Axes of size 0 or
 // less make it 0.
 int64_t mp_mesh_size(const mp_mesh_t *mesh);
+
+// The same axes over the same devices, whatever the meshes are called.
+bool mp_mesh_same_devices(const mp_mesh_t *a, const mp_mesh_t *b);
 
 // The digit of an axis or of a sub-axis "x":(m)k, which views x as [m, k, rest] and is the middle
 // factor. INVALID_ARGUMENT when the mesh has no such axis or the factors do not divide it. The

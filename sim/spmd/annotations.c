@@ -21,6 +21,11 @@ bool mp_is_placement_op(const mp_op_t *op) {
   return false;
 }
 
+const mp_attr_t *mp_annotation_of(const mp_attr_t *const *dicts, uint32_t i) {
+  const mp_attr_t *attr = dicts == NULL ? NULL : mp_attr_dict_get(dicts[i], MP_ATTR_SDY_SHARDING);
+  return attr != NULL && attr->kind == MP_KIND_SHARDING ? attr : NULL;
+}
+
 typedef struct {
   mp_arena_t *arena;
   mp_annotations_t *out;

@@ -16,6 +16,9 @@ typedef struct {
 // Shardy's constraints, and custom calls such as @Sharding or @annotate_device_placement.
 bool mp_is_placement_op(const mp_op_t *op);
 
+// Shardy's sharding in the i-th dictionary of main's argument or result attributes; NULL: none.
+const mp_attr_t *mp_annotation_of(const mp_attr_t *const *dicts, uint32_t i);
+
 MP_NODISCARD mp_status_t mp_annotations_collect(mp_module_t *module, mp_annotations_t *out);
 
 #endif  // MINIPOD_SIM_SPMD_ANNOTATIONS_H_

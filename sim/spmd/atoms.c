@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/base/alloc.h"
 #include "sim/ir/mesh.h"
 
 // --- the space ---
@@ -26,7 +25,7 @@ static bool add_cut(mp_cuts_t *cuts, int64_t value) {
   return true;
 }
 
-// The suffix products of a mesh's axes; false when it cannot share a space with others.
+// The suffix products of a mesh's axes; false when it does not cover the partitions.
 static bool cut_by_mesh(const mp_mesh_t *mesh, uint32_t num_partitions, mp_cuts_t *cuts) {
   int64_t size = 1;
   for (uint32_t i = mesh->num_axes; i-- > 0;) {
@@ -34,8 +33,26 @@ static bool cut_by_mesh(const mp_mesh_t *mesh, uint32_t num_partitions, mp_cuts_
     size *= mesh->axes[i].size;
     if (size > (int64_t)num_partitions || !add_cut(cuts, size)) return false;
   }
-  if (size == 1) return true;  // one device: says nothing
-  return size == (int64_t)num_partitions && mesh->num_device_ids == 0;
+  return size == 1 || size == (int64_t)num_partitions;  // one device: says nothing
+}
+
+static bool same_order(const mp_mesh_t *a, const mp_mesh_t *b) {
+  return a->num_device_ids == b->num_device_ids &&
+         (a->num_device_ids == 0 ||
+          memcmp(a->device_ids, b->device_ids, a->num_device_ids * sizeof(*a->device_ids)) == 0);
+}
+
+// The one order of devices that all meshes of more than one device have; false when they differ.
+static bool find_order(const mp_mesh_t *const *meshes, uint32_t num_meshes,
+                       const mp_mesh_t **out_mesh) {
+  const mp_mesh_t *first = NULL;
+  for (uint32_t i = 0; i < num_meshes; ++i) {
+    if (mp_mesh_size(meshes[i]) == 1) continue;
+    if (first == NULL) first = meshes[i];
+    if (!same_order(first, meshes[i])) return false;
+  }
+  *out_mesh = first;
+  return true;
 }
 
 // Splits a ratio into primes, smallest first (major), and appends them below the atoms so far.
@@ -59,9 +76,9 @@ static bool append_primes(mp_atom_space_t *space, int64_t ratio, int64_t stride)
   return true;
 }
 
-mp_status_t mp_atom_space_create(const mp_mesh_t *const *meshes, uint32_t num_meshes,
-                                 uint32_t num_partitions, mp_atom_space_t *out_space,
-                                 bool *out_found) {
+mp_status_t mp_atom_space_create(mp_arena_t *arena, const mp_mesh_t *const *meshes,
+                                 uint32_t num_meshes, uint32_t num_partitions,
+                                 mp_atom_space_t *out_space, bool *out_found) {
   mp_cuts_t cuts = {.cuts = {1}, .count = 1};
   mp_atom_space_t space = {.num_partitions = num_partitions};
   bool found = add_cut(&cuts, num_partitions);
@@ -71,6 +88,11 @@ mp_status_t mp_atom_space_create(const mp_mesh_t *const *meshes, uint32_t num_me
   for (uint32_t i = cuts.count; i-- > 1 && found;) {
     found = cuts.cuts[i] % cuts.cuts[i - 1] == 0 &&
             append_primes(&space, cuts.cuts[i] / cuts.cuts[i - 1], cuts.cuts[i - 1]);
+  }
+  const mp_mesh_t *ordered = NULL;
+  found = found && find_order(meshes, num_meshes, &ordered);
+  if (found && ordered != NULL) {
+    MP_RETURN_IF_ERROR(mp_mesh_positions(arena, ordered, num_partitions, &space.positions));
   }
   *out_space = space;
   *out_found = found;
@@ -106,11 +128,12 @@ uint32_t mp_atoms_set(const mp_atoms_t *atoms) {
 }
 
 int64_t mp_atoms_number(const mp_atom_space_t *space, const mp_atoms_t *atoms, uint32_t partition) {
+  const int64_t position =
+      space->positions == NULL ? (int64_t)partition : space->positions[partition];
   int64_t number = 0;
   for (uint32_t i = 0; i < atoms->count; ++i) {
     const uint8_t atom = atoms->atoms[i];
-    number =
-        number * space->prime[atom] + (int64_t)partition / space->stride[atom] % space->prime[atom];
+    number = number * space->prime[atom] + position / space->stride[atom] % space->prime[atom];
   }
   return number;
 }
@@ -177,7 +200,11 @@ mp_status_t mp_atom_sharding_import(mp_arena_t *arena, const mp_atom_space_t *sp
   MP_RETURN_IF_ERROR(mp_atom_sharding_create(arena, sharding->rank, false, &result));
   *out_sharding = result;
   *out_found = false;
-  for (uint32_t d = 0; d < sharding->rank; ++d) result->dims[d].is_open = sharding->dims[d].is_open;
+  for (uint32_t d = 0; d < sharding->rank; ++d) {
+    result->dims[d].is_open = sharding->dims[d].is_open;
+    result->dims[d].priority = sharding->dims[d].priority < 0 ? 0 : sharding->dims[d].priority;
+  }
+  result->mesh = sharding->mesh;
   result->manual = manual;
   // A mesh of one device says nothing.
   if (sharding->mesh != NULL && mp_mesh_size(sharding->mesh) != 1) {
@@ -213,6 +240,31 @@ static bool atoms_equal(const mp_atoms_t *a, const mp_atoms_t *b) {
   return a->count == b->count && memcmp(a->atoms, b->atoms, a->count) == 0;
 }
 
+bool mp_atom_sharding_identical(const mp_atom_sharding_t *a, const mp_atom_sharding_t *b) {
+  if (!mp_atom_sharding_equal(a, b) || a->replicated != b->replicated) return false;
+  if (a->mesh != b->mesh &&
+      (a->mesh == NULL || b->mesh == NULL || !mp_mesh_same_devices(a->mesh, b->mesh))) {
+    return false;
+  }
+  for (uint32_t d = 0; d < a->rank; ++d) {
+    if (a->dims[d].is_open != b->dims[d].is_open) return false;
+    if (a->dims[d].priority != b->dims[d].priority) return false;
+  }
+  return true;
+}
+
+mp_status_t mp_atom_sharding_copy(mp_arena_t *arena, const mp_atom_sharding_t *from,
+                                  mp_atom_sharding_t **out_sharding) {
+  mp_atom_sharding_t *copy = MP_ARENA_NEW(arena, mp_atom_sharding_t);
+  mp_dim_atoms_t *dims = MP_ARENA_ARRAY(arena, mp_dim_atoms_t, from->rank);
+  if (copy == NULL || dims == NULL) return mp_status_out_of_memory();
+  *copy = *from;
+  copy->dims = dims;
+  if (from->rank != 0) memcpy(dims, from->dims, from->rank * sizeof(*dims));
+  *out_sharding = copy;
+  return NULL;
+}
+
 bool mp_atom_sharding_equal(const mp_atom_sharding_t *a, const mp_atom_sharding_t *b) {
   if (a->rank != b->rank || a->unreduced != b->unreduced) return false;
   for (uint32_t d = 0; d < a->rank; ++d) {
@@ -237,24 +289,15 @@ void mp_atom_sharding_print(const mp_atom_sharding_t *sharding, mp_strbuf_t *out
 
 // --- boxes ---
 
-// Numbers the partitions that differ only in the unreduced atoms alike.
+// Partitions that differ only in the unreduced atoms hold terms of one sum.
 static mp_status_t make_partials(const mp_atom_space_t *space, const mp_spmd_scope_t *scope,
                                  uint32_t unreduced, const int32_t **out_partials) {
-  int32_t *partials = mp_malloc(space->num_partitions * sizeof(*partials));
-  MP_RETURN_IF_NULL(partials);
-  for (uint32_t p = 0; p < space->num_partitions; ++p) {
-    int64_t first = p;
-    for (uint32_t a = 0; a < space->count; ++a) {
-      if (unreduced >> a & 1) {
-        first -= (int64_t)p / space->stride[a] % space->prime[a] * space->stride[a];
-      }
-    }
-    partials[p] = (int32_t)first;
+  mp_mesh_digit_t digits[MP_MAX_ATOMS];
+  uint32_t count = 0;
+  for (uint32_t a = 0; a < space->count; ++a) {
+    if (unreduced >> a & 1) digits[count++] = (mp_mesh_digit_t){space->stride[a], space->prime[a]};
   }
-  mp_status_t status =
-      mp_spmd_pool_groups(scope->pool, partials, space->num_partitions, out_partials);
-  mp_free(partials);
-  return status;
+  return mp_placement_partials(scope, space->positions, digits, count, out_partials);
 }
 
 mp_status_t mp_atom_sharding_boxes(const mp_atom_space_t *space, const mp_spmd_scope_t *scope,

@@ -7,6 +7,9 @@
 // has as many parts as the product of their primes, and a partition's part number is its digits
 // read along the list.
 //
+// Meshes that number their devices otherwise (device_ids) have digits of a partition's *position*;
+// one space knows one such order.
+//
 // Plain values, no ownership; a space is immutable and shared.
 #ifndef MINIPOD_SIM_SPMD_ATOMS_H_
 #define MINIPOD_SIM_SPMD_ATOMS_H_
@@ -25,7 +28,8 @@ typedef struct {
   uint32_t num_partitions;
   uint32_t count;
   int64_t prime[MP_MAX_ATOMS];
-  int64_t stride[MP_MAX_ATOMS];  // of the digit in the partition id
+  int64_t stride[MP_MAX_ATOMS];  // of the digit in the partition's position
+  const int64_t *positions;      // [num_partitions]; NULL: a partition's position is its id
 } mp_atom_space_t;
 
 typedef struct {
@@ -36,10 +40,15 @@ typedef struct {
 typedef struct {
   mp_atoms_t atoms;
   bool is_open;  // propagation may add atoms
+  int64_t
+      priority;  // 0: flows first; what waits for a later round is not yet counted (propagate.c)
 } mp_dim_atoms_t;
 
 // An atom occurs at most once over all dimensions and sets.
 typedef struct {
+  // Whose axes the atoms stand for; NULL: nothing has reached this value yet. Shardings over
+  // different meshes do not mix, although their atoms may be the same.
+  const mp_mesh_t *mesh;
   uint32_t rank;
   uint32_t replicated;  // bit sets of atoms
   uint32_t unreduced;
@@ -48,10 +57,10 @@ typedef struct {
 } mp_atom_sharding_t;
 
 // The space in which every axis of these meshes is a run of atoms. `out_found` is false when there
-// is none: meshes that do not nest (2x3 beside 3x2) or number their devices explicitly.
-MP_NODISCARD mp_status_t mp_atom_space_create(const mp_mesh_t *const *meshes, uint32_t num_meshes,
-                                              uint32_t num_partitions, mp_atom_space_t *out_space,
-                                              bool *out_found);
+// is none: meshes that do not nest (2x3 beside 3x2) or number their devices differently.
+MP_NODISCARD mp_status_t mp_atom_space_create(mp_arena_t *arena, const mp_mesh_t *const *meshes,
+                                              uint32_t num_meshes, uint32_t num_partitions,
+                                              mp_atom_space_t *out_space, bool *out_found);
 
 // The atoms of a (sub-)axis, appended to `list`; false when it is no run of atoms.
 bool mp_atoms_of_axis(const mp_atom_space_t *space, const mp_mesh_t *mesh,
@@ -67,6 +76,16 @@ MP_NODISCARD mp_status_t mp_atom_sharding_import(mp_arena_t *arena, const mp_ato
                                                  const mp_sdy_sharding_t *sharding, uint32_t manual,
                                                  mp_atom_sharding_t **out_sharding,
                                                  bool *out_found);
+
+// Back to Shardy's form, with axes and sub-axes of the sharding's mesh, which must not be
+// NULL.
+MP_NODISCARD mp_status_t mp_atom_sharding_export(mp_arena_t *arena, const mp_atom_space_t *space,
+                                                 const mp_atom_sharding_t *sharding,
+                                                 mp_sdy_sharding_t *out_sharding);
+
+// A copy that shares nothing.
+MP_NODISCARD mp_status_t mp_atom_sharding_copy(mp_arena_t *arena, const mp_atom_sharding_t *from,
+                                               mp_atom_sharding_t **out_sharding);
 
 // The boxes of a tensor of `type` under the sharding; NULL when every partition of the scope holds
 // it all.
@@ -87,7 +106,10 @@ uint32_t mp_atoms_set(const mp_atoms_t *atoms);
 // A partition's digits read along the list: the number of the part it holds.
 int64_t mp_atoms_number(const mp_atom_space_t *space, const mp_atoms_t *atoms, uint32_t partition);
 uint32_t mp_atoms_common_prefix(const mp_atoms_t *a, const mp_atoms_t *b);
+// The same places for every part, whatever propagation may still add.
 bool mp_atom_sharding_equal(const mp_atom_sharding_t *a, const mp_atom_sharding_t *b);
+// The same annotation: also mesh, open dimensions, priorities and sets.
+bool mp_atom_sharding_identical(const mp_atom_sharding_t *a, const mp_atom_sharding_t *b);
 // The union of the atoms in its dimensions.
 uint32_t mp_atom_sharding_used(const mp_atom_sharding_t *sharding);
 

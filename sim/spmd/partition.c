@@ -62,16 +62,21 @@ mp_status_t mp_partitioner_block(mp_partitioner_t *p, const mp_block_t *block,
 }
 
 static mp_status_t propagate(mp_partitioner_t *p, const mp_partition_options_t *options) {
+  const uint32_t num_params = p->module->main->body->num_args;
   const uint32_t num_results = p->module->main->num_results;
   if (options->num_partitions == 1) return NULL;
-  bool *is_open = MP_ARENA_ARRAY(p->arena, bool, num_results);
-  MP_RETURN_IF_NULL(is_open);
+  bool *is_param_open = MP_ARENA_ARRAY(p->arena, bool, num_params);
+  bool *is_result_open = MP_ARENA_ARRAY(p->arena, bool, num_results);
+  if (is_param_open == NULL || is_result_open == NULL) return mp_status_out_of_memory();
+  for (uint32_t i = 0; i < num_params; ++i)
+    is_param_open[i] = mp_partitioner_is_allowed(options->propagate_to_params,
+                                                 options->num_propagate_to_params, i);
   for (uint32_t i = 0; i < num_results; ++i)
-    is_open[i] = mp_partitioner_is_allowed(options->propagate_to_results,
-                                           options->num_propagate_to_results, i);
-  p->propagation.num_values = p->versions.num_values;
-  return mp_propagate(p->module, options->num_partitions, is_open, &p->propagation,
-                      &p->is_propagated);
+    is_result_open[i] = mp_partitioner_is_allowed(options->propagate_to_results,
+                                                  options->num_propagate_to_results, i);
+  const mp_propagate_options_t propagate_options = {options->num_partitions, is_param_open,
+                                                    is_result_open};
+  return mp_propagate(p->module, &propagate_options, &p->propagation, &p->is_propagated);
 }
 
 mp_status_t mp_spmd_partition(mp_module_t *module, const mp_partition_options_t *options,
@@ -79,9 +84,9 @@ mp_status_t mp_spmd_partition(mp_module_t *module, const mp_partition_options_t 
   mp_func_t *main = module->main;
   mp_partitioner_t p = {.module = module, .arena = module->arena};
   module->num_partitions = options->num_partitions;
-  MP_RETURN_IF_ERROR(mp_versions_create(module, &p.versions));
   MP_RETURN_IF_ERROR(mp_spmd_scope_top(p.arena, options->num_partitions, &p.scope));
   MP_RETURN_IF_ERROR(propagate(&p, options));
+  MP_RETURN_IF_ERROR(mp_versions_create(module, &p.versions));
   mp_partition_io_t *params = MP_ARENA_ARRAY(p.arena, mp_partition_io_t, main->body->num_args);
   mp_partition_io_t *results = MP_ARENA_ARRAY(p.arena, mp_partition_io_t, main->num_results);
   if (params == NULL || results == NULL) return mp_status_out_of_memory();

@@ -267,26 +267,36 @@ static void fill_dim(const mp_mesh_view_t *view, const mp_boxes_t *boxes, const 
   }
 }
 
-// Numbers the partitions that hold terms of the same sum alike: those that differ only in the
-// unreduced axes, which are never manual ones, so they are in one group.
-static mp_status_t find_partials(mp_arena_t *scratch, const mp_spmd_scope_t *scope,
-                                 const mp_mesh_view_t *view, const mp_split_t *split,
-                                 const int32_t **out_partials) {
+// The number of a sum is the first partition that holds a term of it.
+static mp_status_t number_sums(mp_arena_t *scratch, const mp_spmd_scope_t *scope,
+                               const int64_t *positions, const mp_mesh_digit_t *digits,
+                               uint32_t num_digits, const int32_t **out_partials) {
   const uint32_t num_partitions = scope->num_partitions;
-  *out_partials = NULL;
-  if (split->num_dim_digits == split->count) return NULL;
   int32_t *partials = MP_ARENA_ARRAY(scratch, int32_t, num_partitions);
   int32_t *first = MP_ARENA_ARRAY(scratch, int32_t, num_partitions);  // by position, + 1
   if (partials == NULL || first == NULL) return mp_status_out_of_memory();
   for (uint32_t p = 0; p < num_partitions; ++p) {
-    int64_t position = view->positions == NULL ? p : view->positions[p];
-    for (uint32_t i = split->num_dim_digits; i < split->count; ++i) {
-      position -= digit_of(view, split->digits[i], p) * split->digits[i].stride;
+    const int64_t position = positions == NULL ? (int64_t)p : positions[p];
+    int64_t common = position;
+    for (uint32_t i = 0; i < num_digits; ++i) {
+      common -= mp_mesh_digit_of(digits[i], position) * digits[i].stride;
     }
-    if (first[position] == 0) first[position] = (int32_t)p + 1;
-    partials[p] = first[position] - 1;
+    if (first[common] == 0) first[common] = (int32_t)p + 1;
+    partials[p] = first[common] - 1;
   }
   return mp_spmd_pool_groups(scope->pool, partials, num_partitions, out_partials);
+}
+
+mp_status_t mp_placement_partials(const mp_spmd_scope_t *scope, const int64_t *positions,
+                                  const mp_mesh_digit_t *digits, uint32_t num_digits,
+                                  const int32_t **out_partials) {
+  *out_partials = NULL;
+  if (num_digits == 0) return NULL;
+  mp_arena_t *scratch = NULL;
+  MP_RETURN_IF_ERROR(mp_arena_create(&scratch));
+  mp_status_t status = number_sums(scratch, scope, positions, digits, num_digits, out_partials);
+  mp_arena_release(scratch);
+  return status;
 }
 
 static mp_status_t boxes_from_sdy(mp_arena_t *scratch, const mp_spmd_scope_t *scope,
@@ -304,7 +314,9 @@ static mp_status_t boxes_from_sdy(mp_arena_t *scratch, const mp_spmd_scope_t *sc
   int64_t *sizes = NULL;
   MP_RETURN_IF_ERROR(mp_placement_start(scope, type, &boxes, &starts, &sizes));
   for (uint32_t d = 0; d < type->rank; ++d) fill_dim(&view, &boxes, &split, d, starts, sizes);
-  MP_RETURN_IF_ERROR(find_partials(scratch, scope, &view, &split, &boxes.partials));
+  MP_RETURN_IF_ERROR(mp_placement_partials(scope, view.positions,
+                                           split.digits + split.num_dim_digits,
+                                           split.count - split.num_dim_digits, &boxes.partials));
   return mp_spmd_pool_boxes(scope->pool, &boxes, out_boxes);
 }
 

@@ -17,6 +17,7 @@
 
 #include "sim/base/arena.h"
 #include "sim/base/status.h"
+#include "sim/ir/mesh.h"
 #include "sim/ir/module.h"
 #include "sim/spmd/pool.h"
 
@@ -54,6 +55,14 @@ MP_NODISCARD mp_status_t mp_placement_from_sdy(const mp_spmd_scope_t *scope, con
 MP_NODISCARD mp_status_t mp_placement_from_gspmd(const mp_spmd_scope_t *scope,
                                                  const mp_type_t *type, mp_str_t sharding,
                                                  const mp_boxes_t **out_boxes);
+
+// Which partitions hold terms of the same sum: those whose positions differ in these digits only,
+// numbered alike. NULL when there are no digits. `positions` may be NULL (a partition's own
+// number).
+MP_NODISCARD mp_status_t mp_placement_partials(const mp_spmd_scope_t *scope,
+                                               const int64_t *positions,
+                                               const mp_mesh_digit_t *digits, uint32_t num_digits,
+                                               const int32_t **out_partials);
 
 // For makers of boxes: an unfinished set of them in the pool's scratch, all numbers 0, to be filled
 // through `out_starts` and `out_sizes` and handed to mp_spmd_pool_boxes at once. UNIMPLEMENTED for

@@ -11,19 +11,29 @@
 #include "sim/spmd/rules.h"
 
 typedef struct {
+  uint32_t num_partitions;
+  // Whether a parameter or result without a sharding of its own may get one; NULL: none may.
+  const bool *is_param_open;   // [main's parameters]
+  const bool *is_result_open;  // [main's results]
+} mp_propagate_options_t;
+
+typedef struct {
   mp_atom_space_t space;
   uint32_t num_values;
-  mp_atom_sharding_t **values;   // by value id (mp_module_number_values); NULL: no tensor
+  mp_atom_sharding_t **values;   // by value id; NULL: no tensor
   mp_atom_sharding_t **results;  // [main's results]
   const mp_rule_t **rules;       // by op id (mp_propagate numbers all ops): NULL: needs replication
   uint32_t num_ops;
 } mp_propagation_t;
 
-// `is_result_open[i]`: result i without a sharding of its own may get one. `out_found` is false
-// when the module's shardings do not fit one space of atoms; then nothing else is written. The
-// caller has numbered the values.
-MP_NODISCARD mp_status_t mp_propagate(mp_module_t *module, uint32_t num_partitions,
-                                      const bool *is_result_open, mp_propagation_t *out,
-                                      bool *out_found);
+// Rewrites main's body so that annotations reach what they mean (split.h, import.h) and numbers its
+// values. `out_found` is false when the module's shardings do not fit one space of atoms; the
+// values are numbered then too, and nothing else is written.
+MP_NODISCARD mp_status_t mp_propagate(mp_module_t *module, const mp_propagate_options_t *options,
+                                      mp_propagation_t *out, bool *out_found);
+
+// Writes the shardings into the module as Shardy's annotations of all values; for people and tests.
+MP_NODISCARD mp_status_t mp_propagation_annotate(mp_module_t *module,
+                                                 const mp_propagation_t *propagation);
 
 #endif  // MINIPOD_SIM_SPMD_PROPAGATE_H_

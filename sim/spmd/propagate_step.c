@@ -26,9 +26,9 @@ mp_flow_t mp_flow_at(const mp_rule_t *rule, const mp_factor_t *factor, uint32_t 
 // What a tensor has along one factor.
 typedef struct {
   mp_atoms_t atoms;
-  uint16_t dim;
+  mp_atoms_t overflow;  // atoms of the dimension behind these, which do not fit the factor
   bool present;
-  bool overflow;  // the dimension has atoms behind these that do not fit the factor
+  bool is_open;
   bool is_minor;  // the last factor of its dimension: may be sharded unevenly
 } mp_projected_t;
 
@@ -40,6 +40,7 @@ typedef struct {
   mp_projected_t *lists;  // [tensor * num_factors + factor]
   mp_flow_t *flows;       // [factor]
   mp_atoms_t *wanted;     // [factor]: the compatible axes
+  mp_atoms_t **written;   // [tensor]: its new dimensions; NULL: none
 } mp_step_t;
 
 static mp_projected_t *list_of(const mp_step_t *step, uint32_t tensor, uint32_t factor) {
@@ -48,22 +49,24 @@ static mp_projected_t *list_of(const mp_step_t *step, uint32_t tensor, uint32_t 
 
 // --- projecting ---
 
+// Behind a factor with overflow the next one is closed, and further ones do not count.
 static void project_dim(const mp_step_t *step, uint32_t tensor, uint32_t dim) {
   const mp_dim_factors_t *entry = &step->rule->tensors[tensor][dim];
-  const mp_atoms_t *atoms = &step->tensors[tensor]->dims[dim].atoms;
+  const mp_dim_atoms_t *from = &step->tensors[tensor]->dims[dim];
   uint32_t next = 0;
-  bool is_stopped = false;
+  bool overflows = false;
   for (uint32_t i = 0; i < entry->count; ++i) {
     mp_projected_t *list = list_of(step, tensor, entry->factors[i]);
-    *list =
-        (mp_projected_t){.dim = (uint16_t)dim, .present = true, .is_minor = i + 1 == entry->count};
-    if (is_stopped) continue;
+    *list = (mp_projected_t){
+        .present = true, .is_open = from->is_open && !overflows, .is_minor = i + 1 == entry->count};
+    if (overflows) return;
     const int64_t left =
-        mp_atoms_take(step->space, atoms, &next, step->rule->factors[entry->factors[i]].size,
+        mp_atoms_take(step->space, &from->atoms, &next, step->rule->factors[entry->factors[i]].size,
                       list->is_minor, &list->atoms);
-    if (list->is_minor) break;
-    is_stopped = left != 1;
-    list->overflow = is_stopped && next < atoms->count;
+    overflows = !list->is_minor && left > 1 && next < from->atoms.count;
+    for (; overflows && next < from->atoms.count; ++next) {
+      list->overflow.atoms[list->overflow.count++] = from->atoms.atoms[next];
+    }
   }
 }
 
@@ -160,27 +163,37 @@ static uint32_t order_factors(const mp_step_t *step, mp_ranked_t *order) {
 
 // --- extending ---
 
-// Atoms that a tensor uses in other places than `factor`.
+// Atoms that a tensor has along other factors than `factor`.
 static uint32_t used_elsewhere(const mp_step_t *step, uint32_t tensor, uint32_t factor) {
-  const mp_atom_sharding_t *sharding = step->tensors[tensor];
-  uint32_t used = mp_atom_sharding_used(sharding);
+  uint32_t used = 0;
   for (uint32_t f = 0; f < step->rule->num_factors; ++f) {
-    if (list_of(step, tensor, f)->present) used |= mp_atoms_set(&list_of(step, tensor, f)->atoms);
+    const mp_projected_t *list = list_of(step, tensor, f);
+    if (f == factor || !list->present) continue;
+    used |= mp_atoms_set(&list->atoms) | mp_atoms_set(&list->overflow);
   }
-  return used & ~mp_atoms_set(&list_of(step, tensor, factor)->atoms);
+  return used;
+}
+
+// Operands of an elementwise op get no more than its results have, so that they do not pass on
+// among themselves what the result must not be.
+static void limit_to_results(const mp_step_t *step, uint32_t factor, mp_atoms_t *wanted) {
+  for (uint32_t i = 0; i < step->rule->num_results; ++i) {
+    const mp_projected_t *result = list_of(step, step->rule->num_operands + i, factor);
+    if (!result->present) continue;
+    const uint32_t common = mp_atoms_common_prefix(&result->atoms, wanted);
+    if (common == result->atoms.count && common < wanted->count) wanted->count = (uint8_t)common;
+  }
 }
 
 static bool extend(const mp_step_t *step, uint32_t tensor, uint32_t factor) {
   mp_projected_t *list = list_of(step, tensor, factor);
   const mp_atom_sharding_t *sharding = step->tensors[tensor];
   mp_atoms_t wanted = step->wanted[factor];
+  const bool may_grow = list->is_open && list->overflow.count == 0;
+  if (!may_grow || wanted.count <= list->atoms.count) return false;
   if (mp_atoms_common_prefix(&list->atoms, &wanted) != list->atoms.count) return false;
   if (step->rule->is_elementwise && tensor < step->rule->num_operands) {
-    const mp_projected_t *result = list_of(step, step->rule->num_operands, factor);
-    const uint32_t common = mp_atoms_common_prefix(&result->atoms, &wanted);
-    if (result->present && common == result->atoms.count && common < wanted.count) {
-      wanted.count = (uint8_t)common;
-    }
+    limit_to_results(step, factor, &wanted);
   }
   const uint32_t taken = sharding->replicated | sharding->unreduced | sharding->manual |
                          used_elsewhere(step, tensor, factor);
@@ -188,10 +201,11 @@ static bool extend(const mp_step_t *step, uint32_t tensor, uint32_t factor) {
   uint32_t count = 0;
   for (; count < wanted.count; ++count) {
     const uint8_t atom = wanted.atoms[count];
-    if (!list->is_minor && left % step->space->prime[atom] != 0) break;
-    if (!list->is_minor) left /= step->space->prime[atom];
-    if (count < list->atoms.count) continue;
-    if ((taken >> atom & 1) != 0 || !sharding->dims[list->dim].is_open || list->overflow) break;
+    if (!list->is_minor) {
+      if (left % step->space->prime[atom] != 0) break;
+      left /= step->space->prime[atom];
+    }
+    if (count >= list->atoms.count && (taken >> atom & 1) != 0) break;
   }
   if (count <= list->atoms.count) return false;
   wanted.count = (uint8_t)count;
@@ -201,56 +215,69 @@ static bool extend(const mp_step_t *step, uint32_t tensor, uint32_t factor) {
 
 // --- unprojecting ---
 
-// Writes the dimension's factors back, up to the first that leaves room for more of itself.
-static bool unproject_dim(const mp_step_t *step, uint32_t tensor, uint32_t dim) {
-  const mp_dim_factors_t *entry = &step->rule->tensors[tensor][dim];
-  mp_atoms_t *atoms = &step->tensors[tensor]->dims[dim].atoms;
-  mp_atoms_t joined = {0};
-  for (uint32_t i = 0; i < entry->count; ++i) {
-    const mp_projected_t *list = list_of(step, tensor, entry->factors[i]);
-    for (uint32_t k = 0; k < list->atoms.count && joined.count < MP_MAX_ATOMS; ++k) {
-      joined.atoms[joined.count++] = list->atoms.atoms[k];
-    }
-    if (mp_atoms_product(step->space, &list->atoms) !=
-        step->rule->factors[entry->factors[i]].size) {
-      break;
-    }
+static void append(mp_atoms_t *to, const mp_atoms_t *from) {
+  for (uint32_t i = 0; i < from->count && to->count < MP_MAX_ATOMS; ++i) {
+    to->atoms[to->count++] = from->atoms[i];
   }
-  if (joined.count <= atoms->count || mp_atoms_common_prefix(&joined, atoms) != atoms->count) {
-    return false;
-  }
-  *atoms = joined;
-  return true;
 }
 
-static bool unproject(const mp_step_t *step, uint32_t tensor) {
-  bool changed = false;
-  for (uint32_t d = 0; d < step->tensors[tensor]->rank; ++d) {
-    changed |= unproject_dim(step, tensor, d);
+// Joins a dimension's factors, up to the first that leaves room for more of itself.
+static void unproject_dim(const mp_step_t *step, uint32_t tensor, uint32_t dim, mp_atoms_t *out) {
+  const mp_dim_factors_t *entry = &step->rule->tensors[tensor][dim];
+  *out = (mp_atoms_t){0};
+  if (entry->count == 0) *out = step->tensors[tensor]->dims[dim].atoms;
+  for (uint32_t i = 0; i < entry->count; ++i) {
+    const mp_projected_t *list = list_of(step, tensor, entry->factors[i]);
+    append(out, &list->atoms);
+    append(out, &list->overflow);
+    const int64_t size = step->rule->factors[entry->factors[i]].size;
+    if (list->overflow.count != 0 || mp_atoms_product(step->space, &list->atoms) < size) return;
   }
-  return changed;
+}
+
+static mp_status_t unproject(mp_arena_t *scratch, const mp_step_t *step, uint32_t tensor) {
+  const mp_atom_sharding_t *old = step->tensors[tensor];
+  mp_atoms_t *dims = MP_ARENA_ARRAY(scratch, mp_atoms_t, old->rank);
+  MP_RETURN_IF_NULL(dims);
+  bool changed = false;
+  for (uint32_t d = 0; d < old->rank; ++d) {
+    unproject_dim(step, tensor, d, &dims[d]);
+    changed |= dims[d].count != old->dims[d].atoms.count ||
+               mp_atoms_common_prefix(&dims[d], &old->dims[d].atoms) != dims[d].count;
+  }
+  if (changed) step->written[tensor] = dims;
+  return NULL;
 }
 
 // Results before operands, each with its factors in order.
-static void extend_all(const mp_step_t *step, const mp_ranked_t *order, uint32_t count,
-                       bool *out_changed) {
+static mp_status_t extend_all(mp_arena_t *scratch, const mp_step_t *step, const mp_ranked_t *order,
+                              uint32_t count) {
   for (uint32_t i = 0; i < step->num_tensors; ++i) {
     const uint32_t num_results = step->rule->num_results;
     const uint32_t t = i < num_results ? step->rule->num_operands + i : i - num_results;
     if (step->tensors[t] == NULL) continue;
     bool extended = false;
     for (uint32_t k = 0; k < count; ++k) {
-      const uint32_t factor = order[k].factor;
-      const mp_flow_t needed = t < step->rule->num_operands ? MP_FLOW_BACKWARD : MP_FLOW_FORWARD;
-      const bool may = step->flows[factor] == MP_FLOW_BOTH || (step->flows[factor] & needed) != 0;
-      if (may && list_of(step, t, factor)->present) extended |= extend(step, t, factor);
+      if (list_of(step, t, order[k].factor)->present) extended |= extend(step, t, order[k].factor);
     }
-    if (extended && unproject(step, t)) out_changed[t] = true;
+    if (extended) MP_RETURN_IF_ERROR(unproject(scratch, step, t));
+  }
+  return NULL;
+}
+
+// Only now, as a value that an op has twice is one object: all of a step sees it as it was.
+static void write_back(const mp_step_t *step, bool *out_changed) {
+  for (uint32_t t = 0; t < step->num_tensors; ++t) {
+    if (step->written[t] == NULL) continue;
+    for (uint32_t d = 0; d < step->tensors[t]->rank; ++d) {
+      step->tensors[t]->dims[d].atoms = step->written[t][d];
+    }
+    out_changed[t] = true;
   }
 }
 
 mp_status_t mp_propagate_step(mp_arena_t *scratch, const mp_atom_space_t *space,
-                              const mp_rule_t *rule, uint32_t level, bool has_shared_operand,
+                              const mp_rule_t *rule, const mp_step_mode_t *mode,
                               mp_atom_sharding_t *const *tensors, bool *out_changed) {
   mp_step_t step = {.space = space,
                     .rule = rule,
@@ -261,18 +288,24 @@ mp_status_t mp_propagate_step(mp_arena_t *scratch, const mp_atom_space_t *space,
   MP_RETURN_IF_NULL(step.flows);
   bool flows = false;
   for (uint32_t f = 0; f < rule->num_factors; ++f) {
-    step.flows[f] = mp_flow_at(rule, &rule->factors[f], level, has_shared_operand);
+    step.flows[f] =
+        mp_flow_at(rule, &rule->factors[f], mode->level, mode->has_shared_operand) & mode->allowed;
     flows |= step.flows[f] != MP_FLOW_NONE;
   }
   if (!flows) return NULL;
   step.lists =
       MP_ARENA_ARRAY(scratch, mp_projected_t, (size_t)step.num_tensors * rule->num_factors);
   step.wanted = MP_ARENA_ARRAY(scratch, mp_atoms_t, rule->num_factors);
+  step.written = MP_ARENA_ARRAY(scratch, mp_atoms_t *, step.num_tensors);
   mp_ranked_t *order = MP_ARENA_ARRAY(scratch, mp_ranked_t, rule->num_factors);
-  if (step.lists == NULL || step.wanted == NULL || order == NULL) return mp_status_out_of_memory();
+  if (step.lists == NULL || step.wanted == NULL || step.written == NULL || order == NULL) {
+    return mp_status_out_of_memory();
+  }
   project(&step);
   for (uint32_t f = 0; f < rule->num_factors; ++f) find_wanted(&step, f);
   const uint32_t count = order_factors(&step, order);
-  extend_all(&step, order, count, out_changed);
+  if (count == 0) return NULL;
+  MP_RETURN_IF_ERROR(extend_all(scratch, &step, order, count));
+  write_back(&step, out_changed);
   return NULL;
 }

@@ -16,11 +16,16 @@ typedef enum {
 mp_flow_t mp_flow_at(const mp_rule_t *rule, const mp_factor_t *factor, uint32_t level,
                      bool has_shared_operand);
 
+typedef struct {
+  uint32_t level;
+  bool has_shared_operand;  // an operand of rank 1 or more is used elsewhere too
+  mp_flow_t allowed;        // ways that are open at all
+} mp_step_mode_t;
+
 // Extends `tensors` (operands, then results; several entries may be the same object). Sets
 // out_changed[t] where it did.
 MP_NODISCARD mp_status_t mp_propagate_step(mp_arena_t *scratch, const mp_atom_space_t *space,
-                                           const mp_rule_t *rule, uint32_t level,
-                                           bool has_shared_operand,
+                                           const mp_rule_t *rule, const mp_step_mode_t *mode,
                                            mp_atom_sharding_t *const *tensors, bool *out_changed);
 
 #endif  // MINIPOD_SIM_SPMD_PROPAGATE_STEP_H_

@@ -14,7 +14,7 @@ static void check_space(uint32_t num_partitions, const char *first, const char *
   const mp_mesh_t *meshes[2] = {sdy_mesh(arena, first, NULL, 0), sdy_mesh(arena, second, NULL, 0)};
   mp_atom_space_t space;
   bool found = false;
-  assert_ok(mp_atom_space_create(meshes, 2, num_partitions, &space, &found));
+  assert_ok(mp_atom_space_create(arena, meshes, 2, num_partitions, &space, &found));
   mp_strbuf_t out;
   mp_strbuf_init(&out);
   for (uint32_t a = 0; found && a < space.count; ++a) {
@@ -88,9 +88,10 @@ static void put_sharding(mp_strbuf_t *out, const mp_atom_sharding_t *sharding) {
 // which all may be chosen. Ends the module.
 static void check(ir_t *ir, mp_value_t *const *values, const char *expected) {
   const bool open[8] = {true, true, true, true, true, true, true, true};
-  mp_propagation_t propagation = {.num_values = mp_module_number_values(ir->module)};
+  const mp_propagate_options_t options = {8, NULL, open};
+  mp_propagation_t propagation;
   bool found = false;
-  assert_ok(mp_propagate(ir->module, 8, open, &propagation, &found));
+  assert_ok(mp_propagate(ir->module, &options, &propagation, &found));
   assert_true(found);
   mp_strbuf_t out;
   mp_strbuf_init(&out);
@@ -294,9 +295,10 @@ static void test_not_sayable(void **state) {
   ir.main->arg_attrs[0] = &dict;
   ir_return(&ir, VALUES(ir.args[0]));
   const bool open = true;
-  mp_propagation_t propagation = {.num_values = mp_module_number_values(ir.module)};
+  const mp_propagate_options_t options = {8, &open, &open};
+  mp_propagation_t propagation;
   bool found = true;
-  assert_ok(mp_propagate(ir.module, 8, &open, &propagation, &found));
+  assert_ok(mp_propagate(ir.module, &options, &propagation, &found));
   assert_false(found);
   ir_end(&ir);
 }

@@ -1,0 +1,148 @@
+#include <stdlib.h>
+
+#include "sim/spmd/import_parts.h"
+
+typedef struct {
+  mp_value_t *value;
+  int64_t id;
+  uint32_t root;  // of its set: the number of the set's first member
+  uint32_t next;  // member of the set; 0: none
+} mp_member_t;
+
+typedef struct {
+  mp_member_t *members;  // in program order
+  uint32_t *parents;     // a union-find forest over them
+  uint32_t *by_id;       // member numbers, sorted by group id
+  uint32_t count;
+} mp_members_t;
+
+static mp_status_t collect(void *context, mp_op_t *op) {
+  mp_members_t *m = context;
+  if (op->code != MP_OP_SDY_SHARDING_GROUP || !mp_type_is_tensor(op->operands[0]->type)) {
+    return NULL;
+  }
+  m->members[m->count] =
+      (mp_member_t){op->operands[0], mp_op_int(op, MP_ATTR_GROUP_ID, 0), m->count, 0};
+  m->parents[m->count] = m->by_id[m->count] = m->count;
+  ++m->count;
+  return NULL;
+}
+
+static uint32_t root_of(const mp_members_t *m, uint32_t i) {
+  while (m->parents[i] != i) i = m->parents[i] = m->parents[m->parents[i]];
+  return i;
+}
+
+// The set's first member in program order is its root.
+static void unite(const mp_members_t *m, uint32_t i, uint32_t j) {
+  const uint32_t a = root_of(m, i);
+  const uint32_t b = root_of(m, j);
+  m->parents[a > b ? a : b] = a > b ? b : a;
+}
+
+static int compare_ids(const void *a, const void *b, void *context) {
+  const mp_members_t *m = context;
+  const uint32_t i = *(const uint32_t *)a;
+  const uint32_t j = *(const uint32_t *)b;
+  if (m->members[i].id != m->members[j].id) return m->members[i].id < m->members[j].id ? -1 : 1;
+  return i < j ? -1 : i > j;
+}
+
+// Members of one id are together, and so are all groups of one value. Then links the sets.
+static mp_status_t find_sets(mp_importer_t *im, mp_members_t *m) {
+  uint32_t *first = MP_ARENA_ARRAY(im->scratch, uint32_t, im->num_values);  // by value id, + 1
+  uint32_t *last = MP_ARENA_ARRAY(im->scratch, uint32_t, m->count);         // by root
+  if (first == NULL || last == NULL) return mp_status_out_of_memory();
+  qsort_r(m->by_id, m->count, sizeof(*m->by_id), compare_ids, m);
+  for (uint32_t k = 1; k < m->count; ++k) {
+    const uint32_t i = m->by_id[k - 1];
+    const uint32_t j = m->by_id[k];
+    if (m->members[i].id == m->members[j].id) unite(m, i, j);
+  }
+  for (uint32_t i = 0; i < m->count; ++i) {
+    uint32_t *slot = &first[m->members[i].value->id];
+    if (*slot == 0) *slot = i + 1;
+    unite(m, i, *slot - 1);
+  }
+  for (uint32_t i = 0; i < m->count; ++i) {
+    const uint32_t root = m->members[i].root = root_of(m, i);
+    if (root != i) m->members[last[root]].next = i;
+    last[root] = i;
+  }
+  return NULL;
+}
+
+static bool says_nothing(const mp_atom_sharding_t *sharding) {
+  if (sharding == NULL) return true;
+  for (uint32_t d = 0; d < sharding->rank; ++d) {
+    if (!sharding->dims[d].is_open || sharding->dims[d].atoms.count != 0) return false;
+  }
+  return true;
+}
+
+static mp_atom_sharding_t *given_to(const mp_importer_t *im, const mp_value_t *value) {
+  const mp_value_t *holder = mp_import_holder(value);
+  return holder == NULL ? NULL : im->given[holder->id];
+}
+
+// What a set has in common: the sharding of the first member that has one; `out_conflict` when
+// another's differs. Without any: an open one.
+static mp_status_t common_sharding(mp_importer_t *im, const mp_members_t *m, uint32_t root,
+                                   bool *out_conflict, mp_atom_sharding_t **out_sharding) {
+  const mp_atom_sharding_t *with_mesh = NULL;
+  mp_atom_sharding_t *common = NULL;
+  *out_conflict = false;
+  for (uint32_t i = root, at = 0; at == 0 || i != 0; i = m->members[i].next, ++at) {
+    mp_atom_sharding_t *own = given_to(im, m->members[i].value);
+    if (with_mesh == NULL && own != NULL && own->mesh != NULL) with_mesh = own;
+    if (says_nothing(own)) continue;
+    if (common == NULL) common = own;
+    *out_conflict |= !mp_atom_sharding_identical(common, own);
+  }
+  *out_conflict &= with_mesh != NULL;
+  *out_sharding = common;
+  if (common != NULL && !*out_conflict) return NULL;
+  MP_RETURN_IF_ERROR(
+      mp_atom_sharding_create(im->arena, m->members[root].value->type->rank, true, out_sharding));
+  if (with_mesh == NULL) return NULL;
+  (*out_sharding)->mesh = with_mesh->mesh;
+  (*out_sharding)->manual = with_mesh->manual;
+  return NULL;
+}
+
+static mp_status_t sync_set(mp_importer_t *im, const mp_members_t *m, uint32_t root,
+                            bool *is_done) {
+  bool conflict = false;
+  mp_atom_sharding_t *shared = NULL;
+  MP_RETURN_IF_ERROR(common_sharding(im, m, root, &conflict, &shared));
+  for (uint32_t i = root, at = 0; at == 0 || i != 0; i = m->members[i].next, ++at) {
+    mp_value_t *value = m->members[i].value;
+    const mp_value_t *holder = mp_import_holder(value);
+    if (holder == NULL || value->type->rank != shared->rank || is_done[value->id]) continue;
+    is_done[value->id] = true;
+    if (!conflict) {
+      im->given[holder->id] = shared;
+      continue;
+    }
+    mp_op_t *constraint = NULL;
+    MP_RETURN_IF_ERROR(mp_import_add_constraint(im, value, NULL, shared, &constraint));
+    mp_import_replace_uses(im, value, &constraint->results[0], constraint, NULL);
+  }
+  return NULL;
+}
+
+mp_status_t mp_import_groups(mp_importer_t *im) {
+  mp_members_t m = {.members = MP_ARENA_ARRAY(im->scratch, mp_member_t, im->num_groups),
+                    .parents = MP_ARENA_ARRAY(im->scratch, uint32_t, im->num_groups),
+                    .by_id = MP_ARENA_ARRAY(im->scratch, uint32_t, im->num_groups)};
+  bool *is_done = MP_ARENA_ARRAY(im->scratch, bool, im->num_values);
+  if (m.members == NULL || m.parents == NULL || m.by_id == NULL || is_done == NULL) {
+    return mp_status_out_of_memory();
+  }
+  MP_RETURN_IF_ERROR(mp_block_walk(im->module->main->body, collect, &m));
+  MP_RETURN_IF_ERROR(find_sets(im, &m));
+  for (uint32_t i = 0; i < m.count; ++i) {
+    if (m.members[i].root == i) MP_RETURN_IF_ERROR(sync_set(im, &m, i, is_done));
+  }
+  return NULL;
+}

@@ -1,0 +1,169 @@
+// Shardings as Shardy's annotations on every value.
+#include <string.h>
+
+#include "sim/spmd/import.h"
+#include "sim/spmd/propagate.h"
+
+typedef struct {
+  mp_module_t *module;
+  const mp_propagation_t *propagation;
+} mp_annotator_t;
+
+static mp_status_t export_one(const mp_annotator_t *a, const mp_atom_sharding_t *sharding,
+                              const mp_mesh_t *mesh, mp_sdy_sharding_t *out) {
+  if (sharding != NULL && sharding->mesh != NULL) {
+    return mp_atom_sharding_export(a->module->arena, &a->propagation->space, sharding, out);
+  }
+  const uint32_t rank = sharding == NULL ? 0 : sharding->rank;
+  mp_dim_sharding_t *dims = MP_ARENA_ARRAY(a->module->arena, mp_dim_sharding_t, rank);
+  MP_RETURN_IF_NULL(dims);
+  for (uint32_t d = 0; d < rank; ++d) {
+    dims[d] = (mp_dim_sharding_t){.is_open = sharding->dims[d].is_open, .priority = -1};
+  }
+  *out = (mp_sdy_sharding_t){.mesh = mesh, .rank = rank, .dims = dims};
+  return NULL;
+}
+
+static mp_status_t shardings_attr(const mp_annotator_t *a, const mp_value_t *values, uint32_t count,
+                                  const mp_attr_t **out_attr) {
+  const mp_mesh_t *mesh = NULL;
+  *out_attr = NULL;
+  for (uint32_t i = 0; i < count && mesh == NULL; ++i) {
+    const mp_atom_sharding_t *sharding = a->propagation->values[values[i].id];
+    if (sharding != NULL) mesh = sharding->mesh;
+  }
+  if (mesh == NULL) return NULL;
+  mp_sdy_sharding_t *list = MP_ARENA_ARRAY(a->module->arena, mp_sdy_sharding_t, count);
+  mp_attr_t *attr = MP_ARENA_NEW(a->module->arena, mp_attr_t);
+  if (list == NULL || attr == NULL) return mp_status_out_of_memory();
+  for (uint32_t i = 0; i < count; ++i) {
+    MP_RETURN_IF_ERROR(export_one(a, a->propagation->values[values[i].id], mesh, &list[i]));
+  }
+  attr->kind = MP_KIND_SHARDINGS;
+  attr->u.shardings = (mp_sdy_shardings_t){count, list};
+  *out_attr = attr;
+  return NULL;
+}
+
+static mp_status_t sharding_attr(const mp_annotator_t *a, const mp_atom_sharding_t *sharding,
+                                 const mp_attr_t **out_attr) {
+  *out_attr = NULL;
+  if (sharding == NULL || sharding->mesh == NULL) return NULL;
+  mp_sdy_sharding_t *exported = MP_ARENA_NEW(a->module->arena, mp_sdy_sharding_t);
+  mp_attr_t *attr = MP_ARENA_NEW(a->module->arena, mp_attr_t);
+  if (exported == NULL || attr == NULL) return mp_status_out_of_memory();
+  MP_RETURN_IF_ERROR(export_one(a, sharding, sharding->mesh, exported));
+  attr->kind = MP_KIND_SHARDING;
+  attr->u.sharding = exported;
+  *out_attr = attr;
+  return NULL;
+}
+
+// What an operand of a manual region lies like: by the manual axes of its annotation, then as its
+// argument does.
+static mp_status_t outer_sharding(const mp_annotator_t *a, const mp_sdy_sharding_t *annotation,
+                                  const mp_atom_sharding_t *inner, const mp_mesh_t *mesh,
+                                  uint32_t own, mp_sdy_sharding_t *out) {
+  mp_arena_t *arena = a->module->arena;
+  mp_atom_sharding_t *outer = NULL;
+  bool found = false;
+  MP_RETURN_IF_ERROR(mp_atom_sharding_import(arena, &a->propagation->space, annotation,
+                                             inner->manual & ~own, &outer, &found));
+  if (!found) return NULL;
+  for (uint32_t d = 0; d < outer->rank; ++d) {
+    mp_atoms_t *atoms = &outer->dims[d].atoms;
+    uint32_t kept = 0;
+    while (kept < atoms->count && (own >> atoms->atoms[kept] & 1) != 0) ++kept;
+    atoms->count = (uint8_t)kept;
+    for (uint32_t i = 0; i < inner->dims[d].atoms.count && atoms->count < MP_MAX_ATOMS; ++i) {
+      atoms->atoms[atoms->count++] = inner->dims[d].atoms.atoms[i];
+    }
+    outer->dims[d].is_open = inner->dims[d].is_open;
+  }
+  outer->replicated |= own & ~mp_atom_sharding_used(outer) & ~outer->unreduced;
+  if (mesh != NULL) outer->mesh = mesh;
+  return mp_atom_sharding_export(arena, &a->propagation->space, outer, out);
+}
+
+static mp_status_t annotate_manual(const mp_annotator_t *a, mp_op_t *op) {
+  const mp_mesh_t *mesh = NULL;
+  uint32_t own = 0;
+  if (!mp_manual_atoms(&a->propagation->space, op, &mesh, &own)) return NULL;
+  const mp_sdy_shardings_t *old = &mp_op_attr(op, MP_ATTR_IN_SHARDINGS)->u.shardings;
+  mp_sdy_sharding_t *list = MP_ARENA_ARRAY(a->module->arena, mp_sdy_sharding_t, op->num_operands);
+  mp_attr_t *in = MP_ARENA_NEW(a->module->arena, mp_attr_t);
+  if (list == NULL || in == NULL) return mp_status_out_of_memory();
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    const mp_atom_sharding_t *inner = a->propagation->values[op->regions[0]->args[i].id];
+    list[i] = old->shardings[i];
+    if (inner == NULL) continue;
+    MP_RETURN_IF_ERROR(outer_sharding(a, &old->shardings[i], inner, mesh, own, &list[i]));
+  }
+  in->kind = MP_KIND_SHARDINGS;
+  in->u.shardings = (mp_sdy_shardings_t){op->num_operands, list};
+  MP_RETURN_IF_ERROR(mp_op_set_attr(a->module, op, MP_ATTR_IN_SHARDINGS, in));
+  const mp_attr_t *out = NULL;
+  MP_RETURN_IF_ERROR(shardings_attr(a, op->results, op->num_results, &out));
+  return out == NULL ? NULL : mp_op_set_attr(a->module, op, MP_ATTR_OUT_SHARDINGS, out);
+}
+
+static mp_status_t annotate_op(void *context, mp_op_t *op) {
+  const mp_annotator_t *a = context;
+  const mp_attr_t *attr = NULL;
+  if (op->code == MP_OP_SDY_MANUAL_COMPUTATION) return annotate_manual(a, op);
+  if (op->num_results == 0) return NULL;
+  if (op->code == MP_OP_SDY_SHARDING_CONSTRAINT || op->code == MP_OP_SDY_RESHARD) {
+    MP_RETURN_IF_ERROR(sharding_attr(a, a->propagation->values[op->results[0].id], &attr));
+    return attr == NULL ? NULL : mp_op_set_attr(a->module, op, MP_ATTR_SHARDING, attr);
+  }
+  MP_RETURN_IF_ERROR(shardings_attr(a, op->results, op->num_results, &attr));
+  return attr == NULL ? NULL : mp_op_set_attr(a->module, op, MP_ATTR_SDY_SHARDING, attr);
+}
+
+// `dict` with the sharding added or replaced.
+static mp_status_t with_sharding(mp_arena_t *arena, const mp_attr_t *dict, const mp_attr_t *attr,
+                                 const mp_attr_t **out_dict) {
+  const size_t count = dict != NULL && dict->kind == MP_KIND_DICT ? dict->u.dict.count : 0;
+  mp_named_attr_t *items = MP_ARENA_ARRAY(arena, mp_named_attr_t, count + 1);
+  mp_attr_t *result = MP_ARENA_NEW(arena, mp_attr_t);
+  if (items == NULL || result == NULL) return mp_status_out_of_memory();
+  if (count != 0) memcpy(items, dict->u.dict.items, count * sizeof(*items));
+  size_t at = 0;
+  while (at < count && items[at].name != MP_ATTR_SDY_SHARDING) ++at;
+  items[at] = (mp_named_attr_t){MP_ATTR_SDY_SHARDING, MP_STR("sdy.sharding"), attr};
+  result->kind = MP_KIND_DICT;
+  result->u.dict.items = items;
+  result->u.dict.count = at == count ? count + 1 : count;
+  *out_dict = result;
+  return NULL;
+}
+
+static mp_status_t annotate_main(const mp_annotator_t *a) {
+  mp_arena_t *arena = a->module->arena;
+  mp_func_t *main = a->module->main;
+  const uint32_t num_args = main->body->num_args;
+  const mp_attr_t **args = MP_ARENA_ARRAY(arena, const mp_attr_t *, num_args);
+  const mp_attr_t **results = MP_ARENA_ARRAY(arena, const mp_attr_t *, main->num_results);
+  if (args == NULL || results == NULL) return mp_status_out_of_memory();
+  for (uint32_t i = 0; i < num_args; ++i) {
+    const mp_attr_t *attr = NULL;
+    args[i] = main->arg_attrs == NULL ? NULL : main->arg_attrs[i];
+    MP_RETURN_IF_ERROR(sharding_attr(a, a->propagation->values[main->body->args[i].id], &attr));
+    if (attr != NULL) MP_RETURN_IF_ERROR(with_sharding(arena, args[i], attr, &args[i]));
+  }
+  for (uint32_t i = 0; i < main->num_results; ++i) {
+    const mp_attr_t *attr = NULL;
+    results[i] = main->result_attrs == NULL ? NULL : main->result_attrs[i];
+    MP_RETURN_IF_ERROR(sharding_attr(a, a->propagation->results[i], &attr));
+    if (attr != NULL) MP_RETURN_IF_ERROR(with_sharding(arena, results[i], attr, &results[i]));
+  }
+  main->arg_attrs = args;
+  main->result_attrs = results;
+  return NULL;
+}
+
+mp_status_t mp_propagation_annotate(mp_module_t *module, const mp_propagation_t *propagation) {
+  mp_annotator_t annotator = {module, propagation};
+  MP_RETURN_IF_ERROR(annotate_main(&annotator));
+  return mp_block_walk(module->main->body, annotate_op, &annotator);
+}
