@@ -108,6 +108,14 @@ static mp_status_t read_own(mp_importer_t *im, const mp_op_t *op, uint32_t manua
   return NULL;
 }
 
+// Whether the op computes part of another one (a reducer): nothing is sharded there, whatever
+// annotations say.
+static bool is_within_op(const mp_op_t *op) {
+  const mp_op_t *parent = op->parent->parent_op;
+  return parent != NULL && parent->code != MP_OP_WHILE && parent->code != MP_OP_CASE &&
+         parent->code != MP_OP_SDY_MANUAL_COMPUTATION;
+}
+
 static mp_status_t read_op(mp_importer_t *im, mp_op_t *op, uint32_t manual) {
   op->id = ++im->num_ops;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
@@ -117,8 +125,8 @@ static mp_status_t read_op(mp_importer_t *im, mp_op_t *op, uint32_t manual) {
     im->uses[op->operands[i]->id] = use;
   }
   for (uint32_t i = 0; i < op->num_results; ++i) im->values[op->results[i].id] = &op->results[i];
+  if (is_within_op(op)) return NULL;
   if (op->code == MP_OP_SDY_MANUAL_COMPUTATION) return read_manual(im, op, manual);
-  if (op->code == MP_OP_SDY_SHARDING_GROUP) ++im->num_groups;
   MP_RETURN_IF_ERROR(read_own(im, op, manual));
   for (uint32_t r = 0; r < op->num_regions; ++r) {
     MP_RETURN_IF_ERROR(read_block(im, op->regions[r], manual));
@@ -153,21 +161,32 @@ static mp_status_t read_params(mp_importer_t *im) {
 
 // --- all of it ---
 
-// Constraints that may be added: one per operand of a manual region and member of a group.
+typedef struct {
+  uint32_t num_groups;
+  uint32_t num_constraints;  // that may be added
+} mp_room_t;
+
 static mp_status_t count_room(void *context, mp_op_t *op) {
-  if (op->code == MP_OP_SDY_MANUAL_COMPUTATION) *(uint32_t *)context += op->num_operands;
-  if (op->code == MP_OP_SDY_SHARDING_GROUP) ++*(uint32_t *)context;
+  mp_room_t *room = context;
+  if (op->code == MP_OP_SDY_MANUAL_COMPUTATION) room->num_constraints += op->num_operands;
+  if (op->code == MP_OP_SDY_SHARDING_GROUP) {
+    ++room->num_groups;
+    ++room->num_constraints;
+  }
   return NULL;
 }
 
 static mp_status_t import(mp_importer_t *im, mp_import_t *out) {
   mp_block_t *body = im->module->main->body;
-  uint32_t room = im->num_values = mp_module_number_values(im->module);
-  MP_RETURN_IF_ERROR(mp_block_walk(body, count_room, &room));
-  im->values = MP_ARENA_ARRAY(im->scratch, mp_value_t *, (size_t)room + 1);
-  im->given = MP_ARENA_ARRAY(im->scratch, mp_atom_sharding_t *, (size_t)room + 1);
-  im->uses = MP_ARENA_ARRAY(im->scratch, mp_use_t *, (size_t)room + 1);
-  im->is_torn = MP_ARENA_ARRAY(im->scratch, bool, (size_t)room + 1);
+  mp_room_t counts = {0};
+  MP_RETURN_IF_ERROR(mp_block_walk(body, count_room, &counts));
+  im->num_groups = counts.num_groups;
+  im->num_values = mp_module_number_values(im->module);
+  const size_t room = (size_t)im->num_values + counts.num_constraints;
+  im->values = MP_ARENA_ARRAY(im->scratch, mp_value_t *, room + 1);
+  im->given = MP_ARENA_ARRAY(im->scratch, mp_atom_sharding_t *, room + 1);
+  im->uses = MP_ARENA_ARRAY(im->scratch, mp_use_t *, room + 1);
+  im->is_torn = MP_ARENA_ARRAY(im->scratch, bool, room + 1);
   if (im->values == NULL || im->given == NULL || im->uses == NULL || im->is_torn == NULL) {
     return mp_status_out_of_memory();
   }

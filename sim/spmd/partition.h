@@ -23,8 +23,7 @@ typedef struct {
   // allow_spmd_sharding_propagation_to_output: one for all, or one per result; none: false).
   const bool *propagate_to_results;
   uint32_t num_propagate_to_results;
-  // The same for parameters (allow_spmd_sharding_propagation_to_parameters): one that only manual
-  // regions use comes in as the first of them wants it.
+  // The same for parameters (allow_spmd_sharding_propagation_to_parameters).
   const bool *propagate_to_params;
   uint32_t num_propagate_to_params;
 } mp_partition_options_t;

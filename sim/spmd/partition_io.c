@@ -87,9 +87,13 @@ mp_status_t mp_partitioner_params(mp_partitioner_t *p, const mp_func_t *main,
         io_placement(p, old->args[i].type, main->arg_attrs == NULL ? NULL : main->arg_attrs[i],
                      &has, &params[i].boxes),
         "argument %u of main", i));
-    if (!has && uses[i].op != NULL &&
-        mp_partitioner_is_allowed(options->propagate_to_params, options->num_propagate_to_params,
-                                  i)) {
+    const bool is_open = !has && mp_partitioner_is_allowed(options->propagate_to_params,
+                                                           options->num_propagate_to_params, i);
+    if (p->is_propagated && (has || is_open)) {
+      MP_RETURN_IF_ERROR(mp_atom_sharding_boxes(&p->propagation.space, p->scope, old->args[i].type,
+                                                p->propagation.values[old->args[i].id],
+                                                &params[i].boxes));
+    } else if (is_open && uses[i].op != NULL) {
       MP_RETURN_IF_ERROR(wanted_placement(p, old->args[i].type, &uses[i], &params[i].boxes));
     }
     MP_RETURN_IF_ERROR(
@@ -103,9 +107,9 @@ mp_status_t mp_partitioner_params(mp_partitioner_t *p, const mp_func_t *main,
   return NULL;
 }
 
-// What a result without a sharding of its own comes out as: what propagation found, or else what a
-// constraint on it asks for, or the parts that are there. Uneven parts would be a shape that
-// clients cannot describe (JAX refuses them): whole then.
+// What a result that is left to us, wholly or in some dimensions, comes out as: what propagation
+// found, or else what a constraint on it asks for, or the parts that are there. Uneven parts would
+// be a shape that clients cannot describe (JAX refuses them): whole then.
 static mp_status_t open_result_placement(mp_partitioner_t *p, const mp_value_t *value,
                                          uint32_t result, const mp_boxes_t **out_boxes) {
   if (p->is_propagated) {
@@ -131,8 +135,9 @@ mp_status_t mp_partitioner_results(mp_partitioner_t *p, const mp_func_t *main,
         io_placement(p, value->type, main->result_attrs == NULL ? NULL : main->result_attrs[i],
                      &has, &results[i].boxes),
         "result %u of main", i));
-    if (!has && mp_partitioner_is_allowed(options->propagate_to_results,
-                                          options->num_propagate_to_results, i)) {
+    if ((has && p->is_propagated) ||
+        (!has && mp_partitioner_is_allowed(options->propagate_to_results,
+                                           options->num_propagate_to_results, i))) {
       MP_RETURN_IF_ERROR(open_result_placement(p, value, i, &results[i].boxes));
     }
     MP_RETURN_IF_ERROR(mp_versions_get(&p->versions, p->scope, value, results[i].boxes,

@@ -5,10 +5,12 @@
 
 // --- shardings to begin with ---
 
-static mp_status_t new_sharding(mp_propagator_t *p, const mp_type_t *type, uint32_t manual,
-                                mp_atom_sharding_t **slot) {
-  if (*slot != NULL || !mp_type_is_tensor(type)) return NULL;
-  MP_RETURN_IF_ERROR(mp_atom_sharding_create(p->arena, type->rank, true, slot));
+static mp_status_t give(mp_propagator_t *p, const mp_value_t *value, uint32_t manual) {
+  mp_atom_sharding_t **slot = &p->out->values[value->id];
+  if (*slot != NULL || !mp_type_is_tensor(value->type)) return NULL;
+  *slot = p->given[value->id];
+  if (*slot != NULL) return NULL;
+  MP_RETURN_IF_ERROR(mp_atom_sharding_create(p->arena, value->type->rank, true, slot));
   (*slot)->manual = manual;
   return NULL;
 }
@@ -29,8 +31,7 @@ static mp_status_t give_loop(mp_propagator_t *p, mp_op_t *op, uint32_t manual) {
 static mp_status_t give_op(mp_propagator_t *p, mp_op_t *op, uint32_t manual) {
   op->id = p->out->num_ops++;
   for (uint32_t i = 0; i < op->num_results; ++i) {
-    MP_RETURN_IF_ERROR(
-        new_sharding(p, op->results[i].type, manual, &p->out->values[op->results[i].id]));
+    MP_RETURN_IF_ERROR(give(p, &op->results[i], manual));
   }
   switch (op->code) {
     case MP_OP_WHILE:
@@ -54,8 +55,7 @@ static mp_status_t give_op(mp_propagator_t *p, mp_op_t *op, uint32_t manual) {
 // Gives every value of the block, and of the control flow in it, a sharding to begin with.
 static mp_status_t give_values(mp_propagator_t *p, mp_block_t *block, uint32_t manual) {
   for (uint32_t i = 0; i < block->num_args; ++i) {
-    MP_RETURN_IF_ERROR(
-        new_sharding(p, block->args[i].type, manual, &p->out->values[block->args[i].id]));
+    MP_RETURN_IF_ERROR(give(p, &block->args[i], manual));
   }
   for (mp_op_t *op = block->first; op != NULL; op = op->next) {
     MP_RETURN_IF_ERROR(give_op(p, op, manual));
@@ -317,15 +317,16 @@ mp_status_t mp_propagate_prepare(mp_propagator_t *p, const mp_import_t *import) 
   mp_counts_t counts = {0};
   out->values = MP_ARENA_ARRAY(p->arena, mp_atom_sharding_t *, (size_t)out->num_values + 1);
   out->results = MP_ARENA_ARRAY(p->arena, mp_atom_sharding_t *, p->module->main->num_results);
+  p->given = MP_ARENA_ARRAY(p->arena, mp_atom_sharding_t *, (size_t)out->num_values + 1);
   p->uses = counts.uses = MP_ARENA_ARRAY(p->arena, uint32_t, (size_t)out->num_values + 1);
-  if (out->values == NULL || out->results == NULL || p->uses == NULL) {
+  if (out->values == NULL || out->results == NULL || p->uses == NULL || p->given == NULL) {
     return mp_status_out_of_memory();
   }
   MP_RETURN_IF_ERROR(mp_block_walk(body, count, &counts));
   out->rules = MP_ARENA_ARRAY(p->arena, const mp_rule_t *, (size_t)counts.num_ops + 1);
   MP_RETURN_IF_NULL(out->rules);
   for (uint32_t i = 0; i < import->num_given; ++i) {
-    out->values[import->given[i].value->id] = import->given[i].sharding;
+    p->given[import->given[i].value->id] = import->given[i].sharding;
   }
   MP_RETURN_IF_ERROR(give_values(p, body, 0));
   MP_RETURN_IF_ERROR(give_results(p));

@@ -35,7 +35,8 @@ typedef struct {
   mp_arena_t *scratch;  // of one step
   const mp_propagate_options_t *options;
   mp_propagation_t *out;
-  uint32_t *uses;  // by value id
+  uint32_t *uses;              // by value id
+  mp_atom_sharding_t **given;  // by value id: what annotations say
   mp_item_t *items;
   uint32_t num_items, capacity;
   mp_item_t *results;  // [main's results]: between what is returned and the result
