@@ -16,7 +16,13 @@ static uint32_t axis_at(const mp_atom_space_t *space, const mp_mesh_t *mesh,
   return 0;
 }
 
-// Cuts an open dimension to parts of one size, and to whole axes where callers can name only those.
+// What is to be cut: what propagation may have added, or anything where the client said nothing.
+typedef struct {
+  bool closed_too;
+  bool whole_axes;  // the client can name only those
+} mp_close_t;
+
+// Cuts a dimension to parts of one size.
 static void close_dim(const mp_atom_space_t *space, const mp_mesh_t *mesh, int64_t size,
                       bool whole_axes, mp_dim_atoms_t *dim) {
   mp_atoms_t *atoms = &dim->atoms;
@@ -34,25 +40,26 @@ static void close_dim(const mp_atom_space_t *space, const mp_mesh_t *mesh, int64
   atoms->count = (uint8_t)kept;
 }
 
-static void close_sharding(const mp_atom_space_t *space, const mp_type_t *type, bool whole_axes,
+static void close_sharding(const mp_atom_space_t *space, const mp_type_t *type, mp_close_t how,
                            mp_atom_sharding_t *sharding) {
   if (sharding == NULL || sharding->mesh == NULL || !mp_type_is_static(type)) return;
   for (uint32_t d = 0; d < sharding->rank; ++d) {
-    if (!sharding->dims[d].is_open) continue;
-    close_dim(space, sharding->mesh, type->dims[d], whole_axes, &sharding->dims[d]);
+    if (!sharding->dims[d].is_open && !how.closed_too) continue;
+    close_dim(space, sharding->mesh, type->dims[d], how.whole_axes, &sharding->dims[d]);
   }
 }
 
 static mp_status_t close_manual(void *context, mp_op_t *op) {
-  mp_propagator_t *p = context;
+  const mp_propagator_t *p = context;
+  const mp_close_t how = {false, false};
   if (op->code != MP_OP_SDY_MANUAL_COMPUTATION) return NULL;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     const mp_value_t *arg = &op->regions[0]->args[i];
-    close_sharding(&p->out->space, arg->type, false, p->out->values[arg->id]);
+    close_sharding(&p->out->space, arg->type, how, p->out->values[arg->id]);
   }
   for (uint32_t i = 0; i < op->num_results; ++i) {
     const mp_value_t *result = &op->results[i];
-    close_sharding(&p->out->space, result->type, false, p->out->values[result->id]);
+    close_sharding(&p->out->space, result->type, how, p->out->values[result->id]);
   }
   return NULL;
 }
@@ -61,10 +68,12 @@ void mp_propagate_close(mp_propagator_t *p) {
   const mp_func_t *main = p->module->main;
   for (uint32_t i = 0; i < main->body->num_args; ++i) {
     const mp_value_t *arg = &main->body->args[i];
-    close_sharding(&p->out->space, arg->type, true, p->out->values[arg->id]);
+    const mp_close_t how = {mp_annotation_of(main->arg_attrs, i) == NULL, true};
+    close_sharding(&p->out->space, arg->type, how, p->out->values[arg->id]);
   }
   for (uint32_t i = 0; i < main->num_results; ++i) {
-    close_sharding(&p->out->space, main->result_types[i], true, p->out->results[i]);
+    const mp_close_t how = {mp_annotation_of(main->result_attrs, i) == NULL, true};
+    close_sharding(&p->out->space, main->result_types[i], how, p->out->results[i]);
   }
   mp_status_ignore(mp_block_walk(main->body, close_manual, p));
 }
