@@ -33,7 +33,7 @@ static void close_dim(const mp_atom_space_t *space, const mp_mesh_t *mesh, int64
     mp_atoms_t axis = {.count = (uint8_t)length};
     memcpy(axis.atoms, atoms->atoms + kept, length);
     const int64_t parts = mp_atoms_product(space, &axis);
-    if (length == 0 || left % parts != 0) break;
+    if (length == 0 || left == 0 || left % parts != 0) break;
     left /= parts;
     kept += length;
   }
