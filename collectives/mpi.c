@@ -15,6 +15,8 @@ enum {
   MP_EAGER_POLLS = 100,      // without a pause, after something happened
   MP_FIRST_PAUSE_US = 10,
   MP_LAST_PAUSE_US = 200,
+  MP_LONG_IDLE_POLLS = 500,  // about 0.1 s; from then on
+  MP_LONG_PAUSE_US = 500,    // costs less than 2 % of a core
 };
 
 typedef struct {
@@ -400,13 +402,14 @@ static bool mpi_progress(mp_transport_t *transport) {
     did |= push_out(self, rank);
     did |= deliver_in(self, rank);
   }
-  self->idle_polls = did ? 0 : self->idle_polls + 1;
+  self->idle_polls = did ? 0 : self->idle_polls + (self->idle_polls <= MP_LONG_IDLE_POLLS);
   return did || self->idle_polls < MP_EAGER_POLLS;
 }
 
 static uint32_t mpi_poll_after_us(mp_transport_t *transport) {
   mp_mpi_t *self = (mp_mpi_t *)transport;
   if (atomic_load(&self->is_closed) || self->is_broken) return 0;
+  if (self->idle_polls > MP_LONG_IDLE_POLLS) return MP_LONG_PAUSE_US;
   unsigned doublings = self->idle_polls <= MP_EAGER_POLLS ? 0 : self->idle_polls - MP_EAGER_POLLS;
   uint32_t pause = MP_FIRST_PAUSE_US << (doublings < 8 ? doublings : 8);
   return pause < MP_LAST_PAUSE_US ? pause : MP_LAST_PAUSE_US;

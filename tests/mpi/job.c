@@ -3,7 +3,12 @@
 //     job SCENARIO
 //
 // Joins the world as the plugin does and plays its part; prints "rank R: ok" or what went wrong.
+// Compiled a second time with JOB_OWNS_MPI: then the program starts MPI itself, and ends it before
+// it exits, as mpi4py does.
 
+#ifdef JOB_OWNS_MPI
+#include <mpi.h>
+#endif
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -32,10 +37,17 @@ typedef struct {
 
 static job_t g_job;
 
+static void leave(int status) {
+#ifdef JOB_OWNS_MPI
+  MPI_Finalize();
+#endif
+  exit(status);
+}
+
 static void fail(const char *what) {
   printf("rank %u: FAILED: %s\n", g_job.rank, what);
   fflush(stdout);
-  exit(9);
+  leave(9);
 }
 
 static void check(mp_status_t status) {
@@ -182,8 +194,8 @@ static void one_leaves(const char *way) {
   barrier();
   if (g_job.rank == 1) {
     usleep(200000);
-    if (strcmp(way, "exit0") == 0) exit(0);
-    if (strcmp(way, "exit3") == 0) exit(3);
+    if (strcmp(way, "exit0") == 0) leave(0);
+    if (strcmp(way, "exit3") == 0) leave(3);
     if (strcmp(way, "_exit3") == 0) _exit(3);
     if (strcmp(way, "kill") == 0) raise(SIGKILL);
     fail("unknown way to leave");
@@ -191,6 +203,8 @@ static void one_leaves(const char *way) {
   double begin = mp_clock_seconds();
   await_count(&g_job.num_lost, 1, 20);
   printf("rank %u: told after %.1f s: %s\n", g_job.rank, mp_clock_seconds() - begin, g_job.why);
+  // As one does whose program cannot go on.
+  if (strcmp(way, "exit0") != 0) leave(1);
   finish();
 }
 
@@ -227,6 +241,10 @@ static void play(const char *name) {
 }
 
 int main(int argc, char **argv) {
+#ifdef JOB_OWNS_MPI
+  int level;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+#endif
   mp_options_t *options = NULL;
   check(mp_options_create(NULL, 0, &options));
   mp_status_t status = mp_world_join(options, &g_job.world);
@@ -246,5 +264,5 @@ int main(int argc, char **argv) {
   mp_handler_t handler = {.deliver = deliver, .lost = lost, .context = &g_job};
   mp_world_attach(g_job.world, MP_CHANNEL_SESSIONS, &handler);
   play(argc > 1 ? argv[1] : "who");
-  return 0;
+  leave(0);
 }

@@ -1,0 +1,257 @@
+#!/usr/bin/env python3
+"""Jobs of real processes under a real mpirun: messages, and the ways in which a job can end.
+
+    tests/mpi/test_job.py --build BUILD [TEST…]
+
+Each test starts build/tests/mp_job (job.c) on one host or on two pretended ones.  Exits with 77
+where there is no mpirun.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+BUILD = HERE.parents[1] / "build"
+# More than any of these jobs takes on a busy machine, less than a wait for a time-out.
+SECONDS = 60
+FORBIDDEN = 77  # what two_hosts.sh says where there cannot be pretended hosts
+
+
+def environment(**extra):
+  """Ours without what a surrounding job or an impatient tester has set."""
+  clean = {name: value for name, value in os.environ.items()
+           if not re.match("MINIPOD_|OMPI_|PMI|SLURM_", name)}
+  return clean | {"MINIPOD_MPI_MODULE": str(BUILD / "minipod_mpi_ompi.so"),
+                  "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"} | extra
+
+
+class Result:
+  """What a job printed, how it ended, how long it took."""
+
+  def __init__(self, command, env):
+    begin = time.monotonic()
+    done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=SECONDS)
+    self.seconds = time.monotonic() - begin
+    self.status = done.returncode
+    self.text = done.stdout
+    # mpirun frames its own words with lines of dashes, or logs under its own name.
+    self.lines = [line for line in re.sub(r"(?ms)^-{10,}\n.*?^-{10,}\n", "", self.text).splitlines()
+                  if line.strip() and not re.match(r"\[[^\]]*:\d+\]|\d+ more process", line)]
+
+
+def run(scenario, ranks=2, program="mp_job", **extra):
+  return Result(["mpirun", "-n", str(ranks), "--oversubscribe", str(BUILD / "tests" / program),
+                 scenario], environment(**extra))
+
+
+def run_two_hosts(scenario, ranks=2):
+  env = environment()
+  result = Result([str(HERE / "two_hosts.sh"), "--ranks", str(ranks), "-x",
+                   f"MINIPOD_MPI_MODULE={env['MINIPOD_MPI_MODULE']}",
+                   str(BUILD / "tests" / "mp_job"), scenario], env)
+  if result.status == FORBIDDEN:
+    raise unittest.SkipTest(result.text.strip().splitlines()[-1])
+  return result
+
+
+class JobTest(unittest.TestCase):
+
+  def assert_good(self, result, ranks):
+    self.assertEqual(result.status, 0, result.text)
+    said = sorted(line for line in result.lines if line.endswith(": ok"))
+    self.assertEqual(said, sorted(f"rank {i}: ok" for i in range(ranks)), result.text)
+
+
+class OneHost(JobTest):
+
+  def test_messages(self):
+    for scenario, ranks in [("who", 4), ("pairs", 2), ("pairs", 4), ("large", 2), ("barriers", 4)]:
+      with self.subTest(scenario=scenario, ranks=ranks):
+        self.assert_good(run(scenario, ranks), ranks)
+
+  def test_all_share_the_host(self):
+    self.assertIn("rank 1: rank 2 is number 2 of 3 on host 0 of 1", run("who", 3).text)
+
+  def test_messages_without_shared_memory(self):
+    # No memory file of useful size: all goes by MPI.
+    command = ["bash", "-c", f"mpirun -n 2 --oversubscribe {BUILD}/tests/mp_job pairs"]
+    self.assert_good(Result(command, environment()), 2)
+
+  def test_waiting_costs_nothing(self):
+    result = run("idle", 2)
+    self.assert_good(result, 2)
+    for percent in re.findall(r"([0-9.]+) % of a core", result.text):
+      self.assertLess(float(percent), 1)
+
+  def test_one_rank_is_alone(self):
+    self.assertEqual(run("who", 1).lines, ["alone"])
+
+  def test_no_launcher(self):
+    result = Result([str(BUILD / "tests" / "mp_job"), "who"], environment())
+    self.assertEqual(result.lines, ["alone"])
+
+  def test_children_are_alone(self):
+    self.assert_good(run("children", 2), 2)
+
+  def test_leaves_nothing_behind(self):
+    def files():
+      return {(folder, name) for folder in ("/dev/shm", "/tmp") for name in os.listdir(folder)
+              if name.startswith(("minipod", "mp-", "vader", "ompi", "openmpi"))}
+    before = files()
+    for scenario in ("barriers", "exit3", "kill"):
+      run(scenario, 2)
+    self.assertLessEqual(files(), before)
+
+
+class Ends(JobTest):
+  """The ways in which one rank can end while the others wait for it."""
+
+  def assert_explained(self, result, status):
+    self.assertEqual(result.status, status, result.text)
+    self.assertLess(result.seconds, 5 + 2, result.text)
+    self.assertRegex(result.lines[-1], r"^minipod: rank 1 \(host \S+, pid \d+\) exits with status "
+                     f"{status}; stopping the job$")
+
+  def test_exit_3(self):
+    for ranks in (2, 4):
+      self.assert_explained(run("exit3", ranks), 3)
+
+  def test_exit_0(self):
+    result = run("exit0", 3)
+    self.assertEqual(result.status, 0, result.text)
+    self.assertEqual(len(re.findall(r"told after [0-9.]+ s: process 1 \(pid \d+ on host \S+\) has "
+                                    "exited", result.text)), 2, result.text)
+
+  def test_killed(self):
+    result = run("kill", 3)
+    self.assertEqual(result.status, 128 + signal.SIGKILL, result.text)
+    self.assertLess(result.seconds, 5 + 2)
+
+  def test_quick_exit(self):
+    result = run("_exit3", 2)
+    self.assertEqual(result.status, 3, result.text)
+    self.assertLess(result.seconds, 5 + 2)
+
+  def test_interrupted(self):
+    job = subprocess.Popen(["mpirun", "-n", "2", "--oversubscribe", str(BUILD / "tests" / "mp_job"),
+                            "wait"], env=environment(), stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT, text=True)
+    for _ in range(2):
+      self.assertIn("waiting", job.stdout.readline())
+    begin = time.monotonic()
+    job.send_signal(signal.SIGINT)
+    text, _ = job.communicate(timeout=SECONDS)
+    self.assertLess(time.monotonic() - begin, 5, text)
+    self.assertNotEqual(job.returncode, 0)
+
+  def test_a_rank_that_never_comes(self):
+    # Rank 1 is no minipod: it starts MPI and goes to sleep.
+    command = (f"if [ $OMPI_COMM_WORLD_RANK = 1 ]; then exec sleep 100; "
+               f"else exec {BUILD}/tests/mp_job who; fi")
+    result = Result(["mpirun", "-n", "2", "--oversubscribe", "bash", "-c", command],
+                    environment(MINIPOD_INIT_TIMEOUT_S="2"))
+    self.assertEqual(result.status, 7, result.text)
+    self.assertIn("DEADLINE_EXCEEDED", result.text)
+    self.assertIn("within 2 s", result.text)
+
+
+class Owner(JobTest):
+  """The program has started MPI, and ends it."""
+
+  def test_messages(self):
+    self.assert_good(run("pairs", 2, "mp_job_owner"), 2)
+
+  def test_exit_0(self):
+    self.assertEqual(run("exit0", 3, "mp_job_owner").status, 0)
+
+  def test_exit_3(self):
+    result = run("exit3", 3, "mp_job_owner")
+    self.assertNotEqual(result.status, 0)
+    self.assertLess(result.seconds, 5 + 2)
+    self.assertRegex(result.lines[-1], r"^minipod: rank \d .* exits with status [13]")
+
+
+class Refusals(JobTest):
+
+  def test_no_module(self):
+    result = run("who", 2, MINIPOD_MPI_MODULE="/nowhere/minipod_mpi_ompi.so")
+    self.assertEqual(result.status, 7)
+    self.assertIn("UNAVAILABLE: Open MPI's mpirun started this process", result.text)
+    self.assertIn("/nowhere/minipod_mpi_ompi.so", result.text)
+    self.assertIn("MINIPOD_BOOTSTRAP=none", result.text)
+
+  def test_none_asked_for(self):
+    result = run("who", 2, MINIPOD_MPI_MODULE="/nowhere", MINIPOD_BOOTSTRAP="none")
+    self.assertEqual((result.status, result.lines), (0, ["alone", "alone"]))
+
+  def test_unknown_way(self):
+    self.assertIn("expected auto, mpi or none, got 'smoke'",
+                  run("who", 2, MINIPOD_BOOTSTRAP="smoke").text)
+
+  def test_different_builds(self):
+    copy = BUILD / "tests" / "mp_job.other"
+    try:
+      copy.write_bytes((BUILD / "tests" / "mp_job").read_bytes() + b"other")
+      copy.chmod(0o755)
+      command = (f"if [ $OMPI_COMM_WORLD_RANK = 1 ]; then exec {copy} who; "
+                 f"else exec {BUILD}/tests/mp_job who; fi")
+      result = Result(["mpirun", "-n", "2", "--oversubscribe", "bash", "-c", command], environment())
+    finally:
+      copy.unlink(missing_ok=True)
+    self.assertEqual(result.status, 7, result.text)
+    self.assertRegex(result.text, r"mixes builds of minipod \S+: rank 0 \(host \S+\) runs build "
+                     r"[0-9a-f]{16}, rank 1 \(host \S+\) runs build [0-9a-f]{16}")
+
+
+class TwoHosts(JobTest):
+
+  def test_messages(self):
+    for scenario, ranks in [("who", 2), ("pairs", 2), ("large", 1), ("barriers", 2)]:
+      with self.subTest(scenario=scenario, ranks=ranks):
+        self.assert_good(run_two_hosts(scenario, ranks), 2 * ranks)
+
+  def test_they_are_two(self):
+    self.assertIn("rank 0: rank 3 is number 1 of 2 on host 1 of 2 (pretended2)",
+                  run_two_hosts("who", 2).text)
+
+  def test_waiting_costs_little(self):
+    result = run_two_hosts("idle", 1)
+    self.assert_good(result, 2)
+    for percent in re.findall(r"([0-9.]+) % of a core", result.text):
+      self.assertLess(float(percent), 5)
+
+  def test_exit_3(self):
+    result = run_two_hosts("exit3", 1)
+    self.assertEqual(result.status, 3, result.text)
+    self.assertRegex(result.lines[-1], r"^minipod: rank 1 \(host pretended2, pid \d+\) exits with "
+                     "status 3; stopping the job$")
+
+  def test_killed(self):
+    result = run_two_hosts("kill", 1)
+    self.assertNotEqual(result.status, 0)
+    self.assertLess(result.seconds, 10)
+
+
+def main():
+  global BUILD
+  parser = argparse.ArgumentParser()
+  parser.add_argument("--build", type=pathlib.Path, default=BUILD)
+  arguments, rest = parser.parse_known_args()
+  BUILD = arguments.build.resolve()
+  if shutil.which("mpirun") is None:
+    print("skipped: there is no mpirun")
+    return 77
+  return unittest.main(argv=sys.argv[:1] + rest, verbosity=2)
+
+
+if __name__ == "__main__":
+  sys.exit(main())
