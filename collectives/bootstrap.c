@@ -33,8 +33,8 @@ typedef struct {
   char hostname[64];
   uint64_t build;
   int64_t pid;
-  int64_t leader;  // lowest rank that MPI says shares memory with this one
-  mp_segment_address_t address;
+  int64_t leader;                // lowest rank that MPI says shares memory with this one
+  mp_segment_address_t address;  // all zero: none
 } mp_hello_t;
 
 // ---- Hello ----
@@ -62,8 +62,8 @@ static mp_hello_t make_hello(const mp_mpi_who_t *who, const mp_segment_t *segmen
       .build = build_id(),
       .pid = getpid(),
       .leader = who->leader,
-      .address = mp_segment_address(segment),
   };
+  if (segment != NULL) hello.address = mp_segment_address(segment);
   (void)gethostname(hello.hostname, sizeof(hello.hostname) - 1);
   return hello;
 }
@@ -153,6 +153,10 @@ static mp_status_t open_near(mp_world_t *world, void *const *hellos, const int64
   for (uint32_t rank = 0; rank < world->size; ++rank) {
     if (rank == world->rank || leaders[rank] != leaders[world->rank]) continue;
     const mp_hello_t *hello = hellos[rank];
+    if (world->segment == NULL || hello->address.pid == 0) {
+      return mp_status_make(MP_UNAVAILABLE, "rank %" PRIu32 " has no memory to share",
+                            world->segment == NULL ? world->rank : rank);
+    }
     mp_status_t status = mp_segment_open(&hello->address, &segments[rank]);
     if (status != NULL) return mp_status_annotate(status, "rank %" PRIu32, rank);
   }
@@ -243,9 +247,15 @@ static mp_status_t make_world(const mp_mpi_module_t *module, const mp_mpi_who_t 
   MP_RETURN_IF_ERROR(mp_world_create((uint32_t)who->rank, (uint32_t)who->size, &world));
   mp_status_t status =
       mp_segment_create((uint32_t)who->num_near, (uint32_t)who->num_near, &world->segment);
-  if (status == NULL) status = mp_mpi_create(world, module, &mpi);
-  if (status == NULL) {
+  if (status != NULL) {
+    // Slower, but right: parcels on the heap, everything by MPI.
+    mp_log(MP_LOG_WARNING, "%s", mp_status_message(status));
+    mp_status_release(status);
+  } else {
     world->doorbell = mp_segment_doorbell(world->segment);
+  }
+  status = mp_mpi_create(world, module, &mpi);
+  if (status == NULL) {
     mp_world_add_transport(world, mpi);
     for (uint32_t i = 0; i < world->size; ++i) {
       world->peers[i].transport = i == world->rank ? NULL : mpi;

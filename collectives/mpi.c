@@ -273,7 +273,7 @@ static mp_mpi_in_t *make_in(mp_mpi_t *self, uint32_t from, const mp_mpi_header_t
     in->packet =
         mp_packet_create_inline(self->world, from, &header->envelope, header->data, header->bytes);
   } else {
-    in->cargo = mp_segment_take(self->world->segment, header->bytes);
+    in->cargo = mp_world_take_cargo(self->world, header->bytes);
     if (in->cargo != NULL) {
       if (!is_large(header->bytes)) memcpy(mp_cargo_data(in->cargo), header->data, header->bytes);
       in->packet = mp_packet_create(self->world, from, &header->envelope, in->cargo);

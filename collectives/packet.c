@@ -68,10 +68,14 @@ void mp_packet_release(mp_packet_t *packet) {
   mp_free(node);
 }
 
+mp_cargo_t *mp_world_take_cargo(mp_world_t *world, size_t bytes) {
+  return world->segment == NULL ? mp_cargo_create(bytes) : mp_segment_take(world->segment, bytes);
+}
+
 mp_status_t mp_parcel_create(mp_world_t *world, size_t bytes, mp_parcel_t **out_parcel) {
   // What is copied into the packet needs no memory that others see.
-  bool is_small = bytes <= MP_INLINE_BYTES || world->segment == NULL;
-  mp_cargo_t *cargo = is_small ? mp_cargo_create(bytes) : mp_segment_take(world->segment, bytes);
+  mp_cargo_t *cargo =
+      bytes <= MP_INLINE_BYTES ? mp_cargo_create(bytes) : mp_world_take_cargo(world, bytes);
   if (cargo == NULL) {
     return mp_status_make(MP_RESOURCE_EXHAUSTED,
                           "out of memory: no room for a message of %zu bytes", bytes);

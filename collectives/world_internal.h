@@ -95,6 +95,9 @@ bool mp_world_drain(mp_world_t *world, double timeout_s);
 // Waits until all others have said goodbye or are lost; false after `timeout_s`.
 bool mp_world_await_goodbyes(mp_world_t *world, double timeout_s);
 
+// Room for a message, in the segment where there is one. NULL when memory is short.
+mp_cargo_t *mp_world_take_cargo(mp_world_t *world, size_t bytes);
+
 void mp_packet_list_push(mp_packet_list_t *list, mp_packet_node_t *node);
 mp_packet_node_t *mp_packet_list_pop(mp_packet_list_t *list);
 

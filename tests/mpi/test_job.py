@@ -82,9 +82,14 @@ class OneHost(JobTest):
     self.assertIn("rank 1: rank 2 is number 2 of 3 on host 0 of 1", run("who", 3).text)
 
   def test_messages_without_shared_memory(self):
-    # No memory file of useful size: all goes by MPI.
-    command = ["bash", "-c", f"mpirun -n 2 --oversubscribe {BUILD}/tests/mp_job pairs"]
-    self.assert_good(Result(command, environment()), 2)
+    # No rank can make a file of useful size: all goes by MPI, which then may not use files either.
+    for scenario, ranks in [("pairs", 2), ("large", 2), ("barriers", 4)]:
+      with self.subTest(scenario=scenario):
+        job = f"ulimit -f 60000; exec {BUILD}/tests/mp_job {scenario}"
+        result = Result(["mpirun", "-n", str(ranks), "--oversubscribe", "--mca", "btl", "self,tcp",
+                         "bash", "-c", job], environment(MINIPOD_LOG_LEVEL="warning"))
+        self.assertIn("use MPI, not shared memory", result.text)
+        self.assert_good(result, ranks)
 
   def test_waiting_costs_nothing(self):
     result = run("idle", 2)
