@@ -1,11 +1,10 @@
 #include "topology/offer.h"
 
 #include "sim/base/alloc.h"
-#include "sim/base/build_id.h"
 #include "sim/base/proto.h"
 #include "topology/pod_internal.h"
 
-// Field numbers; never used again for something else. Protocol, build and process stay for ever.
+// Field numbers; never used again for something else. Protocol, version and process stay for ever.
 #define MP_OFFER_INTS(X)            \
   X(1, protocol, int64_t)           \
   X(3, host, int32_t)               \
@@ -19,7 +18,7 @@
   X(18, machine.num_cores_all, int) \
   X(19, machine.memory, uint64_t)
 #define MP_OFFER_TEXTS(X)   \
-  X(2, build)               \
+  X(2, version)             \
   X(4, hostname)            \
   X(7, error)               \
   X(8, topology)            \
@@ -195,11 +194,9 @@ static int64_t given(int64_t value) {
 
 mp_status_t mp_pod_offer(const mp_options_t *options, const mp_pod_process_t *process,
                          mp_strbuf_t *out_bytes) {
-  char build[MP_BUILD_ID_SIZE];
-  mp_build_id(build);
   mp_offer_t offer = {
       .protocol = MP_OFFER_PROTOCOL,
-      .build = mp_str(build),
+      .version = MP_STR(MINIPOD_VERSION),
       .host = process->host,
       .hostname = mp_str(process->hostname),
       .pid = process->pid,

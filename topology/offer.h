@@ -15,7 +15,7 @@ enum { MP_OFFER_PROTOCOL = 1 };
 // Texts are borrowed: from the options when written, from the bytes when read.
 typedef struct {
   int64_t protocol;
-  mp_str_t build;  // mp_build_id
+  mp_str_t version;  // of minipod; that the builds are one, the world has checked
   int32_t host;
   mp_str_t hostname;
   int64_t pid;

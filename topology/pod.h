@@ -172,8 +172,8 @@ typedef struct {
 } mp_pod_process_t;
 
 // Appends what one process brings into the pod: its description or what hwloc found, the options
-// that count, its build; or why it can bring nothing (then mp_pod_unite fails for all). So it fails
-// only without memory.
+// that count, its version; or why it can bring nothing (then mp_pod_unite fails for all). So it
+// fails only without memory.
 MP_NODISCARD mp_status_t mp_pod_offer(const mp_options_t *options, const mp_pod_process_t *process,
                                       mp_strbuf_t *out_bytes);
 
@@ -184,9 +184,9 @@ MP_NODISCARD mp_status_t mp_pod_offer(const mp_options_t *options, const mp_pod_
 // use are divided among them; other processes' devices have no core group.
 //
 // Errors: what a process could not offer, under its own code; FAILED_PRECONDITION for processes
-// that disagree (build, topology, options), naming both and their values; INVALID_ARGUMENT when the
-// pod cannot be divided. `out_notes` receives lines for the user that only one process should print
-// (unequal numbers of devices, processes bound to too few cores), or nothing.
+// that disagree (version, topology, options), naming both and their values; INVALID_ARGUMENT when
+// the pod cannot be divided. `out_notes` receives lines for the user that only one process should
+// print (unequal numbers of devices, processes bound to too few cores), or nothing.
 MP_NODISCARD mp_status_t mp_pod_unite(const mp_str_t *offers, int32_t count, int32_t rank,
                                       mp_pod_t **out_pod, mp_strbuf_t *out_notes);
 

@@ -69,15 +69,21 @@ static void write_pod(const mp_pod_t *pod, mp_strbuf_t *out_text) {
                    info->num_devices, plural(info->num_devices), info->kind, info->num_slices,
                    plural(info->num_slices));
   write_shape(info->shape, info->num_dims, out_text);
-  mp_strbuf_printf(out_text, " chip%s (%s) with %d core%s, on %d host%s\n",
+  mp_strbuf_printf(out_text, " chip%s (%s) with %d core%s, on %d host%s",
                    plural(info->chips_per_slice), mp_wiring_name(info->wiring),
                    info->cores_per_chip, plural(info->cores_per_chip), info->num_hosts,
                    plural(info->num_hosts));
+  if (info->num_processes > 1) {
+    mp_strbuf_printf(out_text, ", process %d of %d: devices %d to %d", info->process_index,
+                     info->num_processes, info->first_local_device,
+                     info->first_local_device + info->num_local_devices - 1);
+  }
+  mp_strbuf_putc(out_text, '\n');
   mp_strbuf_puts(out_text, "memory  ");
   for (int space = 0; space < MP_MEMORY_SPACE_COUNT; ++space) {
     mp_strbuf_printf(out_text, "%s %s ", space == 0 ? "" : ",",
                      mp_memory_space_name((mp_memory_space_t)space));
-    write_bytes(pod->devices[0].capacity[space], out_text);
+    write_bytes(pod->devices[info->first_local_device].capacity[space], out_text);
   }
   mp_strbuf_puts(out_text, " (each device)\n");
 }

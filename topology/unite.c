@@ -130,11 +130,11 @@ static mp_status_t check_agreement(const union_t *u) {
   const mp_offer_t *first = &u->offers[0];
   for (int32_t r = 1; r < u->count; ++r) {
     const mp_offer_t *offer = &u->offers[r];
-    if (!mp_str_equal(offer->build, first->build)) {
+    if (!mp_str_equal(offer->version, first->version)) {
       char ours[80], theirs[80];
-      snprintf(ours, sizeof(ours), "%.*s", MP_STR_ARG(first->build));
-      snprintf(theirs, sizeof(theirs), "%.*s", MP_STR_ARG(offer->build));
-      return disagree(u, r, "build of minipod", theirs, ours);
+      snprintf(ours, sizeof(ours), "%.*s", MP_STR_ARG(first->version));
+      snprintf(theirs, sizeof(theirs), "%.*s", MP_STR_ARG(offer->version));
+      return disagree(u, r, "version of minipod", theirs, ours);
     }
     if (offer->protocol != first->protocol || offer->protocol != MP_OFFER_PROTOCOL) {
       return refuse_number(u, r, "protocol", first->protocol, offer->protocol);

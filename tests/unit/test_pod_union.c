@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/alloc.h"
 #include "tests/unit/unit.h"
 #include "topology/offer.h"
 #include "topology/pod.h"
@@ -402,21 +403,21 @@ static void test_other_memory(void **state) {
                  TEXTS("option device_memory", "has 67108864", "has none"));
 }
 
-static void change_build(mp_offer_t *offer, int32_t argument) {
+static void change_version(mp_offer_t *offer, int32_t argument) {
   (void)argument;
-  offer->build = MP_STR("0.0.9+feed");
+  offer->version = MP_STR("0.0.9");
 }
 
 static void change_protocol(mp_offer_t *offer, int32_t protocol) {
   offer->protocol = protocol;
 }
 
-static void test_other_builds(void **state) {
+static void test_other_versions(void **state) {
   (void)state;
   job_t job = job_of(1, 3, BOX);
-  change_offer(&job, 2, change_build, 0);
+  change_offer(&job, 2, change_version, 0);
   expect_failure(&job, MP_FAILED_PRECONDITION,
-                 TEXTS("disagree on the build", "process 2 (pid 102 on alpha) has 0.0.9+feed"));
+                 TEXTS("disagree on the version", "process 2 (pid 102 on alpha) has 0.0.9;"));
   job = job_of(1, 2, BOX);
   change_offer(&job, 0, change_protocol, 7);
   expect_failure(&job, MP_FAILED_PRECONDITION, TEXTS("protocol", "has 7", "has 1"));
@@ -465,6 +466,40 @@ static void test_damaged_offers(void **state) {
   end_job(&job);
 }
 
+static void test_every_allocation_may_fail(void **state) {
+  (void)state;
+  static const char *const k_options[] = {"topology=v5e:4x4;" BOX, BIG_MACHINE};
+  for (int i = 0; i < 2; ++i) {
+    job_t job = job_of(2, 2, k_options[i]);
+    mp_pod_t *pod = NULL;
+    int64_t n = 0;
+    for (bool done = false; !done;) {
+      mp_alloc_fail_at(++n, 0);
+      mp_status_t status = try_unite(&job, 1, &pod);
+      mp_alloc_fail_at(0, 0);
+      done = status == NULL;
+      if (!done) assert_status(status, MP_RESOURCE_EXHAUSTED, "");
+    }
+    assert_true(n > 5);
+    mp_pod_release(pod);
+    end_job(&job);
+  }
+}
+
+static void test_the_table_for_people(void **state) {
+  (void)state;
+  job_t job = job_of(2, 1, "topology=ring:4 hosts:2;" BOX);
+  mp_pod_t *pod = unite(&job, 1);
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_pod_describe(pod, &text);
+  assert_non_null(strstr(mp_strbuf_text(&text), "on 2 hosts, process 1 of 2: devices 2 to 3"));
+  assert_non_null(strstr(mp_strbuf_text(&text), "1       (1)"));
+  mp_strbuf_deinit(&text);
+  mp_pod_release(pod);
+  end_job(&job);
+}
+
 static int clear_environment(void **state) {
   (void)state;
   for (int id = 0; id < MP_OPTION_ID_COUNT; ++id) {
@@ -494,9 +529,11 @@ int main(void) {
       cmocka_unit_test(test_described_that_does_not_divide),
       cmocka_unit_test(test_other_topologies),
       cmocka_unit_test(test_other_memory),
-      cmocka_unit_test(test_other_builds),
+      cmocka_unit_test(test_other_versions),
       cmocka_unit_test(test_one_cannot_start),
       cmocka_unit_test(test_damaged_offers),
+      cmocka_unit_test(test_every_allocation_may_fail),
+      cmocka_unit_test(test_the_table_for_people),
   };
   return cmocka_run_group_tests(tests, clear_environment, NULL);
 }
