@@ -12,7 +12,8 @@ struct mp_message_s {
   uint32_t source, target;
   uint32_t num_operands;
   size_t bytes;
-  _Alignas(16) unsigned char data[];  // the operands one after the other
+  const unsigned char *data;  // the operands one after the other; behind the message or in a packet
+  mp_packet_t *packet;        // NULL: it comes from this process
 };
 
 void mp_mailbox_init(mp_mailbox_t *mailbox, const uint32_t *names) {
@@ -28,6 +29,8 @@ void mp_mailbox_deinit(mp_mailbox_t *mailbox) {
 }
 
 void mp_message_release(mp_message_t *message) {
+  if (message == NULL) return;
+  if (message->packet != NULL) mp_packet_release(message->packet);
   mp_free(message);
 }
 
@@ -35,25 +38,51 @@ static size_t operand_bytes(const mp_collective_operand_t *operand, const int64_
   return mp_dtype_size(operand->dtype) * (size_t)mp_dims_product(dims, operand->rank);
 }
 
-mp_status_t mp_message_create(const mp_collective_t *collective, uint32_t source, uint32_t target,
-                              const void *const *inputs, mp_message_t **out_message) {
+size_t mp_message_bytes(const mp_collective_t *collective) {
   size_t bytes = 0;
   for (uint32_t i = 0; i < collective->num_operands; ++i) {
     bytes += operand_bytes(&collective->operands[i], collective->operands[i].dims);
   }
+  return bytes;
+}
+
+void mp_message_pack(const mp_collective_t *collective, const void *const *inputs, void *to) {
+  size_t offset = 0;
+  for (uint32_t i = 0; i < collective->num_operands; ++i) {
+    size_t size = operand_bytes(&collective->operands[i], collective->operands[i].dims);
+    if (size != 0) memcpy((char *)to + offset, inputs[i], size);
+    offset += size;
+  }
+}
+
+mp_status_t mp_message_create(const mp_collective_t *collective, uint32_t source, uint32_t target,
+                              const void *const *inputs, mp_message_t **out_message) {
+  const size_t bytes = mp_message_bytes(collective);
   mp_message_t *message = mp_malloc(sizeof(*message) + bytes);
   MP_RETURN_IF_NULL(message);
   *message = (mp_message_t){.channel_id = collective->channel_id,
                             .source = source,
                             .target = target,
                             .num_operands = collective->num_operands,
-                            .bytes = bytes};
-  size_t offset = 0;
-  for (uint32_t i = 0; i < collective->num_operands; ++i) {
-    size_t size = operand_bytes(&collective->operands[i], collective->operands[i].dims);
-    if (size != 0) memcpy(message->data + offset, inputs[i], size);
-    offset += size;
-  }
+                            .bytes = bytes,
+                            .data = (const unsigned char *)(message + 1)};
+  mp_message_pack(collective, inputs, message + 1);
+  *out_message = message;
+  return NULL;
+}
+
+mp_status_t mp_message_of_packet(int64_t channel_id, uint32_t source, uint32_t target,
+                                 uint32_t num_operands, mp_packet_t *packet,
+                                 mp_message_t **out_message) {
+  mp_message_t *message = mp_malloc(sizeof(*message));
+  MP_RETURN_IF_NULL(message);
+  *message = (mp_message_t){.channel_id = channel_id,
+                            .source = source,
+                            .target = target,
+                            .num_operands = num_operands,
+                            .bytes = packet->bytes,
+                            .data = packet->data,
+                            .packet = packet};
   *out_message = message;
   return NULL;
 }

@@ -5,6 +5,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/base/box.h"
+#include "sim/base/hash.h"
 #include "sim/base/str.h"
 
 enum { MP_MAX_BUCKETS = 1024 };
@@ -21,7 +22,7 @@ void mp_rendezvous_deinit(mp_rendezvous_t *table) {
   mp_free(table->buckets);
 }
 
-void mp_meeting_release(mp_meeting_t *meeting) {
+void mp_meeting_release(mp_meeting_t *meeting) {  // NULL: nothing
   mp_free(meeting);
 }
 
@@ -31,6 +32,13 @@ static uint32_t num_members_of(const mp_collective_t *collective, uint32_t group
 
 static const uint32_t *members_of(const mp_collective_t *collective, uint32_t group) {
   return collective->groups->members + collective->groups->offsets[group];
+}
+
+static uint32_t count_local(const mp_rendezvous_t *table, const uint32_t *members, uint32_t count) {
+  if (table->ranks_of == NULL) return count;
+  uint32_t local = 0;
+  for (uint32_t i = 0; i < count; ++i) local += table->ranks_of[members[i]] == table->self;
+  return local;
 }
 
 // One allocation: the meeting, its contributions, its arrivals.
@@ -45,6 +53,7 @@ static mp_status_t open_meeting(mp_rendezvous_t *table, const mp_collective_t *c
   meeting->group = group;
   meeting->num_members = count;
   meeting->members = members_of(collective, group);
+  meeting->num_needed = count_local(table, meeting->members, count);
   meeting->contributions = (mp_contribution_t *)(meeting + 1);
   meeting->arrivals = (mp_arrival_t **)(meeting->contributions + count);
   meeting->next = table->buckets[bucket];
@@ -81,7 +90,7 @@ static mp_meeting_t *find_meeting(const mp_rendezvous_t *table, const mp_collect
 
 // ---- Agreement ----
 
-static void print_side(mp_strbuf_t *out, uint32_t name, const mp_collective_t *collective) {
+void mp_collective_print_side(mp_strbuf_t *out, uint32_t name, const mp_collective_t *collective) {
   mp_strbuf_printf(out, "device %" PRIu32 " is at %s (%s) of ", name, collective->name,
                    collective->location);
   for (uint32_t i = 0; i < collective->num_operands; ++i) {
@@ -94,22 +103,34 @@ static void print_side(mp_strbuf_t *out, uint32_t name, const mp_collective_t *c
   }
 }
 
-static bool same_operand(const mp_collective_operand_t *a, const mp_collective_operand_t *b) {
-  return a->dtype == b->dtype && a->accumulation == b->accumulation && a->rank == b->rank &&
-         memcmp(a->dims, b->dims, a->rank * sizeof(*a->dims)) == 0;
+mp_traits_t mp_traits_of(const mp_collective_t *collective, uint64_t program) {
+  uint64_t types = MP_HASH_START;
+  for (uint32_t i = 0; i < collective->num_operands; ++i) {
+    const mp_collective_operand_t *operand = &collective->operands[i];
+    types = mp_hash_u64(types, (uint64_t)operand->dtype << 32 | (uint64_t)operand->accumulation);
+    types = mp_hash_u64(types, operand->rank);
+    types = mp_hash_bytes(types, operand->dims, operand->rank * sizeof(*operand->dims));
+  }
+  uint64_t dimensions = mp_hash_u64(MP_HASH_START, (uint64_t)collective->dimension);
+  dimensions = mp_hash_u64(dimensions, (uint64_t)collective->concat_dimension);
+  return (mp_traits_t){.kind = collective->kind,
+                       .num_operands = collective->num_operands,
+                       .types = types,
+                       .dimensions = dimensions,
+                       .reduction = collective->reducer.digest,
+                       .program = program,
+                       .ordinal = collective->ordinal};
 }
 
-// What differs, or NULL when the two descriptions go together.
-static const char *difference(const mp_collective_t *a, const mp_collective_t *b) {
+const char *mp_traits_difference(const mp_traits_t *a, const mp_traits_t *b) {
   if (a->kind != b->kind) return "they are different operations";
   if (a->num_operands != b->num_operands) return "their numbers of operands differ";
-  for (uint32_t i = 0; i < a->num_operands; ++i) {
-    if (!same_operand(&a->operands[i], &b->operands[i])) return "their types differ";
+  if (a->types != b->types) return "their types differ";
+  if (a->dimensions != b->dimensions) return "their dimensions differ";
+  if (a->reduction != b->reduction) return "their reductions differ";
+  if (a->program == b->program && a->ordinal != b->ordinal) {
+    return "they are at different places of the program";
   }
-  if (a->dimension != b->dimension || a->concat_dimension != b->concat_dimension) {
-    return "their dimensions differ";
-  }
-  if (a->reducer.digest != b->reducer.digest) return "their reductions differ";
   return NULL;
 }
 
@@ -119,16 +140,15 @@ static mp_status_t check_agreement(const mp_rendezvous_t *table, const mp_meetin
   if (theirs == ours) return NULL;
   const mp_arrival_t *other = NULL;
   for (uint32_t i = 0; other == NULL; ++i) other = meeting->arrivals[i];
-  const char *reason = difference(theirs, ours);
-  if (reason == NULL && other->program == arrival->program && theirs->ordinal != ours->ordinal) {
-    reason = "they are at different places of the program";
-  }
+  const mp_traits_t a = mp_traits_of(theirs, (uintptr_t)other->program);
+  const mp_traits_t b = mp_traits_of(ours, (uintptr_t)arrival->program);
+  const char *reason = mp_traits_difference(&a, &b);
   if (reason == NULL) return NULL;
   mp_strbuf_t text;
   mp_strbuf_init(&text);
-  print_side(&text, table->names[other->logical], theirs);
+  mp_collective_print_side(&text, table->names[other->logical], theirs);
   mp_strbuf_puts(&text, " while ");
-  print_side(&text, table->names[arrival->logical], ours);
+  mp_collective_print_side(&text, table->names[arrival->logical], ours);
   mp_status_t status = mp_status_make(MP_INVALID_ARGUMENT, "collectives do not match: %s: %s",
                                       mp_strbuf_text(&text), reason);
   mp_strbuf_deinit(&text);
@@ -157,7 +177,7 @@ mp_status_t mp_rendezvous_arrive(mp_rendezvous_t *table, mp_arrival_t *arrival,
   meeting->arrivals[position] = arrival;
   meeting->contributions[position] = arrival->contribution;
   meeting->num_arrived += 1;
-  if (meeting->num_arrived == meeting->num_members) {
+  if (meeting->num_arrived == meeting->num_needed) {
     unlink_meeting(table, meeting);
     *out_complete = meeting;
   } else {

@@ -14,12 +14,16 @@
 #define MINIPOD_COLLECTIVES_RENDEZVOUS_H_
 
 #include "collectives/collective.h"
+#include "sim/base/str.h"
 
 typedef struct {
   const mp_collective_t *collective;
-  const void *program;  // identity: in equal programs the ordinals must be equal too
-  uint32_t logical;     // who arrives
+  const void *program;      // identity: in equal programs the ordinals must be equal too
+  uint64_t program_digest;  // the same between processes
+  uint32_t logical;         // who arrives
   mp_contribution_t contribution;
+  bool is_over;                  // the meeting was held; set by who resumes the participant
+  struct mp_passage_s *passage;  // sim/runtime/peers.h: that this participant works on
 } mp_arrival_t;
 
 typedef struct mp_meeting_s mp_meeting_t;
@@ -29,6 +33,7 @@ struct mp_meeting_s {
   const mp_collective_t *collective;  // as the first arrival describes it
   uint32_t group;
   uint32_t num_members, num_arrived;
+  uint32_t num_needed;               // members of this process
   const uint32_t *members;           // logical numbers; of the first arrival's description
   mp_arrival_t **arrivals;           // [num_members]; NULL: missing
   mp_contribution_t *contributions;  // [num_members]
@@ -39,6 +44,10 @@ typedef struct {
   uint32_t num_buckets;
   mp_meeting_t **buckets;  // NULL before the first arrival
   uint32_t num_open;       // meetings that somebody waits at
+  // [participants] the ranks they belong to, and ours; NULL: all are in this process. Only those of
+  // this process arrive here, and a meeting is complete when they have.
+  const uint32_t *ranks_of;
+  uint32_t self;
 } mp_rendezvous_t;
 
 // `names` is borrowed.
@@ -51,6 +60,18 @@ void mp_rendezvous_deinit(mp_rendezvous_t *table);
 MP_NODISCARD mp_status_t mp_rendezvous_arrive(mp_rendezvous_t *table, mp_arrival_t *arrival,
                                               mp_meeting_t **out_complete);
 void mp_meeting_release(mp_meeting_t *meeting);
+
+// What two sides must agree on, in a form that can be sent.
+typedef struct {
+  uint32_t kind, num_operands;
+  uint64_t types, dimensions, reduction;  // fingerprints
+  uint64_t program, ordinal;
+} mp_traits_t;
+mp_traits_t mp_traits_of(const mp_collective_t *collective, uint64_t program);
+// What differs, or NULL when the two go together.
+const char *mp_traits_difference(const mp_traits_t *a, const mp_traits_t *b);
+// "device 3 is at stablehlo.all_reduce (psum at ...) of tensor<4xf32>"
+void mp_collective_print_side(mp_strbuf_t *out, uint32_t name, const mp_collective_t *collective);
 
 // Any open meeting after `meeting` (NULL: the first), in no special order; NULL: no more.
 mp_meeting_t *mp_rendezvous_next(const mp_rendezvous_t *table, const mp_meeting_t *meeting);

@@ -6,6 +6,7 @@
 #include "sim/base/process.h"
 #include "sim/runtime/client_impl.h"
 #include "sim/runtime/executable_impl.h"
+#include "sim/runtime/hub.h"
 #include "sim/runtime/run.h"
 
 // ---- Making ----
@@ -148,6 +149,9 @@ static mp_status_t make(mp_client_t *client, const mp_options_t *options) {
   MP_RETURN_IF_ERROR(make_queues(client, machine));
   MP_RETURN_IF_ERROR(make_workers(client, machine));
   MP_RETURN_IF_ERROR(make_devices(client));
+  if (client->world != NULL) {
+    MP_RETURN_IF_ERROR(mp_port_open(client->world, client, &client->port));
+  }
   return mp_workers_start(client);
 }
 
@@ -192,6 +196,7 @@ static void destroy(mp_client_t *client) {
     mp_device_set_release(client->sets);
     client->sets = next;
   }
+  mp_port_release(client->port);
   for (uint32_t i = 0; i < client->num_queues; ++i) {
     pthread_mutex_destroy(&client->queues[i].lock);
   }
@@ -249,6 +254,7 @@ void mp_client_release(mp_client_t *client) {
     mp_workers_stop(client);
     mp_job_drain(client);
     cancel_runs(client);
+    mp_port_close(client->port);
   }
   mp_client_unhold(client);
 }

@@ -77,19 +77,30 @@ static mp_status_t do_copy(mp_exec_t *exec) {
 
 // ---- Collectives ----
 
+// Comes here again when it was parked: the meeting is over, or there is more to do for it.
 static mp_status_t do_collective(mp_exec_t *exec) {
   mp_run_t *run = exec->run;
-  resolve(run, exec->cmd);
-  run->arrival = (mp_arrival_t){
-      .collective = exec->cmd->collective,
-      .program = run->executable->program,
-      .logical = run->logical,
-      .contribution = {.inputs = run->inputs, .outputs = run->outputs},
-  };
-  run->pc = exec->next;  // before arriving: another thread may resume the run at once
-  mp_arrived_t arrived;
-  MP_RETURN_IF_ERROR(mp_session_meet(run->session, exec->self, &run->arrival, &arrived));
-  if (arrived == MP_ARRIVED_PARKED) exec->step = MP_STEP_PARKED;
+  mp_arrival_t *arrival = &run->arrival;
+  if (arrival->collective == NULL) {
+    resolve(run, exec->cmd);
+    *arrival = (mp_arrival_t){
+        .collective = exec->cmd->collective,
+        .program = run->executable->program,
+        .program_digest = run->executable->digest,
+        .logical = run->logical,
+        .contribution = {.inputs = run->inputs, .outputs = run->outputs},
+    };
+  }
+  if (!arrival->is_over) {
+    run->pc = exec->next - 1;  // before arriving: another thread may resume the run at once
+    mp_arrived_t arrived;
+    MP_RETURN_IF_ERROR(mp_session_meet(run->session, exec->self, arrival, &arrived));
+    if (arrived == MP_ARRIVED_PARKED) {
+      exec->step = MP_STEP_PARKED;
+      return NULL;
+    }
+  }
+  arrival->collective = NULL;
   return NULL;
 }
 
@@ -99,10 +110,8 @@ static mp_status_t do_send(mp_exec_t *exec) {
   resolve(run, exec->cmd);
   for (uint32_t i = 0; i < collective->num_pairs; ++i) {
     if (collective->pairs[2 * i] != run->logical) continue;
-    mp_message_t *message;
-    MP_RETURN_IF_ERROR(mp_message_create(collective, run->logical, collective->pairs[2 * i + 1],
-                                         run->inputs, &message));
-    mp_session_send(run->session, message);
+    MP_RETURN_IF_ERROR(mp_session_send(run->session, collective, run->logical,
+                                       collective->pairs[2 * i + 1], run->inputs));
   }
   return NULL;
 }

@@ -1,7 +1,24 @@
 // Device sets: which launches of which participants belong together.
 #include "sim/base/alloc.h"
+#include "sim/base/hash.h"
 #include "sim/runtime/executable_impl.h"
 #include "sim/runtime/session.h"
+
+static uint32_t rank_of(const mp_client_t *client, uint32_t id) {
+  return (uint32_t)client->devices[id].info->process_index;
+}
+
+// Lists the other ranks; false: there are none.
+static bool list_ranks(const mp_client_t *client, mp_device_set_t *set, uint32_t *ranks_of,
+                       uint32_t *ranks) {
+  for (uint32_t i = 0; i < set->num_devices; ++i) {
+    ranks_of[i] = rank_of(client, set->ids[i]);
+    bool is_known = client->devices[set->ids[i]].is_local;
+    for (uint32_t r = 0; r < set->num_ranks && !is_known; ++r) is_known = ranks[r] == ranks_of[i];
+    if (!is_known) ranks[set->num_ranks++] = ranks_of[i];
+  }
+  return set->num_ranks != 0;
+}
 
 mp_status_t mp_device_set_get(mp_client_t *client, const uint32_t *ids, uint32_t num_devices,
                               mp_device_set_t **out_set) {
@@ -12,16 +29,39 @@ mp_status_t mp_device_set_get(mp_client_t *client, const uint32_t *ids, uint32_t
       return NULL;
     }
   }
-  mp_device_set_t *set = mp_calloc(1, sizeof(*set) + num_devices * sizeof(uint64_t) + bytes);
+  mp_device_set_t *set = mp_calloc(1, sizeof(*set) + num_devices * sizeof(uint64_t) + 3 * bytes);
   MP_RETURN_IF_NULL(set);
   set->num_devices = num_devices;
   set->num_launches = (uint64_t *)(set + 1);
   uint32_t *copy = (uint32_t *)(set->num_launches + num_devices);
   memcpy(copy, ids, bytes);
   set->ids = copy;
+  set->hash = mp_hash_bytes(MP_HASH_START, ids, bytes);
+  set->ranks_of = copy + num_devices;
+  set->ranks = copy + 2 * (size_t)num_devices;
+  if (list_ranks(client, set, copy + num_devices, copy + 2 * (size_t)num_devices)) {
+    set->port = client->port;
+  }
   set->next = client->sets;
   client->sets = set;
   *out_set = set;
+  return NULL;
+}
+
+static mp_status_t make_session(const mp_device_set_t *set, uint64_t number,
+                                mp_session_t **out_session) {
+  mp_session_t *session;
+  MP_RETURN_IF_ERROR(mp_session_create(set->num_devices, set->ids, &session));
+  session->number = number;
+  if (set->port != NULL) {
+    mp_status_t status = mp_session_connect(session, set->port, set->hash, number, set->ranks_of,
+                                            set->num_ranks, set->ranks);
+    if (status != NULL) {
+      mp_session_release(session);
+      return status;
+    }
+  }
+  *out_session = session;
   return NULL;
 }
 
@@ -31,8 +71,7 @@ mp_status_t mp_device_set_session(mp_device_set_t *set, uint32_t logical,
   mp_session_t *session = set->waiting;
   while (session != NULL && session->number != number) session = session->next;
   if (session == NULL) {
-    MP_RETURN_IF_ERROR(mp_session_create(set->num_devices, set->ids, &session));
-    session->number = number;
+    MP_RETURN_IF_ERROR(make_session(set, number, &session));
     session->next = set->waiting;
     set->waiting = session;
   }
@@ -40,13 +79,31 @@ mp_status_t mp_device_set_session(mp_device_set_t *set, uint32_t logical,
   return NULL;
 }
 
-void mp_device_set_join(mp_device_set_t *set, uint32_t logical, mp_session_t *session,
-                        mp_run_t *run) {
-  set->num_launches[logical] += 1;
-  if (!mp_session_join(session, logical, run)) return;
+// All participants of this process were launched.
+static void forget(mp_device_set_t *set, mp_session_t *session) {
   mp_session_t **link = &set->waiting;
   while (*link != session) link = &(*link)->next;
   *link = session->next;
+  mp_session_release(session);
+}
+
+void mp_device_set_join(mp_device_set_t *set, uint32_t logical, mp_session_t *session,
+                        mp_run_t *run) {
+  set->num_launches[logical] += 1;
+  if (mp_session_join(session, logical, run)) forget(set, session);
+}
+
+void mp_device_set_skip(mp_device_set_t *set, uint32_t logical, mp_status_t error) {
+  mp_session_t *session;
+  if (set->port == NULL) return;
+  mp_status_t status = mp_device_set_session(set, logical, &session);
+  if (status != NULL) {
+    mp_status_ignore(status);  // the others will find out in time
+    return;
+  }
+  set->num_launches[logical] += 1;
+  mp_session_poison(session, mp_status_retain(error));
+  if (mp_session_skip(session, logical)) forget(set, session);
   mp_session_release(session);
 }
 

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "sim/base/alloc.h"
+#include "sim/base/hash.h"
 #include "sim/runtime/executable_impl.h"
 
 static mp_status_t check_assignment(const mp_client_t *client, const mp_program_t *program,
@@ -54,6 +55,20 @@ static double kernel_seconds(const mp_kernel_t *kernel) {
   return bytes * MP_HEAVY_FACTOR * 1e-9;
 }
 
+// Of the commands' order and the collectives: programs of equal digests come to the same
+// collectives by the same ways.
+static uint64_t digest_of(const mp_program_t *program) {
+  uint64_t digest = mp_hash_bytes(MP_HASH_START, program->name.data, program->name.size);
+  for (uint32_t i = 0; i < program->num_commands; ++i) {
+    const mp_cmd_t *cmd = &program->commands[i];
+    digest = mp_hash_u64(digest, (uint64_t)cmd->kind << 32 | cmd->num_operands);
+    digest = mp_hash_bytes(digest, cmd->targets, cmd->num_targets * sizeof(*cmd->targets));
+    if (cmd->collective == NULL) continue;
+    digest = mp_hash_u64(digest, mp_collective_digest(cmd->collective));
+  }
+  return digest;
+}
+
 // What launches need to know about the commands.
 static void survey(mp_executable_t *executable) {
   const mp_program_t *program = executable->program;
@@ -72,6 +87,7 @@ static void survey(mp_executable_t *executable) {
         cmd->kind == MP_CMD_COLLECTIVE || cmd->kind == MP_CMD_SEND || cmd->kind == MP_CMD_RECV;
   }
   executable->guest_seconds = seconds;
+  executable->digest = digest_of(program);
 }
 
 static mp_status_t list_local(mp_executable_t *executable) {

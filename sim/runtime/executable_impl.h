@@ -7,16 +7,23 @@
 #include "sim/runtime/name.h"
 
 typedef struct mp_session_s mp_session_t;
+typedef struct mp_port_s mp_port_t;
 
 // The devices that launches run on, in logical order; shared by all executables with the same
 // list. Launches of programs with collectives are counted per participant: the n-th launch on each
-// belongs to the n-th session. Under the client's launch lock.
+// belongs to the n-th session, in all processes alike. Under the client's launch lock.
 struct mp_device_set_s {
   mp_device_set_t *next;
   uint32_t num_devices;
   const uint32_t *ids;
   uint64_t *num_launches;  // [num_devices]
   mp_session_t *waiting;   // sessions that some participants have not been launched in yet
+  // Lists with devices of other processes (else port is NULL):
+  mp_port_t *port;
+  uint64_t hash;             // of the list
+  const uint32_t *ranks_of;  // [num_devices]
+  uint32_t num_ranks;
+  const uint32_t *ranks;  // of the other processes
 };
 
 // The set of these devices, made when it is new; lives as long as the client. Under the launch
@@ -29,6 +36,9 @@ MP_NODISCARD mp_status_t mp_device_set_session(mp_device_set_t *set, uint32_t lo
 // The launch happens: joins the session and counts it.
 void mp_device_set_join(mp_device_set_t *set, uint32_t logical, mp_session_t *session,
                         mp_run_t *run);
+// The launch failed on this process before it began. Where others take part it counts all the same,
+// and they get the error.
+void mp_device_set_skip(mp_device_set_t *set, uint32_t logical, mp_status_t error);
 void mp_device_set_release(mp_device_set_t *set);
 
 struct mp_executable_s {
@@ -43,6 +53,7 @@ struct mp_executable_s {
   mp_device_set_t *set;
   uint32_t max_operands, max_results;  // of any command
   bool has_collectives;                // or sends and receives
+  uint64_t digest;                     // equal for equal programs in all processes
   double guest_seconds;  // rough time of a run on one device; infinite: not for guests
   atomic_int slowness;   // grows when guests took much longer than that
 };

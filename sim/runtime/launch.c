@@ -287,6 +287,9 @@ static mp_status_t prepare_and_commit(mp_launching_t *l) {
     while (i-- > 0) {
       if (l->shares[i].run != NULL) undo(l, &l->shares[i]);
     }
+    for (i = 0; i < l->num_shares && l->executable->has_collectives; ++i) {
+      mp_device_set_skip(l->executable->set, l->shares[i].logical, status);
+    }
     return status;
   }
   for (i = 0; i < l->num_shares; ++i) commit(l, &l->shares[i]);

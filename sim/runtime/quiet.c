@@ -48,6 +48,7 @@ static bool may_go_on(mp_session_t *session) {
     mp_device_t *device = run == NULL ? NULL : run->device;
     pthread_mutex_unlock(&session->lock);
     if (state == MP_PARTICIPANT_ABSENT) return true;  // its launch may still come
+    if (state == MP_PARTICIPANT_REMOTE) return true;
     if (state == MP_PARTICIPANT_ACTIVE && may_come(device, run)) return true;
   }
   return false;

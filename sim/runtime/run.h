@@ -44,7 +44,7 @@ struct mp_run_s {
   mp_storage_t **holds;    // storages that stream order does not protect
   const void **inputs;     // [executable->max_operands] of the command at hand
   void **outputs;          // [executable->max_results]
-  mp_arrival_t arrival;    // while parked
+  mp_arrival_t arrival;    // while at a meeting: collective is NULL else
   mp_receiver_t receiver;  // while parked
 };
 

@@ -7,6 +7,10 @@
 // with one parked at least, nobody can ever arrive any more: the session is stuck, and that is a
 // failure too.
 //
+// Participants may be in several processes, each of which has a session for its own. They meet
+// through packets (peers.h); a failure in one process poisons the sessions of all, and a process
+// whose participants are all done says so, so that nobody waits for it.
+//
 // Reference-counted; has a lock of its own (README.md: lock order).
 #ifndef MINIPOD_SIM_RUNTIME_SESSION_H_
 #define MINIPOD_SIM_RUNTIME_SESSION_H_
@@ -14,17 +18,26 @@
 #include "collectives/mailbox.h"
 #include "collectives/rendezvous.h"
 #include "sim/runtime/client_impl.h"
+#include "sim/runtime/peers.h"
 
 typedef struct mp_session_s mp_session_t;
 
 // `device_ids` of the participants, in logical order; copied.
 MP_NODISCARD mp_status_t mp_session_create(uint32_t num_participants, const uint32_t *device_ids,
                                            mp_session_t **out_session);
+// Before anybody joins: the launch has participants in other processes. `ranks_of` (by logical
+// number) and `ranks` (of the others) are borrowed. Enters the port, so packets come from here on.
+MP_NODISCARD mp_status_t mp_session_connect(mp_session_t *session, mp_port_t *port,
+                                            uint64_t devices, uint64_t number,
+                                            const uint32_t *ranks_of, uint32_t num_ranks,
+                                            const uint32_t *ranks);
 mp_session_t *mp_session_retain(mp_session_t *session);
 void mp_session_release(mp_session_t *session);
 
 // A participant was enqueued. True when it was the last one.
 bool mp_session_join(mp_session_t *session, uint32_t logical, mp_run_t *run);
+// The launch did not come about for this participant: it joins only to be done.
+bool mp_session_skip(mp_session_t *session, uint32_t logical);
 // A participant that was joined is over.
 void mp_session_leave(mp_session_t *session, uint32_t logical);
 
@@ -43,34 +56,46 @@ typedef enum {
 } mp_arrived_t;
 
 // Meets the group. The last one to arrive does the work (with the help of idle workers), resumes
-// the others and goes on itself. `arrival` must stay until then.
+// the others and goes on itself. `arrival` must stay until then. A participant that is resumed and
+// whose arrival is not over comes here again: it is to go on with what it was the last one for.
 MP_NODISCARD mp_status_t mp_session_meet(mp_session_t *session, mp_worker_t *self,
                                          mp_arrival_t *arrival, mp_arrived_t *out_arrived);
-// Hands a message to its receiver's mailbox (consumes it).
-void mp_session_send(mp_session_t *session, mp_message_t *message);
+// Sends a copy of `inputs`.
+MP_NODISCARD mp_status_t mp_session_send(mp_session_t *session, const mp_collective_t *collective,
+                                         uint32_t source, uint32_t target,
+                                         const void *const *inputs);
 void mp_session_receive(mp_session_t *session, mp_receiver_t *receiver, mp_arrived_t *out_arrived);
 const mp_mailbox_t *mp_session_mailbox(const mp_session_t *session);
 
 bool mp_session_is_parked(mp_session_t *session, uint32_t logical);
 
-// ---- For stuck.c and quiet.c ----
+// ---- For hub.c ----
+
+// Takes a packet of this launch.
+void mp_session_deliver(mp_session_t *session, mp_packet_t *packet);
+// This rank sends no more.
+void mp_session_lose(mp_session_t *session, uint32_t rank, mp_status_t why);
+
+// ---- For stuck.c, quiet.c and watch.c ----
 
 typedef enum {
   MP_PARTICIPANT_ABSENT,  // not enqueued yet
   MP_PARTICIPANT_ACTIVE,  // queued, running or runnable
   MP_PARTICIPANT_PARKED,
   MP_PARTICIPANT_DONE,
+  MP_PARTICIPANT_REMOTE,  // of another process that has not left
 } mp_participant_state_t;
 
 struct mp_session_s {
   atomic_int references;
-  uint32_t num_participants;
+  uint32_t num_participants, num_local;
   pthread_mutex_t lock;
   uint32_t num_joined, num_active, num_parked;
   atomic_bool is_poisoned;
   mp_status_t error;
   mp_rendezvous_t rendezvous;
   mp_mailbox_t mailbox;
+  mp_peers_t *peers;          // NULL: all participants are in this process
   mp_run_t **runs;            // [num_participants]
   uint8_t *states;            // [num_participants] mp_participant_state_t
   const uint32_t *names;      // [num_participants] global device ids

@@ -61,13 +61,24 @@ static void add_waiter(mp_places_t *p, const mp_collective_t *collective, uint32
   p->mark[logical] = i + 1;
 }
 
+static void add_meeting(mp_places_t *p, const mp_meeting_t *meeting) {
+  for (uint32_t i = 0; i < meeting->num_members; ++i) {
+    const mp_arrival_t *arrival = meeting->arrivals[i];
+    if (arrival != NULL) add_waiter(p, arrival->collective, arrival->logical);
+  }
+}
+
+static const mp_passage_t *first_passage(const mp_session_t *session) {
+  return session->peers == NULL ? NULL : session->peers->passages;
+}
+
 static void collect(const mp_session_t *session, mp_places_t *p) {
   mp_meeting_t *meeting = NULL;
   while ((meeting = mp_rendezvous_next(&session->rendezvous, meeting)) != NULL) {
-    for (uint32_t i = 0; i < meeting->num_members; ++i) {
-      const mp_arrival_t *arrival = meeting->arrivals[i];
-      if (arrival != NULL) add_waiter(p, arrival->collective, arrival->logical);
-    }
+    add_meeting(p, meeting);
+  }
+  for (const mp_passage_t *x = first_passage(session); x != NULL; x = x->next) {
+    if (x->is_waiting) add_meeting(p, x->meeting);
   }
   for (const mp_receiver_t *r = session->mailbox.receivers; r != NULL; r = r->next) {
     add_waiter(p, r->collective, r->target);
@@ -82,6 +93,15 @@ static uint32_t mark_missing(const mp_session_t *session, mp_participant_state_t
   while ((meeting = mp_rendezvous_next(&session->rendezvous, meeting)) != NULL) {
     for (uint32_t i = 0; i < meeting->num_members; ++i) {
       uint32_t logical = meeting->members[i];
+      if (session->states[logical] != state || mark[logical] == value) continue;
+      mark[logical] = value;
+      ++count;
+    }
+  }
+  for (const mp_passage_t *x = first_passage(session); x != NULL; x = x->next) {
+    for (uint32_t i = 0; i < x->meeting->num_members; ++i) {
+      uint32_t logical = x->meeting->members[i];
+      if (!x->is_waiting || !mp_passage_misses(x, x->line->spread->process_of[i])) continue;
       if (session->states[logical] != state || mark[logical] == value) continue;
       mark[logical] = value;
       ++count;

@@ -1,0 +1,355 @@
+#include "sim/runtime/hub.h"
+
+#include "sim/base/alloc.h"
+#include "sim/runtime/peers.h"
+#include "sim/runtime/session.h"
+
+enum { MP_EPOCH_SHIFT = 48 };
+
+// The launches on one list of devices.
+typedef struct mp_lane_s mp_lane_t;
+struct mp_lane_s {
+  mp_lane_t *next;
+  uint64_t devices;
+  uint64_t num_entered;           // launches so far: packets of later ones wait
+  mp_session_t *sessions, *last;  // entered and not over, oldest first
+  mp_mail_list_t early;
+};
+
+struct mp_port_s {
+  mp_port_t *next;  // in the hub
+  mp_hub_t *hub;
+  mp_client_t *client;
+  uint64_t epoch;
+  bool is_open;
+  mp_lane_t *lanes;
+};
+
+struct mp_hub_s {
+  mp_hub_t *next;
+  mp_world_t *world;
+  pthread_mutex_t lock;
+  uint64_t num_epochs;
+  mp_port_t *ports;
+  mp_mail_list_t early;  // for clients that are not there yet
+  mp_status_t *losses;   // [size of the world]
+};
+
+// Hubs stay: a world lives as long as the process, but for those of tests.
+static pthread_mutex_t g_hubs_lock = PTHREAD_MUTEX_INITIALIZER;
+static mp_hub_t *g_hubs;
+
+// ---- Mail ----
+
+bool mp_mail_push(mp_mail_list_t *list, mp_packet_t *packet) {
+  mp_mail_t *mail = mp_malloc(sizeof(*mail));
+  if (mail == NULL) {
+    mp_packet_release(packet);
+    return false;
+  }
+  *mail = (mp_mail_t){NULL, packet};
+  if (list->last != NULL) {
+    list->last->next = mail;
+  } else {
+    list->first = mail;
+  }
+  list->last = mail;
+  return true;
+}
+
+mp_packet_t *mp_mail_pop(mp_mail_list_t *list) {
+  mp_mail_t *mail = list->first;
+  if (mail == NULL) return NULL;
+  mp_packet_t *packet = mail->packet;
+  list->first = mail->next;
+  if (list->first == NULL) list->last = NULL;
+  mp_free(mail);
+  return packet;
+}
+
+void mp_mail_clear(mp_mail_list_t *list) {
+  for (mp_packet_t *packet; (packet = mp_mail_pop(list)) != NULL;) mp_packet_release(packet);
+}
+
+// ---- Lanes; the hub's lock is held ----
+
+static mp_lane_t *get_lane(mp_port_t *port, uint64_t devices) {
+  for (mp_lane_t *lane = port->lanes; lane != NULL; lane = lane->next) {
+    if (lane->devices == devices) return lane;
+  }
+  mp_lane_t *lane = mp_calloc(1, sizeof(*lane));
+  if (lane == NULL) return NULL;
+  lane->devices = devices;
+  lane->next = port->lanes;
+  port->lanes = lane;
+  return lane;
+}
+
+static uint64_t epoch_of(const mp_packet_t *packet) {
+  return packet->envelope.key[1] >> MP_EPOCH_SHIFT;
+}
+
+static uint64_t launch_of(const mp_packet_t *packet) {
+  return packet->envelope.key[1] & ((UINT64_C(1) << MP_EPOCH_SHIFT) - 1);
+}
+
+static mp_session_t *find_session(const mp_lane_t *lane, uint64_t number) {
+  mp_session_t *session = lane->sessions;
+  while (session != NULL && mp_peers_number(session->peers) < number) {
+    session = mp_peers_next(session->peers);
+  }
+  if (session == NULL || mp_peers_number(session->peers) != number) return NULL;
+  return session;
+}
+
+static void route(mp_port_t *port, mp_packet_t *packet) {
+  mp_lane_t *lane = get_lane(port, packet->envelope.key[0]);
+  const uint64_t number = launch_of(packet);
+  if (lane == NULL) {
+    mp_packet_release(packet);  // out of memory: whoever waits for it will say so in time
+  } else if (number >= lane->num_entered) {
+    (void)mp_mail_push(&lane->early, packet);
+  } else {
+    mp_session_t *session = find_session(lane, number);
+    if (session != NULL) {
+      mp_session_deliver(session, packet);
+    } else {
+      mp_packet_release(packet);  // over
+    }
+  }
+}
+
+static mp_port_t *find_port(const mp_hub_t *hub, uint64_t epoch) {
+  mp_port_t *port = hub->ports;
+  while (port != NULL && port->epoch != epoch) port = port->next;
+  return port;
+}
+
+// ---- The handler ----
+
+static void deliver(void *context, mp_packet_t *packet) {
+  mp_hub_t *hub = context;
+  pthread_mutex_lock(&hub->lock);
+  mp_port_t *port = find_port(hub, epoch_of(packet));
+  if (port != NULL) {
+    route(port, packet);
+  } else if (epoch_of(packet) >= hub->num_epochs) {
+    (void)mp_mail_push(&hub->early, packet);
+  } else {
+    mp_packet_release(packet);
+  }
+  pthread_mutex_unlock(&hub->lock);
+}
+
+static void on_lost(void *context, uint32_t rank, mp_status_t why) {
+  mp_hub_t *hub = context;
+  pthread_mutex_lock(&hub->lock);
+  if (hub->losses[rank] == NULL) hub->losses[rank] = mp_status_retain(why);
+  for (mp_port_t *port = hub->ports; port != NULL; port = port->next) {
+    for (mp_lane_t *lane = port->lanes; lane != NULL; lane = lane->next) {
+      mp_session_t *next;
+      for (mp_session_t *session = lane->sessions; session != NULL; session = next) {
+        next = mp_peers_next(session->peers);
+        mp_session_lose(session, rank, why);
+      }
+    }
+  }
+  pthread_mutex_unlock(&hub->lock);
+}
+
+// ---- Hubs ----
+
+static mp_status_t get_hub(mp_world_t *world, mp_hub_t **out_hub) {
+  for (mp_hub_t *hub = g_hubs; hub != NULL; hub = hub->next) {
+    if (hub->world == world) {
+      *out_hub = hub;
+      return NULL;
+    }
+  }
+  mp_hub_t *hub = mp_calloc(1, sizeof(*hub) + mp_world_size(world) * sizeof(mp_status_t));
+  MP_RETURN_IF_NULL(hub);
+  hub->world = world;
+  hub->losses = (mp_status_t *)(hub + 1);
+  pthread_mutex_init(&hub->lock, NULL);
+  hub->next = g_hubs;
+  g_hubs = hub;
+  mp_world_attach(world, MP_CHANNEL_SESSIONS,
+                  &(mp_handler_t){.deliver = deliver, .lost = on_lost, .context = hub});
+  *out_hub = hub;
+  return NULL;
+}
+
+void mp_hub_forget(mp_world_t *world) {
+  mp_world_detach(world, MP_CHANNEL_SESSIONS);
+  pthread_mutex_lock(&g_hubs_lock);
+  mp_hub_t **link = &g_hubs;
+  while (*link != NULL && (*link)->world != world) link = &(*link)->next;
+  mp_hub_t *hub = *link;
+  if (hub != NULL) *link = hub->next;
+  pthread_mutex_unlock(&g_hubs_lock);
+  if (hub == NULL) return;
+  mp_mail_clear(&hub->early);
+  for (uint32_t i = 0; i < mp_world_size(world); ++i) mp_status_release(hub->losses[i]);
+  pthread_mutex_destroy(&hub->lock);
+  mp_free(hub);
+}
+
+// ---- Ports ----
+
+static void take_early(mp_hub_t *hub, mp_port_t *port) {
+  mp_mail_list_t early = hub->early;
+  hub->early = (mp_mail_list_t){0};
+  for (mp_packet_t *packet; (packet = mp_mail_pop(&early)) != NULL;) {
+    if (epoch_of(packet) == port->epoch) {
+      route(port, packet);
+    } else {
+      (void)mp_mail_push(&hub->early, packet);
+    }
+  }
+}
+
+mp_status_t mp_port_open(mp_world_t *world, mp_client_t *client, mp_port_t **out_port) {
+  mp_port_t *port = mp_calloc(1, sizeof(*port));
+  MP_RETURN_IF_NULL(port);
+  port->client = client;
+  port->is_open = true;
+  pthread_mutex_lock(&g_hubs_lock);
+  mp_status_t status = get_hub(world, &port->hub);
+  pthread_mutex_unlock(&g_hubs_lock);
+  if (status != NULL) {
+    mp_free(port);
+    return status;
+  }
+  mp_hub_t *hub = port->hub;
+  pthread_mutex_lock(&hub->lock);
+  port->epoch = hub->num_epochs++;
+  port->next = hub->ports;
+  hub->ports = port;
+  take_early(hub, port);
+  pthread_mutex_unlock(&hub->lock);
+  *out_port = port;
+  return NULL;
+}
+
+void mp_port_close(mp_port_t *port) {
+  if (port == NULL || !port->is_open) return;
+  mp_hub_t *hub = port->hub;
+  mp_session_t *forgotten = NULL;
+  pthread_mutex_lock(&hub->lock);
+  mp_port_t **link = &hub->ports;
+  while (*link != port) link = &(*link)->next;
+  *link = port->next;
+  port->is_open = false;
+  for (mp_lane_t *lane; (lane = port->lanes) != NULL;) {
+    port->lanes = lane->next;
+    if (lane->last != NULL) {
+      mp_peers_set_next(lane->last->peers, forgotten);
+      forgotten = lane->sessions;
+    }
+    mp_mail_clear(&lane->early);
+    mp_free(lane);
+  }
+  pthread_mutex_unlock(&hub->lock);
+  while (forgotten != NULL) {
+    mp_session_t *next = mp_peers_next(forgotten->peers);
+    mp_session_release(forgotten);
+    forgotten = next;
+  }
+}
+
+void mp_port_release(mp_port_t *port) {
+  if (port == NULL) return;
+  mp_port_close(port);
+  mp_free(port);
+}
+
+mp_world_t *mp_port_world(const mp_port_t *port) {
+  return port->hub->world;
+}
+
+mp_client_t *mp_port_client(const mp_port_t *port) {
+  return port->client;
+}
+
+uint64_t mp_port_launch_key(const mp_port_t *port, uint64_t number) {
+  return port->epoch << MP_EPOCH_SHIFT | number;
+}
+
+// ---- Launches ----
+
+static void deliver_early(mp_lane_t *lane, uint64_t number, mp_session_t *session) {
+  mp_mail_list_t early = lane->early;
+  lane->early = (mp_mail_list_t){0};
+  for (mp_packet_t *packet; (packet = mp_mail_pop(&early)) != NULL;) {
+    if (launch_of(packet) == number) {
+      mp_session_deliver(session, packet);
+    } else {
+      (void)mp_mail_push(&lane->early, packet);
+    }
+  }
+}
+
+mp_status_t mp_port_enter(mp_port_t *port, uint64_t devices, uint64_t number,
+                          mp_session_t *session) {
+  mp_hub_t *hub = port->hub;
+  mp_status_t status = NULL;
+  pthread_mutex_lock(&hub->lock);
+  mp_lane_t *lane = port->is_open ? get_lane(port, devices) : NULL;
+  if (lane == NULL) {
+    status = port->is_open ? mp_status_out_of_memory()
+                           : mp_status_make(MP_FAILED_PRECONDITION, "the client was closed");
+  } else {
+    mp_peers_set_next(session->peers, NULL);
+    if (lane->last != NULL) {
+      mp_peers_set_next(lane->last->peers, session);
+    } else {
+      lane->sessions = session;
+    }
+    lane->last = mp_session_retain(session);
+    lane->num_entered = number + 1;
+    deliver_early(lane, number, session);
+    for (uint32_t rank = 0; rank < mp_world_size(hub->world); ++rank) {
+      if (hub->losses[rank] != NULL) mp_session_lose(session, rank, hub->losses[rank]);
+    }
+  }
+  pthread_mutex_unlock(&hub->lock);
+  return status;
+}
+
+static bool unlink_session(mp_lane_t *lane, const mp_session_t *session) {
+  mp_session_t *previous = NULL;
+  mp_session_t *at = lane->sessions;
+  for (; at != NULL && at != session; at = mp_peers_next(at->peers)) previous = at;
+  if (at == NULL) return false;
+  mp_session_t *next = mp_peers_next(at->peers);
+  if (previous != NULL) {
+    mp_peers_set_next(previous->peers, next);
+  } else {
+    lane->sessions = next;
+  }
+  if (lane->last == session) lane->last = previous;
+  return true;
+}
+
+void mp_port_leave(mp_port_t *port, mp_session_t *session) {
+  bool was_there = false;
+  pthread_mutex_lock(&port->hub->lock);
+  for (mp_lane_t *lane = port->lanes; lane != NULL && !was_there; lane = lane->next) {
+    was_there = unlink_session(lane, session);
+  }
+  pthread_mutex_unlock(&port->hub->lock);
+  if (was_there) mp_session_release(session);
+}
+
+void mp_port_visit(mp_port_t *port, void (*visit)(mp_session_t *session, void *context),
+                   void *context) {
+  pthread_mutex_lock(&port->hub->lock);
+  for (mp_lane_t *lane = port->lanes; lane != NULL; lane = lane->next) {
+    for (mp_session_t *session = lane->sessions; session != NULL;) {
+      mp_session_t *next = mp_peers_next(session->peers);
+      visit(session, context);
+      session = next;
+    }
+  }
+  pthread_mutex_unlock(&port->hub->lock);
+}

@@ -1,0 +1,81 @@
+// Hubs: where packets of other processes' sessions come in.
+//
+// There is one hub per world, for as long as the world is in use, and one port in it per client.
+// Clients are numbered in the order in which they were made in their world, which is the same in
+// all processes; a packet names the client's number, the list of devices (by a hash) and the number
+// of the launch on that list. It goes to that launch's session, waits for it when this process has
+// not come so far, and is dropped when the launch is over here.
+//
+// Thread-safe. Packets of one launch are handed over one at a time, in order. Lock order: launch
+// lock > hub > session.
+#ifndef MINIPOD_SIM_RUNTIME_HUB_H_
+#define MINIPOD_SIM_RUNTIME_HUB_H_
+
+#include "collectives/world.h"
+#include "sim/runtime/client_impl.h"
+
+typedef struct mp_hub_s mp_hub_t;
+typedef struct mp_port_s mp_port_t;
+typedef struct mp_session_s mp_session_t;
+
+// What packets of sessions are about: words[0] is the kind and, above 8 bits, the phase. key[0] is
+// the hash of the devices, key[1] the launch (mp_launch_key). The rest depends on the kind.
+typedef enum {
+  MP_PACKET_PARCEL,   // of a meeting: key[2] its group, key[3] its number there | program << 32;
+                      // words[1] the collective's digest, words[2] its ordinal
+  MP_PACKET_MESSAGE,  // of a send: key[2] the channel, key[3] operands; words[1] source, [2] target
+  MP_PACKET_POISON,   // words[1] the code; the text
+  MP_PACKET_LEAVE,    // all participants of the process are done
+  MP_PACKET_DISPUTE,  // like PARCEL: what the sender is at; mp_dispute_t
+  MP_PACKET_ASK,      // what are your participants doing?
+  MP_PACKET_ANSWER,   // the text
+} mp_packet_kind_t;
+
+static inline mp_packet_kind_t mp_packet_kind(const mp_packet_t *packet) {
+  return (mp_packet_kind_t)(packet->envelope.words[0] & 0xff);
+}
+static inline uint32_t mp_packet_phase(const mp_packet_t *packet) {
+  return packet->envelope.words[0] >> 8;
+}
+
+// A packet that waits.
+typedef struct mp_mail_s mp_mail_t;
+struct mp_mail_s {
+  mp_mail_t *next;
+  mp_packet_t *packet;
+};
+typedef struct {
+  mp_mail_t *first, *last;
+} mp_mail_list_t;
+// Takes the packet; false (and it is released) when memory is short.
+bool mp_mail_push(mp_mail_list_t *list, mp_packet_t *packet);
+mp_packet_t *mp_mail_pop(mp_mail_list_t *list);
+void mp_mail_clear(mp_mail_list_t *list);
+
+// Opens the client's port. Packets come at once.
+MP_NODISCARD mp_status_t mp_port_open(mp_world_t *world, mp_client_t *client, mp_port_t **out_port);
+// No more packets, and none in progress; what waits is dropped, sessions are forgotten. The port
+// itself lives until mp_port_release.
+void mp_port_close(mp_port_t *port);
+void mp_port_release(mp_port_t *port);
+
+// Before a world ends (tests): detaches from it. All its clients must be gone.
+void mp_hub_forget(mp_world_t *world);
+
+mp_world_t *mp_port_world(const mp_port_t *port);
+mp_client_t *mp_port_client(const mp_port_t *port);
+// The number of a launch with the client's number.
+uint64_t mp_port_launch_key(const mp_port_t *port, uint64_t number);
+
+// A new session, connected (session.h): packets that were early are delivered before this returns.
+// Sessions of one list of devices come in the order of their numbers.
+MP_NODISCARD mp_status_t mp_port_enter(mp_port_t *port, uint64_t devices, uint64_t number,
+                                       mp_session_t *session);
+// The session is over in this process.
+void mp_port_leave(mp_port_t *port, mp_session_t *session);
+
+// Calls `visit` for each session, under the hub's lock.
+void mp_port_visit(mp_port_t *port, void (*visit)(mp_session_t *session, void *context),
+                   void *context);
+
+#endif  // MINIPOD_SIM_RUNTIME_HUB_H_

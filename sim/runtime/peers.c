@@ -1,0 +1,76 @@
+#include "sim/runtime/peers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/alloc.h"
+
+mp_status_t mp_peers_create(mp_port_t *port, uint64_t devices, uint64_t number,
+                            const uint32_t *ranks_of, uint32_t num_ranks, const uint32_t *ranks,
+                            mp_peers_t **out_peers) {
+  mp_peers_t *peers = mp_calloc(1, sizeof(*peers) + num_ranks * sizeof(bool));
+  MP_RETURN_IF_NULL(peers);
+  peers->port = port;
+  peers->devices = devices;
+  peers->number = number;
+  peers->ranks_of = ranks_of;
+  peers->self = mp_world_rank(mp_port_world(port));
+  peers->num_ranks = num_ranks;
+  peers->ranks = ranks;
+  peers->has_left = (bool *)(peers + 1);
+  *out_peers = peers;
+  return NULL;
+}
+
+void mp_peers_release(mp_peers_t *peers) {
+  if (peers == NULL) return;
+  while (peers->passages != NULL) mp_passage_end(peers, peers->passages);
+  for (mp_line_t *line; (line = peers->lines) != NULL;) {
+    peers->lines = line->next;
+    mp_mail_clear(&line->early);
+    mp_spread_release(line->spread);
+    mp_free(line);
+  }
+  mp_free(peers);
+}
+
+int64_t mp_peers_find(const mp_peers_t *peers, uint32_t rank) {
+  for (uint32_t i = 0; i < peers->num_ranks; ++i) {
+    if (peers->ranks[i] == rank) return i;
+  }
+  return -1;
+}
+
+bool mp_peers_has_left(const mp_peers_t *peers, uint32_t rank) {
+  const int64_t i = mp_peers_find(peers, rank);
+  return i >= 0 && peers->has_left[i];
+}
+
+mp_envelope_t mp_peers_envelope(const mp_peers_t *peers, mp_packet_kind_t kind) {
+  return (mp_envelope_t){
+      .channel = MP_CHANNEL_SESSIONS,
+      .words = {(uint32_t)kind},
+      .key = {peers->devices, mp_port_launch_key(peers->port, peers->number)},
+  };
+}
+
+void mp_peers_send(const mp_peers_t *peers, uint32_t rank, const mp_envelope_t *envelope,
+                   const void *bytes, size_t size) {
+  mp_world_t *world = mp_port_world(peers->port);
+  mp_parcel_t *parcel = NULL;
+  mp_status_t status = NULL;
+  if (size != 0) {
+    status = mp_parcel_create(world, size, &parcel);
+    if (status == NULL) memcpy(parcel->data, bytes, size);
+  }
+  if (status == NULL) status = mp_world_send(world, rank, envelope, parcel);
+  mp_status_ignore(status);
+  if (parcel != NULL) mp_parcel_release(parcel);
+}
+
+void mp_peers_send_all(const mp_peers_t *peers, const mp_envelope_t *envelope, const void *bytes,
+                       size_t size) {
+  for (uint32_t i = 0; i < peers->num_ranks; ++i) {
+    if (!peers->has_left[i]) mp_peers_send(peers, peers->ranks[i], envelope, bytes, size);
+  }
+}

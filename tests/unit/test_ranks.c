@@ -1,0 +1,299 @@
+// Launches over several processes (worlds of threads): random collectives with random delays
+// against what one process computes, bit for bit; and everything that may go wrong between them.
+//
+// MINIPOD_TEST_COLLECTIVES: how many random collectives (400).
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/unit/launches.h"
+#include "tests/unit/programs.h"
+#include "tests/unit/random_collective.h"
+#include "tests/unit/worlds.h"
+
+// ---- Random collectives ----
+
+enum { PER_PROGRAM = 4, LAUNCHES = 2, MAX_IO = PER_PROGRAM * RANDOM_MAX_OPERANDS };
+
+typedef void *outputs_t[RANDOM_MAX_DEVICES][RANDOM_MAX_OPERANDS];
+
+// One program of some collectives, the same in all processes, with what must come out.
+typedef struct {
+  uint64_t seed;
+  uint32_t num_devices;
+  uint32_t ids[RANDOM_MAX_DEVICES];  // the device of each logical number
+  random_collective_t parts[PER_PROGRAM];
+  outputs_t expected[PER_PROGRAM];
+} scene_t;
+
+static atomic_uint g_delay_seed;
+
+static mp_status_t delay(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+  (void)kernel, (void)call;
+  const unsigned n = atomic_fetch_add(&g_delay_seed, 1) * 2654435761u >> 16;
+  if (n % 4 == 0) nanosleep(&(struct timespec){.tv_nsec = (long)(n % 32) * 10000}, NULL);
+  return NULL;
+}
+
+static void compute(random_collective_t *r, outputs_t outputs) {
+  for (uint32_t d = 0; d < r->num_devices; ++d) {
+    for (uint32_t i = 0; i < r->num_results; ++i) {
+      outputs[d][i] = mp_arena_alloc(r->arena, r->output_bytes[i] + 1);
+    }
+  }
+  const mp_groups_t *groups = r->collective.groups;
+  for (uint32_t g = 0; g < groups->num_groups; ++g) {
+    mp_contribution_t contributions[RANDOM_MAX_DEVICES];
+    for (uint32_t i = groups->offsets[g]; i < groups->offsets[g + 1]; ++i) {
+      const uint32_t member = groups->members[i];
+      contributions[i - groups->offsets[g]] =
+          (mp_contribution_t){(const void *const *)r->inputs[member], outputs[member]};
+    }
+    void *scratch =
+        aligned_alloc(64, (mp_collective_scratch_bytes(&r->collective, g) + 64) & ~63ul);
+    for (uint32_t c = mp_collective_num_chunks(&r->collective, g); c-- > 0;) {
+      assert_ok(mp_collective_run(&r->collective, g, contributions, c, scratch));
+    }
+    free(scratch);
+  }
+}
+
+static void make_scene(scene_t *scene, uint64_t seed, uint32_t num_devices) {
+  scene->seed = seed;
+  scene->num_devices = num_devices;
+  for (uint32_t k = 0; k < PER_PROGRAM; ++k) {
+    random_collective_t *r = &scene->parts[k];
+    random_collective(r, seed * PER_PROGRAM + k, num_devices, (seed + k) % 9 == 0 ? 30 : 7);
+    r->collective.ordinal = k;
+    compute(r, scene->expected[k]);
+  }
+  for (uint32_t i = 0; i < num_devices; ++i) scene->ids[i] = i;
+  for (uint32_t i = num_devices; i-- > 1 && seed % 3 != 0;) {
+    const uint32_t j = random_below(&scene->parts[0], i + 1);
+    const uint32_t id = scene->ids[i];
+    scene->ids[i] = scene->ids[j];
+    scene->ids[j] = id;
+  }
+}
+
+static mp_program_io_t bytes_io(mp_arena_t *arena, size_t bytes) {
+  mp_program_io_t io = {.memory = MP_MEMORY_DEVICE, .alias = -1, .bytes = bytes};
+  assert_ok(mp_type_tensor(arena, MP_DTYPE_U8, &(int64_t){(int64_t)bytes}, 1, &io.type));
+  return io;
+}
+
+static mp_program_t *scene_program(scene_t *scene) {
+  test_program_t p;
+  program_begin(&p, "scene", 1, scene->num_devices);
+  mp_program_io_t *params = mp_arena_alloc(p.arena, MAX_IO * sizeof(*params));
+  mp_program_io_t *results = mp_arena_alloc(p.arena, MAX_IO * sizeof(*results));
+  uint32_t num_params = 0, num_results = 0;
+  for (uint32_t k = 0; k < PER_PROGRAM; ++k) {
+    const random_collective_t *r = &scene->parts[k];
+    program_launch(&p, delay, 1, 0, NULL, 0, NULL);
+    mp_slot_t in[RANDOM_MAX_OPERANDS], out[RANDOM_MAX_OPERANDS];
+    for (uint32_t i = 0; i < r->collective.num_operands; ++i) {
+      params[num_params] = bytes_io(p.arena, r->input_bytes[i]);
+      in[i] = slot_param(num_params++);
+    }
+    for (uint32_t i = 0; i < r->num_results; ++i) {
+      results[num_results] = bytes_io(p.arena, r->output_bytes[i]);
+      out[i] = slot_result(num_results++);
+    }
+    mp_cmd_t *cmd = program_command(&p, MP_CMD_COLLECTIVE);
+    cmd->collective = &r->collective;
+    command_slots(&p, cmd, r->collective.num_operands, in, r->num_results, out);
+  }
+  mp_program_t *program = program_end(&p);
+  program->params = params;
+  program->results = results;
+  program->num_params = num_params;
+  program->num_results = num_results;
+  return program;
+}
+
+static mp_buffer_t *make_bytes(mp_device_t *device, const void *data, size_t bytes) {
+  mp_host_array_t array = {
+      .dtype = MP_DTYPE_U8, .rank = 1, .dims = &(int64_t){(int64_t)bytes}, .data = data};
+  mp_buffer_t *buffer = NULL;
+  assert_ok(mp_buffer_from_host(mp_device_memory(device, MP_MEMORY_DEVICE), &array,
+                                MP_HOST_ONLY_DURING_CALL, &buffer, NULL));
+  return buffer;
+}
+
+// An exchange leaves what lies beyond the device's box as it is.
+static void clear_beyond_box(const random_collective_t *r, uint32_t logical, char *data,
+                             size_t bytes) {
+  if (r->collective.kind != MP_COLLECTIVE_EXCHANGE) return;
+  const mp_collective_operand_t *operand = &r->operands[0];
+  const int64_t zero[2] = {0};
+  char *box = calloc(1, bytes + 1);
+  mp_box_copy(2, r->collective.target.sizes + (size_t)logical * 2, mp_dtype_size(operand->dtype),
+              data, operand->result_dims, zero, box, operand->result_dims, zero);
+  memcpy(data, box, bytes);
+  free(box);
+}
+
+static bool same_bytes(const random_collective_t *r, uint32_t logical, mp_buffer_t *buffer,
+                       const void *expected, size_t bytes) {
+  char *data = malloc(bytes + 1);
+  mp_event_t *done;
+  mp_status_t status = mp_buffer_to_host(buffer, data, bytes, NULL, &done);
+  if (status == NULL) {
+    status = mp_event_await(done);
+    mp_event_release(done);
+  }
+  if (status != NULL) print_error("%s\n", mp_status_message(status));
+  if (status == NULL) clear_beyond_box(r, logical, data, bytes);
+  const bool is_same = status == NULL && memcmp(data, expected, bytes) == 0;
+  mp_status_release(status);
+  free(data);
+  return is_same;
+}
+
+typedef struct {
+  mp_client_t *client;
+  scene_t *scene;
+  bool has_failed;
+} player_t;
+
+typedef struct {
+  mp_buffer_t *results[RANDOM_MAX_DEVICES][MAX_IO];
+} played_t;
+
+static void play_once(player_t *player, mp_executable_t *executable,
+                      mp_buffer_t *arguments[][MAX_IO], played_t *played) {
+  uint32_t count;
+  (void)mp_executable_local(executable, &count);
+  mp_buffer_t *const *per_device[RANDOM_MAX_DEVICES];
+  mp_buffer_t **outputs[RANDOM_MAX_DEVICES];
+  for (uint32_t i = 0; i < count; ++i) {
+    per_device[i] = arguments[i];
+    outputs[i] = played->results[i];
+  }
+  const mp_launch_t launch = {.arguments = per_device};
+  mp_status_t status = mp_executable_launch(executable, &launch, outputs, NULL);
+  if (status != NULL) print_error("%s\n", mp_status_message(status));
+  player->has_failed |= status != NULL;
+  mp_status_release(status);
+}
+
+static void check_played(player_t *player, uint32_t logical, mp_buffer_t **results) {
+  const scene_t *scene = player->scene;
+  for (uint32_t k = 0, at = 0; k < PER_PROGRAM; ++k) {
+    const random_collective_t *r = &scene->parts[k];
+    for (uint32_t i = 0; i < r->num_results; ++i, ++at) {
+      bool is_member = r->collective.groups->group_of[logical] >= 0;
+      void *zeros = calloc(1, r->output_bytes[i] + 1);
+      if (!same_bytes(r, logical, results[at], is_member ? scene->expected[k][logical][i] : zeros,
+                      r->output_bytes[i])) {
+        print_error("seed %u, collective %u, operand %u, device %u differs\n",
+                    (unsigned)scene->seed, k, i, logical);
+        player->has_failed = true;
+      }
+      free(zeros);
+      mp_buffer_release(results[at]);
+    }
+  }
+}
+
+// One process: launches the program some times without waiting, then looks at what came out.
+static void *play(void *context) {
+  player_t *player = context;
+  scene_t *scene = player->scene;
+  mp_executable_t *executable = NULL;
+  mp_buffer_t *arguments[RANDOM_MAX_DEVICES][MAX_IO];
+  played_t played[LAUNCHES];
+  assert_ok(mp_executable_create(player->client, scene_program(scene), scene->ids, &executable));
+  uint32_t count;
+  const uint32_t *local = mp_executable_local(executable, &count);
+  uint32_t num_arguments = 0;
+  for (uint32_t d = 0; d < count; ++d) {
+    mp_device_t *device = mp_executable_device(executable, local[d]);
+    num_arguments = 0;
+    for (uint32_t k = 0; k < PER_PROGRAM; ++k) {
+      const random_collective_t *r = &scene->parts[k];
+      for (uint32_t i = 0; i < r->collective.num_operands; ++i) {
+        arguments[d][num_arguments++] =
+            make_bytes(device, r->inputs[local[d]][i], r->input_bytes[i]);
+      }
+    }
+  }
+  for (uint32_t n = 0; n < LAUNCHES; ++n) play_once(player, executable, arguments, &played[n]);
+  for (uint32_t n = 0; n < LAUNCHES && !player->has_failed; ++n) {
+    for (uint32_t d = 0; d < count; ++d) check_played(player, local[d], played[n].results[d]);
+  }
+  for (uint32_t d = 0; d < count; ++d) {
+    for (uint32_t i = 0; i < num_arguments; ++i) mp_buffer_release(arguments[d][i]);
+  }
+  mp_executable_release(executable);
+  return NULL;
+}
+
+static void play_scene(pods_t *pods, uint64_t seed, uint32_t num_devices) {
+  scene_t scene;
+  player_t players[MAX_WORLDS];
+  pthread_t threads[MAX_WORLDS];
+  make_scene(&scene, seed, num_devices);
+  for (uint32_t rank = 0; rank < pods->count; ++rank) {
+    players[rank] = (player_t){.client = pods->clients[rank], .scene = &scene};
+    assert_int_equal(pthread_create(&threads[rank], NULL, play, &players[rank]), 0);
+  }
+  bool has_failed = false;
+  for (uint32_t rank = 0; rank < pods->count; ++rank) {
+    pthread_join(threads[rank], NULL);
+    has_failed |= players[rank].has_failed;
+  }
+  for (uint32_t k = 0; k < PER_PROGRAM; ++k) random_collective_end(&scene.parts[k]);
+  if (has_failed) fail_msg("seed %u", (unsigned)seed);
+}
+
+// Devices per rank; 0 ends the list.
+typedef struct {
+  uint32_t per_host, devices[MAX_WORLDS];
+} layout_t;
+
+static void start_layout(pods_t *pods, const layout_t *layout, uint32_t *out_num_devices) {
+  static const char *const counts[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8"};
+  pod_option_t options[MAX_WORLDS][3];
+  const pod_option_t *all[MAX_WORLDS];
+  uint32_t count = 0;
+  *out_num_devices = 0;
+  for (; layout->devices[count] != 0; ++count) {
+    options[count][0] = (pod_option_t){"num_devices", counts[layout->devices[count]]};
+    options[count][1] = (pod_option_t){"workers", "2"};
+    options[count][2] = (pod_option_t){NULL, NULL};
+    all[count] = options[count];
+    *out_num_devices += layout->devices[count];
+  }
+  try_start_pods(pods, count, layout->per_host, all);
+  for (uint32_t rank = 0; rank < count; ++rank) assert_ok(pods->statuses[rank]);
+}
+
+static void test_random(void **state) {
+  (void)state;
+  static const layout_t layouts[] = {
+      {2, {4, 4}}, {2, {2, 2, 2, 2}}, {1, {1, 5}}, {2, {1, 2, 3}}, {4, {3, 1, 2, 1}},
+  };
+  enum { NUM_LAYOUTS = sizeof(layouts) / sizeof(layouts[0]) };
+  const char *text = getenv("MINIPOD_TEST_COLLECTIVES");
+  const long total = text == NULL ? 400 : atol(text);
+  const long per_layout = total / (NUM_LAYOUTS * PER_PROGRAM);
+  for (size_t i = 0; i < NUM_LAYOUTS; ++i) {
+    pods_t pods;
+    uint32_t num_devices;
+    start_layout(&pods, &layouts[i], &num_devices);
+    for (long n = 0; n < per_layout; ++n) {
+      play_scene(&pods, (uint64_t)(i * 100000) + (uint64_t)n, num_devices);
+    }
+    stop_pods(&pods);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_random),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
