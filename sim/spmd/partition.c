@@ -87,6 +87,7 @@ mp_status_t mp_spmd_partition(mp_module_t *module, const mp_partition_options_t 
   MP_RETURN_IF_ERROR(mp_spmd_scope_top(p.arena, options->num_partitions, &p.scope));
   MP_RETURN_IF_ERROR(propagate(&p, options));
   MP_RETURN_IF_ERROR(mp_versions_create(module, &p.versions));
+  MP_RETURN_IF_ERROR(mp_partitioner_count_uses(&p));
   mp_partition_io_t *params = MP_ARENA_ARRAY(p.arena, mp_partition_io_t, main->body->num_args);
   mp_partition_io_t *results = MP_ARENA_ARRAY(p.arena, mp_partition_io_t, main->num_results);
   if (params == NULL || results == NULL) return mp_status_out_of_memory();

@@ -168,6 +168,9 @@ mp_status_t mp_partitioner_op(mp_partitioner_t *p, const mp_op_t *op) {
     return partition_whole(p, op);
   }
   if (op->code == MP_OP_WHILE || op->code == MP_OP_CASE) return mp_partitioner_control(p, op);
+  bool is_done = false;
+  MP_RETURN_IF_ERROR(mp_partitioner_terms(p, op, &is_done));
+  if (is_done) return NULL;
   // Ops inside reducers and the like are not propagated to: scalars, which are whole.
   const bool is_known = op->num_results != 0 && p->propagation.values[op->results[0].id] != NULL;
   mp_local_op_t local = {0};

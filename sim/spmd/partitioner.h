@@ -21,6 +21,7 @@ typedef struct {
   // one partition) only elementwise ops work on parts.
   bool is_propagated;
   mp_propagation_t propagation;
+  uint32_t *uses;                  // [values of the whole program]: how often each is an operand
   mp_replicated_op_t *replicated;  // [num_replicated]: computed whole though their values are not
   uint32_t num_replicated, replicated_capacity;
 } mp_partitioner_t;
@@ -79,6 +80,13 @@ MP_NODISCARD mp_status_t mp_partitioner_start_op(mp_partitioner_t *p, const mp_o
 MP_NODISCARD mp_status_t mp_partitioner_finish_op(mp_partitioner_t *p, const mp_op_t *op,
                                                   const mp_op_parts_t *parts, mp_op_t **out_copy);
 MP_NODISCARD mp_status_t mp_partitioner_op(mp_partitioner_t *p, const mp_op_t *op);
+
+// --- partition_terms.c ---
+
+MP_NODISCARD mp_status_t mp_partitioner_count_uses(mp_partitioner_t *p);
+// A linear op whose operands are terms of sums may work on these: then `out_done`.
+MP_NODISCARD mp_status_t mp_partitioner_terms(mp_partitioner_t *p, const mp_op_t *op,
+                                              bool *out_done);
 
 // --- partition_note.c ---
 
