@@ -12,10 +12,10 @@ enum {
   MP_PIECE_BYTES = 1 << 20,  // of data in a message of its own
   MP_WINDOW = 8,             // pieces under way, per sender and receiver
   MP_HEADER_RECEIVES = 32,   // posted at any time
-  MP_EAGER_POLLS = 100,      // without a pause, after something happened
+  MP_POLLS_PER_PAUSE = 30,
   MP_FIRST_PAUSE_US = 10,
   MP_LAST_PAUSE_US = 200,
-  MP_LONG_IDLE_POLLS = 500,  // about 0.1 s; from then on
+  MP_LONG_IDLE_POLLS = 600,  // about 0.1 s; from then on
   MP_LONG_PAUSE_US = 500,    // costs less than 2 % of a core
 };
 
@@ -403,14 +403,14 @@ static bool mpi_progress(mp_transport_t *transport) {
     did |= deliver_in(self, rank);
   }
   self->idle_polls = did ? 0 : self->idle_polls + (self->idle_polls <= MP_LONG_IDLE_POLLS);
-  return did || self->idle_polls < MP_EAGER_POLLS;
+  return did;
 }
 
 static uint32_t mpi_poll_after_us(mp_transport_t *transport) {
   mp_mpi_t *self = (mp_mpi_t *)transport;
   if (atomic_load(&self->is_closed) || self->is_broken) return 0;
   if (self->idle_polls > MP_LONG_IDLE_POLLS) return MP_LONG_PAUSE_US;
-  unsigned doublings = self->idle_polls <= MP_EAGER_POLLS ? 0 : self->idle_polls - MP_EAGER_POLLS;
+  unsigned doublings = self->idle_polls / MP_POLLS_PER_PAUSE;
   uint32_t pause = MP_FIRST_PAUSE_US << (doublings < 8 ? doublings : 8);
   return pause < MP_LAST_PAUSE_US ? pause : MP_LAST_PAUSE_US;
 }
