@@ -65,6 +65,11 @@ static mp_status_t export_set(mp_arena_t *arena, const mp_atom_space_t *space,
 mp_status_t mp_atom_sharding_export(mp_arena_t *arena, const mp_atom_space_t *space,
                                     const mp_atom_sharding_t *sharding,
                                     mp_sdy_sharding_t *out_sharding) {
+  // A maximal mesh has no axes: the sharding only says where the value is.
+  if (sharding->mesh->num_axes == 0 && sharding->mesh->num_device_ids == 1) {
+    *out_sharding = (mp_sdy_sharding_t){.mesh = sharding->mesh};
+    return NULL;
+  }
   mp_dim_sharding_t *dims = MP_ARENA_ARRAY(arena, mp_dim_sharding_t, sharding->rank);
   MP_RETURN_IF_NULL(dims);
   mp_sdy_sharding_t result = {.mesh = sharding->mesh, .rank = sharding->rank, .dims = dims};

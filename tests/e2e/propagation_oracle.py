@@ -14,7 +14,7 @@ import subprocess
 
 from jax._src.interpreters import mlir as jax_mlir
 from jaxlib.mlir import ir, passmanager
-from jaxlib.mlir.dialects import sdy
+from jaxlib.mlir.dialects import sdy, stablehlo
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 OPT = pathlib.Path(os.environ.get("MINIPOD_BUILD", ROOT / "build")) / "minipod-opt"
@@ -45,6 +45,7 @@ def without_chlo(text):
   if "chlo." not in text:
     return text
   with jax_mlir.make_ir_context():
+    stablehlo.register_stablehlo_passes()
     module = ir.Module.parse(text)
     passes = "builtin.module(func.func(chlo-legalize-to-stablehlo))"
     passmanager.PassManager.parse(passes).run(module.operation)
@@ -92,6 +93,11 @@ def closed(text):
   return text.replace(",?", "").replace("?", "")
 
 
+def is_empty(kind):
+  """Where the results of main have no elements, minipod gives them no parts, as XLA does."""
+  return isinstance(kind, ir.RankedTensorType) and 0 in kind.shape
+
+
 class Shardings:
   """The shardings of a module's values: `results[key]` and `operands[key]` are lists, since an
   operation may have been copied."""
@@ -110,6 +116,8 @@ class Shardings:
           self.sizes[axis.name] = axis.size
       elif op.operation.name == "func.func" and op.operation.attributes["sym_name"].value == "main":
         self.main = op.operation
+    self.result_types = ir.FunctionType(
+        ir.TypeAttr(self.main.attributes["function_type"]).value).results
     self.read_main()
 
   def text(self, attr):
@@ -133,7 +141,7 @@ class Shardings:
           attr = ir.DictAttr(attrs[k])["sdy.sharding"]
         if values is not None:
           self.put(values[k], attr)
-        elif attr is not None:
+        elif attr is not None and not is_empty(self.result_types[k]):
           self.results["result of main", k].append(self.text(attr))
         if values is not None:
           self.results["parameter", k].append(self.values[values[k]])
