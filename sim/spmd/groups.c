@@ -125,7 +125,8 @@ static mp_status_t sync_set(mp_importer_t *im, const mp_members_t *m, uint32_t r
       continue;
     }
     mp_op_t *constraint = NULL;
-    MP_RETURN_IF_ERROR(mp_import_add_constraint(im, value, NULL, shared, &constraint));
+    const mp_loc_t *loc = value->op == NULL ? NULL : value->op->loc;
+    MP_RETURN_IF_ERROR(mp_import_add_constraint(im, value, loc, shared, &constraint));
     mp_import_replace_uses(im, value, &constraint->results[0], constraint, NULL);
   }
   return NULL;

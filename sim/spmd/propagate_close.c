@@ -44,7 +44,10 @@ static void close_sharding(const mp_atom_space_t *space, const mp_type_t *type, 
                            mp_atom_sharding_t *sharding) {
   if (sharding == NULL || sharding->mesh == NULL || !mp_type_is_static(type)) return;
   for (uint32_t d = 0; d < sharding->rank; ++d) {
-    if (!sharding->dims[d].is_open && !how.closed_too) continue;
+    const bool is_open = sharding->dims[d].is_open;
+    const int64_t parts = mp_atoms_product(space, &sharding->dims[d].atoms);
+    const bool is_even = type->dims[d] != 0 && type->dims[d] % parts == 0;
+    if (!is_open && (is_even || !how.closed_too)) continue;
     close_dim(space, sharding->mesh, type->dims[d], how.whole_axes, &sharding->dims[d]);
   }
 }
@@ -64,16 +67,20 @@ static mp_status_t close_manual(void *context, mp_op_t *op) {
   return NULL;
 }
 
-void mp_propagate_close(mp_propagator_t *p) {
+mp_status_t mp_propagate_close(mp_propagator_t *p) {
   const mp_func_t *main = p->module->main;
   for (uint32_t i = 0; i < main->body->num_args; ++i) {
     const mp_value_t *arg = &main->body->args[i];
     const mp_close_t how = {mp_annotation_of(main->arg_attrs, i) == NULL, true};
-    close_sharding(&p->out->space, arg->type, how, p->out->values[arg->id]);
+    mp_atom_sharding_t **slot = &p->out->values[arg->id];
+    if (*slot == NULL) continue;
+    // Others of its sharding group stay as they are.
+    MP_RETURN_IF_ERROR(mp_atom_sharding_copy(p->arena, *slot, slot));
+    close_sharding(&p->out->space, arg->type, how, *slot);
   }
   for (uint32_t i = 0; i < main->num_results; ++i) {
     const mp_close_t how = {mp_annotation_of(main->result_attrs, i) == NULL, true};
     close_sharding(&p->out->space, main->result_types[i], how, p->out->results[i]);
   }
-  mp_status_ignore(mp_block_walk(main->body, close_manual, p));
+  return mp_block_walk(main->body, close_manual, p);
 }

@@ -50,6 +50,6 @@ MP_NODISCARD mp_status_t mp_propagate_prepare(mp_propagator_t *p, const mp_impor
 // --- propagate_close.c ---
 
 // Cuts what is left to us of parameters, results and regions' borders to what clients can say.
-void mp_propagate_close(mp_propagator_t *p);
+MP_NODISCARD mp_status_t mp_propagate_close(mp_propagator_t *p);
 
 #endif  // MINIPOD_SIM_SPMD_PROPAGATE_PARTS_H_

@@ -40,6 +40,7 @@ static bool keeps_constants(const mp_op_t *op) {
     case MP_OP_BROADCAST_IN_DIM:
     case MP_OP_RESHAPE:
     case MP_OP_SLICE:
+    case MP_OP_SDY_PROPAGATION_BARRIER:
       return true;
     default:
       return (mp_op_info(op->code)->traits & MP_OP_TRAIT_ELEMENTWISE) != 0;

@@ -98,6 +98,13 @@ def is_empty(kind):
   return isinstance(kind, ir.RankedTensorType) and 0 in kind.shape
 
 
+def whole_axes(text):
+  """A parameter that is left open in parts of whole axes, which is what JAX can name: Shardy cuts
+  uneven ones within an axis."""
+  return re.sub(r'(\{|,)[^{},]*:\(\d+\)\d+[^}]*\}', lambda m: ("{" if m.group(1) == "{" else "") + "}",
+                text)
+
+
 class Shardings:
   """The shardings of a module's values: `results[key]` and `operands[key]` are lists, since an
   operation may have been copied."""
@@ -141,6 +148,7 @@ class Shardings:
           attr = ir.DictAttr(attrs[k])["sdy.sharding"]
         if values is not None:
           self.put(values[k], attr)
+          self.values[values[k]] = whole_axes(self.values[values[k]])
         elif attr is not None and not is_empty(self.result_types[k]):
           self.results["result of main", k].append(self.text(attr))
         if values is not None:
@@ -158,7 +166,7 @@ class Shardings:
 
   def read_op(self, op):
     name = re.search(r'"(op\d+)"', str(op.location))
-    key = name.group(1) if name else str(op.location)
+    key = name.group(1) if name else "added"  # behind a parameter
     own = self.per_value(op, "sdy.sharding")
     if op.name in ("sdy.sharding_constraint", "sdy.reshard"):
       own = [op.attributes["sharding"]]
