@@ -260,9 +260,20 @@ mp_status_t mp_atom_sharding_copy(mp_arena_t *arena, const mp_atom_sharding_t *f
   if (copy == NULL || dims == NULL) return mp_status_out_of_memory();
   *copy = *from;
   copy->dims = dims;
+  copy->next_in_group = NULL;
   if (from->rank != 0) memcpy(dims, from->dims, from->rank * sizeof(*dims));
   *out_sharding = copy;
   return NULL;
+}
+
+void mp_atom_sharding_share(const mp_atom_sharding_t *sharding) {
+  mp_atom_sharding_t *other = sharding->next_in_group;
+  for (; other != NULL && other != sharding; other = other->next_in_group) {
+    for (uint32_t d = 0; d < other->rank; ++d) other->dims[d] = sharding->dims[d];
+    other->mesh = sharding->mesh;
+    other->replicated = sharding->replicated;
+    other->unreduced = sharding->unreduced;
+  }
 }
 
 bool mp_atom_sharding_equal(const mp_atom_sharding_t *a, const mp_atom_sharding_t *b) {

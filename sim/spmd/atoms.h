@@ -45,7 +45,7 @@ typedef struct {
 } mp_dim_atoms_t;
 
 // An atom occurs at most once over all dimensions and sets.
-typedef struct {
+typedef struct mp_atom_sharding_s {
   // Whose axes the atoms stand for; NULL: nothing has reached this value yet. Shardings over
   // different meshes do not mix, although their atoms may be the same.
   const mp_mesh_t *mesh;
@@ -54,6 +54,8 @@ typedef struct {
   uint32_t unreduced;
   uint32_t manual;
   mp_dim_atoms_t *dims;  // [rank]
+  // The other members of its sharding group in a circle: what one gets all get. NULL: no group.
+  struct mp_atom_sharding_s *next_in_group;
 } mp_atom_sharding_t;
 
 // The space in which every axis of these meshes is a run of atoms. `out_found` is false when there
@@ -83,9 +85,12 @@ MP_NODISCARD mp_status_t mp_atom_sharding_export(mp_arena_t *arena, const mp_ato
                                                  const mp_atom_sharding_t *sharding,
                                                  mp_sdy_sharding_t *out_sharding);
 
-// A copy that shares nothing.
+// A copy that shares nothing and is in no group.
 MP_NODISCARD mp_status_t mp_atom_sharding_copy(mp_arena_t *arena, const mp_atom_sharding_t *from,
                                                mp_atom_sharding_t **out_sharding);
+
+// Gives the other members of its group what the sharding has become.
+void mp_atom_sharding_share(const mp_atom_sharding_t *sharding);
 
 // The boxes of a tensor of `type` under the sharding; NULL when every partition of the scope holds
 // it all.

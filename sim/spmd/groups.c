@@ -85,8 +85,8 @@ static mp_atom_sharding_t *given_to(const mp_importer_t *im, const mp_value_t *v
   return holder == NULL ? NULL : im->given[holder->id];
 }
 
-// What a set has in common: the sharding of the first member that has one; `out_conflict` when
-// another's differs. Without any: an open one.
+// What a set has in common: the sharding of the first member that has one, NULL when none has. An
+// open one, with `out_conflict`, when another's differs.
 static mp_status_t common_sharding(mp_importer_t *im, const mp_members_t *m, uint32_t root,
                                    bool *out_conflict, mp_atom_sharding_t **out_sharding) {
   const mp_atom_sharding_t *with_mesh = NULL;
@@ -94,39 +94,57 @@ static mp_status_t common_sharding(mp_importer_t *im, const mp_members_t *m, uin
   *out_conflict = false;
   for (uint32_t i = root, at = 0; at == 0 || i != 0; i = m->members[i].next, ++at) {
     mp_atom_sharding_t *own = given_to(im, m->members[i].value);
-    if (with_mesh == NULL && own != NULL && own->mesh != NULL) with_mesh = own;
     if (says_nothing(own)) continue;
     if (common == NULL) common = own;
+    if (with_mesh == NULL && own->mesh != NULL) with_mesh = own;
     *out_conflict |= !mp_atom_sharding_identical(common, own);
   }
   *out_conflict &= with_mesh != NULL;
   *out_sharding = common;
-  if (common != NULL && !*out_conflict) return NULL;
-  MP_RETURN_IF_ERROR(
-      mp_atom_sharding_create(im->arena, m->members[root].value->type->rank, true, out_sharding));
-  if (with_mesh == NULL) return NULL;
+  if (!*out_conflict) return NULL;
+  MP_RETURN_IF_ERROR(mp_atom_sharding_create(im->arena, with_mesh->rank, true, out_sharding));
   (*out_sharding)->mesh = with_mesh->mesh;
   (*out_sharding)->manual = with_mesh->manual;
   return NULL;
 }
 
+// Puts a sharding into the circle of those that are in `group` already.
+static void join(mp_atom_sharding_t **group, mp_atom_sharding_t *sharding) {
+  if (*group == NULL) {
+    *group = sharding;
+    sharding->next_in_group = sharding;
+  } else if (sharding->next_in_group == NULL) {
+    sharding->next_in_group = (*group)->next_in_group;
+    (*group)->next_in_group = sharding;
+  }
+}
+
 static mp_status_t sync_set(mp_importer_t *im, const mp_members_t *m, uint32_t root,
                             bool *is_done) {
   bool conflict = false;
-  mp_atom_sharding_t *shared = NULL;
-  MP_RETURN_IF_ERROR(common_sharding(im, m, root, &conflict, &shared));
+  mp_atom_sharding_t *common = NULL;
+  mp_atom_sharding_t *group = NULL;
+  MP_RETURN_IF_ERROR(common_sharding(im, m, root, &conflict, &common));
+  const uint32_t rank = m->members[root].value->type->rank;
   for (uint32_t i = root, at = 0; at == 0 || i != 0; i = m->members[i].next, ++at) {
     mp_value_t *value = m->members[i].value;
     const mp_value_t *holder = mp_import_holder(value);
-    if (holder == NULL || value->type->rank != shared->rank || is_done[value->id]) continue;
+    if (holder == NULL || value->type->rank != rank || is_done[value->id]) continue;
     is_done[value->id] = true;
+    mp_atom_sharding_t *own = im->given[holder->id];
+    if (common != NULL) {
+      MP_RETURN_IF_ERROR(mp_atom_sharding_copy(im->arena, common, &own));
+    } else if (own == NULL) {
+      MP_RETURN_IF_ERROR(mp_atom_sharding_create(im->arena, rank, true, &own));
+    }
+    join(&group, own);
     if (!conflict) {
-      im->given[holder->id] = shared;
+      im->given[holder->id] = own;
       continue;
     }
     mp_op_t *constraint = NULL;
     const mp_loc_t *loc = value->op == NULL ? NULL : value->op->loc;
-    MP_RETURN_IF_ERROR(mp_import_add_constraint(im, value, loc, shared, &constraint));
+    MP_RETURN_IF_ERROR(mp_import_add_constraint(im, value, loc, own, &constraint));
     mp_import_replace_uses(im, value, &constraint->results[0], constraint, NULL);
   }
   return NULL;

@@ -7,8 +7,8 @@
 //   constraint: nothing would be gained by computing it elsewhere first. What a loop carries or a
 //   branch returns is not tied down so; instead its other users read the constrained value.
 // - Behind a chain of constraints on a value, later users read the end of the chain.
-// - Values of a sharding_group are one: all begin with the sharding that one of them has. When two
-//   of them have different ones, each gets an open constraint, and those form the group.
+// - Values of a sharding_group are linked: all begin with the sharding that one of them has. When
+//   two of them have different ones, each gets an open constraint, and those form the group.
 #ifndef MINIPOD_SIM_SPMD_IMPORT_H_
 #define MINIPOD_SIM_SPMD_IMPORT_H_
 
@@ -16,7 +16,7 @@
 
 typedef struct {
   mp_value_t *value;
-  mp_atom_sharding_t *sharding;  // shared by the members of a group
+  mp_atom_sharding_t *sharding;
 } mp_given_t;
 
 typedef struct {

@@ -169,18 +169,19 @@ static mp_status_t step(mp_propagator_t *p, const mp_item_t *item, uint32_t leve
     MP_RETURN_IF_ERROR(
         cross(p->scratch, item->border, item->tensors[count - 1], &tensors[count - 1]));
   }
-  const mp_step_mode_t mode = {level, item->has_shared_operand, item->allowed};
+  const mp_step_mode_t mode = {level, item->has_shared_operand, item->allowed, mesh};
   MP_RETURN_IF_ERROR(
       mp_propagate_step(p->scratch, &p->out->space, item->rule, &mode, tensors, changed));
   if (item->border != NULL && changed[count - 1]) {
     cross_back(item->border, tensors[count - 1], item->tensors[count - 1]);
+    if (item->tensors[count - 1]->mesh == NULL) item->tensors[count - 1]->mesh = mesh;
+    mp_atom_sharding_share(item->tensors[count - 1]);
   }
   bool any = false;
   bool of_result = false;
   for (uint32_t t = 0; t < count; ++t) {
     any |= changed[t];
     of_result |= changed[t] && t >= item->rule->num_operands;
-    if (changed[t] && item->tensors[t]->mesh == NULL) item->tensors[t]->mesh = mesh;
   }
   // The results of one op are annotated together.
   for (uint32_t t = item->rule->num_operands; of_result && t < count; ++t) {
@@ -211,7 +212,12 @@ static mp_status_t run_level(mp_rounds_t *rounds) {
     item->is_queued = false;
     MP_RETURN_IF_ERROR(step(p, item, rounds->level, &changed));
     for (uint32_t t = 0; changed != NULL && t < num_tensors(item); ++t) {
-      if (changed[t]) push_users(rounds, item->tensors[t], number);
+      if (!changed[t]) continue;
+      push_users(rounds, item->tensors[t], number);
+      const mp_atom_sharding_t *other = item->tensors[t]->next_in_group;
+      for (; other != NULL && other != item->tensors[t]; other = other->next_in_group) {
+        push_users(rounds, other, number);
+      }
     }
   }
   return flow_results(p);

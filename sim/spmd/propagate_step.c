@@ -265,13 +265,16 @@ static mp_status_t extend_all(mp_arena_t *scratch, const mp_step_t *step, const 
   return NULL;
 }
 
-// Only now, as a value that an op has twice is one object: all of a step sees it as it was.
-static void write_back(const mp_step_t *step, bool *out_changed) {
+// Only now, as a value that an op has twice is one object: all of a step sees it as it was. What is
+// written later counts, also within a sharding group.
+static void write_back(const mp_step_t *step, const mp_mesh_t *mesh, bool *out_changed) {
   for (uint32_t t = 0; t < step->num_tensors; ++t) {
     if (step->written[t] == NULL) continue;
     for (uint32_t d = 0; d < step->tensors[t]->rank; ++d) {
       step->tensors[t]->dims[d].atoms = step->written[t][d];
     }
+    if (step->tensors[t]->mesh == NULL) step->tensors[t]->mesh = mesh;
+    mp_atom_sharding_share(step->tensors[t]);
     out_changed[t] = true;
   }
 }
@@ -306,6 +309,6 @@ mp_status_t mp_propagate_step(mp_arena_t *scratch, const mp_atom_space_t *space,
   const uint32_t count = order_factors(&step, order);
   if (count == 0) return NULL;
   MP_RETURN_IF_ERROR(extend_all(scratch, &step, order, count));
-  write_back(&step, out_changed);
+  write_back(&step, mode->mesh, out_changed);
   return NULL;
 }
