@@ -84,10 +84,14 @@ static bool is_better(const mp_lowerer_t *low, const mp_choice_t *a, const mp_ch
 }
 
 // Of all lists that some tensor has along some factor, the one that leaves most elements where they
-// are; then the next among those that do not contradict it.
+// are; then the next among those that do not contradict it or what is chosen already.
 static uint32_t choose_lists(mp_lowerer_t *low, const bool *usable, const bool *even) {
   uint32_t used = 0;
   bool fixed[MP_MAX_FACTORS] = {false};
+  for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
+    fixed[f] = low->chosen[f].count != 0;
+    used |= mp_atoms_set(&low->chosen[f]);
+  }
   for (uint32_t round = 0; round < low->rule->num_factors; ++round) {
     mp_choice_t best = {0};
     for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
@@ -189,14 +193,109 @@ static void drop_unreachable(mp_lowerer_t *low) {
   }
 }
 
-void mp_lowerer_choose(mp_lowerer_t *low) {
-  bool usable[MP_MAX_FACTORS] = {false};
-  bool even[MP_MAX_FACTORS] = {false};
-  for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
-    usable[f] = is_usable(low, f);
-    even[f] = usable[f] && needs_even(low, f);
+// --- what a choice costs ---
+
+// The share of a wanted part that a device holds already, on average, along one factor.
+static double held_share(const mp_lowerer_t *low, const mp_atoms_t *held,
+                         const mp_atoms_t *wanted) {
+  mp_atoms_t rest = {0};
+  for (uint32_t i = mp_atoms_common_prefix(held, wanted); i < held->count; ++i) {
+    rest.atoms[rest.count++] = held->atoms[i];
   }
-  const uint32_t used = choose_lists(low, usable, even);
-  spread(low, used, usable);
+  return 1 / (double)mp_atoms_product(&low->propagation->space, &rest);
+}
+
+// Elements that a device receives so that a tensor lies as the other side wants it: operands as
+// chosen, results as propagation says.
+static double moving_cost(const mp_lowerer_t *low, uint32_t tensor) {
+  const bool is_result = tensor >= low->op->num_operands;
+  double part = low->sizes[tensor];
+  double share = 1;
+  for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
+    if (!mp_lowerer_has_factor(low, tensor, f)) continue;
+    const mp_atoms_t *own = mp_lowerer_list(low, tensor, f);
+    const mp_atoms_t *held = is_result ? &low->chosen[f] : own;
+    const mp_atoms_t *wanted = is_result ? own : &low->chosen[f];
+    part /= (double)mp_atoms_product(&low->propagation->space, wanted);
+    share *= held_share(low, held, wanted);
+  }
+  return part * (1 - share);
+}
+
+// Elements that a device receives to sum up the terms of a result.
+static double summing_cost(const mp_lowerer_t *low, uint32_t tensor) {
+  double part = low->sizes[tensor];
+  double terms = 1;
+  for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
+    const double parts = (double)mp_atoms_product(&low->propagation->space, &low->chosen[f]);
+    if (low->rule->factors[f].kind == MP_FACTOR_REDUCTION) terms *= parts;
+    if (mp_lowerer_has_factor(low, tensor, f)) part /= parts;
+  }
+  return 2 * part * (1 - 1 / terms);
+}
+
+static double choice_cost(const mp_lowerer_t *low) {
+  double cost = 0;
+  for (uint32_t t = 0; t < mp_lowerer_num_tensors(low); ++t) {
+    if (low->tensors[t] == NULL) continue;
+    cost += moving_cost(low, t);
+    if (t >= low->op->num_operands) cost += summing_cost(low, t);
+  }
+  return cost;
+}
+
+// Into how many parts the op's work is cut.
+static double num_parts(const mp_lowerer_t *low) {
+  double parts = 1;
+  for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
+    parts *= (double)mp_atoms_product(&low->propagation->space, &low->chosen[f]);
+  }
+  return parts;
+}
+
+// --- the choice ---
+
+typedef struct {
+  bool usable[MP_MAX_FACTORS], even[MP_MAX_FACTORS];
+} mp_allowed_t;
+
+// Chooses greedily, first of all as this tensor lies (or none).
+static void choose_after(mp_lowerer_t *low, const mp_allowed_t *allowed, uint32_t tensor) {
+  uint32_t used = 0;
+  for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
+    low->chosen[f].count = 0;
+    if (tensor == UINT32_MAX || !allowed->usable[f]) continue;
+    low->chosen[f] = usable_prefix(low, f, mp_lowerer_list(low, tensor, f), used, allowed->even[f]);
+    used |= mp_atoms_set(&low->chosen[f]);
+  }
+  used = choose_lists(low, allowed->usable, allowed->even);
+  spread(low, used, allowed->usable);
   drop_unreachable(low);
+}
+
+enum { MP_MAX_FOLLOWED = 8 };
+
+// The greedy choice, or that of one of the tensors where this sends less and cuts the work as
+// finely.
+void mp_lowerer_choose(mp_lowerer_t *low) {
+  mp_allowed_t allowed = {{false}, {false}};
+  for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
+    allowed.usable[f] = is_usable(low, f);
+    allowed.even[f] = allowed.usable[f] && needs_even(low, f);
+  }
+  choose_after(low, &allowed, UINT32_MAX);
+  double least = choice_cost(low);
+  const double parts = num_parts(low);
+  uint32_t best = UINT32_MAX;
+  const uint32_t count = mp_lowerer_num_tensors(low);
+  if (least == 0 || count > MP_MAX_FOLLOWED) return;
+  for (uint32_t t = 0; t < count; ++t) {
+    if (low->tensors[t] == NULL) continue;
+    choose_after(low, &allowed, t);
+    const double cost = choice_cost(low);
+    if (cost >= least || num_parts(low) < parts) continue;
+    best = t;
+    least = cost;
+  }
+  choose_after(low, &allowed, best);
 }
