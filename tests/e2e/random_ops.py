@@ -1,0 +1,1234 @@
+"""Random programs of every op, cut in every way, against the same programs uncut.
+
+A program is StableHLO text made from a seed: a few ops, each with random shapes and attributes, whose
+operands are parameters or earlier results. It runs twice on minipod: on one device, and on up to 16
+with random shardings of parameters, of values in between (these may be uneven) and of results. What
+every device holds must be its part of what the one device computed.
+
+Run as a script, with MINIPOD_DEVICES=16: random_ops.py CASES FIRST_SEED [OPS, a regular expression].
+It prints how often each row
+of the op table was reached and how often each kind of dimension was cut, and fails on a row or a kind
+that never was.
+"""
+
+import collections
+import functools
+import pathlib
+import re
+import sys
+
+import jax
+import numpy as np
+from jax._src import sharding_impls
+from jax._src.lib import xla_client as xc
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+
+MESHES = [(2,), (3,), (4,), (5,), (8,), (16,), (2, 2), (2, 3), (2, 4), (4, 2), (3, 4), (4, 4), (8, 2),
+          (2, 2, 2), (2, 3, 2), (2, 2, 4), (4, 2, 2)]
+SIZES = [1, 2, 3, 4, 4, 5, 6, 8, 8, 12, 16]
+BITS = {"f32": np.float32, "i32": np.int32, "ui32": np.uint32, "i1": np.bool_, "i8": np.int8,
+        "complex<f32>": np.complex64, "ui64": np.uint64, "i64": np.int64, "ui8": np.uint8}
+
+
+class Value:
+  def __init__(self, name, shape, dtype):
+    self.name, self.shape, self.dtype = name, tuple(int(n) for n in shape), dtype
+
+  @property
+  def type(self):
+    return tensor(self.shape, self.dtype)
+
+
+def tensor(shape, dtype):
+  return "tensor<" + "".join(f"{int(n)}x" for n in shape) + dtype + ">"
+
+
+def ints(values):
+  values = [int(v) for v in values]
+  return f"array<i64: {', '.join(map(str, values))}>" if values else "array<i64>"
+
+
+def table(rows):
+  rows = [[int(v) for v in row] for row in rows]
+  if not rows:
+    return "dense<> : tensor<0x2xi64>"
+  return f"dense<{rows}> : tensor<{len(rows)}x{len(rows[0])}xi64>"
+
+
+def integer(value, width=64):
+  return f"{int(value)} : i{width}"
+
+
+class Program:
+  """A program in the making; `rng` draws everything."""
+
+  def __init__(self, seed):
+    self.rng = np.random.default_rng(seed)
+    sizes = MESHES[int(self.rng.integers(len(MESHES)))]
+    self.axes = dict(zip("xyz", sizes))
+    self.lines, self.params, self.functions = [], [], []
+    self.values = []  # results that later ops may take
+    self.count = 0
+    self.rows, self.kinds = collections.Counter(), collections.Counter()
+    self.exact = True
+
+  # --- shardings ---
+
+  def spec(self, shape, even):
+    """Axes per dimension."""
+    free = [str(a) for a in self.rng.permutation(list(self.axes))]
+    dims = [[] for _ in shape]
+    for d in self.rng.permutation(len(shape)):
+      while free and self.rng.integers(5) < 3:
+        parts = int(np.prod([self.axes[a] for a in dims[d] + free[:1]]))
+        if even and (shape[d] % parts != 0 or shape[d] == 0):
+          break
+        if parts > max(2 * shape[d], 2):
+          break
+        dims[d].append(free.pop(0))
+    return dims
+
+  def note(self, kinds, spec, shape):
+    for kind, axes, size in zip(kinds, spec, shape):
+      if kind is not None and axes and size > 1:
+        self.kinds[kind] += 1
+
+  @staticmethod
+  def sharding(spec):
+    dims = ", ".join("{" + ", ".join(f'"{a}"' for a in axes) + "}" for axes in spec)
+    return f"<@mesh, [{dims}]>"
+
+  # --- values ---
+
+  def name(self):
+    self.count += 1
+    return f"%v{self.count}"
+
+  def draw(self, shape, dtype, low=-4, high=5):
+    kind = np.dtype(BITS[dtype])
+    if kind == np.bool_:
+      return self.rng.integers(0, 2, shape).astype(kind)
+    if kind.kind == "c":
+      return (self.rng.integers(low, high, shape) + 1j * self.rng.integers(low, high, shape)).astype(kind)
+    if kind.kind == "u":
+      low = max(low, 0)
+    return self.rng.integers(low, high, shape).astype(kind)
+
+  def param(self, shape, dtype, kinds=(), data=None, low=-4, high=5):
+    data = self.draw(shape, dtype, low, high) if data is None else np.asarray(data, BITS[dtype])
+    value = Value(f"%arg{len(self.params)}", shape, dtype)
+    spec = self.spec(value.shape, even=True) if self.rng.integers(6) else None
+    if spec is not None:
+      self.note(kinds, spec, value.shape)
+    self.params.append((value, data, spec))
+    return value
+
+  def constrain(self, value, kinds=()):
+    spec = self.spec(value.shape, even=False)
+    self.note(kinds, spec, value.shape)
+    result = Value(self.name(), value.shape, value.dtype)
+    self.lines.append((True, f"{result.name} = sdy.sharding_constraint {value.name} "
+                             f"{self.sharding(spec)} : {value.type}", result, value))
+    self.rows["sdy.sharding_constraint"] += 1
+    return result
+
+  def operand(self, shape, dtype, kinds=(), **options):
+    """A parameter or an earlier result of this type, perhaps under a constraint."""
+    shape = tuple(int(n) for n in shape)
+    fits = [v for v in self.values if v.shape == shape and v.dtype == dtype]
+    if fits and not options and self.rng.integers(3):
+      value = fits[int(self.rng.integers(len(fits)))]
+    else:
+      value = self.param(shape, dtype, kinds, **options)
+    return self.constrain(value, kinds) if shape and self.rng.integers(3) == 0 else value
+
+  def result(self, value, kinds=()):
+    if value.shape and self.rng.integers(3) == 0:
+      value = self.constrain(value, kinds)
+    self.values.append(value)
+    return value
+
+  # --- ops ---
+
+  def op(self, name, operands, types, attrs=None, regions=(), note=True):
+    """The generic form; types are (shape, dtype). Returns values."""
+    results = [Value(self.name(), shape, dtype) for shape, dtype in types]
+    left = ", ".join(v.name for v in results)
+    text = (f"{left} = " if results else "") + f'"{name}"({", ".join(v.name for v in operands)})'
+    if attrs:
+      text += " <{" + ", ".join(f"{k} = {v}" for k, v in attrs.items()) + "}>"
+    if regions:
+      text += " (" + ", ".join(regions) + ")"
+    text += f' : ({", ".join(v.type for v in operands)}) -> '
+    text += "(" + ", ".join(v.type for v in results) + ")"
+    self.lines.append((False, text, None, None))
+    if note:
+      self.rows[name] += 1
+    return results
+
+  def one(self, name, operands, shape, dtype, attrs=None, regions=(), kinds=(), note=True):
+    return self.result(self.op(name, operands, [(shape, dtype)], attrs, regions, note)[0], kinds)
+
+  def constant(self, data, dtype):
+    data = np.asarray(data)
+    result = Value(self.name(), data.shape, dtype)
+    text = "true" if data.ndim == 0 and dtype == "i1" and data else \
+        "false" if data.ndim == 0 and dtype == "i1" else \
+        str(float(data)) if data.ndim == 0 and dtype[0] == "f" else \
+        str(int(data)) if data.ndim == 0 else str(data.tolist())
+    if data.size == 0:
+      text = ""
+    if dtype.startswith("complex"):
+      text = f"({float(data.real)}, {float(data.imag)})"
+    self.lines.append((False, f"{result.name} = stablehlo.constant dense<{text}> : {result.type}",
+                       None, None))
+    self.rows["stablehlo.constant"] += 1
+    return result
+
+  def region(self, args, body):
+    """`args` are (shape, dtype); `body` takes a program for its lines and the argument values."""
+    outer, self.lines = self.lines, []
+    values = [Value(self.name(), shape, dtype) for shape, dtype in args]
+    kept = self.values
+    self.values = []
+    returned = body(*values)
+    self.values = kept
+    lines, self.lines = self.lines, outer
+    head = f"^bb0({', '.join(f'{v.name}: {v.type}' for v in values)}):\n" if values else "^bb0:\n"
+    end = (f"stablehlo.return {', '.join(v.name for v in returned)} : "
+           f"{', '.join(v.type for v in returned)}")
+    return "{" + head + "\n".join(text for _, text, _, _ in lines) + "\n" + end + "}"
+
+  def reducer(self, op, dtype):
+    return self.region([((), dtype)] * 2,
+                       lambda a, b: [self.op(op, [a, b], [((), dtype)], note=False)[0]])
+
+  # --- drawing ---
+
+  def pick(self, *choices):
+    return choices[int(self.rng.integers(len(choices)))]
+
+  def size(self, largest=16):
+    """Of a dimension: one that some axes divide, or any."""
+    while True:
+      size = int(self.rng.choice(SIZES))
+      if self.rng.integers(3):
+        size = self.axes[self.pick(*self.axes)] * self.pick(1, 1, 2, 3)
+      if size <= largest:
+        return size
+
+  def shape(self, rank=None, low=1, high=4):
+    rank = int(self.rng.integers(low, high)) if rank is None else rank
+    while True:
+      shape = tuple(self.size() for _ in range(rank))
+      if np.prod(shape) <= 2048:
+        return shape
+
+  def dim(self, rank):
+    return int(self.rng.integers(rank))
+
+  # --- the text ---
+
+  def text(self, results, parts):
+    """The module: cut (`parts`) or not. `results` are (value, spec or None)."""
+    renamed = {}
+    lines = []
+    for is_constraint, line, result, value in self.lines:
+      if is_constraint and not parts:
+        renamed[result.name] = renamed.get(value.name, value.name)
+        continue
+      lines.append(line)
+    body = "\n".join(lines)
+    names = [v.name for v, _ in results]
+    if not parts:
+      body = re.sub(r"%v\d+", lambda m: renamed.get(m.group(), m.group()), body)
+      names = [renamed.get(n, n) for n in names]
+    args = ", ".join(
+        f"{v.name}: {v.type}" + (f" {{sdy.sharding = #sdy.sharding{self.sharding(spec)}}}"
+                                 if parts and spec is not None else "") for v, _, spec in self.params)
+    outs = ", ".join(
+        v.type + (f" {{sdy.sharding = #sdy.sharding{self.sharding(spec)}}}"
+                  if parts and spec is not None else "") for v, spec in results)
+    mesh = ", ".join(f'"{a}"={n}' for a, n in self.axes.items())
+    head = f"sdy.mesh @mesh = <[{mesh}]>\n" if parts else ""
+    number = int(np.prod(list(self.axes.values()))) if parts else 1
+    return (f"module @random attributes {{mhlo.num_partitions = {number} : i32, "
+            f"mhlo.num_replicas = 1 : i32}} {{\n{head}" + "\n".join(self.functions) +
+            f"\nfunc.func public @main({args}) -> ({outs}) {{\n{body}\n"
+            f"return {', '.join(names)} : {', '.join(v.type for v, _ in results)}\n}}\n}}\n")
+
+
+# --- the ops: each function adds one to a program ---
+
+OPS = {}
+
+
+def row(*names):
+  def add(f):
+    for name in names:
+      OPS[name] = functools.partial(f, name=name)
+    return f
+  return add
+
+
+@row(*(f"stablehlo.{name}" for name in (
+    "abs cbrt ceil cosine exponential exponential_minus_one floor is_finite log log_plus_one logistic "
+    "negate round_nearest_afz round_nearest_even rsqrt sign sine sqrt tan tanh").split()))
+def unary(p, name):
+  shape = p.shape()
+  kinds = ["elementwise"] * len(shape)
+  p.exact = False
+  dtype = "i1" if name.endswith("is_finite") else "f32"
+  p.one(name, [p.operand(shape, "f32", kinds)], shape, dtype, kinds=kinds)
+
+
+@row("stablehlo.not", "stablehlo.popcnt", "stablehlo.count_leading_zeros")
+def integer_unary(p, name):
+  shape = p.shape()
+  p.one(name, [p.operand(shape, "i32")], shape, "i32")
+
+
+@row(*(f"stablehlo.{name}" for name in (
+    "add subtract multiply divide maximum minimum power remainder atan2").split()))
+def binary(p, name):
+  shape = p.shape()
+  kinds = ["elementwise"] * len(shape)
+  p.exact = False
+  p.one(name, [p.operand(shape, "f32", kinds), p.operand(shape, "f32", kinds)], shape, "f32",
+        kinds=kinds)
+
+
+@row(*(f"stablehlo.{name}" for name in
+       "and or xor shift_left shift_right_arithmetic shift_right_logical".split()))
+def integer_binary(p, name):
+  shape = p.shape()
+  p.one(name, [p.operand(shape, "i32"), p.operand(shape, "i32")], shape, "i32")
+
+
+@row("stablehlo.complex")
+def complex_(p, name):
+  shape = p.shape()
+  p.one(name, [p.operand(shape, "f32"), p.operand(shape, "f32")], shape, "complex<f32>")
+
+
+@row("stablehlo.real", "stablehlo.imag")
+def real(p, name):
+  shape = p.shape()
+  p.one(name, [p.operand(shape, "complex<f32>")], shape, "f32")
+
+
+@row("stablehlo.compare")
+def compare(p, name):
+  shape = p.shape()
+  way = p.pick("EQ", "NE", "GE", "GT", "LE", "LT")
+  p.one(name, [p.operand(shape, "i32"), p.operand(shape, "i32")], shape, "i1",
+        {"comparison_direction": f"#stablehlo<comparison_direction {way}>"})
+
+
+@row("stablehlo.select")
+def select(p, name):
+  shape = p.shape()
+  pred = p.operand(p.pick(shape, ()), "i1")
+  p.one(name, [pred, p.operand(shape, "f32"), p.operand(shape, "f32")], shape, "f32")
+
+
+@row("stablehlo.clamp")
+def clamp(p, name):
+  shape = p.shape()
+  bound = p.pick(shape, ())
+  p.one(name, [p.operand(bound, "f32", high=0), p.operand(shape, "f32"), p.operand(bound, "f32", low=1)],
+        shape, "f32")
+
+
+@row("stablehlo.convert")
+def convert(p, name):
+  shape = p.shape()
+  p.one(name, [p.operand(shape, "i32")], shape, p.pick("f32", "i8", "i1", "ui32"))
+
+
+@row("stablehlo.reduce_precision")
+def reduce_precision(p, name):
+  shape = p.shape()
+  p.one(name, [p.operand(shape, "f32")], shape, "f32",
+        {"exponent_bits": integer(5, 32), "mantissa_bits": integer(3, 32)})
+
+
+@row("stablehlo.map")
+def map_(p, name):
+  shape = p.shape()
+  body = p.reducer("stablehlo.multiply", "f32")
+  p.one(name, [p.operand(shape, "f32"), p.operand(shape, "f32")], shape, "f32",
+        {"dimensions": ints(range(len(shape)))}, [body])
+
+
+# --- shapes ---
+
+@row("stablehlo.bitcast_convert")
+def bitcast_convert(p, name):
+  shape = p.shape(high=3)
+  kind = p.pick("same", "wider", "narrower")
+  if kind == "same":
+    p.one(name, [p.operand(shape, "f32")], shape, "i32")
+  elif kind == "wider":
+    p.one(name, [p.operand(shape + (4,), "i8", [None] * len(shape) + ["bitcast pieces"])], shape, "i32")
+  else:
+    p.one(name, [p.operand(shape, "i32")], shape + (4,), "i8",
+          kinds=[None] * len(shape) + ["bitcast pieces"])
+
+
+@row("stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim")
+def broadcast_in_dim(p, name):
+  out = p.shape(low=2, high=5)
+  rank = int(p.rng.integers(0, len(out)))
+  dims = sorted(p.rng.permutation(len(out))[:rank])
+  shape = tuple(1 if p.rng.integers(4) == 0 else out[d] for d in dims)
+  operands = [p.operand(shape, "f32", ["broadcast from"] * rank)]
+  if "dynamic" in name:
+    operands.append(p.constant(np.array(out), "i64"))
+  kinds = ["broadcast from" if d in dims else "broadcast new" for d in range(len(out))]
+  p.one(name, operands, out, "f32", {"broadcast_dimensions": ints(dims)}, kinds=kinds)
+
+
+@row("stablehlo.broadcast")
+def broadcast(p, name):
+  new, shape = p.shape(1), p.shape(high=3)
+  p.one(name, [p.operand(shape, "f32")], new + shape, "f32", {"broadcast_sizes": ints(new)})
+
+
+@row("stablehlo.concatenate")
+def concatenate(p, name):
+  shape, count = list(p.shape()), int(p.rng.integers(1, 4))
+  along = p.dim(len(shape))
+  kinds = ["concatenated" if d == along else "beside concatenated" for d in range(len(shape))]
+  operands, total = [], 0
+  for _ in range(count):
+    own = list(shape)
+    own[along] = p.size()
+    total += own[along]
+    operands.append(p.operand(own, "f32", kinds))
+  shape[along] = total
+  p.one(name, operands, shape, "f32", {"dimension": integer(along)}, kinds=kinds)
+
+
+@row("stablehlo.slice", "stablehlo.real_dynamic_slice")
+def slice_(p, name):
+  shape = p.shape()
+  start = [int(p.rng.integers(0, n)) if p.rng.integers(2) else 0 for n in shape]
+  limit = [int(p.rng.integers(s, n + 1)) if p.rng.integers(2) else n for s, n in zip(start, shape)]
+  stride = [p.pick(1, 1, 2) for _ in shape]
+  out = [-(-(b - a) // s) for a, b, s in zip(start, limit, stride)]
+  kinds = ["sliced" if o != n else "beside sliced" for o, n in zip(out, shape)]
+  operand = p.operand(shape, "f32", kinds)
+  if "dynamic" in name:
+    operands = [operand] + [p.constant(np.array(v), "i64") for v in (start, limit, stride)]
+    p.one(name, operands, out, "f32", kinds=kinds)
+    return
+  p.one(name, [operand], out, "f32", {"start_indices": ints(start), "limit_indices": ints(limit),
+                                      "strides": ints(stride)}, kinds=kinds)
+
+
+@row("stablehlo.pad", "stablehlo.dynamic_pad")
+def pad(p, name):
+  shape = p.shape()
+  low = [int(p.rng.integers(-2, 4)) if p.rng.integers(2) else 0 for _ in shape]
+  high = [int(p.rng.integers(-2, 4)) if p.rng.integers(2) else 0 for _ in shape]
+  inside = [int(p.rng.integers(0, 3)) if p.rng.integers(3) == 0 else 0 for _ in shape]
+  out = [n + max(n - 1, 0) * i + l + h for n, l, h, i in zip(shape, low, high, inside)]
+  if min(out, default=0) < 0:
+    low, high, inside, out = [1] * len(shape), [-1] * len(shape), [0] * len(shape), list(shape)
+  kinds = ["padded" if l or h or i else "beside padded" for l, h, i in zip(low, high, inside)]
+  operands = [p.operand(shape, "f32", kinds), p.operand((), "f32")]
+  if "dynamic" in name:
+    operands += [p.constant(np.array(v), "i64") for v in (low, high, inside)]
+    p.one(name, operands, out, "f32", kinds=kinds)
+    return
+  p.one(name, operands, out, "f32",
+        {"edge_padding_low": ints(low), "edge_padding_high": ints(high),
+         "interior_padding": ints(inside)}, kinds=kinds)
+
+
+@row("stablehlo.reverse")
+def reverse(p, name):
+  shape = p.shape()
+  dims = [d for d in range(len(shape)) if p.rng.integers(2)]
+  kinds = ["reversed" if d in dims else "beside reversed" for d in range(len(shape))]
+  p.one(name, [p.operand(shape, "f32", kinds)], shape, "f32", {"dimensions": ints(dims)}, kinds=kinds)
+
+
+@row("stablehlo.transpose")
+def transpose(p, name):
+  shape = p.shape(high=5)
+  order = p.rng.permutation(len(shape))
+  kinds = ["transposed"] * len(shape)
+  p.one(name, [p.operand(shape, "f32", kinds)], [shape[d] for d in order], "f32",
+        {"permutation": ints(order)}, kinds=kinds)
+
+
+@row("stablehlo.reshape", "stablehlo.dynamic_reshape")
+def reshape(p, name):
+  shape = p.shape(high=5)
+  left, out = int(np.prod(shape)), []
+  while left > 1 and len(out) < 4:
+    divisors = [d for d in range(1, left + 1) if left % d == 0]
+    out.append(int(p.rng.choice(divisors)))
+    left //= out[-1]
+  out.append(left)
+  kinds = ["reshaped"] * 5
+  operands = [p.operand(shape, "f32", kinds)]
+  if "dynamic" in name:
+    operands.append(p.constant(np.array(out), "i64"))
+  p.one(name, operands, out, "f32", kinds=kinds)
+
+
+@row("stablehlo.iota", "stablehlo.dynamic_iota")
+def iota(p, name):
+  shape = p.shape()
+  along = p.dim(len(shape))
+  operands = [p.constant(np.array(shape), "i64")] if "dynamic" in name else []
+  kinds = ["counted" if d == along else "beside counted" for d in range(len(shape))]
+  p.one(name, operands, shape, p.pick("i32", "f32", "ui8"), {"iota_dimension": integer(along)},
+        kinds=kinds)
+
+
+@row("stablehlo.constant")
+def constant(p, name):
+  shape = p.shape()
+  value = p.constant(np.arange(np.prod(shape)).reshape(shape), "i32")
+  p.result(value)
+
+
+@row("stablehlo.get_dimension_size")
+def get_dimension_size(p, name):
+  shape = p.shape()
+  p.one(name, [p.operand(shape, "f32")], (), "i32", {"dimension": integer(p.dim(len(shape)))})
+
+
+@row("stablehlo.optimization_barrier")
+def optimization_barrier(p, name):
+  shape = p.shape()
+  a, b = p.operand(shape, "f32"), p.operand(shape, "i32")
+  for value in p.op(name, [a, b], [(shape, "f32"), (shape, "i32")]):
+    p.result(value)
+
+
+# --- products ---
+
+@row("stablehlo.dot_general")
+def dot_general(p, name):
+  batch = p.shape(int(p.rng.integers(0, 2)))
+  left, right = p.shape(int(p.rng.integers(0, 3))), p.shape(int(p.rng.integers(0, 2)))
+  inner = p.shape(int(p.rng.integers(0, 3)))
+  if np.prod(batch + left + right) > 4096 or np.prod(batch + left + inner) > 4096:
+    batch, left, right, inner = (4,), (8,), (6,), (8,)
+  sides = []
+  for free, what in ((left, "lhs"), (right, "rhs")):
+    dims = ([(n, "dot batch", "b", i) for i, n in enumerate(batch)] +
+            [(n, "dot contracting", "c", i) for i, n in enumerate(inner)] +
+            [(n, f"dot {what} free", "f", i) for i, n in enumerate(free)])
+    order = [dims[i] for i in p.rng.permutation(len(dims))]
+    sides.append(order)
+  def where(side, kind):
+    found = {i: d for d, (_, _, k, i) in enumerate(side) if k == kind}
+    return [found[i] for i in range(len(found))]
+  def free_dims(side):
+    return [n for n, _, k, _ in side if k == "f"]
+  out = list(batch) + free_dims(sides[0]) + free_dims(sides[1])
+  kinds = (["dot batch"] * len(batch) + ["dot lhs free"] * len(left) + ["dot rhs free"] * len(right))
+  operands = [p.operand([n for n, *_ in side], "f32", [k for _, k, *_ in side]) for side in sides]
+  numbers = (f"#stablehlo.dot<lhs_batching_dimensions = {where(sides[0], 'b')}, "
+             f"rhs_batching_dimensions = {where(sides[1], 'b')}, "
+             f"lhs_contracting_dimensions = {where(sides[0], 'c')}, "
+             f"rhs_contracting_dimensions = {where(sides[1], 'c')}>")
+  p.one(name, operands, out, "f32", {"dot_dimension_numbers": numbers}, kinds=kinds)
+
+
+@row("stablehlo.dot")
+def dot(p, name):
+  m, k, n = p.shape(3)
+  p.one(name, [p.operand((m, k), "f32", ["dot lhs free", "dot contracting"]),
+               p.operand((k, n), "f32", ["dot contracting", "dot rhs free"])], (m, n), "f32")
+
+
+@row("stablehlo.einsum")
+def einsum(p, name):
+  b, i, j, k = 2, *p.shape(3)
+  p.one(name, [p.operand((b, i, j), "f32"), p.operand((b, j, k), "f32")], (b, k, i), "f32",
+        {"einsum_config": '"bij,bjk->bki"'})
+
+
+@row("stablehlo.unary_einsum")
+def unary_einsum(p, name):
+  i, j = p.shape(2)
+  p.one(name, [p.operand((i, j), "f32")], (j,), "f32", {"einsum_config": '"ij->j"'})
+
+
+def convolution_parts(p):
+  """Random dimension numbers, groups, windows: (operands, result shape, attributes, kinds)."""
+  spatial = int(p.rng.integers(0, 3))
+  batch, features, outs = p.size(8), p.size(8), p.size(8)
+  groups, kind = p.pick(1, 1, 2, 4), p.pick("feature", "batch")
+  lhs_batch, lhs_features, rhs_outs = batch, features, outs * groups
+  if kind == "feature":
+    lhs_features *= groups
+  else:
+    lhs_batch *= groups
+  image = [p.size() for _ in range(spatial)]
+  window = [p.pick(1, 2, 3) for _ in range(spatial)]
+  stride = [p.pick(1, 1, 2) for _ in range(spatial)]
+  padding = [[p.pick(-1, 0, 1), p.pick(0, 1, 2)] for _ in range(spatial)]
+  spread = [p.pick(1, 1, 2) for _ in range(spatial)]
+  holes = [p.pick(1, 1, 2) for _ in range(spatial)]
+  out = []
+  for n, w, s, (l, h), a, b in zip(image, window, stride, padding, spread, holes):
+    length, size = (n - 1) * a + 1 + l + h, (w - 1) * b + 1
+    out.append((length - size) // s + 1 if length >= size else 0)
+  orders = [list(p.rng.permutation(spatial + 2)) for _ in range(3)]
+  def lay(first, second, rest, order):
+    dims = [None] * (spatial + 2)
+    for d, n in zip(order, [first, second] + list(rest)):
+      dims[d] = n
+    return dims
+  lhs = lay(lhs_batch, lhs_features, image, orders[0])
+  rhs = lay(features, rhs_outs, window, orders[1])
+  res = lay(batch, rhs_outs, out, orders[2])
+  names = lay("b", "f", map(str, range(spatial)), orders[0])
+  kernel = lay("i", "o", map(str, range(spatial)), orders[1])
+  result = lay("b", "f", map(str, range(spatial)), orders[2])
+  grouped = groups > 1
+  lhs_kinds = lay("convolution batch groups" if grouped and kind == "batch" else "convolution batch",
+                  "convolution feature groups" if grouped and kind == "feature"
+                  else "convolution input features", ["convolution spatial"] * spatial, orders[0])
+  rhs_kinds = lay("convolution input features", "convolution output features",
+                  ["convolution window"] * spatial, orders[1])
+  res_kinds = lay("convolution batch", "convolution output features",
+                  ["convolution spatial"] * spatial, orders[2])
+  numbers = (f"#stablehlo.conv<[{', '.join(names)}]x[{', '.join(kernel)}]->[{', '.join(result)}]>")
+  reversal = ", ".join(p.pick("true", "false") for _ in range(spatial))
+  attrs = {"batch_group_count": integer(groups if kind == "batch" else 1),
+           "feature_group_count": integer(groups if kind == "feature" else 1),
+           "dimension_numbers": numbers, "window_strides": ints(stride), "lhs_dilation": ints(spread),
+           "rhs_dilation": ints(holes), "padding": table(padding)}
+  if spatial:
+    attrs["window_reversal"] = f"array<i1: {reversal}>"
+  operands = [p.operand(lhs, "f32", lhs_kinds), p.operand(rhs, "f32", rhs_kinds)]
+  return operands, res, attrs, res_kinds, padding
+
+
+@row("stablehlo.convolution")
+def convolution(p, name):
+  operands, shape, attrs, kinds, _ = convolution_parts(p)
+  p.one(name, operands, shape, "f32", attrs, kinds=kinds)
+
+
+@row("stablehlo.dynamic_conv")
+def dynamic_conv(p, name):
+  operands, shape, attrs, kinds, padding = convolution_parts(p)
+  if not padding:
+    return
+  del attrs["padding"]
+  operands.append(p.constant(np.array(padding), "i64"))
+  p.one(name, operands, shape, "f32", attrs, kinds=kinds)
+
+
+# --- matrices and transforms ---
+
+def batched(p, rows, columns=None, make=None):
+  """A parameter with batch dimensions and matrices from `make`."""
+  batch = p.shape(int(p.rng.integers(0, 3)))
+  columns = rows if columns is None else columns
+  data = p.rng.integers(-4, 5, batch + (rows, columns)).astype(np.float32)
+  if make is not None:
+    data = make(data)
+  p.exact = False
+  kinds = ["matrix batch"] * len(batch) + ["matrix"] * 2
+  return batch, p.operand(data.shape, "f32", kinds, data=data), kinds
+
+
+@row("stablehlo.cholesky")
+def cholesky(p, name):
+  n = p.pick(2, 4, 6)
+  _, a, kinds = batched(p, n, make=lambda m: m @ np.swapaxes(m, -1, -2) + 9 * np.eye(n))
+  lower = p.one(name, [a], a.shape, "f32", {"lower": "true"}, kinds=kinds)
+  # What lies beside the triangle is not defined.
+  del p.values[-1]
+  keep = p.constant(np.tril(np.ones((n, n), np.int32)), "i32")
+  keep = p.op("stablehlo.convert", [keep], [((n, n), "i1")])[0]
+  keep = p.op("stablehlo.broadcast_in_dim", [keep], [(a.shape, "i1")],
+              {"broadcast_dimensions": ints([len(a.shape) - 2, len(a.shape) - 1])})[0]
+  zero = p.op("stablehlo.broadcast_in_dim", [p.constant(0.0, "f32")], [(a.shape, "f32")],
+              {"broadcast_dimensions": ints([])})[0]
+  p.one("stablehlo.select", [keep, lower, zero], a.shape, "f32")
+
+
+@row("stablehlo.triangular_solve")
+def triangular_solve(p, name):
+  n, k, left = p.pick(2, 4, 6), p.pick(1, 3, 4), p.pick(True, False)
+  batch, a, kinds = batched(p, n, make=lambda m: np.tril(m, -1) / 8 + 2 * np.eye(n))
+  b = p.operand(batch + ((n, k) if left else (k, n)), "f32", kinds)
+  way = p.pick("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")
+  p.one(name, [a, b], b.shape, "f32",
+        {"left_side": str(left).lower(), "lower": "true", "unit_diagonal": "false",
+         "transpose_a": f"#stablehlo<transpose {way}>"}, kinds=kinds)
+
+
+@row("stablehlo.fft")
+def fft(p, name):
+  kind = p.pick("FFT", "IFFT", "RFFT", "IRFFT")
+  shape = list(p.shape(high=4))
+  length = int(p.rng.integers(1, len(shape) + 1))
+  sizes = shape[len(shape) - length:]
+  out, types = list(shape), ("complex<f32>", "complex<f32>")
+  if kind == "RFFT":
+    out[-1], types = shape[-1] // 2 + 1, ("f32", "complex<f32>")
+  if kind == "IRFFT":
+    shape[-1], types = sizes[-1] // 2 + 1, ("complex<f32>", "f32")
+  kinds = ["fft batch"] * (len(shape) - length) + ["fft transformed"] * length
+  p.exact = False
+  p.one(name, [p.operand(shape, types[0], kinds)], out, types[1],
+        {"fft_type": f"#stablehlo<fft_type {kind}>", "fft_length": ints(sizes)}, kinds=kinds)
+
+
+@row("stablehlo.custom_call")
+def custom_call(p, name):
+  target = p.pick("LuDecomposition", "Qr", "minipod.eigh.lower", "minipod.svd", "mhlo.topk")
+  n, m = p.pick(2, 3, 4), p.pick(2, 3, 4)
+  if target == "mhlo.topk":
+    shape = p.shape()[:-1] + (p.pick(6, 8, 12),)
+    k = p.pick(2, 4)
+    data = p.rng.permutation(int(np.prod(shape))).reshape(shape)
+    kinds = ["top_k batch"] * (len(shape) - 1) + ["top_k searched"]
+    a = p.operand(shape, "f32", kinds, data=data)
+    types = [(shape[:-1] + (k,), "f32"), (shape[:-1] + (k,), "i32")]
+    attrs = {"call_target_name": f'"{target}"', "api_version": "4 : i32",
+             "backend_config": f"{{k = {k} : i64, largest = true}}"}
+    # What JAX hands over: attributes of the call, in the place of its backend_config.
+    results = p.op(name, [a], types, {"call_target_name": f'"{target}"'}, note=True)
+    p.lines[-1] = (False, p.lines[-1][1].replace("}>", "}> {mhlo.attributes = {k = " + str(k) +
+                                                " : i64, largest = true}, mhlo.version = 1 : i64}"),
+                   None, None)
+    for value in results:
+      p.result(value, kinds)
+    return
+  square = target != "Qr" and target != "minipod.svd"
+  symmetric = lambda a: a + np.swapaxes(a, -1, -2) + np.diag(np.arange(n) * 20.0)
+  make = symmetric if "eigh" in target else None
+  batch, a, kinds = batched(p, n if square else n + 2, n if square else m, make)
+  rows, columns = a.shape[-2:]
+  low = min(rows, columns)
+  types = {"LuDecomposition": [(a.shape, "f32"), (batch + (low,), "i32"), (batch + (rows,), "i32")],
+           "Qr": [(a.shape, "f32"), (batch + (low,), "f32")],
+           "minipod.eigh.lower": [(a.shape, "f32"), (batch + (n,), "f32")],
+           "minipod.svd": [(batch + (low,), "f32")]}[target]
+  for value in p.op(name, [a], types, {"call_target_name": f'"{target}"'}):
+    p.result(value, kinds)
+
+
+# --- combining ---
+
+@row("stablehlo.reduce")
+def reduce(p, name):
+  shape = p.shape(high=5)
+  dims = sorted(p.rng.permutation(len(shape))[:int(p.rng.integers(1, len(shape) + 1))])
+  out = [n for d, n in enumerate(shape) if d not in dims]
+  kinds = ["reduced" if d in dims else "kept" for d in range(len(shape))]
+  kept = ["kept"] * len(out)
+  attrs = {"dimensions": ints(dims)}
+  kind = p.pick("one", "one", "argmax", "two sums", "custom")
+  if kind == "one":
+    dtype, op = p.pick(("f32", "add"), ("f32", "maximum"), ("f32", "minimum"), ("i32", "add"),
+                       ("i32", "multiply"), ("i32", "xor"), ("i32", "and"), ("i1", "or"), ("i1", "and"),
+                       ("i1", "add"), ("complex<f32>", "add"))
+    init = p.operand((), dtype) if p.rng.integers(2) or dtype == "complex<f32>" else \
+        p.constant(0 if dtype != "i1" else False, dtype)
+    a = p.operand(shape, dtype, kinds)
+    p.one(name, [a, init], out, dtype, attrs, [p.reducer(f"stablehlo.{op}", dtype)], kinds=kept)
+    return
+  if kind == "custom":
+    # The larger in size: a choice of its arguments.
+    def body(a, b):
+      sizes = [p.op("stablehlo.abs", [v], [((), "i32")])[0] for v in (a, b)]
+      c = p.op("stablehlo.compare", sizes, [((), "i1")],
+               {"comparison_direction": "#stablehlo<comparison_direction GT>"})[0]
+      equal = p.op("stablehlo.compare", sizes, [((), "i1")],
+                   {"comparison_direction": "#stablehlo<comparison_direction EQ>"})[0]
+      larger = p.op("stablehlo.maximum", [a, b], [((), "i32")])[0]
+      one = p.op("stablehlo.select", [c, a, b], [((), "i32")])[0]
+      return [p.op("stablehlo.select", [equal, larger, one], [((), "i32")])[0]]
+    region = p.region([((), "i32")] * 2, body)
+    p.one(name, [p.operand(shape, "i32", kinds), p.constant(0, "i32")], out, "i32", attrs, [region],
+          kinds=kept)
+    return
+  value = p.operand(shape, "f32", kinds)
+  index = p.one("stablehlo.iota", [], shape, "i32", {"iota_dimension": integer(dims[0])}, kinds=kinds)
+  if kind == "argmax":
+    def body(a, i, b, j):
+      more = p.op("stablehlo.compare", [a, b], [((), "i1")],
+                  {"comparison_direction": "#stablehlo<comparison_direction GT>"})[0]
+      same = p.op("stablehlo.compare", [a, b], [((), "i1")],
+                  {"comparison_direction": "#stablehlo<comparison_direction EQ>"})[0]
+      least = p.op("stablehlo.minimum", [i, j], [((), "i32")])[0]
+      which = p.op("stablehlo.select", [more, i, j], [((), "i32")])[0]
+      return [p.op("stablehlo.select", [more, a, b], [((), "f32")])[0],
+              p.op("stablehlo.select", [same, least, which], [((), "i32")])[0]]
+    inits = [p.constant(-100.0, "f32"), p.constant(0, "i32")]
+  else:
+    def body(a, i, b, j):
+      return [p.op("stablehlo.add", [a, b], [((), "f32")])[0],
+              p.op("stablehlo.add", [i, j], [((), "i32")])[0]]
+    inits = [p.constant(0.0, "f32"), p.operand((), "i32")]
+  region = p.region([((), "f32"), ((), "i32")] * 2, body)
+  for result in p.op(name, [value, index] + inits, [(out, "f32"), (out, "i32")], attrs, [region]):
+    p.result(result, kept)
+
+
+def window_of(p, shape, dilated=True):
+  window = [p.pick(1, 1, 2, 3) for _ in shape]
+  stride = [p.pick(1, 1, 2) for _ in shape]
+  padding = [[p.pick(0, 0, 1), p.pick(0, 0, 1)] if w > 1 else [0, 0] for w in window]
+  base = [p.pick(1, 1, 2) if dilated else 1 for _ in shape]
+  holes = [p.pick(1, 1, 2) if dilated else 1 for _ in shape]
+  out = []
+  for n, w, s, (l, h), a, b in zip(shape, window, stride, padding, base, holes):
+    length, size = (n - 1) * a + 1 + l + h, (w - 1) * b + 1
+    out.append((length - size) // s + 1 if length >= size else 0)
+  return window, stride, padding, base, holes, out
+
+
+@row("stablehlo.reduce_window")
+def reduce_window(p, name):
+  shape = p.shape()
+  if p.rng.integers(3) == 0:  # a cumulative sum
+    along = p.dim(len(shape))
+    window = [n if d == along else 1 for d, n in enumerate(shape)]
+    padding = [[n - 1, 0] if d == along else [0, 0] for d, n in enumerate(shape)]
+    stride = base = holes = [1] * len(shape)
+    out = shape
+  else:
+    window, stride, padding, base, holes, out = window_of(p, shape)
+  kinds = ["window" if w > 1 or s > 1 else "beside window" for w, s in zip(window, stride)]
+  dtype, op = p.pick(("f32", "add"), ("f32", "maximum"), ("i32", "multiply"))
+  init = p.constant({"add": 0, "maximum": -100, "multiply": 1}[op], dtype)
+  p.one(name, [p.operand(shape, dtype, kinds), init], out, dtype,
+        {"window_dimensions": ints(window), "window_strides": ints(stride),
+         "base_dilations": ints(base), "window_dilations": ints(holes), "padding": table(padding)},
+        [p.reducer(f"stablehlo.{op}", dtype)], kinds=kinds)
+
+
+@row("stablehlo.select_and_scatter")
+def select_and_scatter(p, name):
+  shape = p.shape()
+  window, stride, padding, _, _, out = window_of(p, shape, dilated=False)
+  kinds = ["window" if w > 1 or s > 1 else "beside window" for w, s in zip(window, stride)]
+  def larger(a, b):
+    return [p.op("stablehlo.compare", [a, b], [((), "i1")],
+                 {"comparison_direction": "#stablehlo<comparison_direction GE>"})[0]]
+  regions = [p.region([((), "f32")] * 2, larger), p.reducer("stablehlo.add", "f32")]
+  p.one(name, [p.operand(shape, "f32", kinds), p.operand(out, "f32", kinds), p.constant(0.0, "f32")],
+        shape, "f32", {"window_dimensions": ints(window), "window_strides": ints(stride),
+                       "padding": table(padding)}, regions, kinds=kinds)
+
+
+@row("stablehlo.sort")
+def sort(p, name):
+  shape = p.shape()
+  along = p.dim(len(shape))
+  kinds = ["sorted" if d == along else "sort batch" for d in range(len(shape))]
+  types = [(shape, "i32"), (shape, "f32")][:int(p.rng.integers(1, 3))]
+  def body(*args):
+    return [p.op("stablehlo.compare", args[:2], [((), "i1")],
+                 {"comparison_direction": "#stablehlo<comparison_direction LT>"})[0]]
+  region = p.region([((), t) for _, t in types for _ in range(2)], body)
+  operands = [p.operand(s, t, kinds) for s, t in types]
+  for value in p.op(name, operands, types, {"dimension": integer(along), "is_stable": "true"}, [region]):
+    p.result(value, kinds)
+
+
+@row("stablehlo.batch_norm_inference", "stablehlo.batch_norm_training", "stablehlo.batch_norm_grad")
+def batch_norm(p, name):
+  shape = p.shape()
+  feature = p.dim(len(shape))
+  kinds = ["norm feature" if d == feature else "norm batch" for d in range(len(shape))]
+  each = (shape[feature],)
+  operands = [p.operand(shape, "f32", kinds)]
+  per_feature = 2 if "training" in name else 4 if "inference" in name else 3
+  for i in range(per_feature):
+    positive = {"low": 1} if i == 3 or ("grad" in name and i == 2) else {}
+    operands.append(p.operand(each, "f32", ["norm feature"], **positive))
+  types = [(shape, "f32")]
+  if "grad" in name:
+    operands.append(p.operand(shape, "f32", kinds))
+  if "inference" not in name:
+    types += [(each, "f32")] * 2
+  p.exact = False
+  for value in p.op(name, operands, types,
+                    {"epsilon": "1.000000e-03 : f32", "feature_index": integer(feature)}):
+    p.result(value, kinds if value.shape == shape else ["norm feature"])
+
+
+# --- random numbers ---
+
+@row("stablehlo.rng_bit_generator")
+def rng_bit_generator(p, name):
+  shape = p.shape()
+  kind = p.pick("THREE_FRY", "PHILOX", "DEFAULT")
+  size = 2 if kind == "THREE_FRY" else p.pick(2, 3) if kind == "PHILOX" else 2
+  kinds = ["random"] * len(shape)
+  state = p.operand((size,), "ui64", high=99)
+  results = p.op(name, [state], [((size,), "ui64"), (shape, p.pick("ui32", "ui64", "ui8"))],
+                 {"rng_algorithm": f"#stablehlo<rng_algorithm {kind}>"})
+  for value, k in zip(results, (["random state"], kinds)):
+    p.result(value, k)
+
+
+@row("stablehlo.rng")
+def rng(p, name):
+  shape = p.shape()
+  bounds = [p.constant(3.0, "f32"), p.constant(0.0, "f32"), p.constant(np.array(shape), "i64")]
+  p.one(name, bounds, shape, "f32", {"rng_distribution": "#stablehlo<rng_distribution NORMAL>"})
+
+
+# --- indices ---
+
+def slicing(p, is_scatter):
+  """Dimension numbers of a gather (or of the scatter that mirrors it)."""
+  rank = int(p.rng.integers(1, 5))
+  array = [p.size(8) for _ in range(rank)]
+  num_batching = int(p.rng.integers(0, min(rank, 3)))
+  order = [int(d) for d in p.rng.permutation(rank)]
+  batching, rest = sorted(order[:num_batching]), order[num_batching:]
+  indexed = rest[:int(p.rng.integers(0, len(rest) + 1))]  # the start index map
+  sizes, dropped = [0] * rank, []
+  for d in range(rank):
+    if d in batching:
+      sizes[d] = 1
+    elif d in indexed and p.rng.integers(3):
+      sizes[d] = 1
+      if p.rng.integers(3):
+        dropped.append(d)
+    else:
+      sizes[d] = array[d] if p.rng.integers(2) else int(p.rng.integers(1, array[d] + 1))
+  extra = [p.size(8) for _ in range(int(p.rng.integers(0, 3)))]
+  lead = [array[d] for d in batching] + extra
+  order = [int(d) for d in p.rng.permutation(len(lead))]
+  index_shape = [lead[i] for i in order]
+  index_batching = [order.index(i) for i in range(num_batching)]
+  vector = int(p.rng.integers(0, len(lead) + 1))
+  is_implicit = len(indexed) == 1 and p.rng.integers(2) == 1
+  slices_batch = list(index_shape)
+  kinds = ["index batching" if i < num_batching else "index batch" for i in order]
+  batch_kinds = list(kinds)
+  if is_implicit:
+    vector = len(index_shape)
+  else:
+    index_shape.insert(vector, len(indexed))
+    kinds.insert(vector, "index vector")
+    index_batching = [d + (d >= vector) for d in index_batching]
+  kept = [d for d in range(rank) if d not in dropped and d not in batching]
+  total = len(slices_batch) + len(kept)
+  windows = sorted(int(d) for d in p.rng.permutation(total)[:len(kept)])
+  slices, slice_kinds, b = [], [], 0
+  what = "scatter" if is_scatter else "gather"
+  def kind_of(d):
+    return (f"{what} batching" if d in batching else f"{what} dropped" if d in dropped
+            else f"{what} whole" if sizes[d] == array[d] else f"{what} window")
+  for d in range(total):
+    if d in windows:
+      own = kept[windows.index(d)]
+      slices.append(sizes[own])
+      slice_kinds.append(kind_of(own))
+    else:
+      slices.append(slices_batch[b])
+      slice_kinds.append(f"{what} {batch_kinds[b]}")
+      b += 1
+  array_kinds = [kind_of(d) for d in range(rank)]
+  return (array, sizes, indexed, dropped, batching, index_shape, index_batching, vector, windows,
+          slices, array_kinds, [f"{what} {k}" for k in kinds], slice_kinds)
+
+
+@row("stablehlo.gather", "stablehlo.dynamic_gather")
+def gather(p, name):
+  (array, sizes, indexed, dropped, batching, index_shape, index_batching, vector, windows, slices,
+   array_kinds, index_kinds, slice_kinds) = slicing(p, False)
+  if np.prod(slices) > 4096:
+    return
+  numbers = (f"#stablehlo.gather<offset_dims = {windows}, collapsed_slice_dims = {sorted(dropped)}, "
+             f"operand_batching_dims = {batching}, start_indices_batching_dims = {index_batching}, "
+             f"start_index_map = {indexed}, index_vector_dim = {vector}>")
+  dtype = p.pick("f32", "f32", "i32", "i1", "complex<f32>", "i8")
+  operands = [p.operand(array, dtype, array_kinds),
+              p.operand(index_shape, p.pick("i32", "i64", "ui32", "ui64", "i8"), index_kinds, low=-2,
+                        high=9)]
+  attrs = {"dimension_numbers": numbers}
+  if "dynamic" in name:
+    operands.append(p.constant(np.array(sizes), "i64"))
+  else:
+    attrs["slice_sizes"] = ints(sizes)
+  p.one(name, operands, slices, dtype, attrs, kinds=slice_kinds)
+
+
+@row("stablehlo.scatter")
+def scatter(p, name):
+  (array, sizes, indexed, inserted, batching, index_shape, index_batching, vector, windows, slices,
+   array_kinds, index_kinds, slice_kinds) = slicing(p, True)
+  if np.prod(slices) > 4096:
+    return
+  numbers = (f"#stablehlo.scatter<update_window_dims = {windows}, "
+             f"inserted_window_dims = {sorted(inserted)}, input_batching_dims = {batching}, "
+             f"scatter_indices_batching_dims = {index_batching}, "
+             f"scatter_dims_to_operand_dims = {indexed}, index_vector_dim = {vector}>")
+  dtype, op = p.pick(("f32", "add"), ("i32", "add"), ("f32", "maximum"), ("i32", "minimum"),
+                     ("i32", "multiply"), ("i1", "or"), ("i1", "and"), ("i32", "and"), ("f32", "set"))
+  count = 1 if op == "set" else p.pick(1, 1, 2)
+  arrays = [p.operand(array, dtype, array_kinds) for _ in range(count)]
+  if op == "set":  # which of several updates wins is not defined: they are all the same
+    value = p.operand((), dtype)
+    updates = [p.one("stablehlo.broadcast_in_dim", [value], slices, dtype,
+                     {"broadcast_dimensions": ints([])}, kinds=slice_kinds)]
+    region = p.region([((), dtype)] * 2, lambda a, b: [b])
+  else:
+    updates = [p.operand(slices, dtype, slice_kinds) for _ in range(count)]
+    region = p.region([((), dtype)] * (2 * count),
+                      lambda *a: [p.op(f"stablehlo.{op}", [a[i], a[count + i]], [((), dtype)])[0]
+                                  for i in range(count)])
+  indices = p.operand(index_shape, p.pick("i32", "i64", "ui32", "i8"), index_kinds, low=-2, high=9)
+  for value in p.op(name, arrays + [indices] + updates, [(array, dtype)] * count,
+                    {"scatter_dimension_numbers": numbers}, [region]):
+    p.result(value, array_kinds)
+
+
+@row("stablehlo.dynamic_slice")
+def dynamic_slice(p, name):
+  shape = p.shape()
+  sizes = [n if p.rng.integers(2) else int(p.rng.integers(1, n + 1)) for n in shape]
+  kinds = ["dynamic slice window" if s != n else "dynamic slice whole" for s, n in zip(sizes, shape)]
+  starts = [p.operand((), "i32", low=-3, high=12) for _ in shape]
+  p.one(name, [p.operand(shape, "f32", kinds)] + starts, sizes, "f32", {"slice_sizes": ints(sizes)},
+        kinds=kinds)
+
+
+@row("stablehlo.dynamic_update_slice")
+def dynamic_update_slice(p, name):
+  shape = p.shape()
+  sizes = [n if p.rng.integers(2) else int(p.rng.integers(1, n + 1)) for n in shape]
+  kinds = ["update window" if s != n else "update whole" for s, n in zip(sizes, shape)]
+  constant_start = p.rng.integers(3) == 0
+  starts = [p.constant(int(p.rng.integers(-2, 10)), "i32") if constant_start
+            else p.operand((), p.pick("i32", "ui8"), low=0, high=12) for _ in shape]
+  if len({v.dtype for v in starts}) > 1:
+    starts = [starts[0]] * len(starts)
+  p.one(name, [p.operand(shape, "f32", kinds), p.operand(sizes, "f32", kinds)] + starts, shape, "f32",
+        kinds=kinds)
+
+
+@row("stablehlo.torch_index_select")
+def torch_index_select(p, name):
+  shape = p.shape()
+  dim = p.dim(len(shape))
+  index = p.shape(1)
+  out = shape[:dim] + index + shape[dim + 1:]
+  p.one(name, [p.operand(shape, "f32"), p.operand(index, "i32", low=0, high=shape[dim])], out, "f32",
+        {"dim": integer(dim), "batch_dims": integer(0)})
+
+
+# --- control flow ---
+
+@row("stablehlo.while")
+def while_(p, name):
+  shape = p.shape()
+  kinds = ["carried"] * len(shape)
+  zero, limit, step = p.constant(0, "i32"), p.constant(3, "i32"), p.constant(1, "i32")
+  start, captured = p.operand(shape, "f32", kinds), p.operand(shape, "f32", kinds)
+  def condition(i, a):
+    return [p.op("stablehlo.compare", [i, limit], [((), "i1")],
+                 {"comparison_direction": "#stablehlo<comparison_direction LT>"})[0]]
+  def body(i, a):
+    i = p.op("stablehlo.add", [i, step], [((), "i32")])[0]
+    return [i, p.op("stablehlo.maximum", [p.op("stablehlo.negate", [a], [(shape, "f32")])[0], captured],
+                    [(shape, "f32")])[0]]
+  types = [((), "i32"), (shape, "f32")]
+  results = p.op(name, [zero, start], types, None, [p.region(types, condition), p.region(types, body)])
+  p.result(results[1], kinds)
+
+
+@row("stablehlo.case", "stablehlo.if")
+def case(p, name):
+  shape = p.shape()
+  a, b = p.operand(shape, "f32"), p.operand(shape, "f32")
+  index = p.operand((), "i1" if name.endswith("if") else "i32", low=-1, high=3)
+  regions = [p.region([], lambda: [p.op("stablehlo.add", [a, b], [(shape, "f32")])[0]]),
+             p.region([], lambda: [p.op("stablehlo.subtract", [a, b], [(shape, "f32")])[0]])]
+  p.one(name, [index], shape, "f32", None, regions, kinds=["returned"] * len(shape))
+
+
+def add_function(p, shape):
+  label = f"f{len(p.functions)}"
+  kind = tensor(shape, "f32")
+  p.functions.append(f"func.func private @{label}(%a: {kind}) -> {kind} {{\n"
+                     f"%b = stablehlo.abs %a : {kind}\nreturn %b : {kind}\n}}")
+  return label
+
+
+@row("func.call")
+def call(p, name):
+  shape = p.shape()
+  p.one(name, [p.operand(shape, "f32")], shape, "f32", {"callee": f"@{add_function(p, shape)}"})
+
+
+@row("stablehlo.composite")
+def composite(p, name):
+  shape = p.shape()
+  p.one(name, [p.operand(shape, "f32")], shape, "f32",
+        {"name": '"my.abs"', "decomposition": f"@{add_function(p, shape)}"})
+
+
+# --- running ---
+
+def random_program(seed, only=""):
+  p = Program(seed)
+  names = [name for name in sorted(OPS) if re.search(only, name)]
+  # Every op in turn, then others that may use what it made: mostly such as are not elementwise.
+  OPS[names[seed % len(names)]](p)
+  simple = (unary, binary, integer_unary, integer_binary)
+  structural = [n for n in names if OPS[n].func not in simple] or names
+  for _ in range(int(p.rng.integers(1, 5))):
+    OPS[p.pick(*(structural if p.rng.integers(5) else names))](p)
+  if not p.values:
+    OPS["stablehlo.add"](p)
+  kept = [p.values[int(i)] for i in p.rng.permutation(len(p.values))[:4]]
+  results = []
+  for value in dict.fromkeys(kept):
+    kind = int(p.rng.integers(3))
+    results.append((value, p.spec(value.shape, even=True) if kind == 0 else None, kind == 1))
+  return p, results
+
+
+def options(devices, is_open):
+  made = xc.CompileOptions()
+  made.num_replicas, made.num_partitions = 1, len(devices)
+  build = made.executable_build_options
+  build.num_replicas, build.num_partitions = 1, len(devices)
+  build.use_spmd_partitioning = build.use_shardy_partitioner = True
+  build.allow_spmd_sharding_propagation_to_output = is_open
+  made.device_assignment = xc.DeviceAssignment.create(np.array([[d.id for d in devices]]))
+  return made
+
+
+def execute(client, text, devices, is_open, args):
+  devices = tuple(devices)
+  program = client.compile_and_load(text, xc.DeviceList(devices), options(devices, is_open))
+  results = program.execute_sharded(args)
+  return program, results.disassemble_into_single_device_arrays()
+
+
+def place(data, mesh, spec):
+  axes = [tuple(a) if len(a) > 1 else a[0] if a else None for a in spec or []]
+  return jax.device_put(data, NamedSharding(mesh, P(*axes)))
+
+
+def close(left, right, exact):
+  left, right = np.asarray(left), np.asarray(right)
+  if exact or left.dtype.kind in "biu":
+    return np.array_equal(left, right, equal_nan=left.dtype.kind in "fc")
+  return np.allclose(left, right, rtol=2e-5, atol=2e-5, equal_nan=True)
+
+
+def check(seed, devices, only=""):
+  """Runs the program of a seed both ways; returns it for its counts."""
+  p, results = random_program(seed, only)
+  pairs = [(value, spec) for value, spec, _ in results]
+  number = int(np.prod(list(p.axes.values())))
+  mesh = Mesh(np.array(devices[:number]).reshape(tuple(p.axes.values())), tuple(p.axes))
+  client = devices[0].client
+  plain, cut = p.text(pairs, parts=False), p.text(pairs, parts=True)
+  try:
+    wanted = [v[0] for v in execute(client, plain, devices[:1], [False] * len(pairs),
+                                    [jax.device_put(data, devices[0]) for _, data, _ in p.params])[1]]
+    program, found = execute(client, cut, devices[:number], [is_open for *_, is_open in results],
+                             [place(data, mesh, spec) for _, data, spec in p.params])
+    shardings = program.get_output_shardings()
+    for i, (value, spec, _) in enumerate(results):
+      whole = np.asarray(wanted[i])
+      sharding = sharding_impls.GSPMDSharding(tuple(devices[:number]), shardings[i])
+      if spec is not None:
+        axes = [tuple(a) if len(a) > 1 else a[0] if a else None for a in spec]
+        asked = NamedSharding(mesh, P(*axes))
+        assert asked.is_equivalent_to(sharding, len(value.shape)), f"result {i} lies as {sharding}"
+      where = sharding.devices_indices_map(value.shape)
+      for part in found[i]:
+        device = next(iter(part.devices()))
+        own = whole[where[device]]
+        assert part.shape == own.shape, f"result {i} on {device}: {part.shape}, not {own.shape}"
+        assert close(part, own, p.exact), (
+            f"result {i} ({value.name}) on {device}:\n{np.asarray(part)}\nwanted\n{own}")
+  except Exception as error:
+    raise AssertionError(f"seed {seed}\n{cut}\n{str(error)[:2000]}") from error
+  return p
+
+
+# Rows that no program for the partitioner can hold, or that are tested elsewhere.
+WITHOUT = {
+    "collectives within manual regions (test_collectives.py, random_manual in this folder)": (
+        "all_gather all_reduce all_to_all collective_broadcast collective_permute collective_reduce "
+        "cross-replica-sum partition_id reduce_scatter replica_id"),
+    "no values that could be cut": "after_all create_token infeed outfeed recv send return",
+    "refused by name: sizes that are known only at run time, quantisation": (
+        "set_dimension_size uniform_dequantize uniform_quantize"),
+    "compounds of values, which passes take apart (test_sugar.py)": (
+        "async_done async_start get_tuple_element tuple"),
+}
+WITHOUT_SDY = "of Shardy's own ops programs hold constraints and manual regions"
+
+
+def expected_rows():
+  """The names in the op list, without those that cannot be reached."""
+  text = (pathlib.Path(__file__).resolve().parents[2] / "sim/ir/op_list.h").read_text()
+  names = set(re.findall(r'^  X\(\w+, "([\w.-]+)", -?\d', text, re.M))
+  skipped = {f"stablehlo.{n}" for group in WITHOUT.values() for n in group.split()}
+  return {n for n in names if n not in skipped and not n.startswith(("sdy.", "minipod."))}
+
+
+def expected_kinds():
+  text = pathlib.Path(__file__).read_text()
+  del text
+  return KINDS
+
+
+KINDS = """
+elementwise;bitcast pieces;broadcast from;broadcast new;concatenated;beside concatenated;sliced;
+beside sliced;padded;beside padded;reversed;beside reversed;transposed;reshaped;counted;beside counted;
+dot batch;dot contracting;dot lhs free;dot rhs free;convolution batch;convolution batch groups;
+convolution feature groups;convolution input features;convolution output features;convolution spatial;
+convolution window;matrix batch;matrix;fft batch;fft transformed;top_k batch;top_k searched;reduced;kept;
+window;beside window;sorted;sort batch;norm feature;norm batch;random;random state;gather batching;
+gather dropped;gather whole;gather window;gather index batch;gather index batching;gather index vector;
+scatter batching;scatter dropped;scatter whole;scatter window;scatter index batch;
+scatter index batching;scatter index vector;dynamic slice window;dynamic slice whole;update window;
+update whole;carried;returned
+"""
+
+
+def main(cases, first, only=""):
+  jax.config.update("jax_enable_x64", True)
+  devices = jax.devices("minipod")
+  rows, kinds, failed = collections.Counter(), collections.Counter(), 0
+  for seed in range(first, first + cases):
+    try:
+      p = check(seed, devices, only)
+    except AssertionError as error:
+      failed += 1
+      print(error, flush=True)
+      continue
+    rows += p.rows
+    kinds += p.kinds
+  print(f"{cases} programs from seed {first}, {failed} failed")
+  print("rows of the op table:", ", ".join(f"{n} {c}" for n, c in sorted(rows.items())))
+  print("dimensions that were cut:", ", ".join(f"{n} {c}" for n, c in sorted(kinds.items())))
+  missing = sorted(expected_rows() - set(rows))
+  missing += sorted({k.strip() for k in KINDS.replace("\n", "").split(";")} - set(kinds))
+  if missing and not only:
+    print("never reached:", ", ".join(missing))
+  return 1 if failed or (missing and not only) else 0
+
+
+if __name__ == "__main__":
+  sys.exit(main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]))
