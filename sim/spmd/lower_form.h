@@ -74,6 +74,7 @@ extern const mp_local_form_t mp_form_dynamic_update_slice;
 extern const mp_local_form_t mp_form_dot_general;
 extern const mp_local_form_t mp_form_convolution;
 extern const mp_local_form_t mp_form_reduce;
+extern const mp_local_form_t mp_form_window;
 // lower_index.c
 extern const mp_local_form_t mp_form_gather;
 extern const mp_local_form_t mp_form_scatter;

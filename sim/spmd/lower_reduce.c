@@ -46,6 +46,21 @@ static mp_status_t localize_groups(const mp_lowerer_t *low, mp_local_op_t *out) 
 const mp_local_form_t mp_form_convolution = {
     .is_usable = is_no_window, .needs_even = is_group, .localize = localize_groups};
 
+// --- windows ---
+
+// A dimension without windows may still be stretched (base dilation): then parts of the operand are
+// no parts of the result.
+static bool keeps_size(const mp_lowerer_t *low, uint32_t factor) {
+  const uint32_t result = low->op->num_operands;
+  for (uint32_t d = 0; d < low->op->results[0].type->rank; ++d) {
+    if (!mp_lowerer_dim_has(low, result, d, factor)) continue;
+    if (low->op->operands[0]->type->dims[d] != low->op->results[0].type->dims[d]) return false;
+  }
+  return true;
+}
+
+const mp_local_form_t mp_form_window = {.is_usable = keeps_size};
+
 // --- reduce ---
 
 // Whether `value` is a constant that the reduction leaves everything unchanged with: 0, or 1 for

@@ -177,8 +177,17 @@ static mp_status_t append_exchange(mp_resharder_t *resharder, mp_block_t *block,
   return NULL;
 }
 
-static bool same_parts(const mp_type_t *type, const mp_boxes_t *a, const mp_boxes_t *b) {
-  return mp_reshard_exchange_bytes(type, a, b) == 0 && mp_reshard_exchange_bytes(type, b, a) == 0;
+// Whether nothing need be sent either way, and the arrays have one shape: of parts without elements
+// nothing is ever sent.
+static mp_status_t have_same_parts(mp_resharder_t *resharder, const mp_type_t *type,
+                                   const mp_boxes_t *a, const mp_boxes_t *b, bool *out_same) {
+  const mp_type_t *types[2] = {NULL, NULL};
+  MP_RETURN_IF_ERROR(mp_placement_local_type(resharder->module->arena, type, a, &types[0]));
+  MP_RETURN_IF_ERROR(mp_placement_local_type(resharder->module->arena, type, b, &types[1]));
+  *out_same = mp_type_same_shape(types[0], types[1]) &&
+              mp_reshard_exchange_bytes(type, a, b) == 0 &&
+              mp_reshard_exchange_bytes(type, b, a) == 0;
+  return NULL;
 }
 
 mp_status_t mp_reshard(mp_resharder_t *resharder, mp_block_t *block, const mp_spmd_scope_t *scope,
@@ -203,6 +212,8 @@ mp_status_t mp_reshard(mp_resharder_t *resharder, mp_block_t *block, const mp_sp
   summed.partials = NULL;
   const mp_boxes_t *reduced = NULL;
   MP_RETURN_IF_ERROR(mp_spmd_pool_boxes(scope->pool, &summed, &reduced));
-  if (same_parts(type, reduced, to)) return NULL;
+  bool is_done = false;
+  MP_RETURN_IF_ERROR(have_same_parts(resharder, type, reduced, to, &is_done));
+  if (is_done) return NULL;
   return mp_reshard(resharder, block, scope, type, reduced, to, *out_value, loc, out_value);
 }

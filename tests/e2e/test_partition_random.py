@@ -1,12 +1,20 @@
 """Random programs under random shardings give what they give on one device.
 
-A program is a list of steps over a growing pool of arrays, drawn from a seed. It runs twice: plainly
+Two generators: random_ops.py writes programs of every op of the op table; the one here draws JAX
+programs. MINIPOD_RANDOM_CASES says how many of the former (an eighth as many of the latter); the
+everyday number takes half a minute, 2000 reach every kind of dimension of every op.
+
+A JAX program is a list of steps over a growing pool of arrays, drawn from a seed. It runs twice: plainly
 on JAX's CPU backend, and on eight minipod devices with sharded arguments, constraints in between and
 shard_map regions. All values are small integers (also those of float arrays), so results must be
 equal to the bit, on every device.
 """
 
+import collections
 import functools
+import json
+import os
+import pathlib
 
 import jax
 import jax.numpy as jnp
@@ -15,8 +23,12 @@ import pytest
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
+import random_ops
+import scenario
+
 MESHES = [((8,), ("x",)), ((2, 4), ("x", "y")), ((4, 2), ("x", "y")), ((2, 2, 2), ("x", "y", "z"))]
 STEPS = 10
+CASES = int(os.environ.get("MINIPOD_RANDOM_CASES", "200"))
 
 
 def small(a):
@@ -207,7 +219,9 @@ def manual(rng, pool, names, sizes):
   if not fits:
     return None
   i = int(rng.choice(fits))
-  kind = int(rng.integers(5))
+  kind = int(rng.integers(6))
+  if kind == 5 and (pool[i].ndim < 2 or pool[i].shape[1] % n != 0):
+    kind = 0
   split, whole = P(axis), P()
   plain, local, spec_in, spec_out = [
       (lambda a: small(a * 3), lambda a: small(a * 3), split, split),
@@ -217,6 +231,7 @@ def manual(rng, pool, names, sizes):
       (lambda a: a, lambda a: lax.all_gather(a, axis, tiled=True), split, whole),
       (lambda a: small(a * n),
        lambda a: small(lax.psum_scatter(a, axis, tiled=True)), whole, split),
+      (lambda a: a, lambda a: lax.all_to_all(a, axis, 1, 0, tiled=True), split, P(None, axis)),
   ][kind]
   partial = bool(rng.integers(2))
 
@@ -296,7 +311,34 @@ def check(seed):
                                     err_msg=f"{where}, {shard.device}")
 
 
-@pytest.mark.parametrize("batch", range(20))
+@pytest.mark.parametrize("batch", range(-(-CASES // 80)))
 def test_random_programs(batch):
-  for seed in range(batch * 5, batch * 5 + 5):
+  for seed in range(batch * 10, batch * 10 + 10):
     check(seed)
+
+
+CHUNK = 500
+g_counts = []  # of each chunk: rows, kinds
+
+
+@pytest.mark.parametrize("first", range(0, CASES, CHUNK))
+def test_every_op(first):
+  folder = str(pathlib.Path(__file__).parent)
+  process = scenario.start(f"""
+      import json, sys
+      sys.path.insert(0, {folder!r})
+      import random_ops
+      failed, *counts = random_ops.run({min(CASES - first, CHUNK)}, {first})
+      print(json.dumps(counts))
+      sys.exit(failed != 0)
+      """, devices=16)
+  code, out, err = scenario.finish(process, timeout=170)
+  assert code == 0, f"{out[-6000:]}\n{err[-2000:]}"
+  g_counts.append(json.loads(out.splitlines()[-1]))
+
+
+def test_all_was_reached():
+  """Every row of the op table; of many cases every kind of dimension too. Shown with pytest -s."""
+  rows, kinds = (sum((collections.Counter(c[k]) for c in g_counts), collections.Counter())
+                 for k in (0, 1))
+  assert not random_ops.report(rows, kinds, all_kinds=CASES >= 2000)
