@@ -59,8 +59,8 @@ mp_status_t mp_partitioner_copy_region(mp_partitioner_t *p, const mp_block_t *fr
   return NULL;
 }
 
-// Loops and branches: what they carry and return lies as propagation says, in all rounds and
-// branches alike.
+// Loops, branches and barriers: what they carry and return lies as propagation says, in all rounds
+// and branches alike.
 mp_status_t mp_partitioner_control(mp_partitioner_t *p, const mp_op_t *op) {
   mp_op_parts_t parts;
   MP_RETURN_IF_ERROR(mp_partitioner_start_op(p, op, &parts));
@@ -72,9 +72,10 @@ mp_status_t mp_partitioner_control(mp_partitioner_t *p, const mp_op_t *op) {
         mp_placement_local_type(p->arena, op->results[i].type, boxes[i], &parts.types[i]));
   }
   const bool is_loop = op->code == MP_OP_WHILE;
+  const bool is_carried = op->code != MP_OP_CASE;  // a branch's operand is its number
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     MP_RETURN_IF_ERROR(mp_versions_get(&p->versions, p->scope, op->operands[i],
-                                       is_loop ? boxes[i] : NULL, op->loc, &parts.operands[i]));
+                                       is_carried ? boxes[i] : NULL, op->loc, &parts.operands[i]));
   }
   for (uint32_t r = 0; r < op->num_regions; ++r) {
     const bool is_condition = is_loop && r == 0;

@@ -167,7 +167,9 @@ mp_status_t mp_partitioner_op(mp_partitioner_t *p, const mp_op_t *op) {
     if (elementwise_placement(p, op) == NULL) MP_RETURN_IF_ERROR(mp_partitioner_note_whole(p, op));
     return partition_whole(p, op);
   }
-  if (op->code == MP_OP_WHILE || op->code == MP_OP_CASE) return mp_partitioner_control(p, op);
+  if (op->code == MP_OP_WHILE || op->code == MP_OP_CASE || op->code == MP_OP_OPTIMIZATION_BARRIER) {
+    return mp_partitioner_control(p, op);
+  }
   bool is_done = false;
   MP_RETURN_IF_ERROR(mp_partitioner_terms(p, op, &is_done));
   if (is_done) return NULL;
