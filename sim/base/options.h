@@ -70,6 +70,10 @@ typedef enum {
     "how long to wait for the other processes at start")                                        \
   X(exit_timeout, INT, 0, 86400, "30", "seconds", "MINIPOD_EXIT_TIMEOUT_S",                     \
     "how long to wait for the other processes at exit before MPI is left to it")                \
+  X(collective_warn, INT, 0, 86400, "10", "seconds", "MINIPOD_COLLECTIVE_WARN_S",               \
+    "after how long a wait for other processes is reported on stderr; 0: never")                \
+  X(collective_timeout, INT, 0, 86400, "300", "seconds", "MINIPOD_COLLECTIVE_TIMEOUT_S",        \
+    "after how long a wait for other processes fails the launch; 0: never")                     \
   X(node_id, INT, 0, INT32_MAX, "", "", "", "index of this process (added by JAX)")             \
   X(num_nodes, INT, 0, INT32_MAX, "", "", "", "number of processes (added by JAX)")             \
   X(partition_index, INT, 0, INT32_MAX, "", "", "", "partition of this process (added by JAX)")
@@ -103,6 +107,8 @@ typedef struct {
   const char *mpi_module;
   int64_t init_timeout;
   int64_t exit_timeout;
+  int64_t collective_warn;
+  int64_t collective_timeout;
   int64_t node_id;
   int64_t num_nodes;
   int64_t partition_index;

@@ -8,6 +8,7 @@
 #include "sim/runtime/executable_impl.h"
 #include "sim/runtime/hub.h"
 #include "sim/runtime/run.h"
+#include "sim/runtime/watch.h"
 
 // ---- Making ----
 
@@ -151,6 +152,7 @@ static mp_status_t make(mp_client_t *client, const mp_options_t *options) {
   MP_RETURN_IF_ERROR(make_devices(client));
   if (client->world != NULL) {
     MP_RETURN_IF_ERROR(mp_port_open(client->world, client, &client->port));
+    MP_RETURN_IF_ERROR(mp_watch_start(client->port, options, &client->watch));
   }
   return mp_workers_start(client);
 }
@@ -196,6 +198,7 @@ static void destroy(mp_client_t *client) {
     mp_device_set_release(client->sets);
     client->sets = next;
   }
+  mp_watch_stop(client->watch);
   mp_port_release(client->port);
   for (uint32_t i = 0; i < client->num_queues; ++i) {
     pthread_mutex_destroy(&client->queues[i].lock);
@@ -254,6 +257,8 @@ void mp_client_release(mp_client_t *client) {
     mp_workers_stop(client);
     mp_job_drain(client);
     cancel_runs(client);
+    mp_watch_stop(client->watch);
+    client->watch = NULL;
     mp_port_close(client->port);
   }
   mp_client_unhold(client);

@@ -13,6 +13,7 @@
 typedef struct mp_run_s mp_run_t;
 typedef struct mp_device_set_s mp_device_set_t;
 typedef struct mp_port_s mp_port_t;
+typedef struct mp_watch_s mp_watch_t;
 
 struct mp_device_s {
   mp_client_t *client;
@@ -37,6 +38,7 @@ struct mp_client_s {
   uint32_t generation;    // mp_process_generation()
   mp_world_t *world;      // borrowed; NULL: alone
   mp_port_t *port;        // where packets come in (hub.h); NULL: alone
+  mp_watch_t *watch;      // of waits for other processes
   mp_pod_t *pod;
   uint32_t num_devices;
   mp_device_t *devices;

@@ -1,5 +1,8 @@
 #include "sim/runtime/hub.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "sim/base/alloc.h"
 #include "sim/runtime/peers.h"
 #include "sim/runtime/session.h"
@@ -102,11 +105,35 @@ static mp_session_t *find_session(const mp_lane_t *lane, uint64_t number) {
   return session;
 }
 
+// Somebody waits for a launch that this process has not come to.
+static void answer_early(const mp_port_t *port, const mp_lane_t *lane, mp_packet_t *packet) {
+  char text[128];
+  const int size =
+      lane->num_entered == 0
+          ? snprintf(text, sizeof(text), "nothing was launched here on these devices yet")
+          : snprintf(text, sizeof(text),
+                     "the last launch here on these devices was launch %" PRIu64,
+                     lane->num_entered - 1);
+  mp_envelope_t envelope = packet->envelope;
+  envelope.words[0] = MP_PACKET_ANSWER;
+  mp_parcel_t *parcel = NULL;
+  mp_status_t status = mp_parcel_create(port->hub->world, (size_t)size, &parcel);
+  if (status == NULL) {
+    memcpy(parcel->data, text, (size_t)size);
+    status = mp_world_send(port->hub->world, packet->from, &envelope, parcel);
+    mp_parcel_release(parcel);
+  }
+  mp_status_ignore(status);
+  mp_packet_release(packet);
+}
+
 static void route(mp_port_t *port, mp_packet_t *packet) {
   mp_lane_t *lane = get_lane(port, packet->envelope.key[0]);
   const uint64_t number = launch_of(packet);
   if (lane == NULL) {
     mp_packet_release(packet);  // out of memory: whoever waits for it will say so in time
+  } else if (mp_packet_kind(packet) == MP_PACKET_ASK && number >= lane->num_entered) {
+    answer_early(port, lane, packet);
   } else if (number >= lane->num_entered) {
     (void)mp_mail_push(&lane->early, packet);
   } else {

@@ -70,8 +70,10 @@ static bool differs(const mp_passage_t *passage, const mp_packet_t *packet) {
          packet->envelope.words[2] != collective->ordinal;
 }
 
+// Our first member's, whoever came last.
 static uint32_t own_name(const mp_passage_t *passage) {
-  return passage->names[passage->holder->logical];
+  const mp_spread_t *spread = passage->line->spread;
+  return passage->names[passage->crossing->members[mp_spread_members(spread, spread->self)[0]]];
 }
 
 static void tell_dispute(const mp_peers_t *peers, const mp_passage_t *passage, uint32_t process) {

@@ -5,10 +5,10 @@
 
 #include "sim/base/alloc.h"
 
-mp_status_t mp_peers_create(mp_port_t *port, uint64_t devices, uint64_t number,
-                            const uint32_t *ranks_of, uint32_t num_ranks, const uint32_t *ranks,
-                            mp_peers_t **out_peers) {
-  mp_peers_t *peers = mp_calloc(1, sizeof(*peers) + num_ranks * sizeof(bool));
+mp_status_t mp_peers_create(mp_session_t *session, mp_port_t *port, uint64_t devices,
+                            uint64_t number, const uint32_t *ranks_of, uint32_t num_ranks,
+                            const uint32_t *ranks, mp_peers_t **out_peers) {
+  mp_peers_t *peers = mp_calloc(1, sizeof(*peers) + num_ranks * (sizeof(char *) + sizeof(bool)));
   MP_RETURN_IF_NULL(peers);
   peers->port = port;
   peers->devices = devices;
@@ -17,7 +17,9 @@ mp_status_t mp_peers_create(mp_port_t *port, uint64_t devices, uint64_t number,
   peers->self = mp_world_rank(mp_port_world(port));
   peers->num_ranks = num_ranks;
   peers->ranks = ranks;
-  peers->has_left = (bool *)(peers + 1);
+  peers->session = session;
+  peers->answers = (char **)(peers + 1);
+  peers->has_left = (bool *)(peers->answers + num_ranks);
   *out_peers = peers;
   return NULL;
 }
@@ -31,6 +33,7 @@ void mp_peers_release(mp_peers_t *peers) {
     mp_spread_release(line->spread);
     mp_free(line);
   }
+  for (uint32_t i = 0; i < peers->num_ranks; ++i) mp_free(peers->answers[i]);
   mp_free(peers);
 }
 

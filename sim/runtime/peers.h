@@ -42,7 +42,15 @@ struct mp_passage_s {
   mp_parcel_t **parcels;    // the same; of a parcel for all only one place is filled
 };
 
+// How far watch.c has come with a wait.
+typedef enum {
+  MP_ALARM_NONE,
+  MP_ALARM_ASKED,
+  MP_ALARM_TOLD,
+} mp_alarm_t;
+
 struct mp_peers_s {
+  mp_session_t *session;  // whose they are
   mp_port_t *port;
   uint64_t devices, number;  // the key of the launch
   mp_session_t *next;        // in the port's list, under the hub's lock
@@ -54,7 +62,12 @@ struct mp_peers_s {
   mp_line_t *lines;
   mp_passage_t *passages;  // in progress
   uint64_t num_meetings;   // passages so far
-  uint64_t num_changes;    // grows when anything moves; for watch.c
+  uint64_t num_changes;    // grows when anything moves
+  // Of watch.c:
+  uint64_t watched_changes;
+  double still_since, asked_at;
+  mp_alarm_t alarm;
+  char **answers;  // [num_ranks] owned; NULL: none
 };
 
 static inline uint64_t mp_peers_number(const mp_peers_t *peers) {
@@ -67,9 +80,10 @@ static inline void mp_peers_set_next(mp_peers_t *peers, mp_session_t *next) {
   peers->next = next;
 }
 
-MP_NODISCARD mp_status_t mp_peers_create(mp_port_t *port, uint64_t devices, uint64_t number,
-                                         const uint32_t *ranks_of, uint32_t num_ranks,
-                                         const uint32_t *ranks, mp_peers_t **out_peers);
+MP_NODISCARD mp_status_t mp_peers_create(mp_session_t *session, mp_port_t *port, uint64_t devices,
+                                         uint64_t number, const uint32_t *ranks_of,
+                                         uint32_t num_ranks, const uint32_t *ranks,
+                                         mp_peers_t **out_peers);
 void mp_peers_release(mp_peers_t *peers);
 
 // The index among `ranks`, or -1.

@@ -29,7 +29,7 @@ mp_status_t mp_session_connect(mp_session_t *session, mp_port_t *port, uint64_t 
                                uint64_t number, const uint32_t *ranks_of, uint32_t num_ranks,
                                const uint32_t *ranks) {
   MP_RETURN_IF_ERROR(
-      mp_peers_create(port, devices, number, ranks_of, num_ranks, ranks, &session->peers));
+      mp_peers_create(session, port, devices, number, ranks_of, num_ranks, ranks, &session->peers));
   session->rendezvous.ranks_of = ranks_of;
   session->rendezvous.self = session->peers->self;
   for (uint32_t i = 0; i < session->num_participants; ++i) {
@@ -522,18 +522,42 @@ static void take_leave(mp_session_t *session, mp_packet_t *packet, mp_device_lis
   poison_if_stuck(session, resumed);
 }
 
+static void take_ask(mp_session_t *session, mp_packet_t *packet, mp_device_list_t *resumed) {
+  (void)resumed;
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_session_describe_own(session, &text);
+  const mp_envelope_t envelope = mp_peers_envelope(session->peers, MP_PACKET_ANSWER);
+  mp_peers_send(session->peers, packet->from, &envelope, mp_strbuf_text(&text), text.size);
+  mp_strbuf_deinit(&text);
+  mp_packet_release(packet);
+}
+
+static void take_answer(mp_session_t *session, mp_packet_t *packet, mp_device_list_t *resumed) {
+  (void)resumed;
+  const int64_t i = mp_peers_find(session->peers, packet->from);
+  char *text = i < 0 ? NULL : mp_calloc(1, packet->bytes + 1);
+  if (text != NULL) {
+    if (packet->bytes != 0) memcpy(text, packet->data, packet->bytes);
+    mp_free(session->peers->answers[i]);
+    session->peers->answers[i] = text;
+  }
+  mp_packet_release(packet);
+}
+
 static void (*const k_packets[])(mp_session_t *session, mp_packet_t *packet,
                                  mp_device_list_t *resumed) = {
     [MP_PACKET_PARCEL] = take_parcel,   [MP_PACKET_DISPUTE] = take_parcel,
     [MP_PACKET_MESSAGE] = take_message, [MP_PACKET_POISON] = take_poison,
-    [MP_PACKET_LEAVE] = take_leave,
+    [MP_PACKET_LEAVE] = take_leave,     [MP_PACKET_ASK] = take_ask,
+    [MP_PACKET_ANSWER] = take_answer,
 };
 
 void mp_session_deliver(mp_session_t *session, mp_packet_t *packet) {
   mp_device_list_t resumed = {0};
   const size_t kind = (size_t)mp_packet_kind(packet);
   pthread_mutex_lock(&session->lock);
-  session->peers->num_changes += 1;
+  session->peers->num_changes += kind != MP_PACKET_ASK && kind != MP_PACKET_ANSWER;
   if (session->error != NULL || kind >= sizeof(k_packets) / sizeof(k_packets[0]) ||
       k_packets[kind] == NULL) {
     mp_packet_release(packet);

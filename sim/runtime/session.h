@@ -104,7 +104,15 @@ struct mp_session_s {
   bool may_go_on;             // quiet.c's mark, under the launch lock
 };
 
-// The error that describes a stuck session. The caller holds the session's lock.
+// The session's lock is held for all of these. The error that describes a stuck session.
 MP_NODISCARD mp_status_t mp_session_describe_stuck(const mp_session_t *session);
+// Somebody is parked until another process sends.
+bool mp_session_waits_for_peers(const mp_session_t *session);
+// Somebody is parked until this one sends.
+bool mp_session_misses_rank(const mp_session_t *session, uint32_t rank);
+// "devices 0-3 wait at ... ; missing: devices 4-7 of process 1"
+void mp_session_describe_wait(const mp_session_t *session, mp_strbuf_t *out);
+// What the participants of this process are doing.
+void mp_session_describe_own(const mp_session_t *session, mp_strbuf_t *out);
 
 #endif  // MINIPOD_SIM_RUNTIME_SESSION_H_

@@ -162,3 +162,81 @@ mp_status_t mp_session_describe_stuck(const mp_session_t *session) {
   mp_free(places.mark);
   return status;
 }
+
+// ---- Waiting for other processes ----
+
+bool mp_session_misses_rank(const mp_session_t *session, uint32_t rank) {
+  for (const mp_passage_t *x = first_passage(session); x != NULL; x = x->next) {
+    const int64_t process = mp_spread_find(x->line->spread, rank);
+    if (x->is_waiting && process >= 0 && mp_passage_misses(x, (uint32_t)process)) return true;
+  }
+  for (const mp_receiver_t *r = session->mailbox.receivers; r != NULL; r = r->next) {
+    if (session->peers->ranks_of[r->source] == rank) return true;
+  }
+  return false;
+}
+
+bool mp_session_waits_for_peers(const mp_session_t *session) {
+  for (const mp_passage_t *x = first_passage(session); x != NULL; x = x->next) {
+    if (x->is_waiting) return true;
+  }
+  for (const mp_receiver_t *r = session->mailbox.receivers; r != NULL; r = r->next) {
+    if (session->states[r->source] == MP_PARTICIPANT_REMOTE) return true;
+  }
+  return false;
+}
+
+static void print_places(mp_strbuf_t *out, const mp_session_t *session, mp_places_t *p) {
+  collect(session, p);
+  for (uint32_t i = 0; i < p->num_places; ++i) {
+    if (i != 0) mp_strbuf_puts(out, "; ");
+    uint32_t count = print_devices(out, session, p->mark, i + 1);
+    mp_strbuf_puts(out, count == 1 ? " waits at " : " wait at ");
+    print_place(out, p->places[i].collective);
+  }
+}
+
+void mp_session_describe_wait(const mp_session_t *session, mp_strbuf_t *out) {
+  const mp_peers_t *peers = session->peers;
+  mp_places_t places = {.mark = mp_calloc(session->num_participants, sizeof(uint32_t))};
+  if (places.mark == NULL) return;
+  print_places(out, session, &places);
+  for (uint32_t i = 0; i < peers->num_ranks; ++i) {
+    if (!mp_session_misses_rank(session, peers->ranks[i])) continue;
+    const uint32_t value = MP_MAX_PLACES + 1 + i;
+    for (uint32_t d = 0; d < session->num_participants; ++d) {
+      if (peers->ranks_of[d] == peers->ranks[i]) places.mark[d] = value;
+    }
+    mp_strbuf_puts(out, ", waiting for ");
+    print_devices(out, session, places.mark, value);
+    mp_strbuf_printf(out, " of process %" PRIu32, peers->ranks[i]);
+  }
+  mp_free(places.mark);
+}
+
+// "devices 1, 2 <words>", if any are in this state.
+static void print_state(mp_strbuf_t *out, const mp_session_t *session, uint32_t *mark,
+                        mp_participant_state_t state, const char *words) {
+  const uint32_t value = MP_MAX_PLACES + 1 + (uint32_t)state;
+  bool has_any = false;
+  for (uint32_t d = 0; d < session->num_participants; ++d) {
+    if (session->states[d] != state || session->peers->ranks_of[d] != session->peers->self)
+      continue;
+    mark[d] = value;
+    has_any = true;
+  }
+  if (!has_any) return;
+  if (out->size != 0) mp_strbuf_puts(out, "; ");
+  print_devices(out, session, mark, value);
+  mp_strbuf_puts(out, words);
+}
+
+void mp_session_describe_own(const mp_session_t *session, mp_strbuf_t *out) {
+  mp_places_t places = {.mark = mp_calloc(session->num_participants, sizeof(uint32_t))};
+  if (places.mark == NULL) return;
+  print_places(out, session, &places);
+  print_state(out, session, places.mark, MP_PARTICIPANT_ACTIVE, " running or queued");
+  print_state(out, session, places.mark, MP_PARTICIPANT_ABSENT, " not launched yet");
+  print_state(out, session, places.mark, MP_PARTICIPANT_DONE, " done");
+  mp_free(places.mark);
+}

@@ -291,9 +291,308 @@ static void test_random(void **state) {
   }
 }
 
+// ---- Things that go wrong: two processes of two devices, one launch of each ----
+
+static const pod_option_t k_two_devices[] = {{"num_devices", "2"}, {"workers", "2"}, {NULL, NULL}};
+static const pod_option_t k_impatient[] = {{"num_devices", "2"},
+                                           {"workers", "2"},
+                                           {"collective_warn", "1"},
+                                           {"collective_timeout", "2"},
+                                           {NULL, NULL}};
+static const uint32_t k_ids[] = {0, 1, 2, 3};
+
+// y = all_reduce(x), or another collective of the same groups.
+static mp_program_t *meeting_program(const char *name, mp_collective_kind_t kind, int64_t count) {
+  test_program_t p;
+  program_begin(&p, name, 1, 4);
+  mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, count));
+  mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, count));
+  program_collective(&p, kind, kind == MP_COLLECTIVE_ALL_REDUCE ? "stablehlo.all_reduce" : "other",
+                     count, x, y);
+  return program_end(&p);
+}
+
+// The collective stands there but is not reached.
+static mp_program_t *absent_program(void) {
+  test_program_t p;
+  program_begin(&p, "absent", 1, 4);
+  mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, 4));
+  mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, 4));
+  program_jump(&p, MP_CMD_JUMP, x, 2);
+  program_collective(&p, MP_COLLECTIVE_ALL_REDUCE, "stablehlo.all_reduce", 4, x, y);
+  return program_end(&p);
+}
+
+static mp_status_t fail_kernel(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+  (void)kernel, (void)call;
+  return mp_status_make(MP_DATA_LOSS, "the kernel broke");
+}
+
+static mp_program_t *failing_program(void) {
+  test_program_t p;
+  program_begin(&p, "failing", 1, 4);
+  mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, 4));
+  mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, 4));
+  program_launch(&p, fail_kernel, 1, 0, NULL, 0, NULL);
+  program_collective(&p, MP_COLLECTIVE_ALL_REDUCE, "stablehlo.all_reduce", 4, x, y);
+  return program_end(&p);
+}
+
+static void let_packets_come(void) {
+  nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+}
+
+// A launch on this process's two devices of the four.
+static void launch_half(test_launch_t *l, const pods_t *pods, uint32_t rank,
+                        mp_executable_t *executable, int64_t count) {
+  launch_begin(l, executable, 1);
+  l->num_devices = 2;
+  for (uint32_t i = 0; i < 2; ++i) {
+    l->logical[i] = 2 * rank + i;
+    l->arguments[i][0] =
+        make_f32(mp_client_device(pods->clients[rank], 2 * rank + i), count, (float)rank + 1);
+  }
+  launch_go(l);
+}
+
+static mp_executable_t *place(const pods_t *pods, uint32_t rank, mp_program_t *program) {
+  mp_executable_t *executable = NULL;
+  assert_ok(mp_executable_create(pods->clients[rank], program, k_ids, &executable));
+  return executable;
+}
+
+static void run_half(test_launch_t *l, const pods_t *pods, uint32_t rank, mp_program_t *program,
+                     int64_t count) {
+  mp_executable_t *executable = place(pods, rank, program);
+  launch_half(l, pods, rank, executable, count);
+  mp_executable_release(executable);
+}
+
+static mp_program_t *sum_program(void) {
+  return meeting_program("sum", MP_COLLECTIVE_ALL_REDUCE, 4);
+}
+
+// After whatever went wrong the next launch goes well.
+static void expect_sum(const pods_t *pods) {
+  test_launch_t l[2];
+  for (uint32_t rank = 0; rank < 2; ++rank) run_half(&l[rank], pods, rank, sum_program(), 4);
+  for (uint32_t rank = 0; rank < 2; ++rank) launch_expect(&l[rank], 6);
+  for (uint32_t rank = 0; rank < 2; ++rank) launch_end(&l[rank]);
+}
+
+typedef struct {
+  mp_program_t *(*programs[2])(void);
+  mp_status_code_t code;
+  const char *texts[2];
+} failure_t;
+
+static mp_program_t *longer_program(void) {
+  return meeting_program("longer", MP_COLLECTIVE_ALL_REDUCE, 4);
+}
+static mp_program_t *gather_program(void) {
+  return meeting_program("gather", MP_COLLECTIVE_BROADCAST, 4);
+}
+
+static void expect_failure(const failure_t *failure, uint32_t per_host) {
+  pods_t pods;
+  start_pods(&pods, 2, per_host, k_two_devices);
+  for (uint32_t late = 0; late < 2; ++late) {  // who comes second
+    test_launch_t l[2];
+    run_half(&l[1 - late], &pods, 1 - late, failure->programs[1 - late](), 4);
+    let_packets_come();
+    run_half(&l[late], &pods, late, failure->programs[late](), 4);
+    for (uint32_t rank = 0; rank < 2; ++rank) {
+      for (uint32_t i = 0; i < 2 && failure->texts[rank] != NULL; ++i) {
+        launch_expect_error(&l[rank], i, failure->code, failure->texts[rank]);
+      }
+      launch_end(&l[rank]);
+    }
+    expect_sum(&pods);
+  }
+  stop_pods(&pods);
+}
+
+static void test_failures(void **state) {
+  (void)state;
+  static const failure_t failures[] = {
+      {{sum_program, failing_program},
+       MP_DATA_LOSS,
+       {"the kernel broke (on process 1)", "the kernel broke"}},
+      {{sum_program, gather_program},
+       MP_INVALID_ARGUMENT,
+       {"process 0: device 0 is at stablehlo.all_reduce (psum at train.py:12:7) of "
+        "tensor<4xf32> while process 1: device ",
+        "is at other (psum at train.py:12:7) of tensor<4xf32>: they are different operations"}},
+      {{sum_program, absent_program},
+       MP_ABORTED,
+       {"devices 2, 3 finished without reaching stablehlo.all_reduce (psum at train.py:12:7) that "
+        "devices 0, 1 wait at",
+        NULL}},
+  };
+  for (size_t i = 0; i < sizeof(failures) / sizeof(failures[0]); ++i) {
+    for (uint32_t per_host = 1; per_host <= 2; ++per_host) expect_failure(&failures[i], per_host);
+  }
+}
+
+// Programs that differ in nothing that meets may meet.
+static void test_programs_may_differ(void **state) {
+  (void)state;
+  pods_t pods;
+  start_pods(&pods, 2, 2, k_two_devices);
+  test_launch_t l[2];
+  run_half(&l[0], &pods, 0, sum_program(), 4);
+  run_half(&l[1], &pods, 1, longer_program(), 4);
+  for (uint32_t rank = 0; rank < 2; ++rank) launch_expect(&l[rank], 6);
+  for (uint32_t rank = 0; rank < 2; ++rank) launch_end(&l[rank]);
+  stop_pods(&pods);
+}
+
+// A launch that one process refuses fails on the others, and counts on all.
+static void test_refused_launch(void **state) {
+  (void)state;
+  pods_t pods;
+  start_pods(&pods, 2, 2, k_two_devices);
+  test_launch_t l, refused;
+  run_half(&l, &pods, 0, sum_program(), 4);
+  mp_executable_t *executable = place(&pods, 1, sum_program());
+  launch_begin(&refused, executable, 1);
+  refused.num_devices = 2;
+  mp_buffer_t *results[2];
+  for (uint32_t i = 0; i < 2; ++i) {
+    refused.logical[i] = 2 + i;
+    refused.arguments[i][0] = make_f32(mp_client_device(pods.clients[1], 2 + i), 5, 1);
+  }
+  assert_status(launch_try(&refused, results), MP_INVALID_ARGUMENT, "expected tensor<4xf32>");
+  launch_expect_error(&l, 0, MP_INVALID_ARGUMENT, "(on process 1)");
+  launch_end(&l);
+  for (uint32_t i = 0; i < 2; ++i) mp_buffer_release(refused.arguments[i][0]);
+  mp_executable_release(executable);
+  expect_sum(&pods);
+  stop_pods(&pods);
+}
+
+static void test_lost_process(void **state) {
+  (void)state;
+  pods_t pods;
+  start_pods(&pods, 2, 1, k_two_devices);
+  test_launch_t l;
+  run_half(&l, &pods, 0, sum_program(), 4);
+  mp_client_release(pods.clients[1]);
+  pods.clients[1] = NULL;
+  mp_hub_forget(pods.worlds[1]);
+  pthread_t closing;
+  assert_int_equal(pthread_create(&closing, NULL, close_pod_world, pods.worlds[1]), 0);
+  launch_expect_error(&l, 0, MP_UNAVAILABLE, "has exited");
+  launch_end(&l);
+  run_half(&l, &pods, 0, sum_program(), 4);  // fails at once
+  launch_expect_error(&l, 1, MP_UNAVAILABLE, "has exited");
+  launch_end(&l);
+  mp_client_release(pods.clients[0]);
+  mp_hub_forget(pods.worlds[0]);
+  mp_world_close(pods.worlds[0]);
+  pthread_join(closing, NULL);
+}
+
+static void test_timeout(void **state) {
+  (void)state;
+  pods_t pods;
+  start_pods(&pods, 2, 2, k_impatient);
+  test_launch_t l, late;
+  run_half(&l, &pods, 0, sum_program(), 4);
+  launch_expect_error(&l, 0, MP_DEADLINE_EXCEEDED,
+                      "devices 0, 1 wait at stablehlo.all_reduce (psum at train.py:12:7), waiting "
+                      "for devices 2, 3 of process 1 of launch 0 for ");
+  launch_expect_error(&l, 1, MP_DEADLINE_EXCEEDED,
+                      "process 1 says: nothing was launched here on these devices yet");
+  launch_end(&l);
+  // The late process hears of it, if it is not too fast.
+  let_packets_come();
+  run_half(&late, &pods, 1, sum_program(), 4);
+  launch_expect_error(&late, 0, MP_DEADLINE_EXCEEDED, "(on process 0)");
+  launch_end(&late);
+  expect_sum(&pods);
+  stop_pods(&pods);
+}
+
+// A closed client fails the launches that others have with it; its successor starts anew.
+static void test_clients_one_after_the_other(void **state) {
+  (void)state;
+  pods_t pods;
+  start_pods(&pods, 2, 2, k_two_devices);
+  test_launch_t l;
+  run_half(&l, &pods, 0, sum_program(), 4);
+  let_packets_come();
+  mp_client_release(pods.clients[0]);
+  launch_expect_error(&l, 0, MP_CANCELLED, "the client was closed");
+  launch_end_no_wait(&l);
+  let_packets_come();
+  run_half(&l, &pods, 1, sum_program(), 4);
+  launch_expect_error(&l, 1, MP_CANCELLED, "the client was closed (on process 0)");
+  launch_end(&l);
+  mp_client_release(pods.clients[1]);
+  pthread_t threads[2];
+  pod_start_t starts[2];
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    starts[rank] = (pod_start_t){&pods, rank, k_two_devices};
+    assert_int_equal(pthread_create(&threads[rank], NULL, start_pod_client, &starts[rank]), 0);
+  }
+  for (uint32_t rank = 0; rank < 2; ++rank) pthread_join(threads[rank], NULL);
+  expect_sum(&pods);
+  stop_pods(&pods);
+}
+
+// ---- Messages ----
+
+// Every device sends x, twice, to the one three further on (of four).
+static mp_program_t *send_program(void) {
+  test_program_t p;
+  program_begin(&p, "send", 1, 4);
+  mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, 4));
+  mp_slot_t y[2] = {slot_result(program_result(&p, MP_DTYPE_F32, 4)), slot_arena(0)};
+  p.program->arena_bytes = 64;
+  mp_collective_t *c = program_collective(&p, MP_COLLECTIVE_SEND_RECV, "stablehlo.send", 4, x, x);
+  c->channel_id = 7;
+  c->num_pairs = 4;
+  static const uint32_t pairs[] = {1, 0, 2, 1, 3, 2, 0, 3};
+  c->pairs = pairs;
+  mp_cmd_t *send = &p.commands[p.program->num_commands - 1];
+  send->kind = MP_CMD_SEND;
+  send->num_results = 0;
+  *program_command(&p, MP_CMD_SEND) = *send;
+  for (int i = 0; i < 2; ++i) {
+    mp_cmd_t *recv = program_command(&p, MP_CMD_RECV);
+    recv->collective = c;
+    command_slots(&p, recv, 0, NULL, 1, &y[1 - i]);
+  }
+  return program_end(&p);
+}
+
+static void test_messages(void **state) {
+  (void)state;
+  for (uint32_t per_host = 1; per_host <= 2; ++per_host) {
+    pods_t pods;
+    start_pods(&pods, 2, per_host, k_two_devices);
+    for (int round = 0; round < 20; ++round) {
+      test_launch_t l[2];
+      for (uint32_t rank = 0; rank < 2; ++rank) run_half(&l[rank], &pods, rank, send_program(), 4);
+      for (uint32_t rank = 0; rank < 2; ++rank) {
+        for (uint32_t i = 0; i < 2; ++i) {
+          assert_ok(mp_event_await(l[rank].done[i]));
+          expect_f32(l[rank].results[i], 4, (float)((2 * rank + i + 1) % 4 / 2 + 1));
+        }
+      }
+      for (uint32_t rank = 0; rank < 2; ++rank) launch_end(&l[rank]);
+    }
+    stop_pods(&pods);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_random),
+      cmocka_unit_test(test_failures),       cmocka_unit_test(test_programs_may_differ),
+      cmocka_unit_test(test_refused_launch), cmocka_unit_test(test_lost_process),
+      cmocka_unit_test(test_timeout),        cmocka_unit_test(test_clients_one_after_the_other),
+      cmocka_unit_test(test_messages),       cmocka_unit_test(test_random),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

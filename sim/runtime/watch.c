@@ -1,0 +1,204 @@
+#include "sim/runtime/watch.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include "sim/base/alloc.h"
+#include "sim/base/clock.h"
+#include "sim/base/log.h"
+#include "sim/runtime/session.h"
+#include "sim/runtime/worker.h"
+
+enum { MP_WATCH_STACK = 256 * 1024, MP_WATCH_TICK_MS = 500 };
+
+// How long the asked ones have for an answer.
+static const double k_answer_seconds = 1.5;
+
+struct mp_watch_s {
+  mp_port_t *port;
+  double warn_s, timeout_s;  // 0: never
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  bool must_stop;
+  pthread_t thread;
+};
+
+// ---- One session; its lock is held ----
+
+static bool has_all_answers(const mp_peers_t *peers) {
+  for (uint32_t i = 0; i < peers->num_ranks; ++i) {
+    if (peers->answers[i] == NULL && mp_session_misses_rank(peers->session, peers->ranks[i])) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static void ask(mp_peers_t *peers) {
+  const mp_envelope_t envelope = mp_peers_envelope(peers, MP_PACKET_ASK);
+  for (uint32_t i = 0; i < peers->num_ranks; ++i) {
+    mp_free(peers->answers[i]);
+    peers->answers[i] = NULL;
+    if (mp_session_misses_rank(peers->session, peers->ranks[i])) {
+      mp_peers_send(peers, peers->ranks[i], &envelope, NULL, 0);
+    }
+  }
+}
+
+static void print_answers(mp_strbuf_t *out, const mp_peers_t *peers) {
+  const mp_world_t *world = mp_port_world(peers->port);
+  for (uint32_t i = 0; i < peers->num_ranks; ++i) {
+    if (!mp_session_misses_rank(peers->session, peers->ranks[i])) continue;
+    const mp_peer_t *peer = mp_world_peer(world, peers->ranks[i]);
+    if (peers->answers[i] != NULL) {
+      mp_strbuf_printf(out, "; process %" PRIu32 " says: %s", peers->ranks[i], peers->answers[i]);
+    } else {
+      mp_strbuf_printf(out, "; process %" PRIu32 " (pid %" PRId64 " on host %s) does not answer",
+                       peers->ranks[i], peer->pid, peer->hostname == NULL ? "?" : peer->hostname);
+    }
+  }
+}
+
+// What is known of the wait, for the line and for the error.
+static void describe(mp_strbuf_t *out, const mp_session_t *session, double seconds) {
+  mp_session_describe_wait(session, out);
+  mp_strbuf_printf(out, " of launch %" PRIu64 " for %.0f s", session->peers->number, seconds);
+  print_answers(out, session->peers);
+}
+
+static void warn(const mp_session_t *session, double seconds) {
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  describe(&text, session, seconds);
+  mp_log_notice("process %" PRIu32 ": %s", session->peers->self, mp_strbuf_text(&text));
+  mp_strbuf_deinit(&text);
+}
+
+static mp_status_t timeout_error(const mp_session_t *session, double seconds) {
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  describe(&text, session, seconds);
+  mp_status_t status =
+      mp_status_make(MP_DEADLINE_EXCEEDED, "%s (the limit is MINIPOD_COLLECTIVE_TIMEOUT_S)",
+                     mp_strbuf_text(&text));
+  mp_strbuf_deinit(&text);
+  return status;
+}
+
+// The error of a session that has waited too long; OK otherwise.
+static mp_status_t look_at(const mp_watch_t *watch, mp_session_t *session, double now) {
+  mp_peers_t *peers = session->peers;
+  if (!mp_session_waits_for_peers(session) || peers->num_changes != peers->watched_changes) {
+    peers->watched_changes = peers->num_changes;
+    peers->still_since = now;
+    peers->alarm = MP_ALARM_NONE;
+    return NULL;
+  }
+  const double seconds = now - peers->still_since;
+  const bool is_late = watch->timeout_s > 0 && seconds >= watch->timeout_s;
+  const bool must_ask = (watch->warn_s > 0 && seconds >= watch->warn_s) || is_late;
+  if (peers->alarm == MP_ALARM_NONE && must_ask) {
+    ask(peers);
+    peers->alarm = MP_ALARM_ASKED;
+    peers->asked_at = now;
+    return NULL;
+  }
+  if (peers->alarm == MP_ALARM_NONE) return NULL;
+  if (!has_all_answers(peers) && now - peers->asked_at < k_answer_seconds) return NULL;
+  if (peers->alarm == MP_ALARM_ASKED) {
+    if (watch->warn_s > 0 && !is_late) warn(session, seconds);
+    peers->alarm = MP_ALARM_TOLD;
+  }
+  return is_late ? timeout_error(session, seconds) : NULL;
+}
+
+typedef struct {
+  const mp_watch_t *watch;
+  double now;
+} mp_look_t;
+
+static void look(mp_session_t *session, void *context) {
+  const mp_look_t *at = context;
+  pthread_mutex_lock(&session->lock);
+  mp_status_t error = session->error != NULL ? NULL : look_at(at->watch, session, at->now);
+  pthread_mutex_unlock(&session->lock);
+  if (error != NULL) mp_session_poison(session, error);
+}
+
+// ---- The thread ----
+
+static void sleep_until_next(mp_watch_t *watch) {
+  struct timespec until;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_nsec += MP_WATCH_TICK_MS * 1000000L;
+  if (until.tv_nsec >= 1000000000L) {
+    until.tv_nsec -= 1000000000L;
+    until.tv_sec += 1;
+  }
+  while (!watch->must_stop &&
+         pthread_cond_timedwait(&watch->changed, &watch->lock, &until) != ETIMEDOUT) {
+  }
+}
+
+static void *watch_main(void *context) {
+  mp_watch_t *watch = context;
+  (void)pthread_setname_np(pthread_self(), "mp-watch");
+  pthread_mutex_lock(&watch->lock);
+  while (!watch->must_stop) {
+    sleep_until_next(watch);
+    if (watch->must_stop) break;
+    pthread_mutex_unlock(&watch->lock);
+    mp_look_t at = {watch, mp_clock_seconds()};
+    mp_port_visit(watch->port, look, &at);
+    pthread_mutex_lock(&watch->lock);
+  }
+  pthread_mutex_unlock(&watch->lock);
+  return NULL;
+}
+
+mp_status_t mp_watch_start(mp_port_t *port, const mp_options_t *options, mp_watch_t **out_watch) {
+  mp_watch_t *watch = mp_calloc(1, sizeof(*watch));
+  MP_RETURN_IF_NULL(watch);
+  watch->port = port;
+  watch->warn_s = (double)options->collective_warn;
+  watch->timeout_s = (double)options->collective_timeout;
+  pthread_mutex_init(&watch->lock, NULL);
+  pthread_condattr_t clock;
+  pthread_condattr_init(&clock);
+  pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+  pthread_cond_init(&watch->changed, &clock);
+  pthread_condattr_destroy(&clock);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  (void)pthread_attr_setstacksize(&attributes, MP_WATCH_STACK);
+  // Signals are for the user's threads.
+  sigset_t all, old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  const int error = pthread_create(&watch->thread, &attributes, watch_main, watch);
+  pthread_sigmask(SIG_SETMASK, &old, NULL);
+  pthread_attr_destroy(&attributes);
+  if (error != 0) {
+    pthread_cond_destroy(&watch->changed);
+    pthread_mutex_destroy(&watch->lock);
+    mp_free(watch);
+    return mp_status_make(MP_RESOURCE_EXHAUSTED, "the watch could not be started (error %d)",
+                          error);
+  }
+  *out_watch = watch;
+  return NULL;
+}
+
+void mp_watch_stop(mp_watch_t *watch) {
+  if (watch == NULL) return;
+  pthread_mutex_lock(&watch->lock);
+  watch->must_stop = true;
+  pthread_cond_broadcast(&watch->changed);
+  pthread_mutex_unlock(&watch->lock);
+  pthread_join(watch->thread, NULL);
+  pthread_cond_destroy(&watch->changed);
+  pthread_mutex_destroy(&watch->lock);
+  mp_free(watch);
+}
