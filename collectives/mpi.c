@@ -15,8 +15,8 @@ enum {
   MP_POLLS_PER_PAUSE = 30,
   MP_FIRST_PAUSE_US = 10,
   MP_LAST_PAUSE_US = 200,
-  MP_LONG_IDLE_POLLS = 600,  // about 0.1 s; from then on
-  MP_LONG_PAUSE_US = 500,    // costs less than 2 % of a core
+  MP_LONG_IDLE_POLLS = 3000,  // about 0.6 s; from then on
+  MP_LONG_PAUSE_US = 1000,    // costs about 1 % of a core
 };
 
 typedef struct {
