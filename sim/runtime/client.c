@@ -151,7 +151,8 @@ static mp_status_t make(mp_client_t *client, const mp_options_t *options) {
   MP_RETURN_IF_ERROR(make_workers(client, machine));
   MP_RETURN_IF_ERROR(make_devices(client));
   if (client->world != NULL) {
-    MP_RETURN_IF_ERROR(mp_port_open(client->world, client, &client->port));
+    MP_RETURN_IF_ERROR(
+        mp_port_open(client->world, client, (double)options->exit_timeout, &client->port));
     MP_RETURN_IF_ERROR(mp_watch_start(client->port, options, &client->watch));
   }
   return mp_workers_start(client);
@@ -247,21 +248,27 @@ mp_client_t *mp_client_retain(mp_client_t *client) {
   return client;
 }
 
+void mp_client_end(mp_client_t *client) {
+  pthread_mutex_lock(&client->launch_lock);
+  atomic_store(&client->is_stopping, true);
+  pthread_mutex_unlock(&client->launch_lock);
+  mp_workers_stop(client);
+  mp_job_drain(client);
+  cancel_runs(client);
+  mp_watch_stop(client->watch);
+  client->watch = NULL;
+  mp_port_close(client->port);
+  mp_client_unhold(client);
+}
+
 void mp_client_release(mp_client_t *client) {
   if (client == NULL) return;
   if (atomic_fetch_sub_explicit(&client->references, 1, memory_order_acq_rel) != 1) return;
-  if (!mp_client_is_forked(client)) {
-    pthread_mutex_lock(&client->launch_lock);
-    atomic_store(&client->is_stopping, true);
-    pthread_mutex_unlock(&client->launch_lock);
-    mp_workers_stop(client);
-    mp_job_drain(client);
-    cancel_runs(client);
-    mp_watch_stop(client->watch);
-    client->watch = NULL;
-    mp_port_close(client->port);
-  }
-  mp_client_unhold(client);
+  if (mp_client_is_forked(client)) {
+    mp_client_unhold(client);
+  } else if (client->port == NULL || !mp_port_linger(client->port)) {
+    mp_client_end(client);
+  }  // else the watch ends it
 }
 
 // ---- Asking ----

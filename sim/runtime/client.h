@@ -9,7 +9,8 @@
 // however many devices there are. All functions are thread-safe. Devices and memories live as long
 // as the client. Releasing the last reference stops the work in flight at its next yield point
 // (its events and buffers get CANCELLED) and joins the threads; buffers and executables keep
-// the client's memory alive, so they may be released later.
+// the client's memory alive, so they may be released later. Only launches that other processes
+// take part in are finished first, in the background: those processes count on them.
 //
 // After a fork the child's copy has no workers: every function that would need them returns
 // FAILED_PRECONDITION there, and releasing is harmless.

@@ -70,6 +70,8 @@ struct mp_client_s {
 // Objects that outlive the user's last reference hold the client's memory (not its threads).
 void mp_client_hold(mp_client_t *client);
 void mp_client_unhold(mp_client_t *client);
+// The second half of mp_client_release: stops the threads, cancels what is left.
+void mp_client_end(mp_client_t *client);
 // True in a child of the process that made the client: locks may be held for ever, take none.
 bool mp_client_is_forked(const mp_client_t *client);
 static inline bool mp_client_is_stopping(const mp_client_t *client) {

@@ -2,8 +2,12 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
 
 #include "sim/base/alloc.h"
+#include "sim/base/clock.h"
+#include "sim/base/process.h"
 #include "sim/runtime/peers.h"
 #include "sim/runtime/session.h"
 
@@ -24,23 +28,26 @@ struct mp_port_s {
   mp_hub_t *hub;
   mp_client_t *client;
   uint64_t epoch;
-  bool is_open;
+  bool is_open, is_lingering;
   mp_lane_t *lanes;
 };
 
 struct mp_hub_s {
   mp_hub_t *next;
   mp_world_t *world;
+  uint32_t generation;  // mp_process_generation()
   pthread_mutex_t lock;
   uint64_t num_epochs;
   mp_port_t *ports;
   mp_mail_list_t early;  // for clients that are not there yet
   mp_status_t *losses;   // [size of the world]
+  double exit_timeout_s;
 };
 
 // Hubs stay: a world lives as long as the process, but for those of tests.
 static pthread_mutex_t g_hubs_lock = PTHREAD_MUTEX_INITIALIZER;
 static mp_hub_t *g_hubs;
+static bool g_has_exit_handler;
 
 // ---- Mail ----
 
@@ -184,6 +191,63 @@ static void on_lost(void *context, uint32_t rank, mp_status_t why) {
   pthread_mutex_unlock(&hub->lock);
 }
 
+// ---- Launches in flight; the hub's lock is held ----
+
+typedef void (*mp_visit_t)(mp_session_t *session, void *context);
+
+static void visit_port(mp_port_t *port, mp_visit_t visit, void *context) {
+  for (mp_lane_t *lane = port->lanes; lane != NULL; lane = lane->next) {
+    for (mp_session_t *session = lane->sessions; session != NULL;) {
+      mp_session_t *next = mp_peers_next(session->peers);
+      visit(session, context);
+      session = next;
+    }
+  }
+}
+
+static void find_moving(mp_session_t *session, void *is_moving) {
+  *(bool *)is_moving |= mp_session_is_moving(session);
+}
+
+static bool is_moving(mp_port_t *port) {
+  bool found = false;
+  visit_port(port, find_moving, &found);
+  return found;
+}
+
+static void cancel_incomplete(mp_session_t *session, void *context) {
+  (void)context;
+  if (mp_session_is_complete(session)) return;
+  mp_session_poison(session, mp_status_make(MP_CANCELLED, "the client was closed"));
+}
+
+static void cancel(mp_session_t *session, void *context) {
+  (void)context;
+  mp_session_poison(session, mp_status_make(MP_CANCELLED, "the client was closed"));
+}
+
+static bool has_moving_ports(mp_hub_t *hub) {
+  bool found = false;
+  pthread_mutex_lock(&hub->lock);
+  for (mp_port_t *port = hub->ports; port != NULL; port = port->next) found |= is_moving(port);
+  pthread_mutex_unlock(&hub->lock);
+  return found;
+}
+
+// A process that ends well first does its part of what it has launched: others may wait for it.
+// Runs before the world's own handler, which was registered earlier, says goodbye.
+static void on_exit_status(int status, void *context) {
+  (void)context;
+  if (status != 0) return;
+  for (mp_hub_t *hub = g_hubs; hub != NULL; hub = hub->next) {
+    if (hub->generation != mp_process_generation()) continue;
+    const double deadline = mp_clock_seconds() + hub->exit_timeout_s;
+    while (has_moving_ports(hub) && mp_clock_seconds() < deadline) {
+      nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+  }
+}
+
 // ---- Hubs ----
 
 static mp_status_t get_hub(mp_world_t *world, mp_hub_t **out_hub) {
@@ -196,14 +260,29 @@ static mp_status_t get_hub(mp_world_t *world, mp_hub_t **out_hub) {
   mp_hub_t *hub = mp_calloc(1, sizeof(*hub) + mp_world_size(world) * sizeof(mp_status_t));
   MP_RETURN_IF_NULL(hub);
   hub->world = world;
+  hub->generation = mp_process_generation();
   hub->losses = (mp_status_t *)(hub + 1);
   pthread_mutex_init(&hub->lock, NULL);
   hub->next = g_hubs;
   g_hubs = hub;
+  if (!g_has_exit_handler) g_has_exit_handler = on_exit(on_exit_status, NULL) == 0;
   mp_world_attach(world, MP_CHANNEL_SESSIONS,
                   &(mp_handler_t){.deliver = deliver, .lost = on_lost, .context = hub});
   *out_hub = hub;
   return NULL;
+}
+
+// Cancels what lingers and waits for its end.
+static void clear_ports(mp_hub_t *hub) {
+  for (bool is_empty = false; !is_empty;) {
+    pthread_mutex_lock(&hub->lock);
+    for (mp_port_t *port = hub->ports; port != NULL; port = port->next) {
+      visit_port(port, cancel, NULL);
+    }
+    is_empty = hub->ports == NULL;
+    pthread_mutex_unlock(&hub->lock);
+    if (!is_empty) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+  }
 }
 
 void mp_hub_forget(mp_world_t *world) {
@@ -215,6 +294,7 @@ void mp_hub_forget(mp_world_t *world) {
   if (hub != NULL) *link = hub->next;
   pthread_mutex_unlock(&g_hubs_lock);
   if (hub == NULL) return;
+  clear_ports(hub);
   mp_mail_clear(&hub->early);
   for (uint32_t i = 0; i < mp_world_size(world); ++i) mp_status_release(hub->losses[i]);
   pthread_mutex_destroy(&hub->lock);
@@ -235,7 +315,8 @@ static void take_early(mp_hub_t *hub, mp_port_t *port) {
   }
 }
 
-mp_status_t mp_port_open(mp_world_t *world, mp_client_t *client, mp_port_t **out_port) {
+mp_status_t mp_port_open(mp_world_t *world, mp_client_t *client, double exit_timeout_s,
+                         mp_port_t **out_port) {
   mp_port_t *port = mp_calloc(1, sizeof(*port));
   MP_RETURN_IF_NULL(port);
   port->client = client;
@@ -249,6 +330,7 @@ mp_status_t mp_port_open(mp_world_t *world, mp_client_t *client, mp_port_t **out
   }
   mp_hub_t *hub = port->hub;
   pthread_mutex_lock(&hub->lock);
+  hub->exit_timeout_s = exit_timeout_s;
   port->epoch = hub->num_epochs++;
   port->next = hub->ports;
   hub->ports = port;
@@ -371,12 +453,22 @@ void mp_port_leave(mp_port_t *port, mp_session_t *session) {
 void mp_port_visit(mp_port_t *port, void (*visit)(mp_session_t *session, void *context),
                    void *context) {
   pthread_mutex_lock(&port->hub->lock);
-  for (mp_lane_t *lane = port->lanes; lane != NULL; lane = lane->next) {
-    for (mp_session_t *session = lane->sessions; session != NULL;) {
-      mp_session_t *next = mp_peers_next(session->peers);
-      visit(session, context);
-      session = next;
-    }
-  }
+  visit_port(port, visit, context);
   pthread_mutex_unlock(&port->hub->lock);
+}
+
+bool mp_port_linger(mp_port_t *port) {
+  pthread_mutex_lock(&port->hub->lock);
+  visit_port(port, cancel_incomplete, NULL);
+  port->is_lingering = is_moving(port);
+  bool must_linger = port->is_lingering;
+  pthread_mutex_unlock(&port->hub->lock);
+  return must_linger;
+}
+
+bool mp_port_is_spent(mp_port_t *port) {
+  pthread_mutex_lock(&port->hub->lock);
+  bool is_spent = port->is_lingering && !is_moving(port);
+  pthread_mutex_unlock(&port->hub->lock);
+  return is_spent;
 }

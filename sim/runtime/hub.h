@@ -52,14 +52,21 @@ bool mp_mail_push(mp_mail_list_t *list, mp_packet_t *packet);
 mp_packet_t *mp_mail_pop(mp_mail_list_t *list);
 void mp_mail_clear(mp_mail_list_t *list);
 
-// Opens the client's port. Packets come at once.
-MP_NODISCARD mp_status_t mp_port_open(mp_world_t *world, mp_client_t *client, mp_port_t **out_port);
+// Opens the client's port. Packets come at once. `exit_timeout_s`: how long a process that exits
+// well waits for launches that other processes take part in.
+MP_NODISCARD mp_status_t mp_port_open(mp_world_t *world, mp_client_t *client, double exit_timeout_s,
+                                      mp_port_t **out_port);
+// The client's users are gone. True when launches that other processes take part in are in flight:
+// the client has to go on until mp_port_is_spent. Those that can never be complete fail.
+bool mp_port_linger(mp_port_t *port);
+bool mp_port_is_spent(mp_port_t *port);
 // No more packets, and none in progress; what waits is dropped, sessions are forgotten. The port
 // itself lives until mp_port_release.
 void mp_port_close(mp_port_t *port);
 void mp_port_release(mp_port_t *port);
 
-// Before a world ends (tests): detaches from it. All its clients must be gone.
+// Before a world ends (tests): detaches from it. All its clients must have been released; launches
+// that are still in flight are cancelled.
 void mp_hub_forget(mp_world_t *world);
 
 mp_world_t *mp_port_world(const mp_port_t *port);

@@ -264,6 +264,20 @@ bool mp_session_is_parked(mp_session_t *session, uint32_t logical) {
   return is_parked;
 }
 
+bool mp_session_is_moving(mp_session_t *session) {
+  pthread_mutex_lock(&session->lock);
+  bool is_moving = session->num_active + session->num_parked != 0;
+  pthread_mutex_unlock(&session->lock);
+  return is_moving;
+}
+
+bool mp_session_is_complete(mp_session_t *session) {
+  pthread_mutex_lock(&session->lock);
+  bool is_complete = session->num_joined == session->num_local;
+  pthread_mutex_unlock(&session->lock);
+  return is_complete;
+}
+
 // ---- Meetings ----
 
 typedef struct {

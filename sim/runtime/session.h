@@ -73,6 +73,10 @@ bool mp_session_is_parked(mp_session_t *session, uint32_t logical);
 
 // Takes a packet of this launch.
 void mp_session_deliver(mp_session_t *session, mp_packet_t *packet);
+// Some participants of this process were launched and are not done.
+bool mp_session_is_moving(mp_session_t *session);
+// All of this process were launched.
+bool mp_session_is_complete(mp_session_t *session);
 // This rank sends no more.
 void mp_session_lose(mp_session_t *session, uint32_t rank, mp_status_t why);
 

@@ -142,19 +142,34 @@ static void sleep_until_next(mp_watch_t *watch) {
   }
 }
 
+static void destroy(mp_watch_t *watch) {
+  pthread_cond_destroy(&watch->changed);
+  pthread_mutex_destroy(&watch->lock);
+  mp_free(watch);
+}
+
 static void *watch_main(void *context) {
   mp_watch_t *watch = context;
   (void)pthread_setname_np(pthread_self(), "mp-watch");
+  mp_client_t *client = mp_port_client(watch->port);
+  bool must_end_client = false;
   pthread_mutex_lock(&watch->lock);
-  while (!watch->must_stop) {
+  while (!watch->must_stop && !must_end_client) {
     sleep_until_next(watch);
     if (watch->must_stop) break;
     pthread_mutex_unlock(&watch->lock);
     mp_look_t at = {watch, mp_clock_seconds()};
     mp_port_visit(watch->port, look, &at);
+    must_end_client = mp_port_is_spent(watch->port);
     pthread_mutex_lock(&watch->lock);
   }
   pthread_mutex_unlock(&watch->lock);
+  if (must_end_client) {  // nobody else is left to join this thread
+    pthread_detach(pthread_self());
+    client->watch = NULL;
+    destroy(watch);
+    mp_client_end(client);
+  }
   return NULL;
 }
 
@@ -181,9 +196,7 @@ mp_status_t mp_watch_start(mp_port_t *port, const mp_options_t *options, mp_watc
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   pthread_attr_destroy(&attributes);
   if (error != 0) {
-    pthread_cond_destroy(&watch->changed);
-    pthread_mutex_destroy(&watch->lock);
-    mp_free(watch);
+    destroy(watch);
     return mp_status_make(MP_RESOURCE_EXHAUSTED, "the watch could not be started (error %d)",
                           error);
   }
@@ -198,7 +211,5 @@ void mp_watch_stop(mp_watch_t *watch) {
   pthread_cond_broadcast(&watch->changed);
   pthread_mutex_unlock(&watch->lock);
   pthread_join(watch->thread, NULL);
-  pthread_cond_destroy(&watch->changed);
-  pthread_mutex_destroy(&watch->lock);
-  mp_free(watch);
+  destroy(watch);
 }

@@ -4,6 +4,8 @@
 // waits for another process and nothing has moved for `collective_warn` seconds, it asks the
 // processes that are missing what they are doing and prints one line with who waits where and what
 // they say. After `collective_timeout` seconds the launch fails with the same words.
+//
+// It also ends a client whose users are gone when its launches are over (mp_port_linger).
 #ifndef MINIPOD_SIM_RUNTIME_WATCH_H_
 #define MINIPOD_SIM_RUNTIME_WATCH_H_
 

@@ -514,21 +514,19 @@ static void test_timeout(void **state) {
   stop_pods(&pods);
 }
 
-// A closed client fails the launches that others have with it; its successor starts anew.
+// A client whose users are gone finishes what others take part in; its successor starts anew.
 static void test_clients_one_after_the_other(void **state) {
   (void)state;
   pods_t pods;
   start_pods(&pods, 2, 2, k_two_devices);
-  test_launch_t l;
-  run_half(&l, &pods, 0, sum_program(), 4);
-  let_packets_come();
+  test_launch_t l[2];
+  run_half(&l[0], &pods, 0, sum_program(), 4);
   mp_client_release(pods.clients[0]);
-  launch_expect_error(&l, 0, MP_CANCELLED, "the client was closed");
-  launch_end_no_wait(&l);
   let_packets_come();
-  run_half(&l, &pods, 1, sum_program(), 4);
-  launch_expect_error(&l, 1, MP_CANCELLED, "the client was closed (on process 0)");
-  launch_end(&l);
+  run_half(&l[1], &pods, 1, sum_program(), 4);
+  launch_expect(&l[1], 6);
+  for (uint32_t i = 0; i < 2; ++i) assert_ok(mp_event_await(l[0].done[i]));
+  for (uint32_t rank = 0; rank < 2; ++rank) launch_end_no_wait(&l[rank]);
   mp_client_release(pods.clients[1]);
   pthread_t threads[2];
   pod_start_t starts[2];
@@ -538,6 +536,25 @@ static void test_clients_one_after_the_other(void **state) {
   }
   for (uint32_t rank = 0; rank < 2; ++rank) pthread_join(threads[rank], NULL);
   expect_sum(&pods);
+  stop_pods(&pods);
+}
+
+// A process that leaves with work in flight fails it, on all.
+static void test_leaving_cancels(void **state) {
+  (void)state;
+  pods_t pods;
+  start_pods(&pods, 2, 2, k_two_devices);
+  test_launch_t l[2];
+  run_half(&l[0], &pods, 0, sum_program(), 4);
+  mp_client_release(pods.clients[0]);
+  pods.clients[0] = NULL;
+  mp_hub_forget(pods.worlds[0]);
+  launch_expect_error(&l[0], 0, MP_CANCELLED, "the client was closed");
+  launch_end_no_wait(&l[0]);
+  let_packets_come();
+  run_half(&l[1], &pods, 1, sum_program(), 4);
+  launch_expect_error(&l[1], 1, MP_CANCELLED, "the client was closed (on process 0)");
+  launch_end(&l[1]);
   stop_pods(&pods);
 }
 
@@ -589,10 +606,11 @@ static void test_messages(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_failures),       cmocka_unit_test(test_programs_may_differ),
-      cmocka_unit_test(test_refused_launch), cmocka_unit_test(test_lost_process),
-      cmocka_unit_test(test_timeout),        cmocka_unit_test(test_clients_one_after_the_other),
-      cmocka_unit_test(test_messages),       cmocka_unit_test(test_random),
+      cmocka_unit_test(test_failures),        cmocka_unit_test(test_programs_may_differ),
+      cmocka_unit_test(test_refused_launch),  cmocka_unit_test(test_lost_process),
+      cmocka_unit_test(test_timeout),         cmocka_unit_test(test_clients_one_after_the_other),
+      cmocka_unit_test(test_leaving_cancels), cmocka_unit_test(test_messages),
+      cmocka_unit_test(test_random),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
