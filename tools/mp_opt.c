@@ -11,6 +11,7 @@
 #include "sim/passes/passes.h"
 #include "sim/readers/reader.h"
 #include "sim/readers/text.h"
+#include "sim/spmd/gspmd_import.h"
 #include "sim/spmd/propagate.h"
 #include "sim/spmd/rules.h"
 
@@ -137,7 +138,10 @@ static mp_status_t propagate(mp_module_t *module) {
 
 // What the partitioner does before it rewrites anything.
 static mp_status_t transform(const arguments_t *arguments, mp_module_t *module) {
-  if (arguments->prepare) MP_RETURN_IF_ERROR(mp_passes_prepare(module));
+  if (arguments->prepare) {
+    MP_RETURN_IF_ERROR(mp_spmd_import_gspmd(module, module->num_partitions));
+    MP_RETURN_IF_ERROR(mp_passes_prepare(module));
+  }
   numberer_t numberer = {.module = module};
   if (arguments->number) MP_RETURN_IF_ERROR(mp_module_walk(module, number_op, &numberer));
   if (arguments->rules) MP_RETURN_IF_ERROR(mp_module_walk(module, add_rule, module));

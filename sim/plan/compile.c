@@ -4,6 +4,7 @@
 #include "sim/passes/passes.h"
 #include "sim/plan/plan.h"
 #include "sim/readers/reader.h"
+#include "sim/spmd/gspmd_import.h"
 #include "sim/spmd/partition.h"
 
 enum { MP_MAX_LOGICAL_DEVICES = 65536 };
@@ -27,6 +28,7 @@ static mp_status_t compile(mp_module_t *module, const mp_compile_request_t *requ
   MP_RETURN_IF_ERROR(check_grid(options.num_replicas, options.num_partitions));
   module->num_replicas = options.num_replicas;
   MP_RETURN_IF_ERROR(mp_module_verify(module));
+  MP_RETURN_IF_ERROR(mp_spmd_import_gspmd(module, options.num_partitions));
   MP_RETURN_IF_ERROR(mp_passes_prepare(module));
   // Again: what desugaring made of dynamic operations and einsum could not be checked before.
   MP_RETURN_IF_ERROR(mp_module_verify(module));

@@ -26,6 +26,47 @@ const mp_attr_t *mp_annotation_of(const mp_attr_t *const *dicts, uint32_t i) {
   return attr != NULL && attr->kind == MP_KIND_SHARDING ? attr : NULL;
 }
 
+mp_status_t mp_annotation_set(mp_arena_t *arena, const mp_attr_t *dict, const mp_attr_t *attr,
+                              const mp_attr_t **out_dict) {
+  const size_t count = dict != NULL && dict->kind == MP_KIND_DICT ? dict->u.dict.count : 0;
+  mp_named_attr_t *items = MP_ARENA_ARRAY(arena, mp_named_attr_t, count + 1);
+  mp_attr_t *result = MP_ARENA_NEW(arena, mp_attr_t);
+  if (items == NULL || result == NULL) return mp_status_out_of_memory();
+  size_t kept = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const mp_named_attr_t *item = &dict->u.dict.items[i];
+    if (item->name == MP_ATTR_SDY_SHARDING || item->name == MP_ATTR_MHLO_SHARDING) continue;
+    items[kept++] = *item;
+  }
+  items[kept++] = (mp_named_attr_t){MP_ATTR_SDY_SHARDING, MP_STR("sdy.sharding"), attr};
+  result->kind = MP_KIND_DICT;
+  result->u.dict.items = items;
+  result->u.dict.count = kept;
+  *out_dict = result;
+  return NULL;
+}
+
+mp_status_t mp_annotation_make(mp_arena_t *arena, const mp_sdy_sharding_t *sharding,
+                               const mp_attr_t **out_attr) {
+  mp_attr_t *attr = MP_ARENA_NEW(arena, mp_attr_t);
+  mp_sdy_sharding_t *copy = mp_arena_copy(arena, sharding, sizeof(*sharding));
+  if (attr == NULL || copy == NULL) return mp_status_out_of_memory();
+  attr->kind = MP_KIND_SHARDING;
+  attr->u.sharding = copy;
+  *out_attr = attr;
+  return NULL;
+}
+
+mp_status_t mp_annotation_make_list(mp_arena_t *arena, const mp_sdy_sharding_t *shardings,
+                                    uint32_t count, const mp_attr_t **out_attr) {
+  mp_attr_t *attr = MP_ARENA_NEW(arena, mp_attr_t);
+  MP_RETURN_IF_NULL(attr);
+  attr->kind = MP_KIND_SHARDINGS;
+  attr->u.shardings = (mp_sdy_shardings_t){count, shardings};
+  *out_attr = attr;
+  return NULL;
+}
+
 typedef struct {
   mp_arena_t *arena;
   mp_annotations_t *out;

@@ -19,6 +19,18 @@ bool mp_is_placement_op(const mp_op_t *op);
 // Shardy's sharding in the i-th dictionary of main's argument or result attributes; NULL: none.
 const mp_attr_t *mp_annotation_of(const mp_attr_t *const *dicts, uint32_t i);
 
+// A copy of a dictionary of attributes (or NULL) with `attr` as its sharding, in place of any
+// other.
+MP_NODISCARD mp_status_t mp_annotation_set(mp_arena_t *arena, const mp_attr_t *dict,
+                                           const mp_attr_t *attr, const mp_attr_t **out_dict);
+
+// #sdy.sharding and #sdy.sharding_per_value; the shardings are adopted.
+MP_NODISCARD mp_status_t mp_annotation_make(mp_arena_t *arena, const mp_sdy_sharding_t *sharding,
+                                            const mp_attr_t **out_attr);
+MP_NODISCARD mp_status_t mp_annotation_make_list(mp_arena_t *arena,
+                                                 const mp_sdy_sharding_t *shardings, uint32_t count,
+                                                 const mp_attr_t **out_attr);
+
 MP_NODISCARD mp_status_t mp_annotations_collect(mp_module_t *module, mp_annotations_t *out);
 
 #endif  // MINIPOD_SIM_SPMD_ANNOTATIONS_H_

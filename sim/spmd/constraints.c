@@ -1,3 +1,4 @@
+#include "sim/spmd/annotations.h"
 #include "sim/spmd/import_parts.h"
 
 // Values that are the same as others elsewhere: what loops carry, branches and barriers return.
@@ -96,13 +97,12 @@ static void insert_after_value(mp_value_t *value, mp_op_t *op) {
 
 mp_status_t mp_import_add_constraint(mp_importer_t *im, mp_value_t *input, const mp_loc_t *loc,
                                      mp_atom_sharding_t *sharding, mp_op_t **out_op) {
-  mp_sdy_sharding_t *exported = MP_ARENA_NEW(im->arena, mp_sdy_sharding_t);
-  mp_attr_t *attr = MP_ARENA_NEW(im->arena, mp_attr_t);
+  mp_sdy_sharding_t exported;
+  const mp_attr_t *attr = NULL;
   mp_use_t *use = MP_ARENA_NEW(im->scratch, mp_use_t);
-  if (exported == NULL || attr == NULL || use == NULL) return mp_status_out_of_memory();
-  MP_RETURN_IF_ERROR(mp_atom_sharding_export(im->arena, im->space, sharding, exported));
-  attr->kind = MP_KIND_SHARDING;
-  attr->u.sharding = exported;
+  MP_RETURN_IF_NULL(use);
+  MP_RETURN_IF_ERROR(mp_atom_sharding_export(im->arena, im->space, sharding, &exported));
+  MP_RETURN_IF_ERROR(mp_annotation_make(im->arena, &exported, &attr));
   const mp_named_attr_t named = {MP_ATTR_SHARDING, MP_STR("sharding"), attr};
   const mp_op_spec_t spec = {.code = MP_OP_SDY_SHARDING_CONSTRAINT,
                              .loc = loc,

@@ -172,7 +172,7 @@ static mp_status_t parse_tiles(mp_gspmd_cursor_t *cursor, mp_gspmd_sharding_t *s
 mp_status_t mp_gspmd_parse(mp_arena_t *arena, mp_str_t text, int64_t max_devices,
                            mp_gspmd_sharding_t *out_sharding) {
   mp_gspmd_cursor_t cursor = {arena, text, 0, max_devices};
-  mp_gspmd_sharding_t sharding = {.kind = MP_GSPMD_REPLICATED};
+  mp_gspmd_sharding_t sharding = {.kind = MP_GSPMD_REPLICATED, .group = -1};
   if (!accept(&cursor, "{")) return expected(&cursor, "'{'");
   if (accept(&cursor, "devices=[")) {
     MP_RETURN_IF_ERROR(parse_tiles(&cursor, &sharding));
@@ -184,9 +184,11 @@ mp_status_t mp_gspmd_parse(mp_arena_t *arena, mp_str_t text, int64_t max_devices
     MP_RETURN_IF_ERROR(parse_int(&cursor, &sharding.device));
   }
   skip_spaces(&cursor);
-  bool ignored = accept(&cursor, "metadata=") || accept(&cursor, "shard_as ") ||
-                 accept(&cursor, "shard_like ");
-  if (ignored) {
+  if (accept(&cursor, "shard_as ") || accept(&cursor, "shard_like ")) {
+    MP_RETURN_IF_ERROR(parse_int(&cursor, &sharding.group));
+    skip_spaces(&cursor);
+  }
+  if (accept(&cursor, "metadata=")) {
     if (text.data[text.size - 1] != '}') return expected(&cursor, "'}' at the end");
   } else if (!accept(&cursor, "}") || cursor.at != text.size) {
     return expected(&cursor, "'}' and the end");
@@ -197,9 +199,8 @@ mp_status_t mp_gspmd_parse(mp_arena_t *arena, mp_str_t text, int64_t max_devices
 
 // --- as a placement ---
 
-// Every partition must be named once.
-static mp_status_t check_devices(mp_arena_t *arena, const mp_gspmd_sharding_t *sharding,
-                                 uint32_t num_partitions) {
+mp_status_t mp_gspmd_check_devices(mp_arena_t *arena, const mp_gspmd_sharding_t *sharding,
+                                   uint32_t num_partitions) {
   uint8_t *seen = MP_ARENA_ARRAY(arena, uint8_t, num_partitions);
   MP_RETURN_IF_NULL(seen);
   if (sharding->num_devices != (int64_t)num_partitions) {
@@ -220,7 +221,7 @@ static mp_status_t check_devices(mp_arena_t *arena, const mp_gspmd_sharding_t *s
 static mp_status_t boxes_from_tiles(mp_arena_t *arena, const mp_spmd_scope_t *scope,
                                     const mp_type_t *type, const mp_gspmd_sharding_t *sharding,
                                     const mp_boxes_t **out_boxes) {
-  MP_RETURN_IF_ERROR(check_devices(arena, sharding, scope->num_partitions));
+  MP_RETURN_IF_ERROR(mp_gspmd_check_devices(arena, sharding, scope->num_partitions));
   mp_boxes_t boxes;
   int64_t *starts = NULL;
   int64_t *sizes = NULL;

@@ -5,7 +5,8 @@
 //             | "devices=[" INT,... "]" ("<=[" INT,... "]" ("T(" INT,... ")")? | INT,...)
 //               (" last_tile_dim_replicate" | " last_tile_dims={" kind,... "}")?
 //
-// plus trailing " metadata={...}", " shard_as N", " shard_like N", which mean nothing here.
+// plus trailing " shard_as N" or " shard_like N" (the number of a sharding group) and
+// " metadata={...}", which means nothing here.
 #ifndef MINIPOD_SIM_SPMD_GSPMD_H_
 #define MINIPOD_SIM_SPMD_GSPMD_H_
 
@@ -33,11 +34,17 @@ typedef struct {
   const mp_gspmd_kind_t *subgroups;  // [num_subgroups]: REPLICATED, MANUAL, UNREDUCED, MAXIMAL
   int64_t num_devices;               // product of dims
   const int64_t *devices;            // [num_devices] partition ids, row-major
+  int64_t group;                     // shard_as, shard_like; -1: none
 } mp_gspmd_sharding_t;
 
 // INVALID_ARGUMENT with the position and what was expected; also when there are more tiles than
 // `max_devices`.
 MP_NODISCARD mp_status_t mp_gspmd_parse(mp_arena_t *arena, mp_str_t text, int64_t max_devices,
                                         mp_gspmd_sharding_t *out_sharding);
+
+// INVALID_ARGUMENT unless a TILED sharding names every partition once.
+MP_NODISCARD mp_status_t mp_gspmd_check_devices(mp_arena_t *arena,
+                                                const mp_gspmd_sharding_t *sharding,
+                                                uint32_t num_partitions);
 
 #endif  // MINIPOD_SIM_SPMD_GSPMD_H_

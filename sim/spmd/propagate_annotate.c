@@ -1,6 +1,5 @@
 // Shardings as Shardy's annotations on every value.
-#include <string.h>
-
+#include "sim/spmd/annotations.h"
 #include "sim/spmd/import.h"
 #include "sim/spmd/propagate.h"
 
@@ -34,29 +33,20 @@ static mp_status_t shardings_attr(const mp_annotator_t *a, const mp_value_t *val
   }
   if (mesh == NULL) return NULL;
   mp_sdy_sharding_t *list = MP_ARENA_ARRAY(a->module->arena, mp_sdy_sharding_t, count);
-  mp_attr_t *attr = MP_ARENA_NEW(a->module->arena, mp_attr_t);
-  if (list == NULL || attr == NULL) return mp_status_out_of_memory();
+  MP_RETURN_IF_NULL(list);
   for (uint32_t i = 0; i < count; ++i) {
     MP_RETURN_IF_ERROR(export_one(a, a->propagation->values[values[i].id], mesh, &list[i]));
   }
-  attr->kind = MP_KIND_SHARDINGS;
-  attr->u.shardings = (mp_sdy_shardings_t){count, list};
-  *out_attr = attr;
-  return NULL;
+  return mp_annotation_make_list(a->module->arena, list, count, out_attr);
 }
 
 static mp_status_t sharding_attr(const mp_annotator_t *a, const mp_atom_sharding_t *sharding,
                                  const mp_attr_t **out_attr) {
   *out_attr = NULL;
   if (sharding == NULL || sharding->mesh == NULL) return NULL;
-  mp_sdy_sharding_t *exported = MP_ARENA_NEW(a->module->arena, mp_sdy_sharding_t);
-  mp_attr_t *attr = MP_ARENA_NEW(a->module->arena, mp_attr_t);
-  if (exported == NULL || attr == NULL) return mp_status_out_of_memory();
-  MP_RETURN_IF_ERROR(export_one(a, sharding, sharding->mesh, exported));
-  attr->kind = MP_KIND_SHARDING;
-  attr->u.sharding = exported;
-  *out_attr = attr;
-  return NULL;
+  mp_sdy_sharding_t exported;
+  MP_RETURN_IF_ERROR(export_one(a, sharding, sharding->mesh, &exported));
+  return mp_annotation_make(a->module->arena, &exported, out_attr);
 }
 
 // What an operand of a manual region lies like: by the manual axes of its annotation, then as its
@@ -91,16 +81,15 @@ static mp_status_t annotate_manual(const mp_annotator_t *a, mp_op_t *op) {
   if (!mp_manual_atoms(&a->propagation->space, op, &mesh, &own)) return NULL;
   const mp_sdy_shardings_t *old = &mp_op_attr(op, MP_ATTR_IN_SHARDINGS)->u.shardings;
   mp_sdy_sharding_t *list = MP_ARENA_ARRAY(a->module->arena, mp_sdy_sharding_t, op->num_operands);
-  mp_attr_t *in = MP_ARENA_NEW(a->module->arena, mp_attr_t);
-  if (list == NULL || in == NULL) return mp_status_out_of_memory();
+  MP_RETURN_IF_NULL(list);
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     const mp_atom_sharding_t *inner = a->propagation->values[op->regions[0]->args[i].id];
     list[i] = old->shardings[i];
     if (inner == NULL) continue;
     MP_RETURN_IF_ERROR(outer_sharding(a, &old->shardings[i], inner, mesh, own, &list[i]));
   }
-  in->kind = MP_KIND_SHARDINGS;
-  in->u.shardings = (mp_sdy_shardings_t){op->num_operands, list};
+  const mp_attr_t *in = NULL;
+  MP_RETURN_IF_ERROR(mp_annotation_make_list(a->module->arena, list, op->num_operands, &in));
   MP_RETURN_IF_ERROR(mp_op_set_attr(a->module, op, MP_ATTR_IN_SHARDINGS, in));
   const mp_attr_t *out = NULL;
   MP_RETURN_IF_ERROR(shardings_attr(a, op->results, op->num_results, &out));
@@ -120,24 +109,6 @@ static mp_status_t annotate_op(void *context, mp_op_t *op) {
   return attr == NULL ? NULL : mp_op_set_attr(a->module, op, MP_ATTR_SDY_SHARDING, attr);
 }
 
-// `dict` with the sharding added or replaced.
-static mp_status_t with_sharding(mp_arena_t *arena, const mp_attr_t *dict, const mp_attr_t *attr,
-                                 const mp_attr_t **out_dict) {
-  const size_t count = dict != NULL && dict->kind == MP_KIND_DICT ? dict->u.dict.count : 0;
-  mp_named_attr_t *items = MP_ARENA_ARRAY(arena, mp_named_attr_t, count + 1);
-  mp_attr_t *result = MP_ARENA_NEW(arena, mp_attr_t);
-  if (items == NULL || result == NULL) return mp_status_out_of_memory();
-  if (count != 0) memcpy(items, dict->u.dict.items, count * sizeof(*items));
-  size_t at = 0;
-  while (at < count && items[at].name != MP_ATTR_SDY_SHARDING) ++at;
-  items[at] = (mp_named_attr_t){MP_ATTR_SDY_SHARDING, MP_STR("sdy.sharding"), attr};
-  result->kind = MP_KIND_DICT;
-  result->u.dict.items = items;
-  result->u.dict.count = at == count ? count + 1 : count;
-  *out_dict = result;
-  return NULL;
-}
-
 static mp_status_t annotate_main(const mp_annotator_t *a) {
   mp_arena_t *arena = a->module->arena;
   mp_func_t *main = a->module->main;
@@ -149,13 +120,13 @@ static mp_status_t annotate_main(const mp_annotator_t *a) {
     const mp_attr_t *attr = NULL;
     args[i] = main->arg_attrs == NULL ? NULL : main->arg_attrs[i];
     MP_RETURN_IF_ERROR(sharding_attr(a, a->propagation->values[main->body->args[i].id], &attr));
-    if (attr != NULL) MP_RETURN_IF_ERROR(with_sharding(arena, args[i], attr, &args[i]));
+    if (attr != NULL) MP_RETURN_IF_ERROR(mp_annotation_set(arena, args[i], attr, &args[i]));
   }
   for (uint32_t i = 0; i < main->num_results; ++i) {
     const mp_attr_t *attr = NULL;
     results[i] = main->result_attrs == NULL ? NULL : main->result_attrs[i];
     MP_RETURN_IF_ERROR(sharding_attr(a, a->propagation->results[i], &attr));
-    if (attr != NULL) MP_RETURN_IF_ERROR(with_sharding(arena, results[i], attr, &results[i]));
+    if (attr != NULL) MP_RETURN_IF_ERROR(mp_annotation_set(arena, results[i], attr, &results[i]));
   }
   main->arg_attrs = args;
   main->result_attrs = results;
