@@ -47,9 +47,7 @@ mp_status_t mp_crossing_create(const mp_collective_t *collective, uint32_t group
   crossing->sizes = (size_t *)(crossing->inputs + inputs);
   crossing->send_at = crossing->sizes + parcels;
   crossing->find_at = crossing->send_at + spread->size;
-  const bool is_large_reduction =
-      collective->kind == MP_COLLECTIVE_ALL_REDUCE && mp_all_reduce_is_large(collective, spread);
-  crossing->num_phases = is_large_reduction ? 2 : 1;
+  crossing->num_phases = kind_of(crossing)->num_phases(crossing);
   *out_crossing = crossing;
   return NULL;
 }
@@ -58,8 +56,21 @@ void mp_crossing_release(mp_crossing_t *crossing) {
   mp_free(crossing);
 }
 
+uint32_t mp_crossing_one_phase(const mp_crossing_t *crossing) {
+  (void)crossing;
+  return 1;
+}
+
 mp_status_t mp_crossing_plan(mp_crossing_t *crossing, uint32_t phase, bool *out_is_shared) {
+  for (uint32_t p = 0; p < crossing->spread->num_processes; ++p) {
+    crossing->sizes[mp_crossing_at(crossing, phase, p)] = MP_NO_PARCEL;
+  }
   return kind_of(crossing)->plan(crossing, phase, out_is_shared);
+}
+
+bool mp_crossing_awaits(const mp_crossing_t *crossing, uint32_t phase, uint32_t process) {
+  if (process == crossing->spread->self) return false;
+  return phase == 0 || kind_of(crossing)->awaits(crossing, phase, process);
 }
 
 // The bytes of our members' inputs: what packing reads.

@@ -7,17 +7,28 @@
 // slices, or like partial results of the reduction's tree, and the algorithms of mp_collective_run
 // do the rest. The results have the same bits as in one process, however the members are spread.
 //
-//   kind                      phase 0 to process d                        phase 1, to all
-//   all_gather, broadcast     the inputs, the same parcel for all
+//   all_gather, broadcast     1 the inputs, the same parcel for all
 //   permute, all_to_all,
-//   exchange, ragged          what the members of d want, in their order
-//   reduce_scatter            our pieces (spread.h) of the parts of d's members
-//   all_reduce, small         our pieces, the same parcel for all
-//   all_reduce, large         our pieces of d's share of the elements     the results of our share
+//   exchange, ragged          1 what the members of each process want, in their order
+//   all_reduce, small         1 our pieces (spread.h), the same parcel for all
+//   reduce_scatter            1 our pieces of the parts of each process' members
+//   all_reduce, large         1 our pieces of each process' share of the elements
+//                             2 the results of our share, the same parcel for all
 //
-// Pieces are partials in the accumulation type, or plain inputs where a process has single leaves
-// only. In phase 0 everybody sends to everybody, if only an empty parcel: so all find out that they
-// are at the same collective before they touch data.
+// On a grid of hosts, what would go from every process of a host to every one of another goes once,
+// along columns:
+//
+//   all_gather, broadcast     1 the inputs to our host and our column; 2 those of our column's
+//   others
+//                             to our host
+//   reduce_scatter            1 on our host, pieces of what each column's processes need; 2 in our
+//                             column, pieces of our host of what each process needs
+//   all_reduce, large         1, 2 the same for shares; 3 results in our column; 4 those on our
+//   host
+//
+// Pieces are partials in the accumulation type, or plain inputs where a process (or host) has
+// single leaves only. In phase 0 everybody sends to everybody, if only an empty parcel: so all find
+// out that they are at the same collective before they touch data.
 //
 // This layer neither sends nor waits. One crossing serves one meeting; packing and finishing are
 // cut into parts that may run at the same time, everything else is the owner's alone.
@@ -27,7 +38,9 @@
 #include "collectives/collective.h"
 #include "collectives/spread.h"
 
-enum { MP_CROSSING_MAX_PHASES = 2 };
+enum { MP_CROSSING_MAX_PHASES = 4 };
+
+#define MP_NO_PARCEL SIZE_MAX
 
 typedef struct {
   const void *data;
@@ -63,9 +76,9 @@ static inline size_t mp_crossing_at(const mp_crossing_t *crossing, uint32_t phas
   return (size_t)phase * crossing->spread->num_processes + process;
 }
 
-// Sets the sizes of the phase's parcels (0 for ourselves). `out_is_shared`: one parcel serves all.
-// The parcels of the phase before must have come. INVALID_ARGUMENT when a member's data make no
-// sense (ragged sizes).
+// Sets the sizes of the phase's parcels (0: an empty one; MP_NO_PARCEL: none, also for ourselves).
+// `out_is_shared`: one parcel serves all. The parcels of the phase before must have come.
+// INVALID_ARGUMENT when a member's data make no sense (ragged sizes).
 MP_NODISCARD mp_status_t mp_crossing_plan(mp_crossing_t *crossing, uint32_t phase,
                                           bool *out_is_shared);
 // Parts of the packing of a phase; of the finish for phase == num_phases.
@@ -74,6 +87,8 @@ size_t mp_crossing_scratch_bytes(const mp_crossing_t *crossing);
 MP_NODISCARD mp_status_t mp_crossing_pack(mp_crossing_t *crossing, uint32_t phase, uint32_t part,
                                           void *scratch);
 
+// Whether the process sends a parcel in this phase.
+bool mp_crossing_awaits(const mp_crossing_t *crossing, uint32_t phase, uint32_t process);
 // What a process sent; borrowed until the crossing's end. INVALID_ARGUMENT when it has not the size
 // that it must have.
 MP_NODISCARD mp_status_t mp_crossing_receive(mp_crossing_t *crossing, uint32_t phase,

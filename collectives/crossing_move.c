@@ -26,41 +26,108 @@ static uint32_t num_givers(const mp_crossing_t *crossing, uint32_t process) {
   return mp_spread_num_members(crossing->spread, process);
 }
 
-static size_t inputs_expected(const mp_crossing_t *crossing, uint32_t phase, uint32_t process) {
-  (void)phase;
+static size_t given_bytes(const mp_crossing_t *crossing, uint32_t process) {
   return num_givers(crossing, process) * member_bytes(crossing->collective);
+}
+
+// What a process hands on within its host: the inputs of its column's others.
+static size_t handed_on_bytes(const mp_crossing_t *crossing, uint32_t process) {
+  const mp_spread_t *spread = crossing->spread;
+  size_t bytes = 0;
+  for (uint32_t host = 0; host < spread->num_hosts; ++host) {
+    const uint32_t other = mp_spread_process_at(spread, host, spread->column_of[process]);
+    if (other != process) bytes += given_bytes(crossing, other);
+  }
+  return bytes;
+}
+
+static size_t inputs_expected(const mp_crossing_t *crossing, uint32_t phase, uint32_t process) {
+  const mp_spread_t *spread = crossing->spread;
+  if (phase == 1) return handed_on_bytes(crossing, process);
+  const bool is_direct =
+      mp_spread_is_near(spread, process) || mp_spread_is_in_line(spread, process);
+  return is_direct ? given_bytes(crossing, process) : 0;
+}
+
+static bool inputs_awaits(const mp_crossing_t *crossing, uint32_t phase, uint32_t process) {
+  (void)phase;
+  return mp_spread_is_near(crossing->spread, process);
+}
+
+static uint32_t inputs_num_phases(const mp_crossing_t *crossing) {
+  return crossing->spread->num_hosts == 1 ? 1 : 2;
 }
 
 static mp_status_t inputs_plan(mp_crossing_t *crossing, uint32_t phase, bool *out_is_shared) {
   const mp_spread_t *spread = crossing->spread;
-  const size_t bytes = inputs_expected(crossing, phase, spread->self);
+  const size_t bytes =
+      phase == 0 ? given_bytes(crossing, spread->self) : handed_on_bytes(crossing, spread->self);
   for (uint32_t p = 0; p < spread->num_processes; ++p) {
-    crossing->sizes[p] = p == spread->self ? 0 : bytes;
+    if (p == spread->self) continue;
+    const bool is_near = mp_spread_is_near(spread, p);
+    if (is_near || (phase == 0 && mp_spread_is_in_line(spread, p))) {
+      crossing->sizes[mp_crossing_at(crossing, phase, p)] = bytes;
+    } else if (phase == 0) {
+      crossing->sizes[p] = 0;
+    }
   }
   *out_is_shared = true;
   return NULL;
 }
 
+static void copy_part(char *to, const char *from, size_t bytes, uint32_t part, uint32_t num_parts) {
+  const size_t begin = bytes / num_parts * part;
+  const size_t end = part + 1 == num_parts ? bytes : bytes / num_parts * (part + 1);
+  if (begin < end) memcpy(to + begin, from + begin, end - begin);
+}
+
+static void hand_on(const mp_crossing_t *crossing, char *to, uint32_t part, uint32_t num_parts) {
+  const mp_spread_t *spread = crossing->spread;
+  for (uint32_t host = 0; host < spread->num_hosts; ++host) {
+    const uint32_t other = mp_spread_process_at(spread, host, spread->column_of[spread->self]);
+    if (other == spread->self) continue;
+    const mp_shipment_t *shipment = &crossing->received[other];
+    copy_part(to, shipment->data, shipment->bytes, part, num_parts);
+    to += shipment->bytes;
+  }
+}
+
 // A part is the same share of every input.
 static void inputs_pack(const mp_crossing_t *crossing, uint32_t phase, uint32_t part,
                         uint32_t num_parts, void *scratch) {
-  (void)phase, (void)scratch;
+  (void)scratch;
   const mp_spread_t *spread = crossing->spread;
   const uint32_t *givers = mp_spread_members(spread, spread->self);
-  char *to = crossing->parcels[spread->self];
+  char *to = crossing->parcels[mp_crossing_at(crossing, phase, spread->self)];
   if (to == NULL) return;  // nothing to give
+  if (phase == 1) {
+    hand_on(crossing, to, part, num_parts);
+    return;
+  }
   for (uint32_t g = 0; g < num_givers(crossing, spread->self); ++g) {
     for (uint32_t i = 0; i < crossing->collective->num_operands; ++i) {
       const size_t bytes = operand_bytes(&crossing->collective->operands[i]);
-      const size_t begin = bytes / num_parts * part;
-      const size_t end = part + 1 == num_parts ? bytes : bytes / num_parts * (part + 1);
-      if (begin < end) {
-        const char *from = crossing->contributions[givers[g]].inputs[i];
-        memcpy(to + begin, from + begin, end - begin);
-      }
+      copy_part(to, crossing->contributions[givers[g]].inputs[i], bytes, part, num_parts);
       to += mp_align64(bytes);
     }
   }
+}
+
+// Where the inputs of a process' givers are.
+static const char *find_inputs(const mp_crossing_t *crossing, uint32_t process) {
+  const mp_spread_t *spread = crossing->spread;
+  if (mp_spread_is_near(spread, process) || mp_spread_is_in_line(spread, process)) {
+    return crossing->received[process].data;
+  }
+  // Our neighbour in that column has handed them on.
+  const uint32_t column = spread->column_of[process];
+  const uint32_t neighbour = mp_spread_process_at(spread, spread->host_of[spread->self], column);
+  const char *data = crossing->received[mp_crossing_at(crossing, 1, neighbour)].data;
+  for (uint32_t host = 0; host < spread->host_of[process] && data != NULL; ++host) {
+    const uint32_t other = mp_spread_process_at(spread, host, column);
+    if (other != neighbour) data += given_bytes(crossing, other);
+  }
+  return data;
 }
 
 static mp_status_t inputs_open(mp_crossing_t *crossing) {
@@ -68,7 +135,7 @@ static mp_status_t inputs_open(mp_crossing_t *crossing) {
   const uint32_t num_operands = crossing->collective->num_operands;
   for (uint32_t p = 0; p < spread->num_processes; ++p) {
     if (p == spread->self) continue;
-    const char *from = crossing->received[p].data;
+    const char *from = find_inputs(crossing, p);
     for (uint32_t g = 0; g < num_givers(crossing, p); ++g) {
       const uint32_t giver = mp_spread_members(spread, p)[g];
       const void **inputs = crossing->inputs + (size_t)giver * num_operands;
@@ -82,8 +149,12 @@ static mp_status_t inputs_open(mp_crossing_t *crossing) {
   return NULL;
 }
 
-const mp_crossing_kind_t mp_crossing_inputs = {
-    .plan = inputs_plan, .pack = inputs_pack, .expected = inputs_expected, .open = inputs_open};
+const mp_crossing_kind_t mp_crossing_inputs = {.num_phases = inputs_num_phases,
+                                               .plan = inputs_plan,
+                                               .pack = inputs_pack,
+                                               .awaits = inputs_awaits,
+                                               .expected = inputs_expected,
+                                               .open = inputs_open};
 
 // ---- What each destination wants ----
 
@@ -180,6 +251,7 @@ static mp_status_t slices_plan(mp_crossing_t *crossing, uint32_t phase, bool *ou
   const mp_slicer_t slicer = slicer_of(crossing);
   for (uint32_t p = 0; p < spread->num_processes; ++p) {
     if (p == spread->self) continue;
+    crossing->sizes[p] = 0;
     for (uint32_t m = 0; m < mp_spread_num_members(spread, p); ++m) {
       const uint32_t destination = mp_spread_members(spread, p)[m];
       crossing->send_at[destination] = crossing->sizes[p];
@@ -220,5 +292,7 @@ static size_t slices_expected(const mp_crossing_t *crossing, uint32_t phase, uin
   return bytes;
 }
 
-const mp_crossing_kind_t mp_crossing_slices = {
-    .plan = slices_plan, .pack = slices_pack, .expected = slices_expected};
+const mp_crossing_kind_t mp_crossing_slices = {.num_phases = mp_crossing_one_phase,
+                                               .plan = slices_plan,
+                                               .pack = slices_pack,
+                                               .expected = slices_expected};

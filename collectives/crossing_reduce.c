@@ -1,99 +1,241 @@
-// all_reduce and reduce_scatter over processes: everybody sends its pieces of the tree, and who
-// needs a result combines the pieces of all.
+// all_reduce and reduce_scatter over processes.
+//
+// A reduction is cut into *segments*, one per process: what that process combines in the end. Of a
+// large all_reduce they are shares of the elements, of a reduce_scatter the parts of the process'
+// members. A *column* is the segments of a column of processes, one after the other; without a grid
+// of hosts column and segment are the same. First the pieces of each column come together in one
+// process of each host, then the hosts' pieces of each segment in its process.
 #include <string.h>
 
 #include "collectives/internal.h"
-#include "sim/base/box.h"
 
-// Above this a second hop costs less than everybody combining everything.
-#define MP_SMALL_ALL_REDUCE (256 * 1024)
+// Below this one hop, where everybody combines everything, costs less than two (or four).
+#define MP_SMALL_ALL_REDUCE               (256 * 1024)
+#define MP_SMALL_ALL_REDUCE_BETWEEN_HOSTS (64 * 1024)
+
+typedef enum {
+  MP_STAGE_ALL,          // pieces, to all
+  MP_STAGE_REDUCE_NEAR,  // pieces of columns, on our host
+  MP_STAGE_REDUCE_FAR,   // our host's pieces of segments, in our column
+  MP_STAGE_SPREAD_FAR,   // results of our segment, in our column
+  MP_STAGE_SPREAD_NEAR,  // results of our column, on our host
+} mp_stage_t;
+
+static bool is_all_reduce(const mp_crossing_t *crossing) {
+  return crossing->collective->kind == MP_COLLECTIVE_ALL_REDUCE;
+}
+
+static mp_stage_t stage_of(const mp_crossing_t *crossing, uint32_t phase) {
+  if (is_all_reduce(crossing) && crossing->num_phases == 1) return MP_STAGE_ALL;
+  if (crossing->spread->num_hosts == 1) {
+    return phase == 0 ? MP_STAGE_REDUCE_NEAR : MP_STAGE_SPREAD_NEAR;
+  }
+  return MP_STAGE_REDUCE_NEAR + phase;
+}
 
 static int64_t elements_of(const mp_collective_operand_t *operand) {
   return mp_dims_product(operand->dims, operand->rank);
 }
 
-bool mp_all_reduce_is_large(const mp_collective_t *collective, const mp_spread_t *spread) {
+static uint32_t num_phases(const mp_crossing_t *crossing) {
+  const mp_spread_t *spread = crossing->spread;
+  const bool is_flat = spread->num_hosts == 1;
+  if (!is_all_reduce(crossing)) return is_flat ? 1 : 2;
   double bytes = 0;
-  for (uint32_t i = 0; i < collective->num_operands; ++i) {
-    const mp_collective_operand_t *operand = &collective->operands[i];
+  for (uint32_t i = 0; i < crossing->collective->num_operands; ++i) {
+    const mp_collective_operand_t *operand = &crossing->collective->operands[i];
     bytes += (double)elements_of(operand) * (double)mp_dtype_size(operand->dtype);
   }
-  return bytes * spread->num_processes > MP_SMALL_ALL_REDUCE;
+  bytes *= spread->num_processes;
+  if (bytes <= (is_flat ? MP_SMALL_ALL_REDUCE : MP_SMALL_ALL_REDUCE_BETWEEN_HOSTS)) return 1;
+  return is_flat ? 2 : 4;
 }
 
-// ---- What is sent ----
+// ---- Columns and segments, in elements ----
 
-// The first element of a process' share.
-static int64_t share_begin(const mp_crossing_t *crossing, int64_t total, uint32_t process) {
-  return total * process / crossing->spread->num_processes;
+static int64_t share_begin(int64_t total, uint32_t index, uint32_t count) {
+  return total * index / count;
 }
 
-static int64_t share_of(const mp_crossing_t *crossing, int64_t total, uint32_t process) {
-  return share_begin(crossing, total, process + 1) - share_begin(crossing, total, process);
+// An all_reduce's first element of a column.
+static int64_t column_begin(const mp_crossing_t *crossing, uint32_t number, uint32_t column) {
+  return share_begin(elements_of(&crossing->collective->operands[number]), column,
+                     crossing->spread->num_columns);
 }
 
-// Elements of each piece that goes to `destination`.
-static int64_t wire_count(const mp_crossing_t *crossing, uint32_t number, uint32_t destination) {
-  const mp_collective_operand_t *operand = &crossing->collective->operands[number];
-  if (crossing->collective->kind == MP_COLLECTIVE_REDUCE_SCATTER) {
+static int64_t column_count(const mp_crossing_t *crossing, uint32_t number, uint32_t column);
+
+static int64_t segment_count(const mp_crossing_t *crossing, uint32_t number, uint32_t process) {
+  const mp_spread_t *spread = crossing->spread;
+  if (!is_all_reduce(crossing)) {
+    const mp_collective_operand_t *operand = &crossing->collective->operands[number];
     return mp_dims_product(operand->result_dims, operand->rank) *
-           mp_spread_num_members(crossing->spread, destination);
+           mp_spread_num_members(spread, process);
   }
-  const int64_t total = elements_of(operand);
-  return crossing->num_phases == 1 ? total : share_of(crossing, total, destination);
+  const int64_t column = column_count(crossing, number, spread->column_of[process]);
+  const uint32_t host = spread->host_of[process];
+  return share_begin(column, host + 1, spread->num_hosts) -
+         share_begin(column, host, spread->num_hosts);
 }
 
-// Bytes from one piece of the operand to the next.
-static size_t piece_stride(const mp_crossing_t *crossing, uint32_t number, uint32_t source,
-                           uint32_t destination) {
+// Where the segment begins in its column; for the number of hosts: the column's end.
+static int64_t segment_at(const mp_crossing_t *crossing, uint32_t number, uint32_t column,
+                          uint32_t host) {
+  int64_t at = 0;
+  for (uint32_t h = 0; h < host; ++h) {
+    at += segment_count(crossing, number, mp_spread_process_at(crossing->spread, h, column));
+  }
+  return at;
+}
+
+static int64_t own_segment_at(const mp_crossing_t *crossing, uint32_t number) {
+  const mp_spread_t *spread = crossing->spread;
+  return segment_at(crossing, number, spread->column_of[spread->self],
+                    spread->host_of[spread->self]);
+}
+
+static int64_t column_count(const mp_crossing_t *crossing, uint32_t number, uint32_t column) {
+  if (is_all_reduce(crossing)) {
+    return column_begin(crossing, number, column + 1) - column_begin(crossing, number, column);
+  }
+  return segment_at(crossing, number, column, crossing->spread->num_hosts);
+}
+
+// ---- Parcels: blocks of one operand after the other ----
+
+typedef struct {
+  int64_t count;  // elements of each piece
+  uint32_t num_pieces;
+  size_t element_bytes;
+} mp_block_t;
+
+static mp_block_t block_of(const mp_crossing_t *crossing, mp_stage_t stage, uint32_t number,
+                           uint32_t source, uint32_t destination) {
+  const mp_spread_t *spread = crossing->spread;
   const mp_collective_operand_t *operand = &crossing->collective->operands[number];
-  return mp_align64((size_t)wire_count(crossing, number, destination) *
-                    mp_piece_element_bytes(crossing->spread, source, operand));
+  mp_block_t block = {.num_pieces = 1, .element_bytes = mp_dtype_size(operand->dtype)};
+  switch (stage) {
+    case MP_STAGE_ALL:
+    case MP_STAGE_REDUCE_NEAR:
+      block.num_pieces = spread->pieces_of[source];
+      block.element_bytes = mp_piece_element_bytes(spread, source, operand);
+      block.count = stage == MP_STAGE_ALL
+                        ? elements_of(operand)
+                        : column_count(crossing, number, spread->column_of[destination]);
+      break;
+    case MP_STAGE_REDUCE_FAR:
+      block.num_pieces = spread->hosts->pieces_of[spread->host_of[source]];
+      block.element_bytes = mp_piece_element_bytes(spread->hosts, spread->host_of[source], operand);
+      block.count = segment_count(crossing, number, destination);
+      break;
+    case MP_STAGE_SPREAD_FAR:
+      block.count = segment_count(crossing, number, source);
+      break;
+    case MP_STAGE_SPREAD_NEAR:
+      block.count = column_count(crossing, number, spread->column_of[source]);
+      break;
+  }
+  return block;
 }
 
-// Where operand `number` begins in the parcel from `source` to `destination`; for the number of
-// operands: its size.
-static size_t pieces_at(const mp_crossing_t *crossing, uint32_t number, uint32_t source,
-                        uint32_t destination) {
+static size_t piece_stride(const mp_block_t *block) {
+  return mp_align64((size_t)block->count * block->element_bytes);
+}
+
+// Where operand `number` begins in a parcel; for the number of operands: its size.
+static size_t block_at(const mp_crossing_t *crossing, mp_stage_t stage, uint32_t number,
+                       uint32_t source, uint32_t destination) {
   size_t at = 0;
   for (uint32_t i = 0; i < number; ++i) {
-    at += crossing->spread->pieces_of[source] * piece_stride(crossing, i, source, destination);
+    const mp_block_t block = block_of(crossing, stage, i, source, destination);
+    at += block.num_pieces * piece_stride(&block);
   }
   return at;
 }
 
-// The same of a parcel of results.
-static size_t results_at(const mp_crossing_t *crossing, uint32_t number, uint32_t source) {
-  size_t at = 0;
-  for (uint32_t i = 0; i < number; ++i) {
-    const mp_collective_operand_t *operand = &crossing->collective->operands[i];
-    at += mp_align64((size_t)share_of(crossing, elements_of(operand), source) *
-                     mp_dtype_size(operand->dtype));
+// Whether we have to do with the process in this stage.
+static bool is_concerned(const mp_crossing_t *crossing, mp_stage_t stage, uint32_t process) {
+  if (stage == MP_STAGE_ALL) return true;
+  if (stage == MP_STAGE_REDUCE_NEAR || stage == MP_STAGE_SPREAD_NEAR) {
+    return mp_spread_is_near(crossing->spread, process);
   }
-  return at;
+  return mp_spread_is_in_line(crossing->spread, process);
 }
 
-static size_t parcel_bytes(const mp_crossing_t *crossing, uint32_t phase, uint32_t source,
-                           uint32_t destination) {
-  const uint32_t all = crossing->collective->num_operands;
-  return phase == 0 ? pieces_at(crossing, all, source, destination)
-                    : results_at(crossing, all, source);
+static bool awaits(const mp_crossing_t *crossing, uint32_t phase, uint32_t process) {
+  return is_concerned(crossing, stage_of(crossing, phase), process);
+}
+
+static size_t expected(const mp_crossing_t *crossing, uint32_t phase, uint32_t process) {
+  const mp_stage_t stage = stage_of(crossing, phase);
+  if (!is_concerned(crossing, stage, process)) return 0;
+  return block_at(crossing, stage, crossing->collective->num_operands, process,
+                  crossing->spread->self);
 }
 
 static mp_status_t plan(mp_crossing_t *crossing, uint32_t phase, bool *out_is_shared) {
   const mp_spread_t *spread = crossing->spread;
+  const mp_stage_t stage = stage_of(crossing, phase);
   for (uint32_t p = 0; p < spread->num_processes; ++p) {
     if (p == spread->self) continue;
-    crossing->sizes[mp_crossing_at(crossing, phase, p)] =
-        parcel_bytes(crossing, phase, spread->self, p);
+    size_t *size = &crossing->sizes[mp_crossing_at(crossing, phase, p)];
+    if (is_concerned(crossing, stage, p)) {
+      *size = block_at(crossing, stage, crossing->collective->num_operands, spread->self, p);
+    } else if (phase == 0) {
+      *size = 0;
+    }
   }
-  *out_is_shared = phase == 1 || (crossing->collective->kind == MP_COLLECTIVE_ALL_REDUCE &&
-                                  crossing->num_phases == 1);
+  *out_is_shared = stage != MP_STAGE_REDUCE_NEAR && stage != MP_STAGE_REDUCE_FAR;
   return NULL;
 }
 
-static size_t expected(const mp_crossing_t *crossing, uint32_t phase, uint32_t process) {
-  return parcel_bytes(crossing, phase, process, crossing->spread->self);
+// What came from a process, or what we packed for all, at operand `number`; NULL: nothing.
+static const char *received_block(const mp_crossing_t *crossing, uint32_t phase, uint32_t number,
+                                  uint32_t process) {
+  const uint32_t self = crossing->spread->self;
+  const size_t at = mp_crossing_at(crossing, phase, process);
+  const char *data = process == self ? crossing->parcels[at] : crossing->received[at].data;
+  if (data == NULL) return NULL;
+  return data + block_at(crossing, stage_of(crossing, phase), number, process, self);
+}
+
+static char *own_block(const mp_crossing_t *crossing, uint32_t phase, uint32_t number,
+                       uint32_t destination) {
+  return (char *)crossing->parcels[mp_crossing_at(crossing, phase, destination)] +
+         block_at(crossing, stage_of(crossing, phase), number, crossing->spread->self, destination);
+}
+
+// ---- Reducing what is there ----
+
+// With the pieces of phase 0, of our column (of everything where all get all).
+static void use_near(const mp_crossing_t *crossing, mp_reduction_t *reduction) {
+  const mp_spread_t *spread = crossing->spread;
+  const mp_stage_t stage = stage_of(crossing, 0);
+  mp_piece_source_t *near = &reduction->near;
+  near->spread = spread;
+  near->count = block_of(crossing, stage, reduction->number, spread->self, spread->self).count;
+  for (uint32_t p = 0; p < spread->num_processes; ++p) {
+    const bool is_there = is_concerned(crossing, stage, p);
+    near->bases[p] = is_there ? received_block(crossing, 0, reduction->number, p) : NULL;
+  }
+}
+
+// With the pieces of other hosts as well, of our segment.
+static void use_far(const mp_crossing_t *crossing, mp_reduction_t *reduction) {
+  const mp_spread_t *spread = crossing->spread;
+  if (spread->num_hosts == 1) return;
+  mp_piece_source_t *far = &reduction->far;
+  far->spread = spread->hosts;
+  far->count = segment_count(crossing, reduction->number, spread->self);
+  for (uint32_t host = 0; host < spread->num_hosts; ++host) {
+    const uint32_t p = mp_spread_process_at(spread, host, spread->column_of[spread->self]);
+    far->bases[host] = p == spread->self ? NULL : received_block(crossing, 1, reduction->number, p);
+  }
+}
+
+static mp_reduction_t start(const mp_crossing_t *crossing, uint32_t number, void *scratch) {
+  return mp_reduction_start(crossing->collective, crossing->contributions, crossing->spread->size,
+                            number, crossing->spread->num_processes, scratch);
 }
 
 // ---- Packing pieces ----
@@ -101,157 +243,275 @@ static size_t expected(const mp_crossing_t *crossing, uint32_t phase, uint32_t p
 typedef struct {
   const mp_crossing_t *crossing;
   mp_reduction_t reduction;
-  const mp_piece_t *piece;
-  uint32_t destination;
-  char *to;  // where the piece begins
-  size_t element_bytes;
-  int64_t step;  // elements at a time
-} mp_piece_packer_t;
+  const mp_spread_t *spread;  // whose pieces: of processes or of hosts
+  uint32_t owner;             // among them: we
+  mp_block_t block;
+  char *to;
+  int64_t first;  // element of the column that is at `to`
+} mp_packer_t;
 
-static void pack_run(mp_piece_packer_t *packer, int64_t leaf, int64_t wire, int64_t count) {
-  const mp_piece_t *piece = packer->piece;
-  const size_t size = packer->element_bytes;
-  if (mp_spread_has_leaves_only(packer->crossing->spread, piece->process)) {
-    const mp_contribution_t *member = &packer->crossing->contributions[piece->begin];
-    const char *input = member->inputs[packer->reduction.number];
-    memcpy(packer->to + (size_t)wire * size, input + (size_t)leaf * size, (size_t)count * size);
-    return;
+// The input that a single leaf's piece is, wherever it is.
+static const char *find_leaf(const mp_packer_t *packer, uint32_t position, int64_t leaf) {
+  const mp_crossing_t *crossing = packer->crossing;
+  const mp_reduction_t *reduction = &packer->reduction;
+  if (mp_spread_is_local(crossing->spread, position)) {
+    const char *input = crossing->contributions[position].inputs[reduction->number];
+    return input + (size_t)leaf * packer->block.element_bytes;
   }
-  for (int64_t done = 0; done < count; done += packer->step) {
-    const int64_t now = count - done < packer->step ? count - done : packer->step;
-    mp_reduction_run(&packer->reduction, piece->begin, piece->count, leaf + done, 0, now);
-    memcpy(packer->to + (size_t)(wire + done) * size, packer->reduction.partials,
-           (size_t)now * size);
+  const mp_piece_t piece = {.begin = position,
+                            .count = 1,
+                            .process = crossing->spread->process_of[position],
+                            .index = crossing->spread->index_of[position]};
+  return mp_piece_data(&reduction->near, &piece, reduction->operand);
+}
+
+// Elements [at, at + count) of the column, which are [leaf, leaf + count) of the inputs.
+static void pack_run(mp_packer_t *packer, int64_t leaf, int64_t at, int64_t count) {
+  const bool is_plain = mp_spread_has_leaves_only(packer->spread, packer->owner);
+  const size_t size = packer->block.element_bytes;
+  const int64_t step = is_plain ? count : mp_reduce_block_elements(packer->crossing->collective);
+  for (uint32_t i = 0; i < packer->spread->num_pieces; ++i) {
+    const mp_piece_t *piece = &packer->spread->pieces[i];
+    if (piece->process != packer->owner) continue;
+    char *to = packer->to + piece->index * piece_stride(&packer->block) +
+               (size_t)(at - packer->first) * size;
+    for (int64_t done = 0; done < count; done += step) {
+      const int64_t now = count - done < step ? count - done : step;
+      packer->reduction.near.at = at + done;
+      const void *from = packer->reduction.partials;
+      if (is_plain) {
+        from = find_leaf(packer, piece->begin, leaf + done);
+      } else {
+        mp_reduction_run(&packer->reduction, piece->begin, piece->count, leaf + done, now);
+      }
+      memcpy(to + (size_t)done * size, from, (size_t)now * size);
+    }
   }
 }
 
-// The parts of the destination's members are runs all over the input.
-static void pack_scattered(mp_piece_packer_t *packer, int64_t begin, int64_t end) {
+// A segment of a reduce_scatter: the parts of the members of `process` are runs all over the input.
+static void pack_parts(mp_packer_t *packer, uint32_t process, int64_t segment, int64_t begin,
+                       int64_t end) {
   const mp_crossing_t *crossing = packer->crossing;
   const mp_collective_operand_t *operand = packer->reduction.operand;
   const uint32_t dimension = (uint32_t)crossing->collective->dimension;
   const int64_t run = mp_dims_product(operand->result_dims + dimension, operand->rank - dimension);
   const int64_t per_member = mp_dims_product(operand->result_dims, operand->rank);
-  const uint32_t *members = mp_spread_members(crossing->spread, packer->destination);
-  for (int64_t wire = begin; wire < end;) {
-    const int64_t row = wire % per_member / run;
-    const int64_t within = wire % run;
-    const int64_t left = run - within < end - wire ? run - within : end - wire;
-    const uint32_t member = members[wire / per_member];
-    pack_run(packer, (row * crossing->spread->size + member) * run + within, wire, left);
-    wire += left;
+  const uint32_t *members = mp_spread_members(crossing->spread, process);
+  for (int64_t at = begin; at < end;) {
+    const int64_t row = at % per_member / run;
+    const int64_t within = at % run;
+    const int64_t left = run - within < end - at ? run - within : end - at;
+    const uint32_t member = members[at / per_member];
+    pack_run(packer, (row * crossing->spread->size + member) * run + within, segment + at, left);
+    at += left;
   }
 }
 
-static void pack_operand(const mp_crossing_t *crossing, uint32_t number, uint32_t destination,
-                         uint32_t part, uint32_t num_parts, void *scratch) {
+// A part of what the parcel to `destination` holds, which begins with element `packer->first` of
+// its column.
+static void pack_column(mp_packer_t *packer, uint32_t destination, uint32_t part,
+                        uint32_t num_parts) {
+  const mp_crossing_t *crossing = packer->crossing;
   const mp_spread_t *spread = crossing->spread;
-  const mp_collective_operand_t *operand = &crossing->collective->operands[number];
-  const int64_t count = wire_count(crossing, number, destination);
-  const int64_t begin = count * part / num_parts;
-  const int64_t end = count * (part + 1) / num_parts;
-  char *to = (char *)crossing->parcels[mp_crossing_at(crossing, 0, destination)] +
-             pieces_at(crossing, number, spread->self, destination);
-  mp_piece_packer_t packer = {
+  const uint32_t number = packer->reduction.number;
+  const uint32_t column = spread->column_of[destination];
+  const int64_t begin = packer->first + packer->block.count * part / num_parts;
+  const int64_t end = packer->first + packer->block.count * (part + 1) / num_parts;
+  if (begin == end) return;
+  if (is_all_reduce(crossing)) {
+    const int64_t first = crossing->num_phases == 1 ? 0 : column_begin(crossing, number, column);
+    pack_run(packer, first + begin, begin, end - begin);
+    return;
+  }
+  int64_t segment = 0;
+  for (uint32_t host = 0; host < spread->num_hosts; ++host) {
+    const uint32_t process = mp_spread_process_at(spread, host, column);
+    const int64_t count = segment_count(crossing, number, process);
+    const int64_t from = begin > segment ? begin - segment : 0;
+    const int64_t to = end - segment < count ? end - segment : count;
+    if (from < to) pack_parts(packer, process, segment, from, to);
+    segment += count;
+  }
+}
+
+static void pack_pieces(const mp_crossing_t *crossing, uint32_t phase, uint32_t number,
+                        uint32_t destination, uint32_t part, uint32_t num_parts, void *scratch) {
+  const mp_spread_t *spread = crossing->spread;
+  const mp_stage_t stage = stage_of(crossing, phase);
+  const bool is_far = stage == MP_STAGE_REDUCE_FAR;
+  mp_packer_t packer = {
       .crossing = crossing,
-      .reduction = mp_reduction_start(crossing->collective, crossing->contributions, spread->size,
-                                      number, NULL, scratch),
-      .destination = destination,
-      .element_bytes = mp_piece_element_bytes(spread, spread->self, operand),
-      .step = mp_reduce_block_elements(crossing->collective),
+      .reduction = start(crossing, number, scratch),
+      .spread = is_far ? spread->hosts : spread,
+      .owner = is_far ? spread->host_of[spread->self] : spread->self,
+      .block = block_of(crossing, stage, number, spread->self, destination),
+      .to = own_block(crossing, phase, number, destination),
   };
-  for (uint32_t i = 0; i < spread->num_pieces && begin < end; ++i) {
-    packer.piece = &spread->pieces[i];
-    if (packer.piece->process != spread->self) continue;
-    packer.to =
-        to + packer.piece->index * piece_stride(crossing, number, spread->self, destination);
-    if (crossing->collective->kind == MP_COLLECTIVE_REDUCE_SCATTER) {
-      pack_scattered(&packer, begin, end);
-    } else {
-      const int64_t first =
-          crossing->num_phases == 1 ? 0 : share_begin(crossing, elements_of(operand), destination);
-      pack_run(&packer, first + begin, begin, end - begin);
-    }
+  if (is_far) {
+    use_near(crossing, &packer.reduction);
+    packer.first =
+        segment_at(crossing, number, spread->column_of[destination], spread->host_of[destination]);
+  }
+  pack_column(&packer, destination, part, num_parts);
+}
+
+// ---- Packing results ----
+
+// Writes elements of an all_reduce to all our members.
+static void write_outputs(const mp_crossing_t *crossing, uint32_t number, int64_t begin,
+                          int64_t count, const void *from) {
+  const mp_spread_t *spread = crossing->spread;
+  const size_t size = mp_dtype_size(crossing->collective->operands[number].dtype);
+  const uint32_t *members = mp_spread_members(spread, spread->self);
+  for (uint32_t m = 0; m < mp_spread_num_members(spread, spread->self) && count != 0; ++m) {
+    char *to = crossing->contributions[members[m]].outputs[number];
+    memcpy(to + (size_t)begin * size, from, (size_t)count * size);
   }
 }
 
-// ---- Combining ----
-
-mp_reduction_t mp_crossing_reduction_start(const mp_crossing_t *crossing, uint32_t number,
-                                           void *scratch) {
+// Our segment of a large all_reduce: into the parcel, and into our members' results.
+static void combine_segment(const mp_crossing_t *crossing, uint32_t phase, uint32_t number,
+                            uint32_t part, uint32_t num_parts, void *scratch) {
   const mp_spread_t *spread = crossing->spread;
-  mp_reduction_t reduction = mp_reduction_start(crossing->collective, crossing->contributions,
-                                                spread->size, number, spread, scratch);
-  reduction.piece_count = wire_count(crossing, number, spread->self);
-  for (uint32_t p = 0; p < spread->num_processes; ++p) {
-    const size_t i = mp_crossing_at(crossing, 0, p);
-    // A parcel for all has our own pieces as well.
-    const char *data = p == spread->self ? crossing->parcels[i] : crossing->received[i].data;
-    reduction.bases[p] = data == NULL ? NULL : data + pieces_at(crossing, number, p, spread->self);
-  }
-  return reduction;
-}
-
-// Our share of a large all_reduce: into the parcel for all, and into our members' results.
-static void combine_share(const mp_crossing_t *crossing, uint32_t number, uint32_t part,
-                          uint32_t num_parts, void *scratch) {
-  const mp_spread_t *spread = crossing->spread;
-  mp_reduction_t reduction = mp_crossing_reduction_start(crossing, number, scratch);
+  mp_reduction_t reduction = start(crossing, number, scratch);
+  use_near(crossing, &reduction);
+  use_far(crossing, &reduction);
   const size_t size = mp_dtype_size(reduction.operand->dtype);
-  const int64_t first = share_begin(crossing, elements_of(reduction.operand), spread->self);
-  const int64_t count = wire_count(crossing, number, spread->self);
+  const int64_t count = segment_count(crossing, number, spread->self);
+  const int64_t segment = own_segment_at(crossing, number);
+  const int64_t first = column_begin(crossing, number, spread->column_of[spread->self]) + segment;
   const int64_t step = mp_reduce_block_elements(crossing->collective);
   const int64_t end = count * (part + 1) / num_parts;
-  char *to = (char *)crossing->parcels[mp_crossing_at(crossing, 1, spread->self)] +
-             results_at(crossing, number, spread->self);
+  char *to = own_block(crossing, phase, number, spread->self);
   for (int64_t at = count * part / num_parts; at < end; at += step) {
-    mp_reduction_run(&reduction, 0, spread->size, first + at, at,
-                     end - at < step ? end - at : step);
+    const int64_t now = end - at < step ? end - at : step;
+    reduction.near.at = segment + at;
+    reduction.far.at = at;
+    mp_reduction_run(&reduction, 0, spread->size, first + at, now);
     mp_reduction_store(&reduction, to + (size_t)at * size);
-    const uint32_t *members = mp_spread_members(spread, spread->self);
-    for (uint32_t m = 0; m < mp_spread_num_members(spread, spread->self); ++m) {
-      mp_reduction_store_at(&reduction, &crossing->contributions[members[m]], first + at);
-    }
+    write_outputs(crossing, number, first + at, now, to + (size_t)at * size);
+  }
+}
+
+// Our column's results, which came from its other processes, for our host.
+static void collect_column(const mp_crossing_t *crossing, uint32_t phase, uint32_t number,
+                           uint32_t part, uint32_t num_parts) {
+  const mp_spread_t *spread = crossing->spread;
+  const uint32_t column = spread->column_of[spread->self];
+  const size_t size = mp_dtype_size(crossing->collective->operands[number].dtype);
+  char *to = own_block(crossing, phase, number, spread->self);
+  for (uint32_t host = 0; host < spread->num_hosts; ++host) {
+    const uint32_t process = mp_spread_process_at(spread, host, column);
+    const int64_t count = segment_count(crossing, number, process);
+    const int64_t begin = count * part / num_parts;
+    const int64_t end = count * (part + 1) / num_parts;
+    if (begin == end) continue;
+    const char *from = received_block(crossing, phase - 1, number, process) + (size_t)begin * size;
+    const int64_t at = segment_at(crossing, number, column, host) + begin;
+    memcpy(to + (size_t)at * size, from, (size_t)(end - begin) * size);
+    if (process == spread->self) continue;  // written when it was combined
+    write_outputs(crossing, number, column_begin(crossing, number, column) + at, end - begin, from);
   }
 }
 
 static void pack(const mp_crossing_t *crossing, uint32_t phase, uint32_t part, uint32_t num_parts,
                  void *scratch) {
   const mp_spread_t *spread = crossing->spread;
-  const bool is_for_all =
-      crossing->collective->kind == MP_COLLECTIVE_ALL_REDUCE && crossing->num_phases == 1;
+  const mp_stage_t stage = stage_of(crossing, phase);
   for (uint32_t i = 0; i < crossing->collective->num_operands; ++i) {
-    if (phase == 1) combine_share(crossing, i, part, num_parts, scratch);
-    if (phase == 1) continue;
-    for (uint32_t p = 0; p < spread->num_processes; ++p) {
-      if ((p == spread->self) != is_for_all) continue;
-      pack_operand(crossing, i, p, part, num_parts, scratch);
-    }
-  }
-}
-
-void mp_all_reduce_copy_chunk(const mp_collective_call_t *call) {
-  const mp_crossing_t *crossing = call->crossing;
-  const mp_spread_t *spread = crossing->spread;
-  const uint32_t *members = mp_spread_members(spread, spread->self);
-  for (uint32_t i = 0; i < call->collective->num_operands; ++i) {
-    const mp_collective_operand_t *operand = &call->collective->operands[i];
-    const size_t size = mp_dtype_size(operand->dtype);
-    for (uint32_t p = 0; p < spread->num_processes; ++p) {
-      if (p == spread->self) continue;
-      const int64_t total = elements_of(operand);
-      const char *from = (const char *)crossing->received[mp_crossing_at(crossing, 1, p)].data;
-      int64_t begin, end;
-      mp_chunk_range(call, share_of(crossing, total, p), &begin, &end);
-      if (begin == end) continue;
-      from += results_at(crossing, i, p) + (size_t)begin * size;
-      const size_t at = (size_t)(share_begin(crossing, total, p) + begin) * size;
-      for (uint32_t m = 0; m < mp_spread_num_members(spread, spread->self); ++m) {
-        char *to = call->contributions[members[m]].outputs[i];
-        memcpy(to + at, from, (size_t)(end - begin) * size);
+    if (stage == MP_STAGE_SPREAD_NEAR && spread->num_hosts > 1) {
+      collect_column(crossing, phase, i, part, num_parts);
+    } else if (stage == MP_STAGE_SPREAD_NEAR || stage == MP_STAGE_SPREAD_FAR) {
+      combine_segment(crossing, phase, i, part, num_parts, scratch);
+    } else if (stage == MP_STAGE_ALL) {
+      pack_pieces(crossing, phase, i, spread->self, part, num_parts, scratch);
+    } else {
+      for (uint32_t p = 0; p < spread->num_processes; ++p) {
+        if (p == spread->self || !is_concerned(crossing, stage, p)) continue;
+        pack_pieces(crossing, phase, i, p, part, num_parts, scratch);
       }
     }
   }
 }
 
-const mp_crossing_kind_t mp_crossing_pieces = {.plan = plan, .pack = pack, .expected = expected};
+// ---- Our members' results ----
+
+static void reduce_all(const mp_collective_call_t *call, uint32_t number) {
+  const mp_crossing_t *crossing = call->crossing;
+  mp_reduction_t reduction = start(crossing, number, call->scratch);
+  use_near(crossing, &reduction);
+  const uint32_t *members = mp_spread_members(crossing->spread, crossing->spread->self);
+  const int64_t step = mp_reduce_block_elements(call->collective);
+  int64_t begin, end;
+  mp_chunk_range(call, elements_of(reduction.operand), &begin, &end);
+  for (int64_t at = begin; at < end; at += step) {
+    reduction.near.at = at;
+    mp_reduction_run(&reduction, 0, call->size, at, end - at < step ? end - at : step);
+    for (uint32_t m = 0; m < mp_spread_num_members(crossing->spread, crossing->spread->self); ++m) {
+      mp_reduction_store_at(&reduction, &call->contributions[members[m]], at);
+    }
+  }
+}
+
+// The columns of the others of our host.
+static void copy_columns(const mp_collective_call_t *call, uint32_t number) {
+  const mp_crossing_t *crossing = call->crossing;
+  const mp_spread_t *spread = crossing->spread;
+  const size_t size = mp_dtype_size(call->collective->operands[number].dtype);
+  for (uint32_t p = 0; p < spread->num_processes; ++p) {
+    if (p == spread->self || !mp_spread_is_near(spread, p)) continue;
+    const uint32_t column = spread->column_of[p];
+    int64_t begin, end;
+    mp_chunk_range(call, column_count(crossing, number, column), &begin, &end);
+    if (begin == end) continue;
+    const char *from = received_block(crossing, crossing->num_phases - 1, number, p);
+    write_outputs(crossing, number, column_begin(crossing, number, column) + begin, end - begin,
+                  from + (size_t)begin * size);
+  }
+}
+
+void mp_all_reduce_crossing(const mp_collective_call_t *call) {
+  for (uint32_t i = 0; i < call->collective->num_operands; ++i) {
+    if (call->crossing->num_phases == 1) {
+      reduce_all(call, i);
+    } else {
+      copy_columns(call, i);
+    }
+  }
+}
+
+static void scatter_operand(const mp_collective_call_t *call, uint32_t number) {
+  const mp_crossing_t *crossing = call->crossing;
+  const mp_spread_t *spread = crossing->spread;
+  mp_reduction_t reduction = start(crossing, number, call->scratch);
+  use_near(crossing, &reduction);
+  use_far(crossing, &reduction);
+  const mp_collective_operand_t *operand = reduction.operand;
+  const uint32_t dimension = (uint32_t)call->collective->dimension;
+  const int64_t outer = mp_dims_product(operand->dims, dimension);
+  const int64_t run = mp_dims_product(operand->result_dims + dimension, operand->rank - dimension);
+  const int64_t step = mp_reduce_block_elements(call->collective);
+  const int64_t segment = own_segment_at(crossing, number);
+  const uint32_t *members = mp_spread_members(spread, spread->self);
+  int64_t begin, end;
+  mp_chunk_range(call, outer * mp_spread_num_members(spread, spread->self), &begin, &end);
+  for (int64_t i = begin; i < end; ++i) {
+    const uint32_t member = members[i / outer];
+    const int64_t row = i % outer;
+    for (int64_t done = 0; done < run; done += step) {
+      reduction.far.at = i * run + done;
+      reduction.near.at = segment + reduction.far.at;
+      mp_reduction_run(&reduction, 0, call->size, (row * call->size + member) * run + done,
+                       run - done < step ? run - done : step);
+      mp_reduction_store_at(&reduction, &call->contributions[member], row * run + done);
+    }
+  }
+}
+
+void mp_reduce_scatter_crossing(const mp_collective_call_t *call) {
+  for (uint32_t i = 0; i < call->collective->num_operands; ++i) scatter_operand(call, i);
+}
+
+const mp_crossing_kind_t mp_crossing_pieces = {
+    .num_phases = num_phases, .plan = plan, .pack = pack, .awaits = awaits, .expected = expected};

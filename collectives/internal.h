@@ -67,6 +67,15 @@ bool mp_exchange_part(const mp_collective_t *collective, const uint32_t *members
 
 // ---- Reductions ----
 
+// Pieces that are there already.
+typedef struct {
+  const mp_spread_t *spread;  // NULL: none
+  const char **bases;  // [num_processes] the operand's pieces, one after the other; NULL: none
+  int64_t count;       // elements of each
+  int64_t at;          // the block's first
+  uint32_t next;
+} mp_piece_source_t;
+
 // The state of one operand's way through the tree. A block of elements goes through the whole tree
 // before the next one; partials are kept on a stack.
 typedef struct {
@@ -77,26 +86,26 @@ typedef struct {
   size_t level_bytes;
   char *partials;  // the stack, bottom first
   void *reducer_scratch;
-  uint32_t depth;  // partials on the stack
-  int64_t count;   // elements of the block in work
-  // Pieces that are there already: of processes with a base.
-  const mp_spread_t *spread;  // NULL: all leaves are here
-  const char **bases;         // [num_processes] the operand's pieces, one after the other
-  int64_t piece_count;        // elements of each
-  uint32_t next_piece;
+  uint32_t depth;               // partials on the stack
+  int64_t count;                // elements of the block in work
+  mp_piece_source_t far, near;  // of hosts, of processes
 } mp_reduction_t;
 
 size_t mp_reduce_scratch_bytes(const mp_collective_t *collective, uint32_t group_size,
                                uint32_t num_processes);
 int64_t mp_reduce_block_elements(const mp_collective_t *collective);
+// Without pieces; the sources' bases have room for `num_processes` each.
 mp_reduction_t mp_reduction_start(const mp_collective_t *collective,
                                   const mp_contribution_t *contributions, uint32_t group_size,
-                                  uint32_t number, const mp_spread_t *spread, void *scratch);
-// Reduces elements [leaf, leaf + count) of the members' inputs (elements [wire, wire + count) of
-// the pieces) over the positions [begin, begin + positions), a subtree; the result is the bottom
-// partial, in the accumulation type.
+                                  uint32_t number, uint32_t num_processes, void *scratch);
+// Reduces elements [leaf, leaf + count) of the members' inputs over the positions [begin, begin +
+// positions), a subtree; far.at and near.at are the same elements of the pieces. The result is the
+// bottom partial, in the accumulation type.
 void mp_reduction_run(mp_reduction_t *reduction, uint32_t begin, uint32_t positions, int64_t leaf,
-                      int64_t wire, int64_t count);
+                      int64_t count);
+// Where a piece that is there already has its elements.
+const void *mp_piece_data(const mp_piece_source_t *source, const mp_piece_t *piece,
+                          const mp_collective_operand_t *operand);
 // The bottom partial in the operand's type.
 void mp_reduction_store(const mp_reduction_t *reduction, void *to);
 // At element `offset` of a member's output.
@@ -115,9 +124,12 @@ static inline size_t mp_piece_element_bytes(const mp_spread_t *spread, uint32_t 
 // What a kind does when its group is spread over processes. `part` of `num_parts` is a share of the
 // work, as small as the kind likes.
 typedef struct {
+  uint32_t (*num_phases)(const mp_crossing_t *crossing);
   mp_status_t (*plan)(mp_crossing_t *crossing, uint32_t phase, bool *out_is_shared);
   void (*pack)(const mp_crossing_t *crossing, uint32_t phase, uint32_t part, uint32_t num_parts,
                void *scratch);
+  // Of phases after the first.
+  bool (*awaits)(const mp_crossing_t *crossing, uint32_t phase, uint32_t process);
   // What the process' parcel must weigh; MP_SIZE_BY_CONTENT: `open` looks.
   size_t (*expected)(const mp_crossing_t *crossing, uint32_t phase, uint32_t process);
   mp_status_t (*open)(mp_crossing_t *crossing);  // NULL: nothing to do
@@ -137,12 +149,10 @@ mp_status_t mp_collective_run_crossing(const mp_crossing_t *crossing, uint32_t c
 const void *mp_crossing_take(const mp_crossing_t *crossing, uint32_t source, uint32_t destination,
                              size_t bytes, size_t alignment);
 
-// Whether an all_reduce is worth two phases.
-bool mp_all_reduce_is_large(const mp_collective_t *collective, const mp_spread_t *spread);
-// The reduction of an operand with what other processes sent of it.
-mp_reduction_t mp_crossing_reduction_start(const mp_crossing_t *crossing, uint32_t number,
-                                           void *scratch);
-// The finish of a large all_reduce: copies the shares of others.
-void mp_all_reduce_copy_chunk(const mp_collective_call_t *call);
+uint32_t mp_crossing_one_phase(const mp_crossing_t *crossing);
+
+// all_reduce and reduce_scatter for our members.
+void mp_all_reduce_crossing(const mp_collective_call_t *call);
+void mp_reduce_scatter_crossing(const mp_collective_call_t *call);
 
 #endif  // MINIPOD_COLLECTIVES_INTERNAL_H_

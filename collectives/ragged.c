@@ -212,8 +212,11 @@ static mp_status_t rows_open(mp_crossing_t *crossing) {
   return NULL;
 }
 
-const mp_crossing_kind_t mp_crossing_rows = {
-    .plan = rows_plan, .pack = rows_pack, .expected = rows_expected, .open = rows_open};
+const mp_crossing_kind_t mp_crossing_rows = {.num_phases = mp_crossing_one_phase,
+                                             .plan = rows_plan,
+                                             .pack = rows_pack,
+                                             .expected = rows_expected,
+                                             .open = rows_open};
 
 // ---- The algorithm ----
 

@@ -39,14 +39,14 @@ static size_t stack_bytes(const mp_collective_t *collective, uint32_t group_size
 
 size_t mp_reduce_scratch_bytes(const mp_collective_t *collective, uint32_t group_size,
                                uint32_t num_processes) {
-  return stack_bytes(collective, group_size) + mp_align64(num_processes * sizeof(char *)) +
+  return stack_bytes(collective, group_size) + 2 * mp_align64(num_processes * sizeof(char *)) +
          collective->reducer.scratch_bytes;
 }
 
 mp_reduction_t mp_reduction_start(const mp_collective_t *collective,
                                   const mp_contribution_t *contributions, uint32_t group_size,
-                                  uint32_t number, const mp_spread_t *spread, void *scratch) {
-  const size_t num_processes = spread == NULL ? 0 : spread->num_processes;
+                                  uint32_t number, uint32_t num_processes, void *scratch) {
+  const size_t bases_bytes = mp_align64(num_processes * sizeof(char *));
   char *after_stack = (char *)scratch + stack_bytes(collective, group_size);
   return (mp_reduction_t){
       .collective = collective,
@@ -55,9 +55,9 @@ mp_reduction_t mp_reduction_start(const mp_collective_t *collective,
       .number = number,
       .level_bytes = partial_bytes(collective),
       .partials = scratch,
-      .spread = spread,
-      .bases = (const char **)(void *)after_stack,
-      .reducer_scratch = after_stack + mp_align64(num_processes * sizeof(char *)),
+      .far.bases = (const char **)(void *)after_stack,
+      .near.bases = (const char **)(void *)(after_stack + bases_bytes),
+      .reducer_scratch = after_stack + 2 * bases_bytes,
   };
 }
 
@@ -76,13 +76,30 @@ static void push_leaf(mp_reduction_t *reduction, uint32_t position, int64_t leaf
   push(reduction, false, input + (size_t)leaf * mp_dtype_size(reduction->operand->dtype));
 }
 
-// Of another process, or one that this process has reduced before.
-static void push_piece(mp_reduction_t *reduction, const mp_piece_t *piece, int64_t wire) {
-  const bool is_accumulated = !mp_spread_has_leaves_only(reduction->spread, piece->process);
-  const size_t size = mp_piece_element_bytes(reduction->spread, piece->process, reduction->operand);
-  const char *from = reduction->bases[piece->process] +
-                     piece->index * mp_align64((size_t)reduction->piece_count * size);
-  push(reduction, is_accumulated, from + (size_t)wire * size);
+const void *mp_piece_data(const mp_piece_source_t *source, const mp_piece_t *piece,
+                          const mp_collective_operand_t *operand) {
+  const size_t size = mp_piece_element_bytes(source->spread, piece->process, operand);
+  return source->bases[piece->process] + piece->index * mp_align64((size_t)source->count * size) +
+         (size_t)source->at * size;
+}
+
+// Pushes the subtree if it is a piece that is there already.
+static bool push_piece(mp_reduction_t *reduction, mp_piece_source_t *source, uint32_t begin,
+                       uint32_t positions) {
+  const mp_spread_t *spread = source->spread;
+  if (spread == NULL) return false;
+  // Subtrees come from left to right; pieces inside of larger ones of the other source are left
+  // out.
+  while (source->next < spread->num_pieces && spread->pieces[source->next].begin < begin) {
+    ++source->next;
+  }
+  if (source->next == spread->num_pieces) return false;
+  const mp_piece_t *piece = &spread->pieces[source->next];
+  if (piece->begin != begin || piece->count != positions) return false;
+  if (source->bases[piece->process] == NULL) return false;
+  push(reduction, !mp_spread_has_leaves_only(spread, piece->process),
+       mp_piece_data(source, piece, reduction->operand));
+  return true;
 }
 
 // Combines the two topmost partials into the lower one.
@@ -95,35 +112,26 @@ static void combine_top(mp_reduction_t *reduction) {
   --reduction->depth;
 }
 
-static void reduce_tree(mp_reduction_t *reduction, uint32_t begin, uint32_t positions, int64_t leaf,
-                        int64_t wire) {
-  const mp_spread_t *spread = reduction->spread;
-  if (spread != NULL && reduction->next_piece < spread->num_pieces) {
-    const mp_piece_t *piece = &spread->pieces[reduction->next_piece];
-    if (piece->begin == begin && piece->count == positions) {
-      ++reduction->next_piece;
-      if (reduction->bases[piece->process] != NULL) {
-        push_piece(reduction, piece, wire);
-        return;
-      }
-    }
-  }
+static void reduce_tree(mp_reduction_t *reduction, uint32_t begin, uint32_t positions,
+                        int64_t leaf) {
+  if (push_piece(reduction, &reduction->far, begin, positions)) return;
+  if (push_piece(reduction, &reduction->near, begin, positions)) return;
   if (positions == 1) {
     push_leaf(reduction, begin, leaf);
     return;
   }
   const uint32_t left = mp_tree_left(positions);
-  reduce_tree(reduction, begin, left, leaf, wire);
-  reduce_tree(reduction, begin + left, positions - left, leaf, wire);
+  reduce_tree(reduction, begin, left, leaf);
+  reduce_tree(reduction, begin + left, positions - left, leaf);
   combine_top(reduction);
 }
 
 void mp_reduction_run(mp_reduction_t *reduction, uint32_t begin, uint32_t positions, int64_t leaf,
-                      int64_t wire, int64_t count) {
+                      int64_t count) {
   reduction->count = count;
   reduction->depth = 0;
-  reduction->next_piece = 0;
-  reduce_tree(reduction, begin, positions, leaf, wire);
+  reduction->far.next = reduction->near.next = 0;
+  reduce_tree(reduction, begin, positions, leaf);
 }
 
 void mp_reduction_store(const mp_reduction_t *reduction, void *to) {
@@ -144,34 +152,24 @@ void mp_reduction_store_at(const mp_reduction_t *reduction, const mp_contributio
 
 // ---- The algorithms ----
 
-static mp_reduction_t start_reduction(const mp_collective_call_t *call, uint32_t number) {
-  if (call->crossing != NULL) {
-    return mp_crossing_reduction_start(call->crossing, number, call->scratch);
-  }
-  return mp_reduction_start(call->collective, call->contributions, call->size, number, NULL,
-                            call->scratch);
-}
-
 static void all_reduce_operand(const mp_collective_call_t *call, uint32_t number) {
-  mp_reduction_t reduction = start_reduction(call, number);
+  mp_reduction_t reduction = mp_reduction_start(call->collective, call->contributions, call->size,
+                                                number, 0, call->scratch);
   const int64_t step = mp_reduce_block_elements(call->collective);
   int64_t begin, end;
   mp_chunk_range(call, mp_dims_product(reduction.operand->dims, reduction.operand->rank), &begin,
                  &end);
   for (int64_t offset = begin; offset < end; offset += step) {
-    mp_reduction_run(&reduction, 0, call->size, offset, offset,
-                     end - offset < step ? end - offset : step);
+    mp_reduction_run(&reduction, 0, call->size, offset, end - offset < step ? end - offset : step);
     for (uint32_t member = 0; member < call->size; ++member) {
-      if (mp_call_writes(call, member)) {
-        mp_reduction_store_at(&reduction, &call->contributions[member], offset);
-      }
+      mp_reduction_store_at(&reduction, &call->contributions[member], offset);
     }
   }
 }
 
 mp_status_t mp_all_reduce_chunk(const mp_collective_call_t *call) {
-  if (call->crossing != NULL && call->crossing->num_phases == 2) {
-    mp_all_reduce_copy_chunk(call);
+  if (call->crossing != NULL) {
+    mp_all_reduce_crossing(call);
     return NULL;
   }
   for (uint32_t i = 0; i < call->collective->num_operands; ++i) all_reduce_operand(call, i);
@@ -181,7 +179,8 @@ mp_status_t mp_all_reduce_chunk(const mp_collective_call_t *call) {
 // Member m gets the m-th part along the scatter dimension: the array is `outer` rows of one part
 // per member, each part one run of elements.
 static void reduce_scatter_operand(const mp_collective_call_t *call, uint32_t number) {
-  mp_reduction_t reduction = start_reduction(call, number);
+  mp_reduction_t reduction = mp_reduction_start(call->collective, call->contributions, call->size,
+                                                number, 0, call->scratch);
   const mp_collective_operand_t *operand = reduction.operand;
   const uint32_t dimension = (uint32_t)call->collective->dimension;
   const int64_t outer = mp_dims_product(operand->dims, dimension);
@@ -191,21 +190,20 @@ static void reduce_scatter_operand(const mp_collective_call_t *call, uint32_t nu
   mp_chunk_range(call, outer * call->size, &begin, &end);
   for (int64_t part = begin; part < end; ++part) {
     const int64_t row = part / call->size;
-    const uint32_t member = (uint32_t)(part % call->size);
-    if (!mp_call_writes(call, member)) continue;
-    // Pieces of others hold the parts of our members one after the other.
-    const int64_t wire = call->crossing == NULL
-                             ? 0
-                             : (int64_t)call->crossing->spread->index_of[member] * outer * run;
+    const mp_contribution_t *member = &call->contributions[part % call->size];
     for (int64_t done = 0; done < run; done += step) {
-      mp_reduction_run(&reduction, 0, call->size, part * run + done, wire + row * run + done,
+      mp_reduction_run(&reduction, 0, call->size, part * run + done,
                        run - done < step ? run - done : step);
-      mp_reduction_store_at(&reduction, &call->contributions[member], row * run + done);
+      mp_reduction_store_at(&reduction, member, row * run + done);
     }
   }
 }
 
 mp_status_t mp_reduce_scatter_chunk(const mp_collective_call_t *call) {
+  if (call->crossing != NULL) {
+    mp_reduce_scatter_crossing(call);
+    return NULL;
+  }
   for (uint32_t i = 0; i < call->collective->num_operands; ++i) reduce_scatter_operand(call, i);
   return NULL;
 }

@@ -8,6 +8,7 @@
 typedef struct {
   mp_spread_t spread;
   uint32_t *ranks, *process_of, *offsets, *positions, *pieces_of, *index_of;
+  uint32_t *host_of, *column_of, *grid;
   mp_piece_t *pieces;
 } mp_spread_maker_t;
 
@@ -65,37 +66,94 @@ static void cut(mp_spread_maker_t *m, uint32_t begin, uint32_t count) {
   cut(m, begin + left, count - left);
 }
 
-mp_status_t mp_spread_create(uint32_t size, const uint32_t *ranks_of, uint32_t self,
-                             mp_spread_t **out_spread) {
+// One allocation for everything.
+static mp_status_t allocate(mp_spread_maker_t *m, mp_spread_t **out_spread) {
+  const size_t n = m->spread.size;
+  mp_spread_t *spread =
+      mp_calloc(1, sizeof(*spread) + n * sizeof(mp_piece_t) + (9 * n + 1) * sizeof(uint32_t));
+  MP_RETURN_IF_NULL(spread);
+  m->pieces = (mp_piece_t *)(void *)(spread + 1);
+  uint32_t **arrays[] = {&m->ranks,   &m->process_of, &m->positions, &m->pieces_of, &m->index_of,
+                         &m->host_of, &m->column_of,  &m->grid,      &m->offsets};
+  uint32_t *cursor = (uint32_t *)(m->pieces + n);
+  for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); ++i, cursor += n) *arrays[i] = cursor;
+  m->spread.ranks = m->ranks;
+  m->spread.process_of = m->process_of;
+  m->spread.offsets = m->offsets;
+  m->spread.positions = m->positions;
+  m->spread.pieces_of = m->pieces_of;
+  m->spread.index_of = m->index_of;
+  m->spread.host_of = m->host_of;
+  m->spread.column_of = m->column_of;
+  m->spread.grid = m->grid;
+  m->spread.pieces = m->pieces;
+  *out_spread = spread;
+  return NULL;
+}
+
+// All processes on one host.
+static void make_row(mp_spread_maker_t *m) {
+  m->spread.num_hosts = 1;
+  m->spread.num_columns = m->spread.num_processes;
+  for (uint32_t p = 0; p < m->spread.num_processes; ++p) {
+    m->host_of[p] = 0;
+    m->column_of[p] = m->grid[p] = p;
+  }
+}
+
+// Lays the processes out in a grid of hosts, if they make one.
+static mp_status_t make_grid(mp_spread_maker_t *m, const uint32_t *hosts_of) {
+  mp_spread_t *spread = &m->spread;
+  make_row(m);
+  if (hosts_of == NULL) return NULL;
+  const uint32_t own_host = hosts_of[m->positions[m->offsets[spread->self]]];
+  mp_spread_t *hosts = NULL;
+  MP_RETURN_IF_ERROR(mp_spread_create(spread->size, hosts_of, NULL, own_host, &hosts));
+  const uint32_t num_columns = spread->num_processes / hosts->num_processes;
+  uint32_t *filled = m->grid;  // counts first, the grid itself below
+  memset(filled, 0, hosts->num_processes * sizeof(*filled));
+  bool is_grid = hosts->num_processes > 1 && num_columns > 1 &&
+                 num_columns * hosts->num_processes == spread->num_processes;
+  for (uint32_t p = 0; p < spread->num_processes && is_grid; ++p) {
+    m->host_of[p] = hosts->process_of[m->positions[m->offsets[p]]];
+    m->column_of[p] = filled[m->host_of[p]]++;
+    is_grid = m->column_of[p] < num_columns;
+  }
+  if (!is_grid) {
+    mp_spread_release(hosts);
+    make_row(m);
+    return NULL;
+  }
+  for (uint32_t p = 0; p < spread->num_processes; ++p) {
+    m->grid[m->host_of[p] * num_columns + m->column_of[p]] = p;
+  }
+  spread->num_hosts = hosts->num_processes;
+  spread->num_columns = num_columns;
+  spread->hosts = hosts;
+  return NULL;
+}
+
+mp_status_t mp_spread_create(uint32_t size, const uint32_t *ranks_of, const uint32_t *hosts_of,
+                             uint32_t self, mp_spread_t **out_spread) {
   mp_spread_maker_t m = {.spread = {.size = size}};
-  const size_t n = size;
-  char *memory =
-      mp_calloc(1, sizeof(mp_spread_t) + n * sizeof(mp_piece_t) + (6 * n + 1) * sizeof(uint32_t));
-  MP_RETURN_IF_NULL(memory);
-  m.pieces = (mp_piece_t *)(void *)(memory + sizeof(mp_spread_t));
-  m.ranks = (uint32_t *)(m.pieces + n);
-  m.process_of = m.ranks + n;
-  m.positions = m.process_of + n;
-  m.pieces_of = m.positions + n;
-  m.index_of = m.pieces_of + n;
-  m.offsets = m.index_of + n;
-  mp_spread_t *spread = &m.spread;
-  spread->ranks = m.ranks;
-  spread->process_of = m.process_of;
-  spread->index_of = m.index_of;
-  spread->offsets = m.offsets;
-  spread->positions = m.positions;
-  spread->pieces_of = m.pieces_of;
-  spread->pieces = m.pieces;
+  mp_spread_t *spread = NULL;
+  MP_RETURN_IF_ERROR(allocate(&m, &spread));
   count_processes(&m, ranks_of);
   sort_positions(&m, ranks_of);
   cut(&m, 0, size);
-  spread->self = (uint32_t)mp_spread_find(spread, self);
-  *(mp_spread_t *)(void *)memory = *spread;
-  *out_spread = (mp_spread_t *)(void *)memory;
+  m.spread.self = (uint32_t)mp_spread_find(&m.spread, self);
+  mp_status_t status = make_grid(&m, hosts_of);
+  if (status != NULL) {
+    mp_free(spread);
+    return status;
+  }
+  *spread = m.spread;
+  *out_spread = spread;
   return NULL;
 }
 
 void mp_spread_release(mp_spread_t *spread) {
+  if (spread == NULL) return;
+  mp_spread_release(spread->hosts);
   mp_free(spread);
 }

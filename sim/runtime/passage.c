@@ -34,12 +34,16 @@ static mp_line_t *get_line(mp_peers_t *peers, uint64_t group) {
 static mp_status_t make_spread(const mp_peers_t *peers, const mp_meeting_t *meeting,
                                mp_line_t *line) {
   if (line->spread != NULL) return NULL;
-  uint32_t *ranks_of = mp_malloc(meeting->num_members * sizeof(*ranks_of));
+  const mp_world_t *world = mp_port_world(peers->port);
+  uint32_t *ranks_of = mp_malloc(2 * (size_t)meeting->num_members * sizeof(*ranks_of));
   MP_RETURN_IF_NULL(ranks_of);
+  uint32_t *hosts_of = ranks_of + meeting->num_members;
   for (uint32_t i = 0; i < meeting->num_members; ++i) {
     ranks_of[i] = peers->ranks_of[meeting->members[i]];
+    hosts_of[i] = mp_world_peer(world, ranks_of[i])->host;
   }
-  mp_status_t status = mp_spread_create(meeting->num_members, ranks_of, peers->self, &line->spread);
+  mp_status_t status =
+      mp_spread_create(meeting->num_members, ranks_of, hosts_of, peers->self, &line->spread);
   mp_free(ranks_of);
   return status;
 }
@@ -249,7 +253,7 @@ void mp_passage_end(mp_peers_t *peers, mp_passage_t *passage) {
 // ---- Waiting ----
 
 bool mp_passage_misses(const mp_passage_t *passage, uint32_t process) {
-  return process != passage->line->spread->self &&
+  return mp_crossing_awaits(passage->crossing, passage->phase, process) &&
          passage->packets[mp_crossing_at(passage->crossing, passage->phase, process)] == NULL;
 }
 
@@ -305,7 +309,7 @@ static mp_status_t make_parcels(mp_world_t *world, mp_passage_t *passage, bool i
   *out_has_any = false;
   for (uint32_t p = 0; p < spread->num_processes; ++p) {
     const size_t at = mp_crossing_at(crossing, passage->phase, p);
-    if (p == spread->self || crossing->sizes[at] == 0) continue;
+    if (crossing->sizes[at] == 0 || crossing->sizes[at] == MP_NO_PARCEL) continue;
     if (shared == NULL || !is_shared) {
       MP_RETURN_IF_ERROR(mp_parcel_create(world, crossing->sizes[at], &passage->parcels[at]));
       shared = passage->parcels[at];
@@ -329,11 +333,13 @@ mp_status_t mp_passage_send(mp_peers_t *peers, mp_passage_t *passage, mp_worker_
   const mp_envelope_t envelope = envelope_of(peers, passage, MP_PACKET_PARCEL);
   mp_parcel_t *shared = NULL;
   for (uint32_t p = 0; p < spread->num_processes; ++p) {
-    if (p == spread->self) continue;
-    mp_parcel_t *parcel = passage->parcels[mp_crossing_at(passage->crossing, passage->phase, p)];
-    if (shared == NULL) shared = parcel;
+    const size_t at = mp_crossing_at(passage->crossing, passage->phase, p);
+    const size_t bytes = passage->crossing->sizes[at];
+    if (bytes == MP_NO_PARCEL) continue;
+    if (shared == NULL) shared = passage->parcels[at];
+    mp_parcel_t *parcel = is_shared ? shared : passage->parcels[at];
     MP_RETURN_IF_ERROR(
-        mp_world_send(world, spread->ranks[p], &envelope, is_shared ? shared : parcel));
+        mp_world_send(world, spread->ranks[p], &envelope, bytes == 0 ? NULL : parcel));
   }
   return NULL;
 }
@@ -341,7 +347,7 @@ mp_status_t mp_passage_send(mp_peers_t *peers, mp_passage_t *passage, mp_worker_
 mp_status_t mp_passage_advance(mp_passage_t *passage, bool *out_is_last) {
   mp_crossing_t *crossing = passage->crossing;
   for (uint32_t p = 0; p < crossing->spread->num_processes; ++p) {
-    if (p == crossing->spread->self) continue;
+    if (!mp_crossing_awaits(crossing, passage->phase, p)) continue;
     const mp_packet_t *packet = passage->packets[mp_crossing_at(crossing, passage->phase, p)];
     MP_RETURN_IF_ERROR(
         mp_crossing_receive(crossing, passage->phase, p, packet->data, packet->bytes));

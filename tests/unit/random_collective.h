@@ -231,7 +231,8 @@ static inline void random_operands(random_collective_t *r, const random_type_t *
   r->collective.concat_dimension = random_below(r, rank);
   for (uint32_t i = 1 + random_below(r, 3); i-- > 0;) {
     int64_t dims[3], result[3];
-    for (uint32_t d = 0; d < rank; ++d) dims[d] = 1 + random_below(r, (uint32_t)most);
+    const int64_t bound = rank == 1 ? most * most : rank == 2 ? most : most / 4 + 2;
+    for (uint32_t d = 0; d < rank; ++d) dims[d] = 1 + random_below(r, (uint32_t)bound);
     const int64_t along = r->collective.dimension;
     const bool scatters = kind == MP_COLLECTIVE_REDUCE_SCATTER || kind == MP_COLLECTIVE_ALL_TO_ALL;
     if (scatters) dims[along] *= size;

@@ -64,7 +64,7 @@ static void make_scene(scene_t *scene, uint64_t seed, uint32_t num_devices) {
   scene->num_devices = num_devices;
   for (uint32_t k = 0; k < PER_PROGRAM; ++k) {
     random_collective_t *r = &scene->parts[k];
-    random_collective(r, seed * PER_PROGRAM + k, num_devices, (seed + k) % 9 == 0 ? 30 : 7);
+    random_collective(r, seed * PER_PROGRAM + k, num_devices, seed % 5 == 0 ? 100 : 7);
     r->collective.ordinal = k;
     compute(r, scene->expected[k]);
   }
@@ -274,7 +274,8 @@ static void start_layout(pods_t *pods, const layout_t *layout, uint32_t *out_num
 static void test_random(void **state) {
   (void)state;
   static const layout_t layouts[] = {
-      {2, {4, 4}}, {2, {2, 2, 2, 2}}, {1, {1, 5}}, {2, {1, 2, 3}}, {4, {3, 1, 2, 1}},
+      {2, {4, 4}},    {2, {2, 2, 2, 2}}, {1, {1, 5}},
+      {2, {1, 2, 3}}, {4, {3, 1, 2, 1}}, {2, {2, 1, 3, 1, 2, 2}},
   };
   enum { NUM_LAYOUTS = sizeof(layouts) / sizeof(layouts[0]) };
   const char *text = getenv("MINIPOD_TEST_COLLECTIVES");
