@@ -21,6 +21,7 @@ struct mp_lane_s {
   uint64_t num_entered;           // launches so far: packets of later ones wait
   mp_session_t *sessions, *last;  // entered and not over, oldest first
   mp_mail_list_t early;
+  uint64_t lost_begin, lost_end;  // launches that packets were lost of for want of memory
 };
 
 struct mp_port_s {
@@ -77,6 +78,21 @@ mp_packet_t *mp_mail_pop(mp_mail_list_t *list) {
   return packet;
 }
 
+mp_packet_t *mp_mail_take(mp_mail_list_t *list,
+                          bool (*is_wanted)(const mp_packet_t *packet, uint64_t number),
+                          uint64_t number) {
+  mp_mail_t *previous = NULL;
+  for (mp_mail_t *mail = list->first; mail != NULL; previous = mail, mail = mail->next) {
+    if (!is_wanted(mail->packet, number)) continue;
+    mp_packet_t *packet = mail->packet;
+    *(previous != NULL ? &previous->next : &list->first) = mail->next;
+    if (list->last == mail) list->last = previous;
+    mp_free(mail);
+    return packet;
+  }
+  return NULL;
+}
+
 void mp_mail_clear(mp_mail_list_t *list) {
   for (mp_packet_t *packet; (packet = mp_mail_pop(list)) != NULL;) mp_packet_release(packet);
 }
@@ -101,6 +117,14 @@ static uint64_t epoch_of(const mp_packet_t *packet) {
 
 static uint64_t launch_of(const mp_packet_t *packet) {
   return packet->envelope.key[1] & ((UINT64_C(1) << MP_EPOCH_SHIFT) - 1);
+}
+
+static bool is_of_epoch(const mp_packet_t *packet, uint64_t epoch) {
+  return epoch_of(packet) == epoch;
+}
+
+static bool is_of_launch(const mp_packet_t *packet, uint64_t number) {
+  return launch_of(packet) == number;
 }
 
 static mp_session_t *find_session(const mp_lane_t *lane, uint64_t number) {
@@ -142,7 +166,10 @@ static void route(mp_port_t *port, mp_packet_t *packet) {
   } else if (mp_packet_kind(packet) == MP_PACKET_ASK && number >= lane->num_entered) {
     answer_early(port, lane, packet);
   } else if (number >= lane->num_entered) {
-    (void)mp_mail_push(&lane->early, packet);
+    if (!mp_mail_push(&lane->early, packet)) {
+      if (lane->lost_end == 0 || number < lane->lost_begin) lane->lost_begin = number;
+      if (number >= lane->lost_end) lane->lost_end = number + 1;
+    }
   } else {
     mp_session_t *session = find_session(lane, number);
     if (session != NULL) {
@@ -304,14 +331,9 @@ void mp_hub_forget(mp_world_t *world) {
 // ---- Ports ----
 
 static void take_early(mp_hub_t *hub, mp_port_t *port) {
-  mp_mail_list_t early = hub->early;
-  hub->early = (mp_mail_list_t){0};
-  for (mp_packet_t *packet; (packet = mp_mail_pop(&early)) != NULL;) {
-    if (epoch_of(packet) == port->epoch) {
-      route(port, packet);
-    } else {
-      (void)mp_mail_push(&hub->early, packet);
-    }
+  for (mp_packet_t *packet;
+       (packet = mp_mail_take(&hub->early, is_of_epoch, port->epoch)) != NULL;) {
+    route(port, packet);
   }
 }
 
@@ -387,14 +409,11 @@ uint64_t mp_port_launch_key(const mp_port_t *port, uint64_t number) {
 // ---- Launches ----
 
 static void deliver_early(mp_lane_t *lane, uint64_t number, mp_session_t *session) {
-  mp_mail_list_t early = lane->early;
-  lane->early = (mp_mail_list_t){0};
-  for (mp_packet_t *packet; (packet = mp_mail_pop(&early)) != NULL;) {
-    if (launch_of(packet) == number) {
-      mp_session_deliver(session, packet);
-    } else {
-      (void)mp_mail_push(&lane->early, packet);
-    }
+  for (mp_packet_t *packet; (packet = mp_mail_take(&lane->early, is_of_launch, number)) != NULL;) {
+    mp_session_deliver(session, packet);
+  }
+  if (number >= lane->lost_begin && number < lane->lost_end) {
+    mp_session_poison(session, mp_status_out_of_memory());
   }
 }
 

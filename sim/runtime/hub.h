@@ -50,6 +50,10 @@ typedef struct {
 // Takes the packet; false (and it is released) when memory is short.
 bool mp_mail_push(mp_mail_list_t *list, mp_packet_t *packet);
 mp_packet_t *mp_mail_pop(mp_mail_list_t *list);
+// The first packet that is wanted, off the list; NULL: there is none.
+mp_packet_t *mp_mail_take(mp_mail_list_t *list,
+                          bool (*is_wanted)(const mp_packet_t *packet, uint64_t number),
+                          uint64_t number);
 void mp_mail_clear(mp_mail_list_t *list);
 
 // Opens the client's port. Packets come at once. `exit_timeout_s`: how long a process that exits

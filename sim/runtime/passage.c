@@ -174,19 +174,17 @@ mp_status_t mp_passage_file(mp_peers_t *peers, mp_packet_t *packet, mp_passage_t
   return place(peers, line->passage, packet, out_ready);
 }
 
+static bool is_of_number(const mp_packet_t *packet, uint64_t number) {
+  return number_of(packet) == number;
+}
+
 mp_status_t mp_passage_take_early(mp_peers_t *peers, mp_passage_t *passage) {
-  mp_mail_list_t early = passage->line->early;
-  passage->line->early = (mp_mail_list_t){0};
-  mp_status_t status = NULL;
   mp_passage_t *ready = NULL;  // it does not wait yet
-  for (mp_packet_t *packet; (packet = mp_mail_pop(&early)) != NULL;) {
-    if (number_of(packet) != passage->number || status != NULL) {
-      (void)mp_mail_push(&passage->line->early, packet);
-    } else {
-      status = place(peers, passage, packet, &ready);
-    }
+  for (mp_packet_t *packet;
+       (packet = mp_mail_take(&passage->line->early, is_of_number, passage->number)) != NULL;) {
+    MP_RETURN_IF_ERROR(place(peers, passage, packet, &ready));
   }
-  return status;
+  return NULL;
 }
 
 // ---- Beginning and ending ----
