@@ -311,7 +311,7 @@ static mp_status_t join_mpi(const mp_options_t *options, const mp_launcher_t *la
   double timeout_s = (double)options->init_timeout;
   mp_mpi_who_t who;
   bool is_ours = false;
-  MP_RETURN_IF_ERROR(mp_mpi_start(module, timeout_s, &who, &is_ours));
+  MP_RETURN_IF_ERROR(mp_mpi_start(module, launcher, timeout_s, &who, &is_ours));
   MP_RETURN_IF_ERROR(mp_leave_prepare(module, is_ours, &who, (double)options->exit_timeout));
   mp_mpi_error_t name;
   module->describe(name);

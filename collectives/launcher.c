@@ -10,6 +10,7 @@ typedef struct {
   const char *name;
   const char *rank;
   const char *size;     // NULL: not said
+  const char *near;     // how many are on this host; NULL: not said
   const char *also[2];  // must be there too
   const char *modules[2];
 } mp_launcher_row_t;
@@ -20,6 +21,7 @@ static const mp_launcher_row_t g_launchers[] = {
     {.name = "Open MPI's mpirun",
      .rank = "OMPI_COMM_WORLD_RANK",
      .size = "OMPI_COMM_WORLD_SIZE",
+     .near = "OMPI_COMM_WORLD_LOCAL_SIZE",
      .modules = {"ompi", NULL}},
     {.name = "Slurm's srun",
      .rank = "SLURM_PROCID",
@@ -34,6 +36,7 @@ static const mp_launcher_row_t g_launchers[] = {
     {.name = "MPICH's mpiexec (Hydra)",
      .rank = "PMI_RANK",
      .size = "PMI_SIZE",
+     .near = "MPI_LOCALNRANKS",
      .modules = {"mpich", "ompi"}},
     {.name = "a PMIx launcher",
      .rank = "PMIX_RANK",
@@ -55,7 +58,11 @@ static bool matches(const mp_launcher_row_t *row, mp_launcher_t *launcher) {
   for (int i = 0; i < 2; ++i) {
     if (row->also[i] != NULL && getenv(row->also[i]) == NULL) return false;
   }
+  int64_t near = -1;
   launcher->size = -1;
+  launcher->job = getenv("PMIX_NAMESPACE");
+  launcher->is_one_host = row->near != NULL && row->size != NULL && number_in(row->near, &near) &&
+                          number_in(row->size, &launcher->size) && near == launcher->size;
   return number_in(row->rank, &launcher->rank) &&
          (row->size == NULL || number_in(row->size, &launcher->size));
 }

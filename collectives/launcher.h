@@ -11,6 +11,8 @@ typedef struct {
   const char *size_variable;  // NULL: the launcher does not say
   int64_t rank;
   int64_t size;            // -1: the launcher does not say
+  const char *job;         // what all processes of the job call it; NULL: not said
+  bool is_one_host;        // all ranks are on this host
   const char *modules[2];  // MPI modules to try, likeliest first: "ompi", "mpich"
 } mp_launcher_t;
 

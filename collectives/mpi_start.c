@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "collectives/roll_call.h"
 #include "sim/base/alloc.h"
 #include "sim/base/str.h"
 
@@ -136,28 +138,37 @@ static mp_status_t launch(mp_mpi_start_t *start) {
   return NULL;
 }
 
-mp_status_t mp_mpi_start(const mp_mpi_module_t *module, double timeout_s, mp_mpi_who_t *out_who,
-                         bool *out_is_ours) {
+static mp_status_t name_missing(const mp_mpi_start_t *start, const mp_launcher_t *launcher,
+                                double timeout_s) {
+  mp_strbuf_t missing;
+  mp_strbuf_init(&missing);
+  mp_roll_call_missing(launcher, &missing);
+  mp_status_t status =
+      mp_status_make(MP_DEADLINE_EXCEEDED, "the job did not come together within %g s: %s%s",
+                     timeout_s, start->step, mp_strbuf_text(&missing));
+  mp_strbuf_deinit(&missing);
+  return status;
+}
+
+mp_status_t mp_mpi_start(const mp_mpi_module_t *module, const mp_launcher_t *launcher,
+                         double timeout_s, mp_mpi_who_t *out_who, bool *out_is_ours) {
   mp_mpi_start_t *start = mp_calloc(1, sizeof(*start));
   MP_RETURN_IF_NULL(start);
   start->module = module;
   start->num_users = 2;
-  start->step =
-      "some process of the job has not called MPI_Init; has each of them started minipod?";
+  start->step = "some process has not called MPI_Init (does each of them use minipod?)";
   pthread_mutex_init(&start->lock, NULL);
   pthread_cond_init(&start->changed, NULL);
   struct timespec deadline;
   clock_gettime(CLOCK_REALTIME, &deadline);
   deadline.tv_sec += (time_t)timeout_s;
+  int answer = mp_roll_call_answer(launcher);
   mp_status_t status = launch(start);
   pthread_mutex_lock(&start->lock);
   if (status != NULL) --start->num_users;
   while (status == NULL && !start->is_done) {
-    if (pthread_cond_timedwait(&start->changed, &start->lock, &deadline) != ETIMEDOUT) continue;
-    if (!start->is_done) {
-      status = mp_status_make(MP_DEADLINE_EXCEEDED, "the job did not come together within %g s: %s",
-                              timeout_s, start->step);
-    }
+    int error = pthread_cond_timedwait(&start->changed, &start->lock, &deadline);
+    if (error == ETIMEDOUT && !start->is_done) status = name_missing(start, launcher, timeout_s);
   }
   if (status == NULL && start->failed != 0) {
     status = mp_status_make(MP_UNAVAILABLE, "%s", start->error);
@@ -165,5 +176,6 @@ mp_status_t mp_mpi_start(const mp_mpi_module_t *module, double timeout_s, mp_mpi
   if (status == NULL) *out_who = start->who;
   *out_is_ours = start->is_ours;
   leave(start);
+  if (answer >= 0) close(answer);
   return status;
 }

@@ -88,7 +88,9 @@ static void deliver(void *context, mp_packet_t *packet) {
 static void lost(void *context, uint32_t rank, mp_status_t why) {
   job_t *job = context;
   (void)rank;
-  snprintf(job->why, sizeof(job->why), "%s", mp_status_message(why));
+  if (atomic_load(&job->num_lost) == 0) {
+    snprintf(job->why, sizeof(job->why), "%s", mp_status_message(why));
+  }
   atomic_fetch_add(&job->num_lost, 1);
 }
 

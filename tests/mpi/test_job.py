@@ -48,9 +48,9 @@ class Result:
                   if line.strip() and not re.match(r"\[[^\]]*:\d+\]|\d+ more process", line)]
 
 
-def run(scenario, ranks=2, program="mp_job", **extra):
-  return Result(["mpirun", "-n", str(ranks), "--oversubscribe", str(BUILD / "tests" / program),
-                 scenario], environment(**extra))
+def run(scenario, ranks=2, program="mp_job", options=(), **extra):
+  return Result(["mpirun", "-n", str(ranks), "--oversubscribe", *options,
+                 str(BUILD / "tests" / program), scenario], environment(**extra))
 
 
 def run_two_hosts(scenario, ranks=2):
@@ -167,6 +167,15 @@ class Ends(JobTest):
     self.assertEqual(result.status, 7, result.text)
     self.assertIn("DEADLINE_EXCEEDED", result.text)
     self.assertIn("within 2 s", result.text)
+    self.assertIn("not heard of: rank 1\n", result.text)
+
+  def test_killed_where_the_launcher_lets_the_others_live(self):
+    result = run("kill", 3, options=["--enable-recovery"])
+    told = re.findall(r"rank [02]: told after ([0-9.]+) s: process 1 \(pid \d+ on host \S+\) has "
+                      "ended without saying goodbye", result.text)
+    self.assertEqual(len(told), 2, result.text)
+    for seconds in told:
+      self.assertLess(float(seconds), 8)
 
 
 class Owner(JobTest):
