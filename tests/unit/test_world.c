@@ -4,13 +4,17 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "collectives/shm.h"
+#include "collectives/world_internal.h"
 #include "collectives/world_local.h"
 #include "sim/base/alloc.h"
 #include "sim/base/clock.h"
@@ -27,7 +31,8 @@ typedef struct {
   atomic_uint num_wrong;
   atomic_uint num_lost;
   _Atomic uint64_t bytes;
-  char why[200];
+  char why[200];  // rank 1 was lost
+  atomic_bool has_lost_1;
 } inbox_t;
 
 static unsigned char byte_at(uint32_t from, uint64_t number, size_t i) {
@@ -52,8 +57,10 @@ static void deliver(void *context, mp_packet_t *packet) {
 
 static void lost(void *context, uint32_t rank, mp_status_t why) {
   inbox_t *inbox = context;
-  (void)rank;
-  snprintf(inbox->why, sizeof(inbox->why), "%s", mp_status_message(why));
+  if (rank == 1) {
+    snprintf(inbox->why, sizeof(inbox->why), "%s", mp_status_message(why));
+    atomic_store(&inbox->has_lost_1, true);
+  }
   atomic_fetch_add(&inbox->num_lost, 1);
 }
 
@@ -247,6 +254,121 @@ static void a_forked_child_has_no_part(void **state) {
   for (int i = 0; i < 2; ++i) mp_world_close(worlds[i]);
 }
 
+// ---- Processes ----
+
+enum { PROCESSES = 3, PROCESS_ROUNDS = 300 };
+
+// What the processes of a test know of each other before they can talk.
+typedef struct {
+  mp_segment_address_t addresses[PROCESSES];
+  atomic_uint num_ready;
+  atomic_uint num_done;
+} board_t;
+
+// As bootstrap.c does with the others' help, by way of the board.
+static mp_status_t join_processes(uint32_t rank, board_t *board, mp_world_t **out_world) {
+  mp_world_t *world = NULL;
+  mp_transport_t *shm = NULL;
+  MP_RETURN_IF_ERROR(mp_world_create(rank, PROCESSES, &world));
+  MP_RETURN_IF_ERROR(mp_segment_create(PROCESSES, PROCESSES, &world->segment));
+  world->doorbell = mp_segment_doorbell(world->segment);
+  board->addresses[rank] = mp_segment_address(world->segment);
+  atomic_fetch_add(&board->num_ready, 1);
+  while (atomic_load(&board->num_ready) < PROCESSES) usleep(200);
+  MP_RETURN_IF_ERROR(mp_shm_create(world, world->segment, 0, &shm));
+  mp_world_add_transport(world, shm);
+  for (uint32_t i = 0; i < PROCESSES; ++i) {
+    const mp_segment_address_t *address = &board->addresses[i];
+    world->peers[i].peer = (mp_peer_t){
+        .rank_on_host = i, .ranks_on_host = PROCESSES, .pid = address->pid, .hostname = "here"};
+  }
+  for (uint32_t i = 0; i < PROCESSES; ++i) {
+    if (i == rank) continue;
+    mp_segment_t *segment = NULL;
+    MP_RETURN_IF_ERROR(mp_segment_open(&board->addresses[i], &segment));
+    MP_RETURN_IF_ERROR(mp_shm_add_peer(shm, i, segment, board->addresses[i].pid));
+    mp_segment_release(segment);
+    world->peers[i].transport = shm;
+  }
+  *out_world = world;
+  return mp_world_start(world);
+}
+
+// Sends to all by chance in size and time; 0 if all that came was right.
+static int talk(mp_world_t *world, inbox_t *inbox) {
+  uint64_t random = mp_world_rank(world) + 1;
+  for (uint64_t round = 0; round < PROCESS_ROUNDS; ++round) {
+    for (uint32_t to = 0; to < PROCESSES; ++to) {
+      random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+      size_t bytes = (size_t)(random >> 33) % (round % 10 == 0 ? 300000 : 200);
+      if (random >> 60 == 0) usleep((useconds_t)(random >> 40) % 500);
+      if (send_number(world, to, round, bytes) != NULL) return 10;
+    }
+  }
+  double deadline = mp_clock_seconds() + 60;
+  while (atomic_load(&inbox->num_packets) < PROCESSES * PROCESS_ROUNDS) {
+    if (mp_clock_seconds() > deadline) return 11;
+    usleep(200);
+  }
+  return atomic_load(&inbox->num_wrong) == 0 ? 0 : 12;
+}
+
+static int leave_processes(mp_world_t *world) {
+  mp_world_say_goodbye(world);
+  if (!mp_world_drain(world, 30) || !mp_world_await_goodbyes(world, 30)) return 13;
+  mp_world_release(world);
+  return 0;
+}
+
+static int live(uint32_t rank, board_t *board, bool one_dies) {
+  static inbox_t inbox;
+  mp_world_t *world = NULL;
+  mp_status_t status = join_processes(rank, board, &world);
+  if (status != NULL) {
+    fprintf(stderr, "%s\n", mp_status_message(status));
+    return 9;
+  }
+  attach(world, &inbox);
+  int result = talk(world, &inbox);
+  atomic_fetch_add(&board->num_done, 1);
+  while (atomic_load(&board->num_done) < PROCESSES) usleep(200);
+  if (result != 0) return result;
+  if (!one_dies) return leave_processes(world);
+  if (rank == 1) raise(SIGKILL);
+  double deadline = mp_clock_seconds() + 10;
+  while (!atomic_load(&inbox.has_lost_1) && mp_clock_seconds() < deadline) usleep(1000);
+  if (strstr(inbox.why, "process 1 (pid ") == NULL) return 14;
+  if (strstr(inbox.why, "has ended without saying goodbye") == NULL) return 15;
+  return leave_processes(world);
+}
+
+static void run_processes(bool one_dies) {
+  board_t *board =
+      mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  assert_true(board != MAP_FAILED);
+  pid_t children[PROCESSES];
+  for (uint32_t rank = 0; rank < PROCESSES; ++rank) {
+    children[rank] = fork();
+    if (children[rank] == 0) _exit(live(rank, board, one_dies));
+  }
+  for (uint32_t rank = 0; rank < PROCESSES; ++rank) {
+    int result = 0;
+    assert_int_equal(waitpid(children[rank], &result, 0), children[rank]);
+    assert_int_equal(result, one_dies && rank == 1 ? SIGKILL : 0);
+  }
+  munmap(board, sizeof(*board));
+}
+
+static void processes_share_memory(void **state) {
+  (void)state;
+  run_processes(false);
+}
+
+static void a_dead_process_is_noticed(void **state) {
+  (void)state;
+  run_processes(true);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(knows_its_peers),
@@ -256,6 +378,8 @@ int main(void) {
       cmocka_unit_test(exchanges),
       cmocka_unit_test(exchange_names_the_missing),
       cmocka_unit_test(a_forked_child_has_no_part),
+      cmocka_unit_test(processes_share_memory),
+      cmocka_unit_test(a_dead_process_is_noticed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
