@@ -55,7 +55,9 @@ static void say_why(int status) {
       snprintf(line, sizeof(line),
                "minipod: rank %d (host %s, pid %d) exits with status %d; stopping the job\n",
                g_leave.who.rank, host, (int)getpid(), status);
-  fflush(NULL);
+  // Not all streams: another thread may hold one that it reads from.
+  fflush(stdout);
+  fflush(stderr);
   ssize_t written = write(STDERR_FILENO, line, (size_t)length);
   (void)written;
 }
