@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -9,7 +10,6 @@
 #include "collectives/world_internal.h"
 #include "sim/base/alloc.h"
 #include "sim/base/clock.h"
-#include "sim/base/log.h"
 
 // What did not fit into a ring.
 typedef struct mp_shm_late_s {
@@ -25,7 +25,8 @@ typedef struct {
   mp_ring_t *in;                          // in ours
   unsigned head;                          // of `out`; under the peer's send_lock
   unsigned tail;                          // of `in`
-  int pidfd;                              // -1: not watched
+  int64_t pid;                            // 0: not watched (any more)
+  int pidfd;                              // -1: the kernel has none
   double dead_since;                      // 0: alive
   mp_shm_late_t *first_late, *last_late;  // under the peer's send_lock
   atomic_bool has_late;
@@ -38,7 +39,6 @@ typedef struct {
   double grace_s;
   uint32_t num_peers;
   mp_shm_peer_t *peers;     // dense
-  struct pollfd *watched;   // as many
   mp_shm_peer_t **by_rank;  // NULL: not reached this way
 } mp_shm_t;
 
@@ -116,7 +116,7 @@ static void drop_first_late(mp_shm_peer_t *peer) {
 // the dead nothing.
 static bool is_in_vain(const mp_shm_t *self, const mp_shm_peer_t *peer) {
   if (!atomic_load(&self->world->peers[peer->rank].is_gone)) return false;
-  bool is_alive = peer->pidfd >= 0 && peer->dead_since == 0;
+  bool is_alive = peer->pid != 0 && peer->dead_since == 0;
   return !is_alive || !mp_world_is_goodbye(&peer->first_late->envelope);
 }
 
@@ -203,20 +203,25 @@ static void bury(mp_shm_t *self, mp_shm_peer_t *peer) {
   mp_world_peer_name(self->world, peer->rank, name);
   mp_world_lose(self->world, peer->rank,
                 mp_status_make(MP_UNAVAILABLE, "%s has ended without saying goodbye", name));
-  close(peer->pidfd);
+  if (peer->pidfd >= 0) close(peer->pidfd);
   peer->pidfd = -1;
+  peer->pid = 0;
+}
+
+// Without a pidfd a process counts as alive until its parent has asked for its exit status.
+static bool is_dead(const mp_shm_peer_t *peer) {
+  if (peer->pid == 0) return false;
+  if (peer->pidfd < 0) return kill((pid_t)peer->pid, 0) != 0 && errno == ESRCH;
+  struct pollfd watched = {.fd = peer->pidfd, .events = POLLIN};
+  return poll(&watched, 1, 0) > 0;
 }
 
 static void shm_tick(mp_transport_t *transport) {
   mp_shm_t *self = (mp_shm_t *)transport;
-  for (uint32_t i = 0; i < self->num_peers; ++i) {
-    self->watched[i] = (struct pollfd){.fd = self->peers[i].pidfd, .events = POLLIN};
-  }
-  if (poll(self->watched, self->num_peers, 0) <= 0) return;
   double now = mp_clock_seconds();
   for (uint32_t i = 0; i < self->num_peers; ++i) {
-    if (self->watched[i].revents == 0) continue;
     mp_shm_peer_t *peer = &self->peers[i];
+    if (!is_dead(peer)) continue;
     if (peer->dead_since == 0) peer->dead_since = now;
     if (now - peer->dead_since >= self->grace_s) bury(self, peer);
   }
@@ -242,7 +247,6 @@ static void shm_release(mp_transport_t *transport) {
   }
   mp_segment_release(self->own);
   mp_free(self->by_rank);
-  mp_free(self->watched);
   mp_free(self->peers);
   mp_free(self);
 }
@@ -266,9 +270,8 @@ mp_status_t mp_shm_create(mp_world_t *world, mp_segment_t *own, double grace_s,
   self->grace_s = grace_s;
   uint32_t most = mp_segment_num_rings(own);
   self->peers = mp_calloc(most, sizeof(*self->peers));
-  self->watched = mp_calloc(most, sizeof(*self->watched));
   self->by_rank = mp_calloc(world->size, sizeof(mp_shm_peer_t *));
-  if (self->peers == NULL || self->watched == NULL || self->by_rank == NULL) {
+  if (self->peers == NULL || self->by_rank == NULL) {
     shm_release(&self->base);
     return mp_status_out_of_memory();
   }
@@ -293,11 +296,8 @@ mp_status_t mp_shm_add_peer(mp_transport_t *transport, uint32_t rank, mp_segment
                           .in = mp_segment_ring(self->own, index),
                           .pidfd = -1};
   if (pid != getpid()) {
+    peer->pid = pid;
     peer->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
-    if (peer->pidfd < 0) {
-      mp_log(MP_LOG_WARNING, "process %u (pid %lld) cannot be watched: %s", rank, (long long)pid,
-             strerror(errno));
-    }
   }
   self->by_rank[rank] = peer;
   return NULL;
