@@ -147,6 +147,13 @@ mp_status_t mp_emit_broadcast(const mp_emitter_t *e, mp_value_t *value, const in
   return mp_emit_op(e, MP_OP_BROADCAST_IN_DIM, &value, 1, type, &attr, 1, out_value);
 }
 
+mp_status_t mp_emit_iota(const mp_emitter_t *e, const mp_type_t *type, int64_t dim,
+                         mp_value_t **out_value) {
+  mp_named_attr_t along = {.name = MP_ATTR_IOTA_DIMENSION, .text = MP_STR("iota_dimension")};
+  MP_RETURN_IF_ERROR(mp_attr_make_int(e->module->arena, MP_DTYPE_S64, dim, &along.value));
+  return mp_emit_op(e, MP_OP_IOTA, NULL, 0, type, &along, 1, out_value);
+}
+
 mp_status_t mp_emit_all(const mp_emitter_t *e, mp_value_t *value, int64_t dim,
                         mp_value_t **out_value) {
   static const unsigned char yes = 1;

@@ -63,6 +63,9 @@ MP_NODISCARD mp_status_t mp_emit_broadcast(const mp_emitter_t *e, mp_value_t *va
                                            const int64_t *dims, const mp_type_t *shape,
                                            mp_value_t **out_value);
 
+// 0, 1, 2, ... along a dimension.
+MP_NODISCARD mp_status_t mp_emit_iota(const mp_emitter_t *e, const mp_type_t *type, int64_t dim,
+                                      mp_value_t **out_value);
 // Whether all booleans along a dimension are true.
 MP_NODISCARD mp_status_t mp_emit_all(const mp_emitter_t *e, mp_value_t *value, int64_t dim,
                                      mp_value_t **out_value);

@@ -80,7 +80,8 @@ static bool read_dim(const mp_atom_space_t *space, const mp_boxes_t *boxes, uint
   if (!order_atoms(space, moves, boxes->dims[d] / step, &list)) return false;
   for (uint32_t p = 0; p < boxes->num_partitions; ++p) {
     const int64_t start = mp_atoms_number(space, &list, p) * step;
-    if (boxes->starts[(size_t)p * boxes->rank + d] != start) return false;
+    const size_t at = (size_t)p * boxes->rank + d;
+    if (boxes->starts[at] != start || boxes->sizes[at] != step) return false;
   }
   for (uint32_t i = 0; i < list.count; ++i) {
     if (layout->dim[list.atoms[i]] != MP_LAYOUT_COPIES) return false;

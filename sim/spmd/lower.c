@@ -87,10 +87,11 @@ static const mp_local_form_t *const g_forms[MP_OP_COUNT] = {
     [MP_OP_PAD] = &mp_form_pad,
     [MP_OP_REDUCE] = &mp_form_reduce,
     [MP_OP_REDUCE_SCATTER] = &mp_form_collective,
-    [MP_OP_REDUCE_WINDOW] = &mp_form_window,
+    [MP_OP_REDUCE_WINDOW] = &mp_form_reduce_window,
     [MP_OP_RESHAPE] = &mp_form_reshape,
+    [MP_OP_REVERSE] = &mp_form_reverse,
     [MP_OP_SCATTER] = &mp_form_scatter,
-    [MP_OP_SELECT_AND_SCATTER] = &mp_form_window,
+    [MP_OP_SELECT_AND_SCATTER] = &mp_form_select_and_scatter,
     [MP_OP_SLICE] = &mp_form_slice,
 };
 

@@ -15,6 +15,9 @@ typedef struct {
   // Whether the op can be computed with this factor sharded. It is asked about PASS factors that
   // are in all results and about REDUCTION factors. NULL: PASS factors only, and those always.
   bool (*is_usable)(const mp_lowerer_t *low, uint32_t factor);
+  // Whether it can with this PERMUTE factor sharded, which is in all results; `localize` then gives
+  // the operands the boxes that each part needs. NULL: no.
+  bool (*is_permutable)(const mp_lowerer_t *low, uint32_t factor);
   // Whether the factor must be cut into parts of one size (reductions always).
   bool (*needs_even)(const mp_lowerer_t *low, uint32_t factor);
   // How the terms that a sharded reduction makes are put together. NULL, or ADD: they stay terms
@@ -61,12 +64,28 @@ MP_NODISCARD mp_status_t mp_lowerer_set_ints(const mp_lowerer_t *low, mp_local_o
                                              mp_attr_name_t name, const int64_t *values,
                                              uint32_t count);
 
+// --- lower_window.c: parts that need their neighbours' elements ---
+
+// Whether a part of this PERMUTE factor needs no more than its neighbours': pad, reduce_window,
+// convolution.
+bool mp_lowerer_is_window(const mp_lowerer_t *low, uint32_t factor);
+// Gives the operands of these ops what their parts need, and sets an emitter if that is more than a
+// part.
+MP_NODISCARD mp_status_t mp_lowerer_widen(const mp_lowerer_t *low, mp_local_op_t *out);
+// Gives operand `operand` these intervals in dimension `dim`: [num_partitions] each.
+MP_NODISCARD mp_status_t mp_lowerer_move_boxes(const mp_lowerer_t *low, mp_local_op_t *out,
+                                               uint32_t operand, uint32_t dim,
+                                               const int64_t *starts, const int64_t *sizes);
+// Whether some partition does not hold all of dimension `dim` (`boxes` may be NULL: whole).
+bool mp_boxes_is_cut(const mp_boxes_t *boxes, uint32_t dim);
+
 // --- the forms ---
 
 // lower_shape.c
 extern const mp_local_form_t mp_form_constant;
 extern const mp_local_form_t mp_form_reshape;
 extern const mp_local_form_t mp_form_slice;
+extern const mp_local_form_t mp_form_reverse;
 extern const mp_local_form_t mp_form_pad;
 extern const mp_local_form_t mp_form_dynamic_slice;
 extern const mp_local_form_t mp_form_dynamic_update_slice;
@@ -74,7 +93,8 @@ extern const mp_local_form_t mp_form_dynamic_update_slice;
 extern const mp_local_form_t mp_form_dot_general;
 extern const mp_local_form_t mp_form_convolution;
 extern const mp_local_form_t mp_form_reduce;
-extern const mp_local_form_t mp_form_window;
+extern const mp_local_form_t mp_form_reduce_window;
+extern const mp_local_form_t mp_form_select_and_scatter;
 // lower_index.c
 extern const mp_local_form_t mp_form_gather;
 extern const mp_local_form_t mp_form_scatter;

@@ -29,22 +29,23 @@ static bool is_no_window(const mp_lowerer_t *low, uint32_t factor) {
   return mp_lowerer_dim_has(low, 1, (uint32_t)in, factor);
 }
 
-static mp_status_t localize_groups(const mp_lowerer_t *low, mp_local_op_t *out) {
+static mp_status_t localize_convolution(const mp_lowerer_t *low, mp_local_op_t *out) {
   static const mp_attr_name_t names[] = {MP_ATTR_BATCH_GROUP_COUNT, MP_ATTR_FEATURE_GROUP_COUNT};
   int64_t parts = 1;
   for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
     if (is_group(low, f)) parts *= mp_atoms_product(&low->propagation->space, &low->chosen[f]);
   }
-  if (parts == 1) return NULL;
-  for (uint32_t i = 0; i < 2; ++i) {
+  for (uint32_t i = 0; parts != 1 && i < 2; ++i) {
     const int64_t count = mp_op_int(low->op, names[i], 1);
     if (count > 1) MP_RETURN_IF_ERROR(mp_lowerer_set_int(low, out, names[i], count / parts));
   }
-  return NULL;
+  return mp_lowerer_widen(low, out);
 }
 
-const mp_local_form_t mp_form_convolution = {
-    .is_usable = is_no_window, .needs_even = is_group, .localize = localize_groups};
+const mp_local_form_t mp_form_convolution = {.is_usable = is_no_window,
+                                             .is_permutable = mp_lowerer_is_window,
+                                             .needs_even = is_group,
+                                             .localize = localize_convolution};
 
 // --- windows ---
 
@@ -59,7 +60,58 @@ static bool keeps_size(const mp_lowerer_t *low, uint32_t factor) {
   return true;
 }
 
-const mp_local_form_t mp_form_window = {.is_usable = keeps_size};
+const mp_local_form_t mp_form_reduce_window = {
+    .is_usable = keeps_size, .is_permutable = mp_lowerer_is_window, .localize = mp_lowerer_widen};
+
+// Windows that lie side by side and fill the dimension are cut between them.
+static bool is_tiling(const mp_lowerer_t *low, uint32_t factor) {
+  const mp_op_t *op = low->op;
+  const mp_index_list_t sizes = mp_op_ints(op, MP_ATTR_WINDOW_DIMENSIONS);
+  const mp_index_list_t strides = mp_op_ints(op, MP_ATTR_WINDOW_STRIDES);
+  const mp_index_list_t padding = mp_op_ints(op, MP_ATTR_PADDING);
+  const mp_type_t *in = op->operands[0]->type;
+  for (uint32_t d = 0; d < in->rank; ++d) {
+    if (!mp_lowerer_dim_has(low, 0, d, factor)) continue;
+    if (sizes.values[d] != strides.values[d] || padding.values[2 * d] != 0 ||
+        padding.values[2 * d + 1] != 0) {
+      return false;
+    }
+    const int64_t count = op->operands[1]->type->dims[d];
+    if (count == 0 || in->dims[d] != count * sizes.values[d]) return false;
+    for (uint32_t t = 0; t < mp_lowerer_num_tensors(low); ++t) {
+      const mp_atoms_t *list = mp_lowerer_list(low, t, factor);
+      if (count % mp_atoms_product(&low->propagation->space, list) != 0) return false;
+    }
+  }
+  return true;
+}
+
+static bool is_permute(const mp_lowerer_t *low, uint32_t factor) {
+  return low->rule->factors[factor].kind == MP_FACTOR_PERMUTE;
+}
+
+// The sources of a part's windows.
+static mp_status_t localize_tiling(const mp_lowerer_t *low, mp_local_op_t *out) {
+  const mp_index_list_t strides = mp_op_ints(low->op, MP_ATTR_WINDOW_STRIDES);
+  const mp_boxes_t *parts = out->results[0];
+  for (uint32_t d = 0; parts != NULL && d < parts->rank; ++d) {
+    if (strides.values[d] == 1 || !mp_boxes_is_cut(parts, d)) continue;
+    int64_t *starts = MP_ARENA_ARRAY(low->arena, int64_t, parts->num_partitions);
+    int64_t *sizes = MP_ARENA_ARRAY(low->arena, int64_t, parts->num_partitions);
+    if (starts == NULL || sizes == NULL) return mp_status_out_of_memory();
+    for (uint32_t p = 0; p < parts->num_partitions; ++p) {
+      starts[p] = parts->starts[(size_t)p * parts->rank + d] / strides.values[d];
+      sizes[p] = parts->sizes[(size_t)p * parts->rank + d] / strides.values[d];
+    }
+    MP_RETURN_IF_ERROR(mp_lowerer_move_boxes(low, out, 1, d, starts, sizes));
+  }
+  return NULL;
+}
+
+const mp_local_form_t mp_form_select_and_scatter = {.is_usable = keeps_size,
+                                                    .is_permutable = is_tiling,
+                                                    .needs_even = is_permute,
+                                                    .localize = localize_tiling};
 
 // --- reduce ---
 

@@ -53,15 +53,75 @@ static mp_status_t localize_sizes(const mp_lowerer_t *low, mp_local_op_t *out,
   return mp_lowerer_set_ints(low, out, name, values, old.count);
 }
 
+// A part of the result needs an interval of the operand, which it gets as its part.
 static mp_status_t localize_slice(const mp_lowerer_t *low, mp_local_op_t *out) {
-  return localize_sizes(low, out, MP_ATTR_LIMIT_INDICES);
+  const mp_op_t *op = low->op;
+  const mp_index_list_t starts = mp_op_ints(op, MP_ATTR_START_INDICES);
+  const mp_index_list_t strides = mp_op_ints(op, MP_ATTR_STRIDES);
+  const mp_boxes_t *parts = out->results[0];
+  const mp_type_t *local = NULL;
+  int64_t begins[MP_MAX_RANK];
+  MP_RETURN_IF_ERROR(mp_lowerer_local_type(low, out, 1, &local));
+  int64_t limits[MP_MAX_RANK];
+  for (uint32_t d = 0; d < starts.count; ++d) {
+    begins[d] = starts.values[d];
+    limits[d] = mp_op_ints(op, MP_ATTR_LIMIT_INDICES).values[d];
+    if (!mp_boxes_is_cut(parts, d)) continue;
+    begins[d] = 0;
+    limits[d] = (local->dims[d] - 1) * strides.values[d] + 1;
+    if (op->operands[0]->type->dims[d] == op->results[0].type->dims[d]) continue;  // whole
+    int64_t *from = MP_ARENA_ARRAY(low->arena, int64_t, parts->num_partitions);
+    int64_t *sizes = MP_ARENA_ARRAY(low->arena, int64_t, parts->num_partitions);
+    if (from == NULL || sizes == NULL) return mp_status_out_of_memory();
+    for (uint32_t p = 0; p < parts->num_partitions; ++p) {
+      const int64_t count = parts->sizes[(size_t)p * parts->rank + d];
+      from[p] = starts.values[d] + parts->starts[(size_t)p * parts->rank + d] * strides.values[d];
+      sizes[p] = count == 0 ? 0 : (count - 1) * strides.values[d] + 1;
+      if (count == 0) from[p] = 0;
+    }
+    MP_RETURN_IF_ERROR(mp_lowerer_move_boxes(low, out, 0, d, from, sizes));
+  }
+  MP_RETURN_IF_ERROR(mp_lowerer_set_ints(low, out, MP_ATTR_START_INDICES, begins, starts.count));
+  return mp_lowerer_set_ints(low, out, MP_ATTR_LIMIT_INDICES, limits, starts.count);
 }
+
+static bool is_any(const mp_lowerer_t *low, uint32_t factor) {
+  (void)factor;
+  int64_t elements = 0;
+  return mp_type_num_elements(low->op->results[0].type, &elements) && elements != 0;
+}
+
+// --- reverse: the part at the other end, backwards ---
+
+static bool is_permute(const mp_lowerer_t *low, uint32_t factor) {
+  return low->rule->factors[factor].kind == MP_FACTOR_PERMUTE;
+}
+
+static mp_status_t localize_reverse(const mp_lowerer_t *low, mp_local_op_t *out) {
+  const mp_index_list_t dims = mp_op_ints(low->op, MP_ATTR_DIMENSIONS);
+  const mp_boxes_t *parts = out->results[0];
+  for (uint32_t i = 0; parts != NULL && i < dims.count; ++i) {
+    const uint32_t d = (uint32_t)dims.values[i];
+    int64_t *from = MP_ARENA_ARRAY(low->arena, int64_t, parts->num_partitions);
+    int64_t *sizes = MP_ARENA_ARRAY(low->arena, int64_t, parts->num_partitions);
+    if (from == NULL || sizes == NULL) return mp_status_out_of_memory();
+    for (uint32_t p = 0; p < parts->num_partitions; ++p) {
+      sizes[p] = parts->sizes[(size_t)p * parts->rank + d];
+      from[p] = parts->dims[d] - parts->starts[(size_t)p * parts->rank + d] - sizes[p];
+    }
+    MP_RETURN_IF_ERROR(mp_lowerer_move_boxes(low, out, 0, d, from, sizes));
+  }
+  return NULL;
+}
+
+const mp_local_form_t mp_form_reverse = {
+    .is_permutable = is_any, .needs_even = is_permute, .localize = localize_reverse};
 
 static mp_status_t localize_dynamic_slice(const mp_lowerer_t *low, mp_local_op_t *out) {
   return localize_sizes(low, out, MP_ATTR_SLICE_SIZES);
 }
 
-const mp_local_form_t mp_form_slice = {.localize = localize_slice};
+const mp_local_form_t mp_form_slice = {.is_permutable = is_any, .localize = localize_slice};
 const mp_local_form_t mp_form_dynamic_slice = {.localize = localize_dynamic_slice};
 
 // A dimension may keep its size although it is padded: by as much as is cut off at its other end.
@@ -77,7 +137,9 @@ static bool is_not_padded(const mp_lowerer_t *low, uint32_t factor) {
   return true;
 }
 
-const mp_local_form_t mp_form_pad = {.is_usable = is_not_padded};
+const mp_local_form_t mp_form_pad = {.is_usable = is_not_padded,
+                                     .is_permutable = mp_lowerer_is_window,
+                                     .localize = mp_lowerer_widen};
 
 // --- dynamic_update_slice ---
 

@@ -392,7 +392,15 @@ static bool parts_of_dim(const mp_boxes_t *boxes, uint32_t d, int64_t *indices,
     if (indices[p] + 1 > parts) parts = indices[p] + 1;
   }
   *out_parts = parts;
-  return parts >= (boxes->dims[d] - 1) / step + 1;
+  const int64_t dim = boxes->dims[d];
+  if (parts < (dim - 1) / step + 1 || (dim > 0 && step != (dim - 1) / parts + 1)) return false;
+  for (uint32_t p = 0; p < boxes->num_partitions; ++p) {
+    int64_t size = dim - indices[p] * step;
+    if (size < 0) size = 0;
+    if (size > step) size = step;
+    if (boxes->sizes[(size_t)p * boxes->rank + d] != size) return false;
+  }
+  return true;
 }
 
 // Orders the `copies` partitions of a tile by their number within their sum, then by sum: a matrix

@@ -480,7 +480,8 @@ static void test_open_parameters(void **state) {
   }
 }
 
-// Manual over y inside manual over x: the inner all_gather stays within partitions of one x.
+// Manual over y inside manual over x: what is sent between the two stays within partitions of one
+// x.
 static void test_nested_manual(void **state) {
   (void)state;
   ir_t ir = ir_start("8xf32", "8xf32");
@@ -509,10 +510,12 @@ static void test_nested_manual(void **state) {
            "%5 = multiply(%3, %4) : tensor<ui32>\n"
            "%6 = dynamic_slice(%0, %5) {slice_sizes=[2]} : tensor<2xf32>\n"
            "%7 = negate(%6) : tensor<2xf32>\n"
-           "%8 = all_gather(%7) {all_gather_dim=0 channel_id=1 replica_groups=[[0,1],[2,3]] "
+           "%8 = minipod.exchange(%7) {source=0:[0+2] 1:[2+2] 2/1:[0+2] 3/1:[2+2] "
+           "target=0:[2+2] 1:[0+2] 2/1:[2+2] 3/1:[0+2]} : tensor<2xf32>\n"
+           "%9 = reverse(%8) {dimensions=[0]} : tensor<2xf32>\n"
+           "%10 = all_gather(%9) {all_gather_dim=0 channel_id=1 replica_groups=[[0,1],[2,3]] "
            "use_global_device_ids=true} : tensor<4xf32>\n"
-           "%9 = reverse(%8) {dimensions=[0]} : tensor<4xf32>\n"
-           "return(%9)\n");
+           "return(%10)\n");
   ir_end(&ir);
 }
 
