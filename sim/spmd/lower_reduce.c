@@ -49,19 +49,8 @@ const mp_local_form_t mp_form_convolution = {.is_usable = is_no_window,
 
 // --- windows ---
 
-// A dimension without windows may still be stretched (base dilation): then parts of the operand are
-// no parts of the result.
-static bool keeps_size(const mp_lowerer_t *low, uint32_t factor) {
-  const uint32_t result = low->op->num_operands;
-  for (uint32_t d = 0; d < low->op->results[0].type->rank; ++d) {
-    if (!mp_lowerer_dim_has(low, result, d, factor)) continue;
-    if (low->op->operands[0]->type->dims[d] != low->op->results[0].type->dims[d]) return false;
-  }
-  return true;
-}
-
-const mp_local_form_t mp_form_reduce_window = {
-    .is_usable = keeps_size, .is_permutable = mp_lowerer_is_window, .localize = mp_lowerer_widen};
+const mp_local_form_t mp_form_reduce_window = {.is_permutable = mp_lowerer_is_window,
+                                               .localize = mp_lowerer_widen};
 
 // Windows that lie side by side and fill the dimension are cut between them.
 static bool is_tiling(const mp_lowerer_t *low, uint32_t factor) {
@@ -108,10 +97,8 @@ static mp_status_t localize_tiling(const mp_lowerer_t *low, mp_local_op_t *out) 
   return NULL;
 }
 
-const mp_local_form_t mp_form_select_and_scatter = {.is_usable = keeps_size,
-                                                    .is_permutable = is_tiling,
-                                                    .needs_even = is_permute,
-                                                    .localize = localize_tiling};
+const mp_local_form_t mp_form_select_and_scatter = {
+    .is_permutable = is_tiling, .needs_even = is_permute, .localize = localize_tiling};
 
 // --- reduce ---
 

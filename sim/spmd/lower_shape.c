@@ -124,21 +124,7 @@ static mp_status_t localize_dynamic_slice(const mp_lowerer_t *low, mp_local_op_t
 const mp_local_form_t mp_form_slice = {.is_permutable = is_any, .localize = localize_slice};
 const mp_local_form_t mp_form_dynamic_slice = {.localize = localize_dynamic_slice};
 
-// A dimension may keep its size although it is padded: by as much as is cut off at its other end.
-static bool is_not_padded(const mp_lowerer_t *low, uint32_t factor) {
-  static const mp_attr_name_t names[] = {MP_ATTR_EDGE_PADDING_LOW, MP_ATTR_EDGE_PADDING_HIGH,
-                                         MP_ATTR_INTERIOR_PADDING};
-  for (uint32_t d = 0; d < low->op->results[0].type->rank; ++d) {
-    if (!mp_lowerer_dim_has(low, 0, d, factor)) continue;
-    for (uint32_t i = 0; i < 3; ++i) {
-      if (mp_op_ints(low->op, names[i]).values[d] != 0) return false;
-    }
-  }
-  return true;
-}
-
-const mp_local_form_t mp_form_pad = {.is_usable = is_not_padded,
-                                     .is_permutable = mp_lowerer_is_window,
+const mp_local_form_t mp_form_pad = {.is_permutable = mp_lowerer_is_window,
                                      .localize = mp_lowerer_widen};
 
 // --- dynamic_update_slice ---

@@ -3,6 +3,8 @@
 // All three look at a padded and stretched operand through windows. A part of the result looks at
 // one interval of it; the elements of the operand that lie in there are what the part is sent (its
 // box). It pads them to the whole interval itself and goes on without padding along that dimension.
+// That holds for dimensions that pass, too: one may keep its size although it is padded, by as much
+// as is cut off at its other end.
 #include <string.h>
 
 #include "sim/spmd/emit.h"
