@@ -82,6 +82,7 @@ static mp_status_t check_failures(const union_t *u) {
 
 // The first line in which two texts differ, of `text`.
 static mp_str_t differing_line(mp_str_t text, mp_str_t other) {
+  if (text.size == 0) return MP_STR("");
   size_t line = 0;
   for (size_t i = 0; i < text.size && i < other.size && text.data[i] == other.data[i]; ++i) {
     if (text.data[i] == '\n') line = i + 1;

@@ -82,10 +82,6 @@ static mp_status_t make_devices(mp_client_t *client) {
 
 // ---- The pod of all processes ----
 
-// A process that compiles or reads data before it starts may be late; one that never comes is a
-// mistake that the user should hear of.
-static const double k_agreement_seconds = 300;
-
 static void print_notes(const char *notes) {
   while (*notes != '\0') {
     size_t size = strcspn(notes, "\n");
@@ -120,7 +116,7 @@ static mp_status_t make_pod_of_world(mp_client_t *client, const mp_options_t *op
   mp_status_t status = mp_pod_offer(options, &process, &offer);
   if (status == NULL) {
     status = mp_world_exchange(client->world, mp_strbuf_text(&offer), offer.size,
-                               k_agreement_seconds, &bytes, &sizes);
+                               (double)options->init_timeout, &bytes, &sizes);
     status = mp_status_annotate(status, "agreeing on the pod with the other processes");
   }
   if (status == NULL) {
