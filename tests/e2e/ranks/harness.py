@@ -1,0 +1,51 @@
+"""Checks that run in every rank of one mpirun, so that many of them share one start.
+
+A script of this folder decorates functions with `check` and ends with `main()`. Each rank runs all of
+them in order and leaves what came of them in RANK_RESULTS/<rank>.json; tests/e2e/mpirun.py reads it.
+"""
+
+import json
+import os
+import sys
+import time
+import traceback
+
+CHECKS = []
+
+
+def check(function):
+  CHECKS.append(function)
+  return function
+
+
+def names(module):
+  """The checks that a script of this folder has."""
+  return [function.__name__ for function in CHECKS if function.__module__ == module]
+
+
+def rank():
+  return int(os.environ.get("OMPI_COMM_WORLD_RANK", 0))
+
+
+def size():
+  return int(os.environ.get("OMPI_COMM_WORLD_SIZE", 1))
+
+
+def main():
+  results = {}
+  path = os.path.join(os.environ["RANK_RESULTS"], f"{rank()}.json")
+  for function in CHECKS:
+    begin = time.perf_counter()
+    # Should the job die in the middle, this says where.
+    print(f"rank {rank()}: {function.__name__}", file=sys.stderr, flush=True)
+    try:
+      function()
+      results[function.__name__] = "ok"
+    except Exception:
+      results[function.__name__] = traceback.format_exc()
+    seconds = time.perf_counter() - begin
+    if seconds > 2:
+      print(f"rank {rank()}: {function.__name__} took {seconds:.1f} s", file=sys.stderr, flush=True)
+    with open(path + ".part", "w") as f:
+      json.dump(results, f)
+    os.replace(path + ".part", path)
