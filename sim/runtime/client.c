@@ -143,6 +143,10 @@ static mp_status_t make(mp_client_t *client, const mp_options_t *options) {
                                            : make_pod_of_world(client, options));
   const mp_pod_machine_t *machine = mp_pod_machine(client->pod);
   client->machine_bytes = machine->is_real ? machine->memory : 0;
+  if (client->world != NULL) {
+    client->machine_bytes /=
+        mp_world_peer(client->world, mp_world_rank(client->world))->ranks_on_host;
+  }
   MP_RETURN_IF_ERROR(make_queues(client, machine));
   MP_RETURN_IF_ERROR(make_workers(client, machine));
   MP_RETURN_IF_ERROR(make_devices(client));

@@ -62,7 +62,7 @@ struct mp_client_s {
   uint64_t num_launches;               // under launch_lock
   _Atomic(mp_worker_t *) spare_guest;  // kept for the next tiny launch
 
-  uint64_t machine_bytes;         // 0: no bound known
+  uint64_t machine_bytes;         // this process's share; 0: no bound known
   _Atomic uint64_t bytes_in_use;  // of all memories
   _Atomic uint64_t bytes_idle;    // pages of free blocks
 };
