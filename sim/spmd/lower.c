@@ -207,6 +207,10 @@ mp_status_t mp_lower_op(mp_arena_t *arena, const mp_propagation_t *propagation,
   *out_is_local = false;
   const mp_rule_t *rule = propagation->rules[op->id];
   if (rule == NULL || rule->num_factors == 0) return NULL;
+  // A rule that the op states itself may guide propagation, but says nothing about the op.
+  if (op->code != MP_OP_CUSTOM_CALL && mp_op_attr(op, MP_ATTR_SDY_SHARDING_RULE) != NULL) {
+    return NULL;
+  }
   // Choosing compares every tensor with every other: not for ops of hundreds of operands.
   if (rule->num_factors > MP_MAX_FACTORS ||
       rule->num_operands + rule->num_results > MP_MAX_TENSORS) {

@@ -4,15 +4,24 @@
 
 // --- custom calls: the batch ---
 
-static bool is_batch(const mp_lowerer_t *low, uint32_t factor) {
-  const uint32_t batch = mp_call_batch_dims(low->op);
+// Whether dimension `dim` of every tensor is this factor and nothing else. A call may state its
+// rule itself; what it computes does not follow from that.
+static bool is_factor_everywhere(const mp_lowerer_t *low, uint32_t dim, uint32_t factor) {
   for (uint32_t t = 0; t < mp_lowerer_num_tensors(low); ++t) {
     const mp_type_t *type = mp_lowerer_type(low, t);
-    uint32_t dim = 0;
-    while (dim < batch && dim < type->rank && !mp_lowerer_dim_has(low, t, dim, factor)) ++dim;
-    if (dim == batch || dim == type->rank) return false;
+    if (dim >= type->rank || low->rule->tensors[t][dim].count != 1) return false;
+    if (low->rule->tensors[t][dim].factors[0] != factor) return false;
+    if (type->dims[dim] != low->rule->factors[factor].size) return false;
   }
   return true;
+}
+
+static bool is_batch(const mp_lowerer_t *low, uint32_t factor) {
+  const uint32_t batch = mp_call_batch_dims(low->op);
+  for (uint32_t d = 0; d < batch; ++d) {
+    if (is_factor_everywhere(low, d, factor)) return true;
+  }
+  return false;
 }
 
 const mp_local_form_t mp_form_custom_call = {.is_usable = is_batch};
