@@ -272,6 +272,14 @@ static void commit(mp_launching_t *l, mp_share_t *share) {
   mp_run_enqueue(run);
 }
 
+// The launch does not happen here; other processes may have begun it.
+static void tell_others(mp_executable_t *executable, const uint32_t *logical, uint32_t count,
+                        mp_status_t status) {
+  for (uint32_t i = 0; i < count && executable->has_collectives; ++i) {
+    mp_device_set_skip(executable->set, logical[i], status);
+  }
+}
+
 static mp_status_t prepare_and_commit(mp_launching_t *l) {
   mp_client_t *client = l->executable->client;
   if (mp_client_is_stopping(client)) {
@@ -287,8 +295,8 @@ static mp_status_t prepare_and_commit(mp_launching_t *l) {
     while (i-- > 0) {
       if (l->shares[i].run != NULL) undo(l, &l->shares[i]);
     }
-    for (i = 0; i < l->num_shares && l->executable->has_collectives; ++i) {
-      mp_device_set_skip(l->executable->set, l->shares[i].logical, status);
+    for (i = 0; i < l->num_shares; ++i) {
+      tell_others(l->executable, &l->shares[i].logical, 1, status);
     }
     return status;
   }
@@ -352,7 +360,12 @@ mp_status_t mp_executable_launch(mp_executable_t *executable, const mp_launch_t 
   size_t per_share =
       program->num_params * sizeof(mp_argument_t) + program->num_results * sizeof(mp_buffer_t *);
   char *memory = mp_calloc(l.num_shares, sizeof(mp_share_t) + per_share);
-  MP_RETURN_IF_NULL(memory);
+  if (memory == NULL) {
+    pthread_mutex_lock(&executable->client->launch_lock);
+    tell_others(executable, logical, l.num_shares, mp_status_out_of_memory());
+    pthread_mutex_unlock(&executable->client->launch_lock);
+    return mp_status_out_of_memory();
+  }
   l.shares = (mp_share_t *)memory;
   memory += l.num_shares * sizeof(mp_share_t);
   for (uint32_t i = 0; i < l.num_shares; ++i, memory += per_share) {

@@ -61,13 +61,12 @@ void mp_peers_send(const mp_peers_t *peers, uint32_t rank, const mp_envelope_t *
                    const void *bytes, size_t size) {
   mp_world_t *world = mp_port_world(peers->port);
   mp_parcel_t *parcel = NULL;
-  mp_status_t status = NULL;
   if (size != 0) {
-    status = mp_parcel_create(world, size, &parcel);
-    if (status == NULL) memcpy(parcel->data, bytes, size);
+    // Without memory for the words the envelope still says the most.
+    mp_status_ignore(mp_parcel_create(world, size, &parcel));
   }
-  if (status == NULL) status = mp_world_send(world, rank, envelope, parcel);
-  mp_status_ignore(status);
+  if (parcel != NULL) memcpy(parcel->data, bytes, size);
+  mp_status_ignore(mp_world_send(world, rank, envelope, parcel));
   if (parcel != NULL) mp_parcel_release(parcel);
 }
 

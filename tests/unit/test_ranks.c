@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "sim/base/alloc.h"
 #include "tests/unit/launches.h"
 #include "tests/unit/programs.h"
 #include "tests/unit/random_collective.h"
@@ -559,6 +560,51 @@ static void test_leaving_cancels(void **state) {
   stop_pods(&pods);
 }
 
+// Whatever allocation fails, in whichever process: launches end, well or badly, and nothing hangs.
+static void test_failed_allocations(void **state) {
+  (void)state;
+  pods_t pods;
+  start_pods(&pods, 2, 1, k_impatient);
+  mp_executable_t *executables[2] = {place(&pods, 0, sum_program()),
+                                     place(&pods, 1, sum_program())};
+  int failures = 0;
+  for (int n = 1; n < 60; ++n) {
+    test_launch_t l[2];
+    mp_buffer_t *results[2][2] = {{NULL}};
+    bool is_launched[2];
+    for (uint32_t rank = 0; rank < 2; ++rank) {
+      launch_begin(&l[rank], executables[rank], 1);
+      l[rank].num_devices = 2;
+      for (uint32_t i = 0; i < 2; ++i) {
+        l[rank].logical[i] = 2 * rank + i;
+        l[rank].arguments[i][0] =
+            make_f32(mp_client_device(pods.clients[rank], 2 * rank + i), 4, 1);
+      }
+    }
+    mp_alloc_fail_at(n, 0);
+    for (uint32_t rank = 0; rank < 2; ++rank) {
+      mp_status_t status = launch_try(&l[rank], results[rank]);
+      is_launched[rank] = status == NULL;
+      mp_status_release(status);
+    }
+    for (uint32_t i = 0; i < 4; ++i) {
+      if (!is_launched[i / 2]) continue;
+      mp_status_t status = mp_event_await(mp_buffer_definition(results[i / 2][i % 2]));
+      failures += status != NULL;
+      assert_int_not_equal(mp_status_code(status), MP_DEADLINE_EXCEEDED);
+      mp_status_release(status);
+    }
+    mp_alloc_fail_at(0, 0);
+    for (uint32_t i = 0; i < 4; ++i) {
+      if (is_launched[i / 2]) mp_buffer_release(results[i / 2][i % 2]);
+    }
+    for (uint32_t rank = 0; rank < 2; ++rank) launch_end(&l[rank]);
+  }
+  assert_true(failures > 10);
+  for (uint32_t rank = 0; rank < 2; ++rank) mp_executable_release(executables[rank]);
+  stop_pods(&pods);
+}
+
 // ---- Messages ----
 
 // Every device sends x, twice, to the one three further on (of four).
@@ -610,8 +656,8 @@ int main(void) {
       cmocka_unit_test(test_failures),        cmocka_unit_test(test_programs_may_differ),
       cmocka_unit_test(test_refused_launch),  cmocka_unit_test(test_lost_process),
       cmocka_unit_test(test_timeout),         cmocka_unit_test(test_clients_one_after_the_other),
-      cmocka_unit_test(test_leaving_cancels), cmocka_unit_test(test_messages),
-      cmocka_unit_test(test_random),
+      cmocka_unit_test(test_leaving_cancels), cmocka_unit_test(test_failed_allocations),
+      cmocka_unit_test(test_messages),        cmocka_unit_test(test_random),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
