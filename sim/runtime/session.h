@@ -114,8 +114,8 @@ MP_NODISCARD mp_status_t mp_session_describe_stuck(const mp_session_t *session);
 bool mp_session_waits_for_peers(const mp_session_t *session);
 // Somebody is parked until this one sends.
 bool mp_session_misses_rank(const mp_session_t *session, uint32_t rank);
-// "devices 0-3 wait at ... ; missing: devices 4-7 of process 1"
-void mp_session_describe_wait(const mp_session_t *session, mp_strbuf_t *out);
+// "launch 3: devices 0-3 wait at ...; missing for 10 s: devices 4-7 of process 1"
+void mp_session_describe_wait(const mp_session_t *session, double seconds, mp_strbuf_t *out);
 // What the participants of this process are doing.
 void mp_session_describe_own(const mp_session_t *session, mp_strbuf_t *out);
 

@@ -196,18 +196,22 @@ static void print_places(mp_strbuf_t *out, const mp_session_t *session, mp_place
   }
 }
 
-void mp_session_describe_wait(const mp_session_t *session, mp_strbuf_t *out) {
+void mp_session_describe_wait(const mp_session_t *session, double seconds, mp_strbuf_t *out) {
   const mp_peers_t *peers = session->peers;
   mp_places_t places = {.mark = mp_calloc(session->num_participants, sizeof(uint32_t))};
   if (places.mark == NULL) return;
+  mp_strbuf_printf(out, "launch %" PRIu64 ": ", peers->number);
   print_places(out, session, &places);
+  mp_strbuf_printf(out, "; missing for %.0f s: ", seconds);
+  bool is_first = true;
   for (uint32_t i = 0; i < peers->num_ranks; ++i) {
     if (!mp_session_misses_rank(session, peers->ranks[i])) continue;
     const uint32_t value = MP_MAX_PLACES + 1 + i;
     for (uint32_t d = 0; d < session->num_participants; ++d) {
       if (peers->ranks_of[d] == peers->ranks[i]) places.mark[d] = value;
     }
-    mp_strbuf_puts(out, ", waiting for ");
+    if (!is_first) mp_strbuf_puts(out, ", ");
+    is_first = false;
     print_devices(out, session, places.mark, value);
     mp_strbuf_printf(out, " of process %" PRIu32, peers->ranks[i]);
   }

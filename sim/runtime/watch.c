@@ -63,8 +63,7 @@ static void print_answers(mp_strbuf_t *out, const mp_peers_t *peers) {
 
 // What is known of the wait, for the line and for the error.
 static void describe(mp_strbuf_t *out, const mp_session_t *session, double seconds) {
-  mp_session_describe_wait(session, out);
-  mp_strbuf_printf(out, " of launch %" PRIu64 " for %.0f s", session->peers->number, seconds);
+  mp_session_describe_wait(session, seconds, out);
   print_answers(out, session->peers);
 }
 
