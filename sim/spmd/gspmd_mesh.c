@@ -46,13 +46,16 @@ static bool read_walk(const mp_gspmd_sharding_t *sharding, const int64_t *positi
     step *= sharding->dims[d];
   }
   for (int64_t i = 0; i < sharding->num_devices; ++i) {
-    int64_t sum = 0;
-    int64_t unit = 1;
+    int64_t position = 0;
+    int64_t rest = i;
     for (uint32_t d = sharding->num_dims; d-- > 0;) {
-      sum += positions[i / unit % sharding->dims[d] * unit];
-      unit *= sharding->dims[d];
+      for (uint32_t k = 0; k < digits[d].count; ++k) {
+        const mp_mesh_digit_t digit = digits[d].digits[k];
+        position += rest % digit.size * digit.stride;
+        rest /= digit.size;
+      }
     }
-    if (sum != positions[i]) return false;
+    if (position != positions[i]) return false;
   }
   return true;
 }
