@@ -174,7 +174,7 @@ static mp_status_t step(mp_propagator_t *p, const mp_item_t *item, uint32_t leve
       mp_propagate_step(p->scratch, &p->out->space, item->rule, &mode, tensors, changed));
   if (item->border != NULL && changed[count - 1]) {
     cross_back(item->border, tensors[count - 1], item->tensors[count - 1]);
-    if (item->tensors[count - 1]->mesh == NULL) item->tensors[count - 1]->mesh = mesh;
+    item->tensors[count - 1]->mesh = mesh;
     mp_atom_sharding_share(item->tensors[count - 1]);
   }
   bool any = false;

@@ -273,7 +273,7 @@ static void write_back(const mp_step_t *step, const mp_mesh_t *mesh, bool *out_c
     for (uint32_t d = 0; d < step->tensors[t]->rank; ++d) {
       step->tensors[t]->dims[d].atoms = step->written[t][d];
     }
-    if (step->tensors[t]->mesh == NULL) step->tensors[t]->mesh = mesh;
+    step->tensors[t]->mesh = mesh;  // also where an empty mesh only said what is open
     mp_atom_sharding_share(step->tensors[t]);
     out_changed[t] = true;
   }

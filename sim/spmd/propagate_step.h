@@ -20,7 +20,7 @@ typedef struct {
   uint32_t level;
   bool has_shared_operand;  // an operand of rank 1 or more is used elsewhere too
   mp_flow_t allowed;        // ways that are open at all
-  const mp_mesh_t *mesh;    // of those that get their first sharding
+  const mp_mesh_t *mesh;    // that all have in common
 } mp_step_mode_t;
 
 // Extends `tensors` (operands, then results; several entries may be the same object). Sets

@@ -172,6 +172,8 @@ PROGRAMS = {
                arg(8, 16, spec=("x", "y")), arg(dtype=np.int32)),
     "random": (lambda k: jax.random.normal(jax.random.wrap_key_data(k), (8, 16)) + hint(
         jnp.zeros((8, 16)), "x", "y"), arg(2, dtype=np.uint32)),
+    "keys": (lambda s: jax.vmap(jax.vmap(jax.random.key))(s).T,
+             arg(8, 4, spec=("x", "y"), dtype=np.uint32)),
     "shard_map": (lambda a: manual(lambda b: lax.psum(b, "x"), P("x", "y"), P(None, "y"),
                                    "xy")(a + 1) * 2, arg(8, 16)),
     "partly manual": (part_manual, arg(8, 16), arg(16, 32)),
@@ -297,6 +299,10 @@ class Text:
     elif case == "binary":
       b = self.pick(shape=shape)[0]
       self.emit(f"stablehlo.{self.choose('add', 'multiply')} {a}, {b} : {kind}", shape)
+    elif case == "constraint" and self.rng.integers(6) == 0:
+      # No axes, but which dimensions are open.
+      dims = ", ".join(self.choose("{?}", "{}") for _ in shape)
+      self.emit(f"sdy.sharding_constraint {a} <@empty_mesh, [{dims}]> : {kind}", shape)
     elif case == "constraint":
       self.emit(f"sdy.sharding_constraint {a} {self.sharding(shape)} : {kind}", shape)
     elif case == "transpose" and len(shape) == 2:
@@ -404,6 +410,7 @@ class Text:
     types = ", ".join(self.type(r[1]) for r in results)
     return f"""module @random attributes {{mhlo.num_partitions = 8 : i32}} {{
   sdy.mesh @mesh = <[{axes}]>
+  sdy.mesh @empty_mesh = <[]>
   func.func public @main({', '.join(args)}) -> ({', '.join(kinds)}) {{
 {body}
     return {values} : {types}
