@@ -2,15 +2,24 @@
 
 #include <string.h>
 
+#include "sim/base/hash.h"
 #include "sim/spmd/annotations.h"
 #include "sim/spmd/gspmd_parts.h"
 
 // --- reading ---
 
+static uint32_t bucket_of(mp_str_t text) {
+  return (uint32_t)(mp_hash_bytes(0, text.data, text.size) % MP_GSPMD_BUCKETS);
+}
+
+static const mp_gspmd_entry_t *find_entry(const mp_gspmd_importer_t *im, mp_str_t text) {
+  const mp_gspmd_entry_t *entry = im->buckets[bucket_of(text)];
+  while (entry != NULL && !mp_str_equal(entry->text, text)) entry = entry->in_bucket;
+  return entry;
+}
+
 static mp_status_t parse_entry(mp_gspmd_importer_t *im, mp_str_t text) {
-  for (const mp_gspmd_entry_t *entry = im->entries; entry != NULL; entry = entry->next) {
-    if (mp_str_equal(entry->text, text)) return NULL;
-  }
+  if (find_entry(im, text) != NULL) return NULL;
   mp_gspmd_entry_t *entry = MP_ARENA_NEW(im->scratch, mp_gspmd_entry_t);
   MP_RETURN_IF_NULL(entry);
   entry->text = text;
@@ -24,6 +33,8 @@ static mp_status_t parse_entry(mp_gspmd_importer_t *im, mp_str_t text) {
   }
   entry->next = im->entries;
   im->entries = entry;
+  entry->in_bucket = im->buckets[bucket_of(text)];
+  im->buckets[bucket_of(text)] = entry;
   return NULL;
 }
 
@@ -116,12 +127,6 @@ static mp_status_t read_all(mp_gspmd_importer_t *im) {
 }
 
 // --- writing ---
-
-static const mp_gspmd_entry_t *find_entry(const mp_gspmd_importer_t *im, mp_str_t text) {
-  const mp_gspmd_entry_t *entry = im->entries;
-  while (entry != NULL && !mp_str_equal(entry->text, text)) entry = entry->next;
-  return entry;
-}
 
 const mp_gspmd_entry_t *mp_gspmd_entry_of(const mp_gspmd_importer_t *im, const mp_op_t *op) {
   return find_entry(im, mp_op_str(op, MP_ATTR_MHLO_SHARDING));

@@ -7,7 +7,7 @@
 #include "sim/ir/module.h"
 #include "sim/spmd/gspmd.h"
 
-enum { MP_GSPMD_MAX_AXES = 16 };
+enum { MP_GSPMD_MAX_AXES = 16, MP_GSPMD_BUCKETS = 1024 };
 
 // A tile dimension as axes of the mesh, major to minor.
 typedef struct {
@@ -19,8 +19,9 @@ typedef struct {
 typedef struct mp_gspmd_entry_s {
   mp_str_t text;
   mp_gspmd_sharding_t sharding;
-  mp_gspmd_axes_t *dims;  // TILED: [num_dims]
-  struct mp_gspmd_entry_s *next;
+  mp_gspmd_axes_t *dims;               // TILED: [num_dims]
+  struct mp_gspmd_entry_s *next;       // of all
+  struct mp_gspmd_entry_s *in_bucket;  // next with the same hash
 } mp_gspmd_entry_t;
 
 typedef struct {
@@ -28,12 +29,13 @@ typedef struct {
   mp_arena_t *scratch;
   uint32_t num_partitions;
   mp_gspmd_entry_t *entries;
-  const mp_mesh_t *mesh;       // of all entries
-  const mp_axis_ref_t *names;  // [its axes]
-  bool has_sdy;                // also annotations of Shardy's own
-  uint32_t num_borders;        // SPMDFullToShardShape and SPMDShardToFullShape
-  mp_op_t **users;             // by value id: one of them
-  uint32_t *uses;              // by value id
+  mp_gspmd_entry_t *buckets[MP_GSPMD_BUCKETS];  // by hash of the text
+  const mp_mesh_t *mesh;                        // of all entries
+  const mp_axis_ref_t *names;                   // [its axes]
+  bool has_sdy;                                 // also annotations of Shardy's own
+  uint32_t num_borders;                         // SPMDFullToShardShape and SPMDShardToFullShape
+  mp_op_t **users;                              // by value id: one of them
+  uint32_t *uses;                               // by value id
   uint32_t num_values;
 } mp_gspmd_importer_t;
 
