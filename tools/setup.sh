@@ -141,8 +141,9 @@ build_library() {
 # The package with the library inside; installed again only when one of its files has changed.
 install_package() {
   local stamp=$venv/package.sha256 wanted
-  wanted=$(cd "$root" && cat build/"${library##*/}" build/minipod_mpi_*.so pyproject.toml pjrt/python/*.py \
-      pjrt/python/minipod/*.py configs/* 2>/dev/null | sha256sum)
+  wanted=$(cd "$root" && { find build -maxdepth 1 -name 'minipod_mpi_*.so' -exec cat {} + &&
+      cat build/"${library##*/}" pyproject.toml pjrt/python/*.py pjrt/python/minipod/*.py \
+      configs/* 2>/dev/null; } | sha256sum)
   if [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then
     say "package minipod: up to date in .venv"
     return
