@@ -1,5 +1,7 @@
 #include "sim/spmd/append_collective.h"
 
+#include "sim/spmd/combine.h"
+
 mp_status_t mp_append_groups(mp_module_t *module, const int64_t *table, int64_t rows,
                              int64_t columns, const mp_attr_t **out_groups) {
   const int64_t count = rows * columns;
@@ -73,8 +75,10 @@ mp_status_t mp_append_all_reduce(mp_module_t *module, mp_block_t *block, const m
                                  mp_value_t **out_value) {
   mp_attr_list_t list = {.count = 0};
   MP_RETURN_IF_ERROR(add_groups(module, &list, groups));
-  return append(module, block, MP_OP_ALL_REDUCE, reducer, &list, value, value->type, loc,
-                out_value);
+  MP_RETURN_IF_ERROR(
+      append(module, block, MP_OP_ALL_REDUCE, reducer, &list, value, value->type, loc, out_value));
+  (*out_value)->op->id = MP_COMBINE_MAY;
+  return NULL;
 }
 
 mp_status_t mp_append_reduce_scatter(mp_module_t *module, mp_block_t *block,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim/spmd/annotations.h"
+#include "sim/spmd/combine.h"
 #include "sim/spmd/partitioner.h"
 
 mp_status_t mp_partitioner_get_whole(mp_partitioner_t *p, const mp_op_t *op,
@@ -100,6 +101,7 @@ mp_status_t mp_spmd_partition(mp_module_t *module, const mp_partition_options_t 
     return mp_status_make(MP_INVALID_ARGUMENT, "main does not return %u values", main->num_results);
   }
   MP_RETURN_IF_ERROR(mp_partitioner_results(&p, main, terminator, options, results));
+  MP_RETURN_IF_ERROR(mp_spmd_combine(module, body));
   body->parent_func = main;
   main->body = body;
   *out_partition = (mp_partition_t){.params = params,
