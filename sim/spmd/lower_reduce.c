@@ -102,22 +102,6 @@ const mp_local_form_t mp_form_select_and_scatter = {
 
 // --- reduce ---
 
-// Whether `value` is a constant that the reduction leaves everything unchanged with: 0, or 1 for
-// products.
-static bool is_identity(const mp_value_t *value, mp_opcode_t code) {
-  if (value->op == NULL || value->op->code != MP_OP_CONSTANT) return false;
-  const mp_attr_t *dense = mp_op_attr(value->op, MP_ATTR_VALUE);
-  unsigned char identity[16];
-  if (dense == NULL || dense->kind != MP_KIND_DENSE) return false;
-  if (!mp_unreduced_identity(value->type->dtype, code, identity)) return false;
-  const size_t size = mp_dtype_size(value->type->dtype);
-  if (dense->u.dense.size < size) return false;
-  if (memcmp(dense->u.dense.data, identity, size) == 0) return true;
-  // Sums begin with either zero.
-  return mp_dtype_is_float(value->type->dtype) && code == MP_OP_ADD &&
-         mp_float_decode(value->type->dtype, dense->u.dense.data) == 0.0;
-}
-
 // The reduction's one op if the terms of shards can be combined by it; MP_OP_COUNT else.
 static mp_opcode_t reduction_of(const mp_op_t *op) {
   if (op->num_results != 1) return MP_OP_COUNT;
@@ -130,7 +114,7 @@ static bool is_idempotent(mp_opcode_t code) {
 }
 
 static bool has_plain_start(const mp_op_t *op, mp_opcode_t code) {
-  return is_idempotent(code) || is_identity(op->operands[1], code);
+  return is_idempotent(code) || mp_unreduced_is_identity(op->operands[1], code);
 }
 
 static bool is_reducible(const mp_lowerer_t *low, uint32_t factor) {

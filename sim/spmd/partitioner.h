@@ -22,6 +22,7 @@ typedef struct {
   bool is_propagated;
   mp_propagation_t propagation;
   uint32_t *uses;                  // [values of the whole program]: how often each is an operand
+  const mp_op_t **users;           // [values]: the last op that uses it
   mp_replicated_op_t *replicated;  // [num_replicated]: computed whole though their values are not
   uint32_t num_replicated, replicated_capacity;
 } mp_partitioner_t;

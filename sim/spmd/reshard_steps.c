@@ -5,6 +5,7 @@
 #include "sim/base/alloc.h"
 #include "sim/spmd/append.h"
 #include "sim/spmd/append_collective.h"
+#include "sim/spmd/unreduced.h"
 
 typedef struct {
   mp_module_t *module;
@@ -180,8 +181,9 @@ mp_status_t mp_reshard_append_terms(mp_module_t *module, mp_block_t *block, cons
   const mp_type_t *result_type = NULL;
   MP_RETURN_IF_ERROR(local_type(&steps, &terms->to, &result_type));
   const size_t size = mp_dtype_size(type->dtype);
-  void *zero = mp_arena_alloc(module->arena, size);
+  void *zero = mp_arena_alloc(module->arena, size < 16 ? 16 : size);
   MP_RETURN_IF_NULL(zero);
+  (void)mp_unreduced_identity(type->dtype, MP_OP_ADD, zero);
   mp_value_t *operands[MP_MAX_RANK + 2] = {NULL, value};
   MP_RETURN_IF_ERROR(
       mp_append_constant(module, block, result_type, zero, size, true, &operands[0]));

@@ -84,6 +84,20 @@ bool mp_unreduced_identity(mp_dtype_t dtype, mp_opcode_t code, void *out_element
   return true;
 }
 
+bool mp_unreduced_is_identity(const mp_value_t *value, mp_opcode_t code) {
+  if (value->op == NULL || value->op->code != MP_OP_CONSTANT) return false;
+  const mp_attr_t *dense = mp_op_attr(value->op, MP_ATTR_VALUE);
+  unsigned char identity[16];
+  if (dense == NULL || dense->kind != MP_KIND_DENSE) return false;
+  if (!mp_unreduced_identity(value->type->dtype, code, identity)) return false;
+  const size_t size = mp_dtype_size(value->type->dtype);
+  if (dense->u.dense.size < size) return false;
+  if (memcmp(dense->u.dense.data, identity, size) == 0) return true;
+  // Sums begin with either zero.
+  return mp_dtype_is_float(value->type->dtype) && code == MP_OP_ADD &&
+         mp_float_decode(value->type->dtype, dense->u.dense.data) == 0.0;
+}
+
 static mp_status_t keep_first(mp_module_t *module, mp_block_t *block, const mp_boxes_t *boxes,
                               const void *other, mp_value_t *value, const mp_loc_t *loc,
                               mp_value_t **out_value) {

@@ -20,6 +20,9 @@ MP_NODISCARD mp_status_t mp_unreduced_combine(mp_module_t *module, mp_block_t *b
 // there is no such element.
 bool mp_unreduced_identity(mp_dtype_t dtype, mp_opcode_t code, void *out_element);
 
+// Whether `value` is a constant of that kind, or a zero of either sign of a sum.
+bool mp_unreduced_is_identity(const mp_value_t *value, mp_opcode_t code);
+
 // `value` on the first partition of each sum, on the others the identity of `code`, which must
 // exist.
 MP_NODISCARD mp_status_t mp_unreduced_keep_first(mp_module_t *module, mp_block_t *block,
