@@ -41,7 +41,7 @@ static bool can_alias(const mp_program_io_t *param, const mp_program_io_t *resul
 }
 
 // Which results take over which donated parameters: those that the program names first, then any
-// that fit.
+// that fit. What no result can use stays the caller's, as with XLA: nobody would gain by its end.
 static void match_donations(const mp_func_t *main, mp_program_io_t *params, uint32_t num_params,
                             mp_program_io_t *results, uint32_t num_results) {
   for (uint32_t i = 0; i < num_params; ++i) {
@@ -62,6 +62,7 @@ static void match_donations(const mp_func_t *main, mp_program_io_t *params, uint
       params[i].alias = (int32_t)r;
       results[r].alias = (int32_t)i;
     }
+    if (params[i].alias == -2) params[i].alias = -1;
   }
 }
 

@@ -66,8 +66,8 @@ typedef struct {
   const mp_type_t *type;  // per device
   uint64_t bytes;
   mp_memory_space_t memory;
-  // Parameters: donated when >= 0: the result whose buffer this one becomes (tf.aliasing_output);
-  // -2: donated without a fixed result (jax.buffer_donor); -1: not donated.
+  // Parameters: the result whose buffer this one becomes (tf.aliasing_output, jax.buffer_donor), or
+  // -1: not donated, or of no use to any result.
   // Results: the parameter whose buffer is taken over, or -1.
   int32_t alias;
   const mp_boxes_t *sharding;  // global view: NULL when every device holds the whole value
