@@ -21,8 +21,11 @@ typedef mp_status_t (*mp_local_emit_t)(const mp_local_op_t *local, mp_module_t *
 struct mp_local_op_s {
   const mp_op_t *op;            // of the whole program
   const mp_boxes_t **operands;  // [num_operands]; NULL: whole
-  const mp_boxes_t **results;   // [num_results]; partial sums where a reduction is sharded
-  mp_named_attr_t *attrs;       // the op's, with local sizes; [op->num_attrs]
+  // NULL: none. [num_operands]: whether the boxes are no placement of all of the operand, but what
+  // each part needs of it.
+  bool *are_excerpts;
+  const mp_boxes_t **results;  // [num_results]; partial sums where a reduction is sharded
+  mp_named_attr_t *attrs;      // the op's, with local sizes; [op->num_attrs]
   // Not NULL: its partials are partitions whose results are still to be combined by `combine`,
   // which is no sum (sums stay partial until somebody needs them).
   const mp_boxes_t *combine_over;

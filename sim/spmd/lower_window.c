@@ -117,6 +117,11 @@ mp_status_t mp_lowerer_move_boxes(const mp_lowerer_t *low, mp_local_op_t *out, u
     all_starts[(size_t)p * boxes->rank + dim] = starts[p];
     all_sizes[(size_t)p * boxes->rank + dim] = sizes[p];
   }
+  if (out->are_excerpts == NULL) {
+    out->are_excerpts = MP_ARENA_ARRAY(low->arena, bool, low->op->num_operands);
+    MP_RETURN_IF_NULL(out->are_excerpts);
+  }
+  out->are_excerpts[operand] = true;
   moved.starts = all_starts;
   moved.sizes = all_sizes;
   return mp_spmd_pool_boxes(low->scope->pool, &moved, &out->operands[operand]);

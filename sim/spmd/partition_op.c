@@ -121,8 +121,9 @@ static mp_status_t partition_local(mp_partitioner_t *p, const mp_op_t *op,
   parts.regions = MP_ARENA_ARRAY(p->arena, mp_block_t *, num_regions);
   MP_RETURN_IF_NULL(parts.regions);
   for (uint32_t i = 0; i < op->num_operands; ++i) {
-    MP_RETURN_IF_ERROR(mp_versions_get(&p->versions, p->scope, op->operands[i], local->operands[i],
-                                       op->loc, &parts.operands[i]));
+    const bool is_excerpt = local->are_excerpts != NULL && local->are_excerpts[i];
+    MP_RETURN_IF_ERROR((is_excerpt ? mp_versions_get_excerpt : mp_versions_get)(
+        &p->versions, p->scope, op->operands[i], local->operands[i], op->loc, &parts.operands[i]));
   }
   for (uint32_t i = 0; i < op->num_results; ++i) {
     MP_RETURN_IF_ERROR(

@@ -122,23 +122,31 @@ static mp_status_t find_source(mp_versions_t *versions, const mp_value_t *old,
   return NULL;
 }
 
-mp_status_t mp_versions_get(mp_versions_t *versions, const mp_spmd_scope_t *scope,
-                            const mp_value_t *old, const mp_boxes_t *boxes, const mp_loc_t *loc,
-                            mp_value_t **out_value) {
+mp_status_t mp_versions_get_excerpt(mp_versions_t *versions, const mp_spmd_scope_t *scope,
+                                    const mp_value_t *old, const mp_boxes_t *boxes,
+                                    const mp_loc_t *loc, mp_value_t **out_value) {
   if (versions->versions[old->id] == NULL) {
     return mp_status_make(MP_INTERNAL, "a value is used before it was partitioned");
   }
   *out_value = find_version(versions, old, boxes);
   if (*out_value != NULL) return NULL;
-  if (boxes != NULL && boxes->partials != NULL) {
-    return get_terms(versions, scope, old, boxes, loc, out_value);
-  }
   const mp_version_t *source = NULL;
   MP_RETURN_IF_ERROR(find_source(versions, old, boxes, &source));
+  return mp_reshard(versions->resharder, versions->block, scope, old->type, source->boxes, boxes,
+                    source->value, loc, out_value);
+}
+
+mp_status_t mp_versions_get(mp_versions_t *versions, const mp_spmd_scope_t *scope,
+                            const mp_value_t *old, const mp_boxes_t *boxes, const mp_loc_t *loc,
+                            mp_value_t **out_value) {
+  if (boxes != NULL && boxes->partials != NULL) {
+    *out_value = find_version(versions, old, boxes);
+    if (*out_value != NULL) return NULL;
+    return get_terms(versions, scope, old, boxes, loc, out_value);
+  }
   mp_value_t *value = NULL;
-  MP_RETURN_IF_ERROR(mp_reshard(versions->resharder, versions->block, scope, old->type,
-                                source->boxes, boxes, source->value, loc, &value));
-  MP_RETURN_IF_ERROR(mp_versions_add(versions, old, boxes, value));
+  MP_RETURN_IF_ERROR(mp_versions_get_excerpt(versions, scope, old, boxes, loc, &value));
   *out_value = value;
-  return NULL;
+  if (find_version(versions, old, boxes) != NULL) return NULL;
+  return mp_versions_add(versions, old, boxes, value);
 }

@@ -39,6 +39,13 @@ MP_NODISCARD mp_status_t mp_versions_get(mp_versions_t *versions, const mp_spmd_
                                          const mp_value_t *old, const mp_boxes_t *boxes,
                                          const mp_loc_t *loc, mp_value_t **out_value);
 
+// The same for boxes that need not hold all of the value, or that overlap (what a part needs of its
+// neighbours): it does not become a version, as nothing else can be made from it.
+MP_NODISCARD mp_status_t mp_versions_get_excerpt(mp_versions_t *versions,
+                                                 const mp_spmd_scope_t *scope,
+                                                 const mp_value_t *old, const mp_boxes_t *boxes,
+                                                 const mp_loc_t *loc, mp_value_t **out_value);
+
 bool mp_versions_has(const mp_versions_t *versions, const mp_value_t *old, const mp_boxes_t *boxes);
 
 // The newest version that has parts (and is no partial sum), or NULL.

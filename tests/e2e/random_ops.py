@@ -68,6 +68,7 @@ class Program:
     self.axes = dict(zip("xyz", sizes))
     self.lines, self.params, self.functions = [], [], []
     self.values = []  # results that later ops may take
+    self.values_again = []  # parameters, as well
     self.count = 0
     self.rows, self.kinds = collections.Counter(), collections.Counter()
     self.exact = True
@@ -124,6 +125,7 @@ class Program:
     if spec is not None:
       self.note(kinds, spec, value.shape)
     self.params.append((value, data, spec))
+    self.values_again.append(value)
     return value
 
   def constrain(self, value, kinds=()):
@@ -138,7 +140,7 @@ class Program:
   def operand(self, shape, dtype, kinds=(), **options):
     """A parameter or an earlier result of this type, perhaps under a constraint."""
     shape = tuple(int(n) for n in shape)
-    fits = [v for v in self.values if v.shape == shape and v.dtype == dtype]
+    fits = [v for v in self.values + self.values_again if v.shape == shape and v.dtype == dtype]
     if fits and not options and self.rng.integers(3):
       value = fits[int(self.rng.integers(len(fits)))]
     else:
