@@ -32,13 +32,22 @@ JOB = """
 SECONDS = 5
 
 
+def is_running(pid):
+  """Not gone, and not merely waiting for its new parent to notice its end."""
+  try:
+    with open(f"/proc/{pid}/stat") as f:
+      return f.read().rpartition(")")[2].split()[0] not in "ZX"
+  except (FileNotFoundError, ProcessLookupError):
+    return False
+
+
 class Ending(mpirun.Job):
   """A job of two ranks that are both ready."""
 
-  def __init__(self, end):
+  def __init__(self, end, **variables):
     # Places of its own for files, so that other jobs' files are not taken for ours.
     self.places = tempfile.TemporaryDirectory(prefix="pytest-places-")
-    super().__init__(2, JOB.replace("END", end), 2, TMPDIR=self.places.name,
+    super().__init__(2, JOB.replace("END", end), 2, TMPDIR=self.places.name, **variables,
                      options=["--mca", "btl_vader_backing_directory", self.places.name])
     self.pids = {}
     while len(self.pids) < 2:
@@ -65,7 +74,7 @@ class Ending(mpirun.Job):
 
   def left(self):
     """Processes and files that are still there; our own files would have our name anywhere."""
-    return ([pid for pid in self.pids.values() if os.path.exists(f"/proc/{pid}")] +
+    return ([pid for pid in self.pids.values() if is_running(pid)] +
             glob.glob(f"{self.places.name}/*") + glob.glob("/dev/shm/*minipod*") +
             glob.glob("/tmp/minipod*"))
 
@@ -112,6 +121,16 @@ def test_interrupt():
 def test_a_rank_that_leaves_the_others_waiting():
   job = Ending("sys.exit(0)").expect(1)
   assert re.search(r"process 1 .*has exited", job.errs[0]), job.errs
+  assert re.match(r"minipod: .* exits with status 1", last_line(job.errs[0])), job.errs
+
+
+def test_a_rank_that_does_not_come():
+  job = Ending("time.sleep(60)", MINIPOD_COLLECTIVE_WARN_S=1, MINIPOD_COLLECTIVE_TIMEOUT_S=2)
+  job.expect(1)
+  first = job.errs[0].splitlines()[0]
+  assert re.match(r"minipod: process 0: .*devices 0, 1 wait at stablehlo.all_reduce", first), first
+  assert "devices 2, 3 of process 1" in first and "process 1 says: " in first, first
+  assert "DEADLINE_EXCEEDED: " in job.errs[0]
   assert re.match(r"minipod: .* exits with status 1", last_line(job.errs[0])), job.errs
 
 
