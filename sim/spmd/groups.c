@@ -3,6 +3,7 @@
 #include "sim/spmd/import_parts.h"
 
 typedef struct {
+  const mp_op_t *op;
   mp_value_t *value;
   int64_t id;
   uint32_t root;  // of its set: the number of the set's first member
@@ -22,7 +23,7 @@ static mp_status_t collect(void *context, mp_op_t *op) {
     return NULL;
   }
   m->members[m->count] =
-      (mp_member_t){op->operands[0], mp_op_int(op, MP_ATTR_GROUP_ID, 0), m->count, 0};
+      (mp_member_t){op, op->operands[0], mp_op_int(op, MP_ATTR_GROUP_ID, 0), m->count, 0};
   m->parents[m->count] = m->by_id[m->count] = m->count;
   ++m->count;
   return NULL;
@@ -48,6 +49,31 @@ static int compare_ids(const void *a, const void *b, void *context) {
   return i < j ? -1 : i > j;
 }
 
+// The manual region around an op; NULL: none.
+static const mp_op_t *region_of(const mp_op_t *op) {
+  while (op != NULL && op->code != MP_OP_SDY_MANUAL_COMPUTATION) op = op->parent->parent_op;
+  return op;
+}
+
+// Two members of one id must have one shape and stand on the same side of every border.
+static mp_status_t check_pair(const mp_member_t *first, const mp_member_t *second) {
+  if (!mp_type_same_shape(first->value->type, second->value->type)) {
+    mp_strbuf_t text;
+    mp_strbuf_init(&text);
+    mp_type_print(second->value->type, &text);
+    mp_strbuf_printf(&text, " in sharding group %lld, which has a member of ",
+                     (long long)second->id);
+    mp_type_print(first->value->type, &text);
+    mp_status_t status = mp_op_error(second->op, MP_INVALID_ARGUMENT, "%s", mp_strbuf_text(&text));
+    mp_strbuf_deinit(&text);
+    return status;
+  }
+  if (region_of(first->op) == region_of(second->op)) return NULL;
+  return mp_op_error(second->op, MP_INVALID_ARGUMENT,
+                     "sharding group %lld has members inside and outside of a manual region",
+                     (long long)second->id);
+}
+
 // Members of one id are together, and so are all groups of one value. Then links the sets.
 static mp_status_t find_sets(mp_importer_t *im, mp_members_t *m) {
   uint32_t *first = MP_ARENA_ARRAY(im->scratch, uint32_t, im->num_values);  // by value id, + 1
@@ -57,7 +83,9 @@ static mp_status_t find_sets(mp_importer_t *im, mp_members_t *m) {
   for (uint32_t k = 1; k < m->count; ++k) {
     const uint32_t i = m->by_id[k - 1];
     const uint32_t j = m->by_id[k];
-    if (m->members[i].id == m->members[j].id) unite(m, i, j);
+    if (m->members[i].id != m->members[j].id) continue;
+    MP_RETURN_IF_ERROR(check_pair(&m->members[i], &m->members[j]));
+    unite(m, i, j);
   }
   for (uint32_t i = 0; i < m->count; ++i) {
     uint32_t *slot = &first[m->members[i].value->id];

@@ -170,6 +170,35 @@ static void test_device_order(void **state) {
       TEXTS("-> (tensor<8x16xf32> " SHARDED("[{\"x\", ?}, {?}]")));
 }
 
+// --- errors ---
+
+static void check_refused(const char *program, const char *message) {
+  mp_module_t *module = NULL;
+  assert_ok(mp_read_text(program, strlen(program), &module));
+  assert_ok(mp_passes_prepare(module));
+  const mp_propagate_options_t options = {module->num_partitions, NULL, NULL};
+  mp_propagation_t propagation;
+  bool found = false;
+  assert_status(mp_propagate(module, &options, &propagation, &found), MP_INVALID_ARGUMENT, message);
+  mp_module_release(module);
+}
+
+static void test_group_errors(void **state) {
+  (void)state;
+  check_refused(PROGRAM("%a: " A ", %b: tensor<8x8xf32>", A,
+                        "sdy.sharding_group %a group_id=4 : " A "\n"
+                        "sdy.sharding_group %b group_id=4 : tensor<8x8xf32>\nreturn %a : " A),
+                "tensor<8x8xf32> in sharding group 4, which has a member of tensor<8x16xf32> "
+                "[sdy.sharding_group");
+  check_refused(PROGRAM("%a: " A, A,
+                        "sdy.sharding_group %a group_id=1 : " A "\n"
+                        "%0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{}, {}]>] "
+                        "out_shardings=[<@mesh, [{}, {}]>] manual_axes={\"x\"} (%b: " A ") {\n"
+                        "sdy.sharding_group %b group_id=1 : " A "\nsdy.return %b : " A "\n} : (" A
+                        ") -> " A "\nreturn %0 : " A),
+                "sharding group 1 has members inside and outside of a manual region");
+}
+
 // --- GSPMD ---
 
 #define CALL(target, operand, config, sharding, from, to)                      \
@@ -223,7 +252,7 @@ int main(void) {
       cmocka_unit_test(test_chains),       cmocka_unit_test(test_meshes),
       cmocka_unit_test(test_borders),      cmocka_unit_test(test_barriers),
       cmocka_unit_test(test_device_order), cmocka_unit_test(test_gspmd_region),
-      cmocka_unit_test(test_gspmd_group),
+      cmocka_unit_test(test_gspmd_group),  cmocka_unit_test(test_group_errors),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
