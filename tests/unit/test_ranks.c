@@ -606,6 +606,88 @@ static void test_failed_allocations(void **state) {
   stop_pods(&pods);
 }
 
+// One process is many launches ahead; the other launches its devices one by one, the second first.
+static void test_many_launches_ahead(void **state) {
+  (void)state;
+  enum { AHEAD = 150 };
+  pods_t pods;
+  start_pods(&pods, 2, 1, k_two_devices);
+  mp_executable_t *executables[2] = {place(&pods, 0, sum_program()),
+                                     place(&pods, 1, sum_program())};
+  test_launch_t *ahead = calloc(AHEAD, sizeof(*ahead));
+  for (int n = 0; n < AHEAD; ++n) launch_half(&ahead[n], &pods, 0, executables[0], 4);
+  let_packets_come();
+  for (int n = 0; n < AHEAD; ++n) {
+    test_launch_t one[2];
+    for (uint32_t i = 2; i-- > 0;) {
+      launch_begin(&one[i], executables[1], 1);
+      one[i].num_devices = 1;
+      one[i].logical[0] = 2 + i;
+      one[i].arguments[0][0] = make_f32(mp_client_device(pods.clients[1], 2 + i), 4, (float)n);
+      launch_go(&one[i]);
+    }
+    for (uint32_t i = 0; i < 2; ++i) {
+      launch_expect(&one[i], 2 + 2 * (float)n);
+      launch_end(&one[i]);
+    }
+    launch_expect(&ahead[n], 2 + 2 * (float)n);
+    launch_end(&ahead[n]);
+  }
+  free(ahead);
+  for (uint32_t rank = 0; rank < 2; ++rank) mp_executable_release(executables[rank]);
+  stop_pods(&pods);
+}
+
+// x = all_reduce(x) / 4 + 1, forty times.
+static mp_status_t step_kernel(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+  (void)kernel;
+  const float *x = call->operands[0];
+  for (int i = 0; i < 4; ++i) ((float *)call->results[0])[i] = x[i] / 4 + 1;
+  return NULL;
+}
+
+static mp_status_t count_kernel(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+  (void)kernel;
+  int32_t *rounds = call->results[0];
+  bool *goes_on = call->results[1];
+  *goes_on = ++*rounds < 40;
+  return NULL;
+}
+
+static mp_status_t begin_kernel(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+  (void)kernel;
+  memcpy(call->results[0], call->operands[0], 4 * sizeof(float));
+  *(int32_t *)call->results[1] = 0;
+  return NULL;
+}
+
+static mp_program_t *loop_program(void) {
+  test_program_t p;
+  program_begin(&p, "loop", 1, 4);
+  mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, 4));
+  mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, 4));
+  mp_slot_t begin[2] = {y, slot_arena(0)}, count[2] = {slot_arena(0), slot_arena(64)};
+  p.program->arena_bytes = 192;
+  program_launch(&p, begin_kernel, 1, 1, &x, 2, begin);
+  program_collective(&p, MP_COLLECTIVE_ALL_REDUCE, "stablehlo.all_reduce", 4, y, slot_arena(128));
+  program_launch(&p, step_kernel, 1, 1, &(mp_slot_t){MP_SLOT_ARENA, 0, 128}, 1, &y);
+  program_launch(&p, count_kernel, 1, 0, NULL, 2, count);
+  program_jump(&p, MP_CMD_BRANCH_UNLESS, slot_arena(64), 6);
+  program_jump(&p, MP_CMD_JUMP, x, 1);
+  return program_end(&p);
+}
+
+static void test_loops(void **state) {
+  (void)state;
+  pods_t pods;
+  start_pods(&pods, 2, 2, k_two_devices);
+  test_launch_t l[2];
+  for (uint32_t rank = 0; rank < 2; ++rank) run_half(&l[rank], &pods, rank, loop_program(), 4);
+  for (uint32_t rank = 0; rank < 2; ++rank) launch_expect(&l[rank], 41.5f);
+  for (uint32_t rank = 0; rank < 2; ++rank) launch_end(&l[rank]);
+  stop_pods(&pods);
+}
+
 // ---- Messages ----
 
 // Every device sends x, twice, to the one three further on (of four).
@@ -654,11 +736,18 @@ static void test_messages(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_failures),        cmocka_unit_test(test_programs_may_differ),
-      cmocka_unit_test(test_refused_launch),  cmocka_unit_test(test_lost_process),
-      cmocka_unit_test(test_timeout),         cmocka_unit_test(test_clients_one_after_the_other),
-      cmocka_unit_test(test_leaving_cancels), cmocka_unit_test(test_failed_allocations),
-      cmocka_unit_test(test_messages),        cmocka_unit_test(test_random),
+      cmocka_unit_test(test_failures),
+      cmocka_unit_test(test_programs_may_differ),
+      cmocka_unit_test(test_refused_launch),
+      cmocka_unit_test(test_lost_process),
+      cmocka_unit_test(test_timeout),
+      cmocka_unit_test(test_clients_one_after_the_other),
+      cmocka_unit_test(test_leaving_cancels),
+      cmocka_unit_test(test_failed_allocations),
+      cmocka_unit_test(test_many_launches_ahead),
+      cmocka_unit_test(test_loops),
+      cmocka_unit_test(test_messages),
+      cmocka_unit_test(test_random),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
