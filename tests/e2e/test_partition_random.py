@@ -23,7 +23,7 @@ import pytest
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
-import random_ops
+import random_check
 import scenario
 
 MESHES = [((8,), ("x",)), ((2, 4), ("x", "y")), ((4, 2), ("x", "y")), ((2, 2, 2), ("x", "y", "z"))]
@@ -327,8 +327,8 @@ def test_every_op(first):
   process = scenario.start(f"""
       import json, sys
       sys.path.insert(0, {folder!r})
-      import random_ops
-      failed, *counts = random_ops.run({min(CASES - first, CHUNK)}, {first})
+      import random_check
+      failed, *counts = random_check.run({min(CASES - first, CHUNK)}, {first})
       print(json.dumps(counts))
       sys.exit(failed != 0)
       """, devices=16)
@@ -341,4 +341,4 @@ def test_all_was_reached():
   """Every row of the op table; of many cases every kind of dimension too. Shown with pytest -s."""
   rows, kinds = (sum((collections.Counter(c[k]) for c in g_counts), collections.Counter())
                  for k in (0, 1))
-  assert not random_ops.report(rows, kinds, all_kinds=CASES >= 2000)
+  assert not random_check.report(rows, kinds, all_kinds=CASES >= 2000)
