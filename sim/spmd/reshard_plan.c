@@ -360,6 +360,60 @@ static bool find_layouts(uint32_t num_partitions, const mp_boxes_t *from, const 
   return false;
 }
 
+// Whether atom `a` and the next stand together, one behind the other, or both outside.
+static bool are_neighbours(const mp_layout_t *layout, uint32_t a) {
+  if (layout->dim[a] != layout->dim[a + 1]) return false;
+  return !is_dim(layout->dim[a]) || layout->place[a] + 1 == layout->place[a + 1];
+}
+
+// With more atoms than this the search is over runs of them, which stand together at both ends.
+enum { MP_MANY_ATOMS = 6 };
+
+// A layout in the space where the atoms of a set are part of the one before.
+static mp_layout_t merge_layout(const mp_atom_space_t *space, const mp_layout_t *layout,
+                                uint32_t merged) {
+  mp_layout_t result;
+  memset(result.dim, MP_LAYOUT_COPIES, sizeof(result.dim));
+  memset(result.place, 0, sizeof(result.place));
+  uint32_t number[MP_MAX_ATOMS] = {0};
+  uint32_t count = 0;
+  for (uint32_t a = 0; a < space->count; ++a) {
+    if (merged >> a & 1) continue;
+    number[a] = count;
+    result.dim[count++] = layout->dim[a];
+  }
+  for (uint32_t a = 0; a < space->count; ++a) {
+    if ((merged >> a & 1) != 0 || !is_dim(layout->dim[a])) continue;
+    for (uint32_t other = 0; other < space->count; ++other) {
+      const bool is_before = layout->dim[other] == layout->dim[a] &&
+                             layout->place[other] < layout->place[a] && (merged >> other & 1) == 0;
+      if (is_before) ++result.place[number[a]];
+    }
+  }
+  return result;
+}
+
+// Atoms that stay together become one, so that large meshes are searched like small ones.
+static void merge_runs(mp_atom_space_t *space, mp_layout_t *from, mp_layout_t *to) {
+  if (space->count <= MP_MANY_ATOMS) return;
+  uint32_t merged = 0;
+  for (uint32_t a = 0; a + 1 < space->count; ++a) {
+    if (are_neighbours(from, a) && are_neighbours(to, a)) merged |= 1u << (a + 1);
+  }
+  const mp_atom_space_t old = *space;
+  *from = merge_layout(&old, from, merged);
+  *to = merge_layout(&old, to, merged);
+  space->count = 0;
+  for (uint32_t a = 0; a < old.count; ++a) {
+    if ((merged >> a & 1) == 0) {
+      space->prime[space->count] = 1;
+      ++space->count;
+    }
+    space->prime[space->count - 1] *= old.prime[a];
+    space->stride[space->count - 1] = old.stride[a];
+  }
+}
+
 static void note_dims(mp_search_t *search, const mp_layout_t *from) {
   for (uint32_t d = 0; d < search->type->rank; ++d) {
     if (mp_layout_parts(search->space, from, (uint8_t)d) > 1 ||
@@ -387,6 +441,7 @@ mp_status_t mp_reshard_plan(const mp_type_t *type, const mp_boxes_t *from, const
   mp_search_t search = {.space = &out_plan->space, .type = type};
   if (!find_layouts(num_partitions, from, to, &out_plan->space, &start, &search.target))
     return NULL;
+  merge_runs(&out_plan->space, &start, &search.target);
   search.bytes = (double)elements * (double)mp_dtype_size(type->dtype);
   // Halves of a narrow sum would be rounded once more.
   search.may_split_terms = !mp_dtype_is_float(type->dtype) || mp_dtype_bits(type->dtype) > 16;

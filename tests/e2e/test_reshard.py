@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
+import scenario
+
 MESHES = [((8,), "x"), ((2, 4), "xy"), ((4, 2), "xy"), ((2, 2, 2), "xyz"), ((2, 3), "xy"),
           ((3, 2), "xy")]
 DTYPES = [np.float32, np.int8, np.bool_, np.complex64, jnp.bfloat16]
@@ -131,3 +133,30 @@ def test_uneven_stays_an_exchange():
 
   compiled = jax.jit(f, out_shardings=NamedSharding(mesh, P())).lower(value).compile()
   np.testing.assert_array_equal(np.asarray(compiled(value)), value + 1)
+
+
+MANY = """
+rng = np.random.default_rng(0)
+mesh = Mesh(np.array(jax.devices()).reshape(4, 4, 8), ("x", "y", "z"))
+value = np.arange(128 * 128, dtype=np.int32).reshape(128, 128)
+
+def spec():
+  dims = [[], []]
+  for axis in rng.permutation(["x", "y", "z"]):
+    dim = int(rng.integers(-1, 2))
+    if dim >= 0:
+      dims[dim].append(str(axis))
+  return P(*[tuple(d) if d else None for d in dims])
+
+for _ in range(25):
+  source, target = NamedSharding(mesh, spec()), NamedSharding(mesh, spec())
+  moved = jax.jit(lambda a: a + 1, out_shardings=target)(jax.device_put(value, source))
+  for shard in moved.addressable_shards:
+    assert (np.asarray(shard.data) == value[shard.index] + 1).all(), (source, target)
+print("right")
+"""
+
+
+def test_many_devices():
+  """Large meshes are searched by whole axes."""
+  assert scenario.run(MANY, devices=128, timeout=120, MINIPOD_DEVICE_MEMORY="64MiB").strip() == "right"

@@ -133,13 +133,13 @@ static void random_sharding(uint32_t *seed, const char *axes, uint32_t rank, cha
 static void test_random(void **state) {
   (void)state;
   static const char *const meshes[][2] = {
-      {"x=2 y=4", "xy"}, {"x=2 y=2 z=2", "xyz"}, {"x=2 y=3", "xy"}, {"x=4 y=4 z=2", "xyz"}};
+      {"x=2 y=4", "xy"}, {"x=2 y=2 z=2", "xyz"}, {"x=2 y=3", "xy"}, {"x=4 y=4 z=8", "xyz"}};
   uint32_t seed = 1;
   double sent = 0;
   double missing = 0;
   for (int i = 0; i < 400; ++i) {
     const char *const *mesh = meshes[i % 4];
-    bench_t bench = start(mesh[0], "96x96xf32");
+    bench_t bench = start(mesh[0], "1536x1536xf32");
     char from[32];
     char to[32];
     random_sharding(&seed, mesh[1], 2, from);
