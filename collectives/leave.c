@@ -68,6 +68,9 @@ static void on_exit_status(int status, void *context) {
   mp_mpi_state_t state = g_leave.module->state();
   if ((status & 0xff) != 0) {
     say_why(status & 0xff);
+    if (g_leave.world != NULL && g_leave.world->segment != NULL) {
+      mp_segment_explain(g_leave.world->segment);
+    }
     if (state == MP_MPI_RUNNING) g_leave.module->abort(status & 0xff);
     return;
   }

@@ -30,6 +30,7 @@ typedef struct {
   uint64_t cookie[2];
   uint64_t bytes;
   uint32_t num_rings;
+  atomic_bool is_explained;
   mp_doorbell_t doorbell;
   _Alignas(64) _Atomic uint64_t returned;  // stack of free cargo that its owner has not seen yet
 } mp_segment_head_t;
@@ -214,6 +215,14 @@ mp_segment_address_t mp_segment_address(const mp_segment_t *segment) {
 
 mp_doorbell_t *mp_segment_doorbell(mp_segment_t *segment) {
   return &segment->head->doorbell;
+}
+
+void mp_segment_explain(mp_segment_t *segment) {
+  atomic_store(&segment->head->is_explained, true);
+}
+
+bool mp_segment_is_explained(const mp_segment_t *segment) {
+  return atomic_load(&segment->head->is_explained);
 }
 
 uint32_t mp_segment_num_rings(const mp_segment_t *segment) {

@@ -12,6 +12,7 @@
 #ifndef MINIPOD_COLLECTIVES_SEGMENT_H_
 #define MINIPOD_COLLECTIVES_SEGMENT_H_
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "collectives/cargo.h"
@@ -60,6 +61,9 @@ void mp_segment_release(mp_segment_t *segment);
 
 mp_segment_address_t mp_segment_address(const mp_segment_t *segment);
 mp_doorbell_t *mp_segment_doorbell(mp_segment_t *segment);
+// Owner: it has told the user why it ends, so that nobody else need say that it did.
+void mp_segment_explain(mp_segment_t *segment);
+bool mp_segment_is_explained(const mp_segment_t *segment);
 uint32_t mp_segment_num_rings(const mp_segment_t *segment);
 mp_ring_t *mp_segment_ring(mp_segment_t *segment, uint32_t index);
 

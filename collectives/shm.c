@@ -10,6 +10,7 @@
 #include "collectives/world_internal.h"
 #include "sim/base/alloc.h"
 #include "sim/base/clock.h"
+#include "sim/base/log.h"
 
 // What did not fit into a ring.
 typedef struct mp_shm_late_s {
@@ -216,13 +217,35 @@ static bool is_dead(const mp_shm_peer_t *peer) {
   return poll(&watched, 1, 0) > 0;
 }
 
+static bool is_gone(const mp_shm_t *self, const mp_shm_peer_t *peer) {
+  return atomic_load(&self->world->peers[peer->rank].is_gone);
+}
+
+// A process that was killed cannot say so. The lowest rank that is left on the host does, before
+// the launcher ends it too.
+static void tell(const mp_shm_t *self, const mp_shm_peer_t *dead) {
+  if (is_gone(self, dead) || mp_segment_is_explained(dead->segment)) return;
+  for (uint32_t i = 0; i < self->num_peers; ++i) {
+    const mp_shm_peer_t *peer = &self->peers[i];
+    bool is_left = peer->dead_since == 0 && !is_gone(self, peer);
+    if (is_left && peer->rank < self->world->rank) return;
+  }
+  char name[MP_PEER_NAME_BYTES];
+  mp_world_peer_name(self->world, dead->rank, name);
+  mp_log_notice("%s has ended without saying goodbye: it was killed or crashed", name);
+}
+
 static void shm_tick(mp_transport_t *transport) {
   mp_shm_t *self = (mp_shm_t *)transport;
   double now = mp_clock_seconds();
   for (uint32_t i = 0; i < self->num_peers; ++i) {
     mp_shm_peer_t *peer = &self->peers[i];
     if (!is_dead(peer)) continue;
-    if (peer->dead_since == 0) peer->dead_since = now;
+    if (peer->dead_since == 0) {
+      peer->dead_since = now;
+      (void)receive(self, peer);  // its goodbye may be there
+      tell(self, peer);
+    }
     if (now - peer->dead_since >= self->grace_s) bury(self, peer);
   }
 }

@@ -13,8 +13,11 @@
 #include "sim/base/clock.h"
 #include "sim/base/process.h"
 
+// A launcher that ends a job because of one process gives the others a second to say so.
+static const double k_tick_seconds = 0.25;
+
 enum {
-  MP_TICK_SECONDS = 1,
+  MP_TICKS_PER_TRIM = 4,
   MP_PROGRESS_STACK = 256 * 1024,
   // After something has happened the thread does not sleep for so long: answers tend to come at
   // once, and being woken takes longer than that. Whoever wants the core meanwhile gets it.
@@ -182,8 +185,8 @@ static bool spread_news(mp_world_t *world) {
   return did;
 }
 
-static void tick(mp_world_t *world) {
-  if (world->segment != NULL) mp_segment_trim(world->segment);
+static void tick(mp_world_t *world, unsigned number) {
+  if (world->segment != NULL && number % MP_TICKS_PER_TRIM == 0) mp_segment_trim(world->segment);
   for (uint32_t i = 0; i < world->num_transports; ++i) {
     mp_transport_t *transport = world->transports[i];
     if (transport->ops->tick != NULL) transport->ops->tick(transport);
@@ -195,11 +198,12 @@ static void *progress_main(void *context) {
   (void)pthread_setname_np(pthread_self(), "mp-world");
   (void)prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);  // ns: pauses are short
   double last_busy = 0;
-  double next_tick = mp_clock_seconds() + MP_TICK_SECONDS;
+  unsigned num_ticks = 0;
+  double next_tick = mp_clock_seconds() + k_tick_seconds;
   while (!atomic_load(&world->must_stop)) {
     unsigned rung = atomic_load(&world->doorbell->rung);
     bool busy = take_inbox(world);
-    double sleep = MP_TICK_SECONDS;
+    double sleep = k_tick_seconds;
     int linger_us = MP_LINGER_US;
     for (uint32_t i = 0; i < world->num_transports; ++i) {
       mp_transport_t *transport = world->transports[i];
@@ -222,8 +226,8 @@ static void *progress_main(void *context) {
       now = mp_clock_seconds();
     }
     if (now < next_tick) continue;
-    next_tick = now + MP_TICK_SECONDS;
-    tick(world);
+    next_tick = now + k_tick_seconds;
+    tick(world, ++num_ticks);
   }
   return NULL;
 }

@@ -110,6 +110,7 @@ def test_killed():
   job = Ending("time.sleep(60)")
   os.kill(int(job.pids["1"]), signal.SIGKILL)
   job.expect("not 0")
+  assert re.match(rf"minipod: process 1 \(pid {job.pids['1']} .*was killed", last_line(job.errs[0]))
 
 
 def test_interrupt():
