@@ -12,6 +12,7 @@
 #include "sim/ir/verify.h"
 #include "sim/passes/passes.h"
 #include "sim/plan/plan.h"
+#include "sim/spmd/gspmd_import.h"
 #include "sim/spmd/partition.h"
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
@@ -63,16 +64,21 @@ static inline mp_status_t fuzz_stages(mp_module_t *module, bool *out_verified,
   MP_RETURN_IF_ERROR(mp_module_verify(module));
   *out_verified = true;
   MP_RETURN_IF_ERROR(fuzz_print(module));
+  const uint64_t devices = (uint64_t)module->num_replicas * module->num_partitions;
+  if (devices >= 1 && devices <= 64) {
+    MP_RETURN_IF_ERROR(mp_spmd_import_gspmd(module, module->num_partitions));
+  }
   MP_RETURN_IF_ERROR(mp_passes_prepare(module));
   MP_RETURN_IF_ERROR(mp_module_verify(module));
-  uint64_t devices = (uint64_t)module->num_replicas * module->num_partitions;
   if (devices > 64) return NULL;
   mp_plan_options_t plan = {.num_replicas = module->num_replicas,
                             .num_partitions = module->num_partitions};
   const bool propagate = true;
   const mp_partition_options_t partition = {.num_partitions = module->num_partitions,
                                             .propagate_to_results = &propagate,
-                                            .num_propagate_to_results = 1};
+                                            .num_propagate_to_results = 1,
+                                            .propagate_to_params = &propagate,
+                                            .num_propagate_to_params = 1};
   MP_RETURN_IF_ERROR(mp_spmd_partition(module, &partition, &plan.partition));
   MP_RETURN_IF_ERROR(mp_passes_finish(module));
   // What the passes made must still be a program that the verifier accepts.
