@@ -77,6 +77,7 @@ static const mp_local_form_t *const g_forms[MP_OP_COUNT] = {
     [MP_OP_ALL_TO_ALL] = &mp_form_collective,
     [MP_OP_COLLECTIVE_BROADCAST] = &mp_form_collective,
     [MP_OP_COLLECTIVE_PERMUTE] = &mp_form_collective,
+    [MP_OP_CONCATENATE] = &mp_form_concatenate,
     [MP_OP_CONSTANT] = &mp_form_constant,
     [MP_OP_CONVOLUTION] = &mp_form_convolution,
     [MP_OP_CUSTOM_CALL] = &mp_form_custom_call,

@@ -20,8 +20,8 @@ static bool is_usable(const mp_lowerer_t *low, uint32_t factor) {
   }
   // Parts of an operand make parts of the result only along what both have; only a broadcast makes
   // a dimension out of nothing.
-  if (kind == MP_FACTOR_REPLICATE || !is_in_all_results(low, factor)) return false;
-  if (kind == MP_FACTOR_PERMUTE) {  // not worth it where the result comes together anyway
+  if (!is_in_all_results(low, factor)) return false;
+  if (kind != MP_FACTOR_PASS) {  // not worth it where the result comes together anyway
     if (mp_lowerer_list(low, low->op->num_operands, factor)->count == 0) return false;
     return low->form->is_permutable != NULL && low->form->is_permutable(low, factor);
   }

@@ -15,7 +15,7 @@ typedef struct {
   // Whether the op can be computed with this factor sharded. It is asked about PASS factors that
   // are in all results and about REDUCTION factors. NULL: PASS factors only, and those always.
   bool (*is_usable)(const mp_lowerer_t *low, uint32_t factor);
-  // Whether it can with this PERMUTE factor sharded, which is in all results; `localize` then gives
+  // Whether it can with this factor sharded that does not pass but is in all results; `localize` then gives
   // the operands the boxes that each part needs. NULL: no.
   bool (*is_permutable)(const mp_lowerer_t *low, uint32_t factor);
   // Whether the factor must be cut into parts of one size (reductions always).
@@ -89,6 +89,8 @@ extern const mp_local_form_t mp_form_reverse;
 extern const mp_local_form_t mp_form_pad;
 extern const mp_local_form_t mp_form_dynamic_slice;
 extern const mp_local_form_t mp_form_dynamic_update_slice;
+// lower_window.c
+extern const mp_local_form_t mp_form_concatenate;
 // lower_reduce.c
 extern const mp_local_form_t mp_form_dot_general;
 extern const mp_local_form_t mp_form_convolution;

@@ -1,6 +1,7 @@
-// Local forms of ops whose parts need their neighbours' elements: pad, reduce_window, convolution.
+// Local forms of ops whose parts need their neighbours' elements: pad, reduce_window, convolution;
+// and concatenate, whose pieces are operands padded to the whole.
 //
-// All three look at a padded and stretched operand through windows. A part of the result looks at
+// All look at a padded and stretched operand through windows. A part of the result looks at
 // one interval of it; the elements of the operand that lie in there are what the part is sent (its
 // box). It pads them to the whole interval itself and goes on without padding along that dimension.
 // That holds for dimensions that pass, too: one may keep its size although it is padded, by as much
@@ -159,20 +160,18 @@ static bool is_plain(const mp_view_t *view) {
          view->size == 1;
 }
 
-static mp_status_t widen_dim(const mp_lowerer_t *low, mp_local_op_t *out, const mp_view_t *view) {
+static mp_status_t widen_operand(const mp_lowerer_t *low, mp_local_op_t *out, uint32_t operand,
+                                 const mp_view_t *view) {
   const mp_boxes_t *parts = out->results[0];
   int64_t *starts = MP_ARENA_ARRAY(low->arena, int64_t, parts->num_partitions);
   int64_t *sizes = MP_ARENA_ARRAY(low->arena, int64_t, parts->num_partitions);
   if (starts == NULL || sizes == NULL) return mp_status_out_of_memory();
-  const int64_t dim = low->op->operands[0]->type->dims[view->in];
+  const int64_t dim = low->op->operands[operand]->type->dims[view->in];
   for (uint32_t p = 0; p < parts->num_partitions; ++p) {
     const size_t at = (size_t)p * parts->rank + view->out;
     needed_interval(view, dim, parts->starts[at], parts->sizes[at], &starts[p], &sizes[p]);
   }
-  for (uint32_t i = 0; i < num_viewed(low->op); ++i) {
-    MP_RETURN_IF_ERROR(mp_lowerer_move_boxes(low, out, i, view->in, starts, sizes));
-  }
-  return NULL;
+  return mp_lowerer_move_boxes(low, out, operand, view->in, starts, sizes);
 }
 
 // --- the local op ---
@@ -345,9 +344,93 @@ mp_status_t mp_lowerer_widen(const mp_lowerer_t *low, mp_local_op_t *out) {
   for (uint32_t v = 0; v < num_views(low->op); ++v) {
     const mp_view_t view = view_of(low->op, v);
     if (is_plain(&view) || !mp_boxes_is_cut(out->results[0], view.out)) continue;
-    MP_RETURN_IF_ERROR(widen_dim(low, out, &view));
+    for (uint32_t i = 0; i < num_viewed(low->op); ++i) {
+      MP_RETURN_IF_ERROR(widen_operand(low, out, i, &view));
+    }
     MP_RETURN_IF_ERROR(drop_padding(low, out, v));
     out->emit = emit_windows;
   }
   return NULL;
 }
+
+// --- concatenate ---
+
+// Each piece takes an array as long as the part: not for joining hundreds.
+enum { MP_MAX_JOINED = 8 };
+
+static bool is_short_row(const mp_lowerer_t *low, uint32_t factor) {
+  (void)factor;
+  int64_t elements = 0;
+  return low->op->num_operands <= MP_MAX_JOINED &&
+         mp_type_num_elements(low->op->results[0].type, &elements) && elements != 0;
+}
+
+// Piece `i` as the result sees it: behind the pieces before it.
+static mp_view_t view_of_piece(const mp_op_t *op, uint32_t i) {
+  const uint32_t dim = (uint32_t)mp_op_int(op, MP_ATTR_DIMENSION, 0);
+  mp_view_t view = {.in = dim, .out = dim, .stride = 1, .size = 1};
+  for (uint32_t k = 0; k < i; ++k) view.low += op->operands[k]->type->dims[dim];
+  view.high = op->results[0].type->dims[dim] - view.low - op->operands[i]->type->dims[dim];
+  return view;
+}
+
+// Which elements of a part lie at `first` or behind it along `dim`.
+static mp_status_t emit_is_behind(const mp_emitter_t *e, const mp_boxes_t *parts,
+                                  const mp_type_t *type, uint32_t dim, int64_t first,
+                                  mp_value_t **out_value) {
+  int64_t *firsts = MP_ARENA_ARRAY(e->module->arena, int64_t, parts->num_partitions);
+  MP_RETURN_IF_NULL(firsts);
+  for (uint32_t p = 0; p < parts->num_partitions; ++p) {
+    firsts[p] = first - parts->starts[(size_t)p * parts->rank + dim];
+  }
+  const int64_t along = dim;
+  const mp_type_t *line = NULL;
+  mp_value_t *count = NULL;
+  mp_value_t *bound = NULL;
+  MP_RETURN_IF_ERROR(mp_type_tensor(e->module->arena, MP_DTYPE_S64, &type->dims[dim], 1, &line));
+  MP_RETURN_IF_ERROR(mp_emit_iota(e, line, 0, &count));
+  MP_RETURN_IF_ERROR(mp_append_lookup(e->module, e->block, MP_DTYPE_S64, firsts,
+                                      parts->num_partitions, e->loc, &bound));
+  MP_RETURN_IF_ERROR(mp_emit_broadcast(e, bound, NULL, line, &bound));
+  MP_RETURN_IF_ERROR(mp_emit_compare(e, MP_CMP_GE, count, bound, &count));
+  return mp_emit_broadcast(e, count, &along, type, out_value);
+}
+
+static mp_status_t emit_pieces(const mp_local_op_t *local, mp_module_t *module, mp_block_t *block,
+                               const mp_op_spec_t *spec, mp_value_t **out_results) {
+  static const unsigned char zero[16] = {0};
+  const mp_emitter_t e = {module, block, spec->loc};
+  const mp_type_t *type = spec->result_types[0];
+  const mp_type_t *scalar = NULL;
+  mp_value_t *fill = NULL;
+  mp_value_t *joined = NULL;
+  MP_RETURN_IF_ERROR(mp_type_tensor(module->arena, type->dtype, NULL, 0, &scalar));
+  MP_RETURN_IF_ERROR(mp_emit_splat(&e, scalar, zero, &fill));
+  for (uint32_t i = 0; i < spec->num_operands; ++i) {
+    const mp_view_t view = view_of_piece(local->op, i);
+    mp_value_t *piece = NULL;
+    MP_RETURN_IF_ERROR(emit_view(&e, local, i, &view, fill, spec->operands[i], &piece));
+    if (i != 0) {
+      mp_value_t *is_own = NULL;
+      MP_RETURN_IF_ERROR(emit_is_behind(&e, local->results[0], type, view.out, view.low, &is_own));
+      MP_RETURN_IF_ERROR(mp_emit_select(&e, is_own, piece, joined, &piece));
+    }
+    joined = piece;
+  }
+  out_results[0] = joined;
+  return NULL;
+}
+
+static mp_status_t localize_pieces(const mp_lowerer_t *low, mp_local_op_t *out) {
+  const uint32_t dim = (uint32_t)mp_op_int(low->op, MP_ATTR_DIMENSION, 0);
+  if (!mp_boxes_is_cut(out->results[0], dim)) return NULL;
+  for (uint32_t i = 0; i < low->op->num_operands; ++i) {
+    const mp_view_t view = view_of_piece(low->op, i);
+    MP_RETURN_IF_ERROR(widen_operand(low, out, i, &view));
+  }
+  out->emit = emit_pieces;
+  return NULL;
+}
+
+const mp_local_form_t mp_form_concatenate = {.is_permutable = is_short_row,
+                                             .localize = localize_pieces};

@@ -149,10 +149,28 @@ def broadcast(p, name):
   p.one(name, [p.operand(shape, "f32")], new + shape, "f32", {"broadcast_sizes": ints(new)})
 
 
+def rotate(p, name, shape, along):
+  """Joins the two halves of a value, the second one first."""
+  kinds = ["rotated" if d == along else "beside concatenated" for d in range(len(shape))]
+  value, at = p.operand(shape, "f32", kinds), int(p.rng.integers(0, shape[along] + 1))
+  halves = []
+  for start, limit in ((at, shape[along]), (0, at)):
+    starts = [start if d == along else 0 for d in range(len(shape))]
+    limits = [limit if d == along else n for d, n in enumerate(shape)]
+    half = [b - a for a, b in zip(starts, limits)]
+    halves += p.op("stablehlo.slice", [value], [(half, "f32")],
+                   {"start_indices": ints(starts), "limit_indices": ints(limits),
+                    "strides": ints([1] * len(shape))})
+  p.one(name, halves, shape, "f32", {"dimension": integer(along)}, kinds=kinds)
+
+
 @row("stablehlo.concatenate")
 def concatenate(p, name):
   shape, count = list(p.shape()), int(p.rng.integers(1, 4))
   along = p.dim(len(shape))
+  if p.rng.integers(3) == 0:
+    rotate(p, name, shape, along)
+    return
   kinds = ["concatenated" if d == along else "beside concatenated" for d in range(len(shape))]
   operands, total = [], 0
   for _ in range(count):
@@ -878,7 +896,7 @@ def expected_rows():
 
 
 KINDS = """
-elementwise;bitcast pieces;broadcast from;broadcast new;concatenated;beside concatenated;sliced;
+elementwise;rotated;bitcast pieces;broadcast from;broadcast new;concatenated;beside concatenated;sliced;
 beside sliced;padded;beside padded;reversed;beside reversed;transposed;reshaped;counted;beside counted;
 dot batch;dot contracting;dot lhs free;dot rhs free;convolution batch;convolution batch groups;
 convolution feature groups;convolution input features;convolution output features;convolution spatial;
