@@ -11,8 +11,8 @@
 #ifndef MINIPOD_SIM_RUNTIME_HUB_H_
 #define MINIPOD_SIM_RUNTIME_HUB_H_
 
-#include "collectives/world.h"
 #include "sim/runtime/client_impl.h"
+#include "sim/runtime/mail.h"
 
 typedef struct mp_hub_s mp_hub_t;
 typedef struct mp_port_s mp_port_t;
@@ -37,24 +37,6 @@ static inline mp_packet_kind_t mp_packet_kind(const mp_packet_t *packet) {
 static inline uint32_t mp_packet_phase(const mp_packet_t *packet) {
   return packet->envelope.words[0] >> 8;
 }
-
-// A packet that waits.
-typedef struct mp_mail_s mp_mail_t;
-struct mp_mail_s {
-  mp_mail_t *next;
-  mp_packet_t *packet;
-};
-typedef struct {
-  mp_mail_t *first, *last;
-} mp_mail_list_t;
-// Takes the packet; false (and it is released) when memory is short.
-bool mp_mail_push(mp_mail_list_t *list, mp_packet_t *packet);
-mp_packet_t *mp_mail_pop(mp_mail_list_t *list);
-// The first packet that is wanted, off the list; NULL: there is none.
-mp_packet_t *mp_mail_take(mp_mail_list_t *list,
-                          bool (*is_wanted)(const mp_packet_t *packet, uint64_t number),
-                          uint64_t number);
-void mp_mail_clear(mp_mail_list_t *list);
 
 // Opens the client's port. Packets come at once. `exit_timeout_s`: how long a process that exits
 // well waits for launches that other processes take part in.

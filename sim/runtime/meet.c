@@ -1,0 +1,212 @@
+// Meetings and messages: how participants of a session come together.
+#include "sim/runtime/job.h"
+#include "sim/runtime/run.h"
+#include "sim/runtime/session_impl.h"
+
+// ---- Meetings ----
+
+typedef struct {
+  mp_job_t job;  // first
+  const mp_meeting_t *meeting;
+} mp_meeting_job_t;
+
+static mp_status_t run_chunk(mp_job_t *job, uint32_t part, void *scratch) {
+  const mp_meeting_t *meeting = ((mp_meeting_job_t *)job)->meeting;
+  return mp_collective_run(meeting->collective, meeting->group, meeting->contributions, part,
+                           scratch);
+}
+
+// The end of a meeting that the caller held: the others go on.
+static void let_go(mp_session_t *session, const mp_meeting_t *meeting, const mp_arrival_t *caller,
+                   mp_device_list_t *resumed) {
+  for (uint32_t i = 0; i < meeting->num_members; ++i) {
+    if (meeting->arrivals[i] != NULL) meeting->arrivals[i]->is_over = true;
+  }
+  mp_session_resume_members(session, meeting, caller, resumed);
+}
+
+// Does a complete meeting's work and resumes all but the caller.
+static mp_status_t hold_meeting(mp_session_t *session, mp_worker_t *self, mp_meeting_t *meeting,
+                                const mp_arrival_t *caller) {
+  mp_meeting_job_t job = {
+      .job = {.run = run_chunk,
+              .num_parts = mp_collective_num_chunks(meeting->collective, meeting->group),
+              .scratch_bytes = mp_collective_scratch_bytes(meeting->collective, meeting->group)},
+      .meeting = meeting,
+  };
+  mp_status_t status = mp_job_attend(self->client, self, &job.job);
+  mp_device_list_t resumed = {0};
+  pthread_mutex_lock(&session->lock);
+  let_go(session, meeting, caller, &resumed);
+  if (status != NULL) mp_session_poison_locked(session, mp_status_retain(status), &resumed);
+  pthread_mutex_unlock(&session->lock);
+  mp_meeting_release(meeting);
+  mp_schedule(&resumed);
+  return status;
+}
+
+// Ends a passage, well or badly (consumes `status` and returns it).
+static mp_status_t end_passage(mp_session_t *session, mp_passage_t *passage, mp_status_t status) {
+  mp_device_list_t resumed = {0};
+  pthread_mutex_lock(&session->lock);
+  let_go(session, passage->meeting, passage->holder, &resumed);
+  passage->holder->is_over = true;
+  passage->holder->passage = NULL;
+  mp_passage_end(session->peers, passage);
+  if (status != NULL) mp_session_poison_locked(session, mp_status_retain(status), &resumed);
+  session->peers->num_changes += 1;
+  pthread_mutex_unlock(&session->lock);
+  mp_schedule(&resumed);
+  return status;
+}
+
+// After sending: true when the holder may go on at once. Otherwise it is parked, and may run
+// elsewhere already; or the session is poisoned.
+static mp_status_t await_parcels(mp_session_t *session, mp_passage_t *passage, bool *out_has_all) {
+  mp_device_list_t resumed = {0};
+  pthread_mutex_lock(&session->lock);
+  mp_status_t status = mp_status_retain(session->error);
+  *out_has_all = status == NULL && mp_passage_has_all(passage);
+  if (status == NULL && !*out_has_all) {
+    mp_session_park(session, passage->holder->logical);
+    session->peers->num_changes += 1;
+    mp_session_poison_if_stuck(session, &resumed);
+  }
+  pthread_mutex_unlock(&session->lock);
+  mp_schedule(&resumed);
+  return status;
+}
+
+// Works on a passage until it is over or has to wait. `has_parcels`: those of this phase were sent,
+// and the others' have come.
+static mp_status_t go_through(mp_session_t *session, mp_worker_t *self, mp_passage_t *passage,
+                              bool has_parcels, mp_arrived_t *out_arrived) {
+  mp_status_t status = NULL;
+  for (bool is_last = false; status == NULL && !is_last;) {
+    if (!has_parcels) {
+      status = mp_passage_send(session->peers, passage, self);
+      if (status == NULL) status = await_parcels(session, passage, &has_parcels);
+      if (status == NULL && !has_parcels) {
+        *out_arrived = MP_ARRIVED_PARKED;
+        return NULL;
+      }
+    }
+    has_parcels = false;
+    if (status == NULL) status = mp_passage_advance(passage, &is_last);
+  }
+  if (status == NULL) status = mp_passage_finish(passage, self);
+  *out_arrived = MP_ARRIVED_GO_ON;
+  return end_passage(session, passage, status);
+}
+
+// A meeting where all of this process are, and others are to come.
+static mp_status_t set_out(mp_session_t *session, mp_worker_t *self, mp_meeting_t *meeting,
+                           mp_arrival_t *arrival, mp_arrived_t *out_arrived) {
+  mp_passage_t *passage = NULL;
+  mp_device_list_t resumed = {0};
+  pthread_mutex_lock(&session->lock);
+  mp_status_t status = mp_passage_begin(session->peers, meeting, arrival, session->names, &passage);
+  if (status != NULL) mp_session_resume_members(session, meeting, arrival, &resumed);
+  if (status != NULL) mp_session_poison_locked(session, mp_status_retain(status), &resumed);
+  pthread_mutex_unlock(&session->lock);
+  mp_schedule(&resumed);
+  if (status != NULL) {
+    mp_meeting_release(meeting);
+    return status;
+  }
+  arrival->passage = passage;
+  // Only now: what differs from what has come is the passage's own failure.
+  pthread_mutex_lock(&session->lock);
+  status = mp_passage_take_early(session->peers, passage);
+  pthread_mutex_unlock(&session->lock);
+  if (status != NULL) return end_passage(session, passage, status);
+  return go_through(session, self, passage, false, out_arrived);
+}
+
+mp_status_t mp_session_meet(mp_session_t *session, mp_worker_t *self, mp_arrival_t *arrival,
+                            mp_arrived_t *out_arrived) {
+  uint32_t logical = arrival->logical;
+  if (arrival->passage != NULL) {
+    return go_through(session, self, arrival->passage, true, out_arrived);
+  }
+  if (arrival->collective->groups->group_of[logical] < 0) {
+    mp_collective_zero_outputs(arrival->collective, arrival);
+    *out_arrived = MP_ARRIVED_GO_ON;
+    return NULL;
+  }
+  mp_device_list_t resumed = {0};
+  mp_meeting_t *meeting = NULL;
+  pthread_mutex_lock(&session->lock);
+  mp_status_t status = mp_status_retain(session->error);
+  if (status == NULL) status = mp_rendezvous_arrive(&session->rendezvous, arrival, &meeting);
+  if (status == NULL && meeting == NULL) {
+    mp_session_park(session, logical);
+    mp_session_poison_if_stuck(session, &resumed);
+  }
+  pthread_mutex_unlock(&session->lock);
+  // From here on a parked run may be on another thread.
+  mp_schedule(&resumed);
+  if (status != NULL) return status;
+  *out_arrived = meeting == NULL ? MP_ARRIVED_PARKED : MP_ARRIVED_GO_ON;
+  if (meeting == NULL) return NULL;
+  if (meeting->num_needed != meeting->num_members) {
+    return set_out(session, self, meeting, arrival, out_arrived);
+  }
+  return hold_meeting(session, self, meeting, arrival);
+}
+
+// ---- Messages ----
+
+void mp_session_post(mp_session_t *session, mp_message_t *message, mp_device_list_t *resumed) {
+  mp_receiver_t *receiver = mp_mailbox_post(&session->mailbox, message);
+  if (receiver != NULL) mp_session_resume(session, receiver->target, resumed);
+}
+
+static mp_status_t send_far(mp_session_t *session, const mp_collective_t *collective,
+                            uint32_t source, uint32_t target, const void *const *inputs) {
+  mp_peers_t *peers = session->peers;
+  mp_world_t *world = mp_port_world(peers->port);
+  mp_envelope_t envelope = mp_peers_envelope(peers, MP_PACKET_MESSAGE);
+  envelope.words[1] = source;
+  envelope.words[2] = target;
+  envelope.key[2] = (uint64_t)collective->channel_id;
+  envelope.key[3] = collective->num_operands;
+  const size_t bytes = mp_message_bytes(collective);
+  mp_parcel_t *parcel = NULL;
+  if (bytes != 0) {
+    MP_RETURN_IF_ERROR(mp_parcel_create(world, bytes, &parcel));
+    mp_message_pack(collective, inputs, parcel->data);
+  }
+  mp_status_t status = mp_world_send(world, peers->ranks_of[target], &envelope, parcel);
+  if (parcel != NULL) mp_parcel_release(parcel);
+  return status;
+}
+
+mp_status_t mp_session_send(mp_session_t *session, const mp_collective_t *collective,
+                            uint32_t source, uint32_t target, const void *const *inputs) {
+  if (session->peers != NULL && session->peers->ranks_of[target] != session->peers->self) {
+    return send_far(session, collective, source, target, inputs);
+  }
+  mp_device_list_t resumed = {0};
+  mp_message_t *message;
+  MP_RETURN_IF_ERROR(mp_message_create(collective, source, target, inputs, &message));
+  pthread_mutex_lock(&session->lock);
+  mp_session_post(session, message, &resumed);
+  pthread_mutex_unlock(&session->lock);
+  mp_schedule(&resumed);
+  return NULL;
+}
+
+void mp_session_receive(mp_session_t *session, mp_receiver_t *receiver, mp_arrived_t *out_arrived) {
+  mp_device_list_t resumed = {0};
+  pthread_mutex_lock(&session->lock);
+  // In a poisoned session nobody parks: the run notices it at its next command.
+  bool goes_on = session->error != NULL || mp_mailbox_receive(&session->mailbox, receiver);
+  if (!goes_on) {
+    mp_session_park(session, receiver->target);
+    mp_session_poison_if_stuck(session, &resumed);
+  }
+  pthread_mutex_unlock(&session->lock);
+  mp_schedule(&resumed);
+  *out_arrived = goes_on ? MP_ARRIVED_GO_ON : MP_ARRIVED_PARKED;
+}

@@ -1,0 +1,24 @@
+// Shared by the files of sessions. For all of these the session's lock is held; devices to be made
+// runnable go onto `resumed`, for mp_schedule when the lock is free.
+#ifndef MINIPOD_SIM_RUNTIME_SESSION_IMPL_H_
+#define MINIPOD_SIM_RUNTIME_SESSION_IMPL_H_
+
+#include "sim/runtime/session.h"
+
+void mp_session_park(mp_session_t *session, uint32_t logical);
+void mp_session_resume(mp_session_t *session, uint32_t logical, mp_device_list_t *resumed);
+// All who arrived at the meeting, but for `except`.
+void mp_session_resume_members(mp_session_t *session, const mp_meeting_t *meeting,
+                               const mp_arrival_t *except, mp_device_list_t *resumed);
+
+// Consumes `error`; other processes hear of it.
+void mp_session_poison_locked(mp_session_t *session, mp_status_t error, mp_device_list_t *resumed);
+// The same with an error that comes from other processes, or that they know by themselves.
+void mp_session_poison_quietly(mp_session_t *session, mp_status_t error, mp_device_list_t *resumed);
+// When nobody is left who could come to where others wait.
+void mp_session_poison_if_stuck(mp_session_t *session, mp_device_list_t *resumed);
+
+// Hands a message to its receiver, who goes on, or to the mailbox.
+void mp_session_post(mp_session_t *session, mp_message_t *message, mp_device_list_t *resumed);
+
+#endif  // MINIPOD_SIM_RUNTIME_SESSION_IMPL_H_
