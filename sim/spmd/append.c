@@ -1,21 +1,29 @@
 #include "sim/spmd/append.h"
 
-mp_status_t mp_append_op(mp_module_t *module, mp_block_t *block, mp_opcode_t code,
-                         mp_value_t *const *operands, uint32_t num_operands, const mp_type_t *type,
-                         const mp_named_attr_t *attr, const mp_loc_t *loc, mp_value_t **out_value) {
+mp_status_t mp_append_op_attrs(mp_module_t *module, mp_block_t *block, mp_opcode_t code,
+                               mp_value_t *const *operands, uint32_t num_operands,
+                               const mp_type_t *type, const mp_named_attr_t *attrs,
+                               uint32_t num_attrs, const mp_loc_t *loc, mp_value_t **out_value) {
   const mp_op_spec_t spec = {.code = code,
                              .loc = loc,
                              .num_operands = num_operands,
                              .operands = operands,
                              .num_results = 1,
                              .result_types = &type,
-                             .num_attrs = attr == NULL ? 0 : 1,
-                             .attrs = attr};
+                             .num_attrs = num_attrs,
+                             .attrs = attrs};
   mp_op_t *op = NULL;
   MP_RETURN_IF_ERROR(mp_op_create(module, &spec, &op));
   mp_block_append(block, op);
   *out_value = &op->results[0];
   return NULL;
+}
+
+mp_status_t mp_append_op(mp_module_t *module, mp_block_t *block, mp_opcode_t code,
+                         mp_value_t *const *operands, uint32_t num_operands, const mp_type_t *type,
+                         const mp_named_attr_t *attr, const mp_loc_t *loc, mp_value_t **out_value) {
+  return mp_append_op_attrs(module, block, code, operands, num_operands, type, attr,
+                            attr == NULL ? 0 : 1, loc, out_value);
 }
 
 mp_status_t mp_append_constant(mp_module_t *module, mp_block_t *block, const mp_type_t *type,

@@ -13,6 +13,13 @@ MP_NODISCARD mp_status_t mp_append_op(mp_module_t *module, mp_block_t *block, mp
                                       const mp_type_t *type, const mp_named_attr_t *attr,
                                       const mp_loc_t *loc, mp_value_t **out_value);
 
+// With any number of attributes.
+MP_NODISCARD mp_status_t mp_append_op_attrs(mp_module_t *module, mp_block_t *block,
+                                            mp_opcode_t code, mp_value_t *const *operands,
+                                            uint32_t num_operands, const mp_type_t *type,
+                                            const mp_named_attr_t *attrs, uint32_t num_attrs,
+                                            const mp_loc_t *loc, mp_value_t **out_value);
+
 // `data` is borrowed for the life of the module.
 MP_NODISCARD mp_status_t mp_append_constant(mp_module_t *module, mp_block_t *block,
                                             const mp_type_t *type, const void *data, size_t size,

@@ -3,19 +3,8 @@
 mp_status_t mp_emit_op(const mp_emitter_t *e, mp_opcode_t code, mp_value_t *const *operands,
                        uint32_t num_operands, const mp_type_t *type, const mp_named_attr_t *attrs,
                        uint32_t num_attrs, mp_value_t **out_value) {
-  const mp_op_spec_t spec = {.code = code,
-                             .loc = e->loc,
-                             .num_operands = num_operands,
-                             .operands = operands,
-                             .num_results = 1,
-                             .result_types = &type,
-                             .num_attrs = num_attrs,
-                             .attrs = attrs};
-  mp_op_t *op = NULL;
-  MP_RETURN_IF_ERROR(mp_op_create(e->module, &spec, &op));
-  mp_block_append(e->block, op);
-  *out_value = &op->results[0];
-  return NULL;
+  return mp_append_op_attrs(e->module, e->block, code, operands, num_operands, type, attrs,
+                            num_attrs, e->loc, out_value);
 }
 
 mp_status_t mp_emit_binary(const mp_emitter_t *e, mp_opcode_t code, mp_value_t *a, mp_value_t *b,

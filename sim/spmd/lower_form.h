@@ -15,8 +15,8 @@ typedef struct {
   // Whether the op can be computed with this factor sharded. It is asked about PASS factors that
   // are in all results and about REDUCTION factors. NULL: PASS factors only, and those always.
   bool (*is_usable)(const mp_lowerer_t *low, uint32_t factor);
-  // Whether it can with this factor sharded that does not pass but is in all results; `localize` then gives
-  // the operands the boxes that each part needs. NULL: no.
+  // Whether it can with this factor sharded that does not pass but is in all results; `localize`
+  // then gives the operands the boxes that each part needs. NULL: no.
   bool (*is_permutable)(const mp_lowerer_t *low, uint32_t factor);
   // Whether the factor must be cut into parts of one size (reductions always).
   bool (*needs_even)(const mp_lowerer_t *low, uint32_t factor);

@@ -296,7 +296,10 @@ static mp_status_t emit_view(const mp_emitter_t *e, const mp_local_op_t *local, 
     const int64_t wanted = parts->starts[(size_t)p * parts->rank + view->out] * view->stride;
     starts[p] = boxes->sizes[at] == 0 ? 0 : length + wanted - own;
   }
-  MP_RETURN_IF_ERROR(emit_mask(e, value, boxes, view->in, fill, &value));
+  // Behind a shorter piece of a concatenation comes the next piece, or nothing.
+  if (local->op->code != MP_OP_CONCATENATE) {
+    MP_RETURN_IF_ERROR(emit_mask(e, value, boxes, view->in, fill, &value));
+  }
   MP_RETURN_IF_ERROR(emit_pad(e, value, view->in, length, view->interior, fill, &value));
   return emit_cut(e, value, view->in, length, starts, count, out_value);
 }

@@ -98,7 +98,8 @@ class Program:
     if kind == np.bool_:
       return self.rng.integers(0, 2, shape).astype(kind)
     if kind.kind == "c":
-      return (self.rng.integers(low, high, shape) + 1j * self.rng.integers(low, high, shape)).astype(kind)
+      parts = self.rng.integers(low, high, (2, *shape))
+      return (parts[0] + 1j * parts[1]).astype(kind)
     if kind.kind == "u":
       low = max(low, 0)
     return self.rng.integers(low, high, shape).astype(kind)
@@ -210,7 +211,8 @@ class Program:
   def shape(self, rank=None, low=1, high=4):
     """Random; of every other one that could be, that of a value that is there."""
     ranks = range(low, high) if rank is None else [rank]
-    known = sorted({v.shape for v in self.values + self.values_again if len(v.shape) in ranks and 0 not in v.shape})
+    known = sorted({v.shape for v in self.values + self.values_again
+                    if len(v.shape) in ranks and 0 not in v.shape})
     if known and self.rng.integers(2):
       return self.pick(*known)
     rank = int(self.rng.integers(low, high)) if rank is None else rank

@@ -190,6 +190,18 @@ static void test_moving(void **state) {
         "broadcast_in_dim 4xi1; broadcast_in_dim 4xf32; select 4xf32; pad 12xf32; "
         "constant 2xi64; partition_id ui32; dynamic_slice 1xi64; reshape i64; "
         "dynamic_slice 4xf32; pad 4xf32; return");
+  // Each piece goes where it belongs; one that has passed its end gives way to the next.
+  check("%a: tensor<4xf32> " X "[{\"x\"}]" Y ", %b: tensor<4xf32> " X "[{\"x\"}]" Y,
+        "tensor<8xf32>",
+        "%r = stablehlo.concatenate %a, %b, dim = 0 : (tensor<4xf32>, tensor<4xf32>) -> "
+        "tensor<8xf32>\nreturn %r : tensor<8xf32>",
+        "",
+        "exchange 4xf32; exchange 4xf32; constant f32; pad 12xf32; constant 2xi64; "
+        "partition_id ui32; dynamic_slice 1xi64; reshape i64; dynamic_slice 4xf32; "
+        "pad 12xf32; constant 2xi64; partition_id ui32; dynamic_slice 1xi64; "
+        "reshape i64; dynamic_slice 4xf32; iota 4xi64; constant 2xi64; "
+        "partition_id ui32; dynamic_slice 1xi64; reshape i64; broadcast_in_dim 4xi64; "
+        "compare 4xi1; broadcast_in_dim 4xi1; select 4xf32; return");
 }
 
 // --- what needs a dimension whole ---
