@@ -100,6 +100,9 @@ typedef struct {
   uint32_t *stack;
   uint32_t size;
   uint32_t level;
+  // Steps that a level may take. Shardings only grow, so that levels end by themselves; but members
+  // of a group within one op may take from each other what they gained, and so never rest.
+  uint64_t max_steps;
 } mp_rounds_t;
 
 static void push(mp_rounds_t *rounds, uint32_t number) {
@@ -205,11 +208,12 @@ static mp_status_t run_level(mp_rounds_t *rounds) {
   mp_propagator_t *p = rounds->p;
   MP_RETURN_IF_ERROR(flow_results(p));
   for (uint32_t i = p->num_items; i-- > 0;) push(rounds, i);
-  while (rounds->size != 0) {
+  for (uint64_t steps = 0; rounds->size != 0; ++steps) {
     const uint32_t number = rounds->stack[--rounds->size];
     mp_item_t *item = &p->items[number];
     const bool *changed = NULL;
     item->is_queued = false;
+    if (steps >= rounds->max_steps) continue;  // only empties the stack
     MP_RETURN_IF_ERROR(step(p, item, rounds->level, &changed));
     for (uint32_t t = 0; changed != NULL && t < num_tensors(item); ++t) {
       if (!changed[t]) continue;
@@ -304,6 +308,9 @@ static mp_status_t run(mp_propagator_t *p, const mp_import_t *import) {
   MP_RETURN_IF_ERROR(delay_all(p, import, &delays));
   rounds.stack = MP_ARENA_ARRAY(p->arena, uint32_t, (size_t)p->num_items + 1);
   MP_RETURN_IF_NULL(rounds.stack);
+  for (uint32_t i = 0; i < p->num_items; ++i) {
+    rounds.max_steps += (uint64_t)num_tensors(&p->items[i]) * (4 * p->out->space.count + 4);
+  }
   MP_RETURN_IF_ERROR(mp_arena_create(&p->scratch));
   mp_status_t status = run_rounds(&rounds, &delays);
   mp_arena_release(p->scratch);

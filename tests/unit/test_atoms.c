@@ -253,6 +253,46 @@ static void annotate(ir_t *ir, const mp_attr_t **slot, const char *text) {
   *slot = dict;
 }
 
+// The boxes that main's argument has by a GSPMD string.
+static const mp_boxes_t *boxes_by(const model_t *model, ir_t *ir, const mp_spmd_scope_t *scope,
+                                  const char *text) {
+  const mp_boxes_t *boxes = NULL;
+  mp_atom_space_t space;
+  annotate(ir, &ir->main->arg_attrs[0], text);
+  assert_ok(mp_spmd_import_gspmd(ir->module, model->num_devices));
+  const mp_attr_t *attr = mp_annotation_of(ir->main->arg_attrs, 0);
+  assert_non_null(attr);
+  const mp_atom_sharding_t *atoms = import(model, ir->module->arena, attr->u.sharding, &space);
+  assert_ok(mp_atom_sharding_boxes(&space, scope, ir->args[0]->type, atoms, &boxes));
+  return boxes;
+}
+
+// What clients are told (pjrt/ext_shardings.c) reads back as the same boxes.
+static void check_tiles(const model_t *model, ir_t *ir, const mp_spmd_scope_t *scope,
+                        const mp_boxes_t *boxes) {
+  mp_tiles_t tiles;
+  bool is_grid = false;
+  if (boxes == NULL || !mp_placement_is_even(boxes)) return;
+  assert_ok(mp_placement_to_tiles(ir->module->arena, boxes, &is_grid, &tiles));
+  if (!is_grid) return;
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_strbuf_puts(&text, "{devices=[");
+  for (uint32_t d = 0; d < RANK; ++d) {
+    mp_strbuf_printf(&text, "%lld,", (long long)tiles.tiles[d]);
+  }
+  mp_strbuf_printf(&text, "%lld,%lld]", (long long)tiles.terms,
+                   (long long)(tiles.copies / tiles.terms));
+  for (uint32_t i = 0; i < model->num_devices; ++i) {
+    mp_strbuf_printf(&text, "%s%lld", i == 0 ? "" : ",", (long long)tiles.partitions[i]);
+  }
+  mp_strbuf_puts(&text, " last_tile_dims={unreduced, replicated}}");
+  const mp_boxes_t *again = boxes_by(model, ir, scope, mp_strbuf_text(&text));
+  assert_true(again == boxes || mp_placement_equal(again, boxes));
+  check_partials(model, again);
+  mp_strbuf_deinit(&text);
+}
+
 static void check_gspmd_seed(const model_t *model) {
   char type_text[64];
   snprintf(type_text, sizeof(type_text), "%lldx%lldx%lldxf32", (long long)model->dims[0],
@@ -262,19 +302,13 @@ static void check_gspmd_seed(const model_t *model) {
   mp_strbuf_t text;
   mp_strbuf_init(&text);
   print_gspmd(model, &text);
-  annotate(&ir, &ir.main->arg_attrs[0], mp_strbuf_text(&text));
   ir_return(&ir, VALUES(ir.args[0]));
-  assert_ok(mp_spmd_import_gspmd(ir.module, model->num_devices));
-  const mp_attr_t *attr = mp_annotation_of(ir.main->arg_attrs, 0);
-  assert_non_null(attr);
   const mp_spmd_scope_t *scope = NULL;
-  const mp_boxes_t *boxes = NULL;
-  mp_atom_space_t space;
   assert_ok(mp_spmd_scope_top(arena, model->num_devices, &scope));
-  const mp_atom_sharding_t *atoms = import(model, arena, attr->u.sharding, &space);
-  assert_ok(mp_atom_sharding_boxes(&space, scope, ir.args[0]->type, atoms, &boxes));
+  const mp_boxes_t *boxes = boxes_by(model, &ir, scope, mp_strbuf_text(&text));
   check_boxes(model, boxes);
   check_partials(model, boxes);
+  check_tiles(model, &ir, scope, boxes);
   mp_strbuf_deinit(&text);
   ir_end(&ir);
 }
