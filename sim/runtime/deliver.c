@@ -33,9 +33,11 @@ static void take_message(mp_session_t *session, mp_packet_t *packet, mp_device_l
 }
 
 static void take_poison(mp_session_t *session, mp_packet_t *packet, mp_device_list_t *resumed) {
-  const mp_status_code_t code = (mp_status_code_t)packet->envelope.words[1];
+  const uint32_t word = packet->envelope.words[1];
+  const bool is_code = word != MP_OK && word <= MP_UNAUTHENTICATED;
+  const mp_status_code_t code = is_code ? (mp_status_code_t)word : MP_UNKNOWN;
   const mp_status_t error =
-      mp_status_make(code == MP_OK ? MP_UNKNOWN : code, "%.*s (on process %u)", (int)packet->bytes,
+      mp_status_make(code, "%.*s (on process %u)", (int)packet->bytes,
                      packet->bytes == 0 ? "" : (const char *)packet->data, packet->from);
   mp_packet_release(packet);
   mp_session_poison_quietly(session, error, resumed);
