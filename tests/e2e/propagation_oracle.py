@@ -41,7 +41,7 @@ def shardy(text):
 
 
 def without_chlo(text):
-  """JAX lowers CHLO's operations before a plugin sees them; the text of a program still has them."""
+  """JAX lowers CHLO's operations before a plugin sees them; a program's text still has them."""
   if "chlo." not in text:
     return text
   with jax_mlir.make_ir_context():
@@ -101,8 +101,8 @@ def is_empty(kind):
 def whole_axes(text):
   """A parameter that is left open in parts of whole axes, which is what JAX can name: Shardy cuts
   uneven ones within an axis."""
-  return re.sub(r'(\{|,)[^{},]*:\(\d+\)\d+[^}]*\}', lambda m: ("{" if m.group(1) == "{" else "") + "}",
-                text)
+  return re.sub(r'(\{|,)[^{},]*:\(\d+\)\d+[^}]*\}',
+                lambda m: ("{" if m.group(1) == "{" else "") + "}", text)
 
 
 class Shardings:

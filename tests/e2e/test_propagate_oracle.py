@@ -157,7 +157,8 @@ PROGRAMS = {
     "cond": (lambda p, a, b: lax.cond(p, lambda: a + b, lambda: a.T), arg(dtype=np.bool_),
              arg(16, 16, spec=("x", "y")), arg(16, 16, spec=("y", None))),
     "remat": (lambda a, w: jax.grad(lambda v: jnp.sum(jax.checkpoint(
-        lambda u: jnp.sin(a @ u))(v)))(w), arg(8, 16, spec=("x", None)), arg(16, 8, spec=(None, "y"))),
+        lambda u: jnp.sin(a @ u))(v)))(w), arg(8, 16, spec=("x", None)),
+              arg(16, 8, spec=(None, "y"))),
     "gather": (embed, arg(32, 16, spec=("y", None)), arg(8, 4, spec=("x", None), dtype=np.int32)),
     "scatter": (embed_grad, arg(32, 16, spec=(None, "y")),
                 arg(8, 4, spec=("x", None), dtype=np.int32)),
@@ -206,13 +207,14 @@ def test_random_jax(batch):
 
 
 class Text:
-  """A random program: operations over a pool of values, with shardings wherever Shardy knows any."""
+  """A random program: operations over a pool of values, with shardings wherever Shardy has any."""
 
-  SHAPES = [(8, 16), (16, 8), (16, 16), (8, 2, 8), (128,)]
+  SHAPES = [(8, 12), (12, 8), (12, 12), (6, 2, 8), (96,)]
+  MESHES = [(("x", 2), ("y", 4)), (("x", 2), ("y", 2), ("z", 2)), (("x", 3), ("y", 2)), (("x", 6),)]
 
   def __init__(self, seed):
     self.rng = np.random.default_rng(seed)
-    self.axes = [("x", 2), ("y", 4)] if self.rng.integers(2) else [("x", 2), ("y", 2), ("z", 2)]
+    self.axes = self.choose(*self.MESHES)
     self.lines = []
     self.pool = []
     self.count = 0
@@ -317,7 +319,8 @@ class Text:
                 f"({kind}, {self.type(b[1])}) -> {self.type(out)}", out)
     elif case == "broadcast" and len(shape) == 2:
       out = (shape[0], 2, shape[1])
-      self.emit(f"stablehlo.broadcast_in_dim {a}, dims = [0, 2] : ({kind}) -> {self.type(out)}", out)
+      self.emit(f"stablehlo.broadcast_in_dim {a}, dims = [0, 2] : "
+                f"({kind}) -> {self.type(out)}", out)
     elif case == "reshape":
       size = int(np.prod(shape))
       out = self.choose(*[s for s in self.SHAPES if int(np.prod(s)) == size] or [shape])
@@ -326,8 +329,8 @@ class Text:
       out = shape[1:]
       zero = f"%z{self.count}"
       self.lines.append(f"    {zero} = stablehlo.constant dense<0.0> : tensor<f32>")
-      self.emit(f"stablehlo.reduce({a} init: {zero}) applies stablehlo.add across dimensions = [0] : "
-                f"({kind}, tensor<f32>) -> {self.type(out)}", out)
+      self.emit(f"stablehlo.reduce({a} init: {zero}) applies stablehlo.add across "
+                f"dimensions = [0] : ({kind}, tensor<f32>) -> {self.type(out)}", out)
     elif case == "concatenate":
       b = self.pick(shape=shape)[0]
       out = (2 * shape[0],) + shape[1:]
@@ -346,8 +349,10 @@ class Text:
     elif case == "group":
       b = self.pick(shape=shape)[0]
       # All members of a group must have one shape.
-      group = 2 * self.SHAPES.index(shape) + int(self.rng.integers(2)) if shape in self.SHAPES else 99
-      for v in (a, b) if group != 99 else ():
+      if shape not in self.SHAPES:
+        return
+      group = 2 * self.SHAPES.index(shape) + int(self.rng.integers(2))
+      for v in (a, b):
         self.lines.append(f"    sdy.sharding_group {v} group_id={group} : {kind}")
     elif case == "barrier":
       direction = self.choose("NONE", "FORWARD", "BACKWARD")
@@ -408,7 +413,8 @@ class Text:
     body = "\n".join(self.lines)
     values = ", ".join(r[0] for r in results)
     types = ", ".join(self.type(r[1]) for r in results)
-    return f"""module @random attributes {{mhlo.num_partitions = 8 : i32}} {{
+    devices = int(np.prod([size for _, size in self.axes]))
+    return f"""module @random attributes {{mhlo.num_partitions = {devices} : i32}} {{
   sdy.mesh @mesh = <[{axes}]>
   sdy.mesh @empty_mesh = <[]>
   func.func public @main({', '.join(args)}) -> ({', '.join(kinds)}) {{
