@@ -103,13 +103,16 @@ static mp_reduce_kind_t kind_of_op(mp_opcode_t code) {
   return MP_REDUCE_CUSTOM;
 }
 
-mp_reduce_kind_t mp_region_kind(const mp_block_t *block, const mp_value_t *const *results,
-                                uint32_t num_results) {
-  if (block->num_args != 2 || num_results != 1) return MP_REDUCE_CUSTOM;
+static bool has_bitcasts(const mp_block_t *block) {
   for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
-    if (op->code == MP_OP_BITCAST_CONVERT) return MP_REDUCE_CUSTOM;  // the type is not what it says
+    if (op->code == MP_OP_BITCAST_CONVERT) return true;  // the type is not what it says
   }
-  const mp_value_t *first = &block->args[0], *second = &block->args[1], *value = results[0];
+  return false;
+}
+
+// How `value` comes from two arguments of the region.
+static mp_reduce_kind_t kind_of(const mp_value_t *first, const mp_value_t *second,
+                                const mp_value_t *value) {
   mp_dtype_t dtype = first->type->dtype;
   if (second->type->dtype != dtype || value->type->dtype != dtype) return MP_REDUCE_CUSTOM;
   if (value == second) return MP_REDUCE_SECOND;
@@ -127,6 +130,22 @@ mp_reduce_kind_t mp_region_kind(const mp_block_t *block, const mp_value_t *const
     return kind_of_op(value->op->code);
   }
   return MP_REDUCE_CUSTOM;
+}
+
+mp_reduce_kind_t mp_region_kind(const mp_block_t *block, const mp_value_t *const *results,
+                                uint32_t num_results) {
+  if (block->num_args != 2 || num_results != 1 || has_bitcasts(block)) return MP_REDUCE_CUSTOM;
+  return kind_of(&block->args[0], &block->args[1], results[0]);
+}
+
+mp_reduce_kind_t mp_reducer_result_kind(const mp_block_t *block, uint32_t result) {
+  const mp_op_t *end = mp_block_terminator(block);
+  if (end == NULL || result >= end->num_operands || block->num_args != 2 * end->num_operands ||
+      has_bitcasts(block)) {
+    return MP_REDUCE_CUSTOM;
+  }
+  return kind_of(&block->args[result], &block->args[end->num_operands + result],
+                 mp_region_see_through(end->operands[result]));
 }
 
 mp_reduce_kind_t mp_reducer_kind(const mp_block_t *block) {

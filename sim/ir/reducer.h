@@ -26,6 +26,10 @@ mp_reduce_kind_t mp_region_kind(const mp_block_t *block, const mp_value_t *const
 // The same for what the block's terminator returns.
 mp_reduce_kind_t mp_reducer_kind(const mp_block_t *block);
 
+// The kind of one result of a region (a_1 .. a_n, b_1 .. b_n) -> n results: what it makes of its
+// own two arguments alone.
+mp_reduce_kind_t mp_reducer_result_kind(const mp_block_t *block, uint32_t result);
+
 // The op that the kind stands for: ADD to XOR. MP_OP_COUNT for CUSTOM and SECOND.
 mp_opcode_t mp_reduce_kind_opcode(mp_reduce_kind_t kind);
 

@@ -113,16 +113,28 @@ static bool is_idempotent(mp_opcode_t code) {
   return code == MP_OP_MAXIMUM || code == MP_OP_MINIMUM || code == MP_OP_AND || code == MP_OP_OR;
 }
 
-static bool has_plain_start(const mp_op_t *op, mp_opcode_t code) {
-  return is_idempotent(code) || mp_unreduced_is_identity(op->operands[1], code);
+static bool has_plain_start(const mp_op_t *op, uint32_t result, mp_opcode_t code) {
+  return is_idempotent(code) ||
+         mp_unreduced_is_identity(op->operands[op->num_results + result], code);
+}
+
+// Whether what the shards make of their parts can be reduced once more, in which the initial values
+// come in again: results that are always one of the arguments, or ones that an op of its own makes.
+static bool can_reduce_twice(const mp_op_t *op) {
+  if (mp_reducer_is_choice(op->regions[0])) return true;
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    const mp_opcode_t code = mp_reduce_kind_opcode(mp_reducer_result_kind(op->regions[0], i));
+    if (code == MP_OP_COUNT || !has_plain_start(op, i, code)) return false;
+  }
+  return true;
 }
 
 static bool is_reducible(const mp_lowerer_t *low, uint32_t factor) {
   if (low->rule->factors[factor].kind != MP_FACTOR_REDUCTION) return true;
   const mp_opcode_t code = reduction_of(low->op);
-  if (code == MP_OP_COUNT) return mp_reducer_is_choice(low->op->regions[0]);
+  if (code == MP_OP_COUNT) return can_reduce_twice(low->op);
   unsigned char identity[16];
-  return has_plain_start(low->op, code) ||
+  return has_plain_start(low->op, 0, code) ||
          mp_unreduced_identity(low->op->operands[1]->type->dtype, code, identity);
 }
 
@@ -194,7 +206,7 @@ static mp_status_t localize_reduce(const mp_lowerer_t *low, mp_local_op_t *out) 
   if (code == MP_OP_COUNT) {
     out->emit = emit_reduce_twice;
     out->has_regions_twice = true;
-  } else if (!has_plain_start(low->op, code)) {
+  } else if (!has_plain_start(low->op, 0, code)) {
     out->emit = emit_reduce_once;
   }
   return NULL;

@@ -547,7 +547,7 @@ def reduce(p, name):
     def body(a, i, b, j):
       return [p.op("stablehlo.add", [a, b], [((), "f32")])[0],
               p.op("stablehlo.add", [i, j], [((), "i32")])[0]]
-    inits = [p.constant(0.0, "f32"), p.operand((), "i32")]
+    inits = [p.constant(0.0, "f32"), p.constant(0, "i32") if p.rng.integers(3) else p.operand((), "i32")]
   region = p.region([((), "f32"), ((), "i32")] * 2, body)
   for result in p.op(name, [value, index] + inits, [(out, "f32"), (out, "i32")], attrs, [region]):
     p.result(result, kept)
