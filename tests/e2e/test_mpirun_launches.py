@@ -1,0 +1,90 @@
+"""Launches over the processes of a real mpirun: that disagree, come late, outlive their process."""
+
+import re
+
+import mpirun
+
+pytestmark = mpirun.NEEDS_MPIRUN
+
+SETUP = """
+    import time
+    n, rank = len(jax.devices()), jax.process_index()
+    mesh = Mesh(np.array(jax.devices()), ("x",))
+    def place(value):
+      sharding = NamedSharding(mesh, P("x"))
+      return jax.make_array_from_callback(value.shape, sharding, lambda i: value[i])
+    def over_all(f):
+      return jax.jit(jax.shard_map(f, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False))
+    x = place(np.ones((n, 4), np.float32))
+    total = over_all(lambda a: lax.psum(a, "x"))
+    def outcome(f, *args):
+      try:
+        value = f(*args)
+        return np.asarray(value.addressable_data(0))[0, 0]
+      except Exception as error:
+        return f"{type(error).__name__}: {error}"
+"""
+
+
+def outcomes(program, ranks=2, devices=2, **variables):
+  """What each rank prints."""
+  return mpirun.run_well(ranks, SETUP + program, devices, **variables).outs
+
+
+def test_different_collectives_say_both_sides():
+  outs = outcomes("""
+    f = total if rank == 0 else over_all(lambda a: lax.all_gather(a, "x", tiled=True))
+    print(outcome(f, x))
+    print(outcome(total, x))  # the next launch is well
+    """)
+  for out in outs:
+    first, second = out.splitlines()
+    assert "collectives do not match: process 0: device 0 is at stablehlo.all_reduce" in first
+    assert "while process 1: device 2 is at stablehlo.all_gather" in first
+    assert "they are different operations" in first
+    assert second == "4.0"
+
+
+def test_different_reductions_and_types_do_not_meet():
+  outs = outcomes("""
+    print(outcome(total if rank == 0 else over_all(lambda a: lax.pmax(a, "x")), x))
+    print(outcome(total, x if rank == 0 else place(np.ones((n, 5), np.float32))))
+    """)
+  for out in outs:
+    first, second = out.splitlines()
+    assert "their reductions differ" in first
+    assert "their types differ" in second
+
+
+def test_who_waits_hears_what_the_other_does():
+  job = mpirun.run_well(2, SETUP + """
+    if rank == 1: time.sleep(4)
+    print(outcome(total, x))
+    """, 2, MINIPOD_COLLECTIVE_WARN_S=1)
+  assert job.outs == ["4.0\n", "4.0\n"]
+  line = (r"process 0: launch 0: devices 0, 1 wait at stablehlo.all_reduce .*; missing for \d s: "
+          r"devices 2, 3 of process 1; process 1 says: nothing was launched here")
+  assert re.search(line, job.err), job.err
+  assert job.err.count("missing for") == 1
+
+
+def test_exit_with_work_in_flight_does_not_let_the_others_down():
+  outs = outcomes("""
+    total(x).block_until_ready()
+    if rank == 1: time.sleep(2)
+    for _ in range(3): y = total(x)
+    if rank == 1: print(outcome(lambda: y))
+    """)
+  assert outs == ["", "4.0\n"]
+
+
+def test_clients_one_after_the_other():
+  outs = outcomes("""
+    import jax.extend.backend
+    print(outcome(total, x))
+    jax.extend.backend.clear_backends()
+    jax.clear_caches()
+    """ + SETUP + """
+    print(outcome(total, x))
+    """, ranks=3)
+  assert outs == ["6.0\n6.0\n"] * 3
