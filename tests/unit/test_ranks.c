@@ -325,6 +325,28 @@ static mp_program_t *absent_program(void) {
   return program_end(&p);
 }
 
+static mp_status_t pick_kernel(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+  (void)kernel;
+  *(bool *)call->results[0] = *(const float *)call->operands[0] > 1.5f;
+  return NULL;
+}
+
+// Two equal collectives; process 1, whose x is 2, jumps over the first one.
+static mp_program_t *choosing_program(void) {
+  test_program_t p;
+  program_begin(&p, "choosing", 1, 4);
+  mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, 4));
+  mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, 4));
+  mp_slot_t flag = slot_arena(0);
+  p.program->arena_bytes = 64;
+  program_launch(&p, pick_kernel, 1, 1, &x, 1, &flag);
+  program_jump(&p, MP_CMD_BRANCH_UNLESS, flag, 3);
+  program_jump(&p, MP_CMD_JUMP, x, 4);
+  program_collective(&p, MP_COLLECTIVE_ALL_REDUCE, "stablehlo.all_reduce", 4, x, y);
+  program_collective(&p, MP_COLLECTIVE_ALL_REDUCE, "stablehlo.all_reduce", 4, x, y);
+  return program_end(&p);
+}
+
 static mp_status_t fail_kernel(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   (void)kernel, (void)call;
   return mp_status_make(MP_DATA_LOSS, "the kernel broke");
@@ -425,6 +447,10 @@ static void test_failures(void **state) {
        {"process 0: device 0 is at stablehlo.all_reduce (psum at train.py:12:7) of "
         "tensor<4xf32> while process 1: device ",
         "is at other (psum at train.py:12:7) of tensor<4xf32>: they are different operations"}},
+      {{choosing_program, choosing_program},
+       MP_INVALID_ARGUMENT,
+       {"process 0: device 0 is at stablehlo.all_reduce",
+        "they are at different places of the program"}},
       {{sum_program, absent_program},
        MP_ABORTED,
        {"devices 2, 3 finished without reaching stablehlo.all_reduce (psum at train.py:12:7) that "
