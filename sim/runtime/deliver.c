@@ -11,6 +11,7 @@ static void take_parcel(mp_session_t *session, mp_packet_t *packet, mp_device_li
     mp_session_poison_locked(session, status, resumed);
   } else if (ready != NULL) {
     ready->is_waiting = false;
+    ready->is_ready = true;
     mp_session_resume(session, ready->holder->logical, resumed);
   }
 }

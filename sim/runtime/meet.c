@@ -123,11 +123,22 @@ static mp_status_t set_out(mp_session_t *session, mp_worker_t *self, mp_meeting_
   return go_through(session, self, passage, false, out_arrived);
 }
 
+// The holder is back: all parcels of the phase have come. If a poison was faster, it has ended the
+// passage, and the others wait no more.
+static mp_status_t go_on(mp_session_t *session, mp_worker_t *self, mp_passage_t *passage,
+                         mp_arrived_t *out_arrived) {
+  pthread_mutex_lock(&session->lock);
+  mp_status_t status = mp_status_retain(session->error);
+  if (status == NULL) passage->is_ready = false;
+  pthread_mutex_unlock(&session->lock);
+  return status != NULL ? status : go_through(session, self, passage, true, out_arrived);
+}
+
 mp_status_t mp_session_meet(mp_session_t *session, mp_worker_t *self, mp_arrival_t *arrival,
                             mp_arrived_t *out_arrived) {
   uint32_t logical = arrival->logical;
   if (arrival->passage != NULL) {
-    return go_through(session, self, arrival->passage, true, out_arrived);
+    return go_on(session, self, arrival->passage, out_arrived);
   }
   if (arrival->collective->groups->group_of[logical] < 0) {
     mp_collective_zero_outputs(arrival->collective, arrival);

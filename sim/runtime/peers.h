@@ -38,6 +38,7 @@ struct mp_passage_s {
   uint32_t phase;           // that parcels are sent and awaited of
   uint32_t num_missing;     // of them
   bool is_waiting;          // its holder is parked until num_missing is 0
+  bool is_ready;            // its holder was resumed for that and has not gone on yet
   mp_packet_t **packets;    // [phases][processes], owned
   mp_parcel_t **parcels;    // the same; of a parcel for all only one place is filled
 };

@@ -116,8 +116,10 @@ static void resume_all(mp_session_t *session, mp_device_list_t *resumed) {
   while (next != NULL) {
     mp_passage_t *passage = next;
     next = passage->next;
-    if (!passage->is_waiting) continue;  // its holder will see
-    mp_session_resume_members(session, passage->meeting, NULL, resumed);
+    if (!passage->is_waiting && !passage->is_ready) continue;  // its holder will see
+    // A holder that is runnable already will find the error instead of its passage.
+    mp_session_resume_members(session, passage->meeting, passage->is_ready ? passage->holder : NULL,
+                              resumed);
     mp_passage_end(session->peers, passage);
   }
 }

@@ -462,6 +462,43 @@ static void test_failures(void **state) {
   }
 }
 
+// y = all_reduce(x), twice; in between a kernel may fail.
+static mp_program_t *two_sums(mp_kernel_run_t between) {
+  test_program_t p;
+  program_begin(&p, "two_sums", 1, 4);
+  mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, 4));
+  mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, 4));
+  program_collective(&p, MP_COLLECTIVE_ALL_REDUCE, "stablehlo.all_reduce", 4, x, y);
+  if (between != NULL) program_launch(&p, between, 1, 0, NULL, 0, NULL);
+  program_collective(&p, MP_COLLECTIVE_ALL_REDUCE, "stablehlo.all_reduce", 4, x, y);
+  return program_end(&p);
+}
+
+// The other process sends what it owes to a meeting and fails right behind: the meeting's holder is
+// on its way to go on when the failure comes, and those who wait with it must hear of it.
+static void test_failure_behind_a_meeting(void **state) {
+  (void)state;
+  static const pod_option_t one_worker[] = {{"num_devices", "2"}, {"workers", "1"}, {NULL, NULL}};
+  pods_t pods;
+  start_pods(&pods, 2, 2, one_worker);
+  mp_executable_t *executables[2] = {place(&pods, 0, two_sums(NULL)),
+                                     place(&pods, 1, two_sums(fail_kernel))};
+  for (int round = 0; round < 500; ++round) {
+    test_launch_t l[2];
+    for (uint32_t rank = 0; rank < 2; ++rank) {
+      launch_half(&l[rank], &pods, rank, executables[rank], 4);
+    }
+    for (uint32_t i = 0; i < 2; ++i) {
+      launch_expect_error(&l[0], i, MP_DATA_LOSS, "the kernel broke (on process 1)");
+      launch_expect_error(&l[1], i, MP_DATA_LOSS, "the kernel broke");
+    }
+    for (uint32_t rank = 0; rank < 2; ++rank) launch_end(&l[rank]);
+  }
+  for (uint32_t rank = 0; rank < 2; ++rank) mp_executable_release(executables[rank]);
+  expect_sum(&pods);
+  stop_pods(&pods);
+}
+
 // Programs that differ in nothing that meets may meet.
 static void test_programs_may_differ(void **state) {
   (void)state;
@@ -763,6 +800,7 @@ static void test_messages(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_failures),
+      cmocka_unit_test(test_failure_behind_a_meeting),
       cmocka_unit_test(test_programs_may_differ),
       cmocka_unit_test(test_refused_launch),
       cmocka_unit_test(test_lost_process),
