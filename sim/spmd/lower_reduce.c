@@ -66,7 +66,9 @@ static bool is_tiling(const mp_lowerer_t *low, uint32_t factor) {
       return false;
     }
     const int64_t count = op->operands[1]->type->dims[d];
-    if (count == 0 || in->dims[d] != count * sizes.values[d]) return false;
+    if (count == 0 || in->dims[d] % count != 0 || in->dims[d] / count != sizes.values[d]) {
+      return false;
+    }
     for (uint32_t t = 0; t < mp_lowerer_num_tensors(low); ++t) {
       const mp_atoms_t *list = mp_lowerer_list(low, t, factor);
       if (count % mp_atoms_product(&low->propagation->space, list) != 0) return false;
@@ -121,6 +123,7 @@ static bool has_plain_start(const mp_op_t *op, uint32_t result, mp_opcode_t code
 // Whether what the shards make of their parts can be reduced once more, in which the initial values
 // come in again: results that are always one of the arguments, or ones that an op of its own makes.
 static bool can_reduce_twice(const mp_op_t *op) {
+  if (op->results[0].type->rank >= MP_MAX_RANK) return false;  // terms lie along one more
   if (mp_reducer_is_choice(op->regions[0])) return true;
   for (uint32_t i = 0; i < op->num_results; ++i) {
     const mp_opcode_t code = mp_reduce_kind_opcode(mp_reducer_result_kind(op->regions[0], i));

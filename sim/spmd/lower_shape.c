@@ -75,9 +75,9 @@ static mp_status_t localize_slice(const mp_lowerer_t *low, mp_local_op_t *out) {
     if (from == NULL || sizes == NULL) return mp_status_out_of_memory();
     for (uint32_t p = 0; p < parts->num_partitions; ++p) {
       const int64_t count = parts->sizes[(size_t)p * parts->rank + d];
+      if (count == 0) continue;
       from[p] = starts.values[d] + parts->starts[(size_t)p * parts->rank + d] * strides.values[d];
-      sizes[p] = count == 0 ? 0 : (count - 1) * strides.values[d] + 1;
-      if (count == 0) from[p] = 0;
+      sizes[p] = (count - 1) * strides.values[d] + 1;
     }
     MP_RETURN_IF_ERROR(mp_lowerer_move_boxes(low, out, 0, d, from, sizes));
   }

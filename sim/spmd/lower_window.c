@@ -70,8 +70,11 @@ static uint32_t num_views(const mp_op_t *op) {
 }
 
 static mp_view_t view_of(const mp_op_t *op, uint32_t i) {
-  if (op->code == MP_OP_CONVOLUTION) return view_of_convolution(op, i);
-  return op->code == MP_OP_PAD ? view_of_pad(op, i) : view_of_window(op, i);
+  mp_view_t view = op->code == MP_OP_CONVOLUTION ? view_of_convolution(op, i)
+                   : op->code == MP_OP_PAD       ? view_of_pad(op, i)
+                                                 : view_of_window(op, i);
+  if (op->operands[0]->type->dims[view.in] <= 1) view.interior = 0;  // there is no between
+  return view;
 }
 
 // Pad and convolution look at their first operand, reduce_window at as many as it has results.
@@ -142,6 +145,8 @@ static int64_t divide_up(int64_t a, int64_t b) {
 // The operand's elements in what a part of `count` results from `first` on looks at.
 static void needed_interval(const mp_view_t *view, int64_t dim, int64_t first, int64_t count,
                             int64_t *out_start, int64_t *out_size) {
+  *out_start = *out_size = 0;
+  if (count == 0) return;
   const int64_t step = view->interior + 1;
   const int64_t from = first * view->stride - view->low;
   const int64_t end = from + (count - 1) * view->stride + view->size;  // both in stretched elements
@@ -149,9 +154,9 @@ static void needed_interval(const mp_view_t *view, int64_t dim, int64_t first, i
   int64_t limit = divide_up(end, step);
   if (begin < 0) begin = 0;
   if (limit > dim) limit = dim;
-  const bool is_empty = count == 0 || begin >= limit;
-  *out_start = is_empty ? 0 : begin;
-  *out_size = is_empty ? 0 : limit - begin;
+  if (begin >= limit) return;
+  *out_start = begin;
+  *out_size = limit - begin;
 }
 
 // Whether the dimension is seen as it is: its parts are the result's.
@@ -292,9 +297,10 @@ static mp_status_t emit_view(const mp_emitter_t *e, const mp_local_op_t *local, 
   MP_RETURN_IF_NULL(starts);
   for (uint32_t p = 0; p < count; ++p) {
     const size_t at = (size_t)p * boxes->rank + view->in;
+    if (boxes->sizes[at] == 0) continue;  // nothing but padding, from its beginning
     const int64_t own = boxes->starts[at] * (view->interior + 1) + view->low;
     const int64_t wanted = parts->starts[(size_t)p * parts->rank + view->out] * view->stride;
-    starts[p] = boxes->sizes[at] == 0 ? 0 : length + wanted - own;
+    starts[p] = length + wanted - own;
   }
   // Behind a shorter piece of a concatenation comes the next piece, or nothing.
   if (local->op->code != MP_OP_CONCATENATE) {
