@@ -10,7 +10,7 @@ import re
 
 import numpy as np
 
-from random_program import Program, integer, ints, table, tensor
+from random_program import Program, Value, integer, ints, table, tensor
 
 # --- the ops: each function adds one to a program ---
 
@@ -475,9 +475,9 @@ def custom_call(p, name):
              "backend_config": f"{{k = {k} : i64, largest = true}}"}
     # What JAX hands over: attributes of the call, in the place of its backend_config.
     results = p.op(name, [a], types, {"call_target_name": f'"{target}"'}, note=True)
-    p.lines[-1] = (False, p.lines[-1][1].replace("}>", "}> {mhlo.attributes = {k = " + str(k) +
-                                                " : i64, largest = true}, mhlo.version = 1 : i64}"),
-                   None, None)
+    text = p.lines[-1][0].replace("}>", "}> {mhlo.attributes = {k = " + str(k) +
+                                  " : i64, largest = true}, mhlo.version = 1 : i64}")
+    p.lines[-1] = (text, text, None, None)
     for value in results:
       p.result(value, kinds)
     return
@@ -832,6 +832,76 @@ def case(p, name):
   p.one(name, [index], shape, "f32", None, regions, kinds=["returned"] * len(shape))
 
 
+# --- collectives, in regions that are manual over one axis ---
+
+CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
+
+
+@row("stablehlo.all_gather", "stablehlo.all_reduce", "stablehlo.all_to_all",
+     "stablehlo.collective_broadcast", "stablehlo.collective_permute", "stablehlo.reduce_scatter")
+def collective(p, name):
+  axis = p.pick(*p.axes)
+  n = p.axes[axis]
+  shape = (n * p.pick(1, 2, 3), n * p.pick(1, 2), p.size(6))
+  dim, other = (int(d) for d in p.rng.permutation(3)[:2])
+  if shape[dim] % n != 0 or shape[other] % n != 0:
+    dim, other = 0, 1
+  groups = table(p.groups(axis))
+  kinds = ["collective" if d in (dim, other) else "beside collective" for d in range(3)]
+  value = p.operand(shape, "i32", kinds)
+  region = ("({^bb0(%p: tensor<i32>, %q: tensor<i32>):\n"
+            "%s = stablehlo.add %p, %q : tensor<i32>\nstablehlo.return %s : tensor<i32>})")
+  def op(attrs, regions=""):
+    return lambda before, after: (f'%b = "{name}"(%a) <{{{attrs}, {CHANNEL}}}> {regions} : '
+                                  f"({before}) -> {after}")
+  flag = "use_global_device_ids"
+  total = f"stablehlo.multiply {value.name}, %n{p.count} : {value.type}"
+  constant = f"%n{p.count} = stablehlo.constant dense<{n}> : {value.type}"
+  if name.endswith("all_gather"):
+    p.manual(name, value, shape, axis, dim, None,
+             op(f"all_gather_dim = {dim} : i64, replica_groups = {groups}, {flag}"), None, kinds)
+  elif name.endswith("all_to_all"):
+    p.manual(name, value, shape, axis, dim, other,
+             op(f"split_dimension = {other} : i64, concat_dimension = {dim} : i64, "
+                f"split_count = {n} : i64, replica_groups = {groups}"), None, kinds)
+  elif name.endswith("collective_permute"):  # to oneself and back: a swap of neighbours, twice
+    pairs = [[a, b] for g in p.groups(axis) for a, b in zip(g, np.roll(g, 1))]
+    back = table([[b, a] for a, b in pairs])
+    body = lambda before, after: (
+        f'%c = "{name}"(%a) <{{source_target_pairs = {table(pairs)}, {CHANNEL}}}> : '
+        f'({before}) -> {before}\n%b = "{name}"(%c) <{{source_target_pairs = {back}, {CHANNEL}}}> : '
+        f"({before}) -> {before}")
+    p.manual(name, value, shape, axis, dim, dim, body, None, kinds)
+  elif name.endswith("collective_broadcast"):  # of what all have
+    p.manual(name, value, shape, axis, None, None, op(f"replica_groups = {groups}"), None, kinds)
+  else:
+    p.lines.append((constant, constant, None, None))
+    scatter = name.endswith("reduce_scatter")
+    attrs = f"replica_groups = {groups}, {flag}"
+    if scatter:
+      attrs = f"scatter_dimension = {dim} : i64, {attrs}"
+    p.manual(name, value, shape, axis, None, dim if scatter else None, op(attrs, region), total, kinds)
+
+
+@row("stablehlo.partition_id")
+def partition_id(p, name):
+  """Counts the partitions: each returns its number."""
+  axes = list(p.axes)
+  count = int(np.prod(list(p.axes.values())))
+  zero = p.operand((1,), "ui32", low=0, high=1)
+  result = p.name()
+  all_axes = ", ".join(f'"{a}"' for a in axes)
+  kind = tensor((count,), "ui32")
+  cut = (f"{result} = sdy.manual_computation({zero.name}) in_shardings=[<@mesh, [{{}}]>] "
+         f"out_shardings=[<@mesh, [{{{all_axes}}}]>] manual_axes={{{all_axes}}} "
+         f"(%a: tensor<1xui32>) {{\n%i = stablehlo.partition_id : tensor<ui32>\n"
+         f"%b = stablehlo.reshape %i : (tensor<ui32>) -> tensor<1xui32>\n"
+         f"sdy.return %b : tensor<1xui32>\n}} : (tensor<1xui32>) -> {kind}")
+  p.lines.append((cut, f"{result} = stablehlo.iota dim = 0 : {kind}", None, None))
+  p.rows[name] += 1
+  p.result(Value(result, (count,), "ui32"))
+
+
 def add_function(p, shape):
   label = f"f{len(p.functions)}"
   kind = tensor(shape, "f32")
@@ -876,9 +946,8 @@ def random_program(seed, only=""):
 
 # Rows that no program here holds, and why.
 WITHOUT = {
-    "collectives, in manual regions only: test_partition_random.py, test_collectives.py": (
-        "all_gather all_reduce all_to_all collective_broadcast collective_permute collective_reduce "
-        "cross-replica-sum partition_id reduce_scatter replica_id"),
+    "of replicas, of which there is one: test_collectives.py": "cross-replica-sum replica_id",
+    "refused by name": "collective_reduce",
     "no values that could be cut": "after_all create_token infeed outfeed recv send return",
     "refused by name: sizes that are known only at run time, quantisation": (
         "set_dimension_size uniform_dequantize uniform_quantize"),
@@ -905,5 +974,5 @@ window;beside window;sorted;sort batch;norm feature;norm batch;random;random sta
 gather dropped;gather whole;gather window;gather index batch;gather index batching;gather index vector;
 scatter batching;scatter dropped;scatter whole;scatter window;scatter index batch;
 scatter index batching;scatter index vector;dynamic slice window;dynamic slice whole;update window;
-update whole;carried;returned;in uneven parts
+update whole;carried;returned;collective;beside collective;in uneven parts
 """

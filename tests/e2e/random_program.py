@@ -51,6 +51,8 @@ class Program:
     self.rng = np.random.default_rng(seed)
     sizes = MESHES[int(self.rng.integers(len(MESHES)))]
     self.axes = dict(zip("xyz", sizes))
+    # Lines: as the cut program has them, as the other one does (None: not at all, the result is the
+    # value), result, value.
     self.lines, self.params, self.functions = [], [], []
     self.values = []  # results that later ops may take
     self.values_again = []  # parameters, as well
@@ -118,8 +120,8 @@ class Program:
     spec = self.spec(value.shape, even=False)
     self.note(kinds, spec, value.shape)
     result = Value(self.name(), value.shape, value.dtype)
-    self.lines.append((True, f"{result.name} = sdy.sharding_constraint {value.name} "
-                             f"{self.sharding(spec)} : {value.type}", result, value))
+    self.lines.append((f"{result.name} = sdy.sharding_constraint {value.name} "
+                       f"{self.sharding(spec)} : {value.type}", None, result, value))
     self.rows["sdy.sharding_constraint"] += 1
     return result
 
@@ -152,13 +154,41 @@ class Program:
       text += " (" + ", ".join(regions) + ")"
     text += f' : ({", ".join(v.type for v in operands)}) -> '
     text += "(" + ", ".join(v.type for v in results) + ")"
-    self.lines.append((False, text, None, None))
+    self.lines.append((text, text, None, None))
     if note:
       self.rows[name] += 1
     return results
 
   def one(self, name, operands, shape, dtype, attrs=None, regions=(), kinds=(), note=True):
     return self.result(self.op(name, operands, [(shape, dtype)], attrs, regions, note)[0], kinds)
+
+  def manual(self, name, value, result_shape, axis, split_in, split_out, body, plain, kinds):
+    """One collective over `axis` in a region that is manual over it alone: `body` is its text on the
+    parts %a -> %b, with the local types' shapes, `plain` what that makes of the whole value.
+    `split_in` and `split_out` are the dimensions that the axis cuts, or None."""
+    result = Value(self.name(), result_shape, value.dtype)
+    def local(shape, split):
+      return [n // self.axes[axis] if d == split else n for d, n in enumerate(shape)]
+    def sharding(shape, split):
+      dims = ", ".join(f'{{"{axis}", ?}}' if d == split else "{?}" for d in range(len(shape)))
+      return f"<@mesh, [{dims}]>"
+    before = tensor(local(value.shape, split_in), value.dtype)
+    after = tensor(local(result_shape, split_out), value.dtype)
+    text = (f"{result.name} = sdy.manual_computation({value.name}) "
+            f"in_shardings=[{sharding(value.shape, split_in)}] "
+            f"out_shardings=[{sharding(result_shape, split_out)}] manual_axes={{\"{axis}\"}} "
+            f"(%a: {before}) {{\n{body(before, after)}\nsdy.return %b : {after}\n}} : "
+            f"({value.type}) -> {result.type}")
+    self.lines.append((text, plain and f"{result.name} = {plain}", result, value))
+    self.rows[name] += 1
+    return self.result(result, kinds)
+
+  def groups(self, axis):
+    """Partitions that differ in this axis alone, as rows."""
+    sizes = list(self.axes.values())
+    ids = np.arange(np.prod(sizes)).reshape(sizes)
+    along = list(self.axes).index(axis)
+    return np.moveaxis(ids, along, -1).reshape(-1, sizes[along])
 
   def constant(self, data, dtype):
     data = np.asarray(data)
@@ -171,8 +201,8 @@ class Program:
       text = ""
     if dtype.startswith("complex"):
       text = f"({float(data.real)}, {float(data.imag)})"
-    self.lines.append((False, f"{result.name} = stablehlo.constant dense<{text}> : {result.type}",
-                       None, None))
+    line = f"{result.name} = stablehlo.constant dense<{text}> : {result.type}"
+    self.lines.append((line, line, None, None))
     self.rows["stablehlo.constant"] += 1
     return result
 
@@ -188,7 +218,7 @@ class Program:
     head = f"^bb0({', '.join(f'{v.name}: {v.type}' for v in values)}):\n" if values else "^bb0:\n"
     end = (f"stablehlo.return {', '.join(v.name for v in returned)} : "
            f"{', '.join(v.type for v in returned)}")
-    return "{" + head + "\n".join(text for _, text, _, _ in lines) + "\n" + end + "}"
+    return "{" + head + "\n".join(text for text, *_ in lines) + "\n" + end + "}"
 
   def reducer(self, op, dtype):
     return self.region([((), dtype)] * 2,
@@ -230,11 +260,11 @@ class Program:
     """The module: cut (`parts`) or not. `results` are (value, spec or None)."""
     renamed = {}
     lines = []
-    for is_constraint, line, result, value in self.lines:
-      if is_constraint and not parts:
+    for cut, plain, result, value in self.lines:
+      if parts or plain is not None:
+        lines.append(cut if parts else plain)
+      else:
         renamed[result.name] = renamed.get(value.name, value.name)
-        continue
-      lines.append(line)
     body = "\n".join(lines)
     names = [v.name for v, _ in results]
     if not parts:
