@@ -286,15 +286,15 @@ static mp_mpi_in_t *make_in(mp_mpi_t *self, uint32_t from, const mp_mpi_header_t
   return NULL;
 }
 
-// Takes a header that has come; false when it must be tried again for lack of memory.
-static bool take_header(mp_mpi_t *self, uint32_t from, size_t size, const mp_mpi_header_t *header) {
+// Takes a header that has come. One that makes no sense is dropped.
+static void take_header(mp_mpi_t *self, uint32_t from, size_t size, const mp_mpi_header_t *header) {
   bool is_sound = from < self->world->size && size >= MP_BARE_HEADER &&
                   (is_large(header->bytes) || size == MP_BARE_HEADER + header->bytes);
-  if (!is_sound) return true;
+  if (!is_sound) return;
   mp_mpi_in_t *in = make_in(self, from, header);
   if (in == NULL) {
     lose(self, from, "no memory for a message of it");
-    return true;
+    return;
   }
   mp_mpi_peer_t *peer = &self->peers[from];
   if (peer->last_in == NULL) {
@@ -303,7 +303,6 @@ static bool take_header(mp_mpi_t *self, uint32_t from, size_t size, const mp_mpi
     peer->last_in->next = in;
   }
   peer->last_in = in;
-  return true;
 }
 
 static bool take_headers(mp_mpi_t *self) {
@@ -320,7 +319,7 @@ static bool take_headers(mp_mpi_t *self) {
     }
     if (!done) break;
     did = true;
-    (void)take_header(self, (uint32_t)from, size, &self->headers[index]);
+    take_header(self, (uint32_t)from, size, &self->headers[index]);
     if (post_header(self, index, error) != 0) lose_all(self, error);
     self->next_header = (index + 1) % MP_HEADER_RECEIVES;
   }

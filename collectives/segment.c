@@ -252,7 +252,9 @@ mp_cargo_t *mp_segment_cargo_at(mp_segment_t *segment, uint64_t offset) {
       offset > head->bytes - sizeof(mp_cargo_t)) {
     return NULL;
   }
-  return cargo_at(segment, offset);
+  mp_cargo_t *cargo = cargo_at(segment, offset);
+  const uint64_t room = head->bytes - offset - sizeof(mp_cargo_t);
+  return cargo->offset == offset && cargo->parcel.bytes <= room ? cargo : NULL;
 }
 
 // Called by mp_cargo_release of any process.

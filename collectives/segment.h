@@ -74,7 +74,7 @@ mp_cargo_t *mp_segment_take(mp_segment_t *segment, size_t bytes);
 // Where cargo of this segment lies in it, for others to find it by; 0 when it is not of this
 // segment.
 uint64_t mp_segment_offset_of(const mp_segment_t *segment, const mp_cargo_t *cargo);
-// NULL when nothing can begin there.
+// NULL when no cargo begins there, or when it says that it goes on beyond the segment.
 mp_cargo_t *mp_segment_cargo_at(mp_segment_t *segment, uint64_t offset);
 // Hands cargo of any segment back to its owner: nobody refers to it any more. Any process; by
 // mp_cargo_release only.

@@ -96,7 +96,14 @@ static mp_status_t shm_send(mp_transport_t *transport, uint32_t to, const mp_env
       mp_segment_offset_of(self->own, cargo) == 0) {
     return mp_status_make(MP_INTERNAL, "a parcel of another world was to be sent");
   }
-  if (peer->first_late != NULL || !await_room(peer)) return put_off(peer, envelope, cargo);
+  if (peer->first_late != NULL) return put_off(peer, envelope, cargo);
+  if (!await_room(peer)) {
+    MP_RETURN_IF_ERROR(put_off(peer, envelope, cargo));
+    // The peer may have made room and rung before there was anything to find for the thread that
+    // catches up: it is to look again.
+    mp_world_ring(self->world);
+    return NULL;
+  }
   put(self, peer, envelope, cargo);
   mp_doorbell_ring(mp_segment_doorbell(peer->segment));
   return NULL;

@@ -99,6 +99,15 @@ static void has_an_end(void **state) {
   assert_null(mp_segment_cargo_at(segment, 64));
   assert_null(mp_segment_cargo_at(segment, UINT64_MAX / 64 * 64));
   assert_null(mp_segment_cargo_at(segment, cargo->offset + 1));
+  assert_null(mp_segment_cargo_at(segment, cargo->offset + 64));  // in the middle of it
+  const uint64_t offset = cargo->offset;
+  cargo->parcel.bytes = SIZE_MAX - 64;  // as another process might find it
+  assert_null(mp_segment_cargo_at(segment, offset));
+  cargo->parcel.bytes = 100;
+  cargo->offset = offset + 64;
+  assert_null(mp_segment_cargo_at(segment, offset));
+  cargo->offset = offset;
+  assert_ptr_equal(mp_segment_cargo_at(segment, offset), cargo);
   mp_cargo_t *foreign = mp_cargo_create(100);
   assert_int_equal(mp_segment_offset_of(segment, foreign), 0);
   mp_cargo_release(foreign);
