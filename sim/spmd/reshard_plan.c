@@ -22,6 +22,7 @@ typedef struct {
   const mp_atom_space_t *space;
   const mp_type_t *type;
   mp_layout_t target;
+  uint32_t manual;       // atoms along which partitions hold other values, not copies
   bool may_split_terms;  // terms may be summed up in two steps
   double bytes;          // of the whole value
   uint32_t num_dims;
@@ -198,6 +199,17 @@ static void fill_dim(const mp_search_t *search, const mp_atoms_t *from, uint8_t 
   }
 }
 
+static mp_atoms_t free_copies(const mp_search_t *search, const mp_layout_t *layout) {
+  const mp_atoms_t copies = list_of(search, layout, MP_LAYOUT_COPIES);
+  mp_atoms_t list = {0};
+  for (uint32_t i = 0; i < copies.count; ++i) {
+    if ((search->manual >> copies.atoms[i] & 1) == 0) {
+      list.atoms[list.count++] = copies.atoms[i];
+    }
+  }
+  return list;
+}
+
 // The layout nearest to the target with as many parts in each dimension: as many of the target's
 // major atoms as fit, then what is there, then whatever there is. False when there is none.
 static bool nearest_permutation(const mp_search_t *search, const mp_layout_t *layout,
@@ -218,7 +230,7 @@ static bool nearest_permutation(const mp_search_t *search, const mp_layout_t *la
     fill_dim(search, &own, search->dims[i], false, &left[i], &result);
   }
   for (uint32_t i = 0; i < search->num_dims; ++i) {
-    const mp_atoms_t any = list_of(search, &result, MP_LAYOUT_COPIES);
+    const mp_atoms_t any = free_copies(search, &result);
     fill_dim(search, &any, search->dims[i], false, &left[i], &result);
     if (left[i] != 1) return false;
   }
@@ -393,12 +405,23 @@ static mp_layout_t merge_layout(const mp_atom_space_t *space, const mp_layout_t 
   return result;
 }
 
+// Within manual regions only partitions of one group share their values.
+static uint32_t manual_atoms(const mp_atom_space_t *space, const mp_boxes_t *boxes) {
+  uint32_t set = 0;
+  for (uint32_t a = 0; a < space->count; ++a) {
+    if (boxes->groups[space->stride[a]] != boxes->groups[0]) set |= 1u << a;
+  }
+  return set;
+}
+
 // Atoms that stay together become one, so that large meshes are searched like small ones.
-static void merge_runs(mp_atom_space_t *space, mp_layout_t *from, mp_layout_t *to) {
+static void merge_runs(mp_atom_space_t *space, uint32_t manual, mp_layout_t *from,
+                       mp_layout_t *to) {
   if (space->count <= MP_MANY_ATOMS) return;
   uint32_t merged = 0;
   for (uint32_t a = 0; a + 1 < space->count; ++a) {
-    if (are_neighbours(from, a) && are_neighbours(to, a)) merged |= 1u << (a + 1);
+    const bool is_border = (manual >> a & 1) != (manual >> (a + 1) & 1);
+    if (!is_border && are_neighbours(from, a) && are_neighbours(to, a)) merged |= 1u << (a + 1);
   }
   const mp_atom_space_t old = *space;
   *from = merge_layout(&old, from, merged);
@@ -441,7 +464,9 @@ mp_status_t mp_reshard_plan(const mp_type_t *type, const mp_boxes_t *from, const
   mp_search_t search = {.space = &out_plan->space, .type = type};
   if (!find_layouts(num_partitions, from, to, &out_plan->space, &start, &search.target))
     return NULL;
-  merge_runs(&out_plan->space, &start, &search.target);
+  merge_runs(&out_plan->space, manual_atoms(&out_plan->space, from != NULL ? from : to), &start,
+             &search.target);
+  search.manual = manual_atoms(&out_plan->space, from != NULL ? from : to);
   search.bytes = (double)elements * (double)mp_dtype_size(type->dtype);
   // Halves of a narrow sum would be rounded once more.
   search.may_split_terms = !mp_dtype_is_float(type->dtype) || mp_dtype_bits(type->dtype) > 16;
