@@ -218,6 +218,75 @@ def test_automatic_inside_branches_of_manual(mesh):
   np.testing.assert_allclose(np.asarray(jax.jit(f)(a, w)), wanted, rtol=1e-5)
 
 
+# --- both, at random ---
+
+
+def random_spec(rng, axes, rank):
+  dims = [[] for _ in range(rank)]
+  for axis in rng.permutation(list(axes)):
+    dim = int(rng.integers(-1, rank))
+    if dim >= 0:
+      dims[dim].append(str(axis))
+  return P(*[tuple(d) if d else None for d in dims])
+
+
+def small(a):
+  return jnp.mod(a, 5) - 2
+
+
+def random_body(rng, auto):
+  """Steps on rows, each row for itself; constraints over the automatic axes when they are given."""
+  kinds = rng.integers(0, 6, 4)
+  specs = [random_spec(rng, auto, 2) for _ in range(5)]
+  in_loop, is_remat = rng.integers(0, 2, 2)
+
+  def make(is_mesh):
+    def constrain(a, k):
+      if not is_mesh or not auto:
+        return a
+      return lax.with_sharding_constraint(
+          a, NamedSharding(jax.sharding.get_abstract_mesh(), specs[k]))
+
+    def steps(a, w):
+      for k, kind in enumerate(kinds):
+        a = [lambda: small(a @ w), lambda: constrain(a, k) + 1, lambda: small(a @ w + a @ w.T),
+             lambda: a - a.sum(1, keepdims=True) % 3,
+             lambda: constrain(small(jnp.maximum(a, 0) @ w), k), lambda: a[:, ::-1] * 2 % 5][kind]()
+      return small(a)
+
+    one = jax.checkpoint(steps) if is_remat else steps
+    if not in_loop:
+      return one
+    return lambda a, w: lax.fori_loop(0, 3, lambda _, c: constrain(one(c, w), 4), a)
+
+  return make
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_random_manual_and_automatic(seed):
+  """A body that is manual over some axes and automatic over the others, to the bit."""
+  rng = np.random.default_rng(seed)
+  shape, names = [((2, 2, 2), ("x", "y", "z")), ((2, 4), ("x", "y")), ((4, 2), ("x", "y"))][seed % 3]
+  mesh = mesh_of(range(8), shape, names)
+  manual = tuple(str(n) for n in rng.permutation(names)[:rng.integers(1, len(names) + 1)])
+  body = random_body(rng, [n for n in names if n not in manual])
+  a, w = (rng.integers(-3, 4, (16, 16)).astype(np.float32) for _ in range(2))
+
+  def local(a, w):
+    rows = body(True)(a, w)
+    return rows, lax.psum(rows.sum(0), manual)
+
+  f = jax.shard_map(local, mesh=mesh, in_specs=(P(manual), P()), out_specs=(P(manual), P()),
+                    axis_names=set(manual), check_vma=False)
+  put = [jax.device_put(v, NamedSharding(mesh, random_spec(rng, names, 2))) for v in (a, w)]
+  out = NamedSharding(mesh, random_spec(rng, names, 2)), None
+  with jax.default_device(jax.devices("cpu")[0]):
+    rows = np.asarray(jax.jit(body(False))(a, w))
+  for found, wanted in zip(jax.jit(f, out_shardings=out)(*put), (rows, rows.sum(0))):
+    for shard in found.addressable_shards:
+      np.testing.assert_array_equal(np.asarray(shard.data), wanted[shard.index])
+
+
 # --- unreduced ---
 
 

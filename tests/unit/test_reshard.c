@@ -95,6 +95,22 @@ static void test_what_has_no_plan(void **state) {
   check_plan("x=2 y=4", "8x8xbf16", "; +x,y", "x;", "reduce slice 224");
 }
 
+// Inside a manual region partitions of other groups hold other values: no way leads through them.
+static void test_groups(void **state) {
+  (void)state;
+  bench_t bench = start("x=2 y=2 z=2", "8x8xf32");
+  assert_ok(mp_spmd_scope_enter(bench.arena, bench.top, bench.mesh, sdy_axis_list(bench.arena, "x"),
+                                &bench.top));
+  mp_reshard_plan_t plan;
+  bool found = false;
+  assert_ok(mp_reshard_plan(bench.type, place(&bench, "z;y"), place(&bench, "y;"), &plan, &found));
+  assert_true(found);
+  for (uint32_t i = 0; i < plan.num_steps; ++i) {
+    assert_int_equal(plan.steps[i].after.dim[0], MP_LAYOUT_COPIES);
+  }
+  ir_end(&bench.ir);
+}
+
 // --- at random ---
 
 static uint32_t next(uint32_t *seed) {
@@ -194,9 +210,8 @@ static void test_layouts(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_plain_answers),
-      cmocka_unit_test(test_what_has_no_plan),
-      cmocka_unit_test(test_random),
+      cmocka_unit_test(test_plain_answers), cmocka_unit_test(test_what_has_no_plan),
+      cmocka_unit_test(test_groups),        cmocka_unit_test(test_random),
       cmocka_unit_test(test_layouts),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
