@@ -348,7 +348,8 @@ static mp_status_t propagate(mp_propagator_t *p, bool *out_found) {
   out->num_values = mp_module_number_values(p->module);
   MP_RETURN_IF_ERROR(mp_propagate_prepare(p, &import));
   MP_RETURN_IF_ERROR(run(p, &import));
-  return mp_propagate_close(p);
+  MP_RETURN_IF_ERROR(mp_propagate_close(p));
+  return mp_propagate_merge(p);
 }
 
 mp_status_t mp_propagate(mp_module_t *module, const mp_propagate_options_t *options,

@@ -1,5 +1,5 @@
 // Propagation at work: what propagate.c (the rounds), propagate_items.c (what is to be propagated
-// along) and propagate_close.c (what callers can be told) share.
+// along), propagate_close.c (what callers can be told) and propagate_merge.c share.
 #ifndef MINIPOD_SIM_SPMD_PROPAGATE_PARTS_H_
 #define MINIPOD_SIM_SPMD_PROPAGATE_PARTS_H_
 
@@ -51,5 +51,10 @@ MP_NODISCARD mp_status_t mp_propagate_prepare(mp_propagator_t *p, const mp_impor
 
 // Cuts what is left to us of parameters, results and regions' borders to what clients can say.
 MP_NODISCARD mp_status_t mp_propagate_close(mp_propagator_t *p);
+
+// --- propagate_merge.c ---
+
+// Copies of constants (split.h) with one sharding become one again.
+MP_NODISCARD mp_status_t mp_propagate_merge(mp_propagator_t *p);
 
 #endif  // MINIPOD_SIM_SPMD_PROPAGATE_PARTS_H_

@@ -35,7 +35,7 @@ static bool is_scalar(const mp_value_t *value) {
   return mp_type_is_tensor(value->type) && value->type->rank == 0;
 }
 
-static bool keeps_constants(const mp_op_t *op) {
+bool mp_spmd_keeps_constants(const mp_op_t *op) {
   switch (op->code) {
     case MP_OP_BROADCAST_IN_DIM:
     case MP_OP_RESHAPE:
@@ -49,7 +49,7 @@ static bool keeps_constants(const mp_op_t *op) {
 
 static mp_split_kind_t classify(const mp_splitter_t *s, const mp_op_t *op) {
   if (op->code == MP_OP_CONSTANT || op->code == MP_OP_IOTA) return MP_SPLIT_CONSTANT;
-  if (op->num_results != 1 || !keeps_constants(op)) return MP_SPLIT_OTHER;
+  if (op->num_results != 1 || !mp_spmd_keeps_constants(op)) return MP_SPLIT_OTHER;
   bool is_constant = true;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     is_constant &= s->kinds[op->operands[i]->id] == MP_SPLIT_CONSTANT;
