@@ -275,15 +275,16 @@ mp_status_t mp_verify_recv(const mp_op_t *op) {
   return verify_transfer(op, false);
 }
 
-// Boxes of a tensor that every partition holds a part of.
+// Boxes of a tensor that every partition holds a part of; empty ones lie anywhere.
 static mp_status_t verify_boxes(const mp_op_t *op, const mp_boxes_t *boxes) {
   for (uint64_t i = 0; i < (uint64_t)boxes->num_partitions * boxes->rank; ++i) {
     int64_t start = boxes->starts[i], size = boxes->sizes[i], end = 0;
-    MP_CHECK(op,
-             start >= 0 && size >= 0 && !__builtin_add_overflow(start, size, &end) &&
-                 end <= boxes->dims[i % boxes->rank],
-             "box of partition %llu is not within the tensor",
-             (unsigned long long)(i / boxes->rank));
+    MP_CHECK(
+        op,
+        start >= 0 && size >= 0 &&
+            (size == 0 ||
+             (!__builtin_add_overflow(start, size, &end) && end <= boxes->dims[i % boxes->rank])),
+        "box of partition %llu is not within the tensor", (unsigned long long)(i / boxes->rank));
   }
   return NULL;
 }

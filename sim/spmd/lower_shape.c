@@ -156,7 +156,9 @@ static mp_status_t emit_window_start(const mp_updater_t *u, uint32_t d, mp_value
   int64_t *offsets = MP_ARENA_ARRAY(u->e.module->arena, int64_t, boxes->num_partitions);
   MP_RETURN_IF_NULL(offsets);
   for (uint32_t p = 0; p < boxes->num_partitions; ++p) {
-    offsets[p] = boxes->starts[(size_t)p * boxes->rank + d] + u->part[d];
+    // Empty parts may begin anywhere behind the end.
+    const int64_t start = boxes->starts[(size_t)p * boxes->rank + d];
+    if (__builtin_add_overflow(start, u->part[d], &offsets[p])) offsets[p] = INT64_MAX;
   }
   mp_value_t *offset = NULL;
   mp_value_t *start = NULL;
