@@ -37,9 +37,12 @@ static void take_poison(mp_session_t *session, mp_packet_t *packet, mp_device_li
   const uint32_t word = packet->envelope.words[1];
   const bool is_code = word != MP_OK && word <= MP_UNAUTHENTICATED;
   const mp_status_code_t code = is_code ? (mp_status_code_t)word : MP_UNKNOWN;
-  const mp_status_t error =
-      mp_status_make(code, "%.*s (on process %u)", (int)packet->bytes,
-                     packet->bytes == 0 ? "" : (const char *)packet->data, packet->from);
+  // There was no memory for words.
+  static const char wordless[] = "the launch failed";
+  const bool has_words = packet->bytes != 0;
+  const mp_status_t error = mp_status_make(
+      code, "%.*s (on process %u)", has_words ? (int)packet->bytes : (int)sizeof(wordless) - 1,
+      has_words ? (const char *)packet->data : wordless, packet->from);
   mp_packet_release(packet);
   mp_session_poison_quietly(session, error, resumed);
 }

@@ -97,11 +97,13 @@ void mp_device_set_skip(mp_device_set_t *set, uint32_t logical, mp_status_t erro
   mp_session_t *session;
   if (set->port == NULL) return;
   mp_status_t status = mp_device_set_session(set, logical, &session);
+  const uint64_t number =
+      set->num_launches[logical]++;  // whatever happens: it counts elsewhere too
   if (status != NULL) {
-    mp_status_ignore(status);  // the others will find out in time
+    mp_status_ignore(status);
+    mp_port_refuse(set->port, set->hash, number, set->num_ranks, set->ranks, mp_status_code(error));
     return;
   }
-  set->num_launches[logical] += 1;
   mp_session_poison(session, mp_status_retain(error));
   if (mp_session_skip(session, logical)) forget(set, session);
   mp_session_release(session);

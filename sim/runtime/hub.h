@@ -64,6 +64,10 @@ uint64_t mp_port_launch_key(const mp_port_t *port, uint64_t number);
 // Sessions of one list of devices come in the order of their numbers.
 MP_NODISCARD mp_status_t mp_port_enter(mp_port_t *port, uint64_t devices, uint64_t number,
                                        mp_session_t *session);
+// There is no memory even for a session: the others' sessions of this launch fail with `code`, and
+// the number is not used here.
+void mp_port_refuse(mp_port_t *port, uint64_t devices, uint64_t number, uint32_t num_ranks,
+                    const uint32_t *ranks, mp_status_code_t code);
 // The session is over in this process.
 void mp_port_leave(mp_port_t *port, mp_session_t *session);
 

@@ -92,7 +92,15 @@ uint64_t mp_port_launch_key(const mp_port_t *port, uint64_t number) {
 
 // ---- Launches ----
 
+static bool is_of_earlier_launch(const mp_packet_t *packet, uint64_t number) {
+  return mp_packet_launch(packet) < number;
+}
+
 static void deliver_early(mp_lane_t *lane, uint64_t number, mp_session_t *session) {
+  mp_packet_t *refused;  // of a launch that this process had no memory for
+  while ((refused = mp_mail_take(&lane->early, is_of_earlier_launch, number)) != NULL) {
+    mp_packet_release(refused);
+  }
   for (mp_packet_t *packet; (packet = mp_mail_take(&lane->early, is_of_launch, number)) != NULL;) {
     mp_session_deliver(session, packet);
   }
@@ -110,6 +118,8 @@ mp_status_t mp_port_enter(mp_port_t *port, uint64_t devices, uint64_t number,
   if (lane == NULL) {
     status = port->is_open ? mp_status_out_of_memory()
                            : mp_status_make(MP_FAILED_PRECONDITION, "the client was closed");
+  } else if (number < lane->num_entered) {
+    status = mp_status_out_of_memory();  // refused for another device of this process
   } else {
     mp_peers_set_next(session->peers, NULL);
     if (lane->last != NULL) {
@@ -126,6 +136,18 @@ mp_status_t mp_port_enter(mp_port_t *port, uint64_t devices, uint64_t number,
   }
   pthread_mutex_unlock(&hub->lock);
   return status;
+}
+
+void mp_port_refuse(mp_port_t *port, uint64_t devices, uint64_t number, uint32_t num_ranks,
+                    const uint32_t *ranks, mp_status_code_t code) {
+  const mp_envelope_t envelope = {
+      .channel = MP_CHANNEL_SESSIONS,
+      .words = {MP_PACKET_POISON, (uint32_t)code},
+      .key = {devices, mp_port_launch_key(port, number)},
+  };
+  for (uint32_t i = 0; i < num_ranks; ++i) {
+    mp_status_ignore(mp_world_send(port->hub->world, ranks[i], &envelope, NULL));
+  }
 }
 
 static bool unlink_session(mp_lane_t *lane, const mp_session_t *session) {

@@ -694,6 +694,42 @@ static void test_failed_allocations(void **state) {
   stop_pods(&pods);
 }
 
+// A process without any memory for its launch: the others hear of it, and the launches that follow
+// still belong together.
+static void test_no_memory_to_refuse(void **state) {
+  (void)state;
+  for (int n = 1; n < 30; ++n) {
+    pods_t pods;
+    start_pods(&pods, 2, 2, k_two_devices);
+    mp_executable_t *executable = place(&pods, 1, sum_program());
+    test_launch_t l, refused;
+    launch_begin(&refused, executable, 1);
+    refused.num_devices = 2;
+    for (uint32_t i = 0; i < 2; ++i) {
+      refused.logical[i] = 2 + i;
+      refused.arguments[i][0] = make_f32(mp_client_device(pods.clients[1], 2 + i), 4, 1);
+    }
+    mp_buffer_t *results[2];
+    mp_alloc_fail_at(n, 1);
+    mp_status_t status = launch_try(&refused, results);
+    mp_alloc_fail_at(0, 0);
+    const bool is_refused = status != NULL;
+    mp_status_release(status);
+    run_half(&l, &pods, 0, sum_program(), 4);
+    for (uint32_t i = 0; i < 2; ++i) {
+      status = mp_event_await(mp_buffer_definition(l.results[i]));
+      if (is_refused) assert_int_equal(mp_status_code(status), MP_RESOURCE_EXHAUSTED);
+      mp_status_release(status);
+      if (!is_refused) mp_buffer_release(results[i]);
+    }
+    launch_end(&l);
+    launch_end(&refused);
+    mp_executable_release(executable);
+    expect_sum(&pods);
+    stop_pods(&pods);
+  }
+}
+
 // One process is many launches ahead; the other launches its devices one by one, the second first.
 static void test_many_launches_ahead(void **state) {
   (void)state;
@@ -833,6 +869,7 @@ int main(void) {
       cmocka_unit_test(test_clients_one_after_the_other),
       cmocka_unit_test(test_leaving_cancels),
       cmocka_unit_test(test_failed_allocations),
+      cmocka_unit_test(test_no_memory_to_refuse),
       cmocka_unit_test(test_many_launches_ahead),
       cmocka_unit_test(test_loops),
       cmocka_unit_test(test_messages),
