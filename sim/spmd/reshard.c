@@ -1,5 +1,7 @@
 #include "sim/spmd/reshard.h"
 
+#include "sim/base/dtype.h"
+#include "sim/spmd/append.h"
 #include "sim/spmd/append_collective.h"
 #include "sim/spmd/reshard_plan.h"
 #include "sim/spmd/reshard_steps.h"
@@ -177,6 +179,17 @@ static mp_status_t append_exchange(mp_resharder_t *resharder, mp_block_t *block,
   return NULL;
 }
 
+// An array without elements is the same wherever it comes from.
+static mp_status_t append_empty(mp_resharder_t *resharder, mp_block_t *block, const mp_type_t *type,
+                                const mp_boxes_t *to, mp_value_t **out_value) {
+  const mp_type_t *local = NULL;
+  MP_RETURN_IF_ERROR(mp_placement_local_type(resharder->module->arena, type, to, &local));
+  const size_t size = mp_dtype_size(type->dtype);
+  void *zero = mp_arena_alloc(resharder->module->arena, size);
+  MP_RETURN_IF_NULL(zero);
+  return mp_append_constant(resharder->module, block, local, zero, size, true, out_value);
+}
+
 // Whether nothing need be sent either way, and the arrays have one shape: of parts without elements
 // nothing is ever sent.
 static mp_status_t have_same_parts(mp_resharder_t *resharder, const mp_type_t *type,
@@ -193,6 +206,10 @@ static mp_status_t have_same_parts(mp_resharder_t *resharder, const mp_type_t *t
 mp_status_t mp_reshard(mp_resharder_t *resharder, mp_block_t *block, const mp_spmd_scope_t *scope,
                        const mp_type_t *type, const mp_boxes_t *from, const mp_boxes_t *to,
                        mp_value_t *value, const mp_loc_t *loc, mp_value_t **out_value) {
+  int64_t elements = 0;
+  if (mp_type_is_tensor(type) && mp_type_num_elements(type, &elements) && elements == 0) {
+    return append_empty(resharder, block, type, to, out_value);
+  }
   mp_way_t *way = NULL;
   MP_RETURN_IF_ERROR(find_way(resharder, type, from, to, &way));
   if (way->kind == MP_WAY_PLAN) {
