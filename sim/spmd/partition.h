@@ -1,10 +1,10 @@
 // The partitioner: a program for all devices becomes the program of each device.
 //
 // Manual regions already are per-device code; they are taken out of their wrapper. Around them
-// every value has *versions*: arrays of local type with the placement of their parts. Elementwise
-// ops work on parts when an operand has them; every other op gets its operands whole, so that it is
-// right whatever its shardings (each device computes it all). Between versions stands
-// minipod.exchange, which copies the intersections of two sets of boxes.
+// every value has *versions*: arrays of local type with the placement of their parts. Ops work on
+// parts where their rules and forms allow it (lower.h); every other op gets its operands whole, so
+// that it is right whatever its shardings (each device computes it all). Between versions stand
+// slices, collectives and minipod.exchange (reshard.h).
 //
 // The module must have been through mp_passes_prepare: `main` is its only function.
 #ifndef MINIPOD_SIM_SPMD_PARTITION_H_
