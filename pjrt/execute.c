@@ -74,6 +74,13 @@ static void free_wrappers(arrays_t *arrays) {
   }
 }
 
+// Other processes may have begun the launch that this one cannot make. Returns the status.
+static mp_status_t refuse(const PJRT_Executable *executable, const mp_launch_t *what,
+                          mp_status_t status) {
+  if (status != NULL) mp_executable_refuse(executable->executable, what, status);
+  return status;
+}
+
 // Wrappers without buffers, so that nothing can fail once the launch is on its way.
 static mp_status_t make_wrappers(const PJRT_Executable *executable, arrays_t *arrays) {
   for (size_t i = 0; i < arrays->num_devices * arrays->num_results; ++i) {
@@ -100,8 +107,9 @@ static void store_results(const PJRT_LoadedExecutable_Execute_Args *args, const 
 static mp_status_t launch(const PJRT_LoadedExecutable_Execute_Args *args, const mp_launch_t *what,
                           arrays_t *arrays) {
   PJRT_Executable *executable = args->executable->executable;
-  MP_RETURN_IF_ERROR(read_arguments(args, arrays));
-  mp_status_t status = make_wrappers(executable, arrays);
+  mp_status_t status = read_arguments(args, arrays);
+  if (status == NULL) status = make_wrappers(executable, arrays);
+  status = refuse(executable, what, status);
   if (status == NULL) {
     mp_launch_t full = *what;
     full.arguments = arrays->by_device;
@@ -180,7 +188,7 @@ mp_status_t mp_PJRT_LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args 
   arrays_t arrays = {.num_devices = args->num_devices,
                      .num_args = args->num_args,
                      .num_results = program->num_results};
-  MP_RETURN_IF_ERROR(allocate_arrays(&arrays));
+  MP_RETURN_IF_ERROR(refuse(executable, &what, allocate_arrays(&arrays)));
   mp_status_t status = launch(args, &what, &arrays);
   free_arrays(&arrays);
   return status;

@@ -48,5 +48,9 @@ MP_NODISCARD mp_status_t mp_executable_launch(mp_executable_t *executable,
                                               const mp_launch_t *launch,
                                               mp_buffer_t **const *out_results,
                                               mp_event_t **out_done);
+// In place of a launch that the caller cannot make: other processes that take part fail with
+// `error` (borrowed). Only `logical` and `num_devices` of `launch` are looked at.
+void mp_executable_refuse(mp_executable_t *executable, const mp_launch_t *launch,
+                          mp_status_t error);
 
 #endif  // MINIPOD_SIM_RUNTIME_EXECUTABLE_H_

@@ -272,12 +272,28 @@ static void commit(mp_launching_t *l, mp_share_t *share) {
   mp_run_enqueue(run);
 }
 
-// The launch does not happen here; other processes may have begun it.
-static void tell_others(mp_executable_t *executable, const uint32_t *logical, uint32_t count,
-                        mp_status_t status) {
+// Which devices of this process a launch is for.
+static const uint32_t *devices_of(const mp_executable_t *executable, const mp_launch_t *launch,
+                                  uint32_t *out_count) {
+  *out_count = launch->logical == NULL ? executable->num_local : launch->num_devices;
+  return launch->logical == NULL ? executable->local : launch->logical;
+}
+
+// The launch does not happen here; other processes may have begun it. Under the launch lock.
+static void tell_others(mp_executable_t *executable, const mp_launch_t *launch, mp_status_t error) {
+  uint32_t count;
+  const uint32_t *logical = devices_of(executable, launch, &count);
   for (uint32_t i = 0; i < count && executable->has_collectives; ++i) {
-    mp_device_set_skip(executable->set, logical[i], status);
+    mp_device_set_skip(executable->set, logical[i], error);
   }
+}
+
+void mp_executable_refuse(mp_executable_t *executable, const mp_launch_t *launch,
+                          mp_status_t error) {
+  if (mp_client_is_forked(executable->client)) return;
+  pthread_mutex_lock(&executable->client->launch_lock);
+  tell_others(executable, launch, error);
+  pthread_mutex_unlock(&executable->client->launch_lock);
 }
 
 static mp_status_t prepare_and_commit(mp_launching_t *l) {
@@ -295,9 +311,7 @@ static mp_status_t prepare_and_commit(mp_launching_t *l) {
     while (i-- > 0) {
       if (l->shares[i].run != NULL) undo(l, &l->shares[i]);
     }
-    for (i = 0; i < l->num_shares; ++i) {
-      tell_others(l->executable, &l->shares[i].logical, 1, status);
-    }
+    tell_others(l->executable, l->launch, status);
     return status;
   }
   for (i = 0; i < l->num_shares; ++i) commit(l, &l->shares[i]);
@@ -353,17 +367,14 @@ mp_status_t mp_executable_launch(mp_executable_t *executable, const mp_launch_t 
   MP_RETURN_IF_ERROR(mp_client_check(executable->client));
   MP_RETURN_IF_ERROR(check_devices(executable, launch));
   mp_launching_t l = {.executable = executable, .launch = launch};
-  const uint32_t *logical = launch->logical == NULL ? executable->local : launch->logical;
-  l.num_shares = launch->logical == NULL ? executable->num_local : launch->num_devices;
+  const uint32_t *logical = devices_of(executable, launch, &l.num_shares);
   if (l.num_shares == 0) return NULL;  // the program runs on other processes only
   l.arena_label = (mp_label_t){.origin = MP_ORIGIN_TEMPORARY, .name = executable->name};
   size_t per_share =
       program->num_params * sizeof(mp_argument_t) + program->num_results * sizeof(mp_buffer_t *);
   char *memory = mp_calloc(l.num_shares, sizeof(mp_share_t) + per_share);
   if (memory == NULL) {
-    pthread_mutex_lock(&executable->client->launch_lock);
-    tell_others(executable, logical, l.num_shares, mp_status_out_of_memory());
-    pthread_mutex_unlock(&executable->client->launch_lock);
+    mp_executable_refuse(executable, launch, mp_status_out_of_memory());
     return mp_status_out_of_memory();
   }
   l.shares = (mp_share_t *)memory;

@@ -36,8 +36,22 @@ static const char add_text[] =
     "  }\n"
     "}\n";
 
+static const char sum_text[] =
+    "module @summer {\n"
+    "  func.func public @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n"
+    "    %0 = \"stablehlo.all_reduce\"(%a) ({\n"
+    "    ^bb0(%x: tensor<f32>, %y: tensor<f32>):\n"
+    "      %s = stablehlo.add %x, %y : tensor<f32>\n"
+    "      stablehlo.return %s : tensor<f32>\n"
+    "    }) {replica_groups = dense<[[0, 1, 2]]> : tensor<1x3xi64>}\n"
+    "        : (tensor<4xf32>) -> tensor<4xf32>\n"
+    "    return %0 : tensor<4xf32>\n"
+    "  }\n"
+    "}\n";
+
 // On one replica per device of `ids`.
-static PJRT_LoadedExecutable *compile(uint32_t rank, const int64_t *ids, size_t count) {
+static PJRT_LoadedExecutable *compile(uint32_t rank, const char *text, const int64_t *ids,
+                                      size_t count) {
   mp_strbuf_t options, build, assignment, devices;
   mp_strbuf_init(&options);
   mp_strbuf_init(&build);
@@ -52,8 +66,8 @@ static PJRT_LoadedExecutable *compile(uint32_t rank, const int64_t *ids, size_t 
   mp_proto_put_message(&build, 9, &assignment);
   mp_proto_put_message(&options, 3, &build);
   PJRT_Program program = {.struct_size = PJRT_STRUCT_SIZE(PJRT_Program, format_size),
-                          .code = (char *)add_text,
-                          .code_size = strlen(add_text),
+                          .code = (char *)text,
+                          .code_size = strlen(text),
                           .format = "mlir",
                           .format_size = 4};
   PJRT_Client_Compile_Args args = ARGS(PJRT_Client_Compile, executable);
@@ -250,7 +264,7 @@ static void programs_run_on_the_own_part(void **state) {
   static const size_t expected[RANKS] = {1, 2, 0};
   char fingerprint[64] = "";
   for (uint32_t rank = 0; rank < RANKS; ++rank) {
-    PJRT_LoadedExecutable *loaded = compile(rank, assignment, 3);
+    PJRT_LoadedExecutable *loaded = compile(rank, add_text, assignment, 3);
     PJRT_Device *const *devices = NULL;
     PJRT_LogicalDeviceIds *ids = NULL;
     size_t count = addressable_of(loaded, &devices, &ids);
@@ -291,6 +305,55 @@ static void programs_run_on_the_own_part(void **state) {
   }
 }
 
+// What the table refuses before the runtime sees it is told to the others as well.
+static void a_refused_launch_fails_everywhere(void **state) {
+  (void)state;
+  static const int64_t assignment[] = {0, 2, 4};
+  static const float data[4] = {1, 2, 3, 4}, wanted[4] = {3, 6, 9, 12};
+  PJRT_LoadedExecutable *loaded[RANKS];
+  PJRT_Buffer *inputs[RANKS];
+  for (uint32_t rank = 0; rank < RANKS; ++rank) {
+    loaded[rank] = compile(rank, sum_text, assignment, RANKS);
+    inputs[rank] =
+        put_f32(pods.clients[rank], device_of(pods.clients[rank], (int)rank * EACH), data, 4);
+  }
+  for (int round = 0; round < 2; ++round) {  // the second goes well
+    PJRT_Buffer *results[RANKS] = {NULL}, *nothing = NULL;
+    for (uint32_t rank = 0; rank < RANKS; ++rank) {
+      const bool is_refused = round == 0 && rank == 1;
+      PJRT_Buffer *const *list = is_refused ? &nothing : &inputs[rank];
+      PJRT_Buffer **output = &results[rank];
+      PJRT_LoadedExecutable_Execute_Args args = ARGS(PJRT_LoadedExecutable_Execute, execute_device);
+      args.executable = loaded[rank];
+      args.argument_lists = &list;
+      args.output_lists = &output;
+      args.num_devices = args.num_args = 1;
+      PJRT_Error *error = api()->PJRT_LoadedExecutable_Execute(&args);
+      if (is_refused) {
+        expect_error(error, PJRT_Error_Code_INVALID_ARGUMENT, "is NULL");
+      } else {
+        expect_ok(error);
+      }
+    }
+    for (uint32_t rank = 0; rank < RANKS; ++rank) {
+      float got[4] = {0};
+      if (results[rank] == NULL) continue;
+      if (round == 0) {
+        expect_error(try_get(results[rank], got, sizeof(got)), PJRT_Error_Code_INVALID_ARGUMENT,
+                     "is NULL (on process 1)");
+      } else {
+        get(results[rank], got, sizeof(got));
+        assert_memory_equal(got, wanted, sizeof(got));
+      }
+      destroy_buffer(results[rank]);
+    }
+  }
+  for (uint32_t rank = 0; rank < RANKS; ++rank) {
+    destroy_buffer(inputs[rank]);
+    destroy_loaded(loaded[rank]);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_client_shows_all_devices),
@@ -298,6 +361,7 @@ int main(void) {
       cmocka_unit_test(foreign_devices_are_refused),
       cmocka_unit_test(news_about_processes_are_no_error),
       cmocka_unit_test(programs_run_on_the_own_part),
+      cmocka_unit_test(a_refused_launch_fails_everywhere),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }
