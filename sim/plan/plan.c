@@ -35,9 +35,22 @@ static mp_status_t describe_io(const mp_type_t *type, const mp_attr_t *attrs,
   return memory_of(attrs, &out_io->memory);
 }
 
-static bool can_alias(const mp_program_io_t *param, const mp_program_io_t *result) {
+// `exactly`: of one type; otherwise another shape of as many elements will do.
+static bool can_alias(const mp_program_io_t *param, const mp_program_io_t *result, bool exactly) {
   return result->alias < 0 && result->memory == param->memory && param->bytes != 0 &&
-         mp_type_equal(param->type, result->type);
+         param->bytes == result->bytes && param->type->dtype == result->type->dtype &&
+         (!exactly || mp_type_equal(param->type, result->type));
+}
+
+static void take_any_that_fits(mp_program_io_t *params, uint32_t num_params,
+                               mp_program_io_t *results, uint32_t num_results, bool exactly) {
+  for (uint32_t i = 0; i < num_params; ++i) {
+    for (uint32_t r = 0; r < num_results && params[i].alias == -2; ++r) {
+      if (!can_alias(&params[i], &results[r], exactly)) continue;
+      params[i].alias = (int32_t)r;
+      results[r].alias = (int32_t)i;
+    }
+  }
 }
 
 // Which results take over which donated parameters: those that the program names first, then any
@@ -52,16 +65,13 @@ static void match_donations(const mp_func_t *main, mp_program_io_t *params, uint
     if (alias != NULL || is_donor) params[i].alias = -2;
     if (alias == NULL || alias->kind != MP_KIND_INT) continue;
     const int64_t r = alias->u.i64;
-    if (r < 0 || r >= (int64_t)num_results || !can_alias(&params[i], &results[r])) continue;
+    if (r < 0 || r >= (int64_t)num_results || !can_alias(&params[i], &results[r], true)) continue;
     params[i].alias = (int32_t)r;
     results[r].alias = (int32_t)i;
   }
+  take_any_that_fits(params, num_params, results, num_results, true);
+  take_any_that_fits(params, num_params, results, num_results, false);
   for (uint32_t i = 0; i < num_params; ++i) {
-    for (uint32_t r = 0; r < num_results && params[i].alias == -2; ++r) {
-      if (!can_alias(&params[i], &results[r])) continue;
-      params[i].alias = (int32_t)r;
-      results[r].alias = (int32_t)i;
-    }
     if (params[i].alias == -2) params[i].alias = -1;
   }
 }

@@ -199,3 +199,27 @@ def test_open_inputs_of_shard_map_come_in_parts():
   (wanted,), _ = f.lower(value).compile().input_shardings
   assert wanted.is_equivalent_to(NamedSharding(axes, P("x")), 1)
   np.testing.assert_array_equal(np.asarray(f(value)), value.reshape(8, 2).sum(0))
+
+
+def test_donated_memory_for_another_shape():
+  """Results of other shapes take donated memory over, after the last time it is read."""
+  def f(x, y, z):
+    flat = y.reshape(16)[::-1] + x.reshape(16)
+    return x.T.reshape(2, 8), flat, jnp.cumsum(z.reshape(4, 4) @ x, 0).reshape(8, 2), z.sum()
+
+  rng = np.random.default_rng(0)
+  args = [rng.integers(0, 9, s).astype(np.float32) for s in ((4, 4), (2, 8), (16,))]
+  with jax.default_device(jax.devices("cpu")[0]):
+    wanted = [np.asarray(a) for a in jax.jit(f)(*args)]
+  donated = [jnp.asarray(a) for a in args]
+  found = jax.jit(f, donate_argnums=(0, 1, 2))(*donated)
+  for left, right in zip(found, wanted):
+    np.testing.assert_array_equal(np.asarray(left), right)
+
+
+@pytest.mark.filterwarnings("ignore:Some donated buffers")
+def test_donated_memory_that_nobody_needs():
+  x = jnp.arange(16.).reshape(8, 2)
+  np.testing.assert_array_equal(np.asarray(jax.jit(lambda x: x @ x.T, donate_argnums=0)(x)),
+                                np.arange(16.).reshape(8, 2) @ np.arange(16.).reshape(8, 2).T)
+  np.testing.assert_array_equal(np.asarray(x), np.arange(16.).reshape(8, 2))
