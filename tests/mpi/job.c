@@ -22,7 +22,7 @@
 #include "sim/base/alloc.h"
 #include "sim/base/clock.h"
 
-enum { MAX_RANKS = 64 };
+enum { MAX_RANKS = 256 };
 
 typedef struct {
   mp_world_t *world;
