@@ -14,8 +14,6 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 import harness
 from harness import size
 
-jax.config.update("jax_enable_x64", True)
-
 EACH = int(os.environ.get("MINIPOD_DEVICES", 2))
 ALL = EACH * size()
 ROWS, COLUMNS = 24, 3  # of each device's part: rows are divisible by 2, 4 and 8
@@ -165,4 +163,5 @@ def sums_have_one_order():
 
 
 if __name__ == "__main__":
+  jax.config.update("jax_enable_x64", True)  # not at import: tests read the names of the checks
   harness.main()
