@@ -923,6 +923,51 @@ def composite(p, name):
         {"name": '"my.abs"', "decomposition": f"@{add_function(p, shape)}"})
 
 
+# --- replicas, tuples and tokens: what passes take apart around values that are cut ---
+
+@row("stablehlo.replica_id")
+def replica_id(p, name):
+  p.one(name, [], (), "ui32")
+
+
+@row("stablehlo.cross-replica-sum")
+def cross_replica_sum(p, name):
+  """Of the one replica."""
+  shape = p.shape()
+  p.one(name, [p.operand(shape, "f32")], shape, "f32",
+        {"replica_groups": "dense<0> : tensor<1x1xi64>"}, kinds=("elementwise",) * len(shape))
+
+
+@row("stablehlo.tuple", "stablehlo.get_tuple_element")
+def tuples(p, name):
+  a, b = (p.operand(p.shape(), kind) for kind in ("f32", "i32"))
+  both, results = p.name(), []
+  kind = f"tuple<{a.type}, {b.type}>"
+  lines = [f'{both} = "stablehlo.tuple"({a.name}, {b.name}) : ({a.type}, {b.type}) -> {kind}']
+  for i, value in enumerate((a, b)):
+    results.append(Value(p.name(), value.shape, value.dtype))
+    lines.append(f'{results[i].name} = "stablehlo.get_tuple_element"({both}) '
+                 f"<{{index = {i} : i32}}> : ({kind}) -> {value.type}")
+  p.lines += [(line, line, None, None) for line in lines]
+  p.rows[name] += 1
+  for value in results:
+    p.result(value)
+
+
+@row("stablehlo.create_token", "stablehlo.after_all")
+def tokens(p, name):
+  value = p.operand(p.shape(), "f32")
+  first, both, after, result = p.name(), p.name(), p.name(), p.name()
+  token = "!stablehlo.token"
+  lines = [f'{first} = "stablehlo.create_token"() : () -> {token}',
+           f'{both} = "stablehlo.after_all"({first}, {first}) : ({token}, {token}) -> {token}',
+           f'{after}, {result} = "stablehlo.optimization_barrier"({both}, {value.name}) : '
+           f"({token}, {value.type}) -> ({token}, {value.type})"]
+  p.lines += [(line, line, None, None) for line in lines]
+  p.rows[name] += 1
+  p.result(Value(result, value.shape, value.dtype))
+
+
 # --- programs ---
 
 def random_program(seed, only=""):
@@ -946,13 +991,11 @@ def random_program(seed, only=""):
 
 # Rows that no program here holds, and why.
 WITHOUT = {
-    "of replicas, of which there is one: test_collectives.py": "cross-replica-sum replica_id",
     "refused by name": "collective_reduce",
-    "no values that could be cut": "after_all create_token infeed outfeed recv send return",
+    "no values that could be cut": "infeed outfeed recv send return",
     "refused by name: sizes that are known only at run time, quantisation": (
         "set_dimension_size uniform_dequantize uniform_quantize"),
-    "compounds of values, which passes take apart: test_sugar.py": (
-        "async_done async_start get_tuple_element tuple"),
+    "taken apart by passes: test_sugar.py": "async_done async_start",
 }
 
 
