@@ -11,7 +11,7 @@
 #define MINIPOD_COLLECTIVES_MAILBOX_H_
 
 #include "collectives/collective.h"
-#include "collectives/world.h"
+#include "collectives/transport/world.h"
 
 typedef struct mp_message_s mp_message_t;
 

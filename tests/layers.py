@@ -1,61 +1,89 @@
 #!/usr/bin/env python3
-"""Checks that the layers of the C tree include only what they may know.
+"""Checks the plan of the C tree: which room may include which, and that every file has its place.
 
     tests/layers.py [ROOT]
 
-Prints each include that points the wrong way and exits 1, or a count and exits 0.
+A room is a folder of C files.  The table below names every room and what it may include besides
+its own files.  The check fails when an include is not in the table, when the table has a circle, or
+when a folder with C files is not in the table.  Prints each finding and exits 1, or a count and
+exits 0.
 """
 
 import pathlib
 import re
 import sys
 
-# Layer: the layers it may include besides its own.  Arrows go one way only.
+BASE = ["sim/base"]
+IR = [*BASE, "sim/ir"]
+READERS = ["sim/readers"]
+COLLECTIVES = ["collectives", "collectives/transport"]
+COMPILER = [*IR, "sim/readers", "sim/passes", "sim/spmd", "sim/kernels"]
+
+# Room: the rooms it may include besides its own.  Arrows go one way only.
 KNOWS = {
     "sim/base": [],
-    "topology": ["sim/base"],
-    "collectives": ["sim/base", "topology", "collectives/mpi"],
-    "collectives/mpi": [],
-    "sim/ir": ["sim/base"],
-    "sim/readers": ["sim/base", "sim/ir"],
-    "sim/passes": ["sim/base", "sim/ir"],
-    "sim/spmd": ["sim/base", "sim/ir"],
-    "sim/kernels": ["sim/base", "sim/ir"],
-    "sim/plan": ["sim/base", "sim/ir", "sim/readers", "sim/passes", "sim/spmd", "sim/kernels",
-                 "topology", "collectives"],
-    "sim/runtime": ["sim/base", "sim/ir", "sim/readers", "sim/passes", "sim/spmd", "sim/kernels",
-                    "sim/plan", "topology", "collectives"],
-    "pjrt": ["sim/base", "sim/ir", "sim/readers", "sim/passes", "sim/spmd", "sim/plan",
-             "sim/runtime", "topology"],
+    "topology": BASE,
+    "collectives/transport/mpi": [],
+    "collectives/transport": [*BASE, "topology", "collectives/transport/mpi"],
+    "collectives": [*BASE, "topology", "collectives/transport"],
+    "sim/ir": BASE,
+    "sim/readers": IR,
+    "sim/passes": IR,
+    "sim/spmd": IR,
+    "sim/kernels": IR,
+    "sim/plan": [*COMPILER, "topology", *COLLECTIVES],
+    "sim/runtime": [*COMPILER, "sim/plan", "topology", *COLLECTIVES],
+    "pjrt": [*IR, "sim/readers", "sim/passes", "sim/spmd", "sim/plan", "sim/runtime", "topology",
+             "collectives/transport"],
 }
+TOPS = ("sim", "topology", "collectives", "pjrt")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 
 
-def layer_of(path: str) -> str | None:
-  """The layer a path from the root lies in; the innermost one."""
-  folder = path.rpartition("/")[0]
-  return folder if folder in KNOWS else None
+def files_of(root: pathlib.Path, room: str):
+  return sorted((root / room).glob("*.[ch]"))
 
 
-def violations(root: pathlib.Path):
-  """Yields (file:line, layer, included) for each include that a layer may not have."""
-  for layer, known in KNOWS.items():
-    for file in sorted((root / layer).glob("*.[ch]")):
+def wrong_includes(root: pathlib.Path):
+  """Includes that the table does not allow."""
+  for room, known in KNOWS.items():
+    for file in files_of(root, room):
       for number, line in enumerate(file.read_text().splitlines(), 1):
         match = INCLUDE.match(line)
-        if match and layer_of(match.group(1)) not in (layer, *known):
-          yield f"{file.relative_to(root)}:{number}", layer, match.group(1)
+        if match and match.group(1).rpartition("/")[0] not in (room, *known):
+          yield (f"{file.relative_to(root)}:{number}: {room}/ may not include {match.group(1)}"
+                 f" (it knows {', '.join(known) or 'nothing else'})")
+
+
+def circles():
+  """Rooms that know themselves by way of others."""
+  for room in KNOWS:
+    seen, todo = set(), list(KNOWS[room])
+    while todo:
+      other = todo.pop()
+      if other not in seen:
+        seen.add(other)
+        todo.extend(KNOWS.get(other, ()))
+    if room in seen:
+      yield f"{room}/ stands in a circle of rooms that know each other"
+
+
+def unknown_rooms(root: pathlib.Path):
+  """Folders with C files that the table does not name."""
+  for top in TOPS:
+    for folder in sorted({file.parent for file in (root / top).rglob("*.[ch]")}):
+      if str(folder.relative_to(root)) not in KNOWS:
+        yield f"{folder.relative_to(root)}/ is no room of the table in tests/layers.py"
 
 
 def main() -> int:
   root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else __file__).resolve()
   root = root if root.is_dir() else root.parents[1]
-  wrong = list(violations(root))
-  for where, layer, included in wrong:
-    print(f"{where}: {layer}/ may not include {included}"
-          f" (it knows {', '.join(KNOWS[layer]) or 'nothing else'})")
-  files = sum(1 for layer in KNOWS for _ in (root / layer).glob("*.[ch]"))
-  print(f"layers: {files} files, {len(wrong)} includes that point the wrong way")
+  wrong = [*wrong_includes(root), *circles(), *unknown_rooms(root)]
+  for finding in wrong:
+    print(finding)
+  files = sum(len(files_of(root, room)) for room in KNOWS)
+  print(f"layers: {files} files in {len(KNOWS)} rooms, {len(wrong)} findings")
   return 1 if wrong else 0
 
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "collectives/world.h"
+#include "collectives/transport/world.h"
 
 typedef struct mp_mail_s mp_mail_t;
 struct mp_mail_s {

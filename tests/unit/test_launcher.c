@@ -1,6 +1,6 @@
 // Launchers, from the environment alone.
 
-#include "collectives/launcher.h"
+#include "collectives/transport/launcher.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // The MPI transport over a stand-in for MPI: messages that come late, sends that take long, errors.
 
-#include "collectives/mpi.h"
+#include "collectives/transport/mpi.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "collectives/world_internal.h"
+#include "collectives/transport/world_internal.h"
 #include "sim/base/alloc.h"
 #include "sim/base/clock.h"
 #include "tests/unit/unit.h"

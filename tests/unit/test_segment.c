@@ -1,6 +1,6 @@
 // Segments: cargo that several processes share, and memory that comes back.
 
-#include "collectives/segment.h"
+#include "collectives/transport/segment.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 // Worlds: messages between ranks, agreeing, leaving.
 
-#include "collectives/world.h"
+#include "collectives/transport/world.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "collectives/shm.h"
-#include "collectives/world_internal.h"
-#include "collectives/world_local.h"
+#include "collectives/transport/shm.h"
+#include "collectives/transport/world_internal.h"
+#include "collectives/transport/world_local.h"
 #include "sim/base/alloc.h"
 #include "sim/base/clock.h"
 #include "tests/unit/unit.h"

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "collectives/world_local.h"
+#include "collectives/transport/world_local.h"
 #include "sim/runtime/client.h"
 #include "sim/runtime/hub.h"
 #include "tests/unit/unit.h"

@@ -1,4 +1,4 @@
-#include "collectives/world.h"
+#include "collectives/transport/world.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#include "collectives/world_internal.h"
+#include "collectives/transport/world_internal.h"
 #include "sim/base/alloc.h"
 #include "sim/base/clock.h"
 #include "sim/base/process.h"

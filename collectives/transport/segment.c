@@ -1,4 +1,4 @@
-#include "collectives/segment.h"
+#include "collectives/transport/segment.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 // Starting MPI: finding the module, initializing, learning who we are.
-#ifndef MINIPOD_COLLECTIVES_MPI_START_H_
-#define MINIPOD_COLLECTIVES_MPI_START_H_
+#ifndef MINIPOD_COLLECTIVES_TRANSPORT_MPI_START_H_
+#define MINIPOD_COLLECTIVES_TRANSPORT_MPI_START_H_
 
-#include "collectives/launcher.h"
-#include "collectives/mpi/module.h"
+#include "collectives/transport/launcher.h"
+#include "collectives/transport/mpi/mpi_module.h"
 #include "sim/base/status.h"
 
 // Opens the module at `path`, or if that is "" the first of the launcher's (NULL: of all) that can
@@ -17,4 +17,4 @@ MP_NODISCARD mp_status_t mp_mpi_open_module(const char *path, const mp_launcher_
 MP_NODISCARD mp_status_t mp_mpi_start(const mp_mpi_module_t *module, const mp_launcher_t *launcher,
                                       double timeout_s, mp_mpi_who_t *out_who, bool *out_is_ours);
 
-#endif  // MINIPOD_COLLECTIVES_MPI_START_H_
+#endif  // MINIPOD_COLLECTIVES_TRANSPORT_MPI_START_H_

@@ -1,13 +1,13 @@
 // Worlds of one process. Those of one host are connected by the shared-memory transport, as ranks
 // are; the transport here takes the place of the network and hands copies to the other world.
-#include "collectives/world_local.h"
+#include "collectives/transport/world_local.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "collectives/shm.h"
-#include "collectives/world_internal.h"
+#include "collectives/transport/shm.h"
+#include "collectives/transport/world_internal.h"
 #include "sim/base/alloc.h"
 
 // All worlds of one mp_worlds_create_local, for as long as one of them is open.

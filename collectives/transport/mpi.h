@@ -3,11 +3,11 @@
 // A packet is one MPI message on the tag of headers, with small data behind the header; larger data
 // follow in pieces on a tag of their own. MPI keeps the order per sender and tag. All MPI calls are
 // made on the progress thread, none of them waits.
-#ifndef MINIPOD_COLLECTIVES_MPI_H_
-#define MINIPOD_COLLECTIVES_MPI_H_
+#ifndef MINIPOD_COLLECTIVES_TRANSPORT_MPI_H_
+#define MINIPOD_COLLECTIVES_TRANSPORT_MPI_H_
 
-#include "collectives/mpi/module.h"
-#include "collectives/transport.h"
+#include "collectives/transport/mpi/mpi_module.h"
+#include "collectives/transport/transport.h"
 
 MP_NODISCARD mp_status_t mp_mpi_create(mp_world_t *world, const mp_mpi_module_t *module,
                                        mp_transport_t **out_transport);
@@ -16,4 +16,4 @@ MP_NODISCARD mp_status_t mp_mpi_create(mp_world_t *world, const mp_mpi_module_t 
 void mp_mpi_close(mp_transport_t *transport);
 bool mp_mpi_is_closed(mp_transport_t *transport);
 
-#endif  // MINIPOD_COLLECTIVES_MPI_H_
+#endif  // MINIPOD_COLLECTIVES_TRANSPORT_MPI_H_

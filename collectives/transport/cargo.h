@@ -5,14 +5,14 @@
 // mapped, and whoever drops the last one hands it back to the segment's owner.
 //
 // All functions are thread-safe.
-#ifndef MINIPOD_COLLECTIVES_CARGO_H_
-#define MINIPOD_COLLECTIVES_CARGO_H_
+#ifndef MINIPOD_COLLECTIVES_TRANSPORT_CARGO_H_
+#define MINIPOD_COLLECTIVES_TRANSPORT_CARGO_H_
 
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "collectives/world.h"
+#include "collectives/transport/world.h"
 
 enum { MP_CARGO_ALIGNMENT = 64 };
 
@@ -42,4 +42,4 @@ mp_cargo_t *mp_cargo_create(size_t bytes);
 void mp_cargo_retain(mp_cargo_t *cargo);
 void mp_cargo_release(mp_cargo_t *cargo);
 
-#endif  // MINIPOD_COLLECTIVES_CARGO_H_
+#endif  // MINIPOD_COLLECTIVES_TRANSPORT_CARGO_H_

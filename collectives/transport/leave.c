@@ -1,12 +1,12 @@
-#include "collectives/leave.h"
+#include "collectives/transport/leave.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "collectives/mpi.h"
-#include "collectives/world_internal.h"
+#include "collectives/transport/mpi.h"
+#include "collectives/transport/world_internal.h"
 #include "sim/base/clock.h"
 #include "sim/base/process.h"
 

@@ -1,4 +1,4 @@
-#include "collectives/shm.h"
+#include "collectives/transport/shm.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "collectives/world_internal.h"
+#include "collectives/transport/world_internal.h"
 #include "sim/base/alloc.h"
 #include "sim/base/clock.h"
 #include "sim/base/log.h"

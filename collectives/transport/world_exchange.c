@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "collectives/world_internal.h"
+#include "collectives/transport/world_internal.h"
 #include "sim/base/alloc.h"
 #include "sim/base/clock.h"
 #include "sim/base/process.h"

@@ -1,4 +1,4 @@
-#include "collectives/launcher.h"
+#include "collectives/transport/launcher.h"
 
 #include <stddef.h>
 #include <stdlib.h>

@@ -3,10 +3,10 @@
 //
 // A message of up to MP_INLINE_BYTES is one write into a ring and at most one wake-up. Peers that
 // die without a goodbye are noticed within about a second.
-#ifndef MINIPOD_COLLECTIVES_SHM_H_
-#define MINIPOD_COLLECTIVES_SHM_H_
+#ifndef MINIPOD_COLLECTIVES_TRANSPORT_SHM_H_
+#define MINIPOD_COLLECTIVES_TRANSPORT_SHM_H_
 
-#include "collectives/transport.h"
+#include "collectives/transport/transport.h"
 
 // `own` has a ring for each peer's rank on this host. A peer is lost `grace_s` after it was found
 // dead.
@@ -17,4 +17,4 @@ MP_NODISCARD mp_status_t mp_shm_create(mp_world_t *world, mp_segment_t *own, dou
 MP_NODISCARD mp_status_t mp_shm_add_peer(mp_transport_t *transport, uint32_t rank,
                                          mp_segment_t *segment, int64_t pid);
 
-#endif  // MINIPOD_COLLECTIVES_SHM_H_
+#endif  // MINIPOD_COLLECTIVES_TRANSPORT_SHM_H_

@@ -1,6 +1,6 @@
-#include "collectives/cargo.h"
+#include "collectives/transport/cargo.h"
 
-#include "collectives/segment.h"
+#include "collectives/transport/segment.h"
 #include "sim/base/alloc.h"
 #include "sim/base/process.h"
 

@@ -8,8 +8,8 @@
 // Only point-to-point messages: time limits, matching and collectives are minipod's own. All calls
 // return 0, or -1 with the reason in `error`. init() asks for MPI_THREAD_MULTIPLE; any thread may
 // call, but for one request only one at a time.
-#ifndef MINIPOD_COLLECTIVES_MPI_MODULE_H_
-#define MINIPOD_COLLECTIVES_MPI_MODULE_H_
+#ifndef MINIPOD_COLLECTIVES_TRANSPORT_MPI_MPI_MODULE_H_
+#define MINIPOD_COLLECTIVES_TRANSPORT_MPI_MPI_MODULE_H_
 
 #include <stddef.h>
 #include <stdint.h>
@@ -70,4 +70,4 @@ typedef struct {
 // The one symbol of a module.
 typedef const mp_mpi_module_t *mp_mpi_module_fn(void);
 
-#endif  // MINIPOD_COLLECTIVES_MPI_MODULE_H_
+#endif  // MINIPOD_COLLECTIVES_TRANSPORT_MPI_MPI_MODULE_H_

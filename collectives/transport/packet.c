@@ -1,7 +1,7 @@
 // Packets on the receiver's side, and parcels on the sender's.
 #include <string.h>
 
-#include "collectives/world_internal.h"
+#include "collectives/transport/world_internal.h"
 #include "sim/base/alloc.h"
 #include "sim/base/process.h"
 

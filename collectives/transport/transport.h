@@ -5,11 +5,11 @@
 // order of send() per destination and are handed to mp_world_arrive in the order they were sent.
 //
 // Everything but send() and drained() is called on the progress thread of the world alone.
-#ifndef MINIPOD_COLLECTIVES_TRANSPORT_H_
-#define MINIPOD_COLLECTIVES_TRANSPORT_H_
+#ifndef MINIPOD_COLLECTIVES_TRANSPORT_TRANSPORT_H_
+#define MINIPOD_COLLECTIVES_TRANSPORT_TRANSPORT_H_
 
-#include "collectives/segment.h"
-#include "collectives/world.h"
+#include "collectives/transport/segment.h"
+#include "collectives/transport/world.h"
 
 typedef struct mp_transport_s mp_transport_t;
 
@@ -62,4 +62,4 @@ bool mp_world_is_goodbye(const mp_envelope_t *envelope);
 enum { MP_PEER_NAME_BYTES = 160 };
 void mp_world_peer_name(const mp_world_t *world, uint32_t rank, char out_text[MP_PEER_NAME_BYTES]);
 
-#endif  // MINIPOD_COLLECTIVES_TRANSPORT_H_
+#endif  // MINIPOD_COLLECTIVES_TRANSPORT_TRANSPORT_H_

@@ -13,8 +13,8 @@
 // All functions are thread-safe. A world lives until the process ends (it is left by the exit
 // handlers of bootstrap.h), so clients come and go within it. A forked child has no part in it:
 // mp_world_send returns FAILED_PRECONDITION there.
-#ifndef MINIPOD_COLLECTIVES_WORLD_H_
-#define MINIPOD_COLLECTIVES_WORLD_H_
+#ifndef MINIPOD_COLLECTIVES_TRANSPORT_WORLD_H_
+#define MINIPOD_COLLECTIVES_TRANSPORT_WORLD_H_
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -103,4 +103,4 @@ void mp_world_detach(mp_world_t *world, mp_channel_t channel);
 MP_NODISCARD mp_status_t mp_world_exchange(mp_world_t *world, const void *bytes, size_t size,
                                            double timeout_s, void ***out_bytes, size_t **out_sizes);
 
-#endif  // MINIPOD_COLLECTIVES_WORLD_H_
+#endif  // MINIPOD_COLLECTIVES_TRANSPORT_WORLD_H_

@@ -1,4 +1,4 @@
-#include "collectives/bootstrap.h"
+#include "collectives/transport/bootstrap.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -8,12 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "collectives/launcher.h"
-#include "collectives/leave.h"
-#include "collectives/mpi.h"
-#include "collectives/mpi_start.h"
-#include "collectives/shm.h"
-#include "collectives/world_internal.h"
+#include "collectives/transport/launcher.h"
+#include "collectives/transport/leave.h"
+#include "collectives/transport/mpi.h"
+#include "collectives/transport/mpi_start.h"
+#include "collectives/transport/shm.h"
+#include "collectives/transport/world_internal.h"
 #include "sim/base/alloc.h"
 #include "sim/base/hash.h"
 #include "sim/base/log.h"

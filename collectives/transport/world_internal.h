@@ -4,13 +4,13 @@
 // Locks: `channel->calls` is held while a handler runs and is taken before `lock`; `lock` protects
 // the peers' fates and exchanges; `inbox_lock` the inbox alone. None is held while waiting for
 // anything but memory.
-#ifndef MINIPOD_COLLECTIVES_WORLD_INTERNAL_H_
-#define MINIPOD_COLLECTIVES_WORLD_INTERNAL_H_
+#ifndef MINIPOD_COLLECTIVES_TRANSPORT_WORLD_INTERNAL_H_
+#define MINIPOD_COLLECTIVES_TRANSPORT_WORLD_INTERNAL_H_
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "collectives/transport.h"
+#include "collectives/transport/transport.h"
 
 typedef struct mp_packet_node_s {
   mp_packet_t packet;
@@ -107,4 +107,4 @@ void mp_world_take_blob(mp_world_t *world, mp_packet_node_t *node);
 // Waits on `changed` until `deadline` (mp_clock_seconds); false once that is over.
 bool mp_world_wait_changed(mp_world_t *world, double deadline);
 
-#endif  // MINIPOD_COLLECTIVES_WORLD_INTERNAL_H_
+#endif  // MINIPOD_COLLECTIVES_TRANSPORT_WORLD_INTERNAL_H_

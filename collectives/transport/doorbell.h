@@ -3,8 +3,8 @@
 // The sleeper reads the count, looks for work, and sleeps only if the count is still the same. All
 // accesses are sequentially consistent: either the sleeper sees the new count, or the one who rings
 // sees that it sleeps.
-#ifndef MINIPOD_COLLECTIVES_DOORBELL_H_
-#define MINIPOD_COLLECTIVES_DOORBELL_H_
+#ifndef MINIPOD_COLLECTIVES_TRANSPORT_DOORBELL_H_
+#define MINIPOD_COLLECTIVES_TRANSPORT_DOORBELL_H_
 
 #include <math.h>
 #include <stdatomic.h>
@@ -31,4 +31,4 @@ static inline void mp_doorbell_sleep(mp_doorbell_t *bell, unsigned rung, double 
   atomic_store(&bell->is_asleep, 0);
 }
 
-#endif  // MINIPOD_COLLECTIVES_DOORBELL_H_
+#endif  // MINIPOD_COLLECTIVES_TRANSPORT_DOORBELL_H_

@@ -1,8 +1,8 @@
-#include "collectives/mpi.h"
+#include "collectives/transport/mpi.h"
 
 #include <string.h>
 
-#include "collectives/world_internal.h"
+#include "collectives/transport/world_internal.h"
 #include "sim/base/alloc.h"
 
 enum {

@@ -9,14 +9,14 @@
 // Big cargo that has not been needed for a second gives its pages back.
 //
 // Thread-safe, except where said otherwise.
-#ifndef MINIPOD_COLLECTIVES_SEGMENT_H_
-#define MINIPOD_COLLECTIVES_SEGMENT_H_
+#ifndef MINIPOD_COLLECTIVES_TRANSPORT_SEGMENT_H_
+#define MINIPOD_COLLECTIVES_TRANSPORT_SEGMENT_H_
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "collectives/cargo.h"
-#include "collectives/doorbell.h"
+#include "collectives/transport/cargo.h"
+#include "collectives/transport/doorbell.h"
 
 typedef struct mp_segment_s mp_segment_t;
 
@@ -84,4 +84,4 @@ void mp_segment_trim(mp_segment_t *segment);
 // Bytes of big cargo that is free and still has its pages (for tests).
 size_t mp_segment_idle_bytes(mp_segment_t *segment);
 
-#endif  // MINIPOD_COLLECTIVES_SEGMENT_H_
+#endif  // MINIPOD_COLLECTIVES_TRANSPORT_SEGMENT_H_

@@ -1,5 +1,5 @@
 // MPI, in the words of module.h. Compiled once for each MPI that the build finds.
-#include "collectives/mpi/module.h"
+#include "collectives/transport/mpi/mpi_module.h"
 
 #include <dlfcn.h>
 #include <mpi.h>
