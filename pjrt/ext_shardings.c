@@ -3,7 +3,7 @@
 
 #include "pjrt/executable.h"
 #include "sim/base/proto.h"
-#include "sim/spmd/placement.h"
+#include "sim/spmd/sharding/placement.h"
 
 // Fields of OpSharding, and the one type that is written; no bytes at all mean "replicated".
 enum {

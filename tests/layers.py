@@ -13,28 +13,33 @@ import pathlib
 import re
 import sys
 
-BASE = ["sim/base"]
-IR = [*BASE, "sim/ir"]
-READERS = ["sim/readers"]
-COLLECTIVES = ["collectives", "collectives/transport"]
-COMPILER = [*IR, "sim/readers", "sim/passes", "sim/spmd", "sim/kernels"]
-
 # Room: the rooms it may include besides its own.  Arrows go one way only.
 KNOWS = {
     "sim/base": [],
-    "topology": BASE,
+    "topology": ["sim/base"],
     "collectives/transport/mpi": [],
-    "collectives/transport": [*BASE, "topology", "collectives/transport/mpi"],
-    "collectives": [*BASE, "topology", "collectives/transport"],
-    "sim/ir": BASE,
-    "sim/readers": IR,
-    "sim/passes": IR,
-    "sim/spmd": IR,
-    "sim/kernels": IR,
-    "sim/plan": [*COMPILER, "topology", *COLLECTIVES],
-    "sim/runtime": [*COMPILER, "sim/plan", "topology", *COLLECTIVES],
-    "pjrt": [*IR, "sim/readers", "sim/passes", "sim/spmd", "sim/plan", "sim/runtime", "topology",
-             "collectives/transport"],
+    "collectives/transport": ["sim/base", "collectives/transport/mpi"],
+    "collectives": ["sim/base", "collectives/transport"],
+    "sim/ir": ["sim/base"],
+    "sim/readers": ["sim/base", "sim/ir"],
+    "sim/passes": ["sim/base", "sim/ir"],
+    "sim/spmd/sharding": ["sim/base", "sim/ir"],
+    "sim/spmd/gspmd": ["sim/base", "sim/ir", "sim/spmd/sharding"],
+    "sim/spmd/rules": ["sim/base", "sim/ir", "sim/spmd/sharding"],
+    "sim/spmd/propagation": ["sim/base", "sim/ir", "sim/spmd/sharding", "sim/spmd/rules"],
+    "sim/spmd/build": ["sim/base", "sim/ir"],
+    "sim/spmd/local": ["sim/base", "sim/ir", "sim/spmd/rules", "sim/spmd/propagation",
+        "sim/spmd/build"],
+    "sim/spmd/reshard": ["sim/base", "sim/ir", "sim/spmd/sharding", "sim/spmd/build"],
+    "sim/spmd/partition": ["sim/base", "sim/ir", "sim/spmd/sharding", "sim/spmd/propagation",
+        "sim/spmd/build", "sim/spmd/local", "sim/spmd/reshard"],
+    "sim/kernels": ["sim/base", "sim/ir"],
+    "sim/plan": ["sim/base", "sim/ir", "sim/readers", "sim/passes", "sim/spmd/gspmd",
+        "sim/spmd/partition", "sim/kernels", "topology", "collectives"],
+    "sim/runtime": ["sim/base", "sim/ir", "sim/kernels", "sim/plan", "topology", "collectives",
+        "collectives/transport"],
+    "pjrt": ["sim/base", "sim/ir", "sim/readers", "sim/plan", "sim/runtime", "topology",
+        "sim/spmd/sharding"],
 }
 TOPS = ("sim", "topology", "collectives", "pjrt")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')

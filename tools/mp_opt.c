@@ -11,9 +11,9 @@
 #include "sim/passes/passes.h"
 #include "sim/readers/reader.h"
 #include "sim/readers/text.h"
-#include "sim/spmd/gspmd_import.h"
-#include "sim/spmd/propagate.h"
-#include "sim/spmd/rules.h"
+#include "sim/spmd/gspmd/gspmd_import.h"
+#include "sim/spmd/propagation/propagate.h"
+#include "sim/spmd/rules/rules.h"
 
 typedef struct {
   mp_print_options_t print;

@@ -4,8 +4,8 @@
 #include "sim/passes/passes.h"
 #include "sim/plan/plan.h"
 #include "sim/readers/reader.h"
-#include "sim/spmd/gspmd_import.h"
-#include "sim/spmd/partition.h"
+#include "sim/spmd/gspmd/gspmd_import.h"
+#include "sim/spmd/partition/partition.h"
 
 enum { MP_MAX_LOGICAL_DEVICES = 65536 };
 

@@ -9,7 +9,7 @@
 #include "sim/base/status.h"
 #include "sim/ir/module.h"
 #include "sim/plan/program.h"
-#include "sim/spmd/partition.h"
+#include "sim/spmd/partition/partition.h"
 
 typedef struct {
   uint32_t num_replicas, num_partitions;

@@ -17,7 +17,7 @@
 #include "sim/base/arena.h"
 #include "sim/ir/module.h"
 #include "sim/kernels/kernel.h"
-#include "sim/spmd/report.h"
+#include "sim/spmd/partition/partition_report.h"
 #include "topology/pod.h"
 
 // Where a value's bytes are.

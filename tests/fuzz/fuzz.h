@@ -12,8 +12,8 @@
 #include "sim/ir/verify.h"
 #include "sim/passes/passes.h"
 #include "sim/plan/plan.h"
-#include "sim/spmd/gspmd_import.h"
-#include "sim/spmd/partition.h"
+#include "sim/spmd/gspmd/gspmd_import.h"
+#include "sim/spmd/partition/partition.h"
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);

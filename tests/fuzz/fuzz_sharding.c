@@ -1,6 +1,6 @@
 // GSPMD sharding strings. What is accepted must be a grid again, and must cover the tensor.
-#include "sim/spmd/gspmd.h"
-#include "sim/spmd/placement.h"
+#include "sim/spmd/gspmd/gspmd.h"
+#include "sim/spmd/sharding/placement.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { NUM_PARTITIONS = 12 };

@@ -3,9 +3,9 @@
 #include <stdio.h>
 
 #include "sim/ir/print.h"
-#include "sim/spmd/annotations.h"
-#include "sim/spmd/atoms.h"
-#include "sim/spmd/gspmd_import.h"
+#include "sim/spmd/gspmd/gspmd_import.h"
+#include "sim/spmd/sharding/annotations.h"
+#include "sim/spmd/sharding/atoms.h"
 #include "tests/unit/ir_test.h"
 #include "tests/unit/sdy_test.h"
 

@@ -3,7 +3,7 @@
 #include "sim/ir/verify.h"
 #include "sim/passes/passes.h"
 #include "sim/readers/text.h"
-#include "sim/spmd/partition.h"
+#include "sim/spmd/partition/partition.h"
 #include "tests/unit/unit.h"
 
 #define X "{sdy.sharding = #sdy.sharding<@mesh, "

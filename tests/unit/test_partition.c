@@ -1,6 +1,6 @@
 // The partitioner: small programs before, the program of each device after.
 #include "sim/passes/passes.h"
-#include "sim/spmd/partition.h"
+#include "sim/spmd/partition/partition.h"
 #include "tests/unit/ir_test.h"
 #include "tests/unit/sdy_test.h"
 

@@ -1,9 +1,9 @@
 // Sums over partitions: terms that linear ops work on, and sums that are made at once.
 #include "sim/ir/verify.h"
 #include "sim/passes/passes.h"
-#include "sim/spmd/append_collective.h"
-#include "sim/spmd/combine.h"
-#include "sim/spmd/partition.h"
+#include "sim/spmd/build/append_collective.h"
+#include "sim/spmd/build/combine_sums.h"
+#include "sim/spmd/partition/partition.h"
 #include "tests/unit/ir_test.h"
 #include "tests/unit/sdy_test.h"
 

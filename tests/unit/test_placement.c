@@ -1,8 +1,8 @@
 // Placements: which box of a tensor each partition holds, from Shardy and GSPMD forms.
 #include <stdio.h>
 
-#include "sim/spmd/gspmd.h"
-#include "sim/spmd/placement.h"
+#include "sim/spmd/gspmd/gspmd.h"
+#include "sim/spmd/sharding/placement.h"
 #include "tests/unit/ir_test.h"
 #include "tests/unit/sdy_test.h"
 

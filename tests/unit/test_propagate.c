@@ -1,7 +1,7 @@
 // Propagation: what sharding every value gets, in atoms. "[{0}, {1,?}]" is a tensor whose first
 // dimension is sharded over atom 0 and whose second over atom 1 and perhaps more.
 #include "sim/passes/passes.h"
-#include "sim/spmd/propagate.h"
+#include "sim/spmd/propagation/propagate.h"
 #include "tests/unit/ir_test.h"
 #include "tests/unit/sdy_test.h"
 

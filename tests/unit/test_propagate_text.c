@@ -6,8 +6,8 @@
 #include "sim/ir/print.h"
 #include "sim/passes/passes.h"
 #include "sim/readers/text.h"
-#include "sim/spmd/gspmd_import.h"
-#include "sim/spmd/propagate.h"
+#include "sim/spmd/gspmd/gspmd_import.h"
+#include "sim/spmd/propagation/propagate.h"
 #include "tests/unit/unit.h"
 
 #define MESH "sdy.mesh @mesh = <[\"x\"=2, \"y\"=4]>\n"

@@ -2,7 +2,7 @@
 // what they shall is tested end to end (tests/e2e/test_reshard.py).
 #include <stdio.h>
 
-#include "sim/spmd/reshard_plan.h"
+#include "sim/spmd/reshard/reshard_plan.h"
 #include "tests/unit/ir_test.h"
 #include "tests/unit/sdy_test.h"
 

@@ -1,0 +1,276 @@
+#include "sim/spmd/gspmd/gspmd.h"
+
+#include <string.h>
+
+#include "sim/spmd/sharding/placement.h"
+
+enum { MP_GSPMD_MAX_DIMS = 64 };
+
+typedef struct {
+  mp_arena_t *arena;
+  mp_str_t text;
+  size_t at;
+  int64_t max_devices;
+} mp_gspmd_cursor_t;
+
+static mp_status_t expected(const mp_gspmd_cursor_t *cursor, const char *what) {
+  return mp_status_make(MP_INVALID_ARGUMENT, "sharding \"%.*s\", position %zu: expected %s",
+                        MP_STR_ARG(cursor->text), cursor->at, what);
+}
+
+static void skip_spaces(mp_gspmd_cursor_t *cursor) {
+  while (cursor->at < cursor->text.size && cursor->text.data[cursor->at] == ' ') ++cursor->at;
+}
+
+static bool accept(mp_gspmd_cursor_t *cursor, const char *word) {
+  mp_str_t rest = {cursor->text.data + cursor->at, cursor->text.size - cursor->at};
+  if (!mp_str_starts_with(rest, word)) return false;
+  cursor->at += strlen(word);
+  return true;
+}
+
+static mp_status_t parse_int(mp_gspmd_cursor_t *cursor, int64_t *out_value) {
+  int64_t value = 0;
+  size_t begin = cursor->at;
+  while (cursor->at < cursor->text.size) {
+    char c = cursor->text.data[cursor->at];
+    if (c < '0' || c > '9') break;
+    if (value > INT32_MAX / 10) return expected(cursor, "a smaller number");
+    value = value * 10 + (c - '0');
+    ++cursor->at;
+  }
+  if (cursor->at == begin) return expected(cursor, "a number");
+  *out_value = value;
+  return NULL;
+}
+
+// INT ("," INT)*; at most `max` of them.
+static mp_status_t parse_ints(mp_gspmd_cursor_t *cursor, int64_t *values, uint32_t max,
+                              uint32_t *out_count) {
+  uint32_t count = 0;
+  do {
+    skip_spaces(cursor);
+    if (count == max) return expected(cursor, "fewer numbers");
+    MP_RETURN_IF_ERROR(parse_int(cursor, &values[count++]));
+  } while (accept(cursor, ","));
+  *out_count = count;
+  return NULL;
+}
+
+static bool parse_kind(mp_gspmd_cursor_t *cursor, mp_gspmd_kind_t *out_kind) {
+  static const struct {
+    const char *word;
+    mp_gspmd_kind_t kind;
+  } kinds[] = {{"replicated", MP_GSPMD_REPLICATED},
+               {"manual", MP_GSPMD_MANUAL},
+               {"unreduced", MP_GSPMD_UNREDUCED},
+               {"unknown", MP_GSPMD_UNKNOWN},
+               {"maximal", MP_GSPMD_MAXIMAL}};
+  for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); ++i) {
+    if (accept(cursor, kinds[i].word)) {
+      *out_kind = kinds[i].kind;
+      return true;
+    }
+  }
+  return false;
+}
+
+// "<=[r]T(p)": an iota over r, transposed by p, read in row-major order.
+static mp_status_t expand_iota(mp_gspmd_cursor_t *cursor, int64_t count, int64_t *devices) {
+  int64_t shape[MP_GSPMD_MAX_DIMS];
+  int64_t permutation[MP_GSPMD_MAX_DIMS];
+  uint32_t rank = 0;
+  uint32_t permuted = 0;
+  MP_RETURN_IF_ERROR(parse_ints(cursor, shape, MP_GSPMD_MAX_DIMS, &rank));
+  if (!accept(cursor, "]")) return expected(cursor, "']'");
+  for (uint32_t i = 0; i < rank; ++i) permutation[i] = i;
+  if (accept(cursor, "T(")) {
+    MP_RETURN_IF_ERROR(parse_ints(cursor, permutation, MP_GSPMD_MAX_DIMS, &permuted));
+    uint64_t seen = 0;
+    for (uint32_t i = 0; i < permuted; ++i) {
+      if (permutation[i] < (int64_t)rank) seen |= 1ull << permutation[i];
+    }
+    if (permuted != rank || seen != (rank == 64 ? ~0ull : (1ull << rank) - 1)) {
+      return expected(cursor, "a permutation of the reshape's dimensions");
+    }
+    if (!accept(cursor, ")")) return expected(cursor, "')'");
+  }
+  int64_t total = 1;
+  int64_t stride[MP_GSPMD_MAX_DIMS];
+  for (uint32_t i = rank; i-- > 0;) {
+    stride[i] = total;
+    if (shape[i] < 1 || __builtin_mul_overflow(total, shape[i], &total) || total > count) {
+      return expected(cursor, "a reshape of as many devices as there are tiles");
+    }
+  }
+  if (total != count) return expected(cursor, "a reshape of as many devices as there are tiles");
+  int64_t index[MP_GSPMD_MAX_DIMS] = {0};
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t device = 0;
+    for (uint32_t d = 0; d < rank; ++d) device += index[d] * stride[permutation[d]];
+    devices[i] = device;
+    for (uint32_t d = rank; d-- > 0;) {
+      if (++index[d] < shape[permutation[d]]) break;
+      index[d] = 0;
+    }
+  }
+  return NULL;
+}
+
+static mp_status_t parse_suffix(mp_gspmd_cursor_t *cursor, mp_gspmd_sharding_t *sharding) {
+  mp_gspmd_kind_t *kinds = MP_ARENA_ARRAY(cursor->arena, mp_gspmd_kind_t, MP_GSPMD_MAX_DIMS);
+  MP_RETURN_IF_NULL(kinds);
+  sharding->subgroups = kinds;
+  skip_spaces(cursor);
+  if (accept(cursor, "last_tile_dim_replicate")) {
+    kinds[0] = MP_GSPMD_REPLICATED;
+    sharding->num_subgroups = 1;
+  } else if (accept(cursor, "last_tile_dims={")) {
+    uint32_t count = 0;
+    do {
+      skip_spaces(cursor);
+      if (count == MP_GSPMD_MAX_DIMS || !parse_kind(cursor, &kinds[count++])) {
+        return expected(cursor, "replicated, manual, unreduced or maximal");
+      }
+    } while (accept(cursor, ","));
+    if (!accept(cursor, "}")) return expected(cursor, "'}'");
+    sharding->num_subgroups = count;
+  }
+  if (sharding->num_subgroups > sharding->num_dims) return expected(cursor, "fewer subgroups");
+  return NULL;
+}
+
+static mp_status_t parse_tiles(mp_gspmd_cursor_t *cursor, mp_gspmd_sharding_t *sharding) {
+  int64_t *dims = MP_ARENA_ARRAY(cursor->arena, int64_t, MP_GSPMD_MAX_DIMS);
+  MP_RETURN_IF_NULL(dims);
+  sharding->kind = MP_GSPMD_TILED;
+  sharding->dims = dims;
+  MP_RETURN_IF_ERROR(parse_ints(cursor, dims, MP_GSPMD_MAX_DIMS, &sharding->num_dims));
+  if (!accept(cursor, "]")) return expected(cursor, "']'");
+  int64_t count = 1;
+  for (uint32_t i = 0; i < sharding->num_dims; ++i) {
+    if (dims[i] < 1 || __builtin_mul_overflow(count, dims[i], &count) ||
+        count > cursor->max_devices) {
+      return expected(cursor, "tiles for at most as many devices as there are partitions");
+    }
+  }
+  int64_t *devices = MP_ARENA_ARRAY(cursor->arena, int64_t, (size_t)count);
+  MP_RETURN_IF_NULL(devices);
+  sharding->num_devices = count;
+  sharding->devices = devices;
+  skip_spaces(cursor);
+  if (accept(cursor, "<=[")) {
+    MP_RETURN_IF_ERROR(expand_iota(cursor, count, devices));
+  } else {
+    uint32_t listed = 0;
+    MP_RETURN_IF_ERROR(parse_ints(cursor, devices, (uint32_t)count, &listed));
+    if (listed != count) return expected(cursor, "as many devices as there are tiles");
+  }
+  return parse_suffix(cursor, sharding);
+}
+
+mp_status_t mp_gspmd_parse(mp_arena_t *arena, mp_str_t text, int64_t max_devices,
+                           mp_gspmd_sharding_t *out_sharding) {
+  mp_gspmd_cursor_t cursor = {arena, text, 0, max_devices};
+  mp_gspmd_sharding_t sharding = {.kind = MP_GSPMD_REPLICATED, .group = -1};
+  if (!accept(&cursor, "{")) return expected(&cursor, "'{'");
+  if (accept(&cursor, "devices=[")) {
+    MP_RETURN_IF_ERROR(parse_tiles(&cursor, &sharding));
+  } else if (!parse_kind(&cursor, &sharding.kind)) {
+    return expected(&cursor, "replicated, manual, unreduced, unknown, maximal or devices=[");
+  } else if (sharding.kind == MP_GSPMD_MAXIMAL) {
+    skip_spaces(&cursor);
+    if (!accept(&cursor, "device=")) return expected(&cursor, "device=");
+    MP_RETURN_IF_ERROR(parse_int(&cursor, &sharding.device));
+  }
+  skip_spaces(&cursor);
+  if (accept(&cursor, "shard_as ") || accept(&cursor, "shard_like ")) {
+    MP_RETURN_IF_ERROR(parse_int(&cursor, &sharding.group));
+    skip_spaces(&cursor);
+  }
+  if (accept(&cursor, "metadata=")) {
+    if (text.data[text.size - 1] != '}') return expected(&cursor, "'}' at the end");
+  } else if (!accept(&cursor, "}") || cursor.at != text.size) {
+    return expected(&cursor, "'}' and the end");
+  }
+  *out_sharding = sharding;
+  return NULL;
+}
+
+// --- as a placement ---
+
+mp_status_t mp_gspmd_check_devices(mp_arena_t *arena, const mp_gspmd_sharding_t *sharding,
+                                   uint32_t num_partitions) {
+  uint8_t *seen = MP_ARENA_ARRAY(arena, uint8_t, num_partitions);
+  MP_RETURN_IF_NULL(seen);
+  if (sharding->num_devices != (int64_t)num_partitions) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "a sharding over %lld devices in a program of %u",
+                          (long long)sharding->num_devices, num_partitions);
+  }
+  for (int64_t i = 0; i < sharding->num_devices; ++i) {
+    const int64_t p = sharding->devices[i];
+    if (p >= (int64_t)num_partitions || seen[p]++) {
+      return mp_status_make(MP_INVALID_ARGUMENT,
+                            "a sharding names partition %lld twice or beyond %u partitions",
+                            (long long)p, num_partitions);
+    }
+  }
+  return NULL;
+}
+
+static mp_status_t boxes_from_tiles(mp_arena_t *arena, const mp_spmd_scope_t *scope,
+                                    const mp_type_t *type, const mp_gspmd_sharding_t *sharding,
+                                    const mp_boxes_t **out_boxes) {
+  MP_RETURN_IF_ERROR(mp_gspmd_check_devices(arena, sharding, scope->num_partitions));
+  mp_boxes_t boxes;
+  int64_t *starts = NULL;
+  int64_t *sizes = NULL;
+  MP_RETURN_IF_ERROR(mp_placement_start(scope, type, &boxes, &starts, &sizes));
+  for (int64_t i = 0; i < sharding->num_devices; ++i) {
+    int64_t rest = i;
+    for (uint32_t d = sharding->num_dims; d-- > 0;) {
+      const int64_t index = rest % sharding->dims[d];
+      rest /= sharding->dims[d];
+      if (d >= type->rank) continue;  // a subgroup dimension
+      const size_t at = (size_t)sharding->devices[i] * type->rank + d;
+      mp_placement_part(type->dims[d], sharding->dims[d], index, &starts[at], &sizes[at]);
+    }
+  }
+  return mp_spmd_pool_boxes(scope->pool, &boxes, out_boxes);
+}
+
+static mp_status_t boxes_from_text(mp_arena_t *scratch, const mp_spmd_scope_t *scope,
+                                   const mp_type_t *type, mp_str_t text,
+                                   const mp_boxes_t **out_boxes) {
+  mp_gspmd_sharding_t sharding;
+  MP_RETURN_IF_ERROR(mp_gspmd_parse(scratch, text, scope->num_partitions, &sharding));
+  *out_boxes = NULL;
+  bool is_unreduced = sharding.kind == MP_GSPMD_UNREDUCED;
+  for (uint32_t i = 0; i < sharding.num_subgroups; ++i) {
+    is_unreduced |= sharding.subgroups[i] == MP_GSPMD_UNREDUCED;
+  }
+  if (is_unreduced) {
+    return mp_status_make(MP_UNIMPLEMENTED, "unreduced shardings are not supported yet");
+  }
+  if (sharding.kind != MP_GSPMD_TILED || !mp_type_is_static(type)) return NULL;
+  if (sharding.num_dims - sharding.num_subgroups != type->rank) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "sharding \"%.*s\" on a tensor of rank %u",
+                          MP_STR_ARG(text), type->rank);
+  }
+  bool is_whole = true;
+  for (uint32_t d = 0; d < type->rank; ++d) is_whole &= sharding.dims[d] == 1;
+  if (is_whole) return NULL;
+  return boxes_from_tiles(scratch, scope, type, &sharding, out_boxes);
+}
+
+mp_status_t mp_placement_from_gspmd(const mp_spmd_scope_t *scope, const mp_type_t *type,
+                                    mp_str_t text, const mp_boxes_t **out_boxes) {
+  *out_boxes = NULL;
+  if (scope->num_partitions == 1) return NULL;
+  // The expanded device list of each annotation would outlive its use in the module's arena.
+  mp_arena_t *scratch = NULL;
+  MP_RETURN_IF_ERROR(mp_arena_create(&scratch));
+  mp_status_t status = boxes_from_text(scratch, scope, type, text, out_boxes);
+  mp_arena_release(scratch);
+  return status;
+}

@@ -1,0 +1,332 @@
+// A call whose operands come through SPMDFullToShardShape and whose results go through
+// SPMDShardToFullShape is a manual region: shard_map, as JAX writes it for GSPMD.
+#include <string.h>
+
+#include "sim/spmd/gspmd/gspmd_parts.h"
+#include "sim/spmd/sharding/annotations.h"
+
+enum { MP_MAX_CALL_DEPTH = 256 };
+
+typedef struct {
+  mp_gspmd_importer_t *im;
+  bool is_real;
+  bool is_possible;
+  uint32_t num_borders;    // of regions found
+  uint32_t *func_axes;     // by function number: manual around its calls
+  bool *func_is_done;      // by function number
+  mp_value_t **map;        // by value id: of a clone
+  mp_value_t **replaced;   // by value id: results of borders that are gone
+  struct mp_dead_s *dead;  // to be unlinked at the end of their block
+} mp_region_maker_t;
+
+typedef struct mp_dead_s {
+  mp_op_t *op;
+  struct mp_dead_s *next;
+} mp_dead_t;
+
+// A result of the call that is used: by one @Sharding call and that by one border.
+typedef struct {
+  mp_op_t *constraint, *border;
+} mp_exit_t;
+
+typedef struct {
+  mp_op_t *call;
+  const mp_func_t *callee;
+  mp_op_t **entries;  // [call's operands]
+  mp_exit_t *exits;   // [call's results]; NULLs: unused
+  uint32_t num_exits;
+  uint32_t axes;  // manual within and not around it
+} mp_region_t;
+
+static uint32_t func_number(const mp_module_t *module, const mp_func_t *func) {
+  uint32_t number = 0;
+  for (const mp_func_t *f = module->first_func; f != func; f = f->next) ++number;
+  return number;
+}
+
+static uint32_t uses_of(const mp_region_maker_t *maker, const mp_value_t *value) {
+  return maker->im->uses[value->id];
+}
+
+// --- recognising ---
+
+// All operands come through borders that name the same manual axes, from an annotated value.
+static bool find_entries(mp_region_maker_t *maker, mp_region_t *region, uint32_t around) {
+  const mp_gspmd_importer_t *im = maker->im;
+  for (uint32_t i = 0; i < region->call->num_operands; ++i) {
+    mp_op_t *border = region->call->operands[i]->op;
+    if (!mp_gspmd_is_call(border, "SPMDFullToShardShape")) return false;
+    const mp_op_t *constraint = border->operands[0]->op;
+    const mp_gspmd_entry_t *entry = mp_gspmd_entry_of(im, border);
+    if (!mp_gspmd_is_call(constraint, "Sharding") || entry == NULL ||
+        mp_gspmd_entry_of(im, constraint) == NULL || uses_of(maker, &border->results[0]) != 1) {
+      return false;
+    }
+    const uint32_t axes = mp_gspmd_manual_axes(im, entry) & ~around;
+    if (i != 0 && axes != region->axes) return false;
+    region->axes = axes;
+    region->entries[i] = border;
+  }
+  return true;
+}
+
+static bool find_exits(mp_region_maker_t *maker, mp_region_t *region, uint32_t around) {
+  const mp_gspmd_importer_t *im = maker->im;
+  for (uint32_t i = 0; i < region->call->num_results; ++i) {
+    const mp_value_t *result = &region->call->results[i];
+    if (uses_of(maker, result) == 0) continue;
+    mp_op_t *constraint = im->users[result->id];
+    if (uses_of(maker, result) != 1 || !mp_gspmd_is_call(constraint, "Sharding")) return false;
+    const mp_value_t *inner = &constraint->results[0];
+    mp_op_t *border = uses_of(maker, inner) == 1 ? im->users[inner->id] : NULL;
+    const mp_gspmd_entry_t *entry = mp_gspmd_entry_of(im, constraint);
+    if (!mp_gspmd_is_call(border, "SPMDShardToFullShape") || entry == NULL ||
+        mp_gspmd_entry_of(im, border) == NULL || border->parent != region->call->parent) {
+      return false;
+    }
+    const uint32_t axes = mp_gspmd_manual_axes(im, entry) & ~around;
+    const bool is_first = region->num_exits == 0 && region->call->num_operands == 0;
+    if (!is_first && axes != region->axes) return false;
+    region->axes = axes;
+    region->exits[i] = (mp_exit_t){constraint, border};
+    ++region->num_exits;
+  }
+  return true;
+}
+
+static bool is_region_call(const mp_op_t *op, const mp_gspmd_importer_t *im) {
+  if (op->code != MP_OP_CALL) return false;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    if (mp_gspmd_is_call(op->operands[i]->op, "SPMDFullToShardShape")) return true;
+  }
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    const mp_op_t *user = im->users[op->results[i].id];
+    if (!mp_gspmd_is_call(user, "Sharding")) continue;
+    const mp_op_t *next = im->users[user->results[0].id];
+    if (mp_gspmd_is_call(next, "SPMDShardToFullShape")) return true;
+  }
+  return false;
+}
+
+// --- making ---
+
+static mp_status_t in_shardings(mp_region_maker_t *maker, const mp_region_t *region,
+                                const mp_attr_t **out_attr) {
+  const uint32_t count = region->call->num_operands;
+  mp_arena_t *arena = maker->im->module->arena;
+  mp_sdy_sharding_t *list = MP_ARENA_ARRAY(arena, mp_sdy_sharding_t, count);
+  MP_RETURN_IF_NULL(list);
+  for (uint32_t i = 0; i < count; ++i) {
+    const mp_op_t *constraint = region->entries[i]->operands[0]->op;
+    MP_RETURN_IF_ERROR(mp_gspmd_to_sdy(maker->im, mp_gspmd_entry_of(maker->im, constraint),
+                                       constraint->results[0].type, constraint, region->axes,
+                                       &list[i]));
+  }
+  return mp_annotation_make_list(arena, list, count, out_attr);
+}
+
+static mp_status_t out_shardings(mp_region_maker_t *maker, const mp_region_t *region,
+                                 const mp_attr_t **out_attr) {
+  mp_arena_t *arena = maker->im->module->arena;
+  mp_sdy_sharding_t *list = MP_ARENA_ARRAY(arena, mp_sdy_sharding_t, region->num_exits);
+  MP_RETURN_IF_NULL(list);
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < region->call->num_results; ++i) {
+    const mp_op_t *border = region->exits[i].border;
+    if (border == NULL) continue;
+    MP_RETURN_IF_ERROR(mp_gspmd_to_sdy(maker->im, mp_gspmd_entry_of(maker->im, border),
+                                       border->results[0].type, border, region->axes,
+                                       &list[count++]));
+  }
+  return mp_annotation_make_list(arena, list, count, out_attr);
+}
+
+static mp_status_t manual_axes(mp_region_maker_t *maker, const mp_region_t *region,
+                               const mp_attr_t **out_attr) {
+  mp_gspmd_importer_t *im = maker->im;
+  mp_axis_ref_t *axes = MP_ARENA_ARRAY(im->module->arena, mp_axis_ref_t, im->mesh->num_axes);
+  mp_attr_t *attr = MP_ARENA_NEW(im->module->arena, mp_attr_t);
+  if (axes == NULL || attr == NULL) return mp_status_out_of_memory();
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < im->mesh->num_axes; ++i) {
+    if (region->axes >> i & 1) axes[count++] = im->names[i];
+  }
+  attr->kind = MP_KIND_AXES;
+  attr->u.axes = (mp_axis_list_t){count, axes};
+  *out_attr = attr;
+  return NULL;
+}
+
+// The callee's body with the results that are used.
+static mp_status_t copy_body(mp_region_maker_t *maker, const mp_region_t *region,
+                             mp_block_t **out_body) {
+  mp_module_t *module = maker->im->module;
+  const mp_block_t *from = region->callee->body;
+  const mp_type_t **types = MP_ARENA_ARRAY(maker->im->scratch, const mp_type_t *, from->num_args);
+  MP_RETURN_IF_NULL(types);
+  for (uint32_t i = 0; i < from->num_args; ++i) types[i] = from->args[i].type;
+  mp_block_t *body = NULL;
+  MP_RETURN_IF_ERROR(mp_block_create(module, from->num_args, types, &body));
+  for (uint32_t i = 0; i < from->num_args; ++i) maker->map[from->args[i].id] = &body->args[i];
+  for (const mp_op_t *op = from->first; op != NULL; op = op->next) {
+    mp_op_t *copy = NULL;
+    MP_RETURN_IF_ERROR(mp_op_clone(module, op, maker->map, &copy));
+    mp_block_append(body, copy);
+  }
+  mp_op_t *end = mp_block_terminator(body);
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < region->call->num_results; ++i) {
+    if (region->exits[i].border != NULL) end->operands[kept++] = end->operands[i];
+  }
+  end->num_operands = kept;
+  *out_body = body;
+  return NULL;
+}
+
+static mp_status_t make_op(mp_region_maker_t *maker, const mp_region_t *region, mp_op_t **out_op) {
+  mp_module_t *module = maker->im->module;
+  const mp_op_t *call = region->call;
+  mp_value_t **operands = MP_ARENA_ARRAY(maker->im->scratch, mp_value_t *, call->num_operands);
+  const mp_type_t **types =
+      MP_ARENA_ARRAY(maker->im->scratch, const mp_type_t *, call->num_results);
+  if (operands == NULL || types == NULL) return mp_status_out_of_memory();
+  for (uint32_t i = 0; i < call->num_operands; ++i) {
+    operands[i] = region->entries[i]->operands[0];
+  }
+  uint32_t num_results = 0;
+  for (uint32_t i = 0; i < call->num_results; ++i) {
+    const mp_op_t *border = region->exits[i].border;
+    if (border != NULL) types[num_results++] = border->results[0].type;
+  }
+  mp_named_attr_t attrs[3] = {{MP_ATTR_IN_SHARDINGS, MP_STR("in_shardings"), NULL},
+                              {MP_ATTR_MANUAL_AXES, MP_STR("manual_axes"), NULL},
+                              {MP_ATTR_OUT_SHARDINGS, MP_STR("out_shardings"), NULL}};
+  MP_RETURN_IF_ERROR(in_shardings(maker, region, &attrs[0].value));
+  MP_RETURN_IF_ERROR(manual_axes(maker, region, &attrs[1].value));
+  MP_RETURN_IF_ERROR(out_shardings(maker, region, &attrs[2].value));
+  mp_block_t *body = NULL;
+  MP_RETURN_IF_ERROR(copy_body(maker, region, &body));
+  const mp_op_spec_t spec = {.code = MP_OP_SDY_MANUAL_COMPUTATION,
+                             .loc = call->loc,
+                             .num_operands = call->num_operands,
+                             .operands = operands,
+                             .num_results = num_results,
+                             .result_types = types,
+                             .num_regions = 1,
+                             .regions = &body,
+                             .num_attrs = 3,
+                             .attrs = attrs};
+  return mp_op_create(module, &spec, out_op);
+}
+
+static mp_status_t add_dead(mp_region_maker_t *maker, mp_op_t *op) {
+  mp_dead_t *dead = MP_ARENA_NEW(maker->im->scratch, mp_dead_t);
+  MP_RETURN_IF_NULL(dead);
+  *dead = (mp_dead_t){op, maker->dead};
+  maker->dead = dead;
+  return NULL;
+}
+
+// Puts the region in place of the call and its borders.
+static mp_status_t make_region(mp_region_maker_t *maker, const mp_region_t *region) {
+  mp_op_t *op = NULL;
+  MP_RETURN_IF_ERROR(make_op(maker, region, &op));
+  mp_block_insert_before(region->call, op);
+  uint32_t result = 0;
+  for (uint32_t i = 0; i < region->call->num_results; ++i) {
+    const mp_exit_t *exit = &region->exits[i];
+    if (exit->border == NULL) continue;
+    const uint32_t id = exit->border->results[0].id;
+    op->results[result].id = id;
+    maker->replaced[id] = &op->results[result++];
+    MP_RETURN_IF_ERROR(add_dead(maker, exit->border));
+    MP_RETURN_IF_ERROR(add_dead(maker, exit->constraint));
+  }
+  for (uint32_t i = 0; i < region->call->num_operands; ++i) {
+    MP_RETURN_IF_ERROR(add_dead(maker, region->entries[i]));
+  }
+  return add_dead(maker, region->call);
+}
+
+// --- going through the functions ---
+
+static mp_status_t visit_func(mp_region_maker_t *maker, const mp_func_t *func, uint32_t around,
+                              uint32_t depth);
+
+static mp_status_t visit_call(mp_region_maker_t *maker, mp_op_t *op, uint32_t around,
+                              uint32_t depth) {
+  mp_gspmd_importer_t *im = maker->im;
+  mp_region_t region = {.call = op,
+                        .callee = mp_module_find_func(im->module, mp_op_str(op, MP_ATTR_CALLEE))};
+  if (region.callee == NULL || region.callee->body == NULL) {
+    maker->is_possible = false;
+    return NULL;
+  }
+  if (!is_region_call(op, im)) return visit_func(maker, region.callee, around, depth + 1);
+  region.entries = MP_ARENA_ARRAY(im->scratch, mp_op_t *, op->num_operands);
+  region.exits = MP_ARENA_ARRAY(im->scratch, mp_exit_t, op->num_results);
+  if (region.entries == NULL || region.exits == NULL) return mp_status_out_of_memory();
+  if (!find_entries(maker, &region, around) || !find_exits(maker, &region, around) ||
+      region.axes == 0) {
+    maker->is_possible = false;
+    return NULL;
+  }
+  maker->num_borders += op->num_operands + region.num_exits;
+  MP_RETURN_IF_ERROR(visit_func(maker, region.callee, around | region.axes, depth + 1));
+  return maker->is_real && maker->is_possible ? make_region(maker, &region) : NULL;
+}
+
+static mp_status_t visit_block(mp_region_maker_t *maker, mp_block_t *block, uint32_t around,
+                               uint32_t depth) {
+  mp_dead_t *const dead = maker->dead;
+  for (mp_op_t *op = block->first; op != NULL && maker->is_possible; op = op->next) {
+    for (uint32_t i = 0; i < op->num_operands; ++i) {
+      mp_value_t *value = maker->replaced[op->operands[i]->id];
+      if (value != NULL) op->operands[i] = value;
+    }
+    for (uint32_t r = 0; r < op->num_regions; ++r) {
+      // The body of a region that was just made comes from a function that was visited.
+      if (op->code == MP_OP_SDY_MANUAL_COMPUTATION) break;
+      MP_RETURN_IF_ERROR(visit_block(maker, op->regions[r], around, depth));
+    }
+    if (op->code == MP_OP_CALL) MP_RETURN_IF_ERROR(visit_call(maker, op, around, depth));
+  }
+  for (; maker->dead != dead; maker->dead = maker->dead->next) {
+    if (maker->dead->op->parent != NULL) mp_op_unlink(maker->dead->op);
+  }
+  return NULL;
+}
+
+// A function is rewritten once: everything around its calls must have the same manual axes.
+static mp_status_t visit_func(mp_region_maker_t *maker, const mp_func_t *func, uint32_t around,
+                              uint32_t depth) {
+  const uint32_t number = func_number(maker->im->module, func);
+  if (maker->func_is_done[number] && maker->func_axes[number] == around) return NULL;
+  if (maker->func_is_done[number] || depth > MP_MAX_CALL_DEPTH) {
+    maker->is_possible = false;
+    return NULL;
+  }
+  maker->func_is_done[number] = true;
+  maker->func_axes[number] = around;
+  return visit_block(maker, func->body, around, depth);
+}
+
+mp_status_t mp_gspmd_make_regions(mp_gspmd_importer_t *im, bool is_real, bool *out_possible) {
+  uint32_t num_funcs = 0;
+  for (const mp_func_t *func = im->module->first_func; func != NULL; func = func->next) ++num_funcs;
+  mp_region_maker_t maker = {
+      .im = im,
+      .is_real = is_real,
+      .is_possible = true,
+      .func_axes = MP_ARENA_ARRAY(im->scratch, uint32_t, num_funcs),
+      .func_is_done = MP_ARENA_ARRAY(im->scratch, bool, num_funcs),
+      .map = MP_ARENA_ARRAY(im->scratch, mp_value_t *, (size_t)im->num_values + 1),
+      .replaced = MP_ARENA_ARRAY(im->scratch, mp_value_t *, (size_t)im->num_values + 1)};
+  if (maker.func_axes == NULL || maker.func_is_done == NULL || maker.map == NULL ||
+      maker.replaced == NULL) {
+    return mp_status_out_of_memory();
+  }
+  MP_RETURN_IF_ERROR(visit_func(&maker, im->module->main, 0, 0));
+  *out_possible = maker.is_possible && maker.num_borders == im->num_borders;
+  return NULL;
+}

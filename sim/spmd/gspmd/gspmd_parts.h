@@ -1,0 +1,68 @@
+// The import of GSPMD's annotations at work: what gspmd_import.c, gspmd_mesh.c and gspmd_manual.c
+// share.
+#ifndef MINIPOD_SIM_SPMD_GSPMD_GSPMD_PARTS_H_
+#define MINIPOD_SIM_SPMD_GSPMD_GSPMD_PARTS_H_
+
+#include "sim/ir/mesh.h"
+#include "sim/ir/module.h"
+#include "sim/spmd/gspmd/gspmd.h"
+
+enum { MP_GSPMD_MAX_AXES = 16, MP_GSPMD_BUCKETS = 1024 };
+
+// A tile dimension as axes of the mesh, major to minor.
+typedef struct {
+  uint32_t count;
+  uint8_t axes[MP_GSPMD_MAX_AXES];
+} mp_gspmd_axes_t;
+
+// A distinct string.
+typedef struct mp_gspmd_entry_s {
+  mp_str_t text;
+  mp_gspmd_sharding_t sharding;
+  mp_gspmd_axes_t *dims;               // TILED: [num_dims]
+  struct mp_gspmd_entry_s *next;       // of all
+  struct mp_gspmd_entry_s *in_bucket;  // next with the same hash
+} mp_gspmd_entry_t;
+
+typedef struct {
+  mp_module_t *module;
+  mp_arena_t *scratch;
+  uint32_t num_partitions;
+  mp_gspmd_entry_t *entries;
+  mp_gspmd_entry_t *buckets[MP_GSPMD_BUCKETS];  // by hash of the text
+  const mp_mesh_t *mesh;                        // of all entries
+  const mp_axis_ref_t *names;                   // [its axes]
+  bool has_sdy;                                 // also annotations of Shardy's own
+  uint32_t num_borders;                         // SPMDFullToShardShape and SPMDShardToFullShape
+  mp_op_t **users;                              // by value id: one of them
+  uint32_t *uses;                               // by value id
+  uint32_t num_values;
+} mp_gspmd_importer_t;
+
+// --- gspmd_mesh.c ---
+
+// The mesh whose axes all entries are made of, and their dimensions as axes. False when there is
+// none.
+MP_NODISCARD mp_status_t mp_gspmd_find_mesh(mp_gspmd_importer_t *im, bool *out_found);
+
+// --- gspmd_import.c ---
+
+bool mp_gspmd_is_call(const mp_op_t *op, const char *target);
+// The entry of an op's string; NULL when it has none.
+const mp_gspmd_entry_t *mp_gspmd_entry_of(const mp_gspmd_importer_t *im, const mp_op_t *op);
+// The sharding of a tensor of `type`; dimensions in the op's unspecified_dims are open, and only
+// axes in the set `only` count. `op` may be NULL.
+MP_NODISCARD mp_status_t mp_gspmd_to_sdy(mp_gspmd_importer_t *im, const mp_gspmd_entry_t *entry,
+                                         const mp_type_t *type, const mp_op_t *op, uint32_t only,
+                                         mp_sdy_sharding_t *out_sharding);
+// The axes that an entry names as manual.
+uint32_t mp_gspmd_manual_axes(const mp_gspmd_importer_t *im, const mp_gspmd_entry_t *entry);
+
+// --- gspmd_manual.c ---
+
+// Whether every border belongs to a call that can become a manual region; then, with `is_real`,
+// makes them.
+MP_NODISCARD mp_status_t mp_gspmd_make_regions(mp_gspmd_importer_t *im, bool is_real,
+                                               bool *out_possible);
+
+#endif  // MINIPOD_SIM_SPMD_GSPMD_GSPMD_PARTS_H_

@@ -1,0 +1,305 @@
+// The choice of lowering: which atoms shard which factor.
+#include "sim/spmd/local/lower_form.h"
+
+enum { MP_MAX_FACTORS = 256 };
+
+// --- what the op allows ---
+
+static bool is_in_all_results(const mp_lowerer_t *low, uint32_t factor) {
+  for (uint32_t i = 0; i < low->op->num_results; ++i) {
+    if (!mp_lowerer_has_factor(low, low->op->num_operands + i, factor)) return false;
+  }
+  return true;
+}
+
+// Whether the op can be computed with this factor sharded.
+static bool is_usable(const mp_lowerer_t *low, uint32_t factor) {
+  const mp_factor_kind_t kind = low->rule->factors[factor].kind;
+  if (kind == MP_FACTOR_REDUCTION) {
+    return low->form->is_usable != NULL && low->form->is_usable(low, factor);
+  }
+  // Parts of an operand make parts of the result only along what both have; only a broadcast makes
+  // a dimension out of nothing.
+  if (!is_in_all_results(low, factor)) return false;
+  if (kind != MP_FACTOR_PASS) {  // not worth it where the result comes together anyway
+    if (mp_lowerer_list(low, low->op->num_operands, factor)->count == 0) return false;
+    return low->form->is_permutable != NULL && low->form->is_permutable(low, factor);
+  }
+  return low->form->is_usable == NULL || low->form->is_usable(low, factor);
+}
+
+// Uneven parts have elements behind their end: a reduction would count them, and where a dimension
+// has several factors the parts would not begin where the factors do.
+static bool needs_even(const mp_lowerer_t *low, uint32_t factor) {
+  if (low->rule->factors[factor].kind == MP_FACTOR_REDUCTION) return true;
+  if (low->form->needs_even != NULL && low->form->needs_even(low, factor)) return true;
+  for (uint32_t t = 0; t < mp_lowerer_num_tensors(low); ++t) {
+    if (low->tensors[t] == NULL) continue;
+    for (uint32_t d = 0; d < low->tensors[t]->rank; ++d) {
+      if (low->rule->tensors[t][d].count > 1 && mp_lowerer_dim_has(low, t, d, factor)) return true;
+    }
+  }
+  return false;
+}
+
+// --- greedily ---
+
+// `list` without what is used already or may not be; the longest usable prefix.
+static mp_atoms_t usable_prefix(const mp_lowerer_t *low, uint32_t factor, const mp_atoms_t *list,
+                                uint32_t used, bool is_even) {
+  mp_atoms_t prefix = {0};
+  int64_t left = low->rule->factors[factor].size;
+  for (uint32_t i = 0; i < list->count; ++i) {
+    const uint8_t atom = list->atoms[i];
+    const int64_t prime = low->propagation->space.prime[atom];
+    if (used >> atom & 1) break;
+    if (is_even && left % prime != 0) break;
+    left /= prime;
+    prefix.atoms[prefix.count++] = atom;
+  }
+  return prefix;
+}
+
+// How many elements lie right already if `factor` is sharded by `candidate`.
+static double score(const mp_lowerer_t *low, uint32_t factor, const mp_atoms_t *candidate) {
+  double sum = 0;
+  for (uint32_t t = 0; t < mp_lowerer_num_tensors(low); ++t) {
+    const mp_atoms_t *list = mp_lowerer_list(low, t, factor);
+    if (low->tensors[t] == NULL || list->count < candidate->count) continue;
+    if (mp_atoms_common_prefix(list, candidate) == candidate->count) sum += low->sizes[t];
+  }
+  return sum;
+}
+
+typedef struct {
+  double score;
+  uint32_t factor;
+  mp_atoms_t atoms;  // none: no choice yet
+} mp_choice_t;
+
+static bool is_better(const mp_lowerer_t *low, const mp_choice_t *a, const mp_choice_t *b) {
+  if (a->score != b->score) return a->score > b->score;
+  if (b->atoms.count != 0) {
+    const mp_factor_kind_t kinds[2] = {low->rule->factors[a->factor].kind,
+                                       low->rule->factors[b->factor].kind};
+    if (kinds[0] != kinds[1]) return kinds[0] < kinds[1];
+  }
+  return a->atoms.count > b->atoms.count;
+}
+
+// Of all lists that some tensor has along some factor, the one that leaves most elements where they
+// are; then the next among those that do not contradict it or what is chosen already.
+static uint32_t choose_lists(mp_lowerer_t *low, const bool *usable, const bool *even) {
+  uint32_t used = 0;
+  bool fixed[MP_MAX_FACTORS] = {false};
+  for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
+    fixed[f] = low->chosen[f].count != 0;
+    used |= mp_atoms_set(&low->chosen[f]);
+  }
+  for (uint32_t round = 0; round < low->rule->num_factors; ++round) {
+    mp_choice_t best = {0};
+    for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
+      if (fixed[f] || !usable[f]) continue;
+      for (uint32_t t = 0; t < mp_lowerer_num_tensors(low); ++t) {
+        if (low->tensors[t] == NULL) continue;
+        mp_choice_t choice = {.factor = f};
+        choice.atoms = usable_prefix(low, f, mp_lowerer_list(low, t, f), used, even[f]);
+        if (choice.atoms.count == 0) continue;
+        choice.score = score(low, f, &choice.atoms);
+        if (is_better(low, &choice, &best)) best = choice;
+      }
+    }
+    if (best.atoms.count == 0) break;
+    low->chosen[best.factor] = best.atoms;
+    fixed[best.factor] = true;
+    used |= mp_atoms_set(&best.atoms);
+  }
+  return used;
+}
+
+// --- what is left over ---
+
+// Gives an atom to a factor of the same operand that is still large enough. True when one took it.
+static bool spread_atom(mp_lowerer_t *low, uint32_t tensor, uint8_t atom, const bool *usable) {
+  const mp_atom_space_t *space = &low->propagation->space;
+  for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
+    const mp_factor_t *factor = &low->rule->factors[f];
+    if (!usable[f] || factor->kind != MP_FACTOR_PASS) continue;
+    if (!mp_lowerer_has_factor(low, tensor, f)) continue;
+    mp_atoms_t *list = &low->chosen[f];
+    const int64_t parts = mp_atoms_product(space, list) * space->prime[atom];
+    if (factor->size % parts != 0) continue;
+    list->atoms[list->count++] = atom;
+    return true;
+  }
+  return false;
+}
+
+// Whether the results are better had in parts: they lie so anyway, or are smaller than the operand
+// that would have to be brought together.
+static bool is_worth_it(const mp_lowerer_t *low, uint32_t tensor, uint8_t atom) {
+  double size = 0;
+  for (uint32_t i = 0; i < low->op->num_results; ++i) {
+    const uint32_t result = low->op->num_operands + i;
+    size += low->sizes[result];
+    if (low->tensors[result] == NULL) continue;
+    if (mp_atom_sharding_used(low->tensors[result]) >> atom & 1) return true;
+  }
+  return size <= low->sizes[tensor];
+}
+
+// Dimensions along which the op cannot be computed must come together. Their atoms move to
+// dimensions that have room, so that the operand is dealt out again rather than copied to
+// everybody.
+static void spread(mp_lowerer_t *low, uint32_t used, const bool *usable) {
+  for (uint32_t t = 0; t < low->op->num_operands; ++t) {
+    if (low->tensors[t] == NULL) continue;
+    for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
+      const mp_atoms_t *list = mp_lowerer_list(low, t, f);
+      if (usable[f]) continue;
+      for (uint32_t i = 0; i < list->count; ++i) {
+        if ((used >> list->atoms[i] & 1) != 0 || !is_worth_it(low, t, list->atoms[i])) continue;
+        if (spread_atom(low, t, list->atoms[i], usable)) used |= 1u << list->atoms[i];
+      }
+    }
+  }
+}
+
+// --- what a dimension cannot have ---
+
+// A minor factor is sharded only when the ones before it are, fully. True when something was
+// dropped.
+static bool drop_in_dim(mp_lowerer_t *low, const mp_dim_factors_t *entry) {
+  bool is_full = true;
+  bool dropped = false;
+  for (uint32_t i = 0; i < entry->count; ++i) {
+    mp_atoms_t *list = &low->chosen[entry->factors[i]];
+    if (!is_full && list->count != 0) {
+      list->count = 0;
+      dropped = true;
+    }
+    is_full &= mp_atoms_product(&low->propagation->space, list) ==
+               low->rule->factors[entry->factors[i]].size;
+  }
+  return dropped;
+}
+
+static void drop_unreachable(mp_lowerer_t *low) {
+  bool dropped = true;
+  while (dropped) {
+    dropped = false;
+    for (uint32_t t = 0; t < mp_lowerer_num_tensors(low); ++t) {
+      if (low->tensors[t] == NULL) continue;
+      for (uint32_t d = 0; d < low->tensors[t]->rank; ++d) {
+        dropped |= drop_in_dim(low, &low->rule->tensors[t][d]);
+      }
+    }
+  }
+}
+
+// --- what a choice costs ---
+
+// The share of a wanted part that a device holds already, on average, along one factor.
+static double held_share(const mp_lowerer_t *low, const mp_atoms_t *held,
+                         const mp_atoms_t *wanted) {
+  mp_atoms_t rest = {0};
+  for (uint32_t i = mp_atoms_common_prefix(held, wanted); i < held->count; ++i) {
+    rest.atoms[rest.count++] = held->atoms[i];
+  }
+  return 1 / (double)mp_atoms_product(&low->propagation->space, &rest);
+}
+
+// Elements that a device receives so that a tensor lies as the other side wants it: operands as
+// chosen, results as propagation says.
+static double moving_cost(const mp_lowerer_t *low, uint32_t tensor) {
+  const bool is_result = tensor >= low->op->num_operands;
+  double part = low->sizes[tensor];
+  double share = 1;
+  for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
+    if (!mp_lowerer_has_factor(low, tensor, f)) continue;
+    const mp_atoms_t *own = mp_lowerer_list(low, tensor, f);
+    const mp_atoms_t *held = is_result ? &low->chosen[f] : own;
+    const mp_atoms_t *wanted = is_result ? own : &low->chosen[f];
+    part /= (double)mp_atoms_product(&low->propagation->space, wanted);
+    share *= held_share(low, held, wanted);
+  }
+  return part * (1 - share);
+}
+
+// Elements that a device receives to sum up the terms of a result.
+static double summing_cost(const mp_lowerer_t *low, uint32_t tensor) {
+  double part = low->sizes[tensor];
+  double terms = 1;
+  for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
+    const double parts = (double)mp_atoms_product(&low->propagation->space, &low->chosen[f]);
+    if (low->rule->factors[f].kind == MP_FACTOR_REDUCTION) terms *= parts;
+    if (mp_lowerer_has_factor(low, tensor, f)) part /= parts;
+  }
+  return 2 * part * (1 - 1 / terms);
+}
+
+static double choice_cost(const mp_lowerer_t *low) {
+  double cost = 0;
+  for (uint32_t t = 0; t < mp_lowerer_num_tensors(low); ++t) {
+    if (low->tensors[t] == NULL) continue;
+    cost += moving_cost(low, t);
+    if (t >= low->op->num_operands) cost += summing_cost(low, t);
+  }
+  return cost;
+}
+
+// Into how many parts the op's work is cut.
+static double num_parts(const mp_lowerer_t *low) {
+  double parts = 1;
+  for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
+    parts *= (double)mp_atoms_product(&low->propagation->space, &low->chosen[f]);
+  }
+  return parts;
+}
+
+// --- the choice ---
+
+typedef struct {
+  bool usable[MP_MAX_FACTORS], even[MP_MAX_FACTORS];
+} mp_allowed_t;
+
+// Chooses greedily, first of all as this tensor lies (or none).
+static void choose_after(mp_lowerer_t *low, const mp_allowed_t *allowed, uint32_t tensor) {
+  uint32_t used = 0;
+  for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
+    low->chosen[f].count = 0;
+    if (tensor == UINT32_MAX || !allowed->usable[f]) continue;
+    low->chosen[f] = usable_prefix(low, f, mp_lowerer_list(low, tensor, f), used, allowed->even[f]);
+    used |= mp_atoms_set(&low->chosen[f]);
+  }
+  used = choose_lists(low, allowed->usable, allowed->even);
+  spread(low, used, allowed->usable);
+  drop_unreachable(low);
+}
+
+enum { MP_MAX_FOLLOWED = 8 };
+
+// The greedy choice, or that of one of the tensors where this sends less and cuts the work as
+// finely.
+void mp_lowerer_choose(mp_lowerer_t *low) {
+  mp_allowed_t allowed = {{false}, {false}};
+  for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
+    allowed.usable[f] = is_usable(low, f);
+    allowed.even[f] = allowed.usable[f] && needs_even(low, f);
+  }
+  choose_after(low, &allowed, UINT32_MAX);
+  double least = choice_cost(low);
+  const double parts = num_parts(low);
+  uint32_t best = UINT32_MAX;
+  const uint32_t count = mp_lowerer_num_tensors(low);
+  if (least == 0 || count > MP_MAX_FOLLOWED) return;
+  for (uint32_t t = 0; t < count; ++t) {
+    if (low->tensors[t] == NULL) continue;
+    choose_after(low, &allowed, t);
+    const double cost = choice_cost(low);
+    if (cost >= least || num_parts(low) < parts) continue;
+    best = t;
+    least = cost;
+  }
+  choose_after(low, &allowed, best);
+}

@@ -1,0 +1,113 @@
+#include "sim/spmd/partition/partition.h"
+
+#include <string.h>
+
+#include "sim/spmd/build/combine_sums.h"
+#include "sim/spmd/partition/partitioner.h"
+#include "sim/spmd/sharding/annotations.h"
+
+mp_status_t mp_partitioner_get_whole(mp_partitioner_t *p, const mp_op_t *op,
+                                     const mp_value_t *value, mp_value_t **out_value) {
+  return mp_versions_get(&p->versions, p->scope, value, NULL, op->loc, out_value);
+}
+
+mp_status_t mp_partitioner_at_op(const mp_op_t *op, mp_status_t status) {
+  if (status == NULL) return NULL;
+  mp_status_t error = mp_op_error(op, mp_status_code(status), "%s", mp_status_message(status));
+  mp_status_release(status);
+  return error;
+}
+
+mp_status_t mp_partitioner_check_local_type(mp_partitioner_t *p, const mp_op_t *op,
+                                            const mp_type_t *global_type, const mp_boxes_t *boxes,
+                                            const mp_type_t *local_type) {
+  const mp_type_t *expected = NULL;
+  MP_RETURN_IF_ERROR(mp_placement_local_type(p->arena, global_type, boxes, &expected));
+  if (mp_type_equal(expected, local_type)) return NULL;
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_type_print(local_type, &text);
+  mp_strbuf_puts(&text, " is not the local part ");
+  mp_type_print(expected, &text);
+  mp_status_t status = mp_op_error(op, MP_INVALID_ARGUMENT, "%s", mp_strbuf_text(&text));
+  mp_strbuf_deinit(&text);
+  return status;
+}
+
+static mp_status_t dispatch(mp_partitioner_t *p, const mp_op_t *op) {
+  if (op->code == MP_OP_SDY_MANUAL_COMPUTATION) return mp_partitioner_manual(p, op);
+  if (op->code == MP_OP_SDY_SHARDING_GROUP) return NULL;
+  if (mp_is_placement_op(op)) return mp_partitioner_identity(p, op);
+  if (mp_partitioner_is_call_to(op, "SPMDFullToShardShape"))
+    return mp_partitioner_full_to_shard(p, op);
+  if (mp_partitioner_is_call_to(op, "SPMDShardToFullShape"))
+    return mp_partitioner_shard_to_full(p, op);
+  if (strncmp(mp_op_info(op->code)->name, "sdy.", 4) == 0) {
+    return mp_op_error(op, MP_UNIMPLEMENTED,
+                       "%s is an op that only partitioners make; programs must not hold it",
+                       mp_op_info(op->code)->name);
+  }
+  return mp_partitioner_op(p, op);
+}
+
+mp_status_t mp_partitioner_block(mp_partitioner_t *p, const mp_block_t *block,
+                                 const mp_op_t **out_terminator) {
+  for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
+    if (mp_op_info(op->code)->traits & MP_OP_TRAIT_TERMINATOR) {
+      *out_terminator = op;
+      return NULL;
+    }
+    MP_RETURN_IF_ERROR(dispatch(p, op));
+  }
+  return NULL;
+}
+
+static mp_status_t propagate(mp_partitioner_t *p, const mp_partition_options_t *options) {
+  const uint32_t num_params = p->module->main->body->num_args;
+  const uint32_t num_results = p->module->main->num_results;
+  if (options->num_partitions == 1) return NULL;
+  bool *is_param_open = MP_ARENA_ARRAY(p->arena, bool, num_params);
+  bool *is_result_open = MP_ARENA_ARRAY(p->arena, bool, num_results);
+  if (is_param_open == NULL || is_result_open == NULL) return mp_status_out_of_memory();
+  for (uint32_t i = 0; i < num_params; ++i)
+    is_param_open[i] = mp_partitioner_is_allowed(options->propagate_to_params,
+                                                 options->num_propagate_to_params, i);
+  for (uint32_t i = 0; i < num_results; ++i)
+    is_result_open[i] = mp_partitioner_is_allowed(options->propagate_to_results,
+                                                  options->num_propagate_to_results, i);
+  const mp_propagate_options_t propagate_options = {options->num_partitions, is_param_open,
+                                                    is_result_open};
+  return mp_propagate(p->module, &propagate_options, &p->propagation, &p->is_propagated);
+}
+
+mp_status_t mp_spmd_partition(mp_module_t *module, const mp_partition_options_t *options,
+                              mp_partition_t *out_partition) {
+  mp_func_t *main = module->main;
+  mp_partitioner_t p = {.module = module, .arena = module->arena};
+  module->num_partitions = options->num_partitions;
+  MP_RETURN_IF_ERROR(mp_spmd_scope_top(p.arena, options->num_partitions, &p.scope));
+  MP_RETURN_IF_ERROR(propagate(&p, options));
+  MP_RETURN_IF_ERROR(mp_versions_create(module, &p.versions));
+  MP_RETURN_IF_ERROR(mp_partitioner_count_uses(&p));
+  mp_partition_io_t *params = MP_ARENA_ARRAY(p.arena, mp_partition_io_t, main->body->num_args);
+  mp_partition_io_t *results = MP_ARENA_ARRAY(p.arena, mp_partition_io_t, main->num_results);
+  if (params == NULL || results == NULL) return mp_status_out_of_memory();
+  mp_block_t *body = NULL;
+  MP_RETURN_IF_ERROR(mp_partitioner_params(&p, main, options, &body, params));
+  p.versions.block = body;
+  const mp_op_t *terminator = NULL;
+  MP_RETURN_IF_ERROR(mp_partitioner_block(&p, main->body, &terminator));
+  if (terminator == NULL || terminator->num_operands != main->num_results) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "main does not return %u values", main->num_results);
+  }
+  MP_RETURN_IF_ERROR(mp_partitioner_results(&p, main, terminator, options, results));
+  MP_RETURN_IF_ERROR(mp_spmd_combine(module, body));
+  body->parent_func = main;
+  main->body = body;
+  *out_partition = (mp_partition_t){.params = params,
+                                    .results = results,
+                                    .report = {.num_partitions = options->num_partitions,
+                                               .num_replicated = p.num_replicated,
+                                               .replicated = p.replicated}};
+  return NULL;
+}

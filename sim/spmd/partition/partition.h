@@ -1,0 +1,49 @@
+// The partitioner: a program for all devices becomes the program of each device.
+//
+// Manual regions already are per-device code; they are taken out of their wrapper. Around them
+// every value has *versions*: arrays of local type with the placement of their parts. Ops work on
+// parts where their rules and forms allow it (lower.h); every other op gets its operands whole, so
+// that it is right whatever its shardings (each device computes it all). Between versions stand
+// slices, collectives and minipod.exchange (reshard.h).
+//
+// The module must have been through mp_passes_prepare: `main` is its only function.
+#ifndef MINIPOD_SIM_SPMD_PARTITION_PARTITION_H_
+#define MINIPOD_SIM_SPMD_PARTITION_PARTITION_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/base/status.h"
+#include "sim/ir/module.h"
+#include "sim/spmd/partition/partition_report.h"
+
+typedef struct {
+  uint32_t num_partitions;
+  // Whether a result without a sharding of its own may come out sharded (CompileOptions'
+  // allow_spmd_sharding_propagation_to_output: one for all, or one per result; none: false).
+  const bool *propagate_to_results;
+  uint32_t num_propagate_to_results;
+  // The same for parameters (allow_spmd_sharding_propagation_to_parameters).
+  const bool *propagate_to_params;
+  uint32_t num_propagate_to_params;
+} mp_partition_options_t;
+
+// One parameter or result of the whole program.
+typedef struct {
+  const mp_type_t *global_type;
+  const mp_boxes_t *boxes;  // NULL: every partition holds the whole value
+} mp_partition_io_t;
+
+typedef struct {
+  const mp_partition_io_t *params;   // [main's parameters], in the module's arena
+  const mp_partition_io_t *results;  // [main's results]
+  // What was computed whole; the communication is counted when all passes are through
+  // (mp_spmd_count_communication).
+  mp_spmd_report_t report;
+} mp_partition_t;
+
+MP_NODISCARD mp_status_t mp_spmd_partition(mp_module_t *module,
+                                           const mp_partition_options_t *options,
+                                           mp_partition_t *out_partition);
+
+#endif  // MINIPOD_SIM_SPMD_PARTITION_PARTITION_H_

@@ -1,0 +1,65 @@
+#include "sim/spmd/partition/partitioner.h"
+
+#include "sim/spmd/sharding/placement.h"
+
+// The placement that an op's own annotation asks for; whole when it has none.
+static mp_status_t annotated(mp_partitioner_t *p, const mp_op_t *op, const mp_boxes_t **out_boxes) {
+  const mp_type_t *type = op->results[0].type;
+  const mp_attr_t *attr = mp_op_attr(op, MP_ATTR_SHARDING);
+  *out_boxes = NULL;
+  mp_status_t status = NULL;
+  if (attr != NULL && attr->kind == MP_KIND_SHARDING) {
+    status = mp_placement_from_sdy(p->scope, type, attr->u.sharding, NULL, out_boxes);
+  } else if (mp_op_attr(op, MP_ATTR_MHLO_SHARDING) != NULL) {
+    status =
+        mp_placement_from_gspmd(p->scope, type, mp_op_str(op, MP_ATTR_MHLO_SHARDING), out_boxes);
+  }
+  return mp_partitioner_at_op(op, status);
+}
+
+mp_status_t mp_partitioner_identity(mp_partitioner_t *p, const mp_op_t *op) {
+  const mp_value_t *operand = op->operands[0];
+  const mp_value_t *result = &op->results[0];
+  p->versions.versions[result->id] = NULL;
+  // Oldest first, so that the result's versions come in the operand's order.
+  const mp_version_t *chain[64];
+  uint32_t count = 0;
+  for (const mp_version_t *v = p->versions.versions[operand->id]; v != NULL && count < 64;
+       v = v->next) {
+    chain[count++] = v;
+  }
+  while (count-- > 0) {
+    MP_RETURN_IF_ERROR(
+        mp_versions_add(&p->versions, result, chain[count]->boxes, chain[count]->value));
+  }
+  MP_RETURN_IF_ERROR(annotated(p, op, &p->versions.preferred[result->id]));
+  return NULL;
+}
+
+// --- GSPMD's way in and out of manual code ---
+
+bool mp_partitioner_is_call_to(const mp_op_t *op, const char *target) {
+  return op->code == MP_OP_CUSTOM_CALL && op->num_operands == 1 && op->num_results == 1 &&
+         mp_str_is(mp_op_str(op, MP_ATTR_CALL_TARGET_NAME), target);
+}
+
+// The part of a global value by the sharding that its @Sharding annotation gives it.
+mp_status_t mp_partitioner_full_to_shard(mp_partitioner_t *p, const mp_op_t *op) {
+  const mp_value_t *operand = op->operands[0];
+  const mp_boxes_t *boxes = p->versions.preferred[operand->id];
+  MP_RETURN_IF_ERROR(
+      mp_partitioner_check_local_type(p, op, operand->type, boxes, op->results[0].type));
+  mp_value_t *value = NULL;
+  MP_RETURN_IF_ERROR(mp_versions_get(&p->versions, p->scope, operand, boxes, op->loc, &value));
+  return mp_versions_add(&p->versions, &op->results[0], NULL, value);
+}
+
+mp_status_t mp_partitioner_shard_to_full(mp_partitioner_t *p, const mp_op_t *op) {
+  const mp_boxes_t *boxes = NULL;
+  MP_RETURN_IF_ERROR(annotated(p, op, &boxes));
+  MP_RETURN_IF_ERROR(
+      mp_partitioner_check_local_type(p, op, op->results[0].type, boxes, op->operands[0]->type));
+  mp_value_t *value = NULL;
+  MP_RETURN_IF_ERROR(mp_partitioner_get_whole(p, op, op->operands[0], &value));
+  return mp_versions_add(&p->versions, &op->results[0], boxes, value);
+}

@@ -1,0 +1,58 @@
+// Keeping book of the ops that every device computes whole.
+#include "sim/spmd/partition/partitioner.h"
+#include "sim/spmd/sharding/placement.h"
+
+// A value's placement: by propagation, or else the parts it was made in.
+static mp_status_t placement_of(mp_partitioner_t *p, const mp_value_t *value,
+                                const mp_boxes_t **out_boxes) {
+  *out_boxes = NULL;
+  if (!p->is_propagated) {
+    *out_boxes = mp_versions_sharded(&p->versions, value);
+    return NULL;
+  }
+  return mp_atom_sharding_boxes(&p->propagation.space, p->scope, value->type,
+                                p->propagation.values[value->id], out_boxes);
+}
+
+static mp_status_t reason_for(mp_partitioner_t *p, const mp_op_t *op, const char **out_reason) {
+  bool is_cut = false;
+  bool is_even = true;
+  for (uint32_t i = 0; i < op->num_operands + op->num_results; ++i) {
+    const mp_value_t *value =
+        i < op->num_operands ? op->operands[i] : &op->results[i - op->num_operands];
+    const mp_boxes_t *boxes = NULL;
+    MP_RETURN_IF_ERROR(placement_of(p, value, &boxes));
+    if (boxes == NULL) continue;
+    is_cut = true;
+    is_even &= mp_placement_is_even(boxes);
+  }
+  *out_reason = NULL;
+  if (!is_cut) return NULL;
+  if (!p->is_propagated) {
+    *out_reason = "the program's shardings do not fit together, so that nothing is propagated";
+  } else if (op->num_results == 0 || p->propagation.rules[op->id] == NULL) {
+    *out_reason = "there is no sharding rule for it";
+  } else if (!is_even) {
+    *out_reason = "its parts are uneven";
+  } else {
+    *out_reason = "it lies in parts along dimensions that it needs whole";
+  }
+  return NULL;
+}
+
+mp_status_t mp_partitioner_note_whole(mp_partitioner_t *p, const mp_op_t *op) {
+  if (p->scope->num_partitions == 1) return NULL;
+  const char *reason = NULL;
+  MP_RETURN_IF_ERROR(reason_for(p, op, &reason));
+  if (reason == NULL) return NULL;
+  if (p->num_replicated == p->replicated_capacity) {
+    const uint32_t capacity = p->replicated_capacity == 0 ? 16 : p->replicated_capacity * 2;
+    mp_replicated_op_t *grown = MP_ARENA_ARRAY(p->arena, mp_replicated_op_t, capacity);
+    MP_RETURN_IF_NULL(grown);
+    for (uint32_t i = 0; i < p->num_replicated; ++i) grown[i] = p->replicated[i];
+    p->replicated = grown;
+    p->replicated_capacity = capacity;
+  }
+  p->replicated[p->num_replicated++] = (mp_replicated_op_t){op->code, op->loc, reason};
+  return NULL;
+}

@@ -1,0 +1,190 @@
+#include "sim/spmd/partition/partitioner.h"
+
+#include "sim/spmd/build/append.h"
+#include "sim/spmd/build/unreduced.h"
+#include "sim/spmd/local/lower.h"
+#include "sim/spmd/sharding/placement.h"
+
+static bool has_version(const mp_partitioner_t *p, const mp_op_t *op, const mp_boxes_t *boxes) {
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    if (!mp_type_same_shape(op->operands[i]->type, op->results[0].type)) continue;
+    if (!mp_versions_has(&p->versions, op->operands[i], boxes)) return false;
+  }
+  return true;
+}
+
+// The placement on whose parts an elementwise op works: that of the first operand of the result's
+// shape that has parts. NULL: it works on whole arrays, also when all are there and only some in
+// parts, so that nothing need be sent.
+static const mp_boxes_t *elementwise_placement(const mp_partitioner_t *p, const mp_op_t *op) {
+  if ((mp_op_info(op->code)->traits & MP_OP_TRAIT_ELEMENTWISE) == 0) return NULL;
+  if (op->num_results != 1 || p->scope->num_partitions == 1) return NULL;
+  const mp_boxes_t *boxes = NULL;
+  for (uint32_t i = 0; i < op->num_operands && boxes == NULL; ++i) {
+    if (!mp_type_same_shape(op->operands[i]->type, op->results[0].type)) continue;
+    boxes = mp_versions_sharded(&p->versions, op->operands[i]);
+  }
+  if (boxes == NULL) return NULL;
+  return has_version(p, op, boxes) || !has_version(p, op, NULL) ? boxes : NULL;
+}
+
+// --- ops in the making ---
+
+// Regions see outer values whole: those versions must exist before the region begins, or each run
+// of the region would make them again.
+static mp_status_t bring_captures(mp_partitioner_t *p, const mp_op_t *op) {
+  mp_value_t **captures = NULL;
+  uint32_t count = 0;
+  MP_RETURN_IF_ERROR(mp_op_captures(op, p->arena, &captures, &count));
+  for (uint32_t i = 0; i < count; ++i) {
+    mp_value_t *value = NULL;
+    MP_RETURN_IF_ERROR(mp_partitioner_get_whole(p, op, captures[i], &value));
+  }
+  return NULL;
+}
+
+mp_status_t mp_partitioner_start_op(mp_partitioner_t *p, const mp_op_t *op,
+                                    mp_op_parts_t *out_parts) {
+  *out_parts = (mp_op_parts_t){
+      .operands = MP_ARENA_ARRAY(p->arena, mp_value_t *, op->num_operands),
+      .types = MP_ARENA_ARRAY(p->arena, const mp_type_t *, op->num_results),
+      .regions = MP_ARENA_ARRAY(p->arena, mp_block_t *, op->num_regions),
+      .attrs = op->attrs,
+  };
+  if (out_parts->operands == NULL || out_parts->types == NULL || out_parts->regions == NULL) {
+    return mp_status_out_of_memory();
+  }
+  return NULL;
+}
+
+mp_status_t mp_partitioner_finish_op(mp_partitioner_t *p, const mp_op_t *op,
+                                     const mp_op_parts_t *parts, mp_op_t **out_copy) {
+  const mp_op_spec_t spec = {op->code,        op->loc,      op->num_operands, parts->operands,
+                             op->num_results, parts->types, op->num_regions,  parts->regions,
+                             op->num_attrs,   parts->attrs};
+  MP_RETURN_IF_ERROR(mp_op_create(p->module, &spec, out_copy));
+  mp_block_append(p->versions.block, *out_copy);
+  return NULL;
+}
+
+// An op on whole operands, or an elementwise one on parts that happen to be there.
+static mp_status_t partition_whole(mp_partitioner_t *p, const mp_op_t *op) {
+  const mp_boxes_t *boxes = elementwise_placement(p, op);
+  if (op->num_regions != 0) MP_RETURN_IF_ERROR(bring_captures(p, op));
+  mp_op_parts_t parts;
+  MP_RETURN_IF_ERROR(mp_partitioner_start_op(p, op, &parts));
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    // Scalars beside arrays (clamp's bounds, select's predicate) stay whole.
+    bool is_part = boxes != NULL && mp_type_same_shape(op->operands[i]->type, op->results[0].type);
+    MP_RETURN_IF_ERROR(mp_versions_get(&p->versions, p->scope, op->operands[i],
+                                       is_part ? boxes : NULL, op->loc, &parts.operands[i]));
+  }
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    MP_RETURN_IF_ERROR(
+        mp_placement_local_type(p->arena, op->results[i].type, boxes, &parts.types[i]));
+  }
+  for (uint32_t r = 0; r < op->num_regions; ++r) {
+    MP_RETURN_IF_ERROR(
+        mp_partitioner_copy_region(p, op->regions[r], NULL, NULL, &parts.regions[r]));
+  }
+  mp_op_t *copy = NULL;
+  MP_RETURN_IF_ERROR(mp_partitioner_finish_op(p, op, &parts, &copy));
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    MP_RETURN_IF_ERROR(mp_versions_add(&p->versions, &op->results[i], boxes, &copy->results[i]));
+  }
+  return NULL;
+}
+
+// The results of the op on its parts: its own, or what it becomes.
+static mp_status_t make_results(mp_partitioner_t *p, const mp_op_t *op, const mp_local_op_t *local,
+                                const mp_op_parts_t *parts, mp_value_t **results) {
+  if (local->emit != NULL) {
+    const mp_op_spec_t spec = {op->code,        op->loc,      op->num_operands, parts->operands,
+                               op->num_results, parts->types, op->num_regions,  parts->regions,
+                               op->num_attrs,   parts->attrs};
+    return local->emit(local, p->module, p->versions.block, &spec, results);
+  }
+  mp_op_t *copy = NULL;
+  MP_RETURN_IF_ERROR(mp_partitioner_finish_op(p, op, parts, &copy));
+  for (uint32_t i = 0; i < op->num_results; ++i) results[i] = &copy->results[i];
+  return NULL;
+}
+
+// An op on the parts that lowering chose.
+static mp_status_t partition_local(mp_partitioner_t *p, const mp_op_t *op,
+                                   const mp_local_op_t *local) {
+  if (op->num_regions != 0) MP_RETURN_IF_ERROR(bring_captures(p, op));
+  mp_op_parts_t parts;
+  MP_RETURN_IF_ERROR(mp_partitioner_start_op(p, op, &parts));
+  parts.attrs = local->attrs;
+  const uint32_t num_regions = local->has_regions_twice ? 2 * op->num_regions : op->num_regions;
+  parts.regions = MP_ARENA_ARRAY(p->arena, mp_block_t *, num_regions);
+  MP_RETURN_IF_NULL(parts.regions);
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    const bool is_excerpt = local->are_excerpts != NULL && local->are_excerpts[i];
+    MP_RETURN_IF_ERROR((is_excerpt ? mp_versions_get_excerpt : mp_versions_get)(
+        &p->versions, p->scope, op->operands[i], local->operands[i], op->loc, &parts.operands[i]));
+  }
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    MP_RETURN_IF_ERROR(
+        mp_placement_local_type(p->arena, op->results[i].type, local->results[i], &parts.types[i]));
+  }
+  for (uint32_t r = 0; r < num_regions; ++r) {
+    const mp_block_t *region = op->regions[r % op->num_regions];
+    MP_RETURN_IF_ERROR(mp_partitioner_copy_region(p, region, NULL, NULL, &parts.regions[r]));
+  }
+  mp_value_t **results = MP_ARENA_ARRAY(p->arena, mp_value_t *, op->num_results);
+  MP_RETURN_IF_NULL(results);
+  MP_RETURN_IF_ERROR(make_results(p, op, local, &parts, results));
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    mp_value_t *value = results[i];
+    if (local->combine_over != NULL) {
+      MP_RETURN_IF_ERROR(mp_unreduced_combine(p->module, p->versions.block, local->combine_over,
+                                              local->combine, value, op->loc, &value));
+    }
+    MP_RETURN_IF_ERROR(mp_versions_add(&p->versions, &op->results[i], local->results[i], value));
+  }
+  return NULL;
+}
+
+// An iota that is sharded along its own dimension counts from each part's start.
+static mp_status_t partition_iota(mp_partitioner_t *p, const mp_op_t *op,
+                                  const mp_local_op_t *local) {
+  const mp_type_t *type = NULL;
+  const uint32_t dimension = (uint32_t)mp_op_int(op, MP_ATTR_IOTA_DIMENSION, 0);
+  MP_RETURN_IF_ERROR(
+      mp_placement_local_type(p->arena, op->results[0].type, local->results[0], &type));
+  if (type->dims[dimension] == op->results[0].type->dims[dimension]) {
+    return partition_local(p, op, local);  // every part counts from 0
+  }
+  mp_value_t *value = NULL;
+  MP_RETURN_IF_ERROR(mp_append_iota_part(p->module, p->versions.block, type, dimension,
+                                         local->results[0], op->loc, &value));
+  return mp_versions_add(&p->versions, &op->results[0], local->results[0], value);
+}
+
+mp_status_t mp_partitioner_op(mp_partitioner_t *p, const mp_op_t *op) {
+  if (!p->is_propagated) {
+    if (elementwise_placement(p, op) == NULL) MP_RETURN_IF_ERROR(mp_partitioner_note_whole(p, op));
+    return partition_whole(p, op);
+  }
+  if (op->code == MP_OP_WHILE || op->code == MP_OP_CASE || op->code == MP_OP_OPTIMIZATION_BARRIER) {
+    return mp_partitioner_control(p, op);
+  }
+  bool is_done = false;
+  MP_RETURN_IF_ERROR(mp_partitioner_terms(p, op, &is_done));
+  if (is_done) return NULL;
+  // Ops inside reducers and the like are not propagated to: scalars, which are whole.
+  const bool is_known = op->num_results != 0 && p->propagation.values[op->results[0].id] != NULL;
+  mp_local_op_t local = {0};
+  bool is_local = false;
+  if (is_known) {
+    MP_RETURN_IF_ERROR(mp_partitioner_at_op(
+        op, mp_lower_op(p->arena, &p->propagation, p->scope, op, &local, &is_local)));
+  }
+  if (!is_local) {
+    MP_RETURN_IF_ERROR(mp_partitioner_note_whole(p, op));
+    return partition_whole(p, op);
+  }
+  return op->code == MP_OP_IOTA ? partition_iota(p, op, &local) : partition_local(p, op, &local);
+}

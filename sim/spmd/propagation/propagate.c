@@ -1,0 +1,362 @@
+#include "sim/spmd/propagation/propagate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/ir/mesh.h"
+#include "sim/spmd/propagation/propagate_parts.h"
+#include "sim/spmd/propagation/split_constants.h"
+#include "sim/spmd/sharding/annotations.h"
+
+enum { MP_NUM_LEVELS = 5 };
+
+// --- meshes ---
+
+static bool is_empty(const mp_mesh_t *mesh) {
+  return mesh->num_axes == 0 && mesh->num_device_ids == 0;
+}
+
+// The mesh that all shardings of an item have in common. NULL: none has one, they differ, or it is
+// one of a single device, which only says where something runs.
+static const mp_mesh_t *common_mesh(mp_atom_sharding_t *const *tensors, uint32_t count) {
+  const mp_mesh_t *common = NULL;
+  for (uint32_t t = 0; t < count; ++t) {
+    const mp_mesh_t *mesh = tensors[t] == NULL ? NULL : tensors[t]->mesh;
+    if (mesh == NULL || mesh == common) continue;
+    if (common == NULL || is_empty(common)) {
+      common = mesh;
+    } else if (!is_empty(mesh) && !mp_mesh_same_devices(common, mesh)) {
+      return NULL;
+    }
+  }
+  const bool is_maximal = common != NULL && common->num_axes == 0 && common->num_device_ids == 1;
+  return is_maximal ? NULL : common;
+}
+
+// --- borders of manual regions ---
+
+// The target of an edge as its source sees it.
+static mp_status_t cross(mp_arena_t *scratch, const mp_border_t *border,
+                         const mp_atom_sharding_t *target, mp_atom_sharding_t **out_seen) {
+  mp_atom_sharding_t *seen = NULL;
+  MP_RETURN_IF_ERROR(mp_atom_sharding_copy(scratch, target, &seen));
+  for (uint32_t d = 0; d < seen->rank; ++d) {
+    mp_atoms_t *atoms = &seen->dims[d].atoms;
+    mp_atoms_t joined = {0};
+    if (border->is_entry) joined = border->prefixes[d];
+    for (uint32_t i = 0; i < atoms->count && joined.count < MP_MAX_ATOMS; ++i) {
+      const bool is_manual = (border->manual >> atoms->atoms[i] & 1) != 0;
+      if (!is_manual) joined.atoms[joined.count++] = atoms->atoms[i];
+    }
+    *atoms = joined;
+  }
+  if (border->is_entry) {
+    seen->manual = border->outer_manual;
+    seen->replicated = border->replicated;
+    seen->unreduced = border->unreduced;
+  } else {
+    seen->manual |= border->manual;
+    seen->replicated &= ~border->manual;
+    seen->unreduced &= ~border->manual;
+  }
+  *out_seen = seen;
+  return NULL;
+}
+
+// And back.
+static void cross_back(const mp_border_t *border, const mp_atom_sharding_t *seen,
+                       mp_atom_sharding_t *target) {
+  for (uint32_t d = 0; d < target->rank; ++d) {
+    mp_atoms_t joined = {0};
+    if (!border->is_entry) joined = border->prefixes[d];
+    const mp_atoms_t *atoms = &seen->dims[d].atoms;
+    for (uint32_t i = 0; i < atoms->count && joined.count < MP_MAX_ATOMS; ++i) {
+      const bool is_manual = (border->manual >> atoms->atoms[i] & 1) != 0;
+      if (!is_manual) joined.atoms[joined.count++] = atoms->atoms[i];
+    }
+    target->dims[d].atoms = joined;
+  }
+}
+
+// --- the fixed point ---
+
+// Items by sharding: a list per sharding object, found through its address.
+typedef struct mp_user_s {
+  uint32_t item;
+  bool is_source;  // the item makes this value
+  struct mp_user_s *next;
+} mp_user_t;
+
+typedef struct {
+  const mp_atom_sharding_t **keys;
+  mp_user_t **lists;  // the last item first
+  size_t capacity;
+} mp_user_table_t;
+
+// Items to be looked at, the next one on top: what a change reaches comes before what has waited.
+typedef struct {
+  mp_propagator_t *p;
+  mp_user_table_t users;
+  uint32_t *stack;
+  uint32_t size;
+  uint32_t level;
+  // Steps that a level may take. Shardings only grow, so that levels end by themselves; but members
+  // of a group within one op may take from each other what they gained, and so never rest.
+  uint64_t max_steps;
+} mp_rounds_t;
+
+static void push(mp_rounds_t *rounds, uint32_t number) {
+  if (rounds->p->items[number].is_queued) return;
+  rounds->p->items[number].is_queued = true;
+  rounds->stack[rounds->size++] = number;
+}
+
+static uint32_t num_tensors(const mp_item_t *item) {
+  return item->rule->num_operands + item->rule->num_results;
+}
+
+static size_t find_slot(const mp_user_table_t *table, const mp_atom_sharding_t *key) {
+  size_t at = ((uintptr_t)key >> 4) * 11400714819323198485ull & (table->capacity - 1);
+  while (table->keys[at] != NULL && table->keys[at] != key) at = (at + 1) & (table->capacity - 1);
+  return at;
+}
+
+static mp_status_t index_users(mp_propagator_t *p, mp_user_table_t *out_table) {
+  size_t entries = 0;
+  for (uint32_t i = 0; i < p->num_items; ++i) entries += num_tensors(&p->items[i]);
+  mp_user_table_t table = {.capacity = 64};
+  while (table.capacity < 2 * entries) table.capacity *= 2;
+  table.keys = MP_ARENA_ARRAY(p->arena, const mp_atom_sharding_t *, table.capacity);
+  table.lists = MP_ARENA_ARRAY(p->arena, mp_user_t *, table.capacity);
+  mp_user_t *users = MP_ARENA_ARRAY(p->arena, mp_user_t, entries);
+  if (table.keys == NULL || table.lists == NULL || users == NULL) return mp_status_out_of_memory();
+  for (uint32_t i = 0; i < p->num_items; ++i) {
+    const mp_item_t *item = &p->items[i];
+    for (uint32_t t = 0; t < num_tensors(item); ++t) {
+      if (item->tensors[t] == NULL) continue;
+      const size_t slot = find_slot(&table, item->tensors[t]);
+      *users = (mp_user_t){i, t >= item->rule->num_operands, table.lists[slot]};
+      table.keys[slot] = item->tensors[t];
+      table.lists[slot] = users++;
+    }
+  }
+  *out_table = table;
+  return NULL;
+}
+
+// What touches a changed sharding is looked at again: its first user next, what made it last.
+static void push_users(mp_rounds_t *rounds, const mp_atom_sharding_t *sharding, uint32_t self) {
+  const mp_user_t *list = rounds->users.lists[find_slot(&rounds->users, sharding)];
+  for (const mp_user_t *user = list; user != NULL; user = user->next) {
+    if (user->is_source && user->item != self) push(rounds, user->item);
+  }
+  for (const mp_user_t *user = list; user != NULL; user = user->next) {
+    if (!user->is_source && user->item != self) push(rounds, user->item);
+  }
+}
+
+// Looks at one item; out_changed[t] says which of its tensors did.
+static mp_status_t step(mp_propagator_t *p, const mp_item_t *item, uint32_t level,
+                        const bool **out_changed) {
+  const uint32_t count = num_tensors(item);
+  *out_changed = NULL;
+  const mp_mesh_t *mesh = common_mesh(item->tensors, count);
+  if (mesh == NULL) return NULL;
+  mp_arena_reset(p->scratch);
+  bool *changed = MP_ARENA_ARRAY(p->scratch, bool, count);
+  mp_atom_sharding_t **tensors = item->tensors;
+  MP_RETURN_IF_NULL(changed);
+  if (item->border != NULL) {
+    tensors = mp_arena_copy(p->scratch, item->tensors, count * sizeof(*tensors));
+    MP_RETURN_IF_NULL(tensors);
+    MP_RETURN_IF_ERROR(
+        cross(p->scratch, item->border, item->tensors[count - 1], &tensors[count - 1]));
+  }
+  const mp_step_mode_t mode = {level, item->has_shared_operand, item->allowed, mesh};
+  MP_RETURN_IF_ERROR(
+      mp_propagate_step(p->scratch, &p->out->space, item->rule, &mode, tensors, changed));
+  if (item->border != NULL && changed[count - 1]) {
+    cross_back(item->border, tensors[count - 1], item->tensors[count - 1]);
+    item->tensors[count - 1]->mesh = mesh;
+    mp_atom_sharding_share(item->tensors[count - 1]);
+  }
+  bool any = false;
+  bool of_result = false;
+  for (uint32_t t = 0; t < count; ++t) {
+    any |= changed[t];
+    of_result |= changed[t] && t >= item->rule->num_operands;
+  }
+  // The results of one op are annotated together.
+  for (uint32_t t = item->rule->num_operands; of_result && t < count; ++t) {
+    if (item->tensors[t] != NULL && item->tensors[t]->mesh == NULL) item->tensors[t]->mesh = mesh;
+  }
+  if (any) *out_changed = changed;
+  return NULL;
+}
+
+// Between main's results and what is returned.
+static mp_status_t flow_results(mp_propagator_t *p) {
+  for (uint32_t i = 0; i < p->module->main->num_results; ++i) {
+    const bool *changed = NULL;
+    if (p->results[i].rule == NULL) continue;
+    MP_RETURN_IF_ERROR(step(p, &p->results[i], MP_NUM_LEVELS - 1, &changed));
+  }
+  return NULL;
+}
+
+static mp_status_t run_level(mp_rounds_t *rounds) {
+  mp_propagator_t *p = rounds->p;
+  MP_RETURN_IF_ERROR(flow_results(p));
+  for (uint32_t i = p->num_items; i-- > 0;) push(rounds, i);
+  for (uint64_t steps = 0; rounds->size != 0; ++steps) {
+    const uint32_t number = rounds->stack[--rounds->size];
+    mp_item_t *item = &p->items[number];
+    const bool *changed = NULL;
+    item->is_queued = false;
+    if (steps >= rounds->max_steps) continue;  // only empties the stack
+    MP_RETURN_IF_ERROR(step(p, item, rounds->level, &changed));
+    for (uint32_t t = 0; changed != NULL && t < num_tensors(item); ++t) {
+      if (!changed[t]) continue;
+      push_users(rounds, item->tensors[t], number);
+      const mp_atom_sharding_t *other = item->tensors[t]->next_in_group;
+      for (; other != NULL && other != item->tensors[t]; other = other->next_in_group) {
+        push_users(rounds, other, number);
+      }
+    }
+  }
+  return flow_results(p);
+}
+
+// --- the user's priorities ---
+
+// A dimension whose sharding counts only from a later round on.
+typedef struct {
+  mp_atom_sharding_t *sharding;
+  uint32_t dim;
+  mp_dim_atoms_t original;
+} mp_delayed_t;
+
+typedef struct {
+  mp_delayed_t *list;  // sorted by priority
+  uint32_t count, capacity;
+} mp_delays_t;
+
+// Until its round a delayed dimension is whole and its axes are taken by nobody else.
+static mp_status_t delay(mp_propagator_t *p, mp_atom_sharding_t *sharding, mp_delays_t *delays) {
+  for (uint32_t d = 0; sharding != NULL && d < sharding->rank; ++d) {
+    mp_dim_atoms_t *dim = &sharding->dims[d];
+    if (dim->priority == 0) continue;
+    if (delays->count == delays->capacity) {
+      const uint32_t capacity = delays->capacity == 0 ? 16 : 2 * delays->capacity;
+      mp_delayed_t *list = MP_ARENA_ARRAY(p->arena, mp_delayed_t, capacity);
+      MP_RETURN_IF_NULL(list);
+      if (delays->count != 0) memcpy(list, delays->list, delays->count * sizeof(*list));
+      delays->list = list;
+      delays->capacity = capacity;
+    }
+    delays->list[delays->count++] = (mp_delayed_t){sharding, d, *dim};
+    sharding->replicated |= mp_atoms_set(&dim->atoms);
+    *dim = (mp_dim_atoms_t){.is_open = false};
+  }
+  return NULL;
+}
+
+static int by_priority(const void *a, const void *b) {
+  const int64_t x = ((const mp_delayed_t *)a)->original.priority;
+  const int64_t y = ((const mp_delayed_t *)b)->original.priority;
+  return x < y ? -1 : x > y;
+}
+
+// The borders of manual regions and what loops carry count from the beginning.
+static mp_status_t delay_all(mp_propagator_t *p, const mp_import_t *import, mp_delays_t *delays) {
+  for (uint32_t i = 0; i < import->num_given; ++i) {
+    const mp_value_t *value = import->given[i].value;
+    const mp_op_t *op = value->op != NULL ? value->op : value->block->parent_op;
+    const bool is_edge = op != NULL && (op->code == MP_OP_WHILE || op->code == MP_OP_CASE ||
+                                        op->code == MP_OP_OPTIMIZATION_BARRIER ||
+                                        op->code == MP_OP_SDY_MANUAL_COMPUTATION);
+    if (!is_edge) MP_RETURN_IF_ERROR(delay(p, import->given[i].sharding, delays));
+  }
+  for (uint32_t i = 0; i < p->module->main->num_results; ++i) {
+    MP_RETURN_IF_ERROR(delay(p, p->out->results[i], delays));
+  }
+  if (delays->count != 0) qsort(delays->list, delays->count, sizeof(*delays->list), by_priority);
+  return NULL;
+}
+
+static mp_status_t run_rounds(mp_rounds_t *rounds, const mp_delays_t *delays) {
+  uint32_t next = 0;
+  for (;;) {
+    for (rounds->level = 0; rounds->level < MP_NUM_LEVELS; ++rounds->level) {
+      MP_RETURN_IF_ERROR(run_level(rounds));
+    }
+    if (next == delays->count) return NULL;
+    const int64_t priority = delays->list[next].original.priority;
+    for (; next < delays->count && delays->list[next].original.priority == priority; ++next) {
+      const mp_delayed_t *delayed = &delays->list[next];
+      delayed->sharding->replicated &= ~mp_atoms_set(&delayed->original.atoms);
+      delayed->sharding->dims[delayed->dim] = delayed->original;
+      delayed->sharding->dims[delayed->dim].priority = 0;
+    }
+  }
+}
+
+static mp_status_t run(mp_propagator_t *p, const mp_import_t *import) {
+  mp_rounds_t rounds = {.p = p};
+  mp_delays_t delays = {0};
+  MP_RETURN_IF_ERROR(index_users(p, &rounds.users));
+  MP_RETURN_IF_ERROR(delay_all(p, import, &delays));
+  rounds.stack = MP_ARENA_ARRAY(p->arena, uint32_t, (size_t)p->num_items + 1);
+  MP_RETURN_IF_NULL(rounds.stack);
+  for (uint32_t i = 0; i < p->num_items; ++i) {
+    rounds.max_steps += (uint64_t)num_tensors(&p->items[i]) * (4 * p->out->space.count + 4);
+  }
+  MP_RETURN_IF_ERROR(mp_arena_create(&p->scratch));
+  mp_status_t status = run_rounds(&rounds, &delays);
+  mp_arena_release(p->scratch);
+  return status;
+}
+
+// Whether main's results can be said in the space.
+static mp_status_t check_results(mp_propagator_t *p, bool *out_found) {
+  const mp_func_t *main = p->module->main;
+  for (uint32_t i = 0; i < main->num_results && *out_found; ++i) {
+    const mp_attr_t *attr = mp_annotation_of(main->result_attrs, i);
+    if (attr == NULL || !mp_type_is_tensor(main->result_types[i])) continue;
+    mp_atom_sharding_t *sharding = NULL;
+    MP_RETURN_IF_ERROR(mp_atom_sharding_import(p->arena, &p->out->space, attr->u.sharding, 0,
+                                               &sharding, out_found));
+  }
+  return NULL;
+}
+
+static mp_status_t propagate(mp_propagator_t *p, bool *out_found) {
+  mp_annotations_t annotations;
+  mp_import_t import = {0};
+  mp_propagation_t *out = p->out;
+  MP_RETURN_IF_ERROR(mp_annotations_collect(p->module, &annotations));
+  *out_found = !annotations.has_gspmd;
+  if (!*out_found) return NULL;
+  MP_RETURN_IF_ERROR(mp_atom_space_create(p->arena, annotations.meshes, annotations.num_meshes,
+                                          p->options->num_partitions, &out->space, out_found));
+  if (*out_found) MP_RETURN_IF_ERROR(check_results(p, out_found));
+  if (!*out_found) return NULL;
+  MP_RETURN_IF_ERROR(mp_spmd_split_constants(p->module));
+  MP_RETURN_IF_ERROR(mp_spmd_import(p->module, &out->space, p->options->is_param_open, &import));
+  *out_found = import.is_sayable;
+  if (!*out_found) return NULL;
+  out->num_values = mp_module_number_values(p->module);
+  MP_RETURN_IF_ERROR(mp_propagate_prepare(p, &import));
+  MP_RETURN_IF_ERROR(run(p, &import));
+  MP_RETURN_IF_ERROR(mp_propagate_close(p));
+  return mp_propagate_merge(p);
+}
+
+mp_status_t mp_propagate(mp_module_t *module, const mp_propagate_options_t *options,
+                         mp_propagation_t *out, bool *out_found) {
+  mp_propagator_t p = {.module = module, .arena = module->arena, .options = options, .out = out};
+  *out = (mp_propagation_t){0};
+  MP_RETURN_IF_ERROR(propagate(&p, out_found));
+  if (!*out_found) out->num_values = mp_module_number_values(module);
+  return NULL;
+}

@@ -1,0 +1,314 @@
+#include "sim/spmd/propagation/propagate_step.h"
+
+#include <string.h>
+
+enum { MP_LAST_LEVEL = 4 };
+
+mp_flow_t mp_flow_at(const mp_rule_t *rule, const mp_factor_t *factor, uint32_t level,
+                     bool has_shared_operand) {
+  if (factor->blocked) return MP_FLOW_NONE;
+  const bool by_kind = level >= 3 || (level == 2 && factor->kind == MP_FACTOR_PASS);
+  switch (rule->priority) {
+    case MP_RULE_PASS_THROUGH:
+      return level == 0 && has_shared_operand ? MP_FLOW_NONE : MP_FLOW_BOTH;
+    case MP_RULE_FORWARD_FIRST:
+      if (by_kind) return MP_FLOW_BOTH;
+      return level == 0 && has_shared_operand ? MP_FLOW_NONE : MP_FLOW_FORWARD;
+    case MP_RULE_BACKWARD_FIRST:
+      if (level == MP_LAST_LEVEL) return MP_FLOW_BOTH;
+      return by_kind ? MP_FLOW_BACKWARD : MP_FLOW_NONE;
+    case MP_RULE_PLAIN:
+      break;
+  }
+  return by_kind ? MP_FLOW_BOTH : MP_FLOW_NONE;
+}
+
+// What a tensor has along one factor.
+typedef struct {
+  mp_atoms_t atoms;
+  mp_atoms_t overflow;  // atoms of the dimension behind these, which do not fit the factor
+  bool present;
+  bool is_open;
+  bool is_minor;  // the last factor of its dimension: may be sharded unevenly
+} mp_projected_t;
+
+typedef struct {
+  const mp_atom_space_t *space;
+  const mp_rule_t *rule;
+  mp_atom_sharding_t *const *tensors;
+  uint32_t num_tensors;
+  mp_projected_t *lists;  // [tensor * num_factors + factor]
+  mp_flow_t *flows;       // [factor]
+  mp_atoms_t *wanted;     // [factor]: the compatible axes
+  mp_atoms_t **written;   // [tensor]: its new dimensions; NULL: none
+} mp_step_t;
+
+static mp_projected_t *list_of(const mp_step_t *step, uint32_t tensor, uint32_t factor) {
+  return &step->lists[(size_t)tensor * step->rule->num_factors + factor];
+}
+
+// --- projecting ---
+
+// Behind a factor with overflow the next one is closed, and further ones do not count.
+static void project_dim(const mp_step_t *step, uint32_t tensor, uint32_t dim) {
+  const mp_dim_factors_t *entry = &step->rule->tensors[tensor][dim];
+  const mp_dim_atoms_t *from = &step->tensors[tensor]->dims[dim];
+  uint32_t next = 0;
+  bool overflows = false;
+  for (uint32_t i = 0; i < entry->count; ++i) {
+    mp_projected_t *list = list_of(step, tensor, entry->factors[i]);
+    *list = (mp_projected_t){
+        .present = true, .is_open = from->is_open && !overflows, .is_minor = i + 1 == entry->count};
+    if (overflows) return;
+    const int64_t left =
+        mp_atoms_take(step->space, &from->atoms, &next, step->rule->factors[entry->factors[i]].size,
+                      list->is_minor, &list->atoms);
+    overflows = !list->is_minor && left > 1 && next < from->atoms.count;
+    for (; overflows && next < from->atoms.count; ++next) {
+      list->overflow.atoms[list->overflow.count++] = from->atoms.atoms[next];
+    }
+  }
+}
+
+static void project(const mp_step_t *step) {
+  for (uint32_t t = 0; t < step->num_tensors; ++t) {
+    if (step->tensors[t] == NULL) continue;
+    for (uint32_t d = 0; d < step->tensors[t]->rank; ++d) project_dim(step, t, d);
+  }
+}
+
+// --- what a factor's tensors agree on ---
+
+static void fold(mp_atoms_t *wanted, const mp_atoms_t *list, bool may_extend, bool *can_extend) {
+  const uint32_t common = mp_atoms_common_prefix(wanted, list);
+  if (common == list->count) return;
+  if (common == wanted->count) {
+    if (may_extend && *can_extend) *wanted = *list;
+    return;
+  }
+  wanted->count = (uint8_t)common;
+  *can_extend = false;
+}
+
+static void find_wanted(const mp_step_t *step, uint32_t factor) {
+  const mp_flow_t flow = step->flows[factor];
+  mp_atoms_t *wanted = &step->wanted[factor];
+  *wanted = (mp_atoms_t){0};
+  if (flow == MP_FLOW_NONE) return;
+  bool can_extend = true;
+  // The sides that sharding flows from first; the other one may only limit.
+  for (uint32_t pass = 0; pass < 2; ++pass) {
+    for (uint32_t t = 0; t < step->num_tensors; ++t) {
+      const mp_projected_t *list = list_of(step, t, factor);
+      if (step->tensors[t] == NULL || !list->present) continue;
+      const bool is_operand = t < step->rule->num_operands;
+      const bool is_source = (flow & (is_operand ? MP_FLOW_FORWARD : MP_FLOW_BACKWARD)) != 0;
+      if (is_source != (pass == 0)) continue;
+      fold(wanted, &list->atoms, is_source, &can_extend);
+    }
+  }
+}
+
+// --- the order of factors ---
+
+typedef struct {
+  uint32_t factor;
+  double size;  // elements of the largest tensor that has all the wanted atoms
+  int64_t parts;
+  uint32_t tensor;
+} mp_ranked_t;
+
+static double tensor_size(const mp_step_t *step, uint32_t tensor) {
+  double size = 1;
+  for (uint32_t f = 0; f < step->rule->num_factors; ++f) {
+    if (list_of(step, tensor, f)->present) size *= (double)step->rule->factors[f].size;
+  }
+  return size;
+}
+
+static mp_ranked_t rank_factor(const mp_step_t *step, uint32_t factor) {
+  const mp_atoms_t *wanted = &step->wanted[factor];
+  mp_ranked_t ranked = {factor, -1, mp_atoms_product(step->space, wanted), 0};
+  for (uint32_t t = 0; t < step->num_tensors; ++t) {
+    const mp_projected_t *list = list_of(step, t, factor);
+    if (step->tensors[t] == NULL || !list->present) continue;
+    if (mp_atoms_common_prefix(&list->atoms, wanted) != wanted->count) continue;
+    const double size = tensor_size(step, t);
+    if (size > ranked.size) {
+      ranked.size = size;
+      ranked.tensor = t;
+    }
+  }
+  return ranked;
+}
+
+static bool comes_before(const mp_step_t *step, const mp_ranked_t *a, const mp_ranked_t *b) {
+  if (a->size != b->size) return a->size > b->size;
+  if (step->rule->is_elementwise && a->parts != b->parts) return a->parts > b->parts;
+  if (a->tensor != b->tensor) return a->tensor < b->tensor;
+  return a->factor < b->factor;
+}
+
+static uint32_t order_factors(const mp_step_t *step, mp_ranked_t *order) {
+  uint32_t count = 0;
+  for (uint32_t f = 0; f < step->rule->num_factors; ++f) {
+    if (step->wanted[f].count == 0) continue;
+    const mp_ranked_t ranked = rank_factor(step, f);
+    uint32_t at = count++;
+    for (; at > 0 && comes_before(step, &ranked, &order[at - 1]); --at) order[at] = order[at - 1];
+    order[at] = ranked;
+  }
+  return count;
+}
+
+// --- extending ---
+
+// Atoms that a tensor has along other factors than `factor`.
+static uint32_t used_elsewhere(const mp_step_t *step, uint32_t tensor, uint32_t factor) {
+  uint32_t used = 0;
+  for (uint32_t f = 0; f < step->rule->num_factors; ++f) {
+    const mp_projected_t *list = list_of(step, tensor, f);
+    if (f == factor || !list->present) continue;
+    used |= mp_atoms_set(&list->atoms) | mp_atoms_set(&list->overflow);
+  }
+  return used;
+}
+
+// Operands of an elementwise op get no more than its results have, so that they do not pass on
+// among themselves what the result must not be.
+static void limit_to_results(const mp_step_t *step, uint32_t factor, mp_atoms_t *wanted) {
+  for (uint32_t i = 0; i < step->rule->num_results; ++i) {
+    const mp_projected_t *result = list_of(step, step->rule->num_operands + i, factor);
+    if (!result->present) continue;
+    const uint32_t common = mp_atoms_common_prefix(&result->atoms, wanted);
+    if (common == result->atoms.count && common < wanted->count) wanted->count = (uint8_t)common;
+  }
+}
+
+static bool extend(const mp_step_t *step, uint32_t tensor, uint32_t factor) {
+  mp_projected_t *list = list_of(step, tensor, factor);
+  const mp_atom_sharding_t *sharding = step->tensors[tensor];
+  mp_atoms_t wanted = step->wanted[factor];
+  const bool may_grow = list->is_open && list->overflow.count == 0;
+  if (!may_grow || wanted.count <= list->atoms.count) return false;
+  if (mp_atoms_common_prefix(&list->atoms, &wanted) != list->atoms.count) return false;
+  if (step->rule->is_elementwise && tensor < step->rule->num_operands) {
+    limit_to_results(step, factor, &wanted);
+  }
+  const uint32_t taken = sharding->replicated | sharding->unreduced | sharding->manual |
+                         used_elsewhere(step, tensor, factor);
+  int64_t left = step->rule->factors[factor].size;
+  uint32_t count = 0;
+  for (; count < wanted.count; ++count) {
+    const uint8_t atom = wanted.atoms[count];
+    if (!list->is_minor) {
+      if (left % step->space->prime[atom] != 0) break;
+      left /= step->space->prime[atom];
+    }
+    if (count >= list->atoms.count && (taken >> atom & 1) != 0) break;
+  }
+  if (count <= list->atoms.count) return false;
+  wanted.count = (uint8_t)count;
+  list->atoms = wanted;
+  return true;
+}
+
+// --- unprojecting ---
+
+static void append(mp_atoms_t *to, const mp_atoms_t *from) {
+  for (uint32_t i = 0; i < from->count && to->count < MP_MAX_ATOMS; ++i) {
+    to->atoms[to->count++] = from->atoms[i];
+  }
+}
+
+// Joins a dimension's factors, up to the first that leaves room for more of itself.
+static void unproject_dim(const mp_step_t *step, uint32_t tensor, uint32_t dim, mp_atoms_t *out) {
+  const mp_dim_factors_t *entry = &step->rule->tensors[tensor][dim];
+  *out = (mp_atoms_t){0};
+  if (entry->count == 0) *out = step->tensors[tensor]->dims[dim].atoms;
+  for (uint32_t i = 0; i < entry->count; ++i) {
+    const mp_projected_t *list = list_of(step, tensor, entry->factors[i]);
+    append(out, &list->atoms);
+    append(out, &list->overflow);
+    const int64_t size = step->rule->factors[entry->factors[i]].size;
+    if (list->overflow.count != 0 || mp_atoms_product(step->space, &list->atoms) < size) return;
+  }
+}
+
+static mp_status_t unproject(mp_arena_t *scratch, const mp_step_t *step, uint32_t tensor) {
+  const mp_atom_sharding_t *old = step->tensors[tensor];
+  mp_atoms_t *dims = MP_ARENA_ARRAY(scratch, mp_atoms_t, old->rank);
+  MP_RETURN_IF_NULL(dims);
+  bool changed = false;
+  for (uint32_t d = 0; d < old->rank; ++d) {
+    unproject_dim(step, tensor, d, &dims[d]);
+    changed |= dims[d].count != old->dims[d].atoms.count ||
+               mp_atoms_common_prefix(&dims[d], &old->dims[d].atoms) != dims[d].count;
+  }
+  if (changed) step->written[tensor] = dims;
+  return NULL;
+}
+
+// Results before operands, each with its factors in order.
+static mp_status_t extend_all(mp_arena_t *scratch, const mp_step_t *step, const mp_ranked_t *order,
+                              uint32_t count) {
+  for (uint32_t i = 0; i < step->num_tensors; ++i) {
+    const uint32_t num_results = step->rule->num_results;
+    const uint32_t t = i < num_results ? step->rule->num_operands + i : i - num_results;
+    if (step->tensors[t] == NULL) continue;
+    bool extended = false;
+    for (uint32_t k = 0; k < count; ++k) {
+      if (list_of(step, t, order[k].factor)->present) extended |= extend(step, t, order[k].factor);
+    }
+    if (extended) MP_RETURN_IF_ERROR(unproject(scratch, step, t));
+  }
+  return NULL;
+}
+
+// Only now, as a value that an op has twice is one object: all of a step sees it as it was. What is
+// written later counts, also within a sharding group.
+static void write_back(const mp_step_t *step, const mp_mesh_t *mesh, bool *out_changed) {
+  for (uint32_t t = 0; t < step->num_tensors; ++t) {
+    if (step->written[t] == NULL) continue;
+    for (uint32_t d = 0; d < step->tensors[t]->rank; ++d) {
+      step->tensors[t]->dims[d].atoms = step->written[t][d];
+    }
+    step->tensors[t]->mesh = mesh;  // also where an empty mesh only said what is open
+    mp_atom_sharding_share(step->tensors[t]);
+    out_changed[t] = true;
+  }
+}
+
+mp_status_t mp_propagate_step(mp_arena_t *scratch, const mp_atom_space_t *space,
+                              const mp_rule_t *rule, const mp_step_mode_t *mode,
+                              mp_atom_sharding_t *const *tensors, bool *out_changed) {
+  mp_step_t step = {.space = space,
+                    .rule = rule,
+                    .tensors = tensors,
+                    .num_tensors = rule->num_operands + rule->num_results};
+  if (rule->num_factors == 0) return NULL;
+  step.flows = MP_ARENA_ARRAY(scratch, mp_flow_t, rule->num_factors);
+  MP_RETURN_IF_NULL(step.flows);
+  bool flows = false;
+  for (uint32_t f = 0; f < rule->num_factors; ++f) {
+    step.flows[f] =
+        mp_flow_at(rule, &rule->factors[f], mode->level, mode->has_shared_operand) & mode->allowed;
+    flows |= step.flows[f] != MP_FLOW_NONE;
+  }
+  if (!flows) return NULL;
+  step.lists =
+      MP_ARENA_ARRAY(scratch, mp_projected_t, (size_t)step.num_tensors * rule->num_factors);
+  step.wanted = MP_ARENA_ARRAY(scratch, mp_atoms_t, rule->num_factors);
+  step.written = MP_ARENA_ARRAY(scratch, mp_atoms_t *, step.num_tensors);
+  mp_ranked_t *order = MP_ARENA_ARRAY(scratch, mp_ranked_t, rule->num_factors);
+  if (step.lists == NULL || step.wanted == NULL || step.written == NULL || order == NULL) {
+    return mp_status_out_of_memory();
+  }
+  project(&step);
+  for (uint32_t f = 0; f < rule->num_factors; ++f) find_wanted(&step, f);
+  const uint32_t count = order_factors(&step, order);
+  if (count == 0) return NULL;
+  MP_RETURN_IF_ERROR(extend_all(scratch, &step, order, count));
+  write_back(&step, mode->mesh, out_changed);
+  return NULL;
+}

@@ -1,0 +1,201 @@
+#include "sim/spmd/propagation/split_constants.h"
+
+#include <string.h>
+
+enum { MP_SPLIT_MAX_COPIES = 1 << 17 };
+
+typedef enum {
+  MP_SPLIT_OTHER,
+  MP_SPLIT_CONSTANT,   // a constant, or an op on nothing but constants
+  MP_SPLIT_EXPANSION,  // a broadcast of a scalar that is none
+} mp_split_kind_t;
+
+// A sharding_group op on a value: each copy of the value joins the group too.
+typedef struct mp_split_group_s {
+  mp_op_t *op;
+  struct mp_split_group_s *next;
+} mp_split_group_t;
+
+typedef struct {
+  mp_module_t *module;
+  mp_arena_t *scratch;
+  uint8_t *kinds;             // by value id: of the op whose result it is
+  uint32_t *uses;             // by value id: without groups
+  mp_split_group_t **groups;  // by value id
+  mp_value_t **copies;        // by value id: within the copy in work
+  mp_op_t **found;            // constants and expansions in order
+  uint32_t num_found;
+  mp_value_t **stack;  // of the copy in work
+  uint32_t *touched;   // value ids with an entry in `copies`
+  uint32_t num_touched;
+  uint32_t num_copies;
+} mp_splitter_t;
+
+static bool is_scalar(const mp_value_t *value) {
+  return mp_type_is_tensor(value->type) && value->type->rank == 0;
+}
+
+bool mp_spmd_keeps_constants(const mp_op_t *op) {
+  switch (op->code) {
+    case MP_OP_BROADCAST_IN_DIM:
+    case MP_OP_RESHAPE:
+    case MP_OP_SLICE:
+    case MP_OP_SDY_PROPAGATION_BARRIER:
+      return true;
+    default:
+      return (mp_op_info(op->code)->traits & MP_OP_TRAIT_ELEMENTWISE) != 0;
+  }
+}
+
+static mp_split_kind_t classify(const mp_splitter_t *s, const mp_op_t *op) {
+  if (op->code == MP_OP_CONSTANT || op->code == MP_OP_IOTA) return MP_SPLIT_CONSTANT;
+  if (op->num_results != 1 || !mp_spmd_keeps_constants(op)) return MP_SPLIT_OTHER;
+  bool is_constant = true;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    is_constant &= s->kinds[op->operands[i]->id] == MP_SPLIT_CONSTANT;
+  }
+  if (is_constant) return MP_SPLIT_CONSTANT;
+  const bool is_expansion = op->code == MP_OP_BROADCAST_IN_DIM && is_scalar(op->operands[0]);
+  return is_expansion ? MP_SPLIT_EXPANSION : MP_SPLIT_OTHER;
+}
+
+static mp_status_t copy_groups(mp_splitter_t *s, uint32_t id, mp_op_t *copy) {
+  for (const mp_split_group_t *group = s->groups[id]; group != NULL; group = group->next) {
+    mp_op_t *group_copy = NULL;
+    MP_RETURN_IF_ERROR(mp_op_clone(s->module, group->op, s->copies, &group_copy));
+    mp_block_insert_before(copy->next, group_copy);
+  }
+  return NULL;
+}
+
+// The copy of one op whose operands are copied already, in front of it.
+static mp_status_t copy_op(mp_splitter_t *s, mp_op_t *op) {
+  mp_op_t *copy = NULL;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    if (s->copies[op->operands[i]->id] == NULL) ++s->uses[op->operands[i]->id];  // a scalar
+  }
+  MP_RETURN_IF_ERROR(mp_op_clone(s->module, op, s->copies, &copy));
+  mp_block_insert_before(op, copy);
+  s->touched[s->num_touched++] = op->results[0].id;
+  ++s->num_copies;
+  return copy_groups(s, op->results[0].id, copy);
+}
+
+static bool is_copied(const mp_splitter_t *s, const mp_value_t *value) {
+  return is_scalar(value) || value->op == NULL || s->copies[value->id] != NULL;
+}
+
+// Copies what `value` is computed by, operands first; a stack instead of recursion, as chains of
+// ops on constants may be long.
+static mp_status_t copy_value(mp_splitter_t *s, mp_value_t *value, mp_value_t **out_copy) {
+  uint32_t size = 0;
+  s->stack[size++] = value;
+  while (size > 0) {
+    mp_value_t *top = s->stack[size - 1];
+    bool is_ready = true;
+    for (uint32_t i = 0; i < top->op->num_operands && is_ready; ++i) {
+      if (is_copied(s, top->op->operands[i])) continue;
+      s->stack[size++] = top->op->operands[i];
+      is_ready = false;
+    }
+    if (!is_ready) continue;
+    --size;
+    if (s->copies[top->id] == NULL) MP_RETURN_IF_ERROR(copy_op(s, top->op));
+  }
+  *out_copy = s->copies[value->id];
+  while (s->num_touched > 0) s->copies[s->touched[--s->num_touched]] = NULL;
+  return NULL;
+}
+
+// Whether nobody else uses what `value` is computed by: the last use needs no copy.
+static bool is_sole_use(const mp_splitter_t *s, const mp_value_t *value) {
+  if (s->uses[value->id] != 1) return false;
+  for (uint32_t i = 0; i < value->op->num_operands; ++i) {
+    if (!is_scalar(value->op->operands[i])) return false;
+  }
+  return true;
+}
+
+static mp_status_t split_operands(mp_splitter_t *s, mp_op_t *op) {
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    mp_value_t *operand = op->operands[i];
+    if (s->kinds[operand->id] == MP_SPLIT_OTHER || is_scalar(operand)) continue;
+    if (s->num_copies >= MP_SPLIT_MAX_COPIES) return NULL;
+    if (is_sole_use(s, operand)) continue;
+    MP_RETURN_IF_ERROR(copy_value(s, operand, &op->operands[i]));
+    --s->uses[operand->id];
+  }
+  return NULL;
+}
+
+static mp_status_t visit(void *context, mp_op_t *op) {
+  mp_splitter_t *s = context;
+  if (op->code == MP_OP_SDY_SHARDING_GROUP) return NULL;
+  const mp_split_kind_t kind = classify(s, op);
+  if (kind == MP_SPLIT_OTHER) return split_operands(s, op);
+  s->kinds[op->results[0].id] = (uint8_t)kind;
+  s->found[s->num_found++] = op;
+  return NULL;
+}
+
+static mp_status_t count_op(void *context, mp_op_t *op) {
+  mp_splitter_t *s = context;
+  ++s->num_found;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    const uint32_t id = op->operands[i]->id;
+    if (op->code != MP_OP_SDY_SHARDING_GROUP) {
+      ++s->uses[id];
+      continue;
+    }
+    mp_split_group_t *group = MP_ARENA_NEW(s->scratch, mp_split_group_t);
+    MP_RETURN_IF_NULL(group);
+    *group = (mp_split_group_t){op, s->groups[id]};
+    s->groups[id] = group;
+  }
+  return NULL;
+}
+
+// Originals that only copies were made of; users before what they use.
+static void remove_unused(mp_splitter_t *s) {
+  while (s->num_found > 0) {
+    mp_op_t *op = s->found[--s->num_found];
+    const uint32_t id = op->results[0].id;
+    if (s->uses[id] != 0) continue;
+    for (const mp_split_group_t *group = s->groups[id]; group != NULL; group = group->next) {
+      mp_op_unlink(group->op);
+    }
+    for (uint32_t i = 0; i < op->num_operands; ++i) --s->uses[op->operands[i]->id];
+    mp_op_unlink(op);
+  }
+}
+
+static mp_status_t split(mp_splitter_t *s, uint32_t num_values) {
+  s->kinds = MP_ARENA_ARRAY(s->scratch, uint8_t, num_values);
+  s->uses = MP_ARENA_ARRAY(s->scratch, uint32_t, num_values);
+  s->groups = MP_ARENA_ARRAY(s->scratch, mp_split_group_t *, num_values);
+  s->copies = MP_ARENA_ARRAY(s->scratch, mp_value_t *, num_values);
+  s->stack = MP_ARENA_ARRAY(s->scratch, mp_value_t *, (size_t)num_values + 1);
+  s->touched = MP_ARENA_ARRAY(s->scratch, uint32_t, num_values);
+  if (s->kinds == NULL || s->uses == NULL || s->groups == NULL || s->copies == NULL ||
+      s->stack == NULL || s->touched == NULL) {
+    return mp_status_out_of_memory();
+  }
+  mp_block_t *body = s->module->main->body;
+  MP_RETURN_IF_ERROR(mp_block_walk(body, count_op, s));
+  s->found = MP_ARENA_ARRAY(s->scratch, mp_op_t *, s->num_found);
+  MP_RETURN_IF_NULL(s->found);
+  s->num_found = 0;
+  MP_RETURN_IF_ERROR(mp_block_walk(body, visit, s));
+  remove_unused(s);
+  return NULL;
+}
+
+mp_status_t mp_spmd_split_constants(mp_module_t *module) {
+  mp_splitter_t s = {.module = module};
+  const uint32_t num_values = mp_module_number_values(module);
+  if (num_values == 0) return NULL;
+  MP_RETURN_IF_ERROR(mp_arena_create(&s.scratch));
+  mp_status_t status = split(&s, num_values);
+  mp_arena_release(s.scratch);
+  return status;
+}

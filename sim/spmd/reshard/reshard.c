@@ -1,0 +1,236 @@
+#include "sim/spmd/reshard/reshard.h"
+
+#include "sim/base/dtype.h"
+#include "sim/spmd/build/append.h"
+#include "sim/spmd/build/append_collective.h"
+#include "sim/spmd/build/unreduced.h"
+#include "sim/spmd/reshard/reshard_plan.h"
+#include "sim/spmd/reshard/reshard_steps.h"
+
+enum { MP_MAX_COLLECTIVES = 3 };
+// How much more than an exchange the standard collectives may send.
+#define MP_MAX_EXCESS 1.5
+
+typedef enum {
+  MP_WAY_PLAN,
+  MP_WAY_PERMUTE,   // the same parts on other devices
+  MP_WAY_EXCHANGE,  // after an all_reduce when there are terms
+} mp_way_kind_t;
+
+// A way that was found. It holds for all types of these dimensions and this element size.
+typedef struct mp_way_s mp_way_t;
+struct mp_way_s {
+  const mp_boxes_t *from, *to;
+  mp_dtype_t dtype;
+  mp_way_kind_t kind;
+  double bytes;
+  const mp_reshard_plan_t *plan;
+  const int64_t *held, *wanted;  // PERMUTE
+  mp_way_t *next;
+};
+
+enum { MP_WAY_TABLE = 256 };
+
+struct mp_resharder_s {
+  mp_module_t *module;
+  mp_way_t *ways[MP_WAY_TABLE];
+};
+
+mp_status_t mp_resharder_create(mp_module_t *module, mp_resharder_t **out_resharder) {
+  mp_resharder_t *resharder = MP_ARENA_NEW(module->arena, mp_resharder_t);
+  MP_RETURN_IF_NULL(resharder);
+  resharder->module = module;
+  *out_resharder = resharder;
+  return NULL;
+}
+
+// --- finding ways ---
+
+// Whether both are the same grid of parts with as many holders each: then `held` and `wanted` get
+// the partitions' part numbers, in each group of the scope by itself.
+static mp_status_t match_parts(mp_resharder_t *resharder, const mp_boxes_t *from,
+                               const mp_boxes_t *to, mp_way_t *way, bool *out_found) {
+  *out_found = false;
+  if (from == NULL || to == NULL || from->partials != NULL || to->partials != NULL) return NULL;
+  mp_arena_t *arena = resharder->module->arena;
+  const mp_boxes_t *sides[2] = {from, to};
+  int64_t *numbers[2] = {NULL, NULL};
+  mp_tiles_t tiles[2];
+  for (int side = 0; side < 2; ++side) {
+    bool is_grid = false;
+    MP_RETURN_IF_ERROR(mp_placement_to_tiles(arena, sides[side], &is_grid, &tiles[side]));
+    numbers[side] = MP_ARENA_ARRAY(arena, int64_t, from->num_partitions);
+    MP_RETURN_IF_NULL(numbers[side]);
+    if (!is_grid) return NULL;
+    for (uint32_t i = 0; i < from->num_partitions; ++i) {
+      numbers[side][tiles[side].partitions[i]] = i / tiles[side].copies;
+    }
+  }
+  for (uint32_t d = 0; d < from->rank; ++d) {
+    if (tiles[0].tiles[d] != tiles[1].tiles[d]) return NULL;
+  }
+  for (uint32_t p = 0; p < from->num_partitions; ++p) {
+    if (from->groups[p] != from->groups[0]) return NULL;  // copies may be another group's
+  }
+  way->held = numbers[0];
+  way->wanted = numbers[1];
+  *out_found = true;
+  return NULL;
+}
+
+static mp_status_t find_plan(mp_resharder_t *resharder, const mp_type_t *type, mp_way_t *way) {
+  mp_reshard_plan_t *plan = MP_ARENA_NEW(resharder->module->arena, mp_reshard_plan_t);
+  MP_RETURN_IF_NULL(plan);
+  bool found = false;
+  MP_RETURN_IF_ERROR(mp_reshard_plan(type, way->from, way->to, plan, &found));
+  const bool has_terms = way->from != NULL && way->from->partials != NULL;
+  if (!found) return NULL;
+  if (!has_terms && (plan->num_collectives > MP_MAX_COLLECTIVES ||
+                     plan->bytes > MP_MAX_EXCESS * way->bytes + 1)) {
+    return NULL;
+  }
+  way->kind = MP_WAY_PLAN;
+  way->plan = plan;
+  way->bytes = plan->bytes;
+  return NULL;
+}
+
+static mp_status_t find_way(mp_resharder_t *resharder, const mp_type_t *type,
+                            const mp_boxes_t *from, const mp_boxes_t *to, mp_way_t **out_way) {
+  const uintptr_t mixed = (uintptr_t)from / 32 * 31 + (uintptr_t)to / 32;
+  mp_way_t **slot = &resharder->ways[mixed % MP_WAY_TABLE];
+  for (mp_way_t *way = *slot; way != NULL; way = way->next) {
+    // Boxes hold the dimensions; where both are whole, there is nothing to do.
+    if (way->from == from && way->to == to && way->dtype == type->dtype) {
+      *out_way = way;
+      return NULL;
+    }
+  }
+  mp_way_t *way = MP_ARENA_NEW(resharder->module->arena, mp_way_t);
+  MP_RETURN_IF_NULL(way);
+  *way = (mp_way_t){.from = from,
+                    .to = to,
+                    .dtype = type->dtype,
+                    .kind = MP_WAY_EXCHANGE,
+                    .bytes = mp_reshard_exchange_bytes(type, from, to)};
+  MP_RETURN_IF_ERROR(find_plan(resharder, type, way));
+  if (way->kind == MP_WAY_EXCHANGE) {
+    bool found = false;
+    MP_RETURN_IF_ERROR(match_parts(resharder, from, to, way, &found));
+    if (found) way->kind = MP_WAY_PERMUTE;
+    if (from != NULL && from->partials != NULL) {
+      int64_t elements = 0;
+      if (mp_type_num_elements(type, &elements)) {
+        way->bytes += 2.0 * (double)elements * (double)mp_dtype_size(type->dtype);
+      }
+    }
+  }
+  way->next = *slot;
+  *slot = way;
+  *out_way = way;
+  return NULL;
+}
+
+mp_status_t mp_reshard_cost(mp_resharder_t *resharder, const mp_type_t *type,
+                            const mp_boxes_t *from, const mp_boxes_t *to, double *out_bytes) {
+  mp_way_t *way = NULL;
+  MP_RETURN_IF_ERROR(find_way(resharder, type, from, to, &way));
+  *out_bytes = way->bytes;
+  return NULL;
+}
+
+// --- the exchange ---
+
+static mp_status_t boxes_attr(mp_resharder_t *resharder, const mp_spmd_scope_t *scope,
+                              const mp_type_t *type, const mp_boxes_t *boxes,
+                              const mp_attr_t **out_attr) {
+  mp_attr_t *attr = MP_ARENA_NEW(resharder->module->arena, mp_attr_t);
+  MP_RETURN_IF_NULL(attr);
+  attr->kind = MP_KIND_BOXES;
+  attr->u.boxes = boxes;
+  if (boxes == NULL) MP_RETURN_IF_ERROR(mp_placement_whole(scope, type, &attr->u.boxes));
+  *out_attr = attr;
+  return NULL;
+}
+
+static mp_status_t append_exchange(mp_resharder_t *resharder, mp_block_t *block,
+                                   const mp_spmd_scope_t *scope, const mp_type_t *type,
+                                   const mp_boxes_t *from, const mp_boxes_t *to, mp_value_t *value,
+                                   const mp_loc_t *loc, mp_value_t **out_value) {
+  mp_module_t *module = resharder->module;
+  mp_named_attr_t attrs[2] = {{.name = MP_ATTR_SOURCE, .text = MP_STR("source")},
+                              {.name = MP_ATTR_TARGET, .text = MP_STR("target")}};
+  MP_RETURN_IF_ERROR(boxes_attr(resharder, scope, type, from, &attrs[0].value));
+  MP_RETURN_IF_ERROR(boxes_attr(resharder, scope, type, to, &attrs[1].value));
+  const mp_type_t *result_type = NULL;
+  MP_RETURN_IF_ERROR(mp_placement_local_type(module->arena, type, to, &result_type));
+  const mp_op_spec_t spec = {.code = MP_OP_EXCHANGE,
+                             .loc = loc,
+                             .num_operands = 1,
+                             .operands = &value,
+                             .num_results = 1,
+                             .result_types = &result_type,
+                             .num_attrs = 2,
+                             .attrs = attrs};
+  mp_op_t *op = NULL;
+  MP_RETURN_IF_ERROR(mp_op_create(module, &spec, &op));
+  mp_block_append(block, op);
+  *out_value = &op->results[0];
+  return NULL;
+}
+
+// An array without elements is the same wherever it comes from.
+static mp_status_t append_empty(mp_resharder_t *resharder, mp_block_t *block, const mp_type_t *type,
+                                const mp_boxes_t *to, mp_value_t **out_value) {
+  const mp_type_t *local = NULL;
+  MP_RETURN_IF_ERROR(mp_placement_local_type(resharder->module->arena, type, to, &local));
+  const size_t size = mp_dtype_size(type->dtype);
+  void *zero = mp_arena_alloc(resharder->module->arena, size);
+  MP_RETURN_IF_NULL(zero);
+  return mp_append_constant(resharder->module, block, local, zero, size, true, out_value);
+}
+
+// Whether nothing need be sent either way, and the arrays have one shape: of parts without elements
+// nothing is ever sent.
+static mp_status_t have_same_parts(mp_resharder_t *resharder, const mp_type_t *type,
+                                   const mp_boxes_t *a, const mp_boxes_t *b, bool *out_same) {
+  const mp_type_t *types[2] = {NULL, NULL};
+  MP_RETURN_IF_ERROR(mp_placement_local_type(resharder->module->arena, type, a, &types[0]));
+  MP_RETURN_IF_ERROR(mp_placement_local_type(resharder->module->arena, type, b, &types[1]));
+  *out_same = mp_type_same_shape(types[0], types[1]) &&
+              mp_reshard_exchange_bytes(type, a, b) == 0 &&
+              mp_reshard_exchange_bytes(type, b, a) == 0;
+  return NULL;
+}
+
+mp_status_t mp_reshard(mp_resharder_t *resharder, mp_block_t *block, const mp_spmd_scope_t *scope,
+                       const mp_type_t *type, const mp_boxes_t *from, const mp_boxes_t *to,
+                       mp_value_t *value, const mp_loc_t *loc, mp_value_t **out_value) {
+  int64_t elements = 0;
+  if (mp_type_is_tensor(type) && mp_type_num_elements(type, &elements) && elements == 0) {
+    return append_empty(resharder, block, type, to, out_value);
+  }
+  mp_way_t *way = NULL;
+  MP_RETURN_IF_ERROR(find_way(resharder, type, from, to, &way));
+  if (way->kind == MP_WAY_PLAN) {
+    return mp_reshard_append_steps(resharder->module, block, type, way->plan, value, loc,
+                                   out_value);
+  }
+  if (way->kind == MP_WAY_PERMUTE) {
+    return mp_reshard_append_permute(resharder->module, block, way->held, way->wanted,
+                                     from->num_partitions, value, loc, out_value);
+  }
+  if (from == NULL || from->partials == NULL) {
+    return append_exchange(resharder, block, scope, type, from, to, value, loc, out_value);
+  }
+  MP_RETURN_IF_ERROR(
+      mp_unreduced_combine(resharder->module, block, from, MP_OP_ADD, value, loc, out_value));
+  mp_boxes_t summed = *from;
+  summed.partials = NULL;
+  const mp_boxes_t *reduced = NULL;
+  MP_RETURN_IF_ERROR(mp_spmd_pool_boxes(scope->pool, &summed, &reduced));
+  bool is_done = false;
+  MP_RETURN_IF_ERROR(have_same_parts(resharder, type, reduced, to, &is_done));
+  if (is_done) return NULL;
+  return mp_reshard(resharder, block, scope, type, reduced, to, *out_value, loc, out_value);
+}

@@ -1,0 +1,29 @@
+// Resharding: the ops that bring a value from one placement to another.
+//
+// Standard collectives and slices where they are the plain answer (reshard_plan.h), and
+// minipod.exchange otherwise: for uneven parts, device orders of their own, and ways that would be
+// long or send much more than the exchange does. All are copies, so the bits are the same.
+#ifndef MINIPOD_SIM_SPMD_RESHARD_RESHARD_H_
+#define MINIPOD_SIM_SPMD_RESHARD_RESHARD_H_
+
+#include "sim/spmd/sharding/placement.h"
+
+typedef struct mp_resharder_s mp_resharder_t;
+
+// For one module; lives in its arena and remembers ways it found.
+MP_NODISCARD mp_status_t mp_resharder_create(mp_module_t *module, mp_resharder_t **out_resharder);
+
+// The bytes that a device receives for this (the mean over the devices). `from` may be terms of
+// sums, `to` may not; NULL is whole.
+MP_NODISCARD mp_status_t mp_reshard_cost(mp_resharder_t *resharder, const mp_type_t *type,
+                                         const mp_boxes_t *from, const mp_boxes_t *to,
+                                         double *out_bytes);
+
+// Appends the ops to `block`. `value` holds a value of the whole program of `type` in placement
+// `from`; the result holds it in `to`.
+MP_NODISCARD mp_status_t mp_reshard(mp_resharder_t *resharder, mp_block_t *block,
+                                    const mp_spmd_scope_t *scope, const mp_type_t *type,
+                                    const mp_boxes_t *from, const mp_boxes_t *to, mp_value_t *value,
+                                    const mp_loc_t *loc, mp_value_t **out_value);
+
+#endif  // MINIPOD_SIM_SPMD_RESHARD_RESHARD_H_

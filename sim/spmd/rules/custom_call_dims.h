@@ -1,0 +1,12 @@
+// Custom calls as the partitioner sees them: which dimensions of which targets may be sharded.
+#ifndef MINIPOD_SIM_SPMD_RULES_CUSTOM_CALL_DIMS_H_
+#define MINIPOD_SIM_SPMD_RULES_CUSTOM_CALL_DIMS_H_
+
+#include "sim/ir/module.h"
+
+// How many leading dimensions of all tensors of a custom call are independent problems, so that the
+// call on a part of them computes that part of the results. 0 for targets of which that is not
+// known.
+uint32_t mp_call_batch_dims(const mp_op_t *op);
+
+#endif  // MINIPOD_SIM_SPMD_RULES_CUSTOM_CALL_DIMS_H_

@@ -1,0 +1,238 @@
+// Rules of custom calls: by what the call itself says (sdy.sharding_rule), else by its target.
+#include "sim/spmd/rules/custom_call_dims.h"
+
+#include "sim/spmd/rules/rule_builder.h"
+
+// --- what a target's dimensions mean ---
+
+static mp_status_t make_pointwise(mp_rule_builder_t *builder) {
+  return mp_rule_make_pointwise(builder);
+}
+
+// Moves between memories are looked through from the first level on, as elementwise ops are.
+static mp_status_t make_move(mp_rule_builder_t *builder) {
+  MP_RETURN_IF_ERROR(mp_rule_make_pointwise(builder));
+  builder->priority = MP_RULE_PASS_THROUGH;
+  return NULL;
+}
+
+// Leading dimensions that all tensors share; the others are each tensor's own and must be whole.
+static mp_status_t put_batched(mp_rule_builder_t *builder, uint32_t batch) {
+  for (uint32_t t = 0; t < builder->num_tensors; ++t) {
+    builder->has_no_rule |= mp_rule_rank(builder, t) < batch;
+  }
+  if (builder->has_no_rule) return NULL;
+  for (uint32_t d = 0; d < batch; ++d) {
+    MP_RETURN_IF_ERROR(
+        mp_rule_add_all(builder, mp_rule_type(builder, 0)->dims[d], MP_FACTOR_PASS, false, d));
+  }
+  for (uint32_t t = 0; t < builder->num_tensors; ++t) {
+    for (uint32_t d = batch; d < mp_rule_rank(builder, t); ++d) {
+      MP_RETURN_IF_ERROR(mp_rule_add(builder, mp_rule_type(builder, t)->dims[d],
+                                     MP_FACTOR_REPLICATE, (mp_rule_place_t[]){{t, d}}, 1));
+    }
+  }
+  return NULL;
+}
+
+static mp_status_t make_batched(mp_rule_builder_t *builder) {
+  return put_batched(builder, mp_call_batch_dims(builder->op));
+}
+
+// A matrix in, the eigenvectors and the eigenvalues out.
+static mp_status_t make_eigh(mp_rule_builder_t *builder) {
+  const mp_type_t *in = mp_rule_type(builder, 0);
+  if (builder->num_tensors != 3 || in->rank < 2) return put_batched(builder, 0);
+  for (uint32_t d = 0; d + 2 < in->rank; ++d) {
+    MP_RETURN_IF_ERROR(mp_rule_add_all(builder, in->dims[d], MP_FACTOR_PASS, false, d));
+  }
+  const int64_t row = in->rank - 2;
+  MP_RETURN_IF_ERROR(mp_rule_add(builder, in->dims[row], MP_FACTOR_PASS,
+                                 (mp_rule_place_t[]){{0, row}, {1, row}}, 2));
+  return mp_rule_add(builder, in->dims[row + 1], MP_FACTOR_PASS,
+                     (mp_rule_place_t[]){{0, row + 1}, {1, row + 1}, {2, row}}, 3);
+}
+
+// Two tensors share a matrix's dimensions; the third (a triangle, or the taus) has its own last
+// one.
+static mp_status_t put_matrix_pair(mp_rule_builder_t *builder, uint32_t first, uint32_t second,
+                                   uint32_t own) {
+  const mp_type_t *matrix = mp_rule_type(builder, first);
+  const mp_type_t *other = mp_rule_type(builder, own);
+  if (matrix->rank < 2 || other->rank + 1 < matrix->rank) return put_batched(builder, 0);
+  for (uint32_t d = 0; d + 2 < matrix->rank; ++d) {
+    MP_RETURN_IF_ERROR(mp_rule_add_all(builder, matrix->dims[d], MP_FACTOR_PASS, false, d));
+  }
+  for (int64_t d = matrix->rank - 2; d < (int64_t)matrix->rank; ++d) {
+    MP_RETURN_IF_ERROR(mp_rule_add(builder, matrix->dims[d], MP_FACTOR_REPLICATE,
+                                   (mp_rule_place_t[]){{first, d}, {second, d}}, 2));
+  }
+  const int64_t last = matrix->rank - 2;
+  return mp_rule_add(builder, other->dims[last], MP_FACTOR_REPLICATE,
+                     (mp_rule_place_t[]){{own, last}}, 1);
+}
+
+static mp_status_t make_qr(mp_rule_builder_t *builder) {
+  if (builder->num_tensors != 3) return put_batched(builder, 0);
+  return put_matrix_pair(builder, 0, 1, 2);
+}
+
+static mp_status_t make_householder_product(mp_rule_builder_t *builder) {
+  if (builder->num_tensors != 3) return put_batched(builder, 0);
+  return put_matrix_pair(builder, 0, 2, 1);
+}
+
+// Values and indices of the largest along the last dimension.
+static mp_status_t make_top_k(mp_rule_builder_t *builder) {
+  const mp_type_t *in = mp_rule_type(builder, 0);
+  const mp_type_t *out = mp_rule_type(builder, builder->op->num_operands);
+  if (in->rank != out->rank) return put_batched(builder, 0);
+  for (uint32_t d = 0; d < in->rank; ++d) {
+    const bool is_same = in->dims[d] == out->dims[d];
+    MP_RETURN_IF_ERROR(mp_rule_add_all(
+        builder, in->dims[d], is_same ? MP_FACTOR_PASS : MP_FACTOR_REPLICATE, !is_same, d));
+  }
+  return NULL;
+}
+
+// Operand, iota and two scalars in; the dimension that shrinks is searched.
+static mp_status_t make_approx_top_k(mp_rule_builder_t *builder) {
+  const mp_type_t *in = mp_rule_type(builder, 0);
+  const uint32_t num_operands = builder->op->num_operands;
+  const mp_type_t *out = mp_rule_type(builder, num_operands);
+  if (in->rank != out->rank) return put_batched(builder, 0);
+  for (uint32_t d = 0; d < in->rank; ++d) {
+    if (in->dims[d] == out->dims[d]) {
+      MP_RETURN_IF_ERROR(mp_rule_add_all(builder, in->dims[d], MP_FACTOR_PASS, false, d));
+      continue;
+    }
+    MP_RETURN_IF_ERROR(
+        mp_rule_add_range(builder, in->dims[d], MP_FACTOR_PASS, false, 0, num_operands, d));
+    MP_RETURN_IF_ERROR(mp_rule_add_range(builder, out->dims[d], MP_FACTOR_REPLICATE, true,
+                                         num_operands, builder->num_tensors, d));
+  }
+  return NULL;
+}
+
+// --- the targets ---
+
+typedef struct {
+  const char *target;
+  mp_rule_maker_t make;
+  // Dimensions of operand 0 behind the batch, for targets that minipod computes; 0: unknown, none
+  // may be sharded to compute.
+  uint32_t inner;
+} mp_call_target_t;
+
+static const mp_call_target_t g_targets[] = {
+    {"ApproxTopK", make_approx_top_k, 0},
+    {"Cholesky", make_pointwise, 0},
+    {"CompactWyHelper", make_pointwise, 0},
+    {"Eigh", make_eigh, 0},
+    {"InspectSharding", make_pointwise, 0},
+    {"InvertDiagBlocksLowerTriangular", make_pointwise, 0},
+    {"InvertDiagBlocksUpperTriangular", make_pointwise, 0},
+    {"LayoutConstraint", make_pointwise, 0},
+    {"LuDecomposition", make_batched, 2},
+    {"MoveToDevice", make_move, 0},
+    {"MoveToHost", make_move, 0},
+    {"PartialReduce", make_approx_top_k, 0},
+    {"ProductOfElementaryHouseholderReflectors", make_householder_product, 2},
+    {"Qr", make_qr, 2},
+    {"QrDecompositionBlock", make_qr, 0},
+    {"Sharding", make_pointwise, 0},
+    {"TopK", make_top_k, 1},
+    {"X64Combine", make_pointwise, 0},
+    {"X64SplitHigh", make_pointwise, 0},
+    {"X64SplitLow", make_pointwise, 0},
+    {"annotate_device_placement", make_pointwise, 0},
+    {"mhlo.erf", make_pointwise, 0},
+    {"mhlo.topk", make_top_k, 1},
+    {"minipod.eigh.lower", make_batched, 2},
+    {"minipod.eigh.upper", make_batched, 2},
+    {"minipod.svd", make_batched, 2},
+    {"minipod.tridiagonal_solve", make_batched, 1},
+    {"minipod.tridiagonal_solve.perturbed", make_batched, 1},
+    {"xla.sdy.FuncResultSharding", make_move, 0},
+    {"xla.sdy.PropagationBarrier", make_move, 0},
+};
+
+static const mp_call_target_t *find_target(const mp_op_t *op) {
+  const mp_str_t target = mp_op_str(op, MP_ATTR_CALL_TARGET_NAME);
+  for (size_t i = 0; i < sizeof(g_targets) / sizeof(g_targets[0]); ++i) {
+    if (mp_str_is(target, g_targets[i].target)) return &g_targets[i];
+  }
+  return NULL;
+}
+
+// What the frontend says of its own call: mhlo.frontend_attributes = {num_batch_dims = "1"}.
+static uint32_t stated_batch_dims(const mp_op_t *op) {
+  const mp_attr_t *stated =
+      mp_attr_dict_get_text(mp_op_attr(op, MP_ATTR_MHLO_FRONTEND_ATTRIBUTES), "num_batch_dims");
+  if (stated == NULL || stated->kind != MP_KIND_STRING || stated->u.str.size != 1) return 0;
+  const char digit = stated->u.str.data[0];
+  return digit >= '0' && digit <= '9' ? (uint32_t)(digit - '0') : 0;
+}
+
+uint32_t mp_call_batch_dims(const mp_op_t *op) {
+  if (op->code != MP_OP_CUSTOM_CALL || op->num_operands == 0) return 0;
+  const mp_call_target_t *target = find_target(op);
+  const uint32_t rank = op->operands[0]->type->rank;
+  if (target != NULL && target->inner != 0) return rank < target->inner ? 0 : rank - target->inner;
+  return stated_batch_dims(op);
+}
+
+// --- what a call says itself ---
+
+static bool has(mp_index_list_t list, uint32_t factor) {
+  return mp_index_list_has(list, factor);
+}
+
+// A factor can be in one dimension of a tensor only.
+static mp_status_t put_stated_tensor(mp_rule_builder_t *builder, uint32_t tensor,
+                                     const mp_tensor_mapping_t *mapping) {
+  bool *used = MP_ARENA_ARRAY(builder->arena, bool, builder->num_factors);
+  MP_RETURN_IF_NULL(used);
+  if (mapping->rank != mp_rule_rank(builder, tensor)) builder->has_no_rule = true;
+  for (uint32_t d = 0; d < mapping->rank && !builder->has_no_rule; ++d) {
+    for (uint32_t i = 0; i < mapping->dims[d].count; ++i) {
+      const int64_t factor = mapping->dims[d].values[i];
+      builder->has_no_rule |= factor < 0 || factor >= (int64_t)builder->num_factors || used[factor];
+      if (builder->has_no_rule) return NULL;
+      used[factor] = true;
+      MP_RETURN_IF_ERROR(mp_rule_put(builder, tensor, d, (uint16_t)factor));
+    }
+  }
+  return NULL;
+}
+
+mp_status_t mp_rule_make_stated(mp_rule_builder_t *builder, const mp_sharding_rule_t *stated) {
+  const uint32_t num_operands = builder->op->num_operands;
+  for (uint32_t f = 0; f < stated->factor_sizes.count; ++f) {
+    const mp_factor_kind_t kind = has(stated->reduction, f)          ? MP_FACTOR_REDUCTION
+                                  : has(stated->need_replication, f) ? MP_FACTOR_REPLICATE
+                                  : has(stated->permutation, f)      ? MP_FACTOR_PERMUTE
+                                                                     : MP_FACTOR_PASS;
+    uint16_t factor = 0;
+    MP_RETURN_IF_ERROR(mp_rule_add_factor(builder, stated->factor_sizes.values[f], kind,
+                                          has(stated->blocked_propagation, f), &factor));
+  }
+  if (stated->num_operands != num_operands || stated->num_results != builder->op->num_results) {
+    builder->has_no_rule = true;
+    return NULL;
+  }
+  for (uint32_t t = 0; t < num_operands; ++t) {
+    MP_RETURN_IF_ERROR(put_stated_tensor(builder, t, &stated->operands[t]));
+  }
+  for (uint32_t i = 0; i < stated->num_results; ++i) {
+    MP_RETURN_IF_ERROR(put_stated_tensor(builder, num_operands + i, &stated->results[i]));
+  }
+  return NULL;
+}
+
+mp_status_t mp_rule_make_custom_call(mp_rule_builder_t *builder) {
+  const mp_call_target_t *target = find_target(builder->op);
+  if (target != NULL && builder->op->num_operands != 0) return target->make(builder);
+  builder->has_no_rule = true;
+  return NULL;
+}

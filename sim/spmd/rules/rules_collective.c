@@ -1,0 +1,43 @@
+// Rules of collectives in manual regions, for the axes that are not manual there: the dimensions
+// that a collective does not touch pass; the ones it does are whole on both sides.
+#include "sim/spmd/rules/rule_builder.h"
+
+// `touched` up to two dimensions; the second may equal the first.
+static mp_status_t put_collective(mp_rule_builder_t *builder, int64_t first, int64_t second) {
+  const mp_op_t *op = builder->op;
+  const uint32_t rank = mp_rule_rank(builder, 0);
+  for (uint32_t t = 0; t < builder->num_tensors; ++t) {
+    const mp_type_t *first_type =
+        mp_rule_type(builder, t < op->num_operands ? 0 : op->num_operands);
+    builder->has_no_rule |= !mp_type_same_shape(mp_rule_type(builder, t), first_type);
+  }
+  if (builder->has_no_rule) return NULL;
+  for (uint32_t d = 0; d < rank; ++d) {
+    const int64_t size = mp_rule_type(builder, 0)->dims[d];
+    if ((int64_t)d != first && (int64_t)d != second) {
+      MP_RETURN_IF_ERROR(mp_rule_add_all(builder, size, MP_FACTOR_PASS, false, d));
+      continue;
+    }
+    const int64_t result_size = mp_rule_type(builder, op->num_operands)->dims[d];
+    MP_RETURN_IF_ERROR(
+        mp_rule_add_range(builder, size, MP_FACTOR_REPLICATE, false, 0, op->num_operands, d));
+    MP_RETURN_IF_ERROR(mp_rule_add_range(builder, result_size, MP_FACTOR_REPLICATE, false,
+                                         op->num_operands, builder->num_tensors, d));
+  }
+  return NULL;
+}
+
+mp_status_t mp_rule_make_all_gather(mp_rule_builder_t *builder) {
+  const int64_t dim = mp_op_int(builder->op, MP_ATTR_ALL_GATHER_DIM, 0);
+  return put_collective(builder, dim, dim);
+}
+
+mp_status_t mp_rule_make_all_to_all(mp_rule_builder_t *builder) {
+  return put_collective(builder, mp_op_int(builder->op, MP_ATTR_SPLIT_DIMENSION, 0),
+                        mp_op_int(builder->op, MP_ATTR_CONCAT_DIMENSION, 0));
+}
+
+mp_status_t mp_rule_make_reduce_scatter(mp_rule_builder_t *builder) {
+  const int64_t dim = mp_op_int(builder->op, MP_ATTR_SCATTER_DIMENSION, 0);
+  return put_collective(builder, dim, dim);
+}

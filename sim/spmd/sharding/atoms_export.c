@@ -1,0 +1,88 @@
+// Atoms back to Shardy's axes.
+#include <string.h>
+
+#include "sim/ir/mesh.h"
+#include "sim/spmd/sharding/atoms.h"
+
+// The axis of the mesh that an atom is a digit of, as the sub-axis of that digit alone. False for
+// an atom of no axis, which only another mesh's can be.
+static bool axis_of_atom(const mp_atom_space_t *space, const mp_mesh_t *mesh, uint8_t atom,
+                         mp_axis_ref_t *out_axis) {
+  int64_t stride = 1;
+  for (uint32_t i = mesh->num_axes; i-- > 0;) {
+    const int64_t end = stride * mesh->axes[i].size;
+    const int64_t atom_end = space->stride[atom] * space->prime[atom];
+    if (space->stride[atom] >= stride && atom_end <= end) {
+      *out_axis = (mp_axis_ref_t){mesh->axes[i].name, end / atom_end, space->prime[atom]};
+      return true;
+    }
+    stride = end;
+  }
+  return false;
+}
+
+static int64_t axis_size(const mp_mesh_t *mesh, mp_str_t name) {
+  for (uint32_t i = 0; i < mesh->num_axes; ++i) {
+    if (mp_str_equal(mesh->axes[i].name, name)) return mesh->axes[i].size;
+  }
+  return 0;
+}
+
+// Digits that follow each other in one axis become one (sub-)axis, and all of them the axis itself.
+static mp_status_t export_list(mp_arena_t *arena, const mp_atom_space_t *space,
+                               const mp_mesh_t *mesh, const mp_atoms_t *atoms,
+                               mp_axis_list_t *out_list) {
+  mp_axis_ref_t *axes = MP_ARENA_ARRAY(arena, mp_axis_ref_t, atoms->count);
+  MP_RETURN_IF_NULL(axes);
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < atoms->count; ++i) {
+    mp_axis_ref_t axis = {0};
+    if (!axis_of_atom(space, mesh, atoms->atoms[i], &axis)) continue;
+    mp_axis_ref_t *last = count == 0 ? NULL : &axes[count - 1];
+    if (last != NULL && mp_str_equal(last->name, axis.name) &&
+        last->pre_size * last->size == axis.pre_size) {
+      last->size *= axis.size;
+    } else {
+      axes[count++] = axis;
+    }
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    if (axes[i].pre_size == 1 && axes[i].size == axis_size(mesh, axes[i].name)) axes[i].size = 0;
+  }
+  *out_list = (mp_axis_list_t){count, axes};
+  return NULL;
+}
+
+static mp_status_t export_set(mp_arena_t *arena, const mp_atom_space_t *space,
+                              const mp_mesh_t *mesh, uint32_t set, mp_axis_list_t *out_list) {
+  mp_atoms_t atoms = {0};
+  for (uint32_t a = 0; a < space->count; ++a) {
+    if (set >> a & 1) atoms.atoms[atoms.count++] = (uint8_t)a;
+  }
+  return export_list(arena, space, mesh, &atoms, out_list);
+}
+
+mp_status_t mp_atom_sharding_export(mp_arena_t *arena, const mp_atom_space_t *space,
+                                    const mp_atom_sharding_t *sharding,
+                                    mp_sdy_sharding_t *out_sharding) {
+  // A maximal mesh has no axes: the sharding only says where the value is.
+  if (sharding->mesh->num_axes == 0 && sharding->mesh->num_device_ids == 1) {
+    *out_sharding = (mp_sdy_sharding_t){.mesh = sharding->mesh};
+    return NULL;
+  }
+  mp_dim_sharding_t *dims = MP_ARENA_ARRAY(arena, mp_dim_sharding_t, sharding->rank);
+  MP_RETURN_IF_NULL(dims);
+  mp_sdy_sharding_t result = {.mesh = sharding->mesh, .rank = sharding->rank, .dims = dims};
+  for (uint32_t d = 0; d < sharding->rank; ++d) {
+    const mp_dim_atoms_t *from = &sharding->dims[d];
+    dims[d] = (mp_dim_sharding_t){.is_open = from->is_open,
+                                  .priority = from->priority == 0 ? -1 : from->priority};
+    MP_RETURN_IF_ERROR(export_list(arena, space, sharding->mesh, &from->atoms, &dims[d].axes));
+  }
+  MP_RETURN_IF_ERROR(
+      export_set(arena, space, sharding->mesh, sharding->replicated, &result.replicated));
+  MP_RETURN_IF_ERROR(
+      export_set(arena, space, sharding->mesh, sharding->unreduced, &result.unreduced));
+  *out_sharding = result;
+  return NULL;
+}

@@ -1,0 +1,466 @@
+#include "sim/spmd/sharding/placement.h"
+
+#include <string.h>
+
+#include "sim/ir/mesh.h"
+
+// --- scopes ---
+
+mp_status_t mp_spmd_scope_top(mp_arena_t *arena, uint32_t num_partitions,
+                              const mp_spmd_scope_t **out_scope) {
+  mp_spmd_scope_t *scope = MP_ARENA_NEW(arena, mp_spmd_scope_t);
+  int32_t *groups = MP_ARENA_ARRAY(arena, int32_t, num_partitions);
+  if (scope == NULL || groups == NULL) return mp_status_out_of_memory();
+  MP_RETURN_IF_ERROR(mp_spmd_pool_create(arena, &scope->pool));
+  scope->num_partitions = num_partitions;
+  MP_RETURN_IF_ERROR(mp_spmd_pool_groups(scope->pool, groups, num_partitions, &scope->groups));
+  *out_scope = scope;
+  return NULL;
+}
+
+bool mp_spmd_scope_is_manual(const mp_spmd_scope_t *scope, mp_str_t axis) {
+  for (; scope != NULL; scope = scope->parent) {
+    for (uint32_t i = 0; i < scope->manual_axes.count; ++i) {
+      if (mp_str_equal(scope->manual_axes.axes[i].name, axis)) return true;
+    }
+  }
+  return false;
+}
+
+static bool list_has_axis(const mp_axis_list_t *list, mp_str_t axis) {
+  for (uint32_t i = 0; i < list->count; ++i) {
+    if (mp_str_equal(list->axes[i].name, axis)) return true;
+  }
+  return false;
+}
+
+// --- meshes ---
+
+// A mesh resolved for P partitions: the position of each partition in the mesh's row-major order.
+typedef struct {
+  const mp_mesh_t *mesh;
+  bool is_trivial;           // one device (or none named): sharding over it means nothing
+  const int64_t *positions;  // [num_partitions], NULL: the partition itself
+} mp_mesh_view_t;
+
+static mp_status_t view_mesh(mp_arena_t *arena, const mp_mesh_t *mesh, uint32_t num_partitions,
+                             mp_mesh_view_t *out_view) {
+  if (mesh == NULL) return mp_status_make(MP_INVALID_ARGUMENT, "a sharding without a mesh");
+  mp_mesh_view_t view = {.mesh = mesh, .is_trivial = mp_mesh_size(mesh) == 1};
+  if (!view.is_trivial) {
+    MP_RETURN_IF_ERROR(mp_mesh_positions(arena, mesh, num_partitions, &view.positions));
+  }
+  *out_view = view;
+  return NULL;
+}
+
+static int64_t digit_of(const mp_mesh_view_t *view, mp_mesh_digit_t digit, uint32_t partition) {
+  const int64_t position = view->positions == NULL ? partition : view->positions[partition];
+  return mp_mesh_digit_of(digit, position);
+}
+
+// --- groups ---
+
+// The position of each partition with all digits but those of the manual axes set to 0; `keys` is
+// 0 at first.
+static mp_status_t manual_keys(const mp_spmd_scope_t *parent, const mp_mesh_view_t *view,
+                               const mp_axis_list_t *manual_axes, int64_t *keys) {
+  for (uint32_t i = 0; i < manual_axes->count; ++i) {
+    if (mp_spmd_scope_is_manual(parent, manual_axes->axes[i].name)) continue;
+    mp_mesh_digit_t digit = {1, 1};
+    MP_RETURN_IF_ERROR(mp_mesh_find_digit(view->mesh, &manual_axes->axes[i], &digit));
+    for (uint32_t p = 0; p < parent->num_partitions; ++p) {
+      const int64_t key = digit_of(view, digit, p) * digit.stride;
+      // An axis may be named twice; its digit then counts once.
+      if (keys[p] / digit.stride % digit.size == 0) keys[p] += key;
+    }
+  }
+  return NULL;
+}
+
+// Numbers the pairs (parent's group, key) in order of their first partition: partitions stay
+// together when they were and agree on the manual axes.
+static void number_groups(const mp_spmd_scope_t *parent, const int64_t *keys, int32_t *table,
+                          uint32_t capacity, uint32_t *first, int32_t *groups) {
+  int32_t count = 0;
+  memset(table, -1, capacity * sizeof(*table));
+  for (uint32_t p = 0; p < parent->num_partitions; ++p) {
+    const uint64_t mixed =
+        ((uint64_t)parent->groups[p] << 32 ^ (uint64_t)keys[p]) * 0x9E3779B97F4A7C15ull;
+    uint32_t at = (uint32_t)(mixed >> 32) & (capacity - 1);
+    for (; table[at] >= 0; at = (at + 1) & (capacity - 1)) {
+      const uint32_t other = first[table[at]];
+      if (parent->groups[other] == parent->groups[p] && keys[other] == keys[p]) break;
+    }
+    if (table[at] < 0) {
+      first[count] = p;
+      table[at] = count++;
+    }
+    groups[p] = table[at];
+  }
+}
+
+static mp_status_t make_groups(mp_arena_t *scratch, const mp_spmd_scope_t *parent,
+                               const mp_mesh_t *mesh, const mp_axis_list_t *manual_axes,
+                               const int32_t **out_groups) {
+  const uint32_t count = parent->num_partitions;
+  uint32_t capacity = 16;
+  while (capacity < 2 * (uint64_t)count) capacity *= 2;
+  mp_mesh_view_t view = {0};
+  MP_RETURN_IF_ERROR(view_mesh(scratch, mesh, count, &view));
+  *out_groups = parent->groups;
+  if (view.is_trivial) return NULL;
+  int64_t *keys = MP_ARENA_ARRAY(scratch, int64_t, count);
+  int32_t *table = MP_ARENA_ARRAY(scratch, int32_t, capacity);
+  uint32_t *first = MP_ARENA_ARRAY(scratch, uint32_t, count);
+  int32_t *groups = MP_ARENA_ARRAY(scratch, int32_t, count);
+  if (keys == NULL || table == NULL || first == NULL || groups == NULL) {
+    return mp_status_out_of_memory();
+  }
+  MP_RETURN_IF_ERROR(manual_keys(parent, &view, manual_axes, keys));
+  number_groups(parent, keys, table, capacity, first, groups);
+  return mp_spmd_pool_groups(parent->pool, groups, count, out_groups);
+}
+
+mp_status_t mp_spmd_scope_enter(mp_arena_t *arena, const mp_spmd_scope_t *parent,
+                                const mp_mesh_t *mesh, mp_axis_list_t manual_axes,
+                                const mp_spmd_scope_t **out_scope) {
+  mp_spmd_scope_t *scope = MP_ARENA_NEW(arena, mp_spmd_scope_t);
+  MP_RETURN_IF_NULL(scope);
+  *scope = (mp_spmd_scope_t){.parent = parent,
+                             .num_partitions = parent->num_partitions,
+                             .manual_axes = manual_axes,
+                             .groups = parent->groups,
+                             .pool = parent->pool};
+  if (mesh != NULL && parent->num_partitions > 1) {
+    mp_arena_t *scratch = NULL;
+    MP_RETURN_IF_ERROR(mp_arena_create(&scratch));
+    mp_status_t status = make_groups(scratch, parent, mesh, &manual_axes, &scope->groups);
+    mp_arena_release(scratch);
+    MP_RETURN_IF_ERROR(status);
+  }
+  *out_scope = scope;
+  return NULL;
+}
+
+// --- boxes ---
+
+mp_status_t mp_placement_start(const mp_spmd_scope_t *scope, const mp_type_t *type,
+                               mp_boxes_t *out_boxes, int64_t **out_starts, int64_t **out_sizes) {
+  if (type->rank > MP_MAX_RANK) {
+    return mp_status_make(MP_UNIMPLEMENTED, "a tensor of rank %u; at most %d are supported",
+                          type->rank, MP_MAX_RANK);
+  }
+  const size_t count = (size_t)scope->num_partitions * type->rank;
+  int64_t *numbers = NULL;
+  MP_RETURN_IF_ERROR(mp_spmd_pool_scratch(scope->pool, 2 * (uint64_t)count, &numbers));
+  memset(numbers, 0, 2 * count * sizeof(*numbers));
+  *out_boxes = (mp_boxes_t){.num_partitions = scope->num_partitions,
+                            .rank = type->rank,
+                            .dims = type->dims,
+                            .starts = numbers,
+                            .sizes = numbers + count,
+                            .groups = scope->groups};
+  *out_starts = numbers;
+  *out_sizes = numbers + count;
+  return NULL;
+}
+
+void mp_placement_part(int64_t dim, int64_t parts, int64_t index, int64_t *out_start,
+                       int64_t *out_size) {
+  const int64_t step = dim == 0 ? 1 : (dim - 1) / parts + 1;
+  // Empty parts start beyond the end, and there are at most as many parts as partitions: only
+  // dimensions near the largest integer could overflow, which no memory holds.
+  int64_t start;
+  if (__builtin_mul_overflow(index, step, &start)) start = INT64_MAX;
+  *out_start = start;
+  if (start >= dim) {
+    *out_size = 0;
+  } else {
+    *out_size = dim - start < step ? dim - start : step;
+  }
+}
+
+mp_status_t mp_placement_whole(const mp_spmd_scope_t *scope, const mp_type_t *type,
+                               const mp_boxes_t **out_boxes) {
+  mp_boxes_t boxes;
+  int64_t *starts = NULL;
+  int64_t *sizes = NULL;
+  MP_RETURN_IF_ERROR(mp_placement_start(scope, type, &boxes, &starts, &sizes));
+  for (uint32_t p = 0; p < scope->num_partitions && type->rank != 0; ++p) {
+    memcpy(sizes + (size_t)p * type->rank, type->dims, type->rank * sizeof(*sizes));
+  }
+  return mp_spmd_pool_boxes(scope->pool, &boxes, out_boxes);
+}
+
+enum { MP_MAX_DIGITS = 64 };
+
+// The digits that split a tensor, dimension by dimension, major to minor; then the unreduced ones.
+typedef struct {
+  uint32_t count;
+  mp_mesh_digit_t digits[MP_MAX_DIGITS];
+  uint32_t end[MP_MAX_RANK];  // after the digits of a dimension
+  uint32_t num_dim_digits;
+} mp_split_t;
+
+// Digits of one position overlap when their ranges [stride, stride * size) do.
+static bool overlaps(const mp_split_t *split, mp_mesh_digit_t digit) {
+  for (uint32_t i = 0; i < split->count; ++i) {
+    const mp_mesh_digit_t other = split->digits[i];
+    if (digit.stride < other.stride * other.size && other.stride < digit.stride * digit.size) {
+      return true;
+    }
+  }
+  return false;
+}
+
+static bool counts(const mp_spmd_scope_t *scope, const mp_axis_list_t *only, mp_str_t axis) {
+  return !mp_spmd_scope_is_manual(scope, axis) && (only == NULL || list_has_axis(only, axis));
+}
+
+// Adds the digit of one axis, if it counts.
+static mp_status_t add_digit(const mp_spmd_scope_t *scope, const mp_mesh_t *mesh,
+                             const mp_axis_ref_t *axis, const mp_axis_list_t *only,
+                             mp_split_t *split) {
+  mp_mesh_digit_t digit = {1, 1};
+  if (!counts(scope, only, axis->name)) return NULL;
+  MP_RETURN_IF_ERROR(mp_mesh_find_digit(mesh, axis, &digit));
+  if (digit.size == 1) return NULL;
+  if (split->count == MP_MAX_DIGITS || overlaps(split, digit)) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "a sharding uses axis \"%.*s\" twice",
+                          MP_STR_ARG(axis->name));
+  }
+  split->digits[split->count++] = digit;
+  return NULL;
+}
+
+// As the products of disjoint digits are at most the mesh's size, nothing here can overflow.
+static mp_status_t split_of(const mp_spmd_scope_t *scope, const mp_sdy_sharding_t *sharding,
+                            const mp_axis_list_t *only, mp_split_t *split) {
+  split->count = 0;
+  for (uint32_t d = 0; d < sharding->rank; ++d) {
+    const mp_axis_list_t *axes = &sharding->dims[d].axes;
+    for (uint32_t i = 0; i < axes->count; ++i) {
+      MP_RETURN_IF_ERROR(add_digit(scope, sharding->mesh, &axes->axes[i], only, split));
+    }
+    split->end[d] = split->count;
+  }
+  split->num_dim_digits = split->count;
+  for (uint32_t i = 0; i < sharding->unreduced.count; ++i) {
+    MP_RETURN_IF_ERROR(add_digit(scope, sharding->mesh, &sharding->unreduced.axes[i], only, split));
+  }
+  return NULL;
+}
+
+static void fill_dim(const mp_mesh_view_t *view, const mp_boxes_t *boxes, const mp_split_t *split,
+                     uint32_t d, int64_t *starts, int64_t *sizes) {
+  const uint32_t begin = d == 0 ? 0 : split->end[d - 1];
+  int64_t parts = 1;
+  for (uint32_t i = begin; i < split->end[d]; ++i) parts *= split->digits[i].size;
+  for (uint32_t p = 0; p < boxes->num_partitions; ++p) {
+    int64_t index = 0;
+    for (uint32_t i = begin; i < split->end[d]; ++i) {
+      index = index * split->digits[i].size + digit_of(view, split->digits[i], p);
+    }
+    const size_t at = (size_t)p * boxes->rank + d;
+    mp_placement_part(boxes->dims[d], parts, index, &starts[at], &sizes[at]);
+  }
+}
+
+// The number of a sum is the first partition that holds a term of it.
+static mp_status_t number_sums(mp_arena_t *scratch, const mp_spmd_scope_t *scope,
+                               const int64_t *positions, const mp_mesh_digit_t *digits,
+                               uint32_t num_digits, const int32_t **out_partials) {
+  const uint32_t num_partitions = scope->num_partitions;
+  int32_t *partials = MP_ARENA_ARRAY(scratch, int32_t, num_partitions);
+  int32_t *first = MP_ARENA_ARRAY(scratch, int32_t, num_partitions);  // by position, + 1
+  if (partials == NULL || first == NULL) return mp_status_out_of_memory();
+  for (uint32_t p = 0; p < num_partitions; ++p) {
+    const int64_t position = positions == NULL ? (int64_t)p : positions[p];
+    int64_t common = position;
+    for (uint32_t i = 0; i < num_digits; ++i) {
+      common -= mp_mesh_digit_of(digits[i], position) * digits[i].stride;
+    }
+    if (first[common] == 0) first[common] = (int32_t)p + 1;
+    partials[p] = first[common] - 1;
+  }
+  return mp_spmd_pool_groups(scope->pool, partials, num_partitions, out_partials);
+}
+
+mp_status_t mp_placement_partials(const mp_spmd_scope_t *scope, const int64_t *positions,
+                                  const mp_mesh_digit_t *digits, uint32_t num_digits,
+                                  const int32_t **out_partials) {
+  *out_partials = NULL;
+  if (num_digits == 0) return NULL;
+  mp_arena_t *scratch = NULL;
+  MP_RETURN_IF_ERROR(mp_arena_create(&scratch));
+  mp_status_t status = number_sums(scratch, scope, positions, digits, num_digits, out_partials);
+  mp_arena_release(scratch);
+  return status;
+}
+
+static mp_status_t boxes_from_sdy(mp_arena_t *scratch, const mp_spmd_scope_t *scope,
+                                  const mp_type_t *type, const mp_sdy_sharding_t *sharding,
+                                  const mp_axis_list_t *only, const mp_boxes_t **out_boxes) {
+  mp_mesh_view_t view = {0};
+  MP_RETURN_IF_ERROR(view_mesh(scratch, sharding->mesh, scope->num_partitions, &view));
+  *out_boxes = NULL;
+  if (view.is_trivial) return NULL;
+  mp_split_t split;
+  MP_RETURN_IF_ERROR(split_of(scope, sharding, only, &split));
+  if (split.count == 0) return NULL;
+  mp_boxes_t boxes;
+  int64_t *starts = NULL;
+  int64_t *sizes = NULL;
+  MP_RETURN_IF_ERROR(mp_placement_start(scope, type, &boxes, &starts, &sizes));
+  for (uint32_t d = 0; d < type->rank; ++d) fill_dim(&view, &boxes, &split, d, starts, sizes);
+  MP_RETURN_IF_ERROR(mp_placement_partials(scope, view.positions,
+                                           split.digits + split.num_dim_digits,
+                                           split.count - split.num_dim_digits, &boxes.partials));
+  return mp_spmd_pool_boxes(scope->pool, &boxes, out_boxes);
+}
+
+mp_status_t mp_placement_from_sdy(const mp_spmd_scope_t *scope, const mp_type_t *type,
+                                  const mp_sdy_sharding_t *sharding, const mp_axis_list_t *only,
+                                  const mp_boxes_t **out_boxes) {
+  if (sharding->unreduced.count != 0 && sharding->unreduced_kind != MP_UNREDUCED_SUM) {
+    return mp_status_make(MP_UNIMPLEMENTED,
+                          "unreduced axes of a maximum or minimum are not supported yet");
+  }
+  *out_boxes = NULL;
+  if (scope->num_partitions == 1 || !mp_type_is_static(type)) return NULL;
+  if (sharding->rank != type->rank || type->rank > MP_MAX_RANK) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "a sharding of rank %u on a tensor of rank %u",
+                          sharding->rank, type->rank);
+  }
+  // For the positions of device_ids, which would outlive their use in the module's arena.
+  mp_arena_t *scratch = NULL;
+  MP_RETURN_IF_ERROR(mp_arena_create(&scratch));
+  mp_status_t status = boxes_from_sdy(scratch, scope, type, sharding, only, out_boxes);
+  mp_arena_release(scratch);
+  return status;
+}
+
+bool mp_placement_is_even(const mp_boxes_t *boxes) {
+  const size_t bytes = boxes->rank * sizeof(*boxes->sizes);
+  for (uint32_t p = 1; p < boxes->num_partitions && bytes != 0; ++p) {
+    if (memcmp(boxes->sizes, boxes->sizes + (size_t)p * boxes->rank, bytes) != 0) return false;
+  }
+  return true;
+}
+
+bool mp_placement_equal(const mp_boxes_t *a, const mp_boxes_t *b) {
+  if (a == b) return true;
+  if (a == NULL || b == NULL) return false;
+  if (a->rank != b->rank || a->num_partitions != b->num_partitions) return false;
+  // Both lists of partial sums come from the pool.
+  if (a->partials != b->partials) return false;
+  size_t bytes = (size_t)a->num_partitions * a->rank * sizeof(int64_t);
+  return memcmp(a->starts, b->starts, bytes) == 0 && memcmp(a->sizes, b->sizes, bytes) == 0;
+}
+
+mp_status_t mp_placement_local_type(mp_arena_t *arena, const mp_type_t *type,
+                                    const mp_boxes_t *boxes, const mp_type_t **out_type) {
+  *out_type = type;
+  if (boxes == NULL) return NULL;
+  int64_t dims[MP_MAX_RANK] = {0};
+  for (uint32_t p = 0; p < boxes->num_partitions; ++p) {
+    for (uint32_t d = 0; d < boxes->rank; ++d) {
+      int64_t size = boxes->sizes[(size_t)p * boxes->rank + d];
+      if (size > dims[d]) dims[d] = size;
+    }
+  }
+  return mp_type_tensor(arena, type->dtype, dims, type->rank, out_type);
+}
+
+// --- tiles ---
+
+// The part number of each partition in dimension d, and the number of parts; false when the parts
+// are not ceil(n/k) each.
+static bool parts_of_dim(const mp_boxes_t *boxes, uint32_t d, int64_t *indices,
+                         int64_t *out_parts) {
+  int64_t step = 1;
+  for (uint32_t p = 0; p < boxes->num_partitions; ++p) {
+    int64_t size = boxes->sizes[(size_t)p * boxes->rank + d];
+    if (size > step) step = size;
+  }
+  int64_t parts = 1;
+  for (uint32_t p = 0; p < boxes->num_partitions; ++p) {
+    int64_t start = boxes->starts[(size_t)p * boxes->rank + d];
+    if (start % step != 0) return false;
+    indices[p] = start / step;
+    if (indices[p] + 1 > parts) parts = indices[p] + 1;
+  }
+  *out_parts = parts;
+  const int64_t dim = boxes->dims[d];
+  if (parts < (dim - 1) / step + 1 || (dim > 0 && step != (dim - 1) / parts + 1)) return false;
+  for (uint32_t p = 0; p < boxes->num_partitions; ++p) {
+    int64_t size = dim - indices[p] * step;
+    if (size < 0) size = 0;
+    if (size > step) size = step;
+    if (boxes->sizes[(size_t)p * boxes->rank + d] != size) return false;
+  }
+  return true;
+}
+
+// Orders the `copies` partitions of a tile by their number within their sum, then by sum: a matrix
+// of terms x sums. Returns the number of terms of each sum, 1 without partial sums. `row_of` and
+// `terms_of` are room for one number per partition.
+static int64_t order_terms(const mp_boxes_t *boxes, int64_t *partitions, int64_t copies,
+                           int64_t *row_of, int64_t *terms_of, int64_t *ordered) {
+  if (boxes->partials == NULL) return 1;
+  int64_t sums = 0;
+  for (int64_t i = 0; i < copies; ++i) {
+    const int64_t p = partitions[i];
+    terms_of[p] = 0;
+    if (boxes->partials[p] == p) row_of[p] = sums++;
+  }
+  if (sums == 0 || copies % sums != 0) return 1;
+  const int64_t terms = copies / sums;
+  for (int64_t i = 0; i < copies; ++i) {
+    const int64_t first = boxes->partials[partitions[i]];
+    if (terms_of[first] == terms) return 1;
+    ordered[terms_of[first]++ * sums + row_of[first]] = partitions[i];
+  }
+  memcpy(partitions, ordered, (size_t)copies * sizeof(*partitions));
+  return terms;
+}
+
+mp_status_t mp_placement_to_tiles(mp_arena_t *arena, const mp_boxes_t *boxes, bool *out_is_grid,
+                                  mp_tiles_t *out_tiles) {
+  const uint32_t count = boxes->num_partitions;
+  int64_t *tile_of = MP_ARENA_ARRAY(arena, int64_t, count);
+  int64_t *indices = MP_ARENA_ARRAY(arena, int64_t, count);
+  int64_t *tiles = MP_ARENA_ARRAY(arena, int64_t, boxes->rank);
+  int64_t *partitions = MP_ARENA_ARRAY(arena, int64_t, count);
+  if (tile_of == NULL || indices == NULL || tiles == NULL || partitions == NULL) {
+    return mp_status_out_of_memory();
+  }
+  *out_is_grid = false;
+  int64_t num_tiles = 1;
+  for (uint32_t d = 0; d < boxes->rank; ++d) {
+    memset(indices, 0, count * sizeof(*indices));
+    if (!parts_of_dim(boxes, d, indices, &tiles[d])) return NULL;
+    if (tiles[d] > (int64_t)count) return NULL;
+    num_tiles *= tiles[d];
+    if (num_tiles > (int64_t)count) return NULL;
+    for (uint32_t p = 0; p < count; ++p) tile_of[p] = tile_of[p] * tiles[d] + indices[p];
+  }
+  if (count % num_tiles != 0) return NULL;
+  int64_t copies = count / num_tiles;
+  memset(indices, 0, count * sizeof(*indices));  // now: copies seen of each tile
+  for (uint32_t p = 0; p < count; ++p) {
+    int64_t seen = indices[tile_of[p]]++;
+    if (seen == copies) return NULL;
+    partitions[tile_of[p] * copies + seen] = p;
+  }
+  int64_t terms = 1;
+  int64_t *ordered = MP_ARENA_ARRAY(arena, int64_t, count);
+  MP_RETURN_IF_NULL(ordered);
+  for (int64_t tile = 0; tile < num_tiles; ++tile) {
+    terms = order_terms(boxes, partitions + tile * copies, copies, indices, tile_of, ordered);
+  }
+  *out_is_grid = true;
+  *out_tiles = (mp_tiles_t){boxes->rank, tiles, copies, terms, partitions};
+  return NULL;
+}
