@@ -1,6 +1,6 @@
 #include "pjrt/compile.h"
 
-#include "sim/ir/print.h"
+#include "sim/ir/print/print.h"
 #include "sim/plan/compile.h"
 #include "sim/readers/compile_options.h"
 

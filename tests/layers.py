@@ -21,6 +21,9 @@ KNOWS = {
     "collectives/transport": ["sim/base", "collectives/transport/mpi"],
     "collectives": ["sim/base", "collectives/transport"],
     "sim/ir": ["sim/base"],
+    "sim/ir/compare": ["sim/base", "sim/ir", "sim/ir/print"],
+    "sim/ir/print": ["sim/base", "sim/ir"],
+    "sim/ir/verify": ["sim/base", "sim/ir"],
     "sim/readers": ["sim/base", "sim/ir"],
     "sim/passes": ["sim/base", "sim/ir"],
     "sim/spmd/sharding": ["sim/base", "sim/ir"],
@@ -34,12 +37,12 @@ KNOWS = {
     "sim/spmd/partition": ["sim/base", "sim/ir", "sim/spmd/sharding", "sim/spmd/propagation",
         "sim/spmd/build", "sim/spmd/local", "sim/spmd/reshard"],
     "sim/kernels": ["sim/base", "sim/ir"],
-    "sim/plan": ["sim/base", "sim/ir", "sim/readers", "sim/passes", "sim/spmd/gspmd",
-        "sim/spmd/partition", "sim/kernels", "topology", "collectives"],
+    "sim/plan": ["sim/base", "sim/ir", "sim/ir/print", "sim/ir/verify", "sim/readers", "sim/passes",
+        "sim/spmd/gspmd", "sim/spmd/partition", "sim/kernels", "topology", "collectives"],
     "sim/runtime": ["sim/base", "sim/ir", "sim/kernels", "sim/plan", "topology", "collectives",
         "collectives/transport"],
-    "pjrt": ["sim/base", "sim/ir", "sim/readers", "sim/plan", "sim/runtime", "topology",
-        "sim/spmd/sharding"],
+    "pjrt": ["sim/base", "sim/ir", "sim/ir/print", "sim/readers", "sim/plan", "sim/runtime",
+        "topology", "sim/spmd/sharding"],
 }
 TOPS = ("sim", "topology", "collectives", "pjrt")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/ir/module_equal.h"
-#include "sim/ir/print.h"
-#include "sim/ir/verify.h"
+#include "sim/ir/compare/module_equal.h"
+#include "sim/ir/print/print.h"
+#include "sim/ir/verify/verify.h"
 #include "sim/passes/passes.h"
 #include "sim/readers/reader.h"
 #include "sim/readers/text.h"

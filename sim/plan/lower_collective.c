@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "sim/base/hash.h"
-#include "sim/ir/print.h"
+#include "sim/ir/print/print.h"
 #include "sim/kernels/elementwise.h"
 #include "sim/kernels/region.h"
 #include "sim/plan/plan.h"

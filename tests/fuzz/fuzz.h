@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "sim/ir/module.h"
-#include "sim/ir/print.h"
-#include "sim/ir/verify.h"
+#include "sim/ir/print/print.h"
+#include "sim/ir/verify/verify.h"
 #include "sim/passes/passes.h"
 #include "sim/plan/plan.h"
 #include "sim/spmd/gspmd/gspmd_import.h"

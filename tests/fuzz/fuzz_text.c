@@ -3,7 +3,7 @@
 //
 // The mutator works on tokens: it puts another token of the program (or a word of the grammar) in a
 // token's place, drops, doubles or swaps tokens; now and then bytes are changed blindly.
-#include "sim/ir/module_equal.h"
+#include "sim/ir/compare/module_equal.h"
 #include "sim/readers/text.h"
 #include "sim/readers/text_lexer.h"
 #include "tests/fuzz/fuzz.h"

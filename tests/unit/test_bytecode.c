@@ -1,7 +1,7 @@
 // The bytecode reader on captured programs, whole and damaged.
 #include "sim/base/alloc.h"
-#include "sim/ir/print.h"
-#include "sim/ir/verify.h"
+#include "sim/ir/print/print.h"
+#include "sim/ir/verify/verify.h"
 #include "sim/readers/bytecode.h"
 #include "sim/readers/bytecode_reader.h"
 #include "tests/unit/fixtures.h"

@@ -1,6 +1,6 @@
 // Local forms: what an op becomes on the parts of its operands. Programs are text, two partitions
 // on a mesh x=2; what is looked at is the row of ops that each partition runs.
-#include "sim/ir/verify.h"
+#include "sim/ir/verify/verify.h"
 #include "sim/passes/passes.h"
 #include "sim/readers/text.h"
 #include "sim/spmd/partition/partition.h"

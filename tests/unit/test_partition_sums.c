@@ -1,5 +1,5 @@
 // Sums over partitions: terms that linear ops work on, and sums that are made at once.
-#include "sim/ir/verify.h"
+#include "sim/ir/verify/verify.h"
 #include "sim/passes/passes.h"
 #include "sim/spmd/build/append_collective.h"
 #include "sim/spmd/build/combine_sums.h"

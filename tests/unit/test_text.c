@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "sim/base/alloc.h"
-#include "sim/ir/module_equal.h"
-#include "sim/ir/print.h"
+#include "sim/ir/compare/module_equal.h"
+#include "sim/ir/print/print.h"
 #include "sim/readers/text.h"
 
 static mp_module_t *read_text(const char *text) {

@@ -1,5 +1,5 @@
 // The verifier: one program per rule that breaks it, and what is said then.
-#include "sim/ir/verify.h"
+#include "sim/ir/verify/verify.h"
 #include "sim/readers/text.h"
 #include "tests/unit/fixtures.h"
 

@@ -1,0 +1,11 @@
+// Equality of modules: what the two readers, and a reader and the printer, are held to.
+#ifndef MINIPOD_SIM_IR_COMPARE_MODULE_EQUAL_H_
+#define MINIPOD_SIM_IR_COMPARE_MODULE_EQUAL_H_
+
+#include "sim/ir/module.h"
+
+// OK when both have the same functions, ops, operands, types and attributes in the same order;
+// locations do not count. Otherwise FAILED_PRECONDITION saying where they differ first.
+MP_NODISCARD mp_status_t mp_module_compare(const mp_module_t *a, const mp_module_t *b);
+
+#endif  // MINIPOD_SIM_IR_COMPARE_MODULE_EQUAL_H_

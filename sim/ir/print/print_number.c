@@ -1,0 +1,183 @@
+// Numbers and constants as MLIR writes them.
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/ir/print/print_parts.h"
+
+// More elements than this are written as hexadecimal bytes.
+enum { MAX_LISTED_ELEMENTS = 100, MAX_DIGITS = 17 };
+
+// The significant decimal digits of a finite number and its exponent: d.ddd * 10^exponent.
+typedef struct {
+  bool negative;
+  char digits[MAX_DIGITS + 1];
+  int count;
+  int exponent;
+} decimal_t;
+
+static decimal_t to_decimal(double value, int precision) {
+  decimal_t d = {.negative = __builtin_signbit(value)};
+  char text[48];
+  snprintf(text, sizeof(text), "%.*e", precision - 1, value);
+  // The decimal point is whatever the locale has: only digits and the exponent are looked at.
+  const char *c = text;
+  for (; *c != 'e'; c++)
+    if (*c >= '0' && *c <= '9') d.digits[d.count++] = *c;
+  bool negative_exponent = c[1] == '-';
+  for (c += 2; *c >= '0' && *c <= '9'; c++) d.exponent = d.exponent * 10 + (*c - '0');
+  if (negative_exponent) d.exponent = -d.exponent;
+  return d;
+}
+
+// 1.000000e+00: six digits rounded, one zero more.
+static void short_form(double value, mp_strbuf_t *out) {
+  decimal_t d = to_decimal(value, 6);
+  mp_strbuf_printf(out, "%s%c.%s0e%c%02d", d.negative ? "-" : "", d.digits[0], d.digits + 1,
+                   d.exponent < 0 ? '-' : '+', d.exponent < 0 ? -d.exponent : d.exponent);
+}
+
+// All digits that the format needs; false when that is an integer without a decimal point, which
+// would be read as something else.
+static bool long_form(mp_dtype_t dtype, double value, mp_strbuf_t *out) {
+  static const struct {
+    mp_dtype_t dtype;
+    int digits;
+  } needed[] = {{MP_DTYPE_F64, 17}, {MP_DTYPE_F32, 9}, {MP_DTYPE_TF32, 5}, {MP_DTYPE_F16, 5}};
+  int digits = 4;
+  for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
+    if (needed[i].dtype == dtype) digits = needed[i].digits;
+  decimal_t d = to_decimal(value, digits);
+  while (d.count > 1 && d.digits[d.count - 1] == '0') d.digits[--d.count] = '\0';
+  const char *sign = d.negative ? "-" : "";
+  int tail = d.exponent - (d.count - 1);  // power of ten of the last digit
+  if (tail >= 0 && tail <= 3) return false;
+  if (tail > 3 || d.exponent < -3) {
+    mp_strbuf_printf(out, "%s%c.%sE%c%d", sign, d.digits[0], d.count > 1 ? d.digits + 1 : "0",
+                     d.exponent < 0 ? '-' : '+', d.exponent < 0 ? -d.exponent : d.exponent);
+  } else if (d.exponent >= 0) {
+    mp_strbuf_printf(out, "%s%.*s.%s", sign, d.exponent + 1, d.digits, d.digits + d.exponent + 1);
+  } else {
+    mp_strbuf_printf(out, "%s0.%.*s%s", sign, -d.exponent - 1, "000", d.digits);
+  }
+  return true;
+}
+
+static bool reads_back(mp_dtype_t dtype, const char *text, const void *element) {
+  double value;
+  unsigned char bytes[8] = {0};
+  if (mp_str_scan_double(mp_str(text), &value) == 0) return false;
+  mp_float_encode(dtype, value, bytes);
+  return memcmp(bytes, element, mp_dtype_size(dtype)) == 0;
+}
+
+static void print_float_element(mp_dtype_t dtype, const void *element, mp_strbuf_t *out) {
+  double value = mp_float_decode(dtype, element);
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  bool finite = value - value == 0;
+  bool done = false;
+  if (finite) {
+    short_form(value, &text);
+    done = reads_back(dtype, mp_strbuf_text(&text), element);
+  }
+  if (finite && !done) {
+    mp_strbuf_deinit(&text);
+    mp_strbuf_init(&text);
+    done = long_form(dtype, value, &text) && reads_back(dtype, mp_strbuf_text(&text), element);
+  }
+  if (done) {
+    mp_strbuf_puts(out, mp_strbuf_text(&text));
+  } else {
+    uint64_t bits = 0;
+    memcpy(&bits, element, mp_dtype_size(dtype));
+    mp_strbuf_printf(out, "0x%0*" PRIX64, (mp_dtype_bits(dtype) + 3) / 4, bits);
+  }
+  mp_strbuf_deinit(&text);
+}
+
+void mp_print_float(mp_dtype_t dtype, double value, mp_strbuf_t *out) {
+  unsigned char element[8] = {0};
+  mp_float_encode(dtype, value, element);
+  print_float_element(dtype, element, out);
+}
+
+static void print_integer_element(mp_dtype_t dtype, const void *element, mp_strbuf_t *out) {
+  uint64_t bits = 0;
+  memcpy(&bits, element, mp_dtype_size(dtype));
+  int unused = 64 - mp_dtype_bits(dtype);
+  if (mp_dtype_class(dtype) == MP_CLASS_UNSIGNED)
+    mp_strbuf_printf(out, "%" PRIu64, bits << unused >> unused);
+  else
+    mp_strbuf_printf(out, "%" PRId64, (int64_t)(bits << unused) >> unused);
+}
+
+void mp_print_element(mp_dtype_t dtype, const void *element, mp_strbuf_t *out) {
+  switch (mp_dtype_class(dtype)) {
+    case MP_CLASS_BOOL:
+      mp_strbuf_puts(out, *(const unsigned char *)element != 0 ? "true" : "false");
+      break;
+    case MP_CLASS_SIGNED:
+    case MP_CLASS_UNSIGNED:
+      print_integer_element(dtype, element, out);
+      break;
+    case MP_CLASS_FLOAT:
+      print_float_element(dtype, element, out);
+      break;
+    case MP_CLASS_COMPLEX: {
+      mp_dtype_t part = mp_dtype_real_part(dtype);
+      mp_strbuf_putc(out, '(');
+      print_float_element(part, element, out);
+      mp_strbuf_putc(out, ',');
+      print_float_element(part, (const char *)element + mp_dtype_size(part), out);
+      mp_strbuf_putc(out, ')');
+      break;
+    }
+    case MP_CLASS_NONE:
+      break;
+  }
+}
+
+static void print_hex(const void *data, size_t size, mp_strbuf_t *out) {
+  static const char digits[] = "0123456789ABCDEF";
+  const unsigned char *bytes = data;
+  mp_strbuf_puts(out, "\"0x");
+  for (size_t i = 0; i < size; i++) {
+    mp_strbuf_putc(out, digits[bytes[i] >> 4]);
+    mp_strbuf_putc(out, digits[bytes[i] & 15]);
+  }
+  mp_strbuf_putc(out, '"');
+}
+
+// Elements in nested brackets, one pair per dimension.
+static void print_list(const mp_type_t *type, const char *data, size_t count, mp_strbuf_t *out) {
+  size_t element_size = mp_dtype_size(type->dtype);
+  for (size_t i = 0; i < count; i++) {
+    // Brackets open and close where the index is a multiple of the inner dimensions' product.
+    if (i > 0) mp_strbuf_puts(out, ", ");
+    size_t span = count;
+    for (uint32_t d = 0; d < type->rank; span /= (size_t)type->dims[d], d++)
+      if (i % span == 0) mp_strbuf_putc(out, '[');
+    mp_print_element(type->dtype, data + i * element_size, out);
+    span = count;
+    for (uint32_t d = 0; d < type->rank; span /= (size_t)type->dims[d], d++)
+      if ((i + 1) % span == 0) mp_strbuf_putc(out, ']');
+  }
+}
+
+void mp_print_dense(const mp_attr_t *attr, uint32_t elide_elements, mp_strbuf_t *out) {
+  const mp_type_t *type = attr->u.dense.type;
+  size_t element_size = mp_dtype_size(type->dtype);
+  size_t count = element_size == 0 ? 0 : attr->u.dense.size / element_size;
+  mp_strbuf_puts(out, "dense<");
+  if (count == 1)
+    mp_print_element(type->dtype, attr->u.dense.data, out);
+  else if (elide_elements > 0 && count > elide_elements)
+    mp_strbuf_puts(out, "...");
+  else if (count > MAX_LISTED_ELEMENTS)
+    print_hex(attr->u.dense.data, attr->u.dense.size, out);
+  else
+    print_list(type, attr->u.dense.data, count, out);
+  mp_strbuf_puts(out, "> : ");
+  mp_type_print(type, out);
+}
