@@ -2,7 +2,7 @@
 
 #include "sim/ir/print/print.h"
 #include "sim/plan/compile.h"
-#include "sim/readers/compile_options.h"
+#include "sim/readers/options/compile_options.h"
 
 static mp_status_t check_format(const mp_pjrt_source_t *source) {
   if (source->code.size == 0) {

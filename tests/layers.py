@@ -24,7 +24,10 @@ KNOWS = {
     "sim/ir/compare": ["sim/base", "sim/ir", "sim/ir/print"],
     "sim/ir/print": ["sim/base", "sim/ir"],
     "sim/ir/verify": ["sim/base", "sim/ir"],
-    "sim/readers": ["sim/base", "sim/ir"],
+    "sim/readers/bytecode": ["sim/base", "sim/ir"],
+    "sim/readers/options": ["sim/base"],
+    "sim/readers/text": ["sim/base", "sim/ir"],
+    "sim/readers": ["sim/base", "sim/ir", "sim/readers/bytecode", "sim/readers/text"],
     "sim/passes": ["sim/base", "sim/ir"],
     "sim/spmd/sharding": ["sim/base", "sim/ir"],
     "sim/spmd/gspmd": ["sim/base", "sim/ir", "sim/spmd/sharding"],
@@ -41,7 +44,7 @@ KNOWS = {
         "sim/spmd/gspmd", "sim/spmd/partition", "sim/kernels", "topology", "collectives"],
     "sim/runtime": ["sim/base", "sim/ir", "sim/kernels", "sim/plan", "topology", "collectives",
         "collectives/transport"],
-    "pjrt": ["sim/base", "sim/ir", "sim/ir/print", "sim/readers", "sim/plan", "sim/runtime",
+    "pjrt": ["sim/base", "sim/ir", "sim/ir/print", "sim/readers/options", "sim/plan", "sim/runtime",
         "topology", "sim/spmd/sharding"],
 }
 TOPS = ("sim", "topology", "collectives", "pjrt")

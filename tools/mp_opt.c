@@ -10,7 +10,7 @@
 #include "sim/ir/verify/verify.h"
 #include "sim/passes/passes.h"
 #include "sim/readers/reader.h"
-#include "sim/readers/text.h"
+#include "sim/readers/text/text.h"
 #include "sim/spmd/gspmd/gspmd_import.h"
 #include "sim/spmd/propagation/propagate.h"
 #include "sim/spmd/rules/rules.h"

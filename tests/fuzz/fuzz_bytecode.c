@@ -6,7 +6,7 @@
 // puts it together again with the right lengths. Fields of operations are found by walking them and
 // replaced by others of their kind, so that many inputs are programs, if strange ones. Parents that
 // are no programs mostly give way to inputs that were.
-#include "sim/readers/bytecode.h"
+#include "sim/readers/bytecode/bytecode.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { STRINGS, DIALECTS, ENTRIES, SIZES, IR, PROPERTIES = 8, NUM_SECTIONS = 9, MAX_ITEMS = 4096 };

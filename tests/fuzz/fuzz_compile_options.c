@@ -1,5 +1,5 @@
 // The compile options reader on any bytes.
-#include "sim/readers/compile_options.h"
+#include "sim/readers/options/compile_options.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv) {

@@ -4,8 +4,8 @@
 // The mutator works on tokens: it puts another token of the program (or a word of the grammar) in a
 // token's place, drops, doubles or swaps tokens; now and then bytes are changed blindly.
 #include "sim/ir/compare/module_equal.h"
-#include "sim/readers/text.h"
-#include "sim/readers/text_lexer.h"
+#include "sim/readers/text/text.h"
+#include "sim/readers/text/text_lexer.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { MAX_TOKENS = 4096, MAX_TEXT = 16384 };

@@ -2,8 +2,8 @@
 #include "sim/base/alloc.h"
 #include "sim/ir/print/print.h"
 #include "sim/ir/verify/verify.h"
-#include "sim/readers/bytecode.h"
-#include "sim/readers/bytecode_reader.h"
+#include "sim/readers/bytecode/bytecode.h"
+#include "sim/readers/bytecode/bytecode_reader.h"
 #include "tests/unit/fixtures.h"
 
 static mp_module_t *read_fixture(const char *name) {

@@ -1,6 +1,6 @@
 // The compile options reader.
 #include "sim/base/proto.h"
-#include "sim/readers/compile_options.h"
+#include "sim/readers/options/compile_options.h"
 #include "tests/unit/fixtures.h"
 
 typedef struct {

@@ -2,7 +2,7 @@
 // on a mesh x=2; what is looked at is the row of ops that each partition runs.
 #include "sim/ir/verify/verify.h"
 #include "sim/passes/passes.h"
-#include "sim/readers/text.h"
+#include "sim/readers/text/text.h"
 #include "sim/spmd/partition/partition.h"
 #include "tests/unit/unit.h"
 

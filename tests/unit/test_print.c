@@ -6,7 +6,7 @@
 
 #include "sim/base/ptr_map.h"
 #include "sim/ir/print/print.h"
-#include "sim/readers/text.h"
+#include "sim/readers/text/text.h"
 
 static mp_module_t *read_text(const char *text) {
   mp_module_t *module = NULL;

@@ -5,7 +5,7 @@
 
 #include "sim/ir/print/print.h"
 #include "sim/passes/passes.h"
-#include "sim/readers/text.h"
+#include "sim/readers/text/text.h"
 #include "sim/spmd/gspmd/gspmd_import.h"
 #include "sim/spmd/propagation/propagate.h"
 #include "tests/unit/unit.h"

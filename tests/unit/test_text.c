@@ -9,7 +9,7 @@
 #include "sim/base/alloc.h"
 #include "sim/ir/compare/module_equal.h"
 #include "sim/ir/print/print.h"
-#include "sim/readers/text.h"
+#include "sim/readers/text/text.h"
 
 static mp_module_t *read_text(const char *text) {
   mp_module_t *module = NULL;

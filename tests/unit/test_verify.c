@@ -1,6 +1,6 @@
 // The verifier: one program per rule that breaks it, and what is said then.
 #include "sim/ir/verify/verify.h"
-#include "sim/readers/text.h"
+#include "sim/readers/text/text.h"
 #include "tests/unit/fixtures.h"
 
 typedef struct {

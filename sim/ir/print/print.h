@@ -1,6 +1,6 @@
 // The printer: StableHLO text as MLIR prints it.
 //
-// What it writes the text reader (sim/readers/text.h) reads back to an equal module, and
+// What it writes the text reader (sim/readers/text/text.h) reads back to an equal module, and
 // so does MLIR with the StableHLO and Shardy dialects; only minipod.exchange, which programs from
 // outside never hold, is written as a custom call that shows its types. Values get fresh names;
 // attributes that hold their default are left out; constants of more than 100 elements are written

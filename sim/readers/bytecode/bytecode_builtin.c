@@ -1,0 +1,313 @@
+// The builtin dialect's attributes and types (MLIR BuiltinDialectBytecode.td).
+#include "sim/readers/bytecode/bytecode_reader.h"
+
+typedef mp_status_t (*mp_bc_attr_reader_t)(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                           mp_bc_entry_t *entry);
+
+static mp_status_t read_string(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+  mp_str_t text;
+  MP_RETURN_IF_ERROR(mp_bc_string(r, c, &text));
+  return mp_bc_string_attr(r, entry, text);
+}
+
+static mp_status_t read_typed_string(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+  const mp_bc_type_t *type = NULL;
+  MP_RETURN_IF_ERROR(read_string(r, c, entry));
+  return mp_bc_type(r, c, &type);
+}
+
+static mp_status_t read_symbol(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+  mp_str_t name;
+  MP_RETURN_IF_ERROR(mp_bc_text(r, c, &name));
+  return mp_bc_string_attr(r, entry, name);
+}
+
+static mp_status_t read_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+  const mp_bc_type_t *type = NULL;
+  mp_attr_t *attr = NULL;
+  MP_RETURN_IF_ERROR(mp_bc_type(r, c, &type));
+  MP_RETURN_IF_ERROR(mp_bc_new_attr(r, entry, MP_KIND_TYPE, &attr));
+  attr->u.type = type->type;
+  return NULL;
+}
+
+static mp_status_t read_unit(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+  (void)c;
+  mp_attr_t *attr = NULL;
+  return mp_bc_new_attr(r, entry, MP_KIND_UNIT, &attr);
+}
+
+// --- locations ---
+
+static mp_status_t new_loc(mp_bc_reader_t *r, mp_bc_entry_t *entry, mp_loc_kind_t kind,
+                           mp_loc_t **out_loc) {
+  mp_loc_t *loc = MP_ARENA_NEW(r->arena, mp_loc_t);
+  MP_RETURN_IF_NULL(loc);
+  loc->kind = kind;
+  entry->kind = MP_BC_LOC;
+  entry->object = loc;
+  *out_loc = loc;
+  return NULL;
+}
+
+static mp_status_t read_children(mp_bc_reader_t *r, mp_bc_cursor_t *c, size_t count,
+                                 mp_loc_t *loc) {
+  const mp_loc_t **children = MP_ARENA_ARRAY(r->arena, const mp_loc_t *, count);
+  MP_RETURN_IF_NULL(children);
+  for (size_t i = 0; i < count; ++i) MP_RETURN_IF_ERROR(mp_bc_loc(r, c, &children[i]));
+  loc->children = children;
+  loc->num_children = (uint32_t)count;
+  return NULL;
+}
+
+static mp_status_t read_call_site(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+  mp_loc_t *loc = NULL;
+  MP_RETURN_IF_ERROR(new_loc(r, entry, MP_LOC_CALL_SITE, &loc));
+  return read_children(r, c, 2, loc);
+}
+
+static mp_status_t read_position(mp_bc_cursor_t *c, uint32_t *out_value) {
+  uint64_t value = 0;
+  MP_RETURN_IF_ERROR(mp_bc_bounded(c, UINT32_MAX, "a line or column", &value));
+  *out_value = (uint32_t)value;
+  return NULL;
+}
+
+static mp_status_t read_file_line(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+  mp_loc_t *loc = NULL;
+  MP_RETURN_IF_ERROR(new_loc(r, entry, MP_LOC_FILE, &loc));
+  MP_RETURN_IF_ERROR(mp_bc_text(r, c, &loc->text));
+  MP_RETURN_IF_ERROR(read_position(c, &loc->line));
+  return read_position(c, &loc->column);
+}
+
+// 0 to 4 numbers: line; line, column; line, column, end column; line, column, end line and column.
+static mp_status_t read_file_range(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+  mp_loc_t *loc = NULL;
+  uint64_t count = 0;
+  uint32_t at[4] = {0};
+  MP_RETURN_IF_ERROR(new_loc(r, entry, MP_LOC_FILE, &loc));
+  MP_RETURN_IF_ERROR(mp_bc_text(r, c, &loc->text));
+  MP_RETURN_IF_ERROR(mp_bc_bounded(c, 4, "the number of positions of a location", &count));
+  for (uint64_t i = 0; i < count; ++i) MP_RETURN_IF_ERROR(read_position(c, &at[i]));
+  loc->line = at[0];
+  loc->column = at[1];
+  if (count == 3) {
+    loc->end_line = at[0];
+    loc->end_column = at[2];
+  } else if (count == 4) {
+    loc->end_line = at[2];
+    loc->end_column = at[3];
+  }
+  return NULL;
+}
+
+static mp_status_t read_fused(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+  mp_loc_t *loc = NULL;
+  size_t count = 0;
+  MP_RETURN_IF_ERROR(new_loc(r, entry, MP_LOC_FUSED, &loc));
+  MP_RETURN_IF_ERROR(mp_bc_count(c, "fused locations", &count));
+  return read_children(r, c, count, loc);
+}
+
+static mp_status_t read_fused_metadata(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+  const mp_attr_t *metadata = NULL;
+  MP_RETURN_IF_ERROR(read_fused(r, c, entry));
+  return mp_bc_attr(r, c, &metadata);
+}
+
+static mp_status_t read_name_loc(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+  mp_loc_t *loc = NULL;
+  MP_RETURN_IF_ERROR(new_loc(r, entry, MP_LOC_NAME, &loc));
+  MP_RETURN_IF_ERROR(mp_bc_text(r, c, &loc->text));
+  return read_children(r, c, 1, loc);
+}
+
+static mp_status_t read_unknown_loc(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+  (void)c;
+  mp_loc_t *loc = NULL;
+  return new_loc(r, entry, MP_LOC_UNKNOWN, &loc);
+}
+
+// --- elements ---
+
+// `array<i64: 1, 2>`: element type, count, bytes. Integers become a plain list.
+static mp_status_t read_dense_array(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+  mp_bc_cursor_t before = *c;
+  const mp_bc_type_t *element = NULL;
+  uint64_t count = 0;
+  const uint8_t *blob = NULL;
+  size_t size = 0;
+  mp_attr_t *dense = NULL;
+  MP_RETURN_IF_ERROR(mp_bc_scalar(r, c, &element));
+  MP_RETURN_IF_ERROR(mp_bc_varint(c, &count));
+  MP_RETURN_IF_ERROR(mp_bc_blob(c, &blob, &size));
+  if (count > size || count * mp_dtype_size(element->dtype) != size) {
+    return mp_bc_fail(&before, "an array of %llu %s has %zu bytes", (unsigned long long)count,
+                      mp_dtype_name(element->dtype), size);
+  }
+  const int64_t dim = (int64_t)count;
+  MP_RETURN_IF_ERROR(mp_bc_new_attr(r, entry, MP_KIND_DENSE, &dense));
+  MP_RETURN_IF_ERROR(mp_type_tensor(r->arena, element->dtype, &dim, 1, &dense->u.dense.type));
+  dense->u.dense.data = mp_arena_copy(r->arena, blob, size);
+  MP_RETURN_IF_NULL(dense->u.dense.data);
+  dense->u.dense.size = size;
+  const mp_attr_t *plain = NULL;
+  MP_RETURN_IF_ERROR(mp_bc_plain_attr(r, &before, dense, &plain));
+  entry->object = plain;
+  return NULL;
+}
+
+// The texts of a tensor of strings, as an array; the shape has no use here.
+static mp_status_t read_dense_strings(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+  const mp_bc_type_t *type = NULL;
+  uint64_t splat = 0;
+  MP_RETURN_IF_ERROR(mp_bc_type(r, c, &type));
+  MP_RETURN_IF_ERROR(mp_bc_bounded(c, 1, "a splat flag", &splat));
+  size_t left = mp_bc_left(c), count = 0;
+  const mp_attr_t **items = MP_ARENA_ARRAY(r->arena, const mp_attr_t *, left);
+  MP_RETURN_IF_NULL(items);
+  while (c->at != c->end) {
+    mp_str_t text;
+    MP_RETURN_IF_ERROR(mp_bc_string(r, c, &text));
+    MP_RETURN_IF_ERROR(mp_attr_make_string(r->arena, text, &items[count++]));
+  }
+  mp_attr_t *attr = NULL;
+  MP_RETURN_IF_ERROR(mp_bc_new_attr(r, entry, MP_KIND_ARRAY, &attr));
+  attr->u.array.items = items;
+  attr->u.array.count = count;
+  return NULL;
+}
+
+static mp_status_t read_distinct(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+  const mp_attr_t *attr = NULL;
+  MP_RETURN_IF_ERROR(mp_bc_attr(r, c, &attr));
+  entry->kind = MP_BC_ATTR;
+  entry->object = attr;
+  return NULL;
+}
+
+// By code; 5 (nested symbols), 16 (resources) and 20 (sparse elements) do not occur in programs.
+static const mp_bc_attr_reader_t g_attr_readers[] = {
+    [0] = mp_bc_array_attr,
+    [1] = mp_bc_dict_attr,
+    [2] = read_string,
+    [3] = read_typed_string,
+    [4] = read_symbol,
+    [6] = read_type,
+    [7] = read_unit,
+    [8] = mp_bc_int_attr,
+    [9] = mp_bc_float_attr,
+    [10] = read_call_site,
+    [11] = read_file_line,
+    [12] = read_fused,
+    [13] = read_fused_metadata,
+    [14] = read_name_loc,
+    [15] = read_unknown_loc,
+    [17] = read_dense_array,
+    [18] = mp_bc_dense_attr,
+    [19] = read_dense_strings,
+    [21] = read_distinct,
+    [22] = read_file_range,
+};
+
+mp_status_t mp_bc_builtin_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+  mp_bc_cursor_t before = *c;
+  uint64_t code = 0;
+  MP_RETURN_IF_ERROR(mp_bc_varint(c, &code));
+  if (code >= sizeof(g_attr_readers) / sizeof(g_attr_readers[0]) || g_attr_readers[code] == NULL) {
+    return mp_bc_unknown(&before, "builtin attribute %llu is not read", (unsigned long long)code);
+  }
+  return g_attr_readers[code](r, c, entry);
+}
+
+// --- types ---
+
+// width << 2 | signedness: signless (StableHLO's signed), signed, unsigned.
+static mp_status_t read_integer_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_type_t *out_type) {
+  enum { SIGNLESS, SIGNED, UNSIGNED };
+  static const struct {
+    uint8_t width, is_unsigned, dtype;
+  } types[] = {
+      {1, 0, MP_DTYPE_BOOL}, {2, 0, MP_DTYPE_S2},   {4, 0, MP_DTYPE_S4},   {8, 0, MP_DTYPE_S8},
+      {16, 0, MP_DTYPE_S16}, {32, 0, MP_DTYPE_S32}, {64, 0, MP_DTYPE_S64}, {2, 1, MP_DTYPE_U2},
+      {4, 1, MP_DTYPE_U4},   {8, 1, MP_DTYPE_U8},   {16, 1, MP_DTYPE_U16}, {32, 1, MP_DTYPE_U32},
+      {64, 1, MP_DTYPE_U64},
+  };
+  mp_bc_cursor_t before = *c;
+  uint64_t code = 0;
+  MP_RETURN_IF_ERROR(mp_bc_varint(c, &code));
+  for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); ++i) {
+    if (types[i].width != code >> 2 || (code & 3) > UNSIGNED) continue;
+    if (types[i].is_unsigned == ((code & 3) == UNSIGNED)) {
+      return mp_bc_scalar_type(r, (mp_dtype_t)types[i].dtype, NULL, out_type);
+    }
+  }
+  return mp_bc_unknown(&before, "an integer type of %llu bits is not supported",
+                       (unsigned long long)(code >> 2));
+}
+
+static mp_status_t read_encoded_tensor(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                       mp_bc_type_t *out_type) {
+  mp_bc_cursor_t before = *c;
+  const void *bounds = NULL;
+  uint64_t index = 0;
+  MP_RETURN_IF_ERROR(mp_bc_varint(c, &index));
+  MP_RETURN_IF_ERROR(mp_bc_object_at(r, &before, index, MP_BC_BOUNDS, &bounds));
+  return mp_bc_tensor_type(r, c, MP_TYPE_TENSOR, bounds, out_type);
+}
+
+mp_status_t mp_bc_builtin_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_type_t *out_type) {
+  // By code. Memory references, vectors, f80 and f128 do not occur in programs.
+  static const uint8_t scalars[] = {
+      [1] = MP_DTYPE_INDEX,       [3] = MP_DTYPE_BF16,        [4] = MP_DTYPE_F16,
+      [5] = MP_DTYPE_F32,         [6] = MP_DTYPE_F64,         [21] = MP_DTYPE_TF32,
+      [22] = MP_DTYPE_F8E5M2,     [23] = MP_DTYPE_F8E4M3,     [24] = MP_DTYPE_F8E4M3FN,
+      [25] = MP_DTYPE_F8E5M2FNUZ, [26] = MP_DTYPE_F8E4M3FNUZ, [27] = MP_DTYPE_F8E4M3B11FNUZ,
+      [28] = MP_DTYPE_F8E3M4,     [29] = MP_DTYPE_F4E2M1FN,   [30] = MP_DTYPE_F6E2M3FN,
+      [31] = MP_DTYPE_F6E3M2FN,   [32] = MP_DTYPE_F8E8M0FNU,
+  };
+  static const mp_type_t none = {.kind = MP_TYPE_NONE};
+  mp_bc_cursor_t before = *c;
+  uint64_t code = 0;
+  MP_RETURN_IF_ERROR(mp_bc_varint(c, &code));
+  if (code < sizeof(scalars) && scalars[code] != MP_DTYPE_INVALID) {
+    return mp_bc_scalar_type(r, (mp_dtype_t)scalars[code], NULL, out_type);
+  }
+  switch (code) {
+    case 0:
+      return read_integer_type(r, c, out_type);
+    case 2:
+      return mp_bc_compound_type(r, c, MP_TYPE_FUNCTION, out_type);
+    case 9:
+      return mp_bc_complex_type(r, c, out_type);
+    case 12:
+      *out_type = (mp_bc_type_t){.type = &none};
+      return NULL;
+    case 13:
+      return mp_bc_tensor_type(r, c, MP_TYPE_TENSOR, NULL, out_type);
+    case 14:
+      return read_encoded_tensor(r, c, out_type);
+    case 15:
+      return mp_bc_compound_type(r, c, MP_TYPE_TUPLE, out_type);
+    case 18:
+      return mp_bc_unranked_type(r, c, out_type);
+    default:
+      return mp_bc_unknown(&before, "builtin type %llu is not read", (unsigned long long)code);
+  }
+}
+
+mp_status_t mp_bc_stablehlo_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_type_t *out_type) {
+  mp_bc_cursor_t before = *c;
+  uint64_t code = 0;
+  MP_RETURN_IF_ERROR(mp_bc_varint(c, &code));
+  switch (code) {
+    case 0:
+      *out_type = (mp_bc_type_t){.type = mp_type_token()};
+      return NULL;
+    case 1:
+      return mp_bc_compound_type(r, c, MP_TYPE_FUTURE, out_type);
+    default:
+      return mp_bc_unknown(&before, "stablehlo type %llu is not read", (unsigned long long)code);
+  }
+}

@@ -1,0 +1,334 @@
+// Blocks, regions, operations and values of the IR section (MLIR BytecodeFormat.md, "IR Section").
+#include "sim/readers/bytecode/bytecode_ir.h"
+
+#include "sim/base/alloc.h"
+
+// What follows an operation's location, in this order.
+enum {
+  HAS_ATTRS = 0x01,
+  HAS_PROPERTIES = 0x40,
+  HAS_RESULTS = 0x02,
+  HAS_OPERANDS = 0x04,
+  HAS_SUCCESSORS = 0x08,
+  HAS_USE_LISTS = 0x20,
+  HAS_REGIONS = 0x10,
+  HAS_ALL = 0x7F,
+};
+
+static mp_bc_dialect_t op_dialect(const mp_bc_ir_t *ir, const mp_bc_op_t *op) {
+  return ir->r->dialects[op->name->dialect].dialect;
+}
+
+bool mp_bc_op_is(const mp_bc_ir_t *ir, const mp_bc_op_t *op, mp_bc_dialect_t dialect,
+                 const char *name) {
+  return op_dialect(ir, op) == dialect && mp_str_is(op->name->name, name);
+}
+
+mp_status_t mp_bc_op_unknown(const mp_bc_ir_t *ir, const mp_bc_op_t *op, const char *reason) {
+  mp_strbuf_t where;
+  mp_strbuf_init(&where);
+  mp_loc_describe(op->loc, &where);
+  mp_str_t dialect = ir->r->dialects[op->name->dialect].name;
+  mp_status_t status = mp_bc_unknown(&op->origin, "%.*s.%.*s %s [%s]", MP_STR_ARG(dialect),
+                                     MP_STR_ARG(op->name->name), reason, mp_strbuf_text(&where));
+  mp_strbuf_deinit(&where);
+  return status;
+}
+
+// --- values ---
+
+static mp_status_t reserve_values(mp_bc_values_t *values, size_t count) {
+  size_t needed = values->end + count;
+  if (needed > values->capacity) {
+    size_t capacity = needed + needed / 2 + 64;
+    mp_value_t **slots = mp_realloc_array(values->slots, capacity, sizeof(*slots));
+    MP_RETURN_IF_NULL(slots);
+    values->slots = slots;
+    values->capacity = capacity;
+  }
+  for (size_t i = values->end; i < needed; ++i) values->slots[i] = NULL;
+  values->next = values->end;
+  values->end = needed;
+  return NULL;
+}
+
+// Takes `count` numbers for values that are about to be defined; they are entered later.
+static mp_status_t take_numbers(mp_bc_ir_t *ir, const mp_bc_cursor_t *c, size_t count,
+                                size_t *out_first) {
+  mp_bc_values_t *values = &ir->values;
+  if (count > values->end - values->next) {
+    return mp_bc_fail(c, "a region defines more values than it announces");
+  }
+  *out_first = values->next;
+  values->next += count;
+  return NULL;
+}
+
+// Values are defined before they are used in programs; a forward reference is refused.
+static mp_status_t read_operands(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op) {
+  size_t count = 0;
+  MP_RETURN_IF_ERROR(mp_bc_count(c, "operands", &count));
+  op->operands = MP_ARENA_ARRAY(ir->r->scratch, mp_value_t *, count);
+  MP_RETURN_IF_NULL(op->operands);
+  op->num_operands = (uint32_t)count;
+  for (size_t i = 0; i < count; ++i) {
+    mp_bc_cursor_t before = *c;
+    uint64_t number = 0;
+    MP_RETURN_IF_ERROR(mp_bc_varint(c, &number));
+    size_t visible = ir->values.end - ir->values.base;
+    if (number >= visible || ir->values.slots[ir->values.base + number] == NULL) {
+      return mp_bc_fail(&before, "operand %zu of %.*s is value %llu, which is not defined here", i,
+                        MP_STR_ARG(op->name->name), (unsigned long long)number);
+    }
+    op->operands[i] = ir->values.slots[ir->values.base + number];
+  }
+  return NULL;
+}
+
+// Use-list orders serve MLIR's optimiser; they are checked for their form and dropped.
+static mp_status_t skip_use_lists(mp_bc_cursor_t *c, size_t num_values) {
+  size_t count = 1;
+  if (num_values > 1) MP_RETURN_IF_ERROR(mp_bc_count(c, "use lists", &count));
+  for (size_t i = 0; i < count; ++i) {
+    uint64_t value, uses;
+    bool pairs = false;
+    if (num_values > 1) MP_RETURN_IF_ERROR(mp_bc_varint(c, &value));
+    MP_RETURN_IF_ERROR(mp_bc_flagged(c, &uses, &pairs));
+    MP_RETURN_IF_ERROR(mp_bc_check_count(c, uses, "uses"));
+    for (uint64_t j = 0; j < uses; ++j) MP_RETURN_IF_ERROR(mp_bc_varint(c, &value));
+  }
+  return NULL;
+}
+
+// --- operations ---
+
+static mp_status_t read_op_attrs(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op) {
+  mp_bc_reader_t *r = ir->r;
+  op->attrs.properties = *c;
+  op->attrs.properties.end = c->at;
+  if (op->mask & HAS_ATTRS) {
+    MP_RETURN_IF_ERROR(
+        mp_bc_attr_of(r, c, MP_KIND_DICT, "an attribute dictionary", &op->attrs.dict));
+  }
+  if (!(op->mask & HAS_PROPERTIES)) return NULL;
+  mp_bc_cursor_t before = *c;
+  uint64_t index = 0;
+  MP_RETURN_IF_ERROR(mp_bc_varint(c, &index));
+  if (!op->name->registered)
+    return mp_bc_op_unknown(ir, op, "was not known to the program's writer");
+  if (index >= r->num_properties) {
+    return mp_bc_fail(&before, "properties %llu of %zu are referred to", (unsigned long long)index,
+                      r->num_properties);
+  }
+  op->attrs.properties = r->properties[index];
+  return NULL;
+}
+
+// Types only: the values are numbered before the regions and made after them.
+static mp_status_t read_results(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op) {
+  size_t count = 0;
+  MP_RETURN_IF_ERROR(mp_bc_count(c, "results", &count));
+  op->result_types = MP_ARENA_ARRAY(ir->r->scratch, const mp_type_t *, count);
+  MP_RETURN_IF_NULL(op->result_types);
+  op->num_results = (uint32_t)count;
+  for (size_t i = 0; i < count; ++i) {
+    MP_RETURN_IF_ERROR(mp_bc_value_type(ir->r, c, &op->result_types[i]));
+  }
+  return NULL;
+}
+
+// Which fields are there is said by a mask; bits that the version does not know are refused.
+mp_status_t mp_bc_read_op_head(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op) {
+  mp_bc_reader_t *r = ir->r;
+  *op = (mp_bc_op_t){.origin = *c};
+  uint64_t name = 0;
+  MP_RETURN_IF_ERROR(mp_bc_varint(c, &name));
+  if (name >= r->num_op_names) {
+    return mp_bc_fail(&op->origin, "operation name %llu of %zu is referred to",
+                      (unsigned long long)name, r->num_op_names);
+  }
+  op->name = &r->op_names[name];
+  mp_bc_cursor_t before = *c;
+  MP_RETURN_IF_ERROR(mp_bc_byte(c, &op->mask));
+  uint8_t known = HAS_ALL;
+  if (r->version < 5) known &= (uint8_t)~HAS_PROPERTIES;
+  if (r->version < 3) known &= (uint8_t)~HAS_USE_LISTS;
+  if (op->mask & ~known) return mp_bc_fail(&before, "an operation has fields %#x", op->mask);
+  MP_RETURN_IF_ERROR(mp_bc_loc(r, c, &op->loc));
+  MP_RETURN_IF_ERROR(read_op_attrs(ir, c, op));
+  if (op->mask & HAS_RESULTS) MP_RETURN_IF_ERROR(read_results(ir, c, op));
+  if (op->mask & HAS_OPERANDS) MP_RETURN_IF_ERROR(read_operands(ir, c, op));
+  if (op->mask & HAS_SUCCESSORS) return mp_bc_op_unknown(ir, op, "branches between blocks");
+  if (op->mask & HAS_USE_LISTS) MP_RETURN_IF_ERROR(skip_use_lists(c, op->num_results));
+  if (op->mask & HAS_REGIONS) {
+    MP_RETURN_IF_ERROR(mp_bc_flagged(c, &op->num_regions, &op->isolated));
+    MP_RETURN_IF_ERROR(mp_bc_check_count(c, op->num_regions, "regions"));
+  }
+  return NULL;
+}
+
+// --- blocks and regions ---
+
+static mp_status_t read_block_arg(mp_bc_ir_t *ir, mp_bc_cursor_t *c, const mp_type_t **out_type) {
+  mp_bc_reader_t *r = ir->r;
+  const mp_loc_t *loc = NULL;
+  if (r->version < 4) {
+    MP_RETURN_IF_ERROR(mp_bc_value_type(r, c, out_type));
+    return mp_bc_loc(r, c, &loc);
+  }
+  mp_bc_cursor_t before = *c;
+  uint64_t index = 0;
+  bool has_loc = false;
+  MP_RETURN_IF_ERROR(mp_bc_flagged(c, &index, &has_loc));
+  MP_RETURN_IF_ERROR(mp_bc_value_type_at(r, &before, index, out_type));
+  return has_loc ? mp_bc_loc(r, c, &loc) : NULL;
+}
+
+static mp_status_t read_block_args(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_block_t **out_block) {
+  mp_bc_reader_t *r = ir->r;
+  size_t count = 0, first = 0;
+  mp_block_t *block = NULL;
+  MP_RETURN_IF_ERROR(mp_bc_count(c, "block arguments", &count));
+  const mp_type_t **types = MP_ARENA_ARRAY(r->scratch, const mp_type_t *, count);
+  MP_RETURN_IF_NULL(types);
+  for (size_t i = 0; i < count; ++i) MP_RETURN_IF_ERROR(read_block_arg(ir, c, &types[i]));
+  if (r->version >= 3) {
+    uint8_t use_lists = 0;  // 0 or any other number; MLIR writes HAS_USE_LISTS
+    MP_RETURN_IF_ERROR(mp_bc_byte(c, &use_lists));
+    if (use_lists != 0) MP_RETURN_IF_ERROR(skip_use_lists(c, count));
+  }
+  MP_RETURN_IF_ERROR(take_numbers(ir, c, count, &first));
+  MP_RETURN_IF_ERROR(mp_block_create(r->module, (uint32_t)count, types, &block));
+  for (size_t i = 0; i < count; ++i) ir->values.slots[first + i] = &block->args[i];
+  *out_block = block;
+  return NULL;
+}
+
+// Arguments, then operations.
+static mp_status_t read_block(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_reader_t read_op,
+                              mp_block_t **out_block) {
+  uint64_t num_ops = 0;
+  bool has_args = false;
+  mp_block_t *block = NULL;
+  MP_RETURN_IF_ERROR(mp_bc_flagged(c, &num_ops, &has_args));
+  if (has_args) {
+    MP_RETURN_IF_ERROR(read_block_args(ir, c, &block));
+  } else {
+    MP_RETURN_IF_ERROR(mp_block_create(ir->r->module, 0, NULL, &block));
+  }
+  MP_RETURN_IF_ERROR(mp_bc_check_count(c, num_ops, "operations"));
+  for (uint64_t i = 0; i < num_ops; ++i) {
+    mp_bc_op_t op;
+    MP_RETURN_IF_ERROR(mp_bc_read_op_head(ir, c, &op));
+    MP_RETURN_IF_ERROR(read_op(ir, c, &op, block));
+  }
+  *out_block = block;
+  return NULL;
+}
+
+// A region of one block, as all regions of StableHLO are.
+static mp_status_t read_region(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_reader_t read_op,
+                               mp_block_t **out_block) {
+  mp_bc_cursor_t before = *c;
+  uint64_t num_blocks = 0, num_values = 0;
+  MP_RETURN_IF_ERROR(mp_bc_varint(c, &num_blocks));
+  if (num_blocks != 1) {
+    return mp_bc_unknown(&before, "a region has %llu blocks; only one is supported",
+                         (unsigned long long)num_blocks);
+  }
+  if (ir->depth >= MP_BC_MAX_REGION_DEPTH) {
+    return mp_bc_unknown(&before, "regions are nested more than %d deep", MP_BC_MAX_REGION_DEPTH);
+  }
+  MP_RETURN_IF_ERROR(mp_bc_varint(c, &num_values));
+  MP_RETURN_IF_ERROR(mp_bc_check_count(c, num_values, "values"));
+  mp_bc_values_t *values = &ir->values;
+  size_t next = values->next, end = values->end;
+  MP_RETURN_IF_ERROR(reserve_values(values, (size_t)num_values));
+  ++ir->depth;
+  MP_RETURN_IF_ERROR(read_block(ir, c, read_op, out_block));
+  --ir->depth;
+  if (values->next != values->end) {
+    return mp_bc_fail(c, "a region defines fewer values than it announces");
+  }
+  values->next = next;
+  values->end = end;
+  return NULL;
+}
+
+// The regions of an operation; those of an isolated one number their values from 0 and, from
+// version 2 on, lie in a section of their own.
+static mp_status_t read_regions(mp_bc_ir_t *ir, mp_bc_cursor_t *c, const mp_bc_op_t *op,
+                                mp_bc_op_reader_t read_op, mp_block_t **blocks) {
+  if (op->num_regions == 0) return NULL;
+  size_t base = ir->values.base;
+  mp_bc_cursor_t section, *from = c;
+  if (op->isolated) {
+    ir->values.base = ir->values.end;
+    if (ir->r->version >= 2) {
+      mp_bc_cursor_t before = *c;
+      uint8_t id = 0;
+      MP_RETURN_IF_ERROR(mp_bc_section(c, &id, &section));
+      if (id != MP_BC_SECTION_IR) return mp_bc_fail(&before, "regions are in section %u", id);
+      from = &section;
+    }
+  }
+  for (uint64_t i = 0; i < op->num_regions; ++i) {
+    MP_RETURN_IF_ERROR(read_region(ir, from, read_op, &blocks[i]));
+  }
+  if (from == &section) MP_RETURN_IF_ERROR(mp_bc_finish(&section, "a section of regions"));
+  ir->values.base = base;
+  return NULL;
+}
+
+mp_status_t mp_bc_read_only_region(mp_bc_ir_t *ir, mp_bc_cursor_t *c, const mp_bc_op_t *op,
+                                   mp_bc_op_reader_t read_op, mp_block_t **out_block) {
+  if (op->num_regions != 1) return mp_bc_op_unknown(ir, op, "does not have one region");
+  return read_regions(ir, c, op, read_op, out_block);
+}
+
+// A cast between equal types of two dialects: its results are its operands.
+static mp_status_t read_cast(mp_bc_ir_t *ir, const mp_bc_op_t *op) {
+  if (op->num_operands != op->num_results || op->num_regions != 0) {
+    return mp_bc_op_unknown(ir, op, "is no cast of one value to another type's spelling");
+  }
+  size_t first = 0;
+  MP_RETURN_IF_ERROR(take_numbers(ir, &op->origin, op->num_results, &first));
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    if (!mp_type_equal(op->operands[i]->type, op->result_types[i])) {
+      return mp_bc_op_unknown(ir, op, "changes the type of a value");
+    }
+    ir->values.slots[first + i] = op->operands[i];
+  }
+  return NULL;
+}
+
+// Results get their numbers before the regions are read (MLIR's order) and their values after.
+mp_status_t mp_bc_read_body_op(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op,
+                               mp_block_t *block) {
+  mp_bc_reader_t *r = ir->r;
+  if (mp_bc_op_is(ir, op, MP_BC_BUILTIN, "unrealized_conversion_cast")) return read_cast(ir, op);
+  if (op->name->row == NULL) return mp_bc_op_unknown(ir, op, "is not an operation that is known");
+  size_t first = 0;
+  MP_RETURN_IF_ERROR(take_numbers(ir, &op->origin, op->num_results, &first));
+  mp_block_t **regions = MP_ARENA_ARRAY(r->scratch, mp_block_t *, op->num_regions);
+  MP_RETURN_IF_NULL(regions);
+  mp_op_spec_t spec = {.code = (mp_opcode_t)op->name->row->fields[0],
+                       .loc = op->loc,
+                       .num_operands = op->num_operands,
+                       .operands = op->operands,
+                       .num_results = op->num_results,
+                       .result_types = op->result_types,
+                       .num_regions = (uint32_t)op->num_regions,
+                       .regions = regions};
+  MP_RETURN_IF_ERROR(read_regions(ir, c, op, mp_bc_read_body_op, regions));
+  mp_named_attr_t *attrs;
+  MP_RETURN_IF_ERROR(mp_bc_op_attrs(r, op->name->row, &op->attrs, &attrs, &spec.num_attrs));
+  spec.attrs = attrs;
+  mp_op_t *made = NULL;
+  MP_RETURN_IF_ERROR(mp_op_create(r->module, &spec, &made));
+  mp_block_append(block, made);
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    ir->values.slots[first + i] = &made->results[i];
+  }
+  return NULL;
+}

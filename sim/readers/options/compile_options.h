@@ -1,0 +1,47 @@
+// CompileOptionsProto: what a client says about a compile beside the program (xla
+// pjrt/proto/compile_options.proto).
+#ifndef MINIPOD_SIM_READERS_OPTIONS_COMPILE_OPTIONS_H_
+#define MINIPOD_SIM_READERS_OPTIONS_COMPILE_OPTIONS_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/status.h"
+
+// One flag for all values, or one per value.
+typedef struct {
+  uint32_t count;
+  const bool *flags;
+} mp_flag_list_t;
+
+typedef struct {
+  uint32_t num_replicas, num_partitions;  // 0: not said
+  // assignment[replica * assigned_partitions + partition] is a global device id. NULL: not said;
+  // then `device_ordinal` is the device of a program for one, -1 if that is not said either.
+  const uint32_t *assignment;
+  uint32_t assigned_replicas, assigned_partitions;
+  int64_t device_ordinal;
+  bool compile_portable;  // for whatever device each execution names
+  bool use_spmd_partitioning;
+  bool use_shardy_partitioner;
+  // Where the partitioner may choose the sharding of a parameter or result that has none; empty
+  // means nowhere.
+  mp_flag_list_t propagate_to_parameters, propagate_to_output;
+  int64_t profile_version;
+} mp_compile_options_t;
+
+// Reads the message; an empty one is all defaults. Arrays go into `arena`. Malformed bytes:
+// INVALID_ARGUMENT with the offset. Options that minipod does not know are refused by name, known
+// ones that it cannot honour (layouts other than row-major, tupled arguments) with UNIMPLEMENTED.
+MP_NODISCARD mp_status_t mp_compile_options_read(const void *data, size_t size, mp_arena_t *arena,
+                                                 mp_compile_options_t *out_options);
+
+// The flag of value `index`.
+static inline bool mp_flag_list_at(mp_flag_list_t list, uint32_t index) {
+  if (list.count == 1) return list.flags[0];
+  return index < list.count && list.flags[index];
+}
+
+#endif  // MINIPOD_SIM_READERS_OPTIONS_COMPILE_OPTIONS_H_

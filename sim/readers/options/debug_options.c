@@ -1,0 +1,155 @@
+#include "sim/readers/options/debug_options.h"
+
+#include <stdlib.h>
+
+typedef enum { TYPE_BOOL, TYPE_INT, TYPE_FLOAT, TYPE_STRING } mp_flag_type_t;
+
+static const char *const g_type_names[] = {"bool", "int", "float", "string"};
+
+static const struct {
+  const char *name;
+  mp_flag_type_t type;
+} g_flags[] = {
+    {"xla_allow_excess_precision", TYPE_BOOL},
+    {"xla_backend_optimization_level", TYPE_INT},
+    {"xla_cpu_copy_insertion_use_region_analysis", TYPE_BOOL},
+    {"xla_cpu_enable_concurrency_optimized_scheduler", TYPE_BOOL},
+    {"xla_cpu_enable_fast_math", TYPE_BOOL},
+    {"xla_cpu_enable_fast_min_max", TYPE_BOOL},
+    {"xla_cpu_fast_math_honor_division", TYPE_BOOL},
+    {"xla_cpu_fast_math_honor_functions", TYPE_BOOL},
+    {"xla_cpu_fast_math_honor_infs", TYPE_BOOL},
+    {"xla_cpu_fast_math_honor_nans", TYPE_BOOL},
+    {"xla_cpu_max_isa", TYPE_STRING},
+    {"xla_cpu_parallel_codegen_split_count", TYPE_INT},
+    {"xla_cpu_prefer_vector_width", TYPE_INT},
+    {"xla_cpu_use_thunk_runtime", TYPE_BOOL},
+    {"xla_disable_hlo_passes", TYPE_STRING},
+    {"xla_dump_disable_metadata", TYPE_BOOL},
+    {"xla_dump_enable_mlir_pretty_form", TYPE_BOOL},
+    {"xla_dump_hlo_as_dot", TYPE_BOOL},
+    {"xla_dump_hlo_as_html", TYPE_BOOL},
+    {"xla_dump_hlo_as_long_text", TYPE_BOOL},
+    {"xla_dump_hlo_as_proto", TYPE_BOOL},
+    {"xla_dump_hlo_as_text", TYPE_BOOL},
+    {"xla_dump_hlo_as_url", TYPE_BOOL},
+    {"xla_dump_hlo_module_re", TYPE_STRING},
+    {"xla_dump_hlo_pass_re", TYPE_STRING},
+    {"xla_dump_hlo_snapshots", TYPE_BOOL},
+    {"xla_dump_include_timestamp", TYPE_BOOL},
+    {"xla_dump_max_hlo_modules", TYPE_INT},
+    {"xla_dump_module_metadata", TYPE_BOOL},
+    {"xla_dump_to", TYPE_STRING},
+    {"xla_embed_ir_in_executable", TYPE_BOOL},
+    {"xla_enable_dumping", TYPE_BOOL},
+    {"xla_gpu_auto_spmd_partitioning_memory_budget_gb", TYPE_INT},
+    {"xla_gpu_auto_spmd_partitioning_memory_budget_ratio", TYPE_FLOAT},
+    {"xla_gpu_autotune_level", TYPE_INT},
+    {"xla_gpu_cuda_data_dir", TYPE_STRING},
+    {"xla_gpu_enable_command_buffer", TYPE_STRING},
+    {"xla_gpu_enable_fast_min_max", TYPE_BOOL},
+    {"xla_gpu_enable_latency_hiding_scheduler", TYPE_BOOL},
+    {"xla_gpu_enable_triton_gemm", TYPE_BOOL},
+    {"xla_gpu_triton_gemm_any", TYPE_BOOL},
+    {"xla_hlo_profile", TYPE_BOOL},
+    {"xla_llvm_disable_expensive_passes", TYPE_BOOL},
+    {"xla_llvm_enable_alias_scope_metadata", TYPE_BOOL},
+    {"xla_llvm_enable_invariant_load_metadata", TYPE_BOOL},
+    {"xla_llvm_enable_noalias_metadata", TYPE_BOOL},
+};
+
+// Field numbers of OptionOverrideProto, and the type of each.
+enum { STRING_FIELD = 1, BOOL_FIELD, INT_FIELD, DOUBLE_FIELD };
+
+static bool text_is(mp_str_t text, const char *const *words, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    if (mp_str_is(text, words[i])) return true;
+  }
+  return false;
+}
+
+static bool text_is_number(mp_str_t text) {
+  char copy[64];
+  if (text.size == 0 || text.size >= sizeof(copy)) return false;
+  memcpy(copy, text.data, text.size);
+  copy[text.size] = '\0';
+  char *end = NULL;
+  (void)strtod(copy, &end);
+  return end == copy + text.size;
+}
+
+// Whether a flag of this type takes a value given as text.
+static bool text_fits(mp_flag_type_t type, mp_str_t text) {
+  static const char *const bools[] = {"True", "true", "False", "false", "1", "0"};
+  long long number = 0;
+  switch (type) {
+    case TYPE_BOOL:
+      return text_is(text, bools, sizeof(bools) / sizeof(bools[0]));
+    case TYPE_INT:
+      return mp_str_parse_i64(text, &number);
+    case TYPE_FLOAT:
+      return text_is_number(text);
+    case TYPE_STRING:
+      return true;
+  }
+  return false;
+}
+
+// The value as text, and whether it fits the flag.
+static bool value_fits(mp_proto_reader_t *reader, const mp_proto_field_t *field,
+                       mp_flag_type_t type, mp_strbuf_t *shown) {
+  switch (field->number) {
+    case STRING_FIELD: {
+      mp_str_t text = mp_proto_bytes(reader, field);
+      mp_strbuf_append(shown, text.data, text.size);
+      return text_fits(type, text);
+    }
+    case BOOL_FIELD:
+      mp_strbuf_puts(shown, mp_proto_bool(reader, field) ? "true" : "false");
+      return type == TYPE_BOOL;
+    case INT_FIELD:
+      mp_strbuf_printf(shown, "%lld", (long long)mp_proto_varint(reader, field));
+      return type == TYPE_INT || type == TYPE_FLOAT;
+    case DOUBLE_FIELD:
+      mp_strbuf_printf(shown, "%g", mp_proto_double(reader, field));
+      return type == TYPE_FLOAT;
+    default:
+      return true;
+  }
+}
+
+static mp_status_t check_value(mp_proto_reader_t reader, const char *name, mp_flag_type_t type) {
+  mp_proto_field_t field;
+  while (mp_proto_next(&reader, &field)) {
+    mp_strbuf_t shown;
+    mp_strbuf_init(&shown);
+    mp_status_t status = NULL;
+    if (!value_fits(&reader, &field, type, &shown) && reader.fault == NULL) {
+      status = mp_status_make(MP_INVALID_ARGUMENT,
+                              "While setting option %s, '%s' is not a valid %s value.", name,
+                              mp_strbuf_text(&shown), g_type_names[type]);
+    }
+    mp_strbuf_deinit(&shown);
+    MP_RETURN_IF_ERROR(status);
+  }
+  return mp_proto_reader_status(&reader);
+}
+
+mp_status_t mp_debug_option_check(mp_proto_reader_t entry) {
+  enum { KEY = 1, VALUE = 2 };
+  mp_proto_field_t field;
+  mp_str_t name = {"", 0};
+  for (mp_proto_reader_t reader = entry; mp_proto_next(&reader, &field);) {
+    if (field.number == KEY) name = mp_proto_bytes(&reader, &field);
+  }
+  size_t count = sizeof(g_flags) / sizeof(g_flags[0]), flag = 0;
+  while (flag < count && !mp_str_is(name, g_flags[flag].name)) ++flag;
+  while (mp_proto_next(&entry, &field)) {
+    if (field.number != VALUE || flag == count) continue;
+    MP_RETURN_IF_ERROR(check_value(mp_proto_message(&entry, &field, "OptionOverrideProto"),
+                                   g_flags[flag].name, g_flags[flag].type));
+  }
+  MP_RETURN_IF_ERROR(mp_proto_reader_status(&entry));
+  if (flag < count) return NULL;
+  return mp_status_make(MP_INVALID_ARGUMENT, "No such compile option: '%.*s'", MP_STR_ARG(name));
+}

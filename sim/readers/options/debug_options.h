@@ -1,0 +1,13 @@
+// Named compile options (`jax.jit(f, compiler_options={"xla_…": …})`).
+#ifndef MINIPOD_SIM_READERS_OPTIONS_DEBUG_OPTIONS_H_
+#define MINIPOD_SIM_READERS_OPTIONS_DEBUG_OPTIONS_H_
+
+#include "sim/base/proto.h"
+
+// Reads one entry of env_option_overrides: a name and a value. Names of XLA's flags that change
+// nothing about a program's results (dumps, profiles, tuning of other back ends) are accepted and
+// have no effect; their value must be of the flag's type. Others: INVALID_ARGUMENT
+// "No such compile option: 'x'", in XLA's words because JAX's users and tests know them.
+MP_NODISCARD mp_status_t mp_debug_option_check(mp_proto_reader_t entry);
+
+#endif  // MINIPOD_SIM_READERS_OPTIONS_DEBUG_OPTIONS_H_

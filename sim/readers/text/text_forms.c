@@ -1,0 +1,249 @@
+// Pretty forms: types, keys, and the regular forms by table (sim/ir/forms.h).
+#include "sim/readers/text/text_forms.h"
+
+// --- types ---
+
+uint32_t mp_form_num_operands(const mp_text_op_t *op) {
+  return op->operands.count;
+}
+
+const mp_type_t *mp_form_operand_type(const mp_text_op_t *op, uint32_t i) {
+  return ((mp_value_t *const *)op->operands.items)[i]->type;
+}
+
+// Operands of type `type`, and so many results of it.
+static mp_status_t set_types(mp_text_t *t, mp_text_op_t *op, const mp_type_t *type,
+                             uint32_t num_results) {
+  uint32_t count = mp_form_num_operands(op) > num_results ? mp_form_num_operands(op) : num_results;
+  const mp_type_t **types = MP_ARENA_ARRAY(t->scratch, const mp_type_t *, count);
+  MP_RETURN_IF_NULL(types);
+  for (uint32_t i = 0; i < count; i++) types[i] = type;
+  op->types = (mp_text_signature_t){types, mp_form_num_operands(op), types, num_results};
+  return NULL;
+}
+
+// Operands as they were defined.
+static mp_status_t set_operand_types(mp_text_t *t, mp_text_op_t *op) {
+  const mp_type_t **types = MP_ARENA_ARRAY(t->scratch, const mp_type_t *, mp_form_num_operands(op));
+  MP_RETURN_IF_NULL(types);
+  for (uint32_t i = 0; i < mp_form_num_operands(op); i++) types[i] = mp_form_operand_type(op, i);
+  op->types.inputs = types;
+  op->types.num_inputs = mp_form_num_operands(op);
+  return NULL;
+}
+
+mp_status_t mp_form_set_result_type(mp_text_t *t, mp_text_op_t *op, const mp_type_t *type) {
+  op->types.results = mp_arena_copy(t->scratch, &type, sizeof(const mp_type_t *));
+  MP_RETURN_IF_NULL(op->types.results);
+  op->types.num_results = 1;
+  return NULL;
+}
+
+// T, T, ... one per operand
+mp_status_t mp_form_operand_types(mp_text_t *t, mp_text_op_t *op) {
+  mp_text_list_t types = {0};
+  do {
+    const mp_type_t *type = NULL;
+    MP_RETURN_IF_ERROR(mp_text_type(t, &type));
+    MP_RETURN_IF_ERROR(mp_text_list_add(t, &types, sizeof(type), &type));
+  } while (mp_text_accept(t, ','));
+  op->types.inputs = types.items;
+  op->types.num_inputs = types.count;
+  return NULL;
+}
+
+// predicate's type, value's type
+static mp_status_t read_select_types(mp_text_t *t, mp_text_op_t *op) {
+  if (mp_form_num_operands(op) != 3) return mp_text_expected(t, "three operands");
+  const mp_type_t *predicate, *value;
+  MP_RETURN_IF_ERROR(mp_text_type(t, &predicate));
+  MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
+  MP_RETURN_IF_ERROR(mp_text_type(t, &value));
+  MP_RETURN_IF_ERROR(set_types(t, op, value, 1));
+  const mp_type_t *inputs[] = {predicate, value, value};
+  op->types.inputs = mp_arena_copy(t->scratch, inputs, sizeof(inputs));
+  MP_RETURN_IF_NULL(op->types.inputs);
+  return NULL;
+}
+
+static mp_status_t read_complex_types(mp_text_t *t, mp_text_op_t *op) {
+  mp_token_t token = t->tok;
+  const mp_type_t *type = NULL;
+  MP_RETURN_IF_ERROR(mp_text_type(t, &type));
+  if (!mp_type_is_tensor(type) || !mp_dtype_is_complex(type->dtype))
+    return mp_text_error(t, &token, MP_INVALID_ARGUMENT, "expected a tensor of complex numbers");
+  const mp_type_t *part = NULL;
+  MP_RETURN_IF_ERROR(
+      mp_type_tensor(t->arena, mp_dtype_real_part(type->dtype), type->dims, type->rank, &part));
+  MP_RETURN_IF_ERROR(set_types(t, op, part, 0));
+  return mp_form_set_result_type(t, op, type);
+}
+
+// {...}? : types
+mp_status_t mp_form_types(mp_text_t *t, mp_text_op_t *op, mp_form_types_t form) {
+  MP_RETURN_IF_ERROR(mp_text_op_dict(t, op));
+  MP_RETURN_IF_ERROR(mp_text_expect(t, ':'));
+  if (mp_text_is(t, '(') || form == MP_FORM_FUNCTION) return mp_text_signature(t, &op->types);
+  if (form == MP_FORM_SELECT) return read_select_types(t, op);
+  if (form == MP_FORM_COMPLEX) return read_complex_types(t, op);
+  const mp_type_t *type = NULL;
+  MP_RETURN_IF_ERROR(mp_text_type(t, &type));
+  if (form == MP_FORM_RESULT) {
+    MP_RETURN_IF_ERROR(set_operand_types(t, op));
+    return mp_form_set_result_type(t, op, type);
+  }
+  uint32_t num_results = form == MP_FORM_OPERAND && mp_op_info(op->code)->num_results == 0 ? 0 : 1;
+  return set_types(t, op, type, num_results);
+}
+
+// --- values behind keys ---
+
+mp_status_t mp_form_enum_word(mp_text_t *t, mp_enum_kind_t kind, const mp_attr_t **out_attr) {
+  int value = t->tok.kind == MP_TOKEN_WORD ? mp_enum_value_from_name(kind, t->tok.text) : -1;
+  if (value < 0) return mp_text_expected(t, "an enumeration's value");
+  mp_text_advance(t);
+  return mp_attr_make_enum(t->arena, kind, (uint32_t)value, out_attr);
+}
+
+// [DEFAULT, HIGHEST]
+static mp_status_t read_precisions(mp_text_t *t, const mp_attr_t **out_attr) {
+  mp_text_list_t items = {0};
+  MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
+  while (!mp_text_is(t, ']')) {
+    const mp_attr_t *item = NULL;
+    if (items.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
+    MP_RETURN_IF_ERROR(mp_form_enum_word(t, MP_ENUM_PRECISION, &item));
+    MP_RETURN_IF_ERROR(mp_text_list_add(t, &items, sizeof(item), &item));
+  }
+  mp_text_advance(t);
+  mp_attr_t *attr = NULL;
+  MP_RETURN_IF_ERROR(mp_text_new_attr(t, MP_KIND_ARRAY, &attr));
+  attr->u.array.items = mp_arena_copy(t->arena, items.items, items.count * sizeof(attr));
+  MP_RETURN_IF_NULL(attr->u.array.items);
+  attr->u.array.count = items.count;
+  *out_attr = attr;
+  return NULL;
+}
+
+mp_status_t mp_form_key_value(mp_text_t *t, mp_text_op_t *op, mp_attr_name_t name) {
+  const mp_schema_attr_t *row = mp_schema_find(op->code, name);
+  const mp_attr_t *value = NULL;
+  switch ((mp_attr_kind_t)__builtin_ctz(row->kinds)) {
+    case MP_KIND_INTS: {
+      mp_index_list_t list;
+      MP_RETURN_IF_ERROR(mp_text_index_list(t, &list));
+      return mp_text_op_ints(t, op, name, list);
+    }
+    case MP_KIND_INT: {
+      int64_t number;
+      MP_RETURN_IF_ERROR(mp_text_i64(t, &number));
+      MP_RETURN_IF_ERROR(mp_attr_make_int(t->arena, row->dtype, number, &value));
+      break;
+    }
+    case MP_KIND_STRING: {
+      // No ": type" may follow here: the colon is the op's.
+      mp_str_t text;
+      MP_RETURN_IF_ERROR(mp_text_string(t, &text));
+      MP_RETURN_IF_ERROR(mp_attr_make_string(t->arena, text, &value));
+      break;
+    }
+    case MP_KIND_ENUM:
+      MP_RETURN_IF_ERROR(mp_form_enum_word(t, row->enum_kind, &value));
+      break;
+    case MP_KIND_ARRAY:
+      MP_RETURN_IF_ERROR(read_precisions(t, &value));
+      break;
+    default:
+      MP_RETURN_IF_ERROR(mp_text_attr(t, &value));
+      break;
+  }
+  return mp_text_op_attr(t, op, name, value);
+}
+
+// Takes `key =`, behind a comma unless it is the first; false when something else follows.
+bool mp_form_accept_key(mp_text_t *t, const char *key, bool comma) {
+  mp_token_t next = comma ? mp_text_peek(t) : t->tok;
+  if (comma && !mp_text_is(t, ',')) return false;
+  if (next.kind != MP_TOKEN_WORD || !mp_str_is(next.text, key)) return false;
+  if (comma) mp_text_advance(t);
+  mp_text_advance(t);
+  return true;
+}
+
+mp_status_t mp_form_expect_key(mp_text_t *t, const char *key, bool comma) {
+  if (!mp_form_accept_key(t, key, comma)) {
+    mp_strbuf_t text;
+    mp_strbuf_init(&text);
+    mp_strbuf_printf(&text, "%s%s =", comma ? ", " : "", key);
+    mp_status_t status = mp_text_expected(t, mp_strbuf_text(&text));
+    mp_strbuf_deinit(&text);
+    return status;
+  }
+  return mp_text_expect(t, '=');
+}
+
+static mp_status_t read_regular(mp_text_t *t, mp_text_op_t *op, const mp_form_t *form) {
+  MP_RETURN_IF_ERROR(mp_text_operands(t, op));
+  for (int i = 0; i < MP_FORM_MAX_KEYS && form->keys[i].key != NULL; i++) {
+    const mp_form_key_t *key = &form->keys[i];
+    bool comma = mp_form_num_operands(op) > 0 || i > 0;
+    if (key->optional) {
+      if (!mp_form_accept_key(t, key->key, comma)) continue;
+      MP_RETURN_IF_ERROR(mp_text_expect(t, '='));
+    } else {
+      MP_RETURN_IF_ERROR(mp_form_expect_key(t, key->key, comma));
+    }
+    MP_RETURN_IF_ERROR(mp_form_key_value(t, op, key->attr));
+  }
+  return mp_form_types(t, op, form->types);
+}
+
+// --- choice ---
+
+typedef mp_status_t (*special_reader_t)(mp_text_t *t, mp_text_op_t *op);
+
+static const special_reader_t specials[MP_OP_COUNT] = {
+    [MP_OP_CONSTANT] = mp_form_read_constant,
+    [MP_OP_SLICE] = mp_form_read_slice,
+    [MP_OP_COMPARE] = mp_form_read_compare,
+    [MP_OP_REDUCE_PRECISION] = mp_form_read_reduce_precision,
+    [MP_OP_DOT_GENERAL] = mp_form_read_dot_general,
+    [MP_OP_CONVOLUTION] = mp_form_read_convolution,
+    [MP_OP_GET_TUPLE_ELEMENT] = mp_form_read_get_tuple_element,
+    [MP_OP_OPTIMIZATION_BARRIER] = mp_form_read_optimization_barrier,
+    [MP_OP_CUSTOM_CALL] = mp_form_read_custom_call,
+    [MP_OP_CALL] = mp_form_read_call,
+    [MP_OP_COMPOSITE] = mp_form_read_composite,
+    [MP_OP_RETURN] = mp_form_read_return,
+    [MP_OP_WHILE] = mp_form_read_while,
+    [MP_OP_REDUCE] = mp_form_read_reduce,
+    [MP_OP_SDY_CONSTANT] = mp_form_read_constant,
+    [MP_OP_SDY_SHARDING_CONSTRAINT] = mp_form_read_sharding_constraint,
+    [MP_OP_SDY_RESHARD] = mp_form_read_sharding_constraint,
+    [MP_OP_SDY_DATA_FLOW_EDGE] = mp_form_read_data_flow_edge,
+    [MP_OP_SDY_SHARDING_GROUP] = mp_form_read_sharding_group,
+    [MP_OP_SDY_PROPAGATION_BARRIER] = mp_form_read_propagation_barrier,
+    [MP_OP_SDY_ALL_GATHER] = mp_form_read_sdy_collective,
+    [MP_OP_SDY_ALL_REDUCE] = mp_form_read_sdy_collective,
+    [MP_OP_SDY_ALL_SLICE] = mp_form_read_sdy_collective,
+    [MP_OP_SDY_ALL_TO_ALL] = mp_form_read_sdy_collective,
+    [MP_OP_SDY_COLLECTIVE_PERMUTE] = mp_form_read_sdy_collective,
+    [MP_OP_SDY_REDUCE_SCATTER] = mp_form_read_sdy_collective,
+    [MP_OP_SDY_REPLICATED_TO_UNREDUCED] = mp_form_read_sdy_collective,
+    [MP_OP_SDY_SHARDED_TO_UNREDUCED] = mp_form_read_sdy_collective,
+    [MP_OP_SDY_MANUAL_COMPUTATION] = mp_form_read_computation,
+    [MP_OP_SDY_NAMED_COMPUTATION] = mp_form_read_computation,
+};
+
+mp_status_t mp_text_pretty(mp_text_t *t, mp_text_op_t *op) {
+  // The identity reads like a unary operation.
+  static const mp_form_t identity = {.types = MP_FORM_SAME};
+  if (op->code == MP_OP_COUNT) return read_regular(t, op, &identity);
+  const mp_form_t *form = mp_form_of(op->code);
+  if (form->types == MP_FORM_GENERIC)
+    return mp_text_error(t, &op->token, MP_INVALID_ARGUMENT,
+                         "'%.*s' has the generic form only: write \"%.*s\"(...)",
+                         MP_STR_ARG(op->token.text), MP_STR_ARG(op->token.text));
+  if (form->types != MP_FORM_SPECIAL) return read_regular(t, op, form);
+  return specials[op->code](t, op);
+}

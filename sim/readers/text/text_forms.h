@@ -1,0 +1,57 @@
+// What the readers of pretty forms share; private to sim/readers/text_forms*.
+#ifndef MINIPOD_SIM_READERS_TEXT_TEXT_FORMS_H_
+#define MINIPOD_SIM_READERS_TEXT_TEXT_FORMS_H_
+
+#include "sim/ir/forms.h"
+#include "sim/readers/text/text_parser.h"
+
+// --- types; all lists are in scratch ---
+
+uint32_t mp_form_num_operands(const mp_text_op_t *op);
+const mp_type_t *mp_form_operand_type(const mp_text_op_t *op, uint32_t i);
+MP_NODISCARD mp_status_t mp_form_set_result_type(mp_text_t *t, mp_text_op_t *op,
+                                                 const mp_type_t *type);
+// T, T, ... one per operand
+MP_NODISCARD mp_status_t mp_form_operand_types(mp_text_t *t, mp_text_op_t *op);
+// {...}? : types
+MP_NODISCARD mp_status_t mp_form_types(mp_text_t *t, mp_text_op_t *op, mp_form_types_t form);
+
+// --- keys and values ---
+
+MP_NODISCARD mp_status_t mp_form_enum_word(mp_text_t *t, mp_enum_kind_t kind,
+                                           const mp_attr_t **out_attr);
+// An attribute's value as it stands behind a key: [1, 2], 3, LT, "text".
+MP_NODISCARD mp_status_t mp_form_key_value(mp_text_t *t, mp_text_op_t *op, mp_attr_name_t name);
+// Takes `key`, behind a comma if there must be one; false when something else follows.
+bool mp_form_accept_key(mp_text_t *t, const char *key, bool comma);
+// Takes `key =`.
+MP_NODISCARD mp_status_t mp_form_expect_key(mp_text_t *t, const char *key, bool comma);
+
+// { ops } with arguments of these names and types.
+MP_NODISCARD mp_status_t mp_form_region(mp_text_t *t, mp_text_op_t *op, bool isolated,
+                                        const mp_text_list_t *names, const mp_text_list_t *types);
+
+// --- forms of their own: what stands behind the operation's name ---
+
+MP_NODISCARD mp_status_t mp_form_read_call(mp_text_t *t, mp_text_op_t *op);
+MP_NODISCARD mp_status_t mp_form_read_compare(mp_text_t *t, mp_text_op_t *op);
+MP_NODISCARD mp_status_t mp_form_read_composite(mp_text_t *t, mp_text_op_t *op);
+MP_NODISCARD mp_status_t mp_form_read_computation(mp_text_t *t, mp_text_op_t *op);
+MP_NODISCARD mp_status_t mp_form_read_constant(mp_text_t *t, mp_text_op_t *op);
+MP_NODISCARD mp_status_t mp_form_read_convolution(mp_text_t *t, mp_text_op_t *op);
+MP_NODISCARD mp_status_t mp_form_read_custom_call(mp_text_t *t, mp_text_op_t *op);
+MP_NODISCARD mp_status_t mp_form_read_data_flow_edge(mp_text_t *t, mp_text_op_t *op);
+MP_NODISCARD mp_status_t mp_form_read_dot_general(mp_text_t *t, mp_text_op_t *op);
+MP_NODISCARD mp_status_t mp_form_read_get_tuple_element(mp_text_t *t, mp_text_op_t *op);
+MP_NODISCARD mp_status_t mp_form_read_optimization_barrier(mp_text_t *t, mp_text_op_t *op);
+MP_NODISCARD mp_status_t mp_form_read_propagation_barrier(mp_text_t *t, mp_text_op_t *op);
+MP_NODISCARD mp_status_t mp_form_read_reduce(mp_text_t *t, mp_text_op_t *op);
+MP_NODISCARD mp_status_t mp_form_read_reduce_precision(mp_text_t *t, mp_text_op_t *op);
+MP_NODISCARD mp_status_t mp_form_read_return(mp_text_t *t, mp_text_op_t *op);
+MP_NODISCARD mp_status_t mp_form_read_sdy_collective(mp_text_t *t, mp_text_op_t *op);
+MP_NODISCARD mp_status_t mp_form_read_sharding_constraint(mp_text_t *t, mp_text_op_t *op);
+MP_NODISCARD mp_status_t mp_form_read_sharding_group(mp_text_t *t, mp_text_op_t *op);
+MP_NODISCARD mp_status_t mp_form_read_slice(mp_text_t *t, mp_text_op_t *op);
+MP_NODISCARD mp_status_t mp_form_read_while(mp_text_t *t, mp_text_op_t *op);
+
+#endif  // MINIPOD_SIM_READERS_TEXT_TEXT_FORMS_H_

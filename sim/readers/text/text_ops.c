@@ -1,0 +1,296 @@
+// Operations, blocks and regions: results, the generic form, what makes an op of the IR of it.
+#include "sim/readers/text/text_parser.h"
+
+// --- parts that forms share ---
+
+mp_status_t mp_text_operand(mp_text_t *t, mp_text_op_t *op) {
+  mp_value_t *value = NULL;
+  MP_RETURN_IF_ERROR(mp_text_use(t, &value));
+  return mp_text_list_add(t, &op->operands, sizeof(value), &value);
+}
+
+mp_status_t mp_text_operands(mp_text_t *t, mp_text_op_t *op) {
+  if (t->tok.kind != MP_TOKEN_VALUE) return NULL;
+  while (true) {
+    MP_RETURN_IF_ERROR(mp_text_operand(t, op));
+    if (!mp_text_is(t, ',') || mp_text_peek(t).kind != MP_TOKEN_VALUE) return NULL;
+    mp_text_advance(t);
+  }
+}
+
+mp_status_t mp_text_op_dict(mp_text_t *t, mp_text_op_t *op) {
+  if (!mp_text_is(t, '{')) return NULL;
+  return mp_text_dict_items(t, &op->attrs);
+}
+
+mp_status_t mp_text_op_attr(mp_text_t *t, mp_text_op_t *op, mp_attr_name_t name,
+                            const mp_attr_t *value) {
+  mp_named_attr_t attr = {name, mp_str(mp_attr_name_text(name)), value};
+  return mp_text_list_add(t, &op->attrs, sizeof(attr), &attr);
+}
+
+mp_status_t mp_text_op_ints(mp_text_t *t, mp_text_op_t *op, mp_attr_name_t name,
+                            mp_index_list_t values) {
+  const mp_attr_t *attr = NULL;
+  MP_RETURN_IF_ERROR(mp_attr_make_ints(t->arena, values.values, values.count, &attr));
+  return mp_text_op_attr(t, op, name, attr);
+}
+
+mp_status_t mp_text_op_types(mp_text_t *t, mp_text_op_t *op) {
+  MP_RETURN_IF_ERROR(mp_text_op_dict(t, op));
+  MP_RETURN_IF_ERROR(mp_text_expect(t, ':'));
+  return mp_text_signature(t, &op->types);
+}
+
+// --- blocks ---
+
+mp_status_t mp_text_block_args(mp_text_t *t, mp_text_list_t *names, mp_text_list_t *types) {
+  MP_RETURN_IF_ERROR(mp_text_expect(t, '('));
+  for (bool first = true; !mp_text_is(t, ')'); first = false) {
+    const mp_type_t *type = NULL;
+    const mp_loc_t *loc = NULL;
+    if (!first) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
+    if (t->tok.kind != MP_TOKEN_VALUE) return mp_text_expected(t, "an argument '%name'");
+    MP_RETURN_IF_ERROR(mp_text_list_add(t, names, sizeof(t->tok), &t->tok));
+    mp_text_advance(t);
+    MP_RETURN_IF_ERROR(mp_text_expect(t, ':'));
+    MP_RETURN_IF_ERROR(mp_text_type(t, &type));
+    MP_RETURN_IF_ERROR(mp_text_list_add(t, types, sizeof(type), &type));
+    MP_RETURN_IF_ERROR(mp_text_optional_loc(t, &loc));
+  }
+  mp_text_advance(t);
+  return NULL;
+}
+
+mp_status_t mp_text_make_block(mp_text_t *t, const mp_text_list_t *names,
+                               const mp_text_list_t *types, mp_block_t **out_block) {
+  mp_block_t *block = NULL;
+  MP_RETURN_IF_ERROR(mp_block_create(t->module, types->count, types->items, &block));
+  const mp_token_t *tokens = names->items;
+  mp_value_t **values = MP_ARENA_ARRAY(t->scratch, mp_value_t *, block->num_args);
+  MP_RETURN_IF_NULL(values);
+  for (uint32_t i = 0; i < names->count; i++) {
+    values[i] = &block->args[i];
+    MP_RETURN_IF_ERROR(mp_text_define(t, &tokens[i], &values[i], 1));
+  }
+  *out_block = block;
+  return NULL;
+}
+
+mp_status_t mp_text_region_of(mp_text_t *t, mp_block_t *block) {
+  MP_RETURN_IF_ERROR(mp_text_expect(t, '{'));
+  MP_RETURN_IF_ERROR(mp_text_ops(t, block));
+  return mp_text_expect(t, '}');
+}
+
+mp_status_t mp_text_generic_region(mp_text_t *t, bool isolated, mp_block_t **out_block) {
+  mp_text_list_t names = {0}, types = {0};
+  mp_text_scope_t scope = mp_text_open_scope(t, isolated);
+  MP_RETURN_IF_ERROR(mp_text_expect(t, '{'));
+  if (t->tok.kind == MP_TOKEN_CARET) {
+    mp_text_advance(t);
+    if (mp_text_is(t, '(')) MP_RETURN_IF_ERROR(mp_text_block_args(t, &names, &types));
+    MP_RETURN_IF_ERROR(mp_text_expect(t, ':'));
+  }
+  MP_RETURN_IF_ERROR(mp_text_make_block(t, &names, &types, out_block));
+  MP_RETURN_IF_ERROR(mp_text_ops(t, *out_block));
+  MP_RETURN_IF_ERROR(mp_text_expect(t, '}'));
+  mp_text_close_scope(t, scope);
+  return NULL;
+}
+
+// --- the generic form ---
+
+static mp_status_t read_generic(mp_text_t *t, mp_text_op_t *op) {
+  MP_RETURN_IF_ERROR(mp_text_expect(t, '('));
+  MP_RETURN_IF_ERROR(mp_text_operands(t, op));
+  MP_RETURN_IF_ERROR(mp_text_expect(t, ')'));
+  if (mp_text_is(t, '['))
+    return mp_text_error(t, &t->tok, MP_UNIMPLEMENTED, "branches between blocks are not supported");
+  if (mp_text_accept(t, '<')) {
+    MP_RETURN_IF_ERROR(mp_text_dict_items(t, &op->attrs));
+    MP_RETURN_IF_ERROR(mp_text_expect(t, '>'));
+  }
+  if (mp_text_accept(t, '(')) {
+    do {
+      mp_block_t *block = NULL;
+      bool isolated = op->code == MP_OP_SDY_MANUAL_COMPUTATION;
+      MP_RETURN_IF_ERROR(mp_text_generic_region(t, isolated, &block));
+      MP_RETURN_IF_ERROR(mp_text_list_add(t, &op->regions, sizeof(block), &block));
+    } while (mp_text_accept(t, ','));
+    MP_RETURN_IF_ERROR(mp_text_expect(t, ')'));
+  }
+  return mp_text_op_types(t, op);
+}
+
+// --- names ---
+
+// What the text calls otherwise than the IR; MP_OP_COUNT stands for the identity.
+static const struct {
+  const char *text;
+  mp_opcode_t code;
+} aliases[] = {
+    {"return", MP_OP_RETURN},     {"func.return", MP_OP_RETURN},
+    {"sdy.return", MP_OP_RETURN}, {"call", MP_OP_CALL},
+    {"mhlo.copy", MP_OP_COUNT},   {"builtin.unrealized_conversion_cast", MP_OP_COUNT},
+};
+
+static mp_status_t find_op(mp_text_t *t, const mp_token_t *token, mp_str_t name,
+                           mp_opcode_t *out_code) {
+  for (size_t i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++) {
+    if (!mp_str_is(name, aliases[i].text)) continue;
+    *out_code = aliases[i].code;
+    return NULL;
+  }
+  if (mp_opcode_from_name(name, out_code)) return NULL;
+  return mp_text_error(t, token, MP_UNIMPLEMENTED, "the operation '%.*s' is not known",
+                       MP_STR_ARG(name));
+}
+
+// --- results ---
+
+typedef struct {
+  mp_token_t token;
+  uint32_t count;
+} result_name_t;
+
+// %a, %b:2 =
+static mp_status_t read_result_names(mp_text_t *t, mp_text_list_t *names) {
+  if (t->tok.kind != MP_TOKEN_VALUE) return NULL;
+  do {
+    result_name_t name = {t->tok, 1};
+    if (t->tok.kind != MP_TOKEN_VALUE) return mp_text_expected(t, "a result '%name'");
+    mp_text_advance(t);
+    if (mp_text_accept(t, ':')) {
+      int64_t count;
+      MP_RETURN_IF_ERROR(mp_text_i64(t, &count));
+      if (count < 1 || count > INT32_MAX)
+        return mp_text_error(t, &t->last, MP_INVALID_ARGUMENT, "a number of results from 1 on");
+      name.count = (uint32_t)count;
+    }
+    MP_RETURN_IF_ERROR(mp_text_list_add(t, names, sizeof(name), &name));
+  } while (mp_text_accept(t, ','));
+  return mp_text_expect(t, '=');
+}
+
+static mp_status_t define_results(mp_text_t *t, const mp_text_op_t *op, const mp_text_list_t *names,
+                                  mp_value_t **values, uint32_t num_values) {
+  const result_name_t *items = names->items;
+  uint64_t total = 0;
+  for (uint32_t i = 0; i < names->count; i++) total += items[i].count;
+  if (total != num_values && names->count > 0)
+    return mp_text_error(t, &items[0].token, MP_INVALID_ARGUMENT,
+                         "%llu results are named, '%.*s' has %u", (unsigned long long)total,
+                         MP_STR_ARG(op->token.text), num_values);
+  uint32_t first = 0;
+  for (uint32_t i = 0; i < names->count; i++) {
+    MP_RETURN_IF_ERROR(mp_text_define(t, &items[i].token, &values[first], items[i].count));
+    first += items[i].count;
+  }
+  return NULL;
+}
+
+// --- making the op ---
+
+static mp_status_t check_operands(mp_text_t *t, const mp_text_op_t *op) {
+  if (op->types.num_inputs != op->operands.count)
+    return mp_text_error(t, &op->token, MP_INVALID_ARGUMENT,
+                         "%.*s has %u operands, but %u types for them", MP_STR_ARG(op->token.text),
+                         op->operands.count, op->types.num_inputs);
+  mp_value_t *const *values = op->operands.items;
+  for (uint32_t i = 0; i < op->operands.count; i++) {
+    if (mp_type_equal(values[i]->type, op->types.inputs[i])) continue;
+    mp_strbuf_t text;
+    mp_strbuf_init(&text);
+    mp_type_print(values[i]->type, &text);
+    mp_strbuf_puts(&text, ", here ");
+    mp_type_print(op->types.inputs[i], &text);
+    mp_status_t status =
+        mp_text_error(t, &op->token, MP_INVALID_ARGUMENT, "operand %u of %.*s was defined as %s", i,
+                      MP_STR_ARG(op->token.text), mp_strbuf_text(&text));
+    mp_strbuf_deinit(&text);
+    return status;
+  }
+  return NULL;
+}
+
+// Where the op stands in the text, when it does not say where it comes from.
+static mp_status_t text_loc(mp_text_t *t, const mp_token_t *token, const mp_loc_t **out_loc) {
+  mp_loc_t *loc = MP_ARENA_NEW(t->arena, mp_loc_t);
+  MP_RETURN_IF_NULL(loc);
+  *loc = (mp_loc_t){
+      .kind = MP_LOC_FILE, .text = MP_STR("<text>"), .line = token->line, .column = token->column};
+  *out_loc = loc;
+  return NULL;
+}
+
+static mp_status_t finish_identity(mp_text_t *t, const mp_text_op_t *op,
+                                   const mp_text_list_t *names) {
+  const mp_loc_t *loc = NULL;
+  bool same = op->types.num_results == op->operands.count && op->regions.count == 0;
+  for (uint32_t i = 0; same && i < op->types.num_results; i++)
+    same = mp_type_equal(op->types.inputs[i], op->types.results[i]);
+  if (!same)
+    return mp_text_error(t, &op->token, MP_UNIMPLEMENTED, "%.*s changes the type of a value",
+                         MP_STR_ARG(op->token.text));
+  MP_RETURN_IF_ERROR(mp_text_optional_loc(t, &loc));
+  return define_results(t, op, names, op->operands.items, op->operands.count);
+}
+
+static mp_status_t finish_op(mp_text_t *t, const mp_text_op_t *op, const mp_text_list_t *names,
+                             mp_block_t *block) {
+  mp_op_spec_t spec = {.code = op->code,
+                       .num_operands = op->operands.count,
+                       .operands = op->operands.items,
+                       .num_results = op->types.num_results,
+                       .result_types = op->types.results,
+                       .num_regions = op->regions.count,
+                       .regions = op->regions.items};
+  mp_named_attr_t *attrs;
+  MP_RETURN_IF_ERROR(mp_text_normalize(t, op, &attrs, &spec.num_attrs));
+  spec.attrs = attrs;
+  MP_RETURN_IF_ERROR(mp_text_optional_loc(t, &spec.loc));
+  if (spec.loc == NULL) MP_RETURN_IF_ERROR(text_loc(t, &op->token, &spec.loc));
+  mp_op_t *made = NULL;
+  MP_RETURN_IF_ERROR(mp_op_create(t->module, &spec, &made));
+  mp_block_append(block, made);
+  mp_value_t **values = MP_ARENA_ARRAY(t->scratch, mp_value_t *, made->num_results);
+  MP_RETURN_IF_NULL(values);
+  for (uint32_t i = 0; i < made->num_results; i++) values[i] = &made->results[i];
+  return define_results(t, op, names, values, made->num_results);
+}
+
+static mp_status_t read_op(mp_text_t *t, mp_block_t *block) {
+  mp_text_list_t names = {0};
+  MP_RETURN_IF_ERROR(read_result_names(t, &names));
+  mp_text_op_t op = {.token = t->tok};
+  bool generic = t->tok.kind == MP_TOKEN_STRING;
+  mp_str_t name = t->tok.text;
+  if (generic) {
+    // Names have no escapes.
+    name = (mp_str_t){name.data + 1, name.size - 2};
+    op.token.text = name;
+  } else if (t->tok.kind != MP_TOKEN_WORD) {
+    return mp_text_expected(t, "an operation");
+  }
+  MP_RETURN_IF_ERROR(find_op(t, &op.token, name, &op.code));
+  mp_text_advance(t);
+  if (generic || (op.code == MP_OP_COUNT && mp_text_is(t, '(')))
+    MP_RETURN_IF_ERROR(read_generic(t, &op));
+  else
+    MP_RETURN_IF_ERROR(mp_text_pretty(t, &op));
+  MP_RETURN_IF_ERROR(check_operands(t, &op));
+  if (op.code == MP_OP_COUNT) return finish_identity(t, &op, &names);
+  return finish_op(t, &op, &names, block);
+}
+
+mp_status_t mp_text_ops(mp_text_t *t, mp_block_t *block) {
+  MP_RETURN_IF_ERROR(mp_text_enter(t));
+  while (!mp_text_is(t, '}') && t->tok.kind != MP_TOKEN_END) {
+    if (t->tok.kind == MP_TOKEN_CARET)
+      return mp_text_error(t, &t->tok, MP_UNIMPLEMENTED, "a region has more than one block");
+    MP_RETURN_IF_ERROR(read_op(t, block));
+  }
+  mp_text_leave(t);
+  return NULL;
+}
