@@ -4,8 +4,8 @@
 
 #include "sim/base/hash.h"
 #include "sim/ir/print/print.h"
-#include "sim/kernels/elementwise.h"
-#include "sim/kernels/region.h"
+#include "sim/kernels/elementwise/elementwise.h"
+#include "sim/kernels/elementwise/region.h"
 #include "sim/plan/plan.h"
 
 typedef struct {

@@ -1,5 +1,5 @@
 // Region functions: registers, results, captured values, what is seen through and what is refused.
-#include "sim/kernels/region.h"
+#include "sim/kernels/elementwise/region.h"
 
 #include <math.h>
 

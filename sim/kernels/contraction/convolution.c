@@ -1,0 +1,447 @@
+// convolution (StableHLO spec, "convolution"): a matrix product of patches and kernel.
+//
+// For every group, C[position, feature] = sum over (window position, input feature) of
+// patch[position, k] * kernel[feature, k]. Patches are never stored as a whole: packing a panel
+// reads them straight from the input, with zeros for padding and for the holes of lhs_dilation.
+// Whatever the dimension numbers are, positions are walked in the order in which the result lies
+// in memory, and the side whose rows are contiguous there becomes the columns of C.
+#include <string.h>
+
+#include "sim/kernels/contraction/convolution.h"
+#include "sim/kernels/makers.h"
+#include "sim/kernels/shape.h"
+
+// --- Patches ---
+
+void mp_conv_rows(const mp_conv_kernel_t *self, int64_t first, int64_t count,
+                  mp_patch_row_t *out_rows) {
+  int64_t index[MP_MAX_RANK];
+  for (uint32_t i = self->num_positions; i-- > 0;) {
+    index[i] = first % self->positions[i].extent;
+    first /= self->positions[i].extent;
+  }
+  for (int64_t r = 0; r < count; ++r) {
+    for (uint32_t i = 0; i < self->num_positions; ++i) {
+      int d = self->positions[i].spatial;
+      if (d < 0) {
+        out_rows[r].offset = index[i] * self->batch_stride;
+      } else {
+        out_rows[r].origin[d] = index[i] * self->window[d].step - self->window[d].pad;
+      }
+    }
+    for (uint32_t i = self->num_positions; i-- > 0;) {
+      if (++index[i] < self->positions[i].extent) break;
+      index[i] = 0;
+    }
+  }
+}
+
+int64_t mp_conv_offset(const mp_conv_kernel_t *self, const mp_patch_row_t *row, const int64_t *at,
+                       uint32_t num_dims) {
+  int64_t offset = row->offset;
+  for (uint32_t d = 0; d < num_dims; ++d) {
+    const mp_window_dim_t *dim = &self->window[d];
+    int64_t x = row->origin[d] + at[d] * dim->rhs_dilation;
+    if (dim->lhs_dilation != 1) {
+      if (x < 0 || x % dim->lhs_dilation != 0) return -1;
+      x /= dim->lhs_dilation;
+    }
+    if (x < 0 || x >= dim->input) return -1;
+    offset += x * dim->stride;
+  }
+  return offset;
+}
+
+// What one step of packing copies: `count` values of up to `width` rows. They are the features from
+// `feature` on of one window position or, when `fused`, of it and those right of it, which lie
+// behind it in the input as they do in k.
+typedef struct {
+  const char *src;
+  int64_t row_offsets[MP_GEMM_MAX_NR];  // -1: zeros; fused: without the last spatial dimension
+  int64_t columns[MP_GEMM_MAX_NR];      // fused: the first position in that dimension
+  int64_t feature_offsets[MP_GEMM_BLOCK_K];
+  int64_t feature, rows, count;
+  uint32_t width;
+  bool features_contiguous;
+} patch_t;
+
+// Rows whose elements lie side by side, or are all zero.
+typedef struct {
+  int64_t first, count;
+} run_t;
+
+static uint32_t find_runs(const patch_t *patch, uint32_t element, run_t *runs) {
+  uint32_t count = 0;
+  for (int64_t r = 0; r < patch->rows; ++r) {
+    const int64_t *offsets = patch->row_offsets;
+    run_t *last = count > 0 ? &runs[count - 1] : NULL;
+    bool joins = last != NULL && (offsets[last->first] < 0
+                                      ? offsets[r] < 0
+                                      : offsets[r] == offsets[last->first] + last->count * element);
+    if (joins) {
+      ++last->count;
+    } else {
+      runs[count++] = (run_t){r, 1};
+    }
+  }
+  return count;
+}
+
+static void patch_by_feature(const mp_conv_kernel_t *self, const patch_t *patch, const run_t *runs,
+                             uint32_t num_runs, char *panel) {
+  size_t stride = (size_t)patch->width * self->acc_bytes;
+  for (int64_t f = 0; f < patch->count; ++f, panel += stride) {
+    for (uint32_t i = 0; i < num_runs; ++i) {
+      int64_t offset = patch->row_offsets[runs[i].first];
+      char *to = panel + (size_t)runs[i].first * self->acc_bytes;
+      if (offset < 0) {
+        memset(to, 0, (size_t)runs[i].count * self->acc_bytes);
+      } else {
+        mp_convert_run(&self->convert, runs[i].count,
+                       patch->src + offset + patch->feature_offsets[f], to);
+      }
+    }
+  }
+}
+
+// The values of one row, side by side, perhaps in `buffer`.
+static const void *patch_line(const mp_conv_kernel_t *self, const patch_t *patch, int64_t r,
+                              char *buffer) {
+  static const char zeros[MP_GEMM_BLOCK_K * 8];
+  if (patch->row_offsets[r] < 0) return zeros;
+  const char *src = patch->src + patch->row_offsets[r];
+  if (!self->fused) {
+    if (patch->features_contiguous) return src + patch->feature_offsets[0];
+    for (int64_t f = 0; f < patch->count; ++f) {
+      memcpy(buffer + f * self->element, src + patch->feature_offsets[f], self->element);
+    }
+    return buffer;
+  }
+  const mp_window_dim_t *last = &self->window[self->num_spatial - 1];
+  int64_t features = self->features.count, column = patch->columns[r];
+  int64_t columns = (patch->feature + patch->count + features - 1) / features;
+  src += column * last->stride + patch->feature * self->element;
+  if (column >= 0 && column + columns <= last->input) return src;
+  for (int64_t c = 0; c < columns; ++c) {  // at the border: some of it is padding
+    int64_t begin = mp_max_i64(c * features - patch->feature, 0);
+    int64_t end = mp_min_i64((c + 1) * features - patch->feature, patch->count);
+    size_t bytes = (size_t)((end - begin) * self->element);
+    if (column + c < 0 || column + c >= last->input) {
+      memset(buffer + begin * self->element, 0, bytes);
+    } else {
+      memcpy(buffer + begin * self->element, src + begin * self->element, bytes);
+    }
+  }
+  return buffer;
+}
+
+static void patch_by_row(const mp_conv_kernel_t *self, const patch_t *patch, char *panel) {
+  _Alignas(64) char raw[MP_PANEL_LINES][MP_GEMM_BLOCK_K * 8];
+  _Alignas(64) char wide[MP_PANEL_LINES][MP_GEMM_BLOCK_K * 8];
+  const void *lines[MP_PANEL_LINES];
+  uint32_t held = 0;
+  for (int64_t r = 0; r < patch->rows; ++r) {
+    lines[held] = patch_line(self, patch, r, raw[held]);
+    if (!mp_convert_is_copy(&self->convert)) {
+      mp_convert_run(&self->convert, patch->count, lines[held], wide[held]);
+      lines[held] = wide[held];
+    }
+    if (++held == MP_PANEL_LINES || r + 1 == patch->rows) {
+      mp_panel_set_lanes(panel, patch->width, (uint32_t)(r + 1) - held, lines, held, patch->count,
+                         self->acc_bytes);
+      held = 0;
+    }
+  }
+}
+
+// One panel: rows `first`.. of group `group`, k-range [k, k + depth).
+static void patch_panel(const mp_conv_kernel_t *self, const char *src, int64_t first, int64_t rows,
+                        int64_t k, int64_t depth, uint32_t width, char *panel) {
+  mp_patch_row_t patch_row[MP_GEMM_MAX_NR];
+  int64_t at[MP_MAX_RANK], step = 0, num_features = self->features.count;
+  mp_conv_rows(self, first, rows, patch_row);
+  patch_t patch;
+  patch.src = src;
+  patch.rows = rows;
+  patch.width = width;
+  patch.features_contiguous = mp_axes_step(&self->features, &step) && step == self->element;
+  uint32_t last = self->num_spatial - 1, dims = self->fused ? last : self->num_spatial;
+  for (int64_t done = 0; done < depth; done += patch.count) {
+    int64_t window = (k + done) / num_features;
+    patch.feature = (k + done) % num_features;
+    for (uint32_t d = self->num_spatial; d-- > 0;) {
+      at[d] = window % self->window[d].window;
+      window /= self->window[d].window;
+    }
+    int64_t columns = self->fused ? self->window[last].window - at[last] : 1;
+    patch.count = mp_min_i64(columns * num_features - patch.feature, depth - done);
+    for (int64_t r = 0; r < rows; ++r) {
+      patch.row_offsets[r] = mp_conv_offset(self, &patch_row[r], at, dims);
+      if (self->fused) patch.columns[r] = patch_row[r].origin[last] + at[last];
+    }
+    char *to = panel + (size_t)(done * width) * self->acc_bytes;
+    run_t runs[MP_GEMM_MAX_NR];
+    uint32_t num_runs = MP_GEMM_MAX_NR;
+    if (!self->fused) {
+      mp_axes_offsets(&self->features, patch.feature, patch.count, patch.feature_offsets);
+      num_runs = find_runs(&patch, self->element, runs);
+    }
+    if (num_runs <= (patch.features_contiguous ? 1 : (uint32_t)rows / 4)) {
+      patch_by_feature(self, &patch, runs, num_runs, to);
+    } else {
+      patch_by_row(self, &patch, to);
+    }
+  }
+}
+
+static void pack_patches(const void *context, const mp_kernel_call_t *call, int64_t batch,
+                         int64_t row, int64_t rows, int64_t k, int64_t depth, uint32_t width,
+                         void *panels) {
+  const mp_conv_kernel_t *self = context;
+  const char *src = (const char *)call->operands[0] + batch * self->input_group_stride;
+  size_t panel_bytes = (size_t)width * (size_t)depth * self->acc_bytes;
+  char *panel = panels;
+  for (int64_t r = 0; r < rows; r += width, panel += panel_bytes) {
+    int64_t count = mp_min_i64(width, rows - r);
+    if (count < width) memset(panel, 0, panel_bytes);
+    patch_panel(self, src, row + r, count, k, depth, width, panel);
+  }
+}
+
+static void pack_kernel(const void *context, const mp_kernel_call_t *call, int64_t batch,
+                        int64_t row, int64_t rows, int64_t k, int64_t depth, uint32_t width,
+                        void *panels) {
+  const mp_conv_kernel_t *self = context;
+  const char *src = (const char *)call->operands[1] + self->kernel_offset;
+  mp_operand_pack(&self->kernel, src, batch, row, rows, k, depth, width, panels);
+}
+
+// --- Results ---
+
+static void store_block(const void *context, const mp_kernel_call_t *call, int64_t batch, int64_t m,
+                        int64_t rows, int64_t n, int64_t columns, const void *c, int64_t ldc) {
+  const mp_conv_kernel_t *self = context;
+  const mp_axes_t *row_axes = self->swapped ? &self->out_features : &self->out_positions;
+  const mp_axes_t *column_axes = self->swapped ? &self->out_positions : &self->out_features;
+  char *out = (char *)call->results[0] + batch * self->output_group_stride;
+  int64_t size = (int64_t)mp_dtype_size(self->store.to);
+  int64_t column_offsets[MP_GEMM_BLOCK_N];
+  mp_axes_offsets(column_axes, n, columns, column_offsets);
+  for (int64_t i = 0; i < rows; ++i) {
+    const char *from = (const char *)c + i * ldc * self->acc_bytes;
+    int64_t row_offset = 0;
+    mp_axes_offsets(row_axes, m + i, 1, &row_offset);
+    for (int64_t j = 0; j < columns;) {
+      int64_t run = 1;  // columns that lie side by side in the result
+      while (j + run < columns && column_offsets[j + run] == column_offsets[j] + run * size) ++run;
+      mp_convert_run(&self->store, run, from + j * self->acc_bytes,
+                     out + row_offset + column_offsets[j]);
+      j += run;
+    }
+  }
+}
+
+static mp_status_t conv_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+  mp_gemm_run_part(&((const mp_conv_kernel_t *)kernel)->gemm, kernel, call);
+  return NULL;
+}
+
+// --- Making ---
+
+// The dimension numbers and shapes of one op, and what the steps below need of them.
+typedef struct {
+  const mp_op_t *op;
+  const mp_type_t *in, *kernel, *out;
+  int64_t in_strides[MP_MAX_RANK], kernel_strides[MP_MAX_RANK], out_strides[MP_MAX_RANK];
+  int64_t in_batch, in_feature, kernel_in, kernel_out, out_batch, out_feature;
+  mp_index_list_t in_spatial, kernel_spatial, out_spatial;
+  int64_t feature_groups, batch_groups;
+} conv_dims_t;
+
+static void conv_dims(const mp_op_t *op, conv_dims_t *dims) {
+  dims->op = op;
+  dims->in = mp_op_operand_type(op, 0);
+  dims->kernel = mp_op_operand_type(op, 1);
+  dims->out = mp_op_result_type(op, 0);
+  mp_dims_strides(dims->in->dims, dims->in->rank, (int64_t)mp_dtype_size(dims->in->dtype),
+                  dims->in_strides);
+  mp_dims_strides(dims->kernel->dims, dims->kernel->rank,
+                  (int64_t)mp_dtype_size(dims->kernel->dtype), dims->kernel_strides);
+  mp_dims_strides(dims->out->dims, dims->out->rank, (int64_t)mp_dtype_size(dims->out->dtype),
+                  dims->out_strides);
+  dims->in_batch = mp_op_int(op, MP_ATTR_INPUT_BATCH_DIMENSION, 0);
+  dims->in_feature = mp_op_int(op, MP_ATTR_INPUT_FEATURE_DIMENSION, 0);
+  dims->kernel_in = mp_op_int(op, MP_ATTR_KERNEL_INPUT_FEATURE_DIMENSION, 0);
+  dims->kernel_out = mp_op_int(op, MP_ATTR_KERNEL_OUTPUT_FEATURE_DIMENSION, 0);
+  dims->out_batch = mp_op_int(op, MP_ATTR_OUTPUT_BATCH_DIMENSION, 0);
+  dims->out_feature = mp_op_int(op, MP_ATTR_OUTPUT_FEATURE_DIMENSION, 0);
+  dims->in_spatial = mp_op_ints(op, MP_ATTR_INPUT_SPATIAL_DIMENSIONS);
+  dims->kernel_spatial = mp_op_ints(op, MP_ATTR_KERNEL_SPATIAL_DIMENSIONS);
+  dims->out_spatial = mp_op_ints(op, MP_ATTR_OUTPUT_SPATIAL_DIMENSIONS);
+  dims->feature_groups = mp_op_int(op, MP_ATTR_FEATURE_GROUP_COUNT, 1);
+  dims->batch_groups = mp_op_int(op, MP_ATTR_BATCH_GROUP_COUNT, 1);
+}
+
+static int64_t value_or(mp_index_list_t list, uint32_t i, int64_t otherwise) {
+  return i < list.count ? list.values[i] : otherwise;
+}
+
+static void conv_window(mp_conv_kernel_t *self, const conv_dims_t *dims) {
+  mp_index_list_t steps = mp_op_ints(dims->op, MP_ATTR_WINDOW_STRIDES);
+  mp_index_list_t padding = mp_op_ints(dims->op, MP_ATTR_PADDING);
+  mp_index_list_t lhs_dilation = mp_op_ints(dims->op, MP_ATTR_LHS_DILATION);
+  mp_index_list_t rhs_dilation = mp_op_ints(dims->op, MP_ATTR_RHS_DILATION);
+  self->num_spatial = dims->in_spatial.count;
+  for (uint32_t d = 0; d < self->num_spatial; ++d) {
+    int64_t in_dim = dims->in_spatial.values[d];
+    self->window[d] = (mp_window_dim_t){
+        .input = dims->in->dims[in_dim],
+        .stride = dims->in_strides[in_dim],
+        .window = dims->kernel->dims[dims->kernel_spatial.values[d]],
+        .step = value_or(steps, d, 1),
+        .pad = value_or(padding, 2 * d, 0),
+        .lhs_dilation = value_or(lhs_dilation, d, 1),
+        .rhs_dilation = value_or(rhs_dilation, d, 1),
+    };
+  }
+}
+
+// Positions in the order of the result's memory.
+static mp_status_t conv_positions(mp_arena_t *arena, mp_conv_kernel_t *self,
+                                  const conv_dims_t *dims) {
+  uint32_t rank = dims->out->rank;
+  MP_RETURN_IF_ERROR(mp_axes_init(arena, rank, &self->out_positions));
+  for (uint32_t i = 0; i < rank; ++i) {
+    if (i == dims->out_feature) continue;
+    mp_position_dim_t *position = &self->positions[self->num_positions++];
+    *position = (mp_position_dim_t){dims->out->dims[i], dims->out_strides[i], -1};
+    for (uint32_t d = 0; d < dims->out_spatial.count; ++d) {
+      if (dims->out_spatial.values[d] == i) position->spatial = (int)d;
+    }
+    mp_axes_add(&self->out_positions, position->extent, position->out_stride);
+  }
+  return NULL;
+}
+
+static mp_status_t conv_features(mp_arena_t *arena, mp_conv_kernel_t *self, const conv_dims_t *dims,
+                                 int64_t groups) {
+  int64_t part = self->complex ? self->element : 0;
+  int64_t out_part = self->complex ? (int64_t)mp_dtype_size(self->store.to) : 0;
+  MP_RETURN_IF_ERROR(mp_axes_init(arena, 2, &self->features));
+  mp_axes_add(&self->features, dims->kernel->dims[dims->kernel_in],
+              dims->in_strides[dims->in_feature]);
+  MP_RETURN_IF_ERROR(mp_axes_init(arena, 2, &self->out_features));
+  int64_t out_features = dims->out->dims[dims->out_feature] / groups;
+  mp_axes_add(&self->out_features, out_features, dims->out_strides[dims->out_feature]);
+  if (self->complex) {
+    mp_axes_add(&self->features, 2, part);
+    mp_axes_add(&self->out_features, 2, out_part);
+  }
+  self->output_group_stride = out_features * dims->out_strides[dims->out_feature];
+  self->batch_stride = dims->in_strides[dims->in_batch];
+  if (dims->batch_groups > 1) {
+    self->input_group_stride = dims->in->dims[dims->in_batch] / groups * self->batch_stride;
+  } else {
+    self->input_group_stride =
+        dims->kernel->dims[dims->kernel_in] * dims->in_strides[dims->in_feature];
+  }
+  return NULL;
+}
+
+static mp_status_t conv_kernel_side(mp_arena_t *arena, mp_conv_kernel_t *self,
+                                    const conv_dims_t *dims, int64_t groups) {
+  mp_operand_t *side = &self->kernel;
+  mp_dtype_t real = mp_dtype_real_part(dims->kernel->dtype);
+  mp_dtype_t acc = mp_acc_dtype(self->gemm.acc);
+  if (!mp_convert_bind(real, acc, &side->convert)) {
+    return mp_op_error(dims->op, MP_UNIMPLEMENTED, "convolution with a kernel of %s",
+                       mp_dtype_name(dims->kernel->dtype));
+  }
+  side->element = (uint32_t)mp_dtype_size(real);
+  side->acc_bytes = self->acc_bytes;
+  side->crossed = self->complex;
+  MP_RETURN_IF_ERROR(mp_axes_init(arena, 1, &side->batch));
+  MP_RETURN_IF_ERROR(mp_axes_init(arena, 1, &side->rows));
+  MP_RETURN_IF_ERROR(mp_axes_init(arena, dims->kernel->rank, &side->k));
+  int64_t rows = dims->kernel->dims[dims->kernel_out] / groups;
+  int64_t stride = dims->kernel_strides[dims->kernel_out];
+  mp_axes_add(&side->batch, groups, rows * stride);
+  mp_axes_add(&side->rows, rows, stride);
+  mp_index_list_t reversal = mp_op_ints(dims->op, MP_ATTR_WINDOW_REVERSAL);
+  for (uint32_t d = 0; d < self->num_spatial; ++d) {
+    int64_t extent = self->window[d].window;
+    int64_t step = dims->kernel_strides[dims->kernel_spatial.values[d]];
+    if (value_or(reversal, d, 0) != 0 && extent > 0) {
+      self->kernel_offset += (extent - 1) * step;
+      step = -step;
+    }
+    mp_axes_add(&side->k, extent, step);
+  }
+  mp_axes_add(&side->k, dims->kernel->dims[dims->kernel_in], dims->kernel_strides[dims->kernel_in]);
+  return NULL;
+}
+
+static void conv_plan(mp_conv_kernel_t *self, int64_t groups) {
+  mp_gemm_t *gemm = &self->gemm;
+  int64_t positions = self->out_positions.count, features = self->out_features.count;
+  int64_t size = (int64_t)mp_dtype_size(self->store.to), step = 0;
+  bool positions_run = mp_axes_step(&self->out_positions, &step) && step == size;
+  bool features_run = mp_axes_step(&self->out_features, &step) && step == size;
+  // Columns of C are what is contiguous in the result; when nothing is, the longer side.
+  self->swapped = !self->complex && !features_run && (positions_run || positions > features);
+  gemm->batch = groups;
+  gemm->m = self->swapped ? features : positions;
+  gemm->n = self->swapped ? positions : features;
+  gemm->k = self->kernel.k.count * (self->complex ? 2 : 1);
+  gemm->context = self;
+  gemm->pack_a = self->swapped ? pack_kernel : pack_patches;
+  gemm->pack_b = self->swapped ? pack_patches : pack_kernel;
+  const mp_axes_t *rows = self->swapped ? &self->out_features : &self->out_positions;
+  bool columns_run = self->swapped ? positions_run : features_run || gemm->n == 1;
+  bool rows_run = mp_axes_step(rows, &step) && (gemm->m == 1 || step == gemm->n * size);
+  bool direct = groups == 1 && columns_run && rows_run && mp_convert_is_copy(&self->store);
+  gemm->store = direct ? NULL : store_block;
+  mp_gemm_plan(gemm, &self->base);
+}
+
+mp_status_t mp_kernel_make_convolution(mp_arena_t *arena, const mp_op_t *op,
+                                       const mp_kernel_t **out_kernel) {
+  conv_dims_t dims;
+  conv_dims(op, &dims);
+  mp_conv_kernel_t *self = MP_ARENA_NEW(arena, mp_conv_kernel_t);
+  MP_RETURN_IF_NULL(self);
+  mp_kernel_init(&self->base, conv_run, op);
+  mp_dtype_t dtypes[3] = {dims.in->dtype, dims.kernel->dtype, dims.out->dtype};
+  self->complex = mp_dtype_is_complex(dtypes[0]);
+  self->gemm.acc = mp_acc_for(dtypes, 3);
+  mp_dtype_t acc = mp_acc_dtype(self->gemm.acc), in = mp_dtype_real_part(dtypes[0]);
+  if (self->complex != mp_dtype_is_complex(dtypes[1]) ||
+      self->complex != mp_dtype_is_complex(dtypes[2]) ||
+      !mp_convert_bind(in, acc, &self->convert) ||
+      !mp_convert_bind(acc, mp_dtype_real_part(dtypes[2]), &self->store)) {
+    return mp_op_error(op, MP_UNIMPLEMENTED, "convolution of %s and %s to %s",
+                       mp_dtype_name(dtypes[0]), mp_dtype_name(dtypes[1]),
+                       mp_dtype_name(dtypes[2]));
+  }
+  self->element = (uint32_t)mp_dtype_size(in);
+  self->acc_bytes = (uint32_t)mp_acc_size(self->gemm.acc);
+  int64_t groups = mp_max_i64(dims.feature_groups, dims.batch_groups);
+  conv_window(self, &dims);
+  MP_RETURN_IF_ERROR(conv_positions(arena, self, &dims));
+  MP_RETURN_IF_ERROR(conv_features(arena, self, &dims, groups));
+  MP_RETURN_IF_ERROR(conv_kernel_side(arena, self, &dims, groups));
+  if (self->num_spatial > 0) {
+    const mp_window_dim_t *last = &self->window[self->num_spatial - 1];
+    int64_t step = 0, count = self->features.count;
+    self->fused = last->lhs_dilation == 1 && last->rhs_dilation == 1 &&
+                  last->stride == count * self->element && mp_axes_step(&self->features, &step) &&
+                  (count == 1 || step == self->element);
+  }
+  if (mp_conv_is_depthwise(self, groups)) {
+    mp_conv_depthwise_plan(self);
+  } else {
+    conv_plan(self, groups);
+  }
+  *out_kernel = &self->base;
+  return NULL;
+}

@@ -1,0 +1,69 @@
+// A convolution as convolution.c has prepared it, for the loops that compute it.
+#ifndef MINIPOD_SIM_KERNELS_CONTRACTION_CONVOLUTION_H_
+#define MINIPOD_SIM_KERNELS_CONTRACTION_CONVOLUTION_H_
+
+#include <stdint.h>
+
+#include "sim/kernels/contraction/gemm.h"
+#include "sim/kernels/contraction/operand.h"
+
+// One spatial dimension of the window.
+typedef struct {
+  int64_t input;   // extent of the input
+  int64_t stride;  // bytes in the input
+  int64_t window;  // extent of the kernel
+  int64_t step;    // window_strides
+  int64_t pad;     // low
+  int64_t lhs_dilation, rhs_dilation;
+} mp_window_dim_t;
+
+// One dimension of the positions: the batch or a spatial one.
+typedef struct {
+  int64_t extent;
+  int64_t out_stride;  // bytes in the result
+  int spatial;         // which spatial dimension; -1: the batch
+} mp_position_dim_t;
+
+typedef struct {
+  mp_kernel_t base;
+  mp_gemm_t gemm;
+  bool complex;
+  bool swapped;  // C is [feature, position]
+  bool fused;    // the input holds (last spatial dimension, features) of a window side by side
+  uint32_t num_spatial;
+  mp_window_dim_t window[MP_MAX_RANK];
+  uint32_t num_positions;
+  mp_position_dim_t positions[MP_MAX_RANK];
+  int64_t batch_stride;         // bytes in the input
+  int64_t input_group_stride;   // bytes in the input from one group to the next
+  int64_t output_group_stride;  // bytes in the result
+  mp_axes_t features;           // input features of a group
+  mp_convert_t convert, store;
+  uint32_t element, acc_bytes;
+  mp_operand_t kernel;
+  int64_t kernel_offset;  // bytes: where a reversed window starts
+  mp_axes_t out_positions, out_features;
+} mp_conv_kernel_t;
+
+// Where a position's window lies in the input.
+typedef struct {
+  int64_t offset;               // bytes, of the batch
+  int64_t origin[MP_MAX_RANK];  // in the dilated input, may be negative
+} mp_patch_row_t;
+
+// The windows of positions [first, first + count).
+void mp_conv_rows(const mp_conv_kernel_t *self, int64_t first, int64_t count,
+                  mp_patch_row_t *out_rows);
+
+// The byte offset of the input element under one window position, or -1 in padding and holes; the
+// first `num_dims` spatial dimensions count.
+int64_t mp_conv_offset(const mp_conv_kernel_t *self, const mp_patch_row_t *row, const int64_t *at,
+                       uint32_t num_dims);
+
+// Depthwise convolutions (every feature for itself) whose features lie side by side in memory:
+// whether this is one, and then its parts and its run function.
+bool mp_conv_is_depthwise(const mp_conv_kernel_t *self, int64_t groups);
+void mp_conv_depthwise_plan(mp_conv_kernel_t *self);
+mp_status_t mp_conv_depthwise_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call);
+
+#endif  // MINIPOD_SIM_KERNELS_CONTRACTION_CONVOLUTION_H_

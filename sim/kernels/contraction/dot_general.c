@@ -1,0 +1,156 @@
+// dot_general (StableHLO spec, "dot_general"): contraction of any dimensions, in any element types.
+//
+// Sums are kept in f32 for floats up to 32 bits, in f64 for f64, wrapping integers of 32 or 64 bits
+// otherwise, whichever the wider of the operands and the result asks for; bools count the products
+// that are true. That is at least as good as any precision or algorithm attribute asks for, so
+// those only ever widen the accumulator.
+#include "sim/kernels/contraction/gemm.h"
+#include "sim/kernels/contraction/matvec.h"
+#include "sim/kernels/contraction/operand.h"
+#include "sim/kernels/makers.h"
+#include "sim/kernels/shape.h"
+
+typedef struct {
+  mp_kernel_t base;
+  mp_gemm_t gemm;
+  mp_matvec_t matvec;
+  mp_operand_t sides[2];
+  mp_convert_t store;  // accumulation type to (the real part of) the result
+  bool complex;
+  bool use_matvec;
+} dot_kernel_t;
+
+static mp_status_t dot_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+  const dot_kernel_t *self = (const dot_kernel_t *)kernel;
+  if (self->use_matvec) {
+    mp_matvec_run_part(&self->matvec, kernel, call);
+  } else {
+    mp_gemm_run_part(&self->gemm, kernel, call);
+  }
+  return NULL;
+}
+
+static void dot_pack_a(const void *context, const mp_kernel_call_t *call, int64_t batch,
+                       int64_t row, int64_t rows, int64_t k, int64_t depth, uint32_t width,
+                       void *panels) {
+  const dot_kernel_t *self = context;
+  mp_operand_pack(&self->sides[0], call->operands[0], batch, row, rows, k, depth, width, panels);
+}
+
+static void dot_pack_b(const void *context, const mp_kernel_call_t *call, int64_t batch,
+                       int64_t row, int64_t rows, int64_t k, int64_t depth, uint32_t width,
+                       void *panels) {
+  const dot_kernel_t *self = context;
+  mp_operand_pack(&self->sides[1], call->operands[1], batch, row, rows, k, depth, width, panels);
+}
+
+static void dot_store(const void *context, const mp_kernel_call_t *call, int64_t batch, int64_t m,
+                      int64_t rows, int64_t n, int64_t columns, const void *c, int64_t ldc) {
+  const dot_kernel_t *self = context;
+  int64_t acc_size = (int64_t)mp_acc_size(self->gemm.acc);
+  int64_t size = (int64_t)mp_dtype_size(self->store.to);
+  for (int64_t i = 0; i < rows; ++i) {
+    int64_t at = (batch * self->gemm.m + m + i) * self->gemm.n + n;
+    mp_convert_run(&self->store, columns, (const char *)c + i * ldc * acc_size,
+                   (char *)call->results[0] + at * size);
+  }
+}
+
+static mp_acc_t dot_accumulator(const mp_op_t *op) {
+  mp_dtype_t dtypes[4] = {mp_op_operand_type(op, 0)->dtype, mp_op_operand_type(op, 1)->dtype,
+                          mp_op_result_type(op, 0)->dtype};
+  uint32_t count = 3;
+  const mp_attr_t *wanted = mp_op_attr(op, MP_ATTR_ACCUMULATION_TYPE);
+  if (wanted != NULL && wanted->kind == MP_KIND_TYPE && wanted->u.type != NULL &&
+      wanted->u.type->kind == MP_TYPE_TENSOR) {
+    dtypes[count++] = wanted->u.type->dtype;
+  }
+  return mp_acc_for(dtypes, count);
+}
+
+// Sets up one side: which of its dimensions are batch, rows and k.
+static mp_status_t dot_side(mp_arena_t *arena, const mp_op_t *op, uint32_t number,
+                            dot_kernel_t *self) {
+  const mp_type_t *type = mp_op_operand_type(op, number);
+  mp_operand_t *side = &self->sides[number];
+  mp_index_list_t batch = mp_op_ints(
+      op, number == 0 ? MP_ATTR_LHS_BATCHING_DIMENSIONS : MP_ATTR_RHS_BATCHING_DIMENSIONS);
+  mp_index_list_t contracting = mp_op_ints(
+      op, number == 0 ? MP_ATTR_LHS_CONTRACTING_DIMENSIONS : MP_ATTR_RHS_CONTRACTING_DIMENSIONS);
+  MP_RETURN_IF_ERROR(mp_axes_init(arena, type->rank, &side->batch));
+  MP_RETURN_IF_ERROR(mp_axes_init(arena, type->rank, &side->rows));
+  MP_RETURN_IF_ERROR(mp_axes_init(arena, type->rank + 1, &side->k));
+  mp_dtype_t real = mp_dtype_real_part(type->dtype);
+  mp_dtype_t acc = mp_acc_dtype(self->gemm.acc);
+  if (!mp_convert_bind(real, acc, &side->convert)) {
+    return mp_op_error(op, MP_UNIMPLEMENTED, "dot_general of %s", mp_dtype_name(type->dtype));
+  }
+  side->element = (uint32_t)mp_dtype_size(real);
+  side->acc_bytes = (uint32_t)mp_dtype_size(acc);
+  int64_t strides[MP_MAX_RANK];
+  mp_dims_strides(type->dims, type->rank, (int64_t)mp_dtype_size(type->dtype), strides);
+  for (uint32_t i = 0; i < batch.count; ++i) {
+    mp_axes_add(&side->batch, type->dims[batch.values[i]], strides[batch.values[i]]);
+  }
+  for (uint32_t i = 0; i < type->rank; ++i) {
+    if (mp_index_list_has(batch, i) || mp_index_list_has(contracting, i)) continue;
+    mp_axes_add(&side->rows, type->dims[i], strides[i]);
+  }
+  for (uint32_t i = 0; i < contracting.count; ++i) {
+    mp_axes_add(&side->k, type->dims[contracting.values[i]], strides[contracting.values[i]]);
+  }
+  if (self->complex && number == 0) mp_axes_add(&side->k, 2, side->element);
+  side->crossed = self->complex && number == 1;
+  return NULL;
+}
+
+static void dot_plan(dot_kernel_t *self) {
+  mp_gemm_t *gemm = &self->gemm;
+  gemm->batch = self->sides[0].batch.count;
+  gemm->m = self->sides[0].rows.count;
+  gemm->n = self->sides[1].rows.count * (self->complex ? 2 : 1);
+  gemm->k = self->sides[0].k.count;
+  gemm->context = self;
+  gemm->pack_a = dot_pack_a;
+  gemm->pack_b = dot_pack_b;
+  gemm->store = mp_dtype_size(self->store.to) == mp_acc_size(gemm->acc) &&
+                        (mp_dtype_is_float(self->store.to) == (gemm->acc <= MP_ACC_F64))
+                    ? NULL
+                    : dot_store;
+  self->use_matvec = !self->complex && (gemm->m == 1 || gemm->n == 1);
+  if (self->use_matvec) {
+    uint32_t matrix = gemm->n == 1 ? 0 : 1;
+    self->matvec = (mp_matvec_t){gemm->acc, &self->sides[matrix], &self->sides[1 - matrix],
+                                 matrix,    1 - matrix,           self->store};
+    mp_matvec_plan(&self->matvec, &self->base);
+  } else {
+    mp_gemm_plan(gemm, &self->base);
+  }
+}
+
+mp_status_t mp_kernel_make_dot_general(mp_arena_t *arena, const mp_op_t *op,
+                                       const mp_kernel_t **out_kernel) {
+  const mp_type_t *lhs = mp_op_operand_type(op, 0), *rhs = mp_op_operand_type(op, 1);
+  const mp_type_t *out = mp_op_result_type(op, 0);
+  bool is_complex = mp_dtype_is_complex(lhs->dtype);
+  if (is_complex != mp_dtype_is_complex(rhs->dtype) ||
+      is_complex != mp_dtype_is_complex(out->dtype)) {
+    return mp_op_error(op, MP_UNIMPLEMENTED, "dot_general of %s and %s to %s",
+                       mp_dtype_name(lhs->dtype), mp_dtype_name(rhs->dtype),
+                       mp_dtype_name(out->dtype));
+  }
+  dot_kernel_t *self = MP_ARENA_NEW(arena, dot_kernel_t);
+  MP_RETURN_IF_NULL(self);
+  mp_kernel_init(&self->base, dot_run, op);
+  self->complex = is_complex;
+  self->gemm.acc = dot_accumulator(op);
+  MP_RETURN_IF_ERROR(dot_side(arena, op, 0, self));
+  MP_RETURN_IF_ERROR(dot_side(arena, op, 1, self));
+  mp_dtype_t real = mp_dtype_real_part(out->dtype);
+  if (!mp_convert_bind(mp_acc_dtype(self->gemm.acc), real, &self->store)) {
+    return mp_op_error(op, MP_UNIMPLEMENTED, "dot_general to %s", mp_dtype_name(out->dtype));
+  }
+  dot_plan(self);
+  *out_kernel = &self->base;
+  return NULL;
+}

@@ -1,0 +1,20 @@
+// Matrix times vector: dot_general with one row on one side, where packing would cost more than
+// the product itself.
+#ifndef MINIPOD_SIM_KERNELS_CONTRACTION_MATVEC_H_
+#define MINIPOD_SIM_KERNELS_CONTRACTION_MATVEC_H_
+
+#include "sim/kernels/contraction/operand.h"
+
+// result[batch, row] = sum over k of matrix[row, k] * vector[k], not for crossed operands.
+typedef struct {
+  mp_acc_t acc;
+  const mp_operand_t *matrix, *vector;
+  uint32_t matrix_operand, vector_operand;  // operand numbers of the op
+  mp_convert_t store;                       // accumulation type to result type
+} mp_matvec_t;
+
+void mp_matvec_plan(const mp_matvec_t *matvec, mp_kernel_t *kernel);
+void mp_matvec_run_part(const mp_matvec_t *matvec, const mp_kernel_t *kernel,
+                        const mp_kernel_call_t *call);
+
+#endif  // MINIPOD_SIM_KERNELS_CONTRACTION_MATVEC_H_

@@ -1,0 +1,242 @@
+#include "sim/kernels/contraction/operand.h"
+
+#include <string.h>
+
+#include "sim/kernels/shape.h"
+
+mp_status_t mp_axes_init(mp_arena_t *arena, uint32_t max_rank, mp_axes_t *axes) {
+  axes->rank = 0;
+  axes->count = 1;
+  axes->extents = MP_ARENA_ARRAY(arena, int64_t, max_rank + 1);
+  axes->strides = MP_ARENA_ARRAY(arena, int64_t, max_rank + 1);
+  if (axes->extents == NULL || axes->strides == NULL) return mp_status_out_of_memory();
+  return NULL;
+}
+
+void mp_axes_add(mp_axes_t *axes, int64_t extent, int64_t stride) {
+  axes->count *= extent;
+  if (extent == 1) return;
+  if (axes->rank > 0 && axes->strides[axes->rank - 1] == extent * stride) {
+    axes->extents[axes->rank - 1] *= extent;
+    axes->strides[axes->rank - 1] = stride;
+    return;
+  }
+  axes->extents[axes->rank] = extent;
+  axes->strides[axes->rank++] = stride;
+}
+
+void mp_axes_offsets(const mp_axes_t *axes, int64_t first, int64_t count, int64_t *out_offsets) {
+  int64_t position[MP_MAX_RANK + 2];
+  int64_t offset = 0;
+  for (uint32_t i = axes->rank; i-- > 0;) {
+    position[i] = first % axes->extents[i];
+    first /= axes->extents[i];
+    offset += position[i] * axes->strides[i];
+  }
+  for (int64_t n = 0; n < count; ++n) {
+    out_offsets[n] = offset;
+    for (uint32_t i = axes->rank; i-- > 0;) {
+      offset += axes->strides[i];
+      if (++position[i] < axes->extents[i]) break;
+      position[i] = 0;
+      offset -= axes->extents[i] * axes->strides[i];
+    }
+  }
+}
+
+bool mp_axes_step(const mp_axes_t *axes, int64_t *out_step) {
+  if (axes->rank > 1) return false;
+  *out_step = axes->rank == 0 ? 0 : axes->strides[0];
+  return true;
+}
+
+mp_acc_t mp_acc_for(const mp_dtype_t *dtypes, uint32_t count) {
+  bool is_float = false, is_wide_float = false, is_wide = false;
+  for (uint32_t i = 0; i < count; ++i) {
+    mp_dtype_t real = mp_dtype_real_part(dtypes[i]);
+    is_float |= mp_dtype_is_float(real);
+    is_wide_float |= real == MP_DTYPE_F64;
+    is_wide |= !mp_dtype_is_float(real) && mp_dtype_bits(real) > 32;
+  }
+  if (is_float) return is_wide_float ? MP_ACC_F64 : MP_ACC_F32;
+  return is_wide ? MP_ACC_U64 : MP_ACC_U32;
+}
+
+mp_dtype_t mp_acc_dtype(mp_acc_t acc) {
+  static const mp_dtype_t dtypes[MP_ACC_COUNT] = {MP_DTYPE_F32, MP_DTYPE_F64, MP_DTYPE_U32,
+                                                  MP_DTYPE_U64};
+  return dtypes[acc];
+}
+
+static void set_lane(void *panel, uint32_t width, uint32_t lane, const void *line, int64_t first,
+                     int64_t count, uint32_t acc_bytes) {
+  if (acc_bytes == 4) {
+    uint32_t *to = (uint32_t *)panel + lane;
+    const uint32_t *from = line;
+    for (int64_t i = first; i < count; ++i) to[i * width] = from[i];
+  } else {
+    uint64_t *to = (uint64_t *)panel + lane;
+    const uint64_t *from = line;
+    for (int64_t i = first; i < count; ++i) to[i * width] = from[i];
+  }
+}
+
+typedef uint32_t quad_t __attribute__((vector_size(16), aligned(4)));
+
+// Four lanes of 4-byte values, four values at a time; returns how many are done.
+static int64_t set_four_lanes(void *panel, uint32_t width, uint32_t lane, const void *const *lines,
+                              int64_t count) {
+  const uint32_t *a = lines[0], *b = lines[1], *c = lines[2], *d = lines[3];
+  uint32_t *to = (uint32_t *)panel + lane;
+  int64_t i = 0;
+  for (; i + 4 <= count; i += 4, to += 4 * (size_t)width) {
+    quad_t va = *(const quad_t *)(a + i), vb = *(const quad_t *)(b + i);
+    quad_t vc = *(const quad_t *)(c + i), vd = *(const quad_t *)(d + i);
+    quad_t ab = __builtin_shufflevector(va, vb, 0, 4, 1, 5);
+    quad_t cd = __builtin_shufflevector(vc, vd, 0, 4, 1, 5);
+    *(quad_t *)to = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+    *(quad_t *)(to + width) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+    ab = __builtin_shufflevector(va, vb, 2, 6, 3, 7);
+    cd = __builtin_shufflevector(vc, vd, 2, 6, 3, 7);
+    *(quad_t *)(to + 2 * (size_t)width) = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+    *(quad_t *)(to + 3 * (size_t)width) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+  }
+  return i;
+}
+
+void mp_panel_set_lanes(void *panel, uint32_t width, uint32_t lane, const void *const *lines,
+                        uint32_t num_lines, int64_t count, uint32_t acc_bytes) {
+  int64_t done = 0;
+  if (num_lines == MP_PANEL_LINES && acc_bytes == 4) {
+    done = set_four_lanes(panel, width, lane, lines, count);
+  }
+  for (uint32_t l = 0; l < num_lines; ++l) {
+    set_lane(panel, width, lane + l, lines[l], done, count, acc_bytes);
+  }
+}
+
+// Elements at any offsets, side by side.
+static void collect(const char *src, const int64_t *offsets, int64_t count, uint32_t element,
+                    void *line) {
+  char *to = line;
+  for (int64_t i = 0; i < count; ++i, to += element) {
+    switch (element) {
+      case 1:
+        memcpy(to, src + offsets[i], 1);
+        break;
+      case 2:
+        memcpy(to, src + offsets[i], 2);
+        break;
+      case 4:
+        memcpy(to, src + offsets[i], 4);
+        break;
+      default:
+        memcpy(to, src + offsets[i], 8);
+        break;
+    }
+  }
+}
+
+static bool is_contiguous(const int64_t *offsets, int64_t count, uint32_t element) {
+  for (int64_t i = 1; i < count; ++i) {
+    if (offsets[i] != offsets[0] + i * element) return false;
+  }
+  return true;
+}
+
+typedef struct {
+  const char *src;
+  const int64_t *row_offsets, *k_offsets;
+  int64_t rows, depth;
+  uint32_t width;
+  bool k_contiguous;
+} panel_t;
+
+// Row by row: good when k is contiguous in memory.
+static void pack_by_rows(const mp_operand_t *side, const panel_t *in, char *panel) {
+  _Alignas(64) char raw[MP_GEMM_BLOCK_K * 8], line[MP_PANEL_LINES][MP_GEMM_BLOCK_K * 8];
+  const void *lines[MP_PANEL_LINES];
+  uint32_t held = 0;
+  for (int64_t r = 0; r < in->rows; ++r) {
+    const char *src = in->src + in->row_offsets[r];
+    bool copies = mp_convert_is_copy(&side->convert);
+    lines[held] = src + in->k_offsets[0];
+    if (!in->k_contiguous) {
+      collect(src, in->k_offsets, in->depth, side->element, copies ? line[held] : raw);
+      lines[held] = copies ? line[held] : raw;
+    }
+    if (!copies) {
+      mp_convert_run(&side->convert, in->depth, lines[held], line[held]);
+      lines[held] = line[held];
+    }
+    if (++held == MP_PANEL_LINES || r + 1 == in->rows) {
+      mp_panel_set_lanes(panel, in->width, (uint32_t)(r + 1) - held, lines, held, in->depth,
+                         side->acc_bytes);
+      held = 0;
+    }
+  }
+}
+
+// All rows of one k at a time: good when rows are contiguous in memory.
+static void pack_by_k(const mp_operand_t *side, const panel_t *in, char *panel) {
+  size_t stride = (size_t)in->width * side->acc_bytes;
+  const char *src = in->src + in->row_offsets[0];
+  for (int64_t k = 0; k < in->depth; ++k, panel += stride) {
+    if (mp_convert_is_copy(&side->convert)) {
+      memcpy(panel, src + in->k_offsets[k], (size_t)in->rows * side->acc_bytes);
+    } else {
+      mp_convert_run(&side->convert, in->rows, src + in->k_offsets[k], panel);
+    }
+  }
+}
+
+// The crossed side of complex products; `row` and `k` are positions in the doubled matrix.
+static void pack_crossed(const mp_operand_t *side, const char *src, int64_t row, int64_t rows,
+                         int64_t k, int64_t depth, uint32_t width, void *panel) {
+  int64_t row_offsets[MP_GEMM_MAX_NR / 2 + 1], k_offsets[MP_GEMM_BLOCK_K / 2 + 1];
+  mp_axes_offsets(&side->rows, row / 2, (rows + 1) / 2 + (row & 1), row_offsets);
+  mp_axes_offsets(&side->k, k / 2, (depth + 1) / 2 + (k & 1), k_offsets);
+  for (int64_t i = 0; i < depth; ++i) {
+    int64_t q = (k + i) & 1;
+    for (int64_t r = 0; r < rows; ++r) {
+      int64_t p = (row + r) & 1;
+      const char *at = src + row_offsets[(row + r) / 2 - row / 2] + k_offsets[(k + i) / 2 - k / 2] +
+                       (p ^ q) * side->element;
+      double value = side->element == 4 ? (double)*(const float *)at : *(const double *)at;
+      if (q == 1 && p == 0) value = -value;
+      if (side->acc_bytes == 4) {
+        ((float *)panel)[i * width + r] = (float)value;
+      } else {
+        ((double *)panel)[i * width + r] = value;
+      }
+    }
+  }
+}
+
+void mp_operand_pack(const mp_operand_t *side, const void *base, int64_t batch, int64_t row,
+                     int64_t rows, int64_t k, int64_t depth, uint32_t width, void *panels) {
+  int64_t batch_offset = 0, k_offsets[MP_GEMM_BLOCK_K], row_offsets[MP_GEMM_MAX_NR];
+  mp_axes_offsets(&side->batch, batch, 1, &batch_offset);
+  const char *src = (const char *)base + batch_offset;
+  panel_t in = {src, row_offsets, k_offsets, 0, depth, width, false};
+  if (!side->crossed) {
+    mp_axes_offsets(&side->k, k, depth, k_offsets);
+    in.k_contiguous = is_contiguous(k_offsets, depth, side->element);
+  }
+  size_t panel_bytes = (size_t)width * (size_t)depth * side->acc_bytes;
+  char *panel = panels;
+  for (int64_t r = 0; r < rows; r += width, panel += panel_bytes) {
+    in.rows = mp_min_i64(width, rows - r);
+    if (in.rows < width) memset(panel, 0, panel_bytes);
+    if (side->crossed) {
+      pack_crossed(side, src, row + r, in.rows, k, depth, width, panel);
+      continue;
+    }
+    mp_axes_offsets(&side->rows, row + r, in.rows, row_offsets);
+    if (in.rows > 1 && is_contiguous(row_offsets, in.rows, side->element)) {
+      pack_by_k(side, &in, panel);
+    } else {
+      pack_by_rows(side, &in, panel);
+    }
+  }
+}

@@ -1,0 +1,77 @@
+// Elementwise arithmetic: one loop per op and element type, used by the elementwise kernels and by
+// region functions alike.
+//
+// Loops exist for the *computing* types: bool, s/u 8-64, f32, f64, c64, c128. Narrower types are
+// widened block by block and narrowed again: f4, f6, f8, f16, bf16 are computed in f32 and rounded
+// once per op; 2- and 4-bit integers in 8 bits and wrapped. The meaning is the StableHLO
+// specification's; where it leaves room:
+//   integers wrap; x / 0 is -1 (all bits set), x rem 0 is x, MIN / -1 is MIN; shifts by the width
+//   or more give 0, or the sign for arithmetic shifts; a negative power of an integer is 0 unless
+//   the base is 1 or -1; float to integer saturates, NaN becomes 0; minimum and maximum give NaN if
+//   either is NaN and know -0 < +0; complex numbers are ordered by real, then imaginary part.
+#ifndef MINIPOD_SIM_KERNELS_ELEMENTWISE_ELEMENTWISE_H_
+#define MINIPOD_SIM_KERNELS_ELEMENTWISE_ELEMENTWISE_H_
+
+#include <stdint.h>
+
+#include "sim/base/dtype.h"
+#include "sim/base/status.h"
+#include "sim/ir/module.h"
+
+// out[0..n) = f(in[0][0..n), ...). `out` may be the same array as an input.
+typedef void (*mp_ew_loop_t)(int64_t n, const void *const *in, void *out);
+
+enum { MP_EW_MAX_INPUTS = 3 };
+
+// What the upper bits of a 2- or 4-bit input become: zero, as they are stored, or the sign.
+typedef enum { MP_EXTEND_NONE, MP_EXTEND_SIGN } mp_extend_t;
+
+// An op over arrays, bound to its element types.
+typedef struct {
+  mp_ew_loop_t loop;
+  uint32_t num_inputs;
+  mp_dtype_t inputs[MP_EW_MAX_INPUTS];  // as stored
+  mp_dtype_t output;
+  bool direct;           // the stored types are the computing types
+  bool saturate;         // float to a 2- or 4-bit integer: clamp instead of wrapping
+  mp_extend_t extend;    // 2- and 4-bit inputs
+  bool widens, narrows;  // nothing but a narrow float to f32, or back
+  int32_t params[2];     // reduce_precision: exponent and mantissa bits; the loop's last input
+  bool has_params;
+} mp_ew_t;
+
+// Finds the loop for an elementwise op (MP_OP_TRAIT_ELEMENTWISE). UNIMPLEMENTED by mp_op_error when
+// there is none for its element types.
+MP_NODISCARD mp_status_t mp_ew_bind(const mp_op_t *op, mp_ew_t *out_ew);
+
+// As mp_ew_bind for "convert" between two types and for an arithmetic op with operands and result
+// of one type. False when there is no loop.
+bool mp_ew_bind_convert(mp_dtype_t from, mp_dtype_t to, mp_ew_t *out_ew);
+bool mp_ew_bind_binary(mp_opcode_t code, mp_dtype_t dtype, mp_ew_t *out_ew);
+
+// out[0..n) = op(in[...][0..n)), arrays of stored elements; `out` may be the same array as an input
+// with elements of the same size.
+void mp_ew_run(const mp_ew_t *ew, int64_t n, const void *const *in, void *out);
+
+// The type that arithmetic on `dtype` is done in, MP_DTYPE_INVALID when there is none.
+mp_dtype_t mp_ew_computing_type(mp_dtype_t dtype);
+
+// --- The loops by kind (for elementwise.c); NULL where there is none ---
+
+mp_ew_loop_t mp_ew_integer_loop(mp_opcode_t code, mp_dtype_t dtype);
+mp_ew_loop_t mp_ew_float_loop(mp_opcode_t code, mp_dtype_t dtype);
+mp_ew_loop_t mp_ew_complex_loop(mp_opcode_t code, mp_dtype_t dtype);
+mp_ew_loop_t mp_ew_convert_loop(mp_dtype_t from, mp_dtype_t to);
+// f64 or c128 to f32 as mp_float_from_f64_to_odd: a step on the way to a narrow float.
+mp_ew_loop_t mp_ew_convert_to_odd_loop(mp_dtype_t from);
+// `direction` MP_CMP_EQ..., `total` order for floats.
+mp_ew_loop_t mp_ew_compare_loop(uint32_t direction, bool total, mp_dtype_t dtype);
+// in: bool, then two arrays of elements of `size` bytes.
+mp_ew_loop_t mp_ew_select_loop(size_t size);
+// in[1] holds the wanted exponent and fraction bits (int32_t). `dtype` as stored, floats with
+// infinities only; the others go through f32.
+mp_ew_loop_t mp_ew_precision_loop(mp_dtype_t dtype);
+// Count of leading zeros in elements of 2 or 4 bits stored in a byte.
+mp_ew_loop_t mp_ew_narrow_clz_loop(int bits);
+
+#endif  // MINIPOD_SIM_KERNELS_ELEMENTWISE_ELEMENTWISE_H_

@@ -1,0 +1,64 @@
+// reduce_precision: rounds to a format with fewer exponent and fraction bits, on the bits of the
+// element's own format.
+#include <stddef.h>
+#include <string.h>
+
+#include "sim/kernels/elementwise/elementwise.h"
+
+// First the fraction is rounded to nearest even; a carry moves into the exponent. Then what the
+// smaller exponent cannot hold becomes infinity or zero: formats made this way have no subnormal
+// numbers. An exponent that is not smaller changes nothing, not even for subnormal numbers. NaN
+// stays NaN.
+static inline uint64_t reduce(uint64_t bits, int fraction_bits, int exponent_bits, int exponent,
+                              int fraction) {
+  const uint64_t sign_mask = UINT64_C(1) << (fraction_bits + exponent_bits);
+  const uint64_t infinity = ((UINT64_C(1) << exponent_bits) - 1) << fraction_bits;
+  if ((bits & ~sign_mask) > infinity) return bits;
+  if (fraction < fraction_bits) {
+    int cut = fraction_bits - fraction;
+    uint64_t odd = bits >> cut & 1;
+    bits = (bits + odd + ((UINT64_C(1) << (cut - 1)) - 1)) & ~((UINT64_C(1) << cut) - 1);
+  }
+  if (exponent < exponent_bits) {
+    const uint64_t bias = (UINT64_C(1) << (exponent_bits - 1)) - 1;
+    uint64_t reduced = (UINT64_C(1) << (exponent - 1)) - 1, field = bits & infinity;
+    if (field > (bias + reduced) << fraction_bits) {
+      bits = (bits & sign_mask) | infinity;
+    } else if (field <= (bias - reduced) << fraction_bits) {
+      bits &= sign_mask;
+    }
+  }
+  return bits;
+}
+
+// Type, an unsigned integer of its size, fraction and exponent bits.
+#define FORMATS(X)         \
+  X(F8E3M4, uint8_t, 4, 3) \
+  X(F8E4M3, uint8_t, 3, 4) \
+  X(F8E5M2, uint8_t, 2, 5) \
+  X(F16, uint16_t, 10, 5)  \
+  X(BF16, uint16_t, 7, 8)  \
+  X(F32, uint32_t, 23, 8)  \
+  X(F64, uint64_t, 52, 11)
+
+#define LOOP(name, U, fraction_bits, exponent_bits)                             \
+  static void reduce_##name(int64_t n, const void *const *in, void *out) {      \
+    const U *a = in[0];                                                         \
+    const int32_t *params = in[1];                                              \
+    U *r = out;                                                                 \
+    int exponent = params[0], fraction = params[1];                             \
+    for (int64_t i = 0; i < n; ++i) {                                           \
+      r[i] = (U)reduce(a[i], fraction_bits, exponent_bits, exponent, fraction); \
+    }                                                                           \
+  }
+FORMATS(LOOP)
+
+static const mp_ew_loop_t g_loops[MP_DTYPE_COUNT] = {
+#define ROW(name, U, fraction_bits, exponent_bits) [MP_DTYPE_##name] = reduce_##name,
+    FORMATS(ROW)
+#undef ROW
+};
+
+mp_ew_loop_t mp_ew_precision_loop(mp_dtype_t dtype) {
+  return g_loops[dtype];
+}

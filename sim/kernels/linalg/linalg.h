@@ -1,0 +1,58 @@
+// Dense linear algebra on row-major matrices of doubles (_d) and of complex doubles (_z): what the
+// kernels of cholesky, triangular_solve and the factorization calls compute with.
+//
+// f32 and c64 are computed in these types too and rounded once at the end.
+#ifndef MINIPOD_SIM_KERNELS_LINALG_LINALG_H_
+#define MINIPOD_SIM_KERNELS_LINALG_LINALG_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef double _Complex mp_complex_t;
+
+// a (n x n, its lower triangle is read) = L * L^H; L replaces it, zeros above. False when `a` is
+// not positive definite; then `a` is garbage.
+bool mp_cholesky_d(int64_t n, double *a);
+bool mp_cholesky_z(int64_t n, mp_complex_t *a);
+
+// x = L^-1 * x for a lower triangular l (n x n); `unit`: its diagonal is taken as 1.
+void mp_solve_lower_d(int64_t n, const double *l, bool unit, double *x);
+void mp_solve_lower_z(int64_t n, const mp_complex_t *l, bool unit, mp_complex_t *x);
+
+// a (m x n) = Q * R by Householder reflections as LAPACK's geqrf stores them: R on and above the
+// diagonal, the reflections' vectors below, their factors in taus[min(m, n)]. `work` has n
+// elements.
+void mp_qr_d(int64_t m, int64_t n, double *a, double *taus, double *work);
+void mp_qr_z(int64_t m, int64_t n, mp_complex_t *a, mp_complex_t *taus, mp_complex_t *work);
+
+// The first n columns of the product of the k reflections whose vectors lie in a (m x n) and whose
+// factors are taus[k]; replaces a by q (m x n, apart from a). `work` has n elements.
+void mp_householder_product_d(int64_t m, int64_t n, int64_t k, const double *a, const double *taus,
+                              double *q, double *work);
+void mp_householder_product_z(int64_t m, int64_t n, int64_t k, const mp_complex_t *a,
+                              const mp_complex_t *taus, mp_complex_t *q, mp_complex_t *work);
+
+// a (m x n) = P * L * U with partial pivoting, L and U replacing a. pivots[i] is the row that row i
+// was exchanged with, perm the row of `a` that became row i.
+void mp_lu_d(int64_t m, int64_t n, double *a, int32_t *pivots, int32_t *perm);
+void mp_lu_z(int64_t m, int64_t n, mp_complex_t *a, int32_t *pivots, int32_t *perm);
+
+// Eigenvalues (ascending) and orthonormal eigenvectors (row j of v) of a Hermitian matrix, of which
+// the lower triangle of `a` (n x n, overwritten) is read. `work` has n * (n + 4) elements, `reals`
+// n * (n + 1). False when it does not converge (NaN in the matrix).
+bool mp_eigh_d(int64_t n, double *a, double *w, double *v, double *work, double *reals);
+bool mp_eigh_z(int64_t n, mp_complex_t *a, double *w, mp_complex_t *v, mp_complex_t *work,
+               double *reals);
+
+// Singular values (descending) of the matrix whose n columns of length m >= n are the rows of `a`.
+// Afterwards the rows of `a` hold the left singular vectors and those of `v` (n x n, or NULL) the
+// right ones: column j of the matrix times v's row j is s[j] times a's row j. Vectors for singular
+// values that vanish are made up. False when it does not converge.
+bool mp_svd_d(int64_t m, int64_t n, double *a, double *s, double *v);
+bool mp_svd_z(int64_t m, int64_t n, mp_complex_t *a, double *s, mp_complex_t *v);
+
+// Makes up rows [have, want) so that all rows (of length m) are orthonormal.
+void mp_complete_basis_d(int64_t m, int64_t have, int64_t want, double *rows);
+void mp_complete_basis_z(int64_t m, int64_t have, int64_t want, mp_complex_t *rows);
+
+#endif  // MINIPOD_SIM_KERNELS_LINALG_LINALG_H_

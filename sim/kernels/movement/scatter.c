@@ -1,0 +1,537 @@
+// stablehlo.scatter: windows of the updates are combined into the operands at given positions, one
+// position after the other in the order of the indices, so the result is the same every time.
+//
+// A window that does not lie in the operand as a whole is skipped as a whole, as XLA does and as
+// JAX's rules of differentiation expect.
+#include <string.h>
+
+#include "sim/kernels/elementwise/elementwise.h"
+#include "sim/kernels/elementwise/region.h"
+#include "sim/kernels/makers.h"
+#include "sim/kernels/shape.h"
+#include "sim/kernels/strided.h"
+
+// A component of the index vectors.
+typedef struct {
+  int64_t stride;  // of the operand dimension it moves along
+  int64_t limit;   // largest start at which the window still fits
+} component_t;
+
+// A dimension that positions are numbered by.
+typedef struct {
+  int64_t dim;
+  int64_t index_stride;   // in the indices
+  int64_t update_stride;  // in the updates
+  int64_t batch_stride;   // in the operand, for batching dimensions
+} position_dim_t;
+
+// A dimension of the window.
+typedef struct {
+  int64_t dim;
+  int64_t operand_stride;
+  int64_t update_stride;
+} window_dim_t;
+
+typedef struct {
+  mp_kernel_t base;
+  uint32_t num_operands;
+  const mp_region_fn_t *fn;
+  bool sets;       // the region returns the update
+  bool is_binary;  // the region is one op on one operand: `binary`
+  mp_ew_t binary;
+  size_t *sizes;    // [num_operands] of an element
+  int64_t *counts;  // [num_operands] bytes of an operand
+  mp_dtype_t index_dtype;
+  uint32_t num_components;
+  component_t components[MP_MAX_RANK];
+  int64_t component_stride;  // from one component to the next in the indices
+  uint32_t num_position_dims;
+  position_dim_t position_dims[MP_MAX_RANK];
+  int64_t num_positions;
+  uint32_t num_window_dims;  // without the run
+  window_dim_t window_dims[MP_MAX_RANK];
+  int64_t num_runs;  // per window
+  window_dim_t run;  // the innermost dimension of the window, after merging
+  // Windows of one operand that are lines, indices in the positions' order, and so are the updates
+  // for each element of the window: the elements go one after the other, for all positions.
+  bool is_elements;
+  mp_dtype_t adds;  // elements: added as this type; INVALID: `binary` or `sets`
+  // The run is whole rows of the operands: parts are ranges of columns.
+  bool splits_columns;
+} scatter_t;
+
+// --- Running ---
+
+typedef struct {
+  const scatter_t *kernel;
+  const mp_kernel_call_t *call;
+  int64_t begin, end;   // columns of a run that this part does
+  char **acc, **x;      // [num_operands] of MP_REGION_MAX_LANES elements of 16 bytes
+  const void **inputs;  // [2 * num_operands]
+  void **outputs;       // [num_operands]
+  void *registers;
+} part_t;
+
+// Combines n <= MP_REGION_MAX_LANES elements; offsets in elements.
+static void combine(const part_t *part, int64_t n, int64_t operand_offset, int64_t update_offset) {
+  const scatter_t *kernel = part->kernel;
+  uint32_t num = kernel->num_operands;
+  const window_dim_t *run = &kernel->run;
+  bool dense = n == 1 || (run->operand_stride == 1 && run->update_stride == 1);
+  for (uint32_t k = 0; k < num; ++k) {
+    size_t size = kernel->sizes[k];
+    char *operand = (char *)part->call->results[k] + operand_offset * (int64_t)size;
+    const char *update =
+        (const char *)part->call->operands[num + 1 + k] + update_offset * (int64_t)size;
+    part->inputs[k] = part->outputs[k] = operand;
+    part->inputs[num + k] = update;
+    if (dense) continue;
+    int64_t step = (int64_t)size;
+    mp_copy_line(part->acc[k], step, operand, run->operand_stride * step, size, n);
+    mp_copy_line(part->x[k], step, update, run->update_stride * step, size, n);
+    part->inputs[k] = part->outputs[k] = part->acc[k];
+    part->inputs[num + k] = part->x[k];
+  }
+  if (kernel->is_binary) {
+    mp_ew_run(&kernel->binary, n, part->inputs, part->outputs[0]);
+  } else {
+    mp_region_fn_run(kernel->fn, n, part->inputs, part->call->operands + 2 * num + 1, part->outputs,
+                     part->registers);
+  }
+  for (uint32_t k = 0; k < num && !dense; ++k) {
+    int64_t step = (int64_t)kernel->sizes[k];
+    mp_copy_line((char *)part->call->results[k] + operand_offset * step, run->operand_stride * step,
+                 part->acc[k], step, kernel->sizes[k], n);
+  }
+}
+
+static void copy_element(size_t size, char *to, const char *from) {
+  switch (size) {
+    case 1:
+      *to = *from;
+      break;
+    case 4:
+      memcpy(to, from, 4);
+      break;
+    case 8:
+      memcpy(to, from, 8);
+      break;
+    default:
+      memcpy(to, from, size);
+  }
+}
+
+// Runs of one element, of one operand: what scattering single numbers comes to.
+static void do_element(const part_t *part, int64_t operand_offset, int64_t update_offset) {
+  const scatter_t *kernel = part->kernel;
+  int64_t size = (int64_t)kernel->sizes[0];
+  char *to = (char *)part->call->results[0] + operand_offset * size;
+  const char *from = (const char *)part->call->operands[2] + update_offset * size;
+  if (kernel->sets) {
+    copy_element((size_t)size, to, from);
+  } else {
+    const void *in[] = {to, from};
+    mp_ew_run(&kernel->binary, 1, in, to);
+  }
+}
+
+static void do_run(const part_t *part, int64_t operand_offset, int64_t update_offset) {
+  const scatter_t *kernel = part->kernel;
+  const window_dim_t *run = &kernel->run;
+  if (kernel->run.dim == 1 && (kernel->sets || kernel->is_binary)) {
+    do_element(part, operand_offset, update_offset);
+    return;
+  }
+  operand_offset += part->begin * run->operand_stride;
+  update_offset += part->begin * run->update_stride;
+  int64_t length = part->end - part->begin;
+  if (kernel->sets) {
+    size_t size = kernel->sizes[0];
+    char *to = (char *)part->call->results[0] + operand_offset * (int64_t)size;
+    const char *from = (const char *)part->call->operands[2] + update_offset * (int64_t)size;
+    if (run->operand_stride == 1 && run->update_stride == 1) {
+      memcpy(to, from, (size_t)length * size);
+    } else {
+      mp_copy_line(to, run->operand_stride * (int64_t)size, from,
+                   run->update_stride * (int64_t)size, size, length);
+    }
+    return;
+  }
+  for (int64_t i = 0; i < length; i += MP_REGION_MAX_LANES) {
+    combine(part, mp_min_i64(length - i, MP_REGION_MAX_LANES),
+            operand_offset + i * run->operand_stride, update_offset + i * run->update_stride);
+  }
+}
+
+static void do_window(const part_t *part, int64_t operand_offset, int64_t update_offset) {
+  const scatter_t *kernel = part->kernel;
+  if (kernel->num_window_dims == 0) {
+    do_run(part, operand_offset, update_offset);
+    return;
+  }
+  int64_t index[MP_MAX_RANK] = {0};
+  for (int64_t r = 0; r < kernel->num_runs; ++r) {
+    do_run(part, operand_offset, update_offset);
+    for (uint32_t i = kernel->num_window_dims; i-- > 0;) {
+      const window_dim_t *dim = &kernel->window_dims[i];
+      operand_offset += dim->operand_stride;
+      update_offset += dim->update_stride;
+      if (++index[i] < dim->dim) break;
+      operand_offset -= dim->operand_stride * dim->dim;
+      update_offset -= dim->update_stride * dim->dim;
+      index[i] = 0;
+    }
+  }
+}
+
+// Where the index vector at `indices` points; false when the window would not fit.
+static bool find_start(const scatter_t *kernel, const char *indices, int64_t *out_offset) {
+  size_t size = mp_dtype_size(kernel->index_dtype);
+  int64_t offset = 0;
+  for (uint32_t i = 0; i < kernel->num_components; ++i) {
+    int64_t start = mp_load_index(kernel->index_dtype, indices);
+    if (start < 0 || start > kernel->components[i].limit) return false;
+    offset += start * kernel->components[i].stride;
+    indices += kernel->component_stride * (int64_t)size;
+  }
+  *out_offset = offset;
+  return true;
+}
+
+static void do_positions(const part_t *part) {
+  const scatter_t *kernel = part->kernel;
+  size_t index_size = mp_dtype_size(kernel->index_dtype);
+  const char *indices = part->call->operands[kernel->num_operands];
+  int64_t position[MP_MAX_RANK] = {0}, at = 0, update = 0, batch = 0;
+  for (int64_t p = 0; p < kernel->num_positions; ++p) {
+    int64_t start = 0;
+    if (find_start(kernel, indices + at * (int64_t)index_size, &start)) {
+      do_window(part, start + batch, update);
+    }
+    for (uint32_t i = kernel->num_position_dims; i-- > 0;) {
+      const position_dim_t *dim = &kernel->position_dims[i];
+      at += dim->index_stride;
+      update += dim->update_stride;
+      batch += dim->batch_stride;
+      if (++position[i] < dim->dim) break;
+      at -= dim->index_stride * dim->dim;
+      update -= dim->update_stride * dim->dim;
+      batch -= dim->batch_stride * dim->dim;
+      position[i] = 0;
+    }
+  }
+}
+
+// --- Single elements, listed one after the other; windows that are columns, side by side ---
+
+// Where positions [first, first + n) point: offsets in the operand, -1 where nothing is done.
+static void find_offsets(const scatter_t *kernel, const void *indices, int64_t first, int64_t n,
+                         int64_t *out_offsets) {
+  uint32_t num = kernel->num_components;
+  for (int64_t i = 0; i < n; ++i) out_offsets[i] = 0;
+  for (uint32_t c = 0; c < num; ++c) {
+    const component_t component = kernel->components[c];
+    switch (kernel->index_dtype) {
+#define FIND(name, T)                                                              \
+  case MP_DTYPE_##name: {                                                          \
+    const T *from = (const T *)indices + first * num + c;                          \
+    for (int64_t i = 0; i < n; ++i) {                                              \
+      int64_t start = from[i * num];                                               \
+      bool inside = start >= 0 && start <= component.limit && out_offsets[i] >= 0; \
+      out_offsets[i] = inside ? out_offsets[i] + start * component.stride : -1;    \
+    }                                                                              \
+    break;                                                                         \
+  }
+      FIND(S32, int32_t)
+      FIND(U32, uint32_t)
+      FIND(S64, int64_t)
+#undef FIND
+      default:
+        break;
+    }
+  }
+}
+
+// In order: positions may repeat.
+#define ADD_AT(T)                                                          \
+  do {                                                                     \
+    T *to = result;                                                        \
+    const T *from = updates;                                               \
+    for (int64_t i = 0; i < n; ++i) {                                      \
+      if (offsets[i] >= 0) to[offsets[i]] = (T)(to[offsets[i]] + from[i]); \
+    }                                                                      \
+  } while (0)
+
+static void apply_elements(const scatter_t *kernel, int64_t n, const int64_t *offsets,
+                           const void *updates, void *result) {
+  int64_t size = (int64_t)kernel->sizes[0];
+  switch (kernel->adds) {
+    case MP_DTYPE_F32:
+      ADD_AT(float);
+      return;
+    case MP_DTYPE_F64:
+      ADD_AT(double);
+      return;
+    case MP_DTYPE_U32:
+      ADD_AT(uint32_t);
+      return;
+    case MP_DTYPE_U64:
+      ADD_AT(uint64_t);
+      return;
+    default:
+      break;
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    if (offsets[i] < 0) continue;
+    char *to = (char *)result + offsets[i] * size;
+    const char *from = (const char *)updates + i * size;
+    const void *in[] = {to, from};
+    if (kernel->sets) {
+      copy_element((size_t)size, to, from);
+    } else {
+      mp_ew_run(&kernel->binary, 1, in, to);
+    }
+  }
+}
+
+static void do_elements(const part_t *part) {
+  const scatter_t *kernel = part->kernel;
+  const window_dim_t *run = &kernel->run;
+  const int64_t size = (int64_t)kernel->sizes[0];
+  int64_t *offsets = (int64_t *)(void *)part->acc[0];
+  for (int64_t p = 0, n; p < kernel->num_positions; p += n) {
+    n = mp_min_i64(kernel->num_positions - p, MP_REGION_MAX_LANES);
+    find_offsets(kernel, part->call->operands[1], p, n, offsets);
+    for (int64_t i = part->begin; i < part->end; ++i) {
+      apply_elements(kernel, n, offsets,
+                     (const char *)part->call->operands[2] + (p + i * run->update_stride) * size,
+                     (char *)part->call->results[0] + i * run->operand_stride * size);
+    }
+  }
+}
+
+// The results start as the operands: this part's columns of them.
+static void copy_operands(const part_t *part) {
+  const scatter_t *kernel = part->kernel;
+  for (uint32_t k = 0; k < kernel->num_operands; ++k) {
+    const char *from = part->call->operands[k];
+    char *to = part->call->results[k];
+    if (from == to || kernel->counts[k] == 0) continue;
+    if (!kernel->splits_columns) {
+      memcpy(to, from, (size_t)kernel->counts[k]);
+      continue;
+    }
+    int64_t size = (int64_t)kernel->sizes[k], row = kernel->run.dim * size;
+    for (int64_t i = part->begin * size; i < kernel->counts[k]; i += row) {
+      memcpy(to + i, from + i, (size_t)((part->end - part->begin) * size));
+    }
+  }
+}
+
+static size_t arrays_bytes(uint32_t num_operands) {
+  return (size_t)num_operands * 2 * MP_REGION_MAX_LANES * 16;
+}
+
+static mp_status_t run_scatter(const mp_kernel_t *base, const mp_kernel_call_t *call) {
+  const scatter_t *kernel = (const scatter_t *)base;
+  uint32_t num = kernel->num_operands;
+  char *arrays = call->scratch;
+  void **pointers = (void **)(void *)(arrays + arrays_bytes(num));
+  part_t part = {.kernel = kernel, .call = call, .end = kernel->run.dim};
+  part.acc = (char **)pointers;
+  part.x = (char **)pointers + num;
+  part.inputs = (const void **)pointers + 2 * num;
+  part.outputs = pointers + 4 * num;
+  part.registers = arrays + arrays_bytes(num) + mp_round_up_64(5 * num * sizeof(void *));
+  for (uint32_t k = 0; k < num; ++k) {
+    part.acc[k] = arrays + (size_t)(2 * k) * MP_REGION_MAX_LANES * 16;
+    part.x[k] = arrays + (size_t)(2 * k + 1) * MP_REGION_MAX_LANES * 16;
+  }
+  if (kernel->splits_columns) {
+    mp_part_range(kernel->run.dim, base->num_parts, call->part, &part.begin, &part.end);
+  }
+  copy_operands(&part);
+  if (kernel->is_elements) {
+    do_elements(&part);
+  } else if (kernel->run.dim > 0 && kernel->num_runs > 0) {
+    do_positions(&part);
+  }
+  return NULL;
+}
+
+// --- Making ---
+
+static void set_positions(scatter_t *kernel, const mp_op_t *op) {
+  const mp_type_t *operand = mp_op_operand_type(op, 0);
+  const mp_type_t *indices = mp_op_operand_type(op, kernel->num_operands);
+  const mp_type_t *updates = mp_op_operand_type(op, kernel->num_operands + 1);
+  mp_index_list_t window = mp_op_ints(op, MP_ATTR_UPDATE_WINDOW_DIMS);
+  mp_index_list_t operand_batch = mp_op_ints(op, MP_ATTR_INPUT_BATCHING_DIMS);
+  mp_index_list_t index_batch = mp_op_ints(op, MP_ATTR_SCATTER_INDICES_BATCHING_DIMS);
+  int64_t vector_dim = mp_op_int(op, MP_ATTR_INDEX_VECTOR_DIM, indices->rank);
+  int64_t operand_strides[MP_MAX_RANK], index_strides[MP_MAX_RANK], update_strides[MP_MAX_RANK];
+  mp_dims_strides(operand->dims, operand->rank, 1, operand_strides);
+  mp_dims_strides(indices->dims, indices->rank, 1, index_strides);
+  mp_dims_strides(updates->dims, updates->rank, 1, update_strides);
+  kernel->num_positions = 1;
+  uint32_t d = 0;  // dimension of the indices that belongs to the updates' next one
+  for (uint32_t i = 0; i < updates->rank; ++i) {
+    if (mp_index_list_has(window, i)) continue;
+    if (d == (uint64_t)vector_dim) ++d;
+    position_dim_t *dim = &kernel->position_dims[kernel->num_position_dims++];
+    *dim = (position_dim_t){updates->dims[i], index_strides[d], update_strides[i], 0};
+    for (uint32_t b = 0; b < index_batch.count && b < operand_batch.count; ++b) {
+      if (index_batch.values[b] == d) dim->batch_stride = operand_strides[operand_batch.values[b]];
+    }
+    kernel->num_positions *= dim->dim;
+    ++d;
+  }
+  kernel->component_stride = vector_dim < indices->rank ? index_strides[vector_dim] : 0;
+}
+
+// The window's extent along every operand dimension, and its dimensions merged where they lie
+// behind each other in operand and updates alike.
+static void set_window(scatter_t *kernel, const mp_op_t *op, int64_t *out_extents) {
+  const mp_type_t *operand = mp_op_operand_type(op, 0);
+  const mp_type_t *updates = mp_op_operand_type(op, kernel->num_operands + 1);
+  mp_index_list_t window = mp_op_ints(op, MP_ATTR_UPDATE_WINDOW_DIMS);
+  mp_index_list_t inserted = mp_op_ints(op, MP_ATTR_INSERTED_WINDOW_DIMS);
+  mp_index_list_t batch = mp_op_ints(op, MP_ATTR_INPUT_BATCHING_DIMS);
+  int64_t operand_strides[MP_MAX_RANK], update_strides[MP_MAX_RANK];
+  mp_dims_strides(operand->dims, operand->rank, 1, operand_strides);
+  mp_dims_strides(updates->dims, updates->rank, 1, update_strides);
+  uint32_t w = 0, rank = 0;
+  window_dim_t *dims = kernel->window_dims;
+  for (uint32_t i = 0; i < operand->rank; ++i) {
+    out_extents[i] = 1;
+    if (mp_index_list_has(inserted, i) || mp_index_list_has(batch, i)) continue;
+    int64_t update_dim = window.values[w++];
+    window_dim_t dim = {updates->dims[update_dim], operand_strides[i], update_strides[update_dim]};
+    out_extents[i] = dim.dim;
+    if (dim.dim == 1) continue;
+    if (rank > 0 && dims[rank - 1].operand_stride == dim.operand_stride * dim.dim &&
+        dims[rank - 1].update_stride == dim.update_stride * dim.dim) {
+      dim.dim *= dims[--rank].dim;
+    }
+    dims[rank++] = dim;
+  }
+  kernel->run = rank > 0 ? dims[--rank] : (window_dim_t){1, 1, 1};
+  kernel->num_window_dims = rank;
+  kernel->num_runs = 1;
+  for (uint32_t i = 0; i < rank; ++i) kernel->num_runs *= dims[i].dim;
+}
+
+static void set_components(scatter_t *kernel, const mp_op_t *op, const int64_t *extents) {
+  const mp_type_t *operand = mp_op_operand_type(op, 0);
+  mp_index_list_t dims = mp_op_ints(op, MP_ATTR_SCATTER_DIMS_TO_OPERAND_DIMS);
+  int64_t strides[MP_MAX_RANK];
+  mp_dims_strides(operand->dims, operand->rank, 1, strides);
+  kernel->num_components = dims.count;
+  for (uint32_t i = 0; i < dims.count; ++i) {
+    int64_t d = dims.values[i];
+    kernel->components[i] = (component_t){strides[d], operand->dims[d] - extents[d]};
+  }
+}
+
+// Whether runs are whole rows of the operand seen as a matrix: then each part takes some columns.
+static bool can_split_columns(const scatter_t *kernel, const mp_type_t *operand) {
+  int64_t row = 1;
+  for (uint32_t i = operand->rank; i-- > 0 && row < kernel->run.dim;) row *= operand->dims[i];
+  return kernel->run.operand_stride == 1 && row == kernel->run.dim && row >= 256;
+}
+
+static mp_status_t set_region(scatter_t *kernel, mp_arena_t *arena, const mp_op_t *op) {
+  const mp_block_t *region = op->regions[0];
+  uint32_t num = kernel->num_operands;
+  for (uint32_t i = 0; i < 2 * num && i < region->num_args; ++i) {
+    mp_dtype_t dtype = mp_op_operand_type(op, i < num ? i : i + 1)->dtype;
+    if (region->args[i].type->dtype != dtype) {
+      return mp_op_error(op, MP_UNIMPLEMENTED, "the region computes in %s, the operand is %s",
+                         mp_dtype_name(region->args[i].type->dtype), mp_dtype_name(dtype));
+    }
+  }
+  MP_RETURN_IF_ERROR(mp_region_fn_create(arena, region, &kernel->fn));
+  mp_reduce_kind_t kind = mp_region_fn_kind(kernel->fn);
+  kernel->sets = kind == MP_REDUCE_SECOND;
+  if (kind != MP_REDUCE_SECOND && kind != MP_REDUCE_CUSTOM) {
+    kernel->is_binary = mp_ew_bind_binary(mp_reduce_kind_opcode(kind), region->args[0].type->dtype,
+                                          &kernel->binary);
+  }
+  return NULL;
+}
+
+static void recognize_elements(scatter_t *kernel, const mp_op_t *op) {
+  if (kernel->num_operands != 1 || kernel->num_window_dims != 0) return;
+  if (!kernel->sets && !kernel->is_binary) return;
+  if (kernel->index_dtype != MP_DTYPE_S32 && kernel->index_dtype != MP_DTYPE_U32 &&
+      kernel->index_dtype != MP_DTYPE_S64) {
+    return;
+  }
+  int64_t update = 1;  // elements from one position to the next
+  for (uint32_t i = kernel->num_position_dims; i-- > 0;) {
+    const position_dim_t *dim = &kernel->position_dims[i];
+    if (dim->batch_stride != 0) return;
+    if (dim->dim != 1 &&
+        (dim->update_stride != update || dim->index_stride != update * kernel->num_components)) {
+      return;
+    }
+    update *= dim->dim;
+  }
+  if (kernel->num_components > 1 && kernel->component_stride != 1) return;
+  kernel->is_elements = true;
+  if (kernel->sets || mp_region_fn_kind(kernel->fn) != MP_REDUCE_ADD) return;
+  switch (mp_op_operand_type(op, 0)->dtype) {
+    case MP_DTYPE_F32:
+    case MP_DTYPE_F64:
+      kernel->adds = mp_op_operand_type(op, 0)->dtype;
+      break;
+    case MP_DTYPE_S32:
+    case MP_DTYPE_U32:
+      kernel->adds = MP_DTYPE_U32;
+      break;
+    case MP_DTYPE_S64:
+    case MP_DTYPE_U64:
+      kernel->adds = MP_DTYPE_U64;
+      break;
+    default:
+      break;
+  }
+}
+
+enum { GRAIN = 64 * 1024 };
+
+mp_status_t mp_kernel_make_scatter(mp_arena_t *arena, const mp_op_t *op,
+                                   const mp_kernel_t **out_kernel) {
+  scatter_t *kernel = MP_ARENA_NEW(arena, scatter_t);
+  uint32_t num = (op->num_operands - 1) / 2;
+  size_t *sizes = MP_ARENA_ARRAY(arena, size_t, num + 1);
+  int64_t *counts = MP_ARENA_ARRAY(arena, int64_t, num + 1);
+  if (kernel == NULL || sizes == NULL || counts == NULL) return mp_status_out_of_memory();
+  mp_kernel_init(&kernel->base, run_scatter, op);
+  kernel->num_operands = num;
+  kernel->index_dtype = mp_op_operand_type(op, num)->dtype;
+  kernel->sizes = sizes;
+  kernel->counts = counts;
+  for (uint32_t k = 0; k < num; ++k) {
+    sizes[k] = mp_dtype_size(mp_op_operand_type(op, k)->dtype);
+    counts[k] = mp_shape_bytes(mp_op_operand_type(op, k));
+  }
+  MP_RETURN_IF_ERROR(set_region(kernel, arena, op));
+  int64_t extents[MP_MAX_RANK];
+  set_positions(kernel, op);
+  set_window(kernel, op, extents);
+  set_components(kernel, op, extents);
+  const mp_type_t *operand = mp_op_operand_type(op, 0);
+  if (can_split_columns(kernel, operand)) {
+    int64_t work = mp_shape_count(operand) + kernel->num_positions * kernel->run.dim;
+    kernel->base.num_parts =
+        (uint32_t)mp_min_i64(mp_part_count(work, GRAIN), kernel->run.dim / 128);
+    kernel->splits_columns = kernel->base.num_parts > 1;
+  }
+  recognize_elements(kernel, op);
+  kernel->base.in_place = 1;
+  kernel->base.scratch_bytes = arrays_bytes(num) + mp_round_up_64(5 * num * sizeof(void *)) +
+                               mp_region_fn_scratch_bytes(kernel->fn);
+  *out_kernel = &kernel->base;
+  return NULL;
+}

@@ -1,0 +1,165 @@
+// stablehlo.sort: slices along one dimension, any number of operands, always stable.
+#include "sim/kernels/movement/sort.h"
+
+#include <string.h>
+
+#include "sim/kernels/makers.h"
+#include "sim/kernels/shape.h"
+#include "sim/kernels/strided.h"
+
+typedef struct {
+  mp_kernel_t base;
+  uint32_t num_operands;
+  const mp_region_fn_t *comparator;
+  bool has_key;
+  mp_sort_key_t key;
+  size_t *sizes;     // [num_operands] of an element
+  size_t row_bytes;  // all operands' elements
+  int64_t length;    // of a slice
+  int64_t inner;     // elements from one row of a slice to the next
+  int64_t num_slices;
+  int64_t group;         // slices that are sorted together
+  size_t copies_offset;  // scratch: copies of the operands, when slices are not contiguous
+  size_t order_offset;
+  size_t ways_offset;
+} sort_t;
+
+// Rows that are sorted together when slices are short.
+enum { GROUP_ROWS = 4096, GRAIN = 16 * 1024 };
+
+// Elements of slices [begin, begin + count) lie behind each other in `dense`, and `inner` apart
+// from each other in the array.
+static void copy_slices(const sort_t *kernel, uint32_t k, int64_t begin, int64_t count, char *dense,
+                        const char *array) {
+  size_t size = kernel->sizes[k];
+  for (int64_t s = 0; s < count; ++s) {
+    int64_t slice = begin + s;
+    const char *from =
+        array + (slice / kernel->inner * kernel->inner * kernel->length + slice % kernel->inner) *
+                    (int64_t)size;
+    mp_copy_line(dense + (size_t)(s * kernel->length) * size, (int64_t)size, from,
+                 kernel->inner * (int64_t)size, size, kernel->length);
+  }
+}
+
+static void write_sorted(const sort_t *kernel, uint32_t k, int64_t begin, int64_t count,
+                         const char *dense, const uint32_t *order, char *array) {
+  size_t size = kernel->sizes[k];
+  for (int64_t s = 0; s < count; ++s) {
+    int64_t slice = begin + s;
+    char *to =
+        array + (slice / kernel->inner * kernel->inner * kernel->length + slice % kernel->inner) *
+                    (int64_t)size;
+    int64_t step = kernel->inner * (int64_t)size;
+    const uint32_t *rows = order + s * kernel->length;
+    switch (size) {
+#define WRITE(bytes, T)                                                          \
+  case bytes:                                                                    \
+    for (int64_t i = 0; i < kernel->length; ++i) {                               \
+      *(T *)(void *)(to + i * step) = ((const T *)(const void *)dense)[rows[i]]; \
+    }                                                                            \
+    break;
+      WRITE(1, uint8_t)
+      WRITE(2, uint16_t)
+      WRITE(4, uint32_t)
+      WRITE(8, uint64_t)
+#undef WRITE
+      default:
+        for (int64_t i = 0; i < kernel->length; ++i) {
+          memcpy(to + i * step, dense + rows[i] * size, size);
+        }
+    }
+  }
+}
+
+static void sort_group(const sort_t *kernel, const mp_kernel_call_t *call, int64_t begin,
+                       int64_t count) {
+  char *scratch = call->scratch;
+  const void **data = call->scratch;
+  uint32_t *order = (uint32_t *)(void *)(scratch + kernel->order_offset);
+  char *copy = scratch + kernel->copies_offset;
+  for (uint32_t k = 0; k < kernel->num_operands; ++k) {
+    const char *array = call->operands[k];
+    if (kernel->inner == 1) {
+      data[k] = array + (size_t)(begin * kernel->length) * kernel->sizes[k];
+      continue;
+    }
+    copy_slices(kernel, k, begin, count, copy, array);
+    data[k] = copy;
+    copy += mp_round_up_64((size_t)(kernel->group * kernel->length) * kernel->sizes[k]);
+  }
+  mp_sort_rows_t rows = {.num_slices = count,
+                         .length = kernel->length,
+                         .num_operands = kernel->num_operands,
+                         .data = data,
+                         .sizes = kernel->sizes,
+                         .captures = call->operands + kernel->num_operands};
+  void *rest = scratch + kernel->ways_offset;
+  if (!kernel->has_key || !mp_sort_by_key(&kernel->key, &rows, order, rest)) {
+    mp_sort_by_merging(kernel->comparator, &rows, order, rest);
+  }
+  for (uint32_t k = 0; k < kernel->num_operands; ++k) {
+    write_sorted(kernel, k, begin, count, data[k], order, call->results[k]);
+  }
+}
+
+static mp_status_t run_sort(const mp_kernel_t *base, const mp_kernel_call_t *call) {
+  const sort_t *kernel = (const sort_t *)base;
+  int64_t begin, end;
+  if (kernel->length == 0) return NULL;
+  mp_part_range(kernel->num_slices, base->num_parts, call->part, &begin, &end);
+  for (; begin < end; begin += kernel->group) {
+    sort_group(kernel, call, begin, mp_min_i64(end - begin, kernel->group));
+  }
+  return NULL;
+}
+
+static void lay_out_scratch(sort_t *kernel) {
+  int64_t rows = kernel->group * kernel->length;
+  size_t offset = mp_round_up_64(kernel->num_operands * sizeof(void *));
+  kernel->copies_offset = offset;
+  for (uint32_t k = 0; k < kernel->num_operands && kernel->inner != 1; ++k) {
+    offset += mp_round_up_64((size_t)rows * kernel->sizes[k]);
+  }
+  kernel->order_offset = offset;
+  offset += mp_round_up_64((size_t)rows * sizeof(uint32_t));
+  kernel->ways_offset = offset;
+  size_t merge = mp_sort_merge_scratch(kernel->comparator, kernel->num_operands, rows), key = 0;
+  if (kernel->has_key) {
+    key = mp_sort_key_scratch(&kernel->key, kernel->num_operands, kernel->length);
+  }
+  kernel->base.scratch_bytes = offset + (key > merge ? key : merge);
+}
+
+mp_status_t mp_kernel_make_sort(mp_arena_t *arena, const mp_op_t *op,
+                                const mp_kernel_t **out_kernel) {
+  sort_t *kernel = MP_ARENA_NEW(arena, sort_t);
+  MP_RETURN_IF_NULL(kernel);
+  kernel->sizes = MP_ARENA_ARRAY(arena, size_t, op->num_operands + 1);
+  MP_RETURN_IF_NULL(kernel->sizes);
+  mp_kernel_init(&kernel->base, run_sort, op);
+  const mp_type_t *type = mp_op_operand_type(op, 0);
+  int64_t dimension = mp_op_int(op, MP_ATTR_DIMENSION, -1);
+  if (dimension < 0) dimension += type->rank;
+  if (dimension < 0 || dimension >= type->rank) {
+    return mp_op_error(op, MP_INVALID_ARGUMENT, "the dimension is not one of the operands'");
+  }
+  MP_RETURN_IF_ERROR(mp_region_fn_create(arena, op->regions[0], &kernel->comparator));
+  MP_RETURN_IF_ERROR(mp_sort_key_create(arena, op->regions[0], &kernel->key, &kernel->has_key));
+  kernel->num_operands = op->num_operands;
+  for (uint32_t k = 0; k < op->num_operands; ++k) {
+    kernel->sizes[k] = mp_dtype_size(mp_op_operand_type(op, k)->dtype);
+  }
+  kernel->length = type->dims[dimension];
+  kernel->inner = mp_dims_product(type->dims, (uint32_t)dimension + 1, type->rank);
+  kernel->num_slices = mp_dims_product(type->dims, 0, (uint32_t)dimension) * kernel->inner;
+  kernel->group = mp_max_i64(1, GROUP_ROWS / mp_max_i64(kernel->length, 1));
+  if (kernel->group * kernel->length > UINT32_MAX) {
+    return mp_op_error(op, MP_UNIMPLEMENTED, "more than 2^32 elements along one dimension");
+  }
+  int64_t grain = mp_max_i64(1, GRAIN / mp_max_i64(kernel->length, 1));
+  kernel->base.num_parts = mp_part_count(kernel->num_slices, grain);
+  lay_out_scratch(kernel);
+  *out_kernel = &kernel->base;
+  return NULL;
+}

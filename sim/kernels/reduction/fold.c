@@ -1,0 +1,174 @@
+#include "sim/kernels/reduction/fold.h"
+
+#include <string.h>
+
+#include "sim/kernels/lanes.h"
+#include "sim/kernels/shape.h"
+#include "sim/kernels/strided.h"
+
+// Bytes of one array of lanes, of any element type.
+enum { LANES_BYTES = MP_FOLD_LANES * 16 };
+
+static mp_status_t bind_operand(const mp_op_t *op, mp_dtype_t in, mp_dtype_t init, mp_dtype_t acc,
+                                mp_dtype_t out, mp_fold_operand_t *operand) {
+  operand->in_size = mp_dtype_size(in);
+  operand->init_size = mp_dtype_size(init);
+  operand->acc_size = mp_dtype_size(acc);
+  operand->out_size = mp_dtype_size(out);
+  operand->converts = in != acc;
+  operand->converts_init = init != acc;
+  operand->converts_result = acc != out;
+  if (!mp_ew_bind_convert(in, acc, &operand->load) ||
+      !mp_ew_bind_convert(init, acc, &operand->load_init) ||
+      !mp_ew_bind_convert(acc, out, &operand->store)) {
+    return mp_op_error(op, MP_UNIMPLEMENTED, "no kernel for element type %s", mp_dtype_name(in));
+  }
+  return NULL;
+}
+
+mp_status_t mp_fold_create(mp_arena_t *arena, const mp_op_t *op, const mp_block_t *region,
+                           uint32_t num_operands, const mp_type_t *const *in,
+                           const mp_type_t *const *init, const mp_type_t *const *out,
+                           mp_fold_t *out_fold) {
+  mp_fold_t fold = {.num_operands = num_operands};
+  if (region->num_args != 2 * num_operands) {
+    return mp_op_error(op, MP_INVALID_ARGUMENT, "the region has %u arguments instead of %u",
+                       region->num_args, 2 * num_operands);
+  }
+  MP_RETURN_IF_ERROR(mp_region_fn_create(arena, region, &fold.fn));
+  fold.operands = MP_ARENA_ARRAY(arena, mp_fold_operand_t, num_operands + 1);
+  MP_RETURN_IF_NULL(fold.operands);
+  fold.kind = mp_region_fn_kind(fold.fn);
+  if (fold.kind == MP_REDUCE_SECOND) fold.kind = MP_REDUCE_CUSTOM;
+  mp_ew_t binary = {0};
+  if (fold.kind != MP_REDUCE_CUSTOM) {
+    if (mp_ew_bind_binary(mp_reduce_kind_opcode(fold.kind), region->args[0].type->dtype, &binary)) {
+      fold.loop = binary.loop;
+    } else {
+      fold.kind = MP_REDUCE_CUSTOM;
+    }
+  }
+  for (uint32_t k = 0; k < num_operands; ++k) {
+    mp_dtype_t acc = region->args[k].type->dtype;
+    if (fold.kind != MP_REDUCE_CUSTOM) acc = mp_ew_computing_type(acc);
+    MP_RETURN_IF_ERROR(
+        bind_operand(op, in[k]->dtype, init[k]->dtype, acc, out[k]->dtype, &fold.operands[k]));
+  }
+  fold.scratch_bytes = (size_t)num_operands * 3 * LANES_BYTES + MP_FOLD_LANES * sizeof(int64_t) +
+                       (size_t)num_operands * 6 * sizeof(void *) + 64 +
+                       mp_region_fn_scratch_bytes(fold.fn);
+  *out_fold = fold;
+  return NULL;
+}
+
+void mp_fold_work(const mp_fold_t *fold, void *scratch, mp_fold_work_t *out_work) {
+  uint32_t n = fold->num_operands;
+  char *arrays = scratch;
+  char *rest = arrays + (size_t)n * 3 * LANES_BYTES;
+  out_work->offsets = (int64_t *)(void *)rest;
+  rest += MP_FOLD_LANES * sizeof(int64_t);
+  size_t region_bytes = mp_region_fn_scratch_bytes(fold->fn);
+  out_work->region_scratch = rest;
+  rest += mp_round_up_64(region_bytes);
+  char **pointers = (char **)(void *)rest;
+  out_work->acc = pointers;
+  out_work->x = pointers + n;
+  out_work->spare = pointers + 2 * n;
+  out_work->loaded = (const char **)(void *)(pointers + 3 * n);
+  out_work->pointers = (const void **)(void *)(pointers + 4 * n);
+  for (uint32_t k = 0; k < n; ++k) {
+    out_work->acc[k] = arrays + (size_t)(3 * k) * LANES_BYTES;
+    out_work->x[k] = arrays + (size_t)(3 * k + 1) * LANES_BYTES;
+    out_work->spare[k] = arrays + (size_t)(3 * k + 2) * LANES_BYTES;
+  }
+}
+
+// acc = f(first, second), `acc` being one of them.
+static void apply(const mp_fold_t *fold, const mp_fold_work_t *work, int64_t lanes,
+                  const char *const *first, const char *const *second, char *const *acc,
+                  const void *const *captures) {
+  if (fold->kind != MP_REDUCE_CUSTOM) {
+    const void *in[] = {first[0], second[0]};
+    fold->loop(lanes, in, acc[0]);
+    return;
+  }
+  uint32_t n = fold->num_operands;
+  for (uint32_t k = 0; k < n; ++k) {
+    work->pointers[k] = first[k];
+    work->pointers[n + k] = second[k];
+  }
+  mp_region_fn_run(fold->fn, lanes, work->pointers, captures, (void *const *)acc,
+                   work->region_scratch);
+}
+
+void mp_fold_step(const mp_fold_t *fold, const mp_fold_work_t *work, int64_t lanes,
+                  char *const *acc, const char *const *x, const void *const *captures) {
+  apply(fold, work, lanes, (const char *const *)acc, x, acc, captures);
+}
+
+void mp_fold_start(const mp_fold_t *fold, const mp_fold_work_t *work, int64_t lanes,
+                   const char *const *first, const void *const *captures) {
+  apply(fold, work, lanes, first, (const char *const *)work->acc, work->acc, captures);
+}
+
+void mp_fold_fill(const mp_fold_t *fold, uint32_t k, int64_t lanes, const void *init, char *acc) {
+  const mp_fold_operand_t *operand = &fold->operands[k];
+  char element[16];
+  const void *in[] = {init};
+  if (operand->converts_init) {
+    mp_ew_run(&operand->load_init, 1, in, element);
+  } else {
+    memcpy(element, init, operand->acc_size);
+  }
+  mp_fill(acc, element, operand->acc_size, lanes);
+}
+
+const char *mp_fold_load(const mp_fold_t *fold, const mp_fold_work_t *work, uint32_t k,
+                         int64_t lanes, const void *src, const int64_t *offsets, int64_t shift,
+                         bool contiguous, char *dst) {
+  const mp_fold_operand_t *operand = &fold->operands[k];
+  const char *base = (const char *)src + shift * (int64_t)operand->in_size;
+  if (contiguous) {
+    base += offsets[0] * (int64_t)operand->in_size;
+    if (!operand->converts) return base;
+  } else {
+    char *to = operand->converts ? work->spare[k] : dst;
+    mp_lanes_gather(operand->in_size, lanes, base, offsets, to);
+    if (!operand->converts) return dst;
+    base = to;
+  }
+  const void *in[] = {base};
+  mp_ew_run(&operand->load, lanes, in, dst);
+  return dst;
+}
+
+int64_t mp_fold_run_length(const mp_fold_t *fold) {
+  size_t largest = 4;
+  for (uint32_t k = 0; k < fold->num_operands; ++k) {
+    const mp_fold_operand_t *operand = &fold->operands[k];
+    if (operand->in_size > largest) largest = operand->in_size;
+    if (operand->acc_size > largest) largest = operand->acc_size;
+  }
+  return (int64_t)(LANES_BYTES / MP_FOLD_RUN_LANES / largest);
+}
+
+void mp_fold_load_runs(const mp_fold_t *fold, const mp_fold_work_t *work, uint32_t k, int64_t lanes,
+                       int64_t count, const void *src, const int64_t *offsets, int64_t shift) {
+  const mp_fold_operand_t *operand = &fold->operands[k];
+  const char *base = (const char *)src + shift * (int64_t)operand->in_size;
+  char *to = operand->converts ? work->spare[k] : work->x[k];
+  mp_lanes_gather_runs(operand->in_size, lanes, count, base, offsets, to);
+  if (!operand->converts) return;
+  const void *in[] = {to};
+  mp_ew_run(&operand->load, lanes * count, in, work->x[k]);
+}
+
+void mp_fold_store(const mp_fold_t *fold, uint32_t k, int64_t lanes, const char *acc, void *out) {
+  const mp_fold_operand_t *operand = &fold->operands[k];
+  const void *in[] = {acc};
+  if (operand->converts_result) {
+    mp_ew_run(&operand->store, lanes, in, out);
+  } else {
+    memcpy(out, acc, (size_t)lanes * operand->out_size);
+  }
+}

@@ -1,0 +1,403 @@
+// stablehlo.reduce. Three ways through the input, chosen from the shape alone:
+//   lanes: many results at once, one reduced position after the other (any region, in order);
+//   rows: one result, a contiguous run of the input at a time, folded in halves (recognised kinds:
+//     the order of a sum is a tree whose form depends on the length only);
+//   segments: few results, the reduced positions cut into as many segments as there are lanes,
+//   whose
+//     results are then combined in order, neighbours first (any associative region).
+// The start value takes part once, first.
+#include <string.h>
+
+#include "sim/kernels/makers.h"
+#include "sim/kernels/reduction/fold.h"
+#include "sim/kernels/shape.h"
+
+typedef struct {
+  uint32_t rank;
+  int64_t dims[MP_MAX_RANK];
+  int64_t strides[MP_MAX_RANK];  // in the input, in elements
+  int64_t count;
+} axes_t;
+
+typedef enum { WAY_LANES, WAY_ROWS, WAY_SEGMENTS } way_t;
+
+typedef struct {
+  mp_kernel_t base;
+  mp_fold_t fold;
+  axes_t kept, reduced;
+  way_t way;
+  bool in_runs;  // lanes and segments: neighbours are reduced, so several are loaded at once
+} reduce_t;
+
+// --- Axes ---
+
+static void add_axis(axes_t *axes, int64_t dim, int64_t stride) {
+  axes->count *= dim;
+  if (dim == 1) return;
+  uint32_t last = axes->rank;
+  // Neighbours that lie behind each other are one axis.
+  if (last > 0 && axes->strides[last - 1] == stride * dim) {
+    axes->dims[last - 1] *= dim;
+    axes->strides[last - 1] = stride;
+    return;
+  }
+  axes->dims[last] = dim;
+  axes->strides[last] = stride;
+  ++axes->rank;
+}
+
+// Offset in the input of the axes' position number `index`.
+static int64_t offset_of(const axes_t *axes, int64_t index) {
+  int64_t offset = 0;
+  for (uint32_t i = axes->rank; i-- > 0;) {
+    offset += index % axes->dims[i] * axes->strides[i];
+    index /= axes->dims[i];
+  }
+  return offset;
+}
+
+// A position that steps through the axes, outermost first.
+typedef struct {
+  const axes_t *axes;
+  uint32_t rank;  // axes that are walked; those within are left to the caller
+  int64_t index[MP_MAX_RANK];
+  int64_t offset;
+} walk_t;
+
+static void walk_begin(const axes_t *axes, uint32_t rank, int64_t position, walk_t *out_walk) {
+  out_walk->axes = axes;
+  out_walk->rank = rank;
+  out_walk->offset = 0;
+  memset(out_walk->index, 0, rank * sizeof(out_walk->index[0]));
+  for (uint32_t i = rank; i-- > 0 && position > 0;) {  // a dimension may be 0
+    out_walk->index[i] = position % axes->dims[i];
+    out_walk->offset += out_walk->index[i] * axes->strides[i];
+    position /= axes->dims[i];
+  }
+}
+
+static void walk_next(walk_t *walk) {
+  for (uint32_t i = walk->rank; i-- > 0;) {
+    walk->offset += walk->axes->strides[i];
+    if (++walk->index[i] < walk->axes->dims[i]) return;
+    walk->offset -= walk->axes->strides[i] * walk->axes->dims[i];
+    walk->index[i] = 0;
+  }
+}
+
+// --- Lanes ---
+
+// Results from `begin` on that one block takes: whole runs of neighbours where they are long.
+static int64_t block_size(const reduce_t *kernel, int64_t begin, int64_t end) {
+  const axes_t *kept = &kernel->kept;
+  int64_t lanes = mp_min_i64(end - begin, MP_FOLD_LANES);
+  if (kernel->in_runs) return mp_min_i64(lanes, MP_FOLD_RUN_LANES);
+  if (kept->rank == 0) return lanes;
+  uint32_t last = kept->rank - 1;
+  if (kept->strides[last] != 1 || kept->dims[last] < 64) return lanes;
+  return mp_min_i64(lanes, kept->dims[last] - begin % kept->dims[last]);
+}
+
+// Folds `count` neighbours of each lane, from `shift` on; run by run.
+static void fold_runs(const reduce_t *kernel, const mp_kernel_call_t *call,
+                      const mp_fold_work_t *work, int64_t lanes, int64_t shift, int64_t count) {
+  const mp_fold_t *fold = &kernel->fold;
+  uint32_t n = fold->num_operands;
+  int64_t most = mp_fold_run_length(fold);
+  for (int64_t done = 0, some; done < count; done += some) {
+    some = mp_min_i64(count - done, most);
+    for (uint32_t k = 0; k < n; ++k) {
+      mp_fold_load_runs(fold, work, k, lanes, some, call->operands[k], work->offsets, shift + done);
+    }
+    for (int64_t t = 0; t < some; ++t) {
+      for (uint32_t k = 0; k < n; ++k) {
+        work->loaded[k] = work->x[k] + (size_t)(t * lanes) * fold->operands[k].acc_size;
+      }
+      mp_fold_step(fold, work, lanes, work->acc, work->loaded, call->operands + 2 * n);
+    }
+  }
+}
+
+// All reduced positions of the block's lanes, into the accumulators.
+static void fold_block(const reduce_t *kernel, const mp_kernel_call_t *call,
+                       const mp_fold_work_t *work, int64_t lanes, bool contiguous) {
+  const mp_fold_t *fold = &kernel->fold;
+  const axes_t *reduced = &kernel->reduced;
+  uint32_t n = fold->num_operands;
+  walk_t walk;
+  if (kernel->in_runs && !contiguous) {
+    int64_t length = reduced->dims[reduced->rank - 1], runs = reduced->count / length;
+    walk_begin(reduced, reduced->rank - 1, 0, &walk);
+    for (int64_t r = 0; r < runs; ++r, walk_next(&walk)) {
+      fold_runs(kernel, call, work, lanes, walk.offset, length);
+    }
+    return;
+  }
+  walk_begin(reduced, reduced->rank, 0, &walk);
+  for (int64_t r = 0; r < reduced->count; ++r, walk_next(&walk)) {
+    for (uint32_t k = 0; k < n; ++k) {
+      work->loaded[k] = mp_fold_load(fold, work, k, lanes, call->operands[k], work->offsets,
+                                     walk.offset, contiguous, work->x[k]);
+    }
+    mp_fold_step(fold, work, lanes, work->acc, work->loaded, call->operands + 2 * n);
+  }
+}
+
+static void run_lanes(const reduce_t *kernel, const mp_kernel_call_t *call, int64_t begin,
+                      int64_t end) {
+  const mp_fold_t *fold = &kernel->fold;
+  uint32_t n = fold->num_operands;
+  mp_fold_work_t work;
+  mp_fold_work(fold, call->scratch, &work);
+  for (int64_t lanes; begin < end; begin += lanes) {
+    lanes = block_size(kernel, begin, end);
+    walk_t walk;
+    walk_begin(&kernel->kept, kernel->kept.rank, begin, &walk);
+    bool contiguous = true;
+    for (int64_t i = 0; i < lanes; ++i, walk_next(&walk)) {
+      work.offsets[i] = walk.offset;
+      contiguous = contiguous && walk.offset == work.offsets[0] + i;
+    }
+    for (uint32_t k = 0; k < n; ++k) {
+      mp_fold_fill(fold, k, lanes, call->operands[n + k], work.acc[k]);
+    }
+    fold_block(kernel, call, &work, lanes, contiguous);
+    for (uint32_t k = 0; k < n; ++k) {
+      size_t size = fold->operands[k].out_size;
+      mp_fold_store(fold, k, lanes, work.acc[k], (char *)call->results[k] + (size_t)begin * size);
+    }
+  }
+}
+
+// --- Rows (one operand, recognised kinds) ---
+
+// Folds `lanes` accumulators into the first one: the upper half onto the lower, again and again.
+static void fold_halves(const mp_fold_t *fold, int64_t lanes, char *acc) {
+  size_t size = fold->operands[0].acc_size;
+  while (lanes > 1) {
+    int64_t half = lanes / 2, rest = lanes - half;
+    const void *in[] = {acc, acc + (size_t)rest * size};
+    fold->loop(half, in, acc);
+    lanes = rest;
+  }
+}
+
+// Longest run that is summed in lanes: longer ones are halved first, so that the rounding errors of
+// long sums stay small.
+enum { ROW_MAX = 32 * MP_FOLD_LANES };
+
+// out[0] = the fold of `length` contiguous elements.
+static void fold_row(const mp_fold_t *fold, const mp_fold_work_t *work, const char *row,
+                     int64_t length, char *out) {
+  const mp_fold_operand_t *operand = &fold->operands[0];
+  size_t size = operand->acc_size;
+  if (length > ROW_MAX) {
+    _Alignas(16) char second[16];
+    int64_t half = length / 2 / MP_FOLD_LANES * MP_FOLD_LANES;
+    fold_row(fold, work, row, half, out);
+    fold_row(fold, work, row + (size_t)half * operand->in_size, length - half, second);
+    const void *in[] = {out, second};
+    fold->loop(1, in, out);
+    return;
+  }
+  char *partial = work->x[0];
+  int64_t lanes = mp_min_i64(length, MP_FOLD_LANES);
+  const int64_t zero = 0;
+  const char *first = mp_fold_load(fold, work, 0, lanes, row, &zero, 0, true, partial);
+  if (first != partial) memcpy(partial, first, (size_t)lanes * size);
+  for (int64_t i = lanes; i < length; i += lanes) {
+    int64_t some = mp_min_i64(length - i, lanes);
+    const void *in[] = {partial,
+                        mp_fold_load(fold, work, 0, some, row, &zero, i, true, work->spare[0])};
+    fold->loop(some, in, partial);
+  }
+  fold_halves(fold, lanes, partial);
+  memcpy(out, partial, size);
+}
+
+static void run_rows(const reduce_t *kernel, const mp_kernel_call_t *call, int64_t begin,
+                     int64_t end) {
+  const mp_fold_t *fold = &kernel->fold;
+  const axes_t *reduced = &kernel->reduced;
+  const mp_fold_operand_t *operand = &fold->operands[0];
+  int64_t length = reduced->dims[reduced->rank - 1], rows = reduced->count / length;
+  mp_fold_work_t work;
+  mp_fold_work(fold, call->scratch, &work);
+  walk_t result;
+  walk_begin(&kernel->kept, kernel->kept.rank, begin, &result);
+  for (int64_t i = begin; i < end; ++i, walk_next(&result)) {
+    char *acc = work.acc[0];
+    mp_fold_fill(fold, 0, 1, call->operands[1], acc);
+    walk_t row;
+    walk_begin(reduced, reduced->rank - 1, 0, &row);
+    for (int64_t r = 0; r < rows; ++r, walk_next(&row)) {
+      const char *start = (const char *)call->operands[0] +
+                          (result.offset + row.offset) * (int64_t)operand->in_size;
+      _Alignas(16) char one[16];
+      fold_row(fold, &work, start, length, one);
+      const void *in[] = {acc, one};
+      fold->loop(1, in, acc);
+    }
+    mp_fold_store(fold, 0, 1, acc, (char *)call->results[0] + (size_t)i * operand->out_size);
+  }
+}
+
+// --- Segments ---
+
+// acc[i] = f(acc[2i], acc[2i+1]) until one is left; an odd last one moves down.
+static void combine_neighbours(const mp_fold_t *fold, const mp_fold_work_t *work, int64_t lanes,
+                               const void *const *captures) {
+  while (lanes > 1) {
+    int64_t pairs = lanes / 2;
+    for (uint32_t k = 0; k < fold->num_operands; ++k) {
+      size_t size = fold->operands[k].acc_size;
+      char *acc = work->acc[k], *second = work->x[k];
+      for (int64_t i = 0; i < pairs; ++i) {
+        memcpy(second + (size_t)i * size, acc + (size_t)(2 * i + 1) * size, size);
+        if (i > 0) memcpy(acc + (size_t)i * size, acc + (size_t)(2 * i) * size, size);
+      }
+      work->loaded[k] = second;
+    }
+    // The odd one is above the pairs and stays where it is until they are done.
+    mp_fold_step(fold, work, pairs, work->acc, work->loaded, captures);
+    for (uint32_t k = 0; k < fold->num_operands && lanes % 2 != 0; ++k) {
+      size_t size = fold->operands[k].acc_size;
+      memcpy(work->acc[k] + (size_t)pairs * size, work->acc[k] + (size_t)(lanes - 1) * size, size);
+    }
+    lanes = lanes - pairs;
+  }
+}
+
+// Folds all reduced positions of the result at `base` into acc[..][0], without a start value.
+static void fold_segments(const reduce_t *kernel, const mp_kernel_call_t *call,
+                          const mp_fold_work_t *work, int64_t base) {
+  const mp_fold_t *fold = &kernel->fold;
+  const axes_t *reduced = &kernel->reduced;
+  uint32_t n = fold->num_operands;
+  const void *const *captures = call->operands + 2 * n;
+  int64_t total = reduced->count;
+  int64_t most = kernel->in_runs ? MP_FOLD_RUN_LANES : MP_FOLD_LANES;
+  int64_t length = (total + most - 1) / most;
+  int64_t lanes = (total + length - 1) / length;
+  for (int64_t i = 0; i < lanes; ++i) work->offsets[i] = offset_of(reduced, i * length);
+  // Runs while the last segment, which may be shorter, takes part; the rest element by element.
+  int64_t last = total - (lanes - 1) * length, in_runs = kernel->in_runs ? last : 1;
+  for (int64_t step = 0; step < length; ++step) {
+    if (step == 1 && in_runs > 1) {
+      fold_runs(kernel, call, work, lanes, base, in_runs - 1);
+      for (int64_t i = 0; i < lanes; ++i) work->offsets[i] += in_runs - 1;
+      step = in_runs;
+      if (step == length) break;
+    }
+    // Only the last segment may be shorter.
+    int64_t active = (lanes - 1) * length + step < total ? lanes : lanes - 1;
+    for (uint32_t k = 0; k < n; ++k) {
+      char *dst = step == 0 ? work->acc[k] : work->x[k];
+      work->loaded[k] =
+          mp_fold_load(fold, work, k, active, call->operands[k], work->offsets, base, false, dst);
+    }
+    if (step > 0) mp_fold_step(fold, work, active, work->acc, work->loaded, captures);
+    for (int64_t i = 0; i < active; ++i) {
+      if (reduced->rank == 1) {
+        work->offsets[i] += reduced->strides[0];
+      } else {
+        work->offsets[i] = offset_of(reduced, mp_min_i64(i * length + step + 1, total - 1));
+      }
+    }
+  }
+  combine_neighbours(fold, work, lanes, captures);
+}
+
+static void run_segments(const reduce_t *kernel, const mp_kernel_call_t *call, int64_t begin,
+                         int64_t end) {
+  const mp_fold_t *fold = &kernel->fold;
+  uint32_t n = fold->num_operands;
+  mp_fold_work_t work;
+  mp_fold_work(fold, call->scratch, &work);
+  for (int64_t i = begin; i < end; ++i) {
+    fold_segments(kernel, call, &work, offset_of(&kernel->kept, i));
+    for (uint32_t k = 0; k < n; ++k) {
+      mp_fold_fill(fold, k, 1, call->operands[n + k], work.x[k]);
+      work.loaded[k] = work.x[k];
+    }
+    mp_fold_start(fold, &work, 1, work.loaded, call->operands + 2 * n);
+    for (uint32_t k = 0; k < n; ++k) {
+      size_t size = fold->operands[k].out_size;
+      mp_fold_store(fold, k, 1, work.acc[k], (char *)call->results[k] + (size_t)i * size);
+    }
+  }
+}
+
+// --- The kernel ---
+
+static mp_status_t run_reduce(const mp_kernel_t *base, const mp_kernel_call_t *call) {
+  const reduce_t *kernel = (const reduce_t *)base;
+  int64_t begin, end;
+  mp_part_range(kernel->kept.count, base->num_parts, call->part, &begin, &end);
+  switch (kernel->way) {
+    case WAY_LANES:
+      run_lanes(kernel, call, begin, end);
+      break;
+    case WAY_ROWS:
+      run_rows(kernel, call, begin, end);
+      break;
+    case WAY_SEGMENTS:
+      run_segments(kernel, call, begin, end);
+      break;
+  }
+  return NULL;
+}
+
+static way_t choose_way(const reduce_t *kernel) {
+  const axes_t *kept = &kernel->kept, *reduced = &kernel->reduced;
+  if (reduced->count < 2 || kept->count == 0) return WAY_LANES;
+  uint32_t last = reduced->rank - 1;
+  if (kernel->fold.kind != MP_REDUCE_CUSTOM && reduced->strides[last] == 1 &&
+      (reduced->dims[last] >= 32 || kept->count == 1)) {
+    return WAY_ROWS;
+  }
+  return kept->count < 64 && reduced->count >= 256 ? WAY_SEGMENTS : WAY_LANES;
+}
+
+// Elements that are worth a part, and the fewest results where neighbours are reduced together.
+enum { GRAIN = 64 * 1024, LANES_GRAIN = 256 };
+
+static uint32_t count_parts(const reduce_t *kernel) {
+  int64_t grain = GRAIN / mp_max_i64(kernel->reduced.count, 1);
+  if (kernel->way == WAY_LANES) grain = mp_max_i64(grain, LANES_GRAIN);
+  return mp_part_count(kernel->kept.count, grain);
+}
+
+mp_status_t mp_kernel_make_reduce(mp_arena_t *arena, const mp_op_t *op,
+                                  const mp_kernel_t **out_kernel) {
+  reduce_t *kernel = MP_ARENA_NEW(arena, reduce_t);
+  uint32_t n = op->num_operands / 2;
+  const mp_type_t **types = MP_ARENA_ARRAY(arena, const mp_type_t *, 3 * n + 1);
+  if (kernel == NULL || types == NULL) return mp_status_out_of_memory();
+  for (uint32_t k = 0; k < n; ++k) {
+    types[k] = mp_op_operand_type(op, k);
+    types[n + k] = mp_op_operand_type(op, n + k);
+    types[2 * n + k] = mp_op_result_type(op, k);
+  }
+  mp_kernel_init(&kernel->base, run_reduce, op);
+  MP_RETURN_IF_ERROR(
+      mp_fold_create(arena, op, op->regions[0], n, types, types + n, types + 2 * n, &kernel->fold));
+  const mp_type_t *in = types[0];
+  mp_index_list_t dimensions = mp_op_ints(op, MP_ATTR_DIMENSIONS);
+  int64_t strides[MP_MAX_RANK];
+  mp_dims_strides(in->dims, in->rank, 1, strides);
+  kernel->kept.count = kernel->reduced.count = 1;
+  for (uint32_t i = 0; i < in->rank; ++i) {
+    add_axis(mp_index_list_has(dimensions, i) ? &kernel->reduced : &kernel->kept, in->dims[i],
+             strides[i]);
+  }
+  kernel->way = choose_way(kernel);
+  const axes_t *reduced = &kernel->reduced;
+  kernel->in_runs = reduced->rank > 0 && reduced->strides[reduced->rank - 1] == 1 &&
+                    reduced->dims[reduced->rank - 1] >= 16 &&
+                    (kernel->way != WAY_SEGMENTS || reduced->rank == 1);
+  kernel->base.num_parts = count_parts(kernel);
+  kernel->base.scratch_bytes = kernel->fold.scratch_bytes;
+  *out_kernel = &kernel->base;
+  return NULL;
+}

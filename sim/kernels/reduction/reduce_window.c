@@ -1,0 +1,137 @@
+// stablehlo.reduce_window, element by element of the window, for many windows at once; recognised
+// kinds go one dimension after the other (window_passes.h), cumulative ones in one pass
+// (window_scan.h). Elements outside of the array are
+// passed over: the start value takes part once, first, whatever the padding (the same for every
+// start value that is the region's neutral one, and what XLA does with others).
+#include "sim/kernels/lanes.h"
+#include "sim/kernels/makers.h"
+#include "sim/kernels/reduction/fold.h"
+#include "sim/kernels/reduction/window.h"
+#include "sim/kernels/reduction/window_passes.h"
+#include "sim/kernels/reduction/window_scan.h"
+#include "sim/kernels/shape.h"
+
+typedef struct {
+  mp_kernel_t base;
+  mp_fold_t fold;
+  mp_window_t window;
+  mp_window_passes_t passes;
+  mp_window_scan_t scan;
+} reduce_window_t;
+
+// Folds the present element of every window that has it.
+static void fold_element(const reduce_window_t *kernel, const mp_kernel_call_t *call,
+                         const mp_fold_work_t *work, const mp_window_lanes_t *lanes) {
+  const mp_fold_t *fold = &kernel->fold;
+  uint32_t n = fold->num_operands;
+  int64_t inside = lanes->num_inside;
+  if (inside == 0) return;
+  bool all = inside == lanes->lanes;
+  for (uint32_t k = 0; k < n; ++k) {
+    work->loaded[k] = mp_fold_load(fold, work, k, inside, call->operands[k], lanes->offsets, 0,
+                                   false, work->x[k]);
+  }
+  // Accumulators of the lanes that take part move together, into `spare`, for the step.
+  char *const *acc = all ? work->acc : work->spare;
+  for (uint32_t k = 0; k < n && !all; ++k) {
+    mp_lanes_gather(fold->operands[k].acc_size, inside, work->acc[k], lanes->where, work->spare[k]);
+  }
+  mp_fold_step(fold, work, inside, acc, work->loaded, call->operands + 2 * n);
+  for (uint32_t k = 0; k < n && !all; ++k) {
+    mp_lanes_scatter(fold->operands[k].acc_size, inside, work->spare[k], lanes->where,
+                     work->acc[k]);
+  }
+}
+
+static mp_status_t run_scan(const mp_kernel_t *base, const mp_kernel_call_t *call) {
+  const reduce_window_t *kernel = (const reduce_window_t *)base;
+  int64_t begin, end;
+  mp_part_range(kernel->scan.outer * kernel->scan.inner, base->num_parts, call->part, &begin, &end);
+  mp_window_scan_run(&kernel->scan, call, begin, end);
+  return NULL;
+}
+
+static mp_status_t run_passes(const mp_kernel_t *base, const mp_kernel_call_t *call) {
+  const reduce_window_t *kernel = (const reduce_window_t *)base;
+  int64_t begin, end;
+  mp_part_range(kernel->passes.num_slices, base->num_parts, call->part, &begin, &end);
+  for (; begin < end; ++begin) {
+    mp_window_passes_run(&kernel->passes, begin, call->operands[0], call->operands[1],
+                         call->results[0], call->scratch);
+  }
+  return NULL;
+}
+
+static mp_status_t run_reduce_window(const mp_kernel_t *base, const mp_kernel_call_t *call) {
+  const reduce_window_t *kernel = (const reduce_window_t *)base;
+  const mp_fold_t *fold = &kernel->fold;
+  uint32_t n = fold->num_operands;
+  char *window_memory = (char *)call->scratch + mp_round_up_64(fold->scratch_bytes);
+  mp_fold_work_t work;
+  mp_fold_work(fold, call->scratch, &work);
+  int64_t begin, end, count;
+  mp_part_range(kernel->window.count, base->num_parts, call->part, &begin, &end);
+  for (; begin < end; begin += count) {
+    count = mp_min_i64(end - begin, MP_FOLD_LANES);
+    for (uint32_t k = 0; k < n; ++k) {
+      mp_fold_fill(fold, k, count, call->operands[n + k], work.acc[k]);
+    }
+    mp_window_lanes_t lanes;
+    for (int64_t w = 0; w < kernel->window.size; ++w) {
+      if (w == 0) {
+        mp_window_lanes_begin(&kernel->window, begin, count, window_memory, &lanes);
+      } else {
+        mp_window_lanes_next(&lanes);
+      }
+      fold_element(kernel, call, &work, &lanes);
+    }
+    for (uint32_t k = 0; k < n; ++k) {
+      size_t size = fold->operands[k].out_size;
+      mp_fold_store(fold, k, count, work.acc[k], (char *)call->results[k] + (size_t)begin * size);
+    }
+  }
+  return NULL;
+}
+
+// Window elements that are worth a part of their own.
+enum { GRAIN = 32 * 1024 };
+
+mp_status_t mp_kernel_make_reduce_window(mp_arena_t *arena, const mp_op_t *op,
+                                         const mp_kernel_t **out_kernel) {
+  reduce_window_t *kernel = MP_ARENA_NEW(arena, reduce_window_t);
+  uint32_t n = op->num_operands / 2;
+  const mp_type_t **types = MP_ARENA_ARRAY(arena, const mp_type_t *, 3 * n + 1);
+  if (kernel == NULL || types == NULL) return mp_status_out_of_memory();
+  for (uint32_t k = 0; k < n; ++k) {
+    types[k] = mp_op_operand_type(op, k);
+    types[n + k] = mp_op_operand_type(op, n + k);
+    types[2 * n + k] = mp_op_result_type(op, k);
+  }
+  mp_kernel_init(&kernel->base, run_reduce_window, op);
+  MP_RETURN_IF_ERROR(
+      mp_fold_create(arena, op, op->regions[0], n, types, types + n, types + 2 * n, &kernel->fold));
+  MP_RETURN_IF_ERROR(mp_window_create(op, types[0], types[2 * n], &kernel->window));
+  *out_kernel = &kernel->base;
+  if (mp_window_scan_create(&kernel->window, &kernel->fold, &kernel->scan)) {
+    kernel->base.run = run_scan;
+    kernel->base.num_parts = mp_part_count(kernel->scan.outer * kernel->scan.inner,
+                                           mp_max_i64(1, GRAIN / kernel->scan.length));
+    kernel->base.scratch_bytes = kernel->fold.scratch_bytes;
+    return NULL;
+  }
+  if (mp_window_passes_create(&kernel->window, &kernel->fold, op->regions[0]->args[0].type->dtype,
+                              &kernel->passes)) {
+    const mp_window_passes_t *passes = &kernel->passes;
+    kernel->base.run = run_passes;
+    kernel->base.num_parts =
+        mp_part_count(passes->num_slices, mp_max_i64(1, GRAIN / passes->slice_in));
+    kernel->base.scratch_bytes = passes->scratch_bytes;
+    return NULL;
+  }
+  int64_t grain = mp_max_i64(MP_FOLD_LANES, GRAIN / mp_max_i64(kernel->window.size, 1));
+  if (kernel->window.size >= GRAIN) grain = 1;
+  kernel->base.num_parts = mp_part_count(kernel->window.count, grain);
+  kernel->base.scratch_bytes =
+      mp_round_up_64(kernel->fold.scratch_bytes) + mp_window_lanes_bytes(&kernel->window);
+  return NULL;
+}

@@ -1,0 +1,37 @@
+// Recognised reductions over windows, one dimension after the other: a window's reduction is the
+// reduction of its rows' reductions. Each pass works on long runs of neighbours.
+//
+// The order in which a sum is taken depends on the shapes only. For one operand whose fold is a
+// recognised kind; others go element by element (reduce_window.c).
+#ifndef MINIPOD_SIM_KERNELS_REDUCTION_WINDOW_PASSES_H_
+#define MINIPOD_SIM_KERNELS_REDUCTION_WINDOW_PASSES_H_
+
+#include "sim/kernels/reduction/fold.h"
+#include "sim/kernels/reduction/window.h"
+
+// A pass reduces along one dimension of an array [outer][dim.in][inner] to [outer][dim.out][inner].
+typedef struct {
+  mp_window_dim_t dim;
+  int64_t outer, inner;
+} mp_window_pass_t;
+
+typedef struct {
+  const mp_fold_t *fold;
+  uint32_t num_passes;
+  mp_window_pass_t passes[MP_MAX_RANK];
+  // Leading dimensions without windows number independent slices.
+  int64_t num_slices, slice_in, slice_out;
+  int64_t buffer_elements;        // of each of two buffers
+  _Alignas(16) char neutral[16];  // what changes nothing, as an accumulator
+  size_t scratch_bytes;
+} mp_window_passes_t;
+
+// False when the window or the fold is not of the kind that this can do. `dtype` is the type of the
+// region's arguments.
+bool mp_window_passes_create(const mp_window_t *window, const mp_fold_t *fold, mp_dtype_t dtype,
+                             mp_window_passes_t *out_passes);
+
+void mp_window_passes_run(const mp_window_passes_t *passes, int64_t slice, const void *operand,
+                          const void *init, void *result, void *scratch);
+
+#endif  // MINIPOD_SIM_KERNELS_REDUCTION_WINDOW_PASSES_H_
