@@ -5,7 +5,7 @@
 
 #include "collectives/internal.h"
 #include "sim/base/alloc.h"
-#include "sim/base/box.h"
+#include "sim/numeric/box.h"
 
 static const mp_crossing_kind_t *const g_kinds[] = {
     [MP_COLLECTIVE_ALL_REDUCE] = &mp_crossing_pieces,

@@ -5,7 +5,7 @@
 
 #include "collectives/collective.h"
 #include "collectives/crossing.h"
-#include "sim/base/box.h"
+#include "sim/numeric/box.h"
 
 typedef struct {
   const mp_collective_t *collective;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "collectives/internal.h"
-#include "sim/base/box.h"
+#include "sim/numeric/box.h"
 
 static size_t operand_bytes(const mp_collective_operand_t *operand) {
   return (size_t)mp_dims_product(operand->dims, operand->rank) * mp_dtype_size(operand->dtype);

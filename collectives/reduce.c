@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "collectives/internal.h"
-#include "sim/base/box.h"
-#include "sim/base/float.h"
+#include "sim/numeric/box.h"
+#include "sim/numeric/float.h"
 
 enum { MP_REDUCE_BLOCK = 2048 };
 

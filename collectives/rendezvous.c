@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "sim/base/alloc.h"
-#include "sim/base/box.h"
 #include "sim/base/hash.h"
 #include "sim/base/str.h"
+#include "sim/numeric/box.h"
 
 enum { MP_MAX_BUCKETS = 1024 };
 

@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 #include "sim/base/arena.h"
-#include "sim/base/dtype.h"
 #include "sim/base/status.h"
+#include "sim/numeric/dtype.h"
 
 typedef enum {
   MP_TYPE_TENSOR,

@@ -6,7 +6,7 @@
 // `num_parts` independent parts; how it is cut depends on the op alone, never on the number of
 // workers, so the bits of a result never depend on the machine's load.
 //
-// Operands are dense, row-major arrays of stored elements (sim/base/dtype.h), 64-byte aligned;
+// Operands are dense, row-major arrays of stored elements (sim/numeric/dtype.h), 64-byte aligned;
 // results likewise. Values that an op's regions capture from outside follow the op's own operands,
 // in the order of mp_op_captures. Tokens are passed as NULL. Zero-sized arrays may be NULL.
 #ifndef MINIPOD_SIM_KERNELS_KERNEL_H_

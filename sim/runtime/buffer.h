@@ -2,8 +2,8 @@
 //
 // A buffer has a type, a memory, storage (shared, counted), and a definition event that is set when
 // its contents are there, or when they can never be (an error buffer: every later use reports the
-// first cause). Contents are row-major stored elements (sim/base/dtype.h). Storage has its address
-// from creation on, also while the contents are pending.
+// first cause). Contents are row-major stored elements (sim/numeric/dtype.h). Storage has its
+// address from creation on, also while the contents are pending.
 //
 // Uses hold the storage: a run or copy that was enqueued keeps it until it is done, an external
 // reference until it is given back; mp_buffer_delete takes the buffer away from the user at once

@@ -22,7 +22,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "sim/base/dtype.h"
+#include "sim/numeric/dtype.h"
 #include "sim/runtime/client.h"
 #include "sim/runtime/name.h"
 

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "collectives/collective.h"
-#include "sim/base/box.h"
-#include "sim/base/float.h"
+#include "sim/numeric/box.h"
+#include "sim/numeric/float.h"
 #include "tests/unit/unit.h"
 
 enum { RANDOM_MAX_DEVICES = 16, RANDOM_MAX_OPERANDS = 6 };

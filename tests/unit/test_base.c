@@ -6,9 +6,9 @@
 
 #include "sim/base/alloc.h"
 #include "sim/base/arena.h"
-#include "sim/base/dtype.h"
 #include "sim/base/status.h"
 #include "sim/base/str.h"
+#include "sim/numeric/dtype.h"
 #include "tests/unit/unit.h"
 
 static void status_carries_code_message_and_context(void **state) {

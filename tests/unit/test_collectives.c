@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "collectives/collective.h"
-#include "sim/base/float.h"
+#include "sim/numeric/float.h"
 #include "tests/unit/unit.h"
 
 // --- groups ---

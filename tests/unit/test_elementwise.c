@@ -1,7 +1,7 @@
 // Elementwise kernels: meaning at the edges, all element types, scalar operands, parts.
 #include <math.h>
 
-#include "sim/base/float.h"
+#include "sim/numeric/float.h"
 #include "tests/unit/kernel_test.h"
 
 // Runs an op over n elements; operands and result of these types.

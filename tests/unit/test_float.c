@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "sim/base/float.h"
+#include "sim/numeric/float.h"
 #include "tests/unit/unit.h"
 
 typedef struct {

@@ -1,7 +1,7 @@
 // Reductions: every way through the input gives what plain loops give.
 #include <math.h>
 
-#include "sim/base/float.h"
+#include "sim/numeric/float.h"
 #include "tests/unit/region_test.h"
 
 // Integer reductions over all subsets of the dimensions of a 3-d shape, against plain loops. The

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "sim/base/float.h"
 #include "sim/kernels/shape.h"
+#include "sim/numeric/float.h"
 
 enum { BLOCK = 256 };
 

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sim/base/dtype.h"
 #include "sim/kernels/elementwise/elementwise.h"
+#include "sim/numeric/dtype.h"
 
 typedef struct {
   mp_dtype_t from, to;  // as stored

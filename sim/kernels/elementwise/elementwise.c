@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "sim/base/float.h"
 #include "sim/kernels/makers.h"
+#include "sim/numeric/float.h"
 
 // Elements that are widened and narrowed at a time: a block of each operand stays in the cache.
 enum { BLOCK = 256 };

@@ -14,9 +14,9 @@
 
 #include <stdint.h>
 
-#include "sim/base/dtype.h"
 #include "sim/base/status.h"
 #include "sim/ir/module.h"
+#include "sim/numeric/dtype.h"
 
 // out[0..n) = f(in[0][0..n), ...). `out` may be the same array as an input.
 typedef void (*mp_ew_loop_t)(int64_t n, const void *const *in, void *out);

@@ -3,9 +3,9 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "sim/base/float.h"
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/loops.h"
+#include "sim/numeric/float.h"
 
 typedef float _Complex c64_t;
 typedef double _Complex c128_t;

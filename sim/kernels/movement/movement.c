@@ -126,7 +126,7 @@ mp_status_t mp_kernel_make_reverse(mp_arena_t *arena, const mp_op_t *op,
 // --- bitcast_convert ---
 
 // Between widths. Bits are taken little-endian: part i of a wide element holds its bits from
-// i * narrow width on. Elements narrower than a byte have a byte each (sim/base/dtype.h).
+// i * narrow width on. Elements narrower than a byte have a byte each (sim/numeric/dtype.h).
 typedef struct {
   mp_kernel_t base;
   int64_t wide_count;

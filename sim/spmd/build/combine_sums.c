@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "sim/base/dtype.h"
+#include "sim/numeric/dtype.h"
 
 // So many sums, of so many bytes, are made at once at most: their terms take memory meanwhile.
 enum { MP_MAX_COMBINED = 64, MP_MAX_COMBINED_BYTES = 32 << 20 };

@@ -1,6 +1,6 @@
 #include "sim/spmd/partition/partition_report.h"
 
-#include "sim/base/dtype.h"
+#include "sim/numeric/dtype.h"
 #include "sim/spmd/reshard/reshard_plan.h"
 
 static const struct {

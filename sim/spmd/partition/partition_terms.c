@@ -1,8 +1,8 @@
 // Linear ops on values that are still terms of sums: adding first and summing up once sends half of
 // what summing up twice does, and gradients that a program accumulates are summed up when it is
 // done.
-#include "sim/base/dtype.h"
 #include "sim/ir/reducer.h"
+#include "sim/numeric/dtype.h"
 #include "sim/spmd/build/unreduced.h"
 #include "sim/spmd/partition/partitioner.h"
 #include "sim/spmd/sharding/placement.h"

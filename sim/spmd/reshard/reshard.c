@@ -1,6 +1,6 @@
 #include "sim/spmd/reshard/reshard.h"
 
-#include "sim/base/dtype.h"
+#include "sim/numeric/dtype.h"
 #include "sim/spmd/build/append.h"
 #include "sim/spmd/build/append_collective.h"
 #include "sim/spmd/build/unreduced.h"

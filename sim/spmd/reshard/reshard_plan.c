@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "sim/base/dtype.h"
 #include "sim/base/hash.h"
+#include "sim/numeric/dtype.h"
 
 enum { MP_MAX_NODES = 2048, MP_NODE_TABLE = 4096, MP_MAX_EXPANSIONS = 600 };
 

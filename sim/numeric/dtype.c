@@ -1,4 +1,4 @@
-#include "sim/base/dtype.h"
+#include "sim/numeric/dtype.h"
 
 typedef struct {
   const char *name;

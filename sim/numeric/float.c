@@ -1,4 +1,4 @@
-#include "sim/base/float.h"
+#include "sim/numeric/float.h"
 
 #include <math.h>
 #include <string.h>

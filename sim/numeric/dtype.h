@@ -3,8 +3,8 @@
 // Names are MLIR's. Elements are stored one per `storage` bytes: types narrower than a byte take a
 // whole byte each (value in the low bits, the upper bits zero), as in StableHLO's constants and in
 // PJRT's host buffers. bool is one byte, 0 or 1. Complex is (real, imaginary).
-#ifndef MINIPOD_SIM_BASE_DTYPE_H_
-#define MINIPOD_SIM_BASE_DTYPE_H_
+#ifndef MINIPOD_SIM_NUMERIC_DTYPE_H_
+#define MINIPOD_SIM_NUMERIC_DTYPE_H_
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -94,4 +94,4 @@ mp_dtype_t mp_dtype_real_part(mp_dtype_t dtype);
 double mp_float_decode(mp_dtype_t dtype, const void *element);
 void mp_float_encode(mp_dtype_t dtype, double value, void *out_element);
 
-#endif  // MINIPOD_SIM_BASE_DTYPE_H_
+#endif  // MINIPOD_SIM_NUMERIC_DTYPE_H_

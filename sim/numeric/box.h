@@ -2,8 +2,8 @@
 //
 // A box is [start, start + size) per dimension. Sizes and starts are in elements. All functions are
 // pure; arrays belong to the caller.
-#ifndef MINIPOD_SIM_BASE_BOX_H_
-#define MINIPOD_SIM_BASE_BOX_H_
+#ifndef MINIPOD_SIM_NUMERIC_BOX_H_
+#define MINIPOD_SIM_NUMERIC_BOX_H_
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,4 +26,4 @@ void mp_box_copy(uint32_t rank, const int64_t *size, size_t element_size, const 
 // Product of `count` sizes; 1 for none. The caller knows that it fits.
 int64_t mp_dims_product(const int64_t *dims, uint32_t count);
 
-#endif  // MINIPOD_SIM_BASE_BOX_H_
+#endif  // MINIPOD_SIM_NUMERIC_BOX_H_

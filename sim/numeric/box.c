@@ -1,4 +1,4 @@
-#include "sim/base/box.h"
+#include "sim/numeric/box.h"
 
 #include <string.h>
 
