@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
-#include "pjrt/c_api.h"
-#include "pjrt/c_api_ext.h"
+#include "pjrt/c_api/c_api.h"
+#include "pjrt/c_api/c_api_ext.h"
 
 #define SLOT(name, slot, offset)                                                               \
   printf("SLOT(%s, %zu, %zu)\n", #name,                                                        \

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "pjrt/c_api_ext.h"
+#include "pjrt/c_api/c_api_ext.h"
 #include "tests/unit/unit.h"
 
 #define ARGS(name, last) \

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "pjrt/c_api.h"
-#include "pjrt/c_api_ext.h"
+#include "pjrt/c_api/c_api.h"
+#include "pjrt/c_api/c_api_ext.h"
 #include "tests/unit/unit.h"
 
 typedef struct {

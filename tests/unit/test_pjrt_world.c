@@ -1,7 +1,7 @@
 // The table over several processes: whose devices are whose, and programs on some of them.
 #include <string.h>
 
-#include "pjrt/objects.h"
+#include "pjrt/pjrt_objects.h"
 #include "sim/base/proto.h"
 #include "tests/unit/pjrt_test.h"
 

@@ -1,0 +1,147 @@
+// The PJRT C API: the extensions that minipod offers (layouts 4, memory descriptions 6, shardings
+// 19).
+#ifndef MINIPOD_PJRT_C_API_C_API_EXT_H_
+#define MINIPOD_PJRT_C_API_C_API_EXT_H_
+
+#include "pjrt/c_api/c_api.h"
+
+typedef struct PJRT_Layouts_MemoryLayout PJRT_Layouts_MemoryLayout;
+typedef struct PJRT_Layouts_SerializedLayout PJRT_Layouts_SerializedLayout;
+typedef struct PJRT_MemoryDescription PJRT_MemoryDescription;
+
+typedef struct PJRT_Layouts_MemoryLayout_Destroy_Args {
+  PJRT_HEAD;
+  PJRT_Layouts_MemoryLayout *layout;
+} PJRT_Layouts_MemoryLayout_Destroy_Args;
+
+// As text, minor to major: "{1,0}".
+typedef struct PJRT_Layouts_MemoryLayout_Serialize_Args {
+  PJRT_HEAD;
+  PJRT_Layouts_MemoryLayout *layout;
+  const char *serialized_bytes;  // out
+  size_t serialized_bytes_size;  // out
+  PJRT_Layouts_SerializedLayout *serialized_layout;
+  void (*serialized_layout_deleter)(PJRT_Layouts_SerializedLayout *);  // out
+} PJRT_Layouts_MemoryLayout_Serialize_Args;
+
+typedef struct PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args {
+  PJRT_HEAD;
+  PJRT_Buffer *buffer;
+  PJRT_Layouts_MemoryLayout *layout;  // out
+} PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args;
+
+typedef struct PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args {
+  PJRT_HEAD;
+  PJRT_Client *client;
+  PJRT_Buffer_Type type;
+  const int64_t *dims;
+  size_t num_dims;
+  PJRT_Layouts_MemoryLayout *layout;  // out
+} PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args;
+
+typedef struct PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args {
+  PJRT_HEAD;
+  PJRT_TopologyDescription *topology_description;
+  PJRT_Buffer_Type type;
+  const int64_t *dims;
+  size_t num_dims;
+  PJRT_Layouts_MemoryLayout *layout;  // out
+} PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args;
+
+// The layouts live as long as the executable.
+typedef struct PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args {
+  PJRT_HEAD;
+  PJRT_Executable *executable;
+  size_t num_outputs;                   // out
+  PJRT_Layouts_MemoryLayout **layouts;  // out
+} PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args;
+
+// The memories that a device of a topology has.
+typedef struct PJRT_DeviceDescription_MemoryDescriptions_Args {
+  PJRT_HEAD;
+  PJRT_DeviceDescription *device_description;
+  const PJRT_MemoryDescription *const *memory_descriptions;  // out
+  size_t num_memory_descriptions;                            // out
+  size_t default_memory_index;                               // out
+} PJRT_DeviceDescription_MemoryDescriptions_Args;
+
+typedef struct PJRT_MemoryDescription_Kind_Args {
+  PJRT_HEAD;
+  const PJRT_MemoryDescription *memory_description;
+  const char *kind;  // out
+  size_t kind_size;  // out
+  int kind_id;       // out
+} PJRT_MemoryDescription_Kind_Args;
+
+typedef struct PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args {
+  PJRT_HEAD;
+  PJRT_Executable *executable;
+  size_t num_parameters;                // out
+  PJRT_Layouts_MemoryLayout **layouts;  // out
+} PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args;
+
+// Serialized OpSharding messages, as long as the executable; NULL: the program has none.
+typedef struct PJRT_Shardings_PJRT_Executable_ParameterShardings_Args {
+  PJRT_HEAD;
+  PJRT_Executable *executable;
+  size_t num_parameters;         // out
+  const char *const *shardings;  // out
+  const size_t *sharding_sizes;  // out
+} PJRT_Shardings_PJRT_Executable_ParameterShardings_Args;
+
+// Likewise; one for each output.
+typedef struct PJRT_Shardings_PJRT_Executable_OutputShardings_Args {
+  PJRT_HEAD;
+  PJRT_Executable *executable;
+  size_t num_outputs;            // out
+  const char *const *shardings;  // out
+  const size_t *sharding_sizes;  // out
+} PJRT_Shardings_PJRT_Executable_OutputShardings_Args;
+
+typedef PJRT_Error *PJRT_Layouts_MemoryLayout_Destroy(PJRT_Layouts_MemoryLayout_Destroy_Args *args);
+typedef PJRT_Error *PJRT_Layouts_MemoryLayout_Serialize(
+    PJRT_Layouts_MemoryLayout_Serialize_Args *args);
+typedef PJRT_Error *PJRT_Layouts_PJRT_Client_GetDefaultLayout(
+    PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args *args);
+typedef PJRT_Error *PJRT_Layouts_PJRT_Buffer_MemoryLayout(
+    PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args *args);
+typedef PJRT_Error *PJRT_Layouts_PJRT_Topology_GetDefaultLayout(
+    PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args *args);
+typedef PJRT_Error *PJRT_Layouts_PJRT_Executable_GetOutputLayouts(
+    PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args *args);
+typedef PJRT_Error *PJRT_Layouts_PJRT_Executable_GetParameterLayouts(
+    PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args *args);
+typedef PJRT_Error *PJRT_DeviceDescription_MemoryDescriptions(
+    PJRT_DeviceDescription_MemoryDescriptions_Args *args);
+typedef PJRT_Error *PJRT_MemoryDescription_Kind(PJRT_MemoryDescription_Kind_Args *args);
+typedef PJRT_Error *PJRT_Shardings_PJRT_Executable_ParameterShardings(
+    PJRT_Shardings_PJRT_Executable_ParameterShardings_Args *args);
+typedef PJRT_Error *PJRT_Shardings_PJRT_Executable_OutputShardings(
+    PJRT_Shardings_PJRT_Executable_OutputShardings_Args *args);
+
+typedef struct PJRT_Layouts_Extension {
+  PJRT_Extension_Base base;
+  PJRT_Layouts_MemoryLayout_Destroy *PJRT_Layouts_MemoryLayout_Destroy;
+  PJRT_Layouts_MemoryLayout_Serialize *PJRT_Layouts_MemoryLayout_Serialize;
+  PJRT_Layouts_PJRT_Client_GetDefaultLayout *PJRT_Layouts_PJRT_Client_GetDefaultLayout;
+  PJRT_Layouts_PJRT_Buffer_MemoryLayout *PJRT_Layouts_PJRT_Buffer_MemoryLayout;
+  PJRT_Layouts_PJRT_Topology_GetDefaultLayout *PJRT_Layouts_PJRT_Topology_GetDefaultLayout;
+  PJRT_Layouts_PJRT_Executable_GetOutputLayouts *PJRT_Layouts_PJRT_Executable_GetOutputLayouts;
+  PJRT_Layouts_PJRT_Executable_GetParameterLayouts
+      *PJRT_Layouts_PJRT_Executable_GetParameterLayouts;  // minor 104
+} PJRT_Layouts_Extension;
+
+typedef struct PJRT_MemoryDescriptions_Extension {
+  PJRT_Extension_Base base;
+  PJRT_DeviceDescription_MemoryDescriptions *PJRT_DeviceDescription_MemoryDescriptions;
+  PJRT_MemoryDescription_Kind *PJRT_MemoryDescription_Kind;
+} PJRT_MemoryDescriptions_Extension;
+
+typedef struct PJRT_Shardings_Extension {
+  PJRT_Extension_Base base;
+  PJRT_Shardings_PJRT_Executable_ParameterShardings
+      *PJRT_Shardings_PJRT_Executable_ParameterShardings;
+  PJRT_Shardings_PJRT_Executable_OutputShardings *PJRT_Shardings_PJRT_Executable_OutputShardings;
+} PJRT_Shardings_Extension;
+
+#endif  // MINIPOD_PJRT_C_API_C_API_EXT_H_

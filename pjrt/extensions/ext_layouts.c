@@ -1,0 +1,80 @@
+// The Layouts extension (type 4). The objects are those of layout.c, which stay for ever:
+// destroying them does nothing.
+
+#include "pjrt/pjrt_objects.h"
+
+static PJRT_Error *layout_destroy(PJRT_Layouts_MemoryLayout_Destroy_Args *args) {
+  (void)args;
+  return NULL;
+}
+
+static void delete_serialized(PJRT_Layouts_SerializedLayout *serialized) {
+  (void)serialized;
+}
+
+static PJRT_Error *layout_serialize(PJRT_Layouts_MemoryLayout_Serialize_Args *args) {
+  if (args->layout == NULL) return mp_pjrt_error(mp_pjrt_null_argument(__func__, "layout"));
+  args->serialized_bytes = args->layout->text;
+  args->serialized_bytes_size = strlen(args->layout->text);
+  args->serialized_layout = (PJRT_Layouts_SerializedLayout *)args->layout;
+  args->serialized_layout_deleter = delete_serialized;
+  return NULL;
+}
+
+static PJRT_Error *default_layout(PJRT_Buffer_Type type, const int64_t *dims, size_t num_dims,
+                                  PJRT_Layouts_MemoryLayout **out_layout) {
+  mp_dtype_t dtype = MP_DTYPE_INVALID;
+  mp_status_t status =
+      mp_pjrt_check_shape("PJRT_Layouts_GetDefaultLayout", type, dims, num_dims, &dtype);
+  if (status == NULL) status = mp_pjrt_layout_row_major(num_dims, out_layout);
+  return mp_pjrt_error(status);
+}
+
+static PJRT_Error *client_default(PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args *args) {
+  return default_layout(args->type, args->dims, args->num_dims, &args->layout);
+}
+
+static PJRT_Error *topology_default(PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args *args) {
+  return default_layout(args->type, args->dims, args->num_dims, &args->layout);
+}
+
+static PJRT_Error *buffer_layout(PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args *args) {
+  if (args->buffer == NULL) return mp_pjrt_error(mp_pjrt_null_argument(__func__, "buffer"));
+  if (args->buffer->layout != NULL) {
+    args->layout = (PJRT_Layouts_MemoryLayout *)args->buffer->layout;
+    return NULL;
+  }
+  return mp_pjrt_error(
+      mp_pjrt_layout_row_major(mp_buffer_type(args->buffer->buffer)->rank, &args->layout));
+}
+
+static PJRT_Error *output_layouts(PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args *args) {
+  if (args->executable == NULL) {
+    return mp_pjrt_error(mp_pjrt_null_argument(__func__, "executable"));
+  }
+  args->num_outputs = args->executable->program->num_results;
+  args->layouts = args->executable->output_layouts;
+  return NULL;
+}
+
+static PJRT_Error *parameter_layouts(PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args *args) {
+  if (args->executable == NULL) {
+    return mp_pjrt_error(mp_pjrt_null_argument(__func__, "executable"));
+  }
+  args->num_parameters = args->executable->program->num_params;
+  args->layouts = args->executable->parameter_layouts;
+  return NULL;
+}
+
+PJRT_Layouts_Extension mp_pjrt_layouts_extension = {
+    .base = {.struct_size = sizeof(PJRT_Layouts_Extension),
+             .type = PJRT_Extension_Type_Layouts,
+             .next = &mp_pjrt_memory_descriptions_extension.base},
+    .PJRT_Layouts_MemoryLayout_Destroy = layout_destroy,
+    .PJRT_Layouts_MemoryLayout_Serialize = layout_serialize,
+    .PJRT_Layouts_PJRT_Client_GetDefaultLayout = client_default,
+    .PJRT_Layouts_PJRT_Buffer_MemoryLayout = buffer_layout,
+    .PJRT_Layouts_PJRT_Topology_GetDefaultLayout = topology_default,
+    .PJRT_Layouts_PJRT_Executable_GetOutputLayouts = output_layouts,
+    .PJRT_Layouts_PJRT_Executable_GetParameterLayouts = parameter_layouts,
+};

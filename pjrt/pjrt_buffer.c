@@ -1,0 +1,217 @@
+// Buffers: what they are, where they are, deleting and copying them, and their address.
+
+#include "pjrt/pjrt_objects.h"
+#include "sim/base/alloc.h"
+#include "sim/ir/layout.h"
+
+mp_status_t mp_pjrt_buffer_wrap(PJRT_Client *client, mp_buffer_t *buffer,
+                                const PJRT_Layouts_MemoryLayout *layout, PJRT_Buffer **out_buffer) {
+  if (layout != NULL && layout->is_row_major) layout = NULL;
+  size_t rank = layout == NULL ? 0 : layout->rank;
+  PJRT_Buffer *result = mp_malloc(sizeof(*result) + rank * sizeof(result->dims[0]));
+  if (result == NULL) {
+    mp_buffer_release(buffer);
+    return mp_status_out_of_memory();
+  }
+  result->buffer = NULL;
+  result->client = mp_pjrt_client_retain(client);
+  result->layout = layout;
+  atomic_init(&result->external_references, 0);
+  if (buffer != NULL) mp_pjrt_buffer_fill(result, buffer);
+  *out_buffer = result;
+  return NULL;
+}
+
+void mp_pjrt_buffer_fill(PJRT_Buffer *wrapper, mp_buffer_t *buffer) {
+  wrapper->buffer = buffer;
+  if (wrapper->layout == NULL) return;
+  const mp_type_t *type = mp_buffer_type(buffer);
+  for (uint32_t k = 0; k < type->rank; ++k) {
+    wrapper->dims[mp_layout_logical(wrapper->layout->minor_to_major, type->rank, k)] =
+        type->dims[k];
+  }
+}
+
+const int64_t *mp_pjrt_buffer_dims(const PJRT_Buffer *buffer) {
+  return buffer->layout == NULL ? mp_buffer_type(buffer->buffer)->dims : buffer->dims;
+}
+
+mp_status_t mp_pjrt_choose_memory(const char *function, PJRT_Memory *memory, PJRT_Device *device,
+                                  mp_memory_t **out_memory) {
+  if (memory == NULL && device == NULL) return mp_pjrt_null_argument(function, "device or memory");
+  if (memory == NULL) {
+    MP_RETURN_IF_ERROR(mp_device_check_local(device->device, function + 3));
+    memory = device->memories[MP_MEMORY_DEVICE];
+  }
+  *out_memory = mp_pjrt_memory(memory)->memory;
+  return NULL;
+}
+
+// References from outside that were never given back go with the buffer.
+mp_status_t mp_PJRT_Buffer_Destroy(PJRT_Buffer_Destroy_Args *args) {
+  PJRT_Buffer *buffer = args->buffer;
+  if (buffer == NULL) return NULL;
+  for (int i = atomic_load(&buffer->external_references); i > 0; --i) {
+    mp_buffer_release_external(buffer->buffer);
+  }
+  mp_buffer_release(buffer->buffer);
+  mp_pjrt_client_release(buffer->client);
+  mp_free(buffer);
+  return NULL;
+}
+
+mp_status_t mp_PJRT_Buffer_ElementType(PJRT_Buffer_ElementType_Args *args) {
+  MP_REQUIRE(args, buffer);
+  args->type = (PJRT_Buffer_Type)mp_dtype_to_pjrt(mp_buffer_type(args->buffer->buffer)->dtype);
+  return NULL;
+}
+
+mp_status_t mp_PJRT_Buffer_Dimensions(PJRT_Buffer_Dimensions_Args *args) {
+  MP_REQUIRE(args, buffer);
+  args->dims = mp_pjrt_buffer_dims(args->buffer);
+  args->num_dims = mp_buffer_type(args->buffer->buffer)->rank;
+  return NULL;
+}
+
+// Nothing is padded and no dimension is dynamic.
+mp_status_t mp_PJRT_Buffer_UnpaddedDimensions(PJRT_Buffer_UnpaddedDimensions_Args *args) {
+  MP_REQUIRE(args, buffer);
+  args->unpadded_dims = mp_pjrt_buffer_dims(args->buffer);
+  args->num_dims = mp_buffer_type(args->buffer->buffer)->rank;
+  return NULL;
+}
+
+mp_status_t mp_PJRT_Buffer_DynamicDimensionIndices(PJRT_Buffer_DynamicDimensionIndices_Args *args) {
+  args->dynamic_dim_indices = NULL;
+  args->num_dynamic_dims = 0;
+  return NULL;
+}
+
+mp_status_t mp_PJRT_Buffer_GetMemoryLayout(PJRT_Buffer_GetMemoryLayout_Args *args) {
+  MP_REQUIRE(args, buffer);
+  size_t rank = mp_buffer_type(args->buffer->buffer)->rank;
+  const PJRT_Layouts_MemoryLayout *layout = args->buffer->layout;
+  if (layout == NULL) {
+    PJRT_Layouts_MemoryLayout *row_major = NULL;
+    MP_RETURN_IF_ERROR(mp_pjrt_layout_row_major(rank, &row_major));
+    layout = row_major;
+  }
+  args->layout = (PJRT_Buffer_MemoryLayout){
+      .struct_size = PJRT_STRUCT_SIZE(PJRT_Buffer_MemoryLayout, type),
+      .tiled = {.struct_size = PJRT_STRUCT_SIZE(PJRT_Buffer_MemoryLayout_Tiled, num_tiles),
+                .minor_to_major = layout->minor_to_major,
+                .minor_to_major_size = rank},
+      .type = PJRT_Buffer_MemoryLayout_Type_Tiled,
+  };
+  return NULL;
+}
+
+mp_status_t mp_PJRT_Buffer_OnDeviceSizeInBytes(PJRT_Buffer_OnDeviceSizeInBytes_Args *args) {
+  MP_REQUIRE(args, buffer);
+  args->on_device_size_in_bytes = mp_buffer_bytes(args->buffer->buffer);
+  return NULL;
+}
+
+mp_status_t mp_PJRT_Buffer_Memory(PJRT_Buffer_Memory_Args *args) {
+  MP_REQUIRE(args, buffer);
+  args->memory = mp_pjrt_memory_of(args->buffer->client, mp_buffer_memory(args->buffer->buffer));
+  return NULL;
+}
+
+mp_status_t mp_PJRT_Buffer_Device(PJRT_Buffer_Device_Args *args) {
+  MP_REQUIRE(args, buffer);
+  PJRT_Memory *memory =
+      mp_pjrt_memory_of(args->buffer->client, mp_buffer_memory(args->buffer->buffer));
+  args->device = mp_pjrt_memory(memory)->device;
+  return NULL;
+}
+
+mp_status_t mp_PJRT_Buffer_Delete(PJRT_Buffer_Delete_Args *args) {
+  MP_REQUIRE(args, buffer);
+  mp_buffer_delete(args->buffer->buffer);
+  return NULL;
+}
+
+mp_status_t mp_PJRT_Buffer_IsDeleted(PJRT_Buffer_IsDeleted_Args *args) {
+  MP_REQUIRE(args, buffer);
+  args->is_deleted = mp_buffer_is_deleted(args->buffer->buffer);
+  return NULL;
+}
+
+// All memories are memory of this process: callers may read them in place.
+mp_status_t mp_PJRT_Buffer_IsOnCpu(PJRT_Buffer_IsOnCpu_Args *args) {
+  args->is_on_cpu = true;
+  return NULL;
+}
+
+mp_status_t mp_PJRT_Buffer_ReadyEvent(PJRT_Buffer_ReadyEvent_Args *args) {
+  MP_REQUIRE(args, buffer);
+  args->event = mp_pjrt_event(mp_event_retain(mp_buffer_definition(args->buffer->buffer)));
+  return NULL;
+}
+
+static mp_status_t copy_to(PJRT_Buffer *buffer, mp_memory_t *memory, PJRT_Buffer **out_buffer) {
+  mp_buffer_t *copy = NULL;
+  MP_RETURN_IF_ERROR(mp_buffer_copy_to_memory(buffer->buffer, memory, &copy));
+  return mp_pjrt_buffer_wrap(buffer->client, copy, buffer->layout, out_buffer);
+}
+
+mp_status_t mp_PJRT_Buffer_CopyToDevice(PJRT_Buffer_CopyToDevice_Args *args) {
+  MP_REQUIRE(args, buffer);
+  mp_memory_t *memory = NULL;
+  MP_RETURN_IF_ERROR(mp_pjrt_choose_memory(__func__, NULL, args->dst_device, &memory));
+  return copy_to(args->buffer, memory, &args->dst_buffer);
+}
+
+mp_status_t mp_PJRT_Buffer_CopyToMemory(PJRT_Buffer_CopyToMemory_Args *args) {
+  MP_REQUIRE(args, buffer);
+  mp_memory_t *memory = NULL;
+  MP_RETURN_IF_ERROR(mp_pjrt_choose_memory(__func__, args->dst_memory, NULL, &memory));
+  return copy_to(args->buffer, memory, &args->dst_buffer);
+}
+
+// --- the address ---
+
+mp_status_t mp_PJRT_Buffer_IncreaseExternalReferenceCount(
+    PJRT_Buffer_IncreaseExternalReferenceCount_Args *args) {
+  MP_REQUIRE(args, buffer);
+  void *data = NULL;
+  MP_RETURN_IF_ERROR(mp_buffer_acquire_external(args->buffer->buffer, &data));
+  atomic_fetch_add(&args->buffer->external_references, 1);
+  return NULL;
+}
+
+mp_status_t mp_PJRT_Buffer_DecreaseExternalReferenceCount(
+    PJRT_Buffer_DecreaseExternalReferenceCount_Args *args) {
+  MP_REQUIRE(args, buffer);
+  int count = atomic_load(&args->buffer->external_references);
+  do {
+    if (count == 0) {
+      return mp_status_make(MP_INVALID_ARGUMENT,
+                            "PJRT_Buffer_DecreaseExternalReferenceCount: there is no reference");
+    }
+  } while (!atomic_compare_exchange_weak(&args->buffer->external_references, &count, count - 1));
+  mp_buffer_release_external(args->buffer->buffer);
+  return NULL;
+}
+
+// The address stays the same for the buffer's life, so the hold that gives it need not last.
+static mp_status_t get_address(PJRT_Buffer *buffer, void **out_data) {
+  MP_RETURN_IF_ERROR(mp_buffer_acquire_external(buffer->buffer, out_data));
+  mp_buffer_release_external(buffer->buffer);
+  return NULL;
+}
+
+mp_status_t mp_PJRT_Buffer_OpaqueDeviceMemoryDataPointer(
+    PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args *args) {
+  MP_REQUIRE(args, buffer);
+  return get_address(args->buffer, &args->device_memory_ptr);
+}
+
+mp_status_t mp_PJRT_Buffer_UnsafePointer(PJRT_Buffer_UnsafePointer_Args *args) {
+  MP_REQUIRE(args, buffer);
+  void *data = NULL;
+  MP_RETURN_IF_ERROR(get_address(args->buffer, &data));
+  args->buffer_pointer = (uintptr_t)data;
+  return NULL;
+}

@@ -1,0 +1,254 @@
+// The client: creation from options, its lists of devices and memories, default assignments.
+
+#include <stdio.h>
+#include <string.h>
+
+#include "pjrt/pjrt_objects.h"
+#include "sim/base/alloc.h"
+
+static void free_client(PJRT_Client *client) {
+  if (client->memories != NULL) {
+    for (size_t i = 0; i < client->num_addressable_memories; ++i) {
+      mp_pjrt_memory_deinit(&client->memories[i]);
+    }
+  }
+  mp_client_release(client->client);
+  mp_pjrt_topology_release(client->topology);
+  mp_arena_release(client->arena);
+  mp_free(client);
+}
+
+PJRT_Client *mp_pjrt_client_retain(PJRT_Client *client) {
+  atomic_fetch_add_explicit(&client->references, 1, memory_order_relaxed);
+  return client;
+}
+
+void mp_pjrt_client_release(PJRT_Client *client) {
+  if (client != NULL && atomic_fetch_sub(&client->references, 1) == 1) free_client(client);
+}
+
+static mp_status_t describe_memory(PJRT_Client *client, PJRT_Device *device,
+                                   mp_memory_space_t space) {
+  int id = (int)mp_memory_id(mp_device_memory(device->device, space));
+  mp_pjrt_memory_t *memory = &client->memories[client->num_addressable_memories];
+  memory->base.vtable = &mp_pjrt_memory_functions;
+  memory->memory = mp_device_memory(device->device, space);
+  memory->device = device;
+  memory->device_list[0] = device;
+  memory->space = space;
+  memory->id = id;
+  char text[96];
+  int size = snprintf(text, sizeof(text), "MinipodMemory(id=%d, kind=%s, device=%d)", id,
+                      mp_memory_space_name(space), device->description->info->id);
+  memory->to_string = mp_arena_strndup(client->arena, text, (size_t)size);
+  size = snprintf(text, sizeof(text), "MINIPOD_%d:%s", device->description->info->id,
+                  mp_memory_space_name(space));
+  memory->debug_string = mp_arena_strndup(client->arena, text, (size_t)size);
+  MP_RETURN_IF_NULL(memory->to_string);
+  MP_RETURN_IF_NULL(memory->debug_string);
+  device->memories[space] = &memory->base;
+  client->addressable_memory_list[client->num_addressable_memories++] = &memory->base;
+  return NULL;
+}
+
+static mp_status_t describe_device(PJRT_Client *client, uint32_t id) {
+  PJRT_Device *device = &client->devices[id];
+  device->device = mp_client_device(client->client, id);
+  device->client = client;
+  device->description = &client->topology->descriptions[id];
+  device->is_addressable = mp_device_is_local(device->device);
+  client->device_list[id] = device;
+  if (!device->is_addressable) return NULL;
+  device->memories = MP_ARENA_ARRAY(client->arena, PJRT_Memory *, MP_MEMORY_SPACE_COUNT);
+  MP_RETURN_IF_NULL(device->memories);
+  client->addressable_list[client->num_addressable++] = device;
+  for (int space = 0; space < MP_MEMORY_SPACE_COUNT; ++space) {
+    MP_RETURN_IF_ERROR(describe_memory(client, device, (mp_memory_space_t)space));
+  }
+  return NULL;
+}
+
+static mp_status_t describe_client(PJRT_Client *client) {
+  const mp_pod_info_t *info = mp_pod_info(mp_client_pod(client->client));
+  size_t n = (size_t)info->num_devices;
+  size_t num_local = (size_t)info->num_local_devices;
+  size_t num_memories = num_local * MP_MEMORY_SPACE_COUNT;
+  client->num_devices = n;
+  client->devices = MP_ARENA_ARRAY(client->arena, PJRT_Device, n);
+  client->device_list = MP_ARENA_ARRAY(client->arena, PJRT_Device *, n);
+  client->addressable_list = MP_ARENA_ARRAY(client->arena, PJRT_Device *, num_local);
+  client->memories = MP_ARENA_ARRAY(client->arena, mp_pjrt_memory_t, num_memories);
+  client->addressable_memory_list = MP_ARENA_ARRAY(client->arena, PJRT_Memory *, num_memories);
+  MP_RETURN_IF_NULL(client->devices);
+  MP_RETURN_IF_NULL(client->device_list);
+  MP_RETURN_IF_NULL(client->addressable_list);
+  MP_RETURN_IF_NULL(client->memories);
+  MP_RETURN_IF_NULL(client->addressable_memory_list);
+  mp_pod_t *pod = mp_pod_retain((mp_pod_t *)mp_client_pod(client->client));
+  MP_RETURN_IF_ERROR(mp_pjrt_topology_create(pod, &client->topology));
+  client->topology->is_borrowed = true;
+  for (uint32_t id = 0; id < n; ++id) MP_RETURN_IF_ERROR(describe_device(client, id));
+  return NULL;
+}
+
+// Takes over `runtime`, also on failure.
+static mp_status_t wrap_client(mp_client_t *runtime, const mp_options_t *options,
+                               PJRT_Client **out_client) {
+  PJRT_Client *client = mp_calloc(1, sizeof(*client));
+  if (client == NULL) {
+    mp_client_release(runtime);
+    return mp_status_out_of_memory();
+  }
+  atomic_init(&client->references, 1);
+  client->client = runtime;
+  mp_status_t status = mp_arena_create(&client->arena);
+  if (status == NULL) status = describe_client(client);
+  if (status == NULL) {
+    client->dump = mp_arena_strndup(client->arena, options->dump, strlen(options->dump));
+    if (client->dump == NULL) status = mp_status_out_of_memory();
+  }
+  if (status != NULL) {
+    free_client(client);
+    return status;
+  }
+  *out_client = client;
+  return NULL;
+}
+
+mp_status_t mp_pjrt_client_create_in(const mp_options_t *options, mp_world_t *world,
+                                     PJRT_Client **out_client) {
+  mp_client_t *runtime = NULL;
+  MP_RETURN_IF_ERROR(mp_client_create_in(options, world, &runtime));
+  return wrap_client(runtime, options, out_client);
+}
+
+// The key-value callbacks are garbage unless the option `num_nodes` is given, and nothing is
+// exchanged through them: processes find each other through their MPI launcher.
+mp_status_t mp_PJRT_Client_Create(PJRT_Client_Create_Args *args) {
+  mp_named_value_t *values = NULL;
+  mp_options_t *options = NULL;
+  MP_RETURN_IF_ERROR(mp_pjrt_read_named_values(args->create_options, args->num_options, &values));
+  mp_status_t status = mp_options_create(values, args->num_options, &options);
+  mp_free(values);
+  MP_RETURN_IF_ERROR(status);
+  mp_client_t *runtime = NULL;
+  status = mp_client_create(options, &runtime);
+  if (status == NULL) status = wrap_client(runtime, options, &args->client);
+  mp_options_release(options);
+  return status;
+}
+
+// Stops the runtime; what buffers and executables point to stays until the last of them goes.
+mp_status_t mp_PJRT_Client_Destroy(PJRT_Client_Destroy_Args *args) {
+  if (args->client == NULL) return NULL;
+  mp_client_t *client = args->client->client;
+  args->client->client = NULL;
+  mp_client_release(client);
+  mp_pjrt_client_release(args->client);
+  return NULL;
+}
+
+mp_status_t mp_PJRT_Client_PlatformName(PJRT_Client_PlatformName_Args *args) {
+  args->platform_name = MP_PLATFORM_NAME;
+  args->platform_name_size = sizeof(MP_PLATFORM_NAME) - 1;
+  return NULL;
+}
+
+mp_status_t mp_PJRT_Client_ProcessIndex(PJRT_Client_ProcessIndex_Args *args) {
+  MP_REQUIRE(args, client);
+  args->process_index = mp_pod_info(args->client->topology->pod)->process_index;
+  return NULL;
+}
+
+mp_status_t mp_PJRT_Client_PlatformVersion(PJRT_Client_PlatformVersion_Args *args) {
+  MP_REQUIRE(args, client);
+  args->platform_version = args->client->topology->platform_version;
+  args->platform_version_size = strlen(args->platform_version);
+  return NULL;
+}
+
+mp_status_t mp_PJRT_Client_TopologyDescription(PJRT_Client_TopologyDescription_Args *args) {
+  MP_REQUIRE(args, client);
+  args->topology = args->client->topology;
+  return NULL;
+}
+
+mp_status_t mp_PJRT_Client_Devices(PJRT_Client_Devices_Args *args) {
+  MP_REQUIRE(args, client);
+  args->devices = args->client->device_list;
+  args->num_devices = args->client->num_devices;
+  return NULL;
+}
+
+mp_status_t mp_PJRT_Client_AddressableDevices(PJRT_Client_AddressableDevices_Args *args) {
+  MP_REQUIRE(args, client);
+  args->addressable_devices = args->client->addressable_list;
+  args->num_addressable_devices = args->client->num_addressable;
+  return NULL;
+}
+
+mp_status_t mp_PJRT_Client_LookupDevice(PJRT_Client_LookupDevice_Args *args) {
+  MP_REQUIRE(args, client);
+  if (args->id < 0 || (size_t)args->id >= args->client->num_devices) {
+    return mp_status_make(MP_NOT_FOUND, "no device has the id %d: there are %zu", args->id,
+                          args->client->num_devices);
+  }
+  args->device = &args->client->devices[args->id];
+  return NULL;
+}
+
+mp_status_t mp_PJRT_Client_LookupAddressableDevice(PJRT_Client_LookupAddressableDevice_Args *args) {
+  MP_REQUIRE(args, client);
+  for (size_t i = 0; i < args->client->num_addressable; ++i) {
+    PJRT_Device *device = args->client->addressable_list[i];
+    if (device->description->info->local_hardware_id != args->local_hardware_id) continue;
+    args->addressable_device = device;
+    return NULL;
+  }
+  return mp_status_make(MP_NOT_FOUND, "no device of this process has the local hardware id %d",
+                        args->local_hardware_id);
+}
+
+mp_status_t mp_PJRT_Client_AddressableMemories(PJRT_Client_AddressableMemories_Args *args) {
+  MP_REQUIRE(args, client);
+  args->addressable_memories = args->client->addressable_memory_list;
+  args->num_addressable_memories = args->client->num_addressable_memories;
+  return NULL;
+}
+
+// Devices in the order of their ids, partitions of one replica next to each other.
+mp_status_t mp_PJRT_Client_DefaultDeviceAssignment(PJRT_Client_DefaultDeviceAssignment_Args *args) {
+  MP_REQUIRE(args, client);
+  MP_REQUIRE(args, default_assignment);
+  int replicas = args->num_replicas, partitions = args->num_partitions;
+  size_t count = (size_t)replicas * (size_t)partitions;
+  if (replicas <= 0 || partitions <= 0 || count > args->client->num_devices) {
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          "%d replicas of %d partitions have no place on %zu devices", replicas,
+                          partitions, args->client->num_devices);
+  }
+  if (args->default_assignment_size < count) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "room for %zu device ids, but %zu are needed",
+                          args->default_assignment_size, count);
+  }
+  for (size_t i = 0; i < count; ++i) args->default_assignment[i] = (int)i;
+  return NULL;
+}
+
+// News about other processes from jax.distributed. An error here would end the caller's process;
+// what happens to processes is noticed by the world that they share.
+mp_status_t mp_PJRT_Client_UpdateGlobalProcessInfo(PJRT_Client_UpdateGlobalProcessInfo_Args *args) {
+  (void)args;
+  return NULL;
+}
+
+// Host memory needs no registration: copies read it directly.
+mp_status_t mp_PJRT_Client_DmaMap(PJRT_Client_DmaMap_Args *args) {
+  MP_REQUIRE(args, data);
+  return NULL;
+}
+
+mp_status_t mp_PJRT_Client_DmaUnmap(PJRT_Client_DmaUnmap_Args *args) {
+  MP_REQUIRE(args, data);
+  return NULL;
+}

@@ -1,0 +1,87 @@
+#include "pjrt/pjrt_compile.h"
+
+#include "sim/ir/print/print.h"
+#include "sim/plan/compile.h"
+#include "sim/readers/options/compile_options.h"
+
+static mp_status_t check_format(const mp_pjrt_source_t *source) {
+  if (source->code.size == 0) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "the program is empty");
+  }
+  if (mp_str_is(source->format, "mlir")) return NULL;
+  if (mp_str_is(source->format, "hlo") || mp_str_is(source->format, "hlo_with_config")) {
+    return mp_status_make(MP_UNIMPLEMENTED,
+                          "programs in the form '%.*s' (HLO protos) cannot be read yet; send "
+                          "StableHLO ('mlir')",
+                          MP_STR_ARG(source->format));
+  }
+  return mp_status_make(MP_INVALID_ARGUMENT, "unknown program form '%.*s'; 'mlir' is known",
+                        MP_STR_ARG(source->format));
+}
+
+// The devices that the options name, in logical order; without an assignment the first ones.
+static mp_status_t assign_devices(const mp_compile_options_t *options, uint32_t replicas,
+                                  uint32_t partitions, uint32_t pod_devices, mp_arena_t *arena,
+                                  mp_pjrt_compiled_t *out) {
+  uint64_t count = (uint64_t)replicas * partitions;
+  if (count > pod_devices) {
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          "%u replicas of %u partitions need %llu devices, the pod has %u",
+                          replicas, partitions, (unsigned long long)count, pod_devices);
+  }
+  bool is_given = options->assignment != NULL;
+  if (is_given &&
+      (options->assigned_replicas != replicas || options->assigned_partitions != partitions)) {
+    return mp_status_make(
+        MP_INVALID_ARGUMENT,
+        "the device assignment is for %u replicas of %u partitions, the program has %u of %u",
+        options->assigned_replicas, options->assigned_partitions, replicas, partitions);
+  }
+  out->num_devices = (uint32_t)count;
+  out->assignment = MP_ARENA_ARRAY(arena, uint32_t, count);
+  MP_RETURN_IF_NULL(out->assignment);
+  for (uint32_t i = 0; i < count; ++i) out->assignment[i] = is_given ? options->assignment[i] : i;
+  if (!is_given && count == 1 && options->device_ordinal >= 0) {
+    out->assignment[0] = (uint32_t)options->device_ordinal;
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    if (out->assignment[i] < pod_devices) continue;
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          "the device assignment names device %u, the pod has %u",
+                          out->assignment[i], pod_devices);
+  }
+  return NULL;
+}
+
+mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices, mp_arena_t *arena,
+                            mp_pjrt_compiled_t *out_compiled) {
+  MP_RETURN_IF_ERROR(check_format(source));
+  mp_compile_options_t options;
+  MP_RETURN_IF_ERROR(
+      mp_compile_options_read(source->options.data, source->options.size, arena, &options));
+  mp_compile_request_t request = {
+      .num_replicas = options.num_replicas,
+      .num_partitions = options.num_partitions,
+      .propagate_to_results = options.propagate_to_output.flags,
+      .num_propagate_to_results = options.propagate_to_output.count,
+      .propagate_to_params = options.propagate_to_parameters.flags,
+      .num_propagate_to_params = options.propagate_to_parameters.count,
+  };
+  mp_pjrt_compiled_t compiled = {0};
+  MP_RETURN_IF_ERROR(mp_compile(source->code.data, source->code.size, &request, &compiled.program));
+  mp_status_t status =
+      assign_devices(&options, compiled.program->num_replicas, compiled.program->num_partitions,
+                     pod_devices, arena, &compiled);
+  if (status != NULL) {
+    mp_program_release(compiled.program);
+    return status;
+  }
+  *out_compiled = compiled;
+  return NULL;
+}
+
+mp_status_t mp_pjrt_print_program(const mp_program_t *program, mp_strbuf_t *out_text) {
+  static const mp_print_options_t options = {.locations = true};
+  mp_spmd_report_print(&program->report, out_text);
+  return mp_module_print(program->module, &options, out_text);
+}

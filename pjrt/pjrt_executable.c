@@ -1,0 +1,437 @@
+// Executables: what one compilation made, and all that callers may ask about it.
+
+#include "pjrt/pjrt_executable.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "pjrt/pjrt_dump.h"
+#include "sim/base/alloc.h"
+#include "sim/base/hash.h"
+#include "sim/ir/layout.h"
+
+PJRT_Executable *mp_pjrt_executable_retain(PJRT_Executable *executable) {
+  atomic_fetch_add_explicit(&executable->references, 1, memory_order_relaxed);
+  return executable;
+}
+
+void mp_pjrt_executable_release(PJRT_Executable *executable) {
+  if (executable == NULL || atomic_fetch_sub(&executable->references, 1) != 1) return;
+  mp_free((char *)atomic_load(&executable->printed));
+  mp_program_release(executable->owned_program);
+  mp_executable_release(executable->executable);
+  mp_pjrt_client_release(executable->client);
+  mp_arena_release(executable->arena);  // the object itself lives in it
+}
+
+// --- the lists that the getters lend ---
+
+static mp_status_t list_kinds(mp_arena_t *arena, const mp_program_io_t *values, uint32_t count,
+                              const char ***out_kinds, size_t **out_sizes) {
+  const char **kinds = MP_ARENA_ARRAY(arena, const char *, count + 1);
+  size_t *sizes = MP_ARENA_ARRAY(arena, size_t, count + 1);
+  MP_RETURN_IF_NULL(kinds);
+  MP_RETURN_IF_NULL(sizes);
+  for (uint32_t i = 0; i < count; ++i) {
+    kinds[i] = mp_memory_space_name(values[i].memory);
+    sizes[i] = strlen(kinds[i]);
+  }
+  *out_kinds = kinds;
+  *out_sizes = sizes;
+  return NULL;
+}
+
+static size_t rank_of(const mp_type_t *type) {
+  return mp_type_is_tensor(type) ? type->rank : 0;
+}
+
+static mp_status_t list_layouts(mp_arena_t *arena, const mp_program_io_t *values, uint32_t count,
+                                const mp_attr_t *const *attrs,
+                                PJRT_Layouts_MemoryLayout ***out_layouts) {
+  PJRT_Layouts_MemoryLayout **layouts =
+      MP_ARENA_ARRAY(arena, PJRT_Layouts_MemoryLayout *, count + 1);
+  MP_RETURN_IF_NULL(layouts);
+  for (uint32_t i = 0; i < count; ++i) {
+    int64_t order[MP_MAX_RANK];
+    size_t rank = rank_of(values[i].type);
+    MP_RETURN_IF_ERROR(
+        mp_layout_from_attrs(attrs == NULL ? NULL : attrs[i], (uint32_t)rank, order));
+    MP_RETURN_IF_ERROR(mp_pjrt_layout_get(order, rank, &layouts[i]));
+  }
+  *out_layouts = layouts;
+  return NULL;
+}
+
+// The program's types are those of memory; users see the dimensions in their own order.
+static mp_status_t list_output_shapes(PJRT_Executable *executable) {
+  const mp_program_t *program = executable->program;
+  size_t num_dims = 0;
+  for (uint32_t i = 0; i < program->num_results; ++i) {
+    num_dims += rank_of(program->results[i].type);
+  }
+  executable->output_types =
+      MP_ARENA_ARRAY(executable->arena, PJRT_Buffer_Type, program->num_results + 1);
+  executable->output_ranks = MP_ARENA_ARRAY(executable->arena, size_t, program->num_results + 1);
+  executable->output_dims = MP_ARENA_ARRAY(executable->arena, int64_t, num_dims + 1);
+  MP_RETURN_IF_NULL(executable->output_types);
+  MP_RETURN_IF_NULL(executable->output_ranks);
+  MP_RETURN_IF_NULL(executable->output_dims);
+  int64_t *dims = executable->output_dims;
+  for (uint32_t i = 0; i < program->num_results; ++i) {
+    const mp_type_t *type = program->results[i].type;
+    executable->output_types[i] = type->kind == MP_TYPE_TOKEN
+                                      ? PJRT_Buffer_Type_TOKEN
+                                      : (PJRT_Buffer_Type)mp_dtype_to_pjrt(type->dtype);
+    executable->output_ranks[i] = rank_of(type);
+    const int64_t *order = executable->output_layouts[i]->minor_to_major;
+    for (uint32_t k = 0; k < rank_of(type); ++k) {
+      dims[mp_layout_logical(order, type->rank, k)] = type->dims[k];
+    }
+    dims += rank_of(type);
+  }
+  return NULL;
+}
+
+static mp_status_t add_property(PJRT_Executable *executable, const char *name, double value) {
+  const char *copy = mp_arena_strndup(executable->arena, name, strlen(name));
+  MP_RETURN_IF_NULL(copy);
+  executable->properties[executable->num_properties++] = mp_pjrt_named_float(copy, (float)value);
+  return NULL;
+}
+
+// What the partitioner did: collectives of each kind in the program, the bytes that a device
+// receives by them, ops computed whole.
+static mp_status_t list_communication(PJRT_Executable *executable) {
+  const mp_spmd_report_t *report = &executable->program->report;
+  char name[64];
+  for (int kind = 0; kind < MP_COMM_KIND_COUNT; ++kind) {
+    const mp_comm_t *comm = &report->comm[kind];
+    if (comm->count == 0) continue;
+    (void)snprintf(name, sizeof(name), "spmd.%s.count", mp_comm_kind_name((mp_comm_kind_t)kind));
+    MP_RETURN_IF_ERROR(add_property(executable, name, comm->count));
+    (void)snprintf(name, sizeof(name), "spmd.%s.bytes", mp_comm_kind_name((mp_comm_kind_t)kind));
+    MP_RETURN_IF_ERROR(add_property(executable, name, comm->bytes));
+  }
+  MP_RETURN_IF_ERROR(
+      add_property(executable, "spmd.wire_bytes", mp_spmd_report_total(report).bytes));
+  return add_property(executable, "spmd.replicated.count", report->num_replicated);
+}
+
+// Estimates of one device's run, under the names that callers look for.
+static mp_status_t list_properties(PJRT_Executable *executable) {
+  enum { MAX_PROPERTIES = 4 + 2 * MP_COMM_KIND_COUNT };
+  executable->properties = MP_ARENA_ARRAY(executable->arena, PJRT_NamedValue, MAX_PROPERTIES);
+  MP_RETURN_IF_NULL(executable->properties);
+  MP_RETURN_IF_ERROR(add_property(executable, "flops", executable->program->flops));
+  MP_RETURN_IF_ERROR(
+      add_property(executable, "bytes accessed", executable->program->bytes_accessed));
+  return executable->program->num_partitions > 1 ? list_communication(executable) : NULL;
+}
+
+static mp_status_t copy_source(PJRT_Executable *executable, const mp_pjrt_source_t *source) {
+  mp_arena_t *arena = executable->arena;
+  const mp_str_t *from[] = {&source->code, &source->format, &source->options};
+  mp_str_t *to[] = {&executable->code, &executable->format, &executable->options};
+  uint64_t hash = mp_hash_bytes(MP_HASH_START, MINIPOD_VERSION, sizeof(MINIPOD_VERSION));
+  for (int i = 0; i < 3; ++i) {
+    to[i]->data = mp_arena_strndup(arena, from[i]->data, from[i]->size);
+    to[i]->size = from[i]->size;
+    MP_RETURN_IF_NULL(to[i]->data);
+    hash = mp_hash_bytes(hash, from[i]->data, from[i]->size);
+  }
+  char text[24];
+  int size = snprintf(text, sizeof(text), "%016" PRIx64, hash);
+  executable->fingerprint = mp_arena_strndup(arena, text, (size_t)size);
+  MP_RETURN_IF_NULL(executable->fingerprint);
+  return NULL;
+}
+
+static mp_status_t describe(PJRT_Executable *executable, const mp_pjrt_source_t *source) {
+  const mp_program_t *program = executable->program;
+  mp_arena_t *arena = executable->arena;
+  MP_RETURN_IF_ERROR(copy_source(executable, source));
+  executable->name = mp_arena_strndup(arena, program->name.data, program->name.size);
+  MP_RETURN_IF_NULL(executable->name);
+  MP_RETURN_IF_ERROR(list_properties(executable));
+  const mp_func_t *main = program->module->main;
+  MP_RETURN_IF_ERROR(list_layouts(arena, program->results, program->num_results, main->result_attrs,
+                                  &executable->output_layouts));
+  MP_RETURN_IF_ERROR(list_layouts(arena, program->params, program->num_params, main->arg_attrs,
+                                  &executable->parameter_layouts));
+  MP_RETURN_IF_ERROR(list_output_shapes(executable));
+  MP_RETURN_IF_ERROR(list_kinds(arena, program->results, program->num_results,
+                                &executable->output_kinds, &executable->output_kind_sizes));
+  MP_RETURN_IF_ERROR(list_kinds(arena, program->params, program->num_params,
+                                &executable->parameter_kinds, &executable->parameter_kind_sizes));
+  return mp_pjrt_list_shardings(executable);
+}
+
+// --- making ---
+
+mp_status_t mp_pjrt_executable_compile(PJRT_Client *client, uint32_t pod_devices,
+                                       const mp_pjrt_source_t *source,
+                                       PJRT_Executable **out_executable) {
+  if (client != NULL && client->client == NULL) {
+    return mp_status_make(MP_FAILED_PRECONDITION, "the client was destroyed");
+  }
+  mp_arena_t *arena = NULL;
+  MP_RETURN_IF_ERROR(mp_arena_create(&arena));
+  PJRT_Executable *executable = MP_ARENA_NEW(arena, PJRT_Executable);
+  if (executable == NULL) {
+    mp_arena_release(arena);
+    return mp_status_out_of_memory();
+  }
+  atomic_init(&executable->references, 1);
+  executable->arena = arena;
+  mp_pjrt_compiled_t compiled = {0};
+  const char *dump = client == NULL ? NULL : client->dump;
+  const uint32_t number = mp_pjrt_dump_input(dump, source);
+  mp_status_t status = mp_pjrt_compile(source, pod_devices, arena, &compiled);
+  if (status == NULL) mp_pjrt_dump_program(dump, number, compiled.program);
+  if (status == NULL && client != NULL) {
+    executable->client = mp_pjrt_client_retain(client);
+    status = mp_executable_create(client->client, compiled.program, compiled.assignment,
+                                  &executable->executable);
+    executable->program = compiled.program;
+  } else if (status == NULL) {
+    executable->owned_program = compiled.program;
+    executable->program = compiled.program;
+  }
+  if (status == NULL) status = describe(executable, source);
+  if (status != NULL) {
+    mp_pjrt_executable_release(executable);
+    return status;
+  }
+  *out_executable = executable;
+  return NULL;
+}
+
+mp_status_t mp_pjrt_read_program(const PJRT_Program *program, const char *options,
+                                 size_t options_size, mp_pjrt_source_t *out_source) {
+  if (program == NULL) return mp_status_make(MP_INVALID_ARGUMENT, "there is no program");
+  if (program->code == NULL || program->format == NULL) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "the program's code or format is NULL");
+  }
+  *out_source = (mp_pjrt_source_t){
+      .code = {program->code, program->code_size},
+      .format = {program->format, program->format_size},
+      .options = {options == NULL ? "" : options, options == NULL ? 0 : options_size},
+  };
+  return NULL;
+}
+
+// Ahead of time, for a described pod; the result cannot run, but be serialized and loaded.
+mp_status_t mp_PJRT_Compile(PJRT_Compile_Args *args) {
+  MP_REQUIRE(args, topology);
+  mp_pjrt_source_t source;
+  MP_RETURN_IF_ERROR(mp_pjrt_read_program(args->program, args->compile_options,
+                                          args->compile_options_size, &source));
+  return mp_pjrt_executable_compile(NULL, (uint32_t)args->topology->num_devices, &source,
+                                    &args->executable);
+}
+
+mp_status_t mp_PJRT_Executable_Destroy(PJRT_Executable_Destroy_Args *args) {
+  mp_pjrt_executable_release(args->executable);
+  return NULL;
+}
+
+// --- asking ---
+
+mp_status_t mp_PJRT_Executable_Name(PJRT_Executable_Name_Args *args) {
+  MP_REQUIRE(args, executable);
+  args->executable_name = args->executable->name;
+  args->executable_name_size = strlen(args->executable->name);
+  return NULL;
+}
+
+mp_status_t mp_PJRT_Executable_NumReplicas(PJRT_Executable_NumReplicas_Args *args) {
+  MP_REQUIRE(args, executable);
+  args->num_replicas = args->executable->program->num_replicas;
+  return NULL;
+}
+
+mp_status_t mp_PJRT_Executable_NumPartitions(PJRT_Executable_NumPartitions_Args *args) {
+  MP_REQUIRE(args, executable);
+  args->num_partitions = args->executable->program->num_partitions;
+  return NULL;
+}
+
+mp_status_t mp_PJRT_Executable_NumOutputs(PJRT_Executable_NumOutputs_Args *args) {
+  MP_REQUIRE(args, executable);
+  args->num_outputs = args->executable->program->num_results;
+  return NULL;
+}
+
+// Commands and constants: what a device reads besides its data.
+static int64_t code_size(const mp_program_t *program) {
+  uint64_t bytes = program->num_commands * sizeof(mp_cmd_t);
+  for (uint32_t i = 0; i < program->num_constants; ++i) bytes += program->constants[i].bytes;
+  return (int64_t)bytes;
+}
+
+mp_status_t mp_PJRT_Executable_SizeOfGeneratedCodeInBytes(
+    PJRT_Executable_SizeOfGeneratedCodeInBytes_Args *args) {
+  MP_REQUIRE(args, executable);
+  args->size_in_bytes = code_size(args->executable->program);
+  return NULL;
+}
+
+mp_status_t mp_PJRT_Executable_GetCostAnalysis(PJRT_Executable_GetCostAnalysis_Args *args) {
+  MP_REQUIRE(args, executable);
+  args->properties = args->executable->properties;
+  args->num_properties = args->executable->num_properties;
+  return NULL;
+}
+
+mp_status_t mp_PJRT_Executable_OutputElementTypes(PJRT_Executable_OutputElementTypes_Args *args) {
+  MP_REQUIRE(args, executable);
+  args->output_types = args->executable->output_types;
+  args->num_output_types = args->executable->program->num_results;
+  return NULL;
+}
+
+mp_status_t mp_PJRT_Executable_OutputDimensions(PJRT_Executable_OutputDimensions_Args *args) {
+  MP_REQUIRE(args, executable);
+  args->num_outputs = args->executable->program->num_results;
+  args->dims = args->executable->output_dims;
+  args->dim_sizes = args->executable->output_ranks;
+  return NULL;
+}
+
+mp_status_t mp_PJRT_Executable_OutputMemoryKinds(PJRT_Executable_OutputMemoryKinds_Args *args) {
+  MP_REQUIRE(args, executable);
+  args->num_outputs = args->executable->program->num_results;
+  args->memory_kinds = args->executable->output_kinds;
+  args->memory_kind_sizes = args->executable->output_kind_sizes;
+  return NULL;
+}
+
+mp_status_t mp_PJRT_Executable_ParameterMemoryKinds(
+    PJRT_Executable_ParameterMemoryKinds_Args *args) {
+  MP_REQUIRE(args, executable);
+  args->num_parameters = args->executable->program->num_params;
+  args->memory_kinds = args->executable->parameter_kinds;
+  args->memory_kind_sizes = args->executable->parameter_kind_sizes;
+  return NULL;
+}
+
+mp_status_t mp_PJRT_Executable_Fingerprint(PJRT_Executable_Fingerprint_Args *args) {
+  MP_REQUIRE(args, executable);
+  args->executable_fingerprint = args->executable->fingerprint;
+  args->executable_fingerprint_size = strlen(args->executable->fingerprint);
+  return NULL;
+}
+
+// Bytes of one device, by whether they are in its own memory or in the host's.
+typedef struct {
+  int64_t arguments[2], outputs[2], aliased[2];
+} io_bytes_t;
+
+static io_bytes_t count_io(const mp_program_t *program) {
+  io_bytes_t bytes = {0};
+  for (uint32_t i = 0; i < program->num_params; ++i) {
+    const mp_program_io_t *io = &program->params[i];
+    bytes.arguments[io->memory != MP_MEMORY_DEVICE] += (int64_t)io->bytes;
+    if (io->alias >= 0) bytes.aliased[io->memory != MP_MEMORY_DEVICE] += (int64_t)io->bytes;
+  }
+  for (uint32_t i = 0; i < program->num_results; ++i) {
+    const mp_program_io_t *io = &program->results[i];
+    bytes.outputs[io->memory != MP_MEMORY_DEVICE] += (int64_t)io->bytes;
+  }
+  return bytes;
+}
+
+mp_status_t mp_PJRT_Executable_GetCompiledMemoryStats(
+    PJRT_Executable_GetCompiledMemoryStats_Args *args) {
+  MP_REQUIRE(args, executable);
+  const mp_program_t *program = args->executable->program;
+  io_bytes_t io = count_io(program);
+  int64_t temp = (int64_t)program->arena_bytes;
+  args->generated_code_size_in_bytes = code_size(program);
+  args->argument_size_in_bytes = io.arguments[0];
+  args->output_size_in_bytes = io.outputs[0];
+  args->alias_size_in_bytes = io.aliased[0];
+  args->temp_size_in_bytes = temp;
+  args->host_generated_code_size_in_bytes = 0;
+  args->host_argument_size_in_bytes = io.arguments[1];
+  args->host_output_size_in_bytes = io.outputs[1];
+  args->host_alias_size_in_bytes = io.aliased[1];
+  args->host_temp_size_in_bytes = 0;
+  int64_t total = io.arguments[0] + io.outputs[0] - io.aliased[0] + temp;
+  if (MP_HAS(args, peak_memory_in_bytes)) args->peak_memory_in_bytes = total;
+  if (MP_HAS(args, total_size_in_bytes)) args->total_size_in_bytes = total;
+  if (MP_HAS(args, total_allocation_bytes)) args->total_allocation_bytes = total;
+  if (MP_HAS(args, indefinite_allocations)) args->indefinite_allocations = 0;
+  if (MP_HAS(args, peak_unpadded_heap_bytes)) args->peak_unpadded_heap_bytes = temp;
+  return NULL;
+}
+
+// The text is made once; of two threads that make it together the first one's stays.
+static mp_status_t print_once(PJRT_Executable *executable, const char **out_text) {
+  uintptr_t printed = atomic_load(&executable->printed);
+  if (printed == 0) {
+    mp_strbuf_t text;
+    mp_strbuf_init(&text);
+    mp_status_t status = mp_pjrt_print_program(executable->program, &text);
+    if (status == NULL) status = mp_strbuf_status(&text);
+    if (status != NULL) {
+      mp_strbuf_deinit(&text);
+      return status;
+    }
+    size_t size = 0;
+    mp_strbuf_putc(&text, '\n');
+    char *taken = mp_strbuf_take(&text, &size);
+    MP_RETURN_IF_NULL(taken);
+    if (atomic_compare_exchange_strong(&executable->printed, &printed, (uintptr_t)taken)) {
+      printed = (uintptr_t)taken;
+    } else {
+      mp_free(taken);
+    }
+  }
+  *out_text = (const char *)printed;
+  return NULL;
+}
+
+// Asked twice: for the size, then to fill the caller's memory.
+mp_status_t mp_PJRT_Executable_OptimizedProgram(PJRT_Executable_OptimizedProgram_Args *args) {
+  static const char format[] = "mlir";
+  MP_REQUIRE(args, executable);
+  MP_REQUIRE(args, program);
+  const char *text = NULL;
+  MP_RETURN_IF_ERROR(print_once(args->executable, &text));
+  size_t size = strlen(text);
+  PJRT_Program *program = args->program;
+  if (program->code != NULL) {
+    if (program->code_size < size) {
+      return mp_status_make(MP_INVALID_ARGUMENT, "the program has %zu bytes, there is room for %zu",
+                            size, program->code_size);
+    }
+    memcpy(program->code, text, size);
+  }
+  program->code_size = size;
+  program->format = format;
+  program->format_size = sizeof(format) - 1;
+  return NULL;
+}
+
+struct PJRT_SerializedCompileOptions {
+  PJRT_Executable *executable;
+};
+
+static void delete_options(PJRT_SerializedCompileOptions *options) {
+  if (options == NULL) return;
+  mp_pjrt_executable_release(options->executable);
+  mp_free(options);
+}
+
+mp_status_t mp_PJRT_Executable_GetCompileOptions(PJRT_Executable_GetCompileOptions_Args *args) {
+  MP_REQUIRE(args, executable);
+  PJRT_SerializedCompileOptions *options = mp_malloc(sizeof(*options));
+  MP_RETURN_IF_NULL(options);
+  options->executable = mp_pjrt_executable_retain(args->executable);
+  args->serialized_bytes = args->executable->options.data;
+  args->serialized_bytes_size = args->executable->options.size;
+  args->serialized_compile_options = options;
+  args->serialized_compile_options_deleter = delete_options;
+  return NULL;
+}

@@ -1,0 +1,211 @@
+// Launching an executable on its devices.
+
+#include "pjrt/pjrt_executable.h"
+#include "sim/base/alloc.h"
+
+// A launch's arrays, in one allocation; the pointers go into it.
+typedef struct {
+  size_t num_devices, num_args, num_results;
+  mp_buffer_t **arguments;         // [num_devices * num_args]
+  mp_buffer_t *const **by_device;  // [num_devices]
+  mp_buffer_t **results;           // [num_devices * num_results]
+  mp_buffer_t ***results_by_device;
+  PJRT_Buffer **wrappers;  // [num_devices * num_results], made before the launch
+  mp_event_t **done;       // [num_devices]
+} arrays_t;
+
+static mp_status_t allocate_arrays(arrays_t *arrays) {
+  size_t inputs = arrays->num_devices * arrays->num_args;
+  size_t outputs = arrays->num_devices * arrays->num_results;
+  void **memory = mp_calloc(inputs + 2 * outputs + 3 * arrays->num_devices + 1, sizeof(void *));
+  MP_RETURN_IF_NULL(memory);
+  arrays->arguments = (mp_buffer_t **)memory;
+  arrays->results = (mp_buffer_t **)(memory + inputs);
+  arrays->wrappers = (PJRT_Buffer **)(memory + inputs + outputs);
+  void **rest = memory + inputs + 2 * outputs;
+  arrays->by_device = (mp_buffer_t *const **)rest;
+  arrays->results_by_device = (mp_buffer_t ***)(rest + arrays->num_devices);
+  arrays->done = (mp_event_t **)(rest + 2 * arrays->num_devices);
+  for (size_t d = 0; d < arrays->num_devices; ++d) {
+    arrays->by_device[d] = arrays->arguments + d * arrays->num_args;
+    arrays->results_by_device[d] = arrays->results + d * arrays->num_results;
+  }
+  return NULL;
+}
+
+static void free_arrays(arrays_t *arrays) {
+  mp_free(arrays->arguments);
+}
+
+// The runtime compares types of memory, for which equal dimensions may mean different arrays.
+static mp_status_t check_layout(const PJRT_Executable *executable, const PJRT_Buffer *buffer,
+                                size_t index) {
+  const PJRT_Layouts_MemoryLayout *wanted = executable->parameter_layouts[index];
+  if (buffer->layout == wanted || (buffer->layout == NULL && wanted->is_row_major)) return NULL;
+  return mp_status_make(
+      MP_INVALID_ARGUMENT, "Execute: argument %zu has the layout %s, '%s' wants %s", index,
+      buffer->layout == NULL ? "row-major" : buffer->layout->text, executable->name, wanted->text);
+}
+
+static mp_status_t read_arguments(const PJRT_LoadedExecutable_Execute_Args *args,
+                                  arrays_t *arrays) {
+  for (size_t d = 0; d < arrays->num_devices && arrays->num_args > 0; ++d) {
+    if (args->argument_lists == NULL || args->argument_lists[d] == NULL) {
+      return mp_status_make(MP_INVALID_ARGUMENT, "Execute: no argument list for device %zu", d);
+    }
+    for (size_t a = 0; a < arrays->num_args; ++a) {
+      PJRT_Buffer *buffer = args->argument_lists[d][a];
+      if (buffer == NULL) {
+        return mp_status_make(MP_INVALID_ARGUMENT, "Execute: argument %zu of device %zu is NULL", a,
+                              d);
+      }
+      MP_RETURN_IF_ERROR(check_layout(args->executable->executable, buffer, a));
+      arrays->arguments[d * arrays->num_args + a] = buffer->buffer;
+    }
+  }
+  return NULL;
+}
+
+static void free_wrappers(arrays_t *arrays) {
+  for (size_t i = 0; i < arrays->num_devices * arrays->num_results; ++i) {
+    if (arrays->wrappers[i] == NULL) continue;
+    mp_pjrt_client_release(arrays->wrappers[i]->client);
+    mp_free(arrays->wrappers[i]);
+  }
+}
+
+// Other processes may have begun the launch that this one cannot make. Returns the status.
+static mp_status_t refuse(const PJRT_Executable *executable, const mp_launch_t *what,
+                          mp_status_t status) {
+  if (status != NULL) mp_executable_refuse(executable->executable, what, status);
+  return status;
+}
+
+// Wrappers without buffers, so that nothing can fail once the launch is on its way.
+static mp_status_t make_wrappers(const PJRT_Executable *executable, arrays_t *arrays) {
+  for (size_t i = 0; i < arrays->num_devices * arrays->num_results; ++i) {
+    MP_RETURN_IF_ERROR(mp_pjrt_buffer_wrap(executable->client, NULL,
+                                           executable->output_layouts[i % arrays->num_results],
+                                           &arrays->wrappers[i]));
+  }
+  return NULL;
+}
+
+static void store_results(const PJRT_LoadedExecutable_Execute_Args *args, const arrays_t *arrays) {
+  for (size_t d = 0; d < arrays->num_devices; ++d) {
+    for (size_t r = 0; r < arrays->num_results; ++r) {
+      size_t i = d * arrays->num_results + r;
+      mp_pjrt_buffer_fill(arrays->wrappers[i], arrays->results[i]);
+      args->output_lists[d][r] = arrays->wrappers[i];
+    }
+    if (args->device_complete_events != NULL) {
+      args->device_complete_events[d] = mp_pjrt_event(arrays->done[d]);
+    }
+  }
+}
+
+static mp_status_t launch(const PJRT_LoadedExecutable_Execute_Args *args, const mp_launch_t *what,
+                          arrays_t *arrays) {
+  PJRT_Executable *executable = args->executable->executable;
+  mp_status_t status = read_arguments(args, arrays);
+  if (status == NULL) status = make_wrappers(executable, arrays);
+  status = refuse(executable, what, status);
+  if (status == NULL) {
+    mp_launch_t full = *what;
+    full.arguments = arrays->by_device;
+    bool wants_events = args->device_complete_events != NULL;
+    status = mp_executable_launch(executable->executable, &full, arrays->results_by_device,
+                                  wants_events ? arrays->done : NULL);
+  }
+  if (status != NULL) {
+    free_wrappers(arrays);
+    return status;
+  }
+  store_results(args, arrays);
+  return NULL;
+}
+
+// Which of the executable's devices to run on: all of this process, or the one that was named.
+static mp_status_t choose_devices(const PJRT_LoadedExecutable_Execute_Args *args,
+                                  mp_launch_t *launch) {
+  const PJRT_LoadedExecutable *loaded = args->executable;
+  if (args->execute_device == NULL) {
+    if (args->num_devices != loaded->num_addressable) {
+      return mp_status_make(MP_INVALID_ARGUMENT,
+                            "Execute: arguments for %zu devices, but '%s' runs on %zu here",
+                            args->num_devices, loaded->executable->name, loaded->num_addressable);
+    }
+    launch->logical = loaded->logical;
+    return NULL;
+  }
+  if (args->num_devices != 1) {
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          "Execute: one device is named, but there are arguments for %zu",
+                          args->num_devices);
+  }
+  for (size_t i = 0; i < loaded->num_addressable; ++i) {
+    if (loaded->addressable_list[i] != args->execute_device) continue;
+    launch->logical = &loaded->logical[i];
+    return NULL;
+  }
+  return mp_status_make(MP_INVALID_ARGUMENT, "Execute: '%s' was not compiled for device %d",
+                        loaded->executable->name, args->execute_device->description->info->id);
+}
+
+// Callbacks that would never be called are refused; contexts, launch ids and locations carry
+// nothing for us.
+static mp_status_t read_options(const PJRT_ExecuteOptions *options, mp_launch_t *launch) {
+  if (options == NULL || !MP_HAS(options, num_non_donatable_input_indices)) return NULL;
+  if (options->num_send_ops > 0 || options->num_recv_ops > 0) {
+    return mp_status_make(MP_UNIMPLEMENTED,
+                          "Execute: host send and recv callbacks are not supported");
+  }
+  if (MP_HAS(options, num_hlo_output_callbacks) && options->num_hlo_output_callbacks > 0) {
+    return mp_status_make(MP_UNIMPLEMENTED, "Execute: output callbacks are not supported");
+  }
+  if (options->non_donatable_input_indices == NULL) return NULL;
+  launch->num_non_donatable = (uint32_t)options->num_non_donatable_input_indices;
+  launch->non_donatable = options->non_donatable_input_indices;
+  return NULL;
+}
+
+mp_status_t mp_PJRT_LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args *args) {
+  MP_REQUIRE(args, executable);
+  PJRT_Executable *executable = args->executable->executable;
+  if (atomic_load(&args->executable->is_deleted)) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "Execute: '%s' was deleted", executable->name);
+  }
+  const mp_program_t *program = executable->program;
+  // Without a device of this process there are no arguments to count.
+  if (args->num_devices > 0 && args->num_args != program->num_params) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "Execute: '%s' takes %u arguments, not %zu",
+                          executable->name, program->num_params, args->num_args);
+  }
+  if (program->num_results > 0 && args->num_devices > 0) MP_REQUIRE(args, output_lists);
+  mp_launch_t what = {.num_devices = (uint32_t)args->num_devices};
+  MP_RETURN_IF_ERROR(choose_devices(args, &what));
+  MP_RETURN_IF_ERROR(read_options(args->options, &what));
+  arrays_t arrays = {.num_devices = args->num_devices,
+                     .num_args = args->num_args,
+                     .num_results = program->num_results};
+  MP_RETURN_IF_ERROR(refuse(executable, &what, allocate_arrays(&arrays)));
+  mp_status_t status = launch(args, &what, &arrays);
+  free_arrays(&arrays);
+  return status;
+}
+
+// Carries nothing: the interface wants an object.
+struct PJRT_ExecuteContext {
+  char unused;
+};
+
+mp_status_t mp_PJRT_ExecuteContext_Create(PJRT_ExecuteContext_Create_Args *args) {
+  args->context = mp_calloc(1, sizeof(PJRT_ExecuteContext));
+  MP_RETURN_IF_NULL(args->context);
+  return NULL;
+}
+
+mp_status_t mp_PJRT_ExecuteContext_Destroy(PJRT_ExecuteContext_Destroy_Args *args) {
+  mp_free(args->context);
+  return NULL;
+}

@@ -1,0 +1,158 @@
+// Loaded executables: an executable on its devices.
+
+#include "pjrt/pjrt_executable.h"
+#include "sim/base/alloc.h"
+#include "sim/base/proto.h"
+
+static void free_loaded(PJRT_LoadedExecutable *loaded) {
+  mp_pjrt_executable_release(loaded->executable);
+  mp_free(loaded->addressable_list);
+  mp_free(loaded->logical_ids);
+  mp_free(loaded->logical);
+  mp_free(loaded);
+}
+
+static mp_status_t list_devices(PJRT_LoadedExecutable *loaded) {
+  PJRT_Client *client = loaded->executable->client;
+  const mp_program_t *program = loaded->executable->program;
+  uint32_t count = mp_executable_num_devices(loaded->executable->executable);
+  loaded->addressable_list = mp_calloc(count + 1, sizeof(loaded->addressable_list[0]));
+  loaded->logical_ids = mp_calloc(count + 1, sizeof(loaded->logical_ids[0]));
+  loaded->logical = mp_calloc(count + 1, sizeof(loaded->logical[0]));
+  MP_RETURN_IF_NULL(loaded->addressable_list);
+  MP_RETURN_IF_NULL(loaded->logical_ids);
+  MP_RETURN_IF_NULL(loaded->logical);
+  for (uint32_t i = 0; i < count; ++i) {
+    uint32_t id = mp_device_id(mp_executable_device(loaded->executable->executable, i));
+    PJRT_Device *device = &client->devices[id];
+    if (!device->is_addressable) continue;
+    size_t at = loaded->num_addressable++;
+    loaded->addressable_list[at] = device;
+    loaded->logical[at] = i;
+    loaded->logical_ids[at].replica = (int)(i / program->num_partitions);
+    loaded->logical_ids[at].partition = (int)(i % program->num_partitions);
+  }
+  return NULL;
+}
+
+mp_status_t mp_pjrt_loaded_executable_compile(PJRT_Client *client, const mp_pjrt_source_t *source,
+                                              PJRT_LoadedExecutable **out_loaded) {
+  PJRT_LoadedExecutable *loaded = mp_calloc(1, sizeof(*loaded));
+  MP_RETURN_IF_NULL(loaded);
+  atomic_init(&loaded->is_deleted, false);
+  mp_status_t status = mp_pjrt_executable_compile(client, (uint32_t)client->num_devices, source,
+                                                  &loaded->executable);
+  if (status == NULL) status = list_devices(loaded);
+  if (status != NULL) {
+    free_loaded(loaded);
+    return status;
+  }
+  *out_loaded = loaded;
+  return NULL;
+}
+
+mp_status_t mp_PJRT_Client_Compile(PJRT_Client_Compile_Args *args) {
+  MP_REQUIRE(args, client);
+  mp_pjrt_source_t source;
+  MP_RETURN_IF_ERROR(mp_pjrt_read_program(args->program, args->compile_options,
+                                          args->compile_options_size, &source));
+  return mp_pjrt_loaded_executable_compile(args->client, &source, &args->executable);
+}
+
+mp_status_t mp_PJRT_LoadedExecutable_Destroy(PJRT_LoadedExecutable_Destroy_Args *args) {
+  if (args->executable != NULL) free_loaded(args->executable);
+  return NULL;
+}
+
+mp_status_t mp_PJRT_LoadedExecutable_GetExecutable(PJRT_LoadedExecutable_GetExecutable_Args *args) {
+  MP_REQUIRE(args, loaded_executable);
+  args->executable = mp_pjrt_executable_retain(args->loaded_executable->executable);
+  return NULL;
+}
+
+mp_status_t mp_PJRT_LoadedExecutable_AddressableDevices(
+    PJRT_LoadedExecutable_AddressableDevices_Args *args) {
+  MP_REQUIRE(args, executable);
+  args->addressable_devices = args->executable->addressable_list;
+  args->num_addressable_devices = args->executable->num_addressable;
+  return NULL;
+}
+
+mp_status_t mp_PJRT_LoadedExecutable_AddressableDeviceLogicalIds(
+    PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args *args) {
+  MP_REQUIRE(args, executable);
+  args->addressable_device_logical_ids = args->executable->logical_ids;
+  args->num_addressable_device_logical_ids = args->executable->num_addressable;
+  return NULL;
+}
+
+// Refuses further launches; what is in flight ends as usual.
+mp_status_t mp_PJRT_LoadedExecutable_Delete(PJRT_LoadedExecutable_Delete_Args *args) {
+  MP_REQUIRE(args, executable);
+  atomic_store(&args->executable->is_deleted, true);
+  return NULL;
+}
+
+mp_status_t mp_PJRT_LoadedExecutable_IsDeleted(PJRT_LoadedExecutable_IsDeleted_Args *args) {
+  MP_REQUIRE(args, executable);
+  args->is_deleted = atomic_load(&args->executable->is_deleted);
+  return NULL;
+}
+
+mp_status_t mp_PJRT_LoadedExecutable_Fingerprint(PJRT_LoadedExecutable_Fingerprint_Args *args) {
+  MP_REQUIRE(args, executable);
+  args->executable_fingerprint = args->executable->executable->fingerprint;
+  args->executable_fingerprint_size = strlen(args->executable_fingerprint);
+  return NULL;
+}
+
+struct PJRT_DeviceAssignmentSerialized {
+  mp_strbuf_t bytes;
+};
+
+static void delete_assignment(PJRT_DeviceAssignmentSerialized *assignment) {
+  if (assignment == NULL) return;
+  mp_strbuf_deinit(&assignment->bytes);
+  mp_free(assignment);
+}
+
+// DeviceAssignmentProto: 1 replica_count, 2 computation_count, 3 computation_devices (one per
+// partition: 1 replica_device_ids, packed).
+static mp_status_t write_assignment(const PJRT_Executable *executable, mp_strbuf_t *out) {
+  uint32_t replicas = executable->program->num_replicas;
+  uint32_t partitions = executable->program->num_partitions;
+  int64_t *ids = mp_calloc(replicas, sizeof(*ids));
+  MP_RETURN_IF_NULL(ids);
+  mp_proto_put_varint(out, 1, replicas);
+  mp_proto_put_varint(out, 2, partitions);
+  for (uint32_t p = 0; p < partitions; ++p) {
+    for (uint32_t r = 0; r < replicas; ++r) {
+      ids[r] = mp_device_id(mp_executable_device(executable->executable, r * partitions + p));
+    }
+    mp_strbuf_t devices;
+    mp_strbuf_init(&devices);
+    mp_proto_put_packed(&devices, 1, ids, replicas);
+    mp_proto_put_message(out, 3, &devices);
+    mp_strbuf_deinit(&devices);
+  }
+  mp_free(ids);
+  return mp_strbuf_status(out);
+}
+
+mp_status_t mp_PJRT_LoadedExecutable_GetDeviceAssignment(
+    PJRT_LoadedExecutable_GetDeviceAssignment_Args *args) {
+  MP_REQUIRE(args, executable);
+  PJRT_DeviceAssignmentSerialized *assignment = mp_malloc(sizeof(*assignment));
+  MP_RETURN_IF_NULL(assignment);
+  mp_strbuf_init(&assignment->bytes);
+  mp_status_t status = write_assignment(args->executable->executable, &assignment->bytes);
+  if (status != NULL) {
+    delete_assignment(assignment);
+    return status;
+  }
+  args->serialized_bytes = mp_strbuf_text(&assignment->bytes);
+  args->serialized_bytes_size = assignment->bytes.size;
+  args->serialized_device_assignment = assignment;
+  args->serialized_device_assignment_deleter = delete_assignment;
+  return NULL;
+}

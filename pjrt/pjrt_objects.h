@@ -1,0 +1,282 @@
+// What stands behind the opaque types of the PJRT C API, and what the files of pjrt/ share.
+//
+// The objects are thin: they hold the runtime's counted objects and the lists, names and attributes
+// that the interface lends to its callers (which live as long as their owner, so they are made
+// once, when the owner is). An event of the interface *is* a runtime event: one handle, one
+// reference.
+//
+// Each function of the table is written as `mp_status_t mp_<name>(<name>_Args *args)`, e.g.
+// mp_PJRT_Client_Create; pjrt/pjrt_api.c puts a shell around each that checks `args` and its
+// struct_size and turns the status into a PJRT_Error. So the functions may read and write all
+// fields up to the `required` one of PJRT_FUNCTIONS; newer ones only where MP_HAS says so.
+//
+// The clients of the interface end the process when a getter or a destroyer fails. Those fail only
+// for a NULL object.
+#ifndef MINIPOD_PJRT_PJRT_OBJECTS_H_
+#define MINIPOD_PJRT_PJRT_OBJECTS_H_
+
+#include <stdatomic.h>
+
+#include "pjrt/c_api/c_api.h"
+#include "pjrt/c_api/c_api_ext.h"
+#include "sim/base/arena.h"
+#include "sim/base/options.h"
+#include "sim/base/status.h"
+#include "sim/ir/type.h"
+#include "sim/runtime/buffer.h"
+#include "sim/runtime/client.h"
+#include "sim/runtime/event.h"
+#include "sim/runtime/executable.h"
+#include "topology/pod.h"
+
+#define MP_PLATFORM_NAME "minipod"
+
+#define MP_DECLARE_FUNCTION(result, name, required) mp_status_t mp_##name(name##_Args *args);
+PJRT_FUNCTIONS(MP_DECLARE_FUNCTION)
+#undef MP_DECLARE_FUNCTION
+
+// --- arguments ---
+
+// Whether the caller's struct has this field.
+#define MP_HAS(args, field) \
+  ((args)->struct_size >=   \
+   (size_t)((const char *)&(args)->field - (const char *)(args)) + sizeof((args)->field))
+
+// INVALID_ARGUMENT "PJRT_Client_Create: client is NULL" when the field is NULL.
+#define MP_REQUIRE(args, field)                                                \
+  do {                                                                         \
+    if ((args)->field == NULL) return mp_pjrt_null_argument(__func__, #field); \
+  } while (0)
+MP_NODISCARD mp_status_t mp_pjrt_null_argument(const char *function, const char *field);
+
+// UNIMPLEMENTED with the function's name and a reason (a sentence).
+#define MP_UNIMPLEMENTED(reason) mp_pjrt_unimplemented(__func__, reason)
+MP_NODISCARD mp_status_t mp_pjrt_unimplemented(const char *function, const char *reason);
+
+// A shape from a caller: known element type, rank and dimensions in range.
+MP_NODISCARD mp_status_t mp_pjrt_check_shape(const char *function, PJRT_Buffer_Type type,
+                                             const int64_t *dims, size_t num_dims,
+                                             mp_dtype_t *out_dtype);
+
+// Options from a caller as the options table takes them; `out_values` is to be freed (mp_free).
+MP_NODISCARD mp_status_t mp_pjrt_read_named_values(const PJRT_NamedValue *values, size_t count,
+                                                   mp_named_value_t **out_values);
+
+PJRT_NamedValue mp_pjrt_named_string(const char *name, const char *value);
+PJRT_NamedValue mp_pjrt_named_int(const char *name, int64_t value);
+PJRT_NamedValue mp_pjrt_named_ints(const char *name, const int64_t *values, size_t count);
+PJRT_NamedValue mp_pjrt_named_float(const char *name, float value);
+
+// --- errors (error.c) ---
+
+// Consumes `status`; NULL for OK. Never fails: without memory it gives a static object.
+PJRT_Error *mp_pjrt_error(mp_status_t status);
+// A new status from a code and a message that need not end in NUL.
+mp_status_t mp_pjrt_status(PJRT_Error_Code code, const char *message, size_t message_size);
+
+// --- events (event.c) ---
+
+static inline PJRT_Event *mp_pjrt_event(mp_event_t *event) {
+  return (PJRT_Event *)event;
+}
+static inline mp_event_t *mp_event_of(PJRT_Event *event) {
+  return (mp_event_t *)event;
+}
+
+// --- topology (topology.c), client (client.c) ---
+
+struct PJRT_MemoryDescription {
+  mp_memory_space_t space;
+};
+
+struct PJRT_DeviceDescription {
+  const mp_pod_device_t *info;
+  const char *kind;
+  const char *to_string;
+  const char *debug_string;
+  const PJRT_NamedValue *attributes;
+  size_t num_attributes;
+};
+
+struct PJRT_TopologyDescription {
+  mp_arena_t *arena;
+  mp_pod_t *pod;
+  const char *platform_version;
+  PJRT_DeviceDescription *descriptions;  // by device id
+  PJRT_DeviceDescription **description_list;
+  size_t num_devices;
+  const PJRT_NamedValue *attributes;
+  size_t num_attributes;
+  bool is_borrowed;  // the client's: PJRT_TopologyDescription_Destroy leaves it alone
+};
+
+// Adopts `pod`, also on failure.
+MP_NODISCARD mp_status_t mp_pjrt_topology_create(mp_pod_t *pod,
+                                                 PJRT_TopologyDescription **out_topology);
+void mp_pjrt_topology_release(PJRT_TopologyDescription *topology);
+
+typedef struct mp_pjrt_user_data_s mp_pjrt_user_data_t;
+
+struct PJRT_Device {
+  mp_device_t *device;
+  PJRT_Client *client;
+  PJRT_DeviceDescription *description;
+  PJRT_Memory **memories;  // [MP_MEMORY_SPACE_COUNT], the default one first; NULL: not addressable
+  bool is_addressable;
+};
+
+// `base` first: PJRT's own part.
+typedef struct {
+  PJRT_Memory base;
+  mp_memory_t *memory;
+  PJRT_Device *device;
+  PJRT_Device *device_list[1];
+  mp_memory_space_t space;
+  int id;
+  const char *to_string;
+  const char *debug_string;
+  mp_pjrt_user_data_t *user_data;  // a list; guarded by user_data_mutex of memory.c
+} mp_pjrt_memory_t;
+
+static inline mp_pjrt_memory_t *mp_pjrt_memory(PJRT_Memory *memory) {
+  return (mp_pjrt_memory_t *)memory;
+}
+void mp_pjrt_memory_deinit(mp_pjrt_memory_t *memory);
+extern const PJRT_Memory_FunctionTable mp_pjrt_memory_functions;
+
+// Counted: the user's handle, and one for each buffer and executable, which point to devices and
+// memories in it. PJRT_Client_Destroy lets the runtime go.
+struct PJRT_Client {
+  atomic_int references;
+  mp_client_t *client;
+  mp_arena_t *arena;
+  PJRT_TopologyDescription *topology;
+  PJRT_Device *devices;  // by id
+  PJRT_Device **device_list;
+  PJRT_Device **addressable_list;
+  mp_pjrt_memory_t *memories;  // of the addressable devices, in the order of their ids
+  PJRT_Memory **addressable_memory_list;
+  size_t num_devices, num_addressable, num_addressable_memories;
+  const char *dump;  // folder of the option, or ""
+};
+// PJRT_Client_Create in a given world (sim/runtime/client.h), for tests.
+MP_NODISCARD mp_status_t mp_pjrt_client_create_in(const mp_options_t *options, mp_world_t *world,
+                                                  PJRT_Client **out_client);
+PJRT_Client *mp_pjrt_client_retain(PJRT_Client *client);
+void mp_pjrt_client_release(PJRT_Client *client);
+
+static inline PJRT_Memory *mp_pjrt_memory_of(const PJRT_Client *client, const mp_memory_t *memory) {
+  return &client->memories[mp_memory_id(memory) - (uint32_t)client->memories[0].id].base;
+}
+
+// --- executables (executable.c, loaded_executable.c) ---
+
+// What one compilation made, counted; `program` belongs to `executable` when there is one. The
+// arrays are what the getters lend.
+struct PJRT_Executable {
+  atomic_int references;
+  mp_arena_t *arena;
+  PJRT_Client *client;          // NULL when compiled for a topology without client
+  mp_executable_t *executable;  // NULL likewise
+  mp_program_t *owned_program;  // only without client
+  const mp_program_t *program;
+  mp_str_t code, format, options;  // as received: what Serialize writes
+  const char *name;
+  const char *fingerprint;
+  PJRT_NamedValue *properties;
+  size_t num_properties;
+  PJRT_Buffer_Type *output_types;
+  int64_t *output_dims;  // of all outputs, one after the other
+  size_t *output_ranks;
+  const char **output_kinds, **parameter_kinds;
+  size_t *output_kind_sizes, *parameter_kind_sizes;
+  const char **output_shardings, **parameter_shardings;  // OpSharding bytes; NULL: none
+  size_t *output_sharding_sizes, *parameter_sharding_sizes;
+  PJRT_Layouts_MemoryLayout **output_layouts, **parameter_layouts;
+  atomic_uintptr_t printed;  // char *: the program as text, made when first asked for
+};
+PJRT_Executable *mp_pjrt_executable_retain(PJRT_Executable *executable);
+void mp_pjrt_executable_release(PJRT_Executable *executable);
+
+struct PJRT_LoadedExecutable {
+  PJRT_Executable *executable;
+  size_t num_addressable;
+  PJRT_Device **addressable_list;  // in logical order
+  PJRT_LogicalDeviceIds *logical_ids;
+  uint32_t *logical;  // of each addressable device: its number in the executable
+  atomic_bool is_deleted;
+};
+
+// --- buffers (buffer.c) ---
+
+// The runtime's buffer is row-major in the dimensions of memory; `dims` are those that the user
+// sees, in another order when the layout is not row-major.
+struct PJRT_Buffer {
+  mp_buffer_t *buffer;
+  PJRT_Client *client;
+  const PJRT_Layouts_MemoryLayout *layout;  // NULL: row-major, and `dims` are the runtime's
+  atomic_int external_references;
+  int64_t dims[];
+};
+// Takes over the reference to `buffer`, also on failure. `layout` NULL is row-major. `buffer` may
+// be NULL and follow later (mp_pjrt_buffer_fill); `layout` must then be for its rank.
+MP_NODISCARD mp_status_t mp_pjrt_buffer_wrap(PJRT_Client *client, mp_buffer_t *buffer,
+                                             const PJRT_Layouts_MemoryLayout *layout,
+                                             PJRT_Buffer **out_buffer);
+void mp_pjrt_buffer_fill(PJRT_Buffer *wrapper, mp_buffer_t *buffer);
+// The dimensions that the user sees; as many as mp_buffer_type says.
+const int64_t *mp_pjrt_buffer_dims(const PJRT_Buffer *buffer);
+// The memory that a caller chose: `memory`, or the default one of `device`.
+MP_NODISCARD mp_status_t mp_pjrt_choose_memory(const char *function, PJRT_Memory *memory,
+                                               PJRT_Device *device, mp_memory_t **out_memory);
+
+// --- layouts (layout.c) ---
+
+// An order of dimensions. Each order exists once and for ever, so that pointers compare.
+struct PJRT_Layouts_MemoryLayout {
+  size_t rank;
+  bool is_row_major;
+  int64_t minor_to_major[MP_MAX_RANK];
+  char text[3 * MP_MAX_RANK + 2];  // "{1,0}"
+  PJRT_Layouts_MemoryLayout *next;
+};
+
+// `minor_to_major` must be an order of the dimensions.
+MP_NODISCARD mp_status_t mp_pjrt_layout_get(const int64_t *minor_to_major, size_t rank,
+                                            PJRT_Layouts_MemoryLayout **out_layout);
+MP_NODISCARD mp_status_t mp_pjrt_layout_row_major(size_t rank,
+                                                  PJRT_Layouts_MemoryLayout **out_layout);
+// A caller's layout of device memory: NULL for row-major ones. UNIMPLEMENTED for tiles and gaps.
+MP_NODISCARD mp_status_t mp_pjrt_layout_read(const char *function,
+                                             const PJRT_Buffer_MemoryLayout *layout,
+                                             const int64_t *dims, size_t rank, size_t item_size,
+                                             const PJRT_Layouts_MemoryLayout **out_layout);
+// A caller's shape with the layout that it shall have in device memory.
+typedef struct {
+  mp_dtype_t dtype;
+  uint32_t rank;
+  int64_t dims[MP_MAX_RANK];                // in the order of memory
+  const PJRT_Layouts_MemoryLayout *layout;  // NULL: row-major
+} mp_pjrt_shape_t;
+MP_NODISCARD mp_status_t mp_pjrt_shape_read(const char *function, PJRT_Buffer_Type type,
+                                            const int64_t *dims, size_t num_dims,
+                                            const PJRT_Buffer_MemoryLayout *layout,
+                                            mp_pjrt_shape_t *out_shape);
+// Permutes dimensions or strides from the user's order to that of memory; NULL is row-major.
+void mp_pjrt_layout_to_memory(const PJRT_Layouts_MemoryLayout *layout, const int64_t *values,
+                              size_t rank, int64_t *out_values);
+
+// Dense byte strides of a shape in the given layout: any order of dimensions without tiles, or
+// strides. UNIMPLEMENTED for tiles. `layout` NULL is row-major.
+MP_NODISCARD mp_status_t mp_pjrt_layout_strides(const char *function,
+                                                const PJRT_Buffer_MemoryLayout *layout,
+                                                const int64_t *dims, size_t rank, size_t item_size,
+                                                int64_t *out_strides);
+
+// --- extensions: a list, in this order ---
+
+extern PJRT_Layouts_Extension mp_pjrt_layouts_extension;
+extern PJRT_MemoryDescriptions_Extension mp_pjrt_memory_descriptions_extension;
+extern PJRT_Shardings_Extension mp_pjrt_shardings_extension;
+
+#endif  // MINIPOD_PJRT_PJRT_OBJECTS_H_

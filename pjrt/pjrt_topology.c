@@ -1,0 +1,356 @@
+// Topology descriptions: a pod without its runtime.
+
+#include <inttypes.h>
+
+#include "pjrt/pjrt_objects.h"
+#include "sim/base/alloc.h"
+#include "sim/base/proto.h"
+
+// Names, attributes and lists live in the topology's arena; a failed allocation is reported once,
+// at the end of the building.
+static const char *print(mp_arena_t *arena, mp_strbuf_t *text) {
+  const char *copy = NULL;
+  if (!text->failed) copy = mp_arena_strndup(arena, mp_strbuf_text(text), text->size);
+  mp_strbuf_deinit(text);
+  return copy;
+}
+
+static void print_coords(mp_strbuf_t *text, const mp_pod_info_t *pod, const mp_pod_device_t *info) {
+  for (int32_t i = 0; i < pod->num_dims; ++i) {
+    mp_strbuf_printf(text, "%s%d", i == 0 ? "" : ",", info->coords[i]);
+  }
+}
+
+static const char *make_to_string(mp_arena_t *arena, const mp_pod_info_t *pod,
+                                  const mp_pod_device_t *info) {
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_strbuf_printf(&text, "MinipodDevice(id=%d, process_index=%d, coords=(", info->id,
+                   info->process_index);
+  print_coords(&text, pod, info);
+  mp_strbuf_printf(&text, "), core_on_chip=%d)", info->core_on_chip);
+  return print(arena, &text);
+}
+
+static const char *make_debug_string(mp_arena_t *arena, const mp_pod_info_t *pod,
+                                     const mp_pod_device_t *info) {
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_strbuf_printf(&text, "MINIPOD_%d(process=%d,host=%d,(", info->id, info->process_index,
+                   info->host_index);
+  print_coords(&text, pod, info);
+  mp_strbuf_printf(&text, ",%d))", info->core_on_chip);
+  return print(arena, &text);
+}
+
+// Callers understand strings, integers and lists of integers here, and nothing else.
+static mp_status_t make_attributes(mp_arena_t *arena, const mp_pod_info_t *pod,
+                                   PJRT_DeviceDescription *out) {
+  enum { MAX_ATTRIBUTES = 8 };
+  const mp_pod_device_t *info = out->info;
+  PJRT_NamedValue *attributes = MP_ARENA_ARRAY(arena, PJRT_NamedValue, MAX_ATTRIBUTES);
+  int64_t *coords = MP_ARENA_ARRAY(arena, int64_t, MP_POD_MAX_DIMS);
+  MP_RETURN_IF_NULL(attributes);
+  MP_RETURN_IF_NULL(coords);
+  for (int32_t i = 0; i < pod->num_dims; ++i) coords[i] = info->coords[i];
+  size_t n = 0;
+  attributes[n++] = mp_pjrt_named_ints("coords", coords, (size_t)pod->num_dims);
+  attributes[n++] = mp_pjrt_named_int("core_on_chip", info->core_on_chip);
+  attributes[n++] = mp_pjrt_named_int("num_cores", pod->cores_per_chip);
+  attributes[n++] = mp_pjrt_named_int("slice_index", info->slice_index);
+  attributes[n++] = mp_pjrt_named_int("host_index", info->host_index);
+  if (info->numa_node >= 0) {
+    attributes[n++] = mp_pjrt_named_int("numa_node", info->numa_node);
+  }
+  if (info->core_group >= 0) {
+    attributes[n++] = mp_pjrt_named_int("core_group", info->core_group);
+  }
+  out->attributes = attributes;
+  out->num_attributes = n;
+  return NULL;
+}
+
+static mp_status_t describe_device(PJRT_TopologyDescription *topology, int32_t id) {
+  const mp_pod_info_t *pod = mp_pod_info(topology->pod);
+  PJRT_DeviceDescription *description = &topology->descriptions[id];
+  description->info = mp_pod_device(topology->pod, id);
+  description->kind = pod->kind;
+  description->to_string = make_to_string(topology->arena, pod, description->info);
+  description->debug_string = make_debug_string(topology->arena, pod, description->info);
+  MP_RETURN_IF_NULL(description->to_string);
+  MP_RETURN_IF_NULL(description->debug_string);
+  topology->description_list[id] = description;
+  return make_attributes(topology->arena, pod, description);
+}
+
+static mp_status_t describe_pod(PJRT_TopologyDescription *topology) {
+  enum { MAX_ATTRIBUTES = 6 };
+  const mp_pod_info_t *pod = mp_pod_info(topology->pod);
+  PJRT_NamedValue *attributes = MP_ARENA_ARRAY(topology->arena, PJRT_NamedValue, MAX_ATTRIBUTES);
+  int64_t *shape = MP_ARENA_ARRAY(topology->arena, int64_t, MP_POD_MAX_DIMS);
+  MP_RETURN_IF_NULL(attributes);
+  MP_RETURN_IF_NULL(shape);
+  for (int32_t i = 0; i < pod->num_dims; ++i) shape[i] = pod->shape[i];
+  size_t n = 0;
+  attributes[n++] = mp_pjrt_named_string("topology", pod->name);
+  attributes[n++] = mp_pjrt_named_ints("shape", shape, (size_t)pod->num_dims);
+  attributes[n++] = mp_pjrt_named_string("wiring", mp_wiring_name(pod->wiring));
+  attributes[n++] = mp_pjrt_named_int("num_slices", pod->num_slices);
+  attributes[n++] = mp_pjrt_named_int("num_hosts", pod->num_hosts);
+  attributes[n++] = mp_pjrt_named_int("cores_per_chip", pod->cores_per_chip);
+  topology->attributes = attributes;
+  topology->num_attributes = n;
+  // Enters the keys of compilation caches: must change with the plugin and with the pod.
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_strbuf_printf(&text, "minipod %s, pod %s (%d devices, %016" PRIx64 ")", MINIPOD_VERSION,
+                   pod->name, pod->num_devices, mp_pod_fingerprint(topology->pod));
+  topology->platform_version = print(topology->arena, &text);
+  MP_RETURN_IF_NULL(topology->platform_version);
+  return NULL;
+}
+
+mp_status_t mp_pjrt_topology_create(mp_pod_t *pod, PJRT_TopologyDescription **out_topology) {
+  mp_arena_t *arena = NULL;
+  mp_status_t status = mp_arena_create(&arena);
+  if (status != NULL) {
+    mp_pod_release(pod);
+    return status;
+  }
+  PJRT_TopologyDescription *topology = MP_ARENA_NEW(arena, PJRT_TopologyDescription);
+  if (topology == NULL) {
+    mp_pod_release(pod);
+    mp_arena_release(arena);
+    return mp_status_out_of_memory();
+  }
+  int32_t num_devices = mp_pod_info(pod)->num_devices;
+  topology->arena = arena;
+  topology->pod = pod;
+  topology->num_devices = (size_t)num_devices;
+  topology->descriptions = MP_ARENA_ARRAY(arena, PJRT_DeviceDescription, topology->num_devices);
+  topology->description_list =
+      MP_ARENA_ARRAY(arena, PJRT_DeviceDescription *, topology->num_devices);
+  if (topology->descriptions == NULL || topology->description_list == NULL) {
+    status = mp_status_out_of_memory();
+  }
+  if (status == NULL) status = describe_pod(topology);
+  for (int32_t id = 0; id < num_devices && status == NULL; ++id) {
+    status = describe_device(topology, id);
+  }
+  if (status != NULL) {
+    mp_pjrt_topology_release(topology);
+    return status;
+  }
+  *out_topology = topology;
+  return NULL;
+}
+
+void mp_pjrt_topology_release(PJRT_TopologyDescription *topology) {
+  if (topology == NULL) return;
+  mp_pod_release(topology->pod);
+  mp_arena_release(topology->arena);  // the topology itself lives in it
+}
+
+// By name ("v5e:4x4", a YAML file) without a machine; without a name, what the options and this
+// machine give.
+mp_status_t mp_PJRT_TopologyDescription_Create(PJRT_TopologyDescription_Create_Args *args) {
+  mp_named_value_t *values = NULL;
+  mp_options_t *options = NULL;
+  MP_RETURN_IF_ERROR(mp_pjrt_read_named_values(args->create_options, args->num_options, &values));
+  mp_status_t status = mp_options_create(values, args->num_options, &options);
+  mp_free(values);
+  MP_RETURN_IF_ERROR(status);
+  mp_pod_t *pod = NULL;
+  if (args->topology_name != NULL && args->topology_name_size > 0) {
+    status = mp_pod_create_from_name((mp_str_t){args->topology_name, args->topology_name_size},
+                                     "topology name", &pod);
+  } else {
+    status = mp_pod_create(options, &pod);
+  }
+  mp_options_release(options);
+  MP_RETURN_IF_ERROR(status);
+  return mp_pjrt_topology_create(pod, &args->topology);
+}
+
+mp_status_t mp_PJRT_TopologyDescription_Destroy(PJRT_TopologyDescription_Destroy_Args *args) {
+  if (args->topology != NULL && !args->topology->is_borrowed) {
+    mp_pjrt_topology_release(args->topology);
+  }
+  return NULL;
+}
+
+mp_status_t mp_PJRT_TopologyDescription_PlatformName(
+    PJRT_TopologyDescription_PlatformName_Args *args) {
+  args->platform_name = MP_PLATFORM_NAME;
+  args->platform_name_size = sizeof(MP_PLATFORM_NAME) - 1;
+  return NULL;
+}
+
+mp_status_t mp_PJRT_TopologyDescription_PlatformVersion(
+    PJRT_TopologyDescription_PlatformVersion_Args *args) {
+  MP_REQUIRE(args, topology);
+  args->platform_version = args->topology->platform_version;
+  args->platform_version_size = strlen(args->platform_version);
+  return NULL;
+}
+
+mp_status_t mp_PJRT_TopologyDescription_GetDeviceDescriptions(
+    PJRT_TopologyDescription_GetDeviceDescriptions_Args *args) {
+  MP_REQUIRE(args, topology);
+  args->descriptions = args->topology->description_list;
+  args->num_descriptions = args->topology->num_devices;
+  return NULL;
+}
+
+mp_status_t mp_PJRT_TopologyDescription_Attributes(PJRT_TopologyDescription_Attributes_Args *args) {
+  MP_REQUIRE(args, topology);
+  args->attributes = args->topology->attributes;
+  args->num_attributes = args->topology->num_attributes;
+  return NULL;
+}
+
+mp_status_t mp_PJRT_TopologyDescription_Fingerprint(
+    PJRT_TopologyDescription_Fingerprint_Args *args) {
+  MP_REQUIRE(args, topology);
+  args->fingerprint = mp_pod_fingerprint(args->topology->pod);
+  return NULL;
+}
+
+struct PJRT_SerializedTopology {
+  mp_strbuf_t bytes;
+};
+
+static void delete_serialized(PJRT_SerializedTopology *serialized) {
+  if (serialized == NULL) return;
+  mp_strbuf_deinit(&serialized->bytes);
+  mp_free(serialized);
+}
+
+mp_status_t mp_PJRT_TopologyDescription_Serialize(PJRT_TopologyDescription_Serialize_Args *args) {
+  MP_REQUIRE(args, topology);
+  PJRT_SerializedTopology *serialized = mp_malloc(sizeof(*serialized));
+  MP_RETURN_IF_NULL(serialized);
+  mp_strbuf_init(&serialized->bytes);
+  mp_status_t status = mp_pod_serialize(args->topology->pod, &serialized->bytes);
+  if (status == NULL) status = mp_strbuf_status(&serialized->bytes);
+  if (status != NULL) {
+    delete_serialized(serialized);
+    return status;
+  }
+  args->serialized_bytes = mp_strbuf_text(&serialized->bytes);
+  args->serialized_bytes_size = serialized->bytes.size;
+  args->serialized_topology = serialized;
+  args->serialized_topology_deleter = delete_serialized;
+  return NULL;
+}
+
+mp_status_t mp_PJRT_TopologyDescription_Deserialize(
+    PJRT_TopologyDescription_Deserialize_Args *args) {
+  MP_REQUIRE(args, serialized_topology);
+  mp_pod_t *pod = NULL;
+  MP_RETURN_IF_ERROR(mp_pod_deserialize(
+      (mp_str_t){args->serialized_topology, args->serialized_topology_size}, &pod));
+  return mp_pjrt_topology_create(pod, &args->topology);
+}
+
+mp_status_t mp_PJRT_TopologyDescription_GetMemorySpaceKindIds(
+    PJRT_TopologyDescription_GetMemorySpaceKindIds_Args *args) {
+#define KIND_ID(name, text) MP_MEMORY_##name,
+  static const int kind_ids[] = {MP_MEMORY_SPACES(KIND_ID)};
+#undef KIND_ID
+  args->memory_space_kind_ids = kind_ids;
+  args->num_memory_space_kind_ids = MP_MEMORY_SPACE_COUNT;
+  return NULL;
+}
+
+// xla.PrimitiveType by PJRT_Buffer_Type; the two numberings differ.
+static const uint8_t primitive_types[] = {
+    [PJRT_Buffer_Type_PRED] = 1,        [PJRT_Buffer_Type_S2] = 26,
+    [PJRT_Buffer_Type_S4] = 21,         [PJRT_Buffer_Type_S8] = 2,
+    [PJRT_Buffer_Type_S16] = 3,         [PJRT_Buffer_Type_S32] = 4,
+    [PJRT_Buffer_Type_S64] = 5,         [PJRT_Buffer_Type_U2] = 27,
+    [PJRT_Buffer_Type_U4] = 22,         [PJRT_Buffer_Type_U8] = 6,
+    [PJRT_Buffer_Type_U16] = 7,         [PJRT_Buffer_Type_U32] = 8,
+    [PJRT_Buffer_Type_U64] = 9,         [PJRT_Buffer_Type_F16] = 10,
+    [PJRT_Buffer_Type_F32] = 11,        [PJRT_Buffer_Type_F64] = 12,
+    [PJRT_Buffer_Type_BF16] = 16,       [PJRT_Buffer_Type_C64] = 15,
+    [PJRT_Buffer_Type_C128] = 18,       [PJRT_Buffer_Type_F8E5M2] = 19,
+    [PJRT_Buffer_Type_F8E4M3FN] = 20,   [PJRT_Buffer_Type_F8E4M3B11FNUZ] = 23,
+    [PJRT_Buffer_Type_F8E5M2FNUZ] = 24, [PJRT_Buffer_Type_F8E4M3FNUZ] = 25,
+    [PJRT_Buffer_Type_F8E4M3] = 28,     [PJRT_Buffer_Type_F8E3M4] = 29,
+    [PJRT_Buffer_Type_F4E2M1FN] = 32,   [PJRT_Buffer_Type_F8E8M0FNU] = 33,
+    [PJRT_Buffer_Type_F6E3M2FN] = 35,   [PJRT_Buffer_Type_F6E2M3FN] = 36,
+};
+
+static void delete_shape(const char *serialized_shape) {
+  mp_free((char *)serialized_shape);
+}
+
+// ShapeProto (2 element_type, 3 dimensions, 5 layout with 1 minor_to_major, 6
+// is_dynamic_dimension). All memories hold arrays row-major, so the canonical layout is the same
+// for each.
+mp_status_t mp_PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace(
+    PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace_Args *args) {
+  mp_dtype_t dtype = MP_DTYPE_INVALID;
+  MP_RETURN_IF_ERROR(
+      mp_pjrt_check_shape(__func__, args->element_type, args->dims, args->num_dims, &dtype));
+  PJRT_Layouts_MemoryLayout *row_major = NULL;
+  MP_RETURN_IF_ERROR(mp_pjrt_layout_row_major(args->num_dims, &row_major));
+  static const int64_t not_dynamic[MP_MAX_RANK] = {0};
+  mp_strbuf_t shape, layout;
+  mp_strbuf_init(&shape);
+  mp_strbuf_init(&layout);
+  mp_proto_put_packed(&layout, 1, row_major->minor_to_major, args->num_dims);
+  mp_proto_put_varint(&shape, 2, primitive_types[args->element_type]);
+  mp_proto_put_packed(&shape, 3, args->dims, args->num_dims);
+  mp_proto_put_message(&shape, 5, &layout);
+  mp_proto_put_packed(&shape, 6, not_dynamic, args->num_dims);
+  mp_strbuf_deinit(&layout);
+  size_t size = 0;
+  char *bytes = mp_strbuf_take(&shape, &size);
+  MP_RETURN_IF_NULL(bytes);
+  args->serialized_shape = bytes;
+  args->serialized_shape_size = size;
+  args->serialized_shape_deleter = delete_shape;
+  return NULL;
+}
+
+mp_status_t mp_PJRT_DeviceDescription_Id(PJRT_DeviceDescription_Id_Args *args) {
+  MP_REQUIRE(args, device_description);
+  args->id = args->device_description->info->id;
+  return NULL;
+}
+
+mp_status_t mp_PJRT_DeviceDescription_ProcessIndex(PJRT_DeviceDescription_ProcessIndex_Args *args) {
+  MP_REQUIRE(args, device_description);
+  args->process_index = args->device_description->info->process_index;
+  return NULL;
+}
+
+mp_status_t mp_PJRT_DeviceDescription_Attributes(PJRT_DeviceDescription_Attributes_Args *args) {
+  MP_REQUIRE(args, device_description);
+  args->attributes = args->device_description->attributes;
+  args->num_attributes = args->device_description->num_attributes;
+  return NULL;
+}
+
+mp_status_t mp_PJRT_DeviceDescription_Kind(PJRT_DeviceDescription_Kind_Args *args) {
+  MP_REQUIRE(args, device_description);
+  args->device_kind = args->device_description->kind;
+  args->device_kind_size = strlen(args->device_kind);
+  return NULL;
+}
+
+mp_status_t mp_PJRT_DeviceDescription_DebugString(PJRT_DeviceDescription_DebugString_Args *args) {
+  MP_REQUIRE(args, device_description);
+  args->debug_string = args->device_description->debug_string;
+  args->debug_string_size = strlen(args->debug_string);
+  return NULL;
+}
+
+mp_status_t mp_PJRT_DeviceDescription_ToString(PJRT_DeviceDescription_ToString_Args *args) {
+  MP_REQUIRE(args, device_description);
+  args->to_string = args->device_description->to_string;
+  args->to_string_size = strlen(args->to_string);
+  return NULL;
+}
