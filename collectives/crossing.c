@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "collectives/internal.h"
+#include "collectives/collective_parts.h"
 #include "sim/base/alloc.h"
 #include "sim/numeric/box.h"
 

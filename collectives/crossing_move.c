@@ -2,7 +2,7 @@
 // it wants (permute, all_to_all, exchange).
 #include <string.h>
 
-#include "collectives/internal.h"
+#include "collectives/collective_parts.h"
 
 static size_t operand_bytes(const mp_collective_operand_t *operand) {
   return (size_t)mp_dims_product(operand->dims, operand->rank) * mp_dtype_size(operand->dtype);

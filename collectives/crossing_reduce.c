@@ -7,7 +7,7 @@
 // process of each host, then the hosts' pieces of each segment in its process.
 #include <string.h>
 
-#include "collectives/internal.h"
+#include "collectives/collective_parts.h"
 
 // Below this one hop, where everybody combines everything, costs less than two (or four).
 #define MP_SMALL_ALL_REDUCE               (256 * 1024)

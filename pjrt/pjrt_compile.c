@@ -1,6 +1,6 @@
 #include "pjrt/pjrt_compile.h"
 
-#include "sim/ir/print/print.h"
+#include "sim/ir/print/print_module.h"
 #include "sim/plan/compile.h"
 #include "sim/readers/options/compile_options.h"
 

@@ -4,11 +4,12 @@
     tests/layers.py [ROOT]
 
 A room is a folder of C files.  The table below names every room and what it may include besides
-its own files.  The check fails when an include is not in the table, when the table has a circle, or
-when a folder with C files is not in the table.  Prints each finding and exits 1, or a count and
-exits 0.
+its own files.  The check fails when an include is not in the table, when the table has a circle,
+when a folder with C files is not in it, or when two C files of the tree have the same name.
+Prints each finding and exits 1, or a count and exits 0.
 """
 
+import collections
 import pathlib
 import re
 import sys
@@ -101,10 +102,21 @@ def unknown_rooms(root: pathlib.Path):
         yield f"{folder.relative_to(root)}/ is no room of the table in tests/layers.py"
 
 
+def repeated_names(root: pathlib.Path):
+  """C files of one name, which nobody could tell apart in a backtrace."""
+  places = collections.defaultdict(list)
+  for top in (*TOPS, "tests", "tools"):
+    for file in sorted((root / top).rglob("*.[ch]")):
+      places[file.name].append(str(file.relative_to(root)))
+  for name, paths in places.items():
+    if len(paths) > 1:
+      yield f"{name} is the name of several files: {', '.join(paths)}"
+
+
 def main() -> int:
   root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else __file__).resolve()
   root = root if root.is_dir() else root.parents[1]
-  wrong = [*wrong_includes(root), *circles(), *unknown_rooms(root)]
+  wrong = [*wrong_includes(root), *circles(), *unknown_rooms(root), *repeated_names(root)]
   for finding in wrong:
     print(finding)
   files = sum(len(files_of(root, room)) for room in KNOWS)

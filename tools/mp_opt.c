@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "sim/ir/compare/module_equal.h"
-#include "sim/ir/print/print.h"
+#include "sim/ir/print/print_module.h"
 #include "sim/ir/verify/verify.h"
 #include "sim/passes/passes.h"
 #include "sim/readers/reader.h"

@@ -1,7 +1,7 @@
 // custom_call (StableHLO spec, "custom_call"): the targets that minipod knows.
 #include "sim/kernels/custom_call.h"
 
-#include "sim/kernels/makers.h"
+#include "sim/kernels/kernel_makers.h"
 
 typedef struct {
   const char *target;

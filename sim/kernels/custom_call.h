@@ -1,5 +1,5 @@
 // custom_call targets that minipod serves itself. Each has a maker with the contract of
-// sim/kernels/makers.h, which checks the call's operands and results: nobody else does.
+// sim/kernels/kernel_makers.h, which checks the call's operands and results: nobody else does.
 #ifndef MINIPOD_SIM_KERNELS_CUSTOM_CALL_H_
 #define MINIPOD_SIM_KERNELS_CUSTOM_CALL_H_
 

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "sim/plan/emit.h"
+#include "sim/plan/emitter.h"
 
 mp_status_t mp_emit_command(mp_emitter_t *emitter, const mp_cmd_t *command, uint32_t *out_number) {
   if (emitter->num_commands == emitter->commands_capacity) {

@@ -9,7 +9,7 @@
 //
 // A loop's carried values have one place for all rounds and the results; where possible the body
 // computes the next round's values right there.
-#include "sim/plan/emit.h"
+#include "sim/plan/emitter.h"
 
 // The places of the carried values: bound ones, those of start values that die here, or new ones.
 static mp_status_t carried_slot(mp_emitter_t *emitter, mp_op_t *op, uint32_t i, uint32_t end,

@@ -1,4 +1,4 @@
-#include "sim/plan/emit.h"
+#include "sim/plan/emitter.h"
 
 mp_value_t *mp_emit_root(const mp_emitter_t *emitter, const mp_value_t *value) {
   return emitter->live.values[value->id].root;

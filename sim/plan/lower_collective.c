@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "sim/base/hash.h"
-#include "sim/ir/print/print.h"
+#include "sim/ir/print/print_module.h"
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/elementwise/region.h"
 #include "sim/plan/plan.h"

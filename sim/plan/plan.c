@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "sim/plan/emit.h"
+#include "sim/plan/emitter.h"
 
 // --- parameters and results ---
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "sim/ir/module.h"
-#include "sim/ir/print/print.h"
+#include "sim/ir/print/print_module.h"
 #include "sim/ir/verify/verify.h"
 #include "sim/passes/passes.h"
 #include "sim/plan/plan.h"

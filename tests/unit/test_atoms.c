@@ -2,7 +2,7 @@
 // shardings; from Shardy's form and from GSPMD's strings, and back. A failure prints its seed.
 #include <stdio.h>
 
-#include "sim/ir/print/print.h"
+#include "sim/ir/print/print_module.h"
 #include "sim/spmd/gspmd/gspmd_import.h"
 #include "sim/spmd/sharding/annotations.h"
 #include "sim/spmd/sharding/atoms.h"

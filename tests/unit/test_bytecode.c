@@ -1,6 +1,6 @@
 // The bytecode reader on captured programs, whole and damaged.
 #include "sim/base/alloc.h"
-#include "sim/ir/print/print.h"
+#include "sim/ir/print/print_module.h"
 #include "sim/ir/verify/verify.h"
 #include "sim/readers/bytecode/bytecode.h"
 #include "sim/readers/bytecode/bytecode_reader.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "sim/base/ptr_map.h"
-#include "sim/ir/print/print.h"
+#include "sim/ir/print/print_module.h"
 #include "sim/readers/text/text.h"
 
 static mp_module_t *read_text(const char *text) {

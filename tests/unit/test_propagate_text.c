@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sim/ir/print/print.h"
+#include "sim/ir/print/print_module.h"
 #include "sim/passes/passes.h"
 #include "sim/readers/text/text.h"
 #include "sim/spmd/gspmd/gspmd_import.h"

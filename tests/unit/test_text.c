@@ -8,7 +8,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/ir/compare/module_equal.h"
-#include "sim/ir/print/print.h"
+#include "sim/ir/print/print_module.h"
 #include "sim/readers/text/text.h"
 
 static mp_module_t *read_text(const char *text) {

@@ -1,7 +1,7 @@
 #include "sim/ir/compare/module_equal.h"
 
 #include "sim/base/ptr_map.h"
-#include "sim/ir/print/print.h"
+#include "sim/ir/print/print_module.h"
 
 // `pairs` maps what is defined in `a` (ops with results, block arguments) to its like in `b`.
 typedef struct {

@@ -4,7 +4,7 @@
 #define MINIPOD_SIM_IR_PRINT_PRINT_PARTS_H_
 
 #include "sim/base/ptr_map.h"
-#include "sim/ir/print/print.h"
+#include "sim/ir/print/print_module.h"
 #include "sim/ir/schema.h"
 
 // --- print_number.c ---

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "sim/kernels/contraction/convolution.h"
-#include "sim/kernels/makers.h"
+#include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/shape.h"
 
 // --- Patches ---

@@ -7,7 +7,7 @@
 #include "sim/kernels/contraction/gemm.h"
 #include "sim/kernels/contraction/matvec.h"
 #include "sim/kernels/contraction/operand.h"
-#include "sim/kernels/makers.h"
+#include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/shape.h"
 
 typedef struct {

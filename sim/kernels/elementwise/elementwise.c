@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "sim/kernels/makers.h"
+#include "sim/kernels/kernel_makers.h"
 #include "sim/numeric/float.h"
 
 // Elements that are widened and narrowed at a time: a block of each operand stays in the cache.

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "sim/kernels/fft/fft_plan.h"
-#include "sim/kernels/makers.h"
+#include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/shape.h"
 
 enum { MAX_DIMS = 3, LINES = 16, GRAIN = 1 << 15 };

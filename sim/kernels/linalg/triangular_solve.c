@@ -6,8 +6,8 @@
 #include <complex.h>
 
 #include "sim/kernels/elementwise/convert.h"
+#include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/linalg/linalg.h"
-#include "sim/kernels/makers.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 

@@ -1,8 +1,8 @@
 // gather (StableHLO spec, "gather"): one slice of the operand per index vector.
 #include <string.h>
 
+#include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/lanes.h"
-#include "sim/kernels/makers.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 

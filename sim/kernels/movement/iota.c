@@ -1,7 +1,7 @@
 // iota (StableHLO spec, "iota"): the index along one dimension, in any element type.
 #include <string.h>
 
-#include "sim/kernels/makers.h"
+#include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 

@@ -2,7 +2,7 @@
 // bitcast_convert between types of the same width. (StableHLO spec, sections of these names.)
 #include <string.h>
 
-#include "sim/kernels/makers.h"
+#include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 

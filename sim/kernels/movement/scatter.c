@@ -7,7 +7,7 @@
 
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/elementwise/region.h"
-#include "sim/kernels/makers.h"
+#include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "sim/kernels/makers.h"
+#include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 

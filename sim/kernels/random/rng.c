@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "sim/kernels/makers.h"
+#include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/random/counter_rng.h"
 #include "sim/kernels/shape.h"
 

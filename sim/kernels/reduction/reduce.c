@@ -8,7 +8,7 @@
 // The start value takes part once, first.
 #include <string.h>
 
-#include "sim/kernels/makers.h"
+#include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/reduction/fold.h"
 #include "sim/kernels/shape.h"
 

@@ -3,8 +3,8 @@
 // (window_scan.h). Elements outside of the array are
 // passed over: the start value takes part once, first, whatever the padding (the same for every
 // start value that is the region's neutral one, and what XLA does with others).
+#include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/lanes.h"
-#include "sim/kernels/makers.h"
 #include "sim/kernels/reduction/fold.h"
 #include "sim/kernels/reduction/window.h"
 #include "sim/kernels/reduction/window_passes.h"

@@ -4,8 +4,8 @@
 
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/elementwise/region.h"
+#include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/lanes.h"
-#include "sim/kernels/makers.h"
 #include "sim/kernels/reduction/window.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"

@@ -3,7 +3,7 @@
 // Chunks are ranges of destinations, so every output has one writer.
 #include <string.h>
 
-#include "collectives/internal.h"
+#include "collectives/collective_parts.h"
 #include "sim/numeric/box.h"
 
 static size_t operand_bytes(const mp_collective_operand_t *operand) {

@@ -1,5 +1,5 @@
 // The printer's frame: modules, functions, regions, the generic form.
-#include "sim/ir/print/print.h"
+#include "sim/ir/print/print_module.h"
 
 #include <inttypes.h>
 

@@ -5,7 +5,7 @@
 // next one; partials are kept on a stack: left part, right part, the two combined.
 #include <string.h>
 
-#include "collectives/internal.h"
+#include "collectives/collective_parts.h"
 #include "sim/numeric/box.h"
 #include "sim/numeric/float.h"
 

@@ -5,8 +5,8 @@
 // outside never hold, is written as a custom call that shows its types. Values get fresh names;
 // attributes that hold their default are left out; constants of more than 100 elements are written
 // as hexadecimal bytes.
-#ifndef MINIPOD_SIM_IR_PRINT_PRINT_H_
-#define MINIPOD_SIM_IR_PRINT_PRINT_H_
+#ifndef MINIPOD_SIM_IR_PRINT_PRINT_MODULE_H_
+#define MINIPOD_SIM_IR_PRINT_PRINT_MODULE_H_
 
 #include "sim/ir/module.h"
 
@@ -28,4 +28,4 @@ MP_NODISCARD mp_status_t mp_op_print(const mp_op_t *op, const mp_print_options_t
 // Appends a value of an attribute that is no op's own (those print by their op's rules).
 void mp_attr_print(const mp_attr_t *attr, mp_strbuf_t *out);
 
-#endif  // MINIPOD_SIM_IR_PRINT_PRINT_H_
+#endif  // MINIPOD_SIM_IR_PRINT_PRINT_MODULE_H_

@@ -1,7 +1,7 @@
 // Shared by the algorithms' files: one function per kind, behind mp_collective_run; and one row of
 // functions per kind for what crosses processes, behind crossing.h.
-#ifndef MINIPOD_COLLECTIVES_INTERNAL_H_
-#define MINIPOD_COLLECTIVES_INTERNAL_H_
+#ifndef MINIPOD_COLLECTIVES_COLLECTIVE_PARTS_H_
+#define MINIPOD_COLLECTIVES_COLLECTIVE_PARTS_H_
 
 #include "collectives/collective.h"
 #include "collectives/crossing.h"
@@ -155,4 +155,4 @@ uint32_t mp_crossing_one_phase(const mp_crossing_t *crossing);
 void mp_all_reduce_crossing(const mp_collective_call_t *call);
 void mp_reduce_scatter_crossing(const mp_collective_call_t *call);
 
-#endif  // MINIPOD_COLLECTIVES_INTERNAL_H_
+#endif  // MINIPOD_COLLECTIVES_COLLECTIVE_PARTS_H_

@@ -1,9 +1,9 @@
-// The kernel makers, one per subject; sim/kernels/table.c says which op has which.
+// The kernel makers, one per subject; sim/kernels/kernel_table.c says which op has which.
 //
 // Every maker has the contract of mp_kernel_create: `op` is verified and has static shapes; the
 // kernel and all it points to live in `arena`; UNIMPLEMENTED by mp_op_error for what it lacks.
-#ifndef MINIPOD_SIM_KERNELS_MAKERS_H_
-#define MINIPOD_SIM_KERNELS_MAKERS_H_
+#ifndef MINIPOD_SIM_KERNELS_KERNEL_MAKERS_H_
+#define MINIPOD_SIM_KERNELS_KERNEL_MAKERS_H_
 
 #include "sim/kernels/kernel.h"
 
@@ -46,4 +46,4 @@
 MP_KERNEL_MAKERS(MP_KERNEL_DECLARE)
 #undef MP_KERNEL_DECLARE
 
-#endif  // MINIPOD_SIM_KERNELS_MAKERS_H_
+#endif  // MINIPOD_SIM_KERNELS_KERNEL_MAKERS_H_

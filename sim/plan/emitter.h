@@ -1,6 +1,6 @@
 // Between the emitter's files: its state and what each file offers the others.
-#ifndef MINIPOD_SIM_PLAN_EMIT_H_
-#define MINIPOD_SIM_PLAN_EMIT_H_
+#ifndef MINIPOD_SIM_PLAN_EMITTER_H_
+#define MINIPOD_SIM_PLAN_EMITTER_H_
 
 #include "sim/plan/plan.h"
 
@@ -77,4 +77,4 @@ MP_NODISCARD mp_status_t mp_emit_simple_op(mp_emitter_t *emitter, mp_op_t *op);
 MP_NODISCARD mp_status_t mp_emit_block(mp_emitter_t *emitter, mp_block_t *block,
                                        mp_op_t **out_terminator);
 
-#endif  // MINIPOD_SIM_PLAN_EMIT_H_
+#endif  // MINIPOD_SIM_PLAN_EMITTER_H_

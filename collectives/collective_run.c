@@ -1,6 +1,6 @@
 // mp_collective_run: the table over the kinds, and how they are cut into chunks.
 #include "collectives/collective.h"
-#include "collectives/internal.h"
+#include "collectives/collective_parts.h"
 #include "sim/base/hash.h"
 #include "sim/numeric/box.h"
 

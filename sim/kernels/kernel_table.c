@@ -2,7 +2,7 @@
 // compile. NONE marks what is no kernel: control flow, collectives, what passes fold away.
 #include <stddef.h>
 
-#include "sim/kernels/makers.h"
+#include "sim/kernels/kernel_makers.h"
 
 #define NONE        NULL
 #define MAKER(name) mp_kernel_make_##name

@@ -9,7 +9,7 @@
 // rows, out) of that process' members, and then their rows one after the other.
 #include <string.h>
 
-#include "collectives/internal.h"
+#include "collectives/collective_parts.h"
 
 enum { MP_RAGGED_NUMBERS = 3 };
 
