@@ -2,7 +2,7 @@
 """Writes sim/readers/bytecode/vhlo_table.h from tests/fixtures/vhlo_ops.txt.
 
 Run it from the repository's root after the list has changed; the header is checked in, and
-tests/unit/test_bytecode.c compares it with the list.
+tests/unit/readers/test_bytecode.c compares it with the list.
 """
 
 import pathlib

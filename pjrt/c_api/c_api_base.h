@@ -1,7 +1,7 @@
 // The PJRT C API, minor version 115: errors, named values, events, plugin.
 //
 // These are declarations of a binary interface: names, order, types and numbers are given by it.
-// tests/unit/test_pjrt_abi.c checks every field's offset. Include pjrt/c_api/c_api.h, not this
+// tests/unit/pjrt/test_pjrt_abi.c checks every field's offset. Include pjrt/c_api/c_api.h, not this
 // file.
 //
 // Every argument struct starts with its size as its caller knows it, up to the end of the last

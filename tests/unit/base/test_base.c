@@ -1,0 +1,128 @@
+// Units of sim/base: status, arena, strings, element types.
+
+#include <locale.h>
+
+#include <string.h>
+
+#include "sim/base/alloc.h"
+#include "sim/base/arena.h"
+#include "sim/base/status.h"
+#include "sim/base/str.h"
+#include "sim/numeric/dtype.h"
+#include "tests/unit/support/unit.h"
+
+static void status_carries_code_message_and_context(void **state) {
+  (void)state;
+  mp_status_t status = mp_status_make(MP_NOT_FOUND, "no device %d", 7);
+  status = mp_status_annotate(status, "looking up");
+  assert_int_equal(mp_status_code(status), MP_NOT_FOUND);
+  assert_string_equal(mp_status_message(status), "looking up: no device 7");
+  mp_status_t again = mp_status_retain(status);
+  mp_status_release(status);
+  assert_string_equal(mp_status_message(again), "looking up: no device 7");
+  mp_status_release(again);
+  assert_null(mp_status_annotate(NULL, "nothing"));
+}
+
+static void status_survives_a_failed_allocation(void **state) {
+  (void)state;
+  mp_alloc_fail_at(1, 1);
+  mp_status_t status = mp_status_make(MP_INTERNAL, "lost");
+  mp_alloc_fail_at(0, 0);
+  assert_int_equal(mp_status_code(status), MP_RESOURCE_EXHAUSTED);
+  mp_status_release(status);
+  mp_status_release(status);  // static: releasing it twice is harmless
+}
+
+static void arena_zeroes_aligns_and_respects_its_limit(void **state) {
+  (void)state;
+  mp_arena_t *arena = NULL;
+  assert_null(mp_arena_create(&arena));
+  for (size_t size = 1; size < 10000; size *= 3) {
+    unsigned char *bytes = mp_arena_alloc(arena, size);
+    assert_non_null(bytes);
+    assert_int_equal((uintptr_t)bytes % 16, 0);
+    for (size_t i = 0; i < size; ++i) assert_int_equal(bytes[i], 0);
+  }
+  mp_arena_set_limit(arena, mp_arena_bytes(arena) + 64);
+  assert_non_null(mp_arena_alloc(arena, 64));
+  assert_null(mp_arena_alloc(arena, 1));
+  assert_null(mp_arena_alloc_array(arena, SIZE_MAX, 16));
+  mp_arena_set_limit(arena, 0);
+  for (int round = 0; round < 3; ++round) {
+    mp_arena_reset(arena);
+    assert_int_equal(mp_arena_bytes(arena), 0);
+    unsigned char *bytes = mp_arena_alloc(arena, 5000);
+    for (int i = 0; i < 5000; ++i) assert_int_equal(bytes[i], 0);
+    memset(bytes, 0xff, 5000);
+  }
+  mp_arena_release(arena);
+}
+
+static void strings_suggest_and_parse(void **state) {
+  (void)state;
+  static const char *const keys[] = {"hosts", "chips", "memory"};
+  assert_string_equal(mp_str_nearest(MP_STR("host"), keys, 3), "hosts");
+  assert_null(mp_str_nearest(MP_STR("zzzzzz"), keys, 3));
+  unsigned long long bytes = 0;
+  assert_true(mp_str_parse_bytes(MP_STR("64MiB"), &bytes));
+  assert_int_equal(bytes, 64 << 20);
+  assert_true(mp_str_parse_bytes(MP_STR("1.5 GiB"), &bytes));
+  assert_int_equal(bytes, 3ull << 29);
+  assert_false(mp_str_parse_bytes(MP_STR("64 parsecs"), &bytes));
+  long long number = 0;
+  assert_true(mp_str_parse_i64(MP_STR("-12"), &number));
+  assert_int_equal(number, -12);
+  assert_false(mp_str_parse_i64(MP_STR("12x"), &number));
+  assert_false(mp_str_parse_i64(MP_STR("99999999999999999999"), &number));
+}
+
+static void doubles_read_back_in_any_locale(void **state) {
+  (void)state;
+  static const double values[] = {0, 1, -0.1, 1e-6, 1.0 / 3, 5e-324, 1.7976931348623157e308, 45e9};
+  setlocale(LC_NUMERIC, "de_DE.UTF-8");  // where it is installed
+  for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); ++i) {
+    mp_strbuf_t text;
+    mp_strbuf_init(&text);
+    mp_strbuf_put_double(&text, values[i]);
+    double again = 7;
+    assert_int_equal(mp_str_scan_double(mp_str(mp_strbuf_text(&text)), &again), text.size);
+    assert_true(again == values[i]);
+    assert_null(memchr(text.data, ',', text.size));
+    mp_strbuf_deinit(&text);
+  }
+  setlocale(LC_NUMERIC, "C");
+  double value = 0;
+  assert_int_equal(mp_str_scan_double(MP_STR("1.5e3us"), &value), 5);
+  assert_true(value == 1500);
+  assert_int_equal(mp_str_scan_double(MP_STR("2e"), &value), 1);
+  assert_int_equal(mp_str_scan_double(MP_STR("0x10"), &value), 1);
+  static const char *const none[] = {"", "-", ".5", "inf", "nan", "e5"};
+  for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); ++i) {
+    assert_int_equal(mp_str_scan_double(mp_str(none[i]), &value), 0);
+  }
+}
+
+static void dtypes_round_trip(void **state) {
+  (void)state;
+  for (int d = 1; d < MP_DTYPE_COUNT; ++d) {
+    mp_dtype_t dtype = (mp_dtype_t)d;
+    assert_int_equal(mp_dtype_from_name(mp_str(mp_dtype_name(dtype))), dtype);
+    if (mp_dtype_to_pjrt(dtype) != 0) {
+      assert_int_equal(mp_dtype_from_pjrt(mp_dtype_to_pjrt(dtype)), dtype);
+    }
+  }
+  assert_int_equal(mp_dtype_from_pjrt(9999), MP_DTYPE_INVALID);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(status_carries_code_message_and_context),
+      cmocka_unit_test(status_survives_a_failed_allocation),
+      cmocka_unit_test(arena_zeroes_aligns_and_respects_its_limit),
+      cmocka_unit_test(strings_suggest_and_parse),
+      cmocka_unit_test(doubles_read_back_in_any_locale),
+      cmocka_unit_test(dtypes_round_trip),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,168 @@
+// The narrow float formats against their definitions, written independently of the conversions.
+#include <math.h>
+#include <string.h>
+
+#include "sim/numeric/float.h"
+#include "tests/unit/support/unit.h"
+
+typedef struct {
+  mp_dtype_t dtype;
+  int bits, exponent_bits, fraction_bits, bias;
+  enum { IEEE, ONE_NAN, NAN_IS_MINUS_ZERO, NUMBERS_ONLY } style;
+} format_t;
+
+static const format_t g_formats[] = {
+    {MP_DTYPE_F4E2M1FN, 4, 2, 1, 1, NUMBERS_ONLY},
+    {MP_DTYPE_F6E2M3FN, 6, 2, 3, 1, NUMBERS_ONLY},
+    {MP_DTYPE_F6E3M2FN, 6, 3, 2, 3, NUMBERS_ONLY},
+    {MP_DTYPE_F8E3M4, 8, 3, 4, 3, IEEE},
+    {MP_DTYPE_F8E4M3, 8, 4, 3, 7, IEEE},
+    {MP_DTYPE_F8E4M3FN, 8, 4, 3, 7, ONE_NAN},
+    {MP_DTYPE_F8E4M3FNUZ, 8, 4, 3, 8, NAN_IS_MINUS_ZERO},
+    {MP_DTYPE_F8E4M3B11FNUZ, 8, 4, 3, 11, NAN_IS_MINUS_ZERO},
+    {MP_DTYPE_F8E5M2, 8, 5, 2, 15, IEEE},
+    {MP_DTYPE_F8E5M2FNUZ, 8, 5, 2, 16, NAN_IS_MINUS_ZERO},
+    {MP_DTYPE_F16, 16, 5, 10, 15, IEEE},
+    {MP_DTYPE_BF16, 16, 8, 7, 127, IEEE},
+};
+enum { NUM_FORMATS = sizeof(g_formats) / sizeof(g_formats[0]) };
+
+// The value of a code, by the formula of the format.
+static double value_of(const format_t *f, uint32_t code) {
+  uint32_t top = 1u << (f->bits - 1), magnitude = code & (top - 1);
+  double sign = (code & top) != 0 ? -1 : 1;
+  int exponent = (int)(magnitude >> f->fraction_bits);
+  double fraction =
+      (double)(magnitude & ((1u << f->fraction_bits) - 1)) / (double)(1u << f->fraction_bits);
+  if (f->style == IEEE && exponent == (1 << f->exponent_bits) - 1) {
+    return fraction == 0 ? sign * INFINITY : NAN;
+  }
+  if (f->style == ONE_NAN && magnitude == top - 1) return NAN;
+  if (f->style == NAN_IS_MINUS_ZERO && code == top) return NAN;
+  if (exponent == 0) return sign * ldexp(fraction, 1 - f->bias);
+  return sign * ldexp(1 + fraction, exponent - f->bias);
+}
+
+static uint32_t encode(mp_dtype_t dtype, double value) {
+  uint32_t code = 0;
+  mp_float_encode(dtype, value, &code);
+  return code;
+}
+
+static uint32_t narrow(mp_dtype_t dtype, float value) {
+  uint32_t code = 0;
+  mp_float_narrow(dtype, 1, &value, &code);
+  return code;
+}
+
+static void test_every_code_decodes_and_comes_back(void **state) {
+  (void)state;
+  for (int i = 0; i < NUM_FORMATS; ++i) {
+    const format_t *f = &g_formats[i];
+    for (uint32_t code = 0; code < 1u << f->bits; ++code) {
+      double want = value_of(f, code), got = mp_float_decode(f->dtype, &code);
+      if (isnan(want)) {
+        assert_true(isnan(got));
+        // Some NaN of the format again.
+        if (f->style != NUMBERS_ONLY) assert_true(isnan(value_of(f, encode(f->dtype, got))));
+        continue;
+      }
+      assert_true(got == want && signbit(got) == signbit(want));
+      assert_int_equal(encode(f->dtype, want), code);
+      assert_int_equal(narrow(f->dtype, (float)want), code);
+    }
+  }
+}
+
+// Between neighbours the nearer one wins, half-way the even code.
+static void test_rounding_to_nearest_even(void **state) {
+  (void)state;
+  for (int i = 0; i < NUM_FORMATS; ++i) {
+    const format_t *f = &g_formats[i];
+    for (uint32_t code = 0; code + 1 < 1u << (f->bits - 1); ++code) {
+      double low = value_of(f, code), high = value_of(f, code + 1), middle = (low + high) / 2;
+      if (!isfinite(low) || !isfinite(high)) break;
+      uint32_t even = (code & 1) == 0 ? code : code + 1;
+      assert_int_equal(encode(f->dtype, middle), even);
+      assert_int_equal(encode(f->dtype, nextafter(middle, low)), code);
+      assert_int_equal(encode(f->dtype, nextafter(middle, high)), code + 1);
+      // Through f32: half-way values are numbers of it, except below bf16's smallest.
+      if ((float)middle != middle) continue;
+      assert_int_equal(narrow(f->dtype, (float)middle), even);
+      assert_int_equal(narrow(f->dtype, nextafterf((float)middle, (float)low)), code);
+      assert_int_equal(narrow(f->dtype, nextafterf((float)middle, (float)high)), code + 1);
+    }
+  }
+}
+
+static void test_what_is_too_large(void **state) {
+  (void)state;
+  for (int i = 0; i < NUM_FORMATS; ++i) {
+    const format_t *f = &g_formats[i];
+    uint32_t plus = encode(f->dtype, INFINITY), minus = encode(f->dtype, -1e300);
+    double up = value_of(f, plus), down = value_of(f, minus);
+    if (f->style == IEEE) {
+      assert_true(up == INFINITY && down == -INFINITY);
+    } else if (f->style == NUMBERS_ONLY) {
+      assert_true(isfinite(up) && up == -down);
+      assert_int_equal(plus, (1u << (f->bits - 1)) - 1);
+      assert_true(value_of(f, encode(f->dtype, NAN)) == 0);
+    } else {
+      assert_true(isnan(up) && isnan(down));
+    }
+    assert_int_equal(narrow(f->dtype, INFINITY), plus);
+  }
+  // f8E4M3FN: 448 is the largest; 464 is half-way to what would be the next and has 448 as even.
+  assert_int_equal(encode(MP_DTYPE_F8E4M3FN, 464), 0x7e);
+  assert_int_equal(encode(MP_DTYPE_F8E4M3FN, 465), 0x7f);
+  assert_int_equal(encode(MP_DTYPE_F8E4M3FNUZ, -0.0), 0);
+}
+
+static void test_scale_format(void **state) {
+  (void)state;
+  for (uint32_t code = 0; code < 255; ++code) {
+    double value = ldexp(1, (int)code - 127);
+    assert_true(mp_float_decode(MP_DTYPE_F8E8M0FNU, &code) == value);
+    assert_int_equal(encode(MP_DTYPE_F8E8M0FNU, value), code);
+    assert_int_equal(encode(MP_DTYPE_F8E8M0FNU, value * 1.499), code);
+    assert_int_equal(encode(MP_DTYPE_F8E8M0FNU, value * 1.5), code == 254 ? 255 : code + 1);
+  }
+  uint32_t nan = 255;
+  assert_true(isnan(mp_float_decode(MP_DTYPE_F8E8M0FNU, &nan)));
+  assert_int_equal(encode(MP_DTYPE_F8E8M0FNU, 0), 255);
+  assert_int_equal(encode(MP_DTYPE_F8E8M0FNU, -1), 255);
+  assert_int_equal(encode(MP_DTYPE_F8E8M0FNU, NAN), 255);
+}
+
+// From double by way of f32: rounded once.
+static void test_rounding_to_odd(void **state) {
+  (void)state;
+  const double values[] = {1.00390625 + 1e-12,
+                           1.00390625 - 1e-12,
+                           65519.999999999,
+                           1e300,
+                           -1e-300,
+                           3.4028235e38,
+                           0.1,
+                           -0.0,
+                           5e-324};
+  for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); ++i) {
+    float odd = mp_float_from_f64_to_odd(values[i]);
+    for (int k = 0; k < NUM_FORMATS; ++k) {
+      assert_int_equal(narrow(g_formats[k].dtype, odd), encode(g_formats[k].dtype, values[i]));
+    }
+  }
+  assert_true(isnan(mp_float_from_f64_to_odd(NAN)));
+  assert_true(mp_float_from_f64_to_odd(-INFINITY) == -INFINITY);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_every_code_decodes_and_comes_back),
+      cmocka_unit_test(test_rounding_to_nearest_even),
+      cmocka_unit_test(test_what_is_too_large),
+      cmocka_unit_test(test_scale_format),
+      cmocka_unit_test(test_rounding_to_odd),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

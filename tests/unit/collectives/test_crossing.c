@@ -1,0 +1,218 @@
+// Crossings: every kind of collective, its members spread over processes in all sorts of ways,
+// gives the same bits as in one process.
+#include <stdlib.h>
+
+#include "collectives/crossing.h"
+#include "tests/unit/support/random_collective.h"
+
+enum { MAX_PROCESSES = 8 };
+
+// One group's members in one process.
+typedef struct {
+  mp_spread_t *spread;
+  mp_crossing_t *crossing;
+  mp_contribution_t contributions[RANDOM_MAX_DEVICES];
+  void *parcels[MP_CROSSING_MAX_PHASES][MAX_PROCESSES];
+} process_t;
+
+typedef void *outputs_t[RANDOM_MAX_DEVICES][RANDOM_MAX_OPERANDS];
+
+static void make_outputs(random_collective_t *r, outputs_t outputs) {
+  for (uint32_t d = 0; d < r->num_devices; ++d) {
+    for (uint32_t i = 0; i < r->num_results; ++i) {
+      outputs[d][i] = mp_arena_alloc(r->arena, r->output_bytes[i] + 1);
+      memset(outputs[d][i], 0xEE, r->output_bytes[i] + 1);
+    }
+  }
+}
+
+static void run_alone(random_collective_t *r, uint32_t group, outputs_t outputs) {
+  const mp_groups_t *groups = r->collective.groups;
+  mp_contribution_t contributions[RANDOM_MAX_DEVICES];
+  for (uint32_t i = groups->offsets[group]; i < groups->offsets[group + 1]; ++i) {
+    const uint32_t member = groups->members[i];
+    contributions[i - groups->offsets[group]] =
+        (mp_contribution_t){(const void *const *)r->inputs[member], outputs[member]};
+  }
+  void *scratch =
+      aligned_alloc(64, (mp_collective_scratch_bytes(&r->collective, group) + 64) & ~63ul);
+  for (uint32_t c = mp_collective_num_chunks(&r->collective, group); c-- > 0;) {
+    assert_ok(mp_collective_run(&r->collective, group, contributions, c, scratch));
+  }
+  free(scratch);
+}
+
+static void begin(random_collective_t *r, uint32_t group, const uint32_t *ranks, uint32_t rank,
+                  uint32_t per_host, outputs_t outputs, process_t *process) {
+  const mp_groups_t *groups = r->collective.groups;
+  const uint32_t *members = groups->members + groups->offsets[group];
+  const uint32_t size = groups->offsets[group + 1] - groups->offsets[group];
+  uint32_t ranks_of[RANDOM_MAX_DEVICES], hosts_of[RANDOM_MAX_DEVICES];
+  memset(process, 0, sizeof(*process));
+  for (uint32_t i = 0; i < size; ++i) {
+    ranks_of[i] = ranks[members[i]];
+    hosts_of[i] = 7 + ranks_of[i] / per_host;
+    if (ranks_of[i] != rank) continue;
+    process->contributions[i] =
+        (mp_contribution_t){(const void *const *)r->inputs[members[i]], outputs[members[i]]};
+  }
+  assert_ok(mp_spread_create(size, ranks_of, hosts_of, rank, &process->spread));
+  assert_ok(mp_crossing_create(&r->collective, group, process->spread, process->contributions,
+                               &process->crossing));
+}
+
+static void pack(process_t *process, uint32_t phase) {
+  mp_crossing_t *crossing = process->crossing;
+  const mp_spread_t *spread = process->spread;
+  bool is_shared;
+  assert_ok(mp_crossing_plan(crossing, phase, &is_shared));
+  void *shared = NULL;
+  for (uint32_t p = 0; p < spread->num_processes; ++p) {
+    const size_t bytes = crossing->sizes[mp_crossing_at(crossing, phase, p)];
+    if (bytes == 0 || bytes == MP_NO_PARCEL) continue;
+    if (shared == NULL || !is_shared) {
+      shared = aligned_alloc(64, (bytes + 63) & ~63ul);
+      process->parcels[phase][p] = shared;
+      memset(shared, 0x5A, bytes);
+    }
+    crossing->parcels[mp_crossing_at(crossing, phase, p)] = shared;
+  }
+  if (is_shared) crossing->parcels[mp_crossing_at(crossing, phase, spread->self)] = shared;
+  void *scratch = aligned_alloc(64, (mp_crossing_scratch_bytes(crossing) + 64) & ~63ul);
+  for (uint32_t part = mp_crossing_num_parts(crossing, phase); part-- > 0;) {
+    assert_ok(mp_crossing_pack(crossing, phase, part, scratch));
+  }
+  free(scratch);
+}
+
+static void deliver(process_t *from, process_t *to, uint32_t phase) {
+  const uint32_t target = to->spread->self;
+  const size_t at = mp_crossing_at(from->crossing, phase, target);
+  const size_t bytes = from->crossing->sizes[at];
+  const bool is_awaited = mp_crossing_awaits(to->crossing, phase, from->spread->self);
+  assert_int_equal(is_awaited, bytes != MP_NO_PARCEL);
+  if (!is_awaited) return;
+  assert_ok(mp_crossing_receive(to->crossing, phase, from->spread->self,
+                                bytes == 0 ? NULL : from->crossing->parcels[at], bytes));
+}
+
+static void finish(process_t *process) {
+  mp_crossing_t *crossing = process->crossing;
+  assert_ok(mp_crossing_open(crossing));
+  void *scratch = aligned_alloc(64, (mp_crossing_scratch_bytes(crossing) + 64) & ~63ul);
+  for (uint32_t part = mp_crossing_num_parts(crossing, crossing->num_phases); part-- > 0;) {
+    assert_ok(mp_crossing_finish(crossing, part, scratch));
+  }
+  free(scratch);
+}
+
+static void end(process_t *process) {
+  for (uint32_t phase = 0; phase < MP_CROSSING_MAX_PHASES; ++phase) {
+    for (uint32_t p = 0; p < MAX_PROCESSES; ++p) free(process->parcels[phase][p]);
+  }
+  mp_crossing_release(process->crossing);
+  mp_spread_release(process->spread);
+}
+
+// How many of each kind took how many phases.
+static uint32_t g_phases[MP_COLLECTIVE_SEND_RECV][MP_CROSSING_MAX_PHASES + 1];
+
+static void run_spread(random_collective_t *r, uint32_t group, const uint32_t *ranks,
+                       uint32_t num_ranks, uint32_t per_host, outputs_t outputs) {
+  process_t processes[MAX_PROCESSES];
+  uint32_t count = 0;
+  for (uint32_t rank = 0; rank < num_ranks; ++rank) {
+    bool has_members = false;
+    const mp_groups_t *groups = r->collective.groups;
+    for (uint32_t i = groups->offsets[group]; i < groups->offsets[group + 1]; ++i) {
+      has_members |= ranks[groups->members[i]] == rank;
+    }
+    if (has_members) begin(r, group, ranks, rank, per_host, outputs, &processes[count++]);
+  }
+  if (count == 1) run_alone(r, group, outputs);
+  g_phases[r->collective.kind][count > 1 ? processes[0].crossing->num_phases : 0] += 1;
+  for (uint32_t phase = 0; count > 1 && phase < processes[0].crossing->num_phases; ++phase) {
+    for (uint32_t p = 0; p < count; ++p) pack(&processes[p], phase);
+    for (uint32_t p = 0; p < count * count; ++p) {
+      if (p / count != p % count) deliver(&processes[p / count], &processes[p % count], phase);
+    }
+  }
+  for (uint32_t p = 0; p < count && count > 1; ++p) finish(&processes[p]);
+  for (uint32_t p = 0; p < count; ++p) end(&processes[p]);
+}
+
+static void test_random(void **state) {
+  (void)state;
+  for (uint64_t seed = 0; seed < 1600; ++seed) {
+    random_collective_t r;
+    const uint32_t num_devices = 2 + (uint32_t)(seed % 14);
+    const int64_t large = seed % 8 == MP_COLLECTIVE_ALL_REDUCE ? 270 : 60;
+    random_collective(&r, seed, num_devices, seed / 8 % 5 == 0 ? large : 7);
+    const bool is_grid = seed / 8 % 4 == 1 && num_devices >= 6;  // of 2 hosts x 3, or 3 x 2
+    const uint32_t num_ranks = is_grid ? 6 : 1 + random_below(&r, MAX_PROCESSES);
+    const uint32_t per_host = is_grid ? 2 + (uint32_t)(seed / 32 % 2) : 1 + random_below(&r, 3);
+    uint32_t ranks[RANDOM_MAX_DEVICES];
+    for (uint32_t d = 0; d < num_devices; ++d) {
+      const bool is_even = is_grid || seed % 3 == 0;
+      ranks[d] = is_even ? d * num_ranks / num_devices : random_below(&r, num_ranks);
+    }
+    outputs_t expected, outputs;
+    make_outputs(&r, expected);
+    make_outputs(&r, outputs);
+    for (uint32_t g = 0; g < r.collective.groups->num_groups; ++g) {
+      run_alone(&r, g, expected);
+      run_spread(&r, g, ranks, num_ranks, per_host, outputs);
+    }
+    for (uint32_t d = 0; d < num_devices; ++d) {
+      for (uint32_t i = 0; i < r.num_results; ++i) {
+        if (memcmp(expected[d][i], outputs[d][i], r.output_bytes[i] + 1) != 0) {
+          fail_msg("seed %u: operand %u of device %u differs", (unsigned)seed, i, d);
+        }
+      }
+    }
+    random_collective_end(&r);
+  }
+  assert_true(g_phases[MP_COLLECTIVE_ALL_REDUCE][1] > 20);
+  assert_true(g_phases[MP_COLLECTIVE_ALL_REDUCE][2] > 5);
+  assert_true(g_phases[MP_COLLECTIVE_ALL_REDUCE][4] > 5);
+  assert_true(g_phases[MP_COLLECTIVE_REDUCE_SCATTER][2] > 20);
+  assert_true(g_phases[MP_COLLECTIVE_ALL_GATHER][2] > 20);
+  assert_true(g_phases[MP_COLLECTIVE_BROADCAST][2] > 20);
+}
+
+static void test_pieces(void **state) {
+  (void)state;
+  static const struct {
+    uint32_t size, ranks[8];
+    const char *pieces;
+  } cases[] = {
+      {8, {0, 0, 0, 0, 1, 1, 1, 1}, "0+4@0 4+4@1"},
+      {8, {0, 0, 1, 1, 0, 0, 1, 1}, "0+2@0 2+2@1 4+2@0 6+2@1"},
+      {8, {0, 0, 0, 1, 1, 1, 1, 1}, "0+2@0 2+1@0 3+1@1 4+4@1"},
+      {7, {0, 0, 0, 0, 1, 1, 1}, "0+4@0 4+3@1"},
+      {3, {2, 0, 2}, "0+1@1 1+1@0 2+1@1"},
+      {1, {0}, "0+1@0"},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+    mp_spread_t *spread;
+    mp_strbuf_t text;
+    assert_ok(mp_spread_create(cases[i].size, cases[i].ranks, NULL, cases[i].ranks[0], &spread));
+    mp_strbuf_init(&text);
+    for (uint32_t p = 0; p < spread->num_pieces; ++p) {
+      const mp_piece_t *piece = &spread->pieces[p];
+      mp_strbuf_printf(&text, "%s%u+%u@%u", p == 0 ? "" : " ", piece->begin, piece->count,
+                       piece->process);
+    }
+    assert_string_equal(mp_strbuf_text(&text), cases[i].pieces);
+    mp_strbuf_deinit(&text);
+    mp_spread_release(spread);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_pieces),
+      cmocka_unit_test(test_random),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,220 @@
+// dot_general against the plain definition, in every class of element type.
+#include <math.h>
+
+#include "tests/unit/support/kernel_test.h"
+
+#define DIMS(...) ((int64_t[]){__VA_ARGS__})
+
+static void set_lists(kernel_bench_t *bench, size_t batch, const int64_t *lhs_batch,
+                      const int64_t *rhs_batch, size_t contracting, const int64_t *lhs,
+                      const int64_t *rhs) {
+  bench_ints(bench, MP_ATTR_LHS_BATCHING_DIMENSIONS, batch, lhs_batch);
+  bench_ints(bench, MP_ATTR_RHS_BATCHING_DIMENSIONS, batch, rhs_batch);
+  bench_ints(bench, MP_ATTR_LHS_CONTRACTING_DIMENSIONS, contracting, lhs);
+  bench_ints(bench, MP_ATTR_RHS_CONTRACTING_DIMENSIONS, contracting, rhs);
+}
+
+// Small whole numbers, so that every sum is exact in any type that is tested.
+static double value_at(int64_t i) {
+  return (double)((i * 7 + i / 5) % 5 - 2);
+}
+
+static void store(mp_dtype_t dtype, double value, void *out) {
+  if (mp_dtype_is_float(dtype)) {
+    mp_float_encode(dtype, value, out);
+  } else {
+    uint64_t raw = (uint64_t)(int64_t)value;
+    int bits = mp_dtype_bits(dtype);
+    if (bits < 64) raw &= (1ull << bits) - 1;
+    memcpy(out, &raw, mp_dtype_size(dtype));
+  }
+}
+
+static void *tensor_of(mp_dtype_t dtype, int64_t count, int seed) {
+  size_t size = mp_dtype_size(dtype);
+  char *data = malloc(size * (size_t)count + 1);
+  for (int64_t i = 0; i < count; ++i) {
+    double value = value_at(i + seed);
+    if (mp_dtype_class(dtype) == MP_CLASS_UNSIGNED) value += 2;
+    store(dtype, value, data + (size_t)i * size);
+  }
+  return data;
+}
+
+static double load(mp_dtype_t dtype, const void *data, int64_t i) {
+  const char *at = (const char *)data + (size_t)i * mp_dtype_size(dtype);
+  if (mp_dtype_is_float(dtype)) return mp_float_decode(dtype, at);
+  uint64_t raw = 0;
+  memcpy(&raw, at, mp_dtype_size(dtype));
+  int bits = mp_dtype_bits(dtype);
+  if (mp_dtype_class(dtype) == MP_CLASS_SIGNED && bits < 64 && (raw >> (bits - 1) & 1)) {
+    return (double)raw - ldexp(1, bits);
+  }
+  return (double)(mp_dtype_class(dtype) == MP_CLASS_SIGNED ? (double)(int64_t)raw : (double)raw);
+}
+
+// [batch, m, k] x [batch, k, n], or with either matrix the other way round.
+static void check_matmul(mp_dtype_t in, mp_dtype_t out, int64_t batch, int64_t m, int64_t n,
+                         int64_t k, bool lhs_turned, bool rhs_turned) {
+  void *a = tensor_of(in, batch * m * k, 1), *b = tensor_of(in, batch * k * n, 2);
+  void *c = malloc((size_t)(batch * m * n) * mp_dtype_size(out) + 1);
+  kernel_bench_t bench;
+  bench_begin(&bench, MP_OP_DOT_GENERAL);
+  bench_operand(&bench, in, 3, lhs_turned ? DIMS(batch, k, m) : DIMS(batch, m, k));
+  bench_operand(&bench, in, 3, rhs_turned ? DIMS(batch, n, k) : DIMS(batch, k, n));
+  bench_result(&bench, out, 3, DIMS(batch, m, n));
+  set_lists(&bench, 1, DIMS(0), DIMS(0), 1, DIMS(lhs_turned ? 1 : 2), DIMS(rhs_turned ? 2 : 1));
+  bench_make(&bench);
+  bench_run(&bench, (const void *[]){a, b}, (void *[]){c});
+  for (int64_t g = 0; g < batch; ++g) {
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        double sum = 0;
+        for (int64_t p = 0; p < k; ++p) {
+          int64_t at_a = g * m * k + (lhs_turned ? p * m + i : i * k + p);
+          int64_t at_b = g * k * n + (rhs_turned ? j * k + p : p * n + j);
+          sum += load(in, a, at_a) * load(in, b, at_b);
+        }
+        char expected[8];
+        store(out, sum, expected);
+        if (memcmp(expected, (char *)c + (size_t)((g * m + i) * n + j) * mp_dtype_size(out),
+                   mp_dtype_size(out)) != 0) {
+          fail_msg("%s -> %s [%d, %d, %d]: %g, not %g", mp_dtype_name(in), mp_dtype_name(out),
+                   (int)m, (int)n, (int)k, load(out, c, (g * m + i) * n + j), sum);
+        }
+      }
+    }
+  }
+  bench_end(&bench);
+  free(a);
+  free(b);
+  free(c);
+}
+
+static void every_type_and_size(void **state) {
+  (void)state;
+  static const mp_dtype_t types[][2] = {
+      {MP_DTYPE_F32, MP_DTYPE_F32},     {MP_DTYPE_F64, MP_DTYPE_F64},
+      {MP_DTYPE_BF16, MP_DTYPE_BF16},   {MP_DTYPE_BF16, MP_DTYPE_F32},
+      {MP_DTYPE_F16, MP_DTYPE_F16},     {MP_DTYPE_F8E4M3FN, MP_DTYPE_F32},
+      {MP_DTYPE_F8E5M2, MP_DTYPE_BF16}, {MP_DTYPE_F32, MP_DTYPE_F64},
+      {MP_DTYPE_S4, MP_DTYPE_S32},      {MP_DTYPE_S8, MP_DTYPE_S32},
+      {MP_DTYPE_S8, MP_DTYPE_S8},       {MP_DTYPE_U8, MP_DTYPE_U8},
+      {MP_DTYPE_S16, MP_DTYPE_S16},     {MP_DTYPE_S32, MP_DTYPE_S32},
+      {MP_DTYPE_U32, MP_DTYPE_U32},     {MP_DTYPE_S64, MP_DTYPE_S64},
+      {MP_DTYPE_U64, MP_DTYPE_U64},     {MP_DTYPE_S8, MP_DTYPE_F32}};
+  static const int64_t sizes[][4] = {{1, 1, 1, 1},     {2, 3, 5, 7}, {3, 1, 40, 17}, {3, 40, 1, 17},
+                                     {1, 15, 33, 300}, {2, 4, 4, 0}, {1, 600, 1, 5}, {0, 2, 2, 2}};
+  for (size_t t = 0; t < sizeof(types) / sizeof(types[0]); ++t) {
+    for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); ++s) {
+      for (int turned = 0; turned < 4; ++turned) {
+        check_matmul(types[t][0], types[t][1], sizes[s][0], sizes[s][1], sizes[s][2], sizes[s][3],
+                     turned & 1, turned & 2);
+      }
+    }
+  }
+}
+
+static void large_products_in_parts(void **state) {
+  (void)state;
+  check_matmul(MP_DTYPE_F32, MP_DTYPE_F32, 1, 301, 530, 259, false, true);
+  check_matmul(MP_DTYPE_F64, MP_DTYPE_F64, 2, 130, 300, 60, true, false);
+}
+
+static void bools_are_or_of_and(void **state) {
+  (void)state;
+  uint8_t a[3 * 4] = {1, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0}, b[4 * 2] = {1, 0, 0, 1, 1, 0, 0, 0};
+  uint8_t out[6];
+  kernel_bench_t bench;
+  bench_begin(&bench, MP_OP_DOT_GENERAL);
+  bench_operand(&bench, MP_DTYPE_BOOL, 2, DIMS(3, 4));
+  bench_operand(&bench, MP_DTYPE_BOOL, 2, DIMS(4, 2));
+  bench_result(&bench, MP_DTYPE_BOOL, 2, DIMS(3, 2));
+  set_lists(&bench, 0, NULL, NULL, 1, DIMS(1), DIMS(0));
+  bench_make(&bench);
+  bench_run(&bench, (const void *[]){a, b}, (void *[]){out});
+  assert_memory_equal(out, ((uint8_t[]){1, 0, 0, 0, 0, 0}), 6);
+  bench_end(&bench);
+}
+
+static void complex_products(void **state) {
+  (void)state;
+  enum { M = 5, N = 9, K = 300 };
+  static float a[K * M * 2], b[N * K * 2], out[M * N * 2];
+  for (int i = 0; i < K * M * 2; ++i) a[i] = (float)value_at(i);
+  for (int i = 0; i < N * K * 2; ++i) b[i] = (float)value_at(i + 3);
+  kernel_bench_t bench;
+  bench_begin(&bench, MP_OP_DOT_GENERAL);
+  bench_operand(&bench, MP_DTYPE_C64, 2, DIMS(K, M));
+  bench_operand(&bench, MP_DTYPE_C64, 2, DIMS(N, K));
+  bench_result(&bench, MP_DTYPE_C64, 2, DIMS(M, N));
+  set_lists(&bench, 0, NULL, NULL, 1, DIMS(0), DIMS(1));
+  bench_make(&bench);
+  bench_run(&bench, (const void *[]){a, b}, (void *[]){out});
+  for (int i = 0; i < M; ++i) {
+    for (int j = 0; j < N; ++j) {
+      float re = 0, im = 0;
+      for (int k = 0; k < K; ++k) {
+        const float *x = a + 2 * (k * M + i), *y = b + 2 * (j * K + k);
+        re += x[0] * y[0] - x[1] * y[1];
+        im += x[0] * y[1] + x[1] * y[0];
+      }
+      assert_true(out[2 * (i * N + j)] == re && out[2 * (i * N + j) + 1] == im);
+    }
+  }
+  bench_end(&bench);
+}
+
+// Two contracting and two free dimensions, none of them neighbours.
+static void scattered_dimensions(void **state) {
+  (void)state;
+  float a[2 * 3 * 4 * 5], b[5 * 2 * 3], out[3 * 4 * 3];
+  for (int i = 0; i < 120; ++i) a[i] = (float)value_at(i);
+  for (int i = 0; i < 30; ++i) b[i] = (float)value_at(i + 1);
+  kernel_bench_t bench;
+  bench_begin(&bench, MP_OP_DOT_GENERAL);
+  bench_operand(&bench, MP_DTYPE_F32, 4, DIMS(2, 3, 4, 5));  // k0 m0 m1 k1
+  bench_operand(&bench, MP_DTYPE_F32, 3, DIMS(5, 2, 3));     // k1 k0 n
+  bench_result(&bench, MP_DTYPE_F32, 3, DIMS(3, 4, 3));
+  set_lists(&bench, 0, NULL, NULL, 2, DIMS(0, 3), DIMS(1, 0));
+  bench_make(&bench);
+  bench_run(&bench, (const void *[]){a, b}, (void *[]){out});
+  for (int i = 0; i < 3; ++i) {
+    for (int j = 0; j < 4; ++j) {
+      for (int n = 0; n < 3; ++n) {
+        float sum = 0;
+        for (int k0 = 0; k0 < 2; ++k0) {
+          for (int k1 = 0; k1 < 5; ++k1) {
+            sum += a[((k0 * 3 + i) * 4 + j) * 5 + k1] * b[(k1 * 2 + k0) * 3 + n];
+          }
+        }
+        assert_true(out[(i * 4 + j) * 3 + n] == sum);
+      }
+    }
+  }
+  bench_end(&bench);
+}
+
+static void integers_wrap(void **state) {
+  (void)state;
+  int32_t a[2] = {INT32_MAX, 3}, b[2] = {2, INT32_MIN}, out = 0;
+  kernel_bench_t bench;
+  bench_begin(&bench, MP_OP_DOT_GENERAL);
+  bench_operand(&bench, MP_DTYPE_S32, 1, DIMS(2));
+  bench_operand(&bench, MP_DTYPE_S32, 1, DIMS(2));
+  bench_result(&bench, MP_DTYPE_S32, 0, NULL);
+  set_lists(&bench, 0, NULL, NULL, 1, DIMS(0), DIMS(0));
+  bench_make(&bench);
+  bench_run(&bench, (const void *[]){a, b}, (void *[]){&out});
+  assert_int_equal(out, (int32_t)(uint32_t)(INT32_MAX * 2ll + 3ll * INT32_MIN));
+  bench_end(&bench);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_type_and_size),  cmocka_unit_test(large_products_in_parts),
+      cmocka_unit_test(bools_are_or_of_and),  cmocka_unit_test(complex_products),
+      cmocka_unit_test(scattered_dimensions), cmocka_unit_test(integers_wrap),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

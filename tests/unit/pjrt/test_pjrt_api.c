@@ -1,0 +1,194 @@
+// The table from outside, as a client sees it: GetPjrtApi and what needs no program.
+
+#include "tests/unit/support/pjrt_test.h"
+
+static void no_slot_is_empty(void **state) {
+  (void)state;
+  assert_int_equal(api()->struct_size, sizeof(PJRT_Api));
+  assert_int_equal(api()->pjrt_api_version.minor_version, 115);
+  void *const *slots = (void *const *)&api()->PJRT_Error_Destroy;
+  size_t count = (sizeof(PJRT_Api) - offsetof(PJRT_Api, PJRT_Error_Destroy)) / sizeof(void *);
+  assert_int_equal(count, 138);
+  for (size_t i = 0; i < count; ++i) assert_non_null(slots[i]);
+}
+
+static void bad_arguments_are_errors(void **state) {
+  (void)state;
+  expect_error(api()->PJRT_Client_Create(NULL), PJRT_Error_Code_INVALID_ARGUMENT,
+               "PJRT_Client_Create: args is NULL");
+  PJRT_Client_Devices_Args devices = ARGS(PJRT_Client_Devices, num_devices);
+  expect_error(api()->PJRT_Client_Devices(&devices), PJRT_Error_Code_INVALID_ARGUMENT,
+               "PJRT_Client_Devices: client is NULL");
+  devices.struct_size = 24;
+  expect_error(api()->PJRT_Client_Devices(&devices), PJRT_Error_Code_INVALID_ARGUMENT,
+               "struct_size is 24, at least 40");
+  PJRT_Error_Destroy_Args nothing = ARGS(PJRT_Error_Destroy, error);
+  api()->PJRT_Error_Destroy(&nothing);
+  api()->PJRT_Error_Destroy(NULL);
+}
+
+// Functions that make something out of nothing.
+static bool creates(const char *name) {
+  static const char *const creators[] = {"PJRT_Client_Create", "PJRT_TopologyDescription_Create",
+                                         "PJRT_ExecuteContext_Create", "PJRT_Event_Create"};
+  for (size_t i = 0; i < sizeof(creators) / sizeof(creators[0]); ++i) {
+    if (strcmp(name, creators[i]) == 0) return true;
+  }
+  return false;
+}
+
+// What a function says to NULL objects is an error or nothing, never a crash. PJRT_RESULT_void
+// functions have nothing to say.
+#define TRY_void(name, args)  api()->name(args)
+#define TRY_error(name, args) release_error(api()->name(args))
+#define TRY_EMPTY(result, name, required)             \
+  if (!creates(#name)) {                              \
+    name##_Args args = {.struct_size = sizeof(args)}; \
+    TRY_##result(name, &args);                        \
+    name##_Args none = {.struct_size = 0};            \
+    TRY_##result(name, &none);                        \
+    TRY_##result(name, NULL);                         \
+  }
+
+static void release_error(PJRT_Error *error) {
+  if (error != NULL) error->vtable->destroy(error);
+}
+
+static void empty_arguments_crash_nothing(void **state) {
+  (void)state;
+  PJRT_FUNCTIONS(TRY_EMPTY)
+}
+
+static void stubs_say_what_they_are(void **state) {
+  (void)state;
+  PJRT_Buffer_Bitcast_Args args = ARGS(PJRT_Buffer_Bitcast, out_buffer);
+  expect_error(api()->PJRT_Buffer_Bitcast(&args), PJRT_Error_Code_UNIMPLEMENTED,
+               "minipod does not implement PJRT_Buffer_Bitcast: ");
+}
+
+static void plugin_attributes_respect_old_callers(void **state) {
+  (void)state;
+  PJRT_Plugin_Attributes_Args args = ARGS(PJRT_Plugin_Attributes, num_attributes);
+  assert_null(api()->PJRT_Plugin_Attributes(&args));
+  assert_int_equal(args.num_attributes, 3);
+  assert_memory_equal(args.attributes[1].name, "stablehlo_current_version",
+                      args.attributes[1].name_size);
+  assert_int_equal(args.attributes[1].int64_array_value[1], 17);
+  args.struct_size = PJRT_STRUCT_SIZE(PJRT_Plugin_Attributes_Args, attributes);
+  args.num_attributes = 77;
+  assert_null(api()->PJRT_Plugin_Attributes(&args));
+  assert_int_equal(args.num_attributes, 77);
+}
+
+static PJRT_TopologyDescription *make_topology(const char *name) {
+  PJRT_TopologyDescription_Create_Args args = ARGS(PJRT_TopologyDescription_Create, topology);
+  args.topology_name = name;
+  args.topology_name_size = strlen(name);
+  assert_null(api()->PJRT_TopologyDescription_Create(&args));
+  return args.topology;
+}
+
+static void destroy_topology(PJRT_TopologyDescription *topology) {
+  PJRT_TopologyDescription_Destroy_Args args = ARGS(PJRT_TopologyDescription_Destroy, topology);
+  args.topology = topology;
+  assert_null(api()->PJRT_TopologyDescription_Destroy(&args));
+}
+
+static uint64_t fingerprint_of(PJRT_TopologyDescription *topology) {
+  PJRT_TopologyDescription_Fingerprint_Args args =
+      ARGS(PJRT_TopologyDescription_Fingerprint, fingerprint);
+  args.topology = topology;
+  assert_null(api()->PJRT_TopologyDescription_Fingerprint(&args));
+  return args.fingerprint;
+}
+
+static void a_topology_survives_its_serialization(void **state) {
+  (void)state;
+  PJRT_TopologyDescription *topology = make_topology("v5e:2x2");
+  PJRT_TopologyDescription_Serialize_Args serialize =
+      ARGS(PJRT_TopologyDescription_Serialize, serialized_topology_deleter);
+  serialize.topology = topology;
+  assert_null(api()->PJRT_TopologyDescription_Serialize(&serialize));
+  PJRT_TopologyDescription_Deserialize_Args deserialize =
+      ARGS(PJRT_TopologyDescription_Deserialize, topology);
+  deserialize.serialized_topology = serialize.serialized_bytes;
+  deserialize.serialized_topology_size = serialize.serialized_bytes_size;
+  assert_null(api()->PJRT_TopologyDescription_Deserialize(&deserialize));
+  assert_int_equal(fingerprint_of(topology), fingerprint_of(deserialize.topology));
+  deserialize.serialized_topology_size /= 2;
+  PJRT_TopologyDescription *again = deserialize.topology;
+  expect_error(api()->PJRT_TopologyDescription_Deserialize(&deserialize),
+               PJRT_Error_Code_INVALID_ARGUMENT, "");
+  serialize.serialized_topology_deleter(serialize.serialized_topology);
+  destroy_topology(again);
+  destroy_topology(topology);
+}
+
+static void devices_of_a_topology_have_attributes(void **state) {
+  (void)state;
+  PJRT_TopologyDescription *topology = make_topology("v5e:2x2");
+  PJRT_TopologyDescription_GetDeviceDescriptions_Args list =
+      ARGS(PJRT_TopologyDescription_GetDeviceDescriptions, num_descriptions);
+  list.topology = topology;
+  assert_null(api()->PJRT_TopologyDescription_GetDeviceDescriptions(&list));
+  assert_int_equal(list.num_descriptions, 4);
+  PJRT_DeviceDescription_Attributes_Args attributes =
+      ARGS(PJRT_DeviceDescription_Attributes, attributes);
+  attributes.device_description = list.descriptions[3];
+  assert_null(api()->PJRT_DeviceDescription_Attributes(&attributes));
+  assert_memory_equal(attributes.attributes[0].name, "coords", 6);
+  assert_int_equal(attributes.attributes[0].int64_array_value[0], 1);
+  assert_int_equal(attributes.attributes[0].int64_array_value[1], 1);
+  for (size_t i = 0; i < attributes.num_attributes; ++i) {
+    // Callers end the process for any other type.
+    assert_true(attributes.attributes[i].type <= PJRT_NamedValue_kInt64List);
+  }
+  destroy_topology(topology);
+}
+
+static const PJRT_Extension_Base *find_extension(PJRT_Extension_Type type) {
+  const PJRT_Extension_Base *extension = api()->extension_start;
+  while (extension != NULL && extension->type != type) extension = extension->next;
+  return extension;
+}
+
+static void extensions_are_complete(void **state) {
+  (void)state;
+  const PJRT_Layouts_Extension *layouts = (const void *)find_extension(PJRT_Extension_Type_Layouts);
+  assert_non_null(layouts);
+  assert_int_equal(layouts->base.struct_size, 80);
+  static const int64_t dims[] = {2, 3};
+  PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args layout = {
+      .struct_size = 56, .type = PJRT_Buffer_Type_F32, .dims = dims, .num_dims = 2};
+  assert_null(layouts->PJRT_Layouts_PJRT_Topology_GetDefaultLayout(&layout));
+  PJRT_Layouts_MemoryLayout_Serialize_Args text = {.struct_size = 56, .layout = layout.layout};
+  assert_null(layouts->PJRT_Layouts_MemoryLayout_Serialize(&text));
+  assert_string_equal(text.serialized_bytes, "{1,0}");
+  text.serialized_layout_deleter(text.serialized_layout);
+
+  const PJRT_MemoryDescriptions_Extension *memories =
+      (const void *)find_extension(PJRT_Extension_Type_MemoryDescriptions);
+  assert_non_null(memories);
+  PJRT_DeviceDescription_MemoryDescriptions_Args list = {.struct_size = 48};
+  assert_null(memories->PJRT_DeviceDescription_MemoryDescriptions(&list));
+  assert_int_equal(list.num_memory_descriptions, 3);
+  PJRT_MemoryDescription_Kind_Args kind = {.struct_size = 44,
+                                           .memory_description = list.memory_descriptions[1]};
+  assert_null(memories->PJRT_MemoryDescription_Kind(&kind));
+  assert_string_equal(kind.kind, "pinned_host");
+  assert_non_null(find_extension(PJRT_Extension_Type_Shardings));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(no_slot_is_empty),
+      cmocka_unit_test(bad_arguments_are_errors),
+      cmocka_unit_test(empty_arguments_crash_nothing),
+      cmocka_unit_test(stubs_say_what_they_are),
+      cmocka_unit_test(plugin_attributes_respect_old_callers),
+      cmocka_unit_test(a_topology_survives_its_serialization),
+      cmocka_unit_test(devices_of_a_topology_have_attributes),
+      cmocka_unit_test(extensions_are_complete),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,200 @@
+// Memory spaces: the heap, the books, capacities, stream order.
+
+#include "sim/runtime/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/runtime/client_impl.h"
+#include "sim/runtime/heap.h"
+#include "tests/unit/support/clients.h"
+#include "tests/unit/support/unit.h"
+
+static uint32_t next_random(uint32_t *state) {
+  *state = *state * 1664525u + 1013904223u;
+  return *state >> 8;
+}
+
+static void the_heap_gives_disjoint_aligned_blocks_and_joins_them_again(void **state) {
+  (void)state;
+  enum { COUNT = 200 };
+  mp_heap_t *heap;
+  assert_ok(mp_heap_create(-1, &heap));
+  mp_span_t *blocks[COUNT] = {0};
+  uint32_t seed = 7;
+  for (int step = 0; step < 20000; ++step) {
+    uint32_t i = next_random(&seed) % COUNT;
+    if (blocks[i] != NULL) {
+      for (uint64_t b = 0; b < blocks[i]->bytes; b += 4096) {
+        assert_int_equal((unsigned char)blocks[i]->data[b], i);
+      }
+      mp_heap_give(heap, blocks[i], 0);
+      blocks[i] = NULL;
+    } else {
+      uint64_t size =
+          mp_heap_round(1 + next_random(&seed) % (1u << (next_random(&seed) % 23)), false);
+      blocks[i] = mp_heap_take(heap, size, 0);
+      assert_non_null(blocks[i]);
+      assert_int_equal(blocks[i]->bytes, size);
+      assert_int_equal((uintptr_t)blocks[i]->data % (size >= MP_PAGE_ALIGNED_FROM ? 4096 : 64), 0);
+      for (uint64_t b = 0; b < size; b += 4096) blocks[i]->data[b] = (char)i;
+    }
+    if (step % 1000 == 0) mp_heap_trim(heap, UINT64_MAX - 1);
+  }
+  for (int i = 0; i < COUNT; ++i) {
+    if (blocks[i] != NULL) mp_heap_give(heap, blocks[i], 0);
+  }
+  mp_heap_trim(heap, 0);
+  // What is left are remainders too small to be worth a system call.
+  assert_true(mp_heap_idle_bytes(heap) < 1 << 20);
+  mp_heap_release(heap);
+}
+
+static void binding_to_a_node_is_a_wish(void **state) {
+  (void)state;
+  const int32_t nodes[] = {0, 1000, 5000};  // one that exists, two that do not
+  for (int i = 0; i < 3; ++i) {
+    mp_heap_t *heap;
+    assert_ok(mp_heap_create(nodes[i], &heap));
+    mp_span_t *block = mp_heap_take(heap, 8 << 20, 0);
+    assert_non_null(block);
+    memset(block->data, 1, block->bytes);
+    if (i != 0) assert_false(mp_heap_is_bound(heap));
+    mp_heap_give(heap, block, 0);
+    mp_heap_release(heap);
+  }
+}
+
+static void freed_in_stream_order_is_for_later_runs_only(void **state) {
+  (void)state;
+  mp_heap_t *heap;
+  assert_ok(mp_heap_create(-1, &heap));
+  mp_span_t *first = mp_heap_take(heap, 64 << 10, 0);
+  char *data = first->data;
+  mp_heap_give(heap, first, 5);  // run 5 still uses it
+  mp_span_t *now = mp_heap_take(heap, 64 << 10, 4);
+  assert_ptr_not_equal(now->data, data);
+  mp_span_t *later = mp_heap_take(heap, 64 << 10, MP_IN_STREAM_ORDER);
+  assert_ptr_equal(later->data, data);
+  mp_heap_give(heap, later, 7);
+  mp_span_t *after = mp_heap_take(heap, 64 << 10, 7);
+  assert_ptr_equal(after->data, data);
+  mp_heap_give(heap, after, 0);
+  mp_heap_give(heap, now, 0);
+  mp_heap_release(heap);
+}
+
+static void the_capacity_is_enforced_with_a_table(void **state) {
+  (void)state;
+  mp_client_t *client = make_client_with(2, 64 << 20);
+  mp_device_t *device = mp_client_device(client, 1);
+  mp_memory_t *memory = mp_device_memory(device, MP_MEMORY_DEVICE);
+  mp_buffer_t *a = make_f32(device, 8 << 20, 1);  // 32 MiB
+  mp_buffer_t *b = make_f32(device, 1 << 20, 1);
+  mp_buffer_t *c = make_f32(device, 1 << 20, 1);
+  mp_buffer_t *too_big = NULL;
+  mp_event_t *definition;
+  int64_t dims[] = {25, 1 << 20};
+  mp_status_t status = mp_buffer_create(memory, MP_DTYPE_F32, dims, 2, &too_big, &definition);
+  assert_int_equal(mp_status_code(status), MP_RESOURCE_EXHAUSTED);
+  const char *expected[] = {
+      "104857600 bytes for f32[25,1048576]",
+      "device memory of device 1",
+      "capacity 67108864",
+      "in use 41943040",
+      "largest free block 25165824",
+      "33554432 bytes  f32[8388608], transfer from the host",
+      "8388608 bytes  2 x f32[1048576]",
+  };
+  for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); ++i) {
+    if (strstr(mp_status_message(status), expected[i]) == NULL) {
+      fail_msg("no '%s' in: %s", expected[i], mp_status_message(status));
+    }
+  }
+  mp_status_release(status);
+  // The other device has its own.
+  mp_buffer_t *d = make_f32(mp_client_device(client, 0), 15 << 20, 1);
+  mp_buffer_release(a);
+  mp_memory_stats_t stats = stats_of(device, MP_MEMORY_DEVICE);
+  assert_int_equal(stats.bytes_in_use, 8 << 20);
+  assert_int_equal(stats.peak_bytes_in_use, 40 << 20);
+  assert_int_equal(stats.bytes_limit, 64 << 20);
+  assert_int_equal(stats.largest_free_block_bytes, 56 << 20);
+  assert_int_equal(stats.largest_alloc_size, 32 << 20);
+  assert_int_equal(stats.num_allocs, 3);
+  // Exactly what is left fits.
+  mp_buffer_t *rest = make_f32(device, 14 << 20, 2);
+  assert_int_equal(stats_of(device, MP_MEMORY_DEVICE).largest_free_block_bytes, 0);
+  mp_buffer_release(rest);
+  mp_buffer_release(b);
+  mp_buffer_release(c);
+  mp_buffer_release(d);
+  assert_int_equal(stats_of(device, MP_MEMORY_DEVICE).bytes_in_use, 0);
+  mp_client_release(client);
+}
+
+static uint64_t resident_bytes(void) {
+  FILE *file = fopen("/proc/self/statm", "r");
+  unsigned long pages = 0, resident = 0;
+  assert_int_equal(fscanf(file, "%lu %lu", &pages, &resident), 2);
+  fclose(file);
+  return (uint64_t)resident * 4096;
+}
+
+static void freed_memory_goes_back_to_the_system(void **state) {
+  (void)state;
+  mp_client_t *client = make_client(4);
+  for (int round = 0; round < 2; ++round) {
+    for (uint32_t i = 0; i < 4; ++i) {
+      mp_buffer_release(make_f32(mp_client_device(client, i), 20 << 20, 1));  // 80 MiB
+    }
+  }
+  assert_true(atomic_load(&client->bytes_idle) <= 256 << 20);
+  mp_client_release(client);
+}
+
+static void pinned_memory_says_whether_it_is_locked(void **state) {
+  (void)state;
+  mp_client_t *client = make_client(1);
+  mp_memory_t *memory = mp_device_memory(mp_client_device(client, 0), MP_MEMORY_PINNED_HOST);
+  int64_t small = 1024, large = 256 << 20;
+  mp_buffer_t *a, *b;
+  mp_event_t *done;
+  assert_ok(mp_buffer_create(memory, MP_DTYPE_U8, &small, 1, &a, &done));
+  mp_event_set(done, NULL);
+  mp_event_release(done);
+  // Whatever the limit on locked memory is, this works.
+  assert_ok(mp_buffer_create(memory, MP_DTYPE_U8, &large, 1, &b, &done));
+  mp_event_set(done, NULL);
+  mp_event_release(done);
+  mp_memory_stats_t stats;
+  mp_memory_get_stats(memory, &stats);
+  assert_int_equal(stats.bytes_in_use, 4096 + (256 << 20));
+  mp_buffer_release(b);
+  mp_buffer_release(a);
+  mp_memory_get_stats(memory, &stats);
+  assert_false(stats.is_locked);
+  mp_client_release(client);
+}
+
+static void many_devices_are_cheap(void **state) {
+  (void)state;
+  uint64_t before = resident_bytes();
+  mp_client_t *client = make_client(4096);
+  uint64_t per_device = (resident_bytes() - before) / 4096;
+  assert_true(per_device < 10 << 10);
+  mp_client_release(client);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_heap_gives_disjoint_aligned_blocks_and_joins_them_again),
+      cmocka_unit_test(binding_to_a_node_is_a_wish),
+      cmocka_unit_test(freed_in_stream_order_is_for_later_runs_only),
+      cmocka_unit_test(the_capacity_is_enforced_with_a_table),
+      cmocka_unit_test(freed_memory_goes_back_to_the_system),
+      cmocka_unit_test(pinned_memory_says_whether_it_is_locked),
+      cmocka_unit_test(many_devices_are_cheap),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,525 @@
+// The pod: what hwloc finds, described pods, their places on machines, serialization.
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "sim/base/alloc.h"
+#include "sim/base/options.h"
+#include "tests/unit/support/unit.h"
+#include "topology/cgroup.h"
+#include "topology/pod.h"
+
+#define BIG_MACHINE "pack:2 numa:4 l3:2 core:8 pu:1"
+#define FIXTURES    MINIPOD_SOURCE_DIR "/tests/fixtures/"
+
+static int clear_environment(void **state) {
+  (void)state;
+  for (int id = 0; id < MP_OPTION_ID_COUNT; ++id) {
+    const char *name = mp_option_info((mp_option_id_t)id)->environment;
+    if (name[0] != '\0') unsetenv(name);
+  }
+  return 0;
+}
+
+// Makes a pod of options given as one text: "name=value;name=value".
+static mp_status_t create_pod(const char *text, mp_pod_t **out_pod) {
+  mp_named_value_t values[8];
+  size_t count = 0;
+  for (const char *at = text; *at != '\0'; ++count) {
+    size_t name = strcspn(at, "=");
+    size_t value = strcspn(at + name + 1, ";");
+    values[count] = (mp_named_value_t){
+        .name = {at, name}, .type = MP_VALUE_STRING, .string_value = {at + name + 1, value}};
+    at += name + 1 + value;
+    if (*at == ';') ++at;
+  }
+  mp_options_t *options = NULL;
+  MP_RETURN_IF_ERROR(mp_options_create(values, count, &options));
+  mp_status_t status = mp_pod_create(options, out_pod);
+  mp_options_release(options);
+  return status;
+}
+
+static mp_pod_t *pod_of(const char *text) {
+  mp_pod_t *pod = NULL;
+  assert_ok(create_pod(text, &pod));
+  return pod;
+}
+
+static mp_pod_t *pod_named(const char *text) {
+  mp_pod_t *pod = NULL;
+  assert_ok(mp_pod_create_from_name(mp_str(text), "topology name", &pod));
+  return pod;
+}
+
+// What must hold for every pod on a machine.
+static void check_placement(const mp_pod_t *pod) {
+  const mp_pod_info_t *info = mp_pod_info(pod);
+  const mp_pod_machine_t *machine = mp_pod_machine(pod);
+  int32_t devices = 0;
+  int32_t workers = 0;
+  int32_t cores = 0;
+  assert_true(machine->num_core_groups >= 1);
+  for (int32_t g = 0; g < machine->num_core_groups; ++g) {
+    const mp_core_group_t *group = mp_pod_core_group(pod, g);
+    assert_int_equal(group->index, g);
+    assert_true(group->num_workers >= 1 && group->num_devices >= 1 && group->num_cores >= 1);
+    assert_true(group->num_cpus >= group->num_cores && group->num_numa_nodes >= 1);
+    for (int32_t i = 0; i < group->num_devices; ++i) {
+      assert_int_equal(mp_pod_device(pod, group->device_ids[i])->core_group, g);
+    }
+    for (int32_t i = 1; i < group->num_cpus; ++i) {
+      assert_true(group->cpus[i] > group->cpus[i - 1]);
+    }
+    devices += group->num_devices;
+    workers += group->num_workers;
+    cores += group->num_cores;
+  }
+  assert_int_equal(devices, info->num_devices);
+  assert_int_equal(workers, machine->num_workers);
+  assert_int_equal(cores, machine->num_cores);
+  for (int32_t id = 0; id < info->num_devices; ++id) {
+    const mp_pod_device_t *device = mp_pod_device(pod, id);
+    assert_int_equal(device->id, id);
+    assert_in_range(device->host_index, 0, info->num_hosts - 1);
+    assert_true(device->capacity[MP_MEMORY_DEVICE] >= 1 << 20);
+  }
+}
+
+// The table of the design: 16 core groups of 8 cores on 8 NUMA nodes.
+static const struct {
+  int32_t numa_node;
+  int32_t first_cpu;
+} g_big_groups[16] = {{0, 0},  {0, 8},  {1, 16}, {1, 24}, {2, 32}, {2, 40},  {3, 48},  {3, 56},
+                      {4, 64}, {4, 72}, {5, 80}, {5, 88}, {6, 96}, {6, 104}, {7, 112}, {7, 120}};
+
+static void check_big_group(const mp_core_group_t *group) {
+  assert_int_equal(group->num_cpus, 8);
+  assert_int_equal(group->num_cores, 8);
+  assert_int_equal(group->num_workers, 8);
+  assert_int_equal(group->num_numa_nodes, 1);
+  assert_int_equal(group->numa_nodes[0], g_big_groups[group->index].numa_node);
+  for (int32_t i = 0; i < 8; ++i) {
+    assert_int_equal(group->cpus[i], g_big_groups[group->index].first_cpu + i);
+    assert_int_equal(group->core_cpus[i], g_big_groups[group->index].first_cpu + i);
+  }
+}
+
+static void a_core_group_becomes_a_device(void **state) {
+  (void)state;
+  mp_pod_t *pod = pod_of("machine=" BIG_MACHINE);
+  check_placement(pod);
+  const mp_pod_info_t *info = mp_pod_info(pod);
+  const mp_pod_machine_t *machine = mp_pod_machine(pod);
+  assert_int_equal(info->num_devices, 16);
+  assert_string_equal(info->kind, "minipod");
+  assert_int_equal(info->num_hosts, 1);
+  assert_false(machine->is_real);
+  assert_true(machine->worker_per_core);
+  assert_int_equal(machine->num_core_groups, 16);
+  assert_int_equal(machine->num_cores, 128);
+  assert_int_equal(machine->num_workers, 128);
+  assert_int_equal(machine->num_numa_nodes, 8);
+  for (int32_t id = 0; id < 16; ++id) {
+    const mp_pod_device_t *device = mp_pod_device(pod, id);
+    assert_int_equal(device->core_group, id);
+    assert_int_equal(device->numa_node, g_big_groups[id].numa_node);
+    assert_int_equal(device->coords[0], id);
+    assert_int_equal(device->core_on_chip, 0);
+    assert_int_equal(device->process_index, 0);
+    assert_int_equal(device->local_hardware_id, id);
+    check_big_group(mp_pod_core_group(pod, id));
+  }
+  mp_pod_release(pod);
+}
+
+static void more_devices_share_groups_in_pairs(void **state) {
+  (void)state;
+  mp_pod_t *pod = pod_of("machine=" BIG_MACHINE ";num_devices=32");
+  check_placement(pod);
+  assert_int_equal(mp_pod_info(pod)->num_devices, 32);
+  assert_int_equal(mp_pod_machine(pod)->num_core_groups, 16);
+  for (int32_t id = 0; id < 32; ++id) {
+    const mp_pod_device_t *device = mp_pod_device(pod, id);
+    assert_int_equal(device->core_group, id / 2);
+    assert_int_equal(device->numa_node, g_big_groups[id / 2].numa_node);
+    check_big_group(mp_pod_core_group(pod, id / 2));
+    assert_int_equal(mp_pod_core_group(pod, id / 2)->num_devices, 2);
+  }
+  mp_pod_release(pod);
+}
+
+static void fewer_devices_take_several_groups(void **state) {
+  (void)state;
+  mp_pod_t *pod = pod_of("machine=" BIG_MACHINE ";num_devices=3");
+  check_placement(pod);
+  assert_int_equal(mp_pod_machine(pod)->num_core_groups, 3);
+  assert_int_equal(mp_pod_core_group(pod, 0)->num_cores, 40);  // 5 groups: nodes 0, 1, half of 2
+  assert_int_equal(mp_pod_core_group(pod, 0)->num_numa_nodes, 3);
+  assert_int_equal(mp_pod_device(pod, 0)->numa_node, -1);
+  mp_pod_release(pod);
+  pod = pod_of("machine=" BIG_MACHINE ";num_devices=8");
+  check_placement(pod);
+  for (int32_t id = 0; id < 8; ++id) assert_int_equal(mp_pod_device(pod, id)->numa_node, id);
+  mp_pod_release(pod);
+}
+
+static void fewer_workers_than_groups_leave_none_without(void **state) {
+  (void)state;
+  mp_pod_t *pod = pod_of("machine=" BIG_MACHINE ";workers=3;num_devices=32");
+  check_placement(pod);
+  assert_int_equal(mp_pod_machine(pod)->num_core_groups, 3);
+  assert_int_equal(mp_pod_machine(pod)->num_workers, 3);
+  assert_false(mp_pod_machine(pod)->worker_per_core);
+  mp_pod_release(pod);
+  pod = pod_of("machine=" BIG_MACHINE ";workers=40");
+  check_placement(pod);
+  assert_int_equal(mp_pod_machine(pod)->num_core_groups, 16);
+  mp_pod_release(pod);
+  pod = pod_of("machine=core:1 pu:1;workers=5");
+  check_placement(pod);
+  mp_pod_release(pod);
+}
+
+static void a_recorded_machine_with_hardware_threads(void **state) {
+  (void)state;
+  mp_pod_t *pod = pod_of("machine=" FIXTURES "topology/two_sockets_smt.xml");
+  check_placement(pod);
+  assert_int_equal(mp_pod_info(pod)->num_devices, 4);
+  assert_int_equal(mp_pod_machine(pod)->num_cores, 12);
+  const mp_core_group_t *group = mp_pod_core_group(pod, 2);
+  const int32_t cpus[] = {6, 7, 8, 18, 19, 20};
+  assert_int_equal(group->num_cpus, 6);
+  assert_int_equal(group->num_cores, 3);
+  assert_memory_equal(group->cpus, cpus, sizeof(cpus));
+  assert_memory_equal(group->core_cpus, cpus, 3 * sizeof(*cpus));
+  assert_int_equal(mp_pod_device(pod, 2)->numa_node, 1);
+  mp_pod_release(pod);
+}
+
+static void odd_machines_work(void **state) {
+  (void)state;
+  static const struct {
+    const char *machine;
+    int32_t groups;
+    int32_t cores;
+    int32_t devices;
+  } cases[] = {
+      {"core:1 pu:1", 1, 1, 4},
+      {"pu:6", 1, 6, 4},
+      {"pack:2 core:4 pu:2", 1, 8, 4},
+      {"pack:2 numa:1 core:4 pu:2", 2, 8, 4},
+      {"pack:1 l3:1 numa:2 core:4 pu:1", 2, 8, 4},    // a cache that spans nodes
+      {"pack:2 [numa] [numa] core:4 pu:1", 2, 8, 4},  // two kinds of memory for the same cores
+      {"pack:1 numa:1 l3:5 core:3 pu:2", 5, 15, 5},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+    char text[128];
+    snprintf(text, sizeof(text), "machine=%s", cases[i].machine);
+    mp_pod_t *pod = pod_of(text);
+    check_placement(pod);
+    int32_t groups = cases[i].groups < cases[i].devices ? cases[i].groups : cases[i].devices;
+    assert_int_equal(mp_pod_machine(pod)->num_core_groups, groups);
+    assert_int_equal(mp_pod_machine(pod)->num_cores, cases[i].cores);
+    assert_int_equal(mp_pod_info(pod)->num_devices, cases[i].devices);
+    mp_pod_release(pod);
+  }
+}
+
+static void bad_machines_are_errors(void **state) {
+  (void)state;
+  mp_pod_t *pod = NULL;
+  assert_status(create_pod("machine=bogus:3", &pod), MP_INVALID_ARGUMENT, "got 'bogus:3'");
+  assert_status(create_pod("machine=no/such.xml", &pod), MP_NOT_FOUND, "no/such.xml");
+  assert_status(create_pod("machine=" FIXTURES "topology/unknown_key.yaml", &pod),
+                MP_INVALID_ARGUMENT, "unknown_key.yaml");
+  assert_null(pod);
+}
+
+static void the_real_machine_makes_at_least_four(void **state) {
+  (void)state;
+  mp_pod_t *pod = pod_of("");
+  check_placement(pod);
+  assert_true(mp_pod_info(pod)->num_devices >= 4);
+  assert_true(mp_pod_machine(pod)->is_real);
+  assert_true(mp_pod_machine(pod)->memory > 0);
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_pod_describe(pod, &text);
+  assert_non_null(strstr(mp_strbuf_text(&text), "found by hwloc"));
+  mp_strbuf_deinit(&text);
+  mp_pod_release(pod);
+}
+
+static void the_affinity_mask_is_respected(void **state) {
+  (void)state;
+  cpu_set_t before;
+  cpu_set_t one;
+  assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+  int cpu = 0;
+  while (!CPU_ISSET(cpu, &before)) ++cpu;
+  CPU_ZERO(&one);
+  CPU_SET(cpu, &one);
+  assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+  mp_pod_t *pod = pod_of("");
+  assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+  check_placement(pod);
+  assert_int_equal(mp_pod_machine(pod)->num_cores, 1);
+  assert_int_equal(mp_pod_machine(pod)->num_workers, 1);
+  assert_int_equal(mp_pod_core_group(pod, 0)->num_cpus, 1);
+  assert_int_equal(mp_pod_core_group(pod, 0)->cpus[0], cpu);
+  assert_int_equal(mp_pod_info(pod)->num_devices, 4);
+  mp_pod_release(pod);
+}
+
+static void a_described_pod_keeps_hosts_together(void **state) {
+  (void)state;
+  // Four hosts of 2x2 chips on four core groups: each host's devices are on one group.
+  mp_pod_t *pod = pod_of("topology=v5e:4x4;machine=pack:2 numa:2 l3:1 core:2 pu:1");
+  check_placement(pod);
+  const mp_pod_info_t *info = mp_pod_info(pod);
+  assert_int_equal(info->num_devices, 16);
+  assert_int_equal(info->num_hosts, 4);
+  assert_string_equal(info->kind, "TPU v5 lite");
+  for (int32_t id = 0; id < 16; ++id) {
+    const mp_pod_device_t *device = mp_pod_device(pod, id);
+    int32_t host = device->coords[1] / 2 * 2 + device->coords[0] / 2;
+    assert_int_equal(device->coords[0], id % 4);
+    assert_int_equal(device->coords[1], id / 4);
+    assert_int_equal(device->coords[2], 0);
+    assert_int_equal(device->host_index, host);
+    assert_int_equal(device->core_group, host);
+    assert_true(device->capacity[MP_MEMORY_DEVICE] == 16ull << 30);
+  }
+  mp_pod_release(pod);
+}
+
+static void presets_report_what_the_machines_report(void **state) {
+  (void)state;
+  static const struct {
+    const char *name;
+    const char *kind;
+    int32_t devices;
+    int32_t cores_per_chip;
+    int32_t hosts;
+  } cases[] = {
+      {"v2:2x2", "TPU v2", 8, 2, 1},
+      {"v3:4x4", "TPU v3", 32, 2, 4},
+      {"v4:2x2x4", "TPU v4", 16, 1, 4},
+      {"v5e:1", "TPU v5 lite", 1, 1, 1},
+      {"v5e:16x16", "TPU v5 lite", 256, 1, 64},
+      {"v5p:2x2x2", "TPU v5", 8, 1, 2},
+      {"v6e:2x4", "TPU v6 lite", 8, 1, 2},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+    mp_pod_t *pod = pod_named(cases[i].name);
+    const mp_pod_info_t *info = mp_pod_info(pod);
+    assert_string_equal(info->kind, cases[i].kind);
+    assert_int_equal(info->num_dims, 3);
+    assert_int_equal(info->num_devices, cases[i].devices);
+    assert_int_equal(info->cores_per_chip, cases[i].cores_per_chip);
+    assert_int_equal(info->num_hosts, cases[i].hosts);
+    assert_true(info->flops[MP_FLOP_BF16] > 1e12);
+    mp_pod_release(pod);
+  }
+  // On a two-core chip the cores are neighbours in the order of ids.
+  mp_pod_t *pod = pod_named("v3:2x2");
+  const mp_pod_device_t *device = mp_pod_device(pod, 5);
+  assert_int_equal(device->core_on_chip, 1);
+  assert_int_equal(device->coords[0], 0);
+  assert_int_equal(device->coords[1], 1);
+  mp_pod_release(pod);
+}
+
+static void slices_number_their_devices_in_turn(void **state) {
+  (void)state;
+  mp_pod_t *pod = pod_named("torus:2x3 slices:2 cores_per_chip:2 hosts:4");
+  assert_int_equal(mp_pod_info(pod)->num_devices, 24);
+  const mp_pod_device_t *device = mp_pod_device(pod, 12 + 2 * 3 + 1);
+  assert_int_equal(device->slice_index, 1);
+  assert_int_equal(device->chip_index, 3);
+  assert_int_equal(device->coords[0], 1);
+  assert_int_equal(device->coords[1], 1);
+  assert_int_equal(device->core_on_chip, 1);
+  assert_int_equal(device->host_index, 3);
+  assert_int_equal(device->core_group, -1);
+  mp_pod_release(pod);
+}
+
+static void counts_that_disagree_show_both(void **state) {
+  (void)state;
+  mp_pod_t *pod = NULL;
+  setenv("MINIPOD_TOPOLOGY", "v5e:4x4", 1);
+  assert_status(create_pod("num_devices=8", &pod), MP_INVALID_ARGUMENT,
+                "num_devices is 8 (create option), but topology \"v5e:4x4\" (environment variable) "
+                "has 16 devices");
+  assert_ok(create_pod("num_devices=16", &pod));
+  mp_pod_release(pod);
+}
+
+static void memory_comes_from_option_description_or_share(void **state) {
+  (void)state;
+  mp_pod_t *pod = pod_of("topology=v5e:2x2 memory.pinned_host:1GiB;device_memory=64MiB");
+  assert_int_equal(mp_pod_device(pod, 3)->capacity[MP_MEMORY_DEVICE], 64 << 20);
+  assert_int_equal(mp_pod_device(pod, 3)->capacity[MP_MEMORY_PINNED_HOST], 1 << 30);
+  assert_true(mp_pod_device(pod, 3)->capacity[MP_MEMORY_UNPINNED_HOST] == UINT64_MAX);
+  mp_pod_release(pod);
+  // Two nodes of 4 GiB, 4 devices: 70 % of 8 GiB by 4, in whole MiB.
+  pod = pod_of("machine=" FIXTURES "topology/two_sockets_smt.xml");
+  assert_int_equal(mp_pod_device(pod, 0)->capacity[MP_MEMORY_DEVICE], 1433ll << 20);
+  mp_pod_release(pod);
+}
+
+static void serialization_is_the_identity(void **state) {
+  (void)state;
+  static const char *const names[] = {
+      "v5e:4x4",
+      "v3:2x2",
+      "torus:4x4 hosts:2 hbm:16GiB",
+      "ring:8 kind:\"my core\" name:\"a b\"",
+      "mesh:2x3x4 slices:3 host_shape:2x3x2 links.latency:1.3us flops.f32:1.7T launch_latency:3ns",
+      "switch:5 memory.pinned_host:unlimited memory.bandwidth:100Gbit/s"};
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
+    mp_pod_t *pod = pod_named(names[i]);
+    mp_pod_t *again = NULL;
+    mp_strbuf_t bytes;
+    mp_strbuf_init(&bytes);
+    assert_ok(mp_pod_serialize(pod, &bytes));
+    assert_ok(mp_pod_deserialize((mp_str_t){bytes.data, bytes.size}, &again));
+    assert_true(mp_pod_fingerprint(pod) == mp_pod_fingerprint(again));
+    assert_string_equal(mp_pod_info(pod)->kind, mp_pod_info(again)->kind);
+    assert_string_equal(mp_pod_info(pod)->name, mp_pod_info(again)->name);
+    for (int32_t id = 0; id < mp_pod_info(pod)->num_devices; ++id) {
+      const mp_pod_device_t *a = mp_pod_device(pod, id);
+      const mp_pod_device_t *b = mp_pod_device(again, id);
+      assert_memory_equal(a, b, offsetof(mp_pod_device_t, numa_node));
+      assert_memory_equal(a->capacity, b->capacity, sizeof(a->capacity));
+    }
+    mp_strbuf_deinit(&bytes);
+    mp_pod_release(pod);
+    mp_pod_release(again);
+  }
+}
+
+static void fingerprints_tell_descriptions_apart(void **state) {
+  (void)state;
+  mp_pod_t *a = pod_named("torus:4x4");
+  mp_pod_t *b = pod_of("topology=torus:4x4;machine=" BIG_MACHINE);
+  mp_pod_t *c = pod_named("mesh:4x4");
+  assert_true(mp_pod_fingerprint(a) == mp_pod_fingerprint(b));
+  assert_true(mp_pod_fingerprint(a) != mp_pod_fingerprint(c));
+  mp_pod_release(a);
+  mp_pod_release(b);
+  mp_pod_release(c);
+}
+
+// Every truncation and every single changed byte of a serialized pod is an error, never a crash.
+static void damaged_bytes_are_errors(void **state) {
+  (void)state;
+  mp_pod_t *pod = pod_named("v5e:4x4");
+  mp_pod_t *again = NULL;
+  mp_strbuf_t bytes;
+  mp_strbuf_init(&bytes);
+  assert_ok(mp_pod_serialize(pod, &bytes));
+  for (size_t size = 0; size < bytes.size; ++size) {
+    assert_status(mp_pod_deserialize((mp_str_t){bytes.data, size}, &again), MP_INVALID_ARGUMENT,
+                  "serialized pod");
+  }
+  for (size_t i = 0; i < bytes.size; ++i) {
+    bytes.data[i] ^= 1;
+    mp_status_t status = mp_pod_deserialize((mp_str_t){bytes.data, bytes.size}, &again);
+    // A blank of the header may turn into another.
+    if (status != NULL) assert_int_equal(mp_status_code(status), MP_INVALID_ARGUMENT);
+    assert_true(status != NULL || i < 40);
+    mp_status_release(status);
+    if (status == NULL) mp_pod_release(again);
+    bytes.data[i] ^= 1;
+  }
+  memcpy(bytes.data, "minipod pod 0002", 16);
+  assert_status(mp_pod_deserialize((mp_str_t){bytes.data, bytes.size}, &again), MP_INVALID_ARGUMENT,
+                "version 2");
+  mp_strbuf_deinit(&bytes);
+  mp_pod_release(pod);
+}
+
+static void every_failed_allocation_is_an_error(void **state) {
+  (void)state;
+  bool failed = true;
+  for (int n = 1; failed; ++n) {
+    assert_true(n < 200);
+    mp_pod_t *pod = NULL;
+    mp_alloc_fail_at(n, 0);
+    mp_status_t status = create_pod("topology=v5e:4x4;machine=pack:2 l3:2 core:2 pu:1", &pod);
+    mp_alloc_fail_at(0, 0);
+    failed = status != NULL;
+    if (failed) assert_int_equal(mp_status_code(status), MP_RESOURCE_EXHAUSTED);
+    mp_status_release(status);
+    mp_pod_release(pod);
+  }
+}
+
+static void cgroup_limits_are_found(void **state) {
+  (void)state;
+  mp_cgroup_limits_t limits = mp_cgroup_limits(FIXTURES "cgroup/v2");
+  assert_true(limits.cpus == 2.5);
+  assert_true(limits.memory == 8ull << 30);
+  limits = mp_cgroup_limits(FIXTURES "cgroup/v1");
+  assert_true(limits.cpus == 1.5);
+  assert_true(limits.memory == 2ull << 30);
+  limits = mp_cgroup_limits(FIXTURES "cgroup/none");
+  assert_true(limits.cpus == 0 && limits.memory == 0);
+}
+
+static double milliseconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+// Start-up time of every process: the best of five, with room for slow machines and sanitizers.
+static void pods_are_made_quickly(void **state) {
+  (void)state;
+  static const char *const texts[] = {"num_devices=8", "num_devices=1024", "topology=v4:16x16x16"};
+  for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); ++i) {
+    double best = 1e9;
+    for (int n = 0; n < 5; ++n) {
+      double start = milliseconds();
+      mp_pod_t *pod = pod_of(texts[i]);
+      double taken = milliseconds() - start;
+      if (taken < best) best = taken;
+      mp_pod_release(pod);
+    }
+    print_message("%s: %.2f ms\n", texts[i], best);
+    assert_true(best < 150);
+  }
+}
+
+int main(void) {
+#define CASE(f) cmocka_unit_test_setup_teardown(f, clear_environment, clear_environment)
+  const struct CMUnitTest tests[] = {
+      CASE(a_core_group_becomes_a_device),
+      CASE(more_devices_share_groups_in_pairs),
+      CASE(fewer_devices_take_several_groups),
+      CASE(fewer_workers_than_groups_leave_none_without),
+      CASE(a_recorded_machine_with_hardware_threads),
+      CASE(odd_machines_work),
+      CASE(bad_machines_are_errors),
+      CASE(the_real_machine_makes_at_least_four),
+      CASE(the_affinity_mask_is_respected),
+      CASE(a_described_pod_keeps_hosts_together),
+      CASE(presets_report_what_the_machines_report),
+      CASE(slices_number_their_devices_in_turn),
+      CASE(counts_that_disagree_show_both),
+      CASE(memory_comes_from_option_description_or_share),
+      CASE(serialization_is_the_identity),
+      CASE(fingerprints_tell_descriptions_apart),
+      CASE(damaged_bytes_are_errors),
+      CASE(every_failed_allocation_is_an_error),
+      CASE(cgroup_limits_are_found),
+      CASE(pods_are_made_quickly),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

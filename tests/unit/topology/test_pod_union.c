@@ -1,0 +1,539 @@
+// The pod of several processes: what each offers, how the whole is divided, who disagrees.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/alloc.h"
+#include "tests/unit/support/unit.h"
+#include "topology/offer.h"
+#include "topology/pod.h"
+
+#define BIG_MACHINE "machine=pack:2 numa:4 l3:2 core:8 pu:1"
+#define BOX         "machine=numa:1 l3:1 core:2 pu:2"
+
+enum { MAX_RANKS = 16 };
+
+typedef struct {
+  int32_t count;
+  mp_strbuf_t bytes[MAX_RANKS];
+  mp_str_t offers[MAX_RANKS];
+  mp_strbuf_t notes;
+} job_t;
+
+static void set_offer(job_t *job, int32_t rank, mp_strbuf_t bytes) {
+  if (rank < job->count) mp_strbuf_deinit(&job->bytes[rank]);
+  job->bytes[rank] = bytes;
+  job->offers[rank] = (mp_str_t){mp_strbuf_text(&bytes), bytes.size};
+}
+
+// One more process on host `host`, with options as "name=value;name=value".
+static void add_rank(job_t *job, int32_t host, const char *text) {
+  mp_named_value_t values[8];
+  size_t count = 0;
+  for (const char *at = text; *at != '\0'; ++count) {
+    size_t name = strcspn(at, "=");
+    size_t value = strcspn(at + name + 1, ";");
+    values[count] = (mp_named_value_t){
+        .name = {at, name}, .type = MP_VALUE_STRING, .string_value = {at + name + 1, value}};
+    at += name + 1 + value;
+    if (*at == ';') ++at;
+  }
+  mp_options_t *options = NULL;
+  assert_ok(mp_options_create(values, count, &options));
+  mp_pod_process_t process = {
+      .host = host, .hostname = host == 0 ? "alpha" : "beta", .pid = 100 + job->count};
+  mp_strbuf_t bytes;
+  mp_strbuf_init(&bytes);
+  assert_ok(mp_pod_offer(options, &process, &bytes));
+  mp_options_release(options);
+  set_offer(job, job->count, bytes);
+  ++job->count;
+}
+
+// `per_host` equal processes on each of `hosts` hosts.
+static job_t job_of(int32_t hosts, int32_t per_host, const char *options) {
+  job_t job = {0};
+  for (int32_t i = 0; i < hosts * per_host; ++i) add_rank(&job, i / per_host, options);
+  return job;
+}
+
+// Rewrites one offer.
+static void change_offer(job_t *job, int32_t rank,
+                         void (*change)(mp_offer_t *offer, int32_t argument), int32_t argument) {
+  mp_arena_t *arena = NULL;
+  mp_offer_t offer;
+  mp_strbuf_t bytes;
+  mp_strbuf_init(&bytes);
+  assert_ok(mp_arena_create(&arena));
+  assert_ok(mp_offer_read(job->offers[rank], arena, &offer));
+  change(&offer, argument);
+  assert_ok(mp_offer_write(&offer, &bytes));
+  mp_arena_release(arena);
+  set_offer(job, rank, bytes);
+}
+
+static mp_status_t try_unite(job_t *job, int32_t rank, mp_pod_t **out_pod) {
+  mp_strbuf_deinit(&job->notes);
+  return mp_pod_unite(job->offers, job->count, rank, out_pod, &job->notes);
+}
+
+// The pod as a rank sees it; checks what holds for all pods.
+static mp_pod_t *unite(job_t *job, int32_t rank) {
+  mp_pod_t *pod = NULL;
+  assert_ok(try_unite(job, rank, &pod));
+  const mp_pod_info_t *info = mp_pod_info(pod);
+  assert_int_equal(info->num_processes, job->count);
+  assert_int_equal(info->process_index, rank);
+  int32_t process = 0, local = 0;
+  for (int32_t id = 0; id < info->num_devices; ++id) {
+    const mp_pod_device_t *device = mp_pod_device(pod, id);
+    if (device->process_index != process) {
+      assert_int_equal(device->process_index, ++process);
+      local = 0;
+    }
+    bool is_local = device->process_index == rank;
+    assert_int_equal(device->id, id);
+    assert_int_equal(device->local_hardware_id, local++);
+    assert_in_range(device->host_index, 0, info->num_hosts - 1);
+    assert_int_equal(device->core_group >= 0, is_local);
+    assert_int_equal(is_local, id >= info->first_local_device &&
+                                   id < info->first_local_device + info->num_local_devices);
+  }
+  assert_int_equal(process, job->count - 1);
+  return pod;
+}
+
+static void end_job(job_t *job) {
+  for (int32_t r = 0; r < job->count; ++r) mp_strbuf_deinit(&job->bytes[r]);
+  mp_strbuf_deinit(&job->notes);
+}
+
+// Every rank must fail alike.
+static void expect_failure(job_t *job, mp_status_code_t code, const char *const *texts) {
+  for (int32_t rank = 0; rank < job->count; ++rank) {
+    mp_pod_t *pod = NULL;
+    mp_status_t status = try_unite(job, rank, &pod);
+    assert_null(pod);
+    for (const char *const *text = texts; *text != NULL; ++text) {
+      mp_status_t again = mp_status_retain(status);
+      assert_status(again, code, *text);
+    }
+    mp_status_release(status);
+  }
+  end_job(job);
+}
+#define TEXTS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+// "0 0 1 1": a number of each device.
+static void expect_numbers(const mp_pod_t *pod, int32_t (*number)(const mp_pod_device_t *),
+                           const char *expected) {
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  for (int32_t id = 0; id < mp_pod_info(pod)->num_devices; ++id) {
+    mp_strbuf_printf(&text, "%s%d", id == 0 ? "" : " ", number(mp_pod_device(pod, id)));
+  }
+  assert_string_equal(mp_strbuf_text(&text), expected);
+  mp_strbuf_deinit(&text);
+}
+static int32_t process_of(const mp_pod_device_t *device) {
+  return device->process_index;
+}
+static int32_t host_of(const mp_pod_device_t *device) {
+  return device->host_index;
+}
+static int32_t chip_of(const mp_pod_device_t *device) {
+  return device->chip_index;
+}
+static int32_t slice_of(const mp_pod_device_t *device) {
+  return device->slice_index;
+}
+
+// ---- What hwloc finds ----
+
+static void test_found_on_one_host(void **state) {
+  (void)state;
+  job_t job = job_of(1, 2, BOX);
+  mp_pod_t *pod = unite(&job, 1);
+  expect_numbers(pod, process_of, "0 0 1 1");  // four devices on a small machine, as alone
+  expect_numbers(pod, host_of, "0 0 0 0");
+  assert_int_equal(mp_pod_info(pod)->num_hosts, 1);
+  assert_int_equal(mp_pod_machine(pod)->num_workers, 1);
+  // The second core, with both its threads.
+  const mp_core_group_t *group = mp_pod_core_group(pod, 0);
+  assert_int_equal(group->num_cores, 1);
+  assert_int_equal(group->num_cpus, 2);
+  assert_int_equal(group->cpus[0], 2);
+  assert_int_equal(group->core_cpus[0], 2);
+  assert_int_equal(job.notes.size, 0);
+  mp_pod_release(pod);
+  end_job(&job);
+}
+
+static void test_groups_are_divided(void **state) {
+  (void)state;
+  // 16 core groups on 8 nodes.
+  job_t job = job_of(2, 2, BIG_MACHINE);
+  mp_pod_t *pod = unite(&job, 3);
+  assert_int_equal(mp_pod_info(pod)->num_devices, 32);
+  assert_int_equal(mp_pod_info(pod)->num_local_devices, 8);
+  assert_int_equal(mp_pod_info(pod)->num_hosts, 2);
+  assert_int_equal(mp_pod_machine(pod)->num_core_groups, 8);
+  assert_int_equal(mp_pod_machine(pod)->num_workers, 64);
+  assert_int_equal(mp_pod_machine(pod)->num_numa_nodes, 4);
+  assert_int_equal(mp_pod_core_group(pod, 0)->numa_nodes[0], 4);
+  assert_int_equal(mp_pod_device(pod, 24)->numa_node, 4);
+  assert_int_equal(mp_pod_device(pod, 23)->numa_node, -1);
+  mp_pod_release(pod);
+  end_job(&job);
+}
+
+static void test_sharers_get_equal_numbers(void **state) {
+  (void)state;
+  job_t job = job_of(1, 3, BIG_MACHINE);
+  for (int32_t rank = 0; rank < 3; ++rank) {
+    mp_pod_t *pod = unite(&job, rank);
+    assert_int_equal(mp_pod_info(pod)->num_local_devices, 5);
+    assert_int_equal(mp_pod_machine(pod)->num_cores, rank == 2 ? 48 : 40);
+    mp_pod_release(pod);
+  }
+  assert_int_equal(job.notes.size, 0);
+  end_job(&job);
+}
+
+static void test_more_ranks_than_cores(void **state) {
+  (void)state;
+  job_t job = job_of(1, 8, BOX);
+  for (int32_t rank = 0; rank < 8; ++rank) {
+    mp_pod_t *pod = unite(&job, rank);
+    assert_int_equal(mp_pod_info(pod)->num_local_devices, 1);
+    assert_int_equal(mp_pod_machine(pod)->num_workers, 1);
+    assert_int_equal(mp_pod_core_group(pod, 0)->core_cpus[0], rank / 4 * 2);
+    mp_pod_release(pod);
+  }
+  end_job(&job);
+}
+
+static void keep_part_of_four(mp_offer_t *offer, int32_t index) {
+  offer->machine.is_real = true;
+  mp_machine_keep_part(&offer->machine, index, 4);
+}
+
+static void test_bound_ranks_keep_their_cores(void **state) {
+  (void)state;
+  job_t job = job_of(1, 4, BIG_MACHINE);
+  // Two ranks on each half: as the launcher bound them, each half is shared by two.
+  for (int32_t rank = 0; rank < 4; ++rank) change_offer(&job, rank, keep_part_of_four, rank / 2);
+  mp_pod_t *pod = unite(&job, 3);
+  assert_int_equal(mp_pod_info(pod)->num_local_devices, 2);
+  assert_int_equal(mp_pod_machine(pod)->num_cores, 16);
+  assert_int_equal(mp_pod_core_group(pod, 0)->cpus[0], 32 + 16);
+  assert_int_equal(job.notes.size, 0);
+  mp_pod_release(pod);
+  end_job(&job);
+}
+
+static void test_binding_that_starves(void **state) {
+  (void)state;
+  job_t job = job_of(1, 2, "num_devices=64;" BIG_MACHINE);
+  for (int32_t rank = 0; rank < 2; ++rank) change_offer(&job, rank, keep_part_of_four, rank);
+  mp_pod_t *pod = unite(&job, 1);
+  assert_string_equal(mp_strbuf_text(&job.notes),
+                      "process 0 is bound to 32 of 128 cores and has 64 devices; 'mpirun --bind-to "
+                      "none' lets the processes share all cores\n");
+  mp_pod_release(pod);
+  end_job(&job);
+}
+
+static void test_num_devices_of_each(void **state) {
+  (void)state;
+  job_t job = job_of(2, 1, "num_devices=3;" BOX);
+  mp_pod_t *pod = unite(&job, 0);
+  expect_numbers(pod, process_of, "0 0 0 1 1 1");
+  expect_numbers(pod, host_of, "0 0 0 1 1 1");
+  assert_int_equal(mp_pod_machine(pod)->num_cores, 2);
+  mp_pod_release(pod);
+  end_job(&job);
+}
+
+static void test_unequal_numbers(void **state) {
+  (void)state;
+  job_t job = {0};
+  add_rank(&job, 0, "num_devices=1;" BOX);
+  add_rank(&job, 1, "num_devices=2;" BOX);
+  add_rank(&job, 0, "num_devices=1;" BOX);
+  mp_pod_t *pod = unite(&job, 1);
+  expect_numbers(pod, process_of, "0 1 1 2");
+  expect_numbers(pod, host_of, "0 1 1 0");
+  assert_non_null(strstr(mp_strbuf_text(&job.notes), "process 0 has 1, process 1 has 2"));
+  mp_pod_release(pod);
+  end_job(&job);
+}
+
+static void test_memory_is_divided_by_host(void **state) {
+  (void)state;
+  job_t job = {0};
+  add_rank(&job, 0, "num_devices=2;" BOX);
+  add_rank(&job, 0, "num_devices=2;" BOX);
+  add_rank(&job, 1, "num_devices=2;" BOX);
+  mp_pod_t *pod = unite(&job, 0);
+  uint64_t shared = mp_pod_device(pod, 3)->capacity[MP_MEMORY_DEVICE];
+  uint64_t own = mp_pod_device(pod, 4)->capacity[MP_MEMORY_DEVICE];
+  assert_in_range(own, 2 * shared - (2 << 20), 2 * shared + (2 << 20));
+  mp_pod_release(pod);
+  end_job(&job);
+  job = job_of(2, 1, "device_memory=64MiB;" BOX);
+  pod = unite(&job, 0);
+  assert_int_equal(mp_pod_device(pod, 7)->capacity[MP_MEMORY_DEVICE], 64 << 20);
+  mp_pod_release(pod);
+  end_job(&job);
+}
+
+// ---- Described pods ----
+
+static void test_described_by_hosts(void **state) {
+  (void)state;
+  // Hosts are 2x2 boxes of a 4x4 grid: ids follow the hosts, coordinates stay.
+  job_t job = job_of(1, 4, "topology=v5e:4x4;" BOX);
+  mp_pod_t *pod = unite(&job, 2);
+  expect_numbers(pod, process_of, "0 0 0 0 1 1 1 1 2 2 2 2 3 3 3 3");
+  expect_numbers(pod, host_of, "0 0 0 0 1 1 1 1 2 2 2 2 3 3 3 3");
+  expect_numbers(pod, chip_of, "0 1 4 5 2 3 6 7 8 9 12 13 10 11 14 15");
+  assert_int_equal(mp_pod_device(pod, 3)->coords[0], 1);
+  assert_int_equal(mp_pod_device(pod, 3)->coords[1], 1);
+  assert_string_equal(mp_pod_info(pod)->kind, "TPU v5 lite");
+  assert_string_equal(mp_pod_info(pod)->name, "v5e:4x4");
+  mp_pod_release(pod);
+  end_job(&job);
+}
+
+static void test_described_parts_of_hosts(void **state) {
+  (void)state;
+  job_t job = job_of(2, 2, "topology=torus:4x2 hosts:2;" BOX);
+  mp_pod_t *pod = unite(&job, 0);
+  expect_numbers(pod, process_of, "0 0 1 1 2 2 3 3");
+  expect_numbers(pod, host_of, "0 0 0 0 1 1 1 1");
+  mp_pod_release(pod);
+  end_job(&job);
+  job = job_of(1, 2, "topology=torus:4x2 hosts:8;" BOX);
+  pod = unite(&job, 1);
+  expect_numbers(pod, process_of, "0 0 0 0 1 1 1 1");
+  mp_pod_release(pod);
+  end_job(&job);
+}
+
+static void test_described_across_hosts(void **state) {
+  (void)state;
+  // Two processes of three hosts: equal parts, through the middle of one.
+  job_t job = job_of(1, 2, "topology=ring:12 hosts:3;" BOX);
+  mp_pod_t *pod = unite(&job, 1);
+  expect_numbers(pod, process_of, "0 0 0 0 0 0 1 1 1 1 1 1");
+  expect_numbers(pod, host_of, "0 0 0 0 1 1 1 1 2 2 2 2");
+  mp_pod_release(pod);
+  end_job(&job);
+}
+
+static void test_described_slices(void **state) {
+  (void)state;
+  job_t job = job_of(2, 1, "topology=torus:2x2 slices:2;" BOX);
+  mp_pod_t *pod = unite(&job, 1);
+  expect_numbers(pod, process_of, "0 0 0 0 1 1 1 1");
+  expect_numbers(pod, slice_of, "0 0 0 0 1 1 1 1");
+  mp_pod_release(pod);
+  end_job(&job);
+}
+
+// Hosts cut off at the edge of the grid are smaller.
+static void test_described_uneven_hosts(void **state) {
+  (void)state;
+  job_t job = job_of(1, 2, "topology=mesh:3x1 host_shape:2x1;" BOX);
+  mp_pod_t *pod = unite(&job, 1);
+  expect_numbers(pod, process_of, "0 0 1");
+  assert_non_null(strstr(mp_strbuf_text(&job.notes), "unequal"));
+  mp_pod_release(pod);
+  end_job(&job);
+}
+
+static void test_described_and_counted(void **state) {
+  (void)state;
+  job_t job = job_of(1, 2, "topology=v5e:4x2;num_devices=4;" BOX);
+  mp_pod_release(unite(&job, 0));
+  end_job(&job);
+  job = job_of(1, 2, "topology=v5e:4x2;num_devices=8;" BOX);
+  expect_failure(&job, MP_INVALID_ARGUMENT,
+                 TEXTS("num_devices is 8 (create option)", "process 0 (pid 100 on alpha)",
+                       "topology \"v5e:4x2\"", "has 8 devices, 4 of them"));
+}
+
+static void test_described_that_does_not_divide(void **state) {
+  (void)state;
+  job_t job = job_of(1, 3, "topology=torus:4x4;" BOX);
+  expect_failure(&job, MP_INVALID_ARGUMENT,
+                 TEXTS("topology \"torus:4x4\" (create option) has 16 devices on 1 host",
+                       "cannot be divided among 3 processes"));
+}
+
+// ---- Those who do not agree ----
+
+static void test_other_topologies(void **state) {
+  (void)state;
+  job_t job = {0};
+  add_rank(&job, 0, "topology=v5e:4x4;" BOX);
+  add_rank(&job, 1, "topology=v5e:4x2;" BOX);
+  expect_failure(&job, MP_FAILED_PRECONDITION,
+                 TEXTS("disagree on the topology", "process 0 (pid 100 on alpha) has \"v5e:4x4\"",
+                       "process 1 (pid 101 on beta) has \"v5e:4x2\"", "4x4", "4x2"));
+  job = (job_t){0};
+  add_rank(&job, 0, BOX);
+  add_rank(&job, 0, "topology=v5e:4x2;" BOX);
+  expect_failure(&job, MP_FAILED_PRECONDITION, TEXTS("has none (what the machine has)"));
+  // Other words for the same pod are no disagreement.
+  job = (job_t){0};
+  add_rank(&job, 0, "topology=torus:4x2 cores_per_chip:1;" BOX);
+  add_rank(&job, 0, "topology=torus:4x2;" BOX);
+  mp_pod_release(unite(&job, 1));
+  end_job(&job);
+}
+
+static void test_other_memory(void **state) {
+  (void)state;
+  job_t job = {0};
+  add_rank(&job, 0, "device_memory=64MiB;" BOX);
+  add_rank(&job, 0, BOX);
+  expect_failure(&job, MP_FAILED_PRECONDITION,
+                 TEXTS("option device_memory", "has 67108864", "has none"));
+}
+
+static void change_version(mp_offer_t *offer, int32_t argument) {
+  (void)argument;
+  offer->version = MP_STR("0.0.9");
+}
+
+static void change_protocol(mp_offer_t *offer, int32_t protocol) {
+  offer->protocol = protocol;
+}
+
+static void test_other_versions(void **state) {
+  (void)state;
+  job_t job = job_of(1, 3, BOX);
+  change_offer(&job, 2, change_version, 0);
+  expect_failure(&job, MP_FAILED_PRECONDITION,
+                 TEXTS("disagree on the version", "process 2 (pid 102 on alpha) has 0.0.9;"));
+  job = job_of(1, 2, BOX);
+  change_offer(&job, 0, change_protocol, 7);
+  expect_failure(&job, MP_FAILED_PRECONDITION, TEXTS("protocol", "has 7", "has 1"));
+}
+
+static void test_one_cannot_start(void **state) {
+  (void)state;
+  job_t job = {0};
+  add_rank(&job, 0, BOX);
+  add_rank(&job, 0, "topology=torus:4x;" BOX);
+  mp_pod_t *pod = NULL;
+  assert_status(try_unite(&job, 0, &pod), MP_INVALID_ARGUMENT,
+                "process 1 (pid 101 on alpha) cannot start: topology \"torus:4x\"");
+  mp_status_t own = try_unite(&job, 1, &pod);
+  assert_null(strstr(mp_status_message(own), "process 1"));
+  assert_status(own, MP_INVALID_ARGUMENT, "topology \"torus:4x\"");
+  end_job(&job);
+}
+
+// Any bytes give a pod or an error.
+static void test_damaged_offers(void **state) {
+  (void)state;
+  job_t job = job_of(1, 2, "topology=torus:4x2;" BOX);
+  size_t size = job.bytes[1].size;
+  unsigned seed = 1;
+  for (int i = 0; i < 3000; ++i) {
+    char *copy = malloc(size);
+    memcpy(copy, job.bytes[1].data, size);
+    for (int k = 0; k < 1 + i % 3; ++k) {
+      seed = seed * 1103515245 + 12345;
+      copy[seed / 65536 % size] = (char)(seed >> 8);
+    }
+    job.offers[1] = (mp_str_t){copy, i % 4 == 0 ? seed / 65536 % size : size};
+    for (int32_t rank = 0; rank < 2; ++rank) {
+      mp_pod_t *pod = NULL;
+      mp_status_release(try_unite(&job, rank, &pod));
+      mp_pod_release(pod);
+    }
+    free(copy);
+  }
+  job.offers[1] = (mp_str_t){"", 0};
+  mp_pod_t *pod = NULL;
+  mp_status_t status = try_unite(&job, 0, &pod);
+  assert_non_null(status);
+  mp_status_release(status);
+  end_job(&job);
+}
+
+static void test_every_allocation_may_fail(void **state) {
+  (void)state;
+  static const char *const k_options[] = {"topology=v5e:4x4;" BOX, BIG_MACHINE};
+  for (int i = 0; i < 2; ++i) {
+    job_t job = job_of(2, 2, k_options[i]);
+    mp_pod_t *pod = NULL;
+    int64_t n = 0;
+    for (bool done = false; !done;) {
+      mp_alloc_fail_at(++n, 0);
+      mp_status_t status = try_unite(&job, 1, &pod);
+      mp_alloc_fail_at(0, 0);
+      done = status == NULL;
+      if (!done) assert_status(status, MP_RESOURCE_EXHAUSTED, "");
+    }
+    assert_true(n > 5);
+    mp_pod_release(pod);
+    end_job(&job);
+  }
+}
+
+static void test_the_table_for_people(void **state) {
+  (void)state;
+  job_t job = job_of(2, 1, "topology=ring:4 hosts:2;" BOX);
+  mp_pod_t *pod = unite(&job, 1);
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_pod_describe(pod, &text);
+  assert_non_null(strstr(mp_strbuf_text(&text), "on 2 hosts, process 1 of 2: devices 2 to 3"));
+  assert_non_null(strstr(mp_strbuf_text(&text), "1       (1)"));
+  mp_strbuf_deinit(&text);
+  mp_pod_release(pod);
+  end_job(&job);
+}
+
+static int clear_environment(void **state) {
+  (void)state;
+  for (int id = 0; id < MP_OPTION_ID_COUNT; ++id) {
+    const char *name = mp_option_info((mp_option_id_t)id)->environment;
+    if (name[0] != '\0') unsetenv(name);
+  }
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_found_on_one_host),
+      cmocka_unit_test(test_groups_are_divided),
+      cmocka_unit_test(test_sharers_get_equal_numbers),
+      cmocka_unit_test(test_more_ranks_than_cores),
+      cmocka_unit_test(test_bound_ranks_keep_their_cores),
+      cmocka_unit_test(test_binding_that_starves),
+      cmocka_unit_test(test_num_devices_of_each),
+      cmocka_unit_test(test_unequal_numbers),
+      cmocka_unit_test(test_memory_is_divided_by_host),
+      cmocka_unit_test(test_described_by_hosts),
+      cmocka_unit_test(test_described_parts_of_hosts),
+      cmocka_unit_test(test_described_across_hosts),
+      cmocka_unit_test(test_described_slices),
+      cmocka_unit_test(test_described_uneven_hosts),
+      cmocka_unit_test(test_described_and_counted),
+      cmocka_unit_test(test_described_that_does_not_divide),
+      cmocka_unit_test(test_other_topologies),
+      cmocka_unit_test(test_other_memory),
+      cmocka_unit_test(test_other_versions),
+      cmocka_unit_test(test_one_cannot_start),
+      cmocka_unit_test(test_damaged_offers),
+      cmocka_unit_test(test_every_allocation_may_fail),
+      cmocka_unit_test(test_the_table_for_people),
+  };
+  return cmocka_run_group_tests(tests, clear_environment, NULL);
+}

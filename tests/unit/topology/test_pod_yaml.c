@@ -1,0 +1,244 @@
+// Pod descriptions: the YAML and one-line forms and what is said about bad ones.
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/alloc.h"
+#include "tests/unit/support/unit.h"
+#include "topology/pod.h"
+#include "topology/spec.h"
+
+#define CONFIGS  MINIPOD_SOURCE_DIR "/configs/"
+#define FIXTURES MINIPOD_SOURCE_DIR "/tests/fixtures/topology/"
+
+static mp_pod_t *pod_named(const char *text) {
+  mp_pod_t *pod = NULL;
+  assert_ok(mp_pod_create_from_name(mp_str(text), "topology", &pod));
+  return pod;
+}
+
+static mp_status_t read_yaml(const char *text) {
+  mp_pod_spec_t spec = {0};
+  MP_RETURN_IF_ERROR(mp_spec_read_yaml(&spec, "pod.yaml", mp_str(text)));
+  return mp_spec_finish(&spec, "pod.yaml");
+}
+
+static void the_shipped_files_read(void **state) {
+  (void)state;
+  mp_pod_t *pod = pod_named(CONFIGS "rack.yaml");
+  const mp_pod_info_t *info = mp_pod_info(pod);
+  assert_string_equal(info->name, "rack");
+  assert_string_equal(info->kind, "simcore");
+  assert_int_equal(info->num_devices, 64);
+  assert_int_equal(info->num_hosts, 4);
+  assert_int_equal(info->wiring, MP_WIRING_TORUS);
+  assert_int_equal(mp_pod_device(pod, 63)->host_index, 3);
+  assert_int_equal(mp_pod_device(pod, 0)->capacity[MP_MEMORY_DEVICE], 64 << 20);
+  assert_true(mp_pod_device(pod, 0)->capacity[MP_MEMORY_UNPINNED_HOST] == UINT64_MAX);
+  assert_true(info->ici.latency == 1e-6 && info->ici.bandwidth == 45e9);
+  assert_true(info->dcn.bandwidth == 25e9 && info->host_link.bandwidth == 16e9);
+  assert_true(info->flops[MP_FLOP_BF16] == 140e12 && info->memory_bandwidth == 1200e9);
+  mp_pod_release(pod);
+
+  pod = pod_named(CONFIGS "v5e-16.yaml");
+  assert_int_equal(mp_pod_info(pod)->num_devices, 16);
+  assert_string_equal(mp_pod_info(pod)->kind, "TPU v5 lite");
+  mp_pod_release(pod);
+
+  pod = pod_named(CONFIGS "two-slices.yaml");
+  assert_int_equal(mp_pod_info(pod)->num_devices, 16);
+  assert_int_equal(mp_pod_device(pod, 7)->slice_index, 0);
+  assert_int_equal(mp_pod_device(pod, 8)->slice_index, 1);
+  mp_pod_release(pod);
+}
+
+static void words_override_the_file_and_the_file_the_preset(void **state) {
+  (void)state;
+  mp_pod_t *pod = pod_named(CONFIGS "v5e-16.yaml hosts:2 shape:8x2 kind:\"my core\"");
+  assert_int_equal(mp_pod_info(pod)->num_hosts, 2);
+  assert_int_equal(mp_pod_info(pod)->shape[0], 8);
+  assert_string_equal(mp_pod_info(pod)->kind, "my core");
+  assert_true(mp_pod_device(pod, 0)->capacity[MP_MEMORY_DEVICE] == 16ull << 30);
+  assert_true(mp_pod_device(pod, 0)->capacity[MP_MEMORY_PINNED_HOST] == 2ull << 30);
+  mp_pod_release(pod);
+  // A second preset replaces all that the first gave.
+  pod = pod_named(CONFIGS "v5e-16.yaml preset:v2");
+  assert_string_equal(mp_pod_info(pod)->kind, "TPU v2");
+  assert_int_equal(mp_pod_info(pod)->num_devices, 32);
+  assert_true(mp_pod_info(pod)->flops[MP_FLOP_S8] == 0);
+  mp_pod_release(pod);
+}
+
+static void both_forms_mean_the_same(void **state) {
+  (void)state;
+  static const char yaml[] =
+      "{topology: torus, shape: [4, 4], hosts: 2, memory: {device: 16GiB}, links.latency: 1us}";
+  mp_pod_spec_t spec = {0};
+  assert_ok(mp_spec_read_yaml(&spec, "pod.yaml", mp_str(yaml)));
+  assert_ok(mp_spec_finish(&spec, "pod.yaml"));
+  mp_pod_spec_t line = {0};
+  assert_ok(mp_spec_read_line(&line, "line",
+                              MP_STR("  torus:4x4\thosts:2 hbm:16GiB links.latency:1us ")));
+  assert_ok(mp_spec_finish(&line, "line"));
+  mp_strbuf_t a;
+  mp_strbuf_t b;
+  mp_strbuf_init(&a);
+  mp_strbuf_init(&b);
+  mp_spec_write(&spec, &a);
+  mp_spec_write(&line, &b);
+  assert_string_equal(mp_strbuf_text(&a), mp_strbuf_text(&b));
+  mp_strbuf_deinit(&a);
+  mp_strbuf_deinit(&b);
+}
+
+static void bad_yaml_names_line_key_and_what_was_expected(void **state) {
+  (void)state;
+  static const struct {
+    const char *text;
+    const char *message;
+  } cases[] = {
+      {"shape: 4x4\nhost: 2\n", "pod.yaml:2: key 'host': unknown, did you mean 'hosts'?"},
+      {"shape: 4x4\nmemory:\n  devise: 1\n",
+       "pod.yaml:3: key 'memory.devise': unknown, did you mean 'memory.device'?"},
+      {"shape: 4x4\nqqqqqqqqqqqq: 2\n", "pod.yaml:2: key 'qqqqqqqqqqqq': unknown; known are"},
+      {"shape: 4x4\n\nhosts: two\n",
+       "pod.yaml:3: key 'hosts': expected a whole number from 1 to 65536, got 'two'"},
+      {"hosts: 0\n", "pod.yaml:1: key 'hosts': expected a whole number from 1"},
+      {"hosts:\n", "key 'hosts': expected a whole number from 1 to 65536, got ''"},
+      {"hosts: 99999999999999999999\n", "expected a whole number from 1 to 65536"},
+      {"hosts: [1]\n", "key 'hosts': expected a whole number from 1 to 65536, got a list"},
+      {"hosts: {a: 1}\n", "key 'hosts': expected a whole number from 1 to 65536, got a mapping"},
+      {"dims: 7\n", "key 'dims': expected a whole number from 1 to 6, got '7'"},
+      {"memory: 16GiB\n",
+       "pod.yaml:1: key 'memory': expected a mapping of device, pinned_host, unpinned_host, "
+       "bandwidth, got '16GiB'"},
+      {"memory: {device: 16 gigs}\n", "expected a size such as 16GiB, or unlimited"},
+      {"memory: {device: 0}\n", "expected a size such as 16GiB"},
+      {"shape: 4\nhbm: unlimited\n", "expected a size such as 16GiB, got 'unlimited'"},
+      {"shape: 4x0\n", "key 'shape': expected up to 6 sizes such as 4x4 or [4, 4], got '4x0'"},
+      {"shape: 4x\n", "got '4x'"},
+      {"shape: []\n", "key 'shape': expected up to 6 sizes"},
+      {"shape: [4, [4]]\n", "got a list of something else"},
+      {"shape: 1x1x1x1x1x1x1\n", "expected up to 6 sizes"},
+      {"shape: 65536x65536x65536x65536x65536x65536\n", "expected at most 65536 devices in all"},
+      {"shape: 65536\nslices: 65536\ncores_per_chip: 65536\n", "at most 65536 devices"},
+      {"shape: 4x4\nchips: 8\n",
+       "pod.yaml:2: key 'chips': expected the 16 chips of the shape 4x4, got 8"},
+      {"shape: 4x4\nhosts: 3\n",
+       "pod.yaml:2: key 'hosts': expected a number that divides 1 slice(s) of 16 chip(s) into "
+       "equal parts, got 3"},
+      {"shape: 4x4\nhosts: 3\nhost_shape: 2x2\n",
+       "pod.yaml:2: key 'hosts': expected the 4 hosts that 'host_shape' makes, got 3"},
+      {"shape: 4x4\nhost_shape: 2x2x1\n", "key 'host_shape': has more sizes than 'shape'"},
+      {"shape: 2\nslices: 2\nhosts: 1\n", "expected a number that divides 2 slice(s)"},
+      {"topology: cube\n", "key 'topology': expected torus, mesh, ring or switch, got 'cube'"},
+      {"topology: ring\nshape: 2x2\n", "pod.yaml:1: key 'topology': a ring has one dimension"},
+      {"preset: v9\n", "key 'preset': expected one of v2, v3, v4, v5e, v5p, v6e, got 'v9'"},
+      {"preset: v5e\n", "key 'shape': missing, expected the grid"},
+      {"kind: x\n", "pod.yaml: key 'shape': missing"},
+      {"kind: \"a\\tb\"\n", "key 'kind': expected 1 to 128 printable characters"},
+      {"kind: ''\n", "key 'kind': expected 1 to 128"},
+      {"links: {latency: -1us}\n", "key 'links.latency': expected a time such as 1us"},
+      {"links: {latency: 1 parsec}\n", "expected a time such as 1us"},
+      {"links: {latency: nan}\n", "expected a time such as 1us"},
+      {"links: {bandwidth: 1e400}\n", "expected a rate such as 45GB/s"},
+      {"flops: {bf16: fast}\n", "expected operations per second such as 197T"},
+      {"flops: {f33: 1T}\n", "key 'flops.f33': unknown, did you mean 'flops.f32'?"},
+      {"hosts: 1\nhosts: 2\n", "pod.yaml:2: key 'hosts': given twice, first in line 1"},
+      {"hbm: 1GiB\nmemory: {device: 1GiB}\n",
+       "pod.yaml:2: key 'memory.device': given twice, "
+       "first in line 1"},
+      {"", "pod.yaml:1: expected keys and values"},
+      {"- 1\n", "expected keys and values"},
+      {"4x4\n", "expected keys and values"},
+      {"{[1]: 2}\n", "pod.yaml:1: expected a key"},
+      {"shape: &a 4\nchips: *a\n",
+       "key 'chips': expected a whole number from 1 to 65536, got an "
+       "alias"},
+      {"shape: 4\n---\nshape: 5\n", "pod.yaml:2: expected one document, got a second"},
+      {"shape: 4\n\thosts: 2\n\thosts: 2\n", "pod.yaml:2: not YAML: found a tab"},
+      {"shape: [4\n", "not YAML: "},
+      {"shape: 4\n@x: 2\n", "pod.yaml:2: not YAML: "},
+      {"\xff\xfe\xff", "pod.yaml:1: not YAML: "},
+      {"memory: {memory: {memory: {memory: {memory: {memory: 1}}}}}\n", "'memory.memory': unknown"},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+    assert_status(read_yaml(cases[i].text), MP_INVALID_ARGUMENT, cases[i].message);
+  }
+}
+
+static void bad_lines_name_the_word_and_what_was_expected(void **state) {
+  (void)state;
+  static const struct {
+    const char *text;
+    const char *message;
+  } cases[] = {
+      {"", "topology \"\": expected a preset (v2, v3, v4, v5e, v5p, v6e), a wiring"},
+      {"   ", "expected a preset"},
+      {"v5:4x4", "got 'v5'"},
+      {"v5e:4y4",
+       "topology \"v5e:4y4\": key 'shape': expected up to 6 sizes such as 4x4 or "
+       "[4, 4], got '4y4'"},
+      {"v5e", "key 'shape': missing"},
+      {"v5e:", "key 'shape': expected up to 6 sizes"},
+      {"torus:4x4 hosts", "expected a word key:value, got 'hosts'"},
+      {"torus:4x4 hosts:", "key 'hosts': expected a whole number from 1 to 65536, got ''"},
+      {"torus:4x4 host:2", "key 'host': unknown, did you mean 'hosts'?"},
+      {"torus:4x4 memory:2GiB", "key 'memory': expected a mapping of device"},
+      {"torus:4x4 shape:2x2", "key 'shape': given twice"},
+      {"torus:4x4 hosts:2 hosts:2", "key 'hosts': given twice"},
+      {"torus:4x4 kind:\"a", "key 'kind': expected 1 to 128 printable characters"},
+      {FIXTURES "unknown_key.yaml",
+       "unknown_key.yaml:5: key 'memory.devise': unknown, did you "
+       "mean 'memory.device'?"},
+      {FIXTURES, "cannot read topology file"},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+    mp_pod_t *pod = NULL;
+    assert_status(mp_pod_create_from_name(mp_str(cases[i].text), "topology", &pod),
+                  MP_INVALID_ARGUMENT, cases[i].message);
+    assert_null(pod);
+  }
+  mp_pod_t *pod = NULL;
+  assert_status(mp_pod_create_from_name(MP_STR("no/such.yaml"), "topology", &pod), MP_NOT_FOUND,
+                "cannot open topology file 'no/such.yaml'");
+}
+
+// Random edits of a valid description: any answer but a crash, a leak or a hang.
+static void edited_descriptions_never_crash(void **state) {
+  (void)state;
+  static const char text[] =
+      "preset: v4\nshape: [2, 2, 4]\nmemory: {device: 16GiB, bandwidth: 1GB/s}\nhosts: 4\n"
+      "flops:\n  bf16: 1T\nkind: \"a b\"\n";
+  static const char alphabet[] = "0123456789abxyz:{}[],-\"'&*!|>%@ \n\t.#?\\\x80";
+  unsigned seed = 20260101;
+  for (int n = 0; n < 20000; ++n) {
+    char edited[sizeof(text)];
+    memcpy(edited, text, sizeof(text));
+    for (unsigned edits = 1 + (unsigned)rand_r(&seed) % 6; edits > 0; --edits) {
+      size_t at = (size_t)rand_r(&seed) % (sizeof(text) - 1);
+      edited[at] = alphabet[(size_t)rand_r(&seed) % (sizeof(alphabet) - 1)];
+    }
+    size_t size = (size_t)rand_r(&seed) % sizeof(text);
+    mp_pod_spec_t spec = {0};
+    mp_status_t status = mp_spec_read_yaml(&spec, "pod.yaml", (mp_str_t){edited, size});
+    if (status == NULL) status = mp_spec_finish(&spec, "pod.yaml");
+    mp_status_release(status);
+    mp_pod_t *pod = NULL;
+    status = mp_pod_create_from_name((mp_str_t){edited, size}, "topology", &pod);
+    mp_status_release(status);
+    mp_pod_release(pod);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_shipped_files_read),
+      cmocka_unit_test(words_override_the_file_and_the_file_the_preset),
+      cmocka_unit_test(both_forms_mean_the_same),
+      cmocka_unit_test(bad_yaml_names_line_key_and_what_was_expected),
+      cmocka_unit_test(bad_lines_name_the_word_and_what_was_expected),
+      cmocka_unit_test(edited_descriptions_never_crash),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
