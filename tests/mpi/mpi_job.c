@@ -1,4 +1,4 @@
-// One process of a job for the tests of tests/e2e/test_job.py, started by mpirun:
+// One process of a job for the tests of tests/mpi/test_job.py, started by mpirun:
 //
 //     job SCENARIO
 //

@@ -1,6 +1,6 @@
 """Every use of a private JAX name in minipod, and nothing else.
 
-JAX promises nothing about `jax._src`.  `tests/e2e/test_jax_private.py` checks each name used
+JAX promises nothing about `jax._src`.  `tests/e2e/plugin/test_jax_private.py` checks each name used
 here against the installed JAX, so that an upgrade which breaks one is noticed there first.
 """
 

@@ -1,5 +1,5 @@
 // Resharding plans: the steps from one layout to another, and what they cost. That the ops compute
-// what they shall is tested end to end (tests/e2e/test_reshard.py).
+// what they shall is tested end to end (tests/e2e/sharding/test_reshard.py).
 #include <stdio.h>
 
 #include "sim/spmd/reshard/reshard_plan.h"

@@ -16,7 +16,7 @@ from jax._src.interpreters import mlir as jax_mlir
 from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir.dialects import sdy, stablehlo
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 OPT = pathlib.Path(os.environ.get("MINIPOD_BUILD", ROOT / "build")) / "minipod-opt"
 
 # Shardy's propagation without what its partitioner does afterwards.

@@ -10,7 +10,7 @@ import scenario
 from test_mpirun import TRAIN, digests
 
 pytestmark = mpirun.NEEDS_MPIRUN
-SCRIPT = pathlib.Path(__file__).parents[1] / "mpi" / "two_hosts.sh"
+SCRIPT = pathlib.Path(__file__).parents[2] / "mpi" / "two_hosts.sh"
 REFUSED = 77
 
 

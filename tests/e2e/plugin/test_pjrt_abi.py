@@ -16,7 +16,7 @@ import zipfile
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 BUILD = pathlib.Path(os.environ.get("MINIPOD_BUILD", ROOT / "build"))
 FACT = re.compile(r"^(SLOT|STRUCT|FIELD|ENUM|VERSION)\((.*)\)$")
 

@@ -8,7 +8,7 @@ import pytest
 
 import mpirun
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent / "ranks"))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "ranks"))
 import collectives
 import harness
 import pod
