@@ -51,13 +51,13 @@ static void all_to_all_part(const mp_collective_call_t *call, uint32_t destinati
   to[concat] = size[concat] * source;
   const void *input;
   const int64_t *dims;
-  if (call->crossing == NULL || mp_spread_is_local(call->crossing->spread, source)) {
+  if (call->schedule == NULL || mp_group_layout_is_local(call->schedule->layout, source)) {
     input = call->contributions[source].inputs[i];
     dims = operand->dims;
     from[split] = size[split] * destination;
   } else {
     const size_t bytes = (size_t)mp_dims_product(size, operand->rank) * element;
-    input = mp_crossing_take(call->crossing, source, destination, bytes, element);
+    input = mp_collective_schedule_take(call->schedule, source, destination, bytes, element);
     dims = size;
   }
   mp_box_copy(operand->rank, size, element, input, dims, from,
@@ -105,14 +105,14 @@ mp_status_t mp_permute_chunk(const mp_collective_call_t *call) {
       if (bytes == 0) continue;
       if (source < 0) {
         memset(output, 0, bytes);
-      } else if (call->crossing == NULL ||
-                 mp_spread_is_local(call->crossing->spread, (uint32_t)source)) {
+      } else if (call->schedule == NULL ||
+                 mp_group_layout_is_local(call->schedule->layout, (uint32_t)source)) {
         memcpy(output, call->contributions[source].inputs[i], bytes);
       } else {
         const size_t element = mp_dtype_size(call->collective->operands[i].dtype);
         memcpy(output,
-               mp_crossing_take(call->crossing, (uint32_t)source, (uint32_t)destination, bytes,
-                                element),
+               mp_collective_schedule_take(call->schedule, (uint32_t)source, (uint32_t)destination,
+                                           bytes, element),
                bytes);
       }
     }
@@ -160,7 +160,7 @@ static void exchange_part(const mp_collective_call_t *call, uint32_t destination
   mp_exchange_part_t part;
   if (!mp_exchange_part(call->collective, call->members, source, destination, &part)) return;
   void *output = call->contributions[destination].outputs[0];
-  if (call->crossing == NULL || mp_spread_is_local(call->crossing->spread, source)) {
+  if (call->schedule == NULL || mp_group_layout_is_local(call->schedule->layout, source)) {
     mp_box_copy(operand->rank, part.size, element, call->contributions[source].inputs[0],
                 operand->dims, part.from, output, operand->result_dims, part.to);
     return;
@@ -168,8 +168,8 @@ static void exchange_part(const mp_collective_call_t *call, uint32_t destination
   const int64_t zero[MP_BOX_MAX_RANK] = {0};
   const size_t bytes = (size_t)mp_dims_product(part.size, operand->rank) * element;
   mp_box_copy(operand->rank, part.size, element,
-              mp_crossing_take(call->crossing, source, destination, bytes, element), part.size,
-              zero, output, operand->result_dims, part.to);
+              mp_collective_schedule_take(call->schedule, source, destination, bytes, element),
+              part.size, zero, output, operand->result_dims, part.to);
 }
 
 mp_status_t mp_exchange_chunk(const mp_collective_call_t *call) {

@@ -1,10 +1,10 @@
 // Shared by the algorithms' files: one function per kind, behind mp_collective_run; and one row of
-// functions per kind for what crosses processes, behind crossing.h.
+// functions per kind for what crosses processes, behind collective_schedule.h.
 #ifndef MINIPOD_COLLECTIVES_COLLECTIVE_PARTS_H_
 #define MINIPOD_COLLECTIVES_COLLECTIVE_PARTS_H_
 
 #include "collectives/collective.h"
-#include "collectives/crossing.h"
+#include "collectives/collective_schedule.h"
 #include "sim/numeric/box.h"
 
 typedef struct {
@@ -14,7 +14,7 @@ typedef struct {
   const mp_contribution_t *contributions;
   uint32_t chunk, num_chunks;
   void *scratch;
-  const mp_crossing_t *crossing;  // NULL: all members are in this process
+  const mp_collective_schedule_t *schedule;  // NULL: all members are in this process
 } mp_collective_call_t;
 
 // The part [begin, end) of `total` items that the call's chunk does.
@@ -69,7 +69,7 @@ bool mp_exchange_part(const mp_collective_t *collective, const uint32_t *members
 
 // Pieces that are there already.
 typedef struct {
-  const mp_spread_t *spread;  // NULL: none
+  const mp_group_layout_t *layout;  // NULL: none
   const char **bases;  // [num_processes] the operand's pieces, one after the other; NULL: none
   int64_t count;       // elements of each
   int64_t at;          // the block's first
@@ -113,46 +113,46 @@ void mp_reduction_store_at(const mp_reduction_t *reduction, const mp_contributio
                            int64_t offset);
 
 // Bytes of an element of the process' pieces.
-static inline size_t mp_piece_element_bytes(const mp_spread_t *spread, uint32_t process,
+static inline size_t mp_piece_element_bytes(const mp_group_layout_t *layout, uint32_t process,
                                             const mp_collective_operand_t *operand) {
-  const bool is_plain = mp_spread_has_leaves_only(spread, process);
+  const bool is_plain = mp_group_layout_has_leaves_only(layout, process);
   return mp_dtype_size(is_plain ? operand->dtype : operand->accumulation);
 }
 
-// ---- Crossings ----
+// ---- Schedules ----
 
 // What a kind does when its group is spread over processes. `part` of `num_parts` is a share of the
 // work, as small as the kind likes.
 typedef struct {
-  uint32_t (*num_phases)(const mp_crossing_t *crossing);
-  mp_status_t (*plan)(mp_crossing_t *crossing, uint32_t phase, bool *out_is_shared);
-  void (*pack)(const mp_crossing_t *crossing, uint32_t phase, uint32_t part, uint32_t num_parts,
-               void *scratch);
+  uint32_t (*num_phases)(const mp_collective_schedule_t *schedule);
+  mp_status_t (*plan)(mp_collective_schedule_t *schedule, uint32_t phase, bool *out_is_shared);
+  void (*pack)(const mp_collective_schedule_t *schedule, uint32_t phase, uint32_t part,
+               uint32_t num_parts, void *scratch);
   // Of phases after the first.
-  bool (*awaits)(const mp_crossing_t *crossing, uint32_t phase, uint32_t process);
-  // What the process' parcel must weigh; MP_SIZE_BY_CONTENT: `open` looks.
-  size_t (*expected)(const mp_crossing_t *crossing, uint32_t phase, uint32_t process);
-  mp_status_t (*open)(mp_crossing_t *crossing);  // NULL: nothing to do
-} mp_crossing_kind_t;
+  bool (*awaits)(const mp_collective_schedule_t *schedule, uint32_t phase, uint32_t process);
+  // What the process' payload must weigh; MP_SIZE_BY_CONTENT: `open` looks.
+  size_t (*expected)(const mp_collective_schedule_t *schedule, uint32_t phase, uint32_t process);
+  mp_status_t (*open)(mp_collective_schedule_t *schedule);  // NULL: nothing to do
+} mp_collective_schedule_kind_t;
 
 #define MP_SIZE_BY_CONTENT SIZE_MAX
 
-extern const mp_crossing_kind_t mp_crossing_pieces, mp_crossing_inputs, mp_crossing_slices,
-    mp_crossing_rows;
+extern const mp_collective_schedule_kind_t mp_collective_schedule_pieces,
+    mp_collective_schedule_inputs, mp_collective_schedule_slices, mp_collective_schedule_rows;
 
-// mp_collective_run for our members of a crossing.
-mp_status_t mp_collective_run_crossing(const mp_crossing_t *crossing, uint32_t chunk,
+// mp_collective_run for our members of a schedule.
+mp_status_t mp_collective_run_schedule(const mp_collective_schedule_t *schedule, uint32_t chunk,
                                        void *scratch);
 
 // The next `bytes` that the process of `source` packed for our member `destination`: reads on in
 // the order of packing. A destination belongs to one chunk, so nobody else reads there.
-const void *mp_crossing_take(const mp_crossing_t *crossing, uint32_t source, uint32_t destination,
-                             size_t bytes, size_t alignment);
+const void *mp_collective_schedule_take(const mp_collective_schedule_t *schedule, uint32_t source,
+                                        uint32_t destination, size_t bytes, size_t alignment);
 
-uint32_t mp_crossing_one_phase(const mp_crossing_t *crossing);
+uint32_t mp_collective_schedule_one_phase(const mp_collective_schedule_t *schedule);
 
 // all_reduce and reduce_scatter for our members.
-void mp_all_reduce_crossing(const mp_collective_call_t *call);
-void mp_reduce_scatter_crossing(const mp_collective_call_t *call);
+void mp_all_reduce_schedule(const mp_collective_call_t *call);
+void mp_reduce_scatter_schedule(const mp_collective_call_t *call);
 
 #endif  // MINIPOD_COLLECTIVES_COLLECTIVE_PARTS_H_

@@ -74,78 +74,81 @@ static mp_status_t check_received(const mp_collective_call_t *call,
 // ---- Between processes ----
 
 // Numbers that one process sends to another.
-static size_t num_numbers(const mp_crossing_t *crossing, uint32_t other) {
-  const mp_spread_t *spread = crossing->spread;
-  const int64_t per_pair = crossing->collective->operands[2].dims[0] / spread->size;
-  return (size_t)per_pair * MP_RAGGED_NUMBERS * mp_spread_num_members(spread, other) *
-         mp_spread_num_members(spread, spread->self);
+static size_t num_numbers(const mp_collective_schedule_t *schedule, uint32_t other) {
+  const mp_group_layout_t *layout = schedule->layout;
+  const int64_t per_pair = schedule->collective->operands[2].dims[0] / layout->size;
+  return (size_t)per_pair * MP_RAGGED_NUMBERS * mp_group_layout_num_members(layout, other) *
+         mp_group_layout_num_members(layout, layout->self);
 }
 
-// Where the numbers of a pair begin in a parcel: destinations of `to`, then sources of `from`.
-static size_t numbers_at(const mp_crossing_t *crossing, uint32_t source, uint32_t destination) {
-  const mp_spread_t *spread = crossing->spread;
-  const size_t per_pair = (size_t)crossing->collective->operands[2].dims[0] / spread->size;
-  const size_t sources = mp_spread_num_members(spread, spread->process_of[source]);
-  return ((size_t)spread->index_of[destination] * sources + spread->index_of[source]) * per_pair *
+// Where the numbers of a pair begin in a payload: destinations of `to`, then sources of `from`.
+static size_t numbers_at(const mp_collective_schedule_t *schedule, uint32_t source,
+                         uint32_t destination) {
+  const mp_group_layout_t *layout = schedule->layout;
+  const size_t per_pair = (size_t)schedule->collective->operands[2].dims[0] / layout->size;
+  const size_t sources = mp_group_layout_num_members(layout, layout->process_of[source]);
+  return ((size_t)layout->index_of[destination] * sources + layout->index_of[source]) * per_pair *
          MP_RAGGED_NUMBERS;
 }
 
-static mp_ragged_update_t received_update(const mp_crossing_t *crossing, uint32_t source,
+static mp_ragged_update_t received_update(const mp_collective_schedule_t *schedule, uint32_t source,
                                           uint32_t destination, int64_t u) {
-  const int64_t *numbers = crossing->received[crossing->spread->process_of[source]].data;
-  numbers += numbers_at(crossing, source, destination) + (size_t)u * MP_RAGGED_NUMBERS;
+  const int64_t *numbers = schedule->received[schedule->layout->process_of[source]].data;
+  numbers += numbers_at(schedule, source, destination) + (size_t)u * MP_RAGGED_NUMBERS;
   return (mp_ragged_update_t){.in = numbers[0], .rows = numbers[1], .out = numbers[2]};
 }
 
 // Sums up what our members send to `destination`.
-static mp_status_t weigh(const mp_crossing_t *crossing, uint32_t destination, size_t *bytes) {
-  const mp_spread_t *spread = crossing->spread;
-  const int64_t per_pair = crossing->collective->operands[2].dims[0] / spread->size;
-  const size_t row_bytes = (size_t)row_bytes_of(crossing->collective);
-  for (uint32_t m = 0; m < mp_spread_num_members(spread, spread->self); ++m) {
-    const uint32_t source = mp_spread_members(spread, spread->self)[m];
+static mp_status_t weigh(const mp_collective_schedule_t *schedule, uint32_t destination,
+                         size_t *bytes) {
+  const mp_group_layout_t *layout = schedule->layout;
+  const int64_t per_pair = schedule->collective->operands[2].dims[0] / layout->size;
+  const size_t row_bytes = (size_t)row_bytes_of(schedule->collective);
+  for (uint32_t m = 0; m < mp_group_layout_num_members(layout, layout->self); ++m) {
+    const uint32_t source = mp_group_layout_members(layout, layout->self)[m];
     for (int64_t u = 0; u < per_pair; ++u) {
-      const mp_ragged_update_t update = update_of(crossing->collective, spread->size,
-                                                  &crossing->contributions[source], destination, u);
+      const mp_ragged_update_t update = update_of(schedule->collective, layout->size,
+                                                  &schedule->contributions[source], destination, u);
       MP_RETURN_IF_ERROR(
-          check_update(crossing->collective, crossing->members, &update, source, destination));
+          check_update(schedule->collective, schedule->members, &update, source, destination));
       *bytes += (size_t)update.rows * row_bytes;
     }
   }
   return NULL;
 }
 
-static mp_status_t rows_plan(mp_crossing_t *crossing, uint32_t phase, bool *out_is_shared) {
+static mp_status_t rows_plan(mp_collective_schedule_t *schedule, uint32_t phase,
+                             bool *out_is_shared) {
   (void)phase;
-  const mp_spread_t *spread = crossing->spread;
-  for (uint32_t p = 0; p < spread->num_processes; ++p) {
-    if (p == spread->self) continue;
-    size_t bytes = mp_align64(num_numbers(crossing, p) * sizeof(int64_t));
-    for (uint32_t m = 0; m < mp_spread_num_members(spread, p); ++m) {
-      const uint32_t destination = mp_spread_members(spread, p)[m];
-      crossing->send_at[destination] = bytes;
-      MP_RETURN_IF_ERROR(weigh(crossing, destination, &bytes));
+  const mp_group_layout_t *layout = schedule->layout;
+  for (uint32_t p = 0; p < layout->num_processes; ++p) {
+    if (p == layout->self) continue;
+    size_t bytes = mp_align64(num_numbers(schedule, p) * sizeof(int64_t));
+    for (uint32_t m = 0; m < mp_group_layout_num_members(layout, p); ++m) {
+      const uint32_t destination = mp_group_layout_members(layout, p)[m];
+      schedule->send_at[destination] = bytes;
+      MP_RETURN_IF_ERROR(weigh(schedule, destination, &bytes));
       bytes = mp_align64(bytes);
     }
-    crossing->sizes[p] = bytes;
+    schedule->sizes[p] = bytes;
   }
   *out_is_shared = false;
   return NULL;
 }
 
-static void pack_for(const mp_crossing_t *crossing, uint32_t destination) {
-  const mp_spread_t *spread = crossing->spread;
-  const int64_t per_pair = crossing->collective->operands[2].dims[0] / spread->size;
-  const size_t row_bytes = (size_t)row_bytes_of(crossing->collective);
-  char *parcel = crossing->parcels[spread->process_of[destination]];
-  char *to = parcel + crossing->send_at[destination];
-  for (uint32_t m = 0; m < mp_spread_num_members(spread, spread->self); ++m) {
-    const uint32_t source = mp_spread_members(spread, spread->self)[m];
-    const mp_contribution_t *from = &crossing->contributions[source];
-    int64_t *numbers = (int64_t *)(void *)parcel + numbers_at(crossing, source, destination);
+static void pack_for(const mp_collective_schedule_t *schedule, uint32_t destination) {
+  const mp_group_layout_t *layout = schedule->layout;
+  const int64_t per_pair = schedule->collective->operands[2].dims[0] / layout->size;
+  const size_t row_bytes = (size_t)row_bytes_of(schedule->collective);
+  char *payload = schedule->payloads[layout->process_of[destination]];
+  char *to = payload + schedule->send_at[destination];
+  for (uint32_t m = 0; m < mp_group_layout_num_members(layout, layout->self); ++m) {
+    const uint32_t source = mp_group_layout_members(layout, layout->self)[m];
+    const mp_contribution_t *from = &schedule->contributions[source];
+    int64_t *numbers = (int64_t *)(void *)payload + numbers_at(schedule, source, destination);
     for (int64_t u = 0; u < per_pair; ++u, numbers += MP_RAGGED_NUMBERS) {
       const mp_ragged_update_t update =
-          update_of(crossing->collective, spread->size, from, destination, u);
+          update_of(schedule->collective, layout->size, from, destination, u);
       numbers[0] = update.in;
       numbers[1] = update.rows;
       numbers[2] = update.out;
@@ -157,43 +160,44 @@ static void pack_for(const mp_crossing_t *crossing, uint32_t destination) {
   }
 }
 
-static void rows_pack(const mp_crossing_t *crossing, uint32_t phase, uint32_t part,
+static void rows_pack(const mp_collective_schedule_t *schedule, uint32_t phase, uint32_t part,
                       uint32_t num_parts, void *scratch) {
   (void)phase, (void)scratch;
-  const mp_spread_t *spread = crossing->spread;
-  const uint32_t begin = (uint32_t)((uint64_t)spread->size * part / num_parts);
-  const uint32_t end = (uint32_t)((uint64_t)spread->size * (part + 1) / num_parts);
+  const mp_group_layout_t *layout = schedule->layout;
+  const uint32_t begin = (uint32_t)((uint64_t)layout->size * part / num_parts);
+  const uint32_t end = (uint32_t)((uint64_t)layout->size * (part + 1) / num_parts);
   for (uint32_t i = begin; i < end; ++i) {
-    const uint32_t destination = spread->positions[i];
-    const uint32_t process = spread->process_of[destination];
-    if (process != spread->self && crossing->sizes[process] != 0) pack_for(crossing, destination);
+    const uint32_t destination = layout->positions[i];
+    const uint32_t process = layout->process_of[destination];
+    if (process != layout->self && schedule->sizes[process] != 0) pack_for(schedule, destination);
   }
 }
 
-static size_t rows_expected(const mp_crossing_t *crossing, uint32_t phase, uint32_t process) {
-  (void)crossing, (void)phase, (void)process;
+static size_t rows_expected(const mp_collective_schedule_t *schedule, uint32_t phase,
+                            uint32_t process) {
+  (void)schedule, (void)phase, (void)process;
   return MP_SIZE_BY_CONTENT;
 }
 
 // Notes where our members find their rows, and sees that all of them are there.
-static mp_status_t open_parcel(mp_crossing_t *crossing, uint32_t process) {
-  const mp_spread_t *spread = crossing->spread;
-  const mp_collective_t *collective = crossing->collective;
-  const int64_t per_pair = collective->operands[2].dims[0] / spread->size;
-  const uint32_t own = mp_spread_num_members(spread, spread->self);
+static mp_status_t open_payload(mp_collective_schedule_t *schedule, uint32_t process) {
+  const mp_group_layout_t *layout = schedule->layout;
+  const mp_collective_t *collective = schedule->collective;
+  const int64_t per_pair = collective->operands[2].dims[0] / layout->size;
+  const uint32_t own = mp_group_layout_num_members(layout, layout->self);
   const size_t row_bytes = (size_t)row_bytes_of(collective);
-  const size_t weight = crossing->received[process].bytes;
-  size_t bytes = mp_align64(num_numbers(crossing, process) * sizeof(int64_t));
+  const size_t weight = schedule->received[process].bytes;
+  size_t bytes = mp_align64(num_numbers(schedule, process) * sizeof(int64_t));
   bool is_whole = bytes <= weight;
   for (uint32_t m = 0; m < own && is_whole; ++m) {
-    const uint32_t destination = mp_spread_members(spread, spread->self)[m];
-    crossing->find_at[(size_t)process * own + m] = bytes;
-    for (uint32_t s = 0; s < mp_spread_num_members(spread, process); ++s) {
-      const uint32_t source = mp_spread_members(spread, process)[s];
+    const uint32_t destination = mp_group_layout_members(layout, layout->self)[m];
+    schedule->find_at[(size_t)process * own + m] = bytes;
+    for (uint32_t s = 0; s < mp_group_layout_num_members(layout, process); ++s) {
+      const uint32_t source = mp_group_layout_members(layout, process)[s];
       for (int64_t u = 0; u < per_pair; ++u) {
-        const mp_ragged_update_t update = received_update(crossing, source, destination, u);
+        const mp_ragged_update_t update = received_update(schedule, source, destination, u);
         MP_RETURN_IF_ERROR(
-            check_update(collective, crossing->members, &update, source, destination));
+            check_update(collective, schedule->members, &update, source, destination));
         bytes += (size_t)update.rows * row_bytes;
       }
     }
@@ -201,32 +205,34 @@ static mp_status_t open_parcel(mp_crossing_t *crossing, uint32_t process) {
   }
   if (is_whole && bytes == weight) return NULL;
   return mp_status_make(MP_INVALID_ARGUMENT, "%s (%s): process %u sent %zu bytes, not %zu",
-                        collective->name, collective->location, spread->ranks[process], weight,
+                        collective->name, collective->location, layout->ranks[process], weight,
                         bytes);
 }
 
-static mp_status_t rows_open(mp_crossing_t *crossing) {
-  for (uint32_t p = 0; p < crossing->spread->num_processes; ++p) {
-    if (p != crossing->spread->self) MP_RETURN_IF_ERROR(open_parcel(crossing, p));
+static mp_status_t rows_open(mp_collective_schedule_t *schedule) {
+  for (uint32_t p = 0; p < schedule->layout->num_processes; ++p) {
+    if (p != schedule->layout->self) MP_RETURN_IF_ERROR(open_payload(schedule, p));
   }
   return NULL;
 }
 
-const mp_crossing_kind_t mp_crossing_rows = {.num_phases = mp_crossing_one_phase,
-                                             .plan = rows_plan,
-                                             .pack = rows_pack,
-                                             .expected = rows_expected,
-                                             .open = rows_open};
+const mp_collective_schedule_kind_t mp_collective_schedule_rows = {
+    .num_phases = mp_collective_schedule_one_phase,
+    .plan = rows_plan,
+    .pack = rows_pack,
+    .expected = rows_expected,
+    .open = rows_open};
 
 // ---- The algorithm ----
 
 static mp_status_t receive_update(const mp_collective_call_t *call, uint32_t source,
                                   uint32_t destination, int64_t u) {
-  const bool is_here = call->crossing == NULL || mp_spread_is_local(call->crossing->spread, source);
+  const bool is_here =
+      call->schedule == NULL || mp_group_layout_is_local(call->schedule->layout, source);
   const mp_ragged_update_t update =
       is_here
           ? update_of(call->collective, call->size, &call->contributions[source], destination, u)
-          : received_update(call->crossing, source, destination, u);
+          : received_update(call->schedule, source, destination, u);
   MP_RETURN_IF_ERROR(check_update(call->collective, call->members, &update, source, destination));
   MP_RETURN_IF_ERROR(check_received(call, &update, source, destination, u));
   const int64_t row_bytes = row_bytes_of(call->collective);
@@ -234,7 +240,7 @@ static mp_status_t receive_update(const mp_collective_call_t *call, uint32_t sou
   if (bytes == 0) return NULL;
   const void *from =
       is_here ? (const char *)call->contributions[source].inputs[0] + update.in * row_bytes
-              : mp_crossing_take(call->crossing, source, destination, bytes, 1);
+              : mp_collective_schedule_take(call->schedule, source, destination, bytes, 1);
   memcpy((char *)call->contributions[destination].outputs[0] + update.out * row_bytes, from, bytes);
   return NULL;
 }

@@ -78,7 +78,7 @@ static void push_leaf(mp_reduction_t *reduction, uint32_t position, int64_t leaf
 
 const void *mp_piece_data(const mp_piece_source_t *source, const mp_piece_t *piece,
                           const mp_collective_operand_t *operand) {
-  const size_t size = mp_piece_element_bytes(source->spread, piece->process, operand);
+  const size_t size = mp_piece_element_bytes(source->layout, piece->process, operand);
   return source->bases[piece->process] + piece->index * mp_align64((size_t)source->count * size) +
          (size_t)source->at * size;
 }
@@ -86,18 +86,18 @@ const void *mp_piece_data(const mp_piece_source_t *source, const mp_piece_t *pie
 // Pushes the subtree if it is a piece that is there already.
 static bool push_piece(mp_reduction_t *reduction, mp_piece_source_t *source, uint32_t begin,
                        uint32_t positions) {
-  const mp_spread_t *spread = source->spread;
-  if (spread == NULL) return false;
+  const mp_group_layout_t *layout = source->layout;
+  if (layout == NULL) return false;
   // Subtrees come from left to right; pieces inside of larger ones of the other source are left
   // out.
-  while (source->next < spread->num_pieces && spread->pieces[source->next].begin < begin) {
+  while (source->next < layout->num_pieces && layout->pieces[source->next].begin < begin) {
     ++source->next;
   }
-  if (source->next == spread->num_pieces) return false;
-  const mp_piece_t *piece = &spread->pieces[source->next];
+  if (source->next == layout->num_pieces) return false;
+  const mp_piece_t *piece = &layout->pieces[source->next];
   if (piece->begin != begin || piece->count != positions) return false;
   if (source->bases[piece->process] == NULL) return false;
-  push(reduction, !mp_spread_has_leaves_only(spread, piece->process),
+  push(reduction, !mp_group_layout_has_leaves_only(layout, piece->process),
        mp_piece_data(source, piece, reduction->operand));
   return true;
 }
@@ -168,8 +168,8 @@ static void all_reduce_operand(const mp_collective_call_t *call, uint32_t number
 }
 
 mp_status_t mp_all_reduce_chunk(const mp_collective_call_t *call) {
-  if (call->crossing != NULL) {
-    mp_all_reduce_crossing(call);
+  if (call->schedule != NULL) {
+    mp_all_reduce_schedule(call);
     return NULL;
   }
   for (uint32_t i = 0; i < call->collective->num_operands; ++i) all_reduce_operand(call, i);
@@ -200,8 +200,8 @@ static void reduce_scatter_operand(const mp_collective_call_t *call, uint32_t nu
 }
 
 mp_status_t mp_reduce_scatter_chunk(const mp_collective_call_t *call) {
-  if (call->crossing != NULL) {
-    mp_reduce_scatter_crossing(call);
+  if (call->schedule != NULL) {
+    mp_reduce_scatter_schedule(call);
     return NULL;
   }
   for (uint32_t i = 0; i < call->collective->num_operands; ++i) reduce_scatter_operand(call, i);

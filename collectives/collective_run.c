@@ -78,8 +78,8 @@ uint64_t mp_collective_digest(const mp_collective_t *collective) {
 }
 
 static mp_status_t run(const mp_collective_t *collective, uint32_t group,
-                       const mp_contribution_t *contributions, const mp_crossing_t *crossing,
-                       uint32_t chunk, void *scratch) {
+                       const mp_contribution_t *contributions,
+                       const mp_collective_schedule_t *schedule, uint32_t chunk, void *scratch) {
   const mp_collective_call_t call = {
       .collective = collective,
       .members = collective->groups->members + collective->groups->offsets[group],
@@ -88,7 +88,7 @@ static mp_status_t run(const mp_collective_t *collective, uint32_t group,
       .chunk = chunk,
       .num_chunks = mp_collective_num_chunks(collective, group),
       .scratch = scratch,
-      .crossing = crossing,
+      .schedule = schedule,
   };
   if ((size_t)collective->kind >= sizeof(g_algorithms) / sizeof(g_algorithms[0])) {
     return mp_status_make(MP_INTERNAL, "%s is no group operation", collective->name);
@@ -102,8 +102,8 @@ mp_status_t mp_collective_run(const mp_collective_t *collective, uint32_t group,
   return run(collective, group, contributions, NULL, chunk, scratch);
 }
 
-mp_status_t mp_collective_run_crossing(const mp_crossing_t *crossing, uint32_t chunk,
+mp_status_t mp_collective_run_schedule(const mp_collective_schedule_t *schedule, uint32_t chunk,
                                        void *scratch) {
-  return run(crossing->collective, crossing->group, crossing->contributions, crossing, chunk,
+  return run(schedule->collective, schedule->group, schedule->contributions, schedule, chunk,
              scratch);
 }

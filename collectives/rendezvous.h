@@ -22,8 +22,8 @@ typedef struct {
   uint64_t program_digest;  // the same between processes
   uint32_t logical;         // who arrives
   mp_contribution_t contribution;
-  bool is_over;                  // the meeting was held; set by who resumes the participant
-  struct mp_passage_s *passage;  // sim/runtime/peers.h: that this participant works on
+  bool is_over;  // the meeting was held; set by who resumes the participant
+  struct mp_remote_collective_s *remote;  // sim/runtime/peers.h: that this participant works on
 } mp_arrival_t;
 
 typedef struct mp_meeting_s mp_meeting_t;

@@ -172,22 +172,23 @@ typedef struct {
 } mp_pod_process_t;
 
 // Appends what one process brings into the pod: its description or what hwloc found, the options
-// that count, its version; or why it can bring nothing (then mp_pod_unite fails for all). So it
+// that count, its version; or why it can bring nothing (then mp_pod_merge fails for all). So it
 // fails only without memory.
-MP_NODISCARD mp_status_t mp_pod_offer(const mp_options_t *options, const mp_pod_process_t *process,
-                                      mp_strbuf_t *out_bytes);
+MP_NODISCARD mp_status_t mp_pod_announce(const mp_options_t *options,
+                                         const mp_pod_process_t *process, mp_strbuf_t *out_bytes);
 
-// The pod that `count` processes make, as the process `rank` sees it, from all their offers in the
-// order of ranks: a function of these bytes alone, so that all processes agree. A described pod is
-// divided among the processes in order, at the borders of its hosts where the numbers allow it;
-// what hwloc finds on a host is divided among the processes there. Cores that several processes may
-// use are divided among them; other processes' devices have no core group.
+// The pod that `count` processes make, as the process `rank` sees it, from all their announcements
+// in the order of ranks: a function of these bytes alone, so that all processes agree. A described
+// pod is divided among the processes in order, at the borders of its hosts where the numbers allow
+// it; what hwloc finds on a host is divided among the processes there. Cores that several processes
+// may use are divided among them; other processes' devices have no core group.
 //
-// Errors: what a process could not offer, under its own code; FAILED_PRECONDITION for processes
-// that disagree (version, topology, options), naming both and their values; INVALID_ARGUMENT when
-// the pod cannot be divided. `out_notes` receives lines for the user that only one process should
-// print (unequal numbers of devices, processes bound to too few cores), or nothing.
-MP_NODISCARD mp_status_t mp_pod_unite(const mp_str_t *offers, int32_t count, int32_t rank,
+// Errors: what a process could not announcement, under its own code; FAILED_PRECONDITION for
+// processes that disagree (version, topology, options), naming both and their values;
+// INVALID_ARGUMENT when the pod cannot be divided. `out_notes` receives lines for the user that
+// only one process should print (unequal numbers of devices, processes bound to too few cores), or
+// nothing.
+MP_NODISCARD mp_status_t mp_pod_merge(const mp_str_t *announcements, int32_t count, int32_t rank,
                                       mp_pod_t **out_pod, mp_strbuf_t *out_notes);
 
 // Makes the pod of a one-line description or YAML file without a machine: devices have no core

@@ -248,7 +248,7 @@ static mp_status_t make_world(const mp_mpi_module_t *module, const mp_mpi_who_t 
   mp_status_t status =
       mp_segment_create((uint32_t)who->num_near, (uint32_t)who->num_near, &world->segment);
   if (status != NULL) {
-    // Slower, but right: parcels on the heap, everything by MPI.
+    // Slower, but right: payloads on the heap, everything by MPI.
     mp_log(MP_LOG_WARNING, "%s", mp_status_message(status));
     mp_status_release(status);
   } else {

@@ -36,7 +36,7 @@ typedef struct {
 
 typedef struct mp_mpi_out_s {
   struct mp_mpi_out_s *next;
-  mp_cargo_t *cargo;
+  mp_payload_block_t *block;
   bool is_posted;  // the header
   bool is_header_done;
   mp_mpi_request_t header_request;
@@ -47,7 +47,7 @@ typedef struct mp_mpi_out_s {
 typedef struct mp_mpi_in_s {
   struct mp_mpi_in_s *next;
   mp_packet_t *packet;
-  mp_cargo_t *cargo;  // of large messages; the packet's
+  mp_payload_block_t *block;  // of large messages; the packet's
   mp_mpi_pieces_t pieces;
 } mp_mpi_in_t;
 
@@ -132,19 +132,19 @@ static mp_mpi_request_t *next_request(mp_mpi_pieces_t *pieces) {
 // ---- Sending ----
 
 static mp_status_t mpi_send(mp_transport_t *transport, uint32_t to, const mp_envelope_t *envelope,
-                            mp_cargo_t *cargo) {
+                            mp_payload_block_t *block) {
   mp_mpi_t *self = (mp_mpi_t *)transport;
-  uint64_t bytes = cargo == NULL ? 0 : cargo->parcel.bytes;
+  uint64_t bytes = block == NULL ? 0 : block->payload.bytes;
   size_t eager = is_large(bytes) ? 0 : bytes;
   mp_mpi_out_t *out = mp_malloc(offsetof(mp_mpi_out_t, header) + MP_BARE_HEADER + eager);
   MP_RETURN_IF_NULL(out);
   memset(out, 0, offsetof(mp_mpi_out_t, header));
   out->header.envelope = *envelope;
   out->header.bytes = bytes;
-  if (eager != 0) memcpy(out->header.data, mp_cargo_data(cargo), eager);
+  if (eager != 0) memcpy(out->header.data, mp_payload_block_data(block), eager);
   if (is_large(bytes)) {
-    mp_cargo_retain(cargo);
-    out->cargo = cargo;
+    mp_payload_block_retain(block);
+    out->block = block;
   }
   pthread_mutex_lock(&self->lock);
   if (self->fresh_last[to] == NULL) {
@@ -183,7 +183,7 @@ static void finish_first_out(mp_mpi_t *self, mp_mpi_peer_t *peer) {
   mp_mpi_out_t *out = peer->first_out;
   peer->first_out = out->next;
   if (peer->first_out == NULL) peer->last_out = NULL;
-  mp_cargo_release(out->cargo);
+  mp_payload_block_release(out->block);
   mp_free(out);
   atomic_fetch_sub(&self->num_pending, 1);
 }
@@ -192,7 +192,7 @@ static void finish_first_out(mp_mpi_t *self, mp_mpi_peer_t *peer) {
 static int post_out(mp_mpi_t *self, uint32_t to, mp_mpi_out_t *out, bool *did, bool *out_all,
                     mp_mpi_error_t error) {
   if (!out->is_posted) {
-    size_t eager = out->cargo == NULL ? out->header.bytes : 0;
+    size_t eager = out->block == NULL ? out->header.bytes : 0;
     if (self->module->send(&out->header, MP_BARE_HEADER + eager, (int)to, MP_TAG_HEADER,
                            &out->header_request, error) != 0) {
       return -1;
@@ -200,10 +200,10 @@ static int post_out(mp_mpi_t *self, uint32_t to, mp_mpi_out_t *out, bool *did, b
     out->is_posted = true;
     *did = true;
   }
-  uint64_t bytes = out->cargo == NULL ? 0 : out->header.bytes;
+  uint64_t bytes = out->block == NULL ? 0 : out->header.bytes;
   while (out->pieces.next < bytes && out->pieces.count < MP_WINDOW) {
     uint64_t size = piece_at(out->pieces.next, bytes);
-    const char *data = (const char *)mp_cargo_data(out->cargo) + out->pieces.next;
+    const char *data = (const char *)mp_payload_block_data(out->block) + out->pieces.next;
     if (self->module->send(data, size, (int)to, MP_TAG_BULK, next_request(&out->pieces), error) !=
         0) {
       return -1;
@@ -249,7 +249,7 @@ static bool push_out(mp_mpi_t *self, uint32_t to) {
   }
   while (peer->first_out != NULL) {
     const mp_mpi_out_t *out = peer->first_out;
-    uint64_t bytes = out->cargo == NULL ? 0 : out->header.bytes;
+    uint64_t bytes = out->block == NULL ? 0 : out->header.bytes;
     bool done = out->is_header_done && pieces_done(&out->pieces, bytes);
     bool is_of_no_use = !out->is_posted && (peer->is_dropped || is_in_vain(self, to, out));
     if (!done && !is_of_no_use) break;
@@ -273,13 +273,14 @@ static mp_mpi_in_t *make_in(mp_mpi_t *self, uint32_t from, const mp_mpi_header_t
     in->packet =
         mp_packet_create_inline(self->world, from, &header->envelope, header->data, header->bytes);
   } else {
-    in->cargo = mp_world_take_cargo(self->world, header->bytes);
-    if (in->cargo != NULL) {
-      if (!is_large(header->bytes)) memcpy(mp_cargo_data(in->cargo), header->data, header->bytes);
-      in->packet = mp_packet_create(self->world, from, &header->envelope, in->cargo);
-      if (in->packet == NULL) mp_cargo_release(in->cargo);
+    in->block = mp_world_take_block(self->world, header->bytes);
+    if (in->block != NULL) {
+      if (!is_large(header->bytes))
+        memcpy(mp_payload_block_data(in->block), header->data, header->bytes);
+      in->packet = mp_packet_create(self->world, from, &header->envelope, in->block);
+      if (in->packet == NULL) mp_payload_block_release(in->block);
     }
-    if (!is_large(header->bytes)) in->cargo = NULL;
+    if (!is_large(header->bytes)) in->block = NULL;
   }
   if (in->packet != NULL) return in;
   mp_free(in);
@@ -330,11 +331,11 @@ static bool take_headers(mp_mpi_t *self) {
 static int pull_in(mp_mpi_t *self, uint32_t from, mp_mpi_in_t *in, bool *did, bool *out_all,
                    mp_mpi_error_t error) {
   *out_all = true;
-  if (in->cargo == NULL) return 0;
+  if (in->block == NULL) return 0;
   uint64_t bytes = in->packet->bytes;
   while (in->pieces.next < bytes && in->pieces.count < MP_WINDOW) {
     uint64_t size = piece_at(in->pieces.next, bytes);
-    char *data = (char *)mp_cargo_data(in->cargo) + in->pieces.next;
+    char *data = (char *)mp_payload_block_data(in->block) + in->pieces.next;
     if (self->module->receive(data, size, (int)from, MP_TAG_BULK, next_request(&in->pieces),
                               error) != 0) {
       return -1;
@@ -359,7 +360,7 @@ static bool deliver_in(mp_mpi_t *self, uint32_t from) {
   }
   while (peer->first_in != NULL) {
     mp_mpi_in_t *in = peer->first_in;
-    if (in->cargo != NULL && !pieces_done(&in->pieces, in->packet->bytes)) break;
+    if (in->block != NULL && !pieces_done(&in->pieces, in->packet->bytes)) break;
     peer->first_in = in->next;
     if (peer->first_in == NULL) peer->last_in = NULL;
     mp_world_arrive(self->world, in->packet);

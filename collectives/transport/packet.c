@@ -1,4 +1,4 @@
-// Packets on the receiver's side, and parcels on the sender's.
+// Packets on the receiver's side, and payloads on the sender's.
 #include <string.h>
 
 #include "collectives/transport/world_internal.h"
@@ -31,18 +31,18 @@ static mp_packet_node_t *make_node(mp_world_t *world, uint32_t from,
   node->packet = (mp_packet_t){.from = from, .envelope = *envelope};
   node->next = NULL;
   node->world = world;
-  node->cargo = NULL;
+  node->block = NULL;
   return node;
 }
 
 mp_packet_t *mp_packet_create(mp_world_t *world, uint32_t from, const mp_envelope_t *envelope,
-                              mp_cargo_t *cargo) {
+                              mp_payload_block_t *block) {
   mp_packet_node_t *node = make_node(world, from, envelope);
   if (node == NULL) return NULL;
-  node->cargo = cargo;
-  if (cargo != NULL && cargo->parcel.bytes != 0) {
-    node->packet.data = mp_cargo_data(cargo);
-    node->packet.bytes = cargo->parcel.bytes;
+  node->block = block;
+  if (block != NULL && block->payload.bytes != 0) {
+    node->packet.data = mp_payload_block_data(block);
+    node->packet.bytes = block->payload.bytes;
   }
   return &node->packet;
 }
@@ -64,28 +64,29 @@ void mp_packet_release(mp_packet_t *packet) {
   if (packet == NULL) return;
   mp_packet_node_t *node = (mp_packet_node_t *)packet;
   // In a forked child the reference is the parent's.
-  if (node->world->generation == mp_process_generation()) mp_cargo_release(node->cargo);
+  if (node->world->generation == mp_process_generation()) mp_payload_block_release(node->block);
   mp_free(node);
 }
 
-mp_cargo_t *mp_world_take_cargo(mp_world_t *world, size_t bytes) {
-  return world->segment == NULL ? mp_cargo_create(bytes) : mp_segment_take(world->segment, bytes);
+mp_payload_block_t *mp_world_take_block(mp_world_t *world, size_t bytes) {
+  return world->segment == NULL ? mp_payload_block_create(bytes)
+                                : mp_segment_take(world->segment, bytes);
 }
 
-mp_status_t mp_parcel_create(mp_world_t *world, size_t bytes, mp_parcel_t **out_parcel) {
+mp_status_t mp_payload_create(mp_world_t *world, size_t bytes, mp_payload_t **out_payload) {
   // What is copied into the packet needs no memory that others see.
-  mp_cargo_t *cargo =
-      bytes <= MP_INLINE_BYTES ? mp_cargo_create(bytes) : mp_world_take_cargo(world, bytes);
-  if (cargo == NULL) {
+  mp_payload_block_t *block =
+      bytes <= MP_INLINE_BYTES ? mp_payload_block_create(bytes) : mp_world_take_block(world, bytes);
+  if (block == NULL) {
     return mp_status_make(MP_RESOURCE_EXHAUSTED,
                           "out of memory: no room for a message of %zu bytes", bytes);
   }
-  *out_parcel = &cargo->parcel;
+  *out_payload = &block->payload;
   return NULL;
 }
 
-void mp_parcel_release(mp_parcel_t *parcel) {
-  if (parcel == NULL) return;
-  mp_cargo_t *cargo = mp_cargo_of_parcel(parcel);
-  if (cargo->generation == mp_process_generation()) mp_cargo_release(cargo);
+void mp_payload_release(mp_payload_t *payload) {
+  if (payload == NULL) return;
+  mp_payload_block_t *block = mp_payload_block_of(payload);
+  if (block->generation == mp_process_generation()) mp_payload_block_release(block);
 }

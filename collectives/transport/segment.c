@@ -17,7 +17,7 @@
 enum {
   MP_PAGE = 4096,
   MP_NUM_CLASSES = 160,
-  MP_BIG_BYTES = 64 << 10,  // from here on cargo begins on a page and can give its pages back
+  MP_BIG_BYTES = 64 << 10,  // from here on payload begins on a page and can give its pages back
 };
 #define MP_MIN_SEGMENT   (UINT64_C(64) << 20)
 #define MP_ALL_SEGMENTS  (UINT64_C(16) << 40)  // address space for those of one host
@@ -32,15 +32,15 @@ typedef struct {
   uint32_t num_rings;
   atomic_bool is_explained;
   mp_doorbell_t doorbell;
-  _Alignas(64) _Atomic uint64_t returned;  // stack of free cargo that its owner has not seen yet
+  _Alignas(64) _Atomic uint64_t returned;  // stack of free payload that its owner has not seen yet
 } mp_segment_head_t;
 
-// The heap: cargo of each class, in two stacks by whether it has its pages.
+// The heap: payload of each class, in two stacks by whether it has its pages.
 typedef struct {
   uint64_t warm[MP_NUM_CLASSES];
   uint64_t cold[MP_NUM_CLASSES];
   uint64_t fresh;       // never used from here on
-  uint64_t idle_bytes;  // of big cargo in `warm`
+  uint64_t idle_bytes;  // of big payload in `warm`
   uint64_t least_idle;  // since the last trim
 } mp_segment_heap_t;
 
@@ -234,49 +234,49 @@ mp_ring_t *mp_segment_ring(mp_segment_t *segment, uint32_t index) {
   return (mp_ring_t *)(void *)(rings + index * sizeof(mp_ring_t));
 }
 
-// ---- Cargo ----
+// ---- Payload ----
 
-static mp_cargo_t *cargo_at(mp_segment_t *segment, uint64_t offset) {
-  return (mp_cargo_t *)(void *)((char *)segment->head + offset);
+static mp_payload_block_t *block_at(mp_segment_t *segment, uint64_t offset) {
+  return (mp_payload_block_t *)(void *)((char *)segment->head + offset);
 }
 
-uint64_t mp_segment_offset_of(const mp_segment_t *segment, const mp_cargo_t *cargo) {
+uint64_t mp_segment_offset_of(const mp_segment_t *segment, const mp_payload_block_t *block) {
   bool is_inside =
-      cargo->offset != 0 && (const char *)cargo - cargo->offset == (const char *)segment->head;
-  return is_inside ? cargo->offset : 0;
+      block->offset != 0 && (const char *)block - block->offset == (const char *)segment->head;
+  return is_inside ? block->offset : 0;
 }
 
-mp_cargo_t *mp_segment_cargo_at(mp_segment_t *segment, uint64_t offset) {
+mp_payload_block_t *mp_segment_block_at(mp_segment_t *segment, uint64_t offset) {
   const mp_segment_head_t *head = segment->head;
-  if (offset < heap_offset(head->num_rings) || offset % MP_CARGO_ALIGNMENT != 0 ||
-      offset > head->bytes - sizeof(mp_cargo_t)) {
+  if (offset < heap_offset(head->num_rings) || offset % MP_PAYLOAD_ALIGNMENT != 0 ||
+      offset > head->bytes - sizeof(mp_payload_block_t)) {
     return NULL;
   }
-  mp_cargo_t *cargo = cargo_at(segment, offset);
-  const uint64_t room = head->bytes - offset - sizeof(mp_cargo_t);
-  return cargo->offset == offset && cargo->parcel.bytes <= room ? cargo : NULL;
+  mp_payload_block_t *block = block_at(segment, offset);
+  const uint64_t room = head->bytes - offset - sizeof(mp_payload_block_t);
+  return block->offset == offset && block->payload.bytes <= room ? block : NULL;
 }
 
-// Called by mp_cargo_release of any process.
-void mp_segment_return(mp_cargo_t *cargo) {
-  mp_segment_head_t *head = (mp_segment_head_t *)(void *)((char *)cargo - cargo->offset);
+// Called by mp_payload_block_release of any process.
+void mp_segment_return(mp_payload_block_t *block) {
+  mp_segment_head_t *head = (mp_segment_head_t *)(void *)((char *)block - block->offset);
   uint64_t top = atomic_load_explicit(&head->returned, memory_order_relaxed);
   do {
-    cargo->next = top;
-  } while (!atomic_compare_exchange_weak_explicit(&head->returned, &top, cargo->offset,
+    block->next = top;
+  } while (!atomic_compare_exchange_weak_explicit(&head->returned, &top, block->offset,
                                                   memory_order_release, memory_order_relaxed));
 }
 
-static void push(uint64_t *stack, mp_cargo_t *cargo) {
-  cargo->next = *stack;
-  *stack = cargo->offset;
+static void push(uint64_t *stack, mp_payload_block_t *block) {
+  block->next = *stack;
+  *stack = block->offset;
 }
 
-static mp_cargo_t *pop(mp_segment_t *segment, uint64_t *stack) {
+static mp_payload_block_t *pop(mp_segment_t *segment, uint64_t *stack) {
   if (*stack == 0) return NULL;
-  mp_cargo_t *cargo = cargo_at(segment, *stack);
-  *stack = cargo->next;
-  return cargo;
+  mp_payload_block_t *block = block_at(segment, *stack);
+  *stack = block->next;
+  return block;
 }
 
 static bool is_big(uint32_t size_class) {
@@ -284,38 +284,38 @@ static bool is_big(uint32_t size_class) {
 }
 
 // Gives back all pages but the one with the header.
-static void cool(mp_segment_t *segment, mp_cargo_t *cargo) {
-  uint64_t bytes = class_bytes(cargo->size_class);
-  (void)madvise((char *)cargo + MP_PAGE, bytes - MP_PAGE, MADV_REMOVE);
-  push(&segment->heap.cold[cargo->size_class], cargo);
+static void cool(mp_segment_t *segment, mp_payload_block_t *block) {
+  uint64_t bytes = class_bytes(block->size_class);
+  (void)madvise((char *)block + MP_PAGE, bytes - MP_PAGE, MADV_REMOVE);
+  push(&segment->heap.cold[block->size_class], block);
 }
 
 // Sorts what was released since the last time. Under the lock.
 static void take_back(mp_segment_t *segment) {
   uint64_t offset = atomic_exchange_explicit(&segment->head->returned, 0, memory_order_acquire);
   while (offset != 0) {
-    mp_cargo_t *cargo = cargo_at(segment, offset);
-    offset = cargo->next;
-    uint64_t bytes = class_bytes(cargo->size_class);
-    if (is_big(cargo->size_class) && segment->heap.idle_bytes + bytes > MP_MAX_IDLE) {
-      cool(segment, cargo);
+    mp_payload_block_t *block = block_at(segment, offset);
+    offset = block->next;
+    uint64_t bytes = class_bytes(block->size_class);
+    if (is_big(block->size_class) && segment->heap.idle_bytes + bytes > MP_MAX_IDLE) {
+      cool(segment, block);
       continue;
     }
-    if (is_big(cargo->size_class)) segment->heap.idle_bytes += bytes;
-    push(&segment->heap.warm[cargo->size_class], cargo);
+    if (is_big(block->size_class)) segment->heap.idle_bytes += bytes;
+    push(&segment->heap.warm[block->size_class], block);
   }
 }
 
-static mp_cargo_t *take_warm(mp_segment_t *segment, uint32_t size_class) {
+static mp_payload_block_t *take_warm(mp_segment_t *segment, uint32_t size_class) {
   mp_segment_heap_t *heap = &segment->heap;
-  mp_cargo_t *cargo = pop(segment, &heap->warm[size_class]);
-  if (cargo == NULL || !is_big(size_class)) return cargo;
+  mp_payload_block_t *block = pop(segment, &heap->warm[size_class]);
+  if (block == NULL || !is_big(size_class)) return block;
   heap->idle_bytes -= class_bytes(size_class);
   if (heap->idle_bytes < heap->least_idle) heap->least_idle = heap->idle_bytes;
-  return cargo;
+  return block;
 }
 
-static mp_cargo_t *take_fresh(mp_segment_t *segment, uint32_t size_class) {
+static mp_payload_block_t *take_fresh(mp_segment_t *segment, uint32_t size_class) {
   mp_segment_heap_t *heap = &segment->heap;
   uint64_t offset = heap->fresh;
   if (is_big(size_class)) offset = (offset + MP_PAGE - 1) / MP_PAGE * MP_PAGE;
@@ -324,35 +324,35 @@ static mp_cargo_t *take_fresh(mp_segment_t *segment, uint32_t size_class) {
     return NULL;
   }
   heap->fresh = end;
-  mp_cargo_t *cargo = cargo_at(segment, offset);
-  cargo->size_class = size_class;
-  cargo->offset = offset;
-  return cargo;
+  mp_payload_block_t *block = block_at(segment, offset);
+  block->size_class = size_class;
+  block->offset = offset;
+  return block;
 }
 
 // Of the class or, when the segment is full, of a larger one.
-static mp_cargo_t *take_of_class(mp_segment_t *segment, uint32_t size_class) {
-  mp_cargo_t *cargo = take_warm(segment, size_class);
-  if (cargo == NULL) cargo = pop(segment, &segment->heap.cold[size_class]);
-  if (cargo == NULL) cargo = take_fresh(segment, size_class);
-  for (uint32_t i = size_class + 1; cargo == NULL && i < MP_NUM_CLASSES; ++i) {
-    cargo = take_warm(segment, i);
-    if (cargo == NULL) cargo = pop(segment, &segment->heap.cold[i]);
+static mp_payload_block_t *take_of_class(mp_segment_t *segment, uint32_t size_class) {
+  mp_payload_block_t *block = take_warm(segment, size_class);
+  if (block == NULL) block = pop(segment, &segment->heap.cold[size_class]);
+  if (block == NULL) block = take_fresh(segment, size_class);
+  for (uint32_t i = size_class + 1; block == NULL && i < MP_NUM_CLASSES; ++i) {
+    block = take_warm(segment, i);
+    if (block == NULL) block = pop(segment, &segment->heap.cold[i]);
   }
-  return cargo;
+  return block;
 }
 
-mp_cargo_t *mp_segment_take(mp_segment_t *segment, size_t bytes) {
+mp_payload_block_t *mp_segment_take(mp_segment_t *segment, size_t bytes) {
   uint64_t total;
-  if (__builtin_add_overflow((uint64_t)bytes, sizeof(mp_cargo_t), &total)) return NULL;
+  if (__builtin_add_overflow((uint64_t)bytes, sizeof(mp_payload_block_t), &total)) return NULL;
   uint32_t size_class = class_for(total);
   if (size_class == MP_NUM_CLASSES) return NULL;
   pthread_mutex_lock(&segment->lock);
   take_back(segment);
-  mp_cargo_t *cargo = take_of_class(segment, size_class);
+  mp_payload_block_t *block = take_of_class(segment, size_class);
   pthread_mutex_unlock(&segment->lock);
-  if (cargo != NULL) mp_cargo_init(cargo, bytes);
-  return cargo;
+  if (block != NULL) mp_payload_block_init(block, bytes);
+  return block;
 }
 
 void mp_segment_trim(mp_segment_t *segment) {
@@ -361,10 +361,10 @@ void mp_segment_trim(mp_segment_t *segment) {
   uint64_t excess = heap->least_idle;
   for (uint32_t i = MP_NUM_CLASSES; i-- > 0 && excess > 0 && is_big(i);) {
     while (class_bytes(i) <= excess && heap->warm[i] != 0) {
-      mp_cargo_t *cargo = pop(segment, &heap->warm[i]);
+      mp_payload_block_t *block = pop(segment, &heap->warm[i]);
       heap->idle_bytes -= class_bytes(i);
       excess -= class_bytes(i);
-      cool(segment, cargo);
+      cool(segment, block);
     }
   }
   take_back(segment);

@@ -5,8 +5,8 @@
 // only where something was written. It holds
 //   - a header with the doorbell of its owner's progress thread,
 //   - one ring per process of the host, in which that process puts what it has for the owner,
-//   - a heap of cargo (cargo.h), which the owner allocates and everybody may release.
-// Big cargo that has not been needed for a second gives its pages back.
+//   - a heap of payload (payload.h), which the owner allocates and everybody may release.
+// Big payload that has not been needed for a second gives its pages back.
 //
 // Thread-safe, except where said otherwise.
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_SEGMENT_H_
@@ -15,8 +15,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "collectives/transport/cargo.h"
 #include "collectives/transport/doorbell.h"
+#include "collectives/transport/payload.h"
 
 typedef struct mp_segment_s mp_segment_t;
 
@@ -27,7 +27,7 @@ enum { MP_RING_SLOTS = 256, MP_INLINE_BYTES = 64 };
 // A packet on its way.
 typedef struct {
   mp_envelope_t envelope;
-  uint64_t offset;  // of its cargo in the sender's segment; 0: the bytes are here
+  uint64_t offset;  // of its payload in the sender's segment; 0: the bytes are here
   uint32_t bytes;   // of data
   _Alignas(16) unsigned char data[MP_INLINE_BYTES];
 } mp_ring_slot_t;
@@ -67,21 +67,21 @@ bool mp_segment_is_explained(const mp_segment_t *segment);
 uint32_t mp_segment_num_rings(const mp_segment_t *segment);
 mp_ring_t *mp_segment_ring(mp_segment_t *segment, uint32_t index);
 
-// ---- Cargo ----
+// ---- Payload ----
 
 // Owner only. NULL when the segment is full.
-mp_cargo_t *mp_segment_take(mp_segment_t *segment, size_t bytes);
-// Where cargo of this segment lies in it, for others to find it by; 0 when it is not of this
+mp_payload_block_t *mp_segment_take(mp_segment_t *segment, size_t bytes);
+// Where payload of this segment lies in it, for others to find it by; 0 when it is not of this
 // segment.
-uint64_t mp_segment_offset_of(const mp_segment_t *segment, const mp_cargo_t *cargo);
-// NULL when no cargo begins there, or when it says that it goes on beyond the segment.
-mp_cargo_t *mp_segment_cargo_at(mp_segment_t *segment, uint64_t offset);
-// Hands cargo of any segment back to its owner: nobody refers to it any more. Any process; by
-// mp_cargo_release only.
-void mp_segment_return(mp_cargo_t *cargo);
+uint64_t mp_segment_offset_of(const mp_segment_t *segment, const mp_payload_block_t *block);
+// NULL when no payload begins there, or when it says that it goes on beyond the segment.
+mp_payload_block_t *mp_segment_block_at(mp_segment_t *segment, uint64_t offset);
+// Hands payload of any segment back to its owner: nobody refers to it any more. Any process; by
+// mp_payload_block_release only.
+void mp_segment_return(mp_payload_block_t *block);
 // Owner only, every second or so: gives pages back that were free all the time since the last call.
 void mp_segment_trim(mp_segment_t *segment);
-// Bytes of big cargo that is free and still has its pages (for tests).
+// Bytes of big payload that is free and still has its pages (for tests).
 size_t mp_segment_idle_bytes(mp_segment_t *segment);
 
 #endif  // MINIPOD_COLLECTIVES_TRANSPORT_SEGMENT_H_

@@ -16,7 +16,7 @@
 typedef struct mp_shm_late_s {
   struct mp_shm_late_s *next;
   mp_envelope_t envelope;
-  mp_cargo_t *cargo;
+  mp_payload_block_t *block;
 } mp_shm_late_t;
 
 typedef struct {
@@ -58,26 +58,27 @@ static bool await_room(mp_shm_peer_t *peer) {
 
 // Into a ring with room. Under the send lock.
 static void put(mp_shm_t *self, mp_shm_peer_t *peer, const mp_envelope_t *envelope,
-                mp_cargo_t *cargo) {
+                mp_payload_block_t *block) {
   mp_ring_slot_t *slot = &peer->out->slots[peer->head % MP_RING_SLOTS];
   slot->envelope = *envelope;
   slot->offset = 0;
   slot->bytes = 0;
-  if (cargo != NULL && cargo->parcel.bytes <= MP_INLINE_BYTES) {
-    slot->bytes = (uint32_t)cargo->parcel.bytes;
-    if (slot->bytes != 0) memcpy(slot->data, mp_cargo_data(cargo), slot->bytes);
-  } else if (cargo != NULL) {
-    slot->offset = mp_segment_offset_of(self->own, cargo);
-    mp_cargo_retain(cargo);
+  if (block != NULL && block->payload.bytes <= MP_INLINE_BYTES) {
+    slot->bytes = (uint32_t)block->payload.bytes;
+    if (slot->bytes != 0) memcpy(slot->data, mp_payload_block_data(block), slot->bytes);
+  } else if (block != NULL) {
+    slot->offset = mp_segment_offset_of(self->own, block);
+    mp_payload_block_retain(block);
   }
   atomic_store_explicit(&peer->out->head, ++peer->head, memory_order_release);
 }
 
-static mp_status_t put_off(mp_shm_peer_t *peer, const mp_envelope_t *envelope, mp_cargo_t *cargo) {
+static mp_status_t put_off(mp_shm_peer_t *peer, const mp_envelope_t *envelope,
+                           mp_payload_block_t *block) {
   mp_shm_late_t *late = mp_malloc(sizeof(*late));
   MP_RETURN_IF_NULL(late);
-  *late = (mp_shm_late_t){.envelope = *envelope, .cargo = cargo};
-  if (cargo != NULL) mp_cargo_retain(cargo);
+  *late = (mp_shm_late_t){.envelope = *envelope, .block = block};
+  if (block != NULL) mp_payload_block_retain(block);
   if (peer->last_late == NULL) {
     peer->first_late = late;
   } else {
@@ -89,22 +90,22 @@ static mp_status_t put_off(mp_shm_peer_t *peer, const mp_envelope_t *envelope, m
 }
 
 static mp_status_t shm_send(mp_transport_t *transport, uint32_t to, const mp_envelope_t *envelope,
-                            mp_cargo_t *cargo) {
+                            mp_payload_block_t *block) {
   mp_shm_t *self = (mp_shm_t *)transport;
   mp_shm_peer_t *peer = self->by_rank[to];
-  if (cargo != NULL && cargo->parcel.bytes > MP_INLINE_BYTES &&
-      mp_segment_offset_of(self->own, cargo) == 0) {
-    return mp_status_make(MP_INTERNAL, "a parcel of another world was to be sent");
+  if (block != NULL && block->payload.bytes > MP_INLINE_BYTES &&
+      mp_segment_offset_of(self->own, block) == 0) {
+    return mp_status_make(MP_INTERNAL, "a payload of another world was to be sent");
   }
-  if (peer->first_late != NULL) return put_off(peer, envelope, cargo);
+  if (peer->first_late != NULL) return put_off(peer, envelope, block);
   if (!await_room(peer)) {
-    MP_RETURN_IF_ERROR(put_off(peer, envelope, cargo));
+    MP_RETURN_IF_ERROR(put_off(peer, envelope, block));
     // The peer may have made room and rung before there was anything to find for the thread that
     // catches up: it is to look again.
     mp_world_ring(self->world);
     return NULL;
   }
-  put(self, peer, envelope, cargo);
+  put(self, peer, envelope, block);
   mp_doorbell_ring(mp_segment_doorbell(peer->segment));
   return NULL;
 }
@@ -116,7 +117,7 @@ static void drop_first_late(mp_shm_peer_t *peer) {
     peer->last_late = NULL;
     atomic_store(&peer->has_late, false);
   }
-  mp_cargo_release(late->cargo);
+  mp_payload_block_release(late->block);
   mp_free(late);
 }
 
@@ -137,7 +138,7 @@ static bool catch_up(mp_shm_t *self, mp_shm_peer_t *peer) {
   while (peer->first_late != NULL) {
     if (!is_in_vain(self, peer)) {
       if (!await_room(peer)) break;
-      put(self, peer, &peer->first_late->envelope, peer->first_late->cargo);
+      put(self, peer, &peer->first_late->envelope, peer->first_late->block);
     }
     drop_first_late(peer);
     did = true;
@@ -163,12 +164,12 @@ static bool take_slot(mp_shm_t *self, mp_shm_peer_t *peer, const mp_ring_slot_t 
     size_t bytes = slot->bytes <= MP_INLINE_BYTES ? slot->bytes : MP_INLINE_BYTES;
     packet = mp_packet_create_inline(world, peer->rank, &slot->envelope, slot->data, bytes);
   } else {
-    mp_cargo_t *cargo = mp_segment_cargo_at(peer->segment, slot->offset);
-    if (cargo == NULL) {
+    mp_payload_block_t *block = mp_segment_block_at(peer->segment, slot->offset);
+    if (block == NULL) {
       lose_for_damage(self, peer, "has no place in its memory");
       return false;
     }
-    packet = mp_packet_create(world, peer->rank, &slot->envelope, cargo);
+    packet = mp_packet_create(world, peer->rank, &slot->envelope, block);
   }
   if (packet == NULL) {
     // Try again when there is memory; nothing is lost.

@@ -1,5 +1,5 @@
 // The transport between processes of one host: rings for headers and small data in the receiver's
-// segment, cargo read in place in the sender's (segment.h).
+// segment, payload read in place in the sender's (segment.h).
 //
 // A message of up to MP_INLINE_BYTES is one write into a ring and at most one wake-up. Peers that
 // die without a goodbye are noticed within about a second.

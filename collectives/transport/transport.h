@@ -15,10 +15,10 @@ typedef struct mp_transport_s mp_transport_t;
 
 typedef struct {
   const char *name;
-  // Any thread; calls for one destination come one at a time. `cargo` may be NULL; what is kept of
-  // it is retained.
+  // Any thread; calls for one destination come one at a time. `payload` may be NULL; what is kept
+  // of it is retained.
   mp_status_t (*send)(mp_transport_t *transport, uint32_t to, const mp_envelope_t *envelope,
-                      mp_cargo_t *cargo);
+                      mp_payload_block_t *block);
   // Moves what can be moved without waiting; true when anything did.
   bool (*progress)(mp_transport_t *transport);
   // Once a second: looks whether the peers are alive (mp_world_lose). May be NULL.
@@ -38,10 +38,10 @@ struct mp_transport_s {
 
 // ---- What transports call ----
 
-// A packet with room for `envelope`; keeps a reference of `cargo` (may be NULL), which it takes
-// over. NULL when memory is short; the cargo then stays the caller's. Any thread.
+// A packet with room for `envelope`; keeps a reference of `payload` (may be NULL), which it takes
+// over. NULL when memory is short; the payload then stays the caller's. Any thread.
 mp_packet_t *mp_packet_create(mp_world_t *world, uint32_t from, const mp_envelope_t *envelope,
-                              mp_cargo_t *cargo);
+                              mp_payload_block_t *block);
 // The same with a copy of up to MP_INLINE_BYTES bytes inside.
 mp_packet_t *mp_packet_create_inline(mp_world_t *world, uint32_t from,
                                      const mp_envelope_t *envelope, const void *data, size_t bytes);

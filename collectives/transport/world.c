@@ -334,37 +334,37 @@ void mp_world_detach(mp_world_t *world, mp_channel_t number) {
 // ---- Sending ----
 
 static mp_status_t send_to_self(mp_world_t *world, const mp_envelope_t *envelope,
-                                mp_cargo_t *cargo) {
-  mp_packet_t *packet = mp_packet_create(world, world->rank, envelope, cargo);
+                                mp_payload_block_t *block) {
+  mp_packet_t *packet = mp_packet_create(world, world->rank, envelope, block);
   MP_RETURN_IF_NULL(packet);
-  if (cargo != NULL) mp_cargo_retain(cargo);
+  if (block != NULL) mp_payload_block_retain(block);
   mp_world_post(world, packet);
   return NULL;
 }
 
 static mp_status_t send_to_peer(mp_world_t *world, uint32_t to, const mp_envelope_t *envelope,
-                                mp_cargo_t *cargo, bool is_last) {
+                                mp_payload_block_t *block, bool is_last) {
   mp_peer_state_t *peer = &world->peers[to];
   // Who has left waits for our goodbye, and for nothing else.
   if (!is_last) MP_RETURN_IF_ERROR(loss_of(world, to));
   pthread_mutex_lock(&peer->send_lock);
   mp_status_t status = peer->is_closed
                            ? mp_status_make(MP_UNAVAILABLE, "this process has left the job")
-                           : peer->transport->ops->send(peer->transport, to, envelope, cargo);
+                           : peer->transport->ops->send(peer->transport, to, envelope, block);
   peer->is_closed = peer->is_closed || is_last;
   pthread_mutex_unlock(&peer->send_lock);
   return status;
 }
 
 mp_status_t mp_world_send(mp_world_t *world, uint32_t to, const mp_envelope_t *envelope,
-                          mp_parcel_t *parcel) {
+                          mp_payload_t *payload) {
   if (world->generation != mp_process_generation()) {
     return mp_status_make(MP_FAILED_PRECONDITION,
                           "this is a forked child: it has no part in its parent's job");
   }
-  mp_cargo_t *cargo = parcel == NULL ? NULL : mp_cargo_of_parcel(parcel);
-  return to == world->rank ? send_to_self(world, envelope, cargo)
-                           : send_to_peer(world, to, envelope, cargo, false);
+  mp_payload_block_t *block = payload == NULL ? NULL : mp_payload_block_of(payload);
+  return to == world->rank ? send_to_self(world, envelope, block)
+                           : send_to_peer(world, to, envelope, block, false);
 }
 
 // ---- Leaving ----

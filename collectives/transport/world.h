@@ -45,11 +45,11 @@ const mp_peer_t *mp_world_peer(const mp_world_t *world, uint32_t rank);
 typedef struct {
   void *data;  // 64-byte aligned
   size_t bytes;
-} mp_parcel_t;
+} mp_payload_t;
 
-MP_NODISCARD mp_status_t mp_parcel_create(mp_world_t *world, size_t bytes,
-                                          mp_parcel_t **out_parcel);
-void mp_parcel_release(mp_parcel_t *parcel);
+MP_NODISCARD mp_status_t mp_payload_create(mp_world_t *world, size_t bytes,
+                                           mp_payload_t **out_payload);
+void mp_payload_release(mp_payload_t *payload);
 
 // What a packet is about, for its handler to read; the transport looks only at the channel.
 typedef struct {
@@ -64,10 +64,10 @@ typedef enum {
   MP_CHANNEL_COUNT,
 } mp_channel_t;
 
-// Never waits for the receiver. `parcel` may be NULL: an envelope alone. Sending to one's own rank
+// Never waits for the receiver. `payload` may be NULL: an envelope alone. Sending to one's own rank
 // is allowed. UNAVAILABLE with the reason when the rank has left or is lost.
 MP_NODISCARD mp_status_t mp_world_send(mp_world_t *world, uint32_t to,
-                                       const mp_envelope_t *envelope, mp_parcel_t *parcel);
+                                       const mp_envelope_t *envelope, mp_payload_t *payload);
 
 // ---- Receiving ----
 

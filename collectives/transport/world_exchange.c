@@ -107,20 +107,20 @@ mp_status_t mp_world_exchange(mp_world_t *world, const void *bytes, size_t size,
   pthread_mutex_unlock(&world->lock);
   mp_packet_node_t **found = mp_calloc(world->size, sizeof(mp_packet_node_t *));
   MP_RETURN_IF_NULL(found);
-  mp_parcel_t *parcel = NULL;
-  mp_status_t status = mp_parcel_create(world, size, &parcel);
+  mp_payload_t *payload = NULL;
+  mp_status_t status = mp_payload_create(world, size, &payload);
   mp_envelope_t envelope = {
       .channel = MP_CHANNEL_WORLD, .words = {MP_WORLD_EXCHANGE}, .key = {number}};
-  if (status == NULL && size != 0) memcpy(parcel->data, bytes, size);
+  if (status == NULL && size != 0) memcpy(payload->data, bytes, size);
   // To all even if one is gone: its bytes may have come before, and the others need ours.
   for (uint32_t rank = 0; rank < world->size && status == NULL; ++rank) {
-    status = mp_world_send(world, rank, &envelope, parcel);
+    status = mp_world_send(world, rank, &envelope, payload);
     if (mp_status_code(status) == MP_UNAVAILABLE) {
       mp_status_release(status);
       status = NULL;
     }
   }
-  mp_parcel_release(parcel);
+  mp_payload_release(payload);
   if (status == NULL) status = await_blobs(world, number, timeout_s, found);
   if (status == NULL) status = lay_out(world, found, out_bytes, out_sizes);
   for (uint32_t rank = 0; rank < world->size; ++rank) {

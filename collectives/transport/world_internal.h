@@ -16,8 +16,8 @@ typedef struct mp_packet_node_s {
   mp_packet_t packet;
   struct mp_packet_node_s *next;
   mp_world_t *world;
-  mp_cargo_t *cargo;
-  _Alignas(MP_CARGO_ALIGNMENT) unsigned char bytes[MP_INLINE_BYTES];
+  mp_payload_block_t *block;
+  _Alignas(MP_PAYLOAD_ALIGNMENT) unsigned char bytes[MP_INLINE_BYTES];
 } mp_packet_node_t;
 
 typedef struct {
@@ -71,7 +71,7 @@ struct mp_world_s {
   atomic_uint rounds;  // of the progress thread, for those who wait for it to pass by
   mp_doorbell_t *doorbell;
   mp_doorbell_t own_doorbell;
-  mp_segment_t *segment;  // where parcels lie; NULL: on the heap
+  mp_segment_t *segment;  // where payloads lie; NULL: on the heap
 };
 
 // What packets of MP_CHANNEL_WORLD are, in words[0].
@@ -96,7 +96,7 @@ bool mp_world_drain(mp_world_t *world, double timeout_s);
 bool mp_world_await_goodbyes(mp_world_t *world, double timeout_s);
 
 // Room for a message, in the segment where there is one. NULL when memory is short.
-mp_cargo_t *mp_world_take_cargo(mp_world_t *world, size_t bytes);
+mp_payload_block_t *mp_world_take_block(mp_world_t *world, size_t bytes);
 
 void mp_packet_list_push(mp_packet_list_t *list, mp_packet_node_t *node);
 mp_packet_node_t *mp_packet_list_pop(mp_packet_list_t *list);

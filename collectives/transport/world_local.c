@@ -31,29 +31,29 @@ static void release_job(mp_local_job_t *job) {
 }
 
 static mp_packet_t *copy_packet(mp_world_t *to, uint32_t from, const mp_envelope_t *envelope,
-                                mp_cargo_t *cargo) {
-  size_t bytes = cargo == NULL ? 0 : cargo->parcel.bytes;
+                                mp_payload_block_t *block) {
+  size_t bytes = block == NULL ? 0 : block->payload.bytes;
   if (bytes <= MP_INLINE_BYTES) {
-    return mp_packet_create_inline(to, from, envelope, bytes == 0 ? NULL : mp_cargo_data(cargo),
-                                   bytes);
+    return mp_packet_create_inline(to, from, envelope,
+                                   bytes == 0 ? NULL : mp_payload_block_data(block), bytes);
   }
-  mp_cargo_t *copy = mp_cargo_create(bytes);
+  mp_payload_block_t *copy = mp_payload_block_create(bytes);
   if (copy == NULL) return NULL;
-  memcpy(mp_cargo_data(copy), mp_cargo_data(cargo), bytes);
+  memcpy(mp_payload_block_data(copy), mp_payload_block_data(block), bytes);
   mp_packet_t *packet = mp_packet_create(to, from, envelope, copy);
-  if (packet == NULL) mp_cargo_release(copy);
+  if (packet == NULL) mp_payload_block_release(copy);
   return packet;
 }
 
 static mp_status_t local_send(mp_transport_t *transport, uint32_t to, const mp_envelope_t *envelope,
-                              mp_cargo_t *cargo) {
+                              mp_payload_block_t *block) {
   mp_local_transport_t *self = (mp_local_transport_t *)transport;
   const mp_world_t *own = self->world;
   mp_status_t status = NULL;
   pthread_mutex_lock(&self->job->lock);
   mp_world_t *other = self->job->worlds[to];
   if (other != NULL) {
-    mp_packet_t *packet = copy_packet(other, own->rank, envelope, cargo);
+    mp_packet_t *packet = copy_packet(other, own->rank, envelope, block);
     if (packet == NULL) {
       status = mp_status_out_of_memory();
     } else {

@@ -6,7 +6,7 @@
 #include "sim/base/process.h"
 #include "sim/runtime/client_impl.h"
 #include "sim/runtime/executable_impl.h"
-#include "sim/runtime/hub.h"
+#include "sim/runtime/router.h"
 #include "sim/runtime/run.h"
 #include "sim/runtime/watch.h"
 
@@ -90,18 +90,19 @@ static void print_notes(const char *notes) {
   }
 }
 
-static mp_status_t unite(mp_client_t *client, void *const *bytes, const size_t *sizes) {
+static mp_status_t merge(mp_client_t *client, void *const *bytes, const size_t *sizes) {
   uint32_t rank = mp_world_rank(client->world);
   uint32_t count = mp_world_size(client->world);
-  mp_str_t *offers = mp_calloc(count, sizeof(*offers));
-  MP_RETURN_IF_NULL(offers);
-  for (uint32_t r = 0; r < count; ++r) offers[r] = (mp_str_t){bytes[r], sizes[r]};
+  mp_str_t *announcements = mp_calloc(count, sizeof(*announcements));
+  MP_RETURN_IF_NULL(announcements);
+  for (uint32_t r = 0; r < count; ++r) announcements[r] = (mp_str_t){bytes[r], sizes[r]};
   mp_strbuf_t notes;
   mp_strbuf_init(&notes);
-  mp_status_t status = mp_pod_unite(offers, (int32_t)count, (int32_t)rank, &client->pod, &notes);
+  mp_status_t status =
+      mp_pod_merge(announcements, (int32_t)count, (int32_t)rank, &client->pod, &notes);
   if (status == NULL && rank == 0) print_notes(mp_strbuf_text(&notes));
   mp_strbuf_deinit(&notes);
-  mp_free(offers);
+  mp_free(announcements);
   return status;
 }
 
@@ -109,21 +110,21 @@ static mp_status_t make_pod_of_world(mp_client_t *client, const mp_options_t *op
   const mp_peer_t *self = mp_world_peer(client->world, mp_world_rank(client->world));
   mp_pod_process_t process = {
       .host = (int32_t)self->host, .hostname = self->hostname, .pid = self->pid};
-  mp_strbuf_t offer;
-  mp_strbuf_init(&offer);
+  mp_strbuf_t announcement;
+  mp_strbuf_init(&announcement);
   void **bytes = NULL;
   size_t *sizes = NULL;
-  mp_status_t status = mp_pod_offer(options, &process, &offer);
+  mp_status_t status = mp_pod_announce(options, &process, &announcement);
   if (status == NULL) {
-    status = mp_world_exchange(client->world, mp_strbuf_text(&offer), offer.size,
+    status = mp_world_exchange(client->world, mp_strbuf_text(&announcement), announcement.size,
                                (double)options->init_timeout, &bytes, &sizes);
     status = mp_status_annotate(status, "agreeing on the pod with the other processes");
   }
   if (status == NULL) {
-    status = unite(client, bytes, sizes);
+    status = merge(client, bytes, sizes);
     mp_free(bytes);
   }
-  mp_strbuf_deinit(&offer);
+  mp_strbuf_deinit(&announcement);
   return status;
 }
 
@@ -152,8 +153,8 @@ static mp_status_t make(mp_client_t *client, const mp_options_t *options) {
   MP_RETURN_IF_ERROR(make_devices(client));
   if (client->world != NULL) {
     MP_RETURN_IF_ERROR(
-        mp_port_open(client->world, client, (double)options->exit_timeout, &client->port));
-    MP_RETURN_IF_ERROR(mp_watch_start(client->port, options, &client->watch));
+        mp_endpoint_open(client->world, client, (double)options->exit_timeout, &client->endpoint));
+    MP_RETURN_IF_ERROR(mp_watch_start(client->endpoint, options, &client->watch));
   }
   return mp_workers_start(client);
 }
@@ -200,11 +201,11 @@ static void destroy(mp_client_t *client) {
     client->sets = next;
   }
   mp_watch_stop(client->watch);
-  mp_port_release(client->port);
+  mp_endpoint_release(client->endpoint);
   for (uint32_t i = 0; i < client->num_queues; ++i) {
     pthread_mutex_destroy(&client->queues[i].lock);
   }
-  mp_worker_free_guest(atomic_load(&client->spare_guest));
+  mp_worker_free_inline(atomic_load(&client->spare_inline_worker));
   pthread_mutex_destroy(&client->jobs.lock);
   pthread_mutex_destroy(&client->launch_lock);
   mp_free(client->memories);
@@ -257,7 +258,7 @@ void mp_client_end(mp_client_t *client) {
   cancel_runs(client);
   mp_watch_stop(client->watch);
   client->watch = NULL;
-  mp_port_close(client->port);
+  mp_endpoint_close(client->endpoint);
   mp_client_unhold(client);
 }
 
@@ -266,7 +267,7 @@ void mp_client_release(mp_client_t *client) {
   if (atomic_fetch_sub_explicit(&client->references, 1, memory_order_acq_rel) != 1) return;
   if (mp_client_is_forked(client)) {
     mp_client_unhold(client);
-  } else if (client->port == NULL || !mp_port_linger(client->port)) {
+  } else if (client->endpoint == NULL || !mp_endpoint_linger(client->endpoint)) {
     mp_client_end(client);
   }  // else the watch ends it
 }

@@ -12,7 +12,7 @@
 
 typedef struct mp_run_s mp_run_t;
 typedef struct mp_device_set_s mp_device_set_t;
-typedef struct mp_port_s mp_port_t;
+typedef struct mp_endpoint_s mp_endpoint_t;
 typedef struct mp_watch_s mp_watch_t;
 
 struct mp_device_s {
@@ -33,12 +33,12 @@ struct mp_device_s {
 };
 
 struct mp_client_s {
-  atomic_int references;  // of users: the last one stops the workers
-  atomic_int holds;       // of users together, buffers, executables, workers: the last one frees
-  uint32_t generation;    // mp_process_generation()
-  mp_world_t *world;      // borrowed; NULL: alone
-  mp_port_t *port;        // where packets come in (hub.h); NULL: alone
-  mp_watch_t *watch;      // of waits for other processes
+  atomic_int references;    // of users: the last one stops the workers
+  atomic_int holds;         // of users together, buffers, executables, workers: the last one frees
+  uint32_t generation;      // mp_process_generation()
+  mp_world_t *world;        // borrowed; NULL: alone
+  mp_endpoint_t *endpoint;  // where packets come in (router.h); NULL: alone
+  mp_watch_t *watch;        // of waits for other processes
   mp_pod_t *pod;
   uint32_t num_devices;
   mp_device_t *devices;
@@ -50,17 +50,17 @@ struct mp_client_s {
   mp_worker_t *workers;
   atomic_bool is_stopping;
   mp_job_list_t jobs;
-  // For proving that nothing can move any more (quiet.h).
-  atomic_uint num_idle;    // workers that found nothing to do
-  atomic_uint num_guests;  // launching threads that run devices
-  atomic_bool needs_look;  // since the last look runs were parked or queued behind others
+  // For proving that nothing can move any more (deadlock.h).
+  atomic_uint num_idle;         // workers that found nothing to do
+  atomic_uint num_inline_runs;  // launching threads that run devices
+  atomic_bool needs_look;       // since the last look runs were parked or queued behind others
 
   // Launches enter all their devices' streams under this lock, so that any two launches have the
   // same order on all devices they share.
   pthread_mutex_t launch_lock;
-  mp_device_set_t *sets;               // under launch_lock
-  uint64_t num_launches;               // under launch_lock
-  _Atomic(mp_worker_t *) spare_guest;  // kept for the next tiny launch
+  mp_device_set_t *sets;                       // under launch_lock
+  uint64_t num_launches;                       // under launch_lock
+  _Atomic(mp_worker_t *) spare_inline_worker;  // kept for the next tiny launch
 
   uint64_t machine_bytes;         // this process's share; 0: no bound known
   _Atomic uint64_t bytes_in_use;  // of all memories

@@ -4,9 +4,9 @@
 #include "sim/base/alloc.h"
 #include "sim/runtime/session_impl.h"
 
-static void take_parcel(mp_session_t *session, mp_packet_t *packet, mp_device_list_t *resumed) {
-  mp_passage_t *ready;
-  mp_status_t status = mp_passage_file(session->peers, packet, &ready);
+static void take_payload(mp_session_t *session, mp_packet_t *packet, mp_device_list_t *resumed) {
+  mp_remote_collective_t *ready;
+  mp_status_t status = mp_remote_collective_file(session->peers, packet, &ready);
   if (status != NULL) {
     mp_session_poison_locked(session, status, resumed);
   } else if (ready != NULL) {
@@ -83,7 +83,7 @@ static void take_answer(mp_session_t *session, mp_packet_t *packet, mp_device_li
 
 static void (*const k_packets[])(mp_session_t *session, mp_packet_t *packet,
                                  mp_device_list_t *resumed) = {
-    [MP_PACKET_PARCEL] = take_parcel,   [MP_PACKET_DISPUTE] = take_parcel,
+    [MP_PACKET_PAYLOAD] = take_payload, [MP_PACKET_DISPUTE] = take_payload,
     [MP_PACKET_MESSAGE] = take_message, [MP_PACKET_POISON] = take_poison,
     [MP_PACKET_LEAVE] = take_leave,     [MP_PACKET_ASK] = take_ask,
     [MP_PACKET_ANSWER] = take_answer,

@@ -40,7 +40,7 @@ mp_status_t mp_device_set_get(mp_client_t *client, const uint32_t *ids, uint32_t
   set->ranks_of = copy + num_devices;
   set->ranks = copy + 2 * (size_t)num_devices;
   if (list_ranks(client, set, copy + num_devices, copy + 2 * (size_t)num_devices)) {
-    set->port = client->port;
+    set->endpoint = client->endpoint;
   }
   set->next = client->sets;
   client->sets = set;
@@ -53,9 +53,9 @@ static mp_status_t make_session(const mp_device_set_t *set, uint64_t number,
   mp_session_t *session;
   MP_RETURN_IF_ERROR(mp_session_create(set->num_devices, set->ids, &session));
   session->number = number;
-  if (set->port != NULL) {
-    mp_status_t status = mp_session_connect(session, set->port, set->hash, number, set->ranks_of,
-                                            set->num_ranks, set->ranks);
+  if (set->endpoint != NULL) {
+    mp_status_t status = mp_session_connect(session, set->endpoint, set->hash, number,
+                                            set->ranks_of, set->num_ranks, set->ranks);
     if (status != NULL) {
       mp_session_release(session);
       return status;
@@ -95,13 +95,14 @@ void mp_device_set_join(mp_device_set_t *set, uint32_t logical, mp_session_t *se
 
 void mp_device_set_skip(mp_device_set_t *set, uint32_t logical, mp_status_t error) {
   mp_session_t *session;
-  if (set->port == NULL) return;
+  if (set->endpoint == NULL) return;
   mp_status_t status = mp_device_set_session(set, logical, &session);
   const uint64_t number =
       set->num_launches[logical]++;  // whatever happens: it counts elsewhere too
   if (status != NULL) {
     mp_status_ignore(status);
-    mp_port_refuse(set->port, set->hash, number, set->num_ranks, set->ranks, mp_status_code(error));
+    mp_endpoint_refuse(set->endpoint, set->hash, number, set->num_ranks, set->ranks,
+                       mp_status_code(error));
     return;
   }
   mp_session_poison(session, mp_status_retain(error));

@@ -86,7 +86,7 @@ static void survey(mp_executable_t *executable) {
     executable->has_collectives |=
         cmd->kind == MP_CMD_COLLECTIVE || cmd->kind == MP_CMD_SEND || cmd->kind == MP_CMD_RECV;
   }
-  executable->guest_seconds = seconds;
+  executable->inline_seconds = seconds;
   executable->digest = digest_of(program);
 }
 

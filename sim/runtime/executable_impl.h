@@ -7,7 +7,7 @@
 #include "sim/runtime/name.h"
 
 typedef struct mp_session_s mp_session_t;
-typedef struct mp_port_s mp_port_t;
+typedef struct mp_endpoint_s mp_endpoint_t;
 
 // The devices that launches run on, in logical order; shared by all executables with the same
 // list. Launches of programs with collectives are counted per participant: the n-th launch on each
@@ -18,8 +18,8 @@ struct mp_device_set_s {
   const uint32_t *ids;
   uint64_t *num_launches;  // [num_devices]
   mp_session_t *waiting;   // sessions that some participants have not been launched in yet
-  // Lists with devices of other processes (else port is NULL):
-  mp_port_t *port;
+  // Lists with devices of other processes (else endpoint is NULL):
+  mp_endpoint_t *endpoint;
   uint64_t hash;             // of the list
   const uint32_t *ranks_of;  // [num_devices]
   uint32_t num_ranks;
@@ -54,8 +54,8 @@ struct mp_executable_s {
   uint32_t max_operands, max_results;  // of any command
   bool has_collectives;                // or sends and receives
   uint64_t digest;                     // equal for equal programs in all processes
-  double guest_seconds;  // rough time of a run on one device; infinite: not for guests
-  atomic_int slowness;   // grows when guests took much longer than that
+  double inline_seconds;  // rough time of a run on one device; infinite: not for inline runs
+  atomic_int slowness;    // grows when inline runs took much longer than that
 };
 
 #endif  // MINIPOD_SIM_RUNTIME_EXECUTABLE_IMPL_H_

@@ -85,7 +85,7 @@ static void do_parts(mp_worker_t *self, mp_job_t *job) {
 mp_status_t mp_job_attend(mp_client_t *client, mp_worker_t *self, mp_job_t *job) {
   atomic_init(&job->next_part, 0);
   atomic_init(&job->error, NULL);
-  bool is_alone = job->num_parts <= 1 || (self != NULL && self->is_guest) ||
+  bool is_alone = job->num_parts <= 1 || (self != NULL && self->is_inline) ||
                   (self != NULL && client->num_workers <= 1) || mp_client_is_stopping(client);
   if (is_alone) {
     do_parts(self, job);

@@ -7,8 +7,8 @@
 
 #include "sim/base/alloc.h"
 #include "sim/runtime/buffer_impl.h"
-#include "sim/runtime/guest.h"
-#include "sim/runtime/quiet.h"
+#include "sim/runtime/deadlock.h"
+#include "sim/runtime/inline_run.h"
 #include "sim/runtime/run.h"
 
 typedef struct {
@@ -320,7 +320,7 @@ static mp_status_t prepare_and_commit(mp_launching_t *l) {
 
 // ---- Letting the runs go ----
 
-static void let_go(mp_launching_t *l, mp_worker_t *guest) {
+static void let_go(mp_launching_t *l, mp_worker_t *inline_worker) {
   const mp_program_t *program = l->executable->program;
   mp_client_t *client = l->executable->client;
   mp_device_list_t runnable = {0};
@@ -332,31 +332,31 @@ static void let_go(mp_launching_t *l, mp_worker_t *guest) {
     }
     mp_run_unblock(share->run, &runnable);  // from here on it may be over at any time
   }
-  if (guest == NULL) {
+  if (inline_worker == NULL) {
     mp_schedule(&runnable);
   } else {
-    mp_guest_launch(guest, l->executable, &runnable);
+    mp_inline_launch(inline_worker, l->executable, &runnable);
   }
-  mp_quiet_check(client);  // the workers may all be asleep
+  mp_deadlock_check(client);  // the workers may all be asleep
 }
 
 static mp_status_t run_launch(mp_launching_t *l, mp_buffer_t **const *out_results,
                               mp_event_t **out_done) {
   mp_client_t *client = l->executable->client;
-  mp_worker_t *guest = mp_guest_get(l->executable, l->num_shares);
+  mp_worker_t *inline_worker = mp_inline_get(l->executable, l->num_shares);
   pthread_mutex_lock(&client->launch_lock);
   mp_status_t status = prepare_and_commit(l);
   pthread_mutex_unlock(&client->launch_lock);
   if (status == NULL) {
     for (uint32_t i = 0; i < l->num_shares; ++i) {
       mp_share_t *share = &l->shares[i];
-      share->run->guest = guest;
+      share->run->inline_worker = inline_worker;
       for (uint32_t r = 0; r < share->num_results; ++r) out_results[i][r] = share->results[r];
       if (out_done != NULL) out_done[i] = mp_event_retain(share->run->event);
     }
-    let_go(l, guest);
+    let_go(l, inline_worker);
   }
-  if (guest != NULL) mp_guest_put(guest);
+  if (inline_worker != NULL) mp_inline_put(inline_worker);
   mp_session_release(l->session);
   return status;
 }

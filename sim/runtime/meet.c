@@ -45,14 +45,15 @@ static mp_status_t hold_meeting(mp_session_t *session, mp_worker_t *self, mp_mee
   return status;
 }
 
-// Ends a passage, well or badly (consumes `status` and returns it).
-static mp_status_t end_passage(mp_session_t *session, mp_passage_t *passage, mp_status_t status) {
+// Ends a remote collective, well or badly (consumes `status` and returns it).
+static mp_status_t end_remote(mp_session_t *session, mp_remote_collective_t *remote,
+                              mp_status_t status) {
   mp_device_list_t resumed = {0};
   pthread_mutex_lock(&session->lock);
-  let_go(session, passage->meeting, passage->holder, &resumed);
-  passage->holder->is_over = true;
-  passage->holder->passage = NULL;
-  mp_passage_end(session->peers, passage);
+  let_go(session, remote->meeting, remote->holder, &resumed);
+  remote->holder->is_over = true;
+  remote->holder->remote = NULL;
+  mp_remote_collective_end(session->peers, remote);
   if (status != NULL) mp_session_poison_locked(session, mp_status_retain(status), &resumed);
   session->peers->num_changes += 1;
   pthread_mutex_unlock(&session->lock);
@@ -62,13 +63,14 @@ static mp_status_t end_passage(mp_session_t *session, mp_passage_t *passage, mp_
 
 // After sending: true when the holder may go on at once. Otherwise it is parked, and may run
 // elsewhere already; or the session is poisoned.
-static mp_status_t await_parcels(mp_session_t *session, mp_passage_t *passage, bool *out_has_all) {
+static mp_status_t await_payloads(mp_session_t *session, mp_remote_collective_t *remote,
+                                  bool *out_has_all) {
   mp_device_list_t resumed = {0};
   pthread_mutex_lock(&session->lock);
   mp_status_t status = mp_status_retain(session->error);
-  *out_has_all = status == NULL && mp_passage_has_all(passage);
+  *out_has_all = status == NULL && mp_remote_collective_has_all(remote);
   if (status == NULL && !*out_has_all) {
-    mp_session_park(session, passage->holder->logical);
+    mp_session_park(session, remote->holder->logical);
     session->peers->num_changes += 1;
     mp_session_poison_if_stuck(session, &resumed);
   }
@@ -77,35 +79,37 @@ static mp_status_t await_parcels(mp_session_t *session, mp_passage_t *passage, b
   return status;
 }
 
-// Works on a passage until it is over or has to wait. `has_parcels`: those of this phase were sent,
-// and the others' have come.
-static mp_status_t go_through(mp_session_t *session, mp_worker_t *self, mp_passage_t *passage,
-                              bool has_parcels, mp_arrived_t *out_arrived) {
+// Works on a remote collective until it is over or has to wait. `has_parcels`: those of this phase
+// were sent, and the others' have come.
+static mp_status_t go_through(mp_session_t *session, mp_worker_t *self,
+                              mp_remote_collective_t *remote, bool has_payloads,
+                              mp_arrived_t *out_arrived) {
   mp_status_t status = NULL;
   for (bool is_last = false; status == NULL && !is_last;) {
-    if (!has_parcels) {
-      status = mp_passage_send(session->peers, passage, self);
-      if (status == NULL) status = await_parcels(session, passage, &has_parcels);
-      if (status == NULL && !has_parcels) {
+    if (!has_payloads) {
+      status = mp_remote_collective_send(session->peers, remote, self);
+      if (status == NULL) status = await_payloads(session, remote, &has_payloads);
+      if (status == NULL && !has_payloads) {
         *out_arrived = MP_ARRIVED_PARKED;
         return NULL;
       }
     }
-    has_parcels = false;
-    if (status == NULL) status = mp_passage_advance(passage, &is_last);
+    has_payloads = false;
+    if (status == NULL) status = mp_remote_collective_advance(remote, &is_last);
   }
-  if (status == NULL) status = mp_passage_finish(passage, self);
+  if (status == NULL) status = mp_remote_collective_finish(remote, self);
   *out_arrived = MP_ARRIVED_GO_ON;
-  return end_passage(session, passage, status);
+  return end_remote(session, remote, status);
 }
 
 // A meeting where all of this process are, and others are to come.
 static mp_status_t set_out(mp_session_t *session, mp_worker_t *self, mp_meeting_t *meeting,
                            mp_arrival_t *arrival, mp_arrived_t *out_arrived) {
-  mp_passage_t *passage = NULL;
+  mp_remote_collective_t *remote = NULL;
   mp_device_list_t resumed = {0};
   pthread_mutex_lock(&session->lock);
-  mp_status_t status = mp_passage_begin(session->peers, meeting, arrival, session->names, &passage);
+  mp_status_t status =
+      mp_remote_collective_begin(session->peers, meeting, arrival, session->names, &remote);
   if (status != NULL) mp_session_resume_members(session, meeting, arrival, &resumed);
   if (status != NULL) mp_session_poison_locked(session, mp_status_retain(status), &resumed);
   pthread_mutex_unlock(&session->lock);
@@ -114,31 +118,31 @@ static mp_status_t set_out(mp_session_t *session, mp_worker_t *self, mp_meeting_
     mp_meeting_release(meeting);
     return status;
   }
-  arrival->passage = passage;
-  // Only now: what differs from what has come is the passage's own failure.
+  arrival->remote = remote;
+  // Only now: what differs from what has come is the remote collective's own failure.
   pthread_mutex_lock(&session->lock);
-  status = mp_passage_take_early(session->peers, passage);
+  status = mp_remote_collective_take_early(session->peers, remote);
   pthread_mutex_unlock(&session->lock);
-  if (status != NULL) return end_passage(session, passage, status);
-  return go_through(session, self, passage, false, out_arrived);
+  if (status != NULL) return end_remote(session, remote, status);
+  return go_through(session, self, remote, false, out_arrived);
 }
 
-// The holder is back: all parcels of the phase have come. If a poison was faster, it has ended the
-// passage, and the others wait no more.
-static mp_status_t go_on(mp_session_t *session, mp_worker_t *self, mp_passage_t *passage,
+// The holder is back: all payloads of the phase have come. If a poison was faster, it has ended the
+// remote collective, and the others wait no more.
+static mp_status_t go_on(mp_session_t *session, mp_worker_t *self, mp_remote_collective_t *remote,
                          mp_arrived_t *out_arrived) {
   pthread_mutex_lock(&session->lock);
   mp_status_t status = mp_status_retain(session->error);
-  if (status == NULL) passage->is_ready = false;
+  if (status == NULL) remote->is_ready = false;
   pthread_mutex_unlock(&session->lock);
-  return status != NULL ? status : go_through(session, self, passage, true, out_arrived);
+  return status != NULL ? status : go_through(session, self, remote, true, out_arrived);
 }
 
 mp_status_t mp_session_meet(mp_session_t *session, mp_worker_t *self, mp_arrival_t *arrival,
                             mp_arrived_t *out_arrived) {
   uint32_t logical = arrival->logical;
-  if (arrival->passage != NULL) {
-    return go_on(session, self, arrival->passage, out_arrived);
+  if (arrival->remote != NULL) {
+    return go_on(session, self, arrival->remote, out_arrived);
   }
   if (arrival->collective->groups->group_of[logical] < 0) {
     mp_collective_zero_outputs(arrival->collective, arrival);
@@ -176,20 +180,20 @@ void mp_session_post(mp_session_t *session, mp_message_t *message, mp_device_lis
 static mp_status_t send_far(mp_session_t *session, const mp_collective_t *collective,
                             uint32_t source, uint32_t target, const void *const *inputs) {
   mp_peers_t *peers = session->peers;
-  mp_world_t *world = mp_port_world(peers->port);
+  mp_world_t *world = mp_endpoint_world(peers->endpoint);
   mp_envelope_t envelope = mp_peers_envelope(peers, MP_PACKET_MESSAGE);
   envelope.words[1] = source;
   envelope.words[2] = target;
   envelope.key[2] = (uint64_t)collective->channel_id;
   envelope.key[3] = collective->num_operands;
   const size_t bytes = mp_message_bytes(collective);
-  mp_parcel_t *parcel = NULL;
+  mp_payload_t *payload = NULL;
   if (bytes != 0) {
-    MP_RETURN_IF_ERROR(mp_parcel_create(world, bytes, &parcel));
-    mp_message_pack(collective, inputs, parcel->data);
+    MP_RETURN_IF_ERROR(mp_payload_create(world, bytes, &payload));
+    mp_message_pack(collective, inputs, payload->data);
   }
-  mp_status_t status = mp_world_send(world, peers->ranks_of[target], &envelope, parcel);
-  if (parcel != NULL) mp_parcel_release(parcel);
+  mp_status_t status = mp_world_send(world, peers->ranks_of[target], &envelope, payload);
+  if (payload != NULL) mp_payload_release(payload);
   return status;
 }
 

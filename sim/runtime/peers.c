@@ -5,16 +5,16 @@
 
 #include "sim/base/alloc.h"
 
-mp_status_t mp_peers_create(mp_session_t *session, mp_port_t *port, uint64_t devices,
+mp_status_t mp_peers_create(mp_session_t *session, mp_endpoint_t *endpoint, uint64_t devices,
                             uint64_t number, const uint32_t *ranks_of, uint32_t num_ranks,
                             const uint32_t *ranks, mp_peers_t **out_peers) {
   mp_peers_t *peers = mp_calloc(1, sizeof(*peers) + num_ranks * (sizeof(char *) + sizeof(bool)));
   MP_RETURN_IF_NULL(peers);
-  peers->port = port;
+  peers->endpoint = endpoint;
   peers->devices = devices;
   peers->number = number;
   peers->ranks_of = ranks_of;
-  peers->self = mp_world_rank(mp_port_world(port));
+  peers->self = mp_world_rank(mp_endpoint_world(endpoint));
   peers->num_ranks = num_ranks;
   peers->ranks = ranks;
   peers->session = session;
@@ -26,12 +26,12 @@ mp_status_t mp_peers_create(mp_session_t *session, mp_port_t *port, uint64_t dev
 
 void mp_peers_release(mp_peers_t *peers) {
   if (peers == NULL) return;
-  while (peers->passages != NULL) mp_passage_end(peers, peers->passages);
-  for (mp_line_t *line; (line = peers->lines) != NULL;) {
-    peers->lines = line->next;
-    mp_mail_clear(&line->early);
-    mp_spread_release(line->spread);
-    mp_free(line);
+  while (peers->remotes != NULL) mp_remote_collective_end(peers, peers->remotes);
+  for (mp_group_sequence_t *sequence; (sequence = peers->sequences) != NULL;) {
+    peers->sequences = sequence->next;
+    mp_mail_clear(&sequence->early);
+    mp_group_layout_release(sequence->layout);
+    mp_free(sequence);
   }
   for (uint32_t i = 0; i < peers->num_ranks; ++i) mp_free(peers->answers[i]);
   mp_free(peers);
@@ -53,21 +53,21 @@ mp_envelope_t mp_peers_envelope(const mp_peers_t *peers, mp_packet_kind_t kind) 
   return (mp_envelope_t){
       .channel = MP_CHANNEL_SESSIONS,
       .words = {(uint32_t)kind},
-      .key = {peers->devices, mp_port_launch_key(peers->port, peers->number)},
+      .key = {peers->devices, mp_endpoint_launch_key(peers->endpoint, peers->number)},
   };
 }
 
 void mp_peers_send(const mp_peers_t *peers, uint32_t rank, const mp_envelope_t *envelope,
                    const void *bytes, size_t size) {
-  mp_world_t *world = mp_port_world(peers->port);
-  mp_parcel_t *parcel = NULL;
+  mp_world_t *world = mp_endpoint_world(peers->endpoint);
+  mp_payload_t *payload = NULL;
   if (size != 0) {
     // Without memory for the words the envelope still says the most.
-    mp_status_ignore(mp_parcel_create(world, size, &parcel));
+    mp_status_ignore(mp_payload_create(world, size, &payload));
   }
-  if (parcel != NULL) memcpy(parcel->data, bytes, size);
-  mp_status_ignore(mp_world_send(world, rank, envelope, parcel));
-  if (parcel != NULL) mp_parcel_release(parcel);
+  if (payload != NULL) memcpy(payload->data, bytes, size);
+  mp_status_ignore(mp_world_send(world, rank, envelope, payload));
+  if (payload != NULL) mp_payload_release(payload);
 }
 
 void mp_peers_send_all(const mp_peers_t *peers, const mp_envelope_t *envelope, const void *bytes,

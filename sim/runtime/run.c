@@ -1,7 +1,7 @@
 #include "sim/runtime/run.h"
 
 #include "sim/base/alloc.h"
-#include "sim/runtime/quiet.h"
+#include "sim/runtime/deadlock.h"
 
 static size_t pad(size_t bytes) {
   return (bytes + 15) & ~(size_t)15;
@@ -65,8 +65,8 @@ mp_device_t *mp_run_device(const mp_run_t *run) {
   return run->device;
 }
 
-bool mp_run_is_of_guest(const mp_device_t *device, const mp_worker_t *guest) {
-  return device->first->guest == guest;
+bool mp_run_is_inline(const mp_device_t *device, const mp_worker_t *inline_worker) {
+  return device->first->inline_worker == inline_worker;
 }
 
 // ---- The stream ----
@@ -77,7 +77,7 @@ void mp_run_enqueue(mp_run_t *run) {
   if (device->last != NULL) {
     atomic_fetch_add(&run->blockers, 1);  // the runs before it
     device->last->next = run;
-    if (run->session != NULL) mp_quiet_needs_look(device->client);
+    if (run->session != NULL) mp_deadlock_needs_look(device->client);
   } else {
     device->first = run;
   }

@@ -27,11 +27,11 @@ struct mp_run_s {
   mp_device_t *device;
   mp_session_t *session;  // retained; NULL: alone in the world
   uint32_t logical;
-  uint64_t number;             // in its device's stream
-  mp_run_t *next;              // in the stream
-  atomic_int blockers;         // earlier runs (together 1), pending inputs, the launch itself
-  _Atomic(mp_status_t) error;  // of a failed input, when there is no session
-  const mp_worker_t *guest;    // the launching thread, if it runs this itself
+  uint64_t number;                   // in its device's stream
+  mp_run_t *next;                    // in the stream
+  atomic_int blockers;               // earlier runs (together 1), pending inputs, the launch itself
+  _Atomic(mp_status_t) error;        // of a failed input, when there is no session
+  const mp_worker_t *inline_worker;  // the launching thread, if it runs this itself
 
   uint32_t pc;
   bool is_started;
@@ -63,8 +63,8 @@ void mp_run_wait_for(mp_run_t *run, mp_event_t *event);
 void mp_run_unblock(mp_run_t *run, mp_device_list_t *runnable);
 
 mp_device_t *mp_run_device(const mp_run_t *run);
-// True when the first run of the device is to be run by this guest.
-bool mp_run_is_of_guest(const mp_device_t *device, const mp_worker_t *guest);
+// True when the first run of the device is to be run by this inline worker.
+bool mp_run_is_inline(const mp_device_t *device, const mp_worker_t *inline_worker);
 
 // Why mp_run_commands came back.
 typedef enum {

@@ -1,7 +1,7 @@
 #include "sim/runtime/session.h"
 
 #include "sim/base/alloc.h"
-#include "sim/runtime/quiet.h"
+#include "sim/runtime/deadlock.h"
 #include "sim/runtime/run.h"
 #include "sim/runtime/session_impl.h"
 
@@ -26,11 +26,11 @@ mp_status_t mp_session_create(uint32_t num_participants, const uint32_t *device_
   return NULL;
 }
 
-mp_status_t mp_session_connect(mp_session_t *session, mp_port_t *port, uint64_t devices,
+mp_status_t mp_session_connect(mp_session_t *session, mp_endpoint_t *endpoint, uint64_t devices,
                                uint64_t number, const uint32_t *ranks_of, uint32_t num_ranks,
                                const uint32_t *ranks) {
-  MP_RETURN_IF_ERROR(
-      mp_peers_create(session, port, devices, number, ranks_of, num_ranks, ranks, &session->peers));
+  MP_RETURN_IF_ERROR(mp_peers_create(session, endpoint, devices, number, ranks_of, num_ranks, ranks,
+                                     &session->peers));
   session->rendezvous.ranks_of = ranks_of;
   session->rendezvous.self = session->peers->self;
   for (uint32_t i = 0; i < session->num_participants; ++i) {
@@ -38,7 +38,7 @@ mp_status_t mp_session_connect(mp_session_t *session, mp_port_t *port, uint64_t 
     session->states[i] = MP_PARTICIPANT_REMOTE;
     session->num_local -= 1;
   }
-  return mp_port_enter(port, devices, number, session);
+  return mp_endpoint_enter(endpoint, devices, number, session);
 }
 
 mp_session_t *mp_session_retain(mp_session_t *session) {
@@ -76,7 +76,7 @@ void mp_session_park(mp_session_t *session, uint32_t logical) {
   session->states[logical] = MP_PARTICIPANT_PARKED;
   session->num_active -= 1;
   session->num_parked += 1;
-  mp_quiet_needs_look(mp_run_device(session->runs[logical])->client);
+  mp_deadlock_needs_look(mp_run_device(session->runs[logical])->client);
 }
 
 static void unpark(mp_session_t *session, uint32_t logical) {
@@ -112,15 +112,15 @@ static void resume_all(mp_session_t *session, mp_device_list_t *resumed) {
     session->mailbox.num_receivers -= 1;
     mp_session_resume(session, receiver->target, resumed);
   }
-  mp_passage_t *next = session->peers == NULL ? NULL : session->peers->passages;
+  mp_remote_collective_t *next = session->peers == NULL ? NULL : session->peers->remotes;
   while (next != NULL) {
-    mp_passage_t *passage = next;
-    next = passage->next;
-    if (!passage->is_waiting && !passage->is_ready) continue;  // its holder will see
-    // A holder that is runnable already will find the error instead of its passage.
-    mp_session_resume_members(session, passage->meeting, passage->is_ready ? passage->holder : NULL,
+    mp_remote_collective_t *remote = next;
+    next = remote->next;
+    if (!remote->is_waiting && !remote->is_ready) continue;  // its holder will see
+    // A holder that is runnable already will find the error instead of its remote collective.
+    mp_session_resume_members(session, remote->meeting, remote->is_ready ? remote->holder : NULL,
                               resumed);
-    mp_passage_end(session->peers, passage);
+    mp_remote_collective_end(session->peers, remote);
   }
 }
 
@@ -154,8 +154,9 @@ void mp_session_poison_locked(mp_session_t *session, mp_status_t error, mp_devic
 static bool may_be_moved(const mp_session_t *session) {
   const mp_peers_t *peers = session->peers;
   if (peers == NULL) return false;
-  for (const mp_passage_t *passage = peers->passages; passage != NULL; passage = passage->next) {
-    if (!mp_passage_is_lost(peers, passage)) return true;
+  for (const mp_remote_collective_t *remote = peers->remotes; remote != NULL;
+       remote = remote->next) {
+    if (!mp_remote_collective_is_lost(peers, remote)) return true;
   }
   for (const mp_receiver_t *r = session->mailbox.receivers; r != NULL; r = r->next) {
     if (session->states[r->source] == MP_PARTICIPANT_REMOTE) return true;
@@ -167,8 +168,9 @@ static bool may_be_moved(const mp_session_t *session) {
 static bool is_let_down(const mp_session_t *session) {
   const mp_peers_t *peers = session->peers;
   if (peers == NULL) return false;
-  for (const mp_passage_t *passage = peers->passages; passage != NULL; passage = passage->next) {
-    if (passage->is_waiting && mp_passage_is_lost(peers, passage)) return true;
+  for (const mp_remote_collective_t *remote = peers->remotes; remote != NULL;
+       remote = remote->next) {
+    if (remote->is_waiting && mp_remote_collective_is_lost(peers, remote)) return true;
   }
   for (const mp_receiver_t *r = session->mailbox.receivers; r != NULL; r = r->next) {
     if (mp_peers_has_left(peers, peers->ranks_of[r->source])) return true;
@@ -212,7 +214,7 @@ static void say_goodbye(mp_session_t *session) {
     mp_peers_send_all(session->peers, &envelope, NULL, 0);
   }
   pthread_mutex_unlock(&session->lock);
-  mp_port_leave(session->peers->port, session);
+  mp_endpoint_leave(session->peers->endpoint, session);
 }
 
 bool mp_session_skip(mp_session_t *session, uint32_t logical) {

@@ -26,8 +26,9 @@ typedef struct mp_session_s mp_session_t;
 MP_NODISCARD mp_status_t mp_session_create(uint32_t num_participants, const uint32_t *device_ids,
                                            mp_session_t **out_session);
 // Before anybody joins: the launch has participants in other processes. `ranks_of` (by logical
-// number) and `ranks` (of the others) are borrowed. Enters the port, so packets come from here on.
-MP_NODISCARD mp_status_t mp_session_connect(mp_session_t *session, mp_port_t *port,
+// number) and `ranks` (of the others) are borrowed. Enters the endpoint, so packets come from here
+// on.
+MP_NODISCARD mp_status_t mp_session_connect(mp_session_t *session, mp_endpoint_t *endpoint,
                                             uint64_t devices, uint64_t number,
                                             const uint32_t *ranks_of, uint32_t num_ranks,
                                             const uint32_t *ranks);
@@ -43,7 +44,7 @@ void mp_session_leave(mp_session_t *session, uint32_t logical);
 
 // Consumes `error`; later errors are dropped.
 void mp_session_poison(mp_session_t *session, mp_status_t error);
-// The same with the error of a session that can never go on (quiet.h).
+// The same with the error of a session that can never go on (deadlock.h).
 void mp_session_poison_stuck(mp_session_t *session);
 bool mp_session_is_poisoned(const mp_session_t *session);
 // A retained reference to the first cause; OK while there is none.
@@ -69,7 +70,7 @@ const mp_mailbox_t *mp_session_mailbox(const mp_session_t *session);
 
 bool mp_session_is_parked(mp_session_t *session, uint32_t logical);
 
-// ---- For hub.c ----
+// ---- For router.c ----
 
 // Takes a packet of this launch.
 void mp_session_deliver(mp_session_t *session, mp_packet_t *packet);
@@ -80,7 +81,7 @@ bool mp_session_is_complete(mp_session_t *session);
 // This rank sends no more.
 void mp_session_lose(mp_session_t *session, uint32_t rank, mp_status_t why);
 
-// ---- For stuck.c, quiet.c and watch.c ----
+// ---- For stuck.c, deadlock.c and watch.c ----
 
 typedef enum {
   MP_PARTICIPANT_ABSENT,  // not enqueued yet
@@ -105,7 +106,7 @@ struct mp_session_s {
   const uint32_t *names;      // [num_participants] global device ids
   struct mp_session_s *next;  // of a device set's sessions that wait for launches
   uint64_t number;            // among them
-  bool may_go_on;             // quiet.c's mark, under the launch lock
+  bool may_go_on;             // deadlock.c's mark, under the launch lock
 };
 
 // The session's lock is held for all of these. The error that describes a stuck session.

@@ -68,8 +68,8 @@ static void add_meeting(mp_places_t *p, const mp_meeting_t *meeting) {
   }
 }
 
-static const mp_passage_t *first_passage(const mp_session_t *session) {
-  return session->peers == NULL ? NULL : session->peers->passages;
+static const mp_remote_collective_t *first_remote(const mp_session_t *session) {
+  return session->peers == NULL ? NULL : session->peers->remotes;
 }
 
 static void collect(const mp_session_t *session, mp_places_t *p) {
@@ -77,7 +77,7 @@ static void collect(const mp_session_t *session, mp_places_t *p) {
   while ((meeting = mp_rendezvous_next(&session->rendezvous, meeting)) != NULL) {
     add_meeting(p, meeting);
   }
-  for (const mp_passage_t *x = first_passage(session); x != NULL; x = x->next) {
+  for (const mp_remote_collective_t *x = first_remote(session); x != NULL; x = x->next) {
     if (x->is_waiting) add_meeting(p, x->meeting);
   }
   for (const mp_receiver_t *r = session->mailbox.receivers; r != NULL; r = r->next) {
@@ -98,10 +98,11 @@ static uint32_t mark_missing(const mp_session_t *session, mp_participant_state_t
       ++count;
     }
   }
-  for (const mp_passage_t *x = first_passage(session); x != NULL; x = x->next) {
+  for (const mp_remote_collective_t *x = first_remote(session); x != NULL; x = x->next) {
     for (uint32_t i = 0; i < x->meeting->num_members; ++i) {
       uint32_t logical = x->meeting->members[i];
-      if (!x->is_waiting || !mp_passage_misses(x, x->line->spread->process_of[i])) continue;
+      if (!x->is_waiting || !mp_remote_collective_misses(x, x->sequence->layout->process_of[i]))
+        continue;
       if (session->states[logical] != state || mark[logical] == value) continue;
       mark[logical] = value;
       ++count;
@@ -166,9 +167,10 @@ mp_status_t mp_session_describe_stuck(const mp_session_t *session) {
 // ---- Waiting for other processes ----
 
 bool mp_session_misses_rank(const mp_session_t *session, uint32_t rank) {
-  for (const mp_passage_t *x = first_passage(session); x != NULL; x = x->next) {
-    const int64_t process = mp_spread_find(x->line->spread, rank);
-    if (x->is_waiting && process >= 0 && mp_passage_misses(x, (uint32_t)process)) return true;
+  for (const mp_remote_collective_t *x = first_remote(session); x != NULL; x = x->next) {
+    const int64_t process = mp_group_layout_find(x->sequence->layout, rank);
+    if (x->is_waiting && process >= 0 && mp_remote_collective_misses(x, (uint32_t)process))
+      return true;
   }
   for (const mp_receiver_t *r = session->mailbox.receivers; r != NULL; r = r->next) {
     if (session->peers->ranks_of[r->source] == rank) return true;
@@ -177,7 +179,7 @@ bool mp_session_misses_rank(const mp_session_t *session, uint32_t rank) {
 }
 
 bool mp_session_waits_for_peers(const mp_session_t *session) {
-  for (const mp_passage_t *x = first_passage(session); x != NULL; x = x->next) {
+  for (const mp_remote_collective_t *x = first_remote(session); x != NULL; x = x->next) {
     if (x->is_waiting) return true;
   }
   for (const mp_receiver_t *r = session->mailbox.receivers; r != NULL; r = r->next) {

@@ -17,7 +17,7 @@ enum { MP_WATCH_STACK = 256 * 1024, MP_WATCH_TICK_MS = 500 };
 static const double k_answer_seconds = 1.5;
 
 struct mp_watch_s {
-  mp_port_t *port;
+  mp_endpoint_t *endpoint;
   double warn_s, timeout_s;  // 0: never
   pthread_mutex_t lock;
   pthread_cond_t changed;
@@ -48,7 +48,7 @@ static void ask(mp_peers_t *peers) {
 }
 
 static void print_answers(mp_strbuf_t *out, const mp_peers_t *peers) {
-  const mp_world_t *world = mp_port_world(peers->port);
+  const mp_world_t *world = mp_endpoint_world(peers->endpoint);
   for (uint32_t i = 0; i < peers->num_ranks; ++i) {
     if (!mp_session_misses_rank(peers->session, peers->ranks[i])) continue;
     const mp_peer_t *peer = mp_world_peer(world, peers->ranks[i]);
@@ -150,7 +150,7 @@ static void destroy(mp_watch_t *watch) {
 static void *watch_main(void *context) {
   mp_watch_t *watch = context;
   (void)pthread_setname_np(pthread_self(), "mp-watch");
-  mp_client_t *client = mp_port_client(watch->port);
+  mp_client_t *client = mp_endpoint_client(watch->endpoint);
   bool must_end_client = false;
   pthread_mutex_lock(&watch->lock);
   while (!watch->must_stop && !must_end_client) {
@@ -158,8 +158,8 @@ static void *watch_main(void *context) {
     if (watch->must_stop) break;
     pthread_mutex_unlock(&watch->lock);
     mp_look_t at = {watch, mp_clock_seconds()};
-    mp_port_visit(watch->port, look, &at);
-    must_end_client = mp_port_is_spent(watch->port);
+    mp_endpoint_visit(watch->endpoint, look, &at);
+    must_end_client = mp_endpoint_is_spent(watch->endpoint);
     pthread_mutex_lock(&watch->lock);
   }
   pthread_mutex_unlock(&watch->lock);
@@ -172,10 +172,11 @@ static void *watch_main(void *context) {
   return NULL;
 }
 
-mp_status_t mp_watch_start(mp_port_t *port, const mp_options_t *options, mp_watch_t **out_watch) {
+mp_status_t mp_watch_start(mp_endpoint_t *endpoint, const mp_options_t *options,
+                           mp_watch_t **out_watch) {
   mp_watch_t *watch = mp_calloc(1, sizeof(*watch));
   MP_RETURN_IF_NULL(watch);
-  watch->port = port;
+  watch->endpoint = endpoint;
   watch->warn_s = (double)options->collective_warn;
   watch->timeout_s = (double)options->collective_timeout;
   pthread_mutex_init(&watch->lock, NULL);

@@ -8,7 +8,7 @@
 #include "sim/base/alloc.h"
 #include "sim/base/futex.h"
 #include "sim/runtime/client_impl.h"
-#include "sim/runtime/quiet.h"
+#include "sim/runtime/deadlock.h"
 #include "sim/runtime/run.h"
 
 enum {
@@ -83,7 +83,7 @@ static void enqueue(mp_core_queue_t *queue, mp_device_list_t *devices) {
   uint32_t waiting = queue->devices.length;
   pthread_mutex_unlock(&queue->lock);
   // A worker that puts devices into its own queue will look there itself.
-  bool is_own = t_worker != NULL && !t_worker->is_guest && t_worker->queue == queue;
+  bool is_own = t_worker != NULL && !t_worker->is_inline && t_worker->queue == queue;
   mp_core_queue_wake(queue, is_own ? waiting - 1 : count);
 }
 
@@ -93,7 +93,7 @@ void mp_schedule(mp_device_list_t *devices) {
   mp_core_queue_t *queue = NULL;
   for (mp_device_t *device; (device = mp_device_list_pop(devices)) != NULL;) {
     if (mp_client_is_stopping(device->client)) continue;  // shutting down clears the streams
-    if (t_worker != NULL && t_worker->is_guest && mp_run_is_of_guest(device, t_worker)) {
+    if (t_worker != NULL && t_worker->is_inline && mp_run_is_inline(device, t_worker)) {
       mp_device_list_push(&t_worker->own, device);
       continue;
     }
@@ -117,7 +117,7 @@ static mp_device_t *dequeue(mp_core_queue_t *queue) {
 }
 
 bool mp_worker_is_wanted(const mp_worker_t *self) {
-  if (self->is_guest) return self->own.first != NULL;
+  if (self->is_inline) return self->own.first != NULL;
   return atomic_load_explicit(&self->queue->length, memory_order_relaxed) != 0;
 }
 
@@ -135,7 +135,7 @@ static void idle(mp_worker_t *self) {
   }
   mp_core_queue_t *queue = self->queue;
   atomic_fetch_add(&self->client->num_idle, 1);
-  mp_quiet_check(self->client);
+  mp_deadlock_check(self->client);
   atomic_fetch_add(&queue->sleepers, 1);
   unsigned epoch = atomic_load(&queue->epoch);
   if (!has_work(self)) mp_futex_wait(&queue->epoch, epoch, NULL);
@@ -231,17 +231,17 @@ void mp_workers_stop(mp_client_t *client) {
   }
 }
 
-void mp_guest_run(mp_worker_t *guest) {
+void mp_inline_run(mp_worker_t *inline_worker) {
   mp_worker_t *outer = t_worker;
-  t_worker = guest;
-  for (mp_device_t *device; (device = mp_device_list_pop(&guest->own)) != NULL;) {
-    mp_run_continue(guest, device);
+  t_worker = inline_worker;
+  for (mp_device_t *device; (device = mp_device_list_pop(&inline_worker->own)) != NULL;) {
+    mp_run_continue(inline_worker, device);
   }
   t_worker = outer;
 }
 
-void mp_worker_free_guest(mp_worker_t *guest) {
-  if (guest == NULL) return;
-  free(guest->scratch);
-  mp_free(guest);
+void mp_worker_free_inline(mp_worker_t *inline_worker) {
+  if (inline_worker == NULL) return;
+  free(inline_worker->scratch);
+  mp_free(inline_worker);
 }

@@ -37,18 +37,18 @@ typedef struct mp_core_queue_s {
 
 typedef struct mp_worker_s {
   mp_client_t *client;
-  mp_core_queue_t *queue;  // NULL: a guest
+  mp_core_queue_t *queue;  // NULL: an inline run
   uint32_t index;
   int32_t cpu;  // to bind to; -1: to the whole core group, or nowhere
-  bool is_guest;
+  bool is_inline;
   bool is_started;
   pthread_t thread;
   void *scratch;
   size_t scratch_bytes;
-  mp_device_list_t own;  // guests: devices to run here
+  mp_device_list_t own;  // inline runs: devices to run here
 } mp_worker_t;
 
-// The worker (or guest) that the calling thread is, or NULL.
+// The worker (or inline run) that the calling thread is, or NULL.
 mp_worker_t *mp_worker_current(void);
 
 // Starts the client's workers; on failure those that run are stopped again.
@@ -70,8 +70,8 @@ void mp_core_queue_wake(mp_core_queue_t *queue, uint32_t count);
 // True when other devices wait for this worker's attention.
 bool mp_worker_is_wanted(const mp_worker_t *self);
 
-// Runs what is on a guest's own list, on the caller's thread.
-void mp_guest_run(mp_worker_t *guest);
-void mp_worker_free_guest(mp_worker_t *guest);
+// Runs what is on an inline run's own list, on the caller's thread.
+void mp_inline_run(mp_worker_t *inline_worker);
+void mp_worker_free_inline(mp_worker_t *inline_worker);
 
 #endif  // MINIPOD_SIM_RUNTIME_WORKER_H_

@@ -104,12 +104,12 @@ static void await_count(atomic_uint *count, unsigned wanted, double seconds) {
 
 static void send_number(uint32_t to, uint64_t number, size_t bytes) {
   mp_envelope_t envelope = {.channel = MP_CHANNEL_SESSIONS, .key = {number, bytes}};
-  mp_parcel_t *parcel = NULL;
-  check(mp_parcel_create(g_job.world, bytes, &parcel));
-  unsigned char *data = parcel->data;
+  mp_payload_t *payload = NULL;
+  check(mp_payload_create(g_job.world, bytes, &payload));
+  unsigned char *data = payload->data;
   for (size_t i = 0; i < bytes; ++i) data[i] = byte_at(g_job.rank, number, i);
-  check(mp_world_send(g_job.world, to, &envelope, parcel));
-  mp_parcel_release(parcel);
+  check(mp_world_send(g_job.world, to, &envelope, payload));
+  mp_payload_release(payload);
 }
 
 static void barrier(void) {

@@ -19,8 +19,8 @@ typedef struct {
   mp_world_t *world;
   uint32_t rank;
   atomic_uint arrived;
-  bool answers;         // in the handler
-  mp_parcel_t *parcel;  // of the present size
+  bool answers;           // in the handler
+  mp_payload_t *payload;  // of the present size
 } bench_t;
 
 static bench_t g_bench;
@@ -33,7 +33,7 @@ static void check(mp_status_t status) {
 
 static void send_to(uint32_t rank) {
   mp_envelope_t envelope = {.channel = MP_CHANNEL_SESSIONS};
-  check(mp_world_send(g_bench.world, rank, &envelope, g_bench.parcel));
+  check(mp_world_send(g_bench.world, rank, &envelope, g_bench.payload));
 }
 
 static void deliver(void *context, mp_packet_t *packet) {
@@ -64,19 +64,19 @@ static summary_t summarize(double *times, int count) {
   return (summary_t){1e6 * times[count / 2], 1e6 * times[0]};
 }
 
-// One way, from rank 0 to rank 1 or back; fresh parcels are written each time if `writes`.
+// One way, from rank 0 to rank 1 or back; fresh payloads are written each time if `writes`.
 static summary_t ping_pong(size_t bytes, int rounds, bool answers, bool writes, double *times) {
   g_bench.answers = answers;
-  check(mp_parcel_create(g_bench.world, bytes, &g_bench.parcel));
-  memset(g_bench.parcel->data, 1, bytes);
+  check(mp_payload_create(g_bench.world, bytes, &g_bench.payload));
+  memset(g_bench.payload->data, 1, bytes);
   unsigned count = atomic_load(&g_bench.arrived);
   MPI_Barrier(MPI_COMM_WORLD);
   for (int i = 0; i < rounds && g_bench.rank < 2; ++i) {
     double begin = mp_clock_seconds();
     if (writes) {
-      mp_parcel_release(g_bench.parcel);
-      check(mp_parcel_create(g_bench.world, bytes, &g_bench.parcel));
-      memset(g_bench.parcel->data, i, bytes);
+      mp_payload_release(g_bench.payload);
+      check(mp_payload_create(g_bench.world, bytes, &g_bench.payload));
+      memset(g_bench.payload->data, i, bytes);
     }
     if (g_bench.rank == 0) send_to(1);
     await(++count);
@@ -84,7 +84,7 @@ static summary_t ping_pong(size_t bytes, int rounds, bool answers, bool writes, 
     times[i] = (mp_clock_seconds() - begin) / 2;
   }
   MPI_Barrier(MPI_COMM_WORLD);
-  mp_parcel_release(g_bench.parcel);
+  mp_payload_release(g_bench.payload);
   return summarize(times, rounds);
 }
 

@@ -569,7 +569,7 @@ static void test_lost_process(void **state) {
   run_half(&l, &pods, 0, sum_program(), 4);
   mp_client_release(pods.clients[1]);
   pods.clients[1] = NULL;
-  mp_hub_forget(pods.worlds[1]);
+  mp_router_forget(pods.worlds[1]);
   pthread_t closing;
   assert_int_equal(pthread_create(&closing, NULL, close_pod_world, pods.worlds[1]), 0);
   launch_expect_error(&l, 0, MP_UNAVAILABLE, "has exited");
@@ -578,7 +578,7 @@ static void test_lost_process(void **state) {
   launch_expect_error(&l, 1, MP_UNAVAILABLE, "has exited");
   launch_end(&l);
   mp_client_release(pods.clients[0]);
-  mp_hub_forget(pods.worlds[0]);
+  mp_router_forget(pods.worlds[0]);
   mp_world_close(pods.worlds[0]);
   pthread_join(closing, NULL);
 }
@@ -639,7 +639,7 @@ static void test_leaving_cancels(void **state) {
   run_half(&l[0], &pods, 0, sum_program(), 4);
   mp_client_release(pods.clients[0]);
   pods.clients[0] = NULL;
-  mp_hub_forget(pods.worlds[0]);
+  mp_router_forget(pods.worlds[0]);
   launch_expect_error(&l[0], 0, MP_CANCELLED, "the client was closed");
   launch_end_no_wait(&l[0]);
   let_packets_come();

@@ -7,7 +7,7 @@
 
 #include "collectives/transport/world_local.h"
 #include "sim/runtime/client.h"
-#include "sim/runtime/hub.h"
+#include "sim/runtime/router.h"
 #include "tests/unit/support/unit.h"
 
 #ifndef POD_CLIENT
@@ -81,7 +81,7 @@ static inline void start_pods(pods_t *pods, uint32_t count, uint32_t per_host,
 }
 
 static inline void *close_pod_world(void *world) {
-  mp_hub_forget(world);
+  mp_router_forget(world);
   mp_world_close(world);
   return NULL;
 }

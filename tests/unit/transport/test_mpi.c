@@ -255,12 +255,12 @@ static void await_count(atomic_uint *count, unsigned wanted) {
 
 static mp_status_t send_number(mp_world_t *world, uint32_t to, uint64_t number, size_t bytes) {
   mp_envelope_t envelope = {.channel = MP_CHANNEL_SESSIONS, .key = {number, bytes}};
-  mp_parcel_t *parcel = NULL;
-  MP_RETURN_IF_ERROR(mp_parcel_create(world, bytes, &parcel));
-  unsigned char *data = parcel->data;
+  mp_payload_t *payload = NULL;
+  MP_RETURN_IF_ERROR(mp_payload_create(world, bytes, &payload));
+  unsigned char *data = payload->data;
   for (size_t i = 0; i < bytes; ++i) data[i] = byte_at(mp_world_rank(world), number, i);
-  mp_status_t status = mp_world_send(world, to, &envelope, parcel);
-  mp_parcel_release(parcel);
+  mp_status_t status = mp_world_send(world, to, &envelope, payload);
+  mp_payload_release(payload);
   return status;
 }
 

@@ -1,4 +1,4 @@
-// Segments: cargo that several processes share, and memory that comes back.
+// Segments: payload that several processes share, and memory that comes back.
 
 #include "collectives/transport/segment.h"
 
@@ -32,21 +32,21 @@ static void gives_aligned_memory_of_any_size(void **state) {
   (void)state;
   mp_segment_t *segment = make();
   enum { COUNT = 60 };
-  mp_cargo_t *cargo[COUNT];
+  mp_payload_block_t *block[COUNT];
   for (size_t i = 0; i < COUNT; ++i) {
     size_t bytes = i * i * i * 37;
-    cargo[i] = mp_segment_take(segment, bytes);
-    assert_non_null(cargo[i]);
-    assert_int_equal(cargo[i]->parcel.bytes, bytes);
-    assert_int_equal((uintptr_t)mp_cargo_data(cargo[i]) % 64, 0);
-    memset(mp_cargo_data(cargo[i]), (int)i, bytes);
+    block[i] = mp_segment_take(segment, bytes);
+    assert_non_null(block[i]);
+    assert_int_equal(block[i]->payload.bytes, bytes);
+    assert_int_equal((uintptr_t)mp_payload_block_data(block[i]) % 64, 0);
+    memset(mp_payload_block_data(block[i]), (int)i, bytes);
   }
   for (size_t i = 0; i < COUNT; ++i) {
-    const unsigned char *data = mp_cargo_data(cargo[i]);
-    for (size_t k = 0; k < cargo[i]->parcel.bytes; k += 97) assert_int_equal(data[k], i);
-    uint64_t offset = mp_segment_offset_of(segment, cargo[i]);
-    assert_ptr_equal(mp_segment_cargo_at(segment, offset), cargo[i]);
-    mp_cargo_release(cargo[i]);
+    const unsigned char *data = mp_payload_block_data(block[i]);
+    for (size_t k = 0; k < block[i]->payload.bytes; k += 97) assert_int_equal(data[k], i);
+    uint64_t offset = mp_segment_offset_of(segment, block[i]);
+    assert_ptr_equal(mp_segment_block_at(segment, offset), block[i]);
+    mp_payload_block_release(block[i]);
   }
   mp_segment_release(segment);
 }
@@ -54,15 +54,15 @@ static void gives_aligned_memory_of_any_size(void **state) {
 static void uses_memory_again(void **state) {
   (void)state;
   mp_segment_t *segment = make();
-  mp_cargo_t *first = mp_segment_take(segment, 1 << 20);
-  mp_cargo_retain(first);
-  mp_cargo_release(first);
-  mp_cargo_t *second = mp_segment_take(segment, 1 << 20);
+  mp_payload_block_t *first = mp_segment_take(segment, 1 << 20);
+  mp_payload_block_retain(first);
+  mp_payload_block_release(first);
+  mp_payload_block_t *second = mp_segment_take(segment, 1 << 20);
   assert_ptr_not_equal(first, second);  // somebody still reads the first
-  mp_cargo_release(first);
+  mp_payload_block_release(first);
   assert_ptr_equal(mp_segment_take(segment, (1 << 20) + 100), first);
-  mp_cargo_release(first);
-  mp_cargo_release(second);
+  mp_payload_block_release(first);
+  mp_payload_block_release(second);
   mp_segment_release(segment);
 }
 
@@ -70,11 +70,11 @@ static void gives_pages_back(void **state) {
   (void)state;
   mp_segment_t *segment = make();
   enum { BYTES = 8 << 20 };
-  mp_cargo_t *cargo = mp_segment_take(segment, BYTES);
-  memset(mp_cargo_data(cargo), 1, BYTES);
+  mp_payload_block_t *block = mp_segment_take(segment, BYTES);
+  memset(mp_payload_block_data(block), 1, BYTES);
   assert_true(used_bytes(segment) >= BYTES);
   mp_segment_trim(segment);
-  mp_cargo_release(cargo);
+  mp_payload_block_release(block);
   assert_true(mp_segment_idle_bytes(segment) >= BYTES);
   mp_segment_trim(segment);  // it was in use since the last time: stays
   assert_true(used_bytes(segment) >= BYTES);
@@ -82,9 +82,9 @@ static void gives_pages_back(void **state) {
   assert_int_equal(mp_segment_idle_bytes(segment), 0);
   assert_true(used_bytes(segment) < BYTES / 8);
   // It is as good as new.
-  cargo = mp_segment_take(segment, BYTES);
-  memset(mp_cargo_data(cargo), 2, BYTES);
-  mp_cargo_release(cargo);
+  block = mp_segment_take(segment, BYTES);
+  memset(mp_payload_block_data(block), 2, BYTES);
+  mp_payload_block_release(block);
   mp_segment_release(segment);
 }
 
@@ -94,24 +94,24 @@ static void has_an_end(void **state) {
   assert_null(mp_segment_take(segment, SIZE_MAX));
   assert_null(mp_segment_take(segment, SIZE_MAX / 2));
   assert_null(mp_segment_take(segment, (size_t)1 << 46));
-  mp_cargo_t *cargo = mp_segment_take(segment, 100);
-  assert_non_null(cargo);
-  assert_null(mp_segment_cargo_at(segment, 64));
-  assert_null(mp_segment_cargo_at(segment, UINT64_MAX / 64 * 64));
-  assert_null(mp_segment_cargo_at(segment, cargo->offset + 1));
-  assert_null(mp_segment_cargo_at(segment, cargo->offset + 64));  // in the middle of it
-  const uint64_t offset = cargo->offset;
-  cargo->parcel.bytes = SIZE_MAX - 64;  // as another process might find it
-  assert_null(mp_segment_cargo_at(segment, offset));
-  cargo->parcel.bytes = 100;
-  cargo->offset = offset + 64;
-  assert_null(mp_segment_cargo_at(segment, offset));
-  cargo->offset = offset;
-  assert_ptr_equal(mp_segment_cargo_at(segment, offset), cargo);
-  mp_cargo_t *foreign = mp_cargo_create(100);
+  mp_payload_block_t *block = mp_segment_take(segment, 100);
+  assert_non_null(block);
+  assert_null(mp_segment_block_at(segment, 64));
+  assert_null(mp_segment_block_at(segment, UINT64_MAX / 64 * 64));
+  assert_null(mp_segment_block_at(segment, block->offset + 1));
+  assert_null(mp_segment_block_at(segment, block->offset + 64));  // in the middle of it
+  const uint64_t offset = block->offset;
+  block->payload.bytes = SIZE_MAX - 64;  // as another process might find it
+  assert_null(mp_segment_block_at(segment, offset));
+  block->payload.bytes = 100;
+  block->offset = offset + 64;
+  assert_null(mp_segment_block_at(segment, offset));
+  block->offset = offset;
+  assert_ptr_equal(mp_segment_block_at(segment, offset), block);
+  mp_payload_block_t *foreign = mp_payload_block_create(100);
   assert_int_equal(mp_segment_offset_of(segment, foreign), 0);
-  mp_cargo_release(foreign);
-  mp_cargo_release(cargo);
+  mp_payload_block_release(foreign);
+  mp_payload_block_release(block);
   mp_segment_release(segment);
 }
 
@@ -121,14 +121,14 @@ static void is_found_by_its_address(void **state) {
   mp_segment_t *segment = make(), *other = NULL;
   mp_segment_address_t address = mp_segment_address(segment);
   assert_ok(mp_segment_open(&address, &other));
-  mp_cargo_t *cargo = mp_segment_take(segment, 5000);
-  strcpy(mp_cargo_data(cargo), "hello");
-  mp_cargo_t *seen = mp_segment_cargo_at(other, mp_segment_offset_of(segment, cargo));
-  assert_ptr_not_equal(seen, cargo);
-  assert_string_equal(mp_cargo_data(seen), "hello");
-  mp_cargo_release(seen);  // the last reference: its owner gets it back
-  assert_ptr_equal(mp_segment_take(segment, 5000), cargo);
-  mp_cargo_release(cargo);
+  mp_payload_block_t *block = mp_segment_take(segment, 5000);
+  strcpy(mp_payload_block_data(block), "hello");
+  mp_payload_block_t *seen = mp_segment_block_at(other, mp_segment_offset_of(segment, block));
+  assert_ptr_not_equal(seen, block);
+  assert_string_equal(mp_payload_block_data(seen), "hello");
+  mp_payload_block_release(seen);  // the last reference: its owner gets it back
+  assert_ptr_equal(mp_segment_take(segment, 5000), block);
+  mp_payload_block_release(block);
   mp_segment_release(segment);
   mp_segment_release(other);
 }
@@ -177,17 +177,17 @@ static void *take_and_release(void *context) {
   mp_segment_t *segment = context;
   for (unsigned i = 0; i < 3000; ++i) {
     size_t bytes = (i * 7919) % 200000;
-    mp_cargo_t *cargo = mp_segment_take(segment, bytes);
-    if (cargo == NULL) return "no memory";
-    unsigned char *data = mp_cargo_data(cargo);
+    mp_payload_block_t *block = mp_segment_take(segment, bytes);
+    if (block == NULL) return "no memory";
+    unsigned char *data = mp_payload_block_data(block);
     if (bytes != 0) data[0] = data[bytes - 1] = (unsigned char)i;
-    mp_cargo_retain(cargo);
+    mp_payload_block_retain(block);
     if (i % 500 == 0) mp_segment_trim(segment);
-    mp_cargo_release(cargo);
+    mp_payload_block_release(block);
     if (bytes > 1 && (data[0] != (unsigned char)i || data[bytes - 1] != (unsigned char)i)) {
       return "taken twice";
     }
-    mp_cargo_release(cargo);
+    mp_payload_block_release(block);
   }
   return NULL;
 }

@@ -78,14 +78,14 @@ static void await_count(atomic_uint *count, unsigned wanted) {
 
 static mp_status_t send_number(mp_world_t *world, uint32_t to, uint64_t number, size_t bytes) {
   mp_envelope_t envelope = {.channel = MP_CHANNEL_SESSIONS, .key = {number, bytes}};
-  mp_parcel_t *parcel = NULL;
+  mp_payload_t *payload = NULL;
   if (bytes != 0) {
-    MP_RETURN_IF_ERROR(mp_parcel_create(world, bytes, &parcel));
-    unsigned char *data = parcel->data;
+    MP_RETURN_IF_ERROR(mp_payload_create(world, bytes, &payload));
+    unsigned char *data = payload->data;
     for (size_t i = 0; i < bytes; ++i) data[i] = byte_at(mp_world_rank(world), number, i);
   }
-  mp_status_t status = mp_world_send(world, to, &envelope, parcel);
-  mp_parcel_release(parcel);
+  mp_status_t status = mp_world_send(world, to, &envelope, payload);
+  mp_payload_release(payload);
   return status;
 }
 
@@ -130,7 +130,7 @@ static void keeps_order_between_all_pairs(void **state) {
   for (int i = 0; i < SIZE; ++i) mp_world_close(worlds[i]);
 }
 
-static void one_parcel_to_many(void **state) {
+static void one_payload_to_many(void **state) {
   (void)state;
   enum { SIZE = 4, BYTES = 100000 };
   mp_world_t *worlds[SIZE];
@@ -138,14 +138,15 @@ static void one_parcel_to_many(void **state) {
   memset(inboxes, 0, sizeof(inboxes));
   assert_ok(mp_worlds_create_local(SIZE, 3, worlds));
   for (int i = 0; i < SIZE; ++i) attach(worlds[i], &inboxes[i]);
-  mp_parcel_t *parcel = NULL;
-  assert_ok(mp_parcel_create(worlds[1], BYTES, &parcel));
-  assert_int_equal((uintptr_t)parcel->data % 64, 0);
-  assert_int_equal(parcel->bytes, BYTES);
-  for (size_t i = 0; i < BYTES; ++i) ((unsigned char *)parcel->data)[i] = byte_at(1, 0, i);
+  mp_payload_t *payload = NULL;
+  assert_ok(mp_payload_create(worlds[1], BYTES, &payload));
+  assert_int_equal((uintptr_t)payload->data % 64, 0);
+  assert_int_equal(payload->bytes, BYTES);
+  for (size_t i = 0; i < BYTES; ++i) ((unsigned char *)payload->data)[i] = byte_at(1, 0, i);
   mp_envelope_t envelope = {.channel = MP_CHANNEL_SESSIONS, .key = {0, BYTES}};
-  for (uint32_t to = 0; to < SIZE; ++to) assert_ok(mp_world_send(worlds[1], to, &envelope, parcel));
-  mp_parcel_release(parcel);
+  for (uint32_t to = 0; to < SIZE; ++to)
+    assert_ok(mp_world_send(worlds[1], to, &envelope, payload));
+  mp_payload_release(payload);
   for (int i = 0; i < SIZE; ++i) await_count(&inboxes[i].num_packets, 1);
   for (int i = 0; i < SIZE; ++i) assert_int_equal(inboxes[i].num_wrong, 0);
   for (int i = 0; i < SIZE; ++i) mp_world_close(worlds[i]);
@@ -373,7 +374,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(knows_its_peers),
       cmocka_unit_test(keeps_order_between_all_pairs),
-      cmocka_unit_test(one_parcel_to_many),
+      cmocka_unit_test(one_payload_to_many),
       cmocka_unit_test(tells_who_has_left),
       cmocka_unit_test(exchanges),
       cmocka_unit_test(exchange_names_the_missing),

@@ -1,14 +1,15 @@
-#include "sim/runtime/quiet.h"
+#include "sim/runtime/deadlock.h"
 
 #include "sim/runtime/run.h"
 #include "sim/runtime/session.h"
 
-// Everything that could move a run from inside: a worker or guest at work, a runnable device, a
-// job. With the launch lock held no launch can come, so this stays true but for what comes from
+// Everything that could move a run from inside: a worker or inline run at work, a runnable device,
+// a job. With the launch lock held no launch can come, so this stays true but for what comes from
 // outside (events that are set), and runs that wait for those are taken as able to go on.
 static bool is_quiet(const mp_client_t *client) {
   if (atomic_load(&client->num_idle) != client->num_workers) return false;
-  if (atomic_load(&client->num_guests) != 0 || atomic_load(&client->jobs.count) != 0) return false;
+  if (atomic_load(&client->num_inline_runs) != 0 || atomic_load(&client->jobs.count) != 0)
+    return false;
   for (uint32_t i = 0; i < client->num_queues; ++i) {
     if (atomic_load(&client->queues[i].length) != 0) return false;
   }
@@ -81,7 +82,7 @@ static mp_session_t *find_stuck(mp_client_t *client) {
   return stuck;
 }
 
-void mp_quiet_check(mp_client_t *client) {
+void mp_deadlock_check(mp_client_t *client) {
   if (atomic_load(&client->num_idle) != client->num_workers) return;
   if (!atomic_load(&client->needs_look)) return;
   mp_session_t *stuck = NULL;

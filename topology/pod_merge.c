@@ -1,4 +1,4 @@
-// The pod of several processes, from what each of them offers.
+// The pod of several processes, from what each of them announcements.
 //
 // Every process runs this over the same bytes and gets the same devices; only the placement on the
 // machine, at the end, is each process's own.
@@ -6,14 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "topology/offer.h"
+#include "topology/announcement.h"
 #include "topology/pod_internal.h"
 
 typedef struct {
   mp_arena_t *arena;
   int32_t count;
   int32_t rank;
-  mp_offer_t *offers;
+  mp_announcement_t *announcements;
   int32_t *num_devices;  // by rank
   int32_t num_hosts;     // that run processes
   mp_pod_spec_t spec;
@@ -25,10 +25,10 @@ enum { MP_PROCESS_NAME_SIZE = 128 };
 
 // "process 1 (pid 4711 on a)"
 static const char *name_process(const union_t *u, int32_t rank, char text[MP_PROCESS_NAME_SIZE]) {
-  const mp_offer_t *offer = &u->offers[rank];
-  int shown = offer->hostname.size > 64 ? 64 : (int)offer->hostname.size;
-  snprintf(text, MP_PROCESS_NAME_SIZE, "process %d (pid %" PRId64 " on %.*s)", rank, offer->pid,
-           shown, shown == 0 ? "" : offer->hostname.data);
+  const mp_announcement_t *announcement = &u->announcements[rank];
+  int shown = announcement->hostname.size > 64 ? 64 : (int)announcement->hostname.size;
+  snprintf(text, MP_PROCESS_NAME_SIZE, "process %d (pid %" PRId64 " on %.*s)", rank,
+           announcement->pid, shown, shown == 0 ? "" : announcement->hostname.data);
   return text;
 }
 
@@ -44,38 +44,38 @@ static mp_status_t disagree(const union_t *u, int32_t rank, const char *what, co
 
 // ---- Reading and comparing ----
 
-static mp_status_t read_offers(union_t *u, const mp_str_t *offers) {
-  u->offers = MP_ARENA_ARRAY(u->arena, mp_offer_t, (size_t)u->count);
+static mp_status_t read_announcements(union_t *u, const mp_str_t *announcements) {
+  u->announcements = MP_ARENA_ARRAY(u->arena, mp_announcement_t, (size_t)u->count);
   u->num_devices = MP_ARENA_ARRAY(u->arena, int32_t, (size_t)u->count);
-  MP_RETURN_IF_NULL(u->offers);
+  MP_RETURN_IF_NULL(u->announcements);
   MP_RETURN_IF_NULL(u->num_devices);
   for (int32_t r = 0; r < u->count; ++r) {
-    MP_RETURN_IF_ERROR(mp_status_annotate(mp_offer_read(offers[r], u->arena, &u->offers[r]),
-                                          "process %d says nothing understandable about itself",
-                                          r));
-    const mp_offer_t *offer = &u->offers[r];
-    if (offer->host < 0 || offer->host >= u->count || offer->num_devices < 0 ||
-        offer->num_devices > MP_POD_MAX_DEVICES || offer->workers < 0 ||
-        offer->workers > INT32_MAX) {
+    MP_RETURN_IF_ERROR(
+        mp_status_annotate(mp_announcement_read(announcements[r], u->arena, &u->announcements[r]),
+                           "process %d says nothing understandable about itself", r));
+    const mp_announcement_t *announcement = &u->announcements[r];
+    if (announcement->host < 0 || announcement->host >= u->count || announcement->num_devices < 0 ||
+        announcement->num_devices > MP_POD_MAX_DEVICES || announcement->workers < 0 ||
+        announcement->workers > INT32_MAX) {
       return mp_status_make(MP_INTERNAL, "process %d says senseless things about itself", r);
     }
-    if (offer->host >= u->num_hosts) u->num_hosts = offer->host + 1;
+    if (announcement->host >= u->num_hosts) u->num_hosts = announcement->host + 1;
   }
   return NULL;
 }
 
 // One's own reason comes first: it is what this process's user can mend.
 static mp_status_t check_failures(const union_t *u) {
-  const mp_offer_t *own = &u->offers[u->rank];
+  const mp_announcement_t *own = &u->announcements[u->rank];
   if (own->code != MP_OK) {
     return mp_status_make(own->code, "%.*s", MP_STR_ARG(own->error));
   }
   for (int32_t r = 0; r < u->count; ++r) {
     char name[MP_PROCESS_NAME_SIZE];
-    const mp_offer_t *offer = &u->offers[r];
-    if (offer->code == MP_OK) continue;
-    return mp_status_make(offer->code, "%s cannot start: %.*s", name_process(u, r, name),
-                          MP_STR_ARG(offer->error));
+    const mp_announcement_t *announcement = &u->announcements[r];
+    if (announcement->code == MP_OK) continue;
+    return mp_status_make(announcement->code, "%s cannot start: %.*s", name_process(u, r, name),
+                          MP_STR_ARG(announcement->error));
   }
   return NULL;
 }
@@ -93,14 +93,15 @@ static mp_str_t differing_line(mp_str_t text, mp_str_t other) {
 }
 
 // `"v5e:4x4" ('shape: 4x4')`
-static void write_topology(const mp_offer_t *offer, const mp_offer_t *other, mp_strbuf_t *out) {
-  if (offer->topology.size == 0) {
+static void write_topology(const mp_announcement_t *announcement, const mp_announcement_t *other,
+                           mp_strbuf_t *out) {
+  if (announcement->topology.size == 0) {
     mp_strbuf_puts(out, "none (what the machine has)");
     return;
   }
-  int shown = offer->topology.size > 200 ? 200 : (int)offer->topology.size;
-  mp_strbuf_printf(out, "\"%.*s\"", shown, offer->topology.data);
-  mp_str_t line = differing_line(offer->spec, other->spec);
+  int shown = announcement->topology.size > 200 ? 200 : (int)announcement->topology.size;
+  mp_strbuf_printf(out, "\"%.*s\"", shown, announcement->topology.data);
+  mp_str_t line = differing_line(announcement->spec, other->spec);
   if (line.size != 0 && other->spec.size != 0) {
     mp_strbuf_printf(out, " ('%.*s')", MP_STR_ARG(line));
   }
@@ -110,8 +111,8 @@ static mp_status_t refuse_topology(const union_t *u, int32_t rank) {
   mp_strbuf_t ours, theirs;
   mp_strbuf_init(&ours);
   mp_strbuf_init(&theirs);
-  write_topology(&u->offers[0], &u->offers[rank], &ours);
-  write_topology(&u->offers[rank], &u->offers[0], &theirs);
+  write_topology(&u->announcements[0], &u->announcements[rank], &ours);
+  write_topology(&u->announcements[rank], &u->announcements[0], &theirs);
   mp_status_t status =
       disagree(u, rank, "topology", mp_strbuf_text(&theirs), mp_strbuf_text(&ours));
   mp_strbuf_deinit(&ours);
@@ -128,25 +129,26 @@ static mp_status_t refuse_number(const union_t *u, int32_t rank, const char *wha
 }
 
 static mp_status_t check_agreement(const union_t *u) {
-  const mp_offer_t *first = &u->offers[0];
+  const mp_announcement_t *first = &u->announcements[0];
   for (int32_t r = 1; r < u->count; ++r) {
-    const mp_offer_t *offer = &u->offers[r];
-    if (!mp_str_equal(offer->version, first->version)) {
+    const mp_announcement_t *announcement = &u->announcements[r];
+    if (!mp_str_equal(announcement->version, first->version)) {
       char ours[80], theirs[80];
       snprintf(ours, sizeof(ours), "%.*s", MP_STR_ARG(first->version));
-      snprintf(theirs, sizeof(theirs), "%.*s", MP_STR_ARG(offer->version));
+      snprintf(theirs, sizeof(theirs), "%.*s", MP_STR_ARG(announcement->version));
       return disagree(u, r, "version of minipod", theirs, ours);
     }
-    if (offer->protocol != first->protocol || offer->protocol != MP_OFFER_PROTOCOL) {
-      return refuse_number(u, r, "protocol", first->protocol, offer->protocol);
+    if (announcement->protocol != first->protocol ||
+        announcement->protocol != MP_ANNOUNCEMENT_PROTOCOL) {
+      return refuse_number(u, r, "protocol", first->protocol, announcement->protocol);
     }
-    if ((offer->topology.size == 0) != (first->topology.size == 0) ||
-        !mp_str_equal(offer->spec, first->spec)) {
+    if ((announcement->topology.size == 0) != (first->topology.size == 0) ||
+        !mp_str_equal(announcement->spec, first->spec)) {
       return refuse_topology(u, r);
     }
-    if (offer->device_memory != first->device_memory) {
+    if (announcement->device_memory != first->device_memory) {
       return refuse_number(u, r, "option device_memory", first->device_memory,
-                           offer->device_memory);
+                           announcement->device_memory);
     }
   }
   return NULL;
@@ -162,11 +164,11 @@ static bool uses_the_same_cpus(const mp_machine_t *a, const mp_machine_t *b) {
 // Processes of one host that may use the same cpus divide them; the launcher has divided the others
 // by binding them.
 static int32_t count_sharers(const union_t *u, int32_t rank, int32_t *out_index) {
-  const mp_offer_t *offer = &u->offers[rank];
+  const mp_announcement_t *announcement = &u->announcements[rank];
   int32_t sharers = 0;
   for (int32_t r = 0; r < u->count; ++r) {
-    if (u->offers[r].host != offer->host) continue;
-    if (!uses_the_same_cpus(&u->offers[r].machine, &offer->machine)) continue;
+    if (u->announcements[r].host != announcement->host) continue;
+    if (!uses_the_same_cpus(&u->announcements[r].machine, &announcement->machine)) continue;
     if (r == rank) *out_index = sharers;
     ++sharers;
   }
@@ -175,12 +177,14 @@ static int32_t count_sharers(const union_t *u, int32_t rank, int32_t *out_index)
 
 static int32_t ranks_on_host_of(const union_t *u, int32_t rank) {
   int32_t ranks = 0;
-  for (int32_t r = 0; r < u->count; ++r) ranks += u->offers[r].host == u->offers[rank].host;
+  for (int32_t r = 0; r < u->count; ++r)
+    ranks += u->announcements[r].host == u->announcements[rank].host;
   return ranks;
 }
 
-static int32_t default_workers(const mp_offer_t *offer, const mp_machine_t *machine) {
-  return offer->workers != 0 ? (int32_t)offer->workers : mp_machine_default_workers(machine);
+static int32_t default_workers(const mp_announcement_t *announcement, const mp_machine_t *machine) {
+  return announcement->workers != 0 ? (int32_t)announcement->workers
+                                    : mp_machine_default_workers(machine);
 }
 
 static int32_t max(int32_t a, int32_t b) {
@@ -194,13 +198,14 @@ static int32_t min(int32_t a, int32_t b) {
 // As many devices as a process has core groups of its own. Sharers get equal numbers, even where
 // groups are left over: programs written for several processes count on it.
 static int32_t devices_of_machine(const union_t *u, int32_t rank) {
-  const mp_offer_t *offer = &u->offers[rank];
-  if (offer->num_devices != 0) return (int32_t)offer->num_devices;
+  const mp_announcement_t *announcement = &u->announcements[rank];
+  if (announcement->num_devices != 0) return (int32_t)announcement->num_devices;
   int32_t index = 0;
   int32_t sharers = count_sharers(u, rank, &index);
-  mp_machine_t part = {.num_cores = max(offer->machine.num_cores / sharers, 1),
-                       .cpu_quota = offer->machine.cpu_quota / sharers};
-  int32_t own = min(offer->machine.num_groups / sharers, default_workers(offer, &part));
+  mp_machine_t part = {.num_cores = max(announcement->machine.num_cores / sharers, 1),
+                       .cpu_quota = announcement->machine.cpu_quota / sharers};
+  int32_t own =
+      min(announcement->machine.num_groups / sharers, default_workers(announcement, &part));
   return max(max(own, MP_POD_LEAST_DEVICES / ranks_on_host_of(u, rank)), 1);
 }
 
@@ -223,8 +228,8 @@ static bool share_hosts(const union_t *u, const int32_t *devices_of, int32_t hos
 
 static mp_status_t check_count(const union_t *u, const mp_pod_t *pod) {
   for (int32_t r = 0; r < u->count; ++r) {
-    const mp_offer_t *offer = &u->offers[r];
-    if (offer->num_devices == 0 || offer->num_devices == u->num_devices[r]) continue;
+    const mp_announcement_t *announcement = &u->announcements[r];
+    if (announcement->num_devices == 0 || announcement->num_devices == u->num_devices[r]) continue;
     char name[MP_PROCESS_NAME_SIZE];
     return mp_status_make(
         MP_INVALID_ARGUMENT,
@@ -232,9 +237,10 @@ static mp_status_t check_count(const union_t *u, const mp_pod_t *pod) {
         " (%.*s) for %s, but topology \"%.*s\" (%.*s) has %d devices, %d of them for this one of "
         "%d processes; num_devices counts the devices of one process: give one of the two, or make "
         "them agree",
-        offer->num_devices, MP_STR_ARG(offer->num_devices_source), name_process(u, r, name),
-        MP_STR_ARG(offer->topology), MP_STR_ARG(offer->topology_source), pod->info.num_devices,
-        u->num_devices[r], u->count);
+        announcement->num_devices, MP_STR_ARG(announcement->num_devices_source),
+        name_process(u, r, name), MP_STR_ARG(announcement->topology),
+        MP_STR_ARG(announcement->topology_source), pod->info.num_devices, u->num_devices[r],
+        u->count);
   }
   return NULL;
 }
@@ -253,8 +259,8 @@ static mp_status_t divide_described(union_t *u, const mp_pod_t *pod) {
           MP_INVALID_ARGUMENT,
           "topology \"%.*s\" (%.*s) has %d devices on %d host%s, which cannot be divided among %d "
           "processes; start a number of processes that divides it",
-          MP_STR_ARG(u->offers[0].topology), MP_STR_ARG(u->offers[0].topology_source), devices,
-          hosts, hosts == 1 ? "" : "s", u->count);
+          MP_STR_ARG(u->announcements[0].topology), MP_STR_ARG(u->announcements[0].topology_source),
+          devices, hosts, hosts == 1 ? "" : "s", u->count);
     }
     for (int32_t r = 0; r < u->count; ++r) u->num_devices[r] = devices / u->count;
   }
@@ -288,15 +294,16 @@ static void assign_devices(const union_t *u, mp_pod_t *pod) {
 }
 
 static mp_status_t build_described(union_t *u, mp_pod_t **out_pod) {
-  const mp_offer_t *offer = &u->offers[0];
-  MP_RETURN_IF_ERROR(mp_spec_read_yaml(&u->spec, "topology", offer->spec));
-  if (offer->name.size <= MP_SPEC_MAX_TEXT && offer->name.size > 0) {
-    memcpy(u->spec.name, offer->name.data, offer->name.size);
+  const mp_announcement_t *announcement = &u->announcements[0];
+  MP_RETURN_IF_ERROR(mp_spec_read_yaml(&u->spec, "topology", announcement->spec));
+  if (announcement->name.size <= MP_SPEC_MAX_TEXT && announcement->name.size > 0) {
+    memcpy(u->spec.name, announcement->name.data, announcement->name.size);
   }
   MP_RETURN_IF_ERROR(mp_spec_finish(&u->spec, "topology"));
-  if (offer->device_memory != 0) u->spec.memory[MP_MEMORY_DEVICE] = (uint64_t)offer->device_memory;
+  if (announcement->device_memory != 0)
+    u->spec.memory[MP_MEMORY_DEVICE] = (uint64_t)announcement->device_memory;
   mp_pod_t *pod = NULL;
-  MP_RETURN_IF_ERROR(mp_pod_build(&u->spec, offer->topology, &pod));
+  MP_RETURN_IF_ERROR(mp_pod_build(&u->spec, announcement->topology, &pod));
   mp_status_t status = divide_described(u, pod);
   if (status != NULL) {
     mp_pod_release(pod);
@@ -321,8 +328,8 @@ static mp_status_t build_found(union_t *u, mp_pod_t **out_pod) {
   }
   u->spec.wiring = MP_WIRING_SWITCH;
   u->spec.shape = (mp_shape_t){1, {(int32_t)devices}};
-  if (u->offers[0].device_memory != 0) {
-    u->spec.memory[MP_MEMORY_DEVICE] = (uint64_t)u->offers[0].device_memory;
+  if (u->announcements[0].device_memory != 0) {
+    u->spec.memory[MP_MEMORY_DEVICE] = (uint64_t)u->announcements[0].device_memory;
   }
   MP_RETURN_IF_ERROR(mp_spec_finish(&u->spec, "the machine"));
   if (devices % u->num_hosts == 0) u->spec.hosts = u->num_hosts;
@@ -334,7 +341,7 @@ static mp_status_t build_found(union_t *u, mp_pod_t **out_pod) {
   pod->info.num_hosts = u->num_hosts;
   for (int32_t id = 0; id < pod->info.num_devices; ++id) {
     mp_pod_device_t *device = &pod->devices[id];
-    device->host_index = u->offers[device->process_index].host;
+    device->host_index = u->announcements[device->process_index].host;
   }
   *out_pod = pod;
   return NULL;
@@ -343,20 +350,21 @@ static mp_status_t build_found(union_t *u, mp_pod_t **out_pod) {
 // ---- Placing ----
 
 static mp_status_t place(const union_t *u, mp_pod_t *pod) {
-  mp_offer_t *own = &u->offers[u->rank];
+  mp_announcement_t *own = &u->announcements[u->rank];
   int32_t index = 0;
   int32_t sharers = count_sharers(u, u->rank, &index);
-  mp_machine_t machine = own->machine;  // its arrays are shared: the offer is of no use afterwards
+  mp_machine_t machine =
+      own->machine;  // its arrays are shared: the announcement is of no use afterwards
   mp_machine_keep_part(&machine, index, sharers);
   MP_RETURN_IF_ERROR(mp_pod_place(pod, &machine, default_workers(own, &machine)));
   int32_t first = 0;
   for (int32_t r = 0; r < u->count; first += u->num_devices[r++]) {
     int32_t devices_on_host = 0;
     for (int32_t other = 0; other < u->count; ++other) {
-      if (u->offers[other].host != u->offers[r].host) continue;
+      if (u->announcements[other].host != u->announcements[r].host) continue;
       devices_on_host += u->num_devices[other];
     }
-    mp_pod_share_memory(pod, first, u->num_devices[r], u->offers[r].machine.memory,
+    mp_pod_share_memory(pod, first, u->num_devices[r], u->announcements[r].machine.memory,
                         devices_on_host);
   }
   return NULL;
@@ -378,7 +386,7 @@ static void note_unequal(const union_t *u, mp_strbuf_t *out) {
 // for.
 static void note_starved(const union_t *u, mp_strbuf_t *out) {
   for (int32_t r = 0; r < u->count; ++r) {
-    const mp_machine_t *machine = &u->offers[r].machine;
+    const mp_machine_t *machine = &u->announcements[r].machine;
     if (!machine->is_real || machine->num_cores >= machine->num_cores_all) continue;
     if (machine->num_cores >= u->num_devices[r]) continue;
     mp_strbuf_printf(out,
@@ -389,14 +397,14 @@ static void note_starved(const union_t *u, mp_strbuf_t *out) {
   }
 }
 
-static mp_status_t unite(union_t *u, const mp_str_t *offers, mp_pod_t **out_pod,
+static mp_status_t merge(union_t *u, const mp_str_t *announcements, mp_pod_t **out_pod,
                          mp_strbuf_t *out_notes) {
-  MP_RETURN_IF_ERROR(read_offers(u, offers));
+  MP_RETURN_IF_ERROR(read_announcements(u, announcements));
   MP_RETURN_IF_ERROR(check_failures(u));
   MP_RETURN_IF_ERROR(check_agreement(u));
   mp_pod_t *pod = NULL;
-  MP_RETURN_IF_ERROR(u->offers[0].topology.size != 0 ? build_described(u, &pod)
-                                                     : build_found(u, &pod));
+  MP_RETURN_IF_ERROR(u->announcements[0].topology.size != 0 ? build_described(u, &pod)
+                                                            : build_found(u, &pod));
   note_unequal(u, out_notes);
   note_starved(u, out_notes);
   mp_status_t status = place(u, pod);
@@ -409,11 +417,11 @@ static mp_status_t unite(union_t *u, const mp_str_t *offers, mp_pod_t **out_pod,
   return NULL;
 }
 
-mp_status_t mp_pod_unite(const mp_str_t *offers, int32_t count, int32_t rank, mp_pod_t **out_pod,
-                         mp_strbuf_t *out_notes) {
+mp_status_t mp_pod_merge(const mp_str_t *announcements, int32_t count, int32_t rank,
+                         mp_pod_t **out_pod, mp_strbuf_t *out_notes) {
   union_t u = {.count = count, .rank = rank};
   MP_RETURN_IF_ERROR(mp_arena_create(&u.arena));
-  mp_status_t status = unite(&u, offers, out_pod, out_notes);
+  mp_status_t status = merge(&u, announcements, out_pod, out_notes);
   mp_arena_release(u.arena);
   return status;
 }

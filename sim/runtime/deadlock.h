@@ -6,19 +6,19 @@
 // runnable, and some runs are parked. Then a run can still go on only if it waits for something
 // from outside (an input, a launch that has not come), or for a run that can. Sessions whose
 // participants all cannot are stuck for ever; one of them is poisoned, which lets the others go on.
-#ifndef MINIPOD_SIM_RUNTIME_QUIET_H_
-#define MINIPOD_SIM_RUNTIME_QUIET_H_
+#ifndef MINIPOD_SIM_RUNTIME_DEADLOCK_H_
+#define MINIPOD_SIM_RUNTIME_DEADLOCK_H_
 
 #include "sim/runtime/client_impl.h"
 
 // Looks, if nobody is at work and runs were parked or queued behind others since the last look.
 // Called by whoever stops working: a worker before it goes to sleep, a thread that has launched.
-void mp_quiet_check(mp_client_t *client);
+void mp_deadlock_check(mp_client_t *client);
 
 // A run was parked, or queued behind another one.
-static inline void mp_quiet_needs_look(mp_client_t *client) {
+static inline void mp_deadlock_needs_look(mp_client_t *client) {
   if (atomic_load_explicit(&client->needs_look, memory_order_relaxed)) return;
   atomic_store(&client->needs_look, true);
 }
 
-#endif  // MINIPOD_SIM_RUNTIME_QUIET_H_
+#endif  // MINIPOD_SIM_RUNTIME_DEADLOCK_H_

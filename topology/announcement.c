@@ -1,11 +1,11 @@
-#include "topology/offer.h"
+#include "topology/announcement.h"
 
 #include "sim/base/alloc.h"
 #include "sim/base/proto.h"
 #include "topology/pod_internal.h"
 
 // Field numbers; never used again for something else. Protocol, version and process stay for ever.
-#define MP_OFFER_INTS(X)            \
+#define MP_ANNOUNCEMENT_INTS(X)     \
   X(1, protocol, int64_t)           \
   X(3, host, int32_t)               \
   X(5, pid, int64_t)                \
@@ -17,16 +17,16 @@
   X(17, machine.num_packages, int)  \
   X(18, machine.num_cores_all, int) \
   X(19, machine.memory, uint64_t)
-#define MP_OFFER_TEXTS(X)   \
-  X(2, version)             \
-  X(4, hostname)            \
-  X(7, error)               \
-  X(8, topology)            \
-  X(9, topology_source)     \
-  X(10, spec)               \
-  X(12, num_devices_source) \
+#define MP_ANNOUNCEMENT_TEXTS(X) \
+  X(2, version)                  \
+  X(4, hostname)                 \
+  X(7, error)                    \
+  X(8, topology)                 \
+  X(9, topology_source)          \
+  X(10, spec)                    \
+  X(12, num_devices_source)      \
   X(15, name)
-enum { MP_OFFER_QUOTA = 20, MP_OFFER_GROUP = 21 };
+enum { MP_ANNOUNCEMENT_QUOTA = 20, MP_ANNOUNCEMENT_GROUP = 21 };
 enum { MP_GROUP_NODE = 1, MP_GROUP_CPUS = 2, MP_GROUP_CPU_CORES = 3, MP_GROUP_CORE_CPUS = 4 };
 
 // ---- Writing ----
@@ -47,21 +47,22 @@ static void put_group(mp_strbuf_t *out, const mp_machine_t *machine,
   put_ints(&inner, MP_GROUP_CPU_CORES, machine->cpu_cores + group->first_cpu, group->num_cpus,
            group->first_core);
   put_ints(&inner, MP_GROUP_CORE_CPUS, machine->core_cpus + group->first_core, group->num_cores, 0);
-  mp_proto_put_message(out, MP_OFFER_GROUP, &inner);
+  mp_proto_put_message(out, MP_ANNOUNCEMENT_GROUP, &inner);
   mp_strbuf_deinit(&inner);
 }
 
-mp_status_t mp_offer_write(const mp_offer_t *offer, mp_strbuf_t *out_bytes) {
-#define MP_OFFER_PUT(number, member, type) \
-  mp_proto_put_varint(out_bytes, number, (uint64_t)offer->member);
-  MP_OFFER_INTS(MP_OFFER_PUT)
-#undef MP_OFFER_PUT
-#define MP_OFFER_PUT(number, member) mp_proto_put_bytes(out_bytes, number, offer->member);
-  MP_OFFER_TEXTS(MP_OFFER_PUT)
-#undef MP_OFFER_PUT
-  mp_proto_put_double(out_bytes, MP_OFFER_QUOTA, offer->machine.cpu_quota);
-  for (int32_t i = 0; i < offer->machine.num_groups; ++i) {
-    put_group(out_bytes, &offer->machine, &offer->machine.groups[i]);
+mp_status_t mp_announcement_write(const mp_announcement_t *announcement, mp_strbuf_t *out_bytes) {
+#define MP_ANNOUNCEMENT_PUT(number, member, type) \
+  mp_proto_put_varint(out_bytes, number, (uint64_t)announcement->member);
+  MP_ANNOUNCEMENT_INTS(MP_ANNOUNCEMENT_PUT)
+#undef MP_ANNOUNCEMENT_PUT
+#define MP_ANNOUNCEMENT_PUT(number, member) \
+  mp_proto_put_bytes(out_bytes, number, announcement->member);
+  MP_ANNOUNCEMENT_TEXTS(MP_ANNOUNCEMENT_PUT)
+#undef MP_ANNOUNCEMENT_PUT
+  mp_proto_put_double(out_bytes, MP_ANNOUNCEMENT_QUOTA, announcement->machine.cpu_quota);
+  for (int32_t i = 0; i < announcement->machine.num_groups; ++i) {
+    put_group(out_bytes, &announcement->machine, &announcement->machine.groups[i]);
   }
   return mp_strbuf_status(out_bytes);
 }
@@ -112,9 +113,9 @@ static mp_status_t read_group(mp_proto_reader_t *reader, const mp_machine_t *roo
 static mp_status_t read_groups(mp_str_t bytes, mp_arena_t *arena, mp_machine_t *machine) {
   mp_machine_t room = {0};
   mp_proto_field_t field;
-  mp_proto_reader_t reader = mp_proto_reader(bytes, "offer");
+  mp_proto_reader_t reader = mp_proto_reader(bytes, "announcement");
   while (mp_proto_next(&reader, &field)) {
-    if (field.number != MP_OFFER_GROUP) continue;
+    if (field.number != MP_ANNOUNCEMENT_GROUP) continue;
     count_group(mp_proto_message(&reader, &field, "core group"), &room);
   }
   machine->groups = MP_ARENA_ARRAY(arena, mp_machine_group_t, (size_t)room.num_groups + 1);
@@ -125,9 +126,9 @@ static mp_status_t read_groups(mp_str_t bytes, mp_arena_t *arena, mp_machine_t *
       machine->core_cpus == NULL) {
     return mp_status_out_of_memory();
   }
-  reader = mp_proto_reader(bytes, "offer");
+  reader = mp_proto_reader(bytes, "announcement");
   while (mp_proto_next(&reader, &field)) {
-    if (field.number != MP_OFFER_GROUP) continue;
+    if (field.number != MP_ANNOUNCEMENT_GROUP) continue;
     mp_proto_reader_t inner = mp_proto_message(&reader, &field, "core group");
     MP_RETURN_IF_ERROR(read_group(&inner, &room, machine));
     const mp_machine_group_t *group = &machine->groups[machine->num_groups - 1];
@@ -136,26 +137,27 @@ static mp_status_t read_groups(mp_str_t bytes, mp_arena_t *arena, mp_machine_t *
   return NULL;
 }
 
-mp_status_t mp_offer_read(mp_str_t bytes, mp_arena_t *arena, mp_offer_t *out_offer) {
-  mp_offer_t offer = {0};
+mp_status_t mp_announcement_read(mp_str_t bytes, mp_arena_t *arena,
+                                 mp_announcement_t *out_announcement) {
+  mp_announcement_t announcement = {0};
   mp_proto_field_t field;
-  mp_proto_reader_t reader = mp_proto_reader(bytes, "offer");
+  mp_proto_reader_t reader = mp_proto_reader(bytes, "announcement");
   while (mp_proto_next(&reader, &field)) {
     switch (field.number) {
-#define MP_OFFER_GET(number, member, type)                 \
+#define MP_ANNOUNCEMENT_GET(number, member, type)                 \
+  case number:                                                    \
+    announcement.member = (type)mp_proto_varint(&reader, &field); \
+    break;
+      MP_ANNOUNCEMENT_INTS(MP_ANNOUNCEMENT_GET)
+#undef MP_ANNOUNCEMENT_GET
+#define MP_ANNOUNCEMENT_GET(number, member)                \
   case number:                                             \
-    offer.member = (type)mp_proto_varint(&reader, &field); \
+    announcement.member = mp_proto_bytes(&reader, &field); \
     break;
-      MP_OFFER_INTS(MP_OFFER_GET)
-#undef MP_OFFER_GET
-#define MP_OFFER_GET(number, member)                \
-  case number:                                      \
-    offer.member = mp_proto_bytes(&reader, &field); \
-    break;
-      MP_OFFER_TEXTS(MP_OFFER_GET)
-#undef MP_OFFER_GET
-      case MP_OFFER_QUOTA:
-        offer.machine.cpu_quota = mp_proto_double(&reader, &field);
+      MP_ANNOUNCEMENT_TEXTS(MP_ANNOUNCEMENT_GET)
+#undef MP_ANNOUNCEMENT_GET
+      case MP_ANNOUNCEMENT_QUOTA:
+        announcement.machine.cpu_quota = mp_proto_double(&reader, &field);
         break;
       default:
         break;
@@ -163,28 +165,29 @@ mp_status_t mp_offer_read(mp_str_t bytes, mp_arena_t *arena, mp_offer_t *out_off
   }
   MP_RETURN_IF_ERROR(mp_proto_reader_status(&reader));
   // Another protocol's machine is not for us to read.
-  if (offer.protocol == MP_OFFER_PROTOCOL && offer.code == MP_OK) {
-    MP_RETURN_IF_ERROR(read_groups(bytes, arena, &offer.machine));
-    if (offer.machine.num_groups == 0) {
+  if (announcement.protocol == MP_ANNOUNCEMENT_PROTOCOL && announcement.code == MP_OK) {
+    MP_RETURN_IF_ERROR(read_groups(bytes, arena, &announcement.machine));
+    if (announcement.machine.num_groups == 0) {
       return mp_status_make(MP_INVALID_ARGUMENT, "it has no core groups");
     }
   }
-  *out_offer = offer;
+  *out_announcement = announcement;
   return NULL;
 }
 
 // ---- This process's own ----
 
-static mp_status_t describe(const mp_options_t *options, mp_pod_spec_t *spec, mp_offer_t *offer,
-                            mp_strbuf_t *spec_text) {
+static mp_status_t describe(const mp_options_t *options, mp_pod_spec_t *spec,
+                            mp_announcement_t *announcement, mp_strbuf_t *spec_text) {
   if (options->topology[0] == '\0') return NULL;
   MP_RETURN_IF_ERROR(mp_pod_read_description(mp_str(options->topology), "topology", spec));
   mp_spec_write(spec, spec_text);
   MP_RETURN_IF_ERROR(mp_strbuf_status(spec_text));
-  offer->topology = mp_str(options->topology);
-  offer->topology_source = mp_str(mp_option_source_name(options->source[MP_OPTION_ID_topology]));
-  offer->spec = (mp_str_t){mp_strbuf_text(spec_text), spec_text->size};
-  offer->name = mp_str(spec->name);
+  announcement->topology = mp_str(options->topology);
+  announcement->topology_source =
+      mp_str(mp_option_source_name(options->source[MP_OPTION_ID_topology]));
+  announcement->spec = (mp_str_t){mp_strbuf_text(spec_text), spec_text->size};
+  announcement->name = mp_str(spec->name);
   return NULL;
 }
 
@@ -192,10 +195,10 @@ static int64_t given(int64_t value) {
   return value == MP_OPTION_UNSET ? 0 : value;
 }
 
-mp_status_t mp_pod_offer(const mp_options_t *options, const mp_pod_process_t *process,
-                         mp_strbuf_t *out_bytes) {
-  mp_offer_t offer = {
-      .protocol = MP_OFFER_PROTOCOL,
+mp_status_t mp_pod_announce(const mp_options_t *options, const mp_pod_process_t *process,
+                            mp_strbuf_t *out_bytes) {
+  mp_announcement_t announcement = {
+      .protocol = MP_ANNOUNCEMENT_PROTOCOL,
       .version = MP_STR(MINIPOD_VERSION),
       .host = process->host,
       .hostname = mp_str(process->hostname),
@@ -212,14 +215,14 @@ mp_status_t mp_pod_offer(const mp_options_t *options, const mp_pod_process_t *pr
   mp_machine_t *machine = NULL;
   mp_status_t status = mp_machine_create(options->machine, &machine);
   if (status == NULL) {
-    offer.machine = *machine;
-    status = describe(options, &spec, &offer, &spec_text);
+    announcement.machine = *machine;
+    status = describe(options, &spec, &announcement, &spec_text);
   }
   if (status != NULL) {
-    offer.code = mp_status_code(status);
-    offer.error = mp_str(mp_status_message(status));
+    announcement.code = mp_status_code(status);
+    announcement.error = mp_str(mp_status_message(status));
   }
-  mp_status_t written = mp_offer_write(&offer, out_bytes);
+  mp_status_t written = mp_announcement_write(&announcement, out_bytes);
   mp_status_release(status);
   mp_machine_release(machine);
   mp_strbuf_deinit(&spec_text);

@@ -1,18 +1,18 @@
-// Crossings: every kind of collective, its members spread over processes in all sorts of ways,
+// Schedules: every kind of collective, its members spread over processes in all sorts of ways,
 // gives the same bits as in one process.
 #include <stdlib.h>
 
-#include "collectives/crossing.h"
+#include "collectives/collective_schedule.h"
 #include "tests/unit/support/random_collective.h"
 
 enum { MAX_PROCESSES = 8 };
 
 // One group's members in one process.
 typedef struct {
-  mp_spread_t *spread;
-  mp_crossing_t *crossing;
+  mp_group_layout_t *layout;
+  mp_collective_schedule_t *schedule;
   mp_contribution_t contributions[RANDOM_MAX_DEVICES];
-  void *parcels[MP_CROSSING_MAX_PHASES][MAX_PROCESSES];
+  void *payloads[MP_SCHEDULE_MAX_PHASES][MAX_PROCESSES];
 } process_t;
 
 typedef void *outputs_t[RANDOM_MAX_DEVICES][RANDOM_MAX_OPERANDS];
@@ -56,66 +56,69 @@ static void begin(random_collective_t *r, uint32_t group, const uint32_t *ranks,
     process->contributions[i] =
         (mp_contribution_t){(const void *const *)r->inputs[members[i]], outputs[members[i]]};
   }
-  assert_ok(mp_spread_create(size, ranks_of, hosts_of, rank, &process->spread));
-  assert_ok(mp_crossing_create(&r->collective, group, process->spread, process->contributions,
-                               &process->crossing));
+  assert_ok(mp_group_layout_create(size, ranks_of, hosts_of, rank, &process->layout));
+  assert_ok(mp_collective_schedule_create(&r->collective, group, process->layout,
+                                          process->contributions, &process->schedule));
 }
 
 static void pack(process_t *process, uint32_t phase) {
-  mp_crossing_t *crossing = process->crossing;
-  const mp_spread_t *spread = process->spread;
+  mp_collective_schedule_t *schedule = process->schedule;
+  const mp_group_layout_t *layout = process->layout;
   bool is_shared;
-  assert_ok(mp_crossing_plan(crossing, phase, &is_shared));
+  assert_ok(mp_collective_schedule_plan(schedule, phase, &is_shared));
   void *shared = NULL;
-  for (uint32_t p = 0; p < spread->num_processes; ++p) {
-    const size_t bytes = crossing->sizes[mp_crossing_at(crossing, phase, p)];
-    if (bytes == 0 || bytes == MP_NO_PARCEL) continue;
+  for (uint32_t p = 0; p < layout->num_processes; ++p) {
+    const size_t bytes = schedule->sizes[mp_collective_schedule_at(schedule, phase, p)];
+    if (bytes == 0 || bytes == MP_NO_PAYLOAD) continue;
     if (shared == NULL || !is_shared) {
       shared = aligned_alloc(64, (bytes + 63) & ~63ul);
-      process->parcels[phase][p] = shared;
+      process->payloads[phase][p] = shared;
       memset(shared, 0x5A, bytes);
     }
-    crossing->parcels[mp_crossing_at(crossing, phase, p)] = shared;
+    schedule->payloads[mp_collective_schedule_at(schedule, phase, p)] = shared;
   }
-  if (is_shared) crossing->parcels[mp_crossing_at(crossing, phase, spread->self)] = shared;
-  void *scratch = aligned_alloc(64, (mp_crossing_scratch_bytes(crossing) + 64) & ~63ul);
-  for (uint32_t part = mp_crossing_num_parts(crossing, phase); part-- > 0;) {
-    assert_ok(mp_crossing_pack(crossing, phase, part, scratch));
+  if (is_shared)
+    schedule->payloads[mp_collective_schedule_at(schedule, phase, layout->self)] = shared;
+  void *scratch = aligned_alloc(64, (mp_collective_schedule_scratch_bytes(schedule) + 64) & ~63ul);
+  for (uint32_t part = mp_collective_schedule_num_parts(schedule, phase); part-- > 0;) {
+    assert_ok(mp_collective_schedule_pack(schedule, phase, part, scratch));
   }
   free(scratch);
 }
 
 static void deliver(process_t *from, process_t *to, uint32_t phase) {
-  const uint32_t target = to->spread->self;
-  const size_t at = mp_crossing_at(from->crossing, phase, target);
-  const size_t bytes = from->crossing->sizes[at];
-  const bool is_awaited = mp_crossing_awaits(to->crossing, phase, from->spread->self);
-  assert_int_equal(is_awaited, bytes != MP_NO_PARCEL);
+  const uint32_t target = to->layout->self;
+  const size_t at = mp_collective_schedule_at(from->schedule, phase, target);
+  const size_t bytes = from->schedule->sizes[at];
+  const bool is_awaited = mp_collective_schedule_awaits(to->schedule, phase, from->layout->self);
+  assert_int_equal(is_awaited, bytes != MP_NO_PAYLOAD);
   if (!is_awaited) return;
-  assert_ok(mp_crossing_receive(to->crossing, phase, from->spread->self,
-                                bytes == 0 ? NULL : from->crossing->parcels[at], bytes));
+  assert_ok(mp_collective_schedule_receive(to->schedule, phase, from->layout->self,
+                                           bytes == 0 ? NULL : from->schedule->payloads[at],
+                                           bytes));
 }
 
 static void finish(process_t *process) {
-  mp_crossing_t *crossing = process->crossing;
-  assert_ok(mp_crossing_open(crossing));
-  void *scratch = aligned_alloc(64, (mp_crossing_scratch_bytes(crossing) + 64) & ~63ul);
-  for (uint32_t part = mp_crossing_num_parts(crossing, crossing->num_phases); part-- > 0;) {
-    assert_ok(mp_crossing_finish(crossing, part, scratch));
+  mp_collective_schedule_t *schedule = process->schedule;
+  assert_ok(mp_collective_schedule_open(schedule));
+  void *scratch = aligned_alloc(64, (mp_collective_schedule_scratch_bytes(schedule) + 64) & ~63ul);
+  for (uint32_t part = mp_collective_schedule_num_parts(schedule, schedule->num_phases);
+       part-- > 0;) {
+    assert_ok(mp_collective_schedule_finish(schedule, part, scratch));
   }
   free(scratch);
 }
 
 static void end(process_t *process) {
-  for (uint32_t phase = 0; phase < MP_CROSSING_MAX_PHASES; ++phase) {
-    for (uint32_t p = 0; p < MAX_PROCESSES; ++p) free(process->parcels[phase][p]);
+  for (uint32_t phase = 0; phase < MP_SCHEDULE_MAX_PHASES; ++phase) {
+    for (uint32_t p = 0; p < MAX_PROCESSES; ++p) free(process->payloads[phase][p]);
   }
-  mp_crossing_release(process->crossing);
-  mp_spread_release(process->spread);
+  mp_collective_schedule_release(process->schedule);
+  mp_group_layout_release(process->layout);
 }
 
 // How many of each kind took how many phases.
-static uint32_t g_phases[MP_COLLECTIVE_SEND_RECV][MP_CROSSING_MAX_PHASES + 1];
+static uint32_t g_phases[MP_COLLECTIVE_SEND_RECV][MP_SCHEDULE_MAX_PHASES + 1];
 
 static void run_spread(random_collective_t *r, uint32_t group, const uint32_t *ranks,
                        uint32_t num_ranks, uint32_t per_host, outputs_t outputs) {
@@ -130,8 +133,8 @@ static void run_spread(random_collective_t *r, uint32_t group, const uint32_t *r
     if (has_members) begin(r, group, ranks, rank, per_host, outputs, &processes[count++]);
   }
   if (count == 1) run_alone(r, group, outputs);
-  g_phases[r->collective.kind][count > 1 ? processes[0].crossing->num_phases : 0] += 1;
-  for (uint32_t phase = 0; count > 1 && phase < processes[0].crossing->num_phases; ++phase) {
+  g_phases[r->collective.kind][count > 1 ? processes[0].schedule->num_phases : 0] += 1;
+  for (uint32_t phase = 0; count > 1 && phase < processes[0].schedule->num_phases; ++phase) {
     for (uint32_t p = 0; p < count; ++p) pack(&processes[p], phase);
     for (uint32_t p = 0; p < count * count; ++p) {
       if (p / count != p % count) deliver(&processes[p / count], &processes[p % count], phase);
@@ -194,18 +197,19 @@ static void test_pieces(void **state) {
       {1, {0}, "0+1@0"},
   };
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
-    mp_spread_t *spread;
+    mp_group_layout_t *layout;
     mp_strbuf_t text;
-    assert_ok(mp_spread_create(cases[i].size, cases[i].ranks, NULL, cases[i].ranks[0], &spread));
+    assert_ok(
+        mp_group_layout_create(cases[i].size, cases[i].ranks, NULL, cases[i].ranks[0], &layout));
     mp_strbuf_init(&text);
-    for (uint32_t p = 0; p < spread->num_pieces; ++p) {
-      const mp_piece_t *piece = &spread->pieces[p];
+    for (uint32_t p = 0; p < layout->num_pieces; ++p) {
+      const mp_piece_t *piece = &layout->pieces[p];
       mp_strbuf_printf(&text, "%s%u+%u@%u", p == 0 ? "" : " ", piece->begin, piece->count,
                        piece->process);
     }
     assert_string_equal(mp_strbuf_text(&text), cases[i].pieces);
     mp_strbuf_deinit(&text);
-    mp_spread_release(spread);
+    mp_group_layout_release(layout);
   }
 }
 

@@ -1,4 +1,4 @@
-// Spreads: how the members of a group lie over processes.
+// Group layouts: how the members of a group lie over processes.
 //
 // Positions are those of the group. A *piece* is a largest subtree of the reductions' tree
 // (collective.h) whose leaves all belong to one process: what that process can reduce by itself
@@ -10,8 +10,8 @@
 // one host, each a column of its own.
 //
 // Immutable after creation.
-#ifndef MINIPOD_COLLECTIVES_SPREAD_H_
-#define MINIPOD_COLLECTIVES_SPREAD_H_
+#ifndef MINIPOD_COLLECTIVES_GROUP_LAYOUT_H_
+#define MINIPOD_COLLECTIVES_GROUP_LAYOUT_H_
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,8 +24,8 @@ typedef struct {
   uint32_t index;  // among the pieces of its process
 } mp_piece_t;
 
-typedef struct mp_spread_s mp_spread_t;
-struct mp_spread_s {
+typedef struct mp_group_layout_s mp_group_layout_t;
+struct mp_group_layout_s {
   uint32_t size;           // of the group
   uint32_t num_processes;  // that have members
   uint32_t self;           // this process among them
@@ -41,18 +41,19 @@ struct mp_spread_s {
   const uint32_t *host_of;          // [num_processes] in the grid
   const uint32_t *column_of;        // [num_processes]
   const uint32_t *grid;             // [num_hosts][num_columns] processes
-  mp_spread_t *hosts;  // owned: the same group over hosts, "processes" being hosts; NULL: one host
+  mp_group_layout_t
+      *hosts;  // owned: the same group over hosts, "processes" being hosts; NULL: one host
 };
 
 // `ranks_of[position]` is the rank that a member belongs to, `hosts_of[position]` its host (NULL:
 // all are on one); `self` is one of the ranks.
-MP_NODISCARD mp_status_t mp_spread_create(uint32_t size, const uint32_t *ranks_of,
-                                          const uint32_t *hosts_of, uint32_t self,
-                                          mp_spread_t **out_spread);
-void mp_spread_release(mp_spread_t *spread);
+MP_NODISCARD mp_status_t mp_group_layout_create(uint32_t size, const uint32_t *ranks_of,
+                                                const uint32_t *hosts_of, uint32_t self,
+                                                mp_group_layout_t **out_layout);
+void mp_group_layout_release(mp_group_layout_t *layout);
 
 // The number of the process with this rank, or -1.
-int64_t mp_spread_find(const mp_spread_t *spread, uint32_t rank);
+int64_t mp_group_layout_find(const mp_group_layout_t *layout, uint32_t rank);
 
 // The size of the left part of a tree of `count` > 1 leaves.
 static inline uint32_t mp_tree_left(uint32_t count) {
@@ -61,29 +62,32 @@ static inline uint32_t mp_tree_left(uint32_t count) {
   return left;
 }
 
-static inline uint32_t mp_spread_num_members(const mp_spread_t *spread, uint32_t process) {
-  return spread->offsets[process + 1] - spread->offsets[process];
+static inline uint32_t mp_group_layout_num_members(const mp_group_layout_t *layout,
+                                                   uint32_t process) {
+  return layout->offsets[process + 1] - layout->offsets[process];
 }
-static inline const uint32_t *mp_spread_members(const mp_spread_t *spread, uint32_t process) {
-  return spread->positions + spread->offsets[process];
+static inline const uint32_t *mp_group_layout_members(const mp_group_layout_t *layout,
+                                                      uint32_t process) {
+  return layout->positions + layout->offsets[process];
 }
 // No two neighbours can be reduced by the process itself.
-static inline bool mp_spread_has_leaves_only(const mp_spread_t *spread, uint32_t process) {
-  return spread->pieces_of[process] == mp_spread_num_members(spread, process);
+static inline bool mp_group_layout_has_leaves_only(const mp_group_layout_t *layout,
+                                                   uint32_t process) {
+  return layout->pieces_of[process] == mp_group_layout_num_members(layout, process);
 }
-static inline uint32_t mp_spread_process_at(const mp_spread_t *spread, uint32_t host,
-                                            uint32_t column) {
-  return spread->grid[host * spread->num_columns + column];
+static inline uint32_t mp_group_layout_process_at(const mp_group_layout_t *layout, uint32_t host,
+                                                  uint32_t column) {
+  return layout->grid[host * layout->num_columns + column];
 }
 // On our host, or in our column.
-static inline bool mp_spread_is_near(const mp_spread_t *spread, uint32_t process) {
-  return spread->host_of[process] == spread->host_of[spread->self];
+static inline bool mp_group_layout_is_near(const mp_group_layout_t *layout, uint32_t process) {
+  return layout->host_of[process] == layout->host_of[layout->self];
 }
-static inline bool mp_spread_is_in_line(const mp_spread_t *spread, uint32_t process) {
-  return spread->column_of[process] == spread->column_of[spread->self];
+static inline bool mp_group_layout_is_in_line(const mp_group_layout_t *layout, uint32_t process) {
+  return layout->column_of[process] == layout->column_of[layout->self];
 }
-static inline bool mp_spread_is_local(const mp_spread_t *spread, uint32_t position) {
-  return spread->process_of[position] == spread->self;
+static inline bool mp_group_layout_is_local(const mp_group_layout_t *layout, uint32_t position) {
+  return layout->process_of[position] == layout->self;
 }
 
-#endif  // MINIPOD_COLLECTIVES_SPREAD_H_
+#endif  // MINIPOD_COLLECTIVES_GROUP_LAYOUT_H_

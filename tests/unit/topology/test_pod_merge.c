@@ -1,11 +1,11 @@
-// The pod of several processes: what each offers, how the whole is divided, who disagrees.
+// The pod of several processes: what each announces, how the whole is divided, who disagrees.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/base/alloc.h"
 #include "tests/unit/support/unit.h"
-#include "topology/offer.h"
+#include "topology/announcement.h"
 #include "topology/pod.h"
 
 #define BIG_MACHINE "machine=pack:2 numa:4 l3:2 core:8 pu:1"
@@ -16,14 +16,14 @@ enum { MAX_RANKS = 16 };
 typedef struct {
   int32_t count;
   mp_strbuf_t bytes[MAX_RANKS];
-  mp_str_t offers[MAX_RANKS];
+  mp_str_t announcements[MAX_RANKS];
   mp_strbuf_t notes;
 } job_t;
 
-static void set_offer(job_t *job, int32_t rank, mp_strbuf_t bytes) {
+static void set_announcement(job_t *job, int32_t rank, mp_strbuf_t bytes) {
   if (rank < job->count) mp_strbuf_deinit(&job->bytes[rank]);
   job->bytes[rank] = bytes;
-  job->offers[rank] = (mp_str_t){mp_strbuf_text(&bytes), bytes.size};
+  job->announcements[rank] = (mp_str_t){mp_strbuf_text(&bytes), bytes.size};
 }
 
 // One more process on host `host`, with options as "name=value;name=value".
@@ -44,9 +44,9 @@ static void add_rank(job_t *job, int32_t host, const char *text) {
       .host = host, .hostname = host == 0 ? "alpha" : "beta", .pid = 100 + job->count};
   mp_strbuf_t bytes;
   mp_strbuf_init(&bytes);
-  assert_ok(mp_pod_offer(options, &process, &bytes));
+  assert_ok(mp_pod_announce(options, &process, &bytes));
   mp_options_release(options);
-  set_offer(job, job->count, bytes);
+  set_announcement(job, job->count, bytes);
   ++job->count;
 }
 
@@ -57,30 +57,31 @@ static job_t job_of(int32_t hosts, int32_t per_host, const char *options) {
   return job;
 }
 
-// Rewrites one offer.
-static void change_offer(job_t *job, int32_t rank,
-                         void (*change)(mp_offer_t *offer, int32_t argument), int32_t argument) {
+// Rewrites one announcement.
+static void change_announcement(job_t *job, int32_t rank,
+                                void (*change)(mp_announcement_t *announcement, int32_t argument),
+                                int32_t argument) {
   mp_arena_t *arena = NULL;
-  mp_offer_t offer;
+  mp_announcement_t announcement;
   mp_strbuf_t bytes;
   mp_strbuf_init(&bytes);
   assert_ok(mp_arena_create(&arena));
-  assert_ok(mp_offer_read(job->offers[rank], arena, &offer));
-  change(&offer, argument);
-  assert_ok(mp_offer_write(&offer, &bytes));
+  assert_ok(mp_announcement_read(job->announcements[rank], arena, &announcement));
+  change(&announcement, argument);
+  assert_ok(mp_announcement_write(&announcement, &bytes));
   mp_arena_release(arena);
-  set_offer(job, rank, bytes);
+  set_announcement(job, rank, bytes);
 }
 
-static mp_status_t try_unite(job_t *job, int32_t rank, mp_pod_t **out_pod) {
+static mp_status_t try_merge(job_t *job, int32_t rank, mp_pod_t **out_pod) {
   mp_strbuf_deinit(&job->notes);
-  return mp_pod_unite(job->offers, job->count, rank, out_pod, &job->notes);
+  return mp_pod_merge(job->announcements, job->count, rank, out_pod, &job->notes);
 }
 
 // The pod as a rank sees it; checks what holds for all pods.
-static mp_pod_t *unite(job_t *job, int32_t rank) {
+static mp_pod_t *merge(job_t *job, int32_t rank) {
   mp_pod_t *pod = NULL;
-  assert_ok(try_unite(job, rank, &pod));
+  assert_ok(try_merge(job, rank, &pod));
   const mp_pod_info_t *info = mp_pod_info(pod);
   assert_int_equal(info->num_processes, job->count);
   assert_int_equal(info->process_index, rank);
@@ -112,7 +113,7 @@ static void end_job(job_t *job) {
 static void expect_failure(job_t *job, mp_status_code_t code, const char *const *texts) {
   for (int32_t rank = 0; rank < job->count; ++rank) {
     mp_pod_t *pod = NULL;
-    mp_status_t status = try_unite(job, rank, &pod);
+    mp_status_t status = try_merge(job, rank, &pod);
     assert_null(pod);
     for (const char *const *text = texts; *text != NULL; ++text) {
       mp_status_t again = mp_status_retain(status);
@@ -153,7 +154,7 @@ static int32_t slice_of(const mp_pod_device_t *device) {
 static void test_found_on_one_host(void **state) {
   (void)state;
   job_t job = job_of(1, 2, BOX);
-  mp_pod_t *pod = unite(&job, 1);
+  mp_pod_t *pod = merge(&job, 1);
   expect_numbers(pod, process_of, "0 0 1 1");  // four devices on a small machine, as alone
   expect_numbers(pod, host_of, "0 0 0 0");
   assert_int_equal(mp_pod_info(pod)->num_hosts, 1);
@@ -173,7 +174,7 @@ static void test_groups_are_divided(void **state) {
   (void)state;
   // 16 core groups on 8 nodes.
   job_t job = job_of(2, 2, BIG_MACHINE);
-  mp_pod_t *pod = unite(&job, 3);
+  mp_pod_t *pod = merge(&job, 3);
   assert_int_equal(mp_pod_info(pod)->num_devices, 32);
   assert_int_equal(mp_pod_info(pod)->num_local_devices, 8);
   assert_int_equal(mp_pod_info(pod)->num_hosts, 2);
@@ -191,7 +192,7 @@ static void test_sharers_get_equal_numbers(void **state) {
   (void)state;
   job_t job = job_of(1, 3, BIG_MACHINE);
   for (int32_t rank = 0; rank < 3; ++rank) {
-    mp_pod_t *pod = unite(&job, rank);
+    mp_pod_t *pod = merge(&job, rank);
     assert_int_equal(mp_pod_info(pod)->num_local_devices, 5);
     assert_int_equal(mp_pod_machine(pod)->num_cores, rank == 2 ? 48 : 40);
     mp_pod_release(pod);
@@ -204,7 +205,7 @@ static void test_more_ranks_than_cores(void **state) {
   (void)state;
   job_t job = job_of(1, 8, BOX);
   for (int32_t rank = 0; rank < 8; ++rank) {
-    mp_pod_t *pod = unite(&job, rank);
+    mp_pod_t *pod = merge(&job, rank);
     assert_int_equal(mp_pod_info(pod)->num_local_devices, 1);
     assert_int_equal(mp_pod_machine(pod)->num_workers, 1);
     assert_int_equal(mp_pod_core_group(pod, 0)->core_cpus[0], rank / 4 * 2);
@@ -213,17 +214,18 @@ static void test_more_ranks_than_cores(void **state) {
   end_job(&job);
 }
 
-static void keep_part_of_four(mp_offer_t *offer, int32_t index) {
-  offer->machine.is_real = true;
-  mp_machine_keep_part(&offer->machine, index, 4);
+static void keep_part_of_four(mp_announcement_t *announcement, int32_t index) {
+  announcement->machine.is_real = true;
+  mp_machine_keep_part(&announcement->machine, index, 4);
 }
 
 static void test_bound_ranks_keep_their_cores(void **state) {
   (void)state;
   job_t job = job_of(1, 4, BIG_MACHINE);
   // Two ranks on each half: as the launcher bound them, each half is shared by two.
-  for (int32_t rank = 0; rank < 4; ++rank) change_offer(&job, rank, keep_part_of_four, rank / 2);
-  mp_pod_t *pod = unite(&job, 3);
+  for (int32_t rank = 0; rank < 4; ++rank)
+    change_announcement(&job, rank, keep_part_of_four, rank / 2);
+  mp_pod_t *pod = merge(&job, 3);
   assert_int_equal(mp_pod_info(pod)->num_local_devices, 2);
   assert_int_equal(mp_pod_machine(pod)->num_cores, 16);
   assert_int_equal(mp_pod_core_group(pod, 0)->cpus[0], 32 + 16);
@@ -235,8 +237,8 @@ static void test_bound_ranks_keep_their_cores(void **state) {
 static void test_binding_that_starves(void **state) {
   (void)state;
   job_t job = job_of(1, 2, "num_devices=64;" BIG_MACHINE);
-  for (int32_t rank = 0; rank < 2; ++rank) change_offer(&job, rank, keep_part_of_four, rank);
-  mp_pod_t *pod = unite(&job, 1);
+  for (int32_t rank = 0; rank < 2; ++rank) change_announcement(&job, rank, keep_part_of_four, rank);
+  mp_pod_t *pod = merge(&job, 1);
   assert_string_equal(mp_strbuf_text(&job.notes),
                       "process 0 is bound to 32 of 128 cores and has 64 devices; 'mpirun --bind-to "
                       "none' lets the processes share all cores\n");
@@ -247,7 +249,7 @@ static void test_binding_that_starves(void **state) {
 static void test_num_devices_of_each(void **state) {
   (void)state;
   job_t job = job_of(2, 1, "num_devices=3;" BOX);
-  mp_pod_t *pod = unite(&job, 0);
+  mp_pod_t *pod = merge(&job, 0);
   expect_numbers(pod, process_of, "0 0 0 1 1 1");
   expect_numbers(pod, host_of, "0 0 0 1 1 1");
   assert_int_equal(mp_pod_machine(pod)->num_cores, 2);
@@ -261,7 +263,7 @@ static void test_unequal_numbers(void **state) {
   add_rank(&job, 0, "num_devices=1;" BOX);
   add_rank(&job, 1, "num_devices=2;" BOX);
   add_rank(&job, 0, "num_devices=1;" BOX);
-  mp_pod_t *pod = unite(&job, 1);
+  mp_pod_t *pod = merge(&job, 1);
   expect_numbers(pod, process_of, "0 1 1 2");
   expect_numbers(pod, host_of, "0 1 1 0");
   assert_non_null(strstr(mp_strbuf_text(&job.notes), "process 0 has 1, process 1 has 2"));
@@ -275,14 +277,14 @@ static void test_memory_is_divided_by_host(void **state) {
   add_rank(&job, 0, "num_devices=2;" BOX);
   add_rank(&job, 0, "num_devices=2;" BOX);
   add_rank(&job, 1, "num_devices=2;" BOX);
-  mp_pod_t *pod = unite(&job, 0);
+  mp_pod_t *pod = merge(&job, 0);
   uint64_t shared = mp_pod_device(pod, 3)->capacity[MP_MEMORY_DEVICE];
   uint64_t own = mp_pod_device(pod, 4)->capacity[MP_MEMORY_DEVICE];
   assert_in_range(own, 2 * shared - (2 << 20), 2 * shared + (2 << 20));
   mp_pod_release(pod);
   end_job(&job);
   job = job_of(2, 1, "device_memory=64MiB;" BOX);
-  pod = unite(&job, 0);
+  pod = merge(&job, 0);
   assert_int_equal(mp_pod_device(pod, 7)->capacity[MP_MEMORY_DEVICE], 64 << 20);
   mp_pod_release(pod);
   end_job(&job);
@@ -294,7 +296,7 @@ static void test_described_by_hosts(void **state) {
   (void)state;
   // Hosts are 2x2 boxes of a 4x4 grid: ids follow the hosts, coordinates stay.
   job_t job = job_of(1, 4, "topology=v5e:4x4;" BOX);
-  mp_pod_t *pod = unite(&job, 2);
+  mp_pod_t *pod = merge(&job, 2);
   expect_numbers(pod, process_of, "0 0 0 0 1 1 1 1 2 2 2 2 3 3 3 3");
   expect_numbers(pod, host_of, "0 0 0 0 1 1 1 1 2 2 2 2 3 3 3 3");
   expect_numbers(pod, chip_of, "0 1 4 5 2 3 6 7 8 9 12 13 10 11 14 15");
@@ -309,13 +311,13 @@ static void test_described_by_hosts(void **state) {
 static void test_described_parts_of_hosts(void **state) {
   (void)state;
   job_t job = job_of(2, 2, "topology=torus:4x2 hosts:2;" BOX);
-  mp_pod_t *pod = unite(&job, 0);
+  mp_pod_t *pod = merge(&job, 0);
   expect_numbers(pod, process_of, "0 0 1 1 2 2 3 3");
   expect_numbers(pod, host_of, "0 0 0 0 1 1 1 1");
   mp_pod_release(pod);
   end_job(&job);
   job = job_of(1, 2, "topology=torus:4x2 hosts:8;" BOX);
-  pod = unite(&job, 1);
+  pod = merge(&job, 1);
   expect_numbers(pod, process_of, "0 0 0 0 1 1 1 1");
   mp_pod_release(pod);
   end_job(&job);
@@ -325,7 +327,7 @@ static void test_described_across_hosts(void **state) {
   (void)state;
   // Two processes of three hosts: equal parts, through the middle of one.
   job_t job = job_of(1, 2, "topology=ring:12 hosts:3;" BOX);
-  mp_pod_t *pod = unite(&job, 1);
+  mp_pod_t *pod = merge(&job, 1);
   expect_numbers(pod, process_of, "0 0 0 0 0 0 1 1 1 1 1 1");
   expect_numbers(pod, host_of, "0 0 0 0 1 1 1 1 2 2 2 2");
   mp_pod_release(pod);
@@ -335,7 +337,7 @@ static void test_described_across_hosts(void **state) {
 static void test_described_slices(void **state) {
   (void)state;
   job_t job = job_of(2, 1, "topology=torus:2x2 slices:2;" BOX);
-  mp_pod_t *pod = unite(&job, 1);
+  mp_pod_t *pod = merge(&job, 1);
   expect_numbers(pod, process_of, "0 0 0 0 1 1 1 1");
   expect_numbers(pod, slice_of, "0 0 0 0 1 1 1 1");
   mp_pod_release(pod);
@@ -346,7 +348,7 @@ static void test_described_slices(void **state) {
 static void test_described_uneven_hosts(void **state) {
   (void)state;
   job_t job = job_of(1, 2, "topology=mesh:3x1 host_shape:2x1;" BOX);
-  mp_pod_t *pod = unite(&job, 1);
+  mp_pod_t *pod = merge(&job, 1);
   expect_numbers(pod, process_of, "0 0 1");
   assert_non_null(strstr(mp_strbuf_text(&job.notes), "unequal"));
   mp_pod_release(pod);
@@ -356,7 +358,7 @@ static void test_described_uneven_hosts(void **state) {
 static void test_described_and_counted(void **state) {
   (void)state;
   job_t job = job_of(1, 2, "topology=v5e:4x2;num_devices=4;" BOX);
-  mp_pod_release(unite(&job, 0));
+  mp_pod_release(merge(&job, 0));
   end_job(&job);
   job = job_of(1, 2, "topology=v5e:4x2;num_devices=8;" BOX);
   expect_failure(&job, MP_INVALID_ARGUMENT,
@@ -390,7 +392,7 @@ static void test_other_topologies(void **state) {
   job = (job_t){0};
   add_rank(&job, 0, "topology=torus:4x2 cores_per_chip:1;" BOX);
   add_rank(&job, 0, "topology=torus:4x2;" BOX);
-  mp_pod_release(unite(&job, 1));
+  mp_pod_release(merge(&job, 1));
   end_job(&job);
 }
 
@@ -403,23 +405,23 @@ static void test_other_memory(void **state) {
                  TEXTS("option device_memory", "has 67108864", "has none"));
 }
 
-static void change_version(mp_offer_t *offer, int32_t argument) {
+static void change_version(mp_announcement_t *announcement, int32_t argument) {
   (void)argument;
-  offer->version = MP_STR("0.0.9");
+  announcement->version = MP_STR("0.0.9");
 }
 
-static void change_protocol(mp_offer_t *offer, int32_t protocol) {
-  offer->protocol = protocol;
+static void change_protocol(mp_announcement_t *announcement, int32_t protocol) {
+  announcement->protocol = protocol;
 }
 
 static void test_other_versions(void **state) {
   (void)state;
   job_t job = job_of(1, 3, BOX);
-  change_offer(&job, 2, change_version, 0);
+  change_announcement(&job, 2, change_version, 0);
   expect_failure(&job, MP_FAILED_PRECONDITION,
                  TEXTS("disagree on the version", "process 2 (pid 102 on alpha) has 0.0.9;"));
   job = job_of(1, 2, BOX);
-  change_offer(&job, 0, change_protocol, 7);
+  change_announcement(&job, 0, change_protocol, 7);
   expect_failure(&job, MP_FAILED_PRECONDITION, TEXTS("protocol", "has 7", "has 1"));
 }
 
@@ -429,16 +431,16 @@ static void test_one_cannot_start(void **state) {
   add_rank(&job, 0, BOX);
   add_rank(&job, 0, "topology=torus:4x;" BOX);
   mp_pod_t *pod = NULL;
-  assert_status(try_unite(&job, 0, &pod), MP_INVALID_ARGUMENT,
+  assert_status(try_merge(&job, 0, &pod), MP_INVALID_ARGUMENT,
                 "process 1 (pid 101 on alpha) cannot start: topology \"torus:4x\"");
-  mp_status_t own = try_unite(&job, 1, &pod);
+  mp_status_t own = try_merge(&job, 1, &pod);
   assert_null(strstr(mp_status_message(own), "process 1"));
   assert_status(own, MP_INVALID_ARGUMENT, "topology \"torus:4x\"");
   end_job(&job);
 }
 
 // Any bytes give a pod or an error.
-static void test_damaged_offers(void **state) {
+static void test_damaged_announcements(void **state) {
   (void)state;
   job_t job = job_of(1, 2, "topology=torus:4x2;" BOX);
   size_t size = job.bytes[1].size;
@@ -450,17 +452,17 @@ static void test_damaged_offers(void **state) {
       seed = seed * 1103515245 + 12345;
       copy[seed / 65536 % size] = (char)(seed >> 8);
     }
-    job.offers[1] = (mp_str_t){copy, i % 4 == 0 ? seed / 65536 % size : size};
+    job.announcements[1] = (mp_str_t){copy, i % 4 == 0 ? seed / 65536 % size : size};
     for (int32_t rank = 0; rank < 2; ++rank) {
       mp_pod_t *pod = NULL;
-      mp_status_release(try_unite(&job, rank, &pod));
+      mp_status_release(try_merge(&job, rank, &pod));
       mp_pod_release(pod);
     }
     free(copy);
   }
-  job.offers[1] = (mp_str_t){"", 0};
+  job.announcements[1] = (mp_str_t){"", 0};
   mp_pod_t *pod = NULL;
-  mp_status_t status = try_unite(&job, 0, &pod);
+  mp_status_t status = try_merge(&job, 0, &pod);
   assert_non_null(status);
   mp_status_release(status);
   end_job(&job);
@@ -475,7 +477,7 @@ static void test_every_allocation_may_fail(void **state) {
     int64_t n = 0;
     for (bool done = false; !done;) {
       mp_alloc_fail_at(++n, 0);
-      mp_status_t status = try_unite(&job, 1, &pod);
+      mp_status_t status = try_merge(&job, 1, &pod);
       mp_alloc_fail_at(0, 0);
       done = status == NULL;
       if (!done) assert_status(status, MP_RESOURCE_EXHAUSTED, "");
@@ -489,7 +491,7 @@ static void test_every_allocation_may_fail(void **state) {
 static void test_the_table_for_people(void **state) {
   (void)state;
   job_t job = job_of(2, 1, "topology=ring:4 hosts:2;" BOX);
-  mp_pod_t *pod = unite(&job, 1);
+  mp_pod_t *pod = merge(&job, 1);
   mp_strbuf_t text;
   mp_strbuf_init(&text);
   mp_pod_describe(pod, &text);
@@ -531,7 +533,7 @@ int main(void) {
       cmocka_unit_test(test_other_memory),
       cmocka_unit_test(test_other_versions),
       cmocka_unit_test(test_one_cannot_start),
-      cmocka_unit_test(test_damaged_offers),
+      cmocka_unit_test(test_damaged_announcements),
       cmocka_unit_test(test_every_allocation_may_fail),
       cmocka_unit_test(test_the_table_for_people),
   };

@@ -1,0 +1,149 @@
+// Schedules: one row of functions per kind, and the order in which they are called.
+#include "collectives/collective_schedule.h"
+
+#include <string.h>
+
+#include "collectives/collective_parts.h"
+#include "sim/base/alloc.h"
+#include "sim/numeric/box.h"
+
+static const mp_collective_schedule_kind_t *const g_kinds[] = {
+    [MP_COLLECTIVE_ALL_REDUCE] = &mp_collective_schedule_pieces,
+    [MP_COLLECTIVE_REDUCE_SCATTER] = &mp_collective_schedule_pieces,
+    [MP_COLLECTIVE_ALL_GATHER] = &mp_collective_schedule_inputs,
+    [MP_COLLECTIVE_BROADCAST] = &mp_collective_schedule_inputs,
+    [MP_COLLECTIVE_PERMUTE] = &mp_collective_schedule_slices,
+    [MP_COLLECTIVE_ALL_TO_ALL] = &mp_collective_schedule_slices,
+    [MP_COLLECTIVE_EXCHANGE] = &mp_collective_schedule_slices,
+    [MP_COLLECTIVE_RAGGED_ALL_TO_ALL] = &mp_collective_schedule_rows,
+};
+
+static const mp_collective_schedule_kind_t *kind_of(const mp_collective_schedule_t *schedule) {
+  return g_kinds[schedule->collective->kind];
+}
+
+mp_status_t mp_collective_schedule_create(const mp_collective_t *collective, uint32_t group,
+                                          const mp_group_layout_t *layout,
+                                          mp_contribution_t *contributions,
+                                          mp_collective_schedule_t **out_schedule) {
+  if ((size_t)collective->kind >= sizeof(g_kinds) / sizeof(g_kinds[0])) {
+    return mp_status_make(MP_INTERNAL, "%s is no group operation", collective->name);
+  }
+  const size_t processes = layout->num_processes;
+  const size_t payloads = MP_SCHEDULE_MAX_PHASES * processes;
+  const size_t finds = processes * mp_group_layout_num_members(layout, layout->self);
+  const size_t inputs = (size_t)layout->size * collective->num_operands;
+  mp_collective_schedule_t *schedule =
+      mp_calloc(1, sizeof(*schedule) +
+                       payloads * (sizeof(mp_payload_view_t) + sizeof(void *) + sizeof(size_t)) +
+                       inputs * sizeof(void *) + (layout->size + finds) * sizeof(size_t));
+  MP_RETURN_IF_NULL(schedule);
+  schedule->collective = collective;
+  schedule->group = group;
+  schedule->members = collective->groups->members + collective->groups->offsets[group];
+  schedule->layout = layout;
+  schedule->contributions = contributions;
+  schedule->received = (mp_payload_view_t *)(schedule + 1);
+  schedule->payloads = (void **)(schedule->received + payloads);
+  schedule->inputs = (const void **)(schedule->payloads + payloads);
+  schedule->sizes = (size_t *)(schedule->inputs + inputs);
+  schedule->send_at = schedule->sizes + payloads;
+  schedule->find_at = schedule->send_at + layout->size;
+  schedule->num_phases = kind_of(schedule)->num_phases(schedule);
+  *out_schedule = schedule;
+  return NULL;
+}
+
+void mp_collective_schedule_release(mp_collective_schedule_t *schedule) {
+  mp_free(schedule);
+}
+
+uint32_t mp_collective_schedule_one_phase(const mp_collective_schedule_t *schedule) {
+  (void)schedule;
+  return 1;
+}
+
+mp_status_t mp_collective_schedule_plan(mp_collective_schedule_t *schedule, uint32_t phase,
+                                        bool *out_is_shared) {
+  for (uint32_t p = 0; p < schedule->layout->num_processes; ++p) {
+    schedule->sizes[mp_collective_schedule_at(schedule, phase, p)] = MP_NO_PAYLOAD;
+  }
+  return kind_of(schedule)->plan(schedule, phase, out_is_shared);
+}
+
+bool mp_collective_schedule_awaits(const mp_collective_schedule_t *schedule, uint32_t phase,
+                                   uint32_t process) {
+  if (process == schedule->layout->self) return false;
+  return phase == 0 || kind_of(schedule)->awaits(schedule, phase, process);
+}
+
+// The bytes of our members' inputs: what packing reads.
+static double input_bytes(const mp_collective_schedule_t *schedule) {
+  const mp_collective_t *collective = schedule->collective;
+  double bytes = 0;
+  for (uint32_t i = 0; i < collective->num_operands; ++i) {
+    const mp_collective_operand_t *operand = &collective->operands[i];
+    bytes += (double)mp_dims_product(operand->dims, operand->rank) *
+             (double)mp_dtype_size(operand->dtype);
+  }
+  return bytes * mp_group_layout_num_members(schedule->layout, schedule->layout->self);
+}
+
+uint32_t mp_collective_schedule_num_parts(const mp_collective_schedule_t *schedule,
+                                          uint32_t phase) {
+  if (phase == schedule->num_phases) {
+    return mp_collective_num_chunks(schedule->collective, schedule->group);
+  }
+  return mp_parts_of(input_bytes(schedule));
+}
+
+size_t mp_collective_schedule_scratch_bytes(const mp_collective_schedule_t *schedule) {
+  const mp_collective_kind_t kind = schedule->collective->kind;
+  if (kind != MP_COLLECTIVE_ALL_REDUCE && kind != MP_COLLECTIVE_REDUCE_SCATTER) return 0;
+  return mp_reduce_scratch_bytes(schedule->collective, schedule->layout->size,
+                                 schedule->layout->num_processes);
+}
+
+mp_status_t mp_collective_schedule_pack(mp_collective_schedule_t *schedule, uint32_t phase,
+                                        uint32_t part, void *scratch) {
+  kind_of(schedule)->pack(schedule, phase, part, mp_collective_schedule_num_parts(schedule, phase),
+                          scratch);
+  return NULL;
+}
+
+mp_status_t mp_collective_schedule_receive(mp_collective_schedule_t *schedule, uint32_t phase,
+                                           uint32_t process, const void *data, size_t bytes) {
+  const size_t expected = kind_of(schedule)->expected(schedule, phase, process);
+  if (expected != MP_SIZE_BY_CONTENT && expected != bytes) {
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          "%s (%s): process %u sent %zu bytes where %zu were expected",
+                          schedule->collective->name, schedule->collective->location,
+                          schedule->layout->ranks[process], bytes, expected);
+  }
+  schedule->received[mp_collective_schedule_at(schedule, phase, process)] =
+      (mp_payload_view_t){data, bytes};
+  return NULL;
+}
+
+mp_status_t mp_collective_schedule_open(mp_collective_schedule_t *schedule) {
+  const mp_collective_schedule_kind_t *kind = kind_of(schedule);
+  return kind->open == NULL ? NULL : kind->open(schedule);
+}
+
+mp_status_t mp_collective_schedule_finish(mp_collective_schedule_t *schedule, uint32_t part,
+                                          void *scratch) {
+  return mp_collective_run_schedule(schedule, part, scratch);
+}
+
+const void *mp_collective_schedule_take(const mp_collective_schedule_t *schedule, uint32_t source,
+                                        uint32_t destination, size_t bytes, size_t alignment) {
+  const mp_group_layout_t *layout = schedule->layout;
+  const uint32_t process = layout->process_of[source];
+  const uint32_t own = mp_group_layout_num_members(layout, layout->self);
+  size_t *cursor = &schedule->find_at[(size_t)process * own + layout->index_of[destination]];
+  const size_t at = mp_align(*cursor, alignment);
+  *cursor = at + bytes;
+  const mp_payload_view_t *view =
+      &schedule->received[mp_collective_schedule_at(schedule, 0, process)];
+  return (const char *)view->data + at;
+}

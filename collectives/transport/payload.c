@@ -1,0 +1,35 @@
+#include "collectives/transport/payload.h"
+
+#include "collectives/transport/segment.h"
+#include "sim/base/alloc.h"
+#include "sim/base/process.h"
+
+void mp_payload_block_init(mp_payload_block_t *block, size_t bytes) {
+  atomic_store_explicit(&block->references, 1, memory_order_relaxed);
+  block->generation = mp_process_generation();
+  block->payload = (mp_payload_t){.data = mp_payload_block_data(block), .bytes = bytes};
+}
+
+mp_payload_block_t *mp_payload_block_create(size_t bytes) {
+  size_t room;
+  if (__builtin_add_overflow(bytes, sizeof(mp_payload_block_t), &room)) return NULL;
+  mp_payload_block_t *block = mp_aligned_malloc(MP_PAYLOAD_ALIGNMENT, room);
+  if (block == NULL) return NULL;
+  block->offset = 0;
+  mp_payload_block_init(block, bytes);
+  return block;
+}
+
+void mp_payload_block_retain(mp_payload_block_t *block) {
+  atomic_fetch_add_explicit(&block->references, 1, memory_order_relaxed);
+}
+
+void mp_payload_block_release(mp_payload_block_t *block) {
+  if (block == NULL) return;
+  if (atomic_fetch_sub_explicit(&block->references, 1, memory_order_acq_rel) != 1) return;
+  if (block->offset == 0) {
+    mp_free(block);
+  } else {
+    mp_segment_return(block);
+  }
+}

@@ -1,0 +1,46 @@
+// Payload blocks: reference-counted memory that holds what is sent.
+//
+// A payload block is a header of one cache line with the data right behind it. It lies on the heap
+// or in a segment (segment.h); references in a segment are counted by all processes that have it
+// mapped, and whoever drops the last one hands it back to the segment's owner.
+//
+// All functions are thread-safe.
+#ifndef MINIPOD_COLLECTIVES_TRANSPORT_PAYLOAD_H_
+#define MINIPOD_COLLECTIVES_TRANSPORT_PAYLOAD_H_
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "collectives/transport/world.h"
+
+enum { MP_PAYLOAD_ALIGNMENT = 64 };
+
+typedef struct {
+  _Alignas(MP_PAYLOAD_ALIGNMENT) _Atomic uint32_t references;
+  uint32_t generation;   // of the process that made it (sim/base/process.h)
+  mp_payload_t payload;  // as its creator sees it; `data` means nothing elsewhere
+  uint64_t offset;       // from the beginning of its segment; 0: on the heap
+  uint64_t next;         // while free: the offset of the next free one
+  uint32_t size_class;   // of a segment's
+} mp_payload_block_t;
+
+_Static_assert(sizeof(mp_payload_block_t) == MP_PAYLOAD_ALIGNMENT,
+               "the data begins on a cache line");
+
+static inline void *mp_payload_block_data(mp_payload_block_t *block) {
+  return block + 1;
+}
+
+static inline mp_payload_block_t *mp_payload_block_of(mp_payload_t *payload) {
+  return (mp_payload_block_t *)((char *)payload - offsetof(mp_payload_block_t, payload));
+}
+
+// Writes the header of payload whose place (offset, size_class) is settled: one reference.
+void mp_payload_block_init(mp_payload_block_t *block, size_t bytes);
+// On the heap. NULL when memory is short.
+mp_payload_block_t *mp_payload_block_create(size_t bytes);
+void mp_payload_block_retain(mp_payload_block_t *block);
+void mp_payload_block_release(mp_payload_block_t *block);
+
+#endif  // MINIPOD_COLLECTIVES_TRANSPORT_PAYLOAD_H_

@@ -1,0 +1,200 @@
+// Endpoints: a client's side of its world's router.
+#include "sim/base/alloc.h"
+#include "sim/runtime/router_impl.h"
+
+static bool is_of_epoch(const mp_packet_t *packet, uint64_t epoch) {
+  return mp_packet_epoch(packet) == epoch;
+}
+
+static bool is_of_launch(const mp_packet_t *packet, uint64_t number) {
+  return mp_packet_launch(packet) == number;
+}
+
+static void cancel_incomplete(mp_session_t *session, void *context) {
+  (void)context;
+  if (mp_session_is_complete(session)) return;
+  mp_session_poison(session, mp_status_make(MP_CANCELLED, "the client was closed"));
+}
+
+static void take_early(mp_router_t *router, mp_endpoint_t *endpoint) {
+  for (mp_packet_t *packet;
+       (packet = mp_mail_take(&router->early, is_of_epoch, endpoint->epoch)) != NULL;) {
+    mp_router_route(endpoint, packet);
+  }
+}
+
+mp_status_t mp_endpoint_open(mp_world_t *world, mp_client_t *client, double exit_timeout_s,
+                             mp_endpoint_t **out_endpoint) {
+  mp_endpoint_t *endpoint = mp_calloc(1, sizeof(*endpoint));
+  MP_RETURN_IF_NULL(endpoint);
+  endpoint->client = client;
+  endpoint->is_open = true;
+  mp_status_t status = mp_router_get(world, &endpoint->router);
+  if (status != NULL) {
+    mp_free(endpoint);
+    return status;
+  }
+  mp_router_t *router = endpoint->router;
+  pthread_mutex_lock(&router->lock);
+  router->exit_timeout_s = exit_timeout_s;
+  endpoint->epoch = router->num_epochs++;
+  endpoint->next = router->endpoints;
+  router->endpoints = endpoint;
+  take_early(router, endpoint);
+  pthread_mutex_unlock(&router->lock);
+  *out_endpoint = endpoint;
+  return NULL;
+}
+
+void mp_endpoint_close(mp_endpoint_t *endpoint) {
+  if (endpoint == NULL || !endpoint->is_open) return;
+  mp_router_t *router = endpoint->router;
+  mp_session_t *forgotten = NULL;
+  pthread_mutex_lock(&router->lock);
+  mp_endpoint_t **link = &router->endpoints;
+  while (*link != endpoint) link = &(*link)->next;
+  *link = endpoint->next;
+  endpoint->is_open = false;
+  for (mp_launch_queue_t *queue; (queue = endpoint->queues) != NULL;) {
+    endpoint->queues = queue->next;
+    if (queue->last != NULL) {
+      mp_peers_set_next(queue->last->peers, forgotten);
+      forgotten = queue->sessions;
+    }
+    mp_mail_clear(&queue->early);
+    mp_free(queue);
+  }
+  pthread_mutex_unlock(&router->lock);
+  while (forgotten != NULL) {
+    mp_session_t *next = mp_peers_next(forgotten->peers);
+    mp_session_release(forgotten);
+    forgotten = next;
+  }
+}
+
+void mp_endpoint_release(mp_endpoint_t *endpoint) {
+  if (endpoint == NULL) return;
+  mp_endpoint_close(endpoint);
+  mp_free(endpoint);
+}
+
+mp_world_t *mp_endpoint_world(const mp_endpoint_t *endpoint) {
+  return endpoint->router->world;
+}
+
+mp_client_t *mp_endpoint_client(const mp_endpoint_t *endpoint) {
+  return endpoint->client;
+}
+
+uint64_t mp_endpoint_launch_key(const mp_endpoint_t *endpoint, uint64_t number) {
+  return endpoint->epoch << MP_EPOCH_SHIFT | number;
+}
+
+// ---- Launches ----
+
+static bool is_of_earlier_launch(const mp_packet_t *packet, uint64_t number) {
+  return mp_packet_launch(packet) < number;
+}
+
+static void deliver_early(mp_launch_queue_t *queue, uint64_t number, mp_session_t *session) {
+  mp_packet_t *refused;  // of a launch that this process had no memory for
+  while ((refused = mp_mail_take(&queue->early, is_of_earlier_launch, number)) != NULL) {
+    mp_packet_release(refused);
+  }
+  for (mp_packet_t *packet; (packet = mp_mail_take(&queue->early, is_of_launch, number)) != NULL;) {
+    mp_session_deliver(session, packet);
+  }
+  if (number >= queue->lost_begin && number < queue->lost_end) {
+    mp_session_poison(session, mp_status_out_of_memory());
+  }
+}
+
+mp_status_t mp_endpoint_enter(mp_endpoint_t *endpoint, uint64_t devices, uint64_t number,
+                              mp_session_t *session) {
+  mp_router_t *router = endpoint->router;
+  mp_status_t status = NULL;
+  pthread_mutex_lock(&router->lock);
+  mp_launch_queue_t *queue = endpoint->is_open ? mp_router_get_queue(endpoint, devices) : NULL;
+  if (queue == NULL) {
+    status = endpoint->is_open ? mp_status_out_of_memory()
+                               : mp_status_make(MP_FAILED_PRECONDITION, "the client was closed");
+  } else if (number < queue->num_entered) {
+    status = mp_status_out_of_memory();  // refused for another device of this process
+  } else {
+    mp_peers_set_next(session->peers, NULL);
+    if (queue->last != NULL) {
+      mp_peers_set_next(queue->last->peers, session);
+    } else {
+      queue->sessions = session;
+    }
+    queue->last = mp_session_retain(session);
+    queue->num_entered = number + 1;
+    deliver_early(queue, number, session);
+    for (uint32_t rank = 0; rank < mp_world_size(router->world); ++rank) {
+      if (router->losses[rank] != NULL) mp_session_lose(session, rank, router->losses[rank]);
+    }
+  }
+  pthread_mutex_unlock(&router->lock);
+  return status;
+}
+
+void mp_endpoint_refuse(mp_endpoint_t *endpoint, uint64_t devices, uint64_t number,
+                        uint32_t num_ranks, const uint32_t *ranks, mp_status_code_t code) {
+  const mp_envelope_t envelope = {
+      .channel = MP_CHANNEL_SESSIONS,
+      .words = {MP_PACKET_POISON, (uint32_t)code},
+      .key = {devices, mp_endpoint_launch_key(endpoint, number)},
+  };
+  for (uint32_t i = 0; i < num_ranks; ++i) {
+    mp_status_ignore(mp_world_send(endpoint->router->world, ranks[i], &envelope, NULL));
+  }
+}
+
+static bool unlink_session(mp_launch_queue_t *queue, const mp_session_t *session) {
+  mp_session_t *previous = NULL;
+  mp_session_t *at = queue->sessions;
+  for (; at != NULL && at != session; at = mp_peers_next(at->peers)) previous = at;
+  if (at == NULL) return false;
+  mp_session_t *next = mp_peers_next(at->peers);
+  if (previous != NULL) {
+    mp_peers_set_next(previous->peers, next);
+  } else {
+    queue->sessions = next;
+  }
+  if (queue->last == session) queue->last = previous;
+  return true;
+}
+
+void mp_endpoint_leave(mp_endpoint_t *endpoint, mp_session_t *session) {
+  bool was_there = false;
+  pthread_mutex_lock(&endpoint->router->lock);
+  for (mp_launch_queue_t *queue = endpoint->queues; queue != NULL && !was_there;
+       queue = queue->next) {
+    was_there = unlink_session(queue, session);
+  }
+  pthread_mutex_unlock(&endpoint->router->lock);
+  if (was_there) mp_session_release(session);
+}
+
+void mp_endpoint_visit(mp_endpoint_t *endpoint, void (*visit)(mp_session_t *session, void *context),
+                       void *context) {
+  pthread_mutex_lock(&endpoint->router->lock);
+  mp_router_visit(endpoint, visit, context);
+  pthread_mutex_unlock(&endpoint->router->lock);
+}
+
+bool mp_endpoint_linger(mp_endpoint_t *endpoint) {
+  pthread_mutex_lock(&endpoint->router->lock);
+  mp_router_visit(endpoint, cancel_incomplete, NULL);
+  endpoint->is_lingering = mp_router_is_moving(endpoint);
+  bool must_linger = endpoint->is_lingering;
+  pthread_mutex_unlock(&endpoint->router->lock);
+  return must_linger;
+}
+
+bool mp_endpoint_is_spent(mp_endpoint_t *endpoint) {
+  pthread_mutex_lock(&endpoint->router->lock);
+  bool is_spent = endpoint->is_lingering && !mp_router_is_moving(endpoint);
+  pthread_mutex_unlock(&endpoint->router->lock);
+  return is_spent;
+}

@@ -1,0 +1,233 @@
+// Routers: routing, losses, the end of the process.
+#include "sim/runtime/router_impl.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "sim/base/alloc.h"
+#include "sim/base/clock.h"
+#include "sim/base/process.h"
+
+// Routers stay: a world lives as long as the process, but for those of tests.
+static pthread_mutex_t g_routers_lock = PTHREAD_MUTEX_INITIALIZER;
+static mp_router_t *g_routers;
+static bool g_has_exit_handler;
+
+// ---- Lanes; the router's lock is held ----
+
+mp_launch_queue_t *mp_router_get_queue(mp_endpoint_t *endpoint, uint64_t devices) {
+  for (mp_launch_queue_t *queue = endpoint->queues; queue != NULL; queue = queue->next) {
+    if (queue->devices == devices) return queue;
+  }
+  mp_launch_queue_t *queue = mp_calloc(1, sizeof(*queue));
+  if (queue == NULL) return NULL;
+  queue->devices = devices;
+  queue->next = endpoint->queues;
+  endpoint->queues = queue;
+  return queue;
+}
+
+static mp_session_t *find_session(const mp_launch_queue_t *queue, uint64_t number) {
+  mp_session_t *session = queue->sessions;
+  while (session != NULL && mp_peers_number(session->peers) < number) {
+    session = mp_peers_next(session->peers);
+  }
+  if (session == NULL || mp_peers_number(session->peers) != number) return NULL;
+  return session;
+}
+
+// Somebody waits for a launch that this process has not come to.
+static void answer_early(const mp_endpoint_t *endpoint, const mp_launch_queue_t *queue,
+                         mp_packet_t *packet) {
+  char text[128];
+  const int size =
+      queue->num_entered == 0
+          ? snprintf(text, sizeof(text), "nothing was launched here on these devices yet")
+          : snprintf(text, sizeof(text),
+                     "the last launch here on these devices was launch %" PRIu64,
+                     queue->num_entered - 1);
+  mp_envelope_t envelope = packet->envelope;
+  envelope.words[0] = MP_PACKET_ANSWER;
+  mp_payload_t *payload = NULL;
+  mp_status_t status = mp_payload_create(endpoint->router->world, (size_t)size, &payload);
+  if (status == NULL) {
+    memcpy(payload->data, text, (size_t)size);
+    status = mp_world_send(endpoint->router->world, packet->from, &envelope, payload);
+    mp_payload_release(payload);
+  }
+  mp_status_ignore(status);
+  mp_packet_release(packet);
+}
+
+void mp_router_route(mp_endpoint_t *endpoint, mp_packet_t *packet) {
+  mp_launch_queue_t *queue = mp_router_get_queue(endpoint, packet->envelope.key[0]);
+  const uint64_t number = mp_packet_launch(packet);
+  if (queue == NULL) {
+    mp_packet_release(packet);  // out of memory: whoever waits for it will say so in time
+  } else if (mp_packet_kind(packet) == MP_PACKET_ASK && number >= queue->num_entered) {
+    answer_early(endpoint, queue, packet);
+  } else if (number >= queue->num_entered) {
+    if (!mp_mail_push(&queue->early, packet)) {
+      if (queue->lost_end == 0 || number < queue->lost_begin) queue->lost_begin = number;
+      if (number >= queue->lost_end) queue->lost_end = number + 1;
+    }
+  } else {
+    mp_session_t *session = find_session(queue, number);
+    if (session != NULL) {
+      mp_session_deliver(session, packet);
+    } else {
+      mp_packet_release(packet);  // over
+    }
+  }
+}
+
+static mp_endpoint_t *find_endpoint(const mp_router_t *router, uint64_t epoch) {
+  mp_endpoint_t *endpoint = router->endpoints;
+  while (endpoint != NULL && endpoint->epoch != epoch) endpoint = endpoint->next;
+  return endpoint;
+}
+
+// ---- The handler ----
+
+static void deliver(void *context, mp_packet_t *packet) {
+  mp_router_t *router = context;
+  pthread_mutex_lock(&router->lock);
+  mp_endpoint_t *endpoint = find_endpoint(router, mp_packet_epoch(packet));
+  if (endpoint != NULL) {
+    mp_router_route(endpoint, packet);
+  } else if (mp_packet_epoch(packet) >= router->num_epochs) {
+    (void)mp_mail_push(&router->early, packet);
+  } else {
+    mp_packet_release(packet);
+  }
+  pthread_mutex_unlock(&router->lock);
+}
+
+static void on_lost(void *context, uint32_t rank, mp_status_t why) {
+  mp_router_t *router = context;
+  pthread_mutex_lock(&router->lock);
+  if (router->losses[rank] == NULL) router->losses[rank] = mp_status_retain(why);
+  for (mp_endpoint_t *endpoint = router->endpoints; endpoint != NULL; endpoint = endpoint->next) {
+    for (mp_launch_queue_t *queue = endpoint->queues; queue != NULL; queue = queue->next) {
+      mp_session_t *next;
+      for (mp_session_t *session = queue->sessions; session != NULL; session = next) {
+        next = mp_peers_next(session->peers);
+        mp_session_lose(session, rank, why);
+      }
+    }
+  }
+  pthread_mutex_unlock(&router->lock);
+}
+
+// ---- Launches in flight; the router's lock is held ----
+
+void mp_router_visit(mp_endpoint_t *endpoint, void (*visit)(mp_session_t *session, void *context),
+                     void *context) {
+  for (mp_launch_queue_t *queue = endpoint->queues; queue != NULL; queue = queue->next) {
+    for (mp_session_t *session = queue->sessions; session != NULL;) {
+      mp_session_t *next = mp_peers_next(session->peers);
+      visit(session, context);
+      session = next;
+    }
+  }
+}
+
+static void find_moving(mp_session_t *session, void *is_moving) {
+  *(bool *)is_moving |= mp_session_is_moving(session);
+}
+
+bool mp_router_is_moving(mp_endpoint_t *endpoint) {
+  bool found = false;
+  mp_router_visit(endpoint, find_moving, &found);
+  return found;
+}
+
+static void cancel(mp_session_t *session, void *context) {
+  (void)context;
+  mp_session_poison(session, mp_status_make(MP_CANCELLED, "the client was closed"));
+}
+
+static bool has_moving_endpoints(mp_router_t *router) {
+  bool found = false;
+  pthread_mutex_lock(&router->lock);
+  for (mp_endpoint_t *endpoint = router->endpoints; endpoint != NULL; endpoint = endpoint->next)
+    found |= mp_router_is_moving(endpoint);
+  pthread_mutex_unlock(&router->lock);
+  return found;
+}
+
+// A process that ends well first does its part of what it has launched: others may wait for it.
+// Runs before the world's own handler, which was registered earlier, says goodbye.
+static void on_exit_status(int status, void *context) {
+  (void)context;
+  if (status != 0) return;
+  for (mp_router_t *router = g_routers; router != NULL; router = router->next) {
+    if (router->generation != mp_process_generation()) continue;
+    const double deadline = mp_clock_seconds() + router->exit_timeout_s;
+    while (has_moving_endpoints(router) && mp_clock_seconds() < deadline) {
+      nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+  }
+}
+
+// ---- Routers ----
+
+static mp_status_t find_or_make(mp_world_t *world, mp_router_t **out_router) {
+  for (mp_router_t *router = g_routers; router != NULL; router = router->next) {
+    if (router->world == world) {
+      *out_router = router;
+      return NULL;
+    }
+  }
+  mp_router_t *router = mp_calloc(1, sizeof(*router) + mp_world_size(world) * sizeof(mp_status_t));
+  MP_RETURN_IF_NULL(router);
+  router->world = world;
+  router->generation = mp_process_generation();
+  router->losses = (mp_status_t *)(router + 1);
+  pthread_mutex_init(&router->lock, NULL);
+  router->next = g_routers;
+  g_routers = router;
+  if (!g_has_exit_handler) g_has_exit_handler = on_exit(on_exit_status, NULL) == 0;
+  mp_world_attach(world, MP_CHANNEL_SESSIONS,
+                  &(mp_handler_t){.deliver = deliver, .lost = on_lost, .context = router});
+  *out_router = router;
+  return NULL;
+}
+
+mp_status_t mp_router_get(mp_world_t *world, mp_router_t **out_router) {
+  pthread_mutex_lock(&g_routers_lock);
+  mp_status_t status = find_or_make(world, out_router);
+  pthread_mutex_unlock(&g_routers_lock);
+  return status;
+}
+
+// Cancels what lingers and waits for its end.
+static void clear_endpoints(mp_router_t *router) {
+  for (bool is_empty = false; !is_empty;) {
+    pthread_mutex_lock(&router->lock);
+    for (mp_endpoint_t *endpoint = router->endpoints; endpoint != NULL; endpoint = endpoint->next) {
+      mp_router_visit(endpoint, cancel, NULL);
+    }
+    is_empty = router->endpoints == NULL;
+    pthread_mutex_unlock(&router->lock);
+    if (!is_empty) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+  }
+}
+
+void mp_router_forget(mp_world_t *world) {
+  mp_world_detach(world, MP_CHANNEL_SESSIONS);
+  pthread_mutex_lock(&g_routers_lock);
+  mp_router_t **link = &g_routers;
+  while (*link != NULL && (*link)->world != world) link = &(*link)->next;
+  mp_router_t *router = *link;
+  if (router != NULL) *link = router->next;
+  pthread_mutex_unlock(&g_routers_lock);
+  if (router == NULL) return;
+  clear_endpoints(router);
+  mp_mail_clear(&router->early);
+  for (uint32_t i = 0; i < mp_world_size(world); ++i) mp_status_release(router->losses[i]);
+  pthread_mutex_destroy(&router->lock);
+  mp_free(router);
+}
