@@ -6,11 +6,12 @@
 #include "collectives/collective_parts.h"
 #include "sim/numeric/box.h"
 
-static size_t operand_bytes(const mp_collective_operand_t *operand) {
+static size_t collective_move_operand_bytes(const mp_collective_operand_t *operand) {
   return (size_t)mp_dims_product(operand->dims, operand->rank) * mp_dtype_size(operand->dtype);
 }
 
-static void gather_to(const mp_collective_call_t *call, uint32_t destination, uint32_t i) {
+static void collective_move_gather_to(const mp_collective_call_t *call, uint32_t destination,
+                                      uint32_t i) {
   const mp_collective_operand_t *operand = &call->collective->operands[i];
   const uint32_t dimension = (uint32_t)call->collective->dimension;
   const int64_t zero[MP_BOX_MAX_RANK] = {0};
@@ -29,15 +30,15 @@ mp_status_t mp_all_gather_chunk(const mp_collective_call_t *call) {
   for (int64_t destination = begin; destination < end; ++destination) {
     if (!mp_call_writes(call, destination)) continue;
     for (uint32_t i = 0; i < call->collective->num_operands; ++i) {
-      gather_to(call, (uint32_t)destination, i);
+      collective_move_gather_to(call, (uint32_t)destination, i);
     }
   }
   return NULL;
 }
 
 // One source's slice for one destination; slices that come from another process are packed.
-static void all_to_all_part(const mp_collective_call_t *call, uint32_t destination, uint32_t source,
-                            uint32_t i) {
+static void collective_move_all_to_all_part(const mp_collective_call_t *call, uint32_t destination,
+                                            uint32_t source, uint32_t i) {
   const mp_collective_t *collective = call->collective;
   const mp_collective_operand_t *operand = &collective->operands[i];
   const uint32_t split = (uint32_t)collective->dimension;
@@ -71,7 +72,7 @@ mp_status_t mp_all_to_all_chunk(const mp_collective_call_t *call) {
     if (!mp_call_writes(call, destination)) continue;
     for (uint32_t i = 0; i < call->collective->num_operands; ++i) {
       for (uint32_t source = 0; source < call->size; ++source) {
-        all_to_all_part(call, (uint32_t)destination, source, i);
+        collective_move_all_to_all_part(call, (uint32_t)destination, source, i);
       }
     }
   }
@@ -100,7 +101,7 @@ mp_status_t mp_permute_chunk(const mp_collective_call_t *call) {
     if (!mp_call_writes(call, destination)) continue;
     int64_t source = mp_permute_source(call->collective, call->members[destination]);
     for (uint32_t i = 0; i < call->collective->num_operands; ++i) {
-      size_t bytes = operand_bytes(&call->collective->operands[i]);
+      size_t bytes = collective_move_operand_bytes(&call->collective->operands[i]);
       void *output = call->contributions[destination].outputs[i];
       if (bytes == 0) continue;
       if (source < 0) {
@@ -126,7 +127,7 @@ mp_status_t mp_broadcast_chunk(const mp_collective_call_t *call) {
   for (int64_t destination = begin; destination < end; ++destination) {
     if (!mp_call_writes(call, destination)) continue;
     for (uint32_t i = 0; i < call->collective->num_operands; ++i) {
-      size_t bytes = operand_bytes(&call->collective->operands[i]);
+      size_t bytes = collective_move_operand_bytes(&call->collective->operands[i]);
       if (bytes == 0) continue;
       memcpy(call->contributions[destination].outputs[i], call->contributions[0].inputs[i], bytes);
     }
@@ -154,7 +155,8 @@ bool mp_exchange_part(const mp_collective_t *collective, const uint32_t *members
 
 // Copies what `source` (a position) holds of the destination's box. The arrays themselves have the
 // operand's dimensions, which uneven boxes do not fill; what comes from other processes is packed.
-static void exchange_part(const mp_collective_call_t *call, uint32_t destination, uint32_t source) {
+static void collective_move_exchange_part(const mp_collective_call_t *call, uint32_t destination,
+                                          uint32_t source) {
   const mp_collective_operand_t *operand = &call->collective->operands[0];
   const size_t element = mp_dtype_size(operand->dtype);
   mp_exchange_part_t part;
@@ -183,7 +185,8 @@ mp_status_t mp_exchange_chunk(const mp_collective_call_t *call) {
       const uint32_t logical = call->members[source];
       if (owner[logical] != logical) continue;
       // Who holds the same box as the destination does need not be asked for it.
-      exchange_part(call, (uint32_t)destination, own == logical ? (uint32_t)destination : source);
+      collective_move_exchange_part(call, (uint32_t)destination,
+                                    own == logical ? (uint32_t)destination : source);
     }
   }
   return NULL;

@@ -13,12 +13,13 @@
 
 enum { MP_RAGGED_NUMBERS = 3 };
 
-static int64_t index_at(const mp_collective_operand_t *operand, const void *data, int64_t i) {
+static int64_t collective_ragged_index_at(const mp_collective_operand_t *operand, const void *data,
+                                          int64_t i) {
   if (mp_dtype_size(operand->dtype) == 4) return ((const int32_t *)data)[i];
   return ((const int64_t *)data)[i];
 }
 
-static int64_t row_bytes_of(const mp_collective_t *collective) {
+static int64_t collective_ragged_row_bytes_of(const mp_collective_t *collective) {
   const mp_collective_operand_t *operand = &collective->operands[0];
   return mp_dims_product(operand->dims + 1, operand->rank - 1) *
          (int64_t)mp_dtype_size(operand->dtype);
@@ -29,19 +30,21 @@ typedef struct {
 } mp_ragged_update_t;
 
 // The u-th update of a member of this process for `destination`.
-static mp_ragged_update_t update_of(const mp_collective_t *collective, uint32_t group_size,
-                                    const mp_contribution_t *from, uint32_t destination,
-                                    int64_t u) {
+static mp_ragged_update_t collective_ragged_update_of(const mp_collective_t *collective,
+                                                      uint32_t group_size,
+                                                      const mp_contribution_t *from,
+                                                      uint32_t destination, int64_t u) {
   const mp_collective_operand_t *operands = collective->operands;
   const int64_t i = destination * (operands[2].dims[0] / group_size) + u;
-  return (mp_ragged_update_t){.in = index_at(&operands[2], from->inputs[2], i),
-                              .rows = index_at(&operands[3], from->inputs[3], i),
-                              .out = index_at(&operands[4], from->inputs[4], i)};
+  return (mp_ragged_update_t){.in = collective_ragged_index_at(&operands[2], from->inputs[2], i),
+                              .rows = collective_ragged_index_at(&operands[3], from->inputs[3], i),
+                              .out = collective_ragged_index_at(&operands[4], from->inputs[4], i)};
 }
 
-static mp_status_t check_update(const mp_collective_t *collective, const uint32_t *members,
-                                const mp_ragged_update_t *update, uint32_t source,
-                                uint32_t destination) {
+static mp_status_t collective_ragged_check_update(const mp_collective_t *collective,
+                                                  const uint32_t *members,
+                                                  const mp_ragged_update_t *update, uint32_t source,
+                                                  uint32_t destination) {
   const mp_collective_operand_t *operands = collective->operands;
   if (update->rows >= 0 && update->in >= 0 && update->out >= 0 &&
       update->rows <= operands[0].dims[0] - update->in &&
@@ -57,13 +60,14 @@ static mp_status_t check_update(const mp_collective_t *collective, const uint32_
                         (long long)operands[1].dims[0], members[destination]);
 }
 
-static mp_status_t check_received(const mp_collective_call_t *call,
-                                  const mp_ragged_update_t *update, uint32_t source,
-                                  uint32_t destination, int64_t u) {
+static mp_status_t collective_ragged_check_received(const mp_collective_call_t *call,
+                                                    const mp_ragged_update_t *update,
+                                                    uint32_t source, uint32_t destination,
+                                                    int64_t u) {
   const mp_collective_operand_t *operands = call->collective->operands;
   const int64_t per_pair = operands[2].dims[0] / call->size;
-  const int64_t received =
-      index_at(&operands[5], call->contributions[destination].inputs[5], source * per_pair + u);
+  const int64_t received = collective_ragged_index_at(
+      &operands[5], call->contributions[destination].inputs[5], source * per_pair + u);
   if (update->rows == received) return NULL;
   return mp_status_make(MP_INVALID_ARGUMENT,
                         "%s [%s]: device %u sends %lld rows to device %u, which expects %lld",
@@ -74,7 +78,8 @@ static mp_status_t check_received(const mp_collective_call_t *call,
 // ---- Between processes ----
 
 // Numbers that one process sends to another.
-static size_t num_numbers(const mp_collective_schedule_t *schedule, uint32_t other) {
+static size_t collective_ragged_num_numbers(const mp_collective_schedule_t *schedule,
+                                            uint32_t other) {
   const mp_group_layout_t *layout = schedule->layout;
   const int64_t per_pair = schedule->collective->operands[2].dims[0] / layout->size;
   return (size_t)per_pair * MP_RAGGED_NUMBERS * mp_group_layout_num_members(layout, other) *
@@ -82,8 +87,8 @@ static size_t num_numbers(const mp_collective_schedule_t *schedule, uint32_t oth
 }
 
 // Where the numbers of a pair begin in a payload: destinations of `to`, then sources of `from`.
-static size_t numbers_at(const mp_collective_schedule_t *schedule, uint32_t source,
-                         uint32_t destination) {
+static size_t collective_ragged_numbers_at(const mp_collective_schedule_t *schedule,
+                                           uint32_t source, uint32_t destination) {
   const mp_group_layout_t *layout = schedule->layout;
   const size_t per_pair = (size_t)schedule->collective->operands[2].dims[0] / layout->size;
   const size_t sources = mp_group_layout_num_members(layout, layout->process_of[source]);
@@ -91,43 +96,44 @@ static size_t numbers_at(const mp_collective_schedule_t *schedule, uint32_t sour
          MP_RAGGED_NUMBERS;
 }
 
-static mp_ragged_update_t received_update(const mp_collective_schedule_t *schedule, uint32_t source,
-                                          uint32_t destination, int64_t u) {
+static mp_ragged_update_t collective_ragged_received_update(
+    const mp_collective_schedule_t *schedule, uint32_t source, uint32_t destination, int64_t u) {
   const int64_t *numbers = schedule->received[schedule->layout->process_of[source]].data;
-  numbers += numbers_at(schedule, source, destination) + (size_t)u * MP_RAGGED_NUMBERS;
+  numbers +=
+      collective_ragged_numbers_at(schedule, source, destination) + (size_t)u * MP_RAGGED_NUMBERS;
   return (mp_ragged_update_t){.in = numbers[0], .rows = numbers[1], .out = numbers[2]};
 }
 
 // Sums up what our members send to `destination`.
-static mp_status_t weigh(const mp_collective_schedule_t *schedule, uint32_t destination,
-                         size_t *bytes) {
+static mp_status_t collective_ragged_weigh(const mp_collective_schedule_t *schedule,
+                                           uint32_t destination, size_t *bytes) {
   const mp_group_layout_t *layout = schedule->layout;
   const int64_t per_pair = schedule->collective->operands[2].dims[0] / layout->size;
-  const size_t row_bytes = (size_t)row_bytes_of(schedule->collective);
+  const size_t row_bytes = (size_t)collective_ragged_row_bytes_of(schedule->collective);
   for (uint32_t m = 0; m < mp_group_layout_num_members(layout, layout->self); ++m) {
     const uint32_t source = mp_group_layout_members(layout, layout->self)[m];
     for (int64_t u = 0; u < per_pair; ++u) {
-      const mp_ragged_update_t update = update_of(schedule->collective, layout->size,
-                                                  &schedule->contributions[source], destination, u);
-      MP_RETURN_IF_ERROR(
-          check_update(schedule->collective, schedule->members, &update, source, destination));
+      const mp_ragged_update_t update = collective_ragged_update_of(
+          schedule->collective, layout->size, &schedule->contributions[source], destination, u);
+      MP_RETURN_IF_ERROR(collective_ragged_check_update(schedule->collective, schedule->members,
+                                                        &update, source, destination));
       *bytes += (size_t)update.rows * row_bytes;
     }
   }
   return NULL;
 }
 
-static mp_status_t rows_plan(mp_collective_schedule_t *schedule, uint32_t phase,
-                             bool *out_is_shared) {
+static mp_status_t collective_ragged_rows_plan(mp_collective_schedule_t *schedule, uint32_t phase,
+                                               bool *out_is_shared) {
   (void)phase;
   const mp_group_layout_t *layout = schedule->layout;
   for (uint32_t p = 0; p < layout->num_processes; ++p) {
     if (p == layout->self) continue;
-    size_t bytes = mp_align64(num_numbers(schedule, p) * sizeof(int64_t));
+    size_t bytes = mp_align64(collective_ragged_num_numbers(schedule, p) * sizeof(int64_t));
     for (uint32_t m = 0; m < mp_group_layout_num_members(layout, p); ++m) {
       const uint32_t destination = mp_group_layout_members(layout, p)[m];
       schedule->send_at[destination] = bytes;
-      MP_RETURN_IF_ERROR(weigh(schedule, destination, &bytes));
+      MP_RETURN_IF_ERROR(collective_ragged_weigh(schedule, destination, &bytes));
       bytes = mp_align64(bytes);
     }
     schedule->sizes[p] = bytes;
@@ -136,19 +142,21 @@ static mp_status_t rows_plan(mp_collective_schedule_t *schedule, uint32_t phase,
   return NULL;
 }
 
-static void pack_for(const mp_collective_schedule_t *schedule, uint32_t destination) {
+static void collective_ragged_pack_for(const mp_collective_schedule_t *schedule,
+                                       uint32_t destination) {
   const mp_group_layout_t *layout = schedule->layout;
   const int64_t per_pair = schedule->collective->operands[2].dims[0] / layout->size;
-  const size_t row_bytes = (size_t)row_bytes_of(schedule->collective);
+  const size_t row_bytes = (size_t)collective_ragged_row_bytes_of(schedule->collective);
   char *payload = schedule->payloads[layout->process_of[destination]];
   char *to = payload + schedule->send_at[destination];
   for (uint32_t m = 0; m < mp_group_layout_num_members(layout, layout->self); ++m) {
     const uint32_t source = mp_group_layout_members(layout, layout->self)[m];
     const mp_contribution_t *from = &schedule->contributions[source];
-    int64_t *numbers = (int64_t *)(void *)payload + numbers_at(schedule, source, destination);
+    int64_t *numbers =
+        (int64_t *)(void *)payload + collective_ragged_numbers_at(schedule, source, destination);
     for (int64_t u = 0; u < per_pair; ++u, numbers += MP_RAGGED_NUMBERS) {
       const mp_ragged_update_t update =
-          update_of(schedule->collective, layout->size, from, destination, u);
+          collective_ragged_update_of(schedule->collective, layout->size, from, destination, u);
       numbers[0] = update.in;
       numbers[1] = update.rows;
       numbers[2] = update.out;
@@ -160,8 +168,8 @@ static void pack_for(const mp_collective_schedule_t *schedule, uint32_t destinat
   }
 }
 
-static void rows_pack(const mp_collective_schedule_t *schedule, uint32_t phase, uint32_t part,
-                      uint32_t num_parts, void *scratch) {
+static void collective_ragged_rows_pack(const mp_collective_schedule_t *schedule, uint32_t phase,
+                                        uint32_t part, uint32_t num_parts, void *scratch) {
   (void)phase, (void)scratch;
   const mp_group_layout_t *layout = schedule->layout;
   const uint32_t begin = (uint32_t)((uint64_t)layout->size * part / num_parts);
@@ -169,25 +177,27 @@ static void rows_pack(const mp_collective_schedule_t *schedule, uint32_t phase, 
   for (uint32_t i = begin; i < end; ++i) {
     const uint32_t destination = layout->positions[i];
     const uint32_t process = layout->process_of[destination];
-    if (process != layout->self && schedule->sizes[process] != 0) pack_for(schedule, destination);
+    if (process != layout->self && schedule->sizes[process] != 0)
+      collective_ragged_pack_for(schedule, destination);
   }
 }
 
-static size_t rows_expected(const mp_collective_schedule_t *schedule, uint32_t phase,
-                            uint32_t process) {
+static size_t collective_ragged_rows_expected(const mp_collective_schedule_t *schedule,
+                                              uint32_t phase, uint32_t process) {
   (void)schedule, (void)phase, (void)process;
   return MP_SIZE_BY_CONTENT;
 }
 
 // Notes where our members find their rows, and sees that all of them are there.
-static mp_status_t open_payload(mp_collective_schedule_t *schedule, uint32_t process) {
+static mp_status_t collective_ragged_open_payload(mp_collective_schedule_t *schedule,
+                                                  uint32_t process) {
   const mp_group_layout_t *layout = schedule->layout;
   const mp_collective_t *collective = schedule->collective;
   const int64_t per_pair = collective->operands[2].dims[0] / layout->size;
   const uint32_t own = mp_group_layout_num_members(layout, layout->self);
-  const size_t row_bytes = (size_t)row_bytes_of(collective);
+  const size_t row_bytes = (size_t)collective_ragged_row_bytes_of(collective);
   const size_t weight = schedule->received[process].bytes;
-  size_t bytes = mp_align64(num_numbers(schedule, process) * sizeof(int64_t));
+  size_t bytes = mp_align64(collective_ragged_num_numbers(schedule, process) * sizeof(int64_t));
   bool is_whole = bytes <= weight;
   for (uint32_t m = 0; m < own && is_whole; ++m) {
     const uint32_t destination = mp_group_layout_members(layout, layout->self)[m];
@@ -195,9 +205,10 @@ static mp_status_t open_payload(mp_collective_schedule_t *schedule, uint32_t pro
     for (uint32_t s = 0; s < mp_group_layout_num_members(layout, process); ++s) {
       const uint32_t source = mp_group_layout_members(layout, process)[s];
       for (int64_t u = 0; u < per_pair; ++u) {
-        const mp_ragged_update_t update = received_update(schedule, source, destination, u);
-        MP_RETURN_IF_ERROR(
-            check_update(collective, schedule->members, &update, source, destination));
+        const mp_ragged_update_t update =
+            collective_ragged_received_update(schedule, source, destination, u);
+        MP_RETURN_IF_ERROR(collective_ragged_check_update(collective, schedule->members, &update,
+                                                          source, destination));
         bytes += (size_t)update.rows * row_bytes;
       }
     }
@@ -209,33 +220,36 @@ static mp_status_t open_payload(mp_collective_schedule_t *schedule, uint32_t pro
                         bytes);
 }
 
-static mp_status_t rows_open(mp_collective_schedule_t *schedule) {
+static mp_status_t collective_ragged_rows_open(mp_collective_schedule_t *schedule) {
   for (uint32_t p = 0; p < schedule->layout->num_processes; ++p) {
-    if (p != schedule->layout->self) MP_RETURN_IF_ERROR(open_payload(schedule, p));
+    if (p != schedule->layout->self)
+      MP_RETURN_IF_ERROR(collective_ragged_open_payload(schedule, p));
   }
   return NULL;
 }
 
 const mp_collective_schedule_kind_t mp_collective_schedule_rows = {
     .num_phases = mp_collective_schedule_one_phase,
-    .plan = rows_plan,
-    .pack = rows_pack,
-    .expected = rows_expected,
-    .open = rows_open};
+    .plan = collective_ragged_rows_plan,
+    .pack = collective_ragged_rows_pack,
+    .expected = collective_ragged_rows_expected,
+    .open = collective_ragged_rows_open};
 
 // ---- The algorithm ----
 
-static mp_status_t receive_update(const mp_collective_call_t *call, uint32_t source,
-                                  uint32_t destination, int64_t u) {
+static mp_status_t collective_ragged_receive_update(const mp_collective_call_t *call,
+                                                    uint32_t source, uint32_t destination,
+                                                    int64_t u) {
   const bool is_here =
       call->schedule == NULL || mp_group_layout_is_local(call->schedule->layout, source);
   const mp_ragged_update_t update =
-      is_here
-          ? update_of(call->collective, call->size, &call->contributions[source], destination, u)
-          : received_update(call->schedule, source, destination, u);
-  MP_RETURN_IF_ERROR(check_update(call->collective, call->members, &update, source, destination));
-  MP_RETURN_IF_ERROR(check_received(call, &update, source, destination, u));
-  const int64_t row_bytes = row_bytes_of(call->collective);
+      is_here ? collective_ragged_update_of(call->collective, call->size,
+                                            &call->contributions[source], destination, u)
+              : collective_ragged_received_update(call->schedule, source, destination, u);
+  MP_RETURN_IF_ERROR(collective_ragged_check_update(call->collective, call->members, &update,
+                                                    source, destination));
+  MP_RETURN_IF_ERROR(collective_ragged_check_received(call, &update, source, destination, u));
+  const int64_t row_bytes = collective_ragged_row_bytes_of(call->collective);
   const size_t bytes = (size_t)(update.rows * row_bytes);
   if (bytes == 0) return NULL;
   const void *from =
@@ -248,7 +262,8 @@ static mp_status_t receive_update(const mp_collective_call_t *call, uint32_t sou
 mp_status_t mp_ragged_all_to_all_chunk(const mp_collective_call_t *call) {
   const mp_collective_operand_t *operands = call->collective->operands;
   const int64_t per_pair = operands[2].dims[0] / call->size;
-  const size_t bytes = (size_t)(operands[1].dims[0] * row_bytes_of(call->collective));
+  const size_t bytes =
+      (size_t)(operands[1].dims[0] * collective_ragged_row_bytes_of(call->collective));
   int64_t begin, end;
   mp_chunk_range(call, call->size, &begin, &end);
   for (int64_t destination = begin; destination < end; ++destination) {
@@ -257,7 +272,8 @@ mp_status_t mp_ragged_all_to_all_chunk(const mp_collective_call_t *call) {
     if (bytes != 0) memcpy(to->outputs[0], to->inputs[1], bytes);
     for (uint32_t source = 0; source < call->size; ++source) {
       for (int64_t u = 0; u < per_pair; ++u) {
-        MP_RETURN_IF_ERROR(receive_update(call, source, (uint32_t)destination, u));
+        MP_RETURN_IF_ERROR(
+            collective_ragged_receive_update(call, source, (uint32_t)destination, u));
       }
     }
   }

@@ -17,7 +17,7 @@ int64_t mp_reduce_block_elements(const mp_collective_t *collective) {
 }
 
 // Bytes of a partial of one block, of the widest operand.
-static size_t partial_bytes(const mp_collective_t *collective) {
+static size_t collective_reduce_partial_bytes(const mp_collective_t *collective) {
   size_t widest = 0;
   for (uint32_t i = 0; i < collective->num_operands; ++i) {
     size_t size = mp_dtype_size(collective->operands[i].accumulation);
@@ -26,34 +26,35 @@ static size_t partial_bytes(const mp_collective_t *collective) {
   return mp_align64((size_t)mp_reduce_block_elements(collective) * widest);
 }
 
-static uint32_t tree_levels(uint32_t group_size) {
+static uint32_t collective_reduce_tree_levels(uint32_t group_size) {
   uint32_t levels = 2;  // one more for the leaf on its way
   while (group_size >>= 1) ++levels;
   return levels;
 }
 
 // Scratch: the stack of partials, the bases of other processes' pieces, the reducer's own.
-static size_t stack_bytes(const mp_collective_t *collective, uint32_t group_size) {
-  return partial_bytes(collective) * tree_levels(group_size);
+static size_t collective_reduce_stack_bytes(const mp_collective_t *collective,
+                                            uint32_t group_size) {
+  return collective_reduce_partial_bytes(collective) * collective_reduce_tree_levels(group_size);
 }
 
 size_t mp_reduce_scratch_bytes(const mp_collective_t *collective, uint32_t group_size,
                                uint32_t num_processes) {
-  return stack_bytes(collective, group_size) + 2 * mp_align64(num_processes * sizeof(char *)) +
-         collective->reducer.scratch_bytes;
+  return collective_reduce_stack_bytes(collective, group_size) +
+         2 * mp_align64(num_processes * sizeof(char *)) + collective->reducer.scratch_bytes;
 }
 
 mp_reduction_t mp_reduction_start(const mp_collective_t *collective,
                                   const mp_contribution_t *contributions, uint32_t group_size,
                                   uint32_t number, uint32_t num_processes, void *scratch) {
   const size_t bases_bytes = mp_align64(num_processes * sizeof(char *));
-  char *after_stack = (char *)scratch + stack_bytes(collective, group_size);
+  char *after_stack = (char *)scratch + collective_reduce_stack_bytes(collective, group_size);
   return (mp_reduction_t){
       .collective = collective,
       .contributions = contributions,
       .operand = &collective->operands[number],
       .number = number,
-      .level_bytes = partial_bytes(collective),
+      .level_bytes = collective_reduce_partial_bytes(collective),
       .partials = scratch,
       .far.bases = (const char **)(void *)after_stack,
       .near.bases = (const char **)(void *)(after_stack + bases_bytes),
@@ -61,7 +62,8 @@ mp_reduction_t mp_reduction_start(const mp_collective_t *collective,
   };
 }
 
-static void push(mp_reduction_t *reduction, bool is_accumulated, const void *from) {
+static void collective_reduce_push(mp_reduction_t *reduction, bool is_accumulated,
+                                   const void *from) {
   const mp_collective_operand_t *operand = reduction->operand;
   void *to = reduction->partials + reduction->depth++ * reduction->level_bytes;
   if (is_accumulated || operand->accumulation == operand->dtype) {
@@ -71,9 +73,11 @@ static void push(mp_reduction_t *reduction, bool is_accumulated, const void *fro
   }
 }
 
-static void push_leaf(mp_reduction_t *reduction, uint32_t position, int64_t leaf) {
+static void collective_reduce_push_leaf(mp_reduction_t *reduction, uint32_t position,
+                                        int64_t leaf) {
   const char *input = reduction->contributions[position].inputs[reduction->number];
-  push(reduction, false, input + (size_t)leaf * mp_dtype_size(reduction->operand->dtype));
+  collective_reduce_push(reduction, false,
+                         input + (size_t)leaf * mp_dtype_size(reduction->operand->dtype));
 }
 
 const void *mp_piece_data(const mp_piece_source_t *source, const mp_piece_t *piece,
@@ -84,8 +88,8 @@ const void *mp_piece_data(const mp_piece_source_t *source, const mp_piece_t *pie
 }
 
 // Pushes the subtree if it is a piece that is there already.
-static bool push_piece(mp_reduction_t *reduction, mp_piece_source_t *source, uint32_t begin,
-                       uint32_t positions) {
+static bool collective_reduce_push_piece(mp_reduction_t *reduction, mp_piece_source_t *source,
+                                         uint32_t begin, uint32_t positions) {
   const mp_group_layout_t *layout = source->layout;
   if (layout == NULL) return false;
   // Subtrees come from left to right; pieces inside of larger ones of the other source are left
@@ -97,13 +101,13 @@ static bool push_piece(mp_reduction_t *reduction, mp_piece_source_t *source, uin
   const mp_piece_t *piece = &layout->pieces[source->next];
   if (piece->begin != begin || piece->count != positions) return false;
   if (source->bases[piece->process] == NULL) return false;
-  push(reduction, !mp_group_layout_has_leaves_only(layout, piece->process),
-       mp_piece_data(source, piece, reduction->operand));
+  collective_reduce_push(reduction, !mp_group_layout_has_leaves_only(layout, piece->process),
+                         mp_piece_data(source, piece, reduction->operand));
   return true;
 }
 
 // Combines the two topmost partials into the lower one.
-static void combine_top(mp_reduction_t *reduction) {
+static void collective_reduce_combine_top(mp_reduction_t *reduction) {
   const mp_reducer_t *reducer = &reduction->collective->reducer;
   char *upper = reduction->partials + (reduction->depth - 1) * reduction->level_bytes;
   char *lower = upper - reduction->level_bytes;
@@ -112,18 +116,18 @@ static void combine_top(mp_reduction_t *reduction) {
   --reduction->depth;
 }
 
-static void reduce_tree(mp_reduction_t *reduction, uint32_t begin, uint32_t positions,
-                        int64_t leaf) {
-  if (push_piece(reduction, &reduction->far, begin, positions)) return;
-  if (push_piece(reduction, &reduction->near, begin, positions)) return;
+static void collective_reduce_tree(mp_reduction_t *reduction, uint32_t begin, uint32_t positions,
+                                   int64_t leaf) {
+  if (collective_reduce_push_piece(reduction, &reduction->far, begin, positions)) return;
+  if (collective_reduce_push_piece(reduction, &reduction->near, begin, positions)) return;
   if (positions == 1) {
-    push_leaf(reduction, begin, leaf);
+    collective_reduce_push_leaf(reduction, begin, leaf);
     return;
   }
   const uint32_t left = mp_tree_left(positions);
-  reduce_tree(reduction, begin, left, leaf);
-  reduce_tree(reduction, begin + left, positions - left, leaf);
-  combine_top(reduction);
+  collective_reduce_tree(reduction, begin, left, leaf);
+  collective_reduce_tree(reduction, begin + left, positions - left, leaf);
+  collective_reduce_combine_top(reduction);
 }
 
 void mp_reduction_run(mp_reduction_t *reduction, uint32_t begin, uint32_t positions, int64_t leaf,
@@ -131,7 +135,7 @@ void mp_reduction_run(mp_reduction_t *reduction, uint32_t begin, uint32_t positi
   reduction->count = count;
   reduction->depth = 0;
   reduction->far.next = reduction->near.next = 0;
-  reduce_tree(reduction, begin, positions, leaf);
+  collective_reduce_tree(reduction, begin, positions, leaf);
 }
 
 void mp_reduction_store(const mp_reduction_t *reduction, void *to) {
@@ -152,7 +156,8 @@ void mp_reduction_store_at(const mp_reduction_t *reduction, const mp_contributio
 
 // ---- The algorithms ----
 
-static void all_reduce_operand(const mp_collective_call_t *call, uint32_t number) {
+static void collective_reduce_all_reduce_operand(const mp_collective_call_t *call,
+                                                 uint32_t number) {
   mp_reduction_t reduction = mp_reduction_start(call->collective, call->contributions, call->size,
                                                 number, 0, call->scratch);
   const int64_t step = mp_reduce_block_elements(call->collective);
@@ -172,13 +177,14 @@ mp_status_t mp_all_reduce_chunk(const mp_collective_call_t *call) {
     mp_all_reduce_schedule(call);
     return NULL;
   }
-  for (uint32_t i = 0; i < call->collective->num_operands; ++i) all_reduce_operand(call, i);
+  for (uint32_t i = 0; i < call->collective->num_operands; ++i)
+    collective_reduce_all_reduce_operand(call, i);
   return NULL;
 }
 
 // Member m gets the m-th part along the scatter dimension: the array is `outer` rows of one part
 // per member, each part one run of elements.
-static void reduce_scatter_operand(const mp_collective_call_t *call, uint32_t number) {
+static void collective_reduce_scatter_operand(const mp_collective_call_t *call, uint32_t number) {
   mp_reduction_t reduction = mp_reduction_start(call->collective, call->contributions, call->size,
                                                 number, 0, call->scratch);
   const mp_collective_operand_t *operand = reduction.operand;
@@ -204,6 +210,7 @@ mp_status_t mp_reduce_scatter_chunk(const mp_collective_call_t *call) {
     mp_reduce_scatter_schedule(call);
     return NULL;
   }
-  for (uint32_t i = 0; i < call->collective->num_operands; ++i) reduce_scatter_operand(call, i);
+  for (uint32_t i = 0; i < call->collective->num_operands; ++i)
+    collective_reduce_scatter_operand(call, i);
   return NULL;
 }

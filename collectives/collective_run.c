@@ -17,12 +17,12 @@ static const mp_chunk_fn_t g_algorithms[] = {
     [MP_COLLECTIVE_EXCHANGE] = mp_exchange_chunk,
 };
 
-static uint32_t group_size(const mp_collective_t *collective, uint32_t group) {
+static uint32_t collective_run_group_size(const mp_collective_t *collective, uint32_t group) {
   return collective->groups->offsets[group + 1] - collective->groups->offsets[group];
 }
 
 // Bytes that are read or written in all: what a chunk's share should be large enough of.
-static double traffic(const mp_collective_t *collective, uint32_t size) {
+static double collective_run_traffic(const mp_collective_t *collective, uint32_t size) {
   double bytes = 0;
   for (uint32_t i = 0; i < collective->num_operands; ++i) {
     const mp_collective_operand_t *operand = &collective->operands[i];
@@ -34,20 +34,22 @@ static double traffic(const mp_collective_t *collective, uint32_t size) {
 }
 
 uint32_t mp_collective_num_chunks(const mp_collective_t *collective, uint32_t group) {
-  return mp_parts_of(traffic(collective, group_size(collective, group)));
+  return mp_parts_of(
+      collective_run_traffic(collective, collective_run_group_size(collective, group)));
 }
 
 size_t mp_collective_scratch_bytes(const mp_collective_t *collective, uint32_t group) {
   switch (collective->kind) {
     case MP_COLLECTIVE_ALL_REDUCE:
     case MP_COLLECTIVE_REDUCE_SCATTER:
-      return mp_reduce_scratch_bytes(collective, group_size(collective, group), 0);
+      return mp_reduce_scratch_bytes(collective, collective_run_group_size(collective, group), 0);
     default:
       return 0;
   }
 }
 
-static uint64_t hash_boxes(uint64_t digest, const mp_collective_boxes_t *boxes, size_t count) {
+static uint64_t collective_run_hash_boxes(uint64_t digest, const mp_collective_boxes_t *boxes,
+                                          size_t count) {
   if (boxes->starts == NULL) return digest;
   digest = mp_hash_bytes(digest, boxes->starts, count * sizeof(*boxes->starts));
   return mp_hash_bytes(digest, boxes->sizes, count * sizeof(*boxes->sizes));
@@ -72,18 +74,19 @@ uint64_t mp_collective_digest(const mp_collective_t *collective) {
   }
   const uint32_t rank = collective->num_operands == 0 ? 0 : collective->operands[0].rank;
   const size_t count = (size_t)collective->groups->num_devices * rank;
-  digest = hash_boxes(digest, &collective->source, count);
-  digest = hash_boxes(digest, &collective->target, count);
+  digest = collective_run_hash_boxes(digest, &collective->source, count);
+  digest = collective_run_hash_boxes(digest, &collective->target, count);
   return digest == 0 ? 1 : digest;
 }
 
-static mp_status_t run(const mp_collective_t *collective, uint32_t group,
-                       const mp_contribution_t *contributions,
-                       const mp_collective_schedule_t *schedule, uint32_t chunk, void *scratch) {
+static mp_status_t collective_run_run(const mp_collective_t *collective, uint32_t group,
+                                      const mp_contribution_t *contributions,
+                                      const mp_collective_schedule_t *schedule, uint32_t chunk,
+                                      void *scratch) {
   const mp_collective_call_t call = {
       .collective = collective,
       .members = collective->groups->members + collective->groups->offsets[group],
-      .size = group_size(collective, group),
+      .size = collective_run_group_size(collective, group),
       .contributions = contributions,
       .chunk = chunk,
       .num_chunks = mp_collective_num_chunks(collective, group),
@@ -99,11 +102,11 @@ static mp_status_t run(const mp_collective_t *collective, uint32_t group,
 mp_status_t mp_collective_run(const mp_collective_t *collective, uint32_t group,
                               const mp_contribution_t *contributions, uint32_t chunk,
                               void *scratch) {
-  return run(collective, group, contributions, NULL, chunk, scratch);
+  return collective_run_run(collective, group, contributions, NULL, chunk, scratch);
 }
 
 mp_status_t mp_collective_run_schedule(const mp_collective_schedule_t *schedule, uint32_t chunk,
                                        void *scratch) {
-  return run(schedule->collective, schedule->group, schedule->contributions, schedule, chunk,
-             scratch);
+  return collective_run_run(schedule->collective, schedule->group, schedule->contributions,
+                            schedule, chunk, scratch);
 }

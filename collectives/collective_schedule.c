@@ -18,7 +18,8 @@ static const mp_collective_schedule_kind_t *const g_kinds[] = {
     [MP_COLLECTIVE_RAGGED_ALL_TO_ALL] = &mp_collective_schedule_rows,
 };
 
-static const mp_collective_schedule_kind_t *kind_of(const mp_collective_schedule_t *schedule) {
+static const mp_collective_schedule_kind_t *collective_schedule_kind_of(
+    const mp_collective_schedule_t *schedule) {
   return g_kinds[schedule->collective->kind];
 }
 
@@ -49,7 +50,7 @@ mp_status_t mp_collective_schedule_create(const mp_collective_t *collective, uin
   schedule->sizes = (size_t *)(schedule->inputs + inputs);
   schedule->send_at = schedule->sizes + payloads;
   schedule->find_at = schedule->send_at + layout->size;
-  schedule->num_phases = kind_of(schedule)->num_phases(schedule);
+  schedule->num_phases = collective_schedule_kind_of(schedule)->num_phases(schedule);
   *out_schedule = schedule;
   return NULL;
 }
@@ -68,17 +69,17 @@ mp_status_t mp_collective_schedule_plan(mp_collective_schedule_t *schedule, uint
   for (uint32_t p = 0; p < schedule->layout->num_processes; ++p) {
     schedule->sizes[mp_collective_schedule_at(schedule, phase, p)] = MP_NO_PAYLOAD;
   }
-  return kind_of(schedule)->plan(schedule, phase, out_is_shared);
+  return collective_schedule_kind_of(schedule)->plan(schedule, phase, out_is_shared);
 }
 
 bool mp_collective_schedule_awaits(const mp_collective_schedule_t *schedule, uint32_t phase,
                                    uint32_t process) {
   if (process == schedule->layout->self) return false;
-  return phase == 0 || kind_of(schedule)->awaits(schedule, phase, process);
+  return phase == 0 || collective_schedule_kind_of(schedule)->awaits(schedule, phase, process);
 }
 
 // The bytes of our members' inputs: what packing reads.
-static double input_bytes(const mp_collective_schedule_t *schedule) {
+static double collective_schedule_input_bytes(const mp_collective_schedule_t *schedule) {
   const mp_collective_t *collective = schedule->collective;
   double bytes = 0;
   for (uint32_t i = 0; i < collective->num_operands; ++i) {
@@ -94,7 +95,7 @@ uint32_t mp_collective_schedule_num_parts(const mp_collective_schedule_t *schedu
   if (phase == schedule->num_phases) {
     return mp_collective_num_chunks(schedule->collective, schedule->group);
   }
-  return mp_parts_of(input_bytes(schedule));
+  return mp_parts_of(collective_schedule_input_bytes(schedule));
 }
 
 size_t mp_collective_schedule_scratch_bytes(const mp_collective_schedule_t *schedule) {
@@ -106,14 +107,14 @@ size_t mp_collective_schedule_scratch_bytes(const mp_collective_schedule_t *sche
 
 mp_status_t mp_collective_schedule_pack(mp_collective_schedule_t *schedule, uint32_t phase,
                                         uint32_t part, void *scratch) {
-  kind_of(schedule)->pack(schedule, phase, part, mp_collective_schedule_num_parts(schedule, phase),
-                          scratch);
+  collective_schedule_kind_of(schedule)->pack(
+      schedule, phase, part, mp_collective_schedule_num_parts(schedule, phase), scratch);
   return NULL;
 }
 
 mp_status_t mp_collective_schedule_receive(mp_collective_schedule_t *schedule, uint32_t phase,
                                            uint32_t process, const void *data, size_t bytes) {
-  const size_t expected = kind_of(schedule)->expected(schedule, phase, process);
+  const size_t expected = collective_schedule_kind_of(schedule)->expected(schedule, phase, process);
   if (expected != MP_SIZE_BY_CONTENT && expected != bytes) {
     return mp_status_make(MP_INVALID_ARGUMENT,
                           "%s (%s): process %u sent %zu bytes where %zu were expected",
@@ -126,7 +127,7 @@ mp_status_t mp_collective_schedule_receive(mp_collective_schedule_t *schedule, u
 }
 
 mp_status_t mp_collective_schedule_open(mp_collective_schedule_t *schedule) {
-  const mp_collective_schedule_kind_t *kind = kind_of(schedule);
+  const mp_collective_schedule_kind_t *kind = collective_schedule_kind_of(schedule);
   return kind->open == NULL ? NULL : kind->open(schedule);
 }
 

@@ -12,21 +12,21 @@ typedef struct {
   mp_piece_t *pieces;
 } mp_group_layout_maker_t;
 
-static int compare(const void *a, const void *b) {
+static int group_layout_compare(const void *a, const void *b) {
   const uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
   return left < right ? -1 : left > right;
 }
 
 int64_t mp_group_layout_find(const mp_group_layout_t *layout, uint32_t rank) {
   const uint32_t *found =
-      bsearch(&rank, layout->ranks, layout->num_processes, sizeof(rank), compare);
+      bsearch(&rank, layout->ranks, layout->num_processes, sizeof(rank), group_layout_compare);
   return found == NULL ? -1 : found - layout->ranks;
 }
 
-static void count_processes(mp_group_layout_maker_t *m, const uint32_t *ranks_of) {
+static void group_layout_count_processes(mp_group_layout_maker_t *m, const uint32_t *ranks_of) {
   mp_group_layout_t *layout = &m->layout;
   memcpy(m->ranks, ranks_of, layout->size * sizeof(*ranks_of));
-  qsort(m->ranks, layout->size, sizeof(*m->ranks), compare);
+  qsort(m->ranks, layout->size, sizeof(*m->ranks), group_layout_compare);
   for (uint32_t i = 0; i < layout->size; ++i) {
     if (i == 0 || m->ranks[i] != m->ranks[i - 1]) {
       // Compares with what follows, which has not moved yet.
@@ -35,7 +35,7 @@ static void count_processes(mp_group_layout_maker_t *m, const uint32_t *ranks_of
   }
 }
 
-static void sort_positions(mp_group_layout_maker_t *m, const uint32_t *ranks_of) {
+static void group_layout_sort_positions(mp_group_layout_maker_t *m, const uint32_t *ranks_of) {
   mp_group_layout_t *layout = &m->layout;
   for (uint32_t i = 0; i < layout->size; ++i) {
     m->process_of[i] = (uint32_t)mp_group_layout_find(layout, ranks_of[i]);
@@ -52,7 +52,7 @@ static void sort_positions(mp_group_layout_maker_t *m, const uint32_t *ranks_of)
 }
 
 // The pieces of the subtree [begin, begin + count).
-static void cut(mp_group_layout_maker_t *m, uint32_t begin, uint32_t count) {
+static void group_layout_cut(mp_group_layout_maker_t *m, uint32_t begin, uint32_t count) {
   const uint32_t process = m->process_of[begin];
   uint32_t same = 1;
   while (same < count && m->process_of[begin + same] == process) ++same;
@@ -62,12 +62,13 @@ static void cut(mp_group_layout_maker_t *m, uint32_t begin, uint32_t count) {
     return;
   }
   const uint32_t left = mp_tree_left(count);
-  cut(m, begin, left);
-  cut(m, begin + left, count - left);
+  group_layout_cut(m, begin, left);
+  group_layout_cut(m, begin + left, count - left);
 }
 
 // One allocation for everything.
-static mp_status_t allocate(mp_group_layout_maker_t *m, mp_group_layout_t **out_layout) {
+static mp_status_t group_layout_allocate(mp_group_layout_maker_t *m,
+                                         mp_group_layout_t **out_layout) {
   const size_t n = m->layout.size;
   mp_group_layout_t *layout =
       mp_calloc(1, sizeof(*layout) + n * sizeof(mp_piece_t) + (9 * n + 1) * sizeof(uint32_t));
@@ -92,7 +93,7 @@ static mp_status_t allocate(mp_group_layout_maker_t *m, mp_group_layout_t **out_
 }
 
 // All processes on one host.
-static void make_row(mp_group_layout_maker_t *m) {
+static void group_layout_make_row(mp_group_layout_maker_t *m) {
   m->layout.num_hosts = 1;
   m->layout.num_columns = m->layout.num_processes;
   for (uint32_t p = 0; p < m->layout.num_processes; ++p) {
@@ -102,9 +103,9 @@ static void make_row(mp_group_layout_maker_t *m) {
 }
 
 // Lays the processes out in a grid of hosts, if they make one.
-static mp_status_t make_grid(mp_group_layout_maker_t *m, const uint32_t *hosts_of) {
+static mp_status_t group_layout_make_grid(mp_group_layout_maker_t *m, const uint32_t *hosts_of) {
   mp_group_layout_t *layout = &m->layout;
-  make_row(m);
+  group_layout_make_row(m);
   if (hosts_of == NULL) return NULL;
   const uint32_t own_host = hosts_of[m->positions[m->offsets[layout->self]]];
   mp_group_layout_t *hosts = NULL;
@@ -121,7 +122,7 @@ static mp_status_t make_grid(mp_group_layout_maker_t *m, const uint32_t *hosts_o
   }
   if (!is_grid) {
     mp_group_layout_release(hosts);
-    make_row(m);
+    group_layout_make_row(m);
     return NULL;
   }
   for (uint32_t p = 0; p < layout->num_processes; ++p) {
@@ -138,12 +139,12 @@ mp_status_t mp_group_layout_create(uint32_t size, const uint32_t *ranks_of,
                                    mp_group_layout_t **out_layout) {
   mp_group_layout_maker_t m = {.layout = {.size = size}};
   mp_group_layout_t *layout = NULL;
-  MP_RETURN_IF_ERROR(allocate(&m, &layout));
-  count_processes(&m, ranks_of);
-  sort_positions(&m, ranks_of);
-  cut(&m, 0, size);
+  MP_RETURN_IF_ERROR(group_layout_allocate(&m, &layout));
+  group_layout_count_processes(&m, ranks_of);
+  group_layout_sort_positions(&m, ranks_of);
+  group_layout_cut(&m, 0, size);
   m.layout.self = (uint32_t)mp_group_layout_find(&m.layout, self);
-  mp_status_t status = make_grid(&m, hosts_of);
+  mp_status_t status = group_layout_make_grid(&m, hosts_of);
   if (status != NULL) {
     mp_free(layout);
     return status;

@@ -34,14 +34,14 @@ void mp_message_release(mp_message_t *message) {
   mp_free(message);
 }
 
-static size_t operand_bytes(const mp_collective_operand_t *operand, const int64_t *dims) {
+static size_t mailbox_operand_bytes(const mp_collective_operand_t *operand, const int64_t *dims) {
   return mp_dtype_size(operand->dtype) * (size_t)mp_dims_product(dims, operand->rank);
 }
 
 size_t mp_message_bytes(const mp_collective_t *collective) {
   size_t bytes = 0;
   for (uint32_t i = 0; i < collective->num_operands; ++i) {
-    bytes += operand_bytes(&collective->operands[i], collective->operands[i].dims);
+    bytes += mailbox_operand_bytes(&collective->operands[i], collective->operands[i].dims);
   }
   return bytes;
 }
@@ -49,7 +49,7 @@ size_t mp_message_bytes(const mp_collective_t *collective) {
 void mp_message_pack(const mp_collective_t *collective, const void *const *inputs, void *to) {
   size_t offset = 0;
   for (uint32_t i = 0; i < collective->num_operands; ++i) {
-    size_t size = operand_bytes(&collective->operands[i], collective->operands[i].dims);
+    size_t size = mailbox_operand_bytes(&collective->operands[i], collective->operands[i].dims);
     if (size != 0) memcpy((char *)to + offset, inputs[i], size);
     offset += size;
   }
@@ -91,7 +91,7 @@ mp_status_t mp_message_read(const mp_message_t *message, const mp_mailbox_t *mai
                             const mp_collective_t *collective, void *const *outputs) {
   size_t bytes = 0;
   for (uint32_t i = 0; i < collective->num_operands; ++i) {
-    bytes += operand_bytes(&collective->operands[i], collective->operands[i].result_dims);
+    bytes += mailbox_operand_bytes(&collective->operands[i], collective->operands[i].result_dims);
   }
   if (bytes != message->bytes || collective->num_operands != message->num_operands) {
     return mp_status_make(MP_INVALID_ARGUMENT,
@@ -104,14 +104,15 @@ mp_status_t mp_message_read(const mp_message_t *message, const mp_mailbox_t *mai
   }
   size_t offset = 0;
   for (uint32_t i = 0; i < collective->num_operands; ++i) {
-    size_t size = operand_bytes(&collective->operands[i], collective->operands[i].result_dims);
+    size_t size =
+        mailbox_operand_bytes(&collective->operands[i], collective->operands[i].result_dims);
     if (size != 0) memcpy(outputs[i], message->data + offset, size);
     offset += size;
   }
   return NULL;
 }
 
-static bool is_for(const mp_message_t *message, const mp_receiver_t *receiver) {
+static bool mailbox_is_for(const mp_message_t *message, const mp_receiver_t *receiver) {
   return message->channel_id == receiver->collective->channel_id &&
          message->source == receiver->source && message->target == receiver->target;
 }
@@ -119,7 +120,7 @@ static bool is_for(const mp_message_t *message, const mp_receiver_t *receiver) {
 mp_receiver_t *mp_mailbox_post(mp_mailbox_t *mailbox, mp_message_t *message) {
   for (mp_receiver_t **link = &mailbox->receivers; *link != NULL; link = &(*link)->next) {
     mp_receiver_t *receiver = *link;
-    if (!is_for(message, receiver)) continue;
+    if (!mailbox_is_for(message, receiver)) continue;
     *link = receiver->next;
     mailbox->num_receivers -= 1;
     receiver->message = message;
@@ -138,7 +139,7 @@ mp_receiver_t *mp_mailbox_post(mp_mailbox_t *mailbox, mp_message_t *message) {
 bool mp_mailbox_receive(mp_mailbox_t *mailbox, mp_receiver_t *receiver) {
   mp_message_t *previous = NULL;
   for (mp_message_t *message = mailbox->first; message != NULL; message = message->next) {
-    if (is_for(message, receiver)) {
+    if (mailbox_is_for(message, receiver)) {
       *(previous != NULL ? &previous->next : &mailbox->first) = message->next;
       if (mailbox->last == message) mailbox->last = previous;
       receiver->message = message;

@@ -26,15 +26,16 @@ void mp_meeting_release(mp_meeting_t *meeting) {  // NULL: nothing
   mp_free(meeting);
 }
 
-static uint32_t num_members_of(const mp_collective_t *collective, uint32_t group) {
+static uint32_t rendezvous_num_members_of(const mp_collective_t *collective, uint32_t group) {
   return collective->groups->offsets[group + 1] - collective->groups->offsets[group];
 }
 
-static const uint32_t *members_of(const mp_collective_t *collective, uint32_t group) {
+static const uint32_t *rendezvous_members_of(const mp_collective_t *collective, uint32_t group) {
   return collective->groups->members + collective->groups->offsets[group];
 }
 
-static uint32_t count_local(const mp_rendezvous_t *table, const uint32_t *members, uint32_t count) {
+static uint32_t rendezvous_count_local(const mp_rendezvous_t *table, const uint32_t *members,
+                                       uint32_t count) {
   if (table->ranks_of == NULL) return count;
   uint32_t local = 0;
   for (uint32_t i = 0; i < count; ++i) local += table->ranks_of[members[i]] == table->self;
@@ -42,9 +43,10 @@ static uint32_t count_local(const mp_rendezvous_t *table, const uint32_t *member
 }
 
 // One allocation: the meeting, its contributions, its arrivals.
-static mp_status_t open_meeting(mp_rendezvous_t *table, const mp_collective_t *collective,
-                                uint32_t group, uint32_t bucket, mp_meeting_t **out_meeting) {
-  uint32_t count = num_members_of(collective, group);
+static mp_status_t rendezvous_open_meeting(mp_rendezvous_t *table,
+                                           const mp_collective_t *collective, uint32_t group,
+                                           uint32_t bucket, mp_meeting_t **out_meeting) {
+  uint32_t count = rendezvous_num_members_of(collective, group);
   mp_meeting_t *meeting =
       mp_calloc(1, sizeof(*meeting) + count * (sizeof(mp_contribution_t) + sizeof(mp_arrival_t *)));
   MP_RETURN_IF_NULL(meeting);
@@ -52,8 +54,8 @@ static mp_status_t open_meeting(mp_rendezvous_t *table, const mp_collective_t *c
   meeting->collective = collective;
   meeting->group = group;
   meeting->num_members = count;
-  meeting->members = members_of(collective, group);
-  meeting->num_needed = count_local(table, meeting->members, count);
+  meeting->members = rendezvous_members_of(collective, group);
+  meeting->num_needed = rendezvous_count_local(table, meeting->members, count);
   meeting->contributions = (mp_contribution_t *)(meeting + 1);
   meeting->arrivals = (mp_arrival_t **)(meeting->contributions + count);
   meeting->next = table->buckets[bucket];
@@ -64,7 +66,7 @@ static mp_status_t open_meeting(mp_rendezvous_t *table, const mp_collective_t *c
   return NULL;
 }
 
-static void unlink_meeting(mp_rendezvous_t *table, mp_meeting_t *meeting) {
+static void rendezvous_unlink_meeting(mp_rendezvous_t *table, mp_meeting_t *meeting) {
   if (meeting->prev != NULL) {
     meeting->prev->next = meeting->next;
   } else {
@@ -74,10 +76,11 @@ static void unlink_meeting(mp_rendezvous_t *table, mp_meeting_t *meeting) {
   table->num_open -= 1;
 }
 
-static mp_meeting_t *find_meeting(const mp_rendezvous_t *table, const mp_collective_t *collective,
-                                  uint32_t group, uint32_t bucket) {
-  uint32_t count = num_members_of(collective, group);
-  const uint32_t *members = members_of(collective, group);
+static mp_meeting_t *rendezvous_find_meeting(const mp_rendezvous_t *table,
+                                             const mp_collective_t *collective, uint32_t group,
+                                             uint32_t bucket) {
+  uint32_t count = rendezvous_num_members_of(collective, group);
+  const uint32_t *members = rendezvous_members_of(collective, group);
   for (mp_meeting_t *m = table->buckets[bucket]; m != NULL; m = m->next) {
     if (m->num_members != count) continue;
     // Equal programs share the table of groups.
@@ -134,8 +137,9 @@ const char *mp_traits_difference(const mp_traits_t *a, const mp_traits_t *b) {
   return NULL;
 }
 
-static mp_status_t check_agreement(const mp_rendezvous_t *table, const mp_meeting_t *meeting,
-                                   const mp_arrival_t *arrival) {
+static mp_status_t rendezvous_check_agreement(const mp_rendezvous_t *table,
+                                              const mp_meeting_t *meeting,
+                                              const mp_arrival_t *arrival) {
   const mp_collective_t *theirs = meeting->collective, *ours = arrival->collective;
   if (theirs == ours) return NULL;
   const mp_arrival_t *other = NULL;
@@ -167,18 +171,18 @@ mp_status_t mp_rendezvous_arrive(mp_rendezvous_t *table, mp_arrival_t *arrival,
     table->buckets = mp_calloc(table->num_buckets, sizeof(*table->buckets));
     MP_RETURN_IF_NULL(table->buckets);
   }
-  uint32_t bucket = *members_of(collective, group) & (table->num_buckets - 1);
-  mp_meeting_t *meeting = find_meeting(table, collective, group, bucket);
+  uint32_t bucket = *rendezvous_members_of(collective, group) & (table->num_buckets - 1);
+  mp_meeting_t *meeting = rendezvous_find_meeting(table, collective, group, bucket);
   if (meeting == NULL) {
-    MP_RETURN_IF_ERROR(open_meeting(table, collective, group, bucket, &meeting));
+    MP_RETURN_IF_ERROR(rendezvous_open_meeting(table, collective, group, bucket, &meeting));
   } else {
-    MP_RETURN_IF_ERROR(check_agreement(table, meeting, arrival));
+    MP_RETURN_IF_ERROR(rendezvous_check_agreement(table, meeting, arrival));
   }
   meeting->arrivals[position] = arrival;
   meeting->contributions[position] = arrival->contribution;
   meeting->num_arrived += 1;
   if (meeting->num_arrived == meeting->num_needed) {
-    unlink_meeting(table, meeting);
+    rendezvous_unlink_meeting(table, meeting);
     *out_complete = meeting;
   } else {
     *out_complete = NULL;
@@ -200,7 +204,7 @@ void mp_rendezvous_abandon(mp_rendezvous_t *table) {
   for (uint32_t i = 0; i < table->num_buckets; ++i) {
     while (table->buckets[i] != NULL) {
       mp_meeting_t *meeting = table->buckets[i];
-      unlink_meeting(table, meeting);
+      rendezvous_unlink_meeting(table, meeting);
       mp_meeting_release(meeting);
     }
   }

@@ -12,7 +12,8 @@ typedef struct {
   uint32_t copy_stride;  // logical numbers between a row's groups (or an id's members)
 } mp_group_layout_t;
 
-static mp_group_layout_t layout_of(mp_group_mode_t mode, uint32_t replicas, uint32_t partitions) {
+static mp_group_layout_t replica_groups_layout_of(mp_group_mode_t mode, uint32_t replicas,
+                                                  uint32_t partitions) {
   switch (mode) {
     case MP_GROUPS_CROSS_REPLICA:
       return (mp_group_layout_t){replicas, partitions, 1, partitions, 1};
@@ -26,8 +27,8 @@ static mp_group_layout_t layout_of(mp_group_mode_t mode, uint32_t replicas, uint
   return (mp_group_layout_t){replicas * partitions, 1, 1, 1, 0};
 }
 
-static mp_status_t check_table(const mp_group_layout_t *layout, const int64_t *table, int64_t count,
-                               uint8_t *seen) {
+static mp_status_t replica_groups_check_table(const mp_group_layout_t *layout, const int64_t *table,
+                                              int64_t count, uint8_t *seen) {
   for (int64_t i = 0; i < count; ++i) {
     int64_t id = table[i];
     if (id == -1) continue;
@@ -45,8 +46,8 @@ static mp_status_t check_table(const mp_group_layout_t *layout, const int64_t *t
 
 // Appends the members of one row's copy `copy`, in the specification's order: all ids of the row
 // for member 0, then all for member 1, ...
-static uint32_t append_row(const mp_group_layout_t *layout, const int64_t *row, int64_t columns,
-                           uint32_t copy, uint32_t *members) {
+static uint32_t replica_groups_append_row(const mp_group_layout_t *layout, const int64_t *row,
+                                          int64_t columns, uint32_t copy, uint32_t *members) {
   uint32_t count = 0;
   for (uint32_t member = 0; member < layout->per_id; ++member) {
     for (int64_t c = 0; c < columns; ++c) {
@@ -61,7 +62,7 @@ static uint32_t append_row(const mp_group_layout_t *layout, const int64_t *row, 
 mp_status_t mp_groups_create(mp_arena_t *arena, mp_group_mode_t mode, uint32_t num_replicas,
                              uint32_t num_partitions, const int64_t *table, int64_t rows,
                              int64_t columns, const mp_groups_t **out_groups) {
-  const mp_group_layout_t layout = layout_of(mode, num_replicas, num_partitions);
+  const mp_group_layout_t layout = replica_groups_layout_of(mode, num_replicas, num_partitions);
   const uint32_t num_devices = num_replicas * num_partitions;
   if (rows == 0 || columns == 0) {  // one group of all
     int64_t *all = MP_ARENA_ARRAY(arena, int64_t, layout.num_ids);
@@ -73,7 +74,7 @@ mp_status_t mp_groups_create(mp_arena_t *arena, mp_group_mode_t mode, uint32_t n
   }
   uint8_t *seen = MP_ARENA_ARRAY(arena, uint8_t, layout.num_ids);
   MP_RETURN_IF_NULL(seen);
-  MP_RETURN_IF_ERROR(check_table(&layout, table, rows * columns, seen));
+  MP_RETURN_IF_ERROR(replica_groups_check_table(&layout, table, rows * columns, seen));
 
   // Ids are distinct, so rows with members are at most num_ids; rows of padding only are dropped.
   mp_groups_t *groups = MP_ARENA_NEW(arena, mp_groups_t);
@@ -90,7 +91,8 @@ mp_status_t mp_groups_create(mp_arena_t *arena, mp_group_mode_t mode, uint32_t n
   for (int64_t row = 0; row < rows; ++row) {
     for (uint32_t copy = 0; copy < layout.copies; ++copy) {
       uint32_t begin = offsets[num_groups];
-      uint32_t count = append_row(&layout, table + row * columns, columns, copy, members + begin);
+      uint32_t count =
+          replica_groups_append_row(&layout, table + row * columns, columns, copy, members + begin);
       if (count == 0) continue;
       for (uint32_t i = 0; i < count; ++i) {
         group_of[members[begin + i]] = (int32_t)num_groups;

@@ -4,67 +4,71 @@
 
 #include "collectives/collective_parts.h"
 
-static size_t operand_bytes(const mp_collective_operand_t *operand) {
+static size_t schedule_move_operand_bytes(const mp_collective_operand_t *operand) {
   return (size_t)mp_dims_product(operand->dims, operand->rank) * mp_dtype_size(operand->dtype);
 }
 
 // ---- Whole inputs ----
 
-static size_t member_bytes(const mp_collective_t *collective) {
+static size_t schedule_move_member_bytes(const mp_collective_t *collective) {
   size_t bytes = 0;
   for (uint32_t i = 0; i < collective->num_operands; ++i) {
-    bytes += mp_align64(operand_bytes(&collective->operands[i]));
+    bytes += mp_align64(schedule_move_operand_bytes(&collective->operands[i]));
   }
   return bytes;
 }
 
 // Only position 0 gives to a broadcast.
-static uint32_t num_givers(const mp_collective_schedule_t *schedule, uint32_t process) {
+static uint32_t schedule_move_num_givers(const mp_collective_schedule_t *schedule,
+                                         uint32_t process) {
   if (schedule->collective->kind == MP_COLLECTIVE_BROADCAST) {
     return schedule->layout->process_of[0] == process ? 1 : 0;
   }
   return mp_group_layout_num_members(schedule->layout, process);
 }
 
-static size_t given_bytes(const mp_collective_schedule_t *schedule, uint32_t process) {
-  return num_givers(schedule, process) * member_bytes(schedule->collective);
+static size_t schedule_move_given_bytes(const mp_collective_schedule_t *schedule,
+                                        uint32_t process) {
+  return schedule_move_num_givers(schedule, process) *
+         schedule_move_member_bytes(schedule->collective);
 }
 
 // What a process hands on within its host: the inputs of its column's others.
-static size_t handed_on_bytes(const mp_collective_schedule_t *schedule, uint32_t process) {
+static size_t schedule_move_handed_on_bytes(const mp_collective_schedule_t *schedule,
+                                            uint32_t process) {
   const mp_group_layout_t *layout = schedule->layout;
   size_t bytes = 0;
   for (uint32_t host = 0; host < layout->num_hosts; ++host) {
     const uint32_t other = mp_group_layout_process_at(layout, host, layout->column_of[process]);
-    if (other != process) bytes += given_bytes(schedule, other);
+    if (other != process) bytes += schedule_move_given_bytes(schedule, other);
   }
   return bytes;
 }
 
-static size_t inputs_expected(const mp_collective_schedule_t *schedule, uint32_t phase,
-                              uint32_t process) {
+static size_t schedule_move_inputs_expected(const mp_collective_schedule_t *schedule,
+                                            uint32_t phase, uint32_t process) {
   const mp_group_layout_t *layout = schedule->layout;
-  if (phase == 1) return handed_on_bytes(schedule, process);
+  if (phase == 1) return schedule_move_handed_on_bytes(schedule, process);
   const bool is_direct =
       mp_group_layout_is_near(layout, process) || mp_group_layout_is_in_line(layout, process);
-  return is_direct ? given_bytes(schedule, process) : 0;
+  return is_direct ? schedule_move_given_bytes(schedule, process) : 0;
 }
 
-static bool inputs_awaits(const mp_collective_schedule_t *schedule, uint32_t phase,
-                          uint32_t process) {
+static bool schedule_move_inputs_awaits(const mp_collective_schedule_t *schedule, uint32_t phase,
+                                        uint32_t process) {
   (void)phase;
   return mp_group_layout_is_near(schedule->layout, process);
 }
 
-static uint32_t inputs_num_phases(const mp_collective_schedule_t *schedule) {
+static uint32_t schedule_move_inputs_num_phases(const mp_collective_schedule_t *schedule) {
   return schedule->layout->num_hosts == 1 ? 1 : 2;
 }
 
-static mp_status_t inputs_plan(mp_collective_schedule_t *schedule, uint32_t phase,
-                               bool *out_is_shared) {
+static mp_status_t schedule_move_inputs_plan(mp_collective_schedule_t *schedule, uint32_t phase,
+                                             bool *out_is_shared) {
   const mp_group_layout_t *layout = schedule->layout;
-  const size_t bytes =
-      phase == 0 ? given_bytes(schedule, layout->self) : handed_on_bytes(schedule, layout->self);
+  const size_t bytes = phase == 0 ? schedule_move_given_bytes(schedule, layout->self)
+                                  : schedule_move_handed_on_bytes(schedule, layout->self);
   for (uint32_t p = 0; p < layout->num_processes; ++p) {
     if (p == layout->self) continue;
     const bool is_near = mp_group_layout_is_near(layout, p);
@@ -78,48 +82,51 @@ static mp_status_t inputs_plan(mp_collective_schedule_t *schedule, uint32_t phas
   return NULL;
 }
 
-static void copy_part(char *to, const char *from, size_t bytes, uint32_t part, uint32_t num_parts) {
+static void schedule_move_copy_part(char *to, const char *from, size_t bytes, uint32_t part,
+                                    uint32_t num_parts) {
   const size_t begin = bytes / num_parts * part;
   const size_t end = part + 1 == num_parts ? bytes : bytes / num_parts * (part + 1);
   if (begin < end) memcpy(to + begin, from + begin, end - begin);
 }
 
-static void hand_on(const mp_collective_schedule_t *schedule, char *to, uint32_t part,
-                    uint32_t num_parts) {
+static void schedule_move_hand_on(const mp_collective_schedule_t *schedule, char *to, uint32_t part,
+                                  uint32_t num_parts) {
   const mp_group_layout_t *layout = schedule->layout;
   for (uint32_t host = 0; host < layout->num_hosts; ++host) {
     const uint32_t other =
         mp_group_layout_process_at(layout, host, layout->column_of[layout->self]);
     if (other == layout->self) continue;
     const mp_payload_view_t *view = &schedule->received[other];
-    copy_part(to, view->data, view->bytes, part, num_parts);
+    schedule_move_copy_part(to, view->data, view->bytes, part, num_parts);
     to += view->bytes;
   }
 }
 
 // A part is the same share of every input.
-static void inputs_pack(const mp_collective_schedule_t *schedule, uint32_t phase, uint32_t part,
-                        uint32_t num_parts, void *scratch) {
+static void schedule_move_inputs_pack(const mp_collective_schedule_t *schedule, uint32_t phase,
+                                      uint32_t part, uint32_t num_parts, void *scratch) {
   (void)scratch;
   const mp_group_layout_t *layout = schedule->layout;
   const uint32_t *givers = mp_group_layout_members(layout, layout->self);
   char *to = schedule->payloads[mp_collective_schedule_at(schedule, phase, layout->self)];
   if (to == NULL) return;  // nothing to give
   if (phase == 1) {
-    hand_on(schedule, to, part, num_parts);
+    schedule_move_hand_on(schedule, to, part, num_parts);
     return;
   }
-  for (uint32_t g = 0; g < num_givers(schedule, layout->self); ++g) {
+  for (uint32_t g = 0; g < schedule_move_num_givers(schedule, layout->self); ++g) {
     for (uint32_t i = 0; i < schedule->collective->num_operands; ++i) {
-      const size_t bytes = operand_bytes(&schedule->collective->operands[i]);
-      copy_part(to, schedule->contributions[givers[g]].inputs[i], bytes, part, num_parts);
+      const size_t bytes = schedule_move_operand_bytes(&schedule->collective->operands[i]);
+      schedule_move_copy_part(to, schedule->contributions[givers[g]].inputs[i], bytes, part,
+                              num_parts);
       to += mp_align64(bytes);
     }
   }
 }
 
 // Where the inputs of a process' givers are.
-static const char *find_inputs(const mp_collective_schedule_t *schedule, uint32_t process) {
+static const char *schedule_move_find_inputs(const mp_collective_schedule_t *schedule,
+                                             uint32_t process) {
   const mp_group_layout_t *layout = schedule->layout;
   if (mp_group_layout_is_near(layout, process) || mp_group_layout_is_in_line(layout, process)) {
     return schedule->received[process].data;
@@ -131,23 +138,24 @@ static const char *find_inputs(const mp_collective_schedule_t *schedule, uint32_
   const char *data = schedule->received[mp_collective_schedule_at(schedule, 1, neighbour)].data;
   for (uint32_t host = 0; host < layout->host_of[process] && data != NULL; ++host) {
     const uint32_t other = mp_group_layout_process_at(layout, host, column);
-    if (other != neighbour) data += given_bytes(schedule, other);
+    if (other != neighbour) data += schedule_move_given_bytes(schedule, other);
   }
   return data;
 }
 
-static mp_status_t inputs_open(mp_collective_schedule_t *schedule) {
+static mp_status_t schedule_move_inputs_open(mp_collective_schedule_t *schedule) {
   const mp_group_layout_t *layout = schedule->layout;
   const uint32_t num_operands = schedule->collective->num_operands;
   for (uint32_t p = 0; p < layout->num_processes; ++p) {
     if (p == layout->self) continue;
-    const char *from = find_inputs(schedule, p);
-    for (uint32_t g = 0; g < num_givers(schedule, p); ++g) {
+    const char *from = schedule_move_find_inputs(schedule, p);
+    for (uint32_t g = 0; g < schedule_move_num_givers(schedule, p); ++g) {
       const uint32_t giver = mp_group_layout_members(layout, p)[g];
       const void **inputs = schedule->inputs + (size_t)giver * num_operands;
       for (uint32_t i = 0; i < num_operands; ++i) {
         inputs[i] = from;
-        if (from != NULL) from += mp_align64(operand_bytes(&schedule->collective->operands[i]));
+        if (from != NULL)
+          from += mp_align64(schedule_move_operand_bytes(&schedule->collective->operands[i]));
       }
       schedule->contributions[giver].inputs = inputs;
     }
@@ -156,12 +164,12 @@ static mp_status_t inputs_open(mp_collective_schedule_t *schedule) {
 }
 
 const mp_collective_schedule_kind_t mp_collective_schedule_inputs = {
-    .num_phases = inputs_num_phases,
-    .plan = inputs_plan,
-    .pack = inputs_pack,
-    .awaits = inputs_awaits,
-    .expected = inputs_expected,
-    .open = inputs_open};
+    .num_phases = schedule_move_inputs_num_phases,
+    .plan = schedule_move_inputs_plan,
+    .pack = schedule_move_inputs_pack,
+    .awaits = schedule_move_inputs_awaits,
+    .expected = schedule_move_inputs_expected,
+    .open = schedule_move_inputs_open};
 
 // ---- What each destination wants ----
 
@@ -170,14 +178,14 @@ const mp_collective_schedule_kind_t mp_collective_schedule_inputs = {
 typedef size_t (*mp_slicer_t)(const mp_collective_schedule_t *schedule, uint32_t process,
                               uint32_t destination, char *to);
 
-static size_t permute_slices(const mp_collective_schedule_t *schedule, uint32_t process,
-                             uint32_t destination, char *to) {
+static size_t schedule_move_permute_slices(const mp_collective_schedule_t *schedule,
+                                           uint32_t process, uint32_t destination, char *to) {
   const mp_collective_t *collective = schedule->collective;
   const int64_t source = mp_permute_source(collective, schedule->members[destination]);
   if (source < 0 || schedule->layout->process_of[source] != process) return 0;
   size_t at = 0;
   for (uint32_t i = 0; i < collective->num_operands; ++i) {
-    const size_t bytes = operand_bytes(&collective->operands[i]);
+    const size_t bytes = schedule_move_operand_bytes(&collective->operands[i]);
     at = mp_align(at, mp_dtype_size(collective->operands[i].dtype));
     if (to != NULL && bytes != 0) {
       memcpy(to + at, schedule->contributions[source].inputs[i], bytes);
@@ -187,8 +195,8 @@ static size_t permute_slices(const mp_collective_schedule_t *schedule, uint32_t 
   return mp_align64(at);
 }
 
-static size_t all_to_all_slices(const mp_collective_schedule_t *schedule, uint32_t process,
-                                uint32_t destination, char *to) {
+static size_t schedule_move_all_to_all_slices(const mp_collective_schedule_t *schedule,
+                                              uint32_t process, uint32_t destination, char *to) {
   const mp_collective_t *collective = schedule->collective;
   const mp_group_layout_t *layout = schedule->layout;
   const uint32_t split = (uint32_t)collective->dimension;
@@ -216,8 +224,8 @@ static size_t all_to_all_slices(const mp_collective_schedule_t *schedule, uint32
   return mp_align64(at);
 }
 
-static size_t exchange_slices(const mp_collective_schedule_t *schedule, uint32_t process,
-                              uint32_t destination, char *to) {
+static size_t schedule_move_exchange_slices(const mp_collective_schedule_t *schedule,
+                                            uint32_t process, uint32_t destination, char *to) {
   const mp_collective_t *collective = schedule->collective;
   const mp_group_layout_t *layout = schedule->layout;
   const mp_collective_operand_t *operand = &collective->operands[0];
@@ -241,22 +249,22 @@ static size_t exchange_slices(const mp_collective_schedule_t *schedule, uint32_t
   return mp_align64(at);
 }
 
-static mp_slicer_t slicer_of(const mp_collective_schedule_t *schedule) {
+static mp_slicer_t schedule_move_slicer_of(const mp_collective_schedule_t *schedule) {
   switch (schedule->collective->kind) {
     case MP_COLLECTIVE_PERMUTE:
-      return permute_slices;
+      return schedule_move_permute_slices;
     case MP_COLLECTIVE_ALL_TO_ALL:
-      return all_to_all_slices;
+      return schedule_move_all_to_all_slices;
     default:
-      return exchange_slices;
+      return schedule_move_exchange_slices;
   }
 }
 
-static mp_status_t slices_plan(mp_collective_schedule_t *schedule, uint32_t phase,
-                               bool *out_is_shared) {
+static mp_status_t schedule_move_slices_plan(mp_collective_schedule_t *schedule, uint32_t phase,
+                                             bool *out_is_shared) {
   (void)phase;
   const mp_group_layout_t *layout = schedule->layout;
-  const mp_slicer_t slicer = slicer_of(schedule);
+  const mp_slicer_t slicer = schedule_move_slicer_of(schedule);
   for (uint32_t p = 0; p < layout->num_processes; ++p) {
     if (p == layout->self) continue;
     schedule->sizes[p] = 0;
@@ -270,11 +278,11 @@ static mp_status_t slices_plan(mp_collective_schedule_t *schedule, uint32_t phas
   return NULL;
 }
 
-static void slices_pack(const mp_collective_schedule_t *schedule, uint32_t phase, uint32_t part,
-                        uint32_t num_parts, void *scratch) {
+static void schedule_move_slices_pack(const mp_collective_schedule_t *schedule, uint32_t phase,
+                                      uint32_t part, uint32_t num_parts, void *scratch) {
   (void)phase, (void)scratch;
   const mp_group_layout_t *layout = schedule->layout;
-  const mp_slicer_t slicer = slicer_of(schedule);
+  const mp_slicer_t slicer = schedule_move_slicer_of(schedule);
   const uint32_t begin = (uint32_t)((uint64_t)layout->size * part / num_parts);
   const uint32_t end = (uint32_t)((uint64_t)layout->size * (part + 1) / num_parts);
   for (uint32_t i = begin; i < end; ++i) {
@@ -287,11 +295,11 @@ static void slices_pack(const mp_collective_schedule_t *schedule, uint32_t phase
 }
 
 // Notes on the way where each of our members finds its slices.
-static size_t slices_expected(const mp_collective_schedule_t *schedule, uint32_t phase,
-                              uint32_t process) {
+static size_t schedule_move_slices_expected(const mp_collective_schedule_t *schedule,
+                                            uint32_t phase, uint32_t process) {
   (void)phase;
   const mp_group_layout_t *layout = schedule->layout;
-  const mp_slicer_t slicer = slicer_of(schedule);
+  const mp_slicer_t slicer = schedule_move_slicer_of(schedule);
   const uint32_t own = mp_group_layout_num_members(layout, layout->self);
   size_t bytes = 0;
   for (uint32_t m = 0; m < own; ++m) {
@@ -303,6 +311,6 @@ static size_t slices_expected(const mp_collective_schedule_t *schedule, uint32_t
 
 const mp_collective_schedule_kind_t mp_collective_schedule_slices = {
     .num_phases = mp_collective_schedule_one_phase,
-    .plan = slices_plan,
-    .pack = slices_pack,
-    .expected = slices_expected};
+    .plan = schedule_move_slices_plan,
+    .pack = schedule_move_slices_pack,
+    .expected = schedule_move_slices_expected};

@@ -21,30 +21,31 @@ typedef enum {
   MP_STAGE_SPREAD_NEAR,  // results of our column, on our host
 } mp_stage_t;
 
-static bool is_all_reduce(const mp_collective_schedule_t *schedule) {
+static bool schedule_reduce_is_all_reduce(const mp_collective_schedule_t *schedule) {
   return schedule->collective->kind == MP_COLLECTIVE_ALL_REDUCE;
 }
 
-static mp_stage_t stage_of(const mp_collective_schedule_t *schedule, uint32_t phase) {
-  if (is_all_reduce(schedule) && schedule->num_phases == 1) return MP_STAGE_ALL;
+static mp_stage_t schedule_reduce_stage_of(const mp_collective_schedule_t *schedule,
+                                           uint32_t phase) {
+  if (schedule_reduce_is_all_reduce(schedule) && schedule->num_phases == 1) return MP_STAGE_ALL;
   if (schedule->layout->num_hosts == 1) {
     return phase == 0 ? MP_STAGE_REDUCE_NEAR : MP_STAGE_SPREAD_NEAR;
   }
   return MP_STAGE_REDUCE_NEAR + phase;
 }
 
-static int64_t elements_of(const mp_collective_operand_t *operand) {
+static int64_t schedule_reduce_elements_of(const mp_collective_operand_t *operand) {
   return mp_dims_product(operand->dims, operand->rank);
 }
 
-static uint32_t num_phases(const mp_collective_schedule_t *schedule) {
+static uint32_t schedule_reduce_num_phases(const mp_collective_schedule_t *schedule) {
   const mp_group_layout_t *layout = schedule->layout;
   const bool is_flat = layout->num_hosts == 1;
-  if (!is_all_reduce(schedule)) return is_flat ? 1 : 2;
+  if (!schedule_reduce_is_all_reduce(schedule)) return is_flat ? 1 : 2;
   double bytes = 0;
   for (uint32_t i = 0; i < schedule->collective->num_operands; ++i) {
     const mp_collective_operand_t *operand = &schedule->collective->operands[i];
-    bytes += (double)elements_of(operand) * (double)mp_dtype_size(operand->dtype);
+    bytes += (double)schedule_reduce_elements_of(operand) * (double)mp_dtype_size(operand->dtype);
   }
   bytes *= layout->num_processes;
   if (bytes <= (is_flat ? MP_SMALL_ALL_REDUCE : MP_SMALL_ALL_REDUCE_BETWEEN_HOSTS)) return 1;
@@ -53,56 +54,60 @@ static uint32_t num_phases(const mp_collective_schedule_t *schedule) {
 
 // ---- Columns and segments, in elements ----
 
-static int64_t share_begin(int64_t total, uint32_t index, uint32_t count) {
+static int64_t schedule_reduce_share_begin(int64_t total, uint32_t index, uint32_t count) {
   return total * index / count;
 }
 
 // An all_reduce's first element of a column.
-static int64_t column_begin(const mp_collective_schedule_t *schedule, uint32_t number,
-                            uint32_t column) {
-  return share_begin(elements_of(&schedule->collective->operands[number]), column,
-                     schedule->layout->num_columns);
+static int64_t schedule_reduce_column_begin(const mp_collective_schedule_t *schedule,
+                                            uint32_t number, uint32_t column) {
+  return schedule_reduce_share_begin(
+      schedule_reduce_elements_of(&schedule->collective->operands[number]), column,
+      schedule->layout->num_columns);
 }
 
-static int64_t column_count(const mp_collective_schedule_t *schedule, uint32_t number,
-                            uint32_t column);
+static int64_t schedule_reduce_column_count(const mp_collective_schedule_t *schedule,
+                                            uint32_t number, uint32_t column);
 
-static int64_t segment_count(const mp_collective_schedule_t *schedule, uint32_t number,
-                             uint32_t process) {
+static int64_t schedule_reduce_segment_count(const mp_collective_schedule_t *schedule,
+                                             uint32_t number, uint32_t process) {
   const mp_group_layout_t *layout = schedule->layout;
-  if (!is_all_reduce(schedule)) {
+  if (!schedule_reduce_is_all_reduce(schedule)) {
     const mp_collective_operand_t *operand = &schedule->collective->operands[number];
     return mp_dims_product(operand->result_dims, operand->rank) *
            mp_group_layout_num_members(layout, process);
   }
-  const int64_t column = column_count(schedule, number, layout->column_of[process]);
+  const int64_t column = schedule_reduce_column_count(schedule, number, layout->column_of[process]);
   const uint32_t host = layout->host_of[process];
-  return share_begin(column, host + 1, layout->num_hosts) -
-         share_begin(column, host, layout->num_hosts);
+  return schedule_reduce_share_begin(column, host + 1, layout->num_hosts) -
+         schedule_reduce_share_begin(column, host, layout->num_hosts);
 }
 
 // Where the segment begins in its column; for the number of hosts: the column's end.
-static int64_t segment_at(const mp_collective_schedule_t *schedule, uint32_t number,
-                          uint32_t column, uint32_t host) {
+static int64_t schedule_reduce_segment_at(const mp_collective_schedule_t *schedule, uint32_t number,
+                                          uint32_t column, uint32_t host) {
   int64_t at = 0;
   for (uint32_t h = 0; h < host; ++h) {
-    at += segment_count(schedule, number, mp_group_layout_process_at(schedule->layout, h, column));
+    at += schedule_reduce_segment_count(schedule, number,
+                                        mp_group_layout_process_at(schedule->layout, h, column));
   }
   return at;
 }
 
-static int64_t own_segment_at(const mp_collective_schedule_t *schedule, uint32_t number) {
+static int64_t schedule_reduce_own_segment_at(const mp_collective_schedule_t *schedule,
+                                              uint32_t number) {
   const mp_group_layout_t *layout = schedule->layout;
-  return segment_at(schedule, number, layout->column_of[layout->self],
-                    layout->host_of[layout->self]);
+  return schedule_reduce_segment_at(schedule, number, layout->column_of[layout->self],
+                                    layout->host_of[layout->self]);
 }
 
-static int64_t column_count(const mp_collective_schedule_t *schedule, uint32_t number,
-                            uint32_t column) {
-  if (is_all_reduce(schedule)) {
-    return column_begin(schedule, number, column + 1) - column_begin(schedule, number, column);
+static int64_t schedule_reduce_column_count(const mp_collective_schedule_t *schedule,
+                                            uint32_t number, uint32_t column) {
+  if (schedule_reduce_is_all_reduce(schedule)) {
+    return schedule_reduce_column_begin(schedule, number, column + 1) -
+           schedule_reduce_column_begin(schedule, number, column);
   }
-  return segment_at(schedule, number, column, schedule->layout->num_hosts);
+  return schedule_reduce_segment_at(schedule, number, column, schedule->layout->num_hosts);
 }
 
 // ---- Payloads: blocks of one operand after the other ----
@@ -113,8 +118,9 @@ typedef struct {
   size_t element_bytes;
 } mp_block_t;
 
-static mp_block_t block_of(const mp_collective_schedule_t *schedule, mp_stage_t stage,
-                           uint32_t number, uint32_t source, uint32_t destination) {
+static mp_block_t schedule_reduce_block_of(const mp_collective_schedule_t *schedule,
+                                           mp_stage_t stage, uint32_t number, uint32_t source,
+                                           uint32_t destination) {
   const mp_group_layout_t *layout = schedule->layout;
   const mp_collective_operand_t *operand = &schedule->collective->operands[number];
   mp_block_t block = {.num_pieces = 1, .element_bytes = mp_dtype_size(operand->dtype)};
@@ -123,43 +129,43 @@ static mp_block_t block_of(const mp_collective_schedule_t *schedule, mp_stage_t 
     case MP_STAGE_REDUCE_NEAR:
       block.num_pieces = layout->pieces_of[source];
       block.element_bytes = mp_piece_element_bytes(layout, source, operand);
-      block.count = stage == MP_STAGE_ALL
-                        ? elements_of(operand)
-                        : column_count(schedule, number, layout->column_of[destination]);
+      block.count = stage == MP_STAGE_ALL ? schedule_reduce_elements_of(operand)
+                                          : schedule_reduce_column_count(
+                                                schedule, number, layout->column_of[destination]);
       break;
     case MP_STAGE_REDUCE_FAR:
       block.num_pieces = layout->hosts->pieces_of[layout->host_of[source]];
       block.element_bytes = mp_piece_element_bytes(layout->hosts, layout->host_of[source], operand);
-      block.count = segment_count(schedule, number, destination);
+      block.count = schedule_reduce_segment_count(schedule, number, destination);
       break;
     case MP_STAGE_SPREAD_FAR:
-      block.count = segment_count(schedule, number, source);
+      block.count = schedule_reduce_segment_count(schedule, number, source);
       break;
     case MP_STAGE_SPREAD_NEAR:
-      block.count = column_count(schedule, number, layout->column_of[source]);
+      block.count = schedule_reduce_column_count(schedule, number, layout->column_of[source]);
       break;
   }
   return block;
 }
 
-static size_t piece_stride(const mp_block_t *block) {
+static size_t schedule_reduce_piece_stride(const mp_block_t *block) {
   return mp_align64((size_t)block->count * block->element_bytes);
 }
 
 // Where operand `number` begins in a payload; for the number of operands: its size.
-static size_t block_at(const mp_collective_schedule_t *schedule, mp_stage_t stage, uint32_t number,
-                       uint32_t source, uint32_t destination) {
+static size_t schedule_reduce_block_at(const mp_collective_schedule_t *schedule, mp_stage_t stage,
+                                       uint32_t number, uint32_t source, uint32_t destination) {
   size_t at = 0;
   for (uint32_t i = 0; i < number; ++i) {
-    const mp_block_t block = block_of(schedule, stage, i, source, destination);
-    at += block.num_pieces * piece_stride(&block);
+    const mp_block_t block = schedule_reduce_block_of(schedule, stage, i, source, destination);
+    at += block.num_pieces * schedule_reduce_piece_stride(&block);
   }
   return at;
 }
 
 // Whether we have to do with the process in this stage.
-static bool is_concerned(const mp_collective_schedule_t *schedule, mp_stage_t stage,
-                         uint32_t process) {
+static bool schedule_reduce_is_concerned(const mp_collective_schedule_t *schedule, mp_stage_t stage,
+                                         uint32_t process) {
   if (stage == MP_STAGE_ALL) return true;
   if (stage == MP_STAGE_REDUCE_NEAR || stage == MP_STAGE_SPREAD_NEAR) {
     return mp_group_layout_is_near(schedule->layout, process);
@@ -167,25 +173,29 @@ static bool is_concerned(const mp_collective_schedule_t *schedule, mp_stage_t st
   return mp_group_layout_is_in_line(schedule->layout, process);
 }
 
-static bool awaits(const mp_collective_schedule_t *schedule, uint32_t phase, uint32_t process) {
-  return is_concerned(schedule, stage_of(schedule, phase), process);
+static bool schedule_reduce_awaits(const mp_collective_schedule_t *schedule, uint32_t phase,
+                                   uint32_t process) {
+  return schedule_reduce_is_concerned(schedule, schedule_reduce_stage_of(schedule, phase), process);
 }
 
-static size_t expected(const mp_collective_schedule_t *schedule, uint32_t phase, uint32_t process) {
-  const mp_stage_t stage = stage_of(schedule, phase);
-  if (!is_concerned(schedule, stage, process)) return 0;
-  return block_at(schedule, stage, schedule->collective->num_operands, process,
-                  schedule->layout->self);
+static size_t schedule_reduce_expected(const mp_collective_schedule_t *schedule, uint32_t phase,
+                                       uint32_t process) {
+  const mp_stage_t stage = schedule_reduce_stage_of(schedule, phase);
+  if (!schedule_reduce_is_concerned(schedule, stage, process)) return 0;
+  return schedule_reduce_block_at(schedule, stage, schedule->collective->num_operands, process,
+                                  schedule->layout->self);
 }
 
-static mp_status_t plan(mp_collective_schedule_t *schedule, uint32_t phase, bool *out_is_shared) {
+static mp_status_t schedule_reduce_plan(mp_collective_schedule_t *schedule, uint32_t phase,
+                                        bool *out_is_shared) {
   const mp_group_layout_t *layout = schedule->layout;
-  const mp_stage_t stage = stage_of(schedule, phase);
+  const mp_stage_t stage = schedule_reduce_stage_of(schedule, phase);
   for (uint32_t p = 0; p < layout->num_processes; ++p) {
     if (p == layout->self) continue;
     size_t *size = &schedule->sizes[mp_collective_schedule_at(schedule, phase, p)];
-    if (is_concerned(schedule, stage, p)) {
-      *size = block_at(schedule, stage, schedule->collective->num_operands, layout->self, p);
+    if (schedule_reduce_is_concerned(schedule, stage, p)) {
+      *size = schedule_reduce_block_at(schedule, stage, schedule->collective->num_operands,
+                                       layout->self, p);
     } else if (phase == 0) {
       *size = 0;
     }
@@ -195,51 +205,61 @@ static mp_status_t plan(mp_collective_schedule_t *schedule, uint32_t phase, bool
 }
 
 // What came from a process, or what we packed for all, at operand `number`; NULL: nothing.
-static const char *received_block(const mp_collective_schedule_t *schedule, uint32_t phase,
-                                  uint32_t number, uint32_t process) {
+static const char *schedule_reduce_received_block(const mp_collective_schedule_t *schedule,
+                                                  uint32_t phase, uint32_t number,
+                                                  uint32_t process) {
   const uint32_t self = schedule->layout->self;
   const size_t at = mp_collective_schedule_at(schedule, phase, process);
   const char *data = process == self ? schedule->payloads[at] : schedule->received[at].data;
   if (data == NULL) return NULL;
-  return data + block_at(schedule, stage_of(schedule, phase), number, process, self);
+  return data + schedule_reduce_block_at(schedule, schedule_reduce_stage_of(schedule, phase),
+                                         number, process, self);
 }
 
-static char *own_block(const mp_collective_schedule_t *schedule, uint32_t phase, uint32_t number,
-                       uint32_t destination) {
+static char *schedule_reduce_own_block(const mp_collective_schedule_t *schedule, uint32_t phase,
+                                       uint32_t number, uint32_t destination) {
   return (char *)schedule->payloads[mp_collective_schedule_at(schedule, phase, destination)] +
-         block_at(schedule, stage_of(schedule, phase), number, schedule->layout->self, destination);
+         schedule_reduce_block_at(schedule, schedule_reduce_stage_of(schedule, phase), number,
+                                  schedule->layout->self, destination);
 }
 
 // ---- Reducing what is there ----
 
 // With the pieces of phase 0, of our column (of everything where all get all).
-static void use_near(const mp_collective_schedule_t *schedule, mp_reduction_t *reduction) {
+static void schedule_reduce_use_near(const mp_collective_schedule_t *schedule,
+                                     mp_reduction_t *reduction) {
   const mp_group_layout_t *layout = schedule->layout;
-  const mp_stage_t stage = stage_of(schedule, 0);
+  const mp_stage_t stage = schedule_reduce_stage_of(schedule, 0);
   mp_piece_source_t *near = &reduction->near;
   near->layout = layout;
-  near->count = block_of(schedule, stage, reduction->number, layout->self, layout->self).count;
+  near->count =
+      schedule_reduce_block_of(schedule, stage, reduction->number, layout->self, layout->self)
+          .count;
   for (uint32_t p = 0; p < layout->num_processes; ++p) {
-    const bool is_there = is_concerned(schedule, stage, p);
-    near->bases[p] = is_there ? received_block(schedule, 0, reduction->number, p) : NULL;
+    const bool is_there = schedule_reduce_is_concerned(schedule, stage, p);
+    near->bases[p] =
+        is_there ? schedule_reduce_received_block(schedule, 0, reduction->number, p) : NULL;
   }
 }
 
 // With the pieces of other hosts as well, of our segment.
-static void use_far(const mp_collective_schedule_t *schedule, mp_reduction_t *reduction) {
+static void schedule_reduce_use_far(const mp_collective_schedule_t *schedule,
+                                    mp_reduction_t *reduction) {
   const mp_group_layout_t *layout = schedule->layout;
   if (layout->num_hosts == 1) return;
   mp_piece_source_t *far = &reduction->far;
   far->layout = layout->hosts;
-  far->count = segment_count(schedule, reduction->number, layout->self);
+  far->count = schedule_reduce_segment_count(schedule, reduction->number, layout->self);
   for (uint32_t host = 0; host < layout->num_hosts; ++host) {
     const uint32_t p = mp_group_layout_process_at(layout, host, layout->column_of[layout->self]);
-    far->bases[host] = p == layout->self ? NULL : received_block(schedule, 1, reduction->number, p);
+    far->bases[host] = p == layout->self
+                           ? NULL
+                           : schedule_reduce_received_block(schedule, 1, reduction->number, p);
   }
 }
 
-static mp_reduction_t start(const mp_collective_schedule_t *schedule, uint32_t number,
-                            void *scratch) {
+static mp_reduction_t schedule_reduce_start(const mp_collective_schedule_t *schedule,
+                                            uint32_t number, void *scratch) {
   return mp_reduction_start(schedule->collective, schedule->contributions, schedule->layout->size,
                             number, schedule->layout->num_processes, scratch);
 }
@@ -257,7 +277,8 @@ typedef struct {
 } mp_packer_t;
 
 // The input that a single leaf's piece is, wherever it is.
-static const char *find_leaf(const mp_packer_t *packer, uint32_t position, int64_t leaf) {
+static const char *schedule_reduce_find_leaf(const mp_packer_t *packer, uint32_t position,
+                                             int64_t leaf) {
   const mp_collective_schedule_t *schedule = packer->schedule;
   const mp_reduction_t *reduction = &packer->reduction;
   if (mp_group_layout_is_local(schedule->layout, position)) {
@@ -272,21 +293,21 @@ static const char *find_leaf(const mp_packer_t *packer, uint32_t position, int64
 }
 
 // Elements [at, at + count) of the column, which are [leaf, leaf + count) of the inputs.
-static void pack_run(mp_packer_t *packer, int64_t leaf, int64_t at, int64_t count) {
+static void schedule_reduce_pack_run(mp_packer_t *packer, int64_t leaf, int64_t at, int64_t count) {
   const bool is_plain = mp_group_layout_has_leaves_only(packer->layout, packer->owner);
   const size_t size = packer->block.element_bytes;
   const int64_t step = is_plain ? count : mp_reduce_block_elements(packer->schedule->collective);
   for (uint32_t i = 0; i < packer->layout->num_pieces; ++i) {
     const mp_piece_t *piece = &packer->layout->pieces[i];
     if (piece->process != packer->owner) continue;
-    char *to = packer->to + piece->index * piece_stride(&packer->block) +
+    char *to = packer->to + piece->index * schedule_reduce_piece_stride(&packer->block) +
                (size_t)(at - packer->first) * size;
     for (int64_t done = 0; done < count; done += step) {
       const int64_t now = count - done < step ? count - done : step;
       packer->reduction.near.at = at + done;
       const void *from = packer->reduction.partials;
       if (is_plain) {
-        from = find_leaf(packer, piece->begin, leaf + done);
+        from = schedule_reduce_find_leaf(packer, piece->begin, leaf + done);
       } else {
         mp_reduction_run(&packer->reduction, piece->begin, piece->count, leaf + done, now);
       }
@@ -296,8 +317,8 @@ static void pack_run(mp_packer_t *packer, int64_t leaf, int64_t at, int64_t coun
 }
 
 // A segment of a reduce_scatter: the parts of the members of `process` are runs all over the input.
-static void pack_parts(mp_packer_t *packer, uint32_t process, int64_t segment, int64_t begin,
-                       int64_t end) {
+static void schedule_reduce_pack_parts(mp_packer_t *packer, uint32_t process, int64_t segment,
+                                       int64_t begin, int64_t end) {
   const mp_collective_schedule_t *schedule = packer->schedule;
   const mp_collective_operand_t *operand = packer->reduction.operand;
   const uint32_t dimension = (uint32_t)schedule->collective->dimension;
@@ -309,15 +330,16 @@ static void pack_parts(mp_packer_t *packer, uint32_t process, int64_t segment, i
     const int64_t within = at % run;
     const int64_t left = run - within < end - at ? run - within : end - at;
     const uint32_t member = members[at / per_member];
-    pack_run(packer, (row * schedule->layout->size + member) * run + within, segment + at, left);
+    schedule_reduce_pack_run(packer, (row * schedule->layout->size + member) * run + within,
+                             segment + at, left);
     at += left;
   }
 }
 
 // A part of what the payload to `destination` holds, which begins with element `packer->first` of
 // its column.
-static void pack_column(mp_packer_t *packer, uint32_t destination, uint32_t part,
-                        uint32_t num_parts) {
+static void schedule_reduce_pack_column(mp_packer_t *packer, uint32_t destination, uint32_t part,
+                                        uint32_t num_parts) {
   const mp_collective_schedule_t *schedule = packer->schedule;
   const mp_group_layout_t *layout = schedule->layout;
   const uint32_t number = packer->reduction.number;
@@ -325,48 +347,50 @@ static void pack_column(mp_packer_t *packer, uint32_t destination, uint32_t part
   const int64_t begin = packer->first + packer->block.count * part / num_parts;
   const int64_t end = packer->first + packer->block.count * (part + 1) / num_parts;
   if (begin == end) return;
-  if (is_all_reduce(schedule)) {
-    const int64_t first = schedule->num_phases == 1 ? 0 : column_begin(schedule, number, column);
-    pack_run(packer, first + begin, begin, end - begin);
+  if (schedule_reduce_is_all_reduce(schedule)) {
+    const int64_t first =
+        schedule->num_phases == 1 ? 0 : schedule_reduce_column_begin(schedule, number, column);
+    schedule_reduce_pack_run(packer, first + begin, begin, end - begin);
     return;
   }
   int64_t segment = 0;
   for (uint32_t host = 0; host < layout->num_hosts; ++host) {
     const uint32_t process = mp_group_layout_process_at(layout, host, column);
-    const int64_t count = segment_count(schedule, number, process);
+    const int64_t count = schedule_reduce_segment_count(schedule, number, process);
     const int64_t from = begin > segment ? begin - segment : 0;
     const int64_t to = end - segment < count ? end - segment : count;
-    if (from < to) pack_parts(packer, process, segment, from, to);
+    if (from < to) schedule_reduce_pack_parts(packer, process, segment, from, to);
     segment += count;
   }
 }
 
-static void pack_pieces(const mp_collective_schedule_t *schedule, uint32_t phase, uint32_t number,
-                        uint32_t destination, uint32_t part, uint32_t num_parts, void *scratch) {
+static void schedule_reduce_pack_pieces(const mp_collective_schedule_t *schedule, uint32_t phase,
+                                        uint32_t number, uint32_t destination, uint32_t part,
+                                        uint32_t num_parts, void *scratch) {
   const mp_group_layout_t *layout = schedule->layout;
-  const mp_stage_t stage = stage_of(schedule, phase);
+  const mp_stage_t stage = schedule_reduce_stage_of(schedule, phase);
   const bool is_far = stage == MP_STAGE_REDUCE_FAR;
   mp_packer_t packer = {
       .schedule = schedule,
-      .reduction = start(schedule, number, scratch),
+      .reduction = schedule_reduce_start(schedule, number, scratch),
       .layout = is_far ? layout->hosts : layout,
       .owner = is_far ? layout->host_of[layout->self] : layout->self,
-      .block = block_of(schedule, stage, number, layout->self, destination),
-      .to = own_block(schedule, phase, number, destination),
+      .block = schedule_reduce_block_of(schedule, stage, number, layout->self, destination),
+      .to = schedule_reduce_own_block(schedule, phase, number, destination),
   };
   if (is_far) {
-    use_near(schedule, &packer.reduction);
-    packer.first =
-        segment_at(schedule, number, layout->column_of[destination], layout->host_of[destination]);
+    schedule_reduce_use_near(schedule, &packer.reduction);
+    packer.first = schedule_reduce_segment_at(schedule, number, layout->column_of[destination],
+                                              layout->host_of[destination]);
   }
-  pack_column(&packer, destination, part, num_parts);
+  schedule_reduce_pack_column(&packer, destination, part, num_parts);
 }
 
 // ---- Packing results ----
 
 // Writes elements of an all_reduce to all our members.
-static void write_outputs(const mp_collective_schedule_t *schedule, uint32_t number, int64_t begin,
-                          int64_t count, const void *from) {
+static void schedule_reduce_write_outputs(const mp_collective_schedule_t *schedule, uint32_t number,
+                                          int64_t begin, int64_t count, const void *from) {
   const mp_group_layout_t *layout = schedule->layout;
   const size_t size = mp_dtype_size(schedule->collective->operands[number].dtype);
   const uint32_t *members = mp_group_layout_members(layout, layout->self);
@@ -377,65 +401,70 @@ static void write_outputs(const mp_collective_schedule_t *schedule, uint32_t num
 }
 
 // Our segment of a large all_reduce: into the payload, and into our members' results.
-static void combine_segment(const mp_collective_schedule_t *schedule, uint32_t phase,
-                            uint32_t number, uint32_t part, uint32_t num_parts, void *scratch) {
+static void schedule_reduce_combine_segment(const mp_collective_schedule_t *schedule,
+                                            uint32_t phase, uint32_t number, uint32_t part,
+                                            uint32_t num_parts, void *scratch) {
   const mp_group_layout_t *layout = schedule->layout;
-  mp_reduction_t reduction = start(schedule, number, scratch);
-  use_near(schedule, &reduction);
-  use_far(schedule, &reduction);
+  mp_reduction_t reduction = schedule_reduce_start(schedule, number, scratch);
+  schedule_reduce_use_near(schedule, &reduction);
+  schedule_reduce_use_far(schedule, &reduction);
   const size_t size = mp_dtype_size(reduction.operand->dtype);
-  const int64_t count = segment_count(schedule, number, layout->self);
-  const int64_t segment = own_segment_at(schedule, number);
-  const int64_t first = column_begin(schedule, number, layout->column_of[layout->self]) + segment;
+  const int64_t count = schedule_reduce_segment_count(schedule, number, layout->self);
+  const int64_t segment = schedule_reduce_own_segment_at(schedule, number);
+  const int64_t first =
+      schedule_reduce_column_begin(schedule, number, layout->column_of[layout->self]) + segment;
   const int64_t step = mp_reduce_block_elements(schedule->collective);
   const int64_t end = count * (part + 1) / num_parts;
-  char *to = own_block(schedule, phase, number, layout->self);
+  char *to = schedule_reduce_own_block(schedule, phase, number, layout->self);
   for (int64_t at = count * part / num_parts; at < end; at += step) {
     const int64_t now = end - at < step ? end - at : step;
     reduction.near.at = segment + at;
     reduction.far.at = at;
     mp_reduction_run(&reduction, 0, layout->size, first + at, now);
     mp_reduction_store(&reduction, to + (size_t)at * size);
-    write_outputs(schedule, number, first + at, now, to + (size_t)at * size);
+    schedule_reduce_write_outputs(schedule, number, first + at, now, to + (size_t)at * size);
   }
 }
 
 // Our column's results, which came from its other processes, for our host.
-static void collect_column(const mp_collective_schedule_t *schedule, uint32_t phase,
-                           uint32_t number, uint32_t part, uint32_t num_parts) {
+static void schedule_reduce_collect_column(const mp_collective_schedule_t *schedule, uint32_t phase,
+                                           uint32_t number, uint32_t part, uint32_t num_parts) {
   const mp_group_layout_t *layout = schedule->layout;
   const uint32_t column = layout->column_of[layout->self];
   const size_t size = mp_dtype_size(schedule->collective->operands[number].dtype);
-  char *to = own_block(schedule, phase, number, layout->self);
+  char *to = schedule_reduce_own_block(schedule, phase, number, layout->self);
   for (uint32_t host = 0; host < layout->num_hosts; ++host) {
     const uint32_t process = mp_group_layout_process_at(layout, host, column);
-    const int64_t count = segment_count(schedule, number, process);
+    const int64_t count = schedule_reduce_segment_count(schedule, number, process);
     const int64_t begin = count * part / num_parts;
     const int64_t end = count * (part + 1) / num_parts;
     if (begin == end) continue;
-    const char *from = received_block(schedule, phase - 1, number, process) + (size_t)begin * size;
-    const int64_t at = segment_at(schedule, number, column, host) + begin;
+    const char *from =
+        schedule_reduce_received_block(schedule, phase - 1, number, process) + (size_t)begin * size;
+    const int64_t at = schedule_reduce_segment_at(schedule, number, column, host) + begin;
     memcpy(to + (size_t)at * size, from, (size_t)(end - begin) * size);
     if (process == layout->self) continue;  // written when it was combined
-    write_outputs(schedule, number, column_begin(schedule, number, column) + at, end - begin, from);
+    schedule_reduce_write_outputs(schedule, number,
+                                  schedule_reduce_column_begin(schedule, number, column) + at,
+                                  end - begin, from);
   }
 }
 
-static void pack(const mp_collective_schedule_t *schedule, uint32_t phase, uint32_t part,
-                 uint32_t num_parts, void *scratch) {
+static void schedule_reduce_pack(const mp_collective_schedule_t *schedule, uint32_t phase,
+                                 uint32_t part, uint32_t num_parts, void *scratch) {
   const mp_group_layout_t *layout = schedule->layout;
-  const mp_stage_t stage = stage_of(schedule, phase);
+  const mp_stage_t stage = schedule_reduce_stage_of(schedule, phase);
   for (uint32_t i = 0; i < schedule->collective->num_operands; ++i) {
     if (stage == MP_STAGE_SPREAD_NEAR && layout->num_hosts > 1) {
-      collect_column(schedule, phase, i, part, num_parts);
+      schedule_reduce_collect_column(schedule, phase, i, part, num_parts);
     } else if (stage == MP_STAGE_SPREAD_NEAR || stage == MP_STAGE_SPREAD_FAR) {
-      combine_segment(schedule, phase, i, part, num_parts, scratch);
+      schedule_reduce_combine_segment(schedule, phase, i, part, num_parts, scratch);
     } else if (stage == MP_STAGE_ALL) {
-      pack_pieces(schedule, phase, i, layout->self, part, num_parts, scratch);
+      schedule_reduce_pack_pieces(schedule, phase, i, layout->self, part, num_parts, scratch);
     } else {
       for (uint32_t p = 0; p < layout->num_processes; ++p) {
-        if (p == layout->self || !is_concerned(schedule, stage, p)) continue;
-        pack_pieces(schedule, phase, i, p, part, num_parts, scratch);
+        if (p == layout->self || !schedule_reduce_is_concerned(schedule, stage, p)) continue;
+        schedule_reduce_pack_pieces(schedule, phase, i, p, part, num_parts, scratch);
       }
     }
   }
@@ -443,14 +472,14 @@ static void pack(const mp_collective_schedule_t *schedule, uint32_t phase, uint3
 
 // ---- Our members' results ----
 
-static void reduce_all(const mp_collective_call_t *call, uint32_t number) {
+static void schedule_reduce_all(const mp_collective_call_t *call, uint32_t number) {
   const mp_collective_schedule_t *schedule = call->schedule;
-  mp_reduction_t reduction = start(schedule, number, call->scratch);
-  use_near(schedule, &reduction);
+  mp_reduction_t reduction = schedule_reduce_start(schedule, number, call->scratch);
+  schedule_reduce_use_near(schedule, &reduction);
   const uint32_t *members = mp_group_layout_members(schedule->layout, schedule->layout->self);
   const int64_t step = mp_reduce_block_elements(call->collective);
   int64_t begin, end;
-  mp_chunk_range(call, elements_of(reduction.operand), &begin, &end);
+  mp_chunk_range(call, schedule_reduce_elements_of(reduction.operand), &begin, &end);
   for (int64_t at = begin; at < end; at += step) {
     reduction.near.at = at;
     mp_reduction_run(&reduction, 0, call->size, at, end - at < step ? end - at : step);
@@ -462,7 +491,7 @@ static void reduce_all(const mp_collective_call_t *call, uint32_t number) {
 }
 
 // The columns of the others of our host.
-static void copy_columns(const mp_collective_call_t *call, uint32_t number) {
+static void schedule_reduce_copy_columns(const mp_collective_call_t *call, uint32_t number) {
   const mp_collective_schedule_t *schedule = call->schedule;
   const mp_group_layout_t *layout = schedule->layout;
   const size_t size = mp_dtype_size(call->collective->operands[number].dtype);
@@ -470,36 +499,38 @@ static void copy_columns(const mp_collective_call_t *call, uint32_t number) {
     if (p == layout->self || !mp_group_layout_is_near(layout, p)) continue;
     const uint32_t column = layout->column_of[p];
     int64_t begin, end;
-    mp_chunk_range(call, column_count(schedule, number, column), &begin, &end);
+    mp_chunk_range(call, schedule_reduce_column_count(schedule, number, column), &begin, &end);
     if (begin == end) continue;
-    const char *from = received_block(schedule, schedule->num_phases - 1, number, p);
-    write_outputs(schedule, number, column_begin(schedule, number, column) + begin, end - begin,
-                  from + (size_t)begin * size);
+    const char *from =
+        schedule_reduce_received_block(schedule, schedule->num_phases - 1, number, p);
+    schedule_reduce_write_outputs(schedule, number,
+                                  schedule_reduce_column_begin(schedule, number, column) + begin,
+                                  end - begin, from + (size_t)begin * size);
   }
 }
 
 void mp_all_reduce_schedule(const mp_collective_call_t *call) {
   for (uint32_t i = 0; i < call->collective->num_operands; ++i) {
     if (call->schedule->num_phases == 1) {
-      reduce_all(call, i);
+      schedule_reduce_all(call, i);
     } else {
-      copy_columns(call, i);
+      schedule_reduce_copy_columns(call, i);
     }
   }
 }
 
-static void scatter_operand(const mp_collective_call_t *call, uint32_t number) {
+static void schedule_reduce_scatter_operand(const mp_collective_call_t *call, uint32_t number) {
   const mp_collective_schedule_t *schedule = call->schedule;
   const mp_group_layout_t *layout = schedule->layout;
-  mp_reduction_t reduction = start(schedule, number, call->scratch);
-  use_near(schedule, &reduction);
-  use_far(schedule, &reduction);
+  mp_reduction_t reduction = schedule_reduce_start(schedule, number, call->scratch);
+  schedule_reduce_use_near(schedule, &reduction);
+  schedule_reduce_use_far(schedule, &reduction);
   const mp_collective_operand_t *operand = reduction.operand;
   const uint32_t dimension = (uint32_t)call->collective->dimension;
   const int64_t outer = mp_dims_product(operand->dims, dimension);
   const int64_t run = mp_dims_product(operand->result_dims + dimension, operand->rank - dimension);
   const int64_t step = mp_reduce_block_elements(call->collective);
-  const int64_t segment = own_segment_at(schedule, number);
+  const int64_t segment = schedule_reduce_own_segment_at(schedule, number);
   const uint32_t *members = mp_group_layout_members(layout, layout->self);
   int64_t begin, end;
   mp_chunk_range(call, outer * mp_group_layout_num_members(layout, layout->self), &begin, &end);
@@ -517,8 +548,13 @@ static void scatter_operand(const mp_collective_call_t *call, uint32_t number) {
 }
 
 void mp_reduce_scatter_schedule(const mp_collective_call_t *call) {
-  for (uint32_t i = 0; i < call->collective->num_operands; ++i) scatter_operand(call, i);
+  for (uint32_t i = 0; i < call->collective->num_operands; ++i)
+    schedule_reduce_scatter_operand(call, i);
 }
 
 const mp_collective_schedule_kind_t mp_collective_schedule_pieces = {
-    .num_phases = num_phases, .plan = plan, .pack = pack, .awaits = awaits, .expected = expected};
+    .num_phases = schedule_reduce_num_phases,
+    .plan = schedule_reduce_plan,
+    .pack = schedule_reduce_pack,
+    .awaits = schedule_reduce_awaits,
+    .expected = schedule_reduce_expected};

@@ -36,8 +36,8 @@ mp_status_t mp_PJRT_Plugin_Attributes(PJRT_Plugin_Attributes_Args *args) {
 }
 
 // A shell for each function: `args` must be there and cover the fields that every caller has.
-static mp_status_t check_args(const char *function, const void *args, size_t struct_size,
-                              size_t required) {
+static mp_status_t pjrt_api_check_args(const char *function, const void *args, size_t struct_size,
+                                       size_t required) {
   if (args == NULL) return mp_pjrt_null_argument(function, "args");
   if (struct_size >= required) return NULL;
   return mp_status_make(MP_INVALID_ARGUMENT,
@@ -47,12 +47,12 @@ static mp_status_t check_args(const char *function, const void *args, size_t str
 
 #define STATUS_TO_void(status)  mp_status_ignore(status)
 #define STATUS_TO_error(status) return mp_pjrt_error(status)
-#define DEFINE_SHELL(result, name, required)                                           \
-  static PJRT_RESULT_##result shell_##name(name##_Args *args) {                        \
-    mp_status_t status = check_args(#name, args, args == NULL ? 0 : args->struct_size, \
-                                    PJRT_STRUCT_SIZE(name##_Args, required));          \
-    if (status == NULL) status = mp_##name(args);                                      \
-    STATUS_TO_##result(status);                                                        \
+#define DEFINE_SHELL(result, name, required)                                                    \
+  static PJRT_RESULT_##result shell_##name(name##_Args *args) {                                 \
+    mp_status_t status = pjrt_api_check_args(#name, args, args == NULL ? 0 : args->struct_size, \
+                                             PJRT_STRUCT_SIZE(name##_Args, required));          \
+    if (status == NULL) status = mp_##name(args);                                               \
+    STATUS_TO_##result(status);                                                                 \
   }
 PJRT_FUNCTIONS(DEFINE_SHELL)
 

@@ -6,22 +6,23 @@
 #include "sim/base/alloc.h"
 
 // Our functions are named mp_<name in the interface>.
-static const char *public_name(const char *function) {
+static const char *pjrt_args_public_name(const char *function) {
   return strncmp(function, "mp_", 3) == 0 ? function + 3 : function;
 }
 
 mp_status_t mp_pjrt_null_argument(const char *function, const char *field) {
-  return mp_status_make(MP_INVALID_ARGUMENT, "%s: %s is NULL", public_name(function), field);
+  return mp_status_make(MP_INVALID_ARGUMENT, "%s: %s is NULL", pjrt_args_public_name(function),
+                        field);
 }
 
 mp_status_t mp_pjrt_unimplemented(const char *function, const char *reason) {
   return mp_status_make(MP_UNIMPLEMENTED, "minipod does not implement %s: %s",
-                        public_name(function), reason);
+                        pjrt_args_public_name(function), reason);
 }
 
 mp_status_t mp_pjrt_check_shape(const char *function, PJRT_Buffer_Type type, const int64_t *dims,
                                 size_t num_dims, mp_dtype_t *out_dtype) {
-  const char *name = public_name(function);
+  const char *name = pjrt_args_public_name(function);
   mp_dtype_t dtype = mp_dtype_from_pjrt((int)type);
   if (dtype == MP_DTYPE_INVALID) {
     return mp_status_make(MP_INVALID_ARGUMENT, "%s: element type %d is not supported", name,
@@ -50,7 +51,7 @@ mp_status_t mp_pjrt_check_shape(const char *function, PJRT_Buffer_Type type, con
   return NULL;
 }
 
-static mp_status_t read_named_value(const PJRT_NamedValue *in, mp_named_value_t *out) {
+static mp_status_t pjrt_args_read_named_value(const PJRT_NamedValue *in, mp_named_value_t *out) {
   mp_named_value_t value = {.name = {in->name, in->name_size}, .type = (mp_value_type_t)in->type};
   if (in->name == NULL) return mp_status_make(MP_INVALID_ARGUMENT, "an option without name");
   switch (in->type) {
@@ -88,7 +89,7 @@ mp_status_t mp_pjrt_read_named_values(const PJRT_NamedValue *values, size_t coun
   mp_named_value_t *result = mp_calloc(count + 1, sizeof(*result));
   MP_RETURN_IF_NULL(result);
   for (size_t i = 0; i < count; ++i) {
-    mp_status_t status = read_named_value(&values[i], &result[i]);
+    mp_status_t status = pjrt_args_read_named_value(&values[i], &result[i]);
     if (status != NULL) {
       mp_free(result);
       return status;
@@ -98,7 +99,8 @@ mp_status_t mp_pjrt_read_named_values(const PJRT_NamedValue *values, size_t coun
   return NULL;
 }
 
-static PJRT_NamedValue named(const char *name, PJRT_NamedValue_Type type, size_t value_size) {
+static PJRT_NamedValue pjrt_args_named(const char *name, PJRT_NamedValue_Type type,
+                                       size_t value_size) {
   return (PJRT_NamedValue){
       .struct_size = PJRT_STRUCT_SIZE(PJRT_NamedValue, value_size),
       .name = name,
@@ -109,25 +111,25 @@ static PJRT_NamedValue named(const char *name, PJRT_NamedValue_Type type, size_t
 }
 
 PJRT_NamedValue mp_pjrt_named_string(const char *name, const char *value) {
-  PJRT_NamedValue result = named(name, PJRT_NamedValue_kString, strlen(value));
+  PJRT_NamedValue result = pjrt_args_named(name, PJRT_NamedValue_kString, strlen(value));
   result.string_value = value;
   return result;
 }
 
 PJRT_NamedValue mp_pjrt_named_int(const char *name, int64_t value) {
-  PJRT_NamedValue result = named(name, PJRT_NamedValue_kInt64, 1);
+  PJRT_NamedValue result = pjrt_args_named(name, PJRT_NamedValue_kInt64, 1);
   result.int64_value = value;
   return result;
 }
 
 PJRT_NamedValue mp_pjrt_named_ints(const char *name, const int64_t *values, size_t count) {
-  PJRT_NamedValue result = named(name, PJRT_NamedValue_kInt64List, count);
+  PJRT_NamedValue result = pjrt_args_named(name, PJRT_NamedValue_kInt64List, count);
   result.int64_array_value = values;
   return result;
 }
 
 PJRT_NamedValue mp_pjrt_named_float(const char *name, float value) {
-  PJRT_NamedValue result = named(name, PJRT_NamedValue_kFloat, 1);
+  PJRT_NamedValue result = pjrt_args_named(name, PJRT_NamedValue_kFloat, 1);
   result.float_value = value;
   return result;
 }

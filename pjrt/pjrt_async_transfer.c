@@ -28,7 +28,7 @@ struct PJRT_AsyncHostToDeviceTransferManager {
   slot_t *slots[];
 };
 
-static void slot_release(slot_t *slot) {
+static void pjrt_async_transfer_slot_release(slot_t *slot) {
   if (slot == NULL || atomic_fetch_sub(&slot->references, 1) != 1) return;
   mp_event_release(slot->definition);
   mp_buffer_release(slot->buffer);
@@ -37,8 +37,9 @@ static void slot_release(slot_t *slot) {
   mp_free(slot);
 }
 
-static mp_status_t slot_create(mp_memory_t *memory, const PJRT_ShapeSpec *spec,
-                               const PJRT_Buffer_MemoryLayout *layout, slot_t **out_slot) {
+static mp_status_t pjrt_async_transfer_slot_create(mp_memory_t *memory, const PJRT_ShapeSpec *spec,
+                                                   const PJRT_Buffer_MemoryLayout *layout,
+                                                   slot_t **out_slot) {
   mp_pjrt_shape_t shape;
   MP_RETURN_IF_ERROR(mp_pjrt_shape_read("PJRT_Client_CreateBuffersForAsyncHostToDevice",
                                         spec->element_type, spec->dims, spec->num_dims, layout,
@@ -59,7 +60,7 @@ static mp_status_t slot_create(mp_memory_t *memory, const PJRT_ShapeSpec *spec,
 }
 
 // Sets the definition if it is time to; called without the lock.
-static void slot_settle(slot_t *slot) {
+static void pjrt_async_transfer_slot_settle(slot_t *slot) {
   pthread_mutex_lock(&slot->mutex);
   bool is_complete = slot->is_last_started && slot->pending == 0 && !slot->is_settled;
   if (is_complete) slot->is_settled = true;
@@ -68,7 +69,7 @@ static void slot_settle(slot_t *slot) {
 }
 
 // Ends the slot's filling with an error; transfers in flight end first.
-static void slot_fail(slot_t *slot, mp_status_t error) {
+static void pjrt_async_transfer_slot_fail(slot_t *slot, mp_status_t error) {
   pthread_mutex_lock(&slot->mutex);
   if (slot->error == NULL && !slot->is_last_started) {
     slot->error = error;
@@ -77,20 +78,20 @@ static void slot_fail(slot_t *slot, mp_status_t error) {
   slot->is_last_started = true;
   pthread_mutex_unlock(&slot->mutex);
   mp_status_release(error);
-  slot_settle(slot);
+  pjrt_async_transfer_slot_settle(slot);
 }
 
-static void transfer_done(mp_status_t status, void *context) {
+static void pjrt_async_transfer_done(mp_status_t status, void *context) {
   slot_t *slot = context;
   pthread_mutex_lock(&slot->mutex);
   --slot->pending;
   if (slot->error == NULL) slot->error = mp_status_retain(status);
   pthread_mutex_unlock(&slot->mutex);
-  slot_settle(slot);
-  slot_release(slot);
+  pjrt_async_transfer_slot_settle(slot);
+  pjrt_async_transfer_slot_release(slot);
 }
 
-static mp_status_t slot_begin(slot_t *slot, bool is_last) {
+static mp_status_t pjrt_async_transfer_slot_begin(slot_t *slot, bool is_last) {
   mp_status_t status = NULL;
   pthread_mutex_lock(&slot->mutex);
   if (slot->is_last_started) {
@@ -105,28 +106,30 @@ static mp_status_t slot_begin(slot_t *slot, bool is_last) {
 }
 
 // One transfer of `size` bytes; `out_done` owns a reference.
-static mp_status_t slot_transfer(slot_t *slot, const void *data, uint64_t offset, uint64_t size,
-                                 bool is_last, mp_event_t **out_done) {
-  MP_RETURN_IF_ERROR(slot_begin(slot, is_last));
+static mp_status_t pjrt_async_transfer_slot_transfer(slot_t *slot, const void *data,
+                                                     uint64_t offset, uint64_t size, bool is_last,
+                                                     mp_event_t **out_done) {
+  MP_RETURN_IF_ERROR(pjrt_async_transfer_slot_begin(slot, is_last));
   atomic_fetch_add(&slot->references, 1);
   mp_event_t *done = NULL;
   mp_status_t status = mp_buffer_write_raw(slot->buffer, data, offset, size, &done);
   if (status == NULL) {
-    status = mp_event_on_ready(done, transfer_done, slot);
+    status = mp_event_on_ready(done, pjrt_async_transfer_done, slot);
     // Without its callback the copy must be over before the caller may free its data.
     if (status != NULL) mp_status_ignore(mp_event_await(done));
   }
   if (status != NULL) {
     mp_event_release(done);
-    transfer_done(status, slot);
+    pjrt_async_transfer_done(status, slot);
     return status;
   }
   *out_done = done;
   return NULL;
 }
 
-static mp_status_t find_slot(const char *function, PJRT_AsyncHostToDeviceTransferManager *manager,
-                             int index, slot_t **out_slot) {
+static mp_status_t pjrt_async_transfer_find_slot(const char *function,
+                                                 PJRT_AsyncHostToDeviceTransferManager *manager,
+                                                 int index, slot_t **out_slot) {
   if (manager == NULL) return mp_pjrt_null_argument(function, "transfer_manager");
   if (index < 0 || (size_t)index >= manager->num_slots) {
     return mp_status_make(MP_INVALID_ARGUMENT, "%s: buffer_index is %d of %zu", function + 3, index,
@@ -136,13 +139,14 @@ static mp_status_t find_slot(const char *function, PJRT_AsyncHostToDeviceTransfe
   return NULL;
 }
 
-static void free_manager(PJRT_AsyncHostToDeviceTransferManager *manager) {
+static void pjrt_async_transfer_free_manager(PJRT_AsyncHostToDeviceTransferManager *manager) {
   for (size_t i = 0; i < manager->num_slots; ++i) {
     slot_t *slot = manager->slots[i];
     if (slot == NULL) continue;
-    slot_fail(slot, mp_status_make(MP_CANCELLED,
-                                   "the transfer manager was destroyed before the last transfer"));
-    slot_release(slot);
+    pjrt_async_transfer_slot_fail(
+        slot, mp_status_make(MP_CANCELLED,
+                             "the transfer manager was destroyed before the last transfer"));
+    pjrt_async_transfer_slot_release(slot);
   }
   mp_pjrt_client_release(manager->client);
   mp_free(manager);
@@ -164,11 +168,11 @@ mp_status_t mp_PJRT_Client_CreateBuffersForAsyncHostToDevice(
   manager->num_slots = count;
   for (size_t i = 0; i < count; ++i) {
     bool has_layout = args->device_layouts != NULL && i < args->num_device_layouts;
-    mp_status_t status =
-        slot_create(memory, &args->shape_specs[i], has_layout ? args->device_layouts[i] : NULL,
-                    &manager->slots[i]);
+    mp_status_t status = pjrt_async_transfer_slot_create(
+        memory, &args->shape_specs[i], has_layout ? args->device_layouts[i] : NULL,
+        &manager->slots[i]);
     if (status != NULL) {
-      free_manager(manager);
+      pjrt_async_transfer_free_manager(manager);
       return status;
     }
   }
@@ -178,14 +182,15 @@ mp_status_t mp_PJRT_Client_CreateBuffersForAsyncHostToDevice(
 
 mp_status_t mp_PJRT_AsyncHostToDeviceTransferManager_Destroy(
     PJRT_AsyncHostToDeviceTransferManager_Destroy_Args *args) {
-  if (args->transfer_manager != NULL) free_manager(args->transfer_manager);
+  if (args->transfer_manager != NULL) pjrt_async_transfer_free_manager(args->transfer_manager);
   return NULL;
 }
 
 mp_status_t mp_PJRT_AsyncHostToDeviceTransferManager_TransferData(
     PJRT_AsyncHostToDeviceTransferManager_TransferData_Args *args) {
   slot_t *slot = NULL;
-  MP_RETURN_IF_ERROR(find_slot(__func__, args->transfer_manager, args->buffer_index, &slot));
+  MP_RETURN_IF_ERROR(
+      pjrt_async_transfer_find_slot(__func__, args->transfer_manager, args->buffer_index, &slot));
   uint64_t bytes = mp_buffer_bytes(slot->buffer);
   if (args->offset < 0 || args->transfer_size < 0 || (uint64_t)args->offset > bytes ||
       (uint64_t)args->transfer_size > bytes - (uint64_t)args->offset) {
@@ -195,8 +200,9 @@ mp_status_t mp_PJRT_AsyncHostToDeviceTransferManager_TransferData(
   }
   if (args->transfer_size > 0) MP_REQUIRE(args, data);
   mp_event_t *done = NULL;
-  MP_RETURN_IF_ERROR(slot_transfer(slot, args->data, (uint64_t)args->offset,
-                                   (uint64_t)args->transfer_size, args->is_last_transfer, &done));
+  MP_RETURN_IF_ERROR(pjrt_async_transfer_slot_transfer(slot, args->data, (uint64_t)args->offset,
+                                                       (uint64_t)args->transfer_size,
+                                                       args->is_last_transfer, &done));
   args->done_with_h2d_transfer = mp_pjrt_event(done);
   return NULL;
 }
@@ -204,7 +210,8 @@ mp_status_t mp_PJRT_AsyncHostToDeviceTransferManager_TransferData(
 mp_status_t mp_PJRT_AsyncHostToDeviceTransferManager_TransferLiteral(
     PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args *args) {
   slot_t *slot = NULL;
-  MP_RETURN_IF_ERROR(find_slot(__func__, args->transfer_manager, args->buffer_index, &slot));
+  MP_RETURN_IF_ERROR(
+      pjrt_async_transfer_find_slot(__func__, args->transfer_manager, args->buffer_index, &slot));
   mp_pjrt_shape_t shape;
   MP_RETURN_IF_ERROR(mp_pjrt_shape_read(__func__, args->shape_element_type, args->shape_dims,
                                         args->shape_num_dims, args->shape_layout, &shape));
@@ -220,7 +227,7 @@ mp_status_t mp_PJRT_AsyncHostToDeviceTransferManager_TransferLiteral(
   uint64_t bytes = mp_buffer_bytes(slot->buffer);
   if (bytes > 0) MP_REQUIRE(args, data);
   mp_event_t *done = NULL;
-  MP_RETURN_IF_ERROR(slot_transfer(slot, args->data, 0, bytes, true, &done));
+  MP_RETURN_IF_ERROR(pjrt_async_transfer_slot_transfer(slot, args->data, 0, bytes, true, &done));
   args->done_with_h2d_transfer = mp_pjrt_event(done);
   return NULL;
 }
@@ -228,7 +235,8 @@ mp_status_t mp_PJRT_AsyncHostToDeviceTransferManager_TransferLiteral(
 mp_status_t mp_PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer(
     PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args *args) {
   slot_t *slot = NULL;
-  MP_RETURN_IF_ERROR(find_slot(__func__, args->transfer_manager, args->buffer_index, &slot));
+  MP_RETURN_IF_ERROR(
+      pjrt_async_transfer_find_slot(__func__, args->transfer_manager, args->buffer_index, &slot));
   return mp_pjrt_buffer_wrap(args->transfer_manager->client, mp_buffer_retain(slot->buffer),
                              slot->layout, &args->buffer_out);
 }
@@ -250,7 +258,8 @@ mp_status_t mp_PJRT_AsyncHostToDeviceTransferManager_BufferCount(
 mp_status_t mp_PJRT_AsyncHostToDeviceTransferManager_BufferSize(
     PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args *args) {
   slot_t *slot = NULL;
-  MP_RETURN_IF_ERROR(find_slot(__func__, args->transfer_manager, args->buffer_index, &slot));
+  MP_RETURN_IF_ERROR(
+      pjrt_async_transfer_find_slot(__func__, args->transfer_manager, args->buffer_index, &slot));
   args->buffer_size = mp_buffer_bytes(slot->buffer);
   return NULL;
 }
@@ -258,8 +267,10 @@ mp_status_t mp_PJRT_AsyncHostToDeviceTransferManager_BufferSize(
 mp_status_t mp_PJRT_AsyncHostToDeviceTransferManager_SetBufferError(
     PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args *args) {
   slot_t *slot = NULL;
-  MP_RETURN_IF_ERROR(find_slot(__func__, args->transfer_manager, args->buffer_index, &slot));
-  slot_fail(slot, mp_pjrt_status(args->error_code, args->error_message, args->error_message_size));
+  MP_RETURN_IF_ERROR(
+      pjrt_async_transfer_find_slot(__func__, args->transfer_manager, args->buffer_index, &slot));
+  pjrt_async_transfer_slot_fail(
+      slot, mp_pjrt_status(args->error_code, args->error_message, args->error_message_size));
   return NULL;
 }
 

@@ -150,7 +150,8 @@ mp_status_t mp_PJRT_Buffer_ReadyEvent(PJRT_Buffer_ReadyEvent_Args *args) {
   return NULL;
 }
 
-static mp_status_t copy_to(PJRT_Buffer *buffer, mp_memory_t *memory, PJRT_Buffer **out_buffer) {
+static mp_status_t pjrt_buffer_copy_to(PJRT_Buffer *buffer, mp_memory_t *memory,
+                                       PJRT_Buffer **out_buffer) {
   mp_buffer_t *copy = NULL;
   MP_RETURN_IF_ERROR(mp_buffer_copy_to_memory(buffer->buffer, memory, &copy));
   return mp_pjrt_buffer_wrap(buffer->client, copy, buffer->layout, out_buffer);
@@ -160,14 +161,14 @@ mp_status_t mp_PJRT_Buffer_CopyToDevice(PJRT_Buffer_CopyToDevice_Args *args) {
   MP_REQUIRE(args, buffer);
   mp_memory_t *memory = NULL;
   MP_RETURN_IF_ERROR(mp_pjrt_choose_memory(__func__, NULL, args->dst_device, &memory));
-  return copy_to(args->buffer, memory, &args->dst_buffer);
+  return pjrt_buffer_copy_to(args->buffer, memory, &args->dst_buffer);
 }
 
 mp_status_t mp_PJRT_Buffer_CopyToMemory(PJRT_Buffer_CopyToMemory_Args *args) {
   MP_REQUIRE(args, buffer);
   mp_memory_t *memory = NULL;
   MP_RETURN_IF_ERROR(mp_pjrt_choose_memory(__func__, args->dst_memory, NULL, &memory));
-  return copy_to(args->buffer, memory, &args->dst_buffer);
+  return pjrt_buffer_copy_to(args->buffer, memory, &args->dst_buffer);
 }
 
 // --- the address ---
@@ -196,7 +197,7 @@ mp_status_t mp_PJRT_Buffer_DecreaseExternalReferenceCount(
 }
 
 // The address stays the same for the buffer's life, so the hold that gives it need not last.
-static mp_status_t get_address(PJRT_Buffer *buffer, void **out_data) {
+static mp_status_t pjrt_buffer_get_address(PJRT_Buffer *buffer, void **out_data) {
   MP_RETURN_IF_ERROR(mp_buffer_acquire_external(buffer->buffer, out_data));
   mp_buffer_release_external(buffer->buffer);
   return NULL;
@@ -205,13 +206,13 @@ static mp_status_t get_address(PJRT_Buffer *buffer, void **out_data) {
 mp_status_t mp_PJRT_Buffer_OpaqueDeviceMemoryDataPointer(
     PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args *args) {
   MP_REQUIRE(args, buffer);
-  return get_address(args->buffer, &args->device_memory_ptr);
+  return pjrt_buffer_get_address(args->buffer, &args->device_memory_ptr);
 }
 
 mp_status_t mp_PJRT_Buffer_UnsafePointer(PJRT_Buffer_UnsafePointer_Args *args) {
   MP_REQUIRE(args, buffer);
   void *data = NULL;
-  MP_RETURN_IF_ERROR(get_address(args->buffer, &data));
+  MP_RETURN_IF_ERROR(pjrt_buffer_get_address(args->buffer, &data));
   args->buffer_pointer = (uintptr_t)data;
   return NULL;
 }

@@ -6,7 +6,7 @@
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
 
-static void free_client(PJRT_Client *client) {
+static void pjrt_client_free_client(PJRT_Client *client) {
   if (client->memories != NULL) {
     for (size_t i = 0; i < client->num_addressable_memories; ++i) {
       mp_pjrt_memory_deinit(&client->memories[i]);
@@ -24,11 +24,12 @@ PJRT_Client *mp_pjrt_client_retain(PJRT_Client *client) {
 }
 
 void mp_pjrt_client_release(PJRT_Client *client) {
-  if (client != NULL && atomic_fetch_sub(&client->references, 1) == 1) free_client(client);
+  if (client != NULL && atomic_fetch_sub(&client->references, 1) == 1)
+    pjrt_client_free_client(client);
 }
 
-static mp_status_t describe_memory(PJRT_Client *client, PJRT_Device *device,
-                                   mp_memory_space_t space) {
+static mp_status_t pjrt_client_describe_memory(PJRT_Client *client, PJRT_Device *device,
+                                               mp_memory_space_t space) {
   int id = (int)mp_memory_id(mp_device_memory(device->device, space));
   mp_pjrt_memory_t *memory = &client->memories[client->num_addressable_memories];
   memory->base.vtable = &mp_pjrt_memory_functions;
@@ -51,7 +52,7 @@ static mp_status_t describe_memory(PJRT_Client *client, PJRT_Device *device,
   return NULL;
 }
 
-static mp_status_t describe_device(PJRT_Client *client, uint32_t id) {
+static mp_status_t pjrt_client_describe_device(PJRT_Client *client, uint32_t id) {
   PJRT_Device *device = &client->devices[id];
   device->device = mp_client_device(client->client, id);
   device->client = client;
@@ -63,12 +64,12 @@ static mp_status_t describe_device(PJRT_Client *client, uint32_t id) {
   MP_RETURN_IF_NULL(device->memories);
   client->addressable_list[client->num_addressable++] = device;
   for (int space = 0; space < MP_MEMORY_SPACE_COUNT; ++space) {
-    MP_RETURN_IF_ERROR(describe_memory(client, device, (mp_memory_space_t)space));
+    MP_RETURN_IF_ERROR(pjrt_client_describe_memory(client, device, (mp_memory_space_t)space));
   }
   return NULL;
 }
 
-static mp_status_t describe_client(PJRT_Client *client) {
+static mp_status_t pjrt_client_describe_client(PJRT_Client *client) {
   const mp_pod_info_t *info = mp_pod_info(mp_client_pod(client->client));
   size_t n = (size_t)info->num_devices;
   size_t num_local = (size_t)info->num_local_devices;
@@ -87,13 +88,13 @@ static mp_status_t describe_client(PJRT_Client *client) {
   mp_pod_t *pod = mp_pod_retain((mp_pod_t *)mp_client_pod(client->client));
   MP_RETURN_IF_ERROR(mp_pjrt_topology_create(pod, &client->topology));
   client->topology->is_borrowed = true;
-  for (uint32_t id = 0; id < n; ++id) MP_RETURN_IF_ERROR(describe_device(client, id));
+  for (uint32_t id = 0; id < n; ++id) MP_RETURN_IF_ERROR(pjrt_client_describe_device(client, id));
   return NULL;
 }
 
 // Takes over `runtime`, also on failure.
-static mp_status_t wrap_client(mp_client_t *runtime, const mp_options_t *options,
-                               PJRT_Client **out_client) {
+static mp_status_t pjrt_client_wrap_client(mp_client_t *runtime, const mp_options_t *options,
+                                           PJRT_Client **out_client) {
   PJRT_Client *client = mp_calloc(1, sizeof(*client));
   if (client == NULL) {
     mp_client_release(runtime);
@@ -102,13 +103,13 @@ static mp_status_t wrap_client(mp_client_t *runtime, const mp_options_t *options
   atomic_init(&client->references, 1);
   client->client = runtime;
   mp_status_t status = mp_arena_create(&client->arena);
-  if (status == NULL) status = describe_client(client);
+  if (status == NULL) status = pjrt_client_describe_client(client);
   if (status == NULL) {
     client->dump = mp_arena_strndup(client->arena, options->dump, strlen(options->dump));
     if (client->dump == NULL) status = mp_status_out_of_memory();
   }
   if (status != NULL) {
-    free_client(client);
+    pjrt_client_free_client(client);
     return status;
   }
   *out_client = client;
@@ -119,7 +120,7 @@ mp_status_t mp_pjrt_client_create_in(const mp_options_t *options, mp_world_t *wo
                                      PJRT_Client **out_client) {
   mp_client_t *runtime = NULL;
   MP_RETURN_IF_ERROR(mp_client_create_in(options, world, &runtime));
-  return wrap_client(runtime, options, out_client);
+  return pjrt_client_wrap_client(runtime, options, out_client);
 }
 
 // The key-value callbacks are garbage unless the option `num_nodes` is given, and nothing is
@@ -133,7 +134,7 @@ mp_status_t mp_PJRT_Client_Create(PJRT_Client_Create_Args *args) {
   MP_RETURN_IF_ERROR(status);
   mp_client_t *runtime = NULL;
   status = mp_client_create(options, &runtime);
-  if (status == NULL) status = wrap_client(runtime, options, &args->client);
+  if (status == NULL) status = pjrt_client_wrap_client(runtime, options, &args->client);
   mp_options_release(options);
   return status;
 }

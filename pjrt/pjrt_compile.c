@@ -4,7 +4,7 @@
 #include "sim/plan/compile.h"
 #include "sim/readers/options/compile_options.h"
 
-static mp_status_t check_format(const mp_pjrt_source_t *source) {
+static mp_status_t pjrt_compile_check_format(const mp_pjrt_source_t *source) {
   if (source->code.size == 0) {
     return mp_status_make(MP_INVALID_ARGUMENT, "the program is empty");
   }
@@ -20,9 +20,10 @@ static mp_status_t check_format(const mp_pjrt_source_t *source) {
 }
 
 // The devices that the options name, in logical order; without an assignment the first ones.
-static mp_status_t assign_devices(const mp_compile_options_t *options, uint32_t replicas,
-                                  uint32_t partitions, uint32_t pod_devices, mp_arena_t *arena,
-                                  mp_pjrt_compiled_t *out) {
+static mp_status_t pjrt_compile_assign_devices(const mp_compile_options_t *options,
+                                               uint32_t replicas, uint32_t partitions,
+                                               uint32_t pod_devices, mp_arena_t *arena,
+                                               mp_pjrt_compiled_t *out) {
   uint64_t count = (uint64_t)replicas * partitions;
   if (count > pod_devices) {
     return mp_status_make(MP_INVALID_ARGUMENT,
@@ -55,7 +56,7 @@ static mp_status_t assign_devices(const mp_compile_options_t *options, uint32_t 
 
 mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices, mp_arena_t *arena,
                             mp_pjrt_compiled_t *out_compiled) {
-  MP_RETURN_IF_ERROR(check_format(source));
+  MP_RETURN_IF_ERROR(pjrt_compile_check_format(source));
   mp_compile_options_t options;
   MP_RETURN_IF_ERROR(
       mp_compile_options_read(source->options.data, source->options.size, arena, &options));
@@ -70,8 +71,8 @@ mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices
   mp_pjrt_compiled_t compiled = {0};
   MP_RETURN_IF_ERROR(mp_compile(source->code.data, source->code.size, &request, &compiled.program));
   mp_status_t status =
-      assign_devices(&options, compiled.program->num_replicas, compiled.program->num_partitions,
-                     pod_devices, arena, &compiled);
+      pjrt_compile_assign_devices(&options, compiled.program->num_replicas,
+                                  compiled.program->num_partitions, pod_devices, arena, &compiled);
   if (status != NULL) {
     mp_program_release(compiled.program);
     return status;

@@ -78,7 +78,7 @@ mp_status_t mp_PJRT_Device_ClearMemoryStats(PJRT_Device_ClearMemoryStats_Args *a
 }
 
 // The attributes belong to the device; there is nothing to free.
-static void delete_attributes(PJRT_Device_Attributes *attributes) {
+static void pjrt_device_delete_attributes(PJRT_Device_Attributes *attributes) {
   (void)attributes;
 }
 
@@ -87,7 +87,7 @@ mp_status_t mp_PJRT_Device_GetAttributes(PJRT_Device_GetAttributes_Args *args) {
   args->attributes = args->device->description->attributes;
   args->num_attributes = args->device->description->num_attributes;
   args->device_attributes = (PJRT_Device_Attributes *)args->device->description;
-  args->attributes_deleter = delete_attributes;
+  args->attributes_deleter = pjrt_device_delete_attributes;
   return NULL;
 }
 

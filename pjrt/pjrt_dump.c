@@ -11,7 +11,7 @@
 
 static atomic_uint g_next_number;
 
-static void write_file(const char *path, const char *data, size_t size) {
+static void pjrt_dump_write_file(const char *path, const char *data, size_t size) {
   FILE *file = fopen(path, "wb");
   bool written = file != NULL && fwrite(data, 1, size, file) == size;
   const int cause = errno;
@@ -20,7 +20,7 @@ static void write_file(const char *path, const char *data, size_t size) {
 }
 
 // Names come from the client; only what is harmless in a file name is kept.
-static void put_name(mp_strbuf_t *path, mp_str_t name) {
+static void pjrt_dump_put_name(mp_strbuf_t *path, mp_str_t name) {
   enum { MAX_NAME = 80 };
   for (size_t i = 0; i < name.size && i < MAX_NAME; ++i) {
     const char c = name.data[i];
@@ -30,17 +30,17 @@ static void put_name(mp_strbuf_t *path, mp_str_t name) {
   }
 }
 
-static void write_as(const char *folder, uint32_t number, mp_str_t name, const char *ending,
-                     const char *data, size_t size) {
+static void pjrt_dump_write_as(const char *folder, uint32_t number, mp_str_t name,
+                               const char *ending, const char *data, size_t size) {
   mp_strbuf_t path;
   mp_strbuf_init(&path);
   mp_strbuf_printf(&path, "%s/%ld.%04u.", folder, (long)getpid(), number);
   if (name.size != 0) {
-    put_name(&path, name);
+    pjrt_dump_put_name(&path, name);
     mp_strbuf_putc(&path, '.');
   }
   mp_strbuf_puts(&path, ending);
-  if (!path.failed) write_file(mp_strbuf_text(&path), data, size);
+  if (!path.failed) pjrt_dump_write_file(mp_strbuf_text(&path), data, size);
   mp_strbuf_deinit(&path);
 }
 
@@ -50,8 +50,8 @@ uint32_t mp_pjrt_dump_input(const char *folder, const mp_pjrt_source_t *source) 
   (void)mkdir(folder, 0777);  // its parent must be there; a failure shows when files are written
   static const char magic[] = "ML\xefR";
   const bool is_bytecode = mp_str_starts_with(source->code, magic);
-  write_as(folder, number, (mp_str_t){"", 0}, is_bytecode ? "input.mlirbc" : "input.mlir",
-           source->code.data, source->code.size);
+  pjrt_dump_write_as(folder, number, (mp_str_t){"", 0}, is_bytecode ? "input.mlirbc" : "input.mlir",
+                     source->code.data, source->code.size);
   return number;
 }
 
@@ -61,14 +61,14 @@ void mp_pjrt_dump_program(const char *folder, uint32_t number, const mp_program_
   mp_strbuf_init(&text);
   mp_status_t status = mp_pjrt_print_program(program, &text);
   if (status == NULL && !text.failed) {
-    write_as(folder, number, program->name, "partitioned.mlir", text.data, text.size);
+    pjrt_dump_write_as(folder, number, program->name, "partitioned.mlir", text.data, text.size);
   }
   mp_status_ignore(status);
   mp_strbuf_deinit(&text);
   mp_strbuf_init(&text);
   mp_program_print(program, &text);
   if (!text.failed && text.size != 0) {
-    write_as(folder, number, program->name, "commands.txt", text.data, text.size);
+    pjrt_dump_write_as(folder, number, program->name, "commands.txt", text.data, text.size);
   }
   mp_strbuf_deinit(&text);
 }

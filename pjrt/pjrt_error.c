@@ -11,24 +11,25 @@ typedef struct {
   mp_status_t status;
 } mp_pjrt_error_t;
 
-static mp_status_t status_of(const PJRT_Error *error) {
+static mp_status_t pjrt_error_status_of(const PJRT_Error *error) {
   return ((const mp_pjrt_error_t *)error)->status;
 }
 
-static void error_destroy(PJRT_Error *error);
+static void pjrt_error_destroy(PJRT_Error *error);
 
-static void error_message(const PJRT_Error *error, const char **out_message, size_t *out_size) {
-  *out_message = mp_status_message(status_of(error));
+static void pjrt_error_message(const PJRT_Error *error, const char **out_message,
+                               size_t *out_size) {
+  *out_message = mp_status_message(pjrt_error_status_of(error));
   *out_size = strlen(*out_message);
 }
 
-static PJRT_Error_Code error_code(const PJRT_Error *error) {
-  return (PJRT_Error_Code)mp_status_code(status_of(error));
+static PJRT_Error_Code pjrt_error_code(const PJRT_Error *error) {
+  return (PJRT_Error_Code)mp_status_code(pjrt_error_status_of(error));
 }
 
 // No payloads are attached to our errors.
-static void error_for_each_payload(const PJRT_Error *error, PJRT_Error_PayloadVisitor visitor,
-                                   void *user_arg) {
+static void pjrt_error_for_each_payload(const PJRT_Error *error, PJRT_Error_PayloadVisitor visitor,
+                                        void *user_arg) {
   (void)error;
   (void)visitor;
   (void)user_arg;
@@ -37,19 +38,19 @@ static void error_for_each_payload(const PJRT_Error *error, PJRT_Error_PayloadVi
 static const PJRT_Error_FunctionTable error_functions = {
     .struct_size = PJRT_STRUCT_SIZE(PJRT_Error_FunctionTable, for_each_payload),
     .instance_size = sizeof(mp_pjrt_error_t),
-    .destroy = error_destroy,
-    .message = error_message,
-    .get_code = error_code,
-    .for_each_payload = error_for_each_payload,
+    .destroy = pjrt_error_destroy,
+    .message = pjrt_error_message,
+    .get_code = pjrt_error_code,
+    .for_each_payload = pjrt_error_for_each_payload,
 };
 
 // For when there is no memory for an error object: has the static out-of-memory status once the
 // first error was made, and is never freed.
 static mp_pjrt_error_t no_memory = {.base = {&error_functions}};
 
-static void error_destroy(PJRT_Error *error) {
+static void pjrt_error_destroy(PJRT_Error *error) {
   if (error == NULL || error == &no_memory.base) return;
-  mp_status_release(status_of(error));
+  mp_status_release(pjrt_error_status_of(error));
   mp_free(error);
 }
 
@@ -78,23 +79,23 @@ mp_status_t mp_pjrt_status(PJRT_Error_Code code, const char *message, size_t mes
 
 // A NULL error is usual here: one caller destroys whatever it got.
 mp_status_t mp_PJRT_Error_Destroy(PJRT_Error_Destroy_Args *args) {
-  error_destroy(args->error);
+  pjrt_error_destroy(args->error);
   return NULL;
 }
 
 mp_status_t mp_PJRT_Error_Message(PJRT_Error_Message_Args *args) {
   args->message = "";
   args->message_size = 0;
-  if (args->error != NULL) error_message(args->error, &args->message, &args->message_size);
+  if (args->error != NULL) pjrt_error_message(args->error, &args->message, &args->message_size);
   return NULL;
 }
 
 mp_status_t mp_PJRT_Error_GetCode(PJRT_Error_GetCode_Args *args) {
-  args->code = args->error == NULL ? PJRT_Error_Code_OK : error_code(args->error);
+  args->code = args->error == NULL ? PJRT_Error_Code_OK : pjrt_error_code(args->error);
   return NULL;
 }
 
 mp_status_t mp_PJRT_Error_ForEachPayload(PJRT_Error_ForEachPayload_Args *args) {
-  if (args->error != NULL) error_for_each_payload(args->error, args->visitor, args->user_arg);
+  if (args->error != NULL) pjrt_error_for_each_payload(args->error, args->visitor, args->user_arg);
   return NULL;
 }

@@ -30,7 +30,7 @@ typedef struct {
 } on_ready_t;
 
 // The callback owns its error and may destroy the event.
-static void call_back(mp_status_t status, void *context) {
+static void pjrt_event_call_back(mp_status_t status, void *context) {
   on_ready_t on_ready = *(on_ready_t *)context;
   mp_free(context);
   on_ready.callback(mp_pjrt_error(mp_status_retain(status)), on_ready.user_arg);
@@ -42,7 +42,7 @@ mp_status_t mp_PJRT_Event_OnReady(PJRT_Event_OnReady_Args *args) {
   on_ready_t *context = mp_malloc(sizeof(*context));
   MP_RETURN_IF_NULL(context);
   *context = (on_ready_t){args->callback, args->user_arg};
-  mp_status_t status = mp_event_on_ready(mp_event_of(args->event), call_back, context);
+  mp_status_t status = mp_event_on_ready(mp_event_of(args->event), pjrt_event_call_back, context);
   if (status != NULL) mp_free(context);
   return status;
 }

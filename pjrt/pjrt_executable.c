@@ -26,8 +26,9 @@ void mp_pjrt_executable_release(PJRT_Executable *executable) {
 
 // --- the lists that the getters lend ---
 
-static mp_status_t list_kinds(mp_arena_t *arena, const mp_program_io_t *values, uint32_t count,
-                              const char ***out_kinds, size_t **out_sizes) {
+static mp_status_t pjrt_executable_list_kinds(mp_arena_t *arena, const mp_program_io_t *values,
+                                              uint32_t count, const char ***out_kinds,
+                                              size_t **out_sizes) {
   const char **kinds = MP_ARENA_ARRAY(arena, const char *, count + 1);
   size_t *sizes = MP_ARENA_ARRAY(arena, size_t, count + 1);
   MP_RETURN_IF_NULL(kinds);
@@ -41,19 +42,19 @@ static mp_status_t list_kinds(mp_arena_t *arena, const mp_program_io_t *values, 
   return NULL;
 }
 
-static size_t rank_of(const mp_type_t *type) {
+static size_t pjrt_executable_rank_of(const mp_type_t *type) {
   return mp_type_is_tensor(type) ? type->rank : 0;
 }
 
-static mp_status_t list_layouts(mp_arena_t *arena, const mp_program_io_t *values, uint32_t count,
-                                const mp_attr_t *const *attrs,
-                                PJRT_Layouts_MemoryLayout ***out_layouts) {
+static mp_status_t pjrt_executable_list_layouts(mp_arena_t *arena, const mp_program_io_t *values,
+                                                uint32_t count, const mp_attr_t *const *attrs,
+                                                PJRT_Layouts_MemoryLayout ***out_layouts) {
   PJRT_Layouts_MemoryLayout **layouts =
       MP_ARENA_ARRAY(arena, PJRT_Layouts_MemoryLayout *, count + 1);
   MP_RETURN_IF_NULL(layouts);
   for (uint32_t i = 0; i < count; ++i) {
     int64_t order[MP_MAX_RANK];
-    size_t rank = rank_of(values[i].type);
+    size_t rank = pjrt_executable_rank_of(values[i].type);
     MP_RETURN_IF_ERROR(
         mp_layout_from_attrs(attrs == NULL ? NULL : attrs[i], (uint32_t)rank, order));
     MP_RETURN_IF_ERROR(mp_pjrt_layout_get(order, rank, &layouts[i]));
@@ -63,11 +64,11 @@ static mp_status_t list_layouts(mp_arena_t *arena, const mp_program_io_t *values
 }
 
 // The program's types are those of memory; users see the dimensions in their own order.
-static mp_status_t list_output_shapes(PJRT_Executable *executable) {
+static mp_status_t pjrt_executable_list_output_shapes(PJRT_Executable *executable) {
   const mp_program_t *program = executable->program;
   size_t num_dims = 0;
   for (uint32_t i = 0; i < program->num_results; ++i) {
-    num_dims += rank_of(program->results[i].type);
+    num_dims += pjrt_executable_rank_of(program->results[i].type);
   }
   executable->output_types =
       MP_ARENA_ARRAY(executable->arena, PJRT_Buffer_Type, program->num_results + 1);
@@ -82,17 +83,18 @@ static mp_status_t list_output_shapes(PJRT_Executable *executable) {
     executable->output_types[i] = type->kind == MP_TYPE_TOKEN
                                       ? PJRT_Buffer_Type_TOKEN
                                       : (PJRT_Buffer_Type)mp_dtype_to_pjrt(type->dtype);
-    executable->output_ranks[i] = rank_of(type);
+    executable->output_ranks[i] = pjrt_executable_rank_of(type);
     const int64_t *order = executable->output_layouts[i]->minor_to_major;
-    for (uint32_t k = 0; k < rank_of(type); ++k) {
+    for (uint32_t k = 0; k < pjrt_executable_rank_of(type); ++k) {
       dims[mp_layout_logical(order, type->rank, k)] = type->dims[k];
     }
-    dims += rank_of(type);
+    dims += pjrt_executable_rank_of(type);
   }
   return NULL;
 }
 
-static mp_status_t add_property(PJRT_Executable *executable, const char *name, double value) {
+static mp_status_t pjrt_executable_add_property(PJRT_Executable *executable, const char *name,
+                                                double value) {
   const char *copy = mp_arena_strndup(executable->arena, name, strlen(name));
   MP_RETURN_IF_NULL(copy);
   executable->properties[executable->num_properties++] = mp_pjrt_named_float(copy, (float)value);
@@ -101,34 +103,36 @@ static mp_status_t add_property(PJRT_Executable *executable, const char *name, d
 
 // What the partitioner did: collectives of each kind in the program, the bytes that a device
 // receives by them, ops computed whole.
-static mp_status_t list_communication(PJRT_Executable *executable) {
+static mp_status_t pjrt_executable_list_communication(PJRT_Executable *executable) {
   const mp_spmd_report_t *report = &executable->program->report;
   char name[64];
   for (int kind = 0; kind < MP_COMM_KIND_COUNT; ++kind) {
     const mp_comm_t *comm = &report->comm[kind];
     if (comm->count == 0) continue;
     (void)snprintf(name, sizeof(name), "spmd.%s.count", mp_comm_kind_name((mp_comm_kind_t)kind));
-    MP_RETURN_IF_ERROR(add_property(executable, name, comm->count));
+    MP_RETURN_IF_ERROR(pjrt_executable_add_property(executable, name, comm->count));
     (void)snprintf(name, sizeof(name), "spmd.%s.bytes", mp_comm_kind_name((mp_comm_kind_t)kind));
-    MP_RETURN_IF_ERROR(add_property(executable, name, comm->bytes));
+    MP_RETURN_IF_ERROR(pjrt_executable_add_property(executable, name, comm->bytes));
   }
-  MP_RETURN_IF_ERROR(
-      add_property(executable, "spmd.wire_bytes", mp_spmd_report_total(report).bytes));
-  return add_property(executable, "spmd.replicated.count", report->num_replicated);
+  MP_RETURN_IF_ERROR(pjrt_executable_add_property(executable, "spmd.wire_bytes",
+                                                  mp_spmd_report_total(report).bytes));
+  return pjrt_executable_add_property(executable, "spmd.replicated.count", report->num_replicated);
 }
 
 // Estimates of one device's run, under the names that callers look for.
-static mp_status_t list_properties(PJRT_Executable *executable) {
+static mp_status_t pjrt_executable_list_properties(PJRT_Executable *executable) {
   enum { MAX_PROPERTIES = 4 + 2 * MP_COMM_KIND_COUNT };
   executable->properties = MP_ARENA_ARRAY(executable->arena, PJRT_NamedValue, MAX_PROPERTIES);
   MP_RETURN_IF_NULL(executable->properties);
-  MP_RETURN_IF_ERROR(add_property(executable, "flops", executable->program->flops));
-  MP_RETURN_IF_ERROR(
-      add_property(executable, "bytes accessed", executable->program->bytes_accessed));
-  return executable->program->num_partitions > 1 ? list_communication(executable) : NULL;
+  MP_RETURN_IF_ERROR(pjrt_executable_add_property(executable, "flops", executable->program->flops));
+  MP_RETURN_IF_ERROR(pjrt_executable_add_property(executable, "bytes accessed",
+                                                  executable->program->bytes_accessed));
+  return executable->program->num_partitions > 1 ? pjrt_executable_list_communication(executable)
+                                                 : NULL;
 }
 
-static mp_status_t copy_source(PJRT_Executable *executable, const mp_pjrt_source_t *source) {
+static mp_status_t pjrt_executable_copy_source(PJRT_Executable *executable,
+                                               const mp_pjrt_source_t *source) {
   mp_arena_t *arena = executable->arena;
   const mp_str_t *from[] = {&source->code, &source->format, &source->options};
   mp_str_t *to[] = {&executable->code, &executable->format, &executable->options};
@@ -146,23 +150,26 @@ static mp_status_t copy_source(PJRT_Executable *executable, const mp_pjrt_source
   return NULL;
 }
 
-static mp_status_t describe(PJRT_Executable *executable, const mp_pjrt_source_t *source) {
+static mp_status_t pjrt_executable_describe(PJRT_Executable *executable,
+                                            const mp_pjrt_source_t *source) {
   const mp_program_t *program = executable->program;
   mp_arena_t *arena = executable->arena;
-  MP_RETURN_IF_ERROR(copy_source(executable, source));
+  MP_RETURN_IF_ERROR(pjrt_executable_copy_source(executable, source));
   executable->name = mp_arena_strndup(arena, program->name.data, program->name.size);
   MP_RETURN_IF_NULL(executable->name);
-  MP_RETURN_IF_ERROR(list_properties(executable));
+  MP_RETURN_IF_ERROR(pjrt_executable_list_properties(executable));
   const mp_func_t *main = program->module->main;
-  MP_RETURN_IF_ERROR(list_layouts(arena, program->results, program->num_results, main->result_attrs,
-                                  &executable->output_layouts));
-  MP_RETURN_IF_ERROR(list_layouts(arena, program->params, program->num_params, main->arg_attrs,
-                                  &executable->parameter_layouts));
-  MP_RETURN_IF_ERROR(list_output_shapes(executable));
-  MP_RETURN_IF_ERROR(list_kinds(arena, program->results, program->num_results,
-                                &executable->output_kinds, &executable->output_kind_sizes));
-  MP_RETURN_IF_ERROR(list_kinds(arena, program->params, program->num_params,
-                                &executable->parameter_kinds, &executable->parameter_kind_sizes));
+  MP_RETURN_IF_ERROR(pjrt_executable_list_layouts(arena, program->results, program->num_results,
+                                                  main->result_attrs, &executable->output_layouts));
+  MP_RETURN_IF_ERROR(pjrt_executable_list_layouts(arena, program->params, program->num_params,
+                                                  main->arg_attrs, &executable->parameter_layouts));
+  MP_RETURN_IF_ERROR(pjrt_executable_list_output_shapes(executable));
+  MP_RETURN_IF_ERROR(pjrt_executable_list_kinds(arena, program->results, program->num_results,
+                                                &executable->output_kinds,
+                                                &executable->output_kind_sizes));
+  MP_RETURN_IF_ERROR(pjrt_executable_list_kinds(arena, program->params, program->num_params,
+                                                &executable->parameter_kinds,
+                                                &executable->parameter_kind_sizes));
   return mp_pjrt_list_shardings(executable);
 }
 
@@ -197,7 +204,7 @@ mp_status_t mp_pjrt_executable_compile(PJRT_Client *client, uint32_t pod_devices
     executable->owned_program = compiled.program;
     executable->program = compiled.program;
   }
-  if (status == NULL) status = describe(executable, source);
+  if (status == NULL) status = pjrt_executable_describe(executable, source);
   if (status != NULL) {
     mp_pjrt_executable_release(executable);
     return status;
@@ -263,7 +270,7 @@ mp_status_t mp_PJRT_Executable_NumOutputs(PJRT_Executable_NumOutputs_Args *args)
 }
 
 // Commands and constants: what a device reads besides its data.
-static int64_t code_size(const mp_program_t *program) {
+static int64_t pjrt_executable_code_size(const mp_program_t *program) {
   uint64_t bytes = program->num_commands * sizeof(mp_cmd_t);
   for (uint32_t i = 0; i < program->num_constants; ++i) bytes += program->constants[i].bytes;
   return (int64_t)bytes;
@@ -272,7 +279,7 @@ static int64_t code_size(const mp_program_t *program) {
 mp_status_t mp_PJRT_Executable_SizeOfGeneratedCodeInBytes(
     PJRT_Executable_SizeOfGeneratedCodeInBytes_Args *args) {
   MP_REQUIRE(args, executable);
-  args->size_in_bytes = code_size(args->executable->program);
+  args->size_in_bytes = pjrt_executable_code_size(args->executable->program);
   return NULL;
 }
 
@@ -327,7 +334,7 @@ typedef struct {
   int64_t arguments[2], outputs[2], aliased[2];
 } io_bytes_t;
 
-static io_bytes_t count_io(const mp_program_t *program) {
+static io_bytes_t pjrt_executable_count_io(const mp_program_t *program) {
   io_bytes_t bytes = {0};
   for (uint32_t i = 0; i < program->num_params; ++i) {
     const mp_program_io_t *io = &program->params[i];
@@ -345,9 +352,9 @@ mp_status_t mp_PJRT_Executable_GetCompiledMemoryStats(
     PJRT_Executable_GetCompiledMemoryStats_Args *args) {
   MP_REQUIRE(args, executable);
   const mp_program_t *program = args->executable->program;
-  io_bytes_t io = count_io(program);
+  io_bytes_t io = pjrt_executable_count_io(program);
   int64_t temp = (int64_t)program->arena_bytes;
-  args->generated_code_size_in_bytes = code_size(program);
+  args->generated_code_size_in_bytes = pjrt_executable_code_size(program);
   args->argument_size_in_bytes = io.arguments[0];
   args->output_size_in_bytes = io.outputs[0];
   args->alias_size_in_bytes = io.aliased[0];
@@ -367,7 +374,7 @@ mp_status_t mp_PJRT_Executable_GetCompiledMemoryStats(
 }
 
 // The text is made once; of two threads that make it together the first one's stays.
-static mp_status_t print_once(PJRT_Executable *executable, const char **out_text) {
+static mp_status_t pjrt_executable_print_once(PJRT_Executable *executable, const char **out_text) {
   uintptr_t printed = atomic_load(&executable->printed);
   if (printed == 0) {
     mp_strbuf_t text;
@@ -398,7 +405,7 @@ mp_status_t mp_PJRT_Executable_OptimizedProgram(PJRT_Executable_OptimizedProgram
   MP_REQUIRE(args, executable);
   MP_REQUIRE(args, program);
   const char *text = NULL;
-  MP_RETURN_IF_ERROR(print_once(args->executable, &text));
+  MP_RETURN_IF_ERROR(pjrt_executable_print_once(args->executable, &text));
   size_t size = strlen(text);
   PJRT_Program *program = args->program;
   if (program->code != NULL) {
@@ -418,7 +425,7 @@ struct PJRT_SerializedCompileOptions {
   PJRT_Executable *executable;
 };
 
-static void delete_options(PJRT_SerializedCompileOptions *options) {
+static void pjrt_executable_delete_options(PJRT_SerializedCompileOptions *options) {
   if (options == NULL) return;
   mp_pjrt_executable_release(options->executable);
   mp_free(options);
@@ -432,6 +439,6 @@ mp_status_t mp_PJRT_Executable_GetCompileOptions(PJRT_Executable_GetCompileOptio
   args->serialized_bytes = args->executable->options.data;
   args->serialized_bytes_size = args->executable->options.size;
   args->serialized_compile_options = options;
-  args->serialized_compile_options_deleter = delete_options;
+  args->serialized_compile_options_deleter = pjrt_executable_delete_options;
   return NULL;
 }

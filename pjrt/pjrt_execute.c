@@ -14,7 +14,7 @@ typedef struct {
   mp_event_t **done;       // [num_devices]
 } arrays_t;
 
-static mp_status_t allocate_arrays(arrays_t *arrays) {
+static mp_status_t pjrt_execute_allocate_arrays(arrays_t *arrays) {
   size_t inputs = arrays->num_devices * arrays->num_args;
   size_t outputs = arrays->num_devices * arrays->num_results;
   void **memory = mp_calloc(inputs + 2 * outputs + 3 * arrays->num_devices + 1, sizeof(void *));
@@ -33,13 +33,13 @@ static mp_status_t allocate_arrays(arrays_t *arrays) {
   return NULL;
 }
 
-static void free_arrays(arrays_t *arrays) {
+static void pjrt_execute_free_arrays(arrays_t *arrays) {
   mp_free(arrays->arguments);
 }
 
 // The runtime compares types of memory, for which equal dimensions may mean different arrays.
-static mp_status_t check_layout(const PJRT_Executable *executable, const PJRT_Buffer *buffer,
-                                size_t index) {
+static mp_status_t pjrt_execute_check_layout(const PJRT_Executable *executable,
+                                             const PJRT_Buffer *buffer, size_t index) {
   const PJRT_Layouts_MemoryLayout *wanted = executable->parameter_layouts[index];
   if (buffer->layout == wanted || (buffer->layout == NULL && wanted->is_row_major)) return NULL;
   return mp_status_make(
@@ -47,8 +47,8 @@ static mp_status_t check_layout(const PJRT_Executable *executable, const PJRT_Bu
       buffer->layout == NULL ? "row-major" : buffer->layout->text, executable->name, wanted->text);
 }
 
-static mp_status_t read_arguments(const PJRT_LoadedExecutable_Execute_Args *args,
-                                  arrays_t *arrays) {
+static mp_status_t pjrt_execute_read_arguments(const PJRT_LoadedExecutable_Execute_Args *args,
+                                               arrays_t *arrays) {
   for (size_t d = 0; d < arrays->num_devices && arrays->num_args > 0; ++d) {
     if (args->argument_lists == NULL || args->argument_lists[d] == NULL) {
       return mp_status_make(MP_INVALID_ARGUMENT, "Execute: no argument list for device %zu", d);
@@ -59,14 +59,14 @@ static mp_status_t read_arguments(const PJRT_LoadedExecutable_Execute_Args *args
         return mp_status_make(MP_INVALID_ARGUMENT, "Execute: argument %zu of device %zu is NULL", a,
                               d);
       }
-      MP_RETURN_IF_ERROR(check_layout(args->executable->executable, buffer, a));
+      MP_RETURN_IF_ERROR(pjrt_execute_check_layout(args->executable->executable, buffer, a));
       arrays->arguments[d * arrays->num_args + a] = buffer->buffer;
     }
   }
   return NULL;
 }
 
-static void free_wrappers(arrays_t *arrays) {
+static void pjrt_execute_free_wrappers(arrays_t *arrays) {
   for (size_t i = 0; i < arrays->num_devices * arrays->num_results; ++i) {
     if (arrays->wrappers[i] == NULL) continue;
     mp_pjrt_client_release(arrays->wrappers[i]->client);
@@ -75,14 +75,14 @@ static void free_wrappers(arrays_t *arrays) {
 }
 
 // Other processes may have begun the launch that this one cannot make. Returns the status.
-static mp_status_t refuse(const PJRT_Executable *executable, const mp_launch_t *what,
-                          mp_status_t status) {
+static mp_status_t pjrt_execute_refuse(const PJRT_Executable *executable, const mp_launch_t *what,
+                                       mp_status_t status) {
   if (status != NULL) mp_executable_refuse(executable->executable, what, status);
   return status;
 }
 
 // Wrappers without buffers, so that nothing can fail once the launch is on its way.
-static mp_status_t make_wrappers(const PJRT_Executable *executable, arrays_t *arrays) {
+static mp_status_t pjrt_execute_make_wrappers(const PJRT_Executable *executable, arrays_t *arrays) {
   for (size_t i = 0; i < arrays->num_devices * arrays->num_results; ++i) {
     MP_RETURN_IF_ERROR(mp_pjrt_buffer_wrap(executable->client, NULL,
                                            executable->output_layouts[i % arrays->num_results],
@@ -91,7 +91,8 @@ static mp_status_t make_wrappers(const PJRT_Executable *executable, arrays_t *ar
   return NULL;
 }
 
-static void store_results(const PJRT_LoadedExecutable_Execute_Args *args, const arrays_t *arrays) {
+static void pjrt_execute_store_results(const PJRT_LoadedExecutable_Execute_Args *args,
+                                       const arrays_t *arrays) {
   for (size_t d = 0; d < arrays->num_devices; ++d) {
     for (size_t r = 0; r < arrays->num_results; ++r) {
       size_t i = d * arrays->num_results + r;
@@ -104,12 +105,12 @@ static void store_results(const PJRT_LoadedExecutable_Execute_Args *args, const 
   }
 }
 
-static mp_status_t launch(const PJRT_LoadedExecutable_Execute_Args *args, const mp_launch_t *what,
-                          arrays_t *arrays) {
+static mp_status_t pjrt_execute_launch(const PJRT_LoadedExecutable_Execute_Args *args,
+                                       const mp_launch_t *what, arrays_t *arrays) {
   PJRT_Executable *executable = args->executable->executable;
-  mp_status_t status = read_arguments(args, arrays);
-  if (status == NULL) status = make_wrappers(executable, arrays);
-  status = refuse(executable, what, status);
+  mp_status_t status = pjrt_execute_read_arguments(args, arrays);
+  if (status == NULL) status = pjrt_execute_make_wrappers(executable, arrays);
+  status = pjrt_execute_refuse(executable, what, status);
   if (status == NULL) {
     mp_launch_t full = *what;
     full.arguments = arrays->by_device;
@@ -118,16 +119,16 @@ static mp_status_t launch(const PJRT_LoadedExecutable_Execute_Args *args, const 
                                   wants_events ? arrays->done : NULL);
   }
   if (status != NULL) {
-    free_wrappers(arrays);
+    pjrt_execute_free_wrappers(arrays);
     return status;
   }
-  store_results(args, arrays);
+  pjrt_execute_store_results(args, arrays);
   return NULL;
 }
 
 // Which of the executable's devices to run on: all of this process, or the one that was named.
-static mp_status_t choose_devices(const PJRT_LoadedExecutable_Execute_Args *args,
-                                  mp_launch_t *launch) {
+static mp_status_t pjrt_execute_choose_devices(const PJRT_LoadedExecutable_Execute_Args *args,
+                                               mp_launch_t *launch) {
   const PJRT_LoadedExecutable *loaded = args->executable;
   if (args->execute_device == NULL) {
     if (args->num_devices != loaded->num_addressable) {
@@ -154,7 +155,8 @@ static mp_status_t choose_devices(const PJRT_LoadedExecutable_Execute_Args *args
 
 // Callbacks that would never be called are refused; contexts, launch ids and locations carry
 // nothing for us.
-static mp_status_t read_options(const PJRT_ExecuteOptions *options, mp_launch_t *launch) {
+static mp_status_t pjrt_execute_read_options(const PJRT_ExecuteOptions *options,
+                                             mp_launch_t *launch) {
   if (options == NULL || !MP_HAS(options, num_non_donatable_input_indices)) return NULL;
   if (options->num_send_ops > 0 || options->num_recv_ops > 0) {
     return mp_status_make(MP_UNIMPLEMENTED,
@@ -183,14 +185,14 @@ mp_status_t mp_PJRT_LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args 
   }
   if (program->num_results > 0 && args->num_devices > 0) MP_REQUIRE(args, output_lists);
   mp_launch_t what = {.num_devices = (uint32_t)args->num_devices};
-  MP_RETURN_IF_ERROR(choose_devices(args, &what));
-  MP_RETURN_IF_ERROR(read_options(args->options, &what));
+  MP_RETURN_IF_ERROR(pjrt_execute_choose_devices(args, &what));
+  MP_RETURN_IF_ERROR(pjrt_execute_read_options(args->options, &what));
   arrays_t arrays = {.num_devices = args->num_devices,
                      .num_args = args->num_args,
                      .num_results = program->num_results};
-  MP_RETURN_IF_ERROR(refuse(executable, &what, allocate_arrays(&arrays)));
-  mp_status_t status = launch(args, &what, &arrays);
-  free_arrays(&arrays);
+  MP_RETURN_IF_ERROR(pjrt_execute_refuse(executable, &what, pjrt_execute_allocate_arrays(&arrays)));
+  mp_status_t status = pjrt_execute_launch(args, &what, &arrays);
+  pjrt_execute_free_arrays(&arrays);
   return status;
 }
 

@@ -10,8 +10,8 @@ typedef struct {
   mp_host_array_t array;
 } host_source_t;
 
-static mp_status_t read_host_array(PJRT_Client_BufferFromHostBuffer_Args *args,
-                                   host_source_t *out) {
+static mp_status_t pjrt_host_transfer_read_host_array(PJRT_Client_BufferFromHostBuffer_Args *args,
+                                                      host_source_t *out) {
   const char *function = "PJRT_Client_BufferFromHostBuffer";
   MP_RETURN_IF_ERROR(mp_pjrt_shape_read(function, args->type, args->dims, args->num_dims,
                                         args->device_layout, &out->shape));
@@ -40,8 +40,8 @@ static mp_status_t read_host_array(PJRT_Client_BufferFromHostBuffer_Args *args,
   return NULL;
 }
 
-static mp_status_t check_semantics(PJRT_HostBufferSemantics semantics,
-                                   mp_host_semantics_t *out_semantics) {
+static mp_status_t pjrt_host_transfer_check_semantics(PJRT_HostBufferSemantics semantics,
+                                                      mp_host_semantics_t *out_semantics) {
   switch (semantics) {
     case PJRT_HostBufferSemantics_kImmutableOnlyDuringCall:
       *out_semantics = MP_HOST_ONLY_DURING_CALL;
@@ -66,8 +66,8 @@ mp_status_t mp_PJRT_Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer
   host_source_t source;
   mp_host_semantics_t semantics = MP_HOST_ONLY_DURING_CALL;
   MP_RETURN_IF_ERROR(mp_pjrt_choose_memory(__func__, args->memory, args->device, &memory));
-  MP_RETURN_IF_ERROR(read_host_array(args, &source));
-  MP_RETURN_IF_ERROR(check_semantics(args->host_buffer_semantics, &semantics));
+  MP_RETURN_IF_ERROR(pjrt_host_transfer_read_host_array(args, &source));
+  MP_RETURN_IF_ERROR(pjrt_host_transfer_check_semantics(args->host_buffer_semantics, &semantics));
   mp_buffer_t *buffer = NULL;
   mp_event_t *done = NULL;
   MP_RETURN_IF_ERROR(mp_buffer_from_host(memory, &source.array, semantics, &buffer, &done));
@@ -86,8 +86,8 @@ mp_status_t mp_PJRT_Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer
 
 // Bytes that an array with these strides spans, from its first element on; the strides must not be
 // negative (dst is where the array starts).
-static mp_status_t check_span(const mp_type_t *type, const int64_t *dims, const int64_t *strides,
-                              size_t dst_size) {
+static mp_status_t pjrt_host_transfer_check_span(const mp_type_t *type, const int64_t *dims,
+                                                 const int64_t *strides, size_t dst_size) {
   int64_t span = (int64_t)mp_dtype_size(type->dtype);
   for (uint32_t i = 0; i < type->rank; ++i) {
     if (dims[i] == 0) return NULL;
@@ -118,7 +118,7 @@ mp_status_t mp_PJRT_Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args *args) {
   int64_t strides[MP_MAX_RANK], in_memory[MP_MAX_RANK];
   MP_RETURN_IF_ERROR(mp_pjrt_layout_strides("PJRT_Buffer_ToHostBuffer", args->host_layout, dims,
                                             type->rank, mp_dtype_size(type->dtype), strides));
-  MP_RETURN_IF_ERROR(check_span(type, dims, strides, args->dst_size));
+  MP_RETURN_IF_ERROR(pjrt_host_transfer_check_span(type, dims, strides, args->dst_size));
   mp_pjrt_layout_to_memory(args->src->layout, strides, type->rank, in_memory);
   mp_event_t *done = NULL;
   MP_RETURN_IF_ERROR(mp_buffer_to_host(buffer, args->dst, args->dst_size,
@@ -127,7 +127,8 @@ mp_status_t mp_PJRT_Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args *args) {
   return NULL;
 }
 
-static mp_status_t check_range(const char *function, int64_t offset, int64_t size) {
+static mp_status_t pjrt_host_transfer_check_range(const char *function, int64_t offset,
+                                                  int64_t size) {
   if (offset >= 0 && size >= 0) return NULL;
   return mp_status_make(MP_INVALID_ARGUMENT, "%s: offset %lld and size %lld must not be negative",
                         function, (long long)offset, (long long)size);
@@ -135,7 +136,8 @@ static mp_status_t check_range(const char *function, int64_t offset, int64_t siz
 
 mp_status_t mp_PJRT_Buffer_CopyRawToHost(PJRT_Buffer_CopyRawToHost_Args *args) {
   MP_REQUIRE(args, buffer);
-  MP_RETURN_IF_ERROR(check_range("PJRT_Buffer_CopyRawToHost", args->offset, args->transfer_size));
+  MP_RETURN_IF_ERROR(pjrt_host_transfer_check_range("PJRT_Buffer_CopyRawToHost", args->offset,
+                                                    args->transfer_size));
   if (args->transfer_size > 0) MP_REQUIRE(args, dst);
   mp_event_t *done = NULL;
   MP_RETURN_IF_ERROR(mp_buffer_read_raw(args->buffer->buffer, args->dst, (uint64_t)args->offset,
@@ -151,27 +153,29 @@ typedef struct {
   uint64_t offset, size;
 } raw_future_t;
 
-static void forward(mp_status_t status, void *context) {
+static void pjrt_host_transfer_forward(mp_status_t status, void *context) {
   mp_event_set(context, mp_status_retain(status));
   mp_event_release(context);
 }
 
-static mp_status_t start_raw_read(raw_future_t *future, void *dst) {
+static mp_status_t pjrt_host_transfer_start_raw_read(raw_future_t *future, void *dst) {
   mp_event_t *done = NULL;
   MP_RETURN_IF_ERROR(mp_buffer_read_raw(future->buffer, dst, future->offset, future->size, &done));
-  mp_status_t status = mp_event_on_ready(done, forward, mp_event_retain(future->event));
+  mp_status_t status =
+      mp_event_on_ready(done, pjrt_host_transfer_forward, mp_event_retain(future->event));
   if (status != NULL) mp_event_release(future->event);
   mp_event_release(done);
   return status;
 }
 
-static void raw_future_ready(PJRT_Buffer_CopyRawToHostFuture_Callback_Args *args) {
+static void pjrt_host_transfer_raw_future_ready(
+    PJRT_Buffer_CopyRawToHostFuture_Callback_Args *args) {
   raw_future_t *future = args->callback_data;
   mp_status_t status = NULL;
   if (args->error_code != PJRT_Error_Code_OK) {
     status = mp_pjrt_status(args->error_code, args->error_message, args->error_message_size);
   } else {
-    status = start_raw_read(future, args->dst);
+    status = pjrt_host_transfer_start_raw_read(future, args->dst);
   }
   if (status != NULL) mp_event_set(future->event, status);
   mp_event_release(future->event);
@@ -181,8 +185,8 @@ static void raw_future_ready(PJRT_Buffer_CopyRawToHostFuture_Callback_Args *args
 
 mp_status_t mp_PJRT_Buffer_CopyRawToHostFuture(PJRT_Buffer_CopyRawToHostFuture_Args *args) {
   MP_REQUIRE(args, buffer);
-  MP_RETURN_IF_ERROR(
-      check_range("PJRT_Buffer_CopyRawToHostFuture", args->offset, args->transfer_size));
+  MP_RETURN_IF_ERROR(pjrt_host_transfer_check_range("PJRT_Buffer_CopyRawToHostFuture", args->offset,
+                                                    args->transfer_size));
   mp_event_t *event = NULL;
   MP_RETURN_IF_ERROR(mp_event_create(&event));
   raw_future_t *future = mp_malloc(sizeof(*future));
@@ -196,7 +200,7 @@ mp_status_t mp_PJRT_Buffer_CopyRawToHostFuture(PJRT_Buffer_CopyRawToHostFuture_A
                            .size = (uint64_t)args->transfer_size};
   args->event = mp_pjrt_event(event);
   args->callback_data = future;
-  args->future_ready_callback = raw_future_ready;
+  args->future_ready_callback = pjrt_host_transfer_raw_future_ready;
   return NULL;
 }
 
@@ -240,7 +244,7 @@ typedef struct {
   void *data, *user_arg;
 } view_t;
 
-static void view_released(void *context) {
+static void pjrt_host_transfer_view_released(void *context) {
   view_t view = *(view_t *)context;
   mp_free(context);
   if (view.on_delete != NULL) view.on_delete(view.data, view.user_arg);
@@ -260,7 +264,7 @@ mp_status_t mp_PJRT_Client_CreateViewOfDeviceBuffer(
   mp_buffer_t *buffer = NULL;
   mp_status_t status =
       mp_buffer_view_external(memory, shape.dtype, shape.dims, shape.rank, args->device_buffer_ptr,
-                              view_released, view, &buffer);
+                              pjrt_host_transfer_view_released, view, &buffer);
   if (status != NULL) {
     mp_free(view);
     return status;

@@ -13,8 +13,9 @@
 // could find one held for ever.
 static _Atomic(PJRT_Layouts_MemoryLayout *) layouts;
 
-static PJRT_Layouts_MemoryLayout *find_layout(PJRT_Layouts_MemoryLayout *layout,
-                                              const int64_t *minor_to_major, size_t rank) {
+static PJRT_Layouts_MemoryLayout *pjrt_layout_find_layout(PJRT_Layouts_MemoryLayout *layout,
+                                                          const int64_t *minor_to_major,
+                                                          size_t rank) {
   for (; layout != NULL; layout = layout->next) {
     if (layout->rank != rank) continue;
     if (memcmp(layout->minor_to_major, minor_to_major, rank * sizeof(int64_t)) == 0) break;
@@ -22,7 +23,8 @@ static PJRT_Layouts_MemoryLayout *find_layout(PJRT_Layouts_MemoryLayout *layout,
   return layout;
 }
 
-static PJRT_Layouts_MemoryLayout *make_layout(const int64_t *minor_to_major, size_t rank) {
+static PJRT_Layouts_MemoryLayout *pjrt_layout_make_layout(const int64_t *minor_to_major,
+                                                          size_t rank) {
   PJRT_Layouts_MemoryLayout *layout = mp_calloc(1, sizeof(*layout));
   if (layout == NULL) return NULL;
   layout->rank = rank;
@@ -40,17 +42,17 @@ static PJRT_Layouts_MemoryLayout *make_layout(const int64_t *minor_to_major, siz
 mp_status_t mp_pjrt_layout_get(const int64_t *minor_to_major, size_t rank,
                                PJRT_Layouts_MemoryLayout **out_layout) {
   PJRT_Layouts_MemoryLayout *head = atomic_load(&layouts);
-  PJRT_Layouts_MemoryLayout *found = find_layout(head, minor_to_major, rank);
+  PJRT_Layouts_MemoryLayout *found = pjrt_layout_find_layout(head, minor_to_major, rank);
   PJRT_Layouts_MemoryLayout *fresh = NULL;
   while (found == NULL) {
-    if (fresh == NULL) fresh = make_layout(minor_to_major, rank);
+    if (fresh == NULL) fresh = pjrt_layout_make_layout(minor_to_major, rank);
     MP_RETURN_IF_NULL(fresh);
     fresh->next = head;
     if (atomic_compare_exchange_weak(&layouts, &head, fresh)) {
       *out_layout = fresh;
       return NULL;
     }
-    found = find_layout(head, minor_to_major, rank);  // somebody was faster
+    found = pjrt_layout_find_layout(head, minor_to_major, rank);  // somebody was faster
   }
   mp_free(fresh);
   *out_layout = found;
@@ -74,9 +76,10 @@ void mp_pjrt_layout_to_memory(const PJRT_Layouts_MemoryLayout *layout, const int
   }
 }
 
-static mp_status_t tiled_strides(const char *function, const PJRT_Buffer_MemoryLayout_Tiled *tiled,
-                                 const int64_t *dims, size_t rank, size_t item_size,
-                                 int64_t *out_strides) {
+static mp_status_t pjrt_layout_tiled_strides(const char *function,
+                                             const PJRT_Buffer_MemoryLayout_Tiled *tiled,
+                                             const int64_t *dims, size_t rank, size_t item_size,
+                                             int64_t *out_strides) {
   if (tiled->num_tiles != 0) {
     return mp_status_make(MP_UNIMPLEMENTED, "%s: layouts with tiles are not supported", function);
   }
@@ -109,7 +112,7 @@ mp_status_t mp_pjrt_layout_strides(const char *function, const PJRT_Buffer_Memor
     return NULL;
   }
   if (layout->type == PJRT_Buffer_MemoryLayout_Type_Tiled) {
-    return tiled_strides(function, &layout->tiled, dims, rank, item_size, out_strides);
+    return pjrt_layout_tiled_strides(function, &layout->tiled, dims, rank, item_size, out_strides);
   }
   if (layout->type != PJRT_Buffer_MemoryLayout_Type_Strides) {
     return mp_status_make(MP_INVALID_ARGUMENT, "%s: a layout of the unknown type %d", function,
@@ -125,8 +128,8 @@ mp_status_t mp_pjrt_layout_strides(const char *function, const PJRT_Buffer_Memor
 
 // The order in which dense strides grow, as minor to major; false when the strides are not dense.
 // Dimensions of one element have no stride to speak of: they come last among equals.
-static bool order_of_strides(const int64_t *strides, const int64_t *dims, size_t rank,
-                             size_t item_size, int64_t *out_minor_to_major) {
+static bool pjrt_layout_order_of_strides(const int64_t *strides, const int64_t *dims, size_t rank,
+                                         size_t item_size, int64_t *out_minor_to_major) {
   for (size_t i = 0; i < rank; ++i) {
     size_t at = i;
     // Insertion; among equal strides the later dimension is the more minor one.
@@ -159,7 +162,7 @@ mp_status_t mp_pjrt_layout_read(const char *function, const PJRT_Buffer_MemoryLa
     for (size_t i = 0; i < rank; ++i) {
       if (dims[i] == 0) return NULL;  // no bytes, no layout
     }
-    if (!order_of_strides(strides, dims, rank, item_size, order)) {
+    if (!pjrt_layout_order_of_strides(strides, dims, rank, item_size, order)) {
       return mp_status_make(MP_UNIMPLEMENTED, "%s: device memory has no gaps between elements",
                             function);
     }

@@ -4,7 +4,7 @@
 #include "sim/base/alloc.h"
 #include "sim/base/proto.h"
 
-static void free_loaded(PJRT_LoadedExecutable *loaded) {
+static void pjrt_loaded_executable_free_loaded(PJRT_LoadedExecutable *loaded) {
   mp_pjrt_executable_release(loaded->executable);
   mp_free(loaded->addressable_list);
   mp_free(loaded->logical_ids);
@@ -12,7 +12,7 @@ static void free_loaded(PJRT_LoadedExecutable *loaded) {
   mp_free(loaded);
 }
 
-static mp_status_t list_devices(PJRT_LoadedExecutable *loaded) {
+static mp_status_t pjrt_loaded_executable_list_devices(PJRT_LoadedExecutable *loaded) {
   PJRT_Client *client = loaded->executable->client;
   const mp_program_t *program = loaded->executable->program;
   uint32_t count = mp_executable_num_devices(loaded->executable->executable);
@@ -42,9 +42,9 @@ mp_status_t mp_pjrt_loaded_executable_compile(PJRT_Client *client, const mp_pjrt
   atomic_init(&loaded->is_deleted, false);
   mp_status_t status = mp_pjrt_executable_compile(client, (uint32_t)client->num_devices, source,
                                                   &loaded->executable);
-  if (status == NULL) status = list_devices(loaded);
+  if (status == NULL) status = pjrt_loaded_executable_list_devices(loaded);
   if (status != NULL) {
-    free_loaded(loaded);
+    pjrt_loaded_executable_free_loaded(loaded);
     return status;
   }
   *out_loaded = loaded;
@@ -60,7 +60,7 @@ mp_status_t mp_PJRT_Client_Compile(PJRT_Client_Compile_Args *args) {
 }
 
 mp_status_t mp_PJRT_LoadedExecutable_Destroy(PJRT_LoadedExecutable_Destroy_Args *args) {
-  if (args->executable != NULL) free_loaded(args->executable);
+  if (args->executable != NULL) pjrt_loaded_executable_free_loaded(args->executable);
   return NULL;
 }
 
@@ -110,7 +110,7 @@ struct PJRT_DeviceAssignmentSerialized {
   mp_strbuf_t bytes;
 };
 
-static void delete_assignment(PJRT_DeviceAssignmentSerialized *assignment) {
+static void pjrt_loaded_executable_delete_assignment(PJRT_DeviceAssignmentSerialized *assignment) {
   if (assignment == NULL) return;
   mp_strbuf_deinit(&assignment->bytes);
   mp_free(assignment);
@@ -118,7 +118,8 @@ static void delete_assignment(PJRT_DeviceAssignmentSerialized *assignment) {
 
 // DeviceAssignmentProto: 1 replica_count, 2 computation_count, 3 computation_devices (one per
 // partition: 1 replica_device_ids, packed).
-static mp_status_t write_assignment(const PJRT_Executable *executable, mp_strbuf_t *out) {
+static mp_status_t pjrt_loaded_executable_write_assignment(const PJRT_Executable *executable,
+                                                           mp_strbuf_t *out) {
   uint32_t replicas = executable->program->num_replicas;
   uint32_t partitions = executable->program->num_partitions;
   int64_t *ids = mp_calloc(replicas, sizeof(*ids));
@@ -145,14 +146,15 @@ mp_status_t mp_PJRT_LoadedExecutable_GetDeviceAssignment(
   PJRT_DeviceAssignmentSerialized *assignment = mp_malloc(sizeof(*assignment));
   MP_RETURN_IF_NULL(assignment);
   mp_strbuf_init(&assignment->bytes);
-  mp_status_t status = write_assignment(args->executable->executable, &assignment->bytes);
+  mp_status_t status =
+      pjrt_loaded_executable_write_assignment(args->executable->executable, &assignment->bytes);
   if (status != NULL) {
-    delete_assignment(assignment);
+    pjrt_loaded_executable_delete_assignment(assignment);
     return status;
   }
   args->serialized_bytes = mp_strbuf_text(&assignment->bytes);
   args->serialized_bytes_size = assignment->bytes.size;
   args->serialized_device_assignment = assignment;
-  args->serialized_device_assignment_deleter = delete_assignment;
+  args->serialized_device_assignment_deleter = pjrt_loaded_executable_delete_assignment;
   return NULL;
 }

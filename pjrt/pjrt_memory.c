@@ -57,15 +57,15 @@ struct mp_pjrt_user_data_s {
 
 static pthread_mutex_t user_data_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-static mp_pjrt_user_data_t *find_user_data(mp_pjrt_memory_t *memory, const void *key) {
+static mp_pjrt_user_data_t *pjrt_memory_find_user_data(mp_pjrt_memory_t *memory, const void *key) {
   mp_pjrt_user_data_t *data = memory->user_data;
   while (data != NULL && data->key != key) data = data->next;
   return data;
 }
 
-static void *get_user_data(PJRT_Memory *memory, const void *key) {
+static void *pjrt_memory_get_user_data(PJRT_Memory *memory, const void *key) {
   pthread_mutex_lock(&user_data_mutex);
-  mp_pjrt_user_data_t *data = find_user_data(mp_pjrt_memory(memory), key);
+  mp_pjrt_user_data_t *data = pjrt_memory_find_user_data(mp_pjrt_memory(memory), key);
   void *value = data == NULL ? NULL : data->value;
   pthread_mutex_unlock(&user_data_mutex);
   return value;
@@ -79,7 +79,7 @@ static void set_user_data(PJRT_Memory *memory_base, const void *key, void *value
   mp_pjrt_user_data_t *fresh = mp_malloc(sizeof(*fresh));
   mp_pjrt_user_data_t old = {.value = value, .deleter = deleter};
   pthread_mutex_lock(&user_data_mutex);
-  mp_pjrt_user_data_t *data = find_user_data(memory, key);
+  mp_pjrt_user_data_t *data = pjrt_memory_find_user_data(memory, key);
   if (data != NULL) {
     old = *data;
     data->value = value;
@@ -98,7 +98,7 @@ static void set_user_data(PJRT_Memory *memory_base, const void *key, void *value
 const PJRT_Memory_FunctionTable mp_pjrt_memory_functions = {
     .struct_size = PJRT_STRUCT_SIZE(PJRT_Memory_FunctionTable, set_user_data),
     .instance_struct_size = sizeof(PJRT_Memory),
-    .get_user_data = get_user_data,
+    .get_user_data = pjrt_memory_get_user_data,
     .set_user_data = set_user_data,
 };
 

@@ -17,13 +17,13 @@ struct PJRT_SerializedExecutable {
   mp_strbuf_t bytes;
 };
 
-static void delete_serialized(PJRT_SerializedExecutable *serialized) {
+static void pjrt_serialize_delete_serialized(PJRT_SerializedExecutable *serialized) {
   if (serialized == NULL) return;
   mp_strbuf_deinit(&serialized->bytes);
   mp_free(serialized);
 }
 
-static uint64_t fingerprint(mp_str_t version, const mp_pjrt_source_t *source) {
+static uint64_t pjrt_serialize_fingerprint(mp_str_t version, const mp_pjrt_source_t *source) {
   uint64_t hash = mp_hash_bytes(MP_HASH_START, version.data, version.size);
   hash = mp_hash_bytes(hash, source->format.data, source->format.size);
   hash = mp_hash_bytes(hash, source->code.data, source->code.size);
@@ -43,20 +43,21 @@ mp_status_t mp_PJRT_Executable_Serialize(PJRT_Executable_Serialize_Args *args) {
   mp_proto_put_bytes(bytes, FIELD_FORMAT, source.format);
   mp_proto_put_bytes(bytes, FIELD_CODE, source.code);
   mp_proto_put_bytes(bytes, FIELD_OPTIONS, source.options);
-  mp_proto_put_varint(bytes, FIELD_FINGERPRINT, fingerprint(MP_STR(MINIPOD_VERSION), &source));
+  mp_proto_put_varint(bytes, FIELD_FINGERPRINT,
+                      pjrt_serialize_fingerprint(MP_STR(MINIPOD_VERSION), &source));
   mp_status_t status = mp_strbuf_status(bytes);
   if (status != NULL) {
-    delete_serialized(serialized);
+    pjrt_serialize_delete_serialized(serialized);
     return status;
   }
   args->serialized_bytes = mp_strbuf_text(bytes);
   args->serialized_bytes_size = bytes->size;
   args->serialized_executable = serialized;
-  args->serialized_executable_deleter = delete_serialized;
+  args->serialized_executable_deleter = pjrt_serialize_delete_serialized;
   return NULL;
 }
 
-static mp_status_t parse(mp_str_t bytes, mp_pjrt_source_t *out_source) {
+static mp_status_t pjrt_serialize_parse(mp_str_t bytes, mp_pjrt_source_t *out_source) {
   if (bytes.size < sizeof(magic) || memcmp(bytes.data, magic, sizeof(magic)) != 0) {
     return mp_status_make(MP_INVALID_ARGUMENT, "these are not the bytes of a minipod executable");
   }
@@ -74,7 +75,7 @@ static mp_status_t parse(mp_str_t bytes, mp_pjrt_source_t *out_source) {
     if (field.number == FIELD_FINGERPRINT) stored = mp_proto_varint(&reader, &field);
   }
   MP_RETURN_IF_ERROR(mp_proto_reader_status(&reader));
-  if (stored != fingerprint(version, &source)) {
+  if (stored != pjrt_serialize_fingerprint(version, &source)) {
     return mp_status_make(MP_DATA_LOSS, "the serialized executable is damaged");
   }
   *out_source = source;
@@ -85,8 +86,8 @@ mp_status_t mp_PJRT_Executable_DeserializeAndLoad(PJRT_Executable_DeserializeAnd
   MP_REQUIRE(args, client);
   MP_REQUIRE(args, serialized_executable);
   mp_pjrt_source_t source;
-  MP_RETURN_IF_ERROR(
-      parse((mp_str_t){args->serialized_executable, args->serialized_executable_size}, &source));
+  MP_RETURN_IF_ERROR(pjrt_serialize_parse(
+      (mp_str_t){args->serialized_executable, args->serialized_executable_size}, &source));
   if (MP_HAS(args, overridden_serialized_compile_options_size) &&
       args->overridden_serialized_compile_options != NULL &&
       args->overridden_serialized_compile_options_size > 0) {

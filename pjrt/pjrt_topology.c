@@ -8,44 +8,45 @@
 
 // Names, attributes and lists live in the topology's arena; a failed allocation is reported once,
 // at the end of the building.
-static const char *print(mp_arena_t *arena, mp_strbuf_t *text) {
+static const char *pjrt_topology_print(mp_arena_t *arena, mp_strbuf_t *text) {
   const char *copy = NULL;
   if (!text->failed) copy = mp_arena_strndup(arena, mp_strbuf_text(text), text->size);
   mp_strbuf_deinit(text);
   return copy;
 }
 
-static void print_coords(mp_strbuf_t *text, const mp_pod_info_t *pod, const mp_pod_device_t *info) {
+static void pjrt_topology_print_coords(mp_strbuf_t *text, const mp_pod_info_t *pod,
+                                       const mp_pod_device_t *info) {
   for (int32_t i = 0; i < pod->num_dims; ++i) {
     mp_strbuf_printf(text, "%s%d", i == 0 ? "" : ",", info->coords[i]);
   }
 }
 
-static const char *make_to_string(mp_arena_t *arena, const mp_pod_info_t *pod,
-                                  const mp_pod_device_t *info) {
+static const char *pjrt_topology_make_to_string(mp_arena_t *arena, const mp_pod_info_t *pod,
+                                                const mp_pod_device_t *info) {
   mp_strbuf_t text;
   mp_strbuf_init(&text);
   mp_strbuf_printf(&text, "MinipodDevice(id=%d, process_index=%d, coords=(", info->id,
                    info->process_index);
-  print_coords(&text, pod, info);
+  pjrt_topology_print_coords(&text, pod, info);
   mp_strbuf_printf(&text, "), core_on_chip=%d)", info->core_on_chip);
-  return print(arena, &text);
+  return pjrt_topology_print(arena, &text);
 }
 
-static const char *make_debug_string(mp_arena_t *arena, const mp_pod_info_t *pod,
-                                     const mp_pod_device_t *info) {
+static const char *pjrt_topology_make_debug_string(mp_arena_t *arena, const mp_pod_info_t *pod,
+                                                   const mp_pod_device_t *info) {
   mp_strbuf_t text;
   mp_strbuf_init(&text);
   mp_strbuf_printf(&text, "MINIPOD_%d(process=%d,host=%d,(", info->id, info->process_index,
                    info->host_index);
-  print_coords(&text, pod, info);
+  pjrt_topology_print_coords(&text, pod, info);
   mp_strbuf_printf(&text, ",%d))", info->core_on_chip);
-  return print(arena, &text);
+  return pjrt_topology_print(arena, &text);
 }
 
 // Callers understand strings, integers and lists of integers here, and nothing else.
-static mp_status_t make_attributes(mp_arena_t *arena, const mp_pod_info_t *pod,
-                                   PJRT_DeviceDescription *out) {
+static mp_status_t pjrt_topology_make_attributes(mp_arena_t *arena, const mp_pod_info_t *pod,
+                                                 PJRT_DeviceDescription *out) {
   enum { MAX_ATTRIBUTES = 8 };
   const mp_pod_device_t *info = out->info;
   PJRT_NamedValue *attributes = MP_ARENA_ARRAY(arena, PJRT_NamedValue, MAX_ATTRIBUTES);
@@ -70,20 +71,21 @@ static mp_status_t make_attributes(mp_arena_t *arena, const mp_pod_info_t *pod,
   return NULL;
 }
 
-static mp_status_t describe_device(PJRT_TopologyDescription *topology, int32_t id) {
+static mp_status_t pjrt_topology_describe_device(PJRT_TopologyDescription *topology, int32_t id) {
   const mp_pod_info_t *pod = mp_pod_info(topology->pod);
   PJRT_DeviceDescription *description = &topology->descriptions[id];
   description->info = mp_pod_device(topology->pod, id);
   description->kind = pod->kind;
-  description->to_string = make_to_string(topology->arena, pod, description->info);
-  description->debug_string = make_debug_string(topology->arena, pod, description->info);
+  description->to_string = pjrt_topology_make_to_string(topology->arena, pod, description->info);
+  description->debug_string =
+      pjrt_topology_make_debug_string(topology->arena, pod, description->info);
   MP_RETURN_IF_NULL(description->to_string);
   MP_RETURN_IF_NULL(description->debug_string);
   topology->description_list[id] = description;
-  return make_attributes(topology->arena, pod, description);
+  return pjrt_topology_make_attributes(topology->arena, pod, description);
 }
 
-static mp_status_t describe_pod(PJRT_TopologyDescription *topology) {
+static mp_status_t pjrt_topology_describe_pod(PJRT_TopologyDescription *topology) {
   enum { MAX_ATTRIBUTES = 6 };
   const mp_pod_info_t *pod = mp_pod_info(topology->pod);
   PJRT_NamedValue *attributes = MP_ARENA_ARRAY(topology->arena, PJRT_NamedValue, MAX_ATTRIBUTES);
@@ -105,7 +107,7 @@ static mp_status_t describe_pod(PJRT_TopologyDescription *topology) {
   mp_strbuf_init(&text);
   mp_strbuf_printf(&text, "minipod %s, pod %s (%d devices, %016" PRIx64 ")", MINIPOD_VERSION,
                    pod->name, pod->num_devices, mp_pod_fingerprint(topology->pod));
-  topology->platform_version = print(topology->arena, &text);
+  topology->platform_version = pjrt_topology_print(topology->arena, &text);
   MP_RETURN_IF_NULL(topology->platform_version);
   return NULL;
 }
@@ -133,9 +135,9 @@ mp_status_t mp_pjrt_topology_create(mp_pod_t *pod, PJRT_TopologyDescription **ou
   if (topology->descriptions == NULL || topology->description_list == NULL) {
     status = mp_status_out_of_memory();
   }
-  if (status == NULL) status = describe_pod(topology);
+  if (status == NULL) status = pjrt_topology_describe_pod(topology);
   for (int32_t id = 0; id < num_devices && status == NULL; ++id) {
-    status = describe_device(topology, id);
+    status = pjrt_topology_describe_device(topology, id);
   }
   if (status != NULL) {
     mp_pjrt_topology_release(topology);
@@ -220,7 +222,7 @@ struct PJRT_SerializedTopology {
   mp_strbuf_t bytes;
 };
 
-static void delete_serialized(PJRT_SerializedTopology *serialized) {
+static void pjrt_topology_delete_serialized(PJRT_SerializedTopology *serialized) {
   if (serialized == NULL) return;
   mp_strbuf_deinit(&serialized->bytes);
   mp_free(serialized);
@@ -234,13 +236,13 @@ mp_status_t mp_PJRT_TopologyDescription_Serialize(PJRT_TopologyDescription_Seria
   mp_status_t status = mp_pod_serialize(args->topology->pod, &serialized->bytes);
   if (status == NULL) status = mp_strbuf_status(&serialized->bytes);
   if (status != NULL) {
-    delete_serialized(serialized);
+    pjrt_topology_delete_serialized(serialized);
     return status;
   }
   args->serialized_bytes = mp_strbuf_text(&serialized->bytes);
   args->serialized_bytes_size = serialized->bytes.size;
   args->serialized_topology = serialized;
-  args->serialized_topology_deleter = delete_serialized;
+  args->serialized_topology_deleter = pjrt_topology_delete_serialized;
   return NULL;
 }
 
@@ -282,7 +284,7 @@ static const uint8_t primitive_types[] = {
     [PJRT_Buffer_Type_F6E3M2FN] = 35,   [PJRT_Buffer_Type_F6E2M3FN] = 36,
 };
 
-static void delete_shape(const char *serialized_shape) {
+static void pjrt_topology_delete_shape(const char *serialized_shape) {
   mp_free((char *)serialized_shape);
 }
 
@@ -311,7 +313,7 @@ mp_status_t mp_PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace(
   MP_RETURN_IF_NULL(bytes);
   args->serialized_shape = bytes;
   args->serialized_shape_size = size;
-  args->serialized_shape_deleter = delete_shape;
+  args->serialized_shape_deleter = pjrt_topology_delete_shape;
   return NULL;
 }
 

@@ -31,22 +31,24 @@ enum { MP_GROUP_NODE = 1, MP_GROUP_CPUS = 2, MP_GROUP_CPU_CORES = 3, MP_GROUP_CO
 
 // ---- Writing ----
 
-static void put_ints(mp_strbuf_t *out, uint32_t number, const int32_t *values, int32_t count,
-                     int32_t base) {
+static void announcement_put_ints(mp_strbuf_t *out, uint32_t number, const int32_t *values,
+                                  int32_t count, int32_t base) {
   for (int32_t i = 0; i < count; ++i) {
     mp_proto_put_varint(out, number, (uint64_t)(int64_t)(values[i] - base));
   }
 }
 
-static void put_group(mp_strbuf_t *out, const mp_machine_t *machine,
-                      const mp_machine_group_t *group) {
+static void announcement_put_group(mp_strbuf_t *out, const mp_machine_t *machine,
+                                   const mp_machine_group_t *group) {
   mp_strbuf_t inner;
   mp_strbuf_init(&inner);
   mp_proto_put_varint(&inner, MP_GROUP_NODE, (uint64_t)(int64_t)group->numa_node);
-  put_ints(&inner, MP_GROUP_CPUS, machine->cpus + group->first_cpu, group->num_cpus, 0);
-  put_ints(&inner, MP_GROUP_CPU_CORES, machine->cpu_cores + group->first_cpu, group->num_cpus,
-           group->first_core);
-  put_ints(&inner, MP_GROUP_CORE_CPUS, machine->core_cpus + group->first_core, group->num_cores, 0);
+  announcement_put_ints(&inner, MP_GROUP_CPUS, machine->cpus + group->first_cpu, group->num_cpus,
+                        0);
+  announcement_put_ints(&inner, MP_GROUP_CPU_CORES, machine->cpu_cores + group->first_cpu,
+                        group->num_cpus, group->first_core);
+  announcement_put_ints(&inner, MP_GROUP_CORE_CPUS, machine->core_cpus + group->first_core,
+                        group->num_cores, 0);
   mp_proto_put_message(out, MP_ANNOUNCEMENT_GROUP, &inner);
   mp_strbuf_deinit(&inner);
 }
@@ -62,7 +64,7 @@ mp_status_t mp_announcement_write(const mp_announcement_t *announcement, mp_strb
 #undef MP_ANNOUNCEMENT_PUT
   mp_proto_put_double(out_bytes, MP_ANNOUNCEMENT_QUOTA, announcement->machine.cpu_quota);
   for (int32_t i = 0; i < announcement->machine.num_groups; ++i) {
-    put_group(out_bytes, &announcement->machine, &announcement->machine.groups[i]);
+    announcement_put_group(out_bytes, &announcement->machine, &announcement->machine.groups[i]);
   }
   return mp_strbuf_status(out_bytes);
 }
@@ -70,7 +72,7 @@ mp_status_t mp_announcement_write(const mp_announcement_t *announcement, mp_strb
 // ---- Reading ----
 
 // First pass over a group: how much it holds.
-static void count_group(mp_proto_reader_t reader, mp_machine_t *counts) {
+static void announcement_count_group(mp_proto_reader_t reader, mp_machine_t *counts) {
   mp_proto_field_t field;
   ++counts->num_groups;
   while (mp_proto_next(&reader, &field)) {
@@ -79,8 +81,8 @@ static void count_group(mp_proto_reader_t reader, mp_machine_t *counts) {
   }
 }
 
-static mp_status_t read_group(mp_proto_reader_t *reader, const mp_machine_t *room,
-                              mp_machine_t *machine) {
+static mp_status_t announcement_read_group(mp_proto_reader_t *reader, const mp_machine_t *room,
+                                           mp_machine_t *machine) {
   mp_machine_group_t *group = &machine->groups[machine->num_groups++];
   *group = (mp_machine_group_t){.first_cpu = machine->num_cpus, .first_core = machine->num_cores};
   int32_t num_cpu_cores = 0;
@@ -110,13 +112,14 @@ static mp_status_t read_group(mp_proto_reader_t *reader, const mp_machine_t *roo
                         machine->num_groups - 1);
 }
 
-static mp_status_t read_groups(mp_str_t bytes, mp_arena_t *arena, mp_machine_t *machine) {
+static mp_status_t announcement_read_groups(mp_str_t bytes, mp_arena_t *arena,
+                                            mp_machine_t *machine) {
   mp_machine_t room = {0};
   mp_proto_field_t field;
   mp_proto_reader_t reader = mp_proto_reader(bytes, "announcement");
   while (mp_proto_next(&reader, &field)) {
     if (field.number != MP_ANNOUNCEMENT_GROUP) continue;
-    count_group(mp_proto_message(&reader, &field, "core group"), &room);
+    announcement_count_group(mp_proto_message(&reader, &field, "core group"), &room);
   }
   machine->groups = MP_ARENA_ARRAY(arena, mp_machine_group_t, (size_t)room.num_groups + 1);
   machine->cpus = MP_ARENA_ARRAY(arena, int32_t, (size_t)room.num_cpus + 1);
@@ -130,7 +133,7 @@ static mp_status_t read_groups(mp_str_t bytes, mp_arena_t *arena, mp_machine_t *
   while (mp_proto_next(&reader, &field)) {
     if (field.number != MP_ANNOUNCEMENT_GROUP) continue;
     mp_proto_reader_t inner = mp_proto_message(&reader, &field, "core group");
-    MP_RETURN_IF_ERROR(read_group(&inner, &room, machine));
+    MP_RETURN_IF_ERROR(announcement_read_group(&inner, &room, machine));
     const mp_machine_group_t *group = &machine->groups[machine->num_groups - 1];
     machine->num_numa_nodes += machine->num_groups == 1 || group[-1].numa_node != group->numa_node;
   }
@@ -166,7 +169,7 @@ mp_status_t mp_announcement_read(mp_str_t bytes, mp_arena_t *arena,
   MP_RETURN_IF_ERROR(mp_proto_reader_status(&reader));
   // Another protocol's machine is not for us to read.
   if (announcement.protocol == MP_ANNOUNCEMENT_PROTOCOL && announcement.code == MP_OK) {
-    MP_RETURN_IF_ERROR(read_groups(bytes, arena, &announcement.machine));
+    MP_RETURN_IF_ERROR(announcement_read_groups(bytes, arena, &announcement.machine));
     if (announcement.machine.num_groups == 0) {
       return mp_status_make(MP_INVALID_ARGUMENT, "it has no core groups");
     }
@@ -177,8 +180,8 @@ mp_status_t mp_announcement_read(mp_str_t bytes, mp_arena_t *arena,
 
 // ---- This process's own ----
 
-static mp_status_t describe(const mp_options_t *options, mp_pod_spec_t *spec,
-                            mp_announcement_t *announcement, mp_strbuf_t *spec_text) {
+static mp_status_t announcement_describe(const mp_options_t *options, mp_pod_spec_t *spec,
+                                         mp_announcement_t *announcement, mp_strbuf_t *spec_text) {
   if (options->topology[0] == '\0') return NULL;
   MP_RETURN_IF_ERROR(mp_pod_read_description(mp_str(options->topology), "topology", spec));
   mp_spec_write(spec, spec_text);
@@ -191,7 +194,7 @@ static mp_status_t describe(const mp_options_t *options, mp_pod_spec_t *spec,
   return NULL;
 }
 
-static int64_t given(int64_t value) {
+static int64_t announcement_given(int64_t value) {
   return value == MP_OPTION_UNSET ? 0 : value;
 }
 
@@ -203,11 +206,11 @@ mp_status_t mp_pod_announce(const mp_options_t *options, const mp_pod_process_t 
       .host = process->host,
       .hostname = mp_str(process->hostname),
       .pid = process->pid,
-      .num_devices = given(options->num_devices),
+      .num_devices = announcement_given(options->num_devices),
       .num_devices_source =
           mp_str(mp_option_source_name(options->source[MP_OPTION_ID_num_devices])),
-      .device_memory = given(options->device_memory),
-      .workers = given(options->workers),
+      .device_memory = announcement_given(options->device_memory),
+      .workers = announcement_given(options->workers),
   };
   mp_pod_spec_t spec = {0};
   mp_strbuf_t spec_text;
@@ -216,7 +219,7 @@ mp_status_t mp_pod_announce(const mp_options_t *options, const mp_pod_process_t 
   mp_status_t status = mp_machine_create(options->machine, &machine);
   if (status == NULL) {
     announcement.machine = *machine;
-    status = describe(options, &spec, &announcement, &spec_text);
+    status = announcement_describe(options, &spec, &announcement, &spec_text);
   }
   if (status != NULL) {
     announcement.code = mp_status_code(status);

@@ -18,7 +18,7 @@ enum {
 typedef void (*mp_cgroup_reader_t)(const char *directory, mp_cgroup_limits_t *limits);
 
 // Reads a whole small file as a string; false if there is none or it does not fit.
-static bool read_text(const char *path, char *text, size_t size) {
+static bool cgroup_read_text(const char *path, char *text, size_t size) {
   int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return false;
   size_t used = 0;
@@ -31,55 +31,56 @@ static bool read_text(const char *path, char *text, size_t size) {
   return got >= 0;
 }
 
-static bool read_file_in(const char *directory, const char *name, char *text, size_t size) {
+static bool cgroup_read_file_in(const char *directory, const char *name, char *text, size_t size) {
   char path[MP_CGROUP_PATH_MAX + 64];
   int length = snprintf(path, sizeof(path), "%s/%s", directory, name);
-  return length > 0 && (size_t)length < sizeof(path) && read_text(path, text, size);
+  return length > 0 && (size_t)length < sizeof(path) && cgroup_read_text(path, text, size);
 }
 
-static void limit_cpus(mp_cgroup_limits_t *limits, double quota, double period) {
+static void cgroup_limit_cpus(mp_cgroup_limits_t *limits, double quota, double period) {
   if (quota <= 0 || period <= 0) return;
   double cpus = quota / period;
   if (limits->cpus == 0 || cpus < limits->cpus) limits->cpus = cpus;
 }
 
 // Version 1 writes "no limit" as the largest number of pages it can hold.
-static void limit_memory(mp_cgroup_limits_t *limits, const char *text) {
+static void cgroup_limit_memory(mp_cgroup_limits_t *limits, const char *text) {
   if (text[0] < '0' || text[0] > '9') return;  // "max"
   unsigned long long bytes = strtoull(text, NULL, 10);
   if (bytes == 0 || bytes >= (1ull << 62)) return;
   if (limits->memory == 0 || bytes < limits->memory) limits->memory = bytes;
 }
 
-static void read_v2(const char *directory, mp_cgroup_limits_t *limits) {
+static void cgroup_read_v2(const char *directory, mp_cgroup_limits_t *limits) {
   char text[128];
   double quota = 0;
   double period = 0;
-  if (read_file_in(directory, "cpu.max", text, sizeof(text)) &&
+  if (cgroup_read_file_in(directory, "cpu.max", text, sizeof(text)) &&
       sscanf(text, "%lf %lf", &quota, &period) == 2) {
-    limit_cpus(limits, quota, period);
+    cgroup_limit_cpus(limits, quota, period);
   }
-  if (read_file_in(directory, "memory.max", text, sizeof(text))) limit_memory(limits, text);
+  if (cgroup_read_file_in(directory, "memory.max", text, sizeof(text)))
+    cgroup_limit_memory(limits, text);
 }
 
-static void read_v1_cpu(const char *directory, mp_cgroup_limits_t *limits) {
+static void cgroup_read_v1_cpu(const char *directory, mp_cgroup_limits_t *limits) {
   char quota[64];
   char period[64];
-  if (read_file_in(directory, "cpu.cfs_quota_us", quota, sizeof(quota)) &&
-      read_file_in(directory, "cpu.cfs_period_us", period, sizeof(period))) {
-    limit_cpus(limits, atof(quota), atof(period));
+  if (cgroup_read_file_in(directory, "cpu.cfs_quota_us", quota, sizeof(quota)) &&
+      cgroup_read_file_in(directory, "cpu.cfs_period_us", period, sizeof(period))) {
+    cgroup_limit_cpus(limits, atof(quota), atof(period));
   }
 }
 
-static void read_v1_memory(const char *directory, mp_cgroup_limits_t *limits) {
+static void cgroup_read_v1_memory(const char *directory, mp_cgroup_limits_t *limits) {
   char text[64];
-  if (read_file_in(directory, "memory.limit_in_bytes", text, sizeof(text))) {
-    limit_memory(limits, text);
+  if (cgroup_read_file_in(directory, "memory.limit_in_bytes", text, sizeof(text))) {
+    cgroup_limit_memory(limits, text);
   }
 }
 
 // True if the comma-separated list holds the word.
-static bool list_has(const char *list, const char *word) {
+static bool cgroup_list_has(const char *list, const char *word) {
   size_t size = strlen(word);
   for (const char *at = list; *at != '\0';) {
     size_t length = strcspn(at, ",");
@@ -92,7 +93,7 @@ static bool list_has(const char *list, const char *word) {
 
 // Finds this process's path in the hierarchy of `controller` ("" for version 2) in the text of
 // /proc/self/cgroup, whose lines are "number:controllers:path".
-static bool find_path(const char *cgroup, const char *controller, char *path, size_t size) {
+static bool cgroup_find_path(const char *cgroup, const char *controller, char *path, size_t size) {
   for (const char *line = cgroup; *line != '\0';) {
     size_t length = strcspn(line, "\n");
     char text[MP_CGROUP_PATH_MAX];
@@ -103,8 +104,8 @@ static bool find_path(const char *cgroup, const char *controller, char *path, si
       char *found = controllers == NULL ? NULL : strchr(controllers + 1, ':');
       if (found != NULL) {
         *found = '\0';
-        bool same =
-            controller[0] == '\0' ? controllers[1] == '\0' : list_has(controllers + 1, controller);
+        bool same = controller[0] == '\0' ? controllers[1] == '\0'
+                                          : cgroup_list_has(controllers + 1, controller);
         if (same && strlen(found + 1) < size) {
           strcpy(path, found + 1);
           return true;
@@ -118,8 +119,9 @@ static bool find_path(const char *cgroup, const char *controller, char *path, si
 }
 
 // Reads the limits of the process's directory and all directories above it up to the mount point.
-static void read_chain(const char *root, const char *mount_point, const char *mount_root,
-                       const char *path, mp_cgroup_reader_t reader, mp_cgroup_limits_t *limits) {
+static void cgroup_read_chain(const char *root, const char *mount_point, const char *mount_root,
+                              const char *path, mp_cgroup_reader_t reader,
+                              mp_cgroup_limits_t *limits) {
   // In a container without a cgroup namespace the path is the host's, and the mount shows only the
   // part below `mount_root`.
   size_t skip = strlen(mount_root);
@@ -138,8 +140,8 @@ static void read_chain(const char *root, const char *mount_point, const char *mo
 }
 
 // One line of mountinfo: "id parent major:minor root mount-point options … - type source super".
-static void read_mount(const char *root, const char *line, const char *cgroup,
-                       mp_cgroup_limits_t *limits) {
+static void cgroup_read_mount(const char *root, const char *line, const char *cgroup,
+                              mp_cgroup_limits_t *limits) {
   char mount_root[MP_CGROUP_PATH_MAX];
   char mount_point[MP_CGROUP_PATH_MAX];
   char type[32];
@@ -151,19 +153,19 @@ static void read_mount(const char *root, const char *line, const char *cgroup,
   if (sscanf(line, "%*s %*s %*s %1023s %1023s", mount_root, mount_point) != 2) return;
   char path[MP_CGROUP_PATH_MAX];
   if (v2) {
-    if (find_path(cgroup, "", path, sizeof(path))) {
-      read_chain(root, mount_point, mount_root, path, read_v2, limits);
+    if (cgroup_find_path(cgroup, "", path, sizeof(path))) {
+      cgroup_read_chain(root, mount_point, mount_root, path, cgroup_read_v2, limits);
     }
     return;
   }
   static const struct {
     const char *controller;
     mp_cgroup_reader_t reader;
-  } v1[] = {{"cpu", read_v1_cpu}, {"memory", read_v1_memory}};
+  } v1[] = {{"cpu", cgroup_read_v1_cpu}, {"memory", cgroup_read_v1_memory}};
   for (size_t i = 0; i < sizeof(v1) / sizeof(v1[0]); ++i) {
-    if (list_has(super, v1[i].controller) &&
-        find_path(cgroup, v1[i].controller, path, sizeof(path))) {
-      read_chain(root, mount_point, mount_root, path, v1[i].reader, limits);
+    if (cgroup_list_has(super, v1[i].controller) &&
+        cgroup_find_path(cgroup, v1[i].controller, path, sizeof(path))) {
+      cgroup_read_chain(root, mount_point, mount_root, path, v1[i].reader, limits);
     }
   }
 }
@@ -173,14 +175,14 @@ mp_cgroup_limits_t mp_cgroup_limits(const char *root) {
   char path[MP_CGROUP_PATH_MAX];
   char cgroup[4096];
   snprintf(path, sizeof(path), "%s/proc/self/cgroup", root);
-  if (!read_text(path, cgroup, sizeof(cgroup))) return limits;
+  if (!cgroup_read_text(path, cgroup, sizeof(cgroup))) return limits;
   char *mounts = mp_malloc(MP_CGROUP_TEXT_MAX);
   snprintf(path, sizeof(path), "%s/proc/self/mountinfo", root);
-  if (mounts != NULL && read_text(path, mounts, MP_CGROUP_TEXT_MAX)) {
+  if (mounts != NULL && cgroup_read_text(path, mounts, MP_CGROUP_TEXT_MAX)) {
     char *rest = NULL;
     for (char *line = strtok_r(mounts, "\n", &rest); line != NULL;
          line = strtok_r(NULL, "\n", &rest)) {
-      read_mount(root, line, cgroup, &limits);
+      cgroup_read_mount(root, line, cgroup, &limits);
     }
   }
   mp_free(mounts);

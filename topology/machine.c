@@ -20,15 +20,15 @@ typedef struct {
   mp_machine_t *machine;
 } detector_t;
 
-static bool is_xml_file(const char *description) {
+static bool machine_is_xml_file(const char *description) {
   size_t size = strlen(description);
   return strchr(description, '/') != NULL ||
          (size >= 4 && strcmp(description + size - 4, ".xml") == 0);
 }
 
-static mp_status_t set_source(hwloc_topology_t topology, const char *description) {
+static mp_status_t machine_set_source(hwloc_topology_t topology, const char *description) {
   if (description[0] == '\0') return NULL;
-  if (!is_xml_file(description)) {
+  if (!machine_is_xml_file(description)) {
     if (hwloc_topology_set_synthetic(topology, description) == 0) return NULL;
     return mp_status_make(MP_INVALID_ARGUMENT,
                           "option 'machine': expected an hwloc synthetic description such as "
@@ -45,7 +45,7 @@ static mp_status_t set_source(hwloc_topology_t topology, const char *description
 }
 
 // Everything that we do not look at is left out: start-up time of every process.
-static mp_status_t load(hwloc_topology_t topology, const char *description) {
+static mp_status_t machine_load(hwloc_topology_t topology, const char *description) {
   hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
   hwloc_topology_set_icache_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
   hwloc_topology_set_type_filter(topology, HWLOC_OBJ_MISC, HWLOC_TYPE_FILTER_KEEP_NONE);
@@ -54,7 +54,7 @@ static mp_status_t load(hwloc_topology_t topology, const char *description) {
   hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_NO_DISTANCES |
                                          HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS |
                                          HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS);
-  MP_RETURN_IF_ERROR(set_source(topology, description));
+  MP_RETURN_IF_ERROR(machine_set_source(topology, description));
   if (hwloc_topology_load(topology) != 0) {
     return mp_status_make(description[0] == '\0' ? MP_UNAVAILABLE : MP_INVALID_ARGUMENT,
                           "hwloc cannot read the machine%s%s", description[0] == '\0' ? "" : " of ",
@@ -65,7 +65,7 @@ static mp_status_t load(hwloc_topology_t topology, const char *description) {
 
 // Usable cpus: all that hwloc shows, less those that no thread of this process is bound to. (One
 // thread's mask would not do: OpenMP binds the main thread to one core after start.)
-static void find_usable_cpus(detector_t *detector) {
+static void machine_find_usable_cpus(detector_t *detector) {
   hwloc_bitmap_copy(detector->left, hwloc_topology_get_allowed_cpuset(detector->topology));
   if (!detector->machine->is_real) return;
   if (hwloc_get_cpubind(detector->topology, detector->scratch, HWLOC_CPUBIND_PROCESS) != 0) return;
@@ -75,7 +75,7 @@ static void find_usable_cpus(detector_t *detector) {
   }
 }
 
-static void count_all_cores(detector_t *detector) {
+static void machine_count_all_cores(detector_t *detector) {
   hwloc_const_cpuset_t allowed = hwloc_topology_get_allowed_cpuset(detector->topology);
   hwloc_obj_t core = NULL;
   while ((core = hwloc_get_next_obj_by_type(detector->topology, detector->core_type, core)) !=
@@ -85,7 +85,7 @@ static void count_all_cores(detector_t *detector) {
 }
 
 // Makes a group of the cpus in `detector->part`, which must not be empty.
-static void add_group(detector_t *detector, int32_t numa_node) {
+static void machine_add_group(detector_t *detector, int32_t numa_node) {
   mp_machine_t *machine = detector->machine;
   mp_machine_group_t *group = &machine->groups[machine->num_groups++];
   *group = (mp_machine_group_t){
@@ -119,7 +119,7 @@ static void add_group(detector_t *detector, int32_t numa_node) {
 
 // Splits the usable cpus of one NUMA node into groups. Nodes without cpus of their own (memory-only
 // nodes, or a second kind of memory for the same cores) add nothing.
-static void add_node(detector_t *detector, hwloc_obj_t node) {
+static void machine_add_node(detector_t *detector, hwloc_obj_t node) {
   hwloc_bitmap_and(detector->node, node->cpuset, detector->left);
   if (hwloc_bitmap_iszero(detector->node)) return;
   hwloc_bitmap_andnot(detector->left, detector->left, detector->node);
@@ -130,26 +130,26 @@ static void add_node(detector_t *detector, hwloc_obj_t node) {
     hwloc_bitmap_and(detector->part, cache->cpuset, detector->node);
     if (hwloc_bitmap_iszero(detector->part)) continue;
     hwloc_bitmap_andnot(detector->node, detector->node, detector->part);
-    add_group(detector, (int32_t)node->os_index);
+    machine_add_group(detector, (int32_t)node->os_index);
   }
   if (hwloc_bitmap_iszero(detector->node)) return;
   hwloc_bitmap_copy(detector->part, detector->node);
-  add_group(detector, (int32_t)node->os_index);
+  machine_add_group(detector, (int32_t)node->os_index);
 }
 
-static void add_groups(detector_t *detector) {
+static void machine_add_groups(detector_t *detector) {
   hwloc_obj_t node = NULL;
   while ((node = hwloc_get_next_obj_by_type(detector->topology, HWLOC_OBJ_NUMANODE, node)) !=
          NULL) {
-    add_node(detector, node);
+    machine_add_node(detector, node);
   }
   // Cpus of no node can only come from odd recordings; they still count.
   if (hwloc_bitmap_iszero(detector->left)) return;
   hwloc_bitmap_copy(detector->part, detector->left);
-  add_group(detector, 0);
+  machine_add_group(detector, 0);
 }
 
-static void read_limits(mp_machine_t *machine, hwloc_topology_t topology) {
+static void machine_read_limits(mp_machine_t *machine, hwloc_topology_t topology) {
   machine->memory = hwloc_get_root_obj(topology)->total_memory;
   if (machine->is_real) {
     // Some virtual machines do not attribute all memory to a node.
@@ -163,15 +163,15 @@ static void read_limits(mp_machine_t *machine, hwloc_topology_t topology) {
   if (machine->memory == 0) machine->memory = 1ull << 30;
 }
 
-static mp_status_t detect(detector_t *detector) {
+static mp_status_t machine_detect(detector_t *detector) {
   mp_machine_t *machine = detector->machine;
   hwloc_topology_t topology = detector->topology;
   machine->is_real = hwloc_topology_is_thissystem(topology) != 0;
   machine->num_packages = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PACKAGE);
   bool has_cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) > 0;
   detector->core_type = has_cores ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
-  count_all_cores(detector);
-  find_usable_cpus(detector);
+  machine_count_all_cores(detector);
+  machine_find_usable_cpus(detector);
   int count = hwloc_bitmap_weight(detector->left);
   if (count <= 0) return mp_status_make(MP_UNAVAILABLE, "hwloc shows no usable cpu");
   // No more groups and cores than cpus. A core that straddles groups is counted in each.
@@ -183,12 +183,12 @@ static mp_status_t detect(detector_t *detector) {
       machine->core_cpus == NULL) {
     return mp_status_out_of_memory();
   }
-  add_groups(detector);
-  read_limits(machine, topology);
+  machine_add_groups(detector);
+  machine_read_limits(machine, topology);
   return NULL;
 }
 
-static mp_status_t load_and_detect(detector_t *detector, const char *description) {
+static mp_status_t machine_load_and_detect(detector_t *detector, const char *description) {
   detector->left = hwloc_bitmap_alloc();
   detector->node = hwloc_bitmap_alloc();
   detector->part = hwloc_bitmap_alloc();
@@ -197,8 +197,8 @@ static mp_status_t load_and_detect(detector_t *detector, const char *description
       detector->scratch == NULL) {
     return mp_status_out_of_memory();
   }
-  MP_RETURN_IF_ERROR(load(detector->topology, description));
-  return detect(detector);
+  MP_RETURN_IF_ERROR(machine_load(detector->topology, description));
+  return machine_detect(detector);
 }
 
 mp_status_t mp_machine_create(const char *description, mp_machine_t **out_machine) {
@@ -209,7 +209,7 @@ mp_status_t mp_machine_create(const char *description, mp_machine_t **out_machin
     mp_free(detector.machine);
     return mp_status_make(MP_UNAVAILABLE, "hwloc cannot start");
   }
-  mp_status_t status = load_and_detect(&detector, description == NULL ? "" : description);
+  mp_status_t status = machine_load_and_detect(&detector, description == NULL ? "" : description);
   hwloc_bitmap_free(detector.left);
   hwloc_bitmap_free(detector.node);
   hwloc_bitmap_free(detector.part);
@@ -233,7 +233,7 @@ void mp_machine_release(mp_machine_t *machine) {
 }
 
 // Leaves the cores from `begin` to `end` (positions in `core_cpus`) and their cpus.
-static void keep_cores(mp_machine_t *machine, int32_t begin, int32_t end) {
+static void machine_keep_cores(mp_machine_t *machine, int32_t begin, int32_t end) {
   mp_machine_t kept = *machine;
   kept.num_groups = kept.num_cpus = kept.num_cores = kept.num_numa_nodes = 0;
   for (int32_t g = 0; g < machine->num_groups; ++g) {
@@ -275,7 +275,7 @@ void mp_machine_keep_part(mp_machine_t *machine, int32_t index, int32_t count) {
     end = mp_part_begin(machine->num_cores, index + 1, count);
     if (begin == end) end = begin + 1;
   }
-  keep_cores(machine, begin, end);
+  machine_keep_cores(machine, begin, end);
   machine->cpu_quota /= count;
 }
 

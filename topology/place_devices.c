@@ -17,19 +17,20 @@ static const double g_memory_share[MP_MEMORY_SPACE_COUNT] = {
 
 enum { MP_MEBIBYTE = 1 << 20 };
 
-static int compare_ints(const void *a, const void *b) {
+static int place_devices_compare_ints(const void *a, const void *b) {
   int32_t x = *(const int32_t *)a;
   int32_t y = *(const int32_t *)b;
   return (x > y) - (x < y);
 }
 
-static int32_t min3(int32_t a, int32_t b, int32_t c) {
+static int32_t place_devices_min3(int32_t a, int32_t b, int32_t c) {
   int32_t least = a < b ? a : b;
   return least < c ? least : c;
 }
 
 // Folds neighbouring machine groups into `count` groups: none may be without device or worker.
-static mp_status_t fold_groups(mp_pod_t *pod, const mp_machine_t *machine, int32_t count) {
+static mp_status_t place_devices_fold_groups(mp_pod_t *pod, const mp_machine_t *machine,
+                                             int32_t count) {
   int32_t *cpus =
       mp_arena_copy(pod->arena, machine->cpus, sizeof(*cpus) * (size_t)machine->num_cpus);
   int32_t *cores =
@@ -57,13 +58,14 @@ static mp_status_t fold_groups(mp_pod_t *pod, const mp_machine_t *machine, int32
       if (g != begin && machine->groups[g].numa_node == machine->groups[g - 1].numa_node) continue;
       nodes[begin + group->num_numa_nodes++] = machine->groups[g].numa_node;
     }
-    qsort(cpus + first->first_cpu, (size_t)group->num_cpus, sizeof(int32_t), compare_ints);
+    qsort(cpus + first->first_cpu, (size_t)group->num_cpus, sizeof(int32_t),
+          place_devices_compare_ints);
   }
   return NULL;
 }
 
 // One worker for each group, the others in proportion to the groups' further cores.
-static void share_workers(mp_pod_t *pod, int32_t workers) {
+static void place_devices_share_workers(mp_pod_t *pod, int32_t workers) {
   int32_t groups = pod->machine.num_core_groups;
   int64_t extra = workers - groups;
   int64_t total = pod->machine.num_cores - groups;
@@ -84,7 +86,7 @@ static void share_workers(mp_pod_t *pod, int32_t workers) {
 }
 
 // Sorts the process's device ids by host (a counting sort: ids stay ascending within one).
-static mp_status_t sort_by_host(const mp_pod_t *pod, int32_t *ids) {
+static mp_status_t place_devices_sort_by_host(const mp_pod_t *pod, int32_t *ids) {
   int32_t *begin = mp_calloc((size_t)pod->info.num_hosts + 1, sizeof(*begin));
   MP_RETURN_IF_NULL(begin);
   int32_t first = pod->info.first_local_device;
@@ -103,7 +105,7 @@ static mp_status_t place_devices(mp_pod_t *pod) {
   int32_t groups = pod->machine.num_core_groups;
   int32_t *ids = MP_ARENA_ARRAY(pod->arena, int32_t, (size_t)devices);
   MP_RETURN_IF_NULL(ids);
-  MP_RETURN_IF_ERROR(sort_by_host(pod, ids));
+  MP_RETURN_IF_ERROR(place_devices_sort_by_host(pod, ids));
   for (int32_t index = 0; index < groups; ++index) {
     mp_core_group_t *group = &pod->groups[index];
     int32_t begin = mp_part_begin(devices, index, groups);
@@ -138,8 +140,8 @@ mp_status_t mp_pod_place(mp_pod_t *pod, const mp_machine_t *machine, int32_t wor
   pod->machine_packages = machine->num_packages;
   pod->machine_groups = machine->num_groups;
   pod->machine_cpus = machine->num_cpus;
-  int32_t groups = min3(machine->num_groups, pod->info.num_local_devices, workers);
-  MP_RETURN_IF_ERROR(fold_groups(pod, machine, groups));
-  share_workers(pod, workers);
+  int32_t groups = place_devices_min3(machine->num_groups, pod->info.num_local_devices, workers);
+  MP_RETURN_IF_ERROR(place_devices_fold_groups(pod, machine, groups));
+  place_devices_share_workers(pod, workers);
   return place_devices(pod);
 }

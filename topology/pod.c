@@ -23,7 +23,7 @@ const char *mp_wiring_name(mp_wiring_t wiring) {
   return names[wiring];
 }
 
-static void fill_info(mp_pod_t *pod) {
+static void pod_fill_info(mp_pod_t *pod) {
   const mp_pod_spec_t *spec = &pod->spec;
   mp_pod_info_t *info = &pod->info;
   *info = (mp_pod_info_t){
@@ -53,7 +53,7 @@ static void fill_info(mp_pod_t *pod) {
 
 // The host of a chip: the box of the grid that it is in, first dimension fastest, or its part of
 // the list of all chips.
-static int32_t host_of(const mp_pod_info_t *info, const mp_pod_device_t *device) {
+static int32_t pod_host_of(const mp_pod_info_t *info, const mp_pod_device_t *device) {
   if (info->host_shape[0] == 0) {
     int32_t chips_per_host = info->num_slices * info->chips_per_slice / info->num_hosts;
     return (device->slice_index * info->chips_per_slice + device->chip_index) / chips_per_host;
@@ -66,7 +66,7 @@ static int32_t host_of(const mp_pod_info_t *info, const mp_pod_device_t *device)
   return device->slice_index * (info->num_hosts / info->num_slices) + box;
 }
 
-static void fill_device(const mp_pod_t *pod, int32_t id, mp_pod_device_t *device) {
+static void pod_fill_device(const mp_pod_t *pod, int32_t id, mp_pod_device_t *device) {
   const mp_pod_info_t *info = &pod->info;
   int32_t chip = id / info->cores_per_chip;
   *device = (mp_pod_device_t){
@@ -83,7 +83,7 @@ static void fill_device(const mp_pod_t *pod, int32_t id, mp_pod_device_t *device
     device->coords[i] = rest % info->shape[i];
     rest /= info->shape[i];
   }
-  device->host_index = host_of(info, device);
+  device->host_index = pod_host_of(info, device);
   for (int space = 0; space < MP_MEMORY_SPACE_COUNT; ++space) {
     uint64_t described = pod->spec.memory[space];
     device->capacity[space] = described == 0 ? UINT64_MAX : described;
@@ -91,7 +91,7 @@ static void fill_device(const mp_pod_t *pod, int32_t id, mp_pod_device_t *device
 }
 
 // Names are shown in messages and written between quotes: anything unusual becomes '?'.
-static void set_name(mp_pod_t *pod, mp_str_t name) {
+static void pod_set_name(mp_pod_t *pod, mp_str_t name) {
   if (pod->spec.name[0] != '\0') name = mp_str(pod->spec.name);
   size_t size = name.size > MP_SPEC_MAX_TEXT ? MP_SPEC_MAX_TEXT : name.size;
   for (size_t i = 0; i < size; ++i) {
@@ -107,8 +107,8 @@ mp_status_t mp_pod_build(const mp_pod_spec_t *spec, mp_str_t name, mp_pod_t **ou
   MP_RETURN_IF_NULL(pod);
   atomic_init(&pod->references, 1);
   pod->spec = *spec;
-  set_name(pod, name);
-  fill_info(pod);
+  pod_set_name(pod, name);
+  pod_fill_info(pod);
   mp_status_t status = mp_arena_create(&pod->arena);
   if (status == NULL) {
     pod->devices = MP_ARENA_ARRAY(pod->arena, mp_pod_device_t, (size_t)pod->info.num_devices);
@@ -118,7 +118,8 @@ mp_status_t mp_pod_build(const mp_pod_spec_t *spec, mp_str_t name, mp_pod_t **ou
     mp_pod_release(pod);
     return status;
   }
-  for (int32_t id = 0; id < pod->info.num_devices; ++id) fill_device(pod, id, &pod->devices[id]);
+  for (int32_t id = 0; id < pod->info.num_devices; ++id)
+    pod_fill_device(pod, id, &pod->devices[id]);
   *out_pod = pod;
   return NULL;
 }
@@ -166,8 +167,8 @@ mp_status_t mp_pod_create_from_name(mp_str_t description, const char *where, mp_
 }
 
 // The spec of what hwloc found: one chip with one core per device, all equally far.
-static mp_status_t describe_machine(const mp_options_t *options, const mp_machine_t *machine,
-                                    int32_t workers, mp_pod_spec_t *spec) {
+static mp_status_t pod_describe_machine(const mp_options_t *options, const mp_machine_t *machine,
+                                        int32_t workers, mp_pod_spec_t *spec) {
   int32_t devices = machine->num_groups < workers ? machine->num_groups : workers;
   if (devices < MP_POD_LEAST_DEVICES) devices = MP_POD_LEAST_DEVICES;
   if (options->num_devices != MP_OPTION_UNSET) devices = (int32_t)options->num_devices;
@@ -176,7 +177,7 @@ static mp_status_t describe_machine(const mp_options_t *options, const mp_machin
   return mp_spec_finish(spec, "the machine");
 }
 
-static mp_status_t check_count(const mp_options_t *options, const mp_pod_spec_t *spec) {
+static mp_status_t pod_check_count(const mp_options_t *options, const mp_pod_spec_t *spec) {
   int32_t described = spec->slices * spec->chips * spec->cores_per_chip;
   if (options->num_devices == MP_OPTION_UNSET || options->num_devices == described) return NULL;
   mp_strbuf_t shape;
@@ -194,17 +195,17 @@ static mp_status_t check_count(const mp_options_t *options, const mp_pod_spec_t 
   return status;
 }
 
-static mp_status_t create_on(const mp_options_t *options, const mp_machine_t *machine,
-                             mp_pod_t **out_pod) {
+static mp_status_t pod_create_on(const mp_options_t *options, const mp_machine_t *machine,
+                                 mp_pod_t **out_pod) {
   mp_pod_spec_t spec = {0};
   int32_t workers = options->workers != MP_OPTION_UNSET ? (int32_t)options->workers
                                                         : mp_machine_default_workers(machine);
   bool described = options->topology[0] != '\0';
   if (described) {
     MP_RETURN_IF_ERROR(mp_pod_read_description(mp_str(options->topology), "topology", &spec));
-    MP_RETURN_IF_ERROR(check_count(options, &spec));
+    MP_RETURN_IF_ERROR(pod_check_count(options, &spec));
   } else {
-    MP_RETURN_IF_ERROR(describe_machine(options, machine, workers, &spec));
+    MP_RETURN_IF_ERROR(pod_describe_machine(options, machine, workers, &spec));
   }
   if (options->device_memory != MP_OPTION_UNSET) {
     spec.memory[MP_MEMORY_DEVICE] = (uint64_t)options->device_memory;
@@ -225,7 +226,7 @@ static mp_status_t create_on(const mp_options_t *options, const mp_machine_t *ma
 mp_status_t mp_pod_create(const mp_options_t *options, mp_pod_t **out_pod) {
   mp_machine_t *machine = NULL;
   MP_RETURN_IF_ERROR(mp_machine_create(options->machine, &machine));
-  mp_status_t status = create_on(options, machine, out_pod);
+  mp_status_t status = pod_create_on(options, machine, out_pod);
   mp_machine_release(machine);
   return status;
 }

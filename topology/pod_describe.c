@@ -6,7 +6,7 @@
 enum { MP_DESCRIBE_MAX_DEVICES = 64 };
 
 // The largest unit that leaves at most two decimals: "16GiB", "1.5GiB".
-static void write_bytes(uint64_t bytes, mp_strbuf_t *out_text) {
+static void pod_describe_write_bytes(uint64_t bytes, mp_strbuf_t *out_text) {
   static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   if (bytes == UINT64_MAX) {
     mp_strbuf_puts(out_text, "no limit");
@@ -23,7 +23,7 @@ static void write_bytes(uint64_t bytes, mp_strbuf_t *out_text) {
 }
 
 // "0-7,64-71" of a list whose runs are ascending.
-static void write_ranges(const int32_t *values, int32_t count, mp_strbuf_t *out_text) {
+static void pod_describe_write_ranges(const int32_t *values, int32_t count, mp_strbuf_t *out_text) {
   for (int32_t i = 0; i < count;) {
     int32_t last = i;
     while (last + 1 < count && values[last + 1] == values[last] + 1) ++last;
@@ -33,22 +33,24 @@ static void write_ranges(const int32_t *values, int32_t count, mp_strbuf_t *out_
   }
 }
 
-static const char *plural(int32_t count) {
+static const char *pod_describe_plural(int32_t count) {
   return count == 1 ? "" : "s";
 }
 
-static void write_machine(const mp_pod_t *pod, mp_strbuf_t *out_text) {
+static void pod_describe_write_machine(const mp_pod_t *pod, mp_strbuf_t *out_text) {
   const mp_pod_machine_t *machine = &pod->machine;
   if (machine->num_core_groups == 0) {
     mp_strbuf_puts(out_text, "machine  none (a description only)\n");
     return;
   }
-  mp_strbuf_printf(
-      out_text, "machine  %d package%s, %d NUMA node%s, %d core group%s, %d core%s, %d cpu%s, ",
-      pod->machine_packages, plural(pod->machine_packages), machine->num_numa_nodes,
-      plural(machine->num_numa_nodes), pod->machine_groups, plural(pod->machine_groups),
-      machine->num_cores, plural(machine->num_cores), pod->machine_cpus, plural(pod->machine_cpus));
-  write_bytes(machine->memory, out_text);
+  mp_strbuf_printf(out_text,
+                   "machine  %d package%s, %d NUMA node%s, %d core group%s, %d core%s, %d cpu%s, ",
+                   pod->machine_packages, pod_describe_plural(pod->machine_packages),
+                   machine->num_numa_nodes, pod_describe_plural(machine->num_numa_nodes),
+                   pod->machine_groups, pod_describe_plural(pod->machine_groups),
+                   machine->num_cores, pod_describe_plural(machine->num_cores), pod->machine_cpus,
+                   pod_describe_plural(pod->machine_cpus));
+  pod_describe_write_bytes(machine->memory, out_text);
   mp_strbuf_puts(out_text, machine->is_real ? " (found by hwloc)\n" : " (not this one)\n");
   if (machine->cpu_quota > 0) {
     mp_strbuf_printf(out_text, "quota    %.2f cores of CPU time (cgroup)\n", machine->cpu_quota);
@@ -57,22 +59,22 @@ static void write_machine(const mp_pod_t *pod, mp_strbuf_t *out_text) {
                    machine->worker_per_core ? "one bound to each core" : "bound to core groups");
 }
 
-static void write_shape(const int32_t *dims, int32_t count, mp_strbuf_t *out_text) {
+static void pod_describe_write_shape(const int32_t *dims, int32_t count, mp_strbuf_t *out_text) {
   mp_shape_t shape = {.num_dims = count};
   memcpy(shape.dims, dims, sizeof(*dims) * (size_t)count);
   mp_shape_write(&shape, out_text);
 }
 
-static void write_pod(const mp_pod_t *pod, mp_strbuf_t *out_text) {
+static void pod_describe_write_pod(const mp_pod_t *pod, mp_strbuf_t *out_text) {
   const mp_pod_info_t *info = &pod->info;
   mp_strbuf_printf(out_text, "pod      %s: %d device%s of kind '%s': %d slice%s of ", info->name,
-                   info->num_devices, plural(info->num_devices), info->kind, info->num_slices,
-                   plural(info->num_slices));
-  write_shape(info->shape, info->num_dims, out_text);
+                   info->num_devices, pod_describe_plural(info->num_devices), info->kind,
+                   info->num_slices, pod_describe_plural(info->num_slices));
+  pod_describe_write_shape(info->shape, info->num_dims, out_text);
   mp_strbuf_printf(out_text, " chip%s (%s) with %d core%s, on %d host%s",
-                   plural(info->chips_per_slice), mp_wiring_name(info->wiring),
-                   info->cores_per_chip, plural(info->cores_per_chip), info->num_hosts,
-                   plural(info->num_hosts));
+                   pod_describe_plural(info->chips_per_slice), mp_wiring_name(info->wiring),
+                   info->cores_per_chip, pod_describe_plural(info->cores_per_chip), info->num_hosts,
+                   pod_describe_plural(info->num_hosts));
   if (info->num_processes > 1) {
     mp_strbuf_printf(out_text, ", process %d of %d: devices %d to %d", info->process_index,
                      info->num_processes, info->first_local_device,
@@ -83,12 +85,12 @@ static void write_pod(const mp_pod_t *pod, mp_strbuf_t *out_text) {
   for (int space = 0; space < MP_MEMORY_SPACE_COUNT; ++space) {
     mp_strbuf_printf(out_text, "%s %s ", space == 0 ? "" : ",",
                      mp_memory_space_name((mp_memory_space_t)space));
-    write_bytes(pod->devices[info->first_local_device].capacity[space], out_text);
+    pod_describe_write_bytes(pod->devices[info->first_local_device].capacity[space], out_text);
   }
   mp_strbuf_puts(out_text, " (each device)\n");
 }
 
-static void write_groups(const mp_pod_t *pod, mp_strbuf_t *out_text) {
+static void pod_describe_write_groups(const mp_pod_t *pod, mp_strbuf_t *out_text) {
   if (pod->machine.num_core_groups == 0) return;
   mp_strbuf_printf(out_text, "\n%-6s %-10s %-6s %-8s %-20s %s\n", "group", "numa", "cores",
                    "workers", "cpus", "devices");
@@ -98,18 +100,18 @@ static void write_groups(const mp_pod_t *pod, mp_strbuf_t *out_text) {
     mp_strbuf_t cpus;
     mp_strbuf_init(&nodes);
     mp_strbuf_init(&cpus);
-    write_ranges(group->numa_nodes, group->num_numa_nodes, &nodes);
-    write_ranges(group->cpus, group->num_cpus, &cpus);
+    pod_describe_write_ranges(group->numa_nodes, group->num_numa_nodes, &nodes);
+    pod_describe_write_ranges(group->cpus, group->num_cpus, &cpus);
     mp_strbuf_printf(out_text, "%-6d %-10s %-6d %-8d %-20s ", index, mp_strbuf_text(&nodes),
                      group->num_cores, group->num_workers, mp_strbuf_text(&cpus));
-    write_ranges(group->device_ids, group->num_devices, out_text);
+    pod_describe_write_ranges(group->device_ids, group->num_devices, out_text);
     mp_strbuf_putc(out_text, '\n');
     mp_strbuf_deinit(&nodes);
     mp_strbuf_deinit(&cpus);
   }
 }
 
-static void write_devices(const mp_pod_t *pod, mp_strbuf_t *out_text) {
+static void pod_describe_write_devices(const mp_pod_t *pod, mp_strbuf_t *out_text) {
   mp_strbuf_printf(out_text, "\n%-7s %-14s %-5s %-6s %-5s %-6s %s\n", "device", "coords", "core",
                    "slice", "host", "group", "numa");
   int32_t count = pod->info.num_devices;
@@ -137,8 +139,8 @@ static void write_devices(const mp_pod_t *pod, mp_strbuf_t *out_text) {
 }
 
 void mp_pod_describe(const mp_pod_t *pod, mp_strbuf_t *out_text) {
-  write_machine(pod, out_text);
-  write_pod(pod, out_text);
-  write_groups(pod, out_text);
-  write_devices(pod, out_text);
+  pod_describe_write_machine(pod, out_text);
+  pod_describe_write_pod(pod, out_text);
+  pod_describe_write_groups(pod, out_text);
+  pod_describe_write_devices(pod, out_text);
 }

@@ -24,7 +24,8 @@ typedef struct {
 enum { MP_PROCESS_NAME_SIZE = 128 };
 
 // "process 1 (pid 4711 on a)"
-static const char *name_process(const union_t *u, int32_t rank, char text[MP_PROCESS_NAME_SIZE]) {
+static const char *pod_merge_name_process(const union_t *u, int32_t rank,
+                                          char text[MP_PROCESS_NAME_SIZE]) {
   const mp_announcement_t *announcement = &u->announcements[rank];
   int shown = announcement->hostname.size > 64 ? 64 : (int)announcement->hostname.size;
   snprintf(text, MP_PROCESS_NAME_SIZE, "process %d (pid %" PRId64 " on %.*s)", rank,
@@ -32,19 +33,20 @@ static const char *name_process(const union_t *u, int32_t rank, char text[MP_PRO
   return text;
 }
 
-static mp_status_t disagree(const union_t *u, int32_t rank, const char *what, const char *theirs,
-                            const char *ours) {
+static mp_status_t pod_merge_disagree(const union_t *u, int32_t rank, const char *what,
+                                      const char *theirs, const char *ours) {
   char first[MP_PROCESS_NAME_SIZE], second[MP_PROCESS_NAME_SIZE];
   return mp_status_make(
       MP_FAILED_PRECONDITION,
       "the processes disagree on the %s: %s has %s, %s has %s; all processes of a "
       "pod need the same",
-      what, name_process(u, 0, first), ours, name_process(u, rank, second), theirs);
+      what, pod_merge_name_process(u, 0, first), ours, pod_merge_name_process(u, rank, second),
+      theirs);
 }
 
 // ---- Reading and comparing ----
 
-static mp_status_t read_announcements(union_t *u, const mp_str_t *announcements) {
+static mp_status_t pod_merge_read_announcements(union_t *u, const mp_str_t *announcements) {
   u->announcements = MP_ARENA_ARRAY(u->arena, mp_announcement_t, (size_t)u->count);
   u->num_devices = MP_ARENA_ARRAY(u->arena, int32_t, (size_t)u->count);
   MP_RETURN_IF_NULL(u->announcements);
@@ -65,7 +67,7 @@ static mp_status_t read_announcements(union_t *u, const mp_str_t *announcements)
 }
 
 // One's own reason comes first: it is what this process's user can mend.
-static mp_status_t check_failures(const union_t *u) {
+static mp_status_t pod_merge_check_failures(const union_t *u) {
   const mp_announcement_t *own = &u->announcements[u->rank];
   if (own->code != MP_OK) {
     return mp_status_make(own->code, "%.*s", MP_STR_ARG(own->error));
@@ -74,14 +76,14 @@ static mp_status_t check_failures(const union_t *u) {
     char name[MP_PROCESS_NAME_SIZE];
     const mp_announcement_t *announcement = &u->announcements[r];
     if (announcement->code == MP_OK) continue;
-    return mp_status_make(announcement->code, "%s cannot start: %.*s", name_process(u, r, name),
-                          MP_STR_ARG(announcement->error));
+    return mp_status_make(announcement->code, "%s cannot start: %.*s",
+                          pod_merge_name_process(u, r, name), MP_STR_ARG(announcement->error));
   }
   return NULL;
 }
 
 // The first line in which two texts differ, of `text`.
-static mp_str_t differing_line(mp_str_t text, mp_str_t other) {
+static mp_str_t pod_merge_differing_line(mp_str_t text, mp_str_t other) {
   if (text.size == 0) return MP_STR("");
   size_t line = 0;
   for (size_t i = 0; i < text.size && i < other.size && text.data[i] == other.data[i]; ++i) {
@@ -93,42 +95,43 @@ static mp_str_t differing_line(mp_str_t text, mp_str_t other) {
 }
 
 // `"v5e:4x4" ('shape: 4x4')`
-static void write_topology(const mp_announcement_t *announcement, const mp_announcement_t *other,
-                           mp_strbuf_t *out) {
+static void pod_merge_write_topology(const mp_announcement_t *announcement,
+                                     const mp_announcement_t *other, mp_strbuf_t *out) {
   if (announcement->topology.size == 0) {
     mp_strbuf_puts(out, "none (what the machine has)");
     return;
   }
   int shown = announcement->topology.size > 200 ? 200 : (int)announcement->topology.size;
   mp_strbuf_printf(out, "\"%.*s\"", shown, announcement->topology.data);
-  mp_str_t line = differing_line(announcement->spec, other->spec);
+  mp_str_t line = pod_merge_differing_line(announcement->spec, other->spec);
   if (line.size != 0 && other->spec.size != 0) {
     mp_strbuf_printf(out, " ('%.*s')", MP_STR_ARG(line));
   }
 }
 
-static mp_status_t refuse_topology(const union_t *u, int32_t rank) {
+static mp_status_t pod_merge_refuse_topology(const union_t *u, int32_t rank) {
   mp_strbuf_t ours, theirs;
   mp_strbuf_init(&ours);
   mp_strbuf_init(&theirs);
-  write_topology(&u->announcements[0], &u->announcements[rank], &ours);
-  write_topology(&u->announcements[rank], &u->announcements[0], &theirs);
+  pod_merge_write_topology(&u->announcements[0], &u->announcements[rank], &ours);
+  pod_merge_write_topology(&u->announcements[rank], &u->announcements[0], &theirs);
   mp_status_t status =
-      disagree(u, rank, "topology", mp_strbuf_text(&theirs), mp_strbuf_text(&ours));
+      pod_merge_disagree(u, rank, "topology", mp_strbuf_text(&theirs), mp_strbuf_text(&ours));
   mp_strbuf_deinit(&ours);
   mp_strbuf_deinit(&theirs);
   return status;
 }
 
-static mp_status_t refuse_number(const union_t *u, int32_t rank, const char *what, int64_t ours,
-                                 int64_t theirs) {
+static mp_status_t pod_merge_refuse_number(const union_t *u, int32_t rank, const char *what,
+                                           int64_t ours, int64_t theirs) {
   char texts[2][32];
   snprintf(texts[0], sizeof(texts[0]), "%" PRId64, ours);
   snprintf(texts[1], sizeof(texts[1]), "%" PRId64, theirs);
-  return disagree(u, rank, what, theirs == 0 ? "none" : texts[1], ours == 0 ? "none" : texts[0]);
+  return pod_merge_disagree(u, rank, what, theirs == 0 ? "none" : texts[1],
+                            ours == 0 ? "none" : texts[0]);
 }
 
-static mp_status_t check_agreement(const union_t *u) {
+static mp_status_t pod_merge_check_agreement(const union_t *u) {
   const mp_announcement_t *first = &u->announcements[0];
   for (int32_t r = 1; r < u->count; ++r) {
     const mp_announcement_t *announcement = &u->announcements[r];
@@ -136,19 +139,19 @@ static mp_status_t check_agreement(const union_t *u) {
       char ours[80], theirs[80];
       snprintf(ours, sizeof(ours), "%.*s", MP_STR_ARG(first->version));
       snprintf(theirs, sizeof(theirs), "%.*s", MP_STR_ARG(announcement->version));
-      return disagree(u, r, "version of minipod", theirs, ours);
+      return pod_merge_disagree(u, r, "version of minipod", theirs, ours);
     }
     if (announcement->protocol != first->protocol ||
         announcement->protocol != MP_ANNOUNCEMENT_PROTOCOL) {
-      return refuse_number(u, r, "protocol", first->protocol, announcement->protocol);
+      return pod_merge_refuse_number(u, r, "protocol", first->protocol, announcement->protocol);
     }
     if ((announcement->topology.size == 0) != (first->topology.size == 0) ||
         !mp_str_equal(announcement->spec, first->spec)) {
-      return refuse_topology(u, r);
+      return pod_merge_refuse_topology(u, r);
     }
     if (announcement->device_memory != first->device_memory) {
-      return refuse_number(u, r, "option device_memory", first->device_memory,
-                           announcement->device_memory);
+      return pod_merge_refuse_number(u, r, "option device_memory", first->device_memory,
+                                     announcement->device_memory);
     }
   }
   return NULL;
@@ -156,66 +159,69 @@ static mp_status_t check_agreement(const union_t *u) {
 
 // ---- Who uses which cores ----
 
-static bool uses_the_same_cpus(const mp_machine_t *a, const mp_machine_t *b) {
+static bool pod_merge_uses_the_same_cpus(const mp_machine_t *a, const mp_machine_t *b) {
   return a->is_real == b->is_real && a->num_cpus == b->num_cpus &&
          memcmp(a->cpus, b->cpus, sizeof(*a->cpus) * (size_t)a->num_cpus) == 0;
 }
 
 // Processes of one host that may use the same cpus divide them; the launcher has divided the others
 // by binding them.
-static int32_t count_sharers(const union_t *u, int32_t rank, int32_t *out_index) {
+static int32_t pod_merge_count_sharers(const union_t *u, int32_t rank, int32_t *out_index) {
   const mp_announcement_t *announcement = &u->announcements[rank];
   int32_t sharers = 0;
   for (int32_t r = 0; r < u->count; ++r) {
     if (u->announcements[r].host != announcement->host) continue;
-    if (!uses_the_same_cpus(&u->announcements[r].machine, &announcement->machine)) continue;
+    if (!pod_merge_uses_the_same_cpus(&u->announcements[r].machine, &announcement->machine))
+      continue;
     if (r == rank) *out_index = sharers;
     ++sharers;
   }
   return sharers;
 }
 
-static int32_t ranks_on_host_of(const union_t *u, int32_t rank) {
+static int32_t pod_merge_ranks_on_host_of(const union_t *u, int32_t rank) {
   int32_t ranks = 0;
   for (int32_t r = 0; r < u->count; ++r)
     ranks += u->announcements[r].host == u->announcements[rank].host;
   return ranks;
 }
 
-static int32_t default_workers(const mp_announcement_t *announcement, const mp_machine_t *machine) {
+static int32_t pod_merge_default_workers(const mp_announcement_t *announcement,
+                                         const mp_machine_t *machine) {
   return announcement->workers != 0 ? (int32_t)announcement->workers
                                     : mp_machine_default_workers(machine);
 }
 
-static int32_t max(int32_t a, int32_t b) {
+static int32_t pod_merge_max(int32_t a, int32_t b) {
   return a > b ? a : b;
 }
 
-static int32_t min(int32_t a, int32_t b) {
+static int32_t pod_merge_min(int32_t a, int32_t b) {
   return a < b ? a : b;
 }
 
 // As many devices as a process has core groups of its own. Sharers get equal numbers, even where
 // groups are left over: programs written for several processes count on it.
-static int32_t devices_of_machine(const union_t *u, int32_t rank) {
+static int32_t pod_merge_devices_of_machine(const union_t *u, int32_t rank) {
   const mp_announcement_t *announcement = &u->announcements[rank];
   if (announcement->num_devices != 0) return (int32_t)announcement->num_devices;
   int32_t index = 0;
-  int32_t sharers = count_sharers(u, rank, &index);
-  mp_machine_t part = {.num_cores = max(announcement->machine.num_cores / sharers, 1),
+  int32_t sharers = pod_merge_count_sharers(u, rank, &index);
+  mp_machine_t part = {.num_cores = pod_merge_max(announcement->machine.num_cores / sharers, 1),
                        .cpu_quota = announcement->machine.cpu_quota / sharers};
-  int32_t own =
-      min(announcement->machine.num_groups / sharers, default_workers(announcement, &part));
-  return max(max(own, MP_POD_LEAST_DEVICES / ranks_on_host_of(u, rank)), 1);
+  int32_t own = pod_merge_min(announcement->machine.num_groups / sharers,
+                              pod_merge_default_workers(announcement, &part));
+  return pod_merge_max(
+      pod_merge_max(own, MP_POD_LEAST_DEVICES / pod_merge_ranks_on_host_of(u, rank)), 1);
 }
 
 // ---- Dividing ----
 
-static bool share_hosts(const union_t *u, const int32_t *devices_of, int32_t hosts,
-                        int32_t *out_devices) {
+static bool pod_merge_share_hosts(const union_t *u, const int32_t *devices_of, int32_t hosts,
+                                  int32_t *out_devices) {
   if (u->count % hosts != 0 && hosts % u->count != 0) return false;
-  int32_t per_host = max(u->count / hosts, 1);
-  int32_t hosts_each = max(hosts / u->count, 1);
+  int32_t per_host = pod_merge_max(u->count / hosts, 1);
+  int32_t hosts_each = pod_merge_max(hosts / u->count, 1);
   for (int32_t r = 0; r < u->count; ++r) {
     int32_t devices = 0;
     int32_t host = r / per_host * hosts_each;
@@ -226,7 +232,7 @@ static bool share_hosts(const union_t *u, const int32_t *devices_of, int32_t hos
   return true;
 }
 
-static mp_status_t check_count(const union_t *u, const mp_pod_t *pod) {
+static mp_status_t pod_merge_check_count(const union_t *u, const mp_pod_t *pod) {
   for (int32_t r = 0; r < u->count; ++r) {
     const mp_announcement_t *announcement = &u->announcements[r];
     if (announcement->num_devices == 0 || announcement->num_devices == u->num_devices[r]) continue;
@@ -238,7 +244,7 @@ static mp_status_t check_count(const union_t *u, const mp_pod_t *pod) {
         "%d processes; num_devices counts the devices of one process: give one of the two, or make "
         "them agree",
         announcement->num_devices, MP_STR_ARG(announcement->num_devices_source),
-        name_process(u, r, name), MP_STR_ARG(announcement->topology),
+        pod_merge_name_process(u, r, name), MP_STR_ARG(announcement->topology),
         MP_STR_ARG(announcement->topology_source), pod->info.num_devices, u->num_devices[r],
         u->count);
   }
@@ -247,13 +253,13 @@ static mp_status_t check_count(const union_t *u, const mp_pod_t *pod) {
 
 // Fills in how many devices each process has of a described pod: whole hosts or equal parts of
 // hosts where the numbers allow it, else equal parts.
-static mp_status_t divide_described(union_t *u, const mp_pod_t *pod) {
+static mp_status_t pod_merge_divide_described(union_t *u, const mp_pod_t *pod) {
   int32_t hosts = pod->info.num_hosts;
   int32_t devices = pod->info.num_devices;
   int32_t *devices_of = MP_ARENA_ARRAY(u->arena, int32_t, (size_t)hosts);
   MP_RETURN_IF_NULL(devices_of);
   for (int32_t id = 0; id < devices; ++id) ++devices_of[pod->devices[id].host_index];
-  if (!share_hosts(u, devices_of, hosts, u->num_devices)) {
+  if (!pod_merge_share_hosts(u, devices_of, hosts, u->num_devices)) {
     if (devices % u->count != 0) {
       return mp_status_make(
           MP_INVALID_ARGUMENT,
@@ -264,10 +270,10 @@ static mp_status_t divide_described(union_t *u, const mp_pod_t *pod) {
     }
     for (int32_t r = 0; r < u->count; ++r) u->num_devices[r] = devices / u->count;
   }
-  return check_count(u, pod);
+  return pod_merge_check_count(u, pod);
 }
 
-static int compare_hosts(const void *a, const void *b) {
+static int pod_merge_compare_hosts(const void *a, const void *b) {
   const mp_pod_device_t *x = a;
   const mp_pod_device_t *y = b;
   if (x->host_index != y->host_index) return x->host_index < y->host_index ? -1 : 1;
@@ -275,9 +281,9 @@ static int compare_hosts(const void *a, const void *b) {
 }
 
 // Numbers the devices host by host and gives each process its part of them.
-static void assign_devices(const union_t *u, mp_pod_t *pod) {
+static void pod_merge_assign_devices(const union_t *u, mp_pod_t *pod) {
   mp_pod_info_t *info = &pod->info;
-  qsort(pod->devices, (size_t)info->num_devices, sizeof(pod->devices[0]), compare_hosts);
+  qsort(pod->devices, (size_t)info->num_devices, sizeof(pod->devices[0]), pod_merge_compare_hosts);
   info->process_index = u->rank;
   info->num_processes = u->count;
   int32_t id = 0;
@@ -293,7 +299,7 @@ static void assign_devices(const union_t *u, mp_pod_t *pod) {
   info->num_local_devices = u->num_devices[u->rank];
 }
 
-static mp_status_t build_described(union_t *u, mp_pod_t **out_pod) {
+static mp_status_t pod_merge_build_described(union_t *u, mp_pod_t **out_pod) {
   const mp_announcement_t *announcement = &u->announcements[0];
   MP_RETURN_IF_ERROR(mp_spec_read_yaml(&u->spec, "topology", announcement->spec));
   if (announcement->name.size <= MP_SPEC_MAX_TEXT && announcement->name.size > 0) {
@@ -304,21 +310,21 @@ static mp_status_t build_described(union_t *u, mp_pod_t **out_pod) {
     u->spec.memory[MP_MEMORY_DEVICE] = (uint64_t)announcement->device_memory;
   mp_pod_t *pod = NULL;
   MP_RETURN_IF_ERROR(mp_pod_build(&u->spec, announcement->topology, &pod));
-  mp_status_t status = divide_described(u, pod);
+  mp_status_t status = pod_merge_divide_described(u, pod);
   if (status != NULL) {
     mp_pod_release(pod);
     return status;
   }
-  assign_devices(u, pod);
+  pod_merge_assign_devices(u, pod);
   *out_pod = pod;
   return NULL;
 }
 
 // Of machines: chips in a row, the real hosts as hosts.
-static mp_status_t build_found(union_t *u, mp_pod_t **out_pod) {
+static mp_status_t pod_merge_build_found(union_t *u, mp_pod_t **out_pod) {
   int64_t devices = 0;
   for (int32_t r = 0; r < u->count; ++r) {
-    u->num_devices[r] = devices_of_machine(u, r);
+    u->num_devices[r] = pod_merge_devices_of_machine(u, r);
     devices += u->num_devices[r];
   }
   if (devices > MP_POD_MAX_DEVICES) {
@@ -337,7 +343,7 @@ static mp_status_t build_found(union_t *u, mp_pod_t **out_pod) {
   MP_RETURN_IF_ERROR(mp_pod_build(&u->spec, MP_STR("machine"), &pod));
   // Processes are in the order of ranks, also where hosts take turns: no sorting by host here.
   for (int32_t id = 0; id < pod->info.num_devices; ++id) pod->devices[id].host_index = 0;
-  assign_devices(u, pod);
+  pod_merge_assign_devices(u, pod);
   pod->info.num_hosts = u->num_hosts;
   for (int32_t id = 0; id < pod->info.num_devices; ++id) {
     mp_pod_device_t *device = &pod->devices[id];
@@ -349,14 +355,14 @@ static mp_status_t build_found(union_t *u, mp_pod_t **out_pod) {
 
 // ---- Placing ----
 
-static mp_status_t place(const union_t *u, mp_pod_t *pod) {
+static mp_status_t pod_merge_place(const union_t *u, mp_pod_t *pod) {
   mp_announcement_t *own = &u->announcements[u->rank];
   int32_t index = 0;
-  int32_t sharers = count_sharers(u, u->rank, &index);
+  int32_t sharers = pod_merge_count_sharers(u, u->rank, &index);
   mp_machine_t machine =
       own->machine;  // its arrays are shared: the announcement is of no use afterwards
   mp_machine_keep_part(&machine, index, sharers);
-  MP_RETURN_IF_ERROR(mp_pod_place(pod, &machine, default_workers(own, &machine)));
+  MP_RETURN_IF_ERROR(mp_pod_place(pod, &machine, pod_merge_default_workers(own, &machine)));
   int32_t first = 0;
   for (int32_t r = 0; r < u->count; first += u->num_devices[r++]) {
     int32_t devices_on_host = 0;
@@ -372,7 +378,7 @@ static mp_status_t place(const union_t *u, mp_pod_t *pod) {
 
 // ---- Notes ----
 
-static void note_unequal(const union_t *u, mp_strbuf_t *out) {
+static void pod_merge_note_unequal(const union_t *u, mp_strbuf_t *out) {
   int32_t r = 1;
   while (r < u->count && u->num_devices[r] == u->num_devices[0]) ++r;
   if (r == u->count) return;
@@ -384,7 +390,7 @@ static void note_unequal(const union_t *u, mp_strbuf_t *out) {
 
 // Only the launcher's binding is worth a word: more processes than cores is what the user asked
 // for.
-static void note_starved(const union_t *u, mp_strbuf_t *out) {
+static void pod_merge_note_starved(const union_t *u, mp_strbuf_t *out) {
   for (int32_t r = 0; r < u->count; ++r) {
     const mp_machine_t *machine = &u->announcements[r].machine;
     if (!machine->is_real || machine->num_cores >= machine->num_cores_all) continue;
@@ -397,17 +403,17 @@ static void note_starved(const union_t *u, mp_strbuf_t *out) {
   }
 }
 
-static mp_status_t merge(union_t *u, const mp_str_t *announcements, mp_pod_t **out_pod,
-                         mp_strbuf_t *out_notes) {
-  MP_RETURN_IF_ERROR(read_announcements(u, announcements));
-  MP_RETURN_IF_ERROR(check_failures(u));
-  MP_RETURN_IF_ERROR(check_agreement(u));
+static mp_status_t pod_merge_merge(union_t *u, const mp_str_t *announcements, mp_pod_t **out_pod,
+                                   mp_strbuf_t *out_notes) {
+  MP_RETURN_IF_ERROR(pod_merge_read_announcements(u, announcements));
+  MP_RETURN_IF_ERROR(pod_merge_check_failures(u));
+  MP_RETURN_IF_ERROR(pod_merge_check_agreement(u));
   mp_pod_t *pod = NULL;
-  MP_RETURN_IF_ERROR(u->announcements[0].topology.size != 0 ? build_described(u, &pod)
-                                                            : build_found(u, &pod));
-  note_unequal(u, out_notes);
-  note_starved(u, out_notes);
-  mp_status_t status = place(u, pod);
+  MP_RETURN_IF_ERROR(u->announcements[0].topology.size != 0 ? pod_merge_build_described(u, &pod)
+                                                            : pod_merge_build_found(u, &pod));
+  pod_merge_note_unequal(u, out_notes);
+  pod_merge_note_starved(u, out_notes);
+  mp_status_t status = pod_merge_place(u, pod);
   if (status == NULL) status = mp_strbuf_status(out_notes);
   if (status != NULL) {
     mp_pod_release(pod);
@@ -421,7 +427,7 @@ mp_status_t mp_pod_merge(const mp_str_t *announcements, int32_t count, int32_t r
                          mp_pod_t **out_pod, mp_strbuf_t *out_notes) {
   union_t u = {.count = count, .rank = rank};
   MP_RETURN_IF_ERROR(mp_arena_create(&u.arena));
-  mp_status_t status = merge(&u, announcements, out_pod, out_notes);
+  mp_status_t status = pod_merge_merge(&u, announcements, out_pod, out_notes);
   mp_arena_release(u.arena);
   return status;
 }

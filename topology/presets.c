@@ -82,7 +82,7 @@ static const preset_t g_presets[] = {
       {"flops.s8", "1836T"}}},
 };
 
-static const preset_t *find(mp_str_t name) {
+static const preset_t *presets_find(mp_str_t name) {
   for (size_t i = 0; i < sizeof(g_presets) / sizeof(g_presets[0]); ++i) {
     if (mp_str_is(name, g_presets[i].name)) return &g_presets[i];
   }
@@ -90,11 +90,11 @@ static const preset_t *find(mp_str_t name) {
 }
 
 bool mp_spec_is_preset(mp_str_t name) {
-  return find(name) != NULL;
+  return presets_find(name) != NULL;
 }
 
 mp_status_t mp_spec_apply_preset(mp_pod_spec_t *spec, mp_str_t name) {
-  const preset_t *preset = find(name);
+  const preset_t *preset = presets_find(name);
   if (preset == NULL) {
     return mp_status_make(MP_NOT_FOUND, "no preset '%.*s'", MP_STR_ARG(name));
   }

@@ -2,7 +2,7 @@
 #include "topology/spec.h"
 
 // Blanks separate words, but not within double quotes.
-static mp_str_t next_word(mp_str_t *rest) {
+static mp_str_t spec_line_next_word(mp_str_t *rest) {
   size_t begin = 0;
   while (begin < rest->size && (rest->data[begin] == ' ' || rest->data[begin] == '\t')) ++begin;
   size_t end = begin;
@@ -24,7 +24,7 @@ typedef struct {
   bool has_value;
 } word_t;
 
-static word_t split(mp_str_t word) {
+static word_t spec_line_split(mp_str_t word) {
   size_t colon = 0;
   while (colon < word.size && word.data[colon] != ':') ++colon;
   word_t parts = {.key = {word.data, colon}, .has_value = colon < word.size};
@@ -37,24 +37,25 @@ static word_t split(mp_str_t word) {
   return parts;
 }
 
-static bool ends_with(mp_str_t text, const char *end) {
+static bool spec_line_ends_with(mp_str_t text, const char *end) {
   size_t size = strlen(end);
   return text.size >= size && memcmp(text.data + text.size - size, end, size) == 0;
 }
 
-static bool is_file(mp_str_t word) {
-  return memchr(word.data, '/', word.size) != NULL || ends_with(word, ".yaml") ||
-         ends_with(word, ".yml") || ends_with(word, ".json");
+static bool spec_line_is_file(mp_str_t word) {
+  return memchr(word.data, '/', word.size) != NULL || spec_line_ends_with(word, ".yaml") ||
+         spec_line_ends_with(word, ".yml") || spec_line_ends_with(word, ".json");
 }
 
-static bool is_wiring(mp_str_t name) {
+static bool spec_line_is_wiring(mp_str_t name) {
   for (int i = 0; i < MP_WIRING_COUNT; ++i) {
     if (mp_str_is(name, mp_wiring_name((mp_wiring_t)i))) return true;
   }
   return false;
 }
 
-static mp_status_t read_file_word(mp_pod_spec_t *spec, const char *origin, mp_str_t word) {
+static mp_status_t spec_line_read_file_word(mp_pod_spec_t *spec, const char *origin,
+                                            mp_str_t word) {
   char path[1024];
   if (word.size >= sizeof(path)) {
     return mp_status_make(MP_INVALID_ARGUMENT, "%s: the file name is too long", origin);
@@ -64,7 +65,7 @@ static mp_status_t read_file_word(mp_pod_spec_t *spec, const char *origin, mp_st
   return mp_spec_read_file(spec, path);
 }
 
-static mp_status_t refuse_first_word(const char *origin, mp_str_t name) {
+static mp_status_t spec_line_refuse_first_word(const char *origin, mp_str_t name) {
   mp_strbuf_t presets;
   mp_strbuf_init(&presets);
   mp_spec_list_presets(&presets);
@@ -78,31 +79,32 @@ static mp_status_t refuse_first_word(const char *origin, mp_str_t name) {
   return status;
 }
 
-static mp_status_t read_first_word(mp_pod_spec_t *spec, mp_spec_place_t place, mp_str_t word) {
-  word_t parts = split(word);
+static mp_status_t spec_line_read_first_word(mp_pod_spec_t *spec, mp_spec_place_t place,
+                                             mp_str_t word) {
+  word_t parts = spec_line_split(word);
   bool preset = mp_spec_is_preset(parts.key);
-  if (preset || is_wiring(parts.key)) {
+  if (preset || spec_line_is_wiring(parts.key)) {
     MP_RETURN_IF_ERROR(
         mp_spec_set(spec, place, preset ? MP_STR("preset") : MP_STR("topology"), parts.key));
     if (!parts.has_value) return NULL;
     return mp_spec_set(spec, place, MP_STR("shape"), parts.value);
   }
-  if (is_file(word)) return read_file_word(spec, place.origin, word);
+  if (spec_line_is_file(word)) return spec_line_read_file_word(spec, place.origin, word);
   // Not a name: may be a key:value word already.
   if (parts.has_value && mp_spec_is_key(parts.key)) {
     return mp_spec_set(spec, place, parts.key, parts.value);
   }
-  return refuse_first_word(place.origin, parts.key);
+  return spec_line_refuse_first_word(place.origin, parts.key);
 }
 
 mp_status_t mp_spec_read_line(mp_pod_spec_t *spec, const char *origin, mp_str_t line) {
   mp_spec_place_t place = {origin, 0, MP_LAYER_WORDS};
   mp_str_t rest = line;
-  mp_str_t word = next_word(&rest);
-  if (word.size == 0) return refuse_first_word(origin, word);
-  MP_RETURN_IF_ERROR(read_first_word(spec, place, word));
-  while ((word = next_word(&rest)).size != 0) {
-    word_t parts = split(word);
+  mp_str_t word = spec_line_next_word(&rest);
+  if (word.size == 0) return spec_line_refuse_first_word(origin, word);
+  MP_RETURN_IF_ERROR(spec_line_read_first_word(spec, place, word));
+  while ((word = spec_line_next_word(&rest)).size != 0) {
+    word_t parts = spec_line_split(word);
     if (!parts.has_value) {
       int shown = word.size > 64 ? 64 : (int)word.size;
       return mp_status_make(MP_INVALID_ARGUMENT, "%s: expected a word key:value, got '%.*s'",

@@ -23,7 +23,8 @@ static const unit_t g_flop_units[] = {{"G", 1e9},      {"T", 1e12},      {"P", 1
                                       {"GFLOPS", 1e9}, {"TFLOPS", 1e12}, {"PFLOPS", 1e15},
                                       {"", 1},         {NULL, 0}};
 
-static bool parse_quantity(const unit_t *units, mp_str_t text, double max, double *out_value) {
+static bool spec_value_parse_quantity(const unit_t *units, mp_str_t text, double max,
+                                      double *out_value) {
   double number = 0;
   if (text.size == 0 || text.data[0] < '0' || text.data[0] > '9') return false;  // no sign
   size_t used = mp_str_scan_double(text, &number);
@@ -40,7 +41,7 @@ static bool parse_quantity(const unit_t *units, mp_str_t text, double max, doubl
   return false;
 }
 
-static bool parse_int(mp_str_t text, long long max, int32_t *out_value) {
+static bool spec_value_parse_int(mp_str_t text, long long max, int32_t *out_value) {
   long long value = 0;
   if (!mp_str_parse_i64(text, &value) || value < 1 || value > max) return false;
   *out_value = (int32_t)value;
@@ -48,21 +49,22 @@ static bool parse_int(mp_str_t text, long long max, int32_t *out_value) {
 }
 
 // Sizes joined by 'x'.
-static bool parse_shape(mp_str_t text, mp_shape_t *out_shape) {
+static bool spec_value_parse_shape(mp_str_t text, mp_shape_t *out_shape) {
   mp_shape_t shape = {0};
   for (size_t begin = 0; begin <= text.size;) {
     size_t end = begin;
     while (end < text.size && text.data[end] != 'x') ++end;
     mp_str_t part = {text.data + begin, end - begin};
     if (shape.num_dims == MP_POD_MAX_DIMS) return false;
-    if (!parse_int(part, MP_POD_MAX_DEVICES, &shape.dims[shape.num_dims++])) return false;
+    if (!spec_value_parse_int(part, MP_POD_MAX_DEVICES, &shape.dims[shape.num_dims++]))
+      return false;
     begin = end + 1;
   }
   *out_shape = shape;
   return true;
 }
 
-static bool parse_text(mp_str_t text, char *out_text) {
+static bool spec_value_parse_text(mp_str_t text, char *out_text) {
   if (text.size == 0 || text.size > MP_SPEC_MAX_TEXT) return false;
   for (size_t i = 0; i < text.size; ++i) {
     // No quotes either, so that every value can be written back between them.
@@ -74,7 +76,7 @@ static bool parse_text(mp_str_t text, char *out_text) {
   return true;
 }
 
-static bool parse_wiring(mp_str_t text, mp_wiring_t *out_wiring) {
+static bool spec_value_parse_wiring(mp_str_t text, mp_wiring_t *out_wiring) {
   for (int i = 0; i < MP_WIRING_COUNT; ++i) {
     if (!mp_str_is(text, mp_wiring_name((mp_wiring_t)i))) continue;
     *out_wiring = (mp_wiring_t)i;
@@ -83,7 +85,7 @@ static bool parse_wiring(mp_str_t text, mp_wiring_t *out_wiring) {
   return false;
 }
 
-static bool parse_bytes(mp_str_t text, uint64_t *out_bytes) {
+static bool spec_value_parse_bytes(mp_str_t text, uint64_t *out_bytes) {
   unsigned long long bytes = 0;
   if (mp_str_is(text, "unlimited")) {
     *out_bytes = UINT64_MAX;
@@ -97,23 +99,23 @@ static bool parse_bytes(mp_str_t text, uint64_t *out_bytes) {
 bool mp_spec_value_parse(mp_spec_type_t type, mp_str_t text, void *out_member) {
   switch (type) {
     case MP_SPEC_TEXT:
-      return parse_text(text, out_member);
+      return spec_value_parse_text(text, out_member);
     case MP_SPEC_INT:
-      return parse_int(text, MP_POD_MAX_DEVICES, out_member);
+      return spec_value_parse_int(text, MP_POD_MAX_DEVICES, out_member);
     case MP_SPEC_DIMS:
-      return parse_int(text, MP_POD_MAX_DIMS, out_member);
+      return spec_value_parse_int(text, MP_POD_MAX_DIMS, out_member);
     case MP_SPEC_WIRING:
-      return parse_wiring(text, out_member);
+      return spec_value_parse_wiring(text, out_member);
     case MP_SPEC_SHAPE:
-      return parse_shape(text, out_member);
+      return spec_value_parse_shape(text, out_member);
     case MP_SPEC_BYTES:
-      return parse_bytes(text, out_member);
+      return spec_value_parse_bytes(text, out_member);
     case MP_SPEC_TIME:
-      return parse_quantity(g_time_units, text, 1e6, out_member);
+      return spec_value_parse_quantity(g_time_units, text, 1e6, out_member);
     case MP_SPEC_RATE:
-      return parse_quantity(g_rate_units, text, 1e18, out_member);
+      return spec_value_parse_quantity(g_rate_units, text, 1e18, out_member);
     case MP_SPEC_FLOPS:
-      return parse_quantity(g_flop_units, text, 1e24, out_member);
+      return spec_value_parse_quantity(g_flop_units, text, 1e24, out_member);
   }
   return false;
 }

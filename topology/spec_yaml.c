@@ -25,21 +25,21 @@ typedef struct {
   const char *origin;
 } reader_t;
 
-static int line_of(const reader_t *reader) {
+static int spec_yaml_line_of(const reader_t *reader) {
   return (int)reader->event.start_mark.line + 1;
 }
 
-static mp_spec_place_t place_at(const reader_t *reader, int line) {
+static mp_spec_place_t spec_yaml_place_at(const reader_t *reader, int line) {
   return (mp_spec_place_t){reader->origin, line, MP_LAYER_FILE};
 }
 
-static mp_str_t scalar_of(const reader_t *reader) {
+static mp_str_t spec_yaml_scalar_of(const reader_t *reader) {
   return (mp_str_t){(const char *)reader->event.data.scalar.value,
                     reader->event.data.scalar.length};
 }
 
 // Goes to the next event.
-static mp_status_t advance(reader_t *reader) {
+static mp_status_t spec_yaml_advance(reader_t *reader) {
   yaml_event_delete(&reader->event);
   memset(&reader->event, 0, sizeof(reader->event));
   if (yaml_parser_parse(&reader->parser, &reader->event)) return NULL;
@@ -53,82 +53,86 @@ static mp_status_t advance(reader_t *reader) {
 }
 
 // The rest of a list after its start, joined with 'x' as the one-line form has it.
-static mp_status_t read_list(reader_t *reader, mp_str_t key, int line) {
+static mp_status_t spec_yaml_read_list(reader_t *reader, mp_str_t key, int line) {
   char text[MP_YAML_MAX_PATH];
   size_t size = 0;
   for (;;) {
-    MP_RETURN_IF_ERROR(advance(reader));
+    MP_RETURN_IF_ERROR(spec_yaml_advance(reader));
     if (reader->event.type == YAML_SEQUENCE_END_EVENT) break;
     if (reader->event.type != YAML_SCALAR_EVENT) {
-      return mp_spec_refuse(place_at(reader, line), key, "a list of something else");
+      return mp_spec_refuse(spec_yaml_place_at(reader, line), key, "a list of something else");
     }
-    mp_str_t item = scalar_of(reader);
+    mp_str_t item = spec_yaml_scalar_of(reader);
     if (item.size + 1 >= sizeof(text) - size) {
-      return mp_spec_refuse(place_at(reader, line), key, "a longer list");
+      return mp_spec_refuse(spec_yaml_place_at(reader, line), key, "a longer list");
     }
     if (size != 0) text[size++] = 'x';
     memcpy(text + size, item.data, item.size);
     size += item.size;
   }
-  return mp_spec_set(reader->spec, place_at(reader, line), key, (mp_str_t){text, size});
+  return mp_spec_set(reader->spec, spec_yaml_place_at(reader, line), key, (mp_str_t){text, size});
 }
 
-static mp_status_t read_mapping(reader_t *reader, mp_str_t prefix, int depth);
+static mp_status_t spec_yaml_read_mapping(reader_t *reader, mp_str_t prefix, int depth);
 
 // The value of a key; the current event is its first.
-static mp_status_t read_value(reader_t *reader, mp_str_t key, int line, int depth) {
+static mp_status_t spec_yaml_read_value(reader_t *reader, mp_str_t key, int line, int depth) {
   switch (reader->event.type) {
     case YAML_SCALAR_EVENT:
-      return mp_spec_set(reader->spec, place_at(reader, line), key, scalar_of(reader));
+      return mp_spec_set(reader->spec, spec_yaml_place_at(reader, line), key,
+                         spec_yaml_scalar_of(reader));
     case YAML_SEQUENCE_START_EVENT:
-      if (!mp_spec_is_shape(key)) return mp_spec_refuse(place_at(reader, line), key, "a list");
-      return read_list(reader, key, line);
+      if (!mp_spec_is_shape(key))
+        return mp_spec_refuse(spec_yaml_place_at(reader, line), key, "a list");
+      return spec_yaml_read_list(reader, key, line);
     case YAML_MAPPING_START_EVENT:
       if (!mp_spec_is_mapping(key) || depth == MP_YAML_MAX_DEPTH) {
-        return mp_spec_refuse(place_at(reader, line), key, "a mapping");
+        return mp_spec_refuse(spec_yaml_place_at(reader, line), key, "a mapping");
       }
-      return read_mapping(reader, key, depth);
+      return spec_yaml_read_mapping(reader, key, depth);
     default:
-      return mp_spec_refuse(place_at(reader, line), key, "an alias");
+      return mp_spec_refuse(spec_yaml_place_at(reader, line), key, "an alias");
   }
 }
 
 // The rest of a mapping after its start. Depth is bounded by the schema's.
-static mp_status_t read_mapping(reader_t *reader, mp_str_t prefix, int depth) {
+static mp_status_t spec_yaml_read_mapping(reader_t *reader, mp_str_t prefix, int depth) {
   char path[MP_YAML_MAX_PATH];
   for (;;) {
-    MP_RETURN_IF_ERROR(advance(reader));
+    MP_RETURN_IF_ERROR(spec_yaml_advance(reader));
     if (reader->event.type == YAML_MAPPING_END_EVENT) return NULL;
-    int line = line_of(reader);
+    int line = spec_yaml_line_of(reader);
     if (reader->event.type != YAML_SCALAR_EVENT) {
       return mp_status_make(MP_INVALID_ARGUMENT, "%s:%d: expected a key", reader->origin, line);
     }
-    mp_str_t key = scalar_of(reader);
+    mp_str_t key = spec_yaml_scalar_of(reader);
     if (prefix.size + key.size + 2 > sizeof(path) ||
         memchr(key.size == 0 ? "" : key.data, '\0', key.size) != NULL) {
       return mp_status_make(MP_INVALID_ARGUMENT, "%s:%d: unknown key", reader->origin, line);
     }
     int size = snprintf(path, sizeof(path), "%.*s%s%.*s", MP_STR_ARG(prefix),
                         prefix.size == 0 ? "" : ".", MP_STR_ARG(key));
-    MP_RETURN_IF_ERROR(advance(reader));
-    MP_RETURN_IF_ERROR(read_value(reader, (mp_str_t){path, (size_t)size}, line, depth + 1));
+    MP_RETURN_IF_ERROR(spec_yaml_advance(reader));
+    MP_RETURN_IF_ERROR(
+        spec_yaml_read_value(reader, (mp_str_t){path, (size_t)size}, line, depth + 1));
   }
 }
 
-static mp_status_t read_stream(reader_t *reader) {
-  MP_RETURN_IF_ERROR(advance(reader));  // stream start
-  MP_RETURN_IF_ERROR(advance(reader));
-  if (reader->event.type == YAML_DOCUMENT_START_EVENT) MP_RETURN_IF_ERROR(advance(reader));
+static mp_status_t spec_yaml_read_stream(reader_t *reader) {
+  MP_RETURN_IF_ERROR(spec_yaml_advance(reader));  // stream start
+  MP_RETURN_IF_ERROR(spec_yaml_advance(reader));
+  if (reader->event.type == YAML_DOCUMENT_START_EVENT)
+    MP_RETURN_IF_ERROR(spec_yaml_advance(reader));
   if (reader->event.type != YAML_MAPPING_START_EVENT) {
     return mp_status_make(MP_INVALID_ARGUMENT, "%s:%d: expected keys and values such as shape: 4x4",
-                          reader->origin, line_of(reader));
+                          reader->origin, spec_yaml_line_of(reader));
   }
-  MP_RETURN_IF_ERROR(read_mapping(reader, MP_STR(""), 0));
-  MP_RETURN_IF_ERROR(advance(reader));  // document end
-  MP_RETURN_IF_ERROR(advance(reader));
+  MP_RETURN_IF_ERROR(spec_yaml_read_mapping(reader, MP_STR(""), 0));
+  MP_RETURN_IF_ERROR(spec_yaml_advance(reader));  // document end
+  MP_RETURN_IF_ERROR(spec_yaml_advance(reader));
   if (reader->event.type != YAML_STREAM_END_EVENT) {
     return mp_status_make(MP_INVALID_ARGUMENT, "%s:%d: expected one document, got a second",
-                          reader->origin, line_of(reader));
+                          reader->origin, spec_yaml_line_of(reader));
   }
   return NULL;
 }
@@ -137,14 +141,14 @@ mp_status_t mp_spec_read_yaml(mp_pod_spec_t *spec, const char *origin, mp_str_t 
   reader_t reader = {.spec = spec, .origin = origin};
   if (!yaml_parser_initialize(&reader.parser)) return mp_status_out_of_memory();
   yaml_parser_set_input_string(&reader.parser, (const unsigned char *)text.data, text.size);
-  mp_status_t status = read_stream(&reader);
+  mp_status_t status = spec_yaml_read_stream(&reader);
   yaml_event_delete(&reader.event);
   yaml_parser_delete(&reader.parser);
   return status;
 }
 
 // Reads what can be read of the file, at most one byte more than allowed.
-static mp_status_t read_all(int file, const char *path, char *text, size_t *out_size) {
+static mp_status_t spec_yaml_read_all(int file, const char *path, char *text, size_t *out_size) {
   size_t size = 0;
   ssize_t got = 0;
   while (size <= MP_YAML_MAX_FILE &&
@@ -171,7 +175,8 @@ mp_status_t mp_spec_read_file(mp_pod_spec_t *spec, const char *path) {
   }
   char *text = mp_malloc(MP_YAML_MAX_FILE + 1);
   size_t size = 0;
-  mp_status_t status = text == NULL ? mp_status_out_of_memory() : read_all(file, path, text, &size);
+  mp_status_t status =
+      text == NULL ? mp_status_out_of_memory() : spec_yaml_read_all(file, path, text, &size);
   close(file);
   if (status == NULL) status = mp_spec_read_yaml(spec, path, (mp_str_t){text, size});
   mp_free(text);

@@ -40,7 +40,7 @@ typedef struct {
 // ---- Hello ----
 
 // A fingerprint of the file that this code is in; 0 when it cannot be read.
-static uint64_t build_id(void) {
+static uint64_t bootstrap_build_id(void) {
   Dl_info info;
   static const char here = 0;
   if (dladdr(&here, &info) == 0 || info.dli_fname == NULL) return 0;
@@ -55,11 +55,11 @@ static uint64_t build_id(void) {
   return hash;
 }
 
-static mp_hello_t make_hello(const mp_mpi_who_t *who, const mp_segment_t *segment) {
+static mp_hello_t bootstrap_make_hello(const mp_mpi_who_t *who, const mp_segment_t *segment) {
   mp_hello_t hello = {
       .protocol = MP_WIRE_PROTOCOL,
       .version = MINIPOD_VERSION,
-      .build = build_id(),
+      .build = bootstrap_build_id(),
       .pid = getpid(),
       .leader = who->leader,
   };
@@ -69,7 +69,8 @@ static mp_hello_t make_hello(const mp_mpi_who_t *who, const mp_segment_t *segmen
 }
 
 // All must be of one build; the first that differs from rank 0 is named.
-static mp_status_t compare_hellos(uint32_t size, void *const *bytes, const size_t *sizes) {
+static mp_status_t bootstrap_compare_hellos(uint32_t size, void *const *bytes,
+                                            const size_t *sizes) {
   const mp_hello_t *first = bytes[0];
   for (uint32_t rank = 0; rank < size; ++rank) {
     if (sizes[rank] < offsetof(mp_hello_t, build)) {
@@ -100,7 +101,7 @@ static mp_status_t compare_hellos(uint32_t size, void *const *bytes, const size_
 // ---- Hosts ----
 
 // Numbers the hosts by lowest rank. `leaders[rank]` is the lowest rank of its host.
-static void number_hosts(mp_world_t *world, const int64_t *leaders) {
+static void bootstrap_number_hosts(mp_world_t *world, const int64_t *leaders) {
   world->num_hosts = 0;
   for (uint32_t rank = 0; rank < world->size; ++rank) {
     mp_peer_t *peer = &world->peers[rank].peer;
@@ -118,7 +119,7 @@ static void number_hosts(mp_world_t *world, const int64_t *leaders) {
 }
 
 // A leader leads itself and comes first.
-static bool are_leaders_sound(uint32_t size, const int64_t *leaders) {
+static bool bootstrap_are_leaders_sound(uint32_t size, const int64_t *leaders) {
   for (uint32_t rank = 0; rank < size; ++rank) {
     if (leaders[rank] < 0 || leaders[rank] > rank || leaders[leaders[rank]] != leaders[rank]) {
       return false;
@@ -127,9 +128,9 @@ static bool are_leaders_sound(uint32_t size, const int64_t *leaders) {
   return true;
 }
 
-static mp_status_t take_hellos(mp_world_t *world, void *const *bytes, const size_t *sizes,
-                               int64_t *leaders) {
-  MP_RETURN_IF_ERROR(compare_hellos(world->size, bytes, sizes));
+static mp_status_t bootstrap_take_hellos(mp_world_t *world, void *const *bytes, const size_t *sizes,
+                                         int64_t *leaders) {
+  MP_RETURN_IF_ERROR(bootstrap_compare_hellos(world->size, bytes, sizes));
   for (uint32_t rank = 0; rank < world->size; ++rank) {
     const mp_hello_t *hello = bytes[rank];
     mp_peer_t *peer = &world->peers[rank].peer;
@@ -140,7 +141,7 @@ static mp_status_t take_hellos(mp_world_t *world, void *const *bytes, const size
     peer->pid = hello->pid;
     leaders[rank] = hello->leader;
   }
-  if (!are_leaders_sound(world->size, leaders)) {
+  if (!bootstrap_are_leaders_sound(world->size, leaders)) {
     return mp_status_make(MP_INTERNAL, "MPI's groups of processes with common memory overlap");
   }
   return NULL;
@@ -148,8 +149,8 @@ static mp_status_t take_hellos(mp_world_t *world, void *const *bytes, const size
 
 // ---- Shared memory ----
 
-static mp_status_t open_near(mp_world_t *world, void *const *hellos, const int64_t *leaders,
-                             mp_segment_t **segments) {
+static mp_status_t bootstrap_open_near(mp_world_t *world, void *const *hellos,
+                                       const int64_t *leaders, mp_segment_t **segments) {
   for (uint32_t rank = 0; rank < world->size; ++rank) {
     if (rank == world->rank || leaders[rank] != leaders[world->rank]) continue;
     const mp_hello_t *hello = hellos[rank];
@@ -165,8 +166,8 @@ static mp_status_t open_near(mp_world_t *world, void *const *hellos, const int64
 
 // Where one of a host could not map another's memory, all of that host use MPI: each is a host of
 // its own. `reasons` are what each rank says, "" if it could map all.
-static void split_unmapped(mp_world_t *world, void *const *reasons, const size_t *sizes,
-                           int64_t *leaders, bool *out_is_split) {
+static void bootstrap_split_unmapped(mp_world_t *world, void *const *reasons, const size_t *sizes,
+                                     int64_t *leaders, bool *out_is_split) {
   bool is_split = false;
   for (uint32_t rank = 0; rank < world->size; ++rank) {
     is_split = is_split || (sizes[rank] != 0 && leaders[rank] == leaders[world->rank]);
@@ -184,7 +185,8 @@ static void split_unmapped(mp_world_t *world, void *const *reasons, const size_t
   *out_is_split = is_split;
 }
 
-static mp_status_t connect_near(mp_world_t *world, void *const *hellos, mp_segment_t **segments) {
+static mp_status_t bootstrap_connect_near(mp_world_t *world, void *const *hellos,
+                                          mp_segment_t **segments) {
   mp_transport_t *shm = NULL;
   MP_RETURN_IF_ERROR(mp_shm_create(world, world->segment, MP_LOSS_GRACE_SECONDS, &shm));
   mp_status_t status = NULL;
@@ -200,9 +202,9 @@ static mp_status_t connect_near(mp_world_t *world, void *const *hellos, mp_segme
 }
 
 // Maps the memory of those who share a host, and agrees with them on using it.
-static mp_status_t share_memory(mp_world_t *world, void *const *hellos, int64_t *leaders,
-                                mp_segment_t **segments, double timeout_s) {
-  mp_status_t failed = open_near(world, hellos, leaders, segments);
+static mp_status_t bootstrap_share_memory(mp_world_t *world, void *const *hellos, int64_t *leaders,
+                                          mp_segment_t **segments, double timeout_s) {
+  mp_status_t failed = bootstrap_open_near(world, hellos, leaders, segments);
   const char *reason = mp_status_message(failed);
   void **reasons = NULL;
   size_t *sizes = NULL;
@@ -211,17 +213,17 @@ static mp_status_t share_memory(mp_world_t *world, void *const *hellos, int64_t 
   mp_status_release(failed);
   MP_RETURN_IF_ERROR(status);
   bool is_split = false;
-  split_unmapped(world, reasons, sizes, leaders, &is_split);
+  bootstrap_split_unmapped(world, reasons, sizes, leaders, &is_split);
   mp_free(reasons);
-  number_hosts(world, leaders);
+  bootstrap_number_hosts(world, leaders);
   bool has_near = world->peers[world->rank].peer.ranks_on_host > 1;
-  return is_split || !has_near ? NULL : connect_near(world, hellos, segments);
+  return is_split || !has_near ? NULL : bootstrap_connect_near(world, hellos, segments);
 }
 
 // ---- Joining ----
 
-static mp_status_t greet(mp_world_t *world, const mp_mpi_who_t *who, double timeout_s) {
-  mp_hello_t hello = make_hello(who, world->segment);
+static mp_status_t bootstrap_greet(mp_world_t *world, const mp_mpi_who_t *who, double timeout_s) {
+  mp_hello_t hello = bootstrap_make_hello(who, world->segment);
   void **hellos = NULL;
   size_t *sizes = NULL;
   MP_RETURN_IF_ERROR(mp_world_exchange(world, &hello, sizeof(hello), timeout_s, &hellos, &sizes));
@@ -229,8 +231,8 @@ static mp_status_t greet(mp_world_t *world, const mp_mpi_who_t *who, double time
   mp_segment_t **segments = mp_calloc(world->size, sizeof(mp_segment_t *));
   mp_status_t status = NULL;
   if (leaders == NULL || segments == NULL) status = mp_status_out_of_memory();
-  if (status == NULL) status = take_hellos(world, hellos, sizes, leaders);
-  if (status == NULL) status = share_memory(world, hellos, leaders, segments, timeout_s);
+  if (status == NULL) status = bootstrap_take_hellos(world, hellos, sizes, leaders);
+  if (status == NULL) status = bootstrap_share_memory(world, hellos, leaders, segments, timeout_s);
   for (uint32_t rank = 0; segments != NULL && rank < world->size; ++rank) {
     mp_segment_release(segments[rank]);
   }
@@ -240,8 +242,8 @@ static mp_status_t greet(mp_world_t *world, const mp_mpi_who_t *who, double time
   return status;
 }
 
-static mp_status_t make_world(const mp_mpi_module_t *module, const mp_mpi_who_t *who,
-                              double timeout_s, mp_world_t **out_world) {
+static mp_status_t bootstrap_make_world(const mp_mpi_module_t *module, const mp_mpi_who_t *who,
+                                        double timeout_s, mp_world_t **out_world) {
   mp_world_t *world = NULL;
   mp_transport_t *mpi = NULL;
   MP_RETURN_IF_ERROR(mp_world_create((uint32_t)who->rank, (uint32_t)who->size, &world));
@@ -268,15 +270,15 @@ static mp_status_t make_world(const mp_mpi_module_t *module, const mp_mpi_who_t 
   }
   mp_leave_set_world(world, mpi);
   // From here on the world stays, even if the greeting fails: others may be sending to it.
-  MP_RETURN_IF_ERROR(greet(world, who, timeout_s));
+  MP_RETURN_IF_ERROR(bootstrap_greet(world, who, timeout_s));
   // Nothing more comes by MPI when all share one memory: nobody needs to look for it.
   if (world->num_hosts == 1 && mp_world_drain(world, timeout_s)) mp_mpi_close(mpi);
   *out_world = world;
   return NULL;
 }
 
-static mp_status_t check_numbers(const mp_options_t *options, const char *launcher, int64_t rank,
-                                 int64_t size) {
+static mp_status_t bootstrap_check_numbers(const mp_options_t *options, const char *launcher,
+                                           int64_t rank, int64_t size) {
   if (options->num_nodes != MP_OPTION_UNSET && size >= 0 && options->num_nodes != size) {
     return mp_status_make(MP_INVALID_ARGUMENT,
                           "jax.distributed says that there are %" PRId64
@@ -294,20 +296,20 @@ static mp_status_t check_numbers(const mp_options_t *options, const char *launch
 
 // Says whose children our children are. Other threads may read the environment now, as at any
 // setenv; glibc keeps what they have read.
-static void claim_mpi(void) {
+static void bootstrap_claim_mpi(void) {
   char pid[24];
   snprintf(pid, sizeof(pid), "%d", (int)getpid());
   (void)setenv(MP_MPI_OWNER_VARIABLE, pid, 1);
 }
 
-static mp_status_t join_mpi(const mp_options_t *options, const mp_launcher_t *launcher,
-                            mp_world_t **out_world) {
+static mp_status_t bootstrap_join_mpi(const mp_options_t *options, const mp_launcher_t *launcher,
+                                      mp_world_t **out_world) {
   const mp_mpi_module_t *module = NULL;
   MP_RETURN_IF_ERROR(mp_mpi_open_module(options->mpi_module, launcher, &module));
   if (module->state() == MP_MPI_FINALIZED) {
     return mp_status_make(MP_FAILED_PRECONDITION, "MPI has been finalized already");
   }
-  claim_mpi();
+  bootstrap_claim_mpi();
   double timeout_s = (double)options->init_timeout;
   mp_mpi_who_t who;
   bool is_ours = false;
@@ -316,15 +318,15 @@ static mp_status_t join_mpi(const mp_options_t *options, const mp_launcher_t *la
   mp_mpi_error_t name;
   module->describe(name);
   mp_log(MP_LOG_INFO, "rank %d of %d by %s", who.rank, who.size, name);
-  MP_RETURN_IF_ERROR(check_numbers(options, "MPI", who.rank, who.size));
+  MP_RETURN_IF_ERROR(bootstrap_check_numbers(options, "MPI", who.rank, who.size));
   if (who.size == 1) {
     *out_world = NULL;
     return NULL;
   }
-  return make_world(module, &who, timeout_s, out_world);
+  return bootstrap_make_world(module, &who, timeout_s, out_world);
 }
 
-static mp_status_t join(const mp_options_t *options, mp_world_t **out_world) {
+static mp_status_t bootstrap_join(const mp_options_t *options, mp_world_t **out_world) {
   bool is_auto = strcmp(options->bootstrap, "auto") == 0;
   bool is_forced = strcmp(options->bootstrap, "mpi") == 0;
   if (!is_auto && !is_forced && strcmp(options->bootstrap, "none") != 0) {
@@ -340,10 +342,11 @@ static mp_status_t join(const mp_options_t *options, mp_world_t **out_world) {
     return NULL;
   }
   if (!is_launched) {
-    return mp_status_annotate(join_mpi(options, NULL, out_world), "option 'bootstrap' is mpi");
+    return mp_status_annotate(bootstrap_join_mpi(options, NULL, out_world),
+                              "option 'bootstrap' is mpi");
   }
-  MP_RETURN_IF_ERROR(check_numbers(options, launcher.name, launcher.rank, launcher.size));
-  mp_status_t status = join_mpi(options, &launcher, out_world);
+  MP_RETURN_IF_ERROR(bootstrap_check_numbers(options, launcher.name, launcher.rank, launcher.size));
+  mp_status_t status = bootstrap_join_mpi(options, &launcher, out_world);
   if (mp_status_code(status) != MP_UNAVAILABLE) return status;
   return mp_status_annotate(status,
                             "%s started this process as rank %" PRId64
@@ -370,7 +373,7 @@ mp_status_t mp_world_join(const mp_options_t *options, mp_world_t **out_world) {
     *out_world = NULL;  // may be asked differently the next time
   } else {
     generation = mp_process_generation();
-    failure = join(options, &world);
+    failure = bootstrap_join(options, &world);
     is_done = true;
     status = mp_status_retain(failure);
     if (status == NULL) *out_world = world;

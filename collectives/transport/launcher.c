@@ -46,7 +46,7 @@ static const mp_launcher_row_t g_launchers[] = {
 enum { NUM_LAUNCHERS = sizeof(g_launchers) / sizeof(g_launchers[0]) };
 
 // The number in a variable; false if there is none.
-static bool number_in(const char *variable, int64_t *out_value) {
+static bool launcher_number_in(const char *variable, int64_t *out_value) {
   const char *text = getenv(variable);
   long long value;
   if (text == NULL || !mp_str_parse_i64(mp_str(text), &value)) return false;
@@ -54,17 +54,18 @@ static bool number_in(const char *variable, int64_t *out_value) {
   return true;
 }
 
-static bool matches(const mp_launcher_row_t *row, mp_launcher_t *launcher) {
+static bool launcher_matches(const mp_launcher_row_t *row, mp_launcher_t *launcher) {
   for (int i = 0; i < 2; ++i) {
     if (row->also[i] != NULL && getenv(row->also[i]) == NULL) return false;
   }
   int64_t near = -1;
   launcher->size = -1;
   launcher->job = getenv("PMIX_NAMESPACE");
-  launcher->is_one_host = row->near != NULL && row->size != NULL && number_in(row->near, &near) &&
-                          number_in(row->size, &launcher->size) && near == launcher->size;
-  return number_in(row->rank, &launcher->rank) &&
-         (row->size == NULL || number_in(row->size, &launcher->size));
+  launcher->is_one_host = row->near != NULL && row->size != NULL &&
+                          launcher_number_in(row->near, &near) &&
+                          launcher_number_in(row->size, &launcher->size) && near == launcher->size;
+  return launcher_number_in(row->rank, &launcher->rank) &&
+         (row->size == NULL || launcher_number_in(row->size, &launcher->size));
 }
 
 bool mp_launcher_find(mp_launcher_t *out_launcher) {
@@ -74,7 +75,7 @@ bool mp_launcher_find(mp_launcher_t *out_launcher) {
                               .rank_variable = row->rank,
                               .size_variable = row->size,
                               .modules = {row->modules[0], row->modules[1]}};
-    if (!matches(row, &launcher)) continue;
+    if (!launcher_matches(row, &launcher)) continue;
     *out_launcher = launcher;
     return true;
   }
@@ -83,5 +84,5 @@ bool mp_launcher_find(mp_launcher_t *out_launcher) {
 
 bool mp_launcher_is_child_of_rank(void) {
   int64_t owner;
-  return number_in(MP_MPI_OWNER_VARIABLE, &owner) && owner != (int64_t)getpid();
+  return launcher_number_in(MP_MPI_OWNER_VARIABLE, &owner) && owner != (int64_t)getpid();
 }

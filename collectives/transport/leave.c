@@ -22,7 +22,7 @@ static struct {
   atomic_bool is_left;
 } g_leave;
 
-static bool is_member(void) {
+static bool leave_is_member(void) {
   return g_leave.module != NULL && g_leave.generation == mp_process_generation();
 }
 
@@ -41,13 +41,13 @@ static void leave_world(void) {
 }
 
 // Somebody else finalizes MPI.
-static void on_finalize(void *context) {
+static void leave_on_finalize(void *context) {
   (void)context;
-  if (is_member()) leave_world();
+  if (leave_is_member()) leave_world();
 }
 
 // One write, so that lines of several ranks do not mix; after all that the program has printed.
-static void say_why(int status) {
+static void leave_say_why(int status) {
   char host[64] = "?";
   (void)gethostname(host, sizeof(host) - 1);
   char line[200];
@@ -62,12 +62,12 @@ static void say_why(int status) {
   (void)written;
 }
 
-static void on_exit_status(int status, void *context) {
+static void leave_on_exit_status(int status, void *context) {
   (void)context;
-  if (!is_member()) return;
+  if (!leave_is_member()) return;
   mp_mpi_state_t state = g_leave.module->state();
   if ((status & 0xff) != 0) {
-    say_why(status & 0xff);
+    leave_say_why(status & 0xff);
     if (g_leave.world != NULL && g_leave.world->segment != NULL) {
       mp_segment_explain(g_leave.world->segment);
     }
@@ -87,9 +87,9 @@ mp_status_t mp_leave_prepare(const mp_mpi_module_t *module, bool is_ours, const 
   g_leave.who = *who;
   g_leave.timeout_s = timeout_s;
   g_leave.generation = mp_process_generation();
-  if (on_exit(on_exit_status, NULL) != 0) return mp_status_out_of_memory();
+  if (on_exit(leave_on_exit_status, NULL) != 0) return mp_status_out_of_memory();
   mp_mpi_error_t error;
-  if (module->on_finalize(on_finalize, NULL, error) != 0) {
+  if (module->on_finalize(leave_on_finalize, NULL, error) != 0) {
     return mp_status_make(MP_UNAVAILABLE, "%s", error);
   }
   return NULL;

@@ -78,13 +78,13 @@ typedef struct {
   atomic_bool is_closed;
 } mp_mpi_t;
 
-static bool is_large(uint64_t bytes) {
+static bool mpi_is_large(uint64_t bytes) {
   return bytes > MP_EAGER_BYTES;
 }
 
 // ---- Trouble ----
 
-static void lose(mp_mpi_t *self, uint32_t rank, const char *error) {
+static void mpi_lose(mp_mpi_t *self, uint32_t rank, const char *error) {
   char name[MP_PEER_NAME_BYTES];
   mp_world_peer_name(self->world, rank, name);
   mp_world_lose(self->world, rank,
@@ -92,26 +92,27 @@ static void lose(mp_mpi_t *self, uint32_t rank, const char *error) {
   self->peers[rank].is_dropped = true;
 }
 
-static void lose_all(mp_mpi_t *self, const char *error) {
+static void mpi_lose_all(mp_mpi_t *self, const char *error) {
   self->is_broken = true;
   for (uint32_t rank = 0; rank < self->world->size; ++rank) {
-    if (self->world->peers[rank].transport == &self->base) lose(self, rank, error);
+    if (self->world->peers[rank].transport == &self->base) mpi_lose(self, rank, error);
   }
 }
 
 // ---- Pieces ----
 
-static uint64_t piece_at(uint64_t next, uint64_t bytes) {
+static uint64_t mpi_piece_at(uint64_t next, uint64_t bytes) {
   uint64_t left = bytes - next;
   return left < MP_PIECE_BYTES ? left : MP_PIECE_BYTES;
 }
 
-static bool pieces_done(const mp_mpi_pieces_t *pieces, uint64_t bytes) {
+static bool mpi_pieces_done(const mp_mpi_pieces_t *pieces, uint64_t bytes) {
   return pieces->next == bytes && pieces->count == 0;
 }
 
 // Tests the oldest piece under way; -1 with `error`.
-static int test_piece(mp_mpi_t *self, mp_mpi_pieces_t *pieces, bool *did, mp_mpi_error_t error) {
+static int mpi_test_piece(mp_mpi_t *self, mp_mpi_pieces_t *pieces, bool *did,
+                          mp_mpi_error_t error) {
   int done = 1, from;
   size_t bytes;
   while (pieces->count != 0 && done) {
@@ -125,7 +126,7 @@ static int test_piece(mp_mpi_t *self, mp_mpi_pieces_t *pieces, bool *did, mp_mpi
   return 0;
 }
 
-static mp_mpi_request_t *next_request(mp_mpi_pieces_t *pieces) {
+static mp_mpi_request_t *mpi_next_request(mp_mpi_pieces_t *pieces) {
   return &pieces->requests[(pieces->first + pieces->count) % MP_WINDOW];
 }
 
@@ -135,14 +136,14 @@ static mp_status_t mpi_send(mp_transport_t *transport, uint32_t to, const mp_env
                             mp_payload_block_t *block) {
   mp_mpi_t *self = (mp_mpi_t *)transport;
   uint64_t bytes = block == NULL ? 0 : block->payload.bytes;
-  size_t eager = is_large(bytes) ? 0 : bytes;
+  size_t eager = mpi_is_large(bytes) ? 0 : bytes;
   mp_mpi_out_t *out = mp_malloc(offsetof(mp_mpi_out_t, header) + MP_BARE_HEADER + eager);
   MP_RETURN_IF_NULL(out);
   memset(out, 0, offsetof(mp_mpi_out_t, header));
   out->header.envelope = *envelope;
   out->header.bytes = bytes;
   if (eager != 0) memcpy(out->header.data, mp_payload_block_data(block), eager);
-  if (is_large(bytes)) {
+  if (mpi_is_large(bytes)) {
     mp_payload_block_retain(block);
     out->block = block;
   }
@@ -161,7 +162,7 @@ static mp_status_t mpi_send(mp_transport_t *transport, uint32_t to, const mp_env
 }
 
 // Moves what senders handed over to the queues of the progress thread.
-static void take_fresh(mp_mpi_t *self) {
+static void mpi_take_fresh(mp_mpi_t *self) {
   pthread_mutex_lock(&self->lock);
   for (uint32_t rank = 0; self->has_fresh && rank < self->world->size; ++rank) {
     mp_mpi_out_t *first = self->fresh_first[rank];
@@ -179,7 +180,7 @@ static void take_fresh(mp_mpi_t *self) {
   pthread_mutex_unlock(&self->lock);
 }
 
-static void finish_first_out(mp_mpi_t *self, mp_mpi_peer_t *peer) {
+static void mpi_finish_first_out(mp_mpi_t *self, mp_mpi_peer_t *peer) {
   mp_mpi_out_t *out = peer->first_out;
   peer->first_out = out->next;
   if (peer->first_out == NULL) peer->last_out = NULL;
@@ -189,8 +190,8 @@ static void finish_first_out(mp_mpi_t *self, mp_mpi_peer_t *peer) {
 }
 
 // Posts what of this message can be posted; *out_all: all of it is.
-static int post_out(mp_mpi_t *self, uint32_t to, mp_mpi_out_t *out, bool *did, bool *out_all,
-                    mp_mpi_error_t error) {
+static int mpi_post_out(mp_mpi_t *self, uint32_t to, mp_mpi_out_t *out, bool *did, bool *out_all,
+                        mp_mpi_error_t error) {
   if (!out->is_posted) {
     size_t eager = out->block == NULL ? out->header.bytes : 0;
     if (self->module->send(&out->header, MP_BARE_HEADER + eager, (int)to, MP_TAG_HEADER,
@@ -202,10 +203,10 @@ static int post_out(mp_mpi_t *self, uint32_t to, mp_mpi_out_t *out, bool *did, b
   }
   uint64_t bytes = out->block == NULL ? 0 : out->header.bytes;
   while (out->pieces.next < bytes && out->pieces.count < MP_WINDOW) {
-    uint64_t size = piece_at(out->pieces.next, bytes);
+    uint64_t size = mpi_piece_at(out->pieces.next, bytes);
     const char *data = (const char *)mp_payload_block_data(out->block) + out->pieces.next;
-    if (self->module->send(data, size, (int)to, MP_TAG_BULK, next_request(&out->pieces), error) !=
-        0) {
+    if (self->module->send(data, size, (int)to, MP_TAG_BULK, mpi_next_request(&out->pieces),
+                           error) != 0) {
       return -1;
     }
     out->pieces.next += size;
@@ -216,7 +217,7 @@ static int post_out(mp_mpi_t *self, uint32_t to, mp_mpi_out_t *out, bool *did, b
   return 0;
 }
 
-static int test_out(mp_mpi_t *self, mp_mpi_out_t *out, bool *did, mp_mpi_error_t error) {
+static int mpi_test_out(mp_mpi_t *self, mp_mpi_out_t *out, bool *did, mp_mpi_error_t error) {
   int from;
   size_t bytes;
   int done = 0;
@@ -224,17 +225,17 @@ static int test_out(mp_mpi_t *self, mp_mpi_out_t *out, bool *did, mp_mpi_error_t
     if (self->module->test(&out->header_request, &done, &from, &bytes, error) != 0) return -1;
     out->is_header_done = done != 0;
   }
-  return test_piece(self, &out->pieces, did, error);
+  return mpi_test_piece(self, &out->pieces, did, error);
 }
 
 // To who has left only a goodbye is of use. What is begun must be ended.
-static bool is_in_vain(const mp_mpi_t *self, uint32_t to, const mp_mpi_out_t *out) {
+static bool mpi_is_in_vain(const mp_mpi_t *self, uint32_t to, const mp_mpi_out_t *out) {
   return atomic_load_explicit(&self->world->peers[to].is_gone, memory_order_relaxed) &&
          !out->is_posted && !mp_world_is_goodbye(&out->header.envelope);
 }
 
 // Goes through the queue of one peer: posts in order, takes out what is done.
-static bool push_out(mp_mpi_t *self, uint32_t to) {
+static bool mpi_push_out(mp_mpi_t *self, uint32_t to) {
   mp_mpi_peer_t *peer = &self->peers[to];
   mp_mpi_error_t error;
   bool did = false, all = true;
@@ -242,18 +243,19 @@ static bool push_out(mp_mpi_t *self, uint32_t to) {
   for (mp_mpi_out_t *out = peer->first_out; out != NULL && all && window > 0; out = out->next) {
     --window;
     if (peer->is_dropped) break;
-    if (is_in_vain(self, to, out)) continue;
-    if (post_out(self, to, out, &did, &all, error) != 0 || test_out(self, out, &did, error) != 0) {
-      lose(self, to, error);
+    if (mpi_is_in_vain(self, to, out)) continue;
+    if (mpi_post_out(self, to, out, &did, &all, error) != 0 ||
+        mpi_test_out(self, out, &did, error) != 0) {
+      mpi_lose(self, to, error);
     }
   }
   while (peer->first_out != NULL) {
     const mp_mpi_out_t *out = peer->first_out;
     uint64_t bytes = out->block == NULL ? 0 : out->header.bytes;
-    bool done = out->is_header_done && pieces_done(&out->pieces, bytes);
-    bool is_of_no_use = !out->is_posted && (peer->is_dropped || is_in_vain(self, to, out));
+    bool done = out->is_header_done && mpi_pieces_done(&out->pieces, bytes);
+    bool is_of_no_use = !out->is_posted && (peer->is_dropped || mpi_is_in_vain(self, to, out));
     if (!done && !is_of_no_use) break;
-    finish_first_out(self, peer);
+    mpi_finish_first_out(self, peer);
     did = true;
   }
   return did;
@@ -261,12 +263,12 @@ static bool push_out(mp_mpi_t *self, uint32_t to) {
 
 // ---- Receiving ----
 
-static int post_header(mp_mpi_t *self, uint32_t index, mp_mpi_error_t error) {
+static int mpi_post_header(mp_mpi_t *self, uint32_t index, mp_mpi_error_t error) {
   return self->module->receive(&self->headers[index], sizeof(mp_mpi_header_t), MP_MPI_ANY,
                                MP_TAG_HEADER, &self->header_requests[index], error);
 }
 
-static mp_mpi_in_t *make_in(mp_mpi_t *self, uint32_t from, const mp_mpi_header_t *header) {
+static mp_mpi_in_t *mpi_make_in(mp_mpi_t *self, uint32_t from, const mp_mpi_header_t *header) {
   mp_mpi_in_t *in = mp_calloc(1, sizeof(*in));
   if (in == NULL) return NULL;
   if (header->bytes <= MP_INLINE_BYTES) {
@@ -275,12 +277,12 @@ static mp_mpi_in_t *make_in(mp_mpi_t *self, uint32_t from, const mp_mpi_header_t
   } else {
     in->block = mp_world_take_block(self->world, header->bytes);
     if (in->block != NULL) {
-      if (!is_large(header->bytes))
+      if (!mpi_is_large(header->bytes))
         memcpy(mp_payload_block_data(in->block), header->data, header->bytes);
       in->packet = mp_packet_create(self->world, from, &header->envelope, in->block);
       if (in->packet == NULL) mp_payload_block_release(in->block);
     }
-    if (!is_large(header->bytes)) in->block = NULL;
+    if (!mpi_is_large(header->bytes)) in->block = NULL;
   }
   if (in->packet != NULL) return in;
   mp_free(in);
@@ -288,13 +290,14 @@ static mp_mpi_in_t *make_in(mp_mpi_t *self, uint32_t from, const mp_mpi_header_t
 }
 
 // Takes a header that has come. One that makes no sense is dropped.
-static void take_header(mp_mpi_t *self, uint32_t from, size_t size, const mp_mpi_header_t *header) {
+static void mpi_take_header(mp_mpi_t *self, uint32_t from, size_t size,
+                            const mp_mpi_header_t *header) {
   bool is_sound = from < self->world->size && size >= MP_BARE_HEADER &&
-                  (is_large(header->bytes) || size == MP_BARE_HEADER + header->bytes);
+                  (mpi_is_large(header->bytes) || size == MP_BARE_HEADER + header->bytes);
   if (!is_sound) return;
-  mp_mpi_in_t *in = make_in(self, from, header);
+  mp_mpi_in_t *in = mpi_make_in(self, from, header);
   if (in == NULL) {
-    lose(self, from, "no memory for a message of it");
+    mpi_lose(self, from, "no memory for a message of it");
     return;
   }
   mp_mpi_peer_t *peer = &self->peers[from];
@@ -306,7 +309,7 @@ static void take_header(mp_mpi_t *self, uint32_t from, size_t size, const mp_mpi
   peer->last_in = in;
 }
 
-static bool take_headers(mp_mpi_t *self) {
+static bool mpi_take_headers(mp_mpi_t *self) {
   mp_mpi_error_t error;
   bool did = false;
   for (int count = 0; count < MP_HEADER_RECEIVES; ++count) {
@@ -315,28 +318,28 @@ static bool take_headers(mp_mpi_t *self) {
     int done = 0, from = 0;
     size_t size = 0;
     if (self->module->test(&self->header_requests[index], &done, &from, &size, error) != 0) {
-      lose_all(self, error);
+      mpi_lose_all(self, error);
       return did;
     }
     if (!done) break;
     did = true;
-    take_header(self, (uint32_t)from, size, &self->headers[index]);
-    if (post_header(self, index, error) != 0) lose_all(self, error);
+    mpi_take_header(self, (uint32_t)from, size, &self->headers[index]);
+    if (mpi_post_header(self, index, error) != 0) mpi_lose_all(self, error);
     self->next_header = (index + 1) % MP_HEADER_RECEIVES;
   }
   return did;
 }
 
 // Posts receives for the pieces of messages, in the order of the headers, and tests them.
-static int pull_in(mp_mpi_t *self, uint32_t from, mp_mpi_in_t *in, bool *did, bool *out_all,
-                   mp_mpi_error_t error) {
+static int mpi_pull_in(mp_mpi_t *self, uint32_t from, mp_mpi_in_t *in, bool *did, bool *out_all,
+                       mp_mpi_error_t error) {
   *out_all = true;
   if (in->block == NULL) return 0;
   uint64_t bytes = in->packet->bytes;
   while (in->pieces.next < bytes && in->pieces.count < MP_WINDOW) {
-    uint64_t size = piece_at(in->pieces.next, bytes);
+    uint64_t size = mpi_piece_at(in->pieces.next, bytes);
     char *data = (char *)mp_payload_block_data(in->block) + in->pieces.next;
-    if (self->module->receive(data, size, (int)from, MP_TAG_BULK, next_request(&in->pieces),
+    if (self->module->receive(data, size, (int)from, MP_TAG_BULK, mpi_next_request(&in->pieces),
                               error) != 0) {
       return -1;
     }
@@ -345,22 +348,22 @@ static int pull_in(mp_mpi_t *self, uint32_t from, mp_mpi_in_t *in, bool *did, bo
     *did = true;
   }
   *out_all = in->pieces.next == bytes;
-  return test_piece(self, &in->pieces, did, error);
+  return mpi_test_piece(self, &in->pieces, did, error);
 }
 
-static bool deliver_in(mp_mpi_t *self, uint32_t from) {
+static bool mpi_deliver_in(mp_mpi_t *self, uint32_t from) {
   mp_mpi_peer_t *peer = &self->peers[from];
   mp_mpi_error_t error;
   bool did = false, all = true;
   for (mp_mpi_in_t *in = peer->first_in; in != NULL && all; in = in->next) {
-    if (pull_in(self, from, in, &did, &all, error) != 0) {
-      lose(self, from, error);
+    if (mpi_pull_in(self, from, in, &did, &all, error) != 0) {
+      mpi_lose(self, from, error);
       return did;
     }
   }
   while (peer->first_in != NULL) {
     mp_mpi_in_t *in = peer->first_in;
-    if (in->block != NULL && !pieces_done(&in->pieces, in->packet->bytes)) break;
+    if (in->block != NULL && !mpi_pieces_done(&in->pieces, in->packet->bytes)) break;
     peer->first_in = in->next;
     if (peer->first_in == NULL) peer->last_in = NULL;
     mp_world_arrive(self->world, in->packet);
@@ -372,15 +375,15 @@ static bool deliver_in(mp_mpi_t *self, uint32_t from) {
 
 // ---- Progress ----
 
-static void open_receives(mp_mpi_t *self) {
+static void mpi_open_receives(mp_mpi_t *self) {
   mp_mpi_error_t error;
   self->is_open = true;
   for (uint32_t i = 0; i < MP_HEADER_RECEIVES && !self->is_broken; ++i) {
-    if (post_header(self, i, error) != 0) lose_all(self, error);
+    if (mpi_post_header(self, i, error) != 0) mpi_lose_all(self, error);
   }
 }
 
-static void close_receives(mp_mpi_t *self) {
+static void mpi_close_receives(mp_mpi_t *self) {
   for (uint32_t i = 0; self->is_open && !self->is_broken && i < MP_HEADER_RECEIVES; ++i) {
     self->module->cancel(&self->header_requests[i]);
   }
@@ -392,15 +395,15 @@ static bool mpi_progress(mp_transport_t *transport) {
   mp_mpi_t *self = (mp_mpi_t *)transport;
   if (atomic_load(&self->is_closed) || self->is_broken) return false;
   if (atomic_load(&self->must_close)) {
-    close_receives(self);
+    mpi_close_receives(self);
     return false;
   }
-  if (!self->is_open) open_receives(self);
-  take_fresh(self);
-  bool did = take_headers(self);
+  if (!self->is_open) mpi_open_receives(self);
+  mpi_take_fresh(self);
+  bool did = mpi_take_headers(self);
   for (uint32_t rank = 0; rank < self->world->size && !self->is_broken; ++rank) {
-    did |= push_out(self, rank);
-    did |= deliver_in(self, rank);
+    did |= mpi_push_out(self, rank);
+    did |= mpi_deliver_in(self, rank);
   }
   self->idle_polls = did ? 0 : self->idle_polls + (self->idle_polls <= MP_LONG_IDLE_POLLS);
   return did;
@@ -434,10 +437,10 @@ bool mp_mpi_is_closed(mp_transport_t *transport) {
 
 static void mpi_release(mp_transport_t *transport) {
   mp_mpi_t *self = (mp_mpi_t *)transport;
-  take_fresh(self);
+  mpi_take_fresh(self);
   for (uint32_t rank = 0; self->peers != NULL && rank < self->world->size; ++rank) {
     mp_mpi_peer_t *peer = &self->peers[rank];
-    while (peer->first_out != NULL) finish_first_out(self, peer);
+    while (peer->first_out != NULL) mpi_finish_first_out(self, peer);
     while (peer->first_in != NULL) {
       mp_mpi_in_t *in = peer->first_in;
       peer->first_in = in->next;

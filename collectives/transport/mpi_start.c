@@ -15,7 +15,7 @@
 
 // ---- The module ----
 
-static const mp_mpi_module_t *open_at(const char *path, mp_strbuf_t *tried) {
+static const mp_mpi_module_t *mpi_start_open_at(const char *path, mp_strbuf_t *tried) {
   mp_strbuf_printf(tried, "%s%s: ", tried->size == 0 ? "" : "; ", path);
   // Never closed again: MPI leaves threads and handlers behind.
   void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -34,7 +34,7 @@ static const mp_mpi_module_t *open_at(const char *path, mp_strbuf_t *tried) {
 }
 
 // "/folder/of/the/plugin/minipod_mpi_<name>.so"
-static void path_beside_us(const char *name, mp_strbuf_t *path) {
+static void mpi_start_path_beside_us(const char *name, mp_strbuf_t *path) {
   Dl_info info;
   static const char here = 0;
   if (dladdr(&here, &info) != 0 && info.dli_fname != NULL) {
@@ -53,12 +53,12 @@ mp_status_t mp_mpi_open_module(const char *path, const mp_launcher_t *launcher,
   mp_strbuf_t tried;
   mp_strbuf_init(&tried);
   const mp_mpi_module_t *module = NULL;
-  if (path[0] != '\0') module = open_at(path, &tried);
+  if (path[0] != '\0') module = mpi_start_open_at(path, &tried);
   for (int i = 0; path[0] == '\0' && i < 2 && module == NULL && names[i] != NULL; ++i) {
     mp_strbuf_t beside;
     mp_strbuf_init(&beside);
-    path_beside_us(names[i], &beside);
-    module = open_at(mp_strbuf_text(&beside), &tried);
+    mpi_start_path_beside_us(names[i], &beside);
+    module = mpi_start_open_at(mp_strbuf_text(&beside), &tried);
     mp_strbuf_deinit(&beside);
   }
   mp_status_t status = NULL;
@@ -87,7 +87,7 @@ typedef struct {
   mp_mpi_error_t error;
 } mp_mpi_start_t;
 
-static void leave(mp_mpi_start_t *start) {
+static void mpi_start_leave(mp_mpi_start_t *start) {
   bool is_last = --start->num_users == 0;
   pthread_mutex_unlock(&start->lock);
   if (!is_last) return;
@@ -96,7 +96,7 @@ static void leave(mp_mpi_start_t *start) {
   mp_free(start);
 }
 
-static void *start_main(void *context) {
+static void *mpi_start_main(void *context) {
   mp_mpi_start_t *start = context;
   const mp_mpi_module_t *module = start->module;
   (void)pthread_setname_np(pthread_self(), "mp-mpi-start");
@@ -119,17 +119,17 @@ static void *start_main(void *context) {
   start->failed = failed;
   start->is_done = true;
   pthread_cond_broadcast(&start->changed);
-  leave(start);
+  mpi_start_leave(start);
   return NULL;
 }
 
-static mp_status_t launch(mp_mpi_start_t *start) {
+static mp_status_t mpi_start_launch(mp_mpi_start_t *start) {
   pthread_t thread;
   sigset_t all, old;
   sigfillset(&all);
   // Neither this thread nor those that MPI starts from it take the program's signals.
   pthread_sigmask(SIG_SETMASK, &all, &old);
-  int error = pthread_create(&thread, NULL, start_main, start);
+  int error = pthread_create(&thread, NULL, mpi_start_main, start);
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   if (error != 0) {
     return mp_status_make(MP_RESOURCE_EXHAUSTED, "no thread to start MPI on: %s", strerror(error));
@@ -138,8 +138,8 @@ static mp_status_t launch(mp_mpi_start_t *start) {
   return NULL;
 }
 
-static mp_status_t name_missing(const mp_mpi_start_t *start, const mp_launcher_t *launcher,
-                                double timeout_s) {
+static mp_status_t mpi_start_name_missing(const mp_mpi_start_t *start,
+                                          const mp_launcher_t *launcher, double timeout_s) {
   mp_strbuf_t missing;
   mp_strbuf_init(&missing);
   mp_roll_call_missing(launcher, &missing);
@@ -163,19 +163,20 @@ mp_status_t mp_mpi_start(const mp_mpi_module_t *module, const mp_launcher_t *lau
   clock_gettime(CLOCK_REALTIME, &deadline);
   deadline.tv_sec += (time_t)timeout_s;
   int answer = mp_roll_call_answer(launcher);
-  mp_status_t status = launch(start);
+  mp_status_t status = mpi_start_launch(start);
   pthread_mutex_lock(&start->lock);
   if (status != NULL) --start->num_users;
   while (status == NULL && !start->is_done) {
     int error = pthread_cond_timedwait(&start->changed, &start->lock, &deadline);
-    if (error == ETIMEDOUT && !start->is_done) status = name_missing(start, launcher, timeout_s);
+    if (error == ETIMEDOUT && !start->is_done)
+      status = mpi_start_name_missing(start, launcher, timeout_s);
   }
   if (status == NULL && start->failed != 0) {
     status = mp_status_make(MP_UNAVAILABLE, "%s", start->error);
   }
   if (status == NULL) *out_who = start->who;
   *out_is_ours = start->is_ours;
-  leave(start);
+  mpi_start_leave(start);
   if (answer >= 0) close(answer);
   return status;
 }

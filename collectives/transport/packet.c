@@ -24,8 +24,8 @@ mp_packet_node_t *mp_packet_list_pop(mp_packet_list_t *list) {
   return node;
 }
 
-static mp_packet_node_t *make_node(mp_world_t *world, uint32_t from,
-                                   const mp_envelope_t *envelope) {
+static mp_packet_node_t *packet_make_node(mp_world_t *world, uint32_t from,
+                                          const mp_envelope_t *envelope) {
   mp_packet_node_t *node = mp_aligned_malloc(_Alignof(mp_packet_node_t), sizeof(*node));
   if (node == NULL) return NULL;
   node->packet = (mp_packet_t){.from = from, .envelope = *envelope};
@@ -37,7 +37,7 @@ static mp_packet_node_t *make_node(mp_world_t *world, uint32_t from,
 
 mp_packet_t *mp_packet_create(mp_world_t *world, uint32_t from, const mp_envelope_t *envelope,
                               mp_payload_block_t *block) {
-  mp_packet_node_t *node = make_node(world, from, envelope);
+  mp_packet_node_t *node = packet_make_node(world, from, envelope);
   if (node == NULL) return NULL;
   node->block = block;
   if (block != NULL && block->payload.bytes != 0) {
@@ -50,7 +50,7 @@ mp_packet_t *mp_packet_create(mp_world_t *world, uint32_t from, const mp_envelop
 mp_packet_t *mp_packet_create_inline(mp_world_t *world, uint32_t from,
                                      const mp_envelope_t *envelope, const void *data,
                                      size_t bytes) {
-  mp_packet_node_t *node = make_node(world, from, envelope);
+  mp_packet_node_t *node = packet_make_node(world, from, envelope);
   if (node == NULL) return NULL;
   if (bytes != 0) {
     memcpy(node->bytes, data, bytes);

@@ -12,7 +12,8 @@
 enum { MP_MOST_CALLED = 1024 };
 
 // The name of one rank of our job; its size, or 0 if it cannot have one.
-static socklen_t name_of(const mp_launcher_t *launcher, int64_t rank, struct sockaddr_un *name) {
+static socklen_t roll_call_name_of(const mp_launcher_t *launcher, int64_t rank,
+                                   struct sockaddr_un *name) {
   if (launcher == NULL || launcher->job == NULL) return 0;
   *name = (struct sockaddr_un){.sun_family = AF_UNIX};
   // The leading zero byte makes it abstract: no file.
@@ -24,7 +25,7 @@ static socklen_t name_of(const mp_launcher_t *launcher, int64_t rank, struct soc
 
 int mp_roll_call_answer(const mp_launcher_t *launcher) {
   struct sockaddr_un name;
-  socklen_t size = launcher == NULL ? 0 : name_of(launcher, launcher->rank, &name);
+  socklen_t size = launcher == NULL ? 0 : roll_call_name_of(launcher, launcher->rank, &name);
   if (size == 0) return -1;
   int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return -1;
@@ -33,9 +34,9 @@ int mp_roll_call_answer(const mp_launcher_t *launcher) {
   return -1;
 }
 
-static bool is_present(const mp_launcher_t *launcher, int64_t rank) {
+static bool roll_call_is_present(const mp_launcher_t *launcher, int64_t rank) {
   struct sockaddr_un name;
-  socklen_t size = name_of(launcher, rank, &name);
+  socklen_t size = roll_call_name_of(launcher, rank, &name);
   int fd = size == 0 ? -1 : socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return true;  // who knows
   bool is_bound = connect(fd, (const struct sockaddr *)&name, size) == 0;
@@ -47,7 +48,7 @@ void mp_roll_call_missing(const mp_launcher_t *launcher, mp_strbuf_t *text) {
   if (launcher == NULL || launcher->job == NULL || !launcher->is_one_host) return;
   const char *separator = "; not heard of: rank ";
   for (int64_t rank = 0; rank < launcher->size && rank < MP_MOST_CALLED; ++rank) {
-    if (is_present(launcher, rank)) continue;
+    if (roll_call_is_present(launcher, rank)) continue;
     mp_strbuf_printf(text, "%s%" PRId64, separator, rank);
     separator = ", rank ";
   }

@@ -53,34 +53,34 @@ struct mp_segment_s {
   mp_segment_heap_t heap;
 };
 
-static uint64_t class_bytes(uint32_t size_class) {
+static uint64_t segment_class_bytes(uint32_t size_class) {
   uint32_t doublings = size_class / 4;
   return (UINT64_C(256) << doublings) + (UINT64_C(64) << doublings) * (size_class % 4);
 }
 
 // The smallest class with room for `bytes`, header included; MP_NUM_CLASSES when there is none.
-static uint32_t class_for(uint64_t bytes) {
+static uint32_t segment_class_for(uint64_t bytes) {
   if (bytes <= 256) return 0;
   uint32_t doublings = 63 - (uint32_t)__builtin_clzll((bytes - 1) >> 8);
   for (uint32_t i = 4 * doublings; i < MP_NUM_CLASSES; ++i) {
-    if (class_bytes(i) >= bytes) return i;
+    if (segment_class_bytes(i) >= bytes) return i;
   }
   return MP_NUM_CLASSES;
 }
 
-static uint64_t rings_offset(void) {
+static uint64_t segment_rings_offset(void) {
   return (sizeof(mp_segment_head_t) + MP_PAGE - 1) / MP_PAGE * MP_PAGE;
 }
 
-static uint64_t heap_offset(uint32_t num_rings) {
-  uint64_t end = rings_offset() + num_rings * sizeof(mp_ring_t);
+static uint64_t segment_heap_offset(uint32_t num_rings) {
+  uint64_t end = segment_rings_offset() + num_rings * sizeof(mp_ring_t);
   return (end + MP_PAGE - 1) / MP_PAGE * MP_PAGE;
 }
 
 // ---- Life ----
 
 // Twice the machine's memory, as long as all segments of the host fit into an address space.
-static uint64_t wanted_bytes(uint32_t num_processes) {
+static uint64_t segment_wanted_bytes(uint32_t num_processes) {
   uint64_t bytes = 2 * (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
   uint64_t share = MP_ALL_SEGMENTS / (num_processes == 0 ? 1 : num_processes);
   if (bytes > share) bytes = share;
@@ -92,22 +92,22 @@ static uint64_t wanted_bytes(uint32_t num_processes) {
   return bytes / MP_PAGE * MP_PAGE;
 }
 
-static void *map_file(int fd, uint64_t bytes) {
+static void *segment_map_file(int fd, uint64_t bytes) {
   void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
   if (memory == MAP_FAILED) return NULL;
   (void)madvise(memory, bytes, MADV_DONTDUMP);
   return memory;
 }
 
-static mp_status_t wrap(mp_segment_head_t *head, int fd, const mp_segment_address_t *address,
-                        mp_segment_t **out_segment) {
+static mp_status_t segment_wrap(mp_segment_head_t *head, int fd,
+                                const mp_segment_address_t *address, mp_segment_t **out_segment) {
   mp_segment_t *segment = mp_calloc(1, sizeof(*segment));
   MP_RETURN_IF_NULL(segment);
   atomic_init(&segment->references, 1);
   segment->head = head;
   segment->fd = fd;
   segment->address = *address;
-  segment->heap.fresh = heap_offset(head->num_rings);
+  segment->heap.fresh = segment_heap_offset(head->num_rings);
   pthread_mutex_init(&segment->lock, NULL);
   *out_segment = segment;
   return NULL;
@@ -120,14 +120,14 @@ mp_status_t mp_segment_create(uint32_t num_rings, uint32_t num_processes,
     return mp_status_make(MP_RESOURCE_EXHAUSTED, "no memory to share with other processes: %s",
                           strerror(errno));
   }
-  uint64_t bytes = wanted_bytes(num_processes);
-  uint64_t least = heap_offset(num_rings) + MP_MIN_SEGMENT;
+  uint64_t bytes = segment_wanted_bytes(num_processes);
+  uint64_t least = segment_heap_offset(num_rings) + MP_MIN_SEGMENT;
   mp_segment_head_t *head = NULL;
   int error = 0;
   for (; head == NULL && bytes >= least; bytes = bytes / 2 / MP_PAGE * MP_PAGE) {
     error = ftruncate(fd, (off_t)bytes) == 0 ? 0 : errno;
     if (error != 0) continue;
-    head = map_file(fd, bytes);
+    head = segment_map_file(fd, bytes);
     if (head != NULL) break;
     error = errno;
   }
@@ -144,7 +144,7 @@ mp_status_t mp_segment_create(uint32_t num_rings, uint32_t num_processes,
     }
     memcpy(address.cookie, head->cookie, sizeof(address.cookie));
     head->magic = MP_SEGMENT_MAGIC;
-    status = wrap(head, fd, &address, out_segment);
+    status = segment_wrap(head, fd, &address, out_segment);
     if (status != NULL) munmap(head, bytes);
   }
   if (status != NULL) close(fd);
@@ -152,21 +152,22 @@ mp_status_t mp_segment_create(uint32_t num_rings, uint32_t num_processes,
 }
 
 // Whether the file is the segment that `address` speaks of.
-static bool is_meant(const mp_segment_head_t *head, const mp_segment_address_t *address) {
+static bool segment_is_meant(const mp_segment_head_t *head, const mp_segment_address_t *address) {
   return head->magic == MP_SEGMENT_MAGIC &&
          memcmp(head->cookie, address->cookie, sizeof(head->cookie)) == 0;
 }
 
-static mp_status_t map_found(int fd, const mp_segment_address_t *address,
-                             mp_segment_head_t **out_head) {
+static mp_status_t segment_map_found(int fd, const mp_segment_address_t *address,
+                                     mp_segment_head_t **out_head) {
   struct stat found;
   if (fstat(fd, &found) != 0 || (uint64_t)found.st_size < sizeof(mp_segment_head_t)) {
     return mp_status_make(MP_UNAVAILABLE, "not a segment");
   }
   uint64_t bytes = (uint64_t)found.st_size;
-  mp_segment_head_t *head = map_file(fd, bytes);
+  mp_segment_head_t *head = segment_map_file(fd, bytes);
   if (head == NULL) return mp_status_make(MP_UNAVAILABLE, "%s", strerror(errno));
-  if (!is_meant(head, address) || head->bytes != bytes || heap_offset(head->num_rings) > bytes) {
+  if (!segment_is_meant(head, address) || head->bytes != bytes ||
+      segment_heap_offset(head->num_rings) > bytes) {
     munmap(head, bytes);
     return mp_status_make(MP_UNAVAILABLE, "another process has this number here");
   }
@@ -184,13 +185,13 @@ mp_status_t mp_segment_open(const mp_segment_address_t *address, mp_segment_t **
                           address->pid, path, strerror(errno));
   }
   mp_segment_head_t *head = NULL;
-  mp_status_t status = map_found(fd, address, &head);
+  mp_status_t status = segment_map_found(fd, address, &head);
   close(fd);
   if (status != NULL) {
     return mp_status_annotate(status, "the memory of process %" PRId64 " (%s)", address->pid, path);
   }
   uint64_t bytes = head->bytes;
-  status = wrap(head, -1, address, out_segment);
+  status = segment_wrap(head, -1, address, out_segment);
   if (status != NULL) munmap(head, bytes);
   return status;
 }
@@ -230,13 +231,13 @@ uint32_t mp_segment_num_rings(const mp_segment_t *segment) {
 }
 
 mp_ring_t *mp_segment_ring(mp_segment_t *segment, uint32_t index) {
-  char *rings = (char *)segment->head + rings_offset();
+  char *rings = (char *)segment->head + segment_rings_offset();
   return (mp_ring_t *)(void *)(rings + index * sizeof(mp_ring_t));
 }
 
 // ---- Payload ----
 
-static mp_payload_block_t *block_at(mp_segment_t *segment, uint64_t offset) {
+static mp_payload_block_t *segment_block_at(mp_segment_t *segment, uint64_t offset) {
   return (mp_payload_block_t *)(void *)((char *)segment->head + offset);
 }
 
@@ -248,11 +249,11 @@ uint64_t mp_segment_offset_of(const mp_segment_t *segment, const mp_payload_bloc
 
 mp_payload_block_t *mp_segment_block_at(mp_segment_t *segment, uint64_t offset) {
   const mp_segment_head_t *head = segment->head;
-  if (offset < heap_offset(head->num_rings) || offset % MP_PAYLOAD_ALIGNMENT != 0 ||
+  if (offset < segment_heap_offset(head->num_rings) || offset % MP_PAYLOAD_ALIGNMENT != 0 ||
       offset > head->bytes - sizeof(mp_payload_block_t)) {
     return NULL;
   }
-  mp_payload_block_t *block = block_at(segment, offset);
+  mp_payload_block_t *block = segment_block_at(segment, offset);
   const uint64_t room = head->bytes - offset - sizeof(mp_payload_block_t);
   return block->offset == offset && block->payload.bytes <= room ? block : NULL;
 }
@@ -267,77 +268,78 @@ void mp_segment_return(mp_payload_block_t *block) {
                                                   memory_order_release, memory_order_relaxed));
 }
 
-static void push(uint64_t *stack, mp_payload_block_t *block) {
+static void segment_push(uint64_t *stack, mp_payload_block_t *block) {
   block->next = *stack;
   *stack = block->offset;
 }
 
-static mp_payload_block_t *pop(mp_segment_t *segment, uint64_t *stack) {
+static mp_payload_block_t *segment_pop(mp_segment_t *segment, uint64_t *stack) {
   if (*stack == 0) return NULL;
-  mp_payload_block_t *block = block_at(segment, *stack);
+  mp_payload_block_t *block = segment_block_at(segment, *stack);
   *stack = block->next;
   return block;
 }
 
-static bool is_big(uint32_t size_class) {
-  return class_bytes(size_class) >= MP_BIG_BYTES;
+static bool segment_is_big(uint32_t size_class) {
+  return segment_class_bytes(size_class) >= MP_BIG_BYTES;
 }
 
 // Gives back all pages but the one with the header.
-static void cool(mp_segment_t *segment, mp_payload_block_t *block) {
-  uint64_t bytes = class_bytes(block->size_class);
+static void segment_cool(mp_segment_t *segment, mp_payload_block_t *block) {
+  uint64_t bytes = segment_class_bytes(block->size_class);
   (void)madvise((char *)block + MP_PAGE, bytes - MP_PAGE, MADV_REMOVE);
-  push(&segment->heap.cold[block->size_class], block);
+  segment_push(&segment->heap.cold[block->size_class], block);
 }
 
 // Sorts what was released since the last time. Under the lock.
-static void take_back(mp_segment_t *segment) {
+static void segment_take_back(mp_segment_t *segment) {
   uint64_t offset = atomic_exchange_explicit(&segment->head->returned, 0, memory_order_acquire);
   while (offset != 0) {
-    mp_payload_block_t *block = block_at(segment, offset);
+    mp_payload_block_t *block = segment_block_at(segment, offset);
     offset = block->next;
-    uint64_t bytes = class_bytes(block->size_class);
-    if (is_big(block->size_class) && segment->heap.idle_bytes + bytes > MP_MAX_IDLE) {
-      cool(segment, block);
+    uint64_t bytes = segment_class_bytes(block->size_class);
+    if (segment_is_big(block->size_class) && segment->heap.idle_bytes + bytes > MP_MAX_IDLE) {
+      segment_cool(segment, block);
       continue;
     }
-    if (is_big(block->size_class)) segment->heap.idle_bytes += bytes;
-    push(&segment->heap.warm[block->size_class], block);
+    if (segment_is_big(block->size_class)) segment->heap.idle_bytes += bytes;
+    segment_push(&segment->heap.warm[block->size_class], block);
   }
 }
 
-static mp_payload_block_t *take_warm(mp_segment_t *segment, uint32_t size_class) {
+static mp_payload_block_t *segment_take_warm(mp_segment_t *segment, uint32_t size_class) {
   mp_segment_heap_t *heap = &segment->heap;
-  mp_payload_block_t *block = pop(segment, &heap->warm[size_class]);
-  if (block == NULL || !is_big(size_class)) return block;
-  heap->idle_bytes -= class_bytes(size_class);
+  mp_payload_block_t *block = segment_pop(segment, &heap->warm[size_class]);
+  if (block == NULL || !segment_is_big(size_class)) return block;
+  heap->idle_bytes -= segment_class_bytes(size_class);
   if (heap->idle_bytes < heap->least_idle) heap->least_idle = heap->idle_bytes;
   return block;
 }
 
-static mp_payload_block_t *take_fresh(mp_segment_t *segment, uint32_t size_class) {
+static mp_payload_block_t *segment_take_fresh(mp_segment_t *segment, uint32_t size_class) {
   mp_segment_heap_t *heap = &segment->heap;
   uint64_t offset = heap->fresh;
-  if (is_big(size_class)) offset = (offset + MP_PAGE - 1) / MP_PAGE * MP_PAGE;
+  if (segment_is_big(size_class)) offset = (offset + MP_PAGE - 1) / MP_PAGE * MP_PAGE;
   uint64_t end;
-  if (__builtin_add_overflow(offset, class_bytes(size_class), &end) || end > segment->head->bytes) {
+  if (__builtin_add_overflow(offset, segment_class_bytes(size_class), &end) ||
+      end > segment->head->bytes) {
     return NULL;
   }
   heap->fresh = end;
-  mp_payload_block_t *block = block_at(segment, offset);
+  mp_payload_block_t *block = segment_block_at(segment, offset);
   block->size_class = size_class;
   block->offset = offset;
   return block;
 }
 
 // Of the class or, when the segment is full, of a larger one.
-static mp_payload_block_t *take_of_class(mp_segment_t *segment, uint32_t size_class) {
-  mp_payload_block_t *block = take_warm(segment, size_class);
-  if (block == NULL) block = pop(segment, &segment->heap.cold[size_class]);
-  if (block == NULL) block = take_fresh(segment, size_class);
+static mp_payload_block_t *segment_take_of_class(mp_segment_t *segment, uint32_t size_class) {
+  mp_payload_block_t *block = segment_take_warm(segment, size_class);
+  if (block == NULL) block = segment_pop(segment, &segment->heap.cold[size_class]);
+  if (block == NULL) block = segment_take_fresh(segment, size_class);
   for (uint32_t i = size_class + 1; block == NULL && i < MP_NUM_CLASSES; ++i) {
-    block = take_warm(segment, i);
-    if (block == NULL) block = pop(segment, &segment->heap.cold[i]);
+    block = segment_take_warm(segment, i);
+    if (block == NULL) block = segment_pop(segment, &segment->heap.cold[i]);
   }
   return block;
 }
@@ -345,11 +347,11 @@ static mp_payload_block_t *take_of_class(mp_segment_t *segment, uint32_t size_cl
 mp_payload_block_t *mp_segment_take(mp_segment_t *segment, size_t bytes) {
   uint64_t total;
   if (__builtin_add_overflow((uint64_t)bytes, sizeof(mp_payload_block_t), &total)) return NULL;
-  uint32_t size_class = class_for(total);
+  uint32_t size_class = segment_class_for(total);
   if (size_class == MP_NUM_CLASSES) return NULL;
   pthread_mutex_lock(&segment->lock);
-  take_back(segment);
-  mp_payload_block_t *block = take_of_class(segment, size_class);
+  segment_take_back(segment);
+  mp_payload_block_t *block = segment_take_of_class(segment, size_class);
   pthread_mutex_unlock(&segment->lock);
   if (block != NULL) mp_payload_block_init(block, bytes);
   return block;
@@ -359,22 +361,22 @@ void mp_segment_trim(mp_segment_t *segment) {
   mp_segment_heap_t *heap = &segment->heap;
   pthread_mutex_lock(&segment->lock);
   uint64_t excess = heap->least_idle;
-  for (uint32_t i = MP_NUM_CLASSES; i-- > 0 && excess > 0 && is_big(i);) {
-    while (class_bytes(i) <= excess && heap->warm[i] != 0) {
-      mp_payload_block_t *block = pop(segment, &heap->warm[i]);
-      heap->idle_bytes -= class_bytes(i);
-      excess -= class_bytes(i);
-      cool(segment, block);
+  for (uint32_t i = MP_NUM_CLASSES; i-- > 0 && excess > 0 && segment_is_big(i);) {
+    while (segment_class_bytes(i) <= excess && heap->warm[i] != 0) {
+      mp_payload_block_t *block = segment_pop(segment, &heap->warm[i]);
+      heap->idle_bytes -= segment_class_bytes(i);
+      excess -= segment_class_bytes(i);
+      segment_cool(segment, block);
     }
   }
-  take_back(segment);
+  segment_take_back(segment);
   heap->least_idle = heap->idle_bytes;
   pthread_mutex_unlock(&segment->lock);
 }
 
 size_t mp_segment_idle_bytes(mp_segment_t *segment) {
   pthread_mutex_lock(&segment->lock);
-  take_back(segment);
+  segment_take_back(segment);
   size_t bytes = segment->heap.idle_bytes;
   pthread_mutex_unlock(&segment->lock);
   return bytes;

@@ -45,20 +45,20 @@ typedef struct {
 
 // ---- Sending ----
 
-static bool has_room(mp_shm_peer_t *peer) {
+static bool shm_has_room(mp_shm_peer_t *peer) {
   return peer->head - atomic_load(&peer->out->tail) < MP_RING_SLOTS;
 }
 
-// As has_room; if there is none, the peer will ring when it has taken something.
-static bool await_room(mp_shm_peer_t *peer) {
-  if (has_room(peer)) return true;
+// As shm_has_room; if there is none, the peer will ring when it has taken something.
+static bool shm_await_room(mp_shm_peer_t *peer) {
+  if (shm_has_room(peer)) return true;
   atomic_store(&peer->out->writer_waits, 1);
-  return has_room(peer);
+  return shm_has_room(peer);
 }
 
 // Into a ring with room. Under the send lock.
-static void put(mp_shm_t *self, mp_shm_peer_t *peer, const mp_envelope_t *envelope,
-                mp_payload_block_t *block) {
+static void shm_put(mp_shm_t *self, mp_shm_peer_t *peer, const mp_envelope_t *envelope,
+                    mp_payload_block_t *block) {
   mp_ring_slot_t *slot = &peer->out->slots[peer->head % MP_RING_SLOTS];
   slot->envelope = *envelope;
   slot->offset = 0;
@@ -73,8 +73,8 @@ static void put(mp_shm_t *self, mp_shm_peer_t *peer, const mp_envelope_t *envelo
   atomic_store_explicit(&peer->out->head, ++peer->head, memory_order_release);
 }
 
-static mp_status_t put_off(mp_shm_peer_t *peer, const mp_envelope_t *envelope,
-                           mp_payload_block_t *block) {
+static mp_status_t shm_put_off(mp_shm_peer_t *peer, const mp_envelope_t *envelope,
+                               mp_payload_block_t *block) {
   mp_shm_late_t *late = mp_malloc(sizeof(*late));
   MP_RETURN_IF_NULL(late);
   *late = (mp_shm_late_t){.envelope = *envelope, .block = block};
@@ -97,20 +97,20 @@ static mp_status_t shm_send(mp_transport_t *transport, uint32_t to, const mp_env
       mp_segment_offset_of(self->own, block) == 0) {
     return mp_status_make(MP_INTERNAL, "a payload of another world was to be sent");
   }
-  if (peer->first_late != NULL) return put_off(peer, envelope, block);
-  if (!await_room(peer)) {
-    MP_RETURN_IF_ERROR(put_off(peer, envelope, block));
+  if (peer->first_late != NULL) return shm_put_off(peer, envelope, block);
+  if (!shm_await_room(peer)) {
+    MP_RETURN_IF_ERROR(shm_put_off(peer, envelope, block));
     // The peer may have made room and rung before there was anything to find for the thread that
     // catches up: it is to look again.
     mp_world_ring(self->world);
     return NULL;
   }
-  put(self, peer, envelope, block);
+  shm_put(self, peer, envelope, block);
   mp_doorbell_ring(mp_segment_doorbell(peer->segment));
   return NULL;
 }
 
-static void drop_first_late(mp_shm_peer_t *peer) {
+static void shm_drop_first_late(mp_shm_peer_t *peer) {
   mp_shm_late_t *late = peer->first_late;
   peer->first_late = late->next;
   if (peer->first_late == NULL) {
@@ -123,24 +123,24 @@ static void drop_first_late(mp_shm_peer_t *peer) {
 
 // Whether the first of what waits is of no use any more: to who has left only a goodbye is, and to
 // the dead nothing.
-static bool is_in_vain(const mp_shm_t *self, const mp_shm_peer_t *peer) {
+static bool shm_is_in_vain(const mp_shm_t *self, const mp_shm_peer_t *peer) {
   if (!atomic_load(&self->world->peers[peer->rank].is_gone)) return false;
   bool is_alive = peer->pid != 0 && peer->dead_since == 0;
   return !is_alive || !mp_world_is_goodbye(&peer->first_late->envelope);
 }
 
 // Moves what waits into the ring, as far as there is room.
-static bool catch_up(mp_shm_t *self, mp_shm_peer_t *peer) {
+static bool shm_catch_up(mp_shm_t *self, mp_shm_peer_t *peer) {
   if (!atomic_load_explicit(&peer->has_late, memory_order_relaxed)) return false;
   mp_peer_state_t *state = &self->world->peers[peer->rank];
   bool did = false;
   pthread_mutex_lock(&state->send_lock);
   while (peer->first_late != NULL) {
-    if (!is_in_vain(self, peer)) {
-      if (!await_room(peer)) break;
-      put(self, peer, &peer->first_late->envelope, peer->first_late->block);
+    if (!shm_is_in_vain(self, peer)) {
+      if (!shm_await_room(peer)) break;
+      shm_put(self, peer, &peer->first_late->envelope, peer->first_late->block);
     }
-    drop_first_late(peer);
+    shm_drop_first_late(peer);
     did = true;
   }
   pthread_mutex_unlock(&state->send_lock);
@@ -150,14 +150,14 @@ static bool catch_up(mp_shm_t *self, mp_shm_peer_t *peer) {
 
 // ---- Receiving ----
 
-static void lose_for_damage(mp_shm_t *self, mp_shm_peer_t *peer, const char *what) {
+static void shm_lose_for_damage(mp_shm_t *self, mp_shm_peer_t *peer, const char *what) {
   char name[MP_PEER_NAME_BYTES];
   mp_world_peer_name(self->world, peer->rank, name);
   mp_world_lose(self->world, peer->rank,
                 mp_status_make(MP_UNAVAILABLE, "a message of %s %s", name, what));
 }
 
-static bool take_slot(mp_shm_t *self, mp_shm_peer_t *peer, const mp_ring_slot_t *slot) {
+static bool shm_take_slot(mp_shm_t *self, mp_shm_peer_t *peer, const mp_ring_slot_t *slot) {
   mp_world_t *world = self->world;
   mp_packet_t *packet = NULL;
   if (slot->offset == 0) {
@@ -166,7 +166,7 @@ static bool take_slot(mp_shm_t *self, mp_shm_peer_t *peer, const mp_ring_slot_t 
   } else {
     mp_payload_block_t *block = mp_segment_block_at(peer->segment, slot->offset);
     if (block == NULL) {
-      lose_for_damage(self, peer, "has no place in its memory");
+      shm_lose_for_damage(self, peer, "has no place in its memory");
       return false;
     }
     packet = mp_packet_create(world, peer->rank, &slot->envelope, block);
@@ -179,12 +179,12 @@ static bool take_slot(mp_shm_t *self, mp_shm_peer_t *peer, const mp_ring_slot_t 
   return true;
 }
 
-static bool receive(mp_shm_t *self, mp_shm_peer_t *peer) {
+static bool shm_receive(mp_shm_t *self, mp_shm_peer_t *peer) {
   unsigned head = atomic_load_explicit(&peer->in->head, memory_order_acquire);
   if (head == peer->tail) return false;
   bool did = false;
   while (head != peer->tail) {
-    if (!take_slot(self, peer, &peer->in->slots[peer->tail % MP_RING_SLOTS])) break;
+    if (!shm_take_slot(self, peer, &peer->in->slots[peer->tail % MP_RING_SLOTS])) break;
     atomic_store(&peer->in->tail, ++peer->tail);
     did = true;
   }
@@ -199,15 +199,15 @@ static bool shm_progress(mp_transport_t *transport) {
   mp_shm_t *self = (mp_shm_t *)transport;
   bool did = false;
   for (uint32_t i = 0; i < self->num_peers; ++i) {
-    did |= receive(self, &self->peers[i]);
-    did |= catch_up(self, &self->peers[i]);
+    did |= shm_receive(self, &self->peers[i]);
+    did |= shm_catch_up(self, &self->peers[i]);
   }
   return did;
 }
 
 // A peer that is dead and silent is lost; one that said goodbye is so already.
-static void bury(mp_shm_t *self, mp_shm_peer_t *peer) {
-  (void)receive(self, peer);  // what it sent before it died
+static void shm_bury(mp_shm_t *self, mp_shm_peer_t *peer) {
+  (void)shm_receive(self, peer);  // what it sent before it died
   char name[MP_PEER_NAME_BYTES];
   mp_world_peer_name(self->world, peer->rank, name);
   mp_world_lose(self->world, peer->rank,
@@ -218,24 +218,24 @@ static void bury(mp_shm_t *self, mp_shm_peer_t *peer) {
 }
 
 // Without a pidfd a process counts as alive until its parent has asked for its exit status.
-static bool is_dead(const mp_shm_peer_t *peer) {
+static bool shm_is_dead(const mp_shm_peer_t *peer) {
   if (peer->pid == 0) return false;
   if (peer->pidfd < 0) return kill((pid_t)peer->pid, 0) != 0 && errno == ESRCH;
   struct pollfd watched = {.fd = peer->pidfd, .events = POLLIN};
   return poll(&watched, 1, 0) > 0;
 }
 
-static bool is_gone(const mp_shm_t *self, const mp_shm_peer_t *peer) {
+static bool shm_is_gone(const mp_shm_t *self, const mp_shm_peer_t *peer) {
   return atomic_load(&self->world->peers[peer->rank].is_gone);
 }
 
 // A process that was killed cannot say so. The lowest rank that is left on the host does, before
 // the launcher ends it too.
-static void tell(const mp_shm_t *self, const mp_shm_peer_t *dead) {
-  if (is_gone(self, dead) || mp_segment_is_explained(dead->segment)) return;
+static void shm_tell(const mp_shm_t *self, const mp_shm_peer_t *dead) {
+  if (shm_is_gone(self, dead) || mp_segment_is_explained(dead->segment)) return;
   for (uint32_t i = 0; i < self->num_peers; ++i) {
     const mp_shm_peer_t *peer = &self->peers[i];
-    bool is_left = peer->dead_since == 0 && !is_gone(self, peer);
+    bool is_left = peer->dead_since == 0 && !shm_is_gone(self, peer);
     if (is_left && peer->rank < self->world->rank) return;
   }
   char name[MP_PEER_NAME_BYTES];
@@ -248,13 +248,13 @@ static void shm_tick(mp_transport_t *transport) {
   double now = mp_clock_seconds();
   for (uint32_t i = 0; i < self->num_peers; ++i) {
     mp_shm_peer_t *peer = &self->peers[i];
-    if (!is_dead(peer)) continue;
+    if (!shm_is_dead(peer)) continue;
     if (peer->dead_since == 0) {
       peer->dead_since = now;
-      (void)receive(self, peer);  // its goodbye may be there
-      tell(self, peer);
+      (void)shm_receive(self, peer);  // its goodbye may be there
+      shm_tell(self, peer);
     }
-    if (now - peer->dead_since >= self->grace_s) bury(self, peer);
+    if (now - peer->dead_since >= self->grace_s) shm_bury(self, peer);
   }
 }
 
@@ -272,7 +272,7 @@ static void shm_release(mp_transport_t *transport) {
   mp_shm_t *self = (mp_shm_t *)transport;
   for (uint32_t i = 0; i < self->num_peers; ++i) {
     mp_shm_peer_t *peer = &self->peers[i];
-    while (peer->first_late != NULL) drop_first_late(peer);
+    while (peer->first_late != NULL) shm_drop_first_late(peer);
     if (peer->pidfd >= 0) close(peer->pidfd);
     mp_segment_release(peer->segment);
   }

@@ -93,7 +93,7 @@ void mp_world_add_transport(mp_world_t *world, mp_transport_t *transport) {
   mp_world_ring(world);
 }
 
-static void drop_packets(mp_packet_list_t *list) {
+static void world_drop_packets(mp_packet_list_t *list) {
   for (mp_packet_node_t *node; (node = mp_packet_list_pop(list)) != NULL;) {
     mp_packet_release(&node->packet);
   }
@@ -106,10 +106,10 @@ void mp_world_release(mp_world_t *world) {
     mp_world_ring(world);
     pthread_join(world->thread, NULL);
   }
-  drop_packets(&world->inbox);
-  drop_packets(&world->blobs);
+  world_drop_packets(&world->inbox);
+  world_drop_packets(&world->blobs);
   for (int i = 0; i < MP_CHANNEL_COUNT; ++i) {
-    drop_packets(&world->channels[i].backlog);
+    world_drop_packets(&world->channels[i].backlog);
     mp_free(world->channels[i].was_told);
     pthread_mutex_destroy(&world->channels[i].calls);
   }
@@ -134,7 +134,7 @@ void mp_world_ring(mp_world_t *world) {
   mp_doorbell_ring(world->doorbell);
 }
 
-static bool take_inbox(mp_world_t *world) {
+static bool world_take_inbox(mp_world_t *world) {
   pthread_mutex_lock(&world->inbox_lock);
   mp_packet_list_t list = world->inbox;
   world->inbox = (mp_packet_list_t){0};
@@ -147,13 +147,13 @@ static bool take_inbox(mp_world_t *world) {
 }
 
 // The reason why `rank` is gone, retained, or OK while it is not.
-static mp_status_t loss_of(mp_world_t *world, uint32_t rank) {
+static mp_status_t world_loss_of(mp_world_t *world, uint32_t rank) {
   if (!atomic_load_explicit(&world->peers[rank].is_gone, memory_order_acquire)) return NULL;
   return mp_status_retain(world->peers[rank].why);
 }
 
 // Gives a channel's handler what has come before it, in order, then the losses.
-static void catch_up(mp_world_t *world, mp_channel_state_t *channel) {
+static void world_catch_up(mp_world_t *world, mp_channel_state_t *channel) {
   pthread_mutex_lock(&channel->calls);
   while (channel->is_attached) {
     mp_packet_node_t *node = mp_packet_list_pop(&channel->backlog);
@@ -162,7 +162,7 @@ static void catch_up(mp_world_t *world, mp_channel_state_t *channel) {
   }
   for (uint32_t rank = 0; channel->is_attached && rank < world->size; ++rank) {
     if (channel->was_told[rank]) continue;
-    mp_status_t why = loss_of(world, rank);
+    mp_status_t why = world_loss_of(world, rank);
     if (why == NULL) continue;
     channel->was_told[rank] = true;
     if (channel->handler.lost != NULL) {
@@ -173,19 +173,19 @@ static void catch_up(mp_world_t *world, mp_channel_state_t *channel) {
   pthread_mutex_unlock(&channel->calls);
 }
 
-static bool spread_news(mp_world_t *world) {
+static bool world_spread_news(mp_world_t *world) {
   bool did = false;
   for (int i = 0; i < MP_CHANNEL_COUNT; ++i) {
     mp_channel_state_t *channel = &world->channels[i];
     if (!atomic_load_explicit(&channel->has_news, memory_order_relaxed)) continue;
     atomic_store(&channel->has_news, false);
-    catch_up(world, channel);
+    world_catch_up(world, channel);
     did = true;
   }
   return did;
 }
 
-static void tick(mp_world_t *world, unsigned number) {
+static void world_tick(mp_world_t *world, unsigned number) {
   if (world->segment != NULL && number % MP_TICKS_PER_TRIM == 0) mp_segment_trim(world->segment);
   for (uint32_t i = 0; i < world->num_transports; ++i) {
     mp_transport_t *transport = world->transports[i];
@@ -193,7 +193,7 @@ static void tick(mp_world_t *world, unsigned number) {
   }
 }
 
-static void *progress_main(void *context) {
+static void *world_progress_main(void *context) {
   mp_world_t *world = context;
   (void)pthread_setname_np(pthread_self(), "mp-world");
   (void)prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);  // ns: pauses are short
@@ -202,7 +202,7 @@ static void *progress_main(void *context) {
   double next_tick = mp_clock_seconds() + k_tick_seconds;
   while (!atomic_load(&world->must_stop)) {
     unsigned rung = atomic_load(&world->doorbell->rung);
-    bool busy = take_inbox(world);
+    bool busy = world_take_inbox(world);
     double sleep = k_tick_seconds;
     int linger_us = MP_LINGER_US;
     for (uint32_t i = 0; i < world->num_transports; ++i) {
@@ -215,7 +215,7 @@ static void *progress_main(void *context) {
         linger_us = MP_LINGER_POLLING_US;
       }
     }
-    busy |= spread_news(world);
+    busy |= world_spread_news(world);
     double now = mp_clock_seconds();
     if (busy) {
       last_busy = now;
@@ -227,7 +227,7 @@ static void *progress_main(void *context) {
     }
     if (now < next_tick) continue;
     next_tick = now + k_tick_seconds;
-    tick(world, ++num_ticks);
+    world_tick(world, ++num_ticks);
   }
   return NULL;
 }
@@ -240,7 +240,7 @@ mp_status_t mp_world_start(mp_world_t *world) {
   sigset_t all, old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
-  int error = pthread_create(&world->thread, &attributes, progress_main, world);
+  int error = pthread_create(&world->thread, &attributes, world_progress_main, world);
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   pthread_attr_destroy(&attributes);
   if (error != 0) {
@@ -260,7 +260,7 @@ void mp_world_post(mp_world_t *world, mp_packet_t *packet) {
   mp_world_ring(world);
 }
 
-static void take_goodbye(mp_world_t *world, uint32_t from) {
+static void world_take_goodbye(mp_world_t *world, uint32_t from) {
   char name[MP_PEER_NAME_BYTES];
   mp_world_peer_name(world, from, name);
   pthread_mutex_lock(&world->lock);
@@ -277,7 +277,7 @@ void mp_world_arrive(mp_world_t *world, mp_packet_t *packet) {
     return;
   }
   if (number == MP_CHANNEL_WORLD && packet->envelope.words[0] == MP_WORLD_GOODBYE) {
-    take_goodbye(world, packet->from);
+    world_take_goodbye(world, packet->from);
   }
   if (number == MP_CHANNEL_WORLD || number >= MP_CHANNEL_COUNT) {
     mp_packet_release(packet);
@@ -333,8 +333,8 @@ void mp_world_detach(mp_world_t *world, mp_channel_t number) {
 
 // ---- Sending ----
 
-static mp_status_t send_to_self(mp_world_t *world, const mp_envelope_t *envelope,
-                                mp_payload_block_t *block) {
+static mp_status_t world_send_to_self(mp_world_t *world, const mp_envelope_t *envelope,
+                                      mp_payload_block_t *block) {
   mp_packet_t *packet = mp_packet_create(world, world->rank, envelope, block);
   MP_RETURN_IF_NULL(packet);
   if (block != NULL) mp_payload_block_retain(block);
@@ -342,11 +342,11 @@ static mp_status_t send_to_self(mp_world_t *world, const mp_envelope_t *envelope
   return NULL;
 }
 
-static mp_status_t send_to_peer(mp_world_t *world, uint32_t to, const mp_envelope_t *envelope,
-                                mp_payload_block_t *block, bool is_last) {
+static mp_status_t world_send_to_peer(mp_world_t *world, uint32_t to, const mp_envelope_t *envelope,
+                                      mp_payload_block_t *block, bool is_last) {
   mp_peer_state_t *peer = &world->peers[to];
   // Who has left waits for our goodbye, and for nothing else.
-  if (!is_last) MP_RETURN_IF_ERROR(loss_of(world, to));
+  if (!is_last) MP_RETURN_IF_ERROR(world_loss_of(world, to));
   pthread_mutex_lock(&peer->send_lock);
   mp_status_t status = peer->is_closed
                            ? mp_status_make(MP_UNAVAILABLE, "this process has left the job")
@@ -363,8 +363,8 @@ mp_status_t mp_world_send(mp_world_t *world, uint32_t to, const mp_envelope_t *e
                           "this is a forked child: it has no part in its parent's job");
   }
   mp_payload_block_t *block = payload == NULL ? NULL : mp_payload_block_of(payload);
-  return to == world->rank ? send_to_self(world, envelope, block)
-                           : send_to_peer(world, to, envelope, block, false);
+  return to == world->rank ? world_send_to_self(world, envelope, block)
+                           : world_send_to_peer(world, to, envelope, block, false);
 }
 
 // ---- Leaving ----
@@ -381,7 +381,8 @@ void mp_world_say_goodbye(mp_world_t *world) {
   mp_envelope_t goodbye = {.channel = MP_CHANNEL_WORLD, .words = {MP_WORLD_GOODBYE}};
   for (uint32_t rank = 0; is_first && rank < world->size; ++rank) {
     // If it cannot be sent, nobody is there to miss it.
-    if (rank != world->rank) mp_status_ignore(send_to_peer(world, rank, &goodbye, NULL, true));
+    if (rank != world->rank)
+      mp_status_ignore(world_send_to_peer(world, rank, &goodbye, NULL, true));
   }
 }
 
@@ -398,7 +399,7 @@ bool mp_world_wait_changed(mp_world_t *world, double deadline) {
   return true;
 }
 
-static bool is_drained(mp_world_t *world) {
+static bool world_is_drained(mp_world_t *world) {
   for (uint32_t i = 0; i < world->num_transports; ++i) {
     if (!world->transports[i]->ops->drained(world->transports[i])) return false;
   }
@@ -408,7 +409,7 @@ static bool is_drained(mp_world_t *world) {
 bool mp_world_drain(mp_world_t *world, double timeout_s) {
   double deadline = mp_clock_seconds() + timeout_s;
   // Rare and short: at leaving only.
-  for (struct timespec pause = {.tv_nsec = 20000}; !is_drained(world);) {
+  for (struct timespec pause = {.tv_nsec = 20000}; !world_is_drained(world);) {
     if (mp_clock_seconds() >= deadline) return false;
     nanosleep(&pause, NULL);
     if (pause.tv_nsec < 1000000) pause.tv_nsec *= 2;

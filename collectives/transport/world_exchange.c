@@ -16,7 +16,7 @@ void mp_world_take_blob(mp_world_t *world, mp_packet_node_t *node) {
 }
 
 // Moves the blobs of call `number` out of the world's list into `found`. Under the lock.
-static void collect(mp_world_t *world, uint64_t number, mp_packet_node_t **found) {
+static void world_exchange_collect(mp_world_t *world, uint64_t number, mp_packet_node_t **found) {
   mp_packet_list_t rest = {0};
   for (mp_packet_node_t *node; (node = mp_packet_list_pop(&world->blobs)) != NULL;) {
     if (node->packet.envelope.key[0] == number && found[node->packet.from] == NULL) {
@@ -28,8 +28,8 @@ static void collect(mp_world_t *world, uint64_t number, mp_packet_node_t **found
   world->blobs = rest;
 }
 
-static mp_status_t name_missing(const mp_world_t *world, mp_packet_node_t *const *found,
-                                double timeout_s) {
+static mp_status_t world_exchange_name_missing(const mp_world_t *world,
+                                               mp_packet_node_t *const *found, double timeout_s) {
   mp_strbuf_t text;
   mp_strbuf_init(&text);
   const char *separator = "";
@@ -47,13 +47,13 @@ static mp_status_t name_missing(const mp_world_t *world, mp_packet_node_t *const
 }
 
 // Waits for all blobs of call `number`.
-static mp_status_t await_blobs(mp_world_t *world, uint64_t number, double timeout_s,
-                               mp_packet_node_t **found) {
+static mp_status_t world_exchange_await_blobs(mp_world_t *world, uint64_t number, double timeout_s,
+                                              mp_packet_node_t **found) {
   double deadline = mp_clock_seconds() + timeout_s;
   mp_status_t status = NULL;
   pthread_mutex_lock(&world->lock);
   while (status == NULL) {
-    collect(world, number, found);
+    world_exchange_collect(world, number, found);
     uint32_t missing = 0;
     for (uint32_t rank = 0; rank < world->size && status == NULL; ++rank) {
       if (found[rank] != NULL) continue;
@@ -64,7 +64,7 @@ static mp_status_t await_blobs(mp_world_t *world, uint64_t number, double timeou
     }
     if (missing == 0) break;
     if (status == NULL && !mp_world_wait_changed(world, deadline)) {
-      status = name_missing(world, found, timeout_s);
+      status = world_exchange_name_missing(world, found, timeout_s);
     }
   }
   pthread_mutex_unlock(&world->lock);
@@ -72,8 +72,8 @@ static mp_status_t await_blobs(mp_world_t *world, uint64_t number, double timeou
 }
 
 // Lays pointers, sizes and bytes into one allocation.
-static mp_status_t lay_out(const mp_world_t *world, mp_packet_node_t *const *found,
-                           void ***out_bytes, size_t **out_sizes) {
+static mp_status_t world_exchange_lay_out(const mp_world_t *world, mp_packet_node_t *const *found,
+                                          void ***out_bytes, size_t **out_sizes) {
   size_t total = 0;
   for (uint32_t rank = 0; rank < world->size; ++rank) {
     total += (found[rank]->packet.bytes + 15) / 16 * 16;
@@ -121,8 +121,8 @@ mp_status_t mp_world_exchange(mp_world_t *world, const void *bytes, size_t size,
     }
   }
   mp_payload_release(payload);
-  if (status == NULL) status = await_blobs(world, number, timeout_s, found);
-  if (status == NULL) status = lay_out(world, found, out_bytes, out_sizes);
+  if (status == NULL) status = world_exchange_await_blobs(world, number, timeout_s, found);
+  if (status == NULL) status = world_exchange_lay_out(world, found, out_bytes, out_sizes);
   for (uint32_t rank = 0; rank < world->size; ++rank) {
     if (found[rank] != NULL) mp_packet_release(&found[rank]->packet);
   }

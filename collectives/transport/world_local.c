@@ -24,14 +24,15 @@ typedef struct {
   mp_local_job_t *job;
 } mp_local_transport_t;
 
-static void release_job(mp_local_job_t *job) {
+static void world_local_release_job(mp_local_job_t *job) {
   if (atomic_fetch_sub(&job->references, 1) != 1) return;
   pthread_mutex_destroy(&job->lock);
   mp_free(job);
 }
 
-static mp_packet_t *copy_packet(mp_world_t *to, uint32_t from, const mp_envelope_t *envelope,
-                                mp_payload_block_t *block) {
+static mp_packet_t *world_local_copy_packet(mp_world_t *to, uint32_t from,
+                                            const mp_envelope_t *envelope,
+                                            mp_payload_block_t *block) {
   size_t bytes = block == NULL ? 0 : block->payload.bytes;
   if (bytes <= MP_INLINE_BYTES) {
     return mp_packet_create_inline(to, from, envelope,
@@ -45,15 +46,15 @@ static mp_packet_t *copy_packet(mp_world_t *to, uint32_t from, const mp_envelope
   return packet;
 }
 
-static mp_status_t local_send(mp_transport_t *transport, uint32_t to, const mp_envelope_t *envelope,
-                              mp_payload_block_t *block) {
+static mp_status_t world_local_send(mp_transport_t *transport, uint32_t to,
+                                    const mp_envelope_t *envelope, mp_payload_block_t *block) {
   mp_local_transport_t *self = (mp_local_transport_t *)transport;
   const mp_world_t *own = self->world;
   mp_status_t status = NULL;
   pthread_mutex_lock(&self->job->lock);
   mp_world_t *other = self->job->worlds[to];
   if (other != NULL) {
-    mp_packet_t *packet = copy_packet(other, own->rank, envelope, block);
+    mp_packet_t *packet = world_local_copy_packet(other, own->rank, envelope, block);
     if (packet == NULL) {
       status = mp_status_out_of_memory();
     } else {
@@ -64,31 +65,32 @@ static mp_status_t local_send(mp_transport_t *transport, uint32_t to, const mp_e
   return status;
 }
 
-static bool local_progress(mp_transport_t *transport) {
+static bool world_local_progress(mp_transport_t *transport) {
   (void)transport;
   return false;
 }
 
-static bool local_drained(mp_transport_t *transport) {
+static bool world_local_drained(mp_transport_t *transport) {
   (void)transport;
   return true;
 }
 
-static void local_release(mp_transport_t *transport) {
+static void world_local_release(mp_transport_t *transport) {
   mp_local_transport_t *self = (mp_local_transport_t *)transport;
-  release_job(self->job);
+  world_local_release_job(self->job);
   mp_free(self);
 }
 
 static const mp_transport_ops_t g_local_ops = {
     .name = "local",
-    .send = local_send,
-    .progress = local_progress,
-    .drained = local_drained,
-    .release = local_release,
+    .send = world_local_send,
+    .progress = world_local_progress,
+    .drained = world_local_drained,
+    .release = world_local_release,
 };
 
-static mp_status_t add_world(mp_local_job_t *job, uint32_t rank, uint32_t ranks_per_host) {
+static mp_status_t world_local_add_world(mp_local_job_t *job, uint32_t rank,
+                                         uint32_t ranks_per_host) {
   mp_world_t *world = NULL;
   MP_RETURN_IF_ERROR(mp_world_create(rank, job->size, &world));
   job->worlds[rank] = world;
@@ -121,7 +123,7 @@ static mp_status_t add_world(mp_local_job_t *job, uint32_t rank, uint32_t ranks_
 }
 
 // Connects a world with the others of its host. They share one mapping of each segment.
-static mp_status_t connect_world(mp_local_job_t *job, mp_world_t *world) {
+static mp_status_t world_local_connect_world(mp_local_job_t *job, mp_world_t *world) {
   for (uint32_t i = 0; i < job->size; ++i) {
     const mp_peer_t *peer = &world->peers[i].peer;
     if (i == world->rank || peer->host != world->peers[world->rank].peer.host) continue;
@@ -141,10 +143,10 @@ mp_status_t mp_worlds_create_local(uint32_t size, uint32_t ranks_per_host,
   job->size = size;
   mp_status_t status = NULL;
   for (uint32_t i = 0; i < size && status == NULL; ++i) {
-    status = add_world(job, i, ranks_per_host);
+    status = world_local_add_world(job, i, ranks_per_host);
   }
   for (uint32_t i = 0; i < size && status == NULL; ++i) {
-    status = connect_world(job, job->worlds[i]);
+    status = world_local_connect_world(job, job->worlds[i]);
   }
   for (uint32_t i = 0; i < size && status == NULL; ++i) status = mp_world_start(job->worlds[i]);
   for (uint32_t i = 0; i < size; ++i) {
@@ -154,7 +156,7 @@ mp_status_t mp_worlds_create_local(uint32_t size, uint32_t ranks_per_host,
       mp_world_release(job->worlds[i]);
     }
   }
-  release_job(job);
+  world_local_release_job(job);
   return status;
 }
 

@@ -3,26 +3,27 @@
 
 #include "pjrt/pjrt_objects.h"
 
-static PJRT_Error *layout_destroy(PJRT_Layouts_MemoryLayout_Destroy_Args *args) {
+static PJRT_Error *ext_layouts_layout_destroy(PJRT_Layouts_MemoryLayout_Destroy_Args *args) {
   (void)args;
   return NULL;
 }
 
-static void delete_serialized(PJRT_Layouts_SerializedLayout *serialized) {
+static void ext_layouts_delete_serialized(PJRT_Layouts_SerializedLayout *serialized) {
   (void)serialized;
 }
 
-static PJRT_Error *layout_serialize(PJRT_Layouts_MemoryLayout_Serialize_Args *args) {
+static PJRT_Error *ext_layouts_layout_serialize(PJRT_Layouts_MemoryLayout_Serialize_Args *args) {
   if (args->layout == NULL) return mp_pjrt_error(mp_pjrt_null_argument(__func__, "layout"));
   args->serialized_bytes = args->layout->text;
   args->serialized_bytes_size = strlen(args->layout->text);
   args->serialized_layout = (PJRT_Layouts_SerializedLayout *)args->layout;
-  args->serialized_layout_deleter = delete_serialized;
+  args->serialized_layout_deleter = ext_layouts_delete_serialized;
   return NULL;
 }
 
-static PJRT_Error *default_layout(PJRT_Buffer_Type type, const int64_t *dims, size_t num_dims,
-                                  PJRT_Layouts_MemoryLayout **out_layout) {
+static PJRT_Error *ext_layouts_default_layout(PJRT_Buffer_Type type, const int64_t *dims,
+                                              size_t num_dims,
+                                              PJRT_Layouts_MemoryLayout **out_layout) {
   mp_dtype_t dtype = MP_DTYPE_INVALID;
   mp_status_t status =
       mp_pjrt_check_shape("PJRT_Layouts_GetDefaultLayout", type, dims, num_dims, &dtype);
@@ -30,15 +31,17 @@ static PJRT_Error *default_layout(PJRT_Buffer_Type type, const int64_t *dims, si
   return mp_pjrt_error(status);
 }
 
-static PJRT_Error *client_default(PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args *args) {
-  return default_layout(args->type, args->dims, args->num_dims, &args->layout);
+static PJRT_Error *ext_layouts_client_default(
+    PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args *args) {
+  return ext_layouts_default_layout(args->type, args->dims, args->num_dims, &args->layout);
 }
 
-static PJRT_Error *topology_default(PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args *args) {
-  return default_layout(args->type, args->dims, args->num_dims, &args->layout);
+static PJRT_Error *ext_layouts_topology_default(
+    PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args *args) {
+  return ext_layouts_default_layout(args->type, args->dims, args->num_dims, &args->layout);
 }
 
-static PJRT_Error *buffer_layout(PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args *args) {
+static PJRT_Error *ext_layouts_buffer_layout(PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args *args) {
   if (args->buffer == NULL) return mp_pjrt_error(mp_pjrt_null_argument(__func__, "buffer"));
   if (args->buffer->layout != NULL) {
     args->layout = (PJRT_Layouts_MemoryLayout *)args->buffer->layout;
@@ -48,7 +51,8 @@ static PJRT_Error *buffer_layout(PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args *arg
       mp_pjrt_layout_row_major(mp_buffer_type(args->buffer->buffer)->rank, &args->layout));
 }
 
-static PJRT_Error *output_layouts(PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args *args) {
+static PJRT_Error *ext_layouts_output_layouts(
+    PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args *args) {
   if (args->executable == NULL) {
     return mp_pjrt_error(mp_pjrt_null_argument(__func__, "executable"));
   }
@@ -57,7 +61,8 @@ static PJRT_Error *output_layouts(PJRT_Layouts_PJRT_Executable_GetOutputLayouts_
   return NULL;
 }
 
-static PJRT_Error *parameter_layouts(PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args *args) {
+static PJRT_Error *ext_layouts_parameter_layouts(
+    PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args *args) {
   if (args->executable == NULL) {
     return mp_pjrt_error(mp_pjrt_null_argument(__func__, "executable"));
   }
@@ -70,11 +75,11 @@ PJRT_Layouts_Extension mp_pjrt_layouts_extension = {
     .base = {.struct_size = sizeof(PJRT_Layouts_Extension),
              .type = PJRT_Extension_Type_Layouts,
              .next = &mp_pjrt_memory_descriptions_extension.base},
-    .PJRT_Layouts_MemoryLayout_Destroy = layout_destroy,
-    .PJRT_Layouts_MemoryLayout_Serialize = layout_serialize,
-    .PJRT_Layouts_PJRT_Client_GetDefaultLayout = client_default,
-    .PJRT_Layouts_PJRT_Buffer_MemoryLayout = buffer_layout,
-    .PJRT_Layouts_PJRT_Topology_GetDefaultLayout = topology_default,
-    .PJRT_Layouts_PJRT_Executable_GetOutputLayouts = output_layouts,
-    .PJRT_Layouts_PJRT_Executable_GetParameterLayouts = parameter_layouts,
+    .PJRT_Layouts_MemoryLayout_Destroy = ext_layouts_layout_destroy,
+    .PJRT_Layouts_MemoryLayout_Serialize = ext_layouts_layout_serialize,
+    .PJRT_Layouts_PJRT_Client_GetDefaultLayout = ext_layouts_client_default,
+    .PJRT_Layouts_PJRT_Buffer_MemoryLayout = ext_layouts_buffer_layout,
+    .PJRT_Layouts_PJRT_Topology_GetDefaultLayout = ext_layouts_topology_default,
+    .PJRT_Layouts_PJRT_Executable_GetOutputLayouts = ext_layouts_output_layouts,
+    .PJRT_Layouts_PJRT_Executable_GetParameterLayouts = ext_layouts_parameter_layouts,
 };

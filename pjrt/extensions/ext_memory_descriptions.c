@@ -9,14 +9,15 @@ static const PJRT_MemoryDescription descriptions[] = {MP_MEMORY_SPACES(DESCRIBE)
 static const PJRT_MemoryDescription *const description_list[] = {MP_MEMORY_SPACES(LIST)};
 #undef LIST
 
-static PJRT_Error *memory_descriptions(PJRT_DeviceDescription_MemoryDescriptions_Args *args) {
+static PJRT_Error *ext_memory_descriptions_memory_descriptions(
+    PJRT_DeviceDescription_MemoryDescriptions_Args *args) {
   args->memory_descriptions = description_list;
   args->num_memory_descriptions = MP_MEMORY_SPACE_COUNT;
   args->default_memory_index = MP_MEMORY_DEVICE;
   return NULL;
 }
 
-static PJRT_Error *memory_kind(PJRT_MemoryDescription_Kind_Args *args) {
+static PJRT_Error *ext_memory_descriptions_memory_kind(PJRT_MemoryDescription_Kind_Args *args) {
   if (args->memory_description == NULL) {
     return mp_pjrt_error(mp_pjrt_null_argument(__func__, "memory_description"));
   }
@@ -30,6 +31,6 @@ PJRT_MemoryDescriptions_Extension mp_pjrt_memory_descriptions_extension = {
     .base = {.struct_size = sizeof(PJRT_MemoryDescriptions_Extension),
              .type = PJRT_Extension_Type_MemoryDescriptions,
              .next = &mp_pjrt_shardings_extension.base},
-    .PJRT_DeviceDescription_MemoryDescriptions = memory_descriptions,
-    .PJRT_MemoryDescription_Kind = memory_kind,
+    .PJRT_DeviceDescription_MemoryDescriptions = ext_memory_descriptions_memory_descriptions,
+    .PJRT_MemoryDescription_Kind = ext_memory_descriptions_memory_kind,
 };

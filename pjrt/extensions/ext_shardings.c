@@ -19,7 +19,7 @@ enum {
   TYPE_UNREDUCED = 6,
 };
 
-static void write_devices(const mp_tiles_t *tiles, int64_t count, mp_strbuf_t *out) {
+static void ext_shardings_write_devices(const mp_tiles_t *tiles, int64_t count, mp_strbuf_t *out) {
   bool is_iota = true;
   for (int64_t i = 0; i < count && is_iota; ++i) is_iota = tiles->partitions[i] == i;
   static const int64_t no_permutation[] = {0};
@@ -32,7 +32,7 @@ static void write_devices(const mp_tiles_t *tiles, int64_t count, mp_strbuf_t *o
 }
 
 // The dimensions after the tensor's own: partial sums, then copies.
-static void write_subgroups(const mp_tiles_t *tiles, mp_strbuf_t *out) {
+static void ext_shardings_write_subgroups(const mp_tiles_t *tiles, mp_strbuf_t *out) {
   if (tiles->terms == 1) {
     if (tiles->copies > 1) mp_proto_put_varint(out, FIELD_REPLICATE_ON_LAST_DIM, 1);
     return;
@@ -41,7 +41,7 @@ static void write_subgroups(const mp_tiles_t *tiles, mp_strbuf_t *out) {
   mp_proto_put_packed(out, FIELD_LAST_TILE_DIMS, kinds, tiles->copies > tiles->terms ? 2 : 1);
 }
 
-static void write_sharding(const mp_tiles_t *tiles, mp_strbuf_t *out) {
+static void ext_shardings_write_sharding(const mp_tiles_t *tiles, mp_strbuf_t *out) {
   int64_t dims[MP_MAX_RANK + 2];
   int64_t count = tiles->copies;
   for (uint32_t d = 0; d < tiles->rank; ++d) {
@@ -54,12 +54,12 @@ static void write_sharding(const mp_tiles_t *tiles, mp_strbuf_t *out) {
   if (tiles->terms > 1) dims[num_dims++] = tiles->terms;
   if (tiles->copies > tiles->terms) dims[num_dims++] = tiles->copies / tiles->terms;
   mp_proto_put_packed(out, FIELD_TILE_DIMS, dims, num_dims);
-  write_devices(tiles, count, out);
-  write_subgroups(tiles, out);
+  ext_shardings_write_devices(tiles, count, out);
+  ext_shardings_write_subgroups(tiles, out);
 }
 
-static mp_status_t list_one(mp_arena_t *arena, const mp_boxes_t *boxes, const char **out_bytes,
-                            size_t *out_size) {
+static mp_status_t ext_shardings_list_one(mp_arena_t *arena, const mp_boxes_t *boxes,
+                                          const char **out_bytes, size_t *out_size) {
   *out_bytes = "";
   *out_size = 0;
   if (boxes == NULL) return NULL;
@@ -71,7 +71,7 @@ static mp_status_t list_one(mp_arena_t *arena, const mp_boxes_t *boxes, const ch
   }
   mp_strbuf_t bytes;
   mp_strbuf_init(&bytes);
-  write_sharding(&tiles, &bytes);
+  ext_shardings_write_sharding(&tiles, &bytes);
   mp_status_t status = mp_strbuf_status(&bytes);
   if (status == NULL) {
     *out_bytes = mp_arena_strndup(arena, mp_strbuf_text(&bytes), bytes.size);
@@ -82,15 +82,16 @@ static mp_status_t list_one(mp_arena_t *arena, const mp_boxes_t *boxes, const ch
   return status;
 }
 
-static mp_status_t list_all(mp_arena_t *arena, const mp_program_io_t *values, uint32_t count,
-                            const char ***out_shardings, size_t **out_sizes) {
+static mp_status_t ext_shardings_list_all(mp_arena_t *arena, const mp_program_io_t *values,
+                                          uint32_t count, const char ***out_shardings,
+                                          size_t **out_sizes) {
   if (count == 0) return NULL;  // no list, not an empty one: the client tells them apart
   const char **shardings = MP_ARENA_ARRAY(arena, const char *, count + 1);
   size_t *sizes = MP_ARENA_ARRAY(arena, size_t, count + 1);
   MP_RETURN_IF_NULL(shardings);
   MP_RETURN_IF_NULL(sizes);
   for (uint32_t i = 0; i < count; ++i) {
-    MP_RETURN_IF_ERROR(list_one(arena, values[i].sharding, &shardings[i], &sizes[i]));
+    MP_RETURN_IF_ERROR(ext_shardings_list_one(arena, values[i].sharding, &shardings[i], &sizes[i]));
   }
   *out_shardings = shardings;
   *out_sizes = sizes;
@@ -102,15 +103,15 @@ static mp_status_t list_all(mp_arena_t *arena, const mp_program_io_t *values, ui
 mp_status_t mp_pjrt_list_shardings(PJRT_Executable *executable) {
   const mp_program_t *program = executable->program;
   if (program->num_partitions == 1) return NULL;
-  MP_RETURN_IF_ERROR(list_all(executable->arena, program->params, program->num_params,
-                              &executable->parameter_shardings,
-                              &executable->parameter_sharding_sizes));
+  MP_RETURN_IF_ERROR(ext_shardings_list_all(executable->arena, program->params, program->num_params,
+                                            &executable->parameter_shardings,
+                                            &executable->parameter_sharding_sizes));
   if (program->num_results == 0) return NULL;
-  return list_all(executable->arena, program->results, program->num_results,
-                  &executable->output_shardings, &executable->output_sharding_sizes);
+  return ext_shardings_list_all(executable->arena, program->results, program->num_results,
+                                &executable->output_shardings, &executable->output_sharding_sizes);
 }
 
-static PJRT_Error *parameter_shardings(
+static PJRT_Error *ext_shardings_parameter_shardings(
     PJRT_Shardings_PJRT_Executable_ParameterShardings_Args *args) {
   if (args->executable == NULL) {
     return mp_pjrt_error(mp_pjrt_null_argument(__func__, "executable"));
@@ -121,7 +122,8 @@ static PJRT_Error *parameter_shardings(
   return NULL;
 }
 
-static PJRT_Error *output_shardings(PJRT_Shardings_PJRT_Executable_OutputShardings_Args *args) {
+static PJRT_Error *ext_shardings_output_shardings(
+    PJRT_Shardings_PJRT_Executable_OutputShardings_Args *args) {
   if (args->executable == NULL) {
     return mp_pjrt_error(mp_pjrt_null_argument(__func__, "executable"));
   }
@@ -134,6 +136,6 @@ static PJRT_Error *output_shardings(PJRT_Shardings_PJRT_Executable_OutputShardin
 PJRT_Shardings_Extension mp_pjrt_shardings_extension = {
     .base = {.struct_size = sizeof(PJRT_Shardings_Extension),
              .type = PJRT_Extension_Type_Shardings},
-    .PJRT_Shardings_PJRT_Executable_ParameterShardings = parameter_shardings,
-    .PJRT_Shardings_PJRT_Executable_OutputShardings = output_shardings,
+    .PJRT_Shardings_PJRT_Executable_ParameterShardings = ext_shardings_parameter_shardings,
+    .PJRT_Shardings_PJRT_Executable_OutputShardings = ext_shardings_output_shardings,
 };

@@ -8,7 +8,7 @@
 static _Atomic int64_t g_fail_countdown;  // 0: off
 static atomic_int g_fail_forever;
 
-static bool must_fail(void) {
+static bool alloc_must_fail(void) {
   if (atomic_load_explicit(&g_fail_countdown, memory_order_relaxed) == 0) return false;
   int64_t left = atomic_fetch_sub(&g_fail_countdown, 1);
   if (left > 1) return false;
@@ -23,16 +23,16 @@ void mp_alloc_fail_at(int64_t n, int forever) {
 }
 
 void *mp_malloc(size_t size) {
-  return must_fail() ? NULL : malloc(size == 0 ? 1 : size);
+  return alloc_must_fail() ? NULL : malloc(size == 0 ? 1 : size);
 }
 
 void *mp_calloc(size_t count, size_t size) {
-  if (must_fail()) return NULL;
+  if (alloc_must_fail()) return NULL;
   return calloc(count == 0 ? 1 : count, size == 0 ? 1 : size);
 }
 
 void *mp_realloc(void *pointer, size_t size) {
-  return must_fail() ? NULL : realloc(pointer, size == 0 ? 1 : size);
+  return alloc_must_fail() ? NULL : realloc(pointer, size == 0 ? 1 : size);
 }
 
 void *mp_realloc_array(void *pointer, size_t count, size_t size) {
@@ -43,7 +43,7 @@ void *mp_realloc_array(void *pointer, size_t count, size_t size) {
 
 void *mp_aligned_malloc(size_t alignment, size_t size) {
   size_t rounded = (size + alignment - 1) & ~(alignment - 1);
-  if (rounded < size || must_fail()) return NULL;
+  if (rounded < size || alloc_must_fail()) return NULL;
   return aligned_alloc(alignment, rounded == 0 ? alignment : rounded);
 }
 

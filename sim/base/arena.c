@@ -61,7 +61,7 @@ size_t mp_arena_bytes(const mp_arena_t *arena) {
   return arena->total;
 }
 
-static bool add_chunk(mp_arena_t *arena, size_t at_least) {
+static bool arena_add_chunk(mp_arena_t *arena, size_t at_least) {
   size_t size = arena->next_size > at_least ? arena->next_size : at_least;
   mp_arena_chunk_t *chunk = mp_calloc(1, sizeof(*chunk) + size);
   if (chunk == NULL) return false;
@@ -78,7 +78,7 @@ void *mp_arena_alloc(mp_arena_t *arena, size_t size) {
   size = (size + MP_ARENA_ALIGN - 1) & ~(size_t)(MP_ARENA_ALIGN - 1);
   if (arena->limit != 0 && arena->total + size > arena->limit) return NULL;
   if (arena->chunks == NULL || arena->chunks->size - arena->used < size) {
-    if (!add_chunk(arena, size)) return NULL;
+    if (!arena_add_chunk(arena, size)) return NULL;
   }
   void *pointer = arena->chunks->data + arena->used;
   arena->used += size;

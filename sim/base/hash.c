@@ -2,7 +2,7 @@
 
 // Multiply, then fold the high half into the low one: every input bit reaches every output bit
 // after the second step. The multiplier is an odd number with well spread bits.
-static uint64_t mix(uint64_t hash) {
+static uint64_t hash_mix(uint64_t hash) {
   hash ^= hash >> 32;
   hash *= UINT64_C(0x9fb21c651e98df25);
   hash ^= hash >> 35;
@@ -11,7 +11,7 @@ static uint64_t mix(uint64_t hash) {
 }
 
 uint64_t mp_hash_u64(uint64_t hash, uint64_t value) {
-  return mix(hash * UINT64_C(0xff51afd7ed558ccd) + value);
+  return hash_mix(hash * UINT64_C(0xff51afd7ed558ccd) + value);
 }
 
 uint64_t mp_hash_bytes(uint64_t hash, const void *data, size_t size) {

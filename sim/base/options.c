@@ -35,13 +35,13 @@ const char *mp_option_source_name(mp_option_source_t source) {
   return names[source];
 }
 
-static void *field_of(mp_options_t *options, mp_option_id_t id) {
+static void *options_field_of(mp_options_t *options, mp_option_id_t id) {
   return (char *)options + g_offsets[id];
 }
 
 // Begins the message of every refusal: "create option 'x'" or "environment variable MINIPOD_X".
-static mp_status_t refuse(mp_option_id_t id, mp_option_source_t source, mp_str_t given,
-                          const char *expected) {
+static mp_status_t options_refuse(mp_option_id_t id, mp_option_source_t source, mp_str_t given,
+                                  const char *expected) {
   const mp_option_info_t *info = &g_options[id];
   bool env = source == MP_SOURCE_ENVIRONMENT;
   return mp_status_make(MP_INVALID_ARGUMENT, "%s %s%s%s: expected %s, got '%.*s'",
@@ -50,52 +50,53 @@ static mp_status_t refuse(mp_option_id_t id, mp_option_source_t source, mp_str_t
                         MP_STR_ARG(given));
 }
 
-static mp_status_t set_number(mp_options_t *options, mp_option_id_t id, mp_option_source_t source,
-                              long long value, mp_str_t given) {
+static mp_status_t options_set_number(mp_options_t *options, mp_option_id_t id,
+                                      mp_option_source_t source, long long value, mp_str_t given) {
   const mp_option_info_t *info = &g_options[id];
   if (value < info->min || value > info->max) {
     char expected[96];
     bool open = info->max == INT64_MAX;
     snprintf(expected, sizeof(expected), open ? "at least %lld" : "a number from %lld to %lld",
              (long long)info->min, (long long)info->max);
-    return refuse(id, source, given, expected);
+    return options_refuse(id, source, given, expected);
   }
-  *(int64_t *)field_of(options, id) = value;
+  *(int64_t *)options_field_of(options, id) = value;
   return NULL;
 }
 
-static mp_status_t set_string(mp_options_t *options, mp_option_id_t id, mp_str_t text) {
+static mp_status_t options_set_string(mp_options_t *options, mp_option_id_t id, mp_str_t text) {
   char *copy = mp_malloc(text.size + 1);
   MP_RETURN_IF_NULL(copy);
   if (text.size != 0) memcpy(copy, text.data, text.size);
   copy[text.size] = '\0';
-  char **field = field_of(options, id);
+  char **field = options_field_of(options, id);
   mp_free(*field);
   *field = copy;
   return NULL;
 }
 
 // Sets an option from text, whichever way the text came.
-static mp_status_t set_text(mp_options_t *options, mp_option_id_t id, mp_option_source_t source,
-                            mp_str_t text) {
+static mp_status_t options_set_text(mp_options_t *options, mp_option_id_t id,
+                                    mp_option_source_t source, mp_str_t text) {
   switch (g_options[id].type) {
     case MP_OPTION_INT: {
       long long value = 0;
-      if (!mp_str_parse_i64(text, &value)) return refuse(id, source, text, "a whole number");
-      return set_number(options, id, source, value, text);
+      if (!mp_str_parse_i64(text, &value))
+        return options_refuse(id, source, text, "a whole number");
+      return options_set_number(options, id, source, value, text);
     }
     case MP_OPTION_BYTES: {
       unsigned long long bytes = 0;
       if (!mp_str_parse_bytes(text, &bytes)) {
-        return refuse(id, source, text, "a size such as 64MiB or 2GiB");
+        return options_refuse(id, source, text, "a size such as 64MiB or 2GiB");
       }
-      return set_number(options, id, source, (long long)bytes, text);
+      return options_set_number(options, id, source, (long long)bytes, text);
     }
     case MP_OPTION_STRING:
       if (memchr(text.data == NULL ? "" : text.data, '\0', text.size) != NULL) {
-        return refuse(id, source, text, "text without NUL bytes");
+        return options_refuse(id, source, text, "text without NUL bytes");
       }
-      return set_string(options, id, text);
+      return options_set_string(options, id, text);
     case MP_OPTION_LOG_LEVEL:
       for (int i = 0; i < MP_LOG_LEVEL_COUNT; ++i) {
         if (mp_str_is(text, g_log_levels[i])) {
@@ -103,24 +104,25 @@ static mp_status_t set_text(mp_options_t *options, mp_option_id_t id, mp_option_
           return NULL;
         }
       }
-      return refuse(id, source, text, "off, error, warning, info or debug");
+      return options_refuse(id, source, text, "off, error, warning, info or debug");
   }
   return mp_status_make(MP_INTERNAL, "option '%s' has no type", g_options[id].name);
 }
 
-static mp_status_t set_value(mp_options_t *options, mp_option_id_t id,
-                             const mp_named_value_t *value) {
+static mp_status_t options_set_value(mp_options_t *options, mp_option_id_t id,
+                                     const mp_named_value_t *value) {
   static const char *const type_names[] = {"a string", "an integer", "a list of integers",
                                            "a float", "a bool"};
   mp_option_type_t type = g_options[id].type;
   bool number = type == MP_OPTION_INT || type == MP_OPTION_BYTES;
   if (value->type == MP_VALUE_STRING) {
-    return set_text(options, id, MP_SOURCE_CREATE_OPTION, value->string_value);
+    return options_set_text(options, id, MP_SOURCE_CREATE_OPTION, value->string_value);
   }
   if (value->type == MP_VALUE_INT64 && number) {
     char text[32];
     snprintf(text, sizeof(text), "%lld", (long long)value->int64_value);
-    return set_number(options, id, MP_SOURCE_CREATE_OPTION, value->int64_value, mp_str(text));
+    return options_set_number(options, id, MP_SOURCE_CREATE_OPTION, value->int64_value,
+                              mp_str(text));
   }
   size_t kind = (size_t)value->type;
   const char *given =
@@ -130,13 +132,14 @@ static mp_status_t set_value(mp_options_t *options, mp_option_id_t id,
                         given);
 }
 
-static mp_status_t apply_create_option(mp_options_t *options, const mp_named_value_t *value) {
+static mp_status_t options_apply_create_option(mp_options_t *options,
+                                               const mp_named_value_t *value) {
   const char *names[MP_OPTION_ID_COUNT];
   for (int id = 0; id < MP_OPTION_ID_COUNT; ++id) {
     names[id] = g_options[id].name;
     if (!mp_str_is(value->name, names[id])) continue;
     options->source[id] = MP_SOURCE_CREATE_OPTION;
-    return set_value(options, (mp_option_id_t)id, value);
+    return options_set_value(options, (mp_option_id_t)id, value);
   }
   const char *nearest = mp_str_nearest(value->name, names, MP_OPTION_ID_COUNT);
   if (nearest != NULL) {
@@ -156,13 +159,14 @@ static mp_status_t apply_create_option(mp_options_t *options, const mp_named_val
 }
 
 // An empty variable counts as not set, so that a script can switch one off with `X= command`.
-static mp_status_t apply_environment(mp_options_t *options) {
+static mp_status_t options_apply_environment(mp_options_t *options) {
   for (int id = 0; id < MP_OPTION_ID_COUNT; ++id) {
     if (g_options[id].environment[0] == '\0') continue;
     const char *text = getenv(g_options[id].environment);
     if (text == NULL || text[0] == '\0') continue;
     options->source[id] = MP_SOURCE_ENVIRONMENT;
-    MP_RETURN_IF_ERROR(set_text(options, (mp_option_id_t)id, MP_SOURCE_ENVIRONMENT, mp_str(text)));
+    MP_RETURN_IF_ERROR(
+        options_set_text(options, (mp_option_id_t)id, MP_SOURCE_ENVIRONMENT, mp_str(text)));
   }
   return NULL;
 }
@@ -174,7 +178,7 @@ static const char *const g_foreign[] = {"MINIPOD_LIBRARY", "MINIPOD_TEST_FULL",
 enum { FOREIGN_COUNT = sizeof(g_foreign) / sizeof(g_foreign[0]) };
 
 // A misspelt variable would otherwise be silently without effect.
-static void warn_of_unknown_variables(void) {
+static void options_warn_of_unknown_variables(void) {
   const char *names[MP_OPTION_ID_COUNT + FOREIGN_COUNT];
   size_t count = 0;
   for (int id = 0; id < MP_OPTION_ID_COUNT; ++id) {
@@ -194,23 +198,24 @@ static void warn_of_unknown_variables(void) {
   }
 }
 
-static mp_status_t set_defaults(mp_options_t *options) {
+static mp_status_t options_set_defaults(mp_options_t *options) {
   for (int id = 0; id < MP_OPTION_ID_COUNT; ++id) {
     const mp_option_info_t *info = &g_options[id];
     bool number = info->type == MP_OPTION_INT || info->type == MP_OPTION_BYTES;
-    if (number) *(int64_t *)field_of(options, (mp_option_id_t)id) = MP_OPTION_UNSET;
+    if (number) *(int64_t *)options_field_of(options, (mp_option_id_t)id) = MP_OPTION_UNSET;
     if (number && info->default_text[0] == '\0') continue;
-    MP_RETURN_IF_ERROR(
-        set_text(options, (mp_option_id_t)id, MP_SOURCE_DEFAULT, mp_str(info->default_text)));
+    MP_RETURN_IF_ERROR(options_set_text(options, (mp_option_id_t)id, MP_SOURCE_DEFAULT,
+                                        mp_str(info->default_text)));
   }
   return NULL;
 }
 
-static mp_status_t resolve(mp_options_t *options, const mp_named_value_t *values, size_t count) {
-  MP_RETURN_IF_ERROR(set_defaults(options));
-  MP_RETURN_IF_ERROR(apply_environment(options));
+static mp_status_t options_resolve(mp_options_t *options, const mp_named_value_t *values,
+                                   size_t count) {
+  MP_RETURN_IF_ERROR(options_set_defaults(options));
+  MP_RETURN_IF_ERROR(options_apply_environment(options));
   for (size_t i = 0; i < count; ++i) {
-    MP_RETURN_IF_ERROR(apply_create_option(options, &values[i]));
+    MP_RETURN_IF_ERROR(options_apply_create_option(options, &values[i]));
   }
   return NULL;
 }
@@ -219,13 +224,13 @@ mp_status_t mp_options_create(const mp_named_value_t *values, size_t count,
                               mp_options_t **out_options) {
   mp_options_t *options = mp_calloc(1, sizeof(*options));
   MP_RETURN_IF_NULL(options);
-  mp_status_t status = resolve(options, values, count);
+  mp_status_t status = options_resolve(options, values, count);
   if (status != NULL) {
     mp_options_release(options);
     return status;
   }
   mp_log_set_level(options->log_level);
-  warn_of_unknown_variables();
+  options_warn_of_unknown_variables();
   *out_options = options;
   return NULL;
 }
@@ -234,7 +239,7 @@ void mp_options_release(mp_options_t *options) {
   if (options == NULL) return;
   for (int id = 0; id < MP_OPTION_ID_COUNT; ++id) {
     if (g_options[id].type != MP_OPTION_STRING) continue;
-    mp_free(*(char **)field_of(options, (mp_option_id_t)id));
+    mp_free(*(char **)options_field_of(options, (mp_option_id_t)id));
   }
   mp_free(options);
 }

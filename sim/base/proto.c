@@ -13,8 +13,8 @@ mp_proto_reader_t mp_proto_reader(mp_str_t bytes, const char *message) {
       .start = start, .cursor = start, .end = start + bytes.size, .message = message};
 }
 
-static void latch(mp_proto_reader_t *reader, uint32_t number, const uint8_t *where,
-                  const char *fault) {
+static void proto_latch(mp_proto_reader_t *reader, uint32_t number, const uint8_t *where,
+                        const char *fault) {
   if (reader->fault != NULL) return;
   reader->fault = fault;
   reader->fault_field = number;
@@ -22,7 +22,7 @@ static void latch(mp_proto_reader_t *reader, uint32_t number, const uint8_t *whe
 }
 
 void mp_proto_fault(mp_proto_reader_t *reader, const mp_proto_field_t *field, const char *fault) {
-  latch(reader, field->number, field->origin, fault);
+  proto_latch(reader, field->number, field->origin, fault);
 }
 
 mp_status_t mp_proto_reader_status(const mp_proto_reader_t *reader) {
@@ -37,7 +37,8 @@ mp_status_t mp_proto_reader_status(const mp_proto_reader_t *reader) {
 
 // Decodes a varint at *cursor and moves on; returns the fault or NULL. Bits past the 64th are a
 // mistake, not cut off: nothing that writes protos makes them.
-static const char *read_varint(const uint8_t **cursor, const uint8_t *end, uint64_t *out_value) {
+static const char *proto_read_varint(const uint8_t **cursor, const uint8_t *end,
+                                     uint64_t *out_value) {
   uint64_t value = 0;
   const uint8_t *at = *cursor;
   for (int i = 0; i < VARINT_MAX_SIZE; ++i) {
@@ -55,8 +56,8 @@ static const char *read_varint(const uint8_t **cursor, const uint8_t *end, uint6
 }
 
 // Little-endian, `size` bytes (4 or 8).
-static const char *read_fixed(const uint8_t **cursor, const uint8_t *end, size_t size,
-                              uint64_t *out_value) {
+static const char *proto_read_fixed(const uint8_t **cursor, const uint8_t *end, size_t size,
+                                    uint64_t *out_value) {
   if ((size_t)(end - *cursor) < size) return "a fixed-size number is cut off";
   uint64_t value = 0;
   for (size_t i = 0; i < size; ++i) value |= (uint64_t)(*cursor)[i] << (8 * i);
@@ -65,21 +66,21 @@ static const char *read_fixed(const uint8_t **cursor, const uint8_t *end, size_t
   return NULL;
 }
 
-static const char *read_scalar(mp_proto_wire_t wire, const uint8_t **cursor, const uint8_t *end,
-                               uint64_t *out_value) {
-  if (wire == MP_PROTO_VARINT) return read_varint(cursor, end, out_value);
-  return read_fixed(cursor, end, wire == MP_PROTO_FIXED32 ? 4 : 8, out_value);
+static const char *proto_read_scalar(mp_proto_wire_t wire, const uint8_t **cursor,
+                                     const uint8_t *end, uint64_t *out_value) {
+  if (wire == MP_PROTO_VARINT) return proto_read_varint(cursor, end, out_value);
+  return proto_read_fixed(cursor, end, wire == MP_PROTO_FIXED32 ? 4 : 8, out_value);
 }
 
-static const char *read_payload(mp_proto_reader_t *reader, mp_proto_field_t *field) {
+static const char *proto_read_payload(mp_proto_reader_t *reader, mp_proto_field_t *field) {
   switch (field->wire) {
     case MP_PROTO_VARINT:
     case MP_PROTO_FIXED32:
     case MP_PROTO_FIXED64:
-      return read_scalar(field->wire, &reader->cursor, reader->end, &field->value);
+      return proto_read_scalar(field->wire, &reader->cursor, reader->end, &field->value);
     case MP_PROTO_BYTES: {
       uint64_t size = 0;
-      const char *fault = read_varint(&reader->cursor, reader->end, &size);
+      const char *fault = proto_read_varint(&reader->cursor, reader->end, &size);
       if (fault != NULL) return fault;
       if (size > (uint64_t)(reader->end - reader->cursor)) return "its length passes the end";
       field->bytes = (mp_str_t){(const char *)reader->cursor, (size_t)size};
@@ -94,34 +95,34 @@ bool mp_proto_next(mp_proto_reader_t *reader, mp_proto_field_t *out_field) {
   if (reader->fault != NULL || reader->cursor == reader->end) return false;
   mp_proto_field_t field = {.origin = reader->cursor, .bytes = {"", 0}};
   uint64_t key = 0;
-  const char *fault = read_varint(&reader->cursor, reader->end, &key);
+  const char *fault = proto_read_varint(&reader->cursor, reader->end, &key);
   if (fault == NULL && (key >> WIRE_BITS == 0 || key >> WIRE_BITS > MAX_NUMBER)) {
     fault = "not a field number";
   }
   if (fault != NULL) {
-    latch(reader, 0, field.origin, fault);
+    proto_latch(reader, 0, field.origin, fault);
     return false;
   }
   field.number = (uint32_t)(key >> WIRE_BITS);
   field.wire = (mp_proto_wire_t)(key & ((1 << WIRE_BITS) - 1));
-  fault = read_payload(reader, &field);
+  fault = proto_read_payload(reader, &field);
   if (fault != NULL) {
-    latch(reader, field.number, field.origin, fault);
+    proto_latch(reader, field.number, field.origin, fault);
     return false;
   }
   *out_field = field;
   return true;
 }
 
-static bool has_wire(mp_proto_reader_t *reader, const mp_proto_field_t *field,
-                     mp_proto_wire_t wire) {
+static bool proto_has_wire(mp_proto_reader_t *reader, const mp_proto_field_t *field,
+                           mp_proto_wire_t wire) {
   if (field->wire == wire) return true;
   mp_proto_fault(reader, field, "its wire type is not the one that this field has");
   return false;
 }
 
 uint64_t mp_proto_varint(mp_proto_reader_t *reader, const mp_proto_field_t *field) {
-  return has_wire(reader, field, MP_PROTO_VARINT) ? field->value : 0;
+  return proto_has_wire(reader, field, MP_PROTO_VARINT) ? field->value : 0;
 }
 
 bool mp_proto_bool(mp_proto_reader_t *reader, const mp_proto_field_t *field) {
@@ -130,7 +131,7 @@ bool mp_proto_bool(mp_proto_reader_t *reader, const mp_proto_field_t *field) {
 
 float mp_proto_float(mp_proto_reader_t *reader, const mp_proto_field_t *field) {
   float value = 0;
-  if (!has_wire(reader, field, MP_PROTO_FIXED32)) return value;
+  if (!proto_has_wire(reader, field, MP_PROTO_FIXED32)) return value;
   uint32_t bits = (uint32_t)field->value;
   memcpy(&value, &bits, sizeof(value));
   return value;
@@ -138,12 +139,12 @@ float mp_proto_float(mp_proto_reader_t *reader, const mp_proto_field_t *field) {
 
 double mp_proto_double(mp_proto_reader_t *reader, const mp_proto_field_t *field) {
   double value = 0;
-  if (has_wire(reader, field, MP_PROTO_FIXED64)) memcpy(&value, &field->value, sizeof(value));
+  if (proto_has_wire(reader, field, MP_PROTO_FIXED64)) memcpy(&value, &field->value, sizeof(value));
   return value;
 }
 
 mp_str_t mp_proto_bytes(mp_proto_reader_t *reader, const mp_proto_field_t *field) {
-  return has_wire(reader, field, MP_PROTO_BYTES) ? field->bytes : MP_STR("");
+  return proto_has_wire(reader, field, MP_PROTO_BYTES) ? field->bytes : MP_STR("");
 }
 
 mp_proto_reader_t mp_proto_message(mp_proto_reader_t *reader, const mp_proto_field_t *field,
@@ -161,7 +162,7 @@ mp_proto_values_t mp_proto_values(mp_proto_reader_t *reader, const mp_proto_fiel
     values.cursor = (const uint8_t *)field->bytes.data;
     values.end = values.cursor + field->bytes.size;
   } else {
-    values.single = has_wire(reader, field, wire);
+    values.single = proto_has_wire(reader, field, wire);
   }
   return values;
 }
@@ -173,7 +174,7 @@ bool mp_proto_values_next(mp_proto_values_t *values, uint64_t *out_bits) {
     return true;
   }
   if (values->reader->fault != NULL || values->cursor == values->end) return false;
-  const char *fault = read_scalar(values->wire, &values->cursor, values->end, out_bits);
+  const char *fault = proto_read_scalar(values->wire, &values->cursor, values->end, out_bits);
   if (fault == NULL) return true;
   mp_proto_fault(values->reader, &values->field, fault);
   return false;
@@ -189,7 +190,7 @@ size_t mp_proto_values_count(const mp_proto_values_t *values) {
   return count;
 }
 
-static void put_raw(mp_strbuf_t *buffer, uint64_t value) {
+static void proto_put_raw(mp_strbuf_t *buffer, uint64_t value) {
   char bytes[VARINT_MAX_SIZE];
   size_t size = 0;
   for (; value >= 0x80; value >>= 7) bytes[size++] = (char)(value | 0x80);
@@ -197,38 +198,38 @@ static void put_raw(mp_strbuf_t *buffer, uint64_t value) {
   mp_strbuf_append(buffer, bytes, size);
 }
 
-static void put_key(mp_strbuf_t *buffer, uint32_t number, mp_proto_wire_t wire) {
-  put_raw(buffer, (uint64_t)number << WIRE_BITS | (uint64_t)wire);
+static void proto_put_key(mp_strbuf_t *buffer, uint32_t number, mp_proto_wire_t wire) {
+  proto_put_raw(buffer, (uint64_t)number << WIRE_BITS | (uint64_t)wire);
 }
 
-static void put_fixed(mp_strbuf_t *buffer, uint64_t value, size_t size) {
+static void proto_put_fixed(mp_strbuf_t *buffer, uint64_t value, size_t size) {
   char bytes[8];
   for (size_t i = 0; i < size; ++i) bytes[i] = (char)(value >> (8 * i));
   mp_strbuf_append(buffer, bytes, size);
 }
 
 void mp_proto_put_varint(mp_strbuf_t *buffer, uint32_t number, uint64_t value) {
-  put_key(buffer, number, MP_PROTO_VARINT);
-  put_raw(buffer, value);
+  proto_put_key(buffer, number, MP_PROTO_VARINT);
+  proto_put_raw(buffer, value);
 }
 
 void mp_proto_put_float(mp_strbuf_t *buffer, uint32_t number, float value) {
   uint32_t bits = 0;
   memcpy(&bits, &value, sizeof(bits));
-  put_key(buffer, number, MP_PROTO_FIXED32);
-  put_fixed(buffer, bits, sizeof(bits));
+  proto_put_key(buffer, number, MP_PROTO_FIXED32);
+  proto_put_fixed(buffer, bits, sizeof(bits));
 }
 
 void mp_proto_put_double(mp_strbuf_t *buffer, uint32_t number, double value) {
   uint64_t bits = 0;
   memcpy(&bits, &value, sizeof(bits));
-  put_key(buffer, number, MP_PROTO_FIXED64);
-  put_fixed(buffer, bits, sizeof(bits));
+  proto_put_key(buffer, number, MP_PROTO_FIXED64);
+  proto_put_fixed(buffer, bits, sizeof(bits));
 }
 
 void mp_proto_put_bytes(mp_strbuf_t *buffer, uint32_t number, mp_str_t bytes) {
-  put_key(buffer, number, MP_PROTO_BYTES);
-  put_raw(buffer, bytes.size);
+  proto_put_key(buffer, number, MP_PROTO_BYTES);
+  proto_put_raw(buffer, bytes.size);
   mp_strbuf_append(buffer, bytes.data, bytes.size);
 }
 
@@ -242,7 +243,7 @@ void mp_proto_put_packed(mp_strbuf_t *buffer, uint32_t number, const int64_t *va
   if (count == 0) return;
   mp_strbuf_t packed;
   mp_strbuf_init(&packed);
-  for (size_t i = 0; i < count; ++i) put_raw(&packed, (uint64_t)values[i]);
+  for (size_t i = 0; i < count; ++i) proto_put_raw(&packed, (uint64_t)values[i]);
   mp_proto_put_message(buffer, number, &packed);
   mp_strbuf_deinit(&packed);
 }

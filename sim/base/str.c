@@ -19,7 +19,7 @@ void mp_strbuf_deinit(mp_strbuf_t *buffer) {
 }
 
 // Makes room for `more` bytes and a NUL.
-static bool reserve(mp_strbuf_t *buffer, size_t more) {
+static bool str_reserve(mp_strbuf_t *buffer, size_t more) {
   if (buffer->failed) return false;
   if (more < buffer->capacity - buffer->size) return true;
   size_t capacity = buffer->capacity < 128 ? 128 : buffer->capacity * 2;
@@ -41,7 +41,7 @@ static bool reserve(mp_strbuf_t *buffer, size_t more) {
 }
 
 void mp_strbuf_append(mp_strbuf_t *buffer, const char *data, size_t size) {
-  if (!reserve(buffer, size)) return;
+  if (!str_reserve(buffer, size)) return;
   if (size != 0) memcpy(buffer->data + buffer->size, data, size);
   buffer->size += size;
   buffer->data[buffer->size] = '\0';
@@ -62,7 +62,7 @@ void mp_strbuf_printf(mp_strbuf_t *buffer, const char *format, ...) {
   va_copy(again, args);
   int length = vsnprintf(NULL, 0, format, again);
   va_end(again);
-  if (length >= 0 && reserve(buffer, (size_t)length)) {
+  if (length >= 0 && str_reserve(buffer, (size_t)length)) {
     vsnprintf(buffer->data + buffer->size, (size_t)length + 1, format, args);
     buffer->size += (size_t)length;
   }
@@ -71,13 +71,13 @@ void mp_strbuf_printf(mp_strbuf_t *buffer, const char *format, ...) {
 
 // The numbers of files and programs have '.' whatever locale the process has set. (This locale is
 // static in the C library and needs no freelocale.)
-static locale_t c_locale(void) {
+static locale_t str_c_locale(void) {
   return newlocale(LC_ALL_MASK, "C", NULL);
 }
 
 void mp_strbuf_put_double(mp_strbuf_t *buffer, double value) {
   char text[32];
-  locale_t before = uselocale(c_locale());
+  locale_t before = uselocale(str_c_locale());
   for (int digits = 15; digits <= 17; ++digits) {
     snprintf(text, sizeof(text), "%.*g", digits, value);
     if (strtod(text, NULL) == value) break;
@@ -108,7 +108,7 @@ char *mp_strbuf_take(mp_strbuf_t *buffer, size_t *out_size) {
 
 enum { MP_NEAREST_MAX_WORD = 48 };
 
-static size_t edit_distance(mp_str_t a, mp_str_t b) {
+static size_t str_edit_distance(mp_str_t a, mp_str_t b) {
   size_t row[MP_NEAREST_MAX_WORD + 1];
   for (size_t j = 0; j <= b.size; ++j) row[j] = j;
   for (size_t i = 1; i <= a.size; ++i) {
@@ -132,7 +132,7 @@ const char *mp_str_nearest(mp_str_t word, const char *const *candidates, size_t 
   for (size_t i = 0; i < count; ++i) {
     mp_str_t candidate = mp_str(candidates[i]);
     if (candidate.size > MP_NEAREST_MAX_WORD) continue;
-    size_t distance = edit_distance(word, candidate);
+    size_t distance = str_edit_distance(word, candidate);
     if (distance < best_distance) {
       best_distance = distance;
       best = candidates[i];
@@ -142,7 +142,7 @@ const char *mp_str_nearest(mp_str_t word, const char *const *candidates, size_t 
 }
 
 // Copies into a NUL-terminated scratch, which the C library's parsers need.
-static bool to_c_string(mp_str_t text, char *scratch, size_t size) {
+static bool str_to_c_string(mp_str_t text, char *scratch, size_t size) {
   if (text.size == 0 || text.size >= size) return false;
   memcpy(scratch, text.data, text.size);
   scratch[text.size] = '\0';
@@ -151,7 +151,7 @@ static bool to_c_string(mp_str_t text, char *scratch, size_t size) {
 
 bool mp_str_parse_i64(mp_str_t text, long long *out_value) {
   char scratch[32];
-  if (!to_c_string(text, scratch, sizeof(scratch))) return false;
+  if (!str_to_c_string(text, scratch, sizeof(scratch))) return false;
   if (scratch[0] == ' ' || scratch[0] == '\t') return false;
   char *end = NULL;
   errno = 0;
@@ -161,34 +161,34 @@ bool mp_str_parse_i64(mp_str_t text, long long *out_value) {
   return true;
 }
 
-static size_t scan_digits(mp_str_t text, size_t at) {
+static size_t str_scan_digits(mp_str_t text, size_t at) {
   while (at < text.size && text.data[at] >= '0' && text.data[at] <= '9') ++at;
   return at;
 }
 
 // How many bytes of a decimal number `text` begins with.
-static size_t scan_number(mp_str_t text) {
+static size_t str_scan_number(mp_str_t text) {
   size_t at = text.size > 0 && (text.data[0] == '-' || text.data[0] == '+') ? 1 : 0;
-  size_t digits = scan_digits(text, at);
+  size_t digits = str_scan_digits(text, at);
   if (digits == at) return 0;
   at = digits;
-  if (at < text.size && text.data[at] == '.') at = scan_digits(text, at + 1);
+  if (at < text.size && text.data[at] == '.') at = str_scan_digits(text, at + 1);
   if (at >= text.size || (text.data[at] != 'e' && text.data[at] != 'E')) return at;
   size_t exponent = at + 1;
   if (exponent < text.size && (text.data[exponent] == '-' || text.data[exponent] == '+')) {
     ++exponent;
   }
-  digits = scan_digits(text, exponent);
+  digits = str_scan_digits(text, exponent);
   return digits == exponent ? at : digits;
 }
 
 size_t mp_str_scan_double(mp_str_t text, double *out_value) {
   char scratch[512];
-  size_t size = scan_number(text);
+  size_t size = str_scan_number(text);
   if (size == 0 || size >= sizeof(scratch)) return 0;
   memcpy(scratch, text.data, size);
   scratch[size] = '\0';
-  *out_value = strtod_l(scratch, NULL, c_locale());
+  *out_value = strtod_l(scratch, NULL, str_c_locale());
   return size;
 }
 

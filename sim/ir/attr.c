@@ -53,7 +53,7 @@ int mp_enum_value_from_name(mp_enum_kind_t kind, mp_str_t name) {
 
 // --- makers ---
 
-static mp_status_t make(mp_arena_t *arena, mp_attr_t value, const mp_attr_t **out_attr) {
+static mp_status_t attr_make(mp_arena_t *arena, mp_attr_t value, const mp_attr_t **out_attr) {
   mp_attr_t *attr = mp_arena_copy(arena, &value, sizeof(value));
   MP_RETURN_IF_NULL(attr);
   *out_attr = attr;
@@ -61,12 +61,13 @@ static mp_status_t make(mp_arena_t *arena, mp_attr_t value, const mp_attr_t **ou
 }
 
 mp_status_t mp_attr_make_bool(mp_arena_t *arena, bool value, const mp_attr_t **out_attr) {
-  return make(arena, (mp_attr_t){.kind = MP_KIND_BOOL, .u.boolean = value}, out_attr);
+  return attr_make(arena, (mp_attr_t){.kind = MP_KIND_BOOL, .u.boolean = value}, out_attr);
 }
 
 mp_status_t mp_attr_make_int(mp_arena_t *arena, mp_dtype_t dtype, int64_t value,
                              const mp_attr_t **out_attr) {
-  return make(arena, (mp_attr_t){.kind = MP_KIND_INT, .dtype = dtype, .u.i64 = value}, out_attr);
+  return attr_make(arena, (mp_attr_t){.kind = MP_KIND_INT, .dtype = dtype, .u.i64 = value},
+                   out_attr);
 }
 
 mp_status_t mp_attr_make_ints(mp_arena_t *arena, const int64_t *values, size_t count,
@@ -78,7 +79,7 @@ mp_status_t mp_attr_make_ints(mp_arena_t *arena, const int64_t *values, size_t c
   attr.u.ints.count = count;
   attr.u.ints.rank = 1;
   attr.u.ints.dims[0] = (int64_t)count;
-  return make(arena, attr, out_attr);
+  return attr_make(arena, attr, out_attr);
 }
 
 mp_status_t mp_attr_make_table(mp_arena_t *arena, const int64_t *values, int64_t rows,
@@ -92,32 +93,33 @@ mp_status_t mp_attr_make_table(mp_arena_t *arena, const int64_t *values, int64_t
   attr.u.ints.rank = 2;
   attr.u.ints.dims[0] = rows;
   attr.u.ints.dims[1] = columns;
-  return make(arena, attr, out_attr);
+  return attr_make(arena, attr, out_attr);
 }
 
 mp_status_t mp_attr_make_string(mp_arena_t *arena, mp_str_t text, const mp_attr_t **out_attr) {
   char *copy = mp_arena_strndup(arena, text.data, text.size);
   MP_RETURN_IF_NULL(copy);
-  return make(arena, (mp_attr_t){.kind = MP_KIND_STRING, .u.str = {copy, text.size}}, out_attr);
+  return attr_make(arena, (mp_attr_t){.kind = MP_KIND_STRING, .u.str = {copy, text.size}},
+                   out_attr);
 }
 
 mp_status_t mp_attr_make_enum(mp_arena_t *arena, mp_enum_kind_t kind, uint32_t value,
                               const mp_attr_t **out_attr) {
   mp_attr_t attr = {.kind = MP_KIND_ENUM, .u.enumeration = {kind, value}};
-  return make(arena, attr, out_attr);
+  return attr_make(arena, attr, out_attr);
 }
 
 mp_status_t mp_attr_make_type(mp_arena_t *arena, const mp_type_t *type,
                               const mp_attr_t **out_attr) {
-  return make(arena, (mp_attr_t){.kind = MP_KIND_TYPE, .u.type = type}, out_attr);
+  return attr_make(arena, (mp_attr_t){.kind = MP_KIND_TYPE, .u.type = type}, out_attr);
 }
 
 mp_status_t mp_attr_make_dense(mp_arena_t *arena, const mp_type_t *type, const void *data,
                                size_t size, bool splat, const mp_attr_t **out_attr) {
   void *copy = mp_arena_copy(arena, data, size);
   MP_RETURN_IF_NULL(copy);
-  return make(arena, (mp_attr_t){.kind = MP_KIND_DENSE, .u.dense = {type, copy, size, splat}},
-              out_attr);
+  return attr_make(arena, (mp_attr_t){.kind = MP_KIND_DENSE, .u.dense = {type, copy, size, splat}},
+                   out_attr);
 }
 
 // --- dictionaries ---

@@ -14,15 +14,15 @@ typedef struct {
 } search_t;
 
 // Depth is bounded by the readers, which refuse deeper nesting than they can take themselves.
-static void search(search_t *s, const mp_loc_t *loc) {
+static void loc_search(search_t *s, const mp_loc_t *loc) {
   if (loc == NULL || (s->name != NULL && s->file != NULL) || s->visits++ >= MAX_VISITS) return;
   if (loc->kind == MP_LOC_NAME && s->name == NULL && loc->text.size > 0) s->name = loc;
   if (loc->kind == MP_LOC_FILE && s->file == NULL) s->file = loc;
-  for (uint32_t i = 0; i < loc->num_children; i++) search(s, loc->children[i]);
+  for (uint32_t i = 0; i < loc->num_children; i++) loc_search(s, loc->children[i]);
 }
 
 // The last part of a path such as "jit(f)/transpose(a/b)/psum": slashes in brackets do not count.
-static mp_str_t last_part(mp_str_t path) {
+static mp_str_t loc_last_part(mp_str_t path) {
   int depth = 0;
   for (size_t i = path.size; i-- > 0;) {
     char c = path.data[i];
@@ -36,9 +36,9 @@ static mp_str_t last_part(mp_str_t path) {
 
 void mp_loc_describe(const mp_loc_t *loc, mp_strbuf_t *out) {
   search_t s = {0};
-  search(&s, loc);
+  loc_search(&s, loc);
   if (s.name != NULL) {
-    mp_str_t part = last_part(s.name->text);
+    mp_str_t part = loc_last_part(s.name->text);
     mp_strbuf_append(out, part.data, part.size);
   }
   if (s.file != NULL) {

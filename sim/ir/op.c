@@ -39,16 +39,16 @@ bool mp_opcode_from_name(mp_str_t name, mp_opcode_t *out_code) {
   return false;
 }
 
-static size_t round_up(size_t size) {
+static size_t op_round_up(size_t size) {
   return (size + 15) & ~(size_t)15;
 }
 
 // One allocation holds the op and its arrays.
 mp_status_t mp_op_create(mp_module_t *module, const mp_op_spec_t *spec, mp_op_t **out_op) {
-  size_t operands_at = round_up(sizeof(mp_op_t));
-  size_t results_at = round_up(operands_at + spec->num_operands * sizeof(mp_value_t *));
-  size_t regions_at = round_up(results_at + spec->num_results * sizeof(mp_value_t));
-  size_t attrs_at = round_up(regions_at + spec->num_regions * sizeof(mp_block_t *));
+  size_t operands_at = op_round_up(sizeof(mp_op_t));
+  size_t results_at = op_round_up(operands_at + spec->num_operands * sizeof(mp_value_t *));
+  size_t regions_at = op_round_up(results_at + spec->num_results * sizeof(mp_value_t));
+  size_t attrs_at = op_round_up(regions_at + spec->num_regions * sizeof(mp_block_t *));
   char *bytes = mp_arena_alloc(module->arena, attrs_at + spec->num_attrs * sizeof(mp_named_attr_t));
   MP_RETURN_IF_NULL(bytes);
 
@@ -106,13 +106,14 @@ const mp_attr_t *mp_op_attr_text(const mp_op_t *op, const char *name) {
 
 // The attribute if it is there and of this kind. Passes run on verified modules, but readers' and
 // the verifier's own messages ask before that: a wrong kind counts as absent.
-static const mp_attr_t *attr_of_kind(const mp_op_t *op, mp_attr_name_t name, mp_attr_kind_t kind) {
+static const mp_attr_t *op_attr_of_kind(const mp_op_t *op, mp_attr_name_t name,
+                                        mp_attr_kind_t kind) {
   const mp_attr_t *attr = mp_op_attr(op, name);
   return attr != NULL && attr->kind == kind ? attr : NULL;
 }
 
 int64_t mp_op_int(const mp_op_t *op, mp_attr_name_t name, int64_t when_absent) {
-  const mp_attr_t *attr = attr_of_kind(op, name, MP_KIND_INT);
+  const mp_attr_t *attr = op_attr_of_kind(op, name, MP_KIND_INT);
   return attr != NULL ? attr->u.i64 : when_absent;
 }
 
@@ -124,12 +125,12 @@ bool mp_op_bool(const mp_op_t *op, mp_attr_name_t name, bool when_absent) {
 }
 
 uint32_t mp_op_enum(const mp_op_t *op, mp_attr_name_t name, uint32_t when_absent) {
-  const mp_attr_t *attr = attr_of_kind(op, name, MP_KIND_ENUM);
+  const mp_attr_t *attr = op_attr_of_kind(op, name, MP_KIND_ENUM);
   return attr != NULL ? attr->u.enumeration.value : when_absent;
 }
 
 mp_str_t mp_op_str(const mp_op_t *op, mp_attr_name_t name) {
-  const mp_attr_t *attr = attr_of_kind(op, name, MP_KIND_STRING);
+  const mp_attr_t *attr = op_attr_of_kind(op, name, MP_KIND_STRING);
   return attr != NULL ? attr->u.str : MP_STR("");
 }
 

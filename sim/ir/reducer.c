@@ -30,7 +30,7 @@ mp_status_t mp_block_create_reducer(mp_module_t *module, mp_opcode_t code, mp_dt
 
 // --- recognising ---
 
-static bool is_scalar(const mp_type_t *type) {
+static bool reducer_is_scalar(const mp_type_t *type) {
   return mp_type_is_tensor(type) && type->rank == 0;
 }
 
@@ -44,12 +44,13 @@ const mp_value_t *mp_region_see_through(const mp_value_t *value) {
       case MP_OP_RESHAPE:
       case MP_OP_BROADCAST_IN_DIM:
       case MP_OP_TRANSPOSE:
-        if (!is_scalar(op->operands[0]->type) || !is_scalar(value->type)) return value;
+        if (!reducer_is_scalar(op->operands[0]->type) || !reducer_is_scalar(value->type))
+          return value;
         value = op->operands[0];
         break;
       case MP_OP_BITCAST_CONVERT: {
         const mp_type_t *from = op->operands[0]->type;
-        if (!is_scalar(from) || !is_scalar(value->type)) return value;
+        if (!reducer_is_scalar(from) || !reducer_is_scalar(value->type)) return value;
         if (mp_dtype_bits(from->dtype) != mp_dtype_bits(value->type->dtype)) return value;
         value = op->operands[0];
         break;
@@ -73,7 +74,7 @@ const mp_value_t *mp_region_see_through(const mp_value_t *value) {
 }
 
 // `value` seen through copies and converts to a wider type of the same kind.
-static const mp_value_t *see_through_widening(const mp_value_t *value) {
+static const mp_value_t *reducer_see_through_widening(const mp_value_t *value) {
   for (;;) {
     value = mp_region_see_through(value);
     if (value->op == NULL || value->op->code != MP_OP_CONVERT) return value;
@@ -96,14 +97,14 @@ mp_opcode_t mp_reduce_kind_opcode(mp_reduce_kind_t kind) {
   return g_kind_opcodes[kind];
 }
 
-static mp_reduce_kind_t kind_of_op(mp_opcode_t code) {
+static mp_reduce_kind_t reducer_kind_of_op(mp_opcode_t code) {
   for (int kind = MP_REDUCE_ADD; kind <= MP_REDUCE_XOR; ++kind) {
     if (g_kind_opcodes[kind] == code) return (mp_reduce_kind_t)kind;
   }
   return MP_REDUCE_CUSTOM;
 }
 
-static bool has_bitcasts(const mp_block_t *block) {
+static bool reducer_has_bitcasts(const mp_block_t *block) {
   for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
     if (op->code == MP_OP_BITCAST_CONVERT) return true;  // the type is not what it says
   }
@@ -111,8 +112,8 @@ static bool has_bitcasts(const mp_block_t *block) {
 }
 
 // How `value` comes from two arguments of the region.
-static mp_reduce_kind_t kind_of(const mp_value_t *first, const mp_value_t *second,
-                                const mp_value_t *value) {
+static mp_reduce_kind_t reducer_kind_of(const mp_value_t *first, const mp_value_t *second,
+                                        const mp_value_t *value) {
   mp_dtype_t dtype = first->type->dtype;
   if (second->type->dtype != dtype || value->type->dtype != dtype) return MP_REDUCE_CUSTOM;
   if (value == second) return MP_REDUCE_SECOND;
@@ -124,28 +125,29 @@ static mp_reduce_kind_t kind_of(const mp_value_t *first, const mp_value_t *secon
     value = wide;
   }
   if (value->op == NULL || value->op->num_operands != 2) return MP_REDUCE_CUSTOM;
-  const mp_value_t *x = see_through_widening(value->op->operands[0]);
-  const mp_value_t *y = see_through_widening(value->op->operands[1]);
+  const mp_value_t *x = reducer_see_through_widening(value->op->operands[0]);
+  const mp_value_t *y = reducer_see_through_widening(value->op->operands[1]);
   if ((x == first && y == second) || (x == second && y == first)) {
-    return kind_of_op(value->op->code);
+    return reducer_kind_of_op(value->op->code);
   }
   return MP_REDUCE_CUSTOM;
 }
 
 mp_reduce_kind_t mp_region_kind(const mp_block_t *block, const mp_value_t *const *results,
                                 uint32_t num_results) {
-  if (block->num_args != 2 || num_results != 1 || has_bitcasts(block)) return MP_REDUCE_CUSTOM;
-  return kind_of(&block->args[0], &block->args[1], results[0]);
+  if (block->num_args != 2 || num_results != 1 || reducer_has_bitcasts(block))
+    return MP_REDUCE_CUSTOM;
+  return reducer_kind_of(&block->args[0], &block->args[1], results[0]);
 }
 
 mp_reduce_kind_t mp_reducer_result_kind(const mp_block_t *block, uint32_t result) {
   const mp_op_t *end = mp_block_terminator(block);
   if (end == NULL || result >= end->num_operands || block->num_args != 2 * end->num_operands ||
-      has_bitcasts(block)) {
+      reducer_has_bitcasts(block)) {
     return MP_REDUCE_CUSTOM;
   }
-  return kind_of(&block->args[result], &block->args[end->num_operands + result],
-                 mp_region_see_through(end->operands[result]));
+  return reducer_kind_of(&block->args[result], &block->args[end->num_operands + result],
+                         mp_region_see_through(end->operands[result]));
 }
 
 mp_reduce_kind_t mp_reducer_kind(const mp_block_t *block) {
@@ -158,20 +160,20 @@ mp_reduce_kind_t mp_reducer_kind(const mp_block_t *block) {
 // Deep enough for any region that people write, and a bound for hostile ones.
 enum { MAX_CHOICE_DEPTH = 8 };
 
-static bool is_choice_of(const mp_block_t *block, const mp_value_t *value, uint32_t result,
-                         uint32_t depth) {
+static bool reducer_is_choice_of(const mp_block_t *block, const mp_value_t *value, uint32_t result,
+                                 uint32_t depth) {
   value = mp_region_see_through(value);
   if (value->block == block) return value->index % (block->num_args / 2) == result;
   if (value->op == NULL || value->op->parent != block || depth == 0) return false;
   const mp_op_t *op = value->op;
   switch (op->code) {
     case MP_OP_SELECT:
-      return is_choice_of(block, op->operands[1], result, depth - 1) &&
-             is_choice_of(block, op->operands[2], result, depth - 1);
+      return reducer_is_choice_of(block, op->operands[1], result, depth - 1) &&
+             reducer_is_choice_of(block, op->operands[2], result, depth - 1);
     case MP_OP_MAXIMUM:
     case MP_OP_MINIMUM:
-      return is_choice_of(block, op->operands[0], result, depth - 1) &&
-             is_choice_of(block, op->operands[1], result, depth - 1);
+      return reducer_is_choice_of(block, op->operands[0], result, depth - 1) &&
+             reducer_is_choice_of(block, op->operands[1], result, depth - 1);
     default:
       return false;
   }
@@ -181,7 +183,7 @@ bool mp_reducer_is_choice(const mp_block_t *block) {
   const mp_op_t *end = mp_block_terminator(block);
   if (end == NULL || block->num_args == 0 || block->num_args != 2 * end->num_operands) return false;
   for (uint32_t r = 0; r < end->num_operands; ++r) {
-    if (!is_choice_of(block, end->operands[r], r, MAX_CHOICE_DEPTH)) return false;
+    if (!reducer_is_choice_of(block, end->operands[r], r, MAX_CHOICE_DEPTH)) return false;
   }
   return true;
 }

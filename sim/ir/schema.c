@@ -185,22 +185,23 @@ const mp_schema_attr_t *mp_schema_find(mp_opcode_t code, mp_attr_name_t name) {
 
 // --- defaults ---
 
-static const mp_attr_t *find(const mp_named_attr_t *attrs, uint32_t count, mp_attr_name_t name) {
+static const mp_attr_t *schema_find(const mp_named_attr_t *attrs, uint32_t count,
+                                    mp_attr_name_t name) {
   for (uint32_t i = 0; i < count; i++)
     if (attrs[i].name == name) return attrs[i].value;
   return NULL;
 }
 
 // How many dimensions the op's window has, by the attributes that always say it.
-static size_t window_rank(mp_opcode_t code, const mp_named_attr_t *attrs, uint32_t count) {
+static size_t schema_window_rank(mp_opcode_t code, const mp_named_attr_t *attrs, uint32_t count) {
   bool convolution = code == MP_OP_CONVOLUTION || code == MP_OP_DYNAMIC_CONV;
-  const mp_attr_t *dims = find(
+  const mp_attr_t *dims = schema_find(
       attrs, count, convolution ? MP_ATTR_INPUT_SPATIAL_DIMENSIONS : MP_ATTR_WINDOW_DIMENSIONS);
   return dims != NULL && dims->kind == MP_KIND_INTS ? dims->u.ints.count : 0;
 }
 
-static mp_status_t make_filled(mp_arena_t *arena, mp_attr_kind_t kind, int64_t value, size_t count,
-                               mp_attr_t *attr) {
+static mp_status_t schema_make_filled(mp_arena_t *arena, mp_attr_kind_t kind, int64_t value,
+                                      size_t count, mp_attr_t *attr) {
   int64_t *values = MP_ARENA_ARRAY(arena, int64_t, count);
   MP_RETURN_IF_NULL(values);
   for (size_t i = 0; i < count; i++) values[i] = value;
@@ -212,7 +213,7 @@ static mp_status_t make_filled(mp_arena_t *arena, mp_attr_kind_t kind, int64_t v
   return NULL;
 }
 
-static mp_status_t make_precisions(mp_arena_t *arena, mp_attr_t *attr) {
+static mp_status_t schema_make_precisions(mp_arena_t *arena, mp_attr_t *attr) {
   const mp_attr_t **items = MP_ARENA_ARRAY(arena, const mp_attr_t *, 2);
   MP_RETURN_IF_NULL(items);
   MP_RETURN_IF_ERROR(mp_attr_make_enum(arena, MP_ENUM_PRECISION, MP_PRECISION_DEFAULT, &items[0]));
@@ -224,16 +225,16 @@ static mp_status_t make_precisions(mp_arena_t *arena, mp_attr_t *attr) {
 }
 
 // The first kind that a row allows is its usual one.
-static mp_attr_kind_t usual_kind(const mp_schema_attr_t *row) {
+static mp_attr_kind_t schema_usual_kind(const mp_schema_attr_t *row) {
   return (mp_attr_kind_t)__builtin_ctz(row->kinds);
 }
 
-static mp_status_t make_default(mp_arena_t *arena, const mp_schema_attr_t *row, size_t rank,
-                                const mp_attr_t **out_attr) {
+static mp_status_t schema_make_default(mp_arena_t *arena, const mp_schema_attr_t *row, size_t rank,
+                                       const mp_attr_t **out_attr) {
   mp_attr_t *attr = MP_ARENA_NEW(arena, mp_attr_t);
   MP_RETURN_IF_NULL(attr);
   // Zeroed memory is zero, false, "" and empty lists of every kind.
-  attr->kind = usual_kind(row);
+  attr->kind = schema_usual_kind(row);
   attr->dtype = row->dtype;
   int64_t number = row->when_absent == MP_DEFAULT_ONE ? 1 : 0;
   if (row->when_absent == MP_DEFAULT_MINUS_ONE) number = -1;
@@ -246,19 +247,19 @@ static mp_status_t make_default(mp_arena_t *arena, const mp_schema_attr_t *row, 
   }
   switch (row->when_absent) {
     case MP_DEFAULT_ZEROS:
-      MP_RETURN_IF_ERROR(make_filled(arena, usual_kind(row), 0, rank, attr));
+      MP_RETURN_IF_ERROR(schema_make_filled(arena, schema_usual_kind(row), 0, rank, attr));
       break;
     case MP_DEFAULT_ONES:
-      MP_RETURN_IF_ERROR(make_filled(arena, usual_kind(row), 1, rank, attr));
+      MP_RETURN_IF_ERROR(schema_make_filled(arena, schema_usual_kind(row), 1, rank, attr));
       break;
     case MP_DEFAULT_NO_PADDING:
-      MP_RETURN_IF_ERROR(make_filled(arena, MP_KIND_INTS, 0, rank * 2, attr));
+      MP_RETURN_IF_ERROR(schema_make_filled(arena, MP_KIND_INTS, 0, rank * 2, attr));
       attr->u.ints.rank = 2;
       attr->u.ints.dims[0] = (int64_t)rank;
       attr->u.ints.dims[1] = 2;
       break;
     case MP_DEFAULT_PRECISION:
-      MP_RETURN_IF_ERROR(make_precisions(arena, attr));
+      MP_RETURN_IF_ERROR(schema_make_precisions(arena, attr));
       break;
     default:
       break;
@@ -267,7 +268,7 @@ static mp_status_t make_default(mp_arena_t *arena, const mp_schema_attr_t *row, 
   return NULL;
 }
 
-static bool is_empty_array(const mp_attr_t *attr) {
+static bool schema_is_empty_array(const mp_attr_t *attr) {
   return attr->kind == MP_KIND_ARRAY && attr->u.array.count == 0;
 }
 
@@ -280,11 +281,12 @@ mp_status_t mp_schema_complete(mp_arena_t *arena, mp_opcode_t code, const mp_nam
   uint32_t count = 0;
   for (uint32_t i = 0; i < schema.count; i++) {
     const mp_schema_attr_t *row = &schema.attrs[i];
-    const mp_attr_t *value = find(attrs, num_attrs, row->name);
-    if (value != NULL && row->when_absent == MP_DEFAULT_PRECISION && is_empty_array(value))
+    const mp_attr_t *value = schema_find(attrs, num_attrs, row->name);
+    if (value != NULL && row->when_absent == MP_DEFAULT_PRECISION && schema_is_empty_array(value))
       value = NULL;
     if (value == NULL && row->when_absent > MP_DEFAULT_ABSENT)
-      MP_RETURN_IF_ERROR(make_default(arena, row, window_rank(code, attrs, num_attrs), &value));
+      MP_RETURN_IF_ERROR(
+          schema_make_default(arena, row, schema_window_rank(code, attrs, num_attrs), &value));
     if (value == NULL) continue;
     list[count++] = (mp_named_attr_t){row->name, mp_str(mp_attr_name_text(row->name)), value};
   }
@@ -297,7 +299,7 @@ mp_status_t mp_schema_complete(mp_arena_t *arena, mp_opcode_t code, const mp_nam
 
 // --- is it a default? ---
 
-static bool is_filled(const mp_attr_t *attr, size_t count, int64_t value) {
+static bool schema_is_filled(const mp_attr_t *attr, size_t count, int64_t value) {
   if (attr->kind != MP_KIND_INTS && attr->kind != MP_KIND_BOOLS) return false;
   if (attr->u.ints.count != count) return false;
   for (size_t i = 0; i < attr->u.ints.count; i++)
@@ -305,18 +307,18 @@ static bool is_filled(const mp_attr_t *attr, size_t count, int64_t value) {
   return true;
 }
 
-static bool is_number(const mp_attr_t *attr, int64_t value) {
+static bool schema_is_number(const mp_attr_t *attr, int64_t value) {
   if (attr->kind == MP_KIND_INT) return attr->u.i64 == value;
   return attr->kind == MP_KIND_ENUM && (int64_t)attr->u.enumeration.value == value;
 }
 
-static bool is_zero(const mp_attr_t *attr) {
+static bool schema_is_zero(const mp_attr_t *attr) {
   switch (attr->kind) {
     case MP_KIND_BOOL:
       return !attr->u.boolean;
     case MP_KIND_INT:
     case MP_KIND_ENUM:
-      return is_number(attr, 0);
+      return schema_is_number(attr, 0);
     case MP_KIND_STRING:
       return attr->u.str.size == 0;
     case MP_KIND_INTS:
@@ -334,7 +336,7 @@ static bool is_zero(const mp_attr_t *attr) {
   }
 }
 
-static bool are_default_precisions(const mp_attr_t *attr) {
+static bool schema_are_default_precisions(const mp_attr_t *attr) {
   if (attr->kind != MP_KIND_ARRAY || attr->u.array.count != 2) return false;
   for (int i = 0; i < 2; i++) {
     const mp_attr_t *item = attr->u.array.items[i];
@@ -346,26 +348,26 @@ static bool are_default_precisions(const mp_attr_t *attr) {
 }
 
 bool mp_schema_is_default(const mp_op_t *op, const mp_schema_attr_t *row, const mp_attr_t *value) {
-  size_t rank = window_rank(op->code, op->attrs, op->num_attrs);
+  size_t rank = schema_window_rank(op->code, op->attrs, op->num_attrs);
   switch (row->when_absent) {
     case MP_DEFAULT_REQUIRED:
     case MP_DEFAULT_ABSENT:
       return false;
     // An empty dictionary where a string is usual says more than nothing does.
     case MP_DEFAULT_ZERO:
-      return value->kind == usual_kind(row) && is_zero(value);
+      return value->kind == schema_usual_kind(row) && schema_is_zero(value);
     case MP_DEFAULT_ONE:
-      return is_number(value, 1);
+      return schema_is_number(value, 1);
     case MP_DEFAULT_MINUS_ONE:
-      return is_number(value, -1);
+      return schema_is_number(value, -1);
     case MP_DEFAULT_ZEROS:
-      return is_filled(value, rank, 0);
+      return schema_is_filled(value, rank, 0);
     case MP_DEFAULT_ONES:
-      return is_filled(value, rank, 1);
+      return schema_is_filled(value, rank, 1);
     case MP_DEFAULT_NO_PADDING:
-      return value->u.ints.rank == 2 && is_filled(value, rank * 2, 0);
+      return value->u.ints.rank == 2 && schema_is_filled(value, rank * 2, 0);
     case MP_DEFAULT_PRECISION:
-      return are_default_precisions(value);
+      return schema_are_default_precisions(value);
   }
   return false;
 }

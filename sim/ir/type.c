@@ -31,12 +31,12 @@ mp_status_t mp_type_compound(mp_arena_t *arena, mp_type_kind_t kind,
   return NULL;
 }
 
-static bool dims_equal(const int64_t *a, const int64_t *b, uint32_t rank) {
+static bool type_dims_equal(const int64_t *a, const int64_t *b, uint32_t rank) {
   if (a == NULL || b == NULL) return a == b || rank == 0;
   return memcmp(a, b, rank * sizeof(int64_t)) == 0;
 }
 
-static bool quant_equal(const mp_quant_t *a, const mp_quant_t *b) {
+static bool type_quant_equal(const mp_quant_t *a, const mp_quant_t *b) {
   if (a == NULL || b == NULL) return a == b;
   if (a->storage != b->storage || a->expressed != b->expressed || a->flags != b->flags ||
       a->axis != b->axis || a->storage_min != b->storage_min || a->storage_max != b->storage_max ||
@@ -52,8 +52,8 @@ bool mp_type_equal(const mp_type_t *a, const mp_type_t *b) {
   if (a->kind != b->kind || a->dtype != b->dtype || a->rank != b->rank ||
       a->num_elements != b->num_elements || a->num_inputs != b->num_inputs)
     return false;
-  if (!dims_equal(a->dims, b->dims, a->rank) || !dims_equal(a->bounds, b->bounds, a->rank) ||
-      !quant_equal(a->quant, b->quant))
+  if (!type_dims_equal(a->dims, b->dims, a->rank) ||
+      !type_dims_equal(a->bounds, b->bounds, a->rank) || !type_quant_equal(a->quant, b->quant))
     return false;
   for (uint32_t i = 0; i < a->num_elements; i++)
     if (!mp_type_equal(a->elements[i], b->elements[i])) return false;
@@ -62,7 +62,7 @@ bool mp_type_equal(const mp_type_t *a, const mp_type_t *b) {
 
 bool mp_type_same_shape(const mp_type_t *a, const mp_type_t *b) {
   return a->kind == MP_TYPE_TENSOR && b->kind == MP_TYPE_TENSOR && a->rank == b->rank &&
-         dims_equal(a->dims, b->dims, a->rank);
+         type_dims_equal(a->dims, b->dims, a->rank);
 }
 
 bool mp_type_is_static(const mp_type_t *type) {
@@ -96,7 +96,7 @@ bool mp_type_num_bytes(const mp_type_t *type, int64_t *out_bytes) {
   return true;
 }
 
-static void print_dim(int64_t dim, mp_strbuf_t *out) {
+static void type_print_dim(int64_t dim, mp_strbuf_t *out) {
   if (dim == MP_DYNAMIC)
     mp_strbuf_putc(out, '?');
   else
@@ -104,7 +104,7 @@ static void print_dim(int64_t dim, mp_strbuf_t *out) {
 }
 
 // Storage limits that are not the type's own range are part of the spelling.
-static void print_quant_limits(const mp_quant_t *q, mp_strbuf_t *out) {
+static void type_print_quant_limits(const mp_quant_t *q, mp_strbuf_t *out) {
   int bits = mp_dtype_bits(q->storage);
   bool is_signed = (q->flags & 1) != 0;
   int64_t low = is_signed ? -((int64_t)1 << (bits - 1)) : 0;
@@ -113,9 +113,9 @@ static void print_quant_limits(const mp_quant_t *q, mp_strbuf_t *out) {
     mp_strbuf_printf(out, "<%" PRId64 ":%" PRId64 ">", q->storage_min, q->storage_max);
 }
 
-static void print_quant(const mp_quant_t *q, mp_strbuf_t *out) {
+static void type_print_quant(const mp_quant_t *q, mp_strbuf_t *out) {
   mp_strbuf_printf(out, "!quant.uniform<%s", mp_dtype_name(q->storage));
-  if (mp_dtype_bits(q->storage) <= 32) print_quant_limits(q, out);
+  if (mp_dtype_bits(q->storage) <= 32) type_print_quant_limits(q, out);
   mp_strbuf_printf(out, ":%s", mp_dtype_name(q->expressed));
   if (q->axis >= 0) mp_strbuf_printf(out, ":%" PRId64, q->axis);
   mp_strbuf_puts(out, q->axis >= 0 ? ", {" : ", ");
@@ -126,44 +126,44 @@ static void print_quant(const mp_quant_t *q, mp_strbuf_t *out) {
   mp_strbuf_puts(out, q->axis >= 0 ? "}>" : ">");
 }
 
-static void print_shaped(const mp_type_t *type, const char *keyword, mp_strbuf_t *out) {
+static void type_print_shaped(const mp_type_t *type, const char *keyword, mp_strbuf_t *out) {
   mp_strbuf_printf(out, "%s<", keyword);
   if (type->kind == MP_TYPE_UNRANKED) mp_strbuf_puts(out, "*x");
   for (uint32_t i = 0; i < type->rank; i++) {
-    print_dim(type->dims[i], out);
+    type_print_dim(type->dims[i], out);
     mp_strbuf_putc(out, 'x');
   }
   if (type->quant != NULL)
-    print_quant(type->quant, out);
+    type_print_quant(type->quant, out);
   else
     mp_strbuf_puts(out, mp_dtype_name(type->dtype));
   if (type->bounds != NULL) {
     mp_strbuf_puts(out, ", #stablehlo.bounds<");
     for (uint32_t i = 0; i < type->rank; i++) {
       if (i > 0) mp_strbuf_puts(out, ", ");
-      print_dim(type->bounds[i], out);
+      type_print_dim(type->bounds[i], out);
     }
     mp_strbuf_putc(out, '>');
   }
   mp_strbuf_putc(out, '>');
 }
 
-static void print_list(const mp_type_t *const *types, uint32_t count, mp_strbuf_t *out) {
+static void type_print_list(const mp_type_t *const *types, uint32_t count, mp_strbuf_t *out) {
   for (uint32_t i = 0; i < count; i++) {
     if (i > 0) mp_strbuf_puts(out, ", ");
     mp_type_print(types[i], out);
   }
 }
 
-static void print_function(const mp_type_t *type, mp_strbuf_t *out) {
+static void type_print_function(const mp_type_t *type, mp_strbuf_t *out) {
   uint32_t num_results = type->num_elements - type->num_inputs;
   const mp_type_t *const *results = type->elements + type->num_inputs;
   mp_strbuf_putc(out, '(');
-  print_list(type->elements, type->num_inputs, out);
+  type_print_list(type->elements, type->num_inputs, out);
   mp_strbuf_puts(out, ") -> ");
   bool bare = num_results == 1 && results[0]->kind != MP_TYPE_FUNCTION;
   if (!bare) mp_strbuf_putc(out, '(');
-  print_list(results, num_results, out);
+  type_print_list(results, num_results, out);
   if (!bare) mp_strbuf_putc(out, ')');
 }
 
@@ -171,10 +171,10 @@ void mp_type_print(const mp_type_t *type, mp_strbuf_t *out) {
   switch (type->kind) {
     case MP_TYPE_TENSOR:
     case MP_TYPE_UNRANKED:
-      print_shaped(type, "tensor", out);
+      type_print_shaped(type, "tensor", out);
       break;
     case MP_TYPE_BUFFER:
-      print_shaped(type, "memref", out);
+      type_print_shaped(type, "memref", out);
       break;
     case MP_TYPE_TOKEN:
       mp_strbuf_puts(out, "!stablehlo.token");
@@ -182,11 +182,11 @@ void mp_type_print(const mp_type_t *type, mp_strbuf_t *out) {
     case MP_TYPE_TUPLE:
     case MP_TYPE_FUTURE:
       mp_strbuf_puts(out, type->kind == MP_TYPE_TUPLE ? "tuple<" : "!stablehlo.future<");
-      print_list(type->elements, type->num_elements, out);
+      type_print_list(type->elements, type->num_elements, out);
       mp_strbuf_putc(out, '>');
       break;
     case MP_TYPE_FUNCTION:
-      print_function(type, out);
+      type_print_function(type, out);
       break;
     case MP_TYPE_NONE:
       mp_strbuf_puts(out, "none");

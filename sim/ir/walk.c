@@ -22,10 +22,11 @@ mp_status_t mp_module_walk(mp_module_t *module, mp_op_visitor_t visit, void *con
   return NULL;
 }
 
-static uint32_t number_block(mp_block_t *block, uint32_t next_id) {
+static uint32_t walk_number_block(mp_block_t *block, uint32_t next_id) {
   for (uint32_t i = 0; i < block->num_args; i++) block->args[i].id = next_id++;
   for (mp_op_t *op = block->first; op != NULL; op = op->next) {
-    for (uint32_t i = 0; i < op->num_regions; i++) next_id = number_block(op->regions[i], next_id);
+    for (uint32_t i = 0; i < op->num_regions; i++)
+      next_id = walk_number_block(op->regions[i], next_id);
     for (uint32_t i = 0; i < op->num_results; i++) op->results[i].id = next_id++;
   }
   return next_id;
@@ -34,7 +35,7 @@ static uint32_t number_block(mp_block_t *block, uint32_t next_id) {
 uint32_t mp_module_number_values(mp_module_t *module) {
   uint32_t next_id = 0;
   for (mp_func_t *func = module->first_func; func != NULL; func = func->next)
-    next_id = number_block(func->body, next_id);
+    next_id = walk_number_block(func->body, next_id);
   return next_id;
 }
 
@@ -50,20 +51,20 @@ typedef struct {
   uint32_t capacity;
 } value_set_t;
 
-static mp_value_t **find_slot(mp_value_t **slots, uint32_t capacity, const mp_value_t *value) {
+static mp_value_t **walk_find_slot(mp_value_t **slots, uint32_t capacity, const mp_value_t *value) {
   uint32_t i = (uint32_t)(((uintptr_t)value >> 4) * 2654435761u) & (capacity - 1);
   while (slots[i] != NULL && slots[i] != value) i = (i + 1) & (capacity - 1);
   return &slots[i];
 }
 
-static mp_status_t set_grow(value_set_t *set) {
+static mp_status_t walk_set_grow(value_set_t *set) {
   uint32_t capacity = set->capacity == 0 ? 16 : set->capacity * 2;
   mp_value_t **slots = MP_ARENA_ARRAY(set->arena, mp_value_t *, capacity);
   mp_value_t **list = MP_ARENA_ARRAY(set->arena, mp_value_t *, capacity / 2);
   if (slots == NULL || list == NULL) return mp_status_out_of_memory();
   for (uint32_t i = 0; i < set->count; i++) {
     list[i] = set->list[i];
-    *find_slot(slots, capacity, list[i]) = list[i];
+    *walk_find_slot(slots, capacity, list[i]) = list[i];
   }
   set->slots = slots;
   set->list = list;
@@ -71,16 +72,16 @@ static mp_status_t set_grow(value_set_t *set) {
   return NULL;
 }
 
-static mp_status_t set_add(value_set_t *set, mp_value_t *value) {
-  if (set->count * 2 >= set->capacity) MP_RETURN_IF_ERROR(set_grow(set));
-  mp_value_t **slot = find_slot(set->slots, set->capacity, value);
+static mp_status_t walk_set_add(value_set_t *set, mp_value_t *value) {
+  if (set->count * 2 >= set->capacity) MP_RETURN_IF_ERROR(walk_set_grow(set));
+  mp_value_t **slot = walk_find_slot(set->slots, set->capacity, value);
   if (*slot != NULL) return NULL;
   *slot = value;
   set->list[set->count++] = value;
   return NULL;
 }
 
-static bool is_inside(const mp_value_t *value, const mp_op_t *op) {
+static bool walk_is_inside(const mp_value_t *value, const mp_op_t *op) {
   const mp_block_t *block = value->op != NULL ? value->op->parent : value->block;
   while (block != NULL && block->parent_op != NULL) {
     if (block->parent_op == op) return true;
@@ -94,11 +95,11 @@ typedef struct {
   value_set_t set;
 } captures_t;
 
-static mp_status_t collect(void *context, mp_op_t *op) {
+static mp_status_t walk_collect(void *context, mp_op_t *op) {
   captures_t *captures = context;
   for (uint32_t i = 0; i < op->num_operands; i++)
-    if (!is_inside(op->operands[i], captures->op))
-      MP_RETURN_IF_ERROR(set_add(&captures->set, op->operands[i]));
+    if (!walk_is_inside(op->operands[i], captures->op))
+      MP_RETURN_IF_ERROR(walk_set_add(&captures->set, op->operands[i]));
   return NULL;
 }
 
@@ -106,7 +107,7 @@ mp_status_t mp_op_captures(const mp_op_t *op, mp_arena_t *arena, mp_value_t ***o
                            uint32_t *out_count) {
   captures_t captures = {.op = op, .set = {.arena = arena}};
   for (uint32_t i = 0; i < op->num_regions; i++)
-    MP_RETURN_IF_ERROR(mp_block_walk(op->regions[i], collect, &captures));
+    MP_RETURN_IF_ERROR(mp_block_walk(op->regions[i], walk_collect, &captures));
   *out_values = captures.set.list;
   *out_count = captures.set.count;
   return NULL;

@@ -17,11 +17,11 @@ typedef struct {
   mp_u64_t low, high;
 } mp_u128_t;
 
-static bool is_element_size(int64_t bytes) {
+static bool strided_is_element_size(int64_t bytes) {
   return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16;
 }
 
-static void drop_dim(mp_strided_t *copy, uint32_t i) {
+static void strided_drop_dim(mp_strided_t *copy, uint32_t i) {
   --copy->rank;
   memmove(&copy->dims[i], &copy->dims[i + 1], (copy->rank - i) * sizeof(copy->dims[0]));
 }
@@ -30,7 +30,7 @@ void mp_strided_finish(mp_strided_t *copy) {
   for (uint32_t i = 0; i < copy->rank;) {
     if (copy->dims[i].extent <= 0) copy->empty = true;
     if (copy->dims[i].extent == 1) {
-      drop_dim(copy, i);
+      strided_drop_dim(copy, i);
     } else {
       ++i;
     }
@@ -43,7 +43,7 @@ void mp_strided_finish(mp_strided_t *copy) {
     mp_strided_dim_t *outer = &copy->dims[i], *inner = &copy->dims[i + 1];
     if (outer->dst == inner->dst * inner->extent && outer->src == inner->src * inner->extent) {
       inner->extent *= outer->extent;
-      drop_dim(copy, i);
+      strided_drop_dim(copy, i);
       if (i > 0) --i;
     } else {
       ++i;
@@ -52,7 +52,7 @@ void mp_strided_finish(mp_strided_t *copy) {
   if (copy->rank > 1) {  // a short contiguous run becomes one wide element
     mp_strided_dim_t *last = &copy->dims[copy->rank - 1];
     if (last->dst == copy->element && last->src == copy->element && last->extent <= 16 &&
-        is_element_size(last->extent * copy->element)) {
+        strided_is_element_size(last->extent * copy->element)) {
       copy->element *= (uint32_t)last->extent;
       --copy->rank;
     }
@@ -104,7 +104,7 @@ MP_STRIDED_LOOPS(mp_u128_t)
 
 typedef void (*line_fn_t)(const mp_strided_dim_t *dim, char *dst, const char *src);
 
-static uint32_t log2_of(uint32_t element) {
+static uint32_t strided_log2_of(uint32_t element) {
   return (uint32_t)__builtin_ctz(element);
 }
 
@@ -115,13 +115,13 @@ void mp_copy_line(void *dst, int64_t dst_step, const void *src, int64_t src_step
                   size_t element_bytes, int64_t count) {
   if (count <= 0) return;
   mp_strided_dim_t dim = {count, dst_step, src_step};
-  line_fns[log2_of((uint32_t)element_bytes)](&dim, dst, src);
+  line_fns[strided_log2_of((uint32_t)element_bytes)](&dim, dst, src);
 }
 
 void mp_fill(void *dst, const void *element, size_t element_bytes, int64_t count) {
   if (count <= 0) return;
   mp_strided_dim_t dim = {count, (int64_t)element_bytes, 0};
-  line_fns[log2_of((uint32_t)element_bytes)](&dim, dst, element);
+  line_fns[strided_log2_of((uint32_t)element_bytes)](&dim, dst, element);
 }
 
 // --- Transposition ---
@@ -169,7 +169,7 @@ MP_TRANSPOSE_BLOCK(uint16_t, 8, 3, LOW8, HIGH8)
 MP_TRANSPOSE_BLOCK(uint32_t, 4, 2, LOW4, HIGH4)
 MP_TRANSPOSE_BLOCK(uint64_t, 2, 1, LOW2, HIGH2)
 
-static void tile_pair(const char *in, char *out) {
+static void strided_tile_pair(const char *in, char *out) {
   for (int r = 0; r < LINE; r += 16) {
     for (int c = 0; c < LINE; c += 16) memcpy(out + r / 16 * LINE + c, in + c / 16 * LINE + r, 16);
   }
@@ -177,11 +177,11 @@ static void tile_pair(const char *in, char *out) {
 
 typedef void (*tile_fn_t)(const char *in, char *out);
 static const tile_fn_t tile_fns[] = {tile_uint8_t, tile_uint16_t, tile_uint32_t, tile_uint64_t,
-                                     tile_pair};
+                                     strided_tile_pair};
 
-static void transpose(uint32_t element, const mp_strided_dim_t *rows,
-                      const mp_strided_dim_t *columns, char *dst, const char *src) {
-  tile_fn_t tile = tile_fns[log2_of(element)];
+static void strided_transpose(uint32_t element, const mp_strided_dim_t *rows,
+                              const mp_strided_dim_t *columns, char *dst, const char *src) {
+  tile_fn_t tile = tile_fns[strided_log2_of(element)];
   const int64_t side = LINE / element;
   _Alignas(64) char in[LINE * LINE], out[LINE * LINE];
   memset(in, 0, sizeof(in));
@@ -214,7 +214,7 @@ typedef struct {
 } walk_t;
 
 // Steps to the next box of inner dimensions; false at the end.
-static bool walk_next(walk_t *walk, char **dst, const char **src) {
+static bool strided_walk_next(walk_t *walk, char **dst, const char **src) {
   for (uint32_t i = walk->rank; i-- > 0;) {
     const mp_strided_dim_t *dim = &walk->dims[i];
     *dst += dim->dst;
@@ -228,7 +228,7 @@ static bool walk_next(walk_t *walk, char **dst, const char **src) {
 }
 
 // The dimension that is contiguous in the source when the innermost one is not, or -1.
-static int transposed_dim(const mp_strided_t *copy) {
+static int strided_transposed_dim(const mp_strided_t *copy) {
   const mp_strided_dim_t *last = &copy->dims[copy->rank - 1];
   if (last->dst != copy->element || last->src == 0 || last->src == copy->element) return -1;
   if (last->extent < 4) return -1;
@@ -238,16 +238,16 @@ static int transposed_dim(const mp_strided_t *copy) {
   return -1;
 }
 
-static void run_lines(const mp_strided_t *copy, walk_t *walk, char *dst, const char *src) {
+static void strided_run_lines(const mp_strided_t *copy, walk_t *walk, char *dst, const char *src) {
   const mp_strided_dim_t *last = &copy->dims[copy->rank - 1];
   if (last->dst == copy->element && last->src == copy->element) {
     size_t bytes = (size_t)last->extent * copy->element;
     do memcpy(dst, src, bytes);
-    while (walk_next(walk, &dst, &src));
+    while (strided_walk_next(walk, &dst, &src));
   } else {
-    line_fn_t line = line_fns[log2_of(copy->element)];
+    line_fn_t line = line_fns[strided_log2_of(copy->element)];
     do line(last, dst, src);
-    while (walk_next(walk, &dst, &src));
+    while (strided_walk_next(walk, &dst, &src));
   }
 }
 
@@ -259,7 +259,7 @@ void mp_strided_run(const mp_strided_t *copy, void *dst, const void *src) {
     memcpy(d, s, copy->element);
     return;
   }
-  int row = transposed_dim(copy);
+  int row = strided_transposed_dim(copy);
   walk_t walk;
   walk.rank = 0;
   for (uint32_t i = 0; i + 1 < copy->rank; ++i) {
@@ -268,11 +268,11 @@ void mp_strided_run(const mp_strided_t *copy, void *dst, const void *src) {
     walk.dims[walk.rank++] = copy->dims[i];
   }
   if (row < 0) {
-    run_lines(copy, &walk, d, s);
+    strided_run_lines(copy, &walk, d, s);
     return;
   }
-  do transpose(copy->element, &copy->dims[row], &copy->dims[copy->rank - 1], d, s);
-  while (walk_next(&walk, &d, &s));
+  do strided_transpose(copy->element, &copy->dims[row], &copy->dims[copy->rank - 1], d, s);
+  while (strided_walk_next(&walk, &d, &s));
 }
 
 void mp_strided_run_part(const mp_strided_t *copy, void *dst, const void *src, uint32_t num_parts,

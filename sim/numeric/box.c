@@ -25,7 +25,7 @@ int64_t mp_dims_product(const int64_t *dims, uint32_t count) {
   return product;
 }
 
-static int64_t linear_offset(uint32_t rank, const int64_t *dims, const int64_t *start) {
+static int64_t box_linear_offset(uint32_t rank, const int64_t *dims, const int64_t *start) {
   int64_t offset = 0;
   for (uint32_t d = 0; d < rank; ++d) offset = offset * dims[d] + start[d];
   return offset;
@@ -57,8 +57,8 @@ void mp_box_copy(uint32_t rank, const int64_t *size, size_t element_size, const 
     dst_step *= dst_dims[d];
   }
   const char *from =
-      (const char *)src + linear_offset(rank, src_dims, src_start) * (int64_t)element_size;
-  char *to = (char *)dst + linear_offset(rank, dst_dims, dst_start) * (int64_t)element_size;
+      (const char *)src + box_linear_offset(rank, src_dims, src_start) * (int64_t)element_size;
+  char *to = (char *)dst + box_linear_offset(rank, dst_dims, dst_start) * (int64_t)element_size;
   int64_t index[MP_BOX_MAX_RANK] = {0};
   for (;;) {
     memcpy(to, from, run);

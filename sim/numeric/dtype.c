@@ -15,24 +15,24 @@ static const mp_dtype_info_t g_dtypes[MP_DTYPE_COUNT] = {
 #undef MP_DTYPE_ROW
 };
 
-static const mp_dtype_info_t *info(mp_dtype_t dtype) {
+static const mp_dtype_info_t *dtype_info(mp_dtype_t dtype) {
   return &g_dtypes[(unsigned)dtype < MP_DTYPE_COUNT ? dtype : MP_DTYPE_INVALID];
 }
 
 const char *mp_dtype_name(mp_dtype_t dtype) {
-  return info(dtype)->name;
+  return dtype_info(dtype)->name;
 }
 mp_dtype_class_t mp_dtype_class(mp_dtype_t dtype) {
-  return info(dtype)->kind;
+  return dtype_info(dtype)->kind;
 }
 int mp_dtype_bits(mp_dtype_t dtype) {
-  return info(dtype)->bits;
+  return dtype_info(dtype)->bits;
 }
 size_t mp_dtype_size(mp_dtype_t dtype) {
-  return info(dtype)->size;
+  return dtype_info(dtype)->size;
 }
 int mp_dtype_to_pjrt(mp_dtype_t dtype) {
-  return info(dtype)->pjrt;
+  return dtype_info(dtype)->pjrt;
 }
 
 mp_dtype_t mp_dtype_from_pjrt(int pjrt_type) {

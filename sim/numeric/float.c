@@ -43,52 +43,52 @@ static const format_t g_formats[MP_DTYPE_COUNT] = {
     [MP_DTYPE_TF32] = {8, 10, 127, STYLE_IEEE},
 };
 
-static inline uint32_t bits_of_f32(float value) {
+static inline uint32_t float_bits_of_f32(float value) {
   uint32_t bits;
   memcpy(&bits, &value, sizeof(bits));
   return bits;
 }
 
-static inline float f32_of_bits(uint32_t bits) {
+static inline float float_f32_of_bits(uint32_t bits) {
   float value;
   memcpy(&value, &bits, sizeof(value));
   return value;
 }
 
-static inline uint32_t sign_bit(format_t f) {
+static inline uint32_t float_sign_bit(format_t f) {
   return 1u << (f.exponent_bits + f.fraction_bits);
 }
 
 // The largest code, without sign, that is a number.
-static inline uint32_t largest_code(format_t f) {
-  uint32_t all = sign_bit(f) - 1;
+static inline uint32_t float_largest_code(format_t f) {
+  uint32_t all = float_sign_bit(f) - 1;
   if (f.style == STYLE_IEEE) return all - (1u << f.fraction_bits);
   return f.style == STYLE_FN ? all - 1 : all;
 }
 
-static inline uint32_t nan_code(format_t f, uint32_t sign) {
+static inline uint32_t float_nan_code(format_t f, uint32_t sign) {
   switch (f.style) {
     case STYLE_IEEE:
-      return sign | (sign_bit(f) - (1u << (f.fraction_bits - 1)));
+      return sign | (float_sign_bit(f) - (1u << (f.fraction_bits - 1)));
     case STYLE_FN:
-      return sign | (sign_bit(f) - 1);
+      return sign | (float_sign_bit(f) - 1);
     case STYLE_FNUZ:
-      return sign_bit(f);
+      return float_sign_bit(f);
     case STYLE_FINITE:
-      return sign ^ sign_bit(f);
+      return sign ^ float_sign_bit(f);
     case STYLE_SCALE:
       break;
   }
   return 0xff;
 }
 
-static inline uint32_t overflow_code(format_t f, uint32_t sign) {
-  if (f.style == STYLE_IEEE) return sign | (largest_code(f) + 1);
-  return f.style == STYLE_FINITE ? sign | largest_code(f) : nan_code(f, sign);
+static inline uint32_t float_overflow_code(format_t f, uint32_t sign) {
+  if (f.style == STYLE_IEEE) return sign | (float_largest_code(f) + 1);
+  return f.style == STYLE_FINITE ? sign | float_largest_code(f) : float_nan_code(f, sign);
 }
 
 // Powers of two from the exponent alone: 2^-127 .. 2^127.
-static inline uint32_t encode_scale(double value) {
+static inline uint32_t float_encode_scale(double value) {
   uint64_t bits;
   memcpy(&bits, &value, sizeof(bits));
   if (!(value > 0)) return 0xff;  // zero, negative, NaN
@@ -98,14 +98,15 @@ static inline uint32_t encode_scale(double value) {
   return exponent < -127 ? 0 : (uint32_t)(exponent + 127);
 }
 
-static inline uint32_t encode(format_t f, double value) {
-  if (f.style == STYLE_SCALE) return encode_scale(value);
+static inline uint32_t float_encode(format_t f, double value) {
+  if (f.style == STYLE_SCALE) return float_encode_scale(value);
   uint64_t bits;
   memcpy(&bits, &value, sizeof(bits));
-  uint32_t sign = bits >> 63 ? sign_bit(f) : 0;
+  uint32_t sign = bits >> 63 ? float_sign_bit(f) : 0;
   int exponent = (int)(bits >> 52 & 0x7ff) - 1023;
   uint64_t fraction = bits & ((UINT64_C(1) << 52) - 1);
-  if (exponent == 1024) return fraction != 0 ? nan_code(f, sign) : overflow_code(f, sign);
+  if (exponent == 1024)
+    return fraction != 0 ? float_nan_code(f, sign) : float_overflow_code(f, sign);
   int least = 1 - f.bias;  // exponent of the smallest normal number
   int shift = 52 - f.fraction_bits + (exponent < least ? least - exponent : 0);
   uint32_t code = 0;
@@ -118,46 +119,46 @@ static inline uint32_t encode(format_t f, double value) {
     code = (uint32_t)kept;
     if (exponent >= least) code += (uint32_t)(exponent - least) << f.fraction_bits;
   }
-  if (code > largest_code(f)) return overflow_code(f, sign);
+  if (code > float_largest_code(f)) return float_overflow_code(f, sign);
   return code == 0 && f.style == STYLE_FNUZ ? 0 : sign | code;
 }
 
 // Through the same bits in f32's place, scaled by the difference of the biases: exact, also for
 // subnormal numbers.
-static inline float decode(format_t f, uint32_t code) {
+static inline float float_decode(format_t f, uint32_t code) {
   if (f.style == STYLE_SCALE) {
-    return code == 0xff ? NAN : code == 0 ? 0x1p-127f : f32_of_bits(code << 23);
+    return code == 0xff ? NAN : code == 0 ? 0x1p-127f : float_f32_of_bits(code << 23);
   }
-  uint32_t magnitude = code & (sign_bit(f) - 1);
-  uint32_t sign = (code & sign_bit(f)) != 0 ? 0x80000000u : 0;
-  float scale = f32_of_bits((uint32_t)(254 - f.bias) << 23);
-  uint32_t bits = bits_of_f32(f32_of_bits(magnitude << (23 - f.fraction_bits)) * scale);
-  if (f.style == STYLE_IEEE && magnitude > largest_code(f)) {
+  uint32_t magnitude = code & (float_sign_bit(f) - 1);
+  uint32_t sign = (code & float_sign_bit(f)) != 0 ? 0x80000000u : 0;
+  float scale = float_f32_of_bits((uint32_t)(254 - f.bias) << 23);
+  uint32_t bits = float_bits_of_f32(float_f32_of_bits(magnitude << (23 - f.fraction_bits)) * scale);
+  if (f.style == STYLE_IEEE && magnitude > float_largest_code(f)) {
     bits = 0x7f800000u | (magnitude << (23 - f.fraction_bits));
   }
-  if (f.style == STYLE_FN && magnitude > largest_code(f)) bits = 0x7fc00000u;
-  if (f.style == STYLE_FNUZ && code == sign_bit(f)) bits = 0x7fc00000u;
-  return f32_of_bits(bits | sign);
+  if (f.style == STYLE_FN && magnitude > float_largest_code(f)) bits = 0x7fc00000u;
+  if (f.style == STYLE_FNUZ && code == float_sign_bit(f)) bits = 0x7fc00000u;
+  return float_f32_of_bits(bits | sign);
 }
 
-static inline float decode_bf16(uint16_t code) {
-  return f32_of_bits((uint32_t)code << 16);
+static inline float float_decode_bf16(uint16_t code) {
+  return float_f32_of_bits((uint32_t)code << 16);
 }
 
-static inline uint16_t encode_bf16(float value) {
-  uint32_t bits = bits_of_f32(value);
+static inline uint16_t float_encode_bf16(float value) {
+  uint32_t bits = float_bits_of_f32(value);
   uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1);
   uint32_t quiet = bits | 0x400000;
   return (uint16_t)((value != value ? quiet : rounded) >> 16);
 }
 
 // Branches that compilers turn into selects, so that loops over it become vector code.
-static inline uint16_t encode_f16(float value) {
-  uint32_t bits = bits_of_f32(value), sign = bits & 0x80000000u, magnitude = bits ^ sign;
+static inline uint16_t float_encode_f16(float value) {
+  uint32_t bits = float_bits_of_f32(value), sign = bits & 0x80000000u, magnitude = bits ^ sign;
   // Normal numbers: move the exponent, round what is cut off.
   uint32_t normal = (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
   // Subnormal ones: adding 0.5 leaves their code, rounded by the addition, in the last bits.
-  uint32_t small = bits_of_f32(f32_of_bits(magnitude) + 0.5f) - (126u << 23);
+  uint32_t small = float_bits_of_f32(float_f32_of_bits(magnitude) + 0.5f) - (126u << 23);
   uint32_t large = magnitude > 0x7f800000u ? 0x7e00u | (magnitude >> 13 & 0x3ff) : 0x7c00u;
   uint32_t code = magnitude < (113u << 23) ? small : normal;
   code = magnitude >= (143u << 23) ? large : code;
@@ -168,21 +169,21 @@ void mp_float_widen(mp_dtype_t from, int64_t n, const void *src, float *restrict
   const uint8_t *bytes = src;
   const uint16_t *words = src;
   switch (from) {
-#define WIDEN(name, exponent, fraction, bias, style)              \
-  case MP_DTYPE_##name: {                                         \
-    const format_t f = {exponent, fraction, bias, STYLE_##style}; \
-    for (int64_t i = 0; i < n; ++i) dst[i] = decode(f, bytes[i]); \
-    break;                                                        \
+#define WIDEN(name, exponent, fraction, bias, style)                    \
+  case MP_DTYPE_##name: {                                               \
+    const format_t f = {exponent, fraction, bias, STYLE_##style};       \
+    for (int64_t i = 0; i < n; ++i) dst[i] = float_decode(f, bytes[i]); \
+    break;                                                              \
   }
     FORMATS(WIDEN)
 #undef WIDEN
     case MP_DTYPE_F16: {
       const format_t f = {5, 10, 15, STYLE_IEEE};
-      for (int64_t i = 0; i < n; ++i) dst[i] = decode(f, words[i]);
+      for (int64_t i = 0; i < n; ++i) dst[i] = float_decode(f, words[i]);
       break;
     }
     case MP_DTYPE_BF16:
-      for (int64_t i = 0; i < n; ++i) dst[i] = decode_bf16(words[i]);
+      for (int64_t i = 0; i < n; ++i) dst[i] = float_decode_bf16(words[i]);
       break;
     default:
       break;
@@ -193,19 +194,19 @@ void mp_float_narrow(mp_dtype_t to, int64_t n, const float *src, void *dst) {
   uint8_t *restrict bytes = dst;
   uint16_t *restrict words = dst;
   switch (to) {
-#define NARROW(name, exponent, fraction, bias, style)                      \
-  case MP_DTYPE_##name: {                                                  \
-    const format_t f = {exponent, fraction, bias, STYLE_##style};          \
-    for (int64_t i = 0; i < n; ++i) bytes[i] = (uint8_t)encode(f, src[i]); \
-    break;                                                                 \
+#define NARROW(name, exponent, fraction, bias, style)                            \
+  case MP_DTYPE_##name: {                                                        \
+    const format_t f = {exponent, fraction, bias, STYLE_##style};                \
+    for (int64_t i = 0; i < n; ++i) bytes[i] = (uint8_t)float_encode(f, src[i]); \
+    break;                                                                       \
   }
     FORMATS(NARROW)
 #undef NARROW
     case MP_DTYPE_F16:
-      for (int64_t i = 0; i < n; ++i) words[i] = encode_f16(src[i]);
+      for (int64_t i = 0; i < n; ++i) words[i] = float_encode_f16(src[i]);
       break;
     case MP_DTYPE_BF16:
-      for (int64_t i = 0; i < n; ++i) words[i] = encode_bf16(src[i]);
+      for (int64_t i = 0; i < n; ++i) words[i] = float_encode_bf16(src[i]);
       break;
     default:
       break;
@@ -215,9 +216,9 @@ void mp_float_narrow(mp_dtype_t to, int64_t n, const float *src, void *dst) {
 float mp_float_from_f64_to_odd(double value) {
   float near = (float)value;
   if (near == value || value != value || isinf(value)) return near;
-  uint32_t bits = bits_of_f32(near);
+  uint32_t bits = float_bits_of_f32(near);
   if (fabs((double)near) > fabs(value)) --bits;  // back towards zero; from infinity too
-  return f32_of_bits(bits | 1);
+  return float_f32_of_bits(bits | 1);
 }
 
 double mp_float_decode(mp_dtype_t dtype, const void *element) {
@@ -245,12 +246,12 @@ void mp_float_encode(mp_dtype_t dtype, double value, void *out_element) {
     float f32 = (float)value;
     memcpy(out_element, &f32, sizeof(f32));
   } else if (dtype == MP_DTYPE_TF32) {
-    uint32_t bits = encode(f, value) << 13;  // f32's layout with thirteen bits less
+    uint32_t bits = float_encode(f, value) << 13;  // f32's layout with thirteen bits less
     memcpy(out_element, &bits, sizeof(bits));
   } else if (mp_dtype_size(dtype) == 2) {
-    uint16_t word = (uint16_t)encode(f, value);
+    uint16_t word = (uint16_t)float_encode(f, value);
     memcpy(out_element, &word, sizeof(word));
   } else {
-    *(uint8_t *)out_element = (uint8_t)encode(f, value);
+    *(uint8_t *)out_element = (uint8_t)float_encode(f, value);
   }
 }

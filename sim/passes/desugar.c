@@ -69,8 +69,8 @@ static mp_status_t desugar_if(mp_module_t *module, mp_op_t *op) {
 // The dimension numbers of the gather that picks whole slices along `dim`. The result's dimensions
 // are the operand's before `dim`, the index's (but for the batching ones, which both share), and
 // the operand's after `dim`.
-static mp_status_t index_select_attrs(mp_module_t *module, const mp_op_t *op, int64_t dim,
-                                      int64_t batch, mp_named_attr_t attrs[7]) {
+static mp_status_t desugar_index_select_attrs(mp_module_t *module, const mp_op_t *op, int64_t dim,
+                                              int64_t batch, mp_named_attr_t attrs[7]) {
   const mp_type_t *operand = op->operands[0]->type;
   const int64_t index_rank = op->operands[1]->type->rank;
   int64_t sizes[MP_MAX_RANK], offsets[MP_MAX_RANK], batching[MP_MAX_RANK];
@@ -108,7 +108,7 @@ static mp_status_t desugar_torch_index_select(mp_module_t *module, mp_op_t *op) 
   }
   if (!mp_type_is_static(op->operands[0]->type)) return NULL;
   mp_named_attr_t attrs[7];
-  MP_RETURN_IF_ERROR(index_select_attrs(module, op, dim, batch, attrs));
+  MP_RETURN_IF_ERROR(desugar_index_select_attrs(module, op, dim, batch, attrs));
   return mp_rewrite_become(module, op, MP_OP_GATHER, attrs, 7);
 }
 
@@ -140,12 +140,12 @@ static const mp_desugar_rule_t g_rules[MP_OP_COUNT] = {
     [MP_OP_UNARY_EINSUM] = mp_desugar_unary_einsum,
 };
 
-static mp_status_t visit(void *context, mp_op_t *op) {
+static mp_status_t desugar_visit(void *context, mp_op_t *op) {
   const mp_desugar_rule_t rule = g_rules[op->code];
   return rule == NULL ? NULL : rule(context, op);
 }
 
 mp_status_t mp_pass_desugar(mp_module_t *module) {
   MP_RETURN_IF_ERROR(mp_pass_flatten(module));
-  return mp_module_walk(module, visit, module);
+  return mp_module_walk(module, desugar_visit, module);
 }

@@ -3,37 +3,39 @@
 #include "sim/passes/desugar.h"
 #include "sim/passes/rewrite.h"
 
-static bool is_static(const mp_op_t *op) {
+static bool desugar_dynamic_is_static(const mp_op_t *op) {
   return mp_type_is_static(op->operands[0]->type) && mp_type_is_static(op->results[0].type);
 }
 
 // The first `count` operands stay, the others were shape operands.
-static mp_status_t keep_operands(mp_module_t *module, mp_op_t *op, uint32_t count, mp_opcode_t code,
-                                 const mp_named_attr_t *attrs, uint32_t num_attrs) {
+static mp_status_t desugar_dynamic_keep_operands(mp_module_t *module, mp_op_t *op, uint32_t count,
+                                                 mp_opcode_t code, const mp_named_attr_t *attrs,
+                                                 uint32_t num_attrs) {
   MP_RETURN_IF_ERROR(mp_rewrite_set_operands(module, op, op->operands, count));
   return mp_rewrite_become(module, op, code, attrs, num_attrs);
 }
 
 mp_status_t mp_desugar_dynamic_reshape(mp_module_t *module, mp_op_t *op) {
-  if (!is_static(op)) return NULL;
-  return keep_operands(module, op, 1, MP_OP_RESHAPE, NULL, 0);
+  if (!desugar_dynamic_is_static(op)) return NULL;
+  return desugar_dynamic_keep_operands(module, op, 1, MP_OP_RESHAPE, NULL, 0);
 }
 
 mp_status_t mp_desugar_dynamic_broadcast_in_dim(mp_module_t *module, mp_op_t *op) {
-  if (!is_static(op)) return NULL;
-  return keep_operands(module, op, 1, MP_OP_BROADCAST_IN_DIM, NULL, 0);
+  if (!desugar_dynamic_is_static(op)) return NULL;
+  return desugar_dynamic_keep_operands(module, op, 1, MP_OP_BROADCAST_IN_DIM, NULL, 0);
 }
 
 mp_status_t mp_desugar_dynamic_iota(mp_module_t *module, mp_op_t *op) {
   if (!mp_type_is_static(op->results[0].type)) return NULL;
-  return keep_operands(module, op, 0, MP_OP_IOTA, NULL, 0);
+  return desugar_dynamic_keep_operands(module, op, 0, MP_OP_IOTA, NULL, 0);
 }
 
 // Operands first .. first+count-1 as list attributes of one entry per dimension. Sets *out_known to
 // false when one of them is no constant.
-static mp_status_t constant_attrs(mp_module_t *module, const mp_op_t *op, uint32_t first,
-                                  uint32_t count, const mp_attr_name_t *names,
-                                  mp_named_attr_t *attrs, bool *out_known) {
+static mp_status_t desugar_dynamic_constant_attrs(mp_module_t *module, const mp_op_t *op,
+                                                  uint32_t first, uint32_t count,
+                                                  const mp_attr_name_t *names,
+                                                  mp_named_attr_t *attrs, bool *out_known) {
   const uint32_t rank = op->operands[0]->type->rank;
   int64_t values[MP_MAX_RANK];
   *out_known = false;
@@ -51,9 +53,9 @@ mp_status_t mp_desugar_dynamic_pad(mp_module_t *module, mp_op_t *op) {
                                          MP_ATTR_INTERIOR_PADDING};
   mp_named_attr_t attrs[3];
   bool known = false;
-  if (!is_static(op)) return NULL;
-  MP_RETURN_IF_ERROR(constant_attrs(module, op, 2, 3, names, attrs, &known));
-  return known ? keep_operands(module, op, 2, MP_OP_PAD, attrs, 3) : NULL;
+  if (!desugar_dynamic_is_static(op)) return NULL;
+  MP_RETURN_IF_ERROR(desugar_dynamic_constant_attrs(module, op, 2, 3, names, attrs, &known));
+  return known ? desugar_dynamic_keep_operands(module, op, 2, MP_OP_PAD, attrs, 3) : NULL;
 }
 
 mp_status_t mp_desugar_real_dynamic_slice(mp_module_t *module, mp_op_t *op) {
@@ -61,29 +63,29 @@ mp_status_t mp_desugar_real_dynamic_slice(mp_module_t *module, mp_op_t *op) {
                                          MP_ATTR_STRIDES};
   mp_named_attr_t attrs[3];
   bool known = false;
-  if (!is_static(op)) return NULL;
-  MP_RETURN_IF_ERROR(constant_attrs(module, op, 1, 3, names, attrs, &known));
-  return known ? keep_operands(module, op, 1, MP_OP_SLICE, attrs, 3) : NULL;
+  if (!desugar_dynamic_is_static(op)) return NULL;
+  MP_RETURN_IF_ERROR(desugar_dynamic_constant_attrs(module, op, 1, 3, names, attrs, &known));
+  return known ? desugar_dynamic_keep_operands(module, op, 1, MP_OP_SLICE, attrs, 3) : NULL;
 }
 
 mp_status_t mp_desugar_dynamic_gather(mp_module_t *module, mp_op_t *op) {
   static const mp_attr_name_t name = MP_ATTR_SLICE_SIZES;
   mp_named_attr_t attr;
   bool known = false;
-  if (!is_static(op)) return NULL;
-  MP_RETURN_IF_ERROR(constant_attrs(module, op, 2, 1, &name, &attr, &known));
-  return known ? keep_operands(module, op, 2, MP_OP_GATHER, &attr, 1) : NULL;
+  if (!desugar_dynamic_is_static(op)) return NULL;
+  MP_RETURN_IF_ERROR(desugar_dynamic_constant_attrs(module, op, 2, 1, &name, &attr, &known));
+  return known ? desugar_dynamic_keep_operands(module, op, 2, MP_OP_GATHER, &attr, 1) : NULL;
 }
 
 mp_status_t mp_desugar_dynamic_conv(mp_module_t *module, mp_op_t *op) {
   const uint32_t spatial = mp_op_ints(op, MP_ATTR_INPUT_SPATIAL_DIMENSIONS).count;
   int64_t padding[MP_MAX_RANK * 2];
-  if (!is_static(op) || spatial > MP_MAX_RANK) return NULL;
+  if (!desugar_dynamic_is_static(op) || spatial > MP_MAX_RANK) return NULL;
   if (!mp_rewrite_constant_ints(op->operands[2], padding, spatial * 2)) return NULL;
   const mp_attr_t *table = NULL;
   MP_RETURN_IF_ERROR(mp_attr_make_table(module->arena, padding, spatial, 2, &table));
   const mp_named_attr_t attr = mp_rewrite_attr(MP_ATTR_PADDING, table);
-  return keep_operands(module, op, 2, MP_OP_CONVOLUTION, &attr, 1);
+  return desugar_dynamic_keep_operands(module, op, 2, MP_OP_CONVOLUTION, &attr, 1);
 }
 
 mp_status_t mp_desugar_get_dimension_size(mp_module_t *module, mp_op_t *op) {
@@ -99,5 +101,5 @@ mp_status_t mp_desugar_get_dimension_size(mp_module_t *module, mp_op_t *op) {
   MP_RETURN_IF_ERROR(
       mp_attr_make_dense(module->arena, op->results[0].type, &size, sizeof(size), false, &value));
   const mp_named_attr_t attr = mp_rewrite_attr(MP_ATTR_VALUE, value);
-  return keep_operands(module, op, 0, MP_OP_CONSTANT, &attr, 1);
+  return desugar_dynamic_keep_operands(module, op, 0, MP_OP_CONSTANT, &attr, 1);
 }

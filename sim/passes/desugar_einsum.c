@@ -11,29 +11,31 @@ typedef struct {
   char labels[MP_MAX_RANK];
 } mp_labels_t;
 
-static mp_status_t bad_config(const mp_op_t *op, mp_status_code_t code, const char *what) {
+static mp_status_t desugar_einsum_bad_config(const mp_op_t *op, mp_status_code_t code,
+                                             const char *what) {
   return mp_op_error(op, code, "einsum \"%.*s\": %s",
                      MP_STR_ARG(mp_op_str(op, MP_ATTR_EINSUM_CONFIG)), what);
 }
 
-static int find_label(const mp_labels_t *labels, char label) {
+static int desugar_einsum_find_label(const mp_labels_t *labels, char label) {
   const char *at = memchr(labels->labels, label, labels->count);
   return at == NULL ? -1 : (int)(at - labels->labels);
 }
 
-static bool is_letter(char c) {
+static bool desugar_einsum_is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-static mp_status_t parse_labels(const mp_op_t *op, mp_str_t text, size_t *at,
-                                mp_labels_t *out_labels) {
+static mp_status_t desugar_einsum_parse_labels(const mp_op_t *op, mp_str_t text, size_t *at,
+                                               mp_labels_t *out_labels) {
   mp_labels_t labels = {0};
-  for (; *at < text.size && is_letter(text.data[*at]); ++*at) {
+  for (; *at < text.size && desugar_einsum_is_letter(text.data[*at]); ++*at) {
     if (labels.count == MP_MAX_RANK) {
-      return bad_config(op, MP_UNIMPLEMENTED, "too many dimensions");
+      return desugar_einsum_bad_config(op, MP_UNIMPLEMENTED, "too many dimensions");
     }
-    if (find_label(&labels, text.data[*at]) >= 0) {
-      return bad_config(op, MP_UNIMPLEMENTED, "a label twice in one array is not supported");
+    if (desugar_einsum_find_label(&labels, text.data[*at]) >= 0) {
+      return desugar_einsum_bad_config(op, MP_UNIMPLEMENTED,
+                                       "a label twice in one array is not supported");
     }
     labels.labels[labels.count++] = text.data[*at];
   }
@@ -43,48 +45,55 @@ static mp_status_t parse_labels(const mp_op_t *op, mp_str_t text, size_t *at,
 
 // One label list per operand, then the result's. Every other spelling (ellipses, spaces, no arrow)
 // is refused.
-static mp_status_t parse_config(const mp_op_t *op, uint32_t num_operands, mp_labels_t *operands,
-                                mp_labels_t *result) {
+static mp_status_t desugar_einsum_parse_config(const mp_op_t *op, uint32_t num_operands,
+                                               mp_labels_t *operands, mp_labels_t *result) {
   const mp_str_t text = mp_op_str(op, MP_ATTR_EINSUM_CONFIG);
   size_t at = 0;
   for (uint32_t i = 0; i < num_operands; ++i) {
     if (i > 0 && (at == text.size || text.data[at++] != ',')) {
-      return bad_config(op, MP_INVALID_ARGUMENT, "expected one label list for each operand");
+      return desugar_einsum_bad_config(op, MP_INVALID_ARGUMENT,
+                                       "expected one label list for each operand");
     }
-    MP_RETURN_IF_ERROR(parse_labels(op, text, &at, &operands[i]));
+    MP_RETURN_IF_ERROR(desugar_einsum_parse_labels(op, text, &at, &operands[i]));
     if (operands[i].count != op->operands[i]->type->rank) {
-      return bad_config(op, MP_INVALID_ARGUMENT, "the labels do not fit the operands' ranks");
+      return desugar_einsum_bad_config(op, MP_INVALID_ARGUMENT,
+                                       "the labels do not fit the operands' ranks");
     }
   }
   if (text.size - at < 2 || text.data[at] != '-' || text.data[at + 1] != '>') {
-    return bad_config(op, MP_UNIMPLEMENTED, "only letters, ',' and '->' are supported");
+    return desugar_einsum_bad_config(op, MP_UNIMPLEMENTED,
+                                     "only letters, ',' and '->' are supported");
   }
   at += 2;
-  MP_RETURN_IF_ERROR(parse_labels(op, text, &at, result));
+  MP_RETURN_IF_ERROR(desugar_einsum_parse_labels(op, text, &at, result));
   if (at != text.size || result->count != op->results[0].type->rank) {
-    return bad_config(op, MP_INVALID_ARGUMENT, "the result's labels do not fit its rank");
+    return desugar_einsum_bad_config(op, MP_INVALID_ARGUMENT,
+                                     "the result's labels do not fit its rank");
   }
   for (uint32_t i = 0; i < result->count; ++i) {
     bool found = false;
     for (uint32_t k = 0; k < num_operands; ++k) {
-      found |= find_label(&operands[k], result->labels[i]) >= 0;
+      found |= desugar_einsum_find_label(&operands[k], result->labels[i]) >= 0;
     }
-    if (!found) return bad_config(op, MP_INVALID_ARGUMENT, "no operand has a label of the result");
+    if (!found)
+      return desugar_einsum_bad_config(op, MP_INVALID_ARGUMENT,
+                                       "no operand has a label of the result");
   }
   return NULL;
 }
 
 // Sums `value` over the labels that `is_kept` does not hold; `labels` loses them.
-static mp_status_t sum_out(mp_module_t *module, mp_op_t *op, const mp_labels_t *kept_a,
-                           const mp_labels_t *kept_b, mp_labels_t *labels, mp_value_t **value) {
+static mp_status_t desugar_einsum_sum_out(mp_module_t *module, mp_op_t *op,
+                                          const mp_labels_t *kept_a, const mp_labels_t *kept_b,
+                                          mp_labels_t *labels, mp_value_t **value) {
   const mp_type_t *type = (*value)->type;
   int64_t summed[MP_MAX_RANK], dims[MP_MAX_RANK];
   uint32_t num_summed = 0;
   mp_labels_t rest = {0};
   for (uint32_t d = 0; d < labels->count; ++d) {
     const char label = labels->labels[d];
-    const bool is_kept =
-        find_label(kept_a, label) >= 0 || (kept_b != NULL && find_label(kept_b, label) >= 0);
+    const bool is_kept = desugar_einsum_find_label(kept_a, label) >= 0 ||
+                         (kept_b != NULL && desugar_einsum_find_label(kept_b, label) >= 0);
     if (!is_kept) {
       summed[num_summed++] = d;
       continue;
@@ -120,11 +129,12 @@ static mp_status_t sum_out(mp_module_t *module, mp_op_t *op, const mp_labels_t *
 }
 
 // `op` becomes the transpose of `value`, whose dimensions are `from`, to the result's order.
-static mp_status_t become_transpose(mp_module_t *module, mp_op_t *op, mp_value_t *value,
-                                    const mp_labels_t *from, const mp_labels_t *result) {
+static mp_status_t desugar_einsum_become_transpose(mp_module_t *module, mp_op_t *op,
+                                                   mp_value_t *value, const mp_labels_t *from,
+                                                   const mp_labels_t *result) {
   int64_t permutation[MP_MAX_RANK];
   for (uint32_t d = 0; d < result->count; ++d) {
-    permutation[d] = find_label(from, result->labels[d]);
+    permutation[d] = desugar_einsum_find_label(from, result->labels[d]);
   }
   mp_named_attr_t attr;
   MP_RETURN_IF_ERROR(
@@ -136,10 +146,10 @@ static mp_status_t become_transpose(mp_module_t *module, mp_op_t *op, mp_value_t
 mp_status_t mp_desugar_unary_einsum(mp_module_t *module, mp_op_t *op) {
   mp_labels_t operand, result;
   if (!mp_type_is_static(op->operands[0]->type)) return NULL;
-  MP_RETURN_IF_ERROR(parse_config(op, 1, &operand, &result));
+  MP_RETURN_IF_ERROR(desugar_einsum_parse_config(op, 1, &operand, &result));
   mp_value_t *value = op->operands[0];
-  MP_RETURN_IF_ERROR(sum_out(module, op, &result, NULL, &operand, &value));
-  return become_transpose(module, op, value, &operand, &result);
+  MP_RETURN_IF_ERROR(desugar_einsum_sum_out(module, op, &result, NULL, &operand, &value));
+  return desugar_einsum_become_transpose(module, op, value, &operand, &result);
 }
 
 // How the dimensions of the two sides pair up in a dot_general.
@@ -150,19 +160,19 @@ typedef struct {
   int64_t product_dims[2 * MP_MAX_RANK];
 } mp_pairing_t;
 
-static mp_status_t pair_labels(const mp_op_t *op, mp_value_t *const *values,
-                               const mp_labels_t *operands, const mp_labels_t *result,
-                               mp_pairing_t *pairing) {
+static mp_status_t desugar_einsum_pair_labels(const mp_op_t *op, mp_value_t *const *values,
+                                              const mp_labels_t *operands,
+                                              const mp_labels_t *result, mp_pairing_t *pairing) {
   mp_labels_t free_labels = {0};
   int64_t free_dims[MP_MAX_RANK];
   for (int side = 0; side < 2; ++side) {
     for (uint32_t d = 0; d < operands[side].count; ++d) {
       const char label = operands[side].labels[d];
       const int64_t size = values[side]->type->dims[d];
-      const int other = find_label(&operands[1 - side], label);
+      const int other = desugar_einsum_find_label(&operands[1 - side], label);
       if (other < 0) {
         if (free_labels.count == MP_MAX_RANK) {
-          return bad_config(op, MP_UNIMPLEMENTED, "too many dimensions");
+          return desugar_einsum_bad_config(op, MP_UNIMPLEMENTED, "too many dimensions");
         }
         free_dims[free_labels.count] = size;
         free_labels.labels[free_labels.count++] = label;
@@ -170,9 +180,10 @@ static mp_status_t pair_labels(const mp_op_t *op, mp_value_t *const *values,
       }
       if (side == 1) continue;  // paired from the left
       if (values[1]->type->dims[other] != size) {
-        return bad_config(op, MP_INVALID_ARGUMENT, "a label stands for different sizes");
+        return desugar_einsum_bad_config(op, MP_INVALID_ARGUMENT,
+                                         "a label stands for different sizes");
       }
-      if (find_label(result, label) >= 0) {
+      if (desugar_einsum_find_label(result, label) >= 0) {
         pairing->batch[0][pairing->num_batch] = d;
         pairing->batch[1][pairing->num_batch++] = other;
         pairing->product_dims[pairing->product.count] = size;
@@ -191,8 +202,8 @@ static mp_status_t pair_labels(const mp_op_t *op, mp_value_t *const *values,
   return NULL;
 }
 
-static mp_status_t pairing_attrs(mp_module_t *module, const mp_pairing_t *pairing,
-                                 mp_named_attr_t attrs[4]) {
+static mp_status_t desugar_einsum_pairing_attrs(mp_module_t *module, const mp_pairing_t *pairing,
+                                                mp_named_attr_t attrs[4]) {
   const uint32_t batch = pairing->num_batch;
   const uint32_t contracting = pairing->num_contracting;
   MP_RETURN_IF_ERROR(mp_rewrite_ints(module, MP_ATTR_LHS_BATCHING_DIMENSIONS, pairing->batch[0],
@@ -209,14 +220,16 @@ mp_status_t mp_desugar_einsum(mp_module_t *module, mp_op_t *op) {
   mp_labels_t operands[2], result;
   mp_value_t *values[2] = {op->operands[0], op->operands[1]};
   if (!mp_type_is_static(values[0]->type) || !mp_type_is_static(values[1]->type)) return NULL;
-  MP_RETURN_IF_ERROR(parse_config(op, 2, operands, &result));
+  MP_RETURN_IF_ERROR(desugar_einsum_parse_config(op, 2, operands, &result));
   const mp_labels_t whole_left = operands[0];
-  MP_RETURN_IF_ERROR(sum_out(module, op, &result, &operands[1], &operands[0], &values[0]));
-  MP_RETURN_IF_ERROR(sum_out(module, op, &result, &whole_left, &operands[1], &values[1]));
+  MP_RETURN_IF_ERROR(
+      desugar_einsum_sum_out(module, op, &result, &operands[1], &operands[0], &values[0]));
+  MP_RETURN_IF_ERROR(
+      desugar_einsum_sum_out(module, op, &result, &whole_left, &operands[1], &values[1]));
   mp_pairing_t pairing = {0};
-  MP_RETURN_IF_ERROR(pair_labels(op, values, operands, &result, &pairing));
+  MP_RETURN_IF_ERROR(desugar_einsum_pair_labels(op, values, operands, &result, &pairing));
   mp_named_attr_t attrs[4];
-  MP_RETURN_IF_ERROR(pairing_attrs(module, &pairing, attrs));
+  MP_RETURN_IF_ERROR(desugar_einsum_pairing_attrs(module, &pairing, attrs));
   const bool in_order =
       memcmp(pairing.product.labels, result.labels, result.count * sizeof(char)) == 0;
   if (in_order) {
@@ -229,5 +242,5 @@ mp_status_t mp_desugar_einsum(mp_module_t *module, mp_op_t *op) {
                                     pairing.product.count, &type));
   MP_RETURN_IF_ERROR(
       mp_rewrite_insert(module, op, MP_OP_DOT_GENERAL, values, 2, type, attrs, 4, &product));
-  return become_transpose(module, op, product, &pairing.product, &result);
+  return desugar_einsum_become_transpose(module, op, product, &pairing.product, &result);
 }

@@ -6,7 +6,7 @@
 
 enum { MP_GROUPS_MAX_DEVICES = 1 << 20 };
 
-static mp_status_t op_context(const mp_op_t *op, mp_status_t status) {
+static mp_status_t desugar_groups_op_context(const mp_op_t *op, mp_status_t status) {
   if (status == NULL) return NULL;
   mp_status_t error = mp_op_error(op, mp_status_code(status), "%s", mp_status_message(status));
   mp_status_release(status);
@@ -15,9 +15,9 @@ static mp_status_t op_context(const mp_op_t *op, mp_status_t status) {
 
 // The digits of the group's axes; INVALID_ARGUMENT when one divides nothing that is left, as an
 // axis named twice does.
-static mp_status_t group_digits(mp_arena_t *arena, const mp_mesh_t *mesh,
-                                const mp_axis_list_t *axes, mp_mesh_digit_t **out_digits,
-                                int64_t *out_members) {
+static mp_status_t desugar_groups_group_digits(mp_arena_t *arena, const mp_mesh_t *mesh,
+                                               const mp_axis_list_t *axes,
+                                               mp_mesh_digit_t **out_digits, int64_t *out_members) {
   mp_mesh_digit_t *digits = MP_ARENA_ARRAY(arena, mp_mesh_digit_t, axes->count);
   MP_RETURN_IF_NULL(digits);
   const int64_t size = mp_mesh_size(mesh);
@@ -34,8 +34,9 @@ static mp_status_t group_digits(mp_arena_t *arena, const mp_mesh_t *mesh,
   return NULL;
 }
 
-static mp_status_t fill_table(mp_arena_t *arena, const mp_mesh_t *mesh, const mp_axis_list_t *axes,
-                              const mp_attr_t **out_table) {
+static mp_status_t desugar_groups_fill_table(mp_arena_t *arena, const mp_mesh_t *mesh,
+                                             const mp_axis_list_t *axes,
+                                             const mp_attr_t **out_table) {
   const int64_t size = mp_mesh_size(mesh);
   if (size < 1 || size > MP_GROUPS_MAX_DEVICES) {
     return mp_status_make(MP_INVALID_ARGUMENT, "mesh @%.*s is empty or larger than %d devices",
@@ -45,7 +46,7 @@ static mp_status_t fill_table(mp_arena_t *arena, const mp_mesh_t *mesh, const mp
   MP_RETURN_IF_ERROR(mp_mesh_positions(arena, mesh, size, &unused));  // checks device_ids
   mp_mesh_digit_t *digits = NULL;
   int64_t members = 1;
-  MP_RETURN_IF_ERROR(group_digits(arena, mesh, axes, &digits, &members));
+  MP_RETURN_IF_ERROR(desugar_groups_group_digits(arena, mesh, axes, &digits, &members));
   // By the position whose named digits are all 0: the group's number. Scanned in order, a group is
   // met first at that position.
   int64_t *group_of = MP_ARENA_ARRAY(arena, int64_t, (size_t)size);
@@ -80,7 +81,7 @@ mp_status_t mp_desugar_mesh_groups(mp_module_t *module, mp_op_t *op) {
   const mp_mesh_t *mesh = groups->u.mesh_groups.mesh;
   if (mesh == NULL) return mp_op_error(op, MP_INVALID_ARGUMENT, "replica_groups name no mesh");
   const mp_attr_t *table = NULL;
-  MP_RETURN_IF_ERROR(
-      op_context(op, fill_table(module->arena, mesh, &groups->u.mesh_groups.axes, &table)));
+  MP_RETURN_IF_ERROR(desugar_groups_op_context(
+      op, desugar_groups_fill_table(module->arena, mesh, &groups->u.mesh_groups.axes, &table)));
   return mp_op_set_attr(module, op, MP_ATTR_REPLICA_GROUPS, table);
 }

@@ -20,48 +20,50 @@ typedef struct {
   uint32_t visits;  // parts of types looked at so far
 } mp_flattener_t;
 
-static bool is_compound(const mp_type_t *type) {
+static bool flatten_is_compound(const mp_type_t *type) {
   return type->kind == MP_TYPE_TUPLE || type->kind == MP_TYPE_FUTURE;
 }
 
 // --- types ---
 
 // Counts the leaves of `type`, and appends them to `leaves` when it is given.
-static mp_status_t collect_leaves(mp_flattener_t *f, const mp_type_t *type, uint32_t depth,
-                                  const mp_type_t **leaves, uint32_t *count) {
+static mp_status_t flatten_collect_leaves(mp_flattener_t *f, const mp_type_t *type, uint32_t depth,
+                                          const mp_type_t **leaves, uint32_t *count) {
   if (depth > MP_FLATTEN_MAX_DEPTH || ++f->visits > MP_FLATTEN_MAX_VISITS) {
     return mp_status_make(MP_RESOURCE_EXHAUSTED, "the program's tuples are too large or too deep");
   }
-  if (!is_compound(type)) {
+  if (!flatten_is_compound(type)) {
     if (leaves != NULL) leaves[*count] = type;
     ++*count;
     return NULL;
   }
   for (uint32_t i = 0; i < type->num_elements; ++i) {
-    MP_RETURN_IF_ERROR(collect_leaves(f, type->elements[i], depth + 1, leaves, count));
+    MP_RETURN_IF_ERROR(flatten_collect_leaves(f, type->elements[i], depth + 1, leaves, count));
   }
   return NULL;
 }
 
-static mp_status_t count_leaves(mp_flattener_t *f, const mp_type_t *type, uint32_t *out_count) {
+static mp_status_t flatten_count_leaves(mp_flattener_t *f, const mp_type_t *type,
+                                        uint32_t *out_count) {
   *out_count = 0;
-  return collect_leaves(f, type, 0, NULL, out_count);
+  return flatten_collect_leaves(f, type, 0, NULL, out_count);
 }
 
 // The leaves of the types of `values`, one after the other.
-static mp_status_t flat_types(mp_flattener_t *f, const mp_value_t *values, uint32_t num_values,
-                              const mp_type_t ***out_types, uint32_t *out_count) {
+static mp_status_t flatten_flat_types(mp_flattener_t *f, const mp_value_t *values,
+                                      uint32_t num_values, const mp_type_t ***out_types,
+                                      uint32_t *out_count) {
   uint64_t total = 0;
   for (uint32_t i = 0; i < num_values; ++i) {
     uint32_t count = 0;
-    MP_RETURN_IF_ERROR(count_leaves(f, values[i].type, &count));
+    MP_RETURN_IF_ERROR(flatten_count_leaves(f, values[i].type, &count));
     total += count;
   }
   const mp_type_t **types = MP_ARENA_ARRAY(f->module->arena, const mp_type_t *, (size_t)total);
   MP_RETURN_IF_NULL(types);
   uint32_t at = 0;
   for (uint32_t i = 0; i < num_values; ++i) {
-    MP_RETURN_IF_ERROR(collect_leaves(f, values[i].type, 0, types, &at));
+    MP_RETURN_IF_ERROR(flatten_collect_leaves(f, values[i].type, 0, types, &at));
   }
   *out_types = types;
   *out_count = at;
@@ -71,8 +73,8 @@ static mp_status_t flat_types(mp_flattener_t *f, const mp_value_t *values, uint3
 // --- values ---
 
 // The lists of `num_values` old values, one after the other.
-static mp_status_t gather(mp_flattener_t *f, mp_value_t *const *values, uint32_t num_values,
-                          mp_flat_t *out_flat) {
+static mp_status_t flatten_gather(mp_flattener_t *f, mp_value_t *const *values, uint32_t num_values,
+                                  mp_flat_t *out_flat) {
   uint64_t total = 0;
   for (uint32_t i = 0; i < num_values; ++i) total += f->flat[values[i]->id].count;
   if (total > UINT32_MAX) return mp_status_make(MP_RESOURCE_EXHAUSTED, "a tuple is too large");
@@ -88,12 +90,12 @@ static mp_status_t gather(mp_flattener_t *f, mp_value_t *const *values, uint32_t
 
 // Deals `flat` out over old values by their numbers of leaves, which the verifier has matched;
 // `op` is for the message when they do not.
-static mp_status_t deal(mp_flattener_t *f, const mp_op_t *op, mp_flat_t flat,
-                        const mp_value_t *values, uint32_t num_values) {
+static mp_status_t flatten_deal(mp_flattener_t *f, const mp_op_t *op, mp_flat_t flat,
+                                const mp_value_t *values, uint32_t num_values) {
   uint32_t at = 0;
   for (uint32_t i = 0; i < num_values; ++i) {
     uint32_t count = 0;
-    MP_RETURN_IF_ERROR(count_leaves(f, values[i].type, &count));
+    MP_RETURN_IF_ERROR(flatten_count_leaves(f, values[i].type, &count));
     if (count > flat.count - at) break;
     f->flat[values[i].id] = (mp_flat_t){count, flat.values + at};
     at += count;
@@ -104,8 +106,8 @@ static mp_status_t deal(mp_flattener_t *f, const mp_op_t *op, mp_flat_t flat,
                      flat.count, num_values);
 }
 
-static mp_status_t pointers_to(mp_flattener_t *f, mp_value_t *values, uint32_t count,
-                               mp_flat_t *out_flat) {
+static mp_status_t flatten_pointers_to(mp_flattener_t *f, mp_value_t *values, uint32_t count,
+                                       mp_flat_t *out_flat) {
   mp_flat_t flat = {count, MP_ARENA_ARRAY(f->module->arena, mp_value_t *, count)};
   MP_RETURN_IF_NULL(flat.values);
   for (uint32_t i = 0; i < count; ++i) flat.values[i] = &values[i];
@@ -119,18 +121,18 @@ static mp_status_t flatten_block(mp_flattener_t *f, const mp_block_t *from, mp_b
                                  const mp_op_t **out_terminator);
 
 // A block whose arguments are the leaves of `from`'s, without ops yet.
-static mp_status_t new_block(mp_flattener_t *f, const mp_op_t *op, const mp_block_t *from,
-                             mp_block_t **out_block) {
+static mp_status_t flatten_new_block(mp_flattener_t *f, const mp_op_t *op, const mp_block_t *from,
+                                     mp_block_t **out_block) {
   const mp_type_t **types = NULL;
   uint32_t count = 0;
   mp_flat_t flat = {0};
-  MP_RETURN_IF_ERROR(flat_types(f, from->args, from->num_args, &types, &count));
+  MP_RETURN_IF_ERROR(flatten_flat_types(f, from->args, from->num_args, &types, &count));
   MP_RETURN_IF_ERROR(mp_block_create(f->module, count, types, out_block));
-  MP_RETURN_IF_ERROR(pointers_to(f, (*out_block)->args, count, &flat));
-  return deal(f, op, flat, from->args, from->num_args);
+  MP_RETURN_IF_ERROR(flatten_pointers_to(f, (*out_block)->args, count, &flat));
+  return flatten_deal(f, op, flat, from->args, from->num_args);
 }
 
-static mp_status_t copy_op(mp_flattener_t *f, const mp_op_t *op, mp_block_t *to) {
+static mp_status_t flatten_copy_op(mp_flattener_t *f, const mp_op_t *op, mp_block_t *to) {
   mp_module_t *module = f->module;
   mp_flat_t operands = {0};
   mp_flat_t results = {0};
@@ -138,13 +140,13 @@ static mp_status_t copy_op(mp_flattener_t *f, const mp_op_t *op, mp_block_t *to)
   uint32_t num_results = 0;
   mp_block_t **regions = MP_ARENA_ARRAY(module->arena, mp_block_t *, op->num_regions);
   MP_RETURN_IF_NULL(regions);
-  MP_RETURN_IF_ERROR(gather(f, op->operands, op->num_operands, &operands));
-  MP_RETURN_IF_ERROR(flat_types(f, op->results, op->num_results, &types, &num_results));
+  MP_RETURN_IF_ERROR(flatten_gather(f, op->operands, op->num_operands, &operands));
+  MP_RETURN_IF_ERROR(flatten_flat_types(f, op->results, op->num_results, &types, &num_results));
   for (uint32_t r = 0; r < op->num_regions; ++r) {
     const mp_op_t *terminator = NULL;
-    MP_RETURN_IF_ERROR(new_block(f, op, op->regions[r], &regions[r]));
+    MP_RETURN_IF_ERROR(flatten_new_block(f, op, op->regions[r], &regions[r]));
     MP_RETURN_IF_ERROR(flatten_block(f, op->regions[r], regions[r], &terminator));
-    if (terminator != NULL) MP_RETURN_IF_ERROR(copy_op(f, terminator, regions[r]));
+    if (terminator != NULL) MP_RETURN_IF_ERROR(flatten_copy_op(f, terminator, regions[r]));
   }
   const mp_op_spec_t spec = {.code = op->code,
                              .loc = op->loc,
@@ -159,18 +161,18 @@ static mp_status_t copy_op(mp_flattener_t *f, const mp_op_t *op, mp_block_t *to)
   mp_op_t *copy = NULL;
   MP_RETURN_IF_ERROR(mp_op_create(module, &spec, &copy));
   mp_block_append(to, copy);
-  MP_RETURN_IF_ERROR(pointers_to(f, copy->results, num_results, &results));
-  return deal(f, op, results, op->results, op->num_results);
+  MP_RETURN_IF_ERROR(flatten_pointers_to(f, copy->results, num_results, &results));
+  return flatten_deal(f, op, results, op->results, op->num_results);
 }
 
 // tuple, async_done: the results are the operands under another type.
-static mp_status_t forward(mp_flattener_t *f, const mp_op_t *op) {
+static mp_status_t flatten_forward(mp_flattener_t *f, const mp_op_t *op) {
   mp_flat_t operands = {0};
-  MP_RETURN_IF_ERROR(gather(f, op->operands, op->num_operands, &operands));
-  return deal(f, op, operands, op->results, op->num_results);
+  MP_RETURN_IF_ERROR(flatten_gather(f, op->operands, op->num_operands, &operands));
+  return flatten_deal(f, op, operands, op->results, op->num_results);
 }
 
-static mp_status_t forward_element(mp_flattener_t *f, const mp_op_t *op) {
+static mp_status_t flatten_forward_element(mp_flattener_t *f, const mp_op_t *op) {
   const mp_type_t *type = op->operands[0]->type;
   const int64_t index = mp_op_int(op, MP_ATTR_INDEX, -1);
   if (type->kind != MP_TYPE_TUPLE || index < 0 || index >= (int64_t)type->num_elements) {
@@ -181,23 +183,23 @@ static mp_status_t forward_element(mp_flattener_t *f, const mp_op_t *op) {
   uint32_t count = 0;
   for (int64_t i = 0; i <= index; ++i) {
     flat.values += count;
-    MP_RETURN_IF_ERROR(count_leaves(f, type->elements[i], &count));
+    MP_RETURN_IF_ERROR(flatten_count_leaves(f, type->elements[i], &count));
   }
   flat.count = count;
-  return deal(f, op, flat, op->results, op->num_results);
+  return flatten_deal(f, op, flat, op->results, op->num_results);
 }
 
 // The region runs where it starts: a future is its values, which are there.
-static mp_status_t inline_async(mp_flattener_t *f, const mp_op_t *op, mp_block_t *to) {
+static mp_status_t flatten_inline_async(mp_flattener_t *f, const mp_op_t *op, mp_block_t *to) {
   const mp_block_t *region = op->regions[0];
   const mp_op_t *terminator = NULL;
   mp_flat_t flat = {0};
-  MP_RETURN_IF_ERROR(gather(f, op->operands, op->num_operands, &flat));
-  MP_RETURN_IF_ERROR(deal(f, op, flat, region->args, region->num_args));
+  MP_RETURN_IF_ERROR(flatten_gather(f, op->operands, op->num_operands, &flat));
+  MP_RETURN_IF_ERROR(flatten_deal(f, op, flat, region->args, region->num_args));
   MP_RETURN_IF_ERROR(flatten_block(f, region, to, &terminator));
   if (terminator == NULL) return mp_op_error(op, MP_INVALID_ARGUMENT, "the region does not return");
-  MP_RETURN_IF_ERROR(gather(f, terminator->operands, terminator->num_operands, &flat));
-  return deal(f, op, flat, op->results, op->num_results);
+  MP_RETURN_IF_ERROR(flatten_gather(f, terminator->operands, terminator->num_operands, &flat));
+  return flatten_deal(f, op, flat, op->results, op->num_results);
 }
 
 // Copies all ops but the terminator, which is handed back.
@@ -211,16 +213,16 @@ static mp_status_t flatten_block(mp_flattener_t *f, const mp_block_t *from, mp_b
     switch (op->code) {
       case MP_OP_TUPLE:
       case MP_OP_ASYNC_DONE:
-        MP_RETURN_IF_ERROR(forward(f, op));
+        MP_RETURN_IF_ERROR(flatten_forward(f, op));
         break;
       case MP_OP_GET_TUPLE_ELEMENT:
-        MP_RETURN_IF_ERROR(forward_element(f, op));
+        MP_RETURN_IF_ERROR(flatten_forward_element(f, op));
         break;
       case MP_OP_ASYNC_START:
-        MP_RETURN_IF_ERROR(inline_async(f, op, to));
+        MP_RETURN_IF_ERROR(flatten_inline_async(f, op, to));
         break;
       default:
-        MP_RETURN_IF_ERROR(copy_op(f, op, to));
+        MP_RETURN_IF_ERROR(flatten_copy_op(f, op, to));
     }
   }
   return NULL;
@@ -238,8 +240,8 @@ static mp_status_t flatten_attrs(mp_flattener_t *f, const char *what, const mp_t
   for (uint32_t i = 0; i < num_types; ++i) {
     const mp_attr_t *dict = attrs == NULL ? NULL : attrs[i];
     uint32_t count = 0;
-    MP_RETURN_IF_ERROR(count_leaves(f, types[i], &count));
-    if (!is_compound(types[i])) {
+    MP_RETURN_IF_ERROR(flatten_count_leaves(f, types[i], &count));
+    if (!flatten_is_compound(types[i])) {
       flat[at] = dict;
     } else if (dict != NULL && dict->u.dict.count != 0) {
       return mp_status_make(MP_UNIMPLEMENTED, "%s %u of main is a tuple and has attributes", what,
@@ -259,7 +261,7 @@ static mp_status_t flatten_signature(mp_flattener_t *f, mp_func_t *main, const m
   if (results == NULL || params == NULL) return mp_status_out_of_memory();
   for (uint32_t i = 0; i < main->num_results; ++i) results[i].type = main->result_types[i];
   for (uint32_t i = 0; i < old->num_args; ++i) params[i] = old->args[i].type;
-  MP_RETURN_IF_ERROR(flat_types(f, results, main->num_results, &types, &num_results));
+  MP_RETURN_IF_ERROR(flatten_flat_types(f, results, main->num_results, &types, &num_results));
   MP_RETURN_IF_ERROR(flatten_attrs(f, "argument", params, old->num_args, main->arg_attrs,
                                    main->body->num_args, &main->arg_attrs));
   MP_RETURN_IF_ERROR(flatten_attrs(f, "result", main->result_types, main->num_results,
@@ -275,14 +277,16 @@ static mp_status_t flatten_signature(mp_flattener_t *f, mp_func_t *main, const m
   return NULL;
 }
 
-static mp_status_t find_compound(void *context, mp_op_t *op) {
+static mp_status_t flatten_find_compound(void *context, mp_op_t *op) {
   bool *found = context;
   *found |= op->code == MP_OP_TUPLE;  // an empty one may have no user
-  for (uint32_t i = 0; i < op->num_operands; ++i) *found |= is_compound(op->operands[i]->type);
-  for (uint32_t i = 0; i < op->num_results; ++i) *found |= is_compound(op->results[i].type);
+  for (uint32_t i = 0; i < op->num_operands; ++i)
+    *found |= flatten_is_compound(op->operands[i]->type);
+  for (uint32_t i = 0; i < op->num_results; ++i) *found |= flatten_is_compound(op->results[i].type);
   for (uint32_t r = 0; r < op->num_regions; ++r) {
     const mp_block_t *region = op->regions[r];
-    for (uint32_t i = 0; i < region->num_args; ++i) *found |= is_compound(region->args[i].type);
+    for (uint32_t i = 0; i < region->num_args; ++i)
+      *found |= flatten_is_compound(region->args[i].type);
   }
   return NULL;
 }
@@ -291,9 +295,9 @@ mp_status_t mp_pass_flatten(mp_module_t *module) {
   mp_func_t *main = module->main;
   bool found = false;
   for (uint32_t i = 0; i < main->body->num_args; ++i) {
-    found |= is_compound(main->body->args[i].type);
+    found |= flatten_is_compound(main->body->args[i].type);
   }
-  MP_RETURN_IF_ERROR(mp_block_walk(main->body, find_compound, &found));
+  MP_RETURN_IF_ERROR(mp_block_walk(main->body, flatten_find_compound, &found));
   if (!found) return NULL;
   const uint32_t count = mp_module_number_values(module);
   mp_flattener_t f = {.module = module,
@@ -302,10 +306,10 @@ mp_status_t mp_pass_flatten(mp_module_t *module) {
   const mp_block_t *old = main->body;
   const mp_op_t *terminator = NULL;
   mp_block_t *body = NULL;
-  MP_RETURN_IF_ERROR(new_block(&f, old->first, old, &body));
+  MP_RETURN_IF_ERROR(flatten_new_block(&f, old->first, old, &body));
   body->parent_func = main;
   MP_RETURN_IF_ERROR(flatten_block(&f, old, body, &terminator));
-  if (terminator != NULL) MP_RETURN_IF_ERROR(copy_op(&f, terminator, body));
+  if (terminator != NULL) MP_RETURN_IF_ERROR(flatten_copy_op(&f, terminator, body));
   main->body = body;
   return flatten_signature(&f, main, old);
 }

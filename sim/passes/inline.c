@@ -15,16 +15,16 @@ typedef struct {
   uint32_t num_ops;
 } mp_inliner_t;
 
-static mp_value_t *mapped(const mp_inliner_t *inliner, mp_value_t *value) {
+static mp_value_t *inline_mapped(const mp_inliner_t *inliner, mp_value_t *value) {
   mp_value_t *new_value = inliner->map[value->id];
   return new_value == NULL ? value : new_value;
 }
 
-static mp_status_t copy_block(mp_inliner_t *inliner, const mp_block_t *from, mp_block_t *to,
-                              uint32_t depth, mp_op_t **out_terminator);
+static mp_status_t inline_copy_block(mp_inliner_t *inliner, const mp_block_t *from, mp_block_t *to,
+                                     uint32_t depth, mp_op_t **out_terminator);
 
-static mp_status_t find_callee(const mp_inliner_t *inliner, const mp_op_t *op,
-                               const mp_func_t **out_func) {
+static mp_status_t inline_find_callee(const mp_inliner_t *inliner, const mp_op_t *op,
+                                      const mp_func_t **out_func) {
   mp_attr_name_t name = op->code == MP_OP_CALL ? MP_ATTR_CALLEE : MP_ATTR_DECOMPOSITION;
   const mp_func_t *func = mp_module_find_func(inliner->module, mp_op_str(op, name));
   if (func == NULL || func->body == NULL) {
@@ -37,37 +37,38 @@ static mp_status_t find_callee(const mp_inliner_t *inliner, const mp_op_t *op,
 
 // Puts `body` in place of `op`: its arguments are the op's operands, its returned values the
 // results.
-static mp_status_t copy_body(mp_inliner_t *inliner, const mp_op_t *op, const mp_block_t *body,
-                             mp_block_t *to, uint32_t depth) {
+static mp_status_t inline_copy_body(mp_inliner_t *inliner, const mp_op_t *op,
+                                    const mp_block_t *body, mp_block_t *to, uint32_t depth) {
   if (body->num_args != op->num_operands) {
     return mp_op_error(op, MP_INVALID_ARGUMENT, "%u operands for a body with %u arguments",
                        op->num_operands, body->num_args);
   }
   // Read all operands before writing any argument: a recursive use of the map could overlap.
   for (uint32_t i = 0; i < body->num_args; ++i) {
-    inliner->map[body->args[i].id] = mapped(inliner, op->operands[i]);
+    inliner->map[body->args[i].id] = inline_mapped(inliner, op->operands[i]);
   }
   mp_op_t *terminator = NULL;
-  MP_RETURN_IF_ERROR(copy_block(inliner, body, to, depth + 1, &terminator));
+  MP_RETURN_IF_ERROR(inline_copy_block(inliner, body, to, depth + 1, &terminator));
   if (terminator == NULL || terminator->num_operands != op->num_results) {
     return mp_op_error(op, MP_INVALID_ARGUMENT, "the inlined body does not return %u values",
                        op->num_results);
   }
   for (uint32_t i = 0; i < op->num_results; ++i) {
-    inliner->map[op->results[i].id] = mapped(inliner, terminator->operands[i]);
+    inliner->map[op->results[i].id] = inline_mapped(inliner, terminator->operands[i]);
   }
   return NULL;
 }
 
 // An op that stays: copied with its operands renamed and its regions copied in turn.
-static mp_status_t copy_op(mp_inliner_t *inliner, const mp_op_t *op, mp_block_t *to,
-                           uint32_t depth) {
+static mp_status_t inline_copy_op(mp_inliner_t *inliner, const mp_op_t *op, mp_block_t *to,
+                                  uint32_t depth) {
   mp_module_t *module = inliner->module;
   mp_value_t **operands = MP_ARENA_ARRAY(module->arena, mp_value_t *, op->num_operands);
   const mp_type_t **types = MP_ARENA_ARRAY(module->arena, const mp_type_t *, op->num_results);
   mp_block_t **regions = MP_ARENA_ARRAY(module->arena, mp_block_t *, op->num_regions);
   if (operands == NULL || types == NULL || regions == NULL) return mp_status_out_of_memory();
-  for (uint32_t i = 0; i < op->num_operands; ++i) operands[i] = mapped(inliner, op->operands[i]);
+  for (uint32_t i = 0; i < op->num_operands; ++i)
+    operands[i] = inline_mapped(inliner, op->operands[i]);
   for (uint32_t i = 0; i < op->num_results; ++i) types[i] = op->results[i].type;
   for (uint32_t r = 0; r < op->num_regions; ++r) {
     const mp_block_t *region = op->regions[r];
@@ -79,8 +80,9 @@ static mp_status_t copy_op(mp_inliner_t *inliner, const mp_op_t *op, mp_block_t 
       inliner->map[region->args[i].id] = &regions[r]->args[i];
     }
     mp_op_t *terminator = NULL;
-    MP_RETURN_IF_ERROR(copy_block(inliner, region, regions[r], depth + 1, &terminator));
-    if (terminator != NULL) MP_RETURN_IF_ERROR(copy_op(inliner, terminator, regions[r], depth));
+    MP_RETURN_IF_ERROR(inline_copy_block(inliner, region, regions[r], depth + 1, &terminator));
+    if (terminator != NULL)
+      MP_RETURN_IF_ERROR(inline_copy_op(inliner, terminator, regions[r], depth));
   }
   const mp_op_spec_t spec = {op->code,        op->loc,  op->num_operands, operands,
                              op->num_results, types,    op->num_regions,  regions,
@@ -95,8 +97,8 @@ static mp_status_t copy_op(mp_inliner_t *inliner, const mp_op_t *op, mp_block_t 
 }
 
 // Copies all ops but the terminator, which is handed back (its operands not yet renamed).
-static mp_status_t copy_block(mp_inliner_t *inliner, const mp_block_t *from, mp_block_t *to,
-                              uint32_t depth, mp_op_t **out_terminator) {
+static mp_status_t inline_copy_block(mp_inliner_t *inliner, const mp_block_t *from, mp_block_t *to,
+                                     uint32_t depth, mp_op_t **out_terminator) {
   if (depth > MP_INLINE_MAX_DEPTH) {
     return mp_status_make(MP_RESOURCE_EXHAUSTED, "calls and regions nest deeper than %d levels",
                           MP_INLINE_MAX_DEPTH);
@@ -112,18 +114,18 @@ static mp_status_t copy_block(mp_inliner_t *inliner, const mp_block_t *from, mp_
     }
     if (op->code == MP_OP_CALL || op->code == MP_OP_COMPOSITE) {
       const mp_func_t *callee = NULL;
-      MP_RETURN_IF_ERROR(find_callee(inliner, op, &callee));
-      MP_RETURN_IF_ERROR(copy_body(inliner, op, callee->body, to, depth));
+      MP_RETURN_IF_ERROR(inline_find_callee(inliner, op, &callee));
+      MP_RETURN_IF_ERROR(inline_copy_body(inliner, op, callee->body, to, depth));
     } else if (op->code == MP_OP_SDY_NAMED_COMPUTATION) {
-      MP_RETURN_IF_ERROR(copy_body(inliner, op, op->regions[0], to, depth));
+      MP_RETURN_IF_ERROR(inline_copy_body(inliner, op, op->regions[0], to, depth));
     } else {
-      MP_RETURN_IF_ERROR(copy_op(inliner, op, to, depth));
+      MP_RETURN_IF_ERROR(inline_copy_op(inliner, op, to, depth));
     }
   }
   return NULL;
 }
 
-static mp_status_t needs_inlining(void *context, mp_op_t *op) {
+static mp_status_t inline_needs_inlining(void *context, mp_op_t *op) {
   bool *found = context;
   *found |= op->code == MP_OP_CALL || op->code == MP_OP_COMPOSITE ||
             op->code == MP_OP_SDY_NAMED_COMPUTATION;
@@ -133,7 +135,7 @@ static mp_status_t needs_inlining(void *context, mp_op_t *op) {
 mp_status_t mp_pass_inline(mp_module_t *module) {
   mp_func_t *main = module->main;
   bool found = false;
-  MP_RETURN_IF_ERROR(mp_block_walk(main->body, needs_inlining, &found));
+  MP_RETURN_IF_ERROR(mp_block_walk(main->body, inline_needs_inlining, &found));
   if (found) {
     mp_inliner_t inliner = {.module = module};
     uint32_t count = mp_module_number_values(module);
@@ -147,8 +149,8 @@ mp_status_t mp_pass_inline(mp_module_t *module) {
     MP_RETURN_IF_ERROR(mp_block_create(module, old->num_args, types, &body));
     for (uint32_t i = 0; i < old->num_args; ++i) inliner.map[old->args[i].id] = &body->args[i];
     mp_op_t *terminator = NULL;
-    MP_RETURN_IF_ERROR(copy_block(&inliner, old, body, 0, &terminator));
-    if (terminator != NULL) MP_RETURN_IF_ERROR(copy_op(&inliner, terminator, body, 0));
+    MP_RETURN_IF_ERROR(inline_copy_block(&inliner, old, body, 0, &terminator));
+    if (terminator != NULL) MP_RETURN_IF_ERROR(inline_copy_op(&inliner, terminator, body, 0));
     body->parent_func = main;
     main->body = body;
   }

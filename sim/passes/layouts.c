@@ -4,9 +4,9 @@
 
 // Transposes `value` in front of `position`; permutation[k] is the operand's dimension that becomes
 // dimension k.
-static mp_status_t insert_transpose(mp_module_t *module, mp_op_t *position, mp_value_t *value,
-                                    const int64_t *permutation, const mp_type_t *type,
-                                    mp_value_t **out_value) {
+static mp_status_t layouts_insert_transpose(mp_module_t *module, mp_op_t *position,
+                                            mp_value_t *value, const int64_t *permutation,
+                                            const mp_type_t *type, mp_value_t **out_value) {
   mp_named_attr_t attr;
   MP_RETURN_IF_ERROR(mp_rewrite_ints(module, MP_ATTR_PERMUTATION, permutation, type->rank, &attr));
   return mp_rewrite_insert(module, position, MP_OP_TRANSPOSE, &value, 1, type, &attr, 1, out_value);
@@ -17,7 +17,7 @@ typedef struct {
   mp_value_t *to;
 } replacement_t;
 
-static mp_status_t replace(void *context, mp_op_t *op) {
+static mp_status_t layouts_replace(void *context, mp_op_t *op) {
   const replacement_t *replacement = context;
   if (op == replacement->to->op) return NULL;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
@@ -31,8 +31,8 @@ typedef struct {
   const mp_type_t *type;  // physical; NULL: the array is row-major as it is
 } order_t;
 
-static mp_status_t find_order(mp_module_t *module, const mp_attr_t *attrs, const mp_type_t *type,
-                              order_t *out_order) {
+static mp_status_t layouts_find_order(mp_module_t *module, const mp_attr_t *attrs,
+                                      const mp_type_t *type, order_t *out_order) {
   out_order->type = NULL;
   if (!mp_type_is_tensor(type) || type->rank > MP_MAX_RANK) return NULL;
   int64_t minor_to_major[MP_MAX_RANK], dims[MP_MAX_RANK];
@@ -47,33 +47,34 @@ static mp_status_t find_order(mp_module_t *module, const mp_attr_t *attrs, const
   return mp_type_tensor(module->arena, type->dtype, dims, type->rank, &out_order->type);
 }
 
-static const mp_attr_t *attrs_of(const mp_attr_t *const *attrs, uint32_t index) {
+static const mp_attr_t *layouts_attrs_of(const mp_attr_t *const *attrs, uint32_t index) {
   return attrs == NULL ? NULL : attrs[index];
 }
 
-static mp_status_t change_parameter(mp_module_t *module, uint32_t index) {
+static mp_status_t layouts_change_parameter(mp_module_t *module, uint32_t index) {
   mp_func_t *main = module->main;
   mp_value_t *argument = &main->body->args[index];
   order_t order;
-  MP_RETURN_IF_ERROR(find_order(module, attrs_of(main->arg_attrs, index), argument->type, &order));
+  MP_RETURN_IF_ERROR(
+      layouts_find_order(module, layouts_attrs_of(main->arg_attrs, index), argument->type, &order));
   if (order.type == NULL) return NULL;
   replacement_t replacement = {.from = argument};
-  MP_RETURN_IF_ERROR(insert_transpose(module, main->body->first, argument, order.to_logical,
-                                      argument->type, &replacement.to));
+  MP_RETURN_IF_ERROR(layouts_insert_transpose(module, main->body->first, argument, order.to_logical,
+                                              argument->type, &replacement.to));
   argument->type = order.type;
-  return mp_block_walk(main->body, replace, &replacement);
+  return mp_block_walk(main->body, layouts_replace, &replacement);
 }
 
-static mp_status_t change_result(mp_module_t *module, uint32_t index) {
+static mp_status_t layouts_change_result(mp_module_t *module, uint32_t index) {
   mp_func_t *main = module->main;
   order_t order;
-  MP_RETURN_IF_ERROR(
-      find_order(module, attrs_of(main->result_attrs, index), main->result_types[index], &order));
+  MP_RETURN_IF_ERROR(layouts_find_order(module, layouts_attrs_of(main->result_attrs, index),
+                                        main->result_types[index], &order));
   if (order.type == NULL) return NULL;
   mp_op_t *terminator = mp_block_terminator(main->body);
   mp_value_t *physical = NULL;
-  MP_RETURN_IF_ERROR(insert_transpose(module, terminator, terminator->operands[index],
-                                      order.to_physical, order.type, &physical));
+  MP_RETURN_IF_ERROR(layouts_insert_transpose(module, terminator, terminator->operands[index],
+                                              order.to_physical, order.type, &physical));
   terminator->operands[index] = physical;
   main->result_types[index] = order.type;
   return NULL;
@@ -81,10 +82,12 @@ static mp_status_t change_result(mp_module_t *module, uint32_t index) {
 
 mp_status_t mp_pass_layouts(mp_module_t *module) {
   for (uint32_t i = 0; i < module->main->body->num_args; ++i) {
-    MP_RETURN_IF_ERROR(mp_status_annotate(change_parameter(module, i), "argument %u of main", i));
+    MP_RETURN_IF_ERROR(
+        mp_status_annotate(layouts_change_parameter(module, i), "argument %u of main", i));
   }
   for (uint32_t i = 0; i < module->main->num_results; ++i) {
-    MP_RETURN_IF_ERROR(mp_status_annotate(change_result(module, i), "result %u of main", i));
+    MP_RETURN_IF_ERROR(
+        mp_status_annotate(layouts_change_result(module, i), "result %u of main", i));
   }
   return NULL;
 }

@@ -79,7 +79,7 @@ mp_status_t mp_rewrite_ints(mp_module_t *module, mp_attr_name_t name, const int6
 }
 
 // One stored integer; false for types that are none.
-static bool load_integer(mp_dtype_t dtype, const void *element, int64_t *out_value) {
+static bool rewrite_load_integer(mp_dtype_t dtype, const void *element, int64_t *out_value) {
   const size_t size = mp_dtype_size(dtype);
   if (!mp_dtype_is_integer(dtype) || mp_dtype_bits(dtype) < 8) return false;
   uint64_t bits = 0;
@@ -114,7 +114,8 @@ bool mp_rewrite_constant_ints(const mp_value_t *value, int64_t *values, uint32_t
   const mp_dtype_t dtype = attr->u.dense.type->dtype;
   for (uint32_t i = 0; i < count; ++i) {
     const size_t at = attr->u.dense.splat ? 0 : i * mp_dtype_size(dtype);
-    if (!load_integer(dtype, (const char *)attr->u.dense.data + at, &values[i])) return false;
+    if (!rewrite_load_integer(dtype, (const char *)attr->u.dense.data + at, &values[i]))
+      return false;
   }
   return true;
 }

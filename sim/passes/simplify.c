@@ -19,7 +19,7 @@ typedef struct {
 
 // --- ops that are one of their operands ---
 
-static bool is_iota(mp_index_list_t list) {
+static bool simplify_is_iota(mp_index_list_t list) {
   for (uint32_t i = 0; i < list.count; ++i) {
     if (list.values[i] != i) return false;
   }
@@ -27,13 +27,13 @@ static bool is_iota(mp_index_list_t list) {
 }
 
 // reshape(reshape(x)) = reshape(x)
-static void skip_inner_reshape(mp_op_t *op) {
+static void simplify_skip_inner_reshape(mp_op_t *op) {
   const mp_op_t *inner = op->operands[0]->op;
   if (inner != NULL && inner->code == MP_OP_RESHAPE) op->operands[0] = inner->operands[0];
 }
 
 // broadcast(broadcast(x)) = broadcast(x) with the dimensions followed through both.
-static mp_status_t skip_inner_broadcast(mp_module_t *module, mp_op_t *op) {
+static mp_status_t simplify_skip_inner_broadcast(mp_module_t *module, mp_op_t *op) {
   const mp_op_t *inner = op->operands[0]->op;
   if (inner == NULL || inner->code != MP_OP_BROADCAST_IN_DIM) return NULL;
   const mp_index_list_t outer_dims = mp_op_ints(op, MP_ATTR_BROADCAST_DIMENSIONS);
@@ -58,14 +58,14 @@ static mp_status_t simplify(mp_folder_t *folder, mp_op_t *op, bool *out_is_ident
     case MP_OP_CONVERT:
       break;
     case MP_OP_RESHAPE:
-      skip_inner_reshape(op);
+      simplify_skip_inner_reshape(op);
       break;
     case MP_OP_TRANSPOSE:
-      is_identity = is_iota(mp_op_ints(op, MP_ATTR_PERMUTATION));
+      is_identity = simplify_is_iota(mp_op_ints(op, MP_ATTR_PERMUTATION));
       break;
     case MP_OP_BROADCAST_IN_DIM:
-      MP_RETURN_IF_ERROR(skip_inner_broadcast(folder->module, op));
-      is_identity = is_iota(mp_op_ints(op, MP_ATTR_BROADCAST_DIMENSIONS));
+      MP_RETURN_IF_ERROR(simplify_skip_inner_broadcast(folder->module, op));
+      is_identity = simplify_is_iota(mp_op_ints(op, MP_ATTR_BROADCAST_DIMENSIONS));
       break;
     default:
       return NULL;
@@ -76,12 +76,12 @@ static mp_status_t simplify(mp_folder_t *folder, mp_op_t *op, bool *out_is_ident
 
 // --- equal cheap ops ---
 
-static bool is_cheap(const mp_op_t *op) {
+static bool simplify_is_cheap(const mp_op_t *op) {
   return op->code == MP_OP_CONSTANT || op->code == MP_OP_IOTA || op->code == MP_OP_BROADCAST_IN_DIM;
 }
 
 // Of the attributes only those that make the op: INT, INTS and DENSE are what cheap ops have.
-static uint64_t hash_attr(uint64_t hash, const mp_attr_t *attr) {
+static uint64_t simplify_hash_attr(uint64_t hash, const mp_attr_t *attr) {
   switch (attr->kind) {
     case MP_KIND_INT:
       return mp_hash_u64(hash, (uint64_t)attr->u.i64);
@@ -94,7 +94,7 @@ static uint64_t hash_attr(uint64_t hash, const mp_attr_t *attr) {
   }
 }
 
-static bool attrs_equal(const mp_attr_t *a, const mp_attr_t *b) {
+static bool simplify_attrs_equal(const mp_attr_t *a, const mp_attr_t *b) {
   if (a == b) return true;
   if (a == NULL || b == NULL || a->kind != b->kind) return false;
   switch (a->kind) {
@@ -111,7 +111,7 @@ static bool attrs_equal(const mp_attr_t *a, const mp_attr_t *b) {
   }
 }
 
-static uint64_t hash_op(const mp_op_t *op) {
+static uint64_t simplify_hash_op(const mp_op_t *op) {
   const mp_schema_t schema = mp_schema_of(op->code);
   const mp_type_t *type = op->results[0].type;
   uint64_t hash = mp_hash_u64(MP_HASH_START, (uint64_t)op->code << 32 | (uint64_t)type->dtype);
@@ -119,12 +119,12 @@ static uint64_t hash_op(const mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_operands; ++i) hash = mp_hash_u64(hash, op->operands[i]->id);
   for (uint32_t i = 0; i < schema.count; ++i) {
     const mp_attr_t *attr = mp_op_attr(op, schema.attrs[i].name);
-    if (attr != NULL) hash = hash_attr(hash, attr);
+    if (attr != NULL) hash = simplify_hash_attr(hash, attr);
   }
   return hash ^ hash >> 32;
 }
 
-static bool ops_equal(const mp_op_t *a, const mp_op_t *b) {
+static bool simplify_ops_equal(const mp_op_t *a, const mp_op_t *b) {
   if (a->code != b->code || a->num_operands != b->num_operands) return false;
   if (!mp_type_equal(a->results[0].type, b->results[0].type)) return false;
   for (uint32_t i = 0; i < a->num_operands; ++i) {
@@ -133,16 +133,16 @@ static bool ops_equal(const mp_op_t *a, const mp_op_t *b) {
   const mp_schema_t schema = mp_schema_of(a->code);
   for (uint32_t i = 0; i < schema.count; ++i) {
     const mp_attr_name_t name = schema.attrs[i].name;
-    if (!attrs_equal(mp_op_attr(a, name), mp_op_attr(b, name))) return false;
+    if (!simplify_attrs_equal(mp_op_attr(a, name), mp_op_attr(b, name))) return false;
   }
   return true;
 }
 
 // The earlier op of this block that computes the same, or `op` itself, which is then remembered.
-static mp_op_t *find_equal(mp_folder_t *folder, mp_op_t *op) {
-  uint32_t at = (uint32_t)hash_op(op) & (folder->capacity - 1);
+static mp_op_t *simplify_find_equal(mp_folder_t *folder, mp_op_t *op) {
+  uint32_t at = (uint32_t)simplify_hash_op(op) & (folder->capacity - 1);
   for (; folder->table[at] != NULL; at = (at + 1) & (folder->capacity - 1)) {
-    if (ops_equal(folder->table[at], op)) return folder->table[at];
+    if (simplify_ops_equal(folder->table[at], op)) return folder->table[at];
   }
   folder->table[at] = op;
   folder->used[folder->num_used++] = op;
@@ -152,7 +152,7 @@ static mp_op_t *find_equal(mp_folder_t *folder, mp_op_t *op) {
 
 // --- the sweep ---
 
-static mp_status_t fold_op(mp_folder_t *folder, mp_op_t *op) {
+static mp_status_t simplify_fold_op(mp_folder_t *folder, mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     mp_value_t *other = folder->replaced[op->operands[i]->id];
     if (other != NULL) op->operands[i] = other;
@@ -164,23 +164,23 @@ static mp_status_t fold_op(mp_folder_t *folder, mp_op_t *op) {
 }
 
 // Regions come after the block itself: they use its values, and one table serves block after block.
-static mp_status_t fold_block(mp_folder_t *folder, mp_block_t *block) {
+static mp_status_t simplify_fold_block(mp_folder_t *folder, mp_block_t *block) {
   for (mp_op_t *op = block->first; op != NULL; op = op->next) {
-    MP_RETURN_IF_ERROR(fold_op(folder, op));
-    if (!is_cheap(op) || folder->replaced[op->results[0].id] != NULL) continue;
-    mp_op_t *same = find_equal(folder, op);
+    MP_RETURN_IF_ERROR(simplify_fold_op(folder, op));
+    if (!simplify_is_cheap(op) || folder->replaced[op->results[0].id] != NULL) continue;
+    mp_op_t *same = simplify_find_equal(folder, op);
     if (same != op) folder->replaced[op->results[0].id] = &same->results[0];
   }
   while (folder->num_used > 0) folder->table[folder->used[--folder->num_used]->id] = NULL;
   for (mp_op_t *op = block->first; op != NULL; op = op->next) {
     for (uint32_t r = 0; r < op->num_regions; ++r) {
-      MP_RETURN_IF_ERROR(fold_block(folder, op->regions[r]));
+      MP_RETURN_IF_ERROR(simplify_fold_block(folder, op->regions[r]));
     }
   }
   return NULL;
 }
 
-static mp_status_t count_op(void *context, mp_op_t *op) {
+static mp_status_t simplify_count_op(void *context, mp_op_t *op) {
   (void)op;
   ++*(uint32_t *)context;
   return NULL;
@@ -189,7 +189,7 @@ static mp_status_t count_op(void *context, mp_op_t *op) {
 mp_status_t mp_pass_fold(mp_module_t *module) {
   const uint32_t num_values = mp_module_number_values(module);
   uint32_t num_ops = 0;
-  MP_RETURN_IF_ERROR(mp_module_walk(module, count_op, &num_ops));
+  MP_RETURN_IF_ERROR(mp_module_walk(module, simplify_count_op, &num_ops));
   mp_folder_t folder = {.module = module, .capacity = 16};
   while (folder.capacity < 2 * (uint64_t)num_ops) folder.capacity *= 2;
   folder.replaced = MP_ARENA_ARRAY(module->arena, mp_value_t *, (size_t)num_values + 1);
@@ -199,7 +199,7 @@ mp_status_t mp_pass_fold(mp_module_t *module) {
     return mp_status_out_of_memory();
   }
   for (mp_func_t *func = module->first_func; func != NULL; func = func->next) {
-    MP_RETURN_IF_ERROR(fold_block(&folder, func->body));
+    MP_RETURN_IF_ERROR(simplify_fold_block(&folder, func->body));
   }
   return NULL;
 }

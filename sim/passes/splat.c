@@ -4,7 +4,7 @@
 // Smaller ones stay: expanded once when planning, they cost less than a launch at every run.
 enum { MP_SPLAT_MIN_BYTES = 64 * 1024 };
 
-static mp_status_t visit(void *context, mp_op_t *op) {
+static mp_status_t splat_visit(void *context, mp_op_t *op) {
   mp_module_t *module = context;
   if (op->code != MP_OP_CONSTANT) return NULL;
   const mp_attr_t *value = mp_op_attr(op, MP_ATTR_VALUE);
@@ -30,5 +30,5 @@ static mp_status_t visit(void *context, mp_op_t *op) {
 }
 
 mp_status_t mp_pass_splat(mp_module_t *module) {
-  return mp_module_walk(module, visit, module);
+  return mp_module_walk(module, splat_visit, module);
 }

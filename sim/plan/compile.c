@@ -9,7 +9,7 @@
 
 enum { MP_MAX_LOGICAL_DEVICES = 65536 };
 
-static mp_status_t check_grid(uint32_t replicas, uint32_t partitions) {
+static mp_status_t compile_check_grid(uint32_t replicas, uint32_t partitions) {
   if (replicas == 0 || partitions == 0 ||
       (uint64_t)replicas * partitions > MP_MAX_LOGICAL_DEVICES) {
     return mp_status_make(MP_INVALID_ARGUMENT, "a program for %u replicas x %u partitions",
@@ -25,7 +25,7 @@ static mp_status_t compile(mp_module_t *module, const mp_compile_request_t *requ
       .num_partitions =
           request->num_partitions != 0 ? request->num_partitions : module->num_partitions,
   };
-  MP_RETURN_IF_ERROR(check_grid(options.num_replicas, options.num_partitions));
+  MP_RETURN_IF_ERROR(compile_check_grid(options.num_replicas, options.num_partitions));
   module->num_replicas = options.num_replicas;
   MP_RETURN_IF_ERROR(mp_module_verify(module));
   MP_RETURN_IF_ERROR(mp_spmd_import_gspmd(module, options.num_partitions));

@@ -62,8 +62,8 @@ mp_status_t mp_emit_moves(mp_emitter_t *emitter, const mp_op_t *op, mp_emit_move
 
 // --- constants ---
 
-static mp_status_t add_constant(mp_emitter_t *emitter, const void *data, uint64_t bytes,
-                                mp_slot_t *out_slot) {
+static mp_status_t emit_commands_add_constant(mp_emitter_t *emitter, const void *data,
+                                              uint64_t bytes, mp_slot_t *out_slot) {
   if (emitter->num_constants == emitter->constants_capacity) {
     uint32_t capacity = emitter->constants_capacity == 0 ? 32 : emitter->constants_capacity * 2;
     mp_program_constant_t *constants =
@@ -79,7 +79,7 @@ static mp_status_t add_constant(mp_emitter_t *emitter, const void *data, uint64_
 }
 
 // The constant's elements, expanded and aligned as kernels expect.
-static mp_status_t emit_constant(mp_emitter_t *emitter, mp_op_t *op) {
+static mp_status_t emit_commands_constant(mp_emitter_t *emitter, mp_op_t *op) {
   const mp_attr_t *value = mp_op_attr(op, MP_ATTR_VALUE);
   int64_t bytes = 0;
   if (value == NULL || value->kind != MP_KIND_DENSE ||
@@ -98,7 +98,7 @@ static mp_status_t emit_constant(mp_emitter_t *emitter, mp_op_t *op) {
       for (int64_t at = 0; at < bytes; at += (int64_t)size) memcpy(memory + at, data, size);
       data = memory;
     }
-    MP_RETURN_IF_ERROR(add_constant(emitter, data, (uint64_t)bytes, &slot));
+    MP_RETURN_IF_ERROR(emit_commands_add_constant(emitter, data, (uint64_t)bytes, &slot));
   }
   mp_emit_set_slot(emitter, &op->results[0], slot);
   return NULL;
@@ -106,7 +106,8 @@ static mp_status_t emit_constant(mp_emitter_t *emitter, mp_op_t *op) {
 
 // --- commands from ops ---
 
-static mp_status_t fill_operands(mp_emitter_t *emitter, const mp_op_t *op, mp_cmd_t *command) {
+static mp_status_t emit_commands_fill_operands(mp_emitter_t *emitter, const mp_op_t *op,
+                                               mp_cmd_t *command) {
   mp_value_t **captures = NULL;
   uint32_t num_captures = 0;
   if (op->num_regions != 0) {
@@ -132,7 +133,7 @@ static mp_status_t fill_operands(mp_emitter_t *emitter, const mp_op_t *op, mp_cm
   return NULL;
 }
 
-static void keep_tensors(mp_cmd_t *command, const mp_op_t *op) {
+static void emit_commands_keep_tensors(mp_cmd_t *command, const mp_op_t *op) {
   // Tokens come last among send's operands and recv's results.
   while (command->num_operands != 0 &&
          !mp_type_is_tensor(op->operands[command->num_operands - 1]->type)) {
@@ -144,7 +145,7 @@ static void keep_tensors(mp_cmd_t *command, const mp_op_t *op) {
   }
 }
 
-static mp_status_t emit_collective(mp_emitter_t *emitter, mp_op_t *op, mp_cmd_t *command) {
+static mp_status_t emit_commands_collective(mp_emitter_t *emitter, mp_op_t *op, mp_cmd_t *command) {
   const mp_collective_t *collective = NULL;
   MP_RETURN_IF_ERROR(mp_plan_lower_collective(emitter->arena, op, emitter->options->num_replicas,
                                               emitter->options->num_partitions,
@@ -153,7 +154,7 @@ static mp_status_t emit_collective(mp_emitter_t *emitter, mp_op_t *op, mp_cmd_t 
                   : op->code == MP_OP_RECV ? MP_CMD_RECV
                                            : MP_CMD_COLLECTIVE;
   command->collective = collective;
-  keep_tensors(command, op);
+  emit_commands_keep_tensors(command, op);
   for (uint32_t group = 0; group < collective->groups->num_groups; ++group) {
     size_t bytes = mp_collective_scratch_bytes(collective, group);
     if (bytes > emitter->program->scratch_bytes) emitter->program->scratch_bytes = bytes;
@@ -162,7 +163,7 @@ static mp_status_t emit_collective(mp_emitter_t *emitter, mp_op_t *op, mp_cmd_t 
 }
 
 // Rough work of one op, for cost analysis.
-static void count_work(mp_emitter_t *emitter, const mp_op_t *op) {
+static void emit_commands_count_work(mp_emitter_t *emitter, const mp_op_t *op) {
   double elements = 0;
   double bytes = 0;
   int64_t count = 0;
@@ -188,16 +189,16 @@ static void count_work(mp_emitter_t *emitter, const mp_op_t *op) {
 }
 
 mp_status_t mp_emit_simple_op(mp_emitter_t *emitter, mp_op_t *op) {
-  if (op->code == MP_OP_CONSTANT) return emit_constant(emitter, op);
+  if (op->code == MP_OP_CONSTANT) return emit_commands_constant(emitter, op);
   // An op whose results are its operands' bytes does nothing.
   if (op->num_results != 0 && mp_emit_root(emitter, &op->results[0]) != &op->results[0])
     return NULL;
   MP_RETURN_IF_ERROR(mp_emit_place_results(emitter, op));
   if (op->code == MP_OP_AFTER_ALL) return NULL;
-  count_work(emitter, op);
+  emit_commands_count_work(emitter, op);
   mp_cmd_t command = {.loc = op->loc, .name = mp_op_info(op->code)->name};
-  MP_RETURN_IF_ERROR(fill_operands(emitter, op, &command));
-  if (mp_plan_is_collective(op)) return emit_collective(emitter, op, &command);
+  MP_RETURN_IF_ERROR(emit_commands_fill_operands(emitter, op, &command));
+  if (mp_plan_is_collective(op)) return emit_commands_collective(emitter, op, &command);
   if (op->code == MP_OP_REPLICA_ID || op->code == MP_OP_PARTITION_ID) {
     command.kind = op->code == MP_OP_REPLICA_ID ? MP_CMD_REPLICA_ID : MP_CMD_PARTITION_ID;
     return mp_emit_command(emitter, &command, NULL);

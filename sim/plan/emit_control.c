@@ -12,8 +12,8 @@
 #include "sim/plan/emitter.h"
 
 // The places of the carried values: bound ones, those of start values that die here, or new ones.
-static mp_status_t carried_slot(mp_emitter_t *emitter, mp_op_t *op, uint32_t i, uint32_t end,
-                                mp_slot_t *out_slot) {
+static mp_status_t emit_control_carried_slot(mp_emitter_t *emitter, mp_op_t *op, uint32_t i,
+                                             uint32_t end, mp_slot_t *out_slot) {
   mp_value_t *result = &op->results[i];
   if (emitter->has_slot[result->id]) {
     *out_slot = mp_emit_slot(emitter, result);
@@ -34,10 +34,10 @@ static mp_status_t carried_slot(mp_emitter_t *emitter, mp_op_t *op, uint32_t i, 
   return mp_emit_new_place(emitter, op->id, until, result->type, out_slot);
 }
 
-static mp_status_t start_loop(mp_emitter_t *emitter, mp_op_t *op, uint32_t end) {
+static mp_status_t emit_control_start_loop(mp_emitter_t *emitter, mp_op_t *op, uint32_t end) {
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     mp_slot_t slot;
-    MP_RETURN_IF_ERROR(carried_slot(emitter, op, i, end, &slot));
+    MP_RETURN_IF_ERROR(emit_control_carried_slot(emitter, op, i, end, &slot));
     mp_emit_set_slot(emitter, &op->results[i], slot);
     mp_emit_set_slot(emitter, &op->regions[0]->args[i], slot);
     mp_emit_set_slot(emitter, &op->regions[1]->args[i], slot);
@@ -47,7 +47,7 @@ static mp_status_t start_loop(mp_emitter_t *emitter, mp_op_t *op, uint32_t end) 
   return NULL;
 }
 
-static mp_status_t bind_body(mp_emitter_t *emitter, mp_block_t *body) {
+static mp_status_t emit_control_bind_body(mp_emitter_t *emitter, mp_block_t *body) {
   const mp_op_t *terminator = mp_block_terminator(body);
   for (uint32_t i = 0; i < terminator->num_operands; ++i) {
     const mp_value_t *arg = &body->args[i];
@@ -59,8 +59,9 @@ static mp_status_t bind_body(mp_emitter_t *emitter, mp_block_t *body) {
 }
 
 // Moves a terminator's operands to `targets` (results or arguments).
-static mp_status_t move_values(mp_emitter_t *emitter, const mp_op_t *terminator,
-                               const mp_value_t *targets, uint32_t start, uint32_t end) {
+static mp_status_t emit_control_move_values(mp_emitter_t *emitter, const mp_op_t *terminator,
+                                            const mp_value_t *targets, uint32_t start,
+                                            uint32_t end) {
   mp_emit_move_t *moves =
       MP_ARENA_ARRAY(emitter->scratch, mp_emit_move_t, terminator->num_operands);
   MP_RETURN_IF_NULL(moves);
@@ -71,8 +72,9 @@ static mp_status_t move_values(mp_emitter_t *emitter, const mp_op_t *terminator,
   return mp_emit_moves(emitter, terminator, moves, terminator->num_operands, start, end);
 }
 
-static mp_status_t emit_jump(mp_emitter_t *emitter, const mp_op_t *op, mp_cmd_kind_t kind,
-                             mp_slot_t *condition, uint32_t num_targets, uint32_t **out_targets) {
+static mp_status_t emit_control_jump(mp_emitter_t *emitter, const mp_op_t *op, mp_cmd_kind_t kind,
+                                     mp_slot_t *condition, uint32_t num_targets,
+                                     uint32_t **out_targets) {
   uint32_t *targets = MP_ARENA_ARRAY(emitter->arena, uint32_t, num_targets);
   MP_RETURN_IF_NULL(targets);
   *out_targets = targets;
@@ -86,34 +88,36 @@ static mp_status_t emit_jump(mp_emitter_t *emitter, const mp_op_t *op, mp_cmd_ki
   return mp_emit_command(emitter, &command, NULL);
 }
 
-static mp_status_t copy_slot(mp_emitter_t *emitter, const mp_value_t *value, mp_slot_t **out_slot) {
+static mp_status_t emit_control_copy_slot(mp_emitter_t *emitter, const mp_value_t *value,
+                                          mp_slot_t **out_slot) {
   *out_slot = MP_ARENA_NEW(emitter->arena, mp_slot_t);
   MP_RETURN_IF_NULL(*out_slot);
   **out_slot = mp_emit_slot(emitter, value);
   return NULL;
 }
 
-static mp_status_t emit_while(mp_emitter_t *emitter, mp_op_t *op) {
+static mp_status_t emit_control_while(mp_emitter_t *emitter, mp_op_t *op) {
   const uint32_t end = emitter->live.ends[op->id];
-  MP_RETURN_IF_ERROR(start_loop(emitter, op, end));
-  MP_RETURN_IF_ERROR(bind_body(emitter, op->regions[1]));
+  MP_RETURN_IF_ERROR(emit_control_start_loop(emitter, op, end));
+  MP_RETURN_IF_ERROR(emit_control_bind_body(emitter, op->regions[1]));
   const uint32_t condition = emitter->num_commands;
   mp_op_t *terminator = NULL;
   MP_RETURN_IF_ERROR(mp_emit_block(emitter, op->regions[0], &terminator));
   mp_slot_t *predicate = NULL;
-  MP_RETURN_IF_ERROR(copy_slot(emitter, terminator->operands[0], &predicate));
+  MP_RETURN_IF_ERROR(emit_control_copy_slot(emitter, terminator->operands[0], &predicate));
   uint32_t *exit = NULL;
-  MP_RETURN_IF_ERROR(emit_jump(emitter, op, MP_CMD_BRANCH_UNLESS, predicate, 1, &exit));
+  MP_RETURN_IF_ERROR(emit_control_jump(emitter, op, MP_CMD_BRANCH_UNLESS, predicate, 1, &exit));
   MP_RETURN_IF_ERROR(mp_emit_block(emitter, op->regions[1], &terminator));
-  MP_RETURN_IF_ERROR(move_values(emitter, terminator, op->regions[1]->args, terminator->id, end));
+  MP_RETURN_IF_ERROR(
+      emit_control_move_values(emitter, terminator, op->regions[1]->args, terminator->id, end));
   uint32_t *back = NULL;
-  MP_RETURN_IF_ERROR(emit_jump(emitter, op, MP_CMD_JUMP, NULL, 1, &back));
+  MP_RETURN_IF_ERROR(emit_control_jump(emitter, op, MP_CMD_JUMP, NULL, 1, &back));
   *back = condition;
   *exit = emitter->num_commands;
   return NULL;
 }
 
-static mp_status_t emit_branch(mp_emitter_t *emitter, mp_op_t *op, mp_block_t *branch) {
+static mp_status_t emit_control_branch(mp_emitter_t *emitter, mp_op_t *op, mp_block_t *branch) {
   const mp_op_t *terminator = mp_block_terminator(branch);
   for (uint32_t i = 0; i < op->num_results; ++i) {
     MP_RETURN_IF_ERROR(mp_emit_bind(emitter, terminator->operands[i], branch,
@@ -121,10 +125,10 @@ static mp_status_t emit_branch(mp_emitter_t *emitter, mp_op_t *op, mp_block_t *b
   }
   mp_op_t *last = NULL;
   MP_RETURN_IF_ERROR(mp_emit_block(emitter, branch, &last));
-  return move_values(emitter, last, op->results, last->id, last->id);
+  return emit_control_move_values(emitter, last, op->results, last->id, last->id);
 }
 
-static mp_status_t emit_case(mp_emitter_t *emitter, mp_op_t *op) {
+static mp_status_t emit_control_case(mp_emitter_t *emitter, mp_op_t *op) {
   const uint32_t end = emitter->live.ends[op->id];
   for (uint32_t i = 0; i < op->num_results; ++i) {
     if (emitter->has_slot[op->results[i].id]) continue;
@@ -135,15 +139,16 @@ static mp_status_t emit_case(mp_emitter_t *emitter, mp_op_t *op) {
     mp_emit_set_slot(emitter, &op->results[i], slot);
   }
   mp_slot_t *index = NULL;
-  MP_RETURN_IF_ERROR(copy_slot(emitter, op->operands[0], &index));
+  MP_RETURN_IF_ERROR(emit_control_copy_slot(emitter, op->operands[0], &index));
   uint32_t *targets = NULL;
-  MP_RETURN_IF_ERROR(emit_jump(emitter, op, MP_CMD_SWITCH, index, op->num_regions, &targets));
+  MP_RETURN_IF_ERROR(
+      emit_control_jump(emitter, op, MP_CMD_SWITCH, index, op->num_regions, &targets));
   uint32_t **exits = MP_ARENA_ARRAY(emitter->scratch, uint32_t *, op->num_regions);
   MP_RETURN_IF_NULL(exits);
   for (uint32_t r = 0; r < op->num_regions; ++r) {
     targets[r] = emitter->num_commands;
-    MP_RETURN_IF_ERROR(emit_branch(emitter, op, op->regions[r]));
-    MP_RETURN_IF_ERROR(emit_jump(emitter, op, MP_CMD_JUMP, NULL, 1, &exits[r]));
+    MP_RETURN_IF_ERROR(emit_control_branch(emitter, op, op->regions[r]));
+    MP_RETURN_IF_ERROR(emit_control_jump(emitter, op, MP_CMD_JUMP, NULL, 1, &exits[r]));
   }
   for (uint32_t r = 0; r < op->num_regions; ++r) *exits[r] = emitter->num_commands;
   return NULL;
@@ -156,9 +161,9 @@ mp_status_t mp_emit_block(mp_emitter_t *emitter, mp_block_t *block, mp_op_t **ou
       return NULL;
     }
     if (op->code == MP_OP_WHILE) {
-      MP_RETURN_IF_ERROR(emit_while(emitter, op));
+      MP_RETURN_IF_ERROR(emit_control_while(emitter, op));
     } else if (op->code == MP_OP_CASE) {
-      MP_RETURN_IF_ERROR(emit_case(emitter, op));
+      MP_RETURN_IF_ERROR(emit_control_case(emitter, op));
     } else {
       MP_RETURN_IF_ERROR(mp_emit_simple_op(emitter, op));
     }

@@ -21,7 +21,7 @@ bool mp_emit_same_slot(mp_slot_t a, mp_slot_t b) {
   return a.kind == b.kind && a.index == b.index && a.offset == b.offset;
 }
 
-static uint64_t bytes_of(const mp_type_t *type) {
+static uint64_t emit_slots_bytes_of(const mp_type_t *type) {
   int64_t bytes = 0;
   if (!mp_type_is_tensor(type) || !mp_type_num_bytes(type, &bytes)) return 0;
   return (uint64_t)bytes;
@@ -29,7 +29,7 @@ static uint64_t bytes_of(const mp_type_t *type) {
 
 mp_status_t mp_emit_new_place(mp_emitter_t *emitter, uint32_t start, uint32_t end,
                               const mp_type_t *type, mp_slot_t *out_slot) {
-  const uint64_t bytes = bytes_of(type);
+  const uint64_t bytes = emit_slots_bytes_of(type);
   if (bytes == 0) {
     *out_slot = (mp_slot_t){.kind = MP_SLOT_NONE};
     return NULL;
@@ -56,7 +56,7 @@ mp_status_t mp_emit_kernel(mp_emitter_t *emitter, const mp_op_t *op,
   return NULL;
 }
 
-static bool has_kernel(const mp_op_t *op) {
+static bool emit_slots_has_kernel(const mp_op_t *op) {
   switch (op->code) {
     case MP_OP_CONSTANT:
     case MP_OP_WHILE:
@@ -71,11 +71,11 @@ static bool has_kernel(const mp_op_t *op) {
 }
 
 // Whether the op may write result 0 over `holder`: each of its operands that is `holder` allows it.
-static mp_status_t may_overwrite(mp_emitter_t *emitter, const mp_value_t *value,
-                                 const mp_value_t *holder, bool *out_may) {
+static mp_status_t emit_slots_may_overwrite(mp_emitter_t *emitter, const mp_value_t *value,
+                                            const mp_value_t *holder, bool *out_may) {
   const mp_op_t *op = value->op;
   *out_may = false;
-  if (!has_kernel(op) || value->index != 0 || op->num_operands > 32) return NULL;
+  if (!emit_slots_has_kernel(op) || value->index != 0 || op->num_operands > 32) return NULL;
   const mp_kernel_t *kernel = NULL;
   MP_RETURN_IF_ERROR(mp_emit_kernel(emitter, op, &kernel));
   uint32_t reads = 0;
@@ -89,8 +89,8 @@ static mp_status_t may_overwrite(mp_emitter_t *emitter, const mp_value_t *value,
 
 // A loop may take `slot` for its carried value although `holder` is read here, when that reading is
 // just the value's own start.
-static bool starts_from(const mp_emitter_t *emitter, const mp_value_t *value,
-                        const mp_value_t *holder) {
+static bool emit_slots_starts_from(const mp_emitter_t *emitter, const mp_value_t *value,
+                                   const mp_value_t *holder) {
   const mp_op_t *op = value->op;
   if (op->code != MP_OP_WHILE) return false;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
@@ -101,16 +101,16 @@ static bool starts_from(const mp_emitter_t *emitter, const mp_value_t *value,
 }
 
 // Whether `holder`'s bytes may be gone once `value` is written.
-static mp_status_t is_free_for(mp_emitter_t *emitter, const mp_value_t *value, uint32_t busy,
-                               const mp_value_t *holder, bool *out_free) {
+static mp_status_t emit_slots_is_free_for(mp_emitter_t *emitter, const mp_value_t *value,
+                                          uint32_t busy, const mp_value_t *holder, bool *out_free) {
   const uint32_t defined = mp_emit_live(emitter, value)->defined;
   *out_free = busy < defined;
   if (*out_free || busy != defined || holder == NULL) return NULL;
-  if (starts_from(emitter, value, holder)) {
+  if (emit_slots_starts_from(emitter, value, holder)) {
     *out_free = true;
     return NULL;
   }
-  return may_overwrite(emitter, value, holder, out_free);
+  return emit_slots_may_overwrite(emitter, value, holder, out_free);
 }
 
 mp_status_t mp_emit_bind(mp_emitter_t *emitter, mp_value_t *value, const mp_block_t *block,
@@ -120,7 +120,7 @@ mp_status_t mp_emit_bind(mp_emitter_t *emitter, mp_value_t *value, const mp_bloc
   mp_op_t *op = root->op;
   if (op == NULL || op->parent != block || op->code == MP_OP_CONSTANT) return NULL;
   bool is_free = false;
-  MP_RETURN_IF_ERROR(is_free_for(emitter, root, busy, holder, &is_free));
+  MP_RETURN_IF_ERROR(emit_slots_is_free_for(emitter, root, busy, holder, &is_free));
   if (!is_free) return NULL;
   mp_emit_set_slot(emitter, root, slot);
   if (op->code != MP_OP_WHILE) return NULL;
@@ -135,10 +135,10 @@ mp_status_t mp_emit_bind(mp_emitter_t *emitter, mp_value_t *value, const mp_bloc
 }
 
 // The slot of an operand that dies at this op and that the kernel may overwrite; NONE without.
-static mp_slot_t dying_operand(const mp_emitter_t *emitter, const mp_op_t *op,
-                               const mp_kernel_t *kernel) {
+static mp_slot_t emit_slots_dying_operand(const mp_emitter_t *emitter, const mp_op_t *op,
+                                          const mp_kernel_t *kernel) {
   const mp_slot_t none = {.kind = MP_SLOT_NONE};
-  const uint64_t bytes = bytes_of(op->results[0].type);
+  const uint64_t bytes = emit_slots_bytes_of(op->results[0].type);
   for (uint32_t i = 0; i < op->num_operands && i < 32; ++i) {
     if ((kernel->in_place >> i & 1) == 0) continue;
     mp_slot_t slot = mp_emit_slot(emitter, op->operands[i]);
@@ -161,10 +161,10 @@ mp_status_t mp_emit_place_results(mp_emitter_t *emitter, mp_op_t *op) {
     if (emitter->has_slot[result->id] || mp_emit_root(emitter, result) != result) continue;
     const uint32_t end = mp_emit_live(emitter, result)->last_use;
     mp_slot_t slot = {.kind = MP_SLOT_NONE};
-    if (i == 0 && op->num_results == 1 && has_kernel(op)) {
+    if (i == 0 && op->num_results == 1 && emit_slots_has_kernel(op)) {
       const mp_kernel_t *kernel = NULL;
       MP_RETURN_IF_ERROR(mp_emit_kernel(emitter, op, &kernel));
-      slot = dying_operand(emitter, op, kernel);
+      slot = emit_slots_dying_operand(emitter, op, kernel);
       if (slot.kind == MP_SLOT_ARENA) emitter->places[slot.index].end = end;
     }
     if (slot.kind == MP_SLOT_NONE) {

@@ -20,9 +20,9 @@ typedef struct {
   mp_loop_t *loop;
 } mp_walk_t;
 
-static mp_status_t walk_block(mp_walk_t *walk, mp_block_t *block);
+static mp_status_t liveness_walk_block(mp_walk_t *walk, mp_block_t *block);
 
-static mp_status_t remember_in_loop(mp_walk_t *walk, mp_liveness_t *value) {
+static mp_status_t liveness_remember_in_loop(mp_walk_t *walk, mp_liveness_t *value) {
   // The outermost loop that begins after the definition keeps the value longest.
   mp_loop_t *keeper = NULL;
   for (mp_loop_t *loop = walk->loop; loop != NULL && loop->start > value->defined;
@@ -42,19 +42,19 @@ static mp_status_t remember_in_loop(mp_walk_t *walk, mp_liveness_t *value) {
   return NULL;
 }
 
-static mp_status_t use(mp_walk_t *walk, mp_value_t *value) {
+static mp_status_t liveness_use(mp_walk_t *walk, mp_value_t *value) {
   mp_value_t *root = walk->table->values[value->id].root;
   mp_liveness_t *live = &walk->table->values[root->id];
   if (walk->position > live->last_use) live->last_use = walk->position;
-  return remember_in_loop(walk, live);
+  return liveness_remember_in_loop(walk, live);
 }
 
-static void define(mp_walk_t *walk, mp_value_t *value, uint32_t position) {
+static void liveness_define(mp_walk_t *walk, mp_value_t *value, uint32_t position) {
   walk->table->values[value->id] = (mp_liveness_t){value, position, position};
 }
 
 // Ops whose result is their operand's bytes.
-static bool is_alias(const mp_op_t *op) {
+static bool liveness_is_alias(const mp_op_t *op) {
   switch (op->code) {
     case MP_OP_RESHAPE:
     case MP_OP_OPTIMIZATION_BARRIER:
@@ -68,22 +68,22 @@ static bool is_alias(const mp_op_t *op) {
   }
 }
 
-static void define_results(mp_walk_t *walk, mp_op_t *op) {
-  for (uint32_t i = 0; i < op->num_results; ++i) define(walk, &op->results[i], op->id);
-  if (!is_alias(op)) return;
+static void liveness_define_results(mp_walk_t *walk, mp_op_t *op) {
+  for (uint32_t i = 0; i < op->num_results; ++i) liveness_define(walk, &op->results[i], op->id);
+  if (!liveness_is_alias(op)) return;
   for (uint32_t i = 0; i < op->num_results; ++i) {
     walk->table->values[op->results[i].id].root = walk->table->values[op->operands[i]->id].root;
   }
 }
 
-static mp_status_t walk_while(mp_walk_t *walk, mp_op_t *op) {
+static mp_status_t liveness_walk_while(mp_walk_t *walk, mp_op_t *op) {
   mp_loop_t loop = {.outer = walk->loop, .start = op->id};
   walk->loop = &loop;
   for (uint32_t r = 0; r < 2; ++r) {
     for (uint32_t i = 0; i < op->regions[r]->num_args; ++i) {
-      define(walk, &op->regions[r]->args[i], op->id);
+      liveness_define(walk, &op->regions[r]->args[i], op->id);
     }
-    MP_RETURN_IF_ERROR(walk_block(walk, op->regions[r]));
+    MP_RETURN_IF_ERROR(liveness_walk_block(walk, op->regions[r]));
   }
   walk->loop = loop.outer;
   uint32_t end = walk->position++;
@@ -94,38 +94,39 @@ static mp_status_t walk_while(mp_walk_t *walk, mp_op_t *op) {
   return NULL;
 }
 
-static mp_status_t walk_case(mp_walk_t *walk, mp_op_t *op) {
+static mp_status_t liveness_walk_case(mp_walk_t *walk, mp_op_t *op) {
   for (uint32_t r = 0; r < op->num_regions; ++r) {
-    MP_RETURN_IF_ERROR(walk_block(walk, op->regions[r]));
+    MP_RETURN_IF_ERROR(liveness_walk_block(walk, op->regions[r]));
   }
   walk->table->ends[op->id] = walk->position++;
   return NULL;
 }
 
-static mp_status_t use_captures(mp_walk_t *walk, const mp_op_t *op) {
+static mp_status_t liveness_use_captures(mp_walk_t *walk, const mp_op_t *op) {
   mp_value_t **captures = NULL;
   uint32_t count = 0;
   MP_RETURN_IF_ERROR(mp_op_captures(op, walk->scratch, &captures, &count));
-  for (uint32_t i = 0; i < count; ++i) MP_RETURN_IF_ERROR(use(walk, captures[i]));
+  for (uint32_t i = 0; i < count; ++i) MP_RETURN_IF_ERROR(liveness_use(walk, captures[i]));
   return NULL;
 }
 
-static mp_status_t walk_block(mp_walk_t *walk, mp_block_t *block) {
+static mp_status_t liveness_walk_block(mp_walk_t *walk, mp_block_t *block) {
   for (mp_op_t *op = block->first; op != NULL; op = op->next) {
     op->id = walk->position;
-    for (uint32_t i = 0; i < op->num_operands; ++i) MP_RETURN_IF_ERROR(use(walk, op->operands[i]));
+    for (uint32_t i = 0; i < op->num_operands; ++i)
+      MP_RETURN_IF_ERROR(liveness_use(walk, op->operands[i]));
     if (op->code != MP_OP_WHILE && op->code != MP_OP_CASE && op->num_regions != 0) {
-      MP_RETURN_IF_ERROR(use_captures(walk, op));
+      MP_RETURN_IF_ERROR(liveness_use_captures(walk, op));
     }
     ++walk->position;
-    define_results(walk, op);
-    if (op->code == MP_OP_WHILE) MP_RETURN_IF_ERROR(walk_while(walk, op));
-    if (op->code == MP_OP_CASE) MP_RETURN_IF_ERROR(walk_case(walk, op));
+    liveness_define_results(walk, op);
+    if (op->code == MP_OP_WHILE) MP_RETURN_IF_ERROR(liveness_walk_while(walk, op));
+    if (op->code == MP_OP_CASE) MP_RETURN_IF_ERROR(liveness_walk_case(walk, op));
   }
   return NULL;
 }
 
-static mp_status_t count_ops(void *context, mp_op_t *op) {
+static mp_status_t liveness_count_ops(void *context, mp_op_t *op) {
   (void)op;
   ++*(uint32_t *)context;
   return NULL;
@@ -134,15 +135,15 @@ static mp_status_t count_ops(void *context, mp_op_t *op) {
 mp_status_t mp_liveness_compute(mp_module_t *module, mp_arena_t *scratch,
                                 mp_liveness_table_t *out_table) {
   uint32_t num_ops = 0;
-  MP_RETURN_IF_ERROR(mp_module_walk(module, count_ops, &num_ops));
+  MP_RETURN_IF_ERROR(mp_module_walk(module, liveness_count_ops, &num_ops));
   mp_liveness_table_t table = {.num_values = mp_module_number_values(module)};
   table.values = MP_ARENA_ARRAY(scratch, mp_liveness_t, (size_t)table.num_values + 1);
   table.ends = MP_ARENA_ARRAY(scratch, uint32_t, 2 * (size_t)num_ops + 2);
   if (table.values == NULL || table.ends == NULL) return mp_status_out_of_memory();
   mp_walk_t walk = {.scratch = scratch, .table = &table, .position = 1};
   mp_block_t *body = module->main->body;
-  for (uint32_t i = 0; i < body->num_args; ++i) define(&walk, &body->args[i], 0);
-  MP_RETURN_IF_ERROR(walk_block(&walk, body));
+  for (uint32_t i = 0; i < body->num_args; ++i) liveness_define(&walk, &body->args[i], 0);
+  MP_RETURN_IF_ERROR(liveness_walk_block(&walk, body));
   table.num_positions = walk.position;
   *out_table = table;
   return NULL;

@@ -15,7 +15,7 @@ typedef struct {
   mp_collective_t *out;
 } mp_lowering_t;
 
-static bool is_ragged(const mp_op_t *op) {
+static bool lower_collective_is_ragged(const mp_op_t *op) {
   return op->code == MP_OP_CUSTOM_CALL &&
          mp_str_is(mp_op_str(op, MP_ATTR_CALL_TARGET_NAME), "ragged_all_to_all");
 }
@@ -29,7 +29,8 @@ typedef struct {
 
 // A table of ids; an absent one is empty. Dictionaries of custom calls may hold it as a dense
 // constant.
-static mp_status_t read_table(mp_lowering_t *low, const mp_attr_t *attr, mp_id_table_t *out) {
+static mp_status_t lower_collective_read_table(mp_lowering_t *low, const mp_attr_t *attr,
+                                               mp_id_table_t *out) {
   *out = (mp_id_table_t){0};
   if (attr == NULL) return NULL;
   if (attr->kind == MP_KIND_INTS) {
@@ -52,8 +53,8 @@ static mp_status_t read_table(mp_lowering_t *low, const mp_attr_t *attr, mp_id_t
   return NULL;
 }
 
-static mp_status_t make_groups(mp_lowering_t *low, mp_group_mode_t mode,
-                               const mp_id_table_t *table) {
+static mp_status_t lower_collective_make_groups(mp_lowering_t *low, mp_group_mode_t mode,
+                                                const mp_id_table_t *table) {
   mp_status_t status =
       mp_groups_create(low->arena, mode, low->num_replicas, low->num_partitions, table->values,
                        table->rows, table->columns, &low->out->groups);
@@ -64,17 +65,19 @@ static mp_status_t make_groups(mp_lowering_t *low, mp_group_mode_t mode,
 }
 
 // all_reduce, all_gather and reduce_scatter read ids by channel and flag, the others by channel.
-static mp_group_mode_t group_mode(const mp_lowering_t *low, bool has_flag) {
+static mp_group_mode_t lower_collective_group_mode(const mp_lowering_t *low, bool has_flag) {
   const bool has_channel = low->out->channel_id > 0;
   if (!has_flag) return has_channel ? MP_GROUPS_CROSS_PARTITION : MP_GROUPS_CROSS_REPLICA;
   if (mp_op_bool(low->op, MP_ATTR_USE_GLOBAL_DEVICE_IDS, false)) return MP_GROUPS_FLATTENED_IDS;
   return has_channel ? MP_GROUPS_CROSS_REPLICA_AND_PARTITION : MP_GROUPS_CROSS_REPLICA;
 }
 
-static mp_status_t groups_of_op(mp_lowering_t *low, bool has_flag, bool may_miss) {
+static mp_status_t lower_collective_groups_of_op(mp_lowering_t *low, bool has_flag, bool may_miss) {
   mp_id_table_t table;
-  MP_RETURN_IF_ERROR(read_table(low, mp_op_attr(low->op, MP_ATTR_REPLICA_GROUPS), &table));
-  MP_RETURN_IF_ERROR(make_groups(low, group_mode(low, has_flag), &table));
+  MP_RETURN_IF_ERROR(
+      lower_collective_read_table(low, mp_op_attr(low->op, MP_ATTR_REPLICA_GROUPS), &table));
+  MP_RETURN_IF_ERROR(
+      lower_collective_make_groups(low, lower_collective_group_mode(low, has_flag), &table));
   for (uint32_t d = 0; d < low->out->groups->num_devices && !may_miss; ++d) {
     if (low->out->groups->group_of[d] < 0) {
       return mp_op_error(low->op, MP_INVALID_ARGUMENT,
@@ -85,16 +88,17 @@ static mp_status_t groups_of_op(mp_lowering_t *low, bool has_flag, bool may_miss
   return NULL;
 }
 
-static int compare_targets(const void *a, const void *b) {
+static int lower_collective_compare_targets(const void *a, const void *b) {
   const uint32_t left = ((const uint32_t *)a)[1];
   const uint32_t right = ((const uint32_t *)b)[1];
   return left < right ? -1 : left > right;
 }
 
 // Source-target pairs in replica or partition ids, as pairs of logical devices.
-static mp_status_t pairs_of_op(mp_lowering_t *low) {
+static mp_status_t lower_collective_pairs_of_op(mp_lowering_t *low) {
   mp_id_table_t table;
-  MP_RETURN_IF_ERROR(read_table(low, mp_op_attr(low->op, MP_ATTR_SOURCE_TARGET_PAIRS), &table));
+  MP_RETURN_IF_ERROR(
+      lower_collective_read_table(low, mp_op_attr(low->op, MP_ATTR_SOURCE_TARGET_PAIRS), &table));
   if (table.rows != 0 && table.columns != 2) {
     return mp_op_error(low->op, MP_INVALID_ARGUMENT, "source_target_pairs are not pairs");
   }
@@ -117,31 +121,32 @@ static mp_status_t pairs_of_op(mp_lowering_t *low) {
   }
   low->out->pairs = pairs;
   low->out->num_pairs = (uint32_t)table.rows * others;
-  qsort(pairs, low->out->num_pairs, 2 * sizeof(*pairs), compare_targets);
+  qsort(pairs, low->out->num_pairs, 2 * sizeof(*pairs), lower_collective_compare_targets);
   // Everybody of the id space takes part: who gets nothing gets zeros.
   const mp_id_table_t all = {0};
-  return make_groups(low, by_partition ? MP_GROUPS_CROSS_PARTITION : MP_GROUPS_CROSS_REPLICA, &all);
+  return lower_collective_make_groups(
+      low, by_partition ? MP_GROUPS_CROSS_PARTITION : MP_GROUPS_CROSS_REPLICA, &all);
 }
 
 // --- reducers ---
 
 // A reducer that is one elementwise loop.
-static void combine_by_loop(const void *context, int64_t count, const void *a, const void *b,
-                            void *out, void *scratch) {
+static void lower_collective_combine_by_loop(const void *context, int64_t count, const void *a,
+                                             const void *b, void *out, void *scratch) {
   (void)scratch;
   const void *const inputs[2] = {a, b};
   mp_ew_loop_t loop = *(const mp_ew_loop_t *)context;
   loop(count, inputs, out);
 }
 
-static void combine_by_region(const void *context, int64_t count, const void *a, const void *b,
-                              void *out, void *scratch) {
+static void lower_collective_combine_by_region(const void *context, int64_t count, const void *a,
+                                               const void *b, void *out, void *scratch) {
   const void *const inputs[2] = {a, b};
   void *const outputs[1] = {out};
   mp_region_fn_run(context, count, inputs, NULL, outputs, scratch);
 }
 
-static mp_ew_loop_t loop_of(mp_opcode_t code, mp_dtype_t dtype) {
+static mp_ew_loop_t lower_collective_loop_of(mp_opcode_t code, mp_dtype_t dtype) {
   switch (mp_dtype_class(dtype)) {
     case MP_CLASS_FLOAT:
       return mp_ew_float_loop(code, dtype);
@@ -152,7 +157,7 @@ static mp_ew_loop_t loop_of(mp_opcode_t code, mp_dtype_t dtype) {
   }
 }
 
-static mp_opcode_t opcode_of(mp_reduce_kind_t kind) {
+static mp_opcode_t lower_collective_opcode_of(mp_reduce_kind_t kind) {
   switch (kind) {
     case MP_REDUCE_ADD:
       return MP_OP_ADD;
@@ -173,32 +178,33 @@ static mp_opcode_t opcode_of(mp_reduce_kind_t kind) {
   }
 }
 
-static bool widens_to_f32(mp_dtype_t dtype) {
+static bool lower_collective_widens_to_f32(mp_dtype_t dtype) {
   return mp_dtype_is_float(dtype) && mp_dtype_bits(dtype) <= 16;
 }
 
 // A recognised reduction of one type: its loop, with f32 partials for the narrow float types.
-static mp_status_t builtin_reducer(mp_lowering_t *low, mp_reduce_kind_t kind, mp_dtype_t dtype,
-                                   mp_dtype_t *out_accumulation, bool *out_found) {
-  const mp_opcode_t code = opcode_of(kind);
-  const mp_dtype_t accumulation = widens_to_f32(dtype) ? MP_DTYPE_F32 : dtype;
+static mp_status_t lower_collective_builtin_reducer(mp_lowering_t *low, mp_reduce_kind_t kind,
+                                                    mp_dtype_t dtype, mp_dtype_t *out_accumulation,
+                                                    bool *out_found) {
+  const mp_opcode_t code = lower_collective_opcode_of(kind);
+  const mp_dtype_t accumulation = lower_collective_widens_to_f32(dtype) ? MP_DTYPE_F32 : dtype;
   *out_found = false;
   if (code == MP_OP_COUNT || mp_ew_computing_type(accumulation) != accumulation) return NULL;
-  mp_ew_loop_t found = loop_of(code, accumulation);
+  mp_ew_loop_t found = lower_collective_loop_of(code, accumulation);
   if (found == NULL) return NULL;
   mp_ew_loop_t *loop = MP_ARENA_NEW(low->arena, mp_ew_loop_t);
   MP_RETURN_IF_NULL(loop);
   *loop = found;
   uint64_t digest = mp_hash_u64(MP_HASH_START, (uint64_t)kind);
   digest = mp_hash_u64(digest, (uint64_t)accumulation);
-  low->out->reducer = (mp_reducer_t){combine_by_loop, loop, 0, INT32_MAX, digest};
+  low->out->reducer = (mp_reducer_t){lower_collective_combine_by_loop, loop, 0, INT32_MAX, digest};
   *out_accumulation = accumulation;
   *out_found = true;
   return NULL;
 }
 
 // Which argument, or which op of the block, a value is.
-static uint64_t value_number(const mp_block_t *block, const mp_value_t *value) {
+static uint64_t lower_collective_value_number(const mp_block_t *block, const mp_value_t *value) {
   if (value->op == NULL) return value->index;
   uint64_t number = block->num_args + (uint64_t)value->index;
   for (const mp_op_t *op = block->first; op != NULL && op != value->op; op = op->next) {
@@ -209,14 +215,14 @@ static uint64_t value_number(const mp_block_t *block, const mp_value_t *value) {
 
 // A fingerprint of what a region computes, whatever its values and places in the source are called.
 // Equal programs have equal ones; who writes the same function in another way is on his own.
-static uint64_t region_digest(const mp_block_t *block) {
+static uint64_t lower_collective_region_digest(const mp_block_t *block) {
   uint64_t digest = mp_hash_u64(MP_HASH_START, block->num_args);
   mp_strbuf_t text;
   mp_strbuf_init(&text);
   for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
     mp_status_ignore(mp_op_print(op, NULL, &text));
     for (uint32_t i = 0; i < op->num_operands; ++i) {
-      digest = mp_hash_u64(digest, value_number(block, op->operands[i]));
+      digest = mp_hash_u64(digest, lower_collective_value_number(block, op->operands[i]));
     }
   }
   digest = mp_hash_bytes(digest, mp_strbuf_text(&text), text.size);
@@ -224,7 +230,8 @@ static uint64_t region_digest(const mp_block_t *block) {
   return digest;
 }
 
-static mp_status_t make_reducer(mp_lowering_t *low, mp_collective_operand_t *operands) {
+static mp_status_t lower_collective_make_reducer(mp_lowering_t *low,
+                                                 mp_collective_operand_t *operands) {
   const mp_block_t *block = low->op->regions[0];
   const mp_region_fn_t *fn = NULL;
   MP_RETURN_IF_ERROR(mp_region_fn_create(low->arena, block, &fn));
@@ -243,29 +250,32 @@ static mp_status_t make_reducer(mp_lowering_t *low, mp_collective_operand_t *ope
     }
     bool found = false;
     if (wanted == dtype) {
-      MP_RETURN_IF_ERROR(
-          builtin_reducer(low, mp_region_fn_kind(fn), dtype, &operands[i].accumulation, &found));
+      MP_RETURN_IF_ERROR(lower_collective_builtin_reducer(low, mp_region_fn_kind(fn), dtype,
+                                                          &operands[i].accumulation, &found));
     }
     if (found) continue;
-    if (wanted != dtype && !(wanted == MP_DTYPE_F32 && widens_to_f32(dtype))) {
+    if (wanted != dtype && !(wanted == MP_DTYPE_F32 && lower_collective_widens_to_f32(dtype))) {
       return mp_op_error(low->op, MP_UNIMPLEMENTED, "a reduction of %s in %s is not supported",
                          mp_dtype_name(dtype), mp_dtype_name(wanted));
     }
     operands[i].accumulation = wanted;
-    low->out->reducer = (mp_reducer_t){combine_by_region, fn, mp_region_fn_scratch_bytes(fn),
-                                       MP_REGION_MAX_LANES, region_digest(block)};
+    low->out->reducer =
+        (mp_reducer_t){lower_collective_combine_by_region, fn, mp_region_fn_scratch_bytes(fn),
+                       MP_REGION_MAX_LANES, lower_collective_region_digest(block)};
   }
   return NULL;
 }
 
 // --- shapes ---
 
-static mp_collective_operand_t describe(const mp_type_t *type, const mp_type_t *result) {
+static mp_collective_operand_t lower_collective_describe(const mp_type_t *type,
+                                                         const mp_type_t *result) {
   return (mp_collective_operand_t){type->dtype, type->dtype, type->rank, type->dims, result->dims};
 }
 
 // Tensor operands and their results; tokens carry nothing.
-static mp_status_t describe_operands(mp_lowering_t *low, mp_collective_operand_t **out_operands) {
+static mp_status_t lower_collective_describe_operands(mp_lowering_t *low,
+                                                      mp_collective_operand_t **out_operands) {
   const mp_op_t *op = low->op;
   mp_collective_operand_t *operands = MP_ARENA_ARRAY(low->arena, mp_collective_operand_t,
                                                      (size_t)op->num_operands + op->num_results);
@@ -276,8 +286,8 @@ static mp_status_t describe_operands(mp_lowering_t *low, mp_collective_operand_t
   for (uint32_t i = 0; i < total; ++i) {
     const mp_type_t *type = is_recv ? op->results[i].type : op->operands[i]->type;
     if (!mp_type_is_tensor(type)) continue;
-    const bool paired = !is_ragged(op) && op->code != MP_OP_SEND && !is_recv;
-    operands[count++] = describe(type, paired ? op->results[i].type : type);
+    const bool paired = !lower_collective_is_ragged(op) && op->code != MP_OP_SEND && !is_recv;
+    operands[count++] = lower_collective_describe(type, paired ? op->results[i].type : type);
   }
   low->out->num_operands = count;
   low->out->operands = operands;
@@ -287,7 +297,7 @@ static mp_status_t describe_operands(mp_lowering_t *low, mp_collective_operand_t
 
 // --- exchange ---
 
-static bool same_box(const mp_boxes_t *boxes, uint32_t a, uint32_t b) {
+static bool lower_collective_same_box(const mp_boxes_t *boxes, uint32_t a, uint32_t b) {
   const size_t bytes = boxes->rank * sizeof(int64_t);
   return boxes->groups[a] == boxes->groups[b] &&
          memcmp(boxes->starts + (size_t)a * boxes->rank, boxes->starts + (size_t)b * boxes->rank,
@@ -296,7 +306,7 @@ static bool same_box(const mp_boxes_t *boxes, uint32_t a, uint32_t b) {
                 bytes) == 0;
 }
 
-static uint64_t hash_box(const mp_boxes_t *boxes, uint32_t p) {
+static uint64_t lower_collective_hash_box(const mp_boxes_t *boxes, uint32_t p) {
   uint64_t hash = 1469598103934665603ull ^ (uint64_t)(uint32_t)boxes->groups[p];
   for (uint32_t d = 0; d < boxes->rank; ++d) {
     hash = (hash ^ (uint64_t)boxes->starts[(size_t)p * boxes->rank + d]) * 1099511628211ull;
@@ -306,21 +316,24 @@ static uint64_t hash_box(const mp_boxes_t *boxes, uint32_t p) {
 }
 
 // owner[p]: the first partition of p's group with p's box, through an open-addressing table.
-static mp_status_t find_owners(mp_arena_t *arena, const mp_boxes_t *boxes, uint32_t *owner) {
+static mp_status_t lower_collective_find_owners(mp_arena_t *arena, const mp_boxes_t *boxes,
+                                                uint32_t *owner) {
   size_t capacity = 16;
   while (capacity < 2 * (size_t)boxes->num_partitions) capacity *= 2;
   uint32_t *table = MP_ARENA_ARRAY(arena, uint32_t, capacity);  // partition + 1
   MP_RETURN_IF_NULL(table);
   for (uint32_t p = 0; p < boxes->num_partitions; ++p) {
-    size_t at = hash_box(boxes, p) & (capacity - 1);
-    while (table[at] != 0 && !same_box(boxes, table[at] - 1, p)) at = (at + 1) & (capacity - 1);
+    size_t at = lower_collective_hash_box(boxes, p) & (capacity - 1);
+    while (table[at] != 0 && !lower_collective_same_box(boxes, table[at] - 1, p))
+      at = (at + 1) & (capacity - 1);
     if (table[at] == 0) table[at] = p + 1;
     owner[p] = table[at] - 1;
   }
   return NULL;
 }
 
-static bool holds_its_target(const mp_boxes_t *source, const mp_boxes_t *target, uint32_t p) {
+static bool lower_collective_holds_its_target(const mp_boxes_t *source, const mp_boxes_t *target,
+                                              uint32_t p) {
   for (uint32_t d = 0; d < source->rank; ++d) {
     const size_t at = (size_t)p * source->rank + d;
     if (target->sizes[at] == 0) return true;
@@ -333,8 +346,8 @@ static bool holds_its_target(const mp_boxes_t *source, const mp_boxes_t *target,
 }
 
 // The boxes of one replica's partitions, repeated for all replicas.
-static mp_status_t repeat_boxes(mp_lowering_t *low, const mp_boxes_t *boxes,
-                                mp_collective_boxes_t *out_boxes) {
+static mp_status_t lower_collective_repeat_boxes(mp_lowering_t *low, const mp_boxes_t *boxes,
+                                                 mp_collective_boxes_t *out_boxes) {
   const size_t count = (size_t)boxes->num_partitions * boxes->rank;
   int64_t *starts = MP_ARENA_ARRAY(low->arena, int64_t, count * low->num_replicas);
   int64_t *sizes = MP_ARENA_ARRAY(low->arena, int64_t, count * low->num_replicas);
@@ -349,8 +362,8 @@ static mp_status_t repeat_boxes(mp_lowering_t *low, const mp_boxes_t *boxes,
 
 // Groups: each scope's partitions, of each replica; every device alone when all have what they
 // want.
-static mp_status_t exchange_groups(mp_lowering_t *low, const mp_boxes_t *source,
-                                   const mp_boxes_t *target) {
+static mp_status_t lower_collective_exchange_groups(mp_lowering_t *low, const mp_boxes_t *source,
+                                                    const mp_boxes_t *target) {
   const uint32_t partitions = source->num_partitions;
   bool is_local = true;
   uint32_t num_groups = 0;
@@ -358,7 +371,7 @@ static mp_status_t exchange_groups(mp_lowering_t *low, const mp_boxes_t *source,
   uint32_t *size = MP_ARENA_ARRAY(low->arena, uint32_t, partitions);
   MP_RETURN_IF_NULL(size);
   for (uint32_t p = 0; p < partitions; ++p) {
-    is_local &= holds_its_target(source, target, p);
+    is_local &= lower_collective_holds_its_target(source, target, p);
     const uint32_t group = (uint32_t)source->groups[p];
     if (group + 1 > num_groups) num_groups = group + 1;
     if (++size[group] > largest) largest = size[group];
@@ -376,19 +389,19 @@ static mp_status_t exchange_groups(mp_lowering_t *low, const mp_boxes_t *source,
     table[(size_t)group * largest + size[group]++] = p;
   }
   const mp_id_table_t groups = {table, num_groups, largest};
-  return make_groups(low, MP_GROUPS_CROSS_PARTITION, &groups);
+  return lower_collective_make_groups(low, MP_GROUPS_CROSS_PARTITION, &groups);
 }
 
-static mp_status_t lower_exchange(mp_lowering_t *low) {
+static mp_status_t lower_collective_exchange(mp_lowering_t *low) {
   const mp_boxes_t *source = mp_op_attr(low->op, MP_ATTR_SOURCE)->u.boxes;
   const mp_boxes_t *target = mp_op_attr(low->op, MP_ATTR_TARGET)->u.boxes;
-  MP_RETURN_IF_ERROR(repeat_boxes(low, source, &low->out->source));
-  MP_RETURN_IF_ERROR(repeat_boxes(low, target, &low->out->target));
-  MP_RETURN_IF_ERROR(exchange_groups(low, source, target));
+  MP_RETURN_IF_ERROR(lower_collective_repeat_boxes(low, source, &low->out->source));
+  MP_RETURN_IF_ERROR(lower_collective_repeat_boxes(low, target, &low->out->target));
+  MP_RETURN_IF_ERROR(lower_collective_exchange_groups(low, source, target));
   uint32_t *owner =
       MP_ARENA_ARRAY(low->arena, uint32_t, (size_t)source->num_partitions * low->num_replicas);
   MP_RETURN_IF_NULL(owner);
-  MP_RETURN_IF_ERROR(find_owners(low->arena, source, owner));
+  MP_RETURN_IF_ERROR(lower_collective_find_owners(low->arena, source, owner));
   // Alone, every device owns its box; otherwise owners repeat per replica.
   const bool alone = low->out->groups->num_groups == low->out->groups->num_devices;
   for (uint32_t p = source->num_partitions * low->num_replicas; p-- > 0;) {
@@ -401,13 +414,14 @@ static mp_status_t lower_exchange(mp_lowering_t *low) {
 
 // --- the table of ops ---
 
-static mp_status_t lower_all_reduce(mp_lowering_t *low, mp_collective_operand_t *operands) {
-  MP_RETURN_IF_ERROR(groups_of_op(low, true, false));
-  return make_reducer(low, operands);
+static mp_status_t lower_collective_all_reduce(mp_lowering_t *low,
+                                               mp_collective_operand_t *operands) {
+  MP_RETURN_IF_ERROR(lower_collective_groups_of_op(low, true, false));
+  return lower_collective_make_reducer(low, operands);
 }
 
 // The parts of a group's members along a dimension must make up the larger side of `op`.
-static mp_status_t check_parts(mp_lowering_t *low, int64_t part, int64_t whole) {
+static mp_status_t lower_collective_check_parts(mp_lowering_t *low, int64_t part, int64_t whole) {
   const mp_groups_t *groups = low->out->groups;
   for (uint32_t g = 0; g < groups->num_groups; ++g) {
     const int64_t size = groups->offsets[g + 1] - groups->offsets[g];
@@ -422,25 +436,27 @@ static mp_status_t check_parts(mp_lowering_t *low, int64_t part, int64_t whole) 
   return NULL;
 }
 
-static mp_status_t lower_parts(mp_lowering_t *low, mp_collective_operand_t *operands) {
+static mp_status_t lower_collective_parts(mp_lowering_t *low, mp_collective_operand_t *operands) {
   const bool scatters = low->op->code == MP_OP_REDUCE_SCATTER;
   low->out->dimension =
       mp_op_int(low->op, scatters ? MP_ATTR_SCATTER_DIMENSION : MP_ATTR_ALL_GATHER_DIM, 0);
-  MP_RETURN_IF_ERROR(groups_of_op(low, true, false));
+  MP_RETURN_IF_ERROR(lower_collective_groups_of_op(low, true, false));
   for (uint32_t i = 0; i < low->out->num_operands; ++i) {
     const int64_t in = operands[i].dims[low->out->dimension];
     const int64_t out = operands[i].result_dims[low->out->dimension];
-    MP_RETURN_IF_ERROR(scatters ? check_parts(low, out, in) : check_parts(low, in, out));
+    MP_RETURN_IF_ERROR(scatters ? lower_collective_check_parts(low, out, in)
+                                : lower_collective_check_parts(low, in, out));
   }
-  return scatters ? make_reducer(low, operands) : NULL;
+  return scatters ? lower_collective_make_reducer(low, operands) : NULL;
 }
 
-static mp_status_t lower_all_to_all(mp_lowering_t *low, mp_collective_operand_t *operands) {
+static mp_status_t lower_collective_all_to_all(mp_lowering_t *low,
+                                               mp_collective_operand_t *operands) {
   low->out->dimension = mp_op_int(low->op, MP_ATTR_SPLIT_DIMENSION, 0);
   low->out->concat_dimension = mp_op_int(low->op, MP_ATTR_CONCAT_DIMENSION, 0);
-  MP_RETURN_IF_ERROR(groups_of_op(low, false, false));
+  MP_RETURN_IF_ERROR(lower_collective_groups_of_op(low, false, false));
   const int64_t count = mp_op_int(low->op, MP_ATTR_SPLIT_COUNT, 0);
-  MP_RETURN_IF_ERROR(check_parts(low, 1, count));
+  MP_RETURN_IF_ERROR(lower_collective_check_parts(low, 1, count));
   for (uint32_t i = 0; i < low->out->num_operands; ++i) {
     if (operands[i].dims[low->out->dimension] % count != 0) {
       return mp_op_error(low->op, MP_INVALID_ARGUMENT, "dimension %lld is not divisible by %lld",
@@ -450,7 +466,7 @@ static mp_status_t lower_all_to_all(mp_lowering_t *low, mp_collective_operand_t 
   return NULL;
 }
 
-static mp_status_t lower_ragged(mp_lowering_t *low, mp_collective_operand_t *operands) {
+static mp_status_t lower_collective_ragged(mp_lowering_t *low, mp_collective_operand_t *operands) {
   const mp_attr_t *config = mp_op_attr(low->op, MP_ATTR_BACKEND_CONFIG);
   if (low->out->num_operands != 6 || low->op->num_results != 1 || operands[0].rank == 0 ||
       config == NULL || config->kind != MP_KIND_DICT) {
@@ -460,8 +476,10 @@ static mp_status_t lower_ragged(mp_lowering_t *low, mp_collective_operand_t *ope
   const mp_attr_t *channel = mp_attr_dict_get_text(config, "channel_id");
   if (channel != NULL && channel->kind == MP_KIND_INT) low->out->channel_id = channel->u.i64;
   mp_id_table_t table;
-  MP_RETURN_IF_ERROR(read_table(low, mp_attr_dict_get_text(config, "replica_groups"), &table));
-  MP_RETURN_IF_ERROR(make_groups(low, group_mode(low, false), &table));
+  MP_RETURN_IF_ERROR(
+      lower_collective_read_table(low, mp_attr_dict_get_text(config, "replica_groups"), &table));
+  MP_RETURN_IF_ERROR(
+      lower_collective_make_groups(low, lower_collective_group_mode(low, false), &table));
   const mp_groups_t *groups = low->out->groups;
   const bool types_fit = operands[0].dtype == operands[1].dtype &&
                          operands[0].rank == operands[1].rank &&
@@ -502,8 +520,8 @@ static const mp_collective_row_t g_collectives[] = {
     {MP_OP_RECV, MP_COLLECTIVE_SEND_RECV},
 };
 
-static const mp_collective_row_t *find_row(const mp_op_t *op) {
-  if (op->code == MP_OP_CUSTOM_CALL && !is_ragged(op)) return NULL;
+static const mp_collective_row_t *lower_collective_find_row(const mp_op_t *op) {
+  if (op->code == MP_OP_CUSTOM_CALL && !lower_collective_is_ragged(op)) return NULL;
   for (size_t i = 0; i < sizeof(g_collectives) / sizeof(g_collectives[0]); ++i) {
     if (g_collectives[i].code == op->code) return &g_collectives[i];
   }
@@ -511,31 +529,31 @@ static const mp_collective_row_t *find_row(const mp_op_t *op) {
 }
 
 bool mp_plan_is_collective(const mp_op_t *op) {
-  return find_row(op) != NULL;
+  return lower_collective_find_row(op) != NULL;
 }
 
-static mp_status_t lower_by_kind(mp_lowering_t *low, mp_collective_operand_t *operands) {
+static mp_status_t lower_collective_by_kind(mp_lowering_t *low, mp_collective_operand_t *operands) {
   switch (low->out->kind) {
     case MP_COLLECTIVE_ALL_REDUCE:
-      return lower_all_reduce(low, operands);
+      return lower_collective_all_reduce(low, operands);
     case MP_COLLECTIVE_ALL_GATHER:
     case MP_COLLECTIVE_REDUCE_SCATTER:
-      return lower_parts(low, operands);
+      return lower_collective_parts(low, operands);
     case MP_COLLECTIVE_ALL_TO_ALL:
-      return lower_all_to_all(low, operands);
+      return lower_collective_all_to_all(low, operands);
     case MP_COLLECTIVE_BROADCAST:
-      return groups_of_op(low, false, true);
+      return lower_collective_groups_of_op(low, false, true);
     case MP_COLLECTIVE_RAGGED_ALL_TO_ALL:
-      return lower_ragged(low, operands);
+      return lower_collective_ragged(low, operands);
     case MP_COLLECTIVE_EXCHANGE:
-      return lower_exchange(low);
+      return lower_collective_exchange(low);
     case MP_COLLECTIVE_SEND_RECV:
       if (mp_op_bool(low->op, MP_ATTR_IS_HOST_TRANSFER, false)) {
         return mp_op_error(low->op, MP_UNIMPLEMENTED, "transfers to the host are not supported");
       }
-      return pairs_of_op(low);
+      return lower_collective_pairs_of_op(low);
     case MP_COLLECTIVE_PERMUTE:
-      return pairs_of_op(low);
+      return lower_collective_pairs_of_op(low);
   }
   return mp_op_error(low->op, MP_INTERNAL, "no collective");
 }
@@ -551,15 +569,15 @@ mp_status_t mp_plan_lower_collective(mp_arena_t *arena, const mp_op_t *op, uint3
   const char *text = mp_arena_strndup(arena, mp_strbuf_text(&location), location.size);
   mp_strbuf_deinit(&location);
   MP_RETURN_IF_NULL(text);
-  *collective = (mp_collective_t){.kind = find_row(op)->kind,
+  *collective = (mp_collective_t){.kind = lower_collective_find_row(op)->kind,
                                   .name = mp_op_info(op->code)->name,
                                   .location = text,
                                   .channel_id = mp_op_int(op, MP_ATTR_CHANNEL_ID, 0),
                                   .ordinal = ordinal};
   mp_lowering_t low = {arena, op, num_replicas, num_partitions, collective};
   mp_collective_operand_t *operands = NULL;
-  MP_RETURN_IF_ERROR(describe_operands(&low, &operands));
-  MP_RETURN_IF_ERROR(lower_by_kind(&low, operands));
+  MP_RETURN_IF_ERROR(lower_collective_describe_operands(&low, &operands));
+  MP_RETURN_IF_ERROR(lower_collective_by_kind(&low, operands));
   collective->digest = mp_collective_digest(collective);
   *out_collective = collective;
   return NULL;

@@ -4,7 +4,7 @@
 
 #include "sim/plan/plan.h"
 
-static int by_start(const void *a, const void *b) {
+static int places_by_start(const void *a, const void *b) {
   const mp_place_t *x = *(mp_place_t *const *)a;
   const mp_place_t *y = *(mp_place_t *const *)b;
   if (x->start != y->start) return x->start < y->start ? -1 : 1;
@@ -13,7 +13,7 @@ static int by_start(const void *a, const void *b) {
 }
 
 // Removes the places that ended before `now`; the rest stays ordered by offset.
-static uint32_t drop_ended(mp_place_t **live, uint32_t count, uint32_t now) {
+static uint32_t places_drop_ended(mp_place_t **live, uint32_t count, uint32_t now) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < count; ++i) {
     if (live[i]->end >= now) live[kept++] = live[i];
@@ -23,8 +23,8 @@ static uint32_t drop_ended(mp_place_t **live, uint32_t count, uint32_t now) {
 
 // The smallest gap between live places that holds `bytes`, or the end; `out_index` is where the
 // place belongs in the order.
-static uint64_t find_gap(mp_place_t *const *live, uint32_t count, uint64_t bytes,
-                         uint32_t *out_index) {
+static uint64_t places_find_gap(mp_place_t *const *live, uint32_t count, uint64_t bytes,
+                                uint32_t *out_index) {
   uint64_t best_size = UINT64_MAX;
   uint64_t best = 0;
   uint64_t at = 0;
@@ -50,14 +50,14 @@ mp_status_t mp_places_pack(mp_arena_t *scratch, mp_place_t *places, uint32_t cou
     places[i].bytes = (places[i].bytes + 63) & ~(uint64_t)63;
     order[i] = &places[i];
   }
-  qsort(order, count, sizeof(*order), by_start);
+  qsort(order, count, sizeof(*order), places_by_start);
   uint32_t num_live = 0;
   uint64_t total = 0;
   for (uint32_t i = 0; i < count; ++i) {
     mp_place_t *place = order[i];
-    num_live = drop_ended(live, num_live, place->start);
+    num_live = places_drop_ended(live, num_live, place->start);
     uint32_t index = 0;
-    place->offset = find_gap(live, num_live, place->bytes, &index);
+    place->offset = places_find_gap(live, num_live, place->bytes, &index);
     memmove(live + index + 1, live + index, (num_live - index) * sizeof(*live));
     live[index] = place;
     ++num_live;

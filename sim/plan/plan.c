@@ -6,7 +6,7 @@
 
 // --- parameters and results ---
 
-static mp_status_t memory_of(const mp_attr_t *attrs, mp_memory_space_t *out_memory) {
+static mp_status_t plan_memory_of(const mp_attr_t *attrs, mp_memory_space_t *out_memory) {
   const mp_attr_t *kind = mp_attr_dict_get(attrs, MP_ATTR_MHLO_MEMORY_KIND);
   *out_memory = MP_MEMORY_DEVICE;
   if (kind == NULL || kind->kind != MP_KIND_STRING) return NULL;
@@ -21,8 +21,8 @@ static mp_status_t memory_of(const mp_attr_t *attrs, mp_memory_space_t *out_memo
                         MP_STR_ARG(kind->u.str));
 }
 
-static mp_status_t describe_io(const mp_type_t *type, const mp_attr_t *attrs,
-                               const mp_partition_io_t *partition, mp_program_io_t *out_io) {
+static mp_status_t plan_describe_io(const mp_type_t *type, const mp_attr_t *attrs,
+                                    const mp_partition_io_t *partition, mp_program_io_t *out_io) {
   int64_t bytes = 0;
   if (mp_type_is_tensor(type) && !mp_type_num_bytes(type, &bytes)) {
     return mp_status_make(MP_INVALID_ARGUMENT, "a tensor of more than 2^63 bytes");
@@ -32,21 +32,22 @@ static mp_status_t describe_io(const mp_type_t *type, const mp_attr_t *attrs,
                               .alias = -1,
                               .sharding = partition->boxes,
                               .global_type = partition->global_type};
-  return memory_of(attrs, &out_io->memory);
+  return plan_memory_of(attrs, &out_io->memory);
 }
 
 // `exactly`: of one type; otherwise another shape of as many elements will do.
-static bool can_alias(const mp_program_io_t *param, const mp_program_io_t *result, bool exactly) {
+static bool plan_can_alias(const mp_program_io_t *param, const mp_program_io_t *result,
+                           bool exactly) {
   return result->alias < 0 && result->memory == param->memory && param->bytes != 0 &&
          param->bytes == result->bytes && param->type->dtype == result->type->dtype &&
          (!exactly || mp_type_equal(param->type, result->type));
 }
 
-static void take_any_that_fits(mp_program_io_t *params, uint32_t num_params,
-                               mp_program_io_t *results, uint32_t num_results, bool exactly) {
+static void plan_take_any_that_fits(mp_program_io_t *params, uint32_t num_params,
+                                    mp_program_io_t *results, uint32_t num_results, bool exactly) {
   for (uint32_t i = 0; i < num_params; ++i) {
     for (uint32_t r = 0; r < num_results && params[i].alias == -2; ++r) {
-      if (!can_alias(&params[i], &results[r], exactly)) continue;
+      if (!plan_can_alias(&params[i], &results[r], exactly)) continue;
       params[i].alias = (int32_t)r;
       results[r].alias = (int32_t)i;
     }
@@ -55,8 +56,9 @@ static void take_any_that_fits(mp_program_io_t *params, uint32_t num_params,
 
 // Which results take over which donated parameters: those that the program names first, then any
 // that fit. What no result can use stays the caller's, as with XLA: nobody would gain by its end.
-static void match_donations(const mp_func_t *main, mp_program_io_t *params, uint32_t num_params,
-                            mp_program_io_t *results, uint32_t num_results) {
+static void plan_match_donations(const mp_func_t *main, mp_program_io_t *params,
+                                 uint32_t num_params, mp_program_io_t *results,
+                                 uint32_t num_results) {
   for (uint32_t i = 0; i < num_params; ++i) {
     const mp_attr_t *attrs = main->arg_attrs == NULL ? NULL : main->arg_attrs[i];
     const mp_attr_t *alias = mp_attr_dict_get(attrs, MP_ATTR_TF_ALIASING_OUTPUT);
@@ -65,12 +67,13 @@ static void match_donations(const mp_func_t *main, mp_program_io_t *params, uint
     if (alias != NULL || is_donor) params[i].alias = -2;
     if (alias == NULL || alias->kind != MP_KIND_INT) continue;
     const int64_t r = alias->u.i64;
-    if (r < 0 || r >= (int64_t)num_results || !can_alias(&params[i], &results[r], true)) continue;
+    if (r < 0 || r >= (int64_t)num_results || !plan_can_alias(&params[i], &results[r], true))
+      continue;
     params[i].alias = (int32_t)r;
     results[r].alias = (int32_t)i;
   }
-  take_any_that_fits(params, num_params, results, num_results, true);
-  take_any_that_fits(params, num_params, results, num_results, false);
+  plan_take_any_that_fits(params, num_params, results, num_results, true);
+  plan_take_any_that_fits(params, num_params, results, num_results, false);
   for (uint32_t i = 0; i < num_params; ++i) {
     if (params[i].alias == -2) params[i].alias = -1;
   }
@@ -84,19 +87,20 @@ static mp_status_t plan_io(mp_emitter_t *emitter) {
   mp_program_io_t *results = MP_ARENA_ARRAY(emitter->arena, mp_program_io_t, main->num_results);
   if (params == NULL || results == NULL) return mp_status_out_of_memory();
   for (uint32_t i = 0; i < num_params; ++i) {
-    MP_RETURN_IF_ERROR(mp_status_annotate(
-        describe_io(main->body->args[i].type, main->arg_attrs == NULL ? NULL : main->arg_attrs[i],
-                    &emitter->options->partition.params[i], &params[i]),
-        "argument %u of main", i));
+    MP_RETURN_IF_ERROR(
+        mp_status_annotate(plan_describe_io(main->body->args[i].type,
+                                            main->arg_attrs == NULL ? NULL : main->arg_attrs[i],
+                                            &emitter->options->partition.params[i], &params[i]),
+                           "argument %u of main", i));
   }
   for (uint32_t i = 0; i < main->num_results; ++i) {
-    MP_RETURN_IF_ERROR(
-        mp_status_annotate(describe_io(main->result_types[i],
-                                       main->result_attrs == NULL ? NULL : main->result_attrs[i],
-                                       &emitter->options->partition.results[i], &results[i]),
-                           "result %u of main", i));
+    MP_RETURN_IF_ERROR(mp_status_annotate(
+        plan_describe_io(main->result_types[i],
+                         main->result_attrs == NULL ? NULL : main->result_attrs[i],
+                         &emitter->options->partition.results[i], &results[i]),
+        "result %u of main", i));
   }
-  match_donations(main, params, num_params, results, main->num_results);
+  plan_match_donations(main, params, num_params, results, main->num_results);
   program->num_params = num_params;
   program->params = params;
   program->num_results = main->num_results;
@@ -106,12 +110,12 @@ static mp_status_t plan_io(mp_emitter_t *emitter) {
 
 // --- main ---
 
-static mp_slot_t io_slot(mp_slot_kind_t kind, const mp_program_io_t *io, uint32_t index) {
+static mp_slot_t plan_io_slot(mp_slot_kind_t kind, const mp_program_io_t *io, uint32_t index) {
   if (io->bytes == 0) return (mp_slot_t){.kind = MP_SLOT_NONE};
   return (mp_slot_t){.kind = kind, .index = index};
 }
 
-static mp_status_t bind_results(mp_emitter_t *emitter) {
+static mp_status_t plan_bind_results(mp_emitter_t *emitter) {
   mp_block_t *body = emitter->module->main->body;
   const mp_op_t *terminator = mp_block_terminator(body);
   for (uint32_t i = 0; i < emitter->program->num_results; ++i) {
@@ -119,13 +123,13 @@ static mp_status_t bind_results(mp_emitter_t *emitter) {
     const mp_value_t *holder = result->alias < 0 ? NULL : &body->args[result->alias];
     const uint32_t busy = holder == NULL ? 0 : mp_emit_live(emitter, holder)->last_use;
     MP_RETURN_IF_ERROR(mp_emit_bind(emitter, terminator->operands[i], body,
-                                    io_slot(MP_SLOT_RESULT, result, i), busy, holder));
+                                    plan_io_slot(MP_SLOT_RESULT, result, i), busy, holder));
   }
   return NULL;
 }
 
 // A donated parameter's memory is a result's: reading it must come before writing that result.
-static mp_status_t return_values(mp_emitter_t *emitter, const mp_op_t *terminator) {
+static mp_status_t plan_return_values(mp_emitter_t *emitter, const mp_op_t *terminator) {
   const mp_program_t *program = emitter->program;
   mp_emit_move_t *moves =
       MP_ARENA_ARRAY(emitter->scratch, mp_emit_move_t, terminator->num_operands);
@@ -133,7 +137,7 @@ static mp_status_t return_values(mp_emitter_t *emitter, const mp_op_t *terminato
   for (uint32_t i = 0; i < terminator->num_operands; ++i) {
     const mp_program_io_t *result = &program->results[i];
     moves[i] = (mp_emit_move_t){mp_emit_slot(emitter, terminator->operands[i]),
-                                io_slot(MP_SLOT_RESULT, result, i), result->type};
+                                plan_io_slot(MP_SLOT_RESULT, result, i), result->type};
     const mp_slot_t from = moves[i].from;
     if (from.kind != MP_SLOT_PARAM) continue;
     const int32_t alias = program->params[from.index].alias;
@@ -148,22 +152,22 @@ static mp_status_t return_values(mp_emitter_t *emitter, const mp_op_t *terminato
                        terminator->id);
 }
 
-static mp_status_t emit_main(mp_emitter_t *emitter) {
+static mp_status_t plan_emit_main(mp_emitter_t *emitter) {
   mp_block_t *body = emitter->module->main->body;
   for (uint32_t i = 0; i < body->num_args; ++i) {
     mp_emit_set_slot(emitter, &body->args[i],
-                     io_slot(MP_SLOT_PARAM, &emitter->program->params[i], i));
+                     plan_io_slot(MP_SLOT_PARAM, &emitter->program->params[i], i));
   }
-  MP_RETURN_IF_ERROR(bind_results(emitter));
+  MP_RETURN_IF_ERROR(plan_bind_results(emitter));
   mp_op_t *terminator = NULL;
   MP_RETURN_IF_ERROR(mp_emit_block(emitter, body, &terminator));
-  MP_RETURN_IF_ERROR(return_values(emitter, terminator));
+  MP_RETURN_IF_ERROR(plan_return_values(emitter, terminator));
   const mp_cmd_t done = {.kind = MP_CMD_DONE, .loc = terminator->loc, .name = "return"};
   return mp_emit_command(emitter, &done, NULL);
 }
 
 // Place numbers in the commands' slots become offsets.
-static void resolve(mp_slot_t *slots, uint32_t count, const mp_place_t *places) {
+static void plan_resolve(mp_slot_t *slots, uint32_t count, const mp_place_t *places) {
   for (uint32_t i = 0; i < count; ++i) {
     if (slots[i].kind != MP_SLOT_ARENA) continue;
     slots[i].offset = places[slots[i].index].offset;
@@ -171,16 +175,16 @@ static void resolve(mp_slot_t *slots, uint32_t count, const mp_place_t *places) 
   }
 }
 
-static mp_status_t finish(mp_emitter_t *emitter) {
+static mp_status_t plan_finish(mp_emitter_t *emitter) {
   mp_program_t *program = emitter->program;
   MP_RETURN_IF_ERROR(mp_places_pack(emitter->scratch, emitter->places, emitter->num_places,
                                     &program->arena_bytes));
   for (uint32_t i = 0; i < emitter->num_commands; ++i) {
     // The arrays are this emitter's own; only its readers see them as const.
-    resolve((mp_slot_t *)(uintptr_t)emitter->commands[i].operands,
-            emitter->commands[i].num_operands, emitter->places);
-    resolve((mp_slot_t *)(uintptr_t)emitter->commands[i].results, emitter->commands[i].num_results,
-            emitter->places);
+    plan_resolve((mp_slot_t *)(uintptr_t)emitter->commands[i].operands,
+                 emitter->commands[i].num_operands, emitter->places);
+    plan_resolve((mp_slot_t *)(uintptr_t)emitter->commands[i].results,
+                 emitter->commands[i].num_results, emitter->places);
   }
   program->commands = emitter->commands;
   program->num_commands = emitter->num_commands;
@@ -200,8 +204,8 @@ static mp_status_t plan(mp_emitter_t *emitter) {
   if (emitter->kernels == NULL || emitter->slots == NULL || emitter->has_slot == NULL) {
     return mp_status_out_of_memory();
   }
-  MP_RETURN_IF_ERROR(emit_main(emitter));
-  return finish(emitter);
+  MP_RETURN_IF_ERROR(plan_emit_main(emitter));
+  return plan_finish(emitter);
 }
 
 mp_status_t mp_plan_create(mp_module_t *module, const mp_plan_options_t *options,

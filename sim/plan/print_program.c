@@ -17,7 +17,7 @@ static const char *const g_kinds[] = {
     [MP_CMD_DONE] = "done",
 };
 
-static void print_slots(const mp_slot_t *slots, uint32_t count, mp_strbuf_t *out) {
+static void print_program_slots(const mp_slot_t *slots, uint32_t count, mp_strbuf_t *out) {
   for (uint32_t i = 0; i < count; ++i) {
     mp_strbuf_puts(out, i == 0 ? "" : ", ");
     switch (slots[i].kind) {
@@ -40,19 +40,19 @@ static void print_slots(const mp_slot_t *slots, uint32_t count, mp_strbuf_t *out
   }
 }
 
-static void print_command(const mp_cmd_t *command, uint32_t number, mp_strbuf_t *out) {
+static void print_program_command(const mp_cmd_t *command, uint32_t number, mp_strbuf_t *out) {
   mp_strbuf_printf(out, "%4" PRIu32 "  %s", number, g_kinds[command->kind]);
   if (command->kind == MP_CMD_LAUNCH || command->kind == MP_CMD_COLLECTIVE) {
     mp_strbuf_printf(out, " %s", command->name);
   }
   if (command->num_operands != 0 || command->num_results != 0) {
     mp_strbuf_puts(out, " (");
-    print_slots(command->operands, command->num_operands, out);
+    print_program_slots(command->operands, command->num_operands, out);
     mp_strbuf_puts(out, ")");
   }
   if (command->num_results != 0) {
     mp_strbuf_puts(out, " -> ");
-    print_slots(command->results, command->num_results, out);
+    print_program_slots(command->results, command->num_results, out);
   }
   for (uint32_t i = 0; i < command->num_targets; ++i) {
     mp_strbuf_printf(out, "%s%" PRIu32, i == 0 ? " to " : ", ", command->targets[i]);
@@ -60,8 +60,8 @@ static void print_command(const mp_cmd_t *command, uint32_t number, mp_strbuf_t 
   mp_strbuf_putc(out, '\n');
 }
 
-static void print_io(const char *what, const mp_program_io_t *io, uint32_t index,
-                     mp_strbuf_t *out) {
+static void print_program_io(const char *what, const mp_program_io_t *io, uint32_t index,
+                             mp_strbuf_t *out) {
   mp_strbuf_printf(out, "%s%" PRIu32 " ", what, index);
   mp_type_print(io->type, out);
   if (io->memory != MP_MEMORY_DEVICE) {
@@ -76,11 +76,12 @@ void mp_program_print(const mp_program_t *program, mp_strbuf_t *out) {
                    "program %.*s: %" PRIu32 " x %" PRIu32 " devices, arena %" PRIu64 " bytes\n",
                    MP_STR_ARG(program->name), program->num_replicas, program->num_partitions,
                    program->arena_bytes);
-  for (uint32_t i = 0; i < program->num_params; ++i) print_io("param", &program->params[i], i, out);
+  for (uint32_t i = 0; i < program->num_params; ++i)
+    print_program_io("param", &program->params[i], i, out);
   for (uint32_t i = 0; i < program->num_results; ++i) {
-    print_io("result", &program->results[i], i, out);
+    print_program_io("result", &program->results[i], i, out);
   }
   for (uint32_t i = 0; i < program->num_commands; ++i) {
-    print_command(&program->commands[i], i, out);
+    print_program_command(&program->commands[i], i, out);
   }
 }

@@ -33,8 +33,8 @@ mp_status_t mp_buffer_make(mp_memory_t *memory, mp_dtype_t dtype, const int64_t 
   return NULL;
 }
 
-static mp_status_t bytes_of(mp_dtype_t dtype, const int64_t *dims, uint32_t rank,
-                            uint64_t *out_bytes) {
+static mp_status_t buffer_bytes_of(mp_dtype_t dtype, const int64_t *dims, uint32_t rank,
+                                   uint64_t *out_bytes) {
   if (rank > MP_MAX_RANK) {
     return mp_status_make(MP_INVALID_ARGUMENT,
                           "an array of rank %" PRIu32 " was given; at most %d is supported", rank,
@@ -64,7 +64,7 @@ mp_status_t mp_buffer_create_labelled(mp_memory_t *memory, mp_origin_t origin, m
                                       mp_event_t **out_definition) {
   MP_RETURN_IF_ERROR(mp_client_check(mp_device_client(memory->device)));
   uint64_t bytes;
-  MP_RETURN_IF_ERROR(bytes_of(dtype, dims, rank, &bytes));
+  MP_RETURN_IF_ERROR(buffer_bytes_of(dtype, dims, rank, &bytes));
   mp_label_t label = mp_label_make(origin, dtype, dims, rank, NULL, 0);
   mp_storage_t *storage;
   MP_RETURN_IF_ERROR(
@@ -94,7 +94,7 @@ mp_status_t mp_buffer_create_error(mp_memory_t *memory, mp_dtype_t dtype, const 
                                    uint32_t rank, mp_status_t error, mp_buffer_t **out_buffer) {
   uint64_t bytes;
   mp_event_t *definition = NULL;
-  mp_status_t status = bytes_of(dtype, dims, rank, &bytes);
+  mp_status_t status = buffer_bytes_of(dtype, dims, rank, &bytes);
   if (status == NULL) status = mp_event_create(&definition);
   if (status == NULL)
     status = mp_buffer_make(memory, dtype, dims, rank, NULL, definition, out_buffer);
@@ -112,7 +112,7 @@ mp_status_t mp_buffer_view_external(mp_memory_t *memory, mp_dtype_t dtype, const
                                     void *context, mp_buffer_t **out_buffer) {
   MP_RETURN_IF_ERROR(mp_client_check(mp_device_client(memory->device)));
   uint64_t bytes;
-  MP_RETURN_IF_ERROR(bytes_of(dtype, dims, rank, &bytes));
+  MP_RETURN_IF_ERROR(buffer_bytes_of(dtype, dims, rank, &bytes));
   mp_label_t label = mp_label_make(MP_ORIGIN_EXTERNAL, dtype, dims, rank, NULL, 0);
   mp_event_t *definition;
   MP_RETURN_IF_ERROR(mp_event_create(&definition));
@@ -166,36 +166,36 @@ mp_event_t *mp_buffer_definition(const mp_buffer_t *buffer) {
 }
 
 // In a forked child another thread may have held the lock for ever; there is only one thread there.
-static bool lock_buffer(mp_buffer_t *buffer) {
+static bool buffer_lock(mp_buffer_t *buffer) {
   if (mp_client_is_forked(mp_device_client(buffer->memory->device))) return false;
   pthread_mutex_lock(&buffer->lock);
   return true;
 }
 
-static void unlock_buffer(mp_buffer_t *buffer, bool locked) {
+static void buffer_unlock(mp_buffer_t *buffer, bool locked) {
   if (locked) pthread_mutex_unlock(&buffer->lock);
 }
 
 void mp_buffer_delete(mp_buffer_t *buffer) {
   mp_storage_t *storage = NULL;
-  bool locked = lock_buffer(buffer);
+  bool locked = buffer_lock(buffer);
   if (!buffer->is_deleted) {
     buffer->is_deleted = true;
     storage = buffer->storage;
   }
-  unlock_buffer(buffer, locked);
+  buffer_unlock(buffer, locked);
   mp_storage_release(storage);
 }
 
 bool mp_buffer_is_deleted(const mp_buffer_t *buffer) {
   mp_buffer_t *b = (mp_buffer_t *)buffer;
-  bool locked = lock_buffer(b);
+  bool locked = buffer_lock(b);
   bool is_deleted = b->is_deleted;
-  unlock_buffer(b, locked);
+  buffer_unlock(b, locked);
   return is_deleted;
 }
 
-static mp_status_t deleted_error(const mp_buffer_t *buffer) {
+static mp_status_t buffer_deleted_error(const mp_buffer_t *buffer) {
   return mp_status_make(
       MP_INVALID_ARGUMENT, "the buffer has been %s",
       buffer->claim != 0 ? "donated: its memory belongs to a result now" : "deleted");
@@ -205,7 +205,7 @@ mp_status_t mp_buffer_hold_storage(mp_buffer_t *buffer, mp_storage_t **out_stora
   mp_status_t status = NULL;
   pthread_mutex_lock(&buffer->lock);
   if (buffer->is_deleted) {
-    status = deleted_error(buffer);
+    status = buffer_deleted_error(buffer);
   } else {
     *out_storage = mp_storage_retain(buffer->storage);
   }
@@ -216,24 +216,24 @@ mp_status_t mp_buffer_hold_storage(mp_buffer_t *buffer, mp_storage_t **out_stora
 mp_status_t mp_buffer_acquire_external(mp_buffer_t *buffer, void **out_data) {
   static _Alignas(64) unsigned char no_data[64];  // of error buffers
   mp_status_t status = NULL;
-  bool locked = lock_buffer(buffer);
+  bool locked = buffer_lock(buffer);
   if (buffer->is_deleted && buffer->externals == 0) {
-    status = deleted_error(buffer);
+    status = buffer_deleted_error(buffer);
   } else {
     buffer->externals += 1;
     mp_storage_retain(buffer->storage);
     mp_buffer_retain(buffer);
     *out_data = buffer->storage == NULL ? no_data : buffer->storage->data;
   }
-  unlock_buffer(buffer, locked);
+  buffer_unlock(buffer, locked);
   return status;
 }
 
 void mp_buffer_release_external(mp_buffer_t *buffer) {
-  bool locked = lock_buffer(buffer);
+  bool locked = buffer_lock(buffer);
   buffer->externals -= 1;
   mp_storage_t *storage = buffer->storage;
-  unlock_buffer(buffer, locked);
+  buffer_unlock(buffer, locked);
   mp_storage_release(storage);
   mp_buffer_release(buffer);
 }
@@ -250,7 +250,7 @@ mp_status_t mp_buffer_take(mp_buffer_t *buffer, bool donate, uint64_t claim, mp_
                               donate ? "the same buffer is donated twice in this call"
                                      : "the buffer is donated to another argument of this call");
     } else {
-      status = deleted_error(buffer);
+      status = buffer_deleted_error(buffer);
     }
   } else if (!donate || buffer->externals != 0) {
     *out_take = donate ? MP_TAKE_COPY : MP_TAKE_SHARED;

@@ -12,7 +12,7 @@
 
 // ---- Making ----
 
-static mp_status_t make_queues(mp_client_t *client, const mp_pod_machine_t *machine) {
+static mp_status_t client_make_queues(mp_client_t *client, const mp_pod_machine_t *machine) {
   uint32_t num_queues = machine->num_core_groups > 0 ? (uint32_t)machine->num_core_groups : 1;
   client->queues = mp_calloc(num_queues, sizeof(*client->queues));
   MP_RETURN_IF_NULL(client->queues);
@@ -31,7 +31,7 @@ static mp_status_t make_queues(mp_client_t *client, const mp_pod_machine_t *mach
   return NULL;
 }
 
-static mp_status_t make_workers(mp_client_t *client, const mp_pod_machine_t *machine) {
+static mp_status_t client_make_workers(mp_client_t *client, const mp_pod_machine_t *machine) {
   client->workers = mp_calloc(client->num_workers, sizeof(*client->workers));
   MP_RETURN_IF_NULL(client->workers);
   uint32_t index = 0;
@@ -48,7 +48,7 @@ static mp_status_t make_workers(mp_client_t *client, const mp_pod_machine_t *mac
   return NULL;
 }
 
-static void make_local(mp_client_t *client, mp_device_t *device, uint32_t index) {
+static void client_make_local(mp_client_t *client, mp_device_t *device, uint32_t index) {
   int32_t group = device->info->core_group;
   device->queue = &client->queues[group >= 0 && (uint32_t)group < client->num_queues ? group : 0];
   pthread_mutex_init(&device->lock, NULL);
@@ -59,7 +59,7 @@ static void make_local(mp_client_t *client, mp_device_t *device, uint32_t index)
   }
 }
 
-static mp_status_t make_devices(mp_client_t *client) {
+static mp_status_t client_make_devices(mp_client_t *client) {
   const mp_pod_info_t *info = mp_pod_info(client->pod);
   uint32_t num_local = (uint32_t)info->num_local_devices;
   client->devices = mp_calloc((size_t)info->num_devices, sizeof(*client->devices));
@@ -75,14 +75,14 @@ static mp_status_t make_devices(mp_client_t *client) {
     device->id = i;
     device->info = mp_pod_device(client->pod, (int32_t)i);
     device->is_local = device->info->process_index == info->process_index;
-    if (device->is_local) make_local(client, device, i - client->first_local);
+    if (device->is_local) client_make_local(client, device, i - client->first_local);
   }
   return NULL;
 }
 
 // ---- The pod of all processes ----
 
-static void print_notes(const char *notes) {
+static void client_print_notes(const char *notes) {
   while (*notes != '\0') {
     size_t size = strcspn(notes, "\n");
     mp_log_notice("%.*s", (int)size, notes);
@@ -90,7 +90,7 @@ static void print_notes(const char *notes) {
   }
 }
 
-static mp_status_t merge(mp_client_t *client, void *const *bytes, const size_t *sizes) {
+static mp_status_t client_merge(mp_client_t *client, void *const *bytes, const size_t *sizes) {
   uint32_t rank = mp_world_rank(client->world);
   uint32_t count = mp_world_size(client->world);
   mp_str_t *announcements = mp_calloc(count, sizeof(*announcements));
@@ -100,13 +100,13 @@ static mp_status_t merge(mp_client_t *client, void *const *bytes, const size_t *
   mp_strbuf_init(&notes);
   mp_status_t status =
       mp_pod_merge(announcements, (int32_t)count, (int32_t)rank, &client->pod, &notes);
-  if (status == NULL && rank == 0) print_notes(mp_strbuf_text(&notes));
+  if (status == NULL && rank == 0) client_print_notes(mp_strbuf_text(&notes));
   mp_strbuf_deinit(&notes);
   mp_free(announcements);
   return status;
 }
 
-static mp_status_t make_pod_of_world(mp_client_t *client, const mp_options_t *options) {
+static mp_status_t client_make_pod_of_world(mp_client_t *client, const mp_options_t *options) {
   const mp_peer_t *self = mp_world_peer(client->world, mp_world_rank(client->world));
   mp_pod_process_t process = {
       .host = (int32_t)self->host, .hostname = self->hostname, .pid = self->pid};
@@ -121,7 +121,7 @@ static mp_status_t make_pod_of_world(mp_client_t *client, const mp_options_t *op
     status = mp_status_annotate(status, "agreeing on the pod with the other processes");
   }
   if (status == NULL) {
-    status = merge(client, bytes, sizes);
+    status = client_merge(client, bytes, sizes);
     mp_free(bytes);
   }
   mp_strbuf_deinit(&announcement);
@@ -129,7 +129,7 @@ static mp_status_t make_pod_of_world(mp_client_t *client, const mp_options_t *op
 }
 
 // jax.distributed's processes without a world to reach them through would be silent worlds of one.
-static mp_status_t check_nodes(const mp_client_t *client, const mp_options_t *options) {
+static mp_status_t client_check_nodes(const mp_client_t *client, const mp_options_t *options) {
   if (client->world != NULL || options->num_nodes <= 1) return NULL;
   return mp_status_make(MP_UNIMPLEMENTED,
                         "the option num_nodes says that this is one of %lld processes "
@@ -138,19 +138,19 @@ static mp_status_t check_nodes(const mp_client_t *client, const mp_options_t *op
                         (long long)options->num_nodes, (long long)options->num_nodes);
 }
 
-static mp_status_t make(mp_client_t *client, const mp_options_t *options) {
-  MP_RETURN_IF_ERROR(check_nodes(client, options));
+static mp_status_t client_make(mp_client_t *client, const mp_options_t *options) {
+  MP_RETURN_IF_ERROR(client_check_nodes(client, options));
   MP_RETURN_IF_ERROR(client->world == NULL ? mp_pod_create(options, &client->pod)
-                                           : make_pod_of_world(client, options));
+                                           : client_make_pod_of_world(client, options));
   const mp_pod_machine_t *machine = mp_pod_machine(client->pod);
   client->machine_bytes = machine->is_real ? machine->memory : 0;
   if (client->world != NULL) {
     client->machine_bytes /=
         mp_world_peer(client->world, mp_world_rank(client->world))->ranks_on_host;
   }
-  MP_RETURN_IF_ERROR(make_queues(client, machine));
-  MP_RETURN_IF_ERROR(make_workers(client, machine));
-  MP_RETURN_IF_ERROR(make_devices(client));
+  MP_RETURN_IF_ERROR(client_make_queues(client, machine));
+  MP_RETURN_IF_ERROR(client_make_workers(client, machine));
+  MP_RETURN_IF_ERROR(client_make_devices(client));
   if (client->world != NULL) {
     MP_RETURN_IF_ERROR(
         mp_endpoint_open(client->world, client, (double)options->exit_timeout, &client->endpoint));
@@ -176,7 +176,7 @@ mp_status_t mp_client_create_in(const mp_options_t *options, mp_world_t *world,
   client->world = world;
   pthread_mutex_init(&client->launch_lock, NULL);
   pthread_mutex_init(&client->jobs.lock, NULL);
-  mp_status_t status = make(client, options);
+  mp_status_t status = client_make(client, options);
   if (status != NULL) {
     mp_client_unhold(client);
     return status;
@@ -187,7 +187,7 @@ mp_status_t mp_client_create_in(const mp_options_t *options, mp_world_t *world,
 
 // ---- Ending ----
 
-static void destroy(mp_client_t *client) {
+static void client_destroy(mp_client_t *client) {
   for (uint32_t i = 0; i < client->num_local; ++i) {
     mp_device_t *device = &client->devices[client->first_local + i];
     for (int space = 0; space < MP_MEMORY_SPACE_COUNT; ++space) {
@@ -223,11 +223,11 @@ void mp_client_hold(mp_client_t *client) {
 void mp_client_unhold(mp_client_t *client) {
   if (atomic_fetch_sub_explicit(&client->holds, 1, memory_order_acq_rel) != 1) return;
   // A forked child has only a copy: what it would give back is gone with the process anyway.
-  if (!mp_client_is_forked(client)) destroy(client);
+  if (!mp_client_is_forked(client)) client_destroy(client);
 }
 
 // Ends all that is in the streams. The workers are gone and no launch can come.
-static void cancel_runs(mp_client_t *client) {
+static void client_cancel_runs(mp_client_t *client) {
   mp_status_t cause = mp_status_make(MP_CANCELLED, "the client was closed");
   for (uint32_t i = 0; i < client->num_local; ++i) {
     mp_device_t *device = &client->devices[client->first_local + i];
@@ -255,7 +255,7 @@ void mp_client_end(mp_client_t *client) {
   pthread_mutex_unlock(&client->launch_lock);
   mp_workers_stop(client);
   mp_job_drain(client);
-  cancel_runs(client);
+  client_cancel_runs(client);
   mp_watch_stop(client->watch);
   client->watch = NULL;
   mp_endpoint_close(client->endpoint);

@@ -14,7 +14,7 @@ typedef struct {
   mp_step_t step;
 } mp_exec_t;
 
-static void *address(const mp_run_t *run, const mp_slot_t *slot) {
+static void *commands_address(const mp_run_t *run, const mp_slot_t *slot) {
   switch (slot->kind) {
     case MP_SLOT_ARENA:
       return run->arena + slot->offset;
@@ -30,12 +30,12 @@ static void *address(const mp_run_t *run, const mp_slot_t *slot) {
   return NULL;
 }
 
-static void resolve(mp_run_t *run, const mp_cmd_t *cmd) {
+static void commands_resolve(mp_run_t *run, const mp_cmd_t *cmd) {
   for (uint32_t i = 0; i < cmd->num_operands; ++i) {
-    run->inputs[i] = address(run, &cmd->operands[i]);
+    run->inputs[i] = commands_address(run, &cmd->operands[i]);
   }
   for (uint32_t i = 0; i < cmd->num_results; ++i) {
-    run->outputs[i] = address(run, &cmd->results[i]);
+    run->outputs[i] = commands_address(run, &cmd->results[i]);
   }
 }
 
@@ -47,18 +47,18 @@ typedef struct {
   const mp_run_t *run;
 } mp_kernel_job_t;
 
-static mp_status_t run_kernel_part(mp_job_t *job, uint32_t part, void *scratch) {
+static mp_status_t commands_run_kernel_part(mp_job_t *job, uint32_t part, void *scratch) {
   const mp_kernel_job_t *k = (mp_kernel_job_t *)job;
   mp_kernel_call_t call = {
       .operands = k->run->inputs, .results = k->run->outputs, .scratch = scratch, .part = part};
   return k->kernel->run(k->kernel, &call);
 }
 
-static mp_status_t do_launch(mp_exec_t *exec) {
+static mp_status_t commands_do_launch(mp_exec_t *exec) {
   const mp_kernel_t *kernel = exec->cmd->kernel;
-  resolve(exec->run, exec->cmd);
+  commands_resolve(exec->run, exec->cmd);
   mp_kernel_job_t job = {
-      .job = {.run = run_kernel_part,
+      .job = {.run = commands_run_kernel_part,
               .queue = exec->self->queue,
               .num_parts = kernel->num_parts,
               .scratch_bytes = kernel->scratch_bytes},
@@ -68,9 +68,9 @@ static mp_status_t do_launch(mp_exec_t *exec) {
   return mp_job_attend(exec->self->client, exec->self, &job.job);
 }
 
-static mp_status_t do_copy(mp_exec_t *exec) {
-  const void *from = address(exec->run, &exec->cmd->operands[0]);
-  void *to = address(exec->run, &exec->cmd->results[0]);
+static mp_status_t commands_do_copy(mp_exec_t *exec) {
+  const void *from = commands_address(exec->run, &exec->cmd->operands[0]);
+  void *to = commands_address(exec->run, &exec->cmd->results[0]);
   if (exec->cmd->bytes != 0 && from != to) memmove(to, from, exec->cmd->bytes);
   return NULL;
 }
@@ -78,11 +78,11 @@ static mp_status_t do_copy(mp_exec_t *exec) {
 // ---- Collectives ----
 
 // Comes here again when it was parked: the meeting is over, or there is more to do for it.
-static mp_status_t do_collective(mp_exec_t *exec) {
+static mp_status_t commands_do_collective(mp_exec_t *exec) {
   mp_run_t *run = exec->run;
   mp_arrival_t *arrival = &run->arrival;
   if (arrival->collective == NULL) {
-    resolve(run, exec->cmd);
+    commands_resolve(run, exec->cmd);
     *arrival = (mp_arrival_t){
         .collective = exec->cmd->collective,
         .program = run->executable->program,
@@ -104,10 +104,10 @@ static mp_status_t do_collective(mp_exec_t *exec) {
   return NULL;
 }
 
-static mp_status_t do_send(mp_exec_t *exec) {
+static mp_status_t commands_do_send(mp_exec_t *exec) {
   mp_run_t *run = exec->run;
   const mp_collective_t *collective = exec->cmd->collective;
-  resolve(run, exec->cmd);
+  commands_resolve(run, exec->cmd);
   for (uint32_t i = 0; i < collective->num_pairs; ++i) {
     if (collective->pairs[2 * i] != run->logical) continue;
     MP_RETURN_IF_ERROR(mp_session_send(run->session, collective, run->logical,
@@ -117,10 +117,10 @@ static mp_status_t do_send(mp_exec_t *exec) {
 }
 
 // Comes here again when it was parked, with the message.
-static mp_status_t do_recv(mp_exec_t *exec) {
+static mp_status_t commands_do_recv(mp_exec_t *exec) {
   mp_run_t *run = exec->run;
   const mp_collective_t *collective = exec->cmd->collective;
-  resolve(run, exec->cmd);
+  commands_resolve(run, exec->cmd);
   mp_receiver_t *receiver = &run->receiver;
   if (receiver->message == NULL) {
     uint32_t i = 0;
@@ -151,54 +151,54 @@ static mp_status_t do_recv(mp_exec_t *exec) {
 
 // ---- Numbers and control flow ----
 
-static mp_status_t do_replica_id(mp_exec_t *exec) {
+static mp_status_t commands_do_replica_id(mp_exec_t *exec) {
   uint32_t id = exec->run->logical / exec->run->executable->program->num_partitions;
-  memcpy(address(exec->run, &exec->cmd->results[0]), &id, sizeof(id));
+  memcpy(commands_address(exec->run, &exec->cmd->results[0]), &id, sizeof(id));
   return NULL;
 }
 
-static mp_status_t do_partition_id(mp_exec_t *exec) {
+static mp_status_t commands_do_partition_id(mp_exec_t *exec) {
   uint32_t id = exec->run->logical % exec->run->executable->program->num_partitions;
-  memcpy(address(exec->run, &exec->cmd->results[0]), &id, sizeof(id));
+  memcpy(commands_address(exec->run, &exec->cmd->results[0]), &id, sizeof(id));
   return NULL;
 }
 
-static mp_status_t do_jump(mp_exec_t *exec) {
+static mp_status_t commands_do_jump(mp_exec_t *exec) {
   exec->next = exec->cmd->targets[0];
   return NULL;
 }
 
-static mp_status_t do_branch_unless(mp_exec_t *exec) {
-  const uint8_t *condition = address(exec->run, &exec->cmd->operands[0]);
+static mp_status_t commands_do_branch_unless(mp_exec_t *exec) {
+  const uint8_t *condition = commands_address(exec->run, &exec->cmd->operands[0]);
   if (*condition == 0) exec->next = exec->cmd->targets[0];
   return NULL;
 }
 
-static mp_status_t do_switch(mp_exec_t *exec) {
+static mp_status_t commands_do_switch(mp_exec_t *exec) {
   int32_t index;
-  memcpy(&index, address(exec->run, &exec->cmd->operands[0]), sizeof(index));
+  memcpy(&index, commands_address(exec->run, &exec->cmd->operands[0]), sizeof(index));
   uint32_t last = exec->cmd->num_targets - 1;
   exec->next = exec->cmd->targets[index >= 0 && (uint32_t)index < last ? (uint32_t)index : last];
   return NULL;
 }
 
-static mp_status_t do_done(mp_exec_t *exec) {
+static mp_status_t commands_do_done(mp_exec_t *exec) {
   exec->step = MP_STEP_OVER;
   return NULL;
 }
 
 static mp_status_t (*const k_commands[])(mp_exec_t *exec) = {
-    [MP_CMD_LAUNCH] = do_launch,
-    [MP_CMD_COLLECTIVE] = do_collective,
-    [MP_CMD_SEND] = do_send,
-    [MP_CMD_RECV] = do_recv,
-    [MP_CMD_COPY] = do_copy,
-    [MP_CMD_REPLICA_ID] = do_replica_id,
-    [MP_CMD_PARTITION_ID] = do_partition_id,
-    [MP_CMD_JUMP] = do_jump,
-    [MP_CMD_BRANCH_UNLESS] = do_branch_unless,
-    [MP_CMD_SWITCH] = do_switch,
-    [MP_CMD_DONE] = do_done,
+    [MP_CMD_LAUNCH] = commands_do_launch,
+    [MP_CMD_COLLECTIVE] = commands_do_collective,
+    [MP_CMD_SEND] = commands_do_send,
+    [MP_CMD_RECV] = commands_do_recv,
+    [MP_CMD_COPY] = commands_do_copy,
+    [MP_CMD_REPLICA_ID] = commands_do_replica_id,
+    [MP_CMD_PARTITION_ID] = commands_do_partition_id,
+    [MP_CMD_JUMP] = commands_do_jump,
+    [MP_CMD_BRANCH_UNLESS] = commands_do_branch_unless,
+    [MP_CMD_SWITCH] = commands_do_switch,
+    [MP_CMD_DONE] = commands_do_done,
 };
 
 mp_status_t mp_run_commands(mp_worker_t *self, mp_run_t *run, mp_step_t *out_step) {

@@ -6,7 +6,7 @@
 // Everything that could move a run from inside: a worker or inline run at work, a runnable device,
 // a job. With the launch lock held no launch can come, so this stays true but for what comes from
 // outside (events that are set), and runs that wait for those are taken as able to go on.
-static bool is_quiet(const mp_client_t *client) {
+static bool deadlock_is_quiet(const mp_client_t *client) {
   if (atomic_load(&client->num_idle) != client->num_workers) return false;
   if (atomic_load(&client->num_inline_runs) != 0 || atomic_load(&client->jobs.count) != 0)
     return false;
@@ -17,7 +17,7 @@ static bool is_quiet(const mp_client_t *client) {
 }
 
 // The session, retained, that the first run of the device is parked in; NULL: not parked.
-static mp_session_t *parked_session(mp_device_t *device) {
+static mp_session_t *deadlock_parked_session(mp_device_t *device) {
   pthread_mutex_lock(&device->lock);
   mp_run_t *run = device->first;
   mp_session_t *session = run == NULL ? NULL : mp_session_retain(run->session);
@@ -30,18 +30,18 @@ static mp_session_t *parked_session(mp_device_t *device) {
 
 // True when `run` of this device, which has not come to a meeting point yet, may still do so.
 // `run` may be over by now, it is not looked at.
-static bool may_come(mp_device_t *device, const mp_run_t *run) {
+static bool deadlock_may_come(mp_device_t *device, const mp_run_t *run) {
   pthread_mutex_lock(&device->lock);
   bool is_first = device->first == run;
   pthread_mutex_unlock(&device->lock);
   if (is_first) return true;  // it waits for inputs
-  mp_session_t *before = parked_session(device);
+  mp_session_t *before = deadlock_parked_session(device);
   bool may = before == NULL || before->may_go_on;
   mp_session_release(before);
   return may;
 }
 
-static bool may_go_on(mp_session_t *session) {
+static bool deadlock_may_go_on(mp_session_t *session) {
   for (uint32_t i = 0; i < session->num_participants; ++i) {
     pthread_mutex_lock(&session->lock);
     mp_participant_state_t state = session->states[i];
@@ -50,17 +50,17 @@ static bool may_go_on(mp_session_t *session) {
     pthread_mutex_unlock(&session->lock);
     if (state == MP_PARTICIPANT_ABSENT) return true;  // its launch may still come
     if (state == MP_PARTICIPANT_REMOTE) return true;
-    if (state == MP_PARTICIPANT_ACTIVE && may_come(device, run)) return true;
+    if (state == MP_PARTICIPANT_ACTIVE && deadlock_may_come(device, run)) return true;
   }
   return false;
 }
 
 // A session, retained, that can never go on; NULL: there is none. Marks those that can, until no
 // more are found.
-static mp_session_t *find_stuck(mp_client_t *client) {
+static mp_session_t *deadlock_find_stuck(mp_client_t *client) {
   mp_device_t *devices = &client->devices[client->first_local];
   for (uint32_t i = 0; i < client->num_local; ++i) {
-    mp_session_t *session = parked_session(&devices[i]);
+    mp_session_t *session = deadlock_parked_session(&devices[i]);
     if (session != NULL) session->may_go_on = false;
     mp_session_release(session);
   }
@@ -70,9 +70,9 @@ static mp_session_t *find_stuck(mp_client_t *client) {
     mp_session_release(stuck);
     stuck = NULL;
     for (uint32_t i = 0; i < client->num_local; ++i) {
-      mp_session_t *session = parked_session(&devices[i]);
+      mp_session_t *session = deadlock_parked_session(&devices[i]);
       if (session != NULL && !session->may_go_on) {
-        session->may_go_on = may_go_on(session);
+        session->may_go_on = deadlock_may_go_on(session);
         again |= session->may_go_on;
         if (!session->may_go_on && stuck == NULL) stuck = mp_session_retain(session);
       }
@@ -88,9 +88,9 @@ void mp_deadlock_check(mp_client_t *client) {
   mp_session_t *stuck = NULL;
   pthread_mutex_lock(&client->launch_lock);
   // When it is not quiet, whoever is at work still looks when he is done.
-  if (atomic_load(&client->needs_look) && is_quiet(client)) {
+  if (atomic_load(&client->needs_look) && deadlock_is_quiet(client)) {
     atomic_store(&client->needs_look, false);
-    stuck = find_stuck(client);
+    stuck = deadlock_find_stuck(client);
   }
   pthread_mutex_unlock(&client->launch_lock);
   if (stuck != NULL) mp_session_poison_stuck(stuck);

@@ -4,7 +4,8 @@
 #include "sim/base/alloc.h"
 #include "sim/runtime/session_impl.h"
 
-static void take_payload(mp_session_t *session, mp_packet_t *packet, mp_device_list_t *resumed) {
+static void deliver_take_payload(mp_session_t *session, mp_packet_t *packet,
+                                 mp_device_list_t *resumed) {
   mp_remote_collective_t *ready;
   mp_status_t status = mp_remote_collective_file(session->peers, packet, &ready);
   if (status != NULL) {
@@ -16,7 +17,8 @@ static void take_payload(mp_session_t *session, mp_packet_t *packet, mp_device_l
   }
 }
 
-static void take_message(mp_session_t *session, mp_packet_t *packet, mp_device_list_t *resumed) {
+static void deliver_take_message(mp_session_t *session, mp_packet_t *packet,
+                                 mp_device_list_t *resumed) {
   const uint32_t source = packet->envelope.words[1], target = packet->envelope.words[2];
   mp_message_t *message;
   if (source >= session->num_participants || target >= session->num_participants) {
@@ -33,7 +35,8 @@ static void take_message(mp_session_t *session, mp_packet_t *packet, mp_device_l
   mp_session_post(session, message, resumed);
 }
 
-static void take_poison(mp_session_t *session, mp_packet_t *packet, mp_device_list_t *resumed) {
+static void deliver_take_poison(mp_session_t *session, mp_packet_t *packet,
+                                mp_device_list_t *resumed) {
   const uint32_t word = packet->envelope.words[1];
   const bool is_code = word != MP_OK && word <= MP_UNAUTHENTICATED;
   const mp_status_code_t code = is_code ? (mp_status_code_t)word : MP_UNKNOWN;
@@ -47,7 +50,8 @@ static void take_poison(mp_session_t *session, mp_packet_t *packet, mp_device_li
   mp_session_poison_quietly(session, error, resumed);
 }
 
-static void take_leave(mp_session_t *session, mp_packet_t *packet, mp_device_list_t *resumed) {
+static void deliver_take_leave(mp_session_t *session, mp_packet_t *packet,
+                               mp_device_list_t *resumed) {
   mp_peers_t *peers = session->peers;
   const int64_t i = mp_peers_find(peers, packet->from);
   if (i >= 0) peers->has_left[i] = true;
@@ -58,7 +62,8 @@ static void take_leave(mp_session_t *session, mp_packet_t *packet, mp_device_lis
   mp_session_poison_if_stuck(session, resumed);
 }
 
-static void take_ask(mp_session_t *session, mp_packet_t *packet, mp_device_list_t *resumed) {
+static void deliver_take_ask(mp_session_t *session, mp_packet_t *packet,
+                             mp_device_list_t *resumed) {
   (void)resumed;
   mp_strbuf_t text;
   mp_strbuf_init(&text);
@@ -69,7 +74,8 @@ static void take_ask(mp_session_t *session, mp_packet_t *packet, mp_device_list_
   mp_packet_release(packet);
 }
 
-static void take_answer(mp_session_t *session, mp_packet_t *packet, mp_device_list_t *resumed) {
+static void deliver_take_answer(mp_session_t *session, mp_packet_t *packet,
+                                mp_device_list_t *resumed) {
   (void)resumed;
   const int64_t i = mp_peers_find(session->peers, packet->from);
   char *text = i < 0 ? NULL : mp_calloc(1, packet->bytes + 1);
@@ -83,10 +89,10 @@ static void take_answer(mp_session_t *session, mp_packet_t *packet, mp_device_li
 
 static void (*const k_packets[])(mp_session_t *session, mp_packet_t *packet,
                                  mp_device_list_t *resumed) = {
-    [MP_PACKET_PAYLOAD] = take_payload, [MP_PACKET_DISPUTE] = take_payload,
-    [MP_PACKET_MESSAGE] = take_message, [MP_PACKET_POISON] = take_poison,
-    [MP_PACKET_LEAVE] = take_leave,     [MP_PACKET_ASK] = take_ask,
-    [MP_PACKET_ANSWER] = take_answer,
+    [MP_PACKET_PAYLOAD] = deliver_take_payload, [MP_PACKET_DISPUTE] = deliver_take_payload,
+    [MP_PACKET_MESSAGE] = deliver_take_message, [MP_PACKET_POISON] = deliver_take_poison,
+    [MP_PACKET_LEAVE] = deliver_take_leave,     [MP_PACKET_ASK] = deliver_take_ask,
+    [MP_PACKET_ANSWER] = deliver_take_answer,
 };
 
 void mp_session_deliver(mp_session_t *session, mp_packet_t *packet) {

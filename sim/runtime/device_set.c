@@ -4,15 +4,15 @@
 #include "sim/runtime/executable_impl.h"
 #include "sim/runtime/session.h"
 
-static uint32_t rank_of(const mp_client_t *client, uint32_t id) {
+static uint32_t device_set_rank_of(const mp_client_t *client, uint32_t id) {
   return (uint32_t)client->devices[id].info->process_index;
 }
 
 // Lists the other ranks; false: there are none.
-static bool list_ranks(const mp_client_t *client, mp_device_set_t *set, uint32_t *ranks_of,
-                       uint32_t *ranks) {
+static bool device_set_list_ranks(const mp_client_t *client, mp_device_set_t *set,
+                                  uint32_t *ranks_of, uint32_t *ranks) {
   for (uint32_t i = 0; i < set->num_devices; ++i) {
-    ranks_of[i] = rank_of(client, set->ids[i]);
+    ranks_of[i] = device_set_rank_of(client, set->ids[i]);
     bool is_known = client->devices[set->ids[i]].is_local;
     for (uint32_t r = 0; r < set->num_ranks && !is_known; ++r) is_known = ranks[r] == ranks_of[i];
     if (!is_known) ranks[set->num_ranks++] = ranks_of[i];
@@ -39,7 +39,7 @@ mp_status_t mp_device_set_get(mp_client_t *client, const uint32_t *ids, uint32_t
   set->hash = mp_hash_bytes(MP_HASH_START, ids, bytes);
   set->ranks_of = copy + num_devices;
   set->ranks = copy + 2 * (size_t)num_devices;
-  if (list_ranks(client, set, copy + num_devices, copy + 2 * (size_t)num_devices)) {
+  if (device_set_list_ranks(client, set, copy + num_devices, copy + 2 * (size_t)num_devices)) {
     set->endpoint = client->endpoint;
   }
   set->next = client->sets;
@@ -48,8 +48,8 @@ mp_status_t mp_device_set_get(mp_client_t *client, const uint32_t *ids, uint32_t
   return NULL;
 }
 
-static mp_status_t make_session(const mp_device_set_t *set, uint64_t number,
-                                mp_session_t **out_session) {
+static mp_status_t device_set_make_session(const mp_device_set_t *set, uint64_t number,
+                                           mp_session_t **out_session) {
   mp_session_t *session;
   MP_RETURN_IF_ERROR(mp_session_create(set->num_devices, set->ids, &session));
   session->number = number;
@@ -71,7 +71,7 @@ mp_status_t mp_device_set_session(mp_device_set_t *set, uint32_t logical,
   mp_session_t *session = set->waiting;
   while (session != NULL && session->number != number) session = session->next;
   if (session == NULL) {
-    MP_RETURN_IF_ERROR(make_session(set, number, &session));
+    MP_RETURN_IF_ERROR(device_set_make_session(set, number, &session));
     session->next = set->waiting;
     set->waiting = session;
   }
@@ -80,7 +80,7 @@ mp_status_t mp_device_set_session(mp_device_set_t *set, uint32_t logical,
 }
 
 // All participants of this process were launched.
-static void forget(mp_device_set_t *set, mp_session_t *session) {
+static void device_set_forget(mp_device_set_t *set, mp_session_t *session) {
   mp_session_t **link = &set->waiting;
   while (*link != session) link = &(*link)->next;
   *link = session->next;
@@ -90,7 +90,7 @@ static void forget(mp_device_set_t *set, mp_session_t *session) {
 void mp_device_set_join(mp_device_set_t *set, uint32_t logical, mp_session_t *session,
                         mp_run_t *run) {
   set->num_launches[logical] += 1;
-  if (mp_session_join(session, logical, run)) forget(set, session);
+  if (mp_session_join(session, logical, run)) device_set_forget(set, session);
 }
 
 void mp_device_set_skip(mp_device_set_t *set, uint32_t logical, mp_status_t error) {
@@ -106,7 +106,7 @@ void mp_device_set_skip(mp_device_set_t *set, uint32_t logical, mp_status_t erro
     return;
   }
   mp_session_poison(session, mp_status_retain(error));
-  if (mp_session_skip(session, logical)) forget(set, session);
+  if (mp_session_skip(session, logical)) device_set_forget(set, session);
   mp_session_release(session);
 }
 

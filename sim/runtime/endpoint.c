@@ -2,23 +2,23 @@
 #include "sim/base/alloc.h"
 #include "sim/runtime/router_impl.h"
 
-static bool is_of_epoch(const mp_packet_t *packet, uint64_t epoch) {
+static bool endpoint_is_of_epoch(const mp_packet_t *packet, uint64_t epoch) {
   return mp_packet_epoch(packet) == epoch;
 }
 
-static bool is_of_launch(const mp_packet_t *packet, uint64_t number) {
+static bool endpoint_is_of_launch(const mp_packet_t *packet, uint64_t number) {
   return mp_packet_launch(packet) == number;
 }
 
-static void cancel_incomplete(mp_session_t *session, void *context) {
+static void endpoint_cancel_incomplete(mp_session_t *session, void *context) {
   (void)context;
   if (mp_session_is_complete(session)) return;
   mp_session_poison(session, mp_status_make(MP_CANCELLED, "the client was closed"));
 }
 
-static void take_early(mp_router_t *router, mp_endpoint_t *endpoint) {
+static void endpoint_take_early(mp_router_t *router, mp_endpoint_t *endpoint) {
   for (mp_packet_t *packet;
-       (packet = mp_mail_take(&router->early, is_of_epoch, endpoint->epoch)) != NULL;) {
+       (packet = mp_mail_take(&router->early, endpoint_is_of_epoch, endpoint->epoch)) != NULL;) {
     mp_router_route(endpoint, packet);
   }
 }
@@ -40,7 +40,7 @@ mp_status_t mp_endpoint_open(mp_world_t *world, mp_client_t *client, double exit
   endpoint->epoch = router->num_epochs++;
   endpoint->next = router->endpoints;
   router->endpoints = endpoint;
-  take_early(router, endpoint);
+  endpoint_take_early(router, endpoint);
   pthread_mutex_unlock(&router->lock);
   *out_endpoint = endpoint;
   return NULL;
@@ -92,16 +92,18 @@ uint64_t mp_endpoint_launch_key(const mp_endpoint_t *endpoint, uint64_t number) 
 
 // ---- Launches ----
 
-static bool is_of_earlier_launch(const mp_packet_t *packet, uint64_t number) {
+static bool endpoint_is_of_earlier_launch(const mp_packet_t *packet, uint64_t number) {
   return mp_packet_launch(packet) < number;
 }
 
-static void deliver_early(mp_launch_queue_t *queue, uint64_t number, mp_session_t *session) {
+static void endpoint_deliver_early(mp_launch_queue_t *queue, uint64_t number,
+                                   mp_session_t *session) {
   mp_packet_t *refused;  // of a launch that this process had no memory for
-  while ((refused = mp_mail_take(&queue->early, is_of_earlier_launch, number)) != NULL) {
+  while ((refused = mp_mail_take(&queue->early, endpoint_is_of_earlier_launch, number)) != NULL) {
     mp_packet_release(refused);
   }
-  for (mp_packet_t *packet; (packet = mp_mail_take(&queue->early, is_of_launch, number)) != NULL;) {
+  for (mp_packet_t *packet;
+       (packet = mp_mail_take(&queue->early, endpoint_is_of_launch, number)) != NULL;) {
     mp_session_deliver(session, packet);
   }
   if (number >= queue->lost_begin && number < queue->lost_end) {
@@ -129,7 +131,7 @@ mp_status_t mp_endpoint_enter(mp_endpoint_t *endpoint, uint64_t devices, uint64_
     }
     queue->last = mp_session_retain(session);
     queue->num_entered = number + 1;
-    deliver_early(queue, number, session);
+    endpoint_deliver_early(queue, number, session);
     for (uint32_t rank = 0; rank < mp_world_size(router->world); ++rank) {
       if (router->losses[rank] != NULL) mp_session_lose(session, rank, router->losses[rank]);
     }
@@ -150,7 +152,7 @@ void mp_endpoint_refuse(mp_endpoint_t *endpoint, uint64_t devices, uint64_t numb
   }
 }
 
-static bool unlink_session(mp_launch_queue_t *queue, const mp_session_t *session) {
+static bool endpoint_unlink_session(mp_launch_queue_t *queue, const mp_session_t *session) {
   mp_session_t *previous = NULL;
   mp_session_t *at = queue->sessions;
   for (; at != NULL && at != session; at = mp_peers_next(at->peers)) previous = at;
@@ -170,7 +172,7 @@ void mp_endpoint_leave(mp_endpoint_t *endpoint, mp_session_t *session) {
   pthread_mutex_lock(&endpoint->router->lock);
   for (mp_launch_queue_t *queue = endpoint->queues; queue != NULL && !was_there;
        queue = queue->next) {
-    was_there = unlink_session(queue, session);
+    was_there = endpoint_unlink_session(queue, session);
   }
   pthread_mutex_unlock(&endpoint->router->lock);
   if (was_there) mp_session_release(session);
@@ -185,7 +187,7 @@ void mp_endpoint_visit(mp_endpoint_t *endpoint, void (*visit)(mp_session_t *sess
 
 bool mp_endpoint_linger(mp_endpoint_t *endpoint) {
   pthread_mutex_lock(&endpoint->router->lock);
-  mp_router_visit(endpoint, cancel_incomplete, NULL);
+  mp_router_visit(endpoint, endpoint_cancel_incomplete, NULL);
   endpoint->is_lingering = mp_router_is_moving(endpoint);
   bool must_linger = endpoint->is_lingering;
   pthread_mutex_unlock(&endpoint->router->lock);

@@ -48,7 +48,7 @@ mp_event_t *mp_event_retain(mp_event_t *event) {
 }
 
 // Calls back in the order of registration.
-static void run_waiters(mp_event_waiter_t *newest, mp_status_t status) {
+static void event_run_waiters(mp_event_waiter_t *newest, mp_status_t status) {
   mp_event_waiter_t *oldest = NULL;
   while (newest != NULL) {
     mp_event_waiter_t *next = newest->next;
@@ -71,7 +71,7 @@ void mp_event_release(mp_event_t *event) {
   if (waiters != NULL && waiters != &g_closed) {
     // Whoever owed the event dropped it: nobody can set it any more, but callbacks must run.
     mp_status_t lost = mp_status_make(MP_CANCELLED, "an event was dropped before it was set");
-    run_waiters(waiters, lost);
+    event_run_waiters(waiters, lost);
     mp_status_release(lost);
   }
   mp_status_release(event->status);
@@ -88,30 +88,30 @@ void mp_event_set(mp_event_t *event, mp_status_t status) {
   event->status = status;
   atomic_store(&event->state, MP_EVENT_SET);
   if (atomic_load(&event->sleepers) != 0) mp_futex_wake_all(&event->state);
-  run_waiters(atomic_exchange(&event->waiters, &g_closed), status);
+  event_run_waiters(atomic_exchange(&event->waiters, &g_closed), status);
   mp_event_release(event);
 }
 
-static bool is_set(const mp_event_t *event) {
+static bool event_is_set(const mp_event_t *event) {
   return atomic_load_explicit(&event->state, memory_order_acquire) == MP_EVENT_SET;
 }
 
 // In a forked child nobody is left who could set an event of the parent.
-static bool is_orphan(const mp_event_t *event) {
+static bool event_is_orphan(const mp_event_t *event) {
   return event->generation != mp_process_generation();
 }
 
 bool mp_event_is_ready(const mp_event_t *event) {
-  return is_set(event) || is_orphan(event);
+  return event_is_set(event) || event_is_orphan(event);
 }
 
 bool mp_event_has_succeeded(const mp_event_t *event) {
-  return is_set(event) && event->status == NULL;
+  return event_is_set(event) && event->status == NULL;
 }
 
 mp_status_t mp_event_status(const mp_event_t *event) {
-  if (is_set(event)) return mp_status_retain(event->status);
-  if (!is_orphan(event)) return NULL;
+  if (event_is_set(event)) return mp_status_retain(event->status);
+  if (!event_is_orphan(event)) return NULL;
   return mp_status_make(MP_FAILED_PRECONDITION,
                         "this work was pending when the process forked: the child has no workers "
                         "to finish it");

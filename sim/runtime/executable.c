@@ -7,8 +7,9 @@
 #include "sim/base/hash.h"
 #include "sim/runtime/executable_impl.h"
 
-static mp_status_t check_assignment(const mp_client_t *client, const mp_program_t *program,
-                                    const uint32_t *ids, uint32_t count) {
+static mp_status_t executable_check_assignment(const mp_client_t *client,
+                                               const mp_program_t *program, const uint32_t *ids,
+                                               uint32_t count) {
   bool *seen = mp_calloc(client->num_devices, sizeof(*seen));
   MP_RETURN_IF_NULL(seen);
   mp_status_t status = NULL;
@@ -38,7 +39,7 @@ static const mp_opcode_t k_heavy_ops[] = {
 };
 enum { MP_HEAVY_FACTOR = 50 };
 
-static double kernel_seconds(const mp_kernel_t *kernel) {
+static double executable_kernel_seconds(const mp_kernel_t *kernel) {
   if (kernel->num_parts > 1) return INFINITY;  // its maker found it worth several workers
   if (kernel->op == NULL) return 0;
   bool is_heavy = false;
@@ -57,7 +58,7 @@ static double kernel_seconds(const mp_kernel_t *kernel) {
 
 // Of the commands' order and the collectives: programs of equal digests come to the same
 // collectives by the same ways.
-static uint64_t digest_of(const mp_program_t *program) {
+static uint64_t executable_digest_of(const mp_program_t *program) {
   uint64_t digest = mp_hash_bytes(MP_HASH_START, program->name.data, program->name.size);
   for (uint32_t i = 0; i < program->num_commands; ++i) {
     const mp_cmd_t *cmd = &program->commands[i];
@@ -70,7 +71,7 @@ static uint64_t digest_of(const mp_program_t *program) {
 }
 
 // What launches need to know about the commands.
-static void survey(mp_executable_t *executable) {
+static void executable_survey(mp_executable_t *executable) {
   const mp_program_t *program = executable->program;
   // Plain kernels on one core do about one operation and two bytes in a nanosecond.
   double seconds =
@@ -82,15 +83,15 @@ static void survey(mp_executable_t *executable) {
     for (uint32_t t = 0; t < cmd->num_targets; ++t) {
       if (cmd->targets[t] <= i) seconds = INFINITY;  // a loop
     }
-    if (cmd->kind == MP_CMD_LAUNCH) seconds += kernel_seconds(cmd->kernel);
+    if (cmd->kind == MP_CMD_LAUNCH) seconds += executable_kernel_seconds(cmd->kernel);
     executable->has_collectives |=
         cmd->kind == MP_CMD_COLLECTIVE || cmd->kind == MP_CMD_SEND || cmd->kind == MP_CMD_RECV;
   }
   executable->inline_seconds = seconds;
-  executable->digest = digest_of(program);
+  executable->digest = executable_digest_of(program);
 }
 
-static mp_status_t list_local(mp_executable_t *executable) {
+static mp_status_t executable_list_local(mp_executable_t *executable) {
   const mp_client_t *client = executable->client;
   executable->local = mp_calloc(executable->num_devices + 1, sizeof(*executable->local));
   MP_RETURN_IF_NULL(executable->local);
@@ -106,7 +107,7 @@ mp_status_t mp_executable_create(mp_client_t *client, mp_program_t *program,
   uint32_t count = program->num_replicas * program->num_partitions;
   mp_executable_t *executable = NULL;
   mp_status_t status = mp_client_check(client);
-  if (status == NULL) status = check_assignment(client, program, assignment, count);
+  if (status == NULL) status = executable_check_assignment(client, program, assignment, count);
   if (status == NULL) {
     executable = mp_calloc(1, sizeof(*executable));
     if (executable == NULL) status = mp_status_out_of_memory();
@@ -121,7 +122,7 @@ mp_status_t mp_executable_create(mp_client_t *client, mp_program_t *program,
     executable->client = client;
     executable->num_devices = count;
     executable->ids = executable->set->ids;
-    status = list_local(executable);
+    status = executable_list_local(executable);
   }
   if (status != NULL) {
     if (executable != NULL) mp_name_release(executable->name);
@@ -132,7 +133,7 @@ mp_status_t mp_executable_create(mp_client_t *client, mp_program_t *program,
   atomic_init(&executable->references, 1);
   mp_client_hold(client);
   executable->program = program;
-  survey(executable);
+  executable_survey(executable);
   *out_executable = executable;
   return NULL;
 }

@@ -86,23 +86,23 @@ uint64_t mp_heap_idle_bytes(const mp_heap_t *heap) {
   return heap->idle;
 }
 
-static uint64_t round_up(uint64_t bytes, uint64_t unit) {
+static uint64_t heap_round_up(uint64_t bytes, uint64_t unit) {
   return (bytes + unit - 1) & ~(unit - 1);
 }
 
 uint64_t mp_heap_round(uint64_t bytes, bool whole_pages) {
   if (bytes > (uint64_t)1 << 56) return 0;
   whole_pages = whole_pages || bytes >= MP_PAGE_ALIGNED_FROM;
-  return round_up(bytes, whole_pages ? MP_PAGE_BYTES : MP_BLOCK_ALIGN);
+  return heap_round_up(bytes, whole_pages ? MP_PAGE_BYTES : MP_BLOCK_ALIGN);
 }
 
-static mp_pool_kind_t pool_of(uint64_t bytes) {
+static mp_pool_kind_t heap_pool_of(uint64_t bytes) {
   if (bytes >= MP_BIG_BLOCK) return MP_POOL_HUGE;
   return bytes >= MP_PAGE_ALIGNED_FROM ? MP_POOL_PAGES : MP_POOL_SMALL;
 }
 
 // Bin b holds sizes from (4 + b % 4) * 2^(b / 4) / 4 units of 64 bytes up to those of bin b + 1.
-static int bin_of(uint64_t bytes) {
+static int heap_bin_of(uint64_t bytes) {
   uint64_t units = bytes / MP_BLOCK_ALIGN;
   int doubling = 63 - __builtin_clzll(units);
   int quarter =
@@ -110,9 +110,9 @@ static int bin_of(uint64_t bytes) {
   return doubling * MP_BINS_PER_DOUBLING + quarter;
 }
 
-static void bin_insert(mp_heap_t *heap, mp_span_t *block) {
+static void heap_bin_insert(mp_heap_t *heap, mp_span_t *block) {
   mp_pool_t *pool = &heap->pools[block->pool];
-  int bin = bin_of(block->bytes);
+  int bin = heap_bin_of(block->bytes);
   block->is_free = true;
   block->list_prev = NULL;
   block->list_next = pool->bins[bin];
@@ -122,9 +122,9 @@ static void bin_insert(mp_heap_t *heap, mp_span_t *block) {
   heap->idle += block->touched;
 }
 
-static void bin_remove(mp_heap_t *heap, mp_span_t *block) {
+static void heap_bin_remove(mp_heap_t *heap, mp_span_t *block) {
   mp_pool_t *pool = &heap->pools[block->pool];
-  int bin = bin_of(block->bytes);
+  int bin = heap_bin_of(block->bytes);
   if (block->list_prev != NULL) {
     block->list_prev->list_next = block->list_next;
   } else {
@@ -137,7 +137,7 @@ static void bin_remove(mp_heap_t *heap, mp_span_t *block) {
 }
 
 // The first bin >= `bin` that is not empty, or MP_NUM_BINS.
-static int next_used_bin(const mp_pool_t *pool, int bin) {
+static int heap_next_used_bin(const mp_pool_t *pool, int bin) {
   for (int word = bin / 64; word < MP_BIN_WORDS; ++word) {
     uint64_t bits = pool->used[word];
     if (word == bin / 64) bits &= ~(uint64_t)0 << (bin % 64);
@@ -146,9 +146,10 @@ static int next_used_bin(const mp_pool_t *pool, int bin) {
   return MP_NUM_BINS;
 }
 
-static mp_span_t *find_fit(const mp_pool_t *pool, uint64_t bytes, uint64_t after) {
-  int own = bin_of(bytes);
-  for (int bin = next_used_bin(pool, own); bin < MP_NUM_BINS; bin = next_used_bin(pool, bin + 1)) {
+static mp_span_t *heap_find_fit(const mp_pool_t *pool, uint64_t bytes, uint64_t after) {
+  int own = heap_bin_of(bytes);
+  for (int bin = heap_next_used_bin(pool, own); bin < MP_NUM_BINS;
+       bin = heap_next_used_bin(pool, bin + 1)) {
     mp_span_t *best = NULL;
     int steps = 0;
     for (mp_span_t *block = pool->bins[bin]; block != NULL; block = block->list_next) {
@@ -162,7 +163,7 @@ static mp_span_t *find_fit(const mp_pool_t *pool, uint64_t bytes, uint64_t after
 }
 
 // Binds to the NUMA node: the policy holds for pages that are touched from now on.
-static bool bind_pages(void *data, uint64_t bytes, int32_t node) {
+static bool heap_bind_pages(void *data, uint64_t bytes, int32_t node) {
   enum { BITS = 8 * sizeof(unsigned long), WORDS = 1024 / BITS };
   unsigned long mask[WORDS] = {0};
   if (node < 0 || node >= 1024) return false;
@@ -171,28 +172,28 @@ static bool bind_pages(void *data, uint64_t bytes, int32_t node) {
 }
 
 // Maps `bytes` of address space, aligned to `align` (a power of two >= a page).
-static char *map_aligned(uint64_t bytes, uint64_t align) {
+static char *heap_map_aligned(uint64_t bytes, uint64_t align) {
   uint64_t total = bytes + (align > MP_PAGE_BYTES ? align : 0);
   char *data =
       mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (data == MAP_FAILED) return NULL;
   if (total == bytes) return data;
-  char *start = (char *)round_up((uint64_t)data, align);
+  char *start = (char *)heap_round_up((uint64_t)data, align);
   if (start != data) munmap(data, (size_t)(start - data));
   char *end = start + bytes;
   if (end != data + total) munmap(end, (size_t)(data + total - end));
   return start;
 }
 
-static mp_span_t *add_chunk(mp_heap_t *heap, uint64_t bytes, mp_pool_kind_t kind) {
+static mp_span_t *heap_add_chunk(mp_heap_t *heap, uint64_t bytes, mp_pool_kind_t kind) {
   mp_pool_t *pool = &heap->pools[kind];
   uint64_t align = kind == MP_POOL_HUGE ? MP_HUGE_PAGE : MP_PAGE_BYTES;
-  uint64_t size = round_up(bytes, align);
+  uint64_t size = heap_round_up(bytes, align);
   if (size < pool->next_chunk) size = pool->next_chunk;
   mp_chunk_t *chunk = mp_calloc(1, sizeof(*chunk));
   mp_span_t *block = mp_calloc(1, sizeof(*block));
   char *data = NULL;
-  if (chunk != NULL && block != NULL) data = map_aligned(size, align);
+  if (chunk != NULL && block != NULL) data = heap_map_aligned(size, align);
   if (data == NULL) {
     mp_free(chunk);
     mp_free(block);
@@ -200,20 +201,20 @@ static mp_span_t *add_chunk(mp_heap_t *heap, uint64_t bytes, mp_pool_kind_t kind
   }
   if (kind == MP_POOL_HUGE)
     (void)madvise(data, size, MADV_HUGEPAGE);  // a wish; plain pages do as well
-  if (heap->numa_node >= 0 && !bind_pages(data, size, heap->numa_node)) heap->is_bound = false;
+  if (heap->numa_node >= 0 && !heap_bind_pages(data, size, heap->numa_node)) heap->is_bound = false;
   if (pool->next_chunk < MP_LAST_CHUNK) pool->next_chunk *= 2;
   *chunk = (mp_chunk_t){heap->chunks, data, size};
   heap->chunks = chunk;
   block->data = data;
   block->bytes = size;
   block->pool = (uint8_t)kind;
-  bin_insert(heap, block);
+  heap_bin_insert(heap, block);
   return block;
 }
 
 // Cuts `block` (in no bin) to `bytes`; the rest becomes a free block. Without memory for the rest's
 // books the block stays whole.
-static void split(mp_heap_t *heap, mp_span_t *block, uint64_t bytes) {
+static void heap_split(mp_heap_t *heap, mp_span_t *block, uint64_t bytes) {
   if (block->bytes == bytes) return;
   mp_span_t *rest = mp_calloc(1, sizeof(*rest));
   if (rest == NULL) return;
@@ -227,21 +228,21 @@ static void split(mp_heap_t *heap, mp_span_t *block, uint64_t bytes) {
   if (rest->next != NULL) rest->next->prev = rest;
   block->next = rest;
   block->bytes = bytes;
-  bin_insert(heap, rest);
+  heap_bin_insert(heap, rest);
 }
 
 mp_span_t *mp_heap_take(mp_heap_t *heap, uint64_t bytes, uint64_t after) {
-  mp_pool_kind_t kind = pool_of(bytes);
-  mp_span_t *block = find_fit(&heap->pools[kind], bytes, after);
-  if (block == NULL) block = add_chunk(heap, bytes, kind);
+  mp_pool_kind_t kind = heap_pool_of(bytes);
+  mp_span_t *block = heap_find_fit(&heap->pools[kind], bytes, after);
+  if (block == NULL) block = heap_add_chunk(heap, bytes, kind);
   if (block == NULL) return NULL;
-  bin_remove(heap, block);
-  split(heap, block, bytes);
+  heap_bin_remove(heap, block);
+  heap_split(heap, block, bytes);
   return block;
 }
 
 // Joins the free block `right` into the block left of it; both are in no bin.
-static mp_span_t *join(mp_span_t *left, mp_span_t *right) {
+static mp_span_t *heap_join(mp_span_t *left, mp_span_t *right) {
   left->bytes += right->bytes;
   left->touched += right->touched;
   if (right->free_after > left->free_after) left->free_after = right->free_after;
@@ -257,18 +258,18 @@ void mp_heap_give(mp_heap_t *heap, mp_span_t *block, uint64_t free_after) {
   block->touched = block->bytes;
   mp_span_t *next = block->next, *prev = block->prev;
   if (next != NULL && next->is_free) {
-    bin_remove(heap, next);
-    block = join(block, next);
+    heap_bin_remove(heap, next);
+    block = heap_join(block, next);
   }
   if (prev != NULL && prev->is_free) {
-    bin_remove(heap, prev);
-    block = join(prev, block);
+    heap_bin_remove(heap, prev);
+    block = heap_join(prev, block);
   }
-  bin_insert(heap, block);
+  heap_bin_insert(heap, block);
 }
 
-static void trim_block(mp_heap_t *heap, mp_span_t *block) {
-  char *start = (char *)round_up((uint64_t)block->data, MP_PAGE_BYTES);
+static void heap_trim_block(mp_heap_t *heap, mp_span_t *block) {
+  char *start = (char *)heap_round_up((uint64_t)block->data, MP_PAGE_BYTES);
   char *end = (char *)((uint64_t)(block->data + block->bytes) & ~(uint64_t)(MP_PAGE_BYTES - 1));
   if (end > start) (void)madvise(start, (size_t)(end - start), MADV_DONTNEED);
   heap->idle -= block->touched;
@@ -278,11 +279,11 @@ static void trim_block(mp_heap_t *heap, mp_span_t *block) {
 void mp_heap_trim(mp_heap_t *heap, uint64_t completed) {
   for (int kind = MP_NUM_POOLS - 1; kind >= 0; --kind) {
     mp_pool_t *pool = &heap->pools[kind];
-    int first = bin_of(MP_TRIM_BLOCK);
-    for (int bin = next_used_bin(pool, first); bin < MP_NUM_BINS;
-         bin = next_used_bin(pool, bin + 1)) {
+    int first = heap_bin_of(MP_TRIM_BLOCK);
+    for (int bin = heap_next_used_bin(pool, first); bin < MP_NUM_BINS;
+         bin = heap_next_used_bin(pool, bin + 1)) {
       for (mp_span_t *block = pool->bins[bin]; block != NULL; block = block->list_next) {
-        if (block->touched != 0 && block->free_after <= completed) trim_block(heap, block);
+        if (block->touched != 0 && block->free_after <= completed) heap_trim_block(heap, block);
       }
     }
   }

@@ -29,7 +29,7 @@ typedef struct {
   uint64_t count;
 } mp_holder_t;
 
-static int compare_labels(const mp_label_t *a, const mp_label_t *b) {
+static int holders_compare_labels(const mp_label_t *a, const mp_label_t *b) {
   if (a->origin != b->origin) return a->origin < b->origin ? -1 : 1;
   if (a->dtype != b->dtype) return a->dtype < b->dtype ? -1 : 1;
   if (a->rank != b->rank) return a->rank < b->rank ? -1 : 1;
@@ -41,11 +41,11 @@ static int compare_labels(const mp_label_t *a, const mp_label_t *b) {
   return memcmp(a->dims, b->dims, sizeof(a->dims));
 }
 
-static int by_label(const void *a, const void *b) {
-  return compare_labels(((const mp_holder_t *)a)->label, ((const mp_holder_t *)b)->label);
+static int holders_by_label(const void *a, const void *b) {
+  return holders_compare_labels(((const mp_holder_t *)a)->label, ((const mp_holder_t *)b)->label);
 }
 
-static int by_bytes(const void *a, const void *b) {
+static int holders_by_bytes(const void *a, const void *b) {
   uint64_t x = ((const mp_holder_t *)a)->bytes, y = ((const mp_holder_t *)b)->bytes;
   return x > y ? -1 : x < y;
 }
@@ -68,18 +68,18 @@ void mp_label_print(const mp_label_t *label, mp_strbuf_t *out) {
 }
 
 // Brings equal labels together; returns how many groups there are.
-static size_t merge_equal(mp_holder_t *holders, size_t count) {
-  qsort(holders, count, sizeof(*holders), by_label);
+static size_t holders_merge_equal(mp_holder_t *holders, size_t count) {
+  qsort(holders, count, sizeof(*holders), holders_by_label);
   size_t groups = 0;
   for (size_t i = 0; i < count; ++i) {
-    if (groups != 0 && compare_labels(holders[groups - 1].label, holders[i].label) == 0) {
+    if (groups != 0 && holders_compare_labels(holders[groups - 1].label, holders[i].label) == 0) {
       holders[groups - 1].bytes += holders[i].bytes;
       holders[groups - 1].count += 1;
     } else {
       holders[groups++] = holders[i];
     }
   }
-  qsort(holders, groups, sizeof(*holders), by_bytes);
+  qsort(holders, groups, sizeof(*holders), holders_by_bytes);
   return groups;
 }
 
@@ -95,7 +95,7 @@ void mp_memory_describe_holders(const mp_memory_t *memory, mp_strbuf_t *out) {
   for (const mp_span_t *b = memory->live; b != NULL; b = b->list_next) {
     holders[n++] = (mp_holder_t){b->label, b->bytes, 1};
   }
-  size_t groups = merge_equal(holders, count);
+  size_t groups = holders_merge_equal(holders, count);
   mp_strbuf_puts(out, "\nlive buffers, largest first:");
   uint64_t rest = 0;
   for (size_t i = 0; i < groups; ++i) {

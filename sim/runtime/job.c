@@ -8,7 +8,7 @@
 #define MP_JOB_OWNER_SLEEPS 0x80000000u
 
 // A submitted job may be done, and gone, as soon as the list's lock is free.
-static void link_job(mp_client_t *client, mp_job_t *job) {
+static void job_link(mp_client_t *client, mp_job_t *job) {
   mp_job_list_t *jobs = &client->jobs;
   mp_core_queue_t *queue = job->queue;
   uint32_t num_parts = job->num_parts;
@@ -34,7 +34,7 @@ static void link_job(mp_client_t *client, mp_job_t *job) {
 }
 
 // Drops one reference; the last one calls back (submitted jobs).
-static void drop(mp_job_t *job) {
+static void job_drop(mp_job_t *job) {
   bool is_attended =
       job->done == NULL;  // read before: an attended job dies with its last reference
   unsigned left = atomic_fetch_sub(&job->references, 1) - 1;
@@ -48,7 +48,7 @@ static void drop(mp_job_t *job) {
 
 // Takes the job off the list, if it is still there, with the list's reference. The caller has one
 // of its own.
-static void unlink_job(mp_client_t *client, mp_job_t *job) {
+static void job_unlink(mp_client_t *client, mp_job_t *job) {
   mp_job_list_t *jobs = &client->jobs;
   pthread_mutex_lock(&jobs->lock);
   bool was_linked = job->is_linked;
@@ -59,26 +59,26 @@ static void unlink_job(mp_client_t *client, mp_job_t *job) {
     atomic_fetch_sub(&jobs->count, 1);
   }
   pthread_mutex_unlock(&jobs->lock);
-  if (was_linked) drop(job);
+  if (was_linked) job_drop(job);
 }
 
-static void fail(mp_job_t *job, mp_status_t error) {
+static void job_fail(mp_job_t *job, mp_status_t error) {
   mp_status_t expected = NULL;
   if (!atomic_compare_exchange_strong(&job->error, &expected, error)) mp_status_release(error);
 }
 
-static void do_parts(mp_worker_t *self, mp_job_t *job) {
+static void job_do_parts(mp_worker_t *self, mp_job_t *job) {
   void *scratch = NULL;
   if (job->scratch_bytes != 0) {
     scratch = self == NULL ? NULL : mp_worker_scratch(self, job->scratch_bytes);
-    if (scratch == NULL) fail(job, mp_status_out_of_memory());
+    if (scratch == NULL) job_fail(job, mp_status_out_of_memory());
   }
   for (;;) {
     uint32_t part = atomic_fetch_add(&job->next_part, 1);
     if (part >= job->num_parts) break;
     if (atomic_load_explicit(&job->error, memory_order_relaxed) != NULL) continue;
     mp_status_t status = job->run(job, part, scratch);
-    if (status != NULL) fail(job, status);
+    if (status != NULL) job_fail(job, status);
   }
 }
 
@@ -88,13 +88,13 @@ mp_status_t mp_job_attend(mp_client_t *client, mp_worker_t *self, mp_job_t *job)
   bool is_alone = job->num_parts <= 1 || (self != NULL && self->is_inline) ||
                   (self != NULL && client->num_workers <= 1) || mp_client_is_stopping(client);
   if (is_alone) {
-    do_parts(self, job);
+    job_do_parts(self, job);
     return atomic_load(&job->error);
   }
   atomic_init(&job->references, 2);  // ours, the list's
-  link_job(client, job);
-  do_parts(self, job);
-  unlink_job(client, job);
+  job_link(client, job);
+  job_do_parts(self, job);
+  job_unlink(client, job);
   unsigned references = atomic_load(&job->references);
   if (references != 1) {
     references = atomic_fetch_or(&job->references, MP_JOB_OWNER_SLEEPS) | MP_JOB_OWNER_SLEEPS;
@@ -111,45 +111,45 @@ void mp_job_submit(mp_client_t *client, mp_job_t *job) {
   atomic_init(&job->error, NULL);
   atomic_init(&job->references, 1);  // the list's
   mp_client_hold(client);            // the job's end may be the client's
-  link_job(client, job);
+  job_link(client, job);
   // The workers may have left before they could see it.
   if (mp_client_is_stopping(client)) mp_job_drain(client);
   mp_client_unhold(client);
 }
 
-static bool may_help(const mp_worker_t *self, const mp_job_t *job) {
+static bool job_may_help(const mp_worker_t *self, const mp_job_t *job) {
   return self == NULL || job->queue == NULL || job->queue == self->queue;
 }
 
 // The first job that `self` may help with, with a reference; NULL: none.
-static mp_job_t *find_job(mp_client_t *client, const mp_worker_t *self, bool take) {
+static mp_job_t *job_find(mp_client_t *client, const mp_worker_t *self, bool take) {
   mp_job_list_t *jobs = &client->jobs;
   if (atomic_load(&jobs->count) == 0) return NULL;
   pthread_mutex_lock(&jobs->lock);
   mp_job_t *job = jobs->first;
-  while (job != NULL && !may_help(self, job)) job = job->next;
+  while (job != NULL && !job_may_help(self, job)) job = job->next;
   if (job != NULL && take) atomic_fetch_add(&job->references, 1);
   pthread_mutex_unlock(&jobs->lock);
   return job;
 }
 
 bool mp_job_is_waiting_for(const mp_worker_t *self) {
-  return find_job(self->client, self, false) != NULL;
+  return job_find(self->client, self, false) != NULL;
 }
 
 bool mp_job_help(mp_worker_t *self) {
-  mp_job_t *job = find_job(self->client, self, true);
+  mp_job_t *job = job_find(self->client, self, true);
   if (job == NULL) return false;
-  do_parts(self, job);
-  unlink_job(self->client, job);
-  drop(job);
+  job_do_parts(self, job);
+  job_unlink(self->client, job);
+  job_drop(job);
   return true;
 }
 
 void mp_job_drain(mp_client_t *client) {
-  for (mp_job_t *job; (job = find_job(client, NULL, true)) != NULL;) {
-    do_parts(NULL, job);
-    unlink_job(client, job);
-    drop(job);
+  for (mp_job_t *job; (job = job_find(client, NULL, true)) != NULL;) {
+    job_do_parts(NULL, job);
+    job_unlink(client, job);
+    job_drop(job);
   }
 }

@@ -42,8 +42,8 @@ typedef struct {
 
 // ---- Checks ----
 
-static mp_status_t type_error(const mp_executable_t *executable, uint32_t param,
-                              const mp_type_t *expected, const mp_type_t *given) {
+static mp_status_t launch_type_error(const mp_executable_t *executable, uint32_t param,
+                                     const mp_type_t *expected, const mp_type_t *given) {
   mp_strbuf_t text;
   mp_strbuf_init(&text);
   mp_type_print(expected, &text);
@@ -55,8 +55,9 @@ static mp_status_t type_error(const mp_executable_t *executable, uint32_t param,
   return status;
 }
 
-static mp_status_t check_argument(const mp_executable_t *executable, const mp_device_t *device,
-                                  uint32_t param, const mp_buffer_t *buffer) {
+static mp_status_t launch_check_argument(const mp_executable_t *executable,
+                                         const mp_device_t *device, uint32_t param,
+                                         const mp_buffer_t *buffer) {
   const mp_program_io_t *io = &executable->program->params[param];
   if (buffer->memory->device != device) {
     return mp_status_make(MP_INVALID_ARGUMENT,
@@ -77,19 +78,20 @@ static mp_status_t check_argument(const mp_executable_t *executable, const mp_de
   // Tokens carry nothing; any buffer without bytes will do.
   bool is_token = io->type->kind == MP_TYPE_TOKEN && buffer->bytes == 0;
   if (!is_token && !mp_type_equal(io->type, &buffer->type)) {
-    return type_error(executable, param, io->type, &buffer->type);
+    return launch_type_error(executable, param, io->type, &buffer->type);
   }
   return NULL;
 }
 
-static bool may_donate(const mp_launch_t *launch, uint32_t param) {
+static bool launch_may_donate(const mp_launch_t *launch, uint32_t param) {
   for (uint32_t i = 0; i < launch->num_non_donatable; ++i) {
     if (launch->non_donatable[i] == (int64_t)param) return false;
   }
   return true;
 }
 
-static mp_status_t check_devices(const mp_executable_t *executable, const mp_launch_t *launch) {
+static mp_status_t launch_check_devices(const mp_executable_t *executable,
+                                        const mp_launch_t *launch) {
   for (uint32_t i = 0; launch->logical != NULL && i < launch->num_devices; ++i) {
     bool is_known = launch->logical[i] < executable->num_devices;
     for (uint32_t j = 0; j < i && is_known; ++j)
@@ -110,13 +112,13 @@ static mp_status_t check_devices(const mp_executable_t *executable, const mp_lau
 
 // ---- Preparing one share ----
 
-static mp_status_t take_arguments(mp_launching_t *l, mp_share_t *share) {
+static mp_status_t launch_take_arguments(mp_launching_t *l, mp_share_t *share) {
   const mp_program_t *program = l->executable->program;
   for (uint32_t p = 0; p < program->num_params; ++p) {
     mp_argument_t *argument = &share->arguments[p];
     mp_buffer_t *buffer = share->buffers[p];
-    mp_status_t status = check_argument(l->executable, share->device, p, buffer);
-    argument->is_donated = program->params[p].alias != -1 && may_donate(l->launch, p);
+    mp_status_t status = launch_check_argument(l->executable, share->device, p, buffer);
+    argument->is_donated = program->params[p].alias != -1 && launch_may_donate(l->launch, p);
     if (status == NULL) {
       status = mp_buffer_take(buffer, argument->is_donated, l->claim, &argument->take,
                               &argument->storage);
@@ -131,8 +133,8 @@ static mp_status_t take_arguments(mp_launching_t *l, mp_share_t *share) {
 }
 
 // The storage of result r: the donated parameter's own, or new.
-static mp_status_t make_result_storage(mp_launching_t *l, mp_share_t *share, uint32_t r,
-                                       mp_storage_t **out_storage) {
+static mp_status_t launch_make_result_storage(mp_launching_t *l, mp_share_t *share, uint32_t r,
+                                              mp_storage_t **out_storage) {
   const mp_program_io_t *io = &l->executable->program->results[r];
   mp_memory_t *memory = mp_device_memory(share->device, io->memory);
   mp_argument_t *argument = io->alias >= 0 ? &share->arguments[io->alias] : NULL;
@@ -160,12 +162,12 @@ static mp_status_t make_result_storage(mp_launching_t *l, mp_share_t *share, uin
   return NULL;
 }
 
-static mp_status_t make_results(mp_launching_t *l, mp_share_t *share) {
+static mp_status_t launch_make_results(mp_launching_t *l, mp_share_t *share) {
   const mp_program_t *program = l->executable->program;
   for (uint32_t r = 0; r < program->num_results; ++r) {
     const mp_program_io_t *io = &program->results[r];
     mp_storage_t *storage;
-    MP_RETURN_IF_ERROR(make_result_storage(l, share, r, &storage));
+    MP_RETURN_IF_ERROR(launch_make_result_storage(l, share, r, &storage));
     MP_RETURN_IF_ERROR(mp_buffer_make(mp_device_memory(share->device, io->memory), io->type->dtype,
                                       io->type->dims, io->type->rank, storage, share->run->event,
                                       &share->results[r]));
@@ -174,7 +176,7 @@ static mp_status_t make_results(mp_launching_t *l, mp_share_t *share) {
   return NULL;
 }
 
-static mp_status_t find_session(mp_launching_t *l, mp_share_t *share) {
+static mp_status_t launch_find_session(mp_launching_t *l, mp_share_t *share) {
   mp_executable_t *executable = l->executable;
   if (executable->has_collectives) {
     return mp_device_set_session(executable->set, share->logical, &share->run->session);
@@ -187,23 +189,23 @@ static mp_status_t find_session(mp_launching_t *l, mp_share_t *share) {
   return NULL;
 }
 
-static mp_status_t prepare(mp_launching_t *l, mp_share_t *share) {
+static mp_status_t launch_prepare(mp_launching_t *l, mp_share_t *share) {
   const mp_program_t *program = l->executable->program;
   MP_RETURN_IF_ERROR(mp_run_create(l->executable, share->logical, &share->run));
-  MP_RETURN_IF_ERROR(find_session(l, share));
-  MP_RETURN_IF_ERROR(take_arguments(l, share));
+  MP_RETURN_IF_ERROR(launch_find_session(l, share));
+  MP_RETURN_IF_ERROR(launch_take_arguments(l, share));
   if (program->arena_bytes != 0) {
     MP_RETURN_IF_ERROR(mp_memory_alloc(mp_device_memory(share->device, MP_MEMORY_DEVICE),
                                        program->arena_bytes, MP_IN_STREAM_ORDER, &l->arena_label,
                                        &share->arena));
     share->run->arena = share->arena->data;
   }
-  return make_results(l, share);
+  return launch_make_results(l, share);
 }
 
 // ---- Undoing and committing ----
 
-static void undo(mp_launching_t *l, mp_share_t *share) {
+static void launch_undo(mp_launching_t *l, mp_share_t *share) {
   const mp_program_t *program = l->executable->program;
   uint64_t newest = share->device->enqueued;
   for (uint32_t r = 0; r < share->num_results; ++r) {
@@ -233,14 +235,14 @@ static void undo(mp_launching_t *l, mp_share_t *share) {
   mp_run_release(share->run);
 }
 
-static void relabel_result(const mp_launching_t *l, const mp_program_io_t *io, uint32_t r,
-                           mp_storage_t *storage) {
+static void launch_relabel_result(const mp_launching_t *l, const mp_program_io_t *io, uint32_t r,
+                                  mp_storage_t *storage) {
   mp_label_t label = mp_label_make(MP_ORIGIN_RESULT, io->type->dtype, io->type->dims,
                                    io->type->rank, l->executable->name, r);
   mp_storage_relabel(storage, &label);
 }
 
-static void commit(mp_launching_t *l, mp_share_t *share) {
+static void launch_commit(mp_launching_t *l, mp_share_t *share) {
   const mp_program_t *program = l->executable->program;
   mp_run_t *run = share->run;
   run->number = ++share->device->enqueued;
@@ -258,7 +260,7 @@ static void commit(mp_launching_t *l, mp_share_t *share) {
     mp_storage_t *storage = share->results[r]->storage;
     mp_storage_used_by_run(storage, run->number);
     if (storage->label.origin != MP_ORIGIN_RESULT || storage->label.name != l->executable->name) {
-      relabel_result(l, &program->results[r], r, storage);
+      launch_relabel_result(l, &program->results[r], r, storage);
     }
   }
   if (share->arena != NULL) {
@@ -273,16 +275,17 @@ static void commit(mp_launching_t *l, mp_share_t *share) {
 }
 
 // Which devices of this process a launch is for.
-static const uint32_t *devices_of(const mp_executable_t *executable, const mp_launch_t *launch,
-                                  uint32_t *out_count) {
+static const uint32_t *launch_devices_of(const mp_executable_t *executable,
+                                         const mp_launch_t *launch, uint32_t *out_count) {
   *out_count = launch->logical == NULL ? executable->num_local : launch->num_devices;
   return launch->logical == NULL ? executable->local : launch->logical;
 }
 
 // The launch does not happen here; other processes may have begun it. Under the launch lock.
-static void tell_others(mp_executable_t *executable, const mp_launch_t *launch, mp_status_t error) {
+static void launch_tell_others(mp_executable_t *executable, const mp_launch_t *launch,
+                               mp_status_t error) {
   uint32_t count;
-  const uint32_t *logical = devices_of(executable, launch, &count);
+  const uint32_t *logical = launch_devices_of(executable, launch, &count);
   for (uint32_t i = 0; i < count && executable->has_collectives; ++i) {
     mp_device_set_skip(executable->set, logical[i], error);
   }
@@ -292,11 +295,11 @@ void mp_executable_refuse(mp_executable_t *executable, const mp_launch_t *launch
                           mp_status_t error) {
   if (mp_client_is_forked(executable->client)) return;
   pthread_mutex_lock(&executable->client->launch_lock);
-  tell_others(executable, launch, error);
+  launch_tell_others(executable, launch, error);
   pthread_mutex_unlock(&executable->client->launch_lock);
 }
 
-static mp_status_t prepare_and_commit(mp_launching_t *l) {
+static mp_status_t launch_prepare_and_commit(mp_launching_t *l) {
   mp_client_t *client = l->executable->client;
   if (mp_client_is_stopping(client)) {
     return mp_status_make(MP_FAILED_PRECONDITION, "%s: its client was closed",
@@ -305,22 +308,22 @@ static mp_status_t prepare_and_commit(mp_launching_t *l) {
   l->claim = ++client->num_launches;
   mp_status_t status = NULL;
   uint32_t i = 0;
-  while (i < l->num_shares && status == NULL) status = prepare(l, &l->shares[i++]);
+  while (i < l->num_shares && status == NULL) status = launch_prepare(l, &l->shares[i++]);
   if (status != NULL) {
     // The last one was prepared in part.
     while (i-- > 0) {
-      if (l->shares[i].run != NULL) undo(l, &l->shares[i]);
+      if (l->shares[i].run != NULL) launch_undo(l, &l->shares[i]);
     }
-    tell_others(l->executable, l->launch, status);
+    launch_tell_others(l->executable, l->launch, status);
     return status;
   }
-  for (i = 0; i < l->num_shares; ++i) commit(l, &l->shares[i]);
+  for (i = 0; i < l->num_shares; ++i) launch_commit(l, &l->shares[i]);
   return NULL;
 }
 
 // ---- Letting the runs go ----
 
-static void let_go(mp_launching_t *l, mp_worker_t *inline_worker) {
+static void launch_let_go(mp_launching_t *l, mp_worker_t *inline_worker) {
   const mp_program_t *program = l->executable->program;
   mp_client_t *client = l->executable->client;
   mp_device_list_t runnable = {0};
@@ -340,12 +343,12 @@ static void let_go(mp_launching_t *l, mp_worker_t *inline_worker) {
   mp_deadlock_check(client);  // the workers may all be asleep
 }
 
-static mp_status_t run_launch(mp_launching_t *l, mp_buffer_t **const *out_results,
+static mp_status_t launch_run(mp_launching_t *l, mp_buffer_t **const *out_results,
                               mp_event_t **out_done) {
   mp_client_t *client = l->executable->client;
   mp_worker_t *inline_worker = mp_inline_get(l->executable, l->num_shares);
   pthread_mutex_lock(&client->launch_lock);
-  mp_status_t status = prepare_and_commit(l);
+  mp_status_t status = launch_prepare_and_commit(l);
   pthread_mutex_unlock(&client->launch_lock);
   if (status == NULL) {
     for (uint32_t i = 0; i < l->num_shares; ++i) {
@@ -354,7 +357,7 @@ static mp_status_t run_launch(mp_launching_t *l, mp_buffer_t **const *out_result
       for (uint32_t r = 0; r < share->num_results; ++r) out_results[i][r] = share->results[r];
       if (out_done != NULL) out_done[i] = mp_event_retain(share->run->event);
     }
-    let_go(l, inline_worker);
+    launch_let_go(l, inline_worker);
   }
   if (inline_worker != NULL) mp_inline_put(inline_worker);
   mp_session_release(l->session);
@@ -365,9 +368,9 @@ mp_status_t mp_executable_launch(mp_executable_t *executable, const mp_launch_t 
                                  mp_buffer_t **const *out_results, mp_event_t **out_done) {
   const mp_program_t *program = executable->program;
   MP_RETURN_IF_ERROR(mp_client_check(executable->client));
-  MP_RETURN_IF_ERROR(check_devices(executable, launch));
+  MP_RETURN_IF_ERROR(launch_check_devices(executable, launch));
   mp_launching_t l = {.executable = executable, .launch = launch};
-  const uint32_t *logical = devices_of(executable, launch, &l.num_shares);
+  const uint32_t *logical = launch_devices_of(executable, launch, &l.num_shares);
   if (l.num_shares == 0) return NULL;  // the program runs on other processes only
   l.arena_label = (mp_label_t){.origin = MP_ORIGIN_TEMPORARY, .name = executable->name};
   size_t per_share =
@@ -387,7 +390,7 @@ mp_status_t mp_executable_launch(mp_executable_t *executable, const mp_launch_t 
     share->arguments = (mp_argument_t *)memory;
     share->results = (mp_buffer_t **)(memory + program->num_params * sizeof(mp_argument_t));
   }
-  mp_status_t status = run_launch(&l, out_results, out_done);
+  mp_status_t status = launch_run(&l, out_results, out_done);
   mp_free(l.shares);
   return status;
 }

@@ -10,15 +10,15 @@ typedef struct {
   const mp_meeting_t *meeting;
 } mp_meeting_job_t;
 
-static mp_status_t run_chunk(mp_job_t *job, uint32_t part, void *scratch) {
+static mp_status_t meet_run_chunk(mp_job_t *job, uint32_t part, void *scratch) {
   const mp_meeting_t *meeting = ((mp_meeting_job_t *)job)->meeting;
   return mp_collective_run(meeting->collective, meeting->group, meeting->contributions, part,
                            scratch);
 }
 
 // The end of a meeting that the caller held: the others go on.
-static void let_go(mp_session_t *session, const mp_meeting_t *meeting, const mp_arrival_t *caller,
-                   mp_device_list_t *resumed) {
+static void meet_let_go(mp_session_t *session, const mp_meeting_t *meeting,
+                        const mp_arrival_t *caller, mp_device_list_t *resumed) {
   for (uint32_t i = 0; i < meeting->num_members; ++i) {
     if (meeting->arrivals[i] != NULL) meeting->arrivals[i]->is_over = true;
   }
@@ -26,10 +26,10 @@ static void let_go(mp_session_t *session, const mp_meeting_t *meeting, const mp_
 }
 
 // Does a complete meeting's work and resumes all but the caller.
-static mp_status_t hold_meeting(mp_session_t *session, mp_worker_t *self, mp_meeting_t *meeting,
-                                const mp_arrival_t *caller) {
+static mp_status_t meet_hold_meeting(mp_session_t *session, mp_worker_t *self,
+                                     mp_meeting_t *meeting, const mp_arrival_t *caller) {
   mp_meeting_job_t job = {
-      .job = {.run = run_chunk,
+      .job = {.run = meet_run_chunk,
               .num_parts = mp_collective_num_chunks(meeting->collective, meeting->group),
               .scratch_bytes = mp_collective_scratch_bytes(meeting->collective, meeting->group)},
       .meeting = meeting,
@@ -37,7 +37,7 @@ static mp_status_t hold_meeting(mp_session_t *session, mp_worker_t *self, mp_mee
   mp_status_t status = mp_job_attend(self->client, self, &job.job);
   mp_device_list_t resumed = {0};
   pthread_mutex_lock(&session->lock);
-  let_go(session, meeting, caller, &resumed);
+  meet_let_go(session, meeting, caller, &resumed);
   if (status != NULL) mp_session_poison_locked(session, mp_status_retain(status), &resumed);
   pthread_mutex_unlock(&session->lock);
   mp_meeting_release(meeting);
@@ -46,11 +46,11 @@ static mp_status_t hold_meeting(mp_session_t *session, mp_worker_t *self, mp_mee
 }
 
 // Ends a remote collective, well or badly (consumes `status` and returns it).
-static mp_status_t end_remote(mp_session_t *session, mp_remote_collective_t *remote,
-                              mp_status_t status) {
+static mp_status_t meet_end_remote(mp_session_t *session, mp_remote_collective_t *remote,
+                                   mp_status_t status) {
   mp_device_list_t resumed = {0};
   pthread_mutex_lock(&session->lock);
-  let_go(session, remote->meeting, remote->holder, &resumed);
+  meet_let_go(session, remote->meeting, remote->holder, &resumed);
   remote->holder->is_over = true;
   remote->holder->remote = NULL;
   mp_remote_collective_end(session->peers, remote);
@@ -63,8 +63,8 @@ static mp_status_t end_remote(mp_session_t *session, mp_remote_collective_t *rem
 
 // After sending: true when the holder may go on at once. Otherwise it is parked, and may run
 // elsewhere already; or the session is poisoned.
-static mp_status_t await_payloads(mp_session_t *session, mp_remote_collective_t *remote,
-                                  bool *out_has_all) {
+static mp_status_t meet_await_payloads(mp_session_t *session, mp_remote_collective_t *remote,
+                                       bool *out_has_all) {
   mp_device_list_t resumed = {0};
   pthread_mutex_lock(&session->lock);
   mp_status_t status = mp_status_retain(session->error);
@@ -81,14 +81,14 @@ static mp_status_t await_payloads(mp_session_t *session, mp_remote_collective_t 
 
 // Works on a remote collective until it is over or has to wait. `has_parcels`: those of this phase
 // were sent, and the others' have come.
-static mp_status_t go_through(mp_session_t *session, mp_worker_t *self,
-                              mp_remote_collective_t *remote, bool has_payloads,
-                              mp_arrived_t *out_arrived) {
+static mp_status_t meet_go_through(mp_session_t *session, mp_worker_t *self,
+                                   mp_remote_collective_t *remote, bool has_payloads,
+                                   mp_arrived_t *out_arrived) {
   mp_status_t status = NULL;
   for (bool is_last = false; status == NULL && !is_last;) {
     if (!has_payloads) {
       status = mp_remote_collective_send(session->peers, remote, self);
-      if (status == NULL) status = await_payloads(session, remote, &has_payloads);
+      if (status == NULL) status = meet_await_payloads(session, remote, &has_payloads);
       if (status == NULL && !has_payloads) {
         *out_arrived = MP_ARRIVED_PARKED;
         return NULL;
@@ -99,12 +99,12 @@ static mp_status_t go_through(mp_session_t *session, mp_worker_t *self,
   }
   if (status == NULL) status = mp_remote_collective_finish(remote, self);
   *out_arrived = MP_ARRIVED_GO_ON;
-  return end_remote(session, remote, status);
+  return meet_end_remote(session, remote, status);
 }
 
 // A meeting where all of this process are, and others are to come.
-static mp_status_t set_out(mp_session_t *session, mp_worker_t *self, mp_meeting_t *meeting,
-                           mp_arrival_t *arrival, mp_arrived_t *out_arrived) {
+static mp_status_t meet_set_out(mp_session_t *session, mp_worker_t *self, mp_meeting_t *meeting,
+                                mp_arrival_t *arrival, mp_arrived_t *out_arrived) {
   mp_remote_collective_t *remote = NULL;
   mp_device_list_t resumed = {0};
   pthread_mutex_lock(&session->lock);
@@ -123,26 +123,26 @@ static mp_status_t set_out(mp_session_t *session, mp_worker_t *self, mp_meeting_
   pthread_mutex_lock(&session->lock);
   status = mp_remote_collective_take_early(session->peers, remote);
   pthread_mutex_unlock(&session->lock);
-  if (status != NULL) return end_remote(session, remote, status);
-  return go_through(session, self, remote, false, out_arrived);
+  if (status != NULL) return meet_end_remote(session, remote, status);
+  return meet_go_through(session, self, remote, false, out_arrived);
 }
 
 // The holder is back: all payloads of the phase have come. If a poison was faster, it has ended the
 // remote collective, and the others wait no more.
-static mp_status_t go_on(mp_session_t *session, mp_worker_t *self, mp_remote_collective_t *remote,
-                         mp_arrived_t *out_arrived) {
+static mp_status_t meet_go_on(mp_session_t *session, mp_worker_t *self,
+                              mp_remote_collective_t *remote, mp_arrived_t *out_arrived) {
   pthread_mutex_lock(&session->lock);
   mp_status_t status = mp_status_retain(session->error);
   if (status == NULL) remote->is_ready = false;
   pthread_mutex_unlock(&session->lock);
-  return status != NULL ? status : go_through(session, self, remote, true, out_arrived);
+  return status != NULL ? status : meet_go_through(session, self, remote, true, out_arrived);
 }
 
 mp_status_t mp_session_meet(mp_session_t *session, mp_worker_t *self, mp_arrival_t *arrival,
                             mp_arrived_t *out_arrived) {
   uint32_t logical = arrival->logical;
   if (arrival->remote != NULL) {
-    return go_on(session, self, arrival->remote, out_arrived);
+    return meet_go_on(session, self, arrival->remote, out_arrived);
   }
   if (arrival->collective->groups->group_of[logical] < 0) {
     mp_collective_zero_outputs(arrival->collective, arrival);
@@ -165,9 +165,9 @@ mp_status_t mp_session_meet(mp_session_t *session, mp_worker_t *self, mp_arrival
   *out_arrived = meeting == NULL ? MP_ARRIVED_PARKED : MP_ARRIVED_GO_ON;
   if (meeting == NULL) return NULL;
   if (meeting->num_needed != meeting->num_members) {
-    return set_out(session, self, meeting, arrival, out_arrived);
+    return meet_set_out(session, self, meeting, arrival, out_arrived);
   }
-  return hold_meeting(session, self, meeting, arrival);
+  return meet_hold_meeting(session, self, meeting, arrival);
 }
 
 // ---- Messages ----
@@ -177,8 +177,8 @@ void mp_session_post(mp_session_t *session, mp_message_t *message, mp_device_lis
   if (receiver != NULL) mp_session_resume(session, receiver->target, resumed);
 }
 
-static mp_status_t send_far(mp_session_t *session, const mp_collective_t *collective,
-                            uint32_t source, uint32_t target, const void *const *inputs) {
+static mp_status_t meet_send_far(mp_session_t *session, const mp_collective_t *collective,
+                                 uint32_t source, uint32_t target, const void *const *inputs) {
   mp_peers_t *peers = session->peers;
   mp_world_t *world = mp_endpoint_world(peers->endpoint);
   mp_envelope_t envelope = mp_peers_envelope(peers, MP_PACKET_MESSAGE);
@@ -200,7 +200,7 @@ static mp_status_t send_far(mp_session_t *session, const mp_collective_t *collec
 mp_status_t mp_session_send(mp_session_t *session, const mp_collective_t *collective,
                             uint32_t source, uint32_t target, const void *const *inputs) {
   if (session->peers != NULL && session->peers->ranks_of[target] != session->peers->self) {
-    return send_far(session, collective, source, target, inputs);
+    return meet_send_far(session, collective, source, target, inputs);
   }
   mp_device_list_t resumed = {0};
   mp_message_t *message;

@@ -29,8 +29,8 @@ void mp_memory_describe(const mp_memory_t *memory, mp_strbuf_t *out) {
                    mp_device_id(memory->device));
 }
 
-static mp_status_t exhausted(const mp_memory_t *memory, uint64_t bytes, const mp_label_t *label,
-                             const char *reason) {
+static mp_status_t memory_exhausted(const mp_memory_t *memory, uint64_t bytes,
+                                    const mp_label_t *label, const char *reason) {
   mp_strbuf_t text;
   mp_strbuf_init(&text);
   mp_strbuf_printf(&text, "out of memory: %" PRIu64 " bytes for ", bytes);
@@ -56,9 +56,9 @@ static mp_status_t exhausted(const mp_memory_t *memory, uint64_t bytes, const mp
 
 // Adds to the books, or says why not. What the described capacities allow may still be more than
 // the machine has: then it is refused here and not by the kernel's out-of-memory killer.
-static mp_status_t charge(mp_memory_t *memory, uint64_t bytes, const mp_label_t *label) {
+static mp_status_t memory_charge(mp_memory_t *memory, uint64_t bytes, const mp_label_t *label) {
   if (bytes > memory->capacity || memory->in_use > memory->capacity - bytes) {
-    return exhausted(memory, bytes, label, NULL);
+    return memory_exhausted(memory, bytes, label, NULL);
   }
   mp_client_t *client = mp_device_client(memory->device);
   uint64_t total = atomic_fetch_add(&client->bytes_in_use, bytes) + bytes;
@@ -68,7 +68,7 @@ static mp_status_t charge(mp_memory_t *memory, uint64_t bytes, const mp_label_t 
     snprintf(reason, sizeof(reason),
              "the machine has %" PRIu64 " bytes, and all devices together would hold %" PRIu64,
              client->machine_bytes, total);
-    return exhausted(memory, bytes, label, reason);
+    return memory_exhausted(memory, bytes, label, reason);
   }
   memory->in_use += bytes;
   memory->num_allocs += 1;
@@ -77,12 +77,12 @@ static mp_status_t charge(mp_memory_t *memory, uint64_t bytes, const mp_label_t 
   return NULL;
 }
 
-static void discharge(mp_memory_t *memory, uint64_t bytes) {
+static void memory_discharge(mp_memory_t *memory, uint64_t bytes) {
   memory->in_use -= bytes;
   atomic_fetch_sub(&mp_device_client(memory->device)->bytes_in_use, bytes);
 }
 
-static void add_live(mp_memory_t *memory, mp_span_t *block, const mp_label_t *label) {
+static void memory_add_live(mp_memory_t *memory, mp_span_t *block, const mp_label_t *label) {
   block->label = label;
   block->list_prev = NULL;
   block->list_next = memory->live;
@@ -90,7 +90,7 @@ static void add_live(mp_memory_t *memory, mp_span_t *block, const mp_label_t *la
   memory->live = block;
 }
 
-static void remove_live(mp_memory_t *memory, mp_span_t *block) {
+static void memory_remove_live(mp_memory_t *memory, mp_span_t *block) {
   if (block->list_prev != NULL) {
     block->list_prev->list_next = block->list_next;
   } else {
@@ -99,28 +99,28 @@ static void remove_live(mp_memory_t *memory, mp_span_t *block) {
   if (block->list_next != NULL) block->list_next->list_prev = block->list_prev;
 }
 
-static mp_status_t alloc_locked(mp_memory_t *memory, uint64_t bytes, uint64_t after,
-                                const mp_label_t *label, mp_span_t **out_block) {
+static mp_status_t memory_alloc_locked(mp_memory_t *memory, uint64_t bytes, uint64_t after,
+                                       const mp_label_t *label, mp_span_t **out_block) {
   if (memory->heap == NULL) {
     int32_t node = mp_client_numa_node(mp_device_client(memory->device), memory->device);
     MP_RETURN_IF_ERROR(mp_heap_create(node, &memory->heap));
   }
-  MP_RETURN_IF_ERROR(charge(memory, bytes, label));
+  MP_RETURN_IF_ERROR(memory_charge(memory, bytes, label));
   uint64_t idle_before = mp_heap_idle_bytes(memory->heap);
   mp_span_t *block = mp_heap_take(memory->heap, bytes, after);
   uint64_t idle_after = mp_heap_idle_bytes(memory->heap);
   atomic_fetch_sub(&mp_device_client(memory->device)->bytes_idle, idle_before - idle_after);
   memory->is_bound = mp_heap_is_bound(memory->heap);
   if (block == NULL) {
-    discharge(memory, bytes);
-    return exhausted(memory, bytes, label, "the operating system gives no more memory");
+    memory_discharge(memory, bytes);
+    return memory_exhausted(memory, bytes, label, "the operating system gives no more memory");
   }
   // A block that stayed whole for want of books is a little larger than what was charged.
   if (block->bytes != bytes) {
     memory->in_use += block->bytes - bytes;
     atomic_fetch_add(&mp_device_client(memory->device)->bytes_in_use, block->bytes - bytes);
   }
-  add_live(memory, block, label);
+  memory_add_live(memory, block, label);
   if (memory->space == MP_MEMORY_PINNED_HOST) {
     // Locking is a wish: RLIMIT_MEMLOCK is often a few MiB. The statistics say how it went.
     block->is_locked = mlock(block->data, block->bytes) == 0;
@@ -134,7 +134,7 @@ static mp_status_t alloc_locked(mp_memory_t *memory, uint64_t bytes, uint64_t af
   return NULL;
 }
 
-static void trim_locked(mp_memory_t *memory) {
+static void memory_trim_locked(mp_memory_t *memory) {
   uint64_t before = mp_heap_idle_bytes(memory->heap);
   mp_heap_trim(memory->heap, mp_device_completed(memory->device));
   uint64_t given = before - mp_heap_idle_bytes(memory->heap);
@@ -143,7 +143,7 @@ static void trim_locked(mp_memory_t *memory) {
 
 // Idle pages of one device must not crowd out what others need: when live and idle bytes together
 // come near the machine's memory, all idle pages go.
-static void make_room(mp_client_t *client) {
+static void memory_make_room(mp_client_t *client) {
   uint64_t idle = atomic_load_explicit(&client->bytes_idle, memory_order_relaxed);
   uint64_t live = atomic_load_explicit(&client->bytes_in_use, memory_order_relaxed);
   if (client->machine_bytes == 0 || idle + live < client->machine_bytes / 10 * 9) return;
@@ -151,7 +151,7 @@ static void make_room(mp_client_t *client) {
   for (uint32_t i = 0; i < client->num_local * MP_MEMORY_SPACE_COUNT; ++i) {
     mp_memory_t *memory = &client->memories[i];
     pthread_mutex_lock(&memory->lock);
-    if (memory->heap != NULL) trim_locked(memory);
+    if (memory->heap != NULL) memory_trim_locked(memory);
     pthread_mutex_unlock(&memory->lock);
   }
 }
@@ -160,16 +160,16 @@ mp_status_t mp_memory_alloc(mp_memory_t *memory, uint64_t bytes, uint64_t after,
                             const mp_label_t *label, mp_span_t **out_block) {
   uint64_t rounded = mp_heap_round(bytes, memory->space == MP_MEMORY_PINNED_HOST);
   pthread_mutex_lock(&memory->lock);
-  mp_status_t status = rounded == 0 ? exhausted(memory, bytes, label, NULL)
-                                    : alloc_locked(memory, rounded, after, label, out_block);
+  mp_status_t status = rounded == 0 ? memory_exhausted(memory, bytes, label, NULL)
+                                    : memory_alloc_locked(memory, rounded, after, label, out_block);
   pthread_mutex_unlock(&memory->lock);
-  if (rounded >= MP_TRIM_FROM) make_room(mp_device_client(memory->device));
+  if (rounded >= MP_TRIM_FROM) memory_make_room(mp_device_client(memory->device));
   return status;
 }
 
 // Idle pages are kept while they are fewer than the live ones (or a floor), and never much of the
 // machine.
-static bool keeps_too_much(mp_client_t *client) {
+static bool memory_keeps_too_much(mp_client_t *client) {
   uint64_t idle = atomic_load_explicit(&client->bytes_idle, memory_order_relaxed);
   if (idle <= MP_IDLE_FLOOR) return false;
   uint64_t live = atomic_load_explicit(&client->bytes_in_use, memory_order_relaxed);
@@ -181,8 +181,8 @@ void mp_memory_free(mp_memory_t *memory, mp_span_t *block, uint64_t free_after) 
   mp_client_t *client = mp_device_client(memory->device);
   pthread_mutex_lock(&memory->lock);
   uint64_t bytes = block->bytes;
-  remove_live(memory, block);
-  discharge(memory, bytes);
+  memory_remove_live(memory, block);
+  memory_discharge(memory, bytes);
   if (memory->space == MP_MEMORY_PINNED_HOST) {
     if (block->is_locked) {
       (void)munlock(block->data, bytes);
@@ -195,20 +195,20 @@ void mp_memory_free(mp_memory_t *memory, mp_span_t *block, uint64_t free_after) 
   uint64_t idle_before = mp_heap_idle_bytes(memory->heap);
   mp_heap_give(memory->heap, block, free_after);
   atomic_fetch_add(&client->bytes_idle, mp_heap_idle_bytes(memory->heap) - idle_before);
-  if (bytes >= MP_TRIM_FROM && keeps_too_much(client)) trim_locked(memory);
+  if (bytes >= MP_TRIM_FROM && memory_keeps_too_much(client)) memory_trim_locked(memory);
   pthread_mutex_unlock(&memory->lock);
 }
 
 mp_status_t mp_memory_charge(mp_memory_t *memory, uint64_t bytes, const mp_label_t *label) {
   pthread_mutex_lock(&memory->lock);
-  mp_status_t status = charge(memory, bytes, label);
+  mp_status_t status = memory_charge(memory, bytes, label);
   pthread_mutex_unlock(&memory->lock);
   return status;
 }
 
 void mp_memory_discharge(mp_memory_t *memory, uint64_t bytes) {
   pthread_mutex_lock(&memory->lock);
-  discharge(memory, bytes);
+  memory_discharge(memory, bytes);
   pthread_mutex_unlock(&memory->lock);
 }
 

@@ -14,12 +14,12 @@ typedef struct {
 
 // ---- Group sequences ----
 
-static uint64_t hash_members(const mp_meeting_t *meeting) {
+static uint64_t remote_collective_hash_members(const mp_meeting_t *meeting) {
   return mp_hash_bytes(MP_HASH_START, meeting->members,
                        meeting->num_members * sizeof(*meeting->members));
 }
 
-static mp_group_sequence_t *get_sequence(mp_peers_t *peers, uint64_t group) {
+static mp_group_sequence_t *remote_collective_get_sequence(mp_peers_t *peers, uint64_t group) {
   for (mp_group_sequence_t *sequence = peers->sequences; sequence != NULL;
        sequence = sequence->next) {
     if (sequence->group == group) return sequence;
@@ -32,8 +32,9 @@ static mp_group_sequence_t *get_sequence(mp_peers_t *peers, uint64_t group) {
   return sequence;
 }
 
-static mp_status_t make_layout(const mp_peers_t *peers, const mp_meeting_t *meeting,
-                               mp_group_sequence_t *sequence) {
+static mp_status_t remote_collective_make_layout(const mp_peers_t *peers,
+                                                 const mp_meeting_t *meeting,
+                                                 mp_group_sequence_t *sequence) {
   if (sequence->layout != NULL) return NULL;
   const mp_world_t *world = mp_endpoint_world(peers->endpoint);
   uint32_t *ranks_of = mp_malloc(2 * (size_t)meeting->num_members * sizeof(*ranks_of));
@@ -51,53 +52,58 @@ static mp_status_t make_layout(const mp_peers_t *peers, const mp_meeting_t *meet
 
 // ---- Disputes ----
 
-static uint32_t low_word(uint64_t digest) {
+static uint32_t remote_collective_low_word(uint64_t digest) {
   return (uint32_t)(digest ^ digest >> 32);
 }
 
-static mp_envelope_t envelope_of(const mp_peers_t *peers, const mp_remote_collective_t *remote,
-                                 mp_packet_kind_t kind) {
+static mp_envelope_t remote_collective_envelope_of(const mp_peers_t *peers,
+                                                   const mp_remote_collective_t *remote,
+                                                   mp_packet_kind_t kind) {
   const mp_collective_t *collective = remote->schedule->collective;
   mp_envelope_t envelope = mp_peers_envelope(peers, kind);
   envelope.words[0] |= remote->phase << 8;
-  envelope.words[1] = low_word(mp_collective_digest(collective));
+  envelope.words[1] = remote_collective_low_word(mp_collective_digest(collective));
   envelope.words[2] = collective->ordinal;
   envelope.key[2] = remote->sequence->group;
-  envelope.key[3] = remote->number | (uint64_t)low_word(remote->holder->program_digest) << 32;
+  envelope.key[3] =
+      remote->number | (uint64_t)remote_collective_low_word(remote->holder->program_digest) << 32;
   return envelope;
 }
 
-static bool differs(const mp_remote_collective_t *remote, const mp_packet_t *packet) {
+static bool remote_collective_differs(const mp_remote_collective_t *remote,
+                                      const mp_packet_t *packet) {
   const mp_collective_t *collective = remote->schedule->collective;
-  if (packet->envelope.words[1] != low_word(mp_collective_digest(collective))) return true;
+  if (packet->envelope.words[1] != remote_collective_low_word(mp_collective_digest(collective)))
+    return true;
   const uint32_t program = (uint32_t)(packet->envelope.key[3] >> 32);
-  return program == low_word(remote->holder->program_digest) &&
+  return program == remote_collective_low_word(remote->holder->program_digest) &&
          packet->envelope.words[2] != collective->ordinal;
 }
 
 // Our first member's, whoever came last.
-static uint32_t own_name(const mp_remote_collective_t *remote) {
+static uint32_t remote_collective_own_name(const mp_remote_collective_t *remote) {
   const mp_group_layout_t *layout = remote->sequence->layout;
   return remote->names[remote->schedule->members[mp_group_layout_members(layout, layout->self)[0]]];
 }
 
-static void tell_dispute(const mp_peers_t *peers, const mp_remote_collective_t *remote,
-                         uint32_t process) {
+static void remote_collective_tell_dispute(const mp_peers_t *peers,
+                                           const mp_remote_collective_t *remote, uint32_t process) {
   const mp_dispute_t dispute = {
       mp_traits_of(remote->schedule->collective, remote->holder->program_digest)};
   mp_strbuf_t text;
   mp_strbuf_init(&text);
   mp_strbuf_append(&text, (const char *)&dispute, sizeof(dispute));
-  mp_collective_print_side(&text, own_name(remote), remote->schedule->collective);
-  const mp_envelope_t envelope = envelope_of(peers, remote, MP_PACKET_DISPUTE);
+  mp_collective_print_side(&text, remote_collective_own_name(remote), remote->schedule->collective);
+  const mp_envelope_t envelope = remote_collective_envelope_of(peers, remote, MP_PACKET_DISPUTE);
   mp_peers_send(peers, remote->sequence->layout->ranks[process], &envelope, mp_strbuf_text(&text),
                 text.size);
   mp_strbuf_deinit(&text);
 }
 
 // Both sides say the same: the lower rank comes first.
-static mp_status_t compose_dispute(const mp_peers_t *peers, const mp_remote_collective_t *remote,
-                                   const mp_packet_t *packet) {
+static mp_status_t remote_collective_compose_dispute(const mp_peers_t *peers,
+                                                     const mp_remote_collective_t *remote,
+                                                     const mp_packet_t *packet) {
   const mp_collective_t *collective = remote->schedule->collective;
   mp_dispute_t theirs = {{0}};
   const bool is_whole = packet->bytes >= sizeof(theirs);
@@ -111,7 +117,7 @@ static mp_status_t compose_dispute(const mp_peers_t *peers, const mp_remote_coll
     mp_strbuf_printf(&text, "%sprocess %" PRIu32 ": ", side == 0 ? "" : " while ",
                      is_ours ? peers->self : packet->from);
     if (is_ours) {
-      mp_collective_print_side(&text, own_name(remote), collective);
+      mp_collective_print_side(&text, remote_collective_own_name(remote), collective);
     } else if (is_whole) {
       mp_strbuf_append(&text, (const char *)packet->data + sizeof(theirs),
                        packet->bytes - sizeof(theirs));
@@ -126,29 +132,31 @@ static mp_status_t compose_dispute(const mp_peers_t *peers, const mp_remote_coll
 
 // ---- Filing ----
 
-static uint32_t number_of(const mp_packet_t *packet) {
+static uint32_t remote_collective_number_of(const mp_packet_t *packet) {
   return (uint32_t)packet->envelope.key[3];
 }
 
 // A packet of this very remote collective; takes it.
-static mp_status_t place(mp_peers_t *peers, mp_remote_collective_t *remote, mp_packet_t *packet,
-                         mp_remote_collective_t **out_ready) {
+static mp_status_t remote_collective_place(mp_peers_t *peers, mp_remote_collective_t *remote,
+                                           mp_packet_t *packet,
+                                           mp_remote_collective_t **out_ready) {
   const int64_t process = mp_group_layout_find(remote->sequence->layout, packet->from);
   const uint32_t phase = mp_packet_phase(packet);
   if (process < 0 || phase >= remote->schedule->num_phases) {
     // Of no member: nobody waits for it. Of a phase that we do not know: the digests differ.
-    if (process >= 0) tell_dispute(peers, remote, (uint32_t)process);
+    if (process >= 0) remote_collective_tell_dispute(peers, remote, (uint32_t)process);
     mp_packet_release(packet);
     return NULL;
   }
   if (mp_packet_kind(packet) == MP_PACKET_DISPUTE) {
-    mp_status_t status = compose_dispute(peers, remote, packet);
+    mp_status_t status = remote_collective_compose_dispute(peers, remote, packet);
     mp_packet_release(packet);
     return status;
   }
   const size_t at = mp_collective_schedule_at(remote->schedule, phase, (uint32_t)process);
-  if (differs(remote, packet) || remote->packets[at] != NULL) {
-    if (differs(remote, packet)) tell_dispute(peers, remote, (uint32_t)process);
+  if (remote_collective_differs(remote, packet) || remote->packets[at] != NULL) {
+    if (remote_collective_differs(remote, packet))
+      remote_collective_tell_dispute(peers, remote, (uint32_t)process);
     mp_packet_release(packet);
     return NULL;
   }
@@ -162,41 +170,43 @@ static mp_status_t place(mp_peers_t *peers, mp_remote_collective_t *remote, mp_p
 mp_status_t mp_remote_collective_file(mp_peers_t *peers, mp_packet_t *packet,
                                       mp_remote_collective_t **out_ready) {
   *out_ready = NULL;
-  mp_group_sequence_t *sequence = get_sequence(peers, packet->envelope.key[2]);
+  mp_group_sequence_t *sequence = remote_collective_get_sequence(peers, packet->envelope.key[2]);
   if (sequence == NULL) {
     mp_packet_release(packet);
     return mp_status_out_of_memory();
   }
-  if (number_of(packet) >= sequence->num_begun) {
+  if (remote_collective_number_of(packet) >= sequence->num_begun) {
     return mp_mail_push(&sequence->early, packet) ? NULL : mp_status_out_of_memory();
   }
-  if (sequence->remote == NULL || sequence->remote->number != number_of(packet)) {
+  if (sequence->remote == NULL || sequence->remote->number != remote_collective_number_of(packet)) {
     mp_packet_release(packet);  // over
     return NULL;
   }
-  return place(peers, sequence->remote, packet, out_ready);
+  return remote_collective_place(peers, sequence->remote, packet, out_ready);
 }
 
-static bool is_of_number(const mp_packet_t *packet, uint64_t number) {
-  return number_of(packet) == number;
+static bool remote_collective_is_of_number(const mp_packet_t *packet, uint64_t number) {
+  return remote_collective_number_of(packet) == number;
 }
 
 mp_status_t mp_remote_collective_take_early(mp_peers_t *peers, mp_remote_collective_t *remote) {
   mp_remote_collective_t *ready = NULL;  // it does not wait yet
   for (mp_packet_t *packet;
-       (packet = mp_mail_take(&remote->sequence->early, is_of_number, remote->number)) != NULL;) {
-    MP_RETURN_IF_ERROR(place(peers, remote, packet, &ready));
+       (packet = mp_mail_take(&remote->sequence->early, remote_collective_is_of_number,
+                              remote->number)) != NULL;) {
+    MP_RETURN_IF_ERROR(remote_collective_place(peers, remote, packet, &ready));
   }
   return NULL;
 }
 
 // ---- Beginning and ending ----
 
-static mp_status_t make(mp_peers_t *peers, mp_remote_collective_t *remote, uint64_t group) {
+static mp_status_t remote_collective_make(mp_peers_t *peers, mp_remote_collective_t *remote,
+                                          uint64_t group) {
   mp_meeting_t *meeting = remote->meeting;
-  remote->sequence = get_sequence(peers, group);
+  remote->sequence = remote_collective_get_sequence(peers, group);
   MP_RETURN_IF_NULL(remote->sequence);
-  MP_RETURN_IF_ERROR(make_layout(peers, meeting, remote->sequence));
+  MP_RETURN_IF_ERROR(remote_collective_make_layout(peers, meeting, remote->sequence));
   MP_RETURN_IF_ERROR(mp_collective_schedule_create(meeting->collective, meeting->group,
                                                    remote->sequence->layout, meeting->contributions,
                                                    &remote->schedule));
@@ -207,7 +217,7 @@ static mp_status_t make(mp_peers_t *peers, mp_remote_collective_t *remote, uint6
   return NULL;
 }
 
-static void destroy(mp_remote_collective_t *remote) {
+static void remote_collective_destroy(mp_remote_collective_t *remote) {
   if (remote->packets != NULL) {
     const size_t places = MP_SCHEDULE_MAX_PHASES * (size_t)remote->sequence->layout->num_processes;
     for (size_t i = 0; i < places; ++i) {
@@ -229,10 +239,11 @@ mp_status_t mp_remote_collective_begin(mp_peers_t *peers, mp_meeting_t *meeting,
   remote->meeting = meeting;
   remote->holder = holder;
   remote->names = names;
-  mp_status_t status = make(peers, remote, hash_members(meeting));
+  mp_status_t status =
+      remote_collective_make(peers, remote, remote_collective_hash_members(meeting));
   if (status != NULL) {
     remote->meeting = NULL;
-    destroy(remote);
+    remote_collective_destroy(remote);
     return status;
   }
   mp_group_sequence_t *sequence = remote->sequence;
@@ -250,7 +261,7 @@ void mp_remote_collective_end(mp_peers_t *peers, mp_remote_collective_t *remote)
   while (*link != remote) link = &(*link)->next;
   *link = remote->next;
   remote->sequence->remote = NULL;
-  destroy(remote);
+  remote_collective_destroy(remote);
 }
 
 // ---- Waiting ----
@@ -287,18 +298,18 @@ typedef struct {
   uint32_t phase;
 } mp_remote_collective_job_t;
 
-static mp_status_t pack_part(mp_job_t *job, uint32_t part, void *scratch) {
+static mp_status_t remote_collective_pack_part(mp_job_t *job, uint32_t part, void *scratch) {
   const mp_remote_collective_job_t *work = (mp_remote_collective_job_t *)job;
   return mp_collective_schedule_pack(work->schedule, work->phase, part, scratch);
 }
 
-static mp_status_t finish_part(mp_job_t *job, uint32_t part, void *scratch) {
+static mp_status_t remote_collective_finish_part(mp_job_t *job, uint32_t part, void *scratch) {
   return mp_collective_schedule_finish(((mp_remote_collective_job_t *)job)->schedule, part,
                                        scratch);
 }
 
-static mp_status_t attend(mp_remote_collective_t *remote, mp_worker_t *self, uint32_t phase,
-                          mp_job_run_t run) {
+static mp_status_t remote_collective_attend(mp_remote_collective_t *remote, mp_worker_t *self,
+                                            uint32_t phase, mp_job_run_t run) {
   mp_remote_collective_job_t job = {
       .job = {.run = run,
               .num_parts = mp_collective_schedule_num_parts(remote->schedule, phase),
@@ -308,8 +319,9 @@ static mp_status_t attend(mp_remote_collective_t *remote, mp_worker_t *self, uin
   return mp_job_attend(self->client, self, &job.job);
 }
 
-static mp_status_t make_payloads(mp_world_t *world, mp_remote_collective_t *remote, bool is_shared,
-                                 bool *out_has_any) {
+static mp_status_t remote_collective_make_payloads(mp_world_t *world,
+                                                   mp_remote_collective_t *remote, bool is_shared,
+                                                   bool *out_has_any) {
   mp_collective_schedule_t *schedule = remote->schedule;
   const mp_group_layout_t *layout = schedule->layout;
   const mp_payload_t *shared = NULL;
@@ -337,9 +349,11 @@ mp_status_t mp_remote_collective_send(mp_peers_t *peers, mp_remote_collective_t 
   const mp_group_layout_t *layout = remote->schedule->layout;
   bool is_shared, has_any;
   MP_RETURN_IF_ERROR(mp_collective_schedule_plan(remote->schedule, remote->phase, &is_shared));
-  MP_RETURN_IF_ERROR(make_payloads(world, remote, is_shared, &has_any));
-  if (has_any) MP_RETURN_IF_ERROR(attend(remote, self, remote->phase, pack_part));
-  const mp_envelope_t envelope = envelope_of(peers, remote, MP_PACKET_PAYLOAD);
+  MP_RETURN_IF_ERROR(remote_collective_make_payloads(world, remote, is_shared, &has_any));
+  if (has_any)
+    MP_RETURN_IF_ERROR(
+        remote_collective_attend(remote, self, remote->phase, remote_collective_pack_part));
+  const mp_envelope_t envelope = remote_collective_envelope_of(peers, remote, MP_PACKET_PAYLOAD);
   mp_payload_t *shared = NULL;
   for (uint32_t p = 0; p < layout->num_processes; ++p) {
     const size_t at = mp_collective_schedule_at(remote->schedule, remote->phase, p);
@@ -369,5 +383,6 @@ mp_status_t mp_remote_collective_advance(mp_remote_collective_t *remote, bool *o
 
 mp_status_t mp_remote_collective_finish(mp_remote_collective_t *remote, mp_worker_t *self) {
   MP_RETURN_IF_ERROR(mp_collective_schedule_open(remote->schedule));
-  return attend(remote, self, remote->schedule->num_phases, finish_part);
+  return remote_collective_attend(remote, self, remote->schedule->num_phases,
+                                  remote_collective_finish_part);
 }

@@ -29,7 +29,7 @@ mp_launch_queue_t *mp_router_get_queue(mp_endpoint_t *endpoint, uint64_t devices
   return queue;
 }
 
-static mp_session_t *find_session(const mp_launch_queue_t *queue, uint64_t number) {
+static mp_session_t *router_find_session(const mp_launch_queue_t *queue, uint64_t number) {
   mp_session_t *session = queue->sessions;
   while (session != NULL && mp_peers_number(session->peers) < number) {
     session = mp_peers_next(session->peers);
@@ -39,8 +39,8 @@ static mp_session_t *find_session(const mp_launch_queue_t *queue, uint64_t numbe
 }
 
 // Somebody waits for a launch that this process has not come to.
-static void answer_early(const mp_endpoint_t *endpoint, const mp_launch_queue_t *queue,
-                         mp_packet_t *packet) {
+static void router_answer_early(const mp_endpoint_t *endpoint, const mp_launch_queue_t *queue,
+                                mp_packet_t *packet) {
   char text[128];
   const int size =
       queue->num_entered == 0
@@ -67,14 +67,14 @@ void mp_router_route(mp_endpoint_t *endpoint, mp_packet_t *packet) {
   if (queue == NULL) {
     mp_packet_release(packet);  // out of memory: whoever waits for it will say so in time
   } else if (mp_packet_kind(packet) == MP_PACKET_ASK && number >= queue->num_entered) {
-    answer_early(endpoint, queue, packet);
+    router_answer_early(endpoint, queue, packet);
   } else if (number >= queue->num_entered) {
     if (!mp_mail_push(&queue->early, packet)) {
       if (queue->lost_end == 0 || number < queue->lost_begin) queue->lost_begin = number;
       if (number >= queue->lost_end) queue->lost_end = number + 1;
     }
   } else {
-    mp_session_t *session = find_session(queue, number);
+    mp_session_t *session = router_find_session(queue, number);
     if (session != NULL) {
       mp_session_deliver(session, packet);
     } else {
@@ -83,7 +83,7 @@ void mp_router_route(mp_endpoint_t *endpoint, mp_packet_t *packet) {
   }
 }
 
-static mp_endpoint_t *find_endpoint(const mp_router_t *router, uint64_t epoch) {
+static mp_endpoint_t *router_find_endpoint(const mp_router_t *router, uint64_t epoch) {
   mp_endpoint_t *endpoint = router->endpoints;
   while (endpoint != NULL && endpoint->epoch != epoch) endpoint = endpoint->next;
   return endpoint;
@@ -91,10 +91,10 @@ static mp_endpoint_t *find_endpoint(const mp_router_t *router, uint64_t epoch) {
 
 // ---- The handler ----
 
-static void deliver(void *context, mp_packet_t *packet) {
+static void router_deliver(void *context, mp_packet_t *packet) {
   mp_router_t *router = context;
   pthread_mutex_lock(&router->lock);
-  mp_endpoint_t *endpoint = find_endpoint(router, mp_packet_epoch(packet));
+  mp_endpoint_t *endpoint = router_find_endpoint(router, mp_packet_epoch(packet));
   if (endpoint != NULL) {
     mp_router_route(endpoint, packet);
   } else if (mp_packet_epoch(packet) >= router->num_epochs) {
@@ -105,7 +105,7 @@ static void deliver(void *context, mp_packet_t *packet) {
   pthread_mutex_unlock(&router->lock);
 }
 
-static void on_lost(void *context, uint32_t rank, mp_status_t why) {
+static void router_on_lost(void *context, uint32_t rank, mp_status_t why) {
   mp_router_t *router = context;
   pthread_mutex_lock(&router->lock);
   if (router->losses[rank] == NULL) router->losses[rank] = mp_status_retain(why);
@@ -134,22 +134,22 @@ void mp_router_visit(mp_endpoint_t *endpoint, void (*visit)(mp_session_t *sessio
   }
 }
 
-static void find_moving(mp_session_t *session, void *is_moving) {
+static void router_find_moving(mp_session_t *session, void *is_moving) {
   *(bool *)is_moving |= mp_session_is_moving(session);
 }
 
 bool mp_router_is_moving(mp_endpoint_t *endpoint) {
   bool found = false;
-  mp_router_visit(endpoint, find_moving, &found);
+  mp_router_visit(endpoint, router_find_moving, &found);
   return found;
 }
 
-static void cancel(mp_session_t *session, void *context) {
+static void router_cancel(mp_session_t *session, void *context) {
   (void)context;
   mp_session_poison(session, mp_status_make(MP_CANCELLED, "the client was closed"));
 }
 
-static bool has_moving_endpoints(mp_router_t *router) {
+static bool router_has_moving_endpoints(mp_router_t *router) {
   bool found = false;
   pthread_mutex_lock(&router->lock);
   for (mp_endpoint_t *endpoint = router->endpoints; endpoint != NULL; endpoint = endpoint->next)
@@ -160,13 +160,13 @@ static bool has_moving_endpoints(mp_router_t *router) {
 
 // A process that ends well first does its part of what it has launched: others may wait for it.
 // Runs before the world's own handler, which was registered earlier, says goodbye.
-static void on_exit_status(int status, void *context) {
+static void router_on_exit_status(int status, void *context) {
   (void)context;
   if (status != 0) return;
   for (mp_router_t *router = g_routers; router != NULL; router = router->next) {
     if (router->generation != mp_process_generation()) continue;
     const double deadline = mp_clock_seconds() + router->exit_timeout_s;
-    while (has_moving_endpoints(router) && mp_clock_seconds() < deadline) {
+    while (router_has_moving_endpoints(router) && mp_clock_seconds() < deadline) {
       nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
   }
@@ -174,7 +174,7 @@ static void on_exit_status(int status, void *context) {
 
 // ---- Routers ----
 
-static mp_status_t find_or_make(mp_world_t *world, mp_router_t **out_router) {
+static mp_status_t router_find_or_make(mp_world_t *world, mp_router_t **out_router) {
   for (mp_router_t *router = g_routers; router != NULL; router = router->next) {
     if (router->world == world) {
       *out_router = router;
@@ -189,26 +189,27 @@ static mp_status_t find_or_make(mp_world_t *world, mp_router_t **out_router) {
   pthread_mutex_init(&router->lock, NULL);
   router->next = g_routers;
   g_routers = router;
-  if (!g_has_exit_handler) g_has_exit_handler = on_exit(on_exit_status, NULL) == 0;
-  mp_world_attach(world, MP_CHANNEL_SESSIONS,
-                  &(mp_handler_t){.deliver = deliver, .lost = on_lost, .context = router});
+  if (!g_has_exit_handler) g_has_exit_handler = on_exit(router_on_exit_status, NULL) == 0;
+  mp_world_attach(
+      world, MP_CHANNEL_SESSIONS,
+      &(mp_handler_t){.deliver = router_deliver, .lost = router_on_lost, .context = router});
   *out_router = router;
   return NULL;
 }
 
 mp_status_t mp_router_get(mp_world_t *world, mp_router_t **out_router) {
   pthread_mutex_lock(&g_routers_lock);
-  mp_status_t status = find_or_make(world, out_router);
+  mp_status_t status = router_find_or_make(world, out_router);
   pthread_mutex_unlock(&g_routers_lock);
   return status;
 }
 
 // Cancels what lingers and waits for its end.
-static void clear_endpoints(mp_router_t *router) {
+static void router_clear_endpoints(mp_router_t *router) {
   for (bool is_empty = false; !is_empty;) {
     pthread_mutex_lock(&router->lock);
     for (mp_endpoint_t *endpoint = router->endpoints; endpoint != NULL; endpoint = endpoint->next) {
-      mp_router_visit(endpoint, cancel, NULL);
+      mp_router_visit(endpoint, router_cancel, NULL);
     }
     is_empty = router->endpoints == NULL;
     pthread_mutex_unlock(&router->lock);
@@ -225,7 +226,7 @@ void mp_router_forget(mp_world_t *world) {
   if (router != NULL) *link = router->next;
   pthread_mutex_unlock(&g_routers_lock);
   if (router == NULL) return;
-  clear_endpoints(router);
+  router_clear_endpoints(router);
   mp_mail_clear(&router->early);
   for (uint32_t i = 0; i < mp_world_size(world); ++i) mp_status_release(router->losses[i]);
   pthread_mutex_destroy(&router->lock);

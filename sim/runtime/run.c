@@ -3,26 +3,26 @@
 #include "sim/base/alloc.h"
 #include "sim/runtime/deadlock.h"
 
-static size_t pad(size_t bytes) {
+static size_t run_pad(size_t bytes) {
   return (bytes + 15) & ~(size_t)15;
 }
 
 mp_status_t mp_run_create(mp_executable_t *executable, uint32_t logical, mp_run_t **out_run) {
   const mp_program_t *program = executable->program;
   size_t sizes[] = {
-      pad(program->num_params * sizeof(void *)),
-      pad(program->num_results * sizeof(void *)),
-      pad(program->num_params * sizeof(mp_prologue_copy_t)),
-      pad(program->num_params * sizeof(mp_storage_t *)),
-      pad(executable->max_operands * sizeof(void *)),
-      pad(executable->max_results * sizeof(void *)),
+      run_pad(program->num_params * sizeof(void *)),
+      run_pad(program->num_results * sizeof(void *)),
+      run_pad(program->num_params * sizeof(mp_prologue_copy_t)),
+      run_pad(program->num_params * sizeof(mp_storage_t *)),
+      run_pad(executable->max_operands * sizeof(void *)),
+      run_pad(executable->max_results * sizeof(void *)),
   };
-  size_t total = pad(sizeof(mp_run_t));
+  size_t total = run_pad(sizeof(mp_run_t));
   for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); ++i) total += sizes[i];
   mp_run_t *run = mp_malloc(total);
   MP_RETURN_IF_NULL(run);
   memset(run, 0, sizeof(*run));
-  char *cursor = (char *)run + pad(sizeof(mp_run_t));
+  char *cursor = (char *)run + run_pad(sizeof(mp_run_t));
   void **arrays[] = {(void **)&run->params, (void **)&run->results, (void **)&run->copies,
                      (void **)&run->holds,  (void **)&run->inputs,  (void **)&run->outputs};
   for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); ++i) {
@@ -90,7 +90,7 @@ void mp_run_unblock(mp_run_t *run, mp_device_list_t *runnable) {
 }
 
 // Consumes `error`.
-static void fail_input(mp_run_t *run, mp_status_t error) {
+static void run_fail_input(mp_run_t *run, mp_status_t error) {
   if (run->session != NULL) {
     mp_session_poison(run->session, error);
     return;
@@ -99,10 +99,10 @@ static void fail_input(mp_run_t *run, mp_status_t error) {
   if (!atomic_compare_exchange_strong(&run->error, &expected, error)) mp_status_release(error);
 }
 
-static void on_input(mp_status_t status, void *context) {
+static void run_on_input(mp_status_t status, void *context) {
   mp_run_t *run = context;
   mp_device_list_t runnable = {0};
-  if (status != NULL) fail_input(run, mp_status_retain(status));
+  if (status != NULL) run_fail_input(run, mp_status_retain(status));
   mp_run_unblock(run, &runnable);
   mp_schedule(&runnable);
   mp_run_release(run);
@@ -111,9 +111,9 @@ static void on_input(mp_status_t status, void *context) {
 void mp_run_wait_for(mp_run_t *run, mp_event_t *event) {
   atomic_fetch_add(&run->blockers, 1);
   mp_run_retain(run);
-  mp_status_t status = mp_event_on_ready(event, on_input, run);
+  mp_status_t status = mp_event_on_ready(event, run_on_input, run);
   if (status != NULL) {  // nobody will call back
-    on_input(status, run);
+    run_on_input(status, run);
     mp_status_release(status);
   }
 }
@@ -137,7 +137,7 @@ void mp_run_end(mp_run_t *run, mp_status_t status) {
 
 // ---- Between commands ----
 
-static mp_status_t why_not_go_on(mp_run_t *run) {
+static mp_status_t run_why_not_go_on(mp_run_t *run) {
   if (mp_client_is_stopping(run->device->client)) {
     return mp_status_make(MP_CANCELLED, "the client was closed while %s ran",
                           run->executable->name->text);
@@ -146,7 +146,7 @@ static mp_status_t why_not_go_on(mp_run_t *run) {
   return mp_status_retain(atomic_load(&run->error));
 }
 
-static void start(mp_run_t *run) {
+static void run_start(mp_run_t *run) {
   for (uint32_t i = 0; i < run->num_copies; ++i) {
     memcpy(run->copies[i].to, run->copies[i].from, run->copies[i].bytes);
   }
@@ -156,9 +156,9 @@ static void start(mp_run_t *run) {
 void mp_run_continue(mp_worker_t *self, mp_device_t *device) {
   mp_run_t *run = device->first;
   mp_step_t step = MP_STEP_OVER;
-  mp_status_t status = why_not_go_on(run);
+  mp_status_t status = run_why_not_go_on(run);
   if (status == NULL) {
-    if (!run->is_started) start(run);
+    if (!run->is_started) run_start(run);
     status = mp_run_commands(self, run, &step);
   }
   if (status == NULL && step == MP_STEP_PARKED) return;  // `run` belongs to others now

@@ -79,14 +79,14 @@ void mp_session_park(mp_session_t *session, uint32_t logical) {
   mp_deadlock_needs_look(mp_run_device(session->runs[logical])->client);
 }
 
-static void unpark(mp_session_t *session, uint32_t logical) {
+static void session_unpark(mp_session_t *session, uint32_t logical) {
   session->states[logical] = MP_PARTICIPANT_ACTIVE;
   session->num_active += 1;
   session->num_parked -= 1;
 }
 
 void mp_session_resume(mp_session_t *session, uint32_t logical, mp_device_list_t *resumed) {
-  unpark(session, logical);
+  session_unpark(session, logical);
   mp_device_list_push(resumed, mp_run_device(session->runs[logical]));
 }
 
@@ -100,7 +100,7 @@ void mp_session_resume_members(mp_session_t *session, const mp_meeting_t *meetin
 }
 
 // Takes all who wait out of their meetings; they go onto `resumed`.
-static void resume_all(mp_session_t *session, mp_device_list_t *resumed) {
+static void session_resume_all(mp_session_t *session, mp_device_list_t *resumed) {
   mp_meeting_t *meeting = NULL;
   while ((meeting = mp_rendezvous_next(&session->rendezvous, meeting)) != NULL) {
     mp_session_resume_members(session, meeting, NULL, resumed);
@@ -125,7 +125,7 @@ static void resume_all(mp_session_t *session, mp_device_list_t *resumed) {
 }
 
 // Other processes hear of it, unless it comes from one of them.
-static void tell_peers(const mp_session_t *session) {
+static void session_tell_peers(const mp_session_t *session) {
   if (session->peers == NULL) return;
   mp_envelope_t envelope = mp_peers_envelope(session->peers, MP_PACKET_POISON);
   envelope.words[1] = (uint32_t)mp_status_code(session->error);
@@ -141,17 +141,17 @@ void mp_session_poison_quietly(mp_session_t *session, mp_status_t error,
   }
   session->error = error;
   atomic_store_explicit(&session->is_poisoned, true, memory_order_release);
-  resume_all(session, resumed);
+  session_resume_all(session, resumed);
 }
 
 void mp_session_poison_locked(mp_session_t *session, mp_status_t error, mp_device_list_t *resumed) {
   const bool is_first = session->error == NULL;
   mp_session_poison_quietly(session, error, resumed);
-  if (is_first) tell_peers(session);
+  if (is_first) session_tell_peers(session);
 }
 
 // True when packets may still move somebody who waits.
-static bool may_be_moved(const mp_session_t *session) {
+static bool session_may_be_moved(const mp_session_t *session) {
   const mp_peers_t *peers = session->peers;
   if (peers == NULL) return false;
   for (const mp_remote_collective_t *remote = peers->remotes; remote != NULL;
@@ -165,7 +165,7 @@ static bool may_be_moved(const mp_session_t *session) {
 }
 
 // True when somebody waits for a process that has left.
-static bool is_let_down(const mp_session_t *session) {
+static bool session_is_let_down(const mp_session_t *session) {
   const mp_peers_t *peers = session->peers;
   if (peers == NULL) return false;
   for (const mp_remote_collective_t *remote = peers->remotes; remote != NULL;
@@ -181,9 +181,9 @@ static bool is_let_down(const mp_session_t *session) {
 // Nobody is left who could come to where others wait.
 void mp_session_poison_if_stuck(mp_session_t *session, mp_device_list_t *resumed) {
   if (session->error != NULL || session->num_parked == 0) return;
-  if (!is_let_down(session)) {
+  if (!session_is_let_down(session)) {
     if (session->num_active != 0 || session->num_joined != session->num_local) return;
-    if (may_be_moved(session)) return;
+    if (session_may_be_moved(session)) return;
   }
   mp_session_poison_locked(session, mp_session_describe_stuck(session), resumed);
 }
@@ -202,12 +202,12 @@ bool mp_session_join(mp_session_t *session, uint32_t logical, mp_run_t *run) {
 }
 
 // All participants of this process are done: others need not wait for them.
-static bool is_over(const mp_session_t *session) {
+static bool session_is_over(const mp_session_t *session) {
   return session->peers != NULL && session->num_joined == session->num_local &&
          session->num_active == 0 && session->num_parked == 0;
 }
 
-static void say_goodbye(mp_session_t *session) {
+static void session_say_goodbye(mp_session_t *session) {
   pthread_mutex_lock(&session->lock);
   if (session->error == NULL) {
     const mp_envelope_t envelope = mp_peers_envelope(session->peers, MP_PACKET_LEAVE);
@@ -222,9 +222,9 @@ bool mp_session_skip(mp_session_t *session, uint32_t logical) {
   session->states[logical] = MP_PARTICIPANT_DONE;
   session->num_joined += 1;
   bool is_complete = session->num_joined == session->num_local;
-  bool must_leave = is_over(session);
+  bool must_leave = session_is_over(session);
   pthread_mutex_unlock(&session->lock);
-  if (must_leave) say_goodbye(session);
+  if (must_leave) session_say_goodbye(session);
   return is_complete;
 }
 
@@ -239,10 +239,10 @@ void mp_session_leave(mp_session_t *session, uint32_t logical) {
   session->states[logical] = MP_PARTICIPANT_DONE;
   session->runs[logical] = NULL;
   mp_session_poison_if_stuck(session, &resumed);
-  bool must_leave = is_over(session);
+  bool must_leave = session_is_over(session);
   pthread_mutex_unlock(&session->lock);
   mp_schedule(&resumed);
-  if (must_leave) say_goodbye(session);
+  if (must_leave) session_say_goodbye(session);
 }
 
 void mp_session_poison(mp_session_t *session, mp_status_t error) {

@@ -5,7 +5,7 @@
 // What storages without bytes point at.
 static _Alignas(64) unsigned char g_no_bytes[64];
 
-static mp_storage_t *make(mp_memory_t *memory, uint64_t bytes, const mp_label_t *label) {
+static mp_storage_t *storage_make(mp_memory_t *memory, uint64_t bytes, const mp_label_t *label) {
   mp_storage_t *storage = mp_calloc(1, sizeof(*storage));
   if (storage == NULL) return NULL;
   atomic_init(&storage->references, 1);
@@ -18,7 +18,7 @@ static mp_storage_t *make(mp_memory_t *memory, uint64_t bytes, const mp_label_t 
   return storage;
 }
 
-static void dispose(mp_storage_t *storage) {
+static void storage_dispose(mp_storage_t *storage) {
   mp_client_t *client = mp_device_client(storage->memory->device);
   mp_name_release(storage->label.name);
   mp_free(storage);
@@ -27,12 +27,12 @@ static void dispose(mp_storage_t *storage) {
 
 mp_status_t mp_storage_create(mp_memory_t *memory, uint64_t bytes, uint64_t after,
                               const mp_label_t *label, mp_storage_t **out_storage) {
-  mp_storage_t *storage = make(memory, bytes, label);
+  mp_storage_t *storage = storage_make(memory, bytes, label);
   MP_RETURN_IF_NULL(storage);
   if (bytes != 0) {
     mp_status_t status = mp_memory_alloc(memory, bytes, after, &storage->label, &storage->block);
     if (status != NULL) {
-      dispose(storage);
+      storage_dispose(storage);
       return status;
     }
     storage->data = storage->block->data;
@@ -44,11 +44,11 @@ mp_status_t mp_storage_create(mp_memory_t *memory, uint64_t bytes, uint64_t afte
 mp_status_t mp_storage_adopt(mp_memory_t *memory, uint64_t bytes, void *data,
                              const mp_label_t *label, void (*on_release)(void *context),
                              void *context, mp_storage_t **out_storage) {
-  mp_storage_t *storage = make(memory, bytes, label);
+  mp_storage_t *storage = storage_make(memory, bytes, label);
   MP_RETURN_IF_NULL(storage);
   mp_status_t status = mp_memory_charge(memory, bytes, label);
   if (status != NULL) {
-    dispose(storage);
+    storage_dispose(storage);
     return status;
   }
   if (data != NULL) storage->data = data;
@@ -76,7 +76,7 @@ void mp_storage_release(mp_storage_t *storage) {
     }
   }
   if (storage->on_release != NULL) storage->on_release(storage->context);
-  dispose(storage);
+  storage_dispose(storage);
 }
 
 bool mp_storage_is_sole(const mp_storage_t *storage) {

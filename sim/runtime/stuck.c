@@ -10,8 +10,8 @@ enum {
 };
 
 // "device 2", "devices 0, 1, 5-9": the participants with mark[i] == wanted.
-static uint32_t print_devices(mp_strbuf_t *out, const mp_session_t *session, const uint32_t *mark,
-                              uint32_t wanted) {
+static uint32_t stuck_print_devices(mp_strbuf_t *out, const mp_session_t *session,
+                                    const uint32_t *mark, uint32_t wanted) {
   uint32_t total = 0, shown = 0, ranges = 0;
   for (uint32_t i = 0; i < session->num_participants; ++i) total += mark[i] == wanted;
   mp_strbuf_puts(out, total == 1 ? "device " : "devices ");
@@ -33,7 +33,7 @@ static uint32_t print_devices(mp_strbuf_t *out, const mp_session_t *session, con
   return total;
 }
 
-static void print_place(mp_strbuf_t *out, const mp_collective_t *collective) {
+static void stuck_print_place(mp_strbuf_t *out, const mp_collective_t *collective) {
   mp_strbuf_printf(out, "%s (%s)", collective->name, collective->location);
 }
 
@@ -49,7 +49,7 @@ typedef struct {
   uint32_t *mark;               // [num_participants]
 } mp_places_t;
 
-static void add_waiter(mp_places_t *p, const mp_collective_t *collective, uint32_t logical) {
+static void stuck_add_waiter(mp_places_t *p, const mp_collective_t *collective, uint32_t logical) {
   uint32_t i = 0;
   while (i < p->num_places && p->places[i].collective != collective) ++i;
   if (i == MP_MAX_PLACES) {
@@ -61,33 +61,33 @@ static void add_waiter(mp_places_t *p, const mp_collective_t *collective, uint32
   p->mark[logical] = i + 1;
 }
 
-static void add_meeting(mp_places_t *p, const mp_meeting_t *meeting) {
+static void stuck_add_meeting(mp_places_t *p, const mp_meeting_t *meeting) {
   for (uint32_t i = 0; i < meeting->num_members; ++i) {
     const mp_arrival_t *arrival = meeting->arrivals[i];
-    if (arrival != NULL) add_waiter(p, arrival->collective, arrival->logical);
+    if (arrival != NULL) stuck_add_waiter(p, arrival->collective, arrival->logical);
   }
 }
 
-static const mp_remote_collective_t *first_remote(const mp_session_t *session) {
+static const mp_remote_collective_t *stuck_first_remote(const mp_session_t *session) {
   return session->peers == NULL ? NULL : session->peers->remotes;
 }
 
-static void collect(const mp_session_t *session, mp_places_t *p) {
+static void stuck_collect(const mp_session_t *session, mp_places_t *p) {
   mp_meeting_t *meeting = NULL;
   while ((meeting = mp_rendezvous_next(&session->rendezvous, meeting)) != NULL) {
-    add_meeting(p, meeting);
+    stuck_add_meeting(p, meeting);
   }
-  for (const mp_remote_collective_t *x = first_remote(session); x != NULL; x = x->next) {
-    if (x->is_waiting) add_meeting(p, x->meeting);
+  for (const mp_remote_collective_t *x = stuck_first_remote(session); x != NULL; x = x->next) {
+    if (x->is_waiting) stuck_add_meeting(p, x->meeting);
   }
   for (const mp_receiver_t *r = session->mailbox.receivers; r != NULL; r = r->next) {
-    add_waiter(p, r->collective, r->target);
+    stuck_add_waiter(p, r->collective, r->target);
   }
 }
 
 // Marks who is in this state although somebody waits for it; returns how many.
-static uint32_t mark_missing(const mp_session_t *session, mp_participant_state_t state,
-                             uint32_t *mark, uint32_t value) {
+static uint32_t stuck_mark_missing(const mp_session_t *session, mp_participant_state_t state,
+                                   uint32_t *mark, uint32_t value) {
   uint32_t count = 0;
   mp_meeting_t *meeting = NULL;
   while ((meeting = mp_rendezvous_next(&session->rendezvous, meeting)) != NULL) {
@@ -98,7 +98,7 @@ static uint32_t mark_missing(const mp_session_t *session, mp_participant_state_t
       ++count;
     }
   }
-  for (const mp_remote_collective_t *x = first_remote(session); x != NULL; x = x->next) {
+  for (const mp_remote_collective_t *x = stuck_first_remote(session); x != NULL; x = x->next) {
     for (uint32_t i = 0; i < x->meeting->num_members; ++i) {
       uint32_t logical = x->meeting->members[i];
       if (!x->is_waiting || !mp_remote_collective_misses(x, x->sequence->layout->process_of[i]))
@@ -116,20 +116,20 @@ static uint32_t mark_missing(const mp_session_t *session, mp_participant_state_t
   return count;
 }
 
-static void print(mp_strbuf_t *out, const mp_session_t *session, mp_places_t *p) {
+static void stuck_print(mp_strbuf_t *out, const mp_session_t *session, mp_places_t *p) {
   const uint32_t absent = MP_MAX_PLACES + 1, queued = absent + 1;
   uint32_t most = 0;
   for (uint32_t i = 1; i < p->num_places; ++i) {
     if (p->places[i].count > p->places[most].count) most = i;
   }
   mp_strbuf_puts(out, "collectives are stuck: ");
-  bool has_absent = mark_missing(session, MP_PARTICIPANT_DONE, p->mark, absent) != 0;
+  bool has_absent = stuck_mark_missing(session, MP_PARTICIPANT_DONE, p->mark, absent) != 0;
   if (has_absent) {
-    print_devices(out, session, p->mark, absent);
+    stuck_print_devices(out, session, p->mark, absent);
     mp_strbuf_puts(out, " finished without reaching ");
-    print_place(out, p->places[most].collective);
+    stuck_print_place(out, p->places[most].collective);
     mp_strbuf_puts(out, " that ");
-    uint32_t count = print_devices(out, session, p->mark, most + 1);
+    uint32_t count = stuck_print_devices(out, session, p->mark, most + 1);
     mp_strbuf_puts(out, count == 1 ? " waits at" : " wait at");
   }
   bool is_first = !has_absent;
@@ -137,13 +137,13 @@ static void print(mp_strbuf_t *out, const mp_session_t *session, mp_places_t *p)
     if (has_absent && i == most) continue;
     if (!is_first) mp_strbuf_puts(out, "; ");
     is_first = false;
-    uint32_t count = print_devices(out, session, p->mark, i + 1);
+    uint32_t count = stuck_print_devices(out, session, p->mark, i + 1);
     mp_strbuf_puts(out, count == 1 ? " waits at " : " wait at ");
-    print_place(out, p->places[i].collective);
+    stuck_print_place(out, p->places[i].collective);
   }
-  if (mark_missing(session, MP_PARTICIPANT_ACTIVE, p->mark, queued) != 0) {
+  if (stuck_mark_missing(session, MP_PARTICIPANT_ACTIVE, p->mark, queued) != 0) {
     mp_strbuf_puts(out, "; on ");
-    print_devices(out, session, p->mark, queued);
+    stuck_print_devices(out, session, p->mark, queued);
     mp_strbuf_puts(out, " the launch is queued behind one that is stuck as well");
   }
   if (p->others != 0) {
@@ -154,10 +154,10 @@ static void print(mp_strbuf_t *out, const mp_session_t *session, mp_places_t *p)
 mp_status_t mp_session_describe_stuck(const mp_session_t *session) {
   mp_places_t places = {.mark = mp_calloc(session->num_participants, sizeof(uint32_t))};
   MP_RETURN_IF_NULL(places.mark);
-  collect(session, &places);
+  stuck_collect(session, &places);
   mp_strbuf_t text;
   mp_strbuf_init(&text);
-  print(&text, session, &places);
+  stuck_print(&text, session, &places);
   mp_status_t status = mp_status_make(MP_ABORTED, "%s", mp_strbuf_text(&text));
   mp_strbuf_deinit(&text);
   mp_free(places.mark);
@@ -167,7 +167,7 @@ mp_status_t mp_session_describe_stuck(const mp_session_t *session) {
 // ---- Waiting for other processes ----
 
 bool mp_session_misses_rank(const mp_session_t *session, uint32_t rank) {
-  for (const mp_remote_collective_t *x = first_remote(session); x != NULL; x = x->next) {
+  for (const mp_remote_collective_t *x = stuck_first_remote(session); x != NULL; x = x->next) {
     const int64_t process = mp_group_layout_find(x->sequence->layout, rank);
     if (x->is_waiting && process >= 0 && mp_remote_collective_misses(x, (uint32_t)process))
       return true;
@@ -179,7 +179,7 @@ bool mp_session_misses_rank(const mp_session_t *session, uint32_t rank) {
 }
 
 bool mp_session_waits_for_peers(const mp_session_t *session) {
-  for (const mp_remote_collective_t *x = first_remote(session); x != NULL; x = x->next) {
+  for (const mp_remote_collective_t *x = stuck_first_remote(session); x != NULL; x = x->next) {
     if (x->is_waiting) return true;
   }
   for (const mp_receiver_t *r = session->mailbox.receivers; r != NULL; r = r->next) {
@@ -188,13 +188,13 @@ bool mp_session_waits_for_peers(const mp_session_t *session) {
   return false;
 }
 
-static void print_places(mp_strbuf_t *out, const mp_session_t *session, mp_places_t *p) {
-  collect(session, p);
+static void stuck_print_places(mp_strbuf_t *out, const mp_session_t *session, mp_places_t *p) {
+  stuck_collect(session, p);
   for (uint32_t i = 0; i < p->num_places; ++i) {
     if (i != 0) mp_strbuf_puts(out, "; ");
-    uint32_t count = print_devices(out, session, p->mark, i + 1);
+    uint32_t count = stuck_print_devices(out, session, p->mark, i + 1);
     mp_strbuf_puts(out, count == 1 ? " waits at " : " wait at ");
-    print_place(out, p->places[i].collective);
+    stuck_print_place(out, p->places[i].collective);
   }
 }
 
@@ -203,7 +203,7 @@ void mp_session_describe_wait(const mp_session_t *session, double seconds, mp_st
   mp_places_t places = {.mark = mp_calloc(session->num_participants, sizeof(uint32_t))};
   if (places.mark == NULL) return;
   mp_strbuf_printf(out, "launch %" PRIu64 ": ", peers->number);
-  print_places(out, session, &places);
+  stuck_print_places(out, session, &places);
   mp_strbuf_printf(out, "; missing for %.0f s: ", seconds);
   bool is_first = true;
   for (uint32_t i = 0; i < peers->num_ranks; ++i) {
@@ -214,15 +214,15 @@ void mp_session_describe_wait(const mp_session_t *session, double seconds, mp_st
     }
     if (!is_first) mp_strbuf_puts(out, ", ");
     is_first = false;
-    print_devices(out, session, places.mark, value);
+    stuck_print_devices(out, session, places.mark, value);
     mp_strbuf_printf(out, " of process %" PRIu32, peers->ranks[i]);
   }
   mp_free(places.mark);
 }
 
 // "devices 1, 2 <words>", if any are in this state.
-static void print_state(mp_strbuf_t *out, const mp_session_t *session, uint32_t *mark,
-                        mp_participant_state_t state, const char *words) {
+static void stuck_print_state(mp_strbuf_t *out, const mp_session_t *session, uint32_t *mark,
+                              mp_participant_state_t state, const char *words) {
   const uint32_t value = MP_MAX_PLACES + 1 + (uint32_t)state;
   bool has_any = false;
   for (uint32_t d = 0; d < session->num_participants; ++d) {
@@ -233,16 +233,16 @@ static void print_state(mp_strbuf_t *out, const mp_session_t *session, uint32_t 
   }
   if (!has_any) return;
   if (out->size != 0) mp_strbuf_puts(out, "; ");
-  print_devices(out, session, mark, value);
+  stuck_print_devices(out, session, mark, value);
   mp_strbuf_puts(out, words);
 }
 
 void mp_session_describe_own(const mp_session_t *session, mp_strbuf_t *out) {
   mp_places_t places = {.mark = mp_calloc(session->num_participants, sizeof(uint32_t))};
   if (places.mark == NULL) return;
-  print_places(out, session, &places);
-  print_state(out, session, places.mark, MP_PARTICIPANT_ACTIVE, " running or queued");
-  print_state(out, session, places.mark, MP_PARTICIPANT_ABSENT, " not launched yet");
-  print_state(out, session, places.mark, MP_PARTICIPANT_DONE, " done");
+  stuck_print_places(out, session, &places);
+  stuck_print_state(out, session, places.mark, MP_PARTICIPANT_ACTIVE, " running or queued");
+  stuck_print_state(out, session, places.mark, MP_PARTICIPANT_ABSENT, " not launched yet");
+  stuck_print_state(out, session, places.mark, MP_PARTICIPANT_DONE, " done");
   mp_free(places.mark);
 }

@@ -26,8 +26,8 @@ struct mp_transfer_s {
 };
 
 // Describes the copy of an array whose sides have these byte strides (NULL: dense row-major).
-static void describe(mp_strided_t *copy, const mp_type_t *type, const int64_t *dst_strides,
-                     const int64_t *src_strides) {
+static void transfer_describe(mp_strided_t *copy, const mp_type_t *type, const int64_t *dst_strides,
+                              const int64_t *src_strides) {
   size_t element = mp_dtype_size(type->dtype);
   int64_t dense[MP_MAX_RANK];
   int64_t step = (int64_t)element;
@@ -43,13 +43,13 @@ static void describe(mp_strided_t *copy, const mp_type_t *type, const int64_t *d
   mp_strided_finish(copy);
 }
 
-static void describe_bytes(mp_strided_t *copy, uint64_t bytes) {
+static void transfer_describe_bytes(mp_strided_t *copy, uint64_t bytes) {
   mp_strided_init(copy, 1);
   mp_strided_add_dim(copy, (int64_t)bytes, 1, 1);
   mp_strided_finish(copy);
 }
 
-static mp_status_t run_part(mp_job_t *job, uint32_t part, void *scratch) {
+static mp_status_t transfer_run_part(mp_job_t *job, uint32_t part, void *scratch) {
   (void)scratch;
   mp_transfer_t *transfer = (mp_transfer_t *)job;
   mp_strided_run_part(&transfer->copy, transfer->to, transfer->from, job->num_parts, part);
@@ -58,7 +58,7 @@ static mp_status_t run_part(mp_job_t *job, uint32_t part, void *scratch) {
 
 // Ends a transfer: everything held is given back before the event is set, so that whoever waits
 // for it finds the books right.
-static void finish(mp_job_t *job, mp_status_t status) {
+static void transfer_finish(mp_job_t *job, mp_status_t status) {
   mp_transfer_t *transfer = (mp_transfer_t *)job;
   mp_client_t *client = transfer->client;
   mp_event_t *done = transfer->done;
@@ -70,12 +70,12 @@ static void finish(mp_job_t *job, mp_status_t status) {
   mp_client_unhold(client);
 }
 
-static void start(mp_transfer_t *transfer) {
+static void transfer_start(mp_transfer_t *transfer) {
   if (transfer->source_error != NULL) {
-    finish(&transfer->job, transfer->source_error);
+    transfer_finish(&transfer->job, transfer->source_error);
   } else if (transfer->job.num_parts == 1) {
     mp_strided_run(&transfer->copy, transfer->to, transfer->from);
-    finish(&transfer->job, NULL);
+    transfer_finish(&transfer->job, NULL);
   } else {
     mp_job_submit(transfer->client, &transfer->job);
   }
@@ -88,7 +88,7 @@ static _Thread_local struct {
   mp_transfer_t *first, *last;
 } t_due;
 
-static void on_source(mp_status_t status, void *context) {
+static void transfer_on_source(mp_status_t status, void *context) {
   mp_transfer_t *transfer = context;
   transfer->source_error = mp_status_retain(status);
   transfer->next = NULL;
@@ -102,7 +102,7 @@ static void on_source(mp_status_t status, void *context) {
   t_due.is_starting = true;
   while ((transfer = t_due.first) != NULL) {
     t_due.first = transfer->next;
-    start(transfer);
+    transfer_start(transfer);
   }
   t_due.is_starting = false;
 }
@@ -117,16 +117,16 @@ typedef struct {
 } mp_transfer_request_t;
 
 // Starts a transfer (or has it start after `after`). `done` is borrowed.
-static mp_status_t begin(mp_client_t *client, const mp_transfer_request_t *request,
-                         mp_event_t *done) {
+static mp_status_t transfer_begin(mp_client_t *client, const mp_transfer_request_t *request,
+                                  mp_event_t *done) {
   mp_transfer_t *transfer = mp_calloc(1, sizeof(*transfer));
   if (transfer == NULL) {
     mp_storage_release(request->source);
     mp_storage_release(request->target);
     return mp_status_out_of_memory();
   }
-  transfer->job.run = run_part;
-  transfer->job.done = finish;
+  transfer->job.run = transfer_run_part;
+  transfer->job.done = transfer_finish;
   transfer->job.num_parts =
       request->bytes <= MP_INLINE_BYTES ? 1 : mp_strided_num_parts(request->copy);
   transfer->client = client;
@@ -139,17 +139,18 @@ static mp_status_t begin(mp_client_t *client, const mp_transfer_request_t *reque
   mp_client_hold(client);
   if (request->after == NULL || mp_event_is_ready(request->after)) {
     if (request->after != NULL) transfer->source_error = mp_event_status(request->after);
-    start(transfer);
+    transfer_start(transfer);
     return NULL;
   }
-  mp_status_t status = mp_event_on_ready(request->after, on_source, transfer);
-  if (status != NULL) finish(&transfer->job, mp_status_retain(status));
+  mp_status_t status = mp_event_on_ready(request->after, transfer_on_source, transfer);
+  if (status != NULL) transfer_finish(&transfer->job, mp_status_retain(status));
   return status;
 }
 
-// begin() with a new event, given to the caller who wants it.
-static mp_status_t begin_with_event(mp_client_t *client, const mp_transfer_request_t *request,
-                                    mp_event_t **out_done) {
+// transfer_begin() with a new event, given to the caller who wants it.
+static mp_status_t transfer_begin_with_event(mp_client_t *client,
+                                             const mp_transfer_request_t *request,
+                                             mp_event_t **out_done) {
   mp_event_t *done;
   mp_status_t status = mp_event_create(&done);
   if (status != NULL) {
@@ -157,7 +158,7 @@ static mp_status_t begin_with_event(mp_client_t *client, const mp_transfer_reque
     mp_storage_release(request->target);
     return status;
   }
-  status = begin(client, request, done);
+  status = transfer_begin(client, request, done);
   if (status == NULL && out_done != NULL) {
     *out_done = done;
   } else {
@@ -176,23 +177,24 @@ typedef struct {
   const void *from;
 } mp_copy_job_t;
 
-static mp_status_t run_copy_part(mp_job_t *job, uint32_t part, void *scratch) {
+static mp_status_t transfer_run_copy_part(mp_job_t *job, uint32_t part, void *scratch) {
   (void)scratch;
   mp_copy_job_t *copy = (mp_copy_job_t *)job;
   mp_strided_run_part(copy->copy, copy->to, copy->from, job->num_parts, part);
   return NULL;
 }
 
-static mp_status_t copy_now(mp_client_t *client, const mp_strided_t *copy, void *to,
-                            const void *from, uint64_t bytes) {
+static mp_status_t transfer_copy_now(mp_client_t *client, const mp_strided_t *copy, void *to,
+                                     const void *from, uint64_t bytes) {
   if (bytes <= MP_INLINE_BYTES) {
     mp_strided_run(copy, to, from);
     return NULL;
   }
-  mp_copy_job_t job = {.job = {.run = run_copy_part, .num_parts = mp_strided_num_parts(copy)},
-                       .copy = copy,
-                       .to = to,
-                       .from = from};
+  mp_copy_job_t job = {
+      .job = {.run = transfer_run_copy_part, .num_parts = mp_strided_num_parts(copy)},
+      .copy = copy,
+      .to = to,
+      .from = from};
   return mp_job_attend(client, mp_worker_current(), &job.job);
 }
 
@@ -205,10 +207,10 @@ mp_status_t mp_buffer_from_host(mp_memory_t *memory, const mp_host_array_t *arra
   MP_RETURN_IF_ERROR(mp_buffer_create_labelled(memory, MP_ORIGIN_HOST, array->dtype, array->dims,
                                                array->rank, &buffer, &definition));
   mp_strided_t copy;
-  describe(&copy, &buffer->type, NULL, array->byte_strides);
+  transfer_describe(&copy, &buffer->type, NULL, array->byte_strides);
   mp_status_t status = NULL;
   if (semantics == MP_HOST_ONLY_DURING_CALL || buffer->bytes <= MP_INLINE_BYTES) {
-    status = copy_now(client, &copy, buffer->storage->data, array->data, buffer->bytes);
+    status = transfer_copy_now(client, &copy, buffer->storage->data, array->data, buffer->bytes);
     if (status == NULL) mp_event_set(definition, NULL);
   } else {
     mp_transfer_request_t request = {.from = array->data,
@@ -216,7 +218,7 @@ mp_status_t mp_buffer_from_host(mp_memory_t *memory, const mp_host_array_t *arra
                                      .target = mp_storage_retain(buffer->storage),
                                      .bytes = buffer->bytes,
                                      .copy = &copy};
-    status = begin(client, &request, definition);
+    status = transfer_begin(client, &request, definition);
   }
   if (status != NULL) {
     mp_event_release(definition);
@@ -245,7 +247,7 @@ mp_status_t mp_buffer_to_host(mp_buffer_t *buffer, void *dst, uint64_t dst_bytes
                           buffer->bytes);
   }
   mp_strided_t copy;
-  describe(&copy, &buffer->type, byte_strides, NULL);
+  transfer_describe(&copy, &buffer->type, byte_strides, NULL);
   mp_storage_t *source = NULL;
   MP_RETURN_IF_ERROR(mp_buffer_hold_storage(buffer, &source));
   mp_transfer_request_t request = {.from = source == NULL ? NULL : source->data,
@@ -254,10 +256,10 @@ mp_status_t mp_buffer_to_host(mp_buffer_t *buffer, void *dst, uint64_t dst_bytes
                                    .after = buffer->definition,
                                    .bytes = buffer->bytes,
                                    .copy = &copy};
-  return begin_with_event(client, &request, out_done);
+  return transfer_begin_with_event(client, &request, out_done);
 }
 
-static mp_status_t check_range(const mp_buffer_t *buffer, uint64_t offset, uint64_t size) {
+static mp_status_t transfer_check_range(const mp_buffer_t *buffer, uint64_t offset, uint64_t size) {
   MP_RETURN_IF_ERROR(mp_client_check(mp_device_client(buffer->memory->device)));
   if (offset > buffer->bytes || size > buffer->bytes - offset) {
     return mp_status_make(MP_INVALID_ARGUMENT,
@@ -270,9 +272,9 @@ static mp_status_t check_range(const mp_buffer_t *buffer, uint64_t offset, uint6
 
 mp_status_t mp_buffer_read_raw(mp_buffer_t *buffer, void *dst, uint64_t offset, uint64_t size,
                                mp_event_t **out_done) {
-  MP_RETURN_IF_ERROR(check_range(buffer, offset, size));
+  MP_RETURN_IF_ERROR(transfer_check_range(buffer, offset, size));
   mp_strided_t copy;
-  describe_bytes(&copy, size);
+  transfer_describe_bytes(&copy, size);
   mp_storage_t *source = NULL;
   MP_RETURN_IF_ERROR(mp_buffer_hold_storage(buffer, &source));
   mp_transfer_request_t request = {.from = source == NULL ? NULL : (char *)source->data + offset,
@@ -281,14 +283,14 @@ mp_status_t mp_buffer_read_raw(mp_buffer_t *buffer, void *dst, uint64_t offset, 
                                    .after = buffer->definition,
                                    .bytes = size,
                                    .copy = &copy};
-  return begin_with_event(mp_device_client(buffer->memory->device), &request, out_done);
+  return transfer_begin_with_event(mp_device_client(buffer->memory->device), &request, out_done);
 }
 
 mp_status_t mp_buffer_write_raw(mp_buffer_t *buffer, const void *src, uint64_t offset,
                                 uint64_t size, mp_event_t **out_done) {
-  MP_RETURN_IF_ERROR(check_range(buffer, offset, size));
+  MP_RETURN_IF_ERROR(transfer_check_range(buffer, offset, size));
   mp_strided_t copy;
-  describe_bytes(&copy, size);
+  transfer_describe_bytes(&copy, size);
   mp_storage_t *target = NULL;
   MP_RETURN_IF_ERROR(mp_buffer_hold_storage(buffer, &target));
   if (target == NULL) {
@@ -299,7 +301,7 @@ mp_status_t mp_buffer_write_raw(mp_buffer_t *buffer, const void *src, uint64_t o
                                    .target = target,
                                    .bytes = size,
                                    .copy = &copy};
-  return begin_with_event(mp_device_client(buffer->memory->device), &request, out_done);
+  return transfer_begin_with_event(mp_device_client(buffer->memory->device), &request, out_done);
 }
 
 // ---- Between memories ----
@@ -324,7 +326,7 @@ mp_status_t mp_buffer_copy_to_memory(mp_buffer_t *buffer, mp_memory_t *memory,
     return status;
   }
   mp_strided_t copy;
-  describe_bytes(&copy, buffer->bytes);
+  transfer_describe_bytes(&copy, buffer->bytes);
   mp_transfer_request_t request = {.from = source == NULL ? NULL : source->data,
                                    .to = copy_buffer->storage->data,
                                    .source = source,
@@ -332,7 +334,7 @@ mp_status_t mp_buffer_copy_to_memory(mp_buffer_t *buffer, mp_memory_t *memory,
                                    .after = buffer->definition,
                                    .bytes = buffer->bytes,
                                    .copy = &copy};
-  status = begin(client, &request, definition);
+  status = transfer_begin(client, &request, definition);
   mp_event_release(definition);
   if (status != NULL) {
     mp_buffer_release(copy_buffer);

@@ -27,7 +27,7 @@ struct mp_watch_s {
 
 // ---- One session; its lock is held ----
 
-static bool has_all_answers(const mp_peers_t *peers) {
+static bool watch_has_all_answers(const mp_peers_t *peers) {
   for (uint32_t i = 0; i < peers->num_ranks; ++i) {
     if (peers->answers[i] == NULL && mp_session_misses_rank(peers->session, peers->ranks[i])) {
       return false;
@@ -36,7 +36,7 @@ static bool has_all_answers(const mp_peers_t *peers) {
   return true;
 }
 
-static void ask(mp_peers_t *peers) {
+static void watch_ask(mp_peers_t *peers) {
   const mp_envelope_t envelope = mp_peers_envelope(peers, MP_PACKET_ASK);
   for (uint32_t i = 0; i < peers->num_ranks; ++i) {
     mp_free(peers->answers[i]);
@@ -47,7 +47,7 @@ static void ask(mp_peers_t *peers) {
   }
 }
 
-static void print_answers(mp_strbuf_t *out, const mp_peers_t *peers) {
+static void watch_print_answers(mp_strbuf_t *out, const mp_peers_t *peers) {
   const mp_world_t *world = mp_endpoint_world(peers->endpoint);
   for (uint32_t i = 0; i < peers->num_ranks; ++i) {
     if (!mp_session_misses_rank(peers->session, peers->ranks[i])) continue;
@@ -62,23 +62,23 @@ static void print_answers(mp_strbuf_t *out, const mp_peers_t *peers) {
 }
 
 // What is known of the wait, for the line and for the error.
-static void describe(mp_strbuf_t *out, const mp_session_t *session, double seconds) {
+static void watch_describe(mp_strbuf_t *out, const mp_session_t *session, double seconds) {
   mp_session_describe_wait(session, seconds, out);
-  print_answers(out, session->peers);
+  watch_print_answers(out, session->peers);
 }
 
-static void warn(const mp_session_t *session, double seconds) {
+static void watch_warn(const mp_session_t *session, double seconds) {
   mp_strbuf_t text;
   mp_strbuf_init(&text);
-  describe(&text, session, seconds);
+  watch_describe(&text, session, seconds);
   mp_log_notice("process %" PRIu32 ": %s", session->peers->self, mp_strbuf_text(&text));
   mp_strbuf_deinit(&text);
 }
 
-static mp_status_t timeout_error(const mp_session_t *session, double seconds) {
+static mp_status_t watch_timeout_error(const mp_session_t *session, double seconds) {
   mp_strbuf_t text;
   mp_strbuf_init(&text);
-  describe(&text, session, seconds);
+  watch_describe(&text, session, seconds);
   mp_status_t status =
       mp_status_make(MP_DEADLINE_EXCEEDED, "%s (the limit is MINIPOD_COLLECTIVE_TIMEOUT_S)",
                      mp_strbuf_text(&text));
@@ -87,7 +87,7 @@ static mp_status_t timeout_error(const mp_session_t *session, double seconds) {
 }
 
 // The error of a session that has waited too long; OK otherwise.
-static mp_status_t look_at(const mp_watch_t *watch, mp_session_t *session, double now) {
+static mp_status_t watch_look_at(const mp_watch_t *watch, mp_session_t *session, double now) {
   mp_peers_t *peers = session->peers;
   if (!mp_session_waits_for_peers(session) || peers->num_changes != peers->watched_changes) {
     peers->watched_changes = peers->num_changes;
@@ -99,18 +99,18 @@ static mp_status_t look_at(const mp_watch_t *watch, mp_session_t *session, doubl
   const bool is_late = watch->timeout_s > 0 && seconds >= watch->timeout_s;
   const bool must_ask = (watch->warn_s > 0 && seconds >= watch->warn_s) || is_late;
   if (peers->alarm == MP_ALARM_NONE && must_ask) {
-    ask(peers);
+    watch_ask(peers);
     peers->alarm = MP_ALARM_ASKED;
     peers->asked_at = now;
     return NULL;
   }
   if (peers->alarm == MP_ALARM_NONE) return NULL;
-  if (!has_all_answers(peers) && now - peers->asked_at < k_answer_seconds) return NULL;
+  if (!watch_has_all_answers(peers) && now - peers->asked_at < k_answer_seconds) return NULL;
   if (peers->alarm == MP_ALARM_ASKED) {
-    if (watch->warn_s > 0 && !is_late) warn(session, seconds);
+    if (watch->warn_s > 0 && !is_late) watch_warn(session, seconds);
     peers->alarm = MP_ALARM_TOLD;
   }
-  return is_late ? timeout_error(session, seconds) : NULL;
+  return is_late ? watch_timeout_error(session, seconds) : NULL;
 }
 
 typedef struct {
@@ -118,17 +118,17 @@ typedef struct {
   double now;
 } mp_look_t;
 
-static void look(mp_session_t *session, void *context) {
+static void watch_look(mp_session_t *session, void *context) {
   const mp_look_t *at = context;
   pthread_mutex_lock(&session->lock);
-  mp_status_t error = session->error != NULL ? NULL : look_at(at->watch, session, at->now);
+  mp_status_t error = session->error != NULL ? NULL : watch_look_at(at->watch, session, at->now);
   pthread_mutex_unlock(&session->lock);
   if (error != NULL) mp_session_poison(session, error);
 }
 
 // ---- The thread ----
 
-static void sleep_until_next(mp_watch_t *watch) {
+static void watch_sleep_until_next(mp_watch_t *watch) {
   struct timespec until;
   clock_gettime(CLOCK_MONOTONIC, &until);
   until.tv_nsec += MP_WATCH_TICK_MS * 1000000L;
@@ -141,7 +141,7 @@ static void sleep_until_next(mp_watch_t *watch) {
   }
 }
 
-static void destroy(mp_watch_t *watch) {
+static void watch_destroy(mp_watch_t *watch) {
   pthread_cond_destroy(&watch->changed);
   pthread_mutex_destroy(&watch->lock);
   mp_free(watch);
@@ -154,11 +154,11 @@ static void *watch_main(void *context) {
   bool must_end_client = false;
   pthread_mutex_lock(&watch->lock);
   while (!watch->must_stop && !must_end_client) {
-    sleep_until_next(watch);
+    watch_sleep_until_next(watch);
     if (watch->must_stop) break;
     pthread_mutex_unlock(&watch->lock);
     mp_look_t at = {watch, mp_clock_seconds()};
-    mp_endpoint_visit(watch->endpoint, look, &at);
+    mp_endpoint_visit(watch->endpoint, watch_look, &at);
     must_end_client = mp_endpoint_is_spent(watch->endpoint);
     pthread_mutex_lock(&watch->lock);
   }
@@ -166,7 +166,7 @@ static void *watch_main(void *context) {
   if (must_end_client) {  // nobody else is left to join this thread
     pthread_detach(pthread_self());
     client->watch = NULL;
-    destroy(watch);
+    watch_destroy(watch);
     mp_client_end(client);
   }
   return NULL;
@@ -196,7 +196,7 @@ mp_status_t mp_watch_start(mp_endpoint_t *endpoint, const mp_options_t *options,
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   pthread_attr_destroy(&attributes);
   if (error != 0) {
-    destroy(watch);
+    watch_destroy(watch);
     return mp_status_make(MP_RESOURCE_EXHAUSTED, "the watch could not be started (error %d)",
                           error);
   }
@@ -211,5 +211,5 @@ void mp_watch_stop(mp_watch_t *watch) {
   pthread_cond_broadcast(&watch->changed);
   pthread_mutex_unlock(&watch->lock);
   pthread_join(watch->thread, NULL);
-  destroy(watch);
+  watch_destroy(watch);
 }

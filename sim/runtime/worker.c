@@ -69,7 +69,7 @@ void mp_core_queue_wake(mp_core_queue_t *queue, uint32_t count) {
 }
 
 // Appends devices that all belong to `queue`.
-static void enqueue(mp_core_queue_t *queue, mp_device_list_t *devices) {
+static void worker_enqueue(mp_core_queue_t *queue, mp_device_list_t *devices) {
   uint32_t count = devices->length;
   pthread_mutex_lock(&queue->lock);
   if (queue->devices.last != NULL) {
@@ -98,16 +98,16 @@ void mp_schedule(mp_device_list_t *devices) {
       continue;
     }
     if (device->queue != queue && batch.first != NULL) {
-      enqueue(queue, &batch);
+      worker_enqueue(queue, &batch);
       batch = (mp_device_list_t){0};
     }
     queue = device->queue;
     mp_device_list_push(&batch, device);
   }
-  if (batch.first != NULL) enqueue(queue, &batch);
+  if (batch.first != NULL) worker_enqueue(queue, &batch);
 }
 
-static mp_device_t *dequeue(mp_core_queue_t *queue) {
+static mp_device_t *worker_dequeue(mp_core_queue_t *queue) {
   if (atomic_load(&queue->length) == 0) return NULL;
   pthread_mutex_lock(&queue->lock);
   mp_device_t *device = mp_device_list_pop(&queue->devices);
@@ -123,14 +123,14 @@ bool mp_worker_is_wanted(const mp_worker_t *self) {
 
 // ---- The threads ----
 
-static bool has_work(const mp_worker_t *self) {
+static bool worker_has_work(const mp_worker_t *self) {
   return mp_client_is_stopping(self->client) || atomic_load(&self->queue->length) != 0 ||
          mp_job_is_waiting_for(self);
 }
 
-static void idle(mp_worker_t *self) {
+static void worker_idle(mp_worker_t *self) {
   for (int i = 0; i < MP_IDLE_YIELDS; ++i) {
-    if (has_work(self)) return;
+    if (worker_has_work(self)) return;
     sched_yield();
   }
   mp_core_queue_t *queue = self->queue;
@@ -138,14 +138,14 @@ static void idle(mp_worker_t *self) {
   mp_deadlock_check(self->client);
   atomic_fetch_add(&queue->sleepers, 1);
   unsigned epoch = atomic_load(&queue->epoch);
-  if (!has_work(self)) mp_futex_wait(&queue->epoch, epoch, NULL);
+  if (!worker_has_work(self)) mp_futex_wait(&queue->epoch, epoch, NULL);
   atomic_fetch_sub(&queue->sleepers, 1);
   atomic_fetch_sub(&self->client->num_idle, 1);
 }
 
 // To its core where there is one worker per core, else to all cpus of the group. Where binding is
 // not allowed the worker runs anywhere.
-static void bind_worker(const mp_worker_t *self) {
+static void worker_bind(const mp_worker_t *self) {
   const mp_pod_machine_t *machine = mp_pod_machine(self->client->pod);
   if (!machine->is_real) return;
   const mp_core_group_t *group = mp_pod_core_group(self->client->pod, (int32_t)self->queue->index);
@@ -166,14 +166,14 @@ static void *worker_main(void *context) {
   char name[16];
   snprintf(name, sizeof(name), "mp-w%u", self->index % 100000u);
   (void)pthread_setname_np(pthread_self(), name);
-  bind_worker(self);
+  worker_bind(self);
   while (!mp_client_is_stopping(client)) {
     if (mp_job_help(self)) continue;
-    mp_device_t *device = dequeue(self->queue);
+    mp_device_t *device = worker_dequeue(self->queue);
     if (device != NULL) {
       mp_run_continue(self, device);
     } else {
-      idle(self);
+      worker_idle(self);
     }
   }
   t_worker = NULL;

@@ -15,19 +15,19 @@ static void *g_stop_context;
 
 _Static_assert(sizeof(MPI_Request) <= sizeof(mp_mpi_request_t), "a request fits");
 
-static MPI_Request get_request(const mp_mpi_request_t *request) {
+static MPI_Request mpi_module_get_request(const mp_mpi_request_t *request) {
   MPI_Request result;
   memcpy(&result, &request->opaque, sizeof(result));
   return result;
 }
 
-static void put_request(mp_mpi_request_t *request, MPI_Request value) {
+static void mpi_module_put_request(mp_mpi_request_t *request, MPI_Request value) {
   request->opaque = 0;
   memcpy(&request->opaque, &value, sizeof(value));
 }
 
 // 0, or -1 with the text of the MPI error.
-static int check(int code, const char *call, char *error) {
+static int mpi_module_check(int code, const char *call, char *error) {
   if (code == MPI_SUCCESS) return 0;
   char text[MPI_MAX_ERROR_STRING] = "?";
   int length = 0;
@@ -36,7 +36,7 @@ static int check(int code, const char *call, char *error) {
   return -1;
 }
 
-static mp_mpi_state_t mpi_state(void) {
+static mp_mpi_state_t mpi_module_state(void) {
   int flag = 0;
   MPI_Finalized(&flag);
   if (flag) return MP_MPI_FINALIZED;
@@ -44,7 +44,7 @@ static mp_mpi_state_t mpi_state(void) {
   return flag ? MP_MPI_RUNNING : MP_MPI_NOT_STARTED;
 }
 
-static void mpi_describe(char *out_text) {
+static void mpi_module_describe(char *out_text) {
   char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
   int length = 0;
   MPI_Get_library_version(text, &length);
@@ -53,24 +53,25 @@ static void mpi_describe(char *out_text) {
 
 // MPI opens plugins of its own, and in some builds those look for its symbols among the global
 // ones, where a library that came with us is not.
-static void make_symbols_global(void) {
+static void mpi_module_make_symbols_global(void) {
   Dl_info info;
   if (dladdr((void *)(uintptr_t)&MPI_Init_thread, &info) == 0 || info.dli_fname == NULL) return;
   void *handle = dlopen(info.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
   if (handle != NULL) dlclose(handle);
 }
 
-static int mpi_init(int *out_is_ours, char *error) {
+static int mpi_module_init(int *out_is_ours, char *error) {
   int is_running = 0, level = MPI_THREAD_SINGLE;
   MPI_Initialized(&is_running);
   if (!is_running) {
-    make_symbols_global();
+    mpi_module_make_symbols_global();
     // Open MPI would take over SIGSEGV and its like, which are Python's (faulthandler).
     setenv("OMPI_MCA_opal_signal", "", 0);
-    if (check(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level), "MPI_Init_thread", error)) {
+    if (mpi_module_check(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level),
+                         "MPI_Init_thread", error)) {
       return -1;
     }
-  } else if (check(MPI_Query_thread(&level), "MPI_Query_thread", error)) {
+  } else if (mpi_module_check(MPI_Query_thread(&level), "MPI_Query_thread", error)) {
     return -1;
   }
   if (level != MPI_THREAD_MULTIPLE) {
@@ -84,20 +85,22 @@ static int mpi_init(int *out_is_ours, char *error) {
   return 0;
 }
 
-static int mpi_join_begin(char *error) {
-  return check(MPI_Comm_idup(MPI_COMM_WORLD, &g_comm, &g_joining), "MPI_Comm_idup", error);
+static int mpi_module_join_begin(char *error) {
+  return mpi_module_check(MPI_Comm_idup(MPI_COMM_WORLD, &g_comm, &g_joining), "MPI_Comm_idup",
+                          error);
 }
 
 // Our communicator is there: who are we in it, and who shares our memory?
-static int look_around(mp_mpi_who_t *out_who, char *error) {
+static int mpi_module_look_around(mp_mpi_who_t *out_who, char *error) {
   MPI_Comm_set_errhandler(g_comm, MPI_ERRORS_RETURN);
-  if (check(MPI_Comm_rank(g_comm, &out_who->rank), "MPI_Comm_rank", error) ||
-      check(MPI_Comm_size(g_comm, &out_who->size), "MPI_Comm_size", error)) {
+  if (mpi_module_check(MPI_Comm_rank(g_comm, &out_who->rank), "MPI_Comm_rank", error) ||
+      mpi_module_check(MPI_Comm_size(g_comm, &out_who->size), "MPI_Comm_size", error)) {
     return -1;
   }
   MPI_Comm host;
-  if (check(MPI_Comm_split_type(g_comm, MPI_COMM_TYPE_SHARED, out_who->rank, MPI_INFO_NULL, &host),
-            "MPI_Comm_split_type", error)) {
+  if (mpi_module_check(
+          MPI_Comm_split_type(g_comm, MPI_COMM_TYPE_SHARED, out_who->rank, MPI_INFO_NULL, &host),
+          "MPI_Comm_split_type", error)) {
     return -1;
   }
   MPI_Group all, near;
@@ -105,67 +108,70 @@ static int look_around(mp_mpi_who_t *out_who, char *error) {
   MPI_Comm_size(host, &out_who->num_near);
   MPI_Comm_group(g_comm, &all);
   MPI_Comm_group(host, &near);
-  int failed = check(MPI_Group_translate_ranks(near, 1, &first, all, &out_who->leader),
-                     "MPI_Group_translate_ranks", error);
+  int failed = mpi_module_check(MPI_Group_translate_ranks(near, 1, &first, all, &out_who->leader),
+                                "MPI_Group_translate_ranks", error);
   MPI_Group_free(&near);
   MPI_Group_free(&all);
   MPI_Comm_free(&host);
   return failed;
 }
 
-static int mpi_join_test(int *out_done, mp_mpi_who_t *out_who, char *error) {
-  if (check(MPI_Test(&g_joining, out_done, MPI_STATUS_IGNORE), "MPI_Test", error)) return -1;
-  return *out_done ? look_around(out_who, error) : 0;
+static int mpi_module_join_test(int *out_done, mp_mpi_who_t *out_who, char *error) {
+  if (mpi_module_check(MPI_Test(&g_joining, out_done, MPI_STATUS_IGNORE), "MPI_Test", error))
+    return -1;
+  return *out_done ? mpi_module_look_around(out_who, error) : 0;
 }
 
 // Attributes of MPI_COMM_SELF are deleted first of all by MPI_Finalize.
-static int on_self_deleted(MPI_Comm comm, int key, void *value, void *extra) {
+static int mpi_module_on_self_deleted(MPI_Comm comm, int key, void *value, void *extra) {
   (void)comm, (void)key, (void)value, (void)extra;
   if (g_stop != NULL) g_stop(g_stop_context);
   g_stop = NULL;
   return MPI_SUCCESS;
 }
 
-static int mpi_on_finalize(void (*stop)(void *), void *context, char *error) {
+static int mpi_module_on_finalize(void (*stop)(void *), void *context, char *error) {
   g_stop = stop;
   g_stop_context = context;
-  if (check(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_self_deleted, &g_key, NULL),
-            "MPI_Comm_create_keyval", error)) {
+  if (mpi_module_check(
+          MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, mpi_module_on_self_deleted, &g_key, NULL),
+          "MPI_Comm_create_keyval", error)) {
     return -1;
   }
-  return check(MPI_Comm_set_attr(MPI_COMM_SELF, g_key, &g_stop_context), "MPI_Comm_set_attr",
-               error);
+  return mpi_module_check(MPI_Comm_set_attr(MPI_COMM_SELF, g_key, &g_stop_context),
+                          "MPI_Comm_set_attr", error);
 }
 
-static int mpi_send(const void *data, size_t bytes, int to, int tag, mp_mpi_request_t *out_request,
-                    char *error) {
+static int mpi_module_send(const void *data, size_t bytes, int to, int tag,
+                           mp_mpi_request_t *out_request, char *error) {
   MPI_Request request;
-  if (check(MPI_Isend(data, (int)bytes, MPI_BYTE, to, tag, g_comm, &request), "MPI_Isend", error)) {
+  if (mpi_module_check(MPI_Isend(data, (int)bytes, MPI_BYTE, to, tag, g_comm, &request),
+                       "MPI_Isend", error)) {
     return -1;
   }
-  put_request(out_request, request);
+  mpi_module_put_request(out_request, request);
   return 0;
 }
 
-static int mpi_receive(void *data, size_t bytes, int from, int tag, mp_mpi_request_t *out_request,
-                       char *error) {
+static int mpi_module_receive(void *data, size_t bytes, int from, int tag,
+                              mp_mpi_request_t *out_request, char *error) {
   MPI_Request request;
   int source = from == MP_MPI_ANY ? MPI_ANY_SOURCE : from;
-  if (check(MPI_Irecv(data, (int)bytes, MPI_BYTE, source, tag, g_comm, &request), "MPI_Irecv",
-            error)) {
+  if (mpi_module_check(MPI_Irecv(data, (int)bytes, MPI_BYTE, source, tag, g_comm, &request),
+                       "MPI_Irecv", error)) {
     return -1;
   }
-  put_request(out_request, request);
+  mpi_module_put_request(out_request, request);
   return 0;
 }
 
-static int mpi_test(mp_mpi_request_t *request, int *out_done, int *out_from, size_t *out_bytes,
-                    char *error) {
-  MPI_Request value = get_request(request);
+static int mpi_module_test(mp_mpi_request_t *request, int *out_done, int *out_from,
+                           size_t *out_bytes, char *error) {
+  MPI_Request value = mpi_module_get_request(request);
   MPI_Status status;
   int done = 0, count = 0;
-  if (check(MPI_Test(&value, &done, &status), "MPI_Test", error)) return -1;
-  put_request(request, value);
+  if (mpi_module_check(MPI_Test(&value, &done, &status), "MPI_Test", error)) return -1;
+  mpi_module_put_request(request, value);
   *out_done = done;
   if (!done) return 0;
   MPI_Get_count(&status, MPI_BYTE, &count);
@@ -174,20 +180,20 @@ static int mpi_test(mp_mpi_request_t *request, int *out_done, int *out_from, siz
   return 0;
 }
 
-static void mpi_cancel(mp_mpi_request_t *request) {
-  MPI_Request value = get_request(request);
+static void mpi_module_cancel(mp_mpi_request_t *request) {
+  MPI_Request value = mpi_module_get_request(request);
   if (value == MPI_REQUEST_NULL) return;
   MPI_Cancel(&value);
   MPI_Wait(&value, MPI_STATUS_IGNORE);
-  put_request(request, MPI_REQUEST_NULL);
+  mpi_module_put_request(request, MPI_REQUEST_NULL);
 }
 
-static void mpi_finalize(void) {
+static void mpi_module_finalize(void) {
   g_stop = NULL;
   MPI_Finalize();
 }
 
-static void mpi_abort(int status) {
+static void mpi_module_abort(int status) {
   MPI_Abort(MPI_COMM_WORLD, status);
 }
 
@@ -196,18 +202,18 @@ __attribute__((visibility("default"))) mp_mpi_module_fn minipod_mpi_module;
 const mp_mpi_module_t *minipod_mpi_module(void) {
   static const mp_mpi_module_t module = {
       .version = MP_MPI_MODULE_VERSION,
-      .state = mpi_state,
-      .describe = mpi_describe,
-      .init = mpi_init,
-      .join_begin = mpi_join_begin,
-      .join_test = mpi_join_test,
-      .on_finalize = mpi_on_finalize,
-      .send = mpi_send,
-      .receive = mpi_receive,
-      .test = mpi_test,
-      .cancel = mpi_cancel,
-      .finalize = mpi_finalize,
-      .abort = mpi_abort,
+      .state = mpi_module_state,
+      .describe = mpi_module_describe,
+      .init = mpi_module_init,
+      .join_begin = mpi_module_join_begin,
+      .join_test = mpi_module_join_test,
+      .on_finalize = mpi_module_on_finalize,
+      .send = mpi_module_send,
+      .receive = mpi_module_receive,
+      .test = mpi_module_test,
+      .cancel = mpi_module_cancel,
+      .finalize = mpi_module_finalize,
+      .abort = mpi_module_abort,
   };
   return &module;
 }

@@ -19,26 +19,26 @@ void mp_print_quoted(mp_str_t text, mp_strbuf_t *out) {
   mp_strbuf_putc(out, '"');
 }
 
-static bool is_letter(char c) {
+static bool print_attr_is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-static bool is_digit(char c) {
+static bool print_attr_is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
 // Whether the text can stand without quotes.
-static bool is_bare(mp_str_t text) {
-  if (text.size == 0 || !is_letter(text.data[0])) return false;
+static bool print_attr_is_bare(mp_str_t text) {
+  if (text.size == 0 || !print_attr_is_letter(text.data[0])) return false;
   for (size_t i = 1; i < text.size; i++) {
     char c = text.data[i];
-    if (!is_letter(c) && !is_digit(c) && c != '$' && c != '.') return false;
+    if (!print_attr_is_letter(c) && !print_attr_is_digit(c) && c != '$' && c != '.') return false;
   }
   return true;
 }
 
-static void print_name(mp_str_t name, mp_strbuf_t *out) {
-  if (is_bare(name))
+static void print_attr_name(mp_str_t name, mp_strbuf_t *out) {
+  if (print_attr_is_bare(name))
     mp_strbuf_append(out, name.data, name.size);
   else
     mp_print_quoted(name, out);
@@ -46,7 +46,7 @@ static void print_name(mp_str_t name, mp_strbuf_t *out) {
 
 void mp_print_symbol(mp_str_t name, mp_strbuf_t *out) {
   mp_strbuf_putc(out, '@');
-  print_name(name, out);
+  print_attr_name(name, out);
 }
 
 // --- lists ---
@@ -64,7 +64,7 @@ mp_index_list_t mp_print_ints_of(const mp_attr_t *attr) {
   return (mp_index_list_t){(uint32_t)attr->u.ints.count, attr->u.ints.values};
 }
 
-static void print_int_item(bool is_bool, int64_t value, mp_strbuf_t *out) {
+static void print_attr_int_item(bool is_bool, int64_t value, mp_strbuf_t *out) {
   if (is_bool)
     mp_strbuf_puts(out, value != 0 ? "true" : "false");
   else
@@ -72,30 +72,30 @@ static void print_int_item(bool is_bool, int64_t value, mp_strbuf_t *out) {
 }
 
 // array<i64: 1, 2>
-static void print_array(const mp_attr_t *attr, mp_strbuf_t *out) {
+static void print_attr_array(const mp_attr_t *attr, mp_strbuf_t *out) {
   bool is_bool = attr->kind == MP_KIND_BOOLS;
   mp_strbuf_puts(out, is_bool ? "array<i1" : "array<i64");
   for (size_t i = 0; i < attr->u.ints.count; i++) {
     mp_strbuf_puts(out, i == 0 ? ": " : ", ");
-    print_int_item(is_bool, attr->u.ints.values[i], out);
+    print_attr_int_item(is_bool, attr->u.ints.values[i], out);
   }
   mp_strbuf_putc(out, '>');
 }
 
-static bool are_equal(const int64_t *values, size_t count) {
+static bool print_attr_are_equal(const int64_t *values, size_t count) {
   for (size_t i = 1; i < count; i++)
     if (values[i] != values[0]) return false;
   return true;
 }
 
 // dense<[[0, 1], [2, -1]]> : tensor<2x2xi64>
-static void print_int_table(const mp_attr_t *attr, const char *element, mp_strbuf_t *out) {
+static void print_attr_int_table(const mp_attr_t *attr, const char *element, mp_strbuf_t *out) {
   const int64_t *values = attr->u.ints.values;
   size_t count = attr->u.ints.count;
   bool table = attr->u.ints.rank == 2;
   size_t columns = table ? (size_t)attr->u.ints.dims[1] : count;
   mp_strbuf_puts(out, "dense<");
-  if (count > 0 && are_equal(values, count)) {
+  if (count > 0 && print_attr_are_equal(values, count)) {
     mp_strbuf_printf(out, "%" PRId64, values[0]);
   } else if (count > 0) {
     if (table) mp_strbuf_putc(out, '[');
@@ -112,21 +112,21 @@ static void print_int_table(const mp_attr_t *attr, const char *element, mp_strbu
 }
 
 // `typed`: numbers say their type; within arrays MLIR's defaults i64 and f64 do not.
-static void print_value(const mp_attr_t *attr, bool typed, const mp_schema_attr_t *row,
-                        mp_strbuf_t *out);
+static void print_attr_value(const mp_attr_t *attr, bool typed, const mp_schema_attr_t *row,
+                             mp_strbuf_t *out);
 
-static void print_items(const mp_attr_t *attr, const mp_schema_attr_t *row, mp_strbuf_t *out) {
+static void print_attr_items(const mp_attr_t *attr, const mp_schema_attr_t *row, mp_strbuf_t *out) {
   mp_strbuf_putc(out, '[');
   for (size_t i = 0; i < attr->u.array.count; i++) {
     if (i > 0) mp_strbuf_puts(out, ", ");
-    print_value(attr->u.array.items[i], false, row, out);
+    print_attr_value(attr->u.array.items[i], false, row, out);
   }
   mp_strbuf_putc(out, ']');
 }
 
 // --- StableHLO's own ---
 
-static void print_enum(const mp_attr_t *attr, mp_strbuf_t *out) {
+static void print_attr_enum(const mp_attr_t *attr, mp_strbuf_t *out) {
   static const char *const names[] = {
       [MP_ENUM_COMPARISON_DIRECTION] = "comparison_direction",
       [MP_ENUM_COMPARISON_TYPE] = "comparison_type",
@@ -147,7 +147,7 @@ static void print_enum(const mp_attr_t *attr, mp_strbuf_t *out) {
     mp_strbuf_printf(out, "#stablehlo<%s %s>", names[kind], text != NULL ? text : "?");
 }
 
-static void print_accuracy(const mp_attr_t *attr, mp_strbuf_t *out) {
+static void print_attr_accuracy(const mp_attr_t *attr, mp_strbuf_t *out) {
   mp_strbuf_puts(out, "#stablehlo.result_accuracy<");
   if (attr->u.accuracy.atol != 0) {
     mp_strbuf_puts(out, "atol = ");
@@ -165,7 +165,7 @@ static void print_accuracy(const mp_attr_t *attr, mp_strbuf_t *out) {
   mp_strbuf_printf(out, "mode = #stablehlo.result_accuracy_mode<%s>>", mode != NULL ? mode : "?");
 }
 
-static void print_alias(const mp_attr_t *attr, mp_strbuf_t *out) {
+static void print_attr_alias(const mp_attr_t *attr, mp_strbuf_t *out) {
   mp_strbuf_puts(out, "#stablehlo.output_operand_alias<output_tuple_indices = ");
   mp_print_index_list(attr->u.alias.output_tuple_indices, out);
   mp_strbuf_printf(
@@ -174,7 +174,7 @@ static void print_alias(const mp_attr_t *attr, mp_strbuf_t *out) {
   mp_strbuf_putc(out, '>');
 }
 
-static void print_stablehlo_mesh(const mp_mesh_t *mesh, mp_strbuf_t *out) {
+static void print_attr_stablehlo_mesh(const mp_mesh_t *mesh, mp_strbuf_t *out) {
   mp_strbuf_puts(out, "#stablehlo.mesh<axes=[");
   for (uint32_t i = 0; i < mesh->num_axes; i++) {
     mp_strbuf_puts(out, i > 0 ? ", <name = " : "<name = ");
@@ -190,13 +190,13 @@ static void print_stablehlo_mesh(const mp_mesh_t *mesh, mp_strbuf_t *out) {
   mp_strbuf_putc(out, '>');
 }
 
-static void print_mesh_groups(const mp_attr_t *attr, mp_strbuf_t *out) {
+static void print_attr_mesh_groups(const mp_attr_t *attr, mp_strbuf_t *out) {
   const mp_mesh_t *mesh = attr->u.mesh_groups.mesh;
   mp_strbuf_puts(out, "#stablehlo.replica_group_mesh_axes<mesh = ");
   if (mesh->name.size > 0)
     mp_print_symbol(mesh->name, out);
   else
-    print_stablehlo_mesh(mesh, out);
+    print_attr_stablehlo_mesh(mesh, out);
   mp_strbuf_puts(out, ", axes = [");
   for (uint32_t i = 0; i < attr->u.mesh_groups.axes.count; i++) {
     const mp_axis_ref_t *axis = &attr->u.mesh_groups.axes.axes[i];
@@ -209,15 +209,15 @@ static void print_mesh_groups(const mp_attr_t *attr, mp_strbuf_t *out) {
   mp_strbuf_puts(out, "]>");
 }
 
-static void print_numbers(const char *before, const int32_t *values, uint32_t count,
-                          mp_strbuf_t *out) {
+static void print_attr_numbers(const char *before, const int32_t *values, uint32_t count,
+                               mp_strbuf_t *out) {
   mp_strbuf_puts(out, before);
   for (uint32_t i = 0; i < count; i++) mp_strbuf_printf(out, "%s%d", i > 0 ? ", " : "[", values[i]);
   mp_strbuf_puts(out, count > 0 ? "]" : "[]");
 }
 
 // minipod's own: all partitions' starts and sizes one after the other.
-static void print_boxes(const mp_boxes_t *boxes, mp_strbuf_t *out) {
+static void print_attr_boxes(const mp_boxes_t *boxes, mp_strbuf_t *out) {
   uint32_t total = boxes->num_partitions * boxes->rank;
   mp_strbuf_puts(out, "#minipod.boxes<dims = ");
   mp_print_index_list((mp_index_list_t){boxes->rank, boxes->dims}, out);
@@ -225,15 +225,15 @@ static void print_boxes(const mp_boxes_t *boxes, mp_strbuf_t *out) {
   mp_print_index_list((mp_index_list_t){total, boxes->starts}, out);
   mp_strbuf_puts(out, ", sizes = ");
   mp_print_index_list((mp_index_list_t){total, boxes->sizes}, out);
-  print_numbers(", groups = ", boxes->groups, boxes->num_partitions, out);
+  print_attr_numbers(", groups = ", boxes->groups, boxes->num_partitions, out);
   if (boxes->partials != NULL)
-    print_numbers(", partials = ", boxes->partials, boxes->num_partitions, out);
+    print_attr_numbers(", partials = ", boxes->partials, boxes->num_partitions, out);
   mp_strbuf_putc(out, '>');
 }
 
 // --- any ---
 
-static void print_int(const mp_attr_t *attr, bool typed, mp_strbuf_t *out) {
+static void print_attr_int(const mp_attr_t *attr, bool typed, mp_strbuf_t *out) {
   int unused = 64 - mp_dtype_bits(attr->dtype);
   if (mp_dtype_class(attr->dtype) == MP_CLASS_UNSIGNED)
     mp_strbuf_printf(out, "%" PRIu64, (uint64_t)attr->u.i64 << unused >> unused);
@@ -243,8 +243,8 @@ static void print_int(const mp_attr_t *attr, bool typed, mp_strbuf_t *out) {
     mp_strbuf_printf(out, " : %s", mp_dtype_name(attr->dtype));
 }
 
-static void print_value(const mp_attr_t *attr, bool typed, const mp_schema_attr_t *row,
-                        mp_strbuf_t *out) {
+static void print_attr_value(const mp_attr_t *attr, bool typed, const mp_schema_attr_t *row,
+                             mp_strbuf_t *out) {
   // Layouts are tables of `index` wherever they stand.
   bool layouts =
       row != NULL && (row->name == MP_ATTR_OPERAND_LAYOUTS || row->name == MP_ATTR_RESULT_LAYOUTS);
@@ -256,7 +256,7 @@ static void print_value(const mp_attr_t *attr, bool typed, const mp_schema_attr_
       mp_strbuf_puts(out, attr->u.boolean ? "true" : "false");
       break;
     case MP_KIND_INT:
-      print_int(attr, typed, out);
+      print_attr_int(attr, typed, out);
       break;
     case MP_KIND_FLOAT:
       mp_print_float(attr->dtype, attr->u.f64, out);
@@ -270,14 +270,14 @@ static void print_value(const mp_attr_t *attr, bool typed, const mp_schema_attr_
         mp_print_quoted(attr->u.str, out);
       break;
     case MP_KIND_ENUM:
-      print_enum(attr, out);
+      print_attr_enum(attr, out);
       break;
     case MP_KIND_INTS:
     case MP_KIND_BOOLS:
       if (layouts || attr->u.ints.rank == 2)
-        print_int_table(attr, layouts ? "index" : "i64", out);
+        print_attr_int_table(attr, layouts ? "index" : "i64", out);
       else
-        print_array(attr, out);
+        print_attr_array(attr, out);
       break;
     case MP_KIND_DENSE:
       mp_print_dense(attr, 0, out);
@@ -286,19 +286,19 @@ static void print_value(const mp_attr_t *attr, bool typed, const mp_schema_attr_
       mp_type_print(attr->u.type, out);
       break;
     case MP_KIND_ARRAY:
-      print_items(attr, row, out);
+      print_attr_items(attr, row, out);
       break;
     case MP_KIND_DICT:
       mp_print_dict(attr->u.dict.items, attr->u.dict.count, out);
       break;
     case MP_KIND_RESULT_ACCURACY:
-      print_accuracy(attr, out);
+      print_attr_accuracy(attr, out);
       break;
     case MP_KIND_OUTPUT_ALIAS:
-      print_alias(attr, out);
+      print_attr_alias(attr, out);
       break;
     case MP_KIND_MESH_GROUPS:
-      print_mesh_groups(attr, out);
+      print_attr_mesh_groups(attr, out);
       break;
     case MP_KIND_AXES:
       if (row == NULL || row->name != MP_ATTR_MANUAL_AXES) {
@@ -318,23 +318,23 @@ static void print_value(const mp_attr_t *attr, bool typed, const mp_schema_attr_
       mp_print_sdy(attr, out);
       break;
     case MP_KIND_BOXES:
-      print_boxes(attr->u.boxes, out);
+      print_attr_boxes(attr->u.boxes, out);
       break;
   }
 }
 
 void mp_attr_print(const mp_attr_t *attr, mp_strbuf_t *out) {
-  print_value(attr, true, NULL, out);
+  print_attr_value(attr, true, NULL, out);
 }
 
 void mp_print_named(const mp_named_attr_t *attr, const mp_schema_attr_t *row, mp_strbuf_t *out) {
-  print_name(attr->text, out);
+  print_attr_name(attr->text, out);
   // use_global_device_ids is a unit attribute in the text.
   bool unit = attr->value->kind == MP_KIND_UNIT ||
               (row != NULL && row->name == MP_ATTR_USE_GLOBAL_DEVICE_IDS);
   if (unit) return;
   mp_strbuf_puts(out, " = ");
-  print_value(attr->value, true, row, out);
+  print_attr_value(attr->value, true, row, out);
 }
 
 void mp_print_dict(const mp_named_attr_t *items, size_t count, mp_strbuf_t *out) {
@@ -348,7 +348,7 @@ void mp_print_dict(const mp_named_attr_t *items, size_t count, mp_strbuf_t *out)
 
 // --- locations ---
 
-static void print_file(const mp_loc_t *loc, mp_strbuf_t *out) {
+static void print_attr_file(const mp_loc_t *loc, mp_strbuf_t *out) {
   mp_print_quoted(loc->text, out);
   mp_strbuf_printf(out, ":%u:%u", loc->line, loc->column);
   if (loc->end_line == 0 && loc->end_column == 0) return;
@@ -358,33 +358,33 @@ static void print_file(const mp_loc_t *loc, mp_strbuf_t *out) {
     mp_strbuf_printf(out, " to %u:%u", loc->end_line, loc->end_column);
 }
 
-static void print_loc(const mp_loc_t *loc, mp_strbuf_t *out) {
+static void print_attr_loc(const mp_loc_t *loc, mp_strbuf_t *out) {
   switch (loc->kind) {
     case MP_LOC_UNKNOWN:
       mp_strbuf_puts(out, "unknown");
       break;
     case MP_LOC_FILE:
-      print_file(loc, out);
+      print_attr_file(loc, out);
       break;
     case MP_LOC_NAME:
       mp_print_quoted(loc->text, out);
       if (loc->num_children == 0) break;
       mp_strbuf_putc(out, '(');
-      print_loc(loc->children[0], out);
+      print_attr_loc(loc->children[0], out);
       mp_strbuf_putc(out, ')');
       break;
     case MP_LOC_CALL_SITE:
       mp_strbuf_puts(out, "callsite(");
-      print_loc(loc->children[0], out);
+      print_attr_loc(loc->children[0], out);
       mp_strbuf_puts(out, " at ");
-      print_loc(loc->children[1], out);
+      print_attr_loc(loc->children[1], out);
       mp_strbuf_putc(out, ')');
       break;
     case MP_LOC_FUSED:
       mp_strbuf_puts(out, "fused[");
       for (uint32_t i = 0; i < loc->num_children; i++) {
         if (i > 0) mp_strbuf_puts(out, ", ");
-        print_loc(loc->children[i], out);
+        print_attr_loc(loc->children[i], out);
       }
       mp_strbuf_putc(out, ']');
       break;
@@ -394,7 +394,7 @@ static void print_loc(const mp_loc_t *loc, mp_strbuf_t *out) {
 void mp_print_loc(const mp_loc_t *loc, mp_strbuf_t *out) {
   mp_strbuf_puts(out, "loc(");
   if (loc != NULL)
-    print_loc(loc, out);
+    print_attr_loc(loc, out);
   else
     mp_strbuf_puts(out, "unknown");
   mp_strbuf_putc(out, ')');

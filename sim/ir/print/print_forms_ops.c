@@ -70,8 +70,8 @@ bool mp_form_print_reduce_precision(mp_printer_t *p, const mp_op_t *op) {
   return true;
 }
 
-static void print_dims_pair(mp_printer_t *p, const mp_op_t *op, const char *key, mp_attr_name_t lhs,
-                            mp_attr_name_t rhs) {
+static void print_forms_ops_dims_pair(mp_printer_t *p, const mp_op_t *op, const char *key,
+                                      mp_attr_name_t lhs, mp_attr_name_t rhs) {
   mp_strbuf_printf(p->out, ", %s = ", key);
   mp_print_index_list(mp_op_ints(op, lhs), p->out);
   mp_strbuf_puts(p->out, " x ");
@@ -92,8 +92,8 @@ bool mp_form_print_dot_general(mp_printer_t *p, const mp_op_t *op) {
   mp_strbuf_putc(p->out, ' ');
   mp_printer_operands(p, op, 0, 2);
   if (mp_op_ints(op, said[0]).count > 0 || mp_op_ints(op, said[1]).count > 0)
-    print_dims_pair(p, op, "batching_dims", said[0], said[1]);
-  print_dims_pair(p, op, "contracting_dims", said[2], said[3]);
+    print_forms_ops_dims_pair(p, op, "batching_dims", said[0], said[1]);
+  print_forms_ops_dims_pair(p, op, "contracting_dims", said[2], said[3]);
   if (!mp_schema_is_default(op, mp_schema_find(op->code, MP_ATTR_PRECISION_CONFIG), precision)) {
     mp_strbuf_puts(p->out, ", precision = ");
     mp_form_print_precisions(precision, p->out);
@@ -107,8 +107,8 @@ bool mp_form_print_dot_general(mp_printer_t *p, const mp_op_t *op) {
 }
 
 // One item of a convolution's window, unless it is the default.
-static void print_window_item(mp_printer_t *p, const mp_op_t *op, const char *key,
-                              mp_attr_name_t name, bool *first) {
+static void print_forms_ops_window_item(mp_printer_t *p, const mp_op_t *op, const char *key,
+                                        mp_attr_name_t name, bool *first) {
   const mp_attr_t *value = mp_op_attr(op, name);
   if (mp_schema_is_default(op, mp_schema_find(op->code, name), value)) return;
   mp_strbuf_printf(p->out, "%s%s = [", *first ? "" : ", ", key);
@@ -155,11 +155,11 @@ bool mp_form_print_convolution(mp_printer_t *p, const mp_op_t *op) {
   mp_print_conv_numbers(op, p->out);
   mp_strbuf_puts(p->out, ", window = {");
   bool first = true;
-  print_window_item(p, op, "stride", MP_ATTR_WINDOW_STRIDES, &first);
-  print_window_item(p, op, "pad", MP_ATTR_PADDING, &first);
-  print_window_item(p, op, "lhs_dilate", MP_ATTR_LHS_DILATION, &first);
-  print_window_item(p, op, "rhs_dilate", MP_ATTR_RHS_DILATION, &first);
-  print_window_item(p, op, "reverse", MP_ATTR_WINDOW_REVERSAL, &first);
+  print_forms_ops_window_item(p, op, "stride", MP_ATTR_WINDOW_STRIDES, &first);
+  print_forms_ops_window_item(p, op, "pad", MP_ATTR_PADDING, &first);
+  print_forms_ops_window_item(p, op, "lhs_dilate", MP_ATTR_LHS_DILATION, &first);
+  print_forms_ops_window_item(p, op, "rhs_dilate", MP_ATTR_RHS_DILATION, &first);
+  print_forms_ops_window_item(p, op, "reverse", MP_ATTR_WINDOW_REVERSAL, &first);
   mp_strbuf_putc(p->out, '}');
   mp_form_print_function_types(p, op, said, sizeof(said) / sizeof(said[0]));
   return true;

@@ -1,7 +1,7 @@
 // Pretty forms of while and reduce.
 #include "sim/ir/print/print_forms.h"
 
-static bool has_args_like_operands(const mp_op_t *op, const mp_block_t *block) {
+static bool print_forms_regions_has_args_like_operands(const mp_op_t *op, const mp_block_t *block) {
   if (block->num_args != op->num_operands) return false;
   for (uint32_t i = 0; i < block->num_args; i++)
     if (!mp_type_equal(block->args[i].type, op->operands[i]->type)) return false;
@@ -11,7 +11,7 @@ static bool has_args_like_operands(const mp_op_t *op, const mp_block_t *block) {
 bool mp_form_print_while(mp_printer_t *p, const mp_op_t *op) {
   if (op->num_regions != 2 || op->num_results != op->num_operands) return false;
   for (int i = 0; i < 2; i++)
-    if (!has_args_like_operands(op, op->regions[i])) return false;
+    if (!print_forms_regions_has_args_like_operands(op, op->regions[i])) return false;
   for (uint32_t i = 0; i < op->num_results; i++)
     if (!mp_type_equal(op->results[i].type, op->operands[i]->type)) return false;
   mp_form_print_name(p, op);
@@ -41,7 +41,7 @@ bool mp_form_print_while(mp_printer_t *p, const mp_op_t *op) {
 }
 
 // A body that is one binary op on its two arguments and nothing else, on the input's element type.
-static bool is_compact(const mp_op_t *op) {
+static bool print_forms_regions_is_compact(const mp_op_t *op) {
   const mp_block_t *body = op->regions[0];
   const mp_op_t *inner = body->first;
   if (op->num_operands != 2 || op->num_results != 1 || body->num_args != 2 || inner == NULL)
@@ -63,7 +63,7 @@ static bool is_compact(const mp_op_t *op) {
 }
 
 // (%a init: %x), (%b init: %y)
-static void print_reduce_inputs(mp_printer_t *p, const mp_op_t *op) {
+static void print_forms_regions_reduce_inputs(mp_printer_t *p, const mp_op_t *op) {
   uint32_t n = op->num_operands / 2;
   for (uint32_t i = 0; i < n; i++) {
     mp_strbuf_puts(p->out, i > 0 ? ", (" : "(");
@@ -75,7 +75,7 @@ static void print_reduce_inputs(mp_printer_t *p, const mp_op_t *op) {
 }
 
 // reducer(%a: T, %b: T) (%c: T, %d: T) {...}: a pair per input, the block has all left sides first.
-static void print_reducer(mp_printer_t *p, const mp_block_t *body) {
+static void print_forms_regions_reducer(mp_printer_t *p, const mp_block_t *body) {
   uint32_t n = body->num_args / 2;
   mp_printer_name_args(p, body);
   mp_printer_newline(p);
@@ -101,13 +101,13 @@ bool mp_form_print_reduce(mp_printer_t *p, const mp_op_t *op) {
       op->regions[0]->num_args != op->num_operands)
     return false;
   mp_form_print_name(p, op);
-  print_reduce_inputs(p, op);
-  bool compact = is_compact(op);
+  print_forms_regions_reduce_inputs(p, op);
+  bool compact = print_forms_regions_is_compact(op);
   if (compact)
     mp_strbuf_printf(p->out, " applies %s", mp_op_info(op->regions[0]->first->code)->name);
   mp_strbuf_puts(p->out, " across dimensions = ");
   mp_print_index_list(mp_print_ints_of(dims), p->out);
   mp_form_print_function_types(p, op, (mp_attr_name_t[]){MP_ATTR_DIMENSIONS}, 1);
-  if (!compact) print_reducer(p, op->regions[0]);
+  if (!compact) print_forms_regions_reducer(p, op->regions[0]);
   return true;
 }

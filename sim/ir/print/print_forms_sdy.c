@@ -3,26 +3,26 @@
 
 #include "sim/ir/print/print_forms.h"
 
-static const mp_attr_t *sharding_of(const mp_op_t *op, mp_attr_name_t name) {
+static const mp_attr_t *print_forms_sdy_sharding_of(const mp_op_t *op, mp_attr_name_t name) {
   const mp_attr_t *attr = mp_form_own_attr(op, name);
   return attr != NULL && attr->kind == MP_KIND_SHARDING ? attr : NULL;
 }
 
-static void print_operand_type(mp_printer_t *p, const mp_op_t *op, const mp_attr_name_t *said,
-                               uint32_t num_said) {
+static void print_forms_sdy_operand_type(mp_printer_t *p, const mp_op_t *op,
+                                         const mp_attr_name_t *said, uint32_t num_said) {
   mp_printer_attr_dict(p, op, said, num_said);
   mp_strbuf_puts(p->out, " : ");
   mp_type_print(op->operands[0]->type, p->out);
 }
 
-static bool is_unary(const mp_op_t *op) {
+static bool print_forms_sdy_is_unary(const mp_op_t *op) {
   return mp_form_has_counts(op, 1, 1) && mp_type_equal(op->operands[0]->type, op->results[0].type);
 }
 
 bool mp_form_print_sharding_constraint(mp_printer_t *p, const mp_op_t *op) {
-  const mp_attr_t *sharding = sharding_of(op, MP_ATTR_SHARDING);
+  const mp_attr_t *sharding = print_forms_sdy_sharding_of(op, MP_ATTR_SHARDING);
   bool edge = op->code == MP_OP_SDY_DATA_FLOW_EDGE;
-  if (!is_unary(op) || (sharding == NULL && !edge)) return false;
+  if (!print_forms_sdy_is_unary(op) || (sharding == NULL && !edge)) return false;
   mp_form_print_name(p, op);
   mp_strbuf_putc(p->out, ' ');
   mp_printer_value(p, op->operands[0]);
@@ -30,7 +30,7 @@ bool mp_form_print_sharding_constraint(mp_printer_t *p, const mp_op_t *op) {
     mp_strbuf_puts(p->out, edge ? " sharding=" : " ");
     mp_print_sharding_body(sharding->u.sharding, p->out);
   }
-  print_operand_type(p, op, (mp_attr_name_t[]){MP_ATTR_SHARDING}, 1);
+  print_forms_sdy_operand_type(p, op, (mp_attr_name_t[]){MP_ATTR_SHARDING}, 1);
   return true;
 }
 
@@ -40,26 +40,26 @@ bool mp_form_print_sharding_group(mp_printer_t *p, const mp_op_t *op) {
   mp_strbuf_putc(p->out, ' ');
   mp_printer_value(p, op->operands[0]);
   mp_strbuf_printf(p->out, " group_id=%" PRId64, mp_op_int(op, MP_ATTR_GROUP_ID, 0));
-  print_operand_type(p, op, (mp_attr_name_t[]){MP_ATTR_GROUP_ID}, 1);
+  print_forms_sdy_operand_type(p, op, (mp_attr_name_t[]){MP_ATTR_GROUP_ID}, 1);
   return true;
 }
 
 bool mp_form_print_propagation_barrier(mp_printer_t *p, const mp_op_t *op) {
   static const char *const directions[] = {"NONE", "FORWARD", "BACKWARD", "BOTH"};
   int64_t direction = mp_op_int(op, MP_ATTR_ALLOWED_DIRECTION, -1);
-  if (!is_unary(op) || direction < 0 || direction > 3) return false;
+  if (!print_forms_sdy_is_unary(op) || direction < 0 || direction > 3) return false;
   mp_form_print_name(p, op);
   mp_strbuf_putc(p->out, ' ');
   mp_printer_value(p, op->operands[0]);
   mp_strbuf_printf(p->out, " allowed_direction=%s", directions[direction]);
-  print_operand_type(p, op, (mp_attr_name_t[]){MP_ATTR_ALLOWED_DIRECTION}, 1);
+  print_forms_sdy_operand_type(p, op, (mp_attr_name_t[]){MP_ATTR_ALLOWED_DIRECTION}, 1);
   return true;
 }
 
 // sdy.all_gather [{"x"}, {}] %0 out_sharding=<...> : T and the like.
 bool mp_form_print_sdy_collective(mp_printer_t *p, const mp_op_t *op) {
-  const mp_attr_t *sharding = sharding_of(op, MP_ATTR_OUT_SHARDING);
-  if (!is_unary(op) || sharding == NULL) return false;
+  const mp_attr_t *sharding = print_forms_sdy_sharding_of(op, MP_ATTR_OUT_SHARDING);
+  if (!print_forms_sdy_is_unary(op) || sharding == NULL) return false;
   mp_attr_name_t said[2] = {MP_ATTR_OUT_SHARDING, MP_ATTR_OTHER};
   const mp_attr_t *axes = NULL;
   mp_schema_t schema = mp_schema_of(op->code);
@@ -80,7 +80,7 @@ bool mp_form_print_sdy_collective(mp_printer_t *p, const mp_op_t *op) {
   mp_printer_value(p, op->operands[0]);
   mp_strbuf_puts(p->out, " out_sharding=");
   mp_print_sharding_body(sharding->u.sharding, p->out);
-  print_operand_type(p, op, said, axes != NULL ? 2 : 1);
+  print_forms_sdy_operand_type(p, op, said, axes != NULL ? 2 : 1);
   return true;
 }
 

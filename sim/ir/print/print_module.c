@@ -10,7 +10,7 @@
 // A printed name is a number with a flag for block arguments.
 enum { ARG_FLAG = 1 };
 
-static void set_name(mp_printer_t *p, const void *key, uint64_t name) {
+static void print_module_set_name(mp_printer_t *p, const void *key, uint64_t name) {
   mp_status_t status = mp_ptr_map_set(&p->names, key, name);
   if (p->status == NULL)
     p->status = status;
@@ -18,13 +18,13 @@ static void set_name(mp_printer_t *p, const void *key, uint64_t name) {
     mp_status_release(status);
 }
 
-static void name_results(mp_printer_t *p, const mp_op_t *op) {
-  set_name(p, op, p->next_result++ << 1);
+static void print_module_name_results(mp_printer_t *p, const mp_op_t *op) {
+  print_module_set_name(p, op, p->next_result++ << 1);
 }
 
 void mp_printer_name_args(mp_printer_t *p, const mp_block_t *block) {
   for (uint32_t i = 0; i < block->num_args; i++)
-    set_name(p, &block->args[i], p->next_arg++ << 1 | ARG_FLAG);
+    print_module_set_name(p, &block->args[i], p->next_arg++ << 1 | ARG_FLAG);
 }
 
 void mp_printer_value(mp_printer_t *p, const mp_value_t *value) {
@@ -33,7 +33,7 @@ void mp_printer_value(mp_printer_t *p, const mp_value_t *value) {
   if (!mp_ptr_map_get(&p->names, key, &name)) {
     // Of an op that is printed alone the operands are named when they are met.
     name = value->op != NULL ? p->next_result++ << 1 : p->next_arg++ << 1 | ARG_FLAG;
-    set_name(p, key, name);
+    print_module_set_name(p, key, name);
   }
   mp_strbuf_printf(p->out, "%%%s%" PRIu64, (name & ARG_FLAG) != 0 ? "arg" : "", name >> 1);
   if (value->op != NULL && value->op->num_results > 1)
@@ -56,7 +56,7 @@ void mp_printer_operand_types(mp_printer_t *p, const mp_op_t *op) {
   }
 }
 
-static void print_result_types(mp_printer_t *p, const mp_op_t *op) {
+static void print_module_result_types(mp_printer_t *p, const mp_op_t *op) {
   if (op->num_results != 1) mp_strbuf_putc(p->out, '(');
   for (uint32_t i = 0; i < op->num_results; i++) {
     if (i > 0) mp_strbuf_puts(p->out, ", ");
@@ -69,20 +69,20 @@ void mp_printer_function_type(mp_printer_t *p, const mp_op_t *op) {
   mp_strbuf_putc(p->out, '(');
   mp_printer_operand_types(p, op);
   mp_strbuf_puts(p->out, ") -> ");
-  print_result_types(p, op);
+  print_module_result_types(p, op);
 }
 
 // --- attributes ---
 
 // The discardable ones come by name already and MLIR sorts all by name, so the two sorted lists are
 // merged.
-static bool comes_first(mp_str_t a, mp_str_t b) {
+static bool print_module_comes_first(mp_str_t a, mp_str_t b) {
   size_t size = a.size < b.size ? a.size : b.size;
   int order = size > 0 ? memcmp(a.data, b.data, size) : 0;
   return order != 0 ? order < 0 : a.size <= b.size;
 }
 
-static const mp_named_attr_t *next_discardable(const mp_op_t *op, uint32_t *i) {
+static const mp_named_attr_t *print_module_next_discardable(const mp_op_t *op, uint32_t *i) {
   for (; *i < op->num_attrs; ++*i)
     if (mp_schema_find(op->code, op->attrs[*i].name) == NULL) return &op->attrs[*i];
   return NULL;
@@ -95,11 +95,11 @@ void mp_printer_attr_dict(mp_printer_t *p, const mp_op_t *op, const mp_attr_name
   uint32_t own = 0, other = 0;
   const char *before = " {";
   while (true) {
-    const mp_named_attr_t *attr = next_discardable(op, &other);
+    const mp_named_attr_t *attr = print_module_next_discardable(op, &other);
     if (own == count && attr == NULL) break;
     mp_strbuf_puts(p->out, before);
     before = ", ";
-    if (own < count && (attr == NULL || comes_first(items[own].name, attr->text))) {
+    if (own < count && (attr == NULL || print_module_comes_first(items[own].name, attr->text))) {
       mp_print_item(op, &items[own++], p->out);
     } else {
       mp_print_named(attr, NULL, p->out);
@@ -110,7 +110,7 @@ void mp_printer_attr_dict(mp_printer_t *p, const mp_op_t *op, const mp_attr_name
 }
 
 // <{own}> {discardable}, the latter behind the regions.
-static void print_properties(mp_printer_t *p, const mp_op_t *op) {
+static void print_module_properties(mp_printer_t *p, const mp_op_t *op) {
   mp_print_item_t items[MP_MAX_PRINTED_ATTRS];
   uint32_t count = mp_print_own_items(op, NULL, 0, items);
   for (uint32_t i = 0; i < count; i++) {
@@ -120,9 +120,9 @@ static void print_properties(mp_printer_t *p, const mp_op_t *op) {
   if (count > 0) mp_strbuf_puts(p->out, "}>");
 }
 
-static void print_discardable(mp_printer_t *p, const mp_op_t *op) {
+static void print_module_discardable(mp_printer_t *p, const mp_op_t *op) {
   const char *before = " {";
-  for (uint32_t i = 0; next_discardable(op, &i) != NULL; i++) {
+  for (uint32_t i = 0; print_module_next_discardable(op, &i) != NULL; i++) {
     mp_strbuf_puts(p->out, before);
     before = ", ";
     mp_print_named(&op->attrs[i], NULL, p->out);
@@ -148,20 +148,20 @@ void mp_printer_block_args(mp_printer_t *p, const mp_block_t *block) {
   mp_strbuf_putc(p->out, ')');
 }
 
-static void print_op(mp_printer_t *p, const mp_op_t *op);
+static void print_module_op(mp_printer_t *p, const mp_op_t *op);
 
-static void print_ops(mp_printer_t *p, const mp_block_t *block) {
+static void print_module_ops(mp_printer_t *p, const mp_block_t *block) {
   p->indent++;
   for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
     mp_printer_newline(p);
-    print_op(p, op);
+    print_module_op(p, op);
   }
   p->indent--;
 }
 
 void mp_printer_region(mp_printer_t *p, const mp_block_t *block) {
   mp_strbuf_putc(p->out, '{');
-  print_ops(p, block);
+  print_module_ops(p, block);
   mp_printer_newline(p);
   mp_strbuf_putc(p->out, '}');
 }
@@ -175,13 +175,13 @@ void mp_printer_generic_region(mp_printer_t *p, const mp_block_t *block) {
     mp_printer_block_args(p, block);
     mp_strbuf_putc(p->out, ':');
   }
-  print_ops(p, block);
+  print_module_ops(p, block);
   mp_printer_newline(p);
   mp_strbuf_putc(p->out, '}');
 }
 
 // The terminator is one op in the IR and three in the text.
-static const char *generic_name(const mp_op_t *op) {
+static const char *print_module_generic_name(const mp_op_t *op) {
   if (op->code != MP_OP_RETURN || op->parent == NULL) return mp_op_info(op->code)->name;
   const mp_op_t *outer = op->parent->parent_op;
   if (outer == NULL) return "func.return";
@@ -190,41 +190,41 @@ static const char *generic_name(const mp_op_t *op) {
   return in_sdy ? "sdy.return" : "stablehlo.return";
 }
 
-static void print_generic(mp_printer_t *p, const mp_op_t *op) {
-  mp_strbuf_printf(p->out, "\"%s\"(", generic_name(op));
+static void print_module_generic(mp_printer_t *p, const mp_op_t *op) {
+  mp_strbuf_printf(p->out, "\"%s\"(", print_module_generic_name(op));
   mp_printer_operands(p, op, 0, op->num_operands);
   mp_strbuf_putc(p->out, ')');
-  print_properties(p, op);
+  print_module_properties(p, op);
   for (uint32_t i = 0; i < op->num_regions; i++) {
     mp_strbuf_puts(p->out, i == 0 ? " (" : ", ");
     mp_printer_generic_region(p, op->regions[i]);
   }
   if (op->num_regions > 0) mp_strbuf_putc(p->out, ')');
-  print_discardable(p, op);
+  print_module_discardable(p, op);
   mp_strbuf_puts(p->out, " : ");
   mp_printer_function_type(p, op);
 }
 
 // StableHLO has no exchange; as a custom call other tools can at least read the program.
-static void print_exchange(mp_printer_t *p, const mp_op_t *op) {
+static void print_module_exchange(mp_printer_t *p, const mp_op_t *op) {
   mp_strbuf_puts(p->out, "stablehlo.custom_call @minipod.exchange(");
   mp_printer_operands(p, op, 0, op->num_operands);
   mp_strbuf_puts(p->out, ") : ");
   mp_printer_function_type(p, op);
 }
 
-static void print_op(mp_printer_t *p, const mp_op_t *op) {
+static void print_module_op(mp_printer_t *p, const mp_op_t *op) {
   if (op->num_results > 0) {
-    name_results(p, op);
+    print_module_name_results(p, op);
     uint64_t name = p->next_result - 1;
     mp_strbuf_printf(p->out, "%%%" PRIu64, name);
     if (op->num_results > 1) mp_strbuf_printf(p->out, ":%u", op->num_results);
     mp_strbuf_puts(p->out, " = ");
   }
   if (op->code == MP_OP_EXCHANGE) {
-    print_exchange(p, op);
+    print_module_exchange(p, op);
   } else if (p->options.generic || !mp_printer_pretty(p, op)) {
-    print_generic(p, op);
+    print_module_generic(p, op);
   }
   if (p->options.locations) {
     mp_strbuf_putc(p->out, ' ');
@@ -234,13 +234,13 @@ static void print_op(mp_printer_t *p, const mp_op_t *op) {
 
 // --- functions and the module ---
 
-static void print_optional_dict(const mp_attr_t *dict, mp_strbuf_t *out) {
+static void print_module_optional_dict(const mp_attr_t *dict, mp_strbuf_t *out) {
   if (dict == NULL || dict->kind != MP_KIND_DICT || dict->u.dict.count == 0) return;
   mp_strbuf_putc(out, ' ');
   mp_print_dict(dict->u.dict.items, dict->u.dict.count, out);
 }
 
-static void print_func_results(mp_printer_t *p, const mp_func_t *func) {
+static void print_module_func_results(mp_printer_t *p, const mp_func_t *func) {
   if (func->num_results == 0) return;
   mp_strbuf_puts(p->out, " -> ");
   bool bare = func->num_results == 1 && func->result_attrs[0] == NULL &&
@@ -249,12 +249,12 @@ static void print_func_results(mp_printer_t *p, const mp_func_t *func) {
   for (uint32_t i = 0; i < func->num_results; i++) {
     if (i > 0) mp_strbuf_puts(p->out, ", ");
     mp_type_print(func->result_types[i], p->out);
-    print_optional_dict(func->result_attrs[i], p->out);
+    print_module_optional_dict(func->result_attrs[i], p->out);
   }
   if (!bare) mp_strbuf_putc(p->out, ')');
 }
 
-static void print_func(mp_printer_t *p, const mp_func_t *func) {
+static void print_module_func(mp_printer_t *p, const mp_func_t *func) {
   mp_printer_newline(p);
   mp_strbuf_puts(p->out, "func.func ");
   if (func->visibility.size > 0) mp_strbuf_printf(p->out, "%.*s ", MP_STR_ARG(func->visibility));
@@ -270,13 +270,13 @@ static void print_func(mp_printer_t *p, const mp_func_t *func) {
       mp_strbuf_puts(p->out, ": ");
     }
     mp_type_print(func->body->args[i].type, p->out);
-    print_optional_dict(func->arg_attrs[i], p->out);
+    print_module_optional_dict(func->arg_attrs[i], p->out);
   }
   mp_strbuf_putc(p->out, ')');
-  print_func_results(p, func);
+  print_module_func_results(p, func);
   if (func->attrs != NULL && func->attrs->u.dict.count > 0) {
     mp_strbuf_puts(p->out, " attributes");
-    print_optional_dict(func->attrs, p->out);
+    print_module_optional_dict(func->attrs, p->out);
   }
   if (!is_declaration) {
     mp_strbuf_putc(p->out, ' ');
@@ -311,32 +311,32 @@ static void print_module(mp_printer_t *p, const mp_module_t *module) {
     mp_print_mesh_body(module->meshes[i], p->out);
   }
   for (const mp_func_t *func = module->first_func; func != NULL; func = func->next)
-    print_func(p, func);
+    print_module_func(p, func);
   p->indent--;
   mp_strbuf_puts(p->out, "\n}\n");
 }
 
-static mp_printer_t start(const mp_print_options_t *options, mp_strbuf_t *out) {
+static mp_printer_t print_module_start(const mp_print_options_t *options, mp_strbuf_t *out) {
   mp_printer_t p = {.out = out};
   if (options != NULL) p.options = *options;
   mp_ptr_map_init(&p.names);
   return p;
 }
 
-static mp_status_t finish(mp_printer_t *p) {
+static mp_status_t print_module_finish(mp_printer_t *p) {
   mp_ptr_map_deinit(&p->names);
   return p->status != NULL ? p->status : mp_strbuf_status(p->out);
 }
 
 mp_status_t mp_module_print(const mp_module_t *module, const mp_print_options_t *options,
                             mp_strbuf_t *out) {
-  mp_printer_t p = start(options, out);
+  mp_printer_t p = print_module_start(options, out);
   print_module(&p, module);
-  return finish(&p);
+  return print_module_finish(&p);
 }
 
 mp_status_t mp_op_print(const mp_op_t *op, const mp_print_options_t *options, mp_strbuf_t *out) {
-  mp_printer_t p = start(options, out);
-  print_op(&p, op);
-  return finish(&p);
+  mp_printer_t p = print_module_start(options, out);
+  print_module_op(&p, op);
+  return print_module_finish(&p);
 }

@@ -16,7 +16,7 @@ typedef struct {
   int exponent;
 } decimal_t;
 
-static decimal_t to_decimal(double value, int precision) {
+static decimal_t print_number_to_decimal(double value, int precision) {
   decimal_t d = {.negative = __builtin_signbit(value)};
   char text[48];
   snprintf(text, sizeof(text), "%.*e", precision - 1, value);
@@ -31,15 +31,15 @@ static decimal_t to_decimal(double value, int precision) {
 }
 
 // 1.000000e+00: six digits rounded, one zero more.
-static void short_form(double value, mp_strbuf_t *out) {
-  decimal_t d = to_decimal(value, 6);
+static void print_number_short_form(double value, mp_strbuf_t *out) {
+  decimal_t d = print_number_to_decimal(value, 6);
   mp_strbuf_printf(out, "%s%c.%s0e%c%02d", d.negative ? "-" : "", d.digits[0], d.digits + 1,
                    d.exponent < 0 ? '-' : '+', d.exponent < 0 ? -d.exponent : d.exponent);
 }
 
 // All digits that the format needs; false when that is an integer without a decimal point, which
 // would be read as something else.
-static bool long_form(mp_dtype_t dtype, double value, mp_strbuf_t *out) {
+static bool print_number_long_form(mp_dtype_t dtype, double value, mp_strbuf_t *out) {
   static const struct {
     mp_dtype_t dtype;
     int digits;
@@ -47,7 +47,7 @@ static bool long_form(mp_dtype_t dtype, double value, mp_strbuf_t *out) {
   int digits = 4;
   for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
     if (needed[i].dtype == dtype) digits = needed[i].digits;
-  decimal_t d = to_decimal(value, digits);
+  decimal_t d = print_number_to_decimal(value, digits);
   while (d.count > 1 && d.digits[d.count - 1] == '0') d.digits[--d.count] = '\0';
   const char *sign = d.negative ? "-" : "";
   int tail = d.exponent - (d.count - 1);  // power of ten of the last digit
@@ -63,7 +63,7 @@ static bool long_form(mp_dtype_t dtype, double value, mp_strbuf_t *out) {
   return true;
 }
 
-static bool reads_back(mp_dtype_t dtype, const char *text, const void *element) {
+static bool print_number_reads_back(mp_dtype_t dtype, const char *text, const void *element) {
   double value;
   unsigned char bytes[8] = {0};
   if (mp_str_scan_double(mp_str(text), &value) == 0) return false;
@@ -71,20 +71,21 @@ static bool reads_back(mp_dtype_t dtype, const char *text, const void *element) 
   return memcmp(bytes, element, mp_dtype_size(dtype)) == 0;
 }
 
-static void print_float_element(mp_dtype_t dtype, const void *element, mp_strbuf_t *out) {
+static void print_number_float_element(mp_dtype_t dtype, const void *element, mp_strbuf_t *out) {
   double value = mp_float_decode(dtype, element);
   mp_strbuf_t text;
   mp_strbuf_init(&text);
   bool finite = value - value == 0;
   bool done = false;
   if (finite) {
-    short_form(value, &text);
-    done = reads_back(dtype, mp_strbuf_text(&text), element);
+    print_number_short_form(value, &text);
+    done = print_number_reads_back(dtype, mp_strbuf_text(&text), element);
   }
   if (finite && !done) {
     mp_strbuf_deinit(&text);
     mp_strbuf_init(&text);
-    done = long_form(dtype, value, &text) && reads_back(dtype, mp_strbuf_text(&text), element);
+    done = print_number_long_form(dtype, value, &text) &&
+           print_number_reads_back(dtype, mp_strbuf_text(&text), element);
   }
   if (done) {
     mp_strbuf_puts(out, mp_strbuf_text(&text));
@@ -99,10 +100,10 @@ static void print_float_element(mp_dtype_t dtype, const void *element, mp_strbuf
 void mp_print_float(mp_dtype_t dtype, double value, mp_strbuf_t *out) {
   unsigned char element[8] = {0};
   mp_float_encode(dtype, value, element);
-  print_float_element(dtype, element, out);
+  print_number_float_element(dtype, element, out);
 }
 
-static void print_integer_element(mp_dtype_t dtype, const void *element, mp_strbuf_t *out) {
+static void print_number_integer_element(mp_dtype_t dtype, const void *element, mp_strbuf_t *out) {
   uint64_t bits = 0;
   memcpy(&bits, element, mp_dtype_size(dtype));
   int unused = 64 - mp_dtype_bits(dtype);
@@ -119,17 +120,17 @@ void mp_print_element(mp_dtype_t dtype, const void *element, mp_strbuf_t *out) {
       break;
     case MP_CLASS_SIGNED:
     case MP_CLASS_UNSIGNED:
-      print_integer_element(dtype, element, out);
+      print_number_integer_element(dtype, element, out);
       break;
     case MP_CLASS_FLOAT:
-      print_float_element(dtype, element, out);
+      print_number_float_element(dtype, element, out);
       break;
     case MP_CLASS_COMPLEX: {
       mp_dtype_t part = mp_dtype_real_part(dtype);
       mp_strbuf_putc(out, '(');
-      print_float_element(part, element, out);
+      print_number_float_element(part, element, out);
       mp_strbuf_putc(out, ',');
-      print_float_element(part, (const char *)element + mp_dtype_size(part), out);
+      print_number_float_element(part, (const char *)element + mp_dtype_size(part), out);
       mp_strbuf_putc(out, ')');
       break;
     }
@@ -138,7 +139,7 @@ void mp_print_element(mp_dtype_t dtype, const void *element, mp_strbuf_t *out) {
   }
 }
 
-static void print_hex(const void *data, size_t size, mp_strbuf_t *out) {
+static void print_number_hex(const void *data, size_t size, mp_strbuf_t *out) {
   static const char digits[] = "0123456789ABCDEF";
   const unsigned char *bytes = data;
   mp_strbuf_puts(out, "\"0x");
@@ -150,7 +151,8 @@ static void print_hex(const void *data, size_t size, mp_strbuf_t *out) {
 }
 
 // Elements in nested brackets, one pair per dimension.
-static void print_list(const mp_type_t *type, const char *data, size_t count, mp_strbuf_t *out) {
+static void print_number_list(const mp_type_t *type, const char *data, size_t count,
+                              mp_strbuf_t *out) {
   size_t element_size = mp_dtype_size(type->dtype);
   for (size_t i = 0; i < count; i++) {
     // Brackets open and close where the index is a multiple of the inner dimensions' product.
@@ -175,9 +177,9 @@ void mp_print_dense(const mp_attr_t *attr, uint32_t elide_elements, mp_strbuf_t 
   else if (elide_elements > 0 && count > elide_elements)
     mp_strbuf_puts(out, "...");
   else if (count > MAX_LISTED_ELEMENTS)
-    print_hex(attr->u.dense.data, attr->u.dense.size, out);
+    print_number_hex(attr->u.dense.data, attr->u.dense.size, out);
   else
-    print_list(type, attr->u.dense.data, count, out);
+    print_number_list(type, attr->u.dense.data, count, out);
   mp_strbuf_puts(out, "> : ");
   mp_type_print(type, out);
 }

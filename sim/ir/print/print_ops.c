@@ -84,7 +84,7 @@ void mp_form_print_function_types(mp_printer_t *p, const mp_op_t *op, const mp_a
 
 // --- regular forms ---
 
-static bool fits(const mp_op_t *op, const mp_form_t *form) {
+static bool print_ops_fits(const mp_op_t *op, const mp_form_t *form) {
   if (op->num_regions > 0) return false;
   for (int i = 0; i < MP_FORM_MAX_KEYS && form->keys[i].key != NULL; i++)
     if (mp_form_own_attr(op, form->keys[i].attr) == NULL) return false;
@@ -100,7 +100,7 @@ static bool fits(const mp_op_t *op, const mp_form_t *form) {
   }
 }
 
-static bool is_real_part(const mp_type_t *type, const mp_type_t *of) {
+static bool print_ops_is_real_part(const mp_type_t *type, const mp_type_t *of) {
   return mp_type_is_tensor(type) && mp_type_is_tensor(of) && mp_dtype_is_complex(of->dtype) &&
          type->dtype == mp_dtype_real_part(of->dtype) && mp_type_same_shape(type, of) &&
          type->bounds == NULL && of->bounds == NULL;
@@ -121,8 +121,8 @@ void mp_form_print_types(mp_printer_t *p, const mp_op_t *op, mp_form_types_t for
                   mp_type_equal(op->operands[2]->type, result);
       break;
     case MP_FORM_COMPLEX:
-      use_short = is_real_part(op->operands[0]->type, result) &&
-                  is_real_part(op->operands[1]->type, result);
+      use_short = print_ops_is_real_part(op->operands[0]->type, result) &&
+                  print_ops_is_real_part(op->operands[1]->type, result);
       break;
     default:
       break;
@@ -139,8 +139,8 @@ void mp_form_print_types(mp_printer_t *p, const mp_op_t *op, mp_form_types_t for
   mp_type_print(result, p->out);
 }
 
-static bool print_regular(mp_printer_t *p, const mp_op_t *op, const mp_form_t *form) {
-  if (!fits(op, form)) return false;
+static bool print_ops_regular(mp_printer_t *p, const mp_op_t *op, const mp_form_t *form) {
+  if (!print_ops_fits(op, form)) return false;
   mp_attr_name_t said[MP_FORM_MAX_KEYS];
   uint32_t num_said = 0;
   mp_strbuf_puts(p->out, mp_op_info(op->code)->name);
@@ -201,6 +201,6 @@ static const special_printer_t specials[MP_OP_COUNT] = {
 bool mp_printer_pretty(mp_printer_t *p, const mp_op_t *op) {
   const mp_form_t *form = mp_form_of(op->code);
   if (form->types == MP_FORM_GENERIC) return false;
-  if (form->types != MP_FORM_SPECIAL) return print_regular(p, op, form);
+  if (form->types != MP_FORM_SPECIAL) return print_ops_regular(p, op, form);
   return specials[op->code](p, op);
 }

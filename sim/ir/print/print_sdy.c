@@ -3,14 +3,14 @@
 
 #include "sim/ir/print/print_parts.h"
 
-static void comma_unless_first(uint32_t i, mp_strbuf_t *out) {
+static void print_sdy_comma_unless_first(uint32_t i, mp_strbuf_t *out) {
   if (i > 0) mp_strbuf_puts(out, ", ");
 }
 
 void mp_print_mesh_body(const mp_mesh_t *mesh, mp_strbuf_t *out) {
   mp_strbuf_puts(out, "<[");
   for (uint32_t i = 0; i < mesh->num_axes; i++) {
-    comma_unless_first(i, out);
+    print_sdy_comma_unless_first(i, out);
     mp_print_quoted(mesh->axes[i].name, out);
     mp_strbuf_printf(out, "=%" PRId64, mesh->axes[i].size);
   }
@@ -22,27 +22,27 @@ void mp_print_mesh_body(const mp_mesh_t *mesh, mp_strbuf_t *out) {
   mp_strbuf_putc(out, '>');
 }
 
-static void print_axis(const mp_axis_ref_t *axis, mp_strbuf_t *out) {
+static void print_sdy_axis(const mp_axis_ref_t *axis, mp_strbuf_t *out) {
   mp_print_quoted(axis->name, out);
   if (axis->size != 0) mp_strbuf_printf(out, ":(%" PRId64 ")%" PRId64, axis->pre_size, axis->size);
 }
 
-static void print_axis_items(mp_axis_list_t axes, mp_strbuf_t *out) {
+static void print_sdy_axis_items(mp_axis_list_t axes, mp_strbuf_t *out) {
   for (uint32_t i = 0; i < axes.count; i++) {
-    comma_unless_first(i, out);
-    print_axis(&axes.axes[i], out);
+    print_sdy_comma_unless_first(i, out);
+    print_sdy_axis(&axes.axes[i], out);
   }
 }
 
 void mp_print_axes(mp_axis_list_t axes, mp_strbuf_t *out) {
   mp_strbuf_putc(out, '{');
-  print_axis_items(axes, out);
+  print_sdy_axis_items(axes, out);
   mp_strbuf_putc(out, '}');
 }
 
-static void print_dim(const mp_dim_sharding_t *dim, mp_strbuf_t *out) {
+static void print_sdy_dim(const mp_dim_sharding_t *dim, mp_strbuf_t *out) {
   mp_strbuf_putc(out, '{');
-  print_axis_items(dim->axes, out);
+  print_sdy_axis_items(dim->axes, out);
   if (dim->is_open) mp_strbuf_puts(out, dim->axes.count > 0 ? ", ?" : "?");
   mp_strbuf_putc(out, '}');
   if (dim->priority >= 0) mp_strbuf_printf(out, "p%" PRId64, dim->priority);
@@ -59,8 +59,8 @@ void mp_print_sharding_body(const mp_sdy_sharding_t *sharding, mp_strbuf_t *out)
   }
   mp_strbuf_puts(out, ", [");
   for (uint32_t i = 0; i < sharding->rank; i++) {
-    comma_unless_first(i, out);
-    print_dim(&sharding->dims[i], out);
+    print_sdy_comma_unless_first(i, out);
+    print_sdy_dim(&sharding->dims[i], out);
   }
   mp_strbuf_putc(out, ']');
   if (sharding->replicated.count > 0) {
@@ -77,7 +77,7 @@ void mp_print_sharding_body(const mp_sdy_sharding_t *sharding, mp_strbuf_t *out)
 void mp_print_shardings_body(mp_sdy_shardings_t shardings, mp_strbuf_t *out) {
   mp_strbuf_putc(out, '[');
   for (uint32_t i = 0; i < shardings.count; i++) {
-    comma_unless_first(i, out);
+    print_sdy_comma_unless_first(i, out);
     mp_print_sharding_body(&shardings.shardings[i], out);
   }
   mp_strbuf_putc(out, ']');
@@ -86,7 +86,7 @@ void mp_print_shardings_body(mp_sdy_shardings_t shardings, mp_strbuf_t *out) {
 void mp_print_axes_lists(const mp_attr_t *attr, mp_strbuf_t *out) {
   mp_strbuf_putc(out, '[');
   for (uint32_t i = 0; i < attr->u.axes_lists.count; i++) {
-    comma_unless_first(i, out);
+    print_sdy_comma_unless_first(i, out);
     mp_print_axes(attr->u.axes_lists.lists[i], out);
   }
   mp_strbuf_putc(out, ']');
@@ -96,7 +96,7 @@ void mp_print_all_to_all(const mp_attr_t *attr, mp_strbuf_t *out) {
   mp_strbuf_putc(out, '[');
   for (uint32_t i = 0; i < attr->u.all_to_all_params.count; i++) {
     const mp_all_to_all_param_t *param = &attr->u.all_to_all_params.params[i];
-    comma_unless_first(i, out);
+    print_sdy_comma_unless_first(i, out);
     mp_print_axes(param->axes, out);
     mp_strbuf_printf(out, ": %" PRId64 "->%" PRId64, param->source_dim, param->target_dim);
   }
@@ -105,56 +105,57 @@ void mp_print_all_to_all(const mp_attr_t *attr, mp_strbuf_t *out) {
 
 // --- sharding rules: factors are i .. z, then z_1, z_2, ... ---
 
-static void print_factor(int64_t factor, mp_strbuf_t *out) {
+static void print_sdy_factor(int64_t factor, mp_strbuf_t *out) {
   if (factor >= 0 && factor < 18)
     mp_strbuf_putc(out, (char)('i' + factor));
   else
     mp_strbuf_printf(out, "z_%" PRId64, factor - 17);
 }
 
-static void print_mappings(const mp_tensor_mapping_t *mappings, uint32_t count, mp_strbuf_t *out) {
+static void print_sdy_mappings(const mp_tensor_mapping_t *mappings, uint32_t count,
+                               mp_strbuf_t *out) {
   mp_strbuf_putc(out, '(');
   for (uint32_t i = 0; i < count; i++) {
-    comma_unless_first(i, out);
+    print_sdy_comma_unless_first(i, out);
     mp_strbuf_putc(out, '[');
     for (uint32_t d = 0; d < mappings[i].rank; d++) {
-      comma_unless_first(d, out);
+      print_sdy_comma_unless_first(d, out);
       for (uint32_t f = 0; f < mappings[i].dims[d].count; f++)
-        print_factor(mappings[i].dims[d].values[f], out);
+        print_sdy_factor(mappings[i].dims[d].values[f], out);
     }
     mp_strbuf_putc(out, ']');
   }
   mp_strbuf_putc(out, ')');
 }
 
-static void print_factors(const char *name, mp_index_list_t factors, mp_strbuf_t *out) {
+static void print_sdy_factors(const char *name, mp_index_list_t factors, mp_strbuf_t *out) {
   if (factors.count == 0) return;
   mp_strbuf_printf(out, " %s={", name);
   for (uint32_t i = 0; i < factors.count; i++) {
-    comma_unless_first(i, out);
-    print_factor(factors.values[i], out);
+    print_sdy_comma_unless_first(i, out);
+    print_sdy_factor(factors.values[i], out);
   }
   mp_strbuf_putc(out, '}');
 }
 
-static void print_rule(const mp_sharding_rule_t *rule, mp_strbuf_t *out) {
+static void print_sdy_rule(const mp_sharding_rule_t *rule, mp_strbuf_t *out) {
   mp_strbuf_puts(out, "#sdy.op_sharding_rule<");
-  print_mappings(rule->operands, rule->num_operands, out);
+  print_sdy_mappings(rule->operands, rule->num_operands, out);
   mp_strbuf_puts(out, "->");
-  print_mappings(rule->results, rule->num_results, out);
+  print_sdy_mappings(rule->results, rule->num_results, out);
   if (rule->factor_sizes.count > 0) {
     mp_strbuf_puts(out, " {");
     for (uint32_t i = 0; i < rule->factor_sizes.count; i++) {
-      comma_unless_first(i, out);
-      print_factor(i, out);
+      print_sdy_comma_unless_first(i, out);
+      print_sdy_factor(i, out);
       mp_strbuf_printf(out, "=%" PRId64, rule->factor_sizes.values[i]);
     }
     mp_strbuf_putc(out, '}');
   }
-  print_factors("reduction", rule->reduction, out);
-  print_factors("need_replication", rule->need_replication, out);
-  print_factors("permutation", rule->permutation, out);
-  print_factors("blocked_propagation", rule->blocked_propagation, out);
+  print_sdy_factors("reduction", rule->reduction, out);
+  print_sdy_factors("need_replication", rule->need_replication, out);
+  print_sdy_factors("permutation", rule->permutation, out);
+  print_sdy_factors("blocked_propagation", rule->blocked_propagation, out);
   mp_strbuf_puts(out, rule->is_custom ? ", custom>" : ">");
 }
 
@@ -189,7 +190,7 @@ void mp_print_sdy(const mp_attr_t *attr, mp_strbuf_t *out) {
       mp_strbuf_putc(out, '>');
       break;
     case MP_KIND_SHARDING_RULE:
-      print_rule(attr->u.rule, out);
+      print_sdy_rule(attr->u.rule, out);
       break;
     default:
       break;

@@ -6,14 +6,14 @@
 
 // --- the structs ---
 
-static void print_channel(const mp_op_t *op, mp_strbuf_t *out) {
+static void print_struct_channel(const mp_op_t *op, mp_strbuf_t *out) {
   mp_strbuf_printf(out, "#stablehlo.channel_handle<handle = %" PRId64 ", type = %" PRId64 ">",
                    mp_op_int(op, MP_ATTR_CHANNEL_ID, 0), mp_op_int(op, MP_ATTR_CHANNEL_TYPE, 0));
 }
 
 // name = value, ... of those that are not empty or zero.
-static void print_fields(const mp_op_t *op, const mp_attr_name_t *names, size_t count,
-                         mp_strbuf_t *out) {
+static void print_struct_fields(const mp_op_t *op, const mp_attr_name_t *names, size_t count,
+                                mp_strbuf_t *out) {
   bool first = true;
   for (size_t i = 0; i < count; i++) {
     const mp_attr_t *value = mp_op_attr(op, names[i]);
@@ -30,32 +30,32 @@ static void print_fields(const mp_op_t *op, const mp_attr_name_t *names, size_t 
   }
 }
 
-static void print_dot(const mp_op_t *op, mp_strbuf_t *out) {
+static void print_struct_dot(const mp_op_t *op, mp_strbuf_t *out) {
   static const mp_attr_name_t names[] = {
       MP_ATTR_LHS_BATCHING_DIMENSIONS, MP_ATTR_RHS_BATCHING_DIMENSIONS,
       MP_ATTR_LHS_CONTRACTING_DIMENSIONS, MP_ATTR_RHS_CONTRACTING_DIMENSIONS};
   mp_strbuf_puts(out, "#stablehlo.dot<");
-  print_fields(op, names, 4, out);
+  print_struct_fields(op, names, 4, out);
   mp_strbuf_putc(out, '>');
 }
 
-static void print_gather(const mp_op_t *op, mp_strbuf_t *out) {
+static void print_struct_gather(const mp_op_t *op, mp_strbuf_t *out) {
   static const mp_attr_name_t names[] = {
       MP_ATTR_OFFSET_DIMS,           MP_ATTR_COLLAPSED_SLICE_DIMS,
       MP_ATTR_OPERAND_BATCHING_DIMS, MP_ATTR_START_INDICES_BATCHING_DIMS,
       MP_ATTR_START_INDEX_MAP,       MP_ATTR_INDEX_VECTOR_DIM};
   mp_strbuf_puts(out, "#stablehlo.gather<");
-  print_fields(op, names, 6, out);
+  print_struct_fields(op, names, 6, out);
   mp_strbuf_putc(out, '>');
 }
 
-static void print_scatter(const mp_op_t *op, mp_strbuf_t *out) {
+static void print_struct_scatter(const mp_op_t *op, mp_strbuf_t *out) {
   static const mp_attr_name_t names[] = {
       MP_ATTR_UPDATE_WINDOW_DIMS,           MP_ATTR_INSERTED_WINDOW_DIMS,
       MP_ATTR_INPUT_BATCHING_DIMS,          MP_ATTR_SCATTER_INDICES_BATCHING_DIMS,
       MP_ATTR_SCATTER_DIMS_TO_OPERAND_DIMS, MP_ATTR_INDEX_VECTOR_DIM};
   mp_strbuf_puts(out, "#stablehlo.scatter<");
-  print_fields(op, names, 6, out);
+  print_struct_fields(op, names, 6, out);
   mp_strbuf_putc(out, '>');
 }
 
@@ -82,7 +82,7 @@ void mp_print_dot_algorithm(const mp_op_t *op, mp_strbuf_t *out) {
   mp_strbuf_putc(out, '>');
 }
 
-static void print_algorithm(const mp_op_t *op, mp_strbuf_t *out) {
+static void print_struct_algorithm(const mp_op_t *op, mp_strbuf_t *out) {
   mp_strbuf_puts(out, "#stablehlo.dot_algorithm");
   mp_print_dot_algorithm(op, out);
 }
@@ -90,8 +90,9 @@ static void print_algorithm(const mp_op_t *op, mp_strbuf_t *out) {
 // --- convolution: letters and spatial numbers by position ---
 
 // One of the three tensors: [b, 0, 1, f].
-static void print_conv_tensor(int64_t first, char first_letter, int64_t second, char second_letter,
-                              mp_index_list_t spatial, mp_strbuf_t *out) {
+static void print_struct_conv_tensor(int64_t first, char first_letter, int64_t second,
+                                     char second_letter, mp_index_list_t spatial,
+                                     mp_strbuf_t *out) {
   mp_strbuf_putc(out, '[');
   for (int64_t at = 0; at < (int64_t)spatial.count + 2; at++) {
     if (at > 0) mp_strbuf_puts(out, ", ");
@@ -112,20 +113,20 @@ static void print_conv_tensor(int64_t first, char first_letter, int64_t second, 
 }
 
 void mp_print_conv_numbers(const mp_op_t *op, mp_strbuf_t *out) {
-  print_conv_tensor(mp_op_int(op, MP_ATTR_INPUT_BATCH_DIMENSION, -1), 'b',
-                    mp_op_int(op, MP_ATTR_INPUT_FEATURE_DIMENSION, -1), 'f',
-                    mp_op_ints(op, MP_ATTR_INPUT_SPATIAL_DIMENSIONS), out);
+  print_struct_conv_tensor(mp_op_int(op, MP_ATTR_INPUT_BATCH_DIMENSION, -1), 'b',
+                           mp_op_int(op, MP_ATTR_INPUT_FEATURE_DIMENSION, -1), 'f',
+                           mp_op_ints(op, MP_ATTR_INPUT_SPATIAL_DIMENSIONS), out);
   mp_strbuf_putc(out, 'x');
-  print_conv_tensor(mp_op_int(op, MP_ATTR_KERNEL_INPUT_FEATURE_DIMENSION, -1), 'i',
-                    mp_op_int(op, MP_ATTR_KERNEL_OUTPUT_FEATURE_DIMENSION, -1), 'o',
-                    mp_op_ints(op, MP_ATTR_KERNEL_SPATIAL_DIMENSIONS), out);
+  print_struct_conv_tensor(mp_op_int(op, MP_ATTR_KERNEL_INPUT_FEATURE_DIMENSION, -1), 'i',
+                           mp_op_int(op, MP_ATTR_KERNEL_OUTPUT_FEATURE_DIMENSION, -1), 'o',
+                           mp_op_ints(op, MP_ATTR_KERNEL_SPATIAL_DIMENSIONS), out);
   mp_strbuf_puts(out, "->");
-  print_conv_tensor(mp_op_int(op, MP_ATTR_OUTPUT_BATCH_DIMENSION, -1), 'b',
-                    mp_op_int(op, MP_ATTR_OUTPUT_FEATURE_DIMENSION, -1), 'f',
-                    mp_op_ints(op, MP_ATTR_OUTPUT_SPATIAL_DIMENSIONS), out);
+  print_struct_conv_tensor(mp_op_int(op, MP_ATTR_OUTPUT_BATCH_DIMENSION, -1), 'b',
+                           mp_op_int(op, MP_ATTR_OUTPUT_FEATURE_DIMENSION, -1), 'f',
+                           mp_op_ints(op, MP_ATTR_OUTPUT_SPATIAL_DIMENSIONS), out);
 }
 
-static void print_conv(const mp_op_t *op, mp_strbuf_t *out) {
+static void print_struct_conv(const mp_op_t *op, mp_strbuf_t *out) {
   mp_strbuf_puts(out, "#stablehlo.conv<");
   mp_print_conv_numbers(op, out);
   mp_strbuf_putc(out, '>');
@@ -143,27 +144,27 @@ typedef struct {
 } struct_attr_t;
 
 static const struct_attr_t structs[] = {
-    {"channel_handle", print_channel, {MP_ATTR_CHANNEL_ID, MP_ATTR_CHANNEL_TYPE}},
+    {"channel_handle", print_struct_channel, {MP_ATTR_CHANNEL_ID, MP_ATTR_CHANNEL_TYPE}},
     {"dot_dimension_numbers",
-     print_dot,
+     print_struct_dot,
      {MP_ATTR_LHS_BATCHING_DIMENSIONS, MP_ATTR_RHS_BATCHING_DIMENSIONS,
       MP_ATTR_LHS_CONTRACTING_DIMENSIONS, MP_ATTR_RHS_CONTRACTING_DIMENSIONS}},
     {"algorithm",
-     print_algorithm,
+     print_struct_algorithm,
      {MP_ATTR_LHS_PRECISION_TYPE, MP_ATTR_RHS_PRECISION_TYPE, MP_ATTR_ACCUMULATION_TYPE,
       MP_ATTR_LHS_COMPONENT_COUNT, MP_ATTR_RHS_COMPONENT_COUNT, MP_ATTR_NUM_PRIMITIVE_OPERATIONS,
       MP_ATTR_ALLOW_IMPRECISE_ACCUMULATION}},
     {"dimension_numbers",
-     print_gather,
+     print_struct_gather,
      {MP_ATTR_OFFSET_DIMS, MP_ATTR_COLLAPSED_SLICE_DIMS, MP_ATTR_OPERAND_BATCHING_DIMS,
       MP_ATTR_START_INDICES_BATCHING_DIMS, MP_ATTR_START_INDEX_MAP, MP_ATTR_INDEX_VECTOR_DIM}},
     {"scatter_dimension_numbers",
-     print_scatter,
+     print_struct_scatter,
      {MP_ATTR_UPDATE_WINDOW_DIMS, MP_ATTR_INSERTED_WINDOW_DIMS, MP_ATTR_INPUT_BATCHING_DIMS,
       MP_ATTR_SCATTER_INDICES_BATCHING_DIMS, MP_ATTR_SCATTER_DIMS_TO_OPERAND_DIMS,
       MP_ATTR_INDEX_VECTOR_DIM}},
     {"dimension_numbers",
-     print_conv,
+     print_struct_conv,
      {MP_ATTR_INPUT_BATCH_DIMENSION, MP_ATTR_INPUT_FEATURE_DIMENSION,
       MP_ATTR_INPUT_SPATIAL_DIMENSIONS, MP_ATTR_KERNEL_INPUT_FEATURE_DIMENSION,
       MP_ATTR_KERNEL_OUTPUT_FEATURE_DIMENSION, MP_ATTR_KERNEL_SPATIAL_DIMENSIONS,
@@ -172,7 +173,7 @@ static const struct_attr_t structs[] = {
 };
 
 // A struct belongs to an op if the op has its first field.
-static const struct_attr_t *find_struct(mp_opcode_t code, mp_attr_name_t field) {
+static const struct_attr_t *print_struct_find_struct(mp_opcode_t code, mp_attr_name_t field) {
   for (size_t i = 0; i < sizeof(structs) / sizeof(structs[0]); i++) {
     if (mp_schema_find(code, structs[i].fields[0]) == NULL) continue;
     for (int j = 0; j < MAX_STRUCT_FIELDS && structs[i].fields[j] != MP_ATTR_OTHER; j++)
@@ -182,8 +183,8 @@ static const struct_attr_t *find_struct(mp_opcode_t code, mp_attr_name_t field) 
 }
 
 // Structs whose presence the op's verifier in MLIR asks for, though all fields be empty.
-static bool is_struct_printed(const mp_op_t *op, const struct_attr_t *s) {
-  if (s->print != print_channel && s->print != print_algorithm) return true;
+static bool print_struct_is_struct_printed(const mp_op_t *op, const struct_attr_t *s) {
+  if (s->print != print_struct_channel && s->print != print_struct_algorithm) return true;
   for (int i = 0; i < MAX_STRUCT_FIELDS && s->fields[i] != MP_ATTR_OTHER; i++) {
     const mp_schema_attr_t *row = mp_schema_find(op->code, s->fields[i]);
     const mp_attr_t *value = mp_op_attr(op, s->fields[i]);
@@ -193,7 +194,7 @@ static bool is_struct_printed(const mp_op_t *op, const struct_attr_t *s) {
 }
 
 // MLIR wants both layouts of a custom call or none; these say which are needed beyond the defaults.
-static bool is_printed_default(const mp_op_t *op, mp_attr_name_t name) {
+static bool print_struct_is_printed_default(const mp_op_t *op, mp_attr_name_t name) {
   mp_attr_name_t other = MP_ATTR_OTHER;
   if (name == MP_ATTR_OPERAND_LAYOUTS) other = MP_ATTR_RESULT_LAYOUTS;
   if (name == MP_ATTR_RESULT_LAYOUTS) other = MP_ATTR_OPERAND_LAYOUTS;
@@ -204,22 +205,23 @@ static bool is_printed_default(const mp_op_t *op, mp_attr_name_t name) {
   return name == MP_ATTR_FEATURE_GROUP_COUNT || name == MP_ATTR_BATCH_GROUP_COUNT;
 }
 
-static bool is_in(const mp_attr_name_t *names, uint32_t count, mp_attr_name_t name) {
+static bool print_struct_is_in(const mp_attr_name_t *names, uint32_t count, mp_attr_name_t name) {
   for (uint32_t i = 0; i < count; i++)
     if (names[i] == name) return true;
   return false;
 }
 
-static int compare_names(mp_str_t a, mp_str_t b) {
+static int print_struct_compare_names(mp_str_t a, mp_str_t b) {
   size_t size = a.size < b.size ? a.size : b.size;
   int order = size > 0 ? memcmp(a.data, b.data, size) : 0;
   if (order != 0) return order;
   return a.size < b.size ? -1 : a.size > b.size;
 }
 
-static uint32_t insert_item(mp_print_item_t *items, uint32_t count, mp_print_item_t item) {
+static uint32_t print_struct_insert_item(mp_print_item_t *items, uint32_t count,
+                                         mp_print_item_t item) {
   uint32_t at = count;
-  for (; at > 0 && compare_names(items[at - 1].name, item.name) > 0; at--)
+  for (; at > 0 && print_struct_compare_names(items[at - 1].name, item.name) > 0; at--)
     items[at] = items[at - 1];
   items[at] = item;
   return count + 1;
@@ -232,17 +234,20 @@ uint32_t mp_print_own_items(const mp_op_t *op, const mp_attr_name_t *skip, uint3
   for (uint32_t i = 0; i < op->num_attrs && count < MP_MAX_PRINTED_ATTRS; i++) {
     const mp_named_attr_t *attr = &op->attrs[i];
     const mp_schema_attr_t *row = mp_schema_find(op->code, attr->name);
-    if (row == NULL || is_in(skip, num_skip, attr->name)) continue;
-    const struct_attr_t *s = find_struct(op->code, attr->name);
+    if (row == NULL || print_struct_is_in(skip, num_skip, attr->name)) continue;
+    const struct_attr_t *s = print_struct_find_struct(op->code, attr->name);
     if (s != NULL) {
       uint32_t bit = 1u << (s - structs);
-      if ((structs_done & bit) == 0 && is_struct_printed(op, s))
-        count = insert_item(items, count, (mp_print_item_t){mp_str(s->name), NULL, s->print});
+      if ((structs_done & bit) == 0 && print_struct_is_struct_printed(op, s))
+        count = print_struct_insert_item(items, count,
+                                         (mp_print_item_t){mp_str(s->name), NULL, s->print});
       structs_done |= bit;
       continue;
     }
-    if (mp_schema_is_default(op, row, attr->value) && !is_printed_default(op, attr->name)) continue;
-    count = insert_item(items, count, (mp_print_item_t){attr->text, attr, NULL});
+    if (mp_schema_is_default(op, row, attr->value) &&
+        !print_struct_is_printed_default(op, attr->name))
+      continue;
+    count = print_struct_insert_item(items, count, (mp_print_item_t){attr->text, attr, NULL});
   }
   return count;
 }

@@ -123,7 +123,7 @@ static mp_status_t verify_results(const mp_op_t *op) {
   return NULL;
 }
 
-static void define(mp_scope_t *scope, const mp_value_t *value) {
+static void verify_define(mp_scope_t *scope, const mp_value_t *value) {
   scope->visible[value->id] = ++scope->count;
 }
 
@@ -148,13 +148,13 @@ static mp_status_t verify_op(const mp_op_t *op, mp_scope_t *scope) {
   MP_RETURN_IF_ERROR(mp_verify_attrs(op));
   MP_RETURN_IF_ERROR(verify_regions(op, scope));
   MP_RETURN_IF_ERROR(g_rules[op->code].rule(op));
-  for (uint32_t i = 0; i < op->num_results; ++i) define(scope, &op->results[i]);
+  for (uint32_t i = 0; i < op->num_results; ++i) verify_define(scope, &op->results[i]);
   return NULL;
 }
 
 // --- blocks and functions ---
 
-static void hide_block(const mp_block_t *block, mp_scope_t *scope) {
+static void verify_hide_block(const mp_block_t *block, mp_scope_t *scope) {
   for (uint32_t i = 0; i < block->num_args; ++i) scope->visible[block->args[i].id] = 0;
   for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
     for (uint32_t i = 0; i < op->num_results; ++i) scope->visible[op->results[i].id] = 0;
@@ -169,13 +169,13 @@ static mp_status_t verify_block(const mp_op_t *owner, const mp_block_t *block, m
   ++scope->depth;
   for (uint32_t i = 0; i < block->num_args; ++i) {
     MP_RETURN_IF_ERROR(verify_type(owner, block->args[i].type, 0));
-    define(scope, &block->args[i]);
+    verify_define(scope, &block->args[i]);
   }
   for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
     MP_CHECK(op, op == end || op->code != MP_OP_RETURN, "return is not the last operation");
     MP_RETURN_IF_ERROR(verify_op(op, scope));
   }
-  hide_block(block, scope);
+  verify_hide_block(block, scope);
   --scope->depth;
   return NULL;
 }

@@ -24,7 +24,7 @@ static const struct {
 };
 
 // Names without a meaning here may have any value.
-static bool discardable_fits(const mp_named_attr_t *attr) {
+static bool verify_attr_discardable_fits(const mp_named_attr_t *attr) {
   for (size_t i = 0; i < sizeof(g_discardable) / sizeof(g_discardable[0]); ++i) {
     if (g_discardable[i].name == attr->name) {
       return (g_discardable[i].kinds >> attr->value->kind & 1) != 0;
@@ -34,8 +34,8 @@ static bool discardable_fits(const mp_named_attr_t *attr) {
 }
 
 // The entries of array kinds: enumeration values, symbols, else whatever the op's rule looks at.
-static mp_status_t verify_items(const mp_op_t *op, const mp_schema_attr_t *row,
-                                const mp_attr_t *value) {
+static mp_status_t verify_attr_items(const mp_op_t *op, const mp_schema_attr_t *row,
+                                     const mp_attr_t *value) {
   const char *name = mp_attr_name_text(row->name);
   for (size_t i = 0; i < value->u.array.count; ++i) {
     const mp_attr_t *item = value->u.array.items[i];
@@ -51,7 +51,7 @@ static mp_status_t verify_items(const mp_op_t *op, const mp_schema_attr_t *row,
   return NULL;
 }
 
-static mp_status_t verify_own(const mp_op_t *op, const mp_schema_attr_t *row) {
+static mp_status_t verify_attr_own(const mp_op_t *op, const mp_schema_attr_t *row) {
   const char *name = mp_attr_name_text(row->name);
   const mp_attr_t *value = mp_op_attr(op, row->name);
   if (value == NULL) {
@@ -73,12 +73,12 @@ static mp_status_t verify_own(const mp_op_t *op, const mp_schema_attr_t *row) {
                   value->u.accuracy.ulps == 0),
              "%s has tolerances, but not the mode for them", name);
   }
-  if (value->kind == MP_KIND_ARRAY) return verify_items(op, row, value);
+  if (value->kind == MP_KIND_ARRAY) return verify_attr_items(op, row, value);
   return NULL;
 }
 
 // One sharding per result; sdy.sharding of an op is always the list form.
-static mp_status_t verify_op_sharding(const mp_op_t *op, const mp_attr_t *value) {
+static mp_status_t verify_attr_op_sharding(const mp_op_t *op, const mp_attr_t *value) {
   MP_CHECK(op, value->kind == MP_KIND_SHARDINGS, "sdy.sharding is not a list of shardings");
   const mp_sdy_shardings_t *list = &value->u.shardings;
   // An operation without results that lives on one device says so with one sharding.
@@ -94,23 +94,23 @@ static mp_status_t verify_op_sharding(const mp_op_t *op, const mp_attr_t *value)
 mp_status_t mp_verify_attrs(const mp_op_t *op) {
   mp_schema_t schema = mp_schema_of(op->code);
   for (uint32_t i = 0; i < schema.count; ++i) {
-    MP_RETURN_IF_ERROR(verify_own(op, &schema.attrs[i]));
+    MP_RETURN_IF_ERROR(verify_attr_own(op, &schema.attrs[i]));
   }
   for (uint32_t i = 0; i < op->num_attrs; ++i) {
     const mp_named_attr_t *attr = &op->attrs[i];
     if (mp_schema_find(op->code, attr->name) != NULL) continue;
-    MP_CHECK(op, discardable_fits(attr), "attribute '%.*s' cannot be %s", MP_STR_ARG(attr->text),
-             mp_attr_kind_name(attr->value->kind));
+    MP_CHECK(op, verify_attr_discardable_fits(attr), "attribute '%.*s' cannot be %s",
+             MP_STR_ARG(attr->text), mp_attr_kind_name(attr->value->kind));
   }
   const mp_attr_t *sharding = mp_op_attr(op, MP_ATTR_SDY_SHARDING);
-  if (sharding != NULL) MP_RETURN_IF_ERROR(verify_op_sharding(op, sharding));
+  if (sharding != NULL) MP_RETURN_IF_ERROR(verify_attr_op_sharding(op, sharding));
   const mp_attr_t *rule = mp_op_attr(op, MP_ATTR_SDY_SHARDING_RULE);
   return rule == NULL ? NULL : mp_verify_sharding_rule(op, rule->u.rule);
 }
 
 // A dictionary of an argument or result. `what` and `index` name it in errors.
-static mp_status_t verify_value_attrs(const mp_attr_t *dict, const mp_type_t *type,
-                                      const char *what, uint32_t index) {
+static mp_status_t verify_attr_value_attrs(const mp_attr_t *dict, const mp_type_t *type,
+                                           const char *what, uint32_t index) {
   if (dict == NULL) return NULL;
   if (dict->kind != MP_KIND_DICT) {
     return mp_status_make(MP_INVALID_ARGUMENT, "attributes of %s %u are no dictionary", what,
@@ -118,7 +118,7 @@ static mp_status_t verify_value_attrs(const mp_attr_t *dict, const mp_type_t *ty
   }
   for (size_t i = 0; i < dict->u.dict.count; ++i) {
     const mp_named_attr_t *attr = &dict->u.dict.items[i];
-    bool fits = discardable_fits(attr) &&
+    bool fits = verify_attr_discardable_fits(attr) &&
                 (attr->name != MP_ATTR_SDY_SHARDING || attr->value->kind == MP_KIND_SHARDING);
     if (!fits) {
       return mp_status_make(MP_INVALID_ARGUMENT, "attribute '%.*s' of %s %u cannot be %s",
@@ -133,7 +133,7 @@ static mp_status_t verify_value_attrs(const mp_attr_t *dict, const mp_type_t *ty
 }
 
 // Donation: at most one argument per result, of the result's size.
-static mp_status_t verify_aliases(const mp_func_t *func) {
+static mp_status_t verify_attr_aliases(const mp_func_t *func) {
   uint32_t num_args = func->body->num_args;
   for (uint32_t i = 0; i < num_args; ++i) {
     const mp_attr_t *alias = mp_attr_dict_get(func->arg_attrs[i], MP_ATTR_TF_ALIASING_OUTPUT);
@@ -149,11 +149,11 @@ static mp_status_t verify_aliases(const mp_func_t *func) {
 mp_status_t mp_verify_func_attrs(const mp_func_t *func) {
   for (uint32_t i = 0; i < func->body->num_args; ++i) {
     MP_RETURN_IF_ERROR(
-        verify_value_attrs(func->arg_attrs[i], func->body->args[i].type, "argument", i));
+        verify_attr_value_attrs(func->arg_attrs[i], func->body->args[i].type, "argument", i));
   }
   for (uint32_t i = 0; i < func->num_results; ++i) {
     MP_RETURN_IF_ERROR(
-        verify_value_attrs(func->result_attrs[i], func->result_types[i], "result", i));
+        verify_attr_value_attrs(func->result_attrs[i], func->result_types[i], "result", i));
   }
-  return verify_aliases(func);
+  return verify_attr_aliases(func);
 }

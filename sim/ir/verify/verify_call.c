@@ -25,36 +25,37 @@ typedef struct {
   int depth;
 } mp_call_graph_t;
 
-static int compare_names(mp_str_t a, mp_str_t b) {
+static int verify_call_compare_names(mp_str_t a, mp_str_t b) {
   size_t size = a.size < b.size ? a.size : b.size;
   int order = size == 0 ? 0 : memcmp(a.data, b.data, size);
   if (order != 0) return order;
   return a.size < b.size ? -1 : a.size > b.size;
 }
 
-static int compare_entries(const void *a, const void *b) {
-  return compare_names(((const mp_func_entry_t *)a)->func->name,
-                       ((const mp_func_entry_t *)b)->func->name);
+static int verify_call_compare_entries(const void *a, const void *b) {
+  return verify_call_compare_names(((const mp_func_entry_t *)a)->func->name,
+                                   ((const mp_func_entry_t *)b)->func->name);
 }
 
-static int compare_key(const void *key, const void *entry) {
-  return compare_names(*(const mp_str_t *)key, ((const mp_func_entry_t *)entry)->func->name);
+static int verify_call_compare_key(const void *key, const void *entry) {
+  return verify_call_compare_names(*(const mp_str_t *)key,
+                                   ((const mp_func_entry_t *)entry)->func->name);
 }
 
-static mp_func_entry_t *find_func(const mp_call_graph_t *graph, mp_str_t name) {
-  return bsearch(&name, graph->funcs, graph->count, sizeof(*graph->funcs), compare_key);
+static mp_func_entry_t *verify_call_find_func(const mp_call_graph_t *graph, mp_str_t name) {
+  return bsearch(&name, graph->funcs, graph->count, sizeof(*graph->funcs), verify_call_compare_key);
 }
 
-static mp_status_t find_callee(const mp_call_graph_t *graph, const mp_op_t *op, mp_str_t name,
-                               mp_func_entry_t **out_entry) {
-  mp_func_entry_t *entry = find_func(graph, name);
+static mp_status_t verify_call_find_callee(const mp_call_graph_t *graph, const mp_op_t *op,
+                                           mp_str_t name, mp_func_entry_t **out_entry) {
+  mp_func_entry_t *entry = verify_call_find_func(graph, name);
   MP_CHECK(op, entry != NULL, "there is no function '%.*s'", MP_STR_ARG(name));
   *out_entry = entry;
   return NULL;
 }
 
 // Operands and results against the callee's signature.
-static mp_status_t check_signature(const mp_op_t *op, const mp_func_t *func) {
+static mp_status_t verify_call_check_signature(const mp_op_t *op, const mp_func_t *func) {
   MP_CHECK(op, op->num_operands == func->body->num_args && op->num_results == func->num_results,
            "%u operands and %u results for function '%.*s' of %u and %u", op->num_operands,
            op->num_results, MP_STR_ARG(func->name), func->body->num_args, func->num_results);
@@ -69,15 +70,16 @@ static mp_status_t check_signature(const mp_op_t *op, const mp_func_t *func) {
   return NULL;
 }
 
-static mp_status_t measure_func(mp_call_graph_t *graph, mp_func_entry_t *entry);
+static mp_status_t verify_call_measure_func(mp_call_graph_t *graph, mp_func_entry_t *entry);
 
 // `nesting` is that of the op in the function that `caller` describes.
-static mp_status_t measure_callee(mp_call_graph_t *graph, const mp_op_t *op, mp_str_t name,
-                                  uint32_t nesting, mp_func_entry_t *caller) {
+static mp_status_t verify_call_measure_callee(mp_call_graph_t *graph, const mp_op_t *op,
+                                              mp_str_t name, uint32_t nesting,
+                                              mp_func_entry_t *caller) {
   mp_func_entry_t *callee = NULL;
-  MP_RETURN_IF_ERROR(find_callee(graph, op, name, &callee));
+  MP_RETURN_IF_ERROR(verify_call_find_callee(graph, op, name, &callee));
   MP_CHECK(op, !callee->active, "function '%.*s' calls itself", MP_STR_ARG(name));
-  MP_RETURN_IF_ERROR(measure_func(graph, callee));
+  MP_RETURN_IF_ERROR(verify_call_measure_func(graph, callee));
   caller->size += callee->size;
   if (nesting + callee->nesting > caller->nesting) caller->nesting = nesting + callee->nesting;
   MP_CHECK(op, caller->nesting <= MAX_INLINED_NESTING, "regions are nested more than %d deep",
@@ -85,21 +87,21 @@ static mp_status_t measure_callee(mp_call_graph_t *graph, const mp_op_t *op, mp_
   return NULL;
 }
 
-static mp_status_t measure_op(mp_call_graph_t *graph, const mp_op_t *op, uint32_t nesting,
-                              mp_func_entry_t *entry) {
+static mp_status_t verify_call_measure_op(mp_call_graph_t *graph, const mp_op_t *op,
+                                          uint32_t nesting, mp_func_entry_t *entry) {
   ++entry->size;
   bool is_call = op->code == MP_OP_CALL || op->code == MP_OP_COMPOSITE;
   if (is_call) {
     mp_str_t name = mp_op_str(op, op->code == MP_OP_CALL ? MP_ATTR_CALLEE : MP_ATTR_DECOMPOSITION);
-    MP_RETURN_IF_ERROR(measure_callee(graph, op, name, nesting, entry));
-    MP_RETURN_IF_ERROR(check_signature(op, find_func(graph, name)->func));
+    MP_RETURN_IF_ERROR(verify_call_measure_callee(graph, op, name, nesting, entry));
+    MP_RETURN_IF_ERROR(verify_call_check_signature(op, verify_call_find_func(graph, name)->func));
   } else if (op->code == MP_OP_CUSTOM_CALL) {
     const mp_attr_t *called = mp_op_attr(op, MP_ATTR_CALLED_COMPUTATIONS);
     for (size_t i = 0; i < called->u.array.count; ++i) {
       // Inlining leaves nothing but main; who runs a custom call looks for its functions itself.
-      if (find_func(graph, called->u.array.items[i]->u.str) == NULL) continue;
+      if (verify_call_find_func(graph, called->u.array.items[i]->u.str) == NULL) continue;
       MP_RETURN_IF_ERROR(
-          measure_callee(graph, op, called->u.array.items[i]->u.str, nesting, entry));
+          verify_call_measure_callee(graph, op, called->u.array.items[i]->u.str, nesting, entry));
     }
   }
   if (entry->size > MAX_INLINED_OPS) {
@@ -110,20 +112,20 @@ static mp_status_t measure_op(mp_call_graph_t *graph, const mp_op_t *op, uint32_
   return NULL;
 }
 
-static mp_status_t measure_block(mp_call_graph_t *graph, const mp_block_t *block, uint32_t nesting,
-                                 mp_func_entry_t *entry) {
+static mp_status_t verify_call_measure_block(mp_call_graph_t *graph, const mp_block_t *block,
+                                             uint32_t nesting, mp_func_entry_t *entry) {
   if (nesting > entry->nesting) entry->nesting = nesting;
   for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
-    MP_RETURN_IF_ERROR(measure_op(graph, op, nesting, entry));
+    MP_RETURN_IF_ERROR(verify_call_measure_op(graph, op, nesting, entry));
     for (uint32_t i = 0; i < op->num_regions; ++i) {
-      MP_RETURN_IF_ERROR(measure_block(graph, op->regions[i], nesting + 1, entry));
+      MP_RETURN_IF_ERROR(verify_call_measure_block(graph, op->regions[i], nesting + 1, entry));
     }
   }
   return NULL;
 }
 
 // Each function is measured once; the recursion is as deep as the chain of calls.
-static mp_status_t measure_func(mp_call_graph_t *graph, mp_func_entry_t *entry) {
+static mp_status_t verify_call_measure_func(mp_call_graph_t *graph, mp_func_entry_t *entry) {
   if (entry->size != 0) return NULL;
   if (graph->depth >= MAX_CALL_DEPTH) {
     return mp_status_make(MP_INVALID_ARGUMENT, "calls are nested more than %d deep",
@@ -132,21 +134,21 @@ static mp_status_t measure_func(mp_call_graph_t *graph, mp_func_entry_t *entry) 
   entry->size = 1;
   entry->active = true;
   ++graph->depth;
-  MP_RETURN_IF_ERROR(measure_block(graph, entry->func->body, 0, entry));
+  MP_RETURN_IF_ERROR(verify_call_measure_block(graph, entry->func->body, 0, entry));
   --graph->depth;
   entry->active = false;
   return NULL;
 }
 
-static mp_status_t verify_graph(mp_call_graph_t *graph) {
-  qsort(graph->funcs, graph->count, sizeof(*graph->funcs), compare_entries);
+static mp_status_t verify_call_graph(mp_call_graph_t *graph) {
+  qsort(graph->funcs, graph->count, sizeof(*graph->funcs), verify_call_compare_entries);
   for (size_t i = 1; i < graph->count; ++i) {
     mp_str_t name = graph->funcs[i].func->name;
     if (!mp_str_equal(graph->funcs[i - 1].func->name, name)) continue;
     return mp_status_make(MP_INVALID_ARGUMENT, "there are two functions '%.*s'", MP_STR_ARG(name));
   }
   for (size_t i = 0; i < graph->count; ++i) {
-    MP_RETURN_IF_ERROR(measure_func(graph, &graph->funcs[i]));
+    MP_RETURN_IF_ERROR(verify_call_measure_func(graph, &graph->funcs[i]));
   }
   return NULL;
 }
@@ -160,7 +162,7 @@ mp_status_t mp_verify_calls(mp_module_t *module) {
   for (const mp_func_t *func = module->first_func; func != NULL; func = func->next) {
     graph.funcs[i++].func = func;
   }
-  mp_status_t status = verify_graph(&graph);
+  mp_status_t status = verify_call_graph(&graph);
   mp_free(graph.funcs);
   return status;
 }

@@ -7,15 +7,16 @@
 #include "sim/base/alloc.h"
 #include "sim/ir/verify/verify_rules.h"
 
-static int compare_i64(const void *a, const void *b) {
+static int verify_collective_compare_i64(const void *a, const void *b) {
   int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
   return x < y ? -1 : x > y;
 }
 
 // The ids (each `step`-th value from `first` on) must be different; -1 is none. With `all` none of
 // those below the largest may be missing.
-static mp_status_t verify_distinct(const mp_op_t *op, mp_index_list_t list, uint32_t first,
-                                   uint32_t step, bool all, const char *what) {
+static mp_status_t verify_collective_distinct(const mp_op_t *op, mp_index_list_t list,
+                                              uint32_t first, uint32_t step, bool all,
+                                              const char *what) {
   int64_t *ids = mp_malloc((list.count + (size_t)1) * sizeof(*ids));
   MP_RETURN_IF_NULL(ids);
   size_t count = 0;
@@ -23,7 +24,7 @@ static mp_status_t verify_distinct(const mp_op_t *op, mp_index_list_t list, uint
   for (uint32_t i = first; i < list.count; i += step) {
     if (list.values[i] >= 0) ids[count++] = list.values[i];
   }
-  qsort(ids, count, sizeof(*ids), compare_i64);
+  qsort(ids, count, sizeof(*ids), verify_collective_compare_i64);
   for (size_t i = 1; i < count && status == NULL; ++i) {
     if (ids[i - 1] != ids[i]) continue;
     status = mp_op_error(op, MP_INVALID_ARGUMENT, "process %lld is twice in %s", (long long)ids[i],
@@ -38,8 +39,8 @@ static mp_status_t verify_distinct(const mp_op_t *op, mp_index_list_t list, uint
 }
 
 // A table of ids, a row per group. `uniform`: all groups must have the same size.
-static mp_status_t verify_group_table(const mp_op_t *op, const mp_attr_t *groups, bool uniform,
-                                      int64_t *out_size) {
+static mp_status_t verify_collective_group_table(const mp_op_t *op, const mp_attr_t *groups,
+                                                 bool uniform, int64_t *out_size) {
   mp_index_list_t list = mp_op_ints(op, MP_ATTR_REPLICA_GROUPS);
   *out_size = 0;
   if (list.count == 0) return NULL;
@@ -55,12 +56,12 @@ static mp_status_t verify_group_table(const mp_op_t *op, const mp_attr_t *groups
     MP_CHECK(op, id >= 0 || i % size != 0, "replica_groups has a group without members");
   }
   *out_size = size;
-  return verify_distinct(op, list, 0, 1, true, "replica_groups");
+  return verify_collective_distinct(op, list, 0, 1, true, "replica_groups");
 }
 
 // The product of the sizes of the axes that a group spans.
-static mp_status_t verify_mesh_groups(const mp_op_t *op, const mp_attr_t *groups,
-                                      int64_t *out_size) {
+static mp_status_t verify_collective_mesh_groups(const mp_op_t *op, const mp_attr_t *groups,
+                                                 int64_t *out_size) {
   const mp_mesh_t *mesh = groups->u.mesh_groups.mesh;
   mp_axis_list_t axes = groups->u.mesh_groups.axes;
   MP_RETURN_IF_ERROR(mp_verify_mesh(op, mesh));
@@ -78,16 +79,18 @@ static mp_status_t verify_mesh_groups(const mp_op_t *op, const mp_attr_t *groups
 }
 
 // The size of all groups if `uniform` (else of the largest); 0: one group of everybody.
-static mp_status_t verify_groups(const mp_op_t *op, bool uniform, int64_t *out_size) {
+static mp_status_t verify_collective_groups(const mp_op_t *op, bool uniform, int64_t *out_size) {
   const mp_attr_t *groups = mp_op_attr(op, MP_ATTR_REPLICA_GROUPS);
-  if (groups->kind == MP_KIND_MESH_GROUPS) return verify_mesh_groups(op, groups, out_size);
-  return verify_group_table(op, groups, uniform, out_size);
+  if (groups->kind == MP_KIND_MESH_GROUPS)
+    return verify_collective_mesh_groups(op, groups, out_size);
+  return verify_collective_group_table(op, groups, uniform, out_size);
 }
 
-// As verify_groups, for collectives whose result grows or shrinks with the group: a table of
-// replicas with a channel spans all partitions of each replica too, and how many is not known here.
-static mp_status_t verify_parts_groups(const mp_op_t *op, int64_t *out_size) {
-  MP_RETURN_IF_ERROR(verify_groups(op, true, out_size));
+// As verify_collective_groups, for collectives whose result grows or shrinks with the group: a
+// table of replicas with a channel spans all partitions of each replica too, and how many is not
+// known here.
+static mp_status_t verify_collective_parts_groups(const mp_op_t *op, int64_t *out_size) {
+  MP_RETURN_IF_ERROR(verify_collective_groups(op, true, out_size));
   const bool of_ids = mp_op_attr(op, MP_ATTR_REPLICA_GROUPS)->kind != MP_KIND_MESH_GROUPS;
   if (of_ids && mp_op_int(op, MP_ATTR_CHANNEL_ID, 0) > 0 &&
       !mp_op_bool(op, MP_ATTR_USE_GLOBAL_DEVICE_IDS, false)) {
@@ -97,7 +100,7 @@ static mp_status_t verify_parts_groups(const mp_op_t *op, int64_t *out_size) {
 }
 
 // Global ids are those of a flattened list of replicas and partitions, which channels belong to.
-static mp_status_t verify_channel(const mp_op_t *op) {
+static mp_status_t verify_collective_channel(const mp_op_t *op) {
   MP_CHECK(op,
            !mp_op_bool(op, MP_ATTR_USE_GLOBAL_DEVICE_IDS, false) ||
                mp_op_int(op, MP_ATTR_CHANNEL_ID, 0) > 0,
@@ -106,14 +109,14 @@ static mp_status_t verify_channel(const mp_op_t *op) {
 }
 
 // Variadic collectives are independent of each other, operand by operand.
-static mp_status_t verify_results_count(const mp_op_t *op) {
+static mp_status_t verify_collective_results_count(const mp_op_t *op) {
   MP_CHECK(op, op->num_operands >= 1 && op->num_results == op->num_operands,
            "there are %u results for %u operands", op->num_results, op->num_operands);
   return NULL;
 }
 
-static mp_status_t verify_same_types(const mp_op_t *op) {
-  MP_RETURN_IF_ERROR(verify_results_count(op));
+static mp_status_t verify_collective_same_types(const mp_op_t *op) {
+  MP_RETURN_IF_ERROR(verify_collective_results_count(op));
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     MP_RETURN_IF_ERROR(mp_verify_same_type(op, mp_result_type(op, i), mp_operand_type(op, i),
                                            "a result and its operand"));
@@ -122,7 +125,7 @@ static mp_status_t verify_same_types(const mp_op_t *op) {
 }
 
 // The one region combines scalars of every operand's type.
-static mp_status_t verify_computation(const mp_op_t *op) {
+static mp_status_t verify_collective_computation(const mp_op_t *op) {
   for (uint32_t i = 1; i < op->num_operands; ++i) {
     MP_CHECK(op, mp_operand_type(op, i)->dtype == mp_operand_type(op, 0)->dtype,
              "the operands have different element types");
@@ -133,8 +136,9 @@ static mp_status_t verify_computation(const mp_op_t *op) {
 // The result's size along `dim` for an operand's size and a group's. Where the group is everybody,
 // or replicas with all their partitions (a channel without global ids), their number is not known
 // here: any multiple will do.
-static mp_status_t gathered_size(const mp_op_t *op, int64_t operand, int64_t result, int64_t group,
-                                 int64_t *out_size) {
+static mp_status_t verify_collective_gathered_size(const mp_op_t *op, int64_t operand,
+                                                   int64_t result, int64_t group,
+                                                   int64_t *out_size) {
   bool exact = group != 0 && (mp_op_int(op, MP_ATTR_CHANNEL_ID, 0) <= 0 ||
                               mp_op_bool(op, MP_ATTR_USE_GLOBAL_DEVICE_IDS, false));
   int64_t size = 0;
@@ -151,9 +155,9 @@ static mp_status_t gathered_size(const mp_op_t *op, int64_t operand, int64_t res
 
 mp_status_t mp_verify_all_gather(const mp_op_t *op) {
   int64_t group = 0, dim = 0;
-  MP_RETURN_IF_ERROR(verify_results_count(op));
-  MP_RETURN_IF_ERROR(verify_channel(op));
-  MP_RETURN_IF_ERROR(verify_parts_groups(op, &group));
+  MP_RETURN_IF_ERROR(verify_collective_results_count(op));
+  MP_RETURN_IF_ERROR(verify_collective_channel(op));
+  MP_RETURN_IF_ERROR(verify_collective_parts_groups(op, &group));
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     const mp_type_t *operand = mp_operand_type(op, i), *result = mp_result_type(op, i);
     int64_t dims[MP_MAX_RANK];
@@ -161,7 +165,8 @@ mp_status_t mp_verify_all_gather(const mp_op_t *op) {
     MP_CHECK(op, result->rank == operand->rank, "the result's rank is %u, the operand's %u",
              result->rank, operand->rank);
     for (uint32_t d = 0; d < operand->rank; ++d) dims[d] = operand->dims[d];
-    MP_RETURN_IF_ERROR(gathered_size(op, operand->dims[dim], result->dims[dim], group, &dims[dim]));
+    MP_RETURN_IF_ERROR(verify_collective_gathered_size(op, operand->dims[dim], result->dims[dim],
+                                                       group, &dims[dim]));
     MP_RETURN_IF_ERROR(mp_verify_result(op, i, operand->dtype, dims, operand->rank));
   }
   return NULL;
@@ -169,35 +174,36 @@ mp_status_t mp_verify_all_gather(const mp_op_t *op) {
 
 mp_status_t mp_verify_all_reduce(const mp_op_t *op) {
   int64_t group = 0;
-  MP_RETURN_IF_ERROR(verify_same_types(op));
-  MP_RETURN_IF_ERROR(verify_channel(op));
-  MP_RETURN_IF_ERROR(verify_groups(op, false, &group));
-  return verify_computation(op);
+  MP_RETURN_IF_ERROR(verify_collective_same_types(op));
+  MP_RETURN_IF_ERROR(verify_collective_channel(op));
+  MP_RETURN_IF_ERROR(verify_collective_groups(op, false, &group));
+  return verify_collective_computation(op);
 }
 
 // The operand is what all_gather would make of the result, so the same rule serves.
 mp_status_t mp_verify_reduce_scatter(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 0), *result = mp_result_type(op, 0);
   int64_t group = 0, dim = 0, dims[MP_MAX_RANK];
-  MP_RETURN_IF_ERROR(verify_channel(op));
-  MP_RETURN_IF_ERROR(verify_parts_groups(op, &group));
+  MP_RETURN_IF_ERROR(verify_collective_channel(op));
+  MP_RETURN_IF_ERROR(verify_collective_parts_groups(op, &group));
   MP_RETURN_IF_ERROR(mp_verify_dim(op, MP_ATTR_SCATTER_DIMENSION, operand->rank, &dim));
   MP_CHECK(op, result->rank == operand->rank, "the result's rank is %u, the operand's %u",
            result->rank, operand->rank);
   for (uint32_t d = 0; d < operand->rank; ++d) dims[d] = result->dims[d];
-  MP_RETURN_IF_ERROR(gathered_size(op, result->dims[dim], operand->dims[dim], group, &dims[dim]));
+  MP_RETURN_IF_ERROR(verify_collective_gathered_size(op, result->dims[dim], operand->dims[dim],
+                                                     group, &dims[dim]));
   const mp_type_t whole = {
       .kind = MP_TYPE_TENSOR, .dtype = result->dtype, .rank = operand->rank, .dims = dims};
   MP_RETURN_IF_ERROR(
       mp_verify_same_type(op, operand, &whole, "the operand and all results together"));
-  return verify_computation(op);
+  return verify_collective_computation(op);
 }
 
 // Each process keeps a part of the split dimension and gets one from every other.
 mp_status_t mp_verify_all_to_all(const mp_op_t *op) {
   int64_t group = 0, split = 0, concat = 0, count = mp_op_int(op, MP_ATTR_SPLIT_COUNT, 0);
-  MP_RETURN_IF_ERROR(verify_results_count(op));
-  MP_RETURN_IF_ERROR(verify_groups(op, true, &group));
+  MP_RETURN_IF_ERROR(verify_collective_results_count(op));
+  MP_RETURN_IF_ERROR(verify_collective_groups(op, true, &group));
   MP_CHECK(op, count >= 1 && (group == 0 || count == group),
            "split_count is %lld for groups of %lld", (long long)count, (long long)group);
   for (uint32_t i = 0; i < op->num_operands; ++i) {
@@ -221,31 +227,31 @@ mp_status_t mp_verify_collective_broadcast(const mp_op_t *op) {
   if (mp_op_bool(op, MP_ATTR_HAS_DYNAMIC_ROOT, false)) {
     return mp_op_error(op, MP_UNIMPLEMENTED, "a dynamic root is not supported");
   }
-  MP_RETURN_IF_ERROR(verify_groups(op, false, &group));
-  return verify_same_types(op);
+  MP_RETURN_IF_ERROR(verify_collective_groups(op, false, &group));
+  return verify_collective_same_types(op);
 }
 
 // Each process sends at most once and receives at most once.
-static mp_status_t verify_source_target_pairs(const mp_op_t *op) {
+static mp_status_t verify_collective_source_target_pairs(const mp_op_t *op) {
   mp_index_list_t pairs = {0, NULL};
   MP_RETURN_IF_ERROR(mp_verify_pairs(op, MP_ATTR_SOURCE_TARGET_PAIRS, -1, &pairs));
   for (uint32_t i = 0; i < pairs.count; ++i) {
     MP_CHECK(op, pairs.values[i] >= 0 && pairs.values[i] <= INT32_MAX,
              "source_target_pairs names process %lld", (long long)pairs.values[i]);
   }
-  MP_RETURN_IF_ERROR(verify_distinct(op, pairs, 0, 2, false, "the sources"));
-  return verify_distinct(op, pairs, 1, 2, false, "the targets");
+  MP_RETURN_IF_ERROR(verify_collective_distinct(op, pairs, 0, 2, false, "the sources"));
+  return verify_collective_distinct(op, pairs, 1, 2, false, "the targets");
 }
 
 mp_status_t mp_verify_collective_permute(const mp_op_t *op) {
-  MP_RETURN_IF_ERROR(verify_source_target_pairs(op));
-  return verify_same_types(op);
+  MP_RETURN_IF_ERROR(verify_collective_source_target_pairs(op));
+  return verify_collective_same_types(op);
 }
 
 mp_status_t mp_verify_cross_replica_sum(const mp_op_t *op) {
   int64_t group = 0;
-  MP_RETURN_IF_ERROR(verify_groups(op, false, &group));
-  return verify_same_types(op);
+  MP_RETURN_IF_ERROR(verify_collective_groups(op, false, &group));
+  return verify_collective_same_types(op);
 }
 
 // partition_id and replica_id.
@@ -254,7 +260,7 @@ mp_status_t mp_verify_device_id(const mp_op_t *op) {
 }
 
 // Between devices, or with the host: the channel's type and the flag must say the same.
-static mp_status_t verify_transfer(const mp_op_t *op, bool is_send) {
+static mp_status_t verify_collective_transfer(const mp_op_t *op, bool is_send) {
   enum { DEVICE_TO_DEVICE = 1, DEVICE_TO_HOST = 2, HOST_TO_DEVICE = 3 };
   int64_t type = mp_op_int(op, MP_ATTR_CHANNEL_TYPE, 0);
   int64_t host_type = is_send ? DEVICE_TO_HOST : HOST_TO_DEVICE;
@@ -262,21 +268,21 @@ static mp_status_t verify_transfer(const mp_op_t *op, bool is_send) {
   MP_CHECK(op, type == (to_host ? host_type : DEVICE_TO_DEVICE), "channel_type is %lld",
            (long long)type);
   if (mp_op_attr(op, MP_ATTR_SOURCE_TARGET_PAIRS) == NULL) return NULL;
-  return verify_source_target_pairs(op);
+  return verify_collective_source_target_pairs(op);
 }
 
 mp_status_t mp_verify_send(const mp_op_t *op) {
   MP_RETURN_IF_ERROR(mp_verify_outfeed(op));
-  return verify_transfer(op, true);
+  return verify_collective_transfer(op, true);
 }
 
 mp_status_t mp_verify_recv(const mp_op_t *op) {
   MP_RETURN_IF_ERROR(mp_verify_infeed(op));
-  return verify_transfer(op, false);
+  return verify_collective_transfer(op, false);
 }
 
 // Boxes of a tensor that every partition holds a part of; empty ones lie anywhere.
-static mp_status_t verify_boxes(const mp_op_t *op, const mp_boxes_t *boxes) {
+static mp_status_t verify_collective_boxes(const mp_op_t *op, const mp_boxes_t *boxes) {
   for (uint64_t i = 0; i < (uint64_t)boxes->num_partitions * boxes->rank; ++i) {
     int64_t start = boxes->starts[i], size = boxes->sizes[i], end = 0;
     MP_CHECK(
@@ -294,8 +300,8 @@ mp_status_t mp_verify_exchange(const mp_op_t *op) {
   const mp_boxes_t *target = mp_op_attr(op, MP_ATTR_TARGET)->u.boxes;
   MP_CHECK(op, source->rank == target->rank && source->num_partitions == target->num_partitions,
            "source and target are not of one tensor and one set of partitions");
-  MP_RETURN_IF_ERROR(verify_boxes(op, source));
-  MP_RETURN_IF_ERROR(verify_boxes(op, target));
+  MP_RETURN_IF_ERROR(verify_collective_boxes(op, source));
+  MP_RETURN_IF_ERROR(verify_collective_boxes(op, target));
   const mp_type_t *operand = mp_operand_type(op, 0), *result = mp_result_type(op, 0);
   MP_CHECK(op, operand->dtype == result->dtype, "operand and result have different types");
   MP_CHECK(op, operand->rank == source->rank && result->rank == source->rank,

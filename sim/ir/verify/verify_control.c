@@ -20,26 +20,27 @@ mp_status_t mp_verify_unsupported(const mp_op_t *op) {
   return mp_op_error(op, MP_UNIMPLEMENTED, "%s is not supported", mp_op_info(op->code)->name);
 }
 
-static mp_status_t verify_token(const mp_op_t *op, const mp_type_t *type, const char *what) {
+static mp_status_t verify_control_token(const mp_op_t *op, const mp_type_t *type,
+                                        const char *what) {
   MP_CHECK(op, type->kind == MP_TYPE_TOKEN, "%s is not a token", what);
   return NULL;
 }
 
 mp_status_t mp_verify_after_all(const mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_operands; ++i) {
-    MP_RETURN_IF_ERROR(verify_token(op, mp_operand_type(op, i), "an operand"));
+    MP_RETURN_IF_ERROR(verify_control_token(op, mp_operand_type(op, i), "an operand"));
   }
-  return verify_token(op, mp_result_type(op, 0), "the result");
+  return verify_control_token(op, mp_result_type(op, 0), "the result");
 }
 
 // Results are tensors, then a token.
 mp_status_t mp_verify_infeed(const mp_op_t *op) {
-  MP_RETURN_IF_ERROR(verify_token(op, mp_operand_type(op, 0), "the operand"));
+  MP_RETURN_IF_ERROR(verify_control_token(op, mp_operand_type(op, 0), "the operand"));
   MP_CHECK(op, op->num_results >= 1, "there is no result");
   for (uint32_t i = 0; i + 1 < op->num_results; ++i) {
     MP_CHECK(op, mp_result_type(op, i)->kind == MP_TYPE_TENSOR, "result %u is not a tensor", i);
   }
-  return verify_token(op, mp_result_type(op, op->num_results - 1), "the last result");
+  return verify_control_token(op, mp_result_type(op, op->num_results - 1), "the last result");
 }
 
 // Operands are tensors, then a token.
@@ -49,8 +50,8 @@ mp_status_t mp_verify_outfeed(const mp_op_t *op) {
     MP_CHECK(op, mp_operand_type(op, i)->kind == MP_TYPE_TENSOR, "operand %u is not a tensor", i);
   }
   MP_RETURN_IF_ERROR(
-      verify_token(op, mp_operand_type(op, op->num_operands - 1), "the last operand"));
-  return verify_token(op, mp_result_type(op, 0), "the result");
+      verify_control_token(op, mp_operand_type(op, op->num_operands - 1), "the last operand"));
+  return verify_control_token(op, mp_result_type(op, 0), "the result");
 }
 
 // Also the first check of `while`, whose results continue its operands.
@@ -88,7 +89,7 @@ mp_status_t mp_verify_get_tuple_element(const mp_op_t *op) {
 }
 
 // What a region that takes nothing returns must be the op's results.
-static mp_status_t verify_branch(const mp_op_t *op, uint32_t region) {
+static mp_status_t verify_control_branch(const mp_op_t *op, uint32_t region) {
   const mp_op_t *end = mp_block_terminator(op->regions[region]);
   MP_CHECK(op, op->regions[region]->num_args == 0, "branch %u has arguments", region);
   MP_CHECK(op, end->num_operands == op->num_results, "branch %u returns %u values, not %u", region,
@@ -107,7 +108,7 @@ mp_status_t mp_verify_case(const mp_op_t *op) {
   MP_CHECK(op, mp_is_scalar(index) && index->dtype == dtype, "the operand is not a scalar of %s",
            mp_dtype_name(dtype));
   MP_CHECK(op, op->num_regions >= 1, "there are no branches");
-  for (uint32_t i = 0; i < op->num_regions; ++i) MP_RETURN_IF_ERROR(verify_branch(op, i));
+  for (uint32_t i = 0; i < op->num_regions; ++i) MP_RETURN_IF_ERROR(verify_control_branch(op, i));
   return NULL;
 }
 
@@ -176,8 +177,8 @@ mp_status_t mp_verify_async_done(const mp_op_t *op) {
 // --- custom_call ---
 
 // One layout: the dimensions, minor to major. Values other than tensors have none.
-static mp_status_t verify_layout(const mp_op_t *op, const mp_attr_t *layout, const mp_type_t *type,
-                                 const char *what) {
+static mp_status_t verify_control_layout(const mp_op_t *op, const mp_attr_t *layout,
+                                         const mp_type_t *type, const char *what) {
   MP_CHECK(op, layout->kind == MP_KIND_INTS && layout->u.ints.rank <= 1,
            "%s has an entry that is not a list of dimensions", what);
   uint32_t rank = type->kind == MP_TYPE_TENSOR ? type->rank : 0;
@@ -193,7 +194,7 @@ static mp_status_t verify_layout(const mp_op_t *op, const mp_attr_t *layout, con
   return NULL;
 }
 
-static mp_status_t verify_layouts(const mp_op_t *op, mp_attr_name_t name, bool results) {
+static mp_status_t verify_control_layouts(const mp_op_t *op, mp_attr_name_t name, bool results) {
   const mp_attr_t *layouts = mp_op_attr(op, name);
   uint32_t count = results ? op->num_results : op->num_operands;
   // The layouts of a tuple are its elements'.
@@ -207,13 +208,14 @@ static mp_status_t verify_layouts(const mp_op_t *op, mp_attr_name_t name, bool r
     const mp_type_t *type =
         results ? mp_result_type(op, tuple != NULL ? 0 : i) : mp_operand_type(op, i);
     if (tuple != NULL) type = tuple->elements[i];
-    MP_RETURN_IF_ERROR(verify_layout(op, layouts->u.array.items[i], type, mp_attr_name_text(name)));
+    MP_RETURN_IF_ERROR(
+        verify_control_layout(op, layouts->u.array.items[i], type, mp_attr_name_text(name)));
   }
   return NULL;
 }
 
 // Typed handlers take a dictionary, all others take bytes.
-static mp_status_t verify_config(const mp_op_t *op) {
+static mp_status_t verify_control_config(const mp_op_t *op) {
   const mp_attr_t *config = mp_op_attr(op, MP_ATTR_BACKEND_CONFIG);
   bool typed = mp_op_enum(op, MP_ATTR_API_VERSION, MP_API_ORIGINAL) == MP_API_TYPED_FFI;
   MP_CHECK(op, typed || config->kind == MP_KIND_STRING, "backend_config is not a string");
@@ -223,7 +225,7 @@ static mp_status_t verify_config(const mp_op_t *op) {
 }
 
 // A result may be stored where an operand is: both must be of one type, inside of tuples too.
-static mp_status_t verify_alias(const mp_op_t *op, const mp_attr_t *alias) {
+static mp_status_t verify_control_alias(const mp_op_t *op, const mp_attr_t *alias) {
   MP_CHECK(op, alias->kind == MP_KIND_OUTPUT_ALIAS,
            "output_operand_aliases has an entry that is no alias");
   int64_t operand = alias->u.alias.operand_index, result = 0;
@@ -243,7 +245,7 @@ static mp_status_t verify_alias(const mp_op_t *op, const mp_attr_t *alias) {
 
 // Targets that later stages take for what their names say: the value itself, or the same value
 // with another shape (whole and per device).
-static mp_status_t verify_target(const mp_op_t *op) {
+static mp_status_t verify_control_target(const mp_op_t *op) {
   static const struct {
     const char *target;
     bool reshapes;
@@ -271,13 +273,13 @@ static mp_status_t verify_target(const mp_op_t *op) {
 }
 
 mp_status_t mp_verify_custom_call(const mp_op_t *op) {
-  MP_RETURN_IF_ERROR(verify_target(op));
-  MP_RETURN_IF_ERROR(verify_config(op));
-  MP_RETURN_IF_ERROR(verify_layouts(op, MP_ATTR_OPERAND_LAYOUTS, false));
-  MP_RETURN_IF_ERROR(verify_layouts(op, MP_ATTR_RESULT_LAYOUTS, true));
+  MP_RETURN_IF_ERROR(verify_control_target(op));
+  MP_RETURN_IF_ERROR(verify_control_config(op));
+  MP_RETURN_IF_ERROR(verify_control_layouts(op, MP_ATTR_OPERAND_LAYOUTS, false));
+  MP_RETURN_IF_ERROR(verify_control_layouts(op, MP_ATTR_RESULT_LAYOUTS, true));
   const mp_attr_t *aliases = mp_op_attr(op, MP_ATTR_OUTPUT_OPERAND_ALIASES);
   for (size_t i = 0; i < aliases->u.array.count; ++i) {
-    MP_RETURN_IF_ERROR(verify_alias(op, aliases->u.array.items[i]));
+    MP_RETURN_IF_ERROR(verify_control_alias(op, aliases->u.array.items[i]));
   }
   if (mp_op_attr(op, MP_ATTR_RESULT_TILINGS) != NULL) {
     return mp_op_error(op, MP_UNIMPLEMENTED, "result_tilings are not supported");

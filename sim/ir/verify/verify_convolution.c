@@ -7,8 +7,9 @@ typedef struct {
 } mp_conv_dims_t;
 
 // Two dimensions and a list of spatial ones, together all dimensions.
-static mp_status_t verify_layout(const mp_op_t *op, mp_attr_name_t batch, mp_attr_name_t feature,
-                                 mp_attr_name_t spatial, uint32_t rank, mp_conv_dims_t *out_dims) {
+static mp_status_t verify_convolution_layout(const mp_op_t *op, mp_attr_name_t batch,
+                                             mp_attr_name_t feature, mp_attr_name_t spatial,
+                                             uint32_t rank, mp_conv_dims_t *out_dims) {
   uint64_t used = 0;
   MP_RETURN_IF_ERROR(mp_verify_dim(op, batch, rank, &out_dims->batch));
   MP_RETURN_IF_ERROR(mp_verify_dim(op, feature, rank, &out_dims->feature));
@@ -22,8 +23,8 @@ static mp_status_t verify_layout(const mp_op_t *op, mp_attr_name_t batch, mp_att
 }
 
 // Groups divide batch and features.
-static mp_status_t verify_groups(const mp_op_t *op, const mp_conv_dims_t *input,
-                                 const mp_conv_dims_t *kernel) {
+static mp_status_t verify_convolution_groups(const mp_op_t *op, const mp_conv_dims_t *input,
+                                             const mp_conv_dims_t *kernel) {
   const mp_type_t *lhs = mp_operand_type(op, 0), *rhs = mp_operand_type(op, 1);
   int64_t features = mp_op_int(op, MP_ATTR_FEATURE_GROUP_COUNT, 1);
   int64_t batches = mp_op_int(op, MP_ATTR_BATCH_GROUP_COUNT, 1);
@@ -43,8 +44,9 @@ static mp_status_t verify_groups(const mp_op_t *op, const mp_conv_dims_t *input,
   return NULL;
 }
 
-static mp_status_t verify_conv_window(const mp_op_t *op, const mp_conv_dims_t *input,
-                                      const mp_conv_dims_t *kernel, int64_t *out_spatial) {
+static mp_status_t verify_convolution_conv_window(const mp_op_t *op, const mp_conv_dims_t *input,
+                                                  const mp_conv_dims_t *kernel,
+                                                  int64_t *out_spatial) {
   const mp_type_t *lhs = mp_operand_type(op, 0), *rhs = mp_operand_type(op, 1);
   uint32_t rank = input->spatial.count;
   mp_index_list_t strides = {0, NULL}, padding = {0, NULL}, lhs_dilation = {0, NULL};
@@ -72,18 +74,18 @@ mp_status_t mp_verify_convolution(const mp_op_t *op) {
   MP_RETURN_IF_ERROR(mp_verify_product_types(op));
   MP_CHECK(op, rank >= 2 && rhs->rank == rank, "operands of rank %u and %u", rank, rhs->rank);
   mp_conv_dims_t input = {0}, kernel = {0}, output = {0};
-  MP_RETURN_IF_ERROR(verify_layout(op, MP_ATTR_INPUT_BATCH_DIMENSION,
-                                   MP_ATTR_INPUT_FEATURE_DIMENSION,
-                                   MP_ATTR_INPUT_SPATIAL_DIMENSIONS, rank, &input));
-  MP_RETURN_IF_ERROR(verify_layout(op, MP_ATTR_KERNEL_INPUT_FEATURE_DIMENSION,
-                                   MP_ATTR_KERNEL_OUTPUT_FEATURE_DIMENSION,
-                                   MP_ATTR_KERNEL_SPATIAL_DIMENSIONS, rank, &kernel));
-  MP_RETURN_IF_ERROR(verify_layout(op, MP_ATTR_OUTPUT_BATCH_DIMENSION,
-                                   MP_ATTR_OUTPUT_FEATURE_DIMENSION,
-                                   MP_ATTR_OUTPUT_SPATIAL_DIMENSIONS, rank, &output));
-  MP_RETURN_IF_ERROR(verify_groups(op, &input, &kernel));
+  MP_RETURN_IF_ERROR(verify_convolution_layout(op, MP_ATTR_INPUT_BATCH_DIMENSION,
+                                               MP_ATTR_INPUT_FEATURE_DIMENSION,
+                                               MP_ATTR_INPUT_SPATIAL_DIMENSIONS, rank, &input));
+  MP_RETURN_IF_ERROR(verify_convolution_layout(op, MP_ATTR_KERNEL_INPUT_FEATURE_DIMENSION,
+                                               MP_ATTR_KERNEL_OUTPUT_FEATURE_DIMENSION,
+                                               MP_ATTR_KERNEL_SPATIAL_DIMENSIONS, rank, &kernel));
+  MP_RETURN_IF_ERROR(verify_convolution_layout(op, MP_ATTR_OUTPUT_BATCH_DIMENSION,
+                                               MP_ATTR_OUTPUT_FEATURE_DIMENSION,
+                                               MP_ATTR_OUTPUT_SPATIAL_DIMENSIONS, rank, &output));
+  MP_RETURN_IF_ERROR(verify_convolution_groups(op, &input, &kernel));
   int64_t dims[MP_MAX_RANK], spatial[MP_MAX_RANK];
-  MP_RETURN_IF_ERROR(verify_conv_window(op, &input, &kernel, spatial));
+  MP_RETURN_IF_ERROR(verify_convolution_conv_window(op, &input, &kernel, spatial));
   dims[output.batch] = lhs->dims[input.batch] / mp_op_int(op, MP_ATTR_BATCH_GROUP_COUNT, 1);
   dims[output.feature] = rhs->dims[kernel.feature];
   for (uint32_t i = 0; i < rank - 2; ++i) dims[output.spatial.values[i]] = spatial[i];

@@ -60,7 +60,8 @@ static const struct {
 };
 
 // Whether the rule gives this element type of the result for that of the operands.
-static bool result_fits(mp_result_rule_t rule, mp_dtype_t operand, mp_dtype_t result) {
+static bool verify_elementwise_result_fits(mp_result_rule_t rule, mp_dtype_t operand,
+                                           mp_dtype_t result) {
   switch (rule) {
     case SAME:
       return result == operand;
@@ -84,7 +85,9 @@ mp_status_t mp_verify_elementwise(const mp_op_t *op) {
     MP_RETURN_IF_ERROR(mp_verify_same_type(op, mp_operand_type(op, i), first, "the operands"));
   }
   MP_RETURN_IF_ERROR(mp_verify_same_shape(op, result, first, "the result and the operand"));
-  MP_CHECK(op, result_fits((mp_result_rule_t)g_rules[op->code].result, first->dtype, result->dtype),
+  MP_CHECK(op,
+           verify_elementwise_result_fits((mp_result_rule_t)g_rules[op->code].result, first->dtype,
+                                          result->dtype),
            "the result cannot be of type %s for an operand of type %s",
            mp_dtype_name(result->dtype), mp_dtype_name(first->dtype));
   return NULL;

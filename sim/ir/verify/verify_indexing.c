@@ -2,7 +2,7 @@
 #include "sim/ir/verify/verify_rules.h"
 
 // Start indices: one integer scalar per dimension, all of one type.
-static mp_status_t verify_starts(const mp_op_t *op, uint32_t first, uint32_t rank) {
+static mp_status_t verify_indexing_starts(const mp_op_t *op, uint32_t first, uint32_t rank) {
   MP_CHECK(op, op->num_operands == first + rank, "there are %u start indices for %u dimensions",
            op->num_operands - first, rank);
   for (uint32_t i = first; i < op->num_operands; ++i) {
@@ -20,7 +20,7 @@ mp_status_t mp_verify_dynamic_slice(const mp_op_t *op) {
   MP_CHECK(op, op->num_operands >= 1, "there is no operand");
   const mp_type_t *operand = mp_operand_type(op, 0);
   mp_index_list_t sizes = {0, NULL};
-  MP_RETURN_IF_ERROR(verify_starts(op, 1, operand->rank));
+  MP_RETURN_IF_ERROR(verify_indexing_starts(op, 1, operand->rank));
   MP_RETURN_IF_ERROR(mp_verify_list(op, MP_ATTR_SLICE_SIZES, operand->rank, 0, &sizes));
   for (uint32_t i = 0; i < sizes.count; ++i) {
     MP_CHECK(op, sizes.values[i] <= operand->dims[i],
@@ -36,7 +36,7 @@ mp_status_t mp_verify_dynamic_update_slice(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 0), *update = mp_operand_type(op, 1);
   MP_CHECK(op, update->dtype == operand->dtype && update->rank == operand->rank,
            "update and operand have different element types or ranks");
-  MP_RETURN_IF_ERROR(verify_starts(op, 2, operand->rank));
+  MP_RETURN_IF_ERROR(verify_indexing_starts(op, 2, operand->rank));
   for (uint32_t i = 0; i < operand->rank; ++i) {
     MP_CHECK(op, update->dims[i] <= operand->dims[i],
              "the update's dimension %u of size %lld passes the operand's of size %lld", i,
@@ -62,8 +62,8 @@ typedef struct {
 } mp_indexing_names_t;
 
 // Batching dimensions run through operand and indices in step, so their sizes agree.
-static mp_status_t verify_batching(const mp_op_t *op, const mp_indexing_names_t *names,
-                                   mp_indexing_t *x) {
+static mp_status_t verify_indexing_batching(const mp_op_t *op, const mp_indexing_names_t *names,
+                                            mp_indexing_t *x) {
   const mp_type_t *indices = x->indices;
   uint64_t used = x->vector_dim < indices->rank ? UINT64_C(1) << x->vector_dim : 0;
   MP_RETURN_IF_ERROR(
@@ -103,12 +103,13 @@ static mp_status_t verify_indexing(const mp_op_t *op, const mp_indexing_names_t 
   int64_t length = x->vector_dim < indices->rank ? indices->dims[x->vector_dim] : 1;
   MP_CHECK(op, length == x->index_map.count, "index vectors have %lld entries, %s has %u",
            (long long)length, mp_attr_name_text(names->index_map), x->index_map.count);
-  return verify_batching(op, names, x);
+  return verify_indexing_batching(op, names, x);
 }
 
 // Dimensions of the gather's result (the scatter's updates): those of the indices but the vector
 // dimension, with the window's in their places.
-static uint32_t combined_dims(const mp_indexing_t *x, const int64_t *window_sizes, int64_t *dims) {
+static uint32_t verify_indexing_combined_dims(const mp_indexing_t *x, const int64_t *window_sizes,
+                                              int64_t *dims) {
   uint32_t rank = x->window.count + x->indices->rank - (x->vector_dim < x->indices->rank ? 1 : 0);
   uint32_t window = 0, index = 0, operand_dim = 0;
   for (uint32_t i = 0; i < rank && i < MP_MAX_RANK; ++i) {
@@ -143,16 +144,16 @@ mp_status_t mp_verify_gather(const mp_op_t *op) {
              (long long)sizes.values[i]);
   }
   int64_t dims[MP_MAX_RANK];
-  uint32_t rank = combined_dims(&x, sizes.values, dims);
+  uint32_t rank = verify_indexing_combined_dims(&x, sizes.values, dims);
   MP_CHECK(op, rank == result->rank, "the result has %u dimensions, not %u", result->rank, rank);
   return mp_verify_result(op, 0, operand->dtype, dims, rank);
 }
 
 // The updates' windows may be smaller than the operand, the rest must fit exactly.
-static mp_status_t verify_updates(const mp_op_t *op, const mp_indexing_t *x,
-                                  const mp_type_t *updates) {
+static mp_status_t verify_indexing_updates(const mp_op_t *op, const mp_indexing_t *x,
+                                           const mp_type_t *updates) {
   int64_t dims[MP_MAX_RANK];
-  uint32_t rank = combined_dims(x, x->operand->dims, dims);
+  uint32_t rank = verify_indexing_combined_dims(x, x->operand->dims, dims);
   MP_CHECK(op, rank == updates->rank, "the updates have %u dimensions, not %u", updates->rank,
            rank);
   uint32_t window = 0;
@@ -188,7 +189,7 @@ mp_status_t mp_verify_scatter(const mp_op_t *op) {
     MP_RETURN_IF_ERROR(
         mp_verify_same_type(op, mp_result_type(op, i), input, "a result and its input"));
   }
-  MP_RETURN_IF_ERROR(verify_updates(op, &x, updates));
+  MP_RETURN_IF_ERROR(verify_indexing_updates(op, &x, updates));
   return mp_verify_reducer(op, 0, count);
 }
 

@@ -19,8 +19,8 @@ mp_status_t mp_verify_dot(const mp_op_t *op) {
 }
 
 // Dimensions that correspond to each other have the same size.
-static mp_status_t verify_dim_pairs(const mp_op_t *op, mp_index_list_t lhs, mp_index_list_t rhs,
-                                    const char *what) {
+static mp_status_t verify_linear_dim_pairs(const mp_op_t *op, mp_index_list_t lhs,
+                                           mp_index_list_t rhs, const char *what) {
   const mp_type_t *a = mp_operand_type(op, 0), *b = mp_operand_type(op, 1);
   MP_CHECK(op, lhs.count == rhs.count, "%u and %u %s dimensions", lhs.count, rhs.count, what);
   for (uint32_t i = 0; i < lhs.count; ++i) {
@@ -32,7 +32,7 @@ static mp_status_t verify_dim_pairs(const mp_op_t *op, mp_index_list_t lhs, mp_i
 }
 
 // The parts of an algorithm come all or none; how many passes it takes must be positive.
-static mp_status_t verify_algorithm(const mp_op_t *op) {
+static mp_status_t verify_linear_algorithm(const mp_op_t *op) {
   static const mp_attr_name_t counts[] = {MP_ATTR_LHS_COMPONENT_COUNT, MP_ATTR_RHS_COMPONENT_COUNT,
                                           MP_ATTR_NUM_PRIMITIVE_OPERATIONS};
   static const mp_attr_name_t others[] = {MP_ATTR_LHS_PRECISION_TYPE, MP_ATTR_RHS_PRECISION_TYPE,
@@ -64,7 +64,7 @@ mp_status_t mp_verify_dot_general(const mp_op_t *op) {
   mp_index_list_t lhs_contracting = {0, NULL}, rhs_contracting = {0, NULL};
   uint64_t lhs_used = 0, rhs_used = 0;
   MP_RETURN_IF_ERROR(mp_verify_product_types(op));
-  MP_RETURN_IF_ERROR(verify_algorithm(op));
+  MP_RETURN_IF_ERROR(verify_linear_algorithm(op));
   MP_RETURN_IF_ERROR(
       mp_verify_dims(op, MP_ATTR_LHS_BATCHING_DIMENSIONS, lhs->rank, 0, &lhs_used, &lhs_batch));
   MP_RETURN_IF_ERROR(mp_verify_dims(op, MP_ATTR_LHS_CONTRACTING_DIMENSIONS, lhs->rank, 0, &lhs_used,
@@ -73,8 +73,8 @@ mp_status_t mp_verify_dot_general(const mp_op_t *op) {
       mp_verify_dims(op, MP_ATTR_RHS_BATCHING_DIMENSIONS, rhs->rank, 0, &rhs_used, &rhs_batch));
   MP_RETURN_IF_ERROR(mp_verify_dims(op, MP_ATTR_RHS_CONTRACTING_DIMENSIONS, rhs->rank, 0, &rhs_used,
                                     &rhs_contracting));
-  MP_RETURN_IF_ERROR(verify_dim_pairs(op, lhs_batch, rhs_batch, "batching"));
-  MP_RETURN_IF_ERROR(verify_dim_pairs(op, lhs_contracting, rhs_contracting, "contracting"));
+  MP_RETURN_IF_ERROR(verify_linear_dim_pairs(op, lhs_batch, rhs_batch, "batching"));
+  MP_RETURN_IF_ERROR(verify_linear_dim_pairs(op, lhs_contracting, rhs_contracting, "contracting"));
   int64_t dims[2 * MP_MAX_RANK];
   uint32_t rank = 0;
   for (uint32_t i = 0; i < lhs_batch.count; ++i) dims[rank++] = lhs->dims[lhs_batch.values[i]];
@@ -88,7 +88,7 @@ mp_status_t mp_verify_dot_general(const mp_op_t *op) {
 }
 
 // Half of a real transform's values: the others are their conjugates.
-static int64_t half_length(int64_t length) {
+static int64_t verify_linear_half_length(int64_t length) {
   return length == 0 ? 0 : length / 2 + 1;
 }
 
@@ -116,19 +116,20 @@ mp_status_t mp_verify_fft(const mp_op_t *op) {
   for (uint32_t i = 0; i < length.count; ++i) {
     uint32_t dim = rank - length.count + i;
     bool last = dim == rank - 1;
-    int64_t expected = to_real && last ? half_length(length.values[i]) : length.values[i];
+    int64_t expected =
+        to_real && last ? verify_linear_half_length(length.values[i]) : length.values[i];
     // JAX asks for no real values out of one complex number.
     bool nothing_wanted = to_real && last && expected == 0;
     MP_CHECK(op, operand->dims[dim] == expected || nothing_wanted,
              "dimension %u has size %lld, not %lld", dim, (long long)operand->dims[dim],
              (long long)expected);
-    dims[dim] = from_real && last ? half_length(length.values[i]) : length.values[i];
+    dims[dim] = from_real && last ? verify_linear_half_length(length.values[i]) : length.values[i];
   }
   return mp_verify_result(op, 0, dtype, dims, rank);
 }
 
 // Solvers work on the last two dimensions; those before them are a batch.
-static mp_status_t verify_square(const mp_op_t *op, const mp_type_t *type) {
+static mp_status_t verify_linear_square(const mp_op_t *op, const mp_type_t *type) {
   MP_RETURN_IF_ERROR(mp_verify_dtype(op, type, ANALYTIC, "the matrix"));
   MP_CHECK(op, type->rank >= 2 && type->dims[type->rank - 1] == type->dims[type->rank - 2],
            "the last two dimensions are no square matrix");
@@ -136,7 +137,7 @@ static mp_status_t verify_square(const mp_op_t *op, const mp_type_t *type) {
 }
 
 mp_status_t mp_verify_cholesky(const mp_op_t *op) {
-  MP_RETURN_IF_ERROR(verify_square(op, mp_operand_type(op, 0)));
+  MP_RETURN_IF_ERROR(verify_linear_square(op, mp_operand_type(op, 0)));
   return mp_verify_same_type(op, mp_result_type(op, 0), mp_operand_type(op, 0),
                              "the result and the operand");
 }
@@ -144,7 +145,7 @@ mp_status_t mp_verify_cholesky(const mp_op_t *op) {
 // a x = b (left side) or x a = b: which dimension of b must fit a.
 mp_status_t mp_verify_triangular_solve(const mp_op_t *op) {
   const mp_type_t *a = mp_operand_type(op, 0), *b = mp_operand_type(op, 1);
-  MP_RETURN_IF_ERROR(verify_square(op, a));
+  MP_RETURN_IF_ERROR(verify_linear_square(op, a));
   MP_CHECK(op, a->dtype == b->dtype && a->rank == b->rank,
            "the operands have different element types or ranks");
   for (uint32_t i = 0; i + 2 < a->rank; ++i) {

@@ -33,8 +33,8 @@ mp_status_t mp_verify_rng_bit_generator(const mp_op_t *op) {
 }
 
 // Of the operands after the first, those that are one number per feature.
-static mp_status_t verify_per_feature(const mp_op_t *op, const mp_type_t *type,
-                                      const int64_t *features) {
+static mp_status_t verify_random_per_feature(const mp_op_t *op, const mp_type_t *type,
+                                             const int64_t *features) {
   const mp_type_t expected = {
       .kind = MP_TYPE_TENSOR, .dtype = mp_operand_type(op, 0)->dtype, .rank = 1, .dims = features};
   return mp_verify_same_type(op, type, &expected, "a value per feature and what it must be");
@@ -52,11 +52,12 @@ mp_status_t mp_verify_batch_norm(const mp_op_t *op) {
     if (op->code == MP_OP_BATCH_NORM_GRAD && i == 4) {
       MP_RETURN_IF_ERROR(mp_verify_same_type(op, type, operand, "the gradient and the operand"));
     } else {
-      MP_RETURN_IF_ERROR(verify_per_feature(op, type, &operand->dims[feature]));
+      MP_RETURN_IF_ERROR(verify_random_per_feature(op, type, &operand->dims[feature]));
     }
   }
   for (uint32_t i = 1; i < op->num_results; ++i) {
-    MP_RETURN_IF_ERROR(verify_per_feature(op, mp_result_type(op, i), &operand->dims[feature]));
+    MP_RETURN_IF_ERROR(
+        verify_random_per_feature(op, mp_result_type(op, i), &operand->dims[feature]));
   }
   return mp_verify_same_type(op, mp_result_type(op, 0), operand, "the result and the operand");
 }

@@ -30,7 +30,7 @@ mp_status_t mp_verify_map(const mp_op_t *op) {
 }
 
 // Operands are `count` inputs of one shape and as many scalar initial values of their types.
-static mp_status_t verify_inputs_and_inits(const mp_op_t *op, uint32_t *out_count) {
+static mp_status_t verify_reduce_inputs_and_inits(const mp_op_t *op, uint32_t *out_count) {
   MP_CHECK(op, op->num_operands >= 2 && op->num_operands % 2 == 0,
            "%u operands are not inputs and as many initial values", op->num_operands);
   uint32_t count = op->num_operands / 2;
@@ -52,7 +52,7 @@ mp_status_t mp_verify_reduce(const mp_op_t *op) {
   mp_index_list_t reduced = {0, NULL};
   uint64_t used = 0;
   int64_t dims[MP_MAX_RANK];
-  MP_RETURN_IF_ERROR(verify_inputs_and_inits(op, &count));
+  MP_RETURN_IF_ERROR(verify_reduce_inputs_and_inits(op, &count));
   const mp_type_t *first = mp_operand_type(op, 0);
   MP_RETURN_IF_ERROR(mp_verify_dims(op, MP_ATTR_DIMENSIONS, first->rank, 0, &used, &reduced));
   for (uint32_t i = 0; i < first->rank; ++i) {
@@ -68,7 +68,7 @@ mp_status_t mp_verify_reduce(const mp_op_t *op) {
 // Every attribute has an entry per dimension: windows have the operands' rank.
 mp_status_t mp_verify_reduce_window(const mp_op_t *op) {
   uint32_t count = 0;
-  MP_RETURN_IF_ERROR(verify_inputs_and_inits(op, &count));
+  MP_RETURN_IF_ERROR(verify_reduce_inputs_and_inits(op, &count));
   const mp_type_t *first = mp_operand_type(op, 0);
   uint32_t rank = first->rank;
   mp_index_list_t sizes = {0, NULL}, strides = {0, NULL}, base = {0, NULL}, dilations = {0, NULL};

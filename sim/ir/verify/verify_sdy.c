@@ -23,12 +23,12 @@ MP_PRINTF(2, 3) static mp_status_t sdy_error(const mp_op_t *op, const char *form
 
 enum { MAX_AXES = 64, MAX_MESH_SIZE = 1 << 24 };
 
-static bool is_maximal(const mp_mesh_t *mesh) {
+static bool verify_sdy_is_maximal(const mp_mesh_t *mesh) {
   return mesh->num_axes == 0 && mesh->num_device_ids == 1;
 }
 
 // The ids must be a permutation of 0 .. count-1.
-static mp_status_t verify_device_ids(const mp_op_t *op, const mp_mesh_t *mesh, int64_t count) {
+static mp_status_t verify_sdy_device_ids(const mp_op_t *op, const mp_mesh_t *mesh, int64_t count) {
   SDY_CHECK(op, mesh->num_device_ids == count, "mesh '%.*s' has %u device ids for %lld devices",
             MP_STR_ARG(mesh->name), mesh->num_device_ids, (long long)count);
   bool *seen = mp_calloc((size_t)count, sizeof(*seen));
@@ -64,13 +64,13 @@ mp_status_t mp_verify_mesh(const mp_op_t *op, const mp_mesh_t *mesh) {
     }
   }
   if (mesh->num_device_ids == 0) return NULL;
-  if (is_maximal(mesh)) {
+  if (verify_sdy_is_maximal(mesh)) {
     SDY_CHECK(op, mesh->device_ids[0] >= 0 && mesh->device_ids[0] <= INT32_MAX,
               "mesh '%.*s' is of device %lld", MP_STR_ARG(mesh->name),
               (long long)mesh->device_ids[0]);
     return NULL;
   }
-  return verify_device_ids(op, mesh, count);
+  return verify_sdy_device_ids(op, mesh, count);
 }
 
 // Which parts of the mesh's axes are taken: a span of factors of one axis each.
@@ -83,8 +83,8 @@ typedef struct {
 } mp_axis_use_t;
 
 // Takes a span of an axis; two spans of one axis must not overlap.
-static mp_status_t use_axis(const mp_op_t *op, const mp_mesh_t *mesh, const mp_axis_ref_t *ref,
-                            mp_axis_use_t *use) {
+static mp_status_t verify_sdy_use_axis(const mp_op_t *op, const mp_mesh_t *mesh,
+                                       const mp_axis_ref_t *ref, mp_axis_use_t *use) {
   uint32_t axis = 0;
   while (axis < mesh->num_axes && !mp_str_equal(mesh->axes[axis].name, ref->name)) ++axis;
   SDY_CHECK(op, axis < mesh->num_axes, "mesh '%.*s' has no axis '%.*s'", MP_STR_ARG(mesh->name),
@@ -112,10 +112,10 @@ static mp_status_t use_axis(const mp_op_t *op, const mp_mesh_t *mesh, const mp_a
   return NULL;
 }
 
-static mp_status_t use_axes(const mp_op_t *op, const mp_mesh_t *mesh, mp_axis_list_t axes,
-                            mp_axis_use_t *use) {
+static mp_status_t verify_sdy_use_axes(const mp_op_t *op, const mp_mesh_t *mesh,
+                                       mp_axis_list_t axes, mp_axis_use_t *use) {
   for (uint32_t i = 0; i < axes.count; ++i) {
-    MP_RETURN_IF_ERROR(use_axis(op, mesh, &axes.axes[i], use));
+    MP_RETURN_IF_ERROR(verify_sdy_use_axis(op, mesh, &axes.axes[i], use));
   }
   return NULL;
 }
@@ -123,7 +123,7 @@ static mp_status_t use_axes(const mp_op_t *op, const mp_mesh_t *mesh, mp_axis_li
 mp_status_t mp_verify_axes(const mp_op_t *op, const mp_mesh_t *mesh, mp_axis_list_t axes) {
   mp_axis_use_t use;
   use.count = 0;
-  return use_axes(op, mesh, axes, &use);
+  return verify_sdy_use_axes(op, mesh, axes, &use);
 }
 
 // An axis shards, replicates or reduces, and does so once.
@@ -134,18 +134,19 @@ mp_status_t mp_verify_sharding(const mp_op_t *op, const mp_sdy_sharding_t *shard
   uint32_t rank = type->kind == MP_TYPE_TENSOR ? type->rank : 0;
   MP_RETURN_IF_ERROR(mp_verify_mesh(op, sharding->mesh));
   // A maximal mesh says where the value is, whatever its rank.
-  SDY_CHECK(op, sharding->rank == rank || (sharding->rank == 0 && is_maximal(sharding->mesh)),
-            "a sharding of rank %u for a value of rank %u", sharding->rank, rank);
+  SDY_CHECK(
+      op, sharding->rank == rank || (sharding->rank == 0 && verify_sdy_is_maximal(sharding->mesh)),
+      "a sharding of rank %u for a value of rank %u", sharding->rank, rank);
   for (uint32_t i = 0; i < sharding->rank; ++i) {
-    MP_RETURN_IF_ERROR(use_axes(op, sharding->mesh, sharding->dims[i].axes, &use));
+    MP_RETURN_IF_ERROR(verify_sdy_use_axes(op, sharding->mesh, sharding->dims[i].axes, &use));
   }
-  MP_RETURN_IF_ERROR(use_axes(op, sharding->mesh, sharding->replicated, &use));
-  return use_axes(op, sharding->mesh, sharding->unreduced, &use);
+  MP_RETURN_IF_ERROR(verify_sdy_use_axes(op, sharding->mesh, sharding->replicated, &use));
+  return verify_sdy_use_axes(op, sharding->mesh, sharding->unreduced, &use);
 }
 
 // --- rules ---
 
-static mp_status_t verify_factors(const mp_op_t *op, mp_index_list_t factors, uint32_t count) {
+static mp_status_t verify_sdy_factors(const mp_op_t *op, mp_index_list_t factors, uint32_t count) {
   for (uint32_t i = 0; i < factors.count; ++i) {
     MP_CHECK(op, factors.values[i] >= 0 && factors.values[i] < (int64_t)count,
              "a sharding rule names factor %lld of %u", (long long)factors.values[i], count);
@@ -154,13 +155,13 @@ static mp_status_t verify_factors(const mp_op_t *op, mp_index_list_t factors, ui
 }
 
 // A dimension may belong to several factors (a reshape's), a factor to many dimensions.
-static mp_status_t verify_mapping(const mp_op_t *op, const mp_tensor_mapping_t *mapping,
-                                  const mp_type_t *type, uint32_t num_factors) {
+static mp_status_t verify_sdy_mapping(const mp_op_t *op, const mp_tensor_mapping_t *mapping,
+                                      const mp_type_t *type, uint32_t num_factors) {
   uint32_t rank = type->kind == MP_TYPE_TENSOR ? type->rank : 0;
   MP_CHECK(op, mapping->rank == rank, "a sharding rule maps %u dimensions of a value of rank %u",
            mapping->rank, rank);
   for (uint32_t i = 0; i < rank; ++i) {
-    MP_RETURN_IF_ERROR(verify_factors(op, mapping->dims[i], num_factors));
+    MP_RETURN_IF_ERROR(verify_sdy_factors(op, mapping->dims[i], num_factors));
   }
   return NULL;
 }
@@ -174,13 +175,13 @@ mp_status_t mp_verify_sharding_rule(const mp_op_t *op, const mp_sharding_rule_t 
              (long long)rule->factor_sizes.values[i]);
   }
   for (uint32_t i = 0; i < rule->num_operands; ++i) {
-    MP_RETURN_IF_ERROR(verify_mapping(op, &rule->operands[i], mp_operand_type(op, i), factors));
+    MP_RETURN_IF_ERROR(verify_sdy_mapping(op, &rule->operands[i], mp_operand_type(op, i), factors));
   }
   for (uint32_t i = 0; i < rule->num_results; ++i) {
-    MP_RETURN_IF_ERROR(verify_mapping(op, &rule->results[i], mp_result_type(op, i), factors));
+    MP_RETURN_IF_ERROR(verify_sdy_mapping(op, &rule->results[i], mp_result_type(op, i), factors));
   }
-  MP_RETURN_IF_ERROR(verify_factors(op, rule->reduction, factors));
-  MP_RETURN_IF_ERROR(verify_factors(op, rule->need_replication, factors));
-  MP_RETURN_IF_ERROR(verify_factors(op, rule->permutation, factors));
-  return verify_factors(op, rule->blocked_propagation, factors);
+  MP_RETURN_IF_ERROR(verify_sdy_factors(op, rule->reduction, factors));
+  MP_RETURN_IF_ERROR(verify_sdy_factors(op, rule->need_replication, factors));
+  MP_RETURN_IF_ERROR(verify_sdy_factors(op, rule->permutation, factors));
+  return verify_sdy_factors(op, rule->blocked_propagation, factors);
 }

@@ -53,14 +53,14 @@ mp_status_t mp_verify_sdy_named_computation(const mp_op_t *op) {
   return NULL;
 }
 
-static bool is_manual(mp_axis_list_t manual, mp_str_t name) {
+static bool verify_sdy_ops_is_manual(mp_axis_list_t manual, mp_str_t name) {
   for (uint32_t i = 0; i < manual.count; ++i) {
     if (mp_str_equal(manual.axes[i].name, name)) return true;
   }
   return false;
 }
 
-static int64_t axis_size(const mp_mesh_t *mesh, const mp_axis_ref_t *ref) {
+static int64_t verify_sdy_ops_axis_size(const mp_mesh_t *mesh, const mp_axis_ref_t *ref) {
   if (ref->size != 0) return ref->size;
   for (uint32_t i = 0; i < mesh->num_axes; ++i) {
     if (mp_str_equal(mesh->axes[i].name, ref->name)) return mesh->axes[i].size;
@@ -69,9 +69,9 @@ static int64_t axis_size(const mp_mesh_t *mesh, const mp_axis_ref_t *ref) {
 }
 
 // The value's shape inside: each dimension divided by its manual axes, which precede the free ones.
-static mp_status_t verify_local(const mp_op_t *op, const mp_sdy_sharding_t *sharding,
-                                mp_axis_list_t manual, const mp_type_t *global,
-                                const mp_type_t *local) {
+static mp_status_t verify_sdy_ops_local(const mp_op_t *op, const mp_sdy_sharding_t *sharding,
+                                        mp_axis_list_t manual, const mp_type_t *global,
+                                        const mp_type_t *local) {
   if (global->kind != MP_TYPE_TENSOR) {
     return mp_verify_same_type(op, local, global, "a value inside and outside");
   }
@@ -82,12 +82,12 @@ static mp_status_t verify_local(const mp_op_t *op, const mp_sdy_sharding_t *shar
     mp_axis_list_t axes = sharding->dims[i].axes;
     bool free = false;
     for (uint32_t j = 0; j < axes.count; ++j) {
-      bool is_free = !is_manual(manual, axes.axes[j].name);
+      bool is_free = !verify_sdy_ops_is_manual(manual, axes.axes[j].name);
       MP_CHECK(op, is_free || !free, "manual axis '%.*s' follows a free one",
                MP_STR_ARG(axes.axes[j].name));
       free = free || is_free;
       if (is_free) continue;
-      int64_t size = axis_size(sharding->mesh, &axes.axes[j]);
+      int64_t size = verify_sdy_ops_axis_size(sharding->mesh, &axes.axes[j]);
       MP_CHECK(op, dims[i] % size == 0, "dimension %u of size %lld is not divided by axis '%.*s'",
                i, (long long)dims[i], MP_STR_ARG(axes.axes[j].name));
       dims[i] /= size;
@@ -98,7 +98,7 @@ static mp_status_t verify_local(const mp_op_t *op, const mp_sdy_sharding_t *shar
   return mp_verify_same_type(op, local, &expected, "a value inside as stated and as it must be");
 }
 
-static bool same_mesh(const mp_mesh_t *a, const mp_mesh_t *b) {
+static bool verify_sdy_ops_same_mesh(const mp_mesh_t *a, const mp_mesh_t *b) {
   if (a == b) return true;
   if (a->num_axes != b->num_axes || a->num_device_ids != b->num_device_ids) return false;
   for (uint32_t i = 0; i < a->num_axes; ++i) {
@@ -113,13 +113,14 @@ static bool same_mesh(const mp_mesh_t *a, const mp_mesh_t *b) {
 }
 
 // Manual axes: of the mesh that all shardings share, each once, none of an outer computation's.
-static mp_status_t verify_manual_axes(const mp_op_t *op, mp_axis_list_t manual,
-                                      const mp_sdy_shardings_t *lists[2]) {
+static mp_status_t verify_sdy_ops_manual_axes(const mp_op_t *op, mp_axis_list_t manual,
+                                              const mp_sdy_shardings_t *lists[2]) {
   const mp_mesh_t *mesh = NULL;
   for (int list = 0; list < 2; ++list) {
     for (uint32_t i = 0; i < lists[list]->count; ++i) {
       const mp_mesh_t *other = lists[list]->shardings[i].mesh;
-      MP_CHECK(op, mesh == NULL || same_mesh(mesh, other), "shardings over different meshes");
+      MP_CHECK(op, mesh == NULL || verify_sdy_ops_same_mesh(mesh, other),
+               "shardings over different meshes");
       mesh = other;
     }
   }
@@ -132,7 +133,7 @@ static mp_status_t verify_manual_axes(const mp_op_t *op, mp_axis_list_t manual,
     if (outer->code != MP_OP_SDY_MANUAL_COMPUTATION) continue;
     const mp_attr_t *taken = mp_op_attr(outer, MP_ATTR_MANUAL_AXES);
     for (uint32_t i = 0; i < manual.count; ++i) {
-      MP_CHECK(op, !is_manual(taken->u.axes, manual.axes[i].name),
+      MP_CHECK(op, !verify_sdy_ops_is_manual(taken->u.axes, manual.axes[i].name),
                "axis '%.*s' is manual outside already", MP_STR_ARG(manual.axes[i].name));
     }
   }
@@ -158,14 +159,14 @@ mp_status_t mp_verify_sdy_manual_computation(const mp_op_t *op) {
   for (uint32_t i = 0; i < out->count; ++i) {
     MP_RETURN_IF_ERROR(mp_verify_sharding(op, &out->shardings[i], mp_result_type(op, i)));
   }
-  MP_RETURN_IF_ERROR(verify_manual_axes(op, manual, lists));
+  MP_RETURN_IF_ERROR(verify_sdy_ops_manual_axes(op, manual, lists));
   for (uint32_t i = 0; i < in->count; ++i) {
-    MP_RETURN_IF_ERROR(
-        verify_local(op, &in->shardings[i], manual, mp_operand_type(op, i), body->args[i].type));
+    MP_RETURN_IF_ERROR(verify_sdy_ops_local(op, &in->shardings[i], manual, mp_operand_type(op, i),
+                                            body->args[i].type));
   }
   for (uint32_t i = 0; i < out->count; ++i) {
-    MP_RETURN_IF_ERROR(verify_local(op, &out->shardings[i], manual, mp_result_type(op, i),
-                                    mp_operand_type(end, i)));
+    MP_RETURN_IF_ERROR(verify_sdy_ops_local(op, &out->shardings[i], manual, mp_result_type(op, i),
+                                            mp_operand_type(end, i)));
   }
   return NULL;
 }

@@ -2,7 +2,8 @@
 #include "sim/ir/verify/verify_rules.h"
 
 // For operations that move elements without looking at them.
-static mp_status_t same_dtype(const mp_op_t *op, const mp_type_t *a, const mp_type_t *b) {
+static mp_status_t verify_shape_same_dtype(const mp_op_t *op, const mp_type_t *a,
+                                           const mp_type_t *b) {
   MP_CHECK(op, a->dtype == b->dtype, "element types %s and %s differ", mp_dtype_name(a->dtype),
            mp_dtype_name(b->dtype));
   return NULL;
@@ -50,7 +51,7 @@ mp_status_t mp_verify_broadcast(const mp_op_t *op) {
 mp_status_t mp_verify_broadcast_in_dim(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 0), *result = mp_result_type(op, 0);
   mp_index_list_t dims = {0, NULL};
-  MP_RETURN_IF_ERROR(same_dtype(op, operand, result));
+  MP_RETURN_IF_ERROR(verify_shape_same_dtype(op, operand, result));
   MP_RETURN_IF_ERROR(
       mp_verify_dims(op, MP_ATTR_BROADCAST_DIMENSIONS, result->rank, 0, NULL, &dims));
   MP_CHECK(op, dims.count == operand->rank, "broadcast_dimensions has %u entries for %u dimensions",
@@ -71,7 +72,7 @@ mp_status_t mp_verify_concatenate(const mp_op_t *op) {
   MP_RETURN_IF_ERROR(mp_verify_dim(op, MP_ATTR_DIMENSION, first->rank, &along));
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     const mp_type_t *type = mp_operand_type(op, i);
-    MP_RETURN_IF_ERROR(same_dtype(op, type, first));
+    MP_RETURN_IF_ERROR(verify_shape_same_dtype(op, type, first));
     MP_CHECK(op, type->rank == first->rank, "operand %u has %u dimensions, not %u", i, type->rank,
              first->rank);
     for (uint32_t d = 0; d < type->rank; ++d) {
@@ -122,7 +123,7 @@ mp_status_t mp_verify_pad(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 0), *value = mp_operand_type(op, 1);
   mp_index_list_t low = {0, NULL}, high = {0, NULL}, interior = {0, NULL};
   MP_CHECK(op, mp_is_scalar(value), "the padding value is not a scalar");
-  MP_RETURN_IF_ERROR(same_dtype(op, operand, value));
+  MP_RETURN_IF_ERROR(verify_shape_same_dtype(op, operand, value));
   MP_RETURN_IF_ERROR(mp_verify_list(op, MP_ATTR_EDGE_PADDING_LOW, operand->rank, INT64_MIN, &low));
   MP_RETURN_IF_ERROR(
       mp_verify_list(op, MP_ATTR_EDGE_PADDING_HIGH, operand->rank, INT64_MIN, &high));
@@ -144,7 +145,7 @@ mp_status_t mp_verify_pad(const mp_op_t *op) {
 mp_status_t mp_verify_reshape(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 0), *result = mp_result_type(op, 0);
   int64_t from = 0, to = 0;
-  MP_RETURN_IF_ERROR(same_dtype(op, operand, result));
+  MP_RETURN_IF_ERROR(verify_shape_same_dtype(op, operand, result));
   MP_CHECK(op, mp_type_num_elements(operand, &from) && mp_type_num_elements(result, &to),
            "the size overflows");
   MP_CHECK(op, from == to, "%lld elements cannot become %lld", (long long)from, (long long)to);

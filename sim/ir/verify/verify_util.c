@@ -128,8 +128,8 @@ mp_status_t mp_verify_region(const mp_op_t *op, uint32_t region, uint32_t num_ar
 }
 
 // Values of a region that work on single elements.
-static mp_status_t verify_scalars(const mp_op_t *op, mp_value_t *const *values, uint32_t count,
-                                  const mp_dtype_t *dtypes, const char *what) {
+static mp_status_t verify_util_scalars(const mp_op_t *op, mp_value_t *const *values, uint32_t count,
+                                       const mp_dtype_t *dtypes, const char *what) {
   for (uint32_t i = 0; i < count; ++i) {
     const mp_type_t *type = values[i]->type;
     MP_CHECK(op, mp_is_scalar(type) && type->dtype == dtypes[i],
@@ -148,13 +148,13 @@ mp_status_t mp_verify_scalar_region(const mp_op_t *op, uint32_t region, uint32_t
            block->num_args, num_args);
   for (uint32_t i = 0; i < num_args; ++i) {
     mp_value_t *arg = &block->args[i];
-    MP_RETURN_IF_ERROR(verify_scalars(op, &arg, 1, &args[i], "argument"));
+    MP_RETURN_IF_ERROR(verify_util_scalars(op, &arg, 1, &args[i], "argument"));
   }
   MP_CHECK(op, end != NULL && end->code == MP_OP_RETURN, "region %u does not end in return",
            region);
   MP_CHECK(op, end->num_operands == num_results, "region %u returns %u values, not %u", region,
            end->num_operands, num_results);
-  return verify_scalars(op, end->operands, num_results, results, "result");
+  return verify_util_scalars(op, end->operands, num_results, results, "result");
 }
 
 mp_status_t mp_verify_reducer(const mp_op_t *op, uint32_t region, uint32_t count) {
@@ -173,13 +173,13 @@ mp_status_t mp_verify_reducer(const mp_op_t *op, uint32_t region, uint32_t count
                          mp_dtype_name(values[0]->type->dtype), mp_dtype_name(dtype));
     }
     const mp_dtype_t dtypes[] = {dtype, dtype, dtype};
-    MP_RETURN_IF_ERROR(verify_scalars(op, values, 3, dtypes, "value"));
+    MP_RETURN_IF_ERROR(verify_util_scalars(op, values, 3, dtypes, "value"));
   }
   return NULL;
 }
 
 // ((size - 1) * dilation + 1), 0 for nothing.
-static bool dilate(int64_t size, int64_t dilation, int64_t *out_size) {
+static bool verify_util_dilate(int64_t size, int64_t dilation, int64_t *out_size) {
   *out_size = 0;
   if (size == 0) return true;
   return !__builtin_mul_overflow(size - 1, dilation, out_size) &&
@@ -191,9 +191,11 @@ mp_status_t mp_verify_window(const mp_op_t *op, const mp_window_t *window, const
   for (uint32_t i = 0; i < window->rank; ++i) {
     int64_t base = 0, size = 0;
     bool fits =
-        dilate(dims[i], window->base_dilations == NULL ? 1 : window->base_dilations[i], &base) &&
-        dilate(window->sizes[i], window->window_dilations == NULL ? 1 : window->window_dilations[i],
-               &size) &&
+        verify_util_dilate(dims[i], window->base_dilations == NULL ? 1 : window->base_dilations[i],
+                           &base) &&
+        verify_util_dilate(window->sizes[i],
+                           window->window_dilations == NULL ? 1 : window->window_dilations[i],
+                           &size) &&
         !__builtin_add_overflow(base, window->padding[2 * i], &base) &&
         !__builtin_add_overflow(base, window->padding[2 * i + 1], &base);
     MP_CHECK(op, fits, "the window of dimension %u overflows", i);

@@ -48,8 +48,9 @@ void mp_conv_depthwise_plan(mp_conv_kernel_t *self) {
   self->base.num_parts = (uint32_t)mp_clamp_i64(parts, 1, mp_max_i64(positions, 1));
 }
 
-static void run_position(const mp_conv_kernel_t *self, const mp_kernel_call_t *call,
-                         const int64_t *offsets, const int64_t *kernel_offsets, int64_t out) {
+static void conv_depthwise_run_position(const mp_conv_kernel_t *self, const mp_kernel_call_t *call,
+                                        const int64_t *offsets, const int64_t *kernel_offsets,
+                                        int64_t out) {
   int64_t window = self->kernel.k.count, features = self->kernel.batch.count;
   const char *in = call->operands[0];
   const char *kernel = (const char *)call->operands[1] + self->kernel_offset;
@@ -83,7 +84,7 @@ mp_status_t mp_conv_depthwise_run(const mp_kernel_t *kernel, const mp_kernel_cal
       offsets[w] = mp_conv_offset(self, &row, at, self->num_spatial);
     }
     mp_axes_offsets(&self->out_positions, p, 1, &out);
-    run_position(self, call, offsets, kernel_offsets, out);
+    conv_depthwise_run_position(self, call, offsets, kernel_offsets, out);
   }
   return NULL;
 }

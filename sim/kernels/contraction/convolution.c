@@ -70,7 +70,7 @@ typedef struct {
   int64_t first, count;
 } run_t;
 
-static uint32_t find_runs(const patch_t *patch, uint32_t element, run_t *runs) {
+static uint32_t convolution_find_runs(const patch_t *patch, uint32_t element, run_t *runs) {
   uint32_t count = 0;
   for (int64_t r = 0; r < patch->rows; ++r) {
     const int64_t *offsets = patch->row_offsets;
@@ -87,8 +87,8 @@ static uint32_t find_runs(const patch_t *patch, uint32_t element, run_t *runs) {
   return count;
 }
 
-static void patch_by_feature(const mp_conv_kernel_t *self, const patch_t *patch, const run_t *runs,
-                             uint32_t num_runs, char *panel) {
+static void convolution_patch_by_feature(const mp_conv_kernel_t *self, const patch_t *patch,
+                                         const run_t *runs, uint32_t num_runs, char *panel) {
   size_t stride = (size_t)patch->width * self->acc_bytes;
   for (int64_t f = 0; f < patch->count; ++f, panel += stride) {
     for (uint32_t i = 0; i < num_runs; ++i) {
@@ -105,8 +105,8 @@ static void patch_by_feature(const mp_conv_kernel_t *self, const patch_t *patch,
 }
 
 // The values of one row, side by side, perhaps in `buffer`.
-static const void *patch_line(const mp_conv_kernel_t *self, const patch_t *patch, int64_t r,
-                              char *buffer) {
+static const void *convolution_patch_line(const mp_conv_kernel_t *self, const patch_t *patch,
+                                          int64_t r, char *buffer) {
   static const char zeros[MP_GEMM_BLOCK_K * 8];
   if (patch->row_offsets[r] < 0) return zeros;
   const char *src = patch->src + patch->row_offsets[r];
@@ -135,13 +135,14 @@ static const void *patch_line(const mp_conv_kernel_t *self, const patch_t *patch
   return buffer;
 }
 
-static void patch_by_row(const mp_conv_kernel_t *self, const patch_t *patch, char *panel) {
+static void convolution_patch_by_row(const mp_conv_kernel_t *self, const patch_t *patch,
+                                     char *panel) {
   _Alignas(64) char raw[MP_PANEL_LINES][MP_GEMM_BLOCK_K * 8];
   _Alignas(64) char wide[MP_PANEL_LINES][MP_GEMM_BLOCK_K * 8];
   const void *lines[MP_PANEL_LINES];
   uint32_t held = 0;
   for (int64_t r = 0; r < patch->rows; ++r) {
-    lines[held] = patch_line(self, patch, r, raw[held]);
+    lines[held] = convolution_patch_line(self, patch, r, raw[held]);
     if (!mp_convert_is_copy(&self->convert)) {
       mp_convert_run(&self->convert, patch->count, lines[held], wide[held]);
       lines[held] = wide[held];
@@ -155,8 +156,9 @@ static void patch_by_row(const mp_conv_kernel_t *self, const patch_t *patch, cha
 }
 
 // One panel: rows `first`.. of group `group`, k-range [k, k + depth).
-static void patch_panel(const mp_conv_kernel_t *self, const char *src, int64_t first, int64_t rows,
-                        int64_t k, int64_t depth, uint32_t width, char *panel) {
+static void convolution_patch_panel(const mp_conv_kernel_t *self, const char *src, int64_t first,
+                                    int64_t rows, int64_t k, int64_t depth, uint32_t width,
+                                    char *panel) {
   mp_patch_row_t patch_row[MP_GEMM_MAX_NR];
   int64_t at[MP_MAX_RANK], step = 0, num_features = self->features.count;
   mp_conv_rows(self, first, rows, patch_row);
@@ -184,19 +186,19 @@ static void patch_panel(const mp_conv_kernel_t *self, const char *src, int64_t f
     uint32_t num_runs = MP_GEMM_MAX_NR;
     if (!self->fused) {
       mp_axes_offsets(&self->features, patch.feature, patch.count, patch.feature_offsets);
-      num_runs = find_runs(&patch, self->element, runs);
+      num_runs = convolution_find_runs(&patch, self->element, runs);
     }
     if (num_runs <= (patch.features_contiguous ? 1 : (uint32_t)rows / 4)) {
-      patch_by_feature(self, &patch, runs, num_runs, to);
+      convolution_patch_by_feature(self, &patch, runs, num_runs, to);
     } else {
-      patch_by_row(self, &patch, to);
+      convolution_patch_by_row(self, &patch, to);
     }
   }
 }
 
-static void pack_patches(const void *context, const mp_kernel_call_t *call, int64_t batch,
-                         int64_t row, int64_t rows, int64_t k, int64_t depth, uint32_t width,
-                         void *panels) {
+static void convolution_pack_patches(const void *context, const mp_kernel_call_t *call,
+                                     int64_t batch, int64_t row, int64_t rows, int64_t k,
+                                     int64_t depth, uint32_t width, void *panels) {
   const mp_conv_kernel_t *self = context;
   const char *src = (const char *)call->operands[0] + batch * self->input_group_stride;
   size_t panel_bytes = (size_t)width * (size_t)depth * self->acc_bytes;
@@ -204,13 +206,13 @@ static void pack_patches(const void *context, const mp_kernel_call_t *call, int6
   for (int64_t r = 0; r < rows; r += width, panel += panel_bytes) {
     int64_t count = mp_min_i64(width, rows - r);
     if (count < width) memset(panel, 0, panel_bytes);
-    patch_panel(self, src, row + r, count, k, depth, width, panel);
+    convolution_patch_panel(self, src, row + r, count, k, depth, width, panel);
   }
 }
 
-static void pack_kernel(const void *context, const mp_kernel_call_t *call, int64_t batch,
-                        int64_t row, int64_t rows, int64_t k, int64_t depth, uint32_t width,
-                        void *panels) {
+static void convolution_pack_kernel(const void *context, const mp_kernel_call_t *call,
+                                    int64_t batch, int64_t row, int64_t rows, int64_t k,
+                                    int64_t depth, uint32_t width, void *panels) {
   const mp_conv_kernel_t *self = context;
   const char *src = (const char *)call->operands[1] + self->kernel_offset;
   mp_operand_pack(&self->kernel, src, batch, row, rows, k, depth, width, panels);
@@ -218,8 +220,9 @@ static void pack_kernel(const void *context, const mp_kernel_call_t *call, int64
 
 // --- Results ---
 
-static void store_block(const void *context, const mp_kernel_call_t *call, int64_t batch, int64_t m,
-                        int64_t rows, int64_t n, int64_t columns, const void *c, int64_t ldc) {
+static void convolution_store_block(const void *context, const mp_kernel_call_t *call,
+                                    int64_t batch, int64_t m, int64_t rows, int64_t n,
+                                    int64_t columns, const void *c, int64_t ldc) {
   const mp_conv_kernel_t *self = context;
   const mp_axes_t *row_axes = self->swapped ? &self->out_features : &self->out_positions;
   const mp_axes_t *column_axes = self->swapped ? &self->out_positions : &self->out_features;
@@ -241,7 +244,7 @@ static void store_block(const void *context, const mp_kernel_call_t *call, int64
   }
 }
 
-static mp_status_t conv_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+static mp_status_t convolution_conv_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   mp_gemm_run_part(&((const mp_conv_kernel_t *)kernel)->gemm, kernel, call);
   return NULL;
 }
@@ -258,7 +261,7 @@ typedef struct {
   int64_t feature_groups, batch_groups;
 } conv_dims_t;
 
-static void conv_dims(const mp_op_t *op, conv_dims_t *dims) {
+static void convolution_conv_dims(const mp_op_t *op, conv_dims_t *dims) {
   dims->op = op;
   dims->in = mp_op_operand_type(op, 0);
   dims->kernel = mp_op_operand_type(op, 1);
@@ -282,11 +285,11 @@ static void conv_dims(const mp_op_t *op, conv_dims_t *dims) {
   dims->batch_groups = mp_op_int(op, MP_ATTR_BATCH_GROUP_COUNT, 1);
 }
 
-static int64_t value_or(mp_index_list_t list, uint32_t i, int64_t otherwise) {
+static int64_t convolution_value_or(mp_index_list_t list, uint32_t i, int64_t otherwise) {
   return i < list.count ? list.values[i] : otherwise;
 }
 
-static void conv_window(mp_conv_kernel_t *self, const conv_dims_t *dims) {
+static void convolution_conv_window(mp_conv_kernel_t *self, const conv_dims_t *dims) {
   mp_index_list_t steps = mp_op_ints(dims->op, MP_ATTR_WINDOW_STRIDES);
   mp_index_list_t padding = mp_op_ints(dims->op, MP_ATTR_PADDING);
   mp_index_list_t lhs_dilation = mp_op_ints(dims->op, MP_ATTR_LHS_DILATION);
@@ -298,17 +301,17 @@ static void conv_window(mp_conv_kernel_t *self, const conv_dims_t *dims) {
         .input = dims->in->dims[in_dim],
         .stride = dims->in_strides[in_dim],
         .window = dims->kernel->dims[dims->kernel_spatial.values[d]],
-        .step = value_or(steps, d, 1),
-        .pad = value_or(padding, 2 * d, 0),
-        .lhs_dilation = value_or(lhs_dilation, d, 1),
-        .rhs_dilation = value_or(rhs_dilation, d, 1),
+        .step = convolution_value_or(steps, d, 1),
+        .pad = convolution_value_or(padding, 2 * d, 0),
+        .lhs_dilation = convolution_value_or(lhs_dilation, d, 1),
+        .rhs_dilation = convolution_value_or(rhs_dilation, d, 1),
     };
   }
 }
 
 // Positions in the order of the result's memory.
-static mp_status_t conv_positions(mp_arena_t *arena, mp_conv_kernel_t *self,
-                                  const conv_dims_t *dims) {
+static mp_status_t convolution_conv_positions(mp_arena_t *arena, mp_conv_kernel_t *self,
+                                              const conv_dims_t *dims) {
   uint32_t rank = dims->out->rank;
   MP_RETURN_IF_ERROR(mp_axes_init(arena, rank, &self->out_positions));
   for (uint32_t i = 0; i < rank; ++i) {
@@ -323,8 +326,8 @@ static mp_status_t conv_positions(mp_arena_t *arena, mp_conv_kernel_t *self,
   return NULL;
 }
 
-static mp_status_t conv_features(mp_arena_t *arena, mp_conv_kernel_t *self, const conv_dims_t *dims,
-                                 int64_t groups) {
+static mp_status_t convolution_conv_features(mp_arena_t *arena, mp_conv_kernel_t *self,
+                                             const conv_dims_t *dims, int64_t groups) {
   int64_t part = self->complex ? self->element : 0;
   int64_t out_part = self->complex ? (int64_t)mp_dtype_size(self->store.to) : 0;
   MP_RETURN_IF_ERROR(mp_axes_init(arena, 2, &self->features));
@@ -348,8 +351,8 @@ static mp_status_t conv_features(mp_arena_t *arena, mp_conv_kernel_t *self, cons
   return NULL;
 }
 
-static mp_status_t conv_kernel_side(mp_arena_t *arena, mp_conv_kernel_t *self,
-                                    const conv_dims_t *dims, int64_t groups) {
+static mp_status_t convolution_conv_kernel_side(mp_arena_t *arena, mp_conv_kernel_t *self,
+                                                const conv_dims_t *dims, int64_t groups) {
   mp_operand_t *side = &self->kernel;
   mp_dtype_t real = mp_dtype_real_part(dims->kernel->dtype);
   mp_dtype_t acc = mp_acc_dtype(self->gemm.acc);
@@ -371,7 +374,7 @@ static mp_status_t conv_kernel_side(mp_arena_t *arena, mp_conv_kernel_t *self,
   for (uint32_t d = 0; d < self->num_spatial; ++d) {
     int64_t extent = self->window[d].window;
     int64_t step = dims->kernel_strides[dims->kernel_spatial.values[d]];
-    if (value_or(reversal, d, 0) != 0 && extent > 0) {
+    if (convolution_value_or(reversal, d, 0) != 0 && extent > 0) {
       self->kernel_offset += (extent - 1) * step;
       step = -step;
     }
@@ -381,7 +384,7 @@ static mp_status_t conv_kernel_side(mp_arena_t *arena, mp_conv_kernel_t *self,
   return NULL;
 }
 
-static void conv_plan(mp_conv_kernel_t *self, int64_t groups) {
+static void convolution_conv_plan(mp_conv_kernel_t *self, int64_t groups) {
   mp_gemm_t *gemm = &self->gemm;
   int64_t positions = self->out_positions.count, features = self->out_features.count;
   int64_t size = (int64_t)mp_dtype_size(self->store.to), step = 0;
@@ -394,23 +397,23 @@ static void conv_plan(mp_conv_kernel_t *self, int64_t groups) {
   gemm->n = self->swapped ? positions : features;
   gemm->k = self->kernel.k.count * (self->complex ? 2 : 1);
   gemm->context = self;
-  gemm->pack_a = self->swapped ? pack_kernel : pack_patches;
-  gemm->pack_b = self->swapped ? pack_patches : pack_kernel;
+  gemm->pack_a = self->swapped ? convolution_pack_kernel : convolution_pack_patches;
+  gemm->pack_b = self->swapped ? convolution_pack_patches : convolution_pack_kernel;
   const mp_axes_t *rows = self->swapped ? &self->out_features : &self->out_positions;
   bool columns_run = self->swapped ? positions_run : features_run || gemm->n == 1;
   bool rows_run = mp_axes_step(rows, &step) && (gemm->m == 1 || step == gemm->n * size);
   bool direct = groups == 1 && columns_run && rows_run && mp_convert_is_copy(&self->store);
-  gemm->store = direct ? NULL : store_block;
+  gemm->store = direct ? NULL : convolution_store_block;
   mp_gemm_plan(gemm, &self->base);
 }
 
 mp_status_t mp_kernel_make_convolution(mp_arena_t *arena, const mp_op_t *op,
                                        const mp_kernel_t **out_kernel) {
   conv_dims_t dims;
-  conv_dims(op, &dims);
+  convolution_conv_dims(op, &dims);
   mp_conv_kernel_t *self = MP_ARENA_NEW(arena, mp_conv_kernel_t);
   MP_RETURN_IF_NULL(self);
-  mp_kernel_init(&self->base, conv_run, op);
+  mp_kernel_init(&self->base, convolution_conv_run, op);
   mp_dtype_t dtypes[3] = {dims.in->dtype, dims.kernel->dtype, dims.out->dtype};
   self->complex = mp_dtype_is_complex(dtypes[0]);
   self->gemm.acc = mp_acc_for(dtypes, 3);
@@ -426,10 +429,10 @@ mp_status_t mp_kernel_make_convolution(mp_arena_t *arena, const mp_op_t *op,
   self->element = (uint32_t)mp_dtype_size(in);
   self->acc_bytes = (uint32_t)mp_acc_size(self->gemm.acc);
   int64_t groups = mp_max_i64(dims.feature_groups, dims.batch_groups);
-  conv_window(self, &dims);
-  MP_RETURN_IF_ERROR(conv_positions(arena, self, &dims));
-  MP_RETURN_IF_ERROR(conv_features(arena, self, &dims, groups));
-  MP_RETURN_IF_ERROR(conv_kernel_side(arena, self, &dims, groups));
+  convolution_conv_window(self, &dims);
+  MP_RETURN_IF_ERROR(convolution_conv_positions(arena, self, &dims));
+  MP_RETURN_IF_ERROR(convolution_conv_features(arena, self, &dims, groups));
+  MP_RETURN_IF_ERROR(convolution_conv_kernel_side(arena, self, &dims, groups));
   if (self->num_spatial > 0) {
     const mp_window_dim_t *last = &self->window[self->num_spatial - 1];
     int64_t step = 0, count = self->features.count;
@@ -440,7 +443,7 @@ mp_status_t mp_kernel_make_convolution(mp_arena_t *arena, const mp_op_t *op,
   if (mp_conv_is_depthwise(self, groups)) {
     mp_conv_depthwise_plan(self);
   } else {
-    conv_plan(self, groups);
+    convolution_conv_plan(self, groups);
   }
   *out_kernel = &self->base;
   return NULL;

@@ -20,7 +20,7 @@ typedef struct {
   bool use_matvec;
 } dot_kernel_t;
 
-static mp_status_t dot_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+static mp_status_t dot_general_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   const dot_kernel_t *self = (const dot_kernel_t *)kernel;
   if (self->use_matvec) {
     mp_matvec_run_part(&self->matvec, kernel, call);
@@ -30,22 +30,23 @@ static mp_status_t dot_run(const mp_kernel_t *kernel, const mp_kernel_call_t *ca
   return NULL;
 }
 
-static void dot_pack_a(const void *context, const mp_kernel_call_t *call, int64_t batch,
-                       int64_t row, int64_t rows, int64_t k, int64_t depth, uint32_t width,
-                       void *panels) {
+static void dot_general_pack_a(const void *context, const mp_kernel_call_t *call, int64_t batch,
+                               int64_t row, int64_t rows, int64_t k, int64_t depth, uint32_t width,
+                               void *panels) {
   const dot_kernel_t *self = context;
   mp_operand_pack(&self->sides[0], call->operands[0], batch, row, rows, k, depth, width, panels);
 }
 
-static void dot_pack_b(const void *context, const mp_kernel_call_t *call, int64_t batch,
-                       int64_t row, int64_t rows, int64_t k, int64_t depth, uint32_t width,
-                       void *panels) {
+static void dot_general_pack_b(const void *context, const mp_kernel_call_t *call, int64_t batch,
+                               int64_t row, int64_t rows, int64_t k, int64_t depth, uint32_t width,
+                               void *panels) {
   const dot_kernel_t *self = context;
   mp_operand_pack(&self->sides[1], call->operands[1], batch, row, rows, k, depth, width, panels);
 }
 
-static void dot_store(const void *context, const mp_kernel_call_t *call, int64_t batch, int64_t m,
-                      int64_t rows, int64_t n, int64_t columns, const void *c, int64_t ldc) {
+static void dot_general_store(const void *context, const mp_kernel_call_t *call, int64_t batch,
+                              int64_t m, int64_t rows, int64_t n, int64_t columns, const void *c,
+                              int64_t ldc) {
   const dot_kernel_t *self = context;
   int64_t acc_size = (int64_t)mp_acc_size(self->gemm.acc);
   int64_t size = (int64_t)mp_dtype_size(self->store.to);
@@ -56,7 +57,7 @@ static void dot_store(const void *context, const mp_kernel_call_t *call, int64_t
   }
 }
 
-static mp_acc_t dot_accumulator(const mp_op_t *op) {
+static mp_acc_t dot_general_accumulator(const mp_op_t *op) {
   mp_dtype_t dtypes[4] = {mp_op_operand_type(op, 0)->dtype, mp_op_operand_type(op, 1)->dtype,
                           mp_op_result_type(op, 0)->dtype};
   uint32_t count = 3;
@@ -69,8 +70,8 @@ static mp_acc_t dot_accumulator(const mp_op_t *op) {
 }
 
 // Sets up one side: which of its dimensions are batch, rows and k.
-static mp_status_t dot_side(mp_arena_t *arena, const mp_op_t *op, uint32_t number,
-                            dot_kernel_t *self) {
+static mp_status_t dot_general_side(mp_arena_t *arena, const mp_op_t *op, uint32_t number,
+                                    dot_kernel_t *self) {
   const mp_type_t *type = mp_op_operand_type(op, number);
   mp_operand_t *side = &self->sides[number];
   mp_index_list_t batch = mp_op_ints(
@@ -104,19 +105,19 @@ static mp_status_t dot_side(mp_arena_t *arena, const mp_op_t *op, uint32_t numbe
   return NULL;
 }
 
-static void dot_plan(dot_kernel_t *self) {
+static void dot_general_plan(dot_kernel_t *self) {
   mp_gemm_t *gemm = &self->gemm;
   gemm->batch = self->sides[0].batch.count;
   gemm->m = self->sides[0].rows.count;
   gemm->n = self->sides[1].rows.count * (self->complex ? 2 : 1);
   gemm->k = self->sides[0].k.count;
   gemm->context = self;
-  gemm->pack_a = dot_pack_a;
-  gemm->pack_b = dot_pack_b;
+  gemm->pack_a = dot_general_pack_a;
+  gemm->pack_b = dot_general_pack_b;
   gemm->store = mp_dtype_size(self->store.to) == mp_acc_size(gemm->acc) &&
                         (mp_dtype_is_float(self->store.to) == (gemm->acc <= MP_ACC_F64))
                     ? NULL
-                    : dot_store;
+                    : dot_general_store;
   self->use_matvec = !self->complex && (gemm->m == 1 || gemm->n == 1);
   if (self->use_matvec) {
     uint32_t matrix = gemm->n == 1 ? 0 : 1;
@@ -141,16 +142,16 @@ mp_status_t mp_kernel_make_dot_general(mp_arena_t *arena, const mp_op_t *op,
   }
   dot_kernel_t *self = MP_ARENA_NEW(arena, dot_kernel_t);
   MP_RETURN_IF_NULL(self);
-  mp_kernel_init(&self->base, dot_run, op);
+  mp_kernel_init(&self->base, dot_general_run, op);
   self->complex = is_complex;
-  self->gemm.acc = dot_accumulator(op);
-  MP_RETURN_IF_ERROR(dot_side(arena, op, 0, self));
-  MP_RETURN_IF_ERROR(dot_side(arena, op, 1, self));
+  self->gemm.acc = dot_general_accumulator(op);
+  MP_RETURN_IF_ERROR(dot_general_side(arena, op, 0, self));
+  MP_RETURN_IF_ERROR(dot_general_side(arena, op, 1, self));
   mp_dtype_t real = mp_dtype_real_part(out->dtype);
   if (!mp_convert_bind(mp_acc_dtype(self->gemm.acc), real, &self->store)) {
     return mp_op_error(op, MP_UNIMPLEMENTED, "dot_general to %s", mp_dtype_name(out->dtype));
   }
-  dot_plan(self);
+  dot_general_plan(self);
   *out_kernel = &self->base;
   return NULL;
 }

@@ -9,28 +9,28 @@ enum { BLOCK_M_BYTES = 1024, BLOCK_N_BYTES = MP_GEMM_BLOCK_N * 4 };
 // Multiplications that are worth a part.
 #define GRAIN ((int64_t)2 << 20)
 
-static int64_t round_up(int64_t value, int64_t unit) {
+static int64_t gemm_round_up(int64_t value, int64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
 // Tiles of at most `most` rows, all of nearly the same size, in whole panels.
-static int64_t block_size(int64_t total, int64_t most, int64_t width) {
+static int64_t gemm_block_size(int64_t total, int64_t most, int64_t width) {
   int64_t tiles = mp_max_i64((total + most - 1) / most, 1);
-  return mp_max_i64(round_up((total + tiles - 1) / tiles, width), width);
+  return mp_max_i64(gemm_round_up((total + tiles - 1) / tiles, width), width);
 }
 
 void mp_gemm_plan(mp_gemm_t *gemm, mp_kernel_t *kernel) {
   const mp_micro_t *micro = gemm->micro = mp_gemm_micro(gemm->acc);
   int64_t size = (int64_t)mp_acc_size(gemm->acc);
-  gemm->block_m = block_size(gemm->m, BLOCK_M_BYTES / size, micro->mr);
-  gemm->block_n = block_size(gemm->n, BLOCK_N_BYTES / size, micro->nr);
-  gemm->block_k = block_size(gemm->k, MP_GEMM_BLOCK_K, 1);
+  gemm->block_m = gemm_block_size(gemm->m, BLOCK_M_BYTES / size, micro->mr);
+  gemm->block_n = gemm_block_size(gemm->n, BLOCK_N_BYTES / size, micro->nr);
+  gemm->block_k = gemm_block_size(gemm->k, MP_GEMM_BLOCK_K, 1);
   gemm->tiles_m = (gemm->m + gemm->block_m - 1) / gemm->block_m;
   gemm->tiles_n = (gemm->n + gemm->block_n - 1) / gemm->block_n;
-  gemm->pack_a_bytes = (size_t)round_up(gemm->block_m * gemm->block_k * size, 64);
-  gemm->pack_b_bytes = (size_t)round_up(gemm->block_n * gemm->block_k * size, 64);
+  gemm->pack_a_bytes = (size_t)gemm_round_up(gemm->block_m * gemm->block_k * size, 64);
+  gemm->pack_b_bytes = (size_t)gemm_round_up(gemm->block_n * gemm->block_k * size, 64);
   gemm->c_bytes =
-      gemm->store == NULL ? 0 : (size_t)round_up(gemm->block_m * gemm->block_n * size, 64);
+      gemm->store == NULL ? 0 : (size_t)gemm_round_up(gemm->block_m * gemm->block_n * size, 64);
   kernel->scratch_bytes = gemm->pack_a_bytes + gemm->pack_b_bytes + gemm->c_bytes;
   int64_t tiles = gemm->batch * gemm->tiles_m * gemm->tiles_n;
   int64_t each = mp_max_i64(gemm->block_m * gemm->block_n * gemm->k, 1);
@@ -39,8 +39,8 @@ void mp_gemm_plan(mp_gemm_t *gemm, mp_kernel_t *kernel) {
 }
 
 // A tile at the edge of C goes through a buffer of full size.
-static void run_edge(const mp_gemm_t *gemm, int64_t depth, const void *a, const void *b, char *c,
-                     int64_t ldc, int64_t rows, int64_t columns, bool accumulate) {
+static void gemm_run_edge(const mp_gemm_t *gemm, int64_t depth, const void *a, const void *b,
+                          char *c, int64_t ldc, int64_t rows, int64_t columns, bool accumulate) {
   const mp_micro_t *micro = gemm->micro;
   _Alignas(64) char tile[MP_GEMM_MAX_MR * MP_GEMM_MAX_NR * 8];
   size_t size = mp_acc_size(gemm->acc);
@@ -56,8 +56,8 @@ static void run_edge(const mp_gemm_t *gemm, int64_t depth, const void *a, const 
 }
 
 // One block of C from packed blocks of A and B.
-static void run_block(const mp_gemm_t *gemm, int64_t depth, const char *a, const char *b, char *c,
-                      int64_t ldc, int64_t rows, int64_t columns, bool accumulate) {
+static void gemm_run_block(const mp_gemm_t *gemm, int64_t depth, const char *a, const char *b,
+                           char *c, int64_t ldc, int64_t rows, int64_t columns, bool accumulate) {
   const mp_micro_t *micro = gemm->micro;
   int64_t size = (int64_t)mp_acc_size(gemm->acc), mr = micro->mr, nr = micro->nr;
   for (int64_t i = 0; i < rows; i += mr) {
@@ -67,8 +67,8 @@ static void run_block(const mp_gemm_t *gemm, int64_t depth, const char *a, const
       if (rows - i >= mr && columns - j >= nr) {
         micro->run(depth, panel_a, panel_b, at, ldc, accumulate);
       } else {
-        run_edge(gemm, depth, panel_a, panel_b, at, ldc, mp_min_i64(mr, rows - i),
-                 mp_min_i64(nr, columns - j), accumulate);
+        gemm_run_edge(gemm, depth, panel_a, panel_b, at, ldc, mp_min_i64(mr, rows - i),
+                      mp_min_i64(nr, columns - j), accumulate);
       }
     }
   }
@@ -78,8 +78,8 @@ typedef struct {
   int64_t batch, n, k;  // which block of B is in the scratch; -1: none
 } packed_t;
 
-static void run_tile(const mp_gemm_t *gemm, const mp_kernel_call_t *call, int64_t batch, int64_t m,
-                     int64_t n, packed_t *packed) {
+static void gemm_run_tile(const mp_gemm_t *gemm, const mp_kernel_call_t *call, int64_t batch,
+                          int64_t m, int64_t n, packed_t *packed) {
   char *a = call->scratch, *b = a + gemm->pack_a_bytes, *c = b + gemm->pack_b_bytes;
   int64_t rows = mp_min_i64(gemm->block_m, gemm->m - m);
   int64_t columns = mp_min_i64(gemm->block_n, gemm->n - n);
@@ -99,7 +99,7 @@ static void run_tile(const mp_gemm_t *gemm, const mp_kernel_call_t *call, int64_
       gemm->pack_b(gemm->context, call, batch, n, columns, k, depth, gemm->micro->nr, b);
       *packed = (packed_t){batch, n, k};
     }
-    run_block(gemm, depth, a, b, c, ldc, rows, columns, k > 0);
+    gemm_run_block(gemm, depth, a, b, c, ldc, rows, columns, k > 0);
   }
   if (gemm->store != NULL) {
     gemm->store(gemm->context, call, batch, m, rows, n, columns, c, ldc);
@@ -114,7 +114,7 @@ void mp_gemm_run_part(const mp_gemm_t *gemm, const mp_kernel_t *kernel,
   packed_t packed = {-1, -1, -1};
   for (int64_t tile = begin; tile < end; ++tile) {
     int64_t batch = tile / per_batch, rest = tile % per_batch;
-    run_tile(gemm, call, batch, rest % gemm->tiles_m * gemm->block_m,
-             rest / gemm->tiles_m * gemm->block_n, &packed);
+    gemm_run_tile(gemm, call, batch, rest % gemm->tiles_m * gemm->block_m,
+                  rest / gemm->tiles_m * gemm->block_n, &packed);
   }
 }

@@ -86,7 +86,8 @@ void mp_matvec_plan(const mp_matvec_t *matvec, mp_kernel_t *kernel) {
 }
 
 // The vector of one batch, as accumulation type, into the scratch.
-static void load_vector(const mp_matvec_t *matvec, const mp_kernel_call_t *call, int64_t batch) {
+static void matvec_load_vector(const mp_matvec_t *matvec, const mp_kernel_call_t *call,
+                               int64_t batch) {
   const mp_operand_t *side = matvec->vector;
   for (int64_t k = 0; k < side->k.count; k += MP_GEMM_BLOCK_K) {
     mp_operand_pack(side, call->operands[matvec->vector_operand], batch, 0, 1, k,
@@ -96,8 +97,8 @@ static void load_vector(const mp_matvec_t *matvec, const mp_kernel_call_t *call,
 }
 
 // A line of the matrix along k or along its rows, as accumulation type.
-static const void *load_line(const mp_operand_t *side, const char *src, int64_t step, int64_t count,
-                             void *raw, void *line) {
+static const void *matvec_load_line(const mp_operand_t *side, const char *src, int64_t step,
+                                    int64_t count, void *raw, void *line) {
   const void *values = src;
   if (step != side->element && count > 1) {
     mp_strided_t copy;
@@ -120,7 +121,7 @@ typedef struct {
 } job_t;
 
 // Rows [first, first + count), each the product of two lines along k.
-static void run_by_rows(const job_t *job, int64_t first, int64_t count) {
+static void matvec_run_by_rows(const job_t *job, int64_t first, int64_t count) {
   const mp_operand_t *side = job->matvec->matrix;
   const loops_t *loops = &g_loops[job->matvec->acc];
   _Alignas(64) char raw[BLOCK * 8], line[BLOCK * 8];
@@ -133,14 +134,14 @@ static void run_by_rows(const job_t *job, int64_t first, int64_t count) {
       int64_t depth = mp_min_i64(BLOCK, side->k.count - k);
       if (even) {
         const void *values =
-            load_line(side, job->matrix + offsets[r] + k * step, step, depth, raw, line);
+            matvec_load_line(side, job->matrix + offsets[r] + k * step, step, depth, raw, line);
         loops->dot(depth, values, job->vector + k * side->acc_bytes, sums);
       } else {
         mp_axes_offsets(&side->k, k, depth, k_offsets);
         for (int64_t i = 0; i < depth; ++i) {
           memcpy(raw + i * side->element, job->matrix + offsets[r] + k_offsets[i], side->element);
         }
-        const void *values = load_line(side, raw, side->element, depth, NULL, line);
+        const void *values = matvec_load_line(side, raw, side->element, depth, NULL, line);
         loops->dot(depth, values, job->vector + k * side->acc_bytes, sums);
       }
     }
@@ -149,7 +150,7 @@ static void run_by_rows(const job_t *job, int64_t first, int64_t count) {
 }
 
 // Rows [first, first + count) that lie side by side in memory: one k after the other.
-static void run_by_k(const job_t *job, int64_t first, int64_t count) {
+static void matvec_run_by_k(const job_t *job, int64_t first, int64_t count) {
   const mp_operand_t *side = job->matvec->matrix;
   const loops_t *loops = &g_loops[job->matvec->acc];
   _Alignas(64) char line[BLOCK * 8];
@@ -166,8 +167,8 @@ static void run_by_k(const job_t *job, int64_t first, int64_t count) {
                    job->matrix + row_offset + k_offsets[i], step, job->out);
     }
     for (; i < depth; ++i) {
-      const void *values = load_line(side, job->matrix + row_offset + k_offsets[i], side->element,
-                                     count, NULL, line);
+      const void *values = matvec_load_line(side, job->matrix + row_offset + k_offsets[i],
+                                            side->element, count, NULL, line);
       loops->axpy(count, job->vector + (k + i) * side->acc_bytes, values, job->out);
     }
   }
@@ -185,15 +186,15 @@ void mp_matvec_run_part(const mp_matvec_t *matvec, const mp_kernel_t *kernel,
   while (begin < end) {
     int64_t batch = begin / rows, row = begin % rows, batch_offset = 0;
     int64_t count = mp_min_i64(mp_min_i64(end - begin, rows - row), BLOCK);
-    if (batch != loaded) load_vector(matvec, call, batch);
+    if (batch != loaded) matvec_load_vector(matvec, call, batch);
     loaded = batch;
     mp_axes_offsets(&side->batch, batch, 1, &batch_offset);
     job_t job = {matvec, (const char *)call->operands[matvec->matrix_operand] + batch_offset,
                  call->scratch, sums};
     if (by_k && count >= LANES) {
-      run_by_k(&job, row, count);
+      matvec_run_by_k(&job, row, count);
     } else {
-      run_by_rows(&job, row, count);
+      matvec_run_by_rows(&job, row, count);
     }
     mp_convert_run(&matvec->store, count, sums, out);
     out += (size_t)count * out_size;

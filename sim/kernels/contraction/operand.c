@@ -68,8 +68,8 @@ mp_dtype_t mp_acc_dtype(mp_acc_t acc) {
   return dtypes[acc];
 }
 
-static void set_lane(void *panel, uint32_t width, uint32_t lane, const void *line, int64_t first,
-                     int64_t count, uint32_t acc_bytes) {
+static void operand_set_lane(void *panel, uint32_t width, uint32_t lane, const void *line,
+                             int64_t first, int64_t count, uint32_t acc_bytes) {
   if (acc_bytes == 4) {
     uint32_t *to = (uint32_t *)panel + lane;
     const uint32_t *from = line;
@@ -84,8 +84,8 @@ static void set_lane(void *panel, uint32_t width, uint32_t lane, const void *lin
 typedef uint32_t quad_t __attribute__((vector_size(16), aligned(4)));
 
 // Four lanes of 4-byte values, four values at a time; returns how many are done.
-static int64_t set_four_lanes(void *panel, uint32_t width, uint32_t lane, const void *const *lines,
-                              int64_t count) {
+static int64_t operand_set_four_lanes(void *panel, uint32_t width, uint32_t lane,
+                                      const void *const *lines, int64_t count) {
   const uint32_t *a = lines[0], *b = lines[1], *c = lines[2], *d = lines[3];
   uint32_t *to = (uint32_t *)panel + lane;
   int64_t i = 0;
@@ -108,16 +108,16 @@ void mp_panel_set_lanes(void *panel, uint32_t width, uint32_t lane, const void *
                         uint32_t num_lines, int64_t count, uint32_t acc_bytes) {
   int64_t done = 0;
   if (num_lines == MP_PANEL_LINES && acc_bytes == 4) {
-    done = set_four_lanes(panel, width, lane, lines, count);
+    done = operand_set_four_lanes(panel, width, lane, lines, count);
   }
   for (uint32_t l = 0; l < num_lines; ++l) {
-    set_lane(panel, width, lane + l, lines[l], done, count, acc_bytes);
+    operand_set_lane(panel, width, lane + l, lines[l], done, count, acc_bytes);
   }
 }
 
 // Elements at any offsets, side by side.
-static void collect(const char *src, const int64_t *offsets, int64_t count, uint32_t element,
-                    void *line) {
+static void operand_collect(const char *src, const int64_t *offsets, int64_t count,
+                            uint32_t element, void *line) {
   char *to = line;
   for (int64_t i = 0; i < count; ++i, to += element) {
     switch (element) {
@@ -137,7 +137,7 @@ static void collect(const char *src, const int64_t *offsets, int64_t count, uint
   }
 }
 
-static bool is_contiguous(const int64_t *offsets, int64_t count, uint32_t element) {
+static bool operand_is_contiguous(const int64_t *offsets, int64_t count, uint32_t element) {
   for (int64_t i = 1; i < count; ++i) {
     if (offsets[i] != offsets[0] + i * element) return false;
   }
@@ -153,7 +153,7 @@ typedef struct {
 } panel_t;
 
 // Row by row: good when k is contiguous in memory.
-static void pack_by_rows(const mp_operand_t *side, const panel_t *in, char *panel) {
+static void operand_pack_by_rows(const mp_operand_t *side, const panel_t *in, char *panel) {
   _Alignas(64) char raw[MP_GEMM_BLOCK_K * 8], line[MP_PANEL_LINES][MP_GEMM_BLOCK_K * 8];
   const void *lines[MP_PANEL_LINES];
   uint32_t held = 0;
@@ -162,7 +162,7 @@ static void pack_by_rows(const mp_operand_t *side, const panel_t *in, char *pane
     bool copies = mp_convert_is_copy(&side->convert);
     lines[held] = src + in->k_offsets[0];
     if (!in->k_contiguous) {
-      collect(src, in->k_offsets, in->depth, side->element, copies ? line[held] : raw);
+      operand_collect(src, in->k_offsets, in->depth, side->element, copies ? line[held] : raw);
       lines[held] = copies ? line[held] : raw;
     }
     if (!copies) {
@@ -178,7 +178,7 @@ static void pack_by_rows(const mp_operand_t *side, const panel_t *in, char *pane
 }
 
 // All rows of one k at a time: good when rows are contiguous in memory.
-static void pack_by_k(const mp_operand_t *side, const panel_t *in, char *panel) {
+static void operand_pack_by_k(const mp_operand_t *side, const panel_t *in, char *panel) {
   size_t stride = (size_t)in->width * side->acc_bytes;
   const char *src = in->src + in->row_offsets[0];
   for (int64_t k = 0; k < in->depth; ++k, panel += stride) {
@@ -191,8 +191,9 @@ static void pack_by_k(const mp_operand_t *side, const panel_t *in, char *panel) 
 }
 
 // The crossed side of complex products; `row` and `k` are positions in the doubled matrix.
-static void pack_crossed(const mp_operand_t *side, const char *src, int64_t row, int64_t rows,
-                         int64_t k, int64_t depth, uint32_t width, void *panel) {
+static void operand_pack_crossed(const mp_operand_t *side, const char *src, int64_t row,
+                                 int64_t rows, int64_t k, int64_t depth, uint32_t width,
+                                 void *panel) {
   int64_t row_offsets[MP_GEMM_MAX_NR / 2 + 1], k_offsets[MP_GEMM_BLOCK_K / 2 + 1];
   mp_axes_offsets(&side->rows, row / 2, (rows + 1) / 2 + (row & 1), row_offsets);
   mp_axes_offsets(&side->k, k / 2, (depth + 1) / 2 + (k & 1), k_offsets);
@@ -221,7 +222,7 @@ void mp_operand_pack(const mp_operand_t *side, const void *base, int64_t batch, 
   panel_t in = {src, row_offsets, k_offsets, 0, depth, width, false};
   if (!side->crossed) {
     mp_axes_offsets(&side->k, k, depth, k_offsets);
-    in.k_contiguous = is_contiguous(k_offsets, depth, side->element);
+    in.k_contiguous = operand_is_contiguous(k_offsets, depth, side->element);
   }
   size_t panel_bytes = (size_t)width * (size_t)depth * side->acc_bytes;
   char *panel = panels;
@@ -229,14 +230,14 @@ void mp_operand_pack(const mp_operand_t *side, const void *base, int64_t batch, 
     in.rows = mp_min_i64(width, rows - r);
     if (in.rows < width) memset(panel, 0, panel_bytes);
     if (side->crossed) {
-      pack_crossed(side, src, row + r, in.rows, k, depth, width, panel);
+      operand_pack_crossed(side, src, row + r, in.rows, k, depth, width, panel);
       continue;
     }
     mp_axes_offsets(&side->rows, row + r, in.rows, row_offsets);
-    if (in.rows > 1 && is_contiguous(row_offsets, in.rows, side->element)) {
-      pack_by_k(side, &in, panel);
+    if (in.rows > 1 && operand_is_contiguous(row_offsets, in.rows, side->element)) {
+      operand_pack_by_k(side, &in, panel);
     } else {
-      pack_by_rows(side, &in, panel);
+      operand_pack_by_rows(side, &in, panel);
     }
   }
 }

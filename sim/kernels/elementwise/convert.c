@@ -8,7 +8,7 @@
 enum { BLOCK = 256 };
 
 // 2- and 4-bit integers are computed in eight bits.
-static mp_dtype_t computing_type(mp_dtype_t dtype) {
+static mp_dtype_t convert_computing_type(mp_dtype_t dtype) {
   if (mp_float_is_narrow(dtype)) return MP_DTYPE_F32;
   if (mp_dtype_is_integer(dtype) && mp_dtype_bits(dtype) < 8) {
     return mp_dtype_class(dtype) == MP_CLASS_SIGNED ? MP_DTYPE_S8 : MP_DTYPE_U8;
@@ -17,7 +17,7 @@ static mp_dtype_t computing_type(mp_dtype_t dtype) {
 }
 
 bool mp_convert_bind(mp_dtype_t from, mp_dtype_t to, mp_convert_t *out_convert) {
-  mp_convert_t convert = {from, to, computing_type(from), computing_type(to), NULL};
+  mp_convert_t convert = {from, to, convert_computing_type(from), convert_computing_type(to), NULL};
   if (from != to && convert.from_c != convert.to_c) {
     // A double on its way to a narrow float must not be rounded twice.
     bool odd = convert.to_c != to && mp_dtype_is_float(to) &&
@@ -30,7 +30,7 @@ bool mp_convert_bind(mp_dtype_t from, mp_dtype_t to, mp_convert_t *out_convert) 
   return true;
 }
 
-static void widen(const mp_convert_t *convert, int64_t n, const void *src, void *dst) {
+static void convert_widen(const mp_convert_t *convert, int64_t n, const void *src, void *dst) {
   if (mp_dtype_is_float(convert->from)) {
     mp_float_widen(convert->from, n, src, dst);
     return;
@@ -42,7 +42,7 @@ static void widen(const mp_convert_t *convert, int64_t n, const void *src, void 
   }
 }
 
-static void narrow(const mp_convert_t *convert, int64_t n, const void *src, void *dst) {
+static void convert_narrow(const mp_convert_t *convert, int64_t n, const void *src, void *dst) {
   if (mp_dtype_is_float(convert->to)) {
     mp_float_narrow(convert->to, n, src, dst);
     return;
@@ -63,7 +63,7 @@ void mp_convert_run(const mp_convert_t *convert, int64_t n, const void *src, voi
     return;
   }
   if (!narrows && convert->loop == NULL) {
-    widen(convert, n, src, dst);
+    convert_widen(convert, n, src, dst);
     return;
   }
   for (int64_t i = 0; i < n; i += BLOCK) {
@@ -72,7 +72,7 @@ void mp_convert_run(const mp_convert_t *convert, int64_t n, const void *src, voi
     const void *in = (const char *)src + (size_t)i * from_size;
     char *out = (char *)dst + (size_t)i * to_size;
     if (widens) {
-      widen(convert, count, in, wide);
+      convert_widen(convert, count, in, wide);
       in = wide;
     }
     if (convert->loop != NULL) {
@@ -80,6 +80,6 @@ void mp_convert_run(const mp_convert_t *convert, int64_t n, const void *src, voi
       convert->loop(count, &in, to);
       in = to;
     }
-    if (narrows) narrow(convert, count, in, out);
+    if (narrows) convert_narrow(convert, count, in, out);
   }
 }

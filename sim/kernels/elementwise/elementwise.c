@@ -25,24 +25,24 @@ mp_dtype_t mp_ew_computing_type(mp_dtype_t dtype) {
   }
 }
 
-static mp_ew_loop_t arithmetic_loop(mp_opcode_t code, mp_dtype_t dtype) {
+static mp_ew_loop_t elementwise_arithmetic_loop(mp_opcode_t code, mp_dtype_t dtype) {
   if (mp_dtype_is_float(dtype)) return mp_ew_float_loop(code, dtype);
   if (mp_dtype_is_complex(dtype)) return mp_ew_complex_loop(code, dtype);
   return mp_ew_integer_loop(code, dtype);
 }
 
-static mp_ew_loop_t convert_loop(mp_dtype_t from, mp_dtype_t to) {
+static mp_ew_loop_t elementwise_convert_loop(mp_dtype_t from, mp_dtype_t to) {
   mp_dtype_t computing = mp_ew_computing_type(from);
   mp_ew_loop_t to_odd = mp_ew_convert_to_odd_loop(computing);
   if (mp_float_is_narrow(to) && to_odd != NULL) return to_odd;
   return mp_ew_convert_loop(computing, mp_ew_computing_type(to));
 }
 
-static mp_ew_loop_t find_loop(const mp_op_t *op, const mp_ew_t *ew) {
+static mp_ew_loop_t elementwise_find_loop(const mp_op_t *op, const mp_ew_t *ew) {
   mp_dtype_t first = ew->inputs[0], computing = mp_ew_computing_type(first);
   switch (op->code) {
     case MP_OP_CONVERT:
-      return convert_loop(first, ew->output);
+      return elementwise_convert_loop(first, ew->output);
     case MP_OP_COMPARE:
       return mp_ew_compare_loop(
           mp_op_enum(op, MP_ATTR_COMPARISON_DIRECTION, MP_CMP_EQ),
@@ -54,16 +54,16 @@ static mp_ew_loop_t find_loop(const mp_op_t *op, const mp_ew_t *ew) {
       return loop != NULL ? loop : mp_ew_precision_loop(computing);
     }
     case MP_OP_COMPLEX:
-      return arithmetic_loop(op->code, ew->output);
+      return elementwise_arithmetic_loop(op->code, ew->output);
     case MP_OP_COUNT_LEADING_ZEROS:
       if (mp_dtype_bits(first) < 8) return mp_ew_narrow_clz_loop(mp_dtype_bits(first));
-      return arithmetic_loop(op->code, computing);
+      return elementwise_arithmetic_loop(op->code, computing);
     default:
-      return arithmetic_loop(op->code, computing);
+      return elementwise_arithmetic_loop(op->code, computing);
   }
 }
 
-static mp_extend_t extension(mp_opcode_t code, mp_dtype_t dtype) {
+static mp_extend_t elementwise_extension(mp_opcode_t code, mp_dtype_t dtype) {
   if (!mp_dtype_is_integer(dtype) || mp_dtype_bits(dtype) >= 8) return MP_EXTEND_NONE;
   switch (code) {
     case MP_OP_COUNT_LEADING_ZEROS:
@@ -77,7 +77,7 @@ static mp_extend_t extension(mp_opcode_t code, mp_dtype_t dtype) {
   }
 }
 
-static void set_convert_flags(mp_ew_t *ew) {
+static void elementwise_set_convert_flags(mp_ew_t *ew) {
   mp_dtype_t from = ew->inputs[0], to = ew->output;
   ew->saturate = mp_dtype_is_float(from) || mp_dtype_is_complex(from);
   ew->widens = mp_float_is_narrow(from) && to == MP_DTYPE_F32;
@@ -85,11 +85,12 @@ static void set_convert_flags(mp_ew_t *ew) {
 }
 
 bool mp_ew_bind_convert(mp_dtype_t from, mp_dtype_t to, mp_ew_t *out_ew) {
-  mp_ew_t ew = {.loop = convert_loop(from, to), .num_inputs = 1, .inputs = {from}, .output = to};
+  mp_ew_t ew = {
+      .loop = elementwise_convert_loop(from, to), .num_inputs = 1, .inputs = {from}, .output = to};
   if (ew.loop == NULL) return false;
   ew.direct = mp_ew_computing_type(from) == from && mp_ew_computing_type(to) == to;
-  ew.extend = extension(MP_OP_CONVERT, from);
-  set_convert_flags(&ew);
+  ew.extend = elementwise_extension(MP_OP_CONVERT, from);
+  elementwise_set_convert_flags(&ew);
   *out_ew = ew;
   return true;
 }
@@ -98,15 +99,15 @@ bool mp_ew_bind_binary(mp_opcode_t code, mp_dtype_t dtype, mp_ew_t *out_ew) {
   mp_dtype_t computing = mp_ew_computing_type(dtype);
   mp_ew_t ew = {.num_inputs = 2, .inputs = {dtype, dtype}, .output = dtype};
   if (computing == MP_DTYPE_INVALID) return false;
-  ew.loop = arithmetic_loop(code, computing);
+  ew.loop = elementwise_arithmetic_loop(code, computing);
   ew.direct = computing == dtype;
-  ew.extend = extension(code, dtype);
+  ew.extend = elementwise_extension(code, dtype);
   if (ew.loop == NULL) return false;
   *out_ew = ew;
   return true;
 }
 
-static mp_status_t set_precision(const mp_op_t *op, mp_ew_t *ew) {
+static mp_status_t elementwise_set_precision(const mp_op_t *op, mp_ew_t *ew) {
   ew->has_params = true;
   ew->params[0] = (int32_t)mp_op_int(op, MP_ATTR_EXPONENT_BITS, 0);
   ew->params[1] = (int32_t)mp_op_int(op, MP_ATTR_MANTISSA_BITS, -1);
@@ -128,23 +129,23 @@ mp_status_t mp_ew_bind(const mp_op_t *op, mp_ew_t *out_ew) {
     ew.inputs[i] = op->operands[i]->type->dtype;
     if (mp_ew_computing_type(ew.inputs[i]) != ew.inputs[i]) ew.direct = false;
   }
-  ew.extend = extension(op->code, ew.inputs[0]);
-  ew.loop = find_loop(op, &ew);
+  ew.extend = elementwise_extension(op->code, ew.inputs[0]);
+  ew.loop = elementwise_find_loop(op, &ew);
   if (ew.loop == NULL) {
     return mp_op_error(op, MP_UNIMPLEMENTED, "no kernel for element type %s",
                        mp_dtype_name(ew.inputs[0]));
   }
   if (op->code == MP_OP_SELECT) ew.direct = true;  // moves stored elements, whatever they mean
-  if (op->code == MP_OP_CONVERT) set_convert_flags(&ew);
-  if (op->code == MP_OP_REDUCE_PRECISION) MP_RETURN_IF_ERROR(set_precision(op, &ew));
+  if (op->code == MP_OP_CONVERT) elementwise_set_convert_flags(&ew);
+  if (op->code == MP_OP_REDUCE_PRECISION) MP_RETURN_IF_ERROR(elementwise_set_precision(op, &ew));
   *out_ew = ew;
   return NULL;
 }
 
 // --- Running ---
 
-static const void *widen_block(const mp_ew_t *ew, mp_dtype_t dtype, int64_t n, const void *src,
-                               void *buffer) {
+static const void *elementwise_widen_block(const mp_ew_t *ew, mp_dtype_t dtype, int64_t n,
+                                           const void *src, void *buffer) {
   if (mp_float_is_narrow(dtype)) {
     mp_float_widen(dtype, n, src, buffer);
     return buffer;
@@ -162,7 +163,7 @@ static const void *widen_block(const mp_ew_t *ew, mp_dtype_t dtype, int64_t n, c
 }
 
 // 8-bit results to 2- or 4-bit ones.
-static void narrow_integers(const mp_ew_t *ew, int64_t n, uint8_t *values) {
+static void elementwise_narrow_integers(const mp_ew_t *ew, int64_t n, uint8_t *values) {
   int bits = mp_dtype_bits(ew->output);
   uint8_t mask = (uint8_t)((1 << bits) - 1);
   bool is_signed = mp_dtype_class(ew->output) == MP_CLASS_SIGNED;
@@ -174,11 +175,11 @@ static void narrow_integers(const mp_ew_t *ew, int64_t n, uint8_t *values) {
   }
 }
 
-static void run_block(const mp_ew_t *ew, int64_t n, const void *const *in, void *out) {
+static void elementwise_run_block(const mp_ew_t *ew, int64_t n, const void *const *in, void *out) {
   float buffers[MP_EW_MAX_INPUTS][BLOCK], result[BLOCK];
   const void *widened[MP_EW_MAX_INPUTS + 1];
   for (uint32_t i = 0; i < ew->num_inputs; ++i) {
-    widened[i] = widen_block(ew, ew->inputs[i], n, in[i], buffers[i]);
+    widened[i] = elementwise_widen_block(ew, ew->inputs[i], n, in[i], buffers[i]);
   }
   if (ew->has_params) widened[ew->num_inputs] = ew->params;
   if (mp_float_is_narrow(ew->output)) {
@@ -188,7 +189,7 @@ static void run_block(const mp_ew_t *ew, int64_t n, const void *const *in, void 
   }
   ew->loop(n, widened, out);
   if (mp_dtype_is_integer(ew->output) && mp_dtype_bits(ew->output) < 8) {
-    narrow_integers(ew, n, out);
+    elementwise_narrow_integers(ew, n, out);
   }
 }
 
@@ -213,7 +214,8 @@ void mp_ew_run(const mp_ew_t *ew, int64_t n, const void *const *in, void *out) {
     for (uint32_t k = 0; k < ew->num_inputs; ++k) {
       block[k] = (const char *)in[k] + (size_t)i * mp_dtype_size(ew->inputs[k]);
     }
-    run_block(ew, n - i < BLOCK ? n - i : BLOCK, block, (char *)out + (size_t)i * out_size);
+    elementwise_run_block(ew, n - i < BLOCK ? n - i : BLOCK, block,
+                          (char *)out + (size_t)i * out_size);
   }
 }
 
@@ -229,12 +231,13 @@ typedef struct {
 // Elements that a scalar operand is repeated to.
 enum { SPLAT = 1024 };
 
-static void splat(const void *element, size_t size, int64_t n, char *out) {
+static void elementwise_splat(const void *element, size_t size, int64_t n, char *out) {
   for (int64_t i = 0; i < n; ++i) memcpy(out + (size_t)i * size, element, size);
 }
 
-static mp_status_t run_with_scalars(const ew_kernel_t *kernel, const mp_kernel_call_t *call,
-                                    int64_t begin, int64_t end) {
+static mp_status_t elementwise_run_with_scalars(const ew_kernel_t *kernel,
+                                                const mp_kernel_call_t *call, int64_t begin,
+                                                int64_t end) {
   const mp_ew_t *ew = &kernel->ew;
   size_t out_size = mp_dtype_size(ew->output);
   if (kernel->base.op->code == MP_OP_SELECT && kernel->scalars == 1) {
@@ -250,7 +253,7 @@ static mp_status_t run_with_scalars(const ew_kernel_t *kernel, const mp_kernel_c
   for (uint32_t k = 0; k < ew->num_inputs; ++k) {
     if ((kernel->scalars >> k & 1) == 0) continue;
     size_t size = mp_dtype_size(ew->inputs[k]);
-    splat(call->operands[k], size, SPLAT, scratch + (size_t)k * SPLAT * 16);
+    elementwise_splat(call->operands[k], size, SPLAT, scratch + (size_t)k * SPLAT * 16);
   }
   for (int64_t i = begin; i < end; i += SPLAT) {
     const void *in[MP_EW_MAX_INPUTS];
@@ -266,12 +269,12 @@ static mp_status_t run_with_scalars(const ew_kernel_t *kernel, const mp_kernel_c
   return NULL;
 }
 
-static mp_status_t run_elementwise(const mp_kernel_t *base, const mp_kernel_call_t *call) {
+static mp_status_t elementwise_run(const mp_kernel_t *base, const mp_kernel_call_t *call) {
   const ew_kernel_t *kernel = (const ew_kernel_t *)base;
   int64_t begin, end;
   mp_part_range(kernel->count, base->num_parts, call->part, &begin, &end);
   if (begin == end) return NULL;
-  if (kernel->scalars != 0) return run_with_scalars(kernel, call, begin, end);
+  if (kernel->scalars != 0) return elementwise_run_with_scalars(kernel, call, begin, end);
   const void *in[MP_EW_MAX_INPUTS];
   for (uint32_t k = 0; k < kernel->ew.num_inputs; ++k) {
     in[k] = (const char *)call->operands[k] + (size_t)begin * mp_dtype_size(kernel->ew.inputs[k]);
@@ -282,7 +285,7 @@ static mp_status_t run_elementwise(const mp_kernel_t *base, const mp_kernel_call
 }
 
 // Elements that are worth a part of their own: fewer where each takes a call into libm.
-static int64_t grain(const mp_op_t *op) {
+static int64_t elementwise_grain(const mp_op_t *op) {
   switch (op->code) {
     case MP_OP_ATAN2:
     case MP_OP_CBRT:
@@ -321,8 +324,8 @@ mp_status_t mp_kernel_make_elementwise(mp_arena_t *arena, const mp_op_t *op,
     }
   }
   if (kernel->scalars != 0) kernel->base.scratch_bytes = MP_EW_MAX_INPUTS * SPLAT * 16;
-  kernel->base.run = run_elementwise;
-  kernel->base.num_parts = mp_part_count(kernel->count, grain(op));
+  kernel->base.run = elementwise_run;
+  kernel->base.num_parts = mp_part_count(kernel->count, elementwise_grain(op));
   kernel->base.op = op;
   *out_kernel = &kernel->base;
   return NULL;

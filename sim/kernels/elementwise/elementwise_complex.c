@@ -13,7 +13,7 @@
 typedef float _Complex c64_t;
 typedef double _Complex c128_t;
 
-static inline c128_t make(double re, double im) {
+static inline c128_t elementwise_complex_make(double re, double im) {
   double parts[2] = {re, im};
   c128_t value;
   memcpy(&value, parts, sizeof(value));
@@ -22,126 +22,133 @@ static inline c128_t make(double re, double im) {
 
 static c128_t multiply(c128_t x, c128_t y) {
   double a = creal(x), b = cimag(x), c = creal(y), d = cimag(y);
-  return make(a * c - b * d, a * d + b * c);
+  return elementwise_complex_make(a * c - b * d, a * d + b * c);
 }
 
 static c128_t negate(c128_t x) {
-  return make(-creal(x), -cimag(x));
+  return elementwise_complex_make(-creal(x), -cimag(x));
 }
 
-static c128_t reciprocal(c128_t x) {
-  return make(1, 0) / x;
+static c128_t elementwise_complex_reciprocal(c128_t x) {
+  return elementwise_complex_make(1, 0) / x;
 }
 
-static c128_t sign_of(c128_t x) {
+static c128_t elementwise_complex_sign_of(c128_t x) {
   double size = cabs(x);
-  if (size == 0) return make(0, 0);
-  return make(creal(x) / size, cimag(x) / size);
+  if (size == 0) return elementwise_complex_make(0, 0);
+  return elementwise_complex_make(creal(x) / size, cimag(x) / size);
 }
 
 // exp(x) - 1 without cancellation: the real part is (e^a - 1) cos b - 2 sin^2(b / 2).
-static c128_t expm1_of(c128_t x) {
+static c128_t elementwise_complex_expm1_of(c128_t x) {
   double a = creal(x), b = cimag(x);
   if (!isfinite(a) || !isfinite(b)) return cexp(x) - 1;
   double half = sin(b / 2);
-  return make(expm1(a) * cos(b) - 2 * half * half, b == 0 ? b : exp(a) * sin(b));
+  return elementwise_complex_make(expm1(a) * cos(b) - 2 * half * half,
+                                  b == 0 ? b : exp(a) * sin(b));
 }
 
 // log(1 + x): near 1 the size comes from log1p of what its square exceeds 1 by.
-static c128_t log1p_of(c128_t x) {
+static c128_t elementwise_complex_log1p_of(c128_t x) {
   double a = creal(x), b = cimag(x);
   double size = hypot(1 + a, b);
   double re = size > 0.5 && size < 2 ? log1p(a * (2 + a) + b * b) / 2 : log(size);
-  return make(re, atan2(b, 1 + a));
+  return elementwise_complex_make(re, atan2(b, 1 + a));
 }
 
-static c128_t power_of(c128_t x, c128_t y) {
+static c128_t elementwise_complex_power_of(c128_t x, c128_t y) {
   double c = creal(y), d = cimag(y);
-  if (c == 0 && d == 0) return make(1, 0);
-  if (creal(x) == 0 && cimag(x) == 0 && c > 0) return make(0, 0);
+  if (c == 0 && d == 0) return elementwise_complex_make(1, 0);
+  if (creal(x) == 0 && cimag(x) == 0 && c > 0) return elementwise_complex_make(0, 0);
   if (c == 1 && d == 0) return x;
   if (c == 2 && d == 0) return multiply(x, x);
-  if (creal(x) > 0 && cimag(x) == 0 && d == 0) return make(pow(creal(x), c), 0);
+  if (creal(x) > 0 && cimag(x) == 0 && d == 0) return elementwise_complex_make(pow(creal(x), c), 0);
   double size = log(cabs(x)), angle = carg(x);
   double scale = exp(c * size - d * angle), turn = d * size + c * angle;
   if (d == 0) scale = pow(cabs(x), c);
-  if (scale == 0) return make(0, 0);
-  return make(scale * cos(turn), scale * sin(turn));
+  if (scale == 0) return elementwise_complex_make(0, 0);
+  return elementwise_complex_make(scale * cos(turn), scale * sin(turn));
 }
 
-static c128_t cbrt_of(c128_t x) {
+static c128_t elementwise_complex_cbrt_of(c128_t x) {
   if (creal(x) == 0 && cimag(x) == 0) return x;
   double size = cbrt(cabs(x)), angle = carg(x) / 3;
-  return make(size * cos(angle), size * sin(angle));
+  return elementwise_complex_make(size * cos(angle), size * sin(angle));
 }
 
-static c128_t atan2_of(c128_t y, c128_t x) {
-  c128_t i_y = make(-cimag(y), creal(y));
+static c128_t elementwise_complex_atan2_of(c128_t y, c128_t x) {
+  c128_t i_y = elementwise_complex_make(-cimag(y), creal(y));
   c128_t unit = clog((x + i_y) / csqrt(multiply(x, x) + multiply(y, y)));
-  return make(cimag(unit), -creal(unit));
+  return elementwise_complex_make(cimag(unit), -creal(unit));
 }
 
-static c128_t logistic_of(c128_t x) {
-  return reciprocal(1 + cexp(negate(x)));
+static c128_t elementwise_complex_logistic_of(c128_t x) {
+  return elementwise_complex_reciprocal(1 + cexp(negate(x)));
 }
 
-static inline int less(c128_t x, c128_t y) {
+static inline int elementwise_complex_less(c128_t x, c128_t y) {
   return creal(x) < creal(y) || (creal(x) == creal(y) && cimag(x) < cimag(y));
 }
-static inline int has_nan(c128_t x) {
+static inline int elementwise_complex_has_nan(c128_t x) {
   return isnan(creal(x)) || isnan(cimag(x));
 }
-static c128_t max_of(c128_t x, c128_t y) {
-  return has_nan(x) || (less(y, x) && !has_nan(y)) ? x : y;
+static c128_t elementwise_complex_max_of(c128_t x, c128_t y) {
+  return elementwise_complex_has_nan(x) ||
+                 (elementwise_complex_less(y, x) && !elementwise_complex_has_nan(y))
+             ? x
+             : y;
 }
-static c128_t min_of(c128_t x, c128_t y) {
-  return has_nan(x) || (less(x, y) && !has_nan(y)) ? x : y;
+static c128_t elementwise_complex_min_of(c128_t x, c128_t y) {
+  return elementwise_complex_has_nan(x) ||
+                 (elementwise_complex_less(x, y) && !elementwise_complex_has_nan(y))
+             ? x
+             : y;
 }
 
 // T complex type, F its part type.
-#define LOOPS(name, T, F)                                                              \
-  MP_LOOP1(abs_##name, T, F, cabs(x))                                                  \
-  MP_LOOP1(real_##name, T, F, creal(x))                                                \
-  MP_LOOP1(imag_##name, T, F, cimag(x))                                                \
-  MP_LOOP2(add_##name, T, T, x + y)                                                    \
-  MP_LOOP2(subtract_##name, T, T, x - y)                                               \
-  MP_LOOP2(divide_##name, T, T, (c128_t)x / (c128_t)y)                                 \
-  MP_LOOP2(atan2_##name, T, T, atan2_of(x, y))                                         \
-  MP_LOOP1(cbrt_##name, T, T, cbrt_of(x))                                              \
-  MP_LOOP3(clamp_##name, T, T, min_of(max_of(x, y), z))                                \
-  MP_LOOP1(cosine_##name, T, T, ccos(x))                                               \
-  MP_LOOP1(exponential_##name, T, T, cexp(x))                                          \
-  MP_LOOP1(exponential_minus_one_##name, T, T, expm1_of(x))                            \
-  MP_LOOP1(log_##name, T, T, clog(x))                                                  \
-  MP_LOOP1(log_plus_one_##name, T, T, log1p_of(x))                                     \
-  MP_LOOP1(logistic_##name, T, T, logistic_of(x))                                      \
-  MP_LOOP2(maximum_##name, T, T, max_of(x, y))                                         \
-  MP_LOOP2(minimum_##name, T, T, min_of(x, y))                                         \
-  MP_LOOP1(negate_##name, T, T, negate(x))                                             \
-  MP_LOOP2(power_##name, T, T, power_of(x, y))                                         \
-  MP_LOOP1(rsqrt_##name, T, T, reciprocal(csqrt(x)))                                   \
-  MP_LOOP1(sign_##name, T, T, sign_of(x))                                              \
-  MP_LOOP1(sine_##name, T, T, csin(x))                                                 \
-  MP_LOOP1(sqrt_##name, T, T, csqrt(x))                                                \
-  MP_LOOP1(tan_##name, T, T, ctan(x))                                                  \
-  MP_LOOP1(tanh_##name, T, T, ctanh(x))                                                \
-  MP_VECTOR static void multiply_##name(int64_t n, const void *const *in, void *out) { \
-    const F *a = in[0], *b = in[1];                                                    \
-    F *r = out;                                                                        \
-    MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                                   \
-      F re = a[2 * i] * b[2 * i] - a[2 * i + 1] * b[2 * i + 1];                        \
-      F im = a[2 * i] * b[2 * i + 1] + a[2 * i + 1] * b[2 * i];                        \
-      r[2 * i] = re;                                                                   \
-      r[2 * i + 1] = im;                                                               \
-    }                                                                                  \
-  }                                                                                    \
-  static void complex_##name(int64_t n, const void *const *in, void *out) {            \
-    const F *a = in[0], *b = in[1];                                                    \
-    F *r = out;                                                                        \
-    for (int64_t i = 0; i < n; ++i) {                                                  \
-      r[2 * i] = a[i];                                                                 \
-      r[2 * i + 1] = b[i];                                                             \
-    }                                                                                  \
+#define LOOPS(name, T, F)                                                                       \
+  MP_LOOP1(abs_##name, T, F, cabs(x))                                                           \
+  MP_LOOP1(real_##name, T, F, creal(x))                                                         \
+  MP_LOOP1(imag_##name, T, F, cimag(x))                                                         \
+  MP_LOOP2(add_##name, T, T, x + y)                                                             \
+  MP_LOOP2(subtract_##name, T, T, x - y)                                                        \
+  MP_LOOP2(divide_##name, T, T, (c128_t)x / (c128_t)y)                                          \
+  MP_LOOP2(atan2_##name, T, T, elementwise_complex_atan2_of(x, y))                              \
+  MP_LOOP1(cbrt_##name, T, T, elementwise_complex_cbrt_of(x))                                   \
+  MP_LOOP3(clamp_##name, T, T, elementwise_complex_min_of(elementwise_complex_max_of(x, y), z)) \
+  MP_LOOP1(cosine_##name, T, T, ccos(x))                                                        \
+  MP_LOOP1(exponential_##name, T, T, cexp(x))                                                   \
+  MP_LOOP1(exponential_minus_one_##name, T, T, elementwise_complex_expm1_of(x))                 \
+  MP_LOOP1(log_##name, T, T, clog(x))                                                           \
+  MP_LOOP1(log_plus_one_##name, T, T, elementwise_complex_log1p_of(x))                          \
+  MP_LOOP1(logistic_##name, T, T, elementwise_complex_logistic_of(x))                           \
+  MP_LOOP2(maximum_##name, T, T, elementwise_complex_max_of(x, y))                              \
+  MP_LOOP2(minimum_##name, T, T, elementwise_complex_min_of(x, y))                              \
+  MP_LOOP1(negate_##name, T, T, negate(x))                                                      \
+  MP_LOOP2(power_##name, T, T, elementwise_complex_power_of(x, y))                              \
+  MP_LOOP1(rsqrt_##name, T, T, elementwise_complex_reciprocal(csqrt(x)))                        \
+  MP_LOOP1(sign_##name, T, T, elementwise_complex_sign_of(x))                                   \
+  MP_LOOP1(sine_##name, T, T, csin(x))                                                          \
+  MP_LOOP1(sqrt_##name, T, T, csqrt(x))                                                         \
+  MP_LOOP1(tan_##name, T, T, ctan(x))                                                           \
+  MP_LOOP1(tanh_##name, T, T, ctanh(x))                                                         \
+  MP_VECTOR static void multiply_##name(int64_t n, const void *const *in, void *out) {          \
+    const F *a = in[0], *b = in[1];                                                             \
+    F *r = out;                                                                                 \
+    MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                                            \
+      F re = a[2 * i] * b[2 * i] - a[2 * i + 1] * b[2 * i + 1];                                 \
+      F im = a[2 * i] * b[2 * i + 1] + a[2 * i + 1] * b[2 * i];                                 \
+      r[2 * i] = re;                                                                            \
+      r[2 * i + 1] = im;                                                                        \
+    }                                                                                           \
+  }                                                                                             \
+  static void complex_##name(int64_t n, const void *const *in, void *out) {                     \
+    const F *a = in[0], *b = in[1];                                                             \
+    F *r = out;                                                                                 \
+    for (int64_t i = 0; i < n; ++i) {                                                           \
+      r[2 * i] = a[i];                                                                          \
+      r[2 * i + 1] = b[i];                                                                      \
+    }                                                                                           \
   }
 
 LOOPS(C64, c64_t, float)

@@ -101,18 +101,18 @@ mp_ew_loop_t mp_ew_convert_to_odd_loop(mp_dtype_t from) {
 // --- compare ---
 
 // Total order of floats: as integers, the magnitude's bits of negative numbers turned round.
-static inline int32_t total_f32(float x) {
+static inline int32_t elementwise_convert_total_f32(float x) {
   int32_t bits;
   memcpy(&bits, &x, sizeof(bits));
   return bits ^ (int32_t)((uint32_t)(bits >> 31) >> 1);
 }
-static inline int64_t total_f64(double x) {
+static inline int64_t elementwise_convert_total_f64(double x) {
   int64_t bits;
   memcpy(&bits, &x, sizeof(bits));
   return bits ^ (int64_t)((uint64_t)(bits >> 63) >> 1);
 }
 
-static inline int complex_less(c128_t x, c128_t y) {
+static inline int elementwise_convert_complex_less(c128_t x, c128_t y) {
   return creal(x) < creal(y) || (creal(x) == creal(y) && cimag(x) < cimag(y));
 }
 
@@ -130,20 +130,20 @@ static inline int complex_less(c128_t x, c128_t y) {
   MP_LOOP2(gt_##name, T, uint8_t, key(x) > key(y))  \
   MP_LOOP2(le_##name, T, uint8_t, key(x) <= key(y)) \
   MP_LOOP2(lt_##name, T, uint8_t, key(x) < key(y))
-#define COMPARE_COMPLEX(name, T)                                \
-  MP_LOOP2(eq_##name, T, uint8_t, x == y)                       \
-  MP_LOOP2(ne_##name, T, uint8_t, x != y)                       \
-  MP_LOOP2(ge_##name, T, uint8_t, complex_less(y, x) || x == y) \
-  MP_LOOP2(gt_##name, T, uint8_t, complex_less(y, x))           \
-  MP_LOOP2(le_##name, T, uint8_t, complex_less(x, y) || x == y) \
-  MP_LOOP2(lt_##name, T, uint8_t, complex_less(x, y))
+#define COMPARE_COMPLEX(name, T)                                                    \
+  MP_LOOP2(eq_##name, T, uint8_t, x == y)                                           \
+  MP_LOOP2(ne_##name, T, uint8_t, x != y)                                           \
+  MP_LOOP2(ge_##name, T, uint8_t, elementwise_convert_complex_less(y, x) || x == y) \
+  MP_LOOP2(gt_##name, T, uint8_t, elementwise_convert_complex_less(y, x))           \
+  MP_LOOP2(le_##name, T, uint8_t, elementwise_convert_complex_less(x, y) || x == y) \
+  MP_LOOP2(lt_##name, T, uint8_t, elementwise_convert_complex_less(x, y))
 
 #define COMPARE_ROW(name, T, least, most) COMPARE(name, T)
 INTEGERS(COMPARE_ROW)
 COMPARE(F32, float)
 COMPARE(F64, double)
-COMPARE_TOTAL(total_F32, float, total_f32)
-COMPARE_TOTAL(total_F64, double, total_f64)
+COMPARE_TOTAL(total_F32, float, elementwise_convert_total_f32)
+COMPARE_TOTAL(total_F64, double, elementwise_convert_total_f64)
 COMPARE_COMPLEX(C64, c64_t)
 COMPARE_COMPLEX(C128, c128_t)
 

@@ -9,8 +9,8 @@
 // smaller exponent cannot hold becomes infinity or zero: formats made this way have no subnormal
 // numbers. An exponent that is not smaller changes nothing, not even for subnormal numbers. NaN
 // stays NaN.
-static inline uint64_t reduce(uint64_t bits, int fraction_bits, int exponent_bits, int exponent,
-                              int fraction) {
+static inline uint64_t elementwise_precision_reduce(uint64_t bits, int fraction_bits,
+                                                    int exponent_bits, int exponent, int fraction) {
   const uint64_t sign_mask = UINT64_C(1) << (fraction_bits + exponent_bits);
   const uint64_t infinity = ((UINT64_C(1) << exponent_bits) - 1) << fraction_bits;
   if ((bits & ~sign_mask) > infinity) return bits;
@@ -41,15 +41,16 @@ static inline uint64_t reduce(uint64_t bits, int fraction_bits, int exponent_bit
   X(F32, uint32_t, 23, 8)  \
   X(F64, uint64_t, 52, 11)
 
-#define LOOP(name, U, fraction_bits, exponent_bits)                             \
-  static void reduce_##name(int64_t n, const void *const *in, void *out) {      \
-    const U *a = in[0];                                                         \
-    const int32_t *params = in[1];                                              \
-    U *r = out;                                                                 \
-    int exponent = params[0], fraction = params[1];                             \
-    for (int64_t i = 0; i < n; ++i) {                                           \
-      r[i] = (U)reduce(a[i], fraction_bits, exponent_bits, exponent, fraction); \
-    }                                                                           \
+#define LOOP(name, U, fraction_bits, exponent_bits)                                                \
+  static void reduce_##name(int64_t n, const void *const *in, void *out) {                         \
+    const U *a = in[0];                                                                            \
+    const int32_t *params = in[1];                                                                 \
+    U *r = out;                                                                                    \
+    int exponent = params[0], fraction = params[1];                                                \
+    for (int64_t i = 0; i < n; ++i) {                                                              \
+      r[i] =                                                                                       \
+          (U)elementwise_precision_reduce(a[i], fraction_bits, exponent_bits, exponent, fraction); \
+    }                                                                                              \
   }
 FORMATS(LOOP)
 

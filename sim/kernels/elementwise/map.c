@@ -13,7 +13,7 @@ typedef struct {
 
 enum { GRAIN = 16 * 1024 };
 
-static mp_status_t run_map(const mp_kernel_t *base, const mp_kernel_call_t *call) {
+static mp_status_t map_run(const mp_kernel_t *base, const mp_kernel_call_t *call) {
   const map_t *kernel = (const map_t *)base;
   int64_t begin, end;
   mp_part_range(kernel->count, base->num_parts, call->part, &begin, &end);
@@ -38,7 +38,7 @@ mp_status_t mp_kernel_make_map(mp_arena_t *arena, const mp_op_t *op,
                                const mp_kernel_t **out_kernel) {
   map_t *kernel = MP_ARENA_NEW(arena, map_t);
   MP_RETURN_IF_NULL(kernel);
-  mp_kernel_init(&kernel->base, run_map, op);
+  mp_kernel_init(&kernel->base, map_run, op);
   MP_RETURN_IF_ERROR(mp_region_fn_create(arena, op->regions[0], &kernel->fn));
   kernel->num_operands = op->num_operands;
   kernel->count = mp_shape_count(mp_op_result_type(op, 0));

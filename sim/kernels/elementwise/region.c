@@ -84,29 +84,29 @@ typedef struct {
   uint32_t num_captured;
 } compiler_t;
 
-static bool is_scalar(const mp_type_t *type) {
+static bool region_is_scalar(const mp_type_t *type) {
   return mp_type_is_tensor(type) && type->rank == 0 &&
          mp_ew_computing_type(type->dtype) != MP_DTYPE_INVALID;
 }
 
 // Ops that mp_region_see_through removes, when they are ones that it can.
-static bool is_transparent(const mp_op_t *op) {
+static bool region_is_transparent(const mp_op_t *op) {
   if (op->code == MP_OP_TUPLE) return true;
   return op->num_results > 0 && mp_region_see_through(&op->results[0]) != &op->results[0];
 }
 
-static binding_t *find_binding(compiler_t *c, const mp_value_t *value) {
+static binding_t *region_find_binding(compiler_t *c, const mp_value_t *value) {
   for (uint32_t i = c->num_bindings; i-- > 0;) {
     if (c->bindings[i].value == value) return &c->bindings[i];
   }
   return NULL;
 }
 
-static place_t register_place(size_t offset) {
+static place_t region_register_place(size_t offset) {
   return (place_t){.kind = PLACE_REGISTER, .offset = offset};
 }
 
-static size_t take_register(compiler_t *c, size_t size) {
+static size_t region_take_register(compiler_t *c, size_t size) {
   for (uint32_t i = 0; i < c->num_free; ++i) {
     if (c->free_registers[i].size != size) continue;
     size_t offset = c->free_registers[i].offset;
@@ -118,12 +118,13 @@ static size_t take_register(compiler_t *c, size_t size) {
   return offset;
 }
 
-static void bind_value(compiler_t *c, const mp_value_t *value, place_t place, uint32_t last_use) {
+static void region_bind_value(compiler_t *c, const mp_value_t *value, place_t place,
+                              uint32_t last_use) {
   c->bindings[c->num_bindings++] =
       (binding_t){.value = value, .place = place, .last_use = last_use};
 }
 
-static mp_status_t splat_constant(compiler_t *c, const mp_op_t *op, place_t *out_place) {
+static mp_status_t region_splat_constant(compiler_t *c, const mp_op_t *op, place_t *out_place) {
   const mp_attr_t *value = mp_op_attr(op, MP_ATTR_VALUE);
   size_t size = mp_dtype_size(op->results[0].type->dtype);
   if (value == NULL || value->kind != MP_KIND_DENSE || value->u.dense.size < size) {
@@ -139,10 +140,10 @@ static mp_status_t splat_constant(compiler_t *c, const mp_op_t *op, place_t *out
 }
 
 // A value from outside: its scalar is repeated into a register that lives as long as the run.
-static mp_status_t bind_capture(compiler_t *c, const mp_op_t *user, const mp_value_t *value,
-                                uint32_t end) {
+static mp_status_t region_bind_capture(compiler_t *c, const mp_op_t *user, const mp_value_t *value,
+                                       uint32_t end) {
   const mp_op_t *owner = c->block->parent_op;
-  if (owner == NULL || !is_scalar(value->type)) {
+  if (owner == NULL || !region_is_scalar(value->type)) {
     return mp_op_error(user, MP_UNIMPLEMENTED,
                        "a region uses a value from outside that is no scalar");
   }
@@ -156,17 +157,17 @@ static mp_status_t bind_capture(compiler_t *c, const mp_op_t *user, const mp_val
   if (index == c->num_captured) {
     return mp_op_error(user, MP_INTERNAL, "a region uses a value that it does not capture");
   }
-  size_t size = mp_dtype_size(value->type->dtype), out = take_register(c, size);
+  size_t size = mp_dtype_size(value->type->dtype), out = region_take_register(c, size);
   c->fn->captures[c->fn->num_captures++] = (capture_t){index, size, out};
-  bind_value(c, value, register_place(out), end);
+  region_bind_value(c, value, region_register_place(out), end);
   return NULL;
 }
 
 // Where a value that the block uses is; captures are bound on first sight. Captures are bound
 // before the first step takes a register, so a step's register is never one of theirs.
-static mp_status_t find_place(compiler_t *c, const mp_op_t *user, const mp_value_t *value,
-                              place_t *out_place) {
-  const binding_t *binding = find_binding(c, mp_region_see_through(value));
+static mp_status_t region_find_place(compiler_t *c, const mp_op_t *user, const mp_value_t *value,
+                                     place_t *out_place) {
+  const binding_t *binding = region_find_binding(c, mp_region_see_through(value));
   if (binding == NULL) {
     return mp_op_error(user, MP_UNIMPLEMENTED, "a region uses a value that is no scalar");
   }
@@ -174,22 +175,22 @@ static mp_status_t find_place(compiler_t *c, const mp_op_t *user, const mp_value
   return NULL;
 }
 
-static uint32_t count_ops(const mp_block_t *block) {
+static uint32_t region_count_ops(const mp_block_t *block) {
   uint32_t count = 0;
   for (const mp_op_t *op = block->first; op != NULL; op = op->next) ++count;
   return count;
 }
 
-static bool is_constant(const mp_op_t *op) {
+static bool region_is_constant(const mp_op_t *op) {
   return op->code == MP_OP_CONSTANT || op->code == MP_OP_SDY_CONSTANT;
 }
 
 // Number of the op that reads `value` last, seen through copies; `end` is the terminator's.
-static uint32_t last_use_of(const mp_block_t *block, const mp_value_t *value) {
+static uint32_t region_last_use_of(const mp_block_t *block, const mp_value_t *value) {
   uint32_t number = 0, last = 0;
   for (const mp_op_t *op = block->first; op != NULL; op = op->next, ++number) {
     // A tuple's or a copy's own operand is read by whoever sees through it.
-    if (is_transparent(op)) continue;
+    if (region_is_transparent(op)) continue;
     for (uint32_t i = 0; i < op->num_operands; ++i) {
       const mp_value_t *read = mp_region_see_through(op->operands[i]);
       if (read == value) last = number;
@@ -202,19 +203,19 @@ static uint32_t last_use_of(const mp_block_t *block, const mp_value_t *value) {
   return last;
 }
 
-static mp_status_t bind_captures(compiler_t *c, uint32_t end) {
+static mp_status_t region_bind_captures(compiler_t *c, uint32_t end) {
   for (const mp_op_t *op = c->block->first; op != NULL; op = op->next) {
     for (uint32_t i = 0; i < op->num_operands; ++i) {
       const mp_value_t *value = mp_region_see_through(op->operands[i]);
       bool is_inside = value->op != NULL ? value->op->parent == c->block : value->block == c->block;
-      if (is_inside || find_binding(c, value) != NULL) continue;
-      MP_RETURN_IF_ERROR(bind_capture(c, op, value, end));
+      if (is_inside || region_find_binding(c, value) != NULL) continue;
+      MP_RETURN_IF_ERROR(region_bind_capture(c, op, value, end));
     }
   }
   return NULL;
 }
 
-static void release_dead_registers(compiler_t *c, uint32_t number) {
+static void region_release_dead_registers(compiler_t *c, uint32_t number) {
   for (uint32_t i = 0; i < c->num_bindings; ++i) {
     binding_t *b = &c->bindings[i];
     if (b->place.kind != PLACE_REGISTER || b->last_use != number) continue;
@@ -225,7 +226,7 @@ static void release_dead_registers(compiler_t *c, uint32_t number) {
 }
 
 // Marks the ops that a value depends on; the others need no steps.
-static void mark_live(compiler_t *c, const mp_value_t *value) {
+static void region_mark_live(compiler_t *c, const mp_value_t *value) {
   value = mp_region_see_through(value);
   const mp_op_t *op = value->op;
   if (op == NULL || op->parent != c->block) return;
@@ -233,18 +234,18 @@ static void mark_live(compiler_t *c, const mp_value_t *value) {
   for (const mp_op_t *other = c->block->first; other != op; other = other->next) ++number;
   if (c->live[number]) return;
   c->live[number] = true;
-  for (uint32_t i = 0; i < op->num_operands; ++i) mark_live(c, op->operands[i]);
+  for (uint32_t i = 0; i < op->num_operands; ++i) region_mark_live(c, op->operands[i]);
 }
 
-static mp_status_t compile_op(compiler_t *c, const mp_op_t *op, uint32_t number) {
-  if (is_transparent(op) || !c->live[number]) return NULL;
-  if (op->num_results != 1 || !is_scalar(op->results[0].type)) {
+static mp_status_t region_compile_op(compiler_t *c, const mp_op_t *op, uint32_t number) {
+  if (region_is_transparent(op) || !c->live[number]) return NULL;
+  if (op->num_results != 1 || !region_is_scalar(op->results[0].type)) {
     return mp_op_error(op, MP_UNIMPLEMENTED, "only scalar operations can be used in this region");
   }
-  if (is_constant(op)) {
+  if (region_is_constant(op)) {
     place_t place = {0};
-    MP_RETURN_IF_ERROR(splat_constant(c, op, &place));
-    bind_value(c, &op->results[0], place, 0);
+    MP_RETURN_IF_ERROR(region_splat_constant(c, op, &place));
+    region_bind_value(c, &op->results[0], place, 0);
     return NULL;
   }
   if ((mp_op_info(op->code)->traits & MP_OP_TRAIT_ELEMENTWISE) == 0) {
@@ -254,21 +255,22 @@ static mp_status_t compile_op(compiler_t *c, const mp_op_t *op, uint32_t number)
   step_t *step = &c->fn->steps[c->fn->num_steps];
   MP_RETURN_IF_ERROR(mp_ew_bind(op, &step->ew));
   for (uint32_t i = 0; i < op->num_operands; ++i) {
-    MP_RETURN_IF_ERROR(find_place(c, op, op->operands[i], &step->in[i]));
+    MP_RETURN_IF_ERROR(region_find_place(c, op, op->operands[i], &step->in[i]));
   }
   // The result takes a register before those of the operands are free: a loop may write over an
   // operand only if the elements are equally large, and what is saved is little.
-  step->out = take_register(c, mp_dtype_size(op->results[0].type->dtype));
-  uint32_t last = last_use_of(c->block, &op->results[0]);
-  bind_value(c, &op->results[0], register_place(step->out), last < number ? number : last);
+  step->out = region_take_register(c, mp_dtype_size(op->results[0].type->dtype));
+  uint32_t last = region_last_use_of(c->block, &op->results[0]);
+  region_bind_value(c, &op->results[0], region_register_place(step->out),
+                    last < number ? number : last);
   ++c->fn->num_steps;
-  release_dead_registers(c, number);
+  region_release_dead_registers(c, number);
   return NULL;
 }
 
 // The region's results, tuples taken apart.
-static mp_status_t list_results(compiler_t *c, const mp_op_t *terminator,
-                                const mp_value_t ***out_values, uint32_t *out_count) {
+static mp_status_t region_list_results(compiler_t *c, const mp_op_t *terminator,
+                                       const mp_value_t ***out_values, uint32_t *out_count) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < terminator->num_operands; ++i) {
     const mp_value_t *value = mp_region_see_through(terminator->operands[i]);
@@ -293,7 +295,8 @@ static mp_status_t list_results(compiler_t *c, const mp_op_t *terminator,
   return NULL;
 }
 
-static mp_status_t compile_results(compiler_t *c, const mp_value_t *const *values, uint32_t count) {
+static mp_status_t region_compile_results(compiler_t *c, const mp_value_t *const *values,
+                                          uint32_t count) {
   mp_region_fn_t *fn = c->fn;
   fn->results = MP_ARENA_ARRAY(c->arena, result_t, count + 1);
   MP_RETURN_IF_NULL(fn->results);
@@ -302,7 +305,7 @@ static mp_status_t compile_results(compiler_t *c, const mp_value_t *const *value
   for (uint32_t i = 0; i < count; ++i) {
     result_t *result = &fn->results[i];
     result->size = mp_dtype_size(values[i]->type->dtype);
-    MP_RETURN_IF_ERROR(find_place(c, c->block->last, values[i], &result->place));
+    MP_RETURN_IF_ERROR(region_find_place(c, c->block->last, values[i], &result->place));
     if (result->place.kind == PLACE_INPUT && count > 1) fn->collect = true;
     total += mp_round_up_64(result->size * MP_REGION_MAX_LANES);
   }
@@ -318,7 +321,7 @@ static mp_status_t compile_results(compiler_t *c, const mp_value_t *const *value
 
 // --- The whole ---
 
-static mp_status_t start_compiler(compiler_t *c, uint32_t num_ops) {
+static mp_status_t region_start_compiler(compiler_t *c, uint32_t num_ops) {
   if (num_ops > MAX_OPS) {
     return mp_op_error(c->block->last, MP_UNIMPLEMENTED, "a region of %u operations is too large",
                        num_ops);
@@ -341,34 +344,34 @@ static mp_status_t start_compiler(compiler_t *c, uint32_t num_ops) {
     return mp_status_make(MP_INVALID_ARGUMENT, "a region does not end in a return");
   }
   for (uint32_t i = 0; i < c->block->num_args; ++i) {
-    if (!is_scalar(c->block->args[i].type)) {
+    if (!region_is_scalar(c->block->args[i].type)) {
       return mp_op_error(terminator, MP_UNIMPLEMENTED, "argument %u of a region is no scalar", i);
     }
-    bind_value(c, &c->block->args[i], (place_t){.kind = PLACE_INPUT, .index = i}, 0);
+    region_bind_value(c, &c->block->args[i], (place_t){.kind = PLACE_INPUT, .index = i}, 0);
   }
   return NULL;
 }
 
 // Compiles what `value` depends on, or what the terminator returns when it is NULL.
-static mp_status_t compile(mp_arena_t *arena, const mp_block_t *block, const mp_value_t *value,
-                           const mp_region_fn_t **out_fn) {
-  uint32_t num_ops = count_ops(block);
+static mp_status_t region_compile(mp_arena_t *arena, const mp_block_t *block,
+                                  const mp_value_t *value, const mp_region_fn_t **out_fn) {
+  uint32_t num_ops = region_count_ops(block);
   compiler_t c = {.arena = arena, .block = block};
-  MP_RETURN_IF_ERROR(start_compiler(&c, num_ops));
-  MP_RETURN_IF_ERROR(bind_captures(&c, num_ops));
+  MP_RETURN_IF_ERROR(region_start_compiler(&c, num_ops));
+  MP_RETURN_IF_ERROR(region_bind_captures(&c, num_ops));
   const mp_value_t *const *results = &value;
   uint32_t num_results = 1;
   if (value == NULL) {
     const mp_value_t **returned = NULL;
-    MP_RETURN_IF_ERROR(list_results(&c, block->last, &returned, &num_results));
+    MP_RETURN_IF_ERROR(region_list_results(&c, block->last, &returned, &num_results));
     results = returned;
   }
-  for (uint32_t i = 0; i < num_results; ++i) mark_live(&c, results[i]);
+  for (uint32_t i = 0; i < num_results; ++i) region_mark_live(&c, results[i]);
   uint32_t number = 0;
   for (const mp_op_t *op = block->first; op != block->last; op = op->next) {
-    MP_RETURN_IF_ERROR(compile_op(&c, op, number++));
+    MP_RETURN_IF_ERROR(region_compile_op(&c, op, number++));
   }
-  MP_RETURN_IF_ERROR(compile_results(&c, results, num_results));
+  MP_RETURN_IF_ERROR(region_compile_results(&c, results, num_results));
   c.fn->kind = mp_region_kind(block, results, num_results);
   *out_fn = c.fn;
   return NULL;
@@ -376,12 +379,12 @@ static mp_status_t compile(mp_arena_t *arena, const mp_block_t *block, const mp_
 
 mp_status_t mp_region_fn_create(mp_arena_t *arena, const mp_block_t *block,
                                 const mp_region_fn_t **out_fn) {
-  return compile(arena, block, NULL, out_fn);
+  return region_compile(arena, block, NULL, out_fn);
 }
 
 mp_status_t mp_region_fn_create_value(mp_arena_t *arena, const mp_block_t *block,
                                       const mp_value_t *value, const mp_region_fn_t **out_fn) {
-  return compile(arena, block, value, out_fn);
+  return region_compile(arena, block, value, out_fn);
 }
 
 mp_reduce_kind_t mp_region_fn_kind(const mp_region_fn_t *fn) {
@@ -394,7 +397,8 @@ size_t mp_region_fn_scratch_bytes(const mp_region_fn_t *fn) {
 
 // --- Running ---
 
-static const void *resolve(const place_t *place, const void *const *inputs, const char *scratch) {
+static const void *region_resolve(const place_t *place, const void *const *inputs,
+                                  const char *scratch) {
   switch (place->kind) {
     case PLACE_INPUT:
       return inputs[place->index];
@@ -406,12 +410,12 @@ static const void *resolve(const place_t *place, const void *const *inputs, cons
   return scratch + place->offset;
 }
 
-static void copy_results(const mp_region_fn_t *fn, size_t n, const void *const *inputs,
-                         void *const *outputs, char *scratch) {
+static void region_copy_results(const mp_region_fn_t *fn, size_t n, const void *const *inputs,
+                                void *const *outputs, char *scratch) {
   char *collected = scratch + fn->collect_offset;
   for (uint32_t i = 0; i < fn->num_results; ++i) {
     const result_t *result = &fn->results[i];
-    const void *from = resolve(&result->place, inputs, scratch);
+    const void *from = region_resolve(&result->place, inputs, scratch);
     void *to = outputs[i];
     if (fn->collect) {
       to = collected;
@@ -441,10 +445,10 @@ void mp_region_fn_run(const mp_region_fn_t *fn, int64_t n, const void *const *in
     const step_t *step = &fn->steps[i];
     const void *in[MP_EW_MAX_INPUTS];
     for (uint32_t k = 0; k < step->ew.num_inputs; ++k) {
-      in[k] = resolve(&step->in[k], inputs, registers);
+      in[k] = region_resolve(&step->in[k], inputs, registers);
     }
     bool is_result = fn->last_step_is_result && i + 1 == fn->num_steps;
     mp_ew_run(&step->ew, n, in, is_result ? outputs[0] : registers + step->out);
   }
-  if (!fn->last_step_is_result) copy_results(fn, (size_t)n, inputs, outputs, registers);
+  if (!fn->last_step_is_result) region_copy_results(fn, (size_t)n, inputs, outputs, registers);
 }

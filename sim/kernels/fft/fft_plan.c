@@ -22,7 +22,7 @@ struct mp_fft_plan_s {
   const void *filter;          // [inner->n] (re, im): the transformed chirp, scaled
 };
 
-static void root_of_unity(int64_t k, int64_t n, double *out) {
+static void fft_plan_root_of_unity(int64_t k, int64_t n, double *out) {
   // Reduced to an eighth of a turn, so that sines and cosines are exact where they can be.
   k %= n;
   double turn = 8.0 * (double)k / (double)n;
@@ -72,7 +72,7 @@ int64_t mp_fft_plan_scratch(const mp_fft_plan_t *plan) {
 // --- Planning ---
 
 // False when a prime factor is above MAX_RADIX.
-static bool factorize(int64_t n, mp_fft_plan_t *plan) {
+static bool fft_plan_factorize(int64_t n, mp_fft_plan_t *plan) {
   static const uint32_t first[] = {4, 2, 3, 5};
   for (size_t i = 0; i < sizeof(first) / sizeof(first[0]); ++i) {
     for (; n % first[i] == 0; n /= first[i]) plan->factors[plan->num_factors++] = first[i];
@@ -84,8 +84,8 @@ static bool factorize(int64_t n, mp_fft_plan_t *plan) {
 }
 
 // A table of doubles in the type that is wanted.
-static mp_status_t keep(mp_arena_t *arena, bool is_double, double *table, int64_t count,
-                        const void **out_table) {
+static mp_status_t fft_plan_keep(mp_arena_t *arena, bool is_double, double *table, int64_t count,
+                                 const void **out_table) {
   *out_table = table;
   if (is_double) return NULL;
   float *narrow = MP_ARENA_ARRAY(arena, float, (size_t)count);
@@ -99,11 +99,11 @@ mp_status_t mp_fft_roots(mp_arena_t *arena, int64_t n, int64_t count, bool is_do
                          const void **out_roots) {
   double *roots = MP_ARENA_ARRAY(arena, double, (size_t)(2 * count));
   MP_RETURN_IF_NULL(roots);
-  for (int64_t k = 0; k < count; ++k) root_of_unity(k, n, roots + 2 * k);
-  return keep(arena, is_double, roots, 2 * count, out_roots);
+  for (int64_t k = 0; k < count; ++k) fft_plan_root_of_unity(k, n, roots + 2 * k);
+  return fft_plan_keep(arena, is_double, roots, 2 * count, out_roots);
 }
 
-static mp_status_t plan_smooth(mp_arena_t *arena, mp_fft_plan_t *plan) {
+static mp_status_t fft_plan_smooth(mp_arena_t *arena, mp_fft_plan_t *plan) {
   int64_t n = plan->n;
   for (uint32_t i = 0; i < plan->num_factors; ++i) {
     int64_t radix = plan->factors[i], m = n / radix;
@@ -111,10 +111,11 @@ static mp_status_t plan_smooth(mp_arena_t *arena, mp_fft_plan_t *plan) {
     MP_RETURN_IF_NULL(w);
     for (int64_t p = 0; p < m; ++p) {
       for (int64_t k = 1; k < radix; ++k) {
-        root_of_unity(p * k, n, w + 2 * (p * (radix - 1) + k - 1));
+        fft_plan_root_of_unity(p * k, n, w + 2 * (p * (radix - 1) + k - 1));
       }
     }
-    MP_RETURN_IF_ERROR(keep(arena, plan->is_double, w, 2 * m * (radix - 1), &plan->twiddles[i]));
+    MP_RETURN_IF_ERROR(
+        fft_plan_keep(arena, plan->is_double, w, 2 * m * (radix - 1), &plan->twiddles[i]));
     MP_RETURN_IF_ERROR(mp_fft_roots(arena, radix, radix, plan->is_double, &plan->roots[i]));
     n = m;
   }
@@ -122,7 +123,7 @@ static mp_status_t plan_smooth(mp_arena_t *arena, mp_fft_plan_t *plan) {
 }
 
 // The next length whose only prime factors are 2, 3 and 5.
-static int64_t next_smooth(int64_t n) {
+static int64_t fft_plan_next_smooth(int64_t n) {
   for (;; ++n) {
     int64_t rest = n;
     while (rest % 2 == 0) rest /= 2;
@@ -132,8 +133,8 @@ static int64_t next_smooth(int64_t n) {
   }
 }
 
-static mp_status_t plan_bluestein(mp_arena_t *arena, mp_fft_plan_t *plan) {
-  int64_t n = plan->n, size = next_smooth(2 * n - 1);
+static mp_status_t fft_plan_bluestein(mp_arena_t *arena, mp_fft_plan_t *plan) {
+  int64_t n = plan->n, size = fft_plan_next_smooth(2 * n - 1);
   const mp_fft_plan_t *exact = NULL;  // the filter is computed in doubles in any case
   MP_RETURN_IF_ERROR(mp_fft_plan_create(arena, size, true, &exact));
   MP_RETURN_IF_ERROR(mp_fft_plan_create(arena, size, plan->is_double, &plan->inner));
@@ -144,7 +145,7 @@ static mp_status_t plan_bluestein(mp_arena_t *arena, mp_fft_plan_t *plan) {
   double *re = work, *im = work + size;
   int64_t square = 0;  // k^2 modulo 2n
   for (int64_t k = 0; k < n; ++k) {
-    root_of_unity(square, 2 * n, chirp + 2 * k);  // exp(-pi i k^2 / n)
+    fft_plan_root_of_unity(square, 2 * n, chirp + 2 * k);  // exp(-pi i k^2 / n)
     square = (square + 2 * k + 1) % (2 * n);
     re[k] = chirp[2 * k];
     im[k] = -chirp[2 * k + 1];
@@ -160,8 +161,8 @@ static mp_status_t plan_bluestein(mp_arena_t *arena, mp_fft_plan_t *plan) {
     filter[2 * k] = re[k] / (double)size;
     filter[2 * k + 1] = im[k] / (double)size;
   }
-  MP_RETURN_IF_ERROR(keep(arena, plan->is_double, chirp, 2 * n, &plan->chirp));
-  return keep(arena, plan->is_double, filter, 2 * size, &plan->filter);
+  MP_RETURN_IF_ERROR(fft_plan_keep(arena, plan->is_double, chirp, 2 * n, &plan->chirp));
+  return fft_plan_keep(arena, plan->is_double, filter, 2 * size, &plan->filter);
 }
 
 mp_status_t mp_fft_plan_create(mp_arena_t *arena, int64_t n, bool is_double,
@@ -170,10 +171,10 @@ mp_status_t mp_fft_plan_create(mp_arena_t *arena, int64_t n, bool is_double,
   MP_RETURN_IF_NULL(plan);
   plan->n = n;
   plan->is_double = is_double;
-  if (factorize(n, plan)) {
-    MP_RETURN_IF_ERROR(plan_smooth(arena, plan));
+  if (fft_plan_factorize(n, plan)) {
+    MP_RETURN_IF_ERROR(fft_plan_smooth(arena, plan));
   } else {
-    MP_RETURN_IF_ERROR(plan_bluestein(arena, plan));
+    MP_RETURN_IF_ERROR(fft_plan_bluestein(arena, plan));
   }
   *out_plan = plan;
   return NULL;

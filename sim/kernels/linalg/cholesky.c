@@ -19,7 +19,7 @@ typedef struct {
 } cholesky_kernel_t;
 
 // Swaps the triangles: a = a^H.
-static void adjoint(int64_t n, bool is_complex, void *a) {
+static void cholesky_adjoint(int64_t n, bool is_complex, void *a) {
   double *d = a;
   mp_complex_t *z = a;
   for (int64_t i = 0; i < n; ++i) {
@@ -45,13 +45,13 @@ static mp_status_t cholesky_run(const mp_kernel_t *kernel, const mp_kernel_call_
   for (int64_t b = begin; b < end; ++b) {
     void *a = call->scratch;
     mp_convert_run(&self->load, count, (const char *)call->operands[0] + (size_t)b * bytes, a);
-    if (!self->lower) adjoint(n, self->is_complex, a);
+    if (!self->lower) cholesky_adjoint(n, self->is_complex, a);
     bool ok = self->is_complex ? mp_cholesky_z(n, a) : mp_cholesky_d(n, a);
     if (!ok) {
       for (int64_t i = 0; i < count * (self->is_complex ? 2 : 1); ++i)
         ((double *)a)[i] = (double)NAN;
     } else if (!self->lower) {
-      adjoint(n, self->is_complex, a);
+      cholesky_adjoint(n, self->is_complex, a);
     }
     mp_convert_run(&self->store, count, a, (char *)call->results[0] + (size_t)b * bytes);
   }

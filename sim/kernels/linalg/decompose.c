@@ -22,15 +22,15 @@ typedef struct {
 } decompose_kernel_t;
 
 // Memory out of the scratch, in order.
-static void *take(char **scratch, int64_t count, size_t size) {
+static void *decompose_take(char **scratch, int64_t count, size_t size) {
   void *at = *scratch;
   *scratch += (size_t)count * size;
   return at;
 }
 
 // out (columns x rows) = in (rows x columns) transposed, conjugated when asked.
-static void transpose(const decompose_kernel_t *self, int64_t rows, int64_t columns, bool conjugate,
-                      const void *in, void *out) {
+static void decompose_transpose(const decompose_kernel_t *self, int64_t rows, int64_t columns,
+                                bool conjugate, const void *in, void *out) {
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < columns; ++j) {
       if (self->is_complex) {
@@ -43,31 +43,31 @@ static void transpose(const decompose_kernel_t *self, int64_t rows, int64_t colu
   }
 }
 
-static void conjugate_all(const decompose_kernel_t *self, int64_t count, void *a) {
+static void decompose_conjugate_all(const decompose_kernel_t *self, int64_t count, void *a) {
   for (int64_t i = 0; self->is_complex && i < count; ++i) {
     ((mp_complex_t *)a)[i] = conj(((mp_complex_t *)a)[i]);
   }
 }
 
-static void fill_nan(size_t bytes, void *out) {
+static void decompose_fill_nan(size_t bytes, void *out) {
   for (size_t i = 0; i < bytes / sizeof(double); ++i) ((double *)out)[i] = (double)NAN;
 }
 
-static void *result_at(const mp_kernel_call_t *call, uint32_t i, int64_t batch, int64_t count,
-                       size_t size) {
+static void *decompose_result_at(const mp_kernel_call_t *call, uint32_t i, int64_t batch,
+                                 int64_t count, size_t size) {
   return (char *)call->results[i] + (size_t)(batch * count) * size;
 }
 
 // --- LU ---
 
-static mp_status_t lu_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+static mp_status_t decompose_lu_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   const decompose_kernel_t *self = (const decompose_kernel_t *)kernel;
   int64_t begin = 0, end = 0, count = self->m * self->n;
   mp_part_range(self->batch, kernel->num_parts, call->part, &begin, &end);
   for (int64_t b = begin; b < end; ++b) {
     void *a = call->scratch;
-    int32_t *pivots = result_at(call, 1, b, self->min, sizeof(int32_t));
-    int32_t *perm = result_at(call, 2, b, self->m, sizeof(int32_t));
+    int32_t *pivots = decompose_result_at(call, 1, b, self->min, sizeof(int32_t));
+    int32_t *perm = decompose_result_at(call, 2, b, self->m, sizeof(int32_t));
     mp_convert_run(&self->load, count,
                    (const char *)call->operands[0] + (size_t)(b * count) * self->size, a);
     if (self->is_complex) {
@@ -75,36 +75,37 @@ static mp_status_t lu_run(const mp_kernel_t *kernel, const mp_kernel_call_t *cal
     } else {
       mp_lu_d(self->m, self->n, a, pivots, perm);
     }
-    mp_convert_run(&self->store, count, a, result_at(call, 0, b, count, self->size));
+    mp_convert_run(&self->store, count, a, decompose_result_at(call, 0, b, count, self->size));
   }
   return NULL;
 }
 
 // --- Eigenvalues ---
 
-static mp_status_t eigh_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+static mp_status_t decompose_eigh_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   const decompose_kernel_t *self = (const decompose_kernel_t *)kernel;
   int64_t begin = 0, end = 0, n = self->n, count = n * n;
   mp_part_range(self->batch, kernel->num_parts, call->part, &begin, &end);
   char *scratch = call->scratch;
-  void *a = take(&scratch, count, self->wide), *v = take(&scratch, count, self->wide);
-  void *work = take(&scratch, n * (n + 4), self->wide);
-  double *w = take(&scratch, n, sizeof(double)),
-         *reals = take(&scratch, n * (n + 1), sizeof(double));
+  void *a = decompose_take(&scratch, count, self->wide),
+       *v = decompose_take(&scratch, count, self->wide);
+  void *work = decompose_take(&scratch, n * (n + 4), self->wide);
+  double *w = decompose_take(&scratch, n, sizeof(double)),
+         *reals = decompose_take(&scratch, n * (n + 1), sizeof(double));
   for (int64_t b = begin; b < end; ++b) {
     const char *in = (const char *)call->operands[0] + (size_t)(b * count) * self->size;
     mp_convert_run(&self->load, count, in, self->upper ? v : a);
-    if (self->upper) transpose(self, n, n, true, v, a);
+    if (self->upper) decompose_transpose(self, n, n, true, v, a);
     bool ok =
         self->is_complex ? mp_eigh_z(n, a, w, v, work, reals) : mp_eigh_d(n, a, w, v, work, reals);
     if (!ok) {
-      fill_nan((size_t)count * self->wide, v);
-      fill_nan((size_t)n * sizeof(double), w);
+      decompose_fill_nan((size_t)count * self->wide, v);
+      decompose_fill_nan((size_t)n * sizeof(double), w);
     }
-    transpose(self, n, n, false, v, a);  // rows to columns
-    mp_convert_run(&self->store, count, a, result_at(call, 0, b, count, self->size));
+    decompose_transpose(self, n, n, false, v, a);  // rows to columns
+    mp_convert_run(&self->store, count, a, decompose_result_at(call, 0, b, count, self->size));
     mp_convert_run(&self->store_real, n, w,
-                   result_at(call, 1, b, n, mp_dtype_size(self->store_real.to)));
+                   decompose_result_at(call, 1, b, n, mp_dtype_size(self->store_real.to)));
   }
   return NULL;
 }
@@ -113,8 +114,8 @@ static mp_status_t eigh_run(const mp_kernel_t *kernel, const mp_kernel_call_t *c
 
 // One matrix: singular values to `s`; rows of `left` are the left vectors, of `right` the
 // conjugates of the right ones.
-static void svd_one(const decompose_kernel_t *self, const void *a, double *s, void *left,
-                    void *right) {
+static void decompose_svd_one(const decompose_kernel_t *self, const void *a, double *s, void *left,
+                              void *right) {
   bool wide = self->m < self->n;  // then its adjoint is taken apart
   int64_t rows = wide ? self->n : self->m, columns = self->min;
   bool vectors = self->u_columns > 0;
@@ -122,17 +123,17 @@ static void svd_one(const decompose_kernel_t *self, const void *a, double *s, vo
   // The columns of the taller form, as rows.
   if (wide) {
     memcpy(tall, a, (size_t)(rows * columns) * self->wide);
-    conjugate_all(self, rows * columns, tall);
+    decompose_conjugate_all(self, rows * columns, tall);
   } else {
-    transpose(self, rows, columns, false, a, tall);
+    decompose_transpose(self, rows, columns, false, a, tall);
   }
   void *v = vectors ? small : NULL;
   bool ok =
       self->is_complex ? mp_svd_z(rows, columns, tall, s, v) : mp_svd_d(rows, columns, tall, s, v);
   if (!ok) {
-    fill_nan((size_t)columns * sizeof(double), s);
-    fill_nan((size_t)(self->u_columns * self->m) * self->wide, left);
-    fill_nan((size_t)(self->v_rows * self->n) * self->wide, right);
+    decompose_fill_nan((size_t)columns * sizeof(double), s);
+    decompose_fill_nan((size_t)(self->u_columns * self->m) * self->wide, left);
+    decompose_fill_nan((size_t)(self->v_rows * self->n) * self->wide, right);
     return;
   }
   if (!vectors) return;
@@ -142,28 +143,32 @@ static void svd_one(const decompose_kernel_t *self, const void *a, double *s, vo
   } else {
     mp_complete_basis_d(rows, columns, tall_rows, tall);
   }
-  conjugate_all(self, self->v_rows * self->n, right);
+  decompose_conjugate_all(self, self->v_rows * self->n, right);
 }
 
-static mp_status_t svd_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+static mp_status_t decompose_svd_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   const decompose_kernel_t *self = (const decompose_kernel_t *)kernel;
   int64_t begin = 0, end = 0, m = self->m, n = self->n, count = m * n;
   mp_part_range(self->batch, kernel->num_parts, call->part, &begin, &end);
   char *scratch = call->scratch;
-  void *a = take(&scratch, count, self->wide), *left = take(&scratch, m * m, self->wide);
-  void *right = take(&scratch, n * n, self->wide), *turned = take(&scratch, m * m, self->wide);
-  double *s = take(&scratch, self->min, sizeof(double));
+  void *a = decompose_take(&scratch, count, self->wide),
+       *left = decompose_take(&scratch, m * m, self->wide);
+  void *right = decompose_take(&scratch, n * n, self->wide),
+       *turned = decompose_take(&scratch, m * m, self->wide);
+  double *s = decompose_take(&scratch, self->min, sizeof(double));
   for (int64_t b = begin; b < end; ++b) {
     mp_convert_run(&self->load, count,
                    (const char *)call->operands[0] + (size_t)(b * count) * self->size, a);
-    svd_one(self, a, s, left, right);
+    decompose_svd_one(self, a, s, left, right);
     mp_convert_run(&self->store_real, self->min, s,
-                   result_at(call, 0, b, self->min, mp_dtype_size(self->store_real.to)));
+                   decompose_result_at(call, 0, b, self->min, mp_dtype_size(self->store_real.to)));
     if (self->u_columns == 0) continue;
     int64_t u_count = m * self->u_columns, v_count = self->v_rows * n;
-    transpose(self, self->u_columns, m, false, left, turned);
-    mp_convert_run(&self->store, u_count, turned, result_at(call, 1, b, u_count, self->size));
-    mp_convert_run(&self->store, v_count, right, result_at(call, 2, b, v_count, self->size));
+    decompose_transpose(self, self->u_columns, m, false, left, turned);
+    mp_convert_run(&self->store, u_count, turned,
+                   decompose_result_at(call, 1, b, u_count, self->size));
+    mp_convert_run(&self->store, v_count, right,
+                   decompose_result_at(call, 2, b, v_count, self->size));
   }
   return NULL;
 }
@@ -171,15 +176,15 @@ static mp_status_t svd_run(const mp_kernel_t *kernel, const mp_kernel_call_t *ca
 // --- Making ---
 
 // The shape [batch of `a`..., rows, columns] (columns < 0: one dimension less) of type `dtype`.
-static bool has_shape(const mp_type_t *type, const mp_type_t *a, mp_dtype_t dtype, int64_t rows,
-                      int64_t columns) {
+static bool decompose_has_shape(const mp_type_t *type, const mp_type_t *a, mp_dtype_t dtype,
+                                int64_t rows, int64_t columns) {
   uint32_t tail = columns < 0 ? 1 : 2, batch = a->rank - 2;
   if (!mp_type_is_static(type) || type->rank != batch + tail || type->dtype != dtype) return false;
   if (memcmp(type->dims, a->dims, batch * sizeof(int64_t)) != 0) return false;
   return type->dims[batch] == rows && (columns < 0 || type->dims[batch + 1] == columns);
 }
 
-static mp_status_t make_decompose(mp_arena_t *arena, const mp_op_t *op, mp_kernel_run_t run,
+static mp_status_t decompose_make(mp_arena_t *arena, const mp_op_t *op, mp_kernel_run_t run,
                                   decompose_kernel_t **out_kernel) {
   const mp_type_t *a = op->num_operands == 1 ? mp_op_operand_type(op, 0) : NULL;
   if (a == NULL || !mp_type_is_static(a) || a->rank < 2) {
@@ -211,11 +216,11 @@ static mp_status_t make_decompose(mp_arena_t *arena, const mp_op_t *op, mp_kerne
 
 mp_status_t mp_call_make_lu(mp_arena_t *arena, const mp_op_t *op, const mp_kernel_t **out_kernel) {
   decompose_kernel_t *self = NULL;
-  MP_RETURN_IF_ERROR(make_decompose(arena, op, lu_run, &self));
+  MP_RETURN_IF_ERROR(decompose_make(arena, op, decompose_lu_run, &self));
   const mp_type_t *a = mp_op_operand_type(op, 0);
   if (op->num_results != 3 || !mp_type_equal(a, mp_op_result_type(op, 0)) ||
-      !has_shape(mp_op_result_type(op, 1), a, MP_DTYPE_S32, self->min, -1) ||
-      !has_shape(mp_op_result_type(op, 2), a, MP_DTYPE_S32, self->m, -1)) {
+      !decompose_has_shape(mp_op_result_type(op, 1), a, MP_DTYPE_S32, self->min, -1) ||
+      !decompose_has_shape(mp_op_result_type(op, 2), a, MP_DTYPE_S32, self->m, -1)) {
     return mp_op_error(op, MP_INVALID_ARGUMENT,
                        "custom_call LuDecomposition gives [..., m, n], pivots [..., min(m, n)] and "
                        "a permutation [..., m]");
@@ -225,13 +230,14 @@ mp_status_t mp_call_make_lu(mp_arena_t *arena, const mp_op_t *op, const mp_kerne
   return NULL;
 }
 
-static mp_status_t make_eigh(mp_arena_t *arena, const mp_op_t *op, bool upper,
-                             const mp_kernel_t **out_kernel) {
+static mp_status_t decompose_make_eigh(mp_arena_t *arena, const mp_op_t *op, bool upper,
+                                       const mp_kernel_t **out_kernel) {
   decompose_kernel_t *self = NULL;
-  MP_RETURN_IF_ERROR(make_decompose(arena, op, eigh_run, &self));
+  MP_RETURN_IF_ERROR(decompose_make(arena, op, decompose_eigh_run, &self));
   const mp_type_t *a = mp_op_operand_type(op, 0);
   if (op->num_results != 2 || self->m != self->n || !mp_type_equal(a, mp_op_result_type(op, 0)) ||
-      !has_shape(mp_op_result_type(op, 1), a, mp_dtype_real_part(a->dtype), self->n, -1)) {
+      !decompose_has_shape(mp_op_result_type(op, 1), a, mp_dtype_real_part(a->dtype), self->n,
+                           -1)) {
     return mp_op_error(op, MP_INVALID_ARGUMENT,
                        "custom_call minipod.eigh wants a square matrix and gives eigenvectors "
                        "[..., n, n] and eigenvalues [..., n]");
@@ -246,26 +252,28 @@ static mp_status_t make_eigh(mp_arena_t *arena, const mp_op_t *op, bool upper,
 
 mp_status_t mp_call_make_eigh_lower(mp_arena_t *arena, const mp_op_t *op,
                                     const mp_kernel_t **out_kernel) {
-  return make_eigh(arena, op, false, out_kernel);
+  return decompose_make_eigh(arena, op, false, out_kernel);
 }
 
 mp_status_t mp_call_make_eigh_upper(mp_arena_t *arena, const mp_op_t *op,
                                     const mp_kernel_t **out_kernel) {
-  return make_eigh(arena, op, true, out_kernel);
+  return decompose_make_eigh(arena, op, true, out_kernel);
 }
 
 mp_status_t mp_call_make_svd(mp_arena_t *arena, const mp_op_t *op, const mp_kernel_t **out_kernel) {
   decompose_kernel_t *self = NULL;
-  MP_RETURN_IF_ERROR(make_decompose(arena, op, svd_run, &self));
+  MP_RETURN_IF_ERROR(decompose_make(arena, op, decompose_svd_run, &self));
   const mp_type_t *a = mp_op_operand_type(op, 0);
   int64_t m = self->m, n = self->n;
-  bool fits = (op->num_results == 1 || op->num_results == 3) &&
-              has_shape(mp_op_result_type(op, 0), a, mp_dtype_real_part(a->dtype), self->min, -1);
+  bool fits =
+      (op->num_results == 1 || op->num_results == 3) &&
+      decompose_has_shape(mp_op_result_type(op, 0), a, mp_dtype_real_part(a->dtype), self->min, -1);
   if (fits && op->num_results == 3) {
     const mp_type_t *u = mp_op_result_type(op, 1), *vt = mp_op_result_type(op, 2);
-    bool full = has_shape(u, a, a->dtype, m, m) && has_shape(vt, a, a->dtype, n, n);
-    fits = full ||
-           (has_shape(u, a, a->dtype, m, self->min) && has_shape(vt, a, a->dtype, self->min, n));
+    bool full =
+        decompose_has_shape(u, a, a->dtype, m, m) && decompose_has_shape(vt, a, a->dtype, n, n);
+    fits = full || (decompose_has_shape(u, a, a->dtype, m, self->min) &&
+                    decompose_has_shape(vt, a, a->dtype, self->min, n));
     self->u_columns = full ? m : self->min;
     self->v_rows = full ? n : self->min;
   }

@@ -16,7 +16,7 @@ MP_VECTOR static void rotate_rows(int64_t n, double cosine, double sine, double 
 }
 
 // One implicit QL step on d[first..last], e[first..last).
-static void ql_step(int64_t n, int64_t first, int64_t last, double *d, double *e, double *y) {
+static void eigen_ql_step(int64_t n, int64_t first, int64_t last, double *d, double *e, double *y) {
   double g = (d[first + 1] - d[first]) / (2 * e[first]);
   g = d[last] - d[first] + e[first] / (g + copysign(hypot(g, 1), g));
   double s = 1, c = 1, p = 0;
@@ -55,7 +55,7 @@ static bool mp_tridiagonal_ql(int64_t n, double *d, double *e, double *y) {
       }
       if (last == first) break;
       if (step == 60) return false;
-      ql_step(n, first, last, d, e, y);
+      eigen_ql_step(n, first, last, d, e, y);
     }
   }
   for (int64_t i = 0; i < n; ++i) {

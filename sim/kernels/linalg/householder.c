@@ -16,33 +16,38 @@ typedef struct {
   mp_convert_t load, store;
 } householder_kernel_t;
 
-static const char *matrix_of(const householder_kernel_t *self, const void *base, int64_t batch) {
+static const char *householder_matrix_of(const householder_kernel_t *self, const void *base,
+                                         int64_t batch) {
   return (const char *)base + (size_t)(batch * self->m * self->n) * self->size;
 }
-static const char *taus_of(const householder_kernel_t *self, const void *base, int64_t batch) {
+static const char *householder_taus_of(const householder_kernel_t *self, const void *base,
+                                       int64_t batch) {
   return (const char *)base + (size_t)(batch * self->k) * self->size;
 }
 
-static mp_status_t qr_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+static mp_status_t householder_qr_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   const householder_kernel_t *self = (const householder_kernel_t *)kernel;
   int64_t begin = 0, end = 0, count = self->m * self->n;
   mp_part_range(self->batch, kernel->num_parts, call->part, &begin, &end);
   char *a = call->scratch, *taus = a + (size_t)count * self->wide_bytes;
   char *work = taus + (size_t)self->k * self->wide_bytes;
   for (int64_t b = begin; b < end; ++b) {
-    mp_convert_run(&self->load, count, matrix_of(self, call->operands[0], b), a);
+    mp_convert_run(&self->load, count, householder_matrix_of(self, call->operands[0], b), a);
     if (self->complex) {
       mp_qr_z(self->m, self->n, (void *)a, (void *)taus, (void *)work);
     } else {
       mp_qr_d(self->m, self->n, (void *)a, (void *)taus, (void *)work);
     }
-    mp_convert_run(&self->store, count, a, (void *)matrix_of(self, call->results[0], b));
-    mp_convert_run(&self->store, self->k, taus, (void *)taus_of(self, call->results[1], b));
+    mp_convert_run(&self->store, count, a,
+                   (void *)householder_matrix_of(self, call->results[0], b));
+    mp_convert_run(&self->store, self->k, taus,
+                   (void *)householder_taus_of(self, call->results[1], b));
   }
   return NULL;
 }
 
-static mp_status_t product_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+static mp_status_t householder_product_run(const mp_kernel_t *kernel,
+                                           const mp_kernel_call_t *call) {
   const householder_kernel_t *self = (const householder_kernel_t *)kernel;
   int64_t begin = 0, end = 0, count = self->m * self->n;
   mp_part_range(self->batch, kernel->num_parts, call->part, &begin, &end);
@@ -50,8 +55,8 @@ static mp_status_t product_run(const mp_kernel_t *kernel, const mp_kernel_call_t
   char *work = taus + (size_t)self->k * self->wide_bytes;
   char *q = work + (size_t)self->n * self->wide_bytes;
   for (int64_t b = begin; b < end; ++b) {
-    mp_convert_run(&self->load, count, matrix_of(self, call->operands[0], b), a);
-    mp_convert_run(&self->load, self->k, taus_of(self, call->operands[1], b), taus);
+    mp_convert_run(&self->load, count, householder_matrix_of(self, call->operands[0], b), a);
+    mp_convert_run(&self->load, self->k, householder_taus_of(self, call->operands[1], b), taus);
     if (self->complex) {
       mp_householder_product_z(self->m, self->n, self->k, (void *)a, (void *)taus, (void *)q,
                                (void *)work);
@@ -59,13 +64,14 @@ static mp_status_t product_run(const mp_kernel_t *kernel, const mp_kernel_call_t
       mp_householder_product_d(self->m, self->n, self->k, (void *)a, (void *)taus, (void *)q,
                                (void *)work);
     }
-    mp_convert_run(&self->store, count, q, (void *)matrix_of(self, call->results[0], b));
+    mp_convert_run(&self->store, count, q,
+                   (void *)householder_matrix_of(self, call->results[0], b));
   }
   return NULL;
 }
 
 // `vector` has the batch dimensions of `matrix` and one more.
-static bool shapes_fit(const mp_type_t *matrix, const mp_type_t *vector) {
+static bool householder_shapes_fit(const mp_type_t *matrix, const mp_type_t *vector) {
   if (!mp_type_is_static(matrix) || !mp_type_is_static(vector) || matrix->rank < 2 ||
       vector->rank != matrix->rank - 1 || vector->dtype != matrix->dtype) {
     return false;
@@ -73,7 +79,7 @@ static bool shapes_fit(const mp_type_t *matrix, const mp_type_t *vector) {
   return memcmp(matrix->dims, vector->dims, (matrix->rank - 2) * sizeof(int64_t)) == 0;
 }
 
-static mp_status_t make_householder(mp_arena_t *arena, const mp_op_t *op, const mp_type_t *matrix,
+static mp_status_t householder_make(mp_arena_t *arena, const mp_op_t *op, const mp_type_t *matrix,
                                     const mp_type_t *taus, mp_kernel_run_t run,
                                     const mp_kernel_t **out_kernel) {
   int64_t m = matrix->dims[matrix->rank - 2], n = matrix->dims[matrix->rank - 1];
@@ -104,9 +110,9 @@ static mp_status_t make_householder(mp_arena_t *arena, const mp_op_t *op, const 
 mp_status_t mp_call_make_qr(mp_arena_t *arena, const mp_op_t *op, const mp_kernel_t **out_kernel) {
   if (op->num_operands == 1 && op->num_results == 2) {
     const mp_type_t *a = mp_op_operand_type(op, 0), *taus = mp_op_result_type(op, 1);
-    if (mp_type_equal(a, mp_op_result_type(op, 0)) && shapes_fit(a, taus) &&
+    if (mp_type_equal(a, mp_op_result_type(op, 0)) && householder_shapes_fit(a, taus) &&
         taus->dims[taus->rank - 1] == mp_min_i64(a->dims[a->rank - 2], a->dims[a->rank - 1])) {
-      return make_householder(arena, op, a, taus, qr_run, out_kernel);
+      return householder_make(arena, op, a, taus, householder_qr_run, out_kernel);
     }
   }
   return mp_op_error(op, MP_INVALID_ARGUMENT,
@@ -117,9 +123,9 @@ mp_status_t mp_call_make_householder_product(mp_arena_t *arena, const mp_op_t *o
                                              const mp_kernel_t **out_kernel) {
   if (op->num_operands == 2 && op->num_results == 1) {
     const mp_type_t *a = mp_op_operand_type(op, 0), *taus = mp_op_operand_type(op, 1);
-    if (mp_type_equal(a, mp_op_result_type(op, 0)) && shapes_fit(a, taus) &&
+    if (mp_type_equal(a, mp_op_result_type(op, 0)) && householder_shapes_fit(a, taus) &&
         taus->dims[taus->rank - 1] <= mp_min_i64(a->dims[a->rank - 2], a->dims[a->rank - 1])) {
-      return make_householder(arena, op, a, taus, product_run, out_kernel);
+      return householder_make(arena, op, a, taus, householder_product_run, out_kernel);
     }
   }
   return mp_op_error(op, MP_INVALID_ARGUMENT,

@@ -25,8 +25,8 @@ typedef struct {
 } solve_kernel_t;
 
 // L out of `a`: lower triangular, rows numbered backwards when that is what makes it so.
-static void load_matrix(const solve_kernel_t *self, const char *a, bool backwards, void *raw,
-                        void *l) {
+static void triangular_solve_load_matrix(const solve_kernel_t *self, const char *a, bool backwards,
+                                         void *raw, void *l) {
   int64_t n = self->n, size = (int64_t)mp_dtype_size(self->load.from);
   int64_t row = self->transposed ? size : n * size, column = self->transposed ? n * size : size;
   if (backwards) {
@@ -47,16 +47,17 @@ static void load_matrix(const solve_kernel_t *self, const char *a, bool backward
 }
 
 // Where element i of unknown vector v lies: steps in bytes.
-static void vector_steps(const solve_kernel_t *self, int64_t *element_step, int64_t *vector_step) {
+static void triangular_solve_vector_steps(const solve_kernel_t *self, int64_t *element_step,
+                                          int64_t *vector_step) {
   int64_t size = (int64_t)mp_dtype_size(self->load.from);
   *element_step = self->left ? self->vectors * size : size;
   *vector_step = self->left ? size : self->n * size;
 }
 
-static void solve_vector(const solve_kernel_t *self, const void *l, bool backwards, const char *b,
-                         char *raw, void *x, char *out) {
+static void triangular_solve_vector(const solve_kernel_t *self, const void *l, bool backwards,
+                                    const char *b, char *raw, void *x, char *out) {
   int64_t n = self->n, size = (int64_t)mp_dtype_size(self->load.from), step = 0, unused = 0;
-  vector_steps(self, &step, &unused);
+  triangular_solve_vector_steps(self, &step, &unused);
   if (backwards) {
     b += (n - 1) * step;
     out += (n - 1) * step;
@@ -80,12 +81,12 @@ static void solve_vector(const solve_kernel_t *self, const void *l, bool backwar
   mp_strided_run(&copy, out, raw);
 }
 
-static mp_status_t solve_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+static mp_status_t triangular_solve_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   const solve_kernel_t *self = (const solve_kernel_t *)kernel;
   int64_t begin = 0, end = 0, n = self->n, loaded = -1;
   mp_part_range(self->batch * self->vectors, kernel->num_parts, call->part, &begin, &end);
   int64_t size = (int64_t)mp_dtype_size(self->load.from), element_step = 0, vector_step = 0;
-  vector_steps(self, &element_step, &vector_step);
+  triangular_solve_vector_steps(self, &element_step, &vector_step);
   // L is lower triangular as it stands when a lower triangle is read by rows or an upper one by
   // columns.
   bool backwards = self->upper != self->transposed;
@@ -93,12 +94,13 @@ static mp_status_t solve_run(const mp_kernel_t *kernel, const mp_kernel_call_t *
   for (int64_t v = begin; v < end; ++v) {
     int64_t batch = v / self->vectors;
     if (batch != loaded) {
-      load_matrix(self, (const char *)call->operands[0] + batch * n * n * size, backwards, raw, l);
+      triangular_solve_load_matrix(self, (const char *)call->operands[0] + batch * n * n * size,
+                                   backwards, raw, l);
       loaded = batch;
     }
     int64_t at = batch * n * self->vectors * size + v % self->vectors * vector_step;
-    solve_vector(self, l, backwards, (const char *)call->operands[1] + at, raw, x,
-                 (char *)call->results[0] + at);
+    triangular_solve_vector(self, l, backwards, (const char *)call->operands[1] + at, raw, x,
+                            (char *)call->results[0] + at);
   }
   return NULL;
 }
@@ -108,7 +110,7 @@ mp_status_t mp_kernel_make_triangular_solve(mp_arena_t *arena, const mp_op_t *op
   const mp_type_t *a = mp_op_operand_type(op, 0), *b = mp_op_operand_type(op, 1);
   solve_kernel_t *self = MP_ARENA_NEW(arena, solve_kernel_t);
   MP_RETURN_IF_NULL(self);
-  mp_kernel_init(&self->base, solve_run, op);
+  mp_kernel_init(&self->base, triangular_solve_run, op);
   uint32_t transpose = mp_op_enum(op, MP_ATTR_TRANSPOSE_A, MP_TRANSPOSE_NO);
   self->left = mp_op_bool(op, MP_ATTR_LEFT_SIDE, true);
   self->unit = mp_op_bool(op, MP_ATTR_UNIT_DIAGONAL, false);

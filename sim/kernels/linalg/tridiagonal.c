@@ -29,12 +29,12 @@ typedef struct {
 } system_t;
 
 // Row i + 1 minus `factor` times row i, right-hand sides.
-static void subtract_row(const system_t *s, int64_t i, mp_complex_t factor) {
+static void tridiagonal_subtract_row(const system_t *s, int64_t i, mp_complex_t factor) {
   mp_complex_t *from = s->b + i * s->vectors, *to = from + s->vectors;
   for (int64_t v = 0; v < s->vectors; ++v) to[v] -= factor * from[v];
 }
 
-static void exchange_rows(const system_t *s, int64_t i) {
+static void tridiagonal_exchange_rows(const system_t *s, int64_t i) {
   mp_complex_t *p = s->b + i * s->vectors, *q = p + s->vectors;
   for (int64_t v = 0; v < s->vectors; ++v) {
     mp_complex_t kept = p[v];
@@ -43,12 +43,12 @@ static void exchange_rows(const system_t *s, int64_t i) {
   }
 }
 
-static void raise_pivot(const system_t *s, int64_t i) {
+static void tridiagonal_raise_pivot(const system_t *s, int64_t i) {
   if (cabs(s->diagonal[i]) < s->least) s->diagonal[i] = s->least;
 }
 
 // A zero pivot gives infinities and NaN, as the division has it.
-static void solve(const system_t *s) {
+static void tridiagonal_solve(const system_t *s) {
   mp_complex_t *below = s->below, *diagonal = s->diagonal, *above = s->above;
   for (int64_t i = 0; i + 1 < s->n; ++i) {
     s->second[i] = 0;
@@ -57,19 +57,19 @@ static void solve(const system_t *s) {
       diagonal[i] = below[i + 1];
       above[i] = diagonal[i + 1];
       if (i + 2 < s->n) s->second[i] = above[i + 1];
-      exchange_rows(s, i);
+      tridiagonal_exchange_rows(s, i);
       mp_complex_t factor = kept / diagonal[i];
       diagonal[i + 1] = right - factor * above[i];
       above[i + 1] = -factor * s->second[i];
-      subtract_row(s, i, factor);
+      tridiagonal_subtract_row(s, i, factor);
     } else {
-      raise_pivot(s, i);
+      tridiagonal_raise_pivot(s, i);
       mp_complex_t factor = below[i + 1] / diagonal[i];
       diagonal[i + 1] -= factor * above[i];
-      subtract_row(s, i, factor);
+      tridiagonal_subtract_row(s, i, factor);
     }
   }
-  raise_pivot(s, s->n - 1);
+  tridiagonal_raise_pivot(s, s->n - 1);
   for (int64_t i = s->n; i-- > 0;) {
     for (int64_t v = 0; v < s->vectors; ++v) {
       mp_complex_t *x = s->b + i * s->vectors + v;
@@ -98,14 +98,14 @@ static mp_status_t tridiagonal_run(const mp_kernel_t *kernel, const mp_kernel_ca
     const char *in = (const char *)call->operands[3] + (size_t)(b * count) * self->size;
     mp_convert_run(&self->load, count, in, s.b);
     s.above[n - 1] = 0;
-    solve(&s);
+    tridiagonal_solve(&s);
     mp_convert_run(&self->store, count, s.b,
                    (char *)call->results[0] + (size_t)(b * count) * self->size);
   }
   return NULL;
 }
 
-static mp_status_t make_tridiagonal(mp_arena_t *arena, const mp_op_t *op, bool perturb,
+static mp_status_t tridiagonal_make(mp_arena_t *arena, const mp_op_t *op, bool perturb,
                                     const mp_kernel_t **out_kernel) {
   bool fits = op->num_operands == 4 && op->num_results == 1;
   const mp_type_t *b = fits ? mp_op_operand_type(op, 3) : NULL;
@@ -142,10 +142,10 @@ static mp_status_t make_tridiagonal(mp_arena_t *arena, const mp_op_t *op, bool p
 
 mp_status_t mp_call_make_tridiagonal_solve(mp_arena_t *arena, const mp_op_t *op,
                                            const mp_kernel_t **out_kernel) {
-  return make_tridiagonal(arena, op, false, out_kernel);
+  return tridiagonal_make(arena, op, false, out_kernel);
 }
 
 mp_status_t mp_call_make_tridiagonal_solve_perturbed(mp_arena_t *arena, const mp_op_t *op,
                                                      const mp_kernel_t **out_kernel) {
-  return make_tridiagonal(arena, op, true, out_kernel);
+  return tridiagonal_make(arena, op, true, out_kernel);
 }

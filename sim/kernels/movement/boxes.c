@@ -17,7 +17,7 @@ typedef struct {
   int64_t bytes_each;  // of one index of `dim`
 } slabs_t;
 
-static slabs_t slabs_of(const mp_type_t *type) {
+static slabs_t boxes_slabs_of(const mp_type_t *type) {
   slabs_t slabs = {0, 1, (int64_t)mp_dtype_size(type->dtype)};
   while (slabs.dim + 1 < type->rank && type->dims[slabs.dim] == 1) ++slabs.dim;
   if (type->rank > 0) {
@@ -27,7 +27,7 @@ static slabs_t slabs_of(const mp_type_t *type) {
   return slabs;
 }
 
-static uint32_t slabs_num_parts(const slabs_t *slabs) {
+static uint32_t boxes_slabs_num_parts(const slabs_t *slabs) {
   uint32_t parts = mp_part_count(slabs->extent * slabs->bytes_each, GRAIN_BYTES);
   return slabs->extent < parts ? (uint32_t)mp_max_i64(slabs->extent, 1) : parts;
 }
@@ -51,8 +51,8 @@ typedef struct {
 } pad_kernel_t;
 
 // The operand indices of one dimension that land in [begin, end) of the result.
-static void pad_span(const pad_dim_t *dim, int64_t begin, int64_t end, int64_t *out_first,
-                     int64_t *out_count) {
+static void boxes_pad_span(const pad_dim_t *dim, int64_t begin, int64_t end, int64_t *out_first,
+                           int64_t *out_count) {
   // Ceiling divisions of what may be negative.
   int64_t first = begin > dim->low ? (begin - dim->low + dim->step - 1) / dim->step : 0;
   int64_t last = end > dim->low ? (end - dim->low + dim->step - 1) / dim->step : 0;
@@ -61,7 +61,7 @@ static void pad_span(const pad_dim_t *dim, int64_t begin, int64_t end, int64_t *
   *out_count = mp_max_i64(last - first, 0);
 }
 
-static mp_status_t pad_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+static mp_status_t boxes_pad_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   const pad_kernel_t *self = (const pad_kernel_t *)kernel;
   if (self->out_count == 0) return NULL;
   int64_t begin = 0, end = 0;
@@ -76,7 +76,7 @@ static mp_status_t pad_run(const mp_kernel_t *kernel, const mp_kernel_call_t *ca
     const pad_dim_t *dim = &self->dims[i];
     bool cut = i == self->slabs.dim;
     int64_t first = 0, count = 0;
-    pad_span(dim, cut ? begin : 0, cut ? end : self->out_dims[i], &first, &count);
+    boxes_pad_span(dim, cut ? begin : 0, cut ? end : self->out_dims[i], &first, &count);
     if (count == 0) return NULL;
     in += first * dim->src;
     out += (dim->low + first * dim->step) * dim->dst;
@@ -92,9 +92,9 @@ mp_status_t mp_kernel_make_pad(mp_arena_t *arena, const mp_op_t *op,
   const mp_type_t *in = mp_op_operand_type(op, 0), *out = mp_op_result_type(op, 0);
   pad_kernel_t *self = mp_arena_alloc(arena, sizeof(*self) + in->rank * sizeof(pad_dim_t));
   MP_RETURN_IF_NULL(self);
-  mp_kernel_init(&self->base, pad_run, op);
-  self->slabs = slabs_of(out);
-  self->base.num_parts = slabs_num_parts(&self->slabs);
+  mp_kernel_init(&self->base, boxes_pad_run, op);
+  self->slabs = boxes_slabs_of(out);
+  self->base.num_parts = boxes_slabs_num_parts(&self->slabs);
   self->rank = in->rank;
   self->element = (uint32_t)mp_dtype_size(out->dtype);
   self->out_count = mp_shape_count(out);
@@ -124,7 +124,7 @@ typedef struct {
   int64_t starts[];  // [num_operands + 1] byte offset of each operand in a row
 } concatenate_kernel_t;
 
-static mp_status_t concatenate_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+static mp_status_t boxes_concatenate_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   const concatenate_kernel_t *self = (const concatenate_kernel_t *)kernel;
   int64_t row_begin = 0, row_end = self->rows, begin = 0, end = self->row_bytes;
   if (self->cut_rows) {
@@ -153,7 +153,7 @@ mp_status_t mp_kernel_make_concatenate(mp_arena_t *arena, const mp_op_t *op,
   concatenate_kernel_t *self =
       mp_arena_alloc(arena, sizeof(*self) + (op->num_operands + 1) * sizeof(int64_t));
   MP_RETURN_IF_NULL(self);
-  mp_kernel_init(&self->base, concatenate_run, op);
+  mp_kernel_init(&self->base, boxes_concatenate_run, op);
   const mp_type_t *out = mp_op_result_type(op, 0);
   uint32_t dim = (uint32_t)mp_op_int(op, MP_ATTR_DIMENSION, 0);
   int64_t inner =
@@ -184,18 +184,20 @@ typedef struct {
 } box_kernel_t;
 
 // The box's start in each dimension, clamped so that it lies inside.
-static void box_starts(const box_kernel_t *self, const mp_kernel_call_t *call, int64_t *starts) {
+static void boxes_box_starts(const box_kernel_t *self, const mp_kernel_call_t *call,
+                             int64_t *starts) {
   for (uint32_t i = 0; i < self->rank; ++i) {
     int64_t start = mp_load_index(self->index_dtype, call->operands[self->first_start + i]);
     starts[i] = mp_clamp_i64(start, 0, self->big->dims[i] - self->box->dims[i]);
   }
 }
 
-static mp_status_t dynamic_slice_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+static mp_status_t boxes_dynamic_slice_run(const mp_kernel_t *kernel,
+                                           const mp_kernel_call_t *call) {
   const box_kernel_t *self = (const box_kernel_t *)kernel;
   if (mp_shape_count(self->box) == 0) return NULL;
   int64_t starts[MP_MAX_RANK], dst[MP_MAX_RANK], src[MP_MAX_RANK];
-  box_starts(self, call, starts);
+  boxes_box_starts(self, call, starts);
   mp_dims_strides(self->box->dims, self->rank, self->element, dst);
   mp_dims_strides(self->big->dims, self->rank, self->element, src);
   const char *in = call->operands[0];
@@ -210,8 +212,8 @@ static mp_status_t dynamic_slice_run(const mp_kernel_t *kernel, const mp_kernel_
   return NULL;
 }
 
-static mp_status_t dynamic_update_slice_run(const mp_kernel_t *kernel,
-                                            const mp_kernel_call_t *call) {
+static mp_status_t boxes_dynamic_update_slice_run(const mp_kernel_t *kernel,
+                                                  const mp_kernel_call_t *call) {
   const box_kernel_t *self = (const box_kernel_t *)kernel;
   if (mp_shape_count(self->big) == 0) return NULL;
   int64_t begin = 0, end = 0;
@@ -222,7 +224,7 @@ static mp_status_t dynamic_update_slice_run(const mp_kernel_t *kernel,
   if (out != big) memcpy(out + begin * each, big + begin * each, (size_t)((end - begin) * each));
   if (mp_shape_count(self->box) == 0) return NULL;
   int64_t starts[MP_MAX_RANK], dst[MP_MAX_RANK], src[MP_MAX_RANK];
-  box_starts(self, call, starts);
+  boxes_box_starts(self, call, starts);
   mp_dims_strides(self->big->dims, self->rank, self->element, dst);
   mp_dims_strides(self->box->dims, self->rank, self->element, src);
   mp_strided_t copy;
@@ -243,8 +245,8 @@ static mp_status_t dynamic_update_slice_run(const mp_kernel_t *kernel,
   return NULL;
 }
 
-static mp_status_t box_new(mp_arena_t *arena, const mp_op_t *op, mp_kernel_run_t run,
-                           uint32_t first_start, box_kernel_t **out_kernel) {
+static mp_status_t boxes_box_new(mp_arena_t *arena, const mp_op_t *op, mp_kernel_run_t run,
+                                 uint32_t first_start, box_kernel_t **out_kernel) {
   box_kernel_t *self = MP_ARENA_NEW(arena, box_kernel_t);
   MP_RETURN_IF_NULL(self);
   mp_kernel_init(&self->base, run, op);
@@ -260,7 +262,7 @@ static mp_status_t box_new(mp_arena_t *arena, const mp_op_t *op, mp_kernel_run_t
 mp_status_t mp_kernel_make_dynamic_slice(mp_arena_t *arena, const mp_op_t *op,
                                          const mp_kernel_t **out_kernel) {
   box_kernel_t *self = NULL;
-  MP_RETURN_IF_ERROR(box_new(arena, op, dynamic_slice_run, 1, &self));
+  MP_RETURN_IF_ERROR(boxes_box_new(arena, op, boxes_dynamic_slice_run, 1, &self));
   self->box = mp_op_result_type(op, 0);
   // The copy's shape depends on the types alone, so its parts can be counted here.
   mp_strided_t copy;
@@ -280,12 +282,12 @@ mp_status_t mp_kernel_make_dynamic_slice(mp_arena_t *arena, const mp_op_t *op,
 mp_status_t mp_kernel_make_dynamic_update_slice(mp_arena_t *arena, const mp_op_t *op,
                                                 const mp_kernel_t **out_kernel) {
   box_kernel_t *self = NULL;
-  MP_RETURN_IF_ERROR(box_new(arena, op, dynamic_update_slice_run, 2, &self));
+  MP_RETURN_IF_ERROR(boxes_box_new(arena, op, boxes_dynamic_update_slice_run, 2, &self));
   self->box = mp_op_operand_type(op, 1);
-  self->slabs = slabs_of(self->big);
+  self->slabs = boxes_slabs_of(self->big);
   // In place, as in loops, only the update is work: parts by its size.
   uint32_t parts = mp_part_count(mp_shape_bytes(self->box), GRAIN_BYTES);
-  self->base.num_parts = (uint32_t)mp_min_i64(parts, slabs_num_parts(&self->slabs));
+  self->base.num_parts = (uint32_t)mp_min_i64(parts, boxes_slabs_num_parts(&self->slabs));
   self->base.in_place = 1;
   *out_kernel = &self->base;
   return NULL;

@@ -40,7 +40,7 @@ typedef struct {
   int64_t dst, index, operand;
 } cursor_t;
 
-static void cursor_seek(const gather_kernel_t *self, int64_t number, cursor_t *cursor) {
+static void gather_cursor_seek(const gather_kernel_t *self, int64_t number, cursor_t *cursor) {
   cursor->dst = cursor->index = cursor->operand = 0;
   for (uint32_t i = self->num_batch; i-- > 0;) {
     const batch_dim_t *dim = &self->batch[i];
@@ -53,17 +53,19 @@ static void cursor_seek(const gather_kernel_t *self, int64_t number, cursor_t *c
   }
 }
 
-static inline int64_t load_start(const gather_kernel_t *self, const char *indices, int64_t i) {
+static inline int64_t gather_load_start(const gather_kernel_t *self, const char *indices,
+                                        int64_t i) {
   if (self->index_dtype == MP_DTYPE_S32) return ((const int32_t *)(const void *)indices)[i];
   if (self->index_dtype == MP_DTYPE_S64) return ((const int64_t *)(const void *)indices)[i];
   return mp_load_index(self->index_dtype, indices + i * self->index_bytes);
 }
 
 // The byte offset in the operand that index vector `index` (elements) asks for, clamped.
-static inline int64_t slice_start(const gather_kernel_t *self, const char *indices, int64_t index) {
+static inline int64_t gather_slice_start(const gather_kernel_t *self, const char *indices,
+                                         int64_t index) {
   int64_t offset = 0;
   for (uint32_t i = 0; i < self->num_starts; ++i) {
-    int64_t start = load_start(self, indices, index + i * self->vector_stride);
+    int64_t start = gather_load_start(self, indices, index + i * self->vector_stride);
     offset += mp_clamp_i64(start, 0, self->starts[i].limit) * self->starts[i].stride;
   }
   return offset;
@@ -78,13 +80,13 @@ typedef struct {
 } run_t;
 
 // Slices of one element, of `T`.
-#define GATHER_ELEMENTS(T)                                                               \
-  static void gather_##T(const gather_kernel_t *self, const run_t *run) {                \
-    for (int64_t i = 0; i < run->count; ++i) {                                           \
-      int64_t start = slice_start(self, run->indices, run->index + i * run->step.index); \
-      *(T *)(void *)(run->dst + i * run->step.dst) =                                     \
-          *(const T *)(const void *)(run->src + i * run->step.operand + start);          \
-    }                                                                                    \
+#define GATHER_ELEMENTS(T)                                                                      \
+  static void gather_##T(const gather_kernel_t *self, const run_t *run) {                       \
+    for (int64_t i = 0; i < run->count; ++i) {                                                  \
+      int64_t start = gather_slice_start(self, run->indices, run->index + i * run->step.index); \
+      *(T *)(void *)(run->dst + i * run->step.dst) =                                            \
+          *(const T *)(const void *)(run->src + i * run->step.operand + start);                 \
+    }                                                                                           \
   }
 GATHER_ELEMENTS(uint8_t)
 GATHER_ELEMENTS(uint16_t)
@@ -97,7 +99,7 @@ static void gather_slices(const gather_kernel_t *self, const run_t *run) {
                 slice->dims[0].src == slice->element;
   for (int64_t i = 0; i < run->count; ++i) {
     const char *src = run->src + i * run->step.operand +
-                      slice_start(self, run->indices, run->index + i * run->step.index);
+                      gather_slice_start(self, run->indices, run->index + i * run->step.index);
     char *dst = run->dst + i * run->step.dst;
     if (is_row) {
       memcpy(dst, src, (size_t)slice->dims[0].extent * slice->element);
@@ -110,7 +112,7 @@ static void gather_slices(const gather_kernel_t *self, const run_t *run) {
 // Slices that are columns, side by side in the result: row by row instead of slice by slice.
 enum { COLUMNS = 256 };
 
-static bool are_columns(const gather_kernel_t *self, const run_t *run) {
+static bool gather_are_columns(const gather_kernel_t *self, const run_t *run) {
   const mp_strided_t *slice = &self->slice;
   return slice->rank == 1 && slice->element == self->element && run->count > 1 &&
          run->step.dst == (int64_t)self->element && slice->dims[0].dst != (int64_t)self->element;
@@ -123,7 +125,8 @@ static void gather_columns(const gather_kernel_t *self, const run_t *run) {
     int64_t index[COLUMNS];
     n = mp_min_i64(run->count - begin, COLUMNS);
     for (int64_t i = 0; i < n; ++i) {
-      int64_t start = slice_start(self, run->indices, run->index + (begin + i) * run->step.index);
+      int64_t start =
+          gather_slice_start(self, run->indices, run->index + (begin + i) * run->step.index);
       index[i] = ((begin + i) * run->step.operand + start) / element;
     }
     for (int64_t row = 0; row < dim->extent; ++row) {
@@ -152,7 +155,7 @@ static void gather_one_run(const gather_kernel_t *self, const run_t *run) {
         break;
     }
   }
-  if (are_columns(self, run)) {
+  if (gather_are_columns(self, run)) {
     gather_columns(self, run);
   } else {
     gather_slices(self, run);
@@ -165,7 +168,7 @@ static mp_status_t gather_run(const mp_kernel_t *kernel, const mp_kernel_call_t 
   int64_t begin = 0, end = 0;
   mp_part_range(self->num_slices, kernel->num_parts, call->part, &begin, &end);
   cursor_t cursor;
-  cursor_seek(self, begin, &cursor);
+  gather_cursor_seek(self, begin, &cursor);
   run_t run = {.indices = call->operands[1], .step = {.extent = 1}};
   const uint32_t last = self->num_batch - 1;
   if (self->num_batch > 0) run.step = self->batch[last];
@@ -176,7 +179,7 @@ static mp_status_t gather_run(const mp_kernel_t *kernel, const mp_kernel_call_t 
     run.dst = (char *)call->results[0] + cursor.dst;
     run.index = cursor.index;
     gather_one_run(self, &run);
-    if (n + run.count < end) cursor_seek(self, n + run.count, &cursor);
+    if (n + run.count < end) gather_cursor_seek(self, n + run.count, &cursor);
   }
   return NULL;
 }

@@ -14,7 +14,7 @@ typedef struct {
 } iota_kernel_t;
 
 // Stores `value` as an element of any type; integers wrap.
-static void store_index(mp_dtype_t dtype, int64_t value, void *out) {
+static void iota_store_index(mp_dtype_t dtype, int64_t value, void *out) {
   int bits = mp_dtype_bits(dtype);
   if (mp_dtype_is_complex(dtype)) {
     memset(out, 0, mp_dtype_size(dtype));
@@ -37,7 +37,7 @@ static void iota_line(mp_dtype_t dtype, int64_t begin, int64_t count, void *out)
     for (int64_t i = 0; i < count; ++i) ((float *)out)[i] = (float)(begin + i);
   } else {
     size_t size = mp_dtype_size(dtype);
-    for (int64_t i = 0; i < count; ++i) store_index(dtype, begin + i, (char *)out + i * size);
+    for (int64_t i = 0; i < count; ++i) iota_store_index(dtype, begin + i, (char *)out + i * size);
   }
 }
 
@@ -56,7 +56,7 @@ static mp_status_t iota_run(const mp_kernel_t *kernel, const mp_kernel_call_t *c
     } else {
       for (int64_t i = 0; i < count; ++i) {
         char element[16];
-        store_index(self->dtype, index + i, element);
+        iota_store_index(self->dtype, index + i, element);
         mp_fill(out + i * self->inner * (int64_t)size, element, size, self->inner);
       }
     }

@@ -12,7 +12,7 @@ typedef struct {
   mp_strided_t copy;
 } copy_kernel_t;
 
-static mp_status_t copy_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+static mp_status_t movement_copy_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   const copy_kernel_t *self = (const copy_kernel_t *)kernel;
   const char *src = call->operands[0];
   void *dst = call->results[0];
@@ -21,16 +21,17 @@ static mp_status_t copy_run(const mp_kernel_t *kernel, const mp_kernel_call_t *c
   return NULL;
 }
 
-static mp_status_t copy_new(mp_arena_t *arena, const mp_op_t *op, copy_kernel_t **out_kernel) {
+static mp_status_t movement_copy_new(mp_arena_t *arena, const mp_op_t *op,
+                                     copy_kernel_t **out_kernel) {
   copy_kernel_t *self = MP_ARENA_NEW(arena, copy_kernel_t);
   MP_RETURN_IF_NULL(self);
-  mp_kernel_init(&self->base, copy_run, op);
+  mp_kernel_init(&self->base, movement_copy_run, op);
   mp_strided_init(&self->copy, mp_dtype_size(mp_op_result_type(op, 0)->dtype));
   *out_kernel = self;
   return NULL;
 }
 
-static const mp_kernel_t *copy_finish(copy_kernel_t *self) {
+static const mp_kernel_t *movement_copy_finish(copy_kernel_t *self) {
   mp_strided_finish(&self->copy);
   self->base.num_parts = mp_strided_num_parts(&self->copy);
   return &self->base;
@@ -39,7 +40,7 @@ static const mp_kernel_t *copy_finish(copy_kernel_t *self) {
 mp_status_t mp_kernel_make_broadcast_in_dim(mp_arena_t *arena, const mp_op_t *op,
                                             const mp_kernel_t **out_kernel) {
   copy_kernel_t *self = NULL;
-  MP_RETURN_IF_ERROR(copy_new(arena, op, &self));
+  MP_RETURN_IF_ERROR(movement_copy_new(arena, op, &self));
   const mp_type_t *in = mp_op_operand_type(op, 0), *out = mp_op_result_type(op, 0);
   mp_index_list_t map = mp_op_ints(op, MP_ATTR_BROADCAST_DIMENSIONS);
   int64_t dst[MP_MAX_RANK], in_strides[MP_MAX_RANK], src[MP_MAX_RANK] = {0};
@@ -51,14 +52,14 @@ mp_status_t mp_kernel_make_broadcast_in_dim(mp_arena_t *arena, const mp_op_t *op
   for (uint32_t i = 0; i < out->rank; ++i) {
     mp_strided_add_dim(&self->copy, out->dims[i], dst[i], src[i]);
   }
-  *out_kernel = copy_finish(self);
+  *out_kernel = movement_copy_finish(self);
   return NULL;
 }
 
 mp_status_t mp_kernel_make_transpose(mp_arena_t *arena, const mp_op_t *op,
                                      const mp_kernel_t **out_kernel) {
   copy_kernel_t *self = NULL;
-  MP_RETURN_IF_ERROR(copy_new(arena, op, &self));
+  MP_RETURN_IF_ERROR(movement_copy_new(arena, op, &self));
   const mp_type_t *in = mp_op_operand_type(op, 0), *out = mp_op_result_type(op, 0);
   mp_index_list_t permutation = mp_op_ints(op, MP_ATTR_PERMUTATION);
   int64_t dst[MP_MAX_RANK], src[MP_MAX_RANK];
@@ -67,30 +68,31 @@ mp_status_t mp_kernel_make_transpose(mp_arena_t *arena, const mp_op_t *op,
   for (uint32_t i = 0; i < out->rank; ++i) {
     mp_strided_add_dim(&self->copy, out->dims[i], dst[i], src[permutation.values[i]]);
   }
-  *out_kernel = copy_finish(self);
+  *out_kernel = movement_copy_finish(self);
   return NULL;
 }
 
 // The elements in the same order: reshape, and bitcasts that keep the width.
-static mp_status_t make_flat(mp_arena_t *arena, const mp_op_t *op, const mp_kernel_t **out_kernel) {
+static mp_status_t movement_make_flat(mp_arena_t *arena, const mp_op_t *op,
+                                      const mp_kernel_t **out_kernel) {
   copy_kernel_t *self = NULL;
-  MP_RETURN_IF_ERROR(copy_new(arena, op, &self));
+  MP_RETURN_IF_ERROR(movement_copy_new(arena, op, &self));
   int64_t size = self->copy.element;
   mp_strided_add_dim(&self->copy, mp_shape_count(mp_op_result_type(op, 0)), size, size);
   self->base.in_place = 1;
-  *out_kernel = copy_finish(self);
+  *out_kernel = movement_copy_finish(self);
   return NULL;
 }
 
 mp_status_t mp_kernel_make_reshape(mp_arena_t *arena, const mp_op_t *op,
                                    const mp_kernel_t **out_kernel) {
-  return make_flat(arena, op, out_kernel);
+  return movement_make_flat(arena, op, out_kernel);
 }
 
 mp_status_t mp_kernel_make_slice(mp_arena_t *arena, const mp_op_t *op,
                                  const mp_kernel_t **out_kernel) {
   copy_kernel_t *self = NULL;
-  MP_RETURN_IF_ERROR(copy_new(arena, op, &self));
+  MP_RETURN_IF_ERROR(movement_copy_new(arena, op, &self));
   const mp_type_t *in = mp_op_operand_type(op, 0), *out = mp_op_result_type(op, 0);
   mp_index_list_t starts = mp_op_ints(op, MP_ATTR_START_INDICES);
   mp_index_list_t strides = mp_op_ints(op, MP_ATTR_STRIDES);
@@ -102,14 +104,14 @@ mp_status_t mp_kernel_make_slice(mp_arena_t *arena, const mp_op_t *op,
     self->src_offset += starts.values[i] * src[i];
     mp_strided_add_dim(&self->copy, out->dims[i], dst[i], step);
   }
-  *out_kernel = copy_finish(self);
+  *out_kernel = movement_copy_finish(self);
   return NULL;
 }
 
 mp_status_t mp_kernel_make_reverse(mp_arena_t *arena, const mp_op_t *op,
                                    const mp_kernel_t **out_kernel) {
   copy_kernel_t *self = NULL;
-  MP_RETURN_IF_ERROR(copy_new(arena, op, &self));
+  MP_RETURN_IF_ERROR(movement_copy_new(arena, op, &self));
   const mp_type_t *out = mp_op_result_type(op, 0);
   mp_index_list_t reversed = mp_op_ints(op, MP_ATTR_DIMENSIONS);
   int64_t strides[MP_MAX_RANK];
@@ -119,7 +121,7 @@ mp_status_t mp_kernel_make_reverse(mp_arena_t *arena, const mp_op_t *op,
     if (backwards) self->src_offset += (out->dims[i] - 1) * strides[i];
     mp_strided_add_dim(&self->copy, out->dims[i], strides[i], backwards ? -strides[i] : strides[i]);
   }
-  *out_kernel = copy_finish(self);
+  *out_kernel = movement_copy_finish(self);
   return NULL;
 }
 
@@ -136,7 +138,8 @@ typedef struct {
   bool widens;
 } bitcast_kernel_t;
 
-static mp_status_t bitcast_bits_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+static mp_status_t movement_bitcast_bits_run(const mp_kernel_t *kernel,
+                                             const mp_kernel_call_t *call) {
   const bitcast_kernel_t *self = (const bitcast_kernel_t *)kernel;
   const uint8_t *src = call->operands[0];
   uint8_t *dst = call->results[0];
@@ -166,11 +169,11 @@ mp_status_t mp_kernel_make_bitcast_convert(mp_arena_t *arena, const mp_op_t *op,
   if (narrow >= 8 || narrow == wide) {
     // Whole bytes in a row either way: the bytes do not move at all.
     copy_kernel_t *self = NULL;
-    MP_RETURN_IF_ERROR(copy_new(arena, op, &self));
+    MP_RETURN_IF_ERROR(movement_copy_new(arena, op, &self));
     mp_strided_init(&self->copy, 1);
     mp_strided_add_dim(&self->copy, mp_shape_bytes(out), 1, 1);
     self->base.in_place = 1;
-    *out_kernel = copy_finish(self);
+    *out_kernel = movement_copy_finish(self);
     return NULL;
   }
   if (wide % narrow != 0 || 8 % narrow != 0) {
@@ -179,7 +182,7 @@ mp_status_t mp_kernel_make_bitcast_convert(mp_arena_t *arena, const mp_op_t *op,
   }
   bitcast_kernel_t *self = MP_ARENA_NEW(arena, bitcast_kernel_t);
   MP_RETURN_IF_NULL(self);
-  mp_kernel_init(&self->base, bitcast_bits_run, op);
+  mp_kernel_init(&self->base, movement_bitcast_bits_run, op);
   self->widens = in_bits < out_bits;
   self->wide_count = mp_shape_count(self->widens ? out : in);
   self->ratio = wide / narrow;
@@ -196,7 +199,7 @@ typedef struct {
   int32_t size;
 } size_kernel_t;
 
-static mp_status_t size_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+static mp_status_t movement_size_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   *(int32_t *)call->results[0] = ((const size_kernel_t *)kernel)->size;
   return NULL;
 }
@@ -205,7 +208,7 @@ mp_status_t mp_kernel_make_get_dimension_size(mp_arena_t *arena, const mp_op_t *
                                               const mp_kernel_t **out_kernel) {
   size_kernel_t *self = MP_ARENA_NEW(arena, size_kernel_t);
   MP_RETURN_IF_NULL(self);
-  mp_kernel_init(&self->base, size_run, op);
+  mp_kernel_init(&self->base, movement_size_run, op);
   self->size = (int32_t)mp_op_operand_type(op, 0)->dims[mp_op_int(op, MP_ATTR_DIMENSION, 0)];
   *out_kernel = &self->base;
   return NULL;

@@ -73,7 +73,8 @@ typedef struct {
 } part_t;
 
 // Combines n <= MP_REGION_MAX_LANES elements; offsets in elements.
-static void combine(const part_t *part, int64_t n, int64_t operand_offset, int64_t update_offset) {
+static void scatter_combine(const part_t *part, int64_t n, int64_t operand_offset,
+                            int64_t update_offset) {
   const scatter_t *kernel = part->kernel;
   uint32_t num = kernel->num_operands;
   const window_dim_t *run = &kernel->run;
@@ -105,7 +106,7 @@ static void combine(const part_t *part, int64_t n, int64_t operand_offset, int64
   }
 }
 
-static void copy_element(size_t size, char *to, const char *from) {
+static void scatter_copy_element(size_t size, char *to, const char *from) {
   switch (size) {
     case 1:
       *to = *from;
@@ -122,24 +123,24 @@ static void copy_element(size_t size, char *to, const char *from) {
 }
 
 // Runs of one element, of one operand: what scattering single numbers comes to.
-static void do_element(const part_t *part, int64_t operand_offset, int64_t update_offset) {
+static void scatter_do_element(const part_t *part, int64_t operand_offset, int64_t update_offset) {
   const scatter_t *kernel = part->kernel;
   int64_t size = (int64_t)kernel->sizes[0];
   char *to = (char *)part->call->results[0] + operand_offset * size;
   const char *from = (const char *)part->call->operands[2] + update_offset * size;
   if (kernel->sets) {
-    copy_element((size_t)size, to, from);
+    scatter_copy_element((size_t)size, to, from);
   } else {
     const void *in[] = {to, from};
     mp_ew_run(&kernel->binary, 1, in, to);
   }
 }
 
-static void do_run(const part_t *part, int64_t operand_offset, int64_t update_offset) {
+static void scatter_do_run(const part_t *part, int64_t operand_offset, int64_t update_offset) {
   const scatter_t *kernel = part->kernel;
   const window_dim_t *run = &kernel->run;
   if (kernel->run.dim == 1 && (kernel->sets || kernel->is_binary)) {
-    do_element(part, operand_offset, update_offset);
+    scatter_do_element(part, operand_offset, update_offset);
     return;
   }
   operand_offset += part->begin * run->operand_stride;
@@ -158,20 +159,21 @@ static void do_run(const part_t *part, int64_t operand_offset, int64_t update_of
     return;
   }
   for (int64_t i = 0; i < length; i += MP_REGION_MAX_LANES) {
-    combine(part, mp_min_i64(length - i, MP_REGION_MAX_LANES),
-            operand_offset + i * run->operand_stride, update_offset + i * run->update_stride);
+    scatter_combine(part, mp_min_i64(length - i, MP_REGION_MAX_LANES),
+                    operand_offset + i * run->operand_stride,
+                    update_offset + i * run->update_stride);
   }
 }
 
-static void do_window(const part_t *part, int64_t operand_offset, int64_t update_offset) {
+static void scatter_do_window(const part_t *part, int64_t operand_offset, int64_t update_offset) {
   const scatter_t *kernel = part->kernel;
   if (kernel->num_window_dims == 0) {
-    do_run(part, operand_offset, update_offset);
+    scatter_do_run(part, operand_offset, update_offset);
     return;
   }
   int64_t index[MP_MAX_RANK] = {0};
   for (int64_t r = 0; r < kernel->num_runs; ++r) {
-    do_run(part, operand_offset, update_offset);
+    scatter_do_run(part, operand_offset, update_offset);
     for (uint32_t i = kernel->num_window_dims; i-- > 0;) {
       const window_dim_t *dim = &kernel->window_dims[i];
       operand_offset += dim->operand_stride;
@@ -185,7 +187,7 @@ static void do_window(const part_t *part, int64_t operand_offset, int64_t update
 }
 
 // Where the index vector at `indices` points; false when the window would not fit.
-static bool find_start(const scatter_t *kernel, const char *indices, int64_t *out_offset) {
+static bool scatter_find_start(const scatter_t *kernel, const char *indices, int64_t *out_offset) {
   size_t size = mp_dtype_size(kernel->index_dtype);
   int64_t offset = 0;
   for (uint32_t i = 0; i < kernel->num_components; ++i) {
@@ -198,15 +200,15 @@ static bool find_start(const scatter_t *kernel, const char *indices, int64_t *ou
   return true;
 }
 
-static void do_positions(const part_t *part) {
+static void scatter_do_positions(const part_t *part) {
   const scatter_t *kernel = part->kernel;
   size_t index_size = mp_dtype_size(kernel->index_dtype);
   const char *indices = part->call->operands[kernel->num_operands];
   int64_t position[MP_MAX_RANK] = {0}, at = 0, update = 0, batch = 0;
   for (int64_t p = 0; p < kernel->num_positions; ++p) {
     int64_t start = 0;
-    if (find_start(kernel, indices + at * (int64_t)index_size, &start)) {
-      do_window(part, start + batch, update);
+    if (scatter_find_start(kernel, indices + at * (int64_t)index_size, &start)) {
+      scatter_do_window(part, start + batch, update);
     }
     for (uint32_t i = kernel->num_position_dims; i-- > 0;) {
       const position_dim_t *dim = &kernel->position_dims[i];
@@ -225,8 +227,8 @@ static void do_positions(const part_t *part) {
 // --- Single elements, listed one after the other; windows that are columns, side by side ---
 
 // Where positions [first, first + n) point: offsets in the operand, -1 where nothing is done.
-static void find_offsets(const scatter_t *kernel, const void *indices, int64_t first, int64_t n,
-                         int64_t *out_offsets) {
+static void scatter_find_offsets(const scatter_t *kernel, const void *indices, int64_t first,
+                                 int64_t n, int64_t *out_offsets) {
   uint32_t num = kernel->num_components;
   for (int64_t i = 0; i < n; ++i) out_offsets[i] = 0;
   for (uint32_t c = 0; c < num; ++c) {
@@ -262,8 +264,8 @@ static void find_offsets(const scatter_t *kernel, const void *indices, int64_t f
     }                                                                      \
   } while (0)
 
-static void apply_elements(const scatter_t *kernel, int64_t n, const int64_t *offsets,
-                           const void *updates, void *result) {
+static void scatter_apply_elements(const scatter_t *kernel, int64_t n, const int64_t *offsets,
+                                   const void *updates, void *result) {
   int64_t size = (int64_t)kernel->sizes[0];
   switch (kernel->adds) {
     case MP_DTYPE_F32:
@@ -287,31 +289,32 @@ static void apply_elements(const scatter_t *kernel, int64_t n, const int64_t *of
     const char *from = (const char *)updates + i * size;
     const void *in[] = {to, from};
     if (kernel->sets) {
-      copy_element((size_t)size, to, from);
+      scatter_copy_element((size_t)size, to, from);
     } else {
       mp_ew_run(&kernel->binary, 1, in, to);
     }
   }
 }
 
-static void do_elements(const part_t *part) {
+static void scatter_do_elements(const part_t *part) {
   const scatter_t *kernel = part->kernel;
   const window_dim_t *run = &kernel->run;
   const int64_t size = (int64_t)kernel->sizes[0];
   int64_t *offsets = (int64_t *)(void *)part->acc[0];
   for (int64_t p = 0, n; p < kernel->num_positions; p += n) {
     n = mp_min_i64(kernel->num_positions - p, MP_REGION_MAX_LANES);
-    find_offsets(kernel, part->call->operands[1], p, n, offsets);
+    scatter_find_offsets(kernel, part->call->operands[1], p, n, offsets);
     for (int64_t i = part->begin; i < part->end; ++i) {
-      apply_elements(kernel, n, offsets,
-                     (const char *)part->call->operands[2] + (p + i * run->update_stride) * size,
-                     (char *)part->call->results[0] + i * run->operand_stride * size);
+      scatter_apply_elements(
+          kernel, n, offsets,
+          (const char *)part->call->operands[2] + (p + i * run->update_stride) * size,
+          (char *)part->call->results[0] + i * run->operand_stride * size);
     }
   }
 }
 
 // The results start as the operands: this part's columns of them.
-static void copy_operands(const part_t *part) {
+static void scatter_copy_operands(const part_t *part) {
   const scatter_t *kernel = part->kernel;
   for (uint32_t k = 0; k < kernel->num_operands; ++k) {
     const char *from = part->call->operands[k];
@@ -328,21 +331,21 @@ static void copy_operands(const part_t *part) {
   }
 }
 
-static size_t arrays_bytes(uint32_t num_operands) {
+static size_t scatter_arrays_bytes(uint32_t num_operands) {
   return (size_t)num_operands * 2 * MP_REGION_MAX_LANES * 16;
 }
 
-static mp_status_t run_scatter(const mp_kernel_t *base, const mp_kernel_call_t *call) {
+static mp_status_t scatter_run(const mp_kernel_t *base, const mp_kernel_call_t *call) {
   const scatter_t *kernel = (const scatter_t *)base;
   uint32_t num = kernel->num_operands;
   char *arrays = call->scratch;
-  void **pointers = (void **)(void *)(arrays + arrays_bytes(num));
+  void **pointers = (void **)(void *)(arrays + scatter_arrays_bytes(num));
   part_t part = {.kernel = kernel, .call = call, .end = kernel->run.dim};
   part.acc = (char **)pointers;
   part.x = (char **)pointers + num;
   part.inputs = (const void **)pointers + 2 * num;
   part.outputs = pointers + 4 * num;
-  part.registers = arrays + arrays_bytes(num) + mp_round_up_64(5 * num * sizeof(void *));
+  part.registers = arrays + scatter_arrays_bytes(num) + mp_round_up_64(5 * num * sizeof(void *));
   for (uint32_t k = 0; k < num; ++k) {
     part.acc[k] = arrays + (size_t)(2 * k) * MP_REGION_MAX_LANES * 16;
     part.x[k] = arrays + (size_t)(2 * k + 1) * MP_REGION_MAX_LANES * 16;
@@ -350,18 +353,18 @@ static mp_status_t run_scatter(const mp_kernel_t *base, const mp_kernel_call_t *
   if (kernel->splits_columns) {
     mp_part_range(kernel->run.dim, base->num_parts, call->part, &part.begin, &part.end);
   }
-  copy_operands(&part);
+  scatter_copy_operands(&part);
   if (kernel->is_elements) {
-    do_elements(&part);
+    scatter_do_elements(&part);
   } else if (kernel->run.dim > 0 && kernel->num_runs > 0) {
-    do_positions(&part);
+    scatter_do_positions(&part);
   }
   return NULL;
 }
 
 // --- Making ---
 
-static void set_positions(scatter_t *kernel, const mp_op_t *op) {
+static void scatter_set_positions(scatter_t *kernel, const mp_op_t *op) {
   const mp_type_t *operand = mp_op_operand_type(op, 0);
   const mp_type_t *indices = mp_op_operand_type(op, kernel->num_operands);
   const mp_type_t *updates = mp_op_operand_type(op, kernel->num_operands + 1);
@@ -391,7 +394,7 @@ static void set_positions(scatter_t *kernel, const mp_op_t *op) {
 
 // The window's extent along every operand dimension, and its dimensions merged where they lie
 // behind each other in operand and updates alike.
-static void set_window(scatter_t *kernel, const mp_op_t *op, int64_t *out_extents) {
+static void scatter_set_window(scatter_t *kernel, const mp_op_t *op, int64_t *out_extents) {
   const mp_type_t *operand = mp_op_operand_type(op, 0);
   const mp_type_t *updates = mp_op_operand_type(op, kernel->num_operands + 1);
   mp_index_list_t window = mp_op_ints(op, MP_ATTR_UPDATE_WINDOW_DIMS);
@@ -421,7 +424,7 @@ static void set_window(scatter_t *kernel, const mp_op_t *op, int64_t *out_extent
   for (uint32_t i = 0; i < rank; ++i) kernel->num_runs *= dims[i].dim;
 }
 
-static void set_components(scatter_t *kernel, const mp_op_t *op, const int64_t *extents) {
+static void scatter_set_components(scatter_t *kernel, const mp_op_t *op, const int64_t *extents) {
   const mp_type_t *operand = mp_op_operand_type(op, 0);
   mp_index_list_t dims = mp_op_ints(op, MP_ATTR_SCATTER_DIMS_TO_OPERAND_DIMS);
   int64_t strides[MP_MAX_RANK];
@@ -434,13 +437,13 @@ static void set_components(scatter_t *kernel, const mp_op_t *op, const int64_t *
 }
 
 // Whether runs are whole rows of the operand seen as a matrix: then each part takes some columns.
-static bool can_split_columns(const scatter_t *kernel, const mp_type_t *operand) {
+static bool scatter_can_split_columns(const scatter_t *kernel, const mp_type_t *operand) {
   int64_t row = 1;
   for (uint32_t i = operand->rank; i-- > 0 && row < kernel->run.dim;) row *= operand->dims[i];
   return kernel->run.operand_stride == 1 && row == kernel->run.dim && row >= 256;
 }
 
-static mp_status_t set_region(scatter_t *kernel, mp_arena_t *arena, const mp_op_t *op) {
+static mp_status_t scatter_set_region(scatter_t *kernel, mp_arena_t *arena, const mp_op_t *op) {
   const mp_block_t *region = op->regions[0];
   uint32_t num = kernel->num_operands;
   for (uint32_t i = 0; i < 2 * num && i < region->num_args; ++i) {
@@ -460,7 +463,7 @@ static mp_status_t set_region(scatter_t *kernel, mp_arena_t *arena, const mp_op_
   return NULL;
 }
 
-static void recognize_elements(scatter_t *kernel, const mp_op_t *op) {
+static void scatter_recognize_elements(scatter_t *kernel, const mp_op_t *op) {
   if (kernel->num_operands != 1 || kernel->num_window_dims != 0) return;
   if (!kernel->sets && !kernel->is_binary) return;
   if (kernel->index_dtype != MP_DTYPE_S32 && kernel->index_dtype != MP_DTYPE_U32 &&
@@ -507,7 +510,7 @@ mp_status_t mp_kernel_make_scatter(mp_arena_t *arena, const mp_op_t *op,
   size_t *sizes = MP_ARENA_ARRAY(arena, size_t, num + 1);
   int64_t *counts = MP_ARENA_ARRAY(arena, int64_t, num + 1);
   if (kernel == NULL || sizes == NULL || counts == NULL) return mp_status_out_of_memory();
-  mp_kernel_init(&kernel->base, run_scatter, op);
+  mp_kernel_init(&kernel->base, scatter_run, op);
   kernel->num_operands = num;
   kernel->index_dtype = mp_op_operand_type(op, num)->dtype;
   kernel->sizes = sizes;
@@ -516,21 +519,22 @@ mp_status_t mp_kernel_make_scatter(mp_arena_t *arena, const mp_op_t *op,
     sizes[k] = mp_dtype_size(mp_op_operand_type(op, k)->dtype);
     counts[k] = mp_shape_bytes(mp_op_operand_type(op, k));
   }
-  MP_RETURN_IF_ERROR(set_region(kernel, arena, op));
+  MP_RETURN_IF_ERROR(scatter_set_region(kernel, arena, op));
   int64_t extents[MP_MAX_RANK];
-  set_positions(kernel, op);
-  set_window(kernel, op, extents);
-  set_components(kernel, op, extents);
+  scatter_set_positions(kernel, op);
+  scatter_set_window(kernel, op, extents);
+  scatter_set_components(kernel, op, extents);
   const mp_type_t *operand = mp_op_operand_type(op, 0);
-  if (can_split_columns(kernel, operand)) {
+  if (scatter_can_split_columns(kernel, operand)) {
     int64_t work = mp_shape_count(operand) + kernel->num_positions * kernel->run.dim;
     kernel->base.num_parts =
         (uint32_t)mp_min_i64(mp_part_count(work, GRAIN), kernel->run.dim / 128);
     kernel->splits_columns = kernel->base.num_parts > 1;
   }
-  recognize_elements(kernel, op);
+  scatter_recognize_elements(kernel, op);
   kernel->base.in_place = 1;
-  kernel->base.scratch_bytes = arrays_bytes(num) + mp_round_up_64(5 * num * sizeof(void *)) +
+  kernel->base.scratch_bytes = scatter_arrays_bytes(num) +
+                               mp_round_up_64(5 * num * sizeof(void *)) +
                                mp_region_fn_scratch_bytes(kernel->fn);
   *out_kernel = &kernel->base;
   return NULL;

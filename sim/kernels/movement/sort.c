@@ -29,8 +29,8 @@ enum { GROUP_ROWS = 4096, GRAIN = 16 * 1024 };
 
 // Elements of slices [begin, begin + count) lie behind each other in `dense`, and `inner` apart
 // from each other in the array.
-static void copy_slices(const sort_t *kernel, uint32_t k, int64_t begin, int64_t count, char *dense,
-                        const char *array) {
+static void sort_copy_slices(const sort_t *kernel, uint32_t k, int64_t begin, int64_t count,
+                             char *dense, const char *array) {
   size_t size = kernel->sizes[k];
   for (int64_t s = 0; s < count; ++s) {
     int64_t slice = begin + s;
@@ -42,8 +42,8 @@ static void copy_slices(const sort_t *kernel, uint32_t k, int64_t begin, int64_t
   }
 }
 
-static void write_sorted(const sort_t *kernel, uint32_t k, int64_t begin, int64_t count,
-                         const char *dense, const uint32_t *order, char *array) {
+static void sort_write_sorted(const sort_t *kernel, uint32_t k, int64_t begin, int64_t count,
+                              const char *dense, const uint32_t *order, char *array) {
   size_t size = kernel->sizes[k];
   for (int64_t s = 0; s < count; ++s) {
     int64_t slice = begin + s;
@@ -84,7 +84,7 @@ static void sort_group(const sort_t *kernel, const mp_kernel_call_t *call, int64
       data[k] = array + (size_t)(begin * kernel->length) * kernel->sizes[k];
       continue;
     }
-    copy_slices(kernel, k, begin, count, copy, array);
+    sort_copy_slices(kernel, k, begin, count, copy, array);
     data[k] = copy;
     copy += mp_round_up_64((size_t)(kernel->group * kernel->length) * kernel->sizes[k]);
   }
@@ -99,11 +99,11 @@ static void sort_group(const sort_t *kernel, const mp_kernel_call_t *call, int64
     mp_sort_by_merging(kernel->comparator, &rows, order, rest);
   }
   for (uint32_t k = 0; k < kernel->num_operands; ++k) {
-    write_sorted(kernel, k, begin, count, data[k], order, call->results[k]);
+    sort_write_sorted(kernel, k, begin, count, data[k], order, call->results[k]);
   }
 }
 
-static mp_status_t run_sort(const mp_kernel_t *base, const mp_kernel_call_t *call) {
+static mp_status_t sort_run(const mp_kernel_t *base, const mp_kernel_call_t *call) {
   const sort_t *kernel = (const sort_t *)base;
   int64_t begin, end;
   if (kernel->length == 0) return NULL;
@@ -114,7 +114,7 @@ static mp_status_t run_sort(const mp_kernel_t *base, const mp_kernel_call_t *cal
   return NULL;
 }
 
-static void lay_out_scratch(sort_t *kernel) {
+static void sort_lay_out_scratch(sort_t *kernel) {
   int64_t rows = kernel->group * kernel->length;
   size_t offset = mp_round_up_64(kernel->num_operands * sizeof(void *));
   kernel->copies_offset = offset;
@@ -137,7 +137,7 @@ mp_status_t mp_kernel_make_sort(mp_arena_t *arena, const mp_op_t *op,
   MP_RETURN_IF_NULL(kernel);
   kernel->sizes = MP_ARENA_ARRAY(arena, size_t, op->num_operands + 1);
   MP_RETURN_IF_NULL(kernel->sizes);
-  mp_kernel_init(&kernel->base, run_sort, op);
+  mp_kernel_init(&kernel->base, sort_run, op);
   const mp_type_t *type = mp_op_operand_type(op, 0);
   int64_t dimension = mp_op_int(op, MP_ATTR_DIMENSION, -1);
   if (dimension < 0) dimension += type->rank;
@@ -159,7 +159,7 @@ mp_status_t mp_kernel_make_sort(mp_arena_t *arena, const mp_op_t *op,
   }
   int64_t grain = mp_max_i64(1, GRAIN / mp_max_i64(kernel->length, 1));
   kernel->base.num_parts = mp_part_count(kernel->num_slices, grain);
-  lay_out_scratch(kernel);
+  sort_lay_out_scratch(kernel);
   *out_kernel = &kernel->base;
   return NULL;
 }

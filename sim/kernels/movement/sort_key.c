@@ -13,15 +13,15 @@ typedef struct {
   int visits;
 } twins_t;
 
-static bool is_inside(const mp_block_t *block, const mp_value_t *value) {
+static bool sort_key_is_inside(const mp_block_t *block, const mp_value_t *value) {
   return value->op != NULL ? value->op->parent == block : value->block == block;
 }
 
 // Whether `y` is computed from the right side's arguments as `x` is from the left side's.
-static bool are_twins(twins_t *twins, const mp_value_t *x, const mp_value_t *y) {
+static bool sort_key_are_twins(twins_t *twins, const mp_value_t *x, const mp_value_t *y) {
   if (++twins->visits > MAX_VISITS) return false;
-  bool inside = is_inside(twins->block, x);
-  if (inside != is_inside(twins->block, y)) return false;
+  bool inside = sort_key_is_inside(twins->block, x);
+  if (inside != sort_key_is_inside(twins->block, y)) return false;
   if (!inside) return x == y;
   if (x->op == NULL || y->op == NULL) {
     return x->op == NULL && y->op == NULL && x->index % 2 == 0 && y->index == x->index + 1;
@@ -38,7 +38,7 @@ static bool are_twins(twins_t *twins, const mp_value_t *x, const mp_value_t *y) 
     if (other == NULL || !mp_attr_equal(a->attrs[i].value, other)) return false;
   }
   for (uint32_t i = 0; i < a->num_operands; ++i) {
-    if (!are_twins(twins, a->operands[i], b->operands[i])) return false;
+    if (!sort_key_are_twins(twins, a->operands[i], b->operands[i])) return false;
   }
   return true;
 }
@@ -55,7 +55,7 @@ mp_status_t mp_sort_key_create(mp_arena_t *arena, const mp_block_t *comparator,
   mp_dtype_t dtype = op->operands[0]->type->dtype;
   if (mp_dtype_is_complex(dtype)) return NULL;
   twins_t twins = {.block = comparator};
-  if (!are_twins(&twins, op->operands[0], op->operands[1])) return NULL;
+  if (!sort_key_are_twins(&twins, op->operands[0], op->operands[1])) return NULL;
   mp_sort_key_t key = {.dtype = dtype, .descending = direction == MP_CMP_GT};
   key.total = mp_op_enum(op, MP_ATTR_COMPARE_TYPE, MP_CMP_NOTYPE) == MP_CMP_TOTALORDER;
   MP_RETURN_IF_ERROR(mp_region_fn_create_value(arena, comparator, op->operands[0], &key.fn));
@@ -71,20 +71,21 @@ typedef struct {
   uint64_t row;
 } item_t;
 
-static uint64_t f64_key(double value) {
+static uint64_t sort_key_f64_key(double value) {
   uint64_t bits;
   memcpy(&bits, &value, sizeof(bits));
   return bits >> 63 != 0 ? ~bits : bits | UINT64_C(1) << 63;
 }
 
-static uint32_t f32_key(float value) {
+static uint32_t sort_key_f32_key(float value) {
   uint32_t bits;
   memcpy(&bits, &value, sizeof(bits));
   return bits >> 31 != 0 ? ~bits : bits | 1u << 31;
 }
 
 // An element as a number whose unsigned order is the elements'. False for a NaN that has no place.
-static bool make_keys(const mp_sort_key_t *key, int64_t n, const void *values, item_t *items) {
+static bool sort_key_make_keys(const mp_sort_key_t *key, int64_t n, const void *values,
+                               item_t *items) {
   // Floats and narrow integers go through the computing type, which keeps their order.
   double wide[MP_REGION_MAX_LANES];
   const void *in[] = {values};
@@ -124,8 +125,8 @@ static bool make_keys(const mp_sort_key_t *key, int64_t n, const void *values, i
       items[i].key = function(value);        \
     }                                        \
     break;
-    FLOAT(F32, float, f32_key)
-    FLOAT(F64, double, f64_key)
+    FLOAT(F32, float, sort_key_f32_key)
+    FLOAT(F64, double, sort_key_f64_key)
 #undef FLOAT
     default:
       return false;
@@ -133,7 +134,7 @@ static bool make_keys(const mp_sort_key_t *key, int64_t n, const void *values, i
   return ordered;
 }
 
-static void insertion_sort(item_t *items, int64_t n) {
+static void sort_key_insertion_sort(item_t *items, int64_t n) {
   for (int64_t i = 1; i < n; ++i) {
     item_t item = items[i];
     int64_t j = i;
@@ -144,7 +145,7 @@ static void insertion_sort(item_t *items, int64_t n) {
 
 // By digits of a byte, the lowest first; digits that are the same everywhere are passed over.
 // Returns where the sorted items are: `items` or `other`.
-static item_t *digit_sort(item_t *items, item_t *other, int64_t n) {
+static item_t *sort_key_digit_sort(item_t *items, item_t *other, int64_t n) {
   uint32_t counts[8][256] = {{0}};
   for (int64_t i = 0; i < n; ++i) {
     for (int d = 0; d < 8; ++d) ++counts[d][items[i].key >> (8 * d) & 0xff];
@@ -189,7 +190,7 @@ bool mp_sort_by_key(const mp_sort_key_t *key, const mp_sort_rows_t *rows, uint32
       }
       void *out = values;
       mp_region_fn_run(key->fn, n, inputs, rows->captures, &out, registers);
-      if (!make_keys(key, n, values, items + i)) return false;
+      if (!sort_key_make_keys(key, n, values, items + i)) return false;
       for (int64_t j = i; j < i + n; ++j) {
         if (key->descending) items[j].key = ~items[j].key;
         items[j].row = (uint64_t)(base + j);
@@ -197,9 +198,9 @@ bool mp_sort_by_key(const mp_sort_key_t *key, const mp_sort_rows_t *rows, uint32
     }
     const item_t *sorted = items;
     if (rows->length < 64) {
-      insertion_sort(items, rows->length);
+      sort_key_insertion_sort(items, rows->length);
     } else {
-      sorted = digit_sort(items, other, rows->length);
+      sorted = sort_key_digit_sort(items, other, rows->length);
     }
     for (int64_t i = 0; i < rows->length; ++i) order[base + i] = (uint32_t)sorted[i].row;
   }

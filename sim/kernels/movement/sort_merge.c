@@ -28,7 +28,7 @@ typedef struct {
   void *registers;
 } merge_t;
 
-static size_t lanes_bytes(uint32_t num_operands) {
+static size_t sort_merge_lanes_bytes(uint32_t num_operands) {
   return LANES * (4 * sizeof(int64_t) + sizeof(lane_t) + sizeof(uint8_t)) +
          (size_t)num_operands * 2 * (LANES * 16 + sizeof(void *)) + 64;
 }
@@ -36,11 +36,12 @@ static size_t lanes_bytes(uint32_t num_operands) {
 size_t mp_sort_merge_scratch(const mp_region_fn_t *comparator, uint32_t num_operands,
                              int64_t rows) {
   return mp_round_up_64((size_t)rows * sizeof(uint32_t)) +
-         mp_round_up_64(lanes_bytes(num_operands)) + mp_region_fn_scratch_bytes(comparator);
+         mp_round_up_64(sort_merge_lanes_bytes(num_operands)) +
+         mp_region_fn_scratch_bytes(comparator);
 }
 
 // less[i] = comparator(row order[first[i]], row order[second[i]])
-static void compare(const merge_t *merge, int64_t lanes) {
+static void sort_merge_compare(const merge_t *merge, int64_t lanes) {
   const mp_sort_rows_t *rows = merge->rows;
   for (int64_t i = 0; i < lanes; ++i) {
     merge->first[i] = merge->order[merge->first[i]];
@@ -58,8 +59,8 @@ static void compare(const merge_t *merge, int64_t lanes) {
 // Sets up lane i for stretch `number` of a level with runs of `width`: `per_pair` stretches of
 // `length` rows in each pair of runs, `per_slice` in each slice. Its place along the diagonal goes
 // to `left` for the bisection.
-static void begin_lane(const merge_t *merge, int64_t i, int64_t number, int64_t width,
-                       int64_t length, int64_t per_pair, int64_t per_slice) {
+static void sort_merge_begin_lane(const merge_t *merge, int64_t i, int64_t number, int64_t width,
+                                  int64_t length, int64_t per_pair, int64_t per_slice) {
   int64_t slice = number / per_slice, rest = number % per_slice;
   int64_t base = slice * merge->rows->length, end = base + merge->rows->length;
   int64_t begin = base + rest / per_pair * 2 * width, diagonal = rest % per_pair * length;
@@ -77,7 +78,7 @@ static void begin_lane(const merge_t *merge, int64_t i, int64_t number, int64_t 
 }
 
 // Finds how many rows of the first run come before each lane's stretch.
-static void bisect(const merge_t *merge, int64_t lanes) {
+static void sort_merge_bisect(const merge_t *merge, int64_t lanes) {
   for (bool searching = true; searching;) {
     searching = false;
     for (int64_t i = 0; i < lanes; ++i) {
@@ -90,7 +91,7 @@ static void bisect(const merge_t *merge, int64_t lanes) {
       merge->first[i] = active ? lane->b + (lane->out - lane->a) - 1 - middle : 0;
     }
     if (!searching) break;
-    compare(merge, lanes);
+    sort_merge_compare(merge, lanes);
     for (int64_t i = 0; i < lanes; ++i) {
       if (merge->low[i] >= merge->high[i]) continue;
       int64_t middle = (merge->low[i] + merge->high[i]) / 2;
@@ -109,7 +110,7 @@ static void bisect(const merge_t *merge, int64_t lanes) {
   }
 }
 
-static void merge_lanes(const merge_t *merge, int64_t lanes, int64_t steps, uint32_t *next) {
+static void sort_merge_lanes(const merge_t *merge, int64_t lanes, int64_t steps, uint32_t *next) {
   for (int64_t step = 0; step < steps; ++step) {
     bool undecided = false;
     for (int64_t i = 0; i < lanes; ++i) {
@@ -119,7 +120,7 @@ static void merge_lanes(const merge_t *merge, int64_t lanes, int64_t steps, uint
       merge->first[i] = open ? lane->b : 0;
       merge->second[i] = open ? lane->a : 0;
     }
-    if (undecided) compare(merge, lanes);
+    if (undecided) sort_merge_compare(merge, lanes);
     for (int64_t i = 0; i < lanes; ++i) {
       lane_t *lane = &merge->lanes[i];
       if (lane->left == 0) continue;
@@ -142,7 +143,7 @@ void mp_sort_by_merging(const mp_region_fn_t *comparator, const mp_sort_rows_t *
   merge_t merge = {.comparator = comparator, .rows = rows};
   uint32_t *from = order, *to = scratch;
   char *memory = (char *)scratch + mp_round_up_64((size_t)total * sizeof(uint32_t));
-  merge.registers = memory + mp_round_up_64(lanes_bytes(rows->num_operands));
+  merge.registers = memory + mp_round_up_64(sort_merge_lanes_bytes(rows->num_operands));
   merge.first = (int64_t *)(void *)memory;
   merge.second = merge.first + LANES;
   merge.low = merge.second + LANES;
@@ -165,10 +166,10 @@ void mp_sort_by_merging(const mp_region_fn_t *comparator, const mp_sort_rows_t *
     for (int64_t begin = 0; begin < stretches; begin += LANES) {
       int64_t lanes = mp_min_i64(stretches - begin, LANES);
       for (int64_t i = 0; i < lanes; ++i) {
-        begin_lane(&merge, i, begin + i, width, length, per_pair, per_slice);
+        sort_merge_begin_lane(&merge, i, begin + i, width, length, per_pair, per_slice);
       }
-      bisect(&merge, lanes);
-      merge_lanes(&merge, lanes, length, to);
+      sort_merge_bisect(&merge, lanes);
+      sort_merge_lanes(&merge, lanes, length, to);
     }
     uint32_t *swap = from;
     from = to;

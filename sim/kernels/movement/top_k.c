@@ -28,36 +28,36 @@ typedef struct {
   int64_t position;
 } entry_t;
 
-static int by_position(const entry_t *a, const entry_t *b) {
+static int top_k_by_position(const entry_t *a, const entry_t *b) {
   return a->position < b->position ? -1 : 1;
 }
 
-static int largest_float_first(const void *a_, const void *b_) {
+static int top_k_largest_float_first(const void *a_, const void *b_) {
   const entry_t *a = a_, *b = b_;
   bool a_nan = isnan(a->value.f), b_nan = isnan(b->value.f);
-  if (a_nan || b_nan) return a_nan && b_nan ? by_position(a, b) : a_nan ? -1 : 1;
+  if (a_nan || b_nan) return a_nan && b_nan ? top_k_by_position(a, b) : a_nan ? -1 : 1;
   if (a->value.f != b->value.f) return a->value.f > b->value.f ? -1 : 1;
-  return by_position(a, b);
+  return top_k_by_position(a, b);
 }
 
-static int smallest_float_first(const void *a_, const void *b_) {
+static int top_k_smallest_float_first(const void *a_, const void *b_) {
   const entry_t *a = a_, *b = b_;
   bool a_nan = isnan(a->value.f), b_nan = isnan(b->value.f);
-  if (a_nan || b_nan) return a_nan && b_nan ? by_position(a, b) : a_nan ? 1 : -1;
+  if (a_nan || b_nan) return a_nan && b_nan ? top_k_by_position(a, b) : a_nan ? 1 : -1;
   if (a->value.f != b->value.f) return a->value.f < b->value.f ? -1 : 1;
-  return by_position(a, b);
+  return top_k_by_position(a, b);
 }
 
-static int largest_integer_first(const void *a_, const void *b_) {
+static int top_k_largest_integer_first(const void *a_, const void *b_) {
   const entry_t *a = a_, *b = b_;
   if (a->value.i != b->value.i) return a->value.i > b->value.i ? -1 : 1;
-  return by_position(a, b);
+  return top_k_by_position(a, b);
 }
 
-static int smallest_integer_first(const void *a_, const void *b_) {
+static int top_k_smallest_integer_first(const void *a_, const void *b_) {
   const entry_t *a = a_, *b = b_;
   if (a->value.i != b->value.i) return a->value.i < b->value.i ? -1 : 1;
-  return by_position(a, b);
+  return top_k_by_position(a, b);
 }
 
 static mp_status_t top_k_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
@@ -71,8 +71,8 @@ static mp_status_t top_k_run(const mp_kernel_t *kernel, const mp_kernel_call_t *
     smallest = self->is_float ? worst > 0 : bits > 0;
   }
   int (*order)(const void *, const void *) =
-      self->is_float ? (smallest ? smallest_float_first : largest_float_first)
-                     : (smallest ? smallest_integer_first : largest_integer_first);
+      self->is_float ? (smallest ? top_k_smallest_float_first : top_k_largest_float_first)
+                     : (smallest ? top_k_smallest_integer_first : top_k_largest_integer_first);
   int64_t begin = 0, end = 0, inner = self->inner;
   mp_part_range(self->outer * inner, kernel->num_parts, call->part, &begin, &end);
   size_t size = mp_dtype_size(self->dtype), index_size = mp_dtype_size(self->index_dtype);
@@ -101,7 +101,7 @@ static mp_status_t top_k_run(const mp_kernel_t *kernel, const mp_kernel_call_t *
   return NULL;
 }
 
-static mp_status_t make_top_k(mp_arena_t *arena, const mp_op_t *op, uint32_t dim,
+static mp_status_t top_k_make(mp_arena_t *arena, const mp_op_t *op, uint32_t dim,
                               bool given_indices, const mp_kernel_t **out_kernel) {
   const mp_type_t *in = mp_op_operand_type(op, 0), *out = mp_op_result_type(op, 0);
   const mp_type_t *indices = mp_op_result_type(op, 1);
@@ -156,7 +156,7 @@ mp_status_t mp_call_make_approx_top_k(mp_arena_t *arena, const mp_op_t *op,
                        "custom_call ApproxTopK of more than one operand, or without "
                        "'reduction_dim' in its backend_config");
   }
-  return make_top_k(arena, op, (uint32_t)dim->u.i64, true, out_kernel);
+  return top_k_make(arena, op, (uint32_t)dim->u.i64, true, out_kernel);
 }
 
 mp_status_t mp_call_make_top_k(mp_arena_t *arena, const mp_op_t *op,
@@ -165,5 +165,5 @@ mp_status_t mp_call_make_top_k(mp_arena_t *arena, const mp_op_t *op,
     return mp_op_error(op, MP_INVALID_ARGUMENT,
                        "custom_call TopK wants one operand and two results");
   }
-  return make_top_k(arena, op, mp_op_operand_type(op, 0)->rank - 1, false, out_kernel);
+  return top_k_make(arena, op, mp_op_operand_type(op, 0)->rank - 1, false, out_kernel);
 }

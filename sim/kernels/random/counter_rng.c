@@ -2,7 +2,7 @@
 
 #include "sim/kernels/loops.h"
 
-static inline uint32_t rotate(uint32_t x, int by) {
+static inline uint32_t counter_rng_rotate(uint32_t x, int by) {
   return x << by | x >> (32 - by);
 }
 
@@ -13,7 +13,7 @@ MP_VECTOR void mp_threefry_blocks(uint64_t key, uint64_t counter, int64_t count,
   MP_INDEPENDENT for (int64_t i = 0; i < count; ++i) {
     uint64_t c = counter + (uint64_t)i;
     uint32_t x = (uint32_t)c + k0, y = (uint32_t)(c >> 32) + k1;
-#define ROUND(by) x += y, y = rotate(y, by) ^ x;
+#define ROUND(by) x += y, y = counter_rng_rotate(y, by) ^ x;
 #define ROUNDS_A  ROUND(13) ROUND(15) ROUND(26) ROUND(6)
 #define ROUNDS_B  ROUND(17) ROUND(29) ROUND(16) ROUND(24)
     ROUNDS_A x += k1, y += k2 + 1;

@@ -26,7 +26,7 @@ typedef struct {
   int64_t extent, half, inner;
 } bits_kernel_t;
 
-static void store_word(const bits_kernel_t *self, void *out, int64_t i, uint32_t word) {
+static void rng_store_word(const bits_kernel_t *self, void *out, int64_t i, uint32_t word) {
   if (self->bits == 32) {
     ((uint32_t *)out)[i] = word;
   } else if (self->bits == 16) {
@@ -39,18 +39,18 @@ static void store_word(const bits_kernel_t *self, void *out, int64_t i, uint32_t
 // --- Threefry ---
 
 // Blocks [first, first + count) of 32-bit words or less, to their places.
-static void threefry_place(const bits_kernel_t *self, int64_t first, int64_t count,
-                           const uint32_t *x, const uint32_t *y, void *out) {
+static void rng_threefry_place(const bits_kernel_t *self, int64_t first, int64_t count,
+                               const uint32_t *x, const uint32_t *y, void *out) {
   for (int64_t i = 0; i < count; ++i) {
     int64_t block = first + i, inner = block % self->inner;
     int64_t h = block / self->inner % self->half, outer = block / self->inner / self->half;
     int64_t at = (outer * self->extent + 2 * h) * self->inner + inner;
-    store_word(self, out, at, x[i]);
-    if (2 * h + 1 < self->extent) store_word(self, out, at + self->inner, y[i]);
+    rng_store_word(self, out, at, x[i]);
+    if (2 * h + 1 < self->extent) rng_store_word(self, out, at + self->inner, y[i]);
   }
 }
 
-static mp_status_t threefry_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+static mp_status_t rng_threefry_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   const bits_kernel_t *self = (const bits_kernel_t *)kernel;
   const uint64_t *state = call->operands[0];
   uint64_t *new_state = call->results[0];
@@ -66,7 +66,7 @@ static mp_status_t threefry_run(const mp_kernel_t *kernel, const mp_kernel_call_
     int64_t count = mp_min_i64(BLOCKS, end - at);
     mp_threefry_blocks(key, counter + (uint64_t)at, count, x, y);
     if (self->bits < 64) {
-      threefry_place(self, at, count, x, y, call->results[1]);
+      rng_threefry_place(self, at, count, x, y, call->results[1]);
       continue;
     }
     uint64_t *out = (uint64_t *)call->results[1] + at;
@@ -75,7 +75,7 @@ static mp_status_t threefry_run(const mp_kernel_t *kernel, const mp_kernel_call_
   return NULL;
 }
 
-static void threefry_plan(bits_kernel_t *self, const mp_type_t *out) {
+static void rng_threefry_plan(bits_kernel_t *self, const mp_type_t *out) {
   if (self->bits == 64) {
     self->num_blocks = self->count;
     return;
@@ -95,7 +95,7 @@ static void threefry_plan(bits_kernel_t *self, const mp_type_t *out) {
 
 // --- Philox ---
 
-static mp_status_t philox_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+static mp_status_t rng_philox_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   const bits_kernel_t *self = (const bits_kernel_t *)kernel;
   const uint64_t *state = call->operands[0];
   uint64_t *new_state = call->results[0];
@@ -124,7 +124,7 @@ static mp_status_t philox_run(const mp_kernel_t *kernel, const mp_kernel_call_t 
       memcpy((char *)call->results[1] + (size_t)first * size, words, (size_t)count * size);
     } else {
       for (int64_t i = 0; i < count; ++i) {
-        store_word(self, call->results[1], first + i, words[i]);
+        rng_store_word(self, call->results[1], first + i, words[i]);
       }
     }
   }
@@ -138,7 +138,7 @@ mp_status_t mp_kernel_make_rng_bit_generator(mp_arena_t *arena, const mp_op_t *o
   bits_kernel_t *self = MP_ARENA_NEW(arena, bits_kernel_t);
   MP_RETURN_IF_NULL(self);
   bool threefry = algorithm == MP_RNG_THREE_FRY;
-  mp_kernel_init(&self->base, threefry ? threefry_run : philox_run, op);
+  mp_kernel_init(&self->base, threefry ? rng_threefry_run : rng_philox_run, op);
   self->dtype = out->dtype;
   self->bits = (uint32_t)mp_dtype_bits(out->dtype);
   self->state_words = (uint32_t)mp_shape_count(state);
@@ -149,7 +149,7 @@ mp_status_t mp_kernel_make_rng_bit_generator(mp_arena_t *arena, const mp_op_t *o
                        mp_dtype_name(out->dtype), self->state_words, mp_dtype_name(state->dtype));
   }
   if (threefry) {
-    threefry_plan(self, out);
+    rng_threefry_plan(self, out);
   } else {
     int64_t per_block = self->bits == 64 ? 2 : 4;
     self->num_blocks = (self->count + per_block - 1) / per_block;
@@ -171,26 +171,26 @@ typedef struct {
   uint64_t key;
 } rng_kernel_t;
 
-static double load_scalar(mp_dtype_t dtype, const void *element) {
+static double rng_load_scalar(mp_dtype_t dtype, const void *element) {
   if (mp_dtype_is_float(dtype)) return mp_float_decode(dtype, element);
   return (double)mp_load_index(dtype, element);
 }
 
 // In [0, 1), from 64 random bits.
-static double unit(uint64_t bits) {
+static double rng_unit(uint64_t bits) {
   return (double)(bits >> 11) * 0x1p-53;
 }
 
-static void store_number(const rng_kernel_t *self, const mp_kernel_call_t *call, uint64_t u,
-                         uint64_t v, void *out) {
+static void rng_store_number(const rng_kernel_t *self, const mp_kernel_call_t *call, uint64_t u,
+                             uint64_t v, void *out) {
   if (mp_dtype_is_float(self->dtype)) {
-    double a = load_scalar(self->dtype, call->operands[0]);
-    double b = load_scalar(self->dtype, call->operands[1]);
+    double a = rng_load_scalar(self->dtype, call->operands[0]);
+    double b = rng_load_scalar(self->dtype, call->operands[1]);
     double x = 0;
     if (self->normal) {  // Box and Muller; 1 - u is never 0
-      x = a + b * sqrt(-2 * log(1 - unit(u))) * cos(6.283185307179586 * unit(v));
+      x = a + b * sqrt(-2 * log(1 - rng_unit(u))) * cos(6.283185307179586 * rng_unit(v));
     } else {
-      x = a + (b - a) * unit(u);
+      x = a + (b - a) * rng_unit(u);
       float nearest = (float)x;  // rounding must not reach the open end
       if (self->dtype == MP_DTYPE_F32 && nearest >= (float)b) x = a;
     }
@@ -214,8 +214,9 @@ static mp_status_t rng_run(const mp_kernel_t *kernel, const mp_kernel_call_t *ca
   for (int64_t i = begin; i < end; ++i) {
     uint32_t words[4];
     mp_philox_blocks(self->key, (uint64_t[]){(uint64_t)i, 0}, 1, words);
-    store_number(self, call, words[0] | (uint64_t)words[1] << 32,
-                 words[2] | (uint64_t)words[3] << 32, (char *)call->results[0] + (size_t)i * size);
+    rng_store_number(self, call, words[0] | (uint64_t)words[1] << 32,
+                     words[2] | (uint64_t)words[3] << 32,
+                     (char *)call->results[0] + (size_t)i * size);
   }
   return NULL;
 }

@@ -21,27 +21,27 @@ struct norm_kernel_s {
 };
 
 // One feature's `inner` elements in one of the `outer` rows, block by block.
-static size_t offset_of(const norm_kernel_t *self, int64_t outer, int64_t feature) {
+static size_t batch_norm_offset_of(const norm_kernel_t *self, int64_t outer, int64_t feature) {
   return (size_t)((outer * self->features + feature) * self->inner) * self->size;
 }
 
-static double load_one(const norm_kernel_t *self, const void *array, int64_t i) {
+static double batch_norm_load_one(const norm_kernel_t *self, const void *array, int64_t i) {
   double value = 0;
   mp_convert_run(&self->load, 1, (const char *)array + (size_t)i * self->size, &value);
   return value;
 }
 
-static void store_one(const norm_kernel_t *self, double value, void *array, int64_t i) {
+static void batch_norm_store_one(const norm_kernel_t *self, double value, void *array, int64_t i) {
   mp_convert_run(&self->store, 1, &value, (char *)array + (size_t)i * self->size);
 }
 
 // sums[0] = sum of (x - shift), sums[1] = sum of (x - shift)^2, sums[2] = sum of y,
 // sums[3] = sum of y * (x - shift); without `y` the last two stay.
-static void feature_sums(const norm_kernel_t *self, const void *x, const void *y, int64_t feature,
-                         double shift, double *sums) {
+static void batch_norm_feature_sums(const norm_kernel_t *self, const void *x, const void *y,
+                                    int64_t feature, double shift, double *sums) {
   double a[BLOCK], b[BLOCK];
   for (int64_t o = 0; o < self->outer; ++o) {
-    size_t at = offset_of(self, o, feature);
+    size_t at = batch_norm_offset_of(self, o, feature);
     for (int64_t i = 0; i < self->inner; i += BLOCK, at += BLOCK * self->size) {
       int64_t count = mp_min_i64(BLOCK, self->inner - i);
       mp_convert_run(&self->load, count, (const char *)x + at, a);
@@ -60,11 +60,11 @@ static void feature_sums(const norm_kernel_t *self, const void *x, const void *y
 }
 
 // out = a * x + b * y + c; `y` may be NULL.
-static void feature_map(const norm_kernel_t *self, const void *x, const void *y, int64_t feature,
-                        double a, double b, double c, void *out) {
+static void batch_norm_feature_map(const norm_kernel_t *self, const void *x, const void *y,
+                                   int64_t feature, double a, double b, double c, void *out) {
   double u[BLOCK], v[BLOCK];
   for (int64_t o = 0; o < self->outer; ++o) {
-    size_t at = offset_of(self, o, feature);
+    size_t at = batch_norm_offset_of(self, o, feature);
     for (int64_t i = 0; i < self->inner; i += BLOCK, at += BLOCK * self->size) {
       int64_t count = mp_min_i64(BLOCK, self->inner - i);
       mp_convert_run(&self->load, count, (const char *)x + at, u);
@@ -75,65 +75,68 @@ static void feature_map(const norm_kernel_t *self, const void *x, const void *y,
   }
 }
 
-static mp_status_t inference_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+static mp_status_t batch_norm_inference_run(const mp_kernel_t *kernel,
+                                            const mp_kernel_call_t *call) {
   const norm_kernel_t *self = (const norm_kernel_t *)kernel;
   int64_t begin = 0, end = 0;
   mp_part_range(self->features, kernel->num_parts, call->part, &begin, &end);
   for (int64_t f = begin; f < end; ++f) {
-    double scale = load_one(self, call->operands[1], f),
-           offset = load_one(self, call->operands[2], f);
-    double mean = load_one(self, call->operands[3], f);
-    double factor = scale / sqrt(load_one(self, call->operands[4], f) + self->epsilon);
-    feature_map(self, call->operands[0], NULL, f, factor, 0, offset - mean * factor,
-                call->results[0]);
+    double scale = batch_norm_load_one(self, call->operands[1], f),
+           offset = batch_norm_load_one(self, call->operands[2], f);
+    double mean = batch_norm_load_one(self, call->operands[3], f);
+    double factor = scale / sqrt(batch_norm_load_one(self, call->operands[4], f) + self->epsilon);
+    batch_norm_feature_map(self, call->operands[0], NULL, f, factor, 0, offset - mean * factor,
+                           call->results[0]);
   }
   return NULL;
 }
 
-static mp_status_t training_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+static mp_status_t batch_norm_training_run(const mp_kernel_t *kernel,
+                                           const mp_kernel_call_t *call) {
   const norm_kernel_t *self = (const norm_kernel_t *)kernel;
   int64_t begin = 0, end = 0;
   mp_part_range(self->features, kernel->num_parts, call->part, &begin, &end);
   double count = (double)(self->outer * self->inner);
   for (int64_t f = begin; f < end; ++f) {
     double first[4] = {0}, second[4] = {0};
-    feature_sums(self, call->operands[0], NULL, f, 0, first);
+    batch_norm_feature_sums(self, call->operands[0], NULL, f, 0, first);
     double mean = first[0] / count;
-    feature_sums(self, call->operands[0], NULL, f, mean, second);
+    batch_norm_feature_sums(self, call->operands[0], NULL, f, mean, second);
     double variance = second[1] / count;
-    double factor = load_one(self, call->operands[1], f) / sqrt(variance + self->epsilon);
-    double offset = load_one(self, call->operands[2], f);
-    feature_map(self, call->operands[0], NULL, f, factor, 0, offset - mean * factor,
-                call->results[0]);
-    store_one(self, mean, call->results[1], f);
-    store_one(self, variance, call->results[2], f);
+    double factor =
+        batch_norm_load_one(self, call->operands[1], f) / sqrt(variance + self->epsilon);
+    double offset = batch_norm_load_one(self, call->operands[2], f);
+    batch_norm_feature_map(self, call->operands[0], NULL, f, factor, 0, offset - mean * factor,
+                           call->results[0]);
+    batch_norm_store_one(self, mean, call->results[1], f);
+    batch_norm_store_one(self, variance, call->results[2], f);
   }
   return NULL;
 }
 
-static mp_status_t grad_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+static mp_status_t batch_norm_grad_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   const norm_kernel_t *self = (const norm_kernel_t *)kernel;
   int64_t begin = 0, end = 0;
   mp_part_range(self->features, kernel->num_parts, call->part, &begin, &end);
   double count = (double)(self->outer * self->inner);
   for (int64_t f = begin; f < end; ++f) {
-    double scale = load_one(self, call->operands[1], f),
-           mean = load_one(self, call->operands[2], f);
-    double variance = load_one(self, call->operands[3], f) + self->epsilon;
+    double scale = batch_norm_load_one(self, call->operands[1], f),
+           mean = batch_norm_load_one(self, call->operands[2], f);
+    double variance = batch_norm_load_one(self, call->operands[3], f) + self->epsilon;
     double sums[4] = {0}, root = sqrt(variance);
-    feature_sums(self, call->operands[0], call->operands[4], f, mean, sums);
+    batch_norm_feature_sums(self, call->operands[0], call->operands[4], f, mean, sums);
     // scale / root * (g - sum(g) / count - (x - mean) * sum(g * (x - mean)) / variance / count)
     double factor = scale / root, slope = -factor * sums[3] / variance / count;
-    feature_map(self, call->operands[0], call->operands[4], f, slope, factor,
-                -factor * sums[2] / count - slope * mean, call->results[0]);
-    store_one(self, sums[3] / root, call->results[1], f);
-    store_one(self, sums[2], call->results[2], f);
+    batch_norm_feature_map(self, call->operands[0], call->operands[4], f, slope, factor,
+                           -factor * sums[2] / count - slope * mean, call->results[0]);
+    batch_norm_store_one(self, sums[3] / root, call->results[1], f);
+    batch_norm_store_one(self, sums[2], call->results[2], f);
   }
   return NULL;
 }
 
-static mp_status_t make_norm(mp_arena_t *arena, const mp_op_t *op, mp_kernel_run_t run,
-                             const mp_kernel_t **out_kernel) {
+static mp_status_t batch_norm_make_norm(mp_arena_t *arena, const mp_op_t *op, mp_kernel_run_t run,
+                                        const mp_kernel_t **out_kernel) {
   const mp_type_t *type = mp_op_operand_type(op, 0);
   norm_kernel_t *self = MP_ARENA_NEW(arena, norm_kernel_t);
   MP_RETURN_IF_NULL(self);
@@ -159,15 +162,15 @@ static mp_status_t make_norm(mp_arena_t *arena, const mp_op_t *op, mp_kernel_run
 
 mp_status_t mp_kernel_make_batch_norm_inference(mp_arena_t *arena, const mp_op_t *op,
                                                 const mp_kernel_t **out_kernel) {
-  return make_norm(arena, op, inference_run, out_kernel);
+  return batch_norm_make_norm(arena, op, batch_norm_inference_run, out_kernel);
 }
 
 mp_status_t mp_kernel_make_batch_norm_training(mp_arena_t *arena, const mp_op_t *op,
                                                const mp_kernel_t **out_kernel) {
-  return make_norm(arena, op, training_run, out_kernel);
+  return batch_norm_make_norm(arena, op, batch_norm_training_run, out_kernel);
 }
 
 mp_status_t mp_kernel_make_batch_norm_grad(mp_arena_t *arena, const mp_op_t *op,
                                            const mp_kernel_t **out_kernel) {
-  return make_norm(arena, op, grad_run, out_kernel);
+  return batch_norm_make_norm(arena, op, batch_norm_grad_run, out_kernel);
 }

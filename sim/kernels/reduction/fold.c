@@ -9,8 +9,8 @@
 // Bytes of one array of lanes, of any element type.
 enum { LANES_BYTES = MP_FOLD_LANES * 16 };
 
-static mp_status_t bind_operand(const mp_op_t *op, mp_dtype_t in, mp_dtype_t init, mp_dtype_t acc,
-                                mp_dtype_t out, mp_fold_operand_t *operand) {
+static mp_status_t fold_bind_operand(const mp_op_t *op, mp_dtype_t in, mp_dtype_t init,
+                                     mp_dtype_t acc, mp_dtype_t out, mp_fold_operand_t *operand) {
   operand->in_size = mp_dtype_size(in);
   operand->init_size = mp_dtype_size(init);
   operand->acc_size = mp_dtype_size(acc);
@@ -52,7 +52,7 @@ mp_status_t mp_fold_create(mp_arena_t *arena, const mp_op_t *op, const mp_block_
     mp_dtype_t acc = region->args[k].type->dtype;
     if (fold.kind != MP_REDUCE_CUSTOM) acc = mp_ew_computing_type(acc);
     MP_RETURN_IF_ERROR(
-        bind_operand(op, in[k]->dtype, init[k]->dtype, acc, out[k]->dtype, &fold.operands[k]));
+        fold_bind_operand(op, in[k]->dtype, init[k]->dtype, acc, out[k]->dtype, &fold.operands[k]));
   }
   fold.scratch_bytes = (size_t)num_operands * 3 * LANES_BYTES + MP_FOLD_LANES * sizeof(int64_t) +
                        (size_t)num_operands * 6 * sizeof(void *) + 64 +
@@ -84,9 +84,9 @@ void mp_fold_work(const mp_fold_t *fold, void *scratch, mp_fold_work_t *out_work
 }
 
 // acc = f(first, second), `acc` being one of them.
-static void apply(const mp_fold_t *fold, const mp_fold_work_t *work, int64_t lanes,
-                  const char *const *first, const char *const *second, char *const *acc,
-                  const void *const *captures) {
+static void fold_apply(const mp_fold_t *fold, const mp_fold_work_t *work, int64_t lanes,
+                       const char *const *first, const char *const *second, char *const *acc,
+                       const void *const *captures) {
   if (fold->kind != MP_REDUCE_CUSTOM) {
     const void *in[] = {first[0], second[0]};
     fold->loop(lanes, in, acc[0]);
@@ -103,12 +103,12 @@ static void apply(const mp_fold_t *fold, const mp_fold_work_t *work, int64_t lan
 
 void mp_fold_step(const mp_fold_t *fold, const mp_fold_work_t *work, int64_t lanes,
                   char *const *acc, const char *const *x, const void *const *captures) {
-  apply(fold, work, lanes, (const char *const *)acc, x, acc, captures);
+  fold_apply(fold, work, lanes, (const char *const *)acc, x, acc, captures);
 }
 
 void mp_fold_start(const mp_fold_t *fold, const mp_fold_work_t *work, int64_t lanes,
                    const char *const *first, const void *const *captures) {
-  apply(fold, work, lanes, first, (const char *const *)work->acc, work->acc, captures);
+  fold_apply(fold, work, lanes, first, (const char *const *)work->acc, work->acc, captures);
 }
 
 void mp_fold_fill(const mp_fold_t *fold, uint32_t k, int64_t lanes, const void *init, char *acc) {

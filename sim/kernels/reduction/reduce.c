@@ -31,7 +31,7 @@ typedef struct {
 
 // --- Axes ---
 
-static void add_axis(axes_t *axes, int64_t dim, int64_t stride) {
+static void reduce_add_axis(axes_t *axes, int64_t dim, int64_t stride) {
   axes->count *= dim;
   if (dim == 1) return;
   uint32_t last = axes->rank;
@@ -47,7 +47,7 @@ static void add_axis(axes_t *axes, int64_t dim, int64_t stride) {
 }
 
 // Offset in the input of the axes' position number `index`.
-static int64_t offset_of(const axes_t *axes, int64_t index) {
+static int64_t reduce_offset_of(const axes_t *axes, int64_t index) {
   int64_t offset = 0;
   for (uint32_t i = axes->rank; i-- > 0;) {
     offset += index % axes->dims[i] * axes->strides[i];
@@ -64,7 +64,8 @@ typedef struct {
   int64_t offset;
 } walk_t;
 
-static void walk_begin(const axes_t *axes, uint32_t rank, int64_t position, walk_t *out_walk) {
+static void reduce_walk_begin(const axes_t *axes, uint32_t rank, int64_t position,
+                              walk_t *out_walk) {
   out_walk->axes = axes;
   out_walk->rank = rank;
   out_walk->offset = 0;
@@ -76,7 +77,7 @@ static void walk_begin(const axes_t *axes, uint32_t rank, int64_t position, walk
   }
 }
 
-static void walk_next(walk_t *walk) {
+static void reduce_walk_next(walk_t *walk) {
   for (uint32_t i = walk->rank; i-- > 0;) {
     walk->offset += walk->axes->strides[i];
     if (++walk->index[i] < walk->axes->dims[i]) return;
@@ -88,7 +89,7 @@ static void walk_next(walk_t *walk) {
 // --- Lanes ---
 
 // Results from `begin` on that one block takes: whole runs of neighbours where they are long.
-static int64_t block_size(const reduce_t *kernel, int64_t begin, int64_t end) {
+static int64_t reduce_block_size(const reduce_t *kernel, int64_t begin, int64_t end) {
   const axes_t *kept = &kernel->kept;
   int64_t lanes = mp_min_i64(end - begin, MP_FOLD_LANES);
   if (kernel->in_runs) return mp_min_i64(lanes, MP_FOLD_RUN_LANES);
@@ -99,8 +100,9 @@ static int64_t block_size(const reduce_t *kernel, int64_t begin, int64_t end) {
 }
 
 // Folds `count` neighbours of each lane, from `shift` on; run by run.
-static void fold_runs(const reduce_t *kernel, const mp_kernel_call_t *call,
-                      const mp_fold_work_t *work, int64_t lanes, int64_t shift, int64_t count) {
+static void reduce_fold_runs(const reduce_t *kernel, const mp_kernel_call_t *call,
+                             const mp_fold_work_t *work, int64_t lanes, int64_t shift,
+                             int64_t count) {
   const mp_fold_t *fold = &kernel->fold;
   uint32_t n = fold->num_operands;
   int64_t most = mp_fold_run_length(fold);
@@ -119,22 +121,22 @@ static void fold_runs(const reduce_t *kernel, const mp_kernel_call_t *call,
 }
 
 // All reduced positions of the block's lanes, into the accumulators.
-static void fold_block(const reduce_t *kernel, const mp_kernel_call_t *call,
-                       const mp_fold_work_t *work, int64_t lanes, bool contiguous) {
+static void reduce_fold_block(const reduce_t *kernel, const mp_kernel_call_t *call,
+                              const mp_fold_work_t *work, int64_t lanes, bool contiguous) {
   const mp_fold_t *fold = &kernel->fold;
   const axes_t *reduced = &kernel->reduced;
   uint32_t n = fold->num_operands;
   walk_t walk;
   if (kernel->in_runs && !contiguous) {
     int64_t length = reduced->dims[reduced->rank - 1], runs = reduced->count / length;
-    walk_begin(reduced, reduced->rank - 1, 0, &walk);
-    for (int64_t r = 0; r < runs; ++r, walk_next(&walk)) {
-      fold_runs(kernel, call, work, lanes, walk.offset, length);
+    reduce_walk_begin(reduced, reduced->rank - 1, 0, &walk);
+    for (int64_t r = 0; r < runs; ++r, reduce_walk_next(&walk)) {
+      reduce_fold_runs(kernel, call, work, lanes, walk.offset, length);
     }
     return;
   }
-  walk_begin(reduced, reduced->rank, 0, &walk);
-  for (int64_t r = 0; r < reduced->count; ++r, walk_next(&walk)) {
+  reduce_walk_begin(reduced, reduced->rank, 0, &walk);
+  for (int64_t r = 0; r < reduced->count; ++r, reduce_walk_next(&walk)) {
     for (uint32_t k = 0; k < n; ++k) {
       work->loaded[k] = mp_fold_load(fold, work, k, lanes, call->operands[k], work->offsets,
                                      walk.offset, contiguous, work->x[k]);
@@ -143,25 +145,25 @@ static void fold_block(const reduce_t *kernel, const mp_kernel_call_t *call,
   }
 }
 
-static void run_lanes(const reduce_t *kernel, const mp_kernel_call_t *call, int64_t begin,
-                      int64_t end) {
+static void reduce_run_lanes(const reduce_t *kernel, const mp_kernel_call_t *call, int64_t begin,
+                             int64_t end) {
   const mp_fold_t *fold = &kernel->fold;
   uint32_t n = fold->num_operands;
   mp_fold_work_t work;
   mp_fold_work(fold, call->scratch, &work);
   for (int64_t lanes; begin < end; begin += lanes) {
-    lanes = block_size(kernel, begin, end);
+    lanes = reduce_block_size(kernel, begin, end);
     walk_t walk;
-    walk_begin(&kernel->kept, kernel->kept.rank, begin, &walk);
+    reduce_walk_begin(&kernel->kept, kernel->kept.rank, begin, &walk);
     bool contiguous = true;
-    for (int64_t i = 0; i < lanes; ++i, walk_next(&walk)) {
+    for (int64_t i = 0; i < lanes; ++i, reduce_walk_next(&walk)) {
       work.offsets[i] = walk.offset;
       contiguous = contiguous && walk.offset == work.offsets[0] + i;
     }
     for (uint32_t k = 0; k < n; ++k) {
       mp_fold_fill(fold, k, lanes, call->operands[n + k], work.acc[k]);
     }
-    fold_block(kernel, call, &work, lanes, contiguous);
+    reduce_fold_block(kernel, call, &work, lanes, contiguous);
     for (uint32_t k = 0; k < n; ++k) {
       size_t size = fold->operands[k].out_size;
       mp_fold_store(fold, k, lanes, work.acc[k], (char *)call->results[k] + (size_t)begin * size);
@@ -172,7 +174,7 @@ static void run_lanes(const reduce_t *kernel, const mp_kernel_call_t *call, int6
 // --- Rows (one operand, recognised kinds) ---
 
 // Folds `lanes` accumulators into the first one: the upper half onto the lower, again and again.
-static void fold_halves(const mp_fold_t *fold, int64_t lanes, char *acc) {
+static void reduce_fold_halves(const mp_fold_t *fold, int64_t lanes, char *acc) {
   size_t size = fold->operands[0].acc_size;
   while (lanes > 1) {
     int64_t half = lanes / 2, rest = lanes - half;
@@ -187,15 +189,15 @@ static void fold_halves(const mp_fold_t *fold, int64_t lanes, char *acc) {
 enum { ROW_MAX = 32 * MP_FOLD_LANES };
 
 // out[0] = the fold of `length` contiguous elements.
-static void fold_row(const mp_fold_t *fold, const mp_fold_work_t *work, const char *row,
-                     int64_t length, char *out) {
+static void reduce_fold_row(const mp_fold_t *fold, const mp_fold_work_t *work, const char *row,
+                            int64_t length, char *out) {
   const mp_fold_operand_t *operand = &fold->operands[0];
   size_t size = operand->acc_size;
   if (length > ROW_MAX) {
     _Alignas(16) char second[16];
     int64_t half = length / 2 / MP_FOLD_LANES * MP_FOLD_LANES;
-    fold_row(fold, work, row, half, out);
-    fold_row(fold, work, row + (size_t)half * operand->in_size, length - half, second);
+    reduce_fold_row(fold, work, row, half, out);
+    reduce_fold_row(fold, work, row + (size_t)half * operand->in_size, length - half, second);
     const void *in[] = {out, second};
     fold->loop(1, in, out);
     return;
@@ -211,12 +213,12 @@ static void fold_row(const mp_fold_t *fold, const mp_fold_work_t *work, const ch
                         mp_fold_load(fold, work, 0, some, row, &zero, i, true, work->spare[0])};
     fold->loop(some, in, partial);
   }
-  fold_halves(fold, lanes, partial);
+  reduce_fold_halves(fold, lanes, partial);
   memcpy(out, partial, size);
 }
 
-static void run_rows(const reduce_t *kernel, const mp_kernel_call_t *call, int64_t begin,
-                     int64_t end) {
+static void reduce_run_rows(const reduce_t *kernel, const mp_kernel_call_t *call, int64_t begin,
+                            int64_t end) {
   const mp_fold_t *fold = &kernel->fold;
   const axes_t *reduced = &kernel->reduced;
   const mp_fold_operand_t *operand = &fold->operands[0];
@@ -224,17 +226,17 @@ static void run_rows(const reduce_t *kernel, const mp_kernel_call_t *call, int64
   mp_fold_work_t work;
   mp_fold_work(fold, call->scratch, &work);
   walk_t result;
-  walk_begin(&kernel->kept, kernel->kept.rank, begin, &result);
-  for (int64_t i = begin; i < end; ++i, walk_next(&result)) {
+  reduce_walk_begin(&kernel->kept, kernel->kept.rank, begin, &result);
+  for (int64_t i = begin; i < end; ++i, reduce_walk_next(&result)) {
     char *acc = work.acc[0];
     mp_fold_fill(fold, 0, 1, call->operands[1], acc);
     walk_t row;
-    walk_begin(reduced, reduced->rank - 1, 0, &row);
-    for (int64_t r = 0; r < rows; ++r, walk_next(&row)) {
+    reduce_walk_begin(reduced, reduced->rank - 1, 0, &row);
+    for (int64_t r = 0; r < rows; ++r, reduce_walk_next(&row)) {
       const char *start = (const char *)call->operands[0] +
                           (result.offset + row.offset) * (int64_t)operand->in_size;
       _Alignas(16) char one[16];
-      fold_row(fold, &work, start, length, one);
+      reduce_fold_row(fold, &work, start, length, one);
       const void *in[] = {acc, one};
       fold->loop(1, in, acc);
     }
@@ -245,8 +247,8 @@ static void run_rows(const reduce_t *kernel, const mp_kernel_call_t *call, int64
 // --- Segments ---
 
 // acc[i] = f(acc[2i], acc[2i+1]) until one is left; an odd last one moves down.
-static void combine_neighbours(const mp_fold_t *fold, const mp_fold_work_t *work, int64_t lanes,
-                               const void *const *captures) {
+static void reduce_combine_neighbours(const mp_fold_t *fold, const mp_fold_work_t *work,
+                                      int64_t lanes, const void *const *captures) {
   while (lanes > 1) {
     int64_t pairs = lanes / 2;
     for (uint32_t k = 0; k < fold->num_operands; ++k) {
@@ -269,8 +271,8 @@ static void combine_neighbours(const mp_fold_t *fold, const mp_fold_work_t *work
 }
 
 // Folds all reduced positions of the result at `base` into acc[..][0], without a start value.
-static void fold_segments(const reduce_t *kernel, const mp_kernel_call_t *call,
-                          const mp_fold_work_t *work, int64_t base) {
+static void reduce_fold_segments(const reduce_t *kernel, const mp_kernel_call_t *call,
+                                 const mp_fold_work_t *work, int64_t base) {
   const mp_fold_t *fold = &kernel->fold;
   const axes_t *reduced = &kernel->reduced;
   uint32_t n = fold->num_operands;
@@ -279,12 +281,12 @@ static void fold_segments(const reduce_t *kernel, const mp_kernel_call_t *call,
   int64_t most = kernel->in_runs ? MP_FOLD_RUN_LANES : MP_FOLD_LANES;
   int64_t length = (total + most - 1) / most;
   int64_t lanes = (total + length - 1) / length;
-  for (int64_t i = 0; i < lanes; ++i) work->offsets[i] = offset_of(reduced, i * length);
+  for (int64_t i = 0; i < lanes; ++i) work->offsets[i] = reduce_offset_of(reduced, i * length);
   // Runs while the last segment, which may be shorter, takes part; the rest element by element.
   int64_t last = total - (lanes - 1) * length, in_runs = kernel->in_runs ? last : 1;
   for (int64_t step = 0; step < length; ++step) {
     if (step == 1 && in_runs > 1) {
-      fold_runs(kernel, call, work, lanes, base, in_runs - 1);
+      reduce_fold_runs(kernel, call, work, lanes, base, in_runs - 1);
       for (int64_t i = 0; i < lanes; ++i) work->offsets[i] += in_runs - 1;
       step = in_runs;
       if (step == length) break;
@@ -301,21 +303,21 @@ static void fold_segments(const reduce_t *kernel, const mp_kernel_call_t *call,
       if (reduced->rank == 1) {
         work->offsets[i] += reduced->strides[0];
       } else {
-        work->offsets[i] = offset_of(reduced, mp_min_i64(i * length + step + 1, total - 1));
+        work->offsets[i] = reduce_offset_of(reduced, mp_min_i64(i * length + step + 1, total - 1));
       }
     }
   }
-  combine_neighbours(fold, work, lanes, captures);
+  reduce_combine_neighbours(fold, work, lanes, captures);
 }
 
-static void run_segments(const reduce_t *kernel, const mp_kernel_call_t *call, int64_t begin,
-                         int64_t end) {
+static void reduce_run_segments(const reduce_t *kernel, const mp_kernel_call_t *call, int64_t begin,
+                                int64_t end) {
   const mp_fold_t *fold = &kernel->fold;
   uint32_t n = fold->num_operands;
   mp_fold_work_t work;
   mp_fold_work(fold, call->scratch, &work);
   for (int64_t i = begin; i < end; ++i) {
-    fold_segments(kernel, call, &work, offset_of(&kernel->kept, i));
+    reduce_fold_segments(kernel, call, &work, reduce_offset_of(&kernel->kept, i));
     for (uint32_t k = 0; k < n; ++k) {
       mp_fold_fill(fold, k, 1, call->operands[n + k], work.x[k]);
       work.loaded[k] = work.x[k];
@@ -330,25 +332,25 @@ static void run_segments(const reduce_t *kernel, const mp_kernel_call_t *call, i
 
 // --- The kernel ---
 
-static mp_status_t run_reduce(const mp_kernel_t *base, const mp_kernel_call_t *call) {
+static mp_status_t reduce_run(const mp_kernel_t *base, const mp_kernel_call_t *call) {
   const reduce_t *kernel = (const reduce_t *)base;
   int64_t begin, end;
   mp_part_range(kernel->kept.count, base->num_parts, call->part, &begin, &end);
   switch (kernel->way) {
     case WAY_LANES:
-      run_lanes(kernel, call, begin, end);
+      reduce_run_lanes(kernel, call, begin, end);
       break;
     case WAY_ROWS:
-      run_rows(kernel, call, begin, end);
+      reduce_run_rows(kernel, call, begin, end);
       break;
     case WAY_SEGMENTS:
-      run_segments(kernel, call, begin, end);
+      reduce_run_segments(kernel, call, begin, end);
       break;
   }
   return NULL;
 }
 
-static way_t choose_way(const reduce_t *kernel) {
+static way_t reduce_choose_way(const reduce_t *kernel) {
   const axes_t *kept = &kernel->kept, *reduced = &kernel->reduced;
   if (reduced->count < 2 || kept->count == 0) return WAY_LANES;
   uint32_t last = reduced->rank - 1;
@@ -362,7 +364,7 @@ static way_t choose_way(const reduce_t *kernel) {
 // Elements that are worth a part, and the fewest results where neighbours are reduced together.
 enum { GRAIN = 64 * 1024, LANES_GRAIN = 256 };
 
-static uint32_t count_parts(const reduce_t *kernel) {
+static uint32_t reduce_count_parts(const reduce_t *kernel) {
   int64_t grain = GRAIN / mp_max_i64(kernel->reduced.count, 1);
   if (kernel->way == WAY_LANES) grain = mp_max_i64(grain, LANES_GRAIN);
   return mp_part_count(kernel->kept.count, grain);
@@ -379,7 +381,7 @@ mp_status_t mp_kernel_make_reduce(mp_arena_t *arena, const mp_op_t *op,
     types[n + k] = mp_op_operand_type(op, n + k);
     types[2 * n + k] = mp_op_result_type(op, k);
   }
-  mp_kernel_init(&kernel->base, run_reduce, op);
+  mp_kernel_init(&kernel->base, reduce_run, op);
   MP_RETURN_IF_ERROR(
       mp_fold_create(arena, op, op->regions[0], n, types, types + n, types + 2 * n, &kernel->fold));
   const mp_type_t *in = types[0];
@@ -388,15 +390,15 @@ mp_status_t mp_kernel_make_reduce(mp_arena_t *arena, const mp_op_t *op,
   mp_dims_strides(in->dims, in->rank, 1, strides);
   kernel->kept.count = kernel->reduced.count = 1;
   for (uint32_t i = 0; i < in->rank; ++i) {
-    add_axis(mp_index_list_has(dimensions, i) ? &kernel->reduced : &kernel->kept, in->dims[i],
-             strides[i]);
+    reduce_add_axis(mp_index_list_has(dimensions, i) ? &kernel->reduced : &kernel->kept,
+                    in->dims[i], strides[i]);
   }
-  kernel->way = choose_way(kernel);
+  kernel->way = reduce_choose_way(kernel);
   const axes_t *reduced = &kernel->reduced;
   kernel->in_runs = reduced->rank > 0 && reduced->strides[reduced->rank - 1] == 1 &&
                     reduced->dims[reduced->rank - 1] >= 16 &&
                     (kernel->way != WAY_SEGMENTS || reduced->rank == 1);
-  kernel->base.num_parts = count_parts(kernel);
+  kernel->base.num_parts = reduce_count_parts(kernel);
   kernel->base.scratch_bytes = kernel->fold.scratch_bytes;
   *out_kernel = &kernel->base;
   return NULL;

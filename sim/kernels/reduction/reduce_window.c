@@ -20,8 +20,8 @@ typedef struct {
 } reduce_window_t;
 
 // Folds the present element of every window that has it.
-static void fold_element(const reduce_window_t *kernel, const mp_kernel_call_t *call,
-                         const mp_fold_work_t *work, const mp_window_lanes_t *lanes) {
+static void reduce_window_fold_element(const reduce_window_t *kernel, const mp_kernel_call_t *call,
+                                       const mp_fold_work_t *work, const mp_window_lanes_t *lanes) {
   const mp_fold_t *fold = &kernel->fold;
   uint32_t n = fold->num_operands;
   int64_t inside = lanes->num_inside;
@@ -43,7 +43,7 @@ static void fold_element(const reduce_window_t *kernel, const mp_kernel_call_t *
   }
 }
 
-static mp_status_t run_scan(const mp_kernel_t *base, const mp_kernel_call_t *call) {
+static mp_status_t reduce_window_run_scan(const mp_kernel_t *base, const mp_kernel_call_t *call) {
   const reduce_window_t *kernel = (const reduce_window_t *)base;
   int64_t begin, end;
   mp_part_range(kernel->scan.outer * kernel->scan.inner, base->num_parts, call->part, &begin, &end);
@@ -51,7 +51,7 @@ static mp_status_t run_scan(const mp_kernel_t *base, const mp_kernel_call_t *cal
   return NULL;
 }
 
-static mp_status_t run_passes(const mp_kernel_t *base, const mp_kernel_call_t *call) {
+static mp_status_t reduce_window_run_passes(const mp_kernel_t *base, const mp_kernel_call_t *call) {
   const reduce_window_t *kernel = (const reduce_window_t *)base;
   int64_t begin, end;
   mp_part_range(kernel->passes.num_slices, base->num_parts, call->part, &begin, &end);
@@ -62,7 +62,7 @@ static mp_status_t run_passes(const mp_kernel_t *base, const mp_kernel_call_t *c
   return NULL;
 }
 
-static mp_status_t run_reduce_window(const mp_kernel_t *base, const mp_kernel_call_t *call) {
+static mp_status_t reduce_window_run(const mp_kernel_t *base, const mp_kernel_call_t *call) {
   const reduce_window_t *kernel = (const reduce_window_t *)base;
   const mp_fold_t *fold = &kernel->fold;
   uint32_t n = fold->num_operands;
@@ -83,7 +83,7 @@ static mp_status_t run_reduce_window(const mp_kernel_t *base, const mp_kernel_ca
       } else {
         mp_window_lanes_next(&lanes);
       }
-      fold_element(kernel, call, &work, &lanes);
+      reduce_window_fold_element(kernel, call, &work, &lanes);
     }
     for (uint32_t k = 0; k < n; ++k) {
       size_t size = fold->operands[k].out_size;
@@ -107,13 +107,13 @@ mp_status_t mp_kernel_make_reduce_window(mp_arena_t *arena, const mp_op_t *op,
     types[n + k] = mp_op_operand_type(op, n + k);
     types[2 * n + k] = mp_op_result_type(op, k);
   }
-  mp_kernel_init(&kernel->base, run_reduce_window, op);
+  mp_kernel_init(&kernel->base, reduce_window_run, op);
   MP_RETURN_IF_ERROR(
       mp_fold_create(arena, op, op->regions[0], n, types, types + n, types + 2 * n, &kernel->fold));
   MP_RETURN_IF_ERROR(mp_window_create(op, types[0], types[2 * n], &kernel->window));
   *out_kernel = &kernel->base;
   if (mp_window_scan_create(&kernel->window, &kernel->fold, &kernel->scan)) {
-    kernel->base.run = run_scan;
+    kernel->base.run = reduce_window_run_scan;
     kernel->base.num_parts = mp_part_count(kernel->scan.outer * kernel->scan.inner,
                                            mp_max_i64(1, GRAIN / kernel->scan.length));
     kernel->base.scratch_bytes = kernel->fold.scratch_bytes;
@@ -122,7 +122,7 @@ mp_status_t mp_kernel_make_reduce_window(mp_arena_t *arena, const mp_op_t *op,
   if (mp_window_passes_create(&kernel->window, &kernel->fold, op->regions[0]->args[0].type->dtype,
                               &kernel->passes)) {
     const mp_window_passes_t *passes = &kernel->passes;
-    kernel->base.run = run_passes;
+    kernel->base.run = reduce_window_run_passes;
     kernel->base.num_parts =
         mp_part_count(passes->num_slices, mp_max_i64(1, GRAIN / passes->slice_in));
     kernel->base.scratch_bytes = passes->scratch_bytes;

@@ -31,12 +31,12 @@ typedef struct {
   void *registers;
 } work_t;
 
-static size_t work_bytes(const select_t *kernel) {
+static size_t select_and_scatter_work_bytes(const select_t *kernel) {
   return LANES * (NUM_ARRAYS * 16 + sizeof(uint8_t) + sizeof(int64_t)) +
          mp_window_lanes_bytes(&kernel->window);
 }
 
-static void lay_out(const select_t *kernel, void *scratch, work_t *out_work) {
+static void select_and_scatter_lay_out(const select_t *kernel, void *scratch, work_t *out_work) {
   char *memory = scratch;
   out_work->selected = memory;
   out_work->candidate = memory + LANES * 16;
@@ -47,12 +47,12 @@ static void lay_out(const select_t *kernel, void *scratch, work_t *out_work) {
   out_work->keep = (uint8_t *)memory;
   memory += LANES;
   out_work->lanes = memory;
-  out_work->registers = (char *)scratch + mp_round_up_64(work_bytes(kernel));
+  out_work->registers = (char *)scratch + mp_round_up_64(select_and_scatter_work_bytes(kernel));
 }
 
 // Shows the windows' present element to those that have it.
-static void offer(const select_t *kernel, const mp_kernel_call_t *call, const work_t *work,
-                  const mp_window_lanes_t *lanes) {
+static void select_and_scatter_offer(const select_t *kernel, const mp_kernel_call_t *call,
+                                     const work_t *work, const mp_window_lanes_t *lanes) {
   int64_t inside = lanes->num_inside, from[LANES], to[LANES], num_changed = 0;
   mp_lanes_gather(kernel->size, inside, call->operands[0], lanes->offsets, work->candidate);
   // What a window without a selected element shows does not matter: it takes any.
@@ -72,8 +72,8 @@ static void offer(const select_t *kernel, const mp_kernel_call_t *call, const wo
   mp_lanes_scatter(kernel->size, num_changed, work->present, to, work->selected);
 }
 
-static void scatter(const select_t *kernel, const mp_kernel_call_t *call, const work_t *work,
-                    int64_t first, int64_t count) {
+static void select_and_scatter_scatter(const select_t *kernel, const mp_kernel_call_t *call,
+                                       const work_t *work, int64_t first, int64_t count) {
   int64_t size = (int64_t)kernel->size;
   for (int64_t i = 0; i < count; ++i) {
     if (work->place[i] < 0) continue;
@@ -87,12 +87,12 @@ static void scatter(const select_t *kernel, const mp_kernel_call_t *call, const 
   }
 }
 
-static mp_status_t run_select_and_scatter(const mp_kernel_t *base, const mp_kernel_call_t *call) {
+static mp_status_t select_and_scatter_run(const mp_kernel_t *base, const mp_kernel_call_t *call) {
   const select_t *kernel = (const select_t *)base;
   int64_t first_slice, end_slice, count;
   mp_part_range(kernel->num_slices, base->num_parts, call->part, &first_slice, &end_slice);
   work_t work;
-  lay_out(kernel, call->scratch, &work);
+  select_and_scatter_lay_out(kernel, call->scratch, &work);
   int64_t elements = kernel->slice_elements;
   mp_fill((char *)call->results[0] + (size_t)(first_slice * elements) * kernel->size,
           call->operands[2], kernel->size, (end_slice - first_slice) * elements);
@@ -108,14 +108,15 @@ static mp_status_t run_select_and_scatter(const mp_kernel_t *base, const mp_kern
       } else {
         mp_window_lanes_next(&lanes);
       }
-      if (lanes.num_inside > 0) offer(kernel, call, &work, &lanes);
+      if (lanes.num_inside > 0) select_and_scatter_offer(kernel, call, &work, &lanes);
     }
-    scatter(kernel, call, &work, begin, count);
+    select_and_scatter_scatter(kernel, call, &work, begin, count);
   }
   return NULL;
 }
 
-static mp_status_t set_regions(select_t *kernel, mp_arena_t *arena, const mp_op_t *op) {
+static mp_status_t select_and_scatter_set_regions(select_t *kernel, mp_arena_t *arena,
+                                                  const mp_op_t *op) {
   mp_dtype_t dtype = mp_op_operand_type(op, 0)->dtype;
   for (uint32_t r = 0; r < 2; ++r) {
     for (uint32_t i = 0; i < op->regions[r]->num_args; ++i) {
@@ -141,8 +142,8 @@ mp_status_t mp_kernel_make_select_and_scatter(mp_arena_t *arena, const mp_op_t *
                                               const mp_kernel_t **out_kernel) {
   select_t *kernel = MP_ARENA_NEW(arena, select_t);
   MP_RETURN_IF_NULL(kernel);
-  mp_kernel_init(&kernel->base, run_select_and_scatter, op);
-  MP_RETURN_IF_ERROR(set_regions(kernel, arena, op));
+  mp_kernel_init(&kernel->base, select_and_scatter_run, op);
+  MP_RETURN_IF_ERROR(select_and_scatter_set_regions(kernel, arena, op));
   const mp_type_t *in = mp_op_operand_type(op, 0), *source = mp_op_operand_type(op, 1);
   MP_RETURN_IF_ERROR(mp_window_create(op, in, source, &kernel->window));
   int64_t elements = mp_shape_count(in);
@@ -158,8 +159,8 @@ mp_status_t mp_kernel_make_select_and_scatter(mp_arena_t *arena, const mp_op_t *
   kernel->base.num_parts = mp_part_count(kernel->num_slices, mp_max_i64(1, GRAIN / work));
   size_t select = mp_region_fn_scratch_bytes(kernel->select);
   size_t scatter_bytes = mp_region_fn_scratch_bytes(kernel->scatter);
-  kernel->base.scratch_bytes =
-      mp_round_up_64(work_bytes(kernel)) + (select > scatter_bytes ? select : scatter_bytes);
+  kernel->base.scratch_bytes = mp_round_up_64(select_and_scatter_work_bytes(kernel)) +
+                               (select > scatter_bytes ? select : scatter_bytes);
   *out_kernel = &kernel->base;
   return NULL;
 }

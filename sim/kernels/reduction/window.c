@@ -6,12 +6,12 @@
 
 enum { LANES = MP_REGION_MAX_LANES };
 
-static int64_t entry(mp_index_list_t list, uint32_t i, int64_t when_absent) {
+static int64_t window_entry(mp_index_list_t list, uint32_t i, int64_t when_absent) {
   return i < list.count ? list.values[i] : when_absent;
 }
 
 // Places within windows are sums of products of these: small enough, nothing overflows.
-static bool is_sane(const mp_window_dim_t *dim) {
+static bool window_is_sane(const mp_window_dim_t *dim) {
   const int64_t most = INT64_C(1) << 31;
   return dim->size <= most && dim->stride <= most && dim->dilation <= most &&
          dim->base_dilation <= most && dim->low <= most && dim->low >= -most;
@@ -29,17 +29,17 @@ mp_status_t mp_window_create(const mp_op_t *op, const mp_type_t *in, const mp_ty
   mp_window_t window = {.rank = in->rank, .size = 1, .count = 1};
   for (uint32_t i = 0; i < in->rank; ++i) {
     mp_window_dim_t *dim = &window.dims[i];
-    dim->size = entry(sizes, i, 1);
-    dim->stride = entry(strides, i, 1);
-    dim->dilation = entry(dilations, i, 1);
-    dim->base_dilation = entry(base_dilations, i, 1);
-    dim->low = entry(padding, 2 * i, 0);
+    dim->size = window_entry(sizes, i, 1);
+    dim->stride = window_entry(strides, i, 1);
+    dim->dilation = window_entry(dilations, i, 1);
+    dim->base_dilation = window_entry(base_dilations, i, 1);
+    dim->low = window_entry(padding, 2 * i, 0);
     dim->in = in->dims[i];
     dim->out = out->dims[i];
     dim->in_stride = in_strides[i];
     dim->is_plain = dim->size == 1 && dim->stride == 1 && dim->base_dilation == 1 &&
                     dim->low == 0 && dim->out <= dim->in;
-    if (!is_sane(dim) || __builtin_mul_overflow(window.size, dim->size, &window.size)) {
+    if (!window_is_sane(dim) || __builtin_mul_overflow(window.size, dim->size, &window.size)) {
       return mp_op_error(op, MP_UNIMPLEMENTED, "the window of dimension %u is too large", i);
     }
     window.count *= dim->out;
@@ -53,8 +53,8 @@ size_t mp_window_lanes_bytes(const mp_window_t *window) {
 }
 
 // offset += the element's place along one dimension; a lane where it is outside gets -1 for good.
-static void add_dim(const mp_window_dim_t *dim, int64_t w, int64_t lanes, const int64_t *origins,
-                    int64_t *offsets) {
+static void window_add_dim(const mp_window_dim_t *dim, int64_t w, int64_t lanes,
+                           const int64_t *origins, int64_t *offsets) {
   int64_t shift = w * dim->dilation, in_stride = dim->in_stride, size = dim->in;
   if (dim->base_dilation == 1) {
     for (int64_t i = 0; i < lanes; ++i) {
@@ -72,13 +72,13 @@ static void add_dim(const mp_window_dim_t *dim, int64_t w, int64_t lanes, const 
   }
 }
 
-static void find_element(mp_window_lanes_t *lanes) {
+static void window_find_element(mp_window_lanes_t *lanes) {
   const mp_window_t *window = lanes->window;
   memcpy(lanes->offsets, lanes->base, (size_t)lanes->lanes * sizeof(int64_t));
   for (uint32_t d = 0; d < window->rank; ++d) {
     if (window->dims[d].is_plain) continue;
-    add_dim(&window->dims[d], lanes->index[d], lanes->lanes, lanes->origins + (size_t)d * LANES,
-            lanes->offsets);
+    window_add_dim(&window->dims[d], lanes->index[d], lanes->lanes,
+                   lanes->origins + (size_t)d * LANES, lanes->offsets);
   }
   int64_t inside = 0;
   for (int64_t i = 0; i < lanes->lanes; ++i) {
@@ -109,7 +109,7 @@ void mp_window_lanes_begin(const mp_window_t *window, int64_t first, int64_t lan
     }
     out_lanes->base[i] = base;
   }
-  find_element(out_lanes);
+  window_find_element(out_lanes);
 }
 
 void mp_window_lanes_next(mp_window_lanes_t *lanes) {
@@ -117,5 +117,5 @@ void mp_window_lanes_next(mp_window_lanes_t *lanes) {
     if (++lanes->index[d] < lanes->window->dims[d].size) break;
     lanes->index[d] = 0;
   }
-  find_element(lanes);
+  window_find_element(lanes);
 }

@@ -13,7 +13,7 @@ static const int64_t g_max_buffer_bytes = INT64_C(64) << 20;
 // --- What changes nothing ---
 
 // `dtype` is a computing type.
-static bool find_neutral(mp_reduce_kind_t kind, mp_dtype_t dtype, char *out_element) {
+static bool window_passes_find_neutral(mp_reduce_kind_t kind, mp_dtype_t dtype, char *out_element) {
   double value = 0;
   switch (kind) {
     case MP_REDUCE_ADD:
@@ -55,7 +55,8 @@ bool mp_window_passes_create(const mp_window_t *window, const mp_fold_t *fold, m
                              mp_window_passes_t *out_passes) {
   mp_window_passes_t passes = {.fold = fold, .num_slices = 1, .slice_in = 1, .slice_out = 1};
   if (fold->kind == MP_REDUCE_CUSTOM || window->count == 0) return false;
-  if (!find_neutral(fold->kind, mp_ew_computing_type(dtype), passes.neutral)) return false;
+  if (!window_passes_find_neutral(fold->kind, mp_ew_computing_type(dtype), passes.neutral))
+    return false;
   uint32_t leading = 0;
   while (leading < window->rank && window->dims[leading].is_plain &&
          window->dims[leading].in == window->dims[leading].out) {
@@ -94,8 +95,8 @@ bool mp_window_passes_create(const mp_window_t *window, const mp_fold_t *fold, m
 // --- Running ---
 
 // One row: out[0..inner) = the fold of the rows that window `o` has along the dimension.
-static void fold_rows(const mp_window_passes_t *passes, const mp_window_pass_t *pass, int64_t o,
-                      const char *in, char *out) {
+static void window_passes_fold_rows(const mp_window_passes_t *passes, const mp_window_pass_t *pass,
+                                    int64_t o, const char *in, char *out) {
   const mp_window_dim_t *dim = &pass->dim;
   size_t size = passes->fold->operands[0].acc_size, row = (size_t)pass->inner * size;
   bool is_first = true;
@@ -116,22 +117,22 @@ static void fold_rows(const mp_window_passes_t *passes, const mp_window_pass_t *
   if (is_first) mp_fill(out, passes->neutral, size, pass->inner);
 }
 
-static int64_t div_up(int64_t a, int64_t b) {
+static int64_t window_passes_div_up(int64_t a, int64_t b) {
   return a >= 0 ? (a + b - 1) / b : -(-a / b);
 }
 
 // The innermost dimension: all windows of a line at once, one element of the window after the
 // other; those windows take part that have it.
-static void fold_line(const mp_window_passes_t *passes, const mp_window_pass_t *pass,
-                      const char *in, char *out, char *spare) {
+static void window_passes_fold_line(const mp_window_passes_t *passes, const mp_window_pass_t *pass,
+                                    const char *in, char *out, char *spare) {
   const mp_window_dim_t *dim = &pass->dim;
   const mp_fold_t *fold = passes->fold;
   int64_t size = (int64_t)fold->operands[0].acc_size;
   mp_fill(out, passes->neutral, (size_t)size, dim->out);
   for (int64_t w = 0; w < dim->size; ++w) {
     int64_t shift = w * dim->dilation - dim->low;  // window 0's element w
-    int64_t begin = mp_max_i64(0, div_up(-shift, dim->stride));
-    int64_t end = mp_min_i64(dim->out, div_up(dim->in - shift, dim->stride));
+    int64_t begin = mp_max_i64(0, window_passes_div_up(-shift, dim->stride));
+    int64_t end = mp_min_i64(dim->out, window_passes_div_up(dim->in - shift, dim->stride));
     for (int64_t o = begin, n; o < end; o += n) {
       n = mp_min_i64(end - o, LANES);
       const char *from = in + (o * dim->stride + shift) * size;
@@ -145,18 +146,18 @@ static void fold_line(const mp_window_passes_t *passes, const mp_window_pass_t *
   }
 }
 
-static void run_pass(const mp_window_passes_t *passes, const mp_window_pass_t *pass, const char *in,
-                     char *out, char *spare) {
+static void window_passes_run_pass(const mp_window_passes_t *passes, const mp_window_pass_t *pass,
+                                   const char *in, char *out, char *spare) {
   size_t size = passes->fold->operands[0].acc_size;
   size_t in_step = (size_t)(pass->dim.in * pass->inner) * size;
   size_t out_step = (size_t)(pass->dim.out * pass->inner) * size;
   for (int64_t i = 0; i < pass->outer; ++i, in += in_step, out += out_step) {
     if (pass->inner == 1) {
-      fold_line(passes, pass, in, out, spare);
+      window_passes_fold_line(passes, pass, in, out, spare);
       continue;
     }
     for (int64_t o = 0; o < pass->dim.out; ++o) {
-      fold_rows(passes, pass, o, in, out + (size_t)(o * pass->inner) * size);
+      window_passes_fold_rows(passes, pass, o, in, out + (size_t)(o * pass->inner) * size);
     }
   }
 }
@@ -176,7 +177,7 @@ void mp_window_passes_run(const mp_window_passes_t *passes, int64_t slice, const
     next = 1;
   }
   for (uint32_t i = 0; i < passes->num_passes; ++i, next ^= 1) {
-    run_pass(passes, &passes->passes[i], in, buffers[next], spare);
+    window_passes_run_pass(passes, &passes->passes[i], in, buffers[next], spare);
     in = buffers[next];
   }
   char *out = (char *)result + (size_t)(slice * passes->slice_out) * types->out_size;

@@ -6,7 +6,7 @@
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 
-static bool is_cumulative(const mp_window_dim_t *dim) {
+static bool window_scan_is_cumulative(const mp_window_dim_t *dim) {
   return dim->stride == 1 && dim->dilation == 1 && dim->base_dilation == 1 && dim->in == dim->out &&
          dim->size >= dim->in && dim->in > 1 && (dim->low == dim->size - 1 || dim->low == 0);
 }
@@ -25,7 +25,7 @@ bool mp_window_scan_create(const mp_window_t *window, const mp_fold_t *fold,
       }
       continue;
     }
-    if (scan.length != 0 || !is_cumulative(dim)) return false;
+    if (scan.length != 0 || !window_scan_is_cumulative(dim)) return false;
     scan.length = dim->in;
     scan.from_end = dim->low == 0;
   }
@@ -39,7 +39,7 @@ bool mp_window_scan_create(const mp_window_t *window, const mp_fold_t *fold,
 
 // Cumulates n elements at `a`; `b` is of the same size. Returns where the result is: a or b. Each
 // round doubles the distance over which elements have been folded.
-static char *cumulate(const mp_window_scan_t *scan, int64_t n, char *a, char *b) {
+static char *window_scan_cumulate(const mp_window_scan_t *scan, int64_t n, char *a, char *b) {
   int64_t size = (int64_t)scan->fold->operands[0].acc_size;
   for (int64_t d = 1; d < n; d *= 2) {
     const void *in[] = {a, a + d * size};
@@ -57,8 +57,8 @@ static char *cumulate(const mp_window_scan_t *scan, int64_t n, char *a, char *b)
   return a;
 }
 
-static void run_line(const mp_window_scan_t *scan, const mp_kernel_call_t *call,
-                     const mp_fold_work_t *work, int64_t line) {
+static void window_scan_run_line(const mp_window_scan_t *scan, const mp_kernel_call_t *call,
+                                 const mp_fold_work_t *work, int64_t line) {
   const mp_fold_t *fold = scan->fold;
   const mp_fold_operand_t *types = &fold->operands[0];
   const int64_t zero = 0;
@@ -70,7 +70,7 @@ static void run_line(const mp_window_scan_t *scan, const mp_kernel_call_t *call,
     char *block = work->x[0];
     const char *loaded = mp_fold_load(fold, work, 0, n, call->operands[0], &zero, at, true, block);
     if (loaded != block) memcpy(block, loaded, (size_t)n * types->acc_size);
-    char *result = cumulate(scan, n, block, work->spare[0]);
+    char *result = window_scan_cumulate(scan, n, block, work->spare[0]);
     const void *prefix[] = {carry, result}, *suffix[] = {result, carry};
     fold->loop(n, scan->from_end ? suffix : prefix, result);
     mp_fold_store(fold, 0, n, result, (char *)call->results[0] + (size_t)at * types->out_size);
@@ -82,8 +82,9 @@ static void run_line(const mp_window_scan_t *scan, const mp_kernel_call_t *call,
 // --- Many lines together ---
 
 // The accumulators become the results at each line's offset plus `shift`.
-static void store(const mp_window_scan_t *scan, const mp_kernel_call_t *call,
-                  const mp_fold_work_t *work, int64_t lanes, int64_t shift, bool contiguous) {
+static void window_scan_store(const mp_window_scan_t *scan, const mp_kernel_call_t *call,
+                              const mp_fold_work_t *work, int64_t lanes, int64_t shift,
+                              bool contiguous) {
   for (uint32_t k = 0; k < scan->fold->num_operands; ++k) {
     size_t size = scan->fold->operands[k].out_size;
     char *out = (char *)call->results[k] + shift * (int64_t)size;
@@ -96,8 +97,8 @@ static void store(const mp_window_scan_t *scan, const mp_kernel_call_t *call,
   }
 }
 
-static void run_lanes(const mp_window_scan_t *scan, const mp_kernel_call_t *call,
-                      const mp_fold_work_t *work, int64_t first, int64_t lanes) {
+static void window_scan_run_lanes(const mp_window_scan_t *scan, const mp_kernel_call_t *call,
+                                  const mp_fold_work_t *work, int64_t first, int64_t lanes) {
   const mp_fold_t *fold = scan->fold;
   uint32_t n = fold->num_operands;
   const void *const *captures = call->operands + 2 * n;
@@ -120,7 +121,7 @@ static void run_lanes(const mp_window_scan_t *scan, const mp_kernel_call_t *call
     } else {
       mp_fold_step(fold, work, lanes, work->acc, work->loaded, captures);
     }
-    store(scan, call, work, lanes, shift, contiguous);
+    window_scan_store(scan, call, work, lanes, shift, contiguous);
   }
 }
 
@@ -129,13 +130,13 @@ void mp_window_scan_run(const mp_window_scan_t *scan, const mp_kernel_call_t *ca
   mp_fold_work_t work;
   mp_fold_work(scan->fold, call->scratch, &work);
   if (scan->by_lines) {
-    for (; begin < end; ++begin) run_line(scan, call, &work, begin);
+    for (; begin < end; ++begin) window_scan_run_line(scan, call, &work, begin);
     return;
   }
   for (int64_t lanes; begin < end; begin += lanes) {
     // Not across the end of a run of neighbours, so that long runs are contiguous.
     lanes = mp_min_i64(end - begin, MP_FOLD_LANES);
     if (scan->inner >= 16) lanes = mp_min_i64(lanes, scan->inner - begin % scan->inner);
-    run_lanes(scan, call, &work, begin, lanes);
+    window_scan_run_lanes(scan, call, &work, begin, lanes);
   }
 }

@@ -4,12 +4,12 @@
 
 // Memory that a program of `size` bytes may claim: an operation of a few bytes with shared
 // attributes becomes some hundred bytes of IR; the constant lets small programs be.
-static size_t memory_limit(size_t size) {
+static size_t bytecode_memory_limit(size_t size) {
   const size_t factor = 512, constant = (size_t)16 << 20;
   return size > (SIZE_MAX - constant) / factor ? SIZE_MAX : size * factor + constant;
 }
 
-static mp_status_t read_program(mp_bc_reader_t *r) {
+static mp_status_t bytecode_read_program(mp_bc_reader_t *r) {
   MP_RETURN_IF_ERROR(mp_bc_read_sections(r));
   MP_RETURN_IF_ERROR(mp_bc_read_ir(r));
   MP_RETURN_IF_ERROR(mp_bc_mesh_check(r));
@@ -25,11 +25,11 @@ mp_status_t mp_read_bytecode(const void *data, size_t size, mp_module_t **out_mo
   r.whole.end = r.whole.start + size;
   mp_status_t status = mp_arena_create(&r.scratch);
   if (status != NULL) goto exit;
-  mp_arena_set_limit(r.scratch, memory_limit(size));
+  mp_arena_set_limit(r.scratch, bytecode_memory_limit(size));
   MP_GOTO_IF_ERROR(status, mp_module_create(&r.module), exit);
   r.arena = r.module->arena;
-  mp_arena_set_limit(r.arena, memory_limit(size));
-  MP_GOTO_IF_ERROR(status, read_program(&r), exit);
+  mp_arena_set_limit(r.arena, bytecode_memory_limit(size));
+  MP_GOTO_IF_ERROR(status, bytecode_read_program(&r), exit);
   mp_arena_set_limit(r.arena, 0);
   *out_module = r.module;
   r.module = NULL;

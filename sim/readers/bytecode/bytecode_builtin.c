@@ -4,25 +4,29 @@
 typedef mp_status_t (*mp_bc_attr_reader_t)(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                            mp_bc_entry_t *entry);
 
-static mp_status_t read_string(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t bytecode_builtin_read_string(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                                mp_bc_entry_t *entry) {
   mp_str_t text;
   MP_RETURN_IF_ERROR(mp_bc_string(r, c, &text));
   return mp_bc_string_attr(r, entry, text);
 }
 
-static mp_status_t read_typed_string(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t bytecode_builtin_read_typed_string(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                                      mp_bc_entry_t *entry) {
   const mp_bc_type_t *type = NULL;
-  MP_RETURN_IF_ERROR(read_string(r, c, entry));
+  MP_RETURN_IF_ERROR(bytecode_builtin_read_string(r, c, entry));
   return mp_bc_type(r, c, &type);
 }
 
-static mp_status_t read_symbol(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t bytecode_builtin_read_symbol(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                                mp_bc_entry_t *entry) {
   mp_str_t name;
   MP_RETURN_IF_ERROR(mp_bc_text(r, c, &name));
   return mp_bc_string_attr(r, entry, name);
 }
 
-static mp_status_t read_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t bytecode_builtin_read_type(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                              mp_bc_entry_t *entry) {
   const mp_bc_type_t *type = NULL;
   mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_type(r, c, &type));
@@ -31,7 +35,8 @@ static mp_status_t read_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t
   return NULL;
 }
 
-static mp_status_t read_unit(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t bytecode_builtin_read_unit(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                              mp_bc_entry_t *entry) {
   (void)c;
   mp_attr_t *attr = NULL;
   return mp_bc_new_attr(r, entry, MP_KIND_UNIT, &attr);
@@ -39,8 +44,8 @@ static mp_status_t read_unit(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t
 
 // --- locations ---
 
-static mp_status_t new_loc(mp_bc_reader_t *r, mp_bc_entry_t *entry, mp_loc_kind_t kind,
-                           mp_loc_t **out_loc) {
+static mp_status_t bytecode_builtin_new_loc(mp_bc_reader_t *r, mp_bc_entry_t *entry,
+                                            mp_loc_kind_t kind, mp_loc_t **out_loc) {
   mp_loc_t *loc = MP_ARENA_NEW(r->arena, mp_loc_t);
   MP_RETURN_IF_NULL(loc);
   loc->kind = kind;
@@ -50,8 +55,8 @@ static mp_status_t new_loc(mp_bc_reader_t *r, mp_bc_entry_t *entry, mp_loc_kind_
   return NULL;
 }
 
-static mp_status_t read_children(mp_bc_reader_t *r, mp_bc_cursor_t *c, size_t count,
-                                 mp_loc_t *loc) {
+static mp_status_t bytecode_builtin_read_children(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                                  size_t count, mp_loc_t *loc) {
   const mp_loc_t **children = MP_ARENA_ARRAY(r->arena, const mp_loc_t *, count);
   MP_RETURN_IF_NULL(children);
   for (size_t i = 0; i < count; ++i) MP_RETURN_IF_ERROR(mp_bc_loc(r, c, &children[i]));
@@ -60,36 +65,40 @@ static mp_status_t read_children(mp_bc_reader_t *r, mp_bc_cursor_t *c, size_t co
   return NULL;
 }
 
-static mp_status_t read_call_site(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t bytecode_builtin_read_call_site(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                                   mp_bc_entry_t *entry) {
   mp_loc_t *loc = NULL;
-  MP_RETURN_IF_ERROR(new_loc(r, entry, MP_LOC_CALL_SITE, &loc));
-  return read_children(r, c, 2, loc);
+  MP_RETURN_IF_ERROR(bytecode_builtin_new_loc(r, entry, MP_LOC_CALL_SITE, &loc));
+  return bytecode_builtin_read_children(r, c, 2, loc);
 }
 
-static mp_status_t read_position(mp_bc_cursor_t *c, uint32_t *out_value) {
+static mp_status_t bytecode_builtin_read_position(mp_bc_cursor_t *c, uint32_t *out_value) {
   uint64_t value = 0;
   MP_RETURN_IF_ERROR(mp_bc_bounded(c, UINT32_MAX, "a line or column", &value));
   *out_value = (uint32_t)value;
   return NULL;
 }
 
-static mp_status_t read_file_line(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t bytecode_builtin_read_file_line(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                                   mp_bc_entry_t *entry) {
   mp_loc_t *loc = NULL;
-  MP_RETURN_IF_ERROR(new_loc(r, entry, MP_LOC_FILE, &loc));
+  MP_RETURN_IF_ERROR(bytecode_builtin_new_loc(r, entry, MP_LOC_FILE, &loc));
   MP_RETURN_IF_ERROR(mp_bc_text(r, c, &loc->text));
-  MP_RETURN_IF_ERROR(read_position(c, &loc->line));
-  return read_position(c, &loc->column);
+  MP_RETURN_IF_ERROR(bytecode_builtin_read_position(c, &loc->line));
+  return bytecode_builtin_read_position(c, &loc->column);
 }
 
 // 0 to 4 numbers: line; line, column; line, column, end column; line, column, end line and column.
-static mp_status_t read_file_range(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t bytecode_builtin_read_file_range(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                                    mp_bc_entry_t *entry) {
   mp_loc_t *loc = NULL;
   uint64_t count = 0;
   uint32_t at[4] = {0};
-  MP_RETURN_IF_ERROR(new_loc(r, entry, MP_LOC_FILE, &loc));
+  MP_RETURN_IF_ERROR(bytecode_builtin_new_loc(r, entry, MP_LOC_FILE, &loc));
   MP_RETURN_IF_ERROR(mp_bc_text(r, c, &loc->text));
   MP_RETURN_IF_ERROR(mp_bc_bounded(c, 4, "the number of positions of a location", &count));
-  for (uint64_t i = 0; i < count; ++i) MP_RETURN_IF_ERROR(read_position(c, &at[i]));
+  for (uint64_t i = 0; i < count; ++i)
+    MP_RETURN_IF_ERROR(bytecode_builtin_read_position(c, &at[i]));
   loc->line = at[0];
   loc->column = at[1];
   if (count == 3) {
@@ -102,37 +111,42 @@ static mp_status_t read_file_range(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_e
   return NULL;
 }
 
-static mp_status_t read_fused(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t bytecode_builtin_read_fused(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                               mp_bc_entry_t *entry) {
   mp_loc_t *loc = NULL;
   size_t count = 0;
-  MP_RETURN_IF_ERROR(new_loc(r, entry, MP_LOC_FUSED, &loc));
+  MP_RETURN_IF_ERROR(bytecode_builtin_new_loc(r, entry, MP_LOC_FUSED, &loc));
   MP_RETURN_IF_ERROR(mp_bc_count(c, "fused locations", &count));
-  return read_children(r, c, count, loc);
+  return bytecode_builtin_read_children(r, c, count, loc);
 }
 
-static mp_status_t read_fused_metadata(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t bytecode_builtin_read_fused_metadata(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                                        mp_bc_entry_t *entry) {
   const mp_attr_t *metadata = NULL;
-  MP_RETURN_IF_ERROR(read_fused(r, c, entry));
+  MP_RETURN_IF_ERROR(bytecode_builtin_read_fused(r, c, entry));
   return mp_bc_attr(r, c, &metadata);
 }
 
-static mp_status_t read_name_loc(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t bytecode_builtin_read_name_loc(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                                  mp_bc_entry_t *entry) {
   mp_loc_t *loc = NULL;
-  MP_RETURN_IF_ERROR(new_loc(r, entry, MP_LOC_NAME, &loc));
+  MP_RETURN_IF_ERROR(bytecode_builtin_new_loc(r, entry, MP_LOC_NAME, &loc));
   MP_RETURN_IF_ERROR(mp_bc_text(r, c, &loc->text));
-  return read_children(r, c, 1, loc);
+  return bytecode_builtin_read_children(r, c, 1, loc);
 }
 
-static mp_status_t read_unknown_loc(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t bytecode_builtin_read_unknown_loc(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                                     mp_bc_entry_t *entry) {
   (void)c;
   mp_loc_t *loc = NULL;
-  return new_loc(r, entry, MP_LOC_UNKNOWN, &loc);
+  return bytecode_builtin_new_loc(r, entry, MP_LOC_UNKNOWN, &loc);
 }
 
 // --- elements ---
 
 // `array<i64: 1, 2>`: element type, count, bytes. Integers become a plain list.
-static mp_status_t read_dense_array(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t bytecode_builtin_read_dense_array(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                                     mp_bc_entry_t *entry) {
   mp_bc_cursor_t before = *c;
   const mp_bc_type_t *element = NULL;
   uint64_t count = 0;
@@ -159,7 +173,8 @@ static mp_status_t read_dense_array(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_
 }
 
 // The texts of a tensor of strings, as an array; the shape has no use here.
-static mp_status_t read_dense_strings(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t bytecode_builtin_read_dense_strings(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                                       mp_bc_entry_t *entry) {
   const mp_bc_type_t *type = NULL;
   uint64_t splat = 0;
   MP_RETURN_IF_ERROR(mp_bc_type(r, c, &type));
@@ -179,7 +194,8 @@ static mp_status_t read_dense_strings(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_b
   return NULL;
 }
 
-static mp_status_t read_distinct(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t bytecode_builtin_read_distinct(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                                  mp_bc_entry_t *entry) {
   const mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_attr(r, c, &attr));
   entry->kind = MP_BC_ATTR;
@@ -191,24 +207,24 @@ static mp_status_t read_distinct(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_ent
 static const mp_bc_attr_reader_t g_attr_readers[] = {
     [0] = mp_bc_array_attr,
     [1] = mp_bc_dict_attr,
-    [2] = read_string,
-    [3] = read_typed_string,
-    [4] = read_symbol,
-    [6] = read_type,
-    [7] = read_unit,
+    [2] = bytecode_builtin_read_string,
+    [3] = bytecode_builtin_read_typed_string,
+    [4] = bytecode_builtin_read_symbol,
+    [6] = bytecode_builtin_read_type,
+    [7] = bytecode_builtin_read_unit,
     [8] = mp_bc_int_attr,
     [9] = mp_bc_float_attr,
-    [10] = read_call_site,
-    [11] = read_file_line,
-    [12] = read_fused,
-    [13] = read_fused_metadata,
-    [14] = read_name_loc,
-    [15] = read_unknown_loc,
-    [17] = read_dense_array,
+    [10] = bytecode_builtin_read_call_site,
+    [11] = bytecode_builtin_read_file_line,
+    [12] = bytecode_builtin_read_fused,
+    [13] = bytecode_builtin_read_fused_metadata,
+    [14] = bytecode_builtin_read_name_loc,
+    [15] = bytecode_builtin_read_unknown_loc,
+    [17] = bytecode_builtin_read_dense_array,
     [18] = mp_bc_dense_attr,
-    [19] = read_dense_strings,
-    [21] = read_distinct,
-    [22] = read_file_range,
+    [19] = bytecode_builtin_read_dense_strings,
+    [21] = bytecode_builtin_read_distinct,
+    [22] = bytecode_builtin_read_file_range,
 };
 
 mp_status_t mp_bc_builtin_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
@@ -224,7 +240,8 @@ mp_status_t mp_bc_builtin_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry
 // --- types ---
 
 // width << 2 | signedness: signless (StableHLO's signed), signed, unsigned.
-static mp_status_t read_integer_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_type_t *out_type) {
+static mp_status_t bytecode_builtin_read_integer_type(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                                      mp_bc_type_t *out_type) {
   enum { SIGNLESS, SIGNED, UNSIGNED };
   static const struct {
     uint8_t width, is_unsigned, dtype;
@@ -247,8 +264,8 @@ static mp_status_t read_integer_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc
                        (unsigned long long)(code >> 2));
 }
 
-static mp_status_t read_encoded_tensor(mp_bc_reader_t *r, mp_bc_cursor_t *c,
-                                       mp_bc_type_t *out_type) {
+static mp_status_t bytecode_builtin_read_encoded_tensor(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                                        mp_bc_type_t *out_type) {
   mp_bc_cursor_t before = *c;
   const void *bounds = NULL;
   uint64_t index = 0;
@@ -276,7 +293,7 @@ mp_status_t mp_bc_builtin_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_type_
   }
   switch (code) {
     case 0:
-      return read_integer_type(r, c, out_type);
+      return bytecode_builtin_read_integer_type(r, c, out_type);
     case 2:
       return mp_bc_compound_type(r, c, MP_TYPE_FUNCTION, out_type);
     case 9:
@@ -287,7 +304,7 @@ mp_status_t mp_bc_builtin_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_type_
     case 13:
       return mp_bc_tensor_type(r, c, MP_TYPE_TENSOR, NULL, out_type);
     case 14:
-      return read_encoded_tensor(r, c, out_type);
+      return bytecode_builtin_read_encoded_tensor(r, c, out_type);
     case 15:
       return mp_bc_compound_type(r, c, MP_TYPE_TUPLE, out_type);
     case 18:

@@ -4,8 +4,8 @@
 
 enum { PADDING_BYTE = 0xCB, SECTION_ALIGNED = 0x80 };
 
-static mp_status_t fail(const mp_bc_cursor_t *c, mp_status_code_t code, const char *format,
-                        va_list args) {
+static mp_status_t bytecode_cursor_fail(const mp_bc_cursor_t *c, mp_status_code_t code,
+                                        const char *format, va_list args) {
   return mp_status_annotate(mp_status_vmake(code, format, args), "bytecode: offset %zu",
                             (size_t)(c->at - c->start));
 }
@@ -13,7 +13,7 @@ static mp_status_t fail(const mp_bc_cursor_t *c, mp_status_code_t code, const ch
 mp_status_t mp_bc_fail(const mp_bc_cursor_t *c, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  mp_status_t status = fail(c, MP_INVALID_ARGUMENT, format, args);
+  mp_status_t status = bytecode_cursor_fail(c, MP_INVALID_ARGUMENT, format, args);
   va_end(args);
   return status;
 }
@@ -21,7 +21,7 @@ mp_status_t mp_bc_fail(const mp_bc_cursor_t *c, const char *format, ...) {
 mp_status_t mp_bc_unknown(const mp_bc_cursor_t *c, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  mp_status_t status = fail(c, MP_UNIMPLEMENTED, format, args);
+  mp_status_t status = bytecode_cursor_fail(c, MP_UNIMPLEMENTED, format, args);
   va_end(args);
   return status;
 }
@@ -147,7 +147,7 @@ mp_status_t mp_bc_bits(mp_bc_cursor_t *c, int width, uint64_t *out_bits) {
 }
 
 // LLVM aligns addresses of a buffer that is aligned itself; offsets are the same thing.
-static mp_status_t skip_padding(mp_bc_cursor_t *c) {
+static mp_status_t bytecode_cursor_skip_padding(mp_bc_cursor_t *c) {
   uint64_t align = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &align));
   if (align == 0 || (align & (align - 1)) != 0) {
@@ -167,7 +167,7 @@ mp_status_t mp_bc_section(mp_bc_cursor_t *c, uint8_t *out_id, mp_bc_cursor_t *ou
   uint64_t size = 0;
   MP_RETURN_IF_ERROR(mp_bc_byte(c, &id));
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &size));
-  if (id & SECTION_ALIGNED) MP_RETURN_IF_ERROR(skip_padding(c));
+  if (id & SECTION_ALIGNED) MP_RETURN_IF_ERROR(bytecode_cursor_skip_padding(c));
   mp_bc_cursor_t data = *c;
   const uint8_t *bytes = NULL;
   MP_RETURN_IF_ERROR(mp_bc_bytes(c, size, &bytes));

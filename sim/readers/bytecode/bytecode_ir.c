@@ -15,13 +15,13 @@ enum {
   HAS_ALL = 0x7F,
 };
 
-static mp_bc_dialect_t op_dialect(const mp_bc_ir_t *ir, const mp_bc_op_t *op) {
+static mp_bc_dialect_t bytecode_ir_op_dialect(const mp_bc_ir_t *ir, const mp_bc_op_t *op) {
   return ir->r->dialects[op->name->dialect].dialect;
 }
 
 bool mp_bc_op_is(const mp_bc_ir_t *ir, const mp_bc_op_t *op, mp_bc_dialect_t dialect,
                  const char *name) {
-  return op_dialect(ir, op) == dialect && mp_str_is(op->name->name, name);
+  return bytecode_ir_op_dialect(ir, op) == dialect && mp_str_is(op->name->name, name);
 }
 
 mp_status_t mp_bc_op_unknown(const mp_bc_ir_t *ir, const mp_bc_op_t *op, const char *reason) {
@@ -37,7 +37,7 @@ mp_status_t mp_bc_op_unknown(const mp_bc_ir_t *ir, const mp_bc_op_t *op, const c
 
 // --- values ---
 
-static mp_status_t reserve_values(mp_bc_values_t *values, size_t count) {
+static mp_status_t bytecode_ir_reserve_values(mp_bc_values_t *values, size_t count) {
   size_t needed = values->end + count;
   if (needed > values->capacity) {
     size_t capacity = needed + needed / 2 + 64;
@@ -53,8 +53,8 @@ static mp_status_t reserve_values(mp_bc_values_t *values, size_t count) {
 }
 
 // Takes `count` numbers for values that are about to be defined; they are entered later.
-static mp_status_t take_numbers(mp_bc_ir_t *ir, const mp_bc_cursor_t *c, size_t count,
-                                size_t *out_first) {
+static mp_status_t bytecode_ir_take_numbers(mp_bc_ir_t *ir, const mp_bc_cursor_t *c, size_t count,
+                                            size_t *out_first) {
   mp_bc_values_t *values = &ir->values;
   if (count > values->end - values->next) {
     return mp_bc_fail(c, "a region defines more values than it announces");
@@ -65,7 +65,7 @@ static mp_status_t take_numbers(mp_bc_ir_t *ir, const mp_bc_cursor_t *c, size_t 
 }
 
 // Values are defined before they are used in programs; a forward reference is refused.
-static mp_status_t read_operands(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op) {
+static mp_status_t bytecode_ir_read_operands(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op) {
   size_t count = 0;
   MP_RETURN_IF_ERROR(mp_bc_count(c, "operands", &count));
   op->operands = MP_ARENA_ARRAY(ir->r->scratch, mp_value_t *, count);
@@ -86,7 +86,7 @@ static mp_status_t read_operands(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *
 }
 
 // Use-list orders serve MLIR's optimiser; they are checked for their form and dropped.
-static mp_status_t skip_use_lists(mp_bc_cursor_t *c, size_t num_values) {
+static mp_status_t bytecode_ir_skip_use_lists(mp_bc_cursor_t *c, size_t num_values) {
   size_t count = 1;
   if (num_values > 1) MP_RETURN_IF_ERROR(mp_bc_count(c, "use lists", &count));
   for (size_t i = 0; i < count; ++i) {
@@ -102,7 +102,7 @@ static mp_status_t skip_use_lists(mp_bc_cursor_t *c, size_t num_values) {
 
 // --- operations ---
 
-static mp_status_t read_op_attrs(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op) {
+static mp_status_t bytecode_ir_read_op_attrs(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op) {
   mp_bc_reader_t *r = ir->r;
   op->attrs.properties = *c;
   op->attrs.properties.end = c->at;
@@ -125,7 +125,7 @@ static mp_status_t read_op_attrs(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *
 }
 
 // Types only: the values are numbered before the regions and made after them.
-static mp_status_t read_results(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op) {
+static mp_status_t bytecode_ir_read_results(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op) {
   size_t count = 0;
   MP_RETURN_IF_ERROR(mp_bc_count(c, "results", &count));
   op->result_types = MP_ARENA_ARRAY(ir->r->scratch, const mp_type_t *, count);
@@ -155,11 +155,11 @@ mp_status_t mp_bc_read_op_head(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op
   if (r->version < 3) known &= (uint8_t)~HAS_USE_LISTS;
   if (op->mask & ~known) return mp_bc_fail(&before, "an operation has fields %#x", op->mask);
   MP_RETURN_IF_ERROR(mp_bc_loc(r, c, &op->loc));
-  MP_RETURN_IF_ERROR(read_op_attrs(ir, c, op));
-  if (op->mask & HAS_RESULTS) MP_RETURN_IF_ERROR(read_results(ir, c, op));
-  if (op->mask & HAS_OPERANDS) MP_RETURN_IF_ERROR(read_operands(ir, c, op));
+  MP_RETURN_IF_ERROR(bytecode_ir_read_op_attrs(ir, c, op));
+  if (op->mask & HAS_RESULTS) MP_RETURN_IF_ERROR(bytecode_ir_read_results(ir, c, op));
+  if (op->mask & HAS_OPERANDS) MP_RETURN_IF_ERROR(bytecode_ir_read_operands(ir, c, op));
   if (op->mask & HAS_SUCCESSORS) return mp_bc_op_unknown(ir, op, "branches between blocks");
-  if (op->mask & HAS_USE_LISTS) MP_RETURN_IF_ERROR(skip_use_lists(c, op->num_results));
+  if (op->mask & HAS_USE_LISTS) MP_RETURN_IF_ERROR(bytecode_ir_skip_use_lists(c, op->num_results));
   if (op->mask & HAS_REGIONS) {
     MP_RETURN_IF_ERROR(mp_bc_flagged(c, &op->num_regions, &op->isolated));
     MP_RETURN_IF_ERROR(mp_bc_check_count(c, op->num_regions, "regions"));
@@ -169,7 +169,8 @@ mp_status_t mp_bc_read_op_head(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op
 
 // --- blocks and regions ---
 
-static mp_status_t read_block_arg(mp_bc_ir_t *ir, mp_bc_cursor_t *c, const mp_type_t **out_type) {
+static mp_status_t bytecode_ir_read_block_arg(mp_bc_ir_t *ir, mp_bc_cursor_t *c,
+                                              const mp_type_t **out_type) {
   mp_bc_reader_t *r = ir->r;
   const mp_loc_t *loc = NULL;
   if (r->version < 4) {
@@ -184,20 +185,22 @@ static mp_status_t read_block_arg(mp_bc_ir_t *ir, mp_bc_cursor_t *c, const mp_ty
   return has_loc ? mp_bc_loc(r, c, &loc) : NULL;
 }
 
-static mp_status_t read_block_args(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_block_t **out_block) {
+static mp_status_t bytecode_ir_read_block_args(mp_bc_ir_t *ir, mp_bc_cursor_t *c,
+                                               mp_block_t **out_block) {
   mp_bc_reader_t *r = ir->r;
   size_t count = 0, first = 0;
   mp_block_t *block = NULL;
   MP_RETURN_IF_ERROR(mp_bc_count(c, "block arguments", &count));
   const mp_type_t **types = MP_ARENA_ARRAY(r->scratch, const mp_type_t *, count);
   MP_RETURN_IF_NULL(types);
-  for (size_t i = 0; i < count; ++i) MP_RETURN_IF_ERROR(read_block_arg(ir, c, &types[i]));
+  for (size_t i = 0; i < count; ++i)
+    MP_RETURN_IF_ERROR(bytecode_ir_read_block_arg(ir, c, &types[i]));
   if (r->version >= 3) {
     uint8_t use_lists = 0;  // 0 or any other number; MLIR writes HAS_USE_LISTS
     MP_RETURN_IF_ERROR(mp_bc_byte(c, &use_lists));
-    if (use_lists != 0) MP_RETURN_IF_ERROR(skip_use_lists(c, count));
+    if (use_lists != 0) MP_RETURN_IF_ERROR(bytecode_ir_skip_use_lists(c, count));
   }
-  MP_RETURN_IF_ERROR(take_numbers(ir, c, count, &first));
+  MP_RETURN_IF_ERROR(bytecode_ir_take_numbers(ir, c, count, &first));
   MP_RETURN_IF_ERROR(mp_block_create(r->module, (uint32_t)count, types, &block));
   for (size_t i = 0; i < count; ++i) ir->values.slots[first + i] = &block->args[i];
   *out_block = block;
@@ -205,14 +208,14 @@ static mp_status_t read_block_args(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_block_t
 }
 
 // Arguments, then operations.
-static mp_status_t read_block(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_reader_t read_op,
-                              mp_block_t **out_block) {
+static mp_status_t bytecode_ir_read_block(mp_bc_ir_t *ir, mp_bc_cursor_t *c,
+                                          mp_bc_op_reader_t read_op, mp_block_t **out_block) {
   uint64_t num_ops = 0;
   bool has_args = false;
   mp_block_t *block = NULL;
   MP_RETURN_IF_ERROR(mp_bc_flagged(c, &num_ops, &has_args));
   if (has_args) {
-    MP_RETURN_IF_ERROR(read_block_args(ir, c, &block));
+    MP_RETURN_IF_ERROR(bytecode_ir_read_block_args(ir, c, &block));
   } else {
     MP_RETURN_IF_ERROR(mp_block_create(ir->r->module, 0, NULL, &block));
   }
@@ -227,8 +230,8 @@ static mp_status_t read_block(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_reader
 }
 
 // A region of one block, as all regions of StableHLO are.
-static mp_status_t read_region(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_reader_t read_op,
-                               mp_block_t **out_block) {
+static mp_status_t bytecode_ir_read_region(mp_bc_ir_t *ir, mp_bc_cursor_t *c,
+                                           mp_bc_op_reader_t read_op, mp_block_t **out_block) {
   mp_bc_cursor_t before = *c;
   uint64_t num_blocks = 0, num_values = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &num_blocks));
@@ -243,9 +246,9 @@ static mp_status_t read_region(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_reade
   MP_RETURN_IF_ERROR(mp_bc_check_count(c, num_values, "values"));
   mp_bc_values_t *values = &ir->values;
   size_t next = values->next, end = values->end;
-  MP_RETURN_IF_ERROR(reserve_values(values, (size_t)num_values));
+  MP_RETURN_IF_ERROR(bytecode_ir_reserve_values(values, (size_t)num_values));
   ++ir->depth;
-  MP_RETURN_IF_ERROR(read_block(ir, c, read_op, out_block));
+  MP_RETURN_IF_ERROR(bytecode_ir_read_block(ir, c, read_op, out_block));
   --ir->depth;
   if (values->next != values->end) {
     return mp_bc_fail(c, "a region defines fewer values than it announces");
@@ -257,8 +260,8 @@ static mp_status_t read_region(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_reade
 
 // The regions of an operation; those of an isolated one number their values from 0 and, from
 // version 2 on, lie in a section of their own.
-static mp_status_t read_regions(mp_bc_ir_t *ir, mp_bc_cursor_t *c, const mp_bc_op_t *op,
-                                mp_bc_op_reader_t read_op, mp_block_t **blocks) {
+static mp_status_t bytecode_ir_read_regions(mp_bc_ir_t *ir, mp_bc_cursor_t *c, const mp_bc_op_t *op,
+                                            mp_bc_op_reader_t read_op, mp_block_t **blocks) {
   if (op->num_regions == 0) return NULL;
   size_t base = ir->values.base;
   mp_bc_cursor_t section, *from = c;
@@ -273,7 +276,7 @@ static mp_status_t read_regions(mp_bc_ir_t *ir, mp_bc_cursor_t *c, const mp_bc_o
     }
   }
   for (uint64_t i = 0; i < op->num_regions; ++i) {
-    MP_RETURN_IF_ERROR(read_region(ir, from, read_op, &blocks[i]));
+    MP_RETURN_IF_ERROR(bytecode_ir_read_region(ir, from, read_op, &blocks[i]));
   }
   if (from == &section) MP_RETURN_IF_ERROR(mp_bc_finish(&section, "a section of regions"));
   ir->values.base = base;
@@ -283,16 +286,16 @@ static mp_status_t read_regions(mp_bc_ir_t *ir, mp_bc_cursor_t *c, const mp_bc_o
 mp_status_t mp_bc_read_only_region(mp_bc_ir_t *ir, mp_bc_cursor_t *c, const mp_bc_op_t *op,
                                    mp_bc_op_reader_t read_op, mp_block_t **out_block) {
   if (op->num_regions != 1) return mp_bc_op_unknown(ir, op, "does not have one region");
-  return read_regions(ir, c, op, read_op, out_block);
+  return bytecode_ir_read_regions(ir, c, op, read_op, out_block);
 }
 
 // A cast between equal types of two dialects: its results are its operands.
-static mp_status_t read_cast(mp_bc_ir_t *ir, const mp_bc_op_t *op) {
+static mp_status_t bytecode_ir_read_cast(mp_bc_ir_t *ir, const mp_bc_op_t *op) {
   if (op->num_operands != op->num_results || op->num_regions != 0) {
     return mp_bc_op_unknown(ir, op, "is no cast of one value to another type's spelling");
   }
   size_t first = 0;
-  MP_RETURN_IF_ERROR(take_numbers(ir, &op->origin, op->num_results, &first));
+  MP_RETURN_IF_ERROR(bytecode_ir_take_numbers(ir, &op->origin, op->num_results, &first));
   for (uint32_t i = 0; i < op->num_results; ++i) {
     if (!mp_type_equal(op->operands[i]->type, op->result_types[i])) {
       return mp_bc_op_unknown(ir, op, "changes the type of a value");
@@ -306,10 +309,11 @@ static mp_status_t read_cast(mp_bc_ir_t *ir, const mp_bc_op_t *op) {
 mp_status_t mp_bc_read_body_op(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op,
                                mp_block_t *block) {
   mp_bc_reader_t *r = ir->r;
-  if (mp_bc_op_is(ir, op, MP_BC_BUILTIN, "unrealized_conversion_cast")) return read_cast(ir, op);
+  if (mp_bc_op_is(ir, op, MP_BC_BUILTIN, "unrealized_conversion_cast"))
+    return bytecode_ir_read_cast(ir, op);
   if (op->name->row == NULL) return mp_bc_op_unknown(ir, op, "is not an operation that is known");
   size_t first = 0;
-  MP_RETURN_IF_ERROR(take_numbers(ir, &op->origin, op->num_results, &first));
+  MP_RETURN_IF_ERROR(bytecode_ir_take_numbers(ir, &op->origin, op->num_results, &first));
   mp_block_t **regions = MP_ARENA_ARRAY(r->scratch, mp_block_t *, op->num_regions);
   MP_RETURN_IF_NULL(regions);
   mp_op_spec_t spec = {.code = (mp_opcode_t)op->name->row->fields[0],
@@ -320,7 +324,7 @@ mp_status_t mp_bc_read_body_op(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op
                        .result_types = op->result_types,
                        .num_regions = (uint32_t)op->num_regions,
                        .regions = regions};
-  MP_RETURN_IF_ERROR(read_regions(ir, c, op, mp_bc_read_body_op, regions));
+  MP_RETURN_IF_ERROR(bytecode_ir_read_regions(ir, c, op, mp_bc_read_body_op, regions));
   mp_named_attr_t *attrs;
   MP_RETURN_IF_ERROR(mp_bc_op_attrs(r, op->name->row, &op->attrs, &attrs, &spec.num_attrs));
   spec.attrs = attrs;

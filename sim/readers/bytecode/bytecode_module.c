@@ -2,24 +2,25 @@
 #include "sim/base/alloc.h"
 #include "sim/readers/bytecode/bytecode_ir.h"
 
-static mp_status_t check_field(const mp_bc_op_t *op, const mp_attr_t *attr, mp_attr_kind_t kind,
-                               const char *name) {
+static mp_status_t bytecode_module_check_field(const mp_bc_op_t *op, const mp_attr_t *attr,
+                                               mp_attr_kind_t kind, const char *name) {
   if (attr != NULL && attr->kind == kind) return NULL;
   return mp_bc_fail(&op->origin, "%.*s has no %s, or one of the wrong kind",
                     MP_STR_ARG(op->name->name), name);
 }
 
 // Spreads a list of dictionaries over arguments or results; an empty list stands for none.
-static mp_status_t spread_dicts(const mp_bc_op_t *op, const mp_attr_t *list, uint32_t count,
-                                const char *name, const mp_attr_t **dicts) {
-  MP_RETURN_IF_ERROR(check_field(op, list, MP_KIND_ARRAY, name));
+static mp_status_t bytecode_module_spread_dicts(const mp_bc_op_t *op, const mp_attr_t *list,
+                                                uint32_t count, const char *name,
+                                                const mp_attr_t **dicts) {
+  MP_RETURN_IF_ERROR(bytecode_module_check_field(op, list, MP_KIND_ARRAY, name));
   if (list->u.array.count == 0) return NULL;
   if (list->u.array.count != count) {
     return mp_bc_fail(&op->origin, "%s has %zu entries for %u values", name, list->u.array.count,
                       count);
   }
   for (uint32_t i = 0; i < count; ++i) {
-    MP_RETURN_IF_ERROR(check_field(op, list->u.array.items[i], MP_KIND_DICT, name));
+    MP_RETURN_IF_ERROR(bytecode_module_check_field(op, list->u.array.items[i], MP_KIND_DICT, name));
     if (list->u.array.items[i]->u.dict.count != 0) dicts[i] = list->u.array.items[i];
   }
   return NULL;
@@ -27,8 +28,8 @@ static mp_status_t spread_dicts(const mp_bc_op_t *op, const mp_attr_t *list, uin
 
 // The body's arguments are the parameters: the same types in the same order. The arrays of argument
 // attributes have as many entries as the function's type.
-static mp_status_t check_parameters(const mp_bc_op_t *op, const mp_func_t *func,
-                                    const mp_type_t *type, const mp_block_t *body) {
+static mp_status_t bytecode_module_check_parameters(const mp_bc_op_t *op, const mp_func_t *func,
+                                                    const mp_type_t *type, const mp_block_t *body) {
   if (body->num_args != type->num_inputs) {
     return mp_bc_fail(&op->origin, "function %.*s has %u parameters, its body %u",
                       MP_STR_ARG(func->name), type->num_inputs, body->num_args);
@@ -42,16 +43,18 @@ static mp_status_t check_parameters(const mp_bc_op_t *op, const mp_func_t *func,
 }
 
 // Functions are not isolated: their values are numbered on within the module.
-static mp_status_t read_func(mp_bc_ir_t *ir, mp_bc_cursor_t *c, const mp_bc_op_t *op) {
+static mp_status_t bytecode_module_read_func(mp_bc_ir_t *ir, mp_bc_cursor_t *c,
+                                             const mp_bc_op_t *op) {
   enum { ARG_ATTRS, TYPE, RESULT_ATTRS, NAME, VISIBILITY, NUM_FIELDS };
   static const char *const names[] = {"arg_attrs", "function_type", "res_attrs", "sym_name",
                                       "sym_visibility"};
   mp_bc_reader_t *r = ir->r;
   const mp_attr_t *fields[NUM_FIELDS];
   MP_RETURN_IF_ERROR(mp_bc_op_fields(r, names, NUM_FIELDS, 0, &op->attrs, fields));
-  MP_RETURN_IF_ERROR(check_field(op, fields[NAME], MP_KIND_STRING, names[NAME]));
-  MP_RETURN_IF_ERROR(check_field(op, fields[VISIBILITY], MP_KIND_STRING, names[VISIBILITY]));
-  MP_RETURN_IF_ERROR(check_field(op, fields[TYPE], MP_KIND_TYPE, names[TYPE]));
+  MP_RETURN_IF_ERROR(bytecode_module_check_field(op, fields[NAME], MP_KIND_STRING, names[NAME]));
+  MP_RETURN_IF_ERROR(
+      bytecode_module_check_field(op, fields[VISIBILITY], MP_KIND_STRING, names[VISIBILITY]));
+  MP_RETURN_IF_ERROR(bytecode_module_check_field(op, fields[TYPE], MP_KIND_TYPE, names[TYPE]));
   const mp_type_t *type = fields[TYPE]->u.type;
   if (type->kind != MP_TYPE_FUNCTION || op->num_operands != 0 || op->num_results != 0) {
     return mp_bc_fail(&op->origin, "a function has no function type");
@@ -65,13 +68,13 @@ static mp_status_t read_func(mp_bc_ir_t *ir, mp_bc_cursor_t *c, const mp_bc_op_t
   func->loc = op->loc;
   // Before version 5 the dictionary holds the fields above too.
   func->attrs = r->version >= 5 ? op->attrs.dict : NULL;
-  MP_RETURN_IF_ERROR(
-      spread_dicts(op, fields[ARG_ATTRS], type->num_inputs, names[ARG_ATTRS], func->arg_attrs));
-  MP_RETURN_IF_ERROR(
-      spread_dicts(op, fields[RESULT_ATTRS], num_results, names[RESULT_ATTRS], func->result_attrs));
+  MP_RETURN_IF_ERROR(bytecode_module_spread_dicts(op, fields[ARG_ATTRS], type->num_inputs,
+                                                  names[ARG_ATTRS], func->arg_attrs));
+  MP_RETURN_IF_ERROR(bytecode_module_spread_dicts(op, fields[RESULT_ATTRS], num_results,
+                                                  names[RESULT_ATTRS], func->result_attrs));
   mp_block_t *body = NULL;
   MP_RETURN_IF_ERROR(mp_bc_read_only_region(ir, c, op, mp_bc_read_body_op, &body));
-  MP_RETURN_IF_ERROR(check_parameters(op, func, type, body));
+  MP_RETURN_IF_ERROR(bytecode_module_check_parameters(op, func, type, body));
   func->body = body;
   body->parent_func = func;
   return NULL;
@@ -79,7 +82,7 @@ static mp_status_t read_func(mp_bc_ir_t *ir, mp_bc_cursor_t *c, const mp_bc_op_t
 
 // A mesh has no place among the operations: it fills in what shardings refer to by its name. Its
 // discardable copy of itself in StableHLO's form (`stablehlo.mesh`) says nothing new.
-static mp_status_t read_mesh(mp_bc_ir_t *ir, const mp_bc_op_t *op) {
+static mp_status_t bytecode_module_read_mesh(mp_bc_ir_t *ir, const mp_bc_op_t *op) {
   enum { MESH, NAME, NUM_FIELDS };
   static const char *const names[] = {"mesh", "sym_name"};
   const mp_attr_t *fields[NUM_FIELDS];
@@ -87,23 +90,24 @@ static mp_status_t read_mesh(mp_bc_ir_t *ir, const mp_bc_op_t *op) {
     return mp_bc_op_unknown(ir, op, "has operands, results or regions");
   }
   MP_RETURN_IF_ERROR(mp_bc_op_fields(ir->r, names, NUM_FIELDS, 0, &op->attrs, fields));
-  MP_RETURN_IF_ERROR(check_field(op, fields[MESH], MP_KIND_MESH, names[MESH]));
-  MP_RETURN_IF_ERROR(check_field(op, fields[NAME], MP_KIND_STRING, names[NAME]));
+  MP_RETURN_IF_ERROR(bytecode_module_check_field(op, fields[MESH], MP_KIND_MESH, names[MESH]));
+  MP_RETURN_IF_ERROR(bytecode_module_check_field(op, fields[NAME], MP_KIND_STRING, names[NAME]));
   return mp_bc_mesh_define(ir->r, &op->origin, fields[NAME]->u.str, fields[MESH]->u.mesh);
 }
 
-static mp_status_t read_module_op(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op,
-                                  mp_block_t *block) {
+static mp_status_t bytecode_module_read_module_op(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op,
+                                                  mp_block_t *block) {
   (void)block;
-  if (mp_bc_op_is(ir, op, MP_BC_VHLO, "func_v1")) return read_func(ir, c, op);
-  if (mp_bc_op_is(ir, op, MP_BC_SDY, "mesh")) return read_mesh(ir, op);
+  if (mp_bc_op_is(ir, op, MP_BC_VHLO, "func_v1")) return bytecode_module_read_func(ir, c, op);
+  if (mp_bc_op_is(ir, op, MP_BC_SDY, "mesh")) return bytecode_module_read_mesh(ir, op);
   return mp_bc_op_unknown(ir, op, "stands outside of any function");
 }
 
 // A number of replicas or partitions.
-static mp_status_t count_attr(const mp_bc_op_t *op, const mp_named_attr_t *attr,
-                              uint32_t *out_count) {
-  MP_RETURN_IF_ERROR(check_field(op, attr->value, MP_KIND_INT, mp_attr_name_text(attr->name)));
+static mp_status_t bytecode_module_count_attr(const mp_bc_op_t *op, const mp_named_attr_t *attr,
+                                              uint32_t *out_count) {
+  MP_RETURN_IF_ERROR(
+      bytecode_module_check_field(op, attr->value, MP_KIND_INT, mp_attr_name_text(attr->name)));
   if (attr->value->u.i64 < 1 || attr->value->u.i64 > INT32_MAX) {
     return mp_bc_fail(&op->origin, "%s is %lld", mp_attr_name_text(attr->name),
                       (long long)attr->value->u.i64);
@@ -113,7 +117,7 @@ static mp_status_t count_attr(const mp_bc_op_t *op, const mp_named_attr_t *attr,
 }
 
 // The module's dictionary without what the module has fields for.
-static mp_status_t read_module_attrs(mp_bc_reader_t *r, const mp_bc_op_t *op) {
+static mp_status_t bytecode_module_read_module_attrs(mp_bc_reader_t *r, const mp_bc_op_t *op) {
   const mp_attr_t *dict = op->attrs.dict;
   if (dict == NULL) return NULL;
   mp_named_attr_t *others = MP_ARENA_ARRAY(r->arena, mp_named_attr_t, dict->u.dict.count);
@@ -122,9 +126,9 @@ static mp_status_t read_module_attrs(mp_bc_reader_t *r, const mp_bc_op_t *op) {
   for (size_t i = 0; i < dict->u.dict.count; ++i) {
     const mp_named_attr_t *attr = &dict->u.dict.items[i];
     if (attr->name == MP_ATTR_MHLO_NUM_PARTITIONS) {
-      MP_RETURN_IF_ERROR(count_attr(op, attr, &r->module->num_partitions));
+      MP_RETURN_IF_ERROR(bytecode_module_count_attr(op, attr, &r->module->num_partitions));
     } else if (attr->name == MP_ATTR_MHLO_NUM_REPLICAS) {
-      MP_RETURN_IF_ERROR(count_attr(op, attr, &r->module->num_replicas));
+      MP_RETURN_IF_ERROR(bytecode_module_count_attr(op, attr, &r->module->num_replicas));
     } else if (!mp_str_is(attr->text, "sym_name") && !mp_str_is(attr->text, "sym_visibility")) {
       others[count++] = *attr;
     }
@@ -140,8 +144,8 @@ static mp_status_t read_module_attrs(mp_bc_reader_t *r, const mp_bc_op_t *op) {
 }
 
 // builtin.module; a module within a module does not occur in programs.
-static mp_status_t read_top_op(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op,
-                               mp_block_t *block) {
+static mp_status_t bytecode_module_read_top_op(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op,
+                                               mp_block_t *block) {
   enum { NAME, VISIBILITY, NUM_FIELDS };
   static const char *const names[] = {"sym_name", "sym_visibility"};
   mp_bc_reader_t *r = ir->r;
@@ -152,15 +156,15 @@ static mp_status_t read_top_op(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op
   const mp_attr_t *fields[NUM_FIELDS];
   MP_RETURN_IF_ERROR(mp_bc_op_fields(r, names, NUM_FIELDS, 3, &op->attrs, fields));
   if (fields[NAME] != NULL) {
-    MP_RETURN_IF_ERROR(check_field(op, fields[NAME], MP_KIND_STRING, names[NAME]));
+    MP_RETURN_IF_ERROR(bytecode_module_check_field(op, fields[NAME], MP_KIND_STRING, names[NAME]));
     r->module->name = fields[NAME]->u.str;
   }
-  MP_RETURN_IF_ERROR(read_module_attrs(r, op));
+  MP_RETURN_IF_ERROR(bytecode_module_read_module_attrs(r, op));
   mp_block_t *body = NULL;
-  return mp_bc_read_only_region(ir, c, op, read_module_op, &body);
+  return mp_bc_read_only_region(ir, c, op, bytecode_module_read_module_op, &body);
 }
 
-static mp_status_t read_ir(mp_bc_ir_t *ir) {
+static mp_status_t bytecode_module_read_ir(mp_bc_ir_t *ir) {
   mp_bc_cursor_t c = ir->r->sections[MP_BC_SECTION_IR], start = c;
   uint64_t num_ops = 0;
   bool has_args = false;
@@ -168,13 +172,13 @@ static mp_status_t read_ir(mp_bc_ir_t *ir) {
   if (num_ops != 1 || has_args) return mp_bc_fail(&start, "the program is not one module");
   mp_bc_op_t op;
   MP_RETURN_IF_ERROR(mp_bc_read_op_head(ir, &c, &op));
-  MP_RETURN_IF_ERROR(read_top_op(ir, &c, &op, NULL));
+  MP_RETURN_IF_ERROR(bytecode_module_read_top_op(ir, &c, &op, NULL));
   return mp_bc_finish(&c, "the section of operations");
 }
 
 mp_status_t mp_bc_read_ir(mp_bc_reader_t *r) {
   mp_bc_ir_t ir = {.r = r};
-  mp_status_t status = read_ir(&ir);
+  mp_status_t status = bytecode_module_read_ir(&ir);
   mp_free(ir.values.slots);
   return status;
 }

@@ -42,7 +42,7 @@ static const mp_bc_op_row_t g_sdy_ops[] = {
     {"sharding_group", {MP_OP_SDY_SHARDING_GROUP, MP_ATTR_GROUP_ID}},
 };
 
-static int compare_row(const void *key, const void *row) {
+static int bytecode_ops_compare_row(const void *key, const void *row) {
   const mp_str_t *text = key;
   const char *spelling = ((const mp_bc_op_row_t *)row)->spelling;
   size_t size = strlen(spelling);
@@ -54,18 +54,18 @@ static int compare_row(const void *key, const void *row) {
 const mp_bc_op_row_t *mp_bc_op_find(mp_bc_dialect_t dialect, mp_str_t spelling) {
   if (dialect == MP_BC_VHLO) {
     return bsearch(&spelling, g_vhlo_ops, sizeof(g_vhlo_ops) / sizeof(g_vhlo_ops[0]),
-                   sizeof(g_vhlo_ops[0]), compare_row);
+                   sizeof(g_vhlo_ops[0]), bytecode_ops_compare_row);
   }
   if (dialect == MP_BC_SDY) {
     return bsearch(&spelling, g_sdy_ops, sizeof(g_sdy_ops) / sizeof(g_sdy_ops[0]),
-                   sizeof(g_sdy_ops[0]), compare_row);
+                   sizeof(g_sdy_ops[0]), bytecode_ops_compare_row);
   }
   return NULL;
 }
 
 // One property: a reference, for optional ones with a flag that says whether it is there.
-static mp_status_t read_property(mp_bc_reader_t *r, mp_bc_cursor_t *c, bool optional, bool plain,
-                                 const mp_attr_t **out_attr) {
+static mp_status_t bytecode_ops_read_property(mp_bc_reader_t *r, mp_bc_cursor_t *c, bool optional,
+                                              bool plain, const mp_attr_t **out_attr) {
   mp_bc_cursor_t before = *c;
   uint64_t index = 0;
   bool present = true;
@@ -91,12 +91,13 @@ mp_status_t mp_bc_op_fields(mp_bc_reader_t *r, const char *const *names, uint32_
     return NULL;
   }
   for (uint32_t i = 0; i < num_names; ++i) {
-    MP_RETURN_IF_ERROR(read_property(r, &c, (optional >> i & 1) != 0, false, &out_fields[i]));
+    MP_RETURN_IF_ERROR(
+        bytecode_ops_read_property(r, &c, (optional >> i & 1) != 0, false, &out_fields[i]));
   }
   return mp_bc_finish(&c, "an operation's properties");
 }
 
-static bool row_has(const mp_bc_op_row_t *row, mp_attr_name_t name) {
+static bool bytecode_ops_row_has(const mp_bc_op_row_t *row, mp_attr_name_t name) {
   for (const uint16_t *field = row->fields + 1; *field != 0; ++field) {
     if ((*field & ~MP_BC_OPTIONAL) == (int)name) return true;
   }
@@ -105,7 +106,8 @@ static bool row_has(const mp_bc_op_row_t *row, mp_attr_name_t name) {
 
 // Whether VHLO, which writes every attribute, says "not there" with it: "no algorithm" of
 // dot_general is seven attributes of type none, others are empty lists.
-static bool is_absent(const mp_bc_op_row_t *row, mp_attr_name_t name, const mp_attr_t *attr) {
+static bool bytecode_ops_is_absent(const mp_bc_op_row_t *row, mp_attr_name_t name,
+                                   const mp_attr_t *attr) {
   const mp_schema_attr_t *schema = mp_schema_find((mp_opcode_t)row->fields[0], name);
   if (schema == NULL || schema->when_absent != MP_DEFAULT_ABSENT) return false;
   return (attr->kind == MP_KIND_TYPE && attr->u.type->kind == MP_TYPE_NONE) ||
@@ -113,34 +115,34 @@ static bool is_absent(const mp_bc_op_row_t *row, mp_attr_name_t name, const mp_a
          (attr->kind == MP_KIND_ARRAY && attr->u.array.count == 0);
 }
 
-static mp_status_t add_properties(mp_bc_reader_t *r, const mp_bc_op_row_t *row,
-                                  const mp_bc_op_attrs_t *stored, mp_named_attr_t *attrs,
-                                  uint32_t *count) {
+static mp_status_t bytecode_ops_add_properties(mp_bc_reader_t *r, const mp_bc_op_row_t *row,
+                                               const mp_bc_op_attrs_t *stored,
+                                               mp_named_attr_t *attrs, uint32_t *count) {
   mp_bc_cursor_t c = stored->properties;
   if (c.at == c.end) return NULL;
   for (const uint16_t *field = row->fields + 1; *field != 0; ++field) {
     mp_attr_name_t name = (mp_attr_name_t)(*field & ~MP_BC_OPTIONAL);
     const mp_attr_t *value = NULL;
     // A constant's value stays in its dense form.
-    MP_RETURN_IF_ERROR(
-        read_property(r, &c, (*field & MP_BC_OPTIONAL) != 0, name != MP_ATTR_VALUE, &value));
-    if (value == NULL || is_absent(row, name, value)) continue;
+    MP_RETURN_IF_ERROR(bytecode_ops_read_property(r, &c, (*field & MP_BC_OPTIONAL) != 0,
+                                                  name != MP_ATTR_VALUE, &value));
+    if (value == NULL || bytecode_ops_is_absent(row, name, value)) continue;
     attrs[(*count)++] = (mp_named_attr_t){name, mp_str(mp_attr_name_text(name)), value};
   }
   return mp_bc_finish(&c, "an operation's properties");
 }
 
-static mp_status_t add_dictionary(mp_bc_reader_t *r, const mp_bc_op_row_t *row,
-                                  const mp_bc_op_attrs_t *stored, mp_named_attr_t *attrs,
-                                  uint32_t *count) {
+static mp_status_t bytecode_ops_add_dictionary(mp_bc_reader_t *r, const mp_bc_op_row_t *row,
+                                               const mp_bc_op_attrs_t *stored,
+                                               mp_named_attr_t *attrs, uint32_t *count) {
   if (stored->dict == NULL) return NULL;
   for (size_t i = 0; i < stored->dict->u.dict.count; ++i) {
     mp_named_attr_t attr = stored->dict->u.dict.items[i];
-    if (attr.name != MP_ATTR_OTHER && row_has(row, attr.name)) {
+    if (attr.name != MP_ATTR_OTHER && bytecode_ops_row_has(row, attr.name)) {
       if (attr.name != MP_ATTR_VALUE) {
         MP_RETURN_IF_ERROR(mp_bc_plain_attr(r, &r->whole, attr.value, &attr.value));
       }
-      if (is_absent(row, attr.name, attr.value)) continue;
+      if (bytecode_ops_is_absent(row, attr.name, attr.value)) continue;
     }
     attrs[(*count)++] = attr;
   }
@@ -155,8 +157,8 @@ mp_status_t mp_bc_op_attrs(mp_bc_reader_t *r, const mp_bc_op_row_t *row,
       MP_ARENA_ARRAY(r->scratch, mp_named_attr_t, MP_BC_MAX_OP_ATTRS + discardable);
   MP_RETURN_IF_NULL(attrs);
   uint32_t count = 0;
-  MP_RETURN_IF_ERROR(add_properties(r, row, stored, attrs, &count));
-  MP_RETURN_IF_ERROR(add_dictionary(r, row, stored, attrs, &count));
+  MP_RETURN_IF_ERROR(bytecode_ops_add_properties(r, row, stored, attrs, &count));
+  MP_RETURN_IF_ERROR(bytecode_ops_add_dictionary(r, row, stored, attrs, &count));
   // Older spellings lack attributes that newer ones have.
   return mp_schema_complete(r->arena, (mp_opcode_t)row->fields[0], attrs, count, out_attrs,
                             out_count);

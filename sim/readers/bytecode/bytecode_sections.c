@@ -10,7 +10,7 @@ bool mp_is_bytecode(const void *data, size_t size) {
 }
 
 // Strings come late in a file but are needed first, so all sections are found before any is read.
-static mp_status_t index_sections(mp_bc_reader_t *r) {
+static mp_status_t bytecode_sections_index_sections(mp_bc_reader_t *r) {
   mp_bc_cursor_t c = r->whole;
   if (!mp_is_bytecode(c.at, mp_bc_left(&c))) {
     return mp_bc_fail(&c, "not bytecode: it does not begin with 'ML\\xEFR'");
@@ -42,7 +42,7 @@ static mp_status_t index_sections(mp_bc_reader_t *r) {
 }
 
 // Sizes come last string first, each with its NUL; then zeros; then the characters in order.
-static mp_status_t read_strings(mp_bc_reader_t *r) {
+static mp_status_t bytecode_sections_read_strings(mp_bc_reader_t *r) {
   mp_bc_cursor_t c = r->sections[MP_BC_SECTION_STRINGS];
   size_t count = 0;
   MP_RETURN_IF_ERROR(mp_bc_count(&c, "strings", &count));
@@ -73,8 +73,8 @@ static mp_status_t read_strings(mp_bc_reader_t *r) {
   return NULL;
 }
 
-static mp_status_t string_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c, uint64_t index,
-                             mp_str_t *out_text) {
+static mp_status_t bytecode_sections_string_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
+                                               uint64_t index, mp_str_t *out_text) {
   if (index >= r->num_strings) {
     return mp_bc_fail(c, "string %llu of %zu is referred to", (unsigned long long)index,
                       r->num_strings);
@@ -87,11 +87,11 @@ mp_status_t mp_bc_string(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_str_t *out_tex
   mp_bc_cursor_t before = *c;
   uint64_t index = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &index));
-  return string_at(r, &before, index, out_text);
+  return bytecode_sections_string_at(r, &before, index, out_text);
 }
 
 // Offsets are left out: entry i starts where entry i - 1 ends.
-static mp_status_t read_properties(mp_bc_reader_t *r) {
+static mp_status_t bytecode_sections_read_properties(mp_bc_reader_t *r) {
   if (!r->present[MP_BC_SECTION_PROPERTIES]) {
     if (r->version < 5) return NULL;
     return mp_bc_fail(&r->whole, "section %d (properties) is missing", MP_BC_SECTION_PROPERTIES);
@@ -114,7 +114,7 @@ static mp_status_t read_properties(mp_bc_reader_t *r) {
 }
 
 // Entries and operations of other dialects are refused where they are used, by name.
-static mp_bc_dialect_t dialect_from_name(mp_str_t name) {
+static mp_bc_dialect_t bytecode_sections_dialect_from_name(mp_str_t name) {
   static const char *const names[] = {"builtin", "vhlo", "sdy", "stablehlo"};
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
     if (mp_str_is(name, names[i])) return (mp_bc_dialect_t)i;
@@ -122,8 +122,8 @@ static mp_bc_dialect_t dialect_from_name(mp_str_t name) {
   return MP_BC_OTHER_DIALECT;
 }
 
-static mp_status_t read_dialect(mp_bc_reader_t *r, mp_bc_cursor_t *c,
-                                mp_bc_dialect_entry_t *out_dialect) {
+static mp_status_t bytecode_sections_read_dialect(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                                  mp_bc_dialect_entry_t *out_dialect) {
   mp_bc_cursor_t before = *c;
   uint64_t index = 0;
   bool versioned = false;
@@ -132,8 +132,8 @@ static mp_status_t read_dialect(mp_bc_reader_t *r, mp_bc_cursor_t *c,
   } else {
     MP_RETURN_IF_ERROR(mp_bc_varint(c, &index));
   }
-  MP_RETURN_IF_ERROR(string_at(r, &before, index, &out_dialect->name));
-  out_dialect->dialect = dialect_from_name(out_dialect->name);
+  MP_RETURN_IF_ERROR(bytecode_sections_string_at(r, &before, index, &out_dialect->name));
+  out_dialect->dialect = bytecode_sections_dialect_from_name(out_dialect->name);
   if (!versioned) return NULL;
   // The dialects that are read version their entries by codes; a version of their own adds nothing.
   uint8_t id = 0;
@@ -145,8 +145,9 @@ static mp_status_t read_dialect(mp_bc_reader_t *r, mp_bc_cursor_t *c,
 }
 
 // Reads "dialect, count" and the count's bound.
-static mp_status_t read_group(mp_bc_reader_t *r, mp_bc_cursor_t *c, const char *what,
-                              uint32_t *out_dialect, size_t *out_count) {
+static mp_status_t bytecode_sections_read_group(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                                const char *what, uint32_t *out_dialect,
+                                                size_t *out_count) {
   mp_bc_cursor_t before = *c;
   uint64_t dialect = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &dialect));
@@ -159,7 +160,7 @@ static mp_status_t read_group(mp_bc_reader_t *r, mp_bc_cursor_t *c, const char *
 }
 
 // Names come in groups by dialect and are numbered through.
-static mp_status_t read_op_names(mp_bc_reader_t *r, mp_bc_cursor_t *c) {
+static mp_status_t bytecode_sections_read_op_names(mp_bc_reader_t *r, mp_bc_cursor_t *c) {
   // A name takes a byte at least, so the bytes left bound their number; the hint is not needed.
   r->op_names = MP_ARENA_ARRAY(r->scratch, mp_bc_op_name_t, mp_bc_left(c));
   MP_RETURN_IF_NULL(r->op_names);
@@ -168,7 +169,7 @@ static mp_status_t read_op_names(mp_bc_reader_t *r, mp_bc_cursor_t *c) {
   while (c->at != c->end) {
     uint32_t dialect = 0;
     size_t count = 0;
-    MP_RETURN_IF_ERROR(read_group(r, c, "operation names", &dialect, &count));
+    MP_RETURN_IF_ERROR(bytecode_sections_read_group(r, c, "operation names", &dialect, &count));
     for (size_t i = 0; i < count; ++i) {
       mp_bc_cursor_t before = *c;
       mp_bc_op_name_t *name = &r->op_names[r->num_op_names];
@@ -180,7 +181,7 @@ static mp_status_t read_op_names(mp_bc_reader_t *r, mp_bc_cursor_t *c) {
         MP_RETURN_IF_ERROR(mp_bc_varint(c, &index));
       }
       name->dialect = dialect;
-      MP_RETURN_IF_ERROR(string_at(r, &before, index, &name->name));
+      MP_RETURN_IF_ERROR(bytecode_sections_string_at(r, &before, index, &name->name));
       name->row = mp_bc_op_find(r->dialects[dialect].dialect, name->name);
       ++r->num_op_names;
     }
@@ -188,24 +189,26 @@ static mp_status_t read_op_names(mp_bc_reader_t *r, mp_bc_cursor_t *c) {
   return NULL;
 }
 
-static mp_status_t read_dialects(mp_bc_reader_t *r) {
+static mp_status_t bytecode_sections_read_dialects(mp_bc_reader_t *r) {
   mp_bc_cursor_t c = r->sections[MP_BC_SECTION_DIALECTS];
   size_t count = 0;
   MP_RETURN_IF_ERROR(mp_bc_count(&c, "dialects", &count));
   r->dialects = MP_ARENA_ARRAY(r->scratch, mp_bc_dialect_entry_t, count);
   MP_RETURN_IF_NULL(r->dialects);
-  for (size_t i = 0; i < count; ++i) MP_RETURN_IF_ERROR(read_dialect(r, &c, &r->dialects[i]));
+  for (size_t i = 0; i < count; ++i)
+    MP_RETURN_IF_ERROR(bytecode_sections_read_dialect(r, &c, &r->dialects[i]));
   r->num_dialects = count;
-  return read_op_names(r, &c);
+  return bytecode_sections_read_op_names(r, &c);
 }
 
 // `data` walks over the entries' bytes, which lie back to back in table order.
-static mp_status_t read_extents(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_cursor_t *data,
-                                mp_bc_entry_t *entries, size_t count) {
+static mp_status_t bytecode_sections_read_extents(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                                  mp_bc_cursor_t *data, mp_bc_entry_t *entries,
+                                                  size_t count) {
   for (size_t at = 0; at < count;) {
     uint32_t dialect = 0;
     size_t group = 0;
-    MP_RETURN_IF_ERROR(read_group(r, c, "table entries", &dialect, &group));
+    MP_RETURN_IF_ERROR(bytecode_sections_read_group(r, c, "table entries", &dialect, &group));
     if (group > count - at) return mp_bc_fail(c, "a group of entries passes the table's end");
     for (size_t i = 0; i < group; ++i, ++at) {
       uint64_t size = 0;
@@ -223,7 +226,7 @@ static mp_status_t read_extents(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_curs
 }
 
 // Only the extents are read here; the bytes are decoded when somebody refers to them.
-static mp_status_t read_tables(mp_bc_reader_t *r) {
+static mp_status_t bytecode_sections_read_tables(mp_bc_reader_t *r) {
   mp_bc_cursor_t c = r->sections[MP_BC_SECTION_OFFSETS];
   mp_bc_cursor_t data = r->sections[MP_BC_SECTION_ENTRIES];
   MP_RETURN_IF_ERROR(mp_bc_count(&c, "attributes", &r->num_attrs));
@@ -232,18 +235,18 @@ static mp_status_t read_tables(mp_bc_reader_t *r) {
   MP_RETURN_IF_NULL(r->attrs);
   r->types = MP_ARENA_ARRAY(r->scratch, mp_bc_entry_t, r->num_types);
   MP_RETURN_IF_NULL(r->types);
-  MP_RETURN_IF_ERROR(read_extents(r, &c, &data, r->attrs, r->num_attrs));
-  MP_RETURN_IF_ERROR(read_extents(r, &c, &data, r->types, r->num_types));
+  MP_RETURN_IF_ERROR(bytecode_sections_read_extents(r, &c, &data, r->attrs, r->num_attrs));
+  MP_RETURN_IF_ERROR(bytecode_sections_read_extents(r, &c, &data, r->types, r->num_types));
   MP_RETURN_IF_ERROR(mp_bc_finish(&c, "the table of entry sizes"));
   return mp_bc_finish(&data, "the table of entries");
 }
 
 mp_status_t mp_bc_read_sections(mp_bc_reader_t *r) {
-  MP_RETURN_IF_ERROR(index_sections(r));
-  MP_RETURN_IF_ERROR(read_strings(r));
-  MP_RETURN_IF_ERROR(read_properties(r));
-  MP_RETURN_IF_ERROR(read_dialects(r));
+  MP_RETURN_IF_ERROR(bytecode_sections_index_sections(r));
+  MP_RETURN_IF_ERROR(bytecode_sections_read_strings(r));
+  MP_RETURN_IF_ERROR(bytecode_sections_read_properties(r));
+  MP_RETURN_IF_ERROR(bytecode_sections_read_dialects(r));
   // Resources are not read: no attribute of VHLO, Shardy or StableHLO refers to one, and the
   // builtin attribute that does is refused where it is used.
-  return read_tables(r);
+  return bytecode_sections_read_tables(r);
 }

@@ -16,7 +16,8 @@ static const char *const g_object_names[] = {
 
 typedef mp_status_t (*mp_bc_decoder_t)(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry);
 
-static mp_status_t decode_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t bytecode_tables_decode_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                               mp_bc_entry_t *entry) {
   if (!entry->custom) {
     mp_bc_cursor_t before = *c;
     mp_str_t text;
@@ -40,7 +41,8 @@ static mp_status_t decode_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry
 }
 
 // Older writers had no codes for the small floats and wrote their names.
-static mp_status_t decode_text_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_type_t *out_type) {
+static mp_status_t bytecode_tables_decode_text_type(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                                    mp_bc_type_t *out_type) {
   mp_bc_cursor_t before = *c;
   mp_str_t text;
   MP_RETURN_IF_ERROR(mp_bc_cstring(c, &text));
@@ -51,11 +53,12 @@ static mp_status_t decode_text_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_
 }
 
 // A type's object is its own; the IR's type hangs on it.
-static mp_status_t decode_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t bytecode_tables_decode_type(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                               mp_bc_entry_t *entry) {
   mp_bc_type_t *type = MP_ARENA_NEW(r->scratch, mp_bc_type_t);
   MP_RETURN_IF_NULL(type);
   entry->object = type;
-  if (!entry->custom) return decode_text_type(r, c, type);
+  if (!entry->custom) return bytecode_tables_decode_text_type(r, c, type);
   switch (entry->dialect) {
     case MP_BC_BUILTIN:
       return mp_bc_builtin_type(r, c, type);
@@ -73,8 +76,8 @@ static mp_status_t decode_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry
 
 // Decodes an entry once. Entries may refer to each other in any order, but not in a circle; `c` is
 // where the reference stands.
-static mp_status_t resolve(mp_bc_reader_t *r, const mp_bc_cursor_t *c, mp_bc_entry_t *entry,
-                           mp_bc_decoder_t decode) {
+static mp_status_t bytecode_tables_resolve(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
+                                           mp_bc_entry_t *entry, mp_bc_decoder_t decode) {
   if (entry->state == MP_BC_READING) return mp_bc_fail(c, "a table entry contains itself");
   if (entry->state == MP_BC_UNREAD) {
     if (r->entry_depth >= MP_BC_MAX_ENTRY_DEPTH) {
@@ -99,20 +102,20 @@ static mp_status_t resolve(mp_bc_reader_t *r, const mp_bc_cursor_t *c, mp_bc_ent
 }
 
 // Checks the index and decodes the entry if nobody has yet.
-static mp_status_t attr_entry(mp_bc_reader_t *r, const mp_bc_cursor_t *c, uint64_t index,
-                              mp_bc_entry_t **out_entry) {
+static mp_status_t bytecode_tables_attr_entry(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
+                                              uint64_t index, mp_bc_entry_t **out_entry) {
   if (index >= r->num_attrs) {
     return mp_bc_fail(c, "attribute %llu of %zu is referred to", (unsigned long long)index,
                       r->num_attrs);
   }
   *out_entry = &r->attrs[index];
-  return resolve(r, c, *out_entry, decode_attr);
+  return bytecode_tables_resolve(r, c, *out_entry, bytecode_tables_decode_attr);
 }
 
 mp_status_t mp_bc_object_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c, uint64_t index,
                             mp_bc_object_t kind, const void **out_object) {
   mp_bc_entry_t *entry = NULL;
-  MP_RETURN_IF_ERROR(attr_entry(r, c, index, &entry));
+  MP_RETURN_IF_ERROR(bytecode_tables_attr_entry(r, c, index, &entry));
   if (entry->kind != kind) {
     return mp_bc_fail(c, "%s is expected, entry %llu is %s", g_object_names[kind],
                       (unsigned long long)index, g_object_names[entry->kind]);
@@ -145,7 +148,7 @@ mp_status_t mp_bc_type_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c, uint64_t i
     return mp_bc_fail(c, "type %llu of %zu is referred to", (unsigned long long)index,
                       r->num_types);
   }
-  MP_RETURN_IF_ERROR(resolve(r, c, &r->types[index], decode_type));
+  MP_RETURN_IF_ERROR(bytecode_tables_resolve(r, c, &r->types[index], bytecode_tables_decode_type));
   *out_type = r->types[index].object;
   return NULL;
 }

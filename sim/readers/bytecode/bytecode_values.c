@@ -15,7 +15,7 @@ mp_status_t mp_bc_new_attr(mp_bc_reader_t *r, mp_bc_entry_t *entry, mp_attr_kind
 }
 
 // Attributes keep integers as i64: signed ones extended, unsigned ones as they are.
-static int64_t sign_extend(mp_dtype_t dtype, uint64_t bits) {
+static int64_t bytecode_values_sign_extend(mp_dtype_t dtype, uint64_t bits) {
   int width = mp_dtype_bits(dtype);
   if (mp_dtype_class(dtype) != MP_CLASS_SIGNED || width >= 64) return (int64_t)bits;
   return (int64_t)(bits << (64 - width)) >> (64 - width);
@@ -38,7 +38,7 @@ mp_status_t mp_bc_int_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *
     attr->u.boolean = bits != 0;
   } else {
     attr->dtype = type->dtype;
-    attr->u.i64 = sign_extend(type->dtype, bits);
+    attr->u.i64 = bytecode_values_sign_extend(type->dtype, bits);
   }
   return NULL;
 }
@@ -98,8 +98,9 @@ mp_status_t mp_bc_dict_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t 
 
 // Booleans are packed eight to a byte, least significant bit first, when that is shorter than a
 // byte each; a splat is one byte.
-static mp_status_t bool_elements(mp_bc_reader_t *r, const mp_bc_cursor_t *c, const uint8_t *blob,
-                                 size_t size, size_t count, mp_attr_t *attr) {
+static mp_status_t bytecode_values_bool_elements(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
+                                                 const uint8_t *blob, size_t size, size_t count,
+                                                 mp_attr_t *attr) {
   size_t packed = count / 8 + (count % 8 != 0);
   if (count == 0 && size == 1) size = 0;  // a splat of nothing
   bool splat = size == 1 && count != 1 && (blob[0] == 0xFF || packed != 1);
@@ -120,8 +121,9 @@ static mp_status_t bool_elements(mp_bc_reader_t *r, const mp_bc_cursor_t *c, con
 }
 
 // Elements are copied: blobs have no alignment, and the program's bytes go away.
-static mp_status_t plain_elements(mp_bc_reader_t *r, const mp_bc_cursor_t *c, const uint8_t *blob,
-                                  size_t size, size_t count, mp_attr_t *attr) {
+static mp_status_t bytecode_values_plain_elements(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
+                                                  const uint8_t *blob, size_t size, size_t count,
+                                                  mp_attr_t *attr) {
   mp_dtype_t dtype = attr->u.dense.type->dtype;
   size_t element = mp_dtype_size(dtype);
   // A tensor without elements may be written as a splat of nothing in particular.
@@ -162,24 +164,25 @@ mp_status_t mp_bc_dense_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t
   MP_RETURN_IF_ERROR(mp_bc_new_attr(r, entry, MP_KIND_DENSE, &attr));
   attr->u.dense.type = type;
   if (type->dtype == MP_DTYPE_BOOL) {
-    return bool_elements(r, &before, blob, size, (size_t)count, attr);
+    return bytecode_values_bool_elements(r, &before, blob, size, (size_t)count, attr);
   }
-  return plain_elements(r, &before, blob, size, (size_t)count, attr);
+  return bytecode_values_plain_elements(r, &before, blob, size, (size_t)count, attr);
 }
 
 // One element of a dense attribute of integers.
-static int64_t dense_element(const mp_attr_t *dense, size_t index) {
+static int64_t bytecode_values_dense_element(const mp_attr_t *dense, size_t index) {
   mp_dtype_t dtype = dense->u.dense.type->dtype;
   size_t size = mp_dtype_size(dtype);
   uint64_t bits = 0;
   memcpy(&bits, (const char *)dense->u.dense.data + (dense->u.dense.splat ? 0 : index * size),
          size);
-  return sign_extend(dtype, bits);
+  return bytecode_values_sign_extend(dtype, bits);
 }
 
 // Dimension lists and tables are spelled as tensors in VHLO. Splats are expanded, within reason.
-static mp_status_t ints_from_dense(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
-                                   const mp_attr_t *dense, const mp_attr_t **out_attr) {
+static mp_status_t bytecode_values_ints_from_dense(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
+                                                   const mp_attr_t *dense,
+                                                   const mp_attr_t **out_attr) {
   const mp_type_t *type = dense->u.dense.type;
   int64_t count = 0;
   if (!mp_type_num_elements(type, &count)) return mp_bc_fail(c, "a list is too long");
@@ -190,7 +193,7 @@ static mp_status_t ints_from_dense(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
   MP_RETURN_IF_NULL(attr);
   int64_t *values = MP_ARENA_ARRAY(r->arena, int64_t, (size_t)count);
   MP_RETURN_IF_NULL(values);
-  for (size_t i = 0; i < (size_t)count; ++i) values[i] = dense_element(dense, i);
+  for (size_t i = 0; i < (size_t)count; ++i) values[i] = bytecode_values_dense_element(dense, i);
   attr->kind = type->dtype == MP_DTYPE_BOOL ? MP_KIND_BOOLS : MP_KIND_INTS;
   attr->u.ints.values = values;
   attr->u.ints.count = (size_t)count;
@@ -201,8 +204,8 @@ static mp_status_t ints_from_dense(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
 }
 
 // Layouts are arrays of lists; an array without any list in it stays the same object.
-static mp_status_t plain_array(mp_bc_reader_t *r, const mp_bc_cursor_t *c, const mp_attr_t *array,
-                               const mp_attr_t **out_attr) {
+static mp_status_t bytecode_values_plain_array(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
+                                               const mp_attr_t *array, const mp_attr_t **out_attr) {
   size_t count = array->u.array.count;
   const mp_attr_t **items = MP_ARENA_ARRAY(r->arena, const mp_attr_t *, count);
   MP_RETURN_IF_NULL(items);
@@ -223,13 +226,13 @@ static mp_status_t plain_array(mp_bc_reader_t *r, const mp_bc_cursor_t *c, const
 
 mp_status_t mp_bc_plain_attr(mp_bc_reader_t *r, const mp_bc_cursor_t *c, const mp_attr_t *attr,
                              const mp_attr_t **out_attr) {
-  if (attr->kind == MP_KIND_ARRAY) return plain_array(r, c, attr, out_attr);
+  if (attr->kind == MP_KIND_ARRAY) return bytecode_values_plain_array(r, c, attr, out_attr);
   *out_attr = attr;
   if (attr->kind != MP_KIND_DENSE) return NULL;
   const mp_type_t *type = attr->u.dense.type;
   bool integers = mp_dtype_is_integer(type->dtype) || type->dtype == MP_DTYPE_BOOL;
   if (!integers || (type->rank != 1 && type->rank != 2)) return NULL;
-  return ints_from_dense(r, c, attr, out_attr);
+  return bytecode_values_ints_from_dense(r, c, attr, out_attr);
 }
 
 // An element type by itself; where a type attribute has it, it is a tensor of rank 0.

@@ -31,7 +31,8 @@ enum {
   (entry)->object = (pointer)
 
 // A list of axes or sub-axes, major to minor.
-static mp_status_t read_axes(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_axis_list_t *out_axes) {
+static mp_status_t sdy_attr_read_axes(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                      mp_axis_list_t *out_axes) {
   const void *axes = NULL;
   MP_RETURN_IF_ERROR(
       mp_bc_objects(r, c, MP_BC_AXIS_REF, sizeof(mp_axis_ref_t), &axes, &out_axes->count));
@@ -40,7 +41,8 @@ static mp_status_t read_axes(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_axis_list_
 }
 
 // Manual axes are names of whole axes only.
-static mp_status_t read_manual_axes(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t sdy_attr_read_manual_axes(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                             mp_bc_entry_t *entry) {
   size_t count = 0;
   mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_count(c, "manual axes", &count));
@@ -56,13 +58,14 @@ static mp_status_t read_manual_axes(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_
 }
 
 // The name is a string here, not an attribute as in VHLO.
-static mp_status_t read_mesh_axis(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t sdy_attr_read_mesh_axis(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                           mp_bc_entry_t *entry) {
   NEW_OBJECT(r, entry, MP_BC_MESH_AXIS, mp_mesh_axis_t, axis);
   MP_RETURN_IF_ERROR(mp_bc_string(r, c, &axis->name));
   return mp_bc_svarint(c, &axis->size);
 }
 
-static mp_status_t read_mesh(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t sdy_attr_read_mesh(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   mp_attr_t *attr = NULL;
   const void *axes = NULL;
   mp_index_list_t ids;
@@ -80,13 +83,15 @@ static mp_status_t read_mesh(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t
   return NULL;
 }
 
-static mp_status_t read_sub_axis(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t sdy_attr_read_sub_axis(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                          mp_bc_entry_t *entry) {
   NEW_OBJECT(r, entry, MP_BC_SUB_AXIS, mp_axis_ref_t, axis);
   MP_RETURN_IF_ERROR(mp_bc_svarint(c, &axis->pre_size));
   return mp_bc_svarint(c, &axis->size);
 }
 
-static mp_status_t read_axis_ref(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t sdy_attr_read_axis_ref(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                          mp_bc_entry_t *entry) {
   NEW_OBJECT(r, entry, MP_BC_AXIS_REF, mp_axis_ref_t, axis);
   mp_str_t name;
   uint64_t index = 0;
@@ -105,11 +110,12 @@ static mp_status_t read_axis_ref(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_ent
 }
 
 // Open dimensions may get further axes by propagation; the file says closed.
-static mp_status_t read_dim_sharding(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t sdy_attr_read_dim_sharding(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                              mp_bc_entry_t *entry) {
   NEW_OBJECT(r, entry, MP_BC_DIM_SHARDING, mp_dim_sharding_t, dim);
   bool is_closed, has_priority;
   uint64_t priority = 0;
-  MP_RETURN_IF_ERROR(read_axes(r, c, &dim->axes));
+  MP_RETURN_IF_ERROR(sdy_attr_read_axes(r, c, &dim->axes));
   MP_RETURN_IF_ERROR(mp_bc_bool(c, &is_closed));
   mp_bc_cursor_t before = *c;
   MP_RETURN_IF_ERROR(mp_bc_flagged(c, &priority, &has_priority));
@@ -120,8 +126,8 @@ static mp_status_t read_dim_sharding(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc
 }
 
 // `form` 1 has no unreduced axes, form 3 says how they are to be reduced.
-static mp_status_t read_sharding(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry,
-                                 int form) {
+static mp_status_t sdy_attr_read_sharding(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                          mp_bc_entry_t *entry, int form) {
   mp_bc_cursor_t before = *c;
   const mp_attr_t *mesh = NULL;
   const void *dims = NULL;
@@ -139,8 +145,8 @@ static mp_status_t read_sharding(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_ent
   MP_RETURN_IF_ERROR(
       mp_bc_objects(r, c, MP_BC_DIM_SHARDING, sizeof(mp_dim_sharding_t), &dims, &sharding->rank));
   sharding->dims = dims;
-  MP_RETURN_IF_ERROR(read_axes(r, c, &sharding->replicated));
-  if (form >= 2) MP_RETURN_IF_ERROR(read_axes(r, c, &sharding->unreduced));
+  MP_RETURN_IF_ERROR(sdy_attr_read_axes(r, c, &sharding->replicated));
+  if (form >= 2) MP_RETURN_IF_ERROR(sdy_attr_read_axes(r, c, &sharding->unreduced));
   int64_t kind = MP_UNREDUCED_SUM;
   if (form >= 3) MP_RETURN_IF_ERROR(mp_bc_svarint(c, &kind));
   if (kind < MP_UNREDUCED_SUM || kind > MP_UNREDUCED_MIN) {
@@ -153,7 +159,8 @@ static mp_status_t read_sharding(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_ent
 }
 
 // Shardings are copied into one array: consumers index them by value number.
-static mp_status_t read_shardings(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t sdy_attr_read_shardings(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                           mp_bc_entry_t *entry) {
   size_t count = 0;
   mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_count(c, "shardings", &count));
@@ -169,12 +176,14 @@ static mp_status_t read_shardings(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_en
   return NULL;
 }
 
-static mp_status_t read_dim_mapping(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t sdy_attr_read_dim_mapping(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                             mp_bc_entry_t *entry) {
   NEW_OBJECT(r, entry, MP_BC_DIM_MAPPING, mp_index_list_t, factors);
   return mp_bc_index_list(r, c, factors);
 }
 
-static mp_status_t read_tensor_mapping(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t sdy_attr_read_tensor_mapping(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                                mp_bc_entry_t *entry) {
   NEW_OBJECT(r, entry, MP_BC_TENSOR_MAPPING, mp_tensor_mapping_t, mapping);
   const void *dims = NULL;
   MP_RETURN_IF_ERROR(
@@ -184,7 +193,7 @@ static mp_status_t read_tensor_mapping(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_
 }
 
 // Which factors (loops) each dimension of operands and results belongs to.
-static mp_status_t read_rule(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t sdy_attr_read_rule(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   const void *operands, *results;
   mp_attr_t *attr = NULL;
   mp_sharding_rule_t *rule = MP_ARENA_NEW(r->arena, mp_sharding_rule_t);
@@ -206,14 +215,16 @@ static mp_status_t read_rule(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t
   return NULL;
 }
 
-static mp_status_t read_axis_list(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t sdy_attr_read_axis_list(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                           mp_bc_entry_t *entry) {
   mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_new_attr(r, entry, MP_KIND_AXES, &attr));
-  return read_axes(r, c, &attr->u.axes);
+  return sdy_attr_read_axes(r, c, &attr->u.axes);
 }
 
 // One axis list per dimension.
-static mp_status_t read_axes_lists(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t sdy_attr_read_axes_lists(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                            mp_bc_entry_t *entry) {
   size_t count = 0;
   mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_count(c, "axis lists", &count));
@@ -230,14 +241,16 @@ static mp_status_t read_axes_lists(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_e
   return NULL;
 }
 
-static mp_status_t read_all_to_all(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t sdy_attr_read_all_to_all(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                            mp_bc_entry_t *entry) {
   NEW_OBJECT(r, entry, MP_BC_ALL_TO_ALL, mp_all_to_all_param_t, param);
-  MP_RETURN_IF_ERROR(read_axes(r, c, &param->axes));
+  MP_RETURN_IF_ERROR(sdy_attr_read_axes(r, c, &param->axes));
   MP_RETURN_IF_ERROR(mp_bc_svarint(c, &param->source_dim));
   return mp_bc_svarint(c, &param->target_dim);
 }
 
-static mp_status_t read_all_to_alls(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t sdy_attr_read_all_to_alls(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                             mp_bc_entry_t *entry) {
   const void *params = NULL;
   mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_new_attr(r, entry, MP_KIND_ALL_TO_ALL_PARAMS, &attr));
@@ -253,40 +266,40 @@ mp_status_t mp_bc_sdy_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &code));
   switch (code) {
     case CODE_MANUAL_AXES:
-      return read_manual_axes(r, c, entry);
+      return sdy_attr_read_manual_axes(r, c, entry);
     case CODE_MESH_AXIS:
-      return read_mesh_axis(r, c, entry);
+      return sdy_attr_read_mesh_axis(r, c, entry);
     case CODE_MESH:
-      return read_mesh(r, c, entry);
+      return sdy_attr_read_mesh(r, c, entry);
     case CODE_SUB_AXIS:
-      return read_sub_axis(r, c, entry);
+      return sdy_attr_read_sub_axis(r, c, entry);
     case CODE_AXIS_REF:
-      return read_axis_ref(r, c, entry);
+      return sdy_attr_read_axis_ref(r, c, entry);
     case CODE_DIM_SHARDING:
-      return read_dim_sharding(r, c, entry);
+      return sdy_attr_read_dim_sharding(r, c, entry);
     case CODE_SHARDING_1:
-      return read_sharding(r, c, entry, 1);
+      return sdy_attr_read_sharding(r, c, entry, 1);
     case CODE_SHARDINGS_1:
     case CODE_SHARDINGS_2:
-      return read_shardings(r, c, entry);
+      return sdy_attr_read_shardings(r, c, entry);
     case CODE_DIM_MAPPING:
-      return read_dim_mapping(r, c, entry);
+      return sdy_attr_read_dim_mapping(r, c, entry);
     case CODE_TENSOR_MAPPING:
-      return read_tensor_mapping(r, c, entry);
+      return sdy_attr_read_tensor_mapping(r, c, entry);
     case CODE_RULE:
-      return read_rule(r, c, entry);
+      return sdy_attr_read_rule(r, c, entry);
     case CODE_AXES:
-      return read_axis_list(r, c, entry);
+      return sdy_attr_read_axis_list(r, c, entry);
     case CODE_AXES_LISTS:
-      return read_axes_lists(r, c, entry);
+      return sdy_attr_read_axes_lists(r, c, entry);
     case CODE_ALL_TO_ALL_PARAM:
-      return read_all_to_all(r, c, entry);
+      return sdy_attr_read_all_to_all(r, c, entry);
     case CODE_ALL_TO_ALL_PARAMS:
-      return read_all_to_alls(r, c, entry);
+      return sdy_attr_read_all_to_alls(r, c, entry);
     case CODE_SHARDING_2:
-      return read_sharding(r, c, entry, 2);
+      return sdy_attr_read_sharding(r, c, entry, 2);
     case CODE_SHARDING_3:
-      return read_sharding(r, c, entry, 3);
+      return sdy_attr_read_sharding(r, c, entry, 3);
     default:
       return mp_bc_unknown(&before, "sdy attribute %llu is not read", (unsigned long long)code);
   }

@@ -9,7 +9,7 @@ struct mp_bc_mesh_s {
   mp_bc_mesh_t *next;
 };
 
-static mp_status_t find_or_add(mp_bc_reader_t *r, mp_str_t name, mp_bc_mesh_t **out_mesh) {
+static mp_status_t sdy_mesh_find_or_add(mp_bc_reader_t *r, mp_str_t name, mp_bc_mesh_t **out_mesh) {
   // Programs have a handful of meshes, so a list does.
   int count = 0;
   for (mp_bc_mesh_t *at = r->meshes; at != NULL; at = at->next, ++count) {
@@ -34,7 +34,7 @@ static mp_status_t find_or_add(mp_bc_reader_t *r, mp_str_t name, mp_bc_mesh_t **
 
 mp_status_t mp_bc_mesh_ref(mp_bc_reader_t *r, mp_str_t name, const mp_mesh_t **out_mesh) {
   mp_bc_mesh_t *mesh = NULL;
-  MP_RETURN_IF_ERROR(find_or_add(r, name, &mesh));
+  MP_RETURN_IF_ERROR(sdy_mesh_find_or_add(r, name, &mesh));
   *out_mesh = mesh->mesh;
   return NULL;
 }
@@ -42,7 +42,7 @@ mp_status_t mp_bc_mesh_ref(mp_bc_reader_t *r, mp_str_t name, const mp_mesh_t **o
 mp_status_t mp_bc_mesh_define(mp_bc_reader_t *r, const mp_bc_cursor_t *c, mp_str_t name,
                               const mp_mesh_t *mesh) {
   mp_bc_mesh_t *entry = NULL;
-  MP_RETURN_IF_ERROR(find_or_add(r, name, &entry));
+  MP_RETURN_IF_ERROR(sdy_mesh_find_or_add(r, name, &entry));
   if (entry->defined) {
     return mp_bc_fail(c, "the mesh '%.*s' is defined twice", MP_STR_ARG(name));
   }

@@ -4,7 +4,7 @@
 typedef mp_status_t (*mp_bc_attr_reader_t)(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                            mp_bc_entry_t *entry);
 
-static mp_status_t read_bool(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t vhlo_attr_read_bool(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   uint64_t value = 0;
   mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_bounded(c, 1, "a boolean", &value));
@@ -13,13 +13,15 @@ static mp_status_t read_bool(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t
   return NULL;
 }
 
-static mp_status_t read_string(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t vhlo_attr_read_string(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                         mp_bc_entry_t *entry) {
   mp_str_t text;
   MP_RETURN_IF_ERROR(mp_bc_string(r, c, &text));
   return mp_bc_string_attr(r, entry, text);
 }
 
-static mp_status_t read_alias(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t vhlo_attr_read_alias(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                        mp_bc_entry_t *entry) {
   mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_new_attr(r, entry, MP_KIND_OUTPUT_ALIAS, &attr));
   MP_RETURN_IF_ERROR(mp_bc_index_list(r, c, &attr->u.alias.output_tuple_indices));
@@ -27,7 +29,7 @@ static mp_status_t read_alias(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_
   return mp_bc_index_list(r, c, &attr->u.alias.operand_tuple_indices);
 }
 
-static mp_status_t read_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t vhlo_attr_read_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   const mp_bc_type_t *type = NULL;
   mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_type(r, c, &type));
@@ -37,7 +39,8 @@ static mp_status_t read_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t
 }
 
 // Not an attribute of operations: the encoding of a tensor type.
-static mp_status_t read_bounds(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t vhlo_attr_read_bounds(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                         mp_bc_entry_t *entry) {
   mp_index_list_t *bounds = MP_ARENA_NEW(r->arena, mp_index_list_t);
   MP_RETURN_IF_NULL(bounds);
   MP_RETURN_IF_ERROR(mp_bc_index_list(r, c, bounds));
@@ -47,7 +50,8 @@ static mp_status_t read_bounds(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry
 }
 
 // Mode and tolerances of a result; the mode is an attribute of its own.
-static mp_status_t read_accuracy(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t vhlo_attr_read_accuracy(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                           mp_bc_entry_t *entry) {
   uint64_t atol, rtol;
   const mp_attr_t *mode = NULL;
   mp_attr_t *attr = NULL;
@@ -68,7 +72,8 @@ static mp_status_t read_accuracy(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_ent
 // --- meshes; the parts are attributes of their own: an axis is a mesh of one axis, a reference to
 // an axis a list of one ---
 
-static mp_status_t read_sub_axis(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t vhlo_attr_read_sub_axis(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                           mp_bc_entry_t *entry) {
   mp_axis_ref_t *axis = MP_ARENA_NEW(r->arena, mp_axis_ref_t);
   MP_RETURN_IF_NULL(axis);
   MP_RETURN_IF_ERROR(mp_bc_svarint(c, &axis->pre_size));
@@ -78,7 +83,8 @@ static mp_status_t read_sub_axis(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_ent
   return NULL;
 }
 
-static mp_status_t read_axis_ref(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t vhlo_attr_read_axis_ref(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                           mp_bc_entry_t *entry) {
   mp_axis_ref_t *axis = MP_ARENA_NEW(r->arena, mp_axis_ref_t);
   MP_RETURN_IF_NULL(axis);
   mp_str_t name;
@@ -98,8 +104,8 @@ static mp_status_t read_axis_ref(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_ent
   return NULL;
 }
 
-static mp_status_t new_mesh(mp_bc_reader_t *r, mp_bc_entry_t *entry, uint32_t num_axes,
-                            mp_mesh_t **out_mesh, mp_mesh_axis_t **out_axes) {
+static mp_status_t vhlo_attr_new_mesh(mp_bc_reader_t *r, mp_bc_entry_t *entry, uint32_t num_axes,
+                                      mp_mesh_t **out_mesh, mp_mesh_axis_t **out_axes) {
   mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_bc_new_attr(r, entry, MP_KIND_MESH, &attr));
   mp_mesh_t *mesh = MP_ARENA_NEW(r->arena, mp_mesh_t);
@@ -115,15 +121,17 @@ static mp_status_t new_mesh(mp_bc_reader_t *r, mp_bc_entry_t *entry, uint32_t nu
   return NULL;
 }
 
-static mp_status_t read_mesh_axis(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t vhlo_attr_read_mesh_axis(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                            mp_bc_entry_t *entry) {
   mp_mesh_t *mesh = NULL;
   mp_mesh_axis_t *axis = NULL;
-  MP_RETURN_IF_ERROR(new_mesh(r, entry, 1, &mesh, &axis));
+  MP_RETURN_IF_ERROR(vhlo_attr_new_mesh(r, entry, 1, &mesh, &axis));
   MP_RETURN_IF_ERROR(mp_bc_text(r, c, &axis->name));
   return mp_bc_svarint(c, &axis->size);
 }
 
-static mp_status_t read_device_ids(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_mesh_t *mesh) {
+static mp_status_t vhlo_attr_read_device_ids(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                             mp_mesh_t *mesh) {
   mp_bc_cursor_t before = *c;
   uint64_t index = 0;
   bool present = false;
@@ -139,13 +147,13 @@ static mp_status_t read_device_ids(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_mesh
   return NULL;
 }
 
-static mp_status_t read_mesh(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t vhlo_attr_read_mesh(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   mp_bc_cursor_t before = *c;
   const mp_attr_t *list = NULL;
   mp_mesh_t *mesh = NULL;
   mp_mesh_axis_t *axes = NULL;
   MP_RETURN_IF_ERROR(mp_bc_attr_of(r, c, MP_KIND_ARRAY, "the axes of a mesh", &list));
-  MP_RETURN_IF_ERROR(new_mesh(r, entry, (uint32_t)list->u.array.count, &mesh, &axes));
+  MP_RETURN_IF_ERROR(vhlo_attr_new_mesh(r, entry, (uint32_t)list->u.array.count, &mesh, &axes));
   for (size_t i = 0; i < list->u.array.count; ++i) {
     const mp_attr_t *axis = list->u.array.items[i];
     if (axis->kind != MP_KIND_MESH || axis->u.mesh->num_axes != 1) {
@@ -153,11 +161,12 @@ static mp_status_t read_mesh(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t
     }
     axes[i] = axis->u.mesh->axes[0];
   }
-  return read_device_ids(r, c, mesh);
+  return vhlo_attr_read_device_ids(r, c, mesh);
 }
 
 // Replica groups as all devices that differ only in these axes of a mesh.
-static mp_status_t read_mesh_groups(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
+static mp_status_t vhlo_attr_read_mesh_groups(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                              mp_bc_entry_t *entry) {
   mp_bc_cursor_t before = *c;
   const mp_attr_t *mesh, *list;
   mp_attr_t *attr = NULL;
@@ -186,10 +195,22 @@ static mp_status_t read_mesh_groups(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_
 
 // By code.
 static const mp_bc_attr_reader_t g_attr_readers[] = {
-    [1] = mp_bc_array_attr, [2] = read_bool,         [6] = mp_bc_dict_attr, [8] = mp_bc_float_attr,
-    [9] = mp_bc_int_attr,   [10] = read_alias,       [14] = read_string,    [15] = mp_bc_dense_attr,
-    [17] = read_type,       [18] = read_bounds,      [20] = read_accuracy,  [21] = read_sub_axis,
-    [22] = read_axis_ref,   [23] = read_mesh_groups, [24] = read_mesh_axis, [25] = read_mesh,
+    [1] = mp_bc_array_attr,
+    [2] = vhlo_attr_read_bool,
+    [6] = mp_bc_dict_attr,
+    [8] = mp_bc_float_attr,
+    [9] = mp_bc_int_attr,
+    [10] = vhlo_attr_read_alias,
+    [14] = vhlo_attr_read_string,
+    [15] = mp_bc_dense_attr,
+    [17] = vhlo_attr_read_type,
+    [18] = vhlo_attr_read_bounds,
+    [20] = vhlo_attr_read_accuracy,
+    [21] = vhlo_attr_read_sub_axis,
+    [22] = vhlo_attr_read_axis_ref,
+    [23] = vhlo_attr_read_mesh_groups,
+    [24] = vhlo_attr_read_mesh_axis,
+    [25] = vhlo_attr_read_mesh,
 };
 
 // By code; which enumeration it is, plus one.
@@ -206,8 +227,8 @@ static const uint8_t g_enums[] = {
 };
 
 // All enumerations have one form; values are VHLO's own numbers.
-static mp_status_t read_enum(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_enum_kind_t kind,
-                             mp_bc_entry_t *entry) {
+static mp_status_t vhlo_attr_read_enum(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_enum_kind_t kind,
+                                       mp_bc_entry_t *entry) {
   mp_bc_cursor_t before = *c;
   uint64_t value = 0;
   mp_attr_t *attr = NULL;
@@ -226,7 +247,7 @@ mp_status_t mp_bc_vhlo_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t 
   uint64_t code = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &code));
   if (code < sizeof(g_enums) && g_enums[code] != 0) {
-    return read_enum(r, c, (mp_enum_kind_t)(g_enums[code] - 1), entry);
+    return vhlo_attr_read_enum(r, c, (mp_enum_kind_t)(g_enums[code] - 1), entry);
   }
   if (code >= sizeof(g_attr_readers) / sizeof(g_attr_readers[0]) || g_attr_readers[code] == NULL) {
     return mp_bc_unknown(&before, "vhlo attribute %llu is not read", (unsigned long long)code);

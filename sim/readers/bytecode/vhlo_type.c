@@ -30,7 +30,7 @@ enum {
   CODE_FUTURE = 42,
 };
 
-static mp_status_t read_f64(mp_bc_cursor_t *c, double *out_value) {
+static mp_status_t vhlo_type_read_f64(mp_bc_cursor_t *c, double *out_value) {
   uint64_t bits = 0;
   MP_RETURN_IF_ERROR(mp_bc_bits(c, 64, &bits));
   memcpy(out_value, &bits, sizeof(bits));
@@ -38,13 +38,13 @@ static mp_status_t read_f64(mp_bc_cursor_t *c, double *out_value) {
 }
 
 // Per-axis quantisation has a scale and a zero point for every index of its axis.
-static mp_status_t read_scales(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_quant_t *quant) {
+static mp_status_t vhlo_type_read_scales(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_quant_t *quant) {
   mp_bc_cursor_t before = *c;
   size_t count = 0;
   MP_RETURN_IF_ERROR(mp_bc_count(c, "scales", &count));
   double *scales = MP_ARENA_ARRAY(r->arena, double, count);
   MP_RETURN_IF_NULL(scales);
-  for (size_t i = 0; i < count; ++i) MP_RETURN_IF_ERROR(read_f64(c, &scales[i]));
+  for (size_t i = 0; i < count; ++i) MP_RETURN_IF_ERROR(vhlo_type_read_f64(c, &scales[i]));
   mp_index_list_t zero_points;
   MP_RETURN_IF_ERROR(mp_bc_index_list(r, c, &zero_points));
   if (zero_points.count != count) {
@@ -57,12 +57,12 @@ static mp_status_t read_scales(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_quant_t 
   return NULL;
 }
 
-static mp_status_t read_scale(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_quant_t *quant) {
+static mp_status_t vhlo_type_read_scale(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_quant_t *quant) {
   double *scale = MP_ARENA_NEW(r->arena, double);
   MP_RETURN_IF_NULL(scale);
   int64_t *zero_point = MP_ARENA_NEW(r->arena, int64_t);
   MP_RETURN_IF_NULL(zero_point);
-  MP_RETURN_IF_ERROR(read_f64(c, scale));
+  MP_RETURN_IF_ERROR(vhlo_type_read_f64(c, scale));
   MP_RETURN_IF_ERROR(mp_bc_svarint(c, zero_point));
   quant->num_scales = 1;
   quant->scales = scale;
@@ -71,8 +71,8 @@ static mp_status_t read_scale(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_quant_t *
 }
 
 // Decoded so that the verifier can name it; nothing computes with quantised types yet.
-static mp_status_t read_quant(mp_bc_reader_t *r, mp_bc_cursor_t *c, bool per_axis,
-                              mp_bc_type_t *out_type) {
+static mp_status_t vhlo_type_read_quant(mp_bc_reader_t *r, mp_bc_cursor_t *c, bool per_axis,
+                                        mp_bc_type_t *out_type) {
   const mp_bc_type_t *storage, *expressed;
   uint64_t flags, axis;
   mp_quant_t *quant = MP_ARENA_NEW(r->arena, mp_quant_t);
@@ -85,11 +85,11 @@ static mp_status_t read_quant(mp_bc_reader_t *r, mp_bc_cursor_t *c, bool per_axi
     MP_RETURN_IF_ERROR(mp_bc_bounded(c, INT32_MAX, "a quantisation axis", &axis));
     quant->axis = (int64_t)axis;
   } else {
-    MP_RETURN_IF_ERROR(read_scale(r, c, quant));
+    MP_RETURN_IF_ERROR(vhlo_type_read_scale(r, c, quant));
   }
   MP_RETURN_IF_ERROR(mp_bc_svarint(c, &quant->storage_min));
   MP_RETURN_IF_ERROR(mp_bc_svarint(c, &quant->storage_max));
-  if (per_axis) MP_RETURN_IF_ERROR(read_scales(r, c, quant));
+  if (per_axis) MP_RETURN_IF_ERROR(vhlo_type_read_scales(r, c, quant));
   quant->flags = (uint32_t)flags;
   quant->storage = storage->dtype;
   quant->expressed = expressed->dtype;
@@ -97,8 +97,8 @@ static mp_status_t read_quant(mp_bc_reader_t *r, mp_bc_cursor_t *c, bool per_axi
 }
 
 // The only encoding is bounds of dynamic dimensions.
-static mp_status_t read_encoded_tensor(mp_bc_reader_t *r, mp_bc_cursor_t *c,
-                                       mp_bc_type_t *out_type) {
+static mp_status_t vhlo_type_read_encoded_tensor(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                                 mp_bc_type_t *out_type) {
   const void *bounds = NULL;
   MP_RETURN_IF_ERROR(mp_bc_object(r, c, MP_BC_BOUNDS, &bounds));
   return mp_bc_tensor_type(r, c, MP_TYPE_TENSOR, bounds, out_type);
@@ -120,18 +120,18 @@ mp_status_t mp_bc_vhlo_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_type_t *
     case CODE_TENSOR:
       return mp_bc_tensor_type(r, c, MP_TYPE_TENSOR, NULL, out_type);
     case CODE_ENCODED_TENSOR:
-      return read_encoded_tensor(r, c, out_type);
+      return vhlo_type_read_encoded_tensor(r, c, out_type);
     case CODE_TOKEN:
       *out_type = (mp_bc_type_t){.type = mp_type_token()};
       return NULL;
     case CODE_TUPLE:
       return mp_bc_compound_type(r, c, MP_TYPE_TUPLE, out_type);
     case CODE_QUANT:
-      return read_quant(r, c, false, out_type);
+      return vhlo_type_read_quant(r, c, false, out_type);
     case CODE_UNRANKED:
       return mp_bc_unranked_type(r, c, out_type);
     case CODE_QUANT_AXIS:
-      return read_quant(r, c, true, out_type);
+      return vhlo_type_read_quant(r, c, true, out_type);
     case CODE_NONE:
       *out_type = (mp_bc_type_t){.type = &none};
       return NULL;

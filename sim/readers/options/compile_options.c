@@ -25,8 +25,9 @@ enum { LAYOUT_MINOR_TO_MAJOR = 1, LAYOUT_TILES = 6, LAYOUT_MEMORY_SPACE = 8 };
 
 // --- layouts: row-major, or refused ---
 
-static mp_status_t check_minor_to_major(mp_proto_reader_t *reader, const mp_proto_field_t *field,
-                                        const char *what) {
+static mp_status_t compile_options_check_minor_to_major(mp_proto_reader_t *reader,
+                                                        const mp_proto_field_t *field,
+                                                        const char *what) {
   mp_proto_values_t values = mp_proto_values(reader, field, MP_PROTO_VARINT);
   uint64_t expected = mp_proto_values_count(&values), dim = 0;
   while (mp_proto_values_next(&values, &dim)) {
@@ -37,12 +38,12 @@ static mp_status_t check_minor_to_major(mp_proto_reader_t *reader, const mp_prot
   return NULL;
 }
 
-static mp_status_t check_layout(mp_proto_reader_t reader, const char *what) {
+static mp_status_t compile_options_check_layout(mp_proto_reader_t reader, const char *what) {
   mp_proto_field_t field;
   while (mp_proto_next(&reader, &field)) {
     // Not packed, the dimensions come one by one: only a layout of rank 1 passes then.
     if (field.number == LAYOUT_MINOR_TO_MAJOR) {
-      MP_RETURN_IF_ERROR(check_minor_to_major(&reader, &field, what));
+      MP_RETURN_IF_ERROR(compile_options_check_minor_to_major(&reader, &field, what));
     } else if (field.number == LAYOUT_TILES || field.number == LAYOUT_MEMORY_SPACE) {
       return mp_status_make(MP_UNIMPLEMENTED,
                             "compile options: %s has a layout with tiles or a memory space", what);
@@ -51,16 +52,18 @@ static mp_status_t check_layout(mp_proto_reader_t reader, const char *what) {
   return mp_proto_reader_status(&reader);
 }
 
-static mp_status_t check_shape(mp_proto_reader_t reader, const char *what, int depth) {
+static mp_status_t compile_options_check_shape(mp_proto_reader_t reader, const char *what,
+                                               int depth) {
   mp_proto_field_t field;
   while (mp_proto_next(&reader, &field)) {
     if (field.number == SHAPE_LAYOUT) {
-      MP_RETURN_IF_ERROR(check_layout(mp_proto_message(&reader, &field, "LayoutProto"), what));
+      MP_RETURN_IF_ERROR(
+          compile_options_check_layout(mp_proto_message(&reader, &field, "LayoutProto"), what));
     } else if (field.number == SHAPE_TUPLE_SHAPES && depth >= MAX_SHAPE_DEPTH) {
       mp_proto_fault(&reader, &field, "tuples are nested too deeply");
     } else if (field.number == SHAPE_TUPLE_SHAPES) {
-      MP_RETURN_IF_ERROR(
-          check_shape(mp_proto_message(&reader, &field, "ShapeProto"), what, depth + 1));
+      MP_RETURN_IF_ERROR(compile_options_check_shape(
+          mp_proto_message(&reader, &field, "ShapeProto"), what, depth + 1));
     }
   }
   return mp_proto_reader_status(&reader);
@@ -75,7 +78,7 @@ typedef struct {
 } mp_assignment_t;
 
 // One computation's (partition's) devices: one per replica.
-static mp_status_t read_row(mp_proto_reader_t reader, mp_assignment_t *assignment) {
+static mp_status_t compile_options_read_row(mp_proto_reader_t reader, mp_assignment_t *assignment) {
   mp_proto_field_t field;
   uint64_t replica = 0;
   if (assignment->next >= assignment->partitions) {
@@ -111,7 +114,8 @@ static mp_status_t read_row(mp_proto_reader_t reader, mp_assignment_t *assignmen
   return NULL;
 }
 
-static mp_status_t read_assignment_size(mp_proto_reader_t reader, mp_assignment_t *assignment) {
+static mp_status_t compile_options_read_assignment_size(mp_proto_reader_t reader,
+                                                        mp_assignment_t *assignment) {
   mp_proto_field_t field;
   while (mp_proto_next(&reader, &field)) {
     if (field.number == REPLICA_COUNT) assignment->replicas = mp_proto_varint(&reader, &field);
@@ -122,11 +126,11 @@ static mp_status_t read_assignment_size(mp_proto_reader_t reader, mp_assignment_
   return mp_proto_reader_status(&reader);
 }
 
-static mp_status_t read_assignment(mp_proto_reader_t reader, mp_arena_t *arena,
-                                   mp_compile_options_t *options) {
+static mp_status_t compile_options_read_assignment(mp_proto_reader_t reader, mp_arena_t *arena,
+                                                   mp_compile_options_t *options) {
   mp_assignment_t assignment = {0};
   uint64_t size = (uint64_t)(reader.end - reader.cursor);
-  MP_RETURN_IF_ERROR(read_assignment_size(reader, &assignment));
+  MP_RETURN_IF_ERROR(compile_options_read_assignment_size(reader, &assignment));
   // Every id takes a byte of the message or more.
   if (assignment.replicas < 1 || assignment.replicas > size || assignment.partitions < 1 ||
       assignment.partitions > size || assignment.replicas * assignment.partitions > size ||
@@ -142,8 +146,8 @@ static mp_status_t read_assignment(mp_proto_reader_t reader, mp_arena_t *arena,
   mp_proto_field_t field;
   while (mp_proto_next(&reader, &field)) {
     if (field.number != COMPUTATION_DEVICES) continue;
-    MP_RETURN_IF_ERROR(
-        read_row(mp_proto_message(&reader, &field, "DeviceAssignmentProto"), &assignment));
+    MP_RETURN_IF_ERROR(compile_options_read_row(
+        mp_proto_message(&reader, &field, "DeviceAssignmentProto"), &assignment));
   }
   MP_RETURN_IF_ERROR(mp_proto_reader_status(&reader));
   if (assignment.next != assignment.partitions) {
@@ -162,7 +166,7 @@ static mp_status_t read_assignment(mp_proto_reader_t reader, mp_arena_t *arena,
 // --- the messages ---
 
 // Appends a flag. The array has room for the next power of two.
-static mp_status_t add_flag(mp_arena_t *arena, bool flag, mp_flag_list_t *list) {
+static mp_status_t compile_options_add_flag(mp_arena_t *arena, bool flag, mp_flag_list_t *list) {
   uint32_t count = list->count;
   bool *flags = (bool *)(uintptr_t)list->flags;  // made here
   if ((count & (count - 1)) == 0) {
@@ -176,35 +180,40 @@ static mp_status_t add_flag(mp_arena_t *arena, bool flag, mp_flag_list_t *list) 
 }
 
 // Appends the values of one occurrence of a repeated boolean.
-static mp_status_t read_flags(mp_proto_reader_t *reader, const mp_proto_field_t *field,
-                              mp_arena_t *arena, mp_flag_list_t *list) {
+static mp_status_t compile_options_read_flags(mp_proto_reader_t *reader,
+                                              const mp_proto_field_t *field, mp_arena_t *arena,
+                                              mp_flag_list_t *list) {
   mp_proto_values_t values = mp_proto_values(reader, field, MP_PROTO_VARINT);
   uint64_t value = 0;
   while (mp_proto_values_next(&values, &value)) {
-    MP_RETURN_IF_ERROR(add_flag(arena, value != 0, list));
+    MP_RETURN_IF_ERROR(compile_options_add_flag(arena, value != 0, list));
   }
   return NULL;
 }
 
-static uint32_t read_count(mp_proto_reader_t *reader, const mp_proto_field_t *field) {
+static uint32_t compile_options_read_count(mp_proto_reader_t *reader,
+                                           const mp_proto_field_t *field) {
   uint64_t value = mp_proto_varint(reader, field);
   if (value > MAX_DEVICES) mp_proto_fault(reader, field, "too large for a count of devices");
   return (uint32_t)value;
 }
 
-static mp_status_t read_build_field(mp_proto_reader_t *reader, const mp_proto_field_t *field,
-                                    mp_arena_t *arena, mp_compile_options_t *options) {
+static mp_status_t compile_options_read_build_field(mp_proto_reader_t *reader,
+                                                    const mp_proto_field_t *field,
+                                                    mp_arena_t *arena,
+                                                    mp_compile_options_t *options) {
   switch (field->number) {
     case DEVICE_ORDINAL:
       options->device_ordinal = (int64_t)mp_proto_varint(reader, field);
       return NULL;
     case RESULT_LAYOUT:
-      return check_shape(mp_proto_message(reader, field, "ShapeProto"), "result_layout", 0);
+      return compile_options_check_shape(mp_proto_message(reader, field, "ShapeProto"),
+                                         "result_layout", 0);
     case NUM_REPLICAS:
-      options->num_replicas = read_count(reader, field);
+      options->num_replicas = compile_options_read_count(reader, field);
       return NULL;
     case NUM_PARTITIONS:
-      options->num_partitions = read_count(reader, field);
+      options->num_partitions = compile_options_read_count(reader, field);
       return NULL;
     case USE_SPMD:
       options->use_spmd_partitioning = mp_proto_bool(reader, field);
@@ -214,12 +223,12 @@ static mp_status_t read_build_field(mp_proto_reader_t *reader, const mp_proto_fi
       return mp_status_make(MP_UNIMPLEMENTED,
                             "compile options: use_auto_spmd_partitioning is not supported");
     case DEVICE_ASSIGNMENT:
-      return read_assignment(mp_proto_message(reader, field, "DeviceAssignmentProto"), arena,
-                             options);
+      return compile_options_read_assignment(
+          mp_proto_message(reader, field, "DeviceAssignmentProto"), arena, options);
     case PROPAGATE_TO_OUTPUT:
-      return read_flags(reader, field, arena, &options->propagate_to_output);
+      return compile_options_read_flags(reader, field, arena, &options->propagate_to_output);
     case PROPAGATE_TO_PARAMETERS:
-      return read_flags(reader, field, arena, &options->propagate_to_parameters);
+      return compile_options_read_flags(reader, field, arena, &options->propagate_to_parameters);
     case USE_SHARDY:
       options->use_shardy_partitioner = mp_proto_bool(reader, field);
       return NULL;
@@ -228,27 +237,29 @@ static mp_status_t read_build_field(mp_proto_reader_t *reader, const mp_proto_fi
   }
 }
 
-static mp_status_t read_build_options(mp_proto_reader_t reader, mp_arena_t *arena,
-                                      mp_compile_options_t *options) {
+static mp_status_t compile_options_read_build_options(mp_proto_reader_t reader, mp_arena_t *arena,
+                                                      mp_compile_options_t *options) {
   mp_proto_field_t field;
   while (mp_proto_next(&reader, &field)) {
-    MP_RETURN_IF_ERROR(read_build_field(&reader, &field, arena, options));
+    MP_RETURN_IF_ERROR(compile_options_read_build_field(&reader, &field, arena, options));
   }
   return mp_proto_reader_status(&reader);
 }
 
-static mp_status_t read_field(mp_proto_reader_t *reader, const mp_proto_field_t *field,
-                              mp_arena_t *arena, mp_compile_options_t *options) {
+static mp_status_t compile_options_read_field(mp_proto_reader_t *reader,
+                                              const mp_proto_field_t *field, mp_arena_t *arena,
+                                              mp_compile_options_t *options) {
   switch (field->number) {
     case ARGUMENT_LAYOUTS:
-      return check_shape(mp_proto_message(reader, field, "ShapeProto"), "argument_layouts", 0);
+      return compile_options_check_shape(mp_proto_message(reader, field, "ShapeProto"),
+                                         "argument_layouts", 0);
     case TUPLED:
       if (!mp_proto_bool(reader, field)) return NULL;
       return mp_status_make(MP_UNIMPLEMENTED,
                             "compile options: parameter_is_tupled_arguments is not supported");
     case BUILD_OPTIONS:
-      return read_build_options(mp_proto_message(reader, field, "ExecutableBuildOptionsProto"),
-                                arena, options);
+      return compile_options_read_build_options(
+          mp_proto_message(reader, field, "ExecutableBuildOptionsProto"), arena, options);
     case PORTABLE:
       options->compile_portable = mp_proto_bool(reader, field);
       return NULL;
@@ -264,7 +275,7 @@ static mp_status_t read_field(mp_proto_reader_t *reader, const mp_proto_field_t 
 }
 
 // What is said twice must agree.
-static mp_status_t check_counts(const mp_compile_options_t *options) {
+static mp_status_t compile_options_check_counts(const mp_compile_options_t *options) {
   if (options->assignment == NULL) return NULL;
   uint32_t replicas = options->num_replicas == 0 ? 1 : options->num_replicas;
   uint32_t partitions = options->num_partitions == 0 ? 1 : options->num_partitions;
@@ -284,10 +295,10 @@ mp_status_t mp_compile_options_read(const void *data, size_t size, mp_arena_t *a
   mp_proto_reader_t reader = mp_proto_reader((mp_str_t){data, size}, "CompileOptionsProto");
   mp_proto_field_t field;
   while (mp_proto_next(&reader, &field)) {
-    MP_RETURN_IF_ERROR(read_field(&reader, &field, arena, &options));
+    MP_RETURN_IF_ERROR(compile_options_read_field(&reader, &field, arena, &options));
   }
   MP_RETURN_IF_ERROR(mp_proto_reader_status(&reader));
-  MP_RETURN_IF_ERROR(check_counts(&options));
+  MP_RETURN_IF_ERROR(compile_options_check_counts(&options));
   *out_options = options;
   return NULL;
 }

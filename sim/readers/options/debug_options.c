@@ -61,14 +61,14 @@ static const struct {
 // Field numbers of OptionOverrideProto, and the type of each.
 enum { STRING_FIELD = 1, BOOL_FIELD, INT_FIELD, DOUBLE_FIELD };
 
-static bool text_is(mp_str_t text, const char *const *words, size_t count) {
+static bool debug_options_text_is(mp_str_t text, const char *const *words, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     if (mp_str_is(text, words[i])) return true;
   }
   return false;
 }
 
-static bool text_is_number(mp_str_t text) {
+static bool debug_options_text_is_number(mp_str_t text) {
   char copy[64];
   if (text.size == 0 || text.size >= sizeof(copy)) return false;
   memcpy(copy, text.data, text.size);
@@ -79,16 +79,16 @@ static bool text_is_number(mp_str_t text) {
 }
 
 // Whether a flag of this type takes a value given as text.
-static bool text_fits(mp_flag_type_t type, mp_str_t text) {
+static bool debug_options_text_fits(mp_flag_type_t type, mp_str_t text) {
   static const char *const bools[] = {"True", "true", "False", "false", "1", "0"};
   long long number = 0;
   switch (type) {
     case TYPE_BOOL:
-      return text_is(text, bools, sizeof(bools) / sizeof(bools[0]));
+      return debug_options_text_is(text, bools, sizeof(bools) / sizeof(bools[0]));
     case TYPE_INT:
       return mp_str_parse_i64(text, &number);
     case TYPE_FLOAT:
-      return text_is_number(text);
+      return debug_options_text_is_number(text);
     case TYPE_STRING:
       return true;
   }
@@ -96,13 +96,13 @@ static bool text_fits(mp_flag_type_t type, mp_str_t text) {
 }
 
 // The value as text, and whether it fits the flag.
-static bool value_fits(mp_proto_reader_t *reader, const mp_proto_field_t *field,
-                       mp_flag_type_t type, mp_strbuf_t *shown) {
+static bool debug_options_value_fits(mp_proto_reader_t *reader, const mp_proto_field_t *field,
+                                     mp_flag_type_t type, mp_strbuf_t *shown) {
   switch (field->number) {
     case STRING_FIELD: {
       mp_str_t text = mp_proto_bytes(reader, field);
       mp_strbuf_append(shown, text.data, text.size);
-      return text_fits(type, text);
+      return debug_options_text_fits(type, text);
     }
     case BOOL_FIELD:
       mp_strbuf_puts(shown, mp_proto_bool(reader, field) ? "true" : "false");
@@ -118,13 +118,14 @@ static bool value_fits(mp_proto_reader_t *reader, const mp_proto_field_t *field,
   }
 }
 
-static mp_status_t check_value(mp_proto_reader_t reader, const char *name, mp_flag_type_t type) {
+static mp_status_t debug_options_check_value(mp_proto_reader_t reader, const char *name,
+                                             mp_flag_type_t type) {
   mp_proto_field_t field;
   while (mp_proto_next(&reader, &field)) {
     mp_strbuf_t shown;
     mp_strbuf_init(&shown);
     mp_status_t status = NULL;
-    if (!value_fits(&reader, &field, type, &shown) && reader.fault == NULL) {
+    if (!debug_options_value_fits(&reader, &field, type, &shown) && reader.fault == NULL) {
       status = mp_status_make(MP_INVALID_ARGUMENT,
                               "While setting option %s, '%s' is not a valid %s value.", name,
                               mp_strbuf_text(&shown), g_type_names[type]);
@@ -146,8 +147,9 @@ mp_status_t mp_debug_option_check(mp_proto_reader_t entry) {
   while (flag < count && !mp_str_is(name, g_flags[flag].name)) ++flag;
   while (mp_proto_next(&entry, &field)) {
     if (field.number != VALUE || flag == count) continue;
-    MP_RETURN_IF_ERROR(check_value(mp_proto_message(&entry, &field, "OptionOverrideProto"),
-                                   g_flags[flag].name, g_flags[flag].type));
+    MP_RETURN_IF_ERROR(
+        debug_options_check_value(mp_proto_message(&entry, &field, "OptionOverrideProto"),
+                                  g_flags[flag].name, g_flags[flag].type));
   }
   MP_RETURN_IF_ERROR(mp_proto_reader_status(&entry));
   if (flag < count) return NULL;

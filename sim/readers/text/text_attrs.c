@@ -21,8 +21,8 @@ mp_status_t mp_text_named_attr(mp_text_t *t, mp_str_t name, const mp_attr_t *val
 
 // --- numbers ---
 
-static mp_status_t make_float(mp_text_t *t, mp_dtype_t dtype, const mp_token_t *token,
-                              bool negative, const mp_attr_t **out_attr) {
+static mp_status_t text_attrs_make_float(mp_text_t *t, mp_dtype_t dtype, const mp_token_t *token,
+                                         bool negative, const mp_attr_t **out_attr) {
   mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_text_new_attr(t, MP_KIND_FLOAT, &attr));
   attr->dtype = dtype;
@@ -43,8 +43,8 @@ static mp_status_t make_float(mp_text_t *t, mp_dtype_t dtype, const mp_token_t *
   return NULL;
 }
 
-static mp_status_t make_int(mp_text_t *t, mp_dtype_t dtype, const mp_token_t *token, bool negative,
-                            const mp_attr_t **out_attr) {
+static mp_status_t text_attrs_make_int(mp_text_t *t, mp_dtype_t dtype, const mp_token_t *token,
+                                       bool negative, const mp_attr_t **out_attr) {
   uint64_t value;
   bool fits = mp_text_scan_u64(token, &value);
   int bits = mp_dtype_bits(dtype);
@@ -61,7 +61,7 @@ static mp_status_t make_int(mp_text_t *t, mp_dtype_t dtype, const mp_token_t *to
 }
 
 // -1.5 : f32; without type i64 or f64.
-static mp_status_t read_number(mp_text_t *t, const mp_attr_t **out_attr) {
+static mp_status_t text_attrs_read_number(mp_text_t *t, const mp_attr_t **out_attr) {
   bool negative = mp_text_accept(t, '-');
   mp_token_t token = t->tok;
   if (token.kind != MP_TOKEN_INTEGER && token.kind != MP_TOKEN_HEX && token.kind != MP_TOKEN_FLOAT)
@@ -69,18 +69,18 @@ static mp_status_t read_number(mp_text_t *t, const mp_attr_t **out_attr) {
   mp_text_advance(t);
   mp_dtype_t dtype = token.kind == MP_TOKEN_FLOAT ? MP_DTYPE_F64 : MP_DTYPE_S64;
   if (mp_text_accept(t, ':')) MP_RETURN_IF_ERROR(mp_text_dtype(t, &dtype));
-  if (mp_dtype_is_float(dtype)) return make_float(t, dtype, &token, negative, out_attr);
+  if (mp_dtype_is_float(dtype)) return text_attrs_make_float(t, dtype, &token, negative, out_attr);
   if (token.kind == MP_TOKEN_FLOAT || (!mp_dtype_is_integer(dtype) && dtype != MP_DTYPE_BOOL))
     return mp_text_error(t, &token, MP_INVALID_ARGUMENT, "a number that is no %s",
                          mp_dtype_name(dtype));
-  if (dtype != MP_DTYPE_BOOL) return make_int(t, dtype, &token, negative, out_attr);
+  if (dtype != MP_DTYPE_BOOL) return text_attrs_make_int(t, dtype, &token, negative, out_attr);
   bool is_zero = mp_str_is(token.text, "0");
   return mp_attr_make_bool(t->arena, !is_zero, out_attr);
 }
 
 // --- lists ---
 
-static mp_status_t read_list(mp_text_t *t, const mp_attr_t **out_attr) {
+static mp_status_t text_attrs_read_list(mp_text_t *t, const mp_attr_t **out_attr) {
   mp_text_list_t items = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
   while (!mp_text_is(t, ']')) {
@@ -100,7 +100,7 @@ static mp_status_t read_list(mp_text_t *t, const mp_attr_t **out_attr) {
 }
 
 // One element of array<T: ...> as bytes of its type.
-static mp_status_t read_array_element(mp_text_t *t, mp_dtype_t dtype, void *element) {
+static mp_status_t text_attrs_read_array_element(mp_text_t *t, mp_dtype_t dtype, void *element) {
   if (dtype == MP_DTYPE_BOOL && t->tok.kind == MP_TOKEN_WORD) {
     bool value;
     MP_RETURN_IF_ERROR(mp_text_bool(t, &value));
@@ -113,12 +113,12 @@ static mp_status_t read_array_element(mp_text_t *t, mp_dtype_t dtype, void *elem
     return mp_text_expected(t, "a number");
   const mp_attr_t *value = NULL;
   if (mp_dtype_is_float(dtype)) {
-    MP_RETURN_IF_ERROR(make_float(t, dtype, &token, negative, &value));
+    MP_RETURN_IF_ERROR(text_attrs_make_float(t, dtype, &token, negative, &value));
     mp_float_encode(dtype, value->u.f64, element);
   } else if (token.kind == MP_TOKEN_FLOAT) {
     return mp_text_expected(t, "an integer");
   } else {
-    MP_RETURN_IF_ERROR(make_int(t, dtype, &token, negative, &value));
+    MP_RETURN_IF_ERROR(text_attrs_make_int(t, dtype, &token, negative, &value));
     uint64_t bits = (uint64_t)value->u.i64;
     int width = mp_dtype_bits(dtype);
     if (width < 64) bits &= ((uint64_t)1 << width) - 1;
@@ -129,8 +129,9 @@ static mp_status_t read_array_element(mp_text_t *t, mp_dtype_t dtype, void *elem
 }
 
 // i64 and i1 arrays are the IR's lists; others, which no op has, become constants of rank 1.
-static mp_status_t make_array(mp_text_t *t, mp_dtype_t dtype, const mp_text_list_t *elements,
-                              const mp_attr_t **out_attr) {
+static mp_status_t text_attrs_make_array(mp_text_t *t, mp_dtype_t dtype,
+                                         const mp_text_list_t *elements,
+                                         const mp_attr_t **out_attr) {
   mp_attr_t *attr = NULL;
   size_t count = elements->count;
   if (dtype == MP_DTYPE_S64) return mp_attr_make_ints(t->arena, elements->items, count, out_attr);
@@ -154,7 +155,7 @@ static mp_status_t make_array(mp_text_t *t, mp_dtype_t dtype, const mp_text_list
 }
 
 // array<i64: 1, 2>
-static mp_status_t read_array(mp_text_t *t, const mp_attr_t **out_attr) {
+static mp_status_t text_attrs_read_array(mp_text_t *t, const mp_attr_t **out_attr) {
   mp_dtype_t dtype;
   mp_text_list_t elements = {0};
   mp_text_advance(t);
@@ -164,12 +165,12 @@ static mp_status_t read_array(mp_text_t *t, const mp_attr_t **out_attr) {
   if (mp_text_accept(t, ':')) {
     do {
       unsigned char element[8] = {0};
-      MP_RETURN_IF_ERROR(read_array_element(t, dtype, element));
+      MP_RETURN_IF_ERROR(text_attrs_read_array_element(t, dtype, element));
       MP_RETURN_IF_ERROR(mp_text_list_add(t, &elements, mp_dtype_size(dtype), element));
     } while (mp_text_accept(t, ','));
   }
   MP_RETURN_IF_ERROR(mp_text_expect(t, '>'));
-  return make_array(t, dtype, &elements, out_attr);
+  return text_attrs_make_array(t, dtype, &elements, out_attr);
 }
 
 // --- dictionaries ---
@@ -196,7 +197,7 @@ mp_status_t mp_text_dict_items(mp_text_t *t, mp_text_list_t *items) {
   return NULL;
 }
 
-static int compare_items(const void *a, const void *b) {
+static int text_attrs_compare_items(const void *a, const void *b) {
   const mp_str_t x = ((const mp_named_attr_t *)a)->text, y = ((const mp_named_attr_t *)b)->text;
   size_t size = x.size < y.size ? x.size : y.size;
   int order = size > 0 ? memcmp(x.data, y.data, size) : 0;
@@ -210,9 +211,9 @@ mp_status_t mp_text_make_dict(mp_text_t *t, const mp_token_t *token, const mp_na
   MP_RETURN_IF_ERROR(mp_text_new_attr(t, MP_KIND_DICT, &dict));
   mp_named_attr_t *sorted = mp_arena_copy(t->arena, items, count * sizeof(items[0]));
   MP_RETURN_IF_NULL(sorted);
-  if (count > 1) qsort(sorted, count, sizeof(sorted[0]), compare_items);
+  if (count > 1) qsort(sorted, count, sizeof(sorted[0]), text_attrs_compare_items);
   for (uint32_t i = 1; i < count; i++)
-    if (compare_items(&sorted[i - 1], &sorted[i]) == 0)
+    if (text_attrs_compare_items(&sorted[i - 1], &sorted[i]) == 0)
       return mp_text_error(t, token, MP_INVALID_ARGUMENT, "'%.*s' is given twice",
                            MP_STR_ARG(sorted[i].text));
   dict->u.dict.items = sorted;
@@ -231,7 +232,7 @@ mp_status_t mp_text_dict(mp_text_t *t, const mp_attr_t **out_dict) {
 // --- names: symbols, aliases, dialects ---
 
 // @a or @a::@b, which stays one name.
-static mp_status_t read_symbol_ref(mp_text_t *t, const mp_attr_t **out_attr) {
+static mp_status_t text_attrs_read_symbol_ref(mp_text_t *t, const mp_attr_t **out_attr) {
   mp_str_t name;
   MP_RETURN_IF_ERROR(mp_text_symbol(t, &name));
   if (mp_text_is(t, ':') && mp_text_peek(t).kind == MP_TOKEN_PUNCT &&
@@ -240,7 +241,7 @@ static mp_status_t read_symbol_ref(mp_text_t *t, const mp_attr_t **out_attr) {
   return mp_attr_make_string(t->arena, name, out_attr);
 }
 
-static mp_status_t read_hash(mp_text_t *t, const mp_attr_t **out_attr) {
+static mp_status_t text_attrs_read_hash(mp_text_t *t, const mp_attr_t **out_attr) {
   static const struct {
     const char *dialect;
     mp_status_t (*read)(mp_text_t *t, mp_str_t name, const mp_attr_t **out_attr);
@@ -268,13 +269,13 @@ static mp_status_t read_hash(mp_text_t *t, const mp_attr_t **out_attr) {
   return NULL;
 }
 
-static mp_status_t read_type_attr(mp_text_t *t, const mp_attr_t **out_attr) {
+static mp_status_t text_attrs_read_type_attr(mp_text_t *t, const mp_attr_t **out_attr) {
   const mp_type_t *type = NULL;
   MP_RETURN_IF_ERROR(mp_text_type(t, &type));
   return mp_attr_make_type(t->arena, type, out_attr);
 }
 
-static mp_status_t read_string_attr(mp_text_t *t, const mp_attr_t **out_attr) {
+static mp_status_t text_attrs_read_string_attr(mp_text_t *t, const mp_attr_t **out_attr) {
   mp_str_t text;
   MP_RETURN_IF_ERROR(mp_text_string(t, &text));
   if (mp_text_accept(t, ':')) {
@@ -284,7 +285,7 @@ static mp_status_t read_string_attr(mp_text_t *t, const mp_attr_t **out_attr) {
   return mp_attr_make_string(t->arena, text, out_attr);
 }
 
-static mp_status_t read_word_attr(mp_text_t *t, const mp_attr_t **out_attr) {
+static mp_status_t text_attrs_read_word_attr(mp_text_t *t, const mp_attr_t **out_attr) {
   if (mp_text_is_word(t, "true") || mp_text_is_word(t, "false")) {
     bool value;
     MP_RETURN_IF_ERROR(mp_text_bool(t, &value));
@@ -296,7 +297,7 @@ static mp_status_t read_word_attr(mp_text_t *t, const mp_attr_t **out_attr) {
     *out_attr = unit;
     return NULL;
   }
-  if (mp_text_is_word(t, "array")) return read_array(t, out_attr);
+  if (mp_text_is_word(t, "array")) return text_attrs_read_array(t, out_attr);
   if (mp_text_accept_word(t, "dense")) return mp_text_dense(t, out_attr);
   static const char *const unsupported[] = {"dense_resource", "sparse",  "opaque",  "affine_map",
                                             "affine_set",     "strided", "distinct"};
@@ -304,39 +305,39 @@ static mp_status_t read_word_attr(mp_text_t *t, const mp_attr_t **out_attr) {
     if (mp_text_is_word(t, unsupported[i]))
       return mp_text_error(t, &t->tok, MP_UNIMPLEMENTED, "%s<...> is not supported",
                            unsupported[i]);
-  if (mp_text_is_type(t)) return read_type_attr(t, out_attr);
+  if (mp_text_is_type(t)) return text_attrs_read_type_attr(t, out_attr);
   return mp_text_expected(t, "an attribute");
 }
 
-static mp_status_t read_attr(mp_text_t *t, const mp_attr_t **out_attr) {
+static mp_status_t text_attrs_read_attr(mp_text_t *t, const mp_attr_t **out_attr) {
   switch (t->tok.kind) {
     case MP_TOKEN_STRING:
-      return read_string_attr(t, out_attr);
+      return text_attrs_read_string_attr(t, out_attr);
     case MP_TOKEN_INTEGER:
     case MP_TOKEN_HEX:
     case MP_TOKEN_FLOAT:
-      return read_number(t, out_attr);
+      return text_attrs_read_number(t, out_attr);
     case MP_TOKEN_SYMBOL:
-      return read_symbol_ref(t, out_attr);
+      return text_attrs_read_symbol_ref(t, out_attr);
     case MP_TOKEN_HASH:
-      return read_hash(t, out_attr);
+      return text_attrs_read_hash(t, out_attr);
     case MP_TOKEN_BANG:
-      return read_type_attr(t, out_attr);
+      return text_attrs_read_type_attr(t, out_attr);
     case MP_TOKEN_WORD:
-      return read_word_attr(t, out_attr);
+      return text_attrs_read_word_attr(t, out_attr);
     default:
       break;
   }
-  if (mp_text_is(t, '-')) return read_number(t, out_attr);
-  if (mp_text_is(t, '[')) return read_list(t, out_attr);
+  if (mp_text_is(t, '-')) return text_attrs_read_number(t, out_attr);
+  if (mp_text_is(t, '[')) return text_attrs_read_list(t, out_attr);
   if (mp_text_is(t, '{')) return mp_text_dict(t, out_attr);
-  if (mp_text_is(t, '(')) return read_type_attr(t, out_attr);
+  if (mp_text_is(t, '(')) return text_attrs_read_type_attr(t, out_attr);
   return mp_text_expected(t, "an attribute");
 }
 
 mp_status_t mp_text_attr(mp_text_t *t, const mp_attr_t **out_attr) {
   MP_RETURN_IF_ERROR(mp_text_enter(t));
-  MP_RETURN_IF_ERROR(read_attr(t, out_attr));
+  MP_RETURN_IF_ERROR(text_attrs_read_attr(t, out_attr));
   mp_text_leave(t);
   return NULL;
 }

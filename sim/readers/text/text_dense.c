@@ -13,14 +13,14 @@ typedef struct {
 
 // --- elements ---
 
-static uint64_t mask_of(mp_dtype_t dtype) {
+static uint64_t text_dense_mask_of(mp_dtype_t dtype) {
   int bits = mp_dtype_bits(dtype);
   return bits == 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1;
 }
 
-static mp_status_t read_integer(mp_text_t *t, mp_dtype_t dtype, void *element) {
+static mp_status_t text_dense_read_integer(mp_text_t *t, mp_dtype_t dtype, void *element) {
   bool negative = mp_text_accept(t, '-');
-  uint64_t value = 0, mask = mask_of(dtype);
+  uint64_t value = 0, mask = text_dense_mask_of(dtype);
   if (t->tok.kind != MP_TOKEN_INTEGER && t->tok.kind != MP_TOKEN_HEX)
     return mp_text_expected(t, "an integer");
   bool fits = mp_text_scan_u64(&t->tok, &value);
@@ -35,11 +35,11 @@ static mp_status_t read_integer(mp_text_t *t, mp_dtype_t dtype, void *element) {
   return NULL;
 }
 
-static mp_status_t read_float(mp_text_t *t, mp_dtype_t dtype, void *element) {
+static mp_status_t text_dense_read_float(mp_text_t *t, mp_dtype_t dtype, void *element) {
   bool negative = mp_text_accept(t, '-');
   if (t->tok.kind == MP_TOKEN_HEX) {
     uint64_t bits;
-    if (!mp_text_scan_u64(&t->tok, &bits) || (bits & ~mask_of(dtype)) != 0 || negative)
+    if (!mp_text_scan_u64(&t->tok, &bits) || (bits & ~text_dense_mask_of(dtype)) != 0 || negative)
       return mp_text_error(t, &t->tok, MP_INVALID_ARGUMENT, "the bits do not fit into %s",
                            mp_dtype_name(dtype));
     memcpy(element, &bits, mp_dtype_size(dtype));
@@ -54,10 +54,10 @@ static mp_status_t read_float(mp_text_t *t, mp_dtype_t dtype, void *element) {
   return NULL;
 }
 
-static mp_status_t read_element(mp_text_t *t, mp_dtype_t dtype, void *element) {
+static mp_status_t text_dense_read_element(mp_text_t *t, mp_dtype_t dtype, void *element) {
   switch (mp_dtype_class(dtype)) {
     case MP_CLASS_BOOL:
-      if (t->tok.kind == MP_TOKEN_INTEGER) return read_integer(t, dtype, element);
+      if (t->tok.kind == MP_TOKEN_INTEGER) return text_dense_read_integer(t, dtype, element);
       {
         bool value;
         MP_RETURN_IF_ERROR(mp_text_bool(t, &value));
@@ -66,15 +66,15 @@ static mp_status_t read_element(mp_text_t *t, mp_dtype_t dtype, void *element) {
       }
     case MP_CLASS_SIGNED:
     case MP_CLASS_UNSIGNED:
-      return read_integer(t, dtype, element);
+      return text_dense_read_integer(t, dtype, element);
     case MP_CLASS_FLOAT:
-      return read_float(t, dtype, element);
+      return text_dense_read_float(t, dtype, element);
     case MP_CLASS_COMPLEX: {
       mp_dtype_t part = mp_dtype_real_part(dtype);
       MP_RETURN_IF_ERROR(mp_text_expect(t, '('));
-      MP_RETURN_IF_ERROR(read_float(t, part, element));
+      MP_RETURN_IF_ERROR(text_dense_read_float(t, part, element));
       MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
-      MP_RETURN_IF_ERROR(read_float(t, part, (char *)element + mp_dtype_size(part)));
+      MP_RETURN_IF_ERROR(text_dense_read_float(t, part, (char *)element + mp_dtype_size(part)));
       return mp_text_expect(t, ')');
     }
     case MP_CLASS_NONE:
@@ -84,10 +84,11 @@ static mp_status_t read_element(mp_text_t *t, mp_dtype_t dtype, void *element) {
 }
 
 // The nested lists of dimensions `level` and above.
-static mp_status_t read_nested(mp_text_t *t, dense_t *d, uint32_t level) {
+static mp_status_t text_dense_read_nested(mp_text_t *t, dense_t *d, uint32_t level) {
   if (level == d->type->rank) {
     if (d->filled == d->count) return mp_text_expected(t, "fewer elements");
-    MP_RETURN_IF_ERROR(read_element(t, d->type->dtype, d->data + d->filled * d->element_size));
+    MP_RETURN_IF_ERROR(
+        text_dense_read_element(t, d->type->dtype, d->data + d->filled * d->element_size));
     d->filled++;
     return NULL;
   }
@@ -96,7 +97,7 @@ static mp_status_t read_nested(mp_text_t *t, dense_t *d, uint32_t level) {
   MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
   for (int64_t i = 0; i < d->type->dims[level]; i++) {
     if (i > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
-    MP_RETURN_IF_ERROR(read_nested(t, d, level + 1));
+    MP_RETURN_IF_ERROR(text_dense_read_nested(t, d, level + 1));
   }
   MP_RETURN_IF_ERROR(mp_text_expect(t, ']'));
   mp_text_leave(t);
@@ -105,7 +106,7 @@ static mp_status_t read_nested(mp_text_t *t, dense_t *d, uint32_t level) {
 
 // --- hexadecimal bytes ---
 
-static mp_status_t decode_hex(mp_text_t *t, unsigned char *bytes, size_t size) {
+static mp_status_t text_dense_decode_hex(mp_text_t *t, unsigned char *bytes, size_t size) {
   const char *digits = t->tok.text.data + 3;  // behind "0x
   for (size_t i = 0; i < size; i++) {
     int high = mp_text_hex_digit(digits[2 * i]), low = mp_text_hex_digit(digits[2 * i + 1]);
@@ -117,16 +118,16 @@ static mp_status_t decode_hex(mp_text_t *t, unsigned char *bytes, size_t size) {
 }
 
 // Clears the bits that an element type does not have.
-static void mask_elements(dense_t *d, size_t count) {
+static void text_dense_mask_elements(dense_t *d, size_t count) {
   mp_dtype_t dtype = d->type->dtype;
   if (dtype == MP_DTYPE_BOOL)
     for (size_t i = 0; i < count; i++) d->data[i] = d->data[i] != 0;
   else if (mp_dtype_bits(dtype) < 8)
-    for (size_t i = 0; i < count; i++) d->data[i] &= (unsigned char)mask_of(dtype);
+    for (size_t i = 0; i < count; i++) d->data[i] &= (unsigned char)text_dense_mask_of(dtype);
 }
 
 // The bytes of all elements, of one for all, or, from older writers, of booleans eight to a byte.
-static mp_status_t read_hex(mp_text_t *t, dense_t *d, bool *out_splat) {
+static mp_status_t text_dense_read_hex(mp_text_t *t, dense_t *d, bool *out_splat) {
   mp_str_t text = t->tok.text;
   if (text.size < 4 || text.data[1] != '0' || text.data[2] != 'x' || text.size % 2 != 0)
     return mp_text_expected(t, "\"0x...\"");
@@ -140,9 +141,9 @@ static mp_status_t read_hex(mp_text_t *t, dense_t *d, bool *out_splat) {
   packed = packed && !splat;
   unsigned char *bytes = packed ? mp_arena_alloc(t->scratch, size) : d->data;
   MP_RETURN_IF_NULL(bytes);
-  MP_RETURN_IF_ERROR(decode_hex(t, bytes, size));
+  MP_RETURN_IF_ERROR(text_dense_decode_hex(t, bytes, size));
   for (size_t i = 0; packed && i < d->count; i++) d->data[i] = bytes[i / 8] >> (i % 8) & 1;
-  mask_elements(d, splat ? 1 : d->count);
+  text_dense_mask_elements(d, splat ? 1 : d->count);
   *out_splat = splat;
   mp_text_advance(t);
   return NULL;
@@ -151,7 +152,7 @@ static mp_status_t read_hex(mp_text_t *t, dense_t *d, bool *out_splat) {
 // --- the whole ---
 
 // Behind the matching '>'.
-static mp_status_t skip_elements(mp_text_t *t) {
+static mp_status_t text_dense_skip_elements(mp_text_t *t) {
   int depth = 0;
   while (!(mp_text_is(t, '>') && depth == 0)) {
     if (t->tok.kind == MP_TOKEN_END || t->tok.kind == MP_TOKEN_ERROR)
@@ -164,14 +165,15 @@ static mp_status_t skip_elements(mp_text_t *t) {
   return NULL;
 }
 
-static bool all_equal(const dense_t *d) {
+static bool text_dense_all_equal(const dense_t *d) {
   for (size_t i = 1; i < d->count; i++)
     if (memcmp(d->data, d->data + i * d->element_size, d->element_size) != 0) return false;
   return d->count > 1;
 }
 
 // The elements, `tok` at the first of them; `text_size` bounds how many there can be.
-static mp_status_t read_elements(mp_text_t *t, dense_t *d, size_t text_size, bool *out_splat) {
+static mp_status_t text_dense_read_elements(mp_text_t *t, dense_t *d, size_t text_size,
+                                            bool *out_splat) {
   *out_splat = false;
   if (mp_text_is(t, '>')) {
     if (d->count != 0) return mp_text_expected(t, "elements");
@@ -188,15 +190,15 @@ static mp_status_t read_elements(mp_text_t *t, dense_t *d, size_t text_size, boo
   if (hex) {
     if (room < d->count && t->tok.text.size != 4 + 2 * d->element_size)
       return mp_text_error(t, &t->tok, MP_INVALID_ARGUMENT, "too few bytes for the type");
-    return read_hex(t, d, out_splat);
+    return text_dense_read_hex(t, d, out_splat);
   }
-  if (list) return read_nested(t, d, 0);
+  if (list) return text_dense_read_nested(t, d, 0);
   // Of an empty tensor one element may stand there all the same.
   *out_splat = true;
-  return read_element(t, d->type->dtype, d->data);
+  return text_dense_read_element(t, d->type->dtype, d->data);
 }
 
-static mp_status_t read_type(mp_text_t *t, dense_t *d) {
+static mp_status_t text_dense_read_type(mp_text_t *t, dense_t *d) {
   mp_token_t token = t->tok;
   MP_RETURN_IF_ERROR(mp_text_type(t, &d->type));
   int64_t count;
@@ -214,22 +216,22 @@ mp_status_t mp_text_dense(mp_text_t *t, const mp_attr_t **out_attr) {
   MP_RETURN_IF_ERROR(mp_text_expect(t, '<'));
   mp_lexer_t elements = t->lex;
   mp_token_t first = t->tok;
-  MP_RETURN_IF_ERROR(skip_elements(t));
+  MP_RETURN_IF_ERROR(text_dense_skip_elements(t));
   size_t text_size = (size_t)(t->last.start - first.start);
   MP_RETURN_IF_ERROR(mp_text_expect(t, ':'));
-  MP_RETURN_IF_ERROR(read_type(t, &d));
+  MP_RETURN_IF_ERROR(text_dense_read_type(t, &d));
   mp_lexer_t behind = t->lex;
   mp_token_t next = t->tok;
   t->lex = elements;
   t->tok = first;
-  MP_RETURN_IF_ERROR(read_elements(t, &d, text_size, &splat));
+  MP_RETURN_IF_ERROR(text_dense_read_elements(t, &d, text_size, &splat));
   MP_RETURN_IF_ERROR(mp_text_expect(t, '>'));
   t->lex = behind;
   t->tok = next;
 
   mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_text_new_attr(t, MP_KIND_DENSE, &attr));
-  splat = d.count > 1 && (splat || all_equal(&d));
+  splat = d.count > 1 && (splat || text_dense_all_equal(&d));
   attr->u.dense.type = d.type;
   attr->u.dense.data = d.data != NULL ? d.data : mp_arena_alloc(t->arena, 1);
   MP_RETURN_IF_NULL(attr->u.dense.data);

@@ -12,8 +12,8 @@ const mp_type_t *mp_form_operand_type(const mp_text_op_t *op, uint32_t i) {
 }
 
 // Operands of type `type`, and so many results of it.
-static mp_status_t set_types(mp_text_t *t, mp_text_op_t *op, const mp_type_t *type,
-                             uint32_t num_results) {
+static mp_status_t text_forms_set_types(mp_text_t *t, mp_text_op_t *op, const mp_type_t *type,
+                                        uint32_t num_results) {
   uint32_t count = mp_form_num_operands(op) > num_results ? mp_form_num_operands(op) : num_results;
   const mp_type_t **types = MP_ARENA_ARRAY(t->scratch, const mp_type_t *, count);
   MP_RETURN_IF_NULL(types);
@@ -23,7 +23,7 @@ static mp_status_t set_types(mp_text_t *t, mp_text_op_t *op, const mp_type_t *ty
 }
 
 // Operands as they were defined.
-static mp_status_t set_operand_types(mp_text_t *t, mp_text_op_t *op) {
+static mp_status_t text_forms_set_operand_types(mp_text_t *t, mp_text_op_t *op) {
   const mp_type_t **types = MP_ARENA_ARRAY(t->scratch, const mp_type_t *, mp_form_num_operands(op));
   MP_RETURN_IF_NULL(types);
   for (uint32_t i = 0; i < mp_form_num_operands(op); i++) types[i] = mp_form_operand_type(op, i);
@@ -53,20 +53,20 @@ mp_status_t mp_form_operand_types(mp_text_t *t, mp_text_op_t *op) {
 }
 
 // predicate's type, value's type
-static mp_status_t read_select_types(mp_text_t *t, mp_text_op_t *op) {
+static mp_status_t text_forms_read_select_types(mp_text_t *t, mp_text_op_t *op) {
   if (mp_form_num_operands(op) != 3) return mp_text_expected(t, "three operands");
   const mp_type_t *predicate, *value;
   MP_RETURN_IF_ERROR(mp_text_type(t, &predicate));
   MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
   MP_RETURN_IF_ERROR(mp_text_type(t, &value));
-  MP_RETURN_IF_ERROR(set_types(t, op, value, 1));
+  MP_RETURN_IF_ERROR(text_forms_set_types(t, op, value, 1));
   const mp_type_t *inputs[] = {predicate, value, value};
   op->types.inputs = mp_arena_copy(t->scratch, inputs, sizeof(inputs));
   MP_RETURN_IF_NULL(op->types.inputs);
   return NULL;
 }
 
-static mp_status_t read_complex_types(mp_text_t *t, mp_text_op_t *op) {
+static mp_status_t text_forms_read_complex_types(mp_text_t *t, mp_text_op_t *op) {
   mp_token_t token = t->tok;
   const mp_type_t *type = NULL;
   MP_RETURN_IF_ERROR(mp_text_type(t, &type));
@@ -75,7 +75,7 @@ static mp_status_t read_complex_types(mp_text_t *t, mp_text_op_t *op) {
   const mp_type_t *part = NULL;
   MP_RETURN_IF_ERROR(
       mp_type_tensor(t->arena, mp_dtype_real_part(type->dtype), type->dims, type->rank, &part));
-  MP_RETURN_IF_ERROR(set_types(t, op, part, 0));
+  MP_RETURN_IF_ERROR(text_forms_set_types(t, op, part, 0));
   return mp_form_set_result_type(t, op, type);
 }
 
@@ -84,16 +84,16 @@ mp_status_t mp_form_types(mp_text_t *t, mp_text_op_t *op, mp_form_types_t form) 
   MP_RETURN_IF_ERROR(mp_text_op_dict(t, op));
   MP_RETURN_IF_ERROR(mp_text_expect(t, ':'));
   if (mp_text_is(t, '(') || form == MP_FORM_FUNCTION) return mp_text_signature(t, &op->types);
-  if (form == MP_FORM_SELECT) return read_select_types(t, op);
-  if (form == MP_FORM_COMPLEX) return read_complex_types(t, op);
+  if (form == MP_FORM_SELECT) return text_forms_read_select_types(t, op);
+  if (form == MP_FORM_COMPLEX) return text_forms_read_complex_types(t, op);
   const mp_type_t *type = NULL;
   MP_RETURN_IF_ERROR(mp_text_type(t, &type));
   if (form == MP_FORM_RESULT) {
-    MP_RETURN_IF_ERROR(set_operand_types(t, op));
+    MP_RETURN_IF_ERROR(text_forms_set_operand_types(t, op));
     return mp_form_set_result_type(t, op, type);
   }
   uint32_t num_results = form == MP_FORM_OPERAND && mp_op_info(op->code)->num_results == 0 ? 0 : 1;
-  return set_types(t, op, type, num_results);
+  return text_forms_set_types(t, op, type, num_results);
 }
 
 // --- values behind keys ---
@@ -106,7 +106,7 @@ mp_status_t mp_form_enum_word(mp_text_t *t, mp_enum_kind_t kind, const mp_attr_t
 }
 
 // [DEFAULT, HIGHEST]
-static mp_status_t read_precisions(mp_text_t *t, const mp_attr_t **out_attr) {
+static mp_status_t text_forms_read_precisions(mp_text_t *t, const mp_attr_t **out_attr) {
   mp_text_list_t items = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
   while (!mp_text_is(t, ']')) {
@@ -151,7 +151,7 @@ mp_status_t mp_form_key_value(mp_text_t *t, mp_text_op_t *op, mp_attr_name_t nam
       MP_RETURN_IF_ERROR(mp_form_enum_word(t, row->enum_kind, &value));
       break;
     case MP_KIND_ARRAY:
-      MP_RETURN_IF_ERROR(read_precisions(t, &value));
+      MP_RETURN_IF_ERROR(text_forms_read_precisions(t, &value));
       break;
     default:
       MP_RETURN_IF_ERROR(mp_text_attr(t, &value));
@@ -182,7 +182,7 @@ mp_status_t mp_form_expect_key(mp_text_t *t, const char *key, bool comma) {
   return mp_text_expect(t, '=');
 }
 
-static mp_status_t read_regular(mp_text_t *t, mp_text_op_t *op, const mp_form_t *form) {
+static mp_status_t text_forms_read_regular(mp_text_t *t, mp_text_op_t *op, const mp_form_t *form) {
   MP_RETURN_IF_ERROR(mp_text_operands(t, op));
   for (int i = 0; i < MP_FORM_MAX_KEYS && form->keys[i].key != NULL; i++) {
     const mp_form_key_t *key = &form->keys[i];
@@ -238,12 +238,12 @@ static const special_reader_t specials[MP_OP_COUNT] = {
 mp_status_t mp_text_pretty(mp_text_t *t, mp_text_op_t *op) {
   // The identity reads like a unary operation.
   static const mp_form_t identity = {.types = MP_FORM_SAME};
-  if (op->code == MP_OP_COUNT) return read_regular(t, op, &identity);
+  if (op->code == MP_OP_COUNT) return text_forms_read_regular(t, op, &identity);
   const mp_form_t *form = mp_form_of(op->code);
   if (form->types == MP_FORM_GENERIC)
     return mp_text_error(t, &op->token, MP_INVALID_ARGUMENT,
                          "'%.*s' has the generic form only: write \"%.*s\"(...)",
                          MP_STR_ARG(op->token.text), MP_STR_ARG(op->token.text));
-  if (form->types != MP_FORM_SPECIAL) return read_regular(t, op, form);
+  if (form->types != MP_FORM_SPECIAL) return text_forms_read_regular(t, op, form);
   return specials[op->code](t, op);
 }

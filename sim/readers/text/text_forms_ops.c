@@ -56,7 +56,8 @@ mp_status_t mp_form_read_compare(mp_text_t *t, mp_text_op_t *op) {
 }
 
 // e5m7
-static bool scan_format(mp_str_t text, int64_t *out_exponent, int64_t *out_mantissa) {
+static bool text_forms_ops_scan_format(mp_str_t text, int64_t *out_exponent,
+                                       int64_t *out_mantissa) {
   if (text.size < 4 || text.data[0] != 'e') return false;
   const char *m = memchr(text.data, 'm', text.size);
   if (m == NULL) return false;
@@ -77,7 +78,8 @@ mp_status_t mp_form_read_reduce_precision(mp_text_t *t, mp_text_op_t *op) {
   const mp_attr_t *value = NULL;
   MP_RETURN_IF_ERROR(mp_text_operand(t, op));
   MP_RETURN_IF_ERROR(mp_form_expect_key(t, "format", true));
-  if (t->tok.kind != MP_TOKEN_WORD || !scan_format(t->tok.text, &exponent, &mantissa))
+  if (t->tok.kind != MP_TOKEN_WORD ||
+      !text_forms_ops_scan_format(t->tok.text, &exponent, &mantissa))
     return mp_text_expected(t, "a format such as e5m10");
   mp_text_advance(t);
   MP_RETURN_IF_ERROR(mp_attr_make_int(t->arena, MP_DTYPE_S32, exponent, &value));
@@ -88,8 +90,8 @@ mp_status_t mp_form_read_reduce_precision(mp_text_t *t, mp_text_op_t *op) {
 }
 
 // [0] x [1]
-static mp_status_t read_dims_pair(mp_text_t *t, mp_text_op_t *op, mp_attr_name_t lhs,
-                                  mp_attr_name_t rhs) {
+static mp_status_t text_forms_ops_read_dims_pair(mp_text_t *t, mp_text_op_t *op, mp_attr_name_t lhs,
+                                                 mp_attr_name_t rhs) {
   mp_index_list_t dims;
   MP_RETURN_IF_ERROR(mp_text_index_list(t, &dims));
   MP_RETURN_IF_ERROR(mp_text_op_ints(t, op, lhs, dims));
@@ -99,34 +101,34 @@ static mp_status_t read_dims_pair(mp_text_t *t, mp_text_op_t *op, mp_attr_name_t
 }
 
 // The items of a struct of attributes.
-static mp_status_t add_items(mp_text_t *t, mp_text_op_t *op, const mp_attr_t *dict) {
+static mp_status_t text_forms_ops_add_items(mp_text_t *t, mp_text_op_t *op, const mp_attr_t *dict) {
   for (size_t i = 0; i < dict->u.dict.count; i++)
     MP_RETURN_IF_ERROR(
         mp_text_list_add(t, &op->attrs, sizeof(mp_named_attr_t), &dict->u.dict.items[i]));
   return NULL;
 }
 
-static mp_status_t read_algorithm(mp_text_t *t, mp_text_op_t *op) {
+static mp_status_t text_forms_ops_read_algorithm(mp_text_t *t, mp_text_op_t *op) {
   const mp_attr_t *algorithm = NULL;
   if (t->tok.kind == MP_TOKEN_HASH)
     MP_RETURN_IF_ERROR(mp_text_attr(t, &algorithm));
   else
     MP_RETURN_IF_ERROR(mp_text_dot_algorithm(t, &algorithm));
   if (algorithm->kind != MP_KIND_DICT) return mp_text_expected(t, "an algorithm");
-  return add_items(t, op, algorithm);
+  return text_forms_ops_add_items(t, op, algorithm);
 }
 
 mp_status_t mp_form_read_dot_general(mp_text_t *t, mp_text_op_t *op) {
   MP_RETURN_IF_ERROR(mp_text_operands(t, op));
   if (mp_form_accept_key(t, "batching_dims", true)) {
     MP_RETURN_IF_ERROR(mp_text_expect(t, '='));
-    MP_RETURN_IF_ERROR(
-        read_dims_pair(t, op, MP_ATTR_LHS_BATCHING_DIMENSIONS, MP_ATTR_RHS_BATCHING_DIMENSIONS));
+    MP_RETURN_IF_ERROR(text_forms_ops_read_dims_pair(t, op, MP_ATTR_LHS_BATCHING_DIMENSIONS,
+                                                     MP_ATTR_RHS_BATCHING_DIMENSIONS));
   }
   if (mp_form_accept_key(t, "contracting_dims", true)) {
     MP_RETURN_IF_ERROR(mp_text_expect(t, '='));
-    MP_RETURN_IF_ERROR(read_dims_pair(t, op, MP_ATTR_LHS_CONTRACTING_DIMENSIONS,
-                                      MP_ATTR_RHS_CONTRACTING_DIMENSIONS));
+    MP_RETURN_IF_ERROR(text_forms_ops_read_dims_pair(t, op, MP_ATTR_LHS_CONTRACTING_DIMENSIONS,
+                                                     MP_ATTR_RHS_CONTRACTING_DIMENSIONS));
   }
   if (mp_form_accept_key(t, "precision", true)) {
     MP_RETURN_IF_ERROR(mp_text_expect(t, '='));
@@ -134,14 +136,14 @@ mp_status_t mp_form_read_dot_general(mp_text_t *t, mp_text_op_t *op) {
   }
   if (mp_form_accept_key(t, "algorithm", true)) {
     MP_RETURN_IF_ERROR(mp_text_expect(t, '='));
-    MP_RETURN_IF_ERROR(read_algorithm(t, op));
+    MP_RETURN_IF_ERROR(text_forms_ops_read_algorithm(t, op));
   }
   return mp_text_op_types(t, op);
 }
 
 // --- convolution's window: {stride = [1, 2], pad = [[0, 1], [1, 1]], reverse = [true, false]} ---
 
-static mp_status_t read_padding(mp_text_t *t, mp_text_op_t *op) {
+static mp_status_t text_forms_ops_read_padding(mp_text_t *t, mp_text_op_t *op) {
   mp_text_list_t values = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
   while (!mp_text_is(t, ']')) {
@@ -159,7 +161,7 @@ static mp_status_t read_padding(mp_text_t *t, mp_text_op_t *op) {
   return mp_text_op_attr(t, op, MP_ATTR_PADDING, attr);
 }
 
-static mp_status_t read_reversal(mp_text_t *t, mp_text_op_t *op) {
+static mp_status_t text_forms_ops_read_reversal(mp_text_t *t, mp_text_op_t *op) {
   mp_text_list_t values = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
   while (!mp_text_is(t, ']')) {
@@ -185,7 +187,7 @@ static mp_status_t read_reversal(mp_text_t *t, mp_text_op_t *op) {
   return mp_text_op_attr(t, op, MP_ATTR_WINDOW_REVERSAL, attr);
 }
 
-static mp_status_t read_window_item(mp_text_t *t, mp_text_op_t *op) {
+static mp_status_t text_forms_ops_read_window_item(mp_text_t *t, mp_text_op_t *op) {
   static const struct {
     const char *key;
     mp_attr_name_t name;
@@ -201,7 +203,7 @@ static mp_status_t read_window_item(mp_text_t *t, mp_text_op_t *op) {
   if (!pad && !mp_text_accept_word(t, "reverse"))
     return mp_text_expected(t, "stride, pad, lhs_dilate, rhs_dilate or reverse");
   MP_RETURN_IF_ERROR(mp_text_expect(t, '='));
-  return pad ? read_padding(t, op) : read_reversal(t, op);
+  return pad ? text_forms_ops_read_padding(t, op) : text_forms_ops_read_reversal(t, op);
 }
 
 mp_status_t mp_form_read_convolution(mp_text_t *t, mp_text_op_t *op) {
@@ -211,12 +213,12 @@ mp_status_t mp_form_read_convolution(mp_text_t *t, mp_text_op_t *op) {
   MP_RETURN_IF_ERROR(mp_text_expect(t, ')'));
   MP_RETURN_IF_ERROR(mp_form_expect_key(t, "dim_numbers", false));
   MP_RETURN_IF_ERROR(mp_text_conv_numbers(t, &numbers));
-  MP_RETURN_IF_ERROR(add_items(t, op, numbers));
+  MP_RETURN_IF_ERROR(text_forms_ops_add_items(t, op, numbers));
   MP_RETURN_IF_ERROR(mp_form_expect_key(t, "window", true));
   MP_RETURN_IF_ERROR(mp_text_expect(t, '{'));
   for (bool first = true; !mp_text_is(t, '}'); first = false) {
     if (!first) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
-    MP_RETURN_IF_ERROR(read_window_item(t, op));
+    MP_RETURN_IF_ERROR(text_forms_ops_read_window_item(t, op));
   }
   mp_text_advance(t);
   return mp_text_op_types(t, op);
@@ -246,7 +248,8 @@ mp_status_t mp_form_read_optimization_barrier(mp_text_t *t, mp_text_op_t *op) {
 }
 
 // @name(%a, %b) : FN
-static mp_status_t read_named_call(mp_text_t *t, mp_text_op_t *op, mp_attr_name_t name) {
+static mp_status_t text_forms_ops_read_named_call(mp_text_t *t, mp_text_op_t *op,
+                                                  mp_attr_name_t name) {
   mp_str_t symbol;
   const mp_attr_t *value = NULL;
   MP_RETURN_IF_ERROR(mp_text_symbol(t, &symbol));
@@ -259,11 +262,11 @@ static mp_status_t read_named_call(mp_text_t *t, mp_text_op_t *op, mp_attr_name_
 }
 
 mp_status_t mp_form_read_custom_call(mp_text_t *t, mp_text_op_t *op) {
-  return read_named_call(t, op, MP_ATTR_CALL_TARGET_NAME);
+  return text_forms_ops_read_named_call(t, op, MP_ATTR_CALL_TARGET_NAME);
 }
 
 mp_status_t mp_form_read_call(mp_text_t *t, mp_text_op_t *op) {
-  return read_named_call(t, op, MP_ATTR_CALLEE);
+  return text_forms_ops_read_named_call(t, op, MP_ATTR_CALLEE);
 }
 
 // "name" %a, %b ({...})? : FN

@@ -43,7 +43,7 @@ mp_status_t mp_form_read_while(mp_text_t *t, mp_text_op_t *op) {
 // --- reduce ---
 
 // (%x init: %a), (%y init: %b)
-static mp_status_t read_reduce_inputs(mp_text_t *t, mp_text_op_t *op) {
+static mp_status_t text_forms_regions_read_reduce_inputs(mp_text_t *t, mp_text_op_t *op) {
   mp_text_op_t inits = {0};
   do {
     MP_RETURN_IF_ERROR(mp_text_expect(t, '('));
@@ -60,8 +60,8 @@ static mp_status_t read_reduce_inputs(mp_text_t *t, mp_text_op_t *op) {
 }
 
 // `applies stablehlo.add`: the body is that op on two scalars of the input's element type.
-static mp_status_t make_reducer(mp_text_t *t, mp_text_op_t *op, const mp_token_t *token,
-                                mp_opcode_t code) {
+static mp_status_t text_forms_regions_make_reducer(mp_text_t *t, mp_text_op_t *op,
+                                                   const mp_token_t *token, mp_opcode_t code) {
   const mp_type_t *input = mp_form_operand_type(op, 0), *scalar;
   if (!mp_type_is_tensor(input) || mp_form_num_operands(op) != 2)
     return mp_text_error(t, token, MP_INVALID_ARGUMENT, "'applies' is for one tensor");
@@ -82,7 +82,7 @@ static mp_status_t make_reducer(mp_text_t *t, mp_text_op_t *op, const mp_token_t
   return mp_text_list_add(t, &op->regions, sizeof(block), &block);
 }
 
-static mp_status_t read_applied(mp_text_t *t, mp_text_op_t *op) {
+static mp_status_t text_forms_regions_read_applied(mp_text_t *t, mp_text_op_t *op) {
   mp_token_t token = t->tok;
   mp_opcode_t code;
   if (token.kind != MP_TOKEN_WORD || !mp_opcode_from_name(token.text, &code) ||
@@ -90,12 +90,12 @@ static mp_status_t read_applied(mp_text_t *t, mp_text_op_t *op) {
       mp_form_of(code)->types != MP_FORM_SAME)
     return mp_text_expected(t, "a binary operation");
   mp_text_advance(t);
-  return make_reducer(t, op, &token, code);
+  return text_forms_regions_make_reducer(t, op, &token, code);
 }
 
 // (%a: T, %b: T): a pair of the reducer's arguments, kept apart by side.
-static mp_status_t read_reducer_pair(mp_text_t *t, mp_text_list_t names[2],
-                                     mp_text_list_t types[2]) {
+static mp_status_t text_forms_regions_read_reducer_pair(mp_text_t *t, mp_text_list_t names[2],
+                                                        mp_text_list_t types[2]) {
   mp_text_list_t pair_names = {0}, pair_types = {0};
   MP_RETURN_IF_ERROR(mp_text_block_args(t, &pair_names, &pair_types));
   if (pair_names.count != 2)
@@ -110,10 +110,10 @@ static mp_status_t read_reducer_pair(mp_text_t *t, mp_text_list_t names[2],
 }
 
 // reducer(%a: T, %b: T) (%c: T, %d: T) {...}
-static mp_status_t read_reducer(mp_text_t *t, mp_text_op_t *op) {
+static mp_status_t text_forms_regions_read_reducer(mp_text_t *t, mp_text_op_t *op) {
   mp_text_list_t names[2] = {{0}, {0}}, types[2] = {{0}, {0}};
   MP_RETURN_IF_ERROR(mp_text_expect_word(t, "reducer"));
-  do MP_RETURN_IF_ERROR(read_reducer_pair(t, names, types));
+  do MP_RETURN_IF_ERROR(text_forms_regions_read_reducer_pair(t, names, types));
   while (mp_text_is(t, '('));
   // In the block all left sides come before all right sides.
   const mp_token_t *right_names = names[1].items;
@@ -126,12 +126,12 @@ static mp_status_t read_reducer(mp_text_t *t, mp_text_op_t *op) {
 }
 
 mp_status_t mp_form_read_reduce(mp_text_t *t, mp_text_op_t *op) {
-  MP_RETURN_IF_ERROR(read_reduce_inputs(t, op));
+  MP_RETURN_IF_ERROR(text_forms_regions_read_reduce_inputs(t, op));
   bool compact = mp_text_accept_word(t, "applies");
-  if (compact) MP_RETURN_IF_ERROR(read_applied(t, op));
+  if (compact) MP_RETURN_IF_ERROR(text_forms_regions_read_applied(t, op));
   MP_RETURN_IF_ERROR(mp_text_expect_word(t, "across"));
   MP_RETURN_IF_ERROR(mp_form_expect_key(t, "dimensions", false));
   MP_RETURN_IF_ERROR(mp_form_key_value(t, op, MP_ATTR_DIMENSIONS));
   MP_RETURN_IF_ERROR(mp_text_op_types(t, op));
-  return compact ? NULL : read_reducer(t, op);
+  return compact ? NULL : text_forms_regions_read_reducer(t, op);
 }

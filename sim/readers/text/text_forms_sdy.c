@@ -1,7 +1,8 @@
 // Pretty forms of Shardy's operations.
 #include "sim/readers/text/text_forms.h"
 
-static mp_status_t read_attr_sharding(mp_text_t *t, mp_text_op_t *op, mp_attr_name_t name) {
+static mp_status_t text_forms_sdy_read_attr_sharding(mp_text_t *t, mp_text_op_t *op,
+                                                     mp_attr_name_t name) {
   const mp_attr_t *sharding = NULL;
   MP_RETURN_IF_ERROR(mp_text_sharding(t, &sharding));
   return mp_text_op_attr(t, op, name, sharding);
@@ -10,7 +11,7 @@ static mp_status_t read_attr_sharding(mp_text_t *t, mp_text_op_t *op, mp_attr_na
 // %x <@mesh, [...]> : T
 mp_status_t mp_form_read_sharding_constraint(mp_text_t *t, mp_text_op_t *op) {
   MP_RETURN_IF_ERROR(mp_text_operand(t, op));
-  MP_RETURN_IF_ERROR(read_attr_sharding(t, op, MP_ATTR_SHARDING));
+  MP_RETURN_IF_ERROR(text_forms_sdy_read_attr_sharding(t, op, MP_ATTR_SHARDING));
   return mp_form_types(t, op, MP_FORM_OPERAND);
 }
 
@@ -18,7 +19,7 @@ mp_status_t mp_form_read_data_flow_edge(mp_text_t *t, mp_text_op_t *op) {
   MP_RETURN_IF_ERROR(mp_text_operand(t, op));
   if (mp_text_accept_word(t, "sharding")) {
     MP_RETURN_IF_ERROR(mp_text_expect(t, '='));
-    MP_RETURN_IF_ERROR(read_attr_sharding(t, op, MP_ATTR_SHARDING));
+    MP_RETURN_IF_ERROR(text_forms_sdy_read_attr_sharding(t, op, MP_ATTR_SHARDING));
   }
   return mp_form_types(t, op, MP_FORM_OPERAND);
 }
@@ -61,12 +62,12 @@ mp_status_t mp_form_read_sdy_collective(mp_text_t *t, mp_text_op_t *op) {
   }
   MP_RETURN_IF_ERROR(mp_text_operand(t, op));
   MP_RETURN_IF_ERROR(mp_form_expect_key(t, "out_sharding", false));
-  MP_RETURN_IF_ERROR(read_attr_sharding(t, op, MP_ATTR_OUT_SHARDING));
+  MP_RETURN_IF_ERROR(text_forms_sdy_read_attr_sharding(t, op, MP_ATTR_OUT_SHARDING));
   return mp_form_types(t, op, MP_FORM_OPERAND);
 }
 
 // in_shardings=[...], out_shardings=[...], manual_axes={...}, each if there
-static mp_status_t read_computation_attrs(mp_text_t *t, mp_text_op_t *op) {
+static mp_status_t text_forms_sdy_read_computation_attrs(mp_text_t *t, mp_text_op_t *op) {
   const mp_attr_t *value = NULL;
   if (mp_form_accept_key(t, "in_shardings", false)) {
     MP_RETURN_IF_ERROR(mp_text_expect(t, '='));
@@ -98,7 +99,7 @@ mp_status_t mp_form_read_computation(mp_text_t *t, mp_text_op_t *op) {
   MP_RETURN_IF_ERROR(mp_text_expect(t, '('));
   MP_RETURN_IF_ERROR(mp_text_operands(t, op));
   MP_RETURN_IF_ERROR(mp_text_expect(t, ')'));
-  MP_RETURN_IF_ERROR(read_computation_attrs(t, op));
+  MP_RETURN_IF_ERROR(text_forms_sdy_read_computation_attrs(t, op));
   MP_RETURN_IF_ERROR(mp_text_block_args(t, &names, &types));
   MP_RETURN_IF_ERROR(mp_form_region(t, op, manual, &names, &types));
   return mp_text_op_types(t, op);

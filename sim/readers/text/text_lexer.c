@@ -3,7 +3,7 @@
 enum { LETTER = 1, DIGIT = 2, HEX_DIGIT = 4, MARK = 8, DASH = 16 };
 
 // What a character may be part of. MARK: in words behind the first letter; DASH: in value names.
-static int class_of(char c) {
+static int text_lexer_class_of(char c) {
   if (c >= '0' && c <= '9') return DIGIT | HEX_DIGIT;
   if ((c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F')) return LETTER | HEX_DIGIT;
   if ((c >= 'g' && c <= 'z') || (c >= 'G' && c <= 'Z') || c == '_') return LETTER;
@@ -15,7 +15,7 @@ mp_lexer_t mp_lexer_start(const char *text, size_t size) {
   return (mp_lexer_t){.at = text, .end = text + size, .line_start = text, .line = 1};
 }
 
-static void skip_blank(mp_lexer_t *l) {
+static void text_lexer_skip_blank(mp_lexer_t *l) {
   for (; l->at < l->end; l->at++) {
     if (*l->at == '\n') {
       l->line++;
@@ -28,41 +28,42 @@ static void skip_blank(mp_lexer_t *l) {
   }
 }
 
-static void skip_class(mp_lexer_t *l, int mask) {
-  while (l->at < l->end && (class_of(*l->at) & mask) != 0) l->at++;
+static void text_lexer_skip_class(mp_lexer_t *l, int mask) {
+  while (l->at < l->end && (text_lexer_class_of(*l->at) & mask) != 0) l->at++;
 }
 
-static bool is_at(const mp_lexer_t *l, size_t ahead, int mask) {
-  return (size_t)(l->end - l->at) > ahead && (class_of(l->at[ahead]) & mask) != 0;
+static bool text_lexer_is_at(const mp_lexer_t *l, size_t ahead, int mask) {
+  return (size_t)(l->end - l->at) > ahead && (text_lexer_class_of(l->at[ahead]) & mask) != 0;
 }
 
-static bool is_char(const mp_lexer_t *l, size_t ahead, char c) {
+static bool text_lexer_is_char(const mp_lexer_t *l, size_t ahead, char c) {
   return (size_t)(l->end - l->at) > ahead && l->at[ahead] == c;
 }
 
-static mp_token_kind_t lex_number(mp_lexer_t *l) {
-  if (is_char(l, 0, '0') && is_char(l, 1, 'x') && is_at(l, 2, HEX_DIGIT)) {
+static mp_token_kind_t text_lexer_lex_number(mp_lexer_t *l) {
+  if (text_lexer_is_char(l, 0, '0') && text_lexer_is_char(l, 1, 'x') &&
+      text_lexer_is_at(l, 2, HEX_DIGIT)) {
     l->at += 2;
-    skip_class(l, HEX_DIGIT);
+    text_lexer_skip_class(l, HEX_DIGIT);
     return MP_TOKEN_HEX;
   }
   mp_token_kind_t kind = MP_TOKEN_INTEGER;
-  skip_class(l, DIGIT);
-  if (is_char(l, 0, '.')) {
+  text_lexer_skip_class(l, DIGIT);
+  if (text_lexer_is_char(l, 0, '.')) {
     kind = MP_TOKEN_FLOAT;
     l->at++;
-    skip_class(l, DIGIT);
+    text_lexer_skip_class(l, DIGIT);
   }
-  if (!is_char(l, 0, 'e') && !is_char(l, 0, 'E')) return kind;
-  size_t sign = is_char(l, 1, '+') || is_char(l, 1, '-') ? 1 : 0;
-  if (!is_at(l, 1 + sign, DIGIT)) return kind;
+  if (!text_lexer_is_char(l, 0, 'e') && !text_lexer_is_char(l, 0, 'E')) return kind;
+  size_t sign = text_lexer_is_char(l, 1, '+') || text_lexer_is_char(l, 1, '-') ? 1 : 0;
+  if (!text_lexer_is_at(l, 1 + sign, DIGIT)) return kind;
   l->at += 1 + sign;
-  skip_class(l, DIGIT);
+  text_lexer_skip_class(l, DIGIT);
   return MP_TOKEN_FLOAT;
 }
 
 // From the opening quote behind the closing one. Strings do not span lines.
-static bool lex_string(mp_lexer_t *l) {
+static bool text_lexer_lex_string(mp_lexer_t *l) {
   for (l->at++; l->at < l->end && *l->at != '\n'; l->at++) {
     if (*l->at == '"') {
       l->at++;
@@ -73,46 +74,47 @@ static bool lex_string(mp_lexer_t *l) {
   return false;
 }
 
-static mp_token_kind_t lex_marked(mp_lexer_t *l, char mark) {
+static mp_token_kind_t text_lexer_lex_marked(mp_lexer_t *l, char mark) {
   l->at++;
   const char *start = l->at;
   switch (mark) {
     case '%':
     case '^':
-      skip_class(l, LETTER | DIGIT | MARK | DASH);
+      text_lexer_skip_class(l, LETTER | DIGIT | MARK | DASH);
       // "->" behind a name is no part of it.
-      if (l->at > start && l->at[-1] == '-' && is_char(l, 0, '>')) l->at--;
+      if (l->at > start && l->at[-1] == '-' && text_lexer_is_char(l, 0, '>')) l->at--;
       return l->at == start ? MP_TOKEN_ERROR : mark == '%' ? MP_TOKEN_VALUE : MP_TOKEN_CARET;
     case '@':
-      if (is_char(l, 0, '"')) return lex_string(l) ? MP_TOKEN_SYMBOL : MP_TOKEN_ERROR;
-      if (!is_at(l, 0, LETTER)) return MP_TOKEN_ERROR;
-      skip_class(l, LETTER | DIGIT | MARK);
+      if (text_lexer_is_char(l, 0, '"'))
+        return text_lexer_lex_string(l) ? MP_TOKEN_SYMBOL : MP_TOKEN_ERROR;
+      if (!text_lexer_is_at(l, 0, LETTER)) return MP_TOKEN_ERROR;
+      text_lexer_skip_class(l, LETTER | DIGIT | MARK);
       return MP_TOKEN_SYMBOL;
     default:
-      skip_class(l, LETTER | DIGIT | MARK);
+      text_lexer_skip_class(l, LETTER | DIGIT | MARK);
       if (l->at == start) return MP_TOKEN_ERROR;
       return mark == '#' ? MP_TOKEN_HASH : MP_TOKEN_BANG;
   }
 }
 
-static mp_token_kind_t lex(mp_lexer_t *l) {
+static mp_token_kind_t text_lexer_lex(mp_lexer_t *l) {
   char c = *l->at;
-  if ((class_of(c) & LETTER) != 0) {
-    skip_class(l, LETTER | DIGIT | MARK);
+  if ((text_lexer_class_of(c) & LETTER) != 0) {
+    text_lexer_skip_class(l, LETTER | DIGIT | MARK);
     return MP_TOKEN_WORD;
   }
-  if ((class_of(c) & DIGIT) != 0) return lex_number(l);
+  if ((text_lexer_class_of(c) & DIGIT) != 0) return text_lexer_lex_number(l);
   switch (c) {
     case '"':
-      return lex_string(l) ? MP_TOKEN_STRING : MP_TOKEN_ERROR;
+      return text_lexer_lex_string(l) ? MP_TOKEN_STRING : MP_TOKEN_ERROR;
     case '%':
     case '@':
     case '#':
     case '!':
     case '^':
-      return lex_marked(l, c);
+      return text_lexer_lex_marked(l, c);
     case '-':
-      if (is_char(l, 1, '>')) {
+      if (text_lexer_is_char(l, 1, '>')) {
         l->at += 2;
         return MP_TOKEN_ARROW;
       }
@@ -140,13 +142,13 @@ static mp_token_kind_t lex(mp_lexer_t *l) {
 }
 
 mp_token_t mp_lexer_next(mp_lexer_t *l) {
-  skip_blank(l);
+  text_lexer_skip_blank(l);
   mp_token_t token = {.kind = MP_TOKEN_END,
                       .start = l->at,
                       .line = l->line,
                       .column = (uint32_t)(l->at - l->line_start) + 1};
   if (l->at == l->end) return token;
-  token.kind = lex(l);
+  token.kind = text_lexer_lex(l);
   size_t skip = token.kind >= MP_TOKEN_VALUE && token.kind <= MP_TOKEN_CARET ? 1 : 0;
   token.text = (mp_str_t){token.start + skip, (size_t)(l->at - token.start) - skip};
   return token;

@@ -7,7 +7,7 @@
 
 // Definitions begin a line, as MLIR prints them; nothing else that begins with these marks is
 // followed by '='.
-static bool is_alias(mp_lexer_t lexer, mp_text_alias_t *out_alias) {
+static bool text_locs_is_alias(mp_lexer_t lexer, mp_text_alias_t *out_alias) {
   mp_token_t name = mp_lexer_next(&lexer);
   mp_token_t equals = mp_lexer_next(&lexer);
   if ((name.kind != MP_TOKEN_HASH && name.kind != MP_TOKEN_BANG) || equals.kind != MP_TOKEN_PUNCT ||
@@ -19,7 +19,7 @@ static bool is_alias(mp_lexer_t lexer, mp_text_alias_t *out_alias) {
   return true;
 }
 
-static int compare_alias(const mp_text_alias_t *alias, mp_str_t name, bool is_type) {
+static int text_locs_compare_alias(const mp_text_alias_t *alias, mp_str_t name, bool is_type) {
   if (alias->is_type != is_type) return alias->is_type ? 1 : -1;
   size_t size = alias->name.size < name.size ? alias->name.size : name.size;
   int order = memcmp(alias->name.data, name.data, size);
@@ -27,9 +27,9 @@ static int compare_alias(const mp_text_alias_t *alias, mp_str_t name, bool is_ty
   return alias->name.size < name.size ? -1 : alias->name.size > name.size;
 }
 
-static int compare(const void *a, const void *b) {
+static int text_locs_compare(const void *a, const void *b) {
   const mp_text_alias_t *other = b;
-  return compare_alias(a, other->name, other->is_type);
+  return text_locs_compare_alias(a, other->name, other->is_type);
 }
 
 mp_status_t mp_text_find_aliases(mp_text_t *t, const char *text, size_t size) {
@@ -41,7 +41,7 @@ mp_status_t mp_text_find_aliases(mp_text_t *t, const char *text, size_t size) {
     mp_text_alias_t alias;
     lexer.at = at;
     lexer.line_start = line;
-    if (at < end && (*at == '#' || *at == '!') && is_alias(lexer, &alias))
+    if (at < end && (*at == '#' || *at == '!') && text_locs_is_alias(lexer, &alias))
       MP_RETURN_IF_ERROR(mp_text_list_add(t, &aliases, sizeof(alias), &alias));
     const char *newline = memchr(at, '\n', (size_t)(end - at));
     line = newline != NULL ? newline + 1 : end;
@@ -49,9 +49,10 @@ mp_status_t mp_text_find_aliases(mp_text_t *t, const char *text, size_t size) {
   }
   t->aliases = aliases.items;
   t->num_aliases = aliases.count;
-  if (aliases.count > 0) qsort(aliases.items, aliases.count, sizeof(mp_text_alias_t), compare);
+  if (aliases.count > 0)
+    qsort(aliases.items, aliases.count, sizeof(mp_text_alias_t), text_locs_compare);
   for (uint32_t i = 1; i < aliases.count; i++)
-    if (compare(&t->aliases[i - 1], &t->aliases[i]) == 0)
+    if (text_locs_compare(&t->aliases[i - 1], &t->aliases[i]) == 0)
       return mp_text_error(t, &t->aliases[i].value_token, MP_INVALID_ARGUMENT,
                            "the alias '%.*s' is defined twice", MP_STR_ARG(t->aliases[i].name));
   return NULL;
@@ -62,7 +63,7 @@ mp_text_alias_t *mp_text_find_alias(mp_text_t *t, mp_str_t name, bool is_type) {
   uint32_t low = 0, high = t->num_aliases;
   while (low < high) {
     uint32_t middle = low + (high - low) / 2;
-    int order = compare_alias(&t->aliases[middle], name, is_type);
+    int order = text_locs_compare_alias(&t->aliases[middle], name, is_type);
     if (order == 0) return &t->aliases[middle];
     if (order < 0)
       low = middle + 1;
@@ -72,7 +73,7 @@ mp_text_alias_t *mp_text_find_alias(mp_text_t *t, mp_str_t name, bool is_type) {
   return NULL;
 }
 
-static mp_status_t read_value(mp_text_t *t, mp_text_alias_t *alias) {
+static mp_status_t text_locs_read_value(mp_text_t *t, mp_text_alias_t *alias) {
   if (alias->is_type) return mp_text_type(t, &alias->type);
   if (mp_text_is_word(t, "loc")) return mp_text_optional_loc(t, &alias->loc);
   return mp_text_attr(t, &alias->attr);
@@ -90,7 +91,7 @@ mp_status_t mp_text_read_alias(mp_text_t *t, mp_text_alias_t *alias) {
   mp_token_t token = t->tok;
   t->lex = alias->value;
   t->tok = alias->value_token;
-  MP_RETURN_IF_ERROR(read_value(t, alias));
+  MP_RETURN_IF_ERROR(text_locs_read_value(t, alias));
   t->lex = lexer;
   t->tok = token;
   alias->weight = t->weight - weight + 1;
@@ -101,9 +102,9 @@ mp_status_t mp_text_read_alias(mp_text_t *t, mp_text_alias_t *alias) {
 
 // --- locations ---
 
-static mp_status_t read_loc(mp_text_t *t, const mp_loc_t **out_loc);
+static mp_status_t text_locs_read_loc(mp_text_t *t, const mp_loc_t **out_loc);
 
-static mp_status_t read_u32(mp_text_t *t, uint32_t *out_value) {
+static mp_status_t text_locs_read_u32(mp_text_t *t, uint32_t *out_value) {
   int64_t value;
   MP_RETURN_IF_ERROR(mp_text_i64(t, &value));
   if (value < 0 || value > UINT32_MAX)
@@ -113,51 +114,51 @@ static mp_status_t read_u32(mp_text_t *t, uint32_t *out_value) {
 }
 
 // :3:4, :3:4 to :5, :3:4 to 5:6
-static mp_status_t read_position(mp_text_t *t, mp_loc_t *loc) {
+static mp_status_t text_locs_read_position(mp_text_t *t, mp_loc_t *loc) {
   loc->kind = MP_LOC_FILE;
   MP_RETURN_IF_ERROR(mp_text_expect(t, ':'));
-  MP_RETURN_IF_ERROR(read_u32(t, &loc->line));
+  MP_RETURN_IF_ERROR(text_locs_read_u32(t, &loc->line));
   MP_RETURN_IF_ERROR(mp_text_expect(t, ':'));
-  MP_RETURN_IF_ERROR(read_u32(t, &loc->column));
+  MP_RETURN_IF_ERROR(text_locs_read_u32(t, &loc->column));
   if (!mp_text_accept_word(t, "to")) return NULL;
   loc->end_line = loc->line;
-  if (!mp_text_is(t, ':')) MP_RETURN_IF_ERROR(read_u32(t, &loc->end_line));
+  if (!mp_text_is(t, ':')) MP_RETURN_IF_ERROR(text_locs_read_u32(t, &loc->end_line));
   MP_RETURN_IF_ERROR(mp_text_expect(t, ':'));
-  return read_u32(t, &loc->end_column);
+  return text_locs_read_u32(t, &loc->end_column);
 }
 
-static mp_status_t set_children(mp_text_t *t, mp_loc_t *loc, const mp_loc_t *const *children,
-                                uint32_t count) {
+static mp_status_t text_locs_set_children(mp_text_t *t, mp_loc_t *loc,
+                                          const mp_loc_t *const *children, uint32_t count) {
   loc->children = mp_arena_copy(t->arena, children, count * sizeof(children[0]));
   MP_RETURN_IF_NULL(loc->children);
   loc->num_children = count;
   return NULL;
 }
 
-static mp_status_t read_string_loc(mp_text_t *t, mp_loc_t *loc) {
+static mp_status_t text_locs_read_string_loc(mp_text_t *t, mp_loc_t *loc) {
   MP_RETURN_IF_ERROR(mp_text_string(t, &loc->text));
-  if (mp_text_is(t, ':')) return read_position(t, loc);
+  if (mp_text_is(t, ':')) return text_locs_read_position(t, loc);
   loc->kind = MP_LOC_NAME;
   if (!mp_text_accept(t, '(')) return NULL;
   const mp_loc_t *child = NULL;
-  MP_RETURN_IF_ERROR(read_loc(t, &child));
+  MP_RETURN_IF_ERROR(text_locs_read_loc(t, &child));
   MP_RETURN_IF_ERROR(mp_text_expect(t, ')'));
-  return set_children(t, loc, &child, 1);
+  return text_locs_set_children(t, loc, &child, 1);
 }
 
-static mp_status_t read_call_site(mp_text_t *t, mp_loc_t *loc) {
+static mp_status_t text_locs_read_call_site(mp_text_t *t, mp_loc_t *loc) {
   const mp_loc_t *children[2];
   loc->kind = MP_LOC_CALL_SITE;
   MP_RETURN_IF_ERROR(mp_text_expect(t, '('));
-  MP_RETURN_IF_ERROR(read_loc(t, &children[0]));
+  MP_RETURN_IF_ERROR(text_locs_read_loc(t, &children[0]));
   MP_RETURN_IF_ERROR(mp_text_expect_word(t, "at"));
-  MP_RETURN_IF_ERROR(read_loc(t, &children[1]));
+  MP_RETURN_IF_ERROR(text_locs_read_loc(t, &children[1]));
   MP_RETURN_IF_ERROR(mp_text_expect(t, ')'));
-  return set_children(t, loc, children, 2);
+  return text_locs_set_children(t, loc, children, 2);
 }
 
 // fused["a", "b"]; metadata in angle brackets is read and dropped.
-static mp_status_t read_fused(mp_text_t *t, mp_loc_t *loc) {
+static mp_status_t text_locs_read_fused(mp_text_t *t, mp_loc_t *loc) {
   loc->kind = MP_LOC_FUSED;
   if (mp_text_accept(t, '<')) {
     const mp_attr_t *metadata = NULL;
@@ -169,14 +170,14 @@ static mp_status_t read_fused(mp_text_t *t, mp_loc_t *loc) {
   while (!mp_text_is(t, ']')) {
     const mp_loc_t *child = NULL;
     if (children.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
-    MP_RETURN_IF_ERROR(read_loc(t, &child));
+    MP_RETURN_IF_ERROR(text_locs_read_loc(t, &child));
     MP_RETURN_IF_ERROR(mp_text_list_add(t, &children, sizeof(child), &child));
   }
   mp_text_advance(t);
-  return set_children(t, loc, children.items, children.count);
+  return text_locs_set_children(t, loc, children.items, children.count);
 }
 
-static mp_status_t read_loc_alias(mp_text_t *t, const mp_loc_t **out_loc) {
+static mp_status_t text_locs_read_loc_alias(mp_text_t *t, const mp_loc_t **out_loc) {
   mp_text_alias_t *alias = mp_text_find_alias(t, t->tok.text, false);
   if (alias == NULL)
     return mp_text_error(t, &t->tok, MP_INVALID_ARGUMENT, "the location '#%.*s' is not defined",
@@ -188,27 +189,27 @@ static mp_status_t read_loc_alias(mp_text_t *t, const mp_loc_t **out_loc) {
   return NULL;
 }
 
-static mp_status_t read_new_loc(mp_text_t *t, const mp_loc_t **out_loc) {
+static mp_status_t text_locs_read_new_loc(mp_text_t *t, const mp_loc_t **out_loc) {
   mp_loc_t *loc = MP_ARENA_NEW(t->arena, mp_loc_t);
   MP_RETURN_IF_NULL(loc);
   if (t->tok.kind == MP_TOKEN_STRING)
-    MP_RETURN_IF_ERROR(read_string_loc(t, loc));
+    MP_RETURN_IF_ERROR(text_locs_read_string_loc(t, loc));
   else if (mp_text_accept_word(t, "callsite"))
-    MP_RETURN_IF_ERROR(read_call_site(t, loc));
+    MP_RETURN_IF_ERROR(text_locs_read_call_site(t, loc));
   else if (mp_text_accept_word(t, "fused"))
-    MP_RETURN_IF_ERROR(read_fused(t, loc));
+    MP_RETURN_IF_ERROR(text_locs_read_fused(t, loc));
   else if (!mp_text_accept_word(t, "unknown"))
     return mp_text_expected(t, "a location");
   *out_loc = loc;
   return NULL;
 }
 
-static mp_status_t read_loc(mp_text_t *t, const mp_loc_t **out_loc) {
+static mp_status_t text_locs_read_loc(mp_text_t *t, const mp_loc_t **out_loc) {
   MP_RETURN_IF_ERROR(mp_text_enter(t));
   if (t->tok.kind == MP_TOKEN_HASH)
-    MP_RETURN_IF_ERROR(read_loc_alias(t, out_loc));
+    MP_RETURN_IF_ERROR(text_locs_read_loc_alias(t, out_loc));
   else
-    MP_RETURN_IF_ERROR(read_new_loc(t, out_loc));
+    MP_RETURN_IF_ERROR(text_locs_read_new_loc(t, out_loc));
   mp_text_leave(t);
   return NULL;
 }
@@ -217,6 +218,6 @@ mp_status_t mp_text_optional_loc(mp_text_t *t, const mp_loc_t **loc) {
   if (!mp_text_is_word(t, "loc")) return NULL;
   mp_text_advance(t);
   MP_RETURN_IF_ERROR(mp_text_expect(t, '('));
-  MP_RETURN_IF_ERROR(read_loc(t, loc));
+  MP_RETURN_IF_ERROR(text_locs_read_loc(t, loc));
   return mp_text_expect(t, ')');
 }

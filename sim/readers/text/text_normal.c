@@ -6,7 +6,7 @@
 
 // --- lists of integers ---
 
-static int64_t element_value(const mp_attr_t *dense, size_t i) {
+static int64_t text_normal_element_value(const mp_attr_t *dense, size_t i) {
   mp_dtype_t dtype = dense->u.dense.type->dtype;
   size_t size = mp_dtype_size(dtype);
   uint64_t bits = 0;
@@ -16,8 +16,8 @@ static int64_t element_value(const mp_attr_t *dense, size_t i) {
   return (int64_t)bits;
 }
 
-static mp_status_t dense_to_ints(mp_text_t *t, const mp_attr_t *dense,
-                                 const mp_attr_t **out_value) {
+static mp_status_t text_normal_dense_to_ints(mp_text_t *t, const mp_attr_t *dense,
+                                             const mp_attr_t **out_value) {
   const mp_type_t *type = dense->u.dense.type;
   bool is_bool = type->dtype == MP_DTYPE_BOOL;
   if ((!is_bool && !mp_dtype_is_integer(type->dtype)) || type->rank < 1 || type->rank > 2 ||
@@ -31,7 +31,7 @@ static mp_status_t dense_to_ints(mp_text_t *t, const mp_attr_t *dense,
   MP_RETURN_IF_ERROR(mp_text_new_attr(t, is_bool ? MP_KIND_BOOLS : MP_KIND_INTS, &attr));
   int64_t *values = MP_ARENA_ARRAY(t->arena, int64_t, (size_t)count);
   MP_RETURN_IF_NULL(values);
-  for (int64_t i = 0; i < count; i++) values[i] = element_value(dense, (size_t)i);
+  for (int64_t i = 0; i < count; i++) values[i] = text_normal_element_value(dense, (size_t)i);
   attr->u.ints.values = values;
   attr->u.ints.count = (size_t)count;
   attr->u.ints.rank = type->rank;
@@ -40,8 +40,8 @@ static mp_status_t dense_to_ints(mp_text_t *t, const mp_attr_t *dense,
   return NULL;
 }
 
-static mp_status_t array_to_ints(mp_text_t *t, const mp_attr_t *array,
-                                 const mp_attr_t **out_value) {
+static mp_status_t text_normal_array_to_ints(mp_text_t *t, const mp_attr_t *array,
+                                             const mp_attr_t **out_value) {
   size_t count = array->u.array.count;
   int64_t *values = MP_ARENA_ARRAY(t->scratch, int64_t, count);
   MP_RETURN_IF_NULL(values);
@@ -58,8 +58,8 @@ mp_status_t mp_text_to_ints(mp_text_t *t, const mp_token_t *token, const mp_attr
                             const mp_attr_t **out_value) {
   mp_status_t status = NULL;
   *out_value = value;
-  if (value->kind == MP_KIND_DENSE) status = dense_to_ints(t, value, out_value);
-  if (value->kind == MP_KIND_ARRAY) status = array_to_ints(t, value, out_value);
+  if (value->kind == MP_KIND_DENSE) status = text_normal_dense_to_ints(t, value, out_value);
+  if (value->kind == MP_KIND_ARRAY) status = text_normal_array_to_ints(t, value, out_value);
   // A splat of a huge type meets the arena's limit here.
   if (mp_status_code(status) != MP_RESOURCE_EXHAUSTED) return status;
   mp_status_ignore(status);
@@ -67,8 +67,9 @@ mp_status_t mp_text_to_ints(mp_text_t *t, const mp_token_t *token, const mp_attr
 }
 
 // Layouts: a list of dense constants of `index`.
-static mp_status_t layouts_to_ints(mp_text_t *t, const mp_token_t *token, const mp_attr_t *value,
-                                   const mp_attr_t **out_value) {
+static mp_status_t text_normal_layouts_to_ints(mp_text_t *t, const mp_token_t *token,
+                                               const mp_attr_t *value,
+                                               const mp_attr_t **out_value) {
   *out_value = value;
   if (value->kind != MP_KIND_ARRAY) return NULL;
   size_t count = value->u.array.count;
@@ -86,35 +87,37 @@ static mp_status_t layouts_to_ints(mp_text_t *t, const mp_token_t *token, const 
 
 // --- kinds by schema ---
 
-static bool has_kind(const mp_schema_attr_t *row, mp_attr_kind_t kind) {
+static bool text_normal_has_kind(const mp_schema_attr_t *row, mp_attr_kind_t kind) {
   return (row->kinds >> kind & 1) != 0;
 }
 
-static mp_status_t convert_int(mp_text_t *t, const mp_schema_attr_t *row, const mp_attr_t *value,
-                               const mp_attr_t **out_value) {
-  if (has_kind(row, MP_KIND_ENUM)) {
+static mp_status_t text_normal_convert_int(mp_text_t *t, const mp_schema_attr_t *row,
+                                           const mp_attr_t *value, const mp_attr_t **out_value) {
+  if (text_normal_has_kind(row, MP_KIND_ENUM)) {
     // api_version = 4 : i32
     if (value->u.i64 < 0 || mp_enum_value_name(row->enum_kind, (uint32_t)value->u.i64) == NULL)
       return NULL;
     return mp_attr_make_enum(t->arena, row->enum_kind, (uint32_t)value->u.i64, out_value);
   }
-  if (!has_kind(row, MP_KIND_INT) || value->dtype == row->dtype) return NULL;
+  if (!text_normal_has_kind(row, MP_KIND_INT) || value->dtype == row->dtype) return NULL;
   return mp_attr_make_int(t->arena, row->dtype, value->u.i64, out_value);
 }
 
 // `*out_value` stays `value` where there is nothing to convert, right or wrong: kinds are checked
 // by the verifier.
-static mp_status_t convert(mp_text_t *t, const mp_token_t *token, const mp_schema_attr_t *row,
-                           const mp_attr_t *value, const mp_attr_t **out_value) {
+static mp_status_t text_normal_convert(mp_text_t *t, const mp_token_t *token,
+                                       const mp_schema_attr_t *row, const mp_attr_t *value,
+                                       const mp_attr_t **out_value) {
   *out_value = value;
   if (row->name == MP_ATTR_OPERAND_LAYOUTS || row->name == MP_ATTR_RESULT_LAYOUTS)
-    return layouts_to_ints(t, token, value, out_value);
-  if (has_kind(row, MP_KIND_INTS) || has_kind(row, MP_KIND_BOOLS))
+    return text_normal_layouts_to_ints(t, token, value, out_value);
+  if (text_normal_has_kind(row, MP_KIND_INTS) || text_normal_has_kind(row, MP_KIND_BOOLS))
     return mp_text_to_ints(t, token, value, out_value);
-  if (value->kind == MP_KIND_INT) return convert_int(t, row, value, out_value);
-  if (value->kind == MP_KIND_UNIT && has_kind(row, MP_KIND_BOOL))
+  if (value->kind == MP_KIND_INT) return text_normal_convert_int(t, row, value, out_value);
+  if (value->kind == MP_KIND_UNIT && text_normal_has_kind(row, MP_KIND_BOOL))
     return mp_attr_make_bool(t->arena, true, out_value);
-  if (value->kind == MP_KIND_FLOAT && has_kind(row, MP_KIND_FLOAT) && value->dtype != row->dtype) {
+  if (value->kind == MP_KIND_FLOAT && text_normal_has_kind(row, MP_KIND_FLOAT) &&
+      value->dtype != row->dtype) {
     mp_attr_t *attr = NULL;
     MP_RETURN_IF_ERROR(mp_text_new_attr(t, MP_KIND_FLOAT, &attr));
     unsigned char element[8] = {0};
@@ -128,7 +131,7 @@ static mp_status_t convert(mp_text_t *t, const mp_token_t *token, const mp_schem
 
 // --- the whole list ---
 
-static bool is_struct(mp_str_t name) {
+static bool text_normal_is_struct(mp_str_t name) {
   static const char *const names[] = {"channel_handle", "dot_dimension_numbers", "algorithm",
                                       "dimension_numbers", "scatter_dimension_numbers"};
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -137,14 +140,14 @@ static bool is_struct(mp_str_t name) {
 }
 
 // Renames that StableHLO's text has against VHLO.
-static void rename_attr(mp_opcode_t code, mp_named_attr_t *attr) {
+static void text_normal_rename_attr(mp_opcode_t code, mp_named_attr_t *attr) {
   bool symbol = code == MP_OP_CUSTOM_CALL && mp_str_is(attr->text, "custom_call_api_version");
   if (!symbol) return;
   attr->name = MP_ATTR_API_VERSION;
   attr->text = mp_str(mp_attr_name_text(attr->name));
 }
 
-static int compare_items(const void *a, const void *b) {
+static int text_normal_compare_items(const void *a, const void *b) {
   const mp_str_t x = ((const mp_named_attr_t *)a)->text, y = ((const mp_named_attr_t *)b)->text;
   size_t size = x.size < y.size ? x.size : y.size;
   int order = size > 0 ? memcmp(x.data, y.data, size) : 0;
@@ -153,22 +156,23 @@ static int compare_items(const void *a, const void *b) {
 }
 
 // Of names that are given twice (in both dictionaries of the generic form) one stays.
-static uint32_t sort_others(mp_named_attr_t *items, uint32_t count) {
-  if (count > 1) qsort(items, count, sizeof(items[0]), compare_items);
+static uint32_t text_normal_sort_others(mp_named_attr_t *items, uint32_t count) {
+  if (count > 1) qsort(items, count, sizeof(items[0]), text_normal_compare_items);
   uint32_t kept = 0;
   for (uint32_t i = 0; i < count; i++)
-    if (kept == 0 || compare_items(&items[kept - 1], &items[i]) != 0) items[kept++] = items[i];
+    if (kept == 0 || text_normal_compare_items(&items[kept - 1], &items[i]) != 0)
+      items[kept++] = items[i];
   return kept;
 }
 
-static mp_status_t add_fields(mp_text_t *t, const mp_text_op_t *op, const mp_attr_t *dict,
-                              mp_text_list_t *own) {
+static mp_status_t text_normal_add_fields(mp_text_t *t, const mp_text_op_t *op,
+                                          const mp_attr_t *dict, mp_text_list_t *own) {
   for (size_t i = 0; i < dict->u.dict.count; i++) {
     mp_named_attr_t field = dict->u.dict.items[i];
     const mp_schema_attr_t *row = mp_schema_find(op->code, field.name);
     // An all_reduce's channel type, for example, is not kept.
     if (row == NULL) continue;
-    MP_RETURN_IF_ERROR(convert(t, &op->token, row, field.value, &field.value));
+    MP_RETURN_IF_ERROR(text_normal_convert(t, &op->token, row, field.value, &field.value));
     MP_RETURN_IF_ERROR(mp_text_list_add(t, own, sizeof(field), &field));
   }
   return NULL;
@@ -180,18 +184,18 @@ mp_status_t mp_text_normalize(mp_text_t *t, const mp_text_op_t *op, mp_named_att
   const mp_named_attr_t *given = op->attrs.items;
   for (uint32_t i = 0; i < op->attrs.count; i++) {
     mp_named_attr_t attr = given[i];
-    rename_attr(op->code, &attr);
+    text_normal_rename_attr(op->code, &attr);
     const mp_schema_attr_t *row = mp_schema_find(op->code, attr.name);
     if (row != NULL) {
-      MP_RETURN_IF_ERROR(convert(t, &op->token, row, attr.value, &attr.value));
+      MP_RETURN_IF_ERROR(text_normal_convert(t, &op->token, row, attr.value, &attr.value));
       MP_RETURN_IF_ERROR(mp_text_list_add(t, &own, sizeof(attr), &attr));
-    } else if (attr.value->kind == MP_KIND_DICT && is_struct(attr.text)) {
-      MP_RETURN_IF_ERROR(add_fields(t, op, attr.value, &own));
+    } else if (attr.value->kind == MP_KIND_DICT && text_normal_is_struct(attr.text)) {
+      MP_RETURN_IF_ERROR(text_normal_add_fields(t, op, attr.value, &own));
     } else {
       MP_RETURN_IF_ERROR(mp_text_list_add(t, &others, sizeof(attr), &attr));
     }
   }
-  uint32_t num_others = sort_others(others.items, others.count);
+  uint32_t num_others = text_normal_sort_others(others.items, others.count);
   const mp_named_attr_t *other = others.items;
   for (uint32_t i = 0; i < num_others; i++)
     MP_RETURN_IF_ERROR(mp_text_list_add(t, &own, sizeof(other[i]), &other[i]));

@@ -101,7 +101,7 @@ mp_status_t mp_text_generic_region(mp_text_t *t, bool isolated, mp_block_t **out
 
 // --- the generic form ---
 
-static mp_status_t read_generic(mp_text_t *t, mp_text_op_t *op) {
+static mp_status_t text_ops_read_generic(mp_text_t *t, mp_text_op_t *op) {
   MP_RETURN_IF_ERROR(mp_text_expect(t, '('));
   MP_RETURN_IF_ERROR(mp_text_operands(t, op));
   MP_RETURN_IF_ERROR(mp_text_expect(t, ')'));
@@ -135,8 +135,8 @@ static const struct {
     {"mhlo.copy", MP_OP_COUNT},   {"builtin.unrealized_conversion_cast", MP_OP_COUNT},
 };
 
-static mp_status_t find_op(mp_text_t *t, const mp_token_t *token, mp_str_t name,
-                           mp_opcode_t *out_code) {
+static mp_status_t text_ops_find_op(mp_text_t *t, const mp_token_t *token, mp_str_t name,
+                                    mp_opcode_t *out_code) {
   for (size_t i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++) {
     if (!mp_str_is(name, aliases[i].text)) continue;
     *out_code = aliases[i].code;
@@ -155,7 +155,7 @@ typedef struct {
 } result_name_t;
 
 // %a, %b:2 =
-static mp_status_t read_result_names(mp_text_t *t, mp_text_list_t *names) {
+static mp_status_t text_ops_read_result_names(mp_text_t *t, mp_text_list_t *names) {
   if (t->tok.kind != MP_TOKEN_VALUE) return NULL;
   do {
     result_name_t name = {t->tok, 1};
@@ -173,8 +173,9 @@ static mp_status_t read_result_names(mp_text_t *t, mp_text_list_t *names) {
   return mp_text_expect(t, '=');
 }
 
-static mp_status_t define_results(mp_text_t *t, const mp_text_op_t *op, const mp_text_list_t *names,
-                                  mp_value_t **values, uint32_t num_values) {
+static mp_status_t text_ops_define_results(mp_text_t *t, const mp_text_op_t *op,
+                                           const mp_text_list_t *names, mp_value_t **values,
+                                           uint32_t num_values) {
   const result_name_t *items = names->items;
   uint64_t total = 0;
   for (uint32_t i = 0; i < names->count; i++) total += items[i].count;
@@ -192,7 +193,7 @@ static mp_status_t define_results(mp_text_t *t, const mp_text_op_t *op, const mp
 
 // --- making the op ---
 
-static mp_status_t check_operands(mp_text_t *t, const mp_text_op_t *op) {
+static mp_status_t text_ops_check_operands(mp_text_t *t, const mp_text_op_t *op) {
   if (op->types.num_inputs != op->operands.count)
     return mp_text_error(t, &op->token, MP_INVALID_ARGUMENT,
                          "%.*s has %u operands, but %u types for them", MP_STR_ARG(op->token.text),
@@ -215,7 +216,7 @@ static mp_status_t check_operands(mp_text_t *t, const mp_text_op_t *op) {
 }
 
 // Where the op stands in the text, when it does not say where it comes from.
-static mp_status_t text_loc(mp_text_t *t, const mp_token_t *token, const mp_loc_t **out_loc) {
+static mp_status_t text_ops_loc(mp_text_t *t, const mp_token_t *token, const mp_loc_t **out_loc) {
   mp_loc_t *loc = MP_ARENA_NEW(t->arena, mp_loc_t);
   MP_RETURN_IF_NULL(loc);
   *loc = (mp_loc_t){
@@ -224,8 +225,8 @@ static mp_status_t text_loc(mp_text_t *t, const mp_token_t *token, const mp_loc_
   return NULL;
 }
 
-static mp_status_t finish_identity(mp_text_t *t, const mp_text_op_t *op,
-                                   const mp_text_list_t *names) {
+static mp_status_t text_ops_finish_identity(mp_text_t *t, const mp_text_op_t *op,
+                                            const mp_text_list_t *names) {
   const mp_loc_t *loc = NULL;
   bool same = op->types.num_results == op->operands.count && op->regions.count == 0;
   for (uint32_t i = 0; same && i < op->types.num_results; i++)
@@ -234,11 +235,11 @@ static mp_status_t finish_identity(mp_text_t *t, const mp_text_op_t *op,
     return mp_text_error(t, &op->token, MP_UNIMPLEMENTED, "%.*s changes the type of a value",
                          MP_STR_ARG(op->token.text));
   MP_RETURN_IF_ERROR(mp_text_optional_loc(t, &loc));
-  return define_results(t, op, names, op->operands.items, op->operands.count);
+  return text_ops_define_results(t, op, names, op->operands.items, op->operands.count);
 }
 
-static mp_status_t finish_op(mp_text_t *t, const mp_text_op_t *op, const mp_text_list_t *names,
-                             mp_block_t *block) {
+static mp_status_t text_ops_finish_op(mp_text_t *t, const mp_text_op_t *op,
+                                      const mp_text_list_t *names, mp_block_t *block) {
   mp_op_spec_t spec = {.code = op->code,
                        .num_operands = op->operands.count,
                        .operands = op->operands.items,
@@ -250,19 +251,19 @@ static mp_status_t finish_op(mp_text_t *t, const mp_text_op_t *op, const mp_text
   MP_RETURN_IF_ERROR(mp_text_normalize(t, op, &attrs, &spec.num_attrs));
   spec.attrs = attrs;
   MP_RETURN_IF_ERROR(mp_text_optional_loc(t, &spec.loc));
-  if (spec.loc == NULL) MP_RETURN_IF_ERROR(text_loc(t, &op->token, &spec.loc));
+  if (spec.loc == NULL) MP_RETURN_IF_ERROR(text_ops_loc(t, &op->token, &spec.loc));
   mp_op_t *made = NULL;
   MP_RETURN_IF_ERROR(mp_op_create(t->module, &spec, &made));
   mp_block_append(block, made);
   mp_value_t **values = MP_ARENA_ARRAY(t->scratch, mp_value_t *, made->num_results);
   MP_RETURN_IF_NULL(values);
   for (uint32_t i = 0; i < made->num_results; i++) values[i] = &made->results[i];
-  return define_results(t, op, names, values, made->num_results);
+  return text_ops_define_results(t, op, names, values, made->num_results);
 }
 
-static mp_status_t read_op(mp_text_t *t, mp_block_t *block) {
+static mp_status_t text_ops_read_op(mp_text_t *t, mp_block_t *block) {
   mp_text_list_t names = {0};
-  MP_RETURN_IF_ERROR(read_result_names(t, &names));
+  MP_RETURN_IF_ERROR(text_ops_read_result_names(t, &names));
   mp_text_op_t op = {.token = t->tok};
   bool generic = t->tok.kind == MP_TOKEN_STRING;
   mp_str_t name = t->tok.text;
@@ -273,15 +274,15 @@ static mp_status_t read_op(mp_text_t *t, mp_block_t *block) {
   } else if (t->tok.kind != MP_TOKEN_WORD) {
     return mp_text_expected(t, "an operation");
   }
-  MP_RETURN_IF_ERROR(find_op(t, &op.token, name, &op.code));
+  MP_RETURN_IF_ERROR(text_ops_find_op(t, &op.token, name, &op.code));
   mp_text_advance(t);
   if (generic || (op.code == MP_OP_COUNT && mp_text_is(t, '(')))
-    MP_RETURN_IF_ERROR(read_generic(t, &op));
+    MP_RETURN_IF_ERROR(text_ops_read_generic(t, &op));
   else
     MP_RETURN_IF_ERROR(mp_text_pretty(t, &op));
-  MP_RETURN_IF_ERROR(check_operands(t, &op));
-  if (op.code == MP_OP_COUNT) return finish_identity(t, &op, &names);
-  return finish_op(t, &op, &names, block);
+  MP_RETURN_IF_ERROR(text_ops_check_operands(t, &op));
+  if (op.code == MP_OP_COUNT) return text_ops_finish_identity(t, &op, &names);
+  return text_ops_finish_op(t, &op, &names, block);
 }
 
 mp_status_t mp_text_ops(mp_text_t *t, mp_block_t *block) {
@@ -289,7 +290,7 @@ mp_status_t mp_text_ops(mp_text_t *t, mp_block_t *block) {
   while (!mp_text_is(t, '}') && t->tok.kind != MP_TOKEN_END) {
     if (t->tok.kind == MP_TOKEN_CARET)
       return mp_text_error(t, &t->tok, MP_UNIMPLEMENTED, "a region has more than one block");
-    MP_RETURN_IF_ERROR(read_op(t, block));
+    MP_RETURN_IF_ERROR(text_ops_read_op(t, block));
   }
   mp_text_leave(t);
   return NULL;

@@ -5,7 +5,7 @@
 
 // --- errors ---
 
-static void describe(const mp_token_t *token, mp_strbuf_t *out) {
+static void text_parser_describe(const mp_token_t *token, mp_strbuf_t *out) {
   enum { MAX_SHOWN = 40 };
   if (token->kind == MP_TOKEN_END) {
     mp_strbuf_puts(out, "the end of the text");
@@ -30,7 +30,7 @@ static void describe(const mp_token_t *token, mp_strbuf_t *out) {
 mp_status_t mp_text_expected(const mp_text_t *t, const char *what) {
   mp_strbuf_t found;
   mp_strbuf_init(&found);
-  describe(&t->tok, &found);
+  text_parser_describe(&t->tok, &found);
   mp_status_t status = mp_status_make(MP_INVALID_ARGUMENT, "%u:%u: expected %s, found %s",
                                       t->tok.line, t->tok.column, what, mp_strbuf_text(&found));
   mp_strbuf_deinit(&found);
@@ -157,7 +157,7 @@ bool mp_text_scan_u64(const mp_token_t *token, uint64_t *out_value) {
 }
 
 // Takes the quotes and the escapes \\ \" \n \t \HH out of a string token's text.
-static mp_status_t unescape(mp_text_t *t, mp_str_t quoted, mp_str_t *out_text) {
+static mp_status_t text_parser_unescape(mp_text_t *t, mp_str_t quoted, mp_str_t *out_text) {
   char *text = mp_arena_alloc(t->arena, quoted.size);
   MP_RETURN_IF_NULL(text);
   size_t size = 0;
@@ -187,7 +187,7 @@ static mp_status_t unescape(mp_text_t *t, mp_str_t quoted, mp_str_t *out_text) {
 
 mp_status_t mp_text_string(mp_text_t *t, mp_str_t *out_text) {
   if (t->tok.kind != MP_TOKEN_STRING) return mp_text_expected(t, "a string");
-  MP_RETURN_IF_ERROR(unescape(t, t->tok.text, out_text));
+  MP_RETURN_IF_ERROR(text_parser_unescape(t, t->tok.text, out_text));
   mp_text_advance(t);
   return NULL;
 }
@@ -196,7 +196,7 @@ mp_status_t mp_text_symbol(mp_text_t *t, mp_str_t *out_name) {
   if (t->tok.kind != MP_TOKEN_SYMBOL) return mp_text_expected(t, "a symbol '@name'");
   mp_str_t text = t->tok.text;
   if (text.data[0] == '"') {
-    MP_RETURN_IF_ERROR(unescape(t, text, out_name));
+    MP_RETURN_IF_ERROR(text_parser_unescape(t, text, out_name));
   } else {
     char *copy = mp_arena_strndup(t->arena, text.data, text.size);
     MP_RETURN_IF_NULL(copy);

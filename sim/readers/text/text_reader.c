@@ -15,7 +15,7 @@ typedef struct {
 } signature_t;
 
 // An empty dictionary counts as none.
-static mp_status_t read_optional_dict(mp_text_t *t, const mp_attr_t **out_dict) {
+static mp_status_t text_reader_read_optional_dict(mp_text_t *t, const mp_attr_t **out_dict) {
   *out_dict = NULL;
   if (!mp_text_is(t, '{')) return NULL;
   MP_RETURN_IF_ERROR(mp_text_dict(t, out_dict));
@@ -23,18 +23,18 @@ static mp_status_t read_optional_dict(mp_text_t *t, const mp_attr_t **out_dict) 
   return NULL;
 }
 
-static mp_status_t add_typed(mp_text_t *t, bool with_attrs, mp_text_list_t *types,
-                             mp_text_list_t *attrs) {
+static mp_status_t text_reader_add_typed(mp_text_t *t, bool with_attrs, mp_text_list_t *types,
+                                         mp_text_list_t *attrs) {
   const mp_type_t *type = NULL;
   const mp_attr_t *dict = NULL;
   MP_RETURN_IF_ERROR(mp_text_type(t, &type));
-  if (with_attrs) MP_RETURN_IF_ERROR(read_optional_dict(t, &dict));
+  if (with_attrs) MP_RETURN_IF_ERROR(text_reader_read_optional_dict(t, &dict));
   MP_RETURN_IF_ERROR(mp_text_list_add(t, types, sizeof(type), &type));
   return mp_text_list_add(t, attrs, sizeof(dict), &dict);
 }
 
 // (%a: T {...}, ...); without names in a declaration.
-static mp_status_t read_args(mp_text_t *t, signature_t *s) {
+static mp_status_t text_reader_read_args(mp_text_t *t, signature_t *s) {
   MP_RETURN_IF_ERROR(mp_text_expect(t, '('));
   while (!mp_text_is(t, ')')) {
     const mp_loc_t *loc = NULL;
@@ -44,7 +44,7 @@ static mp_status_t read_args(mp_text_t *t, signature_t *s) {
       mp_text_advance(t);
       MP_RETURN_IF_ERROR(mp_text_expect(t, ':'));
     }
-    MP_RETURN_IF_ERROR(add_typed(t, true, &s->arg_types, &s->arg_attrs));
+    MP_RETURN_IF_ERROR(text_reader_add_typed(t, true, &s->arg_types, &s->arg_attrs));
     MP_RETURN_IF_ERROR(mp_text_optional_loc(t, &loc));
   }
   if (s->arg_names.count != 0 && s->arg_names.count != s->arg_types.count)
@@ -54,20 +54,21 @@ static mp_status_t read_args(mp_text_t *t, signature_t *s) {
 }
 
 // -> T, or -> (T {...}, ...). A dictionary behind a bare type would be the body.
-static mp_status_t read_results(mp_text_t *t, signature_t *s) {
+static mp_status_t text_reader_read_results(mp_text_t *t, signature_t *s) {
   if (t->tok.kind != MP_TOKEN_ARROW) return NULL;
   mp_text_advance(t);
-  if (!mp_text_accept(t, '(')) return add_typed(t, false, &s->result_types, &s->result_attrs);
+  if (!mp_text_accept(t, '('))
+    return text_reader_add_typed(t, false, &s->result_types, &s->result_attrs);
   while (!mp_text_is(t, ')')) {
     if (s->result_types.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
-    MP_RETURN_IF_ERROR(add_typed(t, true, &s->result_types, &s->result_attrs));
+    MP_RETURN_IF_ERROR(text_reader_add_typed(t, true, &s->result_types, &s->result_attrs));
   }
   mp_text_advance(t);
   return NULL;
 }
 
-static mp_status_t make_func(mp_text_t *t, const mp_token_t *token, const signature_t *s,
-                             mp_func_t **out_func) {
+static mp_status_t text_reader_make_func(mp_text_t *t, const mp_token_t *token,
+                                         const signature_t *s, mp_func_t **out_func) {
   // Outside of functions the table of names holds theirs; no body sees it.
   if (mp_text_is_defined(t, s->name))
     return mp_text_error(t, token, MP_INVALID_ARGUMENT, "the function @%.*s is defined twice",
@@ -88,7 +89,8 @@ static mp_status_t make_func(mp_text_t *t, const mp_token_t *token, const signat
   return NULL;
 }
 
-static mp_status_t define_args(mp_text_t *t, const mp_text_list_t *names, mp_block_t *block) {
+static mp_status_t text_reader_define_args(mp_text_t *t, const mp_text_list_t *names,
+                                           mp_block_t *block) {
   mp_value_t **values = MP_ARENA_ARRAY(t->scratch, mp_value_t *, block->num_args);
   MP_RETURN_IF_NULL(values);
   const mp_token_t *tokens = names->items;
@@ -99,7 +101,7 @@ static mp_status_t define_args(mp_text_t *t, const mp_text_list_t *names, mp_blo
   return NULL;
 }
 
-static mp_str_t visibility_of(const mp_text_t *t) {
+static mp_str_t text_reader_visibility_of(const mp_text_t *t) {
   static const char *const words[] = {"public", "private", "nested"};
   for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
     if (mp_text_is_word(t, words[i])) return mp_str(words[i]);
@@ -107,19 +109,20 @@ static mp_str_t visibility_of(const mp_text_t *t) {
 }
 
 // Behind `func.func`.
-static mp_status_t read_func(mp_text_t *t) {
-  signature_t s = {.visibility = visibility_of(t)};
+static mp_status_t text_reader_read_func(mp_text_t *t) {
+  signature_t s = {.visibility = text_reader_visibility_of(t)};
   if (s.visibility.size > 0) mp_text_advance(t);
   mp_token_t token = t->tok;
   MP_RETURN_IF_ERROR(mp_text_symbol(t, &s.name));
-  MP_RETURN_IF_ERROR(read_args(t, &s));
-  MP_RETURN_IF_ERROR(read_results(t, &s));
-  if (mp_text_accept_word(t, "attributes")) MP_RETURN_IF_ERROR(read_optional_dict(t, &s.attrs));
+  MP_RETURN_IF_ERROR(text_reader_read_args(t, &s));
+  MP_RETURN_IF_ERROR(text_reader_read_results(t, &s));
+  if (mp_text_accept_word(t, "attributes"))
+    MP_RETURN_IF_ERROR(text_reader_read_optional_dict(t, &s.attrs));
   mp_func_t *func = NULL;
-  MP_RETURN_IF_ERROR(make_func(t, &token, &s, &func));
+  MP_RETURN_IF_ERROR(text_reader_make_func(t, &token, &s, &func));
   if (mp_text_is(t, '{')) {
     mp_text_scope_t scope = mp_text_open_scope(t, true);
-    MP_RETURN_IF_ERROR(define_args(t, &s.arg_names, func->body));
+    MP_RETURN_IF_ERROR(text_reader_define_args(t, &s.arg_names, func->body));
     MP_RETURN_IF_ERROR(mp_text_region_of(t, func->body));
     mp_text_close_scope(t, scope);
   }
@@ -128,16 +131,17 @@ static mp_status_t read_func(mp_text_t *t) {
 
 // --- the generic forms of module, function and mesh ---
 
-static const mp_attr_t *find_item(const mp_text_list_t *items, const char *name) {
+static const mp_attr_t *text_reader_find_item(const mp_text_list_t *items, const char *name) {
   const mp_named_attr_t *list = items->items;
   for (uint32_t i = 0; i < items->count; i++)
     if (mp_str_is(list[i].text, name)) return list[i].value;
   return NULL;
 }
 
-static mp_status_t string_item(mp_text_t *t, const mp_token_t *token, const mp_text_list_t *items,
-                               const char *name, bool required, mp_str_t *out_text) {
-  const mp_attr_t *value = find_item(items, name);
+static mp_status_t text_reader_string_item(mp_text_t *t, const mp_token_t *token,
+                                           const mp_text_list_t *items, const char *name,
+                                           bool required, mp_str_t *out_text) {
+  const mp_attr_t *value = text_reader_find_item(items, name);
   *out_text = MP_STR("");
   if (value == NULL && !required) return NULL;
   if (value == NULL || value->kind != MP_KIND_STRING)
@@ -147,8 +151,9 @@ static mp_status_t string_item(mp_text_t *t, const mp_token_t *token, const mp_t
 }
 
 // A list of dictionaries, one per argument or result; an absent list stands for none.
-static mp_status_t spread_dicts(mp_text_t *t, const mp_token_t *token, const mp_attr_t *list,
-                                uint32_t count, mp_text_list_t *dicts) {
+static mp_status_t text_reader_spread_dicts(mp_text_t *t, const mp_token_t *token,
+                                            const mp_attr_t *list, uint32_t count,
+                                            mp_text_list_t *dicts) {
   bool valid = list == NULL || (list->kind == MP_KIND_ARRAY &&
                                 (list->u.array.count == count || list->u.array.count == 0));
   for (uint32_t i = 0; valid && i < count; i++) {
@@ -162,8 +167,9 @@ static mp_status_t spread_dicts(mp_text_t *t, const mp_token_t *token, const mp_
 }
 
 // What is left of a generic op's attributes when its own are taken out.
-static mp_status_t other_items(mp_text_t *t, const mp_token_t *token, const mp_text_list_t *items,
-                               const char *const *own, size_t num_own, const mp_attr_t **out_dict) {
+static mp_status_t text_reader_other_items(mp_text_t *t, const mp_token_t *token,
+                                           const mp_text_list_t *items, const char *const *own,
+                                           size_t num_own, const mp_attr_t **out_dict) {
   mp_text_list_t others = {0};
   const mp_named_attr_t *list = items->items;
   for (uint32_t i = 0; i < items->count; i++) {
@@ -177,7 +183,7 @@ static mp_status_t other_items(mp_text_t *t, const mp_token_t *token, const mp_t
 }
 
 // () <{...}>, up to the regions.
-static mp_status_t read_generic_head(mp_text_t *t, mp_text_list_t *items) {
+static mp_status_t text_reader_read_generic_head(mp_text_t *t, mp_text_list_t *items) {
   MP_RETURN_IF_ERROR(mp_text_expect(t, '('));
   MP_RETURN_IF_ERROR(mp_text_expect(t, ')'));
   if (!mp_text_accept(t, '<')) return NULL;
@@ -186,15 +192,15 @@ static mp_status_t read_generic_head(mp_text_t *t, mp_text_list_t *items) {
 }
 
 // {...}? : () -> ()
-static mp_status_t read_generic_tail(mp_text_t *t, mp_text_list_t *items) {
+static mp_status_t text_reader_read_generic_tail(mp_text_t *t, mp_text_list_t *items) {
   mp_text_signature_t type;
   if (mp_text_is(t, '{')) MP_RETURN_IF_ERROR(mp_text_dict_items(t, items));
   MP_RETURN_IF_ERROR(mp_text_expect(t, ':'));
   return mp_text_signature(t, &type);
 }
 
-static mp_status_t check_generic_body(mp_text_t *t, const mp_token_t *token, const mp_func_t *func,
-                                      const mp_block_t *body) {
+static mp_status_t text_reader_check_generic_body(mp_text_t *t, const mp_token_t *token,
+                                                  const mp_func_t *func, const mp_block_t *body) {
   bool same = body->num_args == func->body->num_args;
   for (uint32_t i = 0; same && i < body->num_args; i++)
     same = mp_type_equal(body->args[i].type, func->body->args[i].type);
@@ -204,21 +210,22 @@ static mp_status_t check_generic_body(mp_text_t *t, const mp_token_t *token, con
 }
 
 // "func.func"() <{function_type = ..., sym_name = ...}> ({^bb0(...): ...}) {...} : () -> ()
-static mp_status_t read_generic_func(mp_text_t *t, const mp_token_t *token) {
+static mp_status_t text_reader_read_generic_func(mp_text_t *t, const mp_token_t *token) {
   static const char *const own[] = {"arg_attrs", "function_type", "res_attrs", "sym_name",
                                     "sym_visibility"};
   signature_t s = {0};
   mp_text_list_t items = {0};
   mp_block_t *body = NULL;
-  MP_RETURN_IF_ERROR(read_generic_head(t, &items));
+  MP_RETURN_IF_ERROR(text_reader_read_generic_head(t, &items));
   MP_RETURN_IF_ERROR(mp_text_expect(t, '('));
   mp_token_t body_token = t->tok;
   MP_RETURN_IF_ERROR(mp_text_generic_region(t, true, &body));
   MP_RETURN_IF_ERROR(mp_text_expect(t, ')'));
-  MP_RETURN_IF_ERROR(read_generic_tail(t, &items));
-  MP_RETURN_IF_ERROR(string_item(t, token, &items, "sym_name", true, &s.name));
-  MP_RETURN_IF_ERROR(string_item(t, token, &items, "sym_visibility", false, &s.visibility));
-  const mp_attr_t *type = find_item(&items, "function_type");
+  MP_RETURN_IF_ERROR(text_reader_read_generic_tail(t, &items));
+  MP_RETURN_IF_ERROR(text_reader_string_item(t, token, &items, "sym_name", true, &s.name));
+  MP_RETURN_IF_ERROR(
+      text_reader_string_item(t, token, &items, "sym_visibility", false, &s.visibility));
+  const mp_attr_t *type = text_reader_find_item(&items, "function_type");
   if (type == NULL || type->kind != MP_KIND_TYPE || type->u.type->kind != MP_TYPE_FUNCTION)
     return mp_text_error(t, token, MP_INVALID_ARGUMENT, "function_type is missing or no function");
   const mp_type_t *function = type->u.type;
@@ -226,16 +233,17 @@ static mp_status_t read_generic_func(mp_text_t *t, const mp_token_t *token) {
     MP_RETURN_IF_ERROR(mp_text_list_add(t,
                                         i < function->num_inputs ? &s.arg_types : &s.result_types,
                                         sizeof(const mp_type_t *), &function->elements[i]));
+  MP_RETURN_IF_ERROR(text_reader_spread_dicts(t, token, text_reader_find_item(&items, "arg_attrs"),
+                                              s.arg_types.count, &s.arg_attrs));
+  MP_RETURN_IF_ERROR(text_reader_spread_dicts(t, token, text_reader_find_item(&items, "res_attrs"),
+                                              s.result_types.count, &s.result_attrs));
   MP_RETURN_IF_ERROR(
-      spread_dicts(t, token, find_item(&items, "arg_attrs"), s.arg_types.count, &s.arg_attrs));
-  MP_RETURN_IF_ERROR(spread_dicts(t, token, find_item(&items, "res_attrs"), s.result_types.count,
-                                  &s.result_attrs));
-  MP_RETURN_IF_ERROR(other_items(t, token, &items, own, sizeof(own) / sizeof(own[0]), &s.attrs));
+      text_reader_other_items(t, token, &items, own, sizeof(own) / sizeof(own[0]), &s.attrs));
   mp_func_t *func = NULL;
-  MP_RETURN_IF_ERROR(make_func(t, token, &s, &func));
+  MP_RETURN_IF_ERROR(text_reader_make_func(t, token, &s, &func));
   // A declaration's region is empty.
   if (body->num_args > 0 || body->first != NULL) {
-    MP_RETURN_IF_ERROR(check_generic_body(t, &body_token, func, body));
+    MP_RETURN_IF_ERROR(text_reader_check_generic_body(t, &body_token, func, body));
     func->body = body;
     body->parent_func = func;
   }
@@ -244,8 +252,8 @@ static mp_status_t read_generic_func(mp_text_t *t, const mp_token_t *token) {
 
 // --- meshes ---
 
-static mp_status_t define_mesh(mp_text_t *t, const mp_token_t *token, mp_mesh_t *mesh,
-                               const mp_mesh_t *value) {
+static mp_status_t text_reader_define_mesh(mp_text_t *t, const mp_token_t *token, mp_mesh_t *mesh,
+                                           const mp_mesh_t *value) {
   for (mp_text_mesh_t *entry = t->meshes; entry != NULL; entry = entry->next) {
     if (entry->mesh != mesh) continue;
     if (entry->defined)
@@ -260,36 +268,36 @@ static mp_status_t define_mesh(mp_text_t *t, const mp_token_t *token, mp_mesh_t 
 }
 
 // sdy.mesh @name = <["x"=2]> {...}?
-static mp_status_t read_mesh(mp_text_t *t) {
+static mp_status_t text_reader_read_mesh(mp_text_t *t) {
   mp_token_t token = t->tok;
   mp_mesh_t *mesh, value = {0};
   MP_RETURN_IF_ERROR(mp_text_mesh_ref(t, &mesh));
   MP_RETURN_IF_ERROR(mp_text_expect(t, '='));
   MP_RETURN_IF_ERROR(mp_text_mesh_body(t, &value));
-  MP_RETURN_IF_ERROR(define_mesh(t, &token, mesh, &value));
+  MP_RETURN_IF_ERROR(text_reader_define_mesh(t, &token, mesh, &value));
   // What other tools note about the mesh there repeats it.
   const mp_attr_t *ignored = NULL;
-  MP_RETURN_IF_ERROR(read_optional_dict(t, &ignored));
+  MP_RETURN_IF_ERROR(text_reader_read_optional_dict(t, &ignored));
   const mp_loc_t *loc = NULL;
   return mp_text_optional_loc(t, &loc);
 }
 
-static mp_mesh_t *known_mesh(const mp_text_t *t, mp_str_t name) {
+static mp_mesh_t *text_reader_known_mesh(const mp_text_t *t, mp_str_t name) {
   for (mp_text_mesh_t *entry = t->meshes; entry != NULL; entry = entry->next)
     if (mp_str_equal(entry->mesh->name, name)) return entry->mesh;
   return NULL;
 }
 
-static mp_status_t read_generic_mesh(mp_text_t *t, const mp_token_t *token) {
+static mp_status_t text_reader_read_generic_mesh(mp_text_t *t, const mp_token_t *token) {
   mp_text_list_t items = {0};
   mp_str_t name;
-  MP_RETURN_IF_ERROR(read_generic_head(t, &items));
-  MP_RETURN_IF_ERROR(read_generic_tail(t, &items));
-  MP_RETURN_IF_ERROR(string_item(t, token, &items, "sym_name", true, &name));
-  const mp_attr_t *value = find_item(&items, "mesh");
+  MP_RETURN_IF_ERROR(text_reader_read_generic_head(t, &items));
+  MP_RETURN_IF_ERROR(text_reader_read_generic_tail(t, &items));
+  MP_RETURN_IF_ERROR(text_reader_string_item(t, token, &items, "sym_name", true, &name));
+  const mp_attr_t *value = text_reader_find_item(&items, "mesh");
   if (value == NULL || value->kind != MP_KIND_MESH)
     return mp_text_error(t, token, MP_INVALID_ARGUMENT, "mesh is missing or no mesh");
-  mp_mesh_t *mesh = known_mesh(t, name);
+  mp_mesh_t *mesh = text_reader_known_mesh(t, name);
   if (mesh == NULL) {
     mp_text_mesh_t *entry = MP_ARENA_NEW(t->scratch, mp_text_mesh_t);
     mesh = MP_ARENA_NEW(t->arena, mp_mesh_t);
@@ -298,15 +306,15 @@ static mp_status_t read_generic_mesh(mp_text_t *t, const mp_token_t *token) {
     *entry = (mp_text_mesh_t){.mesh = mesh, .first_use = *token, .next = t->meshes};
     t->meshes = entry;
   }
-  MP_RETURN_IF_ERROR(define_mesh(t, token, mesh, value->u.mesh));
+  MP_RETURN_IF_ERROR(text_reader_define_mesh(t, token, mesh, value->u.mesh));
   const mp_loc_t *loc = NULL;
   return mp_text_optional_loc(t, &loc);
 }
 
 // --- the module ---
 
-static mp_status_t set_count(mp_text_t *t, const mp_token_t *token, const mp_named_attr_t *attr,
-                             uint32_t *out_count) {
+static mp_status_t text_reader_set_count(mp_text_t *t, const mp_token_t *token,
+                                         const mp_named_attr_t *attr, uint32_t *out_count) {
   if (attr->value->kind != MP_KIND_INT || attr->value->u.i64 < 1 || attr->value->u.i64 > INT32_MAX)
     return mp_text_error(t, token, MP_INVALID_ARGUMENT, "%.*s is no positive integer",
                          MP_STR_ARG(attr->text));
@@ -315,23 +323,24 @@ static mp_status_t set_count(mp_text_t *t, const mp_token_t *token, const mp_nam
 }
 
 // The counts of replicas and partitions go into the module's fields, the rest into its attributes.
-static mp_status_t set_module_attrs(mp_text_t *t, const mp_token_t *token,
-                                    const mp_text_list_t *items) {
+static mp_status_t text_reader_set_module_attrs(mp_text_t *t, const mp_token_t *token,
+                                                const mp_text_list_t *items) {
   static const char *const own[] = {
       "sym_name",          "sym_visibility",           "mhlo.num_partitions",
       "mhlo.num_replicas", "stablehlo.num_partitions", "stablehlo.num_replicas"};
   const mp_named_attr_t *list = items->items;
   for (uint32_t i = 0; i < items->count; i++) {
     if (mp_str_is(list[i].text, own[2]) || mp_str_is(list[i].text, own[4]))
-      MP_RETURN_IF_ERROR(set_count(t, token, &list[i], &t->module->num_partitions));
+      MP_RETURN_IF_ERROR(text_reader_set_count(t, token, &list[i], &t->module->num_partitions));
     if (mp_str_is(list[i].text, own[3]) || mp_str_is(list[i].text, own[5]))
-      MP_RETURN_IF_ERROR(set_count(t, token, &list[i], &t->module->num_replicas));
+      MP_RETURN_IF_ERROR(text_reader_set_count(t, token, &list[i], &t->module->num_replicas));
   }
-  return other_items(t, token, items, own, sizeof(own) / sizeof(own[0]), &t->module->attrs);
+  return text_reader_other_items(t, token, items, own, sizeof(own) / sizeof(own[0]),
+                                 &t->module->attrs);
 }
 
 // `#name = ...` and `!name = ...` were found before; here they are read, used or not.
-static mp_status_t read_alias_definition(mp_text_t *t) {
+static mp_status_t text_reader_read_alias_definition(mp_text_t *t) {
   mp_text_alias_t *alias = mp_text_find_alias(t, t->tok.text, t->tok.kind == MP_TOKEN_BANG);
   if (alias == NULL) return mp_text_expected(t, "a function or an alias's definition");
   mp_text_advance(t);
@@ -345,27 +354,29 @@ static mp_status_t read_alias_definition(mp_text_t *t) {
   return mp_text_attr(t, &attr);
 }
 
-static mp_status_t read_symbol_op(mp_text_t *t, bool *out_found) {
+static mp_status_t text_reader_read_symbol_op(mp_text_t *t, bool *out_found) {
   *out_found = true;
   mp_token_t token = t->tok;
-  if (mp_text_accept_word(t, "func.func") || mp_text_accept_word(t, "func")) return read_func(t);
-  if (mp_text_accept_word(t, "sdy.mesh")) return read_mesh(t);
+  if (mp_text_accept_word(t, "func.func") || mp_text_accept_word(t, "func"))
+    return text_reader_read_func(t);
+  if (mp_text_accept_word(t, "sdy.mesh")) return text_reader_read_mesh(t);
   if (t->tok.kind == MP_TOKEN_STRING) {
     bool func = mp_str_is(t->tok.text, "\"func.func\"");
     if (func || mp_str_is(t->tok.text, "\"sdy.mesh\"")) {
       mp_text_advance(t);
-      return func ? read_generic_func(t, &token) : read_generic_mesh(t, &token);
+      return func ? text_reader_read_generic_func(t, &token)
+                  : text_reader_read_generic_mesh(t, &token);
     }
   }
   *out_found = false;
   return NULL;
 }
 
-static mp_status_t read_module_body(mp_text_t *t) {
+static mp_status_t text_reader_read_module_body(mp_text_t *t) {
   MP_RETURN_IF_ERROR(mp_text_expect(t, '{'));
   while (!mp_text_is(t, '}')) {
     bool found;
-    MP_RETURN_IF_ERROR(read_symbol_op(t, &found));
+    MP_RETURN_IF_ERROR(text_reader_read_symbol_op(t, &found));
     if (!found) return mp_text_expected(t, "func.func or sdy.mesh");
   }
   mp_text_advance(t);
@@ -373,32 +384,33 @@ static mp_status_t read_module_body(mp_text_t *t) {
 }
 
 // Behind `module`.
-static mp_status_t read_module(mp_text_t *t) {
+static mp_status_t text_reader_read_module(mp_text_t *t) {
   mp_text_list_t items = {0};
   const mp_loc_t *loc = NULL;
   mp_token_t token = t->tok;
   if (t->tok.kind == MP_TOKEN_SYMBOL) MP_RETURN_IF_ERROR(mp_text_symbol(t, &t->module->name));
   if (mp_text_accept_word(t, "attributes")) MP_RETURN_IF_ERROR(mp_text_dict_items(t, &items));
-  MP_RETURN_IF_ERROR(set_module_attrs(t, &token, &items));
-  MP_RETURN_IF_ERROR(read_module_body(t));
+  MP_RETURN_IF_ERROR(text_reader_set_module_attrs(t, &token, &items));
+  MP_RETURN_IF_ERROR(text_reader_read_module_body(t));
   return mp_text_optional_loc(t, &loc);
 }
 
 // "builtin.module"() <{sym_name = "x"}> ({...}) {...} : () -> ()
-static mp_status_t read_generic_module(mp_text_t *t, const mp_token_t *token) {
+static mp_status_t text_reader_read_generic_module(mp_text_t *t, const mp_token_t *token) {
   mp_text_list_t items = {0};
   const mp_loc_t *loc = NULL;
-  MP_RETURN_IF_ERROR(read_generic_head(t, &items));
+  MP_RETURN_IF_ERROR(text_reader_read_generic_head(t, &items));
   MP_RETURN_IF_ERROR(mp_text_expect(t, '('));
-  MP_RETURN_IF_ERROR(read_module_body(t));
+  MP_RETURN_IF_ERROR(text_reader_read_module_body(t));
   MP_RETURN_IF_ERROR(mp_text_expect(t, ')'));
-  MP_RETURN_IF_ERROR(read_generic_tail(t, &items));
-  MP_RETURN_IF_ERROR(string_item(t, token, &items, "sym_name", false, &t->module->name));
-  MP_RETURN_IF_ERROR(set_module_attrs(t, token, &items));
+  MP_RETURN_IF_ERROR(text_reader_read_generic_tail(t, &items));
+  MP_RETURN_IF_ERROR(
+      text_reader_string_item(t, token, &items, "sym_name", false, &t->module->name));
+  MP_RETURN_IF_ERROR(text_reader_set_module_attrs(t, token, &items));
   return mp_text_optional_loc(t, &loc);
 }
 
-static mp_status_t read_top(mp_text_t *t) {
+static mp_status_t text_reader_read_top(mp_text_t *t) {
   bool module_seen = false;
   while (t->tok.kind != MP_TOKEN_END) {
     mp_token_t token = t->tok;
@@ -408,11 +420,12 @@ static mp_status_t read_top(mp_text_t *t) {
       if (module_seen) return mp_text_error(t, &token, MP_UNIMPLEMENTED, "more than one module");
       module_seen = true;
       mp_text_advance(t);
-      MP_RETURN_IF_ERROR(generic ? read_generic_module(t, &token) : read_module(t));
+      MP_RETURN_IF_ERROR(generic ? text_reader_read_generic_module(t, &token)
+                                 : text_reader_read_module(t));
     } else if (token.kind == MP_TOKEN_HASH || token.kind == MP_TOKEN_BANG) {
-      MP_RETURN_IF_ERROR(read_alias_definition(t));
+      MP_RETURN_IF_ERROR(text_reader_read_alias_definition(t));
     } else {
-      MP_RETURN_IF_ERROR(read_symbol_op(t, &found));
+      MP_RETURN_IF_ERROR(text_reader_read_symbol_op(t, &found));
       if (!found) return mp_text_expected(t, "a module or a function");
     }
   }
@@ -420,7 +433,7 @@ static mp_status_t read_top(mp_text_t *t) {
 }
 
 // The function named main; a program of one function may call it otherwise.
-static mp_status_t find_main(mp_text_t *t) {
+static mp_status_t text_reader_find_main(mp_text_t *t) {
   mp_module_t *module = t->module;
   module->main = mp_module_find_func(module, MP_STR("main"));
   if (module->main == NULL && module->first_func == module->last_func)
@@ -430,17 +443,17 @@ static mp_status_t find_main(mp_text_t *t) {
 }
 
 // Memory and expanded nodes that a program of `size` bytes may take: far more than real ones do.
-static size_t memory_limit(size_t size) {
+static size_t text_reader_memory_limit(size_t size) {
   return ((size_t)4 << 20) + size * 512;
 }
 
-static mp_status_t read_program(mp_text_t *t, const char *text, size_t size) {
+static mp_status_t text_reader_read_program(mp_text_t *t, const char *text, size_t size) {
   t->lex = mp_lexer_start(text, size);
   MP_RETURN_IF_ERROR(mp_text_find_aliases(t, text, size));
   mp_text_advance(t);
-  MP_RETURN_IF_ERROR(read_top(t));
+  MP_RETURN_IF_ERROR(text_reader_read_top(t));
   MP_RETURN_IF_ERROR(mp_text_check_meshes(t));
-  return find_main(t);
+  return text_reader_find_main(t);
 }
 
 mp_status_t mp_read_text(const char *text, size_t size, mp_module_t **out_module) {
@@ -451,9 +464,9 @@ mp_status_t mp_read_text(const char *text, size_t size, mp_module_t **out_module
   t.arena = t.module->arena;
   mp_status_t status = mp_arena_create(&t.scratch);
   if (status == NULL) {
-    mp_arena_set_limit(t.arena, memory_limit(size));
-    mp_arena_set_limit(t.scratch, memory_limit(size));
-    status = read_program(&t, size > 0 ? text : "", size);
+    mp_arena_set_limit(t.arena, text_reader_memory_limit(size));
+    mp_arena_set_limit(t.scratch, text_reader_memory_limit(size));
+    status = text_reader_read_program(&t, size > 0 ? text : "", size);
     mp_arena_set_limit(t.arena, 0);
   }
   mp_arena_release(t.scratch);

@@ -5,14 +5,14 @@
 // within one region a name is defined once. The newest definition of a bucket comes first, so that
 // closing a scope is to drop the newest definitions.
 
-static uint32_t bucket_of(const mp_text_t *t, mp_str_t name) {
+static uint32_t text_scope_bucket_of(const mp_text_t *t, mp_str_t name) {
   // Started from an address, so that nobody can write a program whose names all meet in one bucket.
   uint32_t hash = 2166136261u ^ (uint32_t)((uintptr_t)t >> 4);
   for (size_t i = 0; i < name.size; i++) hash = (hash ^ (unsigned char)name.data[i]) * 16777619u;
   return (hash ^ hash >> 15) & (t->num_buckets - 1);
 }
 
-static mp_status_t grow(mp_text_t *t) {
+static mp_status_t text_scope_grow(mp_text_t *t) {
   uint32_t max_defs = t->max_defs == 0 ? 256 : t->max_defs * 2;
   mp_text_def_t *defs = MP_ARENA_ARRAY(t->scratch, mp_text_def_t, max_defs);
   uint32_t *buckets = MP_ARENA_ARRAY(t->scratch, uint32_t, max_defs);
@@ -20,7 +20,7 @@ static mp_status_t grow(mp_text_t *t) {
   t->num_buckets = max_defs;
   for (uint32_t i = 0; i < t->num_defs; i++) {
     defs[i] = t->defs[i];
-    defs[i].bucket = bucket_of(t, defs[i].name);
+    defs[i].bucket = text_scope_bucket_of(t, defs[i].name);
     defs[i].next = buckets[defs[i].bucket];
     buckets[defs[i].bucket] = i + 1;
   }
@@ -47,32 +47,32 @@ void mp_text_close_scope(mp_text_t *t, mp_text_scope_t scope) {
 }
 
 // The index of the newest visible definition plus one; 0 when there is none.
-static uint32_t find(const mp_text_t *t, mp_str_t name) {
+static uint32_t text_scope_find(const mp_text_t *t, mp_str_t name) {
   if (t->num_buckets == 0) return 0;
-  uint32_t i = t->buckets[bucket_of(t, name)];
+  uint32_t i = t->buckets[text_scope_bucket_of(t, name)];
   while (i > t->visible_start && !mp_str_equal(t->defs[i - 1].name, name)) i = t->defs[i - 1].next;
   return i > t->visible_start ? i : 0;
 }
 
 mp_status_t mp_text_define(mp_text_t *t, const mp_token_t *name, mp_value_t **values,
                            uint32_t count) {
-  if (find(t, name->text) > t->scope_start)
+  if (text_scope_find(t, name->text) > t->scope_start)
     return mp_text_error(t, name, MP_INVALID_ARGUMENT, "%%%.*s is defined twice",
                          MP_STR_ARG(name->text));
-  if (t->num_defs == t->max_defs) MP_RETURN_IF_ERROR(grow(t));
-  uint32_t bucket = bucket_of(t, name->text);
+  if (t->num_defs == t->max_defs) MP_RETURN_IF_ERROR(text_scope_grow(t));
+  uint32_t bucket = text_scope_bucket_of(t, name->text);
   t->defs[t->num_defs++] = (mp_text_def_t){name->text, values, count, t->buckets[bucket], bucket};
   t->buckets[bucket] = t->num_defs;
   return NULL;
 }
 
 bool mp_text_is_defined(const mp_text_t *t, mp_str_t name) {
-  return find(t, name) != 0;
+  return text_scope_find(t, name) != 0;
 }
 
 mp_status_t mp_text_use(mp_text_t *t, mp_value_t **out_value) {
   if (t->tok.kind != MP_TOKEN_VALUE) return mp_text_expected(t, "a value '%name'");
-  uint32_t found = find(t, t->tok.text);
+  uint32_t found = text_scope_find(t, t->tok.text);
   if (found == 0)
     return mp_text_error(t, &t->tok, MP_INVALID_ARGUMENT, "%%%.*s is not defined here",
                          MP_STR_ARG(t->tok.text));

@@ -59,7 +59,7 @@ mp_status_t mp_text_mesh_body(mp_text_t *t, mp_mesh_t *out_mesh) {
   return mp_text_expect(t, '>');
 }
 
-static mp_status_t read_new_mesh(mp_text_t *t, mp_mesh_t **out_mesh) {
+static mp_status_t text_sdy_read_new_mesh(mp_text_t *t, mp_mesh_t **out_mesh) {
   mp_mesh_t *mesh = MP_ARENA_NEW(t->arena, mp_mesh_t);
   MP_RETURN_IF_NULL(mesh);
   mesh->name = MP_STR("");
@@ -71,7 +71,7 @@ static mp_status_t read_new_mesh(mp_text_t *t, mp_mesh_t **out_mesh) {
 // --- axes ---
 
 // "x" or "x":(1)2
-static mp_status_t read_axis(mp_text_t *t, mp_axis_ref_t *axis) {
+static mp_status_t text_sdy_read_axis(mp_text_t *t, mp_axis_ref_t *axis) {
   *axis = (mp_axis_ref_t){.pre_size = 1};
   MP_RETURN_IF_ERROR(mp_text_string(t, &axis->name));
   if (!mp_text_accept(t, ':')) return NULL;
@@ -85,7 +85,7 @@ static mp_status_t read_axis(mp_text_t *t, mp_axis_ref_t *axis) {
 }
 
 // {"x", "y"}; with `open` not NULL also {"x", ?} and {?}.
-static mp_status_t read_axes(mp_text_t *t, mp_axis_list_t *out_axes, bool *open) {
+static mp_status_t text_sdy_read_axes(mp_text_t *t, mp_axis_list_t *out_axes, bool *open) {
   mp_text_list_t axes = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '{'));
   for (bool first = true; !mp_text_is(t, '}'); first = false) {
@@ -95,7 +95,7 @@ static mp_status_t read_axes(mp_text_t *t, mp_axis_list_t *out_axes, bool *open)
       break;
     }
     mp_axis_ref_t axis;
-    MP_RETURN_IF_ERROR(read_axis(t, &axis));
+    MP_RETURN_IF_ERROR(text_sdy_read_axis(t, &axis));
     MP_RETURN_IF_ERROR(mp_text_list_add(t, &axes, sizeof(axis), &axis));
   }
   MP_RETURN_IF_ERROR(mp_text_expect(t, '}'));
@@ -106,7 +106,7 @@ static mp_status_t read_axes(mp_text_t *t, mp_axis_list_t *out_axes, bool *open)
 }
 
 mp_status_t mp_text_axes(mp_text_t *t, mp_axis_list_t *out_axes) {
-  return read_axes(t, out_axes, NULL);
+  return text_sdy_read_axes(t, out_axes, NULL);
 }
 
 mp_status_t mp_text_axes_attr(mp_text_t *t, const mp_attr_t **out_attr) {
@@ -166,9 +166,9 @@ mp_status_t mp_text_all_to_all(mp_text_t *t, const mp_attr_t **out_attr) {
 // --- shardings ---
 
 // {"x", ?}p1
-static mp_status_t read_dim(mp_text_t *t, mp_dim_sharding_t *dim) {
+static mp_status_t text_sdy_read_dim(mp_text_t *t, mp_dim_sharding_t *dim) {
   *dim = (mp_dim_sharding_t){.priority = -1};
-  MP_RETURN_IF_ERROR(read_axes(t, &dim->axes, &dim->is_open));
+  MP_RETURN_IF_ERROR(text_sdy_read_axes(t, &dim->axes, &dim->is_open));
   if (t->tok.kind != MP_TOKEN_WORD || t->tok.text.data[0] != 'p') return NULL;
   long long priority;
   mp_str_t digits = {t->tok.text.data + 1, t->tok.text.size - 1};
@@ -180,7 +180,7 @@ static mp_status_t read_dim(mp_text_t *t, mp_dim_sharding_t *dim) {
 }
 
 // replicated={...} and unreduced={...}, unreduced=max{...}
-static mp_status_t read_sharding_rest(mp_text_t *t, mp_sdy_sharding_t *sharding) {
+static mp_status_t text_sdy_read_sharding_rest(mp_text_t *t, mp_sdy_sharding_t *sharding) {
   while (mp_text_accept(t, ',')) {
     bool replicated = mp_text_accept_word(t, "replicated");
     if (!replicated) MP_RETURN_IF_ERROR(mp_text_expect_word(t, "unreduced"));
@@ -193,13 +193,13 @@ static mp_status_t read_sharding_rest(mp_text_t *t, mp_sdy_sharding_t *sharding)
 }
 
 // <@mesh, [{"x"}, {}]>
-static mp_status_t read_sharding(mp_text_t *t, mp_sdy_sharding_t *sharding) {
+static mp_status_t text_sdy_read_sharding(mp_text_t *t, mp_sdy_sharding_t *sharding) {
   mp_mesh_t *mesh = NULL;
   mp_text_list_t dims = {0};
   *sharding = (mp_sdy_sharding_t){0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '<'));
   if (mp_text_accept_word(t, "mesh"))
-    MP_RETURN_IF_ERROR(read_new_mesh(t, &mesh));
+    MP_RETURN_IF_ERROR(text_sdy_read_new_mesh(t, &mesh));
   else
     MP_RETURN_IF_ERROR(mp_text_mesh_ref(t, &mesh));
   sharding->mesh = mesh;
@@ -208,14 +208,14 @@ static mp_status_t read_sharding(mp_text_t *t, mp_sdy_sharding_t *sharding) {
   while (!mp_text_is(t, ']')) {
     mp_dim_sharding_t dim;
     if (dims.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
-    MP_RETURN_IF_ERROR(read_dim(t, &dim));
+    MP_RETURN_IF_ERROR(text_sdy_read_dim(t, &dim));
     MP_RETURN_IF_ERROR(mp_text_list_add(t, &dims, sizeof(dim), &dim));
   }
   mp_text_advance(t);
   sharding->rank = dims.count;
   sharding->dims = mp_arena_copy(t->arena, dims.items, dims.count * sizeof(mp_dim_sharding_t));
   MP_RETURN_IF_NULL(sharding->dims);
-  MP_RETURN_IF_ERROR(read_sharding_rest(t, sharding));
+  MP_RETURN_IF_ERROR(text_sdy_read_sharding_rest(t, sharding));
   return mp_text_expect(t, '>');
 }
 
@@ -224,7 +224,7 @@ mp_status_t mp_text_sharding(mp_text_t *t, const mp_attr_t **out_attr) {
   mp_sdy_sharding_t *sharding = MP_ARENA_NEW(t->arena, mp_sdy_sharding_t);
   MP_RETURN_IF_NULL(sharding);
   MP_RETURN_IF_ERROR(mp_text_new_attr(t, MP_KIND_SHARDING, &attr));
-  MP_RETURN_IF_ERROR(read_sharding(t, sharding));
+  MP_RETURN_IF_ERROR(text_sdy_read_sharding(t, sharding));
   attr->u.sharding = sharding;
   *out_attr = attr;
   return NULL;
@@ -237,7 +237,7 @@ mp_status_t mp_text_shardings(mp_text_t *t, const mp_attr_t **out_attr) {
   while (!mp_text_is(t, ']')) {
     mp_sdy_sharding_t sharding;
     if (list.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
-    MP_RETURN_IF_ERROR(read_sharding(t, &sharding));
+    MP_RETURN_IF_ERROR(text_sdy_read_sharding(t, &sharding));
     MP_RETURN_IF_ERROR(mp_text_list_add(t, &list, sizeof(sharding), &sharding));
   }
   mp_text_advance(t);
@@ -254,7 +254,7 @@ mp_status_t mp_text_shardings(mp_text_t *t, const mp_attr_t **out_attr) {
 // --- sharding rules ---
 
 // One factor at the front of `text`: i to z, or z_1 and so on; its length, or 0.
-static size_t scan_factor(mp_str_t text, int64_t *out_factor) {
+static size_t text_sdy_scan_factor(mp_str_t text, int64_t *out_factor) {
   if (text.size == 0 || text.data[0] < 'i' || text.data[0] > 'z') return 0;
   *out_factor = text.data[0] - 'i';
   if (text.data[0] != 'z' || text.size < 2 || text.data[1] != '_') return 1;
@@ -269,12 +269,12 @@ static size_t scan_factor(mp_str_t text, int64_t *out_factor) {
 }
 
 // All factors that are glued together in the current word.
-static mp_status_t read_factors(mp_text_t *t, mp_text_list_t *factors) {
+static mp_status_t text_sdy_read_factors(mp_text_t *t, mp_text_list_t *factors) {
   if (t->tok.kind != MP_TOKEN_WORD) return mp_text_expected(t, "a factor");
   mp_str_t rest = t->tok.text;
   while (rest.size > 0) {
     int64_t factor;
-    size_t size = scan_factor(rest, &factor);
+    size_t size = text_sdy_scan_factor(rest, &factor);
     if (size == 0) return mp_text_expected(t, "a factor (i to z, z_1, ...)");
     MP_RETURN_IF_ERROR(mp_text_list_add(t, factors, sizeof(factor), &factor));
     rest = (mp_str_t){rest.data + size, rest.size - size};
@@ -283,7 +283,8 @@ static mp_status_t read_factors(mp_text_t *t, mp_text_list_t *factors) {
   return NULL;
 }
 
-static mp_status_t keep_indices(mp_text_t *t, const mp_text_list_t *list, mp_index_list_t *out) {
+static mp_status_t text_sdy_keep_indices(mp_text_t *t, const mp_text_list_t *list,
+                                         mp_index_list_t *out) {
   out->count = list->count;
   out->values = mp_arena_copy(t->arena, list->items, list->count * sizeof(int64_t));
   MP_RETURN_IF_NULL(out->values);
@@ -291,15 +292,15 @@ static mp_status_t keep_indices(mp_text_t *t, const mp_text_list_t *list, mp_ind
 }
 
 // [i, jk]
-static mp_status_t read_mapping(mp_text_t *t, mp_tensor_mapping_t *mapping) {
+static mp_status_t text_sdy_read_mapping(mp_text_t *t, mp_tensor_mapping_t *mapping) {
   mp_text_list_t dims = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
   while (!mp_text_is(t, ']')) {
     mp_text_list_t factors = {0};
     mp_index_list_t dim;
     if (dims.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
-    MP_RETURN_IF_ERROR(read_factors(t, &factors));
-    MP_RETURN_IF_ERROR(keep_indices(t, &factors, &dim));
+    MP_RETURN_IF_ERROR(text_sdy_read_factors(t, &factors));
+    MP_RETURN_IF_ERROR(text_sdy_keep_indices(t, &factors, &dim));
     MP_RETURN_IF_ERROR(mp_text_list_add(t, &dims, sizeof(dim), &dim));
   }
   mp_text_advance(t);
@@ -310,14 +311,14 @@ static mp_status_t read_mapping(mp_text_t *t, mp_tensor_mapping_t *mapping) {
 }
 
 // ([i, j], [j])
-static mp_status_t read_mappings(mp_text_t *t, const mp_tensor_mapping_t **out_mappings,
-                                 uint32_t *out_count) {
+static mp_status_t text_sdy_read_mappings(mp_text_t *t, const mp_tensor_mapping_t **out_mappings,
+                                          uint32_t *out_count) {
   mp_text_list_t list = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '('));
   while (!mp_text_is(t, ')')) {
     mp_tensor_mapping_t mapping;
     if (list.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
-    MP_RETURN_IF_ERROR(read_mapping(t, &mapping));
+    MP_RETURN_IF_ERROR(text_sdy_read_mapping(t, &mapping));
     MP_RETURN_IF_ERROR(mp_text_list_add(t, &list, sizeof(mapping), &mapping));
   }
   mp_text_advance(t);
@@ -328,14 +329,14 @@ static mp_status_t read_mappings(mp_text_t *t, const mp_tensor_mapping_t **out_m
 }
 
 // {i=8, j=4}, in the factors' order
-static mp_status_t read_sizes(mp_text_t *t, mp_index_list_t *out_sizes) {
+static mp_status_t text_sdy_read_sizes(mp_text_t *t, mp_index_list_t *out_sizes) {
   mp_text_list_t sizes = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '{'));
   while (!mp_text_is(t, '}')) {
     mp_text_list_t factor = {0};
     int64_t size;
     if (sizes.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
-    MP_RETURN_IF_ERROR(read_factors(t, &factor));
+    MP_RETURN_IF_ERROR(text_sdy_read_factors(t, &factor));
     if (factor.count != 1 || ((int64_t *)factor.items)[0] != (int64_t)sizes.count)
       return mp_text_error(t, &t->last, MP_INVALID_ARGUMENT, "factors are not in their order");
     MP_RETURN_IF_ERROR(mp_text_expect(t, '='));
@@ -343,35 +344,37 @@ static mp_status_t read_sizes(mp_text_t *t, mp_index_list_t *out_sizes) {
     MP_RETURN_IF_ERROR(mp_text_list_add(t, &sizes, sizeof(size), &size));
   }
   mp_text_advance(t);
-  return keep_indices(t, &sizes, out_sizes);
+  return text_sdy_keep_indices(t, &sizes, out_sizes);
 }
 
 // reduction={i, k}
-static mp_status_t read_factor_set(mp_text_t *t, const char *name, mp_index_list_t *out_factors) {
+static mp_status_t text_sdy_read_factor_set(mp_text_t *t, const char *name,
+                                            mp_index_list_t *out_factors) {
   if (!mp_text_accept_word(t, name)) return NULL;
   mp_text_list_t factors = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '='));
   MP_RETURN_IF_ERROR(mp_text_expect(t, '{'));
   while (!mp_text_is(t, '}')) {
     if (factors.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
-    MP_RETURN_IF_ERROR(read_factors(t, &factors));
+    MP_RETURN_IF_ERROR(text_sdy_read_factors(t, &factors));
   }
   mp_text_advance(t);
-  return keep_indices(t, &factors, out_factors);
+  return text_sdy_keep_indices(t, &factors, out_factors);
 }
 
-static mp_status_t read_rule(mp_text_t *t, const mp_attr_t **out_attr) {
+static mp_status_t text_sdy_read_rule(mp_text_t *t, const mp_attr_t **out_attr) {
   mp_sharding_rule_t *rule = MP_ARENA_NEW(t->arena, mp_sharding_rule_t);
   MP_RETURN_IF_NULL(rule);
   MP_RETURN_IF_ERROR(mp_text_expect(t, '<'));
-  MP_RETURN_IF_ERROR(read_mappings(t, &rule->operands, &rule->num_operands));
+  MP_RETURN_IF_ERROR(text_sdy_read_mappings(t, &rule->operands, &rule->num_operands));
   MP_RETURN_IF_ERROR(mp_text_expect_arrow(t));
-  MP_RETURN_IF_ERROR(read_mappings(t, &rule->results, &rule->num_results));
-  if (mp_text_is(t, '{')) MP_RETURN_IF_ERROR(read_sizes(t, &rule->factor_sizes));
-  MP_RETURN_IF_ERROR(read_factor_set(t, "reduction", &rule->reduction));
-  MP_RETURN_IF_ERROR(read_factor_set(t, "need_replication", &rule->need_replication));
-  MP_RETURN_IF_ERROR(read_factor_set(t, "permutation", &rule->permutation));
-  MP_RETURN_IF_ERROR(read_factor_set(t, "blocked_propagation", &rule->blocked_propagation));
+  MP_RETURN_IF_ERROR(text_sdy_read_mappings(t, &rule->results, &rule->num_results));
+  if (mp_text_is(t, '{')) MP_RETURN_IF_ERROR(text_sdy_read_sizes(t, &rule->factor_sizes));
+  MP_RETURN_IF_ERROR(text_sdy_read_factor_set(t, "reduction", &rule->reduction));
+  MP_RETURN_IF_ERROR(text_sdy_read_factor_set(t, "need_replication", &rule->need_replication));
+  MP_RETURN_IF_ERROR(text_sdy_read_factor_set(t, "permutation", &rule->permutation));
+  MP_RETURN_IF_ERROR(
+      text_sdy_read_factor_set(t, "blocked_propagation", &rule->blocked_propagation));
   if (mp_text_accept(t, ',')) {
     MP_RETURN_IF_ERROR(mp_text_expect_word(t, "custom"));
     rule->is_custom = true;
@@ -386,17 +389,17 @@ static mp_status_t read_rule(mp_text_t *t, const mp_attr_t **out_attr) {
 
 // --- by name: #sdy.sharding<...>, #sdy<manual_axes{...}> ---
 
-static mp_status_t read_mesh_attr(mp_text_t *t, const mp_attr_t **out_attr) {
+static mp_status_t text_sdy_read_mesh_attr(mp_text_t *t, const mp_attr_t **out_attr) {
   mp_attr_t *attr = NULL;
   mp_mesh_t *mesh = NULL;
   MP_RETURN_IF_ERROR(mp_text_new_attr(t, MP_KIND_MESH, &attr));
-  MP_RETURN_IF_ERROR(read_new_mesh(t, &mesh));
+  MP_RETURN_IF_ERROR(text_sdy_read_new_mesh(t, &mesh));
   attr->u.mesh = mesh;
   *out_attr = attr;
   return NULL;
 }
 
-static mp_status_t read_per_value(mp_text_t *t, const mp_attr_t **out_attr) {
+static mp_status_t text_sdy_read_per_value(mp_text_t *t, const mp_attr_t **out_attr) {
   MP_RETURN_IF_ERROR(mp_text_expect(t, '<'));
   MP_RETURN_IF_ERROR(mp_text_shardings(t, out_attr));
   return mp_text_expect(t, '>');
@@ -407,10 +410,10 @@ mp_status_t mp_text_sdy_attr(mp_text_t *t, mp_str_t name, const mp_attr_t **out_
     const char *name;
     mp_status_t (*read)(mp_text_t *t, const mp_attr_t **out_attr);
   } readers[] = {
-      {"mesh", read_mesh_attr},
+      {"mesh", text_sdy_read_mesh_attr},
       {"sharding", mp_text_sharding},
-      {"sharding_per_value", read_per_value},
-      {"op_sharding_rule", read_rule},
+      {"sharding_per_value", text_sdy_read_per_value},
+      {"op_sharding_rule", text_sdy_read_rule},
       {"manual_axes", mp_text_axes_attr},
       {"axis_ref_list", mp_text_axes_attr},
       {"list_of_axis_ref_lists", mp_text_axes_lists},

@@ -18,7 +18,7 @@ static const struct {
     {"result_accuracy_mode", MP_ENUM_RESULT_ACCURACY_MODE},
 };
 
-static bool find_enum(mp_str_t name, mp_enum_kind_t *out_kind) {
+static bool text_structs_find_enum(mp_str_t name, mp_enum_kind_t *out_kind) {
   for (size_t i = 0; i < sizeof(enums) / sizeof(enums[0]); i++) {
     if (!mp_str_is(name, enums[i].name)) continue;
     *out_kind = enums[i].kind;
@@ -27,14 +27,15 @@ static bool find_enum(mp_str_t name, mp_enum_kind_t *out_kind) {
   return false;
 }
 
-static mp_status_t read_enum_value(mp_text_t *t, mp_enum_kind_t kind, const mp_attr_t **out_attr) {
+static mp_status_t text_structs_read_enum_value(mp_text_t *t, mp_enum_kind_t kind,
+                                                const mp_attr_t **out_attr) {
   int value = t->tok.kind == MP_TOKEN_WORD ? mp_enum_value_from_name(kind, t->tok.text) : -1;
   if (value < 0) return mp_text_expected(t, "an enumeration's value");
   mp_text_advance(t);
   return mp_attr_make_enum(t->arena, kind, (uint32_t)value, out_attr);
 }
 
-static mp_status_t read_enum(mp_text_t *t, mp_str_t name, const mp_attr_t **out_attr) {
+static mp_status_t text_structs_read_enum(mp_text_t *t, mp_str_t name, const mp_attr_t **out_attr) {
   mp_enum_kind_t kind;
   MP_RETURN_IF_ERROR(mp_text_expect(t, '<'));
   if (name.size == 0) {
@@ -42,10 +43,10 @@ static mp_status_t read_enum(mp_text_t *t, mp_str_t name, const mp_attr_t **out_
     name = t->tok.text;
     mp_text_advance(t);
   }
-  if (!find_enum(name, &kind))
+  if (!text_structs_find_enum(name, &kind))
     return mp_text_error(t, &t->last, MP_UNIMPLEMENTED,
                          "the attribute '#stablehlo.%.*s' is not known", MP_STR_ARG(name));
-  MP_RETURN_IF_ERROR(read_enum_value(t, kind, out_attr));
+  MP_RETURN_IF_ERROR(text_structs_read_enum_value(t, kind, out_attr));
   return mp_text_expect(t, '>');
 }
 
@@ -91,7 +92,7 @@ static const struct_t raw_conv = {
      FIELD(KERNEL_SPATIAL_DIMENSIONS), FIELD(OUTPUT_BATCH_DIMENSION),
      FIELD(OUTPUT_FEATURE_DIMENSION), FIELD(OUTPUT_SPATIAL_DIMENSIONS)}};
 
-static const field_t *find_field(const struct_t *s, mp_str_t text) {
+static const field_t *text_structs_find_field(const struct_t *s, mp_str_t text) {
   for (int i = 0; i < MAX_FIELDS && s->fields[i].name != MP_ATTR_OTHER; i++) {
     const char *name =
         s->fields[i].text != NULL ? s->fields[i].text : mp_attr_name_text(s->fields[i].name);
@@ -100,14 +101,14 @@ static const field_t *find_field(const struct_t *s, mp_str_t text) {
   return NULL;
 }
 
-static bool is_dtype_field(mp_attr_name_t name) {
+static bool text_structs_is_dtype_field(mp_attr_name_t name) {
   return name == MP_ATTR_LHS_PRECISION_TYPE || name == MP_ATTR_RHS_PRECISION_TYPE ||
          name == MP_ATTR_ACCUMULATION_TYPE;
 }
 
-static mp_status_t read_field_value(mp_text_t *t, mp_attr_name_t name,
-                                    const mp_attr_t **out_value) {
-  if (is_dtype_field(name)) {
+static mp_status_t text_structs_read_field_value(mp_text_t *t, mp_attr_name_t name,
+                                                 const mp_attr_t **out_value) {
+  if (text_structs_is_dtype_field(name)) {
     mp_dtype_t dtype;
     const mp_type_t *type = NULL;
     MP_RETURN_IF_ERROR(mp_text_dtype(t, &dtype));
@@ -122,43 +123,46 @@ static mp_status_t read_field_value(mp_text_t *t, mp_attr_name_t name,
   return mp_text_attr(t, out_value);
 }
 
-static bool is_end(mp_token_t token) {
+static bool text_structs_is_end(mp_token_t token) {
   return token.kind == MP_TOKEN_PUNCT && token.text.data[0] == '>';
 }
 
 // name = value, ... up to '>', which is taken.
-static mp_status_t read_fields(mp_text_t *t, const struct_t *s, const mp_attr_t **out_attr) {
+static mp_status_t text_structs_read_fields(mp_text_t *t, const struct_t *s,
+                                            const mp_attr_t **out_attr) {
   mp_text_list_t items = {0};
   mp_token_t token = t->tok;
   while (!mp_text_is(t, '>')) {
     if (items.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
-    const field_t *field = t->tok.kind == MP_TOKEN_WORD ? find_field(s, t->tok.text) : NULL;
+    const field_t *field =
+        t->tok.kind == MP_TOKEN_WORD ? text_structs_find_field(s, t->tok.text) : NULL;
     if (field == NULL) return mp_text_expected(t, "the name of a field");
     mp_text_advance(t);
     MP_RETURN_IF_ERROR(mp_text_expect(t, '='));
     mp_named_attr_t item = {field->name, mp_str(mp_attr_name_text(field->name)), NULL};
-    MP_RETURN_IF_ERROR(read_field_value(t, field->name, &item.value));
+    MP_RETURN_IF_ERROR(text_structs_read_field_value(t, field->name, &item.value));
     MP_RETURN_IF_ERROR(mp_text_list_add(t, &items, sizeof(item), &item));
     // A comma may end the list.
-    if (mp_text_is(t, ',') && is_end(mp_text_peek(t))) mp_text_advance(t);
+    if (mp_text_is(t, ',') && text_structs_is_end(mp_text_peek(t))) mp_text_advance(t);
   }
   mp_text_advance(t);
   return mp_text_make_dict(t, &token, items.items, items.count, out_attr);
 }
 
-static const struct_t *find_struct(mp_str_t name) {
+static const struct_t *text_structs_find_struct(mp_str_t name) {
   for (size_t i = 0; i < sizeof(structs) / sizeof(structs[0]); i++)
     if (mp_str_is(name, structs[i].name)) return &structs[i];
   return NULL;
 }
 
-static mp_status_t read_struct(mp_text_t *t, mp_str_t name, const mp_attr_t **out_attr) {
+static mp_status_t text_structs_read_struct(mp_text_t *t, mp_str_t name,
+                                            const mp_attr_t **out_attr) {
   MP_RETURN_IF_ERROR(mp_text_expect(t, '<'));
-  return read_fields(t, find_struct(name), out_attr);
+  return text_structs_read_fields(t, text_structs_find_struct(name), out_attr);
 }
 
 mp_status_t mp_text_dot_algorithm(mp_text_t *t, const mp_attr_t **out_fields) {
-  return read_struct(t, MP_STR("dot_algorithm"), out_fields);
+  return text_structs_read_struct(t, MP_STR("dot_algorithm"), out_fields);
 }
 
 // --- convolution ---
@@ -169,22 +173,23 @@ typedef struct {
   mp_attr_name_t first_name, second_name, spatial_name;
 } conv_tensor_t;
 
-static mp_status_t add_item(mp_text_t *t, mp_text_list_t *items, mp_attr_name_t name,
-                            const mp_attr_t *value) {
+static mp_status_t text_structs_add_item(mp_text_t *t, mp_text_list_t *items, mp_attr_name_t name,
+                                         const mp_attr_t *value) {
   mp_named_attr_t item = {name, mp_str(mp_attr_name_text(name)), value};
   return mp_text_list_add(t, items, sizeof(item), &item);
 }
 
-static mp_status_t add_int(mp_text_t *t, mp_text_list_t *items, mp_attr_name_t name,
-                           int64_t value) {
+static mp_status_t text_structs_add_int(mp_text_t *t, mp_text_list_t *items, mp_attr_name_t name,
+                                        int64_t value) {
   const mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_attr_make_int(t->arena, MP_DTYPE_S64, value, &attr));
-  return add_item(t, items, name, attr);
+  return text_structs_add_item(t, items, name, attr);
 }
 
 // Turns "spatial number at position" round into "position by spatial number".
-static mp_status_t add_spatial(mp_text_t *t, mp_text_list_t *items, const mp_token_t *token,
-                               mp_attr_name_t name, const mp_text_list_t *numbers) {
+static mp_status_t text_structs_add_spatial(mp_text_t *t, mp_text_list_t *items,
+                                            const mp_token_t *token, mp_attr_name_t name,
+                                            const mp_text_list_t *numbers) {
   const int64_t(*pairs)[2] = numbers->items;  // number, position
   int64_t *positions = MP_ARENA_ARRAY(t->scratch, int64_t, numbers->count);
   bool *seen = MP_ARENA_ARRAY(t->scratch, bool, numbers->count);
@@ -199,11 +204,11 @@ static mp_status_t add_spatial(mp_text_t *t, mp_text_list_t *items, const mp_tok
   }
   const mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_attr_make_ints(t->arena, positions, numbers->count, &attr));
-  return add_item(t, items, name, attr);
+  return text_structs_add_item(t, items, name, attr);
 }
 
-static mp_status_t read_conv_tensor(mp_text_t *t, const conv_tensor_t *tensor,
-                                    mp_text_list_t *items) {
+static mp_status_t text_structs_read_conv_tensor(mp_text_t *t, const conv_tensor_t *tensor,
+                                                 mp_text_list_t *items) {
   mp_token_t token = t->tok;
   mp_text_list_t numbers = {0};
   int64_t first = -1, second = -1;
@@ -229,9 +234,9 @@ static mp_status_t read_conv_tensor(mp_text_t *t, const conv_tensor_t *tensor,
   if (first < 0 || second < 0)
     return mp_text_error(t, &token, MP_INVALID_ARGUMENT, "a dimension '%c' is missing",
                          first < 0 ? tensor->first : tensor->second);
-  MP_RETURN_IF_ERROR(add_int(t, items, tensor->first_name, first));
-  MP_RETURN_IF_ERROR(add_int(t, items, tensor->second_name, second));
-  return add_spatial(t, items, &token, tensor->spatial_name, &numbers);
+  MP_RETURN_IF_ERROR(text_structs_add_int(t, items, tensor->first_name, first));
+  MP_RETURN_IF_ERROR(text_structs_add_int(t, items, tensor->second_name, second));
+  return text_structs_add_spatial(t, items, &token, tensor->spatial_name, &numbers);
 }
 
 mp_status_t mp_text_conv_numbers(mp_text_t *t, const mp_attr_t **out_fields) {
@@ -245,16 +250,16 @@ mp_status_t mp_text_conv_numbers(mp_text_t *t, const mp_attr_t **out_fields) {
   };
   mp_text_list_t items = {0};
   mp_token_t token = t->tok;
-  MP_RETURN_IF_ERROR(read_conv_tensor(t, &tensors[0], &items));
+  MP_RETURN_IF_ERROR(text_structs_read_conv_tensor(t, &tensors[0], &items));
   MP_RETURN_IF_ERROR(mp_text_expect_word(t, "x"));
-  MP_RETURN_IF_ERROR(read_conv_tensor(t, &tensors[1], &items));
+  MP_RETURN_IF_ERROR(text_structs_read_conv_tensor(t, &tensors[1], &items));
   MP_RETURN_IF_ERROR(mp_text_expect_arrow(t));
-  MP_RETURN_IF_ERROR(read_conv_tensor(t, &tensors[2], &items));
+  MP_RETURN_IF_ERROR(text_structs_read_conv_tensor(t, &tensors[2], &items));
   return mp_text_make_dict(t, &token, items.items, items.count, out_fields);
 }
 
 // <[b, 0, f]x[0, i, o]->[b, 0, f]> or <raw input_batch_dimension = 0, ...>
-static mp_status_t read_conv(mp_text_t *t, mp_str_t name, const mp_attr_t **out_attr) {
+static mp_status_t text_structs_read_conv(mp_text_t *t, mp_str_t name, const mp_attr_t **out_attr) {
   (void)name;
   MP_RETURN_IF_ERROR(mp_text_expect(t, '<'));
   if (!mp_text_accept_word(t, "raw")) {
@@ -263,7 +268,7 @@ static mp_status_t read_conv(mp_text_t *t, mp_str_t name, const mp_attr_t **out_
   }
   const mp_attr_t *given = NULL;
   mp_token_t token = t->tok;
-  MP_RETURN_IF_ERROR(read_fields(t, &raw_conv, &given));
+  MP_RETURN_IF_ERROR(text_structs_read_fields(t, &raw_conv, &given));
   // A field that is left out is 0 here.
   mp_text_list_t items = {0};
   for (int i = 0; i < MAX_FIELDS && raw_conv.fields[i].name != MP_ATTR_OTHER; i++) {
@@ -271,9 +276,9 @@ static mp_status_t read_conv(mp_text_t *t, mp_str_t name, const mp_attr_t **out_
     bool list =
         mp_schema_find(MP_OP_CONVOLUTION, raw_conv.fields[i].name)->kinds == 1u << MP_KIND_INTS;
     if (value != NULL)
-      MP_RETURN_IF_ERROR(add_item(t, &items, raw_conv.fields[i].name, value));
+      MP_RETURN_IF_ERROR(text_structs_add_item(t, &items, raw_conv.fields[i].name, value));
     else if (!list)
-      MP_RETURN_IF_ERROR(add_int(t, &items, raw_conv.fields[i].name, 0));
+      MP_RETURN_IF_ERROR(text_structs_add_int(t, &items, raw_conv.fields[i].name, 0));
   }
   return mp_text_make_dict(t, &token, items.items, items.count, out_attr);
 }
@@ -281,7 +286,8 @@ static mp_status_t read_conv(mp_text_t *t, mp_str_t name, const mp_attr_t **out_
 // --- values of their own kind ---
 
 // output_tuple_indices = [..], operand_index = N, operand_tuple_indices = [..]
-static mp_status_t read_alias(mp_text_t *t, mp_str_t name, const mp_attr_t **out_attr) {
+static mp_status_t text_structs_read_alias(mp_text_t *t, mp_str_t name,
+                                           const mp_attr_t **out_attr) {
   (void)name;
   mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_text_new_attr(t, MP_KIND_OUTPUT_ALIAS, &attr));
@@ -306,7 +312,7 @@ static mp_status_t read_alias(mp_text_t *t, mp_str_t name, const mp_attr_t **out
   return NULL;
 }
 
-static mp_status_t read_accuracy_field(mp_text_t *t, mp_attr_t *attr) {
+static mp_status_t text_structs_read_accuracy_field(mp_text_t *t, mp_attr_t *attr) {
   mp_token_t token = t->tok;
   if (token.kind != MP_TOKEN_WORD) return mp_text_expected(t, "the name of a field");
   mp_text_advance(t);
@@ -326,14 +332,15 @@ static mp_status_t read_accuracy_field(mp_text_t *t, mp_attr_t *attr) {
   return NULL;
 }
 
-static mp_status_t read_accuracy(mp_text_t *t, mp_str_t name, const mp_attr_t **out_attr) {
+static mp_status_t text_structs_read_accuracy(mp_text_t *t, mp_str_t name,
+                                              const mp_attr_t **out_attr) {
   (void)name;
   mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_text_new_attr(t, MP_KIND_RESULT_ACCURACY, &attr));
   MP_RETURN_IF_ERROR(mp_text_expect(t, '<'));
   for (bool first = true; !mp_text_is(t, '>'); first = false) {
     if (!first) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
-    MP_RETURN_IF_ERROR(read_accuracy_field(t, attr));
+    MP_RETURN_IF_ERROR(text_structs_read_accuracy_field(t, attr));
   }
   mp_text_advance(t);
   *out_attr = attr;
@@ -343,7 +350,7 @@ static mp_status_t read_accuracy(mp_text_t *t, mp_str_t name, const mp_attr_t **
 // --- meshes as StableHLO spells them ---
 
 // <name = "x", size = 4>, the attribute's name in front is optional.
-static mp_status_t read_mesh_axis(mp_text_t *t, mp_mesh_axis_t *axis) {
+static mp_status_t text_structs_read_mesh_axis(mp_text_t *t, mp_mesh_axis_t *axis) {
   if (t->tok.kind == MP_TOKEN_HASH) mp_text_advance(t);
   MP_RETURN_IF_ERROR(mp_text_expect(t, '<'));
   MP_RETURN_IF_ERROR(mp_text_expect_word(t, "name"));
@@ -356,7 +363,7 @@ static mp_status_t read_mesh_axis(mp_text_t *t, mp_mesh_axis_t *axis) {
   return mp_text_expect(t, '>');
 }
 
-static mp_status_t read_device_ids(mp_text_t *t, mp_mesh_t *mesh) {
+static mp_status_t text_structs_read_device_ids(mp_text_t *t, mp_mesh_t *mesh) {
   const mp_attr_t *value, *ids;
   mp_token_t token = t->tok;
   MP_RETURN_IF_ERROR(mp_text_attr(t, &value));
@@ -369,7 +376,7 @@ static mp_status_t read_device_ids(mp_text_t *t, mp_mesh_t *mesh) {
 }
 
 // <axes = [...], device_ids = dense<...>>
-static mp_status_t read_inline_mesh(mp_text_t *t, mp_mesh_t *mesh) {
+static mp_status_t text_structs_read_inline_mesh(mp_text_t *t, mp_mesh_t *mesh) {
   mp_text_list_t axes = {0};
   mp_text_advance(t);
   MP_RETURN_IF_ERROR(mp_text_expect(t, '<'));
@@ -379,7 +386,7 @@ static mp_status_t read_inline_mesh(mp_text_t *t, mp_mesh_t *mesh) {
   while (!mp_text_is(t, ']')) {
     mp_mesh_axis_t axis;
     if (axes.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
-    MP_RETURN_IF_ERROR(read_mesh_axis(t, &axis));
+    MP_RETURN_IF_ERROR(text_structs_read_mesh_axis(t, &axis));
     MP_RETURN_IF_ERROR(mp_text_list_add(t, &axes, sizeof(axis), &axis));
   }
   mp_text_advance(t);
@@ -389,13 +396,13 @@ static mp_status_t read_inline_mesh(mp_text_t *t, mp_mesh_t *mesh) {
   if (mp_text_accept(t, ',')) {
     MP_RETURN_IF_ERROR(mp_text_expect_word(t, "device_ids"));
     MP_RETURN_IF_ERROR(mp_text_expect(t, '='));
-    MP_RETURN_IF_ERROR(read_device_ids(t, mesh));
+    MP_RETURN_IF_ERROR(text_structs_read_device_ids(t, mesh));
   }
   return mp_text_expect(t, '>');
 }
 
 // #stablehlo.axis_ref<name = "x", sub_axis_info = (1)2>
-static mp_status_t read_axis_ref(mp_text_t *t, mp_axis_ref_t *axis) {
+static mp_status_t text_structs_read_axis_ref(mp_text_t *t, mp_axis_ref_t *axis) {
   *axis = (mp_axis_ref_t){.pre_size = 1};
   if (t->tok.kind == MP_TOKEN_HASH) mp_text_advance(t);
   MP_RETURN_IF_ERROR(mp_text_expect(t, '<'));
@@ -413,7 +420,8 @@ static mp_status_t read_axis_ref(mp_text_t *t, mp_axis_ref_t *axis) {
   return mp_text_expect(t, '>');
 }
 
-static mp_status_t read_mesh_groups(mp_text_t *t, mp_str_t name, const mp_attr_t **out_attr) {
+static mp_status_t text_structs_read_mesh_groups(mp_text_t *t, mp_str_t name,
+                                                 const mp_attr_t **out_attr) {
   (void)name;
   mp_attr_t *attr = NULL;
   mp_mesh_t *mesh = NULL;
@@ -426,7 +434,7 @@ static mp_status_t read_mesh_groups(mp_text_t *t, mp_str_t name, const mp_attr_t
     mesh = MP_ARENA_NEW(t->arena, mp_mesh_t);
     MP_RETURN_IF_NULL(mesh);
     mesh->name = MP_STR("");
-    MP_RETURN_IF_ERROR(read_inline_mesh(t, mesh));
+    MP_RETURN_IF_ERROR(text_structs_read_inline_mesh(t, mesh));
   } else {
     MP_RETURN_IF_ERROR(mp_text_mesh_ref(t, &mesh));
   }
@@ -437,7 +445,7 @@ static mp_status_t read_mesh_groups(mp_text_t *t, mp_str_t name, const mp_attr_t
   while (!mp_text_is(t, ']')) {
     mp_axis_ref_t axis;
     if (axes.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
-    MP_RETURN_IF_ERROR(read_axis_ref(t, &axis));
+    MP_RETURN_IF_ERROR(text_structs_read_axis_ref(t, &axis));
     MP_RETURN_IF_ERROR(mp_text_list_add(t, &axes, sizeof(axis), &axis));
   }
   mp_text_advance(t);
@@ -457,13 +465,13 @@ mp_status_t mp_text_stablehlo_attr(mp_text_t *t, mp_str_t name, const mp_attr_t 
     const char *name;
     mp_status_t (*read)(mp_text_t *t, mp_str_t name, const mp_attr_t **out_attr);
   } readers[] = {
-      {"conv", read_conv},
-      {"output_operand_alias", read_alias},
-      {"result_accuracy", read_accuracy},
-      {"replica_group_mesh_axes", read_mesh_groups},
+      {"conv", text_structs_read_conv},
+      {"output_operand_alias", text_structs_read_alias},
+      {"result_accuracy", text_structs_read_accuracy},
+      {"replica_group_mesh_axes", text_structs_read_mesh_groups},
   };
   for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); i++)
     if (mp_str_is(name, readers[i].name)) return readers[i].read(t, name, out_attr);
-  if (find_struct(name) != NULL) return read_struct(t, name, out_attr);
-  return read_enum(t, name, out_attr);
+  if (text_structs_find_struct(name) != NULL) return text_structs_read_struct(t, name, out_attr);
+  return text_structs_read_enum(t, name, out_attr);
 }

@@ -30,7 +30,7 @@ mp_status_t mp_text_dtype(mp_text_t *t, mp_dtype_t *out_dtype) {
 
 // --- uniform quantisation: <i8<-127:127>:f32:1, {0.1:3, 0.2}> ---
 
-static mp_status_t read_number(mp_text_t *t, double *out_value) {
+static mp_status_t text_types_read_number(mp_text_t *t, double *out_value) {
   bool negative = mp_text_accept(t, '-');
   if (t->tok.kind != MP_TOKEN_FLOAT && t->tok.kind != MP_TOKEN_INTEGER)
     return mp_text_expected(t, "a number");
@@ -42,12 +42,12 @@ static mp_status_t read_number(mp_text_t *t, double *out_value) {
   return NULL;
 }
 
-static mp_status_t read_scales(mp_text_t *t, mp_quant_t *quant, bool list) {
+static mp_status_t text_types_read_scales(mp_text_t *t, mp_quant_t *quant, bool list) {
   mp_text_list_t scales = {0}, points = {0};
   do {
     double scale;
     int64_t point = 0;
-    MP_RETURN_IF_ERROR(read_number(t, &scale));
+    MP_RETURN_IF_ERROR(text_types_read_number(t, &scale));
     if (mp_text_accept(t, ':')) MP_RETURN_IF_ERROR(mp_text_i64(t, &point));
     MP_RETURN_IF_ERROR(mp_text_list_add(t, &scales, sizeof(scale), &scale));
     MP_RETURN_IF_ERROR(mp_text_list_add(t, &points, sizeof(point), &point));
@@ -59,7 +59,7 @@ static mp_status_t read_scales(mp_text_t *t, mp_quant_t *quant, bool list) {
   return NULL;
 }
 
-static mp_status_t read_storage(mp_text_t *t, mp_quant_t *quant) {
+static mp_status_t text_types_read_storage(mp_text_t *t, mp_quant_t *quant) {
   // u8 is i8 with unsigned values.
   bool is_signed = !(t->tok.kind == MP_TOKEN_WORD && t->tok.text.data[0] == 'u');
   if (t->tok.kind == MP_TOKEN_WORD && t->tok.text.size >= 2 && !is_signed &&
@@ -88,12 +88,12 @@ static mp_status_t read_storage(mp_text_t *t, mp_quant_t *quant) {
   return mp_text_expect(t, '>');
 }
 
-static mp_status_t read_quant(mp_text_t *t, const mp_quant_t **out_quant) {
+static mp_status_t text_types_read_quant(mp_text_t *t, const mp_quant_t **out_quant) {
   mp_quant_t *quant = MP_ARENA_NEW(t->arena, mp_quant_t);
   MP_RETURN_IF_NULL(quant);
   quant->axis = -1;
   MP_RETURN_IF_ERROR(mp_text_expect(t, '<'));
-  MP_RETURN_IF_ERROR(read_storage(t, quant));
+  MP_RETURN_IF_ERROR(text_types_read_storage(t, quant));
   MP_RETURN_IF_ERROR(mp_text_expect(t, ':'));
   MP_RETURN_IF_ERROR(mp_text_dtype(t, &quant->expressed));
   if (mp_text_accept(t, ':')) {
@@ -103,7 +103,7 @@ static mp_status_t read_quant(mp_text_t *t, const mp_quant_t **out_quant) {
   MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
   bool list = quant->axis >= 0;
   if (list) MP_RETURN_IF_ERROR(mp_text_expect(t, '{'));
-  MP_RETURN_IF_ERROR(read_scales(t, quant, list));
+  MP_RETURN_IF_ERROR(text_types_read_scales(t, quant, list));
   if (list) MP_RETURN_IF_ERROR(mp_text_expect(t, '}'));
   MP_RETURN_IF_ERROR(mp_text_expect(t, '>'));
   *out_quant = quant;
@@ -114,7 +114,7 @@ static mp_status_t read_quant(mp_text_t *t, const mp_quant_t **out_quant) {
 
 // A dimension list's tokens are not MLIR's ("0x3xf32" would be a hexadecimal number), so it is read
 // character by character: "4x?x", up to the element type.
-static mp_status_t read_dims(mp_text_t *t, mp_text_list_t *dims) {
+static mp_status_t text_types_read_dims(mp_text_t *t, mp_text_list_t *dims) {
   const char *at = t->tok.start, *end = t->lex.end;
   while (at < end && ((*at >= '0' && *at <= '9') || *at == '?')) {
     int64_t dim = 0;
@@ -135,14 +135,14 @@ static mp_status_t read_dims(mp_text_t *t, mp_text_list_t *dims) {
   return NULL;
 }
 
-static mp_status_t read_bound(mp_text_t *t, int64_t *out_bound) {
+static mp_status_t text_types_read_bound(mp_text_t *t, int64_t *out_bound) {
   *out_bound = MP_DYNAMIC;
   if (mp_text_accept(t, '?')) return NULL;
   return mp_text_i64(t, out_bound);
 }
 
 // #stablehlo.bounds<8, ?> or #stablehlo.type_extensions<bounds = [8, ?]>
-static mp_status_t read_bounds(mp_text_t *t, mp_type_t *type) {
+static mp_status_t text_types_read_bounds(mp_text_t *t, mp_type_t *type) {
   bool is_short = t->tok.kind == MP_TOKEN_HASH && mp_str_is(t->tok.text, "stablehlo.bounds");
   if (!is_short &&
       !(t->tok.kind == MP_TOKEN_HASH && mp_str_is(t->tok.text, "stablehlo.type_extensions")))
@@ -158,7 +158,7 @@ static mp_status_t read_bounds(mp_text_t *t, mp_type_t *type) {
   MP_RETURN_IF_NULL(bounds);
   for (uint32_t i = 0; i < type->rank; i++) {
     if (i > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
-    MP_RETURN_IF_ERROR(read_bound(t, &bounds[i]));
+    MP_RETURN_IF_ERROR(text_types_read_bound(t, &bounds[i]));
   }
   if (!is_short) MP_RETURN_IF_ERROR(mp_text_expect(t, ']'));
   MP_RETURN_IF_ERROR(mp_text_expect(t, '>'));
@@ -166,17 +166,18 @@ static mp_status_t read_bounds(mp_text_t *t, mp_type_t *type) {
   return NULL;
 }
 
-static mp_status_t read_element(mp_text_t *t, mp_type_t *type) {
+static mp_status_t text_types_read_element(mp_text_t *t, mp_type_t *type) {
   if (t->tok.kind == MP_TOKEN_BANG && mp_str_is(t->tok.text, "quant.uniform")) {
     mp_text_advance(t);
-    MP_RETURN_IF_ERROR(read_quant(t, &type->quant));
+    MP_RETURN_IF_ERROR(text_types_read_quant(t, &type->quant));
     type->dtype = type->quant->storage;
     return NULL;
   }
   return mp_text_dtype(t, &type->dtype);
 }
 
-static mp_status_t read_shaped(mp_text_t *t, mp_type_kind_t kind, const mp_type_t **out_type) {
+static mp_status_t text_types_read_shaped(mp_text_t *t, mp_type_kind_t kind,
+                                          const mp_type_t **out_type) {
   mp_type_t *type = MP_ARENA_NEW(t->arena, mp_type_t);
   MP_RETURN_IF_NULL(type);
   type->kind = kind;
@@ -189,13 +190,13 @@ static mp_status_t read_shaped(mp_text_t *t, mp_type_kind_t kind, const mp_type_
     t->lex.at++;
     t->tok = mp_lexer_next(&t->lex);
   } else {
-    MP_RETURN_IF_ERROR(read_dims(t, &dims));
+    MP_RETURN_IF_ERROR(text_types_read_dims(t, &dims));
   }
   type->rank = dims.count;
   type->dims = mp_arena_copy(t->arena, dims.items, dims.count * sizeof(int64_t));
   MP_RETURN_IF_NULL(type->dims);
-  MP_RETURN_IF_ERROR(read_element(t, type));
-  if (mp_text_accept(t, ',')) MP_RETURN_IF_ERROR(read_bounds(t, type));
+  MP_RETURN_IF_ERROR(text_types_read_element(t, type));
+  if (mp_text_accept(t, ',')) MP_RETURN_IF_ERROR(text_types_read_bounds(t, type));
   MP_RETURN_IF_ERROR(mp_text_expect(t, '>'));
   *out_type = type;
   return NULL;
@@ -203,7 +204,7 @@ static mp_status_t read_shaped(mp_text_t *t, mp_type_kind_t kind, const mp_type_
 
 // --- compounds ---
 
-static mp_status_t read_type_list(mp_text_t *t, char end, mp_text_list_t *types) {
+static mp_status_t text_types_read_type_list(mp_text_t *t, char end, mp_text_list_t *types) {
   while (!mp_text_is(t, end)) {
     const mp_type_t *type = NULL;
     if (types->count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
@@ -214,20 +215,21 @@ static mp_status_t read_type_list(mp_text_t *t, char end, mp_text_list_t *types)
   return NULL;
 }
 
-static mp_status_t read_compound(mp_text_t *t, mp_type_kind_t kind, const mp_type_t **out_type) {
+static mp_status_t text_types_read_compound(mp_text_t *t, mp_type_kind_t kind,
+                                            const mp_type_t **out_type) {
   mp_text_list_t types = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '<'));
-  MP_RETURN_IF_ERROR(read_type_list(t, '>', &types));
+  MP_RETURN_IF_ERROR(text_types_read_type_list(t, '>', &types));
   return mp_type_compound(t->arena, kind, types.items, types.count, out_type);
 }
 
 mp_status_t mp_text_signature(mp_text_t *t, mp_text_signature_t *out_signature) {
   mp_text_list_t inputs = {0}, results = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '('));
-  MP_RETURN_IF_ERROR(read_type_list(t, ')', &inputs));
+  MP_RETURN_IF_ERROR(text_types_read_type_list(t, ')', &inputs));
   MP_RETURN_IF_ERROR(mp_text_expect_arrow(t));
   if (mp_text_accept(t, '(')) {
-    MP_RETURN_IF_ERROR(read_type_list(t, ')', &results));
+    MP_RETURN_IF_ERROR(text_types_read_type_list(t, ')', &results));
   } else {
     const mp_type_t *type = NULL;
     MP_RETURN_IF_ERROR(mp_text_type(t, &type));
@@ -237,7 +239,7 @@ mp_status_t mp_text_signature(mp_text_t *t, mp_text_signature_t *out_signature) 
   return NULL;
 }
 
-static mp_status_t read_function(mp_text_t *t, const mp_type_t **out_type) {
+static mp_status_t text_types_read_function(mp_text_t *t, const mp_type_t **out_type) {
   mp_text_signature_t signature;
   MP_RETURN_IF_ERROR(mp_text_signature(t, &signature));
   uint32_t count = signature.num_inputs + signature.num_results;
@@ -256,13 +258,13 @@ static mp_status_t read_function(mp_text_t *t, const mp_type_t **out_type) {
 }
 
 // A scalar as a type of its own is a tensor of rank 0, as in the bytecode reader.
-static mp_status_t read_scalar(mp_text_t *t, const mp_type_t **out_type) {
+static mp_status_t text_types_read_scalar(mp_text_t *t, const mp_type_t **out_type) {
   mp_dtype_t dtype;
   MP_RETURN_IF_ERROR(mp_text_dtype(t, &dtype));
   return mp_type_tensor(t->arena, dtype, NULL, 0, out_type);
 }
 
-static mp_status_t read_dialect_type(mp_text_t *t, const mp_type_t **out_type) {
+static mp_status_t text_types_read_dialect_type(mp_text_t *t, const mp_type_t **out_type) {
   mp_str_t name = t->tok.text;
   if (mp_str_is(name, "stablehlo.token") || mp_str_is(name, "mhlo.token")) {
     mp_text_advance(t);
@@ -271,7 +273,7 @@ static mp_status_t read_dialect_type(mp_text_t *t, const mp_type_t **out_type) {
   }
   if (mp_str_is(name, "stablehlo.future")) {
     mp_text_advance(t);
-    return read_compound(t, MP_TYPE_FUTURE, out_type);
+    return text_types_read_compound(t, MP_TYPE_FUTURE, out_type);
   }
   mp_text_alias_t *alias = mp_text_find_alias(t, name, true);
   if (alias == NULL)
@@ -293,24 +295,24 @@ bool mp_text_is_type(const mp_text_t *t) {
          mp_str_starts_with(t->tok.text, "si");
 }
 
-static mp_status_t read_type(mp_text_t *t, const mp_type_t **out_type) {
+static mp_status_t text_types_read_type(mp_text_t *t, const mp_type_t **out_type) {
   static const mp_type_t none = {.kind = MP_TYPE_NONE};
-  if (t->tok.kind == MP_TOKEN_BANG) return read_dialect_type(t, out_type);
-  if (mp_text_is(t, '(')) return read_function(t, out_type);
-  if (mp_text_accept_word(t, "tensor")) return read_shaped(t, MP_TYPE_TENSOR, out_type);
-  if (mp_text_accept_word(t, "memref")) return read_shaped(t, MP_TYPE_BUFFER, out_type);
-  if (mp_text_accept_word(t, "tuple")) return read_compound(t, MP_TYPE_TUPLE, out_type);
+  if (t->tok.kind == MP_TOKEN_BANG) return text_types_read_dialect_type(t, out_type);
+  if (mp_text_is(t, '(')) return text_types_read_function(t, out_type);
+  if (mp_text_accept_word(t, "tensor")) return text_types_read_shaped(t, MP_TYPE_TENSOR, out_type);
+  if (mp_text_accept_word(t, "memref")) return text_types_read_shaped(t, MP_TYPE_BUFFER, out_type);
+  if (mp_text_accept_word(t, "tuple")) return text_types_read_compound(t, MP_TYPE_TUPLE, out_type);
   if (mp_text_accept_word(t, "none")) {
     *out_type = &none;
     return NULL;
   }
-  if (mp_text_is_type(t)) return read_scalar(t, out_type);
+  if (mp_text_is_type(t)) return text_types_read_scalar(t, out_type);
   return mp_text_expected(t, "a type");
 }
 
 mp_status_t mp_text_type(mp_text_t *t, const mp_type_t **out_type) {
   MP_RETURN_IF_ERROR(mp_text_enter(t));
-  MP_RETURN_IF_ERROR(read_type(t, out_type));
+  MP_RETURN_IF_ERROR(text_types_read_type(t, out_type));
   mp_text_leave(t);
   return NULL;
 }

@@ -21,34 +21,38 @@ typedef struct {
   uint32_t count;
 } mp_attr_list_t;
 
-static mp_named_attr_t *add_attr(mp_attr_list_t *list, mp_attr_name_t name) {
+static mp_named_attr_t *append_collective_add_attr(mp_attr_list_t *list, mp_attr_name_t name) {
   mp_named_attr_t *attr = &list->attrs[list->count++];
   *attr = (mp_named_attr_t){.name = name, .text = mp_str(mp_attr_name_text(name))};
   return attr;
 }
 
-static mp_status_t add_int(mp_module_t *module, mp_attr_list_t *list, mp_attr_name_t name,
-                           int64_t value) {
-  return mp_attr_make_int(module->arena, MP_DTYPE_S64, value, &add_attr(list, name)->value);
+static mp_status_t append_collective_add_int(mp_module_t *module, mp_attr_list_t *list,
+                                             mp_attr_name_t name, int64_t value) {
+  return mp_attr_make_int(module->arena, MP_DTYPE_S64, value,
+                          &append_collective_add_attr(list, name)->value);
 }
 
 // Channel 1, as JAX numbers all of its own: what tells collectives apart is where they stand.
-static mp_status_t add_channel(mp_module_t *module, mp_attr_list_t *list) {
-  return add_int(module, list, MP_ATTR_CHANNEL_ID, 1);
+static mp_status_t append_collective_add_channel(mp_module_t *module, mp_attr_list_t *list) {
+  return append_collective_add_int(module, list, MP_ATTR_CHANNEL_ID, 1);
 }
 
 // Groups of flattened ids.
-static mp_status_t add_groups(mp_module_t *module, mp_attr_list_t *list, const mp_attr_t *groups) {
-  MP_RETURN_IF_ERROR(add_channel(module, list));
-  add_attr(list, MP_ATTR_REPLICA_GROUPS)->value = groups;
+static mp_status_t append_collective_add_groups(mp_module_t *module, mp_attr_list_t *list,
+                                                const mp_attr_t *groups) {
+  MP_RETURN_IF_ERROR(append_collective_add_channel(module, list));
+  append_collective_add_attr(list, MP_ATTR_REPLICA_GROUPS)->value = groups;
   return mp_attr_make_bool(module->arena, true,
-                           &add_attr(list, MP_ATTR_USE_GLOBAL_DEVICE_IDS)->value);
+                           &append_collective_add_attr(list, MP_ATTR_USE_GLOBAL_DEVICE_IDS)->value);
 }
 
 // `reducer` is MP_OP_COUNT for ops without a region.
-static mp_status_t append(mp_module_t *module, mp_block_t *block, mp_opcode_t code,
-                          mp_opcode_t reducer, const mp_attr_list_t *list, mp_value_t *value,
-                          const mp_type_t *type, const mp_loc_t *loc, mp_value_t **out_value) {
+static mp_status_t append_collective_append(mp_module_t *module, mp_block_t *block,
+                                            mp_opcode_t code, mp_opcode_t reducer,
+                                            const mp_attr_list_t *list, mp_value_t *value,
+                                            const mp_type_t *type, const mp_loc_t *loc,
+                                            mp_value_t **out_value) {
   mp_block_t *region = NULL;
   if (reducer != MP_OP_COUNT) {
     MP_RETURN_IF_ERROR(mp_block_create_reducer(module, reducer, type->dtype, loc, &region));
@@ -74,9 +78,9 @@ mp_status_t mp_append_all_reduce(mp_module_t *module, mp_block_t *block, const m
                                  mp_opcode_t reducer, mp_value_t *value, const mp_loc_t *loc,
                                  mp_value_t **out_value) {
   mp_attr_list_t list = {.count = 0};
-  MP_RETURN_IF_ERROR(add_groups(module, &list, groups));
-  MP_RETURN_IF_ERROR(
-      append(module, block, MP_OP_ALL_REDUCE, reducer, &list, value, value->type, loc, out_value));
+  MP_RETURN_IF_ERROR(append_collective_add_groups(module, &list, groups));
+  MP_RETURN_IF_ERROR(append_collective_append(module, block, MP_OP_ALL_REDUCE, reducer, &list,
+                                              value, value->type, loc, out_value));
   (*out_value)->op->id = MP_COMBINE_MAY;
   return NULL;
 }
@@ -86,18 +90,20 @@ mp_status_t mp_append_reduce_scatter(mp_module_t *module, mp_block_t *block,
                                      mp_value_t *value, const mp_type_t *type, const mp_loc_t *loc,
                                      mp_value_t **out_value) {
   mp_attr_list_t list = {.count = 0};
-  MP_RETURN_IF_ERROR(add_groups(module, &list, groups));
-  MP_RETURN_IF_ERROR(add_int(module, &list, MP_ATTR_SCATTER_DIMENSION, dim));
-  return append(module, block, MP_OP_REDUCE_SCATTER, reducer, &list, value, type, loc, out_value);
+  MP_RETURN_IF_ERROR(append_collective_add_groups(module, &list, groups));
+  MP_RETURN_IF_ERROR(append_collective_add_int(module, &list, MP_ATTR_SCATTER_DIMENSION, dim));
+  return append_collective_append(module, block, MP_OP_REDUCE_SCATTER, reducer, &list, value, type,
+                                  loc, out_value);
 }
 
 mp_status_t mp_append_all_gather(mp_module_t *module, mp_block_t *block, const mp_attr_t *groups,
                                  uint32_t dim, mp_value_t *value, const mp_type_t *type,
                                  const mp_loc_t *loc, mp_value_t **out_value) {
   mp_attr_list_t list = {.count = 0};
-  MP_RETURN_IF_ERROR(add_int(module, &list, MP_ATTR_ALL_GATHER_DIM, dim));
-  MP_RETURN_IF_ERROR(add_groups(module, &list, groups));
-  return append(module, block, MP_OP_ALL_GATHER, MP_OP_COUNT, &list, value, type, loc, out_value);
+  MP_RETURN_IF_ERROR(append_collective_add_int(module, &list, MP_ATTR_ALL_GATHER_DIM, dim));
+  MP_RETURN_IF_ERROR(append_collective_add_groups(module, &list, groups));
+  return append_collective_append(module, block, MP_OP_ALL_GATHER, MP_OP_COUNT, &list, value, type,
+                                  loc, out_value);
 }
 
 mp_status_t mp_append_all_to_all(mp_module_t *module, mp_block_t *block, const int64_t *groups,
@@ -105,22 +111,26 @@ mp_status_t mp_append_all_to_all(mp_module_t *module, mp_block_t *block, const i
                                  uint32_t concat_dim, mp_value_t *value, const mp_type_t *type,
                                  const mp_loc_t *loc, mp_value_t **out_value) {
   mp_attr_list_t list = {.count = 0};
-  MP_RETURN_IF_ERROR(add_channel(module, &list));
-  MP_RETURN_IF_ERROR(add_int(module, &list, MP_ATTR_CONCAT_DIMENSION, concat_dim));
-  MP_RETURN_IF_ERROR(mp_attr_make_table(module->arena, groups, rows, columns,
-                                        &add_attr(&list, MP_ATTR_REPLICA_GROUPS)->value));
-  MP_RETURN_IF_ERROR(add_int(module, &list, MP_ATTR_SPLIT_COUNT, columns));
-  MP_RETURN_IF_ERROR(add_int(module, &list, MP_ATTR_SPLIT_DIMENSION, split_dim));
-  return append(module, block, MP_OP_ALL_TO_ALL, MP_OP_COUNT, &list, value, type, loc, out_value);
+  MP_RETURN_IF_ERROR(append_collective_add_channel(module, &list));
+  MP_RETURN_IF_ERROR(
+      append_collective_add_int(module, &list, MP_ATTR_CONCAT_DIMENSION, concat_dim));
+  MP_RETURN_IF_ERROR(
+      mp_attr_make_table(module->arena, groups, rows, columns,
+                         &append_collective_add_attr(&list, MP_ATTR_REPLICA_GROUPS)->value));
+  MP_RETURN_IF_ERROR(append_collective_add_int(module, &list, MP_ATTR_SPLIT_COUNT, columns));
+  MP_RETURN_IF_ERROR(append_collective_add_int(module, &list, MP_ATTR_SPLIT_DIMENSION, split_dim));
+  return append_collective_append(module, block, MP_OP_ALL_TO_ALL, MP_OP_COUNT, &list, value, type,
+                                  loc, out_value);
 }
 
 mp_status_t mp_append_permute(mp_module_t *module, mp_block_t *block, const int64_t *pairs,
                               int64_t num_pairs, mp_value_t *value, const mp_loc_t *loc,
                               mp_value_t **out_value) {
   mp_attr_list_t list = {.count = 0};
-  MP_RETURN_IF_ERROR(add_channel(module, &list));
-  MP_RETURN_IF_ERROR(mp_attr_make_table(module->arena, pairs, num_pairs, 2,
-                                        &add_attr(&list, MP_ATTR_SOURCE_TARGET_PAIRS)->value));
-  return append(module, block, MP_OP_COLLECTIVE_PERMUTE, MP_OP_COUNT, &list, value, value->type,
-                loc, out_value);
+  MP_RETURN_IF_ERROR(append_collective_add_channel(module, &list));
+  MP_RETURN_IF_ERROR(
+      mp_attr_make_table(module->arena, pairs, num_pairs, 2,
+                         &append_collective_add_attr(&list, MP_ATTR_SOURCE_TARGET_PAIRS)->value));
+  return append_collective_append(module, block, MP_OP_COLLECTIVE_PERMUTE, MP_OP_COUNT, &list,
+                                  value, value->type, loc, out_value);
 }

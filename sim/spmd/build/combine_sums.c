@@ -27,44 +27,44 @@ typedef struct {
 
 // --- reading a block ---
 
-static bool is_sum(const mp_op_t *op) {
+static bool combine_sums_is_sum(const mp_op_t *op) {
   return op != NULL && op->code == MP_OP_ALL_REDUCE && op->id == MP_COMBINE_MAY;
 }
 
-static int64_t bytes_of(const mp_op_t *op) {
+static int64_t combine_sums_bytes_of(const mp_op_t *op) {
   int64_t elements = 0;
   if (!mp_type_num_elements(op->results[0].type, &elements)) return MP_MAX_COMBINED_BYTES;
   return elements * (int64_t)mp_dtype_size(op->results[0].type->dtype);
 }
 
 // Notes that the op at `position`, or one in its regions, uses these sums.
-static void note_uses(mp_combiner_t *combiner, const mp_op_t *op, uint32_t position) {
+static void combine_sums_note_uses(mp_combiner_t *combiner, const mp_op_t *op, uint32_t position) {
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     const mp_op_t *source = op->operands[i]->op;
-    if (!is_sum(source) || source->parent != combiner->block) continue;
+    if (!combine_sums_is_sum(source) || source->parent != combiner->block) continue;
     mp_sum_t *sum = &combiner->sums[op->operands[i]->id];
     if (position < sum->last) sum->last = position;
   }
   for (uint32_t r = 0; r < op->num_regions; ++r) {
     for (const mp_op_t *inner = op->regions[r]->first; inner != NULL; inner = inner->next) {
-      note_uses(combiner, inner, position);
+      combine_sums_note_uses(combiner, inner, position);
     }
   }
 }
 
-static int compare_sums(const void *a, const void *b) {
+static int combine_sums_compare_sums(const void *a, const void *b) {
   const mp_sum_t *left = a;
   const mp_sum_t *right = b;
   if (left->last != right->last) return left->last < right->last ? -1 : 1;
   return left->op->results[0].id < right->op->results[0].id ? -1 : 1;
 }
 
-static mp_status_t read_block(mp_combiner_t *combiner) {
+static mp_status_t combine_sums_read_block(mp_combiner_t *combiner) {
   uint32_t position = 0;
   uint32_t sums = 0;
   for (mp_op_t *op = combiner->block->first; op != NULL; op = op->next) {
     ++combiner->num_ops;
-    if (is_sum(op)) ++combiner->num_sums;
+    if (combine_sums_is_sum(op)) ++combiner->num_sums;
   }
   if (combiner->num_sums < 2) return NULL;
   combiner->ops = MP_ARENA_ARRAY(combiner->scratch, mp_op_t *, (size_t)combiner->num_ops + 2);
@@ -72,14 +72,16 @@ static mp_status_t read_block(mp_combiner_t *combiner) {
   if (combiner->ops == NULL || combiner->sums == NULL) return mp_status_out_of_memory();
   for (mp_op_t *op = combiner->block->first; op != NULL; op = op->next) {
     combiner->ops[++position] = op;
-    if (is_sum(op)) {
+    if (combine_sums_is_sum(op)) {
       op->results[0].id = sums;
-      combiner->sums[sums++] = (mp_sum_t){.op = op, .bytes = bytes_of(op), .last = UINT32_MAX};
+      combiner->sums[sums++] =
+          (mp_sum_t){.op = op, .bytes = combine_sums_bytes_of(op), .last = UINT32_MAX};
     } else if (op->code != MP_OP_ALL_REDUCE) {
       op->id = position;
     }
   }
-  for (uint32_t i = 1; i <= combiner->num_ops; ++i) note_uses(combiner, combiner->ops[i], i);
+  for (uint32_t i = 1; i <= combiner->num_ops; ++i)
+    combine_sums_note_uses(combiner, combiner->ops[i], i);
   for (uint32_t i = 0; i < combiner->num_sums; ++i) {
     mp_sum_t *sum = &combiner->sums[i];
     const mp_op_t *source = sum->op->operands[0]->op;
@@ -90,13 +92,13 @@ static mp_status_t read_block(mp_combiner_t *combiner) {
         sum->last > combiner->num_ops || (source != NULL && source->code == MP_OP_ALL_REDUCE);
     sum->first = source == NULL ? 0 : source->id;
   }
-  qsort(combiner->sums, combiner->num_sums, sizeof(*combiner->sums), compare_sums);
+  qsort(combiner->sums, combiner->num_sums, sizeof(*combiner->sums), combine_sums_compare_sums);
   return NULL;
 }
 
 // --- combining ---
 
-static bool go_together(const mp_op_t *a, const mp_op_t *b) {
+static bool combine_sums_go_together(const mp_op_t *a, const mp_op_t *b) {
   return a->results[0].type->dtype == b->results[0].type->dtype &&
          a->regions[0]->first->code == b->regions[0]->first->code &&
          mp_attr_equal(mp_op_attr(a, MP_ATTR_REPLICA_GROUPS),
@@ -104,8 +106,8 @@ static bool go_together(const mp_op_t *a, const mp_op_t *b) {
 }
 
 // Makes these sums one op in front of `position`; `redirects` says what became of each result.
-static mp_status_t combine(mp_combiner_t *combiner, mp_op_t *const *ops, uint32_t count,
-                           mp_op_t *position, mp_value_t **redirects) {
+static mp_status_t combine_sums_combine(mp_combiner_t *combiner, mp_op_t *const *ops,
+                                        uint32_t count, mp_op_t *position, mp_value_t **redirects) {
   mp_value_t *operands[MP_MAX_COMBINED];
   const mp_type_t *types[MP_MAX_COMBINED];
   for (uint32_t i = 0; i < count; ++i) {
@@ -133,14 +135,15 @@ static mp_status_t combine(mp_combiner_t *combiner, mp_op_t *const *ops, uint32_
 }
 
 // The sum at `at` with all later ones that can be made in its place.
-static mp_status_t combine_with(mp_combiner_t *combiner, uint32_t at, mp_value_t **redirects) {
+static mp_status_t combine_sums_with(mp_combiner_t *combiner, uint32_t at, mp_value_t **redirects) {
   mp_sum_t *sums = combiner->sums;
   mp_op_t *ops[MP_MAX_COMBINED] = {sums[at].op};
   uint32_t count = 1;
   int64_t bytes = sums[at].bytes;
   for (uint32_t i = at + 1; i < combiner->num_sums && count < MP_MAX_COMBINED; ++i) {
     if (sums[i].is_done || sums[i].first >= sums[at].last ||
-        bytes + sums[i].bytes > MP_MAX_COMBINED_BYTES || !go_together(ops[0], sums[i].op)) {
+        bytes + sums[i].bytes > MP_MAX_COMBINED_BYTES ||
+        !combine_sums_go_together(ops[0], sums[i].op)) {
       continue;
     }
     ops[count++] = sums[i].op;
@@ -148,44 +151,44 @@ static mp_status_t combine_with(mp_combiner_t *combiner, uint32_t at, mp_value_t
     sums[i].is_done = true;
   }
   if (count == 1) return NULL;
-  return combine(combiner, ops, count, combiner->ops[sums[at].last], redirects);
+  return combine_sums_combine(combiner, ops, count, combiner->ops[sums[at].last], redirects);
 }
 
 // Only what was combined just now is in no block any more and still used.
-static void redirect(const mp_block_t *block, mp_value_t **redirects) {
+static void combine_sums_redirect(const mp_block_t *block, mp_value_t **redirects) {
   for (mp_op_t *op = block->first; op != NULL; op = op->next) {
     for (uint32_t i = 0; i < op->num_operands; ++i) {
       const mp_op_t *source = op->operands[i]->op;
-      if (is_sum(source) && source->parent == NULL) {
+      if (combine_sums_is_sum(source) && source->parent == NULL) {
         op->operands[i] = redirects[op->operands[i]->id];
       }
     }
-    for (uint32_t r = 0; r < op->num_regions; ++r) redirect(op->regions[r], redirects);
+    for (uint32_t r = 0; r < op->num_regions; ++r) combine_sums_redirect(op->regions[r], redirects);
   }
 }
 
-static mp_status_t combine_block(mp_module_t *module, mp_block_t *block, mp_arena_t *scratch) {
+static mp_status_t combine_sums_block(mp_module_t *module, mp_block_t *block, mp_arena_t *scratch) {
   for (mp_op_t *op = block->first; op != NULL; op = op->next) {
     for (uint32_t r = 0; r < op->num_regions; ++r) {
-      MP_RETURN_IF_ERROR(combine_block(module, op->regions[r], scratch));
+      MP_RETURN_IF_ERROR(combine_sums_block(module, op->regions[r], scratch));
     }
   }
   mp_combiner_t combiner = {.module = module, .block = block, .scratch = scratch};
-  MP_RETURN_IF_ERROR(read_block(&combiner));
+  MP_RETURN_IF_ERROR(combine_sums_read_block(&combiner));
   if (combiner.num_sums < 2) return NULL;
   mp_value_t **redirects = MP_ARENA_ARRAY(scratch, mp_value_t *, combiner.num_sums);
   MP_RETURN_IF_NULL(redirects);
   for (uint32_t i = 0; i < combiner.num_sums; ++i) {
-    if (!combiner.sums[i].is_done) MP_RETURN_IF_ERROR(combine_with(&combiner, i, redirects));
+    if (!combiner.sums[i].is_done) MP_RETURN_IF_ERROR(combine_sums_with(&combiner, i, redirects));
   }
-  redirect(block, redirects);
+  combine_sums_redirect(block, redirects);
   return NULL;
 }
 
 mp_status_t mp_spmd_combine(mp_module_t *module, mp_block_t *body) {
   mp_arena_t *scratch = NULL;
   MP_RETURN_IF_ERROR(mp_arena_create(&scratch));
-  mp_status_t status = combine_block(module, body, scratch);
+  mp_status_t status = combine_sums_block(module, body, scratch);
   mp_arena_release(scratch);
   return status;
 }

@@ -6,8 +6,8 @@
 #include "sim/spmd/build/append_collective.h"
 
 // The sets of partitions that hold terms of the same sum, as a table of replica groups.
-static mp_status_t sum_groups(mp_module_t *module, const mp_boxes_t *boxes,
-                              const mp_attr_t **out_attr) {
+static mp_status_t unreduced_sum_groups(mp_module_t *module, const mp_boxes_t *boxes,
+                                        const mp_attr_t **out_attr) {
   mp_arena_t *arena = module->arena;
   const uint32_t count = boxes->num_partitions;
   int64_t *row_of = MP_ARENA_ARRAY(arena, int64_t, count);
@@ -30,14 +30,14 @@ mp_status_t mp_unreduced_combine(mp_module_t *module, mp_block_t *block, const m
                                  mp_opcode_t code, mp_value_t *value, const mp_loc_t *loc,
                                  mp_value_t **out_value) {
   const mp_attr_t *groups = NULL;
-  MP_RETURN_IF_ERROR(sum_groups(module, boxes, &groups));
+  MP_RETURN_IF_ERROR(unreduced_sum_groups(module, boxes, &groups));
   return mp_append_all_reduce(module, block, groups, code, value, loc, out_value);
 }
 
 mp_status_t mp_unreduced_gather(mp_module_t *module, mp_block_t *block, const mp_boxes_t *boxes,
                                 mp_value_t *value, const mp_loc_t *loc, mp_value_t **out_value) {
   const mp_attr_t *groups = NULL;
-  MP_RETURN_IF_ERROR(sum_groups(module, boxes, &groups));
+  MP_RETURN_IF_ERROR(unreduced_sum_groups(module, boxes, &groups));
   int64_t dims[MP_MAX_RANK];
   for (uint32_t d = 0; d < value->type->rank; ++d) dims[d] = value->type->dims[d];
   dims[0] *= groups->u.ints.dims[1];
@@ -50,8 +50,9 @@ mp_status_t mp_unreduced_gather(mp_module_t *module, mp_block_t *block, const mp
 // --- splitting ---
 
 // A scalar that is true on the partitions which keep the value.
-static mp_status_t append_is_first(mp_module_t *module, mp_block_t *block, const mp_boxes_t *boxes,
-                                   const mp_loc_t *loc, mp_value_t **out_value) {
+static mp_status_t unreduced_append_is_first(mp_module_t *module, mp_block_t *block,
+                                             const mp_boxes_t *boxes, const mp_loc_t *loc,
+                                             mp_value_t **out_value) {
   uint8_t *is_first = MP_ARENA_ARRAY(module->arena, uint8_t, boxes->num_partitions);
   MP_RETURN_IF_NULL(is_first);
   for (uint32_t p = 0; p < boxes->num_partitions; ++p) {
@@ -98,14 +99,15 @@ bool mp_unreduced_is_identity(const mp_value_t *value, mp_opcode_t code) {
          mp_float_decode(value->type->dtype, dense->u.dense.data) == 0.0;
 }
 
-static mp_status_t keep_first(mp_module_t *module, mp_block_t *block, const mp_boxes_t *boxes,
-                              const void *other, mp_value_t *value, const mp_loc_t *loc,
-                              mp_value_t **out_value) {
+static mp_status_t unreduced_keep_first(mp_module_t *module, mp_block_t *block,
+                                        const mp_boxes_t *boxes, const void *other,
+                                        mp_value_t *value, const mp_loc_t *loc,
+                                        mp_value_t **out_value) {
   const size_t size = mp_dtype_size(value->type->dtype);
   const void *copy = mp_arena_copy(module->arena, other, size);
   MP_RETURN_IF_NULL(copy);
   mp_value_t *operands[3] = {NULL, value, NULL};
-  MP_RETURN_IF_ERROR(append_is_first(module, block, boxes, loc, &operands[0]));
+  MP_RETURN_IF_ERROR(unreduced_append_is_first(module, block, boxes, loc, &operands[0]));
   MP_RETURN_IF_ERROR(
       mp_append_constant(module, block, value->type, copy, size, true, &operands[2]));
   return mp_append_op(module, block, MP_OP_SELECT, operands, 3, value->type, NULL, loc, out_value);
@@ -118,7 +120,7 @@ mp_status_t mp_unreduced_keep_first(mp_module_t *module, mp_block_t *block, cons
   if (!mp_unreduced_identity(value->type->dtype, code, identity)) {
     return mp_status_make(MP_INTERNAL, "a reduction without an identity was cut into terms");
   }
-  return keep_first(module, block, boxes, identity, value, loc, out_value);
+  return unreduced_keep_first(module, block, boxes, identity, value, loc, out_value);
 }
 
 mp_status_t mp_unreduced_split(mp_module_t *module, mp_block_t *block, const mp_boxes_t *boxes,
@@ -127,5 +129,5 @@ mp_status_t mp_unreduced_split(mp_module_t *module, mp_block_t *block, const mp_
   if (!mp_unreduced_identity(value->type->dtype, MP_OP_ADD, identity)) {
     memset(identity, 0, sizeof(identity));
   }
-  return keep_first(module, block, boxes, identity, value, loc, out_value);
+  return unreduced_keep_first(module, block, boxes, identity, value, loc, out_value);
 }

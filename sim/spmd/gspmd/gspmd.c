@@ -13,51 +13,51 @@ typedef struct {
   int64_t max_devices;
 } mp_gspmd_cursor_t;
 
-static mp_status_t expected(const mp_gspmd_cursor_t *cursor, const char *what) {
+static mp_status_t gspmd_expected(const mp_gspmd_cursor_t *cursor, const char *what) {
   return mp_status_make(MP_INVALID_ARGUMENT, "sharding \"%.*s\", position %zu: expected %s",
                         MP_STR_ARG(cursor->text), cursor->at, what);
 }
 
-static void skip_spaces(mp_gspmd_cursor_t *cursor) {
+static void gspmd_skip_spaces(mp_gspmd_cursor_t *cursor) {
   while (cursor->at < cursor->text.size && cursor->text.data[cursor->at] == ' ') ++cursor->at;
 }
 
-static bool accept(mp_gspmd_cursor_t *cursor, const char *word) {
+static bool gspmd_accept(mp_gspmd_cursor_t *cursor, const char *word) {
   mp_str_t rest = {cursor->text.data + cursor->at, cursor->text.size - cursor->at};
   if (!mp_str_starts_with(rest, word)) return false;
   cursor->at += strlen(word);
   return true;
 }
 
-static mp_status_t parse_int(mp_gspmd_cursor_t *cursor, int64_t *out_value) {
+static mp_status_t gspmd_parse_int(mp_gspmd_cursor_t *cursor, int64_t *out_value) {
   int64_t value = 0;
   size_t begin = cursor->at;
   while (cursor->at < cursor->text.size) {
     char c = cursor->text.data[cursor->at];
     if (c < '0' || c > '9') break;
-    if (value > INT32_MAX / 10) return expected(cursor, "a smaller number");
+    if (value > INT32_MAX / 10) return gspmd_expected(cursor, "a smaller number");
     value = value * 10 + (c - '0');
     ++cursor->at;
   }
-  if (cursor->at == begin) return expected(cursor, "a number");
+  if (cursor->at == begin) return gspmd_expected(cursor, "a number");
   *out_value = value;
   return NULL;
 }
 
 // INT ("," INT)*; at most `max` of them.
-static mp_status_t parse_ints(mp_gspmd_cursor_t *cursor, int64_t *values, uint32_t max,
-                              uint32_t *out_count) {
+static mp_status_t gspmd_parse_ints(mp_gspmd_cursor_t *cursor, int64_t *values, uint32_t max,
+                                    uint32_t *out_count) {
   uint32_t count = 0;
   do {
-    skip_spaces(cursor);
-    if (count == max) return expected(cursor, "fewer numbers");
-    MP_RETURN_IF_ERROR(parse_int(cursor, &values[count++]));
-  } while (accept(cursor, ","));
+    gspmd_skip_spaces(cursor);
+    if (count == max) return gspmd_expected(cursor, "fewer numbers");
+    MP_RETURN_IF_ERROR(gspmd_parse_int(cursor, &values[count++]));
+  } while (gspmd_accept(cursor, ","));
   *out_count = count;
   return NULL;
 }
 
-static bool parse_kind(mp_gspmd_cursor_t *cursor, mp_gspmd_kind_t *out_kind) {
+static bool gspmd_parse_kind(mp_gspmd_cursor_t *cursor, mp_gspmd_kind_t *out_kind) {
   static const struct {
     const char *word;
     mp_gspmd_kind_t kind;
@@ -67,7 +67,7 @@ static bool parse_kind(mp_gspmd_cursor_t *cursor, mp_gspmd_kind_t *out_kind) {
                {"unknown", MP_GSPMD_UNKNOWN},
                {"maximal", MP_GSPMD_MAXIMAL}};
   for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); ++i) {
-    if (accept(cursor, kinds[i].word)) {
+    if (gspmd_accept(cursor, kinds[i].word)) {
       *out_kind = kinds[i].kind;
       return true;
     }
@@ -76,34 +76,35 @@ static bool parse_kind(mp_gspmd_cursor_t *cursor, mp_gspmd_kind_t *out_kind) {
 }
 
 // "<=[r]T(p)": an iota over r, transposed by p, read in row-major order.
-static mp_status_t expand_iota(mp_gspmd_cursor_t *cursor, int64_t count, int64_t *devices) {
+static mp_status_t gspmd_expand_iota(mp_gspmd_cursor_t *cursor, int64_t count, int64_t *devices) {
   int64_t shape[MP_GSPMD_MAX_DIMS];
   int64_t permutation[MP_GSPMD_MAX_DIMS];
   uint32_t rank = 0;
   uint32_t permuted = 0;
-  MP_RETURN_IF_ERROR(parse_ints(cursor, shape, MP_GSPMD_MAX_DIMS, &rank));
-  if (!accept(cursor, "]")) return expected(cursor, "']'");
+  MP_RETURN_IF_ERROR(gspmd_parse_ints(cursor, shape, MP_GSPMD_MAX_DIMS, &rank));
+  if (!gspmd_accept(cursor, "]")) return gspmd_expected(cursor, "']'");
   for (uint32_t i = 0; i < rank; ++i) permutation[i] = i;
-  if (accept(cursor, "T(")) {
-    MP_RETURN_IF_ERROR(parse_ints(cursor, permutation, MP_GSPMD_MAX_DIMS, &permuted));
+  if (gspmd_accept(cursor, "T(")) {
+    MP_RETURN_IF_ERROR(gspmd_parse_ints(cursor, permutation, MP_GSPMD_MAX_DIMS, &permuted));
     uint64_t seen = 0;
     for (uint32_t i = 0; i < permuted; ++i) {
       if (permutation[i] < (int64_t)rank) seen |= 1ull << permutation[i];
     }
     if (permuted != rank || seen != (rank == 64 ? ~0ull : (1ull << rank) - 1)) {
-      return expected(cursor, "a permutation of the reshape's dimensions");
+      return gspmd_expected(cursor, "a permutation of the reshape's dimensions");
     }
-    if (!accept(cursor, ")")) return expected(cursor, "')'");
+    if (!gspmd_accept(cursor, ")")) return gspmd_expected(cursor, "')'");
   }
   int64_t total = 1;
   int64_t stride[MP_GSPMD_MAX_DIMS];
   for (uint32_t i = rank; i-- > 0;) {
     stride[i] = total;
     if (shape[i] < 1 || __builtin_mul_overflow(total, shape[i], &total) || total > count) {
-      return expected(cursor, "a reshape of as many devices as there are tiles");
+      return gspmd_expected(cursor, "a reshape of as many devices as there are tiles");
     }
   }
-  if (total != count) return expected(cursor, "a reshape of as many devices as there are tiles");
+  if (total != count)
+    return gspmd_expected(cursor, "a reshape of as many devices as there are tiles");
   int64_t index[MP_GSPMD_MAX_DIMS] = {0};
   for (int64_t i = 0; i < count; ++i) {
     int64_t device = 0;
@@ -117,81 +118,82 @@ static mp_status_t expand_iota(mp_gspmd_cursor_t *cursor, int64_t count, int64_t
   return NULL;
 }
 
-static mp_status_t parse_suffix(mp_gspmd_cursor_t *cursor, mp_gspmd_sharding_t *sharding) {
+static mp_status_t gspmd_parse_suffix(mp_gspmd_cursor_t *cursor, mp_gspmd_sharding_t *sharding) {
   mp_gspmd_kind_t *kinds = MP_ARENA_ARRAY(cursor->arena, mp_gspmd_kind_t, MP_GSPMD_MAX_DIMS);
   MP_RETURN_IF_NULL(kinds);
   sharding->subgroups = kinds;
-  skip_spaces(cursor);
-  if (accept(cursor, "last_tile_dim_replicate")) {
+  gspmd_skip_spaces(cursor);
+  if (gspmd_accept(cursor, "last_tile_dim_replicate")) {
     kinds[0] = MP_GSPMD_REPLICATED;
     sharding->num_subgroups = 1;
-  } else if (accept(cursor, "last_tile_dims={")) {
+  } else if (gspmd_accept(cursor, "last_tile_dims={")) {
     uint32_t count = 0;
     do {
-      skip_spaces(cursor);
-      if (count == MP_GSPMD_MAX_DIMS || !parse_kind(cursor, &kinds[count++])) {
-        return expected(cursor, "replicated, manual, unreduced or maximal");
+      gspmd_skip_spaces(cursor);
+      if (count == MP_GSPMD_MAX_DIMS || !gspmd_parse_kind(cursor, &kinds[count++])) {
+        return gspmd_expected(cursor, "replicated, manual, unreduced or maximal");
       }
-    } while (accept(cursor, ","));
-    if (!accept(cursor, "}")) return expected(cursor, "'}'");
+    } while (gspmd_accept(cursor, ","));
+    if (!gspmd_accept(cursor, "}")) return gspmd_expected(cursor, "'}'");
     sharding->num_subgroups = count;
   }
-  if (sharding->num_subgroups > sharding->num_dims) return expected(cursor, "fewer subgroups");
+  if (sharding->num_subgroups > sharding->num_dims)
+    return gspmd_expected(cursor, "fewer subgroups");
   return NULL;
 }
 
-static mp_status_t parse_tiles(mp_gspmd_cursor_t *cursor, mp_gspmd_sharding_t *sharding) {
+static mp_status_t gspmd_parse_tiles(mp_gspmd_cursor_t *cursor, mp_gspmd_sharding_t *sharding) {
   int64_t *dims = MP_ARENA_ARRAY(cursor->arena, int64_t, MP_GSPMD_MAX_DIMS);
   MP_RETURN_IF_NULL(dims);
   sharding->kind = MP_GSPMD_TILED;
   sharding->dims = dims;
-  MP_RETURN_IF_ERROR(parse_ints(cursor, dims, MP_GSPMD_MAX_DIMS, &sharding->num_dims));
-  if (!accept(cursor, "]")) return expected(cursor, "']'");
+  MP_RETURN_IF_ERROR(gspmd_parse_ints(cursor, dims, MP_GSPMD_MAX_DIMS, &sharding->num_dims));
+  if (!gspmd_accept(cursor, "]")) return gspmd_expected(cursor, "']'");
   int64_t count = 1;
   for (uint32_t i = 0; i < sharding->num_dims; ++i) {
     if (dims[i] < 1 || __builtin_mul_overflow(count, dims[i], &count) ||
         count > cursor->max_devices) {
-      return expected(cursor, "tiles for at most as many devices as there are partitions");
+      return gspmd_expected(cursor, "tiles for at most as many devices as there are partitions");
     }
   }
   int64_t *devices = MP_ARENA_ARRAY(cursor->arena, int64_t, (size_t)count);
   MP_RETURN_IF_NULL(devices);
   sharding->num_devices = count;
   sharding->devices = devices;
-  skip_spaces(cursor);
-  if (accept(cursor, "<=[")) {
-    MP_RETURN_IF_ERROR(expand_iota(cursor, count, devices));
+  gspmd_skip_spaces(cursor);
+  if (gspmd_accept(cursor, "<=[")) {
+    MP_RETURN_IF_ERROR(gspmd_expand_iota(cursor, count, devices));
   } else {
     uint32_t listed = 0;
-    MP_RETURN_IF_ERROR(parse_ints(cursor, devices, (uint32_t)count, &listed));
-    if (listed != count) return expected(cursor, "as many devices as there are tiles");
+    MP_RETURN_IF_ERROR(gspmd_parse_ints(cursor, devices, (uint32_t)count, &listed));
+    if (listed != count) return gspmd_expected(cursor, "as many devices as there are tiles");
   }
-  return parse_suffix(cursor, sharding);
+  return gspmd_parse_suffix(cursor, sharding);
 }
 
 mp_status_t mp_gspmd_parse(mp_arena_t *arena, mp_str_t text, int64_t max_devices,
                            mp_gspmd_sharding_t *out_sharding) {
   mp_gspmd_cursor_t cursor = {arena, text, 0, max_devices};
   mp_gspmd_sharding_t sharding = {.kind = MP_GSPMD_REPLICATED, .group = -1};
-  if (!accept(&cursor, "{")) return expected(&cursor, "'{'");
-  if (accept(&cursor, "devices=[")) {
-    MP_RETURN_IF_ERROR(parse_tiles(&cursor, &sharding));
-  } else if (!parse_kind(&cursor, &sharding.kind)) {
-    return expected(&cursor, "replicated, manual, unreduced, unknown, maximal or devices=[");
+  if (!gspmd_accept(&cursor, "{")) return gspmd_expected(&cursor, "'{'");
+  if (gspmd_accept(&cursor, "devices=[")) {
+    MP_RETURN_IF_ERROR(gspmd_parse_tiles(&cursor, &sharding));
+  } else if (!gspmd_parse_kind(&cursor, &sharding.kind)) {
+    return gspmd_expected(&cursor, "replicated, manual, unreduced, unknown, maximal or devices=[");
   } else if (sharding.kind == MP_GSPMD_MAXIMAL) {
-    skip_spaces(&cursor);
-    if (!accept(&cursor, "device=")) return expected(&cursor, "device=");
-    MP_RETURN_IF_ERROR(parse_int(&cursor, &sharding.device));
+    gspmd_skip_spaces(&cursor);
+    if (!gspmd_accept(&cursor, "device=")) return gspmd_expected(&cursor, "device=");
+    MP_RETURN_IF_ERROR(gspmd_parse_int(&cursor, &sharding.device));
   }
-  skip_spaces(&cursor);
-  if (accept(&cursor, "shard_as ") || accept(&cursor, "shard_like ")) {
-    MP_RETURN_IF_ERROR(parse_int(&cursor, &sharding.group));
-    skip_spaces(&cursor);
+  gspmd_skip_spaces(&cursor);
+  if (gspmd_accept(&cursor, "shard_as ") || gspmd_accept(&cursor, "shard_like ")) {
+    MP_RETURN_IF_ERROR(gspmd_parse_int(&cursor, &sharding.group));
+    gspmd_skip_spaces(&cursor);
   }
-  if (accept(&cursor, "metadata=")) {
-    if (text.data[text.size - 1] != '}') return expected(&cursor, "'}' at the end");
-  } else if (!accept(&cursor, "}") || cursor.at != text.size) {
-    return expected(&cursor, "'}' and the end");
+  if (gspmd_accept(&cursor, "metadata=")) {
+    if (text.data[text.size - 1] != '}') return gspmd_expected(&cursor, "'}' at the end");
+  } else if (!gspmd_accept(&cursor, "}") || cursor.at != text.size) {
+    return gspmd_expected(&cursor, "'}' and the end");
   }
   *out_sharding = sharding;
   return NULL;
@@ -218,9 +220,10 @@ mp_status_t mp_gspmd_check_devices(mp_arena_t *arena, const mp_gspmd_sharding_t 
   return NULL;
 }
 
-static mp_status_t boxes_from_tiles(mp_arena_t *arena, const mp_spmd_scope_t *scope,
-                                    const mp_type_t *type, const mp_gspmd_sharding_t *sharding,
-                                    const mp_boxes_t **out_boxes) {
+static mp_status_t gspmd_boxes_from_tiles(mp_arena_t *arena, const mp_spmd_scope_t *scope,
+                                          const mp_type_t *type,
+                                          const mp_gspmd_sharding_t *sharding,
+                                          const mp_boxes_t **out_boxes) {
   MP_RETURN_IF_ERROR(mp_gspmd_check_devices(arena, sharding, scope->num_partitions));
   mp_boxes_t boxes;
   int64_t *starts = NULL;
@@ -239,9 +242,9 @@ static mp_status_t boxes_from_tiles(mp_arena_t *arena, const mp_spmd_scope_t *sc
   return mp_spmd_pool_boxes(scope->pool, &boxes, out_boxes);
 }
 
-static mp_status_t boxes_from_text(mp_arena_t *scratch, const mp_spmd_scope_t *scope,
-                                   const mp_type_t *type, mp_str_t text,
-                                   const mp_boxes_t **out_boxes) {
+static mp_status_t gspmd_boxes_from_text(mp_arena_t *scratch, const mp_spmd_scope_t *scope,
+                                         const mp_type_t *type, mp_str_t text,
+                                         const mp_boxes_t **out_boxes) {
   mp_gspmd_sharding_t sharding;
   MP_RETURN_IF_ERROR(mp_gspmd_parse(scratch, text, scope->num_partitions, &sharding));
   *out_boxes = NULL;
@@ -260,7 +263,7 @@ static mp_status_t boxes_from_text(mp_arena_t *scratch, const mp_spmd_scope_t *s
   bool is_whole = true;
   for (uint32_t d = 0; d < type->rank; ++d) is_whole &= sharding.dims[d] == 1;
   if (is_whole) return NULL;
-  return boxes_from_tiles(scratch, scope, type, &sharding, out_boxes);
+  return gspmd_boxes_from_tiles(scratch, scope, type, &sharding, out_boxes);
 }
 
 mp_status_t mp_placement_from_gspmd(const mp_spmd_scope_t *scope, const mp_type_t *type,
@@ -270,7 +273,7 @@ mp_status_t mp_placement_from_gspmd(const mp_spmd_scope_t *scope, const mp_type_
   // The expanded device list of each annotation would outlive its use in the module's arena.
   mp_arena_t *scratch = NULL;
   MP_RETURN_IF_ERROR(mp_arena_create(&scratch));
-  mp_status_t status = boxes_from_text(scratch, scope, type, text, out_boxes);
+  mp_status_t status = gspmd_boxes_from_text(scratch, scope, type, text, out_boxes);
   mp_arena_release(scratch);
   return status;
 }

@@ -8,18 +8,19 @@
 
 // --- reading ---
 
-static uint32_t bucket_of(mp_str_t text) {
+static uint32_t gspmd_import_bucket_of(mp_str_t text) {
   return (uint32_t)(mp_hash_bytes(0, text.data, text.size) % MP_GSPMD_BUCKETS);
 }
 
-static const mp_gspmd_entry_t *find_entry(const mp_gspmd_importer_t *im, mp_str_t text) {
-  const mp_gspmd_entry_t *entry = im->buckets[bucket_of(text)];
+static const mp_gspmd_entry_t *gspmd_import_find_entry(const mp_gspmd_importer_t *im,
+                                                       mp_str_t text) {
+  const mp_gspmd_entry_t *entry = im->buckets[gspmd_import_bucket_of(text)];
   while (entry != NULL && !mp_str_equal(entry->text, text)) entry = entry->in_bucket;
   return entry;
 }
 
-static mp_status_t parse_entry(mp_gspmd_importer_t *im, mp_str_t text) {
-  if (find_entry(im, text) != NULL) return NULL;
+static mp_status_t gspmd_import_parse_entry(mp_gspmd_importer_t *im, mp_str_t text) {
+  if (gspmd_import_find_entry(im, text) != NULL) return NULL;
   mp_gspmd_entry_t *entry = MP_ARENA_NEW(im->scratch, mp_gspmd_entry_t);
   MP_RETURN_IF_NULL(entry);
   entry->text = text;
@@ -33,14 +34,14 @@ static mp_status_t parse_entry(mp_gspmd_importer_t *im, mp_str_t text) {
   }
   entry->next = im->entries;
   im->entries = entry;
-  entry->in_bucket = im->buckets[bucket_of(text)];
-  im->buckets[bucket_of(text)] = entry;
+  entry->in_bucket = im->buckets[gspmd_import_bucket_of(text)];
+  im->buckets[gspmd_import_bucket_of(text)] = entry;
   return NULL;
 }
 
 // The next sharding of a tuple "{{...}, {...}}", or the whole string when it is none. `at` is 0 at
 // first.
-static bool next_element(mp_str_t text, size_t *at, mp_str_t *out_element) {
+static bool gspmd_import_next_element(mp_str_t text, size_t *at, mp_str_t *out_element) {
   if (text.size < 2 || text.data[0] != '{' || text.data[1] != '{') {
     if (*at != 0) return false;
     *at = text.size;
@@ -62,11 +63,11 @@ static bool next_element(mp_str_t text, size_t *at, mp_str_t *out_element) {
   return false;
 }
 
-static mp_status_t parse_text(mp_gspmd_importer_t *im, mp_str_t text) {
+static mp_status_t gspmd_import_parse_text(mp_gspmd_importer_t *im, mp_str_t text) {
   mp_str_t element;
   if (text.size == 0) return NULL;
-  for (size_t at = 0; next_element(text, &at, &element);) {
-    MP_RETURN_IF_ERROR(parse_entry(im, element));
+  for (size_t at = 0; gspmd_import_next_element(text, &at, &element);) {
+    MP_RETURN_IF_ERROR(gspmd_import_parse_entry(im, element));
   }
   return NULL;
 }
@@ -76,14 +77,14 @@ bool mp_gspmd_is_call(const mp_op_t *op, const char *target) {
          op->num_results == 1 && mp_str_is(mp_op_str(op, MP_ATTR_CALL_TARGET_NAME), target);
 }
 
-static mp_status_t at_op(const mp_op_t *op, mp_status_t status) {
+static mp_status_t gspmd_import_at_op(const mp_op_t *op, mp_status_t status) {
   if (status == NULL) return NULL;
   mp_status_t error = mp_op_error(op, mp_status_code(status), "%s", mp_status_message(status));
   mp_status_release(status);
   return error;
 }
 
-static mp_status_t read_op(void *context, mp_op_t *op) {
+static mp_status_t gspmd_import_read_op(void *context, mp_op_t *op) {
   mp_gspmd_importer_t *im = context;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     im->users[op->operands[i]->id] = op;
@@ -95,41 +96,45 @@ static mp_status_t read_op(void *context, mp_op_t *op) {
       mp_gspmd_is_call(op, "SPMDShardToFullShape")) {
     ++im->num_borders;
   }
-  return at_op(op, parse_text(im, mp_op_str(op, MP_ATTR_MHLO_SHARDING)));
+  return gspmd_import_at_op(op, gspmd_import_parse_text(im, mp_op_str(op, MP_ATTR_MHLO_SHARDING)));
 }
 
-static mp_str_t string_in(const mp_attr_t *dict) {
+static mp_str_t gspmd_import_string_in(const mp_attr_t *dict) {
   const mp_attr_t *attr = mp_attr_dict_get(dict, MP_ATTR_MHLO_SHARDING);
   return attr != NULL && attr->kind == MP_KIND_STRING ? attr->u.str : (mp_str_t){0};
 }
 
-static mp_status_t read_dicts(mp_gspmd_importer_t *im, const mp_attr_t *const *dicts,
-                              uint32_t count, const char *what, const mp_func_t *func) {
+static mp_status_t gspmd_import_read_dicts(mp_gspmd_importer_t *im, const mp_attr_t *const *dicts,
+                                           uint32_t count, const char *what,
+                                           const mp_func_t *func) {
   for (uint32_t i = 0; dicts != NULL && i < count; ++i) {
     im->has_sdy |= mp_attr_dict_get(dicts[i], MP_ATTR_SDY_SHARDING) != NULL;
-    MP_RETURN_IF_ERROR(mp_status_annotate(parse_text(im, string_in(dicts[i])), "%s %u of %.*s",
-                                          what, i, MP_STR_ARG(func->name)));
+    MP_RETURN_IF_ERROR(
+        mp_status_annotate(gspmd_import_parse_text(im, gspmd_import_string_in(dicts[i])),
+                           "%s %u of %.*s", what, i, MP_STR_ARG(func->name)));
   }
   return NULL;
 }
 
-static mp_status_t read_all(mp_gspmd_importer_t *im) {
+static mp_status_t gspmd_import_read_all(mp_gspmd_importer_t *im) {
   im->num_values = mp_module_number_values(im->module);
   im->users = MP_ARENA_ARRAY(im->scratch, mp_op_t *, (size_t)im->num_values + 1);
   im->uses = MP_ARENA_ARRAY(im->scratch, uint32_t, (size_t)im->num_values + 1);
   if (im->users == NULL || im->uses == NULL) return mp_status_out_of_memory();
   for (const mp_func_t *func = im->module->first_func; func != NULL; func = func->next) {
     if (func->body == NULL) continue;
-    MP_RETURN_IF_ERROR(read_dicts(im, func->arg_attrs, func->body->num_args, "argument", func));
-    MP_RETURN_IF_ERROR(read_dicts(im, func->result_attrs, func->num_results, "result", func));
+    MP_RETURN_IF_ERROR(
+        gspmd_import_read_dicts(im, func->arg_attrs, func->body->num_args, "argument", func));
+    MP_RETURN_IF_ERROR(
+        gspmd_import_read_dicts(im, func->result_attrs, func->num_results, "result", func));
   }
-  return mp_module_walk(im->module, read_op, im);
+  return mp_module_walk(im->module, gspmd_import_read_op, im);
 }
 
 // --- writing ---
 
 const mp_gspmd_entry_t *mp_gspmd_entry_of(const mp_gspmd_importer_t *im, const mp_op_t *op) {
-  return find_entry(im, mp_op_str(op, MP_ATTR_MHLO_SHARDING));
+  return gspmd_import_find_entry(im, mp_op_str(op, MP_ATTR_MHLO_SHARDING));
 }
 
 uint32_t mp_gspmd_manual_axes(const mp_gspmd_importer_t *im, const mp_gspmd_entry_t *entry) {
@@ -146,7 +151,7 @@ uint32_t mp_gspmd_manual_axes(const mp_gspmd_importer_t *im, const mp_gspmd_entr
 }
 
 // "unspecified_dims=[0,1]" in a @Sharding call's configuration: what is left to propagation.
-static bool is_unspecified(const mp_op_t *op, uint32_t dim) {
+static bool gspmd_import_is_unspecified(const mp_op_t *op, uint32_t dim) {
   static const char prefix[] = "unspecified_dims=[";
   const mp_str_t text = op == NULL ? (mp_str_t){0} : mp_op_str(op, MP_ATTR_BACKEND_CONFIG);
   if (!mp_str_starts_with(text, prefix)) return false;
@@ -167,8 +172,8 @@ static bool is_unspecified(const mp_op_t *op, uint32_t dim) {
   return false;
 }
 
-static mp_status_t name_axes(mp_gspmd_importer_t *im, const mp_gspmd_axes_t *axes, uint32_t only,
-                             mp_axis_list_t *list) {
+static mp_status_t gspmd_import_name_axes(mp_gspmd_importer_t *im, const mp_gspmd_axes_t *axes,
+                                          uint32_t only, mp_axis_list_t *list) {
   mp_axis_ref_t *refs = MP_ARENA_ARRAY(im->module->arena, mp_axis_ref_t, axes->count + list->count);
   MP_RETURN_IF_NULL(refs);
   if (list->count != 0) memcpy(refs, list->axes, list->count * sizeof(*refs));
@@ -180,8 +185,8 @@ static mp_status_t name_axes(mp_gspmd_importer_t *im, const mp_gspmd_axes_t *axe
   return NULL;
 }
 
-static mp_status_t maximal_mesh(mp_gspmd_importer_t *im, int64_t device,
-                                const mp_mesh_t **out_mesh) {
+static mp_status_t gspmd_import_maximal_mesh(mp_gspmd_importer_t *im, int64_t device,
+                                             const mp_mesh_t **out_mesh) {
   mp_mesh_t *mesh = MP_ARENA_NEW(im->module->arena, mp_mesh_t);
   int64_t *id = MP_ARENA_NEW(im->module->arena, int64_t);
   if (mesh == NULL || id == NULL) return mp_status_out_of_memory();
@@ -191,9 +196,9 @@ static mp_status_t maximal_mesh(mp_gspmd_importer_t *im, int64_t device,
   return NULL;
 }
 
-static mp_status_t tiles_to_sdy(mp_gspmd_importer_t *im, const mp_gspmd_entry_t *entry,
-                                const mp_type_t *type, uint32_t only, mp_dim_sharding_t *dims,
-                                mp_axis_list_t *unreduced) {
+static mp_status_t gspmd_import_tiles_to_sdy(mp_gspmd_importer_t *im, const mp_gspmd_entry_t *entry,
+                                             const mp_type_t *type, uint32_t only,
+                                             mp_dim_sharding_t *dims, mp_axis_list_t *unreduced) {
   const mp_gspmd_sharding_t *sharding = &entry->sharding;
   const uint32_t rank = sharding->num_dims - sharding->num_subgroups;
   if (rank != type->rank) {
@@ -201,11 +206,11 @@ static mp_status_t tiles_to_sdy(mp_gspmd_importer_t *im, const mp_gspmd_entry_t 
                           MP_STR_ARG(entry->text), type->rank);
   }
   for (uint32_t d = 0; d < rank; ++d) {
-    MP_RETURN_IF_ERROR(name_axes(im, &entry->dims[d], only, &dims[d].axes));
+    MP_RETURN_IF_ERROR(gspmd_import_name_axes(im, &entry->dims[d], only, &dims[d].axes));
   }
   for (uint32_t i = 0; i < sharding->num_subgroups; ++i) {
     if (sharding->subgroups[i] != MP_GSPMD_UNREDUCED) continue;
-    MP_RETURN_IF_ERROR(name_axes(im, &entry->dims[rank + i], only, unreduced));
+    MP_RETURN_IF_ERROR(gspmd_import_name_axes(im, &entry->dims[rank + i], only, unreduced));
   }
   return NULL;
 }
@@ -218,7 +223,7 @@ mp_status_t mp_gspmd_to_sdy(mp_gspmd_importer_t *im, const mp_gspmd_entry_t *ent
   const mp_gspmd_kind_t kind = entry->sharding.kind;
   if (kind == MP_GSPMD_MAXIMAL) {
     result.rank = 0;
-    MP_RETURN_IF_ERROR(maximal_mesh(im, entry->sharding.device, &result.mesh));
+    MP_RETURN_IF_ERROR(gspmd_import_maximal_mesh(im, entry->sharding.device, &result.mesh));
     *out_sharding = result;
     return NULL;
   }
@@ -226,10 +231,10 @@ mp_status_t mp_gspmd_to_sdy(mp_gspmd_importer_t *im, const mp_gspmd_entry_t *ent
   MP_RETURN_IF_NULL(dims);
   for (uint32_t d = 0; d < rank; ++d) {
     dims[d].priority = -1;
-    dims[d].is_open = kind == MP_GSPMD_UNKNOWN || is_unspecified(op, d);
+    dims[d].is_open = kind == MP_GSPMD_UNKNOWN || gspmd_import_is_unspecified(op, d);
   }
   if (kind == MP_GSPMD_TILED) {
-    MP_RETURN_IF_ERROR(tiles_to_sdy(im, entry, type, only, dims, &result.unreduced));
+    MP_RETURN_IF_ERROR(gspmd_import_tiles_to_sdy(im, entry, type, only, dims, &result.unreduced));
   } else if (kind == MP_GSPMD_UNREDUCED) {
     result.unreduced = (mp_axis_list_t){im->mesh->num_axes, im->names};
   }
@@ -238,9 +243,10 @@ mp_status_t mp_gspmd_to_sdy(mp_gspmd_importer_t *im, const mp_gspmd_entry_t *ent
   return NULL;
 }
 
-static mp_status_t make_attr(mp_gspmd_importer_t *im, mp_str_t text, const mp_type_t *type,
-                             const mp_op_t *op, const mp_attr_t **out_attr) {
-  const mp_gspmd_entry_t *entry = find_entry(im, text);
+static mp_status_t gspmd_import_make_attr(mp_gspmd_importer_t *im, mp_str_t text,
+                                          const mp_type_t *type, const mp_op_t *op,
+                                          const mp_attr_t **out_attr) {
+  const mp_gspmd_entry_t *entry = gspmd_import_find_entry(im, text);
   mp_sdy_sharding_t sharding;
   if (entry == NULL) {
     return mp_status_make(MP_INVALID_ARGUMENT, "sharding \"%.*s\" of a tuple on one value",
@@ -251,7 +257,7 @@ static mp_status_t make_attr(mp_gspmd_importer_t *im, mp_str_t text, const mp_ty
 }
 
 // {unknown shard_as 3}: the operand is a member of group 3.
-static mp_status_t add_group(mp_gspmd_importer_t *im, mp_op_t *op, int64_t group) {
+static mp_status_t gspmd_import_add_group(mp_gspmd_importer_t *im, mp_op_t *op, int64_t group) {
   const mp_attr_t *id = NULL;
   MP_RETURN_IF_ERROR(mp_attr_make_int(im->module->arena, MP_DTYPE_S64, group, &id));
   const mp_named_attr_t attr = {MP_ATTR_GROUP_ID, MP_STR("group_id"), id};
@@ -267,14 +273,14 @@ static mp_status_t add_group(mp_gspmd_importer_t *im, mp_op_t *op, int64_t group
   return NULL;
 }
 
-static mp_status_t become_constraint(mp_gspmd_importer_t *im, mp_op_t *op) {
+static mp_status_t gspmd_import_become_constraint(mp_gspmd_importer_t *im, mp_op_t *op) {
   const mp_str_t text = mp_op_str(op, MP_ATTR_MHLO_SHARDING);
   const mp_attr_t *attr = NULL;
-  MP_RETURN_IF_ERROR(make_attr(im, text, op->results[0].type, op, &attr));
+  MP_RETURN_IF_ERROR(gspmd_import_make_attr(im, text, op->results[0].type, op, &attr));
   mp_named_attr_t *attrs = MP_ARENA_NEW(im->module->arena, mp_named_attr_t);
   MP_RETURN_IF_NULL(attrs);
-  const int64_t group = find_entry(im, text)->sharding.group;
-  if (group >= 0) MP_RETURN_IF_ERROR(add_group(im, op, group));
+  const int64_t group = gspmd_import_find_entry(im, text)->sharding.group;
+  if (group >= 0) MP_RETURN_IF_ERROR(gspmd_import_add_group(im, op, group));
   *attrs = (mp_named_attr_t){MP_ATTR_SHARDING, MP_STR("sharding"), attr};
   op->code = MP_OP_SDY_SHARDING_CONSTRAINT;
   op->attrs = attrs;
@@ -283,16 +289,17 @@ static mp_status_t become_constraint(mp_gspmd_importer_t *im, mp_op_t *op) {
 }
 
 // The string of an op of its own becomes sdy.sharding, one for each result.
-static mp_status_t annotate_results(mp_gspmd_importer_t *im, mp_op_t *op, mp_str_t text) {
+static mp_status_t gspmd_import_annotate_results(mp_gspmd_importer_t *im, mp_op_t *op,
+                                                 mp_str_t text) {
   mp_sdy_sharding_t *list = MP_ARENA_ARRAY(im->module->arena, mp_sdy_sharding_t, op->num_results);
   const mp_attr_t *attr = NULL;
   mp_str_t element = text;
   size_t at = 0;
   MP_RETURN_IF_NULL(list);
   for (uint32_t i = 0; i < op->num_results; ++i) {
-    (void)next_element(text, &at, &element);  // a single one holds for all
-    MP_RETURN_IF_ERROR(mp_gspmd_to_sdy(im, find_entry(im, element), op->results[i].type, NULL,
-                                       UINT32_MAX, &list[i]));
+    (void)gspmd_import_next_element(text, &at, &element);  // a single one holds for all
+    MP_RETURN_IF_ERROR(mp_gspmd_to_sdy(im, gspmd_import_find_entry(im, element),
+                                       op->results[i].type, NULL, UINT32_MAX, &list[i]));
   }
   MP_RETURN_IF_ERROR(mp_annotation_make_list(im->module->arena, list, op->num_results, &attr));
   mp_named_attr_t *attrs = MP_ARENA_ARRAY(im->module->arena, mp_named_attr_t, op->num_attrs);
@@ -306,44 +313,46 @@ static mp_status_t annotate_results(mp_gspmd_importer_t *im, mp_op_t *op, mp_str
   return NULL;
 }
 
-static mp_status_t write_op(void *context, mp_op_t *op) {
+static mp_status_t gspmd_import_write_op(void *context, mp_op_t *op) {
   mp_gspmd_importer_t *im = context;
   const mp_str_t text = mp_op_str(op, MP_ATTR_MHLO_SHARDING);
   if (text.size == 0) return NULL;
-  return at_op(op, mp_gspmd_is_call(op, "Sharding") ? become_constraint(im, op)
-                                                    : annotate_results(im, op, text));
+  return gspmd_import_at_op(op, mp_gspmd_is_call(op, "Sharding")
+                                    ? gspmd_import_become_constraint(im, op)
+                                    : gspmd_import_annotate_results(im, op, text));
 }
 
-static mp_status_t write_dicts(mp_gspmd_importer_t *im, const mp_attr_t **dicts, uint32_t count,
-                               const mp_type_t *const *types, const char *what) {
+static mp_status_t gspmd_import_write_dicts(mp_gspmd_importer_t *im, const mp_attr_t **dicts,
+                                            uint32_t count, const mp_type_t *const *types,
+                                            const char *what) {
   for (uint32_t i = 0; dicts != NULL && i < count; ++i) {
-    const mp_str_t text = string_in(dicts[i]);
+    const mp_str_t text = gspmd_import_string_in(dicts[i]);
     const mp_attr_t *attr = NULL;
     if (text.size == 0) continue;
-    MP_RETURN_IF_ERROR(
-        mp_status_annotate(make_attr(im, text, types[i], NULL, &attr), "%s %u of main", what, i));
+    MP_RETURN_IF_ERROR(mp_status_annotate(gspmd_import_make_attr(im, text, types[i], NULL, &attr),
+                                          "%s %u of main", what, i));
     MP_RETURN_IF_ERROR(mp_annotation_set(im->module->arena, dicts[i], attr, &dicts[i]));
   }
   return NULL;
 }
 
-static mp_status_t write_all(mp_gspmd_importer_t *im) {
+static mp_status_t gspmd_import_write_all(mp_gspmd_importer_t *im) {
   const mp_func_t *main = im->module->main;
   const uint32_t num_args = main->body->num_args;
   const mp_type_t **types = MP_ARENA_ARRAY(im->scratch, const mp_type_t *, num_args);
   MP_RETURN_IF_NULL(types);
   for (uint32_t i = 0; i < num_args; ++i) types[i] = main->body->args[i].type;
-  MP_RETURN_IF_ERROR(write_dicts(im, main->arg_attrs, num_args, types, "argument"));
-  MP_RETURN_IF_ERROR(
-      write_dicts(im, main->result_attrs, main->num_results, main->result_types, "result"));
-  return mp_module_walk(im->module, write_op, im);
+  MP_RETURN_IF_ERROR(gspmd_import_write_dicts(im, main->arg_attrs, num_args, types, "argument"));
+  MP_RETURN_IF_ERROR(gspmd_import_write_dicts(im, main->result_attrs, main->num_results,
+                                              main->result_types, "result"));
+  return mp_module_walk(im->module, gspmd_import_write_op, im);
 }
 
 // --- all of it ---
 
-static mp_status_t import(mp_gspmd_importer_t *im) {
+static mp_status_t gspmd_import_import(mp_gspmd_importer_t *im) {
   bool possible = false;
-  MP_RETURN_IF_ERROR(read_all(im));
+  MP_RETURN_IF_ERROR(gspmd_import_read_all(im));
   if (im->entries == NULL || im->has_sdy) return NULL;
   MP_RETURN_IF_ERROR(mp_gspmd_find_mesh(im, &possible));
   if (possible && im->num_borders != 0) {
@@ -352,14 +361,14 @@ static mp_status_t import(mp_gspmd_importer_t *im) {
   }
   if (!possible) return NULL;
   MP_RETURN_IF_ERROR(mp_module_add_mesh(im->module, im->mesh));
-  return write_all(im);
+  return gspmd_import_write_all(im);
 }
 
 mp_status_t mp_spmd_import_gspmd(mp_module_t *module, uint32_t num_partitions) {
   mp_gspmd_importer_t im = {.module = module, .num_partitions = num_partitions};
   if (num_partitions == 1) return NULL;
   MP_RETURN_IF_ERROR(mp_arena_create(&im.scratch));
-  mp_status_t status = import(&im);
+  mp_status_t status = gspmd_import_import(&im);
   mp_arena_release(im.scratch);
   return status;
 }

@@ -38,20 +38,21 @@ typedef struct {
   uint32_t axes;  // manual within and not around it
 } mp_region_t;
 
-static uint32_t func_number(const mp_module_t *module, const mp_func_t *func) {
+static uint32_t gspmd_manual_func_number(const mp_module_t *module, const mp_func_t *func) {
   uint32_t number = 0;
   for (const mp_func_t *f = module->first_func; f != func; f = f->next) ++number;
   return number;
 }
 
-static uint32_t uses_of(const mp_region_maker_t *maker, const mp_value_t *value) {
+static uint32_t gspmd_manual_uses_of(const mp_region_maker_t *maker, const mp_value_t *value) {
   return maker->im->uses[value->id];
 }
 
 // --- recognising ---
 
 // All operands come through borders that name the same manual axes, from an annotated value.
-static bool find_entries(mp_region_maker_t *maker, mp_region_t *region, uint32_t around) {
+static bool gspmd_manual_find_entries(mp_region_maker_t *maker, mp_region_t *region,
+                                      uint32_t around) {
   const mp_gspmd_importer_t *im = maker->im;
   for (uint32_t i = 0; i < region->call->num_operands; ++i) {
     mp_op_t *border = region->call->operands[i]->op;
@@ -59,7 +60,8 @@ static bool find_entries(mp_region_maker_t *maker, mp_region_t *region, uint32_t
     const mp_op_t *constraint = border->operands[0]->op;
     const mp_gspmd_entry_t *entry = mp_gspmd_entry_of(im, border);
     if (!mp_gspmd_is_call(constraint, "Sharding") || entry == NULL ||
-        mp_gspmd_entry_of(im, constraint) == NULL || uses_of(maker, &border->results[0]) != 1) {
+        mp_gspmd_entry_of(im, constraint) == NULL ||
+        gspmd_manual_uses_of(maker, &border->results[0]) != 1) {
       return false;
     }
     const uint32_t axes = mp_gspmd_manual_axes(im, entry) & ~around;
@@ -70,15 +72,17 @@ static bool find_entries(mp_region_maker_t *maker, mp_region_t *region, uint32_t
   return true;
 }
 
-static bool find_exits(mp_region_maker_t *maker, mp_region_t *region, uint32_t around) {
+static bool gspmd_manual_find_exits(mp_region_maker_t *maker, mp_region_t *region,
+                                    uint32_t around) {
   const mp_gspmd_importer_t *im = maker->im;
   for (uint32_t i = 0; i < region->call->num_results; ++i) {
     const mp_value_t *result = &region->call->results[i];
-    if (uses_of(maker, result) == 0) continue;
+    if (gspmd_manual_uses_of(maker, result) == 0) continue;
     mp_op_t *constraint = im->users[result->id];
-    if (uses_of(maker, result) != 1 || !mp_gspmd_is_call(constraint, "Sharding")) return false;
+    if (gspmd_manual_uses_of(maker, result) != 1 || !mp_gspmd_is_call(constraint, "Sharding"))
+      return false;
     const mp_value_t *inner = &constraint->results[0];
-    mp_op_t *border = uses_of(maker, inner) == 1 ? im->users[inner->id] : NULL;
+    mp_op_t *border = gspmd_manual_uses_of(maker, inner) == 1 ? im->users[inner->id] : NULL;
     const mp_gspmd_entry_t *entry = mp_gspmd_entry_of(im, constraint);
     if (!mp_gspmd_is_call(border, "SPMDShardToFullShape") || entry == NULL ||
         mp_gspmd_entry_of(im, border) == NULL || border->parent != region->call->parent) {
@@ -94,7 +98,7 @@ static bool find_exits(mp_region_maker_t *maker, mp_region_t *region, uint32_t a
   return true;
 }
 
-static bool is_region_call(const mp_op_t *op, const mp_gspmd_importer_t *im) {
+static bool gspmd_manual_is_region_call(const mp_op_t *op, const mp_gspmd_importer_t *im) {
   if (op->code != MP_OP_CALL) return false;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     if (mp_gspmd_is_call(op->operands[i]->op, "SPMDFullToShardShape")) return true;
@@ -110,8 +114,8 @@ static bool is_region_call(const mp_op_t *op, const mp_gspmd_importer_t *im) {
 
 // --- making ---
 
-static mp_status_t in_shardings(mp_region_maker_t *maker, const mp_region_t *region,
-                                const mp_attr_t **out_attr) {
+static mp_status_t gspmd_manual_in_shardings(mp_region_maker_t *maker, const mp_region_t *region,
+                                             const mp_attr_t **out_attr) {
   const uint32_t count = region->call->num_operands;
   mp_arena_t *arena = maker->im->module->arena;
   mp_sdy_sharding_t *list = MP_ARENA_ARRAY(arena, mp_sdy_sharding_t, count);
@@ -125,8 +129,8 @@ static mp_status_t in_shardings(mp_region_maker_t *maker, const mp_region_t *reg
   return mp_annotation_make_list(arena, list, count, out_attr);
 }
 
-static mp_status_t out_shardings(mp_region_maker_t *maker, const mp_region_t *region,
-                                 const mp_attr_t **out_attr) {
+static mp_status_t gspmd_manual_out_shardings(mp_region_maker_t *maker, const mp_region_t *region,
+                                              const mp_attr_t **out_attr) {
   mp_arena_t *arena = maker->im->module->arena;
   mp_sdy_sharding_t *list = MP_ARENA_ARRAY(arena, mp_sdy_sharding_t, region->num_exits);
   MP_RETURN_IF_NULL(list);
@@ -141,8 +145,8 @@ static mp_status_t out_shardings(mp_region_maker_t *maker, const mp_region_t *re
   return mp_annotation_make_list(arena, list, count, out_attr);
 }
 
-static mp_status_t manual_axes(mp_region_maker_t *maker, const mp_region_t *region,
-                               const mp_attr_t **out_attr) {
+static mp_status_t gspmd_manual_axes(mp_region_maker_t *maker, const mp_region_t *region,
+                                     const mp_attr_t **out_attr) {
   mp_gspmd_importer_t *im = maker->im;
   mp_axis_ref_t *axes = MP_ARENA_ARRAY(im->module->arena, mp_axis_ref_t, im->mesh->num_axes);
   mp_attr_t *attr = MP_ARENA_NEW(im->module->arena, mp_attr_t);
@@ -158,8 +162,8 @@ static mp_status_t manual_axes(mp_region_maker_t *maker, const mp_region_t *regi
 }
 
 // The callee's body with the results that are used.
-static mp_status_t copy_body(mp_region_maker_t *maker, const mp_region_t *region,
-                             mp_block_t **out_body) {
+static mp_status_t gspmd_manual_copy_body(mp_region_maker_t *maker, const mp_region_t *region,
+                                          mp_block_t **out_body) {
   mp_module_t *module = maker->im->module;
   const mp_block_t *from = region->callee->body;
   const mp_type_t **types = MP_ARENA_ARRAY(maker->im->scratch, const mp_type_t *, from->num_args);
@@ -183,7 +187,8 @@ static mp_status_t copy_body(mp_region_maker_t *maker, const mp_region_t *region
   return NULL;
 }
 
-static mp_status_t make_op(mp_region_maker_t *maker, const mp_region_t *region, mp_op_t **out_op) {
+static mp_status_t gspmd_manual_make_op(mp_region_maker_t *maker, const mp_region_t *region,
+                                        mp_op_t **out_op) {
   mp_module_t *module = maker->im->module;
   const mp_op_t *call = region->call;
   mp_value_t **operands = MP_ARENA_ARRAY(maker->im->scratch, mp_value_t *, call->num_operands);
@@ -201,11 +206,11 @@ static mp_status_t make_op(mp_region_maker_t *maker, const mp_region_t *region, 
   mp_named_attr_t attrs[3] = {{MP_ATTR_IN_SHARDINGS, MP_STR("in_shardings"), NULL},
                               {MP_ATTR_MANUAL_AXES, MP_STR("manual_axes"), NULL},
                               {MP_ATTR_OUT_SHARDINGS, MP_STR("out_shardings"), NULL}};
-  MP_RETURN_IF_ERROR(in_shardings(maker, region, &attrs[0].value));
-  MP_RETURN_IF_ERROR(manual_axes(maker, region, &attrs[1].value));
-  MP_RETURN_IF_ERROR(out_shardings(maker, region, &attrs[2].value));
+  MP_RETURN_IF_ERROR(gspmd_manual_in_shardings(maker, region, &attrs[0].value));
+  MP_RETURN_IF_ERROR(gspmd_manual_axes(maker, region, &attrs[1].value));
+  MP_RETURN_IF_ERROR(gspmd_manual_out_shardings(maker, region, &attrs[2].value));
   mp_block_t *body = NULL;
-  MP_RETURN_IF_ERROR(copy_body(maker, region, &body));
+  MP_RETURN_IF_ERROR(gspmd_manual_copy_body(maker, region, &body));
   const mp_op_spec_t spec = {.code = MP_OP_SDY_MANUAL_COMPUTATION,
                              .loc = call->loc,
                              .num_operands = call->num_operands,
@@ -219,7 +224,7 @@ static mp_status_t make_op(mp_region_maker_t *maker, const mp_region_t *region, 
   return mp_op_create(module, &spec, out_op);
 }
 
-static mp_status_t add_dead(mp_region_maker_t *maker, mp_op_t *op) {
+static mp_status_t gspmd_manual_add_dead(mp_region_maker_t *maker, mp_op_t *op) {
   mp_dead_t *dead = MP_ARENA_NEW(maker->im->scratch, mp_dead_t);
   MP_RETURN_IF_NULL(dead);
   *dead = (mp_dead_t){op, maker->dead};
@@ -228,9 +233,9 @@ static mp_status_t add_dead(mp_region_maker_t *maker, mp_op_t *op) {
 }
 
 // Puts the region in place of the call and its borders.
-static mp_status_t make_region(mp_region_maker_t *maker, const mp_region_t *region) {
+static mp_status_t gspmd_manual_make_region(mp_region_maker_t *maker, const mp_region_t *region) {
   mp_op_t *op = NULL;
-  MP_RETURN_IF_ERROR(make_op(maker, region, &op));
+  MP_RETURN_IF_ERROR(gspmd_manual_make_op(maker, region, &op));
   mp_block_insert_before(region->call, op);
   uint32_t result = 0;
   for (uint32_t i = 0; i < region->call->num_results; ++i) {
@@ -239,22 +244,22 @@ static mp_status_t make_region(mp_region_maker_t *maker, const mp_region_t *regi
     const uint32_t id = exit->border->results[0].id;
     op->results[result].id = id;
     maker->replaced[id] = &op->results[result++];
-    MP_RETURN_IF_ERROR(add_dead(maker, exit->border));
-    MP_RETURN_IF_ERROR(add_dead(maker, exit->constraint));
+    MP_RETURN_IF_ERROR(gspmd_manual_add_dead(maker, exit->border));
+    MP_RETURN_IF_ERROR(gspmd_manual_add_dead(maker, exit->constraint));
   }
   for (uint32_t i = 0; i < region->call->num_operands; ++i) {
-    MP_RETURN_IF_ERROR(add_dead(maker, region->entries[i]));
+    MP_RETURN_IF_ERROR(gspmd_manual_add_dead(maker, region->entries[i]));
   }
-  return add_dead(maker, region->call);
+  return gspmd_manual_add_dead(maker, region->call);
 }
 
 // --- going through the functions ---
 
-static mp_status_t visit_func(mp_region_maker_t *maker, const mp_func_t *func, uint32_t around,
-                              uint32_t depth);
+static mp_status_t gspmd_manual_visit_func(mp_region_maker_t *maker, const mp_func_t *func,
+                                           uint32_t around, uint32_t depth);
 
-static mp_status_t visit_call(mp_region_maker_t *maker, mp_op_t *op, uint32_t around,
-                              uint32_t depth) {
+static mp_status_t gspmd_manual_visit_call(mp_region_maker_t *maker, mp_op_t *op, uint32_t around,
+                                           uint32_t depth) {
   mp_gspmd_importer_t *im = maker->im;
   mp_region_t region = {.call = op,
                         .callee = mp_module_find_func(im->module, mp_op_str(op, MP_ATTR_CALLEE))};
@@ -262,22 +267,24 @@ static mp_status_t visit_call(mp_region_maker_t *maker, mp_op_t *op, uint32_t ar
     maker->is_possible = false;
     return NULL;
   }
-  if (!is_region_call(op, im)) return visit_func(maker, region.callee, around, depth + 1);
+  if (!gspmd_manual_is_region_call(op, im))
+    return gspmd_manual_visit_func(maker, region.callee, around, depth + 1);
   region.entries = MP_ARENA_ARRAY(im->scratch, mp_op_t *, op->num_operands);
   region.exits = MP_ARENA_ARRAY(im->scratch, mp_exit_t, op->num_results);
   if (region.entries == NULL || region.exits == NULL) return mp_status_out_of_memory();
-  if (!find_entries(maker, &region, around) || !find_exits(maker, &region, around) ||
-      region.axes == 0) {
+  if (!gspmd_manual_find_entries(maker, &region, around) ||
+      !gspmd_manual_find_exits(maker, &region, around) || region.axes == 0) {
     maker->is_possible = false;
     return NULL;
   }
   maker->num_borders += op->num_operands + region.num_exits;
-  MP_RETURN_IF_ERROR(visit_func(maker, region.callee, around | region.axes, depth + 1));
-  return maker->is_real && maker->is_possible ? make_region(maker, &region) : NULL;
+  MP_RETURN_IF_ERROR(
+      gspmd_manual_visit_func(maker, region.callee, around | region.axes, depth + 1));
+  return maker->is_real && maker->is_possible ? gspmd_manual_make_region(maker, &region) : NULL;
 }
 
-static mp_status_t visit_block(mp_region_maker_t *maker, mp_block_t *block, uint32_t around,
-                               uint32_t depth) {
+static mp_status_t gspmd_manual_visit_block(mp_region_maker_t *maker, mp_block_t *block,
+                                            uint32_t around, uint32_t depth) {
   mp_dead_t *const dead = maker->dead;
   for (mp_op_t *op = block->first; op != NULL && maker->is_possible; op = op->next) {
     for (uint32_t i = 0; i < op->num_operands; ++i) {
@@ -287,9 +294,10 @@ static mp_status_t visit_block(mp_region_maker_t *maker, mp_block_t *block, uint
     for (uint32_t r = 0; r < op->num_regions; ++r) {
       // The body of a region that was just made comes from a function that was visited.
       if (op->code == MP_OP_SDY_MANUAL_COMPUTATION) break;
-      MP_RETURN_IF_ERROR(visit_block(maker, op->regions[r], around, depth));
+      MP_RETURN_IF_ERROR(gspmd_manual_visit_block(maker, op->regions[r], around, depth));
     }
-    if (op->code == MP_OP_CALL) MP_RETURN_IF_ERROR(visit_call(maker, op, around, depth));
+    if (op->code == MP_OP_CALL)
+      MP_RETURN_IF_ERROR(gspmd_manual_visit_call(maker, op, around, depth));
   }
   for (; maker->dead != dead; maker->dead = maker->dead->next) {
     if (maker->dead->op->parent != NULL) mp_op_unlink(maker->dead->op);
@@ -298,9 +306,9 @@ static mp_status_t visit_block(mp_region_maker_t *maker, mp_block_t *block, uint
 }
 
 // A function is rewritten once: everything around its calls must have the same manual axes.
-static mp_status_t visit_func(mp_region_maker_t *maker, const mp_func_t *func, uint32_t around,
-                              uint32_t depth) {
-  const uint32_t number = func_number(maker->im->module, func);
+static mp_status_t gspmd_manual_visit_func(mp_region_maker_t *maker, const mp_func_t *func,
+                                           uint32_t around, uint32_t depth) {
+  const uint32_t number = gspmd_manual_func_number(maker->im->module, func);
   if (maker->func_is_done[number] && maker->func_axes[number] == around) return NULL;
   if (maker->func_is_done[number] || depth > MP_MAX_CALL_DEPTH) {
     maker->is_possible = false;
@@ -308,7 +316,7 @@ static mp_status_t visit_func(mp_region_maker_t *maker, const mp_func_t *func, u
   }
   maker->func_is_done[number] = true;
   maker->func_axes[number] = around;
-  return visit_block(maker, func->body, around, depth);
+  return gspmd_manual_visit_block(maker, func->body, around, depth);
 }
 
 mp_status_t mp_gspmd_make_regions(mp_gspmd_importer_t *im, bool is_real, bool *out_possible) {
@@ -326,7 +334,7 @@ mp_status_t mp_gspmd_make_regions(mp_gspmd_importer_t *im, bool is_real, bool *o
       maker.replaced == NULL) {
     return mp_status_out_of_memory();
   }
-  MP_RETURN_IF_ERROR(visit_func(&maker, im->module->main, 0, 0));
+  MP_RETURN_IF_ERROR(gspmd_manual_visit_func(&maker, im->module->main, 0, 0));
   *out_possible = maker.is_possible && maker.num_borders == im->num_borders;
   return NULL;
 }

@@ -11,8 +11,8 @@ typedef struct {
 } mp_digits_t;
 
 // What entry's tiles are called in the common order of devices: a position for each tile.
-static bool find_positions(const mp_gspmd_sharding_t *sharding, uint32_t num_partitions,
-                           const int64_t *position_of, int64_t *out_positions) {
+static bool gspmd_mesh_find_positions(const mp_gspmd_sharding_t *sharding, uint32_t num_partitions,
+                                      const int64_t *position_of, int64_t *out_positions) {
   if (sharding->num_devices != (int64_t)num_partitions) return false;
   for (int64_t i = 0; i < sharding->num_devices; ++i) {
     const int64_t device = sharding->devices[i];
@@ -22,7 +22,8 @@ static bool find_positions(const mp_gspmd_sharding_t *sharding, uint32_t num_par
 }
 
 // The tiles along one dimension, `step` apart in the list, as digits of the position.
-static bool read_digits(const int64_t *positions, int64_t step, int64_t size, mp_digits_t *out) {
+static bool gspmd_mesh_read_digits(const int64_t *positions, int64_t step, int64_t size,
+                                   mp_digits_t *out) {
   out->count = 0;
   for (int64_t unit = step, left = size; left > 1;) {
     const int64_t stride = positions[unit];
@@ -37,12 +38,12 @@ static bool read_digits(const int64_t *positions, int64_t step, int64_t size, mp
 }
 
 // The digits of all dimensions; false when the list is no walk through the positions by digits.
-static bool read_walk(const mp_gspmd_sharding_t *sharding, const int64_t *positions,
-                      mp_digits_t *digits) {
+static bool gspmd_mesh_read_walk(const mp_gspmd_sharding_t *sharding, const int64_t *positions,
+                                 mp_digits_t *digits) {
   if (positions[0] != 0) return false;
   int64_t step = 1;
   for (uint32_t d = sharding->num_dims; d-- > 0;) {
-    if (!read_digits(positions, step, sharding->dims[d], &digits[d])) return false;
+    if (!gspmd_mesh_read_digits(positions, step, sharding->dims[d], &digits[d])) return false;
     step *= sharding->dims[d];
   }
   for (int64_t i = 0; i < sharding->num_devices; ++i) {
@@ -69,7 +70,7 @@ typedef struct {
   uint32_t num_cuts;
 } mp_mesh_finder_t;
 
-static bool add_cut(mp_mesh_finder_t *f, int64_t value) {
+static bool gspmd_mesh_add_cut(mp_mesh_finder_t *f, int64_t value) {
   uint32_t at = 0;
   while (at < f->num_cuts && f->cuts[at] < value) ++at;
   if (at < f->num_cuts && f->cuts[at] == value) return true;
@@ -80,25 +81,25 @@ static bool add_cut(mp_mesh_finder_t *f, int64_t value) {
   return true;
 }
 
-static mp_status_t walk_of(mp_mesh_finder_t *f, const mp_gspmd_entry_t *entry,
-                           mp_digits_t **out_digits, bool *out_found) {
+static mp_status_t gspmd_mesh_walk_of(mp_mesh_finder_t *f, const mp_gspmd_entry_t *entry,
+                                      mp_digits_t **out_digits, bool *out_found) {
   *out_digits = MP_ARENA_ARRAY(f->im->scratch, mp_digits_t, entry->sharding.num_dims);
   MP_RETURN_IF_NULL(*out_digits);
-  *out_found =
-      find_positions(&entry->sharding, f->im->num_partitions, f->position_of, f->positions) &&
-      read_walk(&entry->sharding, f->positions, *out_digits);
+  *out_found = gspmd_mesh_find_positions(&entry->sharding, f->im->num_partitions, f->position_of,
+                                         f->positions) &&
+               gspmd_mesh_read_walk(&entry->sharding, f->positions, *out_digits);
   return NULL;
 }
 
 // The order of the devices: their own, unless some list does not go by digits of their numbers;
 // then the first such list is the order.
-static mp_status_t find_order(mp_mesh_finder_t *f) {
+static mp_status_t gspmd_mesh_find_order(mp_mesh_finder_t *f) {
   for (const mp_gspmd_entry_t *entry = f->im->entries; entry != NULL; entry = entry->next) {
     if (entry->sharding.kind != MP_GSPMD_TILED) continue;
     if (entry->sharding.num_devices != (int64_t)f->im->num_partitions) continue;
     mp_digits_t *digits = NULL;
     bool found = false;
-    MP_RETURN_IF_ERROR(walk_of(f, entry, &digits, &found));
+    MP_RETURN_IF_ERROR(gspmd_mesh_walk_of(f, entry, &digits, &found));
     if (found) continue;
     const size_t count = f->im->num_partitions;
     f->device_ids =
@@ -111,16 +112,17 @@ static mp_status_t find_order(mp_mesh_finder_t *f) {
   return NULL;
 }
 
-static mp_status_t collect_cuts(mp_mesh_finder_t *f, bool *out_found) {
-  *out_found = add_cut(f, 1) && add_cut(f, f->im->num_partitions);
+static mp_status_t gspmd_mesh_collect_cuts(mp_mesh_finder_t *f, bool *out_found) {
+  *out_found = gspmd_mesh_add_cut(f, 1) && gspmd_mesh_add_cut(f, f->im->num_partitions);
   for (mp_gspmd_entry_t *entry = f->im->entries; entry != NULL && *out_found; entry = entry->next) {
     if (entry->sharding.kind != MP_GSPMD_TILED) continue;
     mp_digits_t *digits = NULL;
-    MP_RETURN_IF_ERROR(walk_of(f, entry, &digits, out_found));
+    MP_RETURN_IF_ERROR(gspmd_mesh_walk_of(f, entry, &digits, out_found));
     for (uint32_t d = 0; d < entry->sharding.num_dims && *out_found; ++d) {
       for (uint32_t i = 0; i < digits[d].count; ++i) {
         const mp_mesh_digit_t digit = digits[d].digits[i];
-        *out_found &= add_cut(f, digit.stride) && add_cut(f, digit.stride * digit.size);
+        *out_found &=
+            gspmd_mesh_add_cut(f, digit.stride) && gspmd_mesh_add_cut(f, digit.stride * digit.size);
       }
     }
   }
@@ -132,7 +134,7 @@ static mp_status_t collect_cuts(mp_mesh_finder_t *f, bool *out_found) {
 }
 
 // One axis between each two cuts, named after its place.
-static mp_status_t make_mesh(mp_mesh_finder_t *f) {
+static mp_status_t gspmd_mesh_make_mesh(mp_mesh_finder_t *f) {
   mp_arena_t *arena = f->im->module->arena;
   const uint32_t count = f->num_cuts - 1;
   mp_mesh_t *mesh = MP_ARENA_NEW(arena, mp_mesh_t);
@@ -158,7 +160,8 @@ static mp_status_t make_mesh(mp_mesh_finder_t *f) {
 }
 
 // The axes between the two cuts that a digit spans, major to minor, in front of those so far.
-static void put_axes(const mp_mesh_finder_t *f, mp_mesh_digit_t digit, mp_gspmd_axes_t *out) {
+static void gspmd_mesh_put_axes(const mp_mesh_finder_t *f, mp_mesh_digit_t digit,
+                                mp_gspmd_axes_t *out) {
   const uint32_t count = f->num_cuts - 1;
   mp_gspmd_axes_t axes = {0};
   for (uint32_t i = 0; i < count; ++i) {
@@ -172,17 +175,17 @@ static void put_axes(const mp_mesh_finder_t *f, mp_mesh_digit_t digit, mp_gspmd_
   *out = axes;
 }
 
-static mp_status_t name_dims(mp_mesh_finder_t *f) {
+static mp_status_t gspmd_mesh_name_dims(mp_mesh_finder_t *f) {
   for (mp_gspmd_entry_t *entry = f->im->entries; entry != NULL; entry = entry->next) {
     if (entry->sharding.kind != MP_GSPMD_TILED) continue;
     mp_digits_t *digits = NULL;
     bool found = false;
-    MP_RETURN_IF_ERROR(walk_of(f, entry, &digits, &found));
+    MP_RETURN_IF_ERROR(gspmd_mesh_walk_of(f, entry, &digits, &found));
     entry->dims = MP_ARENA_ARRAY(f->im->scratch, mp_gspmd_axes_t, entry->sharding.num_dims);
     MP_RETURN_IF_NULL(entry->dims);
     for (uint32_t d = 0; d < entry->sharding.num_dims; ++d) {
       for (uint32_t i = 0; i < digits[d].count; ++i) {
-        put_axes(f, digits[d].digits[i], &entry->dims[d]);
+        gspmd_mesh_put_axes(f, digits[d].digits[i], &entry->dims[d]);
       }
     }
   }
@@ -193,9 +196,9 @@ mp_status_t mp_gspmd_find_mesh(mp_gspmd_importer_t *im, bool *out_found) {
   mp_mesh_finder_t f = {.im = im};
   f.positions = MP_ARENA_ARRAY(im->scratch, int64_t, im->num_partitions);
   MP_RETURN_IF_NULL(f.positions);
-  MP_RETURN_IF_ERROR(find_order(&f));
-  MP_RETURN_IF_ERROR(collect_cuts(&f, out_found));
+  MP_RETURN_IF_ERROR(gspmd_mesh_find_order(&f));
+  MP_RETURN_IF_ERROR(gspmd_mesh_collect_cuts(&f, out_found));
   if (!*out_found) return NULL;
-  MP_RETURN_IF_ERROR(make_mesh(&f));
-  return name_dims(&f);
+  MP_RETURN_IF_ERROR(gspmd_mesh_make_mesh(&f));
+  return gspmd_mesh_name_dims(&f);
 }

@@ -43,8 +43,8 @@ mp_status_t mp_lowerer_local_type(const mp_lowerer_t *low, const mp_local_op_t *
   return mp_placement_local_type(low->arena, mp_lowerer_type(low, tensor), boxes, out_type);
 }
 
-static void set_attr(const mp_lowerer_t *low, mp_local_op_t *out, mp_attr_name_t name,
-                     const mp_attr_t *value) {
+static void lower_set_attr(const mp_lowerer_t *low, mp_local_op_t *out, mp_attr_name_t name,
+                           const mp_attr_t *value) {
   for (uint32_t a = 0; a < low->op->num_attrs; ++a) {
     if (out->attrs[a].name == name) out->attrs[a].value = value;
   }
@@ -54,7 +54,7 @@ mp_status_t mp_lowerer_set_int(const mp_lowerer_t *low, mp_local_op_t *out, mp_a
                                int64_t value) {
   const mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_attr_make_int(low->arena, MP_DTYPE_S64, value, &attr));
-  set_attr(low, out, name, attr);
+  lower_set_attr(low, out, name, attr);
   return NULL;
 }
 
@@ -62,7 +62,7 @@ mp_status_t mp_lowerer_set_ints(const mp_lowerer_t *low, mp_local_op_t *out, mp_
                                 const int64_t *values, uint32_t count) {
   const mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_attr_make_ints(low->arena, values, count, &attr));
-  set_attr(low, out, name, attr);
+  lower_set_attr(low, out, name, attr);
   return NULL;
 }
 
@@ -99,7 +99,7 @@ static const mp_local_form_t *const g_forms[MP_OP_COUNT] = {
 // --- reading what there is ---
 
 // Hands a dimension's atoms to its factors, major first; what does not fit is dropped.
-static void project_dim(mp_lowerer_t *low, uint32_t tensor, uint32_t dim) {
+static void lower_project_dim(mp_lowerer_t *low, uint32_t tensor, uint32_t dim) {
   const mp_dim_factors_t *entry = &low->rule->tensors[tensor][dim];
   const mp_atoms_t *atoms = &low->tensors[tensor]->dims[dim].atoms;
   uint32_t next = 0;
@@ -111,7 +111,7 @@ static void project_dim(mp_lowerer_t *low, uint32_t tensor, uint32_t dim) {
   }
 }
 
-static mp_status_t read_shardings(mp_lowerer_t *low) {
+static mp_status_t lower_read_shardings(mp_lowerer_t *low) {
   const uint32_t count = mp_lowerer_num_tensors(low);
   low->tensors = MP_ARENA_ARRAY(low->arena, mp_atom_sharding_t *, count);
   low->sizes = MP_ARENA_ARRAY(low->arena, double, count);
@@ -128,15 +128,15 @@ static mp_status_t read_shardings(mp_lowerer_t *low) {
     int64_t elements = 0;
     if (mp_type_num_elements(value->type, &elements)) low->sizes[t] = (double)elements;
     if (low->tensors[t] == NULL) continue;
-    for (uint32_t d = 0; d < low->tensors[t]->rank; ++d) project_dim(low, t, d);
+    for (uint32_t d = 0; d < low->tensors[t]->rank; ++d) lower_project_dim(low, t, d);
   }
   return NULL;
 }
 
 // --- the local op ---
 
-static mp_status_t tensor_boxes(const mp_lowerer_t *low, uint32_t tensor, uint32_t unreduced,
-                                const mp_boxes_t **out_boxes) {
+static mp_status_t lower_tensor_boxes(const mp_lowerer_t *low, uint32_t tensor, uint32_t unreduced,
+                                      const mp_boxes_t **out_boxes) {
   *out_boxes = NULL;
   if (low->tensors[tensor] == NULL) return NULL;
   const mp_type_t *type = mp_lowerer_type(low, tensor);
@@ -156,7 +156,7 @@ static mp_status_t tensor_boxes(const mp_lowerer_t *low, uint32_t tensor, uint32
 }
 
 // The atoms along which the result is a term of a reduction.
-static uint32_t reduced_atoms(const mp_lowerer_t *low) {
+static uint32_t lower_reduced_atoms(const mp_lowerer_t *low) {
   uint32_t atoms = 0;
   for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
     if (low->rule->factors[f].kind == MP_FACTOR_REDUCTION) atoms |= mp_atoms_set(&low->chosen[f]);
@@ -165,12 +165,12 @@ static uint32_t reduced_atoms(const mp_lowerer_t *low) {
 }
 
 // Sums stay in terms; the terms of other reductions are combined at once.
-static mp_status_t place_terms(const mp_lowerer_t *low, mp_local_op_t *out) {
+static mp_status_t lower_place_terms(const mp_lowerer_t *low, mp_local_op_t *out) {
   const mp_opcode_t combine = low->form->combine == NULL ? MP_OP_ADD : low->form->combine(low);
   out->terms = out->results[0];
   if (combine == MP_OP_ADD) return NULL;
   for (uint32_t i = 0; i < low->op->num_results; ++i) {
-    MP_RETURN_IF_ERROR(tensor_boxes(low, low->op->num_operands + i, 0, &out->results[i]));
+    MP_RETURN_IF_ERROR(lower_tensor_boxes(low, low->op->num_operands + i, 0, &out->results[i]));
   }
   if (combine == MP_OP_COUNT) return NULL;
   out->combine = combine;
@@ -178,25 +178,25 @@ static mp_status_t place_terms(const mp_lowerer_t *low, mp_local_op_t *out) {
   return NULL;
 }
 
-static mp_status_t make_local(mp_lowerer_t *low, mp_local_op_t *out, bool *out_is_local) {
+static mp_status_t lower_make_local(mp_lowerer_t *low, mp_local_op_t *out, bool *out_is_local) {
   const mp_op_t *op = low->op;
   out->op = op;
   out->operands = MP_ARENA_ARRAY(low->arena, const mp_boxes_t *, op->num_operands);
   out->results = MP_ARENA_ARRAY(low->arena, const mp_boxes_t *, op->num_results);
   if (out->operands == NULL || out->results == NULL) return mp_status_out_of_memory();
-  const uint32_t terms = reduced_atoms(low);
+  const uint32_t terms = lower_reduced_atoms(low);
   bool is_local = false;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
-    MP_RETURN_IF_ERROR(tensor_boxes(low, i, 0, &out->operands[i]));
+    MP_RETURN_IF_ERROR(lower_tensor_boxes(low, i, 0, &out->operands[i]));
     is_local |= out->operands[i] != NULL;
   }
   for (uint32_t i = 0; i < op->num_results; ++i) {
-    MP_RETURN_IF_ERROR(tensor_boxes(low, op->num_operands + i, terms, &out->results[i]));
+    MP_RETURN_IF_ERROR(lower_tensor_boxes(low, op->num_operands + i, terms, &out->results[i]));
     is_local |= out->results[i] != NULL;
   }
   *out_is_local = is_local;
   if (!is_local) return NULL;
-  if (terms != 0) MP_RETURN_IF_ERROR(place_terms(low, out));
+  if (terms != 0) MP_RETURN_IF_ERROR(lower_place_terms(low, out));
   out->attrs = mp_arena_copy(low->arena, op->attrs, op->num_attrs * sizeof(*op->attrs));
   MP_RETURN_IF_NULL(out->attrs);
   return low->form->localize == NULL ? NULL : low->form->localize(low, out);
@@ -224,10 +224,10 @@ mp_status_t mp_lower_op(mp_arena_t *arena, const mp_propagation_t *propagation,
                       .op = op,
                       .rule = rule,
                       .form = form};
-  MP_RETURN_IF_ERROR(read_shardings(&low));
+  MP_RETURN_IF_ERROR(lower_read_shardings(&low));
   mp_lowerer_choose(&low);
   mp_local_op_t local = {0};
-  MP_RETURN_IF_ERROR(make_local(&low, &local, out_is_local));
+  MP_RETURN_IF_ERROR(lower_make_local(&low, &local, out_is_local));
   if (*out_is_local) *out = local;
   return NULL;
 }

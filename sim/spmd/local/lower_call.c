@@ -6,7 +6,8 @@
 
 // Whether dimension `dim` of every tensor is this factor and nothing else. A call may state its
 // rule itself; what it computes does not follow from that.
-static bool is_factor_everywhere(const mp_lowerer_t *low, uint32_t dim, uint32_t factor) {
+static bool lower_call_is_factor_everywhere(const mp_lowerer_t *low, uint32_t dim,
+                                            uint32_t factor) {
   for (uint32_t t = 0; t < mp_lowerer_num_tensors(low); ++t) {
     const mp_type_t *type = mp_lowerer_type(low, t);
     if (dim >= type->rank || low->rule->tensors[t][dim].count != 1) return false;
@@ -16,20 +17,20 @@ static bool is_factor_everywhere(const mp_lowerer_t *low, uint32_t dim, uint32_t
   return true;
 }
 
-static bool is_batch(const mp_lowerer_t *low, uint32_t factor) {
+static bool lower_call_is_batch(const mp_lowerer_t *low, uint32_t factor) {
   const uint32_t batch = mp_call_batch_dims(low->op);
   for (uint32_t d = 0; d < batch; ++d) {
-    if (is_factor_everywhere(low, d, factor)) return true;
+    if (lower_call_is_factor_everywhere(low, d, factor)) return true;
   }
   return false;
 }
 
-const mp_local_form_t mp_form_custom_call = {.is_usable = is_batch};
+const mp_local_form_t mp_form_custom_call = {.is_usable = lower_call_is_batch};
 
 // --- collectives of manual regions ---
 
 // Whether two partitions differ in manual atoms alone.
-static bool agree_on_free_atoms(const mp_lowerer_t *low, int64_t a, int64_t b) {
+static bool lower_call_agree_on_free_atoms(const mp_lowerer_t *low, int64_t a, int64_t b) {
   const mp_atom_space_t *space = &low->propagation->space;
   for (uint32_t i = 0; i < space->count; ++i) {
     if (low->tensors[0]->manual >> i & 1) continue;
@@ -41,7 +42,7 @@ static bool agree_on_free_atoms(const mp_lowerer_t *low, int64_t a, int64_t b) {
 }
 
 // Whether the ids in the op's table number partitions.
-static bool names_partitions(const mp_op_t *op) {
+static bool lower_call_names_partitions(const mp_op_t *op) {
   if (mp_op_int(op, MP_ATTR_CHANNEL_ID, 0) <= 0) return false;
   const bool has_flag = op->code == MP_OP_ALL_GATHER || op->code == MP_OP_ALL_REDUCE ||
                         op->code == MP_OP_REDUCE_SCATTER;
@@ -50,10 +51,11 @@ static bool names_partitions(const mp_op_t *op) {
 
 // The members of a group hold parts of different arrays (one per value of the manual axes); where
 // they hold the same part of them, the collective of the parts is the part of the collective.
-static bool is_along_free_axes(const mp_lowerer_t *low, uint32_t factor) {
+static bool lower_call_is_along_free_axes(const mp_lowerer_t *low, uint32_t factor) {
   (void)factor;
   const mp_op_t *op = low->op;
-  if (low->scope->parent == NULL || low->tensors[0] == NULL || !names_partitions(op)) return false;
+  if (low->scope->parent == NULL || low->tensors[0] == NULL || !lower_call_names_partitions(op))
+    return false;
   const mp_attr_t *table =
       mp_op_attr(op, op->code == MP_OP_COLLECTIVE_PERMUTE ? MP_ATTR_SOURCE_TARGET_PAIRS
                                                           : MP_ATTR_REPLICA_GROUPS);
@@ -64,9 +66,9 @@ static bool is_along_free_axes(const mp_lowerer_t *low, uint32_t factor) {
     const int64_t id = table->u.ints.values[i];
     if (id == -1) continue;  // fills up a group
     if (id >= (int64_t)low->propagation->space.num_partitions) return false;
-    if (!agree_on_free_atoms(low, first, id)) return false;
+    if (!lower_call_agree_on_free_atoms(low, first, id)) return false;
   }
   return columns != 0;
 }
 
-const mp_local_form_t mp_form_collective = {.is_usable = is_along_free_axes};
+const mp_local_form_t mp_form_collective = {.is_usable = lower_call_is_along_free_axes};

@@ -5,7 +5,7 @@ enum { MP_MAX_FACTORS = 256 };
 
 // --- what the op allows ---
 
-static bool is_in_all_results(const mp_lowerer_t *low, uint32_t factor) {
+static bool lower_choose_is_in_all_results(const mp_lowerer_t *low, uint32_t factor) {
   for (uint32_t i = 0; i < low->op->num_results; ++i) {
     if (!mp_lowerer_has_factor(low, low->op->num_operands + i, factor)) return false;
   }
@@ -13,14 +13,14 @@ static bool is_in_all_results(const mp_lowerer_t *low, uint32_t factor) {
 }
 
 // Whether the op can be computed with this factor sharded.
-static bool is_usable(const mp_lowerer_t *low, uint32_t factor) {
+static bool lower_choose_is_usable(const mp_lowerer_t *low, uint32_t factor) {
   const mp_factor_kind_t kind = low->rule->factors[factor].kind;
   if (kind == MP_FACTOR_REDUCTION) {
     return low->form->is_usable != NULL && low->form->is_usable(low, factor);
   }
   // Parts of an operand make parts of the result only along what both have; only a broadcast makes
   // a dimension out of nothing.
-  if (!is_in_all_results(low, factor)) return false;
+  if (!lower_choose_is_in_all_results(low, factor)) return false;
   if (kind != MP_FACTOR_PASS) {  // not worth it where the result comes together anyway
     if (mp_lowerer_list(low, low->op->num_operands, factor)->count == 0) return false;
     return low->form->is_permutable != NULL && low->form->is_permutable(low, factor);
@@ -30,7 +30,7 @@ static bool is_usable(const mp_lowerer_t *low, uint32_t factor) {
 
 // Uneven parts have elements behind their end: a reduction would count them, and where a dimension
 // has several factors the parts would not begin where the factors do.
-static bool needs_even(const mp_lowerer_t *low, uint32_t factor) {
+static bool lower_choose_needs_even(const mp_lowerer_t *low, uint32_t factor) {
   if (low->rule->factors[factor].kind == MP_FACTOR_REDUCTION) return true;
   if (low->form->needs_even != NULL && low->form->needs_even(low, factor)) return true;
   for (uint32_t t = 0; t < mp_lowerer_num_tensors(low); ++t) {
@@ -45,8 +45,8 @@ static bool needs_even(const mp_lowerer_t *low, uint32_t factor) {
 // --- greedily ---
 
 // `list` without what is used already or may not be; the longest usable prefix.
-static mp_atoms_t usable_prefix(const mp_lowerer_t *low, uint32_t factor, const mp_atoms_t *list,
-                                uint32_t used, bool is_even) {
+static mp_atoms_t lower_choose_usable_prefix(const mp_lowerer_t *low, uint32_t factor,
+                                             const mp_atoms_t *list, uint32_t used, bool is_even) {
   mp_atoms_t prefix = {0};
   int64_t left = low->rule->factors[factor].size;
   for (uint32_t i = 0; i < list->count; ++i) {
@@ -61,7 +61,8 @@ static mp_atoms_t usable_prefix(const mp_lowerer_t *low, uint32_t factor, const 
 }
 
 // How many elements lie right already if `factor` is sharded by `candidate`.
-static double score(const mp_lowerer_t *low, uint32_t factor, const mp_atoms_t *candidate) {
+static double lower_choose_score(const mp_lowerer_t *low, uint32_t factor,
+                                 const mp_atoms_t *candidate) {
   double sum = 0;
   for (uint32_t t = 0; t < mp_lowerer_num_tensors(low); ++t) {
     const mp_atoms_t *list = mp_lowerer_list(low, t, factor);
@@ -77,7 +78,8 @@ typedef struct {
   mp_atoms_t atoms;  // none: no choice yet
 } mp_choice_t;
 
-static bool is_better(const mp_lowerer_t *low, const mp_choice_t *a, const mp_choice_t *b) {
+static bool lower_choose_is_better(const mp_lowerer_t *low, const mp_choice_t *a,
+                                   const mp_choice_t *b) {
   if (a->score != b->score) return a->score > b->score;
   if (b->atoms.count != 0) {
     const mp_factor_kind_t kinds[2] = {low->rule->factors[a->factor].kind,
@@ -89,7 +91,7 @@ static bool is_better(const mp_lowerer_t *low, const mp_choice_t *a, const mp_ch
 
 // Of all lists that some tensor has along some factor, the one that leaves most elements where they
 // are; then the next among those that do not contradict it or what is chosen already.
-static uint32_t choose_lists(mp_lowerer_t *low, const bool *usable, const bool *even) {
+static uint32_t lower_choose_lists(mp_lowerer_t *low, const bool *usable, const bool *even) {
   uint32_t used = 0;
   bool fixed[MP_MAX_FACTORS] = {false};
   for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
@@ -103,10 +105,11 @@ static uint32_t choose_lists(mp_lowerer_t *low, const bool *usable, const bool *
       for (uint32_t t = 0; t < mp_lowerer_num_tensors(low); ++t) {
         if (low->tensors[t] == NULL) continue;
         mp_choice_t choice = {.factor = f};
-        choice.atoms = usable_prefix(low, f, mp_lowerer_list(low, t, f), used, even[f]);
+        choice.atoms =
+            lower_choose_usable_prefix(low, f, mp_lowerer_list(low, t, f), used, even[f]);
         if (choice.atoms.count == 0) continue;
-        choice.score = score(low, f, &choice.atoms);
-        if (is_better(low, &choice, &best)) best = choice;
+        choice.score = lower_choose_score(low, f, &choice.atoms);
+        if (lower_choose_is_better(low, &choice, &best)) best = choice;
       }
     }
     if (best.atoms.count == 0) break;
@@ -120,7 +123,8 @@ static uint32_t choose_lists(mp_lowerer_t *low, const bool *usable, const bool *
 // --- what is left over ---
 
 // Gives an atom to a factor of the same operand that is still large enough. True when one took it.
-static bool spread_atom(mp_lowerer_t *low, uint32_t tensor, uint8_t atom, const bool *usable) {
+static bool lower_choose_spread_atom(mp_lowerer_t *low, uint32_t tensor, uint8_t atom,
+                                     const bool *usable) {
   const mp_atom_space_t *space = &low->propagation->space;
   for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
     const mp_factor_t *factor = &low->rule->factors[f];
@@ -137,7 +141,7 @@ static bool spread_atom(mp_lowerer_t *low, uint32_t tensor, uint8_t atom, const 
 
 // Whether the results are better had in parts: they lie so anyway, or are smaller than the operand
 // that would have to be brought together.
-static bool is_worth_it(const mp_lowerer_t *low, uint32_t tensor, uint8_t atom) {
+static bool lower_choose_is_worth_it(const mp_lowerer_t *low, uint32_t tensor, uint8_t atom) {
   double size = 0;
   for (uint32_t i = 0; i < low->op->num_results; ++i) {
     const uint32_t result = low->op->num_operands + i;
@@ -151,15 +155,16 @@ static bool is_worth_it(const mp_lowerer_t *low, uint32_t tensor, uint8_t atom) 
 // Dimensions along which the op cannot be computed must come together. Their atoms move to
 // dimensions that have room, so that the operand is dealt out again rather than copied to
 // everybody.
-static void spread(mp_lowerer_t *low, uint32_t used, const bool *usable) {
+static void lower_choose_spread(mp_lowerer_t *low, uint32_t used, const bool *usable) {
   for (uint32_t t = 0; t < low->op->num_operands; ++t) {
     if (low->tensors[t] == NULL) continue;
     for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
       const mp_atoms_t *list = mp_lowerer_list(low, t, f);
       if (usable[f]) continue;
       for (uint32_t i = 0; i < list->count; ++i) {
-        if ((used >> list->atoms[i] & 1) != 0 || !is_worth_it(low, t, list->atoms[i])) continue;
-        if (spread_atom(low, t, list->atoms[i], usable)) used |= 1u << list->atoms[i];
+        if ((used >> list->atoms[i] & 1) != 0 || !lower_choose_is_worth_it(low, t, list->atoms[i]))
+          continue;
+        if (lower_choose_spread_atom(low, t, list->atoms[i], usable)) used |= 1u << list->atoms[i];
       }
     }
   }
@@ -169,7 +174,7 @@ static void spread(mp_lowerer_t *low, uint32_t used, const bool *usable) {
 
 // A minor factor is sharded only when the ones before it are, fully. True when something was
 // dropped.
-static bool drop_in_dim(mp_lowerer_t *low, const mp_dim_factors_t *entry) {
+static bool lower_choose_drop_in_dim(mp_lowerer_t *low, const mp_dim_factors_t *entry) {
   bool is_full = true;
   bool dropped = false;
   for (uint32_t i = 0; i < entry->count; ++i) {
@@ -184,14 +189,14 @@ static bool drop_in_dim(mp_lowerer_t *low, const mp_dim_factors_t *entry) {
   return dropped;
 }
 
-static void drop_unreachable(mp_lowerer_t *low) {
+static void lower_choose_drop_unreachable(mp_lowerer_t *low) {
   bool dropped = true;
   while (dropped) {
     dropped = false;
     for (uint32_t t = 0; t < mp_lowerer_num_tensors(low); ++t) {
       if (low->tensors[t] == NULL) continue;
       for (uint32_t d = 0; d < low->tensors[t]->rank; ++d) {
-        dropped |= drop_in_dim(low, &low->rule->tensors[t][d]);
+        dropped |= lower_choose_drop_in_dim(low, &low->rule->tensors[t][d]);
       }
     }
   }
@@ -200,8 +205,8 @@ static void drop_unreachable(mp_lowerer_t *low) {
 // --- what a choice costs ---
 
 // The share of a wanted part that a device holds already, on average, along one factor.
-static double held_share(const mp_lowerer_t *low, const mp_atoms_t *held,
-                         const mp_atoms_t *wanted) {
+static double lower_choose_held_share(const mp_lowerer_t *low, const mp_atoms_t *held,
+                                      const mp_atoms_t *wanted) {
   mp_atoms_t rest = {0};
   for (uint32_t i = mp_atoms_common_prefix(held, wanted); i < held->count; ++i) {
     rest.atoms[rest.count++] = held->atoms[i];
@@ -211,7 +216,7 @@ static double held_share(const mp_lowerer_t *low, const mp_atoms_t *held,
 
 // Elements that a device receives so that a tensor lies as the other side wants it: operands as
 // chosen, results as propagation says.
-static double moving_cost(const mp_lowerer_t *low, uint32_t tensor) {
+static double lower_choose_moving_cost(const mp_lowerer_t *low, uint32_t tensor) {
   const bool is_result = tensor >= low->op->num_operands;
   double part = low->sizes[tensor];
   double share = 1;
@@ -221,13 +226,13 @@ static double moving_cost(const mp_lowerer_t *low, uint32_t tensor) {
     const mp_atoms_t *held = is_result ? &low->chosen[f] : own;
     const mp_atoms_t *wanted = is_result ? own : &low->chosen[f];
     part /= (double)mp_atoms_product(&low->propagation->space, wanted);
-    share *= held_share(low, held, wanted);
+    share *= lower_choose_held_share(low, held, wanted);
   }
   return part * (1 - share);
 }
 
 // Elements that a device receives to sum up the terms of a result.
-static double summing_cost(const mp_lowerer_t *low, uint32_t tensor) {
+static double lower_choose_summing_cost(const mp_lowerer_t *low, uint32_t tensor) {
   double part = low->sizes[tensor];
   double terms = 1;
   for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
@@ -238,18 +243,18 @@ static double summing_cost(const mp_lowerer_t *low, uint32_t tensor) {
   return 2 * part * (1 - 1 / terms);
 }
 
-static double choice_cost(const mp_lowerer_t *low) {
+static double lower_choose_choice_cost(const mp_lowerer_t *low) {
   double cost = 0;
   for (uint32_t t = 0; t < mp_lowerer_num_tensors(low); ++t) {
     if (low->tensors[t] == NULL) continue;
-    cost += moving_cost(low, t);
-    if (t >= low->op->num_operands) cost += summing_cost(low, t);
+    cost += lower_choose_moving_cost(low, t);
+    if (t >= low->op->num_operands) cost += lower_choose_summing_cost(low, t);
   }
   return cost;
 }
 
 // Into how many parts the op's work is cut.
-static double num_parts(const mp_lowerer_t *low) {
+static double lower_choose_num_parts(const mp_lowerer_t *low) {
   double parts = 1;
   for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
     parts *= (double)mp_atoms_product(&low->propagation->space, &low->chosen[f]);
@@ -264,17 +269,18 @@ typedef struct {
 } mp_allowed_t;
 
 // Chooses greedily, first of all as this tensor lies (or none).
-static void choose_after(mp_lowerer_t *low, const mp_allowed_t *allowed, uint32_t tensor) {
+static void lower_choose_after(mp_lowerer_t *low, const mp_allowed_t *allowed, uint32_t tensor) {
   uint32_t used = 0;
   for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
     low->chosen[f].count = 0;
     if (tensor == UINT32_MAX || !allowed->usable[f]) continue;
-    low->chosen[f] = usable_prefix(low, f, mp_lowerer_list(low, tensor, f), used, allowed->even[f]);
+    low->chosen[f] =
+        lower_choose_usable_prefix(low, f, mp_lowerer_list(low, tensor, f), used, allowed->even[f]);
     used |= mp_atoms_set(&low->chosen[f]);
   }
-  used = choose_lists(low, allowed->usable, allowed->even);
-  spread(low, used, allowed->usable);
-  drop_unreachable(low);
+  used = lower_choose_lists(low, allowed->usable, allowed->even);
+  lower_choose_spread(low, used, allowed->usable);
+  lower_choose_drop_unreachable(low);
 }
 
 enum { MP_MAX_FOLLOWED = 8 };
@@ -284,22 +290,22 @@ enum { MP_MAX_FOLLOWED = 8 };
 void mp_lowerer_choose(mp_lowerer_t *low) {
   mp_allowed_t allowed = {{false}, {false}};
   for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
-    allowed.usable[f] = is_usable(low, f);
-    allowed.even[f] = allowed.usable[f] && needs_even(low, f);
+    allowed.usable[f] = lower_choose_is_usable(low, f);
+    allowed.even[f] = allowed.usable[f] && lower_choose_needs_even(low, f);
   }
-  choose_after(low, &allowed, UINT32_MAX);
-  double least = choice_cost(low);
-  const double parts = num_parts(low);
+  lower_choose_after(low, &allowed, UINT32_MAX);
+  double least = lower_choose_choice_cost(low);
+  const double parts = lower_choose_num_parts(low);
   uint32_t best = UINT32_MAX;
   const uint32_t count = mp_lowerer_num_tensors(low);
   if (least == 0 || count > MP_MAX_FOLLOWED) return;
   for (uint32_t t = 0; t < count; ++t) {
     if (low->tensors[t] == NULL) continue;
-    choose_after(low, &allowed, t);
-    const double cost = choice_cost(low);
-    if (cost >= least || num_parts(low) < parts) continue;
+    lower_choose_after(low, &allowed, t);
+    const double cost = lower_choose_choice_cost(low);
+    if (cost >= least || lower_choose_num_parts(low) < parts) continue;
     best = t;
     least = cost;
   }
-  choose_after(low, &allowed, best);
+  lower_choose_after(low, &allowed, best);
 }

@@ -12,7 +12,7 @@
 #include "sim/spmd/local/lower_form.h"
 
 // The array's dimension that has the factor, or -1.
-static int64_t dim_of(const mp_lowerer_t *low, uint32_t tensor, uint32_t factor) {
+static int64_t lower_index_dim_of(const mp_lowerer_t *low, uint32_t tensor, uint32_t factor) {
   for (uint32_t d = 0; d < mp_lowerer_type(low, tensor)->rank; ++d) {
     if (mp_lowerer_dim_has(low, tensor, d, factor)) return d;
   }
@@ -32,7 +32,8 @@ typedef struct {
 } mp_shift_t;
 
 // A vector with a number per index component, repeated to the indices' shape.
-static mp_status_t spread_vector(const mp_shift_t *s, mp_value_t *vector, mp_value_t **out_value) {
+static mp_status_t lower_index_spread_vector(const mp_shift_t *s, mp_value_t *vector,
+                                             mp_value_t **out_value) {
   if (s->vector_dim < (int64_t)s->indices->type->rank) {
     return mp_emit_broadcast(&s->e, vector, &s->vector_dim, s->indices->type, out_value);
   }
@@ -41,7 +42,7 @@ static mp_status_t spread_vector(const mp_shift_t *s, mp_value_t *vector, mp_val
 }
 
 // Where the parts begin, per index component; 0 where the indices are not shifted.
-static mp_status_t emit_starts(const mp_shift_t *s, mp_value_t **out_value) {
+static mp_status_t lower_index_emit_starts(const mp_shift_t *s, mp_value_t **out_value) {
   const mp_boxes_t *boxes = s->boxes;
   const uint32_t count = s->map.count;
   int64_t *starts =
@@ -55,19 +56,20 @@ static mp_status_t emit_starts(const mp_shift_t *s, mp_value_t **out_value) {
   }
   mp_value_t *row = NULL;
   MP_RETURN_IF_ERROR(mp_emit_row(&s->e, starts, boxes->num_partitions, count, &row));
-  return spread_vector(s, row, out_value);
+  return lower_index_spread_vector(s, row, out_value);
 }
 
-static mp_status_t emit_constants(const mp_shift_t *s, const int64_t *numbers,
-                                  mp_value_t **out_value) {
+static mp_status_t lower_index_emit_constants(const mp_shift_t *s, const int64_t *numbers,
+                                              mp_value_t **out_value) {
   mp_value_t *vector = NULL;
   MP_RETURN_IF_ERROR(mp_emit_vector(&s->e, numbers, s->map.count, &vector));
-  return spread_vector(s, vector, out_value);
+  return lower_index_spread_vector(s, vector, out_value);
 }
 
-static mp_status_t start_shift(const mp_local_op_t *local, uint32_t indices_operand,
-                               mp_attr_name_t map, mp_module_t *module, mp_block_t *block,
-                               const mp_op_spec_t *spec, mp_shift_t *out_shift) {
+static mp_status_t lower_index_start_shift(const mp_local_op_t *local, uint32_t indices_operand,
+                                           mp_attr_name_t map, mp_module_t *module,
+                                           mp_block_t *block, const mp_op_spec_t *spec,
+                                           mp_shift_t *out_shift) {
   const mp_type_t *array = local->op->operands[0]->type;
   const mp_type_t *part = spec->operands[0]->type;
   mp_shift_t s = {.e = {module, block, spec->loc},
@@ -95,9 +97,9 @@ static mp_status_t start_shift(const mp_local_op_t *local, uint32_t indices_oper
 
 // A dimension of which slices take one element, by index, may be cut; so may what slices take
 // whole, and the indices' own dimensions.
-static bool can_gather(const mp_lowerer_t *low, uint32_t factor) {
+static bool lower_index_can_gather(const mp_lowerer_t *low, uint32_t factor) {
   if (low->rule->factors[factor].kind != MP_FACTOR_REDUCTION) return true;
-  const int64_t dim = dim_of(low, 0, factor);
+  const int64_t dim = lower_index_dim_of(low, 0, factor);
   unsigned char zero[16];
   return dim >= 0 && mp_op_ints(low->op, MP_ATTR_SLICE_SIZES).values[dim] == 1 &&
          mp_index_list_has(mp_op_ints(low->op, MP_ATTR_START_INDEX_MAP), dim) &&
@@ -105,8 +107,8 @@ static bool can_gather(const mp_lowerer_t *low, uint32_t factor) {
 }
 
 // Indices moved into bounds (of the whole array), then counted from the part's start.
-static mp_status_t emit_local_indices(const mp_shift_t *s, const mp_op_t *op,
-                                      mp_value_t **out_value) {
+static mp_status_t lower_index_emit_local_indices(const mp_shift_t *s, const mp_op_t *op,
+                                                  mp_value_t **out_value) {
   const mp_index_list_t sizes = mp_op_ints(op, MP_ATTR_SLICE_SIZES);
   int64_t *last = MP_ARENA_ARRAY(s->e.module->arena, int64_t, s->map.count);
   MP_RETURN_IF_NULL(last);
@@ -119,16 +121,16 @@ static mp_status_t emit_local_indices(const mp_shift_t *s, const mp_op_t *op,
   mp_value_t *start = NULL;
   mp_value_t *indices = NULL;
   MP_RETURN_IF_ERROR(mp_emit_splat_s64(&s->e, s->indices->type, 0, &low));
-  MP_RETURN_IF_ERROR(emit_constants(s, last, &high));
-  MP_RETURN_IF_ERROR(emit_starts(s, &start));
+  MP_RETURN_IF_ERROR(lower_index_emit_constants(s, last, &high));
+  MP_RETURN_IF_ERROR(lower_index_emit_starts(s, &start));
   MP_RETURN_IF_ERROR(mp_emit_binary(&s->e, MP_OP_MAXIMUM, s->indices, low, &indices));
   MP_RETURN_IF_ERROR(mp_emit_binary(&s->e, MP_OP_MINIMUM, indices, high, &indices));
   return mp_emit_binary(&s->e, MP_OP_SUBTRACT, indices, start, out_value);
 }
 
 // Which index vectors lie in the part: all their components do.
-static mp_status_t emit_is_inside(const mp_shift_t *s, const mp_type_t *part, mp_value_t *indices,
-                                  mp_value_t **out_value) {
+static mp_status_t lower_index_emit_is_inside(const mp_shift_t *s, const mp_type_t *part,
+                                              mp_value_t *indices, mp_value_t **out_value) {
   int64_t *sizes = MP_ARENA_ARRAY(s->e.module->arena, int64_t, s->map.count);
   MP_RETURN_IF_NULL(sizes);
   for (uint32_t i = 0; i < s->map.count; ++i) {
@@ -139,7 +141,7 @@ static mp_status_t emit_is_inside(const mp_shift_t *s, const mp_type_t *part, mp
   mp_value_t *flags[2] = {NULL, NULL};
   mp_value_t *is_inside = NULL;
   MP_RETURN_IF_ERROR(mp_emit_splat_s64(&s->e, indices->type, 0, &low));
-  MP_RETURN_IF_ERROR(emit_constants(s, sizes, &high));
+  MP_RETURN_IF_ERROR(lower_index_emit_constants(s, sizes, &high));
   MP_RETURN_IF_ERROR(mp_emit_compare(&s->e, MP_CMP_GE, indices, low, &flags[0]));
   MP_RETURN_IF_ERROR(mp_emit_compare(&s->e, MP_CMP_LT, indices, high, &flags[1]));
   MP_RETURN_IF_ERROR(mp_emit_binary(&s->e, MP_OP_AND, flags[0], flags[1], &is_inside));
@@ -151,8 +153,9 @@ static mp_status_t emit_is_inside(const mp_shift_t *s, const mp_type_t *part, mp
 }
 
 // The mask of the index vectors, repeated along the slices.
-static mp_status_t emit_mask(const mp_shift_t *s, const mp_op_t *op, const mp_type_t *result,
-                             mp_value_t *is_inside, mp_value_t **out_value) {
+static mp_status_t lower_index_emit_mask(const mp_shift_t *s, const mp_op_t *op,
+                                         const mp_type_t *result, mp_value_t *is_inside,
+                                         mp_value_t **out_value) {
   const mp_index_list_t offsets = mp_op_ints(op, MP_ATTR_OFFSET_DIMS);
   int64_t dims[MP_MAX_RANK];
   uint32_t count = 0;
@@ -162,19 +165,21 @@ static mp_status_t emit_mask(const mp_shift_t *s, const mp_op_t *op, const mp_ty
   return mp_emit_broadcast(&s->e, is_inside, dims, result, out_value);
 }
 
-static mp_status_t emit_gather(const mp_local_op_t *local, mp_module_t *module, mp_block_t *block,
-                               const mp_op_spec_t *spec, mp_value_t **out_results) {
+static mp_status_t lower_index_emit_gather(const mp_local_op_t *local, mp_module_t *module,
+                                           mp_block_t *block, const mp_op_spec_t *spec,
+                                           mp_value_t **out_results) {
   const mp_op_t *op = local->op;
   mp_shift_t s;
-  MP_RETURN_IF_ERROR(start_shift(local, 1, MP_ATTR_START_INDEX_MAP, module, block, spec, &s));
+  MP_RETURN_IF_ERROR(
+      lower_index_start_shift(local, 1, MP_ATTR_START_INDEX_MAP, module, block, spec, &s));
   mp_value_t *operands[2] = {spec->operands[0], NULL};
-  MP_RETURN_IF_ERROR(emit_local_indices(&s, op, &operands[1]));
+  MP_RETURN_IF_ERROR(lower_index_emit_local_indices(&s, op, &operands[1]));
   mp_value_t *is_inside = NULL;
   mp_value_t *mask = NULL;
   mp_value_t *nothing = NULL;
   mp_value_t *gathered = NULL;
-  MP_RETURN_IF_ERROR(emit_is_inside(&s, operands[0]->type, operands[1], &is_inside));
-  MP_RETURN_IF_ERROR(emit_mask(&s, op, spec->result_types[0], is_inside, &mask));
+  MP_RETURN_IF_ERROR(lower_index_emit_is_inside(&s, operands[0]->type, operands[1], &is_inside));
+  MP_RETURN_IF_ERROR(lower_index_emit_mask(&s, op, spec->result_types[0], is_inside, &mask));
   MP_RETURN_IF_ERROR(mp_emit_op(&s.e, MP_OP_GATHER, operands, 2, spec->result_types[0], spec->attrs,
                                 spec->num_attrs, &gathered));
   unsigned char zero[16];
@@ -184,7 +189,7 @@ static mp_status_t emit_gather(const mp_local_op_t *local, mp_module_t *module, 
 }
 
 // Slices that take a dimension whole take the part of it.
-static mp_status_t localize_gather(const mp_lowerer_t *low, mp_local_op_t *out) {
+static mp_status_t lower_index_localize_gather(const mp_lowerer_t *low, mp_local_op_t *out) {
   const mp_type_t *array = low->op->operands[0]->type;
   const mp_type_t *part = NULL;
   MP_RETURN_IF_ERROR(mp_lowerer_local_type(low, out, 0, &part));
@@ -193,65 +198,67 @@ static mp_status_t localize_gather(const mp_lowerer_t *low, mp_local_op_t *out) 
   for (uint32_t d = 0; d < sizes.count; ++d) {
     local[d] = sizes.values[d] == array->dims[d] ? part->dims[d] : sizes.values[d];
   }
-  if (out->terms != NULL) out->emit = emit_gather;
+  if (out->terms != NULL) out->emit = lower_index_emit_gather;
   return mp_lowerer_set_ints(low, out, MP_ATTR_SLICE_SIZES, local, sizes.count);
 }
 
 // Booleans have no sums on the wire.
-static mp_opcode_t gather_combine(const mp_lowerer_t *low) {
+static mp_opcode_t lower_index_gather_combine(const mp_lowerer_t *low) {
   return low->op->results[0].type->dtype == MP_DTYPE_BOOL ? MP_OP_OR : MP_OP_ADD;
 }
 
-const mp_local_form_t mp_form_gather = {
-    .is_usable = can_gather, .combine = gather_combine, .localize = localize_gather};
+const mp_local_form_t mp_form_gather = {.is_usable = lower_index_can_gather,
+                                        .combine = lower_index_gather_combine,
+                                        .localize = lower_index_localize_gather};
 
 // --- scatter ---
 
 // The op that combines an element with an update; the rule has looked at the region.
-static mp_opcode_t scatter_combine(const mp_lowerer_t *low) {
+static mp_opcode_t lower_index_scatter_combine(const mp_lowerer_t *low) {
   const mp_op_t *end = mp_block_terminator(low->op->regions[0]);
   return end->operands[0]->op->code;
 }
 
-static bool starts_from_identity(mp_opcode_t code) {
+static bool lower_index_starts_from_identity(mp_opcode_t code) {
   return code == MP_OP_ADD || code == MP_OP_MULTIPLY;  // the others may see an input twice
 }
 
-static bool can_scatter(const mp_lowerer_t *low, uint32_t factor) {
+static bool lower_index_can_scatter(const mp_lowerer_t *low, uint32_t factor) {
   const mp_op_t *op = low->op;
   if (low->rule->factors[factor].kind == MP_FACTOR_REDUCTION) {
-    const mp_opcode_t code = scatter_combine(low);
+    const mp_opcode_t code = lower_index_scatter_combine(low);
     unsigned char identity[16];
-    for (uint32_t i = 0; starts_from_identity(code) && i < op->num_results; ++i) {
+    for (uint32_t i = 0; lower_index_starts_from_identity(code) && i < op->num_results; ++i) {
       if (!mp_unreduced_identity(op->operands[i]->type->dtype, code, identity)) return false;
     }
     return true;
   }
-  const int64_t dim = dim_of(low, 0, factor);
+  const int64_t dim = lower_index_dim_of(low, 0, factor);
   if (!mp_index_list_has(mp_op_ints(op, MP_ATTR_INSERTED_WINDOW_DIMS), dim)) return true;
   return mp_index_list_has(mp_op_ints(op, MP_ATTR_SCATTER_DIMS_TO_OPERAND_DIMS), dim);
 }
 
-static mp_status_t emit_scatter(const mp_local_op_t *local, mp_module_t *module, mp_block_t *block,
-                                const mp_op_spec_t *spec, mp_value_t **out_results) {
+static mp_status_t lower_index_emit_scatter(const mp_local_op_t *local, mp_module_t *module,
+                                            mp_block_t *block, const mp_op_spec_t *spec,
+                                            mp_value_t **out_results) {
   const mp_op_t *op = local->op;
   const uint32_t count = op->num_results;
   mp_value_t **operands = MP_ARENA_ARRAY(module->arena, mp_value_t *, spec->num_operands);
   MP_RETURN_IF_NULL(operands);
   memcpy(operands, spec->operands, spec->num_operands * sizeof(*operands));
   mp_shift_t s;
-  MP_RETURN_IF_ERROR(
-      start_shift(local, count, MP_ATTR_SCATTER_DIMS_TO_OPERAND_DIMS, module, block, spec, &s));
+  MP_RETURN_IF_ERROR(lower_index_start_shift(local, count, MP_ATTR_SCATTER_DIMS_TO_OPERAND_DIMS,
+                                             module, block, spec, &s));
   bool shifts = false;
   for (uint32_t i = 0; i < s.map.count; ++i) shifts |= s.is_cut[i];
   if (shifts) {
     mp_value_t *start = NULL;
-    MP_RETURN_IF_ERROR(emit_starts(&s, &start));
+    MP_RETURN_IF_ERROR(lower_index_emit_starts(&s, &start));
     MP_RETURN_IF_ERROR(mp_emit_binary(&s.e, MP_OP_SUBTRACT, s.indices, start, &operands[count]));
   }
   for (uint32_t i = 0; local->terms != NULL && i < count; ++i) {
     const mp_opcode_t code = mp_block_terminator(op->regions[0])->operands[i]->op->code;
-    if (!starts_from_identity(code)) continue;
+    if (!lower_index_starts_from_identity(code)) continue;
     MP_RETURN_IF_ERROR(mp_unreduced_keep_first(module, block, local->terms, code, operands[i],
                                                spec->loc, &operands[i]));
   }
@@ -264,14 +271,15 @@ static mp_status_t emit_scatter(const mp_local_op_t *local, mp_module_t *module,
   return NULL;
 }
 
-static mp_status_t localize_scatter(const mp_lowerer_t *low, mp_local_op_t *out) {
+static mp_status_t lower_index_localize_scatter(const mp_lowerer_t *low, mp_local_op_t *out) {
   const mp_type_t *part = NULL;
   MP_RETURN_IF_ERROR(mp_lowerer_local_type(low, out, 0, &part));
   if (out->terms != NULL || !mp_type_same_shape(part, low->op->operands[0]->type)) {
-    out->emit = emit_scatter;
+    out->emit = lower_index_emit_scatter;
   }
   return NULL;
 }
 
-const mp_local_form_t mp_form_scatter = {
-    .is_usable = can_scatter, .combine = scatter_combine, .localize = localize_scatter};
+const mp_local_form_t mp_form_scatter = {.is_usable = lower_index_can_scatter,
+                                         .combine = lower_index_scatter_combine,
+                                         .localize = lower_index_localize_scatter};

@@ -6,34 +6,35 @@
 #include "sim/spmd/build/unreduced.h"
 #include "sim/spmd/local/lower_form.h"
 
-static bool always(const mp_lowerer_t *low, uint32_t factor) {
+static bool lower_reduce_always(const mp_lowerer_t *low, uint32_t factor) {
   (void)low;
   (void)factor;
   return true;
 }
 
-const mp_local_form_t mp_form_dot_general = {.is_usable = always};
+const mp_local_form_t mp_form_dot_general = {.is_usable = lower_reduce_always};
 
 // --- convolution ---
 
 // The factor of the groups is the one that input, kernel and output share.
-static bool is_group(const mp_lowerer_t *low, uint32_t factor) {
+static bool lower_reduce_is_group(const mp_lowerer_t *low, uint32_t factor) {
   return mp_lowerer_has_factor(low, 0, factor) && mp_lowerer_has_factor(low, 1, factor) &&
          mp_lowerer_has_factor(low, 2, factor);
 }
 
 // All but the window's own factors: a part of a window needs its neighbours' elements.
-static bool is_no_window(const mp_lowerer_t *low, uint32_t factor) {
+static bool lower_reduce_is_no_window(const mp_lowerer_t *low, uint32_t factor) {
   if (low->rule->factors[factor].kind != MP_FACTOR_REDUCTION) return true;
   const int64_t in = mp_op_int(low->op, MP_ATTR_KERNEL_INPUT_FEATURE_DIMENSION, 0);
   return mp_lowerer_dim_has(low, 1, (uint32_t)in, factor);
 }
 
-static mp_status_t localize_convolution(const mp_lowerer_t *low, mp_local_op_t *out) {
+static mp_status_t lower_reduce_localize_convolution(const mp_lowerer_t *low, mp_local_op_t *out) {
   static const mp_attr_name_t names[] = {MP_ATTR_BATCH_GROUP_COUNT, MP_ATTR_FEATURE_GROUP_COUNT};
   int64_t parts = 1;
   for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
-    if (is_group(low, f)) parts *= mp_atoms_product(&low->propagation->space, &low->chosen[f]);
+    if (lower_reduce_is_group(low, f))
+      parts *= mp_atoms_product(&low->propagation->space, &low->chosen[f]);
   }
   for (uint32_t i = 0; parts != 1 && i < 2; ++i) {
     const int64_t count = mp_op_int(low->op, names[i], 1);
@@ -42,10 +43,10 @@ static mp_status_t localize_convolution(const mp_lowerer_t *low, mp_local_op_t *
   return mp_lowerer_widen(low, out);
 }
 
-const mp_local_form_t mp_form_convolution = {.is_usable = is_no_window,
+const mp_local_form_t mp_form_convolution = {.is_usable = lower_reduce_is_no_window,
                                              .is_permutable = mp_lowerer_is_window,
-                                             .needs_even = is_group,
-                                             .localize = localize_convolution};
+                                             .needs_even = lower_reduce_is_group,
+                                             .localize = lower_reduce_localize_convolution};
 
 // --- windows ---
 
@@ -53,7 +54,7 @@ const mp_local_form_t mp_form_reduce_window = {.is_permutable = mp_lowerer_is_wi
                                                .localize = mp_lowerer_widen};
 
 // Windows that lie side by side and fill the dimension are cut between them.
-static bool is_tiling(const mp_lowerer_t *low, uint32_t factor) {
+static bool lower_reduce_is_tiling(const mp_lowerer_t *low, uint32_t factor) {
   const mp_op_t *op = low->op;
   const mp_index_list_t sizes = mp_op_ints(op, MP_ATTR_WINDOW_DIMENSIONS);
   const mp_index_list_t strides = mp_op_ints(op, MP_ATTR_WINDOW_STRIDES);
@@ -77,12 +78,12 @@ static bool is_tiling(const mp_lowerer_t *low, uint32_t factor) {
   return true;
 }
 
-static bool is_permute(const mp_lowerer_t *low, uint32_t factor) {
+static bool lower_reduce_is_permute(const mp_lowerer_t *low, uint32_t factor) {
   return low->rule->factors[factor].kind == MP_FACTOR_PERMUTE;
 }
 
 // The sources of a part's windows.
-static mp_status_t localize_tiling(const mp_lowerer_t *low, mp_local_op_t *out) {
+static mp_status_t lower_reduce_localize_tiling(const mp_lowerer_t *low, mp_local_op_t *out) {
   const mp_index_list_t strides = mp_op_ints(low->op, MP_ATTR_WINDOW_STRIDES);
   const mp_boxes_t *parts = out->results[0];
   for (uint32_t d = 0; parts != NULL && d < parts->rank; ++d) {
@@ -99,54 +100,55 @@ static mp_status_t localize_tiling(const mp_lowerer_t *low, mp_local_op_t *out) 
   return NULL;
 }
 
-const mp_local_form_t mp_form_select_and_scatter = {
-    .is_permutable = is_tiling, .needs_even = is_permute, .localize = localize_tiling};
+const mp_local_form_t mp_form_select_and_scatter = {.is_permutable = lower_reduce_is_tiling,
+                                                    .needs_even = lower_reduce_is_permute,
+                                                    .localize = lower_reduce_localize_tiling};
 
 // --- reduce ---
 
 // The reduction's one op if the terms of shards can be combined by it; MP_OP_COUNT else.
-static mp_opcode_t reduction_of(const mp_op_t *op) {
+static mp_opcode_t lower_reduce_reduction_of(const mp_op_t *op) {
   if (op->num_results != 1) return MP_OP_COUNT;
   return mp_reduce_kind_opcode(mp_reducer_kind(op->regions[0]));
 }
 
 // Whether an initial value may come in once per shard.
-static bool is_idempotent(mp_opcode_t code) {
+static bool lower_reduce_is_idempotent(mp_opcode_t code) {
   return code == MP_OP_MAXIMUM || code == MP_OP_MINIMUM || code == MP_OP_AND || code == MP_OP_OR;
 }
 
-static bool has_plain_start(const mp_op_t *op, uint32_t result, mp_opcode_t code) {
-  return is_idempotent(code) ||
+static bool lower_reduce_has_plain_start(const mp_op_t *op, uint32_t result, mp_opcode_t code) {
+  return lower_reduce_is_idempotent(code) ||
          mp_unreduced_is_identity(op->operands[op->num_results + result], code);
 }
 
 // Whether what the shards make of their parts can be reduced once more, in which the initial values
 // come in again: results that are always one of the arguments, or ones that an op of its own makes.
-static bool can_reduce_twice(const mp_op_t *op) {
+static bool lower_reduce_can_reduce_twice(const mp_op_t *op) {
   if (op->results[0].type->rank >= MP_MAX_RANK) return false;  // terms lie along one more
   if (mp_reducer_is_choice(op->regions[0])) return true;
   for (uint32_t i = 0; i < op->num_results; ++i) {
     const mp_opcode_t code = mp_reduce_kind_opcode(mp_reducer_result_kind(op->regions[0], i));
-    if (code == MP_OP_COUNT || !has_plain_start(op, i, code)) return false;
+    if (code == MP_OP_COUNT || !lower_reduce_has_plain_start(op, i, code)) return false;
   }
   return true;
 }
 
-static bool is_reducible(const mp_lowerer_t *low, uint32_t factor) {
+static bool lower_reduce_is_reducible(const mp_lowerer_t *low, uint32_t factor) {
   if (low->rule->factors[factor].kind != MP_FACTOR_REDUCTION) return true;
-  const mp_opcode_t code = reduction_of(low->op);
-  if (code == MP_OP_COUNT) return can_reduce_twice(low->op);
+  const mp_opcode_t code = lower_reduce_reduction_of(low->op);
+  if (code == MP_OP_COUNT) return lower_reduce_can_reduce_twice(low->op);
   unsigned char identity[16];
-  return has_plain_start(low->op, 0, code) ||
+  return lower_reduce_has_plain_start(low->op, 0, code) ||
          mp_unreduced_identity(low->op->operands[1]->type->dtype, code, identity);
 }
 
 // The one shard of each sum that has partition number = sum number begins with the initial value,
 // the others with what changes nothing.
-static mp_status_t emit_reduce_once(const mp_local_op_t *local, mp_module_t *module,
-                                    mp_block_t *block, const mp_op_spec_t *spec,
-                                    mp_value_t **out_results) {
-  const mp_opcode_t code = reduction_of(local->op);
+static mp_status_t lower_reduce_emit_reduce_once(const mp_local_op_t *local, mp_module_t *module,
+                                                 mp_block_t *block, const mp_op_spec_t *spec,
+                                                 mp_value_t **out_results) {
+  const mp_opcode_t code = lower_reduce_reduction_of(local->op);
   mp_value_t *operands[2] = {spec->operands[0], NULL};
   MP_RETURN_IF_ERROR(mp_unreduced_keep_first(module, block, local->terms, code, spec->operands[1],
                                              spec->loc, &operands[1]));
@@ -160,8 +162,8 @@ static mp_status_t emit_reduce_once(const mp_local_op_t *local, mp_module_t *mod
 }
 
 // All shards' results side by side along a new first dimension.
-static mp_status_t gather_terms(const mp_emitter_t *e, const mp_boxes_t *terms, mp_value_t *value,
-                                mp_value_t **out_value) {
+static mp_status_t lower_reduce_gather_terms(const mp_emitter_t *e, const mp_boxes_t *terms,
+                                             mp_value_t *value, mp_value_t **out_value) {
   int64_t dims[MP_MAX_RANK + 1] = {1};
   const uint32_t rank = value->type->rank + 1;
   for (uint32_t d = 1; d < rank; ++d) dims[d] = value->type->dims[d - 1];
@@ -171,9 +173,9 @@ static mp_status_t gather_terms(const mp_emitter_t *e, const mp_boxes_t *terms, 
 
 // Regions of several results, or of no known op: each shard's results are gathered and reduced once
 // more.
-static mp_status_t emit_reduce_twice(const mp_local_op_t *local, mp_module_t *module,
-                                     mp_block_t *block, const mp_op_spec_t *spec,
-                                     mp_value_t **out_results) {
+static mp_status_t lower_reduce_emit_reduce_twice(const mp_local_op_t *local, mp_module_t *module,
+                                                  mp_block_t *block, const mp_op_spec_t *spec,
+                                                  mp_value_t **out_results) {
   const mp_emitter_t e = {module, block, spec->loc};
   const uint32_t count = spec->num_results;
   mp_op_t *first = NULL;
@@ -186,7 +188,8 @@ static mp_status_t emit_reduce_twice(const mp_local_op_t *local, mp_module_t *mo
   if (operands == NULL || attrs == NULL) return mp_status_out_of_memory();
   memcpy(operands, spec->operands, spec->num_operands * sizeof(*operands));
   for (uint32_t i = 0; i < count; ++i) {
-    MP_RETURN_IF_ERROR(gather_terms(&e, local->terms, &first->results[i], &operands[i]));
+    MP_RETURN_IF_ERROR(
+        lower_reduce_gather_terms(&e, local->terms, &first->results[i], &operands[i]));
   }
   const int64_t dim = 0;
   for (uint32_t a = 0; a < spec->num_attrs; ++a) {
@@ -203,21 +206,22 @@ static mp_status_t emit_reduce_twice(const mp_local_op_t *local, mp_module_t *mo
   return NULL;
 }
 
-static mp_status_t localize_reduce(const mp_lowerer_t *low, mp_local_op_t *out) {
+static mp_status_t lower_reduce_localize_reduce(const mp_lowerer_t *low, mp_local_op_t *out) {
   if (out->terms == NULL) return NULL;
-  const mp_opcode_t code = reduction_of(low->op);
+  const mp_opcode_t code = lower_reduce_reduction_of(low->op);
   if (code == MP_OP_COUNT) {
-    out->emit = emit_reduce_twice;
+    out->emit = lower_reduce_emit_reduce_twice;
     out->has_regions_twice = true;
-  } else if (!has_plain_start(low->op, 0, code)) {
-    out->emit = emit_reduce_once;
+  } else if (!lower_reduce_has_plain_start(low->op, 0, code)) {
+    out->emit = lower_reduce_emit_reduce_once;
   }
   return NULL;
 }
 
-static mp_opcode_t reduction_of_form(const mp_lowerer_t *low) {
-  return reduction_of(low->op);
+static mp_opcode_t lower_reduce_reduction_of_form(const mp_lowerer_t *low) {
+  return lower_reduce_reduction_of(low->op);
 }
 
-const mp_local_form_t mp_form_reduce = {
-    .is_usable = is_reducible, .combine = reduction_of_form, .localize = localize_reduce};
+const mp_local_form_t mp_form_reduce = {.is_usable = lower_reduce_is_reducible,
+                                        .combine = lower_reduce_reduction_of_form,
+                                        .localize = lower_reduce_localize_reduce};

@@ -4,12 +4,12 @@
 
 // --- constants ---
 
-static bool is_splat(const mp_lowerer_t *low, uint32_t factor) {
+static bool lower_shape_is_splat(const mp_lowerer_t *low, uint32_t factor) {
   (void)factor;
   return mp_op_attr(low->op, MP_ATTR_VALUE)->u.dense.splat;
 }
 
-static mp_status_t localize_constant(const mp_lowerer_t *low, mp_local_op_t *out) {
+static mp_status_t lower_shape_localize_constant(const mp_lowerer_t *low, mp_local_op_t *out) {
   const mp_type_t *type = NULL;
   MP_RETURN_IF_ERROR(mp_lowerer_local_type(low, out, 0, &type));
   for (uint32_t a = 0; a < low->op->num_attrs; ++a) {
@@ -21,27 +21,29 @@ static mp_status_t localize_constant(const mp_lowerer_t *low, mp_local_op_t *out
   return NULL;
 }
 
-const mp_local_form_t mp_form_constant = {.is_usable = is_splat, .localize = localize_constant};
+const mp_local_form_t mp_form_constant = {.is_usable = lower_shape_is_splat,
+                                          .localize = lower_shape_localize_constant};
 
 // --- reshape: what both sides have ---
 
-static bool is_shared(const mp_lowerer_t *low, uint32_t factor) {
+static bool lower_shape_is_shared(const mp_lowerer_t *low, uint32_t factor) {
   return mp_lowerer_has_factor(low, 0, factor);
 }
 
-static bool always(const mp_lowerer_t *low, uint32_t factor) {
+static bool lower_shape_always(const mp_lowerer_t *low, uint32_t factor) {
   (void)low;
   (void)factor;
   return true;
 }
 
-const mp_local_form_t mp_form_reshape = {.is_usable = is_shared, .needs_even = always};
+const mp_local_form_t mp_form_reshape = {.is_usable = lower_shape_is_shared,
+                                         .needs_even = lower_shape_always};
 
 // --- slices and pads of other dimensions ---
 
 // An attribute with a number per dimension: the local size where the result is sharded.
-static mp_status_t localize_sizes(const mp_lowerer_t *low, mp_local_op_t *out,
-                                  mp_attr_name_t name) {
+static mp_status_t lower_shape_localize_sizes(const mp_lowerer_t *low, mp_local_op_t *out,
+                                              mp_attr_name_t name) {
   const mp_type_t *global = low->op->results[0].type;
   const mp_type_t *local = NULL;
   MP_RETURN_IF_ERROR(mp_lowerer_local_type(low, out, low->op->num_operands, &local));
@@ -54,7 +56,7 @@ static mp_status_t localize_sizes(const mp_lowerer_t *low, mp_local_op_t *out,
 }
 
 // A part of the result needs an interval of the operand, which it gets as its part.
-static mp_status_t localize_slice(const mp_lowerer_t *low, mp_local_op_t *out) {
+static mp_status_t lower_shape_localize_slice(const mp_lowerer_t *low, mp_local_op_t *out) {
   const mp_op_t *op = low->op;
   const mp_index_list_t starts = mp_op_ints(op, MP_ATTR_START_INDICES);
   const mp_index_list_t strides = mp_op_ints(op, MP_ATTR_STRIDES);
@@ -85,7 +87,7 @@ static mp_status_t localize_slice(const mp_lowerer_t *low, mp_local_op_t *out) {
   return mp_lowerer_set_ints(low, out, MP_ATTR_LIMIT_INDICES, limits, starts.count);
 }
 
-static bool is_any(const mp_lowerer_t *low, uint32_t factor) {
+static bool lower_shape_is_any(const mp_lowerer_t *low, uint32_t factor) {
   (void)factor;
   int64_t elements = 0;
   return mp_type_num_elements(low->op->results[0].type, &elements) && elements != 0;
@@ -93,11 +95,11 @@ static bool is_any(const mp_lowerer_t *low, uint32_t factor) {
 
 // --- reverse: the part at the other end, backwards ---
 
-static bool is_permute(const mp_lowerer_t *low, uint32_t factor) {
+static bool lower_shape_is_permute(const mp_lowerer_t *low, uint32_t factor) {
   return low->rule->factors[factor].kind == MP_FACTOR_PERMUTE;
 }
 
-static mp_status_t localize_reverse(const mp_lowerer_t *low, mp_local_op_t *out) {
+static mp_status_t lower_shape_localize_reverse(const mp_lowerer_t *low, mp_local_op_t *out) {
   const mp_index_list_t dims = mp_op_ints(low->op, MP_ATTR_DIMENSIONS);
   const mp_boxes_t *parts = out->results[0];
   for (uint32_t i = 0; parts != NULL && i < dims.count; ++i) {
@@ -114,15 +116,17 @@ static mp_status_t localize_reverse(const mp_lowerer_t *low, mp_local_op_t *out)
   return NULL;
 }
 
-const mp_local_form_t mp_form_reverse = {
-    .is_permutable = is_any, .needs_even = is_permute, .localize = localize_reverse};
+const mp_local_form_t mp_form_reverse = {.is_permutable = lower_shape_is_any,
+                                         .needs_even = lower_shape_is_permute,
+                                         .localize = lower_shape_localize_reverse};
 
-static mp_status_t localize_dynamic_slice(const mp_lowerer_t *low, mp_local_op_t *out) {
-  return localize_sizes(low, out, MP_ATTR_SLICE_SIZES);
+static mp_status_t lower_shape_localize_dynamic_slice(const mp_lowerer_t *low, mp_local_op_t *out) {
+  return lower_shape_localize_sizes(low, out, MP_ATTR_SLICE_SIZES);
 }
 
-const mp_local_form_t mp_form_slice = {.is_permutable = is_any, .localize = localize_slice};
-const mp_local_form_t mp_form_dynamic_slice = {.localize = localize_dynamic_slice};
+const mp_local_form_t mp_form_slice = {.is_permutable = lower_shape_is_any,
+                                       .localize = lower_shape_localize_slice};
+const mp_local_form_t mp_form_dynamic_slice = {.localize = lower_shape_localize_dynamic_slice};
 
 const mp_local_form_t mp_form_pad = {.is_permutable = mp_lowerer_is_window,
                                      .localize = mp_lowerer_widen};
@@ -142,7 +146,8 @@ typedef struct {
 } mp_updater_t;
 
 // The op's start along a dimension, moved so that the update fits in.
-static mp_status_t emit_start(const mp_updater_t *u, uint32_t d, mp_value_t **out_value) {
+static mp_status_t lower_shape_emit_start(const mp_updater_t *u, uint32_t d,
+                                          mp_value_t **out_value) {
   const int64_t room =
       u->local->op->operands[0]->type->dims[d] - u->local->op->operands[1]->type->dims[d];
   mp_value_t *start = NULL;
@@ -151,7 +156,8 @@ static mp_status_t emit_start(const mp_updater_t *u, uint32_t d, mp_value_t **ou
 }
 
 // Where the part's window begins in the padded update.
-static mp_status_t emit_window_start(const mp_updater_t *u, uint32_t d, mp_value_t **out_value) {
+static mp_status_t lower_shape_emit_window_start(const mp_updater_t *u, uint32_t d,
+                                                 mp_value_t **out_value) {
   const mp_boxes_t *boxes = u->local->operands[0];
   int64_t *offsets = MP_ARENA_ARRAY(u->e.module->arena, int64_t, boxes->num_partitions);
   MP_RETURN_IF_NULL(offsets);
@@ -164,15 +170,16 @@ static mp_status_t emit_window_start(const mp_updater_t *u, uint32_t d, mp_value
   mp_value_t *start = NULL;
   MP_RETURN_IF_ERROR(mp_append_lookup(u->e.module, u->e.block, MP_DTYPE_S64, offsets,
                                       boxes->num_partitions, u->e.loc, &offset));
-  MP_RETURN_IF_ERROR(emit_start(u, d, &start));
+  MP_RETURN_IF_ERROR(lower_shape_emit_start(u, d, &start));
   MP_RETURN_IF_ERROR(mp_emit_binary(&u->e, MP_OP_SUBTRACT, offset, start, &offset));
   const int64_t last = u->spec->operands[1]->type->dims[d] + u->part[d];
   return mp_emit_clamp(&u->e, offset, 0, last, out_value);
 }
 
 // The part's window into `array`, which has the update's shape, padded with `zero`.
-static mp_status_t emit_window(const mp_updater_t *u, mp_value_t *array, mp_value_t *zero,
-                               mp_value_t *const *starts, mp_value_t **out_value) {
+static mp_status_t lower_shape_emit_window(const mp_updater_t *u, mp_value_t *array,
+                                           mp_value_t *zero, mp_value_t *const *starts,
+                                           mp_value_t **out_value) {
   int64_t none[MP_MAX_RANK] = {0}, padded[MP_MAX_RANK], sizes[MP_MAX_RANK];
   for (uint32_t d = 0; d < u->rank; ++d) {
     padded[d] = array->type->dims[d] + 2 * u->part[d];
@@ -197,8 +204,8 @@ static mp_status_t emit_window(const mp_updater_t *u, mp_value_t *array, mp_valu
 }
 
 // The window of the update and of its mask.
-static mp_status_t emit_windows(const mp_updater_t *u, mp_value_t **out_update,
-                                mp_value_t **out_mask) {
+static mp_status_t lower_shape_emit_windows(const mp_updater_t *u, mp_value_t **out_update,
+                                            mp_value_t **out_mask) {
   static const unsigned char zeros[16] = {0};
   static const unsigned char one = 1;
   mp_value_t *update = u->spec->operands[1];
@@ -211,7 +218,7 @@ static mp_status_t emit_windows(const mp_updater_t *u, mp_value_t **out_update,
   MP_RETURN_IF_ERROR(mp_emit_type(&u->e, update->type, MP_DTYPE_BOOL, &flags));
   mp_value_t *starts[MP_MAX_RANK];
   for (uint32_t d = 0; d < u->rank; ++d) {
-    MP_RETURN_IF_ERROR(u->part[d] != 0 ? emit_window_start(u, d, &starts[d])
+    MP_RETURN_IF_ERROR(u->part[d] != 0 ? lower_shape_emit_window_start(u, d, &starts[d])
                                        : mp_emit_splat_s64(&u->e, flag, 0, &starts[d]));
   }
   mp_value_t *zero = NULL;
@@ -220,12 +227,13 @@ static mp_status_t emit_windows(const mp_updater_t *u, mp_value_t **out_update,
   MP_RETURN_IF_ERROR(mp_emit_splat(&u->e, scalar, zeros, &zero));
   MP_RETURN_IF_ERROR(mp_emit_splat(&u->e, flag, zeros, &no));
   MP_RETURN_IF_ERROR(mp_emit_splat(&u->e, flags, &one, &yes));
-  MP_RETURN_IF_ERROR(emit_window(u, update, zero, starts, out_update));
-  return emit_window(u, yes, no, starts, out_mask);
+  MP_RETURN_IF_ERROR(lower_shape_emit_window(u, update, zero, starts, out_update));
+  return lower_shape_emit_window(u, yes, no, starts, out_mask);
 }
 
-static mp_status_t emit_update(const mp_local_op_t *local, mp_module_t *module, mp_block_t *block,
-                               const mp_op_spec_t *spec, mp_value_t **out_results) {
+static mp_status_t lower_shape_emit_update(const mp_local_op_t *local, mp_module_t *module,
+                                           mp_block_t *block, const mp_op_spec_t *spec,
+                                           mp_value_t **out_results) {
   const mp_type_t *part = spec->operands[0]->type;
   mp_updater_t u = {
       .e = {module, block, spec->loc}, .local = local, .spec = spec, .rank = part->rank};
@@ -237,7 +245,7 @@ static mp_status_t emit_update(const mp_local_op_t *local, mp_module_t *module, 
   }
   mp_value_t *update = NULL;
   mp_value_t *mask = NULL;
-  MP_RETURN_IF_ERROR(emit_windows(&u, &update, &mask));
+  MP_RETURN_IF_ERROR(lower_shape_emit_windows(&u, &update, &mask));
   // Into the part: from its beginning where the window is as long as it, else where the op says.
   const mp_type_t *scalar = NULL;
   MP_RETURN_IF_ERROR(mp_type_tensor(module->arena, MP_DTYPE_S64, NULL, 0, &scalar));
@@ -257,15 +265,15 @@ static mp_status_t emit_update(const mp_local_op_t *local, mp_module_t *module, 
                     &out_results[0]);
 }
 
-static mp_status_t localize_update(const mp_lowerer_t *low, mp_local_op_t *out) {
+static mp_status_t lower_shape_localize_update(const mp_lowerer_t *low, mp_local_op_t *out) {
   const mp_type_t *whole = low->op->operands[0]->type;
   const mp_type_t *part = NULL;
   MP_RETURN_IF_ERROR(mp_lowerer_local_type(low, out, 0, &part));
   for (uint32_t d = 0; d < whole->rank; ++d) {
     if (part->dims[d] == whole->dims[d]) continue;
-    if (low->op->operands[1]->type->dims[d] != whole->dims[d]) out->emit = emit_update;
+    if (low->op->operands[1]->type->dims[d] != whole->dims[d]) out->emit = lower_shape_emit_update;
   }
   return NULL;
 }
 
-const mp_local_form_t mp_form_dynamic_update_slice = {.localize = localize_update};
+const mp_local_form_t mp_form_dynamic_update_slice = {.localize = lower_shape_localize_update};

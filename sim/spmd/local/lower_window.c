@@ -21,64 +21,67 @@ typedef struct {
 
 enum { MP_MAX_VIEWS = MP_MAX_RANK };
 
-static int64_t entry(const mp_op_t *op, mp_attr_name_t name, uint32_t i, int64_t when_absent) {
+static int64_t lower_window_entry(const mp_op_t *op, mp_attr_name_t name, uint32_t i,
+                                  int64_t when_absent) {
   const mp_index_list_t list = mp_op_ints(op, name);
   return i < list.count ? list.values[i] : when_absent;
 }
 
-static mp_view_t view_of_pad(const mp_op_t *op, uint32_t i) {
+static mp_view_t lower_window_view_of_pad(const mp_op_t *op, uint32_t i) {
   return (mp_view_t){.in = i,
                      .out = i,
-                     .low = entry(op, MP_ATTR_EDGE_PADDING_LOW, i, 0),
-                     .high = entry(op, MP_ATTR_EDGE_PADDING_HIGH, i, 0),
-                     .interior = entry(op, MP_ATTR_INTERIOR_PADDING, i, 0),
+                     .low = lower_window_entry(op, MP_ATTR_EDGE_PADDING_LOW, i, 0),
+                     .high = lower_window_entry(op, MP_ATTR_EDGE_PADDING_HIGH, i, 0),
+                     .interior = lower_window_entry(op, MP_ATTR_INTERIOR_PADDING, i, 0),
                      .stride = 1,
                      .size = 1};
 }
 
-static int64_t padding_entry(const mp_op_t *op, uint32_t i) {
+static int64_t lower_window_padding_entry(const mp_op_t *op, uint32_t i) {
   const mp_attr_t *table = mp_op_attr(op, MP_ATTR_PADDING);
   return table != NULL && i < table->u.ints.count ? table->u.ints.values[i] : 0;
 }
 
-static mp_view_t view_of_window(const mp_op_t *op, uint32_t i) {
-  const int64_t size = entry(op, MP_ATTR_WINDOW_DIMENSIONS, i, 1);
-  return (mp_view_t){.in = i,
-                     .out = i,
-                     .low = padding_entry(op, 2 * i),
-                     .high = padding_entry(op, 2 * i + 1),
-                     .interior = entry(op, MP_ATTR_BASE_DILATIONS, i, 1) - 1,
-                     .stride = entry(op, MP_ATTR_WINDOW_STRIDES, i, 1),
-                     .size = (size - 1) * entry(op, MP_ATTR_WINDOW_DILATIONS, i, 1) + 1};
+static mp_view_t lower_window_view_of_window(const mp_op_t *op, uint32_t i) {
+  const int64_t size = lower_window_entry(op, MP_ATTR_WINDOW_DIMENSIONS, i, 1);
+  return (mp_view_t){
+      .in = i,
+      .out = i,
+      .low = lower_window_padding_entry(op, 2 * i),
+      .high = lower_window_padding_entry(op, 2 * i + 1),
+      .interior = lower_window_entry(op, MP_ATTR_BASE_DILATIONS, i, 1) - 1,
+      .stride = lower_window_entry(op, MP_ATTR_WINDOW_STRIDES, i, 1),
+      .size = (size - 1) * lower_window_entry(op, MP_ATTR_WINDOW_DILATIONS, i, 1) + 1};
 }
 
-static mp_view_t view_of_convolution(const mp_op_t *op, uint32_t i) {
-  const int64_t window = entry(op, MP_ATTR_KERNEL_SPATIAL_DIMENSIONS, i, 0);
+static mp_view_t lower_window_view_of_convolution(const mp_op_t *op, uint32_t i) {
+  const int64_t window = lower_window_entry(op, MP_ATTR_KERNEL_SPATIAL_DIMENSIONS, i, 0);
   const int64_t size = op->operands[1]->type->dims[window];
-  return (mp_view_t){.in = (uint32_t)entry(op, MP_ATTR_INPUT_SPATIAL_DIMENSIONS, i, 0),
-                     .out = (uint32_t)entry(op, MP_ATTR_OUTPUT_SPATIAL_DIMENSIONS, i, 0),
-                     .low = padding_entry(op, 2 * i),
-                     .high = padding_entry(op, 2 * i + 1),
-                     .interior = entry(op, MP_ATTR_LHS_DILATION, i, 1) - 1,
-                     .stride = entry(op, MP_ATTR_WINDOW_STRIDES, i, 1),
-                     .size = (size - 1) * entry(op, MP_ATTR_RHS_DILATION, i, 1) + 1};
+  return (mp_view_t){
+      .in = (uint32_t)lower_window_entry(op, MP_ATTR_INPUT_SPATIAL_DIMENSIONS, i, 0),
+      .out = (uint32_t)lower_window_entry(op, MP_ATTR_OUTPUT_SPATIAL_DIMENSIONS, i, 0),
+      .low = lower_window_padding_entry(op, 2 * i),
+      .high = lower_window_padding_entry(op, 2 * i + 1),
+      .interior = lower_window_entry(op, MP_ATTR_LHS_DILATION, i, 1) - 1,
+      .stride = lower_window_entry(op, MP_ATTR_WINDOW_STRIDES, i, 1),
+      .size = (size - 1) * lower_window_entry(op, MP_ATTR_RHS_DILATION, i, 1) + 1};
 }
 
-static uint32_t num_views(const mp_op_t *op) {
+static uint32_t lower_window_num_views(const mp_op_t *op) {
   if (op->code == MP_OP_CONVOLUTION) return mp_op_ints(op, MP_ATTR_INPUT_SPATIAL_DIMENSIONS).count;
   return op->results[0].type->rank;
 }
 
-static mp_view_t view_of(const mp_op_t *op, uint32_t i) {
-  mp_view_t view = op->code == MP_OP_CONVOLUTION ? view_of_convolution(op, i)
-                   : op->code == MP_OP_PAD       ? view_of_pad(op, i)
-                                                 : view_of_window(op, i);
+static mp_view_t lower_window_view_of(const mp_op_t *op, uint32_t i) {
+  mp_view_t view = op->code == MP_OP_CONVOLUTION ? lower_window_view_of_convolution(op, i)
+                   : op->code == MP_OP_PAD       ? lower_window_view_of_pad(op, i)
+                                                 : lower_window_view_of_window(op, i);
   if (op->operands[0]->type->dims[view.in] <= 1) view.interior = 0;  // there is no between
   return view;
 }
 
 // Pad and convolution look at their first operand, reduce_window at as many as it has results.
-static uint32_t num_viewed(const mp_op_t *op) {
+static uint32_t lower_window_num_viewed(const mp_op_t *op) {
   return op->code == MP_OP_REDUCE_WINDOW ? op->num_results : 1;
 }
 
@@ -89,8 +92,8 @@ bool mp_lowerer_is_window(const mp_lowerer_t *low, uint32_t factor) {
   const mp_op_t *op = low->op;
   int64_t elements = 0;
   if (!mp_type_num_elements(op->results[0].type, &elements) || elements == 0) return false;
-  for (uint32_t i = 0; i < num_views(op); ++i) {
-    const mp_view_t view = view_of(op, i);
+  for (uint32_t i = 0; i < lower_window_num_views(op); ++i) {
+    const mp_view_t view = lower_window_view_of(op, i);
     if (!mp_lowerer_dim_has(low, op->num_operands, view.out, factor)) continue;
     if (view.size < 1 || view.stride < 1 || view.interior < 0) return false;
     for (uint32_t t = 0; t < mp_lowerer_num_tensors(low); ++t) {
@@ -138,20 +141,20 @@ bool mp_boxes_is_cut(const mp_boxes_t *boxes, uint32_t dim) {
   return false;
 }
 
-static int64_t divide_up(int64_t a, int64_t b) {
+static int64_t lower_window_divide_up(int64_t a, int64_t b) {
   return a >= 0 ? (a + b - 1) / b : -(-a / b);
 }
 
 // The operand's elements in what a part of `count` results from `first` on looks at.
-static void needed_interval(const mp_view_t *view, int64_t dim, int64_t first, int64_t count,
-                            int64_t *out_start, int64_t *out_size) {
+static void lower_window_needed_interval(const mp_view_t *view, int64_t dim, int64_t first,
+                                         int64_t count, int64_t *out_start, int64_t *out_size) {
   *out_start = *out_size = 0;
   if (count == 0) return;
   const int64_t step = view->interior + 1;
   const int64_t from = first * view->stride - view->low;
   const int64_t end = from + (count - 1) * view->stride + view->size;  // both in stretched elements
-  int64_t begin = divide_up(from, step);
-  int64_t limit = divide_up(end, step);
+  int64_t begin = lower_window_divide_up(from, step);
+  int64_t limit = lower_window_divide_up(end, step);
   if (begin < 0) begin = 0;
   if (limit > dim) limit = dim;
   if (begin >= limit) return;
@@ -160,13 +163,13 @@ static void needed_interval(const mp_view_t *view, int64_t dim, int64_t first, i
 }
 
 // Whether the dimension is seen as it is: its parts are the result's.
-static bool is_plain(const mp_view_t *view) {
+static bool lower_window_is_plain(const mp_view_t *view) {
   return view->low == 0 && view->high == 0 && view->interior == 0 && view->stride == 1 &&
          view->size == 1;
 }
 
-static mp_status_t widen_operand(const mp_lowerer_t *low, mp_local_op_t *out, uint32_t operand,
-                                 const mp_view_t *view) {
+static mp_status_t lower_window_widen_operand(const mp_lowerer_t *low, mp_local_op_t *out,
+                                              uint32_t operand, const mp_view_t *view) {
   const mp_boxes_t *parts = out->results[0];
   int64_t *starts = MP_ARENA_ARRAY(low->arena, int64_t, parts->num_partitions);
   int64_t *sizes = MP_ARENA_ARRAY(low->arena, int64_t, parts->num_partitions);
@@ -174,7 +177,8 @@ static mp_status_t widen_operand(const mp_lowerer_t *low, mp_local_op_t *out, ui
   const int64_t dim = low->op->operands[operand]->type->dims[view->in];
   for (uint32_t p = 0; p < parts->num_partitions; ++p) {
     const size_t at = (size_t)p * parts->rank + view->out;
-    needed_interval(view, dim, parts->starts[at], parts->sizes[at], &starts[p], &sizes[p]);
+    lower_window_needed_interval(view, dim, parts->starts[at], parts->sizes[at], &starts[p],
+                                 &sizes[p]);
   }
   return mp_lowerer_move_boxes(low, out, operand, view->in, starts, sizes);
 }
@@ -182,8 +186,8 @@ static mp_status_t widen_operand(const mp_lowerer_t *low, mp_local_op_t *out, ui
 // --- the local op ---
 
 // Attribute `name` with `value` for the window dimension `i`; tables have two columns.
-static mp_status_t set_entry(const mp_lowerer_t *low, mp_local_op_t *out, mp_attr_name_t name,
-                             uint32_t i, int64_t value) {
+static mp_status_t lower_window_set_entry(const mp_lowerer_t *low, mp_local_op_t *out,
+                                          mp_attr_name_t name, uint32_t i, int64_t value) {
   for (uint32_t a = 0; a < low->op->num_attrs; ++a) {
     if (out->attrs[a].name != name) continue;
     const mp_attr_t *old = out->attrs[a].value;
@@ -200,17 +204,20 @@ static mp_status_t set_entry(const mp_lowerer_t *low, mp_local_op_t *out, mp_att
   return NULL;
 }
 
-static mp_status_t drop_padding(const mp_lowerer_t *low, mp_local_op_t *out, uint32_t i) {
+static mp_status_t lower_window_drop_padding(const mp_lowerer_t *low, mp_local_op_t *out,
+                                             uint32_t i) {
   static const mp_attr_name_t zeros[] = {MP_ATTR_PADDING, MP_ATTR_EDGE_PADDING_LOW,
                                          MP_ATTR_EDGE_PADDING_HIGH, MP_ATTR_INTERIOR_PADDING};
-  for (uint32_t k = 0; k < 4; ++k) MP_RETURN_IF_ERROR(set_entry(low, out, zeros[k], i, 0));
-  MP_RETURN_IF_ERROR(set_entry(low, out, MP_ATTR_BASE_DILATIONS, i, 1));
-  return set_entry(low, out, MP_ATTR_LHS_DILATION, i, 1);
+  for (uint32_t k = 0; k < 4; ++k)
+    MP_RETURN_IF_ERROR(lower_window_set_entry(low, out, zeros[k], i, 0));
+  MP_RETURN_IF_ERROR(lower_window_set_entry(low, out, MP_ATTR_BASE_DILATIONS, i, 1));
+  return lower_window_set_entry(low, out, MP_ATTR_LHS_DILATION, i, 1);
 }
 
 // `value` with `fill` in place of what lies behind the end of shorter parts than the longest.
-static mp_status_t emit_mask(const mp_emitter_t *e, mp_value_t *value, const mp_boxes_t *boxes,
-                             uint32_t dim, mp_value_t *fill, mp_value_t **out_value) {
+static mp_status_t lower_window_emit_mask(const mp_emitter_t *e, mp_value_t *value,
+                                          const mp_boxes_t *boxes, uint32_t dim, mp_value_t *fill,
+                                          mp_value_t **out_value) {
   const int64_t longest = value->type->dims[dim];
   int64_t *sizes = MP_ARENA_ARRAY(e->module->arena, int64_t, boxes->num_partitions);
   MP_RETURN_IF_NULL(sizes);
@@ -238,8 +245,9 @@ static mp_status_t emit_mask(const mp_emitter_t *e, mp_value_t *value, const mp_
   return mp_emit_select(e, is_own, value, others, out_value);
 }
 
-static mp_status_t emit_pad(const mp_emitter_t *e, mp_value_t *value, uint32_t dim, int64_t around,
-                            int64_t interior, mp_value_t *fill, mp_value_t **out_value) {
+static mp_status_t lower_window_emit_pad(const mp_emitter_t *e, mp_value_t *value, uint32_t dim,
+                                         int64_t around, int64_t interior, mp_value_t *fill,
+                                         mp_value_t **out_value) {
   const uint32_t rank = value->type->rank;
   int64_t edges[MP_MAX_RANK] = {0}, between[MP_MAX_RANK] = {0}, dims[MP_MAX_RANK];
   edges[dim] = around;
@@ -257,9 +265,9 @@ static mp_status_t emit_pad(const mp_emitter_t *e, mp_value_t *value, uint32_t d
 }
 
 // `length` elements along `dim` from `starts`, which differs between partitions.
-static mp_status_t emit_cut(const mp_emitter_t *e, mp_value_t *value, uint32_t dim, int64_t length,
-                            const int64_t *starts, uint32_t num_partitions,
-                            mp_value_t **out_value) {
+static mp_status_t lower_window_emit_cut(const mp_emitter_t *e, mp_value_t *value, uint32_t dim,
+                                         int64_t length, const int64_t *starts,
+                                         uint32_t num_partitions, mp_value_t **out_value) {
   const uint32_t rank = value->type->rank;
   int64_t dims[MP_MAX_RANK];
   memcpy(dims, value->type->dims, rank * sizeof(*dims));
@@ -281,9 +289,9 @@ static mp_status_t emit_cut(const mp_emitter_t *e, mp_value_t *value, uint32_t d
 
 // What a part looks at, from the elements that it was sent: these between paddings as long as the
 // whole interval, and of that the interval.
-static mp_status_t emit_view(const mp_emitter_t *e, const mp_local_op_t *local, uint32_t operand,
-                             const mp_view_t *view, mp_value_t *fill, mp_value_t *value,
-                             mp_value_t **out_value) {
+static mp_status_t lower_window_emit_view(const mp_emitter_t *e, const mp_local_op_t *local,
+                                          uint32_t operand, const mp_view_t *view, mp_value_t *fill,
+                                          mp_value_t *value, mp_value_t **out_value) {
   const mp_boxes_t *boxes = local->operands[operand];
   const mp_boxes_t *parts = local->results[0];
   const uint32_t count = boxes->num_partitions;
@@ -304,18 +312,20 @@ static mp_status_t emit_view(const mp_emitter_t *e, const mp_local_op_t *local, 
   }
   // Behind a shorter piece of a concatenation comes the next piece, or nothing.
   if (local->op->code != MP_OP_CONCATENATE) {
-    MP_RETURN_IF_ERROR(emit_mask(e, value, boxes, view->in, fill, &value));
+    MP_RETURN_IF_ERROR(lower_window_emit_mask(e, value, boxes, view->in, fill, &value));
   }
-  MP_RETURN_IF_ERROR(emit_pad(e, value, view->in, length, view->interior, fill, &value));
-  return emit_cut(e, value, view->in, length, starts, count, out_value);
+  MP_RETURN_IF_ERROR(
+      lower_window_emit_pad(e, value, view->in, length, view->interior, fill, &value));
+  return lower_window_emit_cut(e, value, view->in, length, starts, count, out_value);
 }
 
-static mp_status_t emit_fill(const mp_emitter_t *e, const mp_local_op_t *local,
-                             const mp_op_spec_t *spec, uint32_t operand, mp_value_t **out_value) {
+static mp_status_t lower_window_emit_fill(const mp_emitter_t *e, const mp_local_op_t *local,
+                                          const mp_op_spec_t *spec, uint32_t operand,
+                                          mp_value_t **out_value) {
   static const unsigned char zero[16] = {0};
   const mp_op_t *op = local->op;
   if (op->code != MP_OP_CONVOLUTION) {
-    *out_value = spec->operands[num_viewed(op) + operand];
+    *out_value = spec->operands[lower_window_num_viewed(op) + operand];
     return NULL;
   }
   const mp_type_t *scalar = NULL;
@@ -324,20 +334,22 @@ static mp_status_t emit_fill(const mp_emitter_t *e, const mp_local_op_t *local,
   return mp_emit_splat(e, scalar, zero, out_value);
 }
 
-static mp_status_t emit_windows(const mp_local_op_t *local, mp_module_t *module, mp_block_t *block,
-                                const mp_op_spec_t *spec, mp_value_t **out_results) {
+static mp_status_t lower_window_emit_windows(const mp_local_op_t *local, mp_module_t *module,
+                                             mp_block_t *block, const mp_op_spec_t *spec,
+                                             mp_value_t **out_results) {
   const mp_emitter_t e = {module, block, spec->loc};
   const mp_op_t *op = local->op;
   mp_value_t **operands = MP_ARENA_ARRAY(module->arena, mp_value_t *, spec->num_operands);
   MP_RETURN_IF_NULL(operands);
   memcpy(operands, spec->operands, spec->num_operands * sizeof(*operands));
-  for (uint32_t i = 0; i < num_viewed(op); ++i) {
+  for (uint32_t i = 0; i < lower_window_num_viewed(op); ++i) {
     mp_value_t *fill = NULL;
-    MP_RETURN_IF_ERROR(emit_fill(&e, local, spec, i, &fill));
-    for (uint32_t v = 0; v < num_views(op); ++v) {
-      const mp_view_t view = view_of(op, v);
-      if (is_plain(&view) || !mp_boxes_is_cut(local->results[0], view.out)) continue;
-      MP_RETURN_IF_ERROR(emit_view(&e, local, i, &view, fill, operands[i], &operands[i]));
+    MP_RETURN_IF_ERROR(lower_window_emit_fill(&e, local, spec, i, &fill));
+    for (uint32_t v = 0; v < lower_window_num_views(op); ++v) {
+      const mp_view_t view = lower_window_view_of(op, v);
+      if (lower_window_is_plain(&view) || !mp_boxes_is_cut(local->results[0], view.out)) continue;
+      MP_RETURN_IF_ERROR(
+          lower_window_emit_view(&e, local, i, &view, fill, operands[i], &operands[i]));
     }
   }
   mp_op_spec_t changed = *spec;
@@ -350,14 +362,14 @@ static mp_status_t emit_windows(const mp_local_op_t *local, mp_module_t *module,
 }
 
 mp_status_t mp_lowerer_widen(const mp_lowerer_t *low, mp_local_op_t *out) {
-  for (uint32_t v = 0; v < num_views(low->op); ++v) {
-    const mp_view_t view = view_of(low->op, v);
-    if (is_plain(&view) || !mp_boxes_is_cut(out->results[0], view.out)) continue;
-    for (uint32_t i = 0; i < num_viewed(low->op); ++i) {
-      MP_RETURN_IF_ERROR(widen_operand(low, out, i, &view));
+  for (uint32_t v = 0; v < lower_window_num_views(low->op); ++v) {
+    const mp_view_t view = lower_window_view_of(low->op, v);
+    if (lower_window_is_plain(&view) || !mp_boxes_is_cut(out->results[0], view.out)) continue;
+    for (uint32_t i = 0; i < lower_window_num_viewed(low->op); ++i) {
+      MP_RETURN_IF_ERROR(lower_window_widen_operand(low, out, i, &view));
     }
-    MP_RETURN_IF_ERROR(drop_padding(low, out, v));
-    out->emit = emit_windows;
+    MP_RETURN_IF_ERROR(lower_window_drop_padding(low, out, v));
+    out->emit = lower_window_emit_windows;
   }
   return NULL;
 }
@@ -367,7 +379,7 @@ mp_status_t mp_lowerer_widen(const mp_lowerer_t *low, mp_local_op_t *out) {
 // Each piece takes an array as long as the part: not for joining hundreds.
 enum { MP_MAX_JOINED = 8 };
 
-static bool is_short_row(const mp_lowerer_t *low, uint32_t factor) {
+static bool lower_window_is_short_row(const mp_lowerer_t *low, uint32_t factor) {
   (void)factor;
   int64_t elements = 0;
   return low->op->num_operands <= MP_MAX_JOINED &&
@@ -375,7 +387,7 @@ static bool is_short_row(const mp_lowerer_t *low, uint32_t factor) {
 }
 
 // Piece `i` as the result sees it: behind the pieces before it.
-static mp_view_t view_of_piece(const mp_op_t *op, uint32_t i) {
+static mp_view_t lower_window_view_of_piece(const mp_op_t *op, uint32_t i) {
   const uint32_t dim = (uint32_t)mp_op_int(op, MP_ATTR_DIMENSION, 0);
   mp_view_t view = {.in = dim, .out = dim, .stride = 1, .size = 1};
   for (uint32_t k = 0; k < i; ++k) view.low += op->operands[k]->type->dims[dim];
@@ -384,9 +396,9 @@ static mp_view_t view_of_piece(const mp_op_t *op, uint32_t i) {
 }
 
 // Which elements of a part lie at `first` or behind it along `dim`.
-static mp_status_t emit_is_behind(const mp_emitter_t *e, const mp_boxes_t *parts,
-                                  const mp_type_t *type, uint32_t dim, int64_t first,
-                                  mp_value_t **out_value) {
+static mp_status_t lower_window_emit_is_behind(const mp_emitter_t *e, const mp_boxes_t *parts,
+                                               const mp_type_t *type, uint32_t dim, int64_t first,
+                                               mp_value_t **out_value) {
   int64_t *firsts = MP_ARENA_ARRAY(e->module->arena, int64_t, parts->num_partitions);
   MP_RETURN_IF_NULL(firsts);
   for (uint32_t p = 0; p < parts->num_partitions; ++p) {
@@ -405,8 +417,9 @@ static mp_status_t emit_is_behind(const mp_emitter_t *e, const mp_boxes_t *parts
   return mp_emit_broadcast(e, count, &along, type, out_value);
 }
 
-static mp_status_t emit_pieces(const mp_local_op_t *local, mp_module_t *module, mp_block_t *block,
-                               const mp_op_spec_t *spec, mp_value_t **out_results) {
+static mp_status_t lower_window_emit_pieces(const mp_local_op_t *local, mp_module_t *module,
+                                            mp_block_t *block, const mp_op_spec_t *spec,
+                                            mp_value_t **out_results) {
   static const unsigned char zero[16] = {0};
   const mp_emitter_t e = {module, block, spec->loc};
   const mp_type_t *type = spec->result_types[0];
@@ -416,12 +429,14 @@ static mp_status_t emit_pieces(const mp_local_op_t *local, mp_module_t *module, 
   MP_RETURN_IF_ERROR(mp_type_tensor(module->arena, type->dtype, NULL, 0, &scalar));
   MP_RETURN_IF_ERROR(mp_emit_splat(&e, scalar, zero, &fill));
   for (uint32_t i = 0; i < spec->num_operands; ++i) {
-    const mp_view_t view = view_of_piece(local->op, i);
+    const mp_view_t view = lower_window_view_of_piece(local->op, i);
     mp_value_t *piece = NULL;
-    MP_RETURN_IF_ERROR(emit_view(&e, local, i, &view, fill, spec->operands[i], &piece));
+    MP_RETURN_IF_ERROR(
+        lower_window_emit_view(&e, local, i, &view, fill, spec->operands[i], &piece));
     if (i != 0) {
       mp_value_t *is_own = NULL;
-      MP_RETURN_IF_ERROR(emit_is_behind(&e, local->results[0], type, view.out, view.low, &is_own));
+      MP_RETURN_IF_ERROR(
+          lower_window_emit_is_behind(&e, local->results[0], type, view.out, view.low, &is_own));
       MP_RETURN_IF_ERROR(mp_emit_select(&e, is_own, piece, joined, &piece));
     }
     joined = piece;
@@ -430,16 +445,16 @@ static mp_status_t emit_pieces(const mp_local_op_t *local, mp_module_t *module, 
   return NULL;
 }
 
-static mp_status_t localize_pieces(const mp_lowerer_t *low, mp_local_op_t *out) {
+static mp_status_t lower_window_localize_pieces(const mp_lowerer_t *low, mp_local_op_t *out) {
   const uint32_t dim = (uint32_t)mp_op_int(low->op, MP_ATTR_DIMENSION, 0);
   if (!mp_boxes_is_cut(out->results[0], dim)) return NULL;
   for (uint32_t i = 0; i < low->op->num_operands; ++i) {
-    const mp_view_t view = view_of_piece(low->op, i);
-    MP_RETURN_IF_ERROR(widen_operand(low, out, i, &view));
+    const mp_view_t view = lower_window_view_of_piece(low->op, i);
+    MP_RETURN_IF_ERROR(lower_window_widen_operand(low, out, i, &view));
   }
-  out->emit = emit_pieces;
+  out->emit = lower_window_emit_pieces;
   return NULL;
 }
 
-const mp_local_form_t mp_form_concatenate = {.is_permutable = is_short_row,
-                                             .localize = localize_pieces};
+const mp_local_form_t mp_form_concatenate = {.is_permutable = lower_window_is_short_row,
+                                             .localize = lower_window_localize_pieces};

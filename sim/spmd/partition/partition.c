@@ -34,7 +34,7 @@ mp_status_t mp_partitioner_check_local_type(mp_partitioner_t *p, const mp_op_t *
   return status;
 }
 
-static mp_status_t dispatch(mp_partitioner_t *p, const mp_op_t *op) {
+static mp_status_t partition_dispatch(mp_partitioner_t *p, const mp_op_t *op) {
   if (op->code == MP_OP_SDY_MANUAL_COMPUTATION) return mp_partitioner_manual(p, op);
   if (op->code == MP_OP_SDY_SHARDING_GROUP) return NULL;
   if (mp_is_placement_op(op)) return mp_partitioner_identity(p, op);
@@ -57,12 +57,12 @@ mp_status_t mp_partitioner_block(mp_partitioner_t *p, const mp_block_t *block,
       *out_terminator = op;
       return NULL;
     }
-    MP_RETURN_IF_ERROR(dispatch(p, op));
+    MP_RETURN_IF_ERROR(partition_dispatch(p, op));
   }
   return NULL;
 }
 
-static mp_status_t propagate(mp_partitioner_t *p, const mp_partition_options_t *options) {
+static mp_status_t partition_propagate(mp_partitioner_t *p, const mp_partition_options_t *options) {
   const uint32_t num_params = p->module->main->body->num_args;
   const uint32_t num_results = p->module->main->num_results;
   if (options->num_partitions == 1) return NULL;
@@ -86,7 +86,7 @@ mp_status_t mp_spmd_partition(mp_module_t *module, const mp_partition_options_t 
   mp_partitioner_t p = {.module = module, .arena = module->arena};
   module->num_partitions = options->num_partitions;
   MP_RETURN_IF_ERROR(mp_spmd_scope_top(p.arena, options->num_partitions, &p.scope));
-  MP_RETURN_IF_ERROR(propagate(&p, options));
+  MP_RETURN_IF_ERROR(partition_propagate(&p, options));
   MP_RETURN_IF_ERROR(mp_versions_create(module, &p.versions));
   MP_RETURN_IF_ERROR(mp_partitioner_count_uses(&p));
   mp_partition_io_t *params = MP_ARENA_ARRAY(p.arena, mp_partition_io_t, main->body->num_args);

@@ -3,7 +3,8 @@
 #include "sim/spmd/sharding/placement.h"
 
 // The placement that an op's own annotation asks for; whole when it has none.
-static mp_status_t annotated(mp_partitioner_t *p, const mp_op_t *op, const mp_boxes_t **out_boxes) {
+static mp_status_t partition_constraint_annotated(mp_partitioner_t *p, const mp_op_t *op,
+                                                  const mp_boxes_t **out_boxes) {
   const mp_type_t *type = op->results[0].type;
   const mp_attr_t *attr = mp_op_attr(op, MP_ATTR_SHARDING);
   *out_boxes = NULL;
@@ -32,7 +33,7 @@ mp_status_t mp_partitioner_identity(mp_partitioner_t *p, const mp_op_t *op) {
     MP_RETURN_IF_ERROR(
         mp_versions_add(&p->versions, result, chain[count]->boxes, chain[count]->value));
   }
-  MP_RETURN_IF_ERROR(annotated(p, op, &p->versions.preferred[result->id]));
+  MP_RETURN_IF_ERROR(partition_constraint_annotated(p, op, &p->versions.preferred[result->id]));
   return NULL;
 }
 
@@ -56,7 +57,7 @@ mp_status_t mp_partitioner_full_to_shard(mp_partitioner_t *p, const mp_op_t *op)
 
 mp_status_t mp_partitioner_shard_to_full(mp_partitioner_t *p, const mp_op_t *op) {
   const mp_boxes_t *boxes = NULL;
-  MP_RETURN_IF_ERROR(annotated(p, op, &boxes));
+  MP_RETURN_IF_ERROR(partition_constraint_annotated(p, op, &boxes));
   MP_RETURN_IF_ERROR(
       mp_partitioner_check_local_type(p, op, op->results[0].type, boxes, op->operands[0]->type));
   mp_value_t *value = NULL;

@@ -3,8 +3,8 @@
 #include "sim/spmd/sharding/placement.h"
 
 // The placement that propagation gave a value; whole without propagation.
-static mp_status_t boxes_of(mp_partitioner_t *p, const mp_value_t *value,
-                            const mp_boxes_t **out_boxes) {
+static mp_status_t partition_control_boxes_of(mp_partitioner_t *p, const mp_value_t *value,
+                                              const mp_boxes_t **out_boxes) {
   *out_boxes = NULL;
   if (!p->is_propagated) return NULL;
   return mp_atom_sharding_boxes(&p->propagation.space, p->scope, value->type,
@@ -12,8 +12,8 @@ static mp_status_t boxes_of(mp_partitioner_t *p, const mp_value_t *value,
 }
 
 // Ends the block in work with the values of `terminator` in these placements (NULL: all whole).
-static mp_status_t copy_terminator(mp_partitioner_t *p, const mp_op_t *terminator,
-                                   const mp_boxes_t *const *boxes) {
+static mp_status_t partition_control_copy_terminator(mp_partitioner_t *p, const mp_op_t *terminator,
+                                                     const mp_boxes_t *const *boxes) {
   mp_value_t **operands = MP_ARENA_ARRAY(p->arena, mp_value_t *, terminator->num_operands);
   MP_RETURN_IF_NULL(operands);
   for (uint32_t i = 0; i < terminator->num_operands; ++i) {
@@ -52,7 +52,8 @@ mp_status_t mp_partitioner_copy_region(mp_partitioner_t *p, const mp_block_t *fr
   }
   const mp_op_t *terminator = NULL;
   MP_RETURN_IF_ERROR(mp_partitioner_block(p, from, &terminator));
-  if (terminator != NULL) MP_RETURN_IF_ERROR(copy_terminator(p, terminator, returned));
+  if (terminator != NULL)
+    MP_RETURN_IF_ERROR(partition_control_copy_terminator(p, terminator, returned));
   mp_versions_rewind(&p->versions, mark);
   p->versions.block = outer;
   *out_to = to;
@@ -67,7 +68,7 @@ mp_status_t mp_partitioner_control(mp_partitioner_t *p, const mp_op_t *op) {
   const mp_boxes_t **boxes = MP_ARENA_ARRAY(p->arena, const mp_boxes_t *, op->num_results);
   MP_RETURN_IF_NULL(boxes);
   for (uint32_t i = 0; i < op->num_results; ++i) {
-    MP_RETURN_IF_ERROR(boxes_of(p, &op->results[i], &boxes[i]));
+    MP_RETURN_IF_ERROR(partition_control_boxes_of(p, &op->results[i], &boxes[i]));
     MP_RETURN_IF_ERROR(
         mp_placement_local_type(p->arena, op->results[i].type, boxes[i], &parts.types[i]));
   }

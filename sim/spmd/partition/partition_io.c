@@ -3,8 +3,9 @@
 #include "sim/spmd/sharding/placement.h"
 
 // The sharding in an argument's or result's attributes. `out_has`: it has one.
-static mp_status_t io_placement(mp_partitioner_t *p, const mp_type_t *type, const mp_attr_t *attrs,
-                                bool *out_has, const mp_boxes_t **out_boxes) {
+static mp_status_t partition_io_placement(mp_partitioner_t *p, const mp_type_t *type,
+                                          const mp_attr_t *attrs, bool *out_has,
+                                          const mp_boxes_t **out_boxes) {
   const mp_attr_t *sdy = mp_attr_dict_get(attrs, MP_ATTR_SDY_SHARDING);
   const mp_attr_t *gspmd = mp_attr_dict_get(attrs, MP_ATTR_MHLO_SHARDING);
   *out_has = true;
@@ -32,8 +33,9 @@ typedef struct {
   bool is_mixed;  // by something else too
 } mp_param_use_t;
 
-static void note_use(const mp_block_t *body, mp_param_use_t *uses, const mp_value_t *value,
-                     const mp_op_t *op, uint32_t operand, bool is_manual) {
+static void partition_io_note_use(const mp_block_t *body, mp_param_use_t *uses,
+                                  const mp_value_t *value, const mp_op_t *op, uint32_t operand,
+                                  bool is_manual) {
   if (value->block != body) return;
   mp_param_use_t *use = &uses[value->index];
   use->is_mixed |= !is_manual;
@@ -44,25 +46,27 @@ static void note_use(const mp_block_t *body, mp_param_use_t *uses, const mp_valu
   }
 }
 
-static mp_status_t find_manual_uses(mp_partitioner_t *p, const mp_block_t *body,
-                                    mp_param_use_t *uses) {
+static mp_status_t partition_io_find_manual_uses(mp_partitioner_t *p, const mp_block_t *body,
+                                                 mp_param_use_t *uses) {
   for (const mp_op_t *op = body->first; op != NULL; op = op->next) {
     const bool is_manual = op->code == MP_OP_SDY_MANUAL_COMPUTATION;
     for (uint32_t i = 0; i < op->num_operands; ++i) {
-      note_use(body, uses, op->operands[i], op, i, is_manual);
+      partition_io_note_use(body, uses, op->operands[i], op, i, is_manual);
     }
     if (op->num_regions == 0) continue;
     mp_value_t **captures = NULL;
     uint32_t num_captures = 0;
     MP_RETURN_IF_ERROR(mp_op_captures(op, p->arena, &captures, &num_captures));
-    for (uint32_t i = 0; i < num_captures; ++i) note_use(body, uses, captures[i], op, 0, false);
+    for (uint32_t i = 0; i < num_captures; ++i)
+      partition_io_note_use(body, uses, captures[i], op, 0, false);
   }
   return NULL;
 }
 
 // The placement that the manual region using this parameter wants it in.
-static mp_status_t wanted_placement(mp_partitioner_t *p, const mp_type_t *type,
-                                    const mp_param_use_t *use, const mp_boxes_t **out_boxes) {
+static mp_status_t partition_io_wanted_placement(mp_partitioner_t *p, const mp_type_t *type,
+                                                 const mp_param_use_t *use,
+                                                 const mp_boxes_t **out_boxes) {
   MP_RETURN_IF_ERROR(mp_partitioner_check_manual(p, use->op));
   const mp_attr_t *in = mp_op_attr(use->op, MP_ATTR_IN_SHARDINGS);
   const mp_axis_list_t *axes = &mp_op_attr(use->op, MP_ATTR_MANUAL_AXES)->u.axes;
@@ -77,15 +81,16 @@ mp_status_t mp_partitioner_params(mp_partitioner_t *p, const mp_func_t *main,
   const mp_block_t *old = main->body;
   mp_param_use_t *uses = MP_ARENA_ARRAY(p->arena, mp_param_use_t, old->num_args);
   MP_RETURN_IF_NULL(uses);
-  MP_RETURN_IF_ERROR(find_manual_uses(p, old, uses));
+  MP_RETURN_IF_ERROR(partition_io_find_manual_uses(p, old, uses));
   const mp_type_t **types = MP_ARENA_ARRAY(p->arena, const mp_type_t *, old->num_args);
   MP_RETURN_IF_NULL(types);
   for (uint32_t i = 0; i < old->num_args; ++i) {
     bool has = false;
     params[i].global_type = old->args[i].type;
     MP_RETURN_IF_ERROR(mp_status_annotate(
-        io_placement(p, old->args[i].type, main->arg_attrs == NULL ? NULL : main->arg_attrs[i],
-                     &has, &params[i].boxes),
+        partition_io_placement(p, old->args[i].type,
+                               main->arg_attrs == NULL ? NULL : main->arg_attrs[i], &has,
+                               &params[i].boxes),
         "argument %u of main", i));
     const bool is_open = !has && mp_partitioner_is_allowed(options->propagate_to_params,
                                                            options->num_propagate_to_params, i);
@@ -94,7 +99,8 @@ mp_status_t mp_partitioner_params(mp_partitioner_t *p, const mp_func_t *main,
                                                 p->propagation.values[old->args[i].id],
                                                 &params[i].boxes));
     } else if (is_open && uses[i].op != NULL) {
-      MP_RETURN_IF_ERROR(wanted_placement(p, old->args[i].type, &uses[i], &params[i].boxes));
+      MP_RETURN_IF_ERROR(
+          partition_io_wanted_placement(p, old->args[i].type, &uses[i], &params[i].boxes));
     }
     MP_RETURN_IF_ERROR(
         mp_placement_local_type(p->arena, old->args[i].type, params[i].boxes, &types[i]));
@@ -110,8 +116,9 @@ mp_status_t mp_partitioner_params(mp_partitioner_t *p, const mp_func_t *main,
 // What a result that is left to us, wholly or in some dimensions, comes out as: what propagation
 // found, or else what a constraint on it asks for, or the parts that are there. Uneven parts would
 // be a shape that clients cannot describe (JAX refuses them): whole then.
-static mp_status_t open_result_placement(mp_partitioner_t *p, const mp_value_t *value,
-                                         uint32_t result, const mp_boxes_t **out_boxes) {
+static mp_status_t partition_io_open_result_placement(mp_partitioner_t *p, const mp_value_t *value,
+                                                      uint32_t result,
+                                                      const mp_boxes_t **out_boxes) {
   if (p->is_propagated) {
     return mp_atom_sharding_boxes(&p->propagation.space, p->scope, value->type,
                                   p->propagation.results[result], out_boxes);
@@ -132,13 +139,14 @@ mp_status_t mp_partitioner_results(mp_partitioner_t *p, const mp_func_t *main,
     bool has = false;
     results[i].global_type = value->type;
     MP_RETURN_IF_ERROR(mp_status_annotate(
-        io_placement(p, value->type, main->result_attrs == NULL ? NULL : main->result_attrs[i],
-                     &has, &results[i].boxes),
+        partition_io_placement(p, value->type,
+                               main->result_attrs == NULL ? NULL : main->result_attrs[i], &has,
+                               &results[i].boxes),
         "result %u of main", i));
     if ((has && p->is_propagated) ||
         (!has && mp_partitioner_is_allowed(options->propagate_to_results,
                                            options->num_propagate_to_results, i))) {
-      MP_RETURN_IF_ERROR(open_result_placement(p, value, i, &results[i].boxes));
+      MP_RETURN_IF_ERROR(partition_io_open_result_placement(p, value, i, &results[i].boxes));
     }
     MP_RETURN_IF_ERROR(mp_versions_get(&p->versions, p->scope, value, results[i].boxes,
                                        terminator->loc, &operands[i]));

@@ -17,7 +17,8 @@ mp_status_t mp_partitioner_manual_placement(mp_partitioner_t *p, const mp_op_t *
 
 // The mesh whose axes are manual: the first with more than one device, as tokens and scalars may
 // come with an empty one.
-static const mp_mesh_t *mesh_of(const mp_sdy_shardings_t *in, const mp_sdy_shardings_t *out) {
+static const mp_mesh_t *partition_manual_mesh_of(const mp_sdy_shardings_t *in,
+                                                 const mp_sdy_shardings_t *out) {
   const mp_sdy_shardings_t *lists[] = {in, out};
   const mp_mesh_t *any = NULL;
   for (int side = 0; side < 2; ++side) {
@@ -64,7 +65,7 @@ typedef struct {
 } mp_border_t;
 
 // The atoms of the manual axes; false when the space does not have them.
-static bool manual_atoms(const mp_border_t *border, uint32_t *out_set) {
+static bool partition_manual_atoms(const mp_border_t *border, uint32_t *out_set) {
   mp_atoms_t list = {0};
   for (uint32_t i = 0; i < border->axes->count; ++i) {
     if (border->mesh == NULL || !mp_atoms_of_axis(&border->p->propagation.space, border->mesh,
@@ -78,8 +79,8 @@ static bool manual_atoms(const mp_border_t *border, uint32_t *out_set) {
 
 // `from`'s dimensions without the atoms of the set (or, with `keeps`, only these), appended to
 // `to`'s.
-static void append_atoms(const mp_atom_sharding_t *from, uint32_t set, bool keeps,
-                         mp_atom_sharding_t *to) {
+static void partition_manual_append_atoms(const mp_atom_sharding_t *from, uint32_t set, bool keeps,
+                                          mp_atom_sharding_t *to) {
   for (uint32_t d = 0; d < from->rank; ++d) {
     const mp_atoms_t *list = &from->dims[d].atoms;
     mp_atoms_t *end = &to->dims[d].atoms;
@@ -91,10 +92,12 @@ static void append_atoms(const mp_atom_sharding_t *from, uint32_t set, bool keep
 
 // The boxes on either side of what is cut by the manual axes of the border's `sharding` and then by
 // the free atoms of `free_sharding`. Nothing is written when they do not go together.
-static mp_status_t add_free_atoms(const mp_border_t *border, const mp_type_t *type,
-                                  const mp_sdy_sharding_t *sharding, const mp_type_t *inner_type,
-                                  const mp_atom_sharding_t *free_sharding,
-                                  const mp_boxes_t **out_outside, const mp_boxes_t **out_inside) {
+static mp_status_t partition_manual_add_free_atoms(const mp_border_t *border, const mp_type_t *type,
+                                                   const mp_sdy_sharding_t *sharding,
+                                                   const mp_type_t *inner_type,
+                                                   const mp_atom_sharding_t *free_sharding,
+                                                   const mp_boxes_t **out_outside,
+                                                   const mp_boxes_t **out_inside) {
   mp_partitioner_t *p = border->p;
   const mp_atom_space_t *space = &p->propagation.space;
   uint32_t manual = 0;
@@ -102,16 +105,16 @@ static mp_status_t add_free_atoms(const mp_border_t *border, const mp_type_t *ty
   mp_atom_sharding_t *given = NULL;
   mp_atom_sharding_t *outside = NULL;
   mp_atom_sharding_t *inside = NULL;
-  if (!manual_atoms(border, &manual) || sharding->mesh == NULL) return NULL;
+  if (!partition_manual_atoms(border, &manual) || sharding->mesh == NULL) return NULL;
   MP_RETURN_IF_ERROR(mp_atom_sharding_import(p->arena, space, sharding,
                                              free_sharding->manual & ~manual, &given, &found));
   if (!found) return NULL;
   MP_RETURN_IF_ERROR(mp_atom_sharding_create(p->arena, type->rank, false, &inside));
   MP_RETURN_IF_ERROR(mp_atom_sharding_create(p->arena, type->rank, false, &outside));
   outside->unreduced = inside->unreduced = free_sharding->unreduced & ~manual;
-  append_atoms(free_sharding, manual, false, inside);
-  append_atoms(given, manual, true, outside);
-  append_atoms(inside, 0, false, outside);
+  partition_manual_append_atoms(free_sharding, manual, false, inside);
+  partition_manual_append_atoms(given, manual, true, outside);
+  partition_manual_append_atoms(inside, 0, false, outside);
   const mp_boxes_t *boxes = NULL;
   MP_RETURN_IF_ERROR(mp_atom_sharding_boxes(space, border->inner, inner_type, inside, &boxes));
   // Uneven parts of parts are no parts of the whole.
@@ -122,10 +125,11 @@ static mp_status_t add_free_atoms(const mp_border_t *border, const mp_type_t *ty
 
 // Where a value lies on either side: by the manual axes, and by the free ones as propagation says
 // of `source`, its value on the side that decides.
-static mp_status_t cross(const mp_border_t *border, const mp_type_t *type,
-                         const mp_sdy_sharding_t *sharding, const mp_type_t *inner_type,
-                         const mp_value_t *source, const mp_boxes_t **out_outside,
-                         const mp_boxes_t **out_inside) {
+static mp_status_t partition_manual_cross(const mp_border_t *border, const mp_type_t *type,
+                                          const mp_sdy_sharding_t *sharding,
+                                          const mp_type_t *inner_type, const mp_value_t *source,
+                                          const mp_boxes_t **out_outside,
+                                          const mp_boxes_t **out_inside) {
   mp_partitioner_t *p = border->p;
   MP_RETURN_IF_ERROR(mp_partitioner_manual_placement(p, border->op, type, sharding, border->axes,
                                                      inner_type, out_outside));
@@ -133,18 +137,20 @@ static mp_status_t cross(const mp_border_t *border, const mp_type_t *type,
   const mp_atom_sharding_t *free_sharding =
       p->is_propagated ? p->propagation.values[source->id] : NULL;
   if (free_sharding == NULL || !mp_type_is_static(type)) return NULL;
-  return add_free_atoms(border, type, sharding, inner_type, free_sharding, out_outside, out_inside);
+  return partition_manual_add_free_atoms(border, type, sharding, inner_type, free_sharding,
+                                         out_outside, out_inside);
 }
 
-static mp_status_t enter(const mp_border_t *border, const mp_sdy_shardings_t *in) {
+static mp_status_t partition_manual_enter(const mp_border_t *border, const mp_sdy_shardings_t *in) {
   mp_partitioner_t *p = border->p;
   const mp_op_t *op = border->op;
   const mp_block_t *body = op->regions[0];
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     const mp_boxes_t *outside = NULL;
     const mp_boxes_t *inside = NULL;
-    MP_RETURN_IF_ERROR(cross(border, op->operands[i]->type, &in->shardings[i], body->args[i].type,
-                             &body->args[i], &outside, &inside));
+    MP_RETURN_IF_ERROR(partition_manual_cross(border, op->operands[i]->type, &in->shardings[i],
+                                              body->args[i].type, &body->args[i], &outside,
+                                              &inside));
     mp_value_t *value = NULL;
     MP_RETURN_IF_ERROR(
         mp_versions_get(&p->versions, border->outer, op->operands[i], outside, op->loc, &value));
@@ -153,15 +159,16 @@ static mp_status_t enter(const mp_border_t *border, const mp_sdy_shardings_t *in
   return NULL;
 }
 
-static mp_status_t leave(const mp_border_t *border, const mp_sdy_shardings_t *out,
-                         const mp_op_t *terminator) {
+static mp_status_t partition_manual_leave(const mp_border_t *border, const mp_sdy_shardings_t *out,
+                                          const mp_op_t *terminator) {
   mp_partitioner_t *p = border->p;
   const mp_op_t *op = border->op;
   for (uint32_t i = 0; i < op->num_results; ++i) {
     const mp_boxes_t *outside = NULL;
     const mp_boxes_t *inside = NULL;
-    MP_RETURN_IF_ERROR(cross(border, op->results[i].type, &out->shardings[i],
-                             terminator->operands[i]->type, &op->results[i], &outside, &inside));
+    MP_RETURN_IF_ERROR(partition_manual_cross(border, op->results[i].type, &out->shardings[i],
+                                              terminator->operands[i]->type, &op->results[i],
+                                              &outside, &inside));
     mp_value_t *value = NULL;
     MP_RETURN_IF_ERROR(mp_versions_get(&p->versions, border->inner, terminator->operands[i], inside,
                                        op->loc, &value));
@@ -178,11 +185,11 @@ mp_status_t mp_partitioner_manual(mp_partitioner_t *p, const mp_op_t *op) {
   mp_border_t border = {.p = p,
                         .op = op,
                         .axes = &mp_op_attr(op, MP_ATTR_MANUAL_AXES)->u.axes,
-                        .mesh = mesh_of(in, out),
+                        .mesh = partition_manual_mesh_of(in, out),
                         .outer = p->scope};
   MP_RETURN_IF_ERROR(mp_partitioner_at_op(
       op, mp_spmd_scope_enter(p->arena, border.outer, border.mesh, *border.axes, &border.inner)));
-  MP_RETURN_IF_ERROR(enter(&border, in));
+  MP_RETURN_IF_ERROR(partition_manual_enter(&border, in));
   p->scope = border.inner;
   const mp_op_t *terminator = NULL;
   MP_RETURN_IF_ERROR(mp_partitioner_block(p, op->regions[0], &terminator));
@@ -191,5 +198,5 @@ mp_status_t mp_partitioner_manual(mp_partitioner_t *p, const mp_op_t *op) {
                        op->num_results);
   }
   p->scope = border.outer;
-  return leave(&border, out, terminator);
+  return partition_manual_leave(&border, out, terminator);
 }

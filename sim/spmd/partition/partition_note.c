@@ -3,8 +3,8 @@
 #include "sim/spmd/sharding/placement.h"
 
 // A value's placement: by propagation, or else the parts it was made in.
-static mp_status_t placement_of(mp_partitioner_t *p, const mp_value_t *value,
-                                const mp_boxes_t **out_boxes) {
+static mp_status_t partition_note_placement_of(mp_partitioner_t *p, const mp_value_t *value,
+                                               const mp_boxes_t **out_boxes) {
   *out_boxes = NULL;
   if (!p->is_propagated) {
     *out_boxes = mp_versions_sharded(&p->versions, value);
@@ -14,14 +14,15 @@ static mp_status_t placement_of(mp_partitioner_t *p, const mp_value_t *value,
                                 p->propagation.values[value->id], out_boxes);
 }
 
-static mp_status_t reason_for(mp_partitioner_t *p, const mp_op_t *op, const char **out_reason) {
+static mp_status_t partition_note_reason_for(mp_partitioner_t *p, const mp_op_t *op,
+                                             const char **out_reason) {
   bool is_cut = false;
   bool is_even = true;
   for (uint32_t i = 0; i < op->num_operands + op->num_results; ++i) {
     const mp_value_t *value =
         i < op->num_operands ? op->operands[i] : &op->results[i - op->num_operands];
     const mp_boxes_t *boxes = NULL;
-    MP_RETURN_IF_ERROR(placement_of(p, value, &boxes));
+    MP_RETURN_IF_ERROR(partition_note_placement_of(p, value, &boxes));
     if (boxes == NULL) continue;
     is_cut = true;
     is_even &= mp_placement_is_even(boxes);
@@ -43,7 +44,7 @@ static mp_status_t reason_for(mp_partitioner_t *p, const mp_op_t *op, const char
 mp_status_t mp_partitioner_note_whole(mp_partitioner_t *p, const mp_op_t *op) {
   if (p->scope->num_partitions == 1) return NULL;
   const char *reason = NULL;
-  MP_RETURN_IF_ERROR(reason_for(p, op, &reason));
+  MP_RETURN_IF_ERROR(partition_note_reason_for(p, op, &reason));
   if (reason == NULL) return NULL;
   if (p->num_replicated == p->replicated_capacity) {
     const uint32_t capacity = p->replicated_capacity == 0 ? 16 : p->replicated_capacity * 2;

@@ -5,7 +5,8 @@
 #include "sim/spmd/local/lower.h"
 #include "sim/spmd/sharding/placement.h"
 
-static bool has_version(const mp_partitioner_t *p, const mp_op_t *op, const mp_boxes_t *boxes) {
+static bool partition_op_has_version(const mp_partitioner_t *p, const mp_op_t *op,
+                                     const mp_boxes_t *boxes) {
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     if (!mp_type_same_shape(op->operands[i]->type, op->results[0].type)) continue;
     if (!mp_versions_has(&p->versions, op->operands[i], boxes)) return false;
@@ -16,7 +17,8 @@ static bool has_version(const mp_partitioner_t *p, const mp_op_t *op, const mp_b
 // The placement on whose parts an elementwise op works: that of the first operand of the result's
 // shape that has parts. NULL: it works on whole arrays, also when all are there and only some in
 // parts, so that nothing need be sent.
-static const mp_boxes_t *elementwise_placement(const mp_partitioner_t *p, const mp_op_t *op) {
+static const mp_boxes_t *partition_op_elementwise_placement(const mp_partitioner_t *p,
+                                                            const mp_op_t *op) {
   if ((mp_op_info(op->code)->traits & MP_OP_TRAIT_ELEMENTWISE) == 0) return NULL;
   if (op->num_results != 1 || p->scope->num_partitions == 1) return NULL;
   const mp_boxes_t *boxes = NULL;
@@ -25,14 +27,15 @@ static const mp_boxes_t *elementwise_placement(const mp_partitioner_t *p, const 
     boxes = mp_versions_sharded(&p->versions, op->operands[i]);
   }
   if (boxes == NULL) return NULL;
-  return has_version(p, op, boxes) || !has_version(p, op, NULL) ? boxes : NULL;
+  return partition_op_has_version(p, op, boxes) || !partition_op_has_version(p, op, NULL) ? boxes
+                                                                                          : NULL;
 }
 
 // --- ops in the making ---
 
 // Regions see outer values whole: those versions must exist before the region begins, or each run
 // of the region would make them again.
-static mp_status_t bring_captures(mp_partitioner_t *p, const mp_op_t *op) {
+static mp_status_t partition_op_bring_captures(mp_partitioner_t *p, const mp_op_t *op) {
   mp_value_t **captures = NULL;
   uint32_t count = 0;
   MP_RETURN_IF_ERROR(mp_op_captures(op, p->arena, &captures, &count));
@@ -68,9 +71,9 @@ mp_status_t mp_partitioner_finish_op(mp_partitioner_t *p, const mp_op_t *op,
 }
 
 // An op on whole operands, or an elementwise one on parts that happen to be there.
-static mp_status_t partition_whole(mp_partitioner_t *p, const mp_op_t *op) {
-  const mp_boxes_t *boxes = elementwise_placement(p, op);
-  if (op->num_regions != 0) MP_RETURN_IF_ERROR(bring_captures(p, op));
+static mp_status_t partition_op_whole(mp_partitioner_t *p, const mp_op_t *op) {
+  const mp_boxes_t *boxes = partition_op_elementwise_placement(p, op);
+  if (op->num_regions != 0) MP_RETURN_IF_ERROR(partition_op_bring_captures(p, op));
   mp_op_parts_t parts;
   MP_RETURN_IF_ERROR(mp_partitioner_start_op(p, op, &parts));
   for (uint32_t i = 0; i < op->num_operands; ++i) {
@@ -96,8 +99,9 @@ static mp_status_t partition_whole(mp_partitioner_t *p, const mp_op_t *op) {
 }
 
 // The results of the op on its parts: its own, or what it becomes.
-static mp_status_t make_results(mp_partitioner_t *p, const mp_op_t *op, const mp_local_op_t *local,
-                                const mp_op_parts_t *parts, mp_value_t **results) {
+static mp_status_t partition_op_make_results(mp_partitioner_t *p, const mp_op_t *op,
+                                             const mp_local_op_t *local, const mp_op_parts_t *parts,
+                                             mp_value_t **results) {
   if (local->emit != NULL) {
     const mp_op_spec_t spec = {op->code,        op->loc,      op->num_operands, parts->operands,
                                op->num_results, parts->types, op->num_regions,  parts->regions,
@@ -111,9 +115,9 @@ static mp_status_t make_results(mp_partitioner_t *p, const mp_op_t *op, const mp
 }
 
 // An op on the parts that lowering chose.
-static mp_status_t partition_local(mp_partitioner_t *p, const mp_op_t *op,
-                                   const mp_local_op_t *local) {
-  if (op->num_regions != 0) MP_RETURN_IF_ERROR(bring_captures(p, op));
+static mp_status_t partition_op_local(mp_partitioner_t *p, const mp_op_t *op,
+                                      const mp_local_op_t *local) {
+  if (op->num_regions != 0) MP_RETURN_IF_ERROR(partition_op_bring_captures(p, op));
   mp_op_parts_t parts;
   MP_RETURN_IF_ERROR(mp_partitioner_start_op(p, op, &parts));
   parts.attrs = local->attrs;
@@ -135,7 +139,7 @@ static mp_status_t partition_local(mp_partitioner_t *p, const mp_op_t *op,
   }
   mp_value_t **results = MP_ARENA_ARRAY(p->arena, mp_value_t *, op->num_results);
   MP_RETURN_IF_NULL(results);
-  MP_RETURN_IF_ERROR(make_results(p, op, local, &parts, results));
+  MP_RETURN_IF_ERROR(partition_op_make_results(p, op, local, &parts, results));
   for (uint32_t i = 0; i < op->num_results; ++i) {
     mp_value_t *value = results[i];
     if (local->combine_over != NULL) {
@@ -148,14 +152,14 @@ static mp_status_t partition_local(mp_partitioner_t *p, const mp_op_t *op,
 }
 
 // An iota that is sharded along its own dimension counts from each part's start.
-static mp_status_t partition_iota(mp_partitioner_t *p, const mp_op_t *op,
-                                  const mp_local_op_t *local) {
+static mp_status_t partition_op_iota(mp_partitioner_t *p, const mp_op_t *op,
+                                     const mp_local_op_t *local) {
   const mp_type_t *type = NULL;
   const uint32_t dimension = (uint32_t)mp_op_int(op, MP_ATTR_IOTA_DIMENSION, 0);
   MP_RETURN_IF_ERROR(
       mp_placement_local_type(p->arena, op->results[0].type, local->results[0], &type));
   if (type->dims[dimension] == op->results[0].type->dims[dimension]) {
-    return partition_local(p, op, local);  // every part counts from 0
+    return partition_op_local(p, op, local);  // every part counts from 0
   }
   mp_value_t *value = NULL;
   MP_RETURN_IF_ERROR(mp_append_iota_part(p->module, p->versions.block, type, dimension,
@@ -165,8 +169,9 @@ static mp_status_t partition_iota(mp_partitioner_t *p, const mp_op_t *op,
 
 mp_status_t mp_partitioner_op(mp_partitioner_t *p, const mp_op_t *op) {
   if (!p->is_propagated) {
-    if (elementwise_placement(p, op) == NULL) MP_RETURN_IF_ERROR(mp_partitioner_note_whole(p, op));
-    return partition_whole(p, op);
+    if (partition_op_elementwise_placement(p, op) == NULL)
+      MP_RETURN_IF_ERROR(mp_partitioner_note_whole(p, op));
+    return partition_op_whole(p, op);
   }
   if (op->code == MP_OP_WHILE || op->code == MP_OP_CASE || op->code == MP_OP_OPTIMIZATION_BARRIER) {
     return mp_partitioner_control(p, op);
@@ -184,7 +189,8 @@ mp_status_t mp_partitioner_op(mp_partitioner_t *p, const mp_op_t *op) {
   }
   if (!is_local) {
     MP_RETURN_IF_ERROR(mp_partitioner_note_whole(p, op));
-    return partition_whole(p, op);
+    return partition_op_whole(p, op);
   }
-  return op->code == MP_OP_IOTA ? partition_iota(p, op, &local) : partition_local(p, op, &local);
+  return op->code == MP_OP_IOTA ? partition_op_iota(p, op, &local)
+                                : partition_op_local(p, op, &local);
 }

@@ -27,14 +27,14 @@ mp_comm_t mp_spmd_report_total(const mp_spmd_report_t *report) {
 
 // --- counting ---
 
-static double tensor_bytes(const mp_type_t *type) {
+static double partition_report_tensor_bytes(const mp_type_t *type) {
   int64_t elements = 0;
   if (!mp_type_is_tensor(type) || !mp_type_num_elements(type, &elements)) return 0;
   return (double)elements * (double)mp_dtype_size(type->dtype);
 }
 
 // How many devices take part in a group of the op; all when it does not say.
-static double group_size(const mp_module_t *module, const mp_op_t *op) {
+static double partition_report_group_size(const mp_module_t *module, const mp_op_t *op) {
   const mp_attr_t *groups = mp_op_attr(op, MP_ATTR_REPLICA_GROUPS);
   const double all = (double)module->num_partitions * module->num_replicas;
   if (groups == NULL || groups->kind != MP_KIND_INTS || groups->u.ints.count == 0) return all;
@@ -43,7 +43,7 @@ static double group_size(const mp_module_t *module, const mp_op_t *op) {
 }
 
 // The share of the devices that get something from another one.
-static double moving_share(const mp_module_t *module, const mp_op_t *op) {
+static double partition_report_moving_share(const mp_module_t *module, const mp_op_t *op) {
   const mp_attr_t *pairs = mp_op_attr(op, MP_ATTR_SOURCE_TARGET_PAIRS);
   if (pairs == NULL || pairs->kind != MP_KIND_INTS) return 1;
   double moving = 0;
@@ -53,17 +53,20 @@ static double moving_share(const mp_module_t *module, const mp_op_t *op) {
   return moving / module->num_partitions;
 }
 
-static double received_bytes(const mp_module_t *module, const mp_op_t *op, mp_comm_kind_t kind) {
+static double partition_report_received_bytes(const mp_module_t *module, const mp_op_t *op,
+                                              mp_comm_kind_t kind) {
   double in = 0;
   double out = 0;
-  for (uint32_t i = 0; i < op->num_operands; ++i) in += tensor_bytes(op->operands[i]->type);
-  for (uint32_t i = 0; i < op->num_results; ++i) out += tensor_bytes(op->results[i].type);
-  const double others = 1 - 1 / group_size(module, op);
+  for (uint32_t i = 0; i < op->num_operands; ++i)
+    in += partition_report_tensor_bytes(op->operands[i]->type);
+  for (uint32_t i = 0; i < op->num_results; ++i)
+    out += partition_report_tensor_bytes(op->results[i].type);
+  const double others = 1 - 1 / partition_report_group_size(module, op);
   switch (kind) {
     case MP_COMM_ALL_REDUCE:
       return 2 * in * others;
     case MP_COMM_PERMUTE:
-      return in * moving_share(module, op);
+      return in * partition_report_moving_share(module, op);
     case MP_COMM_EXCHANGE:
       return mp_reshard_exchange_bytes(op->results[0].type, mp_op_attr(op, MP_ATTR_SOURCE)->u.boxes,
                                        mp_op_attr(op, MP_ATTR_TARGET)->u.boxes);
@@ -80,12 +83,13 @@ typedef struct {
   mp_spmd_report_t *report;
 } mp_counter_t;
 
-static mp_status_t count_op(void *context, mp_op_t *op) {
+static mp_status_t partition_report_count_op(void *context, mp_op_t *op) {
   const mp_counter_t *counter = context;
   for (int kind = 0; kind < MP_COMM_KIND_COUNT; ++kind) {
     if (g_kinds[kind].code != op->code) continue;
     ++counter->report->comm[kind].count;
-    counter->report->comm[kind].bytes += received_bytes(counter->module, op, (mp_comm_kind_t)kind);
+    counter->report->comm[kind].bytes +=
+        partition_report_received_bytes(counter->module, op, (mp_comm_kind_t)kind);
   }
   return NULL;
 }
@@ -94,7 +98,7 @@ mp_status_t mp_spmd_count_communication(mp_module_t *module, mp_spmd_report_t *r
   report->num_partitions = module->num_partitions;
   for (int kind = 0; kind < MP_COMM_KIND_COUNT; ++kind) report->comm[kind] = (mp_comm_t){0};
   mp_counter_t counter = {module, report};
-  return mp_module_walk(module, count_op, &counter);
+  return mp_module_walk(module, partition_report_count_op, &counter);
 }
 
 // --- as text ---

@@ -7,7 +7,7 @@
 #include "sim/spmd/partition/partitioner.h"
 #include "sim/spmd/sharding/placement.h"
 
-static mp_status_t count_uses(void *context, mp_op_t *op) {
+static mp_status_t partition_terms_count_uses(void *context, mp_op_t *op) {
   mp_partitioner_t *p = context;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     ++p->uses[op->operands[i]->id];
@@ -21,37 +21,38 @@ mp_status_t mp_partitioner_count_uses(mp_partitioner_t *p) {
   p->uses = MP_ARENA_ARRAY(p->arena, uint32_t, count);
   p->users = MP_ARENA_ARRAY(p->arena, const mp_op_t *, count);
   if (p->uses == NULL || p->users == NULL) return mp_status_out_of_memory();
-  return mp_module_walk(p->module, count_uses, p);
+  return mp_module_walk(p->module, partition_terms_count_uses, p);
 }
 
 // The placement of a value that exists in terms alone, and is used by nothing else that would want
 // their sum.
-static const mp_boxes_t *terms_of(const mp_partitioner_t *p, const mp_value_t *value) {
+static const mp_boxes_t *partition_terms_of(const mp_partitioner_t *p, const mp_value_t *value) {
   const mp_version_t *version = p->versions.versions[value->id];
   if (version == NULL || version->next != NULL || version->boxes == NULL) return NULL;
   if (version->boxes->partials == NULL || p->uses[value->id] != 1) return NULL;
   return version->boxes;
 }
 
-static bool is_unreduced(const mp_partitioner_t *p, const mp_value_t *value) {
+static bool partition_terms_is_unreduced(const mp_partitioner_t *p, const mp_value_t *value) {
   const mp_atom_sharding_t *sharding = p->propagation.values[value->id];
   return sharding != NULL && sharding->unreduced != 0;
 }
 
 // Whether a sharding asks for the value in terms: its own, or that of the constraint which is all
 // that uses it.
-static bool is_wanted_in_terms(const mp_partitioner_t *p, const mp_value_t *value) {
-  if (is_unreduced(p, value)) return true;
+static bool partition_terms_is_wanted_in_terms(const mp_partitioner_t *p, const mp_value_t *value) {
+  if (partition_terms_is_unreduced(p, value)) return true;
   const mp_op_t *user = p->users[value->id];
   return p->uses[value->id] == 1 && user->code == MP_OP_SDY_SHARDING_CONSTRAINT &&
-         is_unreduced(p, &user->results[0]);
+         partition_terms_is_unreduced(p, &user->results[0]);
 }
 
 // --- placements ---
 
 // A transposed placement.
-static mp_status_t permute_boxes(mp_partitioner_t *p, const mp_op_t *op, const mp_boxes_t *from,
-                                 const mp_boxes_t **out_boxes) {
+static mp_status_t partition_terms_permute_boxes(mp_partitioner_t *p, const mp_op_t *op,
+                                                 const mp_boxes_t *from,
+                                                 const mp_boxes_t **out_boxes) {
   const mp_attr_t *permutation = mp_op_attr(op, MP_ATTR_PERMUTATION);
   mp_boxes_t boxes;
   int64_t *starts = NULL;
@@ -70,8 +71,9 @@ static mp_status_t permute_boxes(mp_partitioner_t *p, const mp_op_t *op, const m
 }
 
 // Terms that are each as large as the value.
-static mp_status_t whole_terms(mp_partitioner_t *p, const mp_type_t *type, const int32_t *partials,
-                               const mp_boxes_t **out_boxes) {
+static mp_status_t partition_terms_whole_terms(mp_partitioner_t *p, const mp_type_t *type,
+                                               const int32_t *partials,
+                                               const mp_boxes_t **out_boxes) {
   const mp_boxes_t *whole = NULL;
   MP_RETURN_IF_ERROR(mp_placement_whole(p->scope, type, &whole));
   mp_boxes_t boxes = *whole;
@@ -79,7 +81,7 @@ static mp_status_t whole_terms(mp_partitioner_t *p, const mp_type_t *type, const
   return mp_spmd_pool_boxes(p->scope->pool, &boxes, out_boxes);
 }
 
-static bool are_whole(const mp_boxes_t *boxes) {
+static bool partition_terms_are_whole(const mp_boxes_t *boxes) {
   for (uint32_t i = 0; i < boxes->num_partitions; ++i) {
     for (uint32_t d = 0; d < boxes->rank; ++d) {
       if (boxes->sizes[(size_t)i * boxes->rank + d] != boxes->dims[d]) return false;
@@ -90,21 +92,21 @@ static bool are_whole(const mp_boxes_t *boxes) {
 
 // --- which ops are linear in which operands ---
 
-static bool widens(const mp_op_t *op) {
+static bool partition_terms_widens(const mp_op_t *op) {
   const mp_dtype_t from = op->operands[0]->type->dtype;
   const mp_dtype_t to = op->results[0].type->dtype;
   return mp_dtype_is_float(from) && mp_dtype_is_float(to) &&
          mp_dtype_bits(to) >= 2 * mp_dtype_bits(from) && mp_dtype_bits(from) >= 16;
 }
 
-static bool adds_up(const mp_op_t *op) {
+static bool partition_terms_adds_up(const mp_op_t *op) {
   return op->num_results == 1 &&
          mp_reduce_kind_opcode(mp_reducer_kind(op->regions[0])) == MP_OP_ADD &&
          mp_unreduced_is_identity(op->operands[1], MP_OP_ADD);
 }
 
 // The first operands, so many, in which the op is linear all together; 0: it is not.
-static uint32_t num_linear(const mp_op_t *op) {
+static uint32_t partition_terms_num_linear(const mp_op_t *op) {
   switch (op->code) {
     case MP_OP_ADD:
     case MP_OP_SUBTRACT:
@@ -113,9 +115,9 @@ static uint32_t num_linear(const mp_op_t *op) {
     case MP_OP_DYNAMIC_UPDATE_SLICE:
       return 2;
     case MP_OP_CONVERT:
-      return widens(op) ? 1 : 0;
+      return partition_terms_widens(op) ? 1 : 0;
     case MP_OP_REDUCE:
-      return adds_up(op) ? 1 : 0;
+      return partition_terms_adds_up(op) ? 1 : 0;
     case MP_OP_NEGATE:
     case MP_OP_TRANSPOSE:
     case MP_OP_RESHAPE:
@@ -131,23 +133,24 @@ static uint32_t num_linear(const mp_op_t *op) {
 
 // What takes terms without being asked to: it costs nothing, as terms of this result are no larger
 // than the operands' and one sum is made at most.
-static mp_status_t place_unasked(mp_partitioner_t *p, const mp_op_t *op, const mp_boxes_t *boxes,
-                                 const mp_boxes_t **out_boxes) {
+static mp_status_t partition_terms_place_unasked(mp_partitioner_t *p, const mp_op_t *op,
+                                                 const mp_boxes_t *boxes,
+                                                 const mp_boxes_t **out_boxes) {
   *out_boxes = NULL;
   switch (op->code) {
     case MP_OP_ADD:
     case MP_OP_SUBTRACT:
-      if (mp_placement_equal(boxes, terms_of(p, op->operands[1]))) *out_boxes = boxes;
+      if (mp_placement_equal(boxes, partition_terms_of(p, op->operands[1]))) *out_boxes = boxes;
       return NULL;
     case MP_OP_NEGATE:
       *out_boxes = boxes;
       return NULL;
     case MP_OP_TRANSPOSE:
-      return permute_boxes(p, op, boxes, out_boxes);
+      return partition_terms_permute_boxes(p, op, boxes, out_boxes);
     case MP_OP_RESHAPE:
     case MP_OP_REDUCE:
-      if (!are_whole(boxes)) return NULL;
-      return whole_terms(p, op->results[0].type, boxes->partials, out_boxes);
+      if (!partition_terms_are_whole(boxes)) return NULL;
+      return partition_terms_whole_terms(p, op->results[0].type, boxes->partials, out_boxes);
     default:
       return NULL;
   }
@@ -159,26 +162,29 @@ typedef struct {
   const mp_boxes_t *boxes;  // of the result; NULL: it does not work on terms
 } mp_terms_op_t;
 
-static mp_status_t start(mp_partitioner_t *p, const mp_op_t *op, uint32_t linear,
-                         mp_terms_op_t *out) {
+static mp_status_t partition_terms_start(mp_partitioner_t *p, const mp_op_t *op, uint32_t linear,
+                                         mp_terms_op_t *out) {
   const mp_boxes_t *boxes = NULL;
-  for (uint32_t i = 0; i < linear && boxes == NULL; ++i) boxes = terms_of(p, op->operands[i]);
+  for (uint32_t i = 0; i < linear && boxes == NULL; ++i)
+    boxes = partition_terms_of(p, op->operands[i]);
   if (boxes == NULL) return NULL;
-  if (boxes == terms_of(p, op->operands[0])) {
-    MP_RETURN_IF_ERROR(place_unasked(p, op, boxes, &out->boxes));
+  if (boxes == partition_terms_of(p, op->operands[0])) {
+    MP_RETURN_IF_ERROR(partition_terms_place_unasked(p, op, boxes, &out->boxes));
   }
-  const bool is_asked =
-      out->boxes == NULL && are_whole(boxes) && is_wanted_in_terms(p, &op->results[0]);
+  const bool is_asked = out->boxes == NULL && partition_terms_are_whole(boxes) &&
+                        partition_terms_is_wanted_in_terms(p, &op->results[0]);
   if (is_asked) {
-    MP_RETURN_IF_ERROR(whole_terms(p, op->results[0].type, boxes->partials, &out->boxes));
+    MP_RETURN_IF_ERROR(
+        partition_terms_whole_terms(p, op->results[0].type, boxes->partials, &out->boxes));
   }
   if (out->boxes == NULL) return NULL;
   MP_RETURN_IF_ERROR(mp_partitioner_start_op(p, op, &out->parts));
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     const mp_boxes_t *wanted = NULL;
-    if (i < linear && !is_asked) wanted = terms_of(p, op->operands[i]);
+    if (i < linear && !is_asked) wanted = partition_terms_of(p, op->operands[i]);
     if (i < linear && is_asked) {
-      MP_RETURN_IF_ERROR(whole_terms(p, op->operands[i]->type, boxes->partials, &wanted));
+      MP_RETURN_IF_ERROR(
+          partition_terms_whole_terms(p, op->operands[i]->type, boxes->partials, &wanted));
     }
     MP_RETURN_IF_ERROR(mp_versions_get(&p->versions, p->scope, op->operands[i], wanted, op->loc,
                                        &out->parts.operands[i]));
@@ -188,11 +194,11 @@ static mp_status_t start(mp_partitioner_t *p, const mp_op_t *op, uint32_t linear
 
 mp_status_t mp_partitioner_terms(mp_partitioner_t *p, const mp_op_t *op, bool *out_done) {
   *out_done = false;
-  const uint32_t linear = num_linear(op);
+  const uint32_t linear = partition_terms_num_linear(op);
   // Booleans add by "or".
   if (linear == 0 || op->results[0].type->dtype == MP_DTYPE_BOOL) return NULL;
   mp_terms_op_t terms = {.boxes = NULL};
-  MP_RETURN_IF_ERROR(start(p, op, linear, &terms));
+  MP_RETURN_IF_ERROR(partition_terms_start(p, op, linear, &terms));
   if (terms.boxes == NULL) return NULL;
   MP_RETURN_IF_ERROR(
       mp_placement_local_type(p->arena, op->results[0].type, terms.boxes, &terms.parts.types[0]));

@@ -17,7 +17,7 @@ mp_status_t mp_versions_create(mp_module_t *module, mp_versions_t *out_versions)
   return mp_resharder_create(module, &out_versions->resharder);
 }
 
-static mp_status_t log_value(mp_versions_t *versions, uint32_t id) {
+static mp_status_t versions_log_value(mp_versions_t *versions, uint32_t id) {
   if (versions->log_size == versions->log_capacity) {
     uint32_t capacity = versions->log_capacity == 0 ? 256 : versions->log_capacity * 2;
     uint32_t *log = MP_ARENA_ARRAY(versions->module->arena, uint32_t, capacity);
@@ -34,7 +34,7 @@ mp_status_t mp_versions_add(mp_versions_t *versions, const mp_value_t *old, cons
                             mp_value_t *value) {
   mp_version_t *version = MP_ARENA_NEW(versions->module->arena, mp_version_t);
   MP_RETURN_IF_NULL(version);
-  MP_RETURN_IF_ERROR(log_value(versions, old->id));
+  MP_RETURN_IF_ERROR(versions_log_value(versions, old->id));
   *version = (mp_version_t){boxes, value, versions->versions[old->id]};
   versions->versions[old->id] = version;
   return NULL;
@@ -47,8 +47,8 @@ void mp_versions_rewind(mp_versions_t *versions, uint32_t mark) {
   }
 }
 
-static mp_value_t *find_version(const mp_versions_t *versions, const mp_value_t *old,
-                                const mp_boxes_t *boxes) {
+static mp_value_t *versions_find_version(const mp_versions_t *versions, const mp_value_t *old,
+                                         const mp_boxes_t *boxes) {
   for (const mp_version_t *v = versions->versions[old->id]; v != NULL; v = v->next) {
     if (mp_placement_equal(v->boxes, boxes)) return v->value;
   }
@@ -57,7 +57,7 @@ static mp_value_t *find_version(const mp_versions_t *versions, const mp_value_t 
 
 bool mp_versions_has(const mp_versions_t *versions, const mp_value_t *old,
                      const mp_boxes_t *boxes) {
-  return find_version(versions, old, boxes) != NULL;
+  return versions_find_version(versions, old, boxes) != NULL;
 }
 
 const mp_boxes_t *mp_versions_sharded(const mp_versions_t *versions, const mp_value_t *old) {
@@ -67,7 +67,7 @@ const mp_boxes_t *mp_versions_sharded(const mp_versions_t *versions, const mp_va
   return NULL;
 }
 
-static bool is_whole(const mp_boxes_t *boxes) {
+static bool versions_is_whole(const mp_boxes_t *boxes) {
   for (uint32_t p = 0; p < boxes->num_partitions; ++p) {
     for (uint32_t d = 0; d < boxes->rank; ++d) {
       if (boxes->sizes[(size_t)p * boxes->rank + d] != boxes->dims[d]) return false;
@@ -77,10 +77,10 @@ static bool is_whole(const mp_boxes_t *boxes) {
 }
 
 // `boxes` without saying that they are partial sums; NULL when they are whole.
-static mp_status_t reduced_boxes(const mp_spmd_scope_t *scope, const mp_boxes_t *boxes,
-                                 const mp_boxes_t **out_boxes) {
+static mp_status_t versions_reduced_boxes(const mp_spmd_scope_t *scope, const mp_boxes_t *boxes,
+                                          const mp_boxes_t **out_boxes) {
   *out_boxes = NULL;
-  if (is_whole(boxes)) return NULL;
+  if (versions_is_whole(boxes)) return NULL;
   mp_boxes_t reduced = *boxes;
   reduced.partials = NULL;
   return mp_spmd_pool_boxes(scope->pool, &reduced, out_boxes);
@@ -88,9 +88,9 @@ static mp_status_t reduced_boxes(const mp_spmd_scope_t *scope, const mp_boxes_t 
 
 // An unreduced version: of parts that are its terms already, or else from a reduced one of the same
 // boxes.
-static mp_status_t get_terms(mp_versions_t *versions, const mp_spmd_scope_t *scope,
-                             const mp_value_t *old, const mp_boxes_t *boxes, const mp_loc_t *loc,
-                             mp_value_t **out_value) {
+static mp_status_t versions_get_terms(mp_versions_t *versions, const mp_spmd_scope_t *scope,
+                                      const mp_value_t *old, const mp_boxes_t *boxes,
+                                      const mp_loc_t *loc, mp_value_t **out_value) {
   for (const mp_version_t *v = versions->versions[old->id]; v != NULL; v = v->next) {
     mp_reshard_terms_t terms;
     if (!mp_reshard_find_terms(v->boxes, boxes, &terms)) continue;
@@ -99,7 +99,7 @@ static mp_status_t get_terms(mp_versions_t *versions, const mp_spmd_scope_t *sco
     return mp_versions_add(versions, old, boxes, *out_value);
   }
   const mp_boxes_t *reduced = NULL;
-  MP_RETURN_IF_ERROR(reduced_boxes(scope, boxes, &reduced));
+  MP_RETURN_IF_ERROR(versions_reduced_boxes(scope, boxes, &reduced));
   mp_value_t *value = NULL;
   MP_RETURN_IF_ERROR(mp_versions_get(versions, scope, old, reduced, loc, &value));
   MP_RETURN_IF_ERROR(
@@ -108,8 +108,8 @@ static mp_status_t get_terms(mp_versions_t *versions, const mp_spmd_scope_t *sco
 }
 
 // The version from which the least is to be sent; of equal ones the whole one, or else the newest.
-static mp_status_t find_source(mp_versions_t *versions, const mp_value_t *old,
-                               const mp_boxes_t *boxes, const mp_version_t **out_source) {
+static mp_status_t versions_find_source(mp_versions_t *versions, const mp_value_t *old,
+                                        const mp_boxes_t *boxes, const mp_version_t **out_source) {
   double least = 0;
   *out_source = NULL;
   for (const mp_version_t *v = versions->versions[old->id]; v != NULL; v = v->next) {
@@ -128,10 +128,10 @@ mp_status_t mp_versions_get_excerpt(mp_versions_t *versions, const mp_spmd_scope
   if (versions->versions[old->id] == NULL) {
     return mp_status_make(MP_INTERNAL, "a value is used before it was partitioned");
   }
-  *out_value = find_version(versions, old, boxes);
+  *out_value = versions_find_version(versions, old, boxes);
   if (*out_value != NULL) return NULL;
   const mp_version_t *source = NULL;
-  MP_RETURN_IF_ERROR(find_source(versions, old, boxes, &source));
+  MP_RETURN_IF_ERROR(versions_find_source(versions, old, boxes, &source));
   return mp_reshard(versions->resharder, versions->block, scope, old->type, source->boxes, boxes,
                     source->value, loc, out_value);
 }
@@ -140,13 +140,13 @@ mp_status_t mp_versions_get(mp_versions_t *versions, const mp_spmd_scope_t *scop
                             const mp_value_t *old, const mp_boxes_t *boxes, const mp_loc_t *loc,
                             mp_value_t **out_value) {
   if (boxes != NULL && boxes->partials != NULL) {
-    *out_value = find_version(versions, old, boxes);
+    *out_value = versions_find_version(versions, old, boxes);
     if (*out_value != NULL) return NULL;
-    return get_terms(versions, scope, old, boxes, loc, out_value);
+    return versions_get_terms(versions, scope, old, boxes, loc, out_value);
   }
   mp_value_t *value = NULL;
   MP_RETURN_IF_ERROR(mp_versions_get_excerpt(versions, scope, old, boxes, loc, &value));
   *out_value = value;
-  if (find_version(versions, old, boxes) != NULL) return NULL;
+  if (versions_find_version(versions, old, boxes) != NULL) return NULL;
   return mp_versions_add(versions, old, boxes, value);
 }

@@ -2,7 +2,7 @@
 #include "sim/spmd/sharding/annotations.h"
 
 // Values that are the same as others elsewhere: what loops carry, branches and barriers return.
-static bool is_edge_target(const mp_value_t *value) {
+static bool import_constraints_is_edge_target(const mp_value_t *value) {
   const mp_op_t *op = value->op != NULL ? value->op : value->block->parent_op;
   if (op == NULL || !mp_type_is_static(value->type)) return false;
   switch (op->code) {
@@ -18,8 +18,9 @@ static bool is_edge_target(const mp_value_t *value) {
 }
 
 // What a use asks of its operand: a constraint or a manual region's in_sharding.
-static mp_status_t asked_by(mp_importer_t *im, const mp_op_t *op, uint32_t operand,
-                            mp_atom_sharding_t **out_sharding) {
+static mp_status_t import_constraints_asked_by(mp_importer_t *im, const mp_op_t *op,
+                                               uint32_t operand,
+                                               mp_atom_sharding_t **out_sharding) {
   *out_sharding = NULL;
   if (op->code == MP_OP_SDY_SHARDING_CONSTRAINT) {
     *out_sharding = im->given[op->results[0].id];
@@ -39,12 +40,13 @@ static mp_status_t asked_by(mp_importer_t *im, const mp_op_t *op, uint32_t opera
   return NULL;
 }
 
-static bool is_constraining(const mp_op_t *op) {
+static bool import_constraints_is_constraining(const mp_op_t *op) {
   return op->code == MP_OP_SDY_SHARDING_CONSTRAINT || op->code == MP_OP_SDY_MANUAL_COMPUTATION;
 }
 
-static mp_status_t should_apply(mp_importer_t *im, const mp_value_t *input,
-                                const mp_atom_sharding_t *sharding, bool *out_should) {
+static mp_status_t import_constraints_should_apply(mp_importer_t *im, const mp_value_t *input,
+                                                   const mp_atom_sharding_t *sharding,
+                                                   bool *out_should) {
   *out_should = false;
   const mp_value_t *holder = mp_import_holder(input);
   if (holder == NULL || im->given[holder->id] != NULL || sharding == NULL) return NULL;
@@ -53,9 +55,9 @@ static mp_status_t should_apply(mp_importer_t *im, const mp_value_t *input,
     if (sharding->dims[d].is_open) return NULL;
   }
   for (const mp_use_t *use = im->uses[input->id]; use != NULL; use = use->next) {
-    if (!is_constraining(use->op)) continue;
+    if (!import_constraints_is_constraining(use->op)) continue;
     mp_atom_sharding_t *other = NULL;
-    MP_RETURN_IF_ERROR(asked_by(im, use->op, use->operand, &other));
+    MP_RETURN_IF_ERROR(import_constraints_asked_by(im, use->op, use->operand, &other));
     if (other == NULL || !mp_atom_sharding_identical(other, sharding)) {
       im->is_torn[input->id] = true;
       return NULL;
@@ -84,7 +86,7 @@ void mp_import_replace_uses(mp_importer_t *im, mp_value_t *from, mp_value_t *to,
   }
 }
 
-static void insert_after_value(mp_value_t *value, mp_op_t *op) {
+static void import_constraints_insert_after_value(mp_value_t *value, mp_op_t *op) {
   mp_block_t *block = value->op != NULL ? value->op->parent : value->block;
   mp_op_t *next = value->op != NULL ? value->op->next : block->first;
   if (next != NULL) {
@@ -119,24 +121,24 @@ mp_status_t mp_import_add_constraint(mp_importer_t *im, mp_value_t *input, const
   im->given[result->id] = sharding;
   *use = (mp_use_t){*out_op, 0, im->uses[input->id]};
   im->uses[input->id] = use;
-  insert_after_value(input, *out_op);
+  import_constraints_insert_after_value(input, *out_op);
   return NULL;
 }
 
 // Gives `input` the sharding that its user `op` asks for.
-static mp_status_t apply(mp_importer_t *im, mp_op_t *op, mp_value_t *input,
-                         mp_atom_sharding_t *sharding) {
+static mp_status_t import_constraints_apply(mp_importer_t *im, mp_op_t *op, mp_value_t *input,
+                                            mp_atom_sharding_t *sharding) {
   bool should = false;
-  MP_RETURN_IF_ERROR(should_apply(im, input, sharding, &should));
+  MP_RETURN_IF_ERROR(import_constraints_should_apply(im, input, sharding, &should));
   if (!should) return NULL;
   const mp_value_t *holder = mp_import_holder(input);
-  if (!is_edge_target(input)) {
+  if (!import_constraints_is_edge_target(input)) {
     return mp_atom_sharding_copy(im->arena, sharding, &im->given[holder->id]);
   }
   mp_op_t *constraint = op;
   if (op->code == MP_OP_SDY_SHARDING_CONSTRAINT) {
     mp_op_unlink(op);
-    insert_after_value(input, op);
+    import_constraints_insert_after_value(input, op);
   } else {
     mp_atom_sharding_t *own = NULL;
     MP_RETURN_IF_ERROR(mp_atom_sharding_copy(im->arena, sharding, &own));
@@ -153,60 +155,62 @@ static mp_status_t apply(mp_importer_t *im, mp_op_t *op, mp_value_t *input,
   return NULL;
 }
 
-static bool has_one_use(const mp_importer_t *im, const mp_value_t *value) {
+static bool import_constraints_has_one_use(const mp_importer_t *im, const mp_value_t *value) {
   return im->uses[value->id] != NULL && im->uses[value->id]->next == NULL;
 }
 
-static bool is_constrained(const mp_importer_t *im, const mp_value_t *value, const mp_op_t *but) {
+static bool import_constraints_is_constrained(const mp_importer_t *im, const mp_value_t *value,
+                                              const mp_op_t *but) {
   for (const mp_use_t *use = im->uses[value->id]; use != NULL; use = use->next) {
-    if (use->op != but && is_constraining(use->op)) return true;
+    if (use->op != but && import_constraints_is_constraining(use->op)) return true;
   }
   return false;
 }
 
 // The last of the constraints that begin with `head`, or NULL when they are no chain that decides
 // for their operand: something else does, or a value between them is used elsewhere.
-static mp_op_t *chain_end(const mp_importer_t *im, mp_op_t *head) {
+static mp_op_t *import_constraints_chain_end(const mp_importer_t *im, mp_op_t *head) {
   const mp_value_t *input = head->operands[0];
   if (input->op != NULL && input->op->code == MP_OP_SDY_SHARDING_CONSTRAINT) return NULL;
   const mp_value_t *holder = mp_import_holder(input);
   if (holder != NULL && im->given[holder->id] != NULL) return NULL;
-  if (is_constrained(im, input, head)) return NULL;
+  if (import_constraints_is_constrained(im, input, head)) return NULL;
   mp_op_t *end = head;
-  while (has_one_use(im, &end->results[0])) {
+  while (import_constraints_has_one_use(im, &end->results[0])) {
     mp_op_t *user = im->uses[end->results[0].id]->op;
     if (user->code != MP_OP_SDY_SHARDING_CONSTRAINT) break;
     end = user;
   }
-  return end == head || is_constrained(im, &end->results[0], NULL) ? NULL : end;
+  return end == head || import_constraints_is_constrained(im, &end->results[0], NULL) ? NULL : end;
 }
 
-static mp_status_t apply_op(mp_importer_t *im, mp_op_t *op) {
+static mp_status_t import_constraints_apply_op(mp_importer_t *im, mp_op_t *op) {
   if (op->code == MP_OP_SDY_SHARDING_CONSTRAINT) {
-    mp_op_t *end = chain_end(im, op);
+    mp_op_t *end = import_constraints_chain_end(im, op);
     if (end != NULL) mp_import_replace_uses(im, op->operands[0], &end->results[0], op, end);
-    return apply(im, op, op->operands[0], im->given[op->results[0].id]);
+    return import_constraints_apply(im, op, op->operands[0], im->given[op->results[0].id]);
   }
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     mp_atom_sharding_t *sharding = NULL;
-    MP_RETURN_IF_ERROR(asked_by(im, op, i, &sharding));
-    MP_RETURN_IF_ERROR(apply(im, op, op->operands[i], sharding));
+    MP_RETURN_IF_ERROR(import_constraints_asked_by(im, op, i, &sharding));
+    MP_RETURN_IF_ERROR(import_constraints_apply(im, op, op->operands[i], sharding));
   }
   return NULL;
 }
 
 // Inner ops before the op they stand in.
-static mp_status_t apply_block(mp_importer_t *im, mp_block_t *block) {
+static mp_status_t import_constraints_apply_block(mp_importer_t *im, mp_block_t *block) {
   for (mp_op_t *op = block->first, *next = NULL; op != NULL; op = next) {
     next = op->next;
     for (uint32_t r = 0; r < op->num_regions; ++r) {
-      MP_RETURN_IF_ERROR(apply_block(im, op->regions[r]));
+      MP_RETURN_IF_ERROR(import_constraints_apply_block(im, op->regions[r]));
     }
-    if (is_constraining(op)) MP_RETURN_IF_ERROR(apply_op(im, op));
+    if (import_constraints_is_constraining(op))
+      MP_RETURN_IF_ERROR(import_constraints_apply_op(im, op));
   }
   return NULL;
 }
 
 mp_status_t mp_import_constraints(mp_importer_t *im) {
-  return apply_block(im, im->module->main->body);
+  return import_constraints_apply_block(im, im->module->main->body);
 }

@@ -17,7 +17,7 @@ typedef struct {
   uint32_t count;
 } mp_members_t;
 
-static mp_status_t collect(void *context, mp_op_t *op) {
+static mp_status_t import_groups_collect(void *context, mp_op_t *op) {
   mp_members_t *m = context;
   if (op->code != MP_OP_SDY_SHARDING_GROUP || !mp_type_is_tensor(op->operands[0]->type)) {
     return NULL;
@@ -29,19 +29,19 @@ static mp_status_t collect(void *context, mp_op_t *op) {
   return NULL;
 }
 
-static uint32_t root_of(const mp_members_t *m, uint32_t i) {
+static uint32_t import_groups_root_of(const mp_members_t *m, uint32_t i) {
   while (m->parents[i] != i) i = m->parents[i] = m->parents[m->parents[i]];
   return i;
 }
 
 // The set's first member in program order is its root.
-static void unite(const mp_members_t *m, uint32_t i, uint32_t j) {
-  const uint32_t a = root_of(m, i);
-  const uint32_t b = root_of(m, j);
+static void import_groups_unite(const mp_members_t *m, uint32_t i, uint32_t j) {
+  const uint32_t a = import_groups_root_of(m, i);
+  const uint32_t b = import_groups_root_of(m, j);
   m->parents[a > b ? a : b] = a > b ? b : a;
 }
 
-static int compare_ids(const void *a, const void *b, void *context) {
+static int import_groups_compare_ids(const void *a, const void *b, void *context) {
   const mp_members_t *m = context;
   const uint32_t i = *(const uint32_t *)a;
   const uint32_t j = *(const uint32_t *)b;
@@ -50,13 +50,13 @@ static int compare_ids(const void *a, const void *b, void *context) {
 }
 
 // The manual region around an op; NULL: none.
-static const mp_op_t *region_of(const mp_op_t *op) {
+static const mp_op_t *import_groups_region_of(const mp_op_t *op) {
   while (op != NULL && op->code != MP_OP_SDY_MANUAL_COMPUTATION) op = op->parent->parent_op;
   return op;
 }
 
 // Two members of one id must have one shape and stand on the same side of every border.
-static mp_status_t check_pair(const mp_member_t *first, const mp_member_t *second) {
+static mp_status_t import_groups_check_pair(const mp_member_t *first, const mp_member_t *second) {
   if (!mp_type_same_shape(first->value->type, second->value->type)) {
     mp_strbuf_t text;
     mp_strbuf_init(&text);
@@ -68,39 +68,39 @@ static mp_status_t check_pair(const mp_member_t *first, const mp_member_t *secon
     mp_strbuf_deinit(&text);
     return status;
   }
-  if (region_of(first->op) == region_of(second->op)) return NULL;
+  if (import_groups_region_of(first->op) == import_groups_region_of(second->op)) return NULL;
   return mp_op_error(second->op, MP_INVALID_ARGUMENT,
                      "sharding group %lld has members inside and outside of a manual region",
                      (long long)second->id);
 }
 
 // Members of one id are together, and so are all groups of one value. Then links the sets.
-static mp_status_t find_sets(mp_importer_t *im, mp_members_t *m) {
+static mp_status_t import_groups_find_sets(mp_importer_t *im, mp_members_t *m) {
   uint32_t *first = MP_ARENA_ARRAY(im->scratch, uint32_t, im->num_values);  // by value id, + 1
   uint32_t *last = MP_ARENA_ARRAY(im->scratch, uint32_t, m->count);         // by root
   if (first == NULL || last == NULL) return mp_status_out_of_memory();
-  qsort_r(m->by_id, m->count, sizeof(*m->by_id), compare_ids, m);
+  qsort_r(m->by_id, m->count, sizeof(*m->by_id), import_groups_compare_ids, m);
   for (uint32_t k = 1; k < m->count; ++k) {
     const uint32_t i = m->by_id[k - 1];
     const uint32_t j = m->by_id[k];
     if (m->members[i].id != m->members[j].id) continue;
-    MP_RETURN_IF_ERROR(check_pair(&m->members[i], &m->members[j]));
-    unite(m, i, j);
+    MP_RETURN_IF_ERROR(import_groups_check_pair(&m->members[i], &m->members[j]));
+    import_groups_unite(m, i, j);
   }
   for (uint32_t i = 0; i < m->count; ++i) {
     uint32_t *slot = &first[m->members[i].value->id];
     if (*slot == 0) *slot = i + 1;
-    unite(m, i, *slot - 1);
+    import_groups_unite(m, i, *slot - 1);
   }
   for (uint32_t i = 0; i < m->count; ++i) {
-    const uint32_t root = m->members[i].root = root_of(m, i);
+    const uint32_t root = m->members[i].root = import_groups_root_of(m, i);
     if (root != i) m->members[last[root]].next = i;
     last[root] = i;
   }
   return NULL;
 }
 
-static bool says_nothing(const mp_atom_sharding_t *sharding) {
+static bool import_groups_says_nothing(const mp_atom_sharding_t *sharding) {
   if (sharding == NULL) return true;
   for (uint32_t d = 0; d < sharding->rank; ++d) {
     if (!sharding->dims[d].is_open || sharding->dims[d].atoms.count != 0) return false;
@@ -108,21 +108,23 @@ static bool says_nothing(const mp_atom_sharding_t *sharding) {
   return true;
 }
 
-static mp_atom_sharding_t *given_to(const mp_importer_t *im, const mp_value_t *value) {
+static mp_atom_sharding_t *import_groups_given_to(const mp_importer_t *im,
+                                                  const mp_value_t *value) {
   const mp_value_t *holder = mp_import_holder(value);
   return holder == NULL ? NULL : im->given[holder->id];
 }
 
 // What a set has in common: the sharding of the first member that has one, NULL when none has. An
 // open one, with `out_conflict`, when another's differs.
-static mp_status_t common_sharding(mp_importer_t *im, const mp_members_t *m, uint32_t root,
-                                   bool *out_conflict, mp_atom_sharding_t **out_sharding) {
+static mp_status_t import_groups_common_sharding(mp_importer_t *im, const mp_members_t *m,
+                                                 uint32_t root, bool *out_conflict,
+                                                 mp_atom_sharding_t **out_sharding) {
   const mp_atom_sharding_t *with_mesh = NULL;
   mp_atom_sharding_t *common = NULL;
   *out_conflict = false;
   for (uint32_t i = root, at = 0; at == 0 || i != 0; i = m->members[i].next, ++at) {
-    mp_atom_sharding_t *own = given_to(im, m->members[i].value);
-    if (says_nothing(own)) continue;
+    mp_atom_sharding_t *own = import_groups_given_to(im, m->members[i].value);
+    if (import_groups_says_nothing(own)) continue;
     if (common == NULL) common = own;
     if (with_mesh == NULL && own->mesh != NULL) with_mesh = own;
     *out_conflict |= !mp_atom_sharding_identical(common, own);
@@ -137,7 +139,7 @@ static mp_status_t common_sharding(mp_importer_t *im, const mp_members_t *m, uin
 }
 
 // Puts a sharding into the circle of those that are in `group` already.
-static void join(mp_atom_sharding_t **group, mp_atom_sharding_t *sharding) {
+static void import_groups_join(mp_atom_sharding_t **group, mp_atom_sharding_t *sharding) {
   if (*group == NULL) {
     *group = sharding;
     sharding->next_in_group = sharding;
@@ -147,12 +149,12 @@ static void join(mp_atom_sharding_t **group, mp_atom_sharding_t *sharding) {
   }
 }
 
-static mp_status_t sync_set(mp_importer_t *im, const mp_members_t *m, uint32_t root,
-                            bool *is_done) {
+static mp_status_t import_groups_sync_set(mp_importer_t *im, const mp_members_t *m, uint32_t root,
+                                          bool *is_done) {
   bool conflict = false;
   mp_atom_sharding_t *common = NULL;
   mp_atom_sharding_t *group = NULL;
-  MP_RETURN_IF_ERROR(common_sharding(im, m, root, &conflict, &common));
+  MP_RETURN_IF_ERROR(import_groups_common_sharding(im, m, root, &conflict, &common));
   const uint32_t rank = m->members[root].value->type->rank;
   for (uint32_t i = root, at = 0; at == 0 || i != 0; i = m->members[i].next, ++at) {
     mp_value_t *value = m->members[i].value;
@@ -165,7 +167,7 @@ static mp_status_t sync_set(mp_importer_t *im, const mp_members_t *m, uint32_t r
     } else if (own == NULL) {
       MP_RETURN_IF_ERROR(mp_atom_sharding_create(im->arena, rank, true, &own));
     }
-    join(&group, own);
+    import_groups_join(&group, own);
     if (!conflict) {
       im->given[holder->id] = own;
       continue;
@@ -186,10 +188,10 @@ mp_status_t mp_import_groups(mp_importer_t *im) {
   if (m.members == NULL || m.parents == NULL || m.by_id == NULL || is_done == NULL) {
     return mp_status_out_of_memory();
   }
-  MP_RETURN_IF_ERROR(mp_block_walk(im->module->main->body, collect, &m));
-  MP_RETURN_IF_ERROR(find_sets(im, &m));
+  MP_RETURN_IF_ERROR(mp_block_walk(im->module->main->body, import_groups_collect, &m));
+  MP_RETURN_IF_ERROR(import_groups_find_sets(im, &m));
   for (uint32_t i = 0; i < m.count; ++i) {
-    if (m.members[i].root == i) MP_RETURN_IF_ERROR(sync_set(im, &m, i, is_done));
+    if (m.members[i].root == i) MP_RETURN_IF_ERROR(import_groups_sync_set(im, &m, i, is_done));
   }
   return NULL;
 }

@@ -32,8 +32,8 @@ bool mp_manual_atoms(const mp_atom_space_t *space, const mp_op_t *op, const mp_m
   return true;
 }
 
-static mp_status_t give(mp_importer_t *im, const mp_value_t *value,
-                        const mp_sdy_sharding_t *sharding, uint32_t manual) {
+static mp_status_t import_shardings_give(mp_importer_t *im, const mp_value_t *value,
+                                         const mp_sdy_sharding_t *sharding, uint32_t manual) {
   if (!mp_type_is_tensor(value->type)) return NULL;
   // A maximal sharding has no dimensions, whatever the rank.
   const bool is_maximal = sharding->rank == 0 && sharding->mesh != NULL &&
@@ -54,7 +54,8 @@ static mp_status_t give(mp_importer_t *im, const mp_value_t *value,
   return NULL;
 }
 
-static mp_status_t read_block(mp_importer_t *im, mp_block_t *block, uint32_t manual);
+static mp_status_t import_shardings_read_block(mp_importer_t *im, mp_block_t *block,
+                                               uint32_t manual);
 
 const mp_value_t *mp_import_holder(const mp_value_t *value) {
   if (value->op != NULL || value->block->parent_op == NULL) return value;
@@ -72,7 +73,7 @@ void mp_import_fix_unused(mp_atom_sharding_t *sharding, const mp_mesh_t *mesh, u
   }
 }
 
-static mp_status_t read_manual(mp_importer_t *im, mp_op_t *op, uint32_t manual) {
+static mp_status_t import_shardings_read_manual(mp_importer_t *im, mp_op_t *op, uint32_t manual) {
   const mp_mesh_t *mesh = NULL;
   uint32_t own = 0;
   if (!mp_manual_atoms(im->space, op, &mesh, &own)) {
@@ -83,40 +84,42 @@ static mp_status_t read_manual(mp_importer_t *im, mp_op_t *op, uint32_t manual) 
   const mp_sdy_shardings_t *out = &mp_op_attr(op, MP_ATTR_OUT_SHARDINGS)->u.shardings;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     const mp_value_t *arg = &op->regions[0]->args[i];
-    MP_RETURN_IF_ERROR(give(im, arg, &in->shardings[i], manual | own));
+    MP_RETURN_IF_ERROR(import_shardings_give(im, arg, &in->shardings[i], manual | own));
     if (im->given[arg->id] != NULL && own != 0) im->given[arg->id]->mesh = mesh;
   }
   for (uint32_t i = 0; i < op->num_results; ++i) {
-    MP_RETURN_IF_ERROR(give(im, &op->results[i], &out->shardings[i], manual));
+    MP_RETURN_IF_ERROR(import_shardings_give(im, &op->results[i], &out->shardings[i], manual));
     mp_import_fix_unused(im->given[op->results[i].id], mesh, own);
   }
-  return read_block(im, op->regions[0], manual | own);
+  return import_shardings_read_block(im, op->regions[0], manual | own);
 }
 
-static mp_status_t read_own(mp_importer_t *im, const mp_op_t *op, uint32_t manual) {
+static mp_status_t import_shardings_read_own(mp_importer_t *im, const mp_op_t *op,
+                                             uint32_t manual) {
   const bool is_constraint =
       op->code == MP_OP_SDY_SHARDING_CONSTRAINT || op->code == MP_OP_SDY_RESHARD;
   const mp_attr_t *attr = mp_op_attr(op, is_constraint ? MP_ATTR_SHARDING : MP_ATTR_SDY_SHARDING);
   if (attr == NULL) return NULL;
   if (attr->kind == MP_KIND_SHARDING && op->num_results == 1) {
-    return give(im, &op->results[0], attr->u.sharding, manual);
+    return import_shardings_give(im, &op->results[0], attr->u.sharding, manual);
   }
   if (attr->kind != MP_KIND_SHARDINGS || attr->u.shardings.count != op->num_results) return NULL;
   for (uint32_t i = 0; i < op->num_results; ++i) {
-    MP_RETURN_IF_ERROR(give(im, &op->results[i], &attr->u.shardings.shardings[i], manual));
+    MP_RETURN_IF_ERROR(
+        import_shardings_give(im, &op->results[i], &attr->u.shardings.shardings[i], manual));
   }
   return NULL;
 }
 
 // Whether the op computes part of another one (a reducer): nothing is sharded there, whatever
 // annotations say.
-static bool is_within_op(const mp_op_t *op) {
+static bool import_shardings_is_within_op(const mp_op_t *op) {
   const mp_op_t *parent = op->parent->parent_op;
   return parent != NULL && parent->code != MP_OP_WHILE && parent->code != MP_OP_CASE &&
          parent->code != MP_OP_SDY_MANUAL_COMPUTATION;
 }
 
-static mp_status_t read_op(mp_importer_t *im, mp_op_t *op, uint32_t manual) {
+static mp_status_t import_shardings_read_op(mp_importer_t *im, mp_op_t *op, uint32_t manual) {
   op->id = ++im->num_ops;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     mp_use_t *use = MP_ARENA_NEW(im->scratch, mp_use_t);
@@ -125,31 +128,32 @@ static mp_status_t read_op(mp_importer_t *im, mp_op_t *op, uint32_t manual) {
     im->uses[op->operands[i]->id] = use;
   }
   for (uint32_t i = 0; i < op->num_results; ++i) im->values[op->results[i].id] = &op->results[i];
-  if (is_within_op(op)) return NULL;
-  if (op->code == MP_OP_SDY_MANUAL_COMPUTATION) return read_manual(im, op, manual);
-  MP_RETURN_IF_ERROR(read_own(im, op, manual));
+  if (import_shardings_is_within_op(op)) return NULL;
+  if (op->code == MP_OP_SDY_MANUAL_COMPUTATION) return import_shardings_read_manual(im, op, manual);
+  MP_RETURN_IF_ERROR(import_shardings_read_own(im, op, manual));
   for (uint32_t r = 0; r < op->num_regions; ++r) {
-    MP_RETURN_IF_ERROR(read_block(im, op->regions[r], manual));
+    MP_RETURN_IF_ERROR(import_shardings_read_block(im, op->regions[r], manual));
   }
   return NULL;
 }
 
-static mp_status_t read_block(mp_importer_t *im, mp_block_t *block, uint32_t manual) {
+static mp_status_t import_shardings_read_block(mp_importer_t *im, mp_block_t *block,
+                                               uint32_t manual) {
   for (uint32_t i = 0; i < block->num_args; ++i) im->values[block->args[i].id] = &block->args[i];
   for (mp_op_t *op = block->first; op != NULL && im->is_sayable; op = op->next) {
-    MP_RETURN_IF_ERROR(read_op(im, op, manual));
+    MP_RETURN_IF_ERROR(import_shardings_read_op(im, op, manual));
   }
   return NULL;
 }
 
 // A parameter without a sharding that may not be given one is whole on every device.
-static mp_status_t read_params(mp_importer_t *im) {
+static mp_status_t import_shardings_read_params(mp_importer_t *im) {
   const mp_func_t *main = im->module->main;
   for (uint32_t i = 0; i < main->body->num_args; ++i) {
     const mp_value_t *arg = &main->body->args[i];
     const mp_attr_t *attr = mp_annotation_of(main->arg_attrs, i);
     if (attr != NULL) {
-      MP_RETURN_IF_ERROR(give(im, arg, attr->u.sharding, 0));
+      MP_RETURN_IF_ERROR(import_shardings_give(im, arg, attr->u.sharding, 0));
     } else if ((im->is_param_open == NULL || !im->is_param_open[i]) &&
                mp_type_is_tensor(arg->type)) {
       MP_RETURN_IF_ERROR(
@@ -166,7 +170,7 @@ typedef struct {
   uint32_t num_constraints;  // that may be added
 } mp_room_t;
 
-static mp_status_t count_room(void *context, mp_op_t *op) {
+static mp_status_t import_shardings_count_room(void *context, mp_op_t *op) {
   mp_room_t *room = context;
   if (op->code == MP_OP_SDY_MANUAL_COMPUTATION) room->num_constraints += op->num_operands;
   if (op->code == MP_OP_SDY_SHARDING_GROUP) {
@@ -176,10 +180,10 @@ static mp_status_t count_room(void *context, mp_op_t *op) {
   return NULL;
 }
 
-static mp_status_t import(mp_importer_t *im, mp_import_t *out) {
+static mp_status_t import_shardings_import(mp_importer_t *im, mp_import_t *out) {
   mp_block_t *body = im->module->main->body;
   mp_room_t counts = {0};
-  MP_RETURN_IF_ERROR(mp_block_walk(body, count_room, &counts));
+  MP_RETURN_IF_ERROR(mp_block_walk(body, import_shardings_count_room, &counts));
   im->num_groups = counts.num_groups;
   im->num_values = mp_module_number_values(im->module);
   const size_t room = (size_t)im->num_values + counts.num_constraints;
@@ -190,8 +194,8 @@ static mp_status_t import(mp_importer_t *im, mp_import_t *out) {
   if (im->values == NULL || im->given == NULL || im->uses == NULL || im->is_torn == NULL) {
     return mp_status_out_of_memory();
   }
-  MP_RETURN_IF_ERROR(read_params(im));
-  MP_RETURN_IF_ERROR(read_block(im, body, 0));
+  MP_RETURN_IF_ERROR(import_shardings_read_params(im));
+  MP_RETURN_IF_ERROR(import_shardings_read_block(im, body, 0));
   if (!im->is_sayable) return NULL;
   MP_RETURN_IF_ERROR(mp_import_constraints(im));
   if (im->num_groups != 0) MP_RETURN_IF_ERROR(mp_import_groups(im));
@@ -214,7 +218,7 @@ mp_status_t mp_spmd_import(mp_module_t *module, const mp_atom_space_t *space,
                       .is_sayable = true};
   *out = (mp_import_t){0};
   MP_RETURN_IF_ERROR(mp_arena_create(&im.scratch));
-  mp_status_t status = import(&im, out);
+  mp_status_t status = import_shardings_import(&im, out);
   mp_arena_release(im.scratch);
   out->is_sayable = im.is_sayable;
   return status;

@@ -12,20 +12,20 @@ enum { MP_NUM_LEVELS = 5 };
 
 // --- meshes ---
 
-static bool is_empty(const mp_mesh_t *mesh) {
+static bool propagate_is_empty(const mp_mesh_t *mesh) {
   return mesh->num_axes == 0 && mesh->num_device_ids == 0;
 }
 
 // The mesh that all shardings of an item have in common. NULL: none has one, they differ, or it is
 // one of a single device, which only says where something runs.
-static const mp_mesh_t *common_mesh(mp_atom_sharding_t *const *tensors, uint32_t count) {
+static const mp_mesh_t *propagate_common_mesh(mp_atom_sharding_t *const *tensors, uint32_t count) {
   const mp_mesh_t *common = NULL;
   for (uint32_t t = 0; t < count; ++t) {
     const mp_mesh_t *mesh = tensors[t] == NULL ? NULL : tensors[t]->mesh;
     if (mesh == NULL || mesh == common) continue;
-    if (common == NULL || is_empty(common)) {
+    if (common == NULL || propagate_is_empty(common)) {
       common = mesh;
-    } else if (!is_empty(mesh) && !mp_mesh_same_devices(common, mesh)) {
+    } else if (!propagate_is_empty(mesh) && !mp_mesh_same_devices(common, mesh)) {
       return NULL;
     }
   }
@@ -36,8 +36,9 @@ static const mp_mesh_t *common_mesh(mp_atom_sharding_t *const *tensors, uint32_t
 // --- borders of manual regions ---
 
 // The target of an edge as its source sees it.
-static mp_status_t cross(mp_arena_t *scratch, const mp_border_t *border,
-                         const mp_atom_sharding_t *target, mp_atom_sharding_t **out_seen) {
+static mp_status_t propagate_cross(mp_arena_t *scratch, const mp_border_t *border,
+                                   const mp_atom_sharding_t *target,
+                                   mp_atom_sharding_t **out_seen) {
   mp_atom_sharding_t *seen = NULL;
   MP_RETURN_IF_ERROR(mp_atom_sharding_copy(scratch, target, &seen));
   for (uint32_t d = 0; d < seen->rank; ++d) {
@@ -64,8 +65,8 @@ static mp_status_t cross(mp_arena_t *scratch, const mp_border_t *border,
 }
 
 // And back.
-static void cross_back(const mp_border_t *border, const mp_atom_sharding_t *seen,
-                       mp_atom_sharding_t *target) {
+static void propagate_cross_back(const mp_border_t *border, const mp_atom_sharding_t *seen,
+                                 mp_atom_sharding_t *target) {
   for (uint32_t d = 0; d < target->rank; ++d) {
     mp_atoms_t joined = {0};
     if (!border->is_entry) joined = border->prefixes[d];
@@ -105,25 +106,25 @@ typedef struct {
   uint64_t max_steps;
 } mp_rounds_t;
 
-static void push(mp_rounds_t *rounds, uint32_t number) {
+static void propagate_push(mp_rounds_t *rounds, uint32_t number) {
   if (rounds->p->items[number].is_queued) return;
   rounds->p->items[number].is_queued = true;
   rounds->stack[rounds->size++] = number;
 }
 
-static uint32_t num_tensors(const mp_item_t *item) {
+static uint32_t propagate_num_tensors(const mp_item_t *item) {
   return item->rule->num_operands + item->rule->num_results;
 }
 
-static size_t find_slot(const mp_user_table_t *table, const mp_atom_sharding_t *key) {
+static size_t propagate_find_slot(const mp_user_table_t *table, const mp_atom_sharding_t *key) {
   size_t at = ((uintptr_t)key >> 4) * 11400714819323198485ull & (table->capacity - 1);
   while (table->keys[at] != NULL && table->keys[at] != key) at = (at + 1) & (table->capacity - 1);
   return at;
 }
 
-static mp_status_t index_users(mp_propagator_t *p, mp_user_table_t *out_table) {
+static mp_status_t propagate_index_users(mp_propagator_t *p, mp_user_table_t *out_table) {
   size_t entries = 0;
-  for (uint32_t i = 0; i < p->num_items; ++i) entries += num_tensors(&p->items[i]);
+  for (uint32_t i = 0; i < p->num_items; ++i) entries += propagate_num_tensors(&p->items[i]);
   mp_user_table_t table = {.capacity = 64};
   while (table.capacity < 2 * entries) table.capacity *= 2;
   table.keys = MP_ARENA_ARRAY(p->arena, const mp_atom_sharding_t *, table.capacity);
@@ -132,9 +133,9 @@ static mp_status_t index_users(mp_propagator_t *p, mp_user_table_t *out_table) {
   if (table.keys == NULL || table.lists == NULL || users == NULL) return mp_status_out_of_memory();
   for (uint32_t i = 0; i < p->num_items; ++i) {
     const mp_item_t *item = &p->items[i];
-    for (uint32_t t = 0; t < num_tensors(item); ++t) {
+    for (uint32_t t = 0; t < propagate_num_tensors(item); ++t) {
       if (item->tensors[t] == NULL) continue;
-      const size_t slot = find_slot(&table, item->tensors[t]);
+      const size_t slot = propagate_find_slot(&table, item->tensors[t]);
       *users = (mp_user_t){i, t >= item->rule->num_operands, table.lists[slot]};
       table.keys[slot] = item->tensors[t];
       table.lists[slot] = users++;
@@ -145,22 +146,23 @@ static mp_status_t index_users(mp_propagator_t *p, mp_user_table_t *out_table) {
 }
 
 // What touches a changed sharding is looked at again: its first user next, what made it last.
-static void push_users(mp_rounds_t *rounds, const mp_atom_sharding_t *sharding, uint32_t self) {
-  const mp_user_t *list = rounds->users.lists[find_slot(&rounds->users, sharding)];
+static void propagate_push_users(mp_rounds_t *rounds, const mp_atom_sharding_t *sharding,
+                                 uint32_t self) {
+  const mp_user_t *list = rounds->users.lists[propagate_find_slot(&rounds->users, sharding)];
   for (const mp_user_t *user = list; user != NULL; user = user->next) {
-    if (user->is_source && user->item != self) push(rounds, user->item);
+    if (user->is_source && user->item != self) propagate_push(rounds, user->item);
   }
   for (const mp_user_t *user = list; user != NULL; user = user->next) {
-    if (!user->is_source && user->item != self) push(rounds, user->item);
+    if (!user->is_source && user->item != self) propagate_push(rounds, user->item);
   }
 }
 
 // Looks at one item; out_changed[t] says which of its tensors did.
-static mp_status_t step(mp_propagator_t *p, const mp_item_t *item, uint32_t level,
-                        const bool **out_changed) {
-  const uint32_t count = num_tensors(item);
+static mp_status_t propagate_step(mp_propagator_t *p, const mp_item_t *item, uint32_t level,
+                                  const bool **out_changed) {
+  const uint32_t count = propagate_num_tensors(item);
   *out_changed = NULL;
-  const mp_mesh_t *mesh = common_mesh(item->tensors, count);
+  const mp_mesh_t *mesh = propagate_common_mesh(item->tensors, count);
   if (mesh == NULL) return NULL;
   mp_arena_reset(p->scratch);
   bool *changed = MP_ARENA_ARRAY(p->scratch, bool, count);
@@ -170,13 +172,13 @@ static mp_status_t step(mp_propagator_t *p, const mp_item_t *item, uint32_t leve
     tensors = mp_arena_copy(p->scratch, item->tensors, count * sizeof(*tensors));
     MP_RETURN_IF_NULL(tensors);
     MP_RETURN_IF_ERROR(
-        cross(p->scratch, item->border, item->tensors[count - 1], &tensors[count - 1]));
+        propagate_cross(p->scratch, item->border, item->tensors[count - 1], &tensors[count - 1]));
   }
   const mp_step_mode_t mode = {level, item->has_shared_operand, item->allowed, mesh};
   MP_RETURN_IF_ERROR(
       mp_propagate_step(p->scratch, &p->out->space, item->rule, &mode, tensors, changed));
   if (item->border != NULL && changed[count - 1]) {
-    cross_back(item->border, tensors[count - 1], item->tensors[count - 1]);
+    propagate_cross_back(item->border, tensors[count - 1], item->tensors[count - 1]);
     item->tensors[count - 1]->mesh = mesh;
     mp_atom_sharding_share(item->tensors[count - 1]);
   }
@@ -195,36 +197,36 @@ static mp_status_t step(mp_propagator_t *p, const mp_item_t *item, uint32_t leve
 }
 
 // Between main's results and what is returned.
-static mp_status_t flow_results(mp_propagator_t *p) {
+static mp_status_t propagate_flow_results(mp_propagator_t *p) {
   for (uint32_t i = 0; i < p->module->main->num_results; ++i) {
     const bool *changed = NULL;
     if (p->results[i].rule == NULL) continue;
-    MP_RETURN_IF_ERROR(step(p, &p->results[i], MP_NUM_LEVELS - 1, &changed));
+    MP_RETURN_IF_ERROR(propagate_step(p, &p->results[i], MP_NUM_LEVELS - 1, &changed));
   }
   return NULL;
 }
 
-static mp_status_t run_level(mp_rounds_t *rounds) {
+static mp_status_t propagate_run_level(mp_rounds_t *rounds) {
   mp_propagator_t *p = rounds->p;
-  MP_RETURN_IF_ERROR(flow_results(p));
-  for (uint32_t i = p->num_items; i-- > 0;) push(rounds, i);
+  MP_RETURN_IF_ERROR(propagate_flow_results(p));
+  for (uint32_t i = p->num_items; i-- > 0;) propagate_push(rounds, i);
   for (uint64_t steps = 0; rounds->size != 0; ++steps) {
     const uint32_t number = rounds->stack[--rounds->size];
     mp_item_t *item = &p->items[number];
     const bool *changed = NULL;
     item->is_queued = false;
     if (steps >= rounds->max_steps) continue;  // only empties the stack
-    MP_RETURN_IF_ERROR(step(p, item, rounds->level, &changed));
-    for (uint32_t t = 0; changed != NULL && t < num_tensors(item); ++t) {
+    MP_RETURN_IF_ERROR(propagate_step(p, item, rounds->level, &changed));
+    for (uint32_t t = 0; changed != NULL && t < propagate_num_tensors(item); ++t) {
       if (!changed[t]) continue;
-      push_users(rounds, item->tensors[t], number);
+      propagate_push_users(rounds, item->tensors[t], number);
       const mp_atom_sharding_t *other = item->tensors[t]->next_in_group;
       for (; other != NULL && other != item->tensors[t]; other = other->next_in_group) {
-        push_users(rounds, other, number);
+        propagate_push_users(rounds, other, number);
       }
     }
   }
-  return flow_results(p);
+  return propagate_flow_results(p);
 }
 
 // --- the user's priorities ---
@@ -242,7 +244,8 @@ typedef struct {
 } mp_delays_t;
 
 // Until its round a delayed dimension is whole and its axes are taken by nobody else.
-static mp_status_t delay(mp_propagator_t *p, mp_atom_sharding_t *sharding, mp_delays_t *delays) {
+static mp_status_t propagate_delay(mp_propagator_t *p, mp_atom_sharding_t *sharding,
+                                   mp_delays_t *delays) {
   for (uint32_t d = 0; sharding != NULL && d < sharding->rank; ++d) {
     mp_dim_atoms_t *dim = &sharding->dims[d];
     if (dim->priority == 0) continue;
@@ -261,34 +264,36 @@ static mp_status_t delay(mp_propagator_t *p, mp_atom_sharding_t *sharding, mp_de
   return NULL;
 }
 
-static int by_priority(const void *a, const void *b) {
+static int propagate_by_priority(const void *a, const void *b) {
   const int64_t x = ((const mp_delayed_t *)a)->original.priority;
   const int64_t y = ((const mp_delayed_t *)b)->original.priority;
   return x < y ? -1 : x > y;
 }
 
 // The borders of manual regions and what loops carry count from the beginning.
-static mp_status_t delay_all(mp_propagator_t *p, const mp_import_t *import, mp_delays_t *delays) {
+static mp_status_t propagate_delay_all(mp_propagator_t *p, const mp_import_t *import,
+                                       mp_delays_t *delays) {
   for (uint32_t i = 0; i < import->num_given; ++i) {
     const mp_value_t *value = import->given[i].value;
     const mp_op_t *op = value->op != NULL ? value->op : value->block->parent_op;
     const bool is_edge = op != NULL && (op->code == MP_OP_WHILE || op->code == MP_OP_CASE ||
                                         op->code == MP_OP_OPTIMIZATION_BARRIER ||
                                         op->code == MP_OP_SDY_MANUAL_COMPUTATION);
-    if (!is_edge) MP_RETURN_IF_ERROR(delay(p, import->given[i].sharding, delays));
+    if (!is_edge) MP_RETURN_IF_ERROR(propagate_delay(p, import->given[i].sharding, delays));
   }
   for (uint32_t i = 0; i < p->module->main->num_results; ++i) {
-    MP_RETURN_IF_ERROR(delay(p, p->out->results[i], delays));
+    MP_RETURN_IF_ERROR(propagate_delay(p, p->out->results[i], delays));
   }
-  if (delays->count != 0) qsort(delays->list, delays->count, sizeof(*delays->list), by_priority);
+  if (delays->count != 0)
+    qsort(delays->list, delays->count, sizeof(*delays->list), propagate_by_priority);
   return NULL;
 }
 
-static mp_status_t run_rounds(mp_rounds_t *rounds, const mp_delays_t *delays) {
+static mp_status_t propagate_run_rounds(mp_rounds_t *rounds, const mp_delays_t *delays) {
   uint32_t next = 0;
   for (;;) {
     for (rounds->level = 0; rounds->level < MP_NUM_LEVELS; ++rounds->level) {
-      MP_RETURN_IF_ERROR(run_level(rounds));
+      MP_RETURN_IF_ERROR(propagate_run_level(rounds));
     }
     if (next == delays->count) return NULL;
     const int64_t priority = delays->list[next].original.priority;
@@ -301,24 +306,25 @@ static mp_status_t run_rounds(mp_rounds_t *rounds, const mp_delays_t *delays) {
   }
 }
 
-static mp_status_t run(mp_propagator_t *p, const mp_import_t *import) {
+static mp_status_t propagate_run(mp_propagator_t *p, const mp_import_t *import) {
   mp_rounds_t rounds = {.p = p};
   mp_delays_t delays = {0};
-  MP_RETURN_IF_ERROR(index_users(p, &rounds.users));
-  MP_RETURN_IF_ERROR(delay_all(p, import, &delays));
+  MP_RETURN_IF_ERROR(propagate_index_users(p, &rounds.users));
+  MP_RETURN_IF_ERROR(propagate_delay_all(p, import, &delays));
   rounds.stack = MP_ARENA_ARRAY(p->arena, uint32_t, (size_t)p->num_items + 1);
   MP_RETURN_IF_NULL(rounds.stack);
   for (uint32_t i = 0; i < p->num_items; ++i) {
-    rounds.max_steps += (uint64_t)num_tensors(&p->items[i]) * (4 * p->out->space.count + 4);
+    rounds.max_steps +=
+        (uint64_t)propagate_num_tensors(&p->items[i]) * (4 * p->out->space.count + 4);
   }
   MP_RETURN_IF_ERROR(mp_arena_create(&p->scratch));
-  mp_status_t status = run_rounds(&rounds, &delays);
+  mp_status_t status = propagate_run_rounds(&rounds, &delays);
   mp_arena_release(p->scratch);
   return status;
 }
 
 // Whether main's results can be said in the space.
-static mp_status_t check_results(mp_propagator_t *p, bool *out_found) {
+static mp_status_t propagate_check_results(mp_propagator_t *p, bool *out_found) {
   const mp_func_t *main = p->module->main;
   for (uint32_t i = 0; i < main->num_results && *out_found; ++i) {
     const mp_attr_t *attr = mp_annotation_of(main->result_attrs, i);
@@ -339,7 +345,7 @@ static mp_status_t propagate(mp_propagator_t *p, bool *out_found) {
   if (!*out_found) return NULL;
   MP_RETURN_IF_ERROR(mp_atom_space_create(p->arena, annotations.meshes, annotations.num_meshes,
                                           p->options->num_partitions, &out->space, out_found));
-  if (*out_found) MP_RETURN_IF_ERROR(check_results(p, out_found));
+  if (*out_found) MP_RETURN_IF_ERROR(propagate_check_results(p, out_found));
   if (!*out_found) return NULL;
   MP_RETURN_IF_ERROR(mp_spmd_split_constants(p->module));
   MP_RETURN_IF_ERROR(mp_spmd_import(p->module, &out->space, p->options->is_param_open, &import));
@@ -347,7 +353,7 @@ static mp_status_t propagate(mp_propagator_t *p, bool *out_found) {
   if (!*out_found) return NULL;
   out->num_values = mp_module_number_values(p->module);
   MP_RETURN_IF_ERROR(mp_propagate_prepare(p, &import));
-  MP_RETURN_IF_ERROR(run(p, &import));
+  MP_RETURN_IF_ERROR(propagate_run(p, &import));
   MP_RETURN_IF_ERROR(mp_propagate_close(p));
   return mp_propagate_merge(p);
 }

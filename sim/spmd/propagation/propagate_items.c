@@ -5,7 +5,8 @@
 
 // --- shardings to begin with ---
 
-static mp_status_t give(mp_propagator_t *p, const mp_value_t *value, uint32_t manual) {
+static mp_status_t propagate_items_give(mp_propagator_t *p, const mp_value_t *value,
+                                        uint32_t manual) {
   mp_atom_sharding_t **slot = &p->out->values[value->id];
   if (*slot != NULL || !mp_type_is_tensor(value->type)) return NULL;
   *slot = p->given[value->id];
@@ -15,37 +16,38 @@ static mp_status_t give(mp_propagator_t *p, const mp_value_t *value, uint32_t ma
   return NULL;
 }
 
-static mp_status_t give_values(mp_propagator_t *p, mp_block_t *block, uint32_t manual);
+static mp_status_t propagate_items_give_values(mp_propagator_t *p, mp_block_t *block,
+                                               uint32_t manual);
 
 // A loop's arguments are its results.
-static mp_status_t give_loop(mp_propagator_t *p, mp_op_t *op, uint32_t manual) {
+static mp_status_t propagate_items_give_loop(mp_propagator_t *p, mp_op_t *op, uint32_t manual) {
   for (uint32_t r = 0; r < op->num_regions; ++r) {
     for (uint32_t i = 0; i < op->num_results; ++i) {
       p->out->values[op->regions[r]->args[i].id] = p->out->values[op->results[i].id];
     }
-    MP_RETURN_IF_ERROR(give_values(p, op->regions[r], manual));
+    MP_RETURN_IF_ERROR(propagate_items_give_values(p, op->regions[r], manual));
   }
   return NULL;
 }
 
-static mp_status_t give_op(mp_propagator_t *p, mp_op_t *op, uint32_t manual) {
+static mp_status_t propagate_items_give_op(mp_propagator_t *p, mp_op_t *op, uint32_t manual) {
   op->id = p->out->num_ops++;
   for (uint32_t i = 0; i < op->num_results; ++i) {
-    MP_RETURN_IF_ERROR(give(p, &op->results[i], manual));
+    MP_RETURN_IF_ERROR(propagate_items_give(p, &op->results[i], manual));
   }
   switch (op->code) {
     case MP_OP_WHILE:
-      return give_loop(p, op, manual);
+      return propagate_items_give_loop(p, op, manual);
     case MP_OP_CASE:
       for (uint32_t r = 0; r < op->num_regions; ++r) {
-        MP_RETURN_IF_ERROR(give_values(p, op->regions[r], manual));
+        MP_RETURN_IF_ERROR(propagate_items_give_values(p, op->regions[r], manual));
       }
       return NULL;
     case MP_OP_SDY_MANUAL_COMPUTATION: {
       const mp_mesh_t *mesh = NULL;
       uint32_t own = 0;
       (void)mp_manual_atoms(&p->out->space, op, &mesh, &own);
-      return give_values(p, op->regions[0], manual | own);
+      return propagate_items_give_values(p, op->regions[0], manual | own);
     }
     default:
       return NULL;
@@ -53,17 +55,18 @@ static mp_status_t give_op(mp_propagator_t *p, mp_op_t *op, uint32_t manual) {
 }
 
 // Gives every value of the block, and of the control flow in it, a sharding to begin with.
-static mp_status_t give_values(mp_propagator_t *p, mp_block_t *block, uint32_t manual) {
+static mp_status_t propagate_items_give_values(mp_propagator_t *p, mp_block_t *block,
+                                               uint32_t manual) {
   for (uint32_t i = 0; i < block->num_args; ++i) {
-    MP_RETURN_IF_ERROR(give(p, &block->args[i], manual));
+    MP_RETURN_IF_ERROR(propagate_items_give(p, &block->args[i], manual));
   }
   for (mp_op_t *op = block->first; op != NULL; op = op->next) {
-    MP_RETURN_IF_ERROR(give_op(p, op, manual));
+    MP_RETURN_IF_ERROR(propagate_items_give_op(p, op, manual));
   }
   return NULL;
 }
 
-static mp_status_t give_results(mp_propagator_t *p) {
+static mp_status_t propagate_items_give_results(mp_propagator_t *p) {
   const mp_func_t *main = p->module->main;
   for (uint32_t i = 0; i < main->num_results; ++i) {
     const mp_type_t *type = main->result_types[i];
@@ -87,7 +90,7 @@ typedef struct {
   uint32_t num_ops;
 } mp_counts_t;
 
-static mp_status_t count(void *context, mp_op_t *op) {
+static mp_status_t propagate_items_count(void *context, mp_op_t *op) {
   mp_counts_t *counts = context;
   ++counts->num_ops;
   for (uint32_t i = 0; i < op->num_operands; ++i) ++counts->uses[op->operands[i]->id];
@@ -96,7 +99,7 @@ static mp_status_t count(void *context, mp_op_t *op) {
 
 // --- items ---
 
-static mp_status_t add_item(mp_propagator_t *p, const mp_item_t *item) {
+static mp_status_t propagate_items_add_item(mp_propagator_t *p, const mp_item_t *item) {
   if (p->num_items == p->capacity) {
     const uint32_t capacity = p->capacity == 0 ? 256 : p->capacity * 2;
     mp_item_t *items = MP_ARENA_ARRAY(p->arena, mp_item_t, capacity);
@@ -110,8 +113,8 @@ static mp_status_t add_item(mp_propagator_t *p, const mp_item_t *item) {
 }
 
 // A rule that says that all operands and the one result are the same value.
-static mp_status_t identity_rule(mp_propagator_t *p, const mp_type_t *type, uint32_t num_sources,
-                                 const mp_rule_t **out_rule) {
+static mp_status_t propagate_items_identity_rule(mp_propagator_t *p, const mp_type_t *type,
+                                                 uint32_t num_sources, const mp_rule_t **out_rule) {
   mp_rule_t *rule = MP_ARENA_NEW(p->arena, mp_rule_t);
   mp_factor_t *factors = MP_ARENA_ARRAY(p->arena, mp_factor_t, type->rank);
   mp_dim_factors_t *dims = MP_ARENA_ARRAY(p->arena, mp_dim_factors_t, type->rank);
@@ -137,16 +140,17 @@ static mp_status_t identity_rule(mp_propagator_t *p, const mp_type_t *type, uint
   return NULL;
 }
 
-static mp_atom_sharding_t *of(const mp_propagator_t *p, const mp_value_t *value) {
+static mp_atom_sharding_t *propagate_items_of(const mp_propagator_t *p, const mp_value_t *value) {
   return p->out->values[value->id];
 }
 
 // The sources are of `target`'s shape.
-static mp_status_t make_edge(mp_propagator_t *p, const mp_type_t *type,
-                             mp_atom_sharding_t *const *sources, uint32_t num_sources,
-                             mp_atom_sharding_t *target, mp_item_t *out_item) {
+static mp_status_t propagate_items_make_edge(mp_propagator_t *p, const mp_type_t *type,
+                                             mp_atom_sharding_t *const *sources,
+                                             uint32_t num_sources, mp_atom_sharding_t *target,
+                                             mp_item_t *out_item) {
   *out_item = (mp_item_t){.allowed = MP_FLOW_BOTH};
-  MP_RETURN_IF_ERROR(identity_rule(p, type, num_sources, &out_item->rule));
+  MP_RETURN_IF_ERROR(propagate_items_identity_rule(p, type, num_sources, &out_item->rule));
   out_item->tensors = MP_ARENA_ARRAY(p->arena, mp_atom_sharding_t *, num_sources + 1);
   MP_RETURN_IF_NULL(out_item->tensors);
   memcpy(out_item->tensors, sources, num_sources * sizeof(*sources));
@@ -154,16 +158,16 @@ static mp_status_t make_edge(mp_propagator_t *p, const mp_type_t *type,
   return NULL;
 }
 
-static mp_status_t add_edge(mp_propagator_t *p, const mp_type_t *type,
-                            mp_atom_sharding_t *const *sources, uint32_t num_sources,
-                            mp_atom_sharding_t *target) {
+static mp_status_t propagate_items_add_edge(mp_propagator_t *p, const mp_type_t *type,
+                                            mp_atom_sharding_t *const *sources,
+                                            uint32_t num_sources, mp_atom_sharding_t *target) {
   mp_item_t item;
   if (target == NULL || !mp_type_is_static(type)) return NULL;
-  MP_RETURN_IF_ERROR(make_edge(p, type, sources, num_sources, target, &item));
-  return add_item(p, &item);
+  MP_RETURN_IF_ERROR(propagate_items_make_edge(p, type, sources, num_sources, target, &item));
+  return propagate_items_add_item(p, &item);
 }
 
-static mp_status_t add_rule(mp_propagator_t *p, const mp_op_t *op) {
+static mp_status_t propagate_items_add_rule(mp_propagator_t *p, const mp_op_t *op) {
   mp_item_t item = {.allowed = MP_FLOW_BOTH};
   const uint32_t count = op->num_operands + op->num_results;
   MP_RETURN_IF_ERROR(mp_rule_create(p->arena, op, &item.rule));
@@ -173,56 +177,60 @@ static mp_status_t add_rule(mp_propagator_t *p, const mp_op_t *op) {
   MP_RETURN_IF_NULL(item.tensors);
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     const mp_value_t *operand = op->operands[i];
-    item.tensors[i] = of(p, operand);
+    item.tensors[i] = propagate_items_of(p, operand);
     const bool is_scalar = mp_type_is_tensor(operand->type) && operand->type->rank == 0;
     item.has_shared_operand |= !is_scalar && p->uses[operand->id] > 1;
   }
   for (uint32_t i = 0; i < op->num_results; ++i) {
-    item.tensors[op->num_operands + i] = of(p, &op->results[i]);
+    item.tensors[op->num_operands + i] = propagate_items_of(p, &op->results[i]);
   }
   if (op->code == MP_OP_SDY_PROPAGATION_BARRIER) {
     item.allowed = (mp_flow_t)(mp_op_int(op, MP_ATTR_ALLOWED_DIRECTION, 0) & MP_FLOW_BOTH);
     item.has_shared_operand = false;
   }
-  return add_item(p, &item);
+  return propagate_items_add_item(p, &item);
 }
 
-static mp_status_t add_block(mp_propagator_t *p, const mp_block_t *block);
+static mp_status_t propagate_items_add_block(mp_propagator_t *p, const mp_block_t *block);
 
-static mp_status_t add_loop(mp_propagator_t *p, const mp_op_t *op) {
+static mp_status_t propagate_items_add_loop(mp_propagator_t *p, const mp_op_t *op) {
   const mp_op_t *end = mp_block_terminator(op->regions[1]);
-  MP_RETURN_IF_ERROR(add_block(p, op->regions[0]));
-  MP_RETURN_IF_ERROR(add_block(p, op->regions[1]));
+  MP_RETURN_IF_ERROR(propagate_items_add_block(p, op->regions[0]));
+  MP_RETURN_IF_ERROR(propagate_items_add_block(p, op->regions[1]));
   for (uint32_t i = 0; i < op->num_results; ++i) {
-    mp_atom_sharding_t *sources[2] = {of(p, op->operands[i]), of(p, end->operands[i])};
-    MP_RETURN_IF_ERROR(add_edge(p, op->results[i].type, sources, 2, of(p, &op->results[i])));
+    mp_atom_sharding_t *sources[2] = {propagate_items_of(p, op->operands[i]),
+                                      propagate_items_of(p, end->operands[i])};
+    MP_RETURN_IF_ERROR(propagate_items_add_edge(p, op->results[i].type, sources, 2,
+                                                propagate_items_of(p, &op->results[i])));
   }
   return NULL;
 }
 
-static mp_status_t add_branches(mp_propagator_t *p, const mp_op_t *op) {
+static mp_status_t propagate_items_add_branches(mp_propagator_t *p, const mp_op_t *op) {
   mp_atom_sharding_t **sources = MP_ARENA_ARRAY(p->arena, mp_atom_sharding_t *, op->num_regions);
   MP_RETURN_IF_NULL(sources);
-  for (uint32_t r = 0; r < op->num_regions; ++r) MP_RETURN_IF_ERROR(add_block(p, op->regions[r]));
+  for (uint32_t r = 0; r < op->num_regions; ++r)
+    MP_RETURN_IF_ERROR(propagate_items_add_block(p, op->regions[r]));
   for (uint32_t i = 0; i < op->num_results; ++i) {
     for (uint32_t r = 0; r < op->num_regions; ++r) {
-      sources[r] = of(p, mp_block_terminator(op->regions[r])->operands[i]);
+      sources[r] = propagate_items_of(p, mp_block_terminator(op->regions[r])->operands[i]);
     }
-    MP_RETURN_IF_ERROR(
-        add_edge(p, op->results[i].type, sources, op->num_regions, of(p, &op->results[i])));
+    MP_RETURN_IF_ERROR(propagate_items_add_edge(p, op->results[i].type, sources, op->num_regions,
+                                                propagate_items_of(p, &op->results[i])));
   }
   return NULL;
 }
 
 // The edge between a value outside of a manual region and one inside. `annotation` is the outer
 // value's sharding by the region.
-static mp_status_t add_border(mp_propagator_t *p, const mp_type_t *type, bool is_entry,
-                              uint32_t own, uint32_t outer_manual,
-                              const mp_sdy_sharding_t *annotation, mp_atom_sharding_t *source,
-                              mp_atom_sharding_t *target) {
+static mp_status_t propagate_items_add_border(mp_propagator_t *p, const mp_type_t *type,
+                                              bool is_entry, uint32_t own, uint32_t outer_manual,
+                                              const mp_sdy_sharding_t *annotation,
+                                              mp_atom_sharding_t *source,
+                                              mp_atom_sharding_t *target) {
   if (target == NULL || source == NULL || !mp_type_is_static(type)) return NULL;
   mp_item_t item;
-  MP_RETURN_IF_ERROR(make_edge(p, type, &source, 1, target, &item));
+  MP_RETURN_IF_ERROR(propagate_items_make_edge(p, type, &source, 1, target, &item));
   mp_border_t *border = MP_ARENA_NEW(p->arena, mp_border_t);
   mp_atoms_t *prefixes = MP_ARENA_ARRAY(p->arena, mp_atoms_t, type->rank);
   if (border == NULL || prefixes == NULL) return mp_status_out_of_memory();
@@ -245,10 +253,10 @@ static mp_status_t add_border(mp_propagator_t *p, const mp_type_t *type, bool is
                           .replicated = outer->replicated | (own & ~used),
                           .unreduced = outer->unreduced};
   item.border = border;
-  return add_item(p, &item);
+  return propagate_items_add_item(p, &item);
 }
 
-static mp_status_t add_manual(mp_propagator_t *p, const mp_op_t *op) {
+static mp_status_t propagate_items_add_manual(mp_propagator_t *p, const mp_op_t *op) {
   const mp_mesh_t *mesh = NULL;
   uint32_t own = 0;
   (void)mp_manual_atoms(&p->out->space, op, &mesh, &own);
@@ -257,56 +265,58 @@ static mp_status_t add_manual(mp_propagator_t *p, const mp_op_t *op) {
   const mp_sdy_shardings_t *in = &mp_op_attr(op, MP_ATTR_IN_SHARDINGS)->u.shardings;
   const mp_sdy_shardings_t *out = &mp_op_attr(op, MP_ATTR_OUT_SHARDINGS)->u.shardings;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
-    const mp_atom_sharding_t *inner = of(p, &body->args[i]);
+    const mp_atom_sharding_t *inner = propagate_items_of(p, &body->args[i]);
     const uint32_t outer_manual = inner == NULL ? 0 : inner->manual & ~own;
-    MP_RETURN_IF_ERROR(add_border(p, body->args[i].type, true, own, outer_manual, &in->shardings[i],
-                                  of(p, op->operands[i]), of(p, &body->args[i])));
+    MP_RETURN_IF_ERROR(propagate_items_add_border(
+        p, body->args[i].type, true, own, outer_manual, &in->shardings[i],
+        propagate_items_of(p, op->operands[i]), propagate_items_of(p, &body->args[i])));
   }
-  MP_RETURN_IF_ERROR(add_block(p, body));
+  MP_RETURN_IF_ERROR(propagate_items_add_block(p, body));
   for (uint32_t i = 0; i < op->num_results && end != NULL && i < end->num_operands; ++i) {
-    const mp_atom_sharding_t *outer = of(p, &op->results[i]);
-    MP_RETURN_IF_ERROR(add_border(p, op->results[i].type, false, own,
-                                  outer == NULL ? 0 : outer->manual, &out->shardings[i],
-                                  of(p, end->operands[i]), of(p, &op->results[i])));
+    const mp_atom_sharding_t *outer = propagate_items_of(p, &op->results[i]);
+    MP_RETURN_IF_ERROR(propagate_items_add_border(
+        p, op->results[i].type, false, own, outer == NULL ? 0 : outer->manual, &out->shardings[i],
+        propagate_items_of(p, end->operands[i]), propagate_items_of(p, &op->results[i])));
   }
   return NULL;
 }
 
-static mp_status_t add_block(mp_propagator_t *p, const mp_block_t *block) {
+static mp_status_t propagate_items_add_block(mp_propagator_t *p, const mp_block_t *block) {
   for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
     switch (op->code) {
       case MP_OP_WHILE:
-        MP_RETURN_IF_ERROR(add_loop(p, op));
+        MP_RETURN_IF_ERROR(propagate_items_add_loop(p, op));
         break;
       case MP_OP_CASE:
-        MP_RETURN_IF_ERROR(add_branches(p, op));
+        MP_RETURN_IF_ERROR(propagate_items_add_branches(p, op));
         break;
       case MP_OP_SDY_MANUAL_COMPUTATION:
-        MP_RETURN_IF_ERROR(add_manual(p, op));
+        MP_RETURN_IF_ERROR(propagate_items_add_manual(p, op));
         break;
       case MP_OP_OPTIMIZATION_BARRIER:
         for (uint32_t i = 0; i < op->num_results; ++i) {
-          mp_atom_sharding_t *source = of(p, op->operands[i]);
-          MP_RETURN_IF_ERROR(add_edge(p, op->results[i].type, &source, 1, of(p, &op->results[i])));
+          mp_atom_sharding_t *source = propagate_items_of(p, op->operands[i]);
+          MP_RETURN_IF_ERROR(propagate_items_add_edge(p, op->results[i].type, &source, 1,
+                                                      propagate_items_of(p, &op->results[i])));
         }
         break;
       default:
-        MP_RETURN_IF_ERROR(add_rule(p, op));
+        MP_RETURN_IF_ERROR(propagate_items_add_rule(p, op));
     }
   }
   return NULL;
 }
 
-static mp_status_t make_result_items(mp_propagator_t *p) {
+static mp_status_t propagate_items_make_result_items(mp_propagator_t *p) {
   const mp_func_t *main = p->module->main;
   const mp_op_t *end = mp_block_terminator(main->body);
   p->results = MP_ARENA_ARRAY(p->arena, mp_item_t, main->num_results);
   MP_RETURN_IF_NULL(p->results);
   for (uint32_t i = 0; i < main->num_results && end != NULL && i < end->num_operands; ++i) {
-    mp_atom_sharding_t *source = of(p, end->operands[i]);
+    mp_atom_sharding_t *source = propagate_items_of(p, end->operands[i]);
     if (source == NULL || p->out->results[i] == NULL) continue;
-    MP_RETURN_IF_ERROR(
-        make_edge(p, main->result_types[i], &source, 1, p->out->results[i], &p->results[i]));
+    MP_RETURN_IF_ERROR(propagate_items_make_edge(p, main->result_types[i], &source, 1,
+                                                 p->out->results[i], &p->results[i]));
   }
   return NULL;
 }
@@ -322,14 +332,14 @@ mp_status_t mp_propagate_prepare(mp_propagator_t *p, const mp_import_t *import) 
   if (out->values == NULL || out->results == NULL || p->uses == NULL || p->given == NULL) {
     return mp_status_out_of_memory();
   }
-  MP_RETURN_IF_ERROR(mp_block_walk(body, count, &counts));
+  MP_RETURN_IF_ERROR(mp_block_walk(body, propagate_items_count, &counts));
   out->rules = MP_ARENA_ARRAY(p->arena, const mp_rule_t *, (size_t)counts.num_ops + 1);
   MP_RETURN_IF_NULL(out->rules);
   for (uint32_t i = 0; i < import->num_given; ++i) {
     p->given[import->given[i].value->id] = import->given[i].sharding;
   }
-  MP_RETURN_IF_ERROR(give_values(p, body, 0));
-  MP_RETURN_IF_ERROR(give_results(p));
-  MP_RETURN_IF_ERROR(add_block(p, body));
-  return make_result_items(p);
+  MP_RETURN_IF_ERROR(propagate_items_give_values(p, body, 0));
+  MP_RETURN_IF_ERROR(propagate_items_give_results(p));
+  MP_RETURN_IF_ERROR(propagate_items_add_block(p, body));
+  return propagate_items_make_result_items(p);
 }

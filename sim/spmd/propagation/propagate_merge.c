@@ -14,26 +14,29 @@ typedef struct {
   mp_value_t **replaced;  // by value id
 } mp_merger_t;
 
-static const mp_atom_sharding_t *sharding_of(const mp_merger_t *merger, const mp_op_t *op) {
+static const mp_atom_sharding_t *propagate_merge_sharding_of(const mp_merger_t *merger,
+                                                             const mp_op_t *op) {
   return merger->propagation->values[op->results[0].id];
 }
 
-static bool is_candidate(const mp_merger_t *merger, const mp_op_t *op) {
+static bool propagate_merge_is_candidate(const mp_merger_t *merger, const mp_op_t *op) {
   if (op->num_results != 1 || op->num_regions != 0) return false;
   if (op->code != MP_OP_CONSTANT && op->code != MP_OP_IOTA && !mp_spmd_keeps_constants(op)) {
     return false;
   }
-  return op->code != MP_OP_SDY_PROPAGATION_BARRIER && sharding_of(merger, op) != NULL;
+  return op->code != MP_OP_SDY_PROPAGATION_BARRIER &&
+         propagate_merge_sharding_of(merger, op) != NULL;
 }
 
-static bool same_sharding(const mp_atom_sharding_t *a, const mp_atom_sharding_t *b) {
+static bool propagate_merge_same_sharding(const mp_atom_sharding_t *a,
+                                          const mp_atom_sharding_t *b) {
   if (!mp_atom_sharding_equal(a, b)) return false;
   if (a->mesh == NULL || b->mesh == NULL) return a->mesh == b->mesh;
   return mp_mesh_same_devices(a->mesh, b->mesh);
 }
 
 // Copies share their attributes' values and types, so that addresses will do.
-static bool same_op(const mp_merger_t *merger, const mp_op_t *a, const mp_op_t *b) {
+static bool propagate_merge_same_op(const mp_merger_t *merger, const mp_op_t *a, const mp_op_t *b) {
   if (a->code != b->code || a->parent != b->parent || a->num_operands != b->num_operands ||
       a->num_attrs != b->num_attrs || a->results[0].type != b->results[0].type) {
     return false;
@@ -46,10 +49,11 @@ static bool same_op(const mp_merger_t *merger, const mp_op_t *a, const mp_op_t *
       return false;
     }
   }
-  return same_sharding(sharding_of(merger, a), sharding_of(merger, b));
+  return propagate_merge_same_sharding(propagate_merge_sharding_of(merger, a),
+                                       propagate_merge_sharding_of(merger, b));
 }
 
-static uint64_t hash_of(const mp_op_t *op) {
+static uint64_t propagate_merge_hash_of(const mp_op_t *op) {
   uint64_t hash = mp_hash_u64((uint64_t)op->code, (uint64_t)(uintptr_t)op->parent);
   hash = mp_hash_u64(hash, (uint64_t)(uintptr_t)op->results[0].type);
   for (uint32_t i = 0; i < op->num_operands; ++i) {
@@ -61,15 +65,15 @@ static uint64_t hash_of(const mp_op_t *op) {
   return hash;
 }
 
-static mp_status_t merge_op(void *context, mp_op_t *op) {
+static mp_status_t propagate_merge_op(void *context, mp_op_t *op) {
   mp_merger_t *merger = context;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     mp_value_t *value = merger->replaced[op->operands[i]->id];
     if (value != NULL) op->operands[i] = value;
   }
-  if (!is_candidate(merger, op)) return NULL;
-  size_t at = (size_t)hash_of(op) & (merger->capacity - 1);
-  while (merger->table[at] != NULL && !same_op(merger, merger->table[at], op)) {
+  if (!propagate_merge_is_candidate(merger, op)) return NULL;
+  size_t at = (size_t)propagate_merge_hash_of(op) & (merger->capacity - 1);
+  while (merger->table[at] != NULL && !propagate_merge_same_op(merger, merger->table[at], op)) {
     at = (at + 1) & (merger->capacity - 1);
   }
   if (merger->table[at] == NULL) {
@@ -81,7 +85,7 @@ static mp_status_t merge_op(void *context, mp_op_t *op) {
   return NULL;
 }
 
-static mp_status_t count_op(void *context, mp_op_t *op) {
+static mp_status_t propagate_merge_count_op(void *context, mp_op_t *op) {
   (void)op;
   ++((mp_merger_t *)context)->num_ops;
   return NULL;
@@ -94,27 +98,27 @@ typedef struct {
   mp_value_t **values;
 } mp_values_t;
 
-static void collect_args(const mp_values_t *old, const mp_block_t *block) {
+static void propagate_merge_collect_args(const mp_values_t *old, const mp_block_t *block) {
   for (uint32_t i = 0; i < block->num_args; ++i) old->values[block->args[i].id] = &block->args[i];
 }
 
-static mp_status_t collect_op(void *context, mp_op_t *op) {
+static mp_status_t propagate_merge_collect_op(void *context, mp_op_t *op) {
   const mp_values_t *old = context;
   for (uint32_t i = 0; i < op->num_results; ++i) old->values[op->results[i].id] = &op->results[i];
-  for (uint32_t r = 0; r < op->num_regions; ++r) collect_args(old, op->regions[r]);
+  for (uint32_t r = 0; r < op->num_regions; ++r) propagate_merge_collect_args(old, op->regions[r]);
   return NULL;
 }
 
 // Numbers the values that are left densely, and the shardings with them.
-static mp_status_t renumber(mp_propagator_t *p, mp_arena_t *scratch) {
+static mp_status_t propagate_merge_renumber(mp_propagator_t *p, mp_arena_t *scratch) {
   mp_propagation_t *out = p->out;
   const uint32_t count = out->num_values;
   mp_values_t old = {MP_ARENA_ARRAY(scratch, mp_value_t *, (size_t)count + 1)};
   mp_atom_sharding_t **shardings =
       MP_ARENA_ARRAY(p->arena, mp_atom_sharding_t *, (size_t)count + 1);
   if (old.values == NULL || shardings == NULL) return mp_status_out_of_memory();
-  collect_args(&old, p->module->main->body);
-  MP_RETURN_IF_ERROR(mp_block_walk(p->module->main->body, collect_op, &old));
+  propagate_merge_collect_args(&old, p->module->main->body);
+  MP_RETURN_IF_ERROR(mp_block_walk(p->module->main->body, propagate_merge_collect_op, &old));
   out->num_values = mp_module_number_values(p->module);
   for (uint32_t i = 0; i < count; ++i) {
     if (old.values[i] != NULL) shardings[old.values[i]->id] = out->values[i];
@@ -123,23 +127,24 @@ static mp_status_t renumber(mp_propagator_t *p, mp_arena_t *scratch) {
   return NULL;
 }
 
-static mp_status_t merge(mp_merger_t *merger, mp_block_t *body, mp_arena_t *scratch) {
-  MP_RETURN_IF_ERROR(mp_block_walk(body, count_op, merger));
+static mp_status_t propagate_merge_merge(mp_merger_t *merger, mp_block_t *body,
+                                         mp_arena_t *scratch) {
+  MP_RETURN_IF_ERROR(mp_block_walk(body, propagate_merge_count_op, merger));
   merger->capacity = 64;
   while (merger->capacity < 2 * merger->num_ops) merger->capacity *= 2;
   merger->table = MP_ARENA_ARRAY(scratch, mp_op_t *, merger->capacity);
   merger->replaced =
       MP_ARENA_ARRAY(scratch, mp_value_t *, (size_t)merger->propagation->num_values + 1);
   if (merger->table == NULL || merger->replaced == NULL) return mp_status_out_of_memory();
-  return mp_block_walk(body, merge_op, merger);
+  return mp_block_walk(body, propagate_merge_op, merger);
 }
 
 mp_status_t mp_propagate_merge(mp_propagator_t *p) {
   mp_merger_t merger = {.propagation = p->out};
   mp_arena_t *scratch = NULL;
   MP_RETURN_IF_ERROR(mp_arena_create(&scratch));
-  mp_status_t status = merge(&merger, p->module->main->body, scratch);
-  if (status == NULL) status = renumber(p, scratch);
+  mp_status_t status = propagate_merge_merge(&merger, p->module->main->body, scratch);
+  if (status == NULL) status = propagate_merge_renumber(p, scratch);
   mp_arena_release(scratch);
   return status;
 }

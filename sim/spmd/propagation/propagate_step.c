@@ -43,20 +43,21 @@ typedef struct {
   mp_atoms_t **written;   // [tensor]: its new dimensions; NULL: none
 } mp_step_t;
 
-static mp_projected_t *list_of(const mp_step_t *step, uint32_t tensor, uint32_t factor) {
+static mp_projected_t *propagate_step_list_of(const mp_step_t *step, uint32_t tensor,
+                                              uint32_t factor) {
   return &step->lists[(size_t)tensor * step->rule->num_factors + factor];
 }
 
 // --- projecting ---
 
 // Behind a factor with overflow the next one is closed, and further ones do not count.
-static void project_dim(const mp_step_t *step, uint32_t tensor, uint32_t dim) {
+static void propagate_step_project_dim(const mp_step_t *step, uint32_t tensor, uint32_t dim) {
   const mp_dim_factors_t *entry = &step->rule->tensors[tensor][dim];
   const mp_dim_atoms_t *from = &step->tensors[tensor]->dims[dim];
   uint32_t next = 0;
   bool overflows = false;
   for (uint32_t i = 0; i < entry->count; ++i) {
-    mp_projected_t *list = list_of(step, tensor, entry->factors[i]);
+    mp_projected_t *list = propagate_step_list_of(step, tensor, entry->factors[i]);
     *list = (mp_projected_t){
         .present = true, .is_open = from->is_open && !overflows, .is_minor = i + 1 == entry->count};
     if (overflows) return;
@@ -70,16 +71,17 @@ static void project_dim(const mp_step_t *step, uint32_t tensor, uint32_t dim) {
   }
 }
 
-static void project(const mp_step_t *step) {
+static void propagate_step_project(const mp_step_t *step) {
   for (uint32_t t = 0; t < step->num_tensors; ++t) {
     if (step->tensors[t] == NULL) continue;
-    for (uint32_t d = 0; d < step->tensors[t]->rank; ++d) project_dim(step, t, d);
+    for (uint32_t d = 0; d < step->tensors[t]->rank; ++d) propagate_step_project_dim(step, t, d);
   }
 }
 
 // --- what a factor's tensors agree on ---
 
-static void fold(mp_atoms_t *wanted, const mp_atoms_t *list, bool may_extend, bool *can_extend) {
+static void propagate_step_fold(mp_atoms_t *wanted, const mp_atoms_t *list, bool may_extend,
+                                bool *can_extend) {
   const uint32_t common = mp_atoms_common_prefix(wanted, list);
   if (common == list->count) return;
   if (common == wanted->count) {
@@ -90,7 +92,7 @@ static void fold(mp_atoms_t *wanted, const mp_atoms_t *list, bool may_extend, bo
   *can_extend = false;
 }
 
-static void find_wanted(const mp_step_t *step, uint32_t factor) {
+static void propagate_step_find_wanted(const mp_step_t *step, uint32_t factor) {
   const mp_flow_t flow = step->flows[factor];
   mp_atoms_t *wanted = &step->wanted[factor];
   *wanted = (mp_atoms_t){0};
@@ -99,12 +101,12 @@ static void find_wanted(const mp_step_t *step, uint32_t factor) {
   // The sides that sharding flows from first; the other one may only limit.
   for (uint32_t pass = 0; pass < 2; ++pass) {
     for (uint32_t t = 0; t < step->num_tensors; ++t) {
-      const mp_projected_t *list = list_of(step, t, factor);
+      const mp_projected_t *list = propagate_step_list_of(step, t, factor);
       if (step->tensors[t] == NULL || !list->present) continue;
       const bool is_operand = t < step->rule->num_operands;
       const bool is_source = (flow & (is_operand ? MP_FLOW_FORWARD : MP_FLOW_BACKWARD)) != 0;
       if (is_source != (pass == 0)) continue;
-      fold(wanted, &list->atoms, is_source, &can_extend);
+      propagate_step_fold(wanted, &list->atoms, is_source, &can_extend);
     }
   }
 }
@@ -118,22 +120,23 @@ typedef struct {
   uint32_t tensor;
 } mp_ranked_t;
 
-static double tensor_size(const mp_step_t *step, uint32_t tensor) {
+static double propagate_step_tensor_size(const mp_step_t *step, uint32_t tensor) {
   double size = 1;
   for (uint32_t f = 0; f < step->rule->num_factors; ++f) {
-    if (list_of(step, tensor, f)->present) size *= (double)step->rule->factors[f].size;
+    if (propagate_step_list_of(step, tensor, f)->present)
+      size *= (double)step->rule->factors[f].size;
   }
   return size;
 }
 
-static mp_ranked_t rank_factor(const mp_step_t *step, uint32_t factor) {
+static mp_ranked_t propagate_step_rank_factor(const mp_step_t *step, uint32_t factor) {
   const mp_atoms_t *wanted = &step->wanted[factor];
   mp_ranked_t ranked = {factor, -1, mp_atoms_product(step->space, wanted), 0};
   for (uint32_t t = 0; t < step->num_tensors; ++t) {
-    const mp_projected_t *list = list_of(step, t, factor);
+    const mp_projected_t *list = propagate_step_list_of(step, t, factor);
     if (step->tensors[t] == NULL || !list->present) continue;
     if (mp_atoms_common_prefix(&list->atoms, wanted) != wanted->count) continue;
-    const double size = tensor_size(step, t);
+    const double size = propagate_step_tensor_size(step, t);
     if (size > ranked.size) {
       ranked.size = size;
       ranked.tensor = t;
@@ -142,20 +145,22 @@ static mp_ranked_t rank_factor(const mp_step_t *step, uint32_t factor) {
   return ranked;
 }
 
-static bool comes_before(const mp_step_t *step, const mp_ranked_t *a, const mp_ranked_t *b) {
+static bool propagate_step_comes_before(const mp_step_t *step, const mp_ranked_t *a,
+                                        const mp_ranked_t *b) {
   if (a->size != b->size) return a->size > b->size;
   if (step->rule->is_elementwise && a->parts != b->parts) return a->parts > b->parts;
   if (a->tensor != b->tensor) return a->tensor < b->tensor;
   return a->factor < b->factor;
 }
 
-static uint32_t order_factors(const mp_step_t *step, mp_ranked_t *order) {
+static uint32_t propagate_step_order_factors(const mp_step_t *step, mp_ranked_t *order) {
   uint32_t count = 0;
   for (uint32_t f = 0; f < step->rule->num_factors; ++f) {
     if (step->wanted[f].count == 0) continue;
-    const mp_ranked_t ranked = rank_factor(step, f);
+    const mp_ranked_t ranked = propagate_step_rank_factor(step, f);
     uint32_t at = count++;
-    for (; at > 0 && comes_before(step, &ranked, &order[at - 1]); --at) order[at] = order[at - 1];
+    for (; at > 0 && propagate_step_comes_before(step, &ranked, &order[at - 1]); --at)
+      order[at] = order[at - 1];
     order[at] = ranked;
   }
   return count;
@@ -164,10 +169,11 @@ static uint32_t order_factors(const mp_step_t *step, mp_ranked_t *order) {
 // --- extending ---
 
 // Atoms that a tensor has along other factors than `factor`.
-static uint32_t used_elsewhere(const mp_step_t *step, uint32_t tensor, uint32_t factor) {
+static uint32_t propagate_step_used_elsewhere(const mp_step_t *step, uint32_t tensor,
+                                              uint32_t factor) {
   uint32_t used = 0;
   for (uint32_t f = 0; f < step->rule->num_factors; ++f) {
-    const mp_projected_t *list = list_of(step, tensor, f);
+    const mp_projected_t *list = propagate_step_list_of(step, tensor, f);
     if (f == factor || !list->present) continue;
     used |= mp_atoms_set(&list->atoms) | mp_atoms_set(&list->overflow);
   }
@@ -176,27 +182,29 @@ static uint32_t used_elsewhere(const mp_step_t *step, uint32_t tensor, uint32_t 
 
 // Operands of an elementwise op get no more than its results have, so that they do not pass on
 // among themselves what the result must not be.
-static void limit_to_results(const mp_step_t *step, uint32_t factor, mp_atoms_t *wanted) {
+static void propagate_step_limit_to_results(const mp_step_t *step, uint32_t factor,
+                                            mp_atoms_t *wanted) {
   for (uint32_t i = 0; i < step->rule->num_results; ++i) {
-    const mp_projected_t *result = list_of(step, step->rule->num_operands + i, factor);
+    const mp_projected_t *result =
+        propagate_step_list_of(step, step->rule->num_operands + i, factor);
     if (!result->present) continue;
     const uint32_t common = mp_atoms_common_prefix(&result->atoms, wanted);
     if (common == result->atoms.count && common < wanted->count) wanted->count = (uint8_t)common;
   }
 }
 
-static bool extend(const mp_step_t *step, uint32_t tensor, uint32_t factor) {
-  mp_projected_t *list = list_of(step, tensor, factor);
+static bool propagate_step_extend(const mp_step_t *step, uint32_t tensor, uint32_t factor) {
+  mp_projected_t *list = propagate_step_list_of(step, tensor, factor);
   const mp_atom_sharding_t *sharding = step->tensors[tensor];
   mp_atoms_t wanted = step->wanted[factor];
   const bool may_grow = list->is_open && list->overflow.count == 0;
   if (!may_grow || wanted.count <= list->atoms.count) return false;
   if (mp_atoms_common_prefix(&list->atoms, &wanted) != list->atoms.count) return false;
   if (step->rule->is_elementwise && tensor < step->rule->num_operands) {
-    limit_to_results(step, factor, &wanted);
+    propagate_step_limit_to_results(step, factor, &wanted);
   }
   const uint32_t taken = sharding->replicated | sharding->unreduced | sharding->manual |
-                         used_elsewhere(step, tensor, factor);
+                         propagate_step_used_elsewhere(step, tensor, factor);
   int64_t left = step->rule->factors[factor].size;
   uint32_t count = 0;
   for (; count < wanted.count; ++count) {
@@ -215,33 +223,35 @@ static bool extend(const mp_step_t *step, uint32_t tensor, uint32_t factor) {
 
 // --- unprojecting ---
 
-static void append(mp_atoms_t *to, const mp_atoms_t *from) {
+static void propagate_step_append(mp_atoms_t *to, const mp_atoms_t *from) {
   for (uint32_t i = 0; i < from->count && to->count < MP_MAX_ATOMS; ++i) {
     to->atoms[to->count++] = from->atoms[i];
   }
 }
 
 // Joins a dimension's factors, up to the first that leaves room for more of itself.
-static void unproject_dim(const mp_step_t *step, uint32_t tensor, uint32_t dim, mp_atoms_t *out) {
+static void propagate_step_unproject_dim(const mp_step_t *step, uint32_t tensor, uint32_t dim,
+                                         mp_atoms_t *out) {
   const mp_dim_factors_t *entry = &step->rule->tensors[tensor][dim];
   *out = (mp_atoms_t){0};
   if (entry->count == 0) *out = step->tensors[tensor]->dims[dim].atoms;
   for (uint32_t i = 0; i < entry->count; ++i) {
-    const mp_projected_t *list = list_of(step, tensor, entry->factors[i]);
-    append(out, &list->atoms);
-    append(out, &list->overflow);
+    const mp_projected_t *list = propagate_step_list_of(step, tensor, entry->factors[i]);
+    propagate_step_append(out, &list->atoms);
+    propagate_step_append(out, &list->overflow);
     const int64_t size = step->rule->factors[entry->factors[i]].size;
     if (list->overflow.count != 0 || mp_atoms_product(step->space, &list->atoms) < size) return;
   }
 }
 
-static mp_status_t unproject(mp_arena_t *scratch, const mp_step_t *step, uint32_t tensor) {
+static mp_status_t propagate_step_unproject(mp_arena_t *scratch, const mp_step_t *step,
+                                            uint32_t tensor) {
   const mp_atom_sharding_t *old = step->tensors[tensor];
   mp_atoms_t *dims = MP_ARENA_ARRAY(scratch, mp_atoms_t, old->rank);
   MP_RETURN_IF_NULL(dims);
   bool changed = false;
   for (uint32_t d = 0; d < old->rank; ++d) {
-    unproject_dim(step, tensor, d, &dims[d]);
+    propagate_step_unproject_dim(step, tensor, d, &dims[d]);
     changed |= dims[d].count != old->dims[d].atoms.count ||
                mp_atoms_common_prefix(&dims[d], &old->dims[d].atoms) != dims[d].count;
   }
@@ -250,24 +260,26 @@ static mp_status_t unproject(mp_arena_t *scratch, const mp_step_t *step, uint32_
 }
 
 // Results before operands, each with its factors in order.
-static mp_status_t extend_all(mp_arena_t *scratch, const mp_step_t *step, const mp_ranked_t *order,
-                              uint32_t count) {
+static mp_status_t propagate_step_extend_all(mp_arena_t *scratch, const mp_step_t *step,
+                                             const mp_ranked_t *order, uint32_t count) {
   for (uint32_t i = 0; i < step->num_tensors; ++i) {
     const uint32_t num_results = step->rule->num_results;
     const uint32_t t = i < num_results ? step->rule->num_operands + i : i - num_results;
     if (step->tensors[t] == NULL) continue;
     bool extended = false;
     for (uint32_t k = 0; k < count; ++k) {
-      if (list_of(step, t, order[k].factor)->present) extended |= extend(step, t, order[k].factor);
+      if (propagate_step_list_of(step, t, order[k].factor)->present)
+        extended |= propagate_step_extend(step, t, order[k].factor);
     }
-    if (extended) MP_RETURN_IF_ERROR(unproject(scratch, step, t));
+    if (extended) MP_RETURN_IF_ERROR(propagate_step_unproject(scratch, step, t));
   }
   return NULL;
 }
 
 // Only now, as a value that an op has twice is one object: all of a step sees it as it was. What is
 // written later counts, also within a sharding group.
-static void write_back(const mp_step_t *step, const mp_mesh_t *mesh, bool *out_changed) {
+static void propagate_step_write_back(const mp_step_t *step, const mp_mesh_t *mesh,
+                                      bool *out_changed) {
   for (uint32_t t = 0; t < step->num_tensors; ++t) {
     if (step->written[t] == NULL) continue;
     for (uint32_t d = 0; d < step->tensors[t]->rank; ++d) {
@@ -304,11 +316,11 @@ mp_status_t mp_propagate_step(mp_arena_t *scratch, const mp_atom_space_t *space,
   if (step.lists == NULL || step.wanted == NULL || step.written == NULL || order == NULL) {
     return mp_status_out_of_memory();
   }
-  project(&step);
-  for (uint32_t f = 0; f < rule->num_factors; ++f) find_wanted(&step, f);
-  const uint32_t count = order_factors(&step, order);
+  propagate_step_project(&step);
+  for (uint32_t f = 0; f < rule->num_factors; ++f) propagate_step_find_wanted(&step, f);
+  const uint32_t count = propagate_step_order_factors(&step, order);
   if (count == 0) return NULL;
-  MP_RETURN_IF_ERROR(extend_all(scratch, &step, order, count));
-  write_back(&step, mode->mesh, out_changed);
+  MP_RETURN_IF_ERROR(propagate_step_extend_all(scratch, &step, order, count));
+  propagate_step_write_back(&step, mode->mesh, out_changed);
   return NULL;
 }

@@ -31,7 +31,7 @@ typedef struct {
   uint32_t num_copies;
 } mp_splitter_t;
 
-static bool is_scalar(const mp_value_t *value) {
+static bool split_constants_is_scalar(const mp_value_t *value) {
   return mp_type_is_tensor(value->type) && value->type->rank == 0;
 }
 
@@ -47,7 +47,7 @@ bool mp_spmd_keeps_constants(const mp_op_t *op) {
   }
 }
 
-static mp_split_kind_t classify(const mp_splitter_t *s, const mp_op_t *op) {
+static mp_split_kind_t split_constants_classify(const mp_splitter_t *s, const mp_op_t *op) {
   if (op->code == MP_OP_CONSTANT || op->code == MP_OP_IOTA) return MP_SPLIT_CONSTANT;
   if (op->num_results != 1 || !mp_spmd_keeps_constants(op)) return MP_SPLIT_OTHER;
   bool is_constant = true;
@@ -55,11 +55,12 @@ static mp_split_kind_t classify(const mp_splitter_t *s, const mp_op_t *op) {
     is_constant &= s->kinds[op->operands[i]->id] == MP_SPLIT_CONSTANT;
   }
   if (is_constant) return MP_SPLIT_CONSTANT;
-  const bool is_expansion = op->code == MP_OP_BROADCAST_IN_DIM && is_scalar(op->operands[0]);
+  const bool is_expansion =
+      op->code == MP_OP_BROADCAST_IN_DIM && split_constants_is_scalar(op->operands[0]);
   return is_expansion ? MP_SPLIT_EXPANSION : MP_SPLIT_OTHER;
 }
 
-static mp_status_t copy_groups(mp_splitter_t *s, uint32_t id, mp_op_t *copy) {
+static mp_status_t split_constants_copy_groups(mp_splitter_t *s, uint32_t id, mp_op_t *copy) {
   for (const mp_split_group_t *group = s->groups[id]; group != NULL; group = group->next) {
     mp_op_t *group_copy = NULL;
     MP_RETURN_IF_ERROR(mp_op_clone(s->module, group->op, s->copies, &group_copy));
@@ -69,7 +70,7 @@ static mp_status_t copy_groups(mp_splitter_t *s, uint32_t id, mp_op_t *copy) {
 }
 
 // The copy of one op whose operands are copied already, in front of it.
-static mp_status_t copy_op(mp_splitter_t *s, mp_op_t *op) {
+static mp_status_t split_constants_copy_op(mp_splitter_t *s, mp_op_t *op) {
   mp_op_t *copy = NULL;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     if (s->copies[op->operands[i]->id] == NULL) ++s->uses[op->operands[i]->id];  // a scalar
@@ -78,29 +79,30 @@ static mp_status_t copy_op(mp_splitter_t *s, mp_op_t *op) {
   mp_block_insert_before(op, copy);
   s->touched[s->num_touched++] = op->results[0].id;
   ++s->num_copies;
-  return copy_groups(s, op->results[0].id, copy);
+  return split_constants_copy_groups(s, op->results[0].id, copy);
 }
 
-static bool is_copied(const mp_splitter_t *s, const mp_value_t *value) {
-  return is_scalar(value) || value->op == NULL || s->copies[value->id] != NULL;
+static bool split_constants_is_copied(const mp_splitter_t *s, const mp_value_t *value) {
+  return split_constants_is_scalar(value) || value->op == NULL || s->copies[value->id] != NULL;
 }
 
 // Copies what `value` is computed by, operands first; a stack instead of recursion, as chains of
 // ops on constants may be long.
-static mp_status_t copy_value(mp_splitter_t *s, mp_value_t *value, mp_value_t **out_copy) {
+static mp_status_t split_constants_copy_value(mp_splitter_t *s, mp_value_t *value,
+                                              mp_value_t **out_copy) {
   uint32_t size = 0;
   s->stack[size++] = value;
   while (size > 0) {
     mp_value_t *top = s->stack[size - 1];
     bool is_ready = true;
     for (uint32_t i = 0; i < top->op->num_operands && is_ready; ++i) {
-      if (is_copied(s, top->op->operands[i])) continue;
+      if (split_constants_is_copied(s, top->op->operands[i])) continue;
       s->stack[size++] = top->op->operands[i];
       is_ready = false;
     }
     if (!is_ready) continue;
     --size;
-    if (s->copies[top->id] == NULL) MP_RETURN_IF_ERROR(copy_op(s, top->op));
+    if (s->copies[top->id] == NULL) MP_RETURN_IF_ERROR(split_constants_copy_op(s, top->op));
   }
   *out_copy = s->copies[value->id];
   while (s->num_touched > 0) s->copies[s->touched[--s->num_touched]] = NULL;
@@ -108,37 +110,37 @@ static mp_status_t copy_value(mp_splitter_t *s, mp_value_t *value, mp_value_t **
 }
 
 // Whether nobody else uses what `value` is computed by: the last use needs no copy.
-static bool is_sole_use(const mp_splitter_t *s, const mp_value_t *value) {
+static bool split_constants_is_sole_use(const mp_splitter_t *s, const mp_value_t *value) {
   if (s->uses[value->id] != 1) return false;
   for (uint32_t i = 0; i < value->op->num_operands; ++i) {
-    if (!is_scalar(value->op->operands[i])) return false;
+    if (!split_constants_is_scalar(value->op->operands[i])) return false;
   }
   return true;
 }
 
-static mp_status_t split_operands(mp_splitter_t *s, mp_op_t *op) {
+static mp_status_t split_constants_operands(mp_splitter_t *s, mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     mp_value_t *operand = op->operands[i];
-    if (s->kinds[operand->id] == MP_SPLIT_OTHER || is_scalar(operand)) continue;
+    if (s->kinds[operand->id] == MP_SPLIT_OTHER || split_constants_is_scalar(operand)) continue;
     if (s->num_copies >= MP_SPLIT_MAX_COPIES) return NULL;
-    if (is_sole_use(s, operand)) continue;
-    MP_RETURN_IF_ERROR(copy_value(s, operand, &op->operands[i]));
+    if (split_constants_is_sole_use(s, operand)) continue;
+    MP_RETURN_IF_ERROR(split_constants_copy_value(s, operand, &op->operands[i]));
     --s->uses[operand->id];
   }
   return NULL;
 }
 
-static mp_status_t visit(void *context, mp_op_t *op) {
+static mp_status_t split_constants_visit(void *context, mp_op_t *op) {
   mp_splitter_t *s = context;
   if (op->code == MP_OP_SDY_SHARDING_GROUP) return NULL;
-  const mp_split_kind_t kind = classify(s, op);
-  if (kind == MP_SPLIT_OTHER) return split_operands(s, op);
+  const mp_split_kind_t kind = split_constants_classify(s, op);
+  if (kind == MP_SPLIT_OTHER) return split_constants_operands(s, op);
   s->kinds[op->results[0].id] = (uint8_t)kind;
   s->found[s->num_found++] = op;
   return NULL;
 }
 
-static mp_status_t count_op(void *context, mp_op_t *op) {
+static mp_status_t split_constants_count_op(void *context, mp_op_t *op) {
   mp_splitter_t *s = context;
   ++s->num_found;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
@@ -156,7 +158,7 @@ static mp_status_t count_op(void *context, mp_op_t *op) {
 }
 
 // Originals that only copies were made of; users before what they use.
-static void remove_unused(mp_splitter_t *s) {
+static void split_constants_remove_unused(mp_splitter_t *s) {
   while (s->num_found > 0) {
     mp_op_t *op = s->found[--s->num_found];
     const uint32_t id = op->results[0].id;
@@ -169,7 +171,7 @@ static void remove_unused(mp_splitter_t *s) {
   }
 }
 
-static mp_status_t split(mp_splitter_t *s, uint32_t num_values) {
+static mp_status_t split_constants_split(mp_splitter_t *s, uint32_t num_values) {
   s->kinds = MP_ARENA_ARRAY(s->scratch, uint8_t, num_values);
   s->uses = MP_ARENA_ARRAY(s->scratch, uint32_t, num_values);
   s->groups = MP_ARENA_ARRAY(s->scratch, mp_split_group_t *, num_values);
@@ -181,12 +183,12 @@ static mp_status_t split(mp_splitter_t *s, uint32_t num_values) {
     return mp_status_out_of_memory();
   }
   mp_block_t *body = s->module->main->body;
-  MP_RETURN_IF_ERROR(mp_block_walk(body, count_op, s));
+  MP_RETURN_IF_ERROR(mp_block_walk(body, split_constants_count_op, s));
   s->found = MP_ARENA_ARRAY(s->scratch, mp_op_t *, s->num_found);
   MP_RETURN_IF_NULL(s->found);
   s->num_found = 0;
-  MP_RETURN_IF_ERROR(mp_block_walk(body, visit, s));
-  remove_unused(s);
+  MP_RETURN_IF_ERROR(mp_block_walk(body, split_constants_visit, s));
+  split_constants_remove_unused(s);
   return NULL;
 }
 
@@ -195,7 +197,7 @@ mp_status_t mp_spmd_split_constants(mp_module_t *module) {
   const uint32_t num_values = mp_module_number_values(module);
   if (num_values == 0) return NULL;
   MP_RETURN_IF_ERROR(mp_arena_create(&s.scratch));
-  mp_status_t status = split(&s, num_values);
+  mp_status_t status = split_constants_split(&s, num_values);
   mp_arena_release(s.scratch);
   return status;
 }

@@ -48,8 +48,8 @@ mp_status_t mp_resharder_create(mp_module_t *module, mp_resharder_t **out_reshar
 
 // Whether both are the same grid of parts with as many holders each: then `held` and `wanted` get
 // the partitions' part numbers, in each group of the scope by itself.
-static mp_status_t match_parts(mp_resharder_t *resharder, const mp_boxes_t *from,
-                               const mp_boxes_t *to, mp_way_t *way, bool *out_found) {
+static mp_status_t reshard_match_parts(mp_resharder_t *resharder, const mp_boxes_t *from,
+                                       const mp_boxes_t *to, mp_way_t *way, bool *out_found) {
   *out_found = false;
   if (from == NULL || to == NULL || from->partials != NULL || to->partials != NULL) return NULL;
   mp_arena_t *arena = resharder->module->arena;
@@ -78,7 +78,8 @@ static mp_status_t match_parts(mp_resharder_t *resharder, const mp_boxes_t *from
   return NULL;
 }
 
-static mp_status_t find_plan(mp_resharder_t *resharder, const mp_type_t *type, mp_way_t *way) {
+static mp_status_t reshard_find_plan(mp_resharder_t *resharder, const mp_type_t *type,
+                                     mp_way_t *way) {
   mp_reshard_plan_t *plan = MP_ARENA_NEW(resharder->module->arena, mp_reshard_plan_t);
   MP_RETURN_IF_NULL(plan);
   bool found = false;
@@ -95,8 +96,9 @@ static mp_status_t find_plan(mp_resharder_t *resharder, const mp_type_t *type, m
   return NULL;
 }
 
-static mp_status_t find_way(mp_resharder_t *resharder, const mp_type_t *type,
-                            const mp_boxes_t *from, const mp_boxes_t *to, mp_way_t **out_way) {
+static mp_status_t reshard_find_way(mp_resharder_t *resharder, const mp_type_t *type,
+                                    const mp_boxes_t *from, const mp_boxes_t *to,
+                                    mp_way_t **out_way) {
   const uintptr_t mixed = (uintptr_t)from / 32 * 31 + (uintptr_t)to / 32;
   mp_way_t **slot = &resharder->ways[mixed % MP_WAY_TABLE];
   for (mp_way_t *way = *slot; way != NULL; way = way->next) {
@@ -113,10 +115,10 @@ static mp_status_t find_way(mp_resharder_t *resharder, const mp_type_t *type,
                     .dtype = type->dtype,
                     .kind = MP_WAY_EXCHANGE,
                     .bytes = mp_reshard_exchange_bytes(type, from, to)};
-  MP_RETURN_IF_ERROR(find_plan(resharder, type, way));
+  MP_RETURN_IF_ERROR(reshard_find_plan(resharder, type, way));
   if (way->kind == MP_WAY_EXCHANGE) {
     bool found = false;
-    MP_RETURN_IF_ERROR(match_parts(resharder, from, to, way, &found));
+    MP_RETURN_IF_ERROR(reshard_match_parts(resharder, from, to, way, &found));
     if (found) way->kind = MP_WAY_PERMUTE;
     if (from != NULL && from->partials != NULL) {
       int64_t elements = 0;
@@ -134,16 +136,16 @@ static mp_status_t find_way(mp_resharder_t *resharder, const mp_type_t *type,
 mp_status_t mp_reshard_cost(mp_resharder_t *resharder, const mp_type_t *type,
                             const mp_boxes_t *from, const mp_boxes_t *to, double *out_bytes) {
   mp_way_t *way = NULL;
-  MP_RETURN_IF_ERROR(find_way(resharder, type, from, to, &way));
+  MP_RETURN_IF_ERROR(reshard_find_way(resharder, type, from, to, &way));
   *out_bytes = way->bytes;
   return NULL;
 }
 
 // --- the exchange ---
 
-static mp_status_t boxes_attr(mp_resharder_t *resharder, const mp_spmd_scope_t *scope,
-                              const mp_type_t *type, const mp_boxes_t *boxes,
-                              const mp_attr_t **out_attr) {
+static mp_status_t reshard_boxes_attr(mp_resharder_t *resharder, const mp_spmd_scope_t *scope,
+                                      const mp_type_t *type, const mp_boxes_t *boxes,
+                                      const mp_attr_t **out_attr) {
   mp_attr_t *attr = MP_ARENA_NEW(resharder->module->arena, mp_attr_t);
   MP_RETURN_IF_NULL(attr);
   attr->kind = MP_KIND_BOXES;
@@ -153,15 +155,16 @@ static mp_status_t boxes_attr(mp_resharder_t *resharder, const mp_spmd_scope_t *
   return NULL;
 }
 
-static mp_status_t append_exchange(mp_resharder_t *resharder, mp_block_t *block,
-                                   const mp_spmd_scope_t *scope, const mp_type_t *type,
-                                   const mp_boxes_t *from, const mp_boxes_t *to, mp_value_t *value,
-                                   const mp_loc_t *loc, mp_value_t **out_value) {
+static mp_status_t reshard_append_exchange(mp_resharder_t *resharder, mp_block_t *block,
+                                           const mp_spmd_scope_t *scope, const mp_type_t *type,
+                                           const mp_boxes_t *from, const mp_boxes_t *to,
+                                           mp_value_t *value, const mp_loc_t *loc,
+                                           mp_value_t **out_value) {
   mp_module_t *module = resharder->module;
   mp_named_attr_t attrs[2] = {{.name = MP_ATTR_SOURCE, .text = MP_STR("source")},
                               {.name = MP_ATTR_TARGET, .text = MP_STR("target")}};
-  MP_RETURN_IF_ERROR(boxes_attr(resharder, scope, type, from, &attrs[0].value));
-  MP_RETURN_IF_ERROR(boxes_attr(resharder, scope, type, to, &attrs[1].value));
+  MP_RETURN_IF_ERROR(reshard_boxes_attr(resharder, scope, type, from, &attrs[0].value));
+  MP_RETURN_IF_ERROR(reshard_boxes_attr(resharder, scope, type, to, &attrs[1].value));
   const mp_type_t *result_type = NULL;
   MP_RETURN_IF_ERROR(mp_placement_local_type(module->arena, type, to, &result_type));
   const mp_op_spec_t spec = {.code = MP_OP_EXCHANGE,
@@ -180,8 +183,9 @@ static mp_status_t append_exchange(mp_resharder_t *resharder, mp_block_t *block,
 }
 
 // An array without elements is the same wherever it comes from.
-static mp_status_t append_empty(mp_resharder_t *resharder, mp_block_t *block, const mp_type_t *type,
-                                const mp_boxes_t *to, mp_value_t **out_value) {
+static mp_status_t reshard_append_empty(mp_resharder_t *resharder, mp_block_t *block,
+                                        const mp_type_t *type, const mp_boxes_t *to,
+                                        mp_value_t **out_value) {
   const mp_type_t *local = NULL;
   MP_RETURN_IF_ERROR(mp_placement_local_type(resharder->module->arena, type, to, &local));
   const size_t size = mp_dtype_size(type->dtype);
@@ -192,8 +196,9 @@ static mp_status_t append_empty(mp_resharder_t *resharder, mp_block_t *block, co
 
 // Whether nothing need be sent either way, and the arrays have one shape: of parts without elements
 // nothing is ever sent.
-static mp_status_t have_same_parts(mp_resharder_t *resharder, const mp_type_t *type,
-                                   const mp_boxes_t *a, const mp_boxes_t *b, bool *out_same) {
+static mp_status_t reshard_have_same_parts(mp_resharder_t *resharder, const mp_type_t *type,
+                                           const mp_boxes_t *a, const mp_boxes_t *b,
+                                           bool *out_same) {
   const mp_type_t *types[2] = {NULL, NULL};
   MP_RETURN_IF_ERROR(mp_placement_local_type(resharder->module->arena, type, a, &types[0]));
   MP_RETURN_IF_ERROR(mp_placement_local_type(resharder->module->arena, type, b, &types[1]));
@@ -208,10 +213,10 @@ mp_status_t mp_reshard(mp_resharder_t *resharder, mp_block_t *block, const mp_sp
                        mp_value_t *value, const mp_loc_t *loc, mp_value_t **out_value) {
   int64_t elements = 0;
   if (mp_type_is_tensor(type) && mp_type_num_elements(type, &elements) && elements == 0) {
-    return append_empty(resharder, block, type, to, out_value);
+    return reshard_append_empty(resharder, block, type, to, out_value);
   }
   mp_way_t *way = NULL;
-  MP_RETURN_IF_ERROR(find_way(resharder, type, from, to, &way));
+  MP_RETURN_IF_ERROR(reshard_find_way(resharder, type, from, to, &way));
   if (way->kind == MP_WAY_PLAN) {
     return mp_reshard_append_steps(resharder->module, block, type, way->plan, value, loc,
                                    out_value);
@@ -221,7 +226,7 @@ mp_status_t mp_reshard(mp_resharder_t *resharder, mp_block_t *block, const mp_sp
                                      from->num_partitions, value, loc, out_value);
   }
   if (from == NULL || from->partials == NULL) {
-    return append_exchange(resharder, block, scope, type, from, to, value, loc, out_value);
+    return reshard_append_exchange(resharder, block, scope, type, from, to, value, loc, out_value);
   }
   MP_RETURN_IF_ERROR(
       mp_unreduced_combine(resharder->module, block, from, MP_OP_ADD, value, loc, out_value));
@@ -230,7 +235,7 @@ mp_status_t mp_reshard(mp_resharder_t *resharder, mp_block_t *block, const mp_sp
   const mp_boxes_t *reduced = NULL;
   MP_RETURN_IF_ERROR(mp_spmd_pool_boxes(scope->pool, &summed, &reduced));
   bool is_done = false;
-  MP_RETURN_IF_ERROR(have_same_parts(resharder, type, reduced, to, &is_done));
+  MP_RETURN_IF_ERROR(reshard_have_same_parts(resharder, type, reduced, to, &is_done));
   if (is_done) return NULL;
   return mp_reshard(resharder, block, scope, type, reduced, to, *out_value, loc, out_value);
 }

@@ -34,39 +34,41 @@ typedef struct {
 
 // --- layouts as costs ---
 
-static bool is_dim(uint8_t dim) {
+static bool reshard_plan_is_dim(uint8_t dim) {
   return dim != MP_LAYOUT_COPIES && dim != MP_LAYOUT_TERMS;
 }
 
-static mp_atoms_t list_of(const mp_search_t *search, const mp_layout_t *layout, uint8_t dim) {
+static mp_atoms_t reshard_plan_list_of(const mp_search_t *search, const mp_layout_t *layout,
+                                       uint8_t dim) {
   return mp_layout_atoms(search->space, layout, dim);
 }
 
 // Bytes of a device's part.
-static double part_bytes(const mp_search_t *search, const mp_layout_t *layout) {
+static double reshard_plan_part_bytes(const mp_search_t *search, const mp_layout_t *layout) {
   double bytes = search->bytes;
   for (uint32_t a = 0; a < search->space->count; ++a) {
-    if (is_dim(layout->dim[a])) bytes /= (double)search->space->prime[a];
+    if (reshard_plan_is_dim(layout->dim[a])) bytes /= (double)search->space->prime[a];
   }
   return bytes;
 }
 
 // Whether a dimension can be cut by the atoms too, in equal parts.
-static bool has_room(const mp_search_t *search, const mp_layout_t *layout, uint8_t dim,
-                     const mp_atoms_t *atoms) {
+static bool reshard_plan_has_room(const mp_search_t *search, const mp_layout_t *layout, uint8_t dim,
+                                  const mp_atoms_t *atoms) {
   const int64_t parts =
       mp_layout_parts(search->space, layout, dim) * mp_atoms_product(search->space, atoms);
   return search->type->dims[dim] % parts == 0;
 }
 
 // How many atoms of a dimension stand where they shall stay.
-static uint32_t num_settled(const mp_search_t *search, const mp_layout_t *layout, uint8_t dim) {
-  const mp_atoms_t list = list_of(search, layout, dim);
-  const mp_atoms_t wanted = list_of(search, &search->target, dim);
+static uint32_t reshard_plan_num_settled(const mp_search_t *search, const mp_layout_t *layout,
+                                         uint8_t dim) {
+  const mp_atoms_t list = reshard_plan_list_of(search, layout, dim);
+  const mp_atoms_t wanted = reshard_plan_list_of(search, &search->target, dim);
   return mp_atoms_common_prefix(&list, &wanted);
 }
 
-static mp_atoms_t suffix_of(const mp_atoms_t *list, uint32_t count) {
+static mp_atoms_t reshard_plan_suffix_of(const mp_atoms_t *list, uint32_t count) {
   mp_atoms_t suffix = {.count = (uint8_t)count};
   memcpy(suffix.atoms, list->atoms + list->count - count, count);
   return suffix;
@@ -76,14 +78,14 @@ static mp_atoms_t suffix_of(const mp_atoms_t *list, uint32_t count) {
 
 // What a step costs beside the bytes it carries: so little that it only decides between ways that
 // carry as much, for the shorter one.
-static double step_cost(mp_reshard_kind_t kind) {
+static double reshard_plan_step_cost(mp_reshard_kind_t kind) {
   return kind == MP_RESHARD_SLICE ? 0.01 : 0.5;
 }
 
 // Notes that `step` leads from node `parent` to its layout.
-static void reach(mp_search_t *search, uint32_t parent, mp_node_t step, double bytes) {
+static void reshard_plan_reach(mp_search_t *search, uint32_t parent, mp_node_t step, double bytes) {
   step.parent = parent;
-  step.cost = search->nodes[parent].cost + bytes + step_cost(step.kind);
+  step.cost = search->nodes[parent].cost + bytes + reshard_plan_step_cost(step.kind);
   step.is_done = false;
   uint32_t at = (uint32_t)mp_hash_bytes(MP_HASH_START, &step.layout, sizeof(step.layout)) &
                 (MP_NODE_TABLE - 1);
@@ -99,14 +101,14 @@ static void reach(mp_search_t *search, uint32_t parent, mp_node_t step, double b
 }
 
 // All slices that put an atom where it shall stay, at once: nothing is cheaper.
-static bool reach_by_settling(mp_search_t *search, uint32_t from) {
+static bool reshard_plan_reach_by_settling(mp_search_t *search, uint32_t from) {
   mp_node_t step = {.kind = MP_RESHARD_SLICE, .layout = search->nodes[from].layout};
   bool moved = false;
   for (uint32_t i = 0; i < search->num_dims; ++i) {
     const uint8_t dim = search->dims[i];
-    const mp_atoms_t wanted = list_of(search, &search->target, dim);
-    uint32_t count = list_of(search, &step.layout, dim).count;
-    if (num_settled(search, &step.layout, dim) != count) continue;
+    const mp_atoms_t wanted = reshard_plan_list_of(search, &search->target, dim);
+    uint32_t count = reshard_plan_list_of(search, &step.layout, dim).count;
+    if (reshard_plan_num_settled(search, &step.layout, dim) != count) continue;
     for (; count < wanted.count; ++count) {
       const mp_atoms_t atom = {.count = 1, .atoms = {wanted.atoms[count]}};
       if (step.layout.dim[atom.atoms[0]] != MP_LAYOUT_COPIES) break;
@@ -114,49 +116,51 @@ static bool reach_by_settling(mp_search_t *search, uint32_t from) {
       moved = true;
     }
   }
-  if (moved) reach(search, from, step, 0);
+  if (moved) reshard_plan_reach(search, from, step, 0);
   return moved;
 }
 
 // Slices elsewhere, for an all_to_all or a permutation to come.
-static void reach_by_slices(mp_search_t *search, uint32_t from) {
+static void reshard_plan_reach_by_slices(mp_search_t *search, uint32_t from) {
   const mp_layout_t *layout = &search->nodes[from].layout;
   for (uint32_t a = 0; a < search->space->count; ++a) {
-    if (layout->dim[a] != MP_LAYOUT_COPIES || !is_dim(search->target.dim[a])) continue;
+    if (layout->dim[a] != MP_LAYOUT_COPIES || !reshard_plan_is_dim(search->target.dim[a])) continue;
     const mp_atoms_t atom = {.count = 1, .atoms = {(uint8_t)a}};
     for (uint32_t i = 0; i < search->num_dims; ++i) {
-      if (!has_room(search, layout, search->dims[i], &atom)) continue;
+      if (!reshard_plan_has_room(search, layout, search->dims[i], &atom)) continue;
       mp_node_t step = {.kind = MP_RESHARD_SLICE, .layout = *layout};
       mp_layout_move(search->space, &step.layout, &atom, search->dims[i]);
-      reach(search, from, step, 0);
+      reshard_plan_reach(search, from, step, 0);
     }
   }
 }
 
 // Whether an all_to_all of these atoms to `dim` makes sense: one of them belongs there, and none
 // elsewhere.
-static bool belong_to(const mp_search_t *search, const mp_atoms_t *atoms, uint8_t dim) {
+static bool reshard_plan_belong_to(const mp_search_t *search, const mp_atoms_t *atoms,
+                                   uint8_t dim) {
   bool any = false;
   for (uint32_t i = 0; i < atoms->count; ++i) {
     const uint8_t wanted = search->target.dim[atoms->atoms[i]];
     if (wanted == dim) any = true;
-    if (wanted != dim && is_dim(wanted)) return false;
+    if (wanted != dim && reshard_plan_is_dim(wanted)) return false;
   }
   return any;
 }
 
-static void reach_by_suffix(mp_search_t *search, uint32_t from, uint8_t dim,
-                            const mp_atoms_t *atoms) {
+static void reshard_plan_reach_by_suffix(mp_search_t *search, uint32_t from, uint8_t dim,
+                                         const mp_atoms_t *atoms) {
   const mp_layout_t layout = search->nodes[from].layout;
-  const double bytes = part_bytes(search, &layout);
+  const double bytes = reshard_plan_part_bytes(search, &layout);
   const double size = (double)mp_atoms_product(search->space, atoms);
   mp_node_t gather = {
       .kind = MP_RESHARD_ALL_GATHER, .layout = layout, .from_dim = dim, .atoms = *atoms};
   mp_layout_move(search->space, &gather.layout, atoms, MP_LAYOUT_COPIES);
-  reach(search, from, gather, bytes * (size - 1));
+  reshard_plan_reach(search, from, gather, bytes * (size - 1));
   for (uint32_t i = 0; i < search->num_dims; ++i) {
     const uint8_t to = search->dims[i];
-    if (to == dim || !belong_to(search, atoms, to) || !has_room(search, &layout, to, atoms)) {
+    if (to == dim || !reshard_plan_belong_to(search, atoms, to) ||
+        !reshard_plan_has_room(search, &layout, to, atoms)) {
       continue;
     }
     mp_node_t step = {.kind = MP_RESHARD_ALL_TO_ALL,
@@ -165,20 +169,20 @@ static void reach_by_suffix(mp_search_t *search, uint32_t from, uint8_t dim,
                       .to_dim = to,
                       .atoms = *atoms};
     mp_layout_move(search->space, &step.layout, atoms, to);
-    reach(search, from, step, bytes * (size - 1) / size);
+    reshard_plan_reach(search, from, step, bytes * (size - 1) / size);
   }
 }
 
 // Atoms that stand where they shall stay are left there.
-static void reach_by_gathers(mp_search_t *search, uint32_t from) {
+static void reshard_plan_reach_by_gathers(mp_search_t *search, uint32_t from) {
   for (uint32_t i = 0; i < search->num_dims; ++i) {
     const uint8_t dim = search->dims[i];
     const mp_layout_t *layout = &search->nodes[from].layout;
-    const mp_atoms_t list = list_of(search, layout, dim);
-    const uint32_t settled = num_settled(search, layout, dim);
+    const mp_atoms_t list = reshard_plan_list_of(search, layout, dim);
+    const uint32_t settled = reshard_plan_num_settled(search, layout, dim);
     for (uint32_t count = 1; count + settled <= list.count; ++count) {
-      const mp_atoms_t suffix = suffix_of(&list, count);
-      reach_by_suffix(search, from, dim, &suffix);
+      const mp_atoms_t suffix = reshard_plan_suffix_of(&list, count);
+      reshard_plan_reach_by_suffix(search, from, dim, &suffix);
     }
   }
 }
@@ -186,8 +190,8 @@ static void reach_by_gathers(mp_search_t *search, uint32_t from) {
 // --- permutations ---
 
 // Adds atoms of `from` that divide what is left of a dimension's parts.
-static void fill_dim(const mp_search_t *search, const mp_atoms_t *from, uint8_t dim, bool in_order,
-                     int64_t *left, mp_layout_t *layout) {
+static void reshard_plan_fill_dim(const mp_search_t *search, const mp_atoms_t *from, uint8_t dim,
+                                  bool in_order, int64_t *left, mp_layout_t *layout) {
   for (uint32_t i = 0; i < from->count; ++i) {
     const mp_atoms_t atom = {.count = 1, .atoms = {from->atoms[i]}};
     const bool fits = layout->dim[from->atoms[i]] == MP_LAYOUT_COPIES &&
@@ -199,8 +203,8 @@ static void fill_dim(const mp_search_t *search, const mp_atoms_t *from, uint8_t 
   }
 }
 
-static mp_atoms_t free_copies(const mp_search_t *search, const mp_layout_t *layout) {
-  const mp_atoms_t copies = list_of(search, layout, MP_LAYOUT_COPIES);
+static mp_atoms_t reshard_plan_free_copies(const mp_search_t *search, const mp_layout_t *layout) {
+  const mp_atoms_t copies = reshard_plan_list_of(search, layout, MP_LAYOUT_COPIES);
   mp_atoms_t list = {0};
   for (uint32_t i = 0; i < copies.count; ++i) {
     if ((search->manual >> copies.atoms[i] & 1) == 0) {
@@ -212,26 +216,26 @@ static mp_atoms_t free_copies(const mp_search_t *search, const mp_layout_t *layo
 
 // The layout nearest to the target with as many parts in each dimension: as many of the target's
 // major atoms as fit, then what is there, then whatever there is. False when there is none.
-static bool nearest_permutation(const mp_search_t *search, const mp_layout_t *layout,
-                                mp_layout_t *out_layout) {
+static bool reshard_plan_nearest_permutation(const mp_search_t *search, const mp_layout_t *layout,
+                                             mp_layout_t *out_layout) {
   mp_layout_t result = *layout;
   int64_t left[MP_MAX_RANK];
   for (uint32_t i = 0; i < search->num_dims; ++i) {
-    const mp_atoms_t list = list_of(search, layout, search->dims[i]);
+    const mp_atoms_t list = reshard_plan_list_of(search, layout, search->dims[i]);
     left[i] = mp_atoms_product(search->space, &list);
     mp_layout_move(search->space, &result, &list, MP_LAYOUT_COPIES);
   }
   for (uint32_t i = 0; i < search->num_dims; ++i) {
-    const mp_atoms_t wanted = list_of(search, &search->target, search->dims[i]);
-    fill_dim(search, &wanted, search->dims[i], true, &left[i], &result);
+    const mp_atoms_t wanted = reshard_plan_list_of(search, &search->target, search->dims[i]);
+    reshard_plan_fill_dim(search, &wanted, search->dims[i], true, &left[i], &result);
   }
   for (uint32_t i = 0; i < search->num_dims; ++i) {
-    const mp_atoms_t own = list_of(search, layout, search->dims[i]);
-    fill_dim(search, &own, search->dims[i], false, &left[i], &result);
+    const mp_atoms_t own = reshard_plan_list_of(search, layout, search->dims[i]);
+    reshard_plan_fill_dim(search, &own, search->dims[i], false, &left[i], &result);
   }
   for (uint32_t i = 0; i < search->num_dims; ++i) {
-    const mp_atoms_t any = free_copies(search, &result);
-    fill_dim(search, &any, search->dims[i], false, &left[i], &result);
+    const mp_atoms_t any = reshard_plan_free_copies(search, &result);
+    reshard_plan_fill_dim(search, &any, search->dims[i], false, &left[i], &result);
     if (left[i] != 1) return false;
   }
   *out_layout = result;
@@ -240,16 +244,16 @@ static bool nearest_permutation(const mp_search_t *search, const mp_layout_t *la
 
 // The share of the partitions whose part is not the one they had; more than 256 are all counted as
 // such, which is nearly so.
-static double moving_share(const mp_search_t *search, const mp_layout_t *before,
-                           const mp_layout_t *after) {
+static double reshard_plan_moving_share(const mp_search_t *search, const mp_layout_t *before,
+                                        const mp_layout_t *after) {
   const uint32_t count = search->space->num_partitions;
   if (count > 256) return 1;
   uint32_t moving = 0;
   for (uint32_t p = 0; p < count; ++p) {
     bool same = true;
     for (uint32_t i = 0; i < search->num_dims && same; ++i) {
-      const mp_atoms_t old = list_of(search, before, search->dims[i]);
-      const mp_atoms_t now = list_of(search, after, search->dims[i]);
+      const mp_atoms_t old = reshard_plan_list_of(search, before, search->dims[i]);
+      const mp_atoms_t now = reshard_plan_list_of(search, after, search->dims[i]);
       same = mp_atoms_number(search->space, &old, p) == mp_atoms_number(search->space, &now, p);
     }
     if (!same) ++moving;
@@ -257,23 +261,25 @@ static double moving_share(const mp_search_t *search, const mp_layout_t *before,
   return (double)moving / count;
 }
 
-static void reach_by_permutation(mp_search_t *search, uint32_t from) {
+static void reshard_plan_reach_by_permutation(mp_search_t *search, uint32_t from) {
   const mp_layout_t layout = search->nodes[from].layout;
   mp_node_t step = {.kind = MP_RESHARD_PERMUTE};
-  if (!nearest_permutation(search, &layout, &step.layout)) return;
-  reach(search, from, step,
-        part_bytes(search, &layout) * moving_share(search, &layout, &step.layout));
+  if (!reshard_plan_nearest_permutation(search, &layout, &step.layout)) return;
+  reshard_plan_reach(search, from, step,
+                     reshard_plan_part_bytes(search, &layout) *
+                         reshard_plan_moving_share(search, &layout, &step.layout));
 }
 
 // --- terms ---
 
 // The atoms that stand for terms and belong to a dimension, as far as they can be put there at
 // once.
-static mp_atoms_t scatter_list(const mp_search_t *search, const mp_layout_t *layout, uint8_t dim) {
-  const mp_atoms_t wanted = list_of(search, &search->target, dim);
+static mp_atoms_t reshard_plan_scatter_list(const mp_search_t *search, const mp_layout_t *layout,
+                                            uint8_t dim) {
+  const mp_atoms_t wanted = reshard_plan_list_of(search, &search->target, dim);
   mp_atoms_t list = {0};
-  const uint32_t count = list_of(search, layout, dim).count;
-  const bool settled = num_settled(search, layout, dim) == count;
+  const uint32_t count = reshard_plan_list_of(search, layout, dim).count;
+  const bool settled = reshard_plan_num_settled(search, layout, dim) == count;
   for (uint32_t i = settled ? count : 0; i < wanted.count; ++i) {
     if (layout->dim[wanted.atoms[i]] == MP_LAYOUT_TERMS) {
       list.atoms[list.count++] = wanted.atoms[i];
@@ -284,31 +290,31 @@ static mp_atoms_t scatter_list(const mp_search_t *search, const mp_layout_t *lay
   return list;
 }
 
-static void reach_by_reducing(mp_search_t *search, uint32_t from) {
+static void reshard_plan_reach_by_reducing(mp_search_t *search, uint32_t from) {
   const mp_layout_t layout = search->nodes[from].layout;
-  const mp_atoms_t terms = list_of(search, &layout, MP_LAYOUT_TERMS);
+  const mp_atoms_t terms = reshard_plan_list_of(search, &layout, MP_LAYOUT_TERMS);
   if (terms.count == 0) return;
-  const double bytes = part_bytes(search, &layout);
+  const double bytes = reshard_plan_part_bytes(search, &layout);
   double size = (double)mp_atoms_product(search->space, &terms);
   mp_node_t reduce = {.kind = MP_RESHARD_ALL_REDUCE, .layout = layout, .atoms = terms};
   mp_layout_move(search->space, &reduce.layout, &terms, MP_LAYOUT_COPIES);
-  reach(search, from, reduce, 2 * bytes * (size - 1) / size);
+  reshard_plan_reach(search, from, reduce, 2 * bytes * (size - 1) / size);
   for (uint32_t i = 0; i < search->num_dims; ++i) {
     const uint8_t dim = search->dims[i];
-    const mp_atoms_t list = scatter_list(search, &layout, dim);
-    if (list.count == 0 || !has_room(search, &layout, dim, &list)) continue;
+    const mp_atoms_t list = reshard_plan_scatter_list(search, &layout, dim);
+    if (list.count == 0 || !reshard_plan_has_room(search, &layout, dim, &list)) continue;
     if (list.count != terms.count && !search->may_split_terms) continue;
     mp_node_t step = {
         .kind = MP_RESHARD_REDUCE_SCATTER, .layout = layout, .to_dim = dim, .atoms = list};
     mp_layout_move(search->space, &step.layout, &list, dim);
     size = (double)mp_atoms_product(search->space, &list);
-    reach(search, from, step, bytes * (size - 1) / size);
+    reshard_plan_reach(search, from, step, bytes * (size - 1) / size);
   }
 }
 
 // --- the search ---
 
-static uint32_t cheapest_open(const mp_search_t *search) {
+static uint32_t reshard_plan_cheapest_open(const mp_search_t *search) {
   uint32_t best = UINT32_MAX;
   for (uint32_t i = 0; i < search->num_nodes; ++i) {
     if (search->nodes[i].is_done) continue;
@@ -318,23 +324,24 @@ static uint32_t cheapest_open(const mp_search_t *search) {
 }
 
 // The node of the target, or UINT32_MAX.
-static uint32_t find_target(mp_search_t *search) {
+static uint32_t reshard_plan_find_target(mp_search_t *search) {
   for (uint32_t expansions = 0; expansions < MP_MAX_EXPANSIONS; ++expansions) {
-    const uint32_t at = cheapest_open(search);
+    const uint32_t at = reshard_plan_cheapest_open(search);
     if (at == UINT32_MAX) return at;
     search->nodes[at].is_done = true;
     if (mp_layout_equal(&search->nodes[at].layout, &search->target)) return at;
-    if (reach_by_settling(search, at)) continue;
-    reach_by_slices(search, at);
-    reach_by_gathers(search, at);
-    reach_by_permutation(search, at);
-    reach_by_reducing(search, at);
+    if (reshard_plan_reach_by_settling(search, at)) continue;
+    reshard_plan_reach_by_slices(search, at);
+    reshard_plan_reach_by_gathers(search, at);
+    reshard_plan_reach_by_permutation(search, at);
+    reshard_plan_reach_by_reducing(search, at);
   }
   return UINT32_MAX;
 }
 
 // Reads the way to a node; false when it is too long. Slices in a row are one.
-static bool read_steps(const mp_search_t *search, uint32_t at, mp_reshard_plan_t *plan) {
+static bool reshard_plan_read_steps(const mp_search_t *search, uint32_t at,
+                                    mp_reshard_plan_t *plan) {
   uint32_t way[MP_RESHARD_MAX_STEPS * 2];
   uint32_t length = 0;
   plan->bytes = search->nodes[at].cost;
@@ -344,7 +351,7 @@ static bool read_steps(const mp_search_t *search, uint32_t at, mp_reshard_plan_t
   }
   while (length-- > 0) {
     const mp_node_t *node = &search->nodes[way[length]];
-    plan->bytes -= step_cost(node->kind);
+    plan->bytes -= reshard_plan_step_cost(node->kind);
     mp_reshard_step_t *last = plan->num_steps == 0 ? NULL : &plan->steps[plan->num_steps - 1];
     if (node->kind == MP_RESHARD_SLICE && last != NULL && last->kind == MP_RESHARD_SLICE) {
       last->after = node->layout;
@@ -359,8 +366,9 @@ static bool read_steps(const mp_search_t *search, uint32_t at, mp_reshard_plan_t
   return true;
 }
 
-static bool find_layouts(uint32_t num_partitions, const mp_boxes_t *from, const mp_boxes_t *to,
-                         mp_atom_space_t *out_space, mp_layout_t *out_from, mp_layout_t *out_to) {
+static bool reshard_plan_find_layouts(uint32_t num_partitions, const mp_boxes_t *from,
+                                      const mp_boxes_t *to, mp_atom_space_t *out_space,
+                                      mp_layout_t *out_from, mp_layout_t *out_to) {
   mp_atom_space_t spaces[MP_MAX_SPACES];
   const uint32_t count = mp_layout_spaces(num_partitions, spaces);
   for (uint32_t i = 0; i < count; ++i) {
@@ -373,17 +381,17 @@ static bool find_layouts(uint32_t num_partitions, const mp_boxes_t *from, const 
 }
 
 // Whether atom `a` and the next stand together, one behind the other, or both outside.
-static bool are_neighbours(const mp_layout_t *layout, uint32_t a) {
+static bool reshard_plan_are_neighbours(const mp_layout_t *layout, uint32_t a) {
   if (layout->dim[a] != layout->dim[a + 1]) return false;
-  return !is_dim(layout->dim[a]) || layout->place[a] + 1 == layout->place[a + 1];
+  return !reshard_plan_is_dim(layout->dim[a]) || layout->place[a] + 1 == layout->place[a + 1];
 }
 
 // With more atoms than this the search is over runs of them, which stand together at both ends.
 enum { MP_MANY_ATOMS = 6 };
 
 // A layout in the space where the atoms of a set are part of the one before.
-static mp_layout_t merge_layout(const mp_atom_space_t *space, const mp_layout_t *layout,
-                                uint32_t merged) {
+static mp_layout_t reshard_plan_merge_layout(const mp_atom_space_t *space,
+                                             const mp_layout_t *layout, uint32_t merged) {
   mp_layout_t result;
   memset(result.dim, MP_LAYOUT_COPIES, sizeof(result.dim));
   memset(result.place, 0, sizeof(result.place));
@@ -395,7 +403,7 @@ static mp_layout_t merge_layout(const mp_atom_space_t *space, const mp_layout_t 
     result.dim[count++] = layout->dim[a];
   }
   for (uint32_t a = 0; a < space->count; ++a) {
-    if ((merged >> a & 1) != 0 || !is_dim(layout->dim[a])) continue;
+    if ((merged >> a & 1) != 0 || !reshard_plan_is_dim(layout->dim[a])) continue;
     for (uint32_t other = 0; other < space->count; ++other) {
       const bool is_before = layout->dim[other] == layout->dim[a] &&
                              layout->place[other] < layout->place[a] && (merged >> other & 1) == 0;
@@ -406,7 +414,7 @@ static mp_layout_t merge_layout(const mp_atom_space_t *space, const mp_layout_t 
 }
 
 // Within manual regions only partitions of one group share their values.
-static uint32_t manual_atoms(const mp_atom_space_t *space, const mp_boxes_t *boxes) {
+static uint32_t reshard_plan_manual_atoms(const mp_atom_space_t *space, const mp_boxes_t *boxes) {
   uint32_t set = 0;
   for (uint32_t a = 0; a < space->count; ++a) {
     if (boxes->groups[space->stride[a]] != boxes->groups[0]) set |= 1u << a;
@@ -415,17 +423,18 @@ static uint32_t manual_atoms(const mp_atom_space_t *space, const mp_boxes_t *box
 }
 
 // Atoms that stay together become one, so that large meshes are searched like small ones.
-static void merge_runs(mp_atom_space_t *space, uint32_t manual, mp_layout_t *from,
-                       mp_layout_t *to) {
+static void reshard_plan_merge_runs(mp_atom_space_t *space, uint32_t manual, mp_layout_t *from,
+                                    mp_layout_t *to) {
   if (space->count <= MP_MANY_ATOMS) return;
   uint32_t merged = 0;
   for (uint32_t a = 0; a + 1 < space->count; ++a) {
     const bool is_border = (manual >> a & 1) != (manual >> (a + 1) & 1);
-    if (!is_border && are_neighbours(from, a) && are_neighbours(to, a)) merged |= 1u << (a + 1);
+    if (!is_border && reshard_plan_are_neighbours(from, a) && reshard_plan_are_neighbours(to, a))
+      merged |= 1u << (a + 1);
   }
   const mp_atom_space_t old = *space;
-  *from = merge_layout(&old, from, merged);
-  *to = merge_layout(&old, to, merged);
+  *from = reshard_plan_merge_layout(&old, from, merged);
+  *to = reshard_plan_merge_layout(&old, to, merged);
   space->count = 0;
   for (uint32_t a = 0; a < old.count; ++a) {
     if ((merged >> a & 1) == 0) {
@@ -437,7 +446,7 @@ static void merge_runs(mp_atom_space_t *space, uint32_t manual, mp_layout_t *fro
   }
 }
 
-static void note_dims(mp_search_t *search, const mp_layout_t *from) {
+static void reshard_plan_note_dims(mp_search_t *search, const mp_layout_t *from) {
   for (uint32_t d = 0; d < search->type->rank; ++d) {
     if (mp_layout_parts(search->space, from, (uint8_t)d) > 1 ||
         mp_layout_parts(search->space, &search->target, (uint8_t)d) > 1) {
@@ -462,15 +471,17 @@ mp_status_t mp_reshard_plan(const mp_type_t *type, const mp_boxes_t *from, const
   const uint32_t num_partitions = from != NULL ? from->num_partitions : to->num_partitions;
   mp_layout_t start;
   mp_search_t search = {.space = &out_plan->space, .type = type};
-  if (!find_layouts(num_partitions, from, to, &out_plan->space, &start, &search.target))
+  if (!reshard_plan_find_layouts(num_partitions, from, to, &out_plan->space, &start,
+                                 &search.target))
     return NULL;
-  merge_runs(&out_plan->space, manual_atoms(&out_plan->space, from != NULL ? from : to), &start,
-             &search.target);
-  search.manual = manual_atoms(&out_plan->space, from != NULL ? from : to);
+  reshard_plan_merge_runs(&out_plan->space,
+                          reshard_plan_manual_atoms(&out_plan->space, from != NULL ? from : to),
+                          &start, &search.target);
+  search.manual = reshard_plan_manual_atoms(&out_plan->space, from != NULL ? from : to);
   search.bytes = (double)elements * (double)mp_dtype_size(type->dtype);
   // Halves of a narrow sum would be rounded once more.
   search.may_split_terms = !mp_dtype_is_float(type->dtype) || mp_dtype_bits(type->dtype) > 16;
-  note_dims(&search, &start);
+  reshard_plan_note_dims(&search, &start);
   mp_arena_t *scratch = NULL;
   MP_RETURN_IF_ERROR(mp_arena_create(&scratch));
   search.nodes = MP_ARENA_ARRAY(scratch, mp_node_t, MP_MAX_NODES);
@@ -480,8 +491,8 @@ mp_status_t mp_reshard_plan(const mp_type_t *type, const mp_boxes_t *from, const
     return mp_status_out_of_memory();
   }
   search.nodes[search.num_nodes++].layout = start;
-  const uint32_t at = find_target(&search);
-  *out_found = at != UINT32_MAX && read_steps(&search, at, out_plan);
+  const uint32_t at = reshard_plan_find_target(&search);
+  *out_found = at != UINT32_MAX && reshard_plan_read_steps(&search, at, out_plan);
   mp_arena_release(scratch);
   return NULL;
 }
@@ -492,7 +503,8 @@ bool mp_reshard_find_terms(const mp_boxes_t *from, const mp_boxes_t *to,
                            mp_reshard_terms_t *out_terms) {
   if (from == NULL || from->partials != NULL || to->partials == NULL) return false;
   mp_reshard_terms_t terms;
-  if (!find_layouts(from->num_partitions, from, to, &terms.space, &terms.from, &terms.to)) {
+  if (!reshard_plan_find_layouts(from->num_partitions, from, to, &terms.space, &terms.from,
+                                 &terms.to)) {
     return false;
   }
   for (uint32_t a = 0; a < terms.space.count; ++a) {
@@ -500,7 +512,7 @@ bool mp_reshard_find_terms(const mp_boxes_t *from, const mp_boxes_t *to,
     if (!is_same && terms.to.dim[a] != MP_LAYOUT_TERMS) return false;
     // What both are cut by comes first in both.
     if (is_same && terms.from.place[a] != terms.to.place[a]) return false;
-    if (!is_same && !is_dim(terms.from.dim[a])) return false;
+    if (!is_same && !reshard_plan_is_dim(terms.from.dim[a])) return false;
   }
   *out_terms = terms;
   return true;
@@ -509,8 +521,8 @@ bool mp_reshard_find_terms(const mp_boxes_t *from, const mp_boxes_t *to,
 // --- what an exchange costs ---
 
 // The part of `wanted` that `held` does not cover, in elements. NULL boxes are whole.
-static double missing(const mp_type_t *type, const mp_boxes_t *held, const mp_boxes_t *wanted,
-                      uint32_t partition) {
+static double reshard_plan_missing(const mp_type_t *type, const mp_boxes_t *held,
+                                   const mp_boxes_t *wanted, uint32_t partition) {
   double size = 1;
   double overlap = 1;
   for (uint32_t d = 0; d < type->rank; ++d) {
@@ -531,6 +543,7 @@ double mp_reshard_exchange_bytes(const mp_type_t *type, const mp_boxes_t *from,
                                  const mp_boxes_t *to) {
   if (from == NULL || !mp_type_is_tensor(type)) return 0;
   double elements = 0;
-  for (uint32_t p = 0; p < from->num_partitions; ++p) elements += missing(type, from, to, p);
+  for (uint32_t p = 0; p < from->num_partitions; ++p)
+    elements += reshard_plan_missing(type, from, to, p);
   return elements / from->num_partitions * (double)mp_dtype_size(type->dtype);
 }

@@ -15,8 +15,8 @@ typedef struct {
   const mp_loc_t *loc;
 } mp_steps_t;
 
-static mp_status_t local_type(const mp_steps_t *steps, const mp_layout_t *layout,
-                              const mp_type_t **out_type) {
+static mp_status_t reshard_steps_local_type(const mp_steps_t *steps, const mp_layout_t *layout,
+                                            const mp_type_t **out_type) {
   int64_t dims[MP_MAX_RANK] = {0};
   for (uint32_t d = 0; d < steps->type->rank; ++d) {
     dims[d] = steps->type->dims[d] / mp_layout_parts(steps->space, layout, (uint8_t)d);
@@ -29,8 +29,8 @@ static mp_status_t local_type(const mp_steps_t *steps, const mp_layout_t *layout
 
 // The partition with these digits along the atoms, and those of `first` elsewhere (it has zeros
 // there).
-static int64_t member(const mp_atom_space_t *space, const mp_atoms_t *atoms, int64_t first,
-                      int64_t number) {
+static int64_t reshard_steps_member(const mp_atom_space_t *space, const mp_atoms_t *atoms,
+                                    int64_t first, int64_t number) {
   for (uint32_t i = atoms->count; i-- > 0;) {
     const uint8_t atom = atoms->atoms[i];
     first += number % space->prime[atom] * space->stride[atom];
@@ -40,8 +40,9 @@ static int64_t member(const mp_atom_space_t *space, const mp_atoms_t *atoms, int
 }
 
 // One row for the partitions that differ in these atoms alone, in the atoms' order.
-static mp_status_t group_table(const mp_steps_t *steps, const mp_atoms_t *atoms,
-                               int64_t **out_table, int64_t *out_rows, int64_t *out_columns) {
+static mp_status_t reshard_steps_group_table(const mp_steps_t *steps, const mp_atoms_t *atoms,
+                                             int64_t **out_table, int64_t *out_rows,
+                                             int64_t *out_columns) {
   const uint32_t count = steps->space->num_partitions;
   int64_t *table = MP_ARENA_ARRAY(steps->module->arena, int64_t, count);
   MP_RETURN_IF_NULL(table);
@@ -50,7 +51,7 @@ static mp_status_t group_table(const mp_steps_t *steps, const mp_atoms_t *atoms,
   for (uint32_t p = 0; p < count; ++p) {
     if (mp_atoms_number(steps->space, atoms, p) != 0) continue;
     for (int64_t i = 0; i < columns; ++i) {
-      table[rows * columns + i] = member(steps->space, atoms, p, i);
+      table[rows * columns + i] = reshard_steps_member(steps->space, atoms, p, i);
     }
     ++rows;
   }
@@ -60,19 +61,19 @@ static mp_status_t group_table(const mp_steps_t *steps, const mp_atoms_t *atoms,
   return NULL;
 }
 
-static mp_status_t groups_of(const mp_steps_t *steps, const mp_atoms_t *atoms,
-                             const mp_attr_t **out_groups) {
+static mp_status_t reshard_steps_groups_of(const mp_steps_t *steps, const mp_atoms_t *atoms,
+                                           const mp_attr_t **out_groups) {
   int64_t *table = NULL;
   int64_t rows = 0;
   int64_t columns = 0;
-  MP_RETURN_IF_ERROR(group_table(steps, atoms, &table, &rows, &columns));
+  MP_RETURN_IF_ERROR(reshard_steps_group_table(steps, atoms, &table, &rows, &columns));
   return mp_append_groups(steps->module, table, rows, columns, out_groups);
 }
 
 // --- slices ---
 
-static mp_status_t append_u32(const mp_steps_t *steps, const mp_type_t *type, int64_t number,
-                              mp_value_t **out_value) {
+static mp_status_t reshard_steps_append_u32(const mp_steps_t *steps, const mp_type_t *type,
+                                            int64_t number, mp_value_t **out_value) {
   uint32_t *data = MP_ARENA_NEW(steps->module->arena, uint32_t);
   MP_RETURN_IF_NULL(data);
   *data = (uint32_t)number;
@@ -81,19 +82,19 @@ static mp_status_t append_u32(const mp_steps_t *steps, const mp_type_t *type, in
 }
 
 // `value` combined with a number; left as it is where the number changes nothing.
-static mp_status_t append_with(const mp_steps_t *steps, mp_opcode_t code, mp_value_t **value,
-                               int64_t number) {
+static mp_status_t reshard_steps_append_with(const mp_steps_t *steps, mp_opcode_t code,
+                                             mp_value_t **value, int64_t number) {
   if (number == 1 && code != MP_OP_REMAINDER) return NULL;
   mp_value_t *operands[2] = {*value, NULL};
-  MP_RETURN_IF_ERROR(append_u32(steps, (*value)->type, number, &operands[1]));
+  MP_RETURN_IF_ERROR(reshard_steps_append_u32(steps, (*value)->type, number, &operands[1]));
   return mp_append_op(steps->module, steps->block, code, operands, 2, (*value)->type, NULL,
                       steps->loc, value);
 }
 
 // The atoms from `from` on that are one range of the partition id; returns how many, and the
 // range's lowest stride and its size.
-static uint32_t read_run(const mp_atom_space_t *space, const mp_atoms_t *atoms, uint32_t from,
-                         int64_t *out_stride, int64_t *out_size) {
+static uint32_t reshard_steps_read_run(const mp_atom_space_t *space, const mp_atoms_t *atoms,
+                                       uint32_t from, int64_t *out_stride, int64_t *out_size) {
   uint32_t count = 1;
   *out_size = space->prime[atoms->atoms[from]];
   *out_stride = space->stride[atoms->atoms[from]];
@@ -107,21 +108,22 @@ static uint32_t read_run(const mp_atom_space_t *space, const mp_atoms_t *atoms, 
 }
 
 // partition_id's digits along the atoms, as a number, times `scale`.
-static mp_status_t append_start(const mp_steps_t *steps, const mp_atoms_t *atoms, int64_t scale,
-                                mp_value_t *id, mp_value_t **out_start) {
+static mp_status_t reshard_steps_append_start(const mp_steps_t *steps, const mp_atoms_t *atoms,
+                                              int64_t scale, mp_value_t *id,
+                                              mp_value_t **out_start) {
   mp_value_t *sum = NULL;
   int64_t weight = mp_atoms_product(steps->space, atoms) * scale;
   for (uint32_t i = 0; i < atoms->count;) {
     int64_t stride = 0;
     int64_t size = 0;
-    i += read_run(steps->space, atoms, i, &stride, &size);
+    i += reshard_steps_read_run(steps->space, atoms, i, &stride, &size);
     weight /= size;
     mp_value_t *term = id;
-    MP_RETURN_IF_ERROR(append_with(steps, MP_OP_DIVIDE, &term, stride));
+    MP_RETURN_IF_ERROR(reshard_steps_append_with(steps, MP_OP_DIVIDE, &term, stride));
     if (stride * size != (int64_t)steps->space->num_partitions) {
-      MP_RETURN_IF_ERROR(append_with(steps, MP_OP_REMAINDER, &term, size));
+      MP_RETURN_IF_ERROR(reshard_steps_append_with(steps, MP_OP_REMAINDER, &term, size));
     }
-    MP_RETURN_IF_ERROR(append_with(steps, MP_OP_MULTIPLY, &term, weight));
+    MP_RETURN_IF_ERROR(reshard_steps_append_with(steps, MP_OP_MULTIPLY, &term, weight));
     mp_value_t *operands[2] = {sum, term};
     if (sum == NULL) {
       sum = term;
@@ -136,9 +138,9 @@ static mp_status_t append_start(const mp_steps_t *steps, const mp_atoms_t *atoms
 
 // Where a partition's part in layout `fine` starts within its part in `coarse`, whose lists are
 // prefixes of the fine one's: an index per dimension.
-static mp_status_t append_starts(const mp_steps_t *steps, const mp_layout_t *coarse,
-                                 const mp_layout_t *fine, const mp_type_t *fine_type,
-                                 mp_value_t **out_starts) {
+static mp_status_t reshard_steps_append_starts(const mp_steps_t *steps, const mp_layout_t *coarse,
+                                               const mp_layout_t *fine, const mp_type_t *fine_type,
+                                               mp_value_t **out_starts) {
   mp_module_t *module = steps->module;
   const mp_type_t *id_type = NULL;
   MP_RETURN_IF_ERROR(mp_type_tensor(module->arena, MP_DTYPE_U32, NULL, 0, &id_type));
@@ -152,22 +154,25 @@ static mp_status_t append_starts(const mp_steps_t *steps, const mp_layout_t *coa
     for (uint32_t i = old; i < added.count; ++i) added.atoms[i - old] = added.atoms[i];
     added.count = (uint8_t)(added.count - old);
     if (added.count != 0) {
-      MP_RETURN_IF_ERROR(append_start(steps, &added, fine_type->dims[d], id, &out_starts[d]));
+      MP_RETURN_IF_ERROR(
+          reshard_steps_append_start(steps, &added, fine_type->dims[d], id, &out_starts[d]));
       continue;
     }
-    if (zero == NULL) MP_RETURN_IF_ERROR(append_u32(steps, id_type, 0, &zero));
+    if (zero == NULL) MP_RETURN_IF_ERROR(reshard_steps_append_u32(steps, id_type, 0, &zero));
     out_starts[d] = zero;
   }
   return NULL;
 }
 
 // Keeps the part that the atoms added to each dimension say.
-static mp_status_t append_slice(const mp_steps_t *steps, const mp_reshard_step_t *step,
-                                mp_value_t *value, mp_value_t **out_value) {
+static mp_status_t reshard_steps_append_slice(const mp_steps_t *steps,
+                                              const mp_reshard_step_t *step, mp_value_t *value,
+                                              mp_value_t **out_value) {
   const mp_type_t *type = NULL;
-  MP_RETURN_IF_ERROR(local_type(steps, &step->after, &type));
+  MP_RETURN_IF_ERROR(reshard_steps_local_type(steps, &step->after, &type));
   mp_value_t *operands[MP_MAX_RANK + 1] = {value};
-  MP_RETURN_IF_ERROR(append_starts(steps, &step->before, &step->after, type, operands + 1));
+  MP_RETURN_IF_ERROR(
+      reshard_steps_append_starts(steps, &step->before, &step->after, type, operands + 1));
   mp_named_attr_t sizes = {.name = MP_ATTR_SLICE_SIZES, .text = MP_STR("slice_sizes")};
   MP_RETURN_IF_ERROR(mp_attr_make_ints(steps->module->arena, type->dims, type->rank, &sizes.value));
   return mp_append_op(steps->module, steps->block, MP_OP_DYNAMIC_SLICE, operands, type->rank + 1,
@@ -179,7 +184,7 @@ mp_status_t mp_reshard_append_terms(mp_module_t *module, mp_block_t *block, cons
                                     const mp_loc_t *loc, mp_value_t **out_value) {
   const mp_steps_t steps = {module, block, type, &terms->space, loc};
   const mp_type_t *result_type = NULL;
-  MP_RETURN_IF_ERROR(local_type(&steps, &terms->to, &result_type));
+  MP_RETURN_IF_ERROR(reshard_steps_local_type(&steps, &terms->to, &result_type));
   const size_t size = mp_dtype_size(type->dtype);
   void *zero = mp_arena_alloc(module->arena, size < 16 ? 16 : size);
   MP_RETURN_IF_NULL(zero);
@@ -187,7 +192,8 @@ mp_status_t mp_reshard_append_terms(mp_module_t *module, mp_block_t *block, cons
   mp_value_t *operands[MP_MAX_RANK + 2] = {NULL, value};
   MP_RETURN_IF_ERROR(
       mp_append_constant(module, block, result_type, zero, size, true, &operands[0]));
-  MP_RETURN_IF_ERROR(append_starts(&steps, &terms->to, &terms->from, value->type, operands + 2));
+  MP_RETURN_IF_ERROR(
+      reshard_steps_append_starts(&steps, &terms->to, &terms->from, value->type, operands + 2));
   return mp_append_op(module, block, MP_OP_DYNAMIC_UPDATE_SLICE, operands, type->rank + 2,
                       result_type, NULL, loc, out_value);
 }
@@ -199,7 +205,7 @@ typedef struct {
   uint32_t partition;
 } mp_holder_t;
 
-static int compare_holders(const void *a, const void *b) {
+static int reshard_steps_compare_holders(const void *a, const void *b) {
   const mp_holder_t *left = a;
   const mp_holder_t *right = b;
   if (left->number != right->number) return left->number < right->number ? -1 : 1;
@@ -226,8 +232,8 @@ mp_status_t mp_reshard_append_permute(mp_module_t *module, mp_block_t *block, co
     takers[moving++] = (mp_holder_t){wanted[p], p};
   }
   // Without those who keep theirs, every number is still held as often as it is wanted.
-  qsort(holders, moving, sizeof(*holders), compare_holders);
-  qsort(takers, moving, sizeof(*takers), compare_holders);
+  qsort(holders, moving, sizeof(*holders), reshard_steps_compare_holders);
+  qsort(takers, moving, sizeof(*takers), reshard_steps_compare_holders);
   for (uint32_t i = 0; i < moving; ++i) {
     pairs[2 * (size_t)takers[i].partition] = holders[i].partition;
   }
@@ -237,8 +243,8 @@ mp_status_t mp_reshard_append_permute(mp_module_t *module, mp_block_t *block, co
 
 // What a partition holds in a layout, told from what partitions hold that differ in other atoms
 // than those of the two layouts.
-static void number_holders(const mp_atom_space_t *space, const mp_layout_t *layout,
-                           const mp_layout_t *other, int64_t *numbers) {
+static void reshard_steps_number_holders(const mp_atom_space_t *space, const mp_layout_t *layout,
+                                         const mp_layout_t *other, int64_t *numbers) {
   mp_atoms_t list = {0};
   for (uint32_t d = 0; d < MP_MAX_RANK; ++d) {
     const mp_atoms_t atoms = mp_layout_atoms(space, layout, (uint8_t)d);
@@ -253,13 +259,14 @@ static void number_holders(const mp_atom_space_t *space, const mp_layout_t *layo
   }
 }
 
-static mp_status_t append_permutation(const mp_steps_t *steps, const mp_reshard_step_t *step,
-                                      mp_value_t *value, mp_value_t **out_value) {
+static mp_status_t reshard_steps_append_permutation(const mp_steps_t *steps,
+                                                    const mp_reshard_step_t *step,
+                                                    mp_value_t *value, mp_value_t **out_value) {
   const uint32_t count = steps->space->num_partitions;
   int64_t *numbers = mp_malloc(2 * (size_t)count * sizeof(*numbers));
   MP_RETURN_IF_NULL(numbers);
-  number_holders(steps->space, &step->before, &step->after, numbers);
-  number_holders(steps->space, &step->after, &step->before, numbers + count);
+  reshard_steps_number_holders(steps->space, &step->before, &step->after, numbers);
+  reshard_steps_number_holders(steps->space, &step->after, &step->before, numbers + count);
   mp_status_t status = mp_reshard_append_permute(
       steps->module, steps->block, numbers, numbers + count, count, value, steps->loc, out_value);
   mp_free(numbers);
@@ -268,21 +275,22 @@ static mp_status_t append_permutation(const mp_steps_t *steps, const mp_reshard_
 
 // --- all steps ---
 
-static mp_status_t append_collective(const mp_steps_t *steps, const mp_reshard_step_t *step,
-                                     mp_value_t *value, mp_value_t **out_value) {
+static mp_status_t reshard_steps_append_collective(const mp_steps_t *steps,
+                                                   const mp_reshard_step_t *step, mp_value_t *value,
+                                                   mp_value_t **out_value) {
   mp_module_t *module = steps->module;
   const mp_type_t *type = NULL;
-  MP_RETURN_IF_ERROR(local_type(steps, &step->after, &type));
+  MP_RETURN_IF_ERROR(reshard_steps_local_type(steps, &step->after, &type));
   if (step->kind == MP_RESHARD_ALL_TO_ALL) {
     int64_t *table = NULL;
     int64_t rows = 0;
     int64_t columns = 0;
-    MP_RETURN_IF_ERROR(group_table(steps, &step->atoms, &table, &rows, &columns));
+    MP_RETURN_IF_ERROR(reshard_steps_group_table(steps, &step->atoms, &table, &rows, &columns));
     return mp_append_all_to_all(module, steps->block, table, rows, columns, step->to_dim,
                                 step->from_dim, value, type, steps->loc, out_value);
   }
   const mp_attr_t *groups = NULL;
-  MP_RETURN_IF_ERROR(groups_of(steps, &step->atoms, &groups));
+  MP_RETURN_IF_ERROR(reshard_steps_groups_of(steps, &step->atoms, &groups));
   if (step->kind == MP_RESHARD_ALL_GATHER) {
     return mp_append_all_gather(module, steps->block, groups, step->from_dim, value, type,
                                 steps->loc, out_value);
@@ -302,11 +310,11 @@ mp_status_t mp_reshard_append_steps(mp_module_t *module, mp_block_t *block, cons
   for (uint32_t i = 0; i < plan->num_steps; ++i) {
     const mp_reshard_step_t *step = &plan->steps[i];
     if (step->kind == MP_RESHARD_SLICE) {
-      MP_RETURN_IF_ERROR(append_slice(&steps, step, value, &value));
+      MP_RETURN_IF_ERROR(reshard_steps_append_slice(&steps, step, value, &value));
     } else if (step->kind == MP_RESHARD_PERMUTE) {
-      MP_RETURN_IF_ERROR(append_permutation(&steps, step, value, &value));
+      MP_RETURN_IF_ERROR(reshard_steps_append_permutation(&steps, step, value, &value));
     } else {
-      MP_RETURN_IF_ERROR(append_collective(&steps, step, value, &value));
+      MP_RETURN_IF_ERROR(reshard_steps_append_collective(&steps, step, value, &value));
     }
   }
   *out_value = value;

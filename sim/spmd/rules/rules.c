@@ -184,7 +184,7 @@ static const mp_rule_maker_t g_makers[MP_OP_COUNT] = {
 #undef ROW
 };
 
-static bool has_only_tensors(const mp_op_t *op) {
+static bool rules_has_only_tensors(const mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     if (!mp_type_is_tensor(op->operands[i]->type)) return false;
   }
@@ -199,7 +199,8 @@ mp_status_t mp_rule_create(mp_arena_t *arena, const mp_op_t *op, const mp_rule_t
   const mp_attr_t *stated = mp_op_attr(op, MP_ATTR_SDY_SHARDING_RULE);
   const bool is_stated = stated != NULL && stated->kind == MP_KIND_SHARDING_RULE;
   const mp_rule_maker_t make = g_makers[op->code];
-  if ((make == NULL && !is_stated) || op->num_results == 0 || !has_only_tensors(op)) return NULL;
+  if ((make == NULL && !is_stated) || op->num_results == 0 || !rules_has_only_tensors(op))
+    return NULL;
   mp_rule_builder_t builder;
   MP_RETURN_IF_ERROR(mp_rule_builder_start(arena, op, &builder));
   MP_RETURN_IF_ERROR(is_stated ? mp_rule_make_stated(&builder, stated->u.rule) : make(&builder));
@@ -217,8 +218,8 @@ typedef struct {
   uint32_t num_sizes;
 } mp_rule_export_t;
 
-static mp_status_t list_factors(const mp_rule_export_t *e, mp_factor_kind_t kind,
-                                mp_index_list_t *out_list) {
+static mp_status_t rules_list_factors(const mp_rule_export_t *e, mp_factor_kind_t kind,
+                                      mp_index_list_t *out_list) {
   int64_t *factors = MP_ARENA_ARRAY(e->arena, int64_t, e->rule->num_factors);
   MP_RETURN_IF_NULL(factors);
   *out_list = (mp_index_list_t){0, factors};
@@ -228,8 +229,9 @@ static mp_status_t list_factors(const mp_rule_export_t *e, mp_factor_kind_t kind
   return NULL;
 }
 
-static mp_status_t export_tensor(mp_rule_export_t *e, const mp_type_t *type,
-                                 const mp_dim_factors_t *dims, mp_tensor_mapping_t *out_mapping) {
+static mp_status_t rules_export_tensor(mp_rule_export_t *e, const mp_type_t *type,
+                                       const mp_dim_factors_t *dims,
+                                       mp_tensor_mapping_t *out_mapping) {
   mp_index_list_t *lists = MP_ARENA_ARRAY(e->arena, mp_index_list_t, type->rank);
   MP_RETURN_IF_NULL(lists);
   for (uint32_t d = 0; d < type->rank; ++d) {
@@ -247,12 +249,12 @@ static mp_status_t export_tensor(mp_rule_export_t *e, const mp_type_t *type,
   return NULL;
 }
 
-static const mp_type_t *tensor_type(const mp_op_t *op, uint32_t tensor) {
+static const mp_type_t *rules_tensor_type(const mp_op_t *op, uint32_t tensor) {
   return tensor < op->num_operands ? op->operands[tensor]->type
                                    : op->results[tensor - op->num_operands].type;
 }
 
-static mp_status_t export_blocked(const mp_rule_export_t *e, mp_index_list_t *out_list) {
+static mp_status_t rules_export_blocked(const mp_rule_export_t *e, mp_index_list_t *out_list) {
   int64_t *factors = MP_ARENA_ARRAY(e->arena, int64_t, e->rule->num_factors);
   MP_RETURN_IF_NULL(factors);
   *out_list = (mp_index_list_t){0, factors};
@@ -266,7 +268,7 @@ mp_status_t mp_rule_export(mp_arena_t *arena, const mp_op_t *op, const mp_rule_t
                            const mp_attr_t **out_attr) {
   const uint32_t num_tensors = rule->num_operands + rule->num_results;
   uint32_t capacity = rule->num_factors;
-  for (uint32_t t = 0; t < num_tensors; ++t) capacity += tensor_type(op, t)->rank;
+  for (uint32_t t = 0; t < num_tensors; ++t) capacity += rules_tensor_type(op, t)->rank;
   mp_sharding_rule_t *out = MP_ARENA_NEW(arena, mp_sharding_rule_t);
   mp_attr_t *attr = MP_ARENA_NEW(arena, mp_attr_t);
   mp_tensor_mapping_t *tensors = MP_ARENA_ARRAY(arena, mp_tensor_mapping_t, num_tensors);
@@ -276,17 +278,18 @@ mp_status_t mp_rule_export(mp_arena_t *arena, const mp_op_t *op, const mp_rule_t
   }
   for (uint32_t f = 0; f < rule->num_factors; ++f) e.sizes[f] = rule->factors[f].size;
   for (uint32_t t = 0; t < num_tensors; ++t) {
-    MP_RETURN_IF_ERROR(export_tensor(&e, tensor_type(op, t), rule->tensors[t], &tensors[t]));
+    MP_RETURN_IF_ERROR(
+        rules_export_tensor(&e, rules_tensor_type(op, t), rule->tensors[t], &tensors[t]));
   }
   *out = (mp_sharding_rule_t){.factor_sizes = {e.num_sizes, e.sizes},
                               .num_operands = rule->num_operands,
                               .operands = tensors,
                               .num_results = rule->num_results,
                               .results = tensors + rule->num_operands};
-  MP_RETURN_IF_ERROR(list_factors(&e, MP_FACTOR_REDUCTION, &out->reduction));
-  MP_RETURN_IF_ERROR(list_factors(&e, MP_FACTOR_REPLICATE, &out->need_replication));
-  MP_RETURN_IF_ERROR(list_factors(&e, MP_FACTOR_PERMUTE, &out->permutation));
-  MP_RETURN_IF_ERROR(export_blocked(&e, &out->blocked_propagation));
+  MP_RETURN_IF_ERROR(rules_list_factors(&e, MP_FACTOR_REDUCTION, &out->reduction));
+  MP_RETURN_IF_ERROR(rules_list_factors(&e, MP_FACTOR_REPLICATE, &out->need_replication));
+  MP_RETURN_IF_ERROR(rules_list_factors(&e, MP_FACTOR_PERMUTE, &out->permutation));
+  MP_RETURN_IF_ERROR(rules_export_blocked(&e, &out->blocked_propagation));
   attr->kind = MP_KIND_SHARDING_RULE;
   attr->u.rule = out;
   *out_attr = attr;

@@ -5,19 +5,19 @@
 
 // --- what a target's dimensions mean ---
 
-static mp_status_t make_pointwise(mp_rule_builder_t *builder) {
+static mp_status_t rules_call_make_pointwise(mp_rule_builder_t *builder) {
   return mp_rule_make_pointwise(builder);
 }
 
 // Moves between memories are looked through from the first level on, as elementwise ops are.
-static mp_status_t make_move(mp_rule_builder_t *builder) {
+static mp_status_t rules_call_make_move(mp_rule_builder_t *builder) {
   MP_RETURN_IF_ERROR(mp_rule_make_pointwise(builder));
   builder->priority = MP_RULE_PASS_THROUGH;
   return NULL;
 }
 
 // Leading dimensions that all tensors share; the others are each tensor's own and must be whole.
-static mp_status_t put_batched(mp_rule_builder_t *builder, uint32_t batch) {
+static mp_status_t rules_call_put_batched(mp_rule_builder_t *builder, uint32_t batch) {
   for (uint32_t t = 0; t < builder->num_tensors; ++t) {
     builder->has_no_rule |= mp_rule_rank(builder, t) < batch;
   }
@@ -35,14 +35,14 @@ static mp_status_t put_batched(mp_rule_builder_t *builder, uint32_t batch) {
   return NULL;
 }
 
-static mp_status_t make_batched(mp_rule_builder_t *builder) {
-  return put_batched(builder, mp_call_batch_dims(builder->op));
+static mp_status_t rules_call_make_batched(mp_rule_builder_t *builder) {
+  return rules_call_put_batched(builder, mp_call_batch_dims(builder->op));
 }
 
 // A matrix in, the eigenvectors and the eigenvalues out.
-static mp_status_t make_eigh(mp_rule_builder_t *builder) {
+static mp_status_t rules_call_make_eigh(mp_rule_builder_t *builder) {
   const mp_type_t *in = mp_rule_type(builder, 0);
-  if (builder->num_tensors != 3 || in->rank < 2) return put_batched(builder, 0);
+  if (builder->num_tensors != 3 || in->rank < 2) return rules_call_put_batched(builder, 0);
   for (uint32_t d = 0; d + 2 < in->rank; ++d) {
     MP_RETURN_IF_ERROR(mp_rule_add_all(builder, in->dims[d], MP_FACTOR_PASS, false, d));
   }
@@ -55,11 +55,11 @@ static mp_status_t make_eigh(mp_rule_builder_t *builder) {
 
 // Two tensors share a matrix's dimensions; the third (a triangle, or the taus) has its own last
 // one.
-static mp_status_t put_matrix_pair(mp_rule_builder_t *builder, uint32_t first, uint32_t second,
-                                   uint32_t own) {
+static mp_status_t rules_call_put_matrix_pair(mp_rule_builder_t *builder, uint32_t first,
+                                              uint32_t second, uint32_t own) {
   const mp_type_t *matrix = mp_rule_type(builder, first);
   const mp_type_t *other = mp_rule_type(builder, own);
-  if (matrix->rank < 2 || other->rank + 1 < matrix->rank) return put_batched(builder, 0);
+  if (matrix->rank < 2 || other->rank + 1 < matrix->rank) return rules_call_put_batched(builder, 0);
   for (uint32_t d = 0; d + 2 < matrix->rank; ++d) {
     MP_RETURN_IF_ERROR(mp_rule_add_all(builder, matrix->dims[d], MP_FACTOR_PASS, false, d));
   }
@@ -72,21 +72,21 @@ static mp_status_t put_matrix_pair(mp_rule_builder_t *builder, uint32_t first, u
                      (mp_rule_place_t[]){{own, last}}, 1);
 }
 
-static mp_status_t make_qr(mp_rule_builder_t *builder) {
-  if (builder->num_tensors != 3) return put_batched(builder, 0);
-  return put_matrix_pair(builder, 0, 1, 2);
+static mp_status_t rules_call_make_qr(mp_rule_builder_t *builder) {
+  if (builder->num_tensors != 3) return rules_call_put_batched(builder, 0);
+  return rules_call_put_matrix_pair(builder, 0, 1, 2);
 }
 
-static mp_status_t make_householder_product(mp_rule_builder_t *builder) {
-  if (builder->num_tensors != 3) return put_batched(builder, 0);
-  return put_matrix_pair(builder, 0, 2, 1);
+static mp_status_t rules_call_make_householder_product(mp_rule_builder_t *builder) {
+  if (builder->num_tensors != 3) return rules_call_put_batched(builder, 0);
+  return rules_call_put_matrix_pair(builder, 0, 2, 1);
 }
 
 // Values and indices of the largest along the last dimension.
-static mp_status_t make_top_k(mp_rule_builder_t *builder) {
+static mp_status_t rules_call_make_top_k(mp_rule_builder_t *builder) {
   const mp_type_t *in = mp_rule_type(builder, 0);
   const mp_type_t *out = mp_rule_type(builder, builder->op->num_operands);
-  if (in->rank != out->rank) return put_batched(builder, 0);
+  if (in->rank != out->rank) return rules_call_put_batched(builder, 0);
   for (uint32_t d = 0; d < in->rank; ++d) {
     const bool is_same = in->dims[d] == out->dims[d];
     MP_RETURN_IF_ERROR(mp_rule_add_all(
@@ -96,11 +96,11 @@ static mp_status_t make_top_k(mp_rule_builder_t *builder) {
 }
 
 // Operand, iota and two scalars in; the dimension that shrinks is searched.
-static mp_status_t make_approx_top_k(mp_rule_builder_t *builder) {
+static mp_status_t rules_call_make_approx_top_k(mp_rule_builder_t *builder) {
   const mp_type_t *in = mp_rule_type(builder, 0);
   const uint32_t num_operands = builder->op->num_operands;
   const mp_type_t *out = mp_rule_type(builder, num_operands);
-  if (in->rank != out->rank) return put_batched(builder, 0);
+  if (in->rank != out->rank) return rules_call_put_batched(builder, 0);
   for (uint32_t d = 0; d < in->rank; ++d) {
     if (in->dims[d] == out->dims[d]) {
       MP_RETURN_IF_ERROR(mp_rule_add_all(builder, in->dims[d], MP_FACTOR_PASS, false, d));
@@ -125,39 +125,39 @@ typedef struct {
 } mp_call_target_t;
 
 static const mp_call_target_t g_targets[] = {
-    {"ApproxTopK", make_approx_top_k, 0},
-    {"Cholesky", make_pointwise, 0},
-    {"CompactWyHelper", make_pointwise, 0},
-    {"Eigh", make_eigh, 0},
-    {"InspectSharding", make_pointwise, 0},
-    {"InvertDiagBlocksLowerTriangular", make_pointwise, 0},
-    {"InvertDiagBlocksUpperTriangular", make_pointwise, 0},
-    {"LayoutConstraint", make_pointwise, 0},
-    {"LuDecomposition", make_batched, 2},
-    {"MoveToDevice", make_move, 0},
-    {"MoveToHost", make_move, 0},
-    {"PartialReduce", make_approx_top_k, 0},
-    {"ProductOfElementaryHouseholderReflectors", make_householder_product, 2},
-    {"Qr", make_qr, 2},
-    {"QrDecompositionBlock", make_qr, 0},
-    {"Sharding", make_pointwise, 0},
-    {"TopK", make_top_k, 1},
-    {"X64Combine", make_pointwise, 0},
-    {"X64SplitHigh", make_pointwise, 0},
-    {"X64SplitLow", make_pointwise, 0},
-    {"annotate_device_placement", make_pointwise, 0},
-    {"mhlo.erf", make_pointwise, 0},
-    {"mhlo.topk", make_top_k, 1},
-    {"minipod.eigh.lower", make_batched, 2},
-    {"minipod.eigh.upper", make_batched, 2},
-    {"minipod.svd", make_batched, 2},
-    {"minipod.tridiagonal_solve", make_batched, 1},
-    {"minipod.tridiagonal_solve.perturbed", make_batched, 1},
-    {"xla.sdy.FuncResultSharding", make_move, 0},
-    {"xla.sdy.PropagationBarrier", make_move, 0},
+    {"ApproxTopK", rules_call_make_approx_top_k, 0},
+    {"Cholesky", rules_call_make_pointwise, 0},
+    {"CompactWyHelper", rules_call_make_pointwise, 0},
+    {"Eigh", rules_call_make_eigh, 0},
+    {"InspectSharding", rules_call_make_pointwise, 0},
+    {"InvertDiagBlocksLowerTriangular", rules_call_make_pointwise, 0},
+    {"InvertDiagBlocksUpperTriangular", rules_call_make_pointwise, 0},
+    {"LayoutConstraint", rules_call_make_pointwise, 0},
+    {"LuDecomposition", rules_call_make_batched, 2},
+    {"MoveToDevice", rules_call_make_move, 0},
+    {"MoveToHost", rules_call_make_move, 0},
+    {"PartialReduce", rules_call_make_approx_top_k, 0},
+    {"ProductOfElementaryHouseholderReflectors", rules_call_make_householder_product, 2},
+    {"Qr", rules_call_make_qr, 2},
+    {"QrDecompositionBlock", rules_call_make_qr, 0},
+    {"Sharding", rules_call_make_pointwise, 0},
+    {"TopK", rules_call_make_top_k, 1},
+    {"X64Combine", rules_call_make_pointwise, 0},
+    {"X64SplitHigh", rules_call_make_pointwise, 0},
+    {"X64SplitLow", rules_call_make_pointwise, 0},
+    {"annotate_device_placement", rules_call_make_pointwise, 0},
+    {"mhlo.erf", rules_call_make_pointwise, 0},
+    {"mhlo.topk", rules_call_make_top_k, 1},
+    {"minipod.eigh.lower", rules_call_make_batched, 2},
+    {"minipod.eigh.upper", rules_call_make_batched, 2},
+    {"minipod.svd", rules_call_make_batched, 2},
+    {"minipod.tridiagonal_solve", rules_call_make_batched, 1},
+    {"minipod.tridiagonal_solve.perturbed", rules_call_make_batched, 1},
+    {"xla.sdy.FuncResultSharding", rules_call_make_move, 0},
+    {"xla.sdy.PropagationBarrier", rules_call_make_move, 0},
 };
 
-static const mp_call_target_t *find_target(const mp_op_t *op) {
+static const mp_call_target_t *rules_call_find_target(const mp_op_t *op) {
   const mp_str_t target = mp_op_str(op, MP_ATTR_CALL_TARGET_NAME);
   for (size_t i = 0; i < sizeof(g_targets) / sizeof(g_targets[0]); ++i) {
     if (mp_str_is(target, g_targets[i].target)) return &g_targets[i];
@@ -166,7 +166,7 @@ static const mp_call_target_t *find_target(const mp_op_t *op) {
 }
 
 // What the frontend says of its own call: mhlo.frontend_attributes = {num_batch_dims = "1"}.
-static uint32_t stated_batch_dims(const mp_op_t *op) {
+static uint32_t rules_call_stated_batch_dims(const mp_op_t *op) {
   const mp_attr_t *stated =
       mp_attr_dict_get_text(mp_op_attr(op, MP_ATTR_MHLO_FRONTEND_ATTRIBUTES), "num_batch_dims");
   if (stated == NULL || stated->kind != MP_KIND_STRING || stated->u.str.size != 1) return 0;
@@ -176,21 +176,21 @@ static uint32_t stated_batch_dims(const mp_op_t *op) {
 
 uint32_t mp_call_batch_dims(const mp_op_t *op) {
   if (op->code != MP_OP_CUSTOM_CALL || op->num_operands == 0) return 0;
-  const mp_call_target_t *target = find_target(op);
+  const mp_call_target_t *target = rules_call_find_target(op);
   const uint32_t rank = op->operands[0]->type->rank;
   if (target != NULL && target->inner != 0) return rank < target->inner ? 0 : rank - target->inner;
-  return stated_batch_dims(op);
+  return rules_call_stated_batch_dims(op);
 }
 
 // --- what a call says itself ---
 
-static bool has(mp_index_list_t list, uint32_t factor) {
+static bool rules_call_has(mp_index_list_t list, uint32_t factor) {
   return mp_index_list_has(list, factor);
 }
 
 // A factor can be in one dimension of a tensor only.
-static mp_status_t put_stated_tensor(mp_rule_builder_t *builder, uint32_t tensor,
-                                     const mp_tensor_mapping_t *mapping) {
+static mp_status_t rules_call_put_stated_tensor(mp_rule_builder_t *builder, uint32_t tensor,
+                                                const mp_tensor_mapping_t *mapping) {
   bool *used = MP_ARENA_ARRAY(builder->arena, bool, builder->num_factors);
   MP_RETURN_IF_NULL(used);
   if (mapping->rank != mp_rule_rank(builder, tensor)) builder->has_no_rule = true;
@@ -209,29 +209,31 @@ static mp_status_t put_stated_tensor(mp_rule_builder_t *builder, uint32_t tensor
 mp_status_t mp_rule_make_stated(mp_rule_builder_t *builder, const mp_sharding_rule_t *stated) {
   const uint32_t num_operands = builder->op->num_operands;
   for (uint32_t f = 0; f < stated->factor_sizes.count; ++f) {
-    const mp_factor_kind_t kind = has(stated->reduction, f)          ? MP_FACTOR_REDUCTION
-                                  : has(stated->need_replication, f) ? MP_FACTOR_REPLICATE
-                                  : has(stated->permutation, f)      ? MP_FACTOR_PERMUTE
-                                                                     : MP_FACTOR_PASS;
+    const mp_factor_kind_t kind = rules_call_has(stated->reduction, f) ? MP_FACTOR_REDUCTION
+                                  : rules_call_has(stated->need_replication, f)
+                                      ? MP_FACTOR_REPLICATE
+                                  : rules_call_has(stated->permutation, f) ? MP_FACTOR_PERMUTE
+                                                                           : MP_FACTOR_PASS;
     uint16_t factor = 0;
     MP_RETURN_IF_ERROR(mp_rule_add_factor(builder, stated->factor_sizes.values[f], kind,
-                                          has(stated->blocked_propagation, f), &factor));
+                                          rules_call_has(stated->blocked_propagation, f), &factor));
   }
   if (stated->num_operands != num_operands || stated->num_results != builder->op->num_results) {
     builder->has_no_rule = true;
     return NULL;
   }
   for (uint32_t t = 0; t < num_operands; ++t) {
-    MP_RETURN_IF_ERROR(put_stated_tensor(builder, t, &stated->operands[t]));
+    MP_RETURN_IF_ERROR(rules_call_put_stated_tensor(builder, t, &stated->operands[t]));
   }
   for (uint32_t i = 0; i < stated->num_results; ++i) {
-    MP_RETURN_IF_ERROR(put_stated_tensor(builder, num_operands + i, &stated->results[i]));
+    MP_RETURN_IF_ERROR(
+        rules_call_put_stated_tensor(builder, num_operands + i, &stated->results[i]));
   }
   return NULL;
 }
 
 mp_status_t mp_rule_make_custom_call(mp_rule_builder_t *builder) {
-  const mp_call_target_t *target = find_target(builder->op);
+  const mp_call_target_t *target = rules_call_find_target(builder->op);
   if (target != NULL && builder->op->num_operands != 0) return target->make(builder);
   builder->has_no_rule = true;
   return NULL;

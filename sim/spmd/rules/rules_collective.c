@@ -3,7 +3,8 @@
 #include "sim/spmd/rules/rule_builder.h"
 
 // `touched` up to two dimensions; the second may equal the first.
-static mp_status_t put_collective(mp_rule_builder_t *builder, int64_t first, int64_t second) {
+static mp_status_t rules_collective_put_collective(mp_rule_builder_t *builder, int64_t first,
+                                                   int64_t second) {
   const mp_op_t *op = builder->op;
   const uint32_t rank = mp_rule_rank(builder, 0);
   for (uint32_t t = 0; t < builder->num_tensors; ++t) {
@@ -29,15 +30,16 @@ static mp_status_t put_collective(mp_rule_builder_t *builder, int64_t first, int
 
 mp_status_t mp_rule_make_all_gather(mp_rule_builder_t *builder) {
   const int64_t dim = mp_op_int(builder->op, MP_ATTR_ALL_GATHER_DIM, 0);
-  return put_collective(builder, dim, dim);
+  return rules_collective_put_collective(builder, dim, dim);
 }
 
 mp_status_t mp_rule_make_all_to_all(mp_rule_builder_t *builder) {
-  return put_collective(builder, mp_op_int(builder->op, MP_ATTR_SPLIT_DIMENSION, 0),
-                        mp_op_int(builder->op, MP_ATTR_CONCAT_DIMENSION, 0));
+  return rules_collective_put_collective(builder,
+                                         mp_op_int(builder->op, MP_ATTR_SPLIT_DIMENSION, 0),
+                                         mp_op_int(builder->op, MP_ATTR_CONCAT_DIMENSION, 0));
 }
 
 mp_status_t mp_rule_make_reduce_scatter(mp_rule_builder_t *builder) {
   const int64_t dim = mp_op_int(builder->op, MP_ATTR_SCATTER_DIMENSION, 0);
-  return put_collective(builder, dim, dim);
+  return rules_collective_put_collective(builder, dim, dim);
 }

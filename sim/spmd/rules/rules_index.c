@@ -15,9 +15,10 @@ typedef struct {
 
 // A factor in dimensions of the array (and what is made of it), the indices, the slices; negative:
 // not there. Scatter has several arrays and as many slices.
-static mp_status_t put_slicing(mp_rule_builder_t *builder, const mp_slicing_t *s, int64_t size,
-                               mp_factor_kind_t kind, bool is_blocked, int64_t array_dim,
-                               int64_t indices_dim, int64_t slices_dim) {
+static mp_status_t rules_index_put_slicing(mp_rule_builder_t *builder, const mp_slicing_t *s,
+                                           int64_t size, mp_factor_kind_t kind, bool is_blocked,
+                                           int64_t array_dim, int64_t indices_dim,
+                                           int64_t slices_dim) {
   uint16_t factor = 0;
   MP_RETURN_IF_ERROR(mp_rule_add_factor(builder, size, kind, is_blocked, &factor));
   const uint32_t count = s->is_scatter ? s->op->num_results : 1;
@@ -32,7 +33,7 @@ static mp_status_t put_slicing(mp_rule_builder_t *builder, const mp_slicing_t *s
 }
 
 // The reductions for which updates may be applied in parts, and the parts' results combined.
-static bool is_common_reduction(const mp_op_t *op) {
+static bool rules_index_is_common_reduction(const mp_op_t *op) {
   const mp_op_t *end = mp_block_terminator(op->regions[0]);
   const mp_value_t *args = op->regions[0]->args;
   const uint32_t count = op->num_results;
@@ -62,51 +63,52 @@ static bool is_common_reduction(const mp_op_t *op) {
 }
 
 // A dimension of the slices that runs along one of the array.
-static mp_status_t put_window(mp_rule_builder_t *builder, const mp_slicing_t *s, int64_t array_dim,
-                              int64_t slices_dim) {
+static mp_status_t rules_index_put_window(mp_rule_builder_t *builder, const mp_slicing_t *s,
+                                          int64_t array_dim, int64_t slices_dim) {
   const int64_t array_size = s->array->dims[array_dim];
   const int64_t size = s->slices->dims[slices_dim];
   if (array_size == size) {
-    return put_slicing(builder, s, size, MP_FACTOR_PASS, false, array_dim, -1, slices_dim);
+    return rules_index_put_slicing(builder, s, size, MP_FACTOR_PASS, false, array_dim, -1,
+                                   slices_dim);
   }
   if (!s->is_scatter && size != 1) {
-    return put_slicing(builder, s, array_size, MP_FACTOR_REPLICATE, true, array_dim, -1,
-                       slices_dim);
+    return rules_index_put_slicing(builder, s, array_size, MP_FACTOR_REPLICATE, true, array_dim, -1,
+                                   slices_dim);
   }
   // One element of a sharded dimension: one part has it, the others contribute nothing.
-  MP_RETURN_IF_ERROR(put_slicing(builder, s, array_size,
-                                 s->is_scatter ? MP_FACTOR_REPLICATE : MP_FACTOR_REDUCTION, false,
-                                 array_dim, -1, -1));
-  return put_slicing(builder, s, size, MP_FACTOR_REPLICATE, false, -1, -1, slices_dim);
+  MP_RETURN_IF_ERROR(rules_index_put_slicing(
+      builder, s, array_size, s->is_scatter ? MP_FACTOR_REPLICATE : MP_FACTOR_REDUCTION, false,
+      array_dim, -1, -1));
+  return rules_index_put_slicing(builder, s, size, MP_FACTOR_REPLICATE, false, -1, -1, slices_dim);
 }
 
 // A dimension of the slices that runs along one of the indices, and perhaps of the array.
-static mp_status_t put_index_batch(mp_rule_builder_t *builder, const mp_slicing_t *s,
-                                   int64_t indices_dim, int64_t slices_dim) {
+static mp_status_t rules_index_put_index_batch(mp_rule_builder_t *builder, const mp_slicing_t *s,
+                                               int64_t indices_dim, int64_t slices_dim) {
   int64_t array_dim = -1;
   for (uint32_t i = 0; i < s->indices_batching.count; ++i) {
     if (s->indices_batching.values[i] == indices_dim) array_dim = s->array_batching.values[i];
   }
   mp_factor_kind_t kind = MP_FACTOR_PASS;
   if (s->is_scatter && array_dim < 0) {
-    kind = is_common_reduction(s->op) ? MP_FACTOR_REDUCTION : MP_FACTOR_REPLICATE;
+    kind = rules_index_is_common_reduction(s->op) ? MP_FACTOR_REDUCTION : MP_FACTOR_REPLICATE;
   }
-  return put_slicing(builder, s, s->slices->dims[slices_dim], kind, false, array_dim, indices_dim,
-                     slices_dim);
+  return rules_index_put_slicing(builder, s, s->slices->dims[slices_dim], kind, false, array_dim,
+                                 indices_dim, slices_dim);
 }
 
-static mp_status_t put_dropped(mp_rule_builder_t *builder, const mp_slicing_t *s) {
+static mp_status_t rules_index_put_dropped(mp_rule_builder_t *builder, const mp_slicing_t *s) {
   for (uint32_t i = 0; i < s->dropped.count; ++i) {
     const int64_t dim = s->dropped.values[i];
     const int64_t size = s->array->dims[dim];
     const mp_factor_kind_t gathered = size == 1 ? MP_FACTOR_REPLICATE : MP_FACTOR_REDUCTION;
-    MP_RETURN_IF_ERROR(put_slicing(builder, s, size, s->is_scatter ? MP_FACTOR_PASS : gathered,
-                                   false, dim, -1, -1));
+    MP_RETURN_IF_ERROR(rules_index_put_slicing(
+        builder, s, size, s->is_scatter ? MP_FACTOR_PASS : gathered, false, dim, -1, -1));
   }
   return NULL;
 }
 
-static mp_status_t put_all(mp_rule_builder_t *builder, const mp_slicing_t *s) {
+static mp_status_t rules_index_put_all(mp_rule_builder_t *builder, const mp_slicing_t *s) {
   int64_t array_dim = 0;
   int64_t batch = 0;
   for (uint32_t d = 0; d < s->slices->rank; ++d) {
@@ -115,17 +117,17 @@ static mp_status_t put_all(mp_rule_builder_t *builder, const mp_slicing_t *s) {
              mp_index_list_has(s->array_batching, array_dim)) {
         ++array_dim;
       }
-      MP_RETURN_IF_ERROR(put_window(builder, s, array_dim++, d));
+      MP_RETURN_IF_ERROR(rules_index_put_window(builder, s, array_dim++, d));
     } else {
       const int64_t indices_dim = batch < s->index_vector_dim ? batch : batch + 1;
-      MP_RETURN_IF_ERROR(put_index_batch(builder, s, indices_dim, d));
+      MP_RETURN_IF_ERROR(rules_index_put_index_batch(builder, s, indices_dim, d));
       ++batch;
     }
   }
-  MP_RETURN_IF_ERROR(put_dropped(builder, s));
+  MP_RETURN_IF_ERROR(rules_index_put_dropped(builder, s));
   if (s->index_vector_dim >= (int64_t)s->indices->rank) return NULL;
-  return put_slicing(builder, s, s->indices->dims[s->index_vector_dim], MP_FACTOR_REPLICATE, false,
-                     -1, s->index_vector_dim, -1);
+  return rules_index_put_slicing(builder, s, s->indices->dims[s->index_vector_dim],
+                                 MP_FACTOR_REPLICATE, false, -1, s->index_vector_dim, -1);
 }
 
 mp_status_t mp_rule_make_gather(mp_rule_builder_t *builder) {
@@ -142,7 +144,7 @@ mp_status_t mp_rule_make_gather(mp_rule_builder_t *builder) {
       .indices_batching = mp_op_ints(op, MP_ATTR_START_INDICES_BATCHING_DIMS),
       .index_vector_dim = mp_op_int(op, MP_ATTR_INDEX_VECTOR_DIM, 0),
   };
-  return put_all(builder, &slicing);
+  return rules_index_put_all(builder, &slicing);
 }
 
 mp_status_t mp_rule_make_scatter(mp_rule_builder_t *builder) {
@@ -159,5 +161,5 @@ mp_status_t mp_rule_make_scatter(mp_rule_builder_t *builder) {
       .indices_batching = mp_op_ints(op, MP_ATTR_SCATTER_INDICES_BATCHING_DIMS),
       .index_vector_dim = mp_op_int(op, MP_ATTR_INDEX_VECTOR_DIM, 0),
   };
-  return put_all(builder, &slicing);
+  return rules_index_put_all(builder, &slicing);
 }

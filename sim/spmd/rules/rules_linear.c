@@ -2,9 +2,9 @@
 #include "sim/spmd/rules/rule_builder.h"
 
 // The dimensions of a dot_general side that are neither batching nor contracted.
-static mp_status_t put_free_dims(mp_rule_builder_t *builder, uint32_t side,
-                                 mp_index_list_t batching, mp_index_list_t contracting,
-                                 uint32_t *out_dim) {
+static mp_status_t rules_linear_put_free_dims(mp_rule_builder_t *builder, uint32_t side,
+                                              mp_index_list_t batching, mp_index_list_t contracting,
+                                              uint32_t *out_dim) {
   const mp_type_t *type = mp_rule_type(builder, side);
   for (uint32_t d = 0; d < type->rank; ++d) {
     if (mp_index_list_has(batching, d) || mp_index_list_has(contracting, d)) continue;
@@ -27,8 +27,8 @@ mp_status_t mp_rule_make_dot_general(mp_rule_builder_t *builder) {
         mp_rule_add(builder, lhs->dims[lb.values[i]], MP_FACTOR_PASS,
                     (mp_rule_place_t[]){{0, lb.values[i]}, {1, rb.values[i]}, {2, out++}}, 3));
   }
-  MP_RETURN_IF_ERROR(put_free_dims(builder, 0, lb, lc, &out));
-  MP_RETURN_IF_ERROR(put_free_dims(builder, 1, rb, rc, &out));
+  MP_RETURN_IF_ERROR(rules_linear_put_free_dims(builder, 0, lb, lc, &out));
+  MP_RETURN_IF_ERROR(rules_linear_put_free_dims(builder, 1, rb, rc, &out));
   for (uint32_t i = 0; i < lc.count; ++i) {
     MP_RETURN_IF_ERROR(mp_rule_add(builder, lhs->dims[lc.values[i]], MP_FACTOR_REDUCTION,
                                    (mp_rule_place_t[]){{0, lc.values[i]}, {1, rc.values[i]}}, 2));
@@ -45,7 +45,7 @@ typedef struct {
   int64_t batch_groups, feature_groups;
 } mp_conv_dims_t;
 
-static mp_conv_dims_t conv_dims(const mp_op_t *op) {
+static mp_conv_dims_t rules_linear_conv_dims(const mp_op_t *op) {
   return (mp_conv_dims_t){
       .lhs_batch = mp_op_int(op, MP_ATTR_INPUT_BATCH_DIMENSION, 0),
       .lhs_feature = mp_op_int(op, MP_ATTR_INPUT_FEATURE_DIMENSION, 0),
@@ -63,7 +63,8 @@ static mp_conv_dims_t conv_dims(const mp_op_t *op) {
 
 // A spatial dimension of the input is sharded along the windows (as the output is) or within the
 // window (as the kernel is): a factor for each, the larger one first, as far as the size goes.
-static mp_status_t put_spatial(mp_rule_builder_t *builder, const mp_conv_dims_t *dims, uint32_t i) {
+static mp_status_t rules_linear_put_spatial(mp_rule_builder_t *builder, const mp_conv_dims_t *dims,
+                                            uint32_t i) {
   const int64_t in = dims->lhs_spatial.values[i];
   const int64_t window = dims->rhs_spatial.values[i];
   const int64_t out = dims->out_spatial.values[i];
@@ -87,7 +88,7 @@ static mp_status_t put_spatial(mp_rule_builder_t *builder, const mp_conv_dims_t 
 
 mp_status_t mp_rule_make_convolution(mp_rule_builder_t *builder) {
   const mp_op_t *op = builder->op;
-  const mp_conv_dims_t dims = conv_dims(op);
+  const mp_conv_dims_t dims = rules_linear_conv_dims(op);
   const mp_type_t *rhs = op->operands[1]->type;
   const mp_type_t *out = op->results[0].type;
   if (dims.batch_groups > 1) {
@@ -98,7 +99,7 @@ mp_status_t mp_rule_make_convolution(mp_rule_builder_t *builder) {
   MP_RETURN_IF_ERROR(mp_rule_add(builder, out->dims[dims.out_batch], MP_FACTOR_PASS,
                                  (mp_rule_place_t[]){{0, dims.lhs_batch}, {2, dims.out_batch}}, 2));
   for (uint32_t i = 0; i < dims.lhs_spatial.count; ++i) {
-    MP_RETURN_IF_ERROR(put_spatial(builder, &dims, i));
+    MP_RETURN_IF_ERROR(rules_linear_put_spatial(builder, &dims, i));
   }
   if (dims.feature_groups > 1) {
     MP_RETURN_IF_ERROR(mp_rule_add(
@@ -116,7 +117,7 @@ mp_status_t mp_rule_make_convolution(mp_rule_builder_t *builder) {
 // --- matrices and transforms ---
 
 // The dimensions before the last `matrix` ones are independent problems.
-static mp_status_t put_batch(mp_rule_builder_t *builder, uint32_t matrix) {
+static mp_status_t rules_linear_put_batch(mp_rule_builder_t *builder, uint32_t matrix) {
   const mp_type_t *type = builder->op->operands[0]->type;
   for (uint32_t d = 0; d + matrix < type->rank; ++d) {
     MP_RETURN_IF_ERROR(mp_rule_add_all(builder, type->dims[d], MP_FACTOR_PASS, false, d));
@@ -126,7 +127,7 @@ static mp_status_t put_batch(mp_rule_builder_t *builder, uint32_t matrix) {
 
 mp_status_t mp_rule_make_cholesky(mp_rule_builder_t *builder) {
   const mp_type_t *type = builder->op->operands[0]->type;
-  MP_RETURN_IF_ERROR(put_batch(builder, 2));
+  MP_RETURN_IF_ERROR(rules_linear_put_batch(builder, 2));
   for (uint32_t d = type->rank - 2; d < type->rank; ++d) {
     MP_RETURN_IF_ERROR(mp_rule_add_all(builder, type->dims[d], MP_FACTOR_REPLICATE, false, d));
   }
@@ -147,7 +148,7 @@ mp_status_t mp_rule_make_triangular_solve(mp_rule_builder_t *builder) {
   const int64_t of_x = is_left == is_transposed ? row : column;
   const int64_t solved = is_left ? row : column;  // b's and x's dimension
   const int64_t kept = is_left ? column : row;
-  MP_RETURN_IF_ERROR(put_batch(builder, 2));
+  MP_RETURN_IF_ERROR(rules_linear_put_batch(builder, 2));
   MP_RETURN_IF_ERROR(mp_rule_add(builder, a->dims[of_b], MP_FACTOR_REPLICATE,
                                  (mp_rule_place_t[]){{0, of_b}, {1, solved}}, 2));
   MP_RETURN_IF_ERROR(mp_rule_add(builder, b->dims[kept], MP_FACTOR_REPLICATE,
@@ -160,7 +161,7 @@ mp_status_t mp_rule_make_fft(mp_rule_builder_t *builder) {
   const mp_type_t *in = builder->op->operands[0]->type;
   const mp_type_t *out = builder->op->results[0].type;
   const uint32_t length = mp_op_ints(builder->op, MP_ATTR_FFT_LENGTH).count;
-  MP_RETURN_IF_ERROR(put_batch(builder, length));
+  MP_RETURN_IF_ERROR(rules_linear_put_batch(builder, length));
   for (uint32_t d = in->rank - length; d < in->rank; ++d) {
     MP_RETURN_IF_ERROR(
         mp_rule_add_all(builder, in->dims[d], MP_FACTOR_REPLICATE, in->dims[d] != out->dims[d], d));

@@ -24,7 +24,7 @@ mp_status_t mp_rule_make_reduce(mp_rule_builder_t *builder) {
 }
 
 // Windows of one element, one after the other and nothing around: as if there were none.
-static bool is_trivial_window(const mp_op_t *op, uint32_t dim) {
+static bool rules_reduce_is_trivial_window(const mp_op_t *op, uint32_t dim) {
   const mp_index_list_t sizes = mp_op_ints(op, MP_ATTR_WINDOW_DIMENSIONS);
   const mp_index_list_t strides = mp_op_ints(op, MP_ATTR_WINDOW_STRIDES);
   const mp_attr_t *padding = mp_op_attr(op, MP_ATTR_PADDING);
@@ -38,9 +38,9 @@ mp_status_t mp_rule_make_reduce_window(mp_rule_builder_t *builder) {
   const mp_op_t *op = builder->op;
   const mp_type_t *out = op->results[0].type;
   for (uint32_t d = 0; d < out->rank; ++d) {
-    MP_RETURN_IF_ERROR(
-        mp_rule_add_all(builder, out->dims[d],
-                        is_trivial_window(op, d) ? MP_FACTOR_PASS : MP_FACTOR_PERMUTE, false, d));
+    MP_RETURN_IF_ERROR(mp_rule_add_all(
+        builder, out->dims[d],
+        rules_reduce_is_trivial_window(op, d) ? MP_FACTOR_PASS : MP_FACTOR_PERMUTE, false, d));
   }
   return NULL;
 }
@@ -52,7 +52,7 @@ mp_status_t mp_rule_make_select_and_scatter(mp_rule_builder_t *builder) {
   const mp_type_t *out = op->results[0].type;
   const uint32_t result = mp_rule_result(builder, 0);
   for (uint32_t d = 0; d < out->rank; ++d) {
-    if (is_trivial_window(op, d)) {
+    if (rules_reduce_is_trivial_window(op, d)) {
       MP_RETURN_IF_ERROR(mp_rule_add_all(builder, out->dims[d], MP_FACTOR_PASS, false, d));
       continue;
     }

@@ -2,7 +2,8 @@
 #include "sim/spmd/rules/rule_builder.h"
 
 // Dimension by dimension, of all tensors: the ones that keep their size pass.
-static mp_status_t put_by_size(mp_rule_builder_t *builder, mp_factor_kind_t kind, bool is_blocked) {
+static mp_status_t rules_shape_put_by_size(mp_rule_builder_t *builder, mp_factor_kind_t kind,
+                                           bool is_blocked) {
   const mp_type_t *in = builder->op->operands[0]->type;
   const mp_type_t *out = builder->op->results[0].type;
   for (uint32_t d = 0; d < in->rank; ++d) {
@@ -14,16 +15,16 @@ static mp_status_t put_by_size(mp_rule_builder_t *builder, mp_factor_kind_t kind
 }
 
 mp_status_t mp_rule_make_slice(mp_rule_builder_t *builder) {
-  return put_by_size(builder, MP_FACTOR_PERMUTE, false);
+  return rules_shape_put_by_size(builder, MP_FACTOR_PERMUTE, false);
 }
 
 mp_status_t mp_rule_make_pad(mp_rule_builder_t *builder) {
-  return put_by_size(builder, MP_FACTOR_PERMUTE, false);
+  return rules_shape_put_by_size(builder, MP_FACTOR_PERMUTE, false);
 }
 
 mp_status_t mp_rule_make_dynamic_slice(mp_rule_builder_t *builder) {
   builder->priority = MP_RULE_FORWARD_FIRST;
-  return put_by_size(builder, MP_FACTOR_REPLICATE, true);
+  return rules_shape_put_by_size(builder, MP_FACTOR_REPLICATE, true);
 }
 
 // Where the update has the operand's whole dimension, all three pass. Elsewhere each part of the
@@ -97,18 +98,19 @@ mp_status_t mp_rule_make_broadcast_in_dim(mp_rule_builder_t *builder) {
   return NULL;
 }
 
-static const mp_value_t *before_slice(const mp_value_t *value) {
+static const mp_value_t *rules_shape_before_slice(const mp_value_t *value) {
   return value->op != NULL && value->op->code == MP_OP_SLICE ? value->op->operands[0] : value;
 }
 
 // Whether the pieces are slices, or slices of one value and that value itself: a rotation, a shift,
 // a wrapped border, whose parts come from neighbours.
-static bool joins_slices(const mp_op_t *op) {
+static bool rules_shape_joins_slices(const mp_op_t *op) {
   uint32_t num_slices = 0;
   bool is_one_value = true;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
-    num_slices += before_slice(op->operands[i]) != op->operands[i];
-    is_one_value &= before_slice(op->operands[i]) == before_slice(op->operands[0]);
+    num_slices += rules_shape_before_slice(op->operands[i]) != op->operands[i];
+    is_one_value &=
+        rules_shape_before_slice(op->operands[i]) == rules_shape_before_slice(op->operands[0]);
   }
   return num_slices == op->num_operands || (is_one_value && num_slices != 0);
 }
@@ -117,7 +119,8 @@ mp_status_t mp_rule_make_concatenate(mp_rule_builder_t *builder) {
   const mp_op_t *op = builder->op;
   const mp_type_t *out = op->results[0].type;
   const int64_t along = mp_op_int(op, MP_ATTR_DIMENSION, 0);
-  const mp_factor_kind_t joined = joins_slices(op) ? MP_FACTOR_PERMUTE : MP_FACTOR_REPLICATE;
+  const mp_factor_kind_t joined =
+      rules_shape_joins_slices(op) ? MP_FACTOR_PERMUTE : MP_FACTOR_REPLICATE;
   for (uint32_t d = 0; d < out->rank; ++d) {
     MP_RETURN_IF_ERROR(mp_rule_add_all(builder, out->dims[d],
                                        (int64_t)d == along ? joined : MP_FACTOR_PASS, false, d));
@@ -145,7 +148,7 @@ mp_status_t mp_rule_make_bitcast_convert(mp_rule_builder_t *builder) {
 
 // --- reshape ---
 
-static int64_t gcd(int64_t a, int64_t b) {
+static int64_t rules_shape_gcd(int64_t a, int64_t b) {
   while (b != 0) {
     int64_t rest = a % b;
     a = b;
@@ -165,8 +168,8 @@ typedef struct {
 
 // Begins the next dimension where one ended; those of size 1 have a factor of their own. Sets what
 // is left of it, 1 behind the last one.
-static mp_status_t begin_dim(mp_rule_builder_t *builder, mp_reshape_side_t *side,
-                             int64_t *out_left) {
+static mp_status_t rules_shape_begin_dim(mp_rule_builder_t *builder, mp_reshape_side_t *side,
+                                         int64_t *out_left) {
   for (; side->dim < side->type->rank && side->type->dims[side->dim] == 1; ++side->dim) {
     MP_RETURN_IF_ERROR(
         mp_rule_add(builder, 1, MP_FACTOR_PASS, (mp_rule_place_t[]){{side->tensor, side->dim}}, 1));
@@ -178,7 +181,7 @@ static mp_status_t begin_dim(mp_rule_builder_t *builder, mp_reshape_side_t *side
   return NULL;
 }
 
-static void advance(mp_reshape_side_t *side, int64_t factor) {
+static void rules_shape_advance(mp_reshape_side_t *side, int64_t factor) {
   side->done *= factor;
   side->left /= factor;
   if (side->left > 1) return;
@@ -186,16 +189,17 @@ static void advance(mp_reshape_side_t *side, int64_t factor) {
   ++side->dim;
 }
 
-static mp_status_t put_own(mp_rule_builder_t *builder, mp_reshape_side_t *side, int64_t factor) {
+static mp_status_t rules_shape_put_own(mp_rule_builder_t *builder, mp_reshape_side_t *side,
+                                       int64_t factor) {
   MP_RETURN_IF_ERROR(mp_rule_add(builder, factor, MP_FACTOR_PASS,
                                  (mp_rule_place_t[]){{side->tensor, side->dim}}, 1));
-  advance(side, factor);
+  rules_shape_advance(side, factor);
   return NULL;
 }
 
 // Once the sides have diverged, the one that is behind takes a factor of its own: up to where they
 // meet again, or else as little as leaves the divisor that both dimensions have in common.
-static int64_t catch_up(int64_t left, int64_t common, int64_t behind, int64_t ahead) {
+static int64_t rules_shape_catch_up(int64_t left, int64_t common, int64_t behind, int64_t ahead) {
   if (ahead % behind == 0 && left % (ahead / behind) == 0) return ahead / behind;
   return left > common ? left / common : left;
 }
@@ -214,22 +218,24 @@ mp_status_t mp_rule_make_reshape(mp_rule_builder_t *builder) {
   for (;;) {
     int64_t in_left = 1;
     int64_t out_left = 1;
-    MP_RETURN_IF_ERROR(begin_dim(builder, &in, &in_left));
-    MP_RETURN_IF_ERROR(begin_dim(builder, &out, &out_left));
+    MP_RETURN_IF_ERROR(rules_shape_begin_dim(builder, &in, &in_left));
+    MP_RETURN_IF_ERROR(rules_shape_begin_dim(builder, &out, &out_left));
     if (in_left == 1 && out_left == 1) return NULL;
-    const int64_t common = gcd(in_left, out_left);
+    const int64_t common = rules_shape_gcd(in_left, out_left);
     if (in.done < out.done) {
-      MP_RETURN_IF_ERROR(put_own(builder, &in, catch_up(in_left, common, in.done, out.done)));
+      MP_RETURN_IF_ERROR(rules_shape_put_own(
+          builder, &in, rules_shape_catch_up(in_left, common, in.done, out.done)));
     } else if (in.done > out.done) {
-      MP_RETURN_IF_ERROR(put_own(builder, &out, catch_up(out_left, common, out.done, in.done)));
+      MP_RETURN_IF_ERROR(rules_shape_put_own(
+          builder, &out, rules_shape_catch_up(out_left, common, out.done, in.done)));
     } else if (common > 1) {
       MP_RETURN_IF_ERROR(mp_rule_add(builder, common, MP_FACTOR_PASS,
                                      (mp_rule_place_t[]){{0, in.dim}, {1, out.dim}}, 2));
-      advance(&in, common);
-      advance(&out, common);
+      rules_shape_advance(&in, common);
+      rules_shape_advance(&out, common);
     } else {
-      MP_RETURN_IF_ERROR(put_own(builder, &in, in_left));
-      MP_RETURN_IF_ERROR(put_own(builder, &out, out_left));
+      MP_RETURN_IF_ERROR(rules_shape_put_own(builder, &in, in_left));
+      MP_RETURN_IF_ERROR(rules_shape_put_own(builder, &out, out_left));
     }
   }
 }

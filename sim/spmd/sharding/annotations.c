@@ -73,7 +73,7 @@ typedef struct {
   uint32_t capacity;
 } mp_collector_t;
 
-static mp_status_t add_mesh(mp_collector_t *collector, const mp_mesh_t *mesh) {
+static mp_status_t annotations_add_mesh(mp_collector_t *collector, const mp_mesh_t *mesh) {
   mp_annotations_t *out = collector->out;
   if (mesh == NULL) return NULL;
   for (uint32_t i = 0; i < out->num_meshes; ++i) {
@@ -91,30 +91,32 @@ static mp_status_t add_mesh(mp_collector_t *collector, const mp_mesh_t *mesh) {
   return NULL;
 }
 
-static mp_status_t add_attr(mp_collector_t *collector, mp_attr_name_t name, const mp_attr_t *attr) {
+static mp_status_t annotations_add_attr(mp_collector_t *collector, mp_attr_name_t name,
+                                        const mp_attr_t *attr) {
   if (name == MP_ATTR_MHLO_SHARDING) collector->out->has_gspmd = true;
-  if (attr->kind == MP_KIND_SHARDING) return add_mesh(collector, attr->u.sharding->mesh);
+  if (attr->kind == MP_KIND_SHARDING)
+    return annotations_add_mesh(collector, attr->u.sharding->mesh);
   if (attr->kind != MP_KIND_SHARDINGS) return NULL;
   for (uint32_t i = 0; i < attr->u.shardings.count; ++i) {
-    MP_RETURN_IF_ERROR(add_mesh(collector, attr->u.shardings.shardings[i].mesh));
+    MP_RETURN_IF_ERROR(annotations_add_mesh(collector, attr->u.shardings.shardings[i].mesh));
   }
   return NULL;
 }
 
-static mp_status_t visit(void *context, mp_op_t *op) {
+static mp_status_t annotations_visit(void *context, mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_attrs; ++i) {
-    MP_RETURN_IF_ERROR(add_attr(context, op->attrs[i].name, op->attrs[i].value));
+    MP_RETURN_IF_ERROR(annotations_add_attr(context, op->attrs[i].name, op->attrs[i].value));
   }
   return NULL;
 }
 
-static mp_status_t add_dicts(mp_collector_t *collector, const mp_attr_t *const *dicts,
-                             uint32_t count) {
+static mp_status_t annotations_add_dicts(mp_collector_t *collector, const mp_attr_t *const *dicts,
+                                         uint32_t count) {
   for (uint32_t i = 0; dicts != NULL && i < count; ++i) {
     if (dicts[i] == NULL || dicts[i]->kind != MP_KIND_DICT) continue;
     for (size_t k = 0; k < dicts[i]->u.dict.count; ++k) {
       const mp_named_attr_t *item = &dicts[i]->u.dict.items[k];
-      MP_RETURN_IF_ERROR(add_attr(collector, item->name, item->value));
+      MP_RETURN_IF_ERROR(annotations_add_attr(collector, item->name, item->value));
     }
   }
   return NULL;
@@ -124,7 +126,7 @@ mp_status_t mp_annotations_collect(mp_module_t *module, mp_annotations_t *out) {
   *out = (mp_annotations_t){0};
   mp_collector_t collector = {.arena = module->arena, .out = out};
   const mp_func_t *main = module->main;
-  MP_RETURN_IF_ERROR(add_dicts(&collector, main->arg_attrs, main->body->num_args));
-  MP_RETURN_IF_ERROR(add_dicts(&collector, main->result_attrs, main->num_results));
-  return mp_block_walk(main->body, visit, &collector);
+  MP_RETURN_IF_ERROR(annotations_add_dicts(&collector, main->arg_attrs, main->body->num_args));
+  MP_RETURN_IF_ERROR(annotations_add_dicts(&collector, main->result_attrs, main->num_results));
+  return mp_block_walk(main->body, annotations_visit, &collector);
 }

@@ -4,7 +4,7 @@
 
 // --- spaces ---
 
-static uint32_t prime_factors(uint32_t number, int64_t *primes) {
+static uint32_t atom_layout_prime_factors(uint32_t number, int64_t *primes) {
   uint32_t count = 0;
   for (uint32_t p = 2; number > 1; ++p) {
     if (p * p > number) p = number;
@@ -14,7 +14,7 @@ static uint32_t prime_factors(uint32_t number, int64_t *primes) {
 }
 
 // The next order of the numbers, ascending ones first; false after the last.
-static bool next_order(int64_t *numbers, uint32_t count) {
+static bool atom_layout_next_order(int64_t *numbers, uint32_t count) {
   if (count < 2) return false;
   uint32_t i = count - 1;
   while (i > 0 && numbers[i - 1] >= numbers[i]) --i;
@@ -34,7 +34,7 @@ static bool next_order(int64_t *numbers, uint32_t count) {
 
 uint32_t mp_layout_spaces(uint32_t num_partitions, mp_atom_space_t *spaces) {
   int64_t primes[MP_MAX_ATOMS];
-  const uint32_t count = prime_factors(num_partitions, primes);
+  const uint32_t count = atom_layout_prime_factors(num_partitions, primes);
   uint32_t num_spaces = 0;
   do {
     mp_atom_space_t *space = &spaces[num_spaces++];
@@ -45,7 +45,7 @@ uint32_t mp_layout_spaces(uint32_t num_partitions, mp_atom_space_t *spaces) {
       space->stride[a] = stride;
       stride *= primes[a];
     }
-  } while (num_spaces < MP_MAX_SPACES && next_order(primes, count));
+  } while (num_spaces < MP_MAX_SPACES && atom_layout_next_order(primes, count));
   return num_spaces;
 }
 
@@ -53,8 +53,8 @@ uint32_t mp_layout_spaces(uint32_t num_partitions, mp_atom_space_t *spaces) {
 
 // Orders a dimension's atoms by how far each moves the part number, which must be what the digits
 // after it make.
-static bool order_atoms(const mp_atom_space_t *space, const int64_t *moves, int64_t parts,
-                        mp_atoms_t *out_list) {
+static bool atom_layout_order_atoms(const mp_atom_space_t *space, const int64_t *moves,
+                                    int64_t parts, mp_atoms_t *out_list) {
   mp_atoms_t list = {0};
   for (int64_t rest = parts; rest > 1;) {
     uint32_t a = 0;
@@ -67,8 +67,8 @@ static bool order_atoms(const mp_atom_space_t *space, const int64_t *moves, int6
   return true;
 }
 
-static bool read_dim(const mp_atom_space_t *space, const mp_boxes_t *boxes, uint32_t d,
-                     mp_layout_t *layout) {
+static bool atom_layout_read_dim(const mp_atom_space_t *space, const mp_boxes_t *boxes, uint32_t d,
+                                 mp_layout_t *layout) {
   const int64_t step = boxes->sizes[d];
   if (step == 0 || boxes->dims[d] % step != 0 || boxes->starts[d] != 0) return false;
   if (boxes->dims[d] == step) return true;
@@ -77,7 +77,7 @@ static bool read_dim(const mp_atom_space_t *space, const mp_boxes_t *boxes, uint
     moves[a] = boxes->starts[(size_t)space->stride[a] * boxes->rank + d] / step;
   }
   mp_atoms_t list;
-  if (!order_atoms(space, moves, boxes->dims[d] / step, &list)) return false;
+  if (!atom_layout_order_atoms(space, moves, boxes->dims[d] / step, &list)) return false;
   for (uint32_t p = 0; p < boxes->num_partitions; ++p) {
     const int64_t start = mp_atoms_number(space, &list, p) * step;
     const size_t at = (size_t)p * boxes->rank + d;
@@ -91,7 +91,8 @@ static bool read_dim(const mp_atom_space_t *space, const mp_boxes_t *boxes, uint
   return true;
 }
 
-static bool read_terms(const mp_atom_space_t *space, const mp_boxes_t *boxes, mp_layout_t *layout) {
+static bool atom_layout_read_terms(const mp_atom_space_t *space, const mp_boxes_t *boxes,
+                                   mp_layout_t *layout) {
   for (uint32_t a = 0; a < space->count; ++a) {
     if (boxes->partials[space->stride[a]] != 0) continue;
     if (layout->dim[a] != MP_LAYOUT_COPIES) return false;
@@ -117,9 +118,9 @@ bool mp_layout_from_boxes(const mp_atom_space_t *space, const mp_boxes_t *boxes,
   if (boxes != NULL) {
     if (!mp_placement_is_even(boxes)) return false;
     for (uint32_t d = 0; d < boxes->rank; ++d) {
-      if (!read_dim(space, boxes, d, &layout)) return false;
+      if (!atom_layout_read_dim(space, boxes, d, &layout)) return false;
     }
-    if (boxes->partials != NULL && !read_terms(space, boxes, &layout)) return false;
+    if (boxes->partials != NULL && !atom_layout_read_terms(space, boxes, &layout)) return false;
   }
   *out_layout = layout;
   return true;

@@ -14,7 +14,7 @@ typedef struct {
   uint32_t count;
 } mp_cuts_t;
 
-static bool add_cut(mp_cuts_t *cuts, int64_t value) {
+static bool atoms_add_cut(mp_cuts_t *cuts, int64_t value) {
   uint32_t at = 0;
   while (at < cuts->count && cuts->cuts[at] < value) ++at;
   if (at < cuts->count && cuts->cuts[at] == value) return true;
@@ -26,37 +26,37 @@ static bool add_cut(mp_cuts_t *cuts, int64_t value) {
 }
 
 // The suffix products of a mesh's axes; false when it does not cover the partitions.
-static bool cut_by_mesh(const mp_mesh_t *mesh, uint32_t num_partitions, mp_cuts_t *cuts) {
+static bool atoms_cut_by_mesh(const mp_mesh_t *mesh, uint32_t num_partitions, mp_cuts_t *cuts) {
   int64_t size = 1;
   for (uint32_t i = mesh->num_axes; i-- > 0;) {
     if (mesh->axes[i].size < 1 || mesh->axes[i].size > (int64_t)num_partitions) return false;
     size *= mesh->axes[i].size;
-    if (size > (int64_t)num_partitions || !add_cut(cuts, size)) return false;
+    if (size > (int64_t)num_partitions || !atoms_add_cut(cuts, size)) return false;
   }
   return size == 1 || size == (int64_t)num_partitions;  // one device: says nothing
 }
 
-static bool same_order(const mp_mesh_t *a, const mp_mesh_t *b) {
+static bool atoms_same_order(const mp_mesh_t *a, const mp_mesh_t *b) {
   return a->num_device_ids == b->num_device_ids &&
          (a->num_device_ids == 0 ||
           memcmp(a->device_ids, b->device_ids, a->num_device_ids * sizeof(*a->device_ids)) == 0);
 }
 
 // The one order of devices that all meshes of more than one device have; false when they differ.
-static bool find_order(const mp_mesh_t *const *meshes, uint32_t num_meshes,
-                       const mp_mesh_t **out_mesh) {
+static bool atoms_find_order(const mp_mesh_t *const *meshes, uint32_t num_meshes,
+                             const mp_mesh_t **out_mesh) {
   const mp_mesh_t *first = NULL;
   for (uint32_t i = 0; i < num_meshes; ++i) {
     if (mp_mesh_size(meshes[i]) == 1) continue;
     if (first == NULL) first = meshes[i];
-    if (!same_order(first, meshes[i])) return false;
+    if (!atoms_same_order(first, meshes[i])) return false;
   }
   *out_mesh = first;
   return true;
 }
 
 // Splits a ratio into primes, smallest first (major), and appends them below the atoms so far.
-static bool append_primes(mp_atom_space_t *space, int64_t ratio, int64_t stride) {
+static bool atoms_append_primes(mp_atom_space_t *space, int64_t ratio, int64_t stride) {
   int64_t primes[MP_MAX_ATOMS];
   uint32_t count = 0;
   for (int64_t p = 2; ratio > 1; ++p) {
@@ -81,16 +81,16 @@ mp_status_t mp_atom_space_create(mp_arena_t *arena, const mp_mesh_t *const *mesh
                                  mp_atom_space_t *out_space, bool *out_found) {
   mp_cuts_t cuts = {.cuts = {1}, .count = 1};
   mp_atom_space_t space = {.num_partitions = num_partitions};
-  bool found = add_cut(&cuts, num_partitions);
+  bool found = atoms_add_cut(&cuts, num_partitions);
   for (uint32_t i = 0; i < num_meshes && found; ++i) {
-    found = cut_by_mesh(meshes[i], num_partitions, &cuts);
+    found = atoms_cut_by_mesh(meshes[i], num_partitions, &cuts);
   }
   for (uint32_t i = cuts.count; i-- > 1 && found;) {
     found = cuts.cuts[i] % cuts.cuts[i - 1] == 0 &&
-            append_primes(&space, cuts.cuts[i] / cuts.cuts[i - 1], cuts.cuts[i - 1]);
+            atoms_append_primes(&space, cuts.cuts[i] / cuts.cuts[i - 1], cuts.cuts[i - 1]);
   }
   const mp_mesh_t *ordered = NULL;
-  found = found && find_order(meshes, num_meshes, &ordered);
+  found = found && atoms_find_order(meshes, num_meshes, &ordered);
   if (found && ordered != NULL) {
     MP_RETURN_IF_ERROR(mp_mesh_positions(arena, ordered, num_partitions, &space.positions));
   }
@@ -177,14 +177,14 @@ mp_status_t mp_atom_sharding_create(mp_arena_t *arena, uint32_t rank, bool is_op
 }
 
 // Moves the atoms of `list` that are not manual to `to`.
-static void take_free(const mp_atoms_t *list, uint32_t manual, mp_atoms_t *to) {
+static void atoms_take_free(const mp_atoms_t *list, uint32_t manual, mp_atoms_t *to) {
   for (uint32_t i = 0; i < list->count; ++i) {
     if ((manual >> list->atoms[i] & 1) == 0) to->atoms[to->count++] = list->atoms[i];
   }
 }
 
-static bool import_set(const mp_atom_space_t *space, const mp_mesh_t *mesh,
-                       const mp_axis_list_t *axes, uint32_t *out_set) {
+static bool atoms_import_set(const mp_atom_space_t *space, const mp_mesh_t *mesh,
+                             const mp_axis_list_t *axes, uint32_t *out_set) {
   mp_atoms_t list = {0};
   for (uint32_t i = 0; i < axes->count; ++i) {
     if (!mp_atoms_of_axis(space, mesh, &axes->axes[i], &list)) return false;
@@ -217,10 +217,10 @@ mp_status_t mp_atom_sharding_import(mp_arena_t *arena, const mp_atom_space_t *sp
       }
       if ((seen & mp_atoms_set(&list)) != 0) return NULL;
       seen |= mp_atoms_set(&list);
-      take_free(&list, manual, &result->dims[d].atoms);
+      atoms_take_free(&list, manual, &result->dims[d].atoms);
     }
-    if (!import_set(space, sharding->mesh, &sharding->replicated, &result->replicated) ||
-        !import_set(space, sharding->mesh, &sharding->unreduced, &result->unreduced)) {
+    if (!atoms_import_set(space, sharding->mesh, &sharding->replicated, &result->replicated) ||
+        !atoms_import_set(space, sharding->mesh, &sharding->unreduced, &result->unreduced)) {
       return NULL;
     }
     result->unreduced &= ~manual;
@@ -301,8 +301,8 @@ void mp_atom_sharding_print(const mp_atom_sharding_t *sharding, mp_strbuf_t *out
 // --- boxes ---
 
 // Partitions that differ only in the unreduced atoms hold terms of one sum.
-static mp_status_t make_partials(const mp_atom_space_t *space, const mp_spmd_scope_t *scope,
-                                 uint32_t unreduced, const int32_t **out_partials) {
+static mp_status_t atoms_make_partials(const mp_atom_space_t *space, const mp_spmd_scope_t *scope,
+                                       uint32_t unreduced, const int32_t **out_partials) {
   mp_mesh_digit_t digits[MP_MAX_ATOMS];
   uint32_t count = 0;
   for (uint32_t a = 0; a < space->count; ++a) {
@@ -319,7 +319,7 @@ mp_status_t mp_atom_sharding_boxes(const mp_atom_space_t *space, const mp_spmd_s
   if (mp_atom_sharding_used(sharding) == 0 && sharding->unreduced == 0) return NULL;
   const int32_t *partials = NULL;
   if (sharding->unreduced != 0) {
-    MP_RETURN_IF_ERROR(make_partials(space, scope, sharding->unreduced, &partials));
+    MP_RETURN_IF_ERROR(atoms_make_partials(space, scope, sharding->unreduced, &partials));
   }
   mp_boxes_t boxes;
   int64_t *starts = NULL;

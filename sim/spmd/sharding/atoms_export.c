@@ -6,8 +6,8 @@
 
 // The axis of the mesh that an atom is a digit of, as the sub-axis of that digit alone. False for
 // an atom of no axis, which only another mesh's can be.
-static bool axis_of_atom(const mp_atom_space_t *space, const mp_mesh_t *mesh, uint8_t atom,
-                         mp_axis_ref_t *out_axis) {
+static bool atoms_export_axis_of_atom(const mp_atom_space_t *space, const mp_mesh_t *mesh,
+                                      uint8_t atom, mp_axis_ref_t *out_axis) {
   int64_t stride = 1;
   for (uint32_t i = mesh->num_axes; i-- > 0;) {
     const int64_t end = stride * mesh->axes[i].size;
@@ -21,7 +21,7 @@ static bool axis_of_atom(const mp_atom_space_t *space, const mp_mesh_t *mesh, ui
   return false;
 }
 
-static int64_t axis_size(const mp_mesh_t *mesh, mp_str_t name) {
+static int64_t atoms_export_axis_size(const mp_mesh_t *mesh, mp_str_t name) {
   for (uint32_t i = 0; i < mesh->num_axes; ++i) {
     if (mp_str_equal(mesh->axes[i].name, name)) return mesh->axes[i].size;
   }
@@ -29,15 +29,15 @@ static int64_t axis_size(const mp_mesh_t *mesh, mp_str_t name) {
 }
 
 // Digits that follow each other in one axis become one (sub-)axis, and all of them the axis itself.
-static mp_status_t export_list(mp_arena_t *arena, const mp_atom_space_t *space,
-                               const mp_mesh_t *mesh, const mp_atoms_t *atoms,
-                               mp_axis_list_t *out_list) {
+static mp_status_t atoms_export_list(mp_arena_t *arena, const mp_atom_space_t *space,
+                                     const mp_mesh_t *mesh, const mp_atoms_t *atoms,
+                                     mp_axis_list_t *out_list) {
   mp_axis_ref_t *axes = MP_ARENA_ARRAY(arena, mp_axis_ref_t, atoms->count);
   MP_RETURN_IF_NULL(axes);
   uint32_t count = 0;
   for (uint32_t i = 0; i < atoms->count; ++i) {
     mp_axis_ref_t axis = {0};
-    if (!axis_of_atom(space, mesh, atoms->atoms[i], &axis)) continue;
+    if (!atoms_export_axis_of_atom(space, mesh, atoms->atoms[i], &axis)) continue;
     mp_axis_ref_t *last = count == 0 ? NULL : &axes[count - 1];
     if (last != NULL && mp_str_equal(last->name, axis.name) &&
         last->pre_size * last->size == axis.pre_size) {
@@ -47,19 +47,20 @@ static mp_status_t export_list(mp_arena_t *arena, const mp_atom_space_t *space,
     }
   }
   for (uint32_t i = 0; i < count; ++i) {
-    if (axes[i].pre_size == 1 && axes[i].size == axis_size(mesh, axes[i].name)) axes[i].size = 0;
+    if (axes[i].pre_size == 1 && axes[i].size == atoms_export_axis_size(mesh, axes[i].name))
+      axes[i].size = 0;
   }
   *out_list = (mp_axis_list_t){count, axes};
   return NULL;
 }
 
-static mp_status_t export_set(mp_arena_t *arena, const mp_atom_space_t *space,
-                              const mp_mesh_t *mesh, uint32_t set, mp_axis_list_t *out_list) {
+static mp_status_t atoms_export_set(mp_arena_t *arena, const mp_atom_space_t *space,
+                                    const mp_mesh_t *mesh, uint32_t set, mp_axis_list_t *out_list) {
   mp_atoms_t atoms = {0};
   for (uint32_t a = 0; a < space->count; ++a) {
     if (set >> a & 1) atoms.atoms[atoms.count++] = (uint8_t)a;
   }
-  return export_list(arena, space, mesh, &atoms, out_list);
+  return atoms_export_list(arena, space, mesh, &atoms, out_list);
 }
 
 mp_status_t mp_atom_sharding_export(mp_arena_t *arena, const mp_atom_space_t *space,
@@ -77,12 +78,13 @@ mp_status_t mp_atom_sharding_export(mp_arena_t *arena, const mp_atom_space_t *sp
     const mp_dim_atoms_t *from = &sharding->dims[d];
     dims[d] = (mp_dim_sharding_t){.is_open = from->is_open,
                                   .priority = from->priority == 0 ? -1 : from->priority};
-    MP_RETURN_IF_ERROR(export_list(arena, space, sharding->mesh, &from->atoms, &dims[d].axes));
+    MP_RETURN_IF_ERROR(
+        atoms_export_list(arena, space, sharding->mesh, &from->atoms, &dims[d].axes));
   }
   MP_RETURN_IF_ERROR(
-      export_set(arena, space, sharding->mesh, sharding->replicated, &result.replicated));
+      atoms_export_set(arena, space, sharding->mesh, sharding->replicated, &result.replicated));
   MP_RETURN_IF_ERROR(
-      export_set(arena, space, sharding->mesh, sharding->unreduced, &result.unreduced));
+      atoms_export_set(arena, space, sharding->mesh, sharding->unreduced, &result.unreduced));
   *out_sharding = result;
   return NULL;
 }

@@ -27,7 +27,7 @@ bool mp_spmd_scope_is_manual(const mp_spmd_scope_t *scope, mp_str_t axis) {
   return false;
 }
 
-static bool list_has_axis(const mp_axis_list_t *list, mp_str_t axis) {
+static bool placement_list_has_axis(const mp_axis_list_t *list, mp_str_t axis) {
   for (uint32_t i = 0; i < list->count; ++i) {
     if (mp_str_equal(list->axes[i].name, axis)) return true;
   }
@@ -43,8 +43,8 @@ typedef struct {
   const int64_t *positions;  // [num_partitions], NULL: the partition itself
 } mp_mesh_view_t;
 
-static mp_status_t view_mesh(mp_arena_t *arena, const mp_mesh_t *mesh, uint32_t num_partitions,
-                             mp_mesh_view_t *out_view) {
+static mp_status_t placement_view_mesh(mp_arena_t *arena, const mp_mesh_t *mesh,
+                                       uint32_t num_partitions, mp_mesh_view_t *out_view) {
   if (mesh == NULL) return mp_status_make(MP_INVALID_ARGUMENT, "a sharding without a mesh");
   mp_mesh_view_t view = {.mesh = mesh, .is_trivial = mp_mesh_size(mesh) == 1};
   if (!view.is_trivial) {
@@ -54,7 +54,8 @@ static mp_status_t view_mesh(mp_arena_t *arena, const mp_mesh_t *mesh, uint32_t 
   return NULL;
 }
 
-static int64_t digit_of(const mp_mesh_view_t *view, mp_mesh_digit_t digit, uint32_t partition) {
+static int64_t placement_digit_of(const mp_mesh_view_t *view, mp_mesh_digit_t digit,
+                                  uint32_t partition) {
   const int64_t position = view->positions == NULL ? partition : view->positions[partition];
   return mp_mesh_digit_of(digit, position);
 }
@@ -63,14 +64,14 @@ static int64_t digit_of(const mp_mesh_view_t *view, mp_mesh_digit_t digit, uint3
 
 // The position of each partition with all digits but those of the manual axes set to 0; `keys` is
 // 0 at first.
-static mp_status_t manual_keys(const mp_spmd_scope_t *parent, const mp_mesh_view_t *view,
-                               const mp_axis_list_t *manual_axes, int64_t *keys) {
+static mp_status_t placement_manual_keys(const mp_spmd_scope_t *parent, const mp_mesh_view_t *view,
+                                         const mp_axis_list_t *manual_axes, int64_t *keys) {
   for (uint32_t i = 0; i < manual_axes->count; ++i) {
     if (mp_spmd_scope_is_manual(parent, manual_axes->axes[i].name)) continue;
     mp_mesh_digit_t digit = {1, 1};
     MP_RETURN_IF_ERROR(mp_mesh_find_digit(view->mesh, &manual_axes->axes[i], &digit));
     for (uint32_t p = 0; p < parent->num_partitions; ++p) {
-      const int64_t key = digit_of(view, digit, p) * digit.stride;
+      const int64_t key = placement_digit_of(view, digit, p) * digit.stride;
       // An axis may be named twice; its digit then counts once.
       if (keys[p] / digit.stride % digit.size == 0) keys[p] += key;
     }
@@ -80,8 +81,9 @@ static mp_status_t manual_keys(const mp_spmd_scope_t *parent, const mp_mesh_view
 
 // Numbers the pairs (parent's group, key) in order of their first partition: partitions stay
 // together when they were and agree on the manual axes.
-static void number_groups(const mp_spmd_scope_t *parent, const int64_t *keys, int32_t *table,
-                          uint32_t capacity, uint32_t *first, int32_t *groups) {
+static void placement_number_groups(const mp_spmd_scope_t *parent, const int64_t *keys,
+                                    int32_t *table, uint32_t capacity, uint32_t *first,
+                                    int32_t *groups) {
   int32_t count = 0;
   memset(table, -1, capacity * sizeof(*table));
   for (uint32_t p = 0; p < parent->num_partitions; ++p) {
@@ -100,14 +102,14 @@ static void number_groups(const mp_spmd_scope_t *parent, const int64_t *keys, in
   }
 }
 
-static mp_status_t make_groups(mp_arena_t *scratch, const mp_spmd_scope_t *parent,
-                               const mp_mesh_t *mesh, const mp_axis_list_t *manual_axes,
-                               const int32_t **out_groups) {
+static mp_status_t placement_make_groups(mp_arena_t *scratch, const mp_spmd_scope_t *parent,
+                                         const mp_mesh_t *mesh, const mp_axis_list_t *manual_axes,
+                                         const int32_t **out_groups) {
   const uint32_t count = parent->num_partitions;
   uint32_t capacity = 16;
   while (capacity < 2 * (uint64_t)count) capacity *= 2;
   mp_mesh_view_t view = {0};
-  MP_RETURN_IF_ERROR(view_mesh(scratch, mesh, count, &view));
+  MP_RETURN_IF_ERROR(placement_view_mesh(scratch, mesh, count, &view));
   *out_groups = parent->groups;
   if (view.is_trivial) return NULL;
   int64_t *keys = MP_ARENA_ARRAY(scratch, int64_t, count);
@@ -117,8 +119,8 @@ static mp_status_t make_groups(mp_arena_t *scratch, const mp_spmd_scope_t *paren
   if (keys == NULL || table == NULL || first == NULL || groups == NULL) {
     return mp_status_out_of_memory();
   }
-  MP_RETURN_IF_ERROR(manual_keys(parent, &view, manual_axes, keys));
-  number_groups(parent, keys, table, capacity, first, groups);
+  MP_RETURN_IF_ERROR(placement_manual_keys(parent, &view, manual_axes, keys));
+  placement_number_groups(parent, keys, table, capacity, first, groups);
   return mp_spmd_pool_groups(parent->pool, groups, count, out_groups);
 }
 
@@ -135,7 +137,7 @@ mp_status_t mp_spmd_scope_enter(mp_arena_t *arena, const mp_spmd_scope_t *parent
   if (mesh != NULL && parent->num_partitions > 1) {
     mp_arena_t *scratch = NULL;
     MP_RETURN_IF_ERROR(mp_arena_create(&scratch));
-    mp_status_t status = make_groups(scratch, parent, mesh, &manual_axes, &scope->groups);
+    mp_status_t status = placement_make_groups(scratch, parent, mesh, &manual_axes, &scope->groups);
     mp_arena_release(scratch);
     MP_RETURN_IF_ERROR(status);
   }
@@ -204,7 +206,7 @@ typedef struct {
 } mp_split_t;
 
 // Digits of one position overlap when their ranges [stride, stride * size) do.
-static bool overlaps(const mp_split_t *split, mp_mesh_digit_t digit) {
+static bool placement_overlaps(const mp_split_t *split, mp_mesh_digit_t digit) {
   for (uint32_t i = 0; i < split->count; ++i) {
     const mp_mesh_digit_t other = split->digits[i];
     if (digit.stride < other.stride * other.size && other.stride < digit.stride * digit.size) {
@@ -214,19 +216,21 @@ static bool overlaps(const mp_split_t *split, mp_mesh_digit_t digit) {
   return false;
 }
 
-static bool counts(const mp_spmd_scope_t *scope, const mp_axis_list_t *only, mp_str_t axis) {
-  return !mp_spmd_scope_is_manual(scope, axis) && (only == NULL || list_has_axis(only, axis));
+static bool placement_counts(const mp_spmd_scope_t *scope, const mp_axis_list_t *only,
+                             mp_str_t axis) {
+  return !mp_spmd_scope_is_manual(scope, axis) &&
+         (only == NULL || placement_list_has_axis(only, axis));
 }
 
 // Adds the digit of one axis, if it counts.
-static mp_status_t add_digit(const mp_spmd_scope_t *scope, const mp_mesh_t *mesh,
-                             const mp_axis_ref_t *axis, const mp_axis_list_t *only,
-                             mp_split_t *split) {
+static mp_status_t placement_add_digit(const mp_spmd_scope_t *scope, const mp_mesh_t *mesh,
+                                       const mp_axis_ref_t *axis, const mp_axis_list_t *only,
+                                       mp_split_t *split) {
   mp_mesh_digit_t digit = {1, 1};
-  if (!counts(scope, only, axis->name)) return NULL;
+  if (!placement_counts(scope, only, axis->name)) return NULL;
   MP_RETURN_IF_ERROR(mp_mesh_find_digit(mesh, axis, &digit));
   if (digit.size == 1) return NULL;
-  if (split->count == MP_MAX_DIGITS || overlaps(split, digit)) {
+  if (split->count == MP_MAX_DIGITS || placement_overlaps(split, digit)) {
     return mp_status_make(MP_INVALID_ARGUMENT, "a sharding uses axis \"%.*s\" twice",
                           MP_STR_ARG(axis->name));
   }
@@ -235,32 +239,35 @@ static mp_status_t add_digit(const mp_spmd_scope_t *scope, const mp_mesh_t *mesh
 }
 
 // As the products of disjoint digits are at most the mesh's size, nothing here can overflow.
-static mp_status_t split_of(const mp_spmd_scope_t *scope, const mp_sdy_sharding_t *sharding,
-                            const mp_axis_list_t *only, mp_split_t *split) {
+static mp_status_t placement_split_of(const mp_spmd_scope_t *scope,
+                                      const mp_sdy_sharding_t *sharding, const mp_axis_list_t *only,
+                                      mp_split_t *split) {
   split->count = 0;
   for (uint32_t d = 0; d < sharding->rank; ++d) {
     const mp_axis_list_t *axes = &sharding->dims[d].axes;
     for (uint32_t i = 0; i < axes->count; ++i) {
-      MP_RETURN_IF_ERROR(add_digit(scope, sharding->mesh, &axes->axes[i], only, split));
+      MP_RETURN_IF_ERROR(placement_add_digit(scope, sharding->mesh, &axes->axes[i], only, split));
     }
     split->end[d] = split->count;
   }
   split->num_dim_digits = split->count;
   for (uint32_t i = 0; i < sharding->unreduced.count; ++i) {
-    MP_RETURN_IF_ERROR(add_digit(scope, sharding->mesh, &sharding->unreduced.axes[i], only, split));
+    MP_RETURN_IF_ERROR(
+        placement_add_digit(scope, sharding->mesh, &sharding->unreduced.axes[i], only, split));
   }
   return NULL;
 }
 
-static void fill_dim(const mp_mesh_view_t *view, const mp_boxes_t *boxes, const mp_split_t *split,
-                     uint32_t d, int64_t *starts, int64_t *sizes) {
+static void placement_fill_dim(const mp_mesh_view_t *view, const mp_boxes_t *boxes,
+                               const mp_split_t *split, uint32_t d, int64_t *starts,
+                               int64_t *sizes) {
   const uint32_t begin = d == 0 ? 0 : split->end[d - 1];
   int64_t parts = 1;
   for (uint32_t i = begin; i < split->end[d]; ++i) parts *= split->digits[i].size;
   for (uint32_t p = 0; p < boxes->num_partitions; ++p) {
     int64_t index = 0;
     for (uint32_t i = begin; i < split->end[d]; ++i) {
-      index = index * split->digits[i].size + digit_of(view, split->digits[i], p);
+      index = index * split->digits[i].size + placement_digit_of(view, split->digits[i], p);
     }
     const size_t at = (size_t)p * boxes->rank + d;
     mp_placement_part(boxes->dims[d], parts, index, &starts[at], &sizes[at]);
@@ -268,9 +275,9 @@ static void fill_dim(const mp_mesh_view_t *view, const mp_boxes_t *boxes, const 
 }
 
 // The number of a sum is the first partition that holds a term of it.
-static mp_status_t number_sums(mp_arena_t *scratch, const mp_spmd_scope_t *scope,
-                               const int64_t *positions, const mp_mesh_digit_t *digits,
-                               uint32_t num_digits, const int32_t **out_partials) {
+static mp_status_t placement_number_sums(mp_arena_t *scratch, const mp_spmd_scope_t *scope,
+                                         const int64_t *positions, const mp_mesh_digit_t *digits,
+                                         uint32_t num_digits, const int32_t **out_partials) {
   const uint32_t num_partitions = scope->num_partitions;
   int32_t *partials = MP_ARENA_ARRAY(scratch, int32_t, num_partitions);
   int32_t *first = MP_ARENA_ARRAY(scratch, int32_t, num_partitions);  // by position, + 1
@@ -294,26 +301,30 @@ mp_status_t mp_placement_partials(const mp_spmd_scope_t *scope, const int64_t *p
   if (num_digits == 0) return NULL;
   mp_arena_t *scratch = NULL;
   MP_RETURN_IF_ERROR(mp_arena_create(&scratch));
-  mp_status_t status = number_sums(scratch, scope, positions, digits, num_digits, out_partials);
+  mp_status_t status =
+      placement_number_sums(scratch, scope, positions, digits, num_digits, out_partials);
   mp_arena_release(scratch);
   return status;
 }
 
-static mp_status_t boxes_from_sdy(mp_arena_t *scratch, const mp_spmd_scope_t *scope,
-                                  const mp_type_t *type, const mp_sdy_sharding_t *sharding,
-                                  const mp_axis_list_t *only, const mp_boxes_t **out_boxes) {
+static mp_status_t placement_boxes_from_sdy(mp_arena_t *scratch, const mp_spmd_scope_t *scope,
+                                            const mp_type_t *type,
+                                            const mp_sdy_sharding_t *sharding,
+                                            const mp_axis_list_t *only,
+                                            const mp_boxes_t **out_boxes) {
   mp_mesh_view_t view = {0};
-  MP_RETURN_IF_ERROR(view_mesh(scratch, sharding->mesh, scope->num_partitions, &view));
+  MP_RETURN_IF_ERROR(placement_view_mesh(scratch, sharding->mesh, scope->num_partitions, &view));
   *out_boxes = NULL;
   if (view.is_trivial) return NULL;
   mp_split_t split;
-  MP_RETURN_IF_ERROR(split_of(scope, sharding, only, &split));
+  MP_RETURN_IF_ERROR(placement_split_of(scope, sharding, only, &split));
   if (split.count == 0) return NULL;
   mp_boxes_t boxes;
   int64_t *starts = NULL;
   int64_t *sizes = NULL;
   MP_RETURN_IF_ERROR(mp_placement_start(scope, type, &boxes, &starts, &sizes));
-  for (uint32_t d = 0; d < type->rank; ++d) fill_dim(&view, &boxes, &split, d, starts, sizes);
+  for (uint32_t d = 0; d < type->rank; ++d)
+    placement_fill_dim(&view, &boxes, &split, d, starts, sizes);
   MP_RETURN_IF_ERROR(mp_placement_partials(scope, view.positions,
                                            split.digits + split.num_dim_digits,
                                            split.count - split.num_dim_digits, &boxes.partials));
@@ -336,7 +347,7 @@ mp_status_t mp_placement_from_sdy(const mp_spmd_scope_t *scope, const mp_type_t 
   // For the positions of device_ids, which would outlive their use in the module's arena.
   mp_arena_t *scratch = NULL;
   MP_RETURN_IF_ERROR(mp_arena_create(&scratch));
-  mp_status_t status = boxes_from_sdy(scratch, scope, type, sharding, only, out_boxes);
+  mp_status_t status = placement_boxes_from_sdy(scratch, scope, type, sharding, only, out_boxes);
   mp_arena_release(scratch);
   return status;
 }
@@ -377,8 +388,8 @@ mp_status_t mp_placement_local_type(mp_arena_t *arena, const mp_type_t *type,
 
 // The part number of each partition in dimension d, and the number of parts; false when the parts
 // are not ceil(n/k) each.
-static bool parts_of_dim(const mp_boxes_t *boxes, uint32_t d, int64_t *indices,
-                         int64_t *out_parts) {
+static bool placement_parts_of_dim(const mp_boxes_t *boxes, uint32_t d, int64_t *indices,
+                                   int64_t *out_parts) {
   int64_t step = 1;
   for (uint32_t p = 0; p < boxes->num_partitions; ++p) {
     int64_t size = boxes->sizes[(size_t)p * boxes->rank + d];
@@ -406,8 +417,8 @@ static bool parts_of_dim(const mp_boxes_t *boxes, uint32_t d, int64_t *indices,
 // Orders the `copies` partitions of a tile by their number within their sum, then by sum: a matrix
 // of terms x sums. Returns the number of terms of each sum, 1 without partial sums. `row_of` and
 // `terms_of` are room for one number per partition.
-static int64_t order_terms(const mp_boxes_t *boxes, int64_t *partitions, int64_t copies,
-                           int64_t *row_of, int64_t *terms_of, int64_t *ordered) {
+static int64_t placement_order_terms(const mp_boxes_t *boxes, int64_t *partitions, int64_t copies,
+                                     int64_t *row_of, int64_t *terms_of, int64_t *ordered) {
   if (boxes->partials == NULL) return 1;
   int64_t sums = 0;
   for (int64_t i = 0; i < copies; ++i) {
@@ -440,7 +451,7 @@ mp_status_t mp_placement_to_tiles(mp_arena_t *arena, const mp_boxes_t *boxes, bo
   int64_t num_tiles = 1;
   for (uint32_t d = 0; d < boxes->rank; ++d) {
     memset(indices, 0, count * sizeof(*indices));
-    if (!parts_of_dim(boxes, d, indices, &tiles[d])) return NULL;
+    if (!placement_parts_of_dim(boxes, d, indices, &tiles[d])) return NULL;
     if (tiles[d] > (int64_t)count) return NULL;
     num_tiles *= tiles[d];
     if (num_tiles > (int64_t)count) return NULL;
@@ -458,7 +469,8 @@ mp_status_t mp_placement_to_tiles(mp_arena_t *arena, const mp_boxes_t *boxes, bo
   int64_t *ordered = MP_ARENA_ARRAY(arena, int64_t, count);
   MP_RETURN_IF_NULL(ordered);
   for (int64_t tile = 0; tile < num_tiles; ++tile) {
-    terms = order_terms(boxes, partitions + tile * copies, copies, indices, tile_of, ordered);
+    terms =
+        placement_order_terms(boxes, partitions + tile * copies, copies, indices, tile_of, ordered);
   }
   *out_is_grid = true;
   *out_tiles = (mp_tiles_t){boxes->rank, tiles, copies, terms, partitions};

@@ -31,7 +31,7 @@ mp_status_t mp_spmd_pool_create(mp_arena_t *arena, mp_spmd_pool_t **out_pool) {
   return NULL;
 }
 
-static mp_status_t account(mp_spmd_pool_t *pool, uint64_t bytes) {
+static mp_status_t placement_pool_account(mp_spmd_pool_t *pool, uint64_t bytes) {
   if (bytes > MP_SPMD_POOL_MAX_BYTES || pool->bytes + bytes > MP_SPMD_POOL_MAX_BYTES) {
     return mp_status_make(MP_RESOURCE_EXHAUSTED,
                           "the shardings of this program take over %d MiB to describe",
@@ -47,7 +47,7 @@ mp_status_t mp_spmd_pool_scratch(mp_spmd_pool_t *pool, uint64_t count, int64_t *
     uint64_t grown = pool->scratch_count < 512 ? 1024 : pool->scratch_count * 2;
     if (grown < count) grown = count;
     if (grown > UINT64_MAX / sizeof(int64_t)) return mp_status_out_of_memory();
-    MP_RETURN_IF_ERROR(account(pool, grown * sizeof(int64_t)));
+    MP_RETURN_IF_ERROR(placement_pool_account(pool, grown * sizeof(int64_t)));
     pool->scratch = MP_ARENA_ARRAY(pool->arena, int64_t, (size_t)grown);
     MP_RETURN_IF_NULL(pool->scratch);
     pool->scratch_count = grown;
@@ -58,40 +58,41 @@ mp_status_t mp_spmd_pool_scratch(mp_spmd_pool_t *pool, uint64_t count, int64_t *
 
 // --- the table ---
 
-static bool same_numbers(const int64_t *a, const int64_t *b, uint64_t count) {
+static bool placement_pool_same_numbers(const int64_t *a, const int64_t *b, uint64_t count) {
   return count == 0 || memcmp(a, b, count * sizeof(*a)) == 0;
 }
 
-static bool same_boxes(const mp_boxes_t *a, const mp_boxes_t *b) {
+static bool placement_pool_same_boxes(const mp_boxes_t *a, const mp_boxes_t *b) {
   if (a == NULL || b == NULL) return a == b;
   const uint64_t count = (uint64_t)a->num_partitions * a->rank;
   return a->num_partitions == b->num_partitions && a->rank == b->rank && a->groups == b->groups &&
-         a->partials == b->partials && same_numbers(a->dims, b->dims, a->rank) &&
-         same_numbers(a->starts, b->starts, count) && same_numbers(a->sizes, b->sizes, count);
+         a->partials == b->partials && placement_pool_same_numbers(a->dims, b->dims, a->rank) &&
+         placement_pool_same_numbers(a->starts, b->starts, count) &&
+         placement_pool_same_numbers(a->sizes, b->sizes, count);
 }
 
-static bool same_groups(const mp_pool_entry_t *a, const mp_pool_entry_t *b) {
+static bool placement_pool_same_groups(const mp_pool_entry_t *a, const mp_pool_entry_t *b) {
   if (a->groups == NULL || b->groups == NULL) return a->groups == b->groups;
   return a->num_groups == b->num_groups &&
          memcmp(a->groups, b->groups, a->num_groups * sizeof(*a->groups)) == 0;
 }
 
 // The entry equal to `wanted`, or the free one where it belongs.
-static mp_pool_entry_t *find(mp_pool_entry_t *entries, uint32_t capacity,
-                             const mp_pool_entry_t *wanted) {
+static mp_pool_entry_t *placement_pool_find(mp_pool_entry_t *entries, uint32_t capacity,
+                                            const mp_pool_entry_t *wanted) {
   uint32_t at = (uint32_t)wanted->hash & (capacity - 1);
   for (;; at = (at + 1) & (capacity - 1)) {
     mp_pool_entry_t *entry = &entries[at];
     if (entry->boxes == NULL && entry->groups == NULL) return entry;
-    if (entry->hash == wanted->hash && same_boxes(entry->boxes, wanted->boxes) &&
-        same_groups(entry, wanted)) {
+    if (entry->hash == wanted->hash && placement_pool_same_boxes(entry->boxes, wanted->boxes) &&
+        placement_pool_same_groups(entry, wanted)) {
       return entry;
     }
   }
 }
 
-static mp_status_t add(mp_spmd_pool_t *pool, mp_pool_entry_t *free_entry,
-                       const mp_pool_entry_t *entry) {
+static mp_status_t placement_pool_add(mp_spmd_pool_t *pool, mp_pool_entry_t *free_entry,
+                                      const mp_pool_entry_t *entry) {
   *free_entry = *entry;
   if (++pool->num_entries * 2 <= pool->capacity) return NULL;
   const uint32_t capacity = pool->capacity * 2;
@@ -99,7 +100,8 @@ static mp_status_t add(mp_spmd_pool_t *pool, mp_pool_entry_t *free_entry,
   MP_RETURN_IF_NULL(entries);
   for (uint32_t i = 0; i < pool->capacity; ++i) {
     const mp_pool_entry_t *old = &pool->entries[i];
-    if (old->boxes != NULL || old->groups != NULL) *find(entries, capacity, old) = *old;
+    if (old->boxes != NULL || old->groups != NULL)
+      *placement_pool_find(entries, capacity, old) = *old;
   }
   pool->entries = entries;
   pool->capacity = capacity;
@@ -108,10 +110,10 @@ static mp_status_t add(mp_spmd_pool_t *pool, mp_pool_entry_t *free_entry,
 
 // --- boxes and groups ---
 
-static mp_status_t copy_boxes(mp_spmd_pool_t *pool, const mp_boxes_t *boxes,
-                              const mp_boxes_t **out_copy) {
+static mp_status_t placement_pool_copy_boxes(mp_spmd_pool_t *pool, const mp_boxes_t *boxes,
+                                             const mp_boxes_t **out_copy) {
   const uint64_t bytes = (uint64_t)boxes->num_partitions * boxes->rank * sizeof(int64_t);
-  MP_RETURN_IF_ERROR(account(pool, 2 * bytes + sizeof(*boxes)));
+  MP_RETURN_IF_ERROR(placement_pool_account(pool, 2 * bytes + sizeof(*boxes)));
   mp_boxes_t *copy = mp_arena_copy(pool->arena, boxes, sizeof(*boxes));
   MP_RETURN_IF_NULL(copy);
   copy->dims = mp_arena_copy(pool->arena, boxes->dims, boxes->rank * sizeof(int64_t));
@@ -133,11 +135,11 @@ mp_status_t mp_spmd_pool_boxes(mp_spmd_pool_t *pool, const mp_boxes_t *boxes,
   wanted.hash = mp_hash_bytes(wanted.hash, boxes->sizes, bytes);
   wanted.hash = mp_hash_u64(wanted.hash, (uint64_t)(uintptr_t)boxes->groups);
   wanted.hash = mp_hash_u64(wanted.hash, (uint64_t)(uintptr_t)boxes->partials);
-  mp_pool_entry_t *entry = find(pool->entries, pool->capacity, &wanted);
+  mp_pool_entry_t *entry = placement_pool_find(pool->entries, pool->capacity, &wanted);
   if (entry->boxes == NULL) {
-    MP_RETURN_IF_ERROR(copy_boxes(pool, boxes, &wanted.boxes));
+    MP_RETURN_IF_ERROR(placement_pool_copy_boxes(pool, boxes, &wanted.boxes));
     *out_boxes = wanted.boxes;
-    return add(pool, entry, &wanted);
+    return placement_pool_add(pool, entry, &wanted);
   }
   *out_boxes = entry->boxes;
   return NULL;
@@ -148,13 +150,13 @@ mp_status_t mp_spmd_pool_groups(mp_spmd_pool_t *pool, const int32_t *groups, uin
   const size_t bytes = count * sizeof(*groups);
   mp_pool_entry_t wanted = {.groups = groups, .num_groups = count};
   wanted.hash = mp_hash_bytes(mp_hash_u64(MP_HASH_START, count), groups, bytes);
-  mp_pool_entry_t *entry = find(pool->entries, pool->capacity, &wanted);
+  mp_pool_entry_t *entry = placement_pool_find(pool->entries, pool->capacity, &wanted);
   if (entry->groups == NULL) {
-    MP_RETURN_IF_ERROR(account(pool, bytes));
+    MP_RETURN_IF_ERROR(placement_pool_account(pool, bytes));
     wanted.groups = mp_arena_copy(pool->arena, groups, bytes);
     MP_RETURN_IF_NULL(wanted.groups);
     *out_groups = wanted.groups;
-    return add(pool, entry, &wanted);
+    return placement_pool_add(pool, entry, &wanted);
   }
   *out_groups = entry->groups;
   return NULL;
