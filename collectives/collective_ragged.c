@@ -27,23 +27,23 @@ static int64_t collective_ragged_row_bytes_of(const mp_collective_t *collective)
 
 typedef struct {
   int64_t in, out, rows;
-} mp_ragged_update_t;
+} ragged_update_t;
 
 // The u-th update of a member of this process for `destination`.
-static mp_ragged_update_t collective_ragged_update_of(const mp_collective_t *collective,
-                                                      uint32_t group_size,
-                                                      const mp_contribution_t *from,
-                                                      uint32_t destination, int64_t u) {
+static ragged_update_t collective_ragged_update_of(const mp_collective_t *collective,
+                                                   uint32_t group_size,
+                                                   const mp_contribution_t *from,
+                                                   uint32_t destination, int64_t u) {
   const mp_collective_operand_t *operands = collective->operands;
   const int64_t i = destination * (operands[2].dims[0] / group_size) + u;
-  return (mp_ragged_update_t){.in = collective_ragged_index_at(&operands[2], from->inputs[2], i),
-                              .rows = collective_ragged_index_at(&operands[3], from->inputs[3], i),
-                              .out = collective_ragged_index_at(&operands[4], from->inputs[4], i)};
+  return (ragged_update_t){.in = collective_ragged_index_at(&operands[2], from->inputs[2], i),
+                           .rows = collective_ragged_index_at(&operands[3], from->inputs[3], i),
+                           .out = collective_ragged_index_at(&operands[4], from->inputs[4], i)};
 }
 
 static mp_status_t collective_ragged_check_update(const mp_collective_t *collective,
                                                   const uint32_t *members,
-                                                  const mp_ragged_update_t *update, uint32_t source,
+                                                  const ragged_update_t *update, uint32_t source,
                                                   uint32_t destination) {
   const mp_collective_operand_t *operands = collective->operands;
   if (update->rows >= 0 && update->in >= 0 && update->out >= 0 &&
@@ -61,9 +61,8 @@ static mp_status_t collective_ragged_check_update(const mp_collective_t *collect
 }
 
 static mp_status_t collective_ragged_check_received(const mp_collective_call_t *call,
-                                                    const mp_ragged_update_t *update,
-                                                    uint32_t source, uint32_t destination,
-                                                    int64_t u) {
+                                                    const ragged_update_t *update, uint32_t source,
+                                                    uint32_t destination, int64_t u) {
   const mp_collective_operand_t *operands = call->collective->operands;
   const int64_t per_pair = operands[2].dims[0] / call->size;
   const int64_t received = collective_ragged_index_at(
@@ -96,12 +95,13 @@ static size_t collective_ragged_numbers_at(const mp_collective_schedule_t *sched
          MP_RAGGED_NUMBERS;
 }
 
-static mp_ragged_update_t collective_ragged_received_update(
-    const mp_collective_schedule_t *schedule, uint32_t source, uint32_t destination, int64_t u) {
+static ragged_update_t collective_ragged_received_update(const mp_collective_schedule_t *schedule,
+                                                         uint32_t source, uint32_t destination,
+                                                         int64_t u) {
   const int64_t *numbers = schedule->received[schedule->layout->process_of[source]].data;
   numbers +=
       collective_ragged_numbers_at(schedule, source, destination) + (size_t)u * MP_RAGGED_NUMBERS;
-  return (mp_ragged_update_t){.in = numbers[0], .rows = numbers[1], .out = numbers[2]};
+  return (ragged_update_t){.in = numbers[0], .rows = numbers[1], .out = numbers[2]};
 }
 
 // Sums up what our members send to `destination`.
@@ -113,7 +113,7 @@ static mp_status_t collective_ragged_weigh(const mp_collective_schedule_t *sched
   for (uint32_t m = 0; m < mp_group_layout_num_members(layout, layout->self); ++m) {
     const uint32_t source = mp_group_layout_members(layout, layout->self)[m];
     for (int64_t u = 0; u < per_pair; ++u) {
-      const mp_ragged_update_t update = collective_ragged_update_of(
+      const ragged_update_t update = collective_ragged_update_of(
           schedule->collective, layout->size, &schedule->contributions[source], destination, u);
       MP_RETURN_IF_ERROR(collective_ragged_check_update(schedule->collective, schedule->members,
                                                         &update, source, destination));
@@ -155,7 +155,7 @@ static void collective_ragged_pack_for(const mp_collective_schedule_t *schedule,
     int64_t *numbers =
         (int64_t *)(void *)payload + collective_ragged_numbers_at(schedule, source, destination);
     for (int64_t u = 0; u < per_pair; ++u, numbers += MP_RAGGED_NUMBERS) {
-      const mp_ragged_update_t update =
+      const ragged_update_t update =
           collective_ragged_update_of(schedule->collective, layout->size, from, destination, u);
       numbers[0] = update.in;
       numbers[1] = update.rows;
@@ -205,7 +205,7 @@ static mp_status_t collective_ragged_open_payload(mp_collective_schedule_t *sche
     for (uint32_t s = 0; s < mp_group_layout_num_members(layout, process); ++s) {
       const uint32_t source = mp_group_layout_members(layout, process)[s];
       for (int64_t u = 0; u < per_pair; ++u) {
-        const mp_ragged_update_t update =
+        const ragged_update_t update =
             collective_ragged_received_update(schedule, source, destination, u);
         MP_RETURN_IF_ERROR(collective_ragged_check_update(collective, schedule->members, &update,
                                                           source, destination));
@@ -242,7 +242,7 @@ static mp_status_t collective_ragged_receive_update(const mp_collective_call_t *
                                                     int64_t u) {
   const bool is_here =
       call->schedule == NULL || mp_group_layout_is_local(call->schedule->layout, source);
-  const mp_ragged_update_t update =
+  const ragged_update_t update =
       is_here ? collective_ragged_update_of(call->collective, call->size,
                                             &call->contributions[source], destination, u)
               : collective_ragged_received_update(call->schedule, source, destination, u);

@@ -10,7 +10,7 @@ typedef struct {
   uint32_t *ranks, *process_of, *offsets, *positions, *pieces_of, *index_of;
   uint32_t *host_of, *column_of, *grid;
   mp_piece_t *pieces;
-} mp_group_layout_maker_t;
+} group_layout_maker_t;
 
 static int group_layout_compare(const void *a, const void *b) {
   const uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
@@ -23,7 +23,7 @@ int64_t mp_group_layout_find(const mp_group_layout_t *layout, uint32_t rank) {
   return found == NULL ? -1 : found - layout->ranks;
 }
 
-static void group_layout_count_processes(mp_group_layout_maker_t *m, const uint32_t *ranks_of) {
+static void group_layout_count_processes(group_layout_maker_t *m, const uint32_t *ranks_of) {
   mp_group_layout_t *layout = &m->layout;
   memcpy(m->ranks, ranks_of, layout->size * sizeof(*ranks_of));
   qsort(m->ranks, layout->size, sizeof(*m->ranks), group_layout_compare);
@@ -35,7 +35,7 @@ static void group_layout_count_processes(mp_group_layout_maker_t *m, const uint3
   }
 }
 
-static void group_layout_sort_positions(mp_group_layout_maker_t *m, const uint32_t *ranks_of) {
+static void group_layout_sort_positions(group_layout_maker_t *m, const uint32_t *ranks_of) {
   mp_group_layout_t *layout = &m->layout;
   for (uint32_t i = 0; i < layout->size; ++i) {
     m->process_of[i] = (uint32_t)mp_group_layout_find(layout, ranks_of[i]);
@@ -52,7 +52,7 @@ static void group_layout_sort_positions(mp_group_layout_maker_t *m, const uint32
 }
 
 // The pieces of the subtree [begin, begin + count).
-static void group_layout_cut(mp_group_layout_maker_t *m, uint32_t begin, uint32_t count) {
+static void group_layout_cut(group_layout_maker_t *m, uint32_t begin, uint32_t count) {
   const uint32_t process = m->process_of[begin];
   uint32_t same = 1;
   while (same < count && m->process_of[begin + same] == process) ++same;
@@ -67,8 +67,7 @@ static void group_layout_cut(mp_group_layout_maker_t *m, uint32_t begin, uint32_
 }
 
 // One allocation for everything.
-static mp_status_t group_layout_allocate(mp_group_layout_maker_t *m,
-                                         mp_group_layout_t **out_layout) {
+static mp_status_t group_layout_allocate(group_layout_maker_t *m, mp_group_layout_t **out_layout) {
   const size_t n = m->layout.size;
   mp_group_layout_t *layout =
       mp_calloc(1, sizeof(*layout) + n * sizeof(mp_piece_t) + (9 * n + 1) * sizeof(uint32_t));
@@ -93,7 +92,7 @@ static mp_status_t group_layout_allocate(mp_group_layout_maker_t *m,
 }
 
 // All processes on one host.
-static void group_layout_make_row(mp_group_layout_maker_t *m) {
+static void group_layout_make_row(group_layout_maker_t *m) {
   m->layout.num_hosts = 1;
   m->layout.num_columns = m->layout.num_processes;
   for (uint32_t p = 0; p < m->layout.num_processes; ++p) {
@@ -103,7 +102,7 @@ static void group_layout_make_row(mp_group_layout_maker_t *m) {
 }
 
 // Lays the processes out in a grid of hosts, if they make one.
-static mp_status_t group_layout_make_grid(mp_group_layout_maker_t *m, const uint32_t *hosts_of) {
+static mp_status_t group_layout_make_grid(group_layout_maker_t *m, const uint32_t *hosts_of) {
   mp_group_layout_t *layout = &m->layout;
   group_layout_make_row(m);
   if (hosts_of == NULL) return NULL;
@@ -137,7 +136,7 @@ static mp_status_t group_layout_make_grid(mp_group_layout_maker_t *m, const uint
 mp_status_t mp_group_layout_create(uint32_t size, const uint32_t *ranks_of,
                                    const uint32_t *hosts_of, uint32_t self,
                                    mp_group_layout_t **out_layout) {
-  mp_group_layout_maker_t m = {.layout = {.size = size}};
+  group_layout_maker_t m = {.layout = {.size = size}};
   mp_group_layout_t *layout = NULL;
   MP_RETURN_IF_ERROR(group_layout_allocate(&m, &layout));
   group_layout_count_processes(&m, ranks_of);

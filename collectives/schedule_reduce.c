@@ -19,14 +19,13 @@ typedef enum {
   MP_STAGE_REDUCE_FAR,   // our host's pieces of segments, in our column
   MP_STAGE_SPREAD_FAR,   // results of our segment, in our column
   MP_STAGE_SPREAD_NEAR,  // results of our column, on our host
-} mp_stage_t;
+} stage_t;
 
 static bool schedule_reduce_is_all_reduce(const mp_collective_schedule_t *schedule) {
   return schedule->collective->kind == MP_COLLECTIVE_ALL_REDUCE;
 }
 
-static mp_stage_t schedule_reduce_stage_of(const mp_collective_schedule_t *schedule,
-                                           uint32_t phase) {
+static stage_t schedule_reduce_stage_of(const mp_collective_schedule_t *schedule, uint32_t phase) {
   if (schedule_reduce_is_all_reduce(schedule) && schedule->num_phases == 1) return MP_STAGE_ALL;
   if (schedule->layout->num_hosts == 1) {
     return phase == 0 ? MP_STAGE_REDUCE_NEAR : MP_STAGE_SPREAD_NEAR;
@@ -118,9 +117,8 @@ typedef struct {
   size_t element_bytes;
 } mp_block_t;
 
-static mp_block_t schedule_reduce_block_of(const mp_collective_schedule_t *schedule,
-                                           mp_stage_t stage, uint32_t number, uint32_t source,
-                                           uint32_t destination) {
+static mp_block_t schedule_reduce_block_of(const mp_collective_schedule_t *schedule, stage_t stage,
+                                           uint32_t number, uint32_t source, uint32_t destination) {
   const mp_group_layout_t *layout = schedule->layout;
   const mp_collective_operand_t *operand = &schedule->collective->operands[number];
   mp_block_t block = {.num_pieces = 1, .element_bytes = mp_dtype_size(operand->dtype)};
@@ -153,7 +151,7 @@ static size_t schedule_reduce_piece_stride(const mp_block_t *block) {
 }
 
 // Where operand `number` begins in a payload; for the number of operands: its size.
-static size_t schedule_reduce_block_at(const mp_collective_schedule_t *schedule, mp_stage_t stage,
+static size_t schedule_reduce_block_at(const mp_collective_schedule_t *schedule, stage_t stage,
                                        uint32_t number, uint32_t source, uint32_t destination) {
   size_t at = 0;
   for (uint32_t i = 0; i < number; ++i) {
@@ -164,7 +162,7 @@ static size_t schedule_reduce_block_at(const mp_collective_schedule_t *schedule,
 }
 
 // Whether we have to do with the process in this stage.
-static bool schedule_reduce_is_concerned(const mp_collective_schedule_t *schedule, mp_stage_t stage,
+static bool schedule_reduce_is_concerned(const mp_collective_schedule_t *schedule, stage_t stage,
                                          uint32_t process) {
   if (stage == MP_STAGE_ALL) return true;
   if (stage == MP_STAGE_REDUCE_NEAR || stage == MP_STAGE_SPREAD_NEAR) {
@@ -180,7 +178,7 @@ static bool schedule_reduce_awaits(const mp_collective_schedule_t *schedule, uin
 
 static size_t schedule_reduce_expected(const mp_collective_schedule_t *schedule, uint32_t phase,
                                        uint32_t process) {
-  const mp_stage_t stage = schedule_reduce_stage_of(schedule, phase);
+  const stage_t stage = schedule_reduce_stage_of(schedule, phase);
   if (!schedule_reduce_is_concerned(schedule, stage, process)) return 0;
   return schedule_reduce_block_at(schedule, stage, schedule->collective->num_operands, process,
                                   schedule->layout->self);
@@ -189,7 +187,7 @@ static size_t schedule_reduce_expected(const mp_collective_schedule_t *schedule,
 static mp_status_t schedule_reduce_plan(mp_collective_schedule_t *schedule, uint32_t phase,
                                         bool *out_is_shared) {
   const mp_group_layout_t *layout = schedule->layout;
-  const mp_stage_t stage = schedule_reduce_stage_of(schedule, phase);
+  const stage_t stage = schedule_reduce_stage_of(schedule, phase);
   for (uint32_t p = 0; p < layout->num_processes; ++p) {
     if (p == layout->self) continue;
     size_t *size = &schedule->sizes[mp_collective_schedule_at(schedule, phase, p)];
@@ -229,7 +227,7 @@ static char *schedule_reduce_own_block(const mp_collective_schedule_t *schedule,
 static void schedule_reduce_use_near(const mp_collective_schedule_t *schedule,
                                      mp_reduction_t *reduction) {
   const mp_group_layout_t *layout = schedule->layout;
-  const mp_stage_t stage = schedule_reduce_stage_of(schedule, 0);
+  const stage_t stage = schedule_reduce_stage_of(schedule, 0);
   mp_piece_source_t *near = &reduction->near;
   near->layout = layout;
   near->count =
@@ -274,10 +272,10 @@ typedef struct {
   mp_block_t block;
   char *to;
   int64_t first;  // element of the column that is at `to`
-} mp_packer_t;
+} packer_t;
 
 // The input that a single leaf's piece is, wherever it is.
-static const char *schedule_reduce_find_leaf(const mp_packer_t *packer, uint32_t position,
+static const char *schedule_reduce_find_leaf(const packer_t *packer, uint32_t position,
                                              int64_t leaf) {
   const mp_collective_schedule_t *schedule = packer->schedule;
   const mp_reduction_t *reduction = &packer->reduction;
@@ -293,7 +291,7 @@ static const char *schedule_reduce_find_leaf(const mp_packer_t *packer, uint32_t
 }
 
 // Elements [at, at + count) of the column, which are [leaf, leaf + count) of the inputs.
-static void schedule_reduce_pack_run(mp_packer_t *packer, int64_t leaf, int64_t at, int64_t count) {
+static void schedule_reduce_pack_run(packer_t *packer, int64_t leaf, int64_t at, int64_t count) {
   const bool is_plain = mp_group_layout_has_leaves_only(packer->layout, packer->owner);
   const size_t size = packer->block.element_bytes;
   const int64_t step = is_plain ? count : mp_reduce_block_elements(packer->schedule->collective);
@@ -317,7 +315,7 @@ static void schedule_reduce_pack_run(mp_packer_t *packer, int64_t leaf, int64_t 
 }
 
 // A segment of a reduce_scatter: the parts of the members of `process` are runs all over the input.
-static void schedule_reduce_pack_parts(mp_packer_t *packer, uint32_t process, int64_t segment,
+static void schedule_reduce_pack_parts(packer_t *packer, uint32_t process, int64_t segment,
                                        int64_t begin, int64_t end) {
   const mp_collective_schedule_t *schedule = packer->schedule;
   const mp_collective_operand_t *operand = packer->reduction.operand;
@@ -338,7 +336,7 @@ static void schedule_reduce_pack_parts(mp_packer_t *packer, uint32_t process, in
 
 // A part of what the payload to `destination` holds, which begins with element `packer->first` of
 // its column.
-static void schedule_reduce_pack_column(mp_packer_t *packer, uint32_t destination, uint32_t part,
+static void schedule_reduce_pack_column(packer_t *packer, uint32_t destination, uint32_t part,
                                         uint32_t num_parts) {
   const mp_collective_schedule_t *schedule = packer->schedule;
   const mp_group_layout_t *layout = schedule->layout;
@@ -368,9 +366,9 @@ static void schedule_reduce_pack_pieces(const mp_collective_schedule_t *schedule
                                         uint32_t number, uint32_t destination, uint32_t part,
                                         uint32_t num_parts, void *scratch) {
   const mp_group_layout_t *layout = schedule->layout;
-  const mp_stage_t stage = schedule_reduce_stage_of(schedule, phase);
+  const stage_t stage = schedule_reduce_stage_of(schedule, phase);
   const bool is_far = stage == MP_STAGE_REDUCE_FAR;
-  mp_packer_t packer = {
+  packer_t packer = {
       .schedule = schedule,
       .reduction = schedule_reduce_start(schedule, number, scratch),
       .layout = is_far ? layout->hosts : layout,
@@ -453,7 +451,7 @@ static void schedule_reduce_collect_column(const mp_collective_schedule_t *sched
 static void schedule_reduce_pack(const mp_collective_schedule_t *schedule, uint32_t phase,
                                  uint32_t part, uint32_t num_parts, void *scratch) {
   const mp_group_layout_t *layout = schedule->layout;
-  const mp_stage_t stage = schedule_reduce_stage_of(schedule, phase);
+  const stage_t stage = schedule_reduce_stage_of(schedule, phase);
   for (uint32_t i = 0; i < schedule->collective->num_operands; ++i) {
     if (stage == MP_STAGE_SPREAD_NEAR && layout->num_hosts > 1) {
       schedule_reduce_collect_column(schedule, phase, i, part, num_parts);

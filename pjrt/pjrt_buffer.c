@@ -171,7 +171,7 @@ mp_status_t mp_PJRT_Buffer_CopyToMemory(PJRT_Buffer_CopyToMemory_Args *args) {
   return pjrt_buffer_copy_to(args->buffer, memory, &args->dst_buffer);
 }
 
-// --- the address ---
+// ---- the address ----
 
 mp_status_t mp_PJRT_Buffer_IncreaseExternalReferenceCount(
     PJRT_Buffer_IncreaseExternalReferenceCount_Args *args) {

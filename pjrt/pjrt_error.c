@@ -9,10 +9,10 @@
 typedef struct {
   PJRT_Error base;
   mp_status_t status;
-} mp_pjrt_error_t;
+} pjrt_error_t;
 
 static mp_status_t pjrt_error_status_of(const PJRT_Error *error) {
-  return ((const mp_pjrt_error_t *)error)->status;
+  return ((const pjrt_error_t *)error)->status;
 }
 
 static void pjrt_error_destroy(PJRT_Error *error);
@@ -37,7 +37,7 @@ static void pjrt_error_for_each_payload(const PJRT_Error *error, PJRT_Error_Payl
 
 static const PJRT_Error_FunctionTable error_functions = {
     .struct_size = PJRT_STRUCT_SIZE(PJRT_Error_FunctionTable, for_each_payload),
-    .instance_size = sizeof(mp_pjrt_error_t),
+    .instance_size = sizeof(pjrt_error_t),
     .destroy = pjrt_error_destroy,
     .message = pjrt_error_message,
     .get_code = pjrt_error_code,
@@ -46,7 +46,7 @@ static const PJRT_Error_FunctionTable error_functions = {
 
 // For when there is no memory for an error object: has the static out-of-memory status once the
 // first error was made, and is never freed.
-static mp_pjrt_error_t no_memory = {.base = {&error_functions}};
+static pjrt_error_t no_memory = {.base = {&error_functions}};
 
 static void pjrt_error_destroy(PJRT_Error *error) {
   if (error == NULL || error == &no_memory.base) return;
@@ -56,14 +56,14 @@ static void pjrt_error_destroy(PJRT_Error *error) {
 
 PJRT_Error *mp_pjrt_error(mp_status_t status) {
   if (status == NULL) return NULL;
-  mp_pjrt_error_t *error = mp_malloc(sizeof(*error));
+  pjrt_error_t *error = mp_malloc(sizeof(*error));
   if (error == NULL) {
     mp_status_release(status);
     // The status is static and so is the object: writing the same pointer again does no harm.
     __atomic_store_n(&no_memory.status, mp_status_out_of_memory(), __ATOMIC_RELEASE);
     return &no_memory.base;
   }
-  *error = (mp_pjrt_error_t){{&error_functions}, status};
+  *error = (pjrt_error_t){{&error_functions}, status};
   return &error->base;
 }
 

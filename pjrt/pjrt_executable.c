@@ -24,7 +24,7 @@ void mp_pjrt_executable_release(PJRT_Executable *executable) {
   mp_arena_release(executable->arena);  // the object itself lives in it
 }
 
-// --- the lists that the getters lend ---
+// ---- the lists that the getters lend ----
 
 static mp_status_t pjrt_executable_list_kinds(mp_arena_t *arena, const mp_program_io_t *values,
                                               uint32_t count, const char ***out_kinds,
@@ -173,7 +173,7 @@ static mp_status_t pjrt_executable_describe(PJRT_Executable *executable,
   return mp_pjrt_list_shardings(executable);
 }
 
-// --- making ---
+// ---- making ----
 
 mp_status_t mp_pjrt_executable_compile(PJRT_Client *client, uint32_t pod_devices,
                                        const mp_pjrt_source_t *source,
@@ -242,7 +242,7 @@ mp_status_t mp_PJRT_Executable_Destroy(PJRT_Executable_Destroy_Args *args) {
   return NULL;
 }
 
-// --- asking ---
+// ---- asking ----
 
 mp_status_t mp_PJRT_Executable_Name(PJRT_Executable_Name_Args *args) {
   MP_REQUIRE(args, executable);

@@ -46,7 +46,7 @@ mp_status_t mp_PJRT_Memory_AddressableByDevices(PJRT_Memory_AddressableByDevices
   return NULL;
 }
 
-// --- user data: one value per key, freed by its own deleter when replaced or with the client ---
+// ---- user data: one value per key, freed by its own deleter when replaced or with the client ----
 
 struct mp_pjrt_user_data_s {
   mp_pjrt_user_data_t *next;

@@ -35,7 +35,7 @@
 PJRT_FUNCTIONS(MP_DECLARE_FUNCTION)
 #undef MP_DECLARE_FUNCTION
 
-// --- arguments ---
+// ---- arguments ----
 
 // Whether the caller's struct has this field.
 #define MP_HAS(args, field) \
@@ -67,14 +67,14 @@ PJRT_NamedValue mp_pjrt_named_int(const char *name, int64_t value);
 PJRT_NamedValue mp_pjrt_named_ints(const char *name, const int64_t *values, size_t count);
 PJRT_NamedValue mp_pjrt_named_float(const char *name, float value);
 
-// --- errors (error.c) ---
+// ---- errors (error.c) ----
 
 // Consumes `status`; NULL for OK. Never fails: without memory it gives a static object.
 PJRT_Error *mp_pjrt_error(mp_status_t status);
 // A new status from a code and a message that need not end in NUL.
 mp_status_t mp_pjrt_status(PJRT_Error_Code code, const char *message, size_t message_size);
 
-// --- events (event.c) ---
+// ---- events (event.c) ----
 
 static inline PJRT_Event *mp_pjrt_event(mp_event_t *event) {
   return (PJRT_Event *)event;
@@ -83,7 +83,7 @@ static inline mp_event_t *mp_event_of(PJRT_Event *event) {
   return (mp_event_t *)event;
 }
 
-// --- topology (topology.c), client (client.c) ---
+// ---- topology (topology.c), client (client.c) ----
 
 struct PJRT_MemoryDescription {
   mp_memory_space_t space;
@@ -169,7 +169,7 @@ static inline PJRT_Memory *mp_pjrt_memory_of(const PJRT_Client *client, const mp
   return &client->memories[mp_memory_id(memory) - (uint32_t)client->memories[0].id].base;
 }
 
-// --- executables (executable.c, loaded_executable.c) ---
+// ---- executables (executable.c, loaded_executable.c) ----
 
 // What one compilation made, counted; `program` belongs to `executable` when there is one. The
 // arrays are what the getters lend.
@@ -207,7 +207,7 @@ struct PJRT_LoadedExecutable {
   atomic_bool is_deleted;
 };
 
-// --- buffers (buffer.c) ---
+// ---- buffers (buffer.c) ----
 
 // The runtime's buffer is row-major in the dimensions of memory; `dims` are those that the user
 // sees, in another order when the layout is not row-major.
@@ -230,7 +230,7 @@ const int64_t *mp_pjrt_buffer_dims(const PJRT_Buffer *buffer);
 MP_NODISCARD mp_status_t mp_pjrt_choose_memory(const char *function, PJRT_Memory *memory,
                                                PJRT_Device *device, mp_memory_t **out_memory);
 
-// --- layouts (layout.c) ---
+// ---- layouts (layout.c) ----
 
 // An order of dimensions. Each order exists once and for ever, so that pointers compare.
 struct PJRT_Layouts_MemoryLayout {
@@ -273,7 +273,7 @@ MP_NODISCARD mp_status_t mp_pjrt_layout_strides(const char *function,
                                                 const int64_t *dims, size_t rank, size_t item_size,
                                                 int64_t *out_strides);
 
-// --- extensions: a list, in this order ---
+// ---- extensions: a list, in this order ----
 
 extern PJRT_Layouts_Extension mp_pjrt_layouts_extension;
 extern PJRT_MemoryDescriptions_Extension mp_pjrt_memory_descriptions_extension;

@@ -35,7 +35,7 @@ typedef struct {
   int64_t pid;
   int64_t leader;                // lowest rank that MPI says shares memory with this one
   mp_segment_address_t address;  // all zero: none
-} mp_hello_t;
+} hello_t;
 
 // ---- Hello ----
 
@@ -55,8 +55,8 @@ static uint64_t bootstrap_build_id(void) {
   return hash;
 }
 
-static mp_hello_t bootstrap_make_hello(const mp_mpi_who_t *who, const mp_segment_t *segment) {
-  mp_hello_t hello = {
+static hello_t bootstrap_make_hello(const mp_mpi_who_t *who, const mp_segment_t *segment) {
+  hello_t hello = {
       .protocol = MP_WIRE_PROTOCOL,
       .version = MINIPOD_VERSION,
       .build = bootstrap_build_id(),
@@ -71,12 +71,12 @@ static mp_hello_t bootstrap_make_hello(const mp_mpi_who_t *who, const mp_segment
 // All must be of one build; the first that differs from rank 0 is named.
 static mp_status_t bootstrap_compare_hellos(uint32_t size, void *const *bytes,
                                             const size_t *sizes) {
-  const mp_hello_t *first = bytes[0];
+  const hello_t *first = bytes[0];
   for (uint32_t rank = 0; rank < size; ++rank) {
-    if (sizes[rank] < offsetof(mp_hello_t, build)) {
+    if (sizes[rank] < offsetof(hello_t, build)) {
       return mp_status_make(MP_FAILED_PRECONDITION, "rank %" PRIu32 " is no minipod", rank);
     }
-    const mp_hello_t *other = bytes[rank];
+    const hello_t *other = bytes[rank];
     const char *host = other->hostname;
     if (other->protocol != first->protocol || sizes[rank] != sizes[0] ||
         strncmp(other->version, first->version, sizeof(first->version)) != 0) {
@@ -87,7 +87,7 @@ static mp_status_t bootstrap_compare_hellos(uint32_t size, void *const *bytes,
                             first->hostname, first->version, first->protocol, rank, host,
                             other->version, other->protocol);
     }
-    if (sizes[rank] == sizeof(mp_hello_t) && other->build != first->build) {
+    if (sizes[rank] == sizeof(hello_t) && other->build != first->build) {
       return mp_status_make(MP_FAILED_PRECONDITION,
                             "the job mixes builds of minipod %s: rank 0 (host %.63s) runs build "
                             "%016" PRIx64 ", rank %" PRIu32 " (host %.63s) runs build %016" PRIx64,
@@ -132,7 +132,7 @@ static mp_status_t bootstrap_take_hellos(mp_world_t *world, void *const *bytes, 
                                          int64_t *leaders) {
   MP_RETURN_IF_ERROR(bootstrap_compare_hellos(world->size, bytes, sizes));
   for (uint32_t rank = 0; rank < world->size; ++rank) {
-    const mp_hello_t *hello = bytes[rank];
+    const hello_t *hello = bytes[rank];
     mp_peer_t *peer = &world->peers[rank].peer;
     char hostname[sizeof(hello->hostname) + 1];
     snprintf(hostname, sizeof(hostname), "%.*s", (int)sizeof(hello->hostname), hello->hostname);
@@ -153,7 +153,7 @@ static mp_status_t bootstrap_open_near(mp_world_t *world, void *const *hellos,
                                        const int64_t *leaders, mp_segment_t **segments) {
   for (uint32_t rank = 0; rank < world->size; ++rank) {
     if (rank == world->rank || leaders[rank] != leaders[world->rank]) continue;
-    const mp_hello_t *hello = hellos[rank];
+    const hello_t *hello = hellos[rank];
     if (world->segment == NULL || hello->address.pid == 0) {
       return mp_status_make(MP_UNAVAILABLE, "rank %" PRIu32 " has no memory to share",
                             world->segment == NULL ? world->rank : rank);
@@ -192,7 +192,7 @@ static mp_status_t bootstrap_connect_near(mp_world_t *world, void *const *hellos
   mp_status_t status = NULL;
   for (uint32_t rank = 0; rank < world->size && status == NULL; ++rank) {
     if (segments[rank] == NULL) continue;
-    status = mp_shm_add_peer(shm, rank, segments[rank], ((const mp_hello_t *)hellos[rank])->pid);
+    status = mp_shm_add_peer(shm, rank, segments[rank], ((const hello_t *)hellos[rank])->pid);
   }
   mp_world_add_transport(world, shm);  // which owns it, connected or not
   for (uint32_t rank = 0; rank < world->size && status == NULL; ++rank) {
@@ -223,7 +223,7 @@ static mp_status_t bootstrap_share_memory(mp_world_t *world, void *const *hellos
 // ---- Joining ----
 
 static mp_status_t bootstrap_greet(mp_world_t *world, const mp_mpi_who_t *who, double timeout_s) {
-  mp_hello_t hello = bootstrap_make_hello(who, world->segment);
+  hello_t hello = bootstrap_make_hello(who, world->segment);
   void **hellos = NULL;
   size_t *sizes = NULL;
   MP_RETURN_IF_ERROR(mp_world_exchange(world, &hello, sizeof(hello), timeout_s, &hellos, &sizes));

@@ -13,11 +13,11 @@ typedef struct {
   const char *near;     // how many are on this host; NULL: not said
   const char *also[2];  // must be there too
   const char *modules[2];
-} mp_launcher_row_t;
+} launcher_row_t;
 
 // First match wins. Slurm sets its own variables in batch scripts too, where nothing was launched:
 // only with one of a process manager interface do they count.
-static const mp_launcher_row_t g_launchers[] = {
+static const launcher_row_t g_launchers[] = {
     {.name = "Open MPI's mpirun",
      .rank = "OMPI_COMM_WORLD_RANK",
      .size = "OMPI_COMM_WORLD_SIZE",
@@ -54,7 +54,7 @@ static bool launcher_number_in(const char *variable, int64_t *out_value) {
   return true;
 }
 
-static bool launcher_matches(const mp_launcher_row_t *row, mp_launcher_t *launcher) {
+static bool launcher_matches(const launcher_row_t *row, mp_launcher_t *launcher) {
   for (int i = 0; i < 2; ++i) {
     if (row->also[i] != NULL && getenv(row->also[i]) == NULL) return false;
   }
@@ -70,7 +70,7 @@ static bool launcher_matches(const mp_launcher_row_t *row, mp_launcher_t *launch
 
 bool mp_launcher_find(mp_launcher_t *out_launcher) {
   for (int i = 0; i < NUM_LAUNCHERS; ++i) {
-    const mp_launcher_row_t *row = &g_launchers[i];
+    const launcher_row_t *row = &g_launchers[i];
     mp_launcher_t launcher = {.name = row->name,
                               .rank_variable = row->rank,
                               .size_variable = row->size,

@@ -23,52 +23,52 @@ typedef struct {
   mp_envelope_t envelope;
   uint64_t bytes;
   unsigned char data[MP_EAGER_BYTES];
-} mp_mpi_header_t;
+} mpi_header_t;
 
-enum { MP_BARE_HEADER = offsetof(mp_mpi_header_t, data) };
+enum { MP_BARE_HEADER = offsetof(mpi_header_t, data) };
 
 // Pieces of one message, sent or received in order.
 typedef struct {
   uint64_t next;          // byte to be posted next
   uint32_t first, count;  // requests under way, a ring
   mp_mpi_request_t requests[MP_WINDOW];
-} mp_mpi_pieces_t;
+} mpi_pieces_t;
 
-typedef struct mp_mpi_out_s {
-  struct mp_mpi_out_s *next;
+typedef struct mpi_out_s {
+  struct mpi_out_s *next;
   mp_payload_block_t *block;
   bool is_posted;  // the header
   bool is_header_done;
   mp_mpi_request_t header_request;
-  mp_mpi_pieces_t pieces;
-  mp_mpi_header_t header;  // `data` is cut off for large messages
-} mp_mpi_out_t;
+  mpi_pieces_t pieces;
+  mpi_header_t header;  // `data` is cut off for large messages
+} mpi_out_t;
 
-typedef struct mp_mpi_in_s {
-  struct mp_mpi_in_s *next;
+typedef struct mpi_in_s {
+  struct mpi_in_s *next;
   mp_packet_t *packet;
   mp_payload_block_t *block;  // of large messages; the packet's
-  mp_mpi_pieces_t pieces;
-} mp_mpi_in_t;
+  mpi_pieces_t pieces;
+} mpi_in_t;
 
 typedef struct {
-  mp_mpi_out_t *first_out, *last_out;
-  mp_mpi_in_t *first_in, *last_in;
+  mpi_out_t *first_out, *last_out;
+  mpi_in_t *first_in, *last_in;
   bool is_dropped;
-} mp_mpi_peer_t;
+} mpi_peer_t;
 
 typedef struct {
   mp_transport_t base;
   mp_world_t *world;
   const mp_mpi_module_t *module;
-  mp_mpi_peer_t *peers;  // by rank
+  mpi_peer_t *peers;  // by rank
 
   pthread_mutex_t lock;
-  mp_mpi_out_t **fresh_first, **fresh_last;  // by rank: handed over by senders
-  bool has_fresh;                            // under the lock
-  atomic_uint num_pending;                   // sends that are not done
+  mpi_out_t **fresh_first, **fresh_last;  // by rank: handed over by senders
+  bool has_fresh;                         // under the lock
+  atomic_uint num_pending;                // sends that are not done
 
-  mp_mpi_header_t *headers;
+  mpi_header_t *headers;
   mp_mpi_request_t header_requests[MP_HEADER_RECEIVES];
   uint32_t next_header;  // the oldest receive
   bool is_open;
@@ -76,7 +76,7 @@ typedef struct {
   unsigned idle_polls;
   atomic_bool must_close;
   atomic_bool is_closed;
-} mp_mpi_t;
+} mpi_t;
 
 static bool mpi_is_large(uint64_t bytes) {
   return bytes > MP_EAGER_BYTES;
@@ -84,7 +84,7 @@ static bool mpi_is_large(uint64_t bytes) {
 
 // ---- Trouble ----
 
-static void mpi_lose(mp_mpi_t *self, uint32_t rank, const char *error) {
+static void mpi_lose(mpi_t *self, uint32_t rank, const char *error) {
   char name[MP_PEER_NAME_BYTES];
   mp_world_peer_name(self->world, rank, name);
   mp_world_lose(self->world, rank,
@@ -92,7 +92,7 @@ static void mpi_lose(mp_mpi_t *self, uint32_t rank, const char *error) {
   self->peers[rank].is_dropped = true;
 }
 
-static void mpi_lose_all(mp_mpi_t *self, const char *error) {
+static void mpi_lose_all(mpi_t *self, const char *error) {
   self->is_broken = true;
   for (uint32_t rank = 0; rank < self->world->size; ++rank) {
     if (self->world->peers[rank].transport == &self->base) mpi_lose(self, rank, error);
@@ -106,13 +106,12 @@ static uint64_t mpi_piece_at(uint64_t next, uint64_t bytes) {
   return left < MP_PIECE_BYTES ? left : MP_PIECE_BYTES;
 }
 
-static bool mpi_pieces_done(const mp_mpi_pieces_t *pieces, uint64_t bytes) {
+static bool mpi_pieces_done(const mpi_pieces_t *pieces, uint64_t bytes) {
   return pieces->next == bytes && pieces->count == 0;
 }
 
 // Tests the oldest piece under way; -1 with `error`.
-static int mpi_test_piece(mp_mpi_t *self, mp_mpi_pieces_t *pieces, bool *did,
-                          mp_mpi_error_t error) {
+static int mpi_test_piece(mpi_t *self, mpi_pieces_t *pieces, bool *did, mp_mpi_error_t error) {
   int done = 1, from;
   size_t bytes;
   while (pieces->count != 0 && done) {
@@ -126,7 +125,7 @@ static int mpi_test_piece(mp_mpi_t *self, mp_mpi_pieces_t *pieces, bool *did,
   return 0;
 }
 
-static mp_mpi_request_t *mpi_next_request(mp_mpi_pieces_t *pieces) {
+static mp_mpi_request_t *mpi_next_request(mpi_pieces_t *pieces) {
   return &pieces->requests[(pieces->first + pieces->count) % MP_WINDOW];
 }
 
@@ -134,12 +133,12 @@ static mp_mpi_request_t *mpi_next_request(mp_mpi_pieces_t *pieces) {
 
 static mp_status_t mpi_send(mp_transport_t *transport, uint32_t to, const mp_envelope_t *envelope,
                             mp_payload_block_t *block) {
-  mp_mpi_t *self = (mp_mpi_t *)transport;
+  mpi_t *self = (mpi_t *)transport;
   uint64_t bytes = block == NULL ? 0 : block->payload.bytes;
   size_t eager = mpi_is_large(bytes) ? 0 : bytes;
-  mp_mpi_out_t *out = mp_malloc(offsetof(mp_mpi_out_t, header) + MP_BARE_HEADER + eager);
+  mpi_out_t *out = mp_malloc(offsetof(mpi_out_t, header) + MP_BARE_HEADER + eager);
   MP_RETURN_IF_NULL(out);
-  memset(out, 0, offsetof(mp_mpi_out_t, header));
+  memset(out, 0, offsetof(mpi_out_t, header));
   out->header.envelope = *envelope;
   out->header.bytes = bytes;
   if (eager != 0) memcpy(out->header.data, mp_payload_block_data(block), eager);
@@ -162,12 +161,12 @@ static mp_status_t mpi_send(mp_transport_t *transport, uint32_t to, const mp_env
 }
 
 // Moves what senders handed over to the queues of the progress thread.
-static void mpi_take_fresh(mp_mpi_t *self) {
+static void mpi_take_fresh(mpi_t *self) {
   pthread_mutex_lock(&self->lock);
   for (uint32_t rank = 0; self->has_fresh && rank < self->world->size; ++rank) {
-    mp_mpi_out_t *first = self->fresh_first[rank];
+    mpi_out_t *first = self->fresh_first[rank];
     if (first == NULL) continue;
-    mp_mpi_peer_t *peer = &self->peers[rank];
+    mpi_peer_t *peer = &self->peers[rank];
     if (peer->last_out == NULL) {
       peer->first_out = first;
     } else {
@@ -180,8 +179,8 @@ static void mpi_take_fresh(mp_mpi_t *self) {
   pthread_mutex_unlock(&self->lock);
 }
 
-static void mpi_finish_first_out(mp_mpi_t *self, mp_mpi_peer_t *peer) {
-  mp_mpi_out_t *out = peer->first_out;
+static void mpi_finish_first_out(mpi_t *self, mpi_peer_t *peer) {
+  mpi_out_t *out = peer->first_out;
   peer->first_out = out->next;
   if (peer->first_out == NULL) peer->last_out = NULL;
   mp_payload_block_release(out->block);
@@ -190,7 +189,7 @@ static void mpi_finish_first_out(mp_mpi_t *self, mp_mpi_peer_t *peer) {
 }
 
 // Posts what of this message can be posted; *out_all: all of it is.
-static int mpi_post_out(mp_mpi_t *self, uint32_t to, mp_mpi_out_t *out, bool *did, bool *out_all,
+static int mpi_post_out(mpi_t *self, uint32_t to, mpi_out_t *out, bool *did, bool *out_all,
                         mp_mpi_error_t error) {
   if (!out->is_posted) {
     size_t eager = out->block == NULL ? out->header.bytes : 0;
@@ -217,7 +216,7 @@ static int mpi_post_out(mp_mpi_t *self, uint32_t to, mp_mpi_out_t *out, bool *di
   return 0;
 }
 
-static int mpi_test_out(mp_mpi_t *self, mp_mpi_out_t *out, bool *did, mp_mpi_error_t error) {
+static int mpi_test_out(mpi_t *self, mpi_out_t *out, bool *did, mp_mpi_error_t error) {
   int from;
   size_t bytes;
   int done = 0;
@@ -229,18 +228,18 @@ static int mpi_test_out(mp_mpi_t *self, mp_mpi_out_t *out, bool *did, mp_mpi_err
 }
 
 // To who has left only a goodbye is of use. What is begun must be ended.
-static bool mpi_is_in_vain(const mp_mpi_t *self, uint32_t to, const mp_mpi_out_t *out) {
+static bool mpi_is_in_vain(const mpi_t *self, uint32_t to, const mpi_out_t *out) {
   return atomic_load_explicit(&self->world->peers[to].is_gone, memory_order_relaxed) &&
          !out->is_posted && !mp_world_is_goodbye(&out->header.envelope);
 }
 
 // Goes through the queue of one peer: posts in order, takes out what is done.
-static bool mpi_push_out(mp_mpi_t *self, uint32_t to) {
-  mp_mpi_peer_t *peer = &self->peers[to];
+static bool mpi_push_out(mpi_t *self, uint32_t to) {
+  mpi_peer_t *peer = &self->peers[to];
   mp_mpi_error_t error;
   bool did = false, all = true;
   int window = 64;  // messages looked at, so that a long queue is not gone through each time
-  for (mp_mpi_out_t *out = peer->first_out; out != NULL && all && window > 0; out = out->next) {
+  for (mpi_out_t *out = peer->first_out; out != NULL && all && window > 0; out = out->next) {
     --window;
     if (peer->is_dropped) break;
     if (mpi_is_in_vain(self, to, out)) continue;
@@ -250,7 +249,7 @@ static bool mpi_push_out(mp_mpi_t *self, uint32_t to) {
     }
   }
   while (peer->first_out != NULL) {
-    const mp_mpi_out_t *out = peer->first_out;
+    const mpi_out_t *out = peer->first_out;
     uint64_t bytes = out->block == NULL ? 0 : out->header.bytes;
     bool done = out->is_header_done && mpi_pieces_done(&out->pieces, bytes);
     bool is_of_no_use = !out->is_posted && (peer->is_dropped || mpi_is_in_vain(self, to, out));
@@ -263,13 +262,13 @@ static bool mpi_push_out(mp_mpi_t *self, uint32_t to) {
 
 // ---- Receiving ----
 
-static int mpi_post_header(mp_mpi_t *self, uint32_t index, mp_mpi_error_t error) {
-  return self->module->receive(&self->headers[index], sizeof(mp_mpi_header_t), MP_MPI_ANY,
+static int mpi_post_header(mpi_t *self, uint32_t index, mp_mpi_error_t error) {
+  return self->module->receive(&self->headers[index], sizeof(mpi_header_t), MP_MPI_ANY,
                                MP_TAG_HEADER, &self->header_requests[index], error);
 }
 
-static mp_mpi_in_t *mpi_make_in(mp_mpi_t *self, uint32_t from, const mp_mpi_header_t *header) {
-  mp_mpi_in_t *in = mp_calloc(1, sizeof(*in));
+static mpi_in_t *mpi_make_in(mpi_t *self, uint32_t from, const mpi_header_t *header) {
+  mpi_in_t *in = mp_calloc(1, sizeof(*in));
   if (in == NULL) return NULL;
   if (header->bytes <= MP_INLINE_BYTES) {
     in->packet =
@@ -290,17 +289,16 @@ static mp_mpi_in_t *mpi_make_in(mp_mpi_t *self, uint32_t from, const mp_mpi_head
 }
 
 // Takes a header that has come. One that makes no sense is dropped.
-static void mpi_take_header(mp_mpi_t *self, uint32_t from, size_t size,
-                            const mp_mpi_header_t *header) {
+static void mpi_take_header(mpi_t *self, uint32_t from, size_t size, const mpi_header_t *header) {
   bool is_sound = from < self->world->size && size >= MP_BARE_HEADER &&
                   (mpi_is_large(header->bytes) || size == MP_BARE_HEADER + header->bytes);
   if (!is_sound) return;
-  mp_mpi_in_t *in = mpi_make_in(self, from, header);
+  mpi_in_t *in = mpi_make_in(self, from, header);
   if (in == NULL) {
     mpi_lose(self, from, "no memory for a message of it");
     return;
   }
-  mp_mpi_peer_t *peer = &self->peers[from];
+  mpi_peer_t *peer = &self->peers[from];
   if (peer->last_in == NULL) {
     peer->first_in = in;
   } else {
@@ -309,7 +307,7 @@ static void mpi_take_header(mp_mpi_t *self, uint32_t from, size_t size,
   peer->last_in = in;
 }
 
-static bool mpi_take_headers(mp_mpi_t *self) {
+static bool mpi_take_headers(mpi_t *self) {
   mp_mpi_error_t error;
   bool did = false;
   for (int count = 0; count < MP_HEADER_RECEIVES; ++count) {
@@ -331,7 +329,7 @@ static bool mpi_take_headers(mp_mpi_t *self) {
 }
 
 // Posts receives for the pieces of messages, in the order of the headers, and tests them.
-static int mpi_pull_in(mp_mpi_t *self, uint32_t from, mp_mpi_in_t *in, bool *did, bool *out_all,
+static int mpi_pull_in(mpi_t *self, uint32_t from, mpi_in_t *in, bool *did, bool *out_all,
                        mp_mpi_error_t error) {
   *out_all = true;
   if (in->block == NULL) return 0;
@@ -351,18 +349,18 @@ static int mpi_pull_in(mp_mpi_t *self, uint32_t from, mp_mpi_in_t *in, bool *did
   return mpi_test_piece(self, &in->pieces, did, error);
 }
 
-static bool mpi_deliver_in(mp_mpi_t *self, uint32_t from) {
-  mp_mpi_peer_t *peer = &self->peers[from];
+static bool mpi_deliver_in(mpi_t *self, uint32_t from) {
+  mpi_peer_t *peer = &self->peers[from];
   mp_mpi_error_t error;
   bool did = false, all = true;
-  for (mp_mpi_in_t *in = peer->first_in; in != NULL && all; in = in->next) {
+  for (mpi_in_t *in = peer->first_in; in != NULL && all; in = in->next) {
     if (mpi_pull_in(self, from, in, &did, &all, error) != 0) {
       mpi_lose(self, from, error);
       return did;
     }
   }
   while (peer->first_in != NULL) {
-    mp_mpi_in_t *in = peer->first_in;
+    mpi_in_t *in = peer->first_in;
     if (in->block != NULL && !mpi_pieces_done(&in->pieces, in->packet->bytes)) break;
     peer->first_in = in->next;
     if (peer->first_in == NULL) peer->last_in = NULL;
@@ -375,7 +373,7 @@ static bool mpi_deliver_in(mp_mpi_t *self, uint32_t from) {
 
 // ---- Progress ----
 
-static void mpi_open_receives(mp_mpi_t *self) {
+static void mpi_open_receives(mpi_t *self) {
   mp_mpi_error_t error;
   self->is_open = true;
   for (uint32_t i = 0; i < MP_HEADER_RECEIVES && !self->is_broken; ++i) {
@@ -383,7 +381,7 @@ static void mpi_open_receives(mp_mpi_t *self) {
   }
 }
 
-static void mpi_close_receives(mp_mpi_t *self) {
+static void mpi_close_receives(mpi_t *self) {
   for (uint32_t i = 0; self->is_open && !self->is_broken && i < MP_HEADER_RECEIVES; ++i) {
     self->module->cancel(&self->header_requests[i]);
   }
@@ -392,7 +390,7 @@ static void mpi_close_receives(mp_mpi_t *self) {
 }
 
 static bool mpi_progress(mp_transport_t *transport) {
-  mp_mpi_t *self = (mp_mpi_t *)transport;
+  mpi_t *self = (mpi_t *)transport;
   if (atomic_load(&self->is_closed) || self->is_broken) return false;
   if (atomic_load(&self->must_close)) {
     mpi_close_receives(self);
@@ -410,7 +408,7 @@ static bool mpi_progress(mp_transport_t *transport) {
 }
 
 static uint32_t mpi_poll_after_us(mp_transport_t *transport) {
-  mp_mpi_t *self = (mp_mpi_t *)transport;
+  mpi_t *self = (mpi_t *)transport;
   if (atomic_load(&self->is_closed) || self->is_broken) return 0;
   if (self->idle_polls > MP_LONG_IDLE_POLLS) return MP_LONG_PAUSE_US;
   unsigned doublings = self->idle_polls / MP_POLLS_PER_PAUSE;
@@ -419,30 +417,30 @@ static uint32_t mpi_poll_after_us(mp_transport_t *transport) {
 }
 
 static bool mpi_drained(mp_transport_t *transport) {
-  mp_mpi_t *self = (mp_mpi_t *)transport;
+  mpi_t *self = (mpi_t *)transport;
   return atomic_load(&self->num_pending) == 0 || atomic_load(&self->is_closed);
 }
 
 void mp_mpi_close(mp_transport_t *transport) {
-  mp_mpi_t *self = (mp_mpi_t *)transport;
+  mpi_t *self = (mpi_t *)transport;
   atomic_store(&self->must_close, true);
   mp_world_ring(self->world);
 }
 
 bool mp_mpi_is_closed(mp_transport_t *transport) {
-  return atomic_load(&((mp_mpi_t *)transport)->is_closed);
+  return atomic_load(&((mpi_t *)transport)->is_closed);
 }
 
 // ---- Life ----
 
 static void mpi_release(mp_transport_t *transport) {
-  mp_mpi_t *self = (mp_mpi_t *)transport;
+  mpi_t *self = (mpi_t *)transport;
   mpi_take_fresh(self);
   for (uint32_t rank = 0; self->peers != NULL && rank < self->world->size; ++rank) {
-    mp_mpi_peer_t *peer = &self->peers[rank];
+    mpi_peer_t *peer = &self->peers[rank];
     while (peer->first_out != NULL) mpi_finish_first_out(self, peer);
     while (peer->first_in != NULL) {
-      mp_mpi_in_t *in = peer->first_in;
+      mpi_in_t *in = peer->first_in;
       peer->first_in = in->next;
       mp_packet_release(in->packet);
       mp_free(in);
@@ -467,15 +465,15 @@ static const mp_transport_ops_t g_mpi_ops = {
 
 mp_status_t mp_mpi_create(mp_world_t *world, const mp_mpi_module_t *module,
                           mp_transport_t **out_transport) {
-  mp_mpi_t *self = mp_calloc(1, sizeof(*self));
+  mpi_t *self = mp_calloc(1, sizeof(*self));
   MP_RETURN_IF_NULL(self);
   self->base.ops = &g_mpi_ops;
   self->world = world;
   self->module = module;
   pthread_mutex_init(&self->lock, NULL);
   self->peers = mp_calloc(world->size, sizeof(*self->peers));
-  self->fresh_first = mp_calloc(world->size, sizeof(mp_mpi_out_t *));
-  self->fresh_last = mp_calloc(world->size, sizeof(mp_mpi_out_t *));
+  self->fresh_first = mp_calloc(world->size, sizeof(mpi_out_t *));
+  self->fresh_last = mp_calloc(world->size, sizeof(mpi_out_t *));
   self->headers = mp_calloc(MP_HEADER_RECEIVES, sizeof(*self->headers));
   if (self->peers == NULL || self->fresh_first == NULL || self->fresh_last == NULL ||
       self->headers == NULL) {

@@ -85,9 +85,9 @@ typedef struct {
   int failed;
   mp_mpi_who_t who;
   mp_mpi_error_t error;
-} mp_mpi_start_t;
+} mpi_start_t;
 
-static void mpi_start_leave(mp_mpi_start_t *start) {
+static void mpi_start_leave(mpi_start_t *start) {
   bool is_last = --start->num_users == 0;
   pthread_mutex_unlock(&start->lock);
   if (!is_last) return;
@@ -97,7 +97,7 @@ static void mpi_start_leave(mp_mpi_start_t *start) {
 }
 
 static void *mpi_start_main(void *context) {
-  mp_mpi_start_t *start = context;
+  mpi_start_t *start = context;
   const mp_mpi_module_t *module = start->module;
   (void)pthread_setname_np(pthread_self(), "mp-mpi-start");
   int is_ours = 0, done = 0;
@@ -123,7 +123,7 @@ static void *mpi_start_main(void *context) {
   return NULL;
 }
 
-static mp_status_t mpi_start_launch(mp_mpi_start_t *start) {
+static mp_status_t mpi_start_launch(mpi_start_t *start) {
   pthread_t thread;
   sigset_t all, old;
   sigfillset(&all);
@@ -138,8 +138,8 @@ static mp_status_t mpi_start_launch(mp_mpi_start_t *start) {
   return NULL;
 }
 
-static mp_status_t mpi_start_name_missing(const mp_mpi_start_t *start,
-                                          const mp_launcher_t *launcher, double timeout_s) {
+static mp_status_t mpi_start_name_missing(const mpi_start_t *start, const mp_launcher_t *launcher,
+                                          double timeout_s) {
   mp_strbuf_t missing;
   mp_strbuf_init(&missing);
   mp_roll_call_missing(launcher, &missing);
@@ -152,7 +152,7 @@ static mp_status_t mpi_start_name_missing(const mp_mpi_start_t *start,
 
 mp_status_t mp_mpi_start(const mp_mpi_module_t *module, const mp_launcher_t *launcher,
                          double timeout_s, mp_mpi_who_t *out_who, bool *out_is_ours) {
-  mp_mpi_start_t *start = mp_calloc(1, sizeof(*start));
+  mpi_start_t *start = mp_calloc(1, sizeof(*start));
   MP_RETURN_IF_NULL(start);
   start->module = module;
   start->num_users = 2;

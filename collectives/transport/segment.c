@@ -33,7 +33,7 @@ typedef struct {
   atomic_bool is_explained;
   mp_doorbell_t doorbell;
   _Alignas(64) _Atomic uint64_t returned;  // stack of free payload that its owner has not seen yet
-} mp_segment_head_t;
+} segment_head_t;
 
 // The heap: payload of each class, in two stacks by whether it has its pages.
 typedef struct {
@@ -42,15 +42,15 @@ typedef struct {
   uint64_t fresh;       // never used from here on
   uint64_t idle_bytes;  // of big payload in `warm`
   uint64_t least_idle;  // since the last trim
-} mp_segment_heap_t;
+} segment_heap_t;
 
 struct mp_segment_s {
   atomic_uint references;
-  mp_segment_head_t *head;
+  segment_head_t *head;
   mp_segment_address_t address;
   int fd;  // -1: another process's
   pthread_mutex_t lock;
-  mp_segment_heap_t heap;
+  segment_heap_t heap;
 };
 
 static uint64_t segment_class_bytes(uint32_t size_class) {
@@ -69,7 +69,7 @@ static uint32_t segment_class_for(uint64_t bytes) {
 }
 
 static uint64_t segment_rings_offset(void) {
-  return (sizeof(mp_segment_head_t) + MP_PAGE - 1) / MP_PAGE * MP_PAGE;
+  return (sizeof(segment_head_t) + MP_PAGE - 1) / MP_PAGE * MP_PAGE;
 }
 
 static uint64_t segment_heap_offset(uint32_t num_rings) {
@@ -99,8 +99,8 @@ static void *segment_map_file(int fd, uint64_t bytes) {
   return memory;
 }
 
-static mp_status_t segment_wrap(mp_segment_head_t *head, int fd,
-                                const mp_segment_address_t *address, mp_segment_t **out_segment) {
+static mp_status_t segment_wrap(segment_head_t *head, int fd, const mp_segment_address_t *address,
+                                mp_segment_t **out_segment) {
   mp_segment_t *segment = mp_calloc(1, sizeof(*segment));
   MP_RETURN_IF_NULL(segment);
   atomic_init(&segment->references, 1);
@@ -122,7 +122,7 @@ mp_status_t mp_segment_create(uint32_t num_rings, uint32_t num_processes,
   }
   uint64_t bytes = segment_wanted_bytes(num_processes);
   uint64_t least = segment_heap_offset(num_rings) + MP_MIN_SEGMENT;
-  mp_segment_head_t *head = NULL;
+  segment_head_t *head = NULL;
   int error = 0;
   for (; head == NULL && bytes >= least; bytes = bytes / 2 / MP_PAGE * MP_PAGE) {
     error = ftruncate(fd, (off_t)bytes) == 0 ? 0 : errno;
@@ -152,19 +152,19 @@ mp_status_t mp_segment_create(uint32_t num_rings, uint32_t num_processes,
 }
 
 // Whether the file is the segment that `address` speaks of.
-static bool segment_is_meant(const mp_segment_head_t *head, const mp_segment_address_t *address) {
+static bool segment_is_meant(const segment_head_t *head, const mp_segment_address_t *address) {
   return head->magic == MP_SEGMENT_MAGIC &&
          memcmp(head->cookie, address->cookie, sizeof(head->cookie)) == 0;
 }
 
 static mp_status_t segment_map_found(int fd, const mp_segment_address_t *address,
-                                     mp_segment_head_t **out_head) {
+                                     segment_head_t **out_head) {
   struct stat found;
-  if (fstat(fd, &found) != 0 || (uint64_t)found.st_size < sizeof(mp_segment_head_t)) {
+  if (fstat(fd, &found) != 0 || (uint64_t)found.st_size < sizeof(segment_head_t)) {
     return mp_status_make(MP_UNAVAILABLE, "not a segment");
   }
   uint64_t bytes = (uint64_t)found.st_size;
-  mp_segment_head_t *head = segment_map_file(fd, bytes);
+  segment_head_t *head = segment_map_file(fd, bytes);
   if (head == NULL) return mp_status_make(MP_UNAVAILABLE, "%s", strerror(errno));
   if (!segment_is_meant(head, address) || head->bytes != bytes ||
       segment_heap_offset(head->num_rings) > bytes) {
@@ -184,7 +184,7 @@ mp_status_t mp_segment_open(const mp_segment_address_t *address, mp_segment_t **
     return mp_status_make(MP_UNAVAILABLE, "the memory of process %" PRId64 " (%s): %s",
                           address->pid, path, strerror(errno));
   }
-  mp_segment_head_t *head = NULL;
+  segment_head_t *head = NULL;
   mp_status_t status = segment_map_found(fd, address, &head);
   close(fd);
   if (status != NULL) {
@@ -248,7 +248,7 @@ uint64_t mp_segment_offset_of(const mp_segment_t *segment, const mp_payload_bloc
 }
 
 mp_payload_block_t *mp_segment_block_at(mp_segment_t *segment, uint64_t offset) {
-  const mp_segment_head_t *head = segment->head;
+  const segment_head_t *head = segment->head;
   if (offset < segment_heap_offset(head->num_rings) || offset % MP_PAYLOAD_ALIGNMENT != 0 ||
       offset > head->bytes - sizeof(mp_payload_block_t)) {
     return NULL;
@@ -260,7 +260,7 @@ mp_payload_block_t *mp_segment_block_at(mp_segment_t *segment, uint64_t offset) 
 
 // Called by mp_payload_block_release of any process.
 void mp_segment_return(mp_payload_block_t *block) {
-  mp_segment_head_t *head = (mp_segment_head_t *)(void *)((char *)block - block->offset);
+  segment_head_t *head = (segment_head_t *)(void *)((char *)block - block->offset);
   uint64_t top = atomic_load_explicit(&head->returned, memory_order_relaxed);
   do {
     block->next = top;
@@ -308,7 +308,7 @@ static void segment_take_back(mp_segment_t *segment) {
 }
 
 static mp_payload_block_t *segment_take_warm(mp_segment_t *segment, uint32_t size_class) {
-  mp_segment_heap_t *heap = &segment->heap;
+  segment_heap_t *heap = &segment->heap;
   mp_payload_block_t *block = segment_pop(segment, &heap->warm[size_class]);
   if (block == NULL || !segment_is_big(size_class)) return block;
   heap->idle_bytes -= segment_class_bytes(size_class);
@@ -317,7 +317,7 @@ static mp_payload_block_t *segment_take_warm(mp_segment_t *segment, uint32_t siz
 }
 
 static mp_payload_block_t *segment_take_fresh(mp_segment_t *segment, uint32_t size_class) {
-  mp_segment_heap_t *heap = &segment->heap;
+  segment_heap_t *heap = &segment->heap;
   uint64_t offset = heap->fresh;
   if (segment_is_big(size_class)) offset = (offset + MP_PAGE - 1) / MP_PAGE * MP_PAGE;
   uint64_t end;
@@ -358,7 +358,7 @@ mp_payload_block_t *mp_segment_take(mp_segment_t *segment, size_t bytes) {
 }
 
 void mp_segment_trim(mp_segment_t *segment) {
-  mp_segment_heap_t *heap = &segment->heap;
+  segment_heap_t *heap = &segment->heap;
   pthread_mutex_lock(&segment->lock);
   uint64_t excess = heap->least_idle;
   for (uint32_t i = MP_NUM_CLASSES; i-- > 0 && excess > 0 && segment_is_big(i);) {

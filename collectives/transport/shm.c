@@ -13,25 +13,25 @@
 #include "sim/base/log.h"
 
 // What did not fit into a ring.
-typedef struct mp_shm_late_s {
-  struct mp_shm_late_s *next;
+typedef struct shm_late_s {
+  struct shm_late_s *next;
   mp_envelope_t envelope;
   mp_payload_block_t *block;
-} mp_shm_late_t;
+} shm_late_t;
 
 typedef struct {
   uint32_t rank;
   mp_segment_t *segment;
-  mp_ring_t *out;                         // in the peer's segment
-  mp_ring_t *in;                          // in ours
-  unsigned head;                          // of `out`; under the peer's send_lock
-  unsigned tail;                          // of `in`
-  int64_t pid;                            // 0: not watched (any more)
-  int pidfd;                              // -1: the kernel has none
-  double dead_since;                      // 0: alive
-  mp_shm_late_t *first_late, *last_late;  // under the peer's send_lock
+  mp_ring_t *out;                      // in the peer's segment
+  mp_ring_t *in;                       // in ours
+  unsigned head;                       // of `out`; under the peer's send_lock
+  unsigned tail;                       // of `in`
+  int64_t pid;                         // 0: not watched (any more)
+  int pidfd;                           // -1: the kernel has none
+  double dead_since;                   // 0: alive
+  shm_late_t *first_late, *last_late;  // under the peer's send_lock
   atomic_bool has_late;
-} mp_shm_peer_t;
+} shm_peer_t;
 
 typedef struct {
   mp_transport_t base;
@@ -39,25 +39,25 @@ typedef struct {
   mp_segment_t *own;
   double grace_s;
   uint32_t num_peers;
-  mp_shm_peer_t *peers;     // dense
-  mp_shm_peer_t **by_rank;  // NULL: not reached this way
-} mp_shm_t;
+  shm_peer_t *peers;     // dense
+  shm_peer_t **by_rank;  // NULL: not reached this way
+} shm_t;
 
 // ---- Sending ----
 
-static bool shm_has_room(mp_shm_peer_t *peer) {
+static bool shm_has_room(shm_peer_t *peer) {
   return peer->head - atomic_load(&peer->out->tail) < MP_RING_SLOTS;
 }
 
 // As shm_has_room; if there is none, the peer will ring when it has taken something.
-static bool shm_await_room(mp_shm_peer_t *peer) {
+static bool shm_await_room(shm_peer_t *peer) {
   if (shm_has_room(peer)) return true;
   atomic_store(&peer->out->writer_waits, 1);
   return shm_has_room(peer);
 }
 
 // Into a ring with room. Under the send lock.
-static void shm_put(mp_shm_t *self, mp_shm_peer_t *peer, const mp_envelope_t *envelope,
+static void shm_put(shm_t *self, shm_peer_t *peer, const mp_envelope_t *envelope,
                     mp_payload_block_t *block) {
   mp_ring_slot_t *slot = &peer->out->slots[peer->head % MP_RING_SLOTS];
   slot->envelope = *envelope;
@@ -73,11 +73,11 @@ static void shm_put(mp_shm_t *self, mp_shm_peer_t *peer, const mp_envelope_t *en
   atomic_store_explicit(&peer->out->head, ++peer->head, memory_order_release);
 }
 
-static mp_status_t shm_put_off(mp_shm_peer_t *peer, const mp_envelope_t *envelope,
+static mp_status_t shm_put_off(shm_peer_t *peer, const mp_envelope_t *envelope,
                                mp_payload_block_t *block) {
-  mp_shm_late_t *late = mp_malloc(sizeof(*late));
+  shm_late_t *late = mp_malloc(sizeof(*late));
   MP_RETURN_IF_NULL(late);
-  *late = (mp_shm_late_t){.envelope = *envelope, .block = block};
+  *late = (shm_late_t){.envelope = *envelope, .block = block};
   if (block != NULL) mp_payload_block_retain(block);
   if (peer->last_late == NULL) {
     peer->first_late = late;
@@ -91,8 +91,8 @@ static mp_status_t shm_put_off(mp_shm_peer_t *peer, const mp_envelope_t *envelop
 
 static mp_status_t shm_send(mp_transport_t *transport, uint32_t to, const mp_envelope_t *envelope,
                             mp_payload_block_t *block) {
-  mp_shm_t *self = (mp_shm_t *)transport;
-  mp_shm_peer_t *peer = self->by_rank[to];
+  shm_t *self = (shm_t *)transport;
+  shm_peer_t *peer = self->by_rank[to];
   if (block != NULL && block->payload.bytes > MP_INLINE_BYTES &&
       mp_segment_offset_of(self->own, block) == 0) {
     return mp_status_make(MP_INTERNAL, "a payload of another world was to be sent");
@@ -110,8 +110,8 @@ static mp_status_t shm_send(mp_transport_t *transport, uint32_t to, const mp_env
   return NULL;
 }
 
-static void shm_drop_first_late(mp_shm_peer_t *peer) {
-  mp_shm_late_t *late = peer->first_late;
+static void shm_drop_first_late(shm_peer_t *peer) {
+  shm_late_t *late = peer->first_late;
   peer->first_late = late->next;
   if (peer->first_late == NULL) {
     peer->last_late = NULL;
@@ -123,14 +123,14 @@ static void shm_drop_first_late(mp_shm_peer_t *peer) {
 
 // Whether the first of what waits is of no use any more: to who has left only a goodbye is, and to
 // the dead nothing.
-static bool shm_is_in_vain(const mp_shm_t *self, const mp_shm_peer_t *peer) {
+static bool shm_is_in_vain(const shm_t *self, const shm_peer_t *peer) {
   if (!atomic_load(&self->world->peers[peer->rank].is_gone)) return false;
   bool is_alive = peer->pid != 0 && peer->dead_since == 0;
   return !is_alive || !mp_world_is_goodbye(&peer->first_late->envelope);
 }
 
 // Moves what waits into the ring, as far as there is room.
-static bool shm_catch_up(mp_shm_t *self, mp_shm_peer_t *peer) {
+static bool shm_catch_up(shm_t *self, shm_peer_t *peer) {
   if (!atomic_load_explicit(&peer->has_late, memory_order_relaxed)) return false;
   mp_peer_state_t *state = &self->world->peers[peer->rank];
   bool did = false;
@@ -150,14 +150,14 @@ static bool shm_catch_up(mp_shm_t *self, mp_shm_peer_t *peer) {
 
 // ---- Receiving ----
 
-static void shm_lose_for_damage(mp_shm_t *self, mp_shm_peer_t *peer, const char *what) {
+static void shm_lose_for_damage(shm_t *self, shm_peer_t *peer, const char *what) {
   char name[MP_PEER_NAME_BYTES];
   mp_world_peer_name(self->world, peer->rank, name);
   mp_world_lose(self->world, peer->rank,
                 mp_status_make(MP_UNAVAILABLE, "a message of %s %s", name, what));
 }
 
-static bool shm_take_slot(mp_shm_t *self, mp_shm_peer_t *peer, const mp_ring_slot_t *slot) {
+static bool shm_take_slot(shm_t *self, shm_peer_t *peer, const mp_ring_slot_t *slot) {
   mp_world_t *world = self->world;
   mp_packet_t *packet = NULL;
   if (slot->offset == 0) {
@@ -179,7 +179,7 @@ static bool shm_take_slot(mp_shm_t *self, mp_shm_peer_t *peer, const mp_ring_slo
   return true;
 }
 
-static bool shm_receive(mp_shm_t *self, mp_shm_peer_t *peer) {
+static bool shm_receive(shm_t *self, shm_peer_t *peer) {
   unsigned head = atomic_load_explicit(&peer->in->head, memory_order_acquire);
   if (head == peer->tail) return false;
   bool did = false;
@@ -196,7 +196,7 @@ static bool shm_receive(mp_shm_t *self, mp_shm_peer_t *peer) {
 }
 
 static bool shm_progress(mp_transport_t *transport) {
-  mp_shm_t *self = (mp_shm_t *)transport;
+  shm_t *self = (shm_t *)transport;
   bool did = false;
   for (uint32_t i = 0; i < self->num_peers; ++i) {
     did |= shm_receive(self, &self->peers[i]);
@@ -206,7 +206,7 @@ static bool shm_progress(mp_transport_t *transport) {
 }
 
 // A peer that is dead and silent is lost; one that said goodbye is so already.
-static void shm_bury(mp_shm_t *self, mp_shm_peer_t *peer) {
+static void shm_bury(shm_t *self, shm_peer_t *peer) {
   (void)shm_receive(self, peer);  // what it sent before it died
   char name[MP_PEER_NAME_BYTES];
   mp_world_peer_name(self->world, peer->rank, name);
@@ -218,23 +218,23 @@ static void shm_bury(mp_shm_t *self, mp_shm_peer_t *peer) {
 }
 
 // Without a pidfd a process counts as alive until its parent has asked for its exit status.
-static bool shm_is_dead(const mp_shm_peer_t *peer) {
+static bool shm_is_dead(const shm_peer_t *peer) {
   if (peer->pid == 0) return false;
   if (peer->pidfd < 0) return kill((pid_t)peer->pid, 0) != 0 && errno == ESRCH;
   struct pollfd watched = {.fd = peer->pidfd, .events = POLLIN};
   return poll(&watched, 1, 0) > 0;
 }
 
-static bool shm_is_gone(const mp_shm_t *self, const mp_shm_peer_t *peer) {
+static bool shm_is_gone(const shm_t *self, const shm_peer_t *peer) {
   return atomic_load(&self->world->peers[peer->rank].is_gone);
 }
 
 // A process that was killed cannot say so. The lowest rank that is left on the host does, before
 // the launcher ends it too.
-static void shm_tell(const mp_shm_t *self, const mp_shm_peer_t *dead) {
+static void shm_tell(const shm_t *self, const shm_peer_t *dead) {
   if (shm_is_gone(self, dead) || mp_segment_is_explained(dead->segment)) return;
   for (uint32_t i = 0; i < self->num_peers; ++i) {
-    const mp_shm_peer_t *peer = &self->peers[i];
+    const shm_peer_t *peer = &self->peers[i];
     bool is_left = peer->dead_since == 0 && !shm_is_gone(self, peer);
     if (is_left && peer->rank < self->world->rank) return;
   }
@@ -244,10 +244,10 @@ static void shm_tell(const mp_shm_t *self, const mp_shm_peer_t *dead) {
 }
 
 static void shm_tick(mp_transport_t *transport) {
-  mp_shm_t *self = (mp_shm_t *)transport;
+  shm_t *self = (shm_t *)transport;
   double now = mp_clock_seconds();
   for (uint32_t i = 0; i < self->num_peers; ++i) {
-    mp_shm_peer_t *peer = &self->peers[i];
+    shm_peer_t *peer = &self->peers[i];
     if (!shm_is_dead(peer)) continue;
     if (peer->dead_since == 0) {
       peer->dead_since = now;
@@ -259,7 +259,7 @@ static void shm_tick(mp_transport_t *transport) {
 }
 
 static bool shm_drained(mp_transport_t *transport) {
-  mp_shm_t *self = (mp_shm_t *)transport;
+  shm_t *self = (shm_t *)transport;
   for (uint32_t i = 0; i < self->num_peers; ++i) {
     if (atomic_load(&self->peers[i].has_late)) return false;
   }
@@ -269,9 +269,9 @@ static bool shm_drained(mp_transport_t *transport) {
 // ---- Life ----
 
 static void shm_release(mp_transport_t *transport) {
-  mp_shm_t *self = (mp_shm_t *)transport;
+  shm_t *self = (shm_t *)transport;
   for (uint32_t i = 0; i < self->num_peers; ++i) {
-    mp_shm_peer_t *peer = &self->peers[i];
+    shm_peer_t *peer = &self->peers[i];
     while (peer->first_late != NULL) shm_drop_first_late(peer);
     if (peer->pidfd >= 0) close(peer->pidfd);
     mp_segment_release(peer->segment);
@@ -293,7 +293,7 @@ static const mp_transport_ops_t g_shm_ops = {
 
 mp_status_t mp_shm_create(mp_world_t *world, mp_segment_t *own, double grace_s,
                           mp_transport_t **out_transport) {
-  mp_shm_t *self = mp_calloc(1, sizeof(*self));
+  shm_t *self = mp_calloc(1, sizeof(*self));
   MP_RETURN_IF_NULL(self);
   self->base.ops = &g_shm_ops;
   self->world = world;
@@ -301,7 +301,7 @@ mp_status_t mp_shm_create(mp_world_t *world, mp_segment_t *own, double grace_s,
   self->grace_s = grace_s;
   uint32_t most = mp_segment_num_rings(own);
   self->peers = mp_calloc(most, sizeof(*self->peers));
-  self->by_rank = mp_calloc(world->size, sizeof(mp_shm_peer_t *));
+  self->by_rank = mp_calloc(world->size, sizeof(shm_peer_t *));
   if (self->peers == NULL || self->by_rank == NULL) {
     shm_release(&self->base);
     return mp_status_out_of_memory();
@@ -312,7 +312,7 @@ mp_status_t mp_shm_create(mp_world_t *world, mp_segment_t *own, double grace_s,
 
 mp_status_t mp_shm_add_peer(mp_transport_t *transport, uint32_t rank, mp_segment_t *segment,
                             int64_t pid) {
-  mp_shm_t *self = (mp_shm_t *)transport;
+  shm_t *self = (shm_t *)transport;
   const mp_world_t *world = self->world;
   uint32_t own_index = world->peers[world->rank].peer.rank_on_host;
   uint32_t index = world->peers[rank].peer.rank_on_host;
@@ -320,12 +320,12 @@ mp_status_t mp_shm_add_peer(mp_transport_t *transport, uint32_t rank, mp_segment
   if (index >= most || own_index >= mp_segment_num_rings(segment) || self->num_peers >= most) {
     return mp_status_make(MP_INTERNAL, "no ring between ranks %u and %u", world->rank, rank);
   }
-  mp_shm_peer_t *peer = &self->peers[self->num_peers++];
-  *peer = (mp_shm_peer_t){.rank = rank,
-                          .segment = mp_segment_retain(segment),
-                          .out = mp_segment_ring(segment, own_index),
-                          .in = mp_segment_ring(self->own, index),
-                          .pidfd = -1};
+  shm_peer_t *peer = &self->peers[self->num_peers++];
+  *peer = (shm_peer_t){.rank = rank,
+                       .segment = mp_segment_retain(segment),
+                       .out = mp_segment_ring(segment, own_index),
+                       .in = mp_segment_ring(self->own, index),
+                       .pidfd = -1};
   if (pid != getpid()) {
     peer->pid = pid;
     peer->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);

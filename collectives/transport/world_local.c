@@ -16,15 +16,15 @@ typedef struct {
   pthread_mutex_t lock;  // of worlds[]
   uint32_t size;
   mp_world_t *worlds[];  // NULL once closed
-} mp_local_job_t;
+} local_job_t;
 
 typedef struct {
   mp_transport_t base;
   mp_world_t *world;
-  mp_local_job_t *job;
-} mp_local_transport_t;
+  local_job_t *job;
+} local_transport_t;
 
-static void world_local_release_job(mp_local_job_t *job) {
+static void world_local_release_job(local_job_t *job) {
   if (atomic_fetch_sub(&job->references, 1) != 1) return;
   pthread_mutex_destroy(&job->lock);
   mp_free(job);
@@ -48,7 +48,7 @@ static mp_packet_t *world_local_copy_packet(mp_world_t *to, uint32_t from,
 
 static mp_status_t world_local_send(mp_transport_t *transport, uint32_t to,
                                     const mp_envelope_t *envelope, mp_payload_block_t *block) {
-  mp_local_transport_t *self = (mp_local_transport_t *)transport;
+  local_transport_t *self = (local_transport_t *)transport;
   const mp_world_t *own = self->world;
   mp_status_t status = NULL;
   pthread_mutex_lock(&self->job->lock);
@@ -76,7 +76,7 @@ static bool world_local_drained(mp_transport_t *transport) {
 }
 
 static void world_local_release(mp_transport_t *transport) {
-  mp_local_transport_t *self = (mp_local_transport_t *)transport;
+  local_transport_t *self = (local_transport_t *)transport;
   world_local_release_job(self->job);
   mp_free(self);
 }
@@ -89,14 +89,13 @@ static const mp_transport_ops_t g_local_ops = {
     .release = world_local_release,
 };
 
-static mp_status_t world_local_add_world(mp_local_job_t *job, uint32_t rank,
-                                         uint32_t ranks_per_host) {
+static mp_status_t world_local_add_world(local_job_t *job, uint32_t rank, uint32_t ranks_per_host) {
   mp_world_t *world = NULL;
   MP_RETURN_IF_ERROR(mp_world_create(rank, job->size, &world));
   job->worlds[rank] = world;
-  mp_local_transport_t *transport = mp_malloc(sizeof(*transport));
+  local_transport_t *transport = mp_malloc(sizeof(*transport));
   MP_RETURN_IF_NULL(transport);
-  *transport = (mp_local_transport_t){.base.ops = &g_local_ops, .world = world, .job = job};
+  *transport = (local_transport_t){.base.ops = &g_local_ops, .world = world, .job = job};
   atomic_fetch_add(&job->references, 1);
   mp_world_add_transport(world, &transport->base);
   world->num_hosts = (job->size + ranks_per_host - 1) / ranks_per_host;
@@ -123,7 +122,7 @@ static mp_status_t world_local_add_world(mp_local_job_t *job, uint32_t rank,
 }
 
 // Connects a world with the others of its host. They share one mapping of each segment.
-static mp_status_t world_local_connect_world(mp_local_job_t *job, mp_world_t *world) {
+static mp_status_t world_local_connect_world(local_job_t *job, mp_world_t *world) {
   for (uint32_t i = 0; i < job->size; ++i) {
     const mp_peer_t *peer = &world->peers[i].peer;
     if (i == world->rank || peer->host != world->peers[world->rank].peer.host) continue;
@@ -136,7 +135,7 @@ static mp_status_t world_local_connect_world(mp_local_job_t *job, mp_world_t *wo
 
 mp_status_t mp_worlds_create_local(uint32_t size, uint32_t ranks_per_host,
                                    mp_world_t **out_worlds) {
-  mp_local_job_t *job = mp_calloc(1, sizeof(*job) + size * sizeof(mp_world_t *));
+  local_job_t *job = mp_calloc(1, sizeof(*job) + size * sizeof(mp_world_t *));
   MP_RETURN_IF_NULL(job);
   atomic_init(&job->references, 1);
   pthread_mutex_init(&job->lock, NULL);
@@ -164,7 +163,7 @@ void mp_world_close(mp_world_t *world) {
   if (world == NULL) return;
   mp_world_say_goodbye(world);
   (void)mp_world_drain(world, 10);
-  mp_local_transport_t *transport = (mp_local_transport_t *)world->transports[0];
+  local_transport_t *transport = (local_transport_t *)world->transports[0];
   pthread_mutex_lock(&transport->job->lock);
   transport->job->worlds[world->rank] = NULL;
   pthread_mutex_unlock(&transport->job->lock);

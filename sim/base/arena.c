@@ -7,15 +7,15 @@
 
 enum { MP_ARENA_ALIGN = 16, MP_ARENA_FIRST_CHUNK = 4096, MP_ARENA_MAX_CHUNK = 1 << 20 };
 
-typedef struct mp_arena_chunk_s {
-  struct mp_arena_chunk_s *next;
+typedef struct arena_chunk_s {
+  struct arena_chunk_s *next;
   size_t size;  // usable bytes after the header
   _Alignas(MP_ARENA_ALIGN) unsigned char data[];
-} mp_arena_chunk_t;
+} arena_chunk_t;
 
 struct mp_arena_s {
-  mp_arena_chunk_t *chunks;  // newest first; allocation happens in the newest
-  size_t used;               // bytes used of the newest chunk
+  arena_chunk_t *chunks;  // newest first; allocation happens in the newest
+  size_t used;            // bytes used of the newest chunk
   size_t next_size;
   size_t total;
   size_t limit;
@@ -31,8 +31,8 @@ mp_status_t mp_arena_create(mp_arena_t **out_arena) {
 
 void mp_arena_release(mp_arena_t *arena) {
   if (arena == NULL) return;
-  for (mp_arena_chunk_t *chunk = arena->chunks; chunk != NULL;) {
-    mp_arena_chunk_t *next = chunk->next;
+  for (arena_chunk_t *chunk = arena->chunks; chunk != NULL;) {
+    arena_chunk_t *next = chunk->next;
     mp_free(chunk);
     chunk = next;
   }
@@ -40,10 +40,10 @@ void mp_arena_release(mp_arena_t *arena) {
 }
 
 void mp_arena_reset(mp_arena_t *arena) {
-  mp_arena_chunk_t *kept = arena->chunks;
+  arena_chunk_t *kept = arena->chunks;
   if (kept == NULL) return;
-  for (mp_arena_chunk_t *chunk = kept->next; chunk != NULL;) {
-    mp_arena_chunk_t *next = chunk->next;
+  for (arena_chunk_t *chunk = kept->next; chunk != NULL;) {
+    arena_chunk_t *next = chunk->next;
     mp_free(chunk);
     chunk = next;
   }
@@ -63,7 +63,7 @@ size_t mp_arena_bytes(const mp_arena_t *arena) {
 
 static bool arena_add_chunk(mp_arena_t *arena, size_t at_least) {
   size_t size = arena->next_size > at_least ? arena->next_size : at_least;
-  mp_arena_chunk_t *chunk = mp_calloc(1, sizeof(*chunk) + size);
+  arena_chunk_t *chunk = mp_calloc(1, sizeof(*chunk) + size);
   if (chunk == NULL) return false;
   chunk->size = size;
   chunk->next = arena->chunks;

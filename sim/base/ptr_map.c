@@ -24,7 +24,7 @@ static mp_status_t ptr_map_grow(mp_ptr_map_t *map) {
   size_t capacity = map->capacity == 0 ? 64 : map->capacity * 2;
   mp_ptr_map_entry_t *entries = mp_calloc(capacity, sizeof(entries[0]));
   MP_RETURN_IF_NULL(entries);
-  for (size_t i = 0; i < map->capacity; i++)
+  for (size_t i = 0; i < map->capacity; ++i)
     if (map->entries[i].key != NULL)
       *ptr_map_find(entries, capacity, map->entries[i].key) = map->entries[i];
   mp_free(map->entries);
@@ -36,7 +36,7 @@ static mp_status_t ptr_map_grow(mp_ptr_map_t *map) {
 mp_status_t mp_ptr_map_set(mp_ptr_map_t *map, const void *key, uint64_t value) {
   if (map->count * 2 >= map->capacity) MP_RETURN_IF_ERROR(ptr_map_grow(map));
   mp_ptr_map_entry_t *entry = ptr_map_find(map->entries, map->capacity, key);
-  if (entry->key == NULL) map->count++;
+  if (entry->key == NULL) ++map->count;
   *entry = (mp_ptr_map_entry_t){key, value};
   return NULL;
 }

@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-// --- names ---
+// ---- names ----
 
 static const mp_str_t attr_names[MP_ATTR_NAME_COUNT] = {[MP_ATTR_OTHER] = {"", 0},
 #define MP_ATTR_TEXT(name, text) [MP_ATTR_##name] = {text, sizeof(text) - 1},
@@ -15,12 +15,12 @@ const char *mp_attr_name_text(mp_attr_name_t name) {
 }
 
 mp_attr_name_t mp_attr_name_from_text(mp_str_t text) {
-  for (int i = 1; i < MP_ATTR_NAME_COUNT; i++)
+  for (int i = 1; i < MP_ATTR_NAME_COUNT; ++i)
     if (mp_str_equal(attr_names[i], text)) return (mp_attr_name_t)i;
   return MP_ATTR_OTHER;
 }
 
-// --- enumerations: spellings by VHLO's numbers, NULL where a number is not used ---
+// ---- enumerations: spellings by VHLO's numbers, NULL where a number is not used ----
 
 enum { MAX_ENUM_VALUES = 6 };
 
@@ -44,14 +44,14 @@ const char *mp_enum_value_name(mp_enum_kind_t kind, uint32_t value) {
 }
 
 int mp_enum_value_from_name(mp_enum_kind_t kind, mp_str_t name) {
-  for (uint32_t value = 0; value < MAX_ENUM_VALUES; value++) {
+  for (uint32_t value = 0; value < MAX_ENUM_VALUES; ++value) {
     const char *text = mp_enum_value_name(kind, value);
     if (text != NULL && mp_str_is(name, text)) return (int)value;
   }
   return -1;
 }
 
-// --- makers ---
+// ---- makers ----
 
 static mp_status_t attr_make(mp_arena_t *arena, mp_attr_t value, const mp_attr_t **out_attr) {
   mp_attr_t *attr = mp_arena_copy(arena, &value, sizeof(value));
@@ -122,11 +122,11 @@ mp_status_t mp_attr_make_dense(mp_arena_t *arena, const mp_type_t *type, const v
                    out_attr);
 }
 
-// --- dictionaries ---
+// ---- dictionaries ----
 
 const mp_attr_t *mp_attr_dict_get(const mp_attr_t *dict, mp_attr_name_t key) {
   if (dict == NULL || dict->kind != MP_KIND_DICT) return NULL;
-  for (size_t i = 0; i < dict->u.dict.count; i++)
+  for (size_t i = 0; i < dict->u.dict.count; ++i)
     if (dict->u.dict.items[i].name == key) return dict->u.dict.items[i].value;
   return NULL;
 }
@@ -134,7 +134,7 @@ const mp_attr_t *mp_attr_dict_get(const mp_attr_t *dict, mp_attr_name_t key) {
 const mp_attr_t *mp_attr_dict_get_text(const mp_attr_t *dict, const char *key) {
   if (dict == NULL || dict->kind != MP_KIND_DICT) return NULL;
   mp_str_t text = mp_str(key);
-  for (size_t i = 0; i < dict->u.dict.count; i++)
+  for (size_t i = 0; i < dict->u.dict.count; ++i)
     if (mp_str_equal(dict->u.dict.items[i].text, text)) return dict->u.dict.items[i].value;
   return NULL;
 }

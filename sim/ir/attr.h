@@ -87,7 +87,7 @@ typedef struct {
   const mp_attr_t *value;
 } mp_named_attr_t;
 
-// --- Shardy (sdy dialect documentation; shapes and meaning as there) ---
+// ---- Shardy (sdy dialect documentation; shapes and meaning as there) ----
 
 typedef struct {
   mp_str_t name;
@@ -171,7 +171,7 @@ typedef struct {
   bool is_custom;
 } mp_sharding_rule_t;
 
-// --- minipod.exchange: where each partition's part of a tensor lies ---
+// ---- minipod.exchange: where each partition's part of a tensor lies ----
 
 // Partition p holds the box [starts[p*rank+d], starts[p*rank+d] + sizes[p*rank+d]) of a tensor with
 // dimensions `dims`. Only partitions of one group exchange data. Built by sim/spmd.

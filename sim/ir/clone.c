@@ -5,10 +5,10 @@ static mp_status_t clone_block(mp_module_t *module, const mp_block_t *block, mp_
                                mp_block_t **out_block) {
   const mp_type_t **types = MP_ARENA_ARRAY(module->arena, const mp_type_t *, block->num_args);
   MP_RETURN_IF_NULL(types);
-  for (uint32_t i = 0; i < block->num_args; i++) types[i] = block->args[i].type;
+  for (uint32_t i = 0; i < block->num_args; ++i) types[i] = block->args[i].type;
   mp_block_t *copy;
   MP_RETURN_IF_ERROR(mp_block_create(module, block->num_args, types, &copy));
-  for (uint32_t i = 0; i < block->num_args; i++) {
+  for (uint32_t i = 0; i < block->num_args; ++i) {
     copy->args[i].id = block->args[i].id;
     map[block->args[i].id] = &copy->args[i];
   }
@@ -28,12 +28,12 @@ mp_status_t mp_op_clone(mp_module_t *module, const mp_op_t *op, mp_value_t **map
   const mp_type_t **types = MP_ARENA_ARRAY(arena, const mp_type_t *, op->num_results);
   mp_block_t **regions = MP_ARENA_ARRAY(arena, mp_block_t *, op->num_regions);
   if (operands == NULL || types == NULL || regions == NULL) return mp_status_out_of_memory();
-  for (uint32_t i = 0; i < op->num_operands; i++) {
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
     mp_value_t *mapped = map[op->operands[i]->id];
     operands[i] = mapped != NULL ? mapped : op->operands[i];
   }
-  for (uint32_t i = 0; i < op->num_results; i++) types[i] = op->results[i].type;
-  for (uint32_t i = 0; i < op->num_regions; i++)
+  for (uint32_t i = 0; i < op->num_results; ++i) types[i] = op->results[i].type;
+  for (uint32_t i = 0; i < op->num_regions; ++i)
     MP_RETURN_IF_ERROR(clone_block(module, op->regions[i], map, &regions[i]));
 
   mp_op_t *copy;
@@ -51,7 +51,7 @@ mp_status_t mp_op_clone(mp_module_t *module, const mp_op_t *op, mp_value_t **map
   };
   MP_RETURN_IF_ERROR(mp_op_create(module, &spec, &copy));
   copy->id = op->id;
-  for (uint32_t i = 0; i < op->num_results; i++) {
+  for (uint32_t i = 0; i < op->num_results; ++i) {
     copy->results[i].id = op->results[i].id;
     map[op->results[i].id] = &copy->results[i];
   }

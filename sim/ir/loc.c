@@ -18,7 +18,7 @@ static void loc_search(search_t *s, const mp_loc_t *loc) {
   if (loc == NULL || (s->name != NULL && s->file != NULL) || s->visits++ >= MAX_VISITS) return;
   if (loc->kind == MP_LOC_NAME && s->name == NULL && loc->text.size > 0) s->name = loc;
   if (loc->kind == MP_LOC_FILE && s->file == NULL) s->file = loc;
-  for (uint32_t i = 0; i < loc->num_children; i++) loc_search(s, loc->children[i]);
+  for (uint32_t i = 0; i < loc->num_children; ++i) loc_search(s, loc->children[i]);
 }
 
 // The last part of a path such as "jit(f)/transpose(a/b)/psum": slashes in brackets do not count.
@@ -26,8 +26,8 @@ static mp_str_t loc_last_part(mp_str_t path) {
   int depth = 0;
   for (size_t i = path.size; i-- > 0;) {
     char c = path.data[i];
-    if (c == ')' || c == ']' || c == '}') depth++;
-    if (c == '(' || c == '[' || c == '{') depth--;
+    if (c == ')' || c == ']' || c == '}') ++depth;
+    if (c == '(' || c == '[' || c == '{') --depth;
     if (c == '/' && depth == 0 && i + 1 < path.size)
       return (mp_str_t){path.data + i + 1, path.size - i - 1};
   }

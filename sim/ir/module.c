@@ -31,7 +31,7 @@ mp_func_t *mp_module_find_func(const mp_module_t *module, mp_str_t name) {
 }
 
 const mp_mesh_t *mp_module_find_mesh(const mp_module_t *module, mp_str_t name) {
-  for (uint32_t i = 0; i < module->num_meshes; i++)
+  for (uint32_t i = 0; i < module->num_meshes; ++i)
     if (mp_str_equal(module->meshes[i]->name, name)) return module->meshes[i];
   return NULL;
 }
@@ -85,7 +85,7 @@ mp_status_t mp_block_create(mp_module_t *module, uint32_t num_args,
   block->args = MP_ARENA_ARRAY(module->arena, mp_value_t, num_args);
   MP_RETURN_IF_NULL(block->args);
   block->num_args = num_args;
-  for (uint32_t i = 0; i < num_args; i++)
+  for (uint32_t i = 0; i < num_args; ++i)
     block->args[i] = (mp_value_t){.type = arg_types[i], .block = block, .index = i};
   *out_block = block;
   return NULL;

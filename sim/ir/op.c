@@ -29,7 +29,7 @@ bool mp_opcode_from_name(mp_str_t name, mp_opcode_t *out_code) {
   size_t skip_name = 0, skip_info = 0;
   if (mp_str_starts_with(name, mhlo.data)) skip_name = mhlo.size, skip_info = stablehlo.size;
   size_t rest = name.size - skip_name;
-  for (int i = 0; i < MP_OP_COUNT; i++) {
+  for (int i = 0; i < MP_OP_COUNT; ++i) {
     if (name_sizes[i] != rest + skip_info) continue;
     if (skip_info > 0 && memcmp(infos[i].name, stablehlo.data, skip_info) != 0) continue;
     if (memcmp(infos[i].name + skip_info, name.data + skip_name, rest) != 0) continue;
@@ -57,49 +57,49 @@ mp_status_t mp_op_create(mp_module_t *module, const mp_op_spec_t *spec, mp_op_t 
   op->loc = spec->loc;
   op->num_operands = spec->num_operands;
   op->operands = (mp_value_t **)(bytes + operands_at);
-  for (uint32_t i = 0; i < spec->num_operands; i++) op->operands[i] = spec->operands[i];
+  for (uint32_t i = 0; i < spec->num_operands; ++i) op->operands[i] = spec->operands[i];
   op->num_results = spec->num_results;
   op->results = (mp_value_t *)(bytes + results_at);
-  for (uint32_t i = 0; i < spec->num_results; i++)
+  for (uint32_t i = 0; i < spec->num_results; ++i)
     op->results[i] = (mp_value_t){.type = spec->result_types[i], .op = op, .index = i};
   op->num_regions = spec->num_regions;
   op->regions = (mp_block_t **)(bytes + regions_at);
-  for (uint32_t i = 0; i < spec->num_regions; i++) {
+  for (uint32_t i = 0; i < spec->num_regions; ++i) {
     op->regions[i] = spec->regions[i];
     op->regions[i]->parent_op = op;
   }
   op->num_attrs = spec->num_attrs;
   op->attrs = (mp_named_attr_t *)(bytes + attrs_at);
-  for (uint32_t i = 0; i < spec->num_attrs; i++) op->attrs[i] = spec->attrs[i];
+  for (uint32_t i = 0; i < spec->num_attrs; ++i) op->attrs[i] = spec->attrs[i];
   *out_op = op;
   return NULL;
 }
 
 mp_status_t mp_op_set_attr(mp_module_t *module, mp_op_t *op, mp_attr_name_t name,
                            const mp_attr_t *value) {
-  for (uint32_t i = 0; i < op->num_attrs; i++) {
+  for (uint32_t i = 0; i < op->num_attrs; ++i) {
     if (op->attrs[i].name != name) continue;
     op->attrs[i].value = value;
     return NULL;
   }
   mp_named_attr_t *grown = MP_ARENA_ARRAY(module->arena, mp_named_attr_t, op->num_attrs + 1);
   MP_RETURN_IF_NULL(grown);
-  for (uint32_t i = 0; i < op->num_attrs; i++) grown[i] = op->attrs[i];
+  for (uint32_t i = 0; i < op->num_attrs; ++i) grown[i] = op->attrs[i];
   grown[op->num_attrs] = (mp_named_attr_t){name, mp_str(mp_attr_name_text(name)), value};
   op->attrs = grown;
-  op->num_attrs++;
+  ++op->num_attrs;
   return NULL;
 }
 
 const mp_attr_t *mp_op_attr(const mp_op_t *op, mp_attr_name_t name) {
-  for (uint32_t i = 0; i < op->num_attrs; i++)
+  for (uint32_t i = 0; i < op->num_attrs; ++i)
     if (op->attrs[i].name == name) return op->attrs[i].value;
   return NULL;
 }
 
 const mp_attr_t *mp_op_attr_text(const mp_op_t *op, const char *name) {
   mp_str_t text = mp_str(name);
-  for (uint32_t i = 0; i < op->num_attrs; i++)
+  for (uint32_t i = 0; i < op->num_attrs; ++i)
     if (mp_str_equal(op->attrs[i].text, text)) return op->attrs[i].value;
   return NULL;
 }

@@ -1,6 +1,6 @@
 #include "sim/ir/reducer.h"
 
-// --- making ---
+// ---- making ----
 
 mp_status_t mp_block_create_reducer(mp_module_t *module, mp_opcode_t code, mp_dtype_t dtype,
                                     const mp_loc_t *loc, mp_block_t **out_block) {
@@ -28,7 +28,7 @@ mp_status_t mp_block_create_reducer(mp_module_t *module, mp_opcode_t code, mp_dt
   return NULL;
 }
 
-// --- recognising ---
+// ---- recognising ----
 
 static bool reducer_is_scalar(const mp_type_t *type) {
   return mp_type_is_tensor(type) && type->rank == 0;

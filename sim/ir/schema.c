@@ -4,7 +4,7 @@
 
 #define KIND(name) (1u << MP_KIND_##name)
 
-// --- the table; one macro per kind of attribute ---
+// ---- the table; one macro per kind of attribute ----
 
 #define ROW(attr, kind_bits, absent, ...) \
   { .name = MP_ATTR_##attr, .kinds = (kind_bits), .when_absent = MP_DEFAULT_##absent, __VA_ARGS__ }
@@ -178,16 +178,16 @@ mp_schema_t mp_schema_of(mp_opcode_t code) {
 
 const mp_schema_attr_t *mp_schema_find(mp_opcode_t code, mp_attr_name_t name) {
   if (name == MP_ATTR_OTHER) return NULL;
-  for (uint32_t i = 0; i < schemas[code].count; i++)
+  for (uint32_t i = 0; i < schemas[code].count; ++i)
     if (schemas[code].attrs[i].name == name) return &schemas[code].attrs[i];
   return NULL;
 }
 
-// --- defaults ---
+// ---- defaults ----
 
 static const mp_attr_t *schema_find(const mp_named_attr_t *attrs, uint32_t count,
                                     mp_attr_name_t name) {
-  for (uint32_t i = 0; i < count; i++)
+  for (uint32_t i = 0; i < count; ++i)
     if (attrs[i].name == name) return attrs[i].value;
   return NULL;
 }
@@ -204,7 +204,7 @@ static mp_status_t schema_make_filled(mp_arena_t *arena, mp_attr_kind_t kind, in
                                       size_t count, mp_attr_t *attr) {
   int64_t *values = MP_ARENA_ARRAY(arena, int64_t, count);
   MP_RETURN_IF_NULL(values);
-  for (size_t i = 0; i < count; i++) values[i] = value;
+  for (size_t i = 0; i < count; ++i) values[i] = value;
   attr->kind = kind;
   attr->u.ints.values = values;
   attr->u.ints.count = count;
@@ -279,7 +279,7 @@ mp_status_t mp_schema_complete(mp_arena_t *arena, mp_opcode_t code, const mp_nam
   mp_named_attr_t *list = MP_ARENA_ARRAY(arena, mp_named_attr_t, (size_t)schema.count + num_attrs);
   MP_RETURN_IF_NULL(list);
   uint32_t count = 0;
-  for (uint32_t i = 0; i < schema.count; i++) {
+  for (uint32_t i = 0; i < schema.count; ++i) {
     const mp_schema_attr_t *row = &schema.attrs[i];
     const mp_attr_t *value = schema_find(attrs, num_attrs, row->name);
     if (value != NULL && row->when_absent == MP_DEFAULT_PRECISION && schema_is_empty_array(value))
@@ -290,19 +290,19 @@ mp_status_t mp_schema_complete(mp_arena_t *arena, mp_opcode_t code, const mp_nam
     if (value == NULL) continue;
     list[count++] = (mp_named_attr_t){row->name, mp_str(mp_attr_name_text(row->name)), value};
   }
-  for (uint32_t i = 0; i < num_attrs; i++)
+  for (uint32_t i = 0; i < num_attrs; ++i)
     if (mp_schema_find(code, attrs[i].name) == NULL) list[count++] = attrs[i];
   *out_attrs = list;
   *out_count = count;
   return NULL;
 }
 
-// --- is it a default? ---
+// ---- is it a default? ----
 
 static bool schema_is_filled(const mp_attr_t *attr, size_t count, int64_t value) {
   if (attr->kind != MP_KIND_INTS && attr->kind != MP_KIND_BOOLS) return false;
   if (attr->u.ints.count != count) return false;
-  for (size_t i = 0; i < attr->u.ints.count; i++)
+  for (size_t i = 0; i < attr->u.ints.count; ++i)
     if (attr->u.ints.values[i] != value) return false;
   return true;
 }
@@ -338,7 +338,7 @@ static bool schema_is_zero(const mp_attr_t *attr) {
 
 static bool schema_are_default_precisions(const mp_attr_t *attr) {
   if (attr->kind != MP_KIND_ARRAY || attr->u.array.count != 2) return false;
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < 2; ++i) {
     const mp_attr_t *item = attr->u.array.items[i];
     if (item->kind != MP_KIND_ENUM || item->u.enumeration.kind != MP_ENUM_PRECISION ||
         item->u.enumeration.value != MP_PRECISION_DEFAULT)

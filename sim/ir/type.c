@@ -55,7 +55,7 @@ bool mp_type_equal(const mp_type_t *a, const mp_type_t *b) {
   if (!type_dims_equal(a->dims, b->dims, a->rank) ||
       !type_dims_equal(a->bounds, b->bounds, a->rank) || !type_quant_equal(a->quant, b->quant))
     return false;
-  for (uint32_t i = 0; i < a->num_elements; i++)
+  for (uint32_t i = 0; i < a->num_elements; ++i)
     if (!mp_type_equal(a->elements[i], b->elements[i])) return false;
   return true;
 }
@@ -67,7 +67,7 @@ bool mp_type_same_shape(const mp_type_t *a, const mp_type_t *b) {
 
 bool mp_type_is_static(const mp_type_t *type) {
   if (type->kind != MP_TYPE_TENSOR || type->quant != NULL) return false;
-  for (uint32_t i = 0; i < type->rank; i++)
+  for (uint32_t i = 0; i < type->rank; ++i)
     if (type->dims[i] < 0) return false;
   return true;
 }
@@ -75,9 +75,9 @@ bool mp_type_is_static(const mp_type_t *type) {
 bool mp_type_num_elements(const mp_type_t *type, int64_t *out_count) {
   int64_t count = 1;
   // A zero anywhere makes the tensor empty, however large the other dimensions are.
-  for (uint32_t i = 0; i < type->rank; i++)
+  for (uint32_t i = 0; i < type->rank; ++i)
     if (type->dims[i] == 0) count = 0;
-  for (uint32_t i = 0; count != 0 && i < type->rank; i++)
+  for (uint32_t i = 0; count != 0 && i < type->rank; ++i)
     if (type->dims[i] < 0 || __builtin_mul_overflow(count, type->dims[i], &count)) return false;
   *out_count = count;
   return true;
@@ -119,7 +119,7 @@ static void type_print_quant(const mp_quant_t *q, mp_strbuf_t *out) {
   mp_strbuf_printf(out, ":%s", mp_dtype_name(q->expressed));
   if (q->axis >= 0) mp_strbuf_printf(out, ":%" PRId64, q->axis);
   mp_strbuf_puts(out, q->axis >= 0 ? ", {" : ", ");
-  for (uint32_t i = 0; i < q->num_scales; i++) {
+  for (uint32_t i = 0; i < q->num_scales; ++i) {
     mp_strbuf_printf(out, "%s%.17e", i > 0 ? "," : "", q->scales[i]);
     if (q->zero_points[i] != 0) mp_strbuf_printf(out, ":%" PRId64, q->zero_points[i]);
   }
@@ -129,7 +129,7 @@ static void type_print_quant(const mp_quant_t *q, mp_strbuf_t *out) {
 static void type_print_shaped(const mp_type_t *type, const char *keyword, mp_strbuf_t *out) {
   mp_strbuf_printf(out, "%s<", keyword);
   if (type->kind == MP_TYPE_UNRANKED) mp_strbuf_puts(out, "*x");
-  for (uint32_t i = 0; i < type->rank; i++) {
+  for (uint32_t i = 0; i < type->rank; ++i) {
     type_print_dim(type->dims[i], out);
     mp_strbuf_putc(out, 'x');
   }
@@ -139,7 +139,7 @@ static void type_print_shaped(const mp_type_t *type, const char *keyword, mp_str
     mp_strbuf_puts(out, mp_dtype_name(type->dtype));
   if (type->bounds != NULL) {
     mp_strbuf_puts(out, ", #stablehlo.bounds<");
-    for (uint32_t i = 0; i < type->rank; i++) {
+    for (uint32_t i = 0; i < type->rank; ++i) {
       if (i > 0) mp_strbuf_puts(out, ", ");
       type_print_dim(type->bounds[i], out);
     }
@@ -149,7 +149,7 @@ static void type_print_shaped(const mp_type_t *type, const char *keyword, mp_str
 }
 
 static void type_print_list(const mp_type_t *const *types, uint32_t count, mp_strbuf_t *out) {
-  for (uint32_t i = 0; i < count; i++) {
+  for (uint32_t i = 0; i < count; ++i) {
     if (i > 0) mp_strbuf_puts(out, ", ");
     mp_type_print(types[i], out);
   }

@@ -10,7 +10,7 @@ mp_status_t mp_block_walk(mp_block_t *block, mp_op_visitor_t visit, void *contex
     next = op->next;
     MP_RETURN_IF_ERROR(visit(context, op));
     if (op->parent == NULL) continue;
-    for (uint32_t i = 0; i < op->num_regions; i++)
+    for (uint32_t i = 0; i < op->num_regions; ++i)
       MP_RETURN_IF_ERROR(mp_block_walk(op->regions[i], visit, context));
   }
   return NULL;
@@ -23,11 +23,11 @@ mp_status_t mp_module_walk(mp_module_t *module, mp_op_visitor_t visit, void *con
 }
 
 static uint32_t walk_number_block(mp_block_t *block, uint32_t next_id) {
-  for (uint32_t i = 0; i < block->num_args; i++) block->args[i].id = next_id++;
+  for (uint32_t i = 0; i < block->num_args; ++i) block->args[i].id = next_id++;
   for (mp_op_t *op = block->first; op != NULL; op = op->next) {
-    for (uint32_t i = 0; i < op->num_regions; i++)
+    for (uint32_t i = 0; i < op->num_regions; ++i)
       next_id = walk_number_block(op->regions[i], next_id);
-    for (uint32_t i = 0; i < op->num_results; i++) op->results[i].id = next_id++;
+    for (uint32_t i = 0; i < op->num_results; ++i) op->results[i].id = next_id++;
   }
   return next_id;
 }
@@ -39,7 +39,7 @@ uint32_t mp_module_number_values(mp_module_t *module) {
   return next_id;
 }
 
-// --- captures ---
+// ---- captures ----
 
 // A list of distinct values with an open-addressing table beside it (capacity a power of two, at
 // most half full).
@@ -62,7 +62,7 @@ static mp_status_t walk_set_grow(value_set_t *set) {
   mp_value_t **slots = MP_ARENA_ARRAY(set->arena, mp_value_t *, capacity);
   mp_value_t **list = MP_ARENA_ARRAY(set->arena, mp_value_t *, capacity / 2);
   if (slots == NULL || list == NULL) return mp_status_out_of_memory();
-  for (uint32_t i = 0; i < set->count; i++) {
+  for (uint32_t i = 0; i < set->count; ++i) {
     list[i] = set->list[i];
     *walk_find_slot(slots, capacity, list[i]) = list[i];
   }
@@ -97,7 +97,7 @@ typedef struct {
 
 static mp_status_t walk_collect(void *context, mp_op_t *op) {
   captures_t *captures = context;
-  for (uint32_t i = 0; i < op->num_operands; i++)
+  for (uint32_t i = 0; i < op->num_operands; ++i)
     if (!walk_is_inside(op->operands[i], captures->op))
       MP_RETURN_IF_ERROR(walk_set_add(&captures->set, op->operands[i]));
   return NULL;
@@ -106,7 +106,7 @@ static mp_status_t walk_collect(void *context, mp_op_t *op) {
 mp_status_t mp_op_captures(const mp_op_t *op, mp_arena_t *arena, mp_value_t ***out_values,
                            uint32_t *out_count) {
   captures_t captures = {.op = op, .set = {.arena = arena}};
-  for (uint32_t i = 0; i < op->num_regions; i++)
+  for (uint32_t i = 0; i < op->num_regions; ++i)
     MP_RETURN_IF_ERROR(mp_block_walk(op->regions[i], walk_collect, &captures));
   *out_values = captures.set.list;
   *out_count = captures.set.count;

@@ -75,7 +75,7 @@ uint32_t mp_strided_num_parts(const mp_strided_t *copy) {
   return (uint32_t)mp_min_i64(mp_part_count(bytes, GRAIN_BYTES), copy->dims[copy->split].extent);
 }
 
-// --- Loops over the one or two innermost dimensions, per element size ---
+// ---- Loops over the one or two innermost dimensions, per element size ----
 
 #define MP_STRIDED_LOOPS(T)                                                              \
   static void fill_##T(void *dst, T value, int64_t count) {                              \
@@ -124,7 +124,7 @@ void mp_fill(void *dst, const void *element, size_t element_bytes, int64_t count
   line_fns[strided_log2_of((uint32_t)element_bytes)](&dim, dst, element);
 }
 
-// --- Transposition ---
+// ---- Transposition ----
 //
 // Rows are contiguous in the source, columns in the destination. Tiles of 64 x 64 bytes go through
 // a buffer, so that every cache line on either side is touched once, whatever the strides are.
@@ -205,7 +205,7 @@ static void strided_transpose(uint32_t element, const mp_strided_dim_t *rows,
   }
 }
 
-// --- The walk over the outer dimensions ---
+// ---- The walk over the outer dimensions ----
 
 typedef struct {
   uint32_t rank;  // outer dimensions

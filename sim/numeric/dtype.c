@@ -6,16 +6,16 @@ typedef struct {
   mp_dtype_class_t kind;
   int bits;
   size_t size;
-} mp_dtype_info_t;
+} dtype_info_t;
 
-static const mp_dtype_info_t g_dtypes[MP_DTYPE_COUNT] = {
+static const dtype_info_t g_dtypes[MP_DTYPE_COUNT] = {
 #define MP_DTYPE_ROW(enumerator, text, pjrt, kind, bits, storage) \
   [MP_DTYPE_##enumerator] = {text, pjrt, MP_CLASS_##kind, bits, storage},
     MP_DTYPES(MP_DTYPE_ROW)
 #undef MP_DTYPE_ROW
 };
 
-static const mp_dtype_info_t *dtype_info(mp_dtype_t dtype) {
+static const dtype_info_t *dtype_info(mp_dtype_t dtype) {
   return &g_dtypes[(unsigned)dtype < MP_DTYPE_COUNT ? dtype : MP_DTYPE_INVALID];
 }
 

@@ -9,7 +9,7 @@
 typedef struct {
   uint32_t count;
   char labels[MP_MAX_RANK];
-} mp_labels_t;
+} labels_t;
 
 static mp_status_t desugar_einsum_bad_config(const mp_op_t *op, mp_status_code_t code,
                                              const char *what) {
@@ -17,7 +17,7 @@ static mp_status_t desugar_einsum_bad_config(const mp_op_t *op, mp_status_code_t
                      MP_STR_ARG(mp_op_str(op, MP_ATTR_EINSUM_CONFIG)), what);
 }
 
-static int desugar_einsum_find_label(const mp_labels_t *labels, char label) {
+static int desugar_einsum_find_label(const labels_t *labels, char label) {
   const char *at = memchr(labels->labels, label, labels->count);
   return at == NULL ? -1 : (int)(at - labels->labels);
 }
@@ -27,8 +27,8 @@ static bool desugar_einsum_is_letter(char c) {
 }
 
 static mp_status_t desugar_einsum_parse_labels(const mp_op_t *op, mp_str_t text, size_t *at,
-                                               mp_labels_t *out_labels) {
-  mp_labels_t labels = {0};
+                                               labels_t *out_labels) {
+  labels_t labels = {0};
   for (; *at < text.size && desugar_einsum_is_letter(text.data[*at]); ++*at) {
     if (labels.count == MP_MAX_RANK) {
       return desugar_einsum_bad_config(op, MP_UNIMPLEMENTED, "too many dimensions");
@@ -46,7 +46,7 @@ static mp_status_t desugar_einsum_parse_labels(const mp_op_t *op, mp_str_t text,
 // One label list per operand, then the result's. Every other spelling (ellipses, spaces, no arrow)
 // is refused.
 static mp_status_t desugar_einsum_parse_config(const mp_op_t *op, uint32_t num_operands,
-                                               mp_labels_t *operands, mp_labels_t *result) {
+                                               labels_t *operands, labels_t *result) {
   const mp_str_t text = mp_op_str(op, MP_ATTR_EINSUM_CONFIG);
   size_t at = 0;
   for (uint32_t i = 0; i < num_operands; ++i) {
@@ -83,13 +83,13 @@ static mp_status_t desugar_einsum_parse_config(const mp_op_t *op, uint32_t num_o
 }
 
 // Sums `value` over the labels that `is_kept` does not hold; `labels` loses them.
-static mp_status_t desugar_einsum_sum_out(mp_module_t *module, mp_op_t *op,
-                                          const mp_labels_t *kept_a, const mp_labels_t *kept_b,
-                                          mp_labels_t *labels, mp_value_t **value) {
+static mp_status_t desugar_einsum_sum_out(mp_module_t *module, mp_op_t *op, const labels_t *kept_a,
+                                          const labels_t *kept_b, labels_t *labels,
+                                          mp_value_t **value) {
   const mp_type_t *type = (*value)->type;
   int64_t summed[MP_MAX_RANK], dims[MP_MAX_RANK];
   uint32_t num_summed = 0;
-  mp_labels_t rest = {0};
+  labels_t rest = {0};
   for (uint32_t d = 0; d < labels->count; ++d) {
     const char label = labels->labels[d];
     const bool is_kept = desugar_einsum_find_label(kept_a, label) >= 0 ||
@@ -130,8 +130,8 @@ static mp_status_t desugar_einsum_sum_out(mp_module_t *module, mp_op_t *op,
 
 // `op` becomes the transpose of `value`, whose dimensions are `from`, to the result's order.
 static mp_status_t desugar_einsum_become_transpose(mp_module_t *module, mp_op_t *op,
-                                                   mp_value_t *value, const mp_labels_t *from,
-                                                   const mp_labels_t *result) {
+                                                   mp_value_t *value, const labels_t *from,
+                                                   const labels_t *result) {
   int64_t permutation[MP_MAX_RANK];
   for (uint32_t d = 0; d < result->count; ++d) {
     permutation[d] = desugar_einsum_find_label(from, result->labels[d]);
@@ -144,7 +144,7 @@ static mp_status_t desugar_einsum_become_transpose(mp_module_t *module, mp_op_t 
 }
 
 mp_status_t mp_desugar_unary_einsum(mp_module_t *module, mp_op_t *op) {
-  mp_labels_t operand, result;
+  labels_t operand, result;
   if (!mp_type_is_static(op->operands[0]->type)) return NULL;
   MP_RETURN_IF_ERROR(desugar_einsum_parse_config(op, 1, &operand, &result));
   mp_value_t *value = op->operands[0];
@@ -156,14 +156,14 @@ mp_status_t mp_desugar_unary_einsum(mp_module_t *module, mp_op_t *op) {
 typedef struct {
   int64_t batch[2][MP_MAX_RANK], contracting[2][MP_MAX_RANK];
   uint32_t num_batch, num_contracting;
-  mp_labels_t product;  // the dot_general's dimensions: batch, free left, free right
+  labels_t product;  // the dot_general's dimensions: batch, free left, free right
   int64_t product_dims[2 * MP_MAX_RANK];
-} mp_pairing_t;
+} pairing_t;
 
 static mp_status_t desugar_einsum_pair_labels(const mp_op_t *op, mp_value_t *const *values,
-                                              const mp_labels_t *operands,
-                                              const mp_labels_t *result, mp_pairing_t *pairing) {
-  mp_labels_t free_labels = {0};
+                                              const labels_t *operands, const labels_t *result,
+                                              pairing_t *pairing) {
+  labels_t free_labels = {0};
   int64_t free_dims[MP_MAX_RANK];
   for (int side = 0; side < 2; ++side) {
     for (uint32_t d = 0; d < operands[side].count; ++d) {
@@ -202,7 +202,7 @@ static mp_status_t desugar_einsum_pair_labels(const mp_op_t *op, mp_value_t *con
   return NULL;
 }
 
-static mp_status_t desugar_einsum_pairing_attrs(mp_module_t *module, const mp_pairing_t *pairing,
+static mp_status_t desugar_einsum_pairing_attrs(mp_module_t *module, const pairing_t *pairing,
                                                 mp_named_attr_t attrs[4]) {
   const uint32_t batch = pairing->num_batch;
   const uint32_t contracting = pairing->num_contracting;
@@ -217,16 +217,16 @@ static mp_status_t desugar_einsum_pairing_attrs(mp_module_t *module, const mp_pa
 }
 
 mp_status_t mp_desugar_einsum(mp_module_t *module, mp_op_t *op) {
-  mp_labels_t operands[2], result;
+  labels_t operands[2], result;
   mp_value_t *values[2] = {op->operands[0], op->operands[1]};
   if (!mp_type_is_static(values[0]->type) || !mp_type_is_static(values[1]->type)) return NULL;
   MP_RETURN_IF_ERROR(desugar_einsum_parse_config(op, 2, operands, &result));
-  const mp_labels_t whole_left = operands[0];
+  const labels_t whole_left = operands[0];
   MP_RETURN_IF_ERROR(
       desugar_einsum_sum_out(module, op, &result, &operands[1], &operands[0], &values[0]));
   MP_RETURN_IF_ERROR(
       desugar_einsum_sum_out(module, op, &result, &whole_left, &operands[1], &values[1]));
-  mp_pairing_t pairing = {0};
+  pairing_t pairing = {0};
   MP_RETURN_IF_ERROR(desugar_einsum_pair_labels(op, values, operands, &result, &pairing));
   mp_named_attr_t attrs[4];
   MP_RETURN_IF_ERROR(desugar_einsum_pairing_attrs(module, &pairing, attrs));

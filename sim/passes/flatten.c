@@ -12,22 +12,22 @@ enum { MP_FLATTEN_MAX_VISITS = 1 << 24, MP_FLATTEN_MAX_DEPTH = 256 };
 typedef struct {
   uint32_t count;
   mp_value_t **values;
-} mp_flat_t;
+} flat_t;
 
 typedef struct {
   mp_module_t *module;
-  mp_flat_t *flat;  // by id of the old value
+  flat_t *flat;     // by id of the old value
   uint32_t visits;  // parts of types looked at so far
-} mp_flattener_t;
+} flattener_t;
 
 static bool flatten_is_compound(const mp_type_t *type) {
   return type->kind == MP_TYPE_TUPLE || type->kind == MP_TYPE_FUTURE;
 }
 
-// --- types ---
+// ---- types ----
 
 // Counts the leaves of `type`, and appends them to `leaves` when it is given.
-static mp_status_t flatten_collect_leaves(mp_flattener_t *f, const mp_type_t *type, uint32_t depth,
+static mp_status_t flatten_collect_leaves(flattener_t *f, const mp_type_t *type, uint32_t depth,
                                           const mp_type_t **leaves, uint32_t *count) {
   if (depth > MP_FLATTEN_MAX_DEPTH || ++f->visits > MP_FLATTEN_MAX_VISITS) {
     return mp_status_make(MP_RESOURCE_EXHAUSTED, "the program's tuples are too large or too deep");
@@ -43,16 +43,15 @@ static mp_status_t flatten_collect_leaves(mp_flattener_t *f, const mp_type_t *ty
   return NULL;
 }
 
-static mp_status_t flatten_count_leaves(mp_flattener_t *f, const mp_type_t *type,
+static mp_status_t flatten_count_leaves(flattener_t *f, const mp_type_t *type,
                                         uint32_t *out_count) {
   *out_count = 0;
   return flatten_collect_leaves(f, type, 0, NULL, out_count);
 }
 
 // The leaves of the types of `values`, one after the other.
-static mp_status_t flatten_flat_types(mp_flattener_t *f, const mp_value_t *values,
-                                      uint32_t num_values, const mp_type_t ***out_types,
-                                      uint32_t *out_count) {
+static mp_status_t flatten_flat_types(flattener_t *f, const mp_value_t *values, uint32_t num_values,
+                                      const mp_type_t ***out_types, uint32_t *out_count) {
   uint64_t total = 0;
   for (uint32_t i = 0; i < num_values; ++i) {
     uint32_t count = 0;
@@ -70,18 +69,18 @@ static mp_status_t flatten_flat_types(mp_flattener_t *f, const mp_value_t *value
   return NULL;
 }
 
-// --- values ---
+// ---- values ----
 
 // The lists of `num_values` old values, one after the other.
-static mp_status_t flatten_gather(mp_flattener_t *f, mp_value_t *const *values, uint32_t num_values,
-                                  mp_flat_t *out_flat) {
+static mp_status_t flatten_gather(flattener_t *f, mp_value_t *const *values, uint32_t num_values,
+                                  flat_t *out_flat) {
   uint64_t total = 0;
   for (uint32_t i = 0; i < num_values; ++i) total += f->flat[values[i]->id].count;
   if (total > UINT32_MAX) return mp_status_make(MP_RESOURCE_EXHAUSTED, "a tuple is too large");
-  mp_flat_t flat = {0, MP_ARENA_ARRAY(f->module->arena, mp_value_t *, (size_t)total)};
+  flat_t flat = {0, MP_ARENA_ARRAY(f->module->arena, mp_value_t *, (size_t)total)};
   MP_RETURN_IF_NULL(flat.values);
   for (uint32_t i = 0; i < num_values; ++i) {
-    const mp_flat_t *part = &f->flat[values[i]->id];
+    const flat_t *part = &f->flat[values[i]->id];
     for (uint32_t k = 0; k < part->count; ++k) flat.values[flat.count++] = part->values[k];
   }
   *out_flat = flat;
@@ -90,14 +89,14 @@ static mp_status_t flatten_gather(mp_flattener_t *f, mp_value_t *const *values, 
 
 // Deals `flat` out over old values by their numbers of leaves, which the verifier has matched;
 // `op` is for the message when they do not.
-static mp_status_t flatten_deal(mp_flattener_t *f, const mp_op_t *op, mp_flat_t flat,
+static mp_status_t flatten_deal(flattener_t *f, const mp_op_t *op, flat_t flat,
                                 const mp_value_t *values, uint32_t num_values) {
   uint32_t at = 0;
   for (uint32_t i = 0; i < num_values; ++i) {
     uint32_t count = 0;
     MP_RETURN_IF_ERROR(flatten_count_leaves(f, values[i].type, &count));
     if (count > flat.count - at) break;
-    f->flat[values[i].id] = (mp_flat_t){count, flat.values + at};
+    f->flat[values[i].id] = (flat_t){count, flat.values + at};
     at += count;
     if (i + 1 == num_values && at == flat.count) return NULL;
   }
@@ -106,36 +105,36 @@ static mp_status_t flatten_deal(mp_flattener_t *f, const mp_op_t *op, mp_flat_t 
                      flat.count, num_values);
 }
 
-static mp_status_t flatten_pointers_to(mp_flattener_t *f, mp_value_t *values, uint32_t count,
-                                       mp_flat_t *out_flat) {
-  mp_flat_t flat = {count, MP_ARENA_ARRAY(f->module->arena, mp_value_t *, count)};
+static mp_status_t flatten_pointers_to(flattener_t *f, mp_value_t *values, uint32_t count,
+                                       flat_t *out_flat) {
+  flat_t flat = {count, MP_ARENA_ARRAY(f->module->arena, mp_value_t *, count)};
   MP_RETURN_IF_NULL(flat.values);
   for (uint32_t i = 0; i < count; ++i) flat.values[i] = &values[i];
   *out_flat = flat;
   return NULL;
 }
 
-// --- ops ---
+// ---- ops ----
 
-static mp_status_t flatten_block(mp_flattener_t *f, const mp_block_t *from, mp_block_t *to,
+static mp_status_t flatten_block(flattener_t *f, const mp_block_t *from, mp_block_t *to,
                                  const mp_op_t **out_terminator);
 
 // A block whose arguments are the leaves of `from`'s, without ops yet.
-static mp_status_t flatten_new_block(mp_flattener_t *f, const mp_op_t *op, const mp_block_t *from,
+static mp_status_t flatten_new_block(flattener_t *f, const mp_op_t *op, const mp_block_t *from,
                                      mp_block_t **out_block) {
   const mp_type_t **types = NULL;
   uint32_t count = 0;
-  mp_flat_t flat = {0};
+  flat_t flat = {0};
   MP_RETURN_IF_ERROR(flatten_flat_types(f, from->args, from->num_args, &types, &count));
   MP_RETURN_IF_ERROR(mp_block_create(f->module, count, types, out_block));
   MP_RETURN_IF_ERROR(flatten_pointers_to(f, (*out_block)->args, count, &flat));
   return flatten_deal(f, op, flat, from->args, from->num_args);
 }
 
-static mp_status_t flatten_copy_op(mp_flattener_t *f, const mp_op_t *op, mp_block_t *to) {
+static mp_status_t flatten_copy_op(flattener_t *f, const mp_op_t *op, mp_block_t *to) {
   mp_module_t *module = f->module;
-  mp_flat_t operands = {0};
-  mp_flat_t results = {0};
+  flat_t operands = {0};
+  flat_t results = {0};
   const mp_type_t **types = NULL;
   uint32_t num_results = 0;
   mp_block_t **regions = MP_ARENA_ARRAY(module->arena, mp_block_t *, op->num_regions);
@@ -166,20 +165,20 @@ static mp_status_t flatten_copy_op(mp_flattener_t *f, const mp_op_t *op, mp_bloc
 }
 
 // tuple, async_done: the results are the operands under another type.
-static mp_status_t flatten_forward(mp_flattener_t *f, const mp_op_t *op) {
-  mp_flat_t operands = {0};
+static mp_status_t flatten_forward(flattener_t *f, const mp_op_t *op) {
+  flat_t operands = {0};
   MP_RETURN_IF_ERROR(flatten_gather(f, op->operands, op->num_operands, &operands));
   return flatten_deal(f, op, operands, op->results, op->num_results);
 }
 
-static mp_status_t flatten_forward_element(mp_flattener_t *f, const mp_op_t *op) {
+static mp_status_t flatten_forward_element(flattener_t *f, const mp_op_t *op) {
   const mp_type_t *type = op->operands[0]->type;
   const int64_t index = mp_op_int(op, MP_ATTR_INDEX, -1);
   if (type->kind != MP_TYPE_TUPLE || index < 0 || index >= (int64_t)type->num_elements) {
     return mp_op_error(op, MP_INVALID_ARGUMENT, "the operand has no element %lld",
                        (long long)index);
   }
-  mp_flat_t flat = f->flat[op->operands[0]->id];
+  flat_t flat = f->flat[op->operands[0]->id];
   uint32_t count = 0;
   for (int64_t i = 0; i <= index; ++i) {
     flat.values += count;
@@ -190,10 +189,10 @@ static mp_status_t flatten_forward_element(mp_flattener_t *f, const mp_op_t *op)
 }
 
 // The region runs where it starts: a future is its values, which are there.
-static mp_status_t flatten_inline_async(mp_flattener_t *f, const mp_op_t *op, mp_block_t *to) {
+static mp_status_t flatten_inline_async(flattener_t *f, const mp_op_t *op, mp_block_t *to) {
   const mp_block_t *region = op->regions[0];
   const mp_op_t *terminator = NULL;
-  mp_flat_t flat = {0};
+  flat_t flat = {0};
   MP_RETURN_IF_ERROR(flatten_gather(f, op->operands, op->num_operands, &flat));
   MP_RETURN_IF_ERROR(flatten_deal(f, op, flat, region->args, region->num_args));
   MP_RETURN_IF_ERROR(flatten_block(f, region, to, &terminator));
@@ -203,7 +202,7 @@ static mp_status_t flatten_inline_async(mp_flattener_t *f, const mp_op_t *op, mp
 }
 
 // Copies all ops but the terminator, which is handed back.
-static mp_status_t flatten_block(mp_flattener_t *f, const mp_block_t *from, mp_block_t *to,
+static mp_status_t flatten_block(flattener_t *f, const mp_block_t *from, mp_block_t *to,
                                  const mp_op_t **out_terminator) {
   for (const mp_op_t *op = from->first; op != NULL; op = op->next) {
     if (mp_op_info(op->code)->traits & MP_OP_TRAIT_TERMINATOR) {
@@ -228,10 +227,10 @@ static mp_status_t flatten_block(mp_flattener_t *f, const mp_block_t *from, mp_b
   return NULL;
 }
 
-// --- main ---
+// ---- main ----
 
 // Attributes of parameters and results follow them; those of a tuple cannot be dealt out.
-static mp_status_t flatten_attrs(mp_flattener_t *f, const char *what, const mp_type_t *const *types,
+static mp_status_t flatten_attrs(flattener_t *f, const char *what, const mp_type_t *const *types,
                                  uint32_t num_types, const mp_attr_t *const *attrs,
                                  uint32_t num_leaves, const mp_attr_t ***out_attrs) {
   const mp_attr_t **flat = MP_ARENA_ARRAY(f->module->arena, const mp_attr_t *, num_leaves);
@@ -253,7 +252,7 @@ static mp_status_t flatten_attrs(mp_flattener_t *f, const char *what, const mp_t
   return NULL;
 }
 
-static mp_status_t flatten_signature(mp_flattener_t *f, mp_func_t *main, const mp_block_t *old) {
+static mp_status_t flatten_signature(flattener_t *f, mp_func_t *main, const mp_block_t *old) {
   const mp_type_t **types = NULL;
   uint32_t num_results = 0;
   mp_value_t *results = MP_ARENA_ARRAY(f->module->arena, mp_value_t, main->num_results);
@@ -300,8 +299,8 @@ mp_status_t mp_pass_flatten(mp_module_t *module) {
   MP_RETURN_IF_ERROR(mp_block_walk(main->body, flatten_find_compound, &found));
   if (!found) return NULL;
   const uint32_t count = mp_module_number_values(module);
-  mp_flattener_t f = {.module = module,
-                      .flat = MP_ARENA_ARRAY(module->arena, mp_flat_t, (size_t)count + 1)};
+  flattener_t f = {.module = module,
+                   .flat = MP_ARENA_ARRAY(module->arena, flat_t, (size_t)count + 1)};
   MP_RETURN_IF_NULL(f.flat);
   const mp_block_t *old = main->body;
   const mp_op_t *terminator = NULL;

@@ -13,17 +13,17 @@ typedef struct {
   mp_module_t *module;
   mp_value_t **map;  // by id of the value in the original functions
   uint32_t num_ops;
-} mp_inliner_t;
+} inliner_t;
 
-static mp_value_t *inline_mapped(const mp_inliner_t *inliner, mp_value_t *value) {
+static mp_value_t *inline_mapped(const inliner_t *inliner, mp_value_t *value) {
   mp_value_t *new_value = inliner->map[value->id];
   return new_value == NULL ? value : new_value;
 }
 
-static mp_status_t inline_copy_block(mp_inliner_t *inliner, const mp_block_t *from, mp_block_t *to,
+static mp_status_t inline_copy_block(inliner_t *inliner, const mp_block_t *from, mp_block_t *to,
                                      uint32_t depth, mp_op_t **out_terminator);
 
-static mp_status_t inline_find_callee(const mp_inliner_t *inliner, const mp_op_t *op,
+static mp_status_t inline_find_callee(const inliner_t *inliner, const mp_op_t *op,
                                       const mp_func_t **out_func) {
   mp_attr_name_t name = op->code == MP_OP_CALL ? MP_ATTR_CALLEE : MP_ATTR_DECOMPOSITION;
   const mp_func_t *func = mp_module_find_func(inliner->module, mp_op_str(op, name));
@@ -37,8 +37,8 @@ static mp_status_t inline_find_callee(const mp_inliner_t *inliner, const mp_op_t
 
 // Puts `body` in place of `op`: its arguments are the op's operands, its returned values the
 // results.
-static mp_status_t inline_copy_body(mp_inliner_t *inliner, const mp_op_t *op,
-                                    const mp_block_t *body, mp_block_t *to, uint32_t depth) {
+static mp_status_t inline_copy_body(inliner_t *inliner, const mp_op_t *op, const mp_block_t *body,
+                                    mp_block_t *to, uint32_t depth) {
   if (body->num_args != op->num_operands) {
     return mp_op_error(op, MP_INVALID_ARGUMENT, "%u operands for a body with %u arguments",
                        op->num_operands, body->num_args);
@@ -60,7 +60,7 @@ static mp_status_t inline_copy_body(mp_inliner_t *inliner, const mp_op_t *op,
 }
 
 // An op that stays: copied with its operands renamed and its regions copied in turn.
-static mp_status_t inline_copy_op(mp_inliner_t *inliner, const mp_op_t *op, mp_block_t *to,
+static mp_status_t inline_copy_op(inliner_t *inliner, const mp_op_t *op, mp_block_t *to,
                                   uint32_t depth) {
   mp_module_t *module = inliner->module;
   mp_value_t **operands = MP_ARENA_ARRAY(module->arena, mp_value_t *, op->num_operands);
@@ -97,7 +97,7 @@ static mp_status_t inline_copy_op(mp_inliner_t *inliner, const mp_op_t *op, mp_b
 }
 
 // Copies all ops but the terminator, which is handed back (its operands not yet renamed).
-static mp_status_t inline_copy_block(mp_inliner_t *inliner, const mp_block_t *from, mp_block_t *to,
+static mp_status_t inline_copy_block(inliner_t *inliner, const mp_block_t *from, mp_block_t *to,
                                      uint32_t depth, mp_op_t **out_terminator) {
   if (depth > MP_INLINE_MAX_DEPTH) {
     return mp_status_make(MP_RESOURCE_EXHAUSTED, "calls and regions nest deeper than %d levels",
@@ -137,7 +137,7 @@ mp_status_t mp_pass_inline(mp_module_t *module) {
   bool found = false;
   MP_RETURN_IF_ERROR(mp_block_walk(main->body, inline_needs_inlining, &found));
   if (found) {
-    mp_inliner_t inliner = {.module = module};
+    inliner_t inliner = {.module = module};
     uint32_t count = mp_module_number_values(module);
     inliner.map = MP_ARENA_ARRAY(module->arena, mp_value_t *, (size_t)count + 1);
     MP_RETURN_IF_NULL(inliner.map);

@@ -15,9 +15,9 @@ typedef struct {
   mp_op_t **used;         // the filled entries' ops, to empty the table again
   uint32_t capacity;      // of the table, a power of two above twice the number of ops
   uint32_t num_used;
-} mp_folder_t;
+} folder_t;
 
-// --- ops that are one of their operands ---
+// ---- ops that are one of their operands ----
 
 static bool simplify_is_iota(mp_index_list_t list) {
   for (uint32_t i = 0; i < list.count; ++i) {
@@ -50,7 +50,7 @@ static mp_status_t simplify_skip_inner_broadcast(mp_module_t *module, mp_op_t *o
   return mp_op_set_attr(module, op, attr.name, attr.value);
 }
 
-static mp_status_t simplify(mp_folder_t *folder, mp_op_t *op, bool *out_is_identity) {
+static mp_status_t simplify(folder_t *folder, mp_op_t *op, bool *out_is_identity) {
   *out_is_identity = false;
   if (op->num_operands != 1 || op->num_results != 1) return NULL;
   bool is_identity = true;
@@ -74,7 +74,7 @@ static mp_status_t simplify(mp_folder_t *folder, mp_op_t *op, bool *out_is_ident
   return NULL;
 }
 
-// --- equal cheap ops ---
+// ---- equal cheap ops ----
 
 static bool simplify_is_cheap(const mp_op_t *op) {
   return op->code == MP_OP_CONSTANT || op->code == MP_OP_IOTA || op->code == MP_OP_BROADCAST_IN_DIM;
@@ -139,7 +139,7 @@ static bool simplify_ops_equal(const mp_op_t *a, const mp_op_t *b) {
 }
 
 // The earlier op of this block that computes the same, or `op` itself, which is then remembered.
-static mp_op_t *simplify_find_equal(mp_folder_t *folder, mp_op_t *op) {
+static mp_op_t *simplify_find_equal(folder_t *folder, mp_op_t *op) {
   uint32_t at = (uint32_t)simplify_hash_op(op) & (folder->capacity - 1);
   for (; folder->table[at] != NULL; at = (at + 1) & (folder->capacity - 1)) {
     if (simplify_ops_equal(folder->table[at], op)) return folder->table[at];
@@ -150,9 +150,9 @@ static mp_op_t *simplify_find_equal(mp_folder_t *folder, mp_op_t *op) {
   return op;
 }
 
-// --- the sweep ---
+// ---- the sweep ----
 
-static mp_status_t simplify_fold_op(mp_folder_t *folder, mp_op_t *op) {
+static mp_status_t simplify_fold_op(folder_t *folder, mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     mp_value_t *other = folder->replaced[op->operands[i]->id];
     if (other != NULL) op->operands[i] = other;
@@ -164,7 +164,7 @@ static mp_status_t simplify_fold_op(mp_folder_t *folder, mp_op_t *op) {
 }
 
 // Regions come after the block itself: they use its values, and one table serves block after block.
-static mp_status_t simplify_fold_block(mp_folder_t *folder, mp_block_t *block) {
+static mp_status_t simplify_fold_block(folder_t *folder, mp_block_t *block) {
   for (mp_op_t *op = block->first; op != NULL; op = op->next) {
     MP_RETURN_IF_ERROR(simplify_fold_op(folder, op));
     if (!simplify_is_cheap(op) || folder->replaced[op->results[0].id] != NULL) continue;
@@ -190,7 +190,7 @@ mp_status_t mp_pass_fold(mp_module_t *module) {
   const uint32_t num_values = mp_module_number_values(module);
   uint32_t num_ops = 0;
   MP_RETURN_IF_ERROR(mp_module_walk(module, simplify_count_op, &num_ops));
-  mp_folder_t folder = {.module = module, .capacity = 16};
+  folder_t folder = {.module = module, .capacity = 16};
   while (folder.capacity < 2 * (uint64_t)num_ops) folder.capacity *= 2;
   folder.replaced = MP_ARENA_ARRAY(module->arena, mp_value_t *, (size_t)num_values + 1);
   folder.table = MP_ARENA_ARRAY(module->arena, mp_op_t *, folder.capacity);

@@ -60,7 +60,7 @@ mp_status_t mp_emit_moves(mp_emitter_t *emitter, const mp_op_t *op, mp_emit_move
   return NULL;
 }
 
-// --- constants ---
+// ---- constants ----
 
 static mp_status_t emit_commands_add_constant(mp_emitter_t *emitter, const void *data,
                                               uint64_t bytes, mp_slot_t *out_slot) {
@@ -104,7 +104,7 @@ static mp_status_t emit_commands_constant(mp_emitter_t *emitter, mp_op_t *op) {
   return NULL;
 }
 
-// --- commands from ops ---
+// ---- commands from ops ----
 
 static mp_status_t emit_commands_fill_operands(mp_emitter_t *emitter, const mp_op_t *op,
                                                mp_cmd_t *command) {

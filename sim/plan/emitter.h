@@ -24,7 +24,7 @@ typedef struct {
   uint32_t num_constants, constants_capacity;
 } mp_emitter_t;
 
-// --- emit_slots.c: places of values ---
+// ---- emit_slots.c: places of values ----
 
 mp_value_t *mp_emit_root(const mp_emitter_t *emitter, const mp_value_t *value);
 mp_liveness_t *mp_emit_live(const mp_emitter_t *emitter, const mp_value_t *value);
@@ -51,7 +51,7 @@ MP_NODISCARD mp_status_t mp_emit_place_results(mp_emitter_t *emitter, mp_op_t *o
 MP_NODISCARD mp_status_t mp_emit_kernel(mp_emitter_t *emitter, const mp_op_t *op,
                                         const mp_kernel_t **out_kernel);
 
-// --- emit_commands.c: single commands ---
+// ---- emit_commands.c: single commands ----
 
 MP_NODISCARD mp_status_t mp_emit_command(mp_emitter_t *emitter, const mp_cmd_t *command,
                                          uint32_t *out_number);
@@ -71,7 +71,7 @@ MP_NODISCARD mp_status_t mp_emit_moves(mp_emitter_t *emitter, const mp_op_t *op,
 // One op that is no control flow.
 MP_NODISCARD mp_status_t mp_emit_simple_op(mp_emitter_t *emitter, mp_op_t *op);
 
-// --- emit_control.c ---
+// ---- emit_control.c ----
 
 // All ops of a block but its terminator, which is handed back.
 MP_NODISCARD mp_status_t mp_emit_block(mp_emitter_t *emitter, mp_block_t *block,

@@ -5,9 +5,9 @@
 #include "sim/plan/plan.h"
 
 // A `while` around the op in work, with the outer values that it uses.
-typedef struct mp_loop_s mp_loop_t;
-struct mp_loop_s {
-  mp_loop_t *outer;
+typedef struct loop_s loop_t;
+struct loop_s {
+  loop_t *outer;
   uint32_t start;
   mp_liveness_t **used;
   uint32_t num_used, capacity;
@@ -17,15 +17,15 @@ typedef struct {
   mp_arena_t *scratch;
   mp_liveness_table_t *table;
   uint32_t position;
-  mp_loop_t *loop;
-} mp_walk_t;
+  loop_t *loop;
+} walk_t;
 
-static mp_status_t liveness_walk_block(mp_walk_t *walk, mp_block_t *block);
+static mp_status_t liveness_walk_block(walk_t *walk, mp_block_t *block);
 
-static mp_status_t liveness_remember_in_loop(mp_walk_t *walk, mp_liveness_t *value) {
+static mp_status_t liveness_remember_in_loop(walk_t *walk, mp_liveness_t *value) {
   // The outermost loop that begins after the definition keeps the value longest.
-  mp_loop_t *keeper = NULL;
-  for (mp_loop_t *loop = walk->loop; loop != NULL && loop->start > value->defined;
+  loop_t *keeper = NULL;
+  for (loop_t *loop = walk->loop; loop != NULL && loop->start > value->defined;
        loop = loop->outer) {
     keeper = loop;
   }
@@ -42,14 +42,14 @@ static mp_status_t liveness_remember_in_loop(mp_walk_t *walk, mp_liveness_t *val
   return NULL;
 }
 
-static mp_status_t liveness_use(mp_walk_t *walk, mp_value_t *value) {
+static mp_status_t liveness_use(walk_t *walk, mp_value_t *value) {
   mp_value_t *root = walk->table->values[value->id].root;
   mp_liveness_t *live = &walk->table->values[root->id];
   if (walk->position > live->last_use) live->last_use = walk->position;
   return liveness_remember_in_loop(walk, live);
 }
 
-static void liveness_define(mp_walk_t *walk, mp_value_t *value, uint32_t position) {
+static void liveness_define(walk_t *walk, mp_value_t *value, uint32_t position) {
   walk->table->values[value->id] = (mp_liveness_t){value, position, position};
 }
 
@@ -68,7 +68,7 @@ static bool liveness_is_alias(const mp_op_t *op) {
   }
 }
 
-static void liveness_define_results(mp_walk_t *walk, mp_op_t *op) {
+static void liveness_define_results(walk_t *walk, mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_results; ++i) liveness_define(walk, &op->results[i], op->id);
   if (!liveness_is_alias(op)) return;
   for (uint32_t i = 0; i < op->num_results; ++i) {
@@ -76,8 +76,8 @@ static void liveness_define_results(mp_walk_t *walk, mp_op_t *op) {
   }
 }
 
-static mp_status_t liveness_walk_while(mp_walk_t *walk, mp_op_t *op) {
-  mp_loop_t loop = {.outer = walk->loop, .start = op->id};
+static mp_status_t liveness_walk_while(walk_t *walk, mp_op_t *op) {
+  loop_t loop = {.outer = walk->loop, .start = op->id};
   walk->loop = &loop;
   for (uint32_t r = 0; r < 2; ++r) {
     for (uint32_t i = 0; i < op->regions[r]->num_args; ++i) {
@@ -94,7 +94,7 @@ static mp_status_t liveness_walk_while(mp_walk_t *walk, mp_op_t *op) {
   return NULL;
 }
 
-static mp_status_t liveness_walk_case(mp_walk_t *walk, mp_op_t *op) {
+static mp_status_t liveness_walk_case(walk_t *walk, mp_op_t *op) {
   for (uint32_t r = 0; r < op->num_regions; ++r) {
     MP_RETURN_IF_ERROR(liveness_walk_block(walk, op->regions[r]));
   }
@@ -102,7 +102,7 @@ static mp_status_t liveness_walk_case(mp_walk_t *walk, mp_op_t *op) {
   return NULL;
 }
 
-static mp_status_t liveness_use_captures(mp_walk_t *walk, const mp_op_t *op) {
+static mp_status_t liveness_use_captures(walk_t *walk, const mp_op_t *op) {
   mp_value_t **captures = NULL;
   uint32_t count = 0;
   MP_RETURN_IF_ERROR(mp_op_captures(op, walk->scratch, &captures, &count));
@@ -110,7 +110,7 @@ static mp_status_t liveness_use_captures(mp_walk_t *walk, const mp_op_t *op) {
   return NULL;
 }
 
-static mp_status_t liveness_walk_block(mp_walk_t *walk, mp_block_t *block) {
+static mp_status_t liveness_walk_block(walk_t *walk, mp_block_t *block) {
   for (mp_op_t *op = block->first; op != NULL; op = op->next) {
     op->id = walk->position;
     for (uint32_t i = 0; i < op->num_operands; ++i)
@@ -140,7 +140,7 @@ mp_status_t mp_liveness_compute(mp_module_t *module, mp_arena_t *scratch,
   table.values = MP_ARENA_ARRAY(scratch, mp_liveness_t, (size_t)table.num_values + 1);
   table.ends = MP_ARENA_ARRAY(scratch, uint32_t, 2 * (size_t)num_ops + 2);
   if (table.values == NULL || table.ends == NULL) return mp_status_out_of_memory();
-  mp_walk_t walk = {.scratch = scratch, .table = &table, .position = 1};
+  walk_t walk = {.scratch = scratch, .table = &table, .position = 1};
   mp_block_t *body = module->main->body;
   for (uint32_t i = 0; i < body->num_args; ++i) liveness_define(&walk, &body->args[i], 0);
   MP_RETURN_IF_ERROR(liveness_walk_block(&walk, body));

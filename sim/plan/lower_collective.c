@@ -13,30 +13,30 @@ typedef struct {
   const mp_op_t *op;
   uint32_t num_replicas, num_partitions;
   mp_collective_t *out;
-} mp_lowering_t;
+} lowering_t;
 
 static bool lower_collective_is_ragged(const mp_op_t *op) {
   return op->code == MP_OP_CUSTOM_CALL &&
          mp_str_is(mp_op_str(op, MP_ATTR_CALL_TARGET_NAME), "ragged_all_to_all");
 }
 
-// --- groups ---
+// ---- groups ----
 
 typedef struct {
   const int64_t *values;
   int64_t rows, columns;
-} mp_id_table_t;
+} id_table_t;
 
 // A table of ids; an absent one is empty. Dictionaries of custom calls may hold it as a dense
 // constant.
-static mp_status_t lower_collective_read_table(mp_lowering_t *low, const mp_attr_t *attr,
-                                               mp_id_table_t *out) {
-  *out = (mp_id_table_t){0};
+static mp_status_t lower_collective_read_table(lowering_t *low, const mp_attr_t *attr,
+                                               id_table_t *out) {
+  *out = (id_table_t){0};
   if (attr == NULL) return NULL;
   if (attr->kind == MP_KIND_INTS) {
     int64_t columns = attr->u.ints.rank == 2 ? attr->u.ints.dims[1] : (int64_t)attr->u.ints.count;
     int64_t rows = attr->u.ints.rank == 2 ? attr->u.ints.dims[0] : 1;
-    *out = (mp_id_table_t){attr->u.ints.values, columns == 0 ? 0 : rows, columns};
+    *out = (id_table_t){attr->u.ints.values, columns == 0 ? 0 : rows, columns};
     return NULL;
   }
   if (attr->kind != MP_KIND_DENSE || attr->u.dense.type->dtype != MP_DTYPE_S64 ||
@@ -49,12 +49,12 @@ static mp_status_t lower_collective_read_table(mp_lowering_t *low, const mp_attr
   for (int64_t i = 0; i < dims[0] * dims[1]; ++i) {
     memcpy(&values[i], (const char *)attr->u.dense.data + (attr->u.dense.splat ? 0 : i * 8), 8);
   }
-  *out = (mp_id_table_t){values, dims[1] == 0 ? 0 : dims[0], dims[1]};
+  *out = (id_table_t){values, dims[1] == 0 ? 0 : dims[0], dims[1]};
   return NULL;
 }
 
-static mp_status_t lower_collective_make_groups(mp_lowering_t *low, mp_group_mode_t mode,
-                                                const mp_id_table_t *table) {
+static mp_status_t lower_collective_make_groups(lowering_t *low, mp_group_mode_t mode,
+                                                const id_table_t *table) {
   mp_status_t status =
       mp_groups_create(low->arena, mode, low->num_replicas, low->num_partitions, table->values,
                        table->rows, table->columns, &low->out->groups);
@@ -65,15 +65,15 @@ static mp_status_t lower_collective_make_groups(mp_lowering_t *low, mp_group_mod
 }
 
 // all_reduce, all_gather and reduce_scatter read ids by channel and flag, the others by channel.
-static mp_group_mode_t lower_collective_group_mode(const mp_lowering_t *low, bool has_flag) {
+static mp_group_mode_t lower_collective_group_mode(const lowering_t *low, bool has_flag) {
   const bool has_channel = low->out->channel_id > 0;
   if (!has_flag) return has_channel ? MP_GROUPS_CROSS_PARTITION : MP_GROUPS_CROSS_REPLICA;
   if (mp_op_bool(low->op, MP_ATTR_USE_GLOBAL_DEVICE_IDS, false)) return MP_GROUPS_FLATTENED_IDS;
   return has_channel ? MP_GROUPS_CROSS_REPLICA_AND_PARTITION : MP_GROUPS_CROSS_REPLICA;
 }
 
-static mp_status_t lower_collective_groups_of_op(mp_lowering_t *low, bool has_flag, bool may_miss) {
-  mp_id_table_t table;
+static mp_status_t lower_collective_groups_of_op(lowering_t *low, bool has_flag, bool may_miss) {
+  id_table_t table;
   MP_RETURN_IF_ERROR(
       lower_collective_read_table(low, mp_op_attr(low->op, MP_ATTR_REPLICA_GROUPS), &table));
   MP_RETURN_IF_ERROR(
@@ -95,8 +95,8 @@ static int lower_collective_compare_targets(const void *a, const void *b) {
 }
 
 // Source-target pairs in replica or partition ids, as pairs of logical devices.
-static mp_status_t lower_collective_pairs_of_op(mp_lowering_t *low) {
-  mp_id_table_t table;
+static mp_status_t lower_collective_pairs_of_op(lowering_t *low) {
+  id_table_t table;
   MP_RETURN_IF_ERROR(
       lower_collective_read_table(low, mp_op_attr(low->op, MP_ATTR_SOURCE_TARGET_PAIRS), &table));
   if (table.rows != 0 && table.columns != 2) {
@@ -123,12 +123,12 @@ static mp_status_t lower_collective_pairs_of_op(mp_lowering_t *low) {
   low->out->num_pairs = (uint32_t)table.rows * others;
   qsort(pairs, low->out->num_pairs, 2 * sizeof(*pairs), lower_collective_compare_targets);
   // Everybody of the id space takes part: who gets nothing gets zeros.
-  const mp_id_table_t all = {0};
+  const id_table_t all = {0};
   return lower_collective_make_groups(
       low, by_partition ? MP_GROUPS_CROSS_PARTITION : MP_GROUPS_CROSS_REPLICA, &all);
 }
 
-// --- reducers ---
+// ---- reducers ----
 
 // A reducer that is one elementwise loop.
 static void lower_collective_combine_by_loop(const void *context, int64_t count, const void *a,
@@ -183,7 +183,7 @@ static bool lower_collective_widens_to_f32(mp_dtype_t dtype) {
 }
 
 // A recognised reduction of one type: its loop, with f32 partials for the narrow float types.
-static mp_status_t lower_collective_builtin_reducer(mp_lowering_t *low, mp_reduce_kind_t kind,
+static mp_status_t lower_collective_builtin_reducer(lowering_t *low, mp_reduce_kind_t kind,
                                                     mp_dtype_t dtype, mp_dtype_t *out_accumulation,
                                                     bool *out_found) {
   const mp_opcode_t code = lower_collective_opcode_of(kind);
@@ -230,7 +230,7 @@ static uint64_t lower_collective_region_digest(const mp_block_t *block) {
   return digest;
 }
 
-static mp_status_t lower_collective_make_reducer(mp_lowering_t *low,
+static mp_status_t lower_collective_make_reducer(lowering_t *low,
                                                  mp_collective_operand_t *operands) {
   const mp_block_t *block = low->op->regions[0];
   const mp_region_fn_t *fn = NULL;
@@ -266,7 +266,7 @@ static mp_status_t lower_collective_make_reducer(mp_lowering_t *low,
   return NULL;
 }
 
-// --- shapes ---
+// ---- shapes ----
 
 static mp_collective_operand_t lower_collective_describe(const mp_type_t *type,
                                                          const mp_type_t *result) {
@@ -274,7 +274,7 @@ static mp_collective_operand_t lower_collective_describe(const mp_type_t *type,
 }
 
 // Tensor operands and their results; tokens carry nothing.
-static mp_status_t lower_collective_describe_operands(mp_lowering_t *low,
+static mp_status_t lower_collective_describe_operands(lowering_t *low,
                                                       mp_collective_operand_t **out_operands) {
   const mp_op_t *op = low->op;
   mp_collective_operand_t *operands = MP_ARENA_ARRAY(low->arena, mp_collective_operand_t,
@@ -295,7 +295,7 @@ static mp_status_t lower_collective_describe_operands(mp_lowering_t *low,
   return NULL;
 }
 
-// --- exchange ---
+// ---- exchange ----
 
 static bool lower_collective_same_box(const mp_boxes_t *boxes, uint32_t a, uint32_t b) {
   const size_t bytes = boxes->rank * sizeof(int64_t);
@@ -346,7 +346,7 @@ static bool lower_collective_holds_its_target(const mp_boxes_t *source, const mp
 }
 
 // The boxes of one replica's partitions, repeated for all replicas.
-static mp_status_t lower_collective_repeat_boxes(mp_lowering_t *low, const mp_boxes_t *boxes,
+static mp_status_t lower_collective_repeat_boxes(lowering_t *low, const mp_boxes_t *boxes,
                                                  mp_collective_boxes_t *out_boxes) {
   const size_t count = (size_t)boxes->num_partitions * boxes->rank;
   int64_t *starts = MP_ARENA_ARRAY(low->arena, int64_t, count * low->num_replicas);
@@ -362,7 +362,7 @@ static mp_status_t lower_collective_repeat_boxes(mp_lowering_t *low, const mp_bo
 
 // Groups: each scope's partitions, of each replica; every device alone when all have what they
 // want.
-static mp_status_t lower_collective_exchange_groups(mp_lowering_t *low, const mp_boxes_t *source,
+static mp_status_t lower_collective_exchange_groups(lowering_t *low, const mp_boxes_t *source,
                                                     const mp_boxes_t *target) {
   const uint32_t partitions = source->num_partitions;
   bool is_local = true;
@@ -388,11 +388,11 @@ static mp_status_t lower_collective_exchange_groups(mp_lowering_t *low, const mp
     const uint32_t group = is_local ? p : (uint32_t)source->groups[p];
     table[(size_t)group * largest + size[group]++] = p;
   }
-  const mp_id_table_t groups = {table, num_groups, largest};
+  const id_table_t groups = {table, num_groups, largest};
   return lower_collective_make_groups(low, MP_GROUPS_CROSS_PARTITION, &groups);
 }
 
-static mp_status_t lower_collective_exchange(mp_lowering_t *low) {
+static mp_status_t lower_collective_exchange(lowering_t *low) {
   const mp_boxes_t *source = mp_op_attr(low->op, MP_ATTR_SOURCE)->u.boxes;
   const mp_boxes_t *target = mp_op_attr(low->op, MP_ATTR_TARGET)->u.boxes;
   MP_RETURN_IF_ERROR(lower_collective_repeat_boxes(low, source, &low->out->source));
@@ -412,16 +412,15 @@ static mp_status_t lower_collective_exchange(mp_lowering_t *low) {
   return NULL;
 }
 
-// --- the table of ops ---
+// ---- the table of ops ----
 
-static mp_status_t lower_collective_all_reduce(mp_lowering_t *low,
-                                               mp_collective_operand_t *operands) {
+static mp_status_t lower_collective_all_reduce(lowering_t *low, mp_collective_operand_t *operands) {
   MP_RETURN_IF_ERROR(lower_collective_groups_of_op(low, true, false));
   return lower_collective_make_reducer(low, operands);
 }
 
 // The parts of a group's members along a dimension must make up the larger side of `op`.
-static mp_status_t lower_collective_check_parts(mp_lowering_t *low, int64_t part, int64_t whole) {
+static mp_status_t lower_collective_check_parts(lowering_t *low, int64_t part, int64_t whole) {
   const mp_groups_t *groups = low->out->groups;
   for (uint32_t g = 0; g < groups->num_groups; ++g) {
     const int64_t size = groups->offsets[g + 1] - groups->offsets[g];
@@ -436,7 +435,7 @@ static mp_status_t lower_collective_check_parts(mp_lowering_t *low, int64_t part
   return NULL;
 }
 
-static mp_status_t lower_collective_parts(mp_lowering_t *low, mp_collective_operand_t *operands) {
+static mp_status_t lower_collective_parts(lowering_t *low, mp_collective_operand_t *operands) {
   const bool scatters = low->op->code == MP_OP_REDUCE_SCATTER;
   low->out->dimension =
       mp_op_int(low->op, scatters ? MP_ATTR_SCATTER_DIMENSION : MP_ATTR_ALL_GATHER_DIM, 0);
@@ -450,8 +449,7 @@ static mp_status_t lower_collective_parts(mp_lowering_t *low, mp_collective_oper
   return scatters ? lower_collective_make_reducer(low, operands) : NULL;
 }
 
-static mp_status_t lower_collective_all_to_all(mp_lowering_t *low,
-                                               mp_collective_operand_t *operands) {
+static mp_status_t lower_collective_all_to_all(lowering_t *low, mp_collective_operand_t *operands) {
   low->out->dimension = mp_op_int(low->op, MP_ATTR_SPLIT_DIMENSION, 0);
   low->out->concat_dimension = mp_op_int(low->op, MP_ATTR_CONCAT_DIMENSION, 0);
   MP_RETURN_IF_ERROR(lower_collective_groups_of_op(low, false, false));
@@ -466,7 +464,7 @@ static mp_status_t lower_collective_all_to_all(mp_lowering_t *low,
   return NULL;
 }
 
-static mp_status_t lower_collective_ragged(mp_lowering_t *low, mp_collective_operand_t *operands) {
+static mp_status_t lower_collective_ragged(lowering_t *low, mp_collective_operand_t *operands) {
   const mp_attr_t *config = mp_op_attr(low->op, MP_ATTR_BACKEND_CONFIG);
   if (low->out->num_operands != 6 || low->op->num_results != 1 || operands[0].rank == 0 ||
       config == NULL || config->kind != MP_KIND_DICT) {
@@ -475,7 +473,7 @@ static mp_status_t lower_collective_ragged(mp_lowering_t *low, mp_collective_ope
   }
   const mp_attr_t *channel = mp_attr_dict_get_text(config, "channel_id");
   if (channel != NULL && channel->kind == MP_KIND_INT) low->out->channel_id = channel->u.i64;
-  mp_id_table_t table;
+  id_table_t table;
   MP_RETURN_IF_ERROR(
       lower_collective_read_table(low, mp_attr_dict_get_text(config, "replica_groups"), &table));
   MP_RETURN_IF_ERROR(
@@ -505,9 +503,9 @@ static mp_status_t lower_collective_ragged(mp_lowering_t *low, mp_collective_ope
 typedef struct {
   mp_opcode_t code;
   mp_collective_kind_t kind;
-} mp_collective_row_t;
+} collective_row_t;
 
-static const mp_collective_row_t g_collectives[] = {
+static const collective_row_t g_collectives[] = {
     {MP_OP_ALL_REDUCE, MP_COLLECTIVE_ALL_REDUCE},
     {MP_OP_ALL_GATHER, MP_COLLECTIVE_ALL_GATHER},
     {MP_OP_REDUCE_SCATTER, MP_COLLECTIVE_REDUCE_SCATTER},
@@ -520,7 +518,7 @@ static const mp_collective_row_t g_collectives[] = {
     {MP_OP_RECV, MP_COLLECTIVE_SEND_RECV},
 };
 
-static const mp_collective_row_t *lower_collective_find_row(const mp_op_t *op) {
+static const collective_row_t *lower_collective_find_row(const mp_op_t *op) {
   if (op->code == MP_OP_CUSTOM_CALL && !lower_collective_is_ragged(op)) return NULL;
   for (size_t i = 0; i < sizeof(g_collectives) / sizeof(g_collectives[0]); ++i) {
     if (g_collectives[i].code == op->code) return &g_collectives[i];
@@ -532,7 +530,7 @@ bool mp_plan_is_collective(const mp_op_t *op) {
   return lower_collective_find_row(op) != NULL;
 }
 
-static mp_status_t lower_collective_by_kind(mp_lowering_t *low, mp_collective_operand_t *operands) {
+static mp_status_t lower_collective_by_kind(lowering_t *low, mp_collective_operand_t *operands) {
   switch (low->out->kind) {
     case MP_COLLECTIVE_ALL_REDUCE:
       return lower_collective_all_reduce(low, operands);
@@ -574,7 +572,7 @@ mp_status_t mp_plan_lower_collective(mp_arena_t *arena, const mp_op_t *op, uint3
                                   .location = text,
                                   .channel_id = mp_op_int(op, MP_ATTR_CHANNEL_ID, 0),
                                   .ordinal = ordinal};
-  mp_lowering_t low = {arena, op, num_replicas, num_partitions, collective};
+  lowering_t low = {arena, op, num_replicas, num_partitions, collective};
   mp_collective_operand_t *operands = NULL;
   MP_RETURN_IF_ERROR(lower_collective_describe_operands(&low, &operands));
   MP_RETURN_IF_ERROR(lower_collective_by_kind(&low, operands));

@@ -4,7 +4,7 @@
 
 #include "sim/plan/emitter.h"
 
-// --- parameters and results ---
+// ---- parameters and results ----
 
 static mp_status_t plan_memory_of(const mp_attr_t *attrs, mp_memory_space_t *out_memory) {
   const mp_attr_t *kind = mp_attr_dict_get(attrs, MP_ATTR_MHLO_MEMORY_KIND);
@@ -108,7 +108,7 @@ static mp_status_t plan_io(mp_emitter_t *emitter) {
   return NULL;
 }
 
-// --- main ---
+// ---- main ----
 
 static mp_slot_t plan_io_slot(mp_slot_kind_t kind, const mp_program_io_t *io, uint32_t index) {
   if (io->bytes == 0) return (mp_slot_t){.kind = MP_SLOT_NONE};

@@ -21,7 +21,7 @@ typedef struct {
 MP_NODISCARD mp_status_t mp_plan_create(mp_module_t *module, const mp_plan_options_t *options,
                                         mp_program_t **out_program);
 
-// --- between the planner's files ---
+// ---- between the planner's files ----
 
 typedef struct {
   uint32_t start, end;  // positions, inclusive

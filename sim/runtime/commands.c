@@ -12,7 +12,7 @@ typedef struct {
   const mp_cmd_t *cmd;
   uint32_t next;  // the command to go on with; set to the following one before the call
   mp_step_t step;
-} mp_exec_t;
+} exec_t;
 
 static void *commands_address(const mp_run_t *run, const mp_slot_t *slot) {
   switch (slot->kind) {
@@ -45,19 +45,19 @@ typedef struct {
   mp_job_t job;  // first
   const mp_kernel_t *kernel;
   const mp_run_t *run;
-} mp_kernel_job_t;
+} kernel_job_t;
 
 static mp_status_t commands_run_kernel_part(mp_job_t *job, uint32_t part, void *scratch) {
-  const mp_kernel_job_t *k = (mp_kernel_job_t *)job;
+  const kernel_job_t *k = (kernel_job_t *)job;
   mp_kernel_call_t call = {
       .operands = k->run->inputs, .results = k->run->outputs, .scratch = scratch, .part = part};
   return k->kernel->run(k->kernel, &call);
 }
 
-static mp_status_t commands_do_launch(mp_exec_t *exec) {
+static mp_status_t commands_do_launch(exec_t *exec) {
   const mp_kernel_t *kernel = exec->cmd->kernel;
   commands_resolve(exec->run, exec->cmd);
-  mp_kernel_job_t job = {
+  kernel_job_t job = {
       .job = {.run = commands_run_kernel_part,
               .queue = exec->self->queue,
               .num_parts = kernel->num_parts,
@@ -68,7 +68,7 @@ static mp_status_t commands_do_launch(mp_exec_t *exec) {
   return mp_job_attend(exec->self->client, exec->self, &job.job);
 }
 
-static mp_status_t commands_do_copy(mp_exec_t *exec) {
+static mp_status_t commands_do_copy(exec_t *exec) {
   const void *from = commands_address(exec->run, &exec->cmd->operands[0]);
   void *to = commands_address(exec->run, &exec->cmd->results[0]);
   if (exec->cmd->bytes != 0 && from != to) memmove(to, from, exec->cmd->bytes);
@@ -78,7 +78,7 @@ static mp_status_t commands_do_copy(mp_exec_t *exec) {
 // ---- Collectives ----
 
 // Comes here again when it was parked: the meeting is over, or there is more to do for it.
-static mp_status_t commands_do_collective(mp_exec_t *exec) {
+static mp_status_t commands_do_collective(exec_t *exec) {
   mp_run_t *run = exec->run;
   mp_arrival_t *arrival = &run->arrival;
   if (arrival->collective == NULL) {
@@ -104,7 +104,7 @@ static mp_status_t commands_do_collective(mp_exec_t *exec) {
   return NULL;
 }
 
-static mp_status_t commands_do_send(mp_exec_t *exec) {
+static mp_status_t commands_do_send(exec_t *exec) {
   mp_run_t *run = exec->run;
   const mp_collective_t *collective = exec->cmd->collective;
   commands_resolve(run, exec->cmd);
@@ -117,7 +117,7 @@ static mp_status_t commands_do_send(mp_exec_t *exec) {
 }
 
 // Comes here again when it was parked, with the message.
-static mp_status_t commands_do_recv(mp_exec_t *exec) {
+static mp_status_t commands_do_recv(exec_t *exec) {
   mp_run_t *run = exec->run;
   const mp_collective_t *collective = exec->cmd->collective;
   commands_resolve(run, exec->cmd);
@@ -151,30 +151,30 @@ static mp_status_t commands_do_recv(mp_exec_t *exec) {
 
 // ---- Numbers and control flow ----
 
-static mp_status_t commands_do_replica_id(mp_exec_t *exec) {
+static mp_status_t commands_do_replica_id(exec_t *exec) {
   uint32_t id = exec->run->logical / exec->run->executable->program->num_partitions;
   memcpy(commands_address(exec->run, &exec->cmd->results[0]), &id, sizeof(id));
   return NULL;
 }
 
-static mp_status_t commands_do_partition_id(mp_exec_t *exec) {
+static mp_status_t commands_do_partition_id(exec_t *exec) {
   uint32_t id = exec->run->logical % exec->run->executable->program->num_partitions;
   memcpy(commands_address(exec->run, &exec->cmd->results[0]), &id, sizeof(id));
   return NULL;
 }
 
-static mp_status_t commands_do_jump(mp_exec_t *exec) {
+static mp_status_t commands_do_jump(exec_t *exec) {
   exec->next = exec->cmd->targets[0];
   return NULL;
 }
 
-static mp_status_t commands_do_branch_unless(mp_exec_t *exec) {
+static mp_status_t commands_do_branch_unless(exec_t *exec) {
   const uint8_t *condition = commands_address(exec->run, &exec->cmd->operands[0]);
   if (*condition == 0) exec->next = exec->cmd->targets[0];
   return NULL;
 }
 
-static mp_status_t commands_do_switch(mp_exec_t *exec) {
+static mp_status_t commands_do_switch(exec_t *exec) {
   int32_t index;
   memcpy(&index, commands_address(exec->run, &exec->cmd->operands[0]), sizeof(index));
   uint32_t last = exec->cmd->num_targets - 1;
@@ -182,12 +182,12 @@ static mp_status_t commands_do_switch(mp_exec_t *exec) {
   return NULL;
 }
 
-static mp_status_t commands_do_done(mp_exec_t *exec) {
+static mp_status_t commands_do_done(exec_t *exec) {
   exec->step = MP_STEP_OVER;
   return NULL;
 }
 
-static mp_status_t (*const k_commands[])(mp_exec_t *exec) = {
+static mp_status_t (*const k_commands[])(exec_t *exec) = {
     [MP_CMD_LAUNCH] = commands_do_launch,
     [MP_CMD_COLLECTIVE] = commands_do_collective,
     [MP_CMD_SEND] = commands_do_send,
@@ -203,7 +203,7 @@ static mp_status_t (*const k_commands[])(mp_exec_t *exec) = {
 
 mp_status_t mp_run_commands(mp_worker_t *self, mp_run_t *run, mp_step_t *out_step) {
   const mp_program_t *program = run->executable->program;
-  mp_exec_t exec = {.self = self, .run = run, .step = MP_STEP_GO_ON};
+  exec_t exec = {.self = self, .run = run, .step = MP_STEP_GO_ON};
   uint32_t pc = run->pc, back_edges = 0;
   while (exec.step == MP_STEP_GO_ON) {
     exec.cmd = &program->commands[pc];

@@ -98,7 +98,7 @@ void mp_device_set_skip(mp_device_set_t *set, uint32_t logical, mp_status_t erro
   if (set->endpoint == NULL) return;
   mp_status_t status = mp_device_set_session(set, logical, &session);
   const uint64_t number =
-      set->num_launches[logical]++;  // whatever happens: it counts elsewhere too
+      ++set->num_launches[logical];  // whatever happens: it counts elsewhere too
   if (status != NULL) {
     mp_status_ignore(status);
     mp_endpoint_refuse(set->endpoint, set->hash, number, set->num_ranks, set->ranks,

@@ -12,11 +12,11 @@
 // UNSET -> SETTING (one thread wins) -> SET (status may be read).
 enum { MP_EVENT_UNSET, MP_EVENT_SETTING, MP_EVENT_SET };
 
-typedef struct mp_event_waiter_s {
-  struct mp_event_waiter_s *next;
+typedef struct event_waiter_s {
+  struct event_waiter_s *next;
   mp_event_callback_t callback;
   void *context;
-} mp_event_waiter_t;
+} event_waiter_t;
 
 struct mp_event_s {
   atomic_int references;
@@ -24,10 +24,10 @@ struct mp_event_s {
   atomic_uint sleepers;  // threads in mp_event_await: no system call when there are none
   uint32_t generation;   // mp_process_generation() at creation
   mp_status_t status;
-  _Atomic(mp_event_waiter_t *) waiters;  // newest first; &g_closed after the event was set
+  _Atomic(event_waiter_t *) waiters;  // newest first; &g_closed after the event was set
 };
 
-static mp_event_waiter_t g_closed;
+static event_waiter_t g_closed;
 
 mp_status_t mp_event_create(mp_event_t **out_event) {
   mp_event_t *event = mp_malloc(sizeof(*event));
@@ -48,16 +48,16 @@ mp_event_t *mp_event_retain(mp_event_t *event) {
 }
 
 // Calls back in the order of registration.
-static void event_run_waiters(mp_event_waiter_t *newest, mp_status_t status) {
-  mp_event_waiter_t *oldest = NULL;
+static void event_run_waiters(event_waiter_t *newest, mp_status_t status) {
+  event_waiter_t *oldest = NULL;
   while (newest != NULL) {
-    mp_event_waiter_t *next = newest->next;
+    event_waiter_t *next = newest->next;
     newest->next = oldest;
     oldest = newest;
     newest = next;
   }
   while (oldest != NULL) {
-    mp_event_waiter_t *next = oldest->next;
+    event_waiter_t *next = oldest->next;
     oldest->callback(status, oldest->context);
     mp_free(oldest);
     oldest = next;
@@ -67,7 +67,7 @@ static void event_run_waiters(mp_event_waiter_t *newest, mp_status_t status) {
 void mp_event_release(mp_event_t *event) {
   if (event == NULL) return;
   if (atomic_fetch_sub_explicit(&event->references, 1, memory_order_acq_rel) != 1) return;
-  mp_event_waiter_t *waiters = atomic_load(&event->waiters);
+  event_waiter_t *waiters = atomic_load(&event->waiters);
   if (waiters != NULL && waiters != &g_closed) {
     // Whoever owed the event dropped it: nobody can set it any more, but callbacks must run.
     mp_status_t lost = mp_status_make(MP_CANCELLED, "an event was dropped before it was set");
@@ -142,12 +142,12 @@ bool mp_event_wait_for(mp_event_t *event, double seconds) {
 }
 
 mp_status_t mp_event_on_ready(mp_event_t *event, mp_event_callback_t callback, void *context) {
-  mp_event_waiter_t *waiter = NULL;
+  event_waiter_t *waiter = NULL;
   if (!mp_event_is_ready(event)) {
     waiter = mp_malloc(sizeof(*waiter));
     MP_RETURN_IF_NULL(waiter);
-    *waiter = (mp_event_waiter_t){NULL, callback, context};
-    mp_event_waiter_t *head = atomic_load(&event->waiters);
+    *waiter = (event_waiter_t){NULL, callback, context};
+    event_waiter_t *head = atomic_load(&event->waiters);
     while (head != &g_closed) {
       waiter->next = head;
       if (atomic_compare_exchange_weak(&event->waiters, &head, waiter)) return NULL;

@@ -24,23 +24,23 @@ typedef enum {
   MP_POOL_PAGES,  // multiples of a page
   MP_POOL_HUGE,   // the same, in chunks with huge pages
   MP_NUM_POOLS,
-} mp_pool_kind_t;
+} pool_kind_t;
 
-typedef struct mp_chunk_s {
-  struct mp_chunk_s *next;
+typedef struct chunk_s {
+  struct chunk_s *next;
   char *data;
   uint64_t bytes;
-} mp_chunk_t;
+} chunk_t;
 
 typedef struct {
   mp_span_t *bins[MP_NUM_BINS];
   uint64_t used[MP_BIN_WORDS];  // bit i: bins[i] is not empty
   uint64_t next_chunk;
-} mp_pool_t;
+} pool_t;
 
 struct mp_heap_s {
-  mp_pool_t pools[MP_NUM_POOLS];
-  mp_chunk_t *chunks;
+  pool_t pools[MP_NUM_POOLS];
+  chunk_t *chunks;
   int32_t numa_node;
   bool is_bound;
   uint64_t idle;  // sum of `touched` over free blocks
@@ -69,8 +69,8 @@ void mp_heap_release(mp_heap_t *heap) {
       }
     }
   }
-  for (mp_chunk_t *chunk = heap->chunks; chunk != NULL;) {
-    mp_chunk_t *next = chunk->next;
+  for (chunk_t *chunk = heap->chunks; chunk != NULL;) {
+    chunk_t *next = chunk->next;
     munmap(chunk->data, chunk->bytes);
     mp_free(chunk);
     chunk = next;
@@ -96,7 +96,7 @@ uint64_t mp_heap_round(uint64_t bytes, bool whole_pages) {
   return heap_round_up(bytes, whole_pages ? MP_PAGE_BYTES : MP_BLOCK_ALIGN);
 }
 
-static mp_pool_kind_t heap_pool_of(uint64_t bytes) {
+static pool_kind_t heap_pool_of(uint64_t bytes) {
   if (bytes >= MP_BIG_BLOCK) return MP_POOL_HUGE;
   return bytes >= MP_PAGE_ALIGNED_FROM ? MP_POOL_PAGES : MP_POOL_SMALL;
 }
@@ -111,7 +111,7 @@ static int heap_bin_of(uint64_t bytes) {
 }
 
 static void heap_bin_insert(mp_heap_t *heap, mp_span_t *block) {
-  mp_pool_t *pool = &heap->pools[block->pool];
+  pool_t *pool = &heap->pools[block->pool];
   int bin = heap_bin_of(block->bytes);
   block->is_free = true;
   block->list_prev = NULL;
@@ -123,7 +123,7 @@ static void heap_bin_insert(mp_heap_t *heap, mp_span_t *block) {
 }
 
 static void heap_bin_remove(mp_heap_t *heap, mp_span_t *block) {
-  mp_pool_t *pool = &heap->pools[block->pool];
+  pool_t *pool = &heap->pools[block->pool];
   int bin = heap_bin_of(block->bytes);
   if (block->list_prev != NULL) {
     block->list_prev->list_next = block->list_next;
@@ -137,7 +137,7 @@ static void heap_bin_remove(mp_heap_t *heap, mp_span_t *block) {
 }
 
 // The first bin >= `bin` that is not empty, or MP_NUM_BINS.
-static int heap_next_used_bin(const mp_pool_t *pool, int bin) {
+static int heap_next_used_bin(const pool_t *pool, int bin) {
   for (int word = bin / 64; word < MP_BIN_WORDS; ++word) {
     uint64_t bits = pool->used[word];
     if (word == bin / 64) bits &= ~(uint64_t)0 << (bin % 64);
@@ -146,7 +146,7 @@ static int heap_next_used_bin(const mp_pool_t *pool, int bin) {
   return MP_NUM_BINS;
 }
 
-static mp_span_t *heap_find_fit(const mp_pool_t *pool, uint64_t bytes, uint64_t after) {
+static mp_span_t *heap_find_fit(const pool_t *pool, uint64_t bytes, uint64_t after) {
   int own = heap_bin_of(bytes);
   for (int bin = heap_next_used_bin(pool, own); bin < MP_NUM_BINS;
        bin = heap_next_used_bin(pool, bin + 1)) {
@@ -185,12 +185,12 @@ static char *heap_map_aligned(uint64_t bytes, uint64_t align) {
   return start;
 }
 
-static mp_span_t *heap_add_chunk(mp_heap_t *heap, uint64_t bytes, mp_pool_kind_t kind) {
-  mp_pool_t *pool = &heap->pools[kind];
+static mp_span_t *heap_add_chunk(mp_heap_t *heap, uint64_t bytes, pool_kind_t kind) {
+  pool_t *pool = &heap->pools[kind];
   uint64_t align = kind == MP_POOL_HUGE ? MP_HUGE_PAGE : MP_PAGE_BYTES;
   uint64_t size = heap_round_up(bytes, align);
   if (size < pool->next_chunk) size = pool->next_chunk;
-  mp_chunk_t *chunk = mp_calloc(1, sizeof(*chunk));
+  chunk_t *chunk = mp_calloc(1, sizeof(*chunk));
   mp_span_t *block = mp_calloc(1, sizeof(*block));
   char *data = NULL;
   if (chunk != NULL && block != NULL) data = heap_map_aligned(size, align);
@@ -203,7 +203,7 @@ static mp_span_t *heap_add_chunk(mp_heap_t *heap, uint64_t bytes, mp_pool_kind_t
     (void)madvise(data, size, MADV_HUGEPAGE);  // a wish; plain pages do as well
   if (heap->numa_node >= 0 && !heap_bind_pages(data, size, heap->numa_node)) heap->is_bound = false;
   if (pool->next_chunk < MP_LAST_CHUNK) pool->next_chunk *= 2;
-  *chunk = (mp_chunk_t){heap->chunks, data, size};
+  *chunk = (chunk_t){heap->chunks, data, size};
   heap->chunks = chunk;
   block->data = data;
   block->bytes = size;
@@ -232,7 +232,7 @@ static void heap_split(mp_heap_t *heap, mp_span_t *block, uint64_t bytes) {
 }
 
 mp_span_t *mp_heap_take(mp_heap_t *heap, uint64_t bytes, uint64_t after) {
-  mp_pool_kind_t kind = heap_pool_of(bytes);
+  pool_kind_t kind = heap_pool_of(bytes);
   mp_span_t *block = heap_find_fit(&heap->pools[kind], bytes, after);
   if (block == NULL) block = heap_add_chunk(heap, bytes, kind);
   if (block == NULL) return NULL;
@@ -278,7 +278,7 @@ static void heap_trim_block(mp_heap_t *heap, mp_span_t *block) {
 
 void mp_heap_trim(mp_heap_t *heap, uint64_t completed) {
   for (int kind = MP_NUM_POOLS - 1; kind >= 0; --kind) {
-    mp_pool_t *pool = &heap->pools[kind];
+    pool_t *pool = &heap->pools[kind];
     int first = heap_bin_of(MP_TRIM_BLOCK);
     for (int bin = heap_next_used_bin(pool, first); bin < MP_NUM_BINS;
          bin = heap_next_used_bin(pool, bin + 1)) {

@@ -27,7 +27,7 @@ typedef struct {
   const mp_label_t *label;
   uint64_t bytes;
   uint64_t count;
-} mp_holder_t;
+} holder_t;
 
 static int holders_compare_labels(const mp_label_t *a, const mp_label_t *b) {
   if (a->origin != b->origin) return a->origin < b->origin ? -1 : 1;
@@ -42,11 +42,11 @@ static int holders_compare_labels(const mp_label_t *a, const mp_label_t *b) {
 }
 
 static int holders_by_label(const void *a, const void *b) {
-  return holders_compare_labels(((const mp_holder_t *)a)->label, ((const mp_holder_t *)b)->label);
+  return holders_compare_labels(((const holder_t *)a)->label, ((const holder_t *)b)->label);
 }
 
 static int holders_by_bytes(const void *a, const void *b) {
-  uint64_t x = ((const mp_holder_t *)a)->bytes, y = ((const mp_holder_t *)b)->bytes;
+  uint64_t x = ((const holder_t *)a)->bytes, y = ((const holder_t *)b)->bytes;
   return x > y ? -1 : x < y;
 }
 
@@ -68,7 +68,7 @@ void mp_label_print(const mp_label_t *label, mp_strbuf_t *out) {
 }
 
 // Brings equal labels together; returns how many groups there are.
-static size_t holders_merge_equal(mp_holder_t *holders, size_t count) {
+static size_t holders_merge_equal(holder_t *holders, size_t count) {
   qsort(holders, count, sizeof(*holders), holders_by_label);
   size_t groups = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -86,14 +86,14 @@ static size_t holders_merge_equal(mp_holder_t *holders, size_t count) {
 void mp_memory_describe_holders(const mp_memory_t *memory, mp_strbuf_t *out) {
   size_t count = 0;
   for (const mp_span_t *b = memory->live; b != NULL; b = b->list_next) ++count;
-  mp_holder_t *holders = mp_calloc(count, sizeof(*holders));
+  holder_t *holders = mp_calloc(count, sizeof(*holders));
   if (count == 0 || holders == NULL) {
     mp_free(holders);
     return;
   }
   size_t n = 0;
   for (const mp_span_t *b = memory->live; b != NULL; b = b->list_next) {
-    holders[n++] = (mp_holder_t){b->label, b->bytes, 1};
+    holders[n++] = (holder_t){b->label, b->bytes, 1};
   }
   size_t groups = holders_merge_equal(holders, count);
   mp_strbuf_puts(out, "\nlive buffers, largest first:");

@@ -15,7 +15,7 @@ typedef struct {
   mp_take_t take;
   bool is_donated;
   mp_storage_t *storage;  // a hold; NULL: moved to a result, or an error buffer
-} mp_argument_t;
+} argument_t;
 
 // One device's share of a launch.
 typedef struct {
@@ -24,21 +24,21 @@ typedef struct {
   mp_buffer_t *const *buffers;  // the arguments
   mp_run_t *run;
   uint32_t num_taken;
-  mp_argument_t *arguments;  // [num_params]
-  uint32_t num_results;      // made so far
-  mp_buffer_t **results;     // [num_results]
+  argument_t *arguments;  // [num_params]
+  uint32_t num_results;   // made so far
+  mp_buffer_t **results;  // [num_results]
   mp_span_t *arena;
-} mp_share_t;
+} share_t;
 
 typedef struct {
   mp_executable_t *executable;
   const mp_launch_t *launch;
   uint64_t claim;
   uint32_t num_shares;
-  mp_share_t *shares;
+  share_t *shares;
   mp_session_t *session;  // of a launch without collectives on several devices
   mp_label_t arena_label;
-} mp_launching_t;
+} launching_t;
 
 // ---- Checks ----
 
@@ -112,10 +112,10 @@ static mp_status_t launch_check_devices(const mp_executable_t *executable,
 
 // ---- Preparing one share ----
 
-static mp_status_t launch_take_arguments(mp_launching_t *l, mp_share_t *share) {
+static mp_status_t launch_take_arguments(launching_t *l, share_t *share) {
   const mp_program_t *program = l->executable->program;
   for (uint32_t p = 0; p < program->num_params; ++p) {
-    mp_argument_t *argument = &share->arguments[p];
+    argument_t *argument = &share->arguments[p];
     mp_buffer_t *buffer = share->buffers[p];
     mp_status_t status = launch_check_argument(l->executable, share->device, p, buffer);
     argument->is_donated = program->params[p].alias != -1 && launch_may_donate(l->launch, p);
@@ -133,11 +133,11 @@ static mp_status_t launch_take_arguments(mp_launching_t *l, mp_share_t *share) {
 }
 
 // The storage of result r: the donated parameter's own, or new.
-static mp_status_t launch_make_result_storage(mp_launching_t *l, mp_share_t *share, uint32_t r,
+static mp_status_t launch_make_result_storage(launching_t *l, share_t *share, uint32_t r,
                                               mp_storage_t **out_storage) {
   const mp_program_io_t *io = &l->executable->program->results[r];
   mp_memory_t *memory = mp_device_memory(share->device, io->memory);
-  mp_argument_t *argument = io->alias >= 0 ? &share->arguments[io->alias] : NULL;
+  argument_t *argument = io->alias >= 0 ? &share->arguments[io->alias] : NULL;
   if (argument != NULL && argument->take == MP_TAKE_OVER && argument->storage != NULL &&
       argument->storage->memory == memory && argument->storage->bytes >= io->bytes) {
     *out_storage = argument->storage;
@@ -162,7 +162,7 @@ static mp_status_t launch_make_result_storage(mp_launching_t *l, mp_share_t *sha
   return NULL;
 }
 
-static mp_status_t launch_make_results(mp_launching_t *l, mp_share_t *share) {
+static mp_status_t launch_make_results(launching_t *l, share_t *share) {
   const mp_program_t *program = l->executable->program;
   for (uint32_t r = 0; r < program->num_results; ++r) {
     const mp_program_io_t *io = &program->results[r];
@@ -176,7 +176,7 @@ static mp_status_t launch_make_results(mp_launching_t *l, mp_share_t *share) {
   return NULL;
 }
 
-static mp_status_t launch_find_session(mp_launching_t *l, mp_share_t *share) {
+static mp_status_t launch_find_session(launching_t *l, share_t *share) {
   mp_executable_t *executable = l->executable;
   if (executable->has_collectives) {
     return mp_device_set_session(executable->set, share->logical, &share->run->session);
@@ -189,7 +189,7 @@ static mp_status_t launch_find_session(mp_launching_t *l, mp_share_t *share) {
   return NULL;
 }
 
-static mp_status_t launch_prepare(mp_launching_t *l, mp_share_t *share) {
+static mp_status_t launch_prepare(launching_t *l, share_t *share) {
   const mp_program_t *program = l->executable->program;
   MP_RETURN_IF_ERROR(mp_run_create(l->executable, share->logical, &share->run));
   MP_RETURN_IF_ERROR(launch_find_session(l, share));
@@ -205,7 +205,7 @@ static mp_status_t launch_prepare(mp_launching_t *l, mp_share_t *share) {
 
 // ---- Undoing and committing ----
 
-static void launch_undo(mp_launching_t *l, mp_share_t *share) {
+static void launch_undo(launching_t *l, share_t *share) {
   const mp_program_t *program = l->executable->program;
   uint64_t newest = share->device->enqueued;
   for (uint32_t r = 0; r < share->num_results; ++r) {
@@ -225,7 +225,7 @@ static void launch_undo(mp_launching_t *l, mp_share_t *share) {
     mp_memory_free(mp_device_memory(share->device, MP_MEMORY_DEVICE), share->arena, newest);
   }
   for (uint32_t p = 0; p < share->num_taken; ++p) {
-    mp_argument_t *argument = &share->arguments[p];
+    argument_t *argument = &share->arguments[p];
     if (argument->is_donated) {
       mp_buffer_untake(share->buffers[p], argument->storage);
     } else {
@@ -235,14 +235,14 @@ static void launch_undo(mp_launching_t *l, mp_share_t *share) {
   mp_run_release(share->run);
 }
 
-static void launch_relabel_result(const mp_launching_t *l, const mp_program_io_t *io, uint32_t r,
+static void launch_relabel_result(const launching_t *l, const mp_program_io_t *io, uint32_t r,
                                   mp_storage_t *storage) {
   mp_label_t label = mp_label_make(MP_ORIGIN_RESULT, io->type->dtype, io->type->dims,
                                    io->type->rank, l->executable->name, r);
   mp_storage_relabel(storage, &label);
 }
 
-static void launch_commit(mp_launching_t *l, mp_share_t *share) {
+static void launch_commit(launching_t *l, share_t *share) {
   const mp_program_t *program = l->executable->program;
   mp_run_t *run = share->run;
   run->number = ++share->device->enqueued;
@@ -299,7 +299,7 @@ void mp_executable_refuse(mp_executable_t *executable, const mp_launch_t *launch
   pthread_mutex_unlock(&executable->client->launch_lock);
 }
 
-static mp_status_t launch_prepare_and_commit(mp_launching_t *l) {
+static mp_status_t launch_prepare_and_commit(launching_t *l) {
   mp_client_t *client = l->executable->client;
   if (mp_client_is_stopping(client)) {
     return mp_status_make(MP_FAILED_PRECONDITION, "%s: its client was closed",
@@ -323,12 +323,12 @@ static mp_status_t launch_prepare_and_commit(mp_launching_t *l) {
 
 // ---- Letting the runs go ----
 
-static void launch_let_go(mp_launching_t *l, mp_worker_t *inline_worker) {
+static void launch_let_go(launching_t *l, mp_worker_t *inline_worker) {
   const mp_program_t *program = l->executable->program;
   mp_client_t *client = l->executable->client;
   mp_device_list_t runnable = {0};
   for (uint32_t i = 0; i < l->num_shares; ++i) {
-    mp_share_t *share = &l->shares[i];
+    share_t *share = &l->shares[i];
     for (uint32_t p = 0; p < program->num_params; ++p) {
       mp_event_t *definition = share->buffers[p]->definition;
       if (!mp_event_has_succeeded(definition)) mp_run_wait_for(share->run, definition);
@@ -343,7 +343,7 @@ static void launch_let_go(mp_launching_t *l, mp_worker_t *inline_worker) {
   mp_deadlock_check(client);  // the workers may all be asleep
 }
 
-static mp_status_t launch_run(mp_launching_t *l, mp_buffer_t **const *out_results,
+static mp_status_t launch_run(launching_t *l, mp_buffer_t **const *out_results,
                               mp_event_t **out_done) {
   mp_client_t *client = l->executable->client;
   mp_worker_t *inline_worker = mp_inline_get(l->executable, l->num_shares);
@@ -352,7 +352,7 @@ static mp_status_t launch_run(mp_launching_t *l, mp_buffer_t **const *out_result
   pthread_mutex_unlock(&client->launch_lock);
   if (status == NULL) {
     for (uint32_t i = 0; i < l->num_shares; ++i) {
-      mp_share_t *share = &l->shares[i];
+      share_t *share = &l->shares[i];
       share->run->inline_worker = inline_worker;
       for (uint32_t r = 0; r < share->num_results; ++r) out_results[i][r] = share->results[r];
       if (out_done != NULL) out_done[i] = mp_event_retain(share->run->event);
@@ -369,26 +369,26 @@ mp_status_t mp_executable_launch(mp_executable_t *executable, const mp_launch_t 
   const mp_program_t *program = executable->program;
   MP_RETURN_IF_ERROR(mp_client_check(executable->client));
   MP_RETURN_IF_ERROR(launch_check_devices(executable, launch));
-  mp_launching_t l = {.executable = executable, .launch = launch};
+  launching_t l = {.executable = executable, .launch = launch};
   const uint32_t *logical = launch_devices_of(executable, launch, &l.num_shares);
   if (l.num_shares == 0) return NULL;  // the program runs on other processes only
   l.arena_label = (mp_label_t){.origin = MP_ORIGIN_TEMPORARY, .name = executable->name};
   size_t per_share =
-      program->num_params * sizeof(mp_argument_t) + program->num_results * sizeof(mp_buffer_t *);
-  char *memory = mp_calloc(l.num_shares, sizeof(mp_share_t) + per_share);
+      program->num_params * sizeof(argument_t) + program->num_results * sizeof(mp_buffer_t *);
+  char *memory = mp_calloc(l.num_shares, sizeof(share_t) + per_share);
   if (memory == NULL) {
     mp_executable_refuse(executable, launch, mp_status_out_of_memory());
     return mp_status_out_of_memory();
   }
-  l.shares = (mp_share_t *)memory;
-  memory += l.num_shares * sizeof(mp_share_t);
+  l.shares = (share_t *)memory;
+  memory += l.num_shares * sizeof(share_t);
   for (uint32_t i = 0; i < l.num_shares; ++i, memory += per_share) {
-    mp_share_t *share = &l.shares[i];
+    share_t *share = &l.shares[i];
     share->logical = logical[i];
     share->device = mp_executable_device(executable, share->logical);
     share->buffers = program->num_params == 0 ? NULL : launch->arguments[i];
-    share->arguments = (mp_argument_t *)memory;
-    share->results = (mp_buffer_t **)(memory + program->num_params * sizeof(mp_argument_t));
+    share->arguments = (argument_t *)memory;
+    share->results = (mp_buffer_t **)(memory + program->num_params * sizeof(argument_t));
   }
   mp_status_t status = launch_run(&l, out_results, out_done);
   mp_free(l.shares);

@@ -8,10 +8,10 @@
 typedef struct {
   mp_job_t job;  // first
   const mp_meeting_t *meeting;
-} mp_meeting_job_t;
+} meeting_job_t;
 
 static mp_status_t meet_run_chunk(mp_job_t *job, uint32_t part, void *scratch) {
-  const mp_meeting_t *meeting = ((mp_meeting_job_t *)job)->meeting;
+  const mp_meeting_t *meeting = ((meeting_job_t *)job)->meeting;
   return mp_collective_run(meeting->collective, meeting->group, meeting->contributions, part,
                            scratch);
 }
@@ -28,7 +28,7 @@ static void meet_let_go(mp_session_t *session, const mp_meeting_t *meeting,
 // Does a complete meeting's work and resumes all but the caller.
 static mp_status_t meet_hold_meeting(mp_session_t *session, mp_worker_t *self,
                                      mp_meeting_t *meeting, const mp_arrival_t *caller) {
-  mp_meeting_job_t job = {
+  meeting_job_t job = {
       .job = {.run = meet_run_chunk,
               .num_parts = mp_collective_num_chunks(meeting->collective, meeting->group),
               .scratch_bytes = mp_collective_scratch_bytes(meeting->collective, meeting->group)},

@@ -296,21 +296,20 @@ typedef struct {
   mp_job_t job;  // first
   mp_collective_schedule_t *schedule;
   uint32_t phase;
-} mp_remote_collective_job_t;
+} remote_collective_job_t;
 
 static mp_status_t remote_collective_pack_part(mp_job_t *job, uint32_t part, void *scratch) {
-  const mp_remote_collective_job_t *work = (mp_remote_collective_job_t *)job;
+  const remote_collective_job_t *work = (remote_collective_job_t *)job;
   return mp_collective_schedule_pack(work->schedule, work->phase, part, scratch);
 }
 
 static mp_status_t remote_collective_finish_part(mp_job_t *job, uint32_t part, void *scratch) {
-  return mp_collective_schedule_finish(((mp_remote_collective_job_t *)job)->schedule, part,
-                                       scratch);
+  return mp_collective_schedule_finish(((remote_collective_job_t *)job)->schedule, part, scratch);
 }
 
 static mp_status_t remote_collective_attend(mp_remote_collective_t *remote, mp_worker_t *self,
                                             uint32_t phase, mp_job_run_t run) {
-  mp_remote_collective_job_t job = {
+  remote_collective_job_t job = {
       .job = {.run = run,
               .num_parts = mp_collective_schedule_num_parts(remote->schedule, phase),
               .scratch_bytes = mp_collective_schedule_scratch_bytes(remote->schedule)},

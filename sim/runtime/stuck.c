@@ -47,9 +47,9 @@ typedef struct {
   mp_place_t places[MP_MAX_PLACES];
   uint32_t num_places, others;  // others: waiting at further places
   uint32_t *mark;               // [num_participants]
-} mp_places_t;
+} places_t;
 
-static void stuck_add_waiter(mp_places_t *p, const mp_collective_t *collective, uint32_t logical) {
+static void stuck_add_waiter(places_t *p, const mp_collective_t *collective, uint32_t logical) {
   uint32_t i = 0;
   while (i < p->num_places && p->places[i].collective != collective) ++i;
   if (i == MP_MAX_PLACES) {
@@ -61,7 +61,7 @@ static void stuck_add_waiter(mp_places_t *p, const mp_collective_t *collective, 
   p->mark[logical] = i + 1;
 }
 
-static void stuck_add_meeting(mp_places_t *p, const mp_meeting_t *meeting) {
+static void stuck_add_meeting(places_t *p, const mp_meeting_t *meeting) {
   for (uint32_t i = 0; i < meeting->num_members; ++i) {
     const mp_arrival_t *arrival = meeting->arrivals[i];
     if (arrival != NULL) stuck_add_waiter(p, arrival->collective, arrival->logical);
@@ -72,7 +72,7 @@ static const mp_remote_collective_t *stuck_first_remote(const mp_session_t *sess
   return session->peers == NULL ? NULL : session->peers->remotes;
 }
 
-static void stuck_collect(const mp_session_t *session, mp_places_t *p) {
+static void stuck_collect(const mp_session_t *session, places_t *p) {
   mp_meeting_t *meeting = NULL;
   while ((meeting = mp_rendezvous_next(&session->rendezvous, meeting)) != NULL) {
     stuck_add_meeting(p, meeting);
@@ -116,7 +116,7 @@ static uint32_t stuck_mark_missing(const mp_session_t *session, mp_participant_s
   return count;
 }
 
-static void stuck_print(mp_strbuf_t *out, const mp_session_t *session, mp_places_t *p) {
+static void stuck_print(mp_strbuf_t *out, const mp_session_t *session, places_t *p) {
   const uint32_t absent = MP_MAX_PLACES + 1, queued = absent + 1;
   uint32_t most = 0;
   for (uint32_t i = 1; i < p->num_places; ++i) {
@@ -152,7 +152,7 @@ static void stuck_print(mp_strbuf_t *out, const mp_session_t *session, mp_places
 }
 
 mp_status_t mp_session_describe_stuck(const mp_session_t *session) {
-  mp_places_t places = {.mark = mp_calloc(session->num_participants, sizeof(uint32_t))};
+  places_t places = {.mark = mp_calloc(session->num_participants, sizeof(uint32_t))};
   MP_RETURN_IF_NULL(places.mark);
   stuck_collect(session, &places);
   mp_strbuf_t text;
@@ -188,7 +188,7 @@ bool mp_session_waits_for_peers(const mp_session_t *session) {
   return false;
 }
 
-static void stuck_print_places(mp_strbuf_t *out, const mp_session_t *session, mp_places_t *p) {
+static void stuck_print_places(mp_strbuf_t *out, const mp_session_t *session, places_t *p) {
   stuck_collect(session, p);
   for (uint32_t i = 0; i < p->num_places; ++i) {
     if (i != 0) mp_strbuf_puts(out, "; ");
@@ -200,7 +200,7 @@ static void stuck_print_places(mp_strbuf_t *out, const mp_session_t *session, mp
 
 void mp_session_describe_wait(const mp_session_t *session, double seconds, mp_strbuf_t *out) {
   const mp_peers_t *peers = session->peers;
-  mp_places_t places = {.mark = mp_calloc(session->num_participants, sizeof(uint32_t))};
+  places_t places = {.mark = mp_calloc(session->num_participants, sizeof(uint32_t))};
   if (places.mark == NULL) return;
   mp_strbuf_printf(out, "launch %" PRIu64 ": ", peers->number);
   stuck_print_places(out, session, &places);
@@ -238,7 +238,7 @@ static void stuck_print_state(mp_strbuf_t *out, const mp_session_t *session, uin
 }
 
 void mp_session_describe_own(const mp_session_t *session, mp_strbuf_t *out) {
-  mp_places_t places = {.mark = mp_calloc(session->num_participants, sizeof(uint32_t))};
+  places_t places = {.mark = mp_calloc(session->num_participants, sizeof(uint32_t))};
   if (places.mark == NULL) return;
   stuck_print_places(out, session, &places);
   stuck_print_state(out, session, places.mark, MP_PARTICIPANT_ACTIVE, " running or queued");

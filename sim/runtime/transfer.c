@@ -12,11 +12,11 @@
 
 enum { MP_INLINE_BYTES = 1 << 20 };
 
-typedef struct mp_transfer_s mp_transfer_t;
-struct mp_transfer_s {
+typedef struct transfer_s transfer_t;
+struct transfer_s {
   mp_job_t job;  // first
   mp_client_t *client;
-  mp_transfer_t *next;  // of those that wait for their turn on a thread
+  transfer_t *next;  // of those that wait for their turn on a thread
   mp_status_t source_error;
   mp_storage_t *source, *target;  // holds; NULL: the host's side
   const void *from;
@@ -51,7 +51,7 @@ static void transfer_describe_bytes(mp_strided_t *copy, uint64_t bytes) {
 
 static mp_status_t transfer_run_part(mp_job_t *job, uint32_t part, void *scratch) {
   (void)scratch;
-  mp_transfer_t *transfer = (mp_transfer_t *)job;
+  transfer_t *transfer = (transfer_t *)job;
   mp_strided_run_part(&transfer->copy, transfer->to, transfer->from, job->num_parts, part);
   return NULL;
 }
@@ -59,7 +59,7 @@ static mp_status_t transfer_run_part(mp_job_t *job, uint32_t part, void *scratch
 // Ends a transfer: everything held is given back before the event is set, so that whoever waits
 // for it finds the books right.
 static void transfer_finish(mp_job_t *job, mp_status_t status) {
-  mp_transfer_t *transfer = (mp_transfer_t *)job;
+  transfer_t *transfer = (transfer_t *)job;
   mp_client_t *client = transfer->client;
   mp_event_t *done = transfer->done;
   mp_storage_release(transfer->source);
@@ -70,7 +70,7 @@ static void transfer_finish(mp_job_t *job, mp_status_t status) {
   mp_client_unhold(client);
 }
 
-static void transfer_start(mp_transfer_t *transfer) {
+static void transfer_start(transfer_t *transfer) {
   if (transfer->source_error != NULL) {
     transfer_finish(&transfer->job, transfer->source_error);
   } else if (transfer->job.num_parts == 1) {
@@ -85,11 +85,11 @@ static void transfer_start(mp_transfer_t *transfer) {
 // nest on the stack. The outermost call starts all of them, one after the other.
 static _Thread_local struct {
   bool is_starting;
-  mp_transfer_t *first, *last;
+  transfer_t *first, *last;
 } t_due;
 
 static void transfer_on_source(mp_status_t status, void *context) {
-  mp_transfer_t *transfer = context;
+  transfer_t *transfer = context;
   transfer->source_error = mp_status_retain(status);
   transfer->next = NULL;
   if (t_due.first != NULL) {
@@ -114,12 +114,12 @@ typedef struct {
   mp_event_t *after;              // borrowed; NULL: at once
   uint64_t bytes;
   const mp_strided_t *copy;
-} mp_transfer_request_t;
+} transfer_request_t;
 
 // Starts a transfer (or has it start after `after`). `done` is borrowed.
-static mp_status_t transfer_begin(mp_client_t *client, const mp_transfer_request_t *request,
+static mp_status_t transfer_begin(mp_client_t *client, const transfer_request_t *request,
                                   mp_event_t *done) {
-  mp_transfer_t *transfer = mp_calloc(1, sizeof(*transfer));
+  transfer_t *transfer = mp_calloc(1, sizeof(*transfer));
   if (transfer == NULL) {
     mp_storage_release(request->source);
     mp_storage_release(request->target);
@@ -148,8 +148,7 @@ static mp_status_t transfer_begin(mp_client_t *client, const mp_transfer_request
 }
 
 // transfer_begin() with a new event, given to the caller who wants it.
-static mp_status_t transfer_begin_with_event(mp_client_t *client,
-                                             const mp_transfer_request_t *request,
+static mp_status_t transfer_begin_with_event(mp_client_t *client, const transfer_request_t *request,
                                              mp_event_t **out_done) {
   mp_event_t *done;
   mp_status_t status = mp_event_create(&done);
@@ -175,11 +174,11 @@ typedef struct {
   const mp_strided_t *copy;
   void *to;
   const void *from;
-} mp_copy_job_t;
+} copy_job_t;
 
 static mp_status_t transfer_run_copy_part(mp_job_t *job, uint32_t part, void *scratch) {
   (void)scratch;
-  mp_copy_job_t *copy = (mp_copy_job_t *)job;
+  copy_job_t *copy = (copy_job_t *)job;
   mp_strided_run_part(copy->copy, copy->to, copy->from, job->num_parts, part);
   return NULL;
 }
@@ -190,11 +189,10 @@ static mp_status_t transfer_copy_now(mp_client_t *client, const mp_strided_t *co
     mp_strided_run(copy, to, from);
     return NULL;
   }
-  mp_copy_job_t job = {
-      .job = {.run = transfer_run_copy_part, .num_parts = mp_strided_num_parts(copy)},
-      .copy = copy,
-      .to = to,
-      .from = from};
+  copy_job_t job = {.job = {.run = transfer_run_copy_part, .num_parts = mp_strided_num_parts(copy)},
+                    .copy = copy,
+                    .to = to,
+                    .from = from};
   return mp_job_attend(client, mp_worker_current(), &job.job);
 }
 
@@ -213,11 +211,11 @@ mp_status_t mp_buffer_from_host(mp_memory_t *memory, const mp_host_array_t *arra
     status = transfer_copy_now(client, &copy, buffer->storage->data, array->data, buffer->bytes);
     if (status == NULL) mp_event_set(definition, NULL);
   } else {
-    mp_transfer_request_t request = {.from = array->data,
-                                     .to = buffer->storage->data,
-                                     .target = mp_storage_retain(buffer->storage),
-                                     .bytes = buffer->bytes,
-                                     .copy = &copy};
+    transfer_request_t request = {.from = array->data,
+                                  .to = buffer->storage->data,
+                                  .target = mp_storage_retain(buffer->storage),
+                                  .bytes = buffer->bytes,
+                                  .copy = &copy};
     status = transfer_begin(client, &request, definition);
   }
   if (status != NULL) {
@@ -250,12 +248,12 @@ mp_status_t mp_buffer_to_host(mp_buffer_t *buffer, void *dst, uint64_t dst_bytes
   transfer_describe(&copy, &buffer->type, byte_strides, NULL);
   mp_storage_t *source = NULL;
   MP_RETURN_IF_ERROR(mp_buffer_hold_storage(buffer, &source));
-  mp_transfer_request_t request = {.from = source == NULL ? NULL : source->data,
-                                   .to = dst,
-                                   .source = source,
-                                   .after = buffer->definition,
-                                   .bytes = buffer->bytes,
-                                   .copy = &copy};
+  transfer_request_t request = {.from = source == NULL ? NULL : source->data,
+                                .to = dst,
+                                .source = source,
+                                .after = buffer->definition,
+                                .bytes = buffer->bytes,
+                                .copy = &copy};
   return transfer_begin_with_event(client, &request, out_done);
 }
 
@@ -277,12 +275,12 @@ mp_status_t mp_buffer_read_raw(mp_buffer_t *buffer, void *dst, uint64_t offset, 
   transfer_describe_bytes(&copy, size);
   mp_storage_t *source = NULL;
   MP_RETURN_IF_ERROR(mp_buffer_hold_storage(buffer, &source));
-  mp_transfer_request_t request = {.from = source == NULL ? NULL : (char *)source->data + offset,
-                                   .to = dst,
-                                   .source = source,
-                                   .after = buffer->definition,
-                                   .bytes = size,
-                                   .copy = &copy};
+  transfer_request_t request = {.from = source == NULL ? NULL : (char *)source->data + offset,
+                                .to = dst,
+                                .source = source,
+                                .after = buffer->definition,
+                                .bytes = size,
+                                .copy = &copy};
   return transfer_begin_with_event(mp_device_client(buffer->memory->device), &request, out_done);
 }
 
@@ -296,11 +294,11 @@ mp_status_t mp_buffer_write_raw(mp_buffer_t *buffer, const void *src, uint64_t o
   if (target == NULL) {
     return mp_status_make(MP_FAILED_PRECONDITION, "an error buffer cannot be written");
   }
-  mp_transfer_request_t request = {.from = src,
-                                   .to = (char *)target->data + offset,
-                                   .target = target,
-                                   .bytes = size,
-                                   .copy = &copy};
+  transfer_request_t request = {.from = src,
+                                .to = (char *)target->data + offset,
+                                .target = target,
+                                .bytes = size,
+                                .copy = &copy};
   return transfer_begin_with_event(mp_device_client(buffer->memory->device), &request, out_done);
 }
 
@@ -327,13 +325,13 @@ mp_status_t mp_buffer_copy_to_memory(mp_buffer_t *buffer, mp_memory_t *memory,
   }
   mp_strided_t copy;
   transfer_describe_bytes(&copy, buffer->bytes);
-  mp_transfer_request_t request = {.from = source == NULL ? NULL : source->data,
-                                   .to = copy_buffer->storage->data,
-                                   .source = source,
-                                   .target = mp_storage_retain(copy_buffer->storage),
-                                   .after = buffer->definition,
-                                   .bytes = buffer->bytes,
-                                   .copy = &copy};
+  transfer_request_t request = {.from = source == NULL ? NULL : source->data,
+                                .to = copy_buffer->storage->data,
+                                .source = source,
+                                .target = mp_storage_retain(copy_buffer->storage),
+                                .after = buffer->definition,
+                                .bytes = buffer->bytes,
+                                .copy = &copy};
   status = transfer_begin(client, &request, definition);
   mp_event_release(definition);
   if (status != NULL) {

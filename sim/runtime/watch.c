@@ -116,10 +116,10 @@ static mp_status_t watch_look_at(const mp_watch_t *watch, mp_session_t *session,
 typedef struct {
   const mp_watch_t *watch;
   double now;
-} mp_look_t;
+} look_t;
 
 static void watch_look(mp_session_t *session, void *context) {
-  const mp_look_t *at = context;
+  const look_t *at = context;
   pthread_mutex_lock(&session->lock);
   mp_status_t error = session->error != NULL ? NULL : watch_look_at(at->watch, session, at->now);
   pthread_mutex_unlock(&session->lock);
@@ -157,7 +157,7 @@ static void *watch_main(void *context) {
     watch_sleep_until_next(watch);
     if (watch->must_stop) break;
     pthread_mutex_unlock(&watch->lock);
-    mp_look_t at = {watch, mp_clock_seconds()};
+    look_t at = {watch, mp_clock_seconds()};
     mp_endpoint_visit(watch->endpoint, watch_look, &at);
     must_end_client = mp_endpoint_is_spent(watch->endpoint);
     pthread_mutex_lock(&watch->lock);

@@ -42,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   return 0;
 }
 
-// --- the format's numbers ---
+// ---- the format's numbers ----
 
 // Bytes of the number at `at`, 0 if it is cut off.
 static size_t read_varint(const uint8_t *at, const uint8_t *end, uint64_t *out_value) {
@@ -72,7 +72,7 @@ static size_t write_varint(uint8_t *out, uint64_t value, size_t width) {
   return size;
 }
 
-// --- a program taken apart ---
+// ---- a program taken apart ----
 
 typedef struct {
   uint8_t *data;
@@ -137,7 +137,7 @@ static size_t put_together(const mp_container_t *c, uint8_t *out, size_t max_siz
   return bytes.size;
 }
 
-// --- changes ---
+// ---- changes ----
 
 static uint64_t new_number(uint64_t *state, uint64_t old) {
   static const uint64_t special[] = {0,
@@ -311,7 +311,7 @@ static bool change_property(uint64_t *state, mp_container_t *c, uint8_t *out) {
   return true;
 }
 
-// --- fields of operations ---
+// ---- fields of operations ----
 
 typedef enum { NAME, LOCATION, DICTIONARY, PROPERTY, TYPE, OPERAND, NUM_KINDS } mp_field_kind_t;
 

@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   return 0;
 }
 
-// --- mutation ---
+// ---- mutation ----
 
 typedef struct {
   char *data;
@@ -132,7 +132,7 @@ static mp_str_t other_token(uint64_t *state, const mp_str_t *tokens, size_t coun
 
 // A token of the same first character, most of the time: names for names, types for types.
 static mp_str_t like_token(uint64_t *state, const mp_str_t *tokens, size_t count, mp_str_t token) {
-  for (int tries = 0; tries < 16; tries++) {
+  for (int tries = 0; tries < 16; ++tries) {
     mp_str_t other = other_token(state, tokens, count);
     bool digits = other.data[0] >= '0' && other.data[0] <= '9' && token.data[0] >= '0' &&
                   token.data[0] <= '9';
@@ -175,11 +175,11 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
   out_t out = {room, 0, max_size < MAX_TEXT ? max_size : MAX_TEXT};
   size_t changes = 1 + fuzz_below(&state, 3);
   size_t places[3];
-  for (size_t i = 0; i < changes; i++) places[i] = fuzz_below(&state, count);
+  for (size_t i = 0; i < changes; ++i) places[i] = fuzz_below(&state, count);
   const char *at = text;
-  for (size_t i = 0; i < count; i++) {
+  for (size_t i = 0; i < count; ++i) {
     bool changed = false;
-    for (size_t j = 0; j < changes; j++) changed = changed || places[j] == i;
+    for (size_t j = 0; j < changes; ++j) changed = changed || places[j] == i;
     // White space stays: dimensions are no tokens of their own.
     put(&out, at, (size_t)(tokens[i].data - at));
     if (changed)

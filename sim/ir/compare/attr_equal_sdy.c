@@ -11,7 +11,7 @@ static bool attr_equal_sdy_lists_equal(mp_index_list_t a, mp_index_list_t b) {
 
 static bool attr_equal_sdy_axes_equal(mp_axis_list_t a, mp_axis_list_t b) {
   if (a.count != b.count) return false;
-  for (uint32_t i = 0; i < a.count; i++) {
+  for (uint32_t i = 0; i < a.count; ++i) {
     const mp_axis_ref_t *x = &a.axes[i], *y = &b.axes[i];
     if (!mp_str_equal(x->name, y->name) || x->pre_size != y->pre_size || x->size != y->size)
       return false;
@@ -22,7 +22,7 @@ static bool attr_equal_sdy_axes_equal(mp_axis_list_t a, mp_axis_list_t b) {
 bool mp_mesh_same_devices(const mp_mesh_t *a, const mp_mesh_t *b) {
   if (a == b) return true;
   if (a->num_axes != b->num_axes) return false;
-  for (uint32_t i = 0; i < a->num_axes; i++)
+  for (uint32_t i = 0; i < a->num_axes; ++i)
     if (!mp_str_equal(a->axes[i].name, b->axes[i].name) || a->axes[i].size != b->axes[i].size)
       return false;
   return attr_equal_sdy_lists_equal((mp_index_list_t){a->num_device_ids, a->device_ids},
@@ -36,7 +36,7 @@ static bool attr_equal_sdy_meshes_equal(const mp_mesh_t *a, const mp_mesh_t *b) 
 static bool attr_equal_sdy_shardings_equal(const mp_sdy_sharding_t *a, const mp_sdy_sharding_t *b) {
   if (a == b) return true;
   if (!attr_equal_sdy_meshes_equal(a->mesh, b->mesh) || a->rank != b->rank) return false;
-  for (uint32_t i = 0; i < a->rank; i++) {
+  for (uint32_t i = 0; i < a->rank; ++i) {
     const mp_dim_sharding_t *x = &a->dims[i], *y = &b->dims[i];
     if (!attr_equal_sdy_axes_equal(x->axes, y->axes) || x->is_open != y->is_open ||
         x->priority != y->priority)
@@ -49,14 +49,14 @@ static bool attr_equal_sdy_shardings_equal(const mp_sdy_sharding_t *a, const mp_
 
 static bool attr_equal_sdy_per_value_equal(mp_sdy_shardings_t a, mp_sdy_shardings_t b) {
   if (a.count != b.count) return false;
-  for (uint32_t i = 0; i < a.count; i++)
+  for (uint32_t i = 0; i < a.count; ++i)
     if (!attr_equal_sdy_shardings_equal(&a.shardings[i], &b.shardings[i])) return false;
   return true;
 }
 
 static bool attr_equal_sdy_axes_lists_equal(const mp_attr_t *a, const mp_attr_t *b) {
   if (a->u.axes_lists.count != b->u.axes_lists.count) return false;
-  for (uint32_t i = 0; i < a->u.axes_lists.count; i++)
+  for (uint32_t i = 0; i < a->u.axes_lists.count; ++i)
     if (!attr_equal_sdy_axes_equal(a->u.axes_lists.lists[i], b->u.axes_lists.lists[i]))
       return false;
   return true;
@@ -64,7 +64,7 @@ static bool attr_equal_sdy_axes_lists_equal(const mp_attr_t *a, const mp_attr_t 
 
 static bool attr_equal_sdy_params_equal(const mp_attr_t *a, const mp_attr_t *b) {
   if (a->u.all_to_all_params.count != b->u.all_to_all_params.count) return false;
-  for (uint32_t i = 0; i < a->u.all_to_all_params.count; i++) {
+  for (uint32_t i = 0; i < a->u.all_to_all_params.count; ++i) {
     const mp_all_to_all_param_t *x = &a->u.all_to_all_params.params[i];
     const mp_all_to_all_param_t *y = &b->u.all_to_all_params.params[i];
     if (!attr_equal_sdy_axes_equal(x->axes, y->axes) || x->source_dim != y->source_dim ||
@@ -76,9 +76,9 @@ static bool attr_equal_sdy_params_equal(const mp_attr_t *a, const mp_attr_t *b) 
 
 static bool attr_equal_sdy_mappings_equal(const mp_tensor_mapping_t *a,
                                           const mp_tensor_mapping_t *b, uint32_t count) {
-  for (uint32_t i = 0; i < count; i++) {
+  for (uint32_t i = 0; i < count; ++i) {
     if (a[i].rank != b[i].rank) return false;
-    for (uint32_t d = 0; d < a[i].rank; d++)
+    for (uint32_t d = 0; d < a[i].rank; ++d)
       if (!attr_equal_sdy_lists_equal(a[i].dims[d], b[i].dims[d])) return false;
   }
   return true;

@@ -29,7 +29,7 @@ static mp_status_t module_equal_pair(compare_t *c, const void *a, const void *b)
 
 static mp_status_t module_equal_compare_attrs(const mp_op_t *a, const mp_op_t *b) {
   if (a->num_attrs != b->num_attrs) return module_equal_differ(a, "the number of attributes");
-  for (uint32_t i = 0; i < a->num_attrs; i++) {
+  for (uint32_t i = 0; i < a->num_attrs; ++i) {
     const mp_named_attr_t *x = &a->attrs[i], *y = &b->attrs[i];
     if (x->name == y->name && mp_str_equal(x->text, y->text) && mp_attr_equal(x->value, y->value))
       continue;
@@ -55,14 +55,14 @@ static mp_status_t module_equal_compare_ops(compare_t *c, const mp_op_t *a, cons
   if (a->num_operands != b->num_operands || a->num_results != b->num_results ||
       a->num_regions != b->num_regions)
     return module_equal_differ(a, "the number of operands, results or regions");
-  for (uint32_t i = 0; i < a->num_operands; i++)
+  for (uint32_t i = 0; i < a->num_operands; ++i)
     if (!module_equal_same_value(c, a->operands[i], b->operands[i]))
       return module_equal_differ(a, "operands");
-  for (uint32_t i = 0; i < a->num_results; i++)
+  for (uint32_t i = 0; i < a->num_results; ++i)
     if (!mp_type_equal(a->results[i].type, b->results[i].type))
       return module_equal_differ(a, "result types");
   MP_RETURN_IF_ERROR(module_equal_compare_attrs(a, b));
-  for (uint32_t i = 0; i < a->num_regions; i++)
+  for (uint32_t i = 0; i < a->num_regions; ++i)
     MP_RETURN_IF_ERROR(module_equal_compare_blocks(c, a->regions[i], b->regions[i], a));
   return a->num_results > 0 ? module_equal_pair(c, a, b) : NULL;
 }
@@ -70,7 +70,7 @@ static mp_status_t module_equal_compare_ops(compare_t *c, const mp_op_t *a, cons
 static mp_status_t module_equal_compare_blocks(compare_t *c, const mp_block_t *a,
                                                const mp_block_t *b, const mp_op_t *op) {
   bool same = a->num_args == b->num_args;
-  for (uint32_t i = 0; same && i < a->num_args; i++) {
+  for (uint32_t i = 0; same && i < a->num_args; ++i) {
     same = mp_type_equal(a->args[i].type, b->args[i].type);
     MP_RETURN_IF_ERROR(module_equal_pair(c, &a->args[i], &b->args[i]));
   }
@@ -88,10 +88,10 @@ static mp_status_t module_equal_compare_funcs(compare_t *c, const mp_func_t *a,
   bool same = mp_str_equal(a->name, b->name) && mp_str_equal(a->visibility, b->visibility) &&
               mp_attr_equal(a->attrs, b->attrs) && a->num_results == b->num_results &&
               a->body->num_args == b->body->num_args;
-  for (uint32_t i = 0; same && i < a->num_results; i++)
+  for (uint32_t i = 0; same && i < a->num_results; ++i)
     same = mp_type_equal(a->result_types[i], b->result_types[i]) &&
            mp_attr_equal(a->result_attrs[i], b->result_attrs[i]);
-  for (uint32_t i = 0; same && i < a->body->num_args; i++)
+  for (uint32_t i = 0; same && i < a->body->num_args; ++i)
     same = mp_attr_equal(a->arg_attrs[i], b->arg_attrs[i]);
   if (!same)
     return mp_status_make(MP_FAILED_PRECONDITION, "modules differ in function @%.*s",
@@ -101,7 +101,7 @@ static mp_status_t module_equal_compare_funcs(compare_t *c, const mp_func_t *a,
 
 static bool module_equal_same_meshes(const mp_module_t *a, const mp_module_t *b) {
   if (a->num_meshes != b->num_meshes) return false;
-  for (uint32_t i = 0; i < a->num_meshes; i++) {
+  for (uint32_t i = 0; i < a->num_meshes; ++i) {
     mp_attr_t x = {.kind = MP_KIND_MESH, .u.mesh = a->meshes[i]};
     mp_attr_t y = {.kind = MP_KIND_MESH, .u.mesh = b->meshes[i]};
     if (!mp_attr_equal(&x, &y)) return false;

@@ -3,11 +3,11 @@
 
 #include "sim/ir/print/print_parts.h"
 
-// --- names and strings ---
+// ---- names and strings ----
 
 void mp_print_quoted(mp_str_t text, mp_strbuf_t *out) {
   mp_strbuf_putc(out, '"');
-  for (size_t i = 0; i < text.size; i++) {
+  for (size_t i = 0; i < text.size; ++i) {
     unsigned char c = (unsigned char)text.data[i];
     if (c == '\\')
       mp_strbuf_puts(out, "\\\\");
@@ -30,7 +30,7 @@ static bool print_attr_is_digit(char c) {
 // Whether the text can stand without quotes.
 static bool print_attr_is_bare(mp_str_t text) {
   if (text.size == 0 || !print_attr_is_letter(text.data[0])) return false;
-  for (size_t i = 1; i < text.size; i++) {
+  for (size_t i = 1; i < text.size; ++i) {
     char c = text.data[i];
     if (!print_attr_is_letter(c) && !print_attr_is_digit(c) && c != '$' && c != '.') return false;
   }
@@ -49,11 +49,11 @@ void mp_print_symbol(mp_str_t name, mp_strbuf_t *out) {
   print_attr_name(name, out);
 }
 
-// --- lists ---
+// ---- lists ----
 
 void mp_print_index_list(mp_index_list_t list, mp_strbuf_t *out) {
   mp_strbuf_putc(out, '[');
-  for (uint32_t i = 0; i < list.count; i++)
+  for (uint32_t i = 0; i < list.count; ++i)
     mp_strbuf_printf(out, "%s%" PRId64, i > 0 ? ", " : "", list.values[i]);
   mp_strbuf_putc(out, ']');
 }
@@ -75,7 +75,7 @@ static void print_attr_int_item(bool is_bool, int64_t value, mp_strbuf_t *out) {
 static void print_attr_array(const mp_attr_t *attr, mp_strbuf_t *out) {
   bool is_bool = attr->kind == MP_KIND_BOOLS;
   mp_strbuf_puts(out, is_bool ? "array<i1" : "array<i64");
-  for (size_t i = 0; i < attr->u.ints.count; i++) {
+  for (size_t i = 0; i < attr->u.ints.count; ++i) {
     mp_strbuf_puts(out, i == 0 ? ": " : ", ");
     print_attr_int_item(is_bool, attr->u.ints.values[i], out);
   }
@@ -83,7 +83,7 @@ static void print_attr_array(const mp_attr_t *attr, mp_strbuf_t *out) {
 }
 
 static bool print_attr_are_equal(const int64_t *values, size_t count) {
-  for (size_t i = 1; i < count; i++)
+  for (size_t i = 1; i < count; ++i)
     if (values[i] != values[0]) return false;
   return true;
 }
@@ -106,7 +106,7 @@ static void print_attr_int_table(const mp_attr_t *attr, const char *element, mp_
     if (table) mp_strbuf_putc(out, ']');
   }
   mp_strbuf_puts(out, "> : tensor<");
-  for (uint32_t i = 0; i < attr->u.ints.rank; i++)
+  for (uint32_t i = 0; i < attr->u.ints.rank; ++i)
     mp_strbuf_printf(out, "%" PRId64 "x", attr->u.ints.dims[i]);
   mp_strbuf_printf(out, "%s>", element);
 }
@@ -117,14 +117,14 @@ static void print_attr_value(const mp_attr_t *attr, bool typed, const mp_schema_
 
 static void print_attr_items(const mp_attr_t *attr, const mp_schema_attr_t *row, mp_strbuf_t *out) {
   mp_strbuf_putc(out, '[');
-  for (size_t i = 0; i < attr->u.array.count; i++) {
+  for (size_t i = 0; i < attr->u.array.count; ++i) {
     if (i > 0) mp_strbuf_puts(out, ", ");
     print_attr_value(attr->u.array.items[i], false, row, out);
   }
   mp_strbuf_putc(out, ']');
 }
 
-// --- StableHLO's own ---
+// ---- StableHLO's own ----
 
 static void print_attr_enum(const mp_attr_t *attr, mp_strbuf_t *out) {
   static const char *const names[] = {
@@ -176,7 +176,7 @@ static void print_attr_alias(const mp_attr_t *attr, mp_strbuf_t *out) {
 
 static void print_attr_stablehlo_mesh(const mp_mesh_t *mesh, mp_strbuf_t *out) {
   mp_strbuf_puts(out, "#stablehlo.mesh<axes=[");
-  for (uint32_t i = 0; i < mesh->num_axes; i++) {
+  for (uint32_t i = 0; i < mesh->num_axes; ++i) {
     mp_strbuf_puts(out, i > 0 ? ", <name = " : "<name = ");
     mp_print_quoted(mesh->axes[i].name, out);
     mp_strbuf_printf(out, ", size = %" PRId64 ">", mesh->axes[i].size);
@@ -198,7 +198,7 @@ static void print_attr_mesh_groups(const mp_attr_t *attr, mp_strbuf_t *out) {
   else
     print_attr_stablehlo_mesh(mesh, out);
   mp_strbuf_puts(out, ", axes = [");
-  for (uint32_t i = 0; i < attr->u.mesh_groups.axes.count; i++) {
+  for (uint32_t i = 0; i < attr->u.mesh_groups.axes.count; ++i) {
     const mp_axis_ref_t *axis = &attr->u.mesh_groups.axes.axes[i];
     mp_strbuf_puts(out, i > 0 ? ", #stablehlo.axis_ref<name = " : "#stablehlo.axis_ref<name = ");
     mp_print_quoted(axis->name, out);
@@ -212,7 +212,7 @@ static void print_attr_mesh_groups(const mp_attr_t *attr, mp_strbuf_t *out) {
 static void print_attr_numbers(const char *before, const int32_t *values, uint32_t count,
                                mp_strbuf_t *out) {
   mp_strbuf_puts(out, before);
-  for (uint32_t i = 0; i < count; i++) mp_strbuf_printf(out, "%s%d", i > 0 ? ", " : "[", values[i]);
+  for (uint32_t i = 0; i < count; ++i) mp_strbuf_printf(out, "%s%d", i > 0 ? ", " : "[", values[i]);
   mp_strbuf_puts(out, count > 0 ? "]" : "[]");
 }
 
@@ -231,7 +231,7 @@ static void print_attr_boxes(const mp_boxes_t *boxes, mp_strbuf_t *out) {
   mp_strbuf_putc(out, '>');
 }
 
-// --- any ---
+// ---- any ----
 
 static void print_attr_int(const mp_attr_t *attr, bool typed, mp_strbuf_t *out) {
   int unused = 64 - mp_dtype_bits(attr->dtype);
@@ -339,14 +339,14 @@ void mp_print_named(const mp_named_attr_t *attr, const mp_schema_attr_t *row, mp
 
 void mp_print_dict(const mp_named_attr_t *items, size_t count, mp_strbuf_t *out) {
   mp_strbuf_putc(out, '{');
-  for (size_t i = 0; i < count; i++) {
+  for (size_t i = 0; i < count; ++i) {
     if (i > 0) mp_strbuf_puts(out, ", ");
     mp_print_named(&items[i], NULL, out);
   }
   mp_strbuf_putc(out, '}');
 }
 
-// --- locations ---
+// ---- locations ----
 
 static void print_attr_file(const mp_loc_t *loc, mp_strbuf_t *out) {
   mp_print_quoted(loc->text, out);
@@ -382,7 +382,7 @@ static void print_attr_loc(const mp_loc_t *loc, mp_strbuf_t *out) {
       break;
     case MP_LOC_FUSED:
       mp_strbuf_puts(out, "fused[");
-      for (uint32_t i = 0; i < loc->num_children; i++) {
+      for (uint32_t i = 0; i < loc->num_children; ++i) {
         if (i > 0) mp_strbuf_puts(out, ", ");
         print_attr_loc(loc->children[i], out);
       }

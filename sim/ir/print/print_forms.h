@@ -5,7 +5,7 @@
 #include "sim/ir/forms.h"
 #include "sim/ir/print/print_parts.h"
 
-// --- conditions ---
+// ---- conditions ----
 
 // Operands and results have one type; false without results.
 bool mp_form_same_types(const mp_op_t *op);
@@ -14,7 +14,7 @@ bool mp_form_has_counts(const mp_op_t *op, uint32_t operands, uint32_t results);
 const mp_attr_t *mp_form_own_attr(const mp_op_t *op, mp_attr_name_t name);
 bool mp_form_are_precisions(const mp_attr_t *attr);
 
-// --- parts ---
+// ---- parts ----
 
 void mp_form_print_name(mp_printer_t *p, const mp_op_t *op);
 // [DEFAULT, HIGHEST]
@@ -27,7 +27,7 @@ void mp_form_print_types(mp_printer_t *p, const mp_op_t *op, mp_form_types_t for
 void mp_form_print_function_types(mp_printer_t *p, const mp_op_t *op, const mp_attr_name_t *said,
                                   uint32_t num_said);
 
-// --- forms of their own; false, and nothing printed, where the op does not fit its form ---
+// ---- forms of their own; false, and nothing printed, where the op does not fit its form ----
 
 bool mp_form_print_call(mp_printer_t *p, const mp_op_t *op);
 bool mp_form_print_compare(mp_printer_t *p, const mp_op_t *op);

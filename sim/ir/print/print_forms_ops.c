@@ -18,7 +18,7 @@ bool mp_form_print_constant(mp_printer_t *p, const mp_op_t *op) {
 bool mp_form_print_slice(mp_printer_t *p, const mp_op_t *op) {
   mp_attr_name_t said[] = {MP_ATTR_START_INDICES, MP_ATTR_LIMIT_INDICES, MP_ATTR_STRIDES};
   mp_index_list_t lists[3];
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < 3; ++i) {
     if (mp_form_own_attr(op, said[i]) == NULL) return false;
     lists[i] = mp_op_ints(op, said[i]);
     if (lists[i].count != lists[0].count) return false;
@@ -28,7 +28,7 @@ bool mp_form_print_slice(mp_printer_t *p, const mp_op_t *op) {
   mp_strbuf_putc(p->out, ' ');
   mp_printer_value(p, op->operands[0]);
   mp_strbuf_puts(p->out, " [");
-  for (uint32_t i = 0; i < lists[0].count; i++) {
+  for (uint32_t i = 0; i < lists[0].count; ++i) {
     mp_strbuf_printf(p->out, "%s%" PRId64 ":%" PRId64, i > 0 ? ", " : "", lists[0].values[i],
                      lists[1].values[i]);
     if (lists[2].values[i] != 1) mp_strbuf_printf(p->out, ":%" PRId64, lists[2].values[i]);
@@ -115,7 +115,7 @@ static void print_forms_ops_window_item(mp_printer_t *p, const mp_op_t *op, cons
   *first = false;
   mp_index_list_t list = mp_print_ints_of(value);
   bool pairs = name == MP_ATTR_PADDING;
-  for (uint32_t i = 0; i < list.count; i++) {
+  for (uint32_t i = 0; i < list.count; ++i) {
     if (i > 0) mp_strbuf_puts(p->out, ", ");
     if (value->kind == MP_KIND_BOOLS)
       mp_strbuf_puts(p->out, list.values[i] != 0 ? "true" : "false");
@@ -146,7 +146,7 @@ bool mp_form_print_convolution(mp_printer_t *p, const mp_op_t *op) {
   if (!mp_form_has_counts(op, 2, 1) || padding == NULL || padding->kind != MP_KIND_INTS ||
       padding->u.ints.rank != 2 || padding->u.ints.dims[1] != 2)
     return false;
-  for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++)
+  for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); ++i)
     if (said[i] != MP_ATTR_PADDING && mp_form_own_attr(op, said[i]) == NULL) return false;
   mp_form_print_name(p, op);
   mp_strbuf_putc(p->out, '(');
@@ -177,7 +177,7 @@ bool mp_form_print_get_tuple_element(mp_printer_t *p, const mp_op_t *op) {
 
 bool mp_form_print_optimization_barrier(mp_printer_t *p, const mp_op_t *op) {
   if (op->num_operands != op->num_results) return false;
-  for (uint32_t i = 0; i < op->num_operands; i++)
+  for (uint32_t i = 0; i < op->num_operands; ++i)
     if (!mp_type_equal(op->operands[i]->type, op->results[i].type)) return false;
   mp_form_print_name(p, op);
   mp_printer_attr_dict(p, op, NULL, 0);

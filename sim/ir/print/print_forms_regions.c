@@ -3,16 +3,16 @@
 
 static bool print_forms_regions_has_args_like_operands(const mp_op_t *op, const mp_block_t *block) {
   if (block->num_args != op->num_operands) return false;
-  for (uint32_t i = 0; i < block->num_args; i++)
+  for (uint32_t i = 0; i < block->num_args; ++i)
     if (!mp_type_equal(block->args[i].type, op->operands[i]->type)) return false;
   return true;
 }
 
 bool mp_form_print_while(mp_printer_t *p, const mp_op_t *op) {
   if (op->num_regions != 2 || op->num_results != op->num_operands) return false;
-  for (int i = 0; i < 2; i++)
+  for (int i = 0; i < 2; ++i)
     if (!print_forms_regions_has_args_like_operands(op, op->regions[i])) return false;
-  for (uint32_t i = 0; i < op->num_results; i++)
+  for (uint32_t i = 0; i < op->num_results; ++i)
     if (!mp_type_equal(op->results[i].type, op->operands[i]->type)) return false;
   mp_form_print_name(p, op);
   mp_strbuf_putc(p->out, '(');
@@ -21,7 +21,7 @@ bool mp_form_print_while(mp_printer_t *p, const mp_op_t *op) {
   mp_printer_name_args(p, op->regions[0]);
   p->next_arg = first_arg;
   mp_printer_name_args(p, op->regions[1]);
-  for (uint32_t i = 0; i < op->num_operands; i++) {
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
     if (i > 0) mp_strbuf_puts(p->out, ", ");
     mp_printer_value(p, &op->regions[0]->args[i]);
     mp_strbuf_puts(p->out, " = ");
@@ -65,7 +65,7 @@ static bool print_forms_regions_is_compact(const mp_op_t *op) {
 // (%a init: %x), (%b init: %y)
 static void print_forms_regions_reduce_inputs(mp_printer_t *p, const mp_op_t *op) {
   uint32_t n = op->num_operands / 2;
-  for (uint32_t i = 0; i < n; i++) {
+  for (uint32_t i = 0; i < n; ++i) {
     mp_strbuf_puts(p->out, i > 0 ? ", (" : "(");
     mp_printer_value(p, op->operands[i]);
     mp_strbuf_puts(p->out, " init: ");
@@ -80,9 +80,9 @@ static void print_forms_regions_reducer(mp_printer_t *p, const mp_block_t *body)
   mp_printer_name_args(p, body);
   mp_printer_newline(p);
   mp_strbuf_puts(p->out, " reducer");
-  for (uint32_t i = 0; i < n; i++) {
+  for (uint32_t i = 0; i < n; ++i) {
     if (i > 0) mp_strbuf_putc(p->out, ' ');
-    for (uint32_t side = 0; side < 2; side++) {
+    for (uint32_t side = 0; side < 2; ++side) {
       const mp_value_t *arg = &body->args[side * n + i];
       mp_strbuf_puts(p->out, side == 0 ? "(" : ", ");
       mp_printer_value(p, arg);

@@ -63,7 +63,7 @@ bool mp_form_print_sdy_collective(mp_printer_t *p, const mp_op_t *op) {
   mp_attr_name_t said[2] = {MP_ATTR_OUT_SHARDING, MP_ATTR_OTHER};
   const mp_attr_t *axes = NULL;
   mp_schema_t schema = mp_schema_of(op->code);
-  for (uint32_t i = 0; i < schema.count; i++) {
+  for (uint32_t i = 0; i < schema.count; ++i) {
     if (schema.attrs[i].name == MP_ATTR_OUT_SHARDING) continue;
     said[1] = schema.attrs[i].name;
     axes = mp_form_own_attr(op, said[1]);

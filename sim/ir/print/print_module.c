@@ -5,7 +5,7 @@
 
 #include "sim/ir/print/print_parts.h"
 
-// --- values ---
+// ---- values ----
 
 // A printed name is a number with a flag for block arguments.
 enum { ARG_FLAG = 1 };
@@ -23,7 +23,7 @@ static void print_module_name_results(mp_printer_t *p, const mp_op_t *op) {
 }
 
 void mp_printer_name_args(mp_printer_t *p, const mp_block_t *block) {
-  for (uint32_t i = 0; i < block->num_args; i++)
+  for (uint32_t i = 0; i < block->num_args; ++i)
     print_module_set_name(p, &block->args[i], p->next_arg++ << 1 | ARG_FLAG);
 }
 
@@ -41,16 +41,16 @@ void mp_printer_value(mp_printer_t *p, const mp_value_t *value) {
 }
 
 void mp_printer_operands(mp_printer_t *p, const mp_op_t *op, uint32_t first, uint32_t count) {
-  for (uint32_t i = first; i < first + count; i++) {
+  for (uint32_t i = first; i < first + count; ++i) {
     if (i > first) mp_strbuf_puts(p->out, ", ");
     mp_printer_value(p, op->operands[i]);
   }
 }
 
-// --- types ---
+// ---- types ----
 
 void mp_printer_operand_types(mp_printer_t *p, const mp_op_t *op) {
-  for (uint32_t i = 0; i < op->num_operands; i++) {
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
     if (i > 0) mp_strbuf_puts(p->out, ", ");
     mp_type_print(op->operands[i]->type, p->out);
   }
@@ -58,7 +58,7 @@ void mp_printer_operand_types(mp_printer_t *p, const mp_op_t *op) {
 
 static void print_module_result_types(mp_printer_t *p, const mp_op_t *op) {
   if (op->num_results != 1) mp_strbuf_putc(p->out, '(');
-  for (uint32_t i = 0; i < op->num_results; i++) {
+  for (uint32_t i = 0; i < op->num_results; ++i) {
     if (i > 0) mp_strbuf_puts(p->out, ", ");
     mp_type_print(op->results[i].type, p->out);
   }
@@ -72,7 +72,7 @@ void mp_printer_function_type(mp_printer_t *p, const mp_op_t *op) {
   print_module_result_types(p, op);
 }
 
-// --- attributes ---
+// ---- attributes ----
 
 // The discardable ones come by name already and MLIR sorts all by name, so the two sorted lists are
 // merged.
@@ -103,7 +103,7 @@ void mp_printer_attr_dict(mp_printer_t *p, const mp_op_t *op, const mp_attr_name
       mp_print_item(op, &items[own++], p->out);
     } else {
       mp_print_named(attr, NULL, p->out);
-      other++;
+      ++other;
     }
   }
   if (before[0] == ',') mp_strbuf_putc(p->out, '}');
@@ -113,7 +113,7 @@ void mp_printer_attr_dict(mp_printer_t *p, const mp_op_t *op, const mp_attr_name
 static void print_module_properties(mp_printer_t *p, const mp_op_t *op) {
   mp_print_item_t items[MP_MAX_PRINTED_ATTRS];
   uint32_t count = mp_print_own_items(op, NULL, 0, items);
-  for (uint32_t i = 0; i < count; i++) {
+  for (uint32_t i = 0; i < count; ++i) {
     mp_strbuf_puts(p->out, i == 0 ? " <{" : ", ");
     mp_print_item(op, &items[i], p->out);
   }
@@ -122,7 +122,7 @@ static void print_module_properties(mp_printer_t *p, const mp_op_t *op) {
 
 static void print_module_discardable(mp_printer_t *p, const mp_op_t *op) {
   const char *before = " {";
-  for (uint32_t i = 0; print_module_next_discardable(op, &i) != NULL; i++) {
+  for (uint32_t i = 0; print_module_next_discardable(op, &i) != NULL; ++i) {
     mp_strbuf_puts(p->out, before);
     before = ", ";
     mp_print_named(&op->attrs[i], NULL, p->out);
@@ -130,16 +130,16 @@ static void print_module_discardable(mp_printer_t *p, const mp_op_t *op) {
   if (before[0] == ',') mp_strbuf_putc(p->out, '}');
 }
 
-// --- regions and ops ---
+// ---- regions and ops ----
 
 void mp_printer_newline(mp_printer_t *p) {
   mp_strbuf_putc(p->out, '\n');
-  for (int i = 0; i < p->indent; i++) mp_strbuf_puts(p->out, "  ");
+  for (int i = 0; i < p->indent; ++i) mp_strbuf_puts(p->out, "  ");
 }
 
 void mp_printer_block_args(mp_printer_t *p, const mp_block_t *block) {
   mp_strbuf_putc(p->out, '(');
-  for (uint32_t i = 0; i < block->num_args; i++) {
+  for (uint32_t i = 0; i < block->num_args; ++i) {
     if (i > 0) mp_strbuf_puts(p->out, ", ");
     mp_printer_value(p, &block->args[i]);
     mp_strbuf_puts(p->out, ": ");
@@ -151,12 +151,12 @@ void mp_printer_block_args(mp_printer_t *p, const mp_block_t *block) {
 static void print_module_op(mp_printer_t *p, const mp_op_t *op);
 
 static void print_module_ops(mp_printer_t *p, const mp_block_t *block) {
-  p->indent++;
+  ++p->indent;
   for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
     mp_printer_newline(p);
     print_module_op(p, op);
   }
-  p->indent--;
+  --p->indent;
 }
 
 void mp_printer_region(mp_printer_t *p, const mp_block_t *block) {
@@ -195,7 +195,7 @@ static void print_module_generic(mp_printer_t *p, const mp_op_t *op) {
   mp_printer_operands(p, op, 0, op->num_operands);
   mp_strbuf_putc(p->out, ')');
   print_module_properties(p, op);
-  for (uint32_t i = 0; i < op->num_regions; i++) {
+  for (uint32_t i = 0; i < op->num_regions; ++i) {
     mp_strbuf_puts(p->out, i == 0 ? " (" : ", ");
     mp_printer_generic_region(p, op->regions[i]);
   }
@@ -232,7 +232,7 @@ static void print_module_op(mp_printer_t *p, const mp_op_t *op) {
   }
 }
 
-// --- functions and the module ---
+// ---- functions and the module ----
 
 static void print_module_optional_dict(const mp_attr_t *dict, mp_strbuf_t *out) {
   if (dict == NULL || dict->kind != MP_KIND_DICT || dict->u.dict.count == 0) return;
@@ -246,7 +246,7 @@ static void print_module_func_results(mp_printer_t *p, const mp_func_t *func) {
   bool bare = func->num_results == 1 && func->result_attrs[0] == NULL &&
               func->result_types[0]->kind != MP_TYPE_FUNCTION;
   if (!bare) mp_strbuf_putc(p->out, '(');
-  for (uint32_t i = 0; i < func->num_results; i++) {
+  for (uint32_t i = 0; i < func->num_results; ++i) {
     if (i > 0) mp_strbuf_puts(p->out, ", ");
     mp_type_print(func->result_types[i], p->out);
     print_module_optional_dict(func->result_attrs[i], p->out);
@@ -263,7 +263,7 @@ static void print_module_func(mp_printer_t *p, const mp_func_t *func) {
   p->next_result = p->next_arg = 0;
   mp_printer_name_args(p, func->body);
   bool is_declaration = func->body->first == NULL;
-  for (uint32_t i = 0; i < func->body->num_args; i++) {
+  for (uint32_t i = 0; i < func->body->num_args; ++i) {
     if (i > 0) mp_strbuf_puts(p->out, ", ");
     if (!is_declaration) {
       mp_printer_value(p, &func->body->args[i]);
@@ -296,14 +296,14 @@ static void print_module(mp_printer_t *p, const mp_module_t *module) {
   }
   mp_strbuf_puts(p->out, "attributes {");
   const mp_attr_t *attrs = module->attrs;
-  for (size_t i = 0; attrs != NULL && i < attrs->u.dict.count; i++) {
+  for (size_t i = 0; attrs != NULL && i < attrs->u.dict.count; ++i) {
     mp_print_named(&attrs->u.dict.items[i], NULL, p->out);
     mp_strbuf_puts(p->out, ", ");
   }
   mp_strbuf_printf(p->out, "mhlo.num_partitions = %u : i32, mhlo.num_replicas = %u : i32} {",
                    module->num_partitions, module->num_replicas);
-  p->indent++;
-  for (uint32_t i = 0; i < module->num_meshes; i++) {
+  ++p->indent;
+  for (uint32_t i = 0; i < module->num_meshes; ++i) {
     mp_printer_newline(p);
     mp_strbuf_puts(p->out, "sdy.mesh ");
     mp_print_symbol(module->meshes[i]->name, p->out);
@@ -312,7 +312,7 @@ static void print_module(mp_printer_t *p, const mp_module_t *module) {
   }
   for (const mp_func_t *func = module->first_func; func != NULL; func = func->next)
     print_module_func(p, func);
-  p->indent--;
+  --p->indent;
   mp_strbuf_puts(p->out, "\n}\n");
 }
 

@@ -22,10 +22,10 @@ static decimal_t print_number_to_decimal(double value, int precision) {
   snprintf(text, sizeof(text), "%.*e", precision - 1, value);
   // The decimal point is whatever the locale has: only digits and the exponent are looked at.
   const char *c = text;
-  for (; *c != 'e'; c++)
+  for (; *c != 'e'; ++c)
     if (*c >= '0' && *c <= '9') d.digits[d.count++] = *c;
   bool negative_exponent = c[1] == '-';
-  for (c += 2; *c >= '0' && *c <= '9'; c++) d.exponent = d.exponent * 10 + (*c - '0');
+  for (c += 2; *c >= '0' && *c <= '9'; ++c) d.exponent = d.exponent * 10 + (*c - '0');
   if (negative_exponent) d.exponent = -d.exponent;
   return d;
 }
@@ -45,7 +45,7 @@ static bool print_number_long_form(mp_dtype_t dtype, double value, mp_strbuf_t *
     int digits;
   } needed[] = {{MP_DTYPE_F64, 17}, {MP_DTYPE_F32, 9}, {MP_DTYPE_TF32, 5}, {MP_DTYPE_F16, 5}};
   int digits = 4;
-  for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
+  for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); ++i)
     if (needed[i].dtype == dtype) digits = needed[i].digits;
   decimal_t d = print_number_to_decimal(value, digits);
   while (d.count > 1 && d.digits[d.count - 1] == '0') d.digits[--d.count] = '\0';
@@ -143,7 +143,7 @@ static void print_number_hex(const void *data, size_t size, mp_strbuf_t *out) {
   static const char digits[] = "0123456789ABCDEF";
   const unsigned char *bytes = data;
   mp_strbuf_puts(out, "\"0x");
-  for (size_t i = 0; i < size; i++) {
+  for (size_t i = 0; i < size; ++i) {
     mp_strbuf_putc(out, digits[bytes[i] >> 4]);
     mp_strbuf_putc(out, digits[bytes[i] & 15]);
   }
@@ -154,7 +154,7 @@ static void print_number_hex(const void *data, size_t size, mp_strbuf_t *out) {
 static void print_number_list(const mp_type_t *type, const char *data, size_t count,
                               mp_strbuf_t *out) {
   size_t element_size = mp_dtype_size(type->dtype);
-  for (size_t i = 0; i < count; i++) {
+  for (size_t i = 0; i < count; ++i) {
     // Brackets open and close where the index is a multiple of the inner dimensions' product.
     if (i > 0) mp_strbuf_puts(out, ", ");
     size_t span = count;

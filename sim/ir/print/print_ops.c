@@ -3,14 +3,14 @@
 
 #include "sim/ir/print/print_forms.h"
 
-// --- conditions ---
+// ---- conditions ----
 
 bool mp_form_same_types(const mp_op_t *op) {
   if (op->num_results == 0) return false;
   const mp_type_t *type = op->results[0].type;
-  for (uint32_t i = 1; i < op->num_results; i++)
+  for (uint32_t i = 1; i < op->num_results; ++i)
     if (!mp_type_equal(op->results[i].type, type)) return false;
-  for (uint32_t i = 0; i < op->num_operands; i++)
+  for (uint32_t i = 0; i < op->num_operands; ++i)
     if (!mp_type_equal(op->operands[i]->type, type)) return false;
   return true;
 }
@@ -30,14 +30,14 @@ const mp_attr_t *mp_form_own_attr(const mp_op_t *op, mp_attr_name_t name) {
 
 bool mp_form_are_precisions(const mp_attr_t *attr) {
   if (attr == NULL || attr->kind != MP_KIND_ARRAY) return false;
-  for (size_t i = 0; i < attr->u.array.count; i++)
+  for (size_t i = 0; i < attr->u.array.count; ++i)
     if (attr->u.array.items[i]->kind != MP_KIND_ENUM) return false;
   return true;
 }
 
 void mp_form_print_precisions(const mp_attr_t *attr, mp_strbuf_t *out) {
   mp_strbuf_putc(out, '[');
-  for (size_t i = 0; i < attr->u.array.count; i++) {
+  for (size_t i = 0; i < attr->u.array.count; ++i) {
     const mp_attr_t *item = attr->u.array.items[i];
     const char *text = mp_enum_value_name(item->u.enumeration.kind, item->u.enumeration.value);
     mp_strbuf_printf(out, "%s%s", i > 0 ? ", " : "", text != NULL ? text : "?");
@@ -82,11 +82,11 @@ void mp_form_print_function_types(mp_printer_t *p, const mp_op_t *op, const mp_a
   mp_printer_function_type(p, op);
 }
 
-// --- regular forms ---
+// ---- regular forms ----
 
 static bool print_ops_fits(const mp_op_t *op, const mp_form_t *form) {
   if (op->num_regions > 0) return false;
-  for (int i = 0; i < MP_FORM_MAX_KEYS && form->keys[i].key != NULL; i++)
+  for (int i = 0; i < MP_FORM_MAX_KEYS && form->keys[i].key != NULL; ++i)
     if (mp_form_own_attr(op, form->keys[i].attr) == NULL) return false;
   int operands = mp_op_info(op->code)->num_operands;
   if (operands >= 0 && op->num_operands != (uint32_t)operands) return false;
@@ -146,7 +146,7 @@ static bool print_ops_regular(mp_printer_t *p, const mp_op_t *op, const mp_form_
   mp_strbuf_puts(p->out, mp_op_info(op->code)->name);
   if (op->num_operands > 0) mp_strbuf_putc(p->out, ' ');
   mp_printer_operands(p, op, 0, op->num_operands);
-  for (int i = 0; i < MP_FORM_MAX_KEYS && form->keys[i].key != NULL; i++) {
+  for (int i = 0; i < MP_FORM_MAX_KEYS && form->keys[i].key != NULL; ++i) {
     const mp_form_key_t *key = &form->keys[i];
     const mp_attr_t *value = mp_op_attr(op, key->attr);
     said[num_said++] = key->attr;
@@ -161,7 +161,7 @@ static bool print_ops_regular(mp_printer_t *p, const mp_op_t *op, const mp_form_
   return true;
 }
 
-// --- choice ---
+// ---- choice ----
 
 typedef bool (*special_printer_t)(mp_printer_t *p, const mp_op_t *op);
 

@@ -7,7 +7,7 @@
 #include "sim/ir/print/print_module.h"
 #include "sim/ir/schema.h"
 
-// --- print_number.c ---
+// ---- print_number.c ----
 
 // One stored element as MLIR writes it: 7, true, 1.000000e+00, 0x7FC00000, (1.0,2.0).
 void mp_print_element(mp_dtype_t dtype, const void *element, mp_strbuf_t *out);
@@ -16,7 +16,7 @@ void mp_print_float(mp_dtype_t dtype, double value, mp_strbuf_t *out);
 // dense<...> : type
 void mp_print_dense(const mp_attr_t *attr, uint32_t elide_elements, mp_strbuf_t *out);
 
-// --- print_attr.c ---
+// ---- print_attr.c ----
 
 // "text" with escapes.
 void mp_print_quoted(mp_str_t text, mp_strbuf_t *out);
@@ -31,7 +31,7 @@ void mp_print_dict(const mp_named_attr_t *items, size_t count, mp_strbuf_t *out)
 void mp_print_named(const mp_named_attr_t *attr, const mp_schema_attr_t *row, mp_strbuf_t *out);
 void mp_print_loc(const mp_loc_t *loc, mp_strbuf_t *out);
 
-// --- print_sdy.c ---
+// ---- print_sdy.c ----
 
 // <["x"=2]>
 void mp_print_mesh_body(const mp_mesh_t *mesh, mp_strbuf_t *out);
@@ -48,7 +48,7 @@ void mp_print_all_to_all(const mp_attr_t *attr, mp_strbuf_t *out);
 // Any attribute of Shardy's kinds, with its #sdy prefix.
 void mp_print_sdy(const mp_attr_t *attr, mp_strbuf_t *out);
 
-// --- print_struct.c: several attributes of the IR that the text has as one ---
+// ---- print_struct.c: several attributes of the IR that the text has as one ----
 
 enum { MP_MAX_PRINTED_ATTRS = 32 };
 
@@ -70,7 +70,7 @@ void mp_print_conv_numbers(const mp_op_t *op, mp_strbuf_t *out);
 // <lhs_precision_type = tf32, ...>
 void mp_print_dot_algorithm(const mp_op_t *op, mp_strbuf_t *out);
 
-// --- print.c, print_ops.c ---
+// ---- print.c, print_ops.c ----
 
 typedef struct {
   mp_strbuf_t *out;

@@ -9,7 +9,7 @@ static void print_sdy_comma_unless_first(uint32_t i, mp_strbuf_t *out) {
 
 void mp_print_mesh_body(const mp_mesh_t *mesh, mp_strbuf_t *out) {
   mp_strbuf_puts(out, "<[");
-  for (uint32_t i = 0; i < mesh->num_axes; i++) {
+  for (uint32_t i = 0; i < mesh->num_axes; ++i) {
     print_sdy_comma_unless_first(i, out);
     mp_print_quoted(mesh->axes[i].name, out);
     mp_strbuf_printf(out, "=%" PRId64, mesh->axes[i].size);
@@ -28,7 +28,7 @@ static void print_sdy_axis(const mp_axis_ref_t *axis, mp_strbuf_t *out) {
 }
 
 static void print_sdy_axis_items(mp_axis_list_t axes, mp_strbuf_t *out) {
-  for (uint32_t i = 0; i < axes.count; i++) {
+  for (uint32_t i = 0; i < axes.count; ++i) {
     print_sdy_comma_unless_first(i, out);
     print_sdy_axis(&axes.axes[i], out);
   }
@@ -58,7 +58,7 @@ void mp_print_sharding_body(const mp_sdy_sharding_t *sharding, mp_strbuf_t *out)
     mp_print_mesh_body(sharding->mesh, out);
   }
   mp_strbuf_puts(out, ", [");
-  for (uint32_t i = 0; i < sharding->rank; i++) {
+  for (uint32_t i = 0; i < sharding->rank; ++i) {
     print_sdy_comma_unless_first(i, out);
     print_sdy_dim(&sharding->dims[i], out);
   }
@@ -76,7 +76,7 @@ void mp_print_sharding_body(const mp_sdy_sharding_t *sharding, mp_strbuf_t *out)
 
 void mp_print_shardings_body(mp_sdy_shardings_t shardings, mp_strbuf_t *out) {
   mp_strbuf_putc(out, '[');
-  for (uint32_t i = 0; i < shardings.count; i++) {
+  for (uint32_t i = 0; i < shardings.count; ++i) {
     print_sdy_comma_unless_first(i, out);
     mp_print_sharding_body(&shardings.shardings[i], out);
   }
@@ -85,7 +85,7 @@ void mp_print_shardings_body(mp_sdy_shardings_t shardings, mp_strbuf_t *out) {
 
 void mp_print_axes_lists(const mp_attr_t *attr, mp_strbuf_t *out) {
   mp_strbuf_putc(out, '[');
-  for (uint32_t i = 0; i < attr->u.axes_lists.count; i++) {
+  for (uint32_t i = 0; i < attr->u.axes_lists.count; ++i) {
     print_sdy_comma_unless_first(i, out);
     mp_print_axes(attr->u.axes_lists.lists[i], out);
   }
@@ -94,7 +94,7 @@ void mp_print_axes_lists(const mp_attr_t *attr, mp_strbuf_t *out) {
 
 void mp_print_all_to_all(const mp_attr_t *attr, mp_strbuf_t *out) {
   mp_strbuf_putc(out, '[');
-  for (uint32_t i = 0; i < attr->u.all_to_all_params.count; i++) {
+  for (uint32_t i = 0; i < attr->u.all_to_all_params.count; ++i) {
     const mp_all_to_all_param_t *param = &attr->u.all_to_all_params.params[i];
     print_sdy_comma_unless_first(i, out);
     mp_print_axes(param->axes, out);
@@ -103,7 +103,7 @@ void mp_print_all_to_all(const mp_attr_t *attr, mp_strbuf_t *out) {
   mp_strbuf_putc(out, ']');
 }
 
-// --- sharding rules: factors are i .. z, then z_1, z_2, ... ---
+// ---- sharding rules: factors are i .. z, then z_1, z_2, ... ----
 
 static void print_sdy_factor(int64_t factor, mp_strbuf_t *out) {
   if (factor >= 0 && factor < 18)
@@ -115,12 +115,12 @@ static void print_sdy_factor(int64_t factor, mp_strbuf_t *out) {
 static void print_sdy_mappings(const mp_tensor_mapping_t *mappings, uint32_t count,
                                mp_strbuf_t *out) {
   mp_strbuf_putc(out, '(');
-  for (uint32_t i = 0; i < count; i++) {
+  for (uint32_t i = 0; i < count; ++i) {
     print_sdy_comma_unless_first(i, out);
     mp_strbuf_putc(out, '[');
-    for (uint32_t d = 0; d < mappings[i].rank; d++) {
+    for (uint32_t d = 0; d < mappings[i].rank; ++d) {
       print_sdy_comma_unless_first(d, out);
-      for (uint32_t f = 0; f < mappings[i].dims[d].count; f++)
+      for (uint32_t f = 0; f < mappings[i].dims[d].count; ++f)
         print_sdy_factor(mappings[i].dims[d].values[f], out);
     }
     mp_strbuf_putc(out, ']');
@@ -131,7 +131,7 @@ static void print_sdy_mappings(const mp_tensor_mapping_t *mappings, uint32_t cou
 static void print_sdy_factors(const char *name, mp_index_list_t factors, mp_strbuf_t *out) {
   if (factors.count == 0) return;
   mp_strbuf_printf(out, " %s={", name);
-  for (uint32_t i = 0; i < factors.count; i++) {
+  for (uint32_t i = 0; i < factors.count; ++i) {
     print_sdy_comma_unless_first(i, out);
     print_sdy_factor(factors.values[i], out);
   }
@@ -145,7 +145,7 @@ static void print_sdy_rule(const mp_sharding_rule_t *rule, mp_strbuf_t *out) {
   print_sdy_mappings(rule->results, rule->num_results, out);
   if (rule->factor_sizes.count > 0) {
     mp_strbuf_puts(out, " {");
-    for (uint32_t i = 0; i < rule->factor_sizes.count; i++) {
+    for (uint32_t i = 0; i < rule->factor_sizes.count; ++i) {
       print_sdy_comma_unless_first(i, out);
       print_sdy_factor(i, out);
       mp_strbuf_printf(out, "=%" PRId64, rule->factor_sizes.values[i]);

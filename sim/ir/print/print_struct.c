@@ -4,7 +4,7 @@
 
 #include "sim/ir/print/print_parts.h"
 
-// --- the structs ---
+// ---- the structs ----
 
 static void print_struct_channel(const mp_op_t *op, mp_strbuf_t *out) {
   mp_strbuf_printf(out, "#stablehlo.channel_handle<handle = %" PRId64 ", type = %" PRId64 ">",
@@ -15,7 +15,7 @@ static void print_struct_channel(const mp_op_t *op, mp_strbuf_t *out) {
 static void print_struct_fields(const mp_op_t *op, const mp_attr_name_t *names, size_t count,
                                 mp_strbuf_t *out) {
   bool first = true;
-  for (size_t i = 0; i < count; i++) {
+  for (size_t i = 0; i < count; ++i) {
     const mp_attr_t *value = mp_op_attr(op, names[i]);
     if (value == NULL) continue;
     bool number = value->kind == MP_KIND_INT;
@@ -67,7 +67,7 @@ void mp_print_dot_algorithm(const mp_op_t *op, mp_strbuf_t *out) {
       MP_ATTR_ALLOW_IMPRECISE_ACCUMULATION};
   mp_strbuf_putc(out, '<');
   bool first = true;
-  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
     const mp_attr_t *value = mp_op_attr(op, names[i]);
     if (value == NULL) continue;
     mp_strbuf_printf(out, "%s%s = ", first ? "" : ", ", mp_attr_name_text(names[i]));
@@ -87,14 +87,14 @@ static void print_struct_algorithm(const mp_op_t *op, mp_strbuf_t *out) {
   mp_print_dot_algorithm(op, out);
 }
 
-// --- convolution: letters and spatial numbers by position ---
+// ---- convolution: letters and spatial numbers by position ----
 
 // One of the three tensors: [b, 0, 1, f].
 static void print_struct_conv_tensor(int64_t first, char first_letter, int64_t second,
                                      char second_letter, mp_index_list_t spatial,
                                      mp_strbuf_t *out) {
   mp_strbuf_putc(out, '[');
-  for (int64_t at = 0; at < (int64_t)spatial.count + 2; at++) {
+  for (int64_t at = 0; at < (int64_t)spatial.count + 2; ++at) {
     if (at > 0) mp_strbuf_puts(out, ", ");
     if (at == first) {
       mp_strbuf_putc(out, first_letter);
@@ -102,7 +102,7 @@ static void print_struct_conv_tensor(int64_t first, char first_letter, int64_t s
       mp_strbuf_putc(out, second_letter);
     } else {
       uint32_t i = 0;
-      while (i < spatial.count && spatial.values[i] != at) i++;
+      while (i < spatial.count && spatial.values[i] != at) ++i;
       if (i < spatial.count)
         mp_strbuf_printf(out, "%u", i);
       else
@@ -132,7 +132,7 @@ static void print_struct_conv(const mp_op_t *op, mp_strbuf_t *out) {
   mp_strbuf_putc(out, '>');
 }
 
-// --- which ops have which ---
+// ---- which ops have which ----
 
 enum { MAX_STRUCT_FIELDS = 10 };
 
@@ -174,9 +174,9 @@ static const struct_attr_t structs[] = {
 
 // A struct belongs to an op if the op has its first field.
 static const struct_attr_t *print_struct_find_struct(mp_opcode_t code, mp_attr_name_t field) {
-  for (size_t i = 0; i < sizeof(structs) / sizeof(structs[0]); i++) {
+  for (size_t i = 0; i < sizeof(structs) / sizeof(structs[0]); ++i) {
     if (mp_schema_find(code, structs[i].fields[0]) == NULL) continue;
-    for (int j = 0; j < MAX_STRUCT_FIELDS && structs[i].fields[j] != MP_ATTR_OTHER; j++)
+    for (int j = 0; j < MAX_STRUCT_FIELDS && structs[i].fields[j] != MP_ATTR_OTHER; ++j)
       if (structs[i].fields[j] == field) return &structs[i];
   }
   return NULL;
@@ -185,7 +185,7 @@ static const struct_attr_t *print_struct_find_struct(mp_opcode_t code, mp_attr_n
 // Structs whose presence the op's verifier in MLIR asks for, though all fields be empty.
 static bool print_struct_is_struct_printed(const mp_op_t *op, const struct_attr_t *s) {
   if (s->print != print_struct_channel && s->print != print_struct_algorithm) return true;
-  for (int i = 0; i < MAX_STRUCT_FIELDS && s->fields[i] != MP_ATTR_OTHER; i++) {
+  for (int i = 0; i < MAX_STRUCT_FIELDS && s->fields[i] != MP_ATTR_OTHER; ++i) {
     const mp_schema_attr_t *row = mp_schema_find(op->code, s->fields[i]);
     const mp_attr_t *value = mp_op_attr(op, s->fields[i]);
     if (row != NULL && value != NULL && !mp_schema_is_default(op, row, value)) return true;
@@ -206,7 +206,7 @@ static bool print_struct_is_printed_default(const mp_op_t *op, mp_attr_name_t na
 }
 
 static bool print_struct_is_in(const mp_attr_name_t *names, uint32_t count, mp_attr_name_t name) {
-  for (uint32_t i = 0; i < count; i++)
+  for (uint32_t i = 0; i < count; ++i)
     if (names[i] == name) return true;
   return false;
 }
@@ -221,7 +221,7 @@ static int print_struct_compare_names(mp_str_t a, mp_str_t b) {
 static uint32_t print_struct_insert_item(mp_print_item_t *items, uint32_t count,
                                          mp_print_item_t item) {
   uint32_t at = count;
-  for (; at > 0 && print_struct_compare_names(items[at - 1].name, item.name) > 0; at--)
+  for (; at > 0 && print_struct_compare_names(items[at - 1].name, item.name) > 0; --at)
     items[at] = items[at - 1];
   items[at] = item;
   return count + 1;
@@ -231,7 +231,7 @@ uint32_t mp_print_own_items(const mp_op_t *op, const mp_attr_name_t *skip, uint3
                             mp_print_item_t *items) {
   uint32_t count = 0;
   uint32_t structs_done = 0;
-  for (uint32_t i = 0; i < op->num_attrs && count < MP_MAX_PRINTED_ATTRS; i++) {
+  for (uint32_t i = 0; i < op->num_attrs && count < MP_MAX_PRINTED_ATTRS; ++i) {
     const mp_named_attr_t *attr = &op->attrs[i];
     const mp_schema_attr_t *row = mp_schema_find(op->code, attr->name);
     if (row == NULL || print_struct_is_in(skip, num_skip, attr->name)) continue;

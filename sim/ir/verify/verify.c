@@ -30,9 +30,9 @@ typedef struct {
   uint32_t count;  // the last number given
   uint32_t base;   // values up to this one are outside of an isolated region
   int depth;
-} mp_scope_t;
+} scope_t;
 
-// --- types ---
+// ---- types ----
 
 static mp_status_t verify_tensor_type(const mp_op_t *op, const mp_type_t *type) {
   const char *reason = NULL;
@@ -87,7 +87,7 @@ static mp_status_t verify_type(const mp_op_t *op, const mp_type_t *type, int dep
   return mp_op_error(op, MP_INVALID_ARGUMENT, "a value has a type that no value can have");
 }
 
-// --- operations ---
+// ---- operations ----
 
 static mp_status_t verify_counts(const mp_op_t *op) {
   const mp_op_info_t *info = mp_op_info(op->code);
@@ -101,7 +101,7 @@ static mp_status_t verify_counts(const mp_op_t *op) {
 }
 
 // Dominance: a value is visible from its definition to the end of its block, in regions too.
-static mp_status_t verify_operands(const mp_op_t *op, const mp_scope_t *scope) {
+static mp_status_t verify_operands(const mp_op_t *op, const scope_t *scope) {
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     const mp_value_t *value = op->operands[i];
     MP_CHECK(op, value != NULL && scope->visible[value->id] > scope->base,
@@ -123,13 +123,13 @@ static mp_status_t verify_results(const mp_op_t *op) {
   return NULL;
 }
 
-static void verify_define(mp_scope_t *scope, const mp_value_t *value) {
+static void verify_define(scope_t *scope, const mp_value_t *value) {
   scope->visible[value->id] = ++scope->count;
 }
 
-static mp_status_t verify_block(const mp_op_t *owner, const mp_block_t *block, mp_scope_t *scope);
+static mp_status_t verify_block(const mp_op_t *owner, const mp_block_t *block, scope_t *scope);
 
-static mp_status_t verify_regions(const mp_op_t *op, mp_scope_t *scope) {
+static mp_status_t verify_regions(const mp_op_t *op, scope_t *scope) {
   uint32_t base = scope->base;
   // Nothing from outside is used in a manual computation: its values have other shapes there.
   if (op->code == MP_OP_SDY_MANUAL_COMPUTATION) scope->base = scope->count;
@@ -141,7 +141,7 @@ static mp_status_t verify_regions(const mp_op_t *op, mp_scope_t *scope) {
 }
 
 // Regions before the op's own rule, which may rely on them (terminators, types).
-static mp_status_t verify_op(const mp_op_t *op, mp_scope_t *scope) {
+static mp_status_t verify_op(const mp_op_t *op, scope_t *scope) {
   MP_RETURN_IF_ERROR(verify_counts(op));
   MP_RETURN_IF_ERROR(verify_operands(op, scope));
   MP_RETURN_IF_ERROR(verify_results(op));
@@ -152,9 +152,9 @@ static mp_status_t verify_op(const mp_op_t *op, mp_scope_t *scope) {
   return NULL;
 }
 
-// --- blocks and functions ---
+// ---- blocks and functions ----
 
-static void verify_hide_block(const mp_block_t *block, mp_scope_t *scope) {
+static void verify_hide_block(const mp_block_t *block, scope_t *scope) {
   for (uint32_t i = 0; i < block->num_args; ++i) scope->visible[block->args[i].id] = 0;
   for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
     for (uint32_t i = 0; i < op->num_results; ++i) scope->visible[op->results[i].id] = 0;
@@ -162,7 +162,7 @@ static void verify_hide_block(const mp_block_t *block, mp_scope_t *scope) {
 }
 
 // `owner` is what errors name: the op with the region, for a function's body its first op.
-static mp_status_t verify_block(const mp_op_t *owner, const mp_block_t *block, mp_scope_t *scope) {
+static mp_status_t verify_block(const mp_op_t *owner, const mp_block_t *block, scope_t *scope) {
   const mp_op_t *end = block->last;
   MP_CHECK(owner, end != NULL && end->code == MP_OP_RETURN, "a region does not end in return");
   MP_CHECK(owner, scope->depth < MAX_REGION_DEPTH, "regions are nested too deeply");
@@ -181,7 +181,7 @@ static mp_status_t verify_block(const mp_op_t *owner, const mp_block_t *block, m
 }
 
 // The signature is the body's arguments and `result_types`; the terminator must agree.
-static mp_status_t verify_func(const mp_func_t *func, mp_scope_t *scope) {
+static mp_status_t verify_func(const mp_func_t *func, scope_t *scope) {
   const mp_block_t *body = func->body;
   if (body == NULL || body->last == NULL) {
     return mp_status_make(MP_INVALID_ARGUMENT, "function '%.*s' has no body",
@@ -198,7 +198,7 @@ static mp_status_t verify_func(const mp_func_t *func, mp_scope_t *scope) {
   return mp_status_annotate(mp_verify_func_attrs(func), "function '%.*s'", MP_STR_ARG(func->name));
 }
 
-static mp_status_t verify_funcs(mp_module_t *module, mp_scope_t *scope) {
+static mp_status_t verify_funcs(mp_module_t *module, scope_t *scope) {
   for (uint32_t i = 0; i < module->num_meshes; ++i) {
     MP_RETURN_IF_ERROR(mp_verify_mesh(NULL, module->meshes[i]));
   }
@@ -212,7 +212,7 @@ mp_status_t mp_module_verify(mp_module_t *module) {
   if (module->main == NULL) {
     return mp_status_make(MP_INVALID_ARGUMENT, "the program has no function 'main'");
   }
-  mp_scope_t scope = {0};
+  scope_t scope = {0};
   scope.visible = mp_calloc(mp_module_number_values(module) + (size_t)1, sizeof(*scope.visible));
   MP_RETURN_IF_NULL(scope.visible);
   mp_status_t status = verify_funcs(module, &scope);

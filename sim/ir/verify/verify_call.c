@@ -17,13 +17,13 @@ typedef struct {
   uint64_t size;     // operations when everything in it is inlined; 0: not known yet
   uint32_t nesting;  // of regions when everything is inlined
   bool active;       // on the current chain of calls
-} mp_func_entry_t;
+} func_entry_t;
 
 typedef struct {
-  mp_func_entry_t *funcs;  // sorted by name
+  func_entry_t *funcs;  // sorted by name
   size_t count;
   int depth;
-} mp_call_graph_t;
+} call_graph_t;
 
 static int verify_call_compare_names(mp_str_t a, mp_str_t b) {
   size_t size = a.size < b.size ? a.size : b.size;
@@ -33,22 +33,22 @@ static int verify_call_compare_names(mp_str_t a, mp_str_t b) {
 }
 
 static int verify_call_compare_entries(const void *a, const void *b) {
-  return verify_call_compare_names(((const mp_func_entry_t *)a)->func->name,
-                                   ((const mp_func_entry_t *)b)->func->name);
+  return verify_call_compare_names(((const func_entry_t *)a)->func->name,
+                                   ((const func_entry_t *)b)->func->name);
 }
 
 static int verify_call_compare_key(const void *key, const void *entry) {
   return verify_call_compare_names(*(const mp_str_t *)key,
-                                   ((const mp_func_entry_t *)entry)->func->name);
+                                   ((const func_entry_t *)entry)->func->name);
 }
 
-static mp_func_entry_t *verify_call_find_func(const mp_call_graph_t *graph, mp_str_t name) {
+static func_entry_t *verify_call_find_func(const call_graph_t *graph, mp_str_t name) {
   return bsearch(&name, graph->funcs, graph->count, sizeof(*graph->funcs), verify_call_compare_key);
 }
 
-static mp_status_t verify_call_find_callee(const mp_call_graph_t *graph, const mp_op_t *op,
-                                           mp_str_t name, mp_func_entry_t **out_entry) {
-  mp_func_entry_t *entry = verify_call_find_func(graph, name);
+static mp_status_t verify_call_find_callee(const call_graph_t *graph, const mp_op_t *op,
+                                           mp_str_t name, func_entry_t **out_entry) {
+  func_entry_t *entry = verify_call_find_func(graph, name);
   MP_CHECK(op, entry != NULL, "there is no function '%.*s'", MP_STR_ARG(name));
   *out_entry = entry;
   return NULL;
@@ -70,13 +70,12 @@ static mp_status_t verify_call_check_signature(const mp_op_t *op, const mp_func_
   return NULL;
 }
 
-static mp_status_t verify_call_measure_func(mp_call_graph_t *graph, mp_func_entry_t *entry);
+static mp_status_t verify_call_measure_func(call_graph_t *graph, func_entry_t *entry);
 
 // `nesting` is that of the op in the function that `caller` describes.
-static mp_status_t verify_call_measure_callee(mp_call_graph_t *graph, const mp_op_t *op,
-                                              mp_str_t name, uint32_t nesting,
-                                              mp_func_entry_t *caller) {
-  mp_func_entry_t *callee = NULL;
+static mp_status_t verify_call_measure_callee(call_graph_t *graph, const mp_op_t *op, mp_str_t name,
+                                              uint32_t nesting, func_entry_t *caller) {
+  func_entry_t *callee = NULL;
   MP_RETURN_IF_ERROR(verify_call_find_callee(graph, op, name, &callee));
   MP_CHECK(op, !callee->active, "function '%.*s' calls itself", MP_STR_ARG(name));
   MP_RETURN_IF_ERROR(verify_call_measure_func(graph, callee));
@@ -87,8 +86,8 @@ static mp_status_t verify_call_measure_callee(mp_call_graph_t *graph, const mp_o
   return NULL;
 }
 
-static mp_status_t verify_call_measure_op(mp_call_graph_t *graph, const mp_op_t *op,
-                                          uint32_t nesting, mp_func_entry_t *entry) {
+static mp_status_t verify_call_measure_op(call_graph_t *graph, const mp_op_t *op, uint32_t nesting,
+                                          func_entry_t *entry) {
   ++entry->size;
   bool is_call = op->code == MP_OP_CALL || op->code == MP_OP_COMPOSITE;
   if (is_call) {
@@ -112,8 +111,8 @@ static mp_status_t verify_call_measure_op(mp_call_graph_t *graph, const mp_op_t 
   return NULL;
 }
 
-static mp_status_t verify_call_measure_block(mp_call_graph_t *graph, const mp_block_t *block,
-                                             uint32_t nesting, mp_func_entry_t *entry) {
+static mp_status_t verify_call_measure_block(call_graph_t *graph, const mp_block_t *block,
+                                             uint32_t nesting, func_entry_t *entry) {
   if (nesting > entry->nesting) entry->nesting = nesting;
   for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
     MP_RETURN_IF_ERROR(verify_call_measure_op(graph, op, nesting, entry));
@@ -125,7 +124,7 @@ static mp_status_t verify_call_measure_block(mp_call_graph_t *graph, const mp_bl
 }
 
 // Each function is measured once; the recursion is as deep as the chain of calls.
-static mp_status_t verify_call_measure_func(mp_call_graph_t *graph, mp_func_entry_t *entry) {
+static mp_status_t verify_call_measure_func(call_graph_t *graph, func_entry_t *entry) {
   if (entry->size != 0) return NULL;
   if (graph->depth >= MAX_CALL_DEPTH) {
     return mp_status_make(MP_INVALID_ARGUMENT, "calls are nested more than %d deep",
@@ -140,7 +139,7 @@ static mp_status_t verify_call_measure_func(mp_call_graph_t *graph, mp_func_entr
   return NULL;
 }
 
-static mp_status_t verify_call_graph(mp_call_graph_t *graph) {
+static mp_status_t verify_call_graph(call_graph_t *graph) {
   qsort(graph->funcs, graph->count, sizeof(*graph->funcs), verify_call_compare_entries);
   for (size_t i = 1; i < graph->count; ++i) {
     mp_str_t name = graph->funcs[i].func->name;
@@ -154,7 +153,7 @@ static mp_status_t verify_call_graph(mp_call_graph_t *graph) {
 }
 
 mp_status_t mp_verify_calls(mp_module_t *module) {
-  mp_call_graph_t graph = {0};
+  call_graph_t graph = {0};
   for (const mp_func_t *func = module->first_func; func != NULL; func = func->next) ++graph.count;
   graph.funcs = mp_calloc(graph.count, sizeof(*graph.funcs));
   MP_RETURN_IF_NULL(graph.funcs);

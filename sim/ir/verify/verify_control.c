@@ -174,7 +174,7 @@ mp_status_t mp_verify_async_done(const mp_op_t *op) {
                              "the result and the future's value");
 }
 
-// --- custom_call ---
+// ---- custom_call ----
 
 // One layout: the dimensions, minor to major. Values other than tensors have none.
 static mp_status_t verify_control_layout(const mp_op_t *op, const mp_attr_t *layout,

@@ -4,12 +4,12 @@
 typedef struct {
   int64_t batch, feature;  // of the kernel: input feature, output feature
   mp_index_list_t spatial;
-} mp_conv_dims_t;
+} conv_dims_t;
 
 // Two dimensions and a list of spatial ones, together all dimensions.
 static mp_status_t verify_convolution_layout(const mp_op_t *op, mp_attr_name_t batch,
                                              mp_attr_name_t feature, mp_attr_name_t spatial,
-                                             uint32_t rank, mp_conv_dims_t *out_dims) {
+                                             uint32_t rank, conv_dims_t *out_dims) {
   uint64_t used = 0;
   MP_RETURN_IF_ERROR(mp_verify_dim(op, batch, rank, &out_dims->batch));
   MP_RETURN_IF_ERROR(mp_verify_dim(op, feature, rank, &out_dims->feature));
@@ -23,8 +23,8 @@ static mp_status_t verify_convolution_layout(const mp_op_t *op, mp_attr_name_t b
 }
 
 // Groups divide batch and features.
-static mp_status_t verify_convolution_groups(const mp_op_t *op, const mp_conv_dims_t *input,
-                                             const mp_conv_dims_t *kernel) {
+static mp_status_t verify_convolution_groups(const mp_op_t *op, const conv_dims_t *input,
+                                             const conv_dims_t *kernel) {
   const mp_type_t *lhs = mp_operand_type(op, 0), *rhs = mp_operand_type(op, 1);
   int64_t features = mp_op_int(op, MP_ATTR_FEATURE_GROUP_COUNT, 1);
   int64_t batches = mp_op_int(op, MP_ATTR_BATCH_GROUP_COUNT, 1);
@@ -44,9 +44,8 @@ static mp_status_t verify_convolution_groups(const mp_op_t *op, const mp_conv_di
   return NULL;
 }
 
-static mp_status_t verify_convolution_conv_window(const mp_op_t *op, const mp_conv_dims_t *input,
-                                                  const mp_conv_dims_t *kernel,
-                                                  int64_t *out_spatial) {
+static mp_status_t verify_convolution_conv_window(const mp_op_t *op, const conv_dims_t *input,
+                                                  const conv_dims_t *kernel, int64_t *out_spatial) {
   const mp_type_t *lhs = mp_operand_type(op, 0), *rhs = mp_operand_type(op, 1);
   uint32_t rank = input->spatial.count;
   mp_index_list_t strides = {0, NULL}, padding = {0, NULL}, lhs_dilation = {0, NULL};
@@ -73,7 +72,7 @@ mp_status_t mp_verify_convolution(const mp_op_t *op) {
   uint32_t rank = lhs->rank;
   MP_RETURN_IF_ERROR(mp_verify_product_types(op));
   MP_CHECK(op, rank >= 2 && rhs->rank == rank, "operands of rank %u and %u", rank, rhs->rank);
-  mp_conv_dims_t input = {0}, kernel = {0}, output = {0};
+  conv_dims_t input = {0}, kernel = {0}, output = {0};
   MP_RETURN_IF_ERROR(verify_convolution_layout(op, MP_ATTR_INPUT_BATCH_DIMENSION,
                                                MP_ATTR_INPUT_FEATURE_DIMENSION,
                                                MP_ATTR_INPUT_SPATIAL_DIMENSIONS, rank, &input));

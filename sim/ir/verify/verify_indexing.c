@@ -55,15 +55,15 @@ typedef struct {
   mp_index_list_t indices_batching;
   mp_index_list_t index_map;  // start_index_map, scatter_dims_to_operand_dims
   uint64_t windowless;        // operand dimensions that the window leaves out, by bit
-} mp_indexing_t;
+} indexing_t;
 
 typedef struct {
   mp_attr_name_t window, inserted, batching, indices_batching, index_map;
-} mp_indexing_names_t;
+} indexing_names_t;
 
 // Batching dimensions run through operand and indices in step, so their sizes agree.
-static mp_status_t verify_indexing_batching(const mp_op_t *op, const mp_indexing_names_t *names,
-                                            mp_indexing_t *x) {
+static mp_status_t verify_indexing_batching(const mp_op_t *op, const indexing_names_t *names,
+                                            indexing_t *x) {
   const mp_type_t *indices = x->indices;
   uint64_t used = x->vector_dim < indices->rank ? UINT64_C(1) << x->vector_dim : 0;
   MP_RETURN_IF_ERROR(
@@ -79,8 +79,8 @@ static mp_status_t verify_indexing_batching(const mp_op_t *op, const mp_indexing
   return NULL;
 }
 
-static mp_status_t verify_indexing(const mp_op_t *op, const mp_indexing_names_t *names,
-                                   uint32_t window_rank, mp_indexing_t *x) {
+static mp_status_t verify_indexing(const mp_op_t *op, const indexing_names_t *names,
+                                   uint32_t window_rank, indexing_t *x) {
   const mp_type_t *operand = x->operand, *indices = x->indices;
   MP_RETURN_IF_ERROR(mp_verify_dtype(op, indices, MP_IS_INTEGER, "the index tensor"));
   MP_RETURN_IF_ERROR(
@@ -108,7 +108,7 @@ static mp_status_t verify_indexing(const mp_op_t *op, const mp_indexing_names_t 
 
 // Dimensions of the gather's result (the scatter's updates): those of the indices but the vector
 // dimension, with the window's in their places.
-static uint32_t verify_indexing_combined_dims(const mp_indexing_t *x, const int64_t *window_sizes,
+static uint32_t verify_indexing_combined_dims(const indexing_t *x, const int64_t *window_sizes,
                                               int64_t *dims) {
   uint32_t rank = x->window.count + x->indices->rank - (x->vector_dim < x->indices->rank ? 1 : 0);
   uint32_t window = 0, index = 0, operand_dim = 0;
@@ -127,11 +127,11 @@ static uint32_t verify_indexing_combined_dims(const mp_indexing_t *x, const int6
 
 // Slices lie within the operand; dimensions left out of the result have slices of 1.
 mp_status_t mp_verify_gather(const mp_op_t *op) {
-  static const mp_indexing_names_t names = {
+  static const indexing_names_t names = {
       MP_ATTR_OFFSET_DIMS, MP_ATTR_COLLAPSED_SLICE_DIMS, MP_ATTR_OPERAND_BATCHING_DIMS,
       MP_ATTR_START_INDICES_BATCHING_DIMS, MP_ATTR_START_INDEX_MAP};
   const mp_type_t *operand = mp_operand_type(op, 0), *result = mp_result_type(op, 0);
-  mp_indexing_t x = {.operand = operand, .indices = mp_operand_type(op, 1)};
+  indexing_t x = {.operand = operand, .indices = mp_operand_type(op, 1)};
   mp_index_list_t sizes = {0, NULL};
   MP_RETURN_IF_ERROR(verify_indexing(op, &names, result->rank, &x));
   MP_RETURN_IF_ERROR(mp_verify_list(op, MP_ATTR_SLICE_SIZES, operand->rank, 0, &sizes));
@@ -150,7 +150,7 @@ mp_status_t mp_verify_gather(const mp_op_t *op) {
 }
 
 // The updates' windows may be smaller than the operand, the rest must fit exactly.
-static mp_status_t verify_indexing_updates(const mp_op_t *op, const mp_indexing_t *x,
+static mp_status_t verify_indexing_updates(const mp_op_t *op, const indexing_t *x,
                                            const mp_type_t *updates) {
   int64_t dims[MP_MAX_RANK];
   uint32_t rank = verify_indexing_combined_dims(x, x->operand->dims, dims);
@@ -169,14 +169,14 @@ static mp_status_t verify_indexing_updates(const mp_op_t *op, const mp_indexing_
 
 // All inputs are updated at the same places, so they have one shape, and so have the updates.
 mp_status_t mp_verify_scatter(const mp_op_t *op) {
-  static const mp_indexing_names_t names = {
+  static const indexing_names_t names = {
       MP_ATTR_UPDATE_WINDOW_DIMS, MP_ATTR_INSERTED_WINDOW_DIMS, MP_ATTR_INPUT_BATCHING_DIMS,
       MP_ATTR_SCATTER_INDICES_BATCHING_DIMS, MP_ATTR_SCATTER_DIMS_TO_OPERAND_DIMS};
   MP_CHECK(op, op->num_operands >= 3 && op->num_operands % 2 == 1,
            "%u operands are not inputs, indices and as many updates", op->num_operands);
   uint32_t count = (op->num_operands - 1) / 2;
   const mp_type_t *updates = mp_operand_type(op, count + 1);
-  mp_indexing_t x = {.operand = mp_operand_type(op, 0), .indices = mp_operand_type(op, count)};
+  indexing_t x = {.operand = mp_operand_type(op, 0), .indices = mp_operand_type(op, count)};
   MP_RETURN_IF_ERROR(verify_indexing(op, &names, updates->rank, &x));
   MP_CHECK(op, op->num_results == count, "there are %u results for %u inputs", op->num_results,
            count);

@@ -96,20 +96,20 @@ typedef struct {
 MP_NODISCARD mp_status_t mp_verify_window(const mp_op_t *op, const mp_window_t *window,
                                           const int64_t *dims, int64_t *out_dims);
 
-// --- verify_attr.c ---
+// ---- verify_attr.c ----
 
 // Presence and kinds of the op's own attributes, kinds of known discardable ones.
 MP_NODISCARD mp_status_t mp_verify_attrs(const mp_op_t *op);
 // Known attributes of a function's arguments and results.
 MP_NODISCARD mp_status_t mp_verify_func_attrs(const mp_func_t *func);
 
-// --- verify_call.c ---
+// ---- verify_call.c ----
 
 // Functions: distinct names, callees with fitting signatures, no recursion, a bounded size when
 // everything is inlined.
 MP_NODISCARD mp_status_t mp_verify_calls(mp_module_t *module);
 
-// --- verify_sdy.c ---
+// ---- verify_sdy.c ----
 
 // A mesh by itself; `what` names its user in errors, `op` may be NULL.
 MP_NODISCARD mp_status_t mp_verify_mesh(const mp_op_t *op, const mp_mesh_t *mesh);
@@ -120,7 +120,7 @@ MP_NODISCARD mp_status_t mp_verify_axes(const mp_op_t *op, const mp_mesh_t *mesh
                                         mp_axis_list_t axes);
 MP_NODISCARD mp_status_t mp_verify_sharding_rule(const mp_op_t *op, const mp_sharding_rule_t *rule);
 
-// --- the rules ---
+// ---- the rules ----
 
 typedef mp_status_t (*mp_verify_rule_t)(const mp_op_t *op);
 

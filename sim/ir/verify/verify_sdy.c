@@ -80,11 +80,11 @@ typedef struct {
     uint32_t axis;
     int64_t low, high;  // [pre_size, pre_size * size)
   } spans[4 * MAX_AXES];
-} mp_axis_use_t;
+} axis_use_t;
 
 // Takes a span of an axis; two spans of one axis must not overlap.
 static mp_status_t verify_sdy_use_axis(const mp_op_t *op, const mp_mesh_t *mesh,
-                                       const mp_axis_ref_t *ref, mp_axis_use_t *use) {
+                                       const mp_axis_ref_t *ref, axis_use_t *use) {
   uint32_t axis = 0;
   while (axis < mesh->num_axes && !mp_str_equal(mesh->axes[axis].name, ref->name)) ++axis;
   SDY_CHECK(op, axis < mesh->num_axes, "mesh '%.*s' has no axis '%.*s'", MP_STR_ARG(mesh->name),
@@ -113,7 +113,7 @@ static mp_status_t verify_sdy_use_axis(const mp_op_t *op, const mp_mesh_t *mesh,
 }
 
 static mp_status_t verify_sdy_use_axes(const mp_op_t *op, const mp_mesh_t *mesh,
-                                       mp_axis_list_t axes, mp_axis_use_t *use) {
+                                       mp_axis_list_t axes, axis_use_t *use) {
   for (uint32_t i = 0; i < axes.count; ++i) {
     MP_RETURN_IF_ERROR(verify_sdy_use_axis(op, mesh, &axes.axes[i], use));
   }
@@ -121,7 +121,7 @@ static mp_status_t verify_sdy_use_axes(const mp_op_t *op, const mp_mesh_t *mesh,
 }
 
 mp_status_t mp_verify_axes(const mp_op_t *op, const mp_mesh_t *mesh, mp_axis_list_t axes) {
-  mp_axis_use_t use;
+  axis_use_t use;
   use.count = 0;
   return verify_sdy_use_axes(op, mesh, axes, &use);
 }
@@ -129,7 +129,7 @@ mp_status_t mp_verify_axes(const mp_op_t *op, const mp_mesh_t *mesh, mp_axis_lis
 // An axis shards, replicates or reduces, and does so once.
 mp_status_t mp_verify_sharding(const mp_op_t *op, const mp_sdy_sharding_t *sharding,
                                const mp_type_t *type) {
-  mp_axis_use_t use;
+  axis_use_t use;
   use.count = 0;
   uint32_t rank = type->kind == MP_TYPE_TENSOR ? type->rank : 0;
   MP_RETURN_IF_ERROR(mp_verify_mesh(op, sharding->mesh));
@@ -144,7 +144,7 @@ mp_status_t mp_verify_sharding(const mp_op_t *op, const mp_sdy_sharding_t *shard
   return verify_sdy_use_axes(op, sharding->mesh, sharding->unreduced, &use);
 }
 
-// --- rules ---
+// ---- rules ----
 
 static mp_status_t verify_sdy_factors(const mp_op_t *op, mp_index_list_t factors, uint32_t count) {
   for (uint32_t i = 0; i < factors.count; ++i) {

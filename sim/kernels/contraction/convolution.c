@@ -11,7 +11,7 @@
 #include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/shape.h"
 
-// --- Patches ---
+// ---- Patches ----
 
 void mp_conv_rows(const mp_conv_kernel_t *self, int64_t first, int64_t count,
                   mp_patch_row_t *out_rows) {
@@ -218,7 +218,7 @@ static void convolution_pack_kernel(const void *context, const mp_kernel_call_t 
   mp_operand_pack(&self->kernel, src, batch, row, rows, k, depth, width, panels);
 }
 
-// --- Results ---
+// ---- Results ----
 
 static void convolution_store_block(const void *context, const mp_kernel_call_t *call,
                                     int64_t batch, int64_t m, int64_t rows, int64_t n,
@@ -249,7 +249,7 @@ static mp_status_t convolution_conv_run(const mp_kernel_t *kernel, const mp_kern
   return NULL;
 }
 
-// --- Making ---
+// ---- Making ----
 
 // The dimension numbers and shapes of one op, and what the steps below need of them.
 typedef struct {

@@ -142,7 +142,7 @@ mp_status_t mp_ew_bind(const mp_op_t *op, mp_ew_t *out_ew) {
   return NULL;
 }
 
-// --- Running ---
+// ---- Running ----
 
 static const void *elementwise_widen_block(const mp_ew_t *ew, mp_dtype_t dtype, int64_t n,
                                            const void *src, void *buffer) {
@@ -219,7 +219,7 @@ void mp_ew_run(const mp_ew_t *ew, int64_t n, const void *const *in, void *out) {
   }
 }
 
-// --- The kernel ---
+// ---- The kernel ----
 
 typedef struct {
   mp_kernel_t base;

@@ -56,7 +56,7 @@ void mp_ew_run(const mp_ew_t *ew, int64_t n, const void *const *in, void *out);
 // The type that arithmetic on `dtype` is done in, MP_DTYPE_INVALID when there is none.
 mp_dtype_t mp_ew_computing_type(mp_dtype_t dtype);
 
-// --- The loops by kind (for elementwise.c); NULL where there is none ---
+// ---- The loops by kind (for elementwise.c); NULL where there is none ----
 
 mp_ew_loop_t mp_ew_integer_loop(mp_opcode_t code, mp_dtype_t dtype);
 mp_ew_loop_t mp_ew_float_loop(mp_opcode_t code, mp_dtype_t dtype);

@@ -10,7 +10,7 @@
 typedef float _Complex c64_t;
 typedef double _Complex c128_t;
 
-// --- convert ---
+// ---- convert ----
 
 #define INTEGERS(X)                     \
   X(S8, int8_t, INT8_MIN, INT8_MAX)     \
@@ -98,7 +98,7 @@ mp_ew_loop_t mp_ew_convert_to_odd_loop(mp_dtype_t from) {
   return from == MP_DTYPE_F64 ? f64_to_odd : from == MP_DTYPE_C128 ? c128_to_odd : NULL;
 }
 
-// --- compare ---
+// ---- compare ----
 
 // Total order of floats: as integers, the magnitude's bits of negative numbers turned round.
 static inline int32_t elementwise_convert_total_f32(float x) {
@@ -172,7 +172,7 @@ mp_ew_loop_t mp_ew_compare_loop(uint32_t direction, bool total, mp_dtype_t dtype
   return g_compare[dtype][direction];
 }
 
-// --- select ---
+// ---- select ----
 
 typedef struct {
   uint64_t words[2];

@@ -53,7 +53,7 @@ struct mp_region_fn_s {
   size_t collect_offset;
 };
 
-// --- Compiling ---
+// ---- Compiling ----
 
 // Compiling takes time quadratic in the number of ops; scalar computations are short.
 enum { MAX_OPS = 4096 };
@@ -319,7 +319,7 @@ static mp_status_t region_compile_results(compiler_t *c, const mp_value_t *const
   return NULL;
 }
 
-// --- The whole ---
+// ---- The whole ----
 
 static mp_status_t region_start_compiler(compiler_t *c, uint32_t num_ops) {
   if (num_ops > MAX_OPS) {
@@ -395,7 +395,7 @@ size_t mp_region_fn_scratch_bytes(const mp_region_fn_t *fn) {
   return fn->scratch_bytes;
 }
 
-// --- Running ---
+// ---- Running ----
 
 static const void *region_resolve(const place_t *place, const void *const *inputs,
                                   const char *scratch) {

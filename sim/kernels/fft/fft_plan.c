@@ -69,7 +69,7 @@ int64_t mp_fft_plan_scratch(const mp_fft_plan_t *plan) {
   return plan->inner != NULL ? 4 * plan->inner->n : 2 * plan->n;
 }
 
-// --- Planning ---
+// ---- Planning ----
 
 // False when a prime factor is above MAX_RADIX.
 static bool fft_plan_factorize(int64_t n, mp_fft_plan_t *plan) {

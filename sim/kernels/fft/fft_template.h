@@ -1,7 +1,7 @@
 // The passes of a transform, once for floats and once for doubles. No include guard: fft_plan.c
 // includes it with R (the real type) and F(name) (the name for that type) defined.
 
-// --- Passes: n = m * radix points remain, s lines lie side by side ---
+// ---- Passes: n = m * radix points remain, s lines lie side by side ----
 //
 // y[q + s * (radix * p + k)] = w^(p k) * sum over j of root^(j k) * x[q + s * (p + m * j)]
 

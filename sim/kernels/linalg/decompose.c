@@ -58,7 +58,7 @@ static void *decompose_result_at(const mp_kernel_call_t *call, uint32_t i, int64
   return (char *)call->results[i] + (size_t)(batch * count) * size;
 }
 
-// --- LU ---
+// ---- LU ----
 
 static mp_status_t decompose_lu_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   const decompose_kernel_t *self = (const decompose_kernel_t *)kernel;
@@ -80,7 +80,7 @@ static mp_status_t decompose_lu_run(const mp_kernel_t *kernel, const mp_kernel_c
   return NULL;
 }
 
-// --- Eigenvalues ---
+// ---- Eigenvalues ----
 
 static mp_status_t decompose_eigh_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   const decompose_kernel_t *self = (const decompose_kernel_t *)kernel;
@@ -110,7 +110,7 @@ static mp_status_t decompose_eigh_run(const mp_kernel_t *kernel, const mp_kernel
   return NULL;
 }
 
-// --- Singular values ---
+// ---- Singular values ----
 
 // One matrix: singular values to `s`; rows of `left` are the left vectors, of `right` the
 // conjugates of the right ones.
@@ -173,7 +173,7 @@ static mp_status_t decompose_svd_run(const mp_kernel_t *kernel, const mp_kernel_
   return NULL;
 }
 
-// --- Making ---
+// ---- Making ----
 
 // The shape [batch of `a`..., rows, columns] (columns < 0: one dimension less) of type `dtype`.
 static bool decompose_has_shape(const mp_type_t *type, const mp_type_t *a, mp_dtype_t dtype,

@@ -34,7 +34,7 @@ void F(mp_lu)(int64_t m, int64_t n, T *a, int32_t *pivots, int32_t *perm) {
   }
 }
 
-// --- Hermitian eigenvalues: tridiagonal by reflections, then QL with implicit shifts ---
+// ---- Hermitian eigenvalues: tridiagonal by reflections, then QL with implicit shifts ----
 
 // Makes the reflection I - tau v v^H, v[0] = 1, that takes `v` (n >= 1 elements) to (beta, 0, ...).
 static double F(reflection)(int64_t n, T *v, T *out_tau) {
@@ -101,7 +101,7 @@ bool F(mp_eigh)(int64_t n, T *a, double *w, T *v, T *work, double *reals) {
   return true;
 }
 
-// --- Singular values: Jacobi rotations of pairs of columns ---
+// ---- Singular values: Jacobi rotations of pairs of columns ----
 
 static double F(norm2)(int64_t n, const T *x) {
   return F(real)(F(dot)(n, x, x));

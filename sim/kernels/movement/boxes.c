@@ -32,7 +32,7 @@ static uint32_t boxes_slabs_num_parts(const slabs_t *slabs) {
   return slabs->extent < parts ? (uint32_t)mp_max_i64(slabs->extent, 1) : parts;
 }
 
-// --- pad ---
+// ---- pad ----
 
 typedef struct {
   int64_t low, step;  // operand element i of a dimension lands on low + i * step
@@ -111,7 +111,7 @@ mp_status_t mp_kernel_make_pad(mp_arena_t *arena, const mp_op_t *op,
   return NULL;
 }
 
-// --- concatenate ---
+// ---- concatenate ----
 
 // Rows: all dimensions before the concatenated one. A row of the result is a row of each operand,
 // one after the other.
@@ -171,7 +171,7 @@ mp_status_t mp_kernel_make_concatenate(mp_arena_t *arena, const mp_op_t *op,
   return NULL;
 }
 
-// --- dynamic_slice, dynamic_update_slice ---
+// ---- dynamic_slice, dynamic_update_slice ----
 
 typedef struct {
   mp_kernel_t base;

@@ -125,7 +125,7 @@ mp_status_t mp_kernel_make_reverse(mp_arena_t *arena, const mp_op_t *op,
   return NULL;
 }
 
-// --- bitcast_convert ---
+// ---- bitcast_convert ----
 
 // Between widths. Bits are taken little-endian: part i of a wide element holds its bits from
 // i * narrow width on. Elements narrower than a byte have a byte each (sim/numeric/dtype.h).
@@ -192,7 +192,7 @@ mp_status_t mp_kernel_make_bitcast_convert(mp_arena_t *arena, const mp_op_t *op,
   return NULL;
 }
 
-// --- get_dimension_size ---
+// ---- get_dimension_size ----
 
 typedef struct {
   mp_kernel_t base;

@@ -60,7 +60,7 @@ typedef struct {
   bool splits_columns;
 } scatter_t;
 
-// --- Running ---
+// ---- Running ----
 
 typedef struct {
   const scatter_t *kernel;
@@ -224,7 +224,7 @@ static void scatter_do_positions(const part_t *part) {
   }
 }
 
-// --- Single elements, listed one after the other; windows that are columns, side by side ---
+// ---- Single elements, listed one after the other; windows that are columns, side by side ----
 
 // Where positions [first, first + n) point: offsets in the operand, -1 where nothing is done.
 static void scatter_find_offsets(const scatter_t *kernel, const void *indices, int64_t first,
@@ -362,7 +362,7 @@ static mp_status_t scatter_run(const mp_kernel_t *base, const mp_kernel_call_t *
   return NULL;
 }
 
-// --- Making ---
+// ---- Making ----
 
 static void scatter_set_positions(scatter_t *kernel, const mp_op_t *op) {
   const mp_type_t *operand = mp_op_operand_type(op, 0);

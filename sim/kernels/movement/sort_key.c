@@ -4,7 +4,7 @@
 #include "sim/kernels/movement/sort.h"
 #include "sim/kernels/shape.h"
 
-// --- Recognising ---
+// ---- Recognising ----
 
 enum { MAX_VISITS = 512 };
 
@@ -64,7 +64,7 @@ mp_status_t mp_sort_key_create(mp_arena_t *arena, const mp_block_t *comparator,
   return NULL;
 }
 
-// --- Keys ---
+// ---- Keys ----
 
 typedef struct {
   uint64_t key;

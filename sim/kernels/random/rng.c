@@ -36,7 +36,7 @@ static void rng_store_word(const bits_kernel_t *self, void *out, int64_t i, uint
   }
 }
 
-// --- Threefry ---
+// ---- Threefry ----
 
 // Blocks [first, first + count) of 32-bit words or less, to their places.
 static void rng_threefry_place(const bits_kernel_t *self, int64_t first, int64_t count,
@@ -93,7 +93,7 @@ static void rng_threefry_plan(bits_kernel_t *self, const mp_type_t *out) {
   self->num_blocks = mp_dims_product(out->dims, 0, split) * self->half * self->inner;
 }
 
-// --- Philox ---
+// ---- Philox ----
 
 static mp_status_t rng_philox_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   const bits_kernel_t *self = (const bits_kernel_t *)kernel;
@@ -159,7 +159,7 @@ mp_status_t mp_kernel_make_rng_bit_generator(mp_arena_t *arena, const mp_op_t *o
   return NULL;
 }
 
-// --- rng ---
+// ---- rng ----
 
 // Numbers come from Philox, keyed by where the op stands in the program: the same program gives the
 // same numbers every time.

@@ -29,7 +29,7 @@ typedef struct {
   bool in_runs;  // lanes and segments: neighbours are reduced, so several are loaded at once
 } reduce_t;
 
-// --- Axes ---
+// ---- Axes ----
 
 static void reduce_add_axis(axes_t *axes, int64_t dim, int64_t stride) {
   axes->count *= dim;
@@ -86,7 +86,7 @@ static void reduce_walk_next(walk_t *walk) {
   }
 }
 
-// --- Lanes ---
+// ---- Lanes ----
 
 // Results from `begin` on that one block takes: whole runs of neighbours where they are long.
 static int64_t reduce_block_size(const reduce_t *kernel, int64_t begin, int64_t end) {
@@ -171,7 +171,7 @@ static void reduce_run_lanes(const reduce_t *kernel, const mp_kernel_call_t *cal
   }
 }
 
-// --- Rows (one operand, recognised kinds) ---
+// ---- Rows (one operand, recognised kinds) ----
 
 // Folds `lanes` accumulators into the first one: the upper half onto the lower, again and again.
 static void reduce_fold_halves(const mp_fold_t *fold, int64_t lanes, char *acc) {
@@ -244,7 +244,7 @@ static void reduce_run_rows(const reduce_t *kernel, const mp_kernel_call_t *call
   }
 }
 
-// --- Segments ---
+// ---- Segments ----
 
 // acc[i] = f(acc[2i], acc[2i+1]) until one is left; an odd last one moves down.
 static void reduce_combine_neighbours(const mp_fold_t *fold, const mp_fold_work_t *work,
@@ -330,7 +330,7 @@ static void reduce_run_segments(const reduce_t *kernel, const mp_kernel_call_t *
   }
 }
 
-// --- The kernel ---
+// ---- The kernel ----
 
 static mp_status_t reduce_run(const mp_kernel_t *base, const mp_kernel_call_t *call) {
   const reduce_t *kernel = (const reduce_t *)base;

@@ -10,7 +10,7 @@ enum { LANES = MP_FOLD_LANES };
 // Slices with larger intermediate results go element by element, which needs no memory.
 static const int64_t g_max_buffer_bytes = INT64_C(64) << 20;
 
-// --- What changes nothing ---
+// ---- What changes nothing ----
 
 // `dtype` is a computing type.
 static bool window_passes_find_neutral(mp_reduce_kind_t kind, mp_dtype_t dtype, char *out_element) {
@@ -49,7 +49,7 @@ static bool window_passes_find_neutral(mp_reduce_kind_t kind, mp_dtype_t dtype, 
   return true;
 }
 
-// --- Making ---
+// ---- Making ----
 
 bool mp_window_passes_create(const mp_window_t *window, const mp_fold_t *fold, mp_dtype_t dtype,
                              mp_window_passes_t *out_passes) {
@@ -92,7 +92,7 @@ bool mp_window_passes_create(const mp_window_t *window, const mp_fold_t *fold, m
   return true;
 }
 
-// --- Running ---
+// ---- Running ----
 
 // One row: out[0..inner) = the fold of the rows that window `o` has along the dimension.
 static void window_passes_fold_rows(const mp_window_passes_t *passes, const mp_window_pass_t *pass,

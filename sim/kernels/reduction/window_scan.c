@@ -35,7 +35,7 @@ bool mp_window_scan_create(const mp_window_t *window, const mp_fold_t *fold,
   return true;
 }
 
-// --- By lines (one operand, recognised kinds) ---
+// ---- By lines (one operand, recognised kinds) ----
 
 // Cumulates n elements at `a`; `b` is of the same size. Returns where the result is: a or b. Each
 // round doubles the distance over which elements have been folded.
@@ -79,7 +79,7 @@ static void window_scan_run_line(const mp_window_scan_t *scan, const mp_kernel_c
   }
 }
 
-// --- Many lines together ---
+// ---- Many lines together ----
 
 // The accumulators become the results at each line's offset plus `shift`.
 static void window_scan_store(const mp_window_scan_t *scan, const mp_kernel_call_t *call,

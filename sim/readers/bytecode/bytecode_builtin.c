@@ -42,7 +42,7 @@ static mp_status_t bytecode_builtin_read_unit(mp_bc_reader_t *r, mp_bc_cursor_t 
   return mp_bc_new_attr(r, entry, MP_KIND_UNIT, &attr);
 }
 
-// --- locations ---
+// ---- locations ----
 
 static mp_status_t bytecode_builtin_new_loc(mp_bc_reader_t *r, mp_bc_entry_t *entry,
                                             mp_loc_kind_t kind, mp_loc_t **out_loc) {
@@ -142,7 +142,7 @@ static mp_status_t bytecode_builtin_read_unknown_loc(mp_bc_reader_t *r, mp_bc_cu
   return bytecode_builtin_new_loc(r, entry, MP_LOC_UNKNOWN, &loc);
 }
 
-// --- elements ---
+// ---- elements ----
 
 // `array<i64: 1, 2>`: element type, count, bytes. Integers become a plain list.
 static mp_status_t bytecode_builtin_read_dense_array(mp_bc_reader_t *r, mp_bc_cursor_t *c,
@@ -237,7 +237,7 @@ mp_status_t mp_bc_builtin_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry
   return g_attr_readers[code](r, c, entry);
 }
 
-// --- types ---
+// ---- types ----
 
 // width << 2 | signedness: signless (StableHLO's signed), signed, unsigned.
 static mp_status_t bytecode_builtin_read_integer_type(mp_bc_reader_t *r, mp_bc_cursor_t *c,

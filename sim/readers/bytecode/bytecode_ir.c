@@ -35,7 +35,7 @@ mp_status_t mp_bc_op_unknown(const mp_bc_ir_t *ir, const mp_bc_op_t *op, const c
   return status;
 }
 
-// --- values ---
+// ---- values ----
 
 static mp_status_t bytecode_ir_reserve_values(mp_bc_values_t *values, size_t count) {
   size_t needed = values->end + count;
@@ -100,7 +100,7 @@ static mp_status_t bytecode_ir_skip_use_lists(mp_bc_cursor_t *c, size_t num_valu
   return NULL;
 }
 
-// --- operations ---
+// ---- operations ----
 
 static mp_status_t bytecode_ir_read_op_attrs(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op) {
   mp_bc_reader_t *r = ir->r;
@@ -167,7 +167,7 @@ mp_status_t mp_bc_read_op_head(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op
   return NULL;
 }
 
-// --- blocks and regions ---
+// ---- blocks and regions ----
 
 static mp_status_t bytecode_ir_read_block_arg(mp_bc_ir_t *ir, mp_bc_cursor_t *c,
                                               const mp_type_t **out_type) {

@@ -121,13 +121,13 @@ typedef struct {
   mp_bc_mesh_t *meshes;  // referred to or defined
 } mp_bc_reader_t;
 
-// --- bytecode_sections.c ---
+// ---- bytecode_sections.c ----
 
 // Indexes the sections and reads all of them but the operations.
 MP_NODISCARD mp_status_t mp_bc_read_sections(mp_bc_reader_t *r);
 MP_NODISCARD mp_status_t mp_bc_string(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_str_t *out_text);
 
-// --- bytecode_tables.c ---
+// ---- bytecode_tables.c ----
 
 // References: an index, then what it stands for, decoded.
 MP_NODISCARD mp_status_t mp_bc_object(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_object_t kind,
@@ -171,7 +171,7 @@ MP_NODISCARD mp_status_t mp_bc_index_list(mp_bc_reader_t *r, mp_bc_cursor_t *c,
 MP_NODISCARD mp_status_t mp_bc_plain_attr_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
                                              uint64_t index, const mp_attr_t **out_attr);
 
-// --- dialects: decode one entry; `c` covers its bytes ---
+// ---- dialects: decode one entry; `c` covers its bytes ----
 
 MP_NODISCARD mp_status_t mp_bc_builtin_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                             mp_bc_entry_t *entry);
@@ -185,7 +185,7 @@ MP_NODISCARD mp_status_t mp_bc_sdy_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp
 MP_NODISCARD mp_status_t mp_bc_stablehlo_type(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                               mp_bc_type_t *out_type);
 
-// --- bytecode_values.c: forms that dialects share ---
+// ---- bytecode_values.c: forms that dialects share ----
 
 // A fresh attribute as the entry's object.
 MP_NODISCARD mp_status_t mp_bc_new_attr(mp_bc_reader_t *r, mp_bc_entry_t *entry,
@@ -221,7 +221,7 @@ MP_NODISCARD mp_status_t mp_bc_complex_type(mp_bc_reader_t *r, mp_bc_cursor_t *c
 MP_NODISCARD mp_status_t mp_bc_compound_type(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                              mp_type_kind_t kind, mp_bc_type_t *out_type);
 
-// --- sdy_mesh.c ---
+// ---- sdy_mesh.c ----
 
 // The mesh of this name; it may be defined later.
 MP_NODISCARD mp_status_t mp_bc_mesh_ref(mp_bc_reader_t *r, mp_str_t name,
@@ -231,7 +231,7 @@ MP_NODISCARD mp_status_t mp_bc_mesh_define(mp_bc_reader_t *r, const mp_bc_cursor
 // Every mesh that was referred to must have been defined.
 MP_NODISCARD mp_status_t mp_bc_mesh_check(mp_bc_reader_t *r);
 
-// --- bytecode_ops.c: which attributes an operation stores ---
+// ---- bytecode_ops.c: which attributes an operation stores ----
 
 enum { MP_BC_MAX_OP_ATTRS = 18 };
 
@@ -264,7 +264,7 @@ MP_NODISCARD mp_status_t mp_bc_op_fields(mp_bc_reader_t *r, const char *const *n
                                          const mp_bc_op_attrs_t *stored,
                                          const mp_attr_t **out_fields);
 
-// --- bytecode_module.c ---
+// ---- bytecode_module.c ----
 
 MP_NODISCARD mp_status_t mp_bc_read_ir(mp_bc_reader_t *r);
 

@@ -23,7 +23,7 @@ enum { REPLICA_COUNT = 1, COMPUTATION_COUNT = 2, COMPUTATION_DEVICES = 3 };
 enum { SHAPE_TUPLE_SHAPES = 4, SHAPE_LAYOUT = 5 };
 enum { LAYOUT_MINOR_TO_MAJOR = 1, LAYOUT_TILES = 6, LAYOUT_MEMORY_SPACE = 8 };
 
-// --- layouts: row-major, or refused ---
+// ---- layouts: row-major, or refused ----
 
 static mp_status_t compile_options_check_minor_to_major(mp_proto_reader_t *reader,
                                                         const mp_proto_field_t *field,
@@ -69,16 +69,16 @@ static mp_status_t compile_options_check_shape(mp_proto_reader_t reader, const c
   return mp_proto_reader_status(&reader);
 }
 
-// --- device assignment ---
+// ---- device assignment ----
 
 typedef struct {
   uint32_t *ids;  // [replica * partitions + partition]
   uint64_t replicas, partitions;
   uint64_t next;  // partition of the next row
-} mp_assignment_t;
+} assignment_t;
 
 // One computation's (partition's) devices: one per replica.
-static mp_status_t compile_options_read_row(mp_proto_reader_t reader, mp_assignment_t *assignment) {
+static mp_status_t compile_options_read_row(mp_proto_reader_t reader, assignment_t *assignment) {
   mp_proto_field_t field;
   uint64_t replica = 0;
   if (assignment->next >= assignment->partitions) {
@@ -115,7 +115,7 @@ static mp_status_t compile_options_read_row(mp_proto_reader_t reader, mp_assignm
 }
 
 static mp_status_t compile_options_read_assignment_size(mp_proto_reader_t reader,
-                                                        mp_assignment_t *assignment) {
+                                                        assignment_t *assignment) {
   mp_proto_field_t field;
   while (mp_proto_next(&reader, &field)) {
     if (field.number == REPLICA_COUNT) assignment->replicas = mp_proto_varint(&reader, &field);
@@ -128,7 +128,7 @@ static mp_status_t compile_options_read_assignment_size(mp_proto_reader_t reader
 
 static mp_status_t compile_options_read_assignment(mp_proto_reader_t reader, mp_arena_t *arena,
                                                    mp_compile_options_t *options) {
-  mp_assignment_t assignment = {0};
+  assignment_t assignment = {0};
   uint64_t size = (uint64_t)(reader.end - reader.cursor);
   MP_RETURN_IF_ERROR(compile_options_read_assignment_size(reader, &assignment));
   // Every id takes a byte of the message or more.
@@ -163,7 +163,7 @@ static mp_status_t compile_options_read_assignment(mp_proto_reader_t reader, mp_
   return NULL;
 }
 
-// --- the messages ---
+// ---- the messages ----
 
 // Appends a flag. The array has room for the next power of two.
 static mp_status_t compile_options_add_flag(mp_arena_t *arena, bool flag, mp_flag_list_t *list) {

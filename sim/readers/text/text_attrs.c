@@ -19,7 +19,7 @@ mp_status_t mp_text_named_attr(mp_text_t *t, mp_str_t name, const mp_attr_t *val
   return NULL;
 }
 
-// --- numbers ---
+// ---- numbers ----
 
 static mp_status_t text_attrs_make_float(mp_text_t *t, mp_dtype_t dtype, const mp_token_t *token,
                                          bool negative, const mp_attr_t **out_attr) {
@@ -78,7 +78,7 @@ static mp_status_t text_attrs_read_number(mp_text_t *t, const mp_attr_t **out_at
   return mp_attr_make_bool(t->arena, !is_zero, out_attr);
 }
 
-// --- lists ---
+// ---- lists ----
 
 static mp_status_t text_attrs_read_list(mp_text_t *t, const mp_attr_t **out_attr) {
   mp_text_list_t items = {0};
@@ -138,7 +138,7 @@ static mp_status_t text_attrs_make_array(mp_text_t *t, mp_dtype_t dtype,
   if (dtype == MP_DTYPE_BOOL) {
     int64_t *values = MP_ARENA_ARRAY(t->scratch, int64_t, count);
     MP_RETURN_IF_NULL(values);
-    for (size_t i = 0; i < count; i++) values[i] = ((const unsigned char *)elements->items)[i];
+    for (size_t i = 0; i < count; ++i) values[i] = ((const unsigned char *)elements->items)[i];
     MP_RETURN_IF_ERROR(mp_text_new_attr(t, MP_KIND_BOOLS, &attr));
     attr->u.ints.values = mp_arena_copy(t->arena, values, count * sizeof(int64_t));
     MP_RETURN_IF_NULL(attr->u.ints.values);
@@ -173,11 +173,11 @@ static mp_status_t text_attrs_read_array(mp_text_t *t, const mp_attr_t **out_att
   return text_attrs_make_array(t, dtype, &elements, out_attr);
 }
 
-// --- dictionaries ---
+// ---- dictionaries ----
 
 mp_status_t mp_text_dict_items(mp_text_t *t, mp_text_list_t *items) {
   MP_RETURN_IF_ERROR(mp_text_expect(t, '{'));
-  for (uint32_t i = 0; !mp_text_is(t, '}'); i++) {
+  for (uint32_t i = 0; !mp_text_is(t, '}'); ++i) {
     mp_str_t name;
     mp_attr_t *unit = NULL;
     const mp_attr_t *value = NULL;
@@ -212,7 +212,7 @@ mp_status_t mp_text_make_dict(mp_text_t *t, const mp_token_t *token, const mp_na
   mp_named_attr_t *sorted = mp_arena_copy(t->arena, items, count * sizeof(items[0]));
   MP_RETURN_IF_NULL(sorted);
   if (count > 1) qsort(sorted, count, sizeof(sorted[0]), text_attrs_compare_items);
-  for (uint32_t i = 1; i < count; i++)
+  for (uint32_t i = 1; i < count; ++i)
     if (text_attrs_compare_items(&sorted[i - 1], &sorted[i]) == 0)
       return mp_text_error(t, token, MP_INVALID_ARGUMENT, "'%.*s' is given twice",
                            MP_STR_ARG(sorted[i].text));
@@ -229,7 +229,7 @@ mp_status_t mp_text_dict(mp_text_t *t, const mp_attr_t **out_dict) {
   return mp_text_make_dict(t, &token, items.items, items.count, out_dict);
 }
 
-// --- names: symbols, aliases, dialects ---
+// ---- names: symbols, aliases, dialects ----
 
 // @a or @a::@b, which stays one name.
 static mp_status_t text_attrs_read_symbol_ref(mp_text_t *t, const mp_attr_t **out_attr) {
@@ -253,7 +253,7 @@ static mp_status_t text_attrs_read_hash(mp_text_t *t, const mp_attr_t **out_attr
   size_t size = dot != NULL ? (size_t)(dot - text.data) : text.size;
   mp_str_t dialect = {text.data, size};
   mp_str_t name = dot != NULL ? (mp_str_t){dot + 1, text.size - size - 1} : MP_STR("");
-  for (size_t i = 0; i < sizeof(dialects) / sizeof(dialects[0]); i++) {
+  for (size_t i = 0; i < sizeof(dialects) / sizeof(dialects[0]); ++i) {
     if (!mp_str_is(dialect, dialects[i].dialect)) continue;
     mp_text_advance(t);
     return dialects[i].read(t, name, out_attr);
@@ -301,7 +301,7 @@ static mp_status_t text_attrs_read_word_attr(mp_text_t *t, const mp_attr_t **out
   if (mp_text_accept_word(t, "dense")) return mp_text_dense(t, out_attr);
   static const char *const unsupported[] = {"dense_resource", "sparse",  "opaque",  "affine_map",
                                             "affine_set",     "strided", "distinct"};
-  for (size_t i = 0; i < sizeof(unsupported) / sizeof(unsupported[0]); i++)
+  for (size_t i = 0; i < sizeof(unsupported) / sizeof(unsupported[0]); ++i)
     if (mp_text_is_word(t, unsupported[i]))
       return mp_text_error(t, &t->tok, MP_UNIMPLEMENTED, "%s<...> is not supported",
                            unsupported[i]);

@@ -11,7 +11,7 @@ typedef struct {
   size_t filled;
 } dense_t;
 
-// --- elements ---
+// ---- elements ----
 
 static uint64_t text_dense_mask_of(mp_dtype_t dtype) {
   int bits = mp_dtype_bits(dtype);
@@ -89,13 +89,13 @@ static mp_status_t text_dense_read_nested(mp_text_t *t, dense_t *d, uint32_t lev
     if (d->filled == d->count) return mp_text_expected(t, "fewer elements");
     MP_RETURN_IF_ERROR(
         text_dense_read_element(t, d->type->dtype, d->data + d->filled * d->element_size));
-    d->filled++;
+    ++d->filled;
     return NULL;
   }
   MP_RETURN_IF_ERROR(mp_text_enter(t));
-  t->weight--;  // elements are no nodes
+  --t->weight;  // elements are no nodes
   MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
-  for (int64_t i = 0; i < d->type->dims[level]; i++) {
+  for (int64_t i = 0; i < d->type->dims[level]; ++i) {
     if (i > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
     MP_RETURN_IF_ERROR(text_dense_read_nested(t, d, level + 1));
   }
@@ -104,11 +104,11 @@ static mp_status_t text_dense_read_nested(mp_text_t *t, dense_t *d, uint32_t lev
   return NULL;
 }
 
-// --- hexadecimal bytes ---
+// ---- hexadecimal bytes ----
 
 static mp_status_t text_dense_decode_hex(mp_text_t *t, unsigned char *bytes, size_t size) {
   const char *digits = t->tok.text.data + 3;  // behind "0x
-  for (size_t i = 0; i < size; i++) {
+  for (size_t i = 0; i < size; ++i) {
     int high = mp_text_hex_digit(digits[2 * i]), low = mp_text_hex_digit(digits[2 * i + 1]);
     if (high < 0 || low < 0)
       return mp_text_error(t, &t->tok, MP_INVALID_ARGUMENT, "a digit that is not hexadecimal");
@@ -121,9 +121,9 @@ static mp_status_t text_dense_decode_hex(mp_text_t *t, unsigned char *bytes, siz
 static void text_dense_mask_elements(dense_t *d, size_t count) {
   mp_dtype_t dtype = d->type->dtype;
   if (dtype == MP_DTYPE_BOOL)
-    for (size_t i = 0; i < count; i++) d->data[i] = d->data[i] != 0;
+    for (size_t i = 0; i < count; ++i) d->data[i] = d->data[i] != 0;
   else if (mp_dtype_bits(dtype) < 8)
-    for (size_t i = 0; i < count; i++) d->data[i] &= (unsigned char)text_dense_mask_of(dtype);
+    for (size_t i = 0; i < count; ++i) d->data[i] &= (unsigned char)text_dense_mask_of(dtype);
 }
 
 // The bytes of all elements, of one for all, or, from older writers, of booleans eight to a byte.
@@ -142,14 +142,14 @@ static mp_status_t text_dense_read_hex(mp_text_t *t, dense_t *d, bool *out_splat
   unsigned char *bytes = packed ? mp_arena_alloc(t->scratch, size) : d->data;
   MP_RETURN_IF_NULL(bytes);
   MP_RETURN_IF_ERROR(text_dense_decode_hex(t, bytes, size));
-  for (size_t i = 0; packed && i < d->count; i++) d->data[i] = bytes[i / 8] >> (i % 8) & 1;
+  for (size_t i = 0; packed && i < d->count; ++i) d->data[i] = bytes[i / 8] >> (i % 8) & 1;
   text_dense_mask_elements(d, splat ? 1 : d->count);
   *out_splat = splat;
   mp_text_advance(t);
   return NULL;
 }
 
-// --- the whole ---
+// ---- the whole ----
 
 // Behind the matching '>'.
 static mp_status_t text_dense_skip_elements(mp_text_t *t) {
@@ -157,8 +157,8 @@ static mp_status_t text_dense_skip_elements(mp_text_t *t) {
   while (!(mp_text_is(t, '>') && depth == 0)) {
     if (t->tok.kind == MP_TOKEN_END || t->tok.kind == MP_TOKEN_ERROR)
       return mp_text_expected(t, "'>'");
-    if (mp_text_is(t, '[') || mp_text_is(t, '(')) depth++;
-    if (mp_text_is(t, ']') || mp_text_is(t, ')')) depth--;
+    if (mp_text_is(t, '[') || mp_text_is(t, '(')) ++depth;
+    if (mp_text_is(t, ']') || mp_text_is(t, ')')) --depth;
     mp_text_advance(t);
   }
   mp_text_advance(t);
@@ -166,7 +166,7 @@ static mp_status_t text_dense_skip_elements(mp_text_t *t) {
 }
 
 static bool text_dense_all_equal(const dense_t *d) {
-  for (size_t i = 1; i < d->count; i++)
+  for (size_t i = 1; i < d->count; ++i)
     if (memcmp(d->data, d->data + i * d->element_size, d->element_size) != 0) return false;
   return d->count > 1;
 }

@@ -1,7 +1,7 @@
 // Pretty forms: types, keys, and the regular forms by table (sim/ir/forms.h).
 #include "sim/readers/text/text_forms.h"
 
-// --- types ---
+// ---- types ----
 
 uint32_t mp_form_num_operands(const mp_text_op_t *op) {
   return op->operands.count;
@@ -17,7 +17,7 @@ static mp_status_t text_forms_set_types(mp_text_t *t, mp_text_op_t *op, const mp
   uint32_t count = mp_form_num_operands(op) > num_results ? mp_form_num_operands(op) : num_results;
   const mp_type_t **types = MP_ARENA_ARRAY(t->scratch, const mp_type_t *, count);
   MP_RETURN_IF_NULL(types);
-  for (uint32_t i = 0; i < count; i++) types[i] = type;
+  for (uint32_t i = 0; i < count; ++i) types[i] = type;
   op->types = (mp_text_signature_t){types, mp_form_num_operands(op), types, num_results};
   return NULL;
 }
@@ -26,7 +26,7 @@ static mp_status_t text_forms_set_types(mp_text_t *t, mp_text_op_t *op, const mp
 static mp_status_t text_forms_set_operand_types(mp_text_t *t, mp_text_op_t *op) {
   const mp_type_t **types = MP_ARENA_ARRAY(t->scratch, const mp_type_t *, mp_form_num_operands(op));
   MP_RETURN_IF_NULL(types);
-  for (uint32_t i = 0; i < mp_form_num_operands(op); i++) types[i] = mp_form_operand_type(op, i);
+  for (uint32_t i = 0; i < mp_form_num_operands(op); ++i) types[i] = mp_form_operand_type(op, i);
   op->types.inputs = types;
   op->types.num_inputs = mp_form_num_operands(op);
   return NULL;
@@ -96,7 +96,7 @@ mp_status_t mp_form_types(mp_text_t *t, mp_text_op_t *op, mp_form_types_t form) 
   return text_forms_set_types(t, op, type, num_results);
 }
 
-// --- values behind keys ---
+// ---- values behind keys ----
 
 mp_status_t mp_form_enum_word(mp_text_t *t, mp_enum_kind_t kind, const mp_attr_t **out_attr) {
   int value = t->tok.kind == MP_TOKEN_WORD ? mp_enum_value_from_name(kind, t->tok.text) : -1;
@@ -184,7 +184,7 @@ mp_status_t mp_form_expect_key(mp_text_t *t, const char *key, bool comma) {
 
 static mp_status_t text_forms_read_regular(mp_text_t *t, mp_text_op_t *op, const mp_form_t *form) {
   MP_RETURN_IF_ERROR(mp_text_operands(t, op));
-  for (int i = 0; i < MP_FORM_MAX_KEYS && form->keys[i].key != NULL; i++) {
+  for (int i = 0; i < MP_FORM_MAX_KEYS && form->keys[i].key != NULL; ++i) {
     const mp_form_key_t *key = &form->keys[i];
     bool comma = mp_form_num_operands(op) > 0 || i > 0;
     if (key->optional) {
@@ -198,7 +198,7 @@ static mp_status_t text_forms_read_regular(mp_text_t *t, mp_text_op_t *op, const
   return mp_form_types(t, op, form->types);
 }
 
-// --- choice ---
+// ---- choice ----
 
 typedef mp_status_t (*special_reader_t)(mp_text_t *t, mp_text_op_t *op);
 

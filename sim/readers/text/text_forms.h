@@ -5,7 +5,7 @@
 #include "sim/ir/forms.h"
 #include "sim/readers/text/text_parser.h"
 
-// --- types; all lists are in scratch ---
+// ---- types; all lists are in scratch ----
 
 uint32_t mp_form_num_operands(const mp_text_op_t *op);
 const mp_type_t *mp_form_operand_type(const mp_text_op_t *op, uint32_t i);
@@ -16,7 +16,7 @@ MP_NODISCARD mp_status_t mp_form_operand_types(mp_text_t *t, mp_text_op_t *op);
 // {...}? : types
 MP_NODISCARD mp_status_t mp_form_types(mp_text_t *t, mp_text_op_t *op, mp_form_types_t form);
 
-// --- keys and values ---
+// ---- keys and values ----
 
 MP_NODISCARD mp_status_t mp_form_enum_word(mp_text_t *t, mp_enum_kind_t kind,
                                            const mp_attr_t **out_attr);
@@ -31,7 +31,7 @@ MP_NODISCARD mp_status_t mp_form_expect_key(mp_text_t *t, const char *key, bool 
 MP_NODISCARD mp_status_t mp_form_region(mp_text_t *t, mp_text_op_t *op, bool isolated,
                                         const mp_text_list_t *names, const mp_text_list_t *types);
 
-// --- forms of their own: what stands behind the operation's name ---
+// ---- forms of their own: what stands behind the operation's name ----
 
 MP_NODISCARD mp_status_t mp_form_read_call(mp_text_t *t, mp_text_op_t *op);
 MP_NODISCARD mp_status_t mp_form_read_compare(mp_text_t *t, mp_text_op_t *op);

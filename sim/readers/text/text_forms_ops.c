@@ -29,13 +29,13 @@ mp_status_t mp_form_read_slice(mp_text_t *t, mp_text_op_t *op) {
     MP_RETURN_IF_ERROR(mp_text_expect(t, ':'));
     MP_RETURN_IF_ERROR(mp_text_i64(t, &range[1]));
     if (mp_text_accept(t, ':')) MP_RETURN_IF_ERROR(mp_text_i64(t, &range[2]));
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; ++i)
       MP_RETURN_IF_ERROR(mp_text_list_add(t, &lists[i], sizeof(range[i]), &range[i]));
   }
   mp_text_advance(t);
   static const mp_attr_name_t names[] = {MP_ATTR_START_INDICES, MP_ATTR_LIMIT_INDICES,
                                          MP_ATTR_STRIDES};
-  for (int i = 0; i < 3; i++)
+  for (int i = 0; i < 3; ++i)
     MP_RETURN_IF_ERROR(
         mp_text_op_ints(t, op, names[i], (mp_index_list_t){lists[i].count, lists[i].items}));
   return mp_text_op_types(t, op);
@@ -102,7 +102,7 @@ static mp_status_t text_forms_ops_read_dims_pair(mp_text_t *t, mp_text_op_t *op,
 
 // The items of a struct of attributes.
 static mp_status_t text_forms_ops_add_items(mp_text_t *t, mp_text_op_t *op, const mp_attr_t *dict) {
-  for (size_t i = 0; i < dict->u.dict.count; i++)
+  for (size_t i = 0; i < dict->u.dict.count; ++i)
     MP_RETURN_IF_ERROR(
         mp_text_list_add(t, &op->attrs, sizeof(mp_named_attr_t), &dict->u.dict.items[i]));
   return NULL;
@@ -141,7 +141,8 @@ mp_status_t mp_form_read_dot_general(mp_text_t *t, mp_text_op_t *op) {
   return mp_text_op_types(t, op);
 }
 
-// --- convolution's window: {stride = [1, 2], pad = [[0, 1], [1, 1]], reverse = [true, false]} ---
+// ---- convolution's window: {stride = [1, 2], pad = [[0, 1], [1, 1]], reverse = [true, false]}
+// ----
 
 static mp_status_t text_forms_ops_read_padding(mp_text_t *t, mp_text_op_t *op) {
   mp_text_list_t values = {0};
@@ -152,7 +153,7 @@ static mp_status_t text_forms_ops_read_padding(mp_text_t *t, mp_text_op_t *op) {
     MP_RETURN_IF_ERROR(mp_text_index_list(t, &pair));
     if (pair.count != 2)
       return mp_text_error(t, &t->last, MP_INVALID_ARGUMENT, "expected [low, high]");
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; ++i)
       MP_RETURN_IF_ERROR(mp_text_list_add(t, &values, sizeof(int64_t), &pair.values[i]));
   }
   mp_text_advance(t);
@@ -194,7 +195,7 @@ static mp_status_t text_forms_ops_read_window_item(mp_text_t *t, mp_text_op_t *o
   } items[] = {{"stride", MP_ATTR_WINDOW_STRIDES},
                {"lhs_dilate", MP_ATTR_LHS_DILATION},
                {"rhs_dilate", MP_ATTR_RHS_DILATION}};
-  for (size_t i = 0; i < sizeof(items) / sizeof(items[0]); i++) {
+  for (size_t i = 0; i < sizeof(items) / sizeof(items[0]); ++i) {
     if (!mp_text_accept_word(t, items[i].key)) continue;
     MP_RETURN_IF_ERROR(mp_text_expect(t, '='));
     return mp_form_key_value(t, op, items[i].name);
@@ -224,7 +225,7 @@ mp_status_t mp_form_read_convolution(mp_text_t *t, mp_text_op_t *op) {
   return mp_text_op_types(t, op);
 }
 
-// --- calls, tuples, barriers ---
+// ---- calls, tuples, barriers ----
 
 // %t[1] : FN
 mp_status_t mp_form_read_get_tuple_element(mp_text_t *t, mp_text_op_t *op) {

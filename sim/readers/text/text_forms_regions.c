@@ -40,7 +40,7 @@ mp_status_t mp_form_read_while(mp_text_t *t, mp_text_op_t *op) {
   return mp_form_region(t, op, false, &names, &types);
 }
 
-// --- reduce ---
+// ---- reduce ----
 
 // (%x init: %a), (%y init: %b)
 static mp_status_t text_forms_regions_read_reduce_inputs(mp_text_t *t, mp_text_op_t *op) {
@@ -54,7 +54,7 @@ static mp_status_t text_forms_regions_read_reduce_inputs(mp_text_t *t, mp_text_o
     MP_RETURN_IF_ERROR(mp_text_expect(t, ')'));
   } while (mp_text_accept(t, ','));
   mp_value_t *const *values = inits.operands.items;
-  for (uint32_t i = 0; i < inits.operands.count; i++)
+  for (uint32_t i = 0; i < inits.operands.count; ++i)
     MP_RETURN_IF_ERROR(mp_text_list_add(t, &op->operands, sizeof(values[i]), &values[i]));
   return NULL;
 }
@@ -100,7 +100,7 @@ static mp_status_t text_forms_regions_read_reducer_pair(mp_text_t *t, mp_text_li
   MP_RETURN_IF_ERROR(mp_text_block_args(t, &pair_names, &pair_types));
   if (pair_names.count != 2)
     return mp_text_error(t, &t->last, MP_INVALID_ARGUMENT, "expected two arguments per input");
-  for (int side = 0; side < 2; side++) {
+  for (int side = 0; side < 2; ++side) {
     MP_RETURN_IF_ERROR(mp_text_list_add(t, &names[side], sizeof(mp_token_t),
                                         (mp_token_t *)pair_names.items + side));
     MP_RETURN_IF_ERROR(mp_text_list_add(t, &types[side], sizeof(const mp_type_t *),
@@ -118,7 +118,7 @@ static mp_status_t text_forms_regions_read_reducer(mp_text_t *t, mp_text_op_t *o
   // In the block all left sides come before all right sides.
   const mp_token_t *right_names = names[1].items;
   const mp_type_t *const *right_types = types[1].items;
-  for (uint32_t i = 0; i < names[1].count; i++) {
+  for (uint32_t i = 0; i < names[1].count; ++i) {
     MP_RETURN_IF_ERROR(mp_text_list_add(t, &names[0], sizeof(right_names[i]), &right_names[i]));
     MP_RETURN_IF_ERROR(mp_text_list_add(t, &types[0], sizeof(right_types[i]), &right_types[i]));
   }

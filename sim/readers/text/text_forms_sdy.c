@@ -36,7 +36,7 @@ mp_status_t mp_form_read_propagation_barrier(mp_text_t *t, mp_text_op_t *op) {
   MP_RETURN_IF_ERROR(mp_text_operand(t, op));
   MP_RETURN_IF_ERROR(mp_form_expect_key(t, "allowed_direction", false));
   int direction = 0;
-  while (direction < 4 && !mp_text_is_word(t, directions[direction])) direction++;
+  while (direction < 4 && !mp_text_is_word(t, directions[direction])) ++direction;
   if (direction == 4) return mp_text_expected(t, "NONE, FORWARD, BACKWARD or BOTH");
   mp_text_advance(t);
   const mp_attr_t *value = NULL;
@@ -48,7 +48,7 @@ mp_status_t mp_form_read_propagation_barrier(mp_text_t *t, mp_text_op_t *op) {
 // axes? %x out_sharding=<...> : T
 mp_status_t mp_form_read_sdy_collective(mp_text_t *t, mp_text_op_t *op) {
   mp_schema_t schema = mp_schema_of(op->code);
-  for (uint32_t i = 0; i < schema.count; i++) {
+  for (uint32_t i = 0; i < schema.count; ++i) {
     const mp_schema_attr_t *row = &schema.attrs[i];
     const mp_attr_t *axes = NULL;
     if (row->name == MP_ATTR_OUT_SHARDING) continue;

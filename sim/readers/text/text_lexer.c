@@ -16,12 +16,12 @@ mp_lexer_t mp_lexer_start(const char *text, size_t size) {
 }
 
 static void text_lexer_skip_blank(mp_lexer_t *l) {
-  for (; l->at < l->end; l->at++) {
+  for (; l->at < l->end; ++l->at) {
     if (*l->at == '\n') {
-      l->line++;
+      ++l->line;
       l->line_start = l->at + 1;
     } else if (*l->at == '/' && l->end - l->at > 1 && l->at[1] == '/') {
-      while (l->at + 1 < l->end && l->at[1] != '\n') l->at++;
+      while (l->at + 1 < l->end && l->at[1] != '\n') ++l->at;
     } else if (*l->at != ' ' && *l->at != '\t' && *l->at != '\r') {
       return;
     }
@@ -29,7 +29,7 @@ static void text_lexer_skip_blank(mp_lexer_t *l) {
 }
 
 static void text_lexer_skip_class(mp_lexer_t *l, int mask) {
-  while (l->at < l->end && (text_lexer_class_of(*l->at) & mask) != 0) l->at++;
+  while (l->at < l->end && (text_lexer_class_of(*l->at) & mask) != 0) ++l->at;
 }
 
 static bool text_lexer_is_at(const mp_lexer_t *l, size_t ahead, int mask) {
@@ -51,7 +51,7 @@ static mp_token_kind_t text_lexer_lex_number(mp_lexer_t *l) {
   text_lexer_skip_class(l, DIGIT);
   if (text_lexer_is_char(l, 0, '.')) {
     kind = MP_TOKEN_FLOAT;
-    l->at++;
+    ++l->at;
     text_lexer_skip_class(l, DIGIT);
   }
   if (!text_lexer_is_char(l, 0, 'e') && !text_lexer_is_char(l, 0, 'E')) return kind;
@@ -64,25 +64,25 @@ static mp_token_kind_t text_lexer_lex_number(mp_lexer_t *l) {
 
 // From the opening quote behind the closing one. Strings do not span lines.
 static bool text_lexer_lex_string(mp_lexer_t *l) {
-  for (l->at++; l->at < l->end && *l->at != '\n'; l->at++) {
+  for (l->at++; l->at < l->end && *l->at != '\n'; ++l->at) {
     if (*l->at == '"') {
-      l->at++;
+      ++l->at;
       return true;
     }
-    if (*l->at == '\\' && l->end - l->at > 1 && l->at[1] != '\n') l->at++;
+    if (*l->at == '\\' && l->end - l->at > 1 && l->at[1] != '\n') ++l->at;
   }
   return false;
 }
 
 static mp_token_kind_t text_lexer_lex_marked(mp_lexer_t *l, char mark) {
-  l->at++;
+  ++l->at;
   const char *start = l->at;
   switch (mark) {
     case '%':
     case '^':
       text_lexer_skip_class(l, LETTER | DIGIT | MARK | DASH);
       // "->" behind a name is no part of it.
-      if (l->at > start && l->at[-1] == '-' && text_lexer_is_char(l, 0, '>')) l->at--;
+      if (l->at > start && l->at[-1] == '-' && text_lexer_is_char(l, 0, '>')) --l->at;
       return l->at == start ? MP_TOKEN_ERROR : mark == '%' ? MP_TOKEN_VALUE : MP_TOKEN_CARET;
     case '@':
       if (text_lexer_is_char(l, 0, '"'))
@@ -134,10 +134,10 @@ static mp_token_kind_t text_lexer_lex(mp_lexer_t *l) {
     case '*':
       break;
     default:
-      l->at++;
+      ++l->at;
       return MP_TOKEN_ERROR;
   }
-  l->at++;
+  ++l->at;
   return MP_TOKEN_PUNCT;
 }
 

@@ -3,7 +3,7 @@
 
 #include "sim/readers/text/text_parser.h"
 
-// --- aliases ---
+// ---- aliases ----
 
 // Definitions begin a line, as MLIR prints them; nothing else that begins with these marks is
 // followed by '='.
@@ -37,7 +37,7 @@ mp_status_t mp_text_find_aliases(mp_text_t *t, const char *text, size_t size) {
   mp_text_list_t aliases = {0};
   for (const char *line = text, *end = text + size; line < end;) {
     const char *at = line;
-    while (at < end && (*at == ' ' || *at == '\t')) at++;
+    while (at < end && (*at == ' ' || *at == '\t')) ++at;
     mp_text_alias_t alias;
     lexer.at = at;
     lexer.line_start = line;
@@ -45,13 +45,13 @@ mp_status_t mp_text_find_aliases(mp_text_t *t, const char *text, size_t size) {
       MP_RETURN_IF_ERROR(mp_text_list_add(t, &aliases, sizeof(alias), &alias));
     const char *newline = memchr(at, '\n', (size_t)(end - at));
     line = newline != NULL ? newline + 1 : end;
-    lexer.line++;
+    ++lexer.line;
   }
   t->aliases = aliases.items;
   t->num_aliases = aliases.count;
   if (aliases.count > 0)
     qsort(aliases.items, aliases.count, sizeof(mp_text_alias_t), text_locs_compare);
-  for (uint32_t i = 1; i < aliases.count; i++)
+  for (uint32_t i = 1; i < aliases.count; ++i)
     if (text_locs_compare(&t->aliases[i - 1], &t->aliases[i]) == 0)
       return mp_text_error(t, &t->aliases[i].value_token, MP_INVALID_ARGUMENT,
                            "the alias '%.*s' is defined twice", MP_STR_ARG(t->aliases[i].name));
@@ -100,7 +100,7 @@ mp_status_t mp_text_read_alias(mp_text_t *t, mp_text_alias_t *alias) {
   return NULL;
 }
 
-// --- locations ---
+// ---- locations ----
 
 static mp_status_t text_locs_read_loc(mp_text_t *t, const mp_loc_t **out_loc);
 

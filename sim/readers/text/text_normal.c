@@ -4,7 +4,7 @@
 
 #include "sim/readers/text/text_parser.h"
 
-// --- lists of integers ---
+// ---- lists of integers ----
 
 static int64_t text_normal_element_value(const mp_attr_t *dense, size_t i) {
   mp_dtype_t dtype = dense->u.dense.type->dtype;
@@ -31,11 +31,11 @@ static mp_status_t text_normal_dense_to_ints(mp_text_t *t, const mp_attr_t *dens
   MP_RETURN_IF_ERROR(mp_text_new_attr(t, is_bool ? MP_KIND_BOOLS : MP_KIND_INTS, &attr));
   int64_t *values = MP_ARENA_ARRAY(t->arena, int64_t, (size_t)count);
   MP_RETURN_IF_NULL(values);
-  for (int64_t i = 0; i < count; i++) values[i] = text_normal_element_value(dense, (size_t)i);
+  for (int64_t i = 0; i < count; ++i) values[i] = text_normal_element_value(dense, (size_t)i);
   attr->u.ints.values = values;
   attr->u.ints.count = (size_t)count;
   attr->u.ints.rank = type->rank;
-  for (uint32_t i = 0; i < type->rank; i++) attr->u.ints.dims[i] = type->dims[i];
+  for (uint32_t i = 0; i < type->rank; ++i) attr->u.ints.dims[i] = type->dims[i];
   *out_value = attr;
   return NULL;
 }
@@ -46,7 +46,7 @@ static mp_status_t text_normal_array_to_ints(mp_text_t *t, const mp_attr_t *arra
   int64_t *values = MP_ARENA_ARRAY(t->scratch, int64_t, count);
   MP_RETURN_IF_NULL(values);
   *out_value = array;
-  for (size_t i = 0; i < count; i++) {
+  for (size_t i = 0; i < count; ++i) {
     const mp_attr_t *item = array->u.array.items[i];
     if (item->kind != MP_KIND_INT) return NULL;
     values[i] = item->u.i64;
@@ -75,7 +75,7 @@ static mp_status_t text_normal_layouts_to_ints(mp_text_t *t, const mp_token_t *t
   size_t count = value->u.array.count;
   const mp_attr_t **items = MP_ARENA_ARRAY(t->arena, const mp_attr_t *, count);
   MP_RETURN_IF_NULL(items);
-  for (size_t i = 0; i < count; i++)
+  for (size_t i = 0; i < count; ++i)
     MP_RETURN_IF_ERROR(mp_text_to_ints(t, token, value->u.array.items[i], &items[i]));
   mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_text_new_attr(t, MP_KIND_ARRAY, &attr));
@@ -85,7 +85,7 @@ static mp_status_t text_normal_layouts_to_ints(mp_text_t *t, const mp_token_t *t
   return NULL;
 }
 
-// --- kinds by schema ---
+// ---- kinds by schema ----
 
 static bool text_normal_has_kind(const mp_schema_attr_t *row, mp_attr_kind_t kind) {
   return (row->kinds >> kind & 1) != 0;
@@ -129,12 +129,12 @@ static mp_status_t text_normal_convert(mp_text_t *t, const mp_token_t *token,
   return NULL;
 }
 
-// --- the whole list ---
+// ---- the whole list ----
 
 static bool text_normal_is_struct(mp_str_t name) {
   static const char *const names[] = {"channel_handle", "dot_dimension_numbers", "algorithm",
                                       "dimension_numbers", "scatter_dimension_numbers"};
-  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i)
     if (mp_str_is(name, names[i])) return true;
   return false;
 }
@@ -159,7 +159,7 @@ static int text_normal_compare_items(const void *a, const void *b) {
 static uint32_t text_normal_sort_others(mp_named_attr_t *items, uint32_t count) {
   if (count > 1) qsort(items, count, sizeof(items[0]), text_normal_compare_items);
   uint32_t kept = 0;
-  for (uint32_t i = 0; i < count; i++)
+  for (uint32_t i = 0; i < count; ++i)
     if (kept == 0 || text_normal_compare_items(&items[kept - 1], &items[i]) != 0)
       items[kept++] = items[i];
   return kept;
@@ -167,7 +167,7 @@ static uint32_t text_normal_sort_others(mp_named_attr_t *items, uint32_t count) 
 
 static mp_status_t text_normal_add_fields(mp_text_t *t, const mp_text_op_t *op,
                                           const mp_attr_t *dict, mp_text_list_t *own) {
-  for (size_t i = 0; i < dict->u.dict.count; i++) {
+  for (size_t i = 0; i < dict->u.dict.count; ++i) {
     mp_named_attr_t field = dict->u.dict.items[i];
     const mp_schema_attr_t *row = mp_schema_find(op->code, field.name);
     // An all_reduce's channel type, for example, is not kept.
@@ -182,7 +182,7 @@ mp_status_t mp_text_normalize(mp_text_t *t, const mp_text_op_t *op, mp_named_att
                               uint32_t *out_count) {
   mp_text_list_t own = {0}, others = {0};
   const mp_named_attr_t *given = op->attrs.items;
-  for (uint32_t i = 0; i < op->attrs.count; i++) {
+  for (uint32_t i = 0; i < op->attrs.count; ++i) {
     mp_named_attr_t attr = given[i];
     text_normal_rename_attr(op->code, &attr);
     const mp_schema_attr_t *row = mp_schema_find(op->code, attr.name);
@@ -197,7 +197,7 @@ mp_status_t mp_text_normalize(mp_text_t *t, const mp_text_op_t *op, mp_named_att
   }
   uint32_t num_others = text_normal_sort_others(others.items, others.count);
   const mp_named_attr_t *other = others.items;
-  for (uint32_t i = 0; i < num_others; i++)
+  for (uint32_t i = 0; i < num_others; ++i)
     MP_RETURN_IF_ERROR(mp_text_list_add(t, &own, sizeof(other[i]), &other[i]));
   // The list is copied with the op; the default values stay.
   return mp_schema_complete(t->arena, op->code, own.items, own.count, out_attrs, out_count);

@@ -1,7 +1,7 @@
 // Operations, blocks and regions: results, the generic form, what makes an op of the IR of it.
 #include "sim/readers/text/text_parser.h"
 
-// --- parts that forms share ---
+// ---- parts that forms share ----
 
 mp_status_t mp_text_operand(mp_text_t *t, mp_text_op_t *op) {
   mp_value_t *value = NULL;
@@ -42,7 +42,7 @@ mp_status_t mp_text_op_types(mp_text_t *t, mp_text_op_t *op) {
   return mp_text_signature(t, &op->types);
 }
 
-// --- blocks ---
+// ---- blocks ----
 
 mp_status_t mp_text_block_args(mp_text_t *t, mp_text_list_t *names, mp_text_list_t *types) {
   MP_RETURN_IF_ERROR(mp_text_expect(t, '('));
@@ -69,7 +69,7 @@ mp_status_t mp_text_make_block(mp_text_t *t, const mp_text_list_t *names,
   const mp_token_t *tokens = names->items;
   mp_value_t **values = MP_ARENA_ARRAY(t->scratch, mp_value_t *, block->num_args);
   MP_RETURN_IF_NULL(values);
-  for (uint32_t i = 0; i < names->count; i++) {
+  for (uint32_t i = 0; i < names->count; ++i) {
     values[i] = &block->args[i];
     MP_RETURN_IF_ERROR(mp_text_define(t, &tokens[i], &values[i], 1));
   }
@@ -99,7 +99,7 @@ mp_status_t mp_text_generic_region(mp_text_t *t, bool isolated, mp_block_t **out
   return NULL;
 }
 
-// --- the generic form ---
+// ---- the generic form ----
 
 static mp_status_t text_ops_read_generic(mp_text_t *t, mp_text_op_t *op) {
   MP_RETURN_IF_ERROR(mp_text_expect(t, '('));
@@ -123,7 +123,7 @@ static mp_status_t text_ops_read_generic(mp_text_t *t, mp_text_op_t *op) {
   return mp_text_op_types(t, op);
 }
 
-// --- names ---
+// ---- names ----
 
 // What the text calls otherwise than the IR; MP_OP_COUNT stands for the identity.
 static const struct {
@@ -137,7 +137,7 @@ static const struct {
 
 static mp_status_t text_ops_find_op(mp_text_t *t, const mp_token_t *token, mp_str_t name,
                                     mp_opcode_t *out_code) {
-  for (size_t i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++) {
+  for (size_t i = 0; i < sizeof(aliases) / sizeof(aliases[0]); ++i) {
     if (!mp_str_is(name, aliases[i].text)) continue;
     *out_code = aliases[i].code;
     return NULL;
@@ -147,7 +147,7 @@ static mp_status_t text_ops_find_op(mp_text_t *t, const mp_token_t *token, mp_st
                        MP_STR_ARG(name));
 }
 
-// --- results ---
+// ---- results ----
 
 typedef struct {
   mp_token_t token;
@@ -178,20 +178,20 @@ static mp_status_t text_ops_define_results(mp_text_t *t, const mp_text_op_t *op,
                                            uint32_t num_values) {
   const result_name_t *items = names->items;
   uint64_t total = 0;
-  for (uint32_t i = 0; i < names->count; i++) total += items[i].count;
+  for (uint32_t i = 0; i < names->count; ++i) total += items[i].count;
   if (total != num_values && names->count > 0)
     return mp_text_error(t, &items[0].token, MP_INVALID_ARGUMENT,
                          "%llu results are named, '%.*s' has %u", (unsigned long long)total,
                          MP_STR_ARG(op->token.text), num_values);
   uint32_t first = 0;
-  for (uint32_t i = 0; i < names->count; i++) {
+  for (uint32_t i = 0; i < names->count; ++i) {
     MP_RETURN_IF_ERROR(mp_text_define(t, &items[i].token, &values[first], items[i].count));
     first += items[i].count;
   }
   return NULL;
 }
 
-// --- making the op ---
+// ---- making the op ----
 
 static mp_status_t text_ops_check_operands(mp_text_t *t, const mp_text_op_t *op) {
   if (op->types.num_inputs != op->operands.count)
@@ -199,7 +199,7 @@ static mp_status_t text_ops_check_operands(mp_text_t *t, const mp_text_op_t *op)
                          "%.*s has %u operands, but %u types for them", MP_STR_ARG(op->token.text),
                          op->operands.count, op->types.num_inputs);
   mp_value_t *const *values = op->operands.items;
-  for (uint32_t i = 0; i < op->operands.count; i++) {
+  for (uint32_t i = 0; i < op->operands.count; ++i) {
     if (mp_type_equal(values[i]->type, op->types.inputs[i])) continue;
     mp_strbuf_t text;
     mp_strbuf_init(&text);
@@ -229,7 +229,7 @@ static mp_status_t text_ops_finish_identity(mp_text_t *t, const mp_text_op_t *op
                                             const mp_text_list_t *names) {
   const mp_loc_t *loc = NULL;
   bool same = op->types.num_results == op->operands.count && op->regions.count == 0;
-  for (uint32_t i = 0; same && i < op->types.num_results; i++)
+  for (uint32_t i = 0; same && i < op->types.num_results; ++i)
     same = mp_type_equal(op->types.inputs[i], op->types.results[i]);
   if (!same)
     return mp_text_error(t, &op->token, MP_UNIMPLEMENTED, "%.*s changes the type of a value",
@@ -257,7 +257,7 @@ static mp_status_t text_ops_finish_op(mp_text_t *t, const mp_text_op_t *op,
   mp_block_append(block, made);
   mp_value_t **values = MP_ARENA_ARRAY(t->scratch, mp_value_t *, made->num_results);
   MP_RETURN_IF_NULL(values);
-  for (uint32_t i = 0; i < made->num_results; i++) values[i] = &made->results[i];
+  for (uint32_t i = 0; i < made->num_results; ++i) values[i] = &made->results[i];
   return text_ops_define_results(t, op, names, values, made->num_results);
 }
 

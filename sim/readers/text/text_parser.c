@@ -3,7 +3,7 @@
 
 #include <stdarg.h>
 
-// --- errors ---
+// ---- errors ----
 
 static void text_parser_describe(const mp_token_t *token, mp_strbuf_t *out) {
   enum { MAX_SHOWN = 40 };
@@ -17,7 +17,7 @@ static void text_parser_describe(const mp_token_t *token, mp_strbuf_t *out) {
   }
   size_t size = (size_t)(token->text.data + token->text.size - token->start);
   mp_strbuf_putc(out, '\'');
-  for (size_t i = 0; i < size && i < MAX_SHOWN; i++) {
+  for (size_t i = 0; i < size && i < MAX_SHOWN; ++i) {
     unsigned char c = (unsigned char)token->start[i];
     if (c >= 0x20 && c != 0x7F)
       mp_strbuf_putc(out, (char)c);
@@ -47,7 +47,7 @@ mp_status_t mp_text_error(const mp_text_t *t, const mp_token_t *token, mp_status
   return mp_status_annotate(status, "%u:%u", token->line, token->column);
 }
 
-// --- tokens ---
+// ---- tokens ----
 
 void mp_text_advance(mp_text_t *t) {
   t->last = t->tok;
@@ -95,13 +95,13 @@ mp_token_t mp_text_peek(const mp_text_t *t) {
   return mp_lexer_next(&ahead);
 }
 
-// --- bounds ---
+// ---- bounds ----
 
 mp_status_t mp_text_enter(mp_text_t *t) {
   if (t->depth >= MP_TEXT_MAX_DEPTH)
     return mp_text_error(t, &t->tok, MP_INVALID_ARGUMENT, "nested more than %d deep",
                          MP_TEXT_MAX_DEPTH);
-  t->depth++;
+  ++t->depth;
   return mp_text_add_weight(t, 1);
 }
 
@@ -113,7 +113,7 @@ mp_status_t mp_text_add_weight(mp_text_t *t, uint64_t weight) {
   return NULL;
 }
 
-// --- lists ---
+// ---- lists ----
 
 mp_status_t mp_text_list_add(mp_text_t *t, mp_text_list_t *list, size_t item_size,
                              const void *item) {
@@ -126,11 +126,11 @@ mp_status_t mp_text_list_add(mp_text_t *t, mp_text_list_t *list, size_t item_siz
     list->capacity = capacity;
   }
   memcpy((char *)list->items + list->count * item_size, item, item_size);
-  list->count++;
+  ++list->count;
   return NULL;
 }
 
-// --- scalars ---
+// ---- scalars ----
 
 int mp_text_hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -144,10 +144,10 @@ bool mp_text_scan_u64(const mp_token_t *token, uint64_t *out_value) {
   uint64_t value = 0;
   if (token->kind == MP_TOKEN_HEX) {
     if (text.size > 18) return false;
-    for (size_t i = 2; i < text.size; i++)
+    for (size_t i = 2; i < text.size; ++i)
       value = value << 4 | (uint64_t)mp_text_hex_digit(text.data[i]);
   } else {
-    for (size_t i = 0; i < text.size; i++)
+    for (size_t i = 0; i < text.size; ++i)
       if (__builtin_mul_overflow(value, 10, &value) ||
           __builtin_add_overflow(value, (uint64_t)(text.data[i] - '0'), &value))
         return false;
@@ -162,18 +162,18 @@ static mp_status_t text_parser_unescape(mp_text_t *t, mp_str_t quoted, mp_str_t 
   MP_RETURN_IF_NULL(text);
   size_t size = 0;
   const char *end = quoted.data + quoted.size - 1;
-  for (const char *c = quoted.data + 1; c < end; c++) {
+  for (const char *c = quoted.data + 1; c < end; ++c) {
     if (*c != '\\') {
       text[size++] = *c;
       continue;
     }
-    c++;  // the lexer made sure that something follows
+    ++c;  // the lexer made sure that something follows
     int high = mp_text_hex_digit(*c), low = end - c > 1 ? mp_text_hex_digit(c[1]) : -1;
     if (*c == 'n' || *c == 't') {
       text[size++] = *c == 'n' ? '\n' : '\t';
     } else if (high >= 0 && low >= 0) {
       text[size++] = (char)(high * 16 + low);
-      c++;
+      ++c;
     } else if (*c == '\\' || *c == '"') {
       text[size++] = *c;
     } else {
@@ -225,7 +225,7 @@ mp_status_t mp_text_i64(mp_text_t *t, int64_t *out_value) {
   bool negative = mp_text_accept(t, '-');
   if (t->tok.kind != MP_TOKEN_INTEGER) return mp_text_expected(t, "an integer");
   int64_t value = 0;
-  for (size_t i = 0; i < t->tok.text.size; i++) {
+  for (size_t i = 0; i < t->tok.text.size; ++i) {
     int64_t digit = t->tok.text.data[i] - '0';
     if (__builtin_mul_overflow(value, 10, &value) ||
         __builtin_add_overflow(value, negative ? -digit : digit, &value))

@@ -73,7 +73,7 @@ typedef struct {
   uint32_t count, capacity;
 } mp_text_list_t;
 
-// --- text_parser.c: tokens, errors, lists ---
+// ---- text_parser.c: tokens, errors, lists ----
 
 // "12:7: expected <what>, found ','" at the current token.
 MP_NODISCARD mp_status_t mp_text_expected(const mp_text_t *t, const char *what);
@@ -97,7 +97,7 @@ mp_token_t mp_text_peek(const mp_text_t *t);
 // Nesting: enter before descending, leave after. Errors when it is too deep.
 MP_NODISCARD mp_status_t mp_text_enter(mp_text_t *t);
 static inline void mp_text_leave(mp_text_t *t) {
-  t->depth--;
+  --t->depth;
 }
 // Counts what an alias expands to.
 MP_NODISCARD mp_status_t mp_text_add_weight(mp_text_t *t, uint64_t weight);
@@ -105,7 +105,7 @@ MP_NODISCARD mp_status_t mp_text_add_weight(mp_text_t *t, uint64_t weight);
 MP_NODISCARD mp_status_t mp_text_list_add(mp_text_t *t, mp_text_list_t *list, size_t item_size,
                                           const void *item);
 
-// --- scalars ---
+// ---- scalars ----
 
 // 0 to 15, or -1.
 int mp_text_hex_digit(char c);
@@ -122,7 +122,7 @@ MP_NODISCARD mp_status_t mp_text_bool(mp_text_t *t, bool *out_value);
 // [1, 2]; the values are in the module's arena.
 MP_NODISCARD mp_status_t mp_text_index_list(mp_text_t *t, mp_index_list_t *out_list);
 
-// --- text_types.c ---
+// ---- text_types.c ----
 
 MP_NODISCARD mp_status_t mp_text_type(mp_text_t *t, const mp_type_t **out_type);
 bool mp_text_is_type(const mp_text_t *t);
@@ -137,7 +137,7 @@ typedef struct {
 } mp_text_signature_t;
 MP_NODISCARD mp_status_t mp_text_signature(mp_text_t *t, mp_text_signature_t *out_signature);
 
-// --- text_attrs.c, text_dense.c, text_structs.c, text_sdy.c ---
+// ---- text_attrs.c, text_dense.c, text_structs.c, text_sdy.c ----
 
 MP_NODISCARD mp_status_t mp_text_attr(mp_text_t *t, const mp_attr_t **out_attr);
 // {name = value, ...}, the items in scratch in the order of the text.
@@ -173,7 +173,7 @@ MP_NODISCARD mp_status_t mp_text_all_to_all(mp_text_t *t, const mp_attr_t **out_
 // An error when a mesh was referred to but not defined.
 MP_NODISCARD mp_status_t mp_text_check_meshes(mp_text_t *t);
 
-// --- text_locs.c ---
+// ---- text_locs.c ----
 
 // loc(...), if there is one; `*loc` stays otherwise.
 MP_NODISCARD mp_status_t mp_text_optional_loc(mp_text_t *t, const mp_loc_t **loc);
@@ -183,7 +183,7 @@ mp_text_alias_t *mp_text_find_alias(mp_text_t *t, mp_str_t name, bool is_type);
 MP_NODISCARD mp_status_t mp_text_read_alias(mp_text_t *t, mp_text_alias_t *alias);
 MP_NODISCARD mp_status_t mp_text_find_aliases(mp_text_t *t, const char *text, size_t size);
 
-// --- text_scope.c ---
+// ---- text_scope.c ----
 
 typedef struct {
   uint32_t scope_start, visible_start, num_defs;
@@ -198,7 +198,7 @@ bool mp_text_is_defined(const mp_text_t *t, mp_str_t name);
 // %name or %name#k
 MP_NODISCARD mp_status_t mp_text_use(mp_text_t *t, mp_value_t **out_value);
 
-// --- text_ops.c, text_forms.c ---
+// ---- text_ops.c, text_forms.c ----
 
 // An op while it is read.
 typedef struct {
@@ -237,7 +237,7 @@ MP_NODISCARD mp_status_t mp_text_op_types(mp_text_t *t, mp_text_op_t *op);
 // The op behind its name, in its pretty form.
 MP_NODISCARD mp_status_t mp_text_pretty(mp_text_t *t, mp_text_op_t *op);
 
-// --- text_normal.c ---
+// ---- text_normal.c ----
 
 // A dense constant or a list of integers (booleans) as INTS (BOOLS); others stay what they are.
 MP_NODISCARD mp_status_t mp_text_to_ints(mp_text_t *t, const mp_token_t *token,

@@ -3,7 +3,7 @@
 
 #include "sim/readers/text/text_parser.h"
 
-// --- functions ---
+// ---- functions ----
 
 typedef struct {
   mp_str_t name;
@@ -82,9 +82,9 @@ static mp_status_t text_reader_make_func(mp_text_t *t, const mp_token_t *token,
   func->visibility = s->visibility;
   func->attrs = s->attrs;
   const mp_attr_t *const *arg_attrs = s->arg_attrs.items;
-  for (uint32_t i = 0; i < s->arg_attrs.count; i++) func->arg_attrs[i] = arg_attrs[i];
+  for (uint32_t i = 0; i < s->arg_attrs.count; ++i) func->arg_attrs[i] = arg_attrs[i];
   const mp_attr_t *const *result_attrs = s->result_attrs.items;
-  for (uint32_t i = 0; i < s->result_attrs.count; i++) func->result_attrs[i] = result_attrs[i];
+  for (uint32_t i = 0; i < s->result_attrs.count; ++i) func->result_attrs[i] = result_attrs[i];
   *out_func = func;
   return NULL;
 }
@@ -94,7 +94,7 @@ static mp_status_t text_reader_define_args(mp_text_t *t, const mp_text_list_t *n
   mp_value_t **values = MP_ARENA_ARRAY(t->scratch, mp_value_t *, block->num_args);
   MP_RETURN_IF_NULL(values);
   const mp_token_t *tokens = names->items;
-  for (uint32_t i = 0; i < names->count; i++) {
+  for (uint32_t i = 0; i < names->count; ++i) {
     values[i] = &block->args[i];
     MP_RETURN_IF_ERROR(mp_text_define(t, &tokens[i], &values[i], 1));
   }
@@ -103,7 +103,7 @@ static mp_status_t text_reader_define_args(mp_text_t *t, const mp_text_list_t *n
 
 static mp_str_t text_reader_visibility_of(const mp_text_t *t) {
   static const char *const words[] = {"public", "private", "nested"};
-  for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+  for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); ++i)
     if (mp_text_is_word(t, words[i])) return mp_str(words[i]);
   return MP_STR("");
 }
@@ -129,11 +129,11 @@ static mp_status_t text_reader_read_func(mp_text_t *t) {
   return mp_text_optional_loc(t, &func->loc);
 }
 
-// --- the generic forms of module, function and mesh ---
+// ---- the generic forms of module, function and mesh ----
 
 static const mp_attr_t *text_reader_find_item(const mp_text_list_t *items, const char *name) {
   const mp_named_attr_t *list = items->items;
-  for (uint32_t i = 0; i < items->count; i++)
+  for (uint32_t i = 0; i < items->count; ++i)
     if (mp_str_is(list[i].text, name)) return list[i].value;
   return NULL;
 }
@@ -156,7 +156,7 @@ static mp_status_t text_reader_spread_dicts(mp_text_t *t, const mp_token_t *toke
                                             mp_text_list_t *dicts) {
   bool valid = list == NULL || (list->kind == MP_KIND_ARRAY &&
                                 (list->u.array.count == count || list->u.array.count == 0));
-  for (uint32_t i = 0; valid && i < count; i++) {
+  for (uint32_t i = 0; valid && i < count; ++i) {
     const mp_attr_t *dict = list != NULL && list->u.array.count > 0 ? list->u.array.items[i] : NULL;
     valid = dict == NULL || dict->kind == MP_KIND_DICT;
     if (dict != NULL && valid && dict->u.dict.count == 0) dict = NULL;
@@ -172,9 +172,9 @@ static mp_status_t text_reader_other_items(mp_text_t *t, const mp_token_t *token
                                            size_t num_own, const mp_attr_t **out_dict) {
   mp_text_list_t others = {0};
   const mp_named_attr_t *list = items->items;
-  for (uint32_t i = 0; i < items->count; i++) {
+  for (uint32_t i = 0; i < items->count; ++i) {
     bool is_own = false;
-    for (size_t j = 0; j < num_own; j++) is_own = is_own || mp_str_is(list[i].text, own[j]);
+    for (size_t j = 0; j < num_own; ++j) is_own = is_own || mp_str_is(list[i].text, own[j]);
     if (!is_own) MP_RETURN_IF_ERROR(mp_text_list_add(t, &others, sizeof(list[i]), &list[i]));
   }
   *out_dict = NULL;
@@ -202,7 +202,7 @@ static mp_status_t text_reader_read_generic_tail(mp_text_t *t, mp_text_list_t *i
 static mp_status_t text_reader_check_generic_body(mp_text_t *t, const mp_token_t *token,
                                                   const mp_func_t *func, const mp_block_t *body) {
   bool same = body->num_args == func->body->num_args;
-  for (uint32_t i = 0; same && i < body->num_args; i++)
+  for (uint32_t i = 0; same && i < body->num_args; ++i)
     same = mp_type_equal(body->args[i].type, func->body->args[i].type);
   if (same) return NULL;
   return mp_text_error(t, token, MP_INVALID_ARGUMENT,
@@ -229,7 +229,7 @@ static mp_status_t text_reader_read_generic_func(mp_text_t *t, const mp_token_t 
   if (type == NULL || type->kind != MP_KIND_TYPE || type->u.type->kind != MP_TYPE_FUNCTION)
     return mp_text_error(t, token, MP_INVALID_ARGUMENT, "function_type is missing or no function");
   const mp_type_t *function = type->u.type;
-  for (uint32_t i = 0; i < function->num_elements; i++)
+  for (uint32_t i = 0; i < function->num_elements; ++i)
     MP_RETURN_IF_ERROR(mp_text_list_add(t,
                                         i < function->num_inputs ? &s.arg_types : &s.result_types,
                                         sizeof(const mp_type_t *), &function->elements[i]));
@@ -250,7 +250,7 @@ static mp_status_t text_reader_read_generic_func(mp_text_t *t, const mp_token_t 
   return mp_text_optional_loc(t, &func->loc);
 }
 
-// --- meshes ---
+// ---- meshes ----
 
 static mp_status_t text_reader_define_mesh(mp_text_t *t, const mp_token_t *token, mp_mesh_t *mesh,
                                            const mp_mesh_t *value) {
@@ -311,7 +311,7 @@ static mp_status_t text_reader_read_generic_mesh(mp_text_t *t, const mp_token_t 
   return mp_text_optional_loc(t, &loc);
 }
 
-// --- the module ---
+// ---- the module ----
 
 static mp_status_t text_reader_set_count(mp_text_t *t, const mp_token_t *token,
                                          const mp_named_attr_t *attr, uint32_t *out_count) {
@@ -329,7 +329,7 @@ static mp_status_t text_reader_set_module_attrs(mp_text_t *t, const mp_token_t *
       "sym_name",          "sym_visibility",           "mhlo.num_partitions",
       "mhlo.num_replicas", "stablehlo.num_partitions", "stablehlo.num_replicas"};
   const mp_named_attr_t *list = items->items;
-  for (uint32_t i = 0; i < items->count; i++) {
+  for (uint32_t i = 0; i < items->count; ++i) {
     if (mp_str_is(list[i].text, own[2]) || mp_str_is(list[i].text, own[4]))
       MP_RETURN_IF_ERROR(text_reader_set_count(t, token, &list[i], &t->module->num_partitions));
     if (mp_str_is(list[i].text, own[3]) || mp_str_is(list[i].text, own[5]))
@@ -458,7 +458,7 @@ static mp_status_t text_reader_read_program(mp_text_t *t, const char *text, size
 
 mp_status_t mp_read_text(const char *text, size_t size, mp_module_t **out_module) {
   // Callers may count the NUL that ends their string.
-  while (size > 0 && text[size - 1] == '\0') size--;
+  while (size > 0 && text[size - 1] == '\0') --size;
   mp_text_t t = {.max_weight = ((uint64_t)1 << 20) + (uint64_t)size * 256};
   MP_RETURN_IF_ERROR(mp_module_create(&t.module));
   t.arena = t.module->arena;

@@ -8,7 +8,7 @@
 static uint32_t text_scope_bucket_of(const mp_text_t *t, mp_str_t name) {
   // Started from an address, so that nobody can write a program whose names all meet in one bucket.
   uint32_t hash = 2166136261u ^ (uint32_t)((uintptr_t)t >> 4);
-  for (size_t i = 0; i < name.size; i++) hash = (hash ^ (unsigned char)name.data[i]) * 16777619u;
+  for (size_t i = 0; i < name.size; ++i) hash = (hash ^ (unsigned char)name.data[i]) * 16777619u;
   return (hash ^ hash >> 15) & (t->num_buckets - 1);
 }
 
@@ -18,7 +18,7 @@ static mp_status_t text_scope_grow(mp_text_t *t) {
   uint32_t *buckets = MP_ARENA_ARRAY(t->scratch, uint32_t, max_defs);
   if (defs == NULL || buckets == NULL) return mp_status_out_of_memory();
   t->num_buckets = max_defs;
-  for (uint32_t i = 0; i < t->num_defs; i++) {
+  for (uint32_t i = 0; i < t->num_defs; ++i) {
     defs[i] = t->defs[i];
     defs[i].bucket = text_scope_bucket_of(t, defs[i].name);
     defs[i].next = buckets[defs[i].bucket];
@@ -84,7 +84,7 @@ mp_status_t mp_text_use(mp_text_t *t, mp_value_t **out_value) {
                   t->tok.start == t->last.text.data + t->last.text.size &&
                   t->tok.text.data[0] >= '0' && t->tok.text.data[0] <= '9';
   if (numbered) {
-    for (size_t i = 0; i < t->tok.text.size; i++) {
+    for (size_t i = 0; i < t->tok.text.size; ++i) {
       uint32_t digit = (uint32_t)(t->tok.text.data[i] - '0');
       if (digit > 9 || index > def->count) return mp_text_expected(t, "a result number");
       index = index * 10 + digit;

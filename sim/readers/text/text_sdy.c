@@ -1,7 +1,7 @@
 // Shardy's attributes (sdy dialect documentation).
 #include "sim/readers/text/text_parser.h"
 
-// --- meshes ---
+// ---- meshes ----
 
 // @name; the mesh may be defined later.
 mp_status_t mp_text_mesh_ref(mp_text_t *t, mp_mesh_t **out_mesh) {
@@ -68,7 +68,7 @@ static mp_status_t text_sdy_read_new_mesh(mp_text_t *t, mp_mesh_t **out_mesh) {
   return NULL;
 }
 
-// --- axes ---
+// ---- axes ----
 
 // "x" or "x":(1)2
 static mp_status_t text_sdy_read_axis(mp_text_t *t, mp_axis_ref_t *axis) {
@@ -163,7 +163,7 @@ mp_status_t mp_text_all_to_all(mp_text_t *t, const mp_attr_t **out_attr) {
   return NULL;
 }
 
-// --- shardings ---
+// ---- shardings ----
 
 // {"x", ?}p1
 static mp_status_t text_sdy_read_dim(mp_text_t *t, mp_dim_sharding_t *dim) {
@@ -251,7 +251,7 @@ mp_status_t mp_text_shardings(mp_text_t *t, const mp_attr_t **out_attr) {
   return NULL;
 }
 
-// --- sharding rules ---
+// ---- sharding rules ----
 
 // One factor at the front of `text`: i to z, or z_1 and so on; its length, or 0.
 static size_t text_sdy_scan_factor(mp_str_t text, int64_t *out_factor) {
@@ -260,7 +260,7 @@ static size_t text_sdy_scan_factor(mp_str_t text, int64_t *out_factor) {
   if (text.data[0] != 'z' || text.size < 2 || text.data[1] != '_') return 1;
   size_t size = 2;
   int64_t number = 0;
-  for (; size < text.size && text.data[size] >= '0' && text.data[size] <= '9'; size++) {
+  for (; size < text.size && text.data[size] >= '0' && text.data[size] <= '9'; ++size) {
     number = number * 10 + (text.data[size] - '0');
     if (number > INT32_MAX) return 0;
   }
@@ -387,7 +387,7 @@ static mp_status_t text_sdy_read_rule(mp_text_t *t, const mp_attr_t **out_attr) 
   return NULL;
 }
 
-// --- by name: #sdy.sharding<...>, #sdy<manual_axes{...}> ---
+// ---- by name: #sdy.sharding<...>, #sdy<manual_axes{...}> ----
 
 static mp_status_t text_sdy_read_mesh_attr(mp_text_t *t, const mp_attr_t **out_attr) {
   mp_attr_t *attr = NULL;
@@ -429,7 +429,7 @@ mp_status_t mp_text_sdy_attr(mp_text_t *t, mp_str_t name, const mp_attr_t **out_
     name = t->tok.text;
     mp_text_advance(t);
   }
-  for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); i++) {
+  for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); ++i) {
     if (!mp_str_is(name, readers[i].name)) continue;
     MP_RETURN_IF_ERROR(readers[i].read(t, out_attr));
     return inside ? mp_text_expect(t, '>') : NULL;

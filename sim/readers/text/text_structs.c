@@ -2,7 +2,7 @@
 // the op is read as a dictionary of those; text_normal.c puts its items into the op's list.
 #include "sim/readers/text/text_parser.h"
 
-// --- enumerations: #stablehlo<precision HIGH>, also #stablehlo.precision<HIGH> ---
+// ---- enumerations: #stablehlo<precision HIGH>, also #stablehlo.precision<HIGH> ----
 
 static const struct {
   const char *name;
@@ -19,7 +19,7 @@ static const struct {
 };
 
 static bool text_structs_find_enum(mp_str_t name, mp_enum_kind_t *out_kind) {
-  for (size_t i = 0; i < sizeof(enums) / sizeof(enums[0]); i++) {
+  for (size_t i = 0; i < sizeof(enums) / sizeof(enums[0]); ++i) {
     if (!mp_str_is(name, enums[i].name)) continue;
     *out_kind = enums[i].kind;
     return true;
@@ -50,7 +50,7 @@ static mp_status_t text_structs_read_enum(mp_text_t *t, mp_str_t name, const mp_
   return mp_text_expect(t, '>');
 }
 
-// --- structs whose fields are the op's attributes ---
+// ---- structs whose fields are the op's attributes ----
 
 enum { MAX_FIELDS = 10 };
 
@@ -93,7 +93,7 @@ static const struct_t raw_conv = {
      FIELD(OUTPUT_FEATURE_DIMENSION), FIELD(OUTPUT_SPATIAL_DIMENSIONS)}};
 
 static const field_t *text_structs_find_field(const struct_t *s, mp_str_t text) {
-  for (int i = 0; i < MAX_FIELDS && s->fields[i].name != MP_ATTR_OTHER; i++) {
+  for (int i = 0; i < MAX_FIELDS && s->fields[i].name != MP_ATTR_OTHER; ++i) {
     const char *name =
         s->fields[i].text != NULL ? s->fields[i].text : mp_attr_name_text(s->fields[i].name);
     if (mp_str_is(text, name)) return &s->fields[i];
@@ -150,7 +150,7 @@ static mp_status_t text_structs_read_fields(mp_text_t *t, const struct_t *s,
 }
 
 static const struct_t *text_structs_find_struct(mp_str_t name) {
-  for (size_t i = 0; i < sizeof(structs) / sizeof(structs[0]); i++)
+  for (size_t i = 0; i < sizeof(structs) / sizeof(structs[0]); ++i)
     if (mp_str_is(name, structs[i].name)) return &structs[i];
   return NULL;
 }
@@ -165,7 +165,7 @@ mp_status_t mp_text_dot_algorithm(mp_text_t *t, const mp_attr_t **out_fields) {
   return text_structs_read_struct(t, MP_STR("dot_algorithm"), out_fields);
 }
 
-// --- convolution ---
+// ---- convolution ----
 
 // What the letters and numbers of one tensor stand for.
 typedef struct {
@@ -194,7 +194,7 @@ static mp_status_t text_structs_add_spatial(mp_text_t *t, mp_text_list_t *items,
   int64_t *positions = MP_ARENA_ARRAY(t->scratch, int64_t, numbers->count);
   bool *seen = MP_ARENA_ARRAY(t->scratch, bool, numbers->count);
   if (positions == NULL || seen == NULL) return mp_status_out_of_memory();
-  for (uint32_t i = 0; i < numbers->count; i++) {
+  for (uint32_t i = 0; i < numbers->count; ++i) {
     int64_t number = pairs[i][0];
     if (number < 0 || number >= (int64_t)numbers->count || seen[number])
       return mp_text_error(t, token, MP_INVALID_ARGUMENT,
@@ -213,7 +213,7 @@ static mp_status_t text_structs_read_conv_tensor(mp_text_t *t, const conv_tensor
   mp_text_list_t numbers = {0};
   int64_t first = -1, second = -1;
   MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
-  for (int64_t position = 0; !mp_text_is(t, ']'); position++) {
+  for (int64_t position = 0; !mp_text_is(t, ']'); ++position) {
     if (position > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
     if (t->tok.kind == MP_TOKEN_INTEGER) {
       int64_t pair[2] = {0, position};
@@ -271,7 +271,7 @@ static mp_status_t text_structs_read_conv(mp_text_t *t, mp_str_t name, const mp_
   MP_RETURN_IF_ERROR(text_structs_read_fields(t, &raw_conv, &given));
   // A field that is left out is 0 here.
   mp_text_list_t items = {0};
-  for (int i = 0; i < MAX_FIELDS && raw_conv.fields[i].name != MP_ATTR_OTHER; i++) {
+  for (int i = 0; i < MAX_FIELDS && raw_conv.fields[i].name != MP_ATTR_OTHER; ++i) {
     const mp_attr_t *value = mp_attr_dict_get(given, raw_conv.fields[i].name);
     bool list =
         mp_schema_find(MP_OP_CONVOLUTION, raw_conv.fields[i].name)->kinds == 1u << MP_KIND_INTS;
@@ -283,7 +283,7 @@ static mp_status_t text_structs_read_conv(mp_text_t *t, mp_str_t name, const mp_
   return mp_text_make_dict(t, &token, items.items, items.count, out_attr);
 }
 
-// --- values of their own kind ---
+// ---- values of their own kind ----
 
 // output_tuple_indices = [..], operand_index = N, operand_tuple_indices = [..]
 static mp_status_t text_structs_read_alias(mp_text_t *t, mp_str_t name,
@@ -347,7 +347,7 @@ static mp_status_t text_structs_read_accuracy(mp_text_t *t, mp_str_t name,
   return NULL;
 }
 
-// --- meshes as StableHLO spells them ---
+// ---- meshes as StableHLO spells them ----
 
 // <name = "x", size = 4>, the attribute's name in front is optional.
 static mp_status_t text_structs_read_mesh_axis(mp_text_t *t, mp_mesh_axis_t *axis) {
@@ -458,7 +458,7 @@ static mp_status_t text_structs_read_mesh_groups(mp_text_t *t, mp_str_t name,
   return mp_text_expect(t, '>');
 }
 
-// --- by name; what is not here is an enumeration ---
+// ---- by name; what is not here is an enumeration ----
 
 mp_status_t mp_text_stablehlo_attr(mp_text_t *t, mp_str_t name, const mp_attr_t **out_attr) {
   static const struct {
@@ -470,7 +470,7 @@ mp_status_t mp_text_stablehlo_attr(mp_text_t *t, mp_str_t name, const mp_attr_t 
       {"result_accuracy", text_structs_read_accuracy},
       {"replica_group_mesh_axes", text_structs_read_mesh_groups},
   };
-  for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); i++)
+  for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); ++i)
     if (mp_str_is(name, readers[i].name)) return readers[i].read(t, name, out_attr);
   if (text_structs_find_struct(name) != NULL) return text_structs_read_struct(t, name, out_attr);
   return text_structs_read_enum(t, name, out_attr);

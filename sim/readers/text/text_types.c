@@ -1,7 +1,7 @@
 // Types (MLIR language reference, builtin types; StableHLO's and quant's).
 #include "sim/readers/text/text_parser.h"
 
-// --- scalars ---
+// ---- scalars ----
 
 mp_status_t mp_text_dtype(mp_text_t *t, mp_dtype_t *out_dtype) {
   if (t->tok.kind != MP_TOKEN_WORD) return mp_text_expected(t, "an element type");
@@ -28,7 +28,7 @@ mp_status_t mp_text_dtype(mp_text_t *t, mp_dtype_t *out_dtype) {
   return NULL;
 }
 
-// --- uniform quantisation: <i8<-127:127>:f32:1, {0.1:3, 0.2}> ---
+// ---- uniform quantisation: <i8<-127:127>:f32:1, {0.1:3, 0.2}> ----
 
 static mp_status_t text_types_read_number(mp_text_t *t, double *out_value) {
   bool negative = mp_text_accept(t, '-');
@@ -110,7 +110,7 @@ static mp_status_t text_types_read_quant(mp_text_t *t, const mp_quant_t **out_qu
   return NULL;
 }
 
-// --- tensors ---
+// ---- tensors ----
 
 // A dimension list's tokens are not MLIR's ("0x3xf32" would be a hexadecimal number), so it is read
 // character by character: "4x?x", up to the element type.
@@ -120,15 +120,15 @@ static mp_status_t text_types_read_dims(mp_text_t *t, mp_text_list_t *dims) {
     int64_t dim = 0;
     if (*at == '?') {
       dim = MP_DYNAMIC;
-      at++;
+      ++at;
     }
-    for (; dim != MP_DYNAMIC && at < end && *at >= '0' && *at <= '9'; at++)
+    for (; dim != MP_DYNAMIC && at < end && *at >= '0' && *at <= '9'; ++at)
       if (__builtin_mul_overflow(dim, 10, &dim) || __builtin_add_overflow(dim, *at - '0', &dim))
         return mp_text_error(t, &t->tok, MP_INVALID_ARGUMENT, "a dimension is too large");
     MP_RETURN_IF_ERROR(mp_text_list_add(t, dims, sizeof(dim), &dim));
     if (at == end || *at != 'x')
       return mp_text_error(t, &t->tok, MP_INVALID_ARGUMENT, "expected 'x' behind a dimension");
-    at++;
+    ++at;
   }
   t->lex.at = at;
   t->tok = mp_lexer_next(&t->lex);
@@ -156,7 +156,7 @@ static mp_status_t text_types_read_bounds(mp_text_t *t, mp_type_t *type) {
   }
   int64_t *bounds = MP_ARENA_ARRAY(t->arena, int64_t, type->rank);
   MP_RETURN_IF_NULL(bounds);
-  for (uint32_t i = 0; i < type->rank; i++) {
+  for (uint32_t i = 0; i < type->rank; ++i) {
     if (i > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
     MP_RETURN_IF_ERROR(text_types_read_bound(t, &bounds[i]));
   }
@@ -187,7 +187,7 @@ static mp_status_t text_types_read_shaped(mp_text_t *t, mp_type_kind_t kind,
   if (mp_text_is(t, '*')) {
     type->kind = MP_TYPE_UNRANKED;
     if (t->lex.at == t->lex.end || *t->lex.at != 'x') return mp_text_expected(t, "'*x'");
-    t->lex.at++;
+    ++t->lex.at;
     t->tok = mp_lexer_next(&t->lex);
   } else {
     MP_RETURN_IF_ERROR(text_types_read_dims(t, &dims));
@@ -202,7 +202,7 @@ static mp_status_t text_types_read_shaped(mp_text_t *t, mp_type_kind_t kind,
   return NULL;
 }
 
-// --- compounds ---
+// ---- compounds ----
 
 static mp_status_t text_types_read_type_list(mp_text_t *t, char end, mp_text_list_t *types) {
   while (!mp_text_is(t, end)) {
@@ -246,8 +246,8 @@ static mp_status_t text_types_read_function(mp_text_t *t, const mp_type_t **out_
   mp_type_t *type = MP_ARENA_NEW(t->arena, mp_type_t);
   const mp_type_t **elements = MP_ARENA_ARRAY(t->arena, const mp_type_t *, count);
   if (type == NULL || elements == NULL) return mp_status_out_of_memory();
-  for (uint32_t i = 0; i < signature.num_inputs; i++) elements[i] = signature.inputs[i];
-  for (uint32_t i = 0; i < signature.num_results; i++)
+  for (uint32_t i = 0; i < signature.num_inputs; ++i) elements[i] = signature.inputs[i];
+  for (uint32_t i = 0; i < signature.num_results; ++i)
     elements[signature.num_inputs + i] = signature.results[i];
   *type = (mp_type_t){.kind = MP_TYPE_FUNCTION,
                       .num_elements = count,
@@ -289,7 +289,7 @@ bool mp_text_is_type(const mp_text_t *t) {
   if (t->tok.kind == MP_TOKEN_BANG || mp_text_is(t, '(')) return true;
   if (t->tok.kind != MP_TOKEN_WORD) return false;
   static const char *const words[] = {"tensor", "memref", "tuple", "none", "complex"};
-  for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+  for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); ++i)
     if (mp_str_is(t->tok.text, words[i])) return true;
   return mp_dtype_from_name(t->tok.text) != MP_DTYPE_INVALID ||
          mp_str_starts_with(t->tok.text, "si");

@@ -19,27 +19,27 @@ enum { MP_MAX_COLLECTIVE_ATTRS = 5 };
 typedef struct {
   mp_named_attr_t attrs[MP_MAX_COLLECTIVE_ATTRS];
   uint32_t count;
-} mp_attr_list_t;
+} attr_list_t;
 
-static mp_named_attr_t *append_collective_add_attr(mp_attr_list_t *list, mp_attr_name_t name) {
+static mp_named_attr_t *append_collective_add_attr(attr_list_t *list, mp_attr_name_t name) {
   mp_named_attr_t *attr = &list->attrs[list->count++];
   *attr = (mp_named_attr_t){.name = name, .text = mp_str(mp_attr_name_text(name))};
   return attr;
 }
 
-static mp_status_t append_collective_add_int(mp_module_t *module, mp_attr_list_t *list,
+static mp_status_t append_collective_add_int(mp_module_t *module, attr_list_t *list,
                                              mp_attr_name_t name, int64_t value) {
   return mp_attr_make_int(module->arena, MP_DTYPE_S64, value,
                           &append_collective_add_attr(list, name)->value);
 }
 
 // Channel 1, as JAX numbers all of its own: what tells collectives apart is where they stand.
-static mp_status_t append_collective_add_channel(mp_module_t *module, mp_attr_list_t *list) {
+static mp_status_t append_collective_add_channel(mp_module_t *module, attr_list_t *list) {
   return append_collective_add_int(module, list, MP_ATTR_CHANNEL_ID, 1);
 }
 
 // Groups of flattened ids.
-static mp_status_t append_collective_add_groups(mp_module_t *module, mp_attr_list_t *list,
+static mp_status_t append_collective_add_groups(mp_module_t *module, attr_list_t *list,
                                                 const mp_attr_t *groups) {
   MP_RETURN_IF_ERROR(append_collective_add_channel(module, list));
   append_collective_add_attr(list, MP_ATTR_REPLICA_GROUPS)->value = groups;
@@ -50,7 +50,7 @@ static mp_status_t append_collective_add_groups(mp_module_t *module, mp_attr_lis
 // `reducer` is MP_OP_COUNT for ops without a region.
 static mp_status_t append_collective_append(mp_module_t *module, mp_block_t *block,
                                             mp_opcode_t code, mp_opcode_t reducer,
-                                            const mp_attr_list_t *list, mp_value_t *value,
+                                            const attr_list_t *list, mp_value_t *value,
                                             const mp_type_t *type, const mp_loc_t *loc,
                                             mp_value_t **out_value) {
   mp_block_t *region = NULL;
@@ -77,7 +77,7 @@ static mp_status_t append_collective_append(mp_module_t *module, mp_block_t *blo
 mp_status_t mp_append_all_reduce(mp_module_t *module, mp_block_t *block, const mp_attr_t *groups,
                                  mp_opcode_t reducer, mp_value_t *value, const mp_loc_t *loc,
                                  mp_value_t **out_value) {
-  mp_attr_list_t list = {.count = 0};
+  attr_list_t list = {.count = 0};
   MP_RETURN_IF_ERROR(append_collective_add_groups(module, &list, groups));
   MP_RETURN_IF_ERROR(append_collective_append(module, block, MP_OP_ALL_REDUCE, reducer, &list,
                                               value, value->type, loc, out_value));
@@ -89,7 +89,7 @@ mp_status_t mp_append_reduce_scatter(mp_module_t *module, mp_block_t *block,
                                      const mp_attr_t *groups, mp_opcode_t reducer, uint32_t dim,
                                      mp_value_t *value, const mp_type_t *type, const mp_loc_t *loc,
                                      mp_value_t **out_value) {
-  mp_attr_list_t list = {.count = 0};
+  attr_list_t list = {.count = 0};
   MP_RETURN_IF_ERROR(append_collective_add_groups(module, &list, groups));
   MP_RETURN_IF_ERROR(append_collective_add_int(module, &list, MP_ATTR_SCATTER_DIMENSION, dim));
   return append_collective_append(module, block, MP_OP_REDUCE_SCATTER, reducer, &list, value, type,
@@ -99,7 +99,7 @@ mp_status_t mp_append_reduce_scatter(mp_module_t *module, mp_block_t *block,
 mp_status_t mp_append_all_gather(mp_module_t *module, mp_block_t *block, const mp_attr_t *groups,
                                  uint32_t dim, mp_value_t *value, const mp_type_t *type,
                                  const mp_loc_t *loc, mp_value_t **out_value) {
-  mp_attr_list_t list = {.count = 0};
+  attr_list_t list = {.count = 0};
   MP_RETURN_IF_ERROR(append_collective_add_int(module, &list, MP_ATTR_ALL_GATHER_DIM, dim));
   MP_RETURN_IF_ERROR(append_collective_add_groups(module, &list, groups));
   return append_collective_append(module, block, MP_OP_ALL_GATHER, MP_OP_COUNT, &list, value, type,
@@ -110,7 +110,7 @@ mp_status_t mp_append_all_to_all(mp_module_t *module, mp_block_t *block, const i
                                  int64_t rows, int64_t columns, uint32_t split_dim,
                                  uint32_t concat_dim, mp_value_t *value, const mp_type_t *type,
                                  const mp_loc_t *loc, mp_value_t **out_value) {
-  mp_attr_list_t list = {.count = 0};
+  attr_list_t list = {.count = 0};
   MP_RETURN_IF_ERROR(append_collective_add_channel(module, &list));
   MP_RETURN_IF_ERROR(
       append_collective_add_int(module, &list, MP_ATTR_CONCAT_DIMENSION, concat_dim));
@@ -126,7 +126,7 @@ mp_status_t mp_append_all_to_all(mp_module_t *module, mp_block_t *block, const i
 mp_status_t mp_append_permute(mp_module_t *module, mp_block_t *block, const int64_t *pairs,
                               int64_t num_pairs, mp_value_t *value, const mp_loc_t *loc,
                               mp_value_t **out_value) {
-  mp_attr_list_t list = {.count = 0};
+  attr_list_t list = {.count = 0};
   MP_RETURN_IF_ERROR(append_collective_add_channel(module, &list));
   MP_RETURN_IF_ERROR(
       mp_attr_make_table(module->arena, pairs, num_pairs, 2,

@@ -14,18 +14,18 @@ typedef struct {
   int64_t bytes;
   uint32_t first, last;  // positions, counted from 1; 0 is the block's beginning
   bool is_done;
-} mp_sum_t;
+} sum_t;
 
 typedef struct {
   mp_module_t *module;
   mp_block_t *block;
   mp_arena_t *scratch;
   uint32_t num_ops, num_sums;
-  mp_op_t **ops;   // by position
-  mp_sum_t *sums;  // ascending by `last` once they are read
-} mp_combiner_t;
+  mp_op_t **ops;  // by position
+  sum_t *sums;    // ascending by `last` once they are read
+} combiner_t;
 
-// --- reading a block ---
+// ---- reading a block ----
 
 static bool combine_sums_is_sum(const mp_op_t *op) {
   return op != NULL && op->code == MP_OP_ALL_REDUCE && op->id == MP_COMBINE_MAY;
@@ -38,11 +38,11 @@ static int64_t combine_sums_bytes_of(const mp_op_t *op) {
 }
 
 // Notes that the op at `position`, or one in its regions, uses these sums.
-static void combine_sums_note_uses(mp_combiner_t *combiner, const mp_op_t *op, uint32_t position) {
+static void combine_sums_note_uses(combiner_t *combiner, const mp_op_t *op, uint32_t position) {
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     const mp_op_t *source = op->operands[i]->op;
     if (!combine_sums_is_sum(source) || source->parent != combiner->block) continue;
-    mp_sum_t *sum = &combiner->sums[op->operands[i]->id];
+    sum_t *sum = &combiner->sums[op->operands[i]->id];
     if (position < sum->last) sum->last = position;
   }
   for (uint32_t r = 0; r < op->num_regions; ++r) {
@@ -53,13 +53,13 @@ static void combine_sums_note_uses(mp_combiner_t *combiner, const mp_op_t *op, u
 }
 
 static int combine_sums_compare_sums(const void *a, const void *b) {
-  const mp_sum_t *left = a;
-  const mp_sum_t *right = b;
+  const sum_t *left = a;
+  const sum_t *right = b;
   if (left->last != right->last) return left->last < right->last ? -1 : 1;
   return left->op->results[0].id < right->op->results[0].id ? -1 : 1;
 }
 
-static mp_status_t combine_sums_read_block(mp_combiner_t *combiner) {
+static mp_status_t combine_sums_read_block(combiner_t *combiner) {
   uint32_t position = 0;
   uint32_t sums = 0;
   for (mp_op_t *op = combiner->block->first; op != NULL; op = op->next) {
@@ -68,14 +68,14 @@ static mp_status_t combine_sums_read_block(mp_combiner_t *combiner) {
   }
   if (combiner->num_sums < 2) return NULL;
   combiner->ops = MP_ARENA_ARRAY(combiner->scratch, mp_op_t *, (size_t)combiner->num_ops + 2);
-  combiner->sums = MP_ARENA_ARRAY(combiner->scratch, mp_sum_t, combiner->num_sums);
+  combiner->sums = MP_ARENA_ARRAY(combiner->scratch, sum_t, combiner->num_sums);
   if (combiner->ops == NULL || combiner->sums == NULL) return mp_status_out_of_memory();
   for (mp_op_t *op = combiner->block->first; op != NULL; op = op->next) {
     combiner->ops[++position] = op;
     if (combine_sums_is_sum(op)) {
       op->results[0].id = sums;
       combiner->sums[sums++] =
-          (mp_sum_t){.op = op, .bytes = combine_sums_bytes_of(op), .last = UINT32_MAX};
+          (sum_t){.op = op, .bytes = combine_sums_bytes_of(op), .last = UINT32_MAX};
     } else if (op->code != MP_OP_ALL_REDUCE) {
       op->id = position;
     }
@@ -83,7 +83,7 @@ static mp_status_t combine_sums_read_block(mp_combiner_t *combiner) {
   for (uint32_t i = 1; i <= combiner->num_ops; ++i)
     combine_sums_note_uses(combiner, combiner->ops[i], i);
   for (uint32_t i = 0; i < combiner->num_sums; ++i) {
-    mp_sum_t *sum = &combiner->sums[i];
+    sum_t *sum = &combiner->sums[i];
     const mp_op_t *source = sum->op->operands[0]->op;
     if (source != NULL && source->parent != combiner->block) source = NULL;
     // A sum of sums stays where it is, as what it waits for may move; and so does one that nobody
@@ -96,7 +96,7 @@ static mp_status_t combine_sums_read_block(mp_combiner_t *combiner) {
   return NULL;
 }
 
-// --- combining ---
+// ---- combining ----
 
 static bool combine_sums_go_together(const mp_op_t *a, const mp_op_t *b) {
   return a->results[0].type->dtype == b->results[0].type->dtype &&
@@ -106,8 +106,8 @@ static bool combine_sums_go_together(const mp_op_t *a, const mp_op_t *b) {
 }
 
 // Makes these sums one op in front of `position`; `redirects` says what became of each result.
-static mp_status_t combine_sums_combine(mp_combiner_t *combiner, mp_op_t *const *ops,
-                                        uint32_t count, mp_op_t *position, mp_value_t **redirects) {
+static mp_status_t combine_sums_combine(combiner_t *combiner, mp_op_t *const *ops, uint32_t count,
+                                        mp_op_t *position, mp_value_t **redirects) {
   mp_value_t *operands[MP_MAX_COMBINED];
   const mp_type_t *types[MP_MAX_COMBINED];
   for (uint32_t i = 0; i < count; ++i) {
@@ -135,8 +135,8 @@ static mp_status_t combine_sums_combine(mp_combiner_t *combiner, mp_op_t *const 
 }
 
 // The sum at `at` with all later ones that can be made in its place.
-static mp_status_t combine_sums_with(mp_combiner_t *combiner, uint32_t at, mp_value_t **redirects) {
-  mp_sum_t *sums = combiner->sums;
+static mp_status_t combine_sums_with(combiner_t *combiner, uint32_t at, mp_value_t **redirects) {
+  sum_t *sums = combiner->sums;
   mp_op_t *ops[MP_MAX_COMBINED] = {sums[at].op};
   uint32_t count = 1;
   int64_t bytes = sums[at].bytes;
@@ -173,7 +173,7 @@ static mp_status_t combine_sums_block(mp_module_t *module, mp_block_t *block, mp
       MP_RETURN_IF_ERROR(combine_sums_block(module, op->regions[r], scratch));
     }
   }
-  mp_combiner_t combiner = {.module = module, .block = block, .scratch = scratch};
+  combiner_t combiner = {.module = module, .block = block, .scratch = scratch};
   MP_RETURN_IF_ERROR(combine_sums_read_block(&combiner));
   if (combiner.num_sums < 2) return NULL;
   mp_value_t **redirects = MP_ARENA_ARRAY(scratch, mp_value_t *, combiner.num_sums);

@@ -47,7 +47,7 @@ mp_status_t mp_unreduced_gather(mp_module_t *module, mp_block_t *block, const mp
   return mp_append_all_gather(module, block, groups, 0, value, type, loc, out_value);
 }
 
-// --- splitting ---
+// ---- splitting ----
 
 // A scalar that is true on the partitions which keep the value.
 static mp_status_t unreduced_append_is_first(mp_module_t *module, mp_block_t *block,

@@ -11,25 +11,25 @@ typedef struct {
   mp_str_t text;
   size_t at;
   int64_t max_devices;
-} mp_gspmd_cursor_t;
+} gspmd_cursor_t;
 
-static mp_status_t gspmd_expected(const mp_gspmd_cursor_t *cursor, const char *what) {
+static mp_status_t gspmd_expected(const gspmd_cursor_t *cursor, const char *what) {
   return mp_status_make(MP_INVALID_ARGUMENT, "sharding \"%.*s\", position %zu: expected %s",
                         MP_STR_ARG(cursor->text), cursor->at, what);
 }
 
-static void gspmd_skip_spaces(mp_gspmd_cursor_t *cursor) {
+static void gspmd_skip_spaces(gspmd_cursor_t *cursor) {
   while (cursor->at < cursor->text.size && cursor->text.data[cursor->at] == ' ') ++cursor->at;
 }
 
-static bool gspmd_accept(mp_gspmd_cursor_t *cursor, const char *word) {
+static bool gspmd_accept(gspmd_cursor_t *cursor, const char *word) {
   mp_str_t rest = {cursor->text.data + cursor->at, cursor->text.size - cursor->at};
   if (!mp_str_starts_with(rest, word)) return false;
   cursor->at += strlen(word);
   return true;
 }
 
-static mp_status_t gspmd_parse_int(mp_gspmd_cursor_t *cursor, int64_t *out_value) {
+static mp_status_t gspmd_parse_int(gspmd_cursor_t *cursor, int64_t *out_value) {
   int64_t value = 0;
   size_t begin = cursor->at;
   while (cursor->at < cursor->text.size) {
@@ -45,7 +45,7 @@ static mp_status_t gspmd_parse_int(mp_gspmd_cursor_t *cursor, int64_t *out_value
 }
 
 // INT ("," INT)*; at most `max` of them.
-static mp_status_t gspmd_parse_ints(mp_gspmd_cursor_t *cursor, int64_t *values, uint32_t max,
+static mp_status_t gspmd_parse_ints(gspmd_cursor_t *cursor, int64_t *values, uint32_t max,
                                     uint32_t *out_count) {
   uint32_t count = 0;
   do {
@@ -57,7 +57,7 @@ static mp_status_t gspmd_parse_ints(mp_gspmd_cursor_t *cursor, int64_t *values, 
   return NULL;
 }
 
-static bool gspmd_parse_kind(mp_gspmd_cursor_t *cursor, mp_gspmd_kind_t *out_kind) {
+static bool gspmd_parse_kind(gspmd_cursor_t *cursor, mp_gspmd_kind_t *out_kind) {
   static const struct {
     const char *word;
     mp_gspmd_kind_t kind;
@@ -76,7 +76,7 @@ static bool gspmd_parse_kind(mp_gspmd_cursor_t *cursor, mp_gspmd_kind_t *out_kin
 }
 
 // "<=[r]T(p)": an iota over r, transposed by p, read in row-major order.
-static mp_status_t gspmd_expand_iota(mp_gspmd_cursor_t *cursor, int64_t count, int64_t *devices) {
+static mp_status_t gspmd_expand_iota(gspmd_cursor_t *cursor, int64_t count, int64_t *devices) {
   int64_t shape[MP_GSPMD_MAX_DIMS];
   int64_t permutation[MP_GSPMD_MAX_DIMS];
   uint32_t rank = 0;
@@ -118,7 +118,7 @@ static mp_status_t gspmd_expand_iota(mp_gspmd_cursor_t *cursor, int64_t count, i
   return NULL;
 }
 
-static mp_status_t gspmd_parse_suffix(mp_gspmd_cursor_t *cursor, mp_gspmd_sharding_t *sharding) {
+static mp_status_t gspmd_parse_suffix(gspmd_cursor_t *cursor, mp_gspmd_sharding_t *sharding) {
   mp_gspmd_kind_t *kinds = MP_ARENA_ARRAY(cursor->arena, mp_gspmd_kind_t, MP_GSPMD_MAX_DIMS);
   MP_RETURN_IF_NULL(kinds);
   sharding->subgroups = kinds;
@@ -142,7 +142,7 @@ static mp_status_t gspmd_parse_suffix(mp_gspmd_cursor_t *cursor, mp_gspmd_shardi
   return NULL;
 }
 
-static mp_status_t gspmd_parse_tiles(mp_gspmd_cursor_t *cursor, mp_gspmd_sharding_t *sharding) {
+static mp_status_t gspmd_parse_tiles(gspmd_cursor_t *cursor, mp_gspmd_sharding_t *sharding) {
   int64_t *dims = MP_ARENA_ARRAY(cursor->arena, int64_t, MP_GSPMD_MAX_DIMS);
   MP_RETURN_IF_NULL(dims);
   sharding->kind = MP_GSPMD_TILED;
@@ -173,7 +173,7 @@ static mp_status_t gspmd_parse_tiles(mp_gspmd_cursor_t *cursor, mp_gspmd_shardin
 
 mp_status_t mp_gspmd_parse(mp_arena_t *arena, mp_str_t text, int64_t max_devices,
                            mp_gspmd_sharding_t *out_sharding) {
-  mp_gspmd_cursor_t cursor = {arena, text, 0, max_devices};
+  gspmd_cursor_t cursor = {arena, text, 0, max_devices};
   mp_gspmd_sharding_t sharding = {.kind = MP_GSPMD_REPLICATED, .group = -1};
   if (!gspmd_accept(&cursor, "{")) return gspmd_expected(&cursor, "'{'");
   if (gspmd_accept(&cursor, "devices=[")) {
@@ -199,7 +199,7 @@ mp_status_t mp_gspmd_parse(mp_arena_t *arena, mp_str_t text, int64_t max_devices
   return NULL;
 }
 
-// --- as a placement ---
+// ---- as a placement ----
 
 mp_status_t mp_gspmd_check_devices(mp_arena_t *arena, const mp_gspmd_sharding_t *sharding,
                                    uint32_t num_partitions) {

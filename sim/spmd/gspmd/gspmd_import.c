@@ -6,7 +6,7 @@
 #include "sim/spmd/gspmd/gspmd_parts.h"
 #include "sim/spmd/sharding/annotations.h"
 
-// --- reading ---
+// ---- reading ----
 
 static uint32_t gspmd_import_bucket_of(mp_str_t text) {
   return (uint32_t)(mp_hash_bytes(0, text.data, text.size) % MP_GSPMD_BUCKETS);
@@ -131,7 +131,7 @@ static mp_status_t gspmd_import_read_all(mp_gspmd_importer_t *im) {
   return mp_module_walk(im->module, gspmd_import_read_op, im);
 }
 
-// --- writing ---
+// ---- writing ----
 
 const mp_gspmd_entry_t *mp_gspmd_entry_of(const mp_gspmd_importer_t *im, const mp_op_t *op) {
   return gspmd_import_find_entry(im, mp_op_str(op, MP_ATTR_MHLO_SHARDING));
@@ -348,7 +348,7 @@ static mp_status_t gspmd_import_write_all(mp_gspmd_importer_t *im) {
   return mp_module_walk(im->module, gspmd_import_write_op, im);
 }
 
-// --- all of it ---
+// ---- all of it ----
 
 static mp_status_t gspmd_import_import(mp_gspmd_importer_t *im) {
   bool possible = false;

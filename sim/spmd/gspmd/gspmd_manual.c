@@ -11,32 +11,32 @@ typedef struct {
   mp_gspmd_importer_t *im;
   bool is_real;
   bool is_possible;
-  uint32_t num_borders;    // of regions found
-  uint32_t *func_axes;     // by function number: manual around its calls
-  bool *func_is_done;      // by function number
-  mp_value_t **map;        // by value id: of a clone
-  mp_value_t **replaced;   // by value id: results of borders that are gone
-  struct mp_dead_s *dead;  // to be unlinked at the end of their block
-} mp_region_maker_t;
+  uint32_t num_borders;   // of regions found
+  uint32_t *func_axes;    // by function number: manual around its calls
+  bool *func_is_done;     // by function number
+  mp_value_t **map;       // by value id: of a clone
+  mp_value_t **replaced;  // by value id: results of borders that are gone
+  struct dead_s *dead;    // to be unlinked at the end of their block
+} region_maker_t;
 
-typedef struct mp_dead_s {
+typedef struct dead_s {
   mp_op_t *op;
-  struct mp_dead_s *next;
-} mp_dead_t;
+  struct dead_s *next;
+} dead_t;
 
 // A result of the call that is used: by one @Sharding call and that by one border.
 typedef struct {
   mp_op_t *constraint, *border;
-} mp_exit_t;
+} exit_t;
 
 typedef struct {
   mp_op_t *call;
   const mp_func_t *callee;
   mp_op_t **entries;  // [call's operands]
-  mp_exit_t *exits;   // [call's results]; NULLs: unused
+  exit_t *exits;      // [call's results]; NULLs: unused
   uint32_t num_exits;
   uint32_t axes;  // manual within and not around it
-} mp_region_t;
+} region_t;
 
 static uint32_t gspmd_manual_func_number(const mp_module_t *module, const mp_func_t *func) {
   uint32_t number = 0;
@@ -44,15 +44,14 @@ static uint32_t gspmd_manual_func_number(const mp_module_t *module, const mp_fun
   return number;
 }
 
-static uint32_t gspmd_manual_uses_of(const mp_region_maker_t *maker, const mp_value_t *value) {
+static uint32_t gspmd_manual_uses_of(const region_maker_t *maker, const mp_value_t *value) {
   return maker->im->uses[value->id];
 }
 
-// --- recognising ---
+// ---- recognising ----
 
 // All operands come through borders that name the same manual axes, from an annotated value.
-static bool gspmd_manual_find_entries(mp_region_maker_t *maker, mp_region_t *region,
-                                      uint32_t around) {
+static bool gspmd_manual_find_entries(region_maker_t *maker, region_t *region, uint32_t around) {
   const mp_gspmd_importer_t *im = maker->im;
   for (uint32_t i = 0; i < region->call->num_operands; ++i) {
     mp_op_t *border = region->call->operands[i]->op;
@@ -72,8 +71,7 @@ static bool gspmd_manual_find_entries(mp_region_maker_t *maker, mp_region_t *reg
   return true;
 }
 
-static bool gspmd_manual_find_exits(mp_region_maker_t *maker, mp_region_t *region,
-                                    uint32_t around) {
+static bool gspmd_manual_find_exits(region_maker_t *maker, region_t *region, uint32_t around) {
   const mp_gspmd_importer_t *im = maker->im;
   for (uint32_t i = 0; i < region->call->num_results; ++i) {
     const mp_value_t *result = &region->call->results[i];
@@ -92,7 +90,7 @@ static bool gspmd_manual_find_exits(mp_region_maker_t *maker, mp_region_t *regio
     const bool is_first = region->num_exits == 0 && region->call->num_operands == 0;
     if (!is_first && axes != region->axes) return false;
     region->axes = axes;
-    region->exits[i] = (mp_exit_t){constraint, border};
+    region->exits[i] = (exit_t){constraint, border};
     ++region->num_exits;
   }
   return true;
@@ -112,9 +110,9 @@ static bool gspmd_manual_is_region_call(const mp_op_t *op, const mp_gspmd_import
   return false;
 }
 
-// --- making ---
+// ---- making ----
 
-static mp_status_t gspmd_manual_in_shardings(mp_region_maker_t *maker, const mp_region_t *region,
+static mp_status_t gspmd_manual_in_shardings(region_maker_t *maker, const region_t *region,
                                              const mp_attr_t **out_attr) {
   const uint32_t count = region->call->num_operands;
   mp_arena_t *arena = maker->im->module->arena;
@@ -129,7 +127,7 @@ static mp_status_t gspmd_manual_in_shardings(mp_region_maker_t *maker, const mp_
   return mp_annotation_make_list(arena, list, count, out_attr);
 }
 
-static mp_status_t gspmd_manual_out_shardings(mp_region_maker_t *maker, const mp_region_t *region,
+static mp_status_t gspmd_manual_out_shardings(region_maker_t *maker, const region_t *region,
                                               const mp_attr_t **out_attr) {
   mp_arena_t *arena = maker->im->module->arena;
   mp_sdy_sharding_t *list = MP_ARENA_ARRAY(arena, mp_sdy_sharding_t, region->num_exits);
@@ -145,7 +143,7 @@ static mp_status_t gspmd_manual_out_shardings(mp_region_maker_t *maker, const mp
   return mp_annotation_make_list(arena, list, count, out_attr);
 }
 
-static mp_status_t gspmd_manual_axes(mp_region_maker_t *maker, const mp_region_t *region,
+static mp_status_t gspmd_manual_axes(region_maker_t *maker, const region_t *region,
                                      const mp_attr_t **out_attr) {
   mp_gspmd_importer_t *im = maker->im;
   mp_axis_ref_t *axes = MP_ARENA_ARRAY(im->module->arena, mp_axis_ref_t, im->mesh->num_axes);
@@ -162,7 +160,7 @@ static mp_status_t gspmd_manual_axes(mp_region_maker_t *maker, const mp_region_t
 }
 
 // The callee's body with the results that are used.
-static mp_status_t gspmd_manual_copy_body(mp_region_maker_t *maker, const mp_region_t *region,
+static mp_status_t gspmd_manual_copy_body(region_maker_t *maker, const region_t *region,
                                           mp_block_t **out_body) {
   mp_module_t *module = maker->im->module;
   const mp_block_t *from = region->callee->body;
@@ -187,7 +185,7 @@ static mp_status_t gspmd_manual_copy_body(mp_region_maker_t *maker, const mp_reg
   return NULL;
 }
 
-static mp_status_t gspmd_manual_make_op(mp_region_maker_t *maker, const mp_region_t *region,
+static mp_status_t gspmd_manual_make_op(region_maker_t *maker, const region_t *region,
                                         mp_op_t **out_op) {
   mp_module_t *module = maker->im->module;
   const mp_op_t *call = region->call;
@@ -224,22 +222,22 @@ static mp_status_t gspmd_manual_make_op(mp_region_maker_t *maker, const mp_regio
   return mp_op_create(module, &spec, out_op);
 }
 
-static mp_status_t gspmd_manual_add_dead(mp_region_maker_t *maker, mp_op_t *op) {
-  mp_dead_t *dead = MP_ARENA_NEW(maker->im->scratch, mp_dead_t);
+static mp_status_t gspmd_manual_add_dead(region_maker_t *maker, mp_op_t *op) {
+  dead_t *dead = MP_ARENA_NEW(maker->im->scratch, dead_t);
   MP_RETURN_IF_NULL(dead);
-  *dead = (mp_dead_t){op, maker->dead};
+  *dead = (dead_t){op, maker->dead};
   maker->dead = dead;
   return NULL;
 }
 
 // Puts the region in place of the call and its borders.
-static mp_status_t gspmd_manual_make_region(mp_region_maker_t *maker, const mp_region_t *region) {
+static mp_status_t gspmd_manual_make_region(region_maker_t *maker, const region_t *region) {
   mp_op_t *op = NULL;
   MP_RETURN_IF_ERROR(gspmd_manual_make_op(maker, region, &op));
   mp_block_insert_before(region->call, op);
   uint32_t result = 0;
   for (uint32_t i = 0; i < region->call->num_results; ++i) {
-    const mp_exit_t *exit = &region->exits[i];
+    const exit_t *exit = &region->exits[i];
     if (exit->border == NULL) continue;
     const uint32_t id = exit->border->results[0].id;
     op->results[result].id = id;
@@ -253,16 +251,16 @@ static mp_status_t gspmd_manual_make_region(mp_region_maker_t *maker, const mp_r
   return gspmd_manual_add_dead(maker, region->call);
 }
 
-// --- going through the functions ---
+// ---- going through the functions ----
 
-static mp_status_t gspmd_manual_visit_func(mp_region_maker_t *maker, const mp_func_t *func,
+static mp_status_t gspmd_manual_visit_func(region_maker_t *maker, const mp_func_t *func,
                                            uint32_t around, uint32_t depth);
 
-static mp_status_t gspmd_manual_visit_call(mp_region_maker_t *maker, mp_op_t *op, uint32_t around,
+static mp_status_t gspmd_manual_visit_call(region_maker_t *maker, mp_op_t *op, uint32_t around,
                                            uint32_t depth) {
   mp_gspmd_importer_t *im = maker->im;
-  mp_region_t region = {.call = op,
-                        .callee = mp_module_find_func(im->module, mp_op_str(op, MP_ATTR_CALLEE))};
+  region_t region = {.call = op,
+                     .callee = mp_module_find_func(im->module, mp_op_str(op, MP_ATTR_CALLEE))};
   if (region.callee == NULL || region.callee->body == NULL) {
     maker->is_possible = false;
     return NULL;
@@ -270,7 +268,7 @@ static mp_status_t gspmd_manual_visit_call(mp_region_maker_t *maker, mp_op_t *op
   if (!gspmd_manual_is_region_call(op, im))
     return gspmd_manual_visit_func(maker, region.callee, around, depth + 1);
   region.entries = MP_ARENA_ARRAY(im->scratch, mp_op_t *, op->num_operands);
-  region.exits = MP_ARENA_ARRAY(im->scratch, mp_exit_t, op->num_results);
+  region.exits = MP_ARENA_ARRAY(im->scratch, exit_t, op->num_results);
   if (region.entries == NULL || region.exits == NULL) return mp_status_out_of_memory();
   if (!gspmd_manual_find_entries(maker, &region, around) ||
       !gspmd_manual_find_exits(maker, &region, around) || region.axes == 0) {
@@ -283,9 +281,9 @@ static mp_status_t gspmd_manual_visit_call(mp_region_maker_t *maker, mp_op_t *op
   return maker->is_real && maker->is_possible ? gspmd_manual_make_region(maker, &region) : NULL;
 }
 
-static mp_status_t gspmd_manual_visit_block(mp_region_maker_t *maker, mp_block_t *block,
+static mp_status_t gspmd_manual_visit_block(region_maker_t *maker, mp_block_t *block,
                                             uint32_t around, uint32_t depth) {
-  mp_dead_t *const dead = maker->dead;
+  dead_t *const dead = maker->dead;
   for (mp_op_t *op = block->first; op != NULL && maker->is_possible; op = op->next) {
     for (uint32_t i = 0; i < op->num_operands; ++i) {
       mp_value_t *value = maker->replaced[op->operands[i]->id];
@@ -306,7 +304,7 @@ static mp_status_t gspmd_manual_visit_block(mp_region_maker_t *maker, mp_block_t
 }
 
 // A function is rewritten once: everything around its calls must have the same manual axes.
-static mp_status_t gspmd_manual_visit_func(mp_region_maker_t *maker, const mp_func_t *func,
+static mp_status_t gspmd_manual_visit_func(region_maker_t *maker, const mp_func_t *func,
                                            uint32_t around, uint32_t depth) {
   const uint32_t number = gspmd_manual_func_number(maker->im->module, func);
   if (maker->func_is_done[number] && maker->func_axes[number] == around) return NULL;
@@ -322,7 +320,7 @@ static mp_status_t gspmd_manual_visit_func(mp_region_maker_t *maker, const mp_fu
 mp_status_t mp_gspmd_make_regions(mp_gspmd_importer_t *im, bool is_real, bool *out_possible) {
   uint32_t num_funcs = 0;
   for (const mp_func_t *func = im->module->first_func; func != NULL; func = func->next) ++num_funcs;
-  mp_region_maker_t maker = {
+  region_maker_t maker = {
       .im = im,
       .is_real = is_real,
       .is_possible = true,

@@ -8,7 +8,7 @@
 typedef struct {
   uint32_t count;
   mp_mesh_digit_t digits[MP_GSPMD_MAX_AXES];  // minor to major
-} mp_digits_t;
+} digits_t;
 
 // What entry's tiles are called in the common order of devices: a position for each tile.
 static bool gspmd_mesh_find_positions(const mp_gspmd_sharding_t *sharding, uint32_t num_partitions,
@@ -23,7 +23,7 @@ static bool gspmd_mesh_find_positions(const mp_gspmd_sharding_t *sharding, uint3
 
 // The tiles along one dimension, `step` apart in the list, as digits of the position.
 static bool gspmd_mesh_read_digits(const int64_t *positions, int64_t step, int64_t size,
-                                   mp_digits_t *out) {
+                                   digits_t *out) {
   out->count = 0;
   for (int64_t unit = step, left = size; left > 1;) {
     const int64_t stride = positions[unit];
@@ -39,7 +39,7 @@ static bool gspmd_mesh_read_digits(const int64_t *positions, int64_t step, int64
 
 // The digits of all dimensions; false when the list is no walk through the positions by digits.
 static bool gspmd_mesh_read_walk(const mp_gspmd_sharding_t *sharding, const int64_t *positions,
-                                 mp_digits_t *digits) {
+                                 digits_t *digits) {
   if (positions[0] != 0) return false;
   int64_t step = 1;
   for (uint32_t d = sharding->num_dims; d-- > 0;) {
@@ -68,9 +68,9 @@ typedef struct {
   int64_t *positions;  // of the entry in work
   int64_t cuts[64];    // ascending
   uint32_t num_cuts;
-} mp_mesh_finder_t;
+} mesh_finder_t;
 
-static bool gspmd_mesh_add_cut(mp_mesh_finder_t *f, int64_t value) {
+static bool gspmd_mesh_add_cut(mesh_finder_t *f, int64_t value) {
   uint32_t at = 0;
   while (at < f->num_cuts && f->cuts[at] < value) ++at;
   if (at < f->num_cuts && f->cuts[at] == value) return true;
@@ -81,9 +81,9 @@ static bool gspmd_mesh_add_cut(mp_mesh_finder_t *f, int64_t value) {
   return true;
 }
 
-static mp_status_t gspmd_mesh_walk_of(mp_mesh_finder_t *f, const mp_gspmd_entry_t *entry,
-                                      mp_digits_t **out_digits, bool *out_found) {
-  *out_digits = MP_ARENA_ARRAY(f->im->scratch, mp_digits_t, entry->sharding.num_dims);
+static mp_status_t gspmd_mesh_walk_of(mesh_finder_t *f, const mp_gspmd_entry_t *entry,
+                                      digits_t **out_digits, bool *out_found) {
+  *out_digits = MP_ARENA_ARRAY(f->im->scratch, digits_t, entry->sharding.num_dims);
   MP_RETURN_IF_NULL(*out_digits);
   *out_found = gspmd_mesh_find_positions(&entry->sharding, f->im->num_partitions, f->position_of,
                                          f->positions) &&
@@ -93,11 +93,11 @@ static mp_status_t gspmd_mesh_walk_of(mp_mesh_finder_t *f, const mp_gspmd_entry_
 
 // The order of the devices: their own, unless some list does not go by digits of their numbers;
 // then the first such list is the order.
-static mp_status_t gspmd_mesh_find_order(mp_mesh_finder_t *f) {
+static mp_status_t gspmd_mesh_find_order(mesh_finder_t *f) {
   for (const mp_gspmd_entry_t *entry = f->im->entries; entry != NULL; entry = entry->next) {
     if (entry->sharding.kind != MP_GSPMD_TILED) continue;
     if (entry->sharding.num_devices != (int64_t)f->im->num_partitions) continue;
-    mp_digits_t *digits = NULL;
+    digits_t *digits = NULL;
     bool found = false;
     MP_RETURN_IF_ERROR(gspmd_mesh_walk_of(f, entry, &digits, &found));
     if (found) continue;
@@ -112,11 +112,11 @@ static mp_status_t gspmd_mesh_find_order(mp_mesh_finder_t *f) {
   return NULL;
 }
 
-static mp_status_t gspmd_mesh_collect_cuts(mp_mesh_finder_t *f, bool *out_found) {
+static mp_status_t gspmd_mesh_collect_cuts(mesh_finder_t *f, bool *out_found) {
   *out_found = gspmd_mesh_add_cut(f, 1) && gspmd_mesh_add_cut(f, f->im->num_partitions);
   for (mp_gspmd_entry_t *entry = f->im->entries; entry != NULL && *out_found; entry = entry->next) {
     if (entry->sharding.kind != MP_GSPMD_TILED) continue;
-    mp_digits_t *digits = NULL;
+    digits_t *digits = NULL;
     MP_RETURN_IF_ERROR(gspmd_mesh_walk_of(f, entry, &digits, out_found));
     for (uint32_t d = 0; d < entry->sharding.num_dims && *out_found; ++d) {
       for (uint32_t i = 0; i < digits[d].count; ++i) {
@@ -134,7 +134,7 @@ static mp_status_t gspmd_mesh_collect_cuts(mp_mesh_finder_t *f, bool *out_found)
 }
 
 // One axis between each two cuts, named after its place.
-static mp_status_t gspmd_mesh_make_mesh(mp_mesh_finder_t *f) {
+static mp_status_t gspmd_mesh_make_mesh(mesh_finder_t *f) {
   mp_arena_t *arena = f->im->module->arena;
   const uint32_t count = f->num_cuts - 1;
   mp_mesh_t *mesh = MP_ARENA_NEW(arena, mp_mesh_t);
@@ -160,7 +160,7 @@ static mp_status_t gspmd_mesh_make_mesh(mp_mesh_finder_t *f) {
 }
 
 // The axes between the two cuts that a digit spans, major to minor, in front of those so far.
-static void gspmd_mesh_put_axes(const mp_mesh_finder_t *f, mp_mesh_digit_t digit,
+static void gspmd_mesh_put_axes(const mesh_finder_t *f, mp_mesh_digit_t digit,
                                 mp_gspmd_axes_t *out) {
   const uint32_t count = f->num_cuts - 1;
   mp_gspmd_axes_t axes = {0};
@@ -175,10 +175,10 @@ static void gspmd_mesh_put_axes(const mp_mesh_finder_t *f, mp_mesh_digit_t digit
   *out = axes;
 }
 
-static mp_status_t gspmd_mesh_name_dims(mp_mesh_finder_t *f) {
+static mp_status_t gspmd_mesh_name_dims(mesh_finder_t *f) {
   for (mp_gspmd_entry_t *entry = f->im->entries; entry != NULL; entry = entry->next) {
     if (entry->sharding.kind != MP_GSPMD_TILED) continue;
-    mp_digits_t *digits = NULL;
+    digits_t *digits = NULL;
     bool found = false;
     MP_RETURN_IF_ERROR(gspmd_mesh_walk_of(f, entry, &digits, &found));
     entry->dims = MP_ARENA_ARRAY(f->im->scratch, mp_gspmd_axes_t, entry->sharding.num_dims);
@@ -193,7 +193,7 @@ static mp_status_t gspmd_mesh_name_dims(mp_mesh_finder_t *f) {
 }
 
 mp_status_t mp_gspmd_find_mesh(mp_gspmd_importer_t *im, bool *out_found) {
-  mp_mesh_finder_t f = {.im = im};
+  mesh_finder_t f = {.im = im};
   f.positions = MP_ARENA_ARRAY(im->scratch, int64_t, im->num_partitions);
   MP_RETURN_IF_NULL(f.positions);
   MP_RETURN_IF_ERROR(gspmd_mesh_find_order(&f));

@@ -39,13 +39,13 @@ typedef struct {
   uint32_t num_values;
 } mp_gspmd_importer_t;
 
-// --- gspmd_mesh.c ---
+// ---- gspmd_mesh.c ----
 
 // The mesh whose axes all entries are made of, and their dimensions as axes. False when there is
 // none.
 MP_NODISCARD mp_status_t mp_gspmd_find_mesh(mp_gspmd_importer_t *im, bool *out_found);
 
-// --- gspmd_import.c ---
+// ---- gspmd_import.c ----
 
 bool mp_gspmd_is_call(const mp_op_t *op, const char *target);
 // The entry of an op's string; NULL when it has none.
@@ -58,7 +58,7 @@ MP_NODISCARD mp_status_t mp_gspmd_to_sdy(mp_gspmd_importer_t *im, const mp_gspmd
 // The axes that an entry names as manual.
 uint32_t mp_gspmd_manual_axes(const mp_gspmd_importer_t *im, const mp_gspmd_entry_t *entry);
 
-// --- gspmd_manual.c ---
+// ---- gspmd_manual.c ----
 
 // Whether every border belongs to a call that can become a manual region; then, with `is_real`,
 // makes them.

@@ -4,7 +4,7 @@
 
 enum { MP_MAX_FACTORS = 256, MP_MAX_TENSORS = 256 };
 
-// --- what forms ask ---
+// ---- what forms ask ----
 
 uint32_t mp_lowerer_num_tensors(const mp_lowerer_t *low) {
   return low->rule->num_operands + low->rule->num_results;
@@ -96,7 +96,7 @@ static const mp_local_form_t *const g_forms[MP_OP_COUNT] = {
     [MP_OP_SLICE] = &mp_form_slice,
 };
 
-// --- reading what there is ---
+// ---- reading what there is ----
 
 // Hands a dimension's atoms to its factors, major first; what does not fit is dropped.
 static void lower_project_dim(mp_lowerer_t *low, uint32_t tensor, uint32_t dim) {
@@ -133,7 +133,7 @@ static mp_status_t lower_read_shardings(mp_lowerer_t *low) {
   return NULL;
 }
 
-// --- the local op ---
+// ---- the local op ----
 
 static mp_status_t lower_tensor_boxes(const mp_lowerer_t *low, uint32_t tensor, uint32_t unreduced,
                                       const mp_boxes_t **out_boxes) {

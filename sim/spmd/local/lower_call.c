@@ -2,7 +2,7 @@
 #include "sim/spmd/local/lower_form.h"
 #include "sim/spmd/rules/custom_call_dims.h"
 
-// --- custom calls: the batch ---
+// ---- custom calls: the batch ----
 
 // Whether dimension `dim` of every tensor is this factor and nothing else. A call may state its
 // rule itself; what it computes does not follow from that.
@@ -27,7 +27,7 @@ static bool lower_call_is_batch(const mp_lowerer_t *low, uint32_t factor) {
 
 const mp_local_form_t mp_form_custom_call = {.is_usable = lower_call_is_batch};
 
-// --- collectives of manual regions ---
+// ---- collectives of manual regions ----
 
 // Whether two partitions differ in manual atoms alone.
 static bool lower_call_agree_on_free_atoms(const mp_lowerer_t *low, int64_t a, int64_t b) {

@@ -3,7 +3,7 @@
 
 enum { MP_MAX_FACTORS = 256 };
 
-// --- what the op allows ---
+// ---- what the op allows ----
 
 static bool lower_choose_is_in_all_results(const mp_lowerer_t *low, uint32_t factor) {
   for (uint32_t i = 0; i < low->op->num_results; ++i) {
@@ -42,7 +42,7 @@ static bool lower_choose_needs_even(const mp_lowerer_t *low, uint32_t factor) {
   return false;
 }
 
-// --- greedily ---
+// ---- greedily ----
 
 // `list` without what is used already or may not be; the longest usable prefix.
 static mp_atoms_t lower_choose_usable_prefix(const mp_lowerer_t *low, uint32_t factor,
@@ -76,10 +76,9 @@ typedef struct {
   double score;
   uint32_t factor;
   mp_atoms_t atoms;  // none: no choice yet
-} mp_choice_t;
+} choice_t;
 
-static bool lower_choose_is_better(const mp_lowerer_t *low, const mp_choice_t *a,
-                                   const mp_choice_t *b) {
+static bool lower_choose_is_better(const mp_lowerer_t *low, const choice_t *a, const choice_t *b) {
   if (a->score != b->score) return a->score > b->score;
   if (b->atoms.count != 0) {
     const mp_factor_kind_t kinds[2] = {low->rule->factors[a->factor].kind,
@@ -99,12 +98,12 @@ static uint32_t lower_choose_lists(mp_lowerer_t *low, const bool *usable, const 
     used |= mp_atoms_set(&low->chosen[f]);
   }
   for (uint32_t round = 0; round < low->rule->num_factors; ++round) {
-    mp_choice_t best = {0};
+    choice_t best = {0};
     for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
       if (fixed[f] || !usable[f]) continue;
       for (uint32_t t = 0; t < mp_lowerer_num_tensors(low); ++t) {
         if (low->tensors[t] == NULL) continue;
-        mp_choice_t choice = {.factor = f};
+        choice_t choice = {.factor = f};
         choice.atoms =
             lower_choose_usable_prefix(low, f, mp_lowerer_list(low, t, f), used, even[f]);
         if (choice.atoms.count == 0) continue;
@@ -120,7 +119,7 @@ static uint32_t lower_choose_lists(mp_lowerer_t *low, const bool *usable, const 
   return used;
 }
 
-// --- what is left over ---
+// ---- what is left over ----
 
 // Gives an atom to a factor of the same operand that is still large enough. True when one took it.
 static bool lower_choose_spread_atom(mp_lowerer_t *low, uint32_t tensor, uint8_t atom,
@@ -170,7 +169,7 @@ static void lower_choose_spread(mp_lowerer_t *low, uint32_t used, const bool *us
   }
 }
 
-// --- what a dimension cannot have ---
+// ---- what a dimension cannot have ----
 
 // A minor factor is sharded only when the ones before it are, fully. True when something was
 // dropped.
@@ -202,7 +201,7 @@ static void lower_choose_drop_unreachable(mp_lowerer_t *low) {
   }
 }
 
-// --- what a choice costs ---
+// ---- what a choice costs ----
 
 // The share of a wanted part that a device holds already, on average, along one factor.
 static double lower_choose_held_share(const mp_lowerer_t *low, const mp_atoms_t *held,
@@ -262,14 +261,14 @@ static double lower_choose_num_parts(const mp_lowerer_t *low) {
   return parts;
 }
 
-// --- the choice ---
+// ---- the choice ----
 
 typedef struct {
   bool usable[MP_MAX_FACTORS], even[MP_MAX_FACTORS];
-} mp_allowed_t;
+} allowed_t;
 
 // Chooses greedily, first of all as this tensor lies (or none).
-static void lower_choose_after(mp_lowerer_t *low, const mp_allowed_t *allowed, uint32_t tensor) {
+static void lower_choose_after(mp_lowerer_t *low, const allowed_t *allowed, uint32_t tensor) {
   uint32_t used = 0;
   for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
     low->chosen[f].count = 0;
@@ -288,7 +287,7 @@ enum { MP_MAX_FOLLOWED = 8 };
 // The greedy choice, or that of one of the tensors where this sends less and cuts the work as
 // finely.
 void mp_lowerer_choose(mp_lowerer_t *low) {
-  mp_allowed_t allowed = {{false}, {false}};
+  allowed_t allowed = {{false}, {false}};
   for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
     allowed.usable[f] = lower_choose_is_usable(low, f);
     allowed.even[f] = allowed.usable[f] && lower_choose_needs_even(low, f);

@@ -47,12 +47,12 @@ mp_atoms_t *mp_lowerer_list(const mp_lowerer_t *low, uint32_t tensor, uint32_t f
 bool mp_lowerer_has_factor(const mp_lowerer_t *low, uint32_t tensor, uint32_t factor);
 bool mp_lowerer_dim_has(const mp_lowerer_t *low, uint32_t tensor, uint32_t dim, uint32_t factor);
 
-// --- lower_choose.c ---
+// ---- lower_choose.c ----
 
 // Fills `chosen`.
 void mp_lowerer_choose(mp_lowerer_t *low);
 
-// --- helpers for `localize` ---
+// ---- helpers for `localize` ----
 
 // The type of a tensor's part.
 MP_NODISCARD mp_status_t mp_lowerer_local_type(const mp_lowerer_t *low, const mp_local_op_t *out,
@@ -64,7 +64,7 @@ MP_NODISCARD mp_status_t mp_lowerer_set_ints(const mp_lowerer_t *low, mp_local_o
                                              mp_attr_name_t name, const int64_t *values,
                                              uint32_t count);
 
-// --- lower_window.c: parts that need their neighbours' elements ---
+// ---- lower_window.c: parts that need their neighbours' elements ----
 
 // Whether a part of this PERMUTE factor needs no more than its neighbours': pad, reduce_window,
 // convolution.
@@ -79,7 +79,7 @@ MP_NODISCARD mp_status_t mp_lowerer_move_boxes(const mp_lowerer_t *low, mp_local
 // Whether some partition does not hold all of dimension `dim` (`boxes` may be NULL: whole).
 bool mp_boxes_is_cut(const mp_boxes_t *boxes, uint32_t dim);
 
-// --- the forms ---
+// ---- the forms ----
 
 // lower_shape.c
 extern const mp_local_form_t mp_form_constant;

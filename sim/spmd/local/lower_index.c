@@ -19,7 +19,7 @@ static int64_t lower_index_dim_of(const mp_lowerer_t *low, uint32_t tensor, uint
   return -1;
 }
 
-// --- indices of parts ---
+// ---- indices of parts ----
 
 // The shifting of indices: `map` lists the array's dimensions in the order of an index vector.
 typedef struct {
@@ -29,10 +29,10 @@ typedef struct {
   const bool *is_cut;       // [map.count]: indices into this dimension are shifted
   int64_t vector_dim;       // of the indices
   mp_value_t *indices;      // s64
-} mp_shift_t;
+} shift_t;
 
 // A vector with a number per index component, repeated to the indices' shape.
-static mp_status_t lower_index_spread_vector(const mp_shift_t *s, mp_value_t *vector,
+static mp_status_t lower_index_spread_vector(const shift_t *s, mp_value_t *vector,
                                              mp_value_t **out_value) {
   if (s->vector_dim < (int64_t)s->indices->type->rank) {
     return mp_emit_broadcast(&s->e, vector, &s->vector_dim, s->indices->type, out_value);
@@ -42,7 +42,7 @@ static mp_status_t lower_index_spread_vector(const mp_shift_t *s, mp_value_t *ve
 }
 
 // Where the parts begin, per index component; 0 where the indices are not shifted.
-static mp_status_t lower_index_emit_starts(const mp_shift_t *s, mp_value_t **out_value) {
+static mp_status_t lower_index_emit_starts(const shift_t *s, mp_value_t **out_value) {
   const mp_boxes_t *boxes = s->boxes;
   const uint32_t count = s->map.count;
   int64_t *starts =
@@ -59,7 +59,7 @@ static mp_status_t lower_index_emit_starts(const mp_shift_t *s, mp_value_t **out
   return lower_index_spread_vector(s, row, out_value);
 }
 
-static mp_status_t lower_index_emit_constants(const mp_shift_t *s, const int64_t *numbers,
+static mp_status_t lower_index_emit_constants(const shift_t *s, const int64_t *numbers,
                                               mp_value_t **out_value) {
   mp_value_t *vector = NULL;
   MP_RETURN_IF_ERROR(mp_emit_vector(&s->e, numbers, s->map.count, &vector));
@@ -69,13 +69,13 @@ static mp_status_t lower_index_emit_constants(const mp_shift_t *s, const int64_t
 static mp_status_t lower_index_start_shift(const mp_local_op_t *local, uint32_t indices_operand,
                                            mp_attr_name_t map, mp_module_t *module,
                                            mp_block_t *block, const mp_op_spec_t *spec,
-                                           mp_shift_t *out_shift) {
+                                           shift_t *out_shift) {
   const mp_type_t *array = local->op->operands[0]->type;
   const mp_type_t *part = spec->operands[0]->type;
-  mp_shift_t s = {.e = {module, block, spec->loc},
-                  .map = mp_op_ints(local->op, map),
-                  .boxes = local->operands[0],
-                  .vector_dim = mp_op_int(local->op, MP_ATTR_INDEX_VECTOR_DIM, 0)};
+  shift_t s = {.e = {module, block, spec->loc},
+               .map = mp_op_ints(local->op, map),
+               .boxes = local->operands[0],
+               .vector_dim = mp_op_int(local->op, MP_ATTR_INDEX_VECTOR_DIM, 0)};
   const mp_index_list_t sizes = mp_op_ints(local->op, MP_ATTR_SLICE_SIZES);  // of gather
   bool *is_cut = MP_ARENA_ARRAY(module->arena, bool, s.map.count);
   MP_RETURN_IF_NULL(is_cut);
@@ -93,7 +93,7 @@ static mp_status_t lower_index_start_shift(const mp_local_op_t *local, uint32_t 
   return NULL;
 }
 
-// --- gather ---
+// ---- gather ----
 
 // A dimension of which slices take one element, by index, may be cut; so may what slices take
 // whole, and the indices' own dimensions.
@@ -107,7 +107,7 @@ static bool lower_index_can_gather(const mp_lowerer_t *low, uint32_t factor) {
 }
 
 // Indices moved into bounds (of the whole array), then counted from the part's start.
-static mp_status_t lower_index_emit_local_indices(const mp_shift_t *s, const mp_op_t *op,
+static mp_status_t lower_index_emit_local_indices(const shift_t *s, const mp_op_t *op,
                                                   mp_value_t **out_value) {
   const mp_index_list_t sizes = mp_op_ints(op, MP_ATTR_SLICE_SIZES);
   int64_t *last = MP_ARENA_ARRAY(s->e.module->arena, int64_t, s->map.count);
@@ -129,7 +129,7 @@ static mp_status_t lower_index_emit_local_indices(const mp_shift_t *s, const mp_
 }
 
 // Which index vectors lie in the part: all their components do.
-static mp_status_t lower_index_emit_is_inside(const mp_shift_t *s, const mp_type_t *part,
+static mp_status_t lower_index_emit_is_inside(const shift_t *s, const mp_type_t *part,
                                               mp_value_t *indices, mp_value_t **out_value) {
   int64_t *sizes = MP_ARENA_ARRAY(s->e.module->arena, int64_t, s->map.count);
   MP_RETURN_IF_NULL(sizes);
@@ -153,7 +153,7 @@ static mp_status_t lower_index_emit_is_inside(const mp_shift_t *s, const mp_type
 }
 
 // The mask of the index vectors, repeated along the slices.
-static mp_status_t lower_index_emit_mask(const mp_shift_t *s, const mp_op_t *op,
+static mp_status_t lower_index_emit_mask(const shift_t *s, const mp_op_t *op,
                                          const mp_type_t *result, mp_value_t *is_inside,
                                          mp_value_t **out_value) {
   const mp_index_list_t offsets = mp_op_ints(op, MP_ATTR_OFFSET_DIMS);
@@ -169,7 +169,7 @@ static mp_status_t lower_index_emit_gather(const mp_local_op_t *local, mp_module
                                            mp_block_t *block, const mp_op_spec_t *spec,
                                            mp_value_t **out_results) {
   const mp_op_t *op = local->op;
-  mp_shift_t s;
+  shift_t s;
   MP_RETURN_IF_ERROR(
       lower_index_start_shift(local, 1, MP_ATTR_START_INDEX_MAP, module, block, spec, &s));
   mp_value_t *operands[2] = {spec->operands[0], NULL};
@@ -211,7 +211,7 @@ const mp_local_form_t mp_form_gather = {.is_usable = lower_index_can_gather,
                                         .combine = lower_index_gather_combine,
                                         .localize = lower_index_localize_gather};
 
-// --- scatter ---
+// ---- scatter ----
 
 // The op that combines an element with an update; the rule has looked at the region.
 static mp_opcode_t lower_index_scatter_combine(const mp_lowerer_t *low) {
@@ -246,7 +246,7 @@ static mp_status_t lower_index_emit_scatter(const mp_local_op_t *local, mp_modul
   mp_value_t **operands = MP_ARENA_ARRAY(module->arena, mp_value_t *, spec->num_operands);
   MP_RETURN_IF_NULL(operands);
   memcpy(operands, spec->operands, spec->num_operands * sizeof(*operands));
-  mp_shift_t s;
+  shift_t s;
   MP_RETURN_IF_ERROR(lower_index_start_shift(local, count, MP_ATTR_SCATTER_DIMS_TO_OPERAND_DIMS,
                                              module, block, spec, &s));
   bool shifts = false;

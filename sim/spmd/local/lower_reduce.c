@@ -14,7 +14,7 @@ static bool lower_reduce_always(const mp_lowerer_t *low, uint32_t factor) {
 
 const mp_local_form_t mp_form_dot_general = {.is_usable = lower_reduce_always};
 
-// --- convolution ---
+// ---- convolution ----
 
 // The factor of the groups is the one that input, kernel and output share.
 static bool lower_reduce_is_group(const mp_lowerer_t *low, uint32_t factor) {
@@ -48,7 +48,7 @@ const mp_local_form_t mp_form_convolution = {.is_usable = lower_reduce_is_no_win
                                              .needs_even = lower_reduce_is_group,
                                              .localize = lower_reduce_localize_convolution};
 
-// --- windows ---
+// ---- windows ----
 
 const mp_local_form_t mp_form_reduce_window = {.is_permutable = mp_lowerer_is_window,
                                                .localize = mp_lowerer_widen};
@@ -104,7 +104,7 @@ const mp_local_form_t mp_form_select_and_scatter = {.is_permutable = lower_reduc
                                                     .needs_even = lower_reduce_is_permute,
                                                     .localize = lower_reduce_localize_tiling};
 
-// --- reduce ---
+// ---- reduce ----
 
 // The reduction's one op if the terms of shards can be combined by it; MP_OP_COUNT else.
 static mp_opcode_t lower_reduce_reduction_of(const mp_op_t *op) {

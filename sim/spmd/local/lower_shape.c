@@ -2,7 +2,7 @@
 #include "sim/spmd/build/local_builder.h"
 #include "sim/spmd/local/lower_form.h"
 
-// --- constants ---
+// ---- constants ----
 
 static bool lower_shape_is_splat(const mp_lowerer_t *low, uint32_t factor) {
   (void)factor;
@@ -24,7 +24,7 @@ static mp_status_t lower_shape_localize_constant(const mp_lowerer_t *low, mp_loc
 const mp_local_form_t mp_form_constant = {.is_usable = lower_shape_is_splat,
                                           .localize = lower_shape_localize_constant};
 
-// --- reshape: what both sides have ---
+// ---- reshape: what both sides have ----
 
 static bool lower_shape_is_shared(const mp_lowerer_t *low, uint32_t factor) {
   return mp_lowerer_has_factor(low, 0, factor);
@@ -39,7 +39,7 @@ static bool lower_shape_always(const mp_lowerer_t *low, uint32_t factor) {
 const mp_local_form_t mp_form_reshape = {.is_usable = lower_shape_is_shared,
                                          .needs_even = lower_shape_always};
 
-// --- slices and pads of other dimensions ---
+// ---- slices and pads of other dimensions ----
 
 // An attribute with a number per dimension: the local size where the result is sharded.
 static mp_status_t lower_shape_localize_sizes(const mp_lowerer_t *low, mp_local_op_t *out,
@@ -93,7 +93,7 @@ static bool lower_shape_is_any(const mp_lowerer_t *low, uint32_t factor) {
   return mp_type_num_elements(low->op->results[0].type, &elements) && elements != 0;
 }
 
-// --- reverse: the part at the other end, backwards ---
+// ---- reverse: the part at the other end, backwards ----
 
 static bool lower_shape_is_permute(const mp_lowerer_t *low, uint32_t factor) {
   return low->rule->factors[factor].kind == MP_FACTOR_PERMUTE;
@@ -131,7 +131,7 @@ const mp_local_form_t mp_form_dynamic_slice = {.localize = lower_shape_localize_
 const mp_local_form_t mp_form_pad = {.is_permutable = mp_lowerer_is_window,
                                      .localize = mp_lowerer_widen};
 
-// --- dynamic_update_slice ---
+// ---- dynamic_update_slice ----
 
 // Where a dimension that the update does not fill is cut, each part takes what falls into it. The
 // update, whole, is laid between two paddings as long as a part; the part's window into that begins
@@ -143,11 +143,10 @@ typedef struct {
   const mp_op_spec_t *spec;
   uint32_t rank;
   int64_t part[MP_MAX_RANK];  // the length of a part where the update is cut up so; else 0
-} mp_updater_t;
+} updater_t;
 
 // The op's start along a dimension, moved so that the update fits in.
-static mp_status_t lower_shape_emit_start(const mp_updater_t *u, uint32_t d,
-                                          mp_value_t **out_value) {
+static mp_status_t lower_shape_emit_start(const updater_t *u, uint32_t d, mp_value_t **out_value) {
   const int64_t room =
       u->local->op->operands[0]->type->dims[d] - u->local->op->operands[1]->type->dims[d];
   mp_value_t *start = NULL;
@@ -156,7 +155,7 @@ static mp_status_t lower_shape_emit_start(const mp_updater_t *u, uint32_t d,
 }
 
 // Where the part's window begins in the padded update.
-static mp_status_t lower_shape_emit_window_start(const mp_updater_t *u, uint32_t d,
+static mp_status_t lower_shape_emit_window_start(const updater_t *u, uint32_t d,
                                                  mp_value_t **out_value) {
   const mp_boxes_t *boxes = u->local->operands[0];
   int64_t *offsets = MP_ARENA_ARRAY(u->e.module->arena, int64_t, boxes->num_partitions);
@@ -177,9 +176,8 @@ static mp_status_t lower_shape_emit_window_start(const mp_updater_t *u, uint32_t
 }
 
 // The part's window into `array`, which has the update's shape, padded with `zero`.
-static mp_status_t lower_shape_emit_window(const mp_updater_t *u, mp_value_t *array,
-                                           mp_value_t *zero, mp_value_t *const *starts,
-                                           mp_value_t **out_value) {
+static mp_status_t lower_shape_emit_window(const updater_t *u, mp_value_t *array, mp_value_t *zero,
+                                           mp_value_t *const *starts, mp_value_t **out_value) {
   int64_t none[MP_MAX_RANK] = {0}, padded[MP_MAX_RANK], sizes[MP_MAX_RANK];
   for (uint32_t d = 0; d < u->rank; ++d) {
     padded[d] = array->type->dims[d] + 2 * u->part[d];
@@ -204,7 +202,7 @@ static mp_status_t lower_shape_emit_window(const mp_updater_t *u, mp_value_t *ar
 }
 
 // The window of the update and of its mask.
-static mp_status_t lower_shape_emit_windows(const mp_updater_t *u, mp_value_t **out_update,
+static mp_status_t lower_shape_emit_windows(const updater_t *u, mp_value_t **out_update,
                                             mp_value_t **out_mask) {
   static const unsigned char zeros[16] = {0};
   static const unsigned char one = 1;
@@ -235,8 +233,7 @@ static mp_status_t lower_shape_emit_update(const mp_local_op_t *local, mp_module
                                            mp_block_t *block, const mp_op_spec_t *spec,
                                            mp_value_t **out_results) {
   const mp_type_t *part = spec->operands[0]->type;
-  mp_updater_t u = {
-      .e = {module, block, spec->loc}, .local = local, .spec = spec, .rank = part->rank};
+  updater_t u = {.e = {module, block, spec->loc}, .local = local, .spec = spec, .rank = part->rank};
   for (uint32_t d = 0; d < u.rank; ++d) {
     const int64_t whole = local->op->operands[0]->type->dims[d];
     if (part->dims[d] != whole && local->op->operands[1]->type->dims[d] != whole) {

@@ -17,7 +17,7 @@ typedef struct {
   int64_t low, high;     // padding; may be negative
   int64_t interior;      // elements put between two others
   int64_t stride, size;  // of windows, the latter with its holes
-} mp_view_t;
+} view_t;
 
 enum { MP_MAX_VIEWS = MP_MAX_RANK };
 
@@ -27,14 +27,14 @@ static int64_t lower_window_entry(const mp_op_t *op, mp_attr_name_t name, uint32
   return i < list.count ? list.values[i] : when_absent;
 }
 
-static mp_view_t lower_window_view_of_pad(const mp_op_t *op, uint32_t i) {
-  return (mp_view_t){.in = i,
-                     .out = i,
-                     .low = lower_window_entry(op, MP_ATTR_EDGE_PADDING_LOW, i, 0),
-                     .high = lower_window_entry(op, MP_ATTR_EDGE_PADDING_HIGH, i, 0),
-                     .interior = lower_window_entry(op, MP_ATTR_INTERIOR_PADDING, i, 0),
-                     .stride = 1,
-                     .size = 1};
+static view_t lower_window_view_of_pad(const mp_op_t *op, uint32_t i) {
+  return (view_t){.in = i,
+                  .out = i,
+                  .low = lower_window_entry(op, MP_ATTR_EDGE_PADDING_LOW, i, 0),
+                  .high = lower_window_entry(op, MP_ATTR_EDGE_PADDING_HIGH, i, 0),
+                  .interior = lower_window_entry(op, MP_ATTR_INTERIOR_PADDING, i, 0),
+                  .stride = 1,
+                  .size = 1};
 }
 
 static int64_t lower_window_padding_entry(const mp_op_t *op, uint32_t i) {
@@ -42,29 +42,27 @@ static int64_t lower_window_padding_entry(const mp_op_t *op, uint32_t i) {
   return table != NULL && i < table->u.ints.count ? table->u.ints.values[i] : 0;
 }
 
-static mp_view_t lower_window_view_of_window(const mp_op_t *op, uint32_t i) {
+static view_t lower_window_view_of_window(const mp_op_t *op, uint32_t i) {
   const int64_t size = lower_window_entry(op, MP_ATTR_WINDOW_DIMENSIONS, i, 1);
-  return (mp_view_t){
-      .in = i,
-      .out = i,
-      .low = lower_window_padding_entry(op, 2 * i),
-      .high = lower_window_padding_entry(op, 2 * i + 1),
-      .interior = lower_window_entry(op, MP_ATTR_BASE_DILATIONS, i, 1) - 1,
-      .stride = lower_window_entry(op, MP_ATTR_WINDOW_STRIDES, i, 1),
-      .size = (size - 1) * lower_window_entry(op, MP_ATTR_WINDOW_DILATIONS, i, 1) + 1};
+  return (view_t){.in = i,
+                  .out = i,
+                  .low = lower_window_padding_entry(op, 2 * i),
+                  .high = lower_window_padding_entry(op, 2 * i + 1),
+                  .interior = lower_window_entry(op, MP_ATTR_BASE_DILATIONS, i, 1) - 1,
+                  .stride = lower_window_entry(op, MP_ATTR_WINDOW_STRIDES, i, 1),
+                  .size = (size - 1) * lower_window_entry(op, MP_ATTR_WINDOW_DILATIONS, i, 1) + 1};
 }
 
-static mp_view_t lower_window_view_of_convolution(const mp_op_t *op, uint32_t i) {
+static view_t lower_window_view_of_convolution(const mp_op_t *op, uint32_t i) {
   const int64_t window = lower_window_entry(op, MP_ATTR_KERNEL_SPATIAL_DIMENSIONS, i, 0);
   const int64_t size = op->operands[1]->type->dims[window];
-  return (mp_view_t){
-      .in = (uint32_t)lower_window_entry(op, MP_ATTR_INPUT_SPATIAL_DIMENSIONS, i, 0),
-      .out = (uint32_t)lower_window_entry(op, MP_ATTR_OUTPUT_SPATIAL_DIMENSIONS, i, 0),
-      .low = lower_window_padding_entry(op, 2 * i),
-      .high = lower_window_padding_entry(op, 2 * i + 1),
-      .interior = lower_window_entry(op, MP_ATTR_LHS_DILATION, i, 1) - 1,
-      .stride = lower_window_entry(op, MP_ATTR_WINDOW_STRIDES, i, 1),
-      .size = (size - 1) * lower_window_entry(op, MP_ATTR_RHS_DILATION, i, 1) + 1};
+  return (view_t){.in = (uint32_t)lower_window_entry(op, MP_ATTR_INPUT_SPATIAL_DIMENSIONS, i, 0),
+                  .out = (uint32_t)lower_window_entry(op, MP_ATTR_OUTPUT_SPATIAL_DIMENSIONS, i, 0),
+                  .low = lower_window_padding_entry(op, 2 * i),
+                  .high = lower_window_padding_entry(op, 2 * i + 1),
+                  .interior = lower_window_entry(op, MP_ATTR_LHS_DILATION, i, 1) - 1,
+                  .stride = lower_window_entry(op, MP_ATTR_WINDOW_STRIDES, i, 1),
+                  .size = (size - 1) * lower_window_entry(op, MP_ATTR_RHS_DILATION, i, 1) + 1};
 }
 
 static uint32_t lower_window_num_views(const mp_op_t *op) {
@@ -72,10 +70,10 @@ static uint32_t lower_window_num_views(const mp_op_t *op) {
   return op->results[0].type->rank;
 }
 
-static mp_view_t lower_window_view_of(const mp_op_t *op, uint32_t i) {
-  mp_view_t view = op->code == MP_OP_CONVOLUTION ? lower_window_view_of_convolution(op, i)
-                   : op->code == MP_OP_PAD       ? lower_window_view_of_pad(op, i)
-                                                 : lower_window_view_of_window(op, i);
+static view_t lower_window_view_of(const mp_op_t *op, uint32_t i) {
+  view_t view = op->code == MP_OP_CONVOLUTION ? lower_window_view_of_convolution(op, i)
+                : op->code == MP_OP_PAD       ? lower_window_view_of_pad(op, i)
+                                              : lower_window_view_of_window(op, i);
   if (op->operands[0]->type->dims[view.in] <= 1) view.interior = 0;  // there is no between
   return view;
 }
@@ -85,7 +83,7 @@ static uint32_t lower_window_num_viewed(const mp_op_t *op) {
   return op->code == MP_OP_REDUCE_WINDOW ? op->num_results : 1;
 }
 
-// --- which parts are worth it ---
+// ---- which parts are worth it ----
 
 // Parts shorter than what lies around them would get most of the operand, several times over.
 bool mp_lowerer_is_window(const mp_lowerer_t *low, uint32_t factor) {
@@ -93,7 +91,7 @@ bool mp_lowerer_is_window(const mp_lowerer_t *low, uint32_t factor) {
   int64_t elements = 0;
   if (!mp_type_num_elements(op->results[0].type, &elements) || elements == 0) return false;
   for (uint32_t i = 0; i < lower_window_num_views(op); ++i) {
-    const mp_view_t view = lower_window_view_of(op, i);
+    const view_t view = lower_window_view_of(op, i);
     if (!mp_lowerer_dim_has(low, op->num_operands, view.out, factor)) continue;
     if (view.size < 1 || view.stride < 1 || view.interior < 0) return false;
     for (uint32_t t = 0; t < mp_lowerer_num_tensors(low); ++t) {
@@ -107,7 +105,7 @@ bool mp_lowerer_is_window(const mp_lowerer_t *low, uint32_t factor) {
   return false;
 }
 
-// --- boxes ---
+// ---- boxes ----
 
 mp_status_t mp_lowerer_move_boxes(const mp_lowerer_t *low, mp_local_op_t *out, uint32_t operand,
                                   uint32_t dim, const int64_t *starts, const int64_t *sizes) {
@@ -146,7 +144,7 @@ static int64_t lower_window_divide_up(int64_t a, int64_t b) {
 }
 
 // The operand's elements in what a part of `count` results from `first` on looks at.
-static void lower_window_needed_interval(const mp_view_t *view, int64_t dim, int64_t first,
+static void lower_window_needed_interval(const view_t *view, int64_t dim, int64_t first,
                                          int64_t count, int64_t *out_start, int64_t *out_size) {
   *out_start = *out_size = 0;
   if (count == 0) return;
@@ -163,13 +161,13 @@ static void lower_window_needed_interval(const mp_view_t *view, int64_t dim, int
 }
 
 // Whether the dimension is seen as it is: its parts are the result's.
-static bool lower_window_is_plain(const mp_view_t *view) {
+static bool lower_window_is_plain(const view_t *view) {
   return view->low == 0 && view->high == 0 && view->interior == 0 && view->stride == 1 &&
          view->size == 1;
 }
 
 static mp_status_t lower_window_widen_operand(const mp_lowerer_t *low, mp_local_op_t *out,
-                                              uint32_t operand, const mp_view_t *view) {
+                                              uint32_t operand, const view_t *view) {
   const mp_boxes_t *parts = out->results[0];
   int64_t *starts = MP_ARENA_ARRAY(low->arena, int64_t, parts->num_partitions);
   int64_t *sizes = MP_ARENA_ARRAY(low->arena, int64_t, parts->num_partitions);
@@ -183,7 +181,7 @@ static mp_status_t lower_window_widen_operand(const mp_lowerer_t *low, mp_local_
   return mp_lowerer_move_boxes(low, out, operand, view->in, starts, sizes);
 }
 
-// --- the local op ---
+// ---- the local op ----
 
 // Attribute `name` with `value` for the window dimension `i`; tables have two columns.
 static mp_status_t lower_window_set_entry(const mp_lowerer_t *low, mp_local_op_t *out,
@@ -290,7 +288,7 @@ static mp_status_t lower_window_emit_cut(const mp_emitter_t *e, mp_value_t *valu
 // What a part looks at, from the elements that it was sent: these between paddings as long as the
 // whole interval, and of that the interval.
 static mp_status_t lower_window_emit_view(const mp_emitter_t *e, const mp_local_op_t *local,
-                                          uint32_t operand, const mp_view_t *view, mp_value_t *fill,
+                                          uint32_t operand, const view_t *view, mp_value_t *fill,
                                           mp_value_t *value, mp_value_t **out_value) {
   const mp_boxes_t *boxes = local->operands[operand];
   const mp_boxes_t *parts = local->results[0];
@@ -346,7 +344,7 @@ static mp_status_t lower_window_emit_windows(const mp_local_op_t *local, mp_modu
     mp_value_t *fill = NULL;
     MP_RETURN_IF_ERROR(lower_window_emit_fill(&e, local, spec, i, &fill));
     for (uint32_t v = 0; v < lower_window_num_views(op); ++v) {
-      const mp_view_t view = lower_window_view_of(op, v);
+      const view_t view = lower_window_view_of(op, v);
       if (lower_window_is_plain(&view) || !mp_boxes_is_cut(local->results[0], view.out)) continue;
       MP_RETURN_IF_ERROR(
           lower_window_emit_view(&e, local, i, &view, fill, operands[i], &operands[i]));
@@ -363,7 +361,7 @@ static mp_status_t lower_window_emit_windows(const mp_local_op_t *local, mp_modu
 
 mp_status_t mp_lowerer_widen(const mp_lowerer_t *low, mp_local_op_t *out) {
   for (uint32_t v = 0; v < lower_window_num_views(low->op); ++v) {
-    const mp_view_t view = lower_window_view_of(low->op, v);
+    const view_t view = lower_window_view_of(low->op, v);
     if (lower_window_is_plain(&view) || !mp_boxes_is_cut(out->results[0], view.out)) continue;
     for (uint32_t i = 0; i < lower_window_num_viewed(low->op); ++i) {
       MP_RETURN_IF_ERROR(lower_window_widen_operand(low, out, i, &view));
@@ -374,7 +372,7 @@ mp_status_t mp_lowerer_widen(const mp_lowerer_t *low, mp_local_op_t *out) {
   return NULL;
 }
 
-// --- concatenate ---
+// ---- concatenate ----
 
 // Each piece takes an array as long as the part: not for joining hundreds.
 enum { MP_MAX_JOINED = 8 };
@@ -387,9 +385,9 @@ static bool lower_window_is_short_row(const mp_lowerer_t *low, uint32_t factor) 
 }
 
 // Piece `i` as the result sees it: behind the pieces before it.
-static mp_view_t lower_window_view_of_piece(const mp_op_t *op, uint32_t i) {
+static view_t lower_window_view_of_piece(const mp_op_t *op, uint32_t i) {
   const uint32_t dim = (uint32_t)mp_op_int(op, MP_ATTR_DIMENSION, 0);
-  mp_view_t view = {.in = dim, .out = dim, .stride = 1, .size = 1};
+  view_t view = {.in = dim, .out = dim, .stride = 1, .size = 1};
   for (uint32_t k = 0; k < i; ++k) view.low += op->operands[k]->type->dims[dim];
   view.high = op->results[0].type->dims[dim] - view.low - op->operands[i]->type->dims[dim];
   return view;
@@ -429,7 +427,7 @@ static mp_status_t lower_window_emit_pieces(const mp_local_op_t *local, mp_modul
   MP_RETURN_IF_ERROR(mp_type_tensor(module->arena, type->dtype, NULL, 0, &scalar));
   MP_RETURN_IF_ERROR(mp_emit_splat(&e, scalar, zero, &fill));
   for (uint32_t i = 0; i < spec->num_operands; ++i) {
-    const mp_view_t view = lower_window_view_of_piece(local->op, i);
+    const view_t view = lower_window_view_of_piece(local->op, i);
     mp_value_t *piece = NULL;
     MP_RETURN_IF_ERROR(
         lower_window_emit_view(&e, local, i, &view, fill, spec->operands[i], &piece));
@@ -449,7 +447,7 @@ static mp_status_t lower_window_localize_pieces(const mp_lowerer_t *low, mp_loca
   const uint32_t dim = (uint32_t)mp_op_int(low->op, MP_ATTR_DIMENSION, 0);
   if (!mp_boxes_is_cut(out->results[0], dim)) return NULL;
   for (uint32_t i = 0; i < low->op->num_operands; ++i) {
-    const mp_view_t view = lower_window_view_of_piece(low->op, i);
+    const view_t view = lower_window_view_of_piece(low->op, i);
     MP_RETURN_IF_ERROR(lower_window_widen_operand(low, out, i, &view));
   }
   out->emit = lower_window_emit_pieces;

@@ -37,7 +37,7 @@ mp_status_t mp_partitioner_identity(mp_partitioner_t *p, const mp_op_t *op) {
   return NULL;
 }
 
-// --- GSPMD's way in and out of manual code ---
+// ---- GSPMD's way in and out of manual code ----
 
 bool mp_partitioner_is_call_to(const mp_op_t *op, const char *target) {
   return op->code == MP_OP_CUSTOM_CALL && op->num_operands == 1 && op->num_results == 1 &&

@@ -31,23 +31,23 @@ typedef struct {
   const mp_op_t *op;
   uint32_t operand;
   bool is_mixed;  // by something else too
-} mp_param_use_t;
+} param_use_t;
 
-static void partition_io_note_use(const mp_block_t *body, mp_param_use_t *uses,
+static void partition_io_note_use(const mp_block_t *body, param_use_t *uses,
                                   const mp_value_t *value, const mp_op_t *op, uint32_t operand,
                                   bool is_manual) {
   if (value->block != body) return;
-  mp_param_use_t *use = &uses[value->index];
+  param_use_t *use = &uses[value->index];
   use->is_mixed |= !is_manual;
   if (use->is_mixed) {
     use->op = NULL;
   } else if (use->op == NULL) {
-    *use = (mp_param_use_t){op, operand, false};
+    *use = (param_use_t){op, operand, false};
   }
 }
 
 static mp_status_t partition_io_find_manual_uses(mp_partitioner_t *p, const mp_block_t *body,
-                                                 mp_param_use_t *uses) {
+                                                 param_use_t *uses) {
   for (const mp_op_t *op = body->first; op != NULL; op = op->next) {
     const bool is_manual = op->code == MP_OP_SDY_MANUAL_COMPUTATION;
     for (uint32_t i = 0; i < op->num_operands; ++i) {
@@ -65,7 +65,7 @@ static mp_status_t partition_io_find_manual_uses(mp_partitioner_t *p, const mp_b
 
 // The placement that the manual region using this parameter wants it in.
 static mp_status_t partition_io_wanted_placement(mp_partitioner_t *p, const mp_type_t *type,
-                                                 const mp_param_use_t *use,
+                                                 const param_use_t *use,
                                                  const mp_boxes_t **out_boxes) {
   MP_RETURN_IF_ERROR(mp_partitioner_check_manual(p, use->op));
   const mp_attr_t *in = mp_op_attr(use->op, MP_ATTR_IN_SHARDINGS);
@@ -79,7 +79,7 @@ mp_status_t mp_partitioner_params(mp_partitioner_t *p, const mp_func_t *main,
                                   const mp_partition_options_t *options, mp_block_t **out_body,
                                   mp_partition_io_t *params) {
   const mp_block_t *old = main->body;
-  mp_param_use_t *uses = MP_ARENA_ARRAY(p->arena, mp_param_use_t, old->num_args);
+  param_use_t *uses = MP_ARENA_ARRAY(p->arena, param_use_t, old->num_args);
   MP_RETURN_IF_NULL(uses);
   MP_RETURN_IF_ERROR(partition_io_find_manual_uses(p, old, uses));
   const mp_type_t **types = MP_ARENA_ARRAY(p->arena, const mp_type_t *, old->num_args);

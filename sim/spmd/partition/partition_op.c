@@ -31,7 +31,7 @@ static const mp_boxes_t *partition_op_elementwise_placement(const mp_partitioner
                                                                                           : NULL;
 }
 
-// --- ops in the making ---
+// ---- ops in the making ----
 
 // Regions see outer values whole: those versions must exist before the region begins, or each run
 // of the region would make them again.

@@ -25,7 +25,7 @@ mp_comm_t mp_spmd_report_total(const mp_spmd_report_t *report) {
   return total;
 }
 
-// --- counting ---
+// ---- counting ----
 
 static double partition_report_tensor_bytes(const mp_type_t *type) {
   int64_t elements = 0;
@@ -81,10 +81,10 @@ static double partition_report_received_bytes(const mp_module_t *module, const m
 typedef struct {
   const mp_module_t *module;
   mp_spmd_report_t *report;
-} mp_counter_t;
+} counter_t;
 
 static mp_status_t partition_report_count_op(void *context, mp_op_t *op) {
-  const mp_counter_t *counter = context;
+  const counter_t *counter = context;
   for (int kind = 0; kind < MP_COMM_KIND_COUNT; ++kind) {
     if (g_kinds[kind].code != op->code) continue;
     ++counter->report->comm[kind].count;
@@ -97,11 +97,11 @@ static mp_status_t partition_report_count_op(void *context, mp_op_t *op) {
 mp_status_t mp_spmd_count_communication(mp_module_t *module, mp_spmd_report_t *report) {
   report->num_partitions = module->num_partitions;
   for (int kind = 0; kind < MP_COMM_KIND_COUNT; ++kind) report->comm[kind] = (mp_comm_t){0};
-  mp_counter_t counter = {module, report};
+  counter_t counter = {module, report};
   return mp_module_walk(module, partition_report_count_op, &counter);
 }
 
-// --- as text ---
+// ---- as text ----
 
 // At most so many are named; a large program without rules would drown in them.
 enum { MP_MAX_NAMED_OPS = 100 };

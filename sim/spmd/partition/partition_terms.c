@@ -47,7 +47,7 @@ static bool partition_terms_is_wanted_in_terms(const mp_partitioner_t *p, const 
          partition_terms_is_unreduced(p, &user->results[0]);
 }
 
-// --- placements ---
+// ---- placements ----
 
 // A transposed placement.
 static mp_status_t partition_terms_permute_boxes(mp_partitioner_t *p, const mp_op_t *op,
@@ -90,7 +90,7 @@ static bool partition_terms_are_whole(const mp_boxes_t *boxes) {
   return true;
 }
 
-// --- which ops are linear in which operands ---
+// ---- which ops are linear in which operands ----
 
 static bool partition_terms_widens(const mp_op_t *op) {
   const mp_dtype_t from = op->operands[0]->type->dtype;
@@ -160,10 +160,10 @@ static mp_status_t partition_terms_place_unasked(mp_partitioner_t *p, const mp_o
 typedef struct {
   mp_op_parts_t parts;
   const mp_boxes_t *boxes;  // of the result; NULL: it does not work on terms
-} mp_terms_op_t;
+} terms_op_t;
 
 static mp_status_t partition_terms_start(mp_partitioner_t *p, const mp_op_t *op, uint32_t linear,
-                                         mp_terms_op_t *out) {
+                                         terms_op_t *out) {
   const mp_boxes_t *boxes = NULL;
   for (uint32_t i = 0; i < linear && boxes == NULL; ++i)
     boxes = partition_terms_of(p, op->operands[i]);
@@ -197,7 +197,7 @@ mp_status_t mp_partitioner_terms(mp_partitioner_t *p, const mp_op_t *op, bool *o
   const uint32_t linear = partition_terms_num_linear(op);
   // Booleans add by "or".
   if (linear == 0 || op->results[0].type->dtype == MP_DTYPE_BOOL) return NULL;
-  mp_terms_op_t terms = {.boxes = NULL};
+  terms_op_t terms = {.boxes = NULL};
   MP_RETURN_IF_ERROR(partition_terms_start(p, op, linear, &terms));
   if (terms.boxes == NULL) return NULL;
   MP_RETURN_IF_ERROR(

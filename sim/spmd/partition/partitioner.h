@@ -27,7 +27,7 @@ typedef struct {
   uint32_t num_replicated, replicated_capacity;
 } mp_partitioner_t;
 
-// --- partition.c ---
+// ---- partition.c ----
 
 // The ops of a block up to its terminator (NULL: it has none).
 MP_NODISCARD mp_status_t mp_partitioner_block(mp_partitioner_t *p, const mp_block_t *block,
@@ -43,7 +43,7 @@ MP_NODISCARD mp_status_t mp_partitioner_check_local_type(mp_partitioner_t *p, co
                                                          const mp_boxes_t *boxes,
                                                          const mp_type_t *local_type);
 
-// --- partition_constraint.c ---
+// ---- partition_constraint.c ----
 
 MP_NODISCARD mp_status_t mp_partitioner_identity(mp_partitioner_t *p, const mp_op_t *op);
 // GSPMD's way into manual code and out of it.
@@ -51,7 +51,7 @@ bool mp_partitioner_is_call_to(const mp_op_t *op, const char *target);
 MP_NODISCARD mp_status_t mp_partitioner_full_to_shard(mp_partitioner_t *p, const mp_op_t *op);
 MP_NODISCARD mp_status_t mp_partitioner_shard_to_full(mp_partitioner_t *p, const mp_op_t *op);
 
-// --- partition_manual.c ---
+// ---- partition_manual.c ----
 
 MP_NODISCARD mp_status_t mp_partitioner_manual(mp_partitioner_t *p, const mp_op_t *op);
 // INVALID_ARGUMENT unless the attributes and the body of a sdy.manual_computation fit its operands.
@@ -65,7 +65,7 @@ MP_NODISCARD mp_status_t mp_partitioner_manual_placement(mp_partitioner_t *p, co
                                                          const mp_type_t *local_type,
                                                          const mp_boxes_t **out_boxes);
 
-// --- partition_op.c ---
+// ---- partition_op.c ----
 
 // An op in the making: its operands and regions are per-device already.
 typedef struct {
@@ -82,19 +82,19 @@ MP_NODISCARD mp_status_t mp_partitioner_finish_op(mp_partitioner_t *p, const mp_
                                                   const mp_op_parts_t *parts, mp_op_t **out_copy);
 MP_NODISCARD mp_status_t mp_partitioner_op(mp_partitioner_t *p, const mp_op_t *op);
 
-// --- partition_terms.c ---
+// ---- partition_terms.c ----
 
 MP_NODISCARD mp_status_t mp_partitioner_count_uses(mp_partitioner_t *p);
 // A linear op whose operands are terms of sums may work on these: then `out_done`.
 MP_NODISCARD mp_status_t mp_partitioner_terms(mp_partitioner_t *p, const mp_op_t *op,
                                               bool *out_done);
 
-// --- partition_note.c ---
+// ---- partition_note.c ----
 
 // Remembers for the report that `op` works on whole operands, if some of its values lie in parts.
 MP_NODISCARD mp_status_t mp_partitioner_note_whole(mp_partitioner_t *p, const mp_op_t *op);
 
-// --- partition_control.c ---
+// ---- partition_control.c ----
 
 MP_NODISCARD mp_status_t mp_partitioner_control(mp_partitioner_t *p, const mp_op_t *op);
 // A region whose arguments and returned values lie as these placements say (NULL: all whole).
@@ -103,7 +103,7 @@ MP_NODISCARD mp_status_t mp_partitioner_copy_region(mp_partitioner_t *p, const m
                                                     const mp_boxes_t *const *returned,
                                                     mp_block_t **out_to);
 
-// --- partition_io.c ---
+// ---- partition_io.c ----
 
 // An entry of the client's "may be sharded" flags: one for all, or one per value.
 bool mp_partitioner_is_allowed(const bool *flags, uint32_t count, uint32_t index);

@@ -8,41 +8,41 @@ typedef struct {
   int64_t id;
   uint32_t root;  // of its set: the number of the set's first member
   uint32_t next;  // member of the set; 0: none
-} mp_member_t;
+} member_t;
 
 typedef struct {
-  mp_member_t *members;  // in program order
-  uint32_t *parents;     // a union-find forest over them
-  uint32_t *by_id;       // member numbers, sorted by group id
+  member_t *members;  // in program order
+  uint32_t *parents;  // a union-find forest over them
+  uint32_t *by_id;    // member numbers, sorted by group id
   uint32_t count;
-} mp_members_t;
+} members_t;
 
 static mp_status_t import_groups_collect(void *context, mp_op_t *op) {
-  mp_members_t *m = context;
+  members_t *m = context;
   if (op->code != MP_OP_SDY_SHARDING_GROUP || !mp_type_is_tensor(op->operands[0]->type)) {
     return NULL;
   }
   m->members[m->count] =
-      (mp_member_t){op, op->operands[0], mp_op_int(op, MP_ATTR_GROUP_ID, 0), m->count, 0};
+      (member_t){op, op->operands[0], mp_op_int(op, MP_ATTR_GROUP_ID, 0), m->count, 0};
   m->parents[m->count] = m->by_id[m->count] = m->count;
   ++m->count;
   return NULL;
 }
 
-static uint32_t import_groups_root_of(const mp_members_t *m, uint32_t i) {
+static uint32_t import_groups_root_of(const members_t *m, uint32_t i) {
   while (m->parents[i] != i) i = m->parents[i] = m->parents[m->parents[i]];
   return i;
 }
 
 // The set's first member in program order is its root.
-static void import_groups_unite(const mp_members_t *m, uint32_t i, uint32_t j) {
+static void import_groups_unite(const members_t *m, uint32_t i, uint32_t j) {
   const uint32_t a = import_groups_root_of(m, i);
   const uint32_t b = import_groups_root_of(m, j);
   m->parents[a > b ? a : b] = a > b ? b : a;
 }
 
 static int import_groups_compare_ids(const void *a, const void *b, void *context) {
-  const mp_members_t *m = context;
+  const members_t *m = context;
   const uint32_t i = *(const uint32_t *)a;
   const uint32_t j = *(const uint32_t *)b;
   if (m->members[i].id != m->members[j].id) return m->members[i].id < m->members[j].id ? -1 : 1;
@@ -56,7 +56,7 @@ static const mp_op_t *import_groups_region_of(const mp_op_t *op) {
 }
 
 // Two members of one id must have one shape and stand on the same side of every border.
-static mp_status_t import_groups_check_pair(const mp_member_t *first, const mp_member_t *second) {
+static mp_status_t import_groups_check_pair(const member_t *first, const member_t *second) {
   if (!mp_type_same_shape(first->value->type, second->value->type)) {
     mp_strbuf_t text;
     mp_strbuf_init(&text);
@@ -75,7 +75,7 @@ static mp_status_t import_groups_check_pair(const mp_member_t *first, const mp_m
 }
 
 // Members of one id are together, and so are all groups of one value. Then links the sets.
-static mp_status_t import_groups_find_sets(mp_importer_t *im, mp_members_t *m) {
+static mp_status_t import_groups_find_sets(mp_importer_t *im, members_t *m) {
   uint32_t *first = MP_ARENA_ARRAY(im->scratch, uint32_t, im->num_values);  // by value id, + 1
   uint32_t *last = MP_ARENA_ARRAY(im->scratch, uint32_t, m->count);         // by root
   if (first == NULL || last == NULL) return mp_status_out_of_memory();
@@ -116,7 +116,7 @@ static mp_atom_sharding_t *import_groups_given_to(const mp_importer_t *im,
 
 // What a set has in common: the sharding of the first member that has one, NULL when none has. An
 // open one, with `out_conflict`, when another's differs.
-static mp_status_t import_groups_common_sharding(mp_importer_t *im, const mp_members_t *m,
+static mp_status_t import_groups_common_sharding(mp_importer_t *im, const members_t *m,
                                                  uint32_t root, bool *out_conflict,
                                                  mp_atom_sharding_t **out_sharding) {
   const mp_atom_sharding_t *with_mesh = NULL;
@@ -149,7 +149,7 @@ static void import_groups_join(mp_atom_sharding_t **group, mp_atom_sharding_t *s
   }
 }
 
-static mp_status_t import_groups_sync_set(mp_importer_t *im, const mp_members_t *m, uint32_t root,
+static mp_status_t import_groups_sync_set(mp_importer_t *im, const members_t *m, uint32_t root,
                                           bool *is_done) {
   bool conflict = false;
   mp_atom_sharding_t *common = NULL;
@@ -181,9 +181,9 @@ static mp_status_t import_groups_sync_set(mp_importer_t *im, const mp_members_t 
 }
 
 mp_status_t mp_import_groups(mp_importer_t *im) {
-  mp_members_t m = {.members = MP_ARENA_ARRAY(im->scratch, mp_member_t, im->num_groups),
-                    .parents = MP_ARENA_ARRAY(im->scratch, uint32_t, im->num_groups),
-                    .by_id = MP_ARENA_ARRAY(im->scratch, uint32_t, im->num_groups)};
+  members_t m = {.members = MP_ARENA_ARRAY(im->scratch, member_t, im->num_groups),
+                 .parents = MP_ARENA_ARRAY(im->scratch, uint32_t, im->num_groups),
+                 .by_id = MP_ARENA_ARRAY(im->scratch, uint32_t, im->num_groups)};
   bool *is_done = MP_ARENA_ARRAY(im->scratch, bool, im->num_values);
   if (m.members == NULL || m.parents == NULL || m.by_id == NULL || is_done == NULL) {
     return mp_status_out_of_memory();

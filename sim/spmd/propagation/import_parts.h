@@ -33,7 +33,7 @@ const mp_value_t *mp_import_holder(const mp_value_t *value);
 // Manual axes that an operand or result of a region does not use are fixed as replicated.
 void mp_import_fix_unused(mp_atom_sharding_t *sharding, const mp_mesh_t *mesh, uint32_t own);
 
-// --- constraints.c ---
+// ---- constraints.c ----
 
 // Gives the operands of constraints and manual regions what these ask for.
 MP_NODISCARD mp_status_t mp_import_constraints(mp_importer_t *im);
@@ -46,7 +46,7 @@ MP_NODISCARD mp_status_t mp_import_add_constraint(mp_importer_t *im, mp_value_t 
 void mp_import_replace_uses(mp_importer_t *im, mp_value_t *from, mp_value_t *to,
                             const mp_op_t *except, const mp_op_t *after);
 
-// --- groups.c ---
+// ---- groups.c ----
 
 // Makes the members of each sharding group begin alike.
 MP_NODISCARD mp_status_t mp_import_groups(mp_importer_t *im);

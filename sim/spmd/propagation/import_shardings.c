@@ -2,7 +2,7 @@
 #include "sim/spmd/propagation/import_parts.h"
 #include "sim/spmd/sharding/annotations.h"
 
-// --- reading annotations ---
+// ---- reading annotations ----
 
 bool mp_manual_atoms(const mp_atom_space_t *space, const mp_op_t *op, const mp_mesh_t **out_mesh,
                      uint32_t *out_atoms) {
@@ -163,15 +163,15 @@ static mp_status_t import_shardings_read_params(mp_importer_t *im) {
   return NULL;
 }
 
-// --- all of it ---
+// ---- all of it ----
 
 typedef struct {
   uint32_t num_groups;
   uint32_t num_constraints;  // that may be added
-} mp_room_t;
+} room_t;
 
 static mp_status_t import_shardings_count_room(void *context, mp_op_t *op) {
-  mp_room_t *room = context;
+  room_t *room = context;
   if (op->code == MP_OP_SDY_MANUAL_COMPUTATION) room->num_constraints += op->num_operands;
   if (op->code == MP_OP_SDY_SHARDING_GROUP) {
     ++room->num_groups;
@@ -182,7 +182,7 @@ static mp_status_t import_shardings_count_room(void *context, mp_op_t *op) {
 
 static mp_status_t import_shardings_import(mp_importer_t *im, mp_import_t *out) {
   mp_block_t *body = im->module->main->body;
-  mp_room_t counts = {0};
+  room_t counts = {0};
   MP_RETURN_IF_ERROR(mp_block_walk(body, import_shardings_count_room, &counts));
   im->num_groups = counts.num_groups;
   im->num_values = mp_module_number_values(im->module);

@@ -30,7 +30,7 @@ typedef struct {
 MP_NODISCARD mp_status_t mp_spmd_import(mp_module_t *module, const mp_atom_space_t *space,
                                         const bool *is_param_open, mp_import_t *out);
 
-// --- manual regions ---
+// ---- manual regions ----
 
 // What a sdy.manual_computation adds to the manual atoms around it; its mesh is that of the first
 // sharding over more than one device (NULL: none). False when the region is not formed as the

@@ -10,7 +10,7 @@
 
 enum { MP_NUM_LEVELS = 5 };
 
-// --- meshes ---
+// ---- meshes ----
 
 static bool propagate_is_empty(const mp_mesh_t *mesh) {
   return mesh->num_axes == 0 && mesh->num_device_ids == 0;
@@ -33,7 +33,7 @@ static const mp_mesh_t *propagate_common_mesh(mp_atom_sharding_t *const *tensors
   return is_maximal ? NULL : common;
 }
 
-// --- borders of manual regions ---
+// ---- borders of manual regions ----
 
 // The target of an edge as its source sees it.
 static mp_status_t propagate_cross(mp_arena_t *scratch, const mp_border_t *border,
@@ -79,34 +79,34 @@ static void propagate_cross_back(const mp_border_t *border, const mp_atom_shardi
   }
 }
 
-// --- the fixed point ---
+// ---- the fixed point ----
 
 // Items by sharding: a list per sharding object, found through its address.
-typedef struct mp_user_s {
+typedef struct user_s {
   uint32_t item;
   bool is_source;  // the item makes this value
-  struct mp_user_s *next;
-} mp_user_t;
+  struct user_s *next;
+} user_t;
 
 typedef struct {
   const mp_atom_sharding_t **keys;
-  mp_user_t **lists;  // the last item first
+  user_t **lists;  // the last item first
   size_t capacity;
-} mp_user_table_t;
+} user_table_t;
 
 // Items to be looked at, the next one on top: what a change reaches comes before what has waited.
 typedef struct {
   mp_propagator_t *p;
-  mp_user_table_t users;
+  user_table_t users;
   uint32_t *stack;
   uint32_t size;
   uint32_t level;
   // Steps that a level may take. Shardings only grow, so that levels end by themselves; but members
   // of a group within one op may take from each other what they gained, and so never rest.
   uint64_t max_steps;
-} mp_rounds_t;
+} rounds_t;
 
-static void propagate_push(mp_rounds_t *rounds, uint32_t number) {
+static void propagate_push(rounds_t *rounds, uint32_t number) {
   if (rounds->p->items[number].is_queued) return;
   rounds->p->items[number].is_queued = true;
   rounds->stack[rounds->size++] = number;
@@ -116,27 +116,27 @@ static uint32_t propagate_num_tensors(const mp_item_t *item) {
   return item->rule->num_operands + item->rule->num_results;
 }
 
-static size_t propagate_find_slot(const mp_user_table_t *table, const mp_atom_sharding_t *key) {
+static size_t propagate_find_slot(const user_table_t *table, const mp_atom_sharding_t *key) {
   size_t at = ((uintptr_t)key >> 4) * 11400714819323198485ull & (table->capacity - 1);
   while (table->keys[at] != NULL && table->keys[at] != key) at = (at + 1) & (table->capacity - 1);
   return at;
 }
 
-static mp_status_t propagate_index_users(mp_propagator_t *p, mp_user_table_t *out_table) {
+static mp_status_t propagate_index_users(mp_propagator_t *p, user_table_t *out_table) {
   size_t entries = 0;
   for (uint32_t i = 0; i < p->num_items; ++i) entries += propagate_num_tensors(&p->items[i]);
-  mp_user_table_t table = {.capacity = 64};
+  user_table_t table = {.capacity = 64};
   while (table.capacity < 2 * entries) table.capacity *= 2;
   table.keys = MP_ARENA_ARRAY(p->arena, const mp_atom_sharding_t *, table.capacity);
-  table.lists = MP_ARENA_ARRAY(p->arena, mp_user_t *, table.capacity);
-  mp_user_t *users = MP_ARENA_ARRAY(p->arena, mp_user_t, entries);
+  table.lists = MP_ARENA_ARRAY(p->arena, user_t *, table.capacity);
+  user_t *users = MP_ARENA_ARRAY(p->arena, user_t, entries);
   if (table.keys == NULL || table.lists == NULL || users == NULL) return mp_status_out_of_memory();
   for (uint32_t i = 0; i < p->num_items; ++i) {
     const mp_item_t *item = &p->items[i];
     for (uint32_t t = 0; t < propagate_num_tensors(item); ++t) {
       if (item->tensors[t] == NULL) continue;
       const size_t slot = propagate_find_slot(&table, item->tensors[t]);
-      *users = (mp_user_t){i, t >= item->rule->num_operands, table.lists[slot]};
+      *users = (user_t){i, t >= item->rule->num_operands, table.lists[slot]};
       table.keys[slot] = item->tensors[t];
       table.lists[slot] = users++;
     }
@@ -146,13 +146,13 @@ static mp_status_t propagate_index_users(mp_propagator_t *p, mp_user_table_t *ou
 }
 
 // What touches a changed sharding is looked at again: its first user next, what made it last.
-static void propagate_push_users(mp_rounds_t *rounds, const mp_atom_sharding_t *sharding,
+static void propagate_push_users(rounds_t *rounds, const mp_atom_sharding_t *sharding,
                                  uint32_t self) {
-  const mp_user_t *list = rounds->users.lists[propagate_find_slot(&rounds->users, sharding)];
-  for (const mp_user_t *user = list; user != NULL; user = user->next) {
+  const user_t *list = rounds->users.lists[propagate_find_slot(&rounds->users, sharding)];
+  for (const user_t *user = list; user != NULL; user = user->next) {
     if (user->is_source && user->item != self) propagate_push(rounds, user->item);
   }
-  for (const mp_user_t *user = list; user != NULL; user = user->next) {
+  for (const user_t *user = list; user != NULL; user = user->next) {
     if (!user->is_source && user->item != self) propagate_push(rounds, user->item);
   }
 }
@@ -206,7 +206,7 @@ static mp_status_t propagate_flow_results(mp_propagator_t *p) {
   return NULL;
 }
 
-static mp_status_t propagate_run_level(mp_rounds_t *rounds) {
+static mp_status_t propagate_run_level(rounds_t *rounds) {
   mp_propagator_t *p = rounds->p;
   MP_RETURN_IF_ERROR(propagate_flow_results(p));
   for (uint32_t i = p->num_items; i-- > 0;) propagate_push(rounds, i);
@@ -229,35 +229,35 @@ static mp_status_t propagate_run_level(mp_rounds_t *rounds) {
   return propagate_flow_results(p);
 }
 
-// --- the user's priorities ---
+// ---- the user's priorities ----
 
 // A dimension whose sharding counts only from a later round on.
 typedef struct {
   mp_atom_sharding_t *sharding;
   uint32_t dim;
   mp_dim_atoms_t original;
-} mp_delayed_t;
+} delayed_t;
 
 typedef struct {
-  mp_delayed_t *list;  // sorted by priority
+  delayed_t *list;  // sorted by priority
   uint32_t count, capacity;
-} mp_delays_t;
+} delays_t;
 
 // Until its round a delayed dimension is whole and its axes are taken by nobody else.
 static mp_status_t propagate_delay(mp_propagator_t *p, mp_atom_sharding_t *sharding,
-                                   mp_delays_t *delays) {
+                                   delays_t *delays) {
   for (uint32_t d = 0; sharding != NULL && d < sharding->rank; ++d) {
     mp_dim_atoms_t *dim = &sharding->dims[d];
     if (dim->priority == 0) continue;
     if (delays->count == delays->capacity) {
       const uint32_t capacity = delays->capacity == 0 ? 16 : 2 * delays->capacity;
-      mp_delayed_t *list = MP_ARENA_ARRAY(p->arena, mp_delayed_t, capacity);
+      delayed_t *list = MP_ARENA_ARRAY(p->arena, delayed_t, capacity);
       MP_RETURN_IF_NULL(list);
       if (delays->count != 0) memcpy(list, delays->list, delays->count * sizeof(*list));
       delays->list = list;
       delays->capacity = capacity;
     }
-    delays->list[delays->count++] = (mp_delayed_t){sharding, d, *dim};
+    delays->list[delays->count++] = (delayed_t){sharding, d, *dim};
     sharding->replicated |= mp_atoms_set(&dim->atoms);
     *dim = (mp_dim_atoms_t){.is_open = false};
   }
@@ -265,14 +265,14 @@ static mp_status_t propagate_delay(mp_propagator_t *p, mp_atom_sharding_t *shard
 }
 
 static int propagate_by_priority(const void *a, const void *b) {
-  const int64_t x = ((const mp_delayed_t *)a)->original.priority;
-  const int64_t y = ((const mp_delayed_t *)b)->original.priority;
+  const int64_t x = ((const delayed_t *)a)->original.priority;
+  const int64_t y = ((const delayed_t *)b)->original.priority;
   return x < y ? -1 : x > y;
 }
 
 // The borders of manual regions and what loops carry count from the beginning.
 static mp_status_t propagate_delay_all(mp_propagator_t *p, const mp_import_t *import,
-                                       mp_delays_t *delays) {
+                                       delays_t *delays) {
   for (uint32_t i = 0; i < import->num_given; ++i) {
     const mp_value_t *value = import->given[i].value;
     const mp_op_t *op = value->op != NULL ? value->op : value->block->parent_op;
@@ -289,7 +289,7 @@ static mp_status_t propagate_delay_all(mp_propagator_t *p, const mp_import_t *im
   return NULL;
 }
 
-static mp_status_t propagate_run_rounds(mp_rounds_t *rounds, const mp_delays_t *delays) {
+static mp_status_t propagate_run_rounds(rounds_t *rounds, const delays_t *delays) {
   uint32_t next = 0;
   for (;;) {
     for (rounds->level = 0; rounds->level < MP_NUM_LEVELS; ++rounds->level) {
@@ -298,7 +298,7 @@ static mp_status_t propagate_run_rounds(mp_rounds_t *rounds, const mp_delays_t *
     if (next == delays->count) return NULL;
     const int64_t priority = delays->list[next].original.priority;
     for (; next < delays->count && delays->list[next].original.priority == priority; ++next) {
-      const mp_delayed_t *delayed = &delays->list[next];
+      const delayed_t *delayed = &delays->list[next];
       delayed->sharding->replicated &= ~mp_atoms_set(&delayed->original.atoms);
       delayed->sharding->dims[delayed->dim] = delayed->original;
       delayed->sharding->dims[delayed->dim].priority = 0;
@@ -307,8 +307,8 @@ static mp_status_t propagate_run_rounds(mp_rounds_t *rounds, const mp_delays_t *
 }
 
 static mp_status_t propagate_run(mp_propagator_t *p, const mp_import_t *import) {
-  mp_rounds_t rounds = {.p = p};
-  mp_delays_t delays = {0};
+  rounds_t rounds = {.p = p};
+  delays_t delays = {0};
   MP_RETURN_IF_ERROR(propagate_index_users(p, &rounds.users));
   MP_RETURN_IF_ERROR(propagate_delay_all(p, import, &delays));
   rounds.stack = MP_ARENA_ARRAY(p->arena, uint32_t, (size_t)p->num_items + 1);

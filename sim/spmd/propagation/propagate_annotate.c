@@ -6,9 +6,9 @@
 typedef struct {
   mp_module_t *module;
   const mp_propagation_t *propagation;
-} mp_annotator_t;
+} annotator_t;
 
-static mp_status_t propagate_annotate_export_one(const mp_annotator_t *a,
+static mp_status_t propagate_annotate_export_one(const annotator_t *a,
                                                  const mp_atom_sharding_t *sharding,
                                                  const mp_mesh_t *mesh, mp_sdy_sharding_t *out) {
   if (sharding != NULL && sharding->mesh != NULL) {
@@ -24,9 +24,8 @@ static mp_status_t propagate_annotate_export_one(const mp_annotator_t *a,
   return NULL;
 }
 
-static mp_status_t propagate_annotate_shardings_attr(const mp_annotator_t *a,
-                                                     const mp_value_t *values, uint32_t count,
-                                                     const mp_attr_t **out_attr) {
+static mp_status_t propagate_annotate_shardings_attr(const annotator_t *a, const mp_value_t *values,
+                                                     uint32_t count, const mp_attr_t **out_attr) {
   const mp_mesh_t *mesh = NULL;
   *out_attr = NULL;
   for (uint32_t i = 0; i < count && mesh == NULL; ++i) {
@@ -43,7 +42,7 @@ static mp_status_t propagate_annotate_shardings_attr(const mp_annotator_t *a,
   return mp_annotation_make_list(a->module->arena, list, count, out_attr);
 }
 
-static mp_status_t propagate_annotate_sharding_attr(const mp_annotator_t *a,
+static mp_status_t propagate_annotate_sharding_attr(const annotator_t *a,
                                                     const mp_atom_sharding_t *sharding,
                                                     const mp_attr_t **out_attr) {
   *out_attr = NULL;
@@ -55,7 +54,7 @@ static mp_status_t propagate_annotate_sharding_attr(const mp_annotator_t *a,
 
 // What an operand of a manual region lies like: by the manual axes of its annotation, then as its
 // argument does.
-static mp_status_t propagate_annotate_outer_sharding(const mp_annotator_t *a,
+static mp_status_t propagate_annotate_outer_sharding(const annotator_t *a,
                                                      const mp_sdy_sharding_t *annotation,
                                                      const mp_atom_sharding_t *inner,
                                                      const mp_mesh_t *mesh, uint32_t own,
@@ -81,7 +80,7 @@ static mp_status_t propagate_annotate_outer_sharding(const mp_annotator_t *a,
   return mp_atom_sharding_export(arena, &a->propagation->space, outer, out);
 }
 
-static mp_status_t propagate_annotate_manual(const mp_annotator_t *a, mp_op_t *op) {
+static mp_status_t propagate_annotate_manual(const annotator_t *a, mp_op_t *op) {
   const mp_mesh_t *mesh = NULL;
   uint32_t own = 0;
   if (!mp_manual_atoms(&a->propagation->space, op, &mesh, &own)) return NULL;
@@ -104,7 +103,7 @@ static mp_status_t propagate_annotate_manual(const mp_annotator_t *a, mp_op_t *o
 }
 
 static mp_status_t propagate_annotate_op(void *context, mp_op_t *op) {
-  const mp_annotator_t *a = context;
+  const annotator_t *a = context;
   const mp_attr_t *attr = NULL;
   if (op->code == MP_OP_SDY_MANUAL_COMPUTATION) return propagate_annotate_manual(a, op);
   if (op->num_results == 0) return NULL;
@@ -117,7 +116,7 @@ static mp_status_t propagate_annotate_op(void *context, mp_op_t *op) {
   return attr == NULL ? NULL : mp_op_set_attr(a->module, op, MP_ATTR_SDY_SHARDING, attr);
 }
 
-static mp_status_t propagate_annotate_main(const mp_annotator_t *a) {
+static mp_status_t propagate_annotate_main(const annotator_t *a) {
   mp_arena_t *arena = a->module->arena;
   mp_func_t *main = a->module->main;
   const uint32_t num_args = main->body->num_args;
@@ -143,7 +142,7 @@ static mp_status_t propagate_annotate_main(const mp_annotator_t *a) {
 }
 
 mp_status_t mp_propagation_annotate(mp_module_t *module, const mp_propagation_t *propagation) {
-  mp_annotator_t annotator = {module, propagation};
+  annotator_t annotator = {module, propagation};
   MP_RETURN_IF_ERROR(propagate_annotate_main(&annotator));
   return mp_block_walk(module->main->body, propagate_annotate_op, &annotator);
 }

@@ -20,7 +20,7 @@ static uint32_t propagate_close_axis_at(const mp_atom_space_t *space, const mp_m
 typedef struct {
   bool closed_too;
   bool whole_axes;  // the client can name only those
-} mp_close_t;
+} close_t;
 
 // Cuts a dimension to parts of one size.
 static void propagate_close_dim(const mp_atom_space_t *space, const mp_mesh_t *mesh, int64_t size,
@@ -41,7 +41,7 @@ static void propagate_close_dim(const mp_atom_space_t *space, const mp_mesh_t *m
 }
 
 static void propagate_close_sharding(const mp_atom_space_t *space, const mp_type_t *type,
-                                     mp_close_t how, mp_atom_sharding_t *sharding) {
+                                     close_t how, mp_atom_sharding_t *sharding) {
   if (sharding == NULL || sharding->mesh == NULL || !mp_type_is_static(type)) return;
   for (uint32_t d = 0; d < sharding->rank; ++d) {
     const bool is_open = sharding->dims[d].is_open;
@@ -54,7 +54,7 @@ static void propagate_close_sharding(const mp_atom_space_t *space, const mp_type
 
 static mp_status_t propagate_close_manual(void *context, mp_op_t *op) {
   const mp_propagator_t *p = context;
-  const mp_close_t how = {false, false};
+  const close_t how = {false, false};
   if (op->code != MP_OP_SDY_MANUAL_COMPUTATION) return NULL;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     const mp_value_t *arg = &op->regions[0]->args[i];
@@ -71,7 +71,7 @@ mp_status_t mp_propagate_close(mp_propagator_t *p) {
   const mp_func_t *main = p->module->main;
   for (uint32_t i = 0; i < main->body->num_args; ++i) {
     const mp_value_t *arg = &main->body->args[i];
-    const mp_close_t how = {mp_annotation_of(main->arg_attrs, i) == NULL, true};
+    const close_t how = {mp_annotation_of(main->arg_attrs, i) == NULL, true};
     mp_atom_sharding_t **slot = &p->out->values[arg->id];
     if (*slot == NULL) continue;
     // Others of its sharding group stay as they are.
@@ -79,7 +79,7 @@ mp_status_t mp_propagate_close(mp_propagator_t *p) {
     propagate_close_sharding(&p->out->space, arg->type, how, *slot);
   }
   for (uint32_t i = 0; i < main->num_results; ++i) {
-    const mp_close_t how = {mp_annotation_of(main->result_attrs, i) == NULL, true};
+    const close_t how = {mp_annotation_of(main->result_attrs, i) == NULL, true};
     propagate_close_sharding(&p->out->space, main->result_types[i], how, p->out->results[i]);
   }
   return mp_block_walk(main->body, propagate_close_manual, p);

@@ -3,7 +3,7 @@
 #include "sim/spmd/propagation/propagate_parts.h"
 #include "sim/spmd/sharding/annotations.h"
 
-// --- shardings to begin with ---
+// ---- shardings to begin with ----
 
 static mp_status_t propagate_items_give(mp_propagator_t *p, const mp_value_t *value,
                                         uint32_t manual) {
@@ -88,16 +88,16 @@ static mp_status_t propagate_items_give_results(mp_propagator_t *p) {
 typedef struct {
   uint32_t *uses;  // by value id
   uint32_t num_ops;
-} mp_counts_t;
+} counts_t;
 
 static mp_status_t propagate_items_count(void *context, mp_op_t *op) {
-  mp_counts_t *counts = context;
+  counts_t *counts = context;
   ++counts->num_ops;
   for (uint32_t i = 0; i < op->num_operands; ++i) ++counts->uses[op->operands[i]->id];
   return NULL;
 }
 
-// --- items ---
+// ---- items ----
 
 static mp_status_t propagate_items_add_item(mp_propagator_t *p, const mp_item_t *item) {
   if (p->num_items == p->capacity) {
@@ -324,7 +324,7 @@ static mp_status_t propagate_items_make_result_items(mp_propagator_t *p) {
 mp_status_t mp_propagate_prepare(mp_propagator_t *p, const mp_import_t *import) {
   mp_propagation_t *out = p->out;
   mp_block_t *body = p->module->main->body;
-  mp_counts_t counts = {0};
+  counts_t counts = {0};
   out->values = MP_ARENA_ARRAY(p->arena, mp_atom_sharding_t *, (size_t)out->num_values + 1);
   out->results = MP_ARENA_ARRAY(p->arena, mp_atom_sharding_t *, p->module->main->num_results);
   p->given = MP_ARENA_ARRAY(p->arena, mp_atom_sharding_t *, (size_t)out->num_values + 1);

@@ -12,14 +12,14 @@ typedef struct {
   size_t capacity;  // a power of two above twice the number of ops
   size_t num_ops;
   mp_value_t **replaced;  // by value id
-} mp_merger_t;
+} merger_t;
 
-static const mp_atom_sharding_t *propagate_merge_sharding_of(const mp_merger_t *merger,
+static const mp_atom_sharding_t *propagate_merge_sharding_of(const merger_t *merger,
                                                              const mp_op_t *op) {
   return merger->propagation->values[op->results[0].id];
 }
 
-static bool propagate_merge_is_candidate(const mp_merger_t *merger, const mp_op_t *op) {
+static bool propagate_merge_is_candidate(const merger_t *merger, const mp_op_t *op) {
   if (op->num_results != 1 || op->num_regions != 0) return false;
   if (op->code != MP_OP_CONSTANT && op->code != MP_OP_IOTA && !mp_spmd_keeps_constants(op)) {
     return false;
@@ -36,7 +36,7 @@ static bool propagate_merge_same_sharding(const mp_atom_sharding_t *a,
 }
 
 // Copies share their attributes' values and types, so that addresses will do.
-static bool propagate_merge_same_op(const mp_merger_t *merger, const mp_op_t *a, const mp_op_t *b) {
+static bool propagate_merge_same_op(const merger_t *merger, const mp_op_t *a, const mp_op_t *b) {
   if (a->code != b->code || a->parent != b->parent || a->num_operands != b->num_operands ||
       a->num_attrs != b->num_attrs || a->results[0].type != b->results[0].type) {
     return false;
@@ -66,7 +66,7 @@ static uint64_t propagate_merge_hash_of(const mp_op_t *op) {
 }
 
 static mp_status_t propagate_merge_op(void *context, mp_op_t *op) {
-  mp_merger_t *merger = context;
+  merger_t *merger = context;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     mp_value_t *value = merger->replaced[op->operands[i]->id];
     if (value != NULL) op->operands[i] = value;
@@ -87,23 +87,23 @@ static mp_status_t propagate_merge_op(void *context, mp_op_t *op) {
 
 static mp_status_t propagate_merge_count_op(void *context, mp_op_t *op) {
   (void)op;
-  ++((mp_merger_t *)context)->num_ops;
+  ++((merger_t *)context)->num_ops;
   return NULL;
 }
 
-// --- numbers ---
+// ---- numbers ----
 
 // Values by their old numbers.
 typedef struct {
   mp_value_t **values;
-} mp_values_t;
+} values_t;
 
-static void propagate_merge_collect_args(const mp_values_t *old, const mp_block_t *block) {
+static void propagate_merge_collect_args(const values_t *old, const mp_block_t *block) {
   for (uint32_t i = 0; i < block->num_args; ++i) old->values[block->args[i].id] = &block->args[i];
 }
 
 static mp_status_t propagate_merge_collect_op(void *context, mp_op_t *op) {
-  const mp_values_t *old = context;
+  const values_t *old = context;
   for (uint32_t i = 0; i < op->num_results; ++i) old->values[op->results[i].id] = &op->results[i];
   for (uint32_t r = 0; r < op->num_regions; ++r) propagate_merge_collect_args(old, op->regions[r]);
   return NULL;
@@ -113,7 +113,7 @@ static mp_status_t propagate_merge_collect_op(void *context, mp_op_t *op) {
 static mp_status_t propagate_merge_renumber(mp_propagator_t *p, mp_arena_t *scratch) {
   mp_propagation_t *out = p->out;
   const uint32_t count = out->num_values;
-  mp_values_t old = {MP_ARENA_ARRAY(scratch, mp_value_t *, (size_t)count + 1)};
+  values_t old = {MP_ARENA_ARRAY(scratch, mp_value_t *, (size_t)count + 1)};
   mp_atom_sharding_t **shardings =
       MP_ARENA_ARRAY(p->arena, mp_atom_sharding_t *, (size_t)count + 1);
   if (old.values == NULL || shardings == NULL) return mp_status_out_of_memory();
@@ -127,8 +127,7 @@ static mp_status_t propagate_merge_renumber(mp_propagator_t *p, mp_arena_t *scra
   return NULL;
 }
 
-static mp_status_t propagate_merge_merge(mp_merger_t *merger, mp_block_t *body,
-                                         mp_arena_t *scratch) {
+static mp_status_t propagate_merge_merge(merger_t *merger, mp_block_t *body, mp_arena_t *scratch) {
   MP_RETURN_IF_ERROR(mp_block_walk(body, propagate_merge_count_op, merger));
   merger->capacity = 64;
   while (merger->capacity < 2 * merger->num_ops) merger->capacity *= 2;
@@ -140,7 +139,7 @@ static mp_status_t propagate_merge_merge(mp_merger_t *merger, mp_block_t *body,
 }
 
 mp_status_t mp_propagate_merge(mp_propagator_t *p) {
-  mp_merger_t merger = {.propagation = p->out};
+  merger_t merger = {.propagation = p->out};
   mp_arena_t *scratch = NULL;
   MP_RETURN_IF_ERROR(mp_arena_create(&scratch));
   mp_status_t status = propagate_merge_merge(&merger, p->module->main->body, scratch);

@@ -42,17 +42,17 @@ typedef struct {
   mp_item_t *results;  // [main's results]: between what is returned and the result
 } mp_propagator_t;
 
-// --- propagate_items.c ---
+// ---- propagate_items.c ----
 
 // The shardings of all values and results to begin with, the rules of all ops, and the items.
 MP_NODISCARD mp_status_t mp_propagate_prepare(mp_propagator_t *p, const mp_import_t *import);
 
-// --- propagate_close.c ---
+// ---- propagate_close.c ----
 
 // Cuts what is left to us of parameters, results and regions' borders to what clients can say.
 MP_NODISCARD mp_status_t mp_propagate_close(mp_propagator_t *p);
 
-// --- propagate_merge.c ---
+// ---- propagate_merge.c ----
 
 // Copies of constants (split.h) with one sharding become one again.
 MP_NODISCARD mp_status_t mp_propagate_merge(mp_propagator_t *p);

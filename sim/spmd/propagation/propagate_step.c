@@ -30,25 +30,25 @@ typedef struct {
   bool present;
   bool is_open;
   bool is_minor;  // the last factor of its dimension: may be sharded unevenly
-} mp_projected_t;
+} projected_t;
 
 typedef struct {
   const mp_atom_space_t *space;
   const mp_rule_t *rule;
   mp_atom_sharding_t *const *tensors;
   uint32_t num_tensors;
-  mp_projected_t *lists;  // [tensor * num_factors + factor]
-  mp_flow_t *flows;       // [factor]
-  mp_atoms_t *wanted;     // [factor]: the compatible axes
-  mp_atoms_t **written;   // [tensor]: its new dimensions; NULL: none
+  projected_t *lists;    // [tensor * num_factors + factor]
+  mp_flow_t *flows;      // [factor]
+  mp_atoms_t *wanted;    // [factor]: the compatible axes
+  mp_atoms_t **written;  // [tensor]: its new dimensions; NULL: none
 } mp_step_t;
 
-static mp_projected_t *propagate_step_list_of(const mp_step_t *step, uint32_t tensor,
-                                              uint32_t factor) {
+static projected_t *propagate_step_list_of(const mp_step_t *step, uint32_t tensor,
+                                           uint32_t factor) {
   return &step->lists[(size_t)tensor * step->rule->num_factors + factor];
 }
 
-// --- projecting ---
+// ---- projecting ----
 
 // Behind a factor with overflow the next one is closed, and further ones do not count.
 static void propagate_step_project_dim(const mp_step_t *step, uint32_t tensor, uint32_t dim) {
@@ -57,8 +57,8 @@ static void propagate_step_project_dim(const mp_step_t *step, uint32_t tensor, u
   uint32_t next = 0;
   bool overflows = false;
   for (uint32_t i = 0; i < entry->count; ++i) {
-    mp_projected_t *list = propagate_step_list_of(step, tensor, entry->factors[i]);
-    *list = (mp_projected_t){
+    projected_t *list = propagate_step_list_of(step, tensor, entry->factors[i]);
+    *list = (projected_t){
         .present = true, .is_open = from->is_open && !overflows, .is_minor = i + 1 == entry->count};
     if (overflows) return;
     const int64_t left =
@@ -78,7 +78,7 @@ static void propagate_step_project(const mp_step_t *step) {
   }
 }
 
-// --- what a factor's tensors agree on ---
+// ---- what a factor's tensors agree on ----
 
 static void propagate_step_fold(mp_atoms_t *wanted, const mp_atoms_t *list, bool may_extend,
                                 bool *can_extend) {
@@ -101,7 +101,7 @@ static void propagate_step_find_wanted(const mp_step_t *step, uint32_t factor) {
   // The sides that sharding flows from first; the other one may only limit.
   for (uint32_t pass = 0; pass < 2; ++pass) {
     for (uint32_t t = 0; t < step->num_tensors; ++t) {
-      const mp_projected_t *list = propagate_step_list_of(step, t, factor);
+      const projected_t *list = propagate_step_list_of(step, t, factor);
       if (step->tensors[t] == NULL || !list->present) continue;
       const bool is_operand = t < step->rule->num_operands;
       const bool is_source = (flow & (is_operand ? MP_FLOW_FORWARD : MP_FLOW_BACKWARD)) != 0;
@@ -111,14 +111,14 @@ static void propagate_step_find_wanted(const mp_step_t *step, uint32_t factor) {
   }
 }
 
-// --- the order of factors ---
+// ---- the order of factors ----
 
 typedef struct {
   uint32_t factor;
   double size;  // elements of the largest tensor that has all the wanted atoms
   int64_t parts;
   uint32_t tensor;
-} mp_ranked_t;
+} ranked_t;
 
 static double propagate_step_tensor_size(const mp_step_t *step, uint32_t tensor) {
   double size = 1;
@@ -129,11 +129,11 @@ static double propagate_step_tensor_size(const mp_step_t *step, uint32_t tensor)
   return size;
 }
 
-static mp_ranked_t propagate_step_rank_factor(const mp_step_t *step, uint32_t factor) {
+static ranked_t propagate_step_rank_factor(const mp_step_t *step, uint32_t factor) {
   const mp_atoms_t *wanted = &step->wanted[factor];
-  mp_ranked_t ranked = {factor, -1, mp_atoms_product(step->space, wanted), 0};
+  ranked_t ranked = {factor, -1, mp_atoms_product(step->space, wanted), 0};
   for (uint32_t t = 0; t < step->num_tensors; ++t) {
-    const mp_projected_t *list = propagate_step_list_of(step, t, factor);
+    const projected_t *list = propagate_step_list_of(step, t, factor);
     if (step->tensors[t] == NULL || !list->present) continue;
     if (mp_atoms_common_prefix(&list->atoms, wanted) != wanted->count) continue;
     const double size = propagate_step_tensor_size(step, t);
@@ -145,19 +145,19 @@ static mp_ranked_t propagate_step_rank_factor(const mp_step_t *step, uint32_t fa
   return ranked;
 }
 
-static bool propagate_step_comes_before(const mp_step_t *step, const mp_ranked_t *a,
-                                        const mp_ranked_t *b) {
+static bool propagate_step_comes_before(const mp_step_t *step, const ranked_t *a,
+                                        const ranked_t *b) {
   if (a->size != b->size) return a->size > b->size;
   if (step->rule->is_elementwise && a->parts != b->parts) return a->parts > b->parts;
   if (a->tensor != b->tensor) return a->tensor < b->tensor;
   return a->factor < b->factor;
 }
 
-static uint32_t propagate_step_order_factors(const mp_step_t *step, mp_ranked_t *order) {
+static uint32_t propagate_step_order_factors(const mp_step_t *step, ranked_t *order) {
   uint32_t count = 0;
   for (uint32_t f = 0; f < step->rule->num_factors; ++f) {
     if (step->wanted[f].count == 0) continue;
-    const mp_ranked_t ranked = propagate_step_rank_factor(step, f);
+    const ranked_t ranked = propagate_step_rank_factor(step, f);
     uint32_t at = count++;
     for (; at > 0 && propagate_step_comes_before(step, &ranked, &order[at - 1]); --at)
       order[at] = order[at - 1];
@@ -166,14 +166,14 @@ static uint32_t propagate_step_order_factors(const mp_step_t *step, mp_ranked_t 
   return count;
 }
 
-// --- extending ---
+// ---- extending ----
 
 // Atoms that a tensor has along other factors than `factor`.
 static uint32_t propagate_step_used_elsewhere(const mp_step_t *step, uint32_t tensor,
                                               uint32_t factor) {
   uint32_t used = 0;
   for (uint32_t f = 0; f < step->rule->num_factors; ++f) {
-    const mp_projected_t *list = propagate_step_list_of(step, tensor, f);
+    const projected_t *list = propagate_step_list_of(step, tensor, f);
     if (f == factor || !list->present) continue;
     used |= mp_atoms_set(&list->atoms) | mp_atoms_set(&list->overflow);
   }
@@ -185,8 +185,7 @@ static uint32_t propagate_step_used_elsewhere(const mp_step_t *step, uint32_t te
 static void propagate_step_limit_to_results(const mp_step_t *step, uint32_t factor,
                                             mp_atoms_t *wanted) {
   for (uint32_t i = 0; i < step->rule->num_results; ++i) {
-    const mp_projected_t *result =
-        propagate_step_list_of(step, step->rule->num_operands + i, factor);
+    const projected_t *result = propagate_step_list_of(step, step->rule->num_operands + i, factor);
     if (!result->present) continue;
     const uint32_t common = mp_atoms_common_prefix(&result->atoms, wanted);
     if (common == result->atoms.count && common < wanted->count) wanted->count = (uint8_t)common;
@@ -194,7 +193,7 @@ static void propagate_step_limit_to_results(const mp_step_t *step, uint32_t fact
 }
 
 static bool propagate_step_extend(const mp_step_t *step, uint32_t tensor, uint32_t factor) {
-  mp_projected_t *list = propagate_step_list_of(step, tensor, factor);
+  projected_t *list = propagate_step_list_of(step, tensor, factor);
   const mp_atom_sharding_t *sharding = step->tensors[tensor];
   mp_atoms_t wanted = step->wanted[factor];
   const bool may_grow = list->is_open && list->overflow.count == 0;
@@ -221,7 +220,7 @@ static bool propagate_step_extend(const mp_step_t *step, uint32_t tensor, uint32
   return true;
 }
 
-// --- unprojecting ---
+// ---- unprojecting ----
 
 static void propagate_step_append(mp_atoms_t *to, const mp_atoms_t *from) {
   for (uint32_t i = 0; i < from->count && to->count < MP_MAX_ATOMS; ++i) {
@@ -236,7 +235,7 @@ static void propagate_step_unproject_dim(const mp_step_t *step, uint32_t tensor,
   *out = (mp_atoms_t){0};
   if (entry->count == 0) *out = step->tensors[tensor]->dims[dim].atoms;
   for (uint32_t i = 0; i < entry->count; ++i) {
-    const mp_projected_t *list = propagate_step_list_of(step, tensor, entry->factors[i]);
+    const projected_t *list = propagate_step_list_of(step, tensor, entry->factors[i]);
     propagate_step_append(out, &list->atoms);
     propagate_step_append(out, &list->overflow);
     const int64_t size = step->rule->factors[entry->factors[i]].size;
@@ -261,7 +260,7 @@ static mp_status_t propagate_step_unproject(mp_arena_t *scratch, const mp_step_t
 
 // Results before operands, each with its factors in order.
 static mp_status_t propagate_step_extend_all(mp_arena_t *scratch, const mp_step_t *step,
-                                             const mp_ranked_t *order, uint32_t count) {
+                                             const ranked_t *order, uint32_t count) {
   for (uint32_t i = 0; i < step->num_tensors; ++i) {
     const uint32_t num_results = step->rule->num_results;
     const uint32_t t = i < num_results ? step->rule->num_operands + i : i - num_results;
@@ -308,11 +307,10 @@ mp_status_t mp_propagate_step(mp_arena_t *scratch, const mp_atom_space_t *space,
     flows |= step.flows[f] != MP_FLOW_NONE;
   }
   if (!flows) return NULL;
-  step.lists =
-      MP_ARENA_ARRAY(scratch, mp_projected_t, (size_t)step.num_tensors * rule->num_factors);
+  step.lists = MP_ARENA_ARRAY(scratch, projected_t, (size_t)step.num_tensors * rule->num_factors);
   step.wanted = MP_ARENA_ARRAY(scratch, mp_atoms_t, rule->num_factors);
   step.written = MP_ARENA_ARRAY(scratch, mp_atoms_t *, step.num_tensors);
-  mp_ranked_t *order = MP_ARENA_ARRAY(scratch, mp_ranked_t, rule->num_factors);
+  ranked_t *order = MP_ARENA_ARRAY(scratch, ranked_t, rule->num_factors);
   if (step.lists == NULL || step.wanted == NULL || step.written == NULL || order == NULL) {
     return mp_status_out_of_memory();
   }

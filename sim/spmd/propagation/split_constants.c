@@ -8,28 +8,28 @@ typedef enum {
   MP_SPLIT_OTHER,
   MP_SPLIT_CONSTANT,   // a constant, or an op on nothing but constants
   MP_SPLIT_EXPANSION,  // a broadcast of a scalar that is none
-} mp_split_kind_t;
+} split_kind_t;
 
 // A sharding_group op on a value: each copy of the value joins the group too.
-typedef struct mp_split_group_s {
+typedef struct split_group_s {
   mp_op_t *op;
-  struct mp_split_group_s *next;
-} mp_split_group_t;
+  struct split_group_s *next;
+} split_group_t;
 
 typedef struct {
   mp_module_t *module;
   mp_arena_t *scratch;
-  uint8_t *kinds;             // by value id: of the op whose result it is
-  uint32_t *uses;             // by value id: without groups
-  mp_split_group_t **groups;  // by value id
-  mp_value_t **copies;        // by value id: within the copy in work
-  mp_op_t **found;            // constants and expansions in order
+  uint8_t *kinds;          // by value id: of the op whose result it is
+  uint32_t *uses;          // by value id: without groups
+  split_group_t **groups;  // by value id
+  mp_value_t **copies;     // by value id: within the copy in work
+  mp_op_t **found;         // constants and expansions in order
   uint32_t num_found;
   mp_value_t **stack;  // of the copy in work
   uint32_t *touched;   // value ids with an entry in `copies`
   uint32_t num_touched;
   uint32_t num_copies;
-} mp_splitter_t;
+} splitter_t;
 
 static bool split_constants_is_scalar(const mp_value_t *value) {
   return mp_type_is_tensor(value->type) && value->type->rank == 0;
@@ -47,7 +47,7 @@ bool mp_spmd_keeps_constants(const mp_op_t *op) {
   }
 }
 
-static mp_split_kind_t split_constants_classify(const mp_splitter_t *s, const mp_op_t *op) {
+static split_kind_t split_constants_classify(const splitter_t *s, const mp_op_t *op) {
   if (op->code == MP_OP_CONSTANT || op->code == MP_OP_IOTA) return MP_SPLIT_CONSTANT;
   if (op->num_results != 1 || !mp_spmd_keeps_constants(op)) return MP_SPLIT_OTHER;
   bool is_constant = true;
@@ -60,8 +60,8 @@ static mp_split_kind_t split_constants_classify(const mp_splitter_t *s, const mp
   return is_expansion ? MP_SPLIT_EXPANSION : MP_SPLIT_OTHER;
 }
 
-static mp_status_t split_constants_copy_groups(mp_splitter_t *s, uint32_t id, mp_op_t *copy) {
-  for (const mp_split_group_t *group = s->groups[id]; group != NULL; group = group->next) {
+static mp_status_t split_constants_copy_groups(splitter_t *s, uint32_t id, mp_op_t *copy) {
+  for (const split_group_t *group = s->groups[id]; group != NULL; group = group->next) {
     mp_op_t *group_copy = NULL;
     MP_RETURN_IF_ERROR(mp_op_clone(s->module, group->op, s->copies, &group_copy));
     mp_block_insert_before(copy->next, group_copy);
@@ -70,7 +70,7 @@ static mp_status_t split_constants_copy_groups(mp_splitter_t *s, uint32_t id, mp
 }
 
 // The copy of one op whose operands are copied already, in front of it.
-static mp_status_t split_constants_copy_op(mp_splitter_t *s, mp_op_t *op) {
+static mp_status_t split_constants_copy_op(splitter_t *s, mp_op_t *op) {
   mp_op_t *copy = NULL;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     if (s->copies[op->operands[i]->id] == NULL) ++s->uses[op->operands[i]->id];  // a scalar
@@ -82,13 +82,13 @@ static mp_status_t split_constants_copy_op(mp_splitter_t *s, mp_op_t *op) {
   return split_constants_copy_groups(s, op->results[0].id, copy);
 }
 
-static bool split_constants_is_copied(const mp_splitter_t *s, const mp_value_t *value) {
+static bool split_constants_is_copied(const splitter_t *s, const mp_value_t *value) {
   return split_constants_is_scalar(value) || value->op == NULL || s->copies[value->id] != NULL;
 }
 
 // Copies what `value` is computed by, operands first; a stack instead of recursion, as chains of
 // ops on constants may be long.
-static mp_status_t split_constants_copy_value(mp_splitter_t *s, mp_value_t *value,
+static mp_status_t split_constants_copy_value(splitter_t *s, mp_value_t *value,
                                               mp_value_t **out_copy) {
   uint32_t size = 0;
   s->stack[size++] = value;
@@ -110,7 +110,7 @@ static mp_status_t split_constants_copy_value(mp_splitter_t *s, mp_value_t *valu
 }
 
 // Whether nobody else uses what `value` is computed by: the last use needs no copy.
-static bool split_constants_is_sole_use(const mp_splitter_t *s, const mp_value_t *value) {
+static bool split_constants_is_sole_use(const splitter_t *s, const mp_value_t *value) {
   if (s->uses[value->id] != 1) return false;
   for (uint32_t i = 0; i < value->op->num_operands; ++i) {
     if (!split_constants_is_scalar(value->op->operands[i])) return false;
@@ -118,7 +118,7 @@ static bool split_constants_is_sole_use(const mp_splitter_t *s, const mp_value_t
   return true;
 }
 
-static mp_status_t split_constants_operands(mp_splitter_t *s, mp_op_t *op) {
+static mp_status_t split_constants_operands(splitter_t *s, mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     mp_value_t *operand = op->operands[i];
     if (s->kinds[operand->id] == MP_SPLIT_OTHER || split_constants_is_scalar(operand)) continue;
@@ -131,9 +131,9 @@ static mp_status_t split_constants_operands(mp_splitter_t *s, mp_op_t *op) {
 }
 
 static mp_status_t split_constants_visit(void *context, mp_op_t *op) {
-  mp_splitter_t *s = context;
+  splitter_t *s = context;
   if (op->code == MP_OP_SDY_SHARDING_GROUP) return NULL;
-  const mp_split_kind_t kind = split_constants_classify(s, op);
+  const split_kind_t kind = split_constants_classify(s, op);
   if (kind == MP_SPLIT_OTHER) return split_constants_operands(s, op);
   s->kinds[op->results[0].id] = (uint8_t)kind;
   s->found[s->num_found++] = op;
@@ -141,7 +141,7 @@ static mp_status_t split_constants_visit(void *context, mp_op_t *op) {
 }
 
 static mp_status_t split_constants_count_op(void *context, mp_op_t *op) {
-  mp_splitter_t *s = context;
+  splitter_t *s = context;
   ++s->num_found;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     const uint32_t id = op->operands[i]->id;
@@ -149,21 +149,21 @@ static mp_status_t split_constants_count_op(void *context, mp_op_t *op) {
       ++s->uses[id];
       continue;
     }
-    mp_split_group_t *group = MP_ARENA_NEW(s->scratch, mp_split_group_t);
+    split_group_t *group = MP_ARENA_NEW(s->scratch, split_group_t);
     MP_RETURN_IF_NULL(group);
-    *group = (mp_split_group_t){op, s->groups[id]};
+    *group = (split_group_t){op, s->groups[id]};
     s->groups[id] = group;
   }
   return NULL;
 }
 
 // Originals that only copies were made of; users before what they use.
-static void split_constants_remove_unused(mp_splitter_t *s) {
+static void split_constants_remove_unused(splitter_t *s) {
   while (s->num_found > 0) {
     mp_op_t *op = s->found[--s->num_found];
     const uint32_t id = op->results[0].id;
     if (s->uses[id] != 0) continue;
-    for (const mp_split_group_t *group = s->groups[id]; group != NULL; group = group->next) {
+    for (const split_group_t *group = s->groups[id]; group != NULL; group = group->next) {
       mp_op_unlink(group->op);
     }
     for (uint32_t i = 0; i < op->num_operands; ++i) --s->uses[op->operands[i]->id];
@@ -171,10 +171,10 @@ static void split_constants_remove_unused(mp_splitter_t *s) {
   }
 }
 
-static mp_status_t split_constants_split(mp_splitter_t *s, uint32_t num_values) {
+static mp_status_t split_constants_split(splitter_t *s, uint32_t num_values) {
   s->kinds = MP_ARENA_ARRAY(s->scratch, uint8_t, num_values);
   s->uses = MP_ARENA_ARRAY(s->scratch, uint32_t, num_values);
-  s->groups = MP_ARENA_ARRAY(s->scratch, mp_split_group_t *, num_values);
+  s->groups = MP_ARENA_ARRAY(s->scratch, split_group_t *, num_values);
   s->copies = MP_ARENA_ARRAY(s->scratch, mp_value_t *, num_values);
   s->stack = MP_ARENA_ARRAY(s->scratch, mp_value_t *, (size_t)num_values + 1);
   s->touched = MP_ARENA_ARRAY(s->scratch, uint32_t, num_values);
@@ -193,7 +193,7 @@ static mp_status_t split_constants_split(mp_splitter_t *s, uint32_t num_values) 
 }
 
 mp_status_t mp_spmd_split_constants(mp_module_t *module) {
-  mp_splitter_t s = {.module = module};
+  splitter_t s = {.module = module};
   const uint32_t num_values = mp_module_number_values(module);
   if (num_values == 0) return NULL;
   MP_RETURN_IF_ERROR(mp_arena_create(&s.scratch));

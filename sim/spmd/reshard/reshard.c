@@ -15,25 +15,25 @@ typedef enum {
   MP_WAY_PLAN,
   MP_WAY_PERMUTE,   // the same parts on other devices
   MP_WAY_EXCHANGE,  // after an all_reduce when there are terms
-} mp_way_kind_t;
+} way_kind_t;
 
 // A way that was found. It holds for all types of these dimensions and this element size.
-typedef struct mp_way_s mp_way_t;
-struct mp_way_s {
+typedef struct way_s way_t;
+struct way_s {
   const mp_boxes_t *from, *to;
   mp_dtype_t dtype;
-  mp_way_kind_t kind;
+  way_kind_t kind;
   double bytes;
   const mp_reshard_plan_t *plan;
   const int64_t *held, *wanted;  // PERMUTE
-  mp_way_t *next;
+  way_t *next;
 };
 
 enum { MP_WAY_TABLE = 256 };
 
 struct mp_resharder_s {
   mp_module_t *module;
-  mp_way_t *ways[MP_WAY_TABLE];
+  way_t *ways[MP_WAY_TABLE];
 };
 
 mp_status_t mp_resharder_create(mp_module_t *module, mp_resharder_t **out_resharder) {
@@ -44,12 +44,12 @@ mp_status_t mp_resharder_create(mp_module_t *module, mp_resharder_t **out_reshar
   return NULL;
 }
 
-// --- finding ways ---
+// ---- finding ways ----
 
 // Whether both are the same grid of parts with as many holders each: then `held` and `wanted` get
 // the partitions' part numbers, in each group of the scope by itself.
 static mp_status_t reshard_match_parts(mp_resharder_t *resharder, const mp_boxes_t *from,
-                                       const mp_boxes_t *to, mp_way_t *way, bool *out_found) {
+                                       const mp_boxes_t *to, way_t *way, bool *out_found) {
   *out_found = false;
   if (from == NULL || to == NULL || from->partials != NULL || to->partials != NULL) return NULL;
   mp_arena_t *arena = resharder->module->arena;
@@ -78,8 +78,7 @@ static mp_status_t reshard_match_parts(mp_resharder_t *resharder, const mp_boxes
   return NULL;
 }
 
-static mp_status_t reshard_find_plan(mp_resharder_t *resharder, const mp_type_t *type,
-                                     mp_way_t *way) {
+static mp_status_t reshard_find_plan(mp_resharder_t *resharder, const mp_type_t *type, way_t *way) {
   mp_reshard_plan_t *plan = MP_ARENA_NEW(resharder->module->arena, mp_reshard_plan_t);
   MP_RETURN_IF_NULL(plan);
   bool found = false;
@@ -97,24 +96,23 @@ static mp_status_t reshard_find_plan(mp_resharder_t *resharder, const mp_type_t 
 }
 
 static mp_status_t reshard_find_way(mp_resharder_t *resharder, const mp_type_t *type,
-                                    const mp_boxes_t *from, const mp_boxes_t *to,
-                                    mp_way_t **out_way) {
+                                    const mp_boxes_t *from, const mp_boxes_t *to, way_t **out_way) {
   const uintptr_t mixed = (uintptr_t)from / 32 * 31 + (uintptr_t)to / 32;
-  mp_way_t **slot = &resharder->ways[mixed % MP_WAY_TABLE];
-  for (mp_way_t *way = *slot; way != NULL; way = way->next) {
+  way_t **slot = &resharder->ways[mixed % MP_WAY_TABLE];
+  for (way_t *way = *slot; way != NULL; way = way->next) {
     // Boxes hold the dimensions; where both are whole, there is nothing to do.
     if (way->from == from && way->to == to && way->dtype == type->dtype) {
       *out_way = way;
       return NULL;
     }
   }
-  mp_way_t *way = MP_ARENA_NEW(resharder->module->arena, mp_way_t);
+  way_t *way = MP_ARENA_NEW(resharder->module->arena, way_t);
   MP_RETURN_IF_NULL(way);
-  *way = (mp_way_t){.from = from,
-                    .to = to,
-                    .dtype = type->dtype,
-                    .kind = MP_WAY_EXCHANGE,
-                    .bytes = mp_reshard_exchange_bytes(type, from, to)};
+  *way = (way_t){.from = from,
+                 .to = to,
+                 .dtype = type->dtype,
+                 .kind = MP_WAY_EXCHANGE,
+                 .bytes = mp_reshard_exchange_bytes(type, from, to)};
   MP_RETURN_IF_ERROR(reshard_find_plan(resharder, type, way));
   if (way->kind == MP_WAY_EXCHANGE) {
     bool found = false;
@@ -135,13 +133,13 @@ static mp_status_t reshard_find_way(mp_resharder_t *resharder, const mp_type_t *
 
 mp_status_t mp_reshard_cost(mp_resharder_t *resharder, const mp_type_t *type,
                             const mp_boxes_t *from, const mp_boxes_t *to, double *out_bytes) {
-  mp_way_t *way = NULL;
+  way_t *way = NULL;
   MP_RETURN_IF_ERROR(reshard_find_way(resharder, type, from, to, &way));
   *out_bytes = way->bytes;
   return NULL;
 }
 
-// --- the exchange ---
+// ---- the exchange ----
 
 static mp_status_t reshard_boxes_attr(mp_resharder_t *resharder, const mp_spmd_scope_t *scope,
                                       const mp_type_t *type, const mp_boxes_t *boxes,
@@ -215,7 +213,7 @@ mp_status_t mp_reshard(mp_resharder_t *resharder, mp_block_t *block, const mp_sp
   if (mp_type_is_tensor(type) && mp_type_num_elements(type, &elements) && elements == 0) {
     return reshard_append_empty(resharder, block, type, to, out_value);
   }
-  mp_way_t *way = NULL;
+  way_t *way = NULL;
   MP_RETURN_IF_ERROR(reshard_find_way(resharder, type, from, to, &way));
   if (way->kind == MP_WAY_PLAN) {
     return mp_reshard_append_steps(resharder->module, block, type, way->plan, value, loc,

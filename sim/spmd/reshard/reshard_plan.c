@@ -16,7 +16,7 @@ typedef struct {
   uint8_t from_dim, to_dim;
   bool is_done;
   mp_atoms_t atoms;
-} mp_node_t;
+} node_t;
 
 typedef struct {
   const mp_atom_space_t *space;
@@ -27,24 +27,24 @@ typedef struct {
   double bytes;          // of the whole value
   uint32_t num_dims;
   uint8_t dims[MP_MAX_RANK];  // that have atoms at the start or at the end
-  mp_node_t *nodes;           // [MP_MAX_NODES]
+  node_t *nodes;              // [MP_MAX_NODES]
   uint32_t num_nodes;
   uint16_t *table;  // [MP_NODE_TABLE]: node + 1, open addressing
-} mp_search_t;
+} search_t;
 
-// --- layouts as costs ---
+// ---- layouts as costs ----
 
 static bool reshard_plan_is_dim(uint8_t dim) {
   return dim != MP_LAYOUT_COPIES && dim != MP_LAYOUT_TERMS;
 }
 
-static mp_atoms_t reshard_plan_list_of(const mp_search_t *search, const mp_layout_t *layout,
+static mp_atoms_t reshard_plan_list_of(const search_t *search, const mp_layout_t *layout,
                                        uint8_t dim) {
   return mp_layout_atoms(search->space, layout, dim);
 }
 
 // Bytes of a device's part.
-static double reshard_plan_part_bytes(const mp_search_t *search, const mp_layout_t *layout) {
+static double reshard_plan_part_bytes(const search_t *search, const mp_layout_t *layout) {
   double bytes = search->bytes;
   for (uint32_t a = 0; a < search->space->count; ++a) {
     if (reshard_plan_is_dim(layout->dim[a])) bytes /= (double)search->space->prime[a];
@@ -53,7 +53,7 @@ static double reshard_plan_part_bytes(const mp_search_t *search, const mp_layout
 }
 
 // Whether a dimension can be cut by the atoms too, in equal parts.
-static bool reshard_plan_has_room(const mp_search_t *search, const mp_layout_t *layout, uint8_t dim,
+static bool reshard_plan_has_room(const search_t *search, const mp_layout_t *layout, uint8_t dim,
                                   const mp_atoms_t *atoms) {
   const int64_t parts =
       mp_layout_parts(search->space, layout, dim) * mp_atoms_product(search->space, atoms);
@@ -61,7 +61,7 @@ static bool reshard_plan_has_room(const mp_search_t *search, const mp_layout_t *
 }
 
 // How many atoms of a dimension stand where they shall stay.
-static uint32_t reshard_plan_num_settled(const mp_search_t *search, const mp_layout_t *layout,
+static uint32_t reshard_plan_num_settled(const search_t *search, const mp_layout_t *layout,
                                          uint8_t dim) {
   const mp_atoms_t list = reshard_plan_list_of(search, layout, dim);
   const mp_atoms_t wanted = reshard_plan_list_of(search, &search->target, dim);
@@ -74,7 +74,7 @@ static mp_atoms_t reshard_plan_suffix_of(const mp_atoms_t *list, uint32_t count)
   return suffix;
 }
 
-// --- the graph ---
+// ---- the graph ----
 
 // What a step costs beside the bytes it carries: so little that it only decides between ways that
 // carry as much, for the shorter one.
@@ -83,14 +83,14 @@ static double reshard_plan_step_cost(mp_reshard_kind_t kind) {
 }
 
 // Notes that `step` leads from node `parent` to its layout.
-static void reshard_plan_reach(mp_search_t *search, uint32_t parent, mp_node_t step, double bytes) {
+static void reshard_plan_reach(search_t *search, uint32_t parent, node_t step, double bytes) {
   step.parent = parent;
   step.cost = search->nodes[parent].cost + bytes + reshard_plan_step_cost(step.kind);
   step.is_done = false;
   uint32_t at = (uint32_t)mp_hash_bytes(MP_HASH_START, &step.layout, sizeof(step.layout)) &
                 (MP_NODE_TABLE - 1);
   for (; search->table[at] != 0; at = (at + 1) & (MP_NODE_TABLE - 1)) {
-    mp_node_t *node = &search->nodes[search->table[at] - 1];
+    node_t *node = &search->nodes[search->table[at] - 1];
     if (!mp_layout_equal(&node->layout, &step.layout)) continue;
     if (step.cost < node->cost && !node->is_done) *node = step;
     return;
@@ -101,8 +101,8 @@ static void reshard_plan_reach(mp_search_t *search, uint32_t parent, mp_node_t s
 }
 
 // All slices that put an atom where it shall stay, at once: nothing is cheaper.
-static bool reshard_plan_reach_by_settling(mp_search_t *search, uint32_t from) {
-  mp_node_t step = {.kind = MP_RESHARD_SLICE, .layout = search->nodes[from].layout};
+static bool reshard_plan_reach_by_settling(search_t *search, uint32_t from) {
+  node_t step = {.kind = MP_RESHARD_SLICE, .layout = search->nodes[from].layout};
   bool moved = false;
   for (uint32_t i = 0; i < search->num_dims; ++i) {
     const uint8_t dim = search->dims[i];
@@ -121,14 +121,14 @@ static bool reshard_plan_reach_by_settling(mp_search_t *search, uint32_t from) {
 }
 
 // Slices elsewhere, for an all_to_all or a permutation to come.
-static void reshard_plan_reach_by_slices(mp_search_t *search, uint32_t from) {
+static void reshard_plan_reach_by_slices(search_t *search, uint32_t from) {
   const mp_layout_t *layout = &search->nodes[from].layout;
   for (uint32_t a = 0; a < search->space->count; ++a) {
     if (layout->dim[a] != MP_LAYOUT_COPIES || !reshard_plan_is_dim(search->target.dim[a])) continue;
     const mp_atoms_t atom = {.count = 1, .atoms = {(uint8_t)a}};
     for (uint32_t i = 0; i < search->num_dims; ++i) {
       if (!reshard_plan_has_room(search, layout, search->dims[i], &atom)) continue;
-      mp_node_t step = {.kind = MP_RESHARD_SLICE, .layout = *layout};
+      node_t step = {.kind = MP_RESHARD_SLICE, .layout = *layout};
       mp_layout_move(search->space, &step.layout, &atom, search->dims[i]);
       reshard_plan_reach(search, from, step, 0);
     }
@@ -137,8 +137,7 @@ static void reshard_plan_reach_by_slices(mp_search_t *search, uint32_t from) {
 
 // Whether an all_to_all of these atoms to `dim` makes sense: one of them belongs there, and none
 // elsewhere.
-static bool reshard_plan_belong_to(const mp_search_t *search, const mp_atoms_t *atoms,
-                                   uint8_t dim) {
+static bool reshard_plan_belong_to(const search_t *search, const mp_atoms_t *atoms, uint8_t dim) {
   bool any = false;
   for (uint32_t i = 0; i < atoms->count; ++i) {
     const uint8_t wanted = search->target.dim[atoms->atoms[i]];
@@ -148,12 +147,12 @@ static bool reshard_plan_belong_to(const mp_search_t *search, const mp_atoms_t *
   return any;
 }
 
-static void reshard_plan_reach_by_suffix(mp_search_t *search, uint32_t from, uint8_t dim,
+static void reshard_plan_reach_by_suffix(search_t *search, uint32_t from, uint8_t dim,
                                          const mp_atoms_t *atoms) {
   const mp_layout_t layout = search->nodes[from].layout;
   const double bytes = reshard_plan_part_bytes(search, &layout);
   const double size = (double)mp_atoms_product(search->space, atoms);
-  mp_node_t gather = {
+  node_t gather = {
       .kind = MP_RESHARD_ALL_GATHER, .layout = layout, .from_dim = dim, .atoms = *atoms};
   mp_layout_move(search->space, &gather.layout, atoms, MP_LAYOUT_COPIES);
   reshard_plan_reach(search, from, gather, bytes * (size - 1));
@@ -163,18 +162,18 @@ static void reshard_plan_reach_by_suffix(mp_search_t *search, uint32_t from, uin
         !reshard_plan_has_room(search, &layout, to, atoms)) {
       continue;
     }
-    mp_node_t step = {.kind = MP_RESHARD_ALL_TO_ALL,
-                      .layout = layout,
-                      .from_dim = dim,
-                      .to_dim = to,
-                      .atoms = *atoms};
+    node_t step = {.kind = MP_RESHARD_ALL_TO_ALL,
+                   .layout = layout,
+                   .from_dim = dim,
+                   .to_dim = to,
+                   .atoms = *atoms};
     mp_layout_move(search->space, &step.layout, atoms, to);
     reshard_plan_reach(search, from, step, bytes * (size - 1) / size);
   }
 }
 
 // Atoms that stand where they shall stay are left there.
-static void reshard_plan_reach_by_gathers(mp_search_t *search, uint32_t from) {
+static void reshard_plan_reach_by_gathers(search_t *search, uint32_t from) {
   for (uint32_t i = 0; i < search->num_dims; ++i) {
     const uint8_t dim = search->dims[i];
     const mp_layout_t *layout = &search->nodes[from].layout;
@@ -187,10 +186,10 @@ static void reshard_plan_reach_by_gathers(mp_search_t *search, uint32_t from) {
   }
 }
 
-// --- permutations ---
+// ---- permutations ----
 
 // Adds atoms of `from` that divide what is left of a dimension's parts.
-static void reshard_plan_fill_dim(const mp_search_t *search, const mp_atoms_t *from, uint8_t dim,
+static void reshard_plan_fill_dim(const search_t *search, const mp_atoms_t *from, uint8_t dim,
                                   bool in_order, int64_t *left, mp_layout_t *layout) {
   for (uint32_t i = 0; i < from->count; ++i) {
     const mp_atoms_t atom = {.count = 1, .atoms = {from->atoms[i]}};
@@ -203,7 +202,7 @@ static void reshard_plan_fill_dim(const mp_search_t *search, const mp_atoms_t *f
   }
 }
 
-static mp_atoms_t reshard_plan_free_copies(const mp_search_t *search, const mp_layout_t *layout) {
+static mp_atoms_t reshard_plan_free_copies(const search_t *search, const mp_layout_t *layout) {
   const mp_atoms_t copies = reshard_plan_list_of(search, layout, MP_LAYOUT_COPIES);
   mp_atoms_t list = {0};
   for (uint32_t i = 0; i < copies.count; ++i) {
@@ -216,7 +215,7 @@ static mp_atoms_t reshard_plan_free_copies(const mp_search_t *search, const mp_l
 
 // The layout nearest to the target with as many parts in each dimension: as many of the target's
 // major atoms as fit, then what is there, then whatever there is. False when there is none.
-static bool reshard_plan_nearest_permutation(const mp_search_t *search, const mp_layout_t *layout,
+static bool reshard_plan_nearest_permutation(const search_t *search, const mp_layout_t *layout,
                                              mp_layout_t *out_layout) {
   mp_layout_t result = *layout;
   int64_t left[MP_MAX_RANK];
@@ -244,7 +243,7 @@ static bool reshard_plan_nearest_permutation(const mp_search_t *search, const mp
 
 // The share of the partitions whose part is not the one they had; more than 256 are all counted as
 // such, which is nearly so.
-static double reshard_plan_moving_share(const mp_search_t *search, const mp_layout_t *before,
+static double reshard_plan_moving_share(const search_t *search, const mp_layout_t *before,
                                         const mp_layout_t *after) {
   const uint32_t count = search->space->num_partitions;
   if (count > 256) return 1;
@@ -261,20 +260,20 @@ static double reshard_plan_moving_share(const mp_search_t *search, const mp_layo
   return (double)moving / count;
 }
 
-static void reshard_plan_reach_by_permutation(mp_search_t *search, uint32_t from) {
+static void reshard_plan_reach_by_permutation(search_t *search, uint32_t from) {
   const mp_layout_t layout = search->nodes[from].layout;
-  mp_node_t step = {.kind = MP_RESHARD_PERMUTE};
+  node_t step = {.kind = MP_RESHARD_PERMUTE};
   if (!reshard_plan_nearest_permutation(search, &layout, &step.layout)) return;
   reshard_plan_reach(search, from, step,
                      reshard_plan_part_bytes(search, &layout) *
                          reshard_plan_moving_share(search, &layout, &step.layout));
 }
 
-// --- terms ---
+// ---- terms ----
 
 // The atoms that stand for terms and belong to a dimension, as far as they can be put there at
 // once.
-static mp_atoms_t reshard_plan_scatter_list(const mp_search_t *search, const mp_layout_t *layout,
+static mp_atoms_t reshard_plan_scatter_list(const search_t *search, const mp_layout_t *layout,
                                             uint8_t dim) {
   const mp_atoms_t wanted = reshard_plan_list_of(search, &search->target, dim);
   mp_atoms_t list = {0};
@@ -290,13 +289,13 @@ static mp_atoms_t reshard_plan_scatter_list(const mp_search_t *search, const mp_
   return list;
 }
 
-static void reshard_plan_reach_by_reducing(mp_search_t *search, uint32_t from) {
+static void reshard_plan_reach_by_reducing(search_t *search, uint32_t from) {
   const mp_layout_t layout = search->nodes[from].layout;
   const mp_atoms_t terms = reshard_plan_list_of(search, &layout, MP_LAYOUT_TERMS);
   if (terms.count == 0) return;
   const double bytes = reshard_plan_part_bytes(search, &layout);
   double size = (double)mp_atoms_product(search->space, &terms);
-  mp_node_t reduce = {.kind = MP_RESHARD_ALL_REDUCE, .layout = layout, .atoms = terms};
+  node_t reduce = {.kind = MP_RESHARD_ALL_REDUCE, .layout = layout, .atoms = terms};
   mp_layout_move(search->space, &reduce.layout, &terms, MP_LAYOUT_COPIES);
   reshard_plan_reach(search, from, reduce, 2 * bytes * (size - 1) / size);
   for (uint32_t i = 0; i < search->num_dims; ++i) {
@@ -304,7 +303,7 @@ static void reshard_plan_reach_by_reducing(mp_search_t *search, uint32_t from) {
     const mp_atoms_t list = reshard_plan_scatter_list(search, &layout, dim);
     if (list.count == 0 || !reshard_plan_has_room(search, &layout, dim, &list)) continue;
     if (list.count != terms.count && !search->may_split_terms) continue;
-    mp_node_t step = {
+    node_t step = {
         .kind = MP_RESHARD_REDUCE_SCATTER, .layout = layout, .to_dim = dim, .atoms = list};
     mp_layout_move(search->space, &step.layout, &list, dim);
     size = (double)mp_atoms_product(search->space, &list);
@@ -312,9 +311,9 @@ static void reshard_plan_reach_by_reducing(mp_search_t *search, uint32_t from) {
   }
 }
 
-// --- the search ---
+// ---- the search ----
 
-static uint32_t reshard_plan_cheapest_open(const mp_search_t *search) {
+static uint32_t reshard_plan_cheapest_open(const search_t *search) {
   uint32_t best = UINT32_MAX;
   for (uint32_t i = 0; i < search->num_nodes; ++i) {
     if (search->nodes[i].is_done) continue;
@@ -324,7 +323,7 @@ static uint32_t reshard_plan_cheapest_open(const mp_search_t *search) {
 }
 
 // The node of the target, or UINT32_MAX.
-static uint32_t reshard_plan_find_target(mp_search_t *search) {
+static uint32_t reshard_plan_find_target(search_t *search) {
   for (uint32_t expansions = 0; expansions < MP_MAX_EXPANSIONS; ++expansions) {
     const uint32_t at = reshard_plan_cheapest_open(search);
     if (at == UINT32_MAX) return at;
@@ -340,8 +339,7 @@ static uint32_t reshard_plan_find_target(mp_search_t *search) {
 }
 
 // Reads the way to a node; false when it is too long. Slices in a row are one.
-static bool reshard_plan_read_steps(const mp_search_t *search, uint32_t at,
-                                    mp_reshard_plan_t *plan) {
+static bool reshard_plan_read_steps(const search_t *search, uint32_t at, mp_reshard_plan_t *plan) {
   uint32_t way[MP_RESHARD_MAX_STEPS * 2];
   uint32_t length = 0;
   plan->bytes = search->nodes[at].cost;
@@ -350,7 +348,7 @@ static bool reshard_plan_read_steps(const mp_search_t *search, uint32_t at,
     way[length++] = at;
   }
   while (length-- > 0) {
-    const mp_node_t *node = &search->nodes[way[length]];
+    const node_t *node = &search->nodes[way[length]];
     plan->bytes -= reshard_plan_step_cost(node->kind);
     mp_reshard_step_t *last = plan->num_steps == 0 ? NULL : &plan->steps[plan->num_steps - 1];
     if (node->kind == MP_RESHARD_SLICE && last != NULL && last->kind == MP_RESHARD_SLICE) {
@@ -446,7 +444,7 @@ static void reshard_plan_merge_runs(mp_atom_space_t *space, uint32_t manual, mp_
   }
 }
 
-static void reshard_plan_note_dims(mp_search_t *search, const mp_layout_t *from) {
+static void reshard_plan_note_dims(search_t *search, const mp_layout_t *from) {
   for (uint32_t d = 0; d < search->type->rank; ++d) {
     if (mp_layout_parts(search->space, from, (uint8_t)d) > 1 ||
         mp_layout_parts(search->space, &search->target, (uint8_t)d) > 1) {
@@ -470,7 +468,7 @@ mp_status_t mp_reshard_plan(const mp_type_t *type, const mp_boxes_t *from, const
   }
   const uint32_t num_partitions = from != NULL ? from->num_partitions : to->num_partitions;
   mp_layout_t start;
-  mp_search_t search = {.space = &out_plan->space, .type = type};
+  search_t search = {.space = &out_plan->space, .type = type};
   if (!reshard_plan_find_layouts(num_partitions, from, to, &out_plan->space, &start,
                                  &search.target))
     return NULL;
@@ -484,7 +482,7 @@ mp_status_t mp_reshard_plan(const mp_type_t *type, const mp_boxes_t *from, const
   reshard_plan_note_dims(&search, &start);
   mp_arena_t *scratch = NULL;
   MP_RETURN_IF_ERROR(mp_arena_create(&scratch));
-  search.nodes = MP_ARENA_ARRAY(scratch, mp_node_t, MP_MAX_NODES);
+  search.nodes = MP_ARENA_ARRAY(scratch, node_t, MP_MAX_NODES);
   search.table = MP_ARENA_ARRAY(scratch, uint16_t, MP_NODE_TABLE);
   if (search.nodes == NULL || search.table == NULL) {
     mp_arena_release(scratch);
@@ -497,7 +495,7 @@ mp_status_t mp_reshard_plan(const mp_type_t *type, const mp_boxes_t *from, const
   return NULL;
 }
 
-// --- terms from parts ---
+// ---- terms from parts ----
 
 bool mp_reshard_find_terms(const mp_boxes_t *from, const mp_boxes_t *to,
                            mp_reshard_terms_t *out_terms) {
@@ -518,7 +516,7 @@ bool mp_reshard_find_terms(const mp_boxes_t *from, const mp_boxes_t *to,
   return true;
 }
 
-// --- what an exchange costs ---
+// ---- what an exchange costs ----
 
 // The part of `wanted` that `held` does not cover, in elements. NULL boxes are whole.
 static double reshard_plan_missing(const mp_type_t *type, const mp_boxes_t *held,

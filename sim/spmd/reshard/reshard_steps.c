@@ -13,9 +13,9 @@ typedef struct {
   const mp_type_t *type;  // of the whole value
   const mp_atom_space_t *space;
   const mp_loc_t *loc;
-} mp_steps_t;
+} steps_t;
 
-static mp_status_t reshard_steps_local_type(const mp_steps_t *steps, const mp_layout_t *layout,
+static mp_status_t reshard_steps_local_type(const steps_t *steps, const mp_layout_t *layout,
                                             const mp_type_t **out_type) {
   int64_t dims[MP_MAX_RANK] = {0};
   for (uint32_t d = 0; d < steps->type->rank; ++d) {
@@ -25,7 +25,7 @@ static mp_status_t reshard_steps_local_type(const mp_steps_t *steps, const mp_la
                         out_type);
 }
 
-// --- groups ---
+// ---- groups ----
 
 // The partition with these digits along the atoms, and those of `first` elsewhere (it has zeros
 // there).
@@ -40,7 +40,7 @@ static int64_t reshard_steps_member(const mp_atom_space_t *space, const mp_atoms
 }
 
 // One row for the partitions that differ in these atoms alone, in the atoms' order.
-static mp_status_t reshard_steps_group_table(const mp_steps_t *steps, const mp_atoms_t *atoms,
+static mp_status_t reshard_steps_group_table(const steps_t *steps, const mp_atoms_t *atoms,
                                              int64_t **out_table, int64_t *out_rows,
                                              int64_t *out_columns) {
   const uint32_t count = steps->space->num_partitions;
@@ -61,7 +61,7 @@ static mp_status_t reshard_steps_group_table(const mp_steps_t *steps, const mp_a
   return NULL;
 }
 
-static mp_status_t reshard_steps_groups_of(const mp_steps_t *steps, const mp_atoms_t *atoms,
+static mp_status_t reshard_steps_groups_of(const steps_t *steps, const mp_atoms_t *atoms,
                                            const mp_attr_t **out_groups) {
   int64_t *table = NULL;
   int64_t rows = 0;
@@ -70,9 +70,9 @@ static mp_status_t reshard_steps_groups_of(const mp_steps_t *steps, const mp_ato
   return mp_append_groups(steps->module, table, rows, columns, out_groups);
 }
 
-// --- slices ---
+// ---- slices ----
 
-static mp_status_t reshard_steps_append_u32(const mp_steps_t *steps, const mp_type_t *type,
+static mp_status_t reshard_steps_append_u32(const steps_t *steps, const mp_type_t *type,
                                             int64_t number, mp_value_t **out_value) {
   uint32_t *data = MP_ARENA_NEW(steps->module->arena, uint32_t);
   MP_RETURN_IF_NULL(data);
@@ -82,7 +82,7 @@ static mp_status_t reshard_steps_append_u32(const mp_steps_t *steps, const mp_ty
 }
 
 // `value` combined with a number; left as it is where the number changes nothing.
-static mp_status_t reshard_steps_append_with(const mp_steps_t *steps, mp_opcode_t code,
+static mp_status_t reshard_steps_append_with(const steps_t *steps, mp_opcode_t code,
                                              mp_value_t **value, int64_t number) {
   if (number == 1 && code != MP_OP_REMAINDER) return NULL;
   mp_value_t *operands[2] = {*value, NULL};
@@ -108,7 +108,7 @@ static uint32_t reshard_steps_read_run(const mp_atom_space_t *space, const mp_at
 }
 
 // partition_id's digits along the atoms, as a number, times `scale`.
-static mp_status_t reshard_steps_append_start(const mp_steps_t *steps, const mp_atoms_t *atoms,
+static mp_status_t reshard_steps_append_start(const steps_t *steps, const mp_atoms_t *atoms,
                                               int64_t scale, mp_value_t *id,
                                               mp_value_t **out_start) {
   mp_value_t *sum = NULL;
@@ -138,7 +138,7 @@ static mp_status_t reshard_steps_append_start(const mp_steps_t *steps, const mp_
 
 // Where a partition's part in layout `fine` starts within its part in `coarse`, whose lists are
 // prefixes of the fine one's: an index per dimension.
-static mp_status_t reshard_steps_append_starts(const mp_steps_t *steps, const mp_layout_t *coarse,
+static mp_status_t reshard_steps_append_starts(const steps_t *steps, const mp_layout_t *coarse,
                                                const mp_layout_t *fine, const mp_type_t *fine_type,
                                                mp_value_t **out_starts) {
   mp_module_t *module = steps->module;
@@ -165,9 +165,8 @@ static mp_status_t reshard_steps_append_starts(const mp_steps_t *steps, const mp
 }
 
 // Keeps the part that the atoms added to each dimension say.
-static mp_status_t reshard_steps_append_slice(const mp_steps_t *steps,
-                                              const mp_reshard_step_t *step, mp_value_t *value,
-                                              mp_value_t **out_value) {
+static mp_status_t reshard_steps_append_slice(const steps_t *steps, const mp_reshard_step_t *step,
+                                              mp_value_t *value, mp_value_t **out_value) {
   const mp_type_t *type = NULL;
   MP_RETURN_IF_ERROR(reshard_steps_local_type(steps, &step->after, &type));
   mp_value_t *operands[MP_MAX_RANK + 1] = {value};
@@ -182,7 +181,7 @@ static mp_status_t reshard_steps_append_slice(const mp_steps_t *steps,
 mp_status_t mp_reshard_append_terms(mp_module_t *module, mp_block_t *block, const mp_type_t *type,
                                     const mp_reshard_terms_t *terms, mp_value_t *value,
                                     const mp_loc_t *loc, mp_value_t **out_value) {
-  const mp_steps_t steps = {module, block, type, &terms->space, loc};
+  const steps_t steps = {module, block, type, &terms->space, loc};
   const mp_type_t *result_type = NULL;
   MP_RETURN_IF_ERROR(reshard_steps_local_type(&steps, &terms->to, &result_type));
   const size_t size = mp_dtype_size(type->dtype);
@@ -198,16 +197,16 @@ mp_status_t mp_reshard_append_terms(mp_module_t *module, mp_block_t *block, cons
                       result_type, NULL, loc, out_value);
 }
 
-// --- permutations ---
+// ---- permutations ----
 
 typedef struct {
   int64_t number;
   uint32_t partition;
-} mp_holder_t;
+} holder_t;
 
 static int reshard_steps_compare_holders(const void *a, const void *b) {
-  const mp_holder_t *left = a;
-  const mp_holder_t *right = b;
+  const holder_t *left = a;
+  const holder_t *right = b;
   if (left->number != right->number) return left->number < right->number ? -1 : 1;
   return left->partition < right->partition ? -1 : 1;
 }
@@ -217,19 +216,19 @@ mp_status_t mp_reshard_append_permute(mp_module_t *module, mp_block_t *block, co
                                       mp_value_t *value, const mp_loc_t *loc,
                                       mp_value_t **out_value) {
   int64_t *pairs = MP_ARENA_ARRAY(module->arena, int64_t, 2 * (size_t)num_partitions);
-  mp_holder_t *holders = mp_malloc(2 * (size_t)num_partitions * sizeof(*holders));
+  holder_t *holders = mp_malloc(2 * (size_t)num_partitions * sizeof(*holders));
   if (pairs == NULL || holders == NULL) {
     mp_free(holders);
     return mp_status_out_of_memory();
   }
-  mp_holder_t *takers = holders + num_partitions;
+  holder_t *takers = holders + num_partitions;
   uint32_t moving = 0;
   for (uint32_t p = 0; p < num_partitions; ++p) {
     pairs[2 * (size_t)p + 1] = p;
     pairs[2 * (size_t)p] = p;
     if (held[p] == wanted[p]) continue;
-    holders[moving] = (mp_holder_t){held[p], p};
-    takers[moving++] = (mp_holder_t){wanted[p], p};
+    holders[moving] = (holder_t){held[p], p};
+    takers[moving++] = (holder_t){wanted[p], p};
   }
   // Without those who keep theirs, every number is still held as often as it is wanted.
   qsort(holders, moving, sizeof(*holders), reshard_steps_compare_holders);
@@ -259,7 +258,7 @@ static void reshard_steps_number_holders(const mp_atom_space_t *space, const mp_
   }
 }
 
-static mp_status_t reshard_steps_append_permutation(const mp_steps_t *steps,
+static mp_status_t reshard_steps_append_permutation(const steps_t *steps,
                                                     const mp_reshard_step_t *step,
                                                     mp_value_t *value, mp_value_t **out_value) {
   const uint32_t count = steps->space->num_partitions;
@@ -273,9 +272,9 @@ static mp_status_t reshard_steps_append_permutation(const mp_steps_t *steps,
   return status;
 }
 
-// --- all steps ---
+// ---- all steps ----
 
-static mp_status_t reshard_steps_append_collective(const mp_steps_t *steps,
+static mp_status_t reshard_steps_append_collective(const steps_t *steps,
                                                    const mp_reshard_step_t *step, mp_value_t *value,
                                                    mp_value_t **out_value) {
   mp_module_t *module = steps->module;
@@ -306,7 +305,7 @@ static mp_status_t reshard_steps_append_collective(const mp_steps_t *steps,
 mp_status_t mp_reshard_append_steps(mp_module_t *module, mp_block_t *block, const mp_type_t *type,
                                     const mp_reshard_plan_t *plan, mp_value_t *value,
                                     const mp_loc_t *loc, mp_value_t **out_value) {
-  const mp_steps_t steps = {module, block, type, &plan->space, loc};
+  const steps_t steps = {module, block, type, &plan->space, loc};
   for (uint32_t i = 0; i < plan->num_steps; ++i) {
     const mp_reshard_step_t *step = &plan->steps[i];
     if (step->kind == MP_RESHARD_SLICE) {

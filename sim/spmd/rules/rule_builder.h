@@ -55,7 +55,7 @@ MP_NODISCARD mp_status_t mp_rule_add_range(mp_rule_builder_t *builder, int64_t s
 MP_NODISCARD mp_status_t mp_rule_add_all(mp_rule_builder_t *builder, int64_t size,
                                          mp_factor_kind_t kind, bool is_blocked, uint32_t dim);
 
-// --- the makers, by subject ---
+// ---- the makers, by subject ----
 
 // rules.c
 MP_NODISCARD mp_status_t mp_rule_make_pointwise(mp_rule_builder_t *builder);

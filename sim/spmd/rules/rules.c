@@ -207,7 +207,7 @@ mp_status_t mp_rule_create(mp_arena_t *arena, const mp_op_t *op, const mp_rule_t
   return builder.has_no_rule ? NULL : mp_rule_builder_finish(&builder, out_rule);
 }
 
-// --- as an attribute ---
+// ---- as an attribute ----
 
 // The rule under way to an attribute. Dimensions without factors get one of size 1 behind the
 // rule's own.
@@ -216,9 +216,9 @@ typedef struct {
   const mp_rule_t *rule;
   int64_t *sizes;
   uint32_t num_sizes;
-} mp_rule_export_t;
+} rule_export_t;
 
-static mp_status_t rules_list_factors(const mp_rule_export_t *e, mp_factor_kind_t kind,
+static mp_status_t rules_list_factors(const rule_export_t *e, mp_factor_kind_t kind,
                                       mp_index_list_t *out_list) {
   int64_t *factors = MP_ARENA_ARRAY(e->arena, int64_t, e->rule->num_factors);
   MP_RETURN_IF_NULL(factors);
@@ -229,7 +229,7 @@ static mp_status_t rules_list_factors(const mp_rule_export_t *e, mp_factor_kind_
   return NULL;
 }
 
-static mp_status_t rules_export_tensor(mp_rule_export_t *e, const mp_type_t *type,
+static mp_status_t rules_export_tensor(rule_export_t *e, const mp_type_t *type,
                                        const mp_dim_factors_t *dims,
                                        mp_tensor_mapping_t *out_mapping) {
   mp_index_list_t *lists = MP_ARENA_ARRAY(e->arena, mp_index_list_t, type->rank);
@@ -254,7 +254,7 @@ static const mp_type_t *rules_tensor_type(const mp_op_t *op, uint32_t tensor) {
                                    : op->results[tensor - op->num_operands].type;
 }
 
-static mp_status_t rules_export_blocked(const mp_rule_export_t *e, mp_index_list_t *out_list) {
+static mp_status_t rules_export_blocked(const rule_export_t *e, mp_index_list_t *out_list) {
   int64_t *factors = MP_ARENA_ARRAY(e->arena, int64_t, e->rule->num_factors);
   MP_RETURN_IF_NULL(factors);
   *out_list = (mp_index_list_t){0, factors};
@@ -272,7 +272,7 @@ mp_status_t mp_rule_export(mp_arena_t *arena, const mp_op_t *op, const mp_rule_t
   mp_sharding_rule_t *out = MP_ARENA_NEW(arena, mp_sharding_rule_t);
   mp_attr_t *attr = MP_ARENA_NEW(arena, mp_attr_t);
   mp_tensor_mapping_t *tensors = MP_ARENA_ARRAY(arena, mp_tensor_mapping_t, num_tensors);
-  mp_rule_export_t e = {arena, rule, MP_ARENA_ARRAY(arena, int64_t, capacity), rule->num_factors};
+  rule_export_t e = {arena, rule, MP_ARENA_ARRAY(arena, int64_t, capacity), rule->num_factors};
   if (out == NULL || attr == NULL || tensors == NULL || e.sizes == NULL) {
     return mp_status_out_of_memory();
   }

@@ -3,7 +3,7 @@
 
 #include "sim/spmd/rules/rule_builder.h"
 
-// --- what a target's dimensions mean ---
+// ---- what a target's dimensions mean ----
 
 static mp_status_t rules_call_make_pointwise(mp_rule_builder_t *builder) {
   return mp_rule_make_pointwise(builder);
@@ -114,7 +114,7 @@ static mp_status_t rules_call_make_approx_top_k(mp_rule_builder_t *builder) {
   return NULL;
 }
 
-// --- the targets ---
+// ---- the targets ----
 
 typedef struct {
   const char *target;
@@ -122,9 +122,9 @@ typedef struct {
   // Dimensions of operand 0 behind the batch, for targets that minipod computes; 0: unknown, none
   // may be sharded to compute.
   uint32_t inner;
-} mp_call_target_t;
+} call_target_t;
 
-static const mp_call_target_t g_targets[] = {
+static const call_target_t g_targets[] = {
     {"ApproxTopK", rules_call_make_approx_top_k, 0},
     {"Cholesky", rules_call_make_pointwise, 0},
     {"CompactWyHelper", rules_call_make_pointwise, 0},
@@ -157,7 +157,7 @@ static const mp_call_target_t g_targets[] = {
     {"xla.sdy.PropagationBarrier", rules_call_make_move, 0},
 };
 
-static const mp_call_target_t *rules_call_find_target(const mp_op_t *op) {
+static const call_target_t *rules_call_find_target(const mp_op_t *op) {
   const mp_str_t target = mp_op_str(op, MP_ATTR_CALL_TARGET_NAME);
   for (size_t i = 0; i < sizeof(g_targets) / sizeof(g_targets[0]); ++i) {
     if (mp_str_is(target, g_targets[i].target)) return &g_targets[i];
@@ -176,13 +176,13 @@ static uint32_t rules_call_stated_batch_dims(const mp_op_t *op) {
 
 uint32_t mp_call_batch_dims(const mp_op_t *op) {
   if (op->code != MP_OP_CUSTOM_CALL || op->num_operands == 0) return 0;
-  const mp_call_target_t *target = rules_call_find_target(op);
+  const call_target_t *target = rules_call_find_target(op);
   const uint32_t rank = op->operands[0]->type->rank;
   if (target != NULL && target->inner != 0) return rank < target->inner ? 0 : rank - target->inner;
   return rules_call_stated_batch_dims(op);
 }
 
-// --- what a call says itself ---
+// ---- what a call says itself ----
 
 static bool rules_call_has(mp_index_list_t list, uint32_t factor) {
   return mp_index_list_has(list, factor);
@@ -233,7 +233,7 @@ mp_status_t mp_rule_make_stated(mp_rule_builder_t *builder, const mp_sharding_ru
 }
 
 mp_status_t mp_rule_make_custom_call(mp_rule_builder_t *builder) {
-  const mp_call_target_t *target = rules_call_find_target(builder->op);
+  const call_target_t *target = rules_call_find_target(builder->op);
   if (target != NULL && builder->op->num_operands != 0) return target->make(builder);
   builder->has_no_rule = true;
   return NULL;

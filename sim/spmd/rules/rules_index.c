@@ -11,11 +11,11 @@ typedef struct {
   mp_index_list_t dropped;  // of the array, not in `slices`
   mp_index_list_t array_batching, indices_batching;
   int64_t index_vector_dim;
-} mp_slicing_t;
+} slicing_t;
 
 // A factor in dimensions of the array (and what is made of it), the indices, the slices; negative:
 // not there. Scatter has several arrays and as many slices.
-static mp_status_t rules_index_put_slicing(mp_rule_builder_t *builder, const mp_slicing_t *s,
+static mp_status_t rules_index_put_slicing(mp_rule_builder_t *builder, const slicing_t *s,
                                            int64_t size, mp_factor_kind_t kind, bool is_blocked,
                                            int64_t array_dim, int64_t indices_dim,
                                            int64_t slices_dim) {
@@ -63,7 +63,7 @@ static bool rules_index_is_common_reduction(const mp_op_t *op) {
 }
 
 // A dimension of the slices that runs along one of the array.
-static mp_status_t rules_index_put_window(mp_rule_builder_t *builder, const mp_slicing_t *s,
+static mp_status_t rules_index_put_window(mp_rule_builder_t *builder, const slicing_t *s,
                                           int64_t array_dim, int64_t slices_dim) {
   const int64_t array_size = s->array->dims[array_dim];
   const int64_t size = s->slices->dims[slices_dim];
@@ -83,7 +83,7 @@ static mp_status_t rules_index_put_window(mp_rule_builder_t *builder, const mp_s
 }
 
 // A dimension of the slices that runs along one of the indices, and perhaps of the array.
-static mp_status_t rules_index_put_index_batch(mp_rule_builder_t *builder, const mp_slicing_t *s,
+static mp_status_t rules_index_put_index_batch(mp_rule_builder_t *builder, const slicing_t *s,
                                                int64_t indices_dim, int64_t slices_dim) {
   int64_t array_dim = -1;
   for (uint32_t i = 0; i < s->indices_batching.count; ++i) {
@@ -97,7 +97,7 @@ static mp_status_t rules_index_put_index_batch(mp_rule_builder_t *builder, const
                                  indices_dim, slices_dim);
 }
 
-static mp_status_t rules_index_put_dropped(mp_rule_builder_t *builder, const mp_slicing_t *s) {
+static mp_status_t rules_index_put_dropped(mp_rule_builder_t *builder, const slicing_t *s) {
   for (uint32_t i = 0; i < s->dropped.count; ++i) {
     const int64_t dim = s->dropped.values[i];
     const int64_t size = s->array->dims[dim];
@@ -108,7 +108,7 @@ static mp_status_t rules_index_put_dropped(mp_rule_builder_t *builder, const mp_
   return NULL;
 }
 
-static mp_status_t rules_index_put_all(mp_rule_builder_t *builder, const mp_slicing_t *s) {
+static mp_status_t rules_index_put_all(mp_rule_builder_t *builder, const slicing_t *s) {
   int64_t array_dim = 0;
   int64_t batch = 0;
   for (uint32_t d = 0; d < s->slices->rank; ++d) {
@@ -132,7 +132,7 @@ static mp_status_t rules_index_put_all(mp_rule_builder_t *builder, const mp_slic
 
 mp_status_t mp_rule_make_gather(mp_rule_builder_t *builder) {
   const mp_op_t *op = builder->op;
-  const mp_slicing_t slicing = {
+  const slicing_t slicing = {
       .is_scatter = false,
       .op = op,
       .array = op->operands[0]->type,
@@ -149,7 +149,7 @@ mp_status_t mp_rule_make_gather(mp_rule_builder_t *builder) {
 
 mp_status_t mp_rule_make_scatter(mp_rule_builder_t *builder) {
   const mp_op_t *op = builder->op;
-  const mp_slicing_t slicing = {
+  const slicing_t slicing = {
       .is_scatter = true,
       .op = op,
       .array = op->operands[0]->type,

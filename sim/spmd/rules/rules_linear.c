@@ -36,17 +36,17 @@ mp_status_t mp_rule_make_dot_general(mp_rule_builder_t *builder) {
   return NULL;
 }
 
-// --- convolution ---
+// ---- convolution ----
 
 // The dimension numbers of a convolution.
 typedef struct {
   int64_t lhs_batch, lhs_feature, rhs_in, rhs_out, out_batch, out_feature;
   mp_index_list_t lhs_spatial, rhs_spatial, out_spatial;
   int64_t batch_groups, feature_groups;
-} mp_conv_dims_t;
+} conv_dims_t;
 
-static mp_conv_dims_t rules_linear_conv_dims(const mp_op_t *op) {
-  return (mp_conv_dims_t){
+static conv_dims_t rules_linear_conv_dims(const mp_op_t *op) {
+  return (conv_dims_t){
       .lhs_batch = mp_op_int(op, MP_ATTR_INPUT_BATCH_DIMENSION, 0),
       .lhs_feature = mp_op_int(op, MP_ATTR_INPUT_FEATURE_DIMENSION, 0),
       .rhs_in = mp_op_int(op, MP_ATTR_KERNEL_INPUT_FEATURE_DIMENSION, 0),
@@ -63,7 +63,7 @@ static mp_conv_dims_t rules_linear_conv_dims(const mp_op_t *op) {
 
 // A spatial dimension of the input is sharded along the windows (as the output is) or within the
 // window (as the kernel is): a factor for each, the larger one first, as far as the size goes.
-static mp_status_t rules_linear_put_spatial(mp_rule_builder_t *builder, const mp_conv_dims_t *dims,
+static mp_status_t rules_linear_put_spatial(mp_rule_builder_t *builder, const conv_dims_t *dims,
                                             uint32_t i) {
   const int64_t in = dims->lhs_spatial.values[i];
   const int64_t window = dims->rhs_spatial.values[i];
@@ -88,7 +88,7 @@ static mp_status_t rules_linear_put_spatial(mp_rule_builder_t *builder, const mp
 
 mp_status_t mp_rule_make_convolution(mp_rule_builder_t *builder) {
   const mp_op_t *op = builder->op;
-  const mp_conv_dims_t dims = rules_linear_conv_dims(op);
+  const conv_dims_t dims = rules_linear_conv_dims(op);
   const mp_type_t *rhs = op->operands[1]->type;
   const mp_type_t *out = op->results[0].type;
   if (dims.batch_groups > 1) {
@@ -114,7 +114,7 @@ mp_status_t mp_rule_make_convolution(mp_rule_builder_t *builder) {
                      (mp_rule_place_t[]){{1, dims.rhs_out}, {2, dims.out_feature}}, 2);
 }
 
-// --- matrices and transforms ---
+// ---- matrices and transforms ----
 
 // The dimensions before the last `matrix` ones are independent problems.
 static mp_status_t rules_linear_put_batch(mp_rule_builder_t *builder, uint32_t matrix) {

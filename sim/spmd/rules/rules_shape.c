@@ -146,7 +146,7 @@ mp_status_t mp_rule_make_bitcast_convert(mp_rule_builder_t *builder) {
                      (mp_rule_place_t[]){{longer, shape->rank}}, 1);
 }
 
-// --- reshape ---
+// ---- reshape ----
 
 static int64_t rules_shape_gcd(int64_t a, int64_t b) {
   while (b != 0) {
@@ -164,11 +164,11 @@ typedef struct {
   uint32_t dim;
   int64_t left;  // of the dimension; 0: not begun
   int64_t done;  // product of the factors so far
-} mp_reshape_side_t;
+} reshape_side_t;
 
 // Begins the next dimension where one ended; those of size 1 have a factor of their own. Sets what
 // is left of it, 1 behind the last one.
-static mp_status_t rules_shape_begin_dim(mp_rule_builder_t *builder, mp_reshape_side_t *side,
+static mp_status_t rules_shape_begin_dim(mp_rule_builder_t *builder, reshape_side_t *side,
                                          int64_t *out_left) {
   for (; side->dim < side->type->rank && side->type->dims[side->dim] == 1; ++side->dim) {
     MP_RETURN_IF_ERROR(
@@ -181,7 +181,7 @@ static mp_status_t rules_shape_begin_dim(mp_rule_builder_t *builder, mp_reshape_
   return NULL;
 }
 
-static void rules_shape_advance(mp_reshape_side_t *side, int64_t factor) {
+static void rules_shape_advance(reshape_side_t *side, int64_t factor) {
   side->done *= factor;
   side->left /= factor;
   if (side->left > 1) return;
@@ -189,7 +189,7 @@ static void rules_shape_advance(mp_reshape_side_t *side, int64_t factor) {
   ++side->dim;
 }
 
-static mp_status_t rules_shape_put_own(mp_rule_builder_t *builder, mp_reshape_side_t *side,
+static mp_status_t rules_shape_put_own(mp_rule_builder_t *builder, reshape_side_t *side,
                                        int64_t factor) {
   MP_RETURN_IF_ERROR(mp_rule_add(builder, factor, MP_FACTOR_PASS,
                                  (mp_rule_place_t[]){{side->tensor, side->dim}}, 1));
@@ -207,8 +207,8 @@ static int64_t rules_shape_catch_up(int64_t left, int64_t common, int64_t behind
 // Walks both shapes from the major end. Where the sizes share a divisor that factor is common; once
 // they do not, the factors are each side's own until the products meet again.
 mp_status_t mp_rule_make_reshape(mp_rule_builder_t *builder) {
-  mp_reshape_side_t in = {.tensor = 0, .type = builder->op->operands[0]->type, .done = 1};
-  mp_reshape_side_t out = {.tensor = 1, .type = builder->op->results[0].type, .done = 1};
+  reshape_side_t in = {.tensor = 0, .type = builder->op->operands[0]->type, .done = 1};
+  reshape_side_t out = {.tensor = 1, .type = builder->op->results[0].type, .done = 1};
   int64_t elements = 0;
   if (!mp_type_num_elements(in.type, &elements) || elements == 0) {
     builder->has_no_rule = true;  // nothing to shard

@@ -71,9 +71,9 @@ typedef struct {
   mp_arena_t *arena;
   mp_annotations_t *out;
   uint32_t capacity;
-} mp_collector_t;
+} collector_t;
 
-static mp_status_t annotations_add_mesh(mp_collector_t *collector, const mp_mesh_t *mesh) {
+static mp_status_t annotations_add_mesh(collector_t *collector, const mp_mesh_t *mesh) {
   mp_annotations_t *out = collector->out;
   if (mesh == NULL) return NULL;
   for (uint32_t i = 0; i < out->num_meshes; ++i) {
@@ -91,7 +91,7 @@ static mp_status_t annotations_add_mesh(mp_collector_t *collector, const mp_mesh
   return NULL;
 }
 
-static mp_status_t annotations_add_attr(mp_collector_t *collector, mp_attr_name_t name,
+static mp_status_t annotations_add_attr(collector_t *collector, mp_attr_name_t name,
                                         const mp_attr_t *attr) {
   if (name == MP_ATTR_MHLO_SHARDING) collector->out->has_gspmd = true;
   if (attr->kind == MP_KIND_SHARDING)
@@ -110,7 +110,7 @@ static mp_status_t annotations_visit(void *context, mp_op_t *op) {
   return NULL;
 }
 
-static mp_status_t annotations_add_dicts(mp_collector_t *collector, const mp_attr_t *const *dicts,
+static mp_status_t annotations_add_dicts(collector_t *collector, const mp_attr_t *const *dicts,
                                          uint32_t count) {
   for (uint32_t i = 0; dicts != NULL && i < count; ++i) {
     if (dicts[i] == NULL || dicts[i]->kind != MP_KIND_DICT) continue;
@@ -124,7 +124,7 @@ static mp_status_t annotations_add_dicts(mp_collector_t *collector, const mp_att
 
 mp_status_t mp_annotations_collect(mp_module_t *module, mp_annotations_t *out) {
   *out = (mp_annotations_t){0};
-  mp_collector_t collector = {.arena = module->arena, .out = out};
+  collector_t collector = {.arena = module->arena, .out = out};
   const mp_func_t *main = module->main;
   MP_RETURN_IF_ERROR(annotations_add_dicts(&collector, main->arg_attrs, main->body->num_args));
   MP_RETURN_IF_ERROR(annotations_add_dicts(&collector, main->result_attrs, main->num_results));

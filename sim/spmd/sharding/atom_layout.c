@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-// --- spaces ---
+// ---- spaces ----
 
 static uint32_t atom_layout_prime_factors(uint32_t number, int64_t *primes) {
   uint32_t count = 0;
@@ -49,7 +49,7 @@ uint32_t mp_layout_spaces(uint32_t num_partitions, mp_atom_space_t *spaces) {
   return num_spaces;
 }
 
-// --- from boxes ---
+// ---- from boxes ----
 
 // Orders a dimension's atoms by how far each moves the part number, which must be what the digits
 // after it make.
@@ -126,7 +126,7 @@ bool mp_layout_from_boxes(const mp_atom_space_t *space, const mp_boxes_t *boxes,
   return true;
 }
 
-// --- reading and changing ---
+// ---- reading and changing ----
 
 mp_atoms_t mp_layout_atoms(const mp_atom_space_t *space, const mp_layout_t *layout, uint8_t dim) {
   mp_atoms_t list = {0};

@@ -5,16 +5,16 @@
 
 #include "sim/ir/mesh.h"
 
-// --- the space ---
+// ---- the space ----
 
 enum { MP_MAX_CUTS = 64 };
 
 typedef struct {
   int64_t cuts[MP_MAX_CUTS];  // ascending divisors of the number of partitions
   uint32_t count;
-} mp_cuts_t;
+} cuts_t;
 
-static bool atoms_add_cut(mp_cuts_t *cuts, int64_t value) {
+static bool atoms_add_cut(cuts_t *cuts, int64_t value) {
   uint32_t at = 0;
   while (at < cuts->count && cuts->cuts[at] < value) ++at;
   if (at < cuts->count && cuts->cuts[at] == value) return true;
@@ -26,7 +26,7 @@ static bool atoms_add_cut(mp_cuts_t *cuts, int64_t value) {
 }
 
 // The suffix products of a mesh's axes; false when it does not cover the partitions.
-static bool atoms_cut_by_mesh(const mp_mesh_t *mesh, uint32_t num_partitions, mp_cuts_t *cuts) {
+static bool atoms_cut_by_mesh(const mp_mesh_t *mesh, uint32_t num_partitions, cuts_t *cuts) {
   int64_t size = 1;
   for (uint32_t i = mesh->num_axes; i-- > 0;) {
     if (mesh->axes[i].size < 1 || mesh->axes[i].size > (int64_t)num_partitions) return false;
@@ -79,7 +79,7 @@ static bool atoms_append_primes(mp_atom_space_t *space, int64_t ratio, int64_t s
 mp_status_t mp_atom_space_create(mp_arena_t *arena, const mp_mesh_t *const *meshes,
                                  uint32_t num_meshes, uint32_t num_partitions,
                                  mp_atom_space_t *out_space, bool *out_found) {
-  mp_cuts_t cuts = {.cuts = {1}, .count = 1};
+  cuts_t cuts = {.cuts = {1}, .count = 1};
   mp_atom_space_t space = {.num_partitions = num_partitions};
   bool found = atoms_add_cut(&cuts, num_partitions);
   for (uint32_t i = 0; i < num_meshes && found; ++i) {
@@ -99,7 +99,7 @@ mp_status_t mp_atom_space_create(mp_arena_t *arena, const mp_mesh_t *const *mesh
   return NULL;
 }
 
-// --- lists ---
+// ---- lists ----
 
 int64_t mp_atoms_product(const mp_atom_space_t *space, const mp_atoms_t *atoms) {
   int64_t product = 1;
@@ -162,7 +162,7 @@ bool mp_atoms_of_axis(const mp_atom_space_t *space, const mp_mesh_t *mesh,
   return covered == digit.size;
 }
 
-// --- shardings ---
+// ---- shardings ----
 
 mp_status_t mp_atom_sharding_create(mp_arena_t *arena, uint32_t rank, bool is_open,
                                     mp_atom_sharding_t **out_sharding) {
@@ -298,7 +298,7 @@ void mp_atom_sharding_print(const mp_atom_sharding_t *sharding, mp_strbuf_t *out
   mp_strbuf_putc(out, ']');
 }
 
-// --- boxes ---
+// ---- boxes ----
 
 // Partitions that differ only in the unreduced atoms hold terms of one sum.
 static mp_status_t atoms_make_partials(const mp_atom_space_t *space, const mp_spmd_scope_t *scope,

@@ -4,7 +4,7 @@
 
 #include "sim/ir/mesh.h"
 
-// --- scopes ---
+// ---- scopes ----
 
 mp_status_t mp_spmd_scope_top(mp_arena_t *arena, uint32_t num_partitions,
                               const mp_spmd_scope_t **out_scope) {
@@ -34,19 +34,19 @@ static bool placement_list_has_axis(const mp_axis_list_t *list, mp_str_t axis) {
   return false;
 }
 
-// --- meshes ---
+// ---- meshes ----
 
 // A mesh resolved for P partitions: the position of each partition in the mesh's row-major order.
 typedef struct {
   const mp_mesh_t *mesh;
   bool is_trivial;           // one device (or none named): sharding over it means nothing
   const int64_t *positions;  // [num_partitions], NULL: the partition itself
-} mp_mesh_view_t;
+} mesh_view_t;
 
 static mp_status_t placement_view_mesh(mp_arena_t *arena, const mp_mesh_t *mesh,
-                                       uint32_t num_partitions, mp_mesh_view_t *out_view) {
+                                       uint32_t num_partitions, mesh_view_t *out_view) {
   if (mesh == NULL) return mp_status_make(MP_INVALID_ARGUMENT, "a sharding without a mesh");
-  mp_mesh_view_t view = {.mesh = mesh, .is_trivial = mp_mesh_size(mesh) == 1};
+  mesh_view_t view = {.mesh = mesh, .is_trivial = mp_mesh_size(mesh) == 1};
   if (!view.is_trivial) {
     MP_RETURN_IF_ERROR(mp_mesh_positions(arena, mesh, num_partitions, &view.positions));
   }
@@ -54,17 +54,17 @@ static mp_status_t placement_view_mesh(mp_arena_t *arena, const mp_mesh_t *mesh,
   return NULL;
 }
 
-static int64_t placement_digit_of(const mp_mesh_view_t *view, mp_mesh_digit_t digit,
+static int64_t placement_digit_of(const mesh_view_t *view, mp_mesh_digit_t digit,
                                   uint32_t partition) {
   const int64_t position = view->positions == NULL ? partition : view->positions[partition];
   return mp_mesh_digit_of(digit, position);
 }
 
-// --- groups ---
+// ---- groups ----
 
 // The position of each partition with all digits but those of the manual axes set to 0; `keys` is
 // 0 at first.
-static mp_status_t placement_manual_keys(const mp_spmd_scope_t *parent, const mp_mesh_view_t *view,
+static mp_status_t placement_manual_keys(const mp_spmd_scope_t *parent, const mesh_view_t *view,
                                          const mp_axis_list_t *manual_axes, int64_t *keys) {
   for (uint32_t i = 0; i < manual_axes->count; ++i) {
     if (mp_spmd_scope_is_manual(parent, manual_axes->axes[i].name)) continue;
@@ -108,7 +108,7 @@ static mp_status_t placement_make_groups(mp_arena_t *scratch, const mp_spmd_scop
   const uint32_t count = parent->num_partitions;
   uint32_t capacity = 16;
   while (capacity < 2 * (uint64_t)count) capacity *= 2;
-  mp_mesh_view_t view = {0};
+  mesh_view_t view = {0};
   MP_RETURN_IF_ERROR(placement_view_mesh(scratch, mesh, count, &view));
   *out_groups = parent->groups;
   if (view.is_trivial) return NULL;
@@ -145,7 +145,7 @@ mp_status_t mp_spmd_scope_enter(mp_arena_t *arena, const mp_spmd_scope_t *parent
   return NULL;
 }
 
-// --- boxes ---
+// ---- boxes ----
 
 mp_status_t mp_placement_start(const mp_spmd_scope_t *scope, const mp_type_t *type,
                                mp_boxes_t *out_boxes, int64_t **out_starts, int64_t **out_sizes) {
@@ -203,10 +203,10 @@ typedef struct {
   mp_mesh_digit_t digits[MP_MAX_DIGITS];
   uint32_t end[MP_MAX_RANK];  // after the digits of a dimension
   uint32_t num_dim_digits;
-} mp_split_t;
+} split_t;
 
 // Digits of one position overlap when their ranges [stride, stride * size) do.
-static bool placement_overlaps(const mp_split_t *split, mp_mesh_digit_t digit) {
+static bool placement_overlaps(const split_t *split, mp_mesh_digit_t digit) {
   for (uint32_t i = 0; i < split->count; ++i) {
     const mp_mesh_digit_t other = split->digits[i];
     if (digit.stride < other.stride * other.size && other.stride < digit.stride * digit.size) {
@@ -225,7 +225,7 @@ static bool placement_counts(const mp_spmd_scope_t *scope, const mp_axis_list_t 
 // Adds the digit of one axis, if it counts.
 static mp_status_t placement_add_digit(const mp_spmd_scope_t *scope, const mp_mesh_t *mesh,
                                        const mp_axis_ref_t *axis, const mp_axis_list_t *only,
-                                       mp_split_t *split) {
+                                       split_t *split) {
   mp_mesh_digit_t digit = {1, 1};
   if (!placement_counts(scope, only, axis->name)) return NULL;
   MP_RETURN_IF_ERROR(mp_mesh_find_digit(mesh, axis, &digit));
@@ -241,7 +241,7 @@ static mp_status_t placement_add_digit(const mp_spmd_scope_t *scope, const mp_me
 // As the products of disjoint digits are at most the mesh's size, nothing here can overflow.
 static mp_status_t placement_split_of(const mp_spmd_scope_t *scope,
                                       const mp_sdy_sharding_t *sharding, const mp_axis_list_t *only,
-                                      mp_split_t *split) {
+                                      split_t *split) {
   split->count = 0;
   for (uint32_t d = 0; d < sharding->rank; ++d) {
     const mp_axis_list_t *axes = &sharding->dims[d].axes;
@@ -258,9 +258,8 @@ static mp_status_t placement_split_of(const mp_spmd_scope_t *scope,
   return NULL;
 }
 
-static void placement_fill_dim(const mp_mesh_view_t *view, const mp_boxes_t *boxes,
-                               const mp_split_t *split, uint32_t d, int64_t *starts,
-                               int64_t *sizes) {
+static void placement_fill_dim(const mesh_view_t *view, const mp_boxes_t *boxes,
+                               const split_t *split, uint32_t d, int64_t *starts, int64_t *sizes) {
   const uint32_t begin = d == 0 ? 0 : split->end[d - 1];
   int64_t parts = 1;
   for (uint32_t i = begin; i < split->end[d]; ++i) parts *= split->digits[i].size;
@@ -312,11 +311,11 @@ static mp_status_t placement_boxes_from_sdy(mp_arena_t *scratch, const mp_spmd_s
                                             const mp_sdy_sharding_t *sharding,
                                             const mp_axis_list_t *only,
                                             const mp_boxes_t **out_boxes) {
-  mp_mesh_view_t view = {0};
+  mesh_view_t view = {0};
   MP_RETURN_IF_ERROR(placement_view_mesh(scratch, sharding->mesh, scope->num_partitions, &view));
   *out_boxes = NULL;
   if (view.is_trivial) return NULL;
-  mp_split_t split;
+  split_t split;
   MP_RETURN_IF_ERROR(placement_split_of(scope, sharding, only, &split));
   if (split.count == 0) return NULL;
   mp_boxes_t boxes;
@@ -384,7 +383,7 @@ mp_status_t mp_placement_local_type(mp_arena_t *arena, const mp_type_t *type,
   return mp_type_tensor(arena, type->dtype, dims, type->rank, out_type);
 }
 
-// --- tiles ---
+// ---- tiles ----
 
 // The part number of each partition in dimension d, and the number of parts; false when the parts
 // are not ceil(n/k) each.

@@ -9,11 +9,11 @@ typedef struct {
   const mp_boxes_t *boxes;  // or
   const int32_t *groups;    // [num_groups]
   uint32_t num_groups;
-} mp_pool_entry_t;
+} pool_entry_t;
 
 struct mp_spmd_pool_s {
   mp_arena_t *arena;
-  mp_pool_entry_t *entries;  // open addressing, at most half full
+  pool_entry_t *entries;  // open addressing, at most half full
   uint32_t num_entries, capacity;
   uint64_t bytes;
   int64_t *scratch;
@@ -25,7 +25,7 @@ mp_status_t mp_spmd_pool_create(mp_arena_t *arena, mp_spmd_pool_t **out_pool) {
   MP_RETURN_IF_NULL(pool);
   pool->arena = arena;
   pool->capacity = 64;
-  pool->entries = MP_ARENA_ARRAY(arena, mp_pool_entry_t, pool->capacity);
+  pool->entries = MP_ARENA_ARRAY(arena, pool_entry_t, pool->capacity);
   MP_RETURN_IF_NULL(pool->entries);
   *out_pool = pool;
   return NULL;
@@ -56,7 +56,7 @@ mp_status_t mp_spmd_pool_scratch(mp_spmd_pool_t *pool, uint64_t count, int64_t *
   return NULL;
 }
 
-// --- the table ---
+// ---- the table ----
 
 static bool placement_pool_same_numbers(const int64_t *a, const int64_t *b, uint64_t count) {
   return count == 0 || memcmp(a, b, count * sizeof(*a)) == 0;
@@ -71,18 +71,18 @@ static bool placement_pool_same_boxes(const mp_boxes_t *a, const mp_boxes_t *b) 
          placement_pool_same_numbers(a->sizes, b->sizes, count);
 }
 
-static bool placement_pool_same_groups(const mp_pool_entry_t *a, const mp_pool_entry_t *b) {
+static bool placement_pool_same_groups(const pool_entry_t *a, const pool_entry_t *b) {
   if (a->groups == NULL || b->groups == NULL) return a->groups == b->groups;
   return a->num_groups == b->num_groups &&
          memcmp(a->groups, b->groups, a->num_groups * sizeof(*a->groups)) == 0;
 }
 
 // The entry equal to `wanted`, or the free one where it belongs.
-static mp_pool_entry_t *placement_pool_find(mp_pool_entry_t *entries, uint32_t capacity,
-                                            const mp_pool_entry_t *wanted) {
+static pool_entry_t *placement_pool_find(pool_entry_t *entries, uint32_t capacity,
+                                         const pool_entry_t *wanted) {
   uint32_t at = (uint32_t)wanted->hash & (capacity - 1);
   for (;; at = (at + 1) & (capacity - 1)) {
-    mp_pool_entry_t *entry = &entries[at];
+    pool_entry_t *entry = &entries[at];
     if (entry->boxes == NULL && entry->groups == NULL) return entry;
     if (entry->hash == wanted->hash && placement_pool_same_boxes(entry->boxes, wanted->boxes) &&
         placement_pool_same_groups(entry, wanted)) {
@@ -91,15 +91,15 @@ static mp_pool_entry_t *placement_pool_find(mp_pool_entry_t *entries, uint32_t c
   }
 }
 
-static mp_status_t placement_pool_add(mp_spmd_pool_t *pool, mp_pool_entry_t *free_entry,
-                                      const mp_pool_entry_t *entry) {
+static mp_status_t placement_pool_add(mp_spmd_pool_t *pool, pool_entry_t *free_entry,
+                                      const pool_entry_t *entry) {
   *free_entry = *entry;
   if (++pool->num_entries * 2 <= pool->capacity) return NULL;
   const uint32_t capacity = pool->capacity * 2;
-  mp_pool_entry_t *entries = MP_ARENA_ARRAY(pool->arena, mp_pool_entry_t, capacity);
+  pool_entry_t *entries = MP_ARENA_ARRAY(pool->arena, pool_entry_t, capacity);
   MP_RETURN_IF_NULL(entries);
   for (uint32_t i = 0; i < pool->capacity; ++i) {
-    const mp_pool_entry_t *old = &pool->entries[i];
+    const pool_entry_t *old = &pool->entries[i];
     if (old->boxes != NULL || old->groups != NULL)
       *placement_pool_find(entries, capacity, old) = *old;
   }
@@ -108,7 +108,7 @@ static mp_status_t placement_pool_add(mp_spmd_pool_t *pool, mp_pool_entry_t *fre
   return NULL;
 }
 
-// --- boxes and groups ---
+// ---- boxes and groups ----
 
 static mp_status_t placement_pool_copy_boxes(mp_spmd_pool_t *pool, const mp_boxes_t *boxes,
                                              const mp_boxes_t **out_copy) {
@@ -129,13 +129,13 @@ static mp_status_t placement_pool_copy_boxes(mp_spmd_pool_t *pool, const mp_boxe
 mp_status_t mp_spmd_pool_boxes(mp_spmd_pool_t *pool, const mp_boxes_t *boxes,
                                const mp_boxes_t **out_boxes) {
   const size_t bytes = (size_t)boxes->num_partitions * boxes->rank * sizeof(int64_t);
-  mp_pool_entry_t wanted = {.hash = MP_HASH_START, .boxes = boxes};
+  pool_entry_t wanted = {.hash = MP_HASH_START, .boxes = boxes};
   wanted.hash = mp_hash_bytes(wanted.hash, boxes->dims, boxes->rank * sizeof(int64_t));
   wanted.hash = mp_hash_bytes(wanted.hash, boxes->starts, bytes);
   wanted.hash = mp_hash_bytes(wanted.hash, boxes->sizes, bytes);
   wanted.hash = mp_hash_u64(wanted.hash, (uint64_t)(uintptr_t)boxes->groups);
   wanted.hash = mp_hash_u64(wanted.hash, (uint64_t)(uintptr_t)boxes->partials);
-  mp_pool_entry_t *entry = placement_pool_find(pool->entries, pool->capacity, &wanted);
+  pool_entry_t *entry = placement_pool_find(pool->entries, pool->capacity, &wanted);
   if (entry->boxes == NULL) {
     MP_RETURN_IF_ERROR(placement_pool_copy_boxes(pool, boxes, &wanted.boxes));
     *out_boxes = wanted.boxes;
@@ -148,9 +148,9 @@ mp_status_t mp_spmd_pool_boxes(mp_spmd_pool_t *pool, const mp_boxes_t *boxes,
 mp_status_t mp_spmd_pool_groups(mp_spmd_pool_t *pool, const int32_t *groups, uint32_t count,
                                 const int32_t **out_groups) {
   const size_t bytes = count * sizeof(*groups);
-  mp_pool_entry_t wanted = {.groups = groups, .num_groups = count};
+  pool_entry_t wanted = {.groups = groups, .num_groups = count};
   wanted.hash = mp_hash_bytes(mp_hash_u64(MP_HASH_START, count), groups, bytes);
-  mp_pool_entry_t *entry = placement_pool_find(pool->entries, pool->capacity, &wanted);
+  pool_entry_t *entry = placement_pool_find(pool->entries, pool->capacity, &wanted);
   if (entry->groups == NULL) {
     MP_RETURN_IF_ERROR(placement_pool_account(pool, bytes));
     wanted.groups = mp_arena_copy(pool->arena, groups, bytes);

@@ -6,7 +6,7 @@
 #include "sim/numeric/float.h"
 #include "tests/unit/support/unit.h"
 
-// --- groups ---
+// ---- groups ----
 
 typedef struct {
   mp_group_mode_t mode;
@@ -89,7 +89,7 @@ static void test_devices_in_no_group(void **state) {
   mp_arena_release(arena);
 }
 
-// --- a bench: devices with one operand each, all in one group or in rows of a table ---
+// ---- a bench: devices with one operand each, all in one group or in rows of a table ----
 
 enum { MAX_DEVICES = 40, MAX_OPERANDS = 6 };
 
@@ -178,7 +178,7 @@ static int32_t *out32(bench_t *bench, uint32_t device) {
   return bench->outputs[device][0];
 }
 
-// --- reducers ---
+// ---- reducers ----
 
 #define COMBINE(name, type, expr)                                                               \
   static void name(const void *context, int64_t count, const void *a, const void *b, void *out, \
@@ -355,7 +355,7 @@ static void test_variadic_all_reduce(void **state) {
   bench_end(&bench);
 }
 
-// --- gather, scatter, all_to_all along every dimension of [4, 6, 8] ---
+// ---- gather, scatter, all_to_all along every dimension of [4, 6, 8] ----
 
 static const int64_t g_dims[3] = {4, 6, 8};
 
@@ -463,7 +463,7 @@ static void test_all_to_all(void **state) {
   }
 }
 
-// --- permute, broadcast ---
+// ---- permute, broadcast ----
 
 static void test_permute_and_broadcast(void **state) {
   (void)state;
@@ -493,7 +493,7 @@ static void test_permute_and_broadcast(void **state) {
   bench_end(&bench);
 }
 
-// --- exchange: random box maps ---
+// ---- exchange: random box maps ----
 
 static uint64_t g_seed;
 
@@ -591,7 +591,7 @@ static void test_random_exchanges(void **state) {
   for (uint64_t seed = 1; seed <= 1000; ++seed) random_exchange(seed);
 }
 
-// --- ragged all_to_all ---
+// ---- ragged all_to_all ----
 
 // Two devices, three rows of two elements; index arrays have one entry for each partner.
 static void ragged_begin(bench_t *bench, mp_dtype_t index_type) {
@@ -675,7 +675,7 @@ static void test_ragged_errors(void **state) {
   }
 }
 
-// --- what does not depend on values ---
+// ---- what does not depend on values ----
 
 static void test_empty_arrays(void **state) {
   (void)state;

@@ -52,7 +52,7 @@ static void test_types(void **state) {
 static void test_names(void **state) {
   (void)state;
   mp_opcode_t code;
-  for (int i = 0; i < MP_OP_COUNT; i++) {
+  for (int i = 0; i < MP_OP_COUNT; ++i) {
     assert_true(mp_opcode_from_name(mp_str(mp_op_info((mp_opcode_t)i)->name), &code));
     assert_int_equal(code, i);
   }
@@ -60,7 +60,7 @@ static void test_names(void **state) {
   assert_false(mp_opcode_from_name(MP_STR("mhlo."), &code));
   assert_false(mp_opcode_from_name(MP_STR(""), &code));
   assert_false(mp_opcode_from_name(MP_STR("mhlo.func.call"), &code));
-  for (int i = 1; i < MP_ATTR_NAME_COUNT; i++)
+  for (int i = 1; i < MP_ATTR_NAME_COUNT; ++i)
     assert_int_equal(mp_attr_name_from_text(mp_str(mp_attr_name_text((mp_attr_name_t)i))), i);
   assert_int_equal(mp_attr_name_from_text(MP_STR("nothing")), MP_ATTR_OTHER);
 
@@ -98,7 +98,7 @@ static void test_locations(void **state) {
   mp_loc_t fused[40];
   const mp_loc_t *children[40][2];
   mp_loc_t unknown = {.kind = MP_LOC_UNKNOWN};
-  for (int i = 0; i < 40; i++) {
+  for (int i = 0; i < 40; ++i) {
     children[i][0] = children[i][1] = i == 0 ? &unknown : &fused[i - 1];
     fused[i] = (mp_loc_t){.kind = MP_LOC_FUSED, .num_children = 2, .children = children[i]};
   }
@@ -261,7 +261,7 @@ static void test_errors(void **state) {
   assert_status(mp_op_error(s.add, MP_INTERNAL, "bad"), MP_INTERNAL,
                 "bad [stablehlo.add, a.py:1:2]");
   mp_mesh_t meshes[5] = {{.name = MP_STR("m0")}, {.name = MP_STR("m1")}, {.name = MP_STR("m2")}};
-  for (int i = 0; i < 5; i++) assert_ok(mp_module_add_mesh(s.module, &meshes[i]));
+  for (int i = 0; i < 5; ++i) assert_ok(mp_module_add_mesh(s.module, &meshes[i]));
   assert_ptr_equal(mp_module_find_mesh(s.module, MP_STR("m2")), &meshes[2]);
   assert_null(mp_module_find_mesh(s.module, MP_STR("m9")));
   mp_module_release(s.module);

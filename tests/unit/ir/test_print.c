@@ -93,7 +93,7 @@ static void test_numbers(void **state) {
       {"dense<[true, true]> : tensor<2xi1>", "dense<true> : tensor<2xi1>"},
       {"dense<[[], []]> : tensor<2x0xf32>", "dense<> : tensor<2x0xf32>"},
   };
-  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i)
     check_number(cases[i][0], cases[i][1]);
 }
 
@@ -148,9 +148,9 @@ static void test_ptr_map(void **state) {
   uint64_t value = 0;
   mp_ptr_map_init(&map);
   assert_false(mp_ptr_map_get(&map, keys, &value));
-  for (uint64_t i = 0; i < COUNT; i++) assert_ok(mp_ptr_map_set(&map, keys + i * 16, i));
+  for (uint64_t i = 0; i < COUNT; ++i) assert_ok(mp_ptr_map_set(&map, keys + i * 16, i));
   assert_ok(mp_ptr_map_set(&map, keys + 32, 77));
-  for (uint64_t i = 0; i < COUNT; i++) {
+  for (uint64_t i = 0; i < COUNT; ++i) {
     assert_true(mp_ptr_map_get(&map, keys + i * 16, &value));
     assert_int_equal(value, i == 2 ? 77 : i);
   }

@@ -7,9 +7,9 @@
 
 static void test_table(void **state) {
   (void)state;
-  for (int code = 0; code < MP_OP_COUNT; code++) {
+  for (int code = 0; code < MP_OP_COUNT; ++code) {
     mp_schema_t schema = mp_schema_of((mp_opcode_t)code);
-    for (uint32_t i = 0; i < schema.count; i++) {
+    for (uint32_t i = 0; i < schema.count; ++i) {
       const mp_schema_attr_t *row = &schema.attrs[i];
       assert_true(row->kinds != 0);
       assert_ptr_equal(mp_schema_find((mp_opcode_t)code, row->name), row);
@@ -27,7 +27,7 @@ static void test_table(void **state) {
 }
 
 static const mp_attr_t *find(const mp_named_attr_t *attrs, uint32_t count, mp_attr_name_t name) {
-  for (uint32_t i = 0; i < count; i++)
+  for (uint32_t i = 0; i < count; ++i)
     if (attrs[i].name == name) return attrs[i].value;
   return NULL;
 }
@@ -60,7 +60,7 @@ static void test_completion(void **state) {
   assert_int_equal(strides->u.ints.values[2], 1);
 
   mp_op_t op = {.code = MP_OP_REDUCE_WINDOW, .num_attrs = count, .attrs = attrs};
-  for (uint32_t i = 0; i < count; i++) {
+  for (uint32_t i = 0; i < count; ++i) {
     const mp_schema_attr_t *row = mp_schema_find(MP_OP_REDUCE_WINDOW, attrs[i].name);
     if (row == NULL) continue;
     assert_int_equal(mp_schema_is_default(&op, row, attrs[i].value),
@@ -73,10 +73,10 @@ static void test_defaults_are_defaults(void **state) {
   (void)state;
   mp_arena_t *arena;
   assert_ok(mp_arena_create(&arena));
-  for (int code = 0; code < MP_OP_COUNT; code++) {
+  for (int code = 0; code < MP_OP_COUNT; ++code) {
     mp_op_t op = {.code = (mp_opcode_t)code};
     assert_ok(mp_schema_complete(arena, op.code, NULL, 0, &op.attrs, &op.num_attrs));
-    for (uint32_t i = 0; i < op.num_attrs; i++) {
+    for (uint32_t i = 0; i < op.num_attrs; ++i) {
       const mp_schema_attr_t *row = mp_schema_find(op.code, op.attrs[i].name);
       if (!mp_schema_is_default(&op, row, op.attrs[i].value))
         fail_msg("%s of %s", mp_attr_name_text(row->name), mp_op_info(op.code)->name);

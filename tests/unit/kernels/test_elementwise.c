@@ -26,7 +26,7 @@ static void binary(mp_opcode_t code, mp_dtype_t dtype, int64_t n, const void *x,
   run(code, 2, (mp_dtype_t[]){dtype, dtype}, dtype, n, (const void *[]){x, y}, out);
 }
 
-// --- Integers ---
+// ---- Integers ----
 
 static void test_division_at_the_edges(void **state) {
   (void)state;
@@ -95,7 +95,7 @@ static void test_four_bit_integers_wrap(void **state) {
   assert_true(back[0] == 7 && back[1] == -8 && back[2] == -1);
 }
 
-// --- Floats ---
+// ---- Floats ----
 
 static void test_minimum_maximum(void **state) {
   (void)state;
@@ -259,7 +259,7 @@ static void test_reduce_precision(void **state) {
   bench_end(&bench);
 }
 
-// --- Complex ---
+// ---- Complex ----
 
 static void test_complex(void **state) {
   (void)state;
@@ -284,7 +284,7 @@ static void test_complex(void **state) {
   assert_true(value[0] == 1 && value[1] == 2);
 }
 
-// --- Compare, select, clamp ---
+// ---- Compare, select, clamp ----
 
 static void compare(uint32_t direction, uint32_t type, mp_dtype_t dtype, int64_t n, const void *x,
                     const void *y, uint8_t *out) {

@@ -477,7 +477,7 @@ static void top_k_takes_the_largest(void **state) {
   bench_end(&bench);
 }
 
-// --- Batch normalization ---
+// ---- Batch normalization ----
 
 enum { OUTER = 4, FEATURES = 3, INNER = 300, ALL = OUTER * FEATURES * INNER };
 

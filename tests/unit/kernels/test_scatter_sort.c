@@ -3,7 +3,7 @@
 
 #include "tests/unit/support/region_test.h"
 
-// --- scatter ---
+// ---- scatter ----
 
 static void test_scatter_adds_rows_with_repeated_and_foreign_indices(void **state) {
   (void)state;
@@ -204,7 +204,7 @@ static void test_scatter_of_elements(void **state) {
   }
 }
 
-// --- sort ---
+// ---- sort ----
 
 typedef struct {
   float key;
@@ -313,7 +313,7 @@ static void test_sort_puts_nan_last(void **state) {
   bench_end(&bench);
 }
 
-// --- map ---
+// ---- map ----
 
 static void test_map(void **state) {
   (void)state;

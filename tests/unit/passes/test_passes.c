@@ -4,7 +4,7 @@
 #include "sim/passes/passes.h"
 #include "tests/unit/support/ir_test.h"
 
-// --- sugar ---
+// ---- sugar ----
 
 static void test_broadcast_and_dot(void **state) {
   (void)state;
@@ -116,7 +116,7 @@ static void test_torch_index_select_refuses(void **state) {
   ir_end(&ir);
 }
 
-// --- einsum ---
+// ---- einsum ----
 
 static mp_value_t *einsum(ir_t *ir, const char *config, const char *type) {
   return ir_op(ir, MP_OP_EINSUM, type, VALUES(ir->args[0], ir->args[1]),
@@ -201,7 +201,7 @@ static void test_einsum_refuses(void **state) {
   }
 }
 
-// --- replica groups as mesh axes ---
+// ---- replica groups as mesh axes ----
 
 static const mp_mesh_axis_t g_axes[] = {{{"x", 1}, 2}, {{"y", 1}, 4}};
 
@@ -264,7 +264,7 @@ static void test_mesh_groups_refuses(void **state) {
   check_groups(&large, AXES(AXIS("y")), "empty or larger");
 }
 
-// --- dynamic ops ---
+// ---- dynamic ops ----
 
 static void test_dynamic_shapes(void **state) {
   (void)state;
@@ -345,7 +345,7 @@ static void test_dynamic_conv(void **state) {
   ir_end(&ir);
 }
 
-// --- tuples and futures ---
+// ---- tuples and futures ----
 
 static void test_tuples(void **state) {
   (void)state;
@@ -460,7 +460,7 @@ static void test_tuple_refusals(void **state) {
   ir_end(&ir);
 }
 
-// --- splats and folding ---
+// ---- splats and folding ----
 
 static void test_splat(void **state) {
   (void)state;
@@ -560,7 +560,7 @@ static void test_fold_equal_ops(void **state) {
   ir_end(&ir);
 }
 
-// --- dead code, inlining ---
+// ---- dead code, inlining ----
 
 static void test_dead_code(void **state) {
   (void)state;

@@ -16,7 +16,7 @@ static mp_module_t *read_fixture(const char *name) {
   return module;
 }
 
-// --- the format's numbers ---
+// ---- the format's numbers ----
 
 static mp_bc_cursor_t cursor(const uint8_t *data, size_t size) {
   return (mp_bc_cursor_t){data, data, data + size};
@@ -75,7 +75,7 @@ static void narrow_bits_are_a_byte_and_masked(void **state) {
   assert_int_equal(bits, 0xFFFFFFFF);
 }
 
-// --- the table of operations ---
+// ---- the table of operations ----
 
 static mp_attr_name_t attr_named(const char *text) {
   return mp_attr_name_from_text(mp_str(text));
@@ -120,7 +120,7 @@ static void table_is_the_list_of_operations(void **state) {
   free(list.data);
 }
 
-// --- whole programs ---
+// ---- whole programs ----
 
 static void check_program(const char *path) {
   fixture_t file = fixture_read_path(path);
@@ -196,7 +196,7 @@ static void old_versions_read_the_same(void **state) {
   mp_strbuf_deinit(&newest);
 }
 
-// --- damaged programs ---
+// ---- damaged programs ----
 
 static mp_status_t read_bytes(const char *data, size_t size) {
   mp_module_t *module = NULL;

@@ -143,7 +143,7 @@ static void bad_assignments_are_refused(void **state) {
   }
 }
 
-// --- named options ---
+// ---- named options ----
 
 static mp_status_t read_named(const char *name, uint32_t field, uint64_t number, const char *text) {
   mp_strbuf_t message, entry, value;
@@ -186,7 +186,7 @@ static void named_options_are_known_or_refused_by_name(void **state) {
                 "'1.5' is not a valid int value.");
 }
 
-// --- layouts and what cannot be honoured ---
+// ---- layouts and what cannot be honoured ----
 
 static mp_status_t read_layout(const int64_t *minor_to_major, size_t rank, bool tuple) {
   mp_strbuf_t message, shape, layout, outer;

@@ -35,7 +35,7 @@ static mp_op_t *find_op(mp_module_t *module, mp_opcode_t code) {
 }
 
 static void check_prints(const mp_module_t *module, const char *name) {
-  for (int i = 0; i < 4; i++) {
+  for (int i = 0; i < 4; ++i) {
     const mp_print_options_t options = {.generic = (i & 1) != 0, .locations = (i & 2) != 0};
     mp_strbuf_t text;
     mp_strbuf_init(&text);
@@ -51,7 +51,7 @@ static void check_prints(const mp_module_t *module, const char *name) {
   }
 }
 
-// --- every operation in both forms ---
+// ---- every operation in both forms ----
 
 static char *read_fixture(const char *name) {
   char path[512];
@@ -101,7 +101,7 @@ static void test_forms(void **state) {
   free(text);
 }
 
-// --- what clients write by hand ---
+// ---- what clients write by hand ----
 
 static void test_bare_function(void **state) {
   (void)state;
@@ -236,7 +236,7 @@ static void test_aliases(void **state) {
   mp_module_release(module);
 }
 
-// --- constants ---
+// ---- constants ----
 
 static const mp_attr_t *constant_of(mp_module_t **out_module, const char *text) {
   char program[1024];
@@ -296,7 +296,7 @@ static void test_bad_constants(void **state) {
       {"dense_resource<a> : tensor<2xf32>", "dense_resource<...> is not supported"},
       {"3 : i32", "expected a constant"},
   };
-  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
     char program[512];
     snprintf(program, sizeof(program), "func.func @main() { %%0 = stablehlo.constant %s return }",
              cases[i][0]);
@@ -304,7 +304,7 @@ static void test_bad_constants(void **state) {
   }
 }
 
-// --- errors ---
+// ---- errors ----
 
 static void test_errors(void **state) {
   (void)state;
@@ -347,11 +347,11 @@ static void test_errors(void **state) {
       {"func.func @main() { }\n$", "2:1: expected a module or a function, found '$'"},
       {"func.func @f() { return }\nfunc.func @g() { return }", "no function 'main'"},
   };
-  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i)
     expect_error(cases[i][0], cases[i][1]);
 }
 
-// --- what malicious programs try ---
+// ---- what malicious programs try ----
 
 static char *repeat(const char *head, const char *part, int count, const char *tail) {
   size_t size = strlen(head) + strlen(part) * (size_t)count + strlen(tail) + 1;
@@ -359,7 +359,7 @@ static char *repeat(const char *head, const char *part, int count, const char *t
   assert_non_null(text);
   strcpy(text, head);
   char *at = text + strlen(head);
-  for (int i = 0; i < count; i++, at += strlen(part)) memcpy(at, part, strlen(part));
+  for (int i = 0; i < count; ++i, at += strlen(part)) memcpy(at, part, strlen(part));
   strcpy(at, tail);
   return text;
 }
@@ -374,7 +374,7 @@ static void test_depth(void **state) {
       {"func.func @main(%p: tensor<i1>) {", "\"stablehlo.case\"(%p) ({"},
       {"func.func @main() { %0 = stablehlo.constant dense<[", "["},
   };
-  for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+  for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); ++i) {
     char *text = repeat(parts[i][0], parts[i][1], 100000, "");
     mp_module_t *module = NULL;
     mp_status_t status = mp_read_text(text, strlen(text), &module);
@@ -390,7 +390,7 @@ static void test_expansion(void **state) {
   mp_strbuf_t text;
   mp_strbuf_init(&text);
   mp_strbuf_puts(&text, "#a0 = [1, 2]\n");
-  for (int i = 1; i < 40; i++) mp_strbuf_printf(&text, "#a%d = [#a%d, #a%d]\n", i, i - 1, i - 1);
+  for (int i = 1; i < 40; ++i) mp_strbuf_printf(&text, "#a%d = [#a%d, #a%d]\n", i, i - 1, i - 1);
   mp_strbuf_puts(&text, "module attributes {x.a = #a39} { func.func @main() { return } }");
   expect_error(mp_strbuf_text(&text), "the aliases expand to more");
   mp_strbuf_deinit(&text);

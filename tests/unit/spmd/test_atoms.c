@@ -70,7 +70,7 @@ static model_t draw_model(uint64_t seed) {
   return model;
 }
 
-// --- the model ---
+// ---- the model ----
 
 static int64_t coordinate(const model_t *model, uint32_t device, uint32_t axis) {
   int64_t position = model->position_of[device];
@@ -127,7 +127,7 @@ static void check_partials(const model_t *model, const mp_boxes_t *boxes) {
   }
 }
 
-// --- Shardy's form ---
+// ---- Shardy's form ----
 
 static const mp_mesh_t *model_mesh(const model_t *model, mp_arena_t *arena) {
   static const char *const names[MAX_AXES] = {"x", "y", "z"};
@@ -219,7 +219,7 @@ static void test_against_model(void **state) {
   }
 }
 
-// --- GSPMD's form ---
+// ---- GSPMD's form ----
 
 // "{devices=[2,1,2,2]0,1,2,... last_tile_dims={unreduced, replicated}}": tile by tile.
 static void print_gspmd(const model_t *model, mp_strbuf_t *out) {
@@ -327,7 +327,7 @@ static int print_seed(void **state) {
   return 0;
 }
 
-// --- particular strings ---
+// ---- particular strings ----
 
 static void check_imported(const char *text, const char *expected) {
   ir_t ir = ir_start("8x16xf32", "8x16xf32");

@@ -65,7 +65,7 @@ static void check(const char *params, const char *results, const char *body, con
   mp_module_release(module);
 }
 
-// --- gather and scatter ---
+// ---- gather and scatter ----
 
 #define GATHER                                                                                  \
   "%r = \"stablehlo.gather\"(%array, %indices) <{dimension_numbers = "                          \
@@ -122,7 +122,7 @@ static void test_scatter(void **state) {
         "tensor<8x6xf32>", SCATTER, g_second, "all_gather 4x6xf32; scatter 8x6xf32; return");
 }
 
-// --- windows ---
+// ---- windows ----
 
 static void test_windows(void **state) {
   (void)state;
@@ -159,7 +159,7 @@ static void test_windows(void **state) {
       "return");
 }
 
-// --- what moves elements ---
+// ---- what moves elements ----
 
 static void test_moving(void **state) {
   (void)state;
@@ -204,7 +204,7 @@ static void test_moving(void **state) {
         "compare 4xi1; broadcast_in_dim 4xi1; select 4xf32; return");
 }
 
-// --- what needs a dimension whole ---
+// ---- what needs a dimension whole ----
 
 static void test_spreading(void **state) {
   (void)state;
@@ -222,7 +222,7 @@ static void test_spreading(void **state) {
         "", "custom_call 2x3x3xf32; return");
 }
 
-// --- reductions that are no single op ---
+// ---- reductions that are no single op ----
 
 static void test_argmax(void **state) {
   (void)state;

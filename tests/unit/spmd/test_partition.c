@@ -65,7 +65,7 @@ static mp_value_t *unary(ir_t *ir, mp_opcode_t code, const char *type, mp_value_
   return ir_op(ir, code, type, VALUES(operand), NO_ATTRS);
 }
 
-// --- automatic code ---
+// ---- automatic code ----
 
 // Elementwise ops stay on parts, other ops get their operands whole.
 static void test_elementwise_and_others(void **state) {
@@ -194,7 +194,7 @@ static void test_unreduced(void **state) {
   ir_end(&ir);
 }
 
-// --- ops on parts ---
+// ---- ops on parts ----
 
 static mp_block_t *reducer(ir_t *ir, mp_opcode_t code) {
   mp_block_t *outer = ir->block;
@@ -386,7 +386,7 @@ static void test_uneven(void **state) {
   ir_end(&ir);
 }
 
-// --- control flow ---
+// ---- control flow ----
 
 // What a loop captures is brought before the loop, once; its carried values are whole.
 static void test_while_captures(void **state) {
@@ -425,7 +425,7 @@ static void test_while_captures(void **state) {
   ir_end(&ir);
 }
 
-// --- manual regions ---
+// ---- manual regions ----
 
 // The body is local code already; its results feed ops outside as parts.
 static void test_manual(void **state) {
@@ -544,7 +544,7 @@ static void test_manual_refusals(void **state) {
   }
 }
 
-// --- GSPMD's manual code ---
+// ---- GSPMD's manual code ----
 
 static mp_value_t *call(ir_t *ir, const char *target, const char *type, const char *sharding,
                         mp_value_t *operand) {

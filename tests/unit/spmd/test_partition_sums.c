@@ -7,7 +7,7 @@
 #include "tests/unit/support/ir_test.h"
 #include "tests/unit/support/sdy_test.h"
 
-// --- combining ---
+// ---- combining ----
 
 static mp_value_t *sum(ir_t *ir, mp_value_t *value, bool is_minor) {
   ir->module->num_partitions = 4;
@@ -69,7 +69,7 @@ static void test_combine(void **state) {
   check_sums(&ir, "11");
 }
 
-// --- terms ---
+// ---- terms ----
 
 static void annotate(ir_t *ir, const mp_attr_t **slot, const mp_mesh_t *mesh, const char *text) {
   mp_named_attr_t item =

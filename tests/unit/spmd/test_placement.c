@@ -40,7 +40,7 @@ static void check_boxes(const mp_boxes_t *boxes, const char *expected) {
   mp_strbuf_deinit(&out);
 }
 
-// --- Shardy ---
+// ---- Shardy ----
 
 typedef struct {
   const char *mesh, *type, *sharding, *expected;
@@ -220,7 +220,7 @@ static void test_pool(void **state) {
   finish(&bench);
 }
 
-// --- scopes ---
+// ---- scopes ----
 
 static void test_scopes(void **state) {
   (void)state;
@@ -248,7 +248,7 @@ static void test_scopes(void **state) {
   finish(&bench);
 }
 
-// --- GSPMD ---
+// ---- GSPMD ----
 
 static void test_gspmd_strings(void **state) {
   (void)state;
@@ -330,7 +330,7 @@ static void test_gspmd_refusals(void **state) {
   }
 }
 
-// --- random shardings against straightforward models ---
+// ---- random shardings against straightforward models ----
 
 static uint64_t g_seed;
 
@@ -538,7 +538,7 @@ static void test_random_gspmd(void **state) {
   for (uint64_t seed = 1; seed <= 2000; ++seed) random_gspmd(seed);
 }
 
-// --- limits ---
+// ---- limits ----
 
 static void test_limits(void **state) {
   (void)state;

@@ -5,7 +5,7 @@
 #include "tests/unit/support/ir_test.h"
 #include "tests/unit/support/sdy_test.h"
 
-// --- spaces ---
+// ---- spaces ----
 
 static void check_space(uint32_t num_partitions, const char *first, const char *second,
                         const char *expected) {
@@ -44,7 +44,7 @@ static void test_spaces(void **state) {
               "2/4 2/2 2/1");
 }
 
-// --- programs: eight partitions as x=2 y=4, so x is atom 0 and y is atoms 1 and 2 ---
+// ---- programs: eight partitions as x=2 y=4, so x is atom 0 and y is atoms 1 and 2 ----
 
 static const mp_mesh_t *g_mesh;
 

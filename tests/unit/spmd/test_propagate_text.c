@@ -170,7 +170,7 @@ static void test_device_order(void **state) {
       TEXTS("-> (tensor<8x16xf32> " SHARDED("[{\"x\", ?}, {?}]")));
 }
 
-// --- errors ---
+// ---- errors ----
 
 static void check_refused(const char *program, const char *message) {
   mp_module_t *module = NULL;
@@ -199,7 +199,7 @@ static void test_group_errors(void **state) {
                 "sharding group 1 has members inside and outside of a manual region");
 }
 
-// --- GSPMD ---
+// ---- GSPMD ----
 
 #define CALL(target, operand, config, sharding, from, to)                      \
   "stablehlo.custom_call @" target "(" operand ") {backend_config = \"" config \

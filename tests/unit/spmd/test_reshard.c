@@ -111,7 +111,7 @@ static void test_groups(void **state) {
   ir_end(&bench.ir);
 }
 
-// --- at random ---
+// ---- at random ----
 
 static uint32_t next(uint32_t *seed) {
   *seed = *seed * 1664525u + 1013904223u;
@@ -188,7 +188,7 @@ static void test_random(void **state) {
   assert_true(sent <= 1.1 * missing);
 }
 
-// --- layouts ---
+// ---- layouts ----
 
 static void test_layouts(void **state) {
   (void)state;

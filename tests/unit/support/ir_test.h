@@ -29,7 +29,7 @@ enum { IR_MAX = 16 };
 #define ATTRS(...)  ((mp_named_attr_t[]){__VA_ARGS__, {.value = NULL}})
 #define NO_ATTRS    ((mp_named_attr_t[]){{.value = NULL}})
 
-// --- types: "4x8xf32", "f32", "token"; "(f32,(token,s))" is a tuple, "<f32>" a future ---
+// ---- types: "4x8xf32", "f32", "token"; "(f32,(token,s))" is a tuple, "<f32>" a future ----
 
 static inline const mp_type_t *ir_parse_type(ir_t *ir, const char **at);
 
@@ -78,7 +78,7 @@ static inline uint32_t ir_types(ir_t *ir, const char *text, const mp_type_t **ty
   return count;
 }
 
-// --- building ---
+// ---- building ----
 
 static inline ir_t ir_start(const char *params, const char *results) {
   ir_t ir = {0};
@@ -178,7 +178,7 @@ static inline mp_value_t *ir_constant(ir_t *ir, const char *type_text, const voi
 #define IR_I64S(ir, type, ...) \
   ir_constant((ir), (type), (int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}))
 
-// --- the dump: one line per op; attributes that hold their default are left out ---
+// ---- the dump: one line per op; attributes that hold their default are left out ----
 
 static inline void ir_dump_numbers(mp_strbuf_t *out, const int64_t *values, size_t count) {
   for (size_t i = 0; i < count; ++i) {
