@@ -4,8 +4,13 @@
     tests/layers.py [ROOT]
 
 A room is a folder of C files.  The table below names every room and what it may include besides
-its own files.  The check fails when an include is not in the table, when the table has a circle,
-when a folder with C files is not in it, or when two C files of the tree have the same name.
+its own files.  The check fails when
+
+- an include is not in the table, or the table has a circle;
+- a folder with C files is not in the table, has no README, or holds too many files;
+- two C files of the tree have the same name;
+- a file-level function of a C file does not begin with the file's name.
+
 Prints each finding and exits 1, or a count and exits 0.
 """
 
@@ -26,6 +31,8 @@ KNOWS = {
     "topology": BASE,
     "collectives/transport/mpi": [],
     "collectives/transport": ["sim/base", "collectives/transport/mpi"],
+    "collectives/transport/bootstrap": ["sim/base", "collectives/transport/mpi",
+                                        "collectives/transport"],
     "collectives": [*BASE, "collectives/transport"],
     "sim/ir": BASE,
     "sim/ir/compare": [*IR, "sim/ir/print"],
@@ -56,13 +63,19 @@ KNOWS = {
     "sim/plan": [*IR, "sim/ir/print", "sim/ir/verify", "sim/readers", "sim/passes",
                  "sim/spmd/gspmd", "sim/spmd/partition", "sim/kernels", "sim/kernels/elementwise",
                  "topology", "collectives"],
-    "sim/runtime": [*IR, "sim/kernels", "sim/plan", "topology", *COLLECTIVES],
+    "sim/runtime": [*IR, "sim/kernels", "sim/plan", "topology", *COLLECTIVES,
+                    "collectives/transport/bootstrap"],
     "pjrt/c_api": [],
     "pjrt": [*IR, "sim/ir/print", "sim/readers/options", "sim/plan", "sim/runtime", "topology",
              "pjrt/c_api"],
     "pjrt/extensions": ["sim/base", "sim/spmd/sharding", "pjrt"],
 }
 TOPS = ("sim", "topology", "collectives", "pjrt")
+MAX_FILES = 26  # of a room: more than anybody reads as one list
+# Functions that macros make from their name, which cannot have their file's.
+NAMED_BY_MACROS = {("pjrt_memory.c", "set_user_data"), ("elementwise_complex.c", "multiply"),
+                   ("elementwise_complex.c", "negate"), ("eigen.c", "mp_tridiagonal_ql")}
+FUNCTION = re.compile(r"^(?:MP_\w+ )*static\s[^;={}()]*?\b(\w+)\(", re.MULTILINE)
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 
 
@@ -113,10 +126,35 @@ def repeated_names(root: pathlib.Path):
       yield f"{name} is the name of several files: {', '.join(paths)}"
 
 
+def full_rooms(root: pathlib.Path):
+  """Rooms that hold too much, or do not say what they hold."""
+  for room in KNOWS:
+    count = len(files_of(root, room))
+    if count > MAX_FILES:
+      yield f"{room}/ holds {count} C files, more than {MAX_FILES}"
+    if not (root / room / "README.md").exists():
+      yield f"{room}/ has no README.md"
+
+
+def nameless_functions(root: pathlib.Path):
+  """File-level functions that do not say which file they are of."""
+  for room in KNOWS:
+    for file in files_of(root, room):
+      if file.suffix != ".c":
+        continue
+      for match in FUNCTION.finditer(file.read_text()):
+        name = match.group(1)
+        if (name != file.stem and not name.startswith(file.stem + "_") and name.islower()
+            and not name.startswith("_") and (file.name, name) not in NAMED_BY_MACROS):
+          line = file.read_text().count("\n", 0, match.start(1)) + 1
+          yield f"{file.relative_to(root)}:{line}: {name} does not begin with {file.stem}_"
+
+
 def main() -> int:
   root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else __file__).resolve()
   root = root if root.is_dir() else root.parents[1]
-  wrong = [*wrong_includes(root), *circles(), *unknown_rooms(root), *repeated_names(root)]
+  wrong = [*wrong_includes(root), *circles(), *unknown_rooms(root), *full_rooms(root),
+           *repeated_names(root), *nameless_functions(root)]
   for finding in wrong:
     print(finding)
   files = sum(len(files_of(root, room)) for room in KNOWS)

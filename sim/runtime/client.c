@@ -1,6 +1,6 @@
 #include "sim/runtime/client.h"
 
-#include "collectives/transport/bootstrap.h"
+#include "collectives/transport/bootstrap/bootstrap.h"
 #include "sim/base/alloc.h"
 #include "sim/base/log.h"
 #include "sim/base/process.h"

@@ -29,8 +29,8 @@ typedef struct mp_client_s mp_client_t;
 typedef struct mp_device_s mp_device_t;
 typedef struct mp_memory_s mp_memory_t;
 
-// Joins the world of this process first (collectives/transport/bootstrap.h): all its processes make
-// their n-th clients together, and agree on the pod or fail together.
+// Joins the world of this process first (collectives/transport/bootstrap/bootstrap.h): all its
+// processes make their n-th clients together, and agree on the pod or fail together.
 MP_NODISCARD mp_status_t mp_client_create(const mp_options_t *options, mp_client_t **out_client);
 // The same in a given world, which must live as long as the client; NULL: alone.
 MP_NODISCARD mp_status_t mp_client_create_in(const mp_options_t *options, mp_world_t *world,

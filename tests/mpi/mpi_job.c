@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "collectives/transport/bootstrap.h"
+#include "collectives/transport/bootstrap/bootstrap.h"
 #include "sim/base/alloc.h"
 #include "sim/base/clock.h"
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectives/transport/bootstrap.h"
+#include "collectives/transport/bootstrap/bootstrap.h"
 #include "sim/base/clock.h"
 #include "sim/base/futex.h"
 

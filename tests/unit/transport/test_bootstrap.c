@@ -1,7 +1,7 @@
 // Joining, as far as it goes without MPI: who is alone, and what is refused. (tests/mpi has the
 // rest.)
 
-#include "collectives/transport/bootstrap.h"
+#include "collectives/transport/bootstrap/bootstrap.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // Launchers, from the environment alone.
 
-#include "collectives/transport/launcher.h"
+#include "collectives/transport/bootstrap/launcher.h"
 
 #include <stdio.h>
 #include <stdlib.h>

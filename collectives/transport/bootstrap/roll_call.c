@@ -1,4 +1,4 @@
-#include "collectives/transport/roll_call.h"
+#include "collectives/transport/bootstrap/roll_call.h"
 
 #include <inttypes.h>
 #include <stddef.h>

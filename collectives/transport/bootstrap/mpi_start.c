@@ -1,4 +1,4 @@
-#include "collectives/transport/mpi_start.h"
+#include "collectives/transport/bootstrap/mpi_start.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "collectives/transport/roll_call.h"
+#include "collectives/transport/bootstrap/roll_call.h"
 #include "sim/base/alloc.h"
 #include "sim/base/str.h"
 

@@ -1,4 +1,4 @@
-#include "collectives/transport/leave.h"
+#include "collectives/transport/bootstrap/leave.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // Launchers: whether an MPI launcher started this process, from the environment.
-#ifndef MINIPOD_COLLECTIVES_TRANSPORT_LAUNCHER_H_
-#define MINIPOD_COLLECTIVES_TRANSPORT_LAUNCHER_H_
+#ifndef MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_LAUNCHER_H_
+#define MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_LAUNCHER_H_
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,4 +25,4 @@ bool mp_launcher_find(mp_launcher_t *out_launcher);
 // Whether MPI belongs to another process, from which this one descends.
 bool mp_launcher_is_child_of_rank(void);
 
-#endif  // MINIPOD_COLLECTIVES_TRANSPORT_LAUNCHER_H_
+#endif  // MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_LAUNCHER_H_

@@ -1,4 +1,4 @@
-#include "collectives/transport/bootstrap.h"
+#include "collectives/transport/bootstrap/bootstrap.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "collectives/transport/launcher.h"
-#include "collectives/transport/leave.h"
+#include "collectives/transport/bootstrap/launcher.h"
+#include "collectives/transport/bootstrap/leave.h"
+#include "collectives/transport/bootstrap/mpi_start.h"
 #include "collectives/transport/mpi.h"
-#include "collectives/transport/mpi_start.h"
 #include "collectives/transport/shm.h"
 #include "collectives/transport/world_internal.h"
 #include "sim/base/alloc.h"

@@ -2,8 +2,8 @@
 //
 // An exit handler, because it knows the exit status, runs for every kind of program, and comes
 // after everything that Python does at its end.
-#ifndef MINIPOD_COLLECTIVES_TRANSPORT_LEAVE_H_
-#define MINIPOD_COLLECTIVES_TRANSPORT_LEAVE_H_
+#ifndef MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_LEAVE_H_
+#define MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_LEAVE_H_
 
 #include "collectives/transport/mpi/mpi_module.h"
 #include "collectives/transport/transport.h"
@@ -14,4 +14,4 @@ MP_NODISCARD mp_status_t mp_leave_prepare(const mp_mpi_module_t *module, bool is
 // What is to be left in an orderly way: the world with its MPI transport.
 void mp_leave_set_world(mp_world_t *world, mp_transport_t *mpi);
 
-#endif  // MINIPOD_COLLECTIVES_TRANSPORT_LEAVE_H_
+#endif  // MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_LEAVE_H_

@@ -1,8 +1,8 @@
 // Starting MPI: finding the module, initializing, learning who we are.
-#ifndef MINIPOD_COLLECTIVES_TRANSPORT_MPI_START_H_
-#define MINIPOD_COLLECTIVES_TRANSPORT_MPI_START_H_
+#ifndef MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_MPI_START_H_
+#define MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_MPI_START_H_
 
-#include "collectives/transport/launcher.h"
+#include "collectives/transport/bootstrap/launcher.h"
 #include "collectives/transport/mpi/mpi_module.h"
 #include "sim/base/status.h"
 
@@ -17,4 +17,4 @@ MP_NODISCARD mp_status_t mp_mpi_open_module(const char *path, const mp_launcher_
 MP_NODISCARD mp_status_t mp_mpi_start(const mp_mpi_module_t *module, const mp_launcher_t *launcher,
                                       double timeout_s, mp_mpi_who_t *out_who, bool *out_is_ours);
 
-#endif  // MINIPOD_COLLECTIVES_TRANSPORT_MPI_START_H_
+#endif  // MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_MPI_START_H_

@@ -1,4 +1,4 @@
-#include "collectives/transport/launcher.h"
+#include "collectives/transport/bootstrap/launcher.h"
 
 #include <stddef.h>
 #include <stdlib.h>

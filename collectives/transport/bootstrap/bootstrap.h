@@ -10,8 +10,8 @@
 // Leaving: joining registers an exit handler. Status 0: says goodbye to all, waits for theirs
 // (MINIPOD_EXIT_TIMEOUT_S), finalizes MPI if this library initialized it. Any other status: ends
 // the whole job with that status; the reason is the last line this rank prints.
-#ifndef MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_H_
-#define MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_H_
+#ifndef MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_BOOTSTRAP_H_
+#define MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_BOOTSTRAP_H_
 
 #include "collectives/transport/world.h"
 #include "sim/base/options.h"
@@ -21,4 +21,4 @@
 // (jax.distributed) are given and disagree with the launcher, both shown.
 MP_NODISCARD mp_status_t mp_world_join(const mp_options_t *options, mp_world_t **out_world);
 
-#endif  // MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_H_
+#endif  // MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_BOOTSTRAP_H_
