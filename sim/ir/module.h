@@ -18,33 +18,28 @@
 #include "sim/ir/loc.h"
 #include "sim/ir/type.h"
 
-enum {
-  MP_OP_TRAIT_UNARY = 1,        // elementwise, one operand
-  MP_OP_TRAIT_BINARY = 2,       // elementwise, two operands
-  MP_OP_TRAIT_TERNARY = 4,      // elementwise but for scalar min/max/pred: clamp, select
-  MP_OP_TRAIT_COLLECTIVE = 8,   // meets other devices
-  MP_OP_TRAIT_EFFECT = 16,      // must stay although its results are unused
-  MP_OP_TRAIT_CONTROL = 32,     // runs its regions, or a function
-  MP_OP_TRAIT_TERMINATOR = 64,  // ends a block
-  MP_OP_TRAIT_ELEMENTWISE = 7,
-};
-
 typedef enum {
-#define MP_OP_ENUM(name, text, operands, results, regions, traits) MP_OP_##name,
+#define MP_OP_ENUM(name, ...) MP_OP_##name,
   MP_OPS(MP_OP_ENUM)
 #undef MP_OP_ENUM
       MP_OP_COUNT
 } mp_opcode_t;
 
+// A row of the op list (sim/ir/op_list.h).
 typedef struct {
   const char *name;  // "stablehlo.add"
   int num_operands;  // -1: variadic
   int num_results;
   int num_regions;
-  uint32_t traits;
+  mp_op_role_t role;
+  mp_op_effect_t effect;
+  mp_op_cost_t cost;
+  uint32_t traits;  // MP_OP_TRAIT_*
 } mp_op_info_t;
 
 const mp_op_info_t *mp_op_info(mp_opcode_t code);
+// Whether ops of this kind have the trait (one MP_OP_TRAIT_*).
+bool mp_opcode_has(mp_opcode_t code, uint32_t trait);
 // By full name; also `mhlo.x` for `stablehlo.x`. False when there is none.
 bool mp_opcode_from_name(mp_str_t name, mp_opcode_t *out_code);
 
@@ -161,6 +156,15 @@ MP_NODISCARD mp_status_t mp_op_clone(mp_module_t *module, const mp_op_t *op, mp_
 static inline mp_op_t *mp_block_terminator(const mp_block_t *block) {
   return block->last;
 }
+
+// What an op is, by its row of the op list.
+bool mp_op_has(const mp_op_t *op, uint32_t trait);
+// Whether it must stay although nobody uses its results; what its regions do comes on top.
+bool mp_op_has_effect(const mp_op_t *op);
+// The function whose body stands for a call or a composite; "" for other ops.
+mp_str_t mp_op_callee(const mp_op_t *op);
+// Whether the op is one of Shardy's.
+bool mp_op_is_sdy(const mp_op_t *op);
 
 // Attribute access. The verifier has checked presence and kind for an op's own attributes.
 const mp_attr_t *mp_op_attr(const mp_op_t *op, mp_attr_name_t name);  // NULL when absent

@@ -4,22 +4,66 @@
 #include <stdarg.h>
 #include <string.h>
 
+// One trait or more to one word. A trait that is none, or no trait at all, does not compile.
+#define TRAITS_1(a)                              MP_OP_TRAIT_##a
+#define TRAITS_2(a, ...)                         MP_OP_TRAIT_##a | TRAITS_1(__VA_ARGS__)
+#define TRAITS_3(a, ...)                         MP_OP_TRAIT_##a | TRAITS_2(__VA_ARGS__)
+#define TRAITS_4(a, ...)                         MP_OP_TRAIT_##a | TRAITS_3(__VA_ARGS__)
+#define TRAITS_PICK(t1, t2, t3, t4, traits, ...) traits
+#define TRAITS(...)                                                      \
+  TRAITS_PICK(__VA_ARGS__, TRAITS_4, TRAITS_3, TRAITS_2, TRAITS_1, none) \
+  (__VA_ARGS__)
+
 static const mp_op_info_t infos[MP_OP_COUNT] = {
-#define MP_OP_INFO(name, text, operands, results, regions, traits) \
-  [MP_OP_##name] = {text, operands, results, regions, traits},
-    MP_OPS(MP_OP_INFO)
-#undef MP_OP_INFO
+#define ROW(name, text, operands, results, regions, role, effect, cost, ...) \
+  [MP_OP_##name] = {text,                                                    \
+                    operands,                                                \
+                    results,                                                 \
+                    regions,                                                 \
+                    MP_OP_ROLE_##role,                                       \
+                    MP_OP_EFFECT_##effect,                                   \
+                    MP_OP_COST_##cost,                                       \
+                    TRAITS(__VA_ARGS__)},
+    MP_OPS(ROW)
+#undef ROW
 };
 
 static const uint8_t name_sizes[MP_OP_COUNT] = {
-#define MP_OP_SIZE(name, text, operands, results, regions, traits) \
-  [MP_OP_##name] = sizeof(text) - 1,
-    MP_OPS(MP_OP_SIZE)
-#undef MP_OP_SIZE
+#define ROW(name, text, ...) [MP_OP_##name] = sizeof(text) - 1,
+    MP_OPS(ROW)
+#undef ROW
 };
 
 const mp_op_info_t *mp_op_info(mp_opcode_t code) {
   return &infos[code];
+}
+
+bool mp_opcode_has(mp_opcode_t code, uint32_t trait) {
+  return (infos[code].traits & trait) != 0;
+}
+
+bool mp_op_has(const mp_op_t *op, uint32_t trait) {
+  return mp_opcode_has(op->code, trait);
+}
+
+bool mp_op_has_effect(const mp_op_t *op) {
+  switch (infos[op->code].effect) {
+    case MP_OP_EFFECT_STAYS:
+      return true;
+    case MP_OP_EFFECT_STATED:
+      return mp_op_bool(op, MP_ATTR_HAS_SIDE_EFFECT, false);
+    default:
+      return false;
+  }
+}
+
+mp_str_t mp_op_callee(const mp_op_t *op) {
+  if (op->code == MP_OP_CALL) return mp_op_str(op, MP_ATTR_CALLEE);
+  return op->code == MP_OP_COMPOSITE ? mp_op_str(op, MP_ATTR_DECOMPOSITION) : MP_STR("");
+}
+
+bool mp_op_is_sdy(const mp_op_t *op) {
+  return strncmp(infos[op->code].name, "sdy.", 4) == 0;
 }
 
 // What old tests and demos call by mhlo's name although StableHLO dropped it is the reader's

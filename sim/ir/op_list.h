@@ -5,148 +5,287 @@
 // reading; operations that are sugar for others (broadcast, dot, einsum, create_token, ...) keep
 // their name here, so that a program prints as it came, and are folded by sim/passes.
 //
-// Columns: enumerator, name, operands, results, regions (-1: variadic), traits.
+// A row says what an op *is*. What a layer *does* with it (its verifier, sharding rule, kernel
+// maker, pretty form) stands in that layer's own table over this list. Columns: enumerator, name,
+// operands, results, regions (-1: variadic), role, effect, cost, and one trait or more. None has a
+// default: a row that leaves one out does not compile. tests/unit/test_op_list.c holds every row
+// against what the layers really do with a small program of the op (tests/fixtures/op_samples.txt).
 #ifndef MINIPOD_SIM_IR_OP_LIST_H_
 #define MINIPOD_SIM_IR_OP_LIST_H_
 
+// Role: what becomes of the op on the way to the program of a device.
+typedef enum {
+  // A LAUNCH of its kernel; sim/kernels has a maker for it. (custom_call has one too, but the call
+  // of
+  // ragged_all_to_all is a collective: mp_plan_is_collective.) An op that says this and has no
+  // maker
+  // is refused when it is planned, as "this operation has no kernel".
+  MP_OP_ROLE_KERNEL,
+  // A COLLECTIVE, SEND or RECV command: sim/plan can lower it.
+  MP_OP_ROLE_COLLECTIVE,
+  // A command of its own: the ids of the device.
+  MP_OP_ROLE_COMMAND,
+  // Jumps around the commands of its regions.
+  MP_OP_ROLE_CONTROL,
+  // No command: its results are data of the program, the bytes of its operands, or have no bytes.
+  // An
+  // op with work to do that says this is silently left out, and what reads its results reads
+  // garbage.
+  MP_OP_ROLE_NOTHING,
+  // Sugar, calls, tuples: gone when sim/passes has prepared a program for the partitioner, which
+  // has
+  // no rule for it.
+  MP_OP_ROLE_SUGAR,
+  // Tells the partitioner where values lie: gone when it is done. The planner has no idea of it.
+  MP_OP_ROLE_SHARDING,
+  // Programs that hold it are refused by name, at the latest when they are planned.
+  MP_OP_ROLE_REFUSED,
+} mp_op_role_t;
+
+// Effect: what the op does besides its results. What its regions do comes on top.
+typedef enum {
+  // Nothing: equal ones on equal operands have equal results. Those that nobody uses go (dead
+  // code),
+  // equal ones may become one. Wrong on an op with an effect: the effect is lost.
+  MP_OP_EFFECT_PURE,
+  // Nothing either, so that it may go; but two equal ones are two: random numbers differ, and a
+  // barrier keeps apart what stands before it and behind it. Wrongly PURE: they may become one.
+  MP_OP_EFFECT_DISTINCT,
+  // It must stay although nobody uses its results: other devices or the host wait for it, or it may
+  // never end. Wrong on an op without effect: dead ones are computed.
+  MP_OP_EFFECT_STAYS,
+  // As its attribute has_side_effect says: STAYS or DISTINCT.
+  MP_OP_EFFECT_STATED,
+} mp_op_effect_t;
+
+// Cost: how the time that it takes is estimated, for the cost analysis that frameworks ask for, for
+// how many workers share it, and for whether a launch is short enough to run in its caller's
+// thread. Wrong: a long program blocks its caller, or a short one waits for a worker; never a wrong
+// result.
+typedef enum {
+  MP_OP_COST_FREE,     // none: it is no kernel
+  MP_OP_COST_LIGHT,    // about what its bytes take
+  MP_OP_COST_COSTLY,   // elementwise, and each element takes tens of operations (a call into libm)
+  MP_OP_COST_COUNTED,  // its operations are counted (sim/plan/emit_commands.c)
+  MP_OP_COST_HEAVY,    // little to do with its bytes: a multiple of them is the guess
+} mp_op_cost_t;
+
+// Traits. Each says what follows from it, and what goes wrong when it is set or missing wrongly.
+enum {
+  // None of these.
+  MP_OP_TRAIT_PLAIN = 0,
+  // Element i of the result comes from elements i of the operands (clamp's bounds and select's
+  // predicate may be scalars for all). Regions compute with such ops alone, the partitioner works
+  // on
+  // any parts, one operation per element is counted. Wrongly set: each device computes with the
+  // wrong
+  // elements. Missing: regions with the op are refused, sharded values are gathered for it.
+  MP_OP_TRAIT_ELEMENTWISE = 1 << 0,
+  // op(x, y) = op(y, x). Reducers that are this op are recognised in either order. Wrongly set: a
+  // reduction by y - x is taken for one by x - y. Missing: the slow way through the region.
+  MP_OP_TRAIT_COMMUTATIVE = 1 << 1,
+  // op(x, x) = x. A reduction may see its initial value any number of times, so each shard may
+  // begin
+  // with it. Wrongly set: sums that count it once per shard. Missing: a select for every shard.
+  MP_OP_TRAIT_IDEMPOTENT = 1 << 2,
+  // op(x + y, ...) = op(x, ...) + op(y, ...), with all operands at once. Values that still are
+  // terms of
+  // sums go through it before they are added up. Wrongly set: wrong sums. Missing: sums made
+  // earlier,
+  // and more often.
+  MP_OP_TRAIT_LINEAR = 1 << 3,
+  // Result i is operand i's bytes in operand i's order, whenever both have equally many: one place
+  // in
+  // memory for both, and no command. Wrongly set: results are the operand's bytes. Missing: copies,
+  // or, for an op without a kernel, a value that nobody writes.
+  MP_OP_TRAIT_ALIAS = 1 << 4,
+  // The result holds elements of the first operand alone, unchanged; where from say its attributes
+  // and indices that are scalars. Regions see through it between scalars, and it is linear in that
+  // operand. Wrongly set: regions leave it out, and sums of terms are wrong. Missing: as LINEAR.
+  MP_OP_TRAIT_MOVES = 1 << 5,
+  // Cheap, without effect and always the same: may be computed again for each of its uses, which
+  // gives
+  // each its own sharding. Wrongly set: work is repeated, random numbers come out different for
+  // each
+  // use. Missing: shardings spread from one use of a constant to all others.
+  MP_OP_TRAIT_AGAIN = 1 << 6,
+  // The result is made of nothing or of something smaller, by attributes that are numbers: folding
+  // makes equal ones of a block one. Wrongly set: values live longer than they must. Missing: equal
+  // constants are stored, and filled in, several times.
+  MP_OP_TRAIT_EXPANDS = 1 << 7,
+  // Its results are other values handed on: what its regions return or take (the regions are parts
+  // of
+  // the program, no functions on elements), or its operands. They are sharded as those, and no rule
+  // of
+  // the op relates them. Wrongly set: the partitioner handles it like a barrier. Missing: values in
+  // its regions are not sharded.
+  MP_OP_TRAIT_FLOW = 1 << 8,
+  // Its regions use no values from outside. Wrongly set: programs are refused. Missing: values of
+  // one
+  // shape are used as if they had another.
+  MP_OP_TRAIT_ISOLATED = 1 << 9,
+  // Meets other devices. What async_start may hold.
+  MP_OP_TRAIT_COLLECTIVE = 1 << 10,
+  // Ends a block, and stands nowhere else.
+  MP_OP_TRAIT_TERMINATOR = 1 << 11,
+};
+
 // clang-format off
 #define MP_OPS(X) \
-  X(ABS, "stablehlo.abs", 1, 1, 0, MP_OP_TRAIT_UNARY) \
-  X(ADD, "stablehlo.add", 2, 1, 0, MP_OP_TRAIT_BINARY) \
-  X(AFTER_ALL, "stablehlo.after_all", -1, 1, 0, 0) \
-  X(ALL_GATHER, "stablehlo.all_gather", -1, -1, 0, MP_OP_TRAIT_COLLECTIVE) \
-  X(ALL_REDUCE, "stablehlo.all_reduce", -1, -1, 1, MP_OP_TRAIT_COLLECTIVE) \
-  X(ALL_TO_ALL, "stablehlo.all_to_all", -1, -1, 0, MP_OP_TRAIT_COLLECTIVE) \
-  X(AND, "stablehlo.and", 2, 1, 0, MP_OP_TRAIT_BINARY) \
-  X(ASYNC_DONE, "stablehlo.async_done", 1, 1, 0, 0) \
-  X(ASYNC_START, "stablehlo.async_start", -1, 1, 1, 0) \
-  X(ATAN2, "stablehlo.atan2", 2, 1, 0, MP_OP_TRAIT_BINARY) \
-  X(BATCH_NORM_GRAD, "stablehlo.batch_norm_grad", 5, 3, 0, 0) \
-  X(BATCH_NORM_INFERENCE, "stablehlo.batch_norm_inference", 5, 1, 0, 0) \
-  X(BATCH_NORM_TRAINING, "stablehlo.batch_norm_training", 3, 3, 0, 0) \
-  X(BITCAST_CONVERT, "stablehlo.bitcast_convert", 1, 1, 0, 0) \
-  X(BROADCAST, "stablehlo.broadcast", 1, 1, 0, 0) \
-  X(BROADCAST_IN_DIM, "stablehlo.broadcast_in_dim", 1, 1, 0, 0) \
-  X(CASE, "stablehlo.case", 1, -1, -1, MP_OP_TRAIT_CONTROL) \
-  X(CBRT, "stablehlo.cbrt", 1, 1, 0, MP_OP_TRAIT_UNARY) \
-  X(CEIL, "stablehlo.ceil", 1, 1, 0, MP_OP_TRAIT_UNARY) \
-  X(CHOLESKY, "stablehlo.cholesky", 1, 1, 0, 0) \
-  X(CLAMP, "stablehlo.clamp", 3, 1, 0, MP_OP_TRAIT_TERNARY) \
-  X(COLLECTIVE_BROADCAST, "stablehlo.collective_broadcast", -1, -1, 0, MP_OP_TRAIT_COLLECTIVE) \
-  X(COLLECTIVE_PERMUTE, "stablehlo.collective_permute", 1, 1, 0, MP_OP_TRAIT_COLLECTIVE) \
-  X(COLLECTIVE_REDUCE, "stablehlo.collective_reduce", -1, -1, 1, MP_OP_TRAIT_COLLECTIVE) \
-  X(COMPARE, "stablehlo.compare", 2, 1, 0, MP_OP_TRAIT_BINARY) \
-  X(COMPLEX, "stablehlo.complex", 2, 1, 0, MP_OP_TRAIT_BINARY) \
-  X(COMPOSITE, "stablehlo.composite", -1, -1, -1, 0) \
-  X(CONCATENATE, "stablehlo.concatenate", -1, 1, 0, 0) \
-  X(CONSTANT, "stablehlo.constant", 0, 1, 0, 0) \
-  X(CONVERT, "stablehlo.convert", 1, 1, 0, MP_OP_TRAIT_UNARY) \
-  X(CONVOLUTION, "stablehlo.convolution", 2, 1, 0, 0) \
-  X(COSINE, "stablehlo.cosine", 1, 1, 0, MP_OP_TRAIT_UNARY) \
-  X(COUNT_LEADING_ZEROS, "stablehlo.count_leading_zeros", 1, 1, 0, MP_OP_TRAIT_UNARY) \
-  X(CREATE_TOKEN, "stablehlo.create_token", 0, 1, 0, 0) \
-  X(CROSS_REPLICA_SUM, "stablehlo.cross-replica-sum", 1, 1, 0, MP_OP_TRAIT_COLLECTIVE) \
-  X(CUSTOM_CALL, "stablehlo.custom_call", -1, -1, 0, MP_OP_TRAIT_EFFECT) \
-  X(DIVIDE, "stablehlo.divide", 2, 1, 0, MP_OP_TRAIT_BINARY) \
-  X(DOT, "stablehlo.dot", 2, 1, 0, 0) \
-  X(DOT_GENERAL, "stablehlo.dot_general", 2, 1, 0, 0) \
-  X(DYNAMIC_BROADCAST_IN_DIM, "stablehlo.dynamic_broadcast_in_dim", 2, 1, 0, 0) \
-  X(DYNAMIC_CONV, "stablehlo.dynamic_conv", 3, 1, 0, 0) \
-  X(DYNAMIC_GATHER, "stablehlo.dynamic_gather", 3, 1, 0, 0) \
-  X(DYNAMIC_IOTA, "stablehlo.dynamic_iota", 1, 1, 0, 0) \
-  X(DYNAMIC_PAD, "stablehlo.dynamic_pad", 5, 1, 0, 0) \
-  X(DYNAMIC_RESHAPE, "stablehlo.dynamic_reshape", 2, 1, 0, 0) \
-  X(DYNAMIC_SLICE, "stablehlo.dynamic_slice", -1, 1, 0, 0) \
-  X(DYNAMIC_UPDATE_SLICE, "stablehlo.dynamic_update_slice", -1, 1, 0, 0) \
-  X(EINSUM, "stablehlo.einsum", 2, 1, 0, 0) \
-  X(EXPONENTIAL, "stablehlo.exponential", 1, 1, 0, MP_OP_TRAIT_UNARY) \
-  X(EXPONENTIAL_MINUS_ONE, "stablehlo.exponential_minus_one", 1, 1, 0, MP_OP_TRAIT_UNARY) \
-  X(FFT, "stablehlo.fft", 1, 1, 0, 0) \
-  X(FLOOR, "stablehlo.floor", 1, 1, 0, MP_OP_TRAIT_UNARY) \
-  X(GATHER, "stablehlo.gather", 2, 1, 0, 0) \
-  X(GET_DIMENSION_SIZE, "stablehlo.get_dimension_size", 1, 1, 0, 0) \
-  X(GET_TUPLE_ELEMENT, "stablehlo.get_tuple_element", 1, 1, 0, 0) \
-  X(IF, "stablehlo.if", 1, -1, 2, MP_OP_TRAIT_CONTROL) \
-  X(IMAG, "stablehlo.imag", 1, 1, 0, MP_OP_TRAIT_UNARY) \
-  X(INFEED, "stablehlo.infeed", 1, -1, 0, MP_OP_TRAIT_EFFECT) \
-  X(IOTA, "stablehlo.iota", 0, 1, 0, 0) \
-  X(IS_FINITE, "stablehlo.is_finite", 1, 1, 0, MP_OP_TRAIT_UNARY) \
-  X(LOG, "stablehlo.log", 1, 1, 0, MP_OP_TRAIT_UNARY) \
-  X(LOG_PLUS_ONE, "stablehlo.log_plus_one", 1, 1, 0, MP_OP_TRAIT_UNARY) \
-  X(LOGISTIC, "stablehlo.logistic", 1, 1, 0, MP_OP_TRAIT_UNARY) \
-  X(MAP, "stablehlo.map", -1, 1, 1, 0) \
-  X(MAXIMUM, "stablehlo.maximum", 2, 1, 0, MP_OP_TRAIT_BINARY) \
-  X(MINIMUM, "stablehlo.minimum", 2, 1, 0, MP_OP_TRAIT_BINARY) \
-  X(MULTIPLY, "stablehlo.multiply", 2, 1, 0, MP_OP_TRAIT_BINARY) \
-  X(NEGATE, "stablehlo.negate", 1, 1, 0, MP_OP_TRAIT_UNARY) \
-  X(NOT, "stablehlo.not", 1, 1, 0, MP_OP_TRAIT_UNARY) \
-  X(OPTIMIZATION_BARRIER, "stablehlo.optimization_barrier", -1, -1, 0, 0) \
-  X(OR, "stablehlo.or", 2, 1, 0, MP_OP_TRAIT_BINARY) \
-  X(OUTFEED, "stablehlo.outfeed", -1, 1, 0, MP_OP_TRAIT_EFFECT) \
-  X(PAD, "stablehlo.pad", 2, 1, 0, 0) \
-  X(PARTITION_ID, "stablehlo.partition_id", 0, 1, 0, 0) \
-  X(POPCNT, "stablehlo.popcnt", 1, 1, 0, MP_OP_TRAIT_UNARY) \
-  X(POWER, "stablehlo.power", 2, 1, 0, MP_OP_TRAIT_BINARY) \
-  X(REAL, "stablehlo.real", 1, 1, 0, MP_OP_TRAIT_UNARY) \
-  X(REAL_DYNAMIC_SLICE, "stablehlo.real_dynamic_slice", 4, 1, 0, 0) \
-  X(RECV, "stablehlo.recv", 1, -1, 0, MP_OP_TRAIT_COLLECTIVE | MP_OP_TRAIT_EFFECT) \
-  X(REDUCE, "stablehlo.reduce", -1, -1, 1, 0) \
-  X(REDUCE_PRECISION, "stablehlo.reduce_precision", 1, 1, 0, MP_OP_TRAIT_UNARY) \
-  X(REDUCE_SCATTER, "stablehlo.reduce_scatter", 1, 1, 1, MP_OP_TRAIT_COLLECTIVE) \
-  X(REDUCE_WINDOW, "stablehlo.reduce_window", -1, -1, 1, 0) \
-  X(REMAINDER, "stablehlo.remainder", 2, 1, 0, MP_OP_TRAIT_BINARY) \
-  X(REPLICA_ID, "stablehlo.replica_id", 0, 1, 0, 0) \
-  X(RESHAPE, "stablehlo.reshape", 1, 1, 0, 0) \
-  X(RETURN, "stablehlo.return", -1, 0, 0, MP_OP_TRAIT_TERMINATOR) \
-  X(REVERSE, "stablehlo.reverse", 1, 1, 0, 0) \
-  X(RNG, "stablehlo.rng", 3, 1, 0, 0) \
-  X(RNG_BIT_GENERATOR, "stablehlo.rng_bit_generator", 1, 2, 0, 0) \
-  X(ROUND_NEAREST_AFZ, "stablehlo.round_nearest_afz", 1, 1, 0, MP_OP_TRAIT_UNARY) \
-  X(ROUND_NEAREST_EVEN, "stablehlo.round_nearest_even", 1, 1, 0, MP_OP_TRAIT_UNARY) \
-  X(RSQRT, "stablehlo.rsqrt", 1, 1, 0, MP_OP_TRAIT_UNARY) \
-  X(SCATTER, "stablehlo.scatter", -1, -1, 1, 0) \
-  X(SELECT, "stablehlo.select", 3, 1, 0, MP_OP_TRAIT_TERNARY) \
-  X(SELECT_AND_SCATTER, "stablehlo.select_and_scatter", 3, 1, 2, 0) \
-  X(SEND, "stablehlo.send", -1, 1, 0, MP_OP_TRAIT_COLLECTIVE | MP_OP_TRAIT_EFFECT) \
-  X(SET_DIMENSION_SIZE, "stablehlo.set_dimension_size", 2, 1, 0, 0) \
-  X(SHIFT_LEFT, "stablehlo.shift_left", 2, 1, 0, MP_OP_TRAIT_BINARY) \
-  X(SHIFT_RIGHT_ARITHMETIC, "stablehlo.shift_right_arithmetic", 2, 1, 0, MP_OP_TRAIT_BINARY) \
-  X(SHIFT_RIGHT_LOGICAL, "stablehlo.shift_right_logical", 2, 1, 0, MP_OP_TRAIT_BINARY) \
-  X(SIGN, "stablehlo.sign", 1, 1, 0, MP_OP_TRAIT_UNARY) \
-  X(SINE, "stablehlo.sine", 1, 1, 0, MP_OP_TRAIT_UNARY) \
-  X(SLICE, "stablehlo.slice", 1, 1, 0, 0) \
-  X(SORT, "stablehlo.sort", -1, -1, 1, 0) \
-  X(SQRT, "stablehlo.sqrt", 1, 1, 0, MP_OP_TRAIT_UNARY) \
-  X(SUBTRACT, "stablehlo.subtract", 2, 1, 0, MP_OP_TRAIT_BINARY) \
-  X(TAN, "stablehlo.tan", 1, 1, 0, MP_OP_TRAIT_UNARY) \
-  X(TANH, "stablehlo.tanh", 1, 1, 0, MP_OP_TRAIT_UNARY) \
-  X(TORCH_INDEX_SELECT, "stablehlo.torch_index_select", 2, 1, 0, 0) \
-  X(TRANSPOSE, "stablehlo.transpose", 1, 1, 0, 0) \
-  X(TRIANGULAR_SOLVE, "stablehlo.triangular_solve", 2, 1, 0, 0) \
-  X(TUPLE, "stablehlo.tuple", -1, 1, 0, 0) \
-  X(UNARY_EINSUM, "stablehlo.unary_einsum", 1, 1, 0, 0) \
-  X(UNIFORM_DEQUANTIZE, "stablehlo.uniform_dequantize", 1, 1, 0, MP_OP_TRAIT_UNARY) \
-  X(UNIFORM_QUANTIZE, "stablehlo.uniform_quantize", 1, 1, 0, MP_OP_TRAIT_UNARY) \
-  X(WHILE, "stablehlo.while", -1, -1, 2, MP_OP_TRAIT_CONTROL) \
-  X(XOR, "stablehlo.xor", 2, 1, 0, MP_OP_TRAIT_BINARY) \
-  X(CALL, "func.call", -1, -1, 0, MP_OP_TRAIT_CONTROL) \
-  X(SDY_ALL_GATHER, "sdy.all_gather", 1, 1, 0, 0) \
-  X(SDY_ALL_REDUCE, "sdy.all_reduce", 1, 1, 0, 0) \
-  X(SDY_ALL_SLICE, "sdy.all_slice", 1, 1, 0, 0) \
-  X(SDY_ALL_TO_ALL, "sdy.all_to_all", 1, 1, 0, 0) \
-  X(SDY_COLLECTIVE_PERMUTE, "sdy.collective_permute", 1, 1, 0, 0) \
-  X(SDY_CONSTANT, "sdy.constant", 0, 1, 0, 0) \
-  X(SDY_DATA_FLOW_EDGE, "sdy.data_flow_edge", 1, 1, 0, 0) \
-  X(SDY_MANUAL_COMPUTATION, "sdy.manual_computation", -1, -1, 1, MP_OP_TRAIT_CONTROL) \
-  X(SDY_NAMED_COMPUTATION, "sdy.named_computation", -1, -1, 1, MP_OP_TRAIT_CONTROL) \
-  X(SDY_PROPAGATION_BARRIER, "sdy.propagation_barrier", 1, 1, 0, 0) \
-  X(SDY_REDUCE_SCATTER, "sdy.reduce_scatter", 1, 1, 0, 0) \
-  X(SDY_REPLICATED_TO_UNREDUCED, "sdy.replicated_to_unreduced", 1, 1, 0, 0) \
-  X(SDY_RESHARD, "sdy.reshard", 1, 1, 0, 0) \
-  X(SDY_SHARDED_TO_UNREDUCED, "sdy.sharded_to_unreduced", 1, 1, 0, 0) \
-  X(SDY_SHARDING_CONSTRAINT, "sdy.sharding_constraint", 1, 1, 0, 0) \
-  X(SDY_SHARDING_GROUP, "sdy.sharding_group", 1, 0, 0, MP_OP_TRAIT_EFFECT) \
-  X(EXCHANGE, "minipod.exchange", 1, 1, 0, MP_OP_TRAIT_COLLECTIVE)
+  X(ABS, "stablehlo.abs", 1, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
+  X(ADD, "stablehlo.add", 2, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, COMMUTATIVE, LINEAR, AGAIN) \
+  X(AFTER_ALL, "stablehlo.after_all", -1, 1, 0, NOTHING, PURE, FREE, PLAIN) \
+  X(ALL_GATHER, "stablehlo.all_gather", -1, -1, 0, COLLECTIVE, STAYS, FREE, COLLECTIVE) \
+  X(ALL_REDUCE, "stablehlo.all_reduce", -1, -1, 1, COLLECTIVE, STAYS, FREE, COLLECTIVE) \
+  X(ALL_TO_ALL, "stablehlo.all_to_all", -1, -1, 0, COLLECTIVE, STAYS, FREE, COLLECTIVE) \
+  X(AND, "stablehlo.and", 2, 1, 0, \
+    KERNEL, PURE, LIGHT, ELEMENTWISE, COMMUTATIVE, IDEMPOTENT, AGAIN) \
+  X(ASYNC_DONE, "stablehlo.async_done", 1, 1, 0, SUGAR, PURE, FREE, PLAIN) \
+  X(ASYNC_START, "stablehlo.async_start", -1, 1, 1, SUGAR, PURE, FREE, PLAIN) \
+  X(ATAN2, "stablehlo.atan2", 2, 1, 0, KERNEL, PURE, COSTLY, ELEMENTWISE, AGAIN) \
+  X(BATCH_NORM_GRAD, "stablehlo.batch_norm_grad", 5, 3, 0, KERNEL, PURE, LIGHT, PLAIN) \
+  X(BATCH_NORM_INFERENCE, "stablehlo.batch_norm_inference", 5, 1, 0, KERNEL, PURE, LIGHT, PLAIN) \
+  X(BATCH_NORM_TRAINING, "stablehlo.batch_norm_training", 3, 3, 0, KERNEL, PURE, LIGHT, PLAIN) \
+  X(BITCAST_CONVERT, "stablehlo.bitcast_convert", 1, 1, 0, KERNEL, PURE, LIGHT, ALIAS) \
+  X(BROADCAST, "stablehlo.broadcast", 1, 1, 0, SUGAR, PURE, FREE, MOVES) \
+  X(BROADCAST_IN_DIM, "stablehlo.broadcast_in_dim", 1, 1, 0, \
+    KERNEL, PURE, LIGHT, MOVES, AGAIN, EXPANDS) \
+  X(CASE, "stablehlo.case", 1, -1, -1, CONTROL, PURE, FREE, FLOW) \
+  X(CBRT, "stablehlo.cbrt", 1, 1, 0, KERNEL, PURE, COSTLY, ELEMENTWISE, AGAIN) \
+  X(CEIL, "stablehlo.ceil", 1, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
+  X(CHOLESKY, "stablehlo.cholesky", 1, 1, 0, KERNEL, PURE, HEAVY, PLAIN) \
+  X(CLAMP, "stablehlo.clamp", 3, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
+  X(COLLECTIVE_BROADCAST, "stablehlo.collective_broadcast", -1, -1, 0, \
+    COLLECTIVE, STAYS, FREE, COLLECTIVE) \
+  X(COLLECTIVE_PERMUTE, "stablehlo.collective_permute", 1, 1, 0, \
+    COLLECTIVE, STAYS, FREE, COLLECTIVE) \
+  X(COLLECTIVE_REDUCE, "stablehlo.collective_reduce", -1, -1, 1, REFUSED, STAYS, FREE, COLLECTIVE) \
+  X(COMPARE, "stablehlo.compare", 2, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
+  X(COMPLEX, "stablehlo.complex", 2, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
+  X(COMPOSITE, "stablehlo.composite", -1, -1, -1, SUGAR, STAYS, FREE, PLAIN) \
+  X(CONCATENATE, "stablehlo.concatenate", -1, 1, 0, KERNEL, PURE, LIGHT, LINEAR) \
+  X(CONSTANT, "stablehlo.constant", 0, 1, 0, NOTHING, PURE, FREE, AGAIN, EXPANDS) \
+  X(CONVERT, "stablehlo.convert", 1, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
+  X(CONVOLUTION, "stablehlo.convolution", 2, 1, 0, KERNEL, PURE, HEAVY, PLAIN) \
+  X(COSINE, "stablehlo.cosine", 1, 1, 0, KERNEL, PURE, COSTLY, ELEMENTWISE, AGAIN) \
+  X(COUNT_LEADING_ZEROS, "stablehlo.count_leading_zeros", 1, 1, 0, \
+    KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
+  X(CREATE_TOKEN, "stablehlo.create_token", 0, 1, 0, SUGAR, PURE, FREE, PLAIN) \
+  X(CROSS_REPLICA_SUM, "stablehlo.cross-replica-sum", 1, 1, 0, SUGAR, STAYS, FREE, COLLECTIVE) \
+  X(CUSTOM_CALL, "stablehlo.custom_call", -1, -1, 0, KERNEL, STATED, HEAVY, PLAIN) \
+  X(DIVIDE, "stablehlo.divide", 2, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
+  X(DOT, "stablehlo.dot", 2, 1, 0, SUGAR, PURE, FREE, PLAIN) \
+  X(DOT_GENERAL, "stablehlo.dot_general", 2, 1, 0, KERNEL, PURE, COUNTED, PLAIN) \
+  X(DYNAMIC_BROADCAST_IN_DIM, "stablehlo.dynamic_broadcast_in_dim", 2, 1, 0, \
+    SUGAR, PURE, FREE, MOVES) \
+  X(DYNAMIC_CONV, "stablehlo.dynamic_conv", 3, 1, 0, SUGAR, PURE, FREE, PLAIN) \
+  X(DYNAMIC_GATHER, "stablehlo.dynamic_gather", 3, 1, 0, SUGAR, PURE, FREE, PLAIN) \
+  X(DYNAMIC_IOTA, "stablehlo.dynamic_iota", 1, 1, 0, SUGAR, PURE, FREE, PLAIN) \
+  X(DYNAMIC_PAD, "stablehlo.dynamic_pad", 5, 1, 0, SUGAR, PURE, FREE, PLAIN) \
+  X(DYNAMIC_RESHAPE, "stablehlo.dynamic_reshape", 2, 1, 0, SUGAR, PURE, FREE, MOVES) \
+  X(DYNAMIC_SLICE, "stablehlo.dynamic_slice", -1, 1, 0, KERNEL, PURE, LIGHT, MOVES) \
+  X(DYNAMIC_UPDATE_SLICE, "stablehlo.dynamic_update_slice", -1, 1, 0, KERNEL, PURE, LIGHT, PLAIN) \
+  X(EINSUM, "stablehlo.einsum", 2, 1, 0, SUGAR, PURE, FREE, PLAIN) \
+  X(EXPONENTIAL, "stablehlo.exponential", 1, 1, 0, KERNEL, PURE, COSTLY, ELEMENTWISE, AGAIN) \
+  X(EXPONENTIAL_MINUS_ONE, "stablehlo.exponential_minus_one", 1, 1, 0, \
+    KERNEL, PURE, COSTLY, ELEMENTWISE, AGAIN) \
+  X(FFT, "stablehlo.fft", 1, 1, 0, KERNEL, PURE, HEAVY, PLAIN) \
+  X(FLOOR, "stablehlo.floor", 1, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
+  X(GATHER, "stablehlo.gather", 2, 1, 0, KERNEL, PURE, LIGHT, PLAIN) \
+  X(GET_DIMENSION_SIZE, "stablehlo.get_dimension_size", 1, 1, 0, SUGAR, PURE, FREE, PLAIN) \
+  X(GET_TUPLE_ELEMENT, "stablehlo.get_tuple_element", 1, 1, 0, SUGAR, PURE, FREE, PLAIN) \
+  X(IF, "stablehlo.if", 1, -1, 2, SUGAR, PURE, FREE, FLOW) \
+  X(IMAG, "stablehlo.imag", 1, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
+  X(INFEED, "stablehlo.infeed", 1, -1, 0, REFUSED, STAYS, FREE, PLAIN) \
+  X(IOTA, "stablehlo.iota", 0, 1, 0, KERNEL, PURE, LIGHT, AGAIN, EXPANDS) \
+  X(IS_FINITE, "stablehlo.is_finite", 1, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
+  X(LOG, "stablehlo.log", 1, 1, 0, KERNEL, PURE, COSTLY, ELEMENTWISE, AGAIN) \
+  X(LOG_PLUS_ONE, "stablehlo.log_plus_one", 1, 1, 0, KERNEL, PURE, COSTLY, ELEMENTWISE, AGAIN) \
+  X(LOGISTIC, "stablehlo.logistic", 1, 1, 0, KERNEL, PURE, COSTLY, ELEMENTWISE, AGAIN) \
+  X(MAP, "stablehlo.map", -1, 1, 1, KERNEL, PURE, LIGHT, PLAIN) \
+  X(MAXIMUM, "stablehlo.maximum", 2, 1, 0, \
+    KERNEL, PURE, LIGHT, ELEMENTWISE, COMMUTATIVE, IDEMPOTENT, AGAIN) \
+  X(MINIMUM, "stablehlo.minimum", 2, 1, 0, \
+    KERNEL, PURE, LIGHT, ELEMENTWISE, COMMUTATIVE, IDEMPOTENT, AGAIN) \
+  X(MULTIPLY, "stablehlo.multiply", 2, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, COMMUTATIVE, AGAIN) \
+  X(NEGATE, "stablehlo.negate", 1, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, LINEAR, AGAIN) \
+  X(NOT, "stablehlo.not", 1, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
+  X(OPTIMIZATION_BARRIER, "stablehlo.optimization_barrier", -1, -1, 0, \
+    NOTHING, DISTINCT, FREE, ALIAS, FLOW) \
+  X(OR, "stablehlo.or", 2, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, COMMUTATIVE, IDEMPOTENT, AGAIN) \
+  X(OUTFEED, "stablehlo.outfeed", -1, 1, 0, REFUSED, STAYS, FREE, PLAIN) \
+  X(PAD, "stablehlo.pad", 2, 1, 0, KERNEL, PURE, LIGHT, PLAIN) \
+  X(PARTITION_ID, "stablehlo.partition_id", 0, 1, 0, COMMAND, PURE, FREE, PLAIN) \
+  X(POPCNT, "stablehlo.popcnt", 1, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
+  X(POWER, "stablehlo.power", 2, 1, 0, KERNEL, PURE, COSTLY, ELEMENTWISE, AGAIN) \
+  X(REAL, "stablehlo.real", 1, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
+  X(REAL_DYNAMIC_SLICE, "stablehlo.real_dynamic_slice", 4, 1, 0, SUGAR, PURE, FREE, MOVES) \
+  X(RECV, "stablehlo.recv", 1, -1, 0, COLLECTIVE, STAYS, FREE, COLLECTIVE) \
+  X(REDUCE, "stablehlo.reduce", -1, -1, 1, KERNEL, PURE, COUNTED, PLAIN) \
+  X(REDUCE_PRECISION, "stablehlo.reduce_precision", 1, 1, 0, \
+    KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
+  X(REDUCE_SCATTER, "stablehlo.reduce_scatter", 1, 1, 1, COLLECTIVE, STAYS, FREE, COLLECTIVE) \
+  X(REDUCE_WINDOW, "stablehlo.reduce_window", -1, -1, 1, KERNEL, PURE, HEAVY, PLAIN) \
+  X(REMAINDER, "stablehlo.remainder", 2, 1, 0, KERNEL, PURE, COSTLY, ELEMENTWISE, AGAIN) \
+  X(REPLICA_ID, "stablehlo.replica_id", 0, 1, 0, COMMAND, PURE, FREE, PLAIN) \
+  X(RESHAPE, "stablehlo.reshape", 1, 1, 0, NOTHING, PURE, FREE, ALIAS, MOVES, AGAIN) \
+  X(RETURN, "stablehlo.return", -1, 0, 0, NOTHING, STAYS, FREE, TERMINATOR) \
+  X(REVERSE, "stablehlo.reverse", 1, 1, 0, KERNEL, PURE, LIGHT, MOVES) \
+  X(RNG, "stablehlo.rng", 3, 1, 0, KERNEL, DISTINCT, LIGHT, PLAIN) \
+  X(RNG_BIT_GENERATOR, "stablehlo.rng_bit_generator", 1, 2, 0, KERNEL, PURE, LIGHT, PLAIN) \
+  X(ROUND_NEAREST_AFZ, "stablehlo.round_nearest_afz", 1, 1, 0, \
+    KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
+  X(ROUND_NEAREST_EVEN, "stablehlo.round_nearest_even", 1, 1, 0, \
+    KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
+  X(RSQRT, "stablehlo.rsqrt", 1, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
+  X(SCATTER, "stablehlo.scatter", -1, -1, 1, KERNEL, PURE, HEAVY, PLAIN) \
+  X(SELECT, "stablehlo.select", 3, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
+  X(SELECT_AND_SCATTER, "stablehlo.select_and_scatter", 3, 1, 2, KERNEL, PURE, HEAVY, PLAIN) \
+  X(SEND, "stablehlo.send", -1, 1, 0, COLLECTIVE, STAYS, FREE, COLLECTIVE) \
+  X(SET_DIMENSION_SIZE, "stablehlo.set_dimension_size", 2, 1, 0, REFUSED, PURE, FREE, PLAIN) \
+  X(SHIFT_LEFT, "stablehlo.shift_left", 2, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
+  X(SHIFT_RIGHT_ARITHMETIC, "stablehlo.shift_right_arithmetic", 2, 1, 0, \
+    KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
+  X(SHIFT_RIGHT_LOGICAL, "stablehlo.shift_right_logical", 2, 1, 0, \
+    KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
+  X(SIGN, "stablehlo.sign", 1, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
+  X(SINE, "stablehlo.sine", 1, 1, 0, KERNEL, PURE, COSTLY, ELEMENTWISE, AGAIN) \
+  X(SLICE, "stablehlo.slice", 1, 1, 0, KERNEL, PURE, LIGHT, MOVES, AGAIN) \
+  X(SORT, "stablehlo.sort", -1, -1, 1, KERNEL, PURE, HEAVY, PLAIN) \
+  X(SQRT, "stablehlo.sqrt", 1, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
+  X(SUBTRACT, "stablehlo.subtract", 2, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, LINEAR, AGAIN) \
+  X(TAN, "stablehlo.tan", 1, 1, 0, KERNEL, PURE, COSTLY, ELEMENTWISE, AGAIN) \
+  X(TANH, "stablehlo.tanh", 1, 1, 0, KERNEL, PURE, COSTLY, ELEMENTWISE, AGAIN) \
+  X(TORCH_INDEX_SELECT, "stablehlo.torch_index_select", 2, 1, 0, SUGAR, PURE, FREE, PLAIN) \
+  X(TRANSPOSE, "stablehlo.transpose", 1, 1, 0, KERNEL, PURE, LIGHT, MOVES) \
+  X(TRIANGULAR_SOLVE, "stablehlo.triangular_solve", 2, 1, 0, KERNEL, PURE, HEAVY, PLAIN) \
+  X(TUPLE, "stablehlo.tuple", -1, 1, 0, SUGAR, PURE, FREE, PLAIN) \
+  X(UNARY_EINSUM, "stablehlo.unary_einsum", 1, 1, 0, SUGAR, PURE, FREE, PLAIN) \
+  X(UNIFORM_DEQUANTIZE, "stablehlo.uniform_dequantize", 1, 1, 0, REFUSED, PURE, FREE, ELEMENTWISE) \
+  X(UNIFORM_QUANTIZE, "stablehlo.uniform_quantize", 1, 1, 0, REFUSED, PURE, FREE, ELEMENTWISE) \
+  X(WHILE, "stablehlo.while", -1, -1, 2, CONTROL, STAYS, FREE, FLOW) \
+  X(XOR, "stablehlo.xor", 2, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, COMMUTATIVE, AGAIN) \
+  X(CALL, "func.call", -1, -1, 0, SUGAR, STAYS, FREE, PLAIN) \
+  X(SDY_ALL_GATHER, "sdy.all_gather", 1, 1, 0, REFUSED, PURE, FREE, PLAIN) \
+  X(SDY_ALL_REDUCE, "sdy.all_reduce", 1, 1, 0, REFUSED, PURE, FREE, PLAIN) \
+  X(SDY_ALL_SLICE, "sdy.all_slice", 1, 1, 0, REFUSED, PURE, FREE, PLAIN) \
+  X(SDY_ALL_TO_ALL, "sdy.all_to_all", 1, 1, 0, REFUSED, PURE, FREE, PLAIN) \
+  X(SDY_COLLECTIVE_PERMUTE, "sdy.collective_permute", 1, 1, 0, REFUSED, PURE, FREE, PLAIN) \
+  X(SDY_CONSTANT, "sdy.constant", 0, 1, 0, SUGAR, PURE, FREE, PLAIN) \
+  X(SDY_DATA_FLOW_EDGE, "sdy.data_flow_edge", 1, 1, 0, SHARDING, PURE, FREE, MOVES) \
+  X(SDY_MANUAL_COMPUTATION, "sdy.manual_computation", -1, -1, 1, \
+    SHARDING, PURE, FREE, FLOW, ISOLATED) \
+  X(SDY_NAMED_COMPUTATION, "sdy.named_computation", -1, -1, 1, SUGAR, PURE, FREE, FLOW) \
+  X(SDY_PROPAGATION_BARRIER, "sdy.propagation_barrier", 1, 1, 0, \
+    SHARDING, DISTINCT, FREE, MOVES, AGAIN) \
+  X(SDY_REDUCE_SCATTER, "sdy.reduce_scatter", 1, 1, 0, REFUSED, PURE, FREE, PLAIN) \
+  X(SDY_REPLICATED_TO_UNREDUCED, "sdy.replicated_to_unreduced", 1, 1, 0, \
+    REFUSED, PURE, FREE, PLAIN) \
+  X(SDY_RESHARD, "sdy.reshard", 1, 1, 0, SHARDING, PURE, FREE, MOVES) \
+  X(SDY_SHARDED_TO_UNREDUCED, "sdy.sharded_to_unreduced", 1, 1, 0, REFUSED, PURE, FREE, PLAIN) \
+  X(SDY_SHARDING_CONSTRAINT, "sdy.sharding_constraint", 1, 1, 0, SHARDING, PURE, FREE, MOVES) \
+  X(SDY_SHARDING_GROUP, "sdy.sharding_group", 1, 0, 0, SHARDING, STAYS, FREE, PLAIN) \
+  X(EXCHANGE, "minipod.exchange", 1, 1, 0, COLLECTIVE, STAYS, FREE, COLLECTIVE)
 
 // Attribute names: enumerator, spelling. First the operations' own (VHLO's flattened names: StableHLO
 // text writes some of them as one struct attribute), then the discardable ones that minipod reads.

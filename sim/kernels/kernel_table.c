@@ -147,12 +147,11 @@
 #define ROW_EXCHANGE                    NONE
 // clang-format on
 
-static const mp_kernel_maker_t g_makers[] = {
-#define ROW(name, text, operands, results, regions, traits) [MP_OP_##name] = ROW_##name,
+static const mp_kernel_maker_t g_makers[MP_OP_COUNT] = {
+#define ROW(name, ...) [MP_OP_##name] = ROW_##name,
     MP_OPS(ROW)
 #undef ROW
 };
-_Static_assert(sizeof(g_makers) / sizeof(g_makers[0]) == MP_OP_COUNT, "one row per op");
 
 mp_status_t mp_kernel_create(mp_arena_t *arena, const mp_op_t *op, const mp_kernel_t **out_kernel) {
   mp_kernel_maker_t make = g_makers[op->code];

@@ -205,7 +205,7 @@ static mp_status_t flatten_inline_async(flattener_t *f, const mp_op_t *op, mp_bl
 static mp_status_t flatten_block(flattener_t *f, const mp_block_t *from, mp_block_t *to,
                                  const mp_op_t **out_terminator) {
   for (const mp_op_t *op = from->first; op != NULL; op = op->next) {
-    if (mp_op_info(op->code)->traits & MP_OP_TRAIT_TERMINATOR) {
+    if (mp_op_has(op, MP_OP_TRAIT_TERMINATOR)) {
       *out_terminator = op;
       return NULL;
     }

@@ -25,11 +25,10 @@ static mp_status_t inline_copy_block(inliner_t *inliner, const mp_block_t *from,
 
 static mp_status_t inline_find_callee(const inliner_t *inliner, const mp_op_t *op,
                                       const mp_func_t **out_func) {
-  mp_attr_name_t name = op->code == MP_OP_CALL ? MP_ATTR_CALLEE : MP_ATTR_DECOMPOSITION;
-  const mp_func_t *func = mp_module_find_func(inliner->module, mp_op_str(op, name));
+  const mp_str_t name = mp_op_callee(op);
+  const mp_func_t *func = mp_module_find_func(inliner->module, name);
   if (func == NULL || func->body == NULL) {
-    return mp_op_error(op, MP_INVALID_ARGUMENT, "there is no function @%.*s",
-                       MP_STR_ARG(mp_op_str(op, name)));
+    return mp_op_error(op, MP_INVALID_ARGUMENT, "there is no function @%.*s", MP_STR_ARG(name));
   }
   *out_func = func;
   return NULL;
@@ -108,7 +107,7 @@ static mp_status_t inline_copy_block(inliner_t *inliner, const mp_block_t *from,
       return mp_status_make(MP_RESOURCE_EXHAUSTED, "the program has over %d ops after inlining",
                             MP_INLINE_MAX_OPS);
     }
-    if (mp_op_info(op->code)->traits & MP_OP_TRAIT_TERMINATOR) {
+    if (mp_op_has(op, MP_OP_TRAIT_TERMINATOR)) {
       *out_terminator = op;
       return NULL;
     }

@@ -162,6 +162,25 @@ static mp_status_t emit_commands_collective(mp_emitter_t *emitter, mp_op_t *op, 
   return mp_emit_command(emitter, command, NULL);
 }
 
+// The operations of an op whose cost is COUNTED.
+static double emit_commands_count_operations(const mp_op_t *op, double num_results) {
+  int64_t count = 0;
+  switch (op->code) {
+    case MP_OP_DOT_GENERAL: {
+      const mp_index_list_t contracted = mp_op_ints(op, MP_ATTR_LHS_CONTRACTING_DIMENSIONS);
+      double flops = 2 * num_results;
+      for (uint32_t i = 0; i < contracted.count; ++i) {
+        flops *= (double)op->operands[0]->type->dims[contracted.values[i]];
+      }
+      return flops;
+    }
+    case MP_OP_REDUCE:
+      return mp_type_num_elements(op->operands[0]->type, &count) ? (double)count : 0;
+    default:
+      return 0;
+  }
+}
+
 // Rough work of one op, for cost analysis.
 static void emit_commands_count_work(mp_emitter_t *emitter, const mp_op_t *op) {
   double elements = 0;
@@ -174,17 +193,10 @@ static void emit_commands_count_work(mp_emitter_t *emitter, const mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     if (mp_type_num_bytes(op->operands[i]->type, &count)) bytes += (double)count;
   }
-  double flops = (mp_op_info(op->code)->traits & MP_OP_TRAIT_ELEMENTWISE) != 0 ? elements : 0;
-  if (op->code == MP_OP_DOT_GENERAL) {
-    const mp_index_list_t contracted = mp_op_ints(op, MP_ATTR_LHS_CONTRACTING_DIMENSIONS);
-    flops = 2 * elements;
-    for (uint32_t i = 0; i < contracted.count; ++i) {
-      flops *= (double)op->operands[0]->type->dims[contracted.values[i]];
-    }
-  } else if (op->code == MP_OP_REDUCE && mp_type_num_elements(op->operands[0]->type, &count)) {
-    flops = (double)count;
+  if (mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) emitter->program->flops += elements;
+  if (mp_op_info(op->code)->cost == MP_OP_COST_COUNTED) {
+    emitter->program->flops += emit_commands_count_operations(op, elements);
   }
-  emitter->program->flops += flops;
   emitter->program->bytes_accessed += bytes;
 }
 
@@ -194,12 +206,12 @@ mp_status_t mp_emit_simple_op(mp_emitter_t *emitter, mp_op_t *op) {
   if (op->num_results != 0 && mp_emit_root(emitter, &op->results[0]) != &op->results[0])
     return NULL;
   MP_RETURN_IF_ERROR(mp_emit_place_results(emitter, op));
-  if (op->code == MP_OP_AFTER_ALL) return NULL;
+  if (mp_op_info(op->code)->role == MP_OP_ROLE_NOTHING) return NULL;
   emit_commands_count_work(emitter, op);
   mp_cmd_t command = {.loc = op->loc, .name = mp_op_info(op->code)->name};
   MP_RETURN_IF_ERROR(emit_commands_fill_operands(emitter, op, &command));
   if (mp_plan_is_collective(op)) return emit_commands_collective(emitter, op, &command);
-  if (op->code == MP_OP_REPLICA_ID || op->code == MP_OP_PARTITION_ID) {
+  if (mp_op_info(op->code)->role == MP_OP_ROLE_COMMAND) {
     command.kind = op->code == MP_OP_REPLICA_ID ? MP_CMD_REPLICA_ID : MP_CMD_PARTITION_ID;
     return mp_emit_command(emitter, &command, NULL);
   }

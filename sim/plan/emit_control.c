@@ -156,7 +156,7 @@ static mp_status_t emit_control_case(mp_emitter_t *emitter, mp_op_t *op) {
 
 mp_status_t mp_emit_block(mp_emitter_t *emitter, mp_block_t *block, mp_op_t **out_terminator) {
   for (mp_op_t *op = block->first; op != NULL; op = op->next) {
-    if (mp_op_info(op->code)->traits & MP_OP_TRAIT_TERMINATOR) {
+    if (mp_op_has(op, MP_OP_TRAIT_TERMINATOR)) {
       *out_terminator = op;
       return NULL;
     }

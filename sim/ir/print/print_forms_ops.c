@@ -232,9 +232,7 @@ bool mp_form_print_return(mp_printer_t *p, const mp_op_t *op) {
   const mp_op_t *outer = op->parent->parent_op;
   const char *name = "stablehlo.return";
   if (outer == NULL) name = "return";
-  if (outer != NULL &&
-      (outer->code == MP_OP_SDY_MANUAL_COMPUTATION || outer->code == MP_OP_SDY_NAMED_COMPUTATION))
-    name = "sdy.return";
+  if (outer != NULL && mp_op_is_sdy(outer)) name = "sdy.return";
   mp_strbuf_puts(p->out, name);
   mp_printer_attr_dict(p, op, NULL, 0);
   if (op->num_operands == 0) return true;

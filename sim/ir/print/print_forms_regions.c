@@ -47,12 +47,12 @@ static bool print_forms_regions_is_compact(const mp_op_t *op) {
   if (op->num_operands != 2 || op->num_results != 1 || body->num_args != 2 || inner == NULL)
     return false;
   if (inner->next == NULL || inner->next != body->last || inner->num_attrs != 0) return false;
-  if ((mp_op_info(inner->code)->traits & MP_OP_TRAIT_BINARY) == 0 || inner->num_operands != 2 ||
+  if (!mp_op_has(inner, MP_OP_TRAIT_ELEMENTWISE) || inner->num_operands != 2 ||
       inner->num_results != 1 || mp_form_of(inner->code)->types != MP_FORM_SAME)
     return false;
   if (inner->operands[0] != &body->args[0] || inner->operands[1] != &body->args[1]) return false;
   const mp_op_t *end = body->last;
-  if (end->code != MP_OP_RETURN || end->num_operands != 1 || end->num_attrs != 0 ||
+  if (!mp_op_has(end, MP_OP_TRAIT_TERMINATOR) || end->num_operands != 1 || end->num_attrs != 0 ||
       end->operands[0] != &inner->results[0])
     return false;
   const mp_type_t *type = inner->results[0].type;

@@ -182,12 +182,11 @@ void mp_printer_generic_region(mp_printer_t *p, const mp_block_t *block) {
 
 // The terminator is one op in the IR and three in the text.
 static const char *print_module_generic_name(const mp_op_t *op) {
-  if (op->code != MP_OP_RETURN || op->parent == NULL) return mp_op_info(op->code)->name;
+  if (!mp_op_has(op, MP_OP_TRAIT_TERMINATOR) || op->parent == NULL)
+    return mp_op_info(op->code)->name;
   const mp_op_t *outer = op->parent->parent_op;
   if (outer == NULL) return "func.return";
-  bool in_sdy =
-      outer->code == MP_OP_SDY_MANUAL_COMPUTATION || outer->code == MP_OP_SDY_NAMED_COMPUTATION;
-  return in_sdy ? "sdy.return" : "stablehlo.return";
+  return mp_op_is_sdy(outer) ? "sdy.return" : "stablehlo.return";
 }
 
 static void print_module_generic(mp_printer_t *p, const mp_op_t *op) {

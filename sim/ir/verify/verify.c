@@ -9,19 +9,17 @@ enum { MAX_REGION_DEPTH = 256 };
 static const struct {
   mp_verify_rule_t rule;
   bool tensors_only;
-} g_rules[] = {
+} g_rules[MP_OP_COUNT] = {
 #define TENSORS(rule) \
   { mp_verify_##rule, true }
 #define ANY(rule) \
   { mp_verify_##rule, false }
-#define ROW(name, text, operands, results, regions, traits) [MP_OP_##name] = VERIFY_##name,
+#define ROW(name, ...) [MP_OP_##name] = VERIFY_##name,
     MP_OPS(ROW)
 #undef ROW
 #undef ANY
 #undef TENSORS
 };
-
-_Static_assert(sizeof(g_rules) / sizeof(g_rules[0]) == MP_OP_COUNT, "a rule for each operation");
 
 // Which values may be used: those defined before, in this block or one around it.
 typedef struct {
@@ -132,7 +130,7 @@ static mp_status_t verify_block(const mp_op_t *owner, const mp_block_t *block, s
 static mp_status_t verify_regions(const mp_op_t *op, scope_t *scope) {
   uint32_t base = scope->base;
   // Nothing from outside is used in a manual computation: its values have other shapes there.
-  if (op->code == MP_OP_SDY_MANUAL_COMPUTATION) scope->base = scope->count;
+  if (mp_op_has(op, MP_OP_TRAIT_ISOLATED)) scope->base = scope->count;
   for (uint32_t i = 0; i < op->num_regions; ++i) {
     MP_RETURN_IF_ERROR(verify_block(op, op->regions[i], scope));
   }
@@ -164,7 +162,8 @@ static void verify_hide_block(const mp_block_t *block, scope_t *scope) {
 // `owner` is what errors name: the op with the region, for a function's body its first op.
 static mp_status_t verify_block(const mp_op_t *owner, const mp_block_t *block, scope_t *scope) {
   const mp_op_t *end = block->last;
-  MP_CHECK(owner, end != NULL && end->code == MP_OP_RETURN, "a region does not end in return");
+  MP_CHECK(owner, end != NULL && mp_op_has(end, MP_OP_TRAIT_TERMINATOR),
+           "a region does not end in return");
   MP_CHECK(owner, scope->depth < MAX_REGION_DEPTH, "regions are nested too deeply");
   ++scope->depth;
   for (uint32_t i = 0; i < block->num_args; ++i) {
@@ -172,7 +171,8 @@ static mp_status_t verify_block(const mp_op_t *owner, const mp_block_t *block, s
     verify_define(scope, &block->args[i]);
   }
   for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
-    MP_CHECK(op, op == end || op->code != MP_OP_RETURN, "return is not the last operation");
+    MP_CHECK(op, op == end || !mp_op_has(op, MP_OP_TRAIT_TERMINATOR),
+             "return is not the last operation");
     MP_RETURN_IF_ERROR(verify_op(op, scope));
   }
   verify_hide_block(block, scope);

@@ -89,9 +89,8 @@ static mp_status_t verify_call_measure_callee(call_graph_t *graph, const mp_op_t
 static mp_status_t verify_call_measure_op(call_graph_t *graph, const mp_op_t *op, uint32_t nesting,
                                           func_entry_t *entry) {
   ++entry->size;
-  bool is_call = op->code == MP_OP_CALL || op->code == MP_OP_COMPOSITE;
-  if (is_call) {
-    mp_str_t name = mp_op_str(op, op->code == MP_OP_CALL ? MP_ATTR_CALLEE : MP_ATTR_DECOMPOSITION);
+  if (op->code == MP_OP_CALL || op->code == MP_OP_COMPOSITE) {
+    mp_str_t name = mp_op_callee(op);
     MP_RETURN_IF_ERROR(verify_call_measure_callee(graph, op, name, nesting, entry));
     MP_RETURN_IF_ERROR(verify_call_check_signature(op, verify_call_find_func(graph, name)->func));
   } else if (op->code == MP_OP_CUSTOM_CALL) {

@@ -154,7 +154,7 @@ mp_status_t mp_verify_async_start(const mp_op_t *op) {
   }
   MP_CHECK(op, block->first != end && block->first->next == end,
            "the region does not hold one operation");
-  MP_CHECK(op, (mp_op_info(block->first->code)->traits & MP_OP_TRAIT_COLLECTIVE) != 0,
+  MP_CHECK(op, mp_op_has(block->first, MP_OP_TRAIT_COLLECTIVE),
            "the region's operation is not a collective");
   MP_CHECK(op, end->num_operands == future->num_elements, "the region returns %u values, not %u",
            end->num_operands, future->num_elements);

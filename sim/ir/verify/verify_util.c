@@ -116,8 +116,8 @@ mp_status_t mp_verify_region(const mp_op_t *op, uint32_t region, uint32_t num_ar
     MP_RETURN_IF_ERROR(mp_verify_same_type(op, block->args[i].type, args[i],
                                            "an argument of a region and what is passed to it"));
   }
-  MP_CHECK(op, end != NULL && end->code == MP_OP_RETURN, "region %u does not end in return",
-           region);
+  MP_CHECK(op, end != NULL && mp_op_has(end, MP_OP_TRAIT_TERMINATOR),
+           "region %u does not end in return", region);
   MP_CHECK(op, end->num_operands == num_results, "region %u returns %u values, not %u", region,
            end->num_operands, num_results);
   for (uint32_t i = 0; i < num_results; ++i) {
@@ -150,8 +150,8 @@ mp_status_t mp_verify_scalar_region(const mp_op_t *op, uint32_t region, uint32_t
     mp_value_t *arg = &block->args[i];
     MP_RETURN_IF_ERROR(verify_util_scalars(op, &arg, 1, &args[i], "argument"));
   }
-  MP_CHECK(op, end != NULL && end->code == MP_OP_RETURN, "region %u does not end in return",
-           region);
+  MP_CHECK(op, end != NULL && mp_op_has(end, MP_OP_TRAIT_TERMINATOR),
+           "region %u does not end in return", region);
   MP_CHECK(op, end->num_operands == num_results, "region %u returns %u values, not %u", region,
            end->num_operands, num_results);
   return verify_util_scalars(op, end->operands, num_results, results, "result");
@@ -162,7 +162,7 @@ mp_status_t mp_verify_reducer(const mp_op_t *op, uint32_t region, uint32_t count
   const mp_op_t *end = mp_block_terminator(block);
   MP_CHECK(op, block->num_args == 2 * (uint64_t)count, "region %u has %u arguments, not %llu",
            region, block->num_args, 2 * (unsigned long long)count);
-  MP_CHECK(op, end != NULL && end->code == MP_OP_RETURN && end->num_operands == count,
+  MP_CHECK(op, end != NULL && mp_op_has(end, MP_OP_TRAIT_TERMINATOR) && end->num_operands == count,
            "region %u does not return %u values", region, count);
   for (uint32_t i = 0; i < count; ++i) {
     mp_dtype_t dtype = mp_operand_type(op, i)->dtype;

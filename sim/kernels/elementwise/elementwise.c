@@ -120,8 +120,7 @@ static mp_status_t elementwise_set_precision(const mp_op_t *op, mp_ew_t *ew) {
 
 mp_status_t mp_ew_bind(const mp_op_t *op, mp_ew_t *out_ew) {
   mp_ew_t ew = {.num_inputs = op->num_operands, .output = op->results[0].type->dtype};
-  if ((mp_op_info(op->code)->traits & MP_OP_TRAIT_ELEMENTWISE) == 0 ||
-      op->num_operands > MP_EW_MAX_INPUTS) {
+  if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE) || op->num_operands > MP_EW_MAX_INPUTS) {
     return mp_op_error(op, MP_UNIMPLEMENTED, "this operation is not elementwise");
   }
   ew.direct = mp_ew_computing_type(ew.output) == ew.output;
@@ -284,26 +283,9 @@ static mp_status_t elementwise_run(const mp_kernel_t *base, const mp_kernel_call
   return NULL;
 }
 
-// Elements that are worth a part of their own: fewer where each takes a call into libm.
+// Elements that are worth a part of their own.
 static int64_t elementwise_grain(const mp_op_t *op) {
-  switch (op->code) {
-    case MP_OP_ATAN2:
-    case MP_OP_CBRT:
-    case MP_OP_COSINE:
-    case MP_OP_EXPONENTIAL:
-    case MP_OP_EXPONENTIAL_MINUS_ONE:
-    case MP_OP_LOG:
-    case MP_OP_LOG_PLUS_ONE:
-    case MP_OP_LOGISTIC:
-    case MP_OP_POWER:
-    case MP_OP_REMAINDER:
-    case MP_OP_SINE:
-    case MP_OP_TAN:
-    case MP_OP_TANH:
-      return 8 * 1024;
-    default:
-      return 64 * 1024;
-  }
+  return mp_op_info(op->code)->cost == MP_OP_COST_COSTLY ? 8 * 1024 : 64 * 1024;
 }
 
 mp_status_t mp_kernel_make_elementwise(mp_arena_t *arena, const mp_op_t *op,

@@ -248,7 +248,7 @@ static mp_status_t region_compile_op(compiler_t *c, const mp_op_t *op, uint32_t 
     region_bind_value(c, &op->results[0], place, 0);
     return NULL;
   }
-  if ((mp_op_info(op->code)->traits & MP_OP_TRAIT_ELEMENTWISE) == 0) {
+  if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) {
     return mp_op_error(op, MP_UNIMPLEMENTED,
                        "only elementwise operations can be used in this region");
   }
@@ -340,7 +340,7 @@ static mp_status_t region_start_compiler(compiler_t *c, uint32_t num_ops) {
     return mp_status_out_of_memory();
   }
   const mp_op_t *terminator = mp_block_terminator(c->block);
-  if (terminator == NULL || (mp_op_info(terminator->code)->traits & MP_OP_TRAIT_TERMINATOR) == 0) {
+  if (terminator == NULL || !mp_op_has(terminator, MP_OP_TRAIT_TERMINATOR)) {
     return mp_status_make(MP_INVALID_ARGUMENT, "a region does not end in a return");
   }
   for (uint32_t i = 0; i < c->block->num_args; ++i) {

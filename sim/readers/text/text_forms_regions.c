@@ -86,7 +86,7 @@ static mp_status_t text_forms_regions_read_applied(mp_text_t *t, mp_text_op_t *o
   mp_token_t token = t->tok;
   mp_opcode_t code;
   if (token.kind != MP_TOKEN_WORD || !mp_opcode_from_name(token.text, &code) ||
-      (mp_op_info(code)->traits & MP_OP_TRAIT_BINARY) == 0 ||
+      !mp_opcode_has(code, MP_OP_TRAIT_ELEMENTWISE) || mp_op_info(code)->num_operands != 2 ||
       mp_form_of(code)->types != MP_FORM_SAME)
     return mp_text_expected(t, "a binary operation");
   mp_text_advance(t);

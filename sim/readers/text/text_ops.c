@@ -114,7 +114,7 @@ static mp_status_t text_ops_read_generic(mp_text_t *t, mp_text_op_t *op) {
   if (mp_text_accept(t, '(')) {
     do {
       mp_block_t *block = NULL;
-      bool isolated = op->code == MP_OP_SDY_MANUAL_COMPUTATION;
+      bool isolated = op->code != MP_OP_COUNT && mp_opcode_has(op->code, MP_OP_TRAIT_ISOLATED);
       MP_RETURN_IF_ERROR(mp_text_generic_region(t, isolated, &block));
       MP_RETURN_IF_ERROR(mp_text_list_add(t, &op->regions, sizeof(block), &block));
     } while (mp_text_accept(t, ','));

@@ -42,7 +42,7 @@ static mp_status_t partition_dispatch(mp_partitioner_t *p, const mp_op_t *op) {
     return mp_partitioner_full_to_shard(p, op);
   if (mp_partitioner_is_call_to(op, "SPMDShardToFullShape"))
     return mp_partitioner_shard_to_full(p, op);
-  if (strncmp(mp_op_info(op->code)->name, "sdy.", 4) == 0) {
+  if (mp_op_is_sdy(op)) {
     return mp_op_error(op, MP_UNIMPLEMENTED,
                        "%s is an op that only partitioners make; programs must not hold it",
                        mp_op_info(op->code)->name);
@@ -53,7 +53,7 @@ static mp_status_t partition_dispatch(mp_partitioner_t *p, const mp_op_t *op) {
 mp_status_t mp_partitioner_block(mp_partitioner_t *p, const mp_block_t *block,
                                  const mp_op_t **out_terminator) {
   for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
-    if (mp_op_info(op->code)->traits & MP_OP_TRAIT_TERMINATOR) {
+    if (mp_op_has(op, MP_OP_TRAIT_TERMINATOR)) {
       *out_terminator = op;
       return NULL;
     }

@@ -19,7 +19,7 @@ static bool partition_op_has_version(const mp_partitioner_t *p, const mp_op_t *o
 // parts, so that nothing need be sent.
 static const mp_boxes_t *partition_op_elementwise_placement(const mp_partitioner_t *p,
                                                             const mp_op_t *op) {
-  if ((mp_op_info(op->code)->traits & MP_OP_TRAIT_ELEMENTWISE) == 0) return NULL;
+  if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return NULL;
   if (op->num_results != 1 || p->scope->num_partitions == 1) return NULL;
   const mp_boxes_t *boxes = NULL;
   for (uint32_t i = 0; i < op->num_operands && boxes == NULL; ++i) {
@@ -173,9 +173,7 @@ mp_status_t mp_partitioner_op(mp_partitioner_t *p, const mp_op_t *op) {
       MP_RETURN_IF_ERROR(mp_partitioner_note_whole(p, op));
     return partition_op_whole(p, op);
   }
-  if (op->code == MP_OP_WHILE || op->code == MP_OP_CASE || op->code == MP_OP_OPTIMIZATION_BARRIER) {
-    return mp_partitioner_control(p, op);
-  }
+  if (mp_op_has(op, MP_OP_TRAIT_FLOW)) return mp_partitioner_control(p, op);
   bool is_done = false;
   MP_RETURN_IF_ERROR(mp_partitioner_terms(p, op, &is_done));
   if (is_done) return NULL;

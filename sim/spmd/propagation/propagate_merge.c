@@ -21,10 +21,7 @@ static const mp_atom_sharding_t *propagate_merge_sharding_of(const merger_t *mer
 
 static bool propagate_merge_is_candidate(const merger_t *merger, const mp_op_t *op) {
   if (op->num_results != 1 || op->num_regions != 0) return false;
-  if (op->code != MP_OP_CONSTANT && op->code != MP_OP_IOTA && !mp_spmd_keeps_constants(op)) {
-    return false;
-  }
-  return op->code != MP_OP_SDY_PROPAGATION_BARRIER &&
+  return mp_op_has(op, MP_OP_TRAIT_AGAIN) && mp_op_info(op->code)->effect == MP_OP_EFFECT_PURE &&
          propagate_merge_sharding_of(merger, op) != NULL;
 }
 

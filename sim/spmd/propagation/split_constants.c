@@ -35,22 +35,9 @@ static bool split_constants_is_scalar(const mp_value_t *value) {
   return mp_type_is_tensor(value->type) && value->type->rank == 0;
 }
 
-bool mp_spmd_keeps_constants(const mp_op_t *op) {
-  switch (op->code) {
-    case MP_OP_BROADCAST_IN_DIM:
-    case MP_OP_RESHAPE:
-    case MP_OP_SLICE:
-    case MP_OP_SDY_PROPAGATION_BARRIER:
-      return true;
-    default:
-      return (mp_op_info(op->code)->traits & MP_OP_TRAIT_ELEMENTWISE) != 0;
-  }
-}
-
 static split_kind_t split_constants_classify(const splitter_t *s, const mp_op_t *op) {
-  if (op->code == MP_OP_CONSTANT || op->code == MP_OP_IOTA) return MP_SPLIT_CONSTANT;
-  if (op->num_results != 1 || !mp_spmd_keeps_constants(op)) return MP_SPLIT_OTHER;
-  bool is_constant = true;
+  if (op->num_results != 1 || !mp_op_has(op, MP_OP_TRAIT_AGAIN)) return MP_SPLIT_OTHER;
+  bool is_constant = true;  // without operands
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     is_constant &= s->kinds[op->operands[i]->id] == MP_SPLIT_CONSTANT;
   }

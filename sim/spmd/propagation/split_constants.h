@@ -2,8 +2,9 @@
 //
 // A constant that two ops read would tie their shardings together for nothing: it costs no more to
 // have it twice. Every use by an op that is no constant itself gets its own copy of the constant,
-// of the ops on constants that make it, and of a scalar's broadcast; scalars stay shared, as they
-// are never sharded. Copies that come out alike become one again (propagate_merge.c).
+// of the ops on constants that make it (MP_OP_TRAIT_AGAIN), and of a scalar's broadcast; scalars
+// stay shared, as they are never sharded. Copies that come out alike become one again
+// (propagate_merge.c).
 #ifndef MINIPOD_SIM_SPMD_PROPAGATION_SPLIT_CONSTANTS_H_
 #define MINIPOD_SIM_SPMD_PROPAGATION_SPLIT_CONSTANTS_H_
 
@@ -15,8 +16,5 @@
 // Rewrites main's body; renumbers the module's values and leaves them to be numbered again.
 // Programs whose copies would be absurdly many keep the rest of their constants shared.
 MP_NODISCARD mp_status_t mp_spmd_split_constants(mp_module_t *module);
-
-// Whether the op of constants is a constant too.
-bool mp_spmd_keeps_constants(const mp_op_t *op);
 
 #endif  // MINIPOD_SIM_SPMD_PROPAGATION_SPLIT_CONSTANTS_H_

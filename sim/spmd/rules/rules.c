@@ -18,8 +18,7 @@ mp_status_t mp_rule_make_pointwise(mp_rule_builder_t *builder) {
   for (uint32_t d = 0; d < shape->rank; ++d) {
     MP_RETURN_IF_ERROR(mp_rule_add_all(builder, shape->dims[d], MP_FACTOR_PASS, false, d));
   }
-  builder->is_elementwise =
-      (mp_op_info(op->code)->traits & MP_OP_TRAIT_ELEMENTWISE) != 0 || mp_is_placement_op(op);
+  builder->is_elementwise = mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE) || mp_is_placement_op(op);
   if (builder->is_elementwise) builder->priority = MP_RULE_PASS_THROUGH;
   return NULL;
 }
@@ -179,7 +178,7 @@ mp_status_t mp_rule_make_generator(mp_rule_builder_t *builder) {
 // clang-format on
 
 static const mp_rule_maker_t g_makers[MP_OP_COUNT] = {
-#define ROW(name, text, operands, results, regions, traits) [MP_OP_##name] = ROW_##name,
+#define ROW(name, ...) [MP_OP_##name] = ROW_##name,
     MP_OPS(ROW)
 #undef ROW
 };
