@@ -57,17 +57,7 @@ mp_status_t mp_emit_kernel(mp_emitter_t *emitter, const mp_op_t *op,
 }
 
 static bool emit_slots_has_kernel(const mp_op_t *op) {
-  switch (op->code) {
-    case MP_OP_CONSTANT:
-    case MP_OP_WHILE:
-    case MP_OP_CASE:
-    case MP_OP_AFTER_ALL:
-    case MP_OP_REPLICA_ID:
-    case MP_OP_PARTITION_ID:
-      return false;
-    default:
-      return !mp_plan_is_collective(op);
-  }
+  return mp_op_info(op->code)->role == MP_OP_ROLE_KERNEL && !mp_plan_is_collective(op);
 }
 
 // Whether the op may write result 0 over `holder`: each of its operands that is `holder` allows it.

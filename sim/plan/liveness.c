@@ -53,25 +53,18 @@ static void liveness_define(walk_t *walk, mp_value_t *value, uint32_t position) 
   walk->table->values[value->id] = (mp_liveness_t){value, position, position};
 }
 
-// Ops whose result is their operand's bytes.
-static bool liveness_is_alias(const mp_op_t *op) {
-  switch (op->code) {
-    case MP_OP_RESHAPE:
-    case MP_OP_OPTIMIZATION_BARRIER:
-      return true;
-    case MP_OP_BITCAST_CONVERT:
-      return mp_type_same_shape(op->operands[0]->type, op->results[0].type) &&
-             mp_dtype_size(op->operands[0]->type->dtype) ==
-                 mp_dtype_size(op->results[0].type->dtype);
-    default:
-      return false;
-  }
+static bool liveness_same_bytes(const mp_type_t *a, const mp_type_t *b) {
+  int64_t of_a = 0;
+  int64_t of_b = 0;
+  return mp_type_num_bytes(a, &of_a) && mp_type_num_bytes(b, &of_b) && of_a == of_b;
 }
 
 static void liveness_define_results(walk_t *walk, mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_results; ++i) liveness_define(walk, &op->results[i], op->id);
-  if (!liveness_is_alias(op)) return;
+  if (!mp_op_has(op, MP_OP_TRAIT_ALIAS)) return;
   for (uint32_t i = 0; i < op->num_results; ++i) {
+    // Bitcasts between a byte and less do not keep their bytes.
+    if (!liveness_same_bytes(op->operands[i]->type, op->results[i].type)) continue;
     walk->table->values[op->results[i].id].root = walk->table->values[op->operands[i]->id].root;
   }
 }
@@ -115,7 +108,8 @@ static mp_status_t liveness_walk_block(walk_t *walk, mp_block_t *block) {
     op->id = walk->position;
     for (uint32_t i = 0; i < op->num_operands; ++i)
       MP_RETURN_IF_ERROR(liveness_use(walk, op->operands[i]));
-    if (op->code != MP_OP_WHILE && op->code != MP_OP_CASE && op->num_regions != 0) {
+    // What the regions of control flow use is used where it stands there.
+    if (op->num_regions != 0 && mp_op_info(op->code)->role != MP_OP_ROLE_CONTROL) {
       MP_RETURN_IF_ERROR(liveness_use_captures(walk, op));
     }
     ++walk->position;

@@ -31,23 +31,14 @@ static mp_status_t executable_check_assignment(const mp_client_t *client,
   return status;
 }
 
-// Ops whose time has little to do with their bytes; what they take per byte is a guess.
-static const mp_opcode_t k_heavy_ops[] = {
-    MP_OP_CHOLESKY,         MP_OP_CONVOLUTION, MP_OP_CUSTOM_CALL,        MP_OP_FFT,
-    MP_OP_SCATTER,          MP_OP_SORT,        MP_OP_SELECT_AND_SCATTER, MP_OP_REDUCE_WINDOW,
-    MP_OP_TRIANGULAR_SOLVE,
-};
+// What a heavy op takes for a byte of its operands, in nanoseconds: a guess.
 enum { MP_HEAVY_FACTOR = 50 };
 
 static double executable_kernel_seconds(const mp_kernel_t *kernel) {
   if (kernel->num_parts > 1) return INFINITY;  // its maker found it worth several workers
-  if (kernel->op == NULL) return 0;
-  bool is_heavy = false;
-  for (size_t i = 0; i < sizeof(k_heavy_ops) / sizeof(k_heavy_ops[0]); ++i) {
-    is_heavy |= kernel->op->code == k_heavy_ops[i];
-  }
+  if (kernel->op == NULL || mp_op_info(kernel->op->code)->cost != MP_OP_COST_HEAVY) return 0;
   double bytes = 0;
-  for (uint32_t i = 0; i < kernel->op->num_operands && is_heavy; ++i) {
+  for (uint32_t i = 0; i < kernel->op->num_operands; ++i) {
     int64_t operand_bytes = 0;
     if (mp_type_num_bytes(kernel->op->operands[i]->type, &operand_bytes)) {
       bytes += (double)operand_bytes;
