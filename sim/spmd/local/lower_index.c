@@ -220,7 +220,7 @@ static mp_opcode_t lower_index_scatter_combine(const mp_lowerer_t *low) {
 }
 
 static bool lower_index_starts_from_identity(mp_opcode_t code) {
-  return code == MP_OP_ADD || code == MP_OP_MULTIPLY;  // the others may see an input twice
+  return !mp_opcode_has(code, MP_OP_TRAIT_IDEMPOTENT);  // the others may see an input twice
 }
 
 static bool lower_index_can_scatter(const mp_lowerer_t *low, uint32_t factor) {

@@ -113,12 +113,8 @@ static mp_opcode_t lower_reduce_reduction_of(const mp_op_t *op) {
 }
 
 // Whether an initial value may come in once per shard.
-static bool lower_reduce_is_idempotent(mp_opcode_t code) {
-  return code == MP_OP_MAXIMUM || code == MP_OP_MINIMUM || code == MP_OP_AND || code == MP_OP_OR;
-}
-
 static bool lower_reduce_has_plain_start(const mp_op_t *op, uint32_t result, mp_opcode_t code) {
-  return lower_reduce_is_idempotent(code) ||
+  return mp_opcode_has(code, MP_OP_TRAIT_IDEMPOTENT) ||
          mp_unreduced_is_identity(op->operands[op->num_results + result], code);
 }
 

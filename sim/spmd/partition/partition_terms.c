@@ -107,25 +107,15 @@ static bool partition_terms_adds_up(const mp_op_t *op) {
 
 // The first operands, so many, in which the op is linear all together; 0: it is not.
 static uint32_t partition_terms_num_linear(const mp_op_t *op) {
+  if (mp_op_has(op, MP_OP_TRAIT_LINEAR)) return op->num_operands;
+  if (mp_op_has(op, MP_OP_TRAIT_MOVES)) return 1;
   switch (op->code) {
-    case MP_OP_ADD:
-    case MP_OP_SUBTRACT:
-    case MP_OP_CONCATENATE:
-      return op->num_operands;
     case MP_OP_DYNAMIC_UPDATE_SLICE:
       return 2;
     case MP_OP_CONVERT:
       return partition_terms_widens(op) ? 1 : 0;
     case MP_OP_REDUCE:
       return partition_terms_adds_up(op) ? 1 : 0;
-    case MP_OP_NEGATE:
-    case MP_OP_TRANSPOSE:
-    case MP_OP_RESHAPE:
-    case MP_OP_REVERSE:
-    case MP_OP_SLICE:
-    case MP_OP_DYNAMIC_SLICE:
-    case MP_OP_BROADCAST_IN_DIM:
-      return 1;
     default:
       return 0;
   }

@@ -5,16 +5,7 @@
 static bool import_constraints_is_edge_target(const mp_value_t *value) {
   const mp_op_t *op = value->op != NULL ? value->op : value->block->parent_op;
   if (op == NULL || !mp_type_is_static(value->type)) return false;
-  switch (op->code) {
-    case MP_OP_WHILE:
-    case MP_OP_SDY_MANUAL_COMPUTATION:
-      return true;
-    case MP_OP_CASE:
-    case MP_OP_OPTIMIZATION_BARRIER:
-      return value->op != NULL;
-    default:
-      return false;
-  }
+  return mp_op_has(op, MP_OP_TRAIT_FLOW);
 }
 
 // What a use asks of its operand: a constraint or a manual region's in_sharding.

@@ -115,8 +115,7 @@ static mp_status_t import_shardings_read_own(mp_importer_t *im, const mp_op_t *o
 // annotations say.
 static bool import_shardings_is_within_op(const mp_op_t *op) {
   const mp_op_t *parent = op->parent->parent_op;
-  return parent != NULL && parent->code != MP_OP_WHILE && parent->code != MP_OP_CASE &&
-         parent->code != MP_OP_SDY_MANUAL_COMPUTATION;
+  return parent != NULL && !mp_op_has(parent, MP_OP_TRAIT_FLOW);
 }
 
 static mp_status_t import_shardings_read_op(mp_importer_t *im, mp_op_t *op, uint32_t manual) {

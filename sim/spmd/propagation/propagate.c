@@ -276,9 +276,7 @@ static mp_status_t propagate_delay_all(mp_propagator_t *p, const mp_import_t *im
   for (uint32_t i = 0; i < import->num_given; ++i) {
     const mp_value_t *value = import->given[i].value;
     const mp_op_t *op = value->op != NULL ? value->op : value->block->parent_op;
-    const bool is_edge = op != NULL && (op->code == MP_OP_WHILE || op->code == MP_OP_CASE ||
-                                        op->code == MP_OP_OPTIMIZATION_BARRIER ||
-                                        op->code == MP_OP_SDY_MANUAL_COMPUTATION);
+    const bool is_edge = op != NULL && mp_op_has(op, MP_OP_TRAIT_FLOW);
     if (!is_edge) MP_RETURN_IF_ERROR(propagate_delay(p, import->given[i].sharding, delays));
   }
   for (uint32_t i = 0; i < p->module->main->num_results; ++i) {

@@ -3,17 +3,8 @@
 bool mp_is_placement_op(const mp_op_t *op) {
   static const char *const calls[] = {"Sharding", "annotate_device_placement", "LayoutConstraint",
                                       "xla.sdy.FuncResultSharding", "xla.sdy.PropagationBarrier"};
-  switch (op->code) {
-    case MP_OP_SDY_SHARDING_CONSTRAINT:
-    case MP_OP_SDY_RESHARD:
-    case MP_OP_SDY_PROPAGATION_BARRIER:
-    case MP_OP_SDY_DATA_FLOW_EDGE:
-      return true;
-    case MP_OP_CUSTOM_CALL:
-      break;
-    default:
-      return false;
-  }
+  if (mp_op_info(op->code)->role == MP_OP_ROLE_SHARDING) return mp_op_has(op, MP_OP_TRAIT_MOVES);
+  if (op->code != MP_OP_CUSTOM_CALL) return false;
   if (op->num_operands != 1 || op->num_results != 1) return false;
   for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); ++i) {
     if (mp_str_is(mp_op_str(op, MP_ATTR_CALL_TARGET_NAME), calls[i])) return true;
