@@ -37,17 +37,13 @@ static bool reducer_is_scalar(const mp_type_t *type) {
 const mp_value_t *mp_region_see_through(const mp_value_t *value) {
   while (value->op != NULL) {
     const mp_op_t *op = value->op;
+    if (mp_op_has(op, MP_OP_TRAIT_MOVES)) {
+      if (!reducer_is_scalar(op->operands[0]->type) || !reducer_is_scalar(value->type))
+        return value;
+      value = op->operands[0];
+      continue;
+    }
     switch (op->code) {
-      case MP_OP_SDY_SHARDING_CONSTRAINT:
-      case MP_OP_SDY_RESHARD:
-      case MP_OP_SDY_PROPAGATION_BARRIER:
-      case MP_OP_RESHAPE:
-      case MP_OP_BROADCAST_IN_DIM:
-      case MP_OP_TRANSPOSE:
-        if (!reducer_is_scalar(op->operands[0]->type) || !reducer_is_scalar(value->type))
-          return value;
-        value = op->operands[0];
-        break;
       case MP_OP_BITCAST_CONVERT: {
         const mp_type_t *from = op->operands[0]->type;
         if (!reducer_is_scalar(from) || !reducer_is_scalar(value->type)) return value;
@@ -127,10 +123,11 @@ static mp_reduce_kind_t reducer_kind_of(const mp_value_t *first, const mp_value_
   if (value->op == NULL || value->op->num_operands != 2) return MP_REDUCE_CUSTOM;
   const mp_value_t *x = reducer_see_through_widening(value->op->operands[0]);
   const mp_value_t *y = reducer_see_through_widening(value->op->operands[1]);
-  if ((x == first && y == second) || (x == second && y == first)) {
-    return reducer_kind_of_op(value->op->code);
+  const bool is_swapped = x == second && y == first;
+  if (is_swapped ? !mp_op_has(value->op, MP_OP_TRAIT_COMMUTATIVE) : x != first || y != second) {
+    return MP_REDUCE_CUSTOM;
   }
-  return MP_REDUCE_CUSTOM;
+  return reducer_kind_of_op(value->op->code);
 }
 
 mp_reduce_kind_t mp_region_kind(const mp_block_t *block, const mp_value_t *const *results,

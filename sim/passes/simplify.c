@@ -11,7 +11,7 @@
 typedef struct {
   mp_module_t *module;
   mp_value_t **replaced;  // by value id; NULL: itself
-  mp_op_t **table;        // by hash of a cheap op, linear probing; of the block in work
+  mp_op_t **table;        // by hash of an op that expands, linear probing; of the block in work
   mp_op_t **used;         // the filled entries' ops, to empty the table again
   uint32_t capacity;      // of the table, a power of two above twice the number of ops
   uint32_t num_used;
@@ -74,13 +74,9 @@ static mp_status_t simplify(folder_t *folder, mp_op_t *op, bool *out_is_identity
   return NULL;
 }
 
-// ---- equal cheap ops ----
+// ---- equal ops that expand ----
 
-static bool simplify_is_cheap(const mp_op_t *op) {
-  return op->code == MP_OP_CONSTANT || op->code == MP_OP_IOTA || op->code == MP_OP_BROADCAST_IN_DIM;
-}
-
-// Of the attributes only those that make the op: INT, INTS and DENSE are what cheap ops have.
+// Of the attributes only those that make the op: INT, INTS and DENSE are what these ops have.
 static uint64_t simplify_hash_attr(uint64_t hash, const mp_attr_t *attr) {
   switch (attr->kind) {
     case MP_KIND_INT:
@@ -167,7 +163,8 @@ static mp_status_t simplify_fold_op(folder_t *folder, mp_op_t *op) {
 static mp_status_t simplify_fold_block(folder_t *folder, mp_block_t *block) {
   for (mp_op_t *op = block->first; op != NULL; op = op->next) {
     MP_RETURN_IF_ERROR(simplify_fold_op(folder, op));
-    if (!simplify_is_cheap(op) || folder->replaced[op->results[0].id] != NULL) continue;
+    if (!mp_op_has(op, MP_OP_TRAIT_EXPANDS) || folder->replaced[op->results[0].id] != NULL)
+      continue;
     mp_op_t *same = simplify_find_equal(folder, op);
     if (same != op) folder->replaced[op->results[0].id] = &same->results[0];
   }
