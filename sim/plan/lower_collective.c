@@ -146,38 +146,6 @@ static void lower_collective_combine_by_region(const void *context, int64_t coun
   mp_region_fn_run(context, count, inputs, NULL, outputs, scratch);
 }
 
-static mp_ew_loop_t lower_collective_loop_of(mp_opcode_t code, mp_dtype_t dtype) {
-  switch (mp_dtype_class(dtype)) {
-    case MP_CLASS_FLOAT:
-      return mp_ew_float_loop(code, dtype);
-    case MP_CLASS_COMPLEX:
-      return mp_ew_complex_loop(code, dtype);
-    default:
-      return mp_ew_integer_loop(code, dtype);
-  }
-}
-
-static mp_opcode_t lower_collective_opcode_of(mp_reduce_kind_t kind) {
-  switch (kind) {
-    case MP_REDUCE_ADD:
-      return MP_OP_ADD;
-    case MP_REDUCE_MUL:
-      return MP_OP_MULTIPLY;
-    case MP_REDUCE_MIN:
-      return MP_OP_MINIMUM;
-    case MP_REDUCE_MAX:
-      return MP_OP_MAXIMUM;
-    case MP_REDUCE_AND:
-      return MP_OP_AND;
-    case MP_REDUCE_OR:
-      return MP_OP_OR;
-    case MP_REDUCE_XOR:
-      return MP_OP_XOR;
-    default:
-      return MP_OP_COUNT;
-  }
-}
-
 static bool lower_collective_widens_to_f32(mp_dtype_t dtype) {
   return mp_dtype_is_float(dtype) && mp_dtype_bits(dtype) <= 16;
 }
@@ -186,15 +154,15 @@ static bool lower_collective_widens_to_f32(mp_dtype_t dtype) {
 static mp_status_t lower_collective_builtin_reducer(lowering_t *low, mp_reduce_kind_t kind,
                                                     mp_dtype_t dtype, mp_dtype_t *out_accumulation,
                                                     bool *out_found) {
-  const mp_opcode_t code = lower_collective_opcode_of(kind);
+  const mp_opcode_t code = mp_reduce_kind_opcode(kind);
   const mp_dtype_t accumulation = lower_collective_widens_to_f32(dtype) ? MP_DTYPE_F32 : dtype;
+  mp_ew_t found;
   *out_found = false;
-  if (code == MP_OP_COUNT || mp_ew_computing_type(accumulation) != accumulation) return NULL;
-  mp_ew_loop_t found = lower_collective_loop_of(code, accumulation);
-  if (found == NULL) return NULL;
+  if (code == MP_OP_COUNT || !mp_ew_bind_binary(code, accumulation, &found)) return NULL;
+  if (!found.direct) return NULL;
   mp_ew_loop_t *loop = MP_ARENA_NEW(low->arena, mp_ew_loop_t);
   MP_RETURN_IF_NULL(loop);
-  *loop = found;
+  *loop = found.loop;
   uint64_t digest = mp_hash_u64(MP_HASH_START, (uint64_t)kind);
   digest = mp_hash_u64(digest, (uint64_t)accumulation);
   low->out->reducer = (mp_reducer_t){lower_collective_combine_by_loop, loop, 0, INT32_MAX, digest};
