@@ -182,6 +182,8 @@ void mp_buffer_delete(mp_buffer_t *buffer) {
   if (!buffer->is_deleted) {
     buffer->is_deleted = true;
     storage = buffer->storage;
+  } else {
+    buffer->is_unwanted = true;  // a launch that fails shall not bring it back
   }
   buffer_unlock(buffer, locked);
   mp_storage_release(storage);
@@ -268,14 +270,14 @@ mp_status_t mp_buffer_take(mp_buffer_t *buffer, bool donate, uint64_t claim, mp_
   return status;
 }
 
-void mp_buffer_untake(mp_buffer_t *buffer, mp_storage_t *storage) {
+mp_storage_t *mp_buffer_untake(mp_buffer_t *buffer, mp_storage_t *storage) {
   pthread_mutex_lock(&buffer->lock);
-  bool was_donated = buffer->is_deleted && buffer->claim != 0;
-  if (was_donated) {
+  const bool was_donated = buffer->is_deleted && buffer->claim != 0;
+  if (was_donated) buffer->claim = 0;
+  if (was_donated && !buffer->is_unwanted) {
     buffer->is_deleted = false;
-    buffer->claim = 0;
     storage = NULL;  // its hold is the buffer's again
   }
   pthread_mutex_unlock(&buffer->lock);
-  mp_storage_release(storage);
+  return storage;
 }

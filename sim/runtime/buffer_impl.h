@@ -14,6 +14,7 @@ struct mp_buffer_s {
   pthread_mutex_t lock;   // of all below; a leaf but for the memory's
   mp_storage_t *storage;  // valid while not deleted or externals != 0; NULL: an error buffer
   bool is_deleted;        // then the buffer's own hold on the storage is gone
+  bool is_unwanted;       // its user deleted it while a launch had taken it as a donation
   uint32_t externals;     // external references, each with a hold
   uint64_t claim;         // number of the launch that took it as a donation; 0: none
   int64_t dims[];
@@ -43,7 +44,8 @@ typedef enum {
 // this launch already.
 MP_NODISCARD mp_status_t mp_buffer_take(mp_buffer_t *buffer, bool donate, uint64_t claim,
                                         mp_take_t *out_take, mp_storage_t **out_storage);
-// Undoes mp_buffer_take(donate) of a launch that does not happen; consumes the hold.
-void mp_buffer_untake(mp_buffer_t *buffer, mp_storage_t *storage);
+// Undoes mp_buffer_take(donate) of a launch that does not happen. Returns the hold that is the
+// caller's to release, without locks; NULL: it is the buffer's again.
+mp_storage_t *mp_buffer_untake(mp_buffer_t *buffer, mp_storage_t *storage);
 
 #endif  // MINIPOD_SIM_RUNTIME_BUFFER_IMPL_H_

@@ -14,7 +14,7 @@
 typedef struct {
   mp_take_t take;
   bool is_donated;
-  mp_storage_t *storage;  // a hold; NULL: moved to a result, or an error buffer
+  mp_storage_t *storage;  // a hold; NULL: an error buffer, or given back to the buffer
 } argument_t;
 
 // One device's share of a launch.
@@ -132,7 +132,8 @@ static mp_status_t launch_take_arguments(launching_t *l, share_t *share) {
   return NULL;
 }
 
-// The storage of result r: the donated parameter's own, or new.
+// The storage of result r: the donated parameter's own, or new. Either way the result gets a hold
+// of its own, so that undoing means no more than letting go.
 static mp_status_t launch_make_result_storage(launching_t *l, share_t *share, uint32_t r,
                                               mp_storage_t **out_storage) {
   const mp_program_io_t *io = &l->executable->program->results[r];
@@ -140,14 +141,16 @@ static mp_status_t launch_make_result_storage(launching_t *l, share_t *share, ui
   argument_t *argument = io->alias >= 0 ? &share->arguments[io->alias] : NULL;
   if (argument != NULL && argument->take == MP_TAKE_OVER && argument->storage != NULL &&
       argument->storage->memory == memory && argument->storage->bytes >= io->bytes) {
-    *out_storage = argument->storage;
-    argument->storage = NULL;
+    *out_storage = mp_storage_retain(argument->storage);
     share->run->results[r] = (*out_storage)->data;
     return NULL;
   }
   mp_label_t label = mp_label_make(MP_ORIGIN_RESULT, io->type->dtype, io->type->dims,
                                    io->type->rank, l->executable->name, r);
   MP_RETURN_IF_ERROR(mp_storage_create(memory, io->bytes, MP_IN_STREAM_ORDER, &label, out_storage));
+  // Runs in the queue may still use its block: if the launch fails, it is not free before they are
+  // over.
+  mp_storage_used_by_run(*out_storage, share->device->enqueued);
   void *data = share->run->results[r] = (*out_storage)->data;
   if (argument != NULL) {
     // The program takes the two for one place.
@@ -205,34 +208,31 @@ static mp_status_t launch_prepare(launching_t *l, share_t *share) {
 
 // ---- Undoing and committing ----
 
-static void launch_undo(launching_t *l, share_t *share) {
-  const mp_program_t *program = l->executable->program;
-  uint64_t newest = share->device->enqueued;
-  for (uint32_t r = 0; r < share->num_results; ++r) {
-    mp_buffer_t *result = share->results[r];
-    int32_t alias = program->results[r].alias;
-    if (alias >= 0 && share->arguments[alias].take == MP_TAKE_OVER &&
-        share->arguments[alias].storage == NULL) {
-      // Back to the argument.
-      share->arguments[alias].storage = result->storage;
-      result->is_deleted = true;
-    } else if (result->storage->block != NULL) {
-      mp_storage_used_by_run(result->storage, newest);  // its block may still be in use by that run
-    }
-    mp_buffer_release(result);
-  }
+// Gives everything back but the holds on arguments that are not the buffers' again: letting go of
+// adopted memory calls its owner, and that is for when no lock is held (launch_release_arguments).
+static void launch_undo(share_t *share) {
+  for (uint32_t r = 0; r < share->num_results; ++r) mp_buffer_release(share->results[r]);
   if (share->arena != NULL) {
-    mp_memory_free(mp_device_memory(share->device, MP_MEMORY_DEVICE), share->arena, newest);
+    mp_memory_free(mp_device_memory(share->device, MP_MEMORY_DEVICE), share->arena,
+                   share->device->enqueued);
   }
   for (uint32_t p = 0; p < share->num_taken; ++p) {
     argument_t *argument = &share->arguments[p];
     if (argument->is_donated) {
-      mp_buffer_untake(share->buffers[p], argument->storage);
-    } else {
-      mp_storage_release(argument->storage);
+      argument->storage = mp_buffer_untake(share->buffers[p], argument->storage);
     }
   }
   mp_run_release(share->run);
+}
+
+// After undoing, without the launch lock.
+static void launch_release_arguments(launching_t *l) {
+  for (uint32_t i = 0; i < l->num_shares; ++i) {
+    share_t *share = &l->shares[i];
+    for (uint32_t p = 0; p < share->num_taken; ++p) {
+      mp_storage_release(share->arguments[p].storage);
+    }
+  }
 }
 
 static void launch_relabel_result(const launching_t *l, const mp_program_io_t *io, uint32_t r,
@@ -312,7 +312,7 @@ static mp_status_t launch_prepare_and_commit(launching_t *l) {
   if (status != NULL) {
     // The last one was prepared in part.
     while (i-- > 0) {
-      if (l->shares[i].run != NULL) launch_undo(l, &l->shares[i]);
+      if (l->shares[i].run != NULL) launch_undo(&l->shares[i]);
     }
     launch_tell_others(l->executable, l->launch, status);
     return status;
@@ -358,6 +358,8 @@ static mp_status_t launch_run(launching_t *l, mp_buffer_t **const *out_results,
       if (out_done != NULL) out_done[i] = mp_event_retain(share->run->event);
     }
     launch_let_go(l, inline_worker);
+  } else {
+    launch_release_arguments(l);
   }
   if (inline_worker != NULL) mp_inline_put(inline_worker);
   mp_session_release(l->session);

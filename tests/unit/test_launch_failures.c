@@ -1,0 +1,241 @@
+// Launches that fail on their way: what they had taken goes back as it was.
+#include <pthread.h>
+#include <sched.h>
+
+#include "sim/base/alloc.h"
+#include "sim/runtime/buffer_impl.h"
+#include "tests/unit/support/launches.h"
+#include "tests/unit/support/programs.h"
+
+static mp_status_t add_one(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+  (void)kernel;
+  const float *x = call->operands[0];
+  float *y = call->results[0];
+  for (int i = 0; i < 4; ++i) y[i] = x[i] + 1;
+  return NULL;
+}
+
+// y[i] = x[i] + 1. With `donates`, y takes x's memory over.
+static mp_program_t *adding_program(uint32_t num_values, bool donates) {
+  test_program_t p;
+  program_begin(&p, "adding", 1, 1);
+  for (uint32_t i = 0; i < num_values; ++i) {
+    mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, 4));
+    mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, 4));
+    p.params[i].alias = donates ? (int32_t)i : -1;
+    p.results[i].alias = donates ? (int32_t)i : -1;
+    program_launch(&p, add_one, 1, 1, &x, 1, &y);
+  }
+  return program_end(&p);
+}
+
+// ---- One device, several values ----
+
+enum { NUM_VALUES = 3 };
+
+typedef struct {
+  mp_executable_t *executable;
+  mp_buffer_t *x[NUM_VALUES], *y[NUM_VALUES];
+} values_t;
+
+static mp_status_t launch_values(values_t *v) {
+  mp_buffer_t *const *arguments[1] = {v->x};
+  mp_buffer_t **results[1] = {v->y};
+  const mp_launch_t launch = {.arguments = arguments};
+  return mp_executable_launch(v->executable, &launch, results, NULL);
+}
+
+static void release_values(mp_buffer_t **values) {
+  for (int i = 0; i < NUM_VALUES; ++i) {
+    mp_buffer_release(values[i]);
+    values[i] = NULL;
+  }
+}
+
+// Whatever allocation fails: a launch that does not happen leaves its donated arguments usable, and
+// one that does gives right results.
+static void donated_arguments_survive_a_failed_launch(void **state) {
+  (void)state;
+  mp_client_t *client = make_client(1);
+  mp_device_t *device = mp_client_device(client, 0);
+  values_t v = {.executable = make_executable(client, adding_program(NUM_VALUES, true))};
+  int failures = 0;
+  for (int n = 1, in_a_row = 0; in_a_row < 10; ++n) {
+    for (int i = 0; i < NUM_VALUES; ++i) v.x[i] = make_f32(device, 4, (float)i);
+    mp_alloc_fail_at(n, 0);
+    mp_status_t status = launch_values(&v);
+    mp_alloc_fail_at(0, 0);
+    const bool is_launched = status == NULL;
+    failures += !is_launched;
+    in_a_row = is_launched ? in_a_row + 1 : 0;
+    mp_status_release(status);
+    for (int i = 0; i < NUM_VALUES; ++i) {
+      assert_int_equal(mp_buffer_is_deleted(v.x[i]), is_launched);
+      expect_f32(is_launched ? v.y[i] : v.x[i], 4, (float)(is_launched ? i + 1 : i));
+    }
+    release_values(v.x);
+    if (is_launched) release_values(v.y);
+    assert_int_equal(stats_of(device, MP_MEMORY_DEVICE).bytes_in_use, 0);
+  }
+  assert_true(failures > NUM_VALUES);
+  mp_executable_release(v.executable);
+  mp_client_release(client);
+}
+
+// A buffer whose definition the test owes.
+static mp_buffer_t *make_pending(mp_device_t *device, mp_event_t **out_definition) {
+  mp_buffer_t *buffer = NULL;
+  assert_ok(mp_buffer_create(mp_device_memory(device, MP_MEMORY_DEVICE), MP_DTYPE_F32,
+                             &(int64_t){4}, 1, &buffer, out_definition));
+  return buffer;
+}
+
+static void write_and_define(mp_buffer_t *buffer, mp_event_t *definition, float value) {
+  const float data[4] = {value, value, value, value};
+  mp_event_t *written = NULL;
+  assert_ok(mp_buffer_write_raw(buffer, data, 0, sizeof(data), &written));
+  assert_ok(mp_event_await(written));
+  mp_event_release(written);
+  mp_event_set(definition, NULL);
+  mp_event_release(definition);
+}
+
+// Launches get memory that runs in the queue before them still use. When such a launch fails it
+// gives this memory back to later runs only: a transfer, which writes at once, must not get it.
+static void memory_of_queued_runs_stays_theirs_after_a_failed_launch(void **state) {
+  (void)state;
+  for (int n = 1; n < 20; ++n) {
+    mp_client_t *client = make_client(1);
+    mp_device_t *device = mp_client_device(client, 0);
+    mp_executable_t *executable = make_executable(client, adding_program(1, false));
+    mp_event_t *definition = NULL;
+    test_launch_t l;
+    launch_begin(&l, executable, 1);
+    l.arguments[0][0] = make_pending(device, &definition);
+    launch_go(&l);
+    // The result's memory lies between blocks in use, so that it stays a block of its own. From
+    // its release on it is free once the run is over.
+    mp_buffer_t *neighbour = make_f32(device, 4, 0);
+    mp_buffer_release(l.results[0]);
+    l.results[0] = NULL;
+    mp_buffer_t *result = NULL;
+    mp_alloc_fail_at(n, 0);
+    mp_status_t status = launch_try(&l, &result);
+    mp_alloc_fail_at(0, 0);
+    const bool is_launched = status == NULL;
+    mp_status_release(status);
+    if (is_launched) mp_buffer_release(result);
+    mp_buffer_t *others[4];
+    for (int i = 0; i < 4; ++i) others[i] = make_f32(device, 4, 7);
+    write_and_define(l.arguments[0][0], definition, 1);
+    assert_ok(mp_event_await(l.done[0]));
+    for (int i = 0; i < 4; ++i) {
+      expect_f32(others[i], 4, 7);
+      mp_buffer_release(others[i]);
+    }
+    mp_buffer_release(neighbour);
+    launch_end(&l);
+    mp_executable_release(executable);
+    mp_client_release(client);
+  }
+}
+
+// ---- Deleting while a launch fails ----
+
+// A launch in a thread of its own, which fails at its last argument. It has to wait for the lock of
+// its second argument, so that the test can do something when the first one is taken.
+typedef struct {
+  values_t values;
+  mp_client_t *client;
+  pthread_t thread;
+  bool was_view_released, was_locked;
+} halted_t;
+
+static void *launch_what_fails(void *context) {
+  halted_t *h = context;
+  mp_status_t status = launch_values(&h->values);
+  const bool is_right = mp_status_code(status) == MP_INVALID_ARGUMENT;
+  mp_status_release(status);
+  return is_right ? h : NULL;
+}
+
+static void begin_halted(halted_t *h) {
+  pthread_mutex_lock(&h->values.x[1]->lock);
+  assert_int_equal(pthread_create(&h->thread, NULL, launch_what_fails, h), 0);
+}
+
+static void end_halted(halted_t *h) {
+  pthread_mutex_unlock(&h->values.x[1]->lock);
+  void *result = NULL;
+  pthread_join(h->thread, &result);
+  assert_non_null(result);
+}
+
+static void begin_values(halted_t *h, mp_client_t *client, bool donates) {
+  mp_device_t *device = mp_client_device(client, 0);
+  *h = (halted_t){.client = client};
+  h->values.executable = make_executable(client, adding_program(NUM_VALUES, donates));
+  for (int i = 0; i < NUM_VALUES; ++i) h->values.x[i] = make_f32(device, i == 2 ? 5 : 4, 1);
+}
+
+static void end_values(halted_t *h) {
+  release_values(h->values.x);
+  mp_executable_release(h->values.executable);
+  assert_int_equal(stats_of(mp_client_device(h->client, 0), MP_MEMORY_DEVICE).bytes_in_use, 0);
+}
+
+// What a failed launch had taken comes back, but not to a user who has deleted it meanwhile.
+static void a_deletion_during_a_failed_launch_holds(void **state) {
+  (void)state;
+  mp_client_t *client = make_client(1);
+  halted_t h;
+  begin_values(&h, client, true);
+  begin_halted(&h);
+  while (!mp_buffer_is_deleted(h.values.x[0])) sched_yield();
+  mp_buffer_delete(h.values.x[0]);
+  end_halted(&h);
+  assert_true(mp_buffer_is_deleted(h.values.x[0]));
+  assert_false(mp_buffer_is_deleted(h.values.x[1]));
+  end_values(&h);
+  mp_client_release(client);
+}
+
+static void on_view_released(void *context) {
+  halted_t *h = context;
+  h->was_view_released = true;
+  h->was_locked = pthread_mutex_trylock(&h->client->launch_lock) != 0;
+  if (!h->was_locked) pthread_mutex_unlock(&h->client->launch_lock);
+}
+
+// The failed launch has the last hold on memory that a user lent. The user's callback may do
+// anything, launch included, so no lock is held then.
+static void lent_memory_is_given_back_without_locks(void **state) {
+  (void)state;
+  static _Alignas(64) float data[4];
+  mp_client_t *client = make_client(1);
+  halted_t h;
+  begin_values(&h, client, false);
+  mp_buffer_release(h.values.x[0]);
+  assert_ok(mp_buffer_view_external(mp_device_memory(mp_client_device(client, 0), MP_MEMORY_DEVICE),
+                                    MP_DTYPE_F32, &(int64_t){4}, 1, data, on_view_released, &h,
+                                    &h.values.x[0]));
+  begin_halted(&h);
+  while (mp_storage_is_sole(h.values.x[0]->storage)) sched_yield();
+  mp_buffer_delete(h.values.x[0]);
+  assert_false(h.was_view_released);
+  end_halted(&h);
+  assert_true(h.was_view_released);
+  assert_false(h.was_locked);
+  end_values(&h);
+  mp_client_release(client);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(donated_arguments_survive_a_failed_launch),
+      cmocka_unit_test(memory_of_queued_runs_stays_theirs_after_a_failed_launch),
+      cmocka_unit_test(a_deletion_during_a_failed_launch_holds),
+      cmocka_unit_test(lent_memory_is_given_back_without_locks),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
