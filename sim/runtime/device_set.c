@@ -48,6 +48,16 @@ mp_status_t mp_device_set_get(mp_client_t *client, const uint32_t *ids, uint32_t
   return NULL;
 }
 
+// Participants of this process that have come past this launch were refused it when there was not
+// even memory for a session to say so. They never come, which the others hear of now.
+static void device_set_skip_refused(const mp_device_set_t *set, mp_session_t *session) {
+  for (uint32_t i = 0; i < set->num_devices; ++i) {
+    if (set->num_launches[i] <= session->number) continue;
+    mp_session_poison(session, mp_status_out_of_memory());
+    (void)mp_session_skip(session, i);  // not the last: the one that asks has not joined
+  }
+}
+
 static mp_status_t device_set_make_session(const mp_device_set_t *set, uint64_t number,
                                            mp_session_t **out_session) {
   mp_session_t *session;
@@ -61,6 +71,7 @@ static mp_status_t device_set_make_session(const mp_device_set_t *set, uint64_t 
       return status;
     }
   }
+  device_set_skip_refused(set, session);
   *out_session = session;
   return NULL;
 }
@@ -95,12 +106,13 @@ void mp_device_set_join(mp_device_set_t *set, uint32_t logical, mp_session_t *se
 
 void mp_device_set_skip(mp_device_set_t *set, uint32_t logical, mp_status_t error) {
   mp_session_t *session;
-  if (set->endpoint == NULL) return;
   mp_status_t status = mp_device_set_session(set, logical, &session);
-  const uint64_t number =
-      ++set->num_launches[logical];  // whatever happens: it counts elsewhere too
+  // Whatever happens it counts, as it does for those who have come to it or will.
+  const uint64_t number = set->num_launches[logical]++;
   if (status != NULL) {
     mp_status_ignore(status);
+    // Those of this process hear of it when they come (device_set_skip_refused).
+    if (set->endpoint == NULL) return;
     mp_endpoint_refuse(set->endpoint, set->hash, number, set->num_ranks, set->ranks,
                        mp_status_code(error));
     return;

@@ -31,7 +31,8 @@ typedef struct {
   // The logical devices of this process to run on, each with its arguments. NULL: all of this
   // process, in order. Other processes launch the program on theirs. A launch of some
   // of them only (one at a time, from one thread or many) meets the others' launches at
-  // collectives: the n-th launch on each device belongs together.
+  // collectives: the n-th launch on each device belongs together. One that is refused counts too,
+  // and those that belong to it fail.
   uint32_t num_devices;
   const uint32_t *logical;
   mp_buffer_t *const *const *arguments;  // [num_devices][num_params], borrowed
@@ -48,8 +49,9 @@ MP_NODISCARD mp_status_t mp_executable_launch(mp_executable_t *executable,
                                               const mp_launch_t *launch,
                                               mp_buffer_t **const *out_results,
                                               mp_event_t **out_done);
-// In place of a launch that the caller cannot make: other processes that take part fail with
-// `error` (borrowed). Only `logical` and `num_devices` of `launch` are looked at.
+// In place of a launch that the caller cannot make: it counts, and what other devices, of this
+// process and of others, launch to meet it fails with `error` (borrowed). Only `logical` and
+// `num_devices` of `launch` are looked at.
 void mp_executable_refuse(mp_executable_t *executable, const mp_launch_t *launch,
                           mp_status_t error);
 

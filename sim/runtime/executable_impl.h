@@ -36,8 +36,8 @@ MP_NODISCARD mp_status_t mp_device_set_session(mp_device_set_t *set, uint32_t lo
 // The launch happens: joins the session and counts it.
 void mp_device_set_join(mp_device_set_t *set, uint32_t logical, mp_session_t *session,
                         mp_run_t *run);
-// The launch failed on this process before it began. Where others take part it counts all the same,
-// and they get the error.
+// The launch failed on this device before it began. It counts all the same, and the launches that
+// belong to it, on other devices of this process and of others, fail with the error.
 void mp_device_set_skip(mp_device_set_t *set, uint32_t logical, mp_status_t error);
 void mp_device_set_release(mp_device_set_t *set);
 

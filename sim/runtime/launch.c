@@ -281,7 +281,7 @@ static const uint32_t *launch_devices_of(const mp_executable_t *executable,
   return launch->logical == NULL ? executable->local : launch->logical;
 }
 
-// The launch does not happen here; other processes may have begun it. Under the launch lock.
+// The launch does not happen on these devices; others may have begun it. Under the launch lock.
 static void launch_tell_others(mp_executable_t *executable, const mp_launch_t *launch,
                                mp_status_t error) {
   uint32_t count;
@@ -293,10 +293,11 @@ static void launch_tell_others(mp_executable_t *executable, const mp_launch_t *l
 
 void mp_executable_refuse(mp_executable_t *executable, const mp_launch_t *launch,
                           mp_status_t error) {
-  if (mp_client_is_forked(executable->client)) return;
-  pthread_mutex_lock(&executable->client->launch_lock);
-  launch_tell_others(executable, launch, error);
-  pthread_mutex_unlock(&executable->client->launch_lock);
+  mp_client_t *client = executable->client;
+  if (mp_client_is_forked(client)) return;
+  pthread_mutex_lock(&client->launch_lock);
+  if (!mp_client_is_stopping(client)) launch_tell_others(executable, launch, error);
+  pthread_mutex_unlock(&client->launch_lock);
 }
 
 static mp_status_t launch_prepare_and_commit(launching_t *l) {

@@ -1,4 +1,5 @@
-// Launches that fail on their way: what they had taken goes back as it was.
+// Launches that fail on their way: what they had taken goes back as it was, they count all the
+// same, and whoever waits for them hears of it.
 #include <pthread.h>
 #include <sched.h>
 
@@ -6,6 +7,10 @@
 #include "sim/runtime/buffer_impl.h"
 #include "tests/unit/support/launches.h"
 #include "tests/unit/support/programs.h"
+#include "tests/unit/support/worlds.h"
+
+// How long a test waits for what must come. Only a failing test waits for so long.
+static const double k_long_seconds = 20;
 
 static mp_status_t add_one(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   (void)kernel;
@@ -26,6 +31,15 @@ static mp_program_t *adding_program(uint32_t num_values, bool donates) {
     p.results[i].alias = donates ? (int32_t)i : -1;
     program_launch(&p, add_one, 1, 1, &x, 1, &y);
   }
+  return program_end(&p);
+}
+
+static mp_program_t *psum_program(uint32_t devices) {
+  test_program_t p;
+  program_begin(&p, "psum", 1, devices);
+  mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, 4));
+  mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, 4));
+  program_collective(&p, MP_COLLECTIVE_ALL_REDUCE, "stablehlo.all_reduce", 4, x, y);
   return program_end(&p);
 }
 
@@ -230,12 +244,172 @@ static void lent_memory_is_given_back_without_locks(void **state) {
   mp_client_release(client);
 }
 
+// ---- Launches of single devices ----
+
+// A launch on the device with this logical number alone.
+static void begin_single(test_launch_t *l, mp_executable_t *executable, uint32_t logical,
+                         int64_t count) {
+  launch_begin(l, executable, 1);
+  l->num_devices = 1;
+  l->logical[0] = logical;
+  l->arguments[0][0] = make_f32(mp_executable_device(executable, logical), count, 1);
+}
+
+static void expect_soon(test_launch_t *l, mp_status_code_t code, const char *text) {
+  assert_true(mp_event_wait_for(l->done[0], k_long_seconds));
+  launch_expect_error(l, 0, code, text);
+}
+
+// All devices once, each by itself.
+static void expect_sum_of_singles(mp_executable_t *executable, uint32_t num_devices) {
+  test_launch_t l[3];
+  for (uint32_t d = 0; d < num_devices; ++d) {
+    begin_single(&l[d], executable, d, 4);
+    launch_go(&l[d]);
+  }
+  for (uint32_t d = 0; d < num_devices; ++d) {
+    assert_true(mp_event_wait_for(l[d].done[0], k_long_seconds));
+    launch_expect(&l[d], (float)num_devices);
+    launch_end(&l[d]);
+  }
+}
+
+// The launch on device 1 is refused: it counts, and those of the others fail with its error,
+// whether they come before or after it.
+static void a_refused_launch_of_one_device_fails_on_the_others(void **state) {
+  (void)state;
+  mp_client_t *client = make_client(3);
+  mp_executable_t *executable = make_executable(client, psum_program(3));
+  for (int round = 0; round < 3; ++round) {
+    test_launch_t before, refused, after;
+    begin_single(&before, executable, 0, 4);
+    launch_go(&before);
+    begin_single(&refused, executable, 1, 5);
+    mp_buffer_t *result = NULL;
+    assert_status(launch_try(&refused, &result), MP_INVALID_ARGUMENT, "expected tensor<4xf32>");
+    expect_soon(&before, MP_INVALID_ARGUMENT, "expected tensor<4xf32>");
+    begin_single(&after, executable, 2, 4);
+    launch_go(&after);
+    expect_soon(&after, MP_INVALID_ARGUMENT, "expected tensor<4xf32>");
+    launch_end(&before);
+    launch_end(&refused);
+    launch_end(&after);
+    expect_sum_of_singles(executable, 3);
+  }
+  mp_executable_release(executable);
+  mp_client_release(client);
+}
+
+// A launch on all devices that is refused counts on all.
+static void a_refused_launch_of_all_devices_fails_on_those_before_it(void **state) {
+  (void)state;
+  mp_client_t *client = make_client(2);
+  mp_executable_t *executable = make_executable(client, psum_program(2));
+  test_launch_t single, all;
+  begin_single(&single, executable, 0, 4);  // belongs to what device 1 comes to first
+  launch_go(&single);
+  launch_begin(&all, executable, 1);
+  for (uint32_t d = 0; d < 2; ++d) {
+    all.arguments[d][0] = make_f32(mp_executable_device(executable, d), 4 + d, 1);
+  }
+  mp_buffer_t *results[2];
+  assert_status(launch_try(&all, results), MP_INVALID_ARGUMENT, "expected tensor<4xf32>");
+  expect_soon(&single, MP_INVALID_ARGUMENT, "expected tensor<4xf32>");
+  launch_end(&single);
+  launch_end(&all);
+  // Device 1 has one launch to make good, which belongs to the refused one of device 0.
+  begin_single(&single, executable, 1, 4);
+  launch_go(&single);
+  expect_soon(&single, MP_INVALID_ARGUMENT, "expected tensor<4xf32>");
+  launch_end(&single);
+  expect_sum_of_singles(executable, 2);
+  mp_executable_release(executable);
+  mp_client_release(client);
+}
+
+// There is no memory for the launch on device 1, not even to note that it failed: the others must
+// hear of it when they come.
+static void a_launch_without_memory_fails_on_those_after_it(void **state) {
+  (void)state;
+  mp_client_t *client = make_client(3);
+  mp_executable_t *executable = make_executable(client, psum_program(3));
+  int refusals = 0;
+  for (int n = 1; n < 30; ++n) {
+    test_launch_t l[3];
+    for (uint32_t d = 0; d < 3; ++d) begin_single(&l[d], executable, d, 4);
+    mp_buffer_t *result = NULL;
+    mp_alloc_fail_at(n, 1);
+    mp_status_t status = launch_try(&l[1], &result);
+    mp_alloc_fail_at(0, 0);
+    const bool is_refused = status != NULL;
+    refusals += is_refused;
+    mp_status_release(status);
+    for (uint32_t d = 0; d < 3; d += 2) launch_go(&l[d]);
+    for (uint32_t d = 0; d < 3; d += 2) {
+      assert_true(mp_event_wait_for(l[d].done[0], k_long_seconds));
+      status = mp_event_status(l[d].done[0]);
+      if (is_refused) assert_int_equal(mp_status_code(status), MP_RESOURCE_EXHAUSTED);
+      mp_status_release(status);
+    }
+    if (!is_refused) mp_buffer_release(result);
+    for (uint32_t d = 0; d < 3; ++d) launch_end(&l[d]);
+    expect_sum_of_singles(executable, 3);
+  }
+  assert_true(refusals > 2);
+  mp_executable_release(executable);
+  mp_client_release(client);
+}
+
+// The same where other processes take part: they are told at once, the other devices of the process
+// when they come.
+static void a_launch_without_memory_fails_on_its_neighbours(void **state) {
+  (void)state;
+  static const pod_option_t two_devices[] = {{"num_devices", "2"}, {"workers", "2"}, {NULL, NULL}};
+  int refusals = 0;
+  for (int n = 1; n < 30; ++n) {
+    pods_t pods;
+    start_pods(&pods, 2, 2, two_devices);
+    mp_executable_t *executables[2];
+    test_launch_t l[4];
+    for (uint32_t rank = 0; rank < 2; ++rank) {
+      executables[rank] = make_executable(pods.clients[rank], psum_program(4));
+    }
+    for (uint32_t d = 0; d < 4; ++d) begin_single(&l[d], executables[d / 2], d, 4);
+    mp_buffer_t *result = NULL;
+    mp_alloc_fail_at(n, 1);
+    mp_status_t status = launch_try(&l[2], &result);
+    mp_alloc_fail_at(0, 0);
+    const bool is_refused = status != NULL;
+    refusals += is_refused;
+    mp_status_release(status);
+    for (uint32_t d = 0; d < 4; ++d) {
+      if (d != 2) launch_go(&l[d]);
+    }
+    for (uint32_t d = 0; d < 4; ++d) {
+      if (d == 2) continue;
+      assert_true(mp_event_wait_for(l[d].done[0], k_long_seconds));
+      status = mp_event_status(l[d].done[0]);
+      if (is_refused) assert_int_equal(mp_status_code(status), MP_RESOURCE_EXHAUSTED);
+      mp_status_release(status);
+    }
+    if (!is_refused) mp_buffer_release(result);
+    for (uint32_t d = 0; d < 4; ++d) launch_end(&l[d]);
+    for (uint32_t rank = 0; rank < 2; ++rank) mp_executable_release(executables[rank]);
+    stop_pods(&pods);
+  }
+  assert_true(refusals > 2);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(donated_arguments_survive_a_failed_launch),
       cmocka_unit_test(memory_of_queued_runs_stays_theirs_after_a_failed_launch),
       cmocka_unit_test(a_deletion_during_a_failed_launch_holds),
       cmocka_unit_test(lent_memory_is_given_back_without_locks),
+      cmocka_unit_test(a_refused_launch_of_one_device_fails_on_the_others),
+      cmocka_unit_test(a_refused_launch_of_all_devices_fails_on_those_before_it),
+      cmocka_unit_test(a_launch_without_memory_fails_on_those_after_it),
+      cmocka_unit_test(a_launch_without_memory_fails_on_its_neighbours),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
