@@ -105,22 +105,25 @@ static mp_status_t pjrt_async_transfer_slot_begin(slot_t *slot, bool is_last) {
   return status;
 }
 
-// One transfer of `size` bytes; `out_done` owns a reference.
+// One transfer of `size` bytes; `out_done` owns a reference. What may fail comes before the copy:
+// on an error the caller may free its data at once.
 static mp_status_t pjrt_async_transfer_slot_transfer(slot_t *slot, const void *data,
                                                      uint64_t offset, uint64_t size, bool is_last,
                                                      mp_event_t **out_done) {
   MP_RETURN_IF_ERROR(pjrt_async_transfer_slot_begin(slot, is_last));
   atomic_fetch_add(&slot->references, 1);
   mp_event_t *done = NULL;
-  mp_status_t status = mp_buffer_write_raw(slot->buffer, data, offset, size, &done);
-  if (status == NULL) {
-    status = mp_event_on_ready(done, pjrt_async_transfer_done, slot);
-    // Without its callback the copy must be over before the caller may free its data.
-    if (status != NULL) mp_status_ignore(mp_event_await(done));
-  }
+  mp_status_t status = mp_event_create(&done);
+  if (status == NULL) status = mp_event_on_ready(done, pjrt_async_transfer_done, slot);
   if (status != NULL) {
     mp_event_release(done);
     pjrt_async_transfer_done(status, slot);
+    return status;
+  }
+  status = mp_buffer_write_raw_to(slot->buffer, data, offset, size, done);
+  if (status != NULL) {
+    mp_event_set(done, mp_status_retain(status));  // calls pjrt_async_transfer_done
+    mp_event_release(done);
     return status;
   }
   *out_done = done;

@@ -48,15 +48,18 @@ mp_status_t mp_pjrt_choose_memory(const char *function, PJRT_Memory *memory, PJR
 }
 
 // References from outside that were never given back go with the buffer.
-mp_status_t mp_PJRT_Buffer_Destroy(PJRT_Buffer_Destroy_Args *args) {
-  PJRT_Buffer *buffer = args->buffer;
-  if (buffer == NULL) return NULL;
+void mp_pjrt_buffer_destroy(PJRT_Buffer *buffer) {
+  if (buffer == NULL) return;
   for (int i = atomic_load(&buffer->external_references); i > 0; --i) {
     mp_buffer_release_external(buffer->buffer);
   }
   mp_buffer_release(buffer->buffer);
   mp_pjrt_client_release(buffer->client);
   mp_free(buffer);
+}
+
+mp_status_t mp_PJRT_Buffer_Destroy(PJRT_Buffer_Destroy_Args *args) {
+  mp_pjrt_buffer_destroy(args->buffer);
   return NULL;
 }
 

@@ -68,13 +68,12 @@ static mp_status_t pjrt_execute_read_arguments(const PJRT_LoadedExecutable_Execu
 
 static void pjrt_execute_free_wrappers(arrays_t *arrays) {
   for (size_t i = 0; i < arrays->num_devices * arrays->num_results; ++i) {
-    if (arrays->wrappers[i] == NULL) continue;
-    mp_pjrt_client_release(arrays->wrappers[i]->client);
-    mp_free(arrays->wrappers[i]);
+    mp_pjrt_buffer_destroy(arrays->wrappers[i]);
   }
 }
 
-// Other processes may have begun the launch that this one cannot make. Returns the status.
+// Other devices, of this process or of others, may have begun the launch that cannot be made here:
+// it counts, and fails there. Returns the status.
 static mp_status_t pjrt_execute_refuse(const PJRT_Executable *executable, const mp_launch_t *what,
                                        mp_status_t status) {
   if (status != NULL) mp_executable_refuse(executable->executable, what, status);
@@ -171,27 +170,38 @@ static mp_status_t pjrt_execute_read_options(const PJRT_ExecuteOptions *options,
   return NULL;
 }
 
-mp_status_t mp_PJRT_LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args *args) {
-  MP_REQUIRE(args, executable);
-  PJRT_Executable *executable = args->executable->executable;
+// What is wrong with the call itself.
+static mp_status_t pjrt_execute_check_call(const PJRT_LoadedExecutable_Execute_Args *args) {
+  const PJRT_Executable *executable = args->executable->executable;
   if (atomic_load(&args->executable->is_deleted)) {
     return mp_status_make(MP_INVALID_ARGUMENT, "Execute: '%s' was deleted", executable->name);
   }
   const mp_program_t *program = executable->program;
-  // Without a device of this process there are no arguments to count.
-  if (args->num_devices > 0 && args->num_args != program->num_params) {
+  if (args->num_devices == 0) return NULL;  // no device of this process, no arguments to count
+  if (args->num_args != program->num_params) {
     return mp_status_make(MP_INVALID_ARGUMENT, "Execute: '%s' takes %u arguments, not %zu",
                           executable->name, program->num_params, args->num_args);
   }
-  if (program->num_results > 0 && args->num_devices > 0) MP_REQUIRE(args, output_lists);
+  if (program->num_results > 0 && args->output_lists == NULL) {
+    return mp_pjrt_null_argument("PJRT_LoadedExecutable_Execute", "output_lists");
+  }
+  return NULL;
+}
+
+mp_status_t mp_PJRT_LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args *args) {
+  MP_REQUIRE(args, executable);
+  const PJRT_Executable *executable = args->executable->executable;
   mp_launch_t what = {.num_devices = (uint32_t)args->num_devices};
   MP_RETURN_IF_ERROR(pjrt_execute_choose_devices(args, &what));
-  MP_RETURN_IF_ERROR(pjrt_execute_read_options(args->options, &what));
+  // From here on it is known which devices the launch is for, and what fails counts on them.
   arrays_t arrays = {.num_devices = args->num_devices,
                      .num_args = args->num_args,
-                     .num_results = program->num_results};
-  MP_RETURN_IF_ERROR(pjrt_execute_refuse(executable, &what, pjrt_execute_allocate_arrays(&arrays)));
-  mp_status_t status = pjrt_execute_launch(args, &what, &arrays);
+                     .num_results = executable->program->num_results};
+  mp_status_t status = pjrt_execute_check_call(args);
+  if (status == NULL) status = pjrt_execute_read_options(args->options, &what);
+  if (status == NULL) status = pjrt_execute_allocate_arrays(&arrays);
+  MP_RETURN_IF_ERROR(pjrt_execute_refuse(executable, &what, status));
+  status = pjrt_execute_launch(args, &what, &arrays);
   pjrt_execute_free_arrays(&arrays);
   return status;
 }
@@ -202,8 +212,9 @@ struct PJRT_ExecuteContext {
 };
 
 mp_status_t mp_PJRT_ExecuteContext_Create(PJRT_ExecuteContext_Create_Args *args) {
-  args->context = mp_calloc(1, sizeof(PJRT_ExecuteContext));
-  MP_RETURN_IF_NULL(args->context);
+  PJRT_ExecuteContext *context = mp_calloc(1, sizeof(*context));
+  MP_RETURN_IF_NULL(context);
+  args->context = context;
   return NULL;
 }
 

@@ -68,17 +68,17 @@ mp_status_t mp_PJRT_Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer
   MP_RETURN_IF_ERROR(mp_pjrt_choose_memory(__func__, args->memory, args->device, &memory));
   MP_RETURN_IF_ERROR(pjrt_host_transfer_read_host_array(args, &source));
   MP_RETURN_IF_ERROR(pjrt_host_transfer_check_semantics(args->host_buffer_semantics, &semantics));
+  // The caller will free its data on an error: nothing may fail when the copy is on its way.
+  PJRT_Buffer *wrapped = NULL;
+  MP_RETURN_IF_ERROR(mp_pjrt_buffer_wrap(args->client, NULL, source.shape.layout, &wrapped));
   mp_buffer_t *buffer = NULL;
   mp_event_t *done = NULL;
-  MP_RETURN_IF_ERROR(mp_buffer_from_host(memory, &source.array, semantics, &buffer, &done));
-  PJRT_Buffer *wrapped = NULL;
-  mp_status_t status = mp_pjrt_buffer_wrap(args->client, buffer, source.shape.layout, &wrapped);
+  mp_status_t status = mp_buffer_from_host(memory, &source.array, semantics, &buffer, &done);
   if (status != NULL) {
-    // The caller will free its data on an error, so the copy must be over by then.
-    mp_status_ignore(mp_event_await(done));
-    mp_event_release(done);
+    mp_pjrt_buffer_destroy(wrapped);
     return status;
   }
+  mp_pjrt_buffer_fill(wrapped, buffer);
   args->buffer = wrapped;
   args->done_with_host_buffer = mp_pjrt_event(done);
   return NULL;
@@ -153,21 +153,6 @@ typedef struct {
   uint64_t offset, size;
 } raw_future_t;
 
-static void pjrt_host_transfer_forward(mp_status_t status, void *context) {
-  mp_event_set(context, mp_status_retain(status));
-  mp_event_release(context);
-}
-
-static mp_status_t pjrt_host_transfer_start_raw_read(raw_future_t *future, void *dst) {
-  mp_event_t *done = NULL;
-  MP_RETURN_IF_ERROR(mp_buffer_read_raw(future->buffer, dst, future->offset, future->size, &done));
-  mp_status_t status =
-      mp_event_on_ready(done, pjrt_host_transfer_forward, mp_event_retain(future->event));
-  if (status != NULL) mp_event_release(future->event);
-  mp_event_release(done);
-  return status;
-}
-
 static void pjrt_host_transfer_raw_future_ready(
     PJRT_Buffer_CopyRawToHostFuture_Callback_Args *args) {
   raw_future_t *future = args->callback_data;
@@ -175,9 +160,10 @@ static void pjrt_host_transfer_raw_future_ready(
   if (args->error_code != PJRT_Error_Code_OK) {
     status = mp_pjrt_status(args->error_code, args->error_message, args->error_message_size);
   } else {
-    status = pjrt_host_transfer_start_raw_read(future, args->dst);
+    status = mp_buffer_read_raw_to(future->buffer, args->dst, future->offset, future->size,
+                                   future->event);
   }
-  if (status != NULL) mp_event_set(future->event, status);
+  if (status != NULL) mp_event_set(future->event, status);  // nothing was started
   mp_event_release(future->event);
   mp_buffer_release(future->buffer);
   mp_free(future);
@@ -258,16 +244,26 @@ mp_status_t mp_PJRT_Client_CreateViewOfDeviceBuffer(
   MP_RETURN_IF_ERROR(mp_pjrt_choose_memory(__func__, args->memory, args->device, &memory));
   MP_RETURN_IF_ERROR(mp_pjrt_shape_read("PJRT_Client_CreateViewOfDeviceBuffer", args->element_type,
                                         args->dims, args->num_dims, args->layout, &shape));
-  view_t *view = mp_malloc(sizeof(*view));
-  MP_RETURN_IF_NULL(view);
-  *view = (view_t){args->on_delete_callback, args->device_buffer_ptr, args->on_delete_callback_arg};
+  // The wrapper first: once there is a view, letting go of it calls the caller back, who does not
+  // expect that from a call that failed.
+  PJRT_Buffer *wrapped = NULL;
+  MP_RETURN_IF_ERROR(mp_pjrt_buffer_wrap(args->client, NULL, shape.layout, &wrapped));
   mp_buffer_t *buffer = NULL;
-  mp_status_t status =
-      mp_buffer_view_external(memory, shape.dtype, shape.dims, shape.rank, args->device_buffer_ptr,
-                              pjrt_host_transfer_view_released, view, &buffer);
+  view_t *view = mp_malloc(sizeof(*view));
+  mp_status_t status = view == NULL ? mp_status_out_of_memory() : NULL;
+  if (status == NULL) {
+    *view =
+        (view_t){args->on_delete_callback, args->device_buffer_ptr, args->on_delete_callback_arg};
+    status = mp_buffer_view_external(memory, shape.dtype, shape.dims, shape.rank,
+                                     args->device_buffer_ptr, pjrt_host_transfer_view_released,
+                                     view, &buffer);
+  }
   if (status != NULL) {
     mp_free(view);
+    mp_pjrt_buffer_destroy(wrapped);
     return status;
   }
-  return mp_pjrt_buffer_wrap(args->client, buffer, shape.layout, &args->buffer);
+  mp_pjrt_buffer_fill(wrapped, buffer);
+  args->buffer = wrapped;
+  return NULL;
 }

@@ -224,6 +224,8 @@ MP_NODISCARD mp_status_t mp_pjrt_buffer_wrap(PJRT_Client *client, mp_buffer_t *b
                                              const PJRT_Layouts_MemoryLayout *layout,
                                              PJRT_Buffer **out_buffer);
 void mp_pjrt_buffer_fill(PJRT_Buffer *wrapper, mp_buffer_t *buffer);
+// Whether it has a buffer or not; NULL: nothing.
+void mp_pjrt_buffer_destroy(PJRT_Buffer *buffer);
 // The dimensions that the user sees; as many as mp_buffer_type says.
 const int64_t *mp_pjrt_buffer_dims(const PJRT_Buffer *buffer);
 // The memory that a caller chose: `memory`, or the default one of `device`.

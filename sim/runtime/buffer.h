@@ -73,6 +73,13 @@ MP_NODISCARD mp_status_t mp_buffer_read_raw(mp_buffer_t *buffer, void *dst, uint
 // Writes into a buffer whose definition the caller still owes (chunked transfers).
 MP_NODISCARD mp_status_t mp_buffer_write_raw(mp_buffer_t *buffer, const void *src, uint64_t offset,
                                              uint64_t size, mp_event_t **out_done);
+// The same two with an event of the caller's (borrowed), which is set when the copy is over. On an
+// error nothing was started and the event is not set. So callers can prepare everything first:
+// what fails when a copy is under way can only be told when it is over.
+MP_NODISCARD mp_status_t mp_buffer_read_raw_to(mp_buffer_t *buffer, void *dst, uint64_t offset,
+                                               uint64_t size, mp_event_t *done);
+MP_NODISCARD mp_status_t mp_buffer_write_raw_to(mp_buffer_t *buffer, const void *src,
+                                                uint64_t offset, uint64_t size, mp_event_t *done);
 
 // A copy in another memory space (same or other device); asynchronous.
 MP_NODISCARD mp_status_t mp_buffer_copy_to_memory(mp_buffer_t *buffer, mp_memory_t *memory,

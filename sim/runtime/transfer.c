@@ -56,18 +56,22 @@ static mp_status_t transfer_run_part(mp_job_t *job, uint32_t part, void *scratch
   return NULL;
 }
 
-// Ends a transfer: everything held is given back before the event is set, so that whoever waits
-// for it finds the books right.
-static void transfer_finish(mp_job_t *job, mp_status_t status) {
-  transfer_t *transfer = (transfer_t *)job;
+// Gives back everything held but the event, which is the caller's now.
+static mp_event_t *transfer_dispose(transfer_t *transfer) {
   mp_client_t *client = transfer->client;
   mp_event_t *done = transfer->done;
   mp_storage_release(transfer->source);
   mp_storage_release(transfer->target);
   mp_free(transfer);
+  mp_client_unhold(client);
+  return done;
+}
+
+// Ends a transfer. The event comes last, so that whoever waits for it finds the books right.
+static void transfer_finish(mp_job_t *job, mp_status_t status) {
+  mp_event_t *done = transfer_dispose((transfer_t *)job);
   mp_event_set(done, status);
   mp_event_release(done);
-  mp_client_unhold(client);
 }
 
 static void transfer_start(transfer_t *transfer) {
@@ -116,7 +120,7 @@ typedef struct {
   const mp_strided_t *copy;
 } transfer_request_t;
 
-// Starts a transfer (or has it start after `after`). `done` is borrowed.
+// Starts a transfer (or has it start after `after`). `done` is borrowed; on an error it is not set.
 static mp_status_t transfer_begin(mp_client_t *client, const transfer_request_t *request,
                                   mp_event_t *done) {
   transfer_t *transfer = mp_calloc(1, sizeof(*transfer));
@@ -143,21 +147,13 @@ static mp_status_t transfer_begin(mp_client_t *client, const transfer_request_t 
     return NULL;
   }
   mp_status_t status = mp_event_on_ready(request->after, transfer_on_source, transfer);
-  if (status != NULL) transfer_finish(&transfer->job, mp_status_retain(status));
+  if (status != NULL) mp_event_release(transfer_dispose(transfer));
   return status;
 }
 
-// transfer_begin() with a new event, given to the caller who wants it.
-static mp_status_t transfer_begin_with_event(mp_client_t *client, const transfer_request_t *request,
-                                             mp_event_t **out_done) {
-  mp_event_t *done;
-  mp_status_t status = mp_event_create(&done);
-  if (status != NULL) {
-    mp_storage_release(request->source);
-    mp_storage_release(request->target);
-    return status;
-  }
-  status = transfer_begin(client, request, done);
+// The event of a transfer that was begun goes to the caller, who may not want it.
+static mp_status_t transfer_give_event(mp_status_t status, mp_event_t *done,
+                                       mp_event_t **out_done) {
   if (status == NULL && out_done != NULL) {
     *out_done = done;
   } else {
@@ -246,15 +242,20 @@ mp_status_t mp_buffer_to_host(mp_buffer_t *buffer, void *dst, uint64_t dst_bytes
   }
   mp_strided_t copy;
   transfer_describe(&copy, &buffer->type, byte_strides, NULL);
+  mp_event_t *done = NULL;
+  MP_RETURN_IF_ERROR(mp_event_create(&done));
   mp_storage_t *source = NULL;
-  MP_RETURN_IF_ERROR(mp_buffer_hold_storage(buffer, &source));
-  transfer_request_t request = {.from = source == NULL ? NULL : source->data,
-                                .to = dst,
-                                .source = source,
-                                .after = buffer->definition,
-                                .bytes = buffer->bytes,
-                                .copy = &copy};
-  return transfer_begin_with_event(client, &request, out_done);
+  mp_status_t status = mp_buffer_hold_storage(buffer, &source);
+  if (status == NULL) {
+    transfer_request_t request = {.from = source == NULL ? NULL : source->data,
+                                  .to = dst,
+                                  .source = source,
+                                  .after = buffer->definition,
+                                  .bytes = buffer->bytes,
+                                  .copy = &copy};
+    status = transfer_begin(client, &request, done);
+  }
+  return transfer_give_event(status, done, out_done);
 }
 
 static mp_status_t transfer_check_range(const mp_buffer_t *buffer, uint64_t offset, uint64_t size) {
@@ -268,8 +269,8 @@ static mp_status_t transfer_check_range(const mp_buffer_t *buffer, uint64_t offs
   return NULL;
 }
 
-mp_status_t mp_buffer_read_raw(mp_buffer_t *buffer, void *dst, uint64_t offset, uint64_t size,
-                               mp_event_t **out_done) {
+mp_status_t mp_buffer_read_raw_to(mp_buffer_t *buffer, void *dst, uint64_t offset, uint64_t size,
+                                  mp_event_t *done) {
   MP_RETURN_IF_ERROR(transfer_check_range(buffer, offset, size));
   mp_strided_t copy;
   transfer_describe_bytes(&copy, size);
@@ -281,11 +282,19 @@ mp_status_t mp_buffer_read_raw(mp_buffer_t *buffer, void *dst, uint64_t offset, 
                                 .after = buffer->definition,
                                 .bytes = size,
                                 .copy = &copy};
-  return transfer_begin_with_event(mp_device_client(buffer->memory->device), &request, out_done);
+  return transfer_begin(mp_device_client(buffer->memory->device), &request, done);
 }
 
-mp_status_t mp_buffer_write_raw(mp_buffer_t *buffer, const void *src, uint64_t offset,
-                                uint64_t size, mp_event_t **out_done) {
+mp_status_t mp_buffer_read_raw(mp_buffer_t *buffer, void *dst, uint64_t offset, uint64_t size,
+                               mp_event_t **out_done) {
+  mp_event_t *done = NULL;
+  MP_RETURN_IF_ERROR(mp_event_create(&done));
+  return transfer_give_event(mp_buffer_read_raw_to(buffer, dst, offset, size, done), done,
+                             out_done);
+}
+
+mp_status_t mp_buffer_write_raw_to(mp_buffer_t *buffer, const void *src, uint64_t offset,
+                                   uint64_t size, mp_event_t *done) {
   MP_RETURN_IF_ERROR(transfer_check_range(buffer, offset, size));
   mp_strided_t copy;
   transfer_describe_bytes(&copy, size);
@@ -299,7 +308,15 @@ mp_status_t mp_buffer_write_raw(mp_buffer_t *buffer, const void *src, uint64_t o
                                 .target = target,
                                 .bytes = size,
                                 .copy = &copy};
-  return transfer_begin_with_event(mp_device_client(buffer->memory->device), &request, out_done);
+  return transfer_begin(mp_device_client(buffer->memory->device), &request, done);
+}
+
+mp_status_t mp_buffer_write_raw(mp_buffer_t *buffer, const void *src, uint64_t offset,
+                                uint64_t size, mp_event_t **out_done) {
+  mp_event_t *done = NULL;
+  MP_RETURN_IF_ERROR(mp_event_create(&done));
+  return transfer_give_event(mp_buffer_write_raw_to(buffer, src, offset, size, done), done,
+                             out_done);
 }
 
 // ---- Between memories ----
