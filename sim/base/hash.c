@@ -27,3 +27,10 @@ uint64_t mp_hash_bytes(uint64_t hash, const void *data, size_t size) {
   // The size last, so that trailing zeros and the split into calls count.
   return mp_hash_u64(mp_hash_u64(hash, tail), size);
 }
+
+uint64_t mp_hash_fnv1a(const void *data, size_t size) {
+  const uint8_t *bytes = data;
+  uint64_t hash = UINT64_C(0xcbf29ce484222325);
+  for (size_t i = 0; i < size; ++i) hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+  return hash;
+}

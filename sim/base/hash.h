@@ -1,5 +1,6 @@
-// 64-bit fingerprints: stable over runs, builds and machines, so that they may be kept in caches
-// and sent to other processes. Not for untrusted keys of a hash table.
+// 64-bit hashes. All but mp_hash_pointer are fingerprints: stable over runs, builds and machines,
+// so that they may be kept in caches and sent to other processes. For keys of a hash map that
+// somebody else chooses start from something that he does not know.
 #ifndef MINIPOD_SIM_BASE_HASH_H_
 #define MINIPOD_SIM_BASE_HASH_H_
 
@@ -10,5 +11,14 @@
 #define MP_HASH_START UINT64_C(0x6d696e69706f6421)
 uint64_t mp_hash_bytes(uint64_t hash, const void *data, size_t size);
 uint64_t mp_hash_u64(uint64_t hash, uint64_t value);
+
+// FNV-1a, for formats that are defined by it.
+uint64_t mp_hash_fnv1a(const void *data, size_t size);
+
+// For hash maps: different pointers have different hashes, and only NULL's is 0. The multiplier is
+// odd, so that the product can be undone, and carries the low bits into the high ones.
+static inline uint64_t mp_hash_pointer(const void *pointer) {
+  return (uint64_t)(uintptr_t)pointer * UINT64_C(0x9E3779B97F4A7C15);
+}
 
 #endif  // MINIPOD_SIM_BASE_HASH_H_

@@ -8,6 +8,9 @@ static void values_are_fixed(void **state) {
   (void)state;
   assert_true(mp_hash_bytes(MP_HASH_START, "minipod", 7) == UINT64_C(0x32068367a6ec6f0f));
   assert_true(mp_hash_u64(MP_HASH_START, 42) == UINT64_C(0x4225bd4e30dc3968));
+  // From the authors' own table of test values.
+  assert_true(mp_hash_fnv1a("", 0) == UINT64_C(0xcbf29ce484222325));
+  assert_true(mp_hash_fnv1a("foobar", 6) == UINT64_C(0x85944171f73967e8));
 }
 
 static void small_differences_count(void **state) {

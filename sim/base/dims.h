@@ -1,0 +1,32 @@
+// Products of dimensions. Dimensions are sizes, in elements, major to minor; `dims` may be NULL
+// when there are none.
+#ifndef MINIPOD_SIM_BASE_DIMS_H_
+#define MINIPOD_SIM_BASE_DIMS_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// The product of dims[begin .. end), 1 for none, 0 when one of them is 0, whatever the others are.
+// False, and nothing written, when it does not fit or a dimension is negative.
+static inline bool mp_dims_count(const int64_t *dims, uint32_t begin, uint32_t end,
+                                 int64_t *out_count) {
+  int64_t count = 1;
+  bool fits = true, is_empty = false;
+  for (uint32_t d = begin; d < end; ++d) {
+    if (dims[d] < 0 || __builtin_mul_overflow(count, dims[d], &count)) fits = false;
+    if (dims[d] == 0) is_empty = true;
+  }
+  if (!fits && !is_empty) return false;
+  *out_count = is_empty ? 0 : count;
+  return true;
+}
+
+// The same where dimensions are known to fit, as those of verified types are; INT64_MAX if they do
+// not after all.
+static inline int64_t mp_dims_product(const int64_t *dims, uint32_t begin, uint32_t end) {
+  int64_t product = INT64_MAX;
+  (void)mp_dims_count(dims, begin, end, &product);
+  return product;
+}
+
+#endif  // MINIPOD_SIM_BASE_DIMS_H_

@@ -1,0 +1,83 @@
+#include "sim/base/hash_map.h"
+
+#include <string.h>
+
+#include "sim/base/alloc.h"
+
+enum { MP_HASH_MAP_FIRST_CAPACITY = 16, MP_HASH_MAP_MAX_CAPACITY = 1 << 30 };
+
+static char *hash_map_at(const mp_hash_map_t *map, size_t entry_size, size_t at) {
+  return (char *)map->entries + at * entry_size;
+}
+
+static uint64_t hash_map_hash(const mp_hash_map_t *map, size_t entry_size, size_t at) {
+  return *(const uint64_t *)(void *)hash_map_at(map, entry_size, at);
+}
+
+// There is room.
+static void hash_map_put(mp_hash_map_t *map, size_t entry_size, const void *entry) {
+  const uint64_t hash = mp_hash_map_key(*(const uint64_t *)entry);
+  const size_t mask = map->capacity - 1;
+  size_t at = (size_t)(hash >> map->shift);
+  while (hash_map_hash(map, entry_size, at) != 0) at = (at + 1) & mask;
+  char *place = hash_map_at(map, entry_size, at);
+  memcpy(place, entry, entry_size);
+  memcpy(place, &hash, sizeof(hash));
+  ++map->count;
+}
+
+// Moves the entries to a table of this capacity.
+static mp_status_t hash_map_resize(mp_arena_t *arena, mp_hash_map_t *map, size_t entry_size,
+                                   uint32_t capacity) {
+  // What an arena gives is zero too.
+  void *entries = arena == NULL ? mp_calloc(capacity, entry_size)
+                                : mp_arena_alloc_array(arena, capacity, entry_size);
+  MP_RETURN_IF_NULL(entries);
+  mp_hash_map_t old = *map;
+  *map = (mp_hash_map_t){
+      .entries = entries, .capacity = capacity, .shift = 64 - (uint32_t)__builtin_ctz(capacity)};
+  for (size_t at = 0; at < old.capacity; ++at) {
+    if (hash_map_hash(&old, entry_size, at) == 0) continue;
+    hash_map_put(map, entry_size, hash_map_at(&old, entry_size, at));
+  }
+  if (arena == NULL) mp_free(old.entries);
+  return NULL;
+}
+
+mp_status_t mp_hash_map_reserve(mp_arena_t *arena, mp_hash_map_t *map, size_t entry_size,
+                                uint32_t more) {
+  const uint64_t wanted = 2 * ((uint64_t)map->count + more);
+  if (wanted <= map->capacity) return NULL;
+  if (wanted > MP_HASH_MAP_MAX_CAPACITY) return mp_status_out_of_memory();
+  uint32_t capacity = MP_HASH_MAP_FIRST_CAPACITY;
+  while (capacity < wanted) capacity *= 2;
+  return hash_map_resize(arena, map, entry_size, capacity);
+}
+
+mp_status_t mp_hash_map_add(mp_arena_t *arena, mp_hash_map_t *map, size_t entry_size,
+                            const void *entry) {
+  MP_RETURN_IF_ERROR(mp_hash_map_reserve(arena, map, entry_size, 1));
+  hash_map_put(map, entry_size, entry);
+  return NULL;
+}
+
+// Entries behind the gap that a search would no longer reach move into it, one after the other.
+void mp_hash_map_remove(mp_hash_map_t *map, size_t entry_size, void *entry) {
+  const size_t mask = map->capacity - 1;
+  size_t gap = (size_t)((char *)entry - (char *)map->entries) / entry_size;
+  for (size_t at = (gap + 1) & mask;; at = (at + 1) & mask) {
+    const uint64_t hash = hash_map_hash(map, entry_size, at);
+    if (hash == 0) break;
+    const size_t home = (size_t)(hash >> map->shift);
+    if (((at - home) & mask) < ((at - gap) & mask)) continue;
+    memcpy(hash_map_at(map, entry_size, gap), hash_map_at(map, entry_size, at), entry_size);
+    gap = at;
+  }
+  memset(hash_map_at(map, entry_size, gap), 0, entry_size);
+  --map->count;
+}
+
+void mp_hash_map_free(mp_hash_map_t *map) {
+  mp_free(map->entries);
+  *map = (mp_hash_map_t){0};
+}
