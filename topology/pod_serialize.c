@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "sim/base/hash.h"
 #include "topology/pod_internal.h"
 
 enum {
@@ -13,15 +14,6 @@ enum {
 
 static const char g_magic[] = "minipod pod ";
 
-// FNV-1a, 64 bits.
-static uint64_t pod_serialize_hash(mp_str_t bytes) {
-  uint64_t value = 0xcbf29ce484222325u;
-  for (size_t i = 0; i < bytes.size; ++i) {
-    value = (value ^ (unsigned char)bytes.data[i]) * 0x100000001b3u;
-  }
-  return value;
-}
-
 mp_status_t mp_pod_serialize(const mp_pod_t *pod, mp_strbuf_t *out_bytes) {
   mp_strbuf_t text;
   mp_strbuf_init(&text);
@@ -29,7 +21,7 @@ mp_status_t mp_pod_serialize(const mp_pod_t *pod, mp_strbuf_t *out_bytes) {
   mp_spec_write(&pod->spec, &text);
   mp_status_t status = mp_strbuf_status(&text);
   if (status == NULL) {
-    uint64_t checksum = pod_serialize_hash((mp_str_t){text.data, text.size});
+    uint64_t checksum = mp_hash_fnv1a(text.data, text.size);
     mp_strbuf_printf(out_bytes, "%s%04d %016" PRIx64 "\n", g_magic, MP_POD_VERSION, checksum);
     mp_strbuf_append(out_bytes, text.data, text.size);
     status = mp_strbuf_status(out_bytes);
@@ -56,7 +48,7 @@ mp_status_t mp_pod_deserialize(mp_str_t bytes, mp_pod_t **out_pod) {
                           MP_POD_VERSION);
   }
   mp_str_t text = {bytes.data + MP_POD_HEADER_SIZE, bytes.size - MP_POD_HEADER_SIZE};
-  if (text.size > MP_POD_MAX_BYTES || pod_serialize_hash(text) != checksum) {
+  if (text.size > MP_POD_MAX_BYTES || mp_hash_fnv1a(text.data, text.size) != checksum) {
     return mp_status_make(MP_INVALID_ARGUMENT, "serialized pod is damaged: checksum differs");
   }
   mp_pod_spec_t spec = {0};
@@ -69,7 +61,7 @@ uint64_t mp_pod_fingerprint(const mp_pod_t *pod) {
   mp_strbuf_t text;
   mp_strbuf_init(&text);
   mp_spec_write(&pod->spec, &text);
-  uint64_t value = pod_serialize_hash((mp_str_t){mp_strbuf_text(&text), text.size});
+  uint64_t value = mp_hash_fnv1a(mp_strbuf_text(&text), text.size);
   mp_strbuf_deinit(&text);
   return value;
 }
