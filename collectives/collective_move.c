@@ -4,10 +4,11 @@
 #include <string.h>
 
 #include "collectives/collective_parts.h"
+#include "sim/base/dims.h"
 #include "sim/numeric/box.h"
 
 static size_t collective_move_operand_bytes(const mp_collective_operand_t *operand) {
-  return (size_t)mp_dims_product(operand->dims, operand->rank) * mp_dtype_size(operand->dtype);
+  return (size_t)mp_dims_product(operand->dims, 0, operand->rank) * mp_dtype_size(operand->dtype);
 }
 
 static void collective_move_gather_to(const mp_collective_call_t *call, uint32_t destination,
@@ -57,7 +58,7 @@ static void collective_move_all_to_all_part(const mp_collective_call_t *call, ui
     dims = operand->dims;
     from[split] = size[split] * destination;
   } else {
-    const size_t bytes = (size_t)mp_dims_product(size, operand->rank) * element;
+    const size_t bytes = (size_t)mp_dims_product(size, 0, operand->rank) * element;
     input = mp_collective_schedule_take(call->schedule, source, destination, bytes, element);
     dims = size;
   }
@@ -168,7 +169,7 @@ static void collective_move_exchange_part(const mp_collective_call_t *call, uint
     return;
   }
   const int64_t zero[MP_BOX_MAX_RANK] = {0};
-  const size_t bytes = (size_t)mp_dims_product(part.size, operand->rank) * element;
+  const size_t bytes = (size_t)mp_dims_product(part.size, 0, operand->rank) * element;
   mp_box_copy(operand->rank, part.size, element,
               mp_collective_schedule_take(call->schedule, source, destination, bytes, element),
               part.size, zero, output, operand->result_dims, part.to);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "collectives/collective_parts.h"
+#include "sim/base/dims.h"
 
 enum { MP_RAGGED_NUMBERS = 3 };
 
@@ -21,8 +22,7 @@ static int64_t collective_ragged_index_at(const mp_collective_operand_t *operand
 
 static int64_t collective_ragged_row_bytes_of(const mp_collective_t *collective) {
   const mp_collective_operand_t *operand = &collective->operands[0];
-  return mp_dims_product(operand->dims + 1, operand->rank - 1) *
-         (int64_t)mp_dtype_size(operand->dtype);
+  return mp_dims_product(operand->dims, 1, operand->rank) * (int64_t)mp_dtype_size(operand->dtype);
 }
 
 typedef struct {

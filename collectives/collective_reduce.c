@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "collectives/collective_parts.h"
-#include "sim/numeric/box.h"
+#include "sim/base/dims.h"
 #include "sim/numeric/float.h"
 
 enum { MP_REDUCE_BLOCK = 2048 };
@@ -162,7 +162,7 @@ static void collective_reduce_all_reduce_operand(const mp_collective_call_t *cal
                                                 number, 0, call->scratch);
   const int64_t step = mp_reduce_block_elements(call->collective);
   int64_t begin, end;
-  mp_chunk_range(call, mp_dims_product(reduction.operand->dims, reduction.operand->rank), &begin,
+  mp_chunk_range(call, mp_dims_product(reduction.operand->dims, 0, reduction.operand->rank), &begin,
                  &end);
   for (int64_t offset = begin; offset < end; offset += step) {
     mp_reduction_run(&reduction, 0, call->size, offset, end - offset < step ? end - offset : step);
@@ -189,8 +189,8 @@ static void collective_reduce_scatter_operand(const mp_collective_call_t *call, 
                                                 number, 0, call->scratch);
   const mp_collective_operand_t *operand = reduction.operand;
   const uint32_t dimension = (uint32_t)call->collective->dimension;
-  const int64_t outer = mp_dims_product(operand->dims, dimension);
-  const int64_t run = mp_dims_product(operand->result_dims + dimension, operand->rank - dimension);
+  const int64_t outer = mp_dims_product(operand->dims, 0, dimension);
+  const int64_t run = mp_dims_product(operand->result_dims, dimension, operand->rank);
   const int64_t step = mp_reduce_block_elements(call->collective);
   int64_t begin, end;
   mp_chunk_range(call, outer * call->size, &begin, &end);

@@ -1,8 +1,8 @@
 // mp_collective_run: the table over the kinds, and how they are cut into chunks.
 #include "collectives/collective.h"
 #include "collectives/collective_parts.h"
+#include "sim/base/dims.h"
 #include "sim/base/hash.h"
-#include "sim/numeric/box.h"
 
 typedef mp_status_t (*mp_chunk_fn_t)(const mp_collective_call_t *call);
 
@@ -26,8 +26,8 @@ static double collective_run_traffic(const mp_collective_t *collective, uint32_t
   double bytes = 0;
   for (uint32_t i = 0; i < collective->num_operands; ++i) {
     const mp_collective_operand_t *operand = &collective->operands[i];
-    double elements = (double)mp_dims_product(operand->dims, operand->rank) +
-                      (double)mp_dims_product(operand->result_dims, operand->rank);
+    double elements = (double)mp_dims_product(operand->dims, 0, operand->rank) +
+                      (double)mp_dims_product(operand->result_dims, 0, operand->rank);
     bytes += elements * (double)mp_dtype_size(operand->dtype);
   }
   return bytes * size;

@@ -5,7 +5,7 @@
 
 #include "collectives/collective_parts.h"
 #include "sim/base/alloc.h"
-#include "sim/numeric/box.h"
+#include "sim/base/dims.h"
 
 static const mp_collective_schedule_kind_t *const g_kinds[] = {
     [MP_COLLECTIVE_ALL_REDUCE] = &mp_collective_schedule_pieces,
@@ -84,7 +84,7 @@ static double collective_schedule_input_bytes(const mp_collective_schedule_t *sc
   double bytes = 0;
   for (uint32_t i = 0; i < collective->num_operands; ++i) {
     const mp_collective_operand_t *operand = &collective->operands[i];
-    bytes += (double)mp_dims_product(operand->dims, operand->rank) *
+    bytes += (double)mp_dims_product(operand->dims, 0, operand->rank) *
              (double)mp_dtype_size(operand->dtype);
   }
   return bytes * mp_group_layout_num_members(schedule->layout, schedule->layout->self);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "sim/base/alloc.h"
-#include "sim/numeric/box.h"
+#include "sim/base/dims.h"
 
 struct mp_message_s {
   mp_message_t *next;
@@ -35,7 +35,7 @@ void mp_message_release(mp_message_t *message) {
 }
 
 static size_t mailbox_operand_bytes(const mp_collective_operand_t *operand, const int64_t *dims) {
-  return mp_dtype_size(operand->dtype) * (size_t)mp_dims_product(dims, operand->rank);
+  return mp_dtype_size(operand->dtype) * (size_t)mp_dims_product(dims, 0, operand->rank);
 }
 
 size_t mp_message_bytes(const mp_collective_t *collective) {

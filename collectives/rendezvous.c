@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "sim/base/alloc.h"
+#include "sim/base/dims.h"
 #include "sim/base/hash.h"
 #include "sim/base/str.h"
-#include "sim/numeric/box.h"
 
 enum { MP_MAX_BUCKETS = 1024 };
 
@@ -214,7 +214,7 @@ void mp_collective_zero_outputs(const mp_collective_t *collective, const mp_arri
   for (uint32_t i = 0; i < collective->num_operands; ++i) {
     const mp_collective_operand_t *operand = &collective->operands[i];
     size_t bytes = mp_dtype_size(operand->dtype) *
-                   (size_t)mp_dims_product(operand->result_dims, operand->rank);
+                   (size_t)mp_dims_product(operand->result_dims, 0, operand->rank);
     if (bytes != 0) memset(arrival->contribution.outputs[i], 0, bytes);
   }
 }

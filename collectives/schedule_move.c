@@ -3,9 +3,10 @@
 #include <string.h>
 
 #include "collectives/collective_parts.h"
+#include "sim/base/dims.h"
 
 static size_t schedule_move_operand_bytes(const mp_collective_operand_t *operand) {
-  return (size_t)mp_dims_product(operand->dims, operand->rank) * mp_dtype_size(operand->dtype);
+  return (size_t)mp_dims_product(operand->dims, 0, operand->rank) * mp_dtype_size(operand->dtype);
 }
 
 // ---- Whole inputs ----
@@ -210,7 +211,7 @@ static size_t schedule_move_all_to_all_slices(const mp_collective_schedule_t *sc
     memcpy(size, operand->dims, operand->rank * sizeof(*size));
     size[split] /= layout->size;
     from[split] = size[split] * destination;
-    const size_t bytes = (size_t)mp_dims_product(size, operand->rank) * element;
+    const size_t bytes = (size_t)mp_dims_product(size, 0, operand->rank) * element;
     at = mp_align(at, element);
     for (uint32_t m = 0; m < mp_group_layout_num_members(layout, process); ++m) {
       const uint32_t source = mp_group_layout_members(layout, process)[m];
@@ -244,7 +245,7 @@ static size_t schedule_move_exchange_slices(const mp_collective_schedule_t *sche
       mp_box_copy(operand->rank, part.size, element, schedule->contributions[source].inputs[0],
                   operand->dims, part.from, to + at, part.size, zero);
     }
-    at += (size_t)mp_dims_product(part.size, operand->rank) * element;
+    at += (size_t)mp_dims_product(part.size, 0, operand->rank) * element;
   }
   return mp_align64(at);
 }

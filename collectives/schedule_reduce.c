@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "collectives/collective_parts.h"
+#include "sim/base/dims.h"
 
 // Below this one hop, where everybody combines everything, costs less than two (or four).
 #define MP_SMALL_ALL_REDUCE               (256 * 1024)
@@ -34,7 +35,7 @@ static stage_t schedule_reduce_stage_of(const mp_collective_schedule_t *schedule
 }
 
 static int64_t schedule_reduce_elements_of(const mp_collective_operand_t *operand) {
-  return mp_dims_product(operand->dims, operand->rank);
+  return mp_dims_product(operand->dims, 0, operand->rank);
 }
 
 static uint32_t schedule_reduce_num_phases(const mp_collective_schedule_t *schedule) {
@@ -73,7 +74,7 @@ static int64_t schedule_reduce_segment_count(const mp_collective_schedule_t *sch
   const mp_group_layout_t *layout = schedule->layout;
   if (!schedule_reduce_is_all_reduce(schedule)) {
     const mp_collective_operand_t *operand = &schedule->collective->operands[number];
-    return mp_dims_product(operand->result_dims, operand->rank) *
+    return mp_dims_product(operand->result_dims, 0, operand->rank) *
            mp_group_layout_num_members(layout, process);
   }
   const int64_t column = schedule_reduce_column_count(schedule, number, layout->column_of[process]);
@@ -320,8 +321,8 @@ static void schedule_reduce_pack_parts(packer_t *packer, uint32_t process, int64
   const mp_collective_schedule_t *schedule = packer->schedule;
   const mp_collective_operand_t *operand = packer->reduction.operand;
   const uint32_t dimension = (uint32_t)schedule->collective->dimension;
-  const int64_t run = mp_dims_product(operand->result_dims + dimension, operand->rank - dimension);
-  const int64_t per_member = mp_dims_product(operand->result_dims, operand->rank);
+  const int64_t run = mp_dims_product(operand->result_dims, dimension, operand->rank);
+  const int64_t per_member = mp_dims_product(operand->result_dims, 0, operand->rank);
   const uint32_t *members = mp_group_layout_members(schedule->layout, process);
   for (int64_t at = begin; at < end;) {
     const int64_t row = at % per_member / run;
@@ -525,8 +526,8 @@ static void schedule_reduce_scatter_operand(const mp_collective_call_t *call, ui
   schedule_reduce_use_far(schedule, &reduction);
   const mp_collective_operand_t *operand = reduction.operand;
   const uint32_t dimension = (uint32_t)call->collective->dimension;
-  const int64_t outer = mp_dims_product(operand->dims, dimension);
-  const int64_t run = mp_dims_product(operand->result_dims + dimension, operand->rank - dimension);
+  const int64_t outer = mp_dims_product(operand->dims, 0, dimension);
+  const int64_t run = mp_dims_product(operand->result_dims, dimension, operand->rank);
   const int64_t step = mp_reduce_block_elements(call->collective);
   const int64_t segment = schedule_reduce_own_segment_at(schedule, number);
   const uint32_t *members = mp_group_layout_members(layout, layout->self);

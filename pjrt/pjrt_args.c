@@ -4,6 +4,7 @@
 
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
+#include "sim/base/dims.h"
 
 // Our functions are named mp_<name in the interface>.
 static const char *pjrt_args_public_name(const char *function) {
@@ -33,19 +34,16 @@ mp_status_t mp_pjrt_check_shape(const char *function, PJRT_Buffer_Type type, con
                           num_dims, MP_MAX_RANK);
   }
   if (num_dims > 0 && dims == NULL) return mp_pjrt_null_argument(function, "dims");
-  int64_t bytes = (int64_t)mp_dtype_size(dtype);
-  bool is_empty = false;
   for (size_t i = 0; i < num_dims; ++i) {
     if (dims[i] < 0) {
       return mp_status_make(MP_INVALID_ARGUMENT, "%s: dimension %zu is %lld", name, i,
                             (long long)dims[i]);
     }
-    is_empty = is_empty || dims[i] == 0;
   }
-  for (size_t i = 0; i < num_dims && !is_empty; ++i) {
-    if (__builtin_mul_overflow(bytes, dims[i], &bytes)) {
-      return mp_status_make(MP_INVALID_ARGUMENT, "%s: the array's size overflows 64 bits", name);
-    }
+  int64_t count = 0, bytes = 0;
+  if (!mp_dims_count(dims, 0, (uint32_t)num_dims, &count) ||
+      __builtin_mul_overflow(count, (int64_t)mp_dtype_size(dtype), &bytes)) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "%s: the array's size overflows 64 bits", name);
   }
   *out_dtype = dtype;
   return NULL;

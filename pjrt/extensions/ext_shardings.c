@@ -2,6 +2,7 @@
 // partitions, as OpSharding messages.
 
 #include "pjrt/pjrt_executable.h"
+#include "sim/base/dims.h"
 #include "sim/base/proto.h"
 #include "sim/spmd/sharding/placement.h"
 
@@ -43,11 +44,8 @@ static void ext_shardings_write_subgroups(const mp_tiles_t *tiles, mp_strbuf_t *
 
 static void ext_shardings_write_sharding(const mp_tiles_t *tiles, mp_strbuf_t *out) {
   int64_t dims[MP_MAX_RANK + 2];
-  int64_t count = tiles->copies;
-  for (uint32_t d = 0; d < tiles->rank; ++d) {
-    dims[d] = tiles->tiles[d];
-    count *= dims[d];
-  }
+  const int64_t count = tiles->copies * mp_dims_product(tiles->tiles, 0, tiles->rank);
+  for (uint32_t d = 0; d < tiles->rank; ++d) dims[d] = tiles->tiles[d];
   if (count == tiles->copies && tiles->terms == 1) return;  // one tile: replicated
   uint32_t num_dims = tiles->rank;
   mp_proto_put_varint(out, FIELD_TYPE, TYPE_OTHER);

@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "sim/base/dims.h"
+
 mp_status_t mp_type_tensor(mp_arena_t *arena, mp_dtype_t dtype, const int64_t *dims, uint32_t rank,
                            const mp_type_t **out_type) {
   mp_type_t *type = MP_ARENA_NEW(arena, mp_type_t);
@@ -73,14 +75,7 @@ bool mp_type_is_static(const mp_type_t *type) {
 }
 
 bool mp_type_num_elements(const mp_type_t *type, int64_t *out_count) {
-  int64_t count = 1;
-  // A zero anywhere makes the tensor empty, however large the other dimensions are.
-  for (uint32_t i = 0; i < type->rank; ++i)
-    if (type->dims[i] == 0) count = 0;
-  for (uint32_t i = 0; count != 0 && i < type->rank; ++i)
-    if (type->dims[i] < 0 || __builtin_mul_overflow(count, type->dims[i], &count)) return false;
-  *out_count = count;
-  return true;
+  return mp_dims_count(type->dims, 0, type->rank, out_count);
 }
 
 bool mp_type_num_bytes(const mp_type_t *type, int64_t *out_bytes) {

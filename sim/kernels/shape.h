@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "sim/base/dims.h"
 #include "sim/ir/module.h"
 #include "sim/kernels/kernel.h"
 
@@ -19,21 +20,12 @@ static inline const mp_type_t *mp_op_result_type(const mp_op_t *op, uint32_t i) 
 
 // Elements of a static tensor type.
 static inline int64_t mp_shape_count(const mp_type_t *type) {
-  int64_t count = 1;
-  for (uint32_t i = 0; i < type->rank; ++i) count *= type->dims[i];
-  return count;
+  return mp_dims_product(type->dims, 0, type->rank);
 }
 
 // Stored bytes of a static tensor type.
 static inline int64_t mp_shape_bytes(const mp_type_t *type) {
   return mp_shape_count(type) * (int64_t)mp_dtype_size(type->dtype);
-}
-
-// The product of dims[begin .. end).
-static inline int64_t mp_dims_product(const int64_t *dims, uint32_t begin, uint32_t end) {
-  int64_t product = 1;
-  for (uint32_t i = begin; i < end; ++i) product *= dims[i];
-  return product;
 }
 
 // Row-major strides in units of `unit` (1: elements; the element size: bytes).

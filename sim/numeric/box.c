@@ -19,12 +19,6 @@ bool mp_box_intersect(uint32_t rank, const int64_t *start_a, const int64_t *size
   return true;
 }
 
-int64_t mp_dims_product(const int64_t *dims, uint32_t count) {
-  int64_t product = 1;
-  for (uint32_t d = 0; d < count; ++d) product *= dims[d];
-  return product;
-}
-
 static int64_t box_linear_offset(uint32_t rank, const int64_t *dims, const int64_t *start) {
   int64_t offset = 0;
   for (uint32_t d = 0; d < rank; ++d) offset = offset * dims[d] + start[d];

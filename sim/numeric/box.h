@@ -23,7 +23,4 @@ void mp_box_copy(uint32_t rank, const int64_t *size, size_t element_size, const 
                  const int64_t *src_dims, const int64_t *src_start, void *dst,
                  const int64_t *dst_dims, const int64_t *dst_start);
 
-// Product of `count` sizes; 1 for none. The caller knows that it fits.
-int64_t mp_dims_product(const int64_t *dims, uint32_t count);
-
 #endif  // MINIPOD_SIM_NUMERIC_BOX_H_

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "collectives/collective.h"
-#include "sim/numeric/box.h"
+#include "sim/base/dims.h"
 #include "sim/numeric/float.h"
 #include "tests/unit/support/unit.h"
 
@@ -83,11 +83,11 @@ static inline void random_operand(random_collective_t *r, const random_type_t *t
       (mp_collective_operand_t){type->dtype, type->accumulation, rank, random_copy(r, dims, rank),
                                 random_copy(r, result_dims, rank)};
   const size_t size = mp_dtype_size(type->dtype);
-  r->input_bytes[i] = (size_t)mp_dims_product(dims, rank) * size;
-  r->output_bytes[i] = (size_t)mp_dims_product(result_dims, rank) * size;
+  r->input_bytes[i] = (size_t)mp_dims_product(dims, 0, rank) * size;
+  r->output_bytes[i] = (size_t)mp_dims_product(result_dims, 0, rank) * size;
   for (uint32_t d = 0; d < r->num_devices; ++d) {
     r->inputs[d][i] = mp_arena_alloc(r->arena, r->input_bytes[i] + 16);
-    random_fill(r, type->dtype, mp_dims_product(dims, rank), r->inputs[d][i]);
+    random_fill(r, type->dtype, mp_dims_product(dims, 0, rank), r->inputs[d][i]);
   }
 }
 
