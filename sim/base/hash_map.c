@@ -61,6 +61,14 @@ mp_status_t mp_hash_map_add(mp_arena_t *arena, mp_hash_map_t *map, size_t entry_
   return NULL;
 }
 
+mp_status_t mp_hash_map_set(mp_arena_t *arena, mp_hash_map_t *map, size_t entry_size,
+                            const void *entry) {
+  void *known = mp_hash_map_first(map, entry_size, *(const uint64_t *)entry);
+  if (known == NULL) return mp_hash_map_add(arena, map, entry_size, entry);
+  memcpy(known, entry, entry_size);
+  return NULL;
+}
+
 // Entries behind the gap that a search would no longer reach move into it, one after the other.
 void mp_hash_map_remove(mp_hash_map_t *map, size_t entry_size, void *entry) {
   const size_t mask = map->capacity - 1;

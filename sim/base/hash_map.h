@@ -17,8 +17,8 @@
 //   }
 //   MP_RETURN_IF_ERROR(MP_HASH_MAP_ADD(arena, &known, &(mp_known_op_t){hash_of(op), op}));
 //
-// Different pointers have different hashes (mp_hash_pointer), so that maps from pointers need no
-// comparison: MP_HASH_MAP_GET is the entry or NULL.
+// Different pointers have different hashes (mp_hash_pointer), so that maps from pointers have exact
+// keys and need no comparison: MP_HASH_MAP_GET is the entry or NULL.
 //
 // All bits of a hash must be mixed well (mp_hash_bytes, mp_hash_u64, mp_hash_pointer): the place of
 // an entry follows from the high ones. The entries lie in the arena that is named whenever there
@@ -68,6 +68,11 @@ typedef struct {
   (MP_HASH_MAP_CHECK(hash_map, (__VA_ARGS__)), \
    mp_hash_map_add((arena), &(hash_map)->map, MP_HASH_MAP_SIZE(hash_map), (__VA_ARGS__)))
 
+// For exact keys: the entry takes the place of the one with its key, or is added.
+#define MP_HASH_MAP_SET(arena, hash_map, ...)  \
+  (MP_HASH_MAP_CHECK(hash_map, (__VA_ARGS__)), \
+   mp_hash_map_set((arena), &(hash_map)->map, MP_HASH_MAP_SIZE(hash_map), (__VA_ARGS__)))
+
 // Makes room for `more` entries: adding as many then does not fail.
 #define MP_HASH_MAP_RESERVE(arena, hash_map, more) \
   mp_hash_map_reserve((arena), &(hash_map)->map, MP_HASH_MAP_SIZE(hash_map), (more))
@@ -82,6 +87,8 @@ typedef struct {
 // ---- what the macros are made of ----
 
 MP_NODISCARD mp_status_t mp_hash_map_add(mp_arena_t *arena, mp_hash_map_t *map, size_t entry_size,
+                                         const void *entry);
+MP_NODISCARD mp_status_t mp_hash_map_set(mp_arena_t *arena, mp_hash_map_t *map, size_t entry_size,
                                          const void *entry);
 MP_NODISCARD mp_status_t mp_hash_map_reserve(mp_arena_t *arena, mp_hash_map_t *map,
                                              size_t entry_size, uint32_t more);

@@ -1,8 +1,6 @@
 // Modules, functions and blocks; see op.c for ops, walk.c for traversals, clone.c for copies.
 #include "sim/ir/module.h"
 
-#include <string.h>
-
 mp_status_t mp_module_create(mp_module_t **out_module) {
   mp_arena_t *arena;
   MP_RETURN_IF_ERROR(mp_arena_create(&arena));
@@ -25,29 +23,19 @@ void mp_module_release(mp_module_t *module) {
 }
 
 mp_func_t *mp_module_find_func(const mp_module_t *module, mp_str_t name) {
-  for (mp_func_t *func = module->first_func; func != NULL; func = func->next)
+  for (mp_func_t *func = module->funcs.first; func != NULL; func = func->next)
     if (mp_str_equal(func->name, name)) return func;
   return NULL;
 }
 
 const mp_mesh_t *mp_module_find_mesh(const mp_module_t *module, mp_str_t name) {
-  for (uint32_t i = 0; i < module->num_meshes; ++i)
-    if (mp_str_equal(module->meshes[i]->name, name)) return module->meshes[i];
+  for (uint32_t i = 0; i < module->meshes.count; ++i)
+    if (mp_str_equal(module->meshes.items[i]->name, name)) return module->meshes.items[i];
   return NULL;
 }
 
 mp_status_t mp_module_add_mesh(mp_module_t *module, const mp_mesh_t *mesh) {
-  uint32_t count = module->num_meshes;
-  // Room grows by doubling: a power of two is full.
-  if ((count & (count - 1)) == 0) {
-    const mp_mesh_t **grown =
-        MP_ARENA_ARRAY(module->arena, const mp_mesh_t *, count == 0 ? 1 : (size_t)count * 2);
-    MP_RETURN_IF_NULL(grown);
-    if (count > 0) memcpy(grown, module->meshes, count * sizeof(grown[0]));
-    module->meshes = grown;
-  }
-  module->meshes[module->num_meshes++] = mesh;
-  return NULL;
+  return MP_ARRAY_PUSH(module->arena, &module->meshes, mesh);
 }
 
 mp_status_t mp_func_create(mp_module_t *module, mp_str_t name, uint32_t num_args,
@@ -69,11 +57,7 @@ mp_status_t mp_func_create(mp_module_t *module, mp_str_t name, uint32_t num_args
   if (func->result_types == NULL || func->arg_attrs == NULL || func->result_attrs == NULL)
     return mp_status_out_of_memory();
 
-  if (module->last_func != NULL)
-    module->last_func->next = func;
-  else
-    module->first_func = func;
-  module->last_func = func;
+  MP_QUEUE_PUSH(&module->funcs, func, next);
   *out_func = func;
   return NULL;
 }
@@ -93,38 +77,16 @@ mp_status_t mp_block_create(mp_module_t *module, uint32_t num_args,
 
 void mp_block_append(mp_block_t *block, mp_op_t *op) {
   op->parent = block;
-  op->prev = block->last;
-  op->next = NULL;
-  if (block->last != NULL)
-    block->last->next = op;
-  else
-    block->first = op;
-  block->last = op;
+  MP_LIST_APPEND(block, op);
 }
 
 void mp_block_insert_before(mp_op_t *position, mp_op_t *op) {
-  mp_block_t *block = position->parent;
-  op->parent = block;
-  op->prev = position->prev;
-  op->next = position;
-  if (position->prev != NULL)
-    position->prev->next = op;
-  else
-    block->first = op;
-  position->prev = op;
+  op->parent = position->parent;
+  MP_LIST_INSERT_BEFORE(op->parent, position, op);
 }
 
 void mp_op_unlink(mp_op_t *op) {
-  mp_block_t *block = op->parent;
-  if (block == NULL) return;
-  if (op->prev != NULL)
-    op->prev->next = op->next;
-  else
-    block->first = op->next;
-  if (op->next != NULL)
-    op->next->prev = op->prev;
-  else
-    block->last = op->prev;
+  if (op->parent == NULL) return;
+  MP_LIST_REMOVE(op->parent, op);
   op->parent = NULL;
-  op->prev = op->next = NULL;
 }

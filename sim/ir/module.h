@@ -13,6 +13,8 @@
 #include <stdint.h>
 
 #include "sim/base/arena.h"
+#include "sim/base/array.h"
+#include "sim/base/list.h"
 #include "sim/base/status.h"
 #include "sim/ir/attr.h"
 #include "sim/ir/loc.h"
@@ -94,10 +96,9 @@ struct mp_func_s {
 struct mp_module_s {
   mp_arena_t *arena;  // owned: released with the module
   mp_str_t name;      // "jit_f"
-  mp_func_t *first_func, *last_func;
-  mp_func_t *main;           // the entry; set by the readers
-  const mp_mesh_t **meshes;  // by name
-  uint32_t num_meshes;
+  MP_QUEUE(mp_func_t) funcs;
+  mp_func_t *main;                        // the entry; set by the readers
+  MP_ARRAY(const mp_mesh_t *) meshes;     // by name
   uint32_t num_replicas, num_partitions;  // mhlo.num_*; 1 when the module does not say
   const mp_attr_t *attrs;                 // the other module attributes: a dictionary or NULL
 };

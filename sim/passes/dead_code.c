@@ -43,7 +43,7 @@ mp_status_t mp_pass_dead_code(mp_module_t *module) {
   uint32_t count = mp_module_number_values(module);
   bool *used = MP_ARENA_ARRAY(module->arena, bool, (size_t)count + 1);
   MP_RETURN_IF_NULL(used);
-  for (mp_func_t *func = module->first_func; func != NULL; func = func->next) {
+  for (mp_func_t *func = module->funcs.first; func != NULL; func = func->next) {
     if (func->body != NULL) dead_code_sweep_block(func->body, used);
   }
   return NULL;

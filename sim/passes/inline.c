@@ -153,7 +153,7 @@ mp_status_t mp_pass_inline(mp_module_t *module) {
     body->parent_func = main;
     main->body = body;
   }
-  module->first_func = module->last_func = main;
+  module->funcs.first = module->funcs.last = main;
   main->next = NULL;
   return NULL;
 }

@@ -195,7 +195,7 @@ mp_status_t mp_pass_fold(mp_module_t *module) {
   if (folder.replaced == NULL || folder.table == NULL || folder.used == NULL) {
     return mp_status_out_of_memory();
   }
-  for (mp_func_t *func = module->first_func; func != NULL; func = func->next) {
+  for (mp_func_t *func = module->funcs.first; func != NULL; func = func->next) {
     MP_RETURN_IF_ERROR(simplify_fold_block(&folder, func->body));
   }
   return NULL;

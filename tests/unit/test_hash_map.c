@@ -40,6 +40,15 @@ static void pointers_need_no_comparison(void **state) {
     assert_int_equal(entry->value, i);
     assert_null(MP_HASH_MAP_GET(&map, mp_hash_pointer(keys + i * 16 + 1), entry));
   }
+  const entry_t other = {.hash = mp_hash_pointer(keys + 32), .value = 77};
+  const entry_t more = {.hash = mp_hash_pointer(keys + 1), .value = 78};
+  assert_ok(MP_HASH_MAP_SET(NULL, &map, &other));
+  assert_int_equal(map.map.count, COUNT);
+  assert_ok(MP_HASH_MAP_SET(NULL, &map, &more));
+  assert_int_equal(map.map.count, COUNT + 1);
+  assert_int_equal(MP_HASH_MAP_GET(&map, mp_hash_pointer(keys + 32), entry)->value, 77);
+  assert_int_equal(MP_HASH_MAP_GET(&map, mp_hash_pointer(keys + 1), entry)->value, 78);
+  assert_int_equal(MP_HASH_MAP_GET(&map, mp_hash_pointer(keys + 48), entry)->value, 3);
   MP_HASH_MAP_FREE(&map);
   assert_null(MP_HASH_MAP_GET(&map, mp_hash_pointer(keys), entry));
 }

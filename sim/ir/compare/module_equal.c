@@ -1,11 +1,17 @@
 #include "sim/ir/compare/module_equal.h"
 
-#include "sim/base/ptr_map.h"
+#include "sim/base/hash.h"
+#include "sim/base/hash_map.h"
 #include "sim/ir/print/print_module.h"
 
-// `pairs` maps what is defined in `a` (ops with results, block arguments) to its like in `b`.
+// What is defined in `a` (an op with results, a block argument) and its like in `b`.
 typedef struct {
-  mp_ptr_map_t pairs;
+  uint64_t hash;  // of the pointer to the one
+  const void *like;
+} pair_t;
+
+typedef struct {
+  MP_HASH_MAP(pair_t) pairs;
 } compare_t;
 
 static mp_status_t module_equal_differ(const mp_op_t *op, const char *what) {
@@ -17,14 +23,14 @@ static const void *module_equal_key_of(const mp_value_t *value) {
 }
 
 static bool module_equal_same_value(const compare_t *c, const mp_value_t *a, const mp_value_t *b) {
-  uint64_t like = 0;
+  const pair_t *known;
   return a->index == b->index && (a->op == NULL) == (b->op == NULL) &&
-         mp_ptr_map_get(&c->pairs, module_equal_key_of(a), &like) &&
-         like == (uint64_t)(uintptr_t)module_equal_key_of(b);
+         MP_HASH_MAP_GET(&c->pairs, mp_hash_pointer(module_equal_key_of(a)), known) != NULL &&
+         known->like == module_equal_key_of(b);
 }
 
 static mp_status_t module_equal_pair(compare_t *c, const void *a, const void *b) {
-  return mp_ptr_map_set(&c->pairs, a, (uint64_t)(uintptr_t)b);
+  return MP_HASH_MAP_SET(NULL, &c->pairs, &(pair_t){mp_hash_pointer(a), b});
 }
 
 static mp_status_t module_equal_compare_attrs(const mp_op_t *a, const mp_op_t *b) {
@@ -100,10 +106,10 @@ static mp_status_t module_equal_compare_funcs(compare_t *c, const mp_func_t *a,
 }
 
 static bool module_equal_same_meshes(const mp_module_t *a, const mp_module_t *b) {
-  if (a->num_meshes != b->num_meshes) return false;
-  for (uint32_t i = 0; i < a->num_meshes; ++i) {
-    mp_attr_t x = {.kind = MP_KIND_MESH, .u.mesh = a->meshes[i]};
-    mp_attr_t y = {.kind = MP_KIND_MESH, .u.mesh = b->meshes[i]};
+  if (a->meshes.count != b->meshes.count) return false;
+  for (uint32_t i = 0; i < a->meshes.count; ++i) {
+    mp_attr_t x = {.kind = MP_KIND_MESH, .u.mesh = a->meshes.items[i]};
+    mp_attr_t y = {.kind = MP_KIND_MESH, .u.mesh = b->meshes.items[i]};
     if (!mp_attr_equal(&x, &y)) return false;
   }
   return true;
@@ -116,7 +122,7 @@ static mp_status_t module_equal_compare_modules(compare_t *c, const mp_module_t 
     return mp_status_make(MP_FAILED_PRECONDITION, "modules differ in name or attributes");
   if (!module_equal_same_meshes(a, b))
     return mp_status_make(MP_FAILED_PRECONDITION, "modules differ in meshes");
-  const mp_func_t *x = a->first_func, *y = b->first_func;
+  const mp_func_t *x = a->funcs.first, *y = b->funcs.first;
   for (; x != NULL && y != NULL; x = x->next, y = y->next)
     MP_RETURN_IF_ERROR(module_equal_compare_funcs(c, x, y));
   if (x == NULL && y == NULL) return NULL;
@@ -124,9 +130,8 @@ static mp_status_t module_equal_compare_modules(compare_t *c, const mp_module_t 
 }
 
 mp_status_t mp_module_compare(const mp_module_t *a, const mp_module_t *b) {
-  compare_t c;
-  mp_ptr_map_init(&c.pairs);
+  compare_t c = {0};
   mp_status_t status = module_equal_compare_modules(&c, a, b);
-  mp_ptr_map_deinit(&c.pairs);
+  MP_HASH_MAP_FREE(&c.pairs);
   return status;
 }

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "sim/base/hash.h"
 #include "sim/ir/print/print_parts.h"
 
 // ---- values ----
@@ -11,7 +12,8 @@
 enum { ARG_FLAG = 1 };
 
 static void print_module_set_name(mp_printer_t *p, const void *key, uint64_t name) {
-  mp_status_t status = mp_ptr_map_set(&p->names, key, name);
+  mp_status_t status =
+      MP_HASH_MAP_SET(NULL, &p->names, &(mp_print_name_t){mp_hash_pointer(key), name});
   if (p->status == NULL)
     p->status = status;
   else
@@ -29,8 +31,11 @@ void mp_printer_name_args(mp_printer_t *p, const mp_block_t *block) {
 
 void mp_printer_value(mp_printer_t *p, const mp_value_t *value) {
   const void *key = value->op != NULL ? (const void *)value->op : (const void *)value;
-  uint64_t name = 0;
-  if (!mp_ptr_map_get(&p->names, key, &name)) {
+  const mp_print_name_t *known;
+  uint64_t name;
+  if (MP_HASH_MAP_GET(&p->names, mp_hash_pointer(key), known) != NULL) {
+    name = known->name;
+  } else {
     // Of an op that is printed alone the operands are named when they are met.
     name = value->op != NULL ? p->next_result++ << 1 : p->next_arg++ << 1 | ARG_FLAG;
     print_module_set_name(p, key, name);
@@ -302,14 +307,14 @@ static void print_module(mp_printer_t *p, const mp_module_t *module) {
   mp_strbuf_printf(p->out, "mhlo.num_partitions = %u : i32, mhlo.num_replicas = %u : i32} {",
                    module->num_partitions, module->num_replicas);
   ++p->indent;
-  for (uint32_t i = 0; i < module->num_meshes; ++i) {
+  for (uint32_t i = 0; i < module->meshes.count; ++i) {
     mp_printer_newline(p);
     mp_strbuf_puts(p->out, "sdy.mesh ");
-    mp_print_symbol(module->meshes[i]->name, p->out);
+    mp_print_symbol(module->meshes.items[i]->name, p->out);
     mp_strbuf_puts(p->out, " = ");
-    mp_print_mesh_body(module->meshes[i], p->out);
+    mp_print_mesh_body(module->meshes.items[i], p->out);
   }
-  for (const mp_func_t *func = module->first_func; func != NULL; func = func->next)
+  for (const mp_func_t *func = module->funcs.first; func != NULL; func = func->next)
     print_module_func(p, func);
   --p->indent;
   mp_strbuf_puts(p->out, "\n}\n");
@@ -318,12 +323,11 @@ static void print_module(mp_printer_t *p, const mp_module_t *module) {
 static mp_printer_t print_module_start(const mp_print_options_t *options, mp_strbuf_t *out) {
   mp_printer_t p = {.out = out};
   if (options != NULL) p.options = *options;
-  mp_ptr_map_init(&p.names);
   return p;
 }
 
 static mp_status_t print_module_finish(mp_printer_t *p) {
-  mp_ptr_map_deinit(&p->names);
+  MP_HASH_MAP_FREE(&p->names);
   return p->status != NULL ? p->status : mp_strbuf_status(p->out);
 }
 

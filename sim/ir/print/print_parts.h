@@ -3,7 +3,7 @@
 #ifndef MINIPOD_SIM_IR_PRINT_PRINT_PARTS_H_
 #define MINIPOD_SIM_IR_PRINT_PRINT_PARTS_H_
 
-#include "sim/base/ptr_map.h"
+#include "sim/base/hash_map.h"
 #include "sim/ir/print/print_module.h"
 #include "sim/ir/schema.h"
 
@@ -72,10 +72,16 @@ void mp_print_dot_algorithm(const mp_op_t *op, mp_strbuf_t *out);
 
 // ---- print.c, print_ops.c ----
 
+// The printed name of an op's results or of a block argument.
+typedef struct {
+  uint64_t hash;  // of the pointer to the op or to the argument
+  uint64_t name;
+} mp_print_name_t;
+
 typedef struct {
   mp_strbuf_t *out;
   mp_print_options_t options;
-  mp_ptr_map_t names;  // ops with results and block arguments -> number
+  MP_HASH_MAP(mp_print_name_t) names;
   uint64_t next_result, next_arg;
   int indent;
   mp_status_t status;  // of the map; first failure

@@ -199,10 +199,10 @@ static mp_status_t verify_func(const mp_func_t *func, scope_t *scope) {
 }
 
 static mp_status_t verify_funcs(mp_module_t *module, scope_t *scope) {
-  for (uint32_t i = 0; i < module->num_meshes; ++i) {
-    MP_RETURN_IF_ERROR(mp_verify_mesh(NULL, module->meshes[i]));
+  for (uint32_t i = 0; i < module->meshes.count; ++i) {
+    MP_RETURN_IF_ERROR(mp_verify_mesh(NULL, module->meshes.items[i]));
   }
-  for (const mp_func_t *func = module->first_func; func != NULL; func = func->next) {
+  for (const mp_func_t *func = module->funcs.first; func != NULL; func = func->next) {
     MP_RETURN_IF_ERROR(verify_func(func, scope));
   }
   return mp_verify_calls(module);

@@ -153,11 +153,11 @@ static mp_status_t verify_call_graph(call_graph_t *graph) {
 
 mp_status_t mp_verify_calls(mp_module_t *module) {
   call_graph_t graph = {0};
-  for (const mp_func_t *func = module->first_func; func != NULL; func = func->next) ++graph.count;
+  for (const mp_func_t *func = module->funcs.first; func != NULL; func = func->next) ++graph.count;
   graph.funcs = mp_calloc(graph.count, sizeof(*graph.funcs));
   MP_RETURN_IF_NULL(graph.funcs);
   size_t i = 0;
-  for (const mp_func_t *func = module->first_func; func != NULL; func = func->next) {
+  for (const mp_func_t *func = module->funcs.first; func != NULL; func = func->next) {
     graph.funcs[i++].func = func;
   }
   mp_status_t status = verify_call_graph(&graph);

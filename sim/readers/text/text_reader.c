@@ -436,8 +436,8 @@ static mp_status_t text_reader_read_top(mp_text_t *t) {
 static mp_status_t text_reader_find_main(mp_text_t *t) {
   mp_module_t *module = t->module;
   module->main = mp_module_find_func(module, MP_STR("main"));
-  if (module->main == NULL && module->first_func == module->last_func)
-    module->main = module->first_func;
+  if (module->main == NULL && module->funcs.first == module->funcs.last)
+    module->main = module->funcs.first;
   if (module->main != NULL) return NULL;
   return mp_status_make(MP_INVALID_ARGUMENT, "the program has no function 'main'");
 }

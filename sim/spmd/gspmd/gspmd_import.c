@@ -121,7 +121,7 @@ static mp_status_t gspmd_import_read_all(mp_gspmd_importer_t *im) {
   im->users = MP_ARENA_ARRAY(im->scratch, mp_op_t *, (size_t)im->num_values + 1);
   im->uses = MP_ARENA_ARRAY(im->scratch, uint32_t, (size_t)im->num_values + 1);
   if (im->users == NULL || im->uses == NULL) return mp_status_out_of_memory();
-  for (const mp_func_t *func = im->module->first_func; func != NULL; func = func->next) {
+  for (const mp_func_t *func = im->module->funcs.first; func != NULL; func = func->next) {
     if (func->body == NULL) continue;
     MP_RETURN_IF_ERROR(
         gspmd_import_read_dicts(im, func->arg_attrs, func->body->num_args, "argument", func));

@@ -40,7 +40,7 @@ typedef struct {
 
 static uint32_t gspmd_manual_func_number(const mp_module_t *module, const mp_func_t *func) {
   uint32_t number = 0;
-  for (const mp_func_t *f = module->first_func; f != func; f = f->next) ++number;
+  for (const mp_func_t *f = module->funcs.first; f != func; f = f->next) ++number;
   return number;
 }
 
@@ -319,7 +319,8 @@ static mp_status_t gspmd_manual_visit_func(region_maker_t *maker, const mp_func_
 
 mp_status_t mp_gspmd_make_regions(mp_gspmd_importer_t *im, bool is_real, bool *out_possible) {
   uint32_t num_funcs = 0;
-  for (const mp_func_t *func = im->module->first_func; func != NULL; func = func->next) ++num_funcs;
+  for (const mp_func_t *func = im->module->funcs.first; func != NULL; func = func->next)
+    ++num_funcs;
   region_maker_t maker = {
       .im = im,
       .is_real = is_real,

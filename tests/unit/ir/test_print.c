@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sim/base/ptr_map.h"
 #include "sim/ir/print/print_module.h"
 #include "sim/readers/text/text.h"
 
@@ -140,30 +139,12 @@ static void test_op_alone(void **state) {
   mp_module_release(module);
 }
 
-static void test_ptr_map(void **state) {
-  (void)state;
-  enum { COUNT = 5000 };
-  static char keys[COUNT * 16];
-  mp_ptr_map_t map;
-  uint64_t value = 0;
-  mp_ptr_map_init(&map);
-  assert_false(mp_ptr_map_get(&map, keys, &value));
-  for (uint64_t i = 0; i < COUNT; ++i) assert_ok(mp_ptr_map_set(&map, keys + i * 16, i));
-  assert_ok(mp_ptr_map_set(&map, keys + 32, 77));
-  for (uint64_t i = 0; i < COUNT; ++i) {
-    assert_true(mp_ptr_map_get(&map, keys + i * 16, &value));
-    assert_int_equal(value, i == 2 ? 77 : i);
-  }
-  assert_false(mp_ptr_map_get(&map, keys + 1, &value));
-  assert_int_equal(map.count, COUNT);
-  mp_ptr_map_deinit(&map);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_canonical), cmocka_unit_test(test_numbers),
-      cmocka_unit_test(test_options),   cmocka_unit_test(test_op_alone),
-      cmocka_unit_test(test_ptr_map),
+      cmocka_unit_test(test_canonical),
+      cmocka_unit_test(test_numbers),
+      cmocka_unit_test(test_options),
+      cmocka_unit_test(test_op_alone),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

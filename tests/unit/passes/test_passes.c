@@ -619,7 +619,7 @@ static void test_inline(void **state) {
            "%2 = negate(%1) : tensor<f32>\n"
            "%3 = add(%2, %0) : tensor<f32>\n"
            "return(%3)\n");
-  assert_ptr_equal(ir.module->first_func, ir.main);
+  assert_ptr_equal(ir.module->funcs.first, ir.main);
   assert_null(ir.main->next);
   ir_end(&ir);
 }

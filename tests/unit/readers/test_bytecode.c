@@ -153,14 +153,14 @@ static void shard_map_program_in_detail(void **state) {
   mp_module_t *module = read_fixture("programs/shardmap_collectives_001.mlirbc");
   assert_int_equal(module->num_replicas, 1);
   assert_true(module->num_partitions > 1);
-  assert_int_equal(module->num_meshes, 1);
-  assert_true(mp_str_is(module->meshes[0]->name, "mesh"));
+  assert_int_equal(module->meshes.count, 1);
+  assert_true(mp_str_is(module->meshes.items[0]->name, "mesh"));
   const mp_op_t *manual = find_op(module->main->body, MP_OP_SDY_MANUAL_COMPUTATION);
   assert_non_null(manual);
   const mp_attr_t *in = mp_op_attr(manual, MP_ATTR_IN_SHARDINGS);
   assert_int_equal(in->kind, MP_KIND_SHARDINGS);
   // Shardings refer to the very mesh of the module.
-  assert_ptr_equal(in->u.shardings.shardings[0].mesh, module->meshes[0]);
+  assert_ptr_equal(in->u.shardings.shardings[0].mesh, module->meshes.items[0]);
   const mp_attr_t *sharding = mp_attr_dict_get(module->main->arg_attrs[0], MP_ATTR_SDY_SHARDING);
   assert_non_null(sharding);
   assert_int_equal(sharding->kind, MP_KIND_SHARDING);

@@ -171,8 +171,8 @@ static void test_old_generic(void **state) {
   assert_int_equal(mp_op_enum(compare, MP_ATTR_COMPARE_TYPE, 77), MP_CMP_NOTYPE);
   const mp_attr_t *sharding = mp_attr_dict_get(module->main->arg_attrs[0], MP_ATTR_SDY_SHARDING);
   assert_non_null(sharding);
-  assert_ptr_equal(sharding->u.sharding->mesh, module->meshes[0]);
-  assert_int_equal(module->meshes[0]->num_device_ids, 8);
+  assert_ptr_equal(sharding->u.sharding->mesh, module->meshes.items[0]);
+  assert_int_equal(module->meshes.items[0]->num_device_ids, 8);
   check_prints(module, "old generic");
   mp_module_release(module);
 }
