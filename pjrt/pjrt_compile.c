@@ -63,9 +63,9 @@ mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices
   mp_compile_request_t request = {
       .num_replicas = options.num_replicas,
       .num_partitions = options.num_partitions,
-      .propagate_to_results = options.propagate_to_output.flags,
+      .propagate_to_results = options.propagate_to_output.items,
       .num_propagate_to_results = options.propagate_to_output.count,
-      .propagate_to_params = options.propagate_to_parameters.flags,
+      .propagate_to_params = options.propagate_to_parameters.items,
       .num_propagate_to_params = options.propagate_to_parameters.count,
   };
   mp_pjrt_compiled_t compiled = {0};

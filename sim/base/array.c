@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { MP_ARRAY_FIRST_CAPACITY = 8 };
+enum { MP_ARRAY_FIRST_CAPACITY = 4 };
 
 // An arena takes nothing back: the items are copied, and doubling keeps what is left behind smaller
 // than what is in use.

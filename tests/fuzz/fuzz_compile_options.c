@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     // Reads all that was given out.
     uint64_t sum = mp_flag_list_at(options.propagate_to_output, 3);
     for (uint32_t i = 0; i < options.propagate_to_parameters.count; ++i) {
-      sum += options.propagate_to_parameters.flags[i];
+      sum += options.propagate_to_parameters.items[i];
     }
     for (uint32_t i = 0; i < options.assigned_replicas * options.assigned_partitions; ++i) {
       sum += options.assignment[i];

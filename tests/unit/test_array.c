@@ -94,7 +94,7 @@ static void failure_changes_nothing(void **state) {
   assert_status(MP_ARRAY_RESERVE(NULL, &items, UINT32_MAX), MP_RESOURCE_EXHAUSTED, "");
   mp_arena_t *arena = NULL;
   assert_ok(mp_arena_create(&arena));
-  mp_arena_set_limit(arena, 64);
+  mp_arena_set_limit(arena, 32);
   items_t limited = {0};
   assert_status(MP_ARRAY_PUSH(arena, &limited, items.items[0]), MP_RESOURCE_EXHAUSTED, "");
   mp_arena_release(arena);

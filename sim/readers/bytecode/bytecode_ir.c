@@ -1,8 +1,6 @@
 // Blocks, regions, operations and values of the IR section (MLIR BytecodeFormat.md, "IR Section").
 #include "sim/readers/bytecode/bytecode_ir.h"
 
-#include "sim/base/alloc.h"
-
 // What follows an operation's location, in this order.
 enum {
   HAS_ATTRS = 0x01,
@@ -38,17 +36,10 @@ mp_status_t mp_bc_op_unknown(const mp_bc_ir_t *ir, const mp_bc_op_t *op, const c
 // ---- values ----
 
 static mp_status_t bytecode_ir_reserve_values(mp_bc_values_t *values, size_t count) {
-  size_t needed = values->end + count;
-  if (needed > values->capacity) {
-    size_t capacity = needed + needed / 2 + 64;
-    mp_value_t **slots = mp_realloc_array(values->slots, capacity, sizeof(*slots));
-    MP_RETURN_IF_NULL(slots);
-    values->slots = slots;
-    values->capacity = capacity;
-  }
-  for (size_t i = values->end; i < needed; ++i) values->slots[i] = NULL;
-  values->next = values->end;
-  values->end = needed;
+  if (count > UINT32_MAX) return mp_status_out_of_memory();
+  MP_RETURN_IF_ERROR(MP_ARRAY_RESERVE(NULL, &values->slots, (uint32_t)count));
+  values->next = values->slots.count;
+  for (size_t i = 0; i < count; ++i) values->slots.items[values->slots.count++] = NULL;
   return NULL;
 }
 
@@ -56,7 +47,7 @@ static mp_status_t bytecode_ir_reserve_values(mp_bc_values_t *values, size_t cou
 static mp_status_t bytecode_ir_take_numbers(mp_bc_ir_t *ir, const mp_bc_cursor_t *c, size_t count,
                                             size_t *out_first) {
   mp_bc_values_t *values = &ir->values;
-  if (count > values->end - values->next) {
+  if (count > values->slots.count - values->next) {
     return mp_bc_fail(c, "a region defines more values than it announces");
   }
   *out_first = values->next;
@@ -75,12 +66,12 @@ static mp_status_t bytecode_ir_read_operands(mp_bc_ir_t *ir, mp_bc_cursor_t *c, 
     mp_bc_cursor_t before = *c;
     uint64_t number = 0;
     MP_RETURN_IF_ERROR(mp_bc_varint(c, &number));
-    size_t visible = ir->values.end - ir->values.base;
-    if (number >= visible || ir->values.slots[ir->values.base + number] == NULL) {
+    size_t visible = ir->values.slots.count - ir->values.base;
+    if (number >= visible || ir->values.slots.items[ir->values.base + number] == NULL) {
       return mp_bc_fail(&before, "operand %zu of %.*s is value %llu, which is not defined here", i,
                         MP_STR_ARG(op->name->name), (unsigned long long)number);
     }
-    op->operands[i] = ir->values.slots[ir->values.base + number];
+    op->operands[i] = ir->values.slots.items[ir->values.base + number];
   }
   return NULL;
 }
@@ -202,7 +193,7 @@ static mp_status_t bytecode_ir_read_block_args(mp_bc_ir_t *ir, mp_bc_cursor_t *c
   }
   MP_RETURN_IF_ERROR(bytecode_ir_take_numbers(ir, c, count, &first));
   MP_RETURN_IF_ERROR(mp_block_create(r->module, (uint32_t)count, types, &block));
-  for (size_t i = 0; i < count; ++i) ir->values.slots[first + i] = &block->args[i];
+  for (size_t i = 0; i < count; ++i) ir->values.slots.items[first + i] = &block->args[i];
   *out_block = block;
   return NULL;
 }
@@ -245,16 +236,17 @@ static mp_status_t bytecode_ir_read_region(mp_bc_ir_t *ir, mp_bc_cursor_t *c,
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &num_values));
   MP_RETURN_IF_ERROR(mp_bc_check_count(c, num_values, "values"));
   mp_bc_values_t *values = &ir->values;
-  size_t next = values->next, end = values->end;
+  const size_t next = values->next;
+  const uint32_t end = values->slots.count;
   MP_RETURN_IF_ERROR(bytecode_ir_reserve_values(values, (size_t)num_values));
   ++ir->depth;
   MP_RETURN_IF_ERROR(bytecode_ir_read_block(ir, c, read_op, out_block));
   --ir->depth;
-  if (values->next != values->end) {
+  if (values->next != values->slots.count) {
     return mp_bc_fail(c, "a region defines fewer values than it announces");
   }
   values->next = next;
-  values->end = end;
+  values->slots.count = end;
   return NULL;
 }
 
@@ -266,7 +258,7 @@ static mp_status_t bytecode_ir_read_regions(mp_bc_ir_t *ir, mp_bc_cursor_t *c, c
   size_t base = ir->values.base;
   mp_bc_cursor_t section, *from = c;
   if (op->isolated) {
-    ir->values.base = ir->values.end;
+    ir->values.base = ir->values.slots.count;
     if (ir->r->version >= 2) {
       mp_bc_cursor_t before = *c;
       uint8_t id = 0;
@@ -300,7 +292,7 @@ static mp_status_t bytecode_ir_read_cast(mp_bc_ir_t *ir, const mp_bc_op_t *op) {
     if (!mp_type_equal(op->operands[i]->type, op->result_types[i])) {
       return mp_bc_op_unknown(ir, op, "changes the type of a value");
     }
-    ir->values.slots[first + i] = op->operands[i];
+    ir->values.slots.items[first + i] = op->operands[i];
   }
   return NULL;
 }
@@ -332,7 +324,7 @@ mp_status_t mp_bc_read_body_op(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op
   MP_RETURN_IF_ERROR(mp_op_create(r->module, &spec, &made));
   mp_block_append(block, made);
   for (uint32_t i = 0; i < op->num_results; ++i) {
-    ir->values.slots[first + i] = &made->results[i];
+    ir->values.slots.items[first + i] = &made->results[i];
   }
   return NULL;
 }

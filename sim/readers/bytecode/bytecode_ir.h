@@ -3,16 +3,15 @@
 #ifndef MINIPOD_SIM_READERS_BYTECODE_BYTECODE_IR_H_
 #define MINIPOD_SIM_READERS_BYTECODE_BYTECODE_IR_H_
 
+#include "sim/base/array.h"
 #include "sim/readers/bytecode/bytecode_reader.h"
 
 // Values are numbered through an isolated region and those within it; each region's own values
 // take a run of numbers while it is read.
 typedef struct {
-  mp_value_t **slots;
-  size_t capacity;
-  size_t base;  // first slot of the innermost isolated region
-  size_t next;  // slot of the next value that the current region defines
-  size_t end;   // behind the current region's slots
+  MP_ARRAY(mp_value_t *) slots;  // those of the current region are the last ones
+  size_t base;                   // first slot of the innermost isolated region
+  size_t next;                   // slot of the next value that the current region defines
 } mp_bc_values_t;
 
 typedef struct {

@@ -1,5 +1,4 @@
 // The IR section's outermost levels: the module, its functions and meshes.
-#include "sim/base/alloc.h"
 #include "sim/readers/bytecode/bytecode_ir.h"
 
 static mp_status_t bytecode_module_check_field(const mp_bc_op_t *op, const mp_attr_t *attr,
@@ -179,6 +178,6 @@ static mp_status_t bytecode_module_read_ir(mp_bc_ir_t *ir) {
 mp_status_t mp_bc_read_ir(mp_bc_reader_t *r) {
   mp_bc_ir_t ir = {.r = r};
   mp_status_t status = bytecode_module_read_ir(&ir);
-  mp_free(ir.values.slots);
+  MP_ARRAY_FREE(&ir.values.slots);
   return status;
 }

@@ -165,20 +165,6 @@ static mp_status_t compile_options_read_assignment(mp_proto_reader_t reader, mp_
 
 // ---- the messages ----
 
-// Appends a flag. The array has room for the next power of two.
-static mp_status_t compile_options_add_flag(mp_arena_t *arena, bool flag, mp_flag_list_t *list) {
-  uint32_t count = list->count;
-  bool *flags = (bool *)(uintptr_t)list->flags;  // made here
-  if ((count & (count - 1)) == 0) {
-    flags = MP_ARENA_ARRAY(arena, bool, count == 0 ? 1 : 2 * (size_t)count);
-    MP_RETURN_IF_NULL(flags);
-    for (uint32_t i = 0; i < count; ++i) flags[i] = list->flags[i];
-    list->flags = flags;
-  }
-  flags[list->count++] = flag;
-  return NULL;
-}
-
 // Appends the values of one occurrence of a repeated boolean.
 static mp_status_t compile_options_read_flags(mp_proto_reader_t *reader,
                                               const mp_proto_field_t *field, mp_arena_t *arena,
@@ -186,7 +172,7 @@ static mp_status_t compile_options_read_flags(mp_proto_reader_t *reader,
   mp_proto_values_t values = mp_proto_values(reader, field, MP_PROTO_VARINT);
   uint64_t value = 0;
   while (mp_proto_values_next(&values, &value)) {
-    MP_RETURN_IF_ERROR(compile_options_add_flag(arena, value != 0, list));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(arena, list, value != 0));
   }
   return NULL;
 }

@@ -8,13 +8,11 @@
 #include <stdint.h>
 
 #include "sim/base/arena.h"
+#include "sim/base/array.h"
 #include "sim/base/status.h"
 
 // One flag for all values, or one per value.
-typedef struct {
-  uint32_t count;
-  const bool *flags;
-} mp_flag_list_t;
+typedef MP_ARRAY(bool) mp_flag_list_t;
 
 typedef struct {
   uint32_t num_replicas, num_partitions;  // 0: not said
@@ -40,8 +38,8 @@ MP_NODISCARD mp_status_t mp_compile_options_read(const void *data, size_t size, 
 
 // The flag of value `index`.
 static inline bool mp_flag_list_at(mp_flag_list_t list, uint32_t index) {
-  if (list.count == 1) return list.flags[0];
-  return index < list.count && list.flags[index];
+  if (list.count == 1) return list.items[0];
+  return index < list.count && list.items[index];
 }
 
 #endif  // MINIPOD_SIM_READERS_OPTIONS_COMPILE_OPTIONS_H_

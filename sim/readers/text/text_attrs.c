@@ -81,13 +81,13 @@ static mp_status_t text_attrs_read_number(mp_text_t *t, const mp_attr_t **out_at
 // ---- lists ----
 
 static mp_status_t text_attrs_read_list(mp_text_t *t, const mp_attr_t **out_attr) {
-  mp_text_list_t items = {0};
+  mp_text_attrs_t items = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
   while (!mp_text_is(t, ']')) {
     const mp_attr_t *item = NULL;
     if (items.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
     MP_RETURN_IF_ERROR(mp_text_attr(t, &item));
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, &items, sizeof(item), &item));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &items, item));
   }
   mp_text_advance(t);
   mp_attr_t *attr = NULL;
@@ -129,16 +129,14 @@ static mp_status_t text_attrs_read_array_element(mp_text_t *t, mp_dtype_t dtype,
 }
 
 // i64 and i1 arrays are the IR's lists; others, which no op has, become constants of rank 1.
-static mp_status_t text_attrs_make_array(mp_text_t *t, mp_dtype_t dtype,
-                                         const mp_text_list_t *elements,
-                                         const mp_attr_t **out_attr) {
+static mp_status_t text_attrs_make_array(mp_text_t *t, mp_dtype_t dtype, const void *elements,
+                                         size_t count, const mp_attr_t **out_attr) {
   mp_attr_t *attr = NULL;
-  size_t count = elements->count;
-  if (dtype == MP_DTYPE_S64) return mp_attr_make_ints(t->arena, elements->items, count, out_attr);
+  if (dtype == MP_DTYPE_S64) return mp_attr_make_ints(t->arena, elements, count, out_attr);
   if (dtype == MP_DTYPE_BOOL) {
     int64_t *values = MP_ARENA_ARRAY(t->scratch, int64_t, count);
     MP_RETURN_IF_NULL(values);
-    for (size_t i = 0; i < count; ++i) values[i] = ((const unsigned char *)elements->items)[i];
+    for (size_t i = 0; i < count; ++i) values[i] = ((const unsigned char *)elements)[i];
     MP_RETURN_IF_ERROR(mp_text_new_attr(t, MP_KIND_BOOLS, &attr));
     attr->u.ints.values = mp_arena_copy(t->arena, values, count * sizeof(int64_t));
     MP_RETURN_IF_NULL(attr->u.ints.values);
@@ -150,32 +148,35 @@ static mp_status_t text_attrs_make_array(mp_text_t *t, mp_dtype_t dtype,
   }
   const mp_type_t *type = NULL;
   MP_RETURN_IF_ERROR(mp_type_tensor(t->arena, dtype, (int64_t[]){(int64_t)count}, 1, &type));
-  return mp_attr_make_dense(t->arena, type, elements->items, count * mp_dtype_size(dtype), false,
+  return mp_attr_make_dense(t->arena, type, elements, count * mp_dtype_size(dtype), false,
                             out_attr);
 }
 
 // array<i64: 1, 2>
 static mp_status_t text_attrs_read_array(mp_text_t *t, const mp_attr_t **out_attr) {
   mp_dtype_t dtype;
-  mp_text_list_t elements = {0};
+  MP_ARRAY(unsigned char) bytes = {0};
   mp_text_advance(t);
   MP_RETURN_IF_ERROR(mp_text_expect(t, '<'));
   MP_RETURN_IF_ERROR(mp_text_dtype(t, &dtype));
   if (mp_dtype_is_complex(dtype)) return mp_text_expected(t, "an array of numbers");
+  const uint32_t size = (uint32_t)mp_dtype_size(dtype);
   if (mp_text_accept(t, ':')) {
     do {
       unsigned char element[8] = {0};
       MP_RETURN_IF_ERROR(text_attrs_read_array_element(t, dtype, element));
-      MP_RETURN_IF_ERROR(mp_text_list_add(t, &elements, mp_dtype_size(dtype), element));
+      MP_RETURN_IF_ERROR(MP_ARRAY_RESERVE(t->scratch, &bytes, size));
+      memcpy(bytes.items + bytes.count, element, size);
+      bytes.count += size;
     } while (mp_text_accept(t, ','));
   }
   MP_RETURN_IF_ERROR(mp_text_expect(t, '>'));
-  return text_attrs_make_array(t, dtype, &elements, out_attr);
+  return text_attrs_make_array(t, dtype, bytes.items, bytes.count / size, out_attr);
 }
 
 // ---- dictionaries ----
 
-mp_status_t mp_text_dict_items(mp_text_t *t, mp_text_list_t *items) {
+mp_status_t mp_text_dict_items(mp_text_t *t, mp_text_items_t *items) {
   MP_RETURN_IF_ERROR(mp_text_expect(t, '{'));
   for (uint32_t i = 0; !mp_text_is(t, '}'); ++i) {
     mp_str_t name;
@@ -191,7 +192,7 @@ mp_status_t mp_text_dict_items(mp_text_t *t, mp_text_list_t *items) {
     }
     mp_named_attr_t item;
     MP_RETURN_IF_ERROR(mp_text_named_attr(t, name, value, &item));
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, items, sizeof(item), &item));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, items, item));
   }
   mp_text_advance(t);
   return NULL;
@@ -224,7 +225,7 @@ mp_status_t mp_text_make_dict(mp_text_t *t, const mp_token_t *token, const mp_na
 
 mp_status_t mp_text_dict(mp_text_t *t, const mp_attr_t **out_dict) {
   mp_token_t token = t->tok;
-  mp_text_list_t items = {0};
+  mp_text_items_t items = {0};
   MP_RETURN_IF_ERROR(mp_text_dict_items(t, &items));
   return mp_text_make_dict(t, &token, items.items, items.count, out_dict);
 }

@@ -8,7 +8,7 @@ uint32_t mp_form_num_operands(const mp_text_op_t *op) {
 }
 
 const mp_type_t *mp_form_operand_type(const mp_text_op_t *op, uint32_t i) {
-  return ((mp_value_t *const *)op->operands.items)[i]->type;
+  return op->operands.items[i]->type;
 }
 
 // Operands of type `type`, and so many results of it.
@@ -41,11 +41,11 @@ mp_status_t mp_form_set_result_type(mp_text_t *t, mp_text_op_t *op, const mp_typ
 
 // T, T, ... one per operand
 mp_status_t mp_form_operand_types(mp_text_t *t, mp_text_op_t *op) {
-  mp_text_list_t types = {0};
+  mp_text_types_t types = {0};
   do {
     const mp_type_t *type = NULL;
     MP_RETURN_IF_ERROR(mp_text_type(t, &type));
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, &types, sizeof(type), &type));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &types, type));
   } while (mp_text_accept(t, ','));
   op->types.inputs = types.items;
   op->types.num_inputs = types.count;
@@ -107,13 +107,13 @@ mp_status_t mp_form_enum_word(mp_text_t *t, mp_enum_kind_t kind, const mp_attr_t
 
 // [DEFAULT, HIGHEST]
 static mp_status_t text_forms_read_precisions(mp_text_t *t, const mp_attr_t **out_attr) {
-  mp_text_list_t items = {0};
+  mp_text_attrs_t items = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
   while (!mp_text_is(t, ']')) {
     const mp_attr_t *item = NULL;
     if (items.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
     MP_RETURN_IF_ERROR(mp_form_enum_word(t, MP_ENUM_PRECISION, &item));
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, &items, sizeof(item), &item));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &items, item));
   }
   mp_text_advance(t);
   mp_attr_t *attr = NULL;

@@ -29,7 +29,8 @@ MP_NODISCARD mp_status_t mp_form_expect_key(mp_text_t *t, const char *key, bool 
 
 // { ops } with arguments of these names and types.
 MP_NODISCARD mp_status_t mp_form_region(mp_text_t *t, mp_text_op_t *op, bool isolated,
-                                        const mp_text_list_t *names, const mp_text_list_t *types);
+                                        const mp_text_tokens_t *names,
+                                        const mp_text_types_t *types);
 
 // ---- forms of their own: what stands behind the operation's name ----
 

@@ -19,7 +19,7 @@ mp_status_t mp_form_read_constant(mp_text_t *t, mp_text_op_t *op) {
 
 // %x [0:4, 2:8:2] : FN
 mp_status_t mp_form_read_slice(mp_text_t *t, mp_text_op_t *op) {
-  mp_text_list_t lists[3] = {{0}, {0}, {0}};
+  mp_text_ints_t lists[3] = {{0}, {0}, {0}};
   MP_RETURN_IF_ERROR(mp_text_operand(t, op));
   MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
   while (!mp_text_is(t, ']')) {
@@ -29,8 +29,7 @@ mp_status_t mp_form_read_slice(mp_text_t *t, mp_text_op_t *op) {
     MP_RETURN_IF_ERROR(mp_text_expect(t, ':'));
     MP_RETURN_IF_ERROR(mp_text_i64(t, &range[1]));
     if (mp_text_accept(t, ':')) MP_RETURN_IF_ERROR(mp_text_i64(t, &range[2]));
-    for (int i = 0; i < 3; ++i)
-      MP_RETURN_IF_ERROR(mp_text_list_add(t, &lists[i], sizeof(range[i]), &range[i]));
+    for (int i = 0; i < 3; ++i) MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &lists[i], range[i]));
   }
   mp_text_advance(t);
   static const mp_attr_name_t names[] = {MP_ATTR_START_INDICES, MP_ATTR_LIMIT_INDICES,
@@ -103,8 +102,7 @@ static mp_status_t text_forms_ops_read_dims_pair(mp_text_t *t, mp_text_op_t *op,
 // The items of a struct of attributes.
 static mp_status_t text_forms_ops_add_items(mp_text_t *t, mp_text_op_t *op, const mp_attr_t *dict) {
   for (size_t i = 0; i < dict->u.dict.count; ++i)
-    MP_RETURN_IF_ERROR(
-        mp_text_list_add(t, &op->attrs, sizeof(mp_named_attr_t), &dict->u.dict.items[i]));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &op->attrs, dict->u.dict.items[i]));
   return NULL;
 }
 
@@ -145,7 +143,7 @@ mp_status_t mp_form_read_dot_general(mp_text_t *t, mp_text_op_t *op) {
 // ----
 
 static mp_status_t text_forms_ops_read_padding(mp_text_t *t, mp_text_op_t *op) {
-  mp_text_list_t values = {0};
+  mp_text_ints_t values = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
   while (!mp_text_is(t, ']')) {
     mp_index_list_t pair;
@@ -154,7 +152,7 @@ static mp_status_t text_forms_ops_read_padding(mp_text_t *t, mp_text_op_t *op) {
     if (pair.count != 2)
       return mp_text_error(t, &t->last, MP_INVALID_ARGUMENT, "expected [low, high]");
     for (int i = 0; i < 2; ++i)
-      MP_RETURN_IF_ERROR(mp_text_list_add(t, &values, sizeof(int64_t), &pair.values[i]));
+      MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &values, pair.values[i]));
   }
   mp_text_advance(t);
   const mp_attr_t *attr = NULL;
@@ -163,7 +161,7 @@ static mp_status_t text_forms_ops_read_padding(mp_text_t *t, mp_text_op_t *op) {
 }
 
 static mp_status_t text_forms_ops_read_reversal(mp_text_t *t, mp_text_op_t *op) {
-  mp_text_list_t values = {0};
+  mp_text_ints_t values = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
   while (!mp_text_is(t, ']')) {
     bool flag;
@@ -175,7 +173,7 @@ static mp_status_t text_forms_ops_read_reversal(mp_text_t *t, mp_text_op_t *op) 
       MP_RETURN_IF_ERROR(mp_text_bool(t, &flag));
     }
     int64_t value = flag;
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, &values, sizeof(value), &value));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &values, value));
   }
   mp_text_advance(t);
   mp_attr_t *attr = NULL;
@@ -278,7 +276,7 @@ mp_status_t mp_form_read_composite(mp_text_t *t, mp_text_op_t *op) {
     do {
       mp_block_t *block = NULL;
       MP_RETURN_IF_ERROR(mp_text_generic_region(t, false, &block));
-      MP_RETURN_IF_ERROR(mp_text_list_add(t, &op->regions, sizeof(block), &block));
+      MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &op->regions, block));
     } while (mp_text_accept(t, ','));
     MP_RETURN_IF_ERROR(mp_text_expect(t, ')'));
   }

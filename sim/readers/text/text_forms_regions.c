@@ -3,23 +3,23 @@
 
 // A region whose arguments are known; it ends the names' scope.
 mp_status_t mp_form_region(mp_text_t *t, mp_text_op_t *op, bool isolated,
-                           const mp_text_list_t *names, const mp_text_list_t *types) {
+                           const mp_text_tokens_t *names, const mp_text_types_t *types) {
   mp_block_t *block = NULL;
   mp_text_scope_t scope = mp_text_open_scope(t, isolated);
   MP_RETURN_IF_ERROR(mp_text_make_block(t, names, types, &block));
   MP_RETURN_IF_ERROR(mp_text_region_of(t, block));
   mp_text_close_scope(t, scope);
-  return mp_text_list_add(t, &op->regions, sizeof(block), &block);
+  return MP_ARRAY_PUSH(t->scratch, &op->regions, block);
 }
 
 // (%arg = %init, ...) : T, ... attributes {...} cond {...} do {...}
 mp_status_t mp_form_read_while(mp_text_t *t, mp_text_op_t *op) {
-  mp_text_list_t names = {0};
+  mp_text_tokens_t names = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '('));
   while (!mp_text_is(t, ')')) {
     if (names.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
     if (t->tok.kind != MP_TOKEN_VALUE) return mp_text_expected(t, "an argument '%name'");
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, &names, sizeof(t->tok), &t->tok));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &names, t->tok));
     mp_text_advance(t);
     MP_RETURN_IF_ERROR(mp_text_expect(t, '='));
     MP_RETURN_IF_ERROR(mp_text_operand(t, op));
@@ -33,7 +33,7 @@ mp_status_t mp_form_read_while(mp_text_t *t, mp_text_op_t *op) {
   op->types.results = op->types.inputs;
   op->types.num_results = op->types.num_inputs;
   if (mp_text_accept_word(t, "attributes")) MP_RETURN_IF_ERROR(mp_text_op_dict(t, op));
-  mp_text_list_t types = {op->types.inputs, op->types.num_inputs, 0};
+  const mp_text_types_t types = {op->types.inputs, op->types.num_inputs, op->types.num_inputs};
   MP_RETURN_IF_ERROR(mp_text_expect_word(t, "cond"));
   MP_RETURN_IF_ERROR(mp_form_region(t, op, false, &names, &types));
   MP_RETURN_IF_ERROR(mp_text_expect_word(t, "do"));
@@ -53,9 +53,8 @@ static mp_status_t text_forms_regions_read_reduce_inputs(mp_text_t *t, mp_text_o
     MP_RETURN_IF_ERROR(mp_text_operand(t, &inits));
     MP_RETURN_IF_ERROR(mp_text_expect(t, ')'));
   } while (mp_text_accept(t, ','));
-  mp_value_t *const *values = inits.operands.items;
   for (uint32_t i = 0; i < inits.operands.count; ++i)
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, &op->operands, sizeof(values[i]), &values[i]));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &op->operands, inits.operands.items[i]));
   return NULL;
 }
 
@@ -79,7 +78,7 @@ static mp_status_t text_forms_regions_make_reducer(mp_text_t *t, mp_text_op_t *o
   mp_op_spec_t end_spec = {.code = MP_OP_RETURN, .num_operands = 1, .operands = &result};
   MP_RETURN_IF_ERROR(mp_op_create(t->module, &end_spec, &end));
   mp_block_append(block, end);
-  return mp_text_list_add(t, &op->regions, sizeof(block), &block);
+  return MP_ARRAY_PUSH(t->scratch, &op->regions, block);
 }
 
 static mp_status_t text_forms_regions_read_applied(mp_text_t *t, mp_text_op_t *op) {
@@ -94,33 +93,31 @@ static mp_status_t text_forms_regions_read_applied(mp_text_t *t, mp_text_op_t *o
 }
 
 // (%a: T, %b: T): a pair of the reducer's arguments, kept apart by side.
-static mp_status_t text_forms_regions_read_reducer_pair(mp_text_t *t, mp_text_list_t names[2],
-                                                        mp_text_list_t types[2]) {
-  mp_text_list_t pair_names = {0}, pair_types = {0};
+static mp_status_t text_forms_regions_read_reducer_pair(mp_text_t *t, mp_text_tokens_t names[2],
+                                                        mp_text_types_t types[2]) {
+  mp_text_tokens_t pair_names = {0};
+  mp_text_types_t pair_types = {0};
   MP_RETURN_IF_ERROR(mp_text_block_args(t, &pair_names, &pair_types));
   if (pair_names.count != 2)
     return mp_text_error(t, &t->last, MP_INVALID_ARGUMENT, "expected two arguments per input");
   for (int side = 0; side < 2; ++side) {
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, &names[side], sizeof(mp_token_t),
-                                        (mp_token_t *)pair_names.items + side));
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, &types[side], sizeof(const mp_type_t *),
-                                        (const mp_type_t **)pair_types.items + side));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &names[side], pair_names.items[side]));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &types[side], pair_types.items[side]));
   }
   return NULL;
 }
 
 // reducer(%a: T, %b: T) (%c: T, %d: T) {...}
 static mp_status_t text_forms_regions_read_reducer(mp_text_t *t, mp_text_op_t *op) {
-  mp_text_list_t names[2] = {{0}, {0}}, types[2] = {{0}, {0}};
+  mp_text_tokens_t names[2] = {{0}, {0}};
+  mp_text_types_t types[2] = {{0}, {0}};
   MP_RETURN_IF_ERROR(mp_text_expect_word(t, "reducer"));
   do MP_RETURN_IF_ERROR(text_forms_regions_read_reducer_pair(t, names, types));
   while (mp_text_is(t, '('));
   // In the block all left sides come before all right sides.
-  const mp_token_t *right_names = names[1].items;
-  const mp_type_t *const *right_types = types[1].items;
   for (uint32_t i = 0; i < names[1].count; ++i) {
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, &names[0], sizeof(right_names[i]), &right_names[i]));
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, &types[0], sizeof(right_types[i]), &right_types[i]));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &names[0], names[1].items[i]));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &types[0], types[1].items[i]));
   }
   return mp_form_region(t, op, false, &names[0], &types[0]);
 }

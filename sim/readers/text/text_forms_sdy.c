@@ -95,7 +95,8 @@ mp_status_t mp_form_read_computation(mp_text_t *t, mp_text_op_t *op) {
     MP_RETURN_IF_ERROR(mp_form_key_value(t, op, MP_ATTR_NAME));
     MP_RETURN_IF_ERROR(mp_text_expect(t, '>'));
   }
-  mp_text_list_t names = {0}, types = {0};
+  mp_text_tokens_t names = {0};
+  mp_text_types_t types = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '('));
   MP_RETURN_IF_ERROR(mp_text_operands(t, op));
   MP_RETURN_IF_ERROR(mp_text_expect(t, ')'));

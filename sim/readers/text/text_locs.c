@@ -34,7 +34,7 @@ static int text_locs_compare(const void *a, const void *b) {
 
 mp_status_t mp_text_find_aliases(mp_text_t *t, const char *text, size_t size) {
   mp_lexer_t lexer = mp_lexer_start(text, size);
-  mp_text_list_t aliases = {0};
+  MP_ARRAY(mp_text_alias_t) aliases = {0};
   for (const char *line = text, *end = text + size; line < end;) {
     const char *at = line;
     while (at < end && (*at == ' ' || *at == '\t')) ++at;
@@ -42,7 +42,7 @@ mp_status_t mp_text_find_aliases(mp_text_t *t, const char *text, size_t size) {
     lexer.at = at;
     lexer.line_start = line;
     if (at < end && (*at == '#' || *at == '!') && text_locs_is_alias(lexer, &alias))
-      MP_RETURN_IF_ERROR(mp_text_list_add(t, &aliases, sizeof(alias), &alias));
+      MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &aliases, alias));
     const char *newline = memchr(at, '\n', (size_t)(end - at));
     line = newline != NULL ? newline + 1 : end;
     ++lexer.line;
@@ -165,13 +165,13 @@ static mp_status_t text_locs_read_fused(mp_text_t *t, mp_loc_t *loc) {
     MP_RETURN_IF_ERROR(mp_text_attr(t, &metadata));
     MP_RETURN_IF_ERROR(mp_text_expect(t, '>'));
   }
-  mp_text_list_t children = {0};
+  MP_ARRAY(const mp_loc_t *) children = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
   while (!mp_text_is(t, ']')) {
     const mp_loc_t *child = NULL;
     if (children.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
     MP_RETURN_IF_ERROR(text_locs_read_loc(t, &child));
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, &children, sizeof(child), &child));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &children, child));
   }
   mp_text_advance(t);
   return text_locs_set_children(t, loc, children.items, children.count);

@@ -166,21 +166,21 @@ static uint32_t text_normal_sort_others(mp_named_attr_t *items, uint32_t count) 
 }
 
 static mp_status_t text_normal_add_fields(mp_text_t *t, const mp_text_op_t *op,
-                                          const mp_attr_t *dict, mp_text_list_t *own) {
+                                          const mp_attr_t *dict, mp_text_items_t *own) {
   for (size_t i = 0; i < dict->u.dict.count; ++i) {
     mp_named_attr_t field = dict->u.dict.items[i];
     const mp_schema_attr_t *row = mp_schema_find(op->code, field.name);
     // An all_reduce's channel type, for example, is not kept.
     if (row == NULL) continue;
     MP_RETURN_IF_ERROR(text_normal_convert(t, &op->token, row, field.value, &field.value));
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, own, sizeof(field), &field));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, own, field));
   }
   return NULL;
 }
 
 mp_status_t mp_text_normalize(mp_text_t *t, const mp_text_op_t *op, mp_named_attr_t **out_attrs,
                               uint32_t *out_count) {
-  mp_text_list_t own = {0}, others = {0};
+  mp_text_items_t own = {0}, others = {0};
   const mp_named_attr_t *given = op->attrs.items;
   for (uint32_t i = 0; i < op->attrs.count; ++i) {
     mp_named_attr_t attr = given[i];
@@ -188,17 +188,17 @@ mp_status_t mp_text_normalize(mp_text_t *t, const mp_text_op_t *op, mp_named_att
     const mp_schema_attr_t *row = mp_schema_find(op->code, attr.name);
     if (row != NULL) {
       MP_RETURN_IF_ERROR(text_normal_convert(t, &op->token, row, attr.value, &attr.value));
-      MP_RETURN_IF_ERROR(mp_text_list_add(t, &own, sizeof(attr), &attr));
+      MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &own, attr));
     } else if (attr.value->kind == MP_KIND_DICT && text_normal_is_struct(attr.text)) {
       MP_RETURN_IF_ERROR(text_normal_add_fields(t, op, attr.value, &own));
     } else {
-      MP_RETURN_IF_ERROR(mp_text_list_add(t, &others, sizeof(attr), &attr));
+      MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &others, attr));
     }
   }
   uint32_t num_others = text_normal_sort_others(others.items, others.count);
   const mp_named_attr_t *other = others.items;
   for (uint32_t i = 0; i < num_others; ++i)
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, &own, sizeof(other[i]), &other[i]));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &own, other[i]));
   // The list is copied with the op; the default values stay.
   return mp_schema_complete(t->arena, op->code, own.items, own.count, out_attrs, out_count);
 }

@@ -6,7 +6,7 @@
 mp_status_t mp_text_operand(mp_text_t *t, mp_text_op_t *op) {
   mp_value_t *value = NULL;
   MP_RETURN_IF_ERROR(mp_text_use(t, &value));
-  return mp_text_list_add(t, &op->operands, sizeof(value), &value);
+  return MP_ARRAY_PUSH(t->scratch, &op->operands, value);
 }
 
 mp_status_t mp_text_operands(mp_text_t *t, mp_text_op_t *op) {
@@ -26,7 +26,7 @@ mp_status_t mp_text_op_dict(mp_text_t *t, mp_text_op_t *op) {
 mp_status_t mp_text_op_attr(mp_text_t *t, mp_text_op_t *op, mp_attr_name_t name,
                             const mp_attr_t *value) {
   mp_named_attr_t attr = {name, mp_str(mp_attr_name_text(name)), value};
-  return mp_text_list_add(t, &op->attrs, sizeof(attr), &attr);
+  return MP_ARRAY_PUSH(t->scratch, &op->attrs, attr);
 }
 
 mp_status_t mp_text_op_ints(mp_text_t *t, mp_text_op_t *op, mp_attr_name_t name,
@@ -44,34 +44,33 @@ mp_status_t mp_text_op_types(mp_text_t *t, mp_text_op_t *op) {
 
 // ---- blocks ----
 
-mp_status_t mp_text_block_args(mp_text_t *t, mp_text_list_t *names, mp_text_list_t *types) {
+mp_status_t mp_text_block_args(mp_text_t *t, mp_text_tokens_t *names, mp_text_types_t *types) {
   MP_RETURN_IF_ERROR(mp_text_expect(t, '('));
   for (bool first = true; !mp_text_is(t, ')'); first = false) {
     const mp_type_t *type = NULL;
     const mp_loc_t *loc = NULL;
     if (!first) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
     if (t->tok.kind != MP_TOKEN_VALUE) return mp_text_expected(t, "an argument '%name'");
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, names, sizeof(t->tok), &t->tok));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, names, t->tok));
     mp_text_advance(t);
     MP_RETURN_IF_ERROR(mp_text_expect(t, ':'));
     MP_RETURN_IF_ERROR(mp_text_type(t, &type));
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, types, sizeof(type), &type));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, types, type));
     MP_RETURN_IF_ERROR(mp_text_optional_loc(t, &loc));
   }
   mp_text_advance(t);
   return NULL;
 }
 
-mp_status_t mp_text_make_block(mp_text_t *t, const mp_text_list_t *names,
-                               const mp_text_list_t *types, mp_block_t **out_block) {
+mp_status_t mp_text_make_block(mp_text_t *t, const mp_text_tokens_t *names,
+                               const mp_text_types_t *types, mp_block_t **out_block) {
   mp_block_t *block = NULL;
   MP_RETURN_IF_ERROR(mp_block_create(t->module, types->count, types->items, &block));
-  const mp_token_t *tokens = names->items;
   mp_value_t **values = MP_ARENA_ARRAY(t->scratch, mp_value_t *, block->num_args);
   MP_RETURN_IF_NULL(values);
   for (uint32_t i = 0; i < names->count; ++i) {
     values[i] = &block->args[i];
-    MP_RETURN_IF_ERROR(mp_text_define(t, &tokens[i], &values[i], 1));
+    MP_RETURN_IF_ERROR(mp_text_define(t, &names->items[i], &values[i], 1));
   }
   *out_block = block;
   return NULL;
@@ -84,7 +83,8 @@ mp_status_t mp_text_region_of(mp_text_t *t, mp_block_t *block) {
 }
 
 mp_status_t mp_text_generic_region(mp_text_t *t, bool isolated, mp_block_t **out_block) {
-  mp_text_list_t names = {0}, types = {0};
+  mp_text_tokens_t names = {0};
+  mp_text_types_t types = {0};
   mp_text_scope_t scope = mp_text_open_scope(t, isolated);
   MP_RETURN_IF_ERROR(mp_text_expect(t, '{'));
   if (t->tok.kind == MP_TOKEN_CARET) {
@@ -116,7 +116,7 @@ static mp_status_t text_ops_read_generic(mp_text_t *t, mp_text_op_t *op) {
       mp_block_t *block = NULL;
       bool isolated = op->code != MP_OP_COUNT && mp_opcode_has(op->code, MP_OP_TRAIT_ISOLATED);
       MP_RETURN_IF_ERROR(mp_text_generic_region(t, isolated, &block));
-      MP_RETURN_IF_ERROR(mp_text_list_add(t, &op->regions, sizeof(block), &block));
+      MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &op->regions, block));
     } while (mp_text_accept(t, ','));
     MP_RETURN_IF_ERROR(mp_text_expect(t, ')'));
   }
@@ -153,9 +153,10 @@ typedef struct {
   mp_token_t token;
   uint32_t count;
 } result_name_t;
+typedef MP_ARRAY(result_name_t) result_names_t;
 
 // %a, %b:2 =
-static mp_status_t text_ops_read_result_names(mp_text_t *t, mp_text_list_t *names) {
+static mp_status_t text_ops_read_result_names(mp_text_t *t, result_names_t *names) {
   if (t->tok.kind != MP_TOKEN_VALUE) return NULL;
   do {
     result_name_t name = {t->tok, 1};
@@ -168,13 +169,13 @@ static mp_status_t text_ops_read_result_names(mp_text_t *t, mp_text_list_t *name
         return mp_text_error(t, &t->last, MP_INVALID_ARGUMENT, "a number of results from 1 on");
       name.count = (uint32_t)count;
     }
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, names, sizeof(name), &name));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, names, name));
   } while (mp_text_accept(t, ','));
   return mp_text_expect(t, '=');
 }
 
 static mp_status_t text_ops_define_results(mp_text_t *t, const mp_text_op_t *op,
-                                           const mp_text_list_t *names, mp_value_t **values,
+                                           const result_names_t *names, mp_value_t **values,
                                            uint32_t num_values) {
   const result_name_t *items = names->items;
   uint64_t total = 0;
@@ -226,7 +227,7 @@ static mp_status_t text_ops_loc(mp_text_t *t, const mp_token_t *token, const mp_
 }
 
 static mp_status_t text_ops_finish_identity(mp_text_t *t, const mp_text_op_t *op,
-                                            const mp_text_list_t *names) {
+                                            const result_names_t *names) {
   const mp_loc_t *loc = NULL;
   bool same = op->types.num_results == op->operands.count && op->regions.count == 0;
   for (uint32_t i = 0; same && i < op->types.num_results; ++i)
@@ -239,7 +240,7 @@ static mp_status_t text_ops_finish_identity(mp_text_t *t, const mp_text_op_t *op
 }
 
 static mp_status_t text_ops_finish_op(mp_text_t *t, const mp_text_op_t *op,
-                                      const mp_text_list_t *names, mp_block_t *block) {
+                                      const result_names_t *names, mp_block_t *block) {
   mp_op_spec_t spec = {.code = op->code,
                        .num_operands = op->operands.count,
                        .operands = op->operands.items,
@@ -262,7 +263,7 @@ static mp_status_t text_ops_finish_op(mp_text_t *t, const mp_text_op_t *op,
 }
 
 static mp_status_t text_ops_read_op(mp_text_t *t, mp_block_t *block) {
-  mp_text_list_t names = {0};
+  result_names_t names = {0};
   MP_RETURN_IF_ERROR(text_ops_read_result_names(t, &names));
   mp_text_op_t op = {.token = t->tok};
   bool generic = t->tok.kind == MP_TOKEN_STRING;

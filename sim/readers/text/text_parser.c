@@ -113,23 +113,6 @@ mp_status_t mp_text_add_weight(mp_text_t *t, uint64_t weight) {
   return NULL;
 }
 
-// ---- lists ----
-
-mp_status_t mp_text_list_add(mp_text_t *t, mp_text_list_t *list, size_t item_size,
-                             const void *item) {
-  if (list->count == list->capacity) {
-    uint32_t capacity = list->capacity == 0 ? 4 : list->capacity * 2;
-    char *items = mp_arena_alloc_array(t->scratch, capacity, item_size);
-    MP_RETURN_IF_NULL(items);
-    if (list->count > 0) memcpy(items, list->items, list->count * item_size);
-    list->items = items;
-    list->capacity = capacity;
-  }
-  memcpy((char *)list->items + list->count * item_size, item, item_size);
-  ++list->count;
-  return NULL;
-}
-
 // ---- scalars ----
 
 int mp_text_hex_digit(char c) {
@@ -246,13 +229,13 @@ mp_status_t mp_text_bool(mp_text_t *t, bool *out_value) {
 }
 
 mp_status_t mp_text_index_list(mp_text_t *t, mp_index_list_t *out_list) {
-  mp_text_list_t list = {0};
+  mp_text_ints_t list = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
   while (!mp_text_is(t, ']')) {
     int64_t value;
     if (list.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
     MP_RETURN_IF_ERROR(mp_text_i64(t, &value));
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, &list, sizeof(value), &value));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &list, value));
   }
   mp_text_advance(t);
   int64_t *values = mp_arena_copy(t->arena, list.items, list.count * sizeof(int64_t));

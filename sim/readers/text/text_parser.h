@@ -7,6 +7,8 @@
 #define MINIPOD_SIM_READERS_TEXT_TEXT_PARSER_H_
 
 #include "sim/base/arena.h"
+#include "sim/base/array.h"
+#include "sim/base/hash_map.h"
 #include "sim/ir/module.h"
 #include "sim/ir/schema.h"
 #include "sim/readers/text/text_lexer.h"
@@ -26,13 +28,23 @@ typedef struct {
   const mp_loc_t *loc;
 } mp_text_alias_t;
 
-// A name of values: an op's results or a block argument.
+// A name that was defined once or more; in inner regions it may stand for other values.
 typedef struct {
-  mp_str_t name;
+  mp_str_t text;
+  uint32_t newest;  // its newest definition, plus one; 0: none at present
+} mp_text_name_t;
+
+typedef struct {
+  uint64_t hash;  // of the text
+  uint32_t name;
+} mp_text_name_entry_t;
+
+// What a name stands for: an op's results or a block argument.
+typedef struct {
+  uint32_t name;
   mp_value_t **values;  // [count]
   uint32_t count;
-  uint32_t next;  // older definition in the same bucket, plus one; 0: none
-  uint32_t bucket;
+  uint32_t older;  // the definition of the same name that this one hides, plus one; 0: none
 } mp_text_def_t;
 
 // A mesh that was defined or referred to; in the latter case it is defined later.
@@ -57,23 +69,23 @@ typedef struct {
   mp_text_alias_t *aliases;
   uint32_t num_aliases;
 
-  mp_text_def_t *defs;  // innermost scope last
-  uint32_t num_defs, max_defs;
-  uint32_t *buckets;       // newest definition plus one
-  uint32_t num_buckets;    // a power of two
-  uint32_t scope_start;    // first definition of the innermost region
-  uint32_t visible_start;  // first definition that an isolated region sees
+  MP_ARRAY(mp_text_name_t) names;
+  MP_HASH_MAP(mp_text_name_entry_t) names_by_text;
+  MP_ARRAY(mp_text_def_t) defs;  // innermost scope last
+  uint32_t scope_start;          // first definition of the innermost region
+  uint32_t visible_start;        // first definition that an isolated region sees
 
   mp_text_mesh_t *meshes;
 } mp_text_t;
 
-// A growing list in the scratch arena.
-typedef struct {
-  void *items;
-  uint32_t count, capacity;
-} mp_text_list_t;
+// What is read one by one is kept in scratch.
+typedef MP_ARRAY(int64_t) mp_text_ints_t;
+typedef MP_ARRAY(mp_token_t) mp_text_tokens_t;
+typedef MP_ARRAY(const mp_type_t *) mp_text_types_t;
+typedef MP_ARRAY(const mp_attr_t *) mp_text_attrs_t;
+typedef MP_ARRAY(mp_named_attr_t) mp_text_items_t;
 
-// ---- text_parser.c: tokens, errors, lists ----
+// ---- text_parser.c: tokens, errors ----
 
 // "12:7: expected <what>, found ','" at the current token.
 MP_NODISCARD mp_status_t mp_text_expected(const mp_text_t *t, const char *what);
@@ -101,9 +113,6 @@ static inline void mp_text_leave(mp_text_t *t) {
 }
 // Counts what an alias expands to.
 MP_NODISCARD mp_status_t mp_text_add_weight(mp_text_t *t, uint64_t weight);
-
-MP_NODISCARD mp_status_t mp_text_list_add(mp_text_t *t, mp_text_list_t *list, size_t item_size,
-                                          const void *item);
 
 // ---- scalars ----
 
@@ -141,7 +150,7 @@ MP_NODISCARD mp_status_t mp_text_signature(mp_text_t *t, mp_text_signature_t *ou
 
 MP_NODISCARD mp_status_t mp_text_attr(mp_text_t *t, const mp_attr_t **out_attr);
 // {name = value, ...}, the items in scratch in the order of the text.
-MP_NODISCARD mp_status_t mp_text_dict_items(mp_text_t *t, mp_text_list_t *items);
+MP_NODISCARD mp_status_t mp_text_dict_items(mp_text_t *t, mp_text_items_t *items);
 // The same as an attribute, items by name.
 MP_NODISCARD mp_status_t mp_text_dict(mp_text_t *t, const mp_attr_t **out_dict);
 // Sorts by name and copies into the module's arena; `what` duplicates are errors at `token`.
@@ -204,9 +213,9 @@ MP_NODISCARD mp_status_t mp_text_use(mp_text_t *t, mp_value_t **out_value);
 typedef struct {
   mp_token_t token;  // its name
   mp_opcode_t code;
-  mp_text_list_t operands;  // mp_value_t *
-  mp_text_list_t attrs;     // mp_named_attr_t, as written
-  mp_text_list_t regions;   // mp_block_t *
+  MP_ARRAY(mp_value_t *) operands;
+  mp_text_items_t attrs;  // as written
+  MP_ARRAY(mp_block_t *) regions;
   mp_text_signature_t types;
 } mp_text_op_t;
 
@@ -218,11 +227,11 @@ MP_NODISCARD mp_status_t mp_text_region_of(mp_text_t *t, mp_block_t *block);
 MP_NODISCARD mp_status_t mp_text_generic_region(mp_text_t *t, bool isolated,
                                                 mp_block_t **out_block);
 // (%a: T, ...): tokens of the names, types; both in scratch.
-MP_NODISCARD mp_status_t mp_text_block_args(mp_text_t *t, mp_text_list_t *names,
-                                            mp_text_list_t *types);
+MP_NODISCARD mp_status_t mp_text_block_args(mp_text_t *t, mp_text_tokens_t *names,
+                                            mp_text_types_t *types);
 // A block with these arguments; defines the names.
-MP_NODISCARD mp_status_t mp_text_make_block(mp_text_t *t, const mp_text_list_t *names,
-                                            const mp_text_list_t *types, mp_block_t **out_block);
+MP_NODISCARD mp_status_t mp_text_make_block(mp_text_t *t, const mp_text_tokens_t *names,
+                                            const mp_text_types_t *types, mp_block_t **out_block);
 MP_NODISCARD mp_status_t mp_text_operand(mp_text_t *t, mp_text_op_t *op);
 // %a, %b, ... up to what is no value; none is allowed.
 MP_NODISCARD mp_status_t mp_text_operands(mp_text_t *t, mp_text_op_t *op);

@@ -8,9 +8,9 @@
 typedef struct {
   mp_str_t name;
   mp_str_t visibility;
-  mp_text_list_t arg_names;  // mp_token_t; none in a declaration
-  mp_text_list_t arg_types, arg_attrs;
-  mp_text_list_t result_types, result_attrs;
+  mp_text_tokens_t arg_names;  // none in a declaration
+  mp_text_types_t arg_types, result_types;
+  mp_text_attrs_t arg_attrs, result_attrs;
   const mp_attr_t *attrs;
 } signature_t;
 
@@ -23,14 +23,14 @@ static mp_status_t text_reader_read_optional_dict(mp_text_t *t, const mp_attr_t 
   return NULL;
 }
 
-static mp_status_t text_reader_add_typed(mp_text_t *t, bool with_attrs, mp_text_list_t *types,
-                                         mp_text_list_t *attrs) {
+static mp_status_t text_reader_add_typed(mp_text_t *t, bool with_attrs, mp_text_types_t *types,
+                                         mp_text_attrs_t *attrs) {
   const mp_type_t *type = NULL;
   const mp_attr_t *dict = NULL;
   MP_RETURN_IF_ERROR(mp_text_type(t, &type));
   if (with_attrs) MP_RETURN_IF_ERROR(text_reader_read_optional_dict(t, &dict));
-  MP_RETURN_IF_ERROR(mp_text_list_add(t, types, sizeof(type), &type));
-  return mp_text_list_add(t, attrs, sizeof(dict), &dict);
+  MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, types, type));
+  return MP_ARRAY_PUSH(t->scratch, attrs, dict);
 }
 
 // (%a: T {...}, ...); without names in a declaration.
@@ -40,7 +40,7 @@ static mp_status_t text_reader_read_args(mp_text_t *t, signature_t *s) {
     const mp_loc_t *loc = NULL;
     if (s->arg_types.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
     if (t->tok.kind == MP_TOKEN_VALUE) {
-      MP_RETURN_IF_ERROR(mp_text_list_add(t, &s->arg_names, sizeof(t->tok), &t->tok));
+      MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &s->arg_names, t->tok));
       mp_text_advance(t);
       MP_RETURN_IF_ERROR(mp_text_expect(t, ':'));
     }
@@ -81,22 +81,20 @@ static mp_status_t text_reader_make_func(mp_text_t *t, const mp_token_t *token,
                                     s->result_types.count, s->result_types.items, &func));
   func->visibility = s->visibility;
   func->attrs = s->attrs;
-  const mp_attr_t *const *arg_attrs = s->arg_attrs.items;
-  for (uint32_t i = 0; i < s->arg_attrs.count; ++i) func->arg_attrs[i] = arg_attrs[i];
-  const mp_attr_t *const *result_attrs = s->result_attrs.items;
-  for (uint32_t i = 0; i < s->result_attrs.count; ++i) func->result_attrs[i] = result_attrs[i];
+  for (uint32_t i = 0; i < s->arg_attrs.count; ++i) func->arg_attrs[i] = s->arg_attrs.items[i];
+  for (uint32_t i = 0; i < s->result_attrs.count; ++i)
+    func->result_attrs[i] = s->result_attrs.items[i];
   *out_func = func;
   return NULL;
 }
 
-static mp_status_t text_reader_define_args(mp_text_t *t, const mp_text_list_t *names,
+static mp_status_t text_reader_define_args(mp_text_t *t, const mp_text_tokens_t *names,
                                            mp_block_t *block) {
   mp_value_t **values = MP_ARENA_ARRAY(t->scratch, mp_value_t *, block->num_args);
   MP_RETURN_IF_NULL(values);
-  const mp_token_t *tokens = names->items;
   for (uint32_t i = 0; i < names->count; ++i) {
     values[i] = &block->args[i];
-    MP_RETURN_IF_ERROR(mp_text_define(t, &tokens[i], &values[i], 1));
+    MP_RETURN_IF_ERROR(mp_text_define(t, &names->items[i], &values[i], 1));
   }
   return NULL;
 }
@@ -131,7 +129,7 @@ static mp_status_t text_reader_read_func(mp_text_t *t) {
 
 // ---- the generic forms of module, function and mesh ----
 
-static const mp_attr_t *text_reader_find_item(const mp_text_list_t *items, const char *name) {
+static const mp_attr_t *text_reader_find_item(const mp_text_items_t *items, const char *name) {
   const mp_named_attr_t *list = items->items;
   for (uint32_t i = 0; i < items->count; ++i)
     if (mp_str_is(list[i].text, name)) return list[i].value;
@@ -139,7 +137,7 @@ static const mp_attr_t *text_reader_find_item(const mp_text_list_t *items, const
 }
 
 static mp_status_t text_reader_string_item(mp_text_t *t, const mp_token_t *token,
-                                           const mp_text_list_t *items, const char *name,
+                                           const mp_text_items_t *items, const char *name,
                                            bool required, mp_str_t *out_text) {
   const mp_attr_t *value = text_reader_find_item(items, name);
   *out_text = MP_STR("");
@@ -153,14 +151,14 @@ static mp_status_t text_reader_string_item(mp_text_t *t, const mp_token_t *token
 // A list of dictionaries, one per argument or result; an absent list stands for none.
 static mp_status_t text_reader_spread_dicts(mp_text_t *t, const mp_token_t *token,
                                             const mp_attr_t *list, uint32_t count,
-                                            mp_text_list_t *dicts) {
+                                            mp_text_attrs_t *dicts) {
   bool valid = list == NULL || (list->kind == MP_KIND_ARRAY &&
                                 (list->u.array.count == count || list->u.array.count == 0));
   for (uint32_t i = 0; valid && i < count; ++i) {
     const mp_attr_t *dict = list != NULL && list->u.array.count > 0 ? list->u.array.items[i] : NULL;
     valid = dict == NULL || dict->kind == MP_KIND_DICT;
     if (dict != NULL && valid && dict->u.dict.count == 0) dict = NULL;
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, dicts, sizeof(dict), &dict));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, dicts, dict));
   }
   if (valid) return NULL;
   return mp_text_error(t, token, MP_INVALID_ARGUMENT, "malformed attributes of arguments");
@@ -168,14 +166,14 @@ static mp_status_t text_reader_spread_dicts(mp_text_t *t, const mp_token_t *toke
 
 // What is left of a generic op's attributes when its own are taken out.
 static mp_status_t text_reader_other_items(mp_text_t *t, const mp_token_t *token,
-                                           const mp_text_list_t *items, const char *const *own,
+                                           const mp_text_items_t *items, const char *const *own,
                                            size_t num_own, const mp_attr_t **out_dict) {
-  mp_text_list_t others = {0};
+  mp_text_items_t others = {0};
   const mp_named_attr_t *list = items->items;
   for (uint32_t i = 0; i < items->count; ++i) {
     bool is_own = false;
     for (size_t j = 0; j < num_own; ++j) is_own = is_own || mp_str_is(list[i].text, own[j]);
-    if (!is_own) MP_RETURN_IF_ERROR(mp_text_list_add(t, &others, sizeof(list[i]), &list[i]));
+    if (!is_own) MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &others, list[i]));
   }
   *out_dict = NULL;
   if (others.count == 0) return NULL;
@@ -183,7 +181,7 @@ static mp_status_t text_reader_other_items(mp_text_t *t, const mp_token_t *token
 }
 
 // () <{...}>, up to the regions.
-static mp_status_t text_reader_read_generic_head(mp_text_t *t, mp_text_list_t *items) {
+static mp_status_t text_reader_read_generic_head(mp_text_t *t, mp_text_items_t *items) {
   MP_RETURN_IF_ERROR(mp_text_expect(t, '('));
   MP_RETURN_IF_ERROR(mp_text_expect(t, ')'));
   if (!mp_text_accept(t, '<')) return NULL;
@@ -192,7 +190,7 @@ static mp_status_t text_reader_read_generic_head(mp_text_t *t, mp_text_list_t *i
 }
 
 // {...}? : () -> ()
-static mp_status_t text_reader_read_generic_tail(mp_text_t *t, mp_text_list_t *items) {
+static mp_status_t text_reader_read_generic_tail(mp_text_t *t, mp_text_items_t *items) {
   mp_text_signature_t type;
   if (mp_text_is(t, '{')) MP_RETURN_IF_ERROR(mp_text_dict_items(t, items));
   MP_RETURN_IF_ERROR(mp_text_expect(t, ':'));
@@ -214,7 +212,7 @@ static mp_status_t text_reader_read_generic_func(mp_text_t *t, const mp_token_t 
   static const char *const own[] = {"arg_attrs", "function_type", "res_attrs", "sym_name",
                                     "sym_visibility"};
   signature_t s = {0};
-  mp_text_list_t items = {0};
+  mp_text_items_t items = {0};
   mp_block_t *body = NULL;
   MP_RETURN_IF_ERROR(text_reader_read_generic_head(t, &items));
   MP_RETURN_IF_ERROR(mp_text_expect(t, '('));
@@ -229,10 +227,10 @@ static mp_status_t text_reader_read_generic_func(mp_text_t *t, const mp_token_t 
   if (type == NULL || type->kind != MP_KIND_TYPE || type->u.type->kind != MP_TYPE_FUNCTION)
     return mp_text_error(t, token, MP_INVALID_ARGUMENT, "function_type is missing or no function");
   const mp_type_t *function = type->u.type;
-  for (uint32_t i = 0; i < function->num_elements; ++i)
-    MP_RETURN_IF_ERROR(mp_text_list_add(t,
-                                        i < function->num_inputs ? &s.arg_types : &s.result_types,
-                                        sizeof(const mp_type_t *), &function->elements[i]));
+  for (uint32_t i = 0; i < function->num_elements; ++i) {
+    mp_text_types_t *types = i < function->num_inputs ? &s.arg_types : &s.result_types;
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, types, function->elements[i]));
+  }
   MP_RETURN_IF_ERROR(text_reader_spread_dicts(t, token, text_reader_find_item(&items, "arg_attrs"),
                                               s.arg_types.count, &s.arg_attrs));
   MP_RETURN_IF_ERROR(text_reader_spread_dicts(t, token, text_reader_find_item(&items, "res_attrs"),
@@ -289,7 +287,7 @@ static mp_mesh_t *text_reader_known_mesh(const mp_text_t *t, mp_str_t name) {
 }
 
 static mp_status_t text_reader_read_generic_mesh(mp_text_t *t, const mp_token_t *token) {
-  mp_text_list_t items = {0};
+  mp_text_items_t items = {0};
   mp_str_t name;
   MP_RETURN_IF_ERROR(text_reader_read_generic_head(t, &items));
   MP_RETURN_IF_ERROR(text_reader_read_generic_tail(t, &items));
@@ -324,7 +322,7 @@ static mp_status_t text_reader_set_count(mp_text_t *t, const mp_token_t *token,
 
 // The counts of replicas and partitions go into the module's fields, the rest into its attributes.
 static mp_status_t text_reader_set_module_attrs(mp_text_t *t, const mp_token_t *token,
-                                                const mp_text_list_t *items) {
+                                                const mp_text_items_t *items) {
   static const char *const own[] = {
       "sym_name",          "sym_visibility",           "mhlo.num_partitions",
       "mhlo.num_replicas", "stablehlo.num_partitions", "stablehlo.num_replicas"};
@@ -385,7 +383,7 @@ static mp_status_t text_reader_read_module_body(mp_text_t *t) {
 
 // Behind `module`.
 static mp_status_t text_reader_read_module(mp_text_t *t) {
-  mp_text_list_t items = {0};
+  mp_text_items_t items = {0};
   const mp_loc_t *loc = NULL;
   mp_token_t token = t->tok;
   if (t->tok.kind == MP_TOKEN_SYMBOL) MP_RETURN_IF_ERROR(mp_text_symbol(t, &t->module->name));
@@ -397,7 +395,7 @@ static mp_status_t text_reader_read_module(mp_text_t *t) {
 
 // "builtin.module"() <{sym_name = "x"}> ({...}) {...} : () -> ()
 static mp_status_t text_reader_read_generic_module(mp_text_t *t, const mp_token_t *token) {
-  mp_text_list_t items = {0};
+  mp_text_items_t items = {0};
   const mp_loc_t *loc = NULL;
   MP_RETURN_IF_ERROR(text_reader_read_generic_head(t, &items));
   MP_RETURN_IF_ERROR(mp_text_expect(t, '('));

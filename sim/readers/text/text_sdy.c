@@ -33,7 +33,7 @@ mp_status_t mp_text_check_meshes(mp_text_t *t) {
 
 // <["x"=2, "y"=4], device_ids=[...]>
 mp_status_t mp_text_mesh_body(mp_text_t *t, mp_mesh_t *out_mesh) {
-  mp_text_list_t axes = {0};
+  MP_ARRAY(mp_mesh_axis_t) axes = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '<'));
   MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
   while (!mp_text_is(t, ']')) {
@@ -42,7 +42,7 @@ mp_status_t mp_text_mesh_body(mp_text_t *t, mp_mesh_t *out_mesh) {
     MP_RETURN_IF_ERROR(mp_text_string(t, &axis.name));
     MP_RETURN_IF_ERROR(mp_text_expect(t, '='));
     MP_RETURN_IF_ERROR(mp_text_i64(t, &axis.size));
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, &axes, sizeof(axis), &axis));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &axes, axis));
   }
   mp_text_advance(t);
   mp_index_list_t ids = {0};
@@ -86,7 +86,7 @@ static mp_status_t text_sdy_read_axis(mp_text_t *t, mp_axis_ref_t *axis) {
 
 // {"x", "y"}; with `open` not NULL also {"x", ?} and {?}.
 static mp_status_t text_sdy_read_axes(mp_text_t *t, mp_axis_list_t *out_axes, bool *open) {
-  mp_text_list_t axes = {0};
+  MP_ARRAY(mp_axis_ref_t) axes = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '{'));
   for (bool first = true; !mp_text_is(t, '}'); first = false) {
     if (!first) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
@@ -96,7 +96,7 @@ static mp_status_t text_sdy_read_axes(mp_text_t *t, mp_axis_list_t *out_axes, bo
     }
     mp_axis_ref_t axis;
     MP_RETURN_IF_ERROR(text_sdy_read_axis(t, &axis));
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, &axes, sizeof(axis), &axis));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &axes, axis));
   }
   MP_RETURN_IF_ERROR(mp_text_expect(t, '}'));
   out_axes->count = axes.count;
@@ -119,13 +119,13 @@ mp_status_t mp_text_axes_attr(mp_text_t *t, const mp_attr_t **out_attr) {
 
 // [{"x"}, {}]
 mp_status_t mp_text_axes_lists(mp_text_t *t, const mp_attr_t **out_attr) {
-  mp_text_list_t lists = {0};
+  MP_ARRAY(mp_axis_list_t) lists = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
   while (!mp_text_is(t, ']')) {
     mp_axis_list_t axes;
     if (lists.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
     MP_RETURN_IF_ERROR(mp_text_axes(t, &axes));
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, &lists, sizeof(axes), &axes));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &lists, axes));
   }
   mp_text_advance(t);
   mp_attr_t *attr = NULL;
@@ -140,7 +140,7 @@ mp_status_t mp_text_axes_lists(mp_text_t *t, const mp_attr_t **out_attr) {
 
 // [{"x"}: 0->1]
 mp_status_t mp_text_all_to_all(mp_text_t *t, const mp_attr_t **out_attr) {
-  mp_text_list_t params = {0};
+  MP_ARRAY(mp_all_to_all_param_t) params = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
   while (!mp_text_is(t, ']')) {
     mp_all_to_all_param_t param;
@@ -150,7 +150,7 @@ mp_status_t mp_text_all_to_all(mp_text_t *t, const mp_attr_t **out_attr) {
     MP_RETURN_IF_ERROR(mp_text_i64(t, &param.source_dim));
     MP_RETURN_IF_ERROR(mp_text_expect_arrow(t));
     MP_RETURN_IF_ERROR(mp_text_i64(t, &param.target_dim));
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, &params, sizeof(param), &param));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &params, param));
   }
   mp_text_advance(t);
   mp_attr_t *attr = NULL;
@@ -195,7 +195,7 @@ static mp_status_t text_sdy_read_sharding_rest(mp_text_t *t, mp_sdy_sharding_t *
 // <@mesh, [{"x"}, {}]>
 static mp_status_t text_sdy_read_sharding(mp_text_t *t, mp_sdy_sharding_t *sharding) {
   mp_mesh_t *mesh = NULL;
-  mp_text_list_t dims = {0};
+  MP_ARRAY(mp_dim_sharding_t) dims = {0};
   *sharding = (mp_sdy_sharding_t){0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '<'));
   if (mp_text_accept_word(t, "mesh"))
@@ -209,7 +209,7 @@ static mp_status_t text_sdy_read_sharding(mp_text_t *t, mp_sdy_sharding_t *shard
     mp_dim_sharding_t dim;
     if (dims.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
     MP_RETURN_IF_ERROR(text_sdy_read_dim(t, &dim));
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, &dims, sizeof(dim), &dim));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &dims, dim));
   }
   mp_text_advance(t);
   sharding->rank = dims.count;
@@ -232,13 +232,13 @@ mp_status_t mp_text_sharding(mp_text_t *t, const mp_attr_t **out_attr) {
 
 // [<@mesh, ...>, ...]
 mp_status_t mp_text_shardings(mp_text_t *t, const mp_attr_t **out_attr) {
-  mp_text_list_t list = {0};
+  MP_ARRAY(mp_sdy_sharding_t) list = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
   while (!mp_text_is(t, ']')) {
     mp_sdy_sharding_t sharding;
     if (list.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
     MP_RETURN_IF_ERROR(text_sdy_read_sharding(t, &sharding));
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, &list, sizeof(sharding), &sharding));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &list, sharding));
   }
   mp_text_advance(t);
   mp_attr_t *attr = NULL;
@@ -269,21 +269,21 @@ static size_t text_sdy_scan_factor(mp_str_t text, int64_t *out_factor) {
 }
 
 // All factors that are glued together in the current word.
-static mp_status_t text_sdy_read_factors(mp_text_t *t, mp_text_list_t *factors) {
+static mp_status_t text_sdy_read_factors(mp_text_t *t, mp_text_ints_t *factors) {
   if (t->tok.kind != MP_TOKEN_WORD) return mp_text_expected(t, "a factor");
   mp_str_t rest = t->tok.text;
   while (rest.size > 0) {
     int64_t factor;
     size_t size = text_sdy_scan_factor(rest, &factor);
     if (size == 0) return mp_text_expected(t, "a factor (i to z, z_1, ...)");
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, factors, sizeof(factor), &factor));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, factors, factor));
     rest = (mp_str_t){rest.data + size, rest.size - size};
   }
   mp_text_advance(t);
   return NULL;
 }
 
-static mp_status_t text_sdy_keep_indices(mp_text_t *t, const mp_text_list_t *list,
+static mp_status_t text_sdy_keep_indices(mp_text_t *t, const mp_text_ints_t *list,
                                          mp_index_list_t *out) {
   out->count = list->count;
   out->values = mp_arena_copy(t->arena, list->items, list->count * sizeof(int64_t));
@@ -293,15 +293,15 @@ static mp_status_t text_sdy_keep_indices(mp_text_t *t, const mp_text_list_t *lis
 
 // [i, jk]
 static mp_status_t text_sdy_read_mapping(mp_text_t *t, mp_tensor_mapping_t *mapping) {
-  mp_text_list_t dims = {0};
+  MP_ARRAY(mp_index_list_t) dims = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
   while (!mp_text_is(t, ']')) {
-    mp_text_list_t factors = {0};
+    mp_text_ints_t factors = {0};
     mp_index_list_t dim;
     if (dims.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
     MP_RETURN_IF_ERROR(text_sdy_read_factors(t, &factors));
     MP_RETURN_IF_ERROR(text_sdy_keep_indices(t, &factors, &dim));
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, &dims, sizeof(dim), &dim));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &dims, dim));
   }
   mp_text_advance(t);
   mapping->rank = dims.count;
@@ -313,13 +313,13 @@ static mp_status_t text_sdy_read_mapping(mp_text_t *t, mp_tensor_mapping_t *mapp
 // ([i, j], [j])
 static mp_status_t text_sdy_read_mappings(mp_text_t *t, const mp_tensor_mapping_t **out_mappings,
                                           uint32_t *out_count) {
-  mp_text_list_t list = {0};
+  MP_ARRAY(mp_tensor_mapping_t) list = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '('));
   while (!mp_text_is(t, ')')) {
     mp_tensor_mapping_t mapping;
     if (list.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
     MP_RETURN_IF_ERROR(text_sdy_read_mapping(t, &mapping));
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, &list, sizeof(mapping), &mapping));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &list, mapping));
   }
   mp_text_advance(t);
   *out_mappings = mp_arena_copy(t->arena, list.items, list.count * sizeof(mp_tensor_mapping_t));
@@ -330,18 +330,18 @@ static mp_status_t text_sdy_read_mappings(mp_text_t *t, const mp_tensor_mapping_
 
 // {i=8, j=4}, in the factors' order
 static mp_status_t text_sdy_read_sizes(mp_text_t *t, mp_index_list_t *out_sizes) {
-  mp_text_list_t sizes = {0};
+  mp_text_ints_t sizes = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '{'));
   while (!mp_text_is(t, '}')) {
-    mp_text_list_t factor = {0};
+    mp_text_ints_t factor = {0};
     int64_t size;
     if (sizes.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
     MP_RETURN_IF_ERROR(text_sdy_read_factors(t, &factor));
-    if (factor.count != 1 || ((int64_t *)factor.items)[0] != (int64_t)sizes.count)
+    if (factor.count != 1 || factor.items[0] != (int64_t)sizes.count)
       return mp_text_error(t, &t->last, MP_INVALID_ARGUMENT, "factors are not in their order");
     MP_RETURN_IF_ERROR(mp_text_expect(t, '='));
     MP_RETURN_IF_ERROR(mp_text_i64(t, &size));
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, &sizes, sizeof(size), &size));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &sizes, size));
   }
   mp_text_advance(t);
   return text_sdy_keep_indices(t, &sizes, out_sizes);
@@ -351,7 +351,7 @@ static mp_status_t text_sdy_read_sizes(mp_text_t *t, mp_index_list_t *out_sizes)
 static mp_status_t text_sdy_read_factor_set(mp_text_t *t, const char *name,
                                             mp_index_list_t *out_factors) {
   if (!mp_text_accept_word(t, name)) return NULL;
-  mp_text_list_t factors = {0};
+  mp_text_ints_t factors = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '='));
   MP_RETURN_IF_ERROR(mp_text_expect(t, '{'));
   while (!mp_text_is(t, '}')) {

@@ -130,7 +130,7 @@ static bool text_structs_is_end(mp_token_t token) {
 // name = value, ... up to '>', which is taken.
 static mp_status_t text_structs_read_fields(mp_text_t *t, const struct_t *s,
                                             const mp_attr_t **out_attr) {
-  mp_text_list_t items = {0};
+  mp_text_items_t items = {0};
   mp_token_t token = t->tok;
   while (!mp_text_is(t, '>')) {
     if (items.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
@@ -141,7 +141,7 @@ static mp_status_t text_structs_read_fields(mp_text_t *t, const struct_t *s,
     MP_RETURN_IF_ERROR(mp_text_expect(t, '='));
     mp_named_attr_t item = {field->name, mp_str(mp_attr_name_text(field->name)), NULL};
     MP_RETURN_IF_ERROR(text_structs_read_field_value(t, field->name, &item.value));
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, &items, sizeof(item), &item));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &items, item));
     // A comma may end the list.
     if (mp_text_is(t, ',') && text_structs_is_end(mp_text_peek(t))) mp_text_advance(t);
   }
@@ -173,13 +173,19 @@ typedef struct {
   mp_attr_name_t first_name, second_name, spatial_name;
 } conv_tensor_t;
 
-static mp_status_t text_structs_add_item(mp_text_t *t, mp_text_list_t *items, mp_attr_name_t name,
+// The dimension at `position` is the spatial one of this number.
+typedef struct {
+  int64_t number, position;
+} spatial_t;
+typedef MP_ARRAY(spatial_t) spatials_t;
+
+static mp_status_t text_structs_add_item(mp_text_t *t, mp_text_items_t *items, mp_attr_name_t name,
                                          const mp_attr_t *value) {
   mp_named_attr_t item = {name, mp_str(mp_attr_name_text(name)), value};
-  return mp_text_list_add(t, items, sizeof(item), &item);
+  return MP_ARRAY_PUSH(t->scratch, items, item);
 }
 
-static mp_status_t text_structs_add_int(mp_text_t *t, mp_text_list_t *items, mp_attr_name_t name,
+static mp_status_t text_structs_add_int(mp_text_t *t, mp_text_items_t *items, mp_attr_name_t name,
                                         int64_t value) {
   const mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_attr_make_int(t->arena, MP_DTYPE_S64, value, &attr));
@@ -187,20 +193,19 @@ static mp_status_t text_structs_add_int(mp_text_t *t, mp_text_list_t *items, mp_
 }
 
 // Turns "spatial number at position" round into "position by spatial number".
-static mp_status_t text_structs_add_spatial(mp_text_t *t, mp_text_list_t *items,
+static mp_status_t text_structs_add_spatial(mp_text_t *t, mp_text_items_t *items,
                                             const mp_token_t *token, mp_attr_name_t name,
-                                            const mp_text_list_t *numbers) {
-  const int64_t(*pairs)[2] = numbers->items;  // number, position
+                                            const spatials_t *numbers) {
   int64_t *positions = MP_ARENA_ARRAY(t->scratch, int64_t, numbers->count);
   bool *seen = MP_ARENA_ARRAY(t->scratch, bool, numbers->count);
   if (positions == NULL || seen == NULL) return mp_status_out_of_memory();
   for (uint32_t i = 0; i < numbers->count; ++i) {
-    int64_t number = pairs[i][0];
+    int64_t number = numbers->items[i].number;
     if (number < 0 || number >= (int64_t)numbers->count || seen[number])
       return mp_text_error(t, token, MP_INVALID_ARGUMENT,
                            "the spatial dimensions are not numbered from 0 on");
     seen[number] = true;
-    positions[number] = pairs[i][1];
+    positions[number] = numbers->items[i].position;
   }
   const mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_attr_make_ints(t->arena, positions, numbers->count, &attr));
@@ -208,17 +213,17 @@ static mp_status_t text_structs_add_spatial(mp_text_t *t, mp_text_list_t *items,
 }
 
 static mp_status_t text_structs_read_conv_tensor(mp_text_t *t, const conv_tensor_t *tensor,
-                                                 mp_text_list_t *items) {
+                                                 mp_text_items_t *items) {
   mp_token_t token = t->tok;
-  mp_text_list_t numbers = {0};
+  spatials_t numbers = {0};
   int64_t first = -1, second = -1;
   MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
   for (int64_t position = 0; !mp_text_is(t, ']'); ++position) {
     if (position > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
     if (t->tok.kind == MP_TOKEN_INTEGER) {
-      int64_t pair[2] = {0, position};
-      MP_RETURN_IF_ERROR(mp_text_i64(t, &pair[0]));
-      MP_RETURN_IF_ERROR(mp_text_list_add(t, &numbers, sizeof(pair), pair));
+      spatial_t spatial = {0, position};
+      MP_RETURN_IF_ERROR(mp_text_i64(t, &spatial.number));
+      MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &numbers, spatial));
       continue;
     }
     bool letter = t->tok.kind == MP_TOKEN_WORD && t->tok.text.size == 1;
@@ -248,7 +253,7 @@ mp_status_t mp_text_conv_numbers(mp_text_t *t, const mp_attr_t **out_fields) {
       {'b', 'f', MP_ATTR_OUTPUT_BATCH_DIMENSION, MP_ATTR_OUTPUT_FEATURE_DIMENSION,
        MP_ATTR_OUTPUT_SPATIAL_DIMENSIONS},
   };
-  mp_text_list_t items = {0};
+  mp_text_items_t items = {0};
   mp_token_t token = t->tok;
   MP_RETURN_IF_ERROR(text_structs_read_conv_tensor(t, &tensors[0], &items));
   MP_RETURN_IF_ERROR(mp_text_expect_word(t, "x"));
@@ -270,7 +275,7 @@ static mp_status_t text_structs_read_conv(mp_text_t *t, mp_str_t name, const mp_
   mp_token_t token = t->tok;
   MP_RETURN_IF_ERROR(text_structs_read_fields(t, &raw_conv, &given));
   // A field that is left out is 0 here.
-  mp_text_list_t items = {0};
+  mp_text_items_t items = {0};
   for (int i = 0; i < MAX_FIELDS && raw_conv.fields[i].name != MP_ATTR_OTHER; ++i) {
     const mp_attr_t *value = mp_attr_dict_get(given, raw_conv.fields[i].name);
     bool list =
@@ -377,7 +382,7 @@ static mp_status_t text_structs_read_device_ids(mp_text_t *t, mp_mesh_t *mesh) {
 
 // <axes = [...], device_ids = dense<...>>
 static mp_status_t text_structs_read_inline_mesh(mp_text_t *t, mp_mesh_t *mesh) {
-  mp_text_list_t axes = {0};
+  MP_ARRAY(mp_mesh_axis_t) axes = {0};
   mp_text_advance(t);
   MP_RETURN_IF_ERROR(mp_text_expect(t, '<'));
   MP_RETURN_IF_ERROR(mp_text_expect_word(t, "axes"));
@@ -387,7 +392,7 @@ static mp_status_t text_structs_read_inline_mesh(mp_text_t *t, mp_mesh_t *mesh) 
     mp_mesh_axis_t axis;
     if (axes.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
     MP_RETURN_IF_ERROR(text_structs_read_mesh_axis(t, &axis));
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, &axes, sizeof(axis), &axis));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &axes, axis));
   }
   mp_text_advance(t);
   mesh->num_axes = axes.count;
@@ -425,7 +430,7 @@ static mp_status_t text_structs_read_mesh_groups(mp_text_t *t, mp_str_t name,
   (void)name;
   mp_attr_t *attr = NULL;
   mp_mesh_t *mesh = NULL;
-  mp_text_list_t axes = {0};
+  MP_ARRAY(mp_axis_ref_t) axes = {0};
   MP_RETURN_IF_ERROR(mp_text_new_attr(t, MP_KIND_MESH_GROUPS, &attr));
   MP_RETURN_IF_ERROR(mp_text_expect(t, '<'));
   MP_RETURN_IF_ERROR(mp_text_expect_word(t, "mesh"));
@@ -446,7 +451,7 @@ static mp_status_t text_structs_read_mesh_groups(mp_text_t *t, mp_str_t name,
     mp_axis_ref_t axis;
     if (axes.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
     MP_RETURN_IF_ERROR(text_structs_read_axis_ref(t, &axis));
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, &axes, sizeof(axis), &axis));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &axes, axis));
   }
   mp_text_advance(t);
   attr->u.mesh_groups.mesh = mesh;

@@ -43,14 +43,15 @@ static mp_status_t text_types_read_number(mp_text_t *t, double *out_value) {
 }
 
 static mp_status_t text_types_read_scales(mp_text_t *t, mp_quant_t *quant, bool list) {
-  mp_text_list_t scales = {0}, points = {0};
+  MP_ARRAY(double) scales = {0};
+  mp_text_ints_t points = {0};
   do {
     double scale;
     int64_t point = 0;
     MP_RETURN_IF_ERROR(text_types_read_number(t, &scale));
     if (mp_text_accept(t, ':')) MP_RETURN_IF_ERROR(mp_text_i64(t, &point));
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, &scales, sizeof(scale), &scale));
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, &points, sizeof(point), &point));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &scales, scale));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &points, point));
   } while (list && mp_text_accept(t, ','));
   quant->num_scales = scales.count;
   quant->scales = mp_arena_copy(t->arena, scales.items, scales.count * sizeof(double));
@@ -114,7 +115,7 @@ static mp_status_t text_types_read_quant(mp_text_t *t, const mp_quant_t **out_qu
 
 // A dimension list's tokens are not MLIR's ("0x3xf32" would be a hexadecimal number), so it is read
 // character by character: "4x?x", up to the element type.
-static mp_status_t text_types_read_dims(mp_text_t *t, mp_text_list_t *dims) {
+static mp_status_t text_types_read_dims(mp_text_t *t, mp_text_ints_t *dims) {
   const char *at = t->tok.start, *end = t->lex.end;
   while (at < end && ((*at >= '0' && *at <= '9') || *at == '?')) {
     int64_t dim = 0;
@@ -125,7 +126,7 @@ static mp_status_t text_types_read_dims(mp_text_t *t, mp_text_list_t *dims) {
     for (; dim != MP_DYNAMIC && at < end && *at >= '0' && *at <= '9'; ++at)
       if (__builtin_mul_overflow(dim, 10, &dim) || __builtin_add_overflow(dim, *at - '0', &dim))
         return mp_text_error(t, &t->tok, MP_INVALID_ARGUMENT, "a dimension is too large");
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, dims, sizeof(dim), &dim));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, dims, dim));
     if (at == end || *at != 'x')
       return mp_text_error(t, &t->tok, MP_INVALID_ARGUMENT, "expected 'x' behind a dimension");
     ++at;
@@ -183,7 +184,7 @@ static mp_status_t text_types_read_shaped(mp_text_t *t, mp_type_kind_t kind,
   type->kind = kind;
   if (!mp_text_is(t, '<')) return mp_text_expected(t, "'<'");
   mp_text_advance(t);
-  mp_text_list_t dims = {0};
+  mp_text_ints_t dims = {0};
   if (mp_text_is(t, '*')) {
     type->kind = MP_TYPE_UNRANKED;
     if (t->lex.at == t->lex.end || *t->lex.at != 'x') return mp_text_expected(t, "'*x'");
@@ -204,12 +205,12 @@ static mp_status_t text_types_read_shaped(mp_text_t *t, mp_type_kind_t kind,
 
 // ---- compounds ----
 
-static mp_status_t text_types_read_type_list(mp_text_t *t, char end, mp_text_list_t *types) {
+static mp_status_t text_types_read_type_list(mp_text_t *t, char end, mp_text_types_t *types) {
   while (!mp_text_is(t, end)) {
     const mp_type_t *type = NULL;
     if (types->count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
     MP_RETURN_IF_ERROR(mp_text_type(t, &type));
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, types, sizeof(type), &type));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, types, type));
   }
   mp_text_advance(t);
   return NULL;
@@ -217,14 +218,14 @@ static mp_status_t text_types_read_type_list(mp_text_t *t, char end, mp_text_lis
 
 static mp_status_t text_types_read_compound(mp_text_t *t, mp_type_kind_t kind,
                                             const mp_type_t **out_type) {
-  mp_text_list_t types = {0};
+  mp_text_types_t types = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '<'));
   MP_RETURN_IF_ERROR(text_types_read_type_list(t, '>', &types));
   return mp_type_compound(t->arena, kind, types.items, types.count, out_type);
 }
 
 mp_status_t mp_text_signature(mp_text_t *t, mp_text_signature_t *out_signature) {
-  mp_text_list_t inputs = {0}, results = {0};
+  mp_text_types_t inputs = {0}, results = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '('));
   MP_RETURN_IF_ERROR(text_types_read_type_list(t, ')', &inputs));
   MP_RETURN_IF_ERROR(mp_text_expect_arrow(t));
@@ -233,7 +234,7 @@ mp_status_t mp_text_signature(mp_text_t *t, mp_text_signature_t *out_signature) 
   } else {
     const mp_type_t *type = NULL;
     MP_RETURN_IF_ERROR(mp_text_type(t, &type));
-    MP_RETURN_IF_ERROR(mp_text_list_add(t, &results, sizeof(type), &type));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &results, type));
   }
   *out_signature = (mp_text_signature_t){inputs.items, inputs.count, results.items, results.count};
   return NULL;

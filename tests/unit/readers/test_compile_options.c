@@ -113,7 +113,7 @@ static void unpacked_flags_in_two_messages_are_joined(void **state) {
   assert_ok(read_buffer(&r, &message));
   assert_int_equal(r.options.propagate_to_output.count, 10);
   for (uint32_t i = 0; i < 10; ++i) {
-    assert_int_equal(r.options.propagate_to_output.flags[i], i % 5 & 1);
+    assert_int_equal(r.options.propagate_to_output.items[i], i % 5 & 1);
   }
   mp_arena_release(r.arena);
 }
