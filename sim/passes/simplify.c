@@ -4,17 +4,20 @@
 #include <string.h>
 
 #include "sim/base/hash.h"
+#include "sim/base/hash_map.h"
 #include "sim/ir/schema.h"
 #include "sim/passes/passes.h"
 #include "sim/passes/rewrite.h"
 
 typedef struct {
+  uint64_t hash;  // of what the op computes and of its block
+  mp_op_t *op;
+} cheap_op_t;
+
+typedef struct {
   mp_module_t *module;
   mp_value_t **replaced;  // by value id; NULL: itself
-  mp_op_t **table;        // by hash of an op that expands, linear probing; of the block in work
-  mp_op_t **used;         // the filled entries' ops, to empty the table again
-  uint32_t capacity;      // of the table, a power of two above twice the number of ops
-  uint32_t num_used;
+  MP_HASH_MAP(cheap_op_t) cheap;
 } folder_t;
 
 // ---- ops that are one of their operands ----
@@ -110,17 +113,19 @@ static bool simplify_attrs_equal(const mp_attr_t *a, const mp_attr_t *b) {
 static uint64_t simplify_hash_op(const mp_op_t *op) {
   const mp_schema_t schema = mp_schema_of(op->code);
   const mp_type_t *type = op->results[0].type;
-  uint64_t hash = mp_hash_u64(MP_HASH_START, (uint64_t)op->code << 32 | (uint64_t)type->dtype);
+  uint64_t hash = mp_hash_u64(MP_HASH_START, (uint64_t)(uintptr_t)op->parent);
+  hash = mp_hash_u64(hash, (uint64_t)op->code << 32 | (uint64_t)type->dtype);
   hash = mp_hash_bytes(hash, type->dims, type->rank * sizeof(int64_t));
   for (uint32_t i = 0; i < op->num_operands; ++i) hash = mp_hash_u64(hash, op->operands[i]->id);
   for (uint32_t i = 0; i < schema.count; ++i) {
     const mp_attr_t *attr = mp_op_attr(op, schema.attrs[i].name);
     if (attr != NULL) hash = simplify_hash_attr(hash, attr);
   }
-  return hash ^ hash >> 32;
+  return hash;
 }
 
 static bool simplify_ops_equal(const mp_op_t *a, const mp_op_t *b) {
+  if (a->parent != b->parent) return false;
   if (a->code != b->code || a->num_operands != b->num_operands) return false;
   if (!mp_type_equal(a->results[0].type, b->results[0].type)) return false;
   for (uint32_t i = 0; i < a->num_operands; ++i) {
@@ -134,16 +139,15 @@ static bool simplify_ops_equal(const mp_op_t *a, const mp_op_t *b) {
   return true;
 }
 
-// The earlier op of this block that computes the same, or `op` itself, which is then remembered.
-static mp_op_t *simplify_find_equal(folder_t *folder, mp_op_t *op) {
-  uint32_t at = (uint32_t)simplify_hash_op(op) & (folder->capacity - 1);
-  for (; folder->table[at] != NULL; at = (at + 1) & (folder->capacity - 1)) {
-    if (simplify_ops_equal(folder->table[at], op)) return folder->table[at];
+// Takes an earlier op of this block that computes the same for `op`, or else remembers `op`.
+static mp_status_t simplify_replace_equal(folder_t *folder, mp_op_t *op) {
+  const cheap_op_t wanted = {simplify_hash_op(op), op}, *known;
+  MP_HASH_MAP_EACH(&folder->cheap, wanted.hash, known) {
+    if (!simplify_ops_equal(known->op, op)) continue;
+    folder->replaced[op->results[0].id] = &known->op->results[0];
+    return NULL;
   }
-  folder->table[at] = op;
-  folder->used[folder->num_used++] = op;
-  op->id = at;
-  return op;
+  return MP_HASH_MAP_ADD(folder->module->arena, &folder->cheap, &wanted);
 }
 
 // ---- the sweep ----
@@ -159,16 +163,14 @@ static mp_status_t simplify_fold_op(folder_t *folder, mp_op_t *op) {
   return NULL;
 }
 
-// Regions come after the block itself: they use its values, and one table serves block after block.
+// Regions come after the block itself: they use its values.
 static mp_status_t simplify_fold_block(folder_t *folder, mp_block_t *block) {
   for (mp_op_t *op = block->first; op != NULL; op = op->next) {
     MP_RETURN_IF_ERROR(simplify_fold_op(folder, op));
     if (!mp_op_has(op, MP_OP_TRAIT_EXPANDS) || folder->replaced[op->results[0].id] != NULL)
       continue;
-    mp_op_t *same = simplify_find_equal(folder, op);
-    if (same != op) folder->replaced[op->results[0].id] = &same->results[0];
+    MP_RETURN_IF_ERROR(simplify_replace_equal(folder, op));
   }
-  while (folder->num_used > 0) folder->table[folder->used[--folder->num_used]->id] = NULL;
   for (mp_op_t *op = block->first; op != NULL; op = op->next) {
     for (uint32_t r = 0; r < op->num_regions; ++r) {
       MP_RETURN_IF_ERROR(simplify_fold_block(folder, op->regions[r]));
@@ -177,24 +179,11 @@ static mp_status_t simplify_fold_block(folder_t *folder, mp_block_t *block) {
   return NULL;
 }
 
-static mp_status_t simplify_count_op(void *context, mp_op_t *op) {
-  (void)op;
-  ++*(uint32_t *)context;
-  return NULL;
-}
-
 mp_status_t mp_pass_fold(mp_module_t *module) {
   const uint32_t num_values = mp_module_number_values(module);
-  uint32_t num_ops = 0;
-  MP_RETURN_IF_ERROR(mp_module_walk(module, simplify_count_op, &num_ops));
-  folder_t folder = {.module = module, .capacity = 16};
-  while (folder.capacity < 2 * (uint64_t)num_ops) folder.capacity *= 2;
+  folder_t folder = {.module = module};
   folder.replaced = MP_ARENA_ARRAY(module->arena, mp_value_t *, (size_t)num_values + 1);
-  folder.table = MP_ARENA_ARRAY(module->arena, mp_op_t *, folder.capacity);
-  folder.used = MP_ARENA_ARRAY(module->arena, mp_op_t *, (size_t)num_ops + 1);
-  if (folder.replaced == NULL || folder.table == NULL || folder.used == NULL) {
-    return mp_status_out_of_memory();
-  }
+  MP_RETURN_IF_NULL(folder.replaced);
   for (mp_func_t *func = module->funcs.first; func != NULL; func = func->next) {
     MP_RETURN_IF_ERROR(simplify_fold_block(&folder, func->body));
   }
