@@ -3,18 +3,8 @@
 #include "sim/plan/emitter.h"
 
 mp_status_t mp_emit_command(mp_emitter_t *emitter, const mp_cmd_t *command, uint32_t *out_number) {
-  if (emitter->num_commands == emitter->commands_capacity) {
-    uint32_t capacity = emitter->commands_capacity == 0 ? 128 : emitter->commands_capacity * 2;
-    mp_cmd_t *commands = MP_ARENA_ARRAY(emitter->arena, mp_cmd_t, capacity);
-    MP_RETURN_IF_NULL(commands);
-    if (emitter->num_commands != 0) {
-      memcpy(commands, emitter->commands, emitter->num_commands * sizeof(*commands));
-    }
-    emitter->commands = commands;
-    emitter->commands_capacity = capacity;
-  }
-  if (out_number != NULL) *out_number = emitter->num_commands;
-  emitter->commands[emitter->num_commands++] = *command;
+  MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(emitter->arena, &emitter->commands, *command));
+  if (out_number != NULL) *out_number = emitter->commands.count - 1;
   return NULL;
 }
 
@@ -64,17 +54,9 @@ mp_status_t mp_emit_moves(mp_emitter_t *emitter, const mp_op_t *op, mp_emit_move
 
 static mp_status_t emit_commands_add_constant(mp_emitter_t *emitter, const void *data,
                                               uint64_t bytes, mp_slot_t *out_slot) {
-  if (emitter->num_constants == emitter->constants_capacity) {
-    uint32_t capacity = emitter->constants_capacity == 0 ? 32 : emitter->constants_capacity * 2;
-    mp_program_constant_t *constants =
-        MP_ARENA_ARRAY(emitter->arena, mp_program_constant_t, capacity);
-    MP_RETURN_IF_NULL(constants);
-    for (uint32_t i = 0; i < emitter->num_constants; ++i) constants[i] = emitter->constants[i];
-    emitter->constants = constants;
-    emitter->constants_capacity = capacity;
-  }
-  emitter->constants[emitter->num_constants] = (mp_program_constant_t){data, bytes};
-  *out_slot = (mp_slot_t){.kind = MP_SLOT_CONSTANT, .index = emitter->num_constants++};
+  const mp_program_constant_t constant = {data, bytes};
+  MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(emitter->arena, &emitter->constants, constant));
+  *out_slot = (mp_slot_t){.kind = MP_SLOT_CONSTANT, .index = emitter->constants.count - 1};
   return NULL;
 }
 

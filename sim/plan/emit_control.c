@@ -22,12 +22,12 @@ static mp_status_t emit_control_carried_slot(mp_emitter_t *emitter, mp_op_t *op,
   const uint32_t last = mp_emit_live(emitter, result)->last_use;
   const uint32_t until = last > end ? last : end;
   const mp_slot_t start = mp_emit_slot(emitter, op->operands[i]);
-  bool is_free = start.kind == MP_SLOT_ARENA && emitter->places[start.index].end == op->id;
+  bool is_free = start.kind == MP_SLOT_ARENA && emitter->places.items[start.index].end == op->id;
   for (uint32_t j = 0; j < op->num_operands && is_free; ++j) {
     is_free = j == i || !mp_emit_same_slot(start, mp_emit_slot(emitter, op->operands[j]));
   }
   if (is_free) {
-    emitter->places[start.index].end = until;
+    emitter->places.items[start.index].end = until;
     *out_slot = start;
     return NULL;
   }
@@ -100,7 +100,7 @@ static mp_status_t emit_control_while(mp_emitter_t *emitter, mp_op_t *op) {
   const uint32_t end = emitter->live.ends[op->id];
   MP_RETURN_IF_ERROR(emit_control_start_loop(emitter, op, end));
   MP_RETURN_IF_ERROR(emit_control_bind_body(emitter, op->regions[1]));
-  const uint32_t condition = emitter->num_commands;
+  const uint32_t condition = emitter->commands.count;
   mp_op_t *terminator = NULL;
   MP_RETURN_IF_ERROR(mp_emit_block(emitter, op->regions[0], &terminator));
   mp_slot_t *predicate = NULL;
@@ -113,7 +113,7 @@ static mp_status_t emit_control_while(mp_emitter_t *emitter, mp_op_t *op) {
   uint32_t *back = NULL;
   MP_RETURN_IF_ERROR(emit_control_jump(emitter, op, MP_CMD_JUMP, NULL, 1, &back));
   *back = condition;
-  *exit = emitter->num_commands;
+  *exit = emitter->commands.count;
   return NULL;
 }
 
@@ -146,11 +146,11 @@ static mp_status_t emit_control_case(mp_emitter_t *emitter, mp_op_t *op) {
   uint32_t **exits = MP_ARENA_ARRAY(emitter->scratch, uint32_t *, op->num_regions);
   MP_RETURN_IF_NULL(exits);
   for (uint32_t r = 0; r < op->num_regions; ++r) {
-    targets[r] = emitter->num_commands;
+    targets[r] = emitter->commands.count;
     MP_RETURN_IF_ERROR(emit_control_branch(emitter, op, op->regions[r]));
     MP_RETURN_IF_ERROR(emit_control_jump(emitter, op, MP_CMD_JUMP, NULL, 1, &exits[r]));
   }
-  for (uint32_t r = 0; r < op->num_regions; ++r) *exits[r] = emitter->num_commands;
+  for (uint32_t r = 0; r < op->num_regions; ++r) *exits[r] = emitter->commands.count;
   return NULL;
 }
 

@@ -34,16 +34,9 @@ mp_status_t mp_emit_new_place(mp_emitter_t *emitter, uint32_t start, uint32_t en
     *out_slot = (mp_slot_t){.kind = MP_SLOT_NONE};
     return NULL;
   }
-  if (emitter->num_places == emitter->places_capacity) {
-    uint32_t capacity = emitter->places_capacity == 0 ? 256 : emitter->places_capacity * 2;
-    mp_place_t *places = MP_ARENA_ARRAY(emitter->scratch, mp_place_t, capacity);
-    MP_RETURN_IF_NULL(places);
-    for (uint32_t i = 0; i < emitter->num_places; ++i) places[i] = emitter->places[i];
-    emitter->places = places;
-    emitter->places_capacity = capacity;
-  }
-  emitter->places[emitter->num_places] = (mp_place_t){.start = start, .end = end, .bytes = bytes};
-  *out_slot = (mp_slot_t){.kind = MP_SLOT_ARENA, .index = emitter->num_places++};
+  const mp_place_t place = {.start = start, .end = end, .bytes = bytes};
+  MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(emitter->scratch, &emitter->places, place));
+  *out_slot = (mp_slot_t){.kind = MP_SLOT_ARENA, .index = emitter->places.count - 1};
   return NULL;
 }
 
@@ -132,8 +125,8 @@ static mp_slot_t emit_slots_dying_operand(const mp_emitter_t *emitter, const mp_
   for (uint32_t i = 0; i < op->num_operands && i < 32; ++i) {
     if ((kernel->in_place >> i & 1) == 0) continue;
     mp_slot_t slot = mp_emit_slot(emitter, op->operands[i]);
-    if (slot.kind != MP_SLOT_ARENA || emitter->places[slot.index].end != op->id) continue;
-    if (emitter->places[slot.index].bytes != bytes) continue;
+    if (slot.kind != MP_SLOT_ARENA || emitter->places.items[slot.index].end != op->id) continue;
+    if (emitter->places.items[slot.index].bytes != bytes) continue;
     // Another operand with the same bytes must allow it too.
     bool is_shared = false;
     for (uint32_t j = 0; j < op->num_operands; ++j) {
@@ -155,7 +148,7 @@ mp_status_t mp_emit_place_results(mp_emitter_t *emitter, mp_op_t *op) {
       const mp_kernel_t *kernel = NULL;
       MP_RETURN_IF_ERROR(mp_emit_kernel(emitter, op, &kernel));
       slot = emit_slots_dying_operand(emitter, op, kernel);
-      if (slot.kind == MP_SLOT_ARENA) emitter->places[slot.index].end = end;
+      if (slot.kind == MP_SLOT_ARENA) emitter->places.items[slot.index].end = end;
     }
     if (slot.kind == MP_SLOT_NONE) {
       MP_RETURN_IF_ERROR(mp_emit_new_place(emitter, op->id, end, result->type, &slot));

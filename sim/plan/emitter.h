@@ -2,6 +2,7 @@
 #ifndef MINIPOD_SIM_PLAN_EMITTER_H_
 #define MINIPOD_SIM_PLAN_EMITTER_H_
 
+#include "sim/base/array.h"
 #include "sim/plan/plan.h"
 
 typedef struct {
@@ -16,12 +17,9 @@ typedef struct {
   // By id of a root value: where it is. While emitting, an ARENA slot's index is its place.
   mp_slot_t *slots;
   bool *has_slot;
-  mp_place_t *places;
-  uint32_t num_places, places_capacity;
-  mp_cmd_t *commands;
-  uint32_t num_commands, commands_capacity;
-  mp_program_constant_t *constants;
-  uint32_t num_constants, constants_capacity;
+  MP_ARRAY(mp_place_t) places;                // in scratch
+  MP_ARRAY(mp_cmd_t) commands;                // in the program's arena
+  MP_ARRAY(mp_program_constant_t) constants;  // there too
 } mp_emitter_t;
 
 // ---- emit_slots.c: places of values ----

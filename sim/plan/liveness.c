@@ -2,6 +2,7 @@
 //
 // A value that a loop uses but that was defined before it must live until the loop's end, since the
 // next round uses it again; the values a loop carries live through all of it.
+#include "sim/base/array.h"
 #include "sim/plan/plan.h"
 
 // A `while` around the op in work, with the outer values that it uses.
@@ -9,8 +10,7 @@ typedef struct loop_s loop_t;
 struct loop_s {
   loop_t *outer;
   uint32_t start;
-  mp_liveness_t **used;
-  uint32_t num_used, capacity;
+  MP_ARRAY(mp_liveness_t *) used;
 };
 
 typedef struct {
@@ -30,16 +30,7 @@ static mp_status_t liveness_remember_in_loop(walk_t *walk, mp_liveness_t *value)
     keeper = loop;
   }
   if (keeper == NULL) return NULL;
-  if (keeper->num_used == keeper->capacity) {
-    uint32_t capacity = keeper->capacity == 0 ? 32 : keeper->capacity * 2;
-    mp_liveness_t **used = MP_ARENA_ARRAY(walk->scratch, mp_liveness_t *, capacity);
-    MP_RETURN_IF_NULL(used);
-    for (uint32_t i = 0; i < keeper->num_used; ++i) used[i] = keeper->used[i];
-    keeper->used = used;
-    keeper->capacity = capacity;
-  }
-  keeper->used[keeper->num_used++] = value;
-  return NULL;
+  return MP_ARRAY_PUSH(walk->scratch, &keeper->used, value);
 }
 
 static mp_status_t liveness_use(walk_t *walk, mp_value_t *value) {
@@ -80,8 +71,8 @@ static mp_status_t liveness_walk_while(walk_t *walk, mp_op_t *op) {
   }
   walk->loop = loop.outer;
   uint32_t end = walk->position++;
-  for (uint32_t i = 0; i < loop.num_used; ++i) {
-    if (loop.used[i]->last_use < end) loop.used[i]->last_use = end;
+  for (uint32_t i = 0; i < loop.used.count; ++i) {
+    if (loop.used.items[i]->last_use < end) loop.used.items[i]->last_use = end;
   }
   walk->table->ends[op->id] = end;
   return NULL;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim/base/hash.h"
+#include "sim/base/hash_map.h"
 #include "sim/ir/print/print_module.h"
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/elementwise/region.h"
@@ -275,27 +276,29 @@ static bool lower_collective_same_box(const mp_boxes_t *boxes, uint32_t a, uint3
 }
 
 static uint64_t lower_collective_hash_box(const mp_boxes_t *boxes, uint32_t p) {
-  uint64_t hash = 1469598103934665603ull ^ (uint64_t)(uint32_t)boxes->groups[p];
-  for (uint32_t d = 0; d < boxes->rank; ++d) {
-    hash = (hash ^ (uint64_t)boxes->starts[(size_t)p * boxes->rank + d]) * 1099511628211ull;
-    hash = (hash ^ (uint64_t)boxes->sizes[(size_t)p * boxes->rank + d]) * 1099511628211ull;
-  }
-  return hash ^ (hash >> 29);
+  const size_t bytes = boxes->rank * sizeof(int64_t), at = (size_t)p * boxes->rank;
+  uint64_t hash = mp_hash_u64(MP_HASH_START, (uint64_t)boxes->groups[p]);
+  hash = mp_hash_bytes(hash, boxes->starts + at, bytes);
+  return mp_hash_bytes(hash, boxes->sizes + at, bytes);
 }
 
-// owner[p]: the first partition of p's group with p's box, through an open-addressing table.
+// The first partition that has a box.
+typedef struct {
+  uint64_t hash;  // of the box and its group
+  uint32_t partition;
+} box_owner_t;
+
+// owner[p]: the first partition of p's group with p's box.
 static mp_status_t lower_collective_find_owners(mp_arena_t *arena, const mp_boxes_t *boxes,
                                                 uint32_t *owner) {
-  size_t capacity = 16;
-  while (capacity < 2 * (size_t)boxes->num_partitions) capacity *= 2;
-  uint32_t *table = MP_ARENA_ARRAY(arena, uint32_t, capacity);  // partition + 1
-  MP_RETURN_IF_NULL(table);
+  MP_HASH_MAP(box_owner_t) owners = {0};
   for (uint32_t p = 0; p < boxes->num_partitions; ++p) {
-    size_t at = lower_collective_hash_box(boxes, p) & (capacity - 1);
-    while (table[at] != 0 && !lower_collective_same_box(boxes, table[at] - 1, p))
-      at = (at + 1) & (capacity - 1);
-    if (table[at] == 0) table[at] = p + 1;
-    owner[p] = table[at] - 1;
+    const box_owner_t wanted = {lower_collective_hash_box(boxes, p), p}, *known;
+    MP_HASH_MAP_EACH(&owners, wanted.hash, known) {
+      if (lower_collective_same_box(boxes, known->partition, p)) break;
+    }
+    owner[p] = known != NULL ? known->partition : p;
+    if (known == NULL) MP_RETURN_IF_ERROR(MP_HASH_MAP_ADD(arena, &owners, &wanted));
   }
   return NULL;
 }

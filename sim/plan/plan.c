@@ -177,19 +177,20 @@ static void plan_resolve(mp_slot_t *slots, uint32_t count, const mp_place_t *pla
 
 static mp_status_t plan_finish(mp_emitter_t *emitter) {
   mp_program_t *program = emitter->program;
-  MP_RETURN_IF_ERROR(mp_places_pack(emitter->scratch, emitter->places, emitter->num_places,
+  MP_RETURN_IF_ERROR(mp_places_pack(emitter->scratch, emitter->places.items, emitter->places.count,
                                     &program->arena_bytes));
-  for (uint32_t i = 0; i < emitter->num_commands; ++i) {
+  for (uint32_t i = 0; i < emitter->commands.count; ++i) {
     // The arrays are this emitter's own; only its readers see them as const.
-    plan_resolve((mp_slot_t *)(uintptr_t)emitter->commands[i].operands,
-                 emitter->commands[i].num_operands, emitter->places);
-    plan_resolve((mp_slot_t *)(uintptr_t)emitter->commands[i].results,
-                 emitter->commands[i].num_results, emitter->places);
+    const mp_cmd_t *command = &emitter->commands.items[i];
+    plan_resolve((mp_slot_t *)(uintptr_t)command->operands, command->num_operands,
+                 emitter->places.items);
+    plan_resolve((mp_slot_t *)(uintptr_t)command->results, command->num_results,
+                 emitter->places.items);
   }
-  program->commands = emitter->commands;
-  program->num_commands = emitter->num_commands;
-  program->constants = emitter->constants;
-  program->num_constants = emitter->num_constants;
+  program->commands = emitter->commands.items;
+  program->num_commands = emitter->commands.count;
+  program->constants = emitter->constants.items;
+  program->num_constants = emitter->constants.count;
   return NULL;
 }
 
