@@ -8,15 +8,17 @@
 
 // ---- reading ----
 
-static uint32_t gspmd_import_bucket_of(mp_str_t text) {
-  return (uint32_t)(mp_hash_bytes(0, text.data, text.size) % MP_GSPMD_BUCKETS);
+static uint64_t gspmd_import_hash_of(mp_str_t text) {
+  return mp_hash_bytes(MP_HASH_START, text.data, text.size);
 }
 
 static const mp_gspmd_entry_t *gspmd_import_find_entry(const mp_gspmd_importer_t *im,
                                                        mp_str_t text) {
-  const mp_gspmd_entry_t *entry = im->buckets[gspmd_import_bucket_of(text)];
-  while (entry != NULL && !mp_str_equal(entry->text, text)) entry = entry->in_bucket;
-  return entry;
+  const mp_gspmd_by_text_t *known;
+  MP_HASH_MAP_EACH(&im->by_text, gspmd_import_hash_of(text), known) {
+    if (mp_str_equal(known->entry->text, text)) return known->entry;
+  }
+  return NULL;
 }
 
 static mp_status_t gspmd_import_parse_entry(mp_gspmd_importer_t *im, mp_str_t text) {
@@ -34,9 +36,8 @@ static mp_status_t gspmd_import_parse_entry(mp_gspmd_importer_t *im, mp_str_t te
   }
   entry->next = im->entries;
   im->entries = entry;
-  entry->in_bucket = im->buckets[gspmd_import_bucket_of(text)];
-  im->buckets[gspmd_import_bucket_of(text)] = entry;
-  return NULL;
+  const mp_gspmd_by_text_t known = {gspmd_import_hash_of(text), entry};
+  return MP_HASH_MAP_ADD(im->scratch, &im->by_text, &known);
 }
 
 // The next sharding of a tuple "{{...}, {...}}", or the whole string when it is none. `at` is 0 at

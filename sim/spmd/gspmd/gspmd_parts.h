@@ -3,11 +3,12 @@
 #ifndef MINIPOD_SIM_SPMD_GSPMD_GSPMD_PARTS_H_
 #define MINIPOD_SIM_SPMD_GSPMD_GSPMD_PARTS_H_
 
+#include "sim/base/hash_map.h"
 #include "sim/ir/mesh.h"
 #include "sim/ir/module.h"
 #include "sim/spmd/gspmd/gspmd.h"
 
-enum { MP_GSPMD_MAX_AXES = 16, MP_GSPMD_BUCKETS = 1024 };
+enum { MP_GSPMD_MAX_AXES = 16 };
 
 // A tile dimension as axes of the mesh, major to minor.
 typedef struct {
@@ -19,23 +20,27 @@ typedef struct {
 typedef struct mp_gspmd_entry_s {
   mp_str_t text;
   mp_gspmd_sharding_t sharding;
-  mp_gspmd_axes_t *dims;               // TILED: [num_dims]
-  struct mp_gspmd_entry_s *next;       // of all
-  struct mp_gspmd_entry_s *in_bucket;  // next with the same hash
+  mp_gspmd_axes_t *dims;          // TILED: [num_dims]
+  struct mp_gspmd_entry_s *next;  // of all
 } mp_gspmd_entry_t;
+
+typedef struct {
+  uint64_t hash;  // of the text
+  mp_gspmd_entry_t *entry;
+} mp_gspmd_by_text_t;
 
 typedef struct {
   mp_module_t *module;
   mp_arena_t *scratch;
   uint32_t num_partitions;
   mp_gspmd_entry_t *entries;
-  mp_gspmd_entry_t *buckets[MP_GSPMD_BUCKETS];  // by hash of the text
-  const mp_mesh_t *mesh;                        // of all entries
-  const mp_axis_ref_t *names;                   // [its axes]
-  bool has_sdy;                                 // also annotations of Shardy's own
-  uint32_t num_borders;                         // SPMDFullToShardShape and SPMDShardToFullShape
-  mp_op_t **users;                              // by value id: one of them
-  uint32_t *uses;                               // by value id
+  MP_HASH_MAP(mp_gspmd_by_text_t) by_text;
+  const mp_mesh_t *mesh;       // of all entries
+  const mp_axis_ref_t *names;  // [its axes]
+  bool has_sdy;                // also annotations of Shardy's own
+  uint32_t num_borders;        // SPMDFullToShardShape and SPMDShardToFullShape
+  mp_op_t **users;             // by value id: one of them
+  uint32_t *uses;              // by value id
   uint32_t num_values;
 } mp_gspmd_importer_t;
 

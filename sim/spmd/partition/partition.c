@@ -107,7 +107,7 @@ mp_status_t mp_spmd_partition(mp_module_t *module, const mp_partition_options_t 
   *out_partition = (mp_partition_t){.params = params,
                                     .results = results,
                                     .report = {.num_partitions = options->num_partitions,
-                                               .num_replicated = p.num_replicated,
-                                               .replicated = p.replicated}};
+                                               .num_replicated = p.replicated.count,
+                                               .replicated = p.replicated.items}};
   return NULL;
 }

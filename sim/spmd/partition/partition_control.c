@@ -44,7 +44,7 @@ mp_status_t mp_partitioner_copy_region(mp_partitioner_t *p, const mp_block_t *fr
   mp_block_t *to = NULL;
   MP_RETURN_IF_ERROR(mp_block_create(p->module, from->num_args, types, &to));
   mp_block_t *outer = p->versions.block;
-  const uint32_t mark = p->versions.log_size;
+  const uint32_t mark = p->versions.log.count;
   p->versions.block = to;
   for (uint32_t i = 0; i < from->num_args; ++i) {
     MP_RETURN_IF_ERROR(

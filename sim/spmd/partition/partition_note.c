@@ -46,14 +46,5 @@ mp_status_t mp_partitioner_note_whole(mp_partitioner_t *p, const mp_op_t *op) {
   const char *reason = NULL;
   MP_RETURN_IF_ERROR(partition_note_reason_for(p, op, &reason));
   if (reason == NULL) return NULL;
-  if (p->num_replicated == p->replicated_capacity) {
-    const uint32_t capacity = p->replicated_capacity == 0 ? 16 : p->replicated_capacity * 2;
-    mp_replicated_op_t *grown = MP_ARENA_ARRAY(p->arena, mp_replicated_op_t, capacity);
-    MP_RETURN_IF_NULL(grown);
-    for (uint32_t i = 0; i < p->num_replicated; ++i) grown[i] = p->replicated[i];
-    p->replicated = grown;
-    p->replicated_capacity = capacity;
-  }
-  p->replicated[p->num_replicated++] = (mp_replicated_op_t){op->code, op->loc, reason};
-  return NULL;
+  return MP_ARRAY_PUSH(p->arena, &p->replicated, (mp_replicated_op_t){op->code, op->loc, reason});
 }

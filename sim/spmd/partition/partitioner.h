@@ -8,6 +8,7 @@
 #ifndef MINIPOD_SIM_SPMD_PARTITION_PARTITIONER_H_
 #define MINIPOD_SIM_SPMD_PARTITION_PARTITIONER_H_
 
+#include "sim/base/array.h"
 #include "sim/spmd/partition/partition.h"
 #include "sim/spmd/partition/versions.h"
 #include "sim/spmd/propagation/propagate.h"
@@ -21,10 +22,9 @@ typedef struct {
   // one partition) only elementwise ops work on parts.
   bool is_propagated;
   mp_propagation_t propagation;
-  uint32_t *uses;                  // [values of the whole program]: how often each is an operand
-  const mp_op_t **users;           // [values]: the last op that uses it
-  mp_replicated_op_t *replicated;  // [num_replicated]: computed whole though their values are not
-  uint32_t num_replicated, replicated_capacity;
+  uint32_t *uses;         // [values of the whole program]: how often each is an operand
+  const mp_op_t **users;  // [values]: the last op that uses it
+  MP_ARRAY(mp_replicated_op_t) replicated;  // computed whole though their values are not
 } mp_partitioner_t;
 
 // ---- partition.c ----

@@ -17,32 +17,19 @@ mp_status_t mp_versions_create(mp_module_t *module, mp_versions_t *out_versions)
   return mp_resharder_create(module, &out_versions->resharder);
 }
 
-static mp_status_t versions_log_value(mp_versions_t *versions, uint32_t id) {
-  if (versions->log_size == versions->log_capacity) {
-    uint32_t capacity = versions->log_capacity == 0 ? 256 : versions->log_capacity * 2;
-    uint32_t *log = MP_ARENA_ARRAY(versions->module->arena, uint32_t, capacity);
-    MP_RETURN_IF_NULL(log);
-    for (uint32_t i = 0; i < versions->log_size; ++i) log[i] = versions->log[i];
-    versions->log = log;
-    versions->log_capacity = capacity;
-  }
-  versions->log[versions->log_size++] = id;
-  return NULL;
-}
-
 mp_status_t mp_versions_add(mp_versions_t *versions, const mp_value_t *old, const mp_boxes_t *boxes,
                             mp_value_t *value) {
   mp_version_t *version = MP_ARENA_NEW(versions->module->arena, mp_version_t);
   MP_RETURN_IF_NULL(version);
-  MP_RETURN_IF_ERROR(versions_log_value(versions, old->id));
+  MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(versions->module->arena, &versions->log, old->id));
   *version = (mp_version_t){boxes, value, versions->versions[old->id]};
   versions->versions[old->id] = version;
   return NULL;
 }
 
 void mp_versions_rewind(mp_versions_t *versions, uint32_t mark) {
-  while (versions->log_size > mark) {
-    uint32_t id = versions->log[--versions->log_size];
+  while (versions->log.count > mark) {
+    uint32_t id = versions->log.items[--versions->log.count];
     versions->versions[id] = versions->versions[id]->next;
   }
 }

@@ -2,6 +2,7 @@
 #ifndef MINIPOD_SIM_SPMD_PARTITION_VERSIONS_H_
 #define MINIPOD_SIM_SPMD_PARTITION_VERSIONS_H_
 
+#include "sim/base/array.h"
 #include "sim/spmd/reshard/reshard.h"
 #include "sim/spmd/sharding/placement.h"
 
@@ -18,9 +19,8 @@ typedef struct {
   mp_version_t **versions;       // [values of the whole program], by value id
   const mp_boxes_t **preferred;  // [values]: what a constraint asked for, or NULL
   mp_resharder_t *resharder;
-  mp_block_t *block;  // where new ops go
-  uint32_t *log;      // value ids in the order their versions were added
-  uint32_t log_size, log_capacity;
+  mp_block_t *block;       // where new ops go
+  MP_ARRAY(uint32_t) log;  // value ids in the order their versions were added
 } mp_versions_t;
 
 MP_NODISCARD mp_status_t mp_versions_create(mp_module_t *module, mp_versions_t *out_versions);
@@ -29,7 +29,7 @@ MP_NODISCARD mp_status_t mp_versions_create(mp_module_t *module, mp_versions_t *
 MP_NODISCARD mp_status_t mp_versions_add(mp_versions_t *versions, const mp_value_t *old,
                                          const mp_boxes_t *boxes, mp_value_t *value);
 
-// Forgets the versions added since `mark` (a former log_size): those made inside a region are not
+// Forgets the versions added since `mark` (a former log.count): those made inside a region are not
 // visible after it.
 void mp_versions_rewind(mp_versions_t *versions, uint32_t mark);
 

@@ -1,8 +1,9 @@
 #include "sim/spmd/propagation/propagate.h"
 
 #include <stdlib.h>
-#include <string.h>
 
+#include "sim/base/hash.h"
+#include "sim/base/hash_map.h"
 #include "sim/ir/mesh.h"
 #include "sim/spmd/propagation/propagate_parts.h"
 #include "sim/spmd/propagation/split_constants.h"
@@ -81,7 +82,7 @@ static void propagate_cross_back(const mp_border_t *border, const mp_atom_shardi
 
 // ---- the fixed point ----
 
-// Items by sharding: a list per sharding object, found through its address.
+// An item that a sharding is of.
 typedef struct user_s {
   uint32_t item;
   bool is_source;  // the item makes this value
@@ -89,10 +90,10 @@ typedef struct user_s {
 } user_t;
 
 typedef struct {
-  const mp_atom_sharding_t **keys;
-  user_t **lists;  // the last item first
-  size_t capacity;
-} user_table_t;
+  uint64_t hash;  // of the pointer to the sharding
+  user_t *users;  // the last item first
+} users_t;
+typedef MP_HASH_MAP(users_t) user_table_t;
 
 // Items to be looked at, the next one on top: what a change reaches comes before what has waited.
 typedef struct {
@@ -107,8 +108,8 @@ typedef struct {
 } rounds_t;
 
 static void propagate_push(rounds_t *rounds, uint32_t number) {
-  if (rounds->p->items[number].is_queued) return;
-  rounds->p->items[number].is_queued = true;
+  if (rounds->p->items.items[number].is_queued) return;
+  rounds->p->items.items[number].is_queued = true;
   rounds->stack[rounds->size++] = number;
 }
 
@@ -116,29 +117,32 @@ static uint32_t propagate_num_tensors(const mp_item_t *item) {
   return item->rule->num_operands + item->rule->num_results;
 }
 
-static size_t propagate_find_slot(const user_table_t *table, const mp_atom_sharding_t *key) {
-  size_t at = ((uintptr_t)key >> 4) * 11400714819323198485ull & (table->capacity - 1);
-  while (table->keys[at] != NULL && table->keys[at] != key) at = (at + 1) & (table->capacity - 1);
-  return at;
+static mp_status_t propagate_add_user(mp_propagator_t *p, user_table_t *table,
+                                      const mp_atom_sharding_t *sharding, user_t *user) {
+  const users_t first = {mp_hash_pointer(sharding), user};
+  users_t *known;
+  user->next = NULL;
+  if (MP_HASH_MAP_GET(table, first.hash, known) == NULL) {
+    return MP_HASH_MAP_ADD(p->arena, table, &first);
+  }
+  user->next = known->users;
+  known->users = user;
+  return NULL;
 }
 
 static mp_status_t propagate_index_users(mp_propagator_t *p, user_table_t *out_table) {
   size_t entries = 0;
-  for (uint32_t i = 0; i < p->num_items; ++i) entries += propagate_num_tensors(&p->items[i]);
-  user_table_t table = {.capacity = 64};
-  while (table.capacity < 2 * entries) table.capacity *= 2;
-  table.keys = MP_ARENA_ARRAY(p->arena, const mp_atom_sharding_t *, table.capacity);
-  table.lists = MP_ARENA_ARRAY(p->arena, user_t *, table.capacity);
+  for (uint32_t i = 0; i < p->items.count; ++i)
+    entries += propagate_num_tensors(&p->items.items[i]);
+  user_table_t table = {0};
   user_t *users = MP_ARENA_ARRAY(p->arena, user_t, entries);
-  if (table.keys == NULL || table.lists == NULL || users == NULL) return mp_status_out_of_memory();
-  for (uint32_t i = 0; i < p->num_items; ++i) {
-    const mp_item_t *item = &p->items[i];
+  MP_RETURN_IF_NULL(users);
+  for (uint32_t i = 0; i < p->items.count; ++i) {
+    const mp_item_t *item = &p->items.items[i];
     for (uint32_t t = 0; t < propagate_num_tensors(item); ++t) {
       if (item->tensors[t] == NULL) continue;
-      const size_t slot = propagate_find_slot(&table, item->tensors[t]);
-      *users = (user_t){i, t >= item->rule->num_operands, table.lists[slot]};
-      table.keys[slot] = item->tensors[t];
-      table.lists[slot] = users++;
+      *users = (user_t){.item = i, .is_source = t >= item->rule->num_operands};
+      MP_RETURN_IF_ERROR(propagate_add_user(p, &table, item->tensors[t], users++));
     }
   }
   *out_table = table;
@@ -148,7 +152,9 @@ static mp_status_t propagate_index_users(mp_propagator_t *p, user_table_t *out_t
 // What touches a changed sharding is looked at again: its first user next, what made it last.
 static void propagate_push_users(rounds_t *rounds, const mp_atom_sharding_t *sharding,
                                  uint32_t self) {
-  const user_t *list = rounds->users.lists[propagate_find_slot(&rounds->users, sharding)];
+  const users_t *known;
+  MP_HASH_MAP_GET(&rounds->users, mp_hash_pointer(sharding), known);
+  const user_t *list = known != NULL ? known->users : NULL;
   for (const user_t *user = list; user != NULL; user = user->next) {
     if (user->is_source && user->item != self) propagate_push(rounds, user->item);
   }
@@ -209,10 +215,10 @@ static mp_status_t propagate_flow_results(mp_propagator_t *p) {
 static mp_status_t propagate_run_level(rounds_t *rounds) {
   mp_propagator_t *p = rounds->p;
   MP_RETURN_IF_ERROR(propagate_flow_results(p));
-  for (uint32_t i = p->num_items; i-- > 0;) propagate_push(rounds, i);
+  for (uint32_t i = p->items.count; i-- > 0;) propagate_push(rounds, i);
   for (uint64_t steps = 0; rounds->size != 0; ++steps) {
     const uint32_t number = rounds->stack[--rounds->size];
-    mp_item_t *item = &p->items[number];
+    mp_item_t *item = &p->items.items[number];
     const bool *changed = NULL;
     item->is_queued = false;
     if (steps >= rounds->max_steps) continue;  // only empties the stack
@@ -238,10 +244,7 @@ typedef struct {
   mp_dim_atoms_t original;
 } delayed_t;
 
-typedef struct {
-  delayed_t *list;  // sorted by priority
-  uint32_t count, capacity;
-} delays_t;
+typedef MP_ARRAY(delayed_t) delays_t;  // sorted by priority
 
 // Until its round a delayed dimension is whole and its axes are taken by nobody else.
 static mp_status_t propagate_delay(mp_propagator_t *p, mp_atom_sharding_t *sharding,
@@ -249,15 +252,7 @@ static mp_status_t propagate_delay(mp_propagator_t *p, mp_atom_sharding_t *shard
   for (uint32_t d = 0; sharding != NULL && d < sharding->rank; ++d) {
     mp_dim_atoms_t *dim = &sharding->dims[d];
     if (dim->priority == 0) continue;
-    if (delays->count == delays->capacity) {
-      const uint32_t capacity = delays->capacity == 0 ? 16 : 2 * delays->capacity;
-      delayed_t *list = MP_ARENA_ARRAY(p->arena, delayed_t, capacity);
-      MP_RETURN_IF_NULL(list);
-      if (delays->count != 0) memcpy(list, delays->list, delays->count * sizeof(*list));
-      delays->list = list;
-      delays->capacity = capacity;
-    }
-    delays->list[delays->count++] = (delayed_t){sharding, d, *dim};
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(p->arena, delays, (delayed_t){sharding, d, *dim}));
     sharding->replicated |= mp_atoms_set(&dim->atoms);
     *dim = (mp_dim_atoms_t){.is_open = false};
   }
@@ -283,7 +278,7 @@ static mp_status_t propagate_delay_all(mp_propagator_t *p, const mp_import_t *im
     MP_RETURN_IF_ERROR(propagate_delay(p, p->out->results[i], delays));
   }
   if (delays->count != 0)
-    qsort(delays->list, delays->count, sizeof(*delays->list), propagate_by_priority);
+    qsort(delays->items, delays->count, sizeof(*delays->items), propagate_by_priority);
   return NULL;
 }
 
@@ -294,9 +289,9 @@ static mp_status_t propagate_run_rounds(rounds_t *rounds, const delays_t *delays
       MP_RETURN_IF_ERROR(propagate_run_level(rounds));
     }
     if (next == delays->count) return NULL;
-    const int64_t priority = delays->list[next].original.priority;
-    for (; next < delays->count && delays->list[next].original.priority == priority; ++next) {
-      const delayed_t *delayed = &delays->list[next];
+    const int64_t priority = delays->items[next].original.priority;
+    for (; next < delays->count && delays->items[next].original.priority == priority; ++next) {
+      const delayed_t *delayed = &delays->items[next];
       delayed->sharding->replicated &= ~mp_atoms_set(&delayed->original.atoms);
       delayed->sharding->dims[delayed->dim] = delayed->original;
       delayed->sharding->dims[delayed->dim].priority = 0;
@@ -309,11 +304,11 @@ static mp_status_t propagate_run(mp_propagator_t *p, const mp_import_t *import) 
   delays_t delays = {0};
   MP_RETURN_IF_ERROR(propagate_index_users(p, &rounds.users));
   MP_RETURN_IF_ERROR(propagate_delay_all(p, import, &delays));
-  rounds.stack = MP_ARENA_ARRAY(p->arena, uint32_t, (size_t)p->num_items + 1);
+  rounds.stack = MP_ARENA_ARRAY(p->arena, uint32_t, (size_t)p->items.count + 1);
   MP_RETURN_IF_NULL(rounds.stack);
-  for (uint32_t i = 0; i < p->num_items; ++i) {
+  for (uint32_t i = 0; i < p->items.count; ++i) {
     rounds.max_steps +=
-        (uint64_t)propagate_num_tensors(&p->items[i]) * (4 * p->out->space.count + 4);
+        (uint64_t)propagate_num_tensors(&p->items.items[i]) * (4 * p->out->space.count + 4);
   }
   MP_RETURN_IF_ERROR(mp_arena_create(&p->scratch));
   mp_status_t status = propagate_run_rounds(&rounds, &delays);
@@ -341,8 +336,9 @@ static mp_status_t propagate(mp_propagator_t *p, bool *out_found) {
   MP_RETURN_IF_ERROR(mp_annotations_collect(p->module, &annotations));
   *out_found = !annotations.has_gspmd;
   if (!*out_found) return NULL;
-  MP_RETURN_IF_ERROR(mp_atom_space_create(p->arena, annotations.meshes, annotations.num_meshes,
-                                          p->options->num_partitions, &out->space, out_found));
+  MP_RETURN_IF_ERROR(mp_atom_space_create(p->arena, annotations.meshes.items,
+                                          annotations.meshes.count, p->options->num_partitions,
+                                          &out->space, out_found));
   if (*out_found) MP_RETURN_IF_ERROR(propagate_check_results(p, out_found));
   if (!*out_found) return NULL;
   MP_RETURN_IF_ERROR(mp_spmd_split_constants(p->module));

@@ -99,19 +99,6 @@ static mp_status_t propagate_items_count(void *context, mp_op_t *op) {
 
 // ---- items ----
 
-static mp_status_t propagate_items_add_item(mp_propagator_t *p, const mp_item_t *item) {
-  if (p->num_items == p->capacity) {
-    const uint32_t capacity = p->capacity == 0 ? 256 : p->capacity * 2;
-    mp_item_t *items = MP_ARENA_ARRAY(p->arena, mp_item_t, capacity);
-    MP_RETURN_IF_NULL(items);
-    if (p->num_items != 0) memcpy(items, p->items, p->num_items * sizeof(*items));
-    p->items = items;
-    p->capacity = capacity;
-  }
-  p->items[p->num_items++] = *item;
-  return NULL;
-}
-
 // A rule that says that all operands and the one result are the same value.
 static mp_status_t propagate_items_identity_rule(mp_propagator_t *p, const mp_type_t *type,
                                                  uint32_t num_sources, const mp_rule_t **out_rule) {
@@ -164,7 +151,7 @@ static mp_status_t propagate_items_add_edge(mp_propagator_t *p, const mp_type_t 
   mp_item_t item;
   if (target == NULL || !mp_type_is_static(type)) return NULL;
   MP_RETURN_IF_ERROR(propagate_items_make_edge(p, type, sources, num_sources, target, &item));
-  return propagate_items_add_item(p, &item);
+  return MP_ARRAY_PUSH(p->arena, &p->items, item);
 }
 
 static mp_status_t propagate_items_add_rule(mp_propagator_t *p, const mp_op_t *op) {
@@ -188,7 +175,7 @@ static mp_status_t propagate_items_add_rule(mp_propagator_t *p, const mp_op_t *o
     item.allowed = (mp_flow_t)(mp_op_int(op, MP_ATTR_ALLOWED_DIRECTION, 0) & MP_FLOW_BOTH);
     item.has_shared_operand = false;
   }
-  return propagate_items_add_item(p, &item);
+  return MP_ARRAY_PUSH(p->arena, &p->items, item);
 }
 
 static mp_status_t propagate_items_add_block(mp_propagator_t *p, const mp_block_t *block);
@@ -253,7 +240,7 @@ static mp_status_t propagate_items_add_border(mp_propagator_t *p, const mp_type_
                           .replicated = outer->replicated | (own & ~used),
                           .unreduced = outer->unreduced};
   item.border = border;
-  return propagate_items_add_item(p, &item);
+  return MP_ARRAY_PUSH(p->arena, &p->items, item);
 }
 
 static mp_status_t propagate_items_add_manual(mp_propagator_t *p, const mp_op_t *op) {

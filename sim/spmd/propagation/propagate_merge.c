@@ -1,16 +1,19 @@
 // Copies of constants that came out alike become one again.
-#include <string.h>
-
 #include "sim/base/hash.h"
+#include "sim/base/hash_map.h"
 #include "sim/ir/mesh.h"
 #include "sim/spmd/propagation/propagate_parts.h"
 #include "sim/spmd/propagation/split_constants.h"
 
 typedef struct {
+  uint64_t hash;
+  mp_op_t *op;
+} kept_op_t;
+
+typedef struct {
   const mp_propagation_t *propagation;
-  mp_op_t **table;  // open addressing
-  size_t capacity;  // a power of two above twice the number of ops
-  size_t num_ops;
+  mp_arena_t *scratch;
+  MP_HASH_MAP(kept_op_t) kept;
   mp_value_t **replaced;  // by value id
 } merger_t;
 
@@ -69,23 +72,14 @@ static mp_status_t propagate_merge_op(void *context, mp_op_t *op) {
     if (value != NULL) op->operands[i] = value;
   }
   if (!propagate_merge_is_candidate(merger, op)) return NULL;
-  size_t at = (size_t)propagate_merge_hash_of(op) & (merger->capacity - 1);
-  while (merger->table[at] != NULL && !propagate_merge_same_op(merger, merger->table[at], op)) {
-    at = (at + 1) & (merger->capacity - 1);
-  }
-  if (merger->table[at] == NULL) {
-    merger->table[at] = op;
+  const kept_op_t wanted = {propagate_merge_hash_of(op), op}, *known;
+  MP_HASH_MAP_EACH(&merger->kept, wanted.hash, known) {
+    if (!propagate_merge_same_op(merger, known->op, op)) continue;
+    merger->replaced[op->results[0].id] = &known->op->results[0];
+    mp_op_unlink(op);
     return NULL;
   }
-  merger->replaced[op->results[0].id] = &merger->table[at]->results[0];
-  mp_op_unlink(op);
-  return NULL;
-}
-
-static mp_status_t propagate_merge_count_op(void *context, mp_op_t *op) {
-  (void)op;
-  ++((merger_t *)context)->num_ops;
-  return NULL;
+  return MP_HASH_MAP_ADD(merger->scratch, &merger->kept, &wanted);
 }
 
 // ---- numbers ----
@@ -124,23 +118,18 @@ static mp_status_t propagate_merge_renumber(mp_propagator_t *p, mp_arena_t *scra
   return NULL;
 }
 
-static mp_status_t propagate_merge_merge(merger_t *merger, mp_block_t *body, mp_arena_t *scratch) {
-  MP_RETURN_IF_ERROR(mp_block_walk(body, propagate_merge_count_op, merger));
-  merger->capacity = 64;
-  while (merger->capacity < 2 * merger->num_ops) merger->capacity *= 2;
-  merger->table = MP_ARENA_ARRAY(scratch, mp_op_t *, merger->capacity);
+static mp_status_t propagate_merge_merge(merger_t *merger, mp_block_t *body) {
   merger->replaced =
-      MP_ARENA_ARRAY(scratch, mp_value_t *, (size_t)merger->propagation->num_values + 1);
-  if (merger->table == NULL || merger->replaced == NULL) return mp_status_out_of_memory();
+      MP_ARENA_ARRAY(merger->scratch, mp_value_t *, (size_t)merger->propagation->num_values + 1);
+  MP_RETURN_IF_NULL(merger->replaced);
   return mp_block_walk(body, propagate_merge_op, merger);
 }
 
 mp_status_t mp_propagate_merge(mp_propagator_t *p) {
   merger_t merger = {.propagation = p->out};
-  mp_arena_t *scratch = NULL;
-  MP_RETURN_IF_ERROR(mp_arena_create(&scratch));
-  mp_status_t status = propagate_merge_merge(&merger, p->module->main->body, scratch);
-  if (status == NULL) status = propagate_merge_renumber(p, scratch);
-  mp_arena_release(scratch);
+  MP_RETURN_IF_ERROR(mp_arena_create(&merger.scratch));
+  mp_status_t status = propagate_merge_merge(&merger, p->module->main->body);
+  if (status == NULL) status = propagate_merge_renumber(p, merger.scratch);
+  mp_arena_release(merger.scratch);
   return status;
 }

@@ -3,6 +3,7 @@
 #ifndef MINIPOD_SIM_SPMD_PROPAGATION_PROPAGATE_PARTS_H_
 #define MINIPOD_SIM_SPMD_PROPAGATION_PROPAGATE_PARTS_H_
 
+#include "sim/base/array.h"
 #include "sim/spmd/propagation/import_shardings.h"
 #include "sim/spmd/propagation/propagate.h"
 #include "sim/spmd/propagation/propagate_step.h"
@@ -37,8 +38,7 @@ typedef struct {
   mp_propagation_t *out;
   uint32_t *uses;              // by value id
   mp_atom_sharding_t **given;  // by value id: what annotations say
-  mp_item_t *items;
-  uint32_t num_items, capacity;
+  MP_ARRAY(mp_item_t) items;
   mp_item_t *results;  // [main's results]: between what is returned and the result
 } mp_propagator_t;
 

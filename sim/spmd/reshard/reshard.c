@@ -1,5 +1,7 @@
 #include "sim/spmd/reshard/reshard.h"
 
+#include "sim/base/hash.h"
+#include "sim/base/hash_map.h"
 #include "sim/numeric/dtype.h"
 #include "sim/spmd/build/append.h"
 #include "sim/spmd/build/append_collective.h"
@@ -26,14 +28,16 @@ struct way_s {
   double bytes;
   const mp_reshard_plan_t *plan;
   const int64_t *held, *wanted;  // PERMUTE
-  way_t *next;
 };
 
-enum { MP_WAY_TABLE = 256 };
+typedef struct {
+  uint64_t hash;  // of the pointers `from` and `to`
+  way_t *way;
+} way_entry_t;
 
 struct mp_resharder_s {
   mp_module_t *module;
-  way_t *ways[MP_WAY_TABLE];
+  MP_HASH_MAP(way_entry_t) ways;
 };
 
 mp_status_t mp_resharder_create(mp_module_t *module, mp_resharder_t **out_resharder) {
@@ -97,12 +101,12 @@ static mp_status_t reshard_find_plan(mp_resharder_t *resharder, const mp_type_t 
 
 static mp_status_t reshard_find_way(mp_resharder_t *resharder, const mp_type_t *type,
                                     const mp_boxes_t *from, const mp_boxes_t *to, way_t **out_way) {
-  const uintptr_t mixed = (uintptr_t)from / 32 * 31 + (uintptr_t)to / 32;
-  way_t **slot = &resharder->ways[mixed % MP_WAY_TABLE];
-  for (way_t *way = *slot; way != NULL; way = way->next) {
+  const uint64_t hash = mp_hash_u64((uint64_t)(uintptr_t)from, (uint64_t)(uintptr_t)to);
+  const way_entry_t *known;
+  MP_HASH_MAP_EACH(&resharder->ways, hash, known) {
     // Boxes hold the dimensions; where both are whole, there is nothing to do.
-    if (way->from == from && way->to == to && way->dtype == type->dtype) {
-      *out_way = way;
+    if (known->way->from == from && known->way->to == to && known->way->dtype == type->dtype) {
+      *out_way = known->way;
       return NULL;
     }
   }
@@ -125,8 +129,8 @@ static mp_status_t reshard_find_way(mp_resharder_t *resharder, const mp_type_t *
       }
     }
   }
-  way->next = *slot;
-  *slot = way;
+  const way_entry_t entry = {hash, way};
+  MP_RETURN_IF_ERROR(MP_HASH_MAP_ADD(resharder->module->arena, &resharder->ways, &entry));
   *out_way = way;
   return NULL;
 }

@@ -3,9 +3,10 @@
 #include <string.h>
 
 #include "sim/base/hash.h"
+#include "sim/base/hash_map.h"
 #include "sim/numeric/dtype.h"
 
-enum { MP_MAX_NODES = 2048, MP_NODE_TABLE = 4096, MP_MAX_EXPANSIONS = 600 };
+enum { MP_MAX_NODES = 2048, MP_MAX_EXPANSIONS = 600 };
 
 // A layout that was reached.
 typedef struct {
@@ -19,6 +20,11 @@ typedef struct {
 } node_t;
 
 typedef struct {
+  uint64_t hash;  // of the layout
+  uint32_t node;
+} node_entry_t;
+
+typedef struct {
   const mp_atom_space_t *space;
   const mp_type_t *type;
   mp_layout_t target;
@@ -29,7 +35,8 @@ typedef struct {
   uint8_t dims[MP_MAX_RANK];  // that have atoms at the start or at the end
   node_t *nodes;              // [MP_MAX_NODES]
   uint32_t num_nodes;
-  uint16_t *table;  // [MP_NODE_TABLE]: node + 1, open addressing
+  mp_arena_t *scratch;
+  MP_HASH_MAP(node_entry_t) by_layout;  // with room for all nodes
 } search_t;
 
 // ---- layouts as costs ----
@@ -87,17 +94,19 @@ static void reshard_plan_reach(search_t *search, uint32_t parent, node_t step, d
   step.parent = parent;
   step.cost = search->nodes[parent].cost + bytes + reshard_plan_step_cost(step.kind);
   step.is_done = false;
-  uint32_t at = (uint32_t)mp_hash_bytes(MP_HASH_START, &step.layout, sizeof(step.layout)) &
-                (MP_NODE_TABLE - 1);
-  for (; search->table[at] != 0; at = (at + 1) & (MP_NODE_TABLE - 1)) {
-    node_t *node = &search->nodes[search->table[at] - 1];
+  const uint64_t hash = mp_hash_bytes(MP_HASH_START, &step.layout, sizeof(step.layout));
+  const node_entry_t *known;
+  MP_HASH_MAP_EACH(&search->by_layout, hash, known) {
+    node_t *node = &search->nodes[known->node];
     if (!mp_layout_equal(&node->layout, &step.layout)) continue;
     if (step.cost < node->cost && !node->is_done) *node = step;
     return;
   }
   if (search->num_nodes == MP_MAX_NODES) return;
+  const node_entry_t entry = {hash, search->num_nodes};
   search->nodes[search->num_nodes++] = step;
-  search->table[at] = (uint16_t)search->num_nodes;
+  // There is room for all nodes, so that this does not fail.
+  mp_status_ignore(MP_HASH_MAP_ADD(search->scratch, &search->by_layout, &entry));
 }
 
 // All slices that put an atom where it shall stay, at once: nothing is cheaper.
@@ -480,18 +489,17 @@ mp_status_t mp_reshard_plan(const mp_type_t *type, const mp_boxes_t *from, const
   // Halves of a narrow sum would be rounded once more.
   search.may_split_terms = !mp_dtype_is_float(type->dtype) || mp_dtype_bits(type->dtype) > 16;
   reshard_plan_note_dims(&search, &start);
-  mp_arena_t *scratch = NULL;
-  MP_RETURN_IF_ERROR(mp_arena_create(&scratch));
-  search.nodes = MP_ARENA_ARRAY(scratch, node_t, MP_MAX_NODES);
-  search.table = MP_ARENA_ARRAY(scratch, uint16_t, MP_NODE_TABLE);
-  if (search.nodes == NULL || search.table == NULL) {
-    mp_arena_release(scratch);
-    return mp_status_out_of_memory();
+  MP_RETURN_IF_ERROR(mp_arena_create(&search.scratch));
+  search.nodes = MP_ARENA_ARRAY(search.scratch, node_t, MP_MAX_NODES);
+  mp_status_t status = MP_HASH_MAP_RESERVE(search.scratch, &search.by_layout, MP_MAX_NODES);
+  if (status != NULL || search.nodes == NULL) {
+    mp_arena_release(search.scratch);
+    return status != NULL ? status : mp_status_out_of_memory();
   }
   search.nodes[search.num_nodes++].layout = start;
   const uint32_t at = reshard_plan_find_target(&search);
   *out_found = at != UINT32_MAX && reshard_plan_read_steps(&search, at, out_plan);
-  mp_arena_release(scratch);
+  mp_arena_release(search.scratch);
   return NULL;
 }
 

@@ -36,8 +36,8 @@ mp_status_t mp_rule_builder_finish(const mp_rule_builder_t *builder, const mp_ru
   MP_RETURN_IF_NULL(rule);
   *rule = (mp_rule_t){.priority = builder->priority,
                       .is_elementwise = builder->is_elementwise,
-                      .num_factors = builder->num_factors,
-                      .factors = builder->factors,
+                      .num_factors = builder->factors.count,
+                      .factors = builder->factors.items,
                       .num_operands = builder->op->num_operands,
                       .num_results = builder->op->num_results,
                       .tensors = (const mp_dim_factors_t *const *)builder->tensors};
@@ -47,25 +47,18 @@ mp_status_t mp_rule_builder_finish(const mp_rule_builder_t *builder, const mp_ru
 
 mp_status_t mp_rule_add_factor(mp_rule_builder_t *builder, int64_t size, mp_factor_kind_t kind,
                                bool is_blocked, uint16_t *out_factor) {
-  if (builder->num_factors == UINT16_MAX) {
+  if (builder->factors.count == UINT16_MAX) {
     return mp_op_error(builder->op, MP_RESOURCE_EXHAUSTED, "too many dimensions to shard");
   }
-  if (builder->num_factors == builder->capacity) {
-    const uint32_t capacity = builder->capacity == 0 ? 8 : 2 * builder->capacity;
-    mp_factor_t *factors = MP_ARENA_ARRAY(builder->arena, mp_factor_t, capacity);
-    MP_RETURN_IF_NULL(factors);
-    for (uint32_t f = 0; f < builder->num_factors; ++f) factors[f] = builder->factors[f];
-    builder->factors = factors;
-    builder->capacity = capacity;
-  }
-  builder->factors[builder->num_factors] = (mp_factor_t){size, kind, is_blocked};
-  *out_factor = (uint16_t)builder->num_factors++;
+  MP_RETURN_IF_ERROR(
+      MP_ARRAY_PUSH(builder->arena, &builder->factors, (mp_factor_t){size, kind, is_blocked}));
+  *out_factor = (uint16_t)(builder->factors.count - 1);
   return NULL;
 }
 
 mp_status_t mp_rule_put(mp_rule_builder_t *builder, uint32_t tensor, int64_t dim, uint16_t factor) {
   mp_dim_factors_t *entry = &builder->tensors[tensor][dim];
-  if (entry->count != 0 && builder->factors[factor].size == 1) return NULL;
+  if (entry->count != 0 && builder->factors.items[factor].size == 1) return NULL;
   uint16_t *factors = MP_ARENA_ARRAY(builder->arena, uint16_t, entry->count + 1);
   MP_RETURN_IF_NULL(factors);
   if (entry->count != 0) memcpy(factors, entry->factors, entry->count * sizeof(*factors));

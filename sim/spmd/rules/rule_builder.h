@@ -5,6 +5,7 @@
 #ifndef MINIPOD_SIM_SPMD_RULES_RULE_BUILDER_H_
 #define MINIPOD_SIM_SPMD_RULES_RULE_BUILDER_H_
 
+#include "sim/base/array.h"
 #include "sim/spmd/rules/rules.h"
 
 typedef struct {
@@ -14,8 +15,7 @@ typedef struct {
   mp_rule_class_t priority;
   bool is_elementwise;
   bool has_no_rule;  // set by a maker that finds that this op needs replication after all
-  uint32_t num_factors, capacity;
-  mp_factor_t *factors;
+  MP_ARRAY(mp_factor_t) factors;
   mp_dim_factors_t **tensors;  // [num_tensors][rank]
 } mp_rule_builder_t;
 

@@ -191,13 +191,14 @@ static bool rules_call_has(mp_index_list_t list, uint32_t factor) {
 // A factor can be in one dimension of a tensor only.
 static mp_status_t rules_call_put_stated_tensor(mp_rule_builder_t *builder, uint32_t tensor,
                                                 const mp_tensor_mapping_t *mapping) {
-  bool *used = MP_ARENA_ARRAY(builder->arena, bool, builder->num_factors);
+  bool *used = MP_ARENA_ARRAY(builder->arena, bool, builder->factors.count);
   MP_RETURN_IF_NULL(used);
   if (mapping->rank != mp_rule_rank(builder, tensor)) builder->has_no_rule = true;
   for (uint32_t d = 0; d < mapping->rank && !builder->has_no_rule; ++d) {
     for (uint32_t i = 0; i < mapping->dims[d].count; ++i) {
       const int64_t factor = mapping->dims[d].values[i];
-      builder->has_no_rule |= factor < 0 || factor >= (int64_t)builder->num_factors || used[factor];
+      builder->has_no_rule |=
+          factor < 0 || factor >= (int64_t)builder->factors.count || used[factor];
       if (builder->has_no_rule) return NULL;
       used[factor] = true;
       MP_RETURN_IF_ERROR(mp_rule_put(builder, tensor, d, (uint16_t)factor));

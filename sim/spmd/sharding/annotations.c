@@ -61,25 +61,15 @@ mp_status_t mp_annotation_make_list(mp_arena_t *arena, const mp_sdy_sharding_t *
 typedef struct {
   mp_arena_t *arena;
   mp_annotations_t *out;
-  uint32_t capacity;
 } collector_t;
 
 static mp_status_t annotations_add_mesh(collector_t *collector, const mp_mesh_t *mesh) {
   mp_annotations_t *out = collector->out;
   if (mesh == NULL) return NULL;
-  for (uint32_t i = 0; i < out->num_meshes; ++i) {
-    if (out->meshes[i] == mesh) return NULL;
+  for (uint32_t i = 0; i < out->meshes.count; ++i) {
+    if (out->meshes.items[i] == mesh) return NULL;
   }
-  if (out->num_meshes == collector->capacity) {
-    const uint32_t capacity = collector->capacity == 0 ? 8 : 2 * collector->capacity;
-    const mp_mesh_t **meshes = MP_ARENA_ARRAY(collector->arena, const mp_mesh_t *, capacity);
-    MP_RETURN_IF_NULL(meshes);
-    for (uint32_t i = 0; i < out->num_meshes; ++i) meshes[i] = out->meshes[i];
-    out->meshes = meshes;
-    collector->capacity = capacity;
-  }
-  out->meshes[out->num_meshes++] = mesh;
-  return NULL;
+  return MP_ARRAY_PUSH(collector->arena, &out->meshes, mesh);
 }
 
 static mp_status_t annotations_add_attr(collector_t *collector, mp_attr_name_t name,

@@ -3,13 +3,13 @@
 #define MINIPOD_SIM_SPMD_SHARDING_ANNOTATIONS_H_
 
 #include "sim/base/arena.h"
+#include "sim/base/array.h"
 #include "sim/base/status.h"
 #include "sim/ir/module.h"
 
 typedef struct {
-  const mp_mesh_t **meshes;  // distinct by address
-  uint32_t num_meshes;
-  bool has_gspmd;  // some sharding is a GSPMD string
+  MP_ARRAY(const mp_mesh_t *) meshes;  // distinct by address
+  bool has_gspmd;                      // some sharding is a GSPMD string
 } mp_annotations_t;
 
 // Ops whose result is their one operand, and that only say where or in what layout it shall lie:

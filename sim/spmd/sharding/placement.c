@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "sim/base/hash.h"
+#include "sim/base/hash_map.h"
 #include "sim/ir/mesh.h"
 
 // ---- scopes ----
@@ -79,48 +81,42 @@ static mp_status_t placement_manual_keys(const mp_spmd_scope_t *parent, const me
   return NULL;
 }
 
+typedef struct {
+  uint64_t hash;       // of the pair (parent's group, key)
+  uint32_t partition;  // the first one with this pair
+} group_entry_t;
+
 // Numbers the pairs (parent's group, key) in order of their first partition: partitions stay
 // together when they were and agree on the manual axes.
-static void placement_number_groups(const mp_spmd_scope_t *parent, const int64_t *keys,
-                                    int32_t *table, uint32_t capacity, uint32_t *first,
-                                    int32_t *groups) {
-  int32_t count = 0;
-  memset(table, -1, capacity * sizeof(*table));
+static mp_status_t placement_number_groups(mp_arena_t *scratch, const mp_spmd_scope_t *parent,
+                                           const int64_t *keys, int32_t *groups) {
+  MP_HASH_MAP(group_entry_t) firsts = {0};
   for (uint32_t p = 0; p < parent->num_partitions; ++p) {
-    const uint64_t mixed =
-        ((uint64_t)parent->groups[p] << 32 ^ (uint64_t)keys[p]) * 0x9E3779B97F4A7C15ull;
-    uint32_t at = (uint32_t)(mixed >> 32) & (capacity - 1);
-    for (; table[at] >= 0; at = (at + 1) & (capacity - 1)) {
-      const uint32_t other = first[table[at]];
+    const uint64_t hash = mp_hash_u64((uint64_t)parent->groups[p], (uint64_t)keys[p]);
+    const group_entry_t wanted = {hash, p}, *first;
+    MP_HASH_MAP_EACH(&firsts, hash, first) {
+      const uint32_t other = first->partition;
       if (parent->groups[other] == parent->groups[p] && keys[other] == keys[p]) break;
     }
-    if (table[at] < 0) {
-      first[count] = p;
-      table[at] = count++;
-    }
-    groups[p] = table[at];
+    groups[p] = first != NULL ? groups[first->partition] : (int32_t)firsts.map.count;
+    if (first == NULL) MP_RETURN_IF_ERROR(MP_HASH_MAP_ADD(scratch, &firsts, &wanted));
   }
+  return NULL;
 }
 
 static mp_status_t placement_make_groups(mp_arena_t *scratch, const mp_spmd_scope_t *parent,
                                          const mp_mesh_t *mesh, const mp_axis_list_t *manual_axes,
                                          const int32_t **out_groups) {
   const uint32_t count = parent->num_partitions;
-  uint32_t capacity = 16;
-  while (capacity < 2 * (uint64_t)count) capacity *= 2;
   mesh_view_t view = {0};
   MP_RETURN_IF_ERROR(placement_view_mesh(scratch, mesh, count, &view));
   *out_groups = parent->groups;
   if (view.is_trivial) return NULL;
   int64_t *keys = MP_ARENA_ARRAY(scratch, int64_t, count);
-  int32_t *table = MP_ARENA_ARRAY(scratch, int32_t, capacity);
-  uint32_t *first = MP_ARENA_ARRAY(scratch, uint32_t, count);
   int32_t *groups = MP_ARENA_ARRAY(scratch, int32_t, count);
-  if (keys == NULL || table == NULL || first == NULL || groups == NULL) {
-    return mp_status_out_of_memory();
-  }
+  if (keys == NULL || groups == NULL) return mp_status_out_of_memory();
   MP_RETURN_IF_ERROR(placement_manual_keys(parent, &view, manual_axes, keys));
-  placement_number_groups(parent, keys, table, capacity, first, groups);
+  MP_RETURN_IF_ERROR(placement_number_groups(scratch, parent, keys, groups));
   return mp_spmd_pool_groups(parent->pool, groups, count, out_groups);
 }
 

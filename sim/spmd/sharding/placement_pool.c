@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim/base/hash.h"
+#include "sim/base/hash_map.h"
 
 typedef struct {
   uint64_t hash;
@@ -13,8 +14,7 @@ typedef struct {
 
 struct mp_spmd_pool_s {
   mp_arena_t *arena;
-  pool_entry_t *entries;  // open addressing, at most half full
-  uint32_t num_entries, capacity;
+  MP_HASH_MAP(pool_entry_t) entries;
   uint64_t bytes;
   int64_t *scratch;
   uint64_t scratch_count;
@@ -24,9 +24,6 @@ mp_status_t mp_spmd_pool_create(mp_arena_t *arena, mp_spmd_pool_t **out_pool) {
   mp_spmd_pool_t *pool = MP_ARENA_NEW(arena, mp_spmd_pool_t);
   MP_RETURN_IF_NULL(pool);
   pool->arena = arena;
-  pool->capacity = 64;
-  pool->entries = MP_ARENA_ARRAY(arena, pool_entry_t, pool->capacity);
-  MP_RETURN_IF_NULL(pool->entries);
   *out_pool = pool;
   return NULL;
 }
@@ -77,35 +74,16 @@ static bool placement_pool_same_groups(const pool_entry_t *a, const pool_entry_t
          memcmp(a->groups, b->groups, a->num_groups * sizeof(*a->groups)) == 0;
 }
 
-// The entry equal to `wanted`, or the free one where it belongs.
-static pool_entry_t *placement_pool_find(pool_entry_t *entries, uint32_t capacity,
-                                         const pool_entry_t *wanted) {
-  uint32_t at = (uint32_t)wanted->hash & (capacity - 1);
-  for (;; at = (at + 1) & (capacity - 1)) {
-    pool_entry_t *entry = &entries[at];
-    if (entry->boxes == NULL && entry->groups == NULL) return entry;
-    if (entry->hash == wanted->hash && placement_pool_same_boxes(entry->boxes, wanted->boxes) &&
-        placement_pool_same_groups(entry, wanted)) {
-      return entry;
-    }
+// The entry equal to `wanted`, or NULL.
+static const pool_entry_t *placement_pool_find(const mp_spmd_pool_t *pool,
+                                               const pool_entry_t *wanted) {
+  const pool_entry_t *entry;
+  MP_HASH_MAP_EACH(&pool->entries, wanted->hash, entry) {
+    if (placement_pool_same_boxes(entry->boxes, wanted->boxes) &&
+        placement_pool_same_groups(entry, wanted))
+      break;
   }
-}
-
-static mp_status_t placement_pool_add(mp_spmd_pool_t *pool, pool_entry_t *free_entry,
-                                      const pool_entry_t *entry) {
-  *free_entry = *entry;
-  if (++pool->num_entries * 2 <= pool->capacity) return NULL;
-  const uint32_t capacity = pool->capacity * 2;
-  pool_entry_t *entries = MP_ARENA_ARRAY(pool->arena, pool_entry_t, capacity);
-  MP_RETURN_IF_NULL(entries);
-  for (uint32_t i = 0; i < pool->capacity; ++i) {
-    const pool_entry_t *old = &pool->entries[i];
-    if (old->boxes != NULL || old->groups != NULL)
-      *placement_pool_find(entries, capacity, old) = *old;
-  }
-  pool->entries = entries;
-  pool->capacity = capacity;
-  return NULL;
+  return entry;
 }
 
 // ---- boxes and groups ----
@@ -135,13 +113,13 @@ mp_status_t mp_spmd_pool_boxes(mp_spmd_pool_t *pool, const mp_boxes_t *boxes,
   wanted.hash = mp_hash_bytes(wanted.hash, boxes->sizes, bytes);
   wanted.hash = mp_hash_u64(wanted.hash, (uint64_t)(uintptr_t)boxes->groups);
   wanted.hash = mp_hash_u64(wanted.hash, (uint64_t)(uintptr_t)boxes->partials);
-  pool_entry_t *entry = placement_pool_find(pool->entries, pool->capacity, &wanted);
-  if (entry->boxes == NULL) {
+  const pool_entry_t *known = placement_pool_find(pool, &wanted);
+  if (known == NULL) {
     MP_RETURN_IF_ERROR(placement_pool_copy_boxes(pool, boxes, &wanted.boxes));
-    *out_boxes = wanted.boxes;
-    return placement_pool_add(pool, entry, &wanted);
+    MP_RETURN_IF_ERROR(MP_HASH_MAP_ADD(pool->arena, &pool->entries, &wanted));
+    known = &wanted;
   }
-  *out_boxes = entry->boxes;
+  *out_boxes = known->boxes;
   return NULL;
 }
 
@@ -150,14 +128,14 @@ mp_status_t mp_spmd_pool_groups(mp_spmd_pool_t *pool, const int32_t *groups, uin
   const size_t bytes = count * sizeof(*groups);
   pool_entry_t wanted = {.groups = groups, .num_groups = count};
   wanted.hash = mp_hash_bytes(mp_hash_u64(MP_HASH_START, count), groups, bytes);
-  pool_entry_t *entry = placement_pool_find(pool->entries, pool->capacity, &wanted);
-  if (entry->groups == NULL) {
+  const pool_entry_t *known = placement_pool_find(pool, &wanted);
+  if (known == NULL) {
     MP_RETURN_IF_ERROR(placement_pool_account(pool, bytes));
     wanted.groups = mp_arena_copy(pool->arena, groups, bytes);
     MP_RETURN_IF_NULL(wanted.groups);
-    *out_groups = wanted.groups;
-    return placement_pool_add(pool, entry, &wanted);
+    MP_RETURN_IF_ERROR(MP_HASH_MAP_ADD(pool->arena, &pool->entries, &wanted));
+    known = &wanted;
   }
-  *out_groups = entry->groups;
+  *out_groups = known->groups;
   return NULL;
 }
