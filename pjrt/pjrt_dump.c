@@ -8,11 +8,12 @@
 #include <unistd.h>
 
 #include "sim/base/log.h"
+#include "sim/base/system.h"
 
 static atomic_uint g_next_number;
 
 static void pjrt_dump_write_file(const char *path, const char *data, size_t size) {
-  FILE *file = fopen(path, "wb");
+  FILE *file = mp_fopen(path, "wb");
   bool written = file != NULL && fwrite(data, 1, size, file) == size;
   const int cause = errno;
   if (file != NULL && fclose(file) != 0) written = false;

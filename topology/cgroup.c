@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "sim/base/alloc.h"
+#include "sim/base/system.h"
 
 enum {
   MP_CGROUP_PATH_MAX = 1024,
@@ -19,7 +20,7 @@ typedef void (*mp_cgroup_reader_t)(const char *directory, mp_cgroup_limits_t *li
 
 // Reads a whole small file as a string; false if there is none or it does not fit.
 static bool cgroup_read_text(const char *path, char *text, size_t size) {
-  int file = open(path, O_RDONLY | O_CLOEXEC);
+  int file = mp_open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return false;
   size_t used = 0;
   ssize_t got = 0;

@@ -9,6 +9,7 @@
 #include <yaml.h>
 
 #include "sim/base/alloc.h"
+#include "sim/base/system.h"
 #include "topology/spec.h"
 
 enum {
@@ -168,7 +169,7 @@ static mp_status_t spec_yaml_read_all(int file, const char *path, char *text, si
 
 mp_status_t mp_spec_read_file(mp_pod_spec_t *spec, const char *path) {
   // Non-blocking, so that the name of a pipe is an error and not a hang.
-  int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  int file = mp_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) {
     return mp_status_make(MP_NOT_FOUND, "cannot open topology file '%s': %s", path,
                           strerror(errno));

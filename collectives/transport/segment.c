@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "sim/base/alloc.h"
+#include "sim/base/system.h"
 
 enum {
   MP_PAGE = 4096,
@@ -93,7 +94,7 @@ static uint64_t segment_wanted_bytes(uint32_t num_processes) {
 }
 
 static void *segment_map_file(int fd, uint64_t bytes) {
-  void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  void *memory = mp_mmap(bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd);
   if (memory == MAP_FAILED) return NULL;
   (void)madvise(memory, bytes, MADV_DONTDUMP);
   return memory;
@@ -115,7 +116,7 @@ static mp_status_t segment_wrap(segment_head_t *head, int fd, const mp_segment_a
 
 mp_status_t mp_segment_create(uint32_t num_rings, uint32_t num_processes,
                               mp_segment_t **out_segment) {
-  int fd = memfd_create("minipod", MFD_CLOEXEC);
+  int fd = mp_memfd_create("minipod", MFD_CLOEXEC);
   if (fd < 0) {
     return mp_status_make(MP_RESOURCE_EXHAUSTED, "no memory to share with other processes: %s",
                           strerror(errno));
@@ -145,7 +146,7 @@ mp_status_t mp_segment_create(uint32_t num_rings, uint32_t num_processes,
     memcpy(address.cookie, head->cookie, sizeof(address.cookie));
     head->magic = MP_SEGMENT_MAGIC;
     status = segment_wrap(head, fd, &address, out_segment);
-    if (status != NULL) munmap(head, bytes);
+    if (status != NULL) mp_munmap(head, bytes);
   }
   if (status != NULL) close(fd);
   return status;
@@ -168,7 +169,7 @@ static mp_status_t segment_map_found(int fd, const mp_segment_address_t *address
   if (head == NULL) return mp_status_make(MP_UNAVAILABLE, "%s", strerror(errno));
   if (!segment_is_meant(head, address) || head->bytes != bytes ||
       segment_heap_offset(head->num_rings) > bytes) {
-    munmap(head, bytes);
+    mp_munmap(head, bytes);
     return mp_status_make(MP_UNAVAILABLE, "another process has this number here");
   }
   *out_head = head;
@@ -179,7 +180,7 @@ mp_status_t mp_segment_open(const mp_segment_address_t *address, mp_segment_t **
   char path[64];
   snprintf(path, sizeof(path), "/proc/%" PRId64 "/fd/%" PRId64, address->pid, address->fd);
   // Not blocking: if it is some other process's pipe, nobody might ever open its other end.
-  int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  int fd = mp_open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) {
     return mp_status_make(MP_UNAVAILABLE, "the memory of process %" PRId64 " (%s): %s",
                           address->pid, path, strerror(errno));
@@ -192,7 +193,7 @@ mp_status_t mp_segment_open(const mp_segment_address_t *address, mp_segment_t **
   }
   uint64_t bytes = head->bytes;
   status = segment_wrap(head, -1, address, out_segment);
-  if (status != NULL) munmap(head, bytes);
+  if (status != NULL) mp_munmap(head, bytes);
   return status;
 }
 
@@ -204,7 +205,7 @@ mp_segment_t *mp_segment_retain(mp_segment_t *segment) {
 void mp_segment_release(mp_segment_t *segment) {
   if (segment == NULL) return;
   if (atomic_fetch_sub_explicit(&segment->references, 1, memory_order_acq_rel) != 1) return;
-  munmap(segment->head, segment->head->bytes);
+  mp_munmap(segment->head, segment->head->bytes);
   if (segment->fd >= 0) close(segment->fd);
   pthread_mutex_destroy(&segment->lock);
   mp_free(segment);

@@ -12,6 +12,7 @@
 #include "sim/base/alloc.h"
 #include "sim/base/clock.h"
 #include "sim/base/process.h"
+#include "sim/base/system.h"
 
 // A launcher that ends a job because of one process gives the others a second to say so.
 static const double k_tick_seconds = 0.25;
@@ -240,7 +241,7 @@ mp_status_t mp_world_start(mp_world_t *world) {
   sigset_t all, old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
-  int error = pthread_create(&world->thread, &attributes, world_progress_main, world);
+  int error = mp_thread_create(&world->thread, &attributes, world_progress_main, world);
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   pthread_attr_destroy(&attributes);
   if (error != 0) {

@@ -1,38 +1,43 @@
 #include "sim/base/alloc.h"
 
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-static _Atomic int64_t g_fail_countdown;  // 0: off
-static atomic_int g_fail_forever;
+#include "sim/base/fault.h"
 
-static bool alloc_must_fail(void) {
-  if (atomic_load_explicit(&g_fail_countdown, memory_order_relaxed) == 0) return false;
-  int64_t left = atomic_fetch_sub(&g_fail_countdown, 1);
-  if (left > 1) return false;
-  // Keep the counter at 1 while every allocation shall fail, else switch the hook off.
-  atomic_store(&g_fail_countdown, atomic_load(&g_fail_forever) ? 1 : 0);
-  return left == 1;
-}
+static _Atomic int64_t g_live;  // while a test watches
 
 void mp_alloc_fail_at(int64_t n, int forever) {
-  atomic_store(&g_fail_forever, forever);
-  atomic_store(&g_fail_countdown, n);
+  mp_fault_watch();
+  mp_fault_at(MP_FAULT_ALLOCATION, n, forever ? INT64_MAX : 1);
+}
+
+int64_t mp_alloc_live(void) {
+  return atomic_load(&g_live);
+}
+
+static bool alloc_must_fail(void) {
+  return mp_fault_strikes(MP_FAULT_ALLOCATION);
+}
+
+static void *alloc_count_new(void *pointer) {
+  if (pointer != NULL && mp_fault_is_watched()) atomic_fetch_add(&g_live, 1);
+  return pointer;
 }
 
 void *mp_malloc(size_t size) {
-  return alloc_must_fail() ? NULL : malloc(size == 0 ? 1 : size);
+  return alloc_must_fail() ? NULL : alloc_count_new(malloc(size == 0 ? 1 : size));
 }
 
 void *mp_calloc(size_t count, size_t size) {
   if (alloc_must_fail()) return NULL;
-  return calloc(count == 0 ? 1 : count, size == 0 ? 1 : size);
+  return alloc_count_new(calloc(count == 0 ? 1 : count, size == 0 ? 1 : size));
 }
 
 void *mp_realloc(void *pointer, size_t size) {
-  return alloc_must_fail() ? NULL : realloc(pointer, size == 0 ? 1 : size);
+  if (alloc_must_fail()) return NULL;
+  void *moved = realloc(pointer, size == 0 ? 1 : size);
+  return pointer == NULL ? alloc_count_new(moved) : moved;
 }
 
 void *mp_realloc_array(void *pointer, size_t count, size_t size) {
@@ -44,7 +49,7 @@ void *mp_realloc_array(void *pointer, size_t count, size_t size) {
 void *mp_aligned_malloc(size_t alignment, size_t size) {
   size_t rounded = (size + alignment - 1) & ~(alignment - 1);
   if (rounded < size || alloc_must_fail()) return NULL;
-  return aligned_alloc(alignment, rounded == 0 ? alignment : rounded);
+  return alloc_count_new(aligned_alloc(alignment, rounded == 0 ? alignment : rounded));
 }
 
 char *mp_strdup(const char *text) {
@@ -55,5 +60,6 @@ char *mp_strdup(const char *text) {
 }
 
 void mp_free(void *pointer) {
+  if (pointer != NULL && mp_fault_is_watched()) atomic_fetch_sub(&g_live, 1);
   free(pointer);
 }

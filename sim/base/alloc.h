@@ -18,8 +18,10 @@ void *mp_aligned_malloc(size_t alignment, size_t size);
 char *mp_strdup(const char *text);
 void mp_free(void *pointer);
 
-// Test hook: the n-th allocation from now (1 = the next) fails, and with `forever` all after it.
-// 0 switches it off. The counter is shared by all threads.
+// For tests (fault.h): the n-th allocation from now (1 = the next) fails, and with `forever` all
+// after it. 0 switches it off.
 void mp_alloc_fail_at(int64_t n, int forever);
+// Blocks that were allocated and not freed since mp_fault_watch.
+int64_t mp_alloc_live(void);
 
 #endif  // MINIPOD_SIM_BASE_ALLOC_H_

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "sim/base/alloc.h"
+#include "sim/base/system.h"
 
 enum {
   MP_BINS_PER_DOUBLING = 4,
@@ -71,7 +72,7 @@ void mp_heap_release(mp_heap_t *heap) {
   }
   for (chunk_t *chunk = heap->chunks; chunk != NULL;) {
     chunk_t *next = chunk->next;
-    munmap(chunk->data, chunk->bytes);
+    mp_munmap(chunk->data, chunk->bytes);
     mp_free(chunk);
     chunk = next;
   }
@@ -175,13 +176,13 @@ static bool heap_bind_pages(void *data, uint64_t bytes, int32_t node) {
 static char *heap_map_aligned(uint64_t bytes, uint64_t align) {
   uint64_t total = bytes + (align > MP_PAGE_BYTES ? align : 0);
   char *data =
-      mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      mp_mmap(total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
   if (data == MAP_FAILED) return NULL;
   if (total == bytes) return data;
   char *start = (char *)heap_round_up((uint64_t)data, align);
-  if (start != data) munmap(data, (size_t)(start - data));
+  if (start != data) mp_munmap(data, (size_t)(start - data));
   char *end = start + bytes;
-  if (end != data + total) munmap(end, (size_t)(data + total - end));
+  if (end != data + total) mp_munmap(end, (size_t)(data + total - end));
   return start;
 }
 

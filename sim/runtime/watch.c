@@ -8,6 +8,7 @@
 #include "sim/base/alloc.h"
 #include "sim/base/clock.h"
 #include "sim/base/log.h"
+#include "sim/base/system.h"
 #include "sim/runtime/session.h"
 #include "sim/runtime/worker.h"
 
@@ -192,7 +193,7 @@ mp_status_t mp_watch_start(mp_endpoint_t *endpoint, const mp_options_t *options,
   sigset_t all, old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
-  const int error = pthread_create(&watch->thread, &attributes, watch_main, watch);
+  const int error = mp_thread_create(&watch->thread, &attributes, watch_main, watch);
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   pthread_attr_destroy(&attributes);
   if (error != 0) {

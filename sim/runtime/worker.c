@@ -3,10 +3,10 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "sim/base/alloc.h"
 #include "sim/base/futex.h"
+#include "sim/base/system.h"
 #include "sim/runtime/client_impl.h"
 #include "sim/runtime/deadlock.h"
 #include "sim/runtime/run.h"
@@ -27,9 +27,9 @@ void *mp_worker_scratch(mp_worker_t *self, size_t bytes) {
     size_t size = (bytes + 63) & ~(size_t)63;
     if (size < bytes) return NULL;
     if (size < 4096) size = 4096;
-    void *scratch = aligned_alloc(64, size);
+    void *scratch = mp_aligned_malloc(64, size);
     if (scratch == NULL) return NULL;
-    free(self->scratch);
+    mp_free(self->scratch);
     self->scratch = scratch;
     self->scratch_bytes = size;
   }
@@ -177,7 +177,7 @@ static void *worker_main(void *context) {
     }
   }
   t_worker = NULL;
-  free(self->scratch);
+  mp_free(self->scratch);
   self->scratch = NULL;
   mp_client_unhold(client);
   return NULL;
@@ -195,7 +195,7 @@ mp_status_t mp_workers_start(mp_client_t *client) {
   for (uint32_t i = 0; i < client->num_workers && status == NULL; ++i) {
     mp_worker_t *worker = &client->workers[i];
     mp_client_hold(client);
-    int error = pthread_create(&worker->thread, &attributes, worker_main, worker);
+    int error = mp_thread_create(&worker->thread, &attributes, worker_main, worker);
     worker->is_started = error == 0;
     if (error != 0) {
       mp_client_unhold(client);
@@ -242,6 +242,6 @@ void mp_inline_run(mp_worker_t *inline_worker) {
 
 void mp_worker_free_inline(mp_worker_t *inline_worker) {
   if (inline_worker == NULL) return;
-  free(inline_worker->scratch);
+  mp_free(inline_worker->scratch);
   mp_free(inline_worker);
 }

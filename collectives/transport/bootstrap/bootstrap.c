@@ -18,6 +18,7 @@
 #include "sim/base/hash.h"
 #include "sim/base/log.h"
 #include "sim/base/process.h"
+#include "sim/base/system.h"
 
 // Counts up with every change of what processes say to each other.
 enum { MP_WIRE_PROTOCOL = 1 };
@@ -44,7 +45,7 @@ static uint64_t bootstrap_build_id(void) {
   Dl_info info;
   static const char here = 0;
   if (dladdr(&here, &info) == 0 || info.dli_fname == NULL) return 0;
-  FILE *file = fopen(info.dli_fname, "re");
+  FILE *file = mp_fopen(info.dli_fname, "re");
   if (file == NULL) return 0;
   uint64_t hash = MP_HASH_START;
   unsigned char buffer[1 << 14];

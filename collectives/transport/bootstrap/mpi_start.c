@@ -12,6 +12,7 @@
 #include "collectives/transport/bootstrap/roll_call.h"
 #include "sim/base/alloc.h"
 #include "sim/base/str.h"
+#include "sim/base/system.h"
 
 // ---- The module ----
 
@@ -129,7 +130,7 @@ static mp_status_t mpi_start_launch(mpi_start_t *start) {
   sigfillset(&all);
   // Neither this thread nor those that MPI starts from it take the program's signals.
   pthread_sigmask(SIG_SETMASK, &all, &old);
-  int error = pthread_create(&thread, NULL, mpi_start_main, start);
+  int error = mp_thread_create(&thread, NULL, mpi_start_main, start);
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   if (error != 0) {
     return mp_status_make(MP_RESOURCE_EXHAUSTED, "no thread to start MPI on: %s", strerror(error));

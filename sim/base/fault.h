@@ -1,0 +1,63 @@
+// Faults: a hook for tests that makes the system refuse what the library asks of it.
+//
+// Everything that the library asks for and that can be refused goes through alloc.h, arena.h or
+// system.h, and those ask here first. So a test can make the n-th request of a kind fail, for every
+// n, and look whether the library reports it, gives everything back and goes on.
+//
+// Nothing is counted before a test says mp_fault_watch: until then a request costs one relaxed load
+// of a variable that nobody writes. All functions are thread-safe; requests of all threads are
+// counted together.
+#ifndef MINIPOD_SIM_BASE_FAULT_H_
+#define MINIPOD_SIM_BASE_FAULT_H_
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+// Kind, name, and the errno of a refusal.
+#define MP_FAULTS(X)                                                   \
+  X(ALLOCATION, "allocation", ENOMEM)  /* alloc.h */                   \
+  X(ARENA, "arena allocation", ENOMEM) /* arena.h: each, not chunks */ \
+  X(MMAP, "mmap", ENOMEM)                                              \
+  X(MEMFD, "memfd_create", EMFILE)                                     \
+  X(THREAD, "pthread_create", EAGAIN)                                  \
+  X(OPEN, "open", EMFILE) /* fopen as well */
+
+typedef enum {
+#define MP_FAULT_ENUM(kind, name, error) MP_FAULT_##kind,
+  MP_FAULTS(MP_FAULT_ENUM)
+#undef MP_FAULT_ENUM
+      MP_FAULT_COUNT
+} mp_fault_t;
+
+// "allocation" and so on.
+const char *mp_fault_name(mp_fault_t kind);
+
+// ---- For alloc.c, arena.c and system.c ----
+
+// True while a test watches. Read it through mp_fault_is_watched.
+extern atomic_bool mp_fault_watching;
+
+static inline bool mp_fault_is_watched(void) {
+  return atomic_load_explicit(&mp_fault_watching, memory_order_relaxed);
+}
+
+// Counts one request of the kind; true (with errno set) when it must be refused.
+bool mp_fault_count(mp_fault_t kind);
+
+static inline bool mp_fault_strikes(mp_fault_t kind) {
+  return mp_fault_is_watched() && mp_fault_count(kind);
+}
+
+// ---- For tests ----
+
+// Starts counting, for as long as the process lives.
+void mp_fault_watch(void);
+// Counts the kind's requests from now on anew: the n-th one (1 = the next) is refused, and with it
+// the `length - 1` requests after it. n = 0: none is.
+void mp_fault_at(mp_fault_t kind, int64_t n, int64_t length);
+// Requests of the kind since the last mp_fault_at for it, and how many of them were refused.
+int64_t mp_fault_requests(mp_fault_t kind);
+int64_t mp_fault_refusals(mp_fault_t kind);
+
+#endif  // MINIPOD_SIM_BASE_FAULT_H_

@@ -1,0 +1,45 @@
+#include "sim/base/system.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "sim/base/fault.h"
+
+static _Atomic int64_t g_mapped;  // while a test watches
+
+void *mp_mmap(size_t bytes, int protection, int flags, int file) {
+  if (mp_fault_strikes(MP_FAULT_MMAP)) return MAP_FAILED;
+  void *address = mmap(NULL, bytes, protection, flags, file, 0);
+  if (address != MAP_FAILED && mp_fault_is_watched()) {
+    atomic_fetch_add(&g_mapped, (int64_t)bytes);
+  }
+  return address;
+}
+
+void mp_munmap(void *address, size_t bytes) {
+  if (mp_fault_is_watched()) atomic_fetch_sub(&g_mapped, (int64_t)bytes);
+  (void)munmap(address, bytes);
+}
+
+int64_t mp_mmap_live(void) {
+  return atomic_load(&g_mapped);
+}
+
+int mp_memfd_create(const char *name, unsigned flags) {
+  return mp_fault_strikes(MP_FAULT_MEMFD) ? -1 : memfd_create(name, flags);
+}
+
+int mp_open(const char *path, int flags) {
+  return mp_fault_strikes(MP_FAULT_OPEN) ? -1 : open(path, flags);
+}
+
+FILE *mp_fopen(const char *path, const char *mode) {
+  return mp_fault_strikes(MP_FAULT_OPEN) ? NULL : fopen(path, mode);
+}
+
+int mp_thread_create(pthread_t *out_thread, const pthread_attr_t *attributes,
+                     void *(*run)(void *context), void *context) {
+  if (mp_fault_strikes(MP_FAULT_THREAD)) return errno;
+  return pthread_create(out_thread, attributes, run, context);
+}
