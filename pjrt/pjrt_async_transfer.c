@@ -4,14 +4,13 @@
 // manager may be destroyed before they end. A buffer is complete when its last transfer has been
 // started and all are done; the first error of any of them is the buffer's.
 
-#include <pthread.h>
-
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
+#include "sim/base/lock.h"
 
 typedef struct {
   atomic_int references;
-  pthread_mutex_t mutex;
+  mp_lock_t mutex;
   mp_buffer_t *buffer;
   const PJRT_Layouts_MemoryLayout *layout;  // NULL: row-major
   mp_event_t *definition;
@@ -33,7 +32,7 @@ static void pjrt_async_transfer_slot_release(slot_t *slot) {
   mp_event_release(slot->definition);
   mp_buffer_release(slot->buffer);
   mp_status_release(slot->error);
-  pthread_mutex_destroy(&slot->mutex);
+  mp_lock_deinit(&slot->mutex);
   mp_free(slot);
 }
 
@@ -53,7 +52,7 @@ static mp_status_t pjrt_async_transfer_slot_create(mp_memory_t *memory, const PJ
     mp_free(slot);
     return status;
   }
-  pthread_mutex_init(&slot->mutex, NULL);
+  mp_lock_init(&slot->mutex, MP_LOCK_TRANSFER);
   atomic_init(&slot->references, 1);
   *out_slot = slot;
   return NULL;
@@ -61,39 +60,39 @@ static mp_status_t pjrt_async_transfer_slot_create(mp_memory_t *memory, const PJ
 
 // Sets the definition if it is time to; called without the lock.
 static void pjrt_async_transfer_slot_settle(slot_t *slot) {
-  pthread_mutex_lock(&slot->mutex);
+  mp_lock(&slot->mutex);
   bool is_complete = slot->is_last_started && slot->pending == 0 && !slot->is_settled;
   if (is_complete) slot->is_settled = true;
-  pthread_mutex_unlock(&slot->mutex);
+  mp_unlock(&slot->mutex);
   if (is_complete) mp_event_set(slot->definition, mp_status_retain(slot->error));
 }
 
 // Ends the slot's filling with an error; transfers in flight end first.
 static void pjrt_async_transfer_slot_fail(slot_t *slot, mp_status_t error) {
-  pthread_mutex_lock(&slot->mutex);
+  mp_lock(&slot->mutex);
   if (slot->error == NULL && !slot->is_last_started) {
     slot->error = error;
     error = NULL;
   }
   slot->is_last_started = true;
-  pthread_mutex_unlock(&slot->mutex);
+  mp_unlock(&slot->mutex);
   mp_status_release(error);
   pjrt_async_transfer_slot_settle(slot);
 }
 
 static void pjrt_async_transfer_done(mp_status_t status, void *context) {
   slot_t *slot = context;
-  pthread_mutex_lock(&slot->mutex);
+  mp_lock(&slot->mutex);
   --slot->pending;
   if (slot->error == NULL) slot->error = mp_status_retain(status);
-  pthread_mutex_unlock(&slot->mutex);
+  mp_unlock(&slot->mutex);
   pjrt_async_transfer_slot_settle(slot);
   pjrt_async_transfer_slot_release(slot);
 }
 
 static mp_status_t pjrt_async_transfer_slot_begin(slot_t *slot, bool is_last) {
   mp_status_t status = NULL;
-  pthread_mutex_lock(&slot->mutex);
+  mp_lock(&slot->mutex);
   if (slot->is_last_started) {
     status = mp_status_make(MP_FAILED_PRECONDITION,
                             "the buffer's last transfer was started, or it was given an error");
@@ -101,7 +100,7 @@ static mp_status_t pjrt_async_transfer_slot_begin(slot_t *slot, bool is_last) {
     ++slot->pending;
     slot->is_last_started = is_last;
   }
-  pthread_mutex_unlock(&slot->mutex);
+  mp_unlock(&slot->mutex);
   return status;
 }
 

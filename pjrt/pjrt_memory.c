@@ -1,10 +1,10 @@
 // Memory spaces, and the user data that callers may attach to them.
 
-#include <pthread.h>
 #include <string.h>
 
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
+#include "sim/base/lock.h"
 
 mp_status_t mp_PJRT_Memory_Id(PJRT_Memory_Id_Args *args) {
   MP_REQUIRE(args, memory);
@@ -55,7 +55,7 @@ struct mp_pjrt_user_data_s {
   void (*deleter)(void *value);
 };
 
-static pthread_mutex_t user_data_mutex = PTHREAD_MUTEX_INITIALIZER;
+static mp_lock_t user_data_mutex = MP_LOCK_INITIALIZER(MP_LOCK_USER_DATA);
 
 static mp_pjrt_user_data_t *pjrt_memory_find_user_data(mp_pjrt_memory_t *memory, const void *key) {
   mp_pjrt_user_data_t *data = memory->user_data;
@@ -64,10 +64,10 @@ static mp_pjrt_user_data_t *pjrt_memory_find_user_data(mp_pjrt_memory_t *memory,
 }
 
 static void *pjrt_memory_get_user_data(PJRT_Memory *memory, const void *key) {
-  pthread_mutex_lock(&user_data_mutex);
+  mp_lock(&user_data_mutex);
   mp_pjrt_user_data_t *data = pjrt_memory_find_user_data(mp_pjrt_memory(memory), key);
   void *value = data == NULL ? NULL : data->value;
-  pthread_mutex_unlock(&user_data_mutex);
+  mp_unlock(&user_data_mutex);
   return value;
 }
 
@@ -78,7 +78,7 @@ static void set_user_data(PJRT_Memory *memory_base, const void *key, void *value
   mp_pjrt_memory_t *memory = mp_pjrt_memory(memory_base);
   mp_pjrt_user_data_t *fresh = mp_malloc(sizeof(*fresh));
   mp_pjrt_user_data_t old = {.value = value, .deleter = deleter};
-  pthread_mutex_lock(&user_data_mutex);
+  mp_lock(&user_data_mutex);
   mp_pjrt_user_data_t *data = pjrt_memory_find_user_data(memory, key);
   if (data != NULL) {
     old = *data;
@@ -90,7 +90,7 @@ static void set_user_data(PJRT_Memory *memory_base, const void *key, void *value
     fresh = NULL;
     old.deleter = NULL;
   }
-  pthread_mutex_unlock(&user_data_mutex);
+  mp_unlock(&user_data_mutex);
   if (old.deleter != NULL) old.deleter(old.value);
   mp_free(fresh);
 }

@@ -63,7 +63,7 @@ typedef struct {
   const mp_mpi_module_t *module;
   mpi_peer_t *peers;  // by rank
 
-  pthread_mutex_t lock;
+  mp_lock_t lock;
   mpi_out_t **fresh_first, **fresh_last;  // by rank: handed over by senders
   bool has_fresh;                         // under the lock
   atomic_uint num_pending;                // sends that are not done
@@ -146,7 +146,7 @@ static mp_status_t mpi_send(mp_transport_t *transport, uint32_t to, const mp_env
     mp_payload_block_retain(block);
     out->block = block;
   }
-  pthread_mutex_lock(&self->lock);
+  mp_lock(&self->lock);
   if (self->fresh_last[to] == NULL) {
     self->fresh_first[to] = out;
   } else {
@@ -155,14 +155,14 @@ static mp_status_t mpi_send(mp_transport_t *transport, uint32_t to, const mp_env
   self->fresh_last[to] = out;
   self->has_fresh = true;
   atomic_fetch_add(&self->num_pending, 1);
-  pthread_mutex_unlock(&self->lock);
+  mp_unlock(&self->lock);
   mp_world_ring(self->world);
   return NULL;
 }
 
 // Moves what senders handed over to the queues of the progress thread.
 static void mpi_take_fresh(mpi_t *self) {
-  pthread_mutex_lock(&self->lock);
+  mp_lock(&self->lock);
   for (uint32_t rank = 0; self->has_fresh && rank < self->world->size; ++rank) {
     mpi_out_t *first = self->fresh_first[rank];
     if (first == NULL) continue;
@@ -176,7 +176,7 @@ static void mpi_take_fresh(mpi_t *self) {
     self->fresh_first[rank] = self->fresh_last[rank] = NULL;
   }
   self->has_fresh = false;
-  pthread_mutex_unlock(&self->lock);
+  mp_unlock(&self->lock);
 }
 
 static void mpi_finish_first_out(mpi_t *self, mpi_peer_t *peer) {
@@ -446,7 +446,7 @@ static void mpi_release(mp_transport_t *transport) {
       mp_free(in);
     }
   }
-  pthread_mutex_destroy(&self->lock);
+  mp_lock_deinit(&self->lock);
   mp_free(self->headers);
   mp_free(self->fresh_first);
   mp_free(self->fresh_last);
@@ -470,7 +470,7 @@ mp_status_t mp_mpi_create(mp_world_t *world, const mp_mpi_module_t *module,
   self->base.ops = &g_mpi_ops;
   self->world = world;
   self->module = module;
-  pthread_mutex_init(&self->lock, NULL);
+  mp_lock_init(&self->lock, MP_LOCK_MPI);
   self->peers = mp_calloc(world->size, sizeof(*self->peers));
   self->fresh_first = mp_calloc(world->size, sizeof(mpi_out_t *));
   self->fresh_last = mp_calloc(world->size, sizeof(mpi_out_t *));

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "sim/base/alloc.h"
+#include "sim/base/lock.h"
 #include "sim/base/system.h"
 
 enum {
@@ -50,7 +50,7 @@ struct mp_segment_s {
   segment_head_t *head;
   mp_segment_address_t address;
   int fd;  // -1: another process's
-  pthread_mutex_t lock;
+  mp_lock_t lock;
   segment_heap_t heap;
 };
 
@@ -109,7 +109,7 @@ static mp_status_t segment_wrap(segment_head_t *head, int fd, const mp_segment_a
   segment->fd = fd;
   segment->address = *address;
   segment->heap.fresh = segment_heap_offset(head->num_rings);
-  pthread_mutex_init(&segment->lock, NULL);
+  mp_lock_init(&segment->lock, MP_LOCK_SEGMENT);
   *out_segment = segment;
   return NULL;
 }
@@ -207,7 +207,7 @@ void mp_segment_release(mp_segment_t *segment) {
   if (atomic_fetch_sub_explicit(&segment->references, 1, memory_order_acq_rel) != 1) return;
   mp_munmap(segment->head, segment->head->bytes);
   if (segment->fd >= 0) close(segment->fd);
-  pthread_mutex_destroy(&segment->lock);
+  mp_lock_deinit(&segment->lock);
   mp_free(segment);
 }
 
@@ -287,6 +287,7 @@ static bool segment_is_big(uint32_t size_class) {
 
 // Gives back all pages but the one with the header.
 static void segment_cool(mp_segment_t *segment, mp_payload_block_t *block) {
+  mp_lock_assert_held(&segment->lock);
   uint64_t bytes = segment_class_bytes(block->size_class);
   (void)madvise((char *)block + MP_PAGE, bytes - MP_PAGE, MADV_REMOVE);
   segment_push(&segment->heap.cold[block->size_class], block);
@@ -294,6 +295,7 @@ static void segment_cool(mp_segment_t *segment, mp_payload_block_t *block) {
 
 // Sorts what was released since the last time. Under the lock.
 static void segment_take_back(mp_segment_t *segment) {
+  mp_lock_assert_held(&segment->lock);
   uint64_t offset = atomic_exchange_explicit(&segment->head->returned, 0, memory_order_acquire);
   while (offset != 0) {
     mp_payload_block_t *block = segment_block_at(segment, offset);
@@ -309,6 +311,7 @@ static void segment_take_back(mp_segment_t *segment) {
 }
 
 static mp_payload_block_t *segment_take_warm(mp_segment_t *segment, uint32_t size_class) {
+  mp_lock_assert_held(&segment->lock);
   segment_heap_t *heap = &segment->heap;
   mp_payload_block_t *block = segment_pop(segment, &heap->warm[size_class]);
   if (block == NULL || !segment_is_big(size_class)) return block;
@@ -318,6 +321,7 @@ static mp_payload_block_t *segment_take_warm(mp_segment_t *segment, uint32_t siz
 }
 
 static mp_payload_block_t *segment_take_fresh(mp_segment_t *segment, uint32_t size_class) {
+  mp_lock_assert_held(&segment->lock);
   segment_heap_t *heap = &segment->heap;
   uint64_t offset = heap->fresh;
   if (segment_is_big(size_class)) offset = (offset + MP_PAGE - 1) / MP_PAGE * MP_PAGE;
@@ -350,17 +354,17 @@ mp_payload_block_t *mp_segment_take(mp_segment_t *segment, size_t bytes) {
   if (__builtin_add_overflow((uint64_t)bytes, sizeof(mp_payload_block_t), &total)) return NULL;
   uint32_t size_class = segment_class_for(total);
   if (size_class == MP_NUM_CLASSES) return NULL;
-  pthread_mutex_lock(&segment->lock);
+  mp_lock(&segment->lock);
   segment_take_back(segment);
   mp_payload_block_t *block = segment_take_of_class(segment, size_class);
-  pthread_mutex_unlock(&segment->lock);
+  mp_unlock(&segment->lock);
   if (block != NULL) mp_payload_block_init(block, bytes);
   return block;
 }
 
 void mp_segment_trim(mp_segment_t *segment) {
   segment_heap_t *heap = &segment->heap;
-  pthread_mutex_lock(&segment->lock);
+  mp_lock(&segment->lock);
   uint64_t excess = heap->least_idle;
   for (uint32_t i = MP_NUM_CLASSES; i-- > 0 && excess > 0 && segment_is_big(i);) {
     while (segment_class_bytes(i) <= excess && heap->warm[i] != 0) {
@@ -372,13 +376,13 @@ void mp_segment_trim(mp_segment_t *segment) {
   }
   segment_take_back(segment);
   heap->least_idle = heap->idle_bytes;
-  pthread_mutex_unlock(&segment->lock);
+  mp_unlock(&segment->lock);
 }
 
 size_t mp_segment_idle_bytes(mp_segment_t *segment) {
-  pthread_mutex_lock(&segment->lock);
+  mp_lock(&segment->lock);
   segment_take_back(segment);
   size_t bytes = segment->heap.idle_bytes;
-  pthread_mutex_unlock(&segment->lock);
+  mp_unlock(&segment->lock);
   return bytes;
 }

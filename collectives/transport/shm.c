@@ -59,6 +59,7 @@ static bool shm_await_room(shm_peer_t *peer) {
 // Into a ring with room. Under the send lock.
 static void shm_put(shm_t *self, shm_peer_t *peer, const mp_envelope_t *envelope,
                     mp_payload_block_t *block) {
+  mp_lock_assert_held(&self->world->peers[peer->rank].send_lock);
   mp_ring_slot_t *slot = &peer->out->slots[peer->head % MP_RING_SLOTS];
   slot->envelope = *envelope;
   slot->offset = 0;
@@ -134,7 +135,7 @@ static bool shm_catch_up(shm_t *self, shm_peer_t *peer) {
   if (!atomic_load_explicit(&peer->has_late, memory_order_relaxed)) return false;
   mp_peer_state_t *state = &self->world->peers[peer->rank];
   bool did = false;
-  pthread_mutex_lock(&state->send_lock);
+  mp_lock(&state->send_lock);
   while (peer->first_late != NULL) {
     if (!shm_is_in_vain(self, peer)) {
       if (!shm_await_room(peer)) break;
@@ -143,7 +144,7 @@ static bool shm_catch_up(shm_t *self, shm_peer_t *peer) {
     shm_drop_first_late(peer);
     did = true;
   }
-  pthread_mutex_unlock(&state->send_lock);
+  mp_unlock(&state->send_lock);
   if (did) mp_doorbell_ring(mp_segment_doorbell(peer->segment));
   return did;
 }

@@ -64,21 +64,23 @@ mp_status_t mp_world_create(uint32_t rank, uint32_t size, mp_world_t **out_world
   world->num_hosts = 1;
   world->generation = mp_process_generation();
   world->doorbell = &world->own_doorbell;
-  pthread_mutex_init(&world->inbox_lock, NULL);
-  pthread_mutex_init(&world->lock, NULL);
+  mp_lock_init(&world->inbox_lock, MP_LOCK_INBOX);
+  mp_lock_init(&world->lock, MP_LOCK_WORLD);
   pthread_condattr_t attributes;
   pthread_condattr_init(&attributes);
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
   pthread_cond_init(&world->changed, &attributes);
   pthread_condattr_destroy(&attributes);
   for (int i = 0; i < MP_CHANNEL_COUNT; ++i) {
-    pthread_mutex_init(&world->channels[i].calls, NULL);
+    mp_lock_init(&world->channels[i].calls, MP_LOCK_CHANNEL);
+  }
+  for (int i = 0; i < MP_CHANNEL_COUNT; ++i) {
     world->channels[i].was_told = mp_calloc(size, sizeof(bool));
     if (world->channels[i].was_told == NULL) goto no_memory;
   }
   world->peers = mp_calloc(size, sizeof(*world->peers));
   if (world->peers == NULL) goto no_memory;
-  for (uint32_t i = 0; i < size; ++i) pthread_mutex_init(&world->peers[i].send_lock, NULL);
+  for (uint32_t i = 0; i < size; ++i) mp_lock_init(&world->peers[i].send_lock, MP_LOCK_SEND);
   *out_world = world;
   return NULL;
 
@@ -105,6 +107,7 @@ void mp_world_release(mp_world_t *world) {
   if (world->is_started) {
     atomic_store(&world->must_stop, true);
     mp_world_ring(world);
+    mp_lock_assert_none_held();
     pthread_join(world->thread, NULL);
   }
   world_drop_packets(&world->inbox);
@@ -112,20 +115,20 @@ void mp_world_release(mp_world_t *world) {
   for (int i = 0; i < MP_CHANNEL_COUNT; ++i) {
     world_drop_packets(&world->channels[i].backlog);
     mp_free(world->channels[i].was_told);
-    pthread_mutex_destroy(&world->channels[i].calls);
+    mp_lock_deinit(&world->channels[i].calls);
   }
   for (uint32_t i = 0; i < world->num_transports; ++i) {
     world->transports[i]->ops->release(world->transports[i]);
   }
   for (uint32_t i = 0; world->peers != NULL && i < world->size; ++i) {
     mp_status_release(world->peers[i].why);
-    pthread_mutex_destroy(&world->peers[i].send_lock);
+    mp_lock_deinit(&world->peers[i].send_lock);
   }
   mp_free(world->peers);
   mp_segment_release(world->segment);
   pthread_cond_destroy(&world->changed);
-  pthread_mutex_destroy(&world->lock);
-  pthread_mutex_destroy(&world->inbox_lock);
+  mp_lock_deinit(&world->lock);
+  mp_lock_deinit(&world->inbox_lock);
   mp_free(world);
 }
 
@@ -136,10 +139,10 @@ void mp_world_ring(mp_world_t *world) {
 }
 
 static bool world_take_inbox(mp_world_t *world) {
-  pthread_mutex_lock(&world->inbox_lock);
+  mp_lock(&world->inbox_lock);
   mp_packet_list_t list = world->inbox;
   world->inbox = (mp_packet_list_t){0};
-  pthread_mutex_unlock(&world->inbox_lock);
+  mp_unlock(&world->inbox_lock);
   if (list.first == NULL) return false;
   for (mp_packet_node_t *node; (node = mp_packet_list_pop(&list)) != NULL;) {
     mp_world_arrive(world, &node->packet);
@@ -155,7 +158,7 @@ static mp_status_t world_loss_of(mp_world_t *world, uint32_t rank) {
 
 // Gives a channel's handler what has come before it, in order, then the losses.
 static void world_catch_up(mp_world_t *world, mp_channel_state_t *channel) {
-  pthread_mutex_lock(&channel->calls);
+  mp_lock(&channel->calls);
   while (channel->is_attached) {
     mp_packet_node_t *node = mp_packet_list_pop(&channel->backlog);
     if (node == NULL) break;
@@ -171,7 +174,7 @@ static void world_catch_up(mp_world_t *world, mp_channel_state_t *channel) {
     }
     mp_status_release(why);
   }
-  pthread_mutex_unlock(&channel->calls);
+  mp_unlock(&channel->calls);
 }
 
 static bool world_spread_news(mp_world_t *world) {
@@ -255,18 +258,18 @@ mp_status_t mp_world_start(mp_world_t *world) {
 // ---- Arrivals ----
 
 void mp_world_post(mp_world_t *world, mp_packet_t *packet) {
-  pthread_mutex_lock(&world->inbox_lock);
+  mp_lock(&world->inbox_lock);
   mp_packet_list_push(&world->inbox, (mp_packet_node_t *)packet);
-  pthread_mutex_unlock(&world->inbox_lock);
+  mp_unlock(&world->inbox_lock);
   mp_world_ring(world);
 }
 
 static void world_take_goodbye(mp_world_t *world, uint32_t from) {
   char name[MP_PEER_NAME_BYTES];
   mp_world_peer_name(world, from, name);
-  pthread_mutex_lock(&world->lock);
+  mp_lock(&world->lock);
   world->peers[from].has_left = true;
-  pthread_mutex_unlock(&world->lock);
+  mp_unlock(&world->lock);
   mp_world_lose(world, from, mp_status_make(MP_UNAVAILABLE, "%s has exited", name));
 }
 
@@ -285,25 +288,25 @@ void mp_world_arrive(mp_world_t *world, mp_packet_t *packet) {
     return;
   }
   mp_channel_state_t *channel = &world->channels[number];
-  pthread_mutex_lock(&channel->calls);
+  mp_lock(&channel->calls);
   if (channel->is_attached && channel->backlog.first == NULL) {
     channel->handler.deliver(channel->handler.context, packet);
   } else {
     mp_packet_list_push(&channel->backlog, node);
   }
-  pthread_mutex_unlock(&channel->calls);
+  mp_unlock(&channel->calls);
 }
 
 void mp_world_lose(mp_world_t *world, uint32_t rank, mp_status_t why) {
   mp_peer_state_t *peer = &world->peers[rank];
-  pthread_mutex_lock(&world->lock);
+  mp_lock(&world->lock);
   bool is_news = !atomic_load(&peer->is_gone);
   if (is_news) {
     peer->why = why;
     atomic_store_explicit(&peer->is_gone, true, memory_order_release);
     pthread_cond_broadcast(&world->changed);
   }
-  pthread_mutex_unlock(&world->lock);
+  mp_unlock(&world->lock);
   if (!is_news) {
     mp_status_release(why);
     return;
@@ -315,11 +318,11 @@ void mp_world_lose(mp_world_t *world, uint32_t rank, mp_status_t why) {
 void mp_world_attach(mp_world_t *world, mp_channel_t number, const mp_handler_t *handler) {
   if (world->generation != mp_process_generation()) return;
   mp_channel_state_t *channel = &world->channels[number];
-  pthread_mutex_lock(&channel->calls);
+  mp_lock(&channel->calls);
   channel->handler = *handler;
   channel->is_attached = true;
   memset(channel->was_told, 0, world->size * sizeof(bool));
-  pthread_mutex_unlock(&channel->calls);
+  mp_unlock(&channel->calls);
   atomic_store(&channel->has_news, true);
   mp_world_ring(world);
 }
@@ -327,9 +330,9 @@ void mp_world_attach(mp_world_t *world, mp_channel_t number, const mp_handler_t 
 void mp_world_detach(mp_world_t *world, mp_channel_t number) {
   if (world->generation != mp_process_generation()) return;
   mp_channel_state_t *channel = &world->channels[number];
-  pthread_mutex_lock(&channel->calls);
+  mp_lock(&channel->calls);
   channel->is_attached = false;
-  pthread_mutex_unlock(&channel->calls);
+  mp_unlock(&channel->calls);
 }
 
 // ---- Sending ----
@@ -348,12 +351,12 @@ static mp_status_t world_send_to_peer(mp_world_t *world, uint32_t to, const mp_e
   mp_peer_state_t *peer = &world->peers[to];
   // Who has left waits for our goodbye, and for nothing else.
   if (!is_last) MP_RETURN_IF_ERROR(world_loss_of(world, to));
-  pthread_mutex_lock(&peer->send_lock);
+  mp_lock(&peer->send_lock);
   mp_status_t status = peer->is_closed
                            ? mp_status_make(MP_UNAVAILABLE, "this process has left the job")
                            : peer->transport->ops->send(peer->transport, to, envelope, block);
   peer->is_closed = peer->is_closed || is_last;
-  pthread_mutex_unlock(&peer->send_lock);
+  mp_unlock(&peer->send_lock);
   return status;
 }
 
@@ -375,10 +378,10 @@ bool mp_world_is_goodbye(const mp_envelope_t *envelope) {
 }
 
 void mp_world_say_goodbye(mp_world_t *world) {
-  pthread_mutex_lock(&world->lock);
+  mp_lock(&world->lock);
   bool is_first = !world->has_said_goodbye;
   world->has_said_goodbye = true;
-  pthread_mutex_unlock(&world->lock);
+  mp_unlock(&world->lock);
   mp_envelope_t goodbye = {.channel = MP_CHANNEL_WORLD, .words = {MP_WORLD_GOODBYE}};
   for (uint32_t rank = 0; is_first && rank < world->size; ++rank) {
     // If it cannot be sent, nobody is there to miss it.
@@ -396,7 +399,7 @@ bool mp_world_wait_changed(mp_world_t *world, double deadline) {
   double nanoseconds = (double)until.tv_nsec + (left - floor(left)) * 1e9;
   until.tv_sec += (time_t)left + (nanoseconds >= 1e9);
   until.tv_nsec = (long)(nanoseconds >= 1e9 ? nanoseconds - 1e9 : nanoseconds);
-  pthread_cond_timedwait(&world->changed, &world->lock, &until);
+  (void)mp_lock_wait_until(&world->lock, &world->changed, &until);
   return true;
 }
 
@@ -408,6 +411,7 @@ static bool world_is_drained(mp_world_t *world) {
 }
 
 bool mp_world_drain(mp_world_t *world, double timeout_s) {
+  mp_lock_assert_none_held();
   double deadline = mp_clock_seconds() + timeout_s;
   // Rare and short: at leaving only.
   for (struct timespec pause = {.tv_nsec = 20000}; !world_is_drained(world);) {
@@ -421,7 +425,7 @@ bool mp_world_drain(mp_world_t *world, double timeout_s) {
 bool mp_world_await_goodbyes(mp_world_t *world, double timeout_s) {
   double deadline = mp_clock_seconds() + timeout_s;
   bool in_time = true;
-  pthread_mutex_lock(&world->lock);
+  mp_lock(&world->lock);
   for (uint32_t rank = 0; rank < world->size && in_time;) {
     if (rank == world->rank || atomic_load(&world->peers[rank].is_gone)) {
       ++rank;
@@ -429,6 +433,6 @@ bool mp_world_await_goodbyes(mp_world_t *world, double timeout_s) {
       in_time = mp_world_wait_changed(world, deadline);
     }
   }
-  pthread_mutex_unlock(&world->lock);
+  mp_unlock(&world->lock);
   return in_time;
 }

@@ -9,14 +9,15 @@
 #include "sim/base/str.h"
 
 void mp_world_take_blob(mp_world_t *world, mp_packet_node_t *node) {
-  pthread_mutex_lock(&world->lock);
+  mp_lock(&world->lock);
   mp_packet_list_push(&world->blobs, node);
   pthread_cond_broadcast(&world->changed);
-  pthread_mutex_unlock(&world->lock);
+  mp_unlock(&world->lock);
 }
 
 // Moves the blobs of call `number` out of the world's list into `found`. Under the lock.
 static void world_exchange_collect(mp_world_t *world, uint64_t number, mp_packet_node_t **found) {
+  mp_lock_assert_held(&world->lock);
   mp_packet_list_t rest = {0};
   for (mp_packet_node_t *node; (node = mp_packet_list_pop(&world->blobs)) != NULL;) {
     if (node->packet.envelope.key[0] == number && found[node->packet.from] == NULL) {
@@ -51,7 +52,7 @@ static mp_status_t world_exchange_await_blobs(mp_world_t *world, uint64_t number
                                               mp_packet_node_t **found) {
   double deadline = mp_clock_seconds() + timeout_s;
   mp_status_t status = NULL;
-  pthread_mutex_lock(&world->lock);
+  mp_lock(&world->lock);
   while (status == NULL) {
     world_exchange_collect(world, number, found);
     uint32_t missing = 0;
@@ -67,7 +68,7 @@ static mp_status_t world_exchange_await_blobs(mp_world_t *world, uint64_t number
       status = world_exchange_name_missing(world, found, timeout_s);
     }
   }
-  pthread_mutex_unlock(&world->lock);
+  mp_unlock(&world->lock);
   return status;
 }
 
@@ -102,9 +103,10 @@ mp_status_t mp_world_exchange(mp_world_t *world, const void *bytes, size_t size,
     return mp_status_make(MP_FAILED_PRECONDITION,
                           "this is a forked child: it has no part in its parent's job");
   }
-  pthread_mutex_lock(&world->lock);
+  mp_lock_assert_none_held();
+  mp_lock(&world->lock);
   uint64_t number = world->num_exchanges++;
-  pthread_mutex_unlock(&world->lock);
+  mp_unlock(&world->lock);
   mp_packet_node_t **found = mp_calloc(world->size, sizeof(mp_packet_node_t *));
   MP_RETURN_IF_NULL(found);
   mp_payload_t *payload = NULL;

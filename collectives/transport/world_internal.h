@@ -7,10 +7,10 @@
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_WORLD_INTERNAL_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_WORLD_INTERNAL_H_
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "collectives/transport/transport.h"
+#include "sim/base/lock.h"
 
 typedef struct mp_packet_node_s {
   mp_packet_t packet;
@@ -26,7 +26,7 @@ typedef struct {
 } mp_packet_list_t;
 
 typedef struct {
-  pthread_mutex_t calls;
+  mp_lock_t calls;
   mp_handler_t handler;
   bool is_attached;
   bool *was_told;  // of each rank's loss
@@ -37,7 +37,7 @@ typedef struct {
 typedef struct {
   mp_peer_t peer;
   mp_transport_t *transport;  // NULL: this rank itself
-  pthread_mutex_t send_lock;
+  mp_lock_t send_lock;
   bool is_closed;  // by our goodbye; under send_lock
   atomic_bool is_gone;
   bool has_left;    // of its own will
@@ -56,10 +56,10 @@ struct mp_world_s {
   atomic_uint num_transports;
   mp_channel_state_t channels[MP_CHANNEL_COUNT];
 
-  pthread_mutex_t inbox_lock;
+  mp_lock_t inbox_lock;
   mp_packet_list_t inbox;
 
-  pthread_mutex_t lock;
+  mp_lock_t lock;
   pthread_cond_t changed;  // an exchange packet came, or a peer went
   mp_packet_list_t blobs;  // of exchanges, in order of arrival
   uint64_t num_exchanges;  // calls so far

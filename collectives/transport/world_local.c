@@ -13,7 +13,7 @@
 // All worlds of one mp_worlds_create_local, for as long as one of them is open.
 typedef struct {
   atomic_uint references;
-  pthread_mutex_t lock;  // of worlds[]
+  mp_lock_t lock;  // of worlds[]
   uint32_t size;
   mp_world_t *worlds[];  // NULL once closed
 } local_job_t;
@@ -26,7 +26,7 @@ typedef struct {
 
 static void world_local_release_job(local_job_t *job) {
   if (atomic_fetch_sub(&job->references, 1) != 1) return;
-  pthread_mutex_destroy(&job->lock);
+  mp_lock_deinit(&job->lock);
   mp_free(job);
 }
 
@@ -51,7 +51,7 @@ static mp_status_t world_local_send(mp_transport_t *transport, uint32_t to,
   local_transport_t *self = (local_transport_t *)transport;
   const mp_world_t *own = self->world;
   mp_status_t status = NULL;
-  pthread_mutex_lock(&self->job->lock);
+  mp_lock(&self->job->lock);
   mp_world_t *other = self->job->worlds[to];
   if (other != NULL) {
     mp_packet_t *packet = world_local_copy_packet(other, own->rank, envelope, block);
@@ -61,7 +61,7 @@ static mp_status_t world_local_send(mp_transport_t *transport, uint32_t to,
       mp_world_post(other, packet);
     }
   }
-  pthread_mutex_unlock(&self->job->lock);
+  mp_unlock(&self->job->lock);
   return status;
 }
 
@@ -138,7 +138,7 @@ mp_status_t mp_worlds_create_local(uint32_t size, uint32_t ranks_per_host,
   local_job_t *job = mp_calloc(1, sizeof(*job) + size * sizeof(mp_world_t *));
   MP_RETURN_IF_NULL(job);
   atomic_init(&job->references, 1);
-  pthread_mutex_init(&job->lock, NULL);
+  mp_lock_init(&job->lock, MP_LOCK_LOCAL_JOB);
   job->size = size;
   mp_status_t status = NULL;
   for (uint32_t i = 0; i < size && status == NULL; ++i) {
@@ -164,8 +164,8 @@ void mp_world_close(mp_world_t *world) {
   mp_world_say_goodbye(world);
   (void)mp_world_drain(world, 10);
   local_transport_t *transport = (local_transport_t *)world->transports[0];
-  pthread_mutex_lock(&transport->job->lock);
+  mp_lock(&transport->job->lock);
   transport->job->worlds[world->rank] = NULL;
-  pthread_mutex_unlock(&transport->job->lock);
+  mp_unlock(&transport->job->lock);
   mp_world_release(world);
 }

@@ -26,7 +26,7 @@ mp_status_t mp_buffer_make(mp_memory_t *memory, mp_dtype_t dtype, const int64_t 
   (void)mp_type_num_bytes(&buffer->type, &bytes);  // checked by whoever made the storage
   buffer->bytes = (uint64_t)bytes;
   buffer->definition = mp_event_retain(definition);
-  pthread_mutex_init(&buffer->lock, NULL);
+  mp_lock_init(&buffer->lock, MP_LOCK_BUFFER);
   buffer->storage = storage;
   mp_client_hold(mp_device_client(memory->device));
   *out_buffer = buffer;
@@ -143,7 +143,7 @@ void mp_buffer_release(mp_buffer_t *buffer) {
   if (atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel) != 1) return;
   if (!buffer->is_deleted) mp_storage_release(buffer->storage);
   mp_event_release(buffer->definition);
-  pthread_mutex_destroy(&buffer->lock);
+  mp_lock_deinit(&buffer->lock);
   mp_client_t *client = mp_device_client(buffer->memory->device);
   mp_free(buffer);
   mp_client_unhold(client);
@@ -168,12 +168,12 @@ mp_event_t *mp_buffer_definition(const mp_buffer_t *buffer) {
 // In a forked child another thread may have held the lock for ever; there is only one thread there.
 static bool buffer_lock(mp_buffer_t *buffer) {
   if (mp_client_is_forked(mp_device_client(buffer->memory->device))) return false;
-  pthread_mutex_lock(&buffer->lock);
+  mp_lock(&buffer->lock);
   return true;
 }
 
 static void buffer_unlock(mp_buffer_t *buffer, bool locked) {
-  if (locked) pthread_mutex_unlock(&buffer->lock);
+  if (locked) mp_unlock(&buffer->lock);
 }
 
 void mp_buffer_delete(mp_buffer_t *buffer) {
@@ -205,13 +205,13 @@ static mp_status_t buffer_deleted_error(const mp_buffer_t *buffer) {
 
 mp_status_t mp_buffer_hold_storage(mp_buffer_t *buffer, mp_storage_t **out_storage) {
   mp_status_t status = NULL;
-  pthread_mutex_lock(&buffer->lock);
+  mp_lock(&buffer->lock);
   if (buffer->is_deleted) {
     status = buffer_deleted_error(buffer);
   } else {
     *out_storage = mp_storage_retain(buffer->storage);
   }
-  pthread_mutex_unlock(&buffer->lock);
+  mp_unlock(&buffer->lock);
   return status;
 }
 
@@ -245,7 +245,7 @@ void mp_buffer_release_external(mp_buffer_t *buffer) {
 mp_status_t mp_buffer_take(mp_buffer_t *buffer, bool donate, uint64_t claim, mp_take_t *out_take,
                            mp_storage_t **out_storage) {
   mp_status_t status = NULL;
-  pthread_mutex_lock(&buffer->lock);
+  mp_lock(&buffer->lock);
   if (buffer->is_deleted) {
     if (buffer->claim == claim) {
       status = mp_status_make(MP_INVALID_ARGUMENT,
@@ -266,18 +266,18 @@ mp_status_t mp_buffer_take(mp_buffer_t *buffer, bool donate, uint64_t claim, mp_
     buffer->is_deleted = true;
     buffer->claim = claim;
   }
-  pthread_mutex_unlock(&buffer->lock);
+  mp_unlock(&buffer->lock);
   return status;
 }
 
 mp_storage_t *mp_buffer_untake(mp_buffer_t *buffer, mp_storage_t *storage) {
-  pthread_mutex_lock(&buffer->lock);
+  mp_lock(&buffer->lock);
   const bool was_donated = buffer->is_deleted && buffer->claim != 0;
   if (was_donated) buffer->claim = 0;
   if (was_donated && !buffer->is_unwanted) {
     buffer->is_deleted = false;
     storage = NULL;  // its hold is the buffer's again
   }
-  pthread_mutex_unlock(&buffer->lock);
+  mp_unlock(&buffer->lock);
   return storage;
 }

@@ -11,7 +11,7 @@ struct mp_buffer_s {
   mp_type_t type;
   uint64_t bytes;
   mp_event_t *definition;
-  pthread_mutex_t lock;   // of all below; a leaf but for the memory's
+  mp_lock_t lock;         // of all below; a leaf but for the memory's
   mp_storage_t *storage;  // valid while not deleted or externals != 0; NULL: an error buffer
   bool is_deleted;        // then the buffer's own hold on the storage is gone
   bool is_unwanted;       // its user deleted it while a launch had taken it as a donation

@@ -21,7 +21,7 @@ static mp_status_t client_make_queues(mp_client_t *client, const mp_pod_machine_
     mp_core_queue_t *queue = &client->queues[i];
     queue->client = client;
     queue->index = i;
-    pthread_mutex_init(&queue->lock, NULL);
+    mp_lock_init(&queue->lock, MP_LOCK_QUEUE);
     queue->num_workers = 1;
     if (machine->num_core_groups > 0) {
       queue->num_workers = (uint32_t)mp_pod_core_group(client->pod, (int32_t)i)->num_workers;
@@ -51,7 +51,7 @@ static mp_status_t client_make_workers(mp_client_t *client, const mp_pod_machine
 static void client_make_local(mp_client_t *client, mp_device_t *device, uint32_t index) {
   int32_t group = device->info->core_group;
   device->queue = &client->queues[group >= 0 && (uint32_t)group < client->num_queues ? group : 0];
-  pthread_mutex_init(&device->lock, NULL);
+  mp_lock_init(&device->lock, MP_LOCK_DEVICE);
   device->memories = &client->memories[index * MP_MEMORY_SPACE_COUNT];
   for (int space = 0; space < MP_MEMORY_SPACE_COUNT; ++space) {
     mp_memory_init(&device->memories[space], device, (mp_memory_space_t)space,
@@ -174,8 +174,8 @@ mp_status_t mp_client_create_in(const mp_options_t *options, mp_world_t *world,
   atomic_init(&client->holds, 1);
   client->generation = mp_process_generation();
   client->world = world;
-  pthread_mutex_init(&client->launch_lock, NULL);
-  pthread_mutex_init(&client->jobs.lock, NULL);
+  mp_lock_init(&client->launch_lock, MP_LOCK_LAUNCH);
+  mp_lock_init(&client->jobs.lock, MP_LOCK_JOBS);
   mp_status_t status = client_make(client, options);
   if (status != NULL) {
     mp_client_unhold(client);
@@ -193,7 +193,7 @@ static void client_destroy(mp_client_t *client) {
     for (int space = 0; space < MP_MEMORY_SPACE_COUNT; ++space) {
       mp_memory_deinit(&device->memories[space]);
     }
-    pthread_mutex_destroy(&device->lock);
+    mp_lock_deinit(&device->lock);
   }
   while (client->sets != NULL) {
     mp_device_set_t *next = client->sets->next;
@@ -203,11 +203,11 @@ static void client_destroy(mp_client_t *client) {
   mp_watch_stop(client->watch);
   mp_endpoint_release(client->endpoint);
   for (uint32_t i = 0; i < client->num_queues; ++i) {
-    pthread_mutex_destroy(&client->queues[i].lock);
+    mp_lock_deinit(&client->queues[i].lock);
   }
   mp_worker_free_inline(atomic_load(&client->spare_inline_worker));
-  pthread_mutex_destroy(&client->jobs.lock);
-  pthread_mutex_destroy(&client->launch_lock);
+  mp_lock_deinit(&client->jobs.lock);
+  mp_lock_deinit(&client->launch_lock);
   mp_free(client->memories);
   mp_free(client->devices);
   mp_free(client->workers);
@@ -232,9 +232,9 @@ static void client_cancel_runs(mp_client_t *client) {
   for (uint32_t i = 0; i < client->num_local; ++i) {
     mp_device_t *device = &client->devices[client->first_local + i];
     for (;;) {
-      pthread_mutex_lock(&device->lock);
+      mp_lock(&device->lock);
       mp_run_t *run = device->first;
-      pthread_mutex_unlock(&device->lock);
+      mp_unlock(&device->lock);
       if (run == NULL) break;
       // First out of its meeting: the others must not find it there.
       if (run->session != NULL) mp_session_poison(run->session, mp_status_retain(cause));
@@ -250,9 +250,9 @@ mp_client_t *mp_client_retain(mp_client_t *client) {
 }
 
 void mp_client_end(mp_client_t *client) {
-  pthread_mutex_lock(&client->launch_lock);
+  mp_lock(&client->launch_lock);
   atomic_store(&client->is_stopping, true);
-  pthread_mutex_unlock(&client->launch_lock);
+  mp_unlock(&client->launch_lock);
   mp_workers_stop(client);
   mp_job_drain(client);
   client_cancel_runs(client);

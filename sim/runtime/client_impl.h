@@ -2,9 +2,9 @@
 #ifndef MINIPOD_SIM_RUNTIME_CLIENT_IMPL_H_
 #define MINIPOD_SIM_RUNTIME_CLIENT_IMPL_H_
 
-#include <pthread.h>
 #include <stdatomic.h>
 
+#include "sim/base/lock.h"
 #include "sim/runtime/client.h"
 #include "sim/runtime/job.h"
 #include "sim/runtime/memory.h"
@@ -24,7 +24,7 @@ struct mp_device_s {
   mp_memory_t *memories;   // [MP_MEMORY_SPACE_COUNT]
 
   // The stream: runs in order. The first one is the only one that may execute.
-  pthread_mutex_t lock;
+  mp_lock_t lock;
   mp_run_t *first, *last;
   uint64_t enqueued;           // number of the newest run; under the client's launch lock
   _Atomic uint64_t completed;  // number of the newest run that is over
@@ -57,7 +57,7 @@ struct mp_client_s {
 
   // Launches enter all their devices' streams under this lock, so that any two launches have the
   // same order on all devices they share.
-  pthread_mutex_t launch_lock;
+  mp_lock_t launch_lock;
   mp_device_set_t *sets;                       // under launch_lock
   uint64_t num_launches;                       // under launch_lock
   _Atomic(mp_worker_t *) spare_inline_worker;  // kept for the next tiny launch

@@ -7,6 +7,7 @@
 // a job. With the launch lock held no launch can come, so this stays true but for what comes from
 // outside (events that are set), and runs that wait for those are taken as able to go on.
 static bool deadlock_is_quiet(const mp_client_t *client) {
+  mp_lock_assert_held(&client->launch_lock);
   if (atomic_load(&client->num_idle) != client->num_workers) return false;
   if (atomic_load(&client->num_inline_runs) != 0 || atomic_load(&client->jobs.count) != 0)
     return false;
@@ -18,11 +19,11 @@ static bool deadlock_is_quiet(const mp_client_t *client) {
 
 // The session, retained, that the first run of the device is parked in; NULL: not parked.
 static mp_session_t *deadlock_parked_session(mp_device_t *device) {
-  pthread_mutex_lock(&device->lock);
+  mp_lock(&device->lock);
   mp_run_t *run = device->first;
   mp_session_t *session = run == NULL ? NULL : mp_session_retain(run->session);
   uint32_t logical = run == NULL ? 0 : run->logical;
-  pthread_mutex_unlock(&device->lock);
+  mp_unlock(&device->lock);
   if (session == NULL || mp_session_is_parked(session, logical)) return session;
   mp_session_release(session);
   return NULL;
@@ -31,9 +32,9 @@ static mp_session_t *deadlock_parked_session(mp_device_t *device) {
 // True when `run` of this device, which has not come to a meeting point yet, may still do so.
 // `run` may be over by now, it is not looked at.
 static bool deadlock_may_come(mp_device_t *device, const mp_run_t *run) {
-  pthread_mutex_lock(&device->lock);
+  mp_lock(&device->lock);
   bool is_first = device->first == run;
-  pthread_mutex_unlock(&device->lock);
+  mp_unlock(&device->lock);
   if (is_first) return true;  // it waits for inputs
   mp_session_t *before = deadlock_parked_session(device);
   bool may = before == NULL || before->may_go_on;
@@ -43,11 +44,11 @@ static bool deadlock_may_come(mp_device_t *device, const mp_run_t *run) {
 
 static bool deadlock_may_go_on(mp_session_t *session) {
   for (uint32_t i = 0; i < session->num_participants; ++i) {
-    pthread_mutex_lock(&session->lock);
+    mp_lock(&session->lock);
     mp_participant_state_t state = session->states[i];
     const mp_run_t *run = session->runs[i];
     mp_device_t *device = run == NULL ? NULL : run->device;
-    pthread_mutex_unlock(&session->lock);
+    mp_unlock(&session->lock);
     if (state == MP_PARTICIPANT_ABSENT) return true;  // its launch may still come
     if (state == MP_PARTICIPANT_REMOTE) return true;
     if (state == MP_PARTICIPANT_ACTIVE && deadlock_may_come(device, run)) return true;
@@ -58,6 +59,7 @@ static bool deadlock_may_go_on(mp_session_t *session) {
 // A session, retained, that can never go on; NULL: there is none. Marks those that can, until no
 // more are found.
 static mp_session_t *deadlock_find_stuck(mp_client_t *client) {
+  mp_lock_assert_held(&client->launch_lock);
   mp_device_t *devices = &client->devices[client->first_local];
   for (uint32_t i = 0; i < client->num_local; ++i) {
     mp_session_t *session = deadlock_parked_session(&devices[i]);
@@ -83,16 +85,17 @@ static mp_session_t *deadlock_find_stuck(mp_client_t *client) {
 }
 
 void mp_deadlock_check(mp_client_t *client) {
+  mp_lock_assert_none_held();
   if (atomic_load(&client->num_idle) != client->num_workers) return;
   if (!atomic_load(&client->needs_look)) return;
   mp_session_t *stuck = NULL;
-  pthread_mutex_lock(&client->launch_lock);
+  mp_lock(&client->launch_lock);
   // When it is not quiet, whoever is at work still looks when he is done.
   if (atomic_load(&client->needs_look) && deadlock_is_quiet(client)) {
     atomic_store(&client->needs_look, false);
     stuck = deadlock_find_stuck(client);
   }
-  pthread_mutex_unlock(&client->launch_lock);
+  mp_unlock(&client->launch_lock);
   if (stuck != NULL) mp_session_poison_stuck(stuck);
   mp_session_release(stuck);
 }

@@ -98,7 +98,7 @@ static void (*const k_packets[])(mp_session_t *session, mp_packet_t *packet,
 void mp_session_deliver(mp_session_t *session, mp_packet_t *packet) {
   mp_device_list_t resumed = {0};
   const size_t kind = (size_t)mp_packet_kind(packet);
-  pthread_mutex_lock(&session->lock);
+  mp_lock(&session->lock);
   session->peers->num_changes += kind != MP_PACKET_ASK && kind != MP_PACKET_ANSWER;
   if (session->error != NULL || kind >= sizeof(k_packets) / sizeof(k_packets[0]) ||
       k_packets[kind] == NULL) {
@@ -106,19 +106,19 @@ void mp_session_deliver(mp_session_t *session, mp_packet_t *packet) {
   } else {
     k_packets[kind](session, packet, &resumed);
   }
-  pthread_mutex_unlock(&session->lock);
+  mp_unlock(&session->lock);
   mp_schedule(&resumed);
 }
 
 void mp_session_lose(mp_session_t *session, uint32_t rank, mp_status_t why) {
   mp_device_list_t resumed = {0};
-  pthread_mutex_lock(&session->lock);
+  mp_lock(&session->lock);
   // Who has left the launch is needed no more. The others hear of the loss themselves.
   const int64_t i = mp_peers_find(session->peers, rank);
   if (i >= 0 && !session->peers->has_left[i]) {
     session->peers->has_left[i] = true;
     mp_session_poison_quietly(session, mp_status_retain(why), &resumed);
   }
-  pthread_mutex_unlock(&session->lock);
+  mp_unlock(&session->lock);
   mp_schedule(&resumed);
 }

@@ -2,7 +2,7 @@
 #include "sim/base/alloc.h"
 #include "sim/base/hash.h"
 #include "sim/runtime/executable_impl.h"
-#include "sim/runtime/session.h"
+#include "sim/runtime/run.h"
 
 static uint32_t device_set_rank_of(const mp_client_t *client, uint32_t id) {
   return (uint32_t)client->devices[id].info->process_index;
@@ -22,6 +22,7 @@ static bool device_set_list_ranks(const mp_client_t *client, mp_device_set_t *se
 
 mp_status_t mp_device_set_get(mp_client_t *client, const uint32_t *ids, uint32_t num_devices,
                               mp_device_set_t **out_set) {
+  mp_lock_assert_held(&client->launch_lock);
   size_t bytes = num_devices * sizeof(*ids);
   for (mp_device_set_t *set = client->sets; set != NULL; set = set->next) {
     if (set->num_devices == num_devices && memcmp(set->ids, ids, bytes) == 0) {
@@ -100,6 +101,7 @@ static void device_set_forget(mp_device_set_t *set, mp_session_t *session) {
 
 void mp_device_set_join(mp_device_set_t *set, uint32_t logical, mp_session_t *session,
                         mp_run_t *run) {
+  mp_lock_assert_held(&mp_run_device(run)->client->launch_lock);
   set->num_launches[logical] += 1;
   if (mp_session_join(session, logical, run)) device_set_forget(set, session);
 }

@@ -35,13 +35,13 @@ mp_status_t mp_endpoint_open(mp_world_t *world, mp_client_t *client, double exit
     return status;
   }
   mp_router_t *router = endpoint->router;
-  pthread_mutex_lock(&router->lock);
+  mp_lock(&router->lock);
   router->exit_timeout_s = exit_timeout_s;
   endpoint->epoch = router->num_epochs++;
   endpoint->next = router->endpoints;
   router->endpoints = endpoint;
   endpoint_take_early(router, endpoint);
-  pthread_mutex_unlock(&router->lock);
+  mp_unlock(&router->lock);
   *out_endpoint = endpoint;
   return NULL;
 }
@@ -50,7 +50,7 @@ void mp_endpoint_close(mp_endpoint_t *endpoint) {
   if (endpoint == NULL || !endpoint->is_open) return;
   mp_router_t *router = endpoint->router;
   mp_session_t *forgotten = NULL;
-  pthread_mutex_lock(&router->lock);
+  mp_lock(&router->lock);
   mp_endpoint_t **link = &router->endpoints;
   while (*link != endpoint) link = &(*link)->next;
   *link = endpoint->next;
@@ -64,7 +64,7 @@ void mp_endpoint_close(mp_endpoint_t *endpoint) {
     mp_mail_clear(&queue->early);
     mp_free(queue);
   }
-  pthread_mutex_unlock(&router->lock);
+  mp_unlock(&router->lock);
   while (forgotten != NULL) {
     mp_session_t *next = mp_peers_next(forgotten->peers);
     mp_session_release(forgotten);
@@ -115,7 +115,7 @@ mp_status_t mp_endpoint_enter(mp_endpoint_t *endpoint, uint64_t devices, uint64_
                               mp_session_t *session) {
   mp_router_t *router = endpoint->router;
   mp_status_t status = NULL;
-  pthread_mutex_lock(&router->lock);
+  mp_lock(&router->lock);
   mp_launch_queue_t *queue = endpoint->is_open ? mp_router_get_queue(endpoint, devices) : NULL;
   if (queue == NULL) {
     status = endpoint->is_open ? mp_status_out_of_memory()
@@ -136,7 +136,7 @@ mp_status_t mp_endpoint_enter(mp_endpoint_t *endpoint, uint64_t devices, uint64_
       if (router->losses[rank] != NULL) mp_session_lose(session, rank, router->losses[rank]);
     }
   }
-  pthread_mutex_unlock(&router->lock);
+  mp_unlock(&router->lock);
   return status;
 }
 
@@ -169,34 +169,34 @@ static bool endpoint_unlink_session(mp_launch_queue_t *queue, const mp_session_t
 
 void mp_endpoint_leave(mp_endpoint_t *endpoint, mp_session_t *session) {
   bool was_there = false;
-  pthread_mutex_lock(&endpoint->router->lock);
+  mp_lock(&endpoint->router->lock);
   for (mp_launch_queue_t *queue = endpoint->queues; queue != NULL && !was_there;
        queue = queue->next) {
     was_there = endpoint_unlink_session(queue, session);
   }
-  pthread_mutex_unlock(&endpoint->router->lock);
+  mp_unlock(&endpoint->router->lock);
   if (was_there) mp_session_release(session);
 }
 
 void mp_endpoint_visit(mp_endpoint_t *endpoint, void (*visit)(mp_session_t *session, void *context),
                        void *context) {
-  pthread_mutex_lock(&endpoint->router->lock);
+  mp_lock(&endpoint->router->lock);
   mp_router_visit(endpoint, visit, context);
-  pthread_mutex_unlock(&endpoint->router->lock);
+  mp_unlock(&endpoint->router->lock);
 }
 
 bool mp_endpoint_linger(mp_endpoint_t *endpoint) {
-  pthread_mutex_lock(&endpoint->router->lock);
+  mp_lock(&endpoint->router->lock);
   mp_router_visit(endpoint, endpoint_cancel_incomplete, NULL);
   endpoint->is_lingering = mp_router_is_moving(endpoint);
   bool must_linger = endpoint->is_lingering;
-  pthread_mutex_unlock(&endpoint->router->lock);
+  mp_unlock(&endpoint->router->lock);
   return must_linger;
 }
 
 bool mp_endpoint_is_spent(mp_endpoint_t *endpoint) {
-  pthread_mutex_lock(&endpoint->router->lock);
+  mp_lock(&endpoint->router->lock);
   bool is_spent = endpoint->is_lingering && !mp_router_is_moving(endpoint);
-  pthread_mutex_unlock(&endpoint->router->lock);
+  mp_unlock(&endpoint->router->lock);
   return is_spent;
 }

@@ -7,6 +7,7 @@
 #include "sim/base/alloc.h"
 #include "sim/base/clock.h"
 #include "sim/base/futex.h"
+#include "sim/base/lock.h"
 #include "sim/base/process.h"
 
 // UNSET -> SETTING (one thread wins) -> SET (status may be read).
@@ -49,6 +50,7 @@ mp_event_t *mp_event_retain(mp_event_t *event) {
 
 // Calls back in the order of registration.
 static void event_run_waiters(event_waiter_t *newest, mp_status_t status) {
+  if (newest != NULL) mp_lock_assert_none_held();
   event_waiter_t *oldest = NULL;
   while (newest != NULL) {
     event_waiter_t *next = newest->next;
@@ -125,6 +127,7 @@ mp_status_t mp_event_await(mp_event_t *event) {
 bool mp_event_wait_for(mp_event_t *event, double seconds) {
   if (mp_event_is_ready(event)) return true;
   if (!(seconds > 0)) return false;
+  mp_lock_assert_none_held();
   double deadline = mp_clock_seconds() + fmin(seconds, 1e9);
   atomic_fetch_add(&event->sleepers, 1);
   bool ready = false;
@@ -154,6 +157,7 @@ mp_status_t mp_event_on_ready(mp_event_t *event, mp_event_callback_t callback, v
     }
     mp_free(waiter);  // set meanwhile
   }
+  mp_lock_assert_none_held();
   mp_event_retain(event);  // the callback may drop the caller's reference
   mp_status_t status = mp_event_status(event);
   callback(status, context);

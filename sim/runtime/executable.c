@@ -105,9 +105,9 @@ mp_status_t mp_executable_create(mp_client_t *client, mp_program_t *program,
   }
   if (status == NULL) status = mp_name_create(program->name, &executable->name);
   if (status == NULL) {
-    pthread_mutex_lock(&client->launch_lock);
+    mp_lock(&client->launch_lock);
     status = mp_device_set_get(client, assignment, count, &executable->set);
-    pthread_mutex_unlock(&client->launch_lock);
+    mp_unlock(&client->launch_lock);
   }
   if (status == NULL) {
     executable->client = client;

@@ -84,6 +84,7 @@ static size_t holders_merge_equal(holder_t *holders, size_t count) {
 }
 
 void mp_memory_describe_holders(const mp_memory_t *memory, mp_strbuf_t *out) {
+  mp_lock_assert_held(&memory->lock);
   size_t count = 0;
   for (const mp_span_t *b = memory->live; b != NULL; b = b->list_next) ++count;
   holder_t *holders = mp_calloc(count, sizeof(*holders));

@@ -12,7 +12,7 @@ static void job_link(mp_client_t *client, mp_job_t *job) {
   mp_job_list_t *jobs = &client->jobs;
   mp_core_queue_t *queue = job->queue;
   uint32_t num_parts = job->num_parts;
-  pthread_mutex_lock(&jobs->lock);
+  mp_lock(&jobs->lock);
   job->is_linked = true;
   job->next = NULL;
   job->prev = jobs->last;
@@ -23,7 +23,7 @@ static void job_link(mp_client_t *client, mp_job_t *job) {
   }
   jobs->last = job;
   atomic_fetch_add(&jobs->count, 1);
-  pthread_mutex_unlock(&jobs->lock);
+  mp_unlock(&jobs->lock);
   if (queue != NULL) {
     mp_core_queue_wake(queue, num_parts);
   } else {
@@ -50,7 +50,7 @@ static void job_drop(mp_job_t *job) {
 // of its own.
 static void job_unlink(mp_client_t *client, mp_job_t *job) {
   mp_job_list_t *jobs = &client->jobs;
-  pthread_mutex_lock(&jobs->lock);
+  mp_lock(&jobs->lock);
   bool was_linked = job->is_linked;
   if (was_linked) {
     *(job->prev != NULL ? &job->prev->next : &jobs->first) = job->next;
@@ -58,7 +58,7 @@ static void job_unlink(mp_client_t *client, mp_job_t *job) {
     job->is_linked = false;
     atomic_fetch_sub(&jobs->count, 1);
   }
-  pthread_mutex_unlock(&jobs->lock);
+  mp_unlock(&jobs->lock);
   if (was_linked) job_drop(job);
 }
 
@@ -68,6 +68,7 @@ static void job_fail(mp_job_t *job, mp_status_t error) {
 }
 
 static void job_do_parts(mp_worker_t *self, mp_job_t *job) {
+  mp_lock_assert_none_held();
   void *scratch = NULL;
   if (job->scratch_bytes != 0) {
     scratch = self == NULL ? NULL : mp_worker_scratch(self, job->scratch_bytes);
@@ -125,11 +126,11 @@ static bool job_may_help(const mp_worker_t *self, const mp_job_t *job) {
 static mp_job_t *job_find(mp_client_t *client, const mp_worker_t *self, bool take) {
   mp_job_list_t *jobs = &client->jobs;
   if (atomic_load(&jobs->count) == 0) return NULL;
-  pthread_mutex_lock(&jobs->lock);
+  mp_lock(&jobs->lock);
   mp_job_t *job = jobs->first;
   while (job != NULL && !job_may_help(self, job)) job = job->next;
   if (job != NULL && take) atomic_fetch_add(&job->references, 1);
-  pthread_mutex_unlock(&jobs->lock);
+  mp_unlock(&jobs->lock);
   return job;
 }
 

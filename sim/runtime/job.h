@@ -7,12 +7,11 @@
 #ifndef MINIPOD_SIM_RUNTIME_JOB_H_
 #define MINIPOD_SIM_RUNTIME_JOB_H_
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sim/base/status.h"
+#include "sim/base/lock.h"
 
 typedef struct mp_client_s mp_client_t;
 typedef struct mp_core_queue_s mp_core_queue_t;
@@ -38,7 +37,7 @@ struct mp_job_s {
 };
 
 typedef struct {
-  pthread_mutex_t lock;
+  mp_lock_t lock;
   mp_job_t *first, *last;
   atomic_uint count;
 } mp_job_list_t;

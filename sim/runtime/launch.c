@@ -284,6 +284,7 @@ static const uint32_t *launch_devices_of(const mp_executable_t *executable,
 // The launch does not happen on these devices; others may have begun it. Under the launch lock.
 static void launch_tell_others(mp_executable_t *executable, const mp_launch_t *launch,
                                mp_status_t error) {
+  mp_lock_assert_held(&executable->client->launch_lock);
   uint32_t count;
   const uint32_t *logical = launch_devices_of(executable, launch, &count);
   for (uint32_t i = 0; i < count && executable->has_collectives; ++i) {
@@ -295,12 +296,13 @@ void mp_executable_refuse(mp_executable_t *executable, const mp_launch_t *launch
                           mp_status_t error) {
   mp_client_t *client = executable->client;
   if (mp_client_is_forked(client)) return;
-  pthread_mutex_lock(&client->launch_lock);
+  mp_lock(&client->launch_lock);
   if (!mp_client_is_stopping(client)) launch_tell_others(executable, launch, error);
-  pthread_mutex_unlock(&client->launch_lock);
+  mp_unlock(&client->launch_lock);
 }
 
 static mp_status_t launch_prepare_and_commit(launching_t *l) {
+  mp_lock_assert_held(&l->executable->client->launch_lock);
   mp_client_t *client = l->executable->client;
   if (mp_client_is_stopping(client)) {
     return mp_status_make(MP_FAILED_PRECONDITION, "%s: its client was closed",
@@ -348,9 +350,9 @@ static mp_status_t launch_run(launching_t *l, mp_buffer_t **const *out_results,
                               mp_event_t **out_done) {
   mp_client_t *client = l->executable->client;
   mp_worker_t *inline_worker = mp_inline_get(l->executable, l->num_shares);
-  pthread_mutex_lock(&client->launch_lock);
+  mp_lock(&client->launch_lock);
   mp_status_t status = launch_prepare_and_commit(l);
-  pthread_mutex_unlock(&client->launch_lock);
+  mp_unlock(&client->launch_lock);
   if (status == NULL) {
     for (uint32_t i = 0; i < l->num_shares; ++i) {
       share_t *share = &l->shares[i];

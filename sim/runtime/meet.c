@@ -19,6 +19,7 @@ static mp_status_t meet_run_chunk(mp_job_t *job, uint32_t part, void *scratch) {
 // The end of a meeting that the caller held: the others go on.
 static void meet_let_go(mp_session_t *session, const mp_meeting_t *meeting,
                         const mp_arrival_t *caller, mp_device_list_t *resumed) {
+  mp_lock_assert_held(&session->lock);
   for (uint32_t i = 0; i < meeting->num_members; ++i) {
     if (meeting->arrivals[i] != NULL) meeting->arrivals[i]->is_over = true;
   }
@@ -36,10 +37,10 @@ static mp_status_t meet_hold_meeting(mp_session_t *session, mp_worker_t *self,
   };
   mp_status_t status = mp_job_attend(self->client, self, &job.job);
   mp_device_list_t resumed = {0};
-  pthread_mutex_lock(&session->lock);
+  mp_lock(&session->lock);
   meet_let_go(session, meeting, caller, &resumed);
   if (status != NULL) mp_session_poison_locked(session, mp_status_retain(status), &resumed);
-  pthread_mutex_unlock(&session->lock);
+  mp_unlock(&session->lock);
   mp_meeting_release(meeting);
   mp_schedule(&resumed);
   return status;
@@ -49,14 +50,14 @@ static mp_status_t meet_hold_meeting(mp_session_t *session, mp_worker_t *self,
 static mp_status_t meet_end_remote(mp_session_t *session, mp_remote_collective_t *remote,
                                    mp_status_t status) {
   mp_device_list_t resumed = {0};
-  pthread_mutex_lock(&session->lock);
+  mp_lock(&session->lock);
   meet_let_go(session, remote->meeting, remote->holder, &resumed);
   remote->holder->is_over = true;
   remote->holder->remote = NULL;
   mp_remote_collective_end(session->peers, remote);
   if (status != NULL) mp_session_poison_locked(session, mp_status_retain(status), &resumed);
   session->peers->num_changes += 1;
-  pthread_mutex_unlock(&session->lock);
+  mp_unlock(&session->lock);
   mp_schedule(&resumed);
   return status;
 }
@@ -66,7 +67,7 @@ static mp_status_t meet_end_remote(mp_session_t *session, mp_remote_collective_t
 static mp_status_t meet_await_payloads(mp_session_t *session, mp_remote_collective_t *remote,
                                        bool *out_has_all) {
   mp_device_list_t resumed = {0};
-  pthread_mutex_lock(&session->lock);
+  mp_lock(&session->lock);
   mp_status_t status = mp_status_retain(session->error);
   *out_has_all = status == NULL && mp_remote_collective_has_all(remote);
   if (status == NULL && !*out_has_all) {
@@ -74,7 +75,7 @@ static mp_status_t meet_await_payloads(mp_session_t *session, mp_remote_collecti
     session->peers->num_changes += 1;
     mp_session_poison_if_stuck(session, &resumed);
   }
-  pthread_mutex_unlock(&session->lock);
+  mp_unlock(&session->lock);
   mp_schedule(&resumed);
   return status;
 }
@@ -107,12 +108,12 @@ static mp_status_t meet_set_out(mp_session_t *session, mp_worker_t *self, mp_mee
                                 mp_arrival_t *arrival, mp_arrived_t *out_arrived) {
   mp_remote_collective_t *remote = NULL;
   mp_device_list_t resumed = {0};
-  pthread_mutex_lock(&session->lock);
+  mp_lock(&session->lock);
   mp_status_t status =
       mp_remote_collective_begin(session->peers, meeting, arrival, session->names, &remote);
   if (status != NULL) mp_session_resume_members(session, meeting, arrival, &resumed);
   if (status != NULL) mp_session_poison_locked(session, mp_status_retain(status), &resumed);
-  pthread_mutex_unlock(&session->lock);
+  mp_unlock(&session->lock);
   mp_schedule(&resumed);
   if (status != NULL) {
     mp_meeting_release(meeting);
@@ -120,9 +121,9 @@ static mp_status_t meet_set_out(mp_session_t *session, mp_worker_t *self, mp_mee
   }
   arrival->remote = remote;
   // Only now: what differs from what has come is the remote collective's own failure.
-  pthread_mutex_lock(&session->lock);
+  mp_lock(&session->lock);
   status = mp_remote_collective_take_early(session->peers, remote);
-  pthread_mutex_unlock(&session->lock);
+  mp_unlock(&session->lock);
   if (status != NULL) return meet_end_remote(session, remote, status);
   return meet_go_through(session, self, remote, false, out_arrived);
 }
@@ -131,10 +132,10 @@ static mp_status_t meet_set_out(mp_session_t *session, mp_worker_t *self, mp_mee
 // remote collective, and the others wait no more.
 static mp_status_t meet_go_on(mp_session_t *session, mp_worker_t *self,
                               mp_remote_collective_t *remote, mp_arrived_t *out_arrived) {
-  pthread_mutex_lock(&session->lock);
+  mp_lock(&session->lock);
   mp_status_t status = mp_status_retain(session->error);
   if (status == NULL) remote->is_ready = false;
-  pthread_mutex_unlock(&session->lock);
+  mp_unlock(&session->lock);
   return status != NULL ? status : meet_go_through(session, self, remote, true, out_arrived);
 }
 
@@ -151,14 +152,14 @@ mp_status_t mp_session_meet(mp_session_t *session, mp_worker_t *self, mp_arrival
   }
   mp_device_list_t resumed = {0};
   mp_meeting_t *meeting = NULL;
-  pthread_mutex_lock(&session->lock);
+  mp_lock(&session->lock);
   mp_status_t status = mp_status_retain(session->error);
   if (status == NULL) status = mp_rendezvous_arrive(&session->rendezvous, arrival, &meeting);
   if (status == NULL && meeting == NULL) {
     mp_session_park(session, logical);
     mp_session_poison_if_stuck(session, &resumed);
   }
-  pthread_mutex_unlock(&session->lock);
+  mp_unlock(&session->lock);
   // From here on a parked run may be on another thread.
   mp_schedule(&resumed);
   if (status != NULL) return status;
@@ -173,6 +174,7 @@ mp_status_t mp_session_meet(mp_session_t *session, mp_worker_t *self, mp_arrival
 // ---- Messages ----
 
 void mp_session_post(mp_session_t *session, mp_message_t *message, mp_device_list_t *resumed) {
+  mp_lock_assert_held(&session->lock);
   mp_receiver_t *receiver = mp_mailbox_post(&session->mailbox, message);
   if (receiver != NULL) mp_session_resume(session, receiver->target, resumed);
 }
@@ -205,23 +207,23 @@ mp_status_t mp_session_send(mp_session_t *session, const mp_collective_t *collec
   mp_device_list_t resumed = {0};
   mp_message_t *message;
   MP_RETURN_IF_ERROR(mp_message_create(collective, source, target, inputs, &message));
-  pthread_mutex_lock(&session->lock);
+  mp_lock(&session->lock);
   mp_session_post(session, message, &resumed);
-  pthread_mutex_unlock(&session->lock);
+  mp_unlock(&session->lock);
   mp_schedule(&resumed);
   return NULL;
 }
 
 void mp_session_receive(mp_session_t *session, mp_receiver_t *receiver, mp_arrived_t *out_arrived) {
   mp_device_list_t resumed = {0};
-  pthread_mutex_lock(&session->lock);
+  mp_lock(&session->lock);
   // In a poisoned session nobody parks: the run notices it at its next command.
   bool goes_on = session->error != NULL || mp_mailbox_receive(&session->mailbox, receiver);
   if (!goes_on) {
     mp_session_park(session, receiver->target);
     mp_session_poison_if_stuck(session, &resumed);
   }
-  pthread_mutex_unlock(&session->lock);
+  mp_unlock(&session->lock);
   mp_schedule(&resumed);
   *out_arrived = goes_on ? MP_ARRIVED_GO_ON : MP_ARRIVED_PARKED;
 }

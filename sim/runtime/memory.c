@@ -16,12 +16,12 @@ enum {
 void mp_memory_init(mp_memory_t *memory, mp_device_t *device, mp_memory_space_t space,
                     uint64_t capacity) {
   *memory = (mp_memory_t){.device = device, .space = space, .capacity = capacity};
-  pthread_mutex_init(&memory->lock, NULL);
+  mp_lock_init(&memory->lock, MP_LOCK_MEMORY);
 }
 
 void mp_memory_deinit(mp_memory_t *memory) {
   mp_heap_release(memory->heap);
-  pthread_mutex_destroy(&memory->lock);
+  mp_lock_deinit(&memory->lock);
 }
 
 void mp_memory_describe(const mp_memory_t *memory, mp_strbuf_t *out) {
@@ -31,6 +31,7 @@ void mp_memory_describe(const mp_memory_t *memory, mp_strbuf_t *out) {
 
 static mp_status_t memory_exhausted(const mp_memory_t *memory, uint64_t bytes,
                                     const mp_label_t *label, const char *reason) {
+  mp_lock_assert_held(&memory->lock);
   mp_strbuf_t text;
   mp_strbuf_init(&text);
   mp_strbuf_printf(&text, "out of memory: %" PRIu64 " bytes for ", bytes);
@@ -57,6 +58,7 @@ static mp_status_t memory_exhausted(const mp_memory_t *memory, uint64_t bytes,
 // Adds to the books, or says why not. What the described capacities allow may still be more than
 // the machine has: then it is refused here and not by the kernel's out-of-memory killer.
 static mp_status_t memory_charge(mp_memory_t *memory, uint64_t bytes, const mp_label_t *label) {
+  mp_lock_assert_held(&memory->lock);
   if (bytes > memory->capacity || memory->in_use > memory->capacity - bytes) {
     return memory_exhausted(memory, bytes, label, NULL);
   }
@@ -78,11 +80,13 @@ static mp_status_t memory_charge(mp_memory_t *memory, uint64_t bytes, const mp_l
 }
 
 static void memory_discharge(mp_memory_t *memory, uint64_t bytes) {
+  mp_lock_assert_held(&memory->lock);
   memory->in_use -= bytes;
   atomic_fetch_sub(&mp_device_client(memory->device)->bytes_in_use, bytes);
 }
 
 static void memory_add_live(mp_memory_t *memory, mp_span_t *block, const mp_label_t *label) {
+  mp_lock_assert_held(&memory->lock);
   block->label = label;
   block->list_prev = NULL;
   block->list_next = memory->live;
@@ -91,6 +95,7 @@ static void memory_add_live(mp_memory_t *memory, mp_span_t *block, const mp_labe
 }
 
 static void memory_remove_live(mp_memory_t *memory, mp_span_t *block) {
+  mp_lock_assert_held(&memory->lock);
   if (block->list_prev != NULL) {
     block->list_prev->list_next = block->list_next;
   } else {
@@ -135,6 +140,7 @@ static mp_status_t memory_alloc_locked(mp_memory_t *memory, uint64_t bytes, uint
 }
 
 static void memory_trim_locked(mp_memory_t *memory) {
+  mp_lock_assert_held(&memory->lock);
   uint64_t before = mp_heap_idle_bytes(memory->heap);
   mp_heap_trim(memory->heap, mp_device_completed(memory->device));
   uint64_t given = before - mp_heap_idle_bytes(memory->heap);
@@ -150,19 +156,19 @@ static void memory_make_room(mp_client_t *client) {
   if (idle < MP_IDLE_FLOOR) return;
   for (uint32_t i = 0; i < client->num_local * MP_MEMORY_SPACE_COUNT; ++i) {
     mp_memory_t *memory = &client->memories[i];
-    pthread_mutex_lock(&memory->lock);
+    mp_lock(&memory->lock);
     if (memory->heap != NULL) memory_trim_locked(memory);
-    pthread_mutex_unlock(&memory->lock);
+    mp_unlock(&memory->lock);
   }
 }
 
 mp_status_t mp_memory_alloc(mp_memory_t *memory, uint64_t bytes, uint64_t after,
                             const mp_label_t *label, mp_span_t **out_block) {
   uint64_t rounded = mp_heap_round(bytes, memory->space == MP_MEMORY_PINNED_HOST);
-  pthread_mutex_lock(&memory->lock);
+  mp_lock(&memory->lock);
   mp_status_t status = rounded == 0 ? memory_exhausted(memory, bytes, label, NULL)
                                     : memory_alloc_locked(memory, rounded, after, label, out_block);
-  pthread_mutex_unlock(&memory->lock);
+  mp_unlock(&memory->lock);
   if (rounded >= MP_TRIM_FROM) memory_make_room(mp_device_client(memory->device));
   return status;
 }
@@ -179,7 +185,7 @@ static bool memory_keeps_too_much(mp_client_t *client) {
 
 void mp_memory_free(mp_memory_t *memory, mp_span_t *block, uint64_t free_after) {
   mp_client_t *client = mp_device_client(memory->device);
-  pthread_mutex_lock(&memory->lock);
+  mp_lock(&memory->lock);
   uint64_t bytes = block->bytes;
   memory_remove_live(memory, block);
   memory_discharge(memory, bytes);
@@ -196,28 +202,28 @@ void mp_memory_free(mp_memory_t *memory, mp_span_t *block, uint64_t free_after) 
   mp_heap_give(memory->heap, block, free_after);
   atomic_fetch_add(&client->bytes_idle, mp_heap_idle_bytes(memory->heap) - idle_before);
   if (bytes >= MP_TRIM_FROM && memory_keeps_too_much(client)) memory_trim_locked(memory);
-  pthread_mutex_unlock(&memory->lock);
+  mp_unlock(&memory->lock);
 }
 
 mp_status_t mp_memory_charge(mp_memory_t *memory, uint64_t bytes, const mp_label_t *label) {
-  pthread_mutex_lock(&memory->lock);
+  mp_lock(&memory->lock);
   mp_status_t status = memory_charge(memory, bytes, label);
-  pthread_mutex_unlock(&memory->lock);
+  mp_unlock(&memory->lock);
   return status;
 }
 
 void mp_memory_discharge(mp_memory_t *memory, uint64_t bytes) {
-  pthread_mutex_lock(&memory->lock);
+  mp_lock(&memory->lock);
   memory_discharge(memory, bytes);
-  pthread_mutex_unlock(&memory->lock);
+  mp_unlock(&memory->lock);
 }
 
 void mp_memory_get_stats(const mp_memory_t *memory, mp_memory_stats_t *out_stats) {
   mp_client_t *client = mp_device_client(memory->device);
-  pthread_mutex_t *lock = (pthread_mutex_t *)&memory->lock;
+  mp_lock_t *lock = (mp_lock_t *)&memory->lock;
   // In a forked child another thread may have held the lock: then only the books' last state.
   bool is_child = mp_client_is_forked(client);
-  if (!is_child) pthread_mutex_lock(lock);
+  if (!is_child) mp_lock(lock);
   uint64_t limit = memory->capacity < INT64_MAX ? memory->capacity : INT64_MAX;
   *out_stats = (mp_memory_stats_t){
       .bytes_in_use = (int64_t)memory->in_use,
@@ -230,14 +236,14 @@ void mp_memory_get_stats(const mp_memory_t *memory, mp_memory_stats_t *out_stats
       .is_bound = memory->is_bound,
       .is_locked = memory->num_locked != 0 && memory->num_unlocked == 0,
   };
-  if (!is_child) pthread_mutex_unlock(lock);
+  if (!is_child) mp_unlock(lock);
 }
 
 void mp_memory_clear_stats(mp_memory_t *memory) {
   if (mp_client_is_forked(mp_device_client(memory->device))) return;
-  pthread_mutex_lock(&memory->lock);
+  mp_lock(&memory->lock);
   memory->peak = memory->in_use;
   memory->num_allocs = 0;
   memory->largest_alloc = 0;
-  pthread_mutex_unlock(&memory->lock);
+  mp_unlock(&memory->lock);
 }

@@ -19,9 +19,9 @@
 #ifndef MINIPOD_SIM_RUNTIME_MEMORY_H_
 #define MINIPOD_SIM_RUNTIME_MEMORY_H_
 
-#include <pthread.h>
 #include <stdatomic.h>
 
+#include "sim/base/lock.h"
 #include "sim/numeric/dtype.h"
 #include "sim/runtime/client.h"
 #include "sim/runtime/name.h"
@@ -74,7 +74,7 @@ struct mp_memory_s {
   mp_device_t *device;
   mp_memory_space_t space;
   uint64_t capacity;
-  pthread_mutex_t lock;
+  mp_lock_t lock;
   mp_heap_t *heap;  // NULL before the first allocation
   mp_span_t *live;
   uint64_t in_use, peak, largest_alloc;

@@ -6,6 +6,7 @@
 #include "sim/base/hash.h"
 #include "sim/runtime/job.h"
 #include "sim/runtime/peers.h"
+#include "sim/runtime/session.h"
 
 // What a side of a dispute says of itself: this, and a text behind it.
 typedef struct {
@@ -169,6 +170,7 @@ static mp_status_t remote_collective_place(mp_peers_t *peers, mp_remote_collecti
 
 mp_status_t mp_remote_collective_file(mp_peers_t *peers, mp_packet_t *packet,
                                       mp_remote_collective_t **out_ready) {
+  mp_lock_assert_held(&peers->session->lock);
   *out_ready = NULL;
   mp_group_sequence_t *sequence = remote_collective_get_sequence(peers, packet->envelope.key[2]);
   if (sequence == NULL) {
@@ -190,6 +192,7 @@ static bool remote_collective_is_of_number(const mp_packet_t *packet, uint64_t n
 }
 
 mp_status_t mp_remote_collective_take_early(mp_peers_t *peers, mp_remote_collective_t *remote) {
+  mp_lock_assert_held(&peers->session->lock);
   mp_remote_collective_t *ready = NULL;  // it does not wait yet
   for (mp_packet_t *packet;
        (packet = mp_mail_take(&remote->sequence->early, remote_collective_is_of_number,
@@ -234,6 +237,7 @@ static void remote_collective_destroy(mp_remote_collective_t *remote) {
 mp_status_t mp_remote_collective_begin(mp_peers_t *peers, mp_meeting_t *meeting,
                                        mp_arrival_t *holder, const uint32_t *names,
                                        mp_remote_collective_t **out_remote) {
+  mp_lock_assert_held(&peers->session->lock);
   mp_remote_collective_t *remote = mp_calloc(1, sizeof(*remote));
   MP_RETURN_IF_NULL(remote);
   remote->meeting = meeting;

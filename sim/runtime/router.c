@@ -11,13 +11,14 @@
 #include "sim/base/process.h"
 
 // Routers stay: a world lives as long as the process, but for those of tests.
-static pthread_mutex_t g_routers_lock = PTHREAD_MUTEX_INITIALIZER;
+static mp_lock_t g_routers_lock = MP_LOCK_INITIALIZER(MP_LOCK_HUBS);
 static mp_router_t *g_routers;
 static bool g_has_exit_handler;
 
 // ---- Lanes; the router's lock is held ----
 
 mp_launch_queue_t *mp_router_get_queue(mp_endpoint_t *endpoint, uint64_t devices) {
+  mp_lock_assert_held(&endpoint->router->lock);
   for (mp_launch_queue_t *queue = endpoint->queues; queue != NULL; queue = queue->next) {
     if (queue->devices == devices) return queue;
   }
@@ -62,6 +63,7 @@ static void router_answer_early(const mp_endpoint_t *endpoint, const mp_launch_q
 }
 
 void mp_router_route(mp_endpoint_t *endpoint, mp_packet_t *packet) {
+  mp_lock_assert_held(&endpoint->router->lock);
   mp_launch_queue_t *queue = mp_router_get_queue(endpoint, packet->envelope.key[0]);
   const uint64_t number = mp_packet_launch(packet);
   if (queue == NULL) {
@@ -93,7 +95,7 @@ static mp_endpoint_t *router_find_endpoint(const mp_router_t *router, uint64_t e
 
 static void router_deliver(void *context, mp_packet_t *packet) {
   mp_router_t *router = context;
-  pthread_mutex_lock(&router->lock);
+  mp_lock(&router->lock);
   mp_endpoint_t *endpoint = router_find_endpoint(router, mp_packet_epoch(packet));
   if (endpoint != NULL) {
     mp_router_route(endpoint, packet);
@@ -102,12 +104,12 @@ static void router_deliver(void *context, mp_packet_t *packet) {
   } else {
     mp_packet_release(packet);
   }
-  pthread_mutex_unlock(&router->lock);
+  mp_unlock(&router->lock);
 }
 
 static void router_on_lost(void *context, uint32_t rank, mp_status_t why) {
   mp_router_t *router = context;
-  pthread_mutex_lock(&router->lock);
+  mp_lock(&router->lock);
   if (router->losses[rank] == NULL) router->losses[rank] = mp_status_retain(why);
   for (mp_endpoint_t *endpoint = router->endpoints; endpoint != NULL; endpoint = endpoint->next) {
     for (mp_launch_queue_t *queue = endpoint->queues; queue != NULL; queue = queue->next) {
@@ -118,13 +120,14 @@ static void router_on_lost(void *context, uint32_t rank, mp_status_t why) {
       }
     }
   }
-  pthread_mutex_unlock(&router->lock);
+  mp_unlock(&router->lock);
 }
 
 // ---- Launches in flight; the router's lock is held ----
 
 void mp_router_visit(mp_endpoint_t *endpoint, void (*visit)(mp_session_t *session, void *context),
                      void *context) {
+  mp_lock_assert_held(&endpoint->router->lock);
   for (mp_launch_queue_t *queue = endpoint->queues; queue != NULL; queue = queue->next) {
     for (mp_session_t *session = queue->sessions; session != NULL;) {
       mp_session_t *next = mp_peers_next(session->peers);
@@ -151,10 +154,10 @@ static void router_cancel(mp_session_t *session, void *context) {
 
 static bool router_has_moving_endpoints(mp_router_t *router) {
   bool found = false;
-  pthread_mutex_lock(&router->lock);
+  mp_lock(&router->lock);
   for (mp_endpoint_t *endpoint = router->endpoints; endpoint != NULL; endpoint = endpoint->next)
     found |= mp_router_is_moving(endpoint);
-  pthread_mutex_unlock(&router->lock);
+  mp_unlock(&router->lock);
   return found;
 }
 
@@ -175,6 +178,7 @@ static void router_on_exit_status(int status, void *context) {
 // ---- Routers ----
 
 static mp_status_t router_find_or_make(mp_world_t *world, mp_router_t **out_router) {
+  mp_lock_assert_held(&g_routers_lock);
   for (mp_router_t *router = g_routers; router != NULL; router = router->next) {
     if (router->world == world) {
       *out_router = router;
@@ -186,7 +190,7 @@ static mp_status_t router_find_or_make(mp_world_t *world, mp_router_t **out_rout
   router->world = world;
   router->generation = mp_process_generation();
   router->losses = (mp_status_t *)(router + 1);
-  pthread_mutex_init(&router->lock, NULL);
+  mp_lock_init(&router->lock, MP_LOCK_HUB);
   router->next = g_routers;
   g_routers = router;
   if (!g_has_exit_handler) g_has_exit_handler = on_exit(router_on_exit_status, NULL) == 0;
@@ -198,37 +202,37 @@ static mp_status_t router_find_or_make(mp_world_t *world, mp_router_t **out_rout
 }
 
 mp_status_t mp_router_get(mp_world_t *world, mp_router_t **out_router) {
-  pthread_mutex_lock(&g_routers_lock);
+  mp_lock(&g_routers_lock);
   mp_status_t status = router_find_or_make(world, out_router);
-  pthread_mutex_unlock(&g_routers_lock);
+  mp_unlock(&g_routers_lock);
   return status;
 }
 
 // Cancels what lingers and waits for its end.
 static void router_clear_endpoints(mp_router_t *router) {
   for (bool is_empty = false; !is_empty;) {
-    pthread_mutex_lock(&router->lock);
+    mp_lock(&router->lock);
     for (mp_endpoint_t *endpoint = router->endpoints; endpoint != NULL; endpoint = endpoint->next) {
       mp_router_visit(endpoint, router_cancel, NULL);
     }
     is_empty = router->endpoints == NULL;
-    pthread_mutex_unlock(&router->lock);
+    mp_unlock(&router->lock);
     if (!is_empty) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
   }
 }
 
 void mp_router_forget(mp_world_t *world) {
   mp_world_detach(world, MP_CHANNEL_SESSIONS);
-  pthread_mutex_lock(&g_routers_lock);
+  mp_lock(&g_routers_lock);
   mp_router_t **link = &g_routers;
   while (*link != NULL && (*link)->world != world) link = &(*link)->next;
   mp_router_t *router = *link;
   if (router != NULL) *link = router->next;
-  pthread_mutex_unlock(&g_routers_lock);
+  mp_unlock(&g_routers_lock);
   if (router == NULL) return;
   router_clear_endpoints(router);
   mp_mail_clear(&router->early);
   for (uint32_t i = 0; i < mp_world_size(world); ++i) mp_status_release(router->losses[i]);
-  pthread_mutex_destroy(&router->lock);
+  mp_lock_deinit(&router->lock);
   mp_free(router);
 }

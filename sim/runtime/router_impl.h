@@ -31,7 +31,7 @@ struct mp_router_s {
   mp_router_t *next;
   mp_world_t *world;
   uint32_t generation;  // mp_process_generation()
-  pthread_mutex_t lock;
+  mp_lock_t lock;
   uint64_t num_epochs;
   mp_endpoint_t *endpoints;
   mp_mail_list_t early;  // for clients that are not there yet

@@ -72,8 +72,9 @@ bool mp_run_is_inline(const mp_device_t *device, const mp_worker_t *inline_worke
 // ---- The stream ----
 
 void mp_run_enqueue(mp_run_t *run) {
+  mp_lock_assert_held(&run->device->client->launch_lock);
   mp_device_t *device = run->device;
-  pthread_mutex_lock(&device->lock);
+  mp_lock(&device->lock);
   if (device->last != NULL) {
     atomic_fetch_add(&run->blockers, 1);  // the runs before it
     device->last->next = run;
@@ -82,7 +83,7 @@ void mp_run_enqueue(mp_run_t *run) {
     device->first = run;
   }
   device->last = run;
-  pthread_mutex_unlock(&device->lock);
+  mp_unlock(&device->lock);
 }
 
 void mp_run_unblock(mp_run_t *run, mp_device_list_t *runnable) {
@@ -119,16 +120,17 @@ void mp_run_wait_for(mp_run_t *run, mp_event_t *event) {
 }
 
 void mp_run_end(mp_run_t *run, mp_status_t status) {
+  mp_lock_assert_none_held();
   mp_device_t *device = run->device;
   mp_device_list_t runnable = {0};
   if (run->session != NULL) mp_session_leave(run->session, run->logical);
   for (uint32_t i = 0; i < run->num_holds; ++i) mp_storage_release(run->holds[i]);
   run->num_holds = 0;
-  pthread_mutex_lock(&device->lock);
+  mp_lock(&device->lock);
   mp_run_t *next = device->first = run->next;
   if (next == NULL) device->last = NULL;
   atomic_store_explicit(&device->completed, run->number, memory_order_release);
-  pthread_mutex_unlock(&device->lock);
+  mp_unlock(&device->lock);
   if (next != NULL) mp_run_unblock(next, &runnable);
   mp_schedule(&runnable);
   mp_event_set(run->event, status);
@@ -154,6 +156,7 @@ static void run_start(mp_run_t *run) {
 }
 
 void mp_run_continue(mp_worker_t *self, mp_device_t *device) {
+  mp_lock_assert_none_held();
   mp_run_t *run = device->first;
   mp_step_t step = MP_STEP_OVER;
   mp_status_t status = run_why_not_go_on(run);

@@ -14,7 +14,7 @@ mp_status_t mp_session_create(uint32_t num_participants, const uint32_t *device_
   atomic_init(&session->references, 1);
   session->num_participants = num_participants;
   session->num_local = num_participants;
-  pthread_mutex_init(&session->lock, NULL);
+  mp_lock_init(&session->lock, MP_LOCK_SESSION);
   session->runs = (mp_run_t **)(session + 1);
   uint32_t *names = (uint32_t *)(session->runs + n);
   memcpy(names, device_ids, n * sizeof(*names));
@@ -53,7 +53,7 @@ void mp_session_release(mp_session_t *session) {
   mp_rendezvous_deinit(&session->rendezvous);
   mp_mailbox_deinit(&session->mailbox);
   mp_status_release(session->error);
-  pthread_mutex_destroy(&session->lock);
+  mp_lock_deinit(&session->lock);
   mp_free(session);
 }
 
@@ -73,6 +73,7 @@ const mp_mailbox_t *mp_session_mailbox(const mp_session_t *session) {
 // ---- States; the lock is held ----
 
 void mp_session_park(mp_session_t *session, uint32_t logical) {
+  mp_lock_assert_held(&session->lock);
   session->states[logical] = MP_PARTICIPANT_PARKED;
   session->num_active -= 1;
   session->num_parked += 1;
@@ -80,6 +81,7 @@ void mp_session_park(mp_session_t *session, uint32_t logical) {
 }
 
 static void session_unpark(mp_session_t *session, uint32_t logical) {
+  mp_lock_assert_held(&session->lock);
   session->states[logical] = MP_PARTICIPANT_ACTIVE;
   session->num_active += 1;
   session->num_parked -= 1;
@@ -101,6 +103,7 @@ void mp_session_resume_members(mp_session_t *session, const mp_meeting_t *meetin
 
 // Takes all who wait out of their meetings; they go onto `resumed`.
 static void session_resume_all(mp_session_t *session, mp_device_list_t *resumed) {
+  mp_lock_assert_held(&session->lock);
   mp_meeting_t *meeting = NULL;
   while ((meeting = mp_rendezvous_next(&session->rendezvous, meeting)) != NULL) {
     mp_session_resume_members(session, meeting, NULL, resumed);
@@ -135,6 +138,7 @@ static void session_tell_peers(const mp_session_t *session) {
 
 void mp_session_poison_quietly(mp_session_t *session, mp_status_t error,
                                mp_device_list_t *resumed) {
+  mp_lock_assert_held(&session->lock);
   if (session->error != NULL) {
     mp_status_release(error);
     return;
@@ -152,6 +156,7 @@ void mp_session_poison_locked(mp_session_t *session, mp_status_t error, mp_devic
 
 // True when packets may still move somebody who waits.
 static bool session_may_be_moved(const mp_session_t *session) {
+  mp_lock_assert_held(&session->lock);
   const mp_peers_t *peers = session->peers;
   if (peers == NULL) return false;
   for (const mp_remote_collective_t *remote = peers->remotes; remote != NULL;
@@ -166,6 +171,7 @@ static bool session_may_be_moved(const mp_session_t *session) {
 
 // True when somebody waits for a process that has left.
 static bool session_is_let_down(const mp_session_t *session) {
+  mp_lock_assert_held(&session->lock);
   const mp_peers_t *peers = session->peers;
   if (peers == NULL) return false;
   for (const mp_remote_collective_t *remote = peers->remotes; remote != NULL;
@@ -180,6 +186,7 @@ static bool session_is_let_down(const mp_session_t *session) {
 
 // Nobody is left who could come to where others wait.
 void mp_session_poison_if_stuck(mp_session_t *session, mp_device_list_t *resumed) {
+  mp_lock_assert_held(&session->lock);
   if (session->error != NULL || session->num_parked == 0) return;
   if (!session_is_let_down(session)) {
     if (session->num_active != 0 || session->num_joined != session->num_local) return;
@@ -191,46 +198,47 @@ void mp_session_poison_if_stuck(mp_session_t *session, mp_device_list_t *resumed
 // ---- Coming and going ----
 
 bool mp_session_join(mp_session_t *session, uint32_t logical, mp_run_t *run) {
-  pthread_mutex_lock(&session->lock);
+  mp_lock(&session->lock);
   session->runs[logical] = run;
   session->states[logical] = MP_PARTICIPANT_ACTIVE;
   session->num_joined += 1;
   session->num_active += 1;
   bool is_complete = session->num_joined == session->num_local;
-  pthread_mutex_unlock(&session->lock);
+  mp_unlock(&session->lock);
   return is_complete;
 }
 
 // All participants of this process are done: others need not wait for them.
 static bool session_is_over(const mp_session_t *session) {
+  mp_lock_assert_held(&session->lock);
   return session->peers != NULL && session->num_joined == session->num_local &&
          session->num_active == 0 && session->num_parked == 0;
 }
 
 static void session_say_goodbye(mp_session_t *session) {
-  pthread_mutex_lock(&session->lock);
+  mp_lock(&session->lock);
   if (session->error == NULL) {
     const mp_envelope_t envelope = mp_peers_envelope(session->peers, MP_PACKET_LEAVE);
     mp_peers_send_all(session->peers, &envelope, NULL, 0);
   }
-  pthread_mutex_unlock(&session->lock);
+  mp_unlock(&session->lock);
   mp_endpoint_leave(session->peers->endpoint, session);
 }
 
 bool mp_session_skip(mp_session_t *session, uint32_t logical) {
-  pthread_mutex_lock(&session->lock);
+  mp_lock(&session->lock);
   session->states[logical] = MP_PARTICIPANT_DONE;
   session->num_joined += 1;
   bool is_complete = session->num_joined == session->num_local;
   bool must_leave = session_is_over(session);
-  pthread_mutex_unlock(&session->lock);
+  mp_unlock(&session->lock);
   if (must_leave) session_say_goodbye(session);
   return is_complete;
 }
 
 void mp_session_leave(mp_session_t *session, uint32_t logical) {
   mp_device_list_t resumed = {0};
-  pthread_mutex_lock(&session->lock);
+  mp_lock(&session->lock);
   if (session->states[logical] == MP_PARTICIPANT_PARKED) {
     session->num_parked -= 1;  // shutting down
   } else {
@@ -240,46 +248,46 @@ void mp_session_leave(mp_session_t *session, uint32_t logical) {
   session->runs[logical] = NULL;
   mp_session_poison_if_stuck(session, &resumed);
   bool must_leave = session_is_over(session);
-  pthread_mutex_unlock(&session->lock);
+  mp_unlock(&session->lock);
   mp_schedule(&resumed);
   if (must_leave) session_say_goodbye(session);
 }
 
 void mp_session_poison(mp_session_t *session, mp_status_t error) {
   mp_device_list_t resumed = {0};
-  pthread_mutex_lock(&session->lock);
+  mp_lock(&session->lock);
   mp_session_poison_locked(session, error, &resumed);
-  pthread_mutex_unlock(&session->lock);
+  mp_unlock(&session->lock);
   mp_schedule(&resumed);
 }
 
 void mp_session_poison_stuck(mp_session_t *session) {
   mp_device_list_t resumed = {0};
-  pthread_mutex_lock(&session->lock);
+  mp_lock(&session->lock);
   if (session->error == NULL && session->num_parked != 0) {
     mp_session_poison_locked(session, mp_session_describe_stuck(session), &resumed);
   }
-  pthread_mutex_unlock(&session->lock);
+  mp_unlock(&session->lock);
   mp_schedule(&resumed);
 }
 
 bool mp_session_is_parked(mp_session_t *session, uint32_t logical) {
-  pthread_mutex_lock(&session->lock);
+  mp_lock(&session->lock);
   bool is_parked = session->states[logical] == MP_PARTICIPANT_PARKED;
-  pthread_mutex_unlock(&session->lock);
+  mp_unlock(&session->lock);
   return is_parked;
 }
 
 bool mp_session_is_moving(mp_session_t *session) {
-  pthread_mutex_lock(&session->lock);
+  mp_lock(&session->lock);
   bool is_moving = session->num_active + session->num_parked != 0;
-  pthread_mutex_unlock(&session->lock);
+  mp_unlock(&session->lock);
   return is_moving;
 }
 
 bool mp_session_is_complete(mp_session_t *session) {
-  pthread_mutex_lock(&session->lock);
+  mp_lock(&session->lock);
   bool is_complete = session->num_joined == session->num_local;
-  pthread_mutex_unlock(&session->lock);
+  mp_unlock(&session->lock);
   return is_complete;
 }

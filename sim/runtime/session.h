@@ -94,7 +94,7 @@ typedef enum {
 struct mp_session_s {
   atomic_int references;
   uint32_t num_participants, num_local;
-  pthread_mutex_t lock;
+  mp_lock_t lock;
   uint32_t num_joined, num_active, num_parked;
   atomic_bool is_poisoned;
   mp_status_t error;

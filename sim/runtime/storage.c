@@ -75,7 +75,10 @@ void mp_storage_release(mp_storage_t *storage) {
       mp_memory_discharge(storage->memory, storage->bytes);
     }
   }
-  if (storage->on_release != NULL) storage->on_release(storage->context);
+  if (storage->on_release != NULL) {
+    mp_lock_assert_none_held();  // it is the user's
+    storage->on_release(storage->context);
+  }
   storage_dispose(storage);
 }
 
@@ -88,6 +91,7 @@ bool mp_storage_is_adopted(const mp_storage_t *storage) {
 }
 
 void mp_storage_used_by_run(mp_storage_t *storage, uint64_t number) {
+  mp_lock_assert_held(&mp_device_client(storage->memory->device)->launch_lock);
   // Numbers only grow under the launch lock.
   atomic_store(&storage->last_use, number);
 }
@@ -95,8 +99,8 @@ void mp_storage_used_by_run(mp_storage_t *storage, uint64_t number) {
 void mp_storage_relabel(mp_storage_t *storage, const mp_label_t *label) {
   mp_name_t *old = storage->label.name;
   mp_name_retain(label->name);
-  pthread_mutex_lock(&storage->memory->lock);
+  mp_lock(&storage->memory->lock);
   storage->label = *label;
-  pthread_mutex_unlock(&storage->memory->lock);
+  mp_unlock(&storage->memory->lock);
   mp_name_release(old);
 }

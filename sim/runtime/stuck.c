@@ -152,6 +152,7 @@ static void stuck_print(mp_strbuf_t *out, const mp_session_t *session, places_t 
 }
 
 mp_status_t mp_session_describe_stuck(const mp_session_t *session) {
+  mp_lock_assert_held(&session->lock);
   places_t places = {.mark = mp_calloc(session->num_participants, sizeof(uint32_t))};
   MP_RETURN_IF_NULL(places.mark);
   stuck_collect(session, &places);
@@ -167,6 +168,7 @@ mp_status_t mp_session_describe_stuck(const mp_session_t *session) {
 // ---- Waiting for other processes ----
 
 bool mp_session_misses_rank(const mp_session_t *session, uint32_t rank) {
+  mp_lock_assert_held(&session->lock);
   for (const mp_remote_collective_t *x = stuck_first_remote(session); x != NULL; x = x->next) {
     const int64_t process = mp_group_layout_find(x->sequence->layout, rank);
     if (x->is_waiting && process >= 0 && mp_remote_collective_misses(x, (uint32_t)process))
@@ -179,6 +181,7 @@ bool mp_session_misses_rank(const mp_session_t *session, uint32_t rank) {
 }
 
 bool mp_session_waits_for_peers(const mp_session_t *session) {
+  mp_lock_assert_held(&session->lock);
   for (const mp_remote_collective_t *x = stuck_first_remote(session); x != NULL; x = x->next) {
     if (x->is_waiting) return true;
   }
@@ -199,6 +202,7 @@ static void stuck_print_places(mp_strbuf_t *out, const mp_session_t *session, pl
 }
 
 void mp_session_describe_wait(const mp_session_t *session, double seconds, mp_strbuf_t *out) {
+  mp_lock_assert_held(&session->lock);
   const mp_peers_t *peers = session->peers;
   places_t places = {.mark = mp_calloc(session->num_participants, sizeof(uint32_t))};
   if (places.mark == NULL) return;
@@ -238,6 +242,7 @@ static void stuck_print_state(mp_strbuf_t *out, const mp_session_t *session, uin
 }
 
 void mp_session_describe_own(const mp_session_t *session, mp_strbuf_t *out) {
+  mp_lock_assert_held(&session->lock);
   places_t places = {.mark = mp_calloc(session->num_participants, sizeof(uint32_t))};
   if (places.mark == NULL) return;
   stuck_print_places(out, session, &places);

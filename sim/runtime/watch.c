@@ -1,12 +1,12 @@
 #include "sim/runtime/watch.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 
 #include "sim/base/alloc.h"
 #include "sim/base/clock.h"
+#include "sim/base/lock.h"
 #include "sim/base/log.h"
 #include "sim/base/system.h"
 #include "sim/runtime/session.h"
@@ -20,7 +20,7 @@ static const double k_answer_seconds = 1.5;
 struct mp_watch_s {
   mp_endpoint_t *endpoint;
   double warn_s, timeout_s;  // 0: never
-  pthread_mutex_t lock;
+  mp_lock_t lock;
   pthread_cond_t changed;
   bool must_stop;
   pthread_t thread;
@@ -89,6 +89,7 @@ static mp_status_t watch_timeout_error(const mp_session_t *session, double secon
 
 // The error of a session that has waited too long; OK otherwise.
 static mp_status_t watch_look_at(const mp_watch_t *watch, mp_session_t *session, double now) {
+  mp_lock_assert_held(&session->lock);
   mp_peers_t *peers = session->peers;
   if (!mp_session_waits_for_peers(session) || peers->num_changes != peers->watched_changes) {
     peers->watched_changes = peers->num_changes;
@@ -121,9 +122,9 @@ typedef struct {
 
 static void watch_look(mp_session_t *session, void *context) {
   const look_t *at = context;
-  pthread_mutex_lock(&session->lock);
+  mp_lock(&session->lock);
   mp_status_t error = session->error != NULL ? NULL : watch_look_at(at->watch, session, at->now);
-  pthread_mutex_unlock(&session->lock);
+  mp_unlock(&session->lock);
   if (error != NULL) mp_session_poison(session, error);
 }
 
@@ -137,14 +138,13 @@ static void watch_sleep_until_next(mp_watch_t *watch) {
     until.tv_nsec -= 1000000000L;
     until.tv_sec += 1;
   }
-  while (!watch->must_stop &&
-         pthread_cond_timedwait(&watch->changed, &watch->lock, &until) != ETIMEDOUT) {
+  while (!watch->must_stop && mp_lock_wait_until(&watch->lock, &watch->changed, &until)) {
   }
 }
 
 static void watch_destroy(mp_watch_t *watch) {
   pthread_cond_destroy(&watch->changed);
-  pthread_mutex_destroy(&watch->lock);
+  mp_lock_deinit(&watch->lock);
   mp_free(watch);
 }
 
@@ -153,17 +153,17 @@ static void *watch_main(void *context) {
   (void)pthread_setname_np(pthread_self(), "mp-watch");
   mp_client_t *client = mp_endpoint_client(watch->endpoint);
   bool must_end_client = false;
-  pthread_mutex_lock(&watch->lock);
+  mp_lock(&watch->lock);
   while (!watch->must_stop && !must_end_client) {
     watch_sleep_until_next(watch);
     if (watch->must_stop) break;
-    pthread_mutex_unlock(&watch->lock);
+    mp_unlock(&watch->lock);
     look_t at = {watch, mp_clock_seconds()};
     mp_endpoint_visit(watch->endpoint, watch_look, &at);
     must_end_client = mp_endpoint_is_spent(watch->endpoint);
-    pthread_mutex_lock(&watch->lock);
+    mp_lock(&watch->lock);
   }
-  pthread_mutex_unlock(&watch->lock);
+  mp_unlock(&watch->lock);
   if (must_end_client) {  // nobody else is left to join this thread
     pthread_detach(pthread_self());
     client->watch = NULL;
@@ -180,7 +180,7 @@ mp_status_t mp_watch_start(mp_endpoint_t *endpoint, const mp_options_t *options,
   watch->endpoint = endpoint;
   watch->warn_s = (double)options->collective_warn;
   watch->timeout_s = (double)options->collective_timeout;
-  pthread_mutex_init(&watch->lock, NULL);
+  mp_lock_init(&watch->lock, MP_LOCK_WATCH);
   pthread_condattr_t clock;
   pthread_condattr_init(&clock);
   pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
@@ -207,10 +207,11 @@ mp_status_t mp_watch_start(mp_endpoint_t *endpoint, const mp_options_t *options,
 
 void mp_watch_stop(mp_watch_t *watch) {
   if (watch == NULL) return;
-  pthread_mutex_lock(&watch->lock);
+  mp_lock_assert_none_held();  // the thread is waited for
+  mp_lock(&watch->lock);
   watch->must_stop = true;
   pthread_cond_broadcast(&watch->changed);
-  pthread_mutex_unlock(&watch->lock);
+  mp_unlock(&watch->lock);
   pthread_join(watch->thread, NULL);
   watch_destroy(watch);
 }

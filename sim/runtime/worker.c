@@ -71,7 +71,7 @@ void mp_core_queue_wake(mp_core_queue_t *queue, uint32_t count) {
 // Appends devices that all belong to `queue`.
 static void worker_enqueue(mp_core_queue_t *queue, mp_device_list_t *devices) {
   uint32_t count = devices->length;
-  pthread_mutex_lock(&queue->lock);
+  mp_lock(&queue->lock);
   if (queue->devices.last != NULL) {
     queue->devices.last->next_runnable = devices->first;
   } else {
@@ -81,7 +81,7 @@ static void worker_enqueue(mp_core_queue_t *queue, mp_device_list_t *devices) {
   queue->devices.length += count;
   atomic_store(&queue->length, queue->devices.length);
   uint32_t waiting = queue->devices.length;
-  pthread_mutex_unlock(&queue->lock);
+  mp_unlock(&queue->lock);
   // A worker that puts devices into its own queue will look there itself.
   bool is_own = t_worker != NULL && !t_worker->is_inline && t_worker->queue == queue;
   mp_core_queue_wake(queue, is_own ? waiting - 1 : count);
@@ -109,10 +109,10 @@ void mp_schedule(mp_device_list_t *devices) {
 
 static mp_device_t *worker_dequeue(mp_core_queue_t *queue) {
   if (atomic_load(&queue->length) == 0) return NULL;
-  pthread_mutex_lock(&queue->lock);
+  mp_lock(&queue->lock);
   mp_device_t *device = mp_device_list_pop(&queue->devices);
   atomic_store(&queue->length, queue->devices.length);
-  pthread_mutex_unlock(&queue->lock);
+  mp_unlock(&queue->lock);
   return device;
 }
 
@@ -129,6 +129,7 @@ static bool worker_has_work(const mp_worker_t *self) {
 }
 
 static void worker_idle(mp_worker_t *self) {
+  mp_lock_assert_none_held();
   for (int i = 0; i < MP_IDLE_YIELDS; ++i) {
     if (worker_has_work(self)) return;
     sched_yield();
@@ -214,6 +215,7 @@ mp_status_t mp_workers_start(mp_client_t *client) {
 }
 
 void mp_workers_stop(mp_client_t *client) {
+  mp_lock_assert_none_held();
   for (uint32_t i = 0; i < client->num_queues; ++i) {
     mp_core_queue_t *queue = &client->queues[i];
     atomic_fetch_add(&queue->epoch, 1);

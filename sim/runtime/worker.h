@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sim/base/status.h"
+#include "sim/base/lock.h"
 
 typedef struct mp_client_s mp_client_t;
 typedef struct mp_device_s mp_device_t;
@@ -28,7 +28,7 @@ typedef struct mp_core_queue_s {
   mp_client_t *client;
   uint32_t index;  // of the core group
   uint32_t num_workers;
-  pthread_mutex_t lock;
+  mp_lock_t lock;
   mp_device_list_t devices;  // runnable, in order
   atomic_uint length;        // of `devices`, for looking without the lock
   atomic_uint epoch;         // futex word: changes when something came in for sleepers

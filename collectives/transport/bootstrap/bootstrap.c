@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -357,13 +356,13 @@ static mp_status_t bootstrap_join(const mp_options_t *options, mp_world_t **out_
 }
 
 mp_status_t mp_world_join(const mp_options_t *options, mp_world_t **out_world) {
-  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  static mp_lock_t lock = MP_LOCK_INITIALIZER(MP_LOCK_BOOTSTRAP);
   static bool is_done;
   static uint32_t generation;
   static mp_world_t *world;
   static mp_status_t failure;
   mp_process_watch_forks();
-  pthread_mutex_lock(&lock);
+  mp_lock(&lock);
   mp_status_t status = NULL;
   if (is_done && generation != mp_process_generation()) {
     *out_world = NULL;  // a forked child: its parent is the rank
@@ -379,6 +378,6 @@ mp_status_t mp_world_join(const mp_options_t *options, mp_world_t **out_world) {
     status = mp_status_retain(failure);
     if (status == NULL) *out_world = world;
   }
-  pthread_mutex_unlock(&lock);
+  mp_unlock(&lock);
   return status;
 }

@@ -1,8 +1,6 @@
 #include "collectives/transport/bootstrap/mpi_start.h"
 
 #include <dlfcn.h>
-#include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +9,7 @@
 
 #include "collectives/transport/bootstrap/roll_call.h"
 #include "sim/base/alloc.h"
+#include "sim/base/lock.h"
 #include "sim/base/str.h"
 #include "sim/base/system.h"
 
@@ -77,7 +76,7 @@ mp_status_t mp_mpi_open_module(const char *path, const mp_launcher_t *launcher,
 // Shared by the waiting thread and the one that does it; the last frees it.
 typedef struct {
   const mp_mpi_module_t *module;
-  pthread_mutex_t lock;
+  mp_lock_t lock;
   pthread_cond_t changed;
   int num_users;
   const char *step;  // what is being waited for
@@ -90,10 +89,10 @@ typedef struct {
 
 static void mpi_start_leave(mpi_start_t *start) {
   bool is_last = --start->num_users == 0;
-  pthread_mutex_unlock(&start->lock);
+  mp_unlock(&start->lock);
   if (!is_last) return;
   pthread_cond_destroy(&start->changed);
-  pthread_mutex_destroy(&start->lock);
+  mp_lock_deinit(&start->lock);
   mp_free(start);
 }
 
@@ -104,10 +103,10 @@ static void *mpi_start_main(void *context) {
   int is_ours = 0, done = 0;
   mp_mpi_who_t who = {0};
   int failed = module->init(&is_ours, start->error);
-  pthread_mutex_lock(&start->lock);
+  mp_lock(&start->lock);
   start->is_ours = is_ours != 0;
   start->step = "minipod has started in some of the job's processes, but not in all";
-  pthread_mutex_unlock(&start->lock);
+  mp_unlock(&start->lock);
   if (failed == 0) failed = module->join_begin(start->error);
   for (struct timespec pause = {.tv_nsec = 20000}; failed == 0;) {
     failed = module->join_test(&done, &who, start->error);
@@ -115,7 +114,7 @@ static void *mpi_start_main(void *context) {
     nanosleep(&pause, NULL);
     if (pause.tv_nsec < 1000000) pause.tv_nsec *= 2;
   }
-  pthread_mutex_lock(&start->lock);
+  mp_lock(&start->lock);
   start->who = who;
   start->failed = failed;
   start->is_done = true;
@@ -158,19 +157,18 @@ mp_status_t mp_mpi_start(const mp_mpi_module_t *module, const mp_launcher_t *lau
   start->module = module;
   start->num_users = 2;
   start->step = "some process has not called MPI_Init (does each of them use minipod?)";
-  pthread_mutex_init(&start->lock, NULL);
+  mp_lock_init(&start->lock, MP_LOCK_MPI_START);
   pthread_cond_init(&start->changed, NULL);
   struct timespec deadline;
   clock_gettime(CLOCK_REALTIME, &deadline);
   deadline.tv_sec += (time_t)timeout_s;
   int answer = mp_roll_call_answer(launcher);
   mp_status_t status = mpi_start_launch(start);
-  pthread_mutex_lock(&start->lock);
+  mp_lock(&start->lock);
   if (status != NULL) --start->num_users;
   while (status == NULL && !start->is_done) {
-    int error = pthread_cond_timedwait(&start->changed, &start->lock, &deadline);
-    if (error == ETIMEDOUT && !start->is_done)
-      status = mpi_start_name_missing(start, launcher, timeout_s);
+    bool is_in_time = mp_lock_wait_until(&start->lock, &start->changed, &deadline);
+    if (!is_in_time && !start->is_done) status = mpi_start_name_missing(start, launcher, timeout_s);
   }
   if (status == NULL && start->failed != 0) {
     status = mp_status_make(MP_UNAVAILABLE, "%s", start->error);

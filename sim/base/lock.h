@@ -1,0 +1,135 @@
+// Locks: mutexes that know their place in the order in which they may be taken.
+//
+// Every mutex of the library is an mp_lock_t with one of the ranks below. A thread takes locks from
+// the outermost rank inwards only, so no two threads can wait for each other. Where MINIPOD_ASSERTS
+// is defined each thread keeps a list of what it holds, and breaking a rule aborts with the names
+// of both locks and the places where they were taken; elsewhere a lock is a pthread_mutex_t and
+// nothing else.
+//
+// The rules:
+//   - while a lock is held, only locks of ranks further down the table are taken;
+//   - never two of one rank;
+//   - nothing is taken while a *leaf* is held;
+//   - who waits (for an event, a job, another thread, other processes) or calls back holds nothing
+//     but *long* locks, which are made to be held meanwhile.
+#ifndef MINIPOD_SIM_BASE_LOCK_H_
+#define MINIPOD_SIM_BASE_LOCK_H_
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/base/assert.h"
+
+// Outermost first: name, words, rule.
+#define MP_LOCK_RANKS(X)                                                                    \
+  X(BOOTSTRAP, "bootstrap", LONG)            /* joining the job, once per process */        \
+  X(HUBS, "list of routers", PLAIN)          /* the routers of all worlds */                \
+  X(LAUNCH, "launch", PLAIN)                 /* a client's launches enter all streams */    \
+  X(CHANNEL, "channel", PLAIN)               /* calls of one handler of a world */          \
+  X(HUB, "router", PLAIN)                    /* packets of other processes */               \
+  X(DEVICE, "device", PLAIN)                 /* the stream of a device */                   \
+  X(SESSION, "session", PLAIN)               /* a launch on its participants */             \
+  X(QUEUE, "core queue", LEAF)               /* runnable devices of a core group */         \
+  X(JOBS, "job list", LEAF)                  /* jobs that workers may help with */          \
+  X(BUFFER, "buffer", LEAF)                  /* who holds a buffer's storage */             \
+  X(MEMORY, "memory", LEAF)                  /* books and heap of a memory space */         \
+  X(WATCH, "watch", LEAF)                    /* a watch is to stop */                       \
+  X(WORLD, "world", LEAF)                    /* peers' fates, exchanges */                  \
+  X(SEND, "sends to a peer", PLAIN)          /* the order of what goes to one peer */       \
+  X(LOCAL_JOB, "job of local worlds", PLAIN) /* the worlds of one process, in tests */      \
+  X(MPI, "MPI's sends", LEAF)                /* what senders hand to the progress thread */ \
+  X(INBOX, "inbox", LEAF)                    /* what others hand to the progress thread */  \
+  X(SEGMENT, "segment", LEAF)                /* the heap of shared memory */                \
+  X(MPI_START, "MPI's start", LEAF)          /* between MPI_Init and who waits for it */    \
+  X(TRANSFER, "chunked transfer", LEAF)      /* one buffer that is filled in pieces */      \
+  X(USER_DATA, "user data", LEAF)            /* what callers attach to memory spaces */
+
+typedef enum {
+  MP_LOCK_UNUSABLE,  // not initialized, or no more
+#define MP_LOCK_ENUM(name, words, rule) MP_LOCK_##name,
+  MP_LOCK_RANKS(MP_LOCK_ENUM)
+#undef MP_LOCK_ENUM
+      MP_LOCK_COUNT,
+} mp_lock_rank_t;
+
+typedef struct {
+  pthread_mutex_t mutex;
+#ifdef MINIPOD_ASSERTS
+  mp_lock_rank_t rank;
+#endif
+} mp_lock_t;
+
+#ifdef MINIPOD_ASSERTS
+
+#define MP_LOCK_INITIALIZER(rank_) \
+  { .mutex = PTHREAD_MUTEX_INITIALIZER, .rank = (rank_) }
+
+void mp_lock_init(mp_lock_t *lock, mp_lock_rank_t rank);
+void mp_lock_deinit(mp_lock_t *lock);
+// Bookkeeping of the calling thread: before it takes a lock, and before it gives one back.
+void mp_lock_note_take(const mp_lock_t *lock, const char *file, int line);
+void mp_lock_note_give(const mp_lock_t *lock, const char *file, int line);
+// Before the thread waits on a condition: it may hold nothing else.
+void mp_lock_note_wait(const mp_lock_t *lock, const char *file, int line);
+void mp_lock_check_held(const mp_lock_t *lock, const char *file, int line, const char *function);
+void mp_lock_check_none_held(const char *file, int line, const char *function);
+
+// The calling thread holds the lock.
+#define mp_lock_assert_held(lock) mp_lock_check_held((lock), __FILE__, __LINE__, __func__)
+// The calling thread may wait or call back: it holds nothing but long locks.
+#define mp_lock_assert_none_held() mp_lock_check_none_held(__FILE__, __LINE__, __func__)
+
+#else
+
+#define MP_LOCK_INITIALIZER(rank_) \
+  { .mutex = PTHREAD_MUTEX_INITIALIZER }
+
+static inline void mp_lock_init(mp_lock_t *lock, mp_lock_rank_t rank) {
+  (void)rank;
+  pthread_mutex_init(&lock->mutex, NULL);
+}
+static inline void mp_lock_deinit(mp_lock_t *lock) {
+  pthread_mutex_destroy(&lock->mutex);
+}
+static inline void mp_lock_note_take(const mp_lock_t *lock, const char *file, int line) {
+  (void)lock, (void)file, (void)line;
+}
+static inline void mp_lock_note_give(const mp_lock_t *lock, const char *file, int line) {
+  (void)lock, (void)file, (void)line;
+}
+static inline void mp_lock_note_wait(const mp_lock_t *lock, const char *file, int line) {
+  (void)lock, (void)file, (void)line;
+}
+#define mp_lock_assert_held(lock)  ((void)sizeof((lock) == (const mp_lock_t *)NULL))
+#define mp_lock_assert_none_held() ((void)0)
+
+#endif
+
+// Waits until the lock is free and takes it.
+#define mp_lock(lock) mp_lock_at((lock), __FILE__, __LINE__)
+static inline void mp_lock_at(mp_lock_t *lock, const char *file, int line) {
+  mp_lock_note_take(lock, file, line);
+  pthread_mutex_lock(&lock->mutex);
+}
+
+// Gives back what the calling thread has taken; in any order.
+#define mp_unlock(lock) mp_unlock_at((lock), __FILE__, __LINE__)
+static inline void mp_unlock_at(mp_lock_t *lock, const char *file, int line) {
+  mp_lock_note_give(lock, file, line);
+  pthread_mutex_unlock(&lock->mutex);
+}
+
+// Gives the lock back, waits until `changed` is signalled (or for no reason, as conditions do) or
+// `deadline` is over, on the condition's clock, and takes it again. False: the deadline is over.
+#define mp_lock_wait_until(lock, changed, deadline) \
+  mp_lock_wait_until_at((lock), (changed), (deadline), __FILE__, __LINE__)
+static inline bool mp_lock_wait_until_at(mp_lock_t *lock, pthread_cond_t *changed,
+                                         const struct timespec *deadline, const char *file,
+                                         int line) {
+  mp_lock_note_wait(lock, file, line);
+  return pthread_cond_timedwait(changed, &lock->mutex, deadline) != ETIMEDOUT;
+}
+
+#endif  // MINIPOD_SIM_BASE_LOCK_H_
