@@ -55,6 +55,11 @@ static mp_status_t memory_exhausted(const mp_memory_t *memory, uint64_t bytes,
 
 // ---- Allocation ----
 
+static void memory_add_to_books(mp_memory_t *memory, uint64_t bytes) {
+  memory->in_use += bytes;
+  if (memory->in_use > memory->peak) memory->peak = memory->in_use;
+}
+
 // Adds to the books, or says why not. What the described capacities allow may still be more than
 // the machine has: then it is refused here and not by the kernel's out-of-memory killer.
 static mp_status_t memory_charge(mp_memory_t *memory, uint64_t bytes, const mp_label_t *label) {
@@ -72,15 +77,15 @@ static mp_status_t memory_charge(mp_memory_t *memory, uint64_t bytes, const mp_l
              client->machine_bytes, total);
     return memory_exhausted(memory, bytes, label, reason);
   }
-  memory->in_use += bytes;
+  memory_add_to_books(memory, bytes);
   memory->num_allocs += 1;
-  if (memory->in_use > memory->peak) memory->peak = memory->in_use;
   if (bytes > memory->largest_alloc) memory->largest_alloc = bytes;
   return NULL;
 }
 
 static void memory_discharge(mp_memory_t *memory, uint64_t bytes) {
   mp_lock_assert_held(&memory->lock);
+  MP_ASSERT(memory->in_use >= bytes);
   memory->in_use -= bytes;
   atomic_fetch_sub(&mp_device_client(memory->device)->bytes_in_use, bytes);
 }
@@ -104,6 +109,15 @@ static void memory_remove_live(mp_memory_t *memory, mp_span_t *block) {
   if (block->list_next != NULL) block->list_next->list_prev = block->list_prev;
 }
 
+// A block for `bytes` that were charged already. One that stayed whole for want of memory for the
+// rest's books may be too large for the capacity: then there is none.
+static mp_span_t *memory_take_fitting(mp_memory_t *memory, uint64_t bytes, uint64_t after) {
+  mp_span_t *block = mp_heap_take(memory->heap, bytes, after);
+  if (block == NULL || block->bytes - bytes <= memory->capacity - memory->in_use) return block;
+  mp_heap_give(memory->heap, block, block->free_after);
+  return NULL;
+}
+
 static mp_status_t memory_alloc_locked(mp_memory_t *memory, uint64_t bytes, uint64_t after,
                                        const mp_label_t *label, mp_span_t **out_block) {
   if (memory->heap == NULL) {
@@ -112,7 +126,7 @@ static mp_status_t memory_alloc_locked(mp_memory_t *memory, uint64_t bytes, uint
   }
   MP_RETURN_IF_ERROR(memory_charge(memory, bytes, label));
   uint64_t idle_before = mp_heap_idle_bytes(memory->heap);
-  mp_span_t *block = mp_heap_take(memory->heap, bytes, after);
+  mp_span_t *block = memory_take_fitting(memory, bytes, after);
   uint64_t idle_after = mp_heap_idle_bytes(memory->heap);
   atomic_fetch_sub(&mp_device_client(memory->device)->bytes_idle, idle_before - idle_after);
   memory->is_bound = mp_heap_is_bound(memory->heap);
@@ -122,7 +136,7 @@ static mp_status_t memory_alloc_locked(mp_memory_t *memory, uint64_t bytes, uint
   }
   // A block that stayed whole for want of books is a little larger than what was charged.
   if (block->bytes != bytes) {
-    memory->in_use += block->bytes - bytes;
+    memory_add_to_books(memory, block->bytes - bytes);
     atomic_fetch_add(&mp_device_client(memory->device)->bytes_in_use, block->bytes - bytes);
   }
   memory_add_live(memory, block, label);
