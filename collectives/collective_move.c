@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "collectives/collective_parts.h"
-#include "sim/base/dims.h"
 #include "sim/numeric/box.h"
+#include "sim/numeric/dims.h"
 
 static size_t collective_move_operand_bytes(const mp_collective_operand_t *operand) {
   return (size_t)mp_dims_product(operand->dims, 0, operand->rank) * mp_dtype_size(operand->dtype);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "collectives/collective_parts.h"
-#include "sim/base/dims.h"
+#include "sim/numeric/dims.h"
 
 enum { MP_RAGGED_NUMBERS = 3 };
 

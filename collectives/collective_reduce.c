@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "collectives/collective_parts.h"
-#include "sim/base/dims.h"
+#include "sim/numeric/dims.h"
 #include "sim/numeric/float.h"
 
 enum { MP_REDUCE_BLOCK = 2048 };

@@ -1,8 +1,8 @@
 // mp_collective_run: the table over the kinds, and how they are cut into chunks.
 #include "collectives/collective.h"
 #include "collectives/collective_parts.h"
-#include "sim/base/dims.h"
 #include "sim/base/hash.h"
+#include "sim/numeric/dims.h"
 
 typedef mp_status_t (*mp_chunk_fn_t)(const mp_collective_call_t *call);
 

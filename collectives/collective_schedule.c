@@ -5,7 +5,7 @@
 
 #include "collectives/collective_parts.h"
 #include "sim/base/alloc.h"
-#include "sim/base/dims.h"
+#include "sim/numeric/dims.h"
 
 static const mp_collective_schedule_kind_t *const g_kinds[] = {
     [MP_COLLECTIVE_ALL_REDUCE] = &mp_collective_schedule_pieces,

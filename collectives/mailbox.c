@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "sim/base/alloc.h"
-#include "sim/base/dims.h"
+#include "sim/numeric/dims.h"
 
 struct mp_message_s {
   mp_message_t *next;

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "sim/base/alloc.h"
-#include "sim/base/dims.h"
 #include "sim/base/hash.h"
 #include "sim/base/str.h"
+#include "sim/numeric/dims.h"
 
 enum { MP_MAX_BUCKETS = 1024 };
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "collectives/collective_parts.h"
-#include "sim/base/dims.h"
+#include "sim/numeric/dims.h"
 
 static size_t schedule_move_operand_bytes(const mp_collective_operand_t *operand) {
   return (size_t)mp_dims_product(operand->dims, 0, operand->rank) * mp_dtype_size(operand->dtype);

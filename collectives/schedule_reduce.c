@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "collectives/collective_parts.h"
-#include "sim/base/dims.h"
+#include "sim/numeric/dims.h"
 
 // Below this one hop, where everybody combines everything, costs less than two (or four).
 #define MP_SMALL_ALL_REDUCE               (256 * 1024)

@@ -4,7 +4,7 @@
 
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
-#include "sim/base/dims.h"
+#include "sim/numeric/dims.h"
 
 // Our functions are named mp_<name in the interface>.
 static const char *pjrt_args_public_name(const char *function) {

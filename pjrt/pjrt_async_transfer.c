@@ -6,7 +6,7 @@
 
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
-#include "sim/base/lock.h"
+#include "sim/base/os/lock.h"
 
 typedef struct {
   atomic_int references;

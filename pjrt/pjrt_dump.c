@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "sim/base/log.h"
-#include "sim/base/system.h"
+#include "sim/base/os/system.h"
 
 static atomic_uint g_next_number;
 

@@ -4,7 +4,7 @@
 
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
-#include "sim/base/lock.h"
+#include "sim/base/os/lock.h"
 
 mp_status_t mp_PJRT_Memory_Id(PJRT_Memory_Id_Args *args) {
   MP_REQUIRE(args, memory);

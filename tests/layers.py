@@ -19,7 +19,8 @@ import pathlib
 import re
 import sys
 
-BASE = ["sim/base", "sim/numeric"]
+CORE = ["sim/base", "sim/base/containers", "sim/base/os"]
+BASE = [*CORE, "sim/numeric"]
 IR = [*BASE, "sim/ir"]
 KERNELS = [*IR, "sim/kernels"]
 COLLECTIVES = ["collectives", "collectives/transport"]
@@ -27,11 +28,13 @@ COLLECTIVES = ["collectives", "collectives/transport"]
 # Room: the rooms it may include besides its own.  Arrows go one way only.
 KNOWS = {
     "sim/base": [],
-    "sim/numeric": ["sim/base"],
+    "sim/base/containers": ["sim/base"],
+    "sim/base/os": ["sim/base"],
+    "sim/numeric": CORE,
     "topology": BASE,
     "collectives/transport/mpi": [],
-    "collectives/transport": ["sim/base", "collectives/transport/mpi"],
-    "collectives/transport/bootstrap": ["sim/base", "collectives/transport/mpi",
+    "collectives/transport": [*CORE, "collectives/transport/mpi"],
+    "collectives/transport/bootstrap": [*CORE, "collectives/transport/mpi",
                                         "collectives/transport"],
     "collectives": [*BASE, "collectives/transport"],
     "sim/ir": BASE,
@@ -39,7 +42,7 @@ KNOWS = {
     "sim/ir/print": IR,
     "sim/ir/verify": IR,
     "sim/readers/bytecode": IR,
-    "sim/readers/options": ["sim/base"],
+    "sim/readers/options": CORE,
     "sim/readers/text": IR,
     "sim/readers": [*IR, "sim/readers/bytecode", "sim/readers/text"],
     "sim/passes": IR,
@@ -68,7 +71,7 @@ KNOWS = {
     "pjrt/c_api": [],
     "pjrt": [*IR, "sim/ir/print", "sim/readers/options", "sim/plan", "sim/runtime", "topology",
              "pjrt/c_api"],
-    "pjrt/extensions": ["sim/base", "sim/spmd/sharding", "pjrt"],
+    "pjrt/extensions": [*BASE, "sim/spmd/sharding", "pjrt"],
 }
 TOPS = ("sim", "topology", "collectives", "pjrt")
 MAX_FILES = 26  # of a room: more than anybody reads as one list

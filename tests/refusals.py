@@ -4,7 +4,7 @@
     tests/refusals.py [ROOT]
 
 What can be refused (memory, mappings, threads, files) is asked for through sim/base/alloc.h and
-sim/base/system.h.  Prints each call of an original elsewhere and exits 1, or a count and exits 0.
+sim/base/os/system.h.  Prints each call of an original elsewhere and exits 1, or a count and exits 0.
 """
 
 import pathlib
@@ -13,13 +13,13 @@ import sys
 
 FOLDERS = ["sim", "topology", "collectives", "pjrt"]
 # These are the doors; the MPI modules are libraries of their own, which know nothing of ours.
-EXEMPT = ["sim/base/alloc.c", "sim/base/system.c"]
+EXEMPT = ["sim/base/alloc.c", "sim/base/os/system.c"]
 EXEMPT_FOLDER = "mpi"  # with a module.c in it
 CALLS = {
     "sim/base/alloc.h": "malloc calloc realloc reallocarray free cfree strdup strndup asprintf vasprintf"
                         " open_memstream fmemopen posix_memalign aligned_alloc memalign valloc getline getdelim"
                         " scandir realpath",
-    "sim/base/system.h": "mmap mmap64 munmap mremap memfd_create shm_open pthread_create thrd_create open open64"
+    "sim/base/os/system.h": "mmap mmap64 munmap mremap memfd_create shm_open pthread_create thrd_create open open64"
                          " openat creat fopen fopen64 fdopen freopen opendir fdopendir eventfd timerfd_create"
                          " epoll_create1 pipe pipe2 tmpfile mkstemp",
 }

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "sim/base/alloc.h"
-#include "sim/base/system.h"
+#include "sim/base/os/system.h"
 
 enum {
   MP_CGROUP_PATH_MAX = 1024,

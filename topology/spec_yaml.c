@@ -9,7 +9,7 @@
 #include <yaml.h>
 
 #include "sim/base/alloc.h"
-#include "sim/base/system.h"
+#include "sim/base/os/system.h"
 #include "topology/spec.h"
 
 enum {

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdatomic.h>
 
-#include "sim/base/futex.h"
+#include "sim/base/os/futex.h"
 
 typedef struct {
   _Alignas(64) atomic_uint rung;  // counts; the futex word

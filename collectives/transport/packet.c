@@ -3,7 +3,7 @@
 
 #include "collectives/transport/world_internal.h"
 #include "sim/base/alloc.h"
-#include "sim/base/process.h"
+#include "sim/base/os/process.h"
 
 void mp_packet_list_push(mp_packet_list_t *list, mp_packet_node_t *node) {
   node->next = NULL;

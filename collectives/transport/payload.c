@@ -2,7 +2,7 @@
 
 #include "collectives/transport/segment.h"
 #include "sim/base/alloc.h"
-#include "sim/base/process.h"
+#include "sim/base/os/process.h"
 
 void mp_payload_block_init(mp_payload_block_t *block, size_t bytes) {
   atomic_store_explicit(&block->references, 1, memory_order_relaxed);

@@ -18,7 +18,7 @@ enum { MP_PAYLOAD_ALIGNMENT = 64 };
 
 typedef struct {
   _Alignas(MP_PAYLOAD_ALIGNMENT) _Atomic uint32_t references;
-  uint32_t generation;   // of the process that made it (sim/base/process.h)
+  uint32_t generation;   // of the process that made it (sim/base/os/process.h)
   mp_payload_t payload;  // as its creator sees it; `data` means nothing elsewhere
   uint64_t offset;       // from the beginning of its segment; 0: on the heap
   uint64_t next;         // while free: the offset of the next free one

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "sim/base/alloc.h"
-#include "sim/base/lock.h"
-#include "sim/base/system.h"
+#include "sim/base/os/lock.h"
+#include "sim/base/os/system.h"
 
 enum {
   MP_PAGE = 4096,

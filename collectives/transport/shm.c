@@ -9,8 +9,8 @@
 
 #include "collectives/transport/world_internal.h"
 #include "sim/base/alloc.h"
-#include "sim/base/clock.h"
 #include "sim/base/log.h"
+#include "sim/base/os/clock.h"
 
 // What did not fit into a ring.
 typedef struct shm_late_s {

@@ -10,9 +10,9 @@
 
 #include "collectives/transport/world_internal.h"
 #include "sim/base/alloc.h"
-#include "sim/base/clock.h"
-#include "sim/base/process.h"
-#include "sim/base/system.h"
+#include "sim/base/os/clock.h"
+#include "sim/base/os/process.h"
+#include "sim/base/os/system.h"
 
 // A launcher that ends a job because of one process gives the others a second to say so.
 static const double k_tick_seconds = 0.25;

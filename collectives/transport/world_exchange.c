@@ -4,8 +4,8 @@
 
 #include "collectives/transport/world_internal.h"
 #include "sim/base/alloc.h"
-#include "sim/base/clock.h"
-#include "sim/base/process.h"
+#include "sim/base/os/clock.h"
+#include "sim/base/os/process.h"
 #include "sim/base/str.h"
 
 void mp_world_take_blob(mp_world_t *world, mp_packet_node_t *node) {

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 
 #include "collectives/transport/transport.h"
-#include "sim/base/lock.h"
+#include "sim/base/os/lock.h"
 
 typedef struct mp_packet_node_s {
   mp_packet_t packet;

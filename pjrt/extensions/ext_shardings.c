@@ -2,8 +2,8 @@
 // partitions, as OpSharding messages.
 
 #include "pjrt/pjrt_executable.h"
-#include "sim/base/dims.h"
 #include "sim/base/proto.h"
+#include "sim/numeric/dims.h"
 #include "sim/spmd/sharding/placement.h"
 
 // Fields of OpSharding, and the one type that is written; no bytes at all mean "replicated".

@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 #include "sim/base/arena.h"
-#include "sim/base/array.h"
-#include "sim/base/list.h"
+#include "sim/base/containers/array.h"
+#include "sim/base/containers/list.h"
 #include "sim/base/status.h"
 #include "sim/ir/attr.h"
 #include "sim/ir/loc.h"

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "sim/base/dims.h"
+#include "sim/numeric/dims.h"
 
 mp_status_t mp_type_tensor(mp_arena_t *arena, mp_dtype_t dtype, const int64_t *dims, uint32_t rank,
                            const mp_type_t **out_type) {

@@ -1,8 +1,8 @@
 // Traversals: visiting ops, numbering values, finding what regions capture.
 //
 // Recursion follows the nesting of regions, which the readers bound.
+#include "sim/base/containers/hash_map.h"
 #include "sim/base/hash.h"
-#include "sim/base/hash_map.h"
 #include "sim/ir/module.h"
 
 mp_status_t mp_block_walk(mp_block_t *block, mp_op_visitor_t visit, void *context) {

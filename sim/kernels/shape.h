@@ -7,9 +7,9 @@
 
 #include <stdint.h>
 
-#include "sim/base/dims.h"
 #include "sim/ir/module.h"
 #include "sim/kernels/kernel.h"
+#include "sim/numeric/dims.h"
 
 static inline const mp_type_t *mp_op_operand_type(const mp_op_t *op, uint32_t i) {
   return op->operands[i]->type;

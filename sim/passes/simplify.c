@@ -3,8 +3,8 @@
 // dead code elimination.
 #include <string.h>
 
+#include "sim/base/containers/hash_map.h"
 #include "sim/base/hash.h"
-#include "sim/base/hash_map.h"
 #include "sim/ir/schema.h"
 #include "sim/passes/passes.h"
 #include "sim/passes/rewrite.h"

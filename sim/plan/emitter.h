@@ -2,7 +2,7 @@
 #ifndef MINIPOD_SIM_PLAN_EMITTER_H_
 #define MINIPOD_SIM_PLAN_EMITTER_H_
 
-#include "sim/base/array.h"
+#include "sim/base/containers/array.h"
 #include "sim/plan/plan.h"
 
 typedef struct {

@@ -2,7 +2,7 @@
 //
 // A value that a loop uses but that was defined before it must live until the loop's end, since the
 // next round uses it again; the values a loop carries live through all of it.
-#include "sim/base/array.h"
+#include "sim/base/containers/array.h"
 #include "sim/plan/plan.h"
 
 // A `while` around the op in work, with the outer values that it uses.

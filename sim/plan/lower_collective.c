@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/containers/hash_map.h"
 #include "sim/base/hash.h"
-#include "sim/base/hash_map.h"
 #include "sim/ir/print/print_module.h"
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/elementwise/region.h"

@@ -3,7 +3,7 @@
 #include "collectives/transport/bootstrap/bootstrap.h"
 #include "sim/base/alloc.h"
 #include "sim/base/log.h"
-#include "sim/base/process.h"
+#include "sim/base/os/process.h"
 #include "sim/runtime/client_impl.h"
 #include "sim/runtime/executable_impl.h"
 #include "sim/runtime/router.h"

@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 
-#include "sim/base/lock.h"
+#include "sim/base/os/lock.h"
 #include "sim/runtime/client.h"
 #include "sim/runtime/job.h"
 #include "sim/runtime/memory.h"

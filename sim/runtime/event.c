@@ -5,10 +5,10 @@
 #include <stdatomic.h>
 
 #include "sim/base/alloc.h"
-#include "sim/base/clock.h"
-#include "sim/base/futex.h"
-#include "sim/base/lock.h"
-#include "sim/base/process.h"
+#include "sim/base/os/clock.h"
+#include "sim/base/os/futex.h"
+#include "sim/base/os/lock.h"
+#include "sim/base/os/process.h"
 
 // UNSET -> SETTING (one thread wins) -> SET (status may be read).
 enum { MP_EVENT_UNSET, MP_EVENT_SETTING, MP_EVENT_SET };

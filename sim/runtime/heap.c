@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "sim/base/alloc.h"
-#include "sim/base/system.h"
+#include "sim/base/os/system.h"
 
 enum {
   MP_BINS_PER_DOUBLING = 4,

@@ -1,7 +1,7 @@
 #include "sim/runtime/inline_run.h"
 
 #include "sim/base/alloc.h"
-#include "sim/base/clock.h"
+#include "sim/base/os/clock.h"
 
 // A launch that takes less than this on one core is done by the caller's own thread: waking a
 // worker would take as long.

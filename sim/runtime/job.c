@@ -1,6 +1,6 @@
 #include "sim/runtime/job.h"
 
-#include "sim/base/futex.h"
+#include "sim/base/os/futex.h"
 #include "sim/runtime/client_impl.h"
 #include "sim/runtime/worker.h"
 

@@ -21,7 +21,7 @@
 
 #include <stdatomic.h>
 
-#include "sim/base/lock.h"
+#include "sim/base/os/lock.h"
 #include "sim/numeric/dtype.h"
 #include "sim/runtime/client.h"
 #include "sim/runtime/name.h"

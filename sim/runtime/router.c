@@ -7,8 +7,8 @@
 #include <time.h>
 
 #include "sim/base/alloc.h"
-#include "sim/base/clock.h"
-#include "sim/base/process.h"
+#include "sim/base/os/clock.h"
+#include "sim/base/os/process.h"
 
 // Routers stay: a world lives as long as the process, but for those of tests.
 static mp_lock_t g_routers_lock = MP_LOCK_INITIALIZER(MP_LOCK_HUBS);

@@ -5,10 +5,10 @@
 #include <stdio.h>
 
 #include "sim/base/alloc.h"
-#include "sim/base/clock.h"
-#include "sim/base/lock.h"
 #include "sim/base/log.h"
-#include "sim/base/system.h"
+#include "sim/base/os/clock.h"
+#include "sim/base/os/lock.h"
+#include "sim/base/os/system.h"
 #include "sim/runtime/session.h"
 #include "sim/runtime/worker.h"
 

@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "sim/base/alloc.h"
-#include "sim/base/futex.h"
-#include "sim/base/system.h"
+#include "sim/base/os/futex.h"
+#include "sim/base/os/system.h"
 #include "sim/runtime/client_impl.h"
 #include "sim/runtime/deadlock.h"
 #include "sim/runtime/run.h"

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sim/base/lock.h"
+#include "sim/base/os/lock.h"
 
 typedef struct mp_client_s mp_client_t;
 typedef struct mp_device_s mp_device_t;

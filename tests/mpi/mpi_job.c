@@ -20,7 +20,7 @@
 
 #include "collectives/transport/bootstrap/bootstrap.h"
 #include "sim/base/alloc.h"
-#include "sim/base/clock.h"
+#include "sim/base/os/clock.h"
 
 enum { MAX_RANKS = 256 };
 

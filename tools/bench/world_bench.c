@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "collectives/transport/bootstrap/bootstrap.h"
-#include "sim/base/clock.h"
-#include "sim/base/futex.h"
+#include "sim/base/os/clock.h"
+#include "sim/base/os/futex.h"
 
 typedef struct {
   mp_world_t *world;

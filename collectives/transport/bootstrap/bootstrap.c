@@ -16,8 +16,8 @@
 #include "sim/base/alloc.h"
 #include "sim/base/hash.h"
 #include "sim/base/log.h"
-#include "sim/base/process.h"
-#include "sim/base/system.h"
+#include "sim/base/os/process.h"
+#include "sim/base/os/system.h"
 
 // Counts up with every change of what processes say to each other.
 enum { MP_WIRE_PROTOCOL = 1 };

@@ -7,8 +7,8 @@
 
 #include "collectives/transport/mpi.h"
 #include "collectives/transport/world_internal.h"
-#include "sim/base/clock.h"
-#include "sim/base/process.h"
+#include "sim/base/os/clock.h"
+#include "sim/base/os/process.h"
 
 // Set while the process has one thread that cares (joining), read at its end.
 static struct {

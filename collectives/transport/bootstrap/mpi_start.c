@@ -9,9 +9,9 @@
 
 #include "collectives/transport/bootstrap/roll_call.h"
 #include "sim/base/alloc.h"
-#include "sim/base/lock.h"
+#include "sim/base/os/lock.h"
+#include "sim/base/os/system.h"
 #include "sim/base/str.h"
-#include "sim/base/system.h"
 
 // ---- The module ----
 

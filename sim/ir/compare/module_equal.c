@@ -1,7 +1,7 @@
 #include "sim/ir/compare/module_equal.h"
 
+#include "sim/base/containers/hash_map.h"
 #include "sim/base/hash.h"
-#include "sim/base/hash_map.h"
 #include "sim/ir/print/print_module.h"
 
 // What is defined in `a` (an op with results, a block argument) and its like in `b`.

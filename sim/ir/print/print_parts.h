@@ -3,7 +3,7 @@
 #ifndef MINIPOD_SIM_IR_PRINT_PRINT_PARTS_H_
 #define MINIPOD_SIM_IR_PRINT_PRINT_PARTS_H_
 
-#include "sim/base/hash_map.h"
+#include "sim/base/containers/hash_map.h"
 #include "sim/ir/print/print_module.h"
 #include "sim/ir/schema.h"
 

@@ -3,7 +3,7 @@
 #ifndef MINIPOD_SIM_READERS_BYTECODE_BYTECODE_IR_H_
 #define MINIPOD_SIM_READERS_BYTECODE_BYTECODE_IR_H_
 
-#include "sim/base/array.h"
+#include "sim/base/containers/array.h"
 #include "sim/readers/bytecode/bytecode_reader.h"
 
 // Values are numbered through an isolated region and those within it; each region's own values

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "sim/base/arena.h"
-#include "sim/base/array.h"
+#include "sim/base/containers/array.h"
 #include "sim/base/status.h"
 
 // One flag for all values, or one per value.

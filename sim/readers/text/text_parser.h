@@ -7,8 +7,8 @@
 #define MINIPOD_SIM_READERS_TEXT_TEXT_PARSER_H_
 
 #include "sim/base/arena.h"
-#include "sim/base/array.h"
-#include "sim/base/hash_map.h"
+#include "sim/base/containers/array.h"
+#include "sim/base/containers/hash_map.h"
 #include "sim/ir/module.h"
 #include "sim/ir/schema.h"
 #include "sim/readers/text/text_lexer.h"

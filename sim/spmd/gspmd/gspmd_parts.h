@@ -3,7 +3,7 @@
 #ifndef MINIPOD_SIM_SPMD_GSPMD_GSPMD_PARTS_H_
 #define MINIPOD_SIM_SPMD_GSPMD_GSPMD_PARTS_H_
 
-#include "sim/base/hash_map.h"
+#include "sim/base/containers/hash_map.h"
 #include "sim/ir/mesh.h"
 #include "sim/ir/module.h"
 #include "sim/spmd/gspmd/gspmd.h"

@@ -8,7 +8,7 @@
 #ifndef MINIPOD_SIM_SPMD_PARTITION_PARTITIONER_H_
 #define MINIPOD_SIM_SPMD_PARTITION_PARTITIONER_H_
 
-#include "sim/base/array.h"
+#include "sim/base/containers/array.h"
 #include "sim/spmd/partition/partition.h"
 #include "sim/spmd/partition/versions.h"
 #include "sim/spmd/propagation/propagate.h"

@@ -2,7 +2,7 @@
 #ifndef MINIPOD_SIM_SPMD_PARTITION_VERSIONS_H_
 #define MINIPOD_SIM_SPMD_PARTITION_VERSIONS_H_
 
-#include "sim/base/array.h"
+#include "sim/base/containers/array.h"
 #include "sim/spmd/reshard/reshard.h"
 #include "sim/spmd/sharding/placement.h"
 

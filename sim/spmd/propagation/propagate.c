@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
+#include "sim/base/containers/hash_map.h"
 #include "sim/base/hash.h"
-#include "sim/base/hash_map.h"
 #include "sim/ir/mesh.h"
 #include "sim/spmd/propagation/propagate_parts.h"
 #include "sim/spmd/propagation/split_constants.h"

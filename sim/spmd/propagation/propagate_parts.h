@@ -3,7 +3,7 @@
 #ifndef MINIPOD_SIM_SPMD_PROPAGATION_PROPAGATE_PARTS_H_
 #define MINIPOD_SIM_SPMD_PROPAGATION_PROPAGATE_PARTS_H_
 
-#include "sim/base/array.h"
+#include "sim/base/containers/array.h"
 #include "sim/spmd/propagation/import_shardings.h"
 #include "sim/spmd/propagation/propagate.h"
 #include "sim/spmd/propagation/propagate_step.h"

@@ -1,7 +1,7 @@
 #include "sim/spmd/reshard/reshard.h"
 
+#include "sim/base/containers/hash_map.h"
 #include "sim/base/hash.h"
-#include "sim/base/hash_map.h"
 #include "sim/numeric/dtype.h"
 #include "sim/spmd/build/append.h"
 #include "sim/spmd/build/append_collective.h"

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
+#include "sim/base/containers/hash_map.h"
 #include "sim/base/hash.h"
-#include "sim/base/hash_map.h"
 #include "sim/numeric/dtype.h"
 
 enum { MP_MAX_NODES = 2048, MP_MAX_EXPANSIONS = 600 };

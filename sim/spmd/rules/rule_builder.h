@@ -5,7 +5,7 @@
 #ifndef MINIPOD_SIM_SPMD_RULES_RULE_BUILDER_H_
 #define MINIPOD_SIM_SPMD_RULES_RULE_BUILDER_H_
 
-#include "sim/base/array.h"
+#include "sim/base/containers/array.h"
 #include "sim/spmd/rules/rules.h"
 
 typedef struct {

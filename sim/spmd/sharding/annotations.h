@@ -3,7 +3,7 @@
 #define MINIPOD_SIM_SPMD_SHARDING_ANNOTATIONS_H_
 
 #include "sim/base/arena.h"
-#include "sim/base/array.h"
+#include "sim/base/containers/array.h"
 #include "sim/base/status.h"
 #include "sim/ir/module.h"
 

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
+#include "sim/base/containers/hash_map.h"
 #include "sim/base/hash.h"
-#include "sim/base/hash_map.h"
 
 typedef struct {
   uint64_t hash;

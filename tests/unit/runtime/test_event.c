@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "sim/base/alloc.h"
-#include "sim/base/process.h"
+#include "sim/base/os/process.h"
 #include "tests/unit/support/unit.h"
 
 typedef struct {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "sim/base/alloc.h"
+#include "sim/numeric/box.h"
 #include "tests/unit/support/launches.h"
 #include "tests/unit/support/programs.h"
 #include "tests/unit/support/random_collective.h"

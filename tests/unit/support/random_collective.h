@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "collectives/collective.h"
-#include "sim/base/dims.h"
+#include "sim/numeric/dims.h"
 #include "sim/numeric/float.h"
 #include "tests/unit/support/unit.h"
 

@@ -10,7 +10,7 @@
 
 #include "collectives/transport/world_internal.h"
 #include "sim/base/alloc.h"
-#include "sim/base/clock.h"
+#include "sim/base/os/clock.h"
 #include "tests/unit/support/unit.h"
 
 // ---- An MPI for three ranks in one process ----

@@ -17,7 +17,7 @@
 #include "collectives/transport/world_internal.h"
 #include "collectives/transport/world_local.h"
 #include "sim/base/alloc.h"
-#include "sim/base/clock.h"
+#include "sim/base/os/clock.h"
 #include "tests/unit/support/unit.h"
 
 enum { MAX_WORLDS = 8 };

@@ -1,5 +1,5 @@
 // Units of sim/base/lock: each rule of the lock order is checked, on each thread by itself.
-#include "sim/base/lock.h"
+#include "sim/base/os/lock.h"
 
 #include "tests/unit/aborts.h"
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "sim/base/alloc.h"
-#include "sim/base/clock.h"
+#include "sim/base/os/clock.h"
 #include "sim/base/proto.h"
 #include "tests/unit/support/pjrt_test.h"
 

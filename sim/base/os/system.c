@@ -1,4 +1,4 @@
-#include "sim/base/system.h"
+#include "sim/base/os/system.h"
 
 #include <errno.h>
 #include <fcntl.h>

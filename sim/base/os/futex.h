@@ -4,8 +4,8 @@
 // Private to the process, but for those named `_shared`, whose word may lie in shared memory.
 // Waking an address that is no longer in use is harmless (at worst somebody else's waiter sees a
 // spurious wake-up, which all waiters expect).
-#ifndef MINIPOD_SIM_BASE_FUTEX_H_
-#define MINIPOD_SIM_BASE_FUTEX_H_
+#ifndef MINIPOD_SIM_BASE_OS_FUTEX_H_
+#define MINIPOD_SIM_BASE_OS_FUTEX_H_
 
 #include <limits.h>
 #include <linux/futex.h>
@@ -39,4 +39,4 @@ static inline void mp_futex_wake_shared(atomic_uint *word) {
   syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-#endif  // MINIPOD_SIM_BASE_FUTEX_H_
+#endif  // MINIPOD_SIM_BASE_OS_FUTEX_H_

@@ -1,5 +1,5 @@
 // The books of held locks, one list per thread. Nothing of this exists in release builds.
-#include "sim/base/lock.h"
+#include "sim/base/os/lock.h"
 
 #ifdef MINIPOD_ASSERTS
 

@@ -1,4 +1,4 @@
-#include "sim/base/array.h"
+#include "sim/base/containers/array.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 // Time for measuring and for deadlines: seconds on a clock that never goes back.
-#ifndef MINIPOD_SIM_BASE_CLOCK_H_
-#define MINIPOD_SIM_BASE_CLOCK_H_
+#ifndef MINIPOD_SIM_BASE_OS_CLOCK_H_
+#define MINIPOD_SIM_BASE_OS_CLOCK_H_
 
 #include <time.h>
 
@@ -10,4 +10,4 @@ static inline double mp_clock_seconds(void) {
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-#endif  // MINIPOD_SIM_BASE_CLOCK_H_
+#endif  // MINIPOD_SIM_BASE_OS_CLOCK_H_

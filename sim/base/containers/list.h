@@ -6,8 +6,8 @@
 //   for (mp_op_t *op = block->first; op != NULL; op = op->next) ...
 //
 // Lists and items are pointers and evaluated several times. Not thread-safe.
-#ifndef MINIPOD_SIM_BASE_LIST_H_
-#define MINIPOD_SIM_BASE_LIST_H_
+#ifndef MINIPOD_SIM_BASE_CONTAINERS_LIST_H_
+#define MINIPOD_SIM_BASE_CONTAINERS_LIST_H_
 
 #include <stddef.h>
 
@@ -101,4 +101,4 @@
     (item)->prev = (item)->next = NULL;  \
   } while (0)
 
-#endif  // MINIPOD_SIM_BASE_LIST_H_
+#endif  // MINIPOD_SIM_BASE_CONTAINERS_LIST_H_

@@ -3,8 +3,8 @@
 // After a fork the child has a copy of all our memory but none of our threads, and locks that other
 // threads held stay locked for ever. Objects that depend on threads note the generation they were
 // made in and refuse service in a later one.
-#ifndef MINIPOD_SIM_BASE_PROCESS_H_
-#define MINIPOD_SIM_BASE_PROCESS_H_
+#ifndef MINIPOD_SIM_BASE_OS_PROCESS_H_
+#define MINIPOD_SIM_BASE_OS_PROCESS_H_
 
 #include <stdint.h>
 
@@ -15,4 +15,4 @@ void mp_process_watch_forks(void);
 // children. One relaxed load.
 uint32_t mp_process_generation(void);
 
-#endif  // MINIPOD_SIM_BASE_PROCESS_H_
+#endif  // MINIPOD_SIM_BASE_OS_PROCESS_H_

@@ -1,6 +1,6 @@
 // Units of sim/base/dims: products, and what does not fit.
 
-#include "sim/base/dims.h"
+#include "sim/numeric/dims.h"
 
 #include "tests/unit/support/unit.h"
 

@@ -174,12 +174,12 @@ static void *launch_what_fails(void *context) {
 }
 
 static void begin_halted(halted_t *h) {
-  pthread_mutex_lock(&h->values.x[1]->lock);
+  mp_lock(&h->values.x[1]->lock);
   assert_int_equal(pthread_create(&h->thread, NULL, launch_what_fails, h), 0);
 }
 
 static void end_halted(halted_t *h) {
-  pthread_mutex_unlock(&h->values.x[1]->lock);
+  mp_unlock(&h->values.x[1]->lock);
   void *result = NULL;
   pthread_join(h->thread, &result);
   assert_non_null(result);
@@ -217,8 +217,8 @@ static void a_deletion_during_a_failed_launch_holds(void **state) {
 static void on_view_released(void *context) {
   halted_t *h = context;
   h->was_view_released = true;
-  h->was_locked = pthread_mutex_trylock(&h->client->launch_lock) != 0;
-  if (!h->was_locked) pthread_mutex_unlock(&h->client->launch_lock);
+  h->was_locked = pthread_mutex_trylock(&h->client->launch_lock.mutex) != 0;
+  if (!h->was_locked) pthread_mutex_unlock(&h->client->launch_lock.mutex);
 }
 
 // The failed launch has the last hold on memory that a user lent. The user's callback may do

@@ -1,7 +1,7 @@
 // Products of dimensions. Dimensions are sizes, in elements, major to minor; `dims` may be NULL
 // when there are none.
-#ifndef MINIPOD_SIM_BASE_DIMS_H_
-#define MINIPOD_SIM_BASE_DIMS_H_
+#ifndef MINIPOD_SIM_NUMERIC_DIMS_H_
+#define MINIPOD_SIM_NUMERIC_DIMS_H_
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,4 +29,4 @@ static inline int64_t mp_dims_product(const int64_t *dims, uint32_t begin, uint3
   return product;
 }
 
-#endif  // MINIPOD_SIM_BASE_DIMS_H_
+#endif  // MINIPOD_SIM_NUMERIC_DIMS_H_

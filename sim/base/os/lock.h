@@ -12,8 +12,8 @@
 //   - nothing is taken while a *leaf* is held;
 //   - who waits (for an event, a job, another thread, other processes) or calls back holds nothing
 //     but *long* locks, which are made to be held meanwhile.
-#ifndef MINIPOD_SIM_BASE_LOCK_H_
-#define MINIPOD_SIM_BASE_LOCK_H_
+#ifndef MINIPOD_SIM_BASE_OS_LOCK_H_
+#define MINIPOD_SIM_BASE_OS_LOCK_H_
 
 #include <errno.h>
 #include <pthread.h>
@@ -132,4 +132,4 @@ static inline bool mp_lock_wait_until_at(mp_lock_t *lock, pthread_cond_t *change
   return pthread_cond_timedwait(changed, &lock->mutex, deadline) != ETIMEDOUT;
 }
 
-#endif  // MINIPOD_SIM_BASE_LOCK_H_
+#endif  // MINIPOD_SIM_BASE_OS_LOCK_H_

@@ -9,8 +9,8 @@
 // one, or on the heap when it is NULL; then MP_ARRAY_FREE gives them back. Growing moves the items:
 // a pointer to one of them is good until the next push. The type of the items comes from the
 // array, so that a value of another type does not compile. Not thread-safe.
-#ifndef MINIPOD_SIM_BASE_ARRAY_H_
-#define MINIPOD_SIM_BASE_ARRAY_H_
+#ifndef MINIPOD_SIM_BASE_CONTAINERS_ARRAY_H_
+#define MINIPOD_SIM_BASE_CONTAINERS_ARRAY_H_
 
 #include <stdint.h>
 
@@ -65,4 +65,4 @@ MP_NODISCARD static inline mp_status_t mp_array_reserve(mp_arena_t *arena, void 
              : mp_status_out_of_memory();
 }
 
-#endif  // MINIPOD_SIM_BASE_ARRAY_H_
+#endif  // MINIPOD_SIM_BASE_CONTAINERS_ARRAY_H_

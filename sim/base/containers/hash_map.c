@@ -1,4 +1,4 @@
-#include "sim/base/hash_map.h"
+#include "sim/base/containers/hash_map.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 // Units of sim/base/list: queues and lists hold what was put into them, in order.
 
-#include "sim/base/list.h"
+#include "sim/base/containers/list.h"
 
 #include "tests/unit/support/unit.h"
 

@@ -1,6 +1,6 @@
 // Units of sim/base/hash_map: finding, adding and removing, against a plain list.
 
-#include "sim/base/hash_map.h"
+#include "sim/base/containers/hash_map.h"
 
 #include <string.h>
 

@@ -25,8 +25,8 @@
 // may have to be more room, always the same one, or on the heap when it is NULL; then
 // MP_HASH_MAP_FREE gives them back. Adding and removing move entries: a pointer to one is good
 // until then, and its hash must not be changed. Not thread-safe.
-#ifndef MINIPOD_SIM_BASE_HASH_MAP_H_
-#define MINIPOD_SIM_BASE_HASH_MAP_H_
+#ifndef MINIPOD_SIM_BASE_CONTAINERS_HASH_MAP_H_
+#define MINIPOD_SIM_BASE_CONTAINERS_HASH_MAP_H_
 
 #include <stddef.h>
 #include <stdint.h>
@@ -124,4 +124,4 @@ static inline void *mp_hash_map_next(const mp_hash_map_t *map, size_t entry_size
   return mp_hash_map_probe(map, entry_size, *(const uint64_t *)entry, at + 1);
 }
 
-#endif  // MINIPOD_SIM_BASE_HASH_MAP_H_
+#endif  // MINIPOD_SIM_BASE_CONTAINERS_HASH_MAP_H_

@@ -1,4 +1,4 @@
-#include "sim/base/process.h"
+#include "sim/base/os/process.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 // Units of sim/base/array: growing arrays on the heap and in an arena.
 
-#include "sim/base/array.h"
+#include "sim/base/containers/array.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
 // what its namesake does, and tests can make the n-th of a kind fail (fault.h).
 //
 // tests/refusals.py sees to it that nobody calls the originals.
-#ifndef MINIPOD_SIM_BASE_SYSTEM_H_
-#define MINIPOD_SIM_BASE_SYSTEM_H_
+#ifndef MINIPOD_SIM_BASE_OS_SYSTEM_H_
+#define MINIPOD_SIM_BASE_OS_SYSTEM_H_
 
 #include <pthread.h>
 #include <stddef.h>
@@ -25,4 +25,4 @@ FILE *mp_fopen(const char *path, const char *mode);
 int mp_thread_create(pthread_t *out_thread, const pthread_attr_t *attributes,
                      void *(*run)(void *context), void *context);
 
-#endif  // MINIPOD_SIM_BASE_SYSTEM_H_
+#endif  // MINIPOD_SIM_BASE_OS_SYSTEM_H_
