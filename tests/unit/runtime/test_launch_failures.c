@@ -174,12 +174,12 @@ static void *launch_what_fails(void *context) {
 }
 
 static void begin_halted(halted_t *h) {
-  mp_lock(&h->values.x[1]->lock);
+  pthread_mutex_lock(&h->values.x[1]->lock.mutex);
   assert_int_equal(pthread_create(&h->thread, NULL, launch_what_fails, h), 0);
 }
 
 static void end_halted(halted_t *h) {
-  mp_unlock(&h->values.x[1]->lock);
+  pthread_mutex_unlock(&h->values.x[1]->lock.mutex);
   void *result = NULL;
   pthread_join(h->thread, &result);
   assert_non_null(result);
