@@ -141,6 +141,7 @@ bool mp_job_is_waiting_for(const mp_worker_t *self) {
 bool mp_job_help(mp_worker_t *self) {
   mp_job_t *job = job_find(self->client, self, true);
   if (job == NULL) return false;
+  mp_worker_looks_later();
   job_do_parts(self, job);
   job_unlink(self->client, job);
   job_drop(job);

@@ -132,7 +132,7 @@ void mp_run_end(mp_run_t *run, mp_status_t status) {
   atomic_store_explicit(&device->completed, run->number, memory_order_release);
   mp_unlock(&device->lock);
   if (next != NULL) mp_run_unblock(next, &runnable);
-  mp_schedule(&runnable);
+  mp_schedule_and_look(&runnable);  // after the callbacks of the event
   mp_event_set(run->event, status);
   mp_run_release(run);
 }
@@ -168,7 +168,7 @@ void mp_run_continue(mp_worker_t *self, mp_device_t *device) {
   if (status == NULL && step == MP_STEP_YIELDED) {
     mp_device_list_t again = {0};
     mp_device_list_push(&again, device);
-    mp_schedule(&again);
+    mp_schedule_and_look(&again);
     return;
   }
   if (status != NULL && run->session != NULL) {

@@ -10,7 +10,10 @@
 #include "sim/runtime/buffer_impl.h"
 #include "sim/runtime/job.h"
 
-enum { MP_INLINE_BYTES = 1 << 20 };
+enum {
+  MP_INLINE_BYTES = 1 << 20,  // larger ones are jobs
+  MP_LONG_BYTES = 64 << 10,   // copies that take longer than waking a worker
+};
 
 typedef struct transfer_s transfer_t;
 struct transfer_s {
@@ -22,6 +25,7 @@ struct transfer_s {
   const void *from;
   void *to;
   mp_event_t *done;  // a reference
+  uint64_t bytes;
   mp_strided_t copy;
 };
 
@@ -78,6 +82,7 @@ static void transfer_start(transfer_t *transfer) {
   if (transfer->source_error != NULL) {
     transfer_finish(&transfer->job, transfer->source_error);
   } else if (transfer->job.num_parts == 1) {
+    if (transfer->bytes >= MP_LONG_BYTES) mp_worker_looks_later();
     mp_strided_run(&transfer->copy, transfer->to, transfer->from);
     transfer_finish(&transfer->job, NULL);
   } else {
@@ -138,6 +143,7 @@ static mp_status_t transfer_begin(mp_client_t *client, const transfer_request_t 
   transfer->target = request->target;
   transfer->from = request->from;
   transfer->to = request->to;
+  transfer->bytes = request->bytes;
   transfer->copy = *request->copy;
   transfer->done = mp_event_retain(done);
   mp_client_hold(client);

@@ -68,8 +68,9 @@ void mp_core_queue_wake(mp_core_queue_t *queue, uint32_t count) {
   mp_futex_wake(&queue->epoch, (int)(count < sleepers ? count : sleepers));
 }
 
-// Appends devices that all belong to `queue`.
-static void worker_enqueue(mp_core_queue_t *queue, mp_device_list_t *devices) {
+// Appends devices that all belong to `queue`. `looks`: this is a worker of the queue, and it will
+// look there.
+static void worker_enqueue(mp_core_queue_t *queue, mp_device_list_t *devices, bool looks) {
   uint32_t count = devices->length;
   mp_lock(&queue->lock);
   if (queue->devices.last != NULL) {
@@ -82,12 +83,13 @@ static void worker_enqueue(mp_core_queue_t *queue, mp_device_list_t *devices) {
   atomic_store(&queue->length, queue->devices.length);
   uint32_t waiting = queue->devices.length;
   mp_unlock(&queue->lock);
-  // A worker that puts devices into its own queue will look there itself.
-  bool is_own = t_worker != NULL && !t_worker->is_inline && t_worker->queue == queue;
-  mp_core_queue_wake(queue, is_own ? waiting - 1 : count);
+  // Who looks takes the first one, which need not be one of these.
+  mp_core_queue_wake(queue, looks ? waiting - 1 : count);
+  if (looks) t_worker->is_to_look = true;
 }
 
-void mp_schedule(mp_device_list_t *devices) {
+static void worker_schedule(mp_device_list_t *devices, bool looks) {
+  const mp_core_queue_t *own = t_worker == NULL || t_worker->is_inline ? NULL : t_worker->queue;
   // Devices of one group tend to be neighbours in the list: hand over group by group.
   mp_device_list_t batch = {0};
   mp_core_queue_t *queue = NULL;
@@ -98,13 +100,27 @@ void mp_schedule(mp_device_list_t *devices) {
       continue;
     }
     if (device->queue != queue && batch.first != NULL) {
-      worker_enqueue(queue, &batch);
+      worker_enqueue(queue, &batch, looks && queue == own);
       batch = (mp_device_list_t){0};
     }
     queue = device->queue;
     mp_device_list_push(&batch, device);
   }
-  if (batch.first != NULL) worker_enqueue(queue, &batch);
+  if (batch.first != NULL) worker_enqueue(queue, &batch, looks && queue == own);
+}
+
+void mp_schedule(mp_device_list_t *devices) {
+  worker_schedule(devices, false);
+}
+
+void mp_schedule_and_look(mp_device_list_t *devices) {
+  worker_schedule(devices, true);
+}
+
+void mp_worker_looks_later(void) {
+  if (t_worker == NULL || !t_worker->is_to_look) return;
+  t_worker->is_to_look = false;
+  mp_core_queue_wake(t_worker->queue, 1);
 }
 
 static mp_device_t *worker_dequeue(mp_core_queue_t *queue) {
@@ -170,6 +186,7 @@ static void *worker_main(void *context) {
   worker_bind(self);
   while (!mp_client_is_stopping(client)) {
     if (mp_job_help(self)) continue;
+    self->is_to_look = false;
     mp_device_t *device = worker_dequeue(self->queue);
     if (device != NULL) {
       mp_run_continue(self, device);

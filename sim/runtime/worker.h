@@ -42,6 +42,7 @@ typedef struct mp_worker_s {
   int32_t cpu;  // to bind to; -1: to the whole core group, or nowhere
   bool is_inline;
   bool is_started;
+  bool is_to_look;  // into its queue: nobody was woken for what it will find there
   pthread_t thread;
   void *scratch;
   size_t scratch_bytes;
@@ -61,8 +62,16 @@ void mp_workers_stop(mp_client_t *client);
 // short; 0 bytes give a pointer that must not be used.
 void *mp_worker_scratch(mp_worker_t *self, size_t bytes);
 
-// Makes devices runnable (their first run can go on). Devices of one list may be of any core group.
+// Makes devices runnable (their first run can go on), and wakes a worker for each if any sleep: the
+// caller may be a worker that goes on with something else. Devices of one list may be of any core
+// group.
 void mp_schedule(mp_device_list_t *devices);
+// The same for a caller who, if it is a worker, looks into its queue soon: what it will take itself
+// needs nobody to be woken.
+void mp_schedule_and_look(mp_device_list_t *devices);
+// Before something that takes long, on any thread: a worker that was to look into its queue soon
+// has somebody else woken for that.
+void mp_worker_looks_later(void);
 void mp_device_list_push(mp_device_list_t *list, mp_device_t *device);
 mp_device_t *mp_device_list_pop(mp_device_list_t *list);
 // Wakes up to `count` sleeping workers of the queue.
