@@ -31,7 +31,6 @@ void mp_memory_describe(const mp_memory_t *memory, mp_strbuf_t *out) {
 
 static mp_status_t memory_exhausted(const mp_memory_t *memory, uint64_t bytes,
                                     const mp_label_t *label, const char *reason) {
-  mp_lock_assert_held(&memory->lock);
   mp_strbuf_t text;
   mp_strbuf_init(&text);
   mp_strbuf_printf(&text, "out of memory: %" PRIu64 " bytes for ", bytes);
@@ -55,14 +54,9 @@ static mp_status_t memory_exhausted(const mp_memory_t *memory, uint64_t bytes,
 
 // ---- Allocation ----
 
-static void memory_add_to_books(mp_memory_t *memory, uint64_t bytes) {
-  memory->in_use += bytes;
-  if (memory->in_use > memory->peak) memory->peak = memory->in_use;
-}
-
-// Adds to the books, or says why not. What the described capacities allow may still be more than
-// the machine has: then it is refused here and not by the kernel's out-of-memory killer.
-static mp_status_t memory_charge(mp_memory_t *memory, uint64_t bytes, const mp_label_t *label) {
+// Adds to what is in use, or says why not. What the described capacities allow may still be more
+// than the machine has: then it is refused here and not by the kernel's out-of-memory killer.
+static mp_status_t memory_reserve(mp_memory_t *memory, uint64_t bytes, const mp_label_t *label) {
   mp_lock_assert_held(&memory->lock);
   if (bytes > memory->capacity || memory->in_use > memory->capacity - bytes) {
     return memory_exhausted(memory, bytes, label, NULL);
@@ -77,15 +71,20 @@ static mp_status_t memory_charge(mp_memory_t *memory, uint64_t bytes, const mp_l
              client->machine_bytes, total);
     return memory_exhausted(memory, bytes, label, reason);
   }
-  memory_add_to_books(memory, bytes);
-  memory->num_allocs += 1;
-  if (bytes > memory->largest_alloc) memory->largest_alloc = bytes;
+  memory->in_use += bytes;
   return NULL;
+}
+
+// An allocation that came about, reserved already, enters the statistics.
+static void memory_count(mp_memory_t *memory, uint64_t bytes) {
+  mp_lock_assert_held(&memory->lock);
+  memory->num_allocs += 1;
+  if (memory->in_use > memory->peak) memory->peak = memory->in_use;
+  if (bytes > memory->largest_alloc) memory->largest_alloc = bytes;
 }
 
 static void memory_discharge(mp_memory_t *memory, uint64_t bytes) {
   mp_lock_assert_held(&memory->lock);
-  MP_ASSERT(memory->in_use >= bytes);
   memory->in_use -= bytes;
   atomic_fetch_sub(&mp_device_client(memory->device)->bytes_in_use, bytes);
 }
@@ -109,36 +108,46 @@ static void memory_remove_live(mp_memory_t *memory, mp_span_t *block) {
   if (block->list_next != NULL) block->list_next->list_prev = block->list_prev;
 }
 
-// A block for `bytes` that were charged already. One that stayed whole for want of memory for the
-// rest's books may be too large for the capacity: then there is none.
-static mp_span_t *memory_take_fitting(mp_memory_t *memory, uint64_t bytes, uint64_t after) {
+// A block whose bytes are reserved.
+static mp_status_t memory_take(mp_memory_t *memory, uint64_t bytes, uint64_t after,
+                               const mp_label_t *label, mp_span_t **out_block) {
+  mp_lock_assert_held(&memory->lock);
   mp_span_t *block = mp_heap_take(memory->heap, bytes, after);
-  if (block == NULL || block->bytes - bytes <= memory->capacity - memory->in_use) return block;
-  mp_heap_give(memory->heap, block, block->free_after);
+  memory->is_bound = mp_heap_is_bound(memory->heap);
+  if (block == NULL) {
+    return memory_exhausted(memory, bytes, label, "the operating system gives no more memory");
+  }
+  if (block->bytes != bytes) {
+    // It stayed whole, as there is no host memory for a second block's books.
+    mp_status_t status = memory_reserve(memory, block->bytes - bytes, label);
+    if (status != NULL) {
+      mp_status_release(status);
+      mp_heap_give(memory->heap, block, block->free_after);
+      return mp_status_out_of_memory();
+    }
+  }
+  *out_block = block;
   return NULL;
 }
 
 static mp_status_t memory_alloc_locked(mp_memory_t *memory, uint64_t bytes, uint64_t after,
                                        const mp_label_t *label, mp_span_t **out_block) {
+  mp_lock_assert_held(&memory->lock);
   if (memory->heap == NULL) {
     int32_t node = mp_client_numa_node(mp_device_client(memory->device), memory->device);
     MP_RETURN_IF_ERROR(mp_heap_create(node, &memory->heap));
   }
-  MP_RETURN_IF_ERROR(memory_charge(memory, bytes, label));
+  MP_RETURN_IF_ERROR(memory_reserve(memory, bytes, label));
   uint64_t idle_before = mp_heap_idle_bytes(memory->heap);
-  mp_span_t *block = memory_take_fitting(memory, bytes, after);
+  mp_span_t *block;
+  mp_status_t status = memory_take(memory, bytes, after, label, &block);
   uint64_t idle_after = mp_heap_idle_bytes(memory->heap);
   atomic_fetch_sub(&mp_device_client(memory->device)->bytes_idle, idle_before - idle_after);
-  memory->is_bound = mp_heap_is_bound(memory->heap);
-  if (block == NULL) {
+  if (status != NULL) {
     memory_discharge(memory, bytes);
-    return memory_exhausted(memory, bytes, label, "the operating system gives no more memory");
+    return status;
   }
-  // A block that stayed whole for want of books is a little larger than what was charged.
-  if (block->bytes != bytes) {
-    memory_add_to_books(memory, block->bytes - bytes);
-    atomic_fetch_add(&mp_device_client(memory->device)->bytes_in_use, block->bytes - bytes);
-  }
+  memory_count(memory, block->bytes);
   memory_add_live(memory, block, label);
   if (memory->space == MP_MEMORY_PINNED_HOST) {
     // Locking is a wish: RLIMIT_MEMLOCK is often a few MiB. The statistics say how it went.
@@ -221,7 +230,8 @@ void mp_memory_free(mp_memory_t *memory, mp_span_t *block, uint64_t free_after) 
 
 mp_status_t mp_memory_charge(mp_memory_t *memory, uint64_t bytes, const mp_label_t *label) {
   mp_lock(&memory->lock);
-  mp_status_t status = memory_charge(memory, bytes, label);
+  mp_status_t status = memory_reserve(memory, bytes, label);
+  if (status == NULL) memory_count(memory, bytes);
   mp_unlock(&memory->lock);
   return status;
 }
