@@ -66,11 +66,7 @@ mp_status_t mp_world_create(uint32_t rank, uint32_t size, mp_world_t **out_world
   world->doorbell = &world->own_doorbell;
   mp_lock_init(&world->inbox_lock, MP_LOCK_INBOX);
   mp_lock_init(&world->lock, MP_LOCK_WORLD);
-  pthread_condattr_t attributes;
-  pthread_condattr_init(&attributes);
-  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-  pthread_cond_init(&world->changed, &attributes);
-  pthread_condattr_destroy(&attributes);
+  mp_clock_cond_init(&world->changed);
   for (int i = 0; i < MP_CHANNEL_COUNT; ++i) {
     mp_lock_init(&world->channels[i].calls, MP_LOCK_CHANNEL);
   }
@@ -393,12 +389,7 @@ void mp_world_say_goodbye(mp_world_t *world) {
 bool mp_world_wait_changed(mp_world_t *world, double deadline) {
   double left = deadline - mp_clock_seconds();
   if (left <= 0) return false;
-  struct timespec until;
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  left = fmin(left, 1e9);
-  double nanoseconds = (double)until.tv_nsec + (left - floor(left)) * 1e9;
-  until.tv_sec += (time_t)left + (nanoseconds >= 1e9);
-  until.tv_nsec = (long)(nanoseconds >= 1e9 ? nanoseconds - 1e9 : nanoseconds);
+  const struct timespec until = mp_clock_after(left);
   (void)mp_lock_wait_until(&world->lock, &world->changed, &until);
   return true;
 }

@@ -131,13 +131,7 @@ static void watch_look(mp_session_t *session, void *context) {
 // ---- The thread ----
 
 static void watch_sleep_until_next(mp_watch_t *watch) {
-  struct timespec until;
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  until.tv_nsec += MP_WATCH_TICK_MS * 1000000L;
-  if (until.tv_nsec >= 1000000000L) {
-    until.tv_nsec -= 1000000000L;
-    until.tv_sec += 1;
-  }
+  const struct timespec until = mp_clock_after(1e-3 * MP_WATCH_TICK_MS);
   while (!watch->must_stop && mp_lock_wait_until(&watch->lock, &watch->changed, &until)) {
   }
 }
@@ -181,11 +175,7 @@ mp_status_t mp_watch_start(mp_endpoint_t *endpoint, const mp_options_t *options,
   watch->warn_s = (double)options->collective_warn;
   watch->timeout_s = (double)options->collective_timeout;
   mp_lock_init(&watch->lock, MP_LOCK_WATCH);
-  pthread_condattr_t clock;
-  pthread_condattr_init(&clock);
-  pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-  pthread_cond_init(&watch->changed, &clock);
-  pthread_condattr_destroy(&clock);
+  mp_clock_cond_init(&watch->changed);
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   (void)pthread_attr_setstacksize(&attributes, MP_WATCH_STACK);

@@ -4,11 +4,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "collectives/transport/bootstrap/roll_call.h"
 #include "sim/base/alloc.h"
+#include "sim/base/os/clock.h"
 #include "sim/base/os/lock.h"
 #include "sim/base/os/system.h"
 #include "sim/base/str.h"
@@ -158,10 +158,8 @@ mp_status_t mp_mpi_start(const mp_mpi_module_t *module, const mp_launcher_t *lau
   start->num_users = 2;
   start->step = "some process has not called MPI_Init (does each of them use minipod?)";
   mp_lock_init(&start->lock, MP_LOCK_MPI_START);
-  pthread_cond_init(&start->changed, NULL);
-  struct timespec deadline;
-  clock_gettime(CLOCK_REALTIME, &deadline);
-  deadline.tv_sec += (time_t)timeout_s;
+  mp_clock_cond_init(&start->changed);
+  const struct timespec deadline = mp_clock_after(timeout_s);
   int answer = mp_roll_call_answer(launcher);
   mp_status_t status = mpi_start_launch(start);
   mp_lock(&start->lock);
@@ -173,8 +171,10 @@ mp_status_t mp_mpi_start(const mp_mpi_module_t *module, const mp_launcher_t *lau
   if (status == NULL && start->failed != 0) {
     status = mp_status_make(MP_UNAVAILABLE, "%s", start->error);
   }
-  if (status == NULL) *out_who = start->who;
-  *out_is_ours = start->is_ours;
+  if (status == NULL) {
+    *out_who = start->who;
+    *out_is_ours = start->is_ours;
+  }
   mpi_start_leave(start);
   if (answer >= 0) close(answer);
   return status;

@@ -13,7 +13,8 @@ MP_NODISCARD mp_status_t mp_mpi_open_module(const char *path, const mp_launcher_
 
 // Initializes MPI or joins who did, and makes our communicator. MPI has no time limits here, so a
 // thread of its own does it: DEADLINE_EXCEEDED, with the names of those who are missing if that can
-// be known, leaves the thread behind. `launcher` may be NULL. *out_is_ours is always written.
+// be known, leaves the thread behind. `launcher` may be NULL. *out_is_ours: MPI was not running
+// before.
 MP_NODISCARD mp_status_t mp_mpi_start(const mp_mpi_module_t *module, const mp_launcher_t *launcher,
                                       double timeout_s, mp_mpi_who_t *out_who, bool *out_is_ours);
 

@@ -92,34 +92,39 @@ static int mpi_module_join_begin(char *error) {
 
 // Our communicator is there: who are we in it, and who shares our memory?
 static int mpi_module_look_around(mp_mpi_who_t *out_who, char *error) {
+  mp_mpi_who_t who;
   MPI_Comm_set_errhandler(g_comm, MPI_ERRORS_RETURN);
-  if (mpi_module_check(MPI_Comm_rank(g_comm, &out_who->rank), "MPI_Comm_rank", error) ||
-      mpi_module_check(MPI_Comm_size(g_comm, &out_who->size), "MPI_Comm_size", error)) {
+  if (mpi_module_check(MPI_Comm_rank(g_comm, &who.rank), "MPI_Comm_rank", error) ||
+      mpi_module_check(MPI_Comm_size(g_comm, &who.size), "MPI_Comm_size", error)) {
     return -1;
   }
   MPI_Comm host;
   if (mpi_module_check(
-          MPI_Comm_split_type(g_comm, MPI_COMM_TYPE_SHARED, out_who->rank, MPI_INFO_NULL, &host),
+          MPI_Comm_split_type(g_comm, MPI_COMM_TYPE_SHARED, who.rank, MPI_INFO_NULL, &host),
           "MPI_Comm_split_type", error)) {
     return -1;
   }
   MPI_Group all, near;
   int first = 0;
-  MPI_Comm_size(host, &out_who->num_near);
+  MPI_Comm_size(host, &who.num_near);
   MPI_Comm_group(g_comm, &all);
   MPI_Comm_group(host, &near);
-  int failed = mpi_module_check(MPI_Group_translate_ranks(near, 1, &first, all, &out_who->leader),
+  int failed = mpi_module_check(MPI_Group_translate_ranks(near, 1, &first, all, &who.leader),
                                 "MPI_Group_translate_ranks", error);
   MPI_Group_free(&near);
   MPI_Group_free(&all);
   MPI_Comm_free(&host);
+  if (!failed) *out_who = who;
   return failed;
 }
 
 static int mpi_module_join_test(int *out_done, mp_mpi_who_t *out_who, char *error) {
-  if (mpi_module_check(MPI_Test(&g_joining, out_done, MPI_STATUS_IGNORE), "MPI_Test", error))
+  int done = 0;
+  if (mpi_module_check(MPI_Test(&g_joining, &done, MPI_STATUS_IGNORE), "MPI_Test", error))
     return -1;
-  return *out_done ? mpi_module_look_around(out_who, error) : 0;
+  if (done && mpi_module_look_around(out_who, error) != 0) return -1;
+  *out_done = done;
+  return 0;
 }
 
 // Attributes of MPI_COMM_SELF are deleted first of all by MPI_Finalize.
