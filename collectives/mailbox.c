@@ -13,8 +13,9 @@ struct mp_message_s {
   uint32_t num_operands;
   size_t bytes;
   const unsigned char *data;  // the operands one after the other; behind the message or in a packet
-  mp_packet_t *packet;        // NULL: it comes from this process
+  mp_packet_t *packet;        // that the message lies in; NULL: it comes from this process
 };
+_Static_assert(sizeof(mp_message_t) <= MP_PACKET_NOTE_BYTES, "a packet has room for its message");
 
 void mp_mailbox_init(mp_mailbox_t *mailbox, const uint32_t *names) {
   *mailbox = (mp_mailbox_t){.names = names};
@@ -30,8 +31,11 @@ void mp_mailbox_deinit(mp_mailbox_t *mailbox) {
 
 void mp_message_release(mp_message_t *message) {
   if (message == NULL) return;
-  if (message->packet != NULL) mp_packet_release(message->packet);
-  mp_free(message);
+  if (message->packet != NULL) {
+    mp_packet_release(message->packet);
+  } else {
+    mp_free(message);
+  }
 }
 
 static size_t mailbox_operand_bytes(const mp_collective_operand_t *operand, const int64_t *dims) {
@@ -71,11 +75,9 @@ mp_status_t mp_message_create(const mp_collective_t *collective, uint32_t source
   return NULL;
 }
 
-mp_status_t mp_message_of_packet(int64_t channel_id, uint32_t source, uint32_t target,
-                                 uint32_t num_operands, mp_packet_t *packet,
-                                 mp_message_t **out_message) {
-  mp_message_t *message = mp_malloc(sizeof(*message));
-  MP_RETURN_IF_NULL(message);
+mp_message_t *mp_message_of_packet(int64_t channel_id, uint32_t source, uint32_t target,
+                                   uint32_t num_operands, mp_packet_t *packet) {
+  mp_message_t *message = mp_packet_note(packet);
   *message = (mp_message_t){.channel_id = channel_id,
                             .source = source,
                             .target = target,
@@ -83,8 +85,7 @@ mp_status_t mp_message_of_packet(int64_t channel_id, uint32_t source, uint32_t t
                             .bytes = packet->bytes,
                             .data = packet->data,
                             .packet = packet};
-  *out_message = message;
-  return NULL;
+  return message;
 }
 
 mp_status_t mp_message_read(const mp_message_t *message, const mp_mailbox_t *mailbox,

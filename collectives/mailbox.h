@@ -37,12 +37,12 @@ void mp_mailbox_deinit(mp_mailbox_t *mailbox);
 MP_NODISCARD mp_status_t mp_message_create(const mp_collective_t *collective, uint32_t source,
                                            uint32_t target, const void *const *inputs,
                                            mp_message_t **out_message);
-// The same between processes: what is sent, and what came, which keeps the packet.
+// The same between processes: what is sent, and what came, which takes the packet and is written
+// into it.
 size_t mp_message_bytes(const mp_collective_t *collective);
 void mp_message_pack(const mp_collective_t *collective, const void *const *inputs, void *to);
-MP_NODISCARD mp_status_t mp_message_of_packet(int64_t channel_id, uint32_t source, uint32_t target,
-                                              uint32_t num_operands, mp_packet_t *packet,
-                                              mp_message_t **out_message);
+mp_message_t *mp_message_of_packet(int64_t channel_id, uint32_t source, uint32_t target,
+                                   uint32_t num_operands, mp_packet_t *packet);
 void mp_message_release(mp_message_t *message);
 // Copies its contents into the receiver's outputs. INVALID_ARGUMENT when the sizes disagree.
 MP_NODISCARD mp_status_t mp_message_read(const mp_message_t *message, const mp_mailbox_t *mailbox,

@@ -5,31 +5,53 @@
 #include "sim/base/alloc.h"
 #include "sim/base/os/process.h"
 
-void mp_packet_list_push(mp_packet_list_t *list, mp_packet_node_t *node) {
-  node->next = NULL;
+// ---- Lists ----
+
+void mp_packet_list_push(mp_packet_list_t *list, mp_packet_t *packet) {
+  packet->next = NULL;
   if (list->last == NULL) {
-    list->first = node;
+    list->first = packet;
   } else {
-    list->last->next = node;
+    list->last->next = packet;
   }
-  list->last = node;
+  list->last = packet;
 }
 
-mp_packet_node_t *mp_packet_list_pop(mp_packet_list_t *list) {
-  mp_packet_node_t *node = list->first;
-  if (node == NULL) return NULL;
-  list->first = node->next;
-  if (list->first == NULL) list->last = NULL;
-  node->next = NULL;
-  return node;
+static bool packet_is_any(const mp_packet_t *packet, uint64_t number) {
+  (void)packet, (void)number;
+  return true;
 }
+
+mp_packet_t *mp_packet_list_pop(mp_packet_list_t *list) {
+  return mp_packet_list_take(list, packet_is_any, 0);
+}
+
+mp_packet_t *mp_packet_list_take(mp_packet_list_t *list,
+                                 bool (*is_wanted)(const mp_packet_t *packet, uint64_t number),
+                                 uint64_t number) {
+  mp_packet_t *previous = NULL;
+  mp_packet_t *packet = list->first;
+  for (; packet != NULL && !is_wanted(packet, number); packet = packet->next) previous = packet;
+  if (packet == NULL) return NULL;
+  *(previous != NULL ? &previous->next : &list->first) = packet->next;
+  if (list->last == packet) list->last = previous;
+  packet->next = NULL;
+  return packet;
+}
+
+void mp_packet_list_clear(mp_packet_list_t *list) {
+  for (mp_packet_t *packet; (packet = mp_packet_list_pop(list)) != NULL;) {
+    mp_packet_release(packet);
+  }
+}
+
+// ---- Packets ----
 
 static mp_packet_node_t *packet_make_node(mp_world_t *world, uint32_t from,
                                           const mp_envelope_t *envelope) {
   mp_packet_node_t *node = mp_aligned_malloc(_Alignof(mp_packet_node_t), sizeof(*node));
   if (node == NULL) return NULL;
   node->packet = (mp_packet_t){.from = from, .envelope = *envelope};
-  node->next = NULL;
   node->world = world;
   node->block = NULL;
   return node;
@@ -67,6 +89,12 @@ void mp_packet_release(mp_packet_t *packet) {
   if (node->world->generation == mp_process_generation()) mp_payload_block_release(node->block);
   mp_free(node);
 }
+
+void *mp_packet_note(mp_packet_t *packet) {
+  return ((mp_packet_node_t *)packet)->note;
+}
+
+// ---- Payloads ----
 
 mp_payload_block_t *mp_world_take_block(mp_world_t *world, size_t bytes) {
   return world->segment == NULL ? mp_payload_block_create(bytes)

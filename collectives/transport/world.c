@@ -16,6 +16,8 @@
 
 // A launcher that ends a job because of one process gives the others a second to say so.
 static const double k_tick_seconds = 0.25;
+// While there is something to be sent that there was no memory for.
+static const double k_owed_seconds = 0.01;
 
 enum {
   MP_TICKS_PER_TRIM = 4,
@@ -67,10 +69,10 @@ mp_status_t mp_world_create(uint32_t rank, uint32_t size, mp_world_t **out_world
   mp_lock_init(&world->inbox_lock, MP_LOCK_INBOX);
   mp_lock_init(&world->lock, MP_LOCK_WORLD);
   mp_clock_cond_init(&world->changed);
-  for (int i = 0; i < MP_CHANNEL_COUNT; ++i) {
+  for (int i = 0; i < MP_WORLD_CHANNELS; ++i) {
     mp_lock_init(&world->channels[i].calls, MP_LOCK_CHANNEL);
   }
-  for (int i = 0; i < MP_CHANNEL_COUNT; ++i) {
+  for (int i = 0; i < MP_WORLD_CHANNELS; ++i) {
     world->channels[i].was_told = mp_calloc(size, sizeof(bool));
     if (world->channels[i].was_told == NULL) goto no_memory;
   }
@@ -92,12 +94,6 @@ void mp_world_add_transport(mp_world_t *world, mp_transport_t *transport) {
   mp_world_ring(world);
 }
 
-static void world_drop_packets(mp_packet_list_t *list) {
-  for (mp_packet_node_t *node; (node = mp_packet_list_pop(list)) != NULL;) {
-    mp_packet_release(&node->packet);
-  }
-}
-
 void mp_world_release(mp_world_t *world) {
   if (world == NULL) return;
   if (world->is_started) {
@@ -106,10 +102,10 @@ void mp_world_release(mp_world_t *world) {
     mp_lock_assert_none_held();
     pthread_join(world->thread, NULL);
   }
-  world_drop_packets(&world->inbox);
-  world_drop_packets(&world->blobs);
-  for (int i = 0; i < MP_CHANNEL_COUNT; ++i) {
-    world_drop_packets(&world->channels[i].backlog);
+  mp_packet_list_clear(&world->inbox);
+  mp_packet_list_clear(&world->blobs);
+  for (int i = 0; i < MP_WORLD_CHANNELS; ++i) {
+    mp_packet_list_clear(&world->channels[i].backlog);
     mp_free(world->channels[i].was_told);
     mp_lock_deinit(&world->channels[i].calls);
   }
@@ -140,14 +136,13 @@ static bool world_take_inbox(mp_world_t *world) {
   world->inbox = (mp_packet_list_t){0};
   mp_unlock(&world->inbox_lock);
   if (list.first == NULL) return false;
-  for (mp_packet_node_t *node; (node = mp_packet_list_pop(&list)) != NULL;) {
-    mp_world_arrive(world, &node->packet);
+  for (mp_packet_t *packet; (packet = mp_packet_list_pop(&list)) != NULL;) {
+    mp_world_arrive(world, packet);
   }
   return true;
 }
 
-// The reason why `rank` is gone, retained, or OK while it is not.
-static mp_status_t world_loss_of(mp_world_t *world, uint32_t rank) {
+mp_status_t mp_world_loss(const mp_world_t *world, uint32_t rank) {
   if (!atomic_load_explicit(&world->peers[rank].is_gone, memory_order_acquire)) return NULL;
   return mp_status_retain(world->peers[rank].why);
 }
@@ -156,13 +151,13 @@ static mp_status_t world_loss_of(mp_world_t *world, uint32_t rank) {
 static void world_catch_up(mp_world_t *world, mp_channel_state_t *channel) {
   mp_lock(&channel->calls);
   while (channel->is_attached) {
-    mp_packet_node_t *node = mp_packet_list_pop(&channel->backlog);
-    if (node == NULL) break;
-    channel->handler.deliver(channel->handler.context, &node->packet);
+    mp_packet_t *packet = mp_packet_list_pop(&channel->backlog);
+    if (packet == NULL) break;
+    channel->handler.deliver(channel->handler.context, packet);
   }
   for (uint32_t rank = 0; channel->is_attached && rank < world->size; ++rank) {
     if (channel->was_told[rank]) continue;
-    mp_status_t why = world_loss_of(world, rank);
+    mp_status_t why = mp_world_loss(world, rank);
     if (why == NULL) continue;
     channel->was_told[rank] = true;
     if (channel->handler.lost != NULL) {
@@ -175,7 +170,7 @@ static void world_catch_up(mp_world_t *world, mp_channel_state_t *channel) {
 
 static bool world_spread_news(mp_world_t *world) {
   bool did = false;
-  for (int i = 0; i < MP_CHANNEL_COUNT; ++i) {
+  for (int i = 0; i < MP_WORLD_CHANNELS; ++i) {
     mp_channel_state_t *channel = &world->channels[i];
     if (!atomic_load_explicit(&channel->has_news, memory_order_relaxed)) continue;
     atomic_store(&channel->has_news, false);
@@ -214,6 +209,10 @@ static void *world_progress_main(void *context) {
         sleep = fmin(sleep, 1e-6 * us);
         linger_us = MP_LINGER_POLLING_US;
       }
+    }
+    if (atomic_load(&world->num_owed) != 0) {
+      mp_world_pay_all(world);
+      sleep = fmin(sleep, k_owed_seconds);
     }
     busy |= world_spread_news(world);
     double now = mp_clock_seconds();
@@ -255,7 +254,7 @@ mp_status_t mp_world_start(mp_world_t *world) {
 
 void mp_world_post(mp_world_t *world, mp_packet_t *packet) {
   mp_lock(&world->inbox_lock);
-  mp_packet_list_push(&world->inbox, (mp_packet_node_t *)packet);
+  mp_packet_list_push(&world->inbox, packet);
   mp_unlock(&world->inbox_lock);
   mp_world_ring(world);
 }
@@ -270,16 +269,15 @@ static void world_take_goodbye(mp_world_t *world, uint32_t from) {
 }
 
 void mp_world_arrive(mp_world_t *world, mp_packet_t *packet) {
-  mp_packet_node_t *node = (mp_packet_node_t *)packet;
   uint32_t number = packet->envelope.channel;
-  if (number == MP_CHANNEL_WORLD && packet->envelope.words[0] == MP_WORLD_EXCHANGE) {
-    mp_world_take_blob(world, node);
+  bool is_own = number == MP_WORLD_OWN_CHANNEL;
+  if (is_own && packet->envelope.words[0] == MP_WORLD_EXCHANGE) {
+    mp_world_take_blob(world, packet);
     return;
   }
-  if (number == MP_CHANNEL_WORLD && packet->envelope.words[0] == MP_WORLD_GOODBYE) {
+  if (is_own && packet->envelope.words[0] == MP_WORLD_GOODBYE)
     world_take_goodbye(world, packet->from);
-  }
-  if (number == MP_CHANNEL_WORLD || number >= MP_CHANNEL_COUNT) {
+  if (number >= MP_WORLD_CHANNELS) {
     mp_packet_release(packet);
     return;
   }
@@ -288,7 +286,7 @@ void mp_world_arrive(mp_world_t *world, mp_packet_t *packet) {
   if (channel->is_attached && channel->backlog.first == NULL) {
     channel->handler.deliver(channel->handler.context, packet);
   } else {
-    mp_packet_list_push(&channel->backlog, node);
+    mp_packet_list_push(&channel->backlog, packet);
   }
   mp_unlock(&channel->calls);
 }
@@ -307,11 +305,11 @@ void mp_world_lose(mp_world_t *world, uint32_t rank, mp_status_t why) {
     mp_status_release(why);
     return;
   }
-  for (int i = 0; i < MP_CHANNEL_COUNT; ++i) atomic_store(&world->channels[i].has_news, true);
+  for (int i = 0; i < MP_WORLD_CHANNELS; ++i) atomic_store(&world->channels[i].has_news, true);
   mp_world_ring(world);
 }
 
-void mp_world_attach(mp_world_t *world, mp_channel_t number, const mp_handler_t *handler) {
+void mp_world_attach(mp_world_t *world, uint32_t number, const mp_handler_t *handler) {
   if (world->generation != mp_process_generation()) return;
   mp_channel_state_t *channel = &world->channels[number];
   mp_lock(&channel->calls);
@@ -323,7 +321,7 @@ void mp_world_attach(mp_world_t *world, mp_channel_t number, const mp_handler_t 
   mp_world_ring(world);
 }
 
-void mp_world_detach(mp_world_t *world, mp_channel_t number) {
+void mp_world_detach(mp_world_t *world, uint32_t number) {
   if (world->generation != mp_process_generation()) return;
   mp_channel_state_t *channel = &world->channels[number];
   mp_lock(&channel->calls);
@@ -331,60 +329,7 @@ void mp_world_detach(mp_world_t *world, mp_channel_t number) {
   mp_unlock(&channel->calls);
 }
 
-// ---- Sending ----
-
-static mp_status_t world_send_to_self(mp_world_t *world, const mp_envelope_t *envelope,
-                                      mp_payload_block_t *block) {
-  mp_packet_t *packet = mp_packet_create(world, world->rank, envelope, block);
-  MP_RETURN_IF_NULL(packet);
-  if (block != NULL) mp_payload_block_retain(block);
-  mp_world_post(world, packet);
-  return NULL;
-}
-
-static mp_status_t world_send_to_peer(mp_world_t *world, uint32_t to, const mp_envelope_t *envelope,
-                                      mp_payload_block_t *block, bool is_last) {
-  mp_peer_state_t *peer = &world->peers[to];
-  // Who has left waits for our goodbye, and for nothing else.
-  if (!is_last) MP_RETURN_IF_ERROR(world_loss_of(world, to));
-  mp_lock(&peer->send_lock);
-  mp_status_t status = peer->is_closed
-                           ? mp_status_make(MP_UNAVAILABLE, "this process has left the job")
-                           : peer->transport->ops->send(peer->transport, to, envelope, block);
-  peer->is_closed = peer->is_closed || is_last;
-  mp_unlock(&peer->send_lock);
-  return status;
-}
-
-mp_status_t mp_world_send(mp_world_t *world, uint32_t to, const mp_envelope_t *envelope,
-                          mp_payload_t *payload) {
-  if (world->generation != mp_process_generation()) {
-    return mp_status_make(MP_FAILED_PRECONDITION,
-                          "this is a forked child: it has no part in its parent's job");
-  }
-  mp_payload_block_t *block = payload == NULL ? NULL : mp_payload_block_of(payload);
-  return to == world->rank ? world_send_to_self(world, envelope, block)
-                           : world_send_to_peer(world, to, envelope, block, false);
-}
-
-// ---- Leaving ----
-
-bool mp_world_is_goodbye(const mp_envelope_t *envelope) {
-  return envelope->channel == MP_CHANNEL_WORLD && envelope->words[0] == MP_WORLD_GOODBYE;
-}
-
-void mp_world_say_goodbye(mp_world_t *world) {
-  mp_lock(&world->lock);
-  bool is_first = !world->has_said_goodbye;
-  world->has_said_goodbye = true;
-  mp_unlock(&world->lock);
-  mp_envelope_t goodbye = {.channel = MP_CHANNEL_WORLD, .words = {MP_WORLD_GOODBYE}};
-  for (uint32_t rank = 0; is_first && rank < world->size; ++rank) {
-    // If it cannot be sent, nobody is there to miss it.
-    if (rank != world->rank)
-      mp_status_ignore(world_send_to_peer(world, rank, &goodbye, NULL, true));
-  }
-}
+// ---- Waiting ----
 
 bool mp_world_wait_changed(mp_world_t *world, double deadline) {
   double left = deadline - mp_clock_seconds();
@@ -392,38 +337,4 @@ bool mp_world_wait_changed(mp_world_t *world, double deadline) {
   const struct timespec until = mp_clock_after(left);
   (void)mp_lock_wait_until(&world->lock, &world->changed, &until);
   return true;
-}
-
-static bool world_is_drained(mp_world_t *world) {
-  for (uint32_t i = 0; i < world->num_transports; ++i) {
-    if (!world->transports[i]->ops->drained(world->transports[i])) return false;
-  }
-  return true;
-}
-
-bool mp_world_drain(mp_world_t *world, double timeout_s) {
-  mp_lock_assert_none_held();
-  double deadline = mp_clock_seconds() + timeout_s;
-  // Rare and short: at leaving only.
-  for (struct timespec pause = {.tv_nsec = 20000}; !world_is_drained(world);) {
-    if (mp_clock_seconds() >= deadline) return false;
-    nanosleep(&pause, NULL);
-    if (pause.tv_nsec < 1000000) pause.tv_nsec *= 2;
-  }
-  return true;
-}
-
-bool mp_world_await_goodbyes(mp_world_t *world, double timeout_s) {
-  double deadline = mp_clock_seconds() + timeout_s;
-  bool in_time = true;
-  mp_lock(&world->lock);
-  for (uint32_t rank = 0; rank < world->size && in_time;) {
-    if (rank == world->rank || atomic_load(&world->peers[rank].is_gone)) {
-      ++rank;
-    } else {
-      in_time = mp_world_wait_changed(world, deadline);
-    }
-  }
-  mp_unlock(&world->lock);
-  return in_time;
 }

@@ -6,9 +6,11 @@
 // there, in memory that belongs to the transport, and stays valid until it is released. So nobody
 // ever waits inside a receive, and what is no longer wanted is simply released when it comes.
 //
-// Packets from one rank on one channel are delivered in the order in which they were sent.
-// Handlers are called on the progress thread, one at a time: they do not block and take only
-// short-lived locks. Packets that come before a handler is attached wait for it.
+// Packets from one rank on one channel are delivered in the order in which they were sent; what
+// comes from different ranks, their ends included, comes in any order. Handlers are called on the
+// progress thread, one at a time: they do not block and take only short-lived locks. Packets that
+// come before a handler is attached wait for it. A packet that was sent is never dropped for want
+// of memory: it waits until there is some.
 //
 // All functions are thread-safe. A world lives until the process ends (it is left by the exit
 // handlers of bootstrap.h), so clients come and go within it. A forked child has no part in it:
@@ -51,34 +53,57 @@ MP_NODISCARD mp_status_t mp_payload_create(mp_world_t *world, size_t bytes,
                                            mp_payload_t **out_payload);
 void mp_payload_release(mp_payload_t *payload);
 
+// Channels have numbers below this one. Which of them is whose is settled by those who use the
+// world, the same in all processes.
+enum { MP_WORLD_CHANNELS = 4 };
+
 // What a packet is about, for its handler to read; the transport looks only at the channel.
 typedef struct {
-  uint32_t channel;  // mp_channel_t
+  uint32_t channel;
   uint32_t words[3];
   uint64_t key[4];
 } mp_envelope_t;
 
-typedef enum {
-  MP_CHANNEL_WORLD,     // this layer's own
-  MP_CHANNEL_SESSIONS,  // sim/runtime: collectives, send and recv, poison
-  MP_CHANNEL_COUNT,
-} mp_channel_t;
-
 // Never waits for the receiver. `payload` may be NULL: an envelope alone. Sending to one's own rank
-// is allowed. UNAVAILABLE with the reason when the rank has left or is lost.
+// is allowed. UNAVAILABLE with the reason when the rank has left or is lost. RESOURCE_EXHAUSTED
+// when memory is short; an envelope alone then still goes later, unless very many wait already.
 MP_NODISCARD mp_status_t mp_world_send(mp_world_t *world, uint32_t to,
                                        const mp_envelope_t *envelope, mp_payload_t *payload);
 
 // ---- Receiving ----
 
-typedef struct {
+typedef struct mp_packet_s mp_packet_t;
+struct mp_packet_s {
   uint32_t from;
   mp_envelope_t envelope;
   const void *data;  // NULL when bytes is 0; 64-byte aligned
   size_t bytes;
-} mp_packet_t;
+  mp_packet_t *next;  // in the list of whoever has the packet
+};
 
 void mp_packet_release(mp_packet_t *packet);
+
+// Room in the packet for what its owner wants to remember of it (16-byte aligned, not
+// initialized), so that keeping a packet takes no memory that might be missing.
+enum { MP_PACKET_NOTE_BYTES = 64 };
+void *mp_packet_note(mp_packet_t *packet);
+
+// Packets that wait, in order. A packet is in one list at most. Not thread-safe: the list's owner
+// locks.
+typedef struct {
+  mp_packet_t *first, *last;
+} mp_packet_list_t;
+
+// Takes the packet over.
+void mp_packet_list_push(mp_packet_list_t *list, mp_packet_t *packet);
+// The first, off the list; NULL: there is none.
+mp_packet_t *mp_packet_list_pop(mp_packet_list_t *list);
+// The first one that is wanted, off the list; NULL: there is none.
+mp_packet_t *mp_packet_list_take(mp_packet_list_t *list,
+                                 bool (*is_wanted)(const mp_packet_t *packet, uint64_t number),
+                                 uint64_t number);
+// Releases all.
+void mp_packet_list_clear(mp_packet_list_t *list);
 
 typedef struct {
   // The packet belongs to the handler, which may keep it.
@@ -91,8 +116,8 @@ typedef struct {
 
 // One handler per channel; packets and losses so far are delivered on the progress thread soon.
 // Detaching waits for a call in progress (not to be done within one).
-void mp_world_attach(mp_world_t *world, mp_channel_t channel, const mp_handler_t *handler);
-void mp_world_detach(mp_world_t *world, mp_channel_t channel);
+void mp_world_attach(mp_world_t *world, uint32_t channel, const mp_handler_t *handler);
+void mp_world_detach(mp_world_t *world, uint32_t channel);
 
 // ---- Agreeing ----
 

@@ -8,29 +8,63 @@
 #include "sim/base/os/process.h"
 #include "sim/base/str.h"
 
-void mp_world_take_blob(mp_world_t *world, mp_packet_node_t *node) {
+// Nobody will ask for what comes for a call that is over. Under the lock.
+static bool world_exchange_is_over(const mp_world_t *world, uint64_t number) {
+  const mp_exchange_call_t *call = world->calls;
+  while (call != NULL && call->number != number) call = call->next;
+  return number < world->num_exchanges && call == NULL;
+}
+
+void mp_world_take_blob(mp_world_t *world, mp_packet_t *packet) {
   mp_lock(&world->lock);
-  mp_packet_list_push(&world->blobs, node);
-  pthread_cond_broadcast(&world->changed);
+  if (world_exchange_is_over(world, packet->envelope.key[0])) {
+    mp_packet_release(packet);
+  } else {
+    mp_packet_list_push(&world->blobs, packet);
+    pthread_cond_broadcast(&world->changed);
+  }
+  mp_unlock(&world->lock);
+}
+
+static void world_exchange_begin(mp_world_t *world, mp_exchange_call_t *call) {
+  mp_lock(&world->lock);
+  *call = (mp_exchange_call_t){.number = world->num_exchanges++, .next = world->calls};
+  world->calls = call;
+  mp_unlock(&world->lock);
+}
+
+static bool world_exchange_is_of(const mp_packet_t *packet, uint64_t number) {
+  return packet->envelope.key[0] == number;
+}
+
+static void world_exchange_end(mp_world_t *world, const mp_exchange_call_t *call) {
+  mp_lock(&world->lock);
+  mp_exchange_call_t **link = &world->calls;
+  while (*link != call) link = &(*link)->next;
+  *link = call->next;
+  for (mp_packet_t *packet;
+       (packet = mp_packet_list_take(&world->blobs, world_exchange_is_of, call->number)) != NULL;) {
+    mp_packet_release(packet);
+  }
   mp_unlock(&world->lock);
 }
 
 // Moves the blobs of call `number` out of the world's list into `found`. Under the lock.
-static void world_exchange_collect(mp_world_t *world, uint64_t number, mp_packet_node_t **found) {
+static void world_exchange_collect(mp_world_t *world, uint64_t number, mp_packet_t **found) {
   mp_lock_assert_held(&world->lock);
   mp_packet_list_t rest = {0};
-  for (mp_packet_node_t *node; (node = mp_packet_list_pop(&world->blobs)) != NULL;) {
-    if (node->packet.envelope.key[0] == number && found[node->packet.from] == NULL) {
-      found[node->packet.from] = node;
+  for (mp_packet_t *packet; (packet = mp_packet_list_pop(&world->blobs)) != NULL;) {
+    if (packet->envelope.key[0] == number && found[packet->from] == NULL) {
+      found[packet->from] = packet;
     } else {
-      mp_packet_list_push(&rest, node);
+      mp_packet_list_push(&rest, packet);
     }
   }
   world->blobs = rest;
 }
 
-static mp_status_t world_exchange_name_missing(const mp_world_t *world,
-                                               mp_packet_node_t *const *found, double timeout_s) {
+static mp_status_t world_exchange_name_missing(const mp_world_t *world, mp_packet_t *const *found,
+                                               double timeout_s) {
   mp_strbuf_t text;
   mp_strbuf_init(&text);
   const char *separator = "";
@@ -49,7 +83,7 @@ static mp_status_t world_exchange_name_missing(const mp_world_t *world,
 
 // Waits for all blobs of call `number`.
 static mp_status_t world_exchange_await_blobs(mp_world_t *world, uint64_t number, double timeout_s,
-                                              mp_packet_node_t **found) {
+                                              mp_packet_t **found) {
   double deadline = mp_clock_seconds() + timeout_s;
   mp_status_t status = NULL;
   mp_lock(&world->lock);
@@ -73,11 +107,11 @@ static mp_status_t world_exchange_await_blobs(mp_world_t *world, uint64_t number
 }
 
 // Lays pointers, sizes and bytes into one allocation.
-static mp_status_t world_exchange_lay_out(const mp_world_t *world, mp_packet_node_t *const *found,
+static mp_status_t world_exchange_lay_out(const mp_world_t *world, mp_packet_t *const *found,
                                           void ***out_bytes, size_t **out_sizes) {
   size_t total = 0;
   for (uint32_t rank = 0; rank < world->size; ++rank) {
-    total += (found[rank]->packet.bytes + 15) / 16 * 16;
+    total += (found[rank]->bytes + 15) / 16 * 16;
   }
   size_t head = (world->size * (sizeof(void *) + sizeof(size_t)) + 15) / 16 * 16;
   char *memory = mp_malloc(head + total);
@@ -86,7 +120,7 @@ static mp_status_t world_exchange_lay_out(const mp_world_t *world, mp_packet_nod
   size_t *sizes = (size_t *)(void *)(bytes + world->size);
   char *next = memory + head;
   for (uint32_t rank = 0; rank < world->size; ++rank) {
-    const mp_packet_t *packet = &found[rank]->packet;
+    const mp_packet_t *packet = found[rank];
     bytes[rank] = next;
     sizes[rank] = packet->bytes;
     if (packet->bytes != 0) memcpy(next, packet->data, packet->bytes);
@@ -97,23 +131,15 @@ static mp_status_t world_exchange_lay_out(const mp_world_t *world, mp_packet_nod
   return NULL;
 }
 
-mp_status_t mp_world_exchange(mp_world_t *world, const void *bytes, size_t size, double timeout_s,
-                              void ***out_bytes, size_t **out_sizes) {
-  if (world->generation != mp_process_generation()) {
-    return mp_status_make(MP_FAILED_PRECONDITION,
-                          "this is a forked child: it has no part in its parent's job");
-  }
-  mp_lock_assert_none_held();
-  mp_lock(&world->lock);
-  uint64_t number = world->num_exchanges++;
-  mp_unlock(&world->lock);
-  mp_packet_node_t **found = mp_calloc(world->size, sizeof(mp_packet_node_t *));
-  MP_RETURN_IF_NULL(found);
+// Sends the bytes to all, and waits for theirs.
+static mp_status_t world_exchange_with_all(mp_world_t *world, uint64_t number, const void *bytes,
+                                           size_t size, double timeout_s, mp_packet_t **found) {
   mp_payload_t *payload = NULL;
-  mp_status_t status = mp_payload_create(world, size, &payload);
-  mp_envelope_t envelope = {
-      .channel = MP_CHANNEL_WORLD, .words = {MP_WORLD_EXCHANGE}, .key = {number}};
-  if (status == NULL && size != 0) memcpy(payload->data, bytes, size);
+  MP_RETURN_IF_ERROR(mp_payload_create(world, size, &payload));
+  const mp_envelope_t envelope = {
+      .channel = MP_WORLD_OWN_CHANNEL, .words = {MP_WORLD_EXCHANGE}, .key = {number}};
+  if (size != 0) memcpy(payload->data, bytes, size);
+  mp_status_t status = NULL;
   // To all even if one is gone: its bytes may have come before, and the others need ours.
   for (uint32_t rank = 0; rank < world->size && status == NULL; ++rank) {
     status = mp_world_send(world, rank, &envelope, payload);
@@ -123,11 +149,26 @@ mp_status_t mp_world_exchange(mp_world_t *world, const void *bytes, size_t size,
     }
   }
   mp_payload_release(payload);
-  if (status == NULL) status = world_exchange_await_blobs(world, number, timeout_s, found);
+  return status == NULL ? world_exchange_await_blobs(world, number, timeout_s, found) : status;
+}
+
+mp_status_t mp_world_exchange(mp_world_t *world, const void *bytes, size_t size, double timeout_s,
+                              void ***out_bytes, size_t **out_sizes) {
+  if (world->generation != mp_process_generation()) {
+    return mp_status_make(MP_FAILED_PRECONDITION,
+                          "this is a forked child: it has no part in its parent's job");
+  }
+  mp_exchange_call_t call;
+  world_exchange_begin(world, &call);
+  mp_packet_t **found = mp_calloc(world->size, sizeof(mp_packet_t *));
+  mp_status_t status =
+      found == NULL ? mp_status_out_of_memory()
+                    : world_exchange_with_all(world, call.number, bytes, size, timeout_s, found);
   if (status == NULL) status = world_exchange_lay_out(world, found, out_bytes, out_sizes);
-  for (uint32_t rank = 0; rank < world->size; ++rank) {
-    if (found[rank] != NULL) mp_packet_release(&found[rank]->packet);
+  for (uint32_t rank = 0; found != NULL && rank < world->size; ++rank) {
+    mp_packet_release(found[rank]);
   }
   mp_free(found);
+  world_exchange_end(world, &call);
   return status;
 }

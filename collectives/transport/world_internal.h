@@ -1,4 +1,4 @@
-// Inside a world: what its parts (world.c, exchange.c) and its makers (world_local.c,
+// Inside a world: what its parts (world.c, world_send.c, exchange.c) and its makers (world_local.c,
 // bootstrap.c) share.
 //
 // Locks: `channel->calls` is held while a handler runs and is taken before `lock`; `lock` protects
@@ -12,18 +12,14 @@
 #include "collectives/transport/transport.h"
 #include "sim/base/os/lock.h"
 
-typedef struct mp_packet_node_s {
+// What a packet is made of; the packet is the first member.
+typedef struct {
   mp_packet_t packet;
-  struct mp_packet_node_s *next;
   mp_world_t *world;
   mp_payload_block_t *block;
+  _Alignas(16) unsigned char note[MP_PACKET_NOTE_BYTES];
   _Alignas(MP_PAYLOAD_ALIGNMENT) unsigned char bytes[MP_INLINE_BYTES];
 } mp_packet_node_t;
-
-typedef struct {
-  mp_packet_node_t *first;
-  mp_packet_node_t *last;
-} mp_packet_list_t;
 
 typedef struct {
   mp_lock_t calls;
@@ -34,15 +30,28 @@ typedef struct {
   atomic_bool has_news;  // something may be in the backlog, or losses untold
 } mp_channel_state_t;
 
+enum { MP_MAX_OWED = 16 };
+
 typedef struct {
   mp_peer_t peer;
   mp_transport_t *transport;  // NULL: this rank itself
   mp_lock_t send_lock;
   bool is_closed;  // by our goodbye; under send_lock
+  // Envelopes without data that the transport had no memory for, oldest first; under send_lock.
+  // The progress thread sends them when there is some. The last place is our goodbye's.
+  mp_envelope_t owed[MP_MAX_OWED];
+  uint32_t num_owed;
   atomic_bool is_gone;
   bool has_left;    // of its own will
   mp_status_t why;  // once gone
 } mp_peer_state_t;
+
+// A call of mp_world_exchange in progress; on its caller's stack, under the world's lock.
+typedef struct mp_exchange_call_s mp_exchange_call_t;
+struct mp_exchange_call_s {
+  uint64_t number;
+  mp_exchange_call_t *next;
+};
 
 enum { MP_WORLD_MAX_TRANSPORTS = 2 };
 
@@ -54,27 +63,31 @@ struct mp_world_s {
   mp_peer_state_t *peers;
   mp_transport_t *transports[MP_WORLD_MAX_TRANSPORTS];
   atomic_uint num_transports;
-  mp_channel_state_t channels[MP_CHANNEL_COUNT];
+  atomic_uint num_owed;  // of all peers
+  mp_channel_state_t channels[MP_WORLD_CHANNELS];
 
   mp_lock_t inbox_lock;
   mp_packet_list_t inbox;
 
   mp_lock_t lock;
-  pthread_cond_t changed;  // an exchange packet came, or a peer went
-  mp_packet_list_t blobs;  // of exchanges, in order of arrival
-  uint64_t num_exchanges;  // calls so far
+  pthread_cond_t changed;     // an exchange packet came, or a peer went
+  mp_packet_list_t blobs;     // of exchanges that are not over, in order of arrival
+  uint64_t num_exchanges;     // calls so far
+  mp_exchange_call_t *calls;  // those in progress
   bool has_said_goodbye;
 
   pthread_t thread;
   bool is_started;
   atomic_bool must_stop;
-  atomic_uint rounds;  // of the progress thread, for those who wait for it to pass by
   mp_doorbell_t *doorbell;
   mp_doorbell_t own_doorbell;
   mp_segment_t *segment;  // where payloads lie; NULL: on the heap
 };
 
-// What packets of MP_CHANNEL_WORLD are, in words[0].
+// The world's own channel, which has no handler.
+enum { MP_WORLD_OWN_CHANNEL = MP_WORLD_CHANNELS };
+
+// What packets of the world's own channel are, in words[0].
 typedef enum {
   MP_WORLD_EXCHANGE,  // key[0]: number of the call
   MP_WORLD_GOODBYE,
@@ -98,11 +111,13 @@ bool mp_world_await_goodbyes(mp_world_t *world, double timeout_s);
 // Room for a message, in the segment where there is one. NULL when memory is short.
 mp_payload_block_t *mp_world_take_block(mp_world_t *world, size_t bytes);
 
-void mp_packet_list_push(mp_packet_list_t *list, mp_packet_node_t *node);
-mp_packet_node_t *mp_packet_list_pop(mp_packet_list_t *list);
+// An exchange's packet has come (exchange.c); takes it.
+void mp_world_take_blob(mp_world_t *world, mp_packet_t *packet);
 
-// An exchange's packet has come (exchange.c).
-void mp_world_take_blob(mp_world_t *world, mp_packet_node_t *node);
+// The reason why `rank` is gone, retained, or OK while it is not.
+MP_NODISCARD mp_status_t mp_world_loss(const mp_world_t *world, uint32_t rank);
+// Sends what is owed (world_send.c), as far as there is memory now. Progress thread.
+void mp_world_pay_all(mp_world_t *world);
 
 // Waits on `changed` until `deadline` (mp_clock_seconds); false once that is over.
 bool mp_world_wait_changed(mp_world_t *world, double deadline);

@@ -20,19 +20,14 @@ static void deliver_take_payload(mp_session_t *session, mp_packet_t *packet,
 static void deliver_take_message(mp_session_t *session, mp_packet_t *packet,
                                  mp_device_list_t *resumed) {
   const uint32_t source = packet->envelope.words[1], target = packet->envelope.words[2];
-  mp_message_t *message;
   if (source >= session->num_participants || target >= session->num_participants) {
     mp_packet_release(packet);
     return;
   }
-  mp_status_t status = mp_message_of_packet((int64_t)packet->envelope.key[2], source, target,
-                                            (uint32_t)packet->envelope.key[3], packet, &message);
-  if (status != NULL) {
-    mp_packet_release(packet);
-    mp_session_poison_locked(session, status, resumed);
-    return;
-  }
-  mp_session_post(session, message, resumed);
+  mp_session_post(session,
+                  mp_message_of_packet((int64_t)packet->envelope.key[2], source, target,
+                                       (uint32_t)packet->envelope.key[3], packet),
+                  resumed);
 }
 
 static void deliver_take_poison(mp_session_t *session, mp_packet_t *packet,
@@ -78,13 +73,12 @@ static void deliver_take_answer(mp_session_t *session, mp_packet_t *packet,
                                 mp_device_list_t *resumed) {
   (void)resumed;
   const int64_t i = mp_peers_find(session->peers, packet->from);
-  char *text = i < 0 ? NULL : mp_calloc(1, packet->bytes + 1);
-  if (text != NULL) {
-    if (packet->bytes != 0) memcpy(text, packet->data, packet->bytes);
-    mp_free(session->peers->answers[i]);
-    session->peers->answers[i] = text;
+  if (i < 0) {
+    mp_packet_release(packet);
+    return;
   }
-  mp_packet_release(packet);
+  mp_packet_release(session->peers->answers[i]);
+  session->peers->answers[i] = packet;
 }
 
 static void (*const k_packets[])(mp_session_t *session, mp_packet_t *packet,

@@ -17,8 +17,8 @@ static void endpoint_cancel_incomplete(mp_session_t *session, void *context) {
 }
 
 static void endpoint_take_early(mp_router_t *router, mp_endpoint_t *endpoint) {
-  for (mp_packet_t *packet;
-       (packet = mp_mail_take(&router->early, endpoint_is_of_epoch, endpoint->epoch)) != NULL;) {
+  for (mp_packet_t *packet; (packet = mp_packet_list_take(&router->early, endpoint_is_of_epoch,
+                                                          endpoint->epoch)) != NULL;) {
     mp_router_route(endpoint, packet);
   }
 }
@@ -61,9 +61,10 @@ void mp_endpoint_close(mp_endpoint_t *endpoint) {
       mp_peers_set_next(queue->last->peers, forgotten);
       forgotten = queue->sessions;
     }
-    mp_mail_clear(&queue->early);
+    mp_packet_list_clear(&queue->early);
     mp_free(queue);
   }
+  mp_packet_list_clear(&endpoint->early);
   mp_unlock(&router->lock);
   while (forgotten != NULL) {
     mp_session_t *next = mp_peers_next(forgotten->peers);
@@ -99,15 +100,13 @@ static bool endpoint_is_of_earlier_launch(const mp_packet_t *packet, uint64_t nu
 static void endpoint_deliver_early(mp_launch_queue_t *queue, uint64_t number,
                                    mp_session_t *session) {
   mp_packet_t *refused;  // of a launch that this process had no memory for
-  while ((refused = mp_mail_take(&queue->early, endpoint_is_of_earlier_launch, number)) != NULL) {
+  while ((refused = mp_packet_list_take(&queue->early, endpoint_is_of_earlier_launch, number)) !=
+         NULL) {
     mp_packet_release(refused);
   }
   for (mp_packet_t *packet;
-       (packet = mp_mail_take(&queue->early, endpoint_is_of_launch, number)) != NULL;) {
+       (packet = mp_packet_list_take(&queue->early, endpoint_is_of_launch, number)) != NULL;) {
     mp_session_deliver(session, packet);
-  }
-  if (number >= queue->lost_begin && number < queue->lost_end) {
-    mp_session_poison(session, mp_status_out_of_memory());
   }
 }
 

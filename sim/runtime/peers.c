@@ -8,7 +8,8 @@
 mp_status_t mp_peers_create(mp_session_t *session, mp_endpoint_t *endpoint, uint64_t devices,
                             uint64_t number, const uint32_t *ranks_of, uint32_t num_ranks,
                             const uint32_t *ranks, mp_peers_t **out_peers) {
-  mp_peers_t *peers = mp_calloc(1, sizeof(*peers) + num_ranks * (sizeof(char *) + sizeof(bool)));
+  mp_peers_t *peers =
+      mp_calloc(1, sizeof(*peers) + num_ranks * (sizeof(mp_packet_t *) + sizeof(bool)));
   MP_RETURN_IF_NULL(peers);
   peers->endpoint = endpoint;
   peers->devices = devices;
@@ -18,7 +19,7 @@ mp_status_t mp_peers_create(mp_session_t *session, mp_endpoint_t *endpoint, uint
   peers->num_ranks = num_ranks;
   peers->ranks = ranks;
   peers->session = session;
-  peers->answers = (char **)(peers + 1);
+  peers->answers = (mp_packet_t **)(peers + 1);
   peers->has_left = (bool *)(peers->answers + num_ranks);
   *out_peers = peers;
   return NULL;
@@ -29,11 +30,12 @@ void mp_peers_release(mp_peers_t *peers) {
   while (peers->remotes != NULL) mp_remote_collective_end(peers, peers->remotes);
   for (mp_group_sequence_t *sequence; (sequence = peers->sequences) != NULL;) {
     peers->sequences = sequence->next;
-    mp_mail_clear(&sequence->early);
+    mp_packet_list_clear(&sequence->early);
     mp_group_layout_release(sequence->layout);
     mp_free(sequence);
   }
-  for (uint32_t i = 0; i < peers->num_ranks; ++i) mp_free(peers->answers[i]);
+  mp_packet_list_clear(&peers->early);
+  for (uint32_t i = 0; i < peers->num_ranks; ++i) mp_packet_release(peers->answers[i]);
   mp_free(peers);
 }
 

@@ -4,7 +4,7 @@
 // members of this process have arrived: the last one packs and sends what the others need and parks
 // like the rest when something is missing; the last packet to come makes it go on. Remote
 // collectives of one group are numbered, in a *group sequence*, in each process alike; packets that
-// are early wait there.
+// are early wait there, or with the session while there is no line.
 //
 // Under the session's lock unless said otherwise.
 #ifndef MINIPOD_SIM_RUNTIME_PEERS_H_
@@ -25,7 +25,7 @@ struct mp_group_sequence_s {
   mp_group_layout_t *layout;       // NULL: none of ours has come there yet
   uint32_t num_begun;              // remote collectives so far
   mp_remote_collective_t *remote;  // the one in progress
-  mp_mail_list_t early;
+  mp_packet_list_t early;
 };
 
 struct mp_remote_collective_s {
@@ -62,6 +62,7 @@ struct mp_peers_s {
   const uint32_t *ranks;  // [num_ranks]; borrowed
   bool *has_left;         // [num_ranks]
   mp_group_sequence_t *sequences;
+  mp_packet_list_t early;           // of groups that none of ours has come to yet
   mp_remote_collective_t *remotes;  // in progress
   uint64_t num_meetings;            // remote collectives so far
   uint64_t num_changes;             // grows when anything moves
@@ -69,7 +70,7 @@ struct mp_peers_s {
   uint64_t watched_changes;
   double still_since, asked_at;
   mp_alarm_t alarm;
-  char **answers;  // [num_ranks] owned; NULL: none
+  mp_packet_t **answers;  // [num_ranks] what they said, owned; NULL: nothing
 };
 
 static inline uint64_t mp_peers_number(const mp_peers_t *peers) {

@@ -20,16 +20,29 @@ static uint64_t remote_collective_hash_members(const mp_meeting_t *meeting) {
                        meeting->num_members * sizeof(*meeting->members));
 }
 
+static mp_group_sequence_t *remote_collective_find_sequence(const mp_peers_t *peers,
+                                                            uint64_t group) {
+  mp_group_sequence_t *sequence = peers->sequences;
+  while (sequence != NULL && sequence->group != group) sequence = sequence->next;
+  return sequence;
+}
+
+static bool remote_collective_is_of_group(const mp_packet_t *packet, uint64_t group) {
+  return packet->envelope.key[2] == group;
+}
+
 static mp_group_sequence_t *remote_collective_get_sequence(mp_peers_t *peers, uint64_t group) {
-  for (mp_group_sequence_t *sequence = peers->sequences; sequence != NULL;
-       sequence = sequence->next) {
-    if (sequence->group == group) return sequence;
-  }
-  mp_group_sequence_t *sequence = mp_calloc(1, sizeof(*sequence));
+  mp_group_sequence_t *sequence = remote_collective_find_sequence(peers, group);
+  if (sequence != NULL) return sequence;
+  sequence = mp_calloc(1, sizeof(*sequence));
   if (sequence == NULL) return NULL;
   sequence->group = group;
   sequence->next = peers->sequences;
   peers->sequences = sequence;
+  for (mp_packet_t *packet; (packet = mp_packet_list_take(
+                                 &peers->early, remote_collective_is_of_group, group)) != NULL;) {
+    mp_packet_list_push(&sequence->early, packet);
+  }
   return sequence;
 }
 
@@ -171,20 +184,21 @@ static mp_status_t remote_collective_place(mp_peers_t *peers, mp_remote_collecti
 mp_status_t mp_remote_collective_file(mp_peers_t *peers, mp_packet_t *packet,
                                       mp_remote_collective_t **out_ready) {
   mp_lock_assert_held(&peers->session->lock);
-  *out_ready = NULL;
-  mp_group_sequence_t *sequence = remote_collective_get_sequence(peers, packet->envelope.key[2]);
-  if (sequence == NULL) {
-    mp_packet_release(packet);
-    return mp_status_out_of_memory();
-  }
-  if (remote_collective_number_of(packet) >= sequence->num_begun) {
-    return mp_mail_push(&sequence->early, packet) ? NULL : mp_status_out_of_memory();
+  mp_group_sequence_t *sequence = remote_collective_find_sequence(peers, packet->envelope.key[2]);
+  if (sequence == NULL || remote_collective_number_of(packet) >= sequence->num_begun) {
+    mp_packet_list_push(sequence == NULL ? &peers->early : &sequence->early, packet);
+    *out_ready = NULL;
+    return NULL;
   }
   if (sequence->remote == NULL || sequence->remote->number != remote_collective_number_of(packet)) {
     mp_packet_release(packet);  // over
+    *out_ready = NULL;
     return NULL;
   }
-  return remote_collective_place(peers, sequence->remote, packet, out_ready);
+  mp_remote_collective_t *ready = NULL;
+  MP_RETURN_IF_ERROR(remote_collective_place(peers, sequence->remote, packet, &ready));
+  *out_ready = ready;
+  return NULL;
 }
 
 static bool remote_collective_is_of_number(const mp_packet_t *packet, uint64_t number) {
@@ -195,8 +209,8 @@ mp_status_t mp_remote_collective_take_early(mp_peers_t *peers, mp_remote_collect
   mp_lock_assert_held(&peers->session->lock);
   mp_remote_collective_t *ready = NULL;  // it does not wait yet
   for (mp_packet_t *packet;
-       (packet = mp_mail_take(&remote->sequence->early, remote_collective_is_of_number,
-                              remote->number)) != NULL;) {
+       (packet = mp_packet_list_take(&remote->sequence->early, remote_collective_is_of_number,
+                                     remote->number)) != NULL;) {
     MP_RETURN_IF_ERROR(remote_collective_place(peers, remote, packet, &ready));
   }
   return NULL;

@@ -15,18 +15,31 @@ static mp_lock_t g_routers_lock = MP_LOCK_INITIALIZER(MP_LOCK_HUBS);
 static mp_router_t *g_routers;
 static bool g_has_exit_handler;
 
-// ---- Lanes; the router's lock is held ----
+// ---- Launch queues; the router's lock is held ----
+
+static mp_launch_queue_t *router_find_queue(const mp_endpoint_t *endpoint, uint64_t devices) {
+  mp_launch_queue_t *queue = endpoint->queues;
+  while (queue != NULL && queue->devices != devices) queue = queue->next;
+  return queue;
+}
+
+static bool router_is_of_devices(const mp_packet_t *packet, uint64_t devices) {
+  return packet->envelope.key[0] == devices;
+}
 
 mp_launch_queue_t *mp_router_get_queue(mp_endpoint_t *endpoint, uint64_t devices) {
   mp_lock_assert_held(&endpoint->router->lock);
-  for (mp_launch_queue_t *queue = endpoint->queues; queue != NULL; queue = queue->next) {
-    if (queue->devices == devices) return queue;
-  }
-  mp_launch_queue_t *queue = mp_calloc(1, sizeof(*queue));
+  mp_launch_queue_t *queue = router_find_queue(endpoint, devices);
+  if (queue != NULL) return queue;
+  queue = mp_calloc(1, sizeof(*queue));
   if (queue == NULL) return NULL;
   queue->devices = devices;
   queue->next = endpoint->queues;
   endpoint->queues = queue;
+  for (mp_packet_t *packet;
+       (packet = mp_packet_list_take(&endpoint->early, router_is_of_devices, devices)) != NULL;) {
+    mp_packet_list_push(&queue->early, packet);
+  }
   return queue;
 }
 
@@ -40,15 +53,14 @@ static mp_session_t *router_find_session(const mp_launch_queue_t *queue, uint64_
 }
 
 // Somebody waits for a launch that this process has not come to.
-static void router_answer_early(const mp_endpoint_t *endpoint, const mp_launch_queue_t *queue,
+static void router_answer_early(const mp_endpoint_t *endpoint, uint64_t num_entered,
                                 mp_packet_t *packet) {
   char text[128];
   const int size =
-      queue->num_entered == 0
+      num_entered == 0
           ? snprintf(text, sizeof(text), "nothing was launched here on these devices yet")
           : snprintf(text, sizeof(text),
-                     "the last launch here on these devices was launch %" PRIu64,
-                     queue->num_entered - 1);
+                     "the last launch here on these devices was launch %" PRIu64, num_entered - 1);
   mp_envelope_t envelope = packet->envelope;
   envelope.words[0] = MP_PACKET_ANSWER;
   mp_payload_t *payload = NULL;
@@ -64,17 +76,13 @@ static void router_answer_early(const mp_endpoint_t *endpoint, const mp_launch_q
 
 void mp_router_route(mp_endpoint_t *endpoint, mp_packet_t *packet) {
   mp_lock_assert_held(&endpoint->router->lock);
-  mp_launch_queue_t *queue = mp_router_get_queue(endpoint, packet->envelope.key[0]);
+  mp_launch_queue_t *queue = router_find_queue(endpoint, packet->envelope.key[0]);
+  const uint64_t num_entered = queue == NULL ? 0 : queue->num_entered;
   const uint64_t number = mp_packet_launch(packet);
-  if (queue == NULL) {
-    mp_packet_release(packet);  // out of memory: whoever waits for it will say so in time
-  } else if (mp_packet_kind(packet) == MP_PACKET_ASK && number >= queue->num_entered) {
-    router_answer_early(endpoint, queue, packet);
-  } else if (number >= queue->num_entered) {
-    if (!mp_mail_push(&queue->early, packet)) {
-      if (queue->lost_end == 0 || number < queue->lost_begin) queue->lost_begin = number;
-      if (number >= queue->lost_end) queue->lost_end = number + 1;
-    }
+  if (mp_packet_kind(packet) == MP_PACKET_ASK && number >= num_entered) {
+    router_answer_early(endpoint, num_entered, packet);
+  } else if (number >= num_entered) {
+    mp_packet_list_push(queue == NULL ? &endpoint->early : &queue->early, packet);
   } else {
     mp_session_t *session = router_find_session(queue, number);
     if (session != NULL) {
@@ -100,7 +108,7 @@ static void router_deliver(void *context, mp_packet_t *packet) {
   if (endpoint != NULL) {
     mp_router_route(endpoint, packet);
   } else if (mp_packet_epoch(packet) >= router->num_epochs) {
-    (void)mp_mail_push(&router->early, packet);
+    mp_packet_list_push(&router->early, packet);
   } else {
     mp_packet_release(packet);
   }
@@ -231,7 +239,7 @@ void mp_router_forget(mp_world_t *world) {
   mp_unlock(&g_routers_lock);
   if (router == NULL) return;
   router_clear_endpoints(router);
-  mp_mail_clear(&router->early);
+  mp_packet_list_clear(&router->early);
   for (uint32_t i = 0; i < mp_world_size(world); ++i) mp_status_release(router->losses[i]);
   mp_lock_deinit(&router->lock);
   mp_free(router);

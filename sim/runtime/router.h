@@ -11,12 +11,19 @@
 #ifndef MINIPOD_SIM_RUNTIME_ROUTER_H_
 #define MINIPOD_SIM_RUNTIME_ROUTER_H_
 
+#include "collectives/transport/world.h"
 #include "sim/runtime/client_impl.h"
-#include "sim/runtime/mail.h"
 
 typedef struct mp_router_s mp_router_t;
 typedef struct mp_endpoint_s mp_endpoint_t;
 typedef struct mp_session_s mp_session_t;
+
+// The channels of the world that the runtime uses.
+typedef enum {
+  MP_CHANNEL_SESSIONS,  // collectives, send and recv, poison: to routers
+  MP_NUM_CHANNELS,
+} mp_channel_t;
+_Static_assert(MP_NUM_CHANNELS <= (int)MP_WORLD_CHANNELS, "the world has a channel for each use");
 
 // What packets of sessions are about: words[0] is the kind and, above 8 bits, the phase. key[0] is
 // the hash of the devices, key[1] the launch (mp_launch_key). The rest depends on the kind.

@@ -14,8 +14,7 @@ struct mp_launch_queue_s {
   uint64_t devices;
   uint64_t num_entered;           // launches so far: packets of later ones wait
   mp_session_t *sessions, *last;  // entered and not over, oldest first
-  mp_mail_list_t early;
-  uint64_t lost_begin, lost_end;  // launches that packets were lost of for want of memory
+  mp_packet_list_t early;
 };
 
 struct mp_endpoint_s {
@@ -25,6 +24,7 @@ struct mp_endpoint_s {
   uint64_t epoch;
   bool is_open, is_lingering;
   mp_launch_queue_t *queues;
+  mp_packet_list_t early;  // for lists of devices that nothing was launched on yet
 };
 
 struct mp_router_s {
@@ -34,8 +34,8 @@ struct mp_router_s {
   mp_lock_t lock;
   uint64_t num_epochs;
   mp_endpoint_t *endpoints;
-  mp_mail_list_t early;  // for clients that are not there yet
-  mp_status_t *losses;   // [size of the world]
+  mp_packet_list_t early;  // for clients that are not there yet
+  mp_status_t *losses;     // [size of the world]
   double exit_timeout_s;
 };
 
@@ -53,7 +53,7 @@ MP_NODISCARD mp_status_t mp_router_get(mp_world_t *world, mp_router_t **out_rout
 
 // ---- The router's lock is held ----
 
-// NULL: memory is short.
+// Makes the queue when there is none. NULL: memory is short.
 mp_launch_queue_t *mp_router_get_queue(mp_endpoint_t *endpoint, uint64_t devices);
 // Takes the packet to its session, or keeps it for one to come, or drops it.
 void mp_router_route(mp_endpoint_t *endpoint, mp_packet_t *packet);

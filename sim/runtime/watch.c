@@ -40,7 +40,7 @@ static bool watch_has_all_answers(const mp_peers_t *peers) {
 static void watch_ask(mp_peers_t *peers) {
   const mp_envelope_t envelope = mp_peers_envelope(peers, MP_PACKET_ASK);
   for (uint32_t i = 0; i < peers->num_ranks; ++i) {
-    mp_free(peers->answers[i]);
+    mp_packet_release(peers->answers[i]);
     peers->answers[i] = NULL;
     if (mp_session_misses_rank(peers->session, peers->ranks[i])) {
       mp_peers_send(peers, peers->ranks[i], &envelope, NULL, 0);
@@ -53,8 +53,10 @@ static void watch_print_answers(mp_strbuf_t *out, const mp_peers_t *peers) {
   for (uint32_t i = 0; i < peers->num_ranks; ++i) {
     if (!mp_session_misses_rank(peers->session, peers->ranks[i])) continue;
     const mp_peer_t *peer = mp_world_peer(world, peers->ranks[i]);
-    if (peers->answers[i] != NULL) {
-      mp_strbuf_printf(out, "; process %" PRIu32 " says: %s", peers->ranks[i], peers->answers[i]);
+    const mp_packet_t *answer = peers->answers[i];
+    if (answer != NULL) {
+      mp_strbuf_printf(out, "; process %" PRIu32 " says: %.*s", peers->ranks[i], (int)answer->bytes,
+                       answer->bytes == 0 ? "" : (const char *)answer->data);
     } else {
       mp_strbuf_printf(out, "; process %" PRIu32 " (pid %" PRId64 " on host %s) does not answer",
                        peers->ranks[i], peer->pid, peer->hostname == NULL ? "?" : peer->hostname);

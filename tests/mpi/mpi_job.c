@@ -22,7 +22,7 @@
 #include "sim/base/alloc.h"
 #include "sim/base/os/clock.h"
 
-enum { MAX_RANKS = 256 };
+enum { MAX_RANKS = 256, CHANNEL = 0 };
 
 typedef struct {
   mp_world_t *world;
@@ -103,7 +103,7 @@ static void await_count(atomic_uint *count, unsigned wanted, double seconds) {
 }
 
 static void send_number(uint32_t to, uint64_t number, size_t bytes) {
-  mp_envelope_t envelope = {.channel = MP_CHANNEL_SESSIONS, .key = {number, bytes}};
+  mp_envelope_t envelope = {.channel = CHANNEL, .key = {number, bytes}};
   mp_payload_t *payload = NULL;
   check(mp_payload_create(g_job.world, bytes, &payload));
   unsigned char *data = payload->data;
@@ -264,7 +264,7 @@ int main(int argc, char **argv) {
   g_job.rank = mp_world_rank(g_job.world);
   g_job.size = mp_world_size(g_job.world);
   mp_handler_t handler = {.deliver = deliver, .lost = lost, .context = &g_job};
-  mp_world_attach(g_job.world, MP_CHANNEL_SESSIONS, &handler);
+  mp_world_attach(g_job.world, CHANNEL, &handler);
   play(argc > 1 ? argv[1] : "who");
   leave(0);
 }

@@ -15,6 +15,8 @@
 #include "sim/base/os/clock.h"
 #include "sim/base/os/futex.h"
 
+enum { CHANNEL = 0 };
+
 typedef struct {
   mp_world_t *world;
   uint32_t rank;
@@ -32,7 +34,7 @@ static void check(mp_status_t status) {
 }
 
 static void send_to(uint32_t rank) {
-  mp_envelope_t envelope = {.channel = MP_CHANNEL_SESSIONS};
+  mp_envelope_t envelope = {.channel = CHANNEL};
   check(mp_world_send(g_bench.world, rank, &envelope, g_bench.payload));
 }
 
@@ -116,7 +118,7 @@ int main(int argc, char **argv) {
   }
   g_bench.rank = mp_world_rank(g_bench.world);
   mp_handler_t handler = {.deliver = deliver};
-  mp_world_attach(g_bench.world, MP_CHANNEL_SESSIONS, &handler);
+  mp_world_attach(g_bench.world, CHANNEL, &handler);
   double *times = calloc((size_t)most, sizeof(double));
   if (times == NULL) return 1;
   static const size_t sizes[] = {8, 1 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20};

@@ -15,7 +15,7 @@
 
 // ---- An MPI for three ranks in one process ----
 
-enum { RANKS = 3, MAX_POSTED = 200 };
+enum { RANKS = 3, MAX_POSTED = 200, CHANNEL = 0 };
 
 typedef struct message_s {
   struct message_s *next;
@@ -229,7 +229,7 @@ static void start(job_t *job) {
     mp_world_add_transport(world, mpi);
     for (uint32_t i = 0; i < RANKS; ++i) world->peers[i].transport = i == rank ? NULL : mpi;
     mp_handler_t handler = {.deliver = deliver, .lost = lost, .context = &job->inboxes[rank]};
-    mp_world_attach(world, MP_CHANNEL_SESSIONS, &handler);
+    mp_world_attach(world, CHANNEL, &handler);
     job->worlds[rank] = world;
   }
   for (int rank = 0; rank < RANKS; ++rank) assert_ok(mp_world_start(job->worlds[rank]));
@@ -254,7 +254,7 @@ static void await_count(atomic_uint *count, unsigned wanted) {
 }
 
 static mp_status_t send_number(mp_world_t *world, uint32_t to, uint64_t number, size_t bytes) {
-  mp_envelope_t envelope = {.channel = MP_CHANNEL_SESSIONS, .key = {number, bytes}};
+  mp_envelope_t envelope = {.channel = CHANNEL, .key = {number, bytes}};
   mp_payload_t *payload = NULL;
   MP_RETURN_IF_ERROR(mp_payload_create(world, bytes, &payload));
   unsigned char *data = payload->data;

@@ -20,7 +20,7 @@
 #include "sim/base/os/clock.h"
 #include "tests/unit/support/unit.h"
 
-enum { MAX_WORLDS = 8 };
+enum { MAX_WORLDS = 8, CHANNEL = MP_WORLD_CHANNELS - 1 };
 
 // ---- A handler that counts ----
 
@@ -67,7 +67,7 @@ static void lost(void *context, uint32_t rank, mp_status_t why) {
 static void attach(mp_world_t *world, inbox_t *inbox) {
   inbox->world = world;
   mp_handler_t handler = {.deliver = deliver, .lost = lost, .context = inbox};
-  mp_world_attach(world, MP_CHANNEL_SESSIONS, &handler);
+  mp_world_attach(world, CHANNEL, &handler);
 }
 
 static void await_count(atomic_uint *count, unsigned wanted) {
@@ -77,7 +77,7 @@ static void await_count(atomic_uint *count, unsigned wanted) {
 }
 
 static mp_status_t send_number(mp_world_t *world, uint32_t to, uint64_t number, size_t bytes) {
-  mp_envelope_t envelope = {.channel = MP_CHANNEL_SESSIONS, .key = {number, bytes}};
+  mp_envelope_t envelope = {.channel = CHANNEL, .key = {number, bytes}};
   mp_payload_t *payload = NULL;
   if (bytes != 0) {
     MP_RETURN_IF_ERROR(mp_payload_create(world, bytes, &payload));
@@ -143,7 +143,7 @@ static void one_payload_to_many(void **state) {
   assert_int_equal((uintptr_t)payload->data % 64, 0);
   assert_int_equal(payload->bytes, BYTES);
   for (size_t i = 0; i < BYTES; ++i) ((unsigned char *)payload->data)[i] = byte_at(1, 0, i);
-  mp_envelope_t envelope = {.channel = MP_CHANNEL_SESSIONS, .key = {0, BYTES}};
+  mp_envelope_t envelope = {.channel = CHANNEL, .key = {0, BYTES}};
   for (uint32_t to = 0; to < SIZE; ++to)
     assert_ok(mp_world_send(worlds[1], to, &envelope, payload));
   mp_payload_release(payload);
@@ -167,7 +167,7 @@ static void tells_who_has_left(void **state) {
   assert_non_null(strstr(inboxes[0].why, "has exited"));
   assert_status(send_number(worlds[0], 1, 0, 8), MP_UNAVAILABLE, "process 1");
   // Who attaches later is told too, and again after detaching.
-  mp_world_detach(worlds[0], MP_CHANNEL_SESSIONS);
+  mp_world_detach(worlds[0], CHANNEL);
   attach(worlds[0], &inboxes[0]);
   await_count(&inboxes[0].num_lost, 2);
   attach(worlds[2], &inboxes[2]);
