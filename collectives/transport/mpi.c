@@ -54,8 +54,19 @@ typedef struct mpi_in_s {
 typedef struct {
   mpi_out_t *first_out, *last_out;
   mpi_in_t *first_in, *last_in;
+  // Nothing goes to this peer or comes from it any more. What MPI had begun to send by then stays
+  // in `given_up`, since MPI may still read it, but nobody waits for it.
   bool is_dropped;
+  mpi_out_t *given_up;
 } mpi_peer_t;
+
+// A header that has come and that there was no memory for; the receive that it lies in is not
+// posted again before it is taken.
+typedef struct {
+  bool is_there;
+  uint32_t from;
+  size_t size;
+} mpi_held_t;
 
 typedef struct {
   mp_transport_t base;
@@ -71,6 +82,7 @@ typedef struct {
   mpi_header_t *headers;
   mp_mpi_request_t header_requests[MP_HEADER_RECEIVES];
   uint32_t next_header;  // the oldest receive
+  mpi_held_t held;       // what the oldest receive holds
   bool is_open;
   bool is_broken;
   unsigned idle_polls;
@@ -179,13 +191,32 @@ static void mpi_take_fresh(mpi_t *self) {
   mp_unlock(&self->lock);
 }
 
-static void mpi_finish_first_out(mpi_t *self, mpi_peer_t *peer) {
+static void mpi_free_out(mpi_out_t *out) {
+  mp_payload_block_release(out->block);
+  mp_free(out);
+}
+
+static mpi_out_t *mpi_take_first_out(mpi_t *self, mpi_peer_t *peer) {
   mpi_out_t *out = peer->first_out;
   peer->first_out = out->next;
   if (peer->first_out == NULL) peer->last_out = NULL;
-  mp_payload_block_release(out->block);
-  mp_free(out);
   atomic_fetch_sub(&self->num_pending, 1);
+  return out;
+}
+
+// Empties the queue to a peer that was dropped.
+static bool mpi_give_up_out(mpi_t *self, mpi_peer_t *peer) {
+  if (peer->first_out == NULL) return false;
+  while (peer->first_out != NULL) {
+    mpi_out_t *out = mpi_take_first_out(self, peer);
+    if (out->is_posted) {
+      out->next = peer->given_up;
+      peer->given_up = out;
+    } else {
+      mpi_free_out(out);
+    }
+  }
+  return true;
 }
 
 // Posts what of this message can be posted; *out_all: all of it is.
@@ -241,20 +272,19 @@ static bool mpi_push_out(mpi_t *self, uint32_t to) {
   int window = 64;  // messages looked at, so that a long queue is not gone through each time
   for (mpi_out_t *out = peer->first_out; out != NULL && all && window > 0; out = out->next) {
     --window;
-    if (peer->is_dropped) break;
     if (mpi_is_in_vain(self, to, out)) continue;
     if (mpi_post_out(self, to, out, &did, &all, error) != 0 ||
         mpi_test_out(self, out, &did, error) != 0) {
       mpi_lose(self, to, error);
+      return mpi_give_up_out(self, peer);
     }
   }
   while (peer->first_out != NULL) {
     const mpi_out_t *out = peer->first_out;
     uint64_t bytes = out->block == NULL ? 0 : out->header.bytes;
     bool done = out->is_header_done && mpi_pieces_done(&out->pieces, bytes);
-    bool is_of_no_use = !out->is_posted && (peer->is_dropped || mpi_is_in_vain(self, to, out));
-    if (!done && !is_of_no_use) break;
-    mpi_finish_first_out(self, peer);
+    if (!done && !mpi_is_in_vain(self, to, out)) break;
+    mpi_free_out(mpi_take_first_out(self, peer));
     did = true;
   }
   return did;
@@ -288,16 +318,14 @@ static mpi_in_t *mpi_make_in(mpi_t *self, uint32_t from, const mpi_header_t *hea
   return NULL;
 }
 
-// Takes a header that has come. One that makes no sense is dropped.
-static void mpi_take_header(mpi_t *self, uint32_t from, size_t size, const mpi_header_t *header) {
+// Takes a header that has come, unless there is no memory for it. One that makes no sense, or comes
+// from somebody who was dropped, is passed over.
+static bool mpi_take_header(mpi_t *self, uint32_t from, size_t size, const mpi_header_t *header) {
   bool is_sound = from < self->world->size && size >= MP_BARE_HEADER &&
                   (mpi_is_large(header->bytes) || size == MP_BARE_HEADER + header->bytes);
-  if (!is_sound) return;
+  if (!is_sound || self->peers[from].is_dropped) return true;
   mpi_in_t *in = mpi_make_in(self, from, header);
-  if (in == NULL) {
-    mpi_lose(self, from, "no memory for a message of it");
-    return;
-  }
+  if (in == NULL) return false;
   mpi_peer_t *peer = &self->peers[from];
   if (peer->last_in == NULL) {
     peer->first_in = in;
@@ -305,6 +333,18 @@ static void mpi_take_header(mpi_t *self, uint32_t from, size_t size, const mpi_h
     peer->last_in->next = in;
   }
   peer->last_in = in;
+  return true;
+}
+
+// Looks whether the oldest receive holds a header; -1 with `error`.
+static int mpi_test_header(mpi_t *self, mp_mpi_error_t error) {
+  if (self->held.is_there) return 0;
+  int done = 0, from = 0;
+  size_t size = 0;
+  mp_mpi_request_t *request = &self->header_requests[self->next_header];
+  if (self->module->test(request, &done, &from, &size, error) != 0) return -1;
+  self->held = (mpi_held_t){.is_there = done != 0, .from = (uint32_t)from, .size = size};
+  return 0;
 }
 
 static bool mpi_take_headers(mpi_t *self) {
@@ -313,16 +353,19 @@ static bool mpi_take_headers(mpi_t *self) {
   for (int count = 0; count < MP_HEADER_RECEIVES; ++count) {
     // Messages of one sender are in the receives in the order of posting.
     uint32_t index = self->next_header;
-    int done = 0, from = 0;
-    size_t size = 0;
-    if (self->module->test(&self->header_requests[index], &done, &from, &size, error) != 0) {
+    if (mpi_test_header(self, error) != 0) {
       mpi_lose_all(self, error);
       return did;
     }
-    if (!done) break;
+    if (!self->held.is_there) break;
+    // Without memory it stays where it is, and is tried again; later ones wait in MPI.
+    if (!mpi_take_header(self, self->held.from, self->held.size, &self->headers[index])) break;
     did = true;
-    mpi_take_header(self, (uint32_t)from, size, &self->headers[index]);
-    if (mpi_post_header(self, index, error) != 0) mpi_lose_all(self, error);
+    self->held.is_there = false;
+    if (mpi_post_header(self, index, error) != 0) {
+      mpi_lose_all(self, error);
+      return did;
+    }
     self->next_header = (index + 1) % MP_HEADER_RECEIVES;
   }
   return did;
@@ -383,7 +426,8 @@ static void mpi_open_receives(mpi_t *self) {
 
 static void mpi_close_receives(mpi_t *self) {
   for (uint32_t i = 0; self->is_open && !self->is_broken && i < MP_HEADER_RECEIVES; ++i) {
-    self->module->cancel(&self->header_requests[i]);
+    bool is_posted = i != self->next_header || !self->held.is_there;
+    if (is_posted) self->module->cancel(&self->header_requests[i]);
   }
   self->is_open = false;
   atomic_store(&self->is_closed, true);
@@ -391,17 +435,18 @@ static void mpi_close_receives(mpi_t *self) {
 
 static bool mpi_progress(mp_transport_t *transport) {
   mpi_t *self = (mpi_t *)transport;
-  if (atomic_load(&self->is_closed) || self->is_broken) return false;
+  if (atomic_load(&self->is_closed)) return false;
   if (atomic_load(&self->must_close)) {
     mpi_close_receives(self);
     return false;
   }
-  if (!self->is_open) mpi_open_receives(self);
   mpi_take_fresh(self);
-  bool did = mpi_take_headers(self);
-  for (uint32_t rank = 0; rank < self->world->size && !self->is_broken; ++rank) {
-    did |= mpi_push_out(self, rank);
-    did |= mpi_deliver_in(self, rank);
+  if (!self->is_open && !self->is_broken) mpi_open_receives(self);
+  bool did = self->is_broken ? false : mpi_take_headers(self);
+  for (uint32_t rank = 0; rank < self->world->size; ++rank) {
+    mpi_peer_t *peer = &self->peers[rank];
+    did |= peer->is_dropped ? mpi_give_up_out(self, peer) : mpi_push_out(self, rank);
+    if (!peer->is_dropped) did |= mpi_deliver_in(self, rank);
   }
   self->idle_polls = did ? 0 : self->idle_polls + (self->idle_polls <= MP_LONG_IDLE_POLLS);
   return did;
@@ -438,7 +483,12 @@ static void mpi_release(mp_transport_t *transport) {
   mpi_take_fresh(self);
   for (uint32_t rank = 0; self->peers != NULL && rank < self->world->size; ++rank) {
     mpi_peer_t *peer = &self->peers[rank];
-    while (peer->first_out != NULL) mpi_finish_first_out(self, peer);
+    (void)mpi_give_up_out(self, peer);
+    while (peer->given_up != NULL) {
+      mpi_out_t *out = peer->given_up;
+      peer->given_up = out->next;
+      mpi_free_out(out);
+    }
     while (peer->first_in != NULL) {
       mpi_in_t *in = peer->first_in;
       peer->first_in = in->next;
