@@ -29,6 +29,8 @@ typedef struct {
   int64_t pid;                         // 0: not watched (any more)
   int pidfd;                           // -1: the kernel has none
   double dead_since;                   // 0: alive
+  bool is_damaged;                     // what is in `in` makes no sense any more
+  bool is_buried;                      // nobody reads `out` any more; under the peer's send_lock
   shm_late_t *first_late, *last_late;  // under the peer's send_lock
   atomic_bool has_late;
 } shm_peer_t;
@@ -98,6 +100,7 @@ static mp_status_t shm_send(mp_transport_t *transport, uint32_t to, const mp_env
       mp_segment_offset_of(self->own, block) == 0) {
     return mp_status_make(MP_INTERNAL, "a payload of another world was to be sent");
   }
+  if (peer->is_buried) return NULL;  // as if it had been sent before the peer's end
   if (peer->first_late != NULL) return shm_put_off(peer, envelope, block);
   if (!shm_await_room(peer)) {
     MP_RETURN_IF_ERROR(shm_put_off(peer, envelope, block));
@@ -151,14 +154,19 @@ static bool shm_catch_up(shm_t *self, shm_peer_t *peer) {
 
 // ---- Receiving ----
 
+// What comes from such a peer is passed over from now on: its ring must not fill up, since a
+// process that leaves waits until all it has sent is taken.
 static void shm_lose_for_damage(shm_t *self, shm_peer_t *peer, const char *what) {
+  peer->is_damaged = true;
   char name[MP_PEER_NAME_BYTES];
   mp_world_peer_name(self->world, peer->rank, name);
   mp_world_lose(self->world, peer->rank,
                 mp_status_make(MP_UNAVAILABLE, "a message of %s %s", name, what));
 }
 
+// False: try again when there is memory; nothing is lost.
 static bool shm_take_slot(shm_t *self, shm_peer_t *peer, const mp_ring_slot_t *slot) {
+  if (peer->is_damaged) return true;
   mp_world_t *world = self->world;
   mp_packet_t *packet = NULL;
   if (slot->offset == 0) {
@@ -168,14 +176,11 @@ static bool shm_take_slot(shm_t *self, shm_peer_t *peer, const mp_ring_slot_t *s
     mp_payload_block_t *block = mp_segment_block_at(peer->segment, slot->offset);
     if (block == NULL) {
       shm_lose_for_damage(self, peer, "has no place in its memory");
-      return false;
+      return true;
     }
     packet = mp_packet_create(world, peer->rank, &slot->envelope, block);
   }
-  if (packet == NULL) {
-    // Try again when there is memory; nothing is lost.
-    return false;
-  }
+  if (packet == NULL) return false;
   mp_world_arrive(world, packet);
   return true;
 }
@@ -206,9 +211,24 @@ static bool shm_progress(mp_transport_t *transport) {
   return did;
 }
 
+// Takes back what the dead peer has not taken out of its ring: nobody else will release it.
+static void shm_take_back(shm_t *self, shm_peer_t *peer) {
+  pthread_mutex_t *lock = &self->world->peers[peer->rank].send_lock;
+  mp_lock(lock);
+  unsigned tail = atomic_load(&peer->out->tail);
+  for (; tail != peer->head && peer->head - tail <= MP_RING_SLOTS; ++tail) {
+    const uint64_t offset = peer->out->slots[tail % MP_RING_SLOTS].offset;
+    if (offset != 0) mp_payload_block_release(mp_segment_block_at(self->own, offset));
+  }
+  peer->is_buried = true;
+  mp_unlock(lock);
+}
+
 // A peer that is dead and silent is lost; one that said goodbye is so already.
 static void shm_bury(shm_t *self, shm_peer_t *peer) {
   (void)shm_receive(self, peer);  // what it sent before it died
+  // What there is no memory for now comes first: the next tick looks again.
+  if (atomic_load(&peer->in->head) != peer->tail) return;
   char name[MP_PEER_NAME_BYTES];
   mp_world_peer_name(self->world, peer->rank, name);
   mp_world_lose(self->world, peer->rank,
@@ -216,6 +236,7 @@ static void shm_bury(shm_t *self, shm_peer_t *peer) {
   if (peer->pidfd >= 0) close(peer->pidfd);
   peer->pidfd = -1;
   peer->pid = 0;
+  shm_take_back(self, peer);
 }
 
 // Without a pidfd a process counts as alive until its parent has asked for its exit status.
