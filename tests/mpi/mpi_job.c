@@ -22,17 +22,17 @@
 #include "sim/base/alloc.h"
 #include "sim/base/os/clock.h"
 
-enum { MAX_RANKS = 256, CHANNEL = 0 };
+enum { MAX_RANKS = 256, CHANNEL = 0, NAP_CHANNEL = 1 };
 
 typedef struct {
   mp_world_t *world;
   uint32_t rank, size;
   uint64_t next[MAX_RANKS];
   atomic_uint num_packets;
-  atomic_uint num_lost;
+  atomic_bool has_lost_1;
   atomic_uint num_wrong;
   bool echoes;
-  char why[300];
+  char why[300];  // rank 1 was lost
 } job_t;
 
 static job_t g_job;
@@ -87,11 +87,16 @@ static void deliver(void *context, mp_packet_t *packet) {
 
 static void lost(void *context, uint32_t rank, mp_status_t why) {
   job_t *job = context;
-  (void)rank;
-  if (atomic_load(&job->num_lost) == 0) {
-    snprintf(job->why, sizeof(job->why), "%s", mp_status_message(why));
-  }
-  atomic_fetch_add(&job->num_lost, 1);
+  if (rank != 1) return;
+  snprintf(job->why, sizeof(job->why), "%s", mp_status_message(why));
+  atomic_store(&job->has_lost_1, true);
+}
+
+// Keeps the thread that takes messages from doing so for a while.
+static void take_nap(void *context, mp_packet_t *packet) {
+  (void)context;
+  usleep((useconds_t)packet->envelope.key[0]);
+  mp_packet_release(packet);
 }
 
 static void await_count(atomic_uint *count, unsigned wanted, double seconds) {
@@ -191,9 +196,23 @@ static void idle(void) {
   finish();
 }
 
+static void await_loss_of_1(double seconds) {
+  double deadline = mp_clock_seconds() + seconds;
+  while (!atomic_load(&g_job.has_lost_1)) {
+    if (mp_clock_seconds() > deadline) fail("waited in vain");
+    usleep(200);
+  }
+}
+
 // Rank 1 leaves in the way named, the others wait for it.
 static void one_leaves(const char *way) {
   barrier();
+  if (strcmp(way, "exit0late") == 0) {
+    // Rank 2 takes no messages meanwhile: it finds the ends of ranks 0 and 1 at the same time.
+    mp_envelope_t nap = {.channel = NAP_CHANNEL, .key = {1500000}};
+    if (g_job.rank == 2) check(mp_world_send(g_job.world, 2, &nap, NULL));
+    way = "exit0";
+  }
   if (g_job.rank == 1) {
     usleep(200000);
     if (strcmp(way, "exit0") == 0) leave(0);
@@ -203,7 +222,7 @@ static void one_leaves(const char *way) {
     fail("unknown way to leave");
   }
   double begin = mp_clock_seconds();
-  await_count(&g_job.num_lost, 1, 20);
+  await_loss_of_1(20);
   printf("rank %u: told after %.1f s: %s\n", g_job.rank, mp_clock_seconds() - begin, g_job.why);
   // As one does whose program cannot go on.
   if (strcmp(way, "exit0") != 0) leave(1);
@@ -265,6 +284,7 @@ int main(int argc, char **argv) {
   g_job.size = mp_world_size(g_job.world);
   mp_handler_t handler = {.deliver = deliver, .lost = lost, .context = &g_job};
   mp_world_attach(g_job.world, CHANNEL, &handler);
+  mp_world_attach(g_job.world, NAP_CHANNEL, &(mp_handler_t){.deliver = take_nap});
   play(argc > 1 ? argv[1] : "who");
   leave(0);
 }
