@@ -14,7 +14,7 @@ typedef struct {
   const mp_contribution_t *contributions;
   uint32_t chunk, num_chunks;
   void *scratch;
-  const mp_collective_schedule_t *schedule;  // NULL: all members are in this process
+  mp_collective_schedule_t *schedule;  // NULL: all members are in this process
 } mp_collective_call_t;
 
 // The part [begin, end) of `total` items that the call's chunk does.
@@ -132,7 +132,8 @@ typedef struct {
   bool (*awaits)(const mp_collective_schedule_t *schedule, uint32_t phase, uint32_t process);
   // What the process' payload must weigh; MP_SIZE_BY_CONTENT: `open` looks.
   size_t (*expected)(const mp_collective_schedule_t *schedule, uint32_t phase, uint32_t process);
-  mp_status_t (*open)(mp_collective_schedule_t *schedule);  // NULL: nothing to do
+  // Everything has come and is to be read, from its beginning. NULL: nothing to do.
+  mp_status_t (*open)(mp_collective_schedule_t *schedule);
 } mp_collective_schedule_kind_t;
 
 #define MP_SIZE_BY_CONTENT SIZE_MAX
@@ -141,12 +142,12 @@ extern const mp_collective_schedule_kind_t mp_collective_schedule_pieces,
     mp_collective_schedule_inputs, mp_collective_schedule_slices, mp_collective_schedule_rows;
 
 // mp_collective_run for our members of a schedule.
-mp_status_t mp_collective_run_schedule(const mp_collective_schedule_t *schedule, uint32_t chunk,
+mp_status_t mp_collective_run_schedule(mp_collective_schedule_t *schedule, uint32_t chunk,
                                        void *scratch);
 
 // The next `bytes` that the process of `source` packed for our member `destination`: reads on in
 // the order of packing. A destination belongs to one chunk, so nobody else reads there.
-const void *mp_collective_schedule_take(const mp_collective_schedule_t *schedule, uint32_t source,
+const void *mp_collective_schedule_take(mp_collective_schedule_t *schedule, uint32_t source,
                                         uint32_t destination, size_t bytes, size_t alignment);
 
 uint32_t mp_collective_schedule_one_phase(const mp_collective_schedule_t *schedule);

@@ -81,7 +81,7 @@ uint64_t mp_collective_digest(const mp_collective_t *collective) {
 
 static mp_status_t collective_run_run(const mp_collective_t *collective, uint32_t group,
                                       const mp_contribution_t *contributions,
-                                      const mp_collective_schedule_t *schedule, uint32_t chunk,
+                                      mp_collective_schedule_t *schedule, uint32_t chunk,
                                       void *scratch) {
   const mp_collective_call_t call = {
       .collective = collective,
@@ -105,7 +105,7 @@ mp_status_t mp_collective_run(const mp_collective_t *collective, uint32_t group,
   return collective_run_run(collective, group, contributions, NULL, chunk, scratch);
 }
 
-mp_status_t mp_collective_run_schedule(const mp_collective_schedule_t *schedule, uint32_t chunk,
+mp_status_t mp_collective_run_schedule(mp_collective_schedule_t *schedule, uint32_t chunk,
                                        void *scratch) {
   return collective_run_run(schedule->collective, schedule->group, schedule->contributions,
                             schedule, chunk, scratch);

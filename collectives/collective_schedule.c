@@ -136,7 +136,7 @@ mp_status_t mp_collective_schedule_finish(mp_collective_schedule_t *schedule, ui
   return mp_collective_run_schedule(schedule, part, scratch);
 }
 
-const void *mp_collective_schedule_take(const mp_collective_schedule_t *schedule, uint32_t source,
+const void *mp_collective_schedule_take(mp_collective_schedule_t *schedule, uint32_t source,
                                         uint32_t destination, size_t bytes, size_t alignment) {
   const mp_group_layout_t *layout = schedule->layout;
   const uint32_t process = layout->process_of[source];

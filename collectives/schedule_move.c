@@ -295,23 +295,37 @@ static void schedule_move_slices_pack(const mp_collective_schedule_t *schedule, 
   }
 }
 
-// Notes on the way where each of our members finds its slices.
 static size_t schedule_move_slices_expected(const mp_collective_schedule_t *schedule,
                                             uint32_t phase, uint32_t process) {
   (void)phase;
   const mp_group_layout_t *layout = schedule->layout;
   const mp_slicer_t slicer = schedule_move_slicer_of(schedule);
-  const uint32_t own = mp_group_layout_num_members(layout, layout->self);
   size_t bytes = 0;
-  for (uint32_t m = 0; m < own; ++m) {
-    schedule->find_at[(size_t)process * own + m] = bytes;
+  for (uint32_t m = 0; m < mp_group_layout_num_members(layout, layout->self); ++m) {
     bytes += slicer(schedule, process, mp_group_layout_members(layout, layout->self)[m], NULL);
   }
   return bytes;
+}
+
+// Notes where each of our members finds its slices.
+static mp_status_t schedule_move_slices_open(mp_collective_schedule_t *schedule) {
+  const mp_group_layout_t *layout = schedule->layout;
+  const mp_slicer_t slicer = schedule_move_slicer_of(schedule);
+  const uint32_t own = mp_group_layout_num_members(layout, layout->self);
+  for (uint32_t p = 0; p < layout->num_processes; ++p) {
+    if (p == layout->self) continue;
+    size_t at = 0;
+    for (uint32_t m = 0; m < own; ++m) {
+      schedule->find_at[(size_t)p * own + m] = at;
+      at += slicer(schedule, p, mp_group_layout_members(layout, layout->self)[m], NULL);
+    }
+  }
+  return NULL;
 }
 
 const mp_collective_schedule_kind_t mp_collective_schedule_slices = {
     .num_phases = mp_collective_schedule_one_phase,
     .plan = schedule_move_slices_plan,
     .pack = schedule_move_slices_pack,
-    .expected = schedule_move_slices_expected};
+    .expected = schedule_move_slices_expected,
+    .open = schedule_move_slices_open};
