@@ -105,8 +105,8 @@ typedef struct {
   uint64_t digest;
 } mp_collective_t;
 
-// A fingerprint of what participants in different processes must agree on: everything but names,
-// places and groups.
+// A fingerprint of all that participants must agree on (traits.h): everything but names, places and
+// groups.
 uint64_t mp_collective_digest(const mp_collective_t *collective);
 
 typedef struct {
@@ -121,9 +121,10 @@ uint32_t mp_collective_num_chunks(const mp_collective_t *collective, uint32_t gr
 size_t mp_collective_scratch_bytes(const mp_collective_t *collective, uint32_t group);
 
 // Does chunk `chunk` of the collective of `group`; `contributions` are in group order. Different
-// chunks may run at the same time. No output may overlap an input of any participant.
+// chunks may run at the same time. No output may overlap an input of any participant. Errors call
+// the participants names[logical number]; NULL: by their numbers.
 MP_NODISCARD mp_status_t mp_collective_run(const mp_collective_t *collective, uint32_t group,
-                                           const mp_contribution_t *contributions, uint32_t chunk,
-                                           void *scratch);
+                                           const mp_contribution_t *contributions,
+                                           const uint32_t *names, uint32_t chunk, void *scratch);
 
 #endif  // MINIPOD_COLLECTIVES_COLLECTIVE_H_

@@ -12,6 +12,7 @@ typedef struct {
   const uint32_t *members;  // logical numbers, in group order
   uint32_t size;            // of the group
   const mp_contribution_t *contributions;
+  const uint32_t *names;  // of the devices, by logical number; NULL: the numbers themselves
   uint32_t chunk, num_chunks;
   void *scratch;
   mp_collective_schedule_t *schedule;  // NULL: all members are in this process

@@ -41,8 +41,13 @@ static ragged_update_t collective_ragged_update_of(const mp_collective_t *collec
                            .out = collective_ragged_index_at(&operands[4], from->inputs[4], i)};
 }
 
+// What messages call a member.
+static uint32_t collective_ragged_name(const uint32_t *names, uint32_t logical) {
+  return names == NULL ? logical : names[logical];
+}
+
 static mp_status_t collective_ragged_check_update(const mp_collective_t *collective,
-                                                  const uint32_t *members,
+                                                  const uint32_t *members, const uint32_t *names,
                                                   const ragged_update_t *update, uint32_t source,
                                                   uint32_t destination) {
   const mp_collective_operand_t *operands = collective->operands;
@@ -54,10 +59,11 @@ static mp_status_t collective_ragged_check_update(const mp_collective_t *collect
   return mp_status_make(MP_INVALID_ARGUMENT,
                         "%s [%s]: device %u sends rows %lld+%lld of %lld to rows %lld of %lld of "
                         "device %u",
-                        collective->name, collective->location, members[source],
-                        (long long)update->in, (long long)update->rows,
-                        (long long)operands[0].dims[0], (long long)update->out,
-                        (long long)operands[1].dims[0], members[destination]);
+                        collective->name, collective->location,
+                        collective_ragged_name(names, members[source]), (long long)update->in,
+                        (long long)update->rows, (long long)operands[0].dims[0],
+                        (long long)update->out, (long long)operands[1].dims[0],
+                        collective_ragged_name(names, members[destination]));
 }
 
 static mp_status_t collective_ragged_check_received(const mp_collective_call_t *call,
@@ -68,10 +74,11 @@ static mp_status_t collective_ragged_check_received(const mp_collective_call_t *
   const int64_t received = collective_ragged_index_at(
       &operands[5], call->contributions[destination].inputs[5], source * per_pair + u);
   if (update->rows == received) return NULL;
-  return mp_status_make(MP_INVALID_ARGUMENT,
-                        "%s [%s]: device %u sends %lld rows to device %u, which expects %lld",
-                        call->collective->name, call->collective->location, call->members[source],
-                        (long long)update->rows, call->members[destination], (long long)received);
+  return mp_status_make(
+      MP_INVALID_ARGUMENT, "%s [%s]: device %u sends %lld rows to device %u, which expects %lld",
+      call->collective->name, call->collective->location,
+      collective_ragged_name(call->names, call->members[source]), (long long)update->rows,
+      collective_ragged_name(call->names, call->members[destination]), (long long)received);
 }
 
 // ---- Between processes ----
@@ -115,8 +122,8 @@ static mp_status_t collective_ragged_weigh(const mp_collective_schedule_t *sched
     for (int64_t u = 0; u < per_pair; ++u) {
       const ragged_update_t update = collective_ragged_update_of(
           schedule->collective, layout->size, &schedule->contributions[source], destination, u);
-      MP_RETURN_IF_ERROR(collective_ragged_check_update(schedule->collective, schedule->members,
-                                                        &update, source, destination));
+      MP_RETURN_IF_ERROR(collective_ragged_check_update(
+          schedule->collective, schedule->members, schedule->names, &update, source, destination));
       *bytes += (size_t)update.rows * row_bytes;
     }
   }
@@ -207,8 +214,8 @@ static mp_status_t collective_ragged_open_payload(mp_collective_schedule_t *sche
       for (int64_t u = 0; u < per_pair; ++u) {
         const ragged_update_t update =
             collective_ragged_received_update(schedule, source, destination, u);
-        MP_RETURN_IF_ERROR(collective_ragged_check_update(collective, schedule->members, &update,
-                                                          source, destination));
+        MP_RETURN_IF_ERROR(collective_ragged_check_update(
+            collective, schedule->members, schedule->names, &update, source, destination));
         bytes += (size_t)update.rows * row_bytes;
       }
     }
@@ -246,8 +253,8 @@ static mp_status_t collective_ragged_receive_update(const mp_collective_call_t *
       is_here ? collective_ragged_update_of(call->collective, call->size,
                                             &call->contributions[source], destination, u)
               : collective_ragged_received_update(call->schedule, source, destination, u);
-  MP_RETURN_IF_ERROR(collective_ragged_check_update(call->collective, call->members, &update,
-                                                    source, destination));
+  MP_RETURN_IF_ERROR(collective_ragged_check_update(call->collective, call->members, call->names,
+                                                    &update, source, destination));
   MP_RETURN_IF_ERROR(collective_ragged_check_received(call, &update, source, destination, u));
   const int64_t row_bytes = collective_ragged_row_bytes_of(call->collective);
   const size_t bytes = (size_t)(update.rows * row_bytes);

@@ -1,7 +1,6 @@
 // mp_collective_run: the table over the kinds, and how they are cut into chunks.
 #include "collectives/collective.h"
 #include "collectives/collective_parts.h"
-#include "sim/base/hash.h"
 #include "sim/numeric/dims.h"
 
 typedef mp_status_t (*mp_chunk_fn_t)(const mp_collective_call_t *call);
@@ -48,39 +47,8 @@ size_t mp_collective_scratch_bytes(const mp_collective_t *collective, uint32_t g
   }
 }
 
-static uint64_t collective_run_hash_boxes(uint64_t digest, const mp_collective_boxes_t *boxes,
-                                          size_t count) {
-  if (boxes->starts == NULL) return digest;
-  digest = mp_hash_bytes(digest, boxes->starts, count * sizeof(*boxes->starts));
-  return mp_hash_bytes(digest, boxes->sizes, count * sizeof(*boxes->sizes));
-}
-
-uint64_t mp_collective_digest(const mp_collective_t *collective) {
-  if (collective->digest != 0) return collective->digest;
-  uint64_t digest = mp_hash_u64(MP_HASH_START, (uint64_t)collective->kind);
-  for (uint32_t i = 0; i < collective->num_operands; ++i) {
-    const mp_collective_operand_t *operand = &collective->operands[i];
-    digest = mp_hash_u64(digest, (uint64_t)operand->dtype << 32 | (uint64_t)operand->accumulation);
-    digest = mp_hash_bytes(digest, operand->dims, operand->rank * sizeof(*operand->dims));
-    digest =
-        mp_hash_bytes(digest, operand->result_dims, operand->rank * sizeof(*operand->result_dims));
-  }
-  digest = mp_hash_u64(digest, collective->reducer.digest);
-  digest = mp_hash_u64(digest, (uint64_t)collective->dimension);
-  digest = mp_hash_u64(digest, (uint64_t)collective->concat_dimension);
-  if (collective->kind == MP_COLLECTIVE_PERMUTE) {
-    digest = mp_hash_bytes(digest, collective->pairs,
-                           2 * (size_t)collective->num_pairs * sizeof(*collective->pairs));
-  }
-  const uint32_t rank = collective->num_operands == 0 ? 0 : collective->operands[0].rank;
-  const size_t count = (size_t)collective->groups->num_devices * rank;
-  digest = collective_run_hash_boxes(digest, &collective->source, count);
-  digest = collective_run_hash_boxes(digest, &collective->target, count);
-  return digest == 0 ? 1 : digest;
-}
-
 static mp_status_t collective_run_run(const mp_collective_t *collective, uint32_t group,
-                                      const mp_contribution_t *contributions,
+                                      const mp_contribution_t *contributions, const uint32_t *names,
                                       mp_collective_schedule_t *schedule, uint32_t chunk,
                                       void *scratch) {
   const mp_collective_call_t call = {
@@ -88,6 +56,7 @@ static mp_status_t collective_run_run(const mp_collective_t *collective, uint32_
       .members = collective->groups->members + collective->groups->offsets[group],
       .size = collective_run_group_size(collective, group),
       .contributions = contributions,
+      .names = names,
       .chunk = chunk,
       .num_chunks = mp_collective_num_chunks(collective, group),
       .scratch = scratch,
@@ -100,13 +69,13 @@ static mp_status_t collective_run_run(const mp_collective_t *collective, uint32_
 }
 
 mp_status_t mp_collective_run(const mp_collective_t *collective, uint32_t group,
-                              const mp_contribution_t *contributions, uint32_t chunk,
-                              void *scratch) {
-  return collective_run_run(collective, group, contributions, NULL, chunk, scratch);
+                              const mp_contribution_t *contributions, const uint32_t *names,
+                              uint32_t chunk, void *scratch) {
+  return collective_run_run(collective, group, contributions, names, NULL, chunk, scratch);
 }
 
 mp_status_t mp_collective_run_schedule(mp_collective_schedule_t *schedule, uint32_t chunk,
                                        void *scratch) {
   return collective_run_run(schedule->collective, schedule->group, schedule->contributions,
-                            schedule, chunk, scratch);
+                            schedule->names, schedule, chunk, scratch);
 }

@@ -25,7 +25,7 @@ static const mp_collective_schedule_kind_t *collective_schedule_kind_of(
 
 mp_status_t mp_collective_schedule_create(const mp_collective_t *collective, uint32_t group,
                                           const mp_group_layout_t *layout,
-                                          mp_contribution_t *contributions,
+                                          mp_contribution_t *contributions, const uint32_t *names,
                                           mp_collective_schedule_t **out_schedule) {
   if ((size_t)collective->kind >= sizeof(g_kinds) / sizeof(g_kinds[0])) {
     return mp_status_make(MP_INTERNAL, "%s is no group operation", collective->name);
@@ -43,6 +43,7 @@ mp_status_t mp_collective_schedule_create(const mp_collective_t *collective, uin
   schedule->group = group;
   schedule->members = collective->groups->members + collective->groups->offsets[group];
   schedule->layout = layout;
+  schedule->names = names;
   schedule->contributions = contributions;
   schedule->received = (mp_payload_view_t *)(schedule + 1);
   schedule->payloads = (void **)(schedule->received + payloads);

@@ -52,6 +52,7 @@ typedef struct {
   uint32_t group;
   const uint32_t *members;           // logical numbers, in group order
   const mp_group_layout_t *layout;   // borrowed
+  const uint32_t *names;             // borrowed: what messages call the devices, or NULL
   mp_contribution_t *contributions;  // [layout->size] borrowed; inputs of others are filled in
   uint32_t num_phases;
   // Arrays over (phase, process): mp_collective_schedule_at.
@@ -65,10 +66,12 @@ typedef struct {
   size_t *send_at, *find_at;
 } mp_collective_schedule_t;
 
+// `names` as for mp_collective_run.
 MP_NODISCARD mp_status_t mp_collective_schedule_create(const mp_collective_t *collective,
                                                        uint32_t group,
                                                        const mp_group_layout_t *layout,
                                                        mp_contribution_t *contributions,
+                                                       const uint32_t *names,
                                                        mp_collective_schedule_t **out_schedule);
 void mp_collective_schedule_release(mp_collective_schedule_t *schedule);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sim/base/alloc.h"
+#include "sim/base/hash.h"
 #include "sim/numeric/dims.h"
 
 struct mp_message_s {
@@ -11,6 +12,7 @@ struct mp_message_s {
   int64_t channel_id;
   uint32_t source, target;
   uint32_t num_operands;
+  uint32_t types;  // mp_message_types of the sender
   size_t bytes;
   const unsigned char *data;  // the operands one after the other; behind the message or in a packet
   mp_packet_t *packet;        // that the message lies in; NULL: it comes from this process
@@ -50,6 +52,17 @@ size_t mp_message_bytes(const mp_collective_t *collective) {
   return bytes;
 }
 
+uint32_t mp_message_types(const mp_collective_t *collective) {
+  uint64_t hash = MP_HASH_START;
+  for (uint32_t i = 0; i < collective->num_operands; ++i) {
+    const mp_collective_operand_t *operand = &collective->operands[i];
+    hash = mp_hash_u64(hash, (uint64_t)operand->dtype << 32 | operand->rank);
+    for (uint32_t d = 0; d < operand->rank; ++d)
+      hash = mp_hash_u64(hash, (uint64_t)operand->dims[d]);
+  }
+  return (uint32_t)(hash ^ hash >> 32);
+}
+
 void mp_message_pack(const mp_collective_t *collective, const void *const *inputs, void *to) {
   size_t offset = 0;
   for (uint32_t i = 0; i < collective->num_operands; ++i) {
@@ -68,6 +81,7 @@ mp_status_t mp_message_create(const mp_collective_t *collective, uint32_t source
                             .source = source,
                             .target = target,
                             .num_operands = collective->num_operands,
+                            .types = mp_message_types(collective),
                             .bytes = bytes,
                             .data = (const unsigned char *)(message + 1)};
   mp_message_pack(collective, inputs, message + 1);
@@ -76,12 +90,13 @@ mp_status_t mp_message_create(const mp_collective_t *collective, uint32_t source
 }
 
 mp_message_t *mp_message_of_packet(int64_t channel_id, uint32_t source, uint32_t target,
-                                   uint32_t num_operands, mp_packet_t *packet) {
+                                   uint32_t num_operands, uint32_t types, mp_packet_t *packet) {
   mp_message_t *message = mp_packet_note(packet);
   *message = (mp_message_t){.channel_id = channel_id,
                             .source = source,
                             .target = target,
                             .num_operands = num_operands,
+                            .types = types,
                             .bytes = packet->bytes,
                             .data = packet->data,
                             .packet = packet};
@@ -94,11 +109,12 @@ mp_status_t mp_message_read(const mp_message_t *message, const mp_mailbox_t *mai
   for (uint32_t i = 0; i < collective->num_operands; ++i) {
     bytes += mailbox_operand_bytes(&collective->operands[i], collective->operands[i].result_dims);
   }
-  if (bytes != message->bytes || collective->num_operands != message->num_operands) {
+  if (bytes != message->bytes || collective->num_operands != message->num_operands ||
+      mp_message_types(collective) != message->types) {
     return mp_status_make(MP_INVALID_ARGUMENT,
                           "send and recv do not match on channel %" PRId64 ": device %" PRIu32
                           " sent %zu bytes in %" PRIu32 " operands, %s (%s) on device %" PRIu32
-                          " expects %zu bytes in %" PRIu32,
+                          " expects %zu bytes in %" PRIu32 ": their types differ",
                           message->channel_id, mailbox->names[message->source], message->bytes,
                           message->num_operands, collective->name, collective->location,
                           mailbox->names[message->target], bytes, collective->num_operands);

@@ -40,11 +40,13 @@ MP_NODISCARD mp_status_t mp_message_create(const mp_collective_t *collective, ui
 // The same between processes: what is sent, and what came, which takes the packet and is written
 // into it.
 size_t mp_message_bytes(const mp_collective_t *collective);
+// A fingerprint of the operands' types, which sender and receiver must agree on.
+uint32_t mp_message_types(const mp_collective_t *collective);
 void mp_message_pack(const mp_collective_t *collective, const void *const *inputs, void *to);
 mp_message_t *mp_message_of_packet(int64_t channel_id, uint32_t source, uint32_t target,
-                                   uint32_t num_operands, mp_packet_t *packet);
+                                   uint32_t num_operands, uint32_t types, mp_packet_t *packet);
 void mp_message_release(mp_message_t *message);
-// Copies its contents into the receiver's outputs. INVALID_ARGUMENT when the sizes disagree.
+// Copies its contents into the receiver's outputs. INVALID_ARGUMENT when the types disagree.
 MP_NODISCARD mp_status_t mp_message_read(const mp_message_t *message, const mp_mailbox_t *mailbox,
                                          const mp_collective_t *collective, void *const *outputs);
 

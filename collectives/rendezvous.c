@@ -1,10 +1,9 @@
 #include "collectives/rendezvous.h"
 
-#include <inttypes.h>
 #include <string.h>
 
+#include "collectives/traits.h"
 #include "sim/base/alloc.h"
-#include "sim/base/hash.h"
 #include "sim/base/str.h"
 #include "sim/numeric/dims.h"
 
@@ -52,6 +51,7 @@ static mp_status_t rendezvous_open_meeting(mp_rendezvous_t *table,
   MP_RETURN_IF_NULL(meeting);
   meeting->bucket = bucket;
   meeting->collective = collective;
+  meeting->names = table->names;
   meeting->group = group;
   meeting->num_members = count;
   meeting->members = rendezvous_members_of(collective, group);
@@ -93,50 +93,6 @@ static mp_meeting_t *rendezvous_find_meeting(const mp_rendezvous_t *table,
 
 // ---- Agreement ----
 
-void mp_collective_print_side(mp_strbuf_t *out, uint32_t name, const mp_collective_t *collective) {
-  mp_strbuf_printf(out, "device %" PRIu32 " is at %s (%s) of ", name, collective->name,
-                   collective->location);
-  for (uint32_t i = 0; i < collective->num_operands; ++i) {
-    const mp_collective_operand_t *operand = &collective->operands[i];
-    mp_strbuf_puts(out, i == 0 ? "tensor<" : ", tensor<");
-    for (uint32_t d = 0; d < operand->rank; ++d) {
-      mp_strbuf_printf(out, "%" PRId64 "x", operand->dims[d]);
-    }
-    mp_strbuf_printf(out, "%s>", mp_dtype_name(operand->dtype));
-  }
-}
-
-mp_traits_t mp_traits_of(const mp_collective_t *collective, uint64_t program) {
-  uint64_t types = MP_HASH_START;
-  for (uint32_t i = 0; i < collective->num_operands; ++i) {
-    const mp_collective_operand_t *operand = &collective->operands[i];
-    types = mp_hash_u64(types, (uint64_t)operand->dtype << 32 | (uint64_t)operand->accumulation);
-    types = mp_hash_u64(types, operand->rank);
-    types = mp_hash_bytes(types, operand->dims, operand->rank * sizeof(*operand->dims));
-  }
-  uint64_t dimensions = mp_hash_u64(MP_HASH_START, (uint64_t)collective->dimension);
-  dimensions = mp_hash_u64(dimensions, (uint64_t)collective->concat_dimension);
-  return (mp_traits_t){.kind = collective->kind,
-                       .num_operands = collective->num_operands,
-                       .types = types,
-                       .dimensions = dimensions,
-                       .reduction = collective->reducer.digest,
-                       .program = program,
-                       .ordinal = collective->ordinal};
-}
-
-const char *mp_traits_difference(const mp_traits_t *a, const mp_traits_t *b) {
-  if (a->kind != b->kind) return "they are different operations";
-  if (a->num_operands != b->num_operands) return "their numbers of operands differ";
-  if (a->types != b->types) return "their types differ";
-  if (a->dimensions != b->dimensions) return "their dimensions differ";
-  if (a->reduction != b->reduction) return "their reductions differ";
-  if (a->program == b->program && a->ordinal != b->ordinal) {
-    return "they are at different places of the program";
-  }
-  return NULL;
-}
-
 static mp_status_t rendezvous_check_agreement(const mp_rendezvous_t *table,
                                               const mp_meeting_t *meeting,
                                               const mp_arrival_t *arrival) {
@@ -144,17 +100,18 @@ static mp_status_t rendezvous_check_agreement(const mp_rendezvous_t *table,
   if (theirs == ours) return NULL;
   const mp_arrival_t *other = NULL;
   for (uint32_t i = 0; other == NULL; ++i) other = meeting->arrivals[i];
-  const mp_traits_t a = mp_traits_of(theirs, (uintptr_t)other->program);
-  const mp_traits_t b = mp_traits_of(ours, (uintptr_t)arrival->program);
-  const char *reason = mp_traits_difference(&a, &b);
-  if (reason == NULL) return NULL;
+  const bool is_same_program = other->program_digest == arrival->program_digest;
+  const bool is_same_place = !is_same_program || theirs->ordinal == ours->ordinal;
+  if (mp_collective_digest(theirs) == mp_collective_digest(ours) && is_same_place) return NULL;
+  const mp_traits_t a = mp_traits_of(theirs, other->program_digest);
+  const mp_traits_t b = mp_traits_of(ours, arrival->program_digest);
   mp_strbuf_t text;
   mp_strbuf_init(&text);
   mp_collective_print_side(&text, table->names[other->logical], theirs);
   mp_strbuf_puts(&text, " while ");
   mp_collective_print_side(&text, table->names[arrival->logical], ours);
   mp_status_t status = mp_status_make(MP_INVALID_ARGUMENT, "collectives do not match: %s: %s",
-                                      mp_strbuf_text(&text), reason);
+                                      mp_strbuf_text(&text), mp_traits_difference(&a, &b));
   mp_strbuf_deinit(&text);
   return status;
 }

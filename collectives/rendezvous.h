@@ -5,8 +5,8 @@
 // of the collective and its contribution; a meeting is found by the list of its members alone. That
 // is enough to pair the n-th collective of each member with that of the others, because nobody can
 // reach the next one before all have met at this one. It never depends on which program a
-// participant runs; what the participants bring must agree, though, or the late one gets an error
-// that shows both sides.
+// participant runs; what the participants bring must agree (traits.h), though, or the late one gets
+// an error that shows both sides.
 //
 // Not thread-safe: the owner locks. Arrivals belong to their participants and must stay until their
 // meeting was run or abandoned.
@@ -14,16 +14,15 @@
 #define MINIPOD_COLLECTIVES_RENDEZVOUS_H_
 
 #include "collectives/collective.h"
-#include "sim/base/str.h"
 
 typedef struct {
   const mp_collective_t *collective;
-  const void *program;      // identity: in equal programs the ordinals must be equal too
-  uint64_t program_digest;  // the same between processes
+  uint64_t program_digest;  // in equal programs the ordinals must be equal too
   uint32_t logical;         // who arrives
   mp_contribution_t contribution;
-  bool is_over;  // the meeting was held; set by who resumes the participant
-  struct mp_remote_collective_s *remote;  // sim/runtime/peers.h: that this participant works on
+  // For who resumes the participant; not read here.
+  bool is_over;  // the meeting was held
+  void *work;    // what the participant is to go on with; NULL: nothing
 } mp_arrival_t;
 
 typedef struct mp_meeting_s mp_meeting_t;
@@ -34,6 +33,7 @@ struct mp_meeting_s {
   uint32_t group;
   uint32_t num_members, num_arrived;
   uint32_t num_needed;               // members of this process
+  const uint32_t *names;             // what messages call the participants; the table's
   const uint32_t *members;           // logical numbers; of the first arrival's description
   mp_arrival_t **arrivals;           // [num_members]; NULL: missing
   mp_contribution_t *contributions;  // [num_members]
@@ -60,18 +60,6 @@ void mp_rendezvous_deinit(mp_rendezvous_t *table);
 MP_NODISCARD mp_status_t mp_rendezvous_arrive(mp_rendezvous_t *table, mp_arrival_t *arrival,
                                               mp_meeting_t **out_complete);
 void mp_meeting_release(mp_meeting_t *meeting);
-
-// What two sides must agree on, in a form that can be sent.
-typedef struct {
-  uint32_t kind, num_operands;
-  uint64_t types, dimensions, reduction;  // fingerprints
-  uint64_t program, ordinal;
-} mp_traits_t;
-mp_traits_t mp_traits_of(const mp_collective_t *collective, uint64_t program);
-// What differs, or NULL when the two go together.
-const char *mp_traits_difference(const mp_traits_t *a, const mp_traits_t *b);
-// "device 3 is at stablehlo.all_reduce (psum at ...) of tensor<4xf32>"
-void mp_collective_print_side(mp_strbuf_t *out, uint32_t name, const mp_collective_t *collective);
 
 // Any open meeting after `meeting` (NULL: the first), in no special order; NULL: no more.
 mp_meeting_t *mp_rendezvous_next(const mp_rendezvous_t *table, const mp_meeting_t *meeting);

@@ -85,7 +85,6 @@ static mp_status_t commands_do_collective(exec_t *exec) {
     commands_resolve(run, exec->cmd);
     *arrival = (mp_arrival_t){
         .collective = exec->cmd->collective,
-        .program = run->executable->program,
         .program_digest = run->executable->digest,
         .logical = run->logical,
         .contribution = {.inputs = run->inputs, .outputs = run->outputs},

@@ -26,7 +26,8 @@ static void deliver_take_message(mp_session_t *session, mp_packet_t *packet,
   }
   mp_session_post(session,
                   mp_message_of_packet((int64_t)packet->envelope.key[2], source, target,
-                                       (uint32_t)packet->envelope.key[3], packet),
+                                       (uint32_t)packet->envelope.key[3],
+                                       (uint32_t)(packet->envelope.key[3] >> 32), packet),
                   resumed);
 }
 

@@ -12,8 +12,8 @@ typedef struct {
 
 static mp_status_t meet_run_chunk(mp_job_t *job, uint32_t part, void *scratch) {
   const mp_meeting_t *meeting = ((meeting_job_t *)job)->meeting;
-  return mp_collective_run(meeting->collective, meeting->group, meeting->contributions, part,
-                           scratch);
+  return mp_collective_run(meeting->collective, meeting->group, meeting->contributions,
+                           meeting->names, part, scratch);
 }
 
 // The end of a meeting that the caller held: the others go on.
@@ -53,7 +53,7 @@ static mp_status_t meet_end_remote(mp_session_t *session, mp_remote_collective_t
   mp_lock(&session->lock);
   meet_let_go(session, remote->meeting, remote->holder, &resumed);
   remote->holder->is_over = true;
-  remote->holder->remote = NULL;
+  remote->holder->work = NULL;
   mp_remote_collective_end(session->peers, remote);
   if (status != NULL) mp_session_poison_locked(session, mp_status_retain(status), &resumed);
   session->peers->num_changes += 1;
@@ -109,8 +109,7 @@ static mp_status_t meet_set_out(mp_session_t *session, mp_worker_t *self, mp_mee
   mp_remote_collective_t *remote = NULL;
   mp_device_list_t resumed = {0};
   mp_lock(&session->lock);
-  mp_status_t status =
-      mp_remote_collective_begin(session->peers, meeting, arrival, session->names, &remote);
+  mp_status_t status = mp_remote_collective_begin(session->peers, meeting, arrival, &remote);
   if (status != NULL) mp_session_resume_members(session, meeting, arrival, &resumed);
   if (status != NULL) mp_session_poison_locked(session, mp_status_retain(status), &resumed);
   mp_unlock(&session->lock);
@@ -119,7 +118,7 @@ static mp_status_t meet_set_out(mp_session_t *session, mp_worker_t *self, mp_mee
     mp_meeting_release(meeting);
     return status;
   }
-  arrival->remote = remote;
+  arrival->work = remote;
   // Only now: what differs from what has come is the remote collective's own failure.
   mp_lock(&session->lock);
   status = mp_remote_collective_take_early(session->peers, remote);
@@ -142,9 +141,7 @@ static mp_status_t meet_go_on(mp_session_t *session, mp_worker_t *self,
 mp_status_t mp_session_meet(mp_session_t *session, mp_worker_t *self, mp_arrival_t *arrival,
                             mp_arrived_t *out_arrived) {
   uint32_t logical = arrival->logical;
-  if (arrival->remote != NULL) {
-    return meet_go_on(session, self, arrival->remote, out_arrived);
-  }
+  if (arrival->work != NULL) return meet_go_on(session, self, arrival->work, out_arrived);
   if (arrival->collective->groups->group_of[logical] < 0) {
     mp_collective_zero_outputs(arrival->collective, arrival);
     *out_arrived = MP_ARRIVED_GO_ON;
@@ -187,7 +184,7 @@ static mp_status_t meet_send_far(mp_session_t *session, const mp_collective_t *c
   envelope.words[1] = source;
   envelope.words[2] = target;
   envelope.key[2] = (uint64_t)collective->channel_id;
-  envelope.key[3] = collective->num_operands;
+  envelope.key[3] = collective->num_operands | (uint64_t)mp_message_types(collective) << 32;
   const size_t bytes = mp_message_bytes(collective);
   mp_payload_t *payload = NULL;
   if (bytes != 0) {

@@ -33,7 +33,6 @@ struct mp_remote_collective_s {
   mp_group_sequence_t *sequence;
   uint32_t number;                     // in its sequence
   mp_meeting_t *meeting;               // owned
-  const uint32_t *names;               // what messages call the participants
   mp_collective_schedule_t *schedule;  // owned
   mp_arrival_t *holder;                // who works on it
   uint32_t phase;                      // that payloads are sent and awaited of
@@ -109,7 +108,7 @@ void mp_peers_send_all(const mp_peers_t *peers, const mp_envelope_t *envelope, c
 // Makes a remote collective of a meeting where all of this process have arrived. Adopts it, on
 // success.
 MP_NODISCARD mp_status_t mp_remote_collective_begin(mp_peers_t *peers, mp_meeting_t *meeting,
-                                                    mp_arrival_t *holder, const uint32_t *names,
+                                                    mp_arrival_t *holder,
                                                     mp_remote_collective_t **out_remote);
 // Files what has come early. Fails like mp_remote_collective_file.
 MP_NODISCARD mp_status_t mp_remote_collective_take_early(mp_peers_t *peers,

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "collectives/traits.h"
 #include "sim/base/alloc.h"
 #include "sim/base/hash.h"
 #include "sim/runtime/job.h"
@@ -97,7 +98,8 @@ static bool remote_collective_differs(const mp_remote_collective_t *remote,
 // Our first member's, whoever came last.
 static uint32_t remote_collective_own_name(const mp_remote_collective_t *remote) {
   const mp_group_layout_t *layout = remote->sequence->layout;
-  return remote->names[remote->schedule->members[mp_group_layout_members(layout, layout->self)[0]]];
+  return remote->meeting
+      ->names[remote->schedule->members[mp_group_layout_members(layout, layout->self)[0]]];
 }
 
 static void remote_collective_tell_dispute(const mp_peers_t *peers,
@@ -226,7 +228,7 @@ static mp_status_t remote_collective_make(mp_peers_t *peers, mp_remote_collectiv
   MP_RETURN_IF_ERROR(remote_collective_make_layout(peers, meeting, remote->sequence));
   MP_RETURN_IF_ERROR(mp_collective_schedule_create(meeting->collective, meeting->group,
                                                    remote->sequence->layout, meeting->contributions,
-                                                   &remote->schedule));
+                                                   meeting->names, &remote->schedule));
   const size_t places = MP_SCHEDULE_MAX_PHASES * (size_t)remote->sequence->layout->num_processes;
   remote->packets = mp_calloc(places, sizeof(*remote->packets) + sizeof(*remote->payloads));
   MP_RETURN_IF_NULL(remote->packets);
@@ -249,14 +251,12 @@ static void remote_collective_destroy(mp_remote_collective_t *remote) {
 }
 
 mp_status_t mp_remote_collective_begin(mp_peers_t *peers, mp_meeting_t *meeting,
-                                       mp_arrival_t *holder, const uint32_t *names,
-                                       mp_remote_collective_t **out_remote) {
+                                       mp_arrival_t *holder, mp_remote_collective_t **out_remote) {
   mp_lock_assert_held(&peers->session->lock);
   mp_remote_collective_t *remote = mp_calloc(1, sizeof(*remote));
   MP_RETURN_IF_NULL(remote);
   remote->meeting = meeting;
   remote->holder = holder;
-  remote->names = names;
   mp_status_t status =
       remote_collective_make(peers, remote, remote_collective_hash_members(meeting));
   if (status != NULL) {

@@ -30,7 +30,8 @@ _Static_assert(MP_NUM_CHANNELS <= (int)MP_WORLD_CHANNELS, "the world has a chann
 typedef enum {
   MP_PACKET_PAYLOAD,  // of a meeting: key[2] its group, key[3] its number there | program << 32;
                       // words[1] the collective's digest, words[2] its ordinal
-  MP_PACKET_MESSAGE,  // of a send: key[2] the channel, key[3] operands; words[1] source, [2] target
+  MP_PACKET_MESSAGE,  // of a send: key[2] the channel, key[3] operands | their types << 32;
+                      // words[1] source, [2] target
   MP_PACKET_POISON,   // words[1] the code; the text
   MP_PACKET_LEAVE,    // all participants of the process are done
   MP_PACKET_DISPUTE,  // like PARCEL: what the sender is at; mp_dispute_t

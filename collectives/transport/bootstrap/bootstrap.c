@@ -20,7 +20,7 @@
 #include "sim/base/os/system.h"
 
 // Counts up with every change of what processes say to each other.
-enum { MP_WIRE_PROTOCOL = 1 };
+enum { MP_WIRE_PROTOCOL = 2 };
 
 // How long a peer may be dead before it is lost: the launcher then has ended the job, if it does
 // such things, and nobody has printed follow-on errors after the one that explains it.

@@ -37,7 +37,7 @@ static void run_alone(random_collective_t *r, uint32_t group, outputs_t outputs)
   void *scratch =
       aligned_alloc(64, (mp_collective_scratch_bytes(&r->collective, group) + 64) & ~63ul);
   for (uint32_t c = mp_collective_num_chunks(&r->collective, group); c-- > 0;) {
-    assert_ok(mp_collective_run(&r->collective, group, contributions, c, scratch));
+    assert_ok(mp_collective_run(&r->collective, group, contributions, NULL, c, scratch));
   }
   free(scratch);
 }
@@ -58,7 +58,7 @@ static void begin(random_collective_t *r, uint32_t group, const uint32_t *ranks,
   }
   assert_ok(mp_group_layout_create(size, ranks_of, hosts_of, rank, &process->layout));
   assert_ok(mp_collective_schedule_create(&r->collective, group, process->layout,
-                                          process->contributions, &process->schedule));
+                                          process->contributions, NULL, &process->schedule));
 }
 
 static void pack(process_t *process, uint32_t phase) {

@@ -152,7 +152,7 @@ static mp_status_t bench_run(bench_t *bench) {
     for (uint32_t chunk = mp_collective_num_chunks(&bench->collective, g);
          chunk-- > 0 && status == NULL;) {
       memset(scratch, 0xAB, scratch_bytes);
-      status = mp_collective_run(&bench->collective, g, contributions, chunk, scratch);
+      status = mp_collective_run(&bench->collective, g, contributions, NULL, chunk, scratch);
     }
     free(scratch);
     MP_RETURN_IF_ERROR(status);

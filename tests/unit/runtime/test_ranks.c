@@ -62,7 +62,7 @@ static void compute(random_collective_t *r, outputs_t outputs) {
     void *scratch =
         aligned_alloc(64, (mp_collective_scratch_bytes(&r->collective, g) + 64) & ~63ul);
     for (uint32_t c = mp_collective_num_chunks(&r->collective, g); c-- > 0;) {
-      assert_ok(mp_collective_run(&r->collective, g, contributions, c, scratch));
+      assert_ok(mp_collective_run(&r->collective, g, contributions, NULL, c, scratch));
     }
     free(scratch);
   }
