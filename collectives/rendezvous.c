@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "collectives/traits.h"
+#include "collectives/collective_traits.h"
 #include "sim/base/alloc.h"
 #include "sim/base/str.h"
 #include "sim/numeric/dims.h"

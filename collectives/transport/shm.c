@@ -213,7 +213,7 @@ static bool shm_progress(mp_transport_t *transport) {
 
 // Takes back what the dead peer has not taken out of its ring: nobody else will release it.
 static void shm_take_back(shm_t *self, shm_peer_t *peer) {
-  pthread_mutex_t *lock = &self->world->peers[peer->rank].send_lock;
+  mp_lock_t *lock = &self->world->peers[peer->rank].send_lock;
   mp_lock(lock);
   unsigned tail = atomic_load(&peer->out->tail);
   for (; tail != peer->head && peer->head - tail <= MP_RING_SLOTS; ++tail) {

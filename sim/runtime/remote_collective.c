@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "collectives/traits.h"
+#include "collectives/collective_traits.h"
 #include "sim/base/alloc.h"
 #include "sim/base/hash.h"
 #include "sim/runtime/job.h"

@@ -1,4 +1,4 @@
-#include "collectives/traits.h"
+#include "collectives/collective_traits.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -7,19 +7,20 @@
 
 // ---- Fingerprints ----
 
-static uint64_t traits_hash_dims(uint64_t hash, const int64_t *dims, uint32_t rank) {
+static uint64_t collective_traits_hash_dims(uint64_t hash, const int64_t *dims, uint32_t rank) {
   hash = mp_hash_u64(hash, rank);
   return rank == 0 ? hash : mp_hash_bytes(hash, dims, rank * sizeof(*dims));
 }
 
-static uint64_t traits_hash_pairs(const mp_collective_t *collective) {
+static uint64_t collective_traits_hash_pairs(const mp_collective_t *collective) {
   uint64_t hash = mp_hash_u64(MP_HASH_START, collective->num_pairs);
   if (collective->num_pairs == 0) return hash;
   return mp_hash_bytes(hash, collective->pairs,
                        2 * (size_t)collective->num_pairs * sizeof(*collective->pairs));
 }
 
-static uint64_t traits_hash_boxes(uint64_t hash, const mp_collective_boxes_t *boxes, size_t count) {
+static uint64_t collective_traits_hash_boxes(uint64_t hash, const mp_collective_boxes_t *boxes,
+                                             size_t count) {
   if (boxes->starts == NULL || count == 0) return mp_hash_u64(hash, 0);
   hash = mp_hash_u64(hash, count);
   hash = mp_hash_bytes(hash, boxes->starts, count * sizeof(*boxes->starts));
@@ -32,14 +33,14 @@ mp_traits_t mp_traits_of(const mp_collective_t *collective, uint64_t program) {
   for (uint32_t i = 0; i < collective->num_operands; ++i) {
     const mp_collective_operand_t *operand = &collective->operands[i];
     types = mp_hash_u64(types, (uint64_t)operand->dtype);
-    types = traits_hash_dims(types, operand->dims, operand->rank);
-    results = traits_hash_dims(results, operand->result_dims, operand->rank);
+    types = collective_traits_hash_dims(types, operand->dims, operand->rank);
+    results = collective_traits_hash_dims(results, operand->result_dims, operand->rank);
     reduction = mp_hash_u64(reduction, (uint64_t)operand->accumulation);
   }
   const uint64_t dimension = mp_hash_u64(MP_HASH_START, (uint64_t)collective->dimension);
   const uint32_t rank = collective->num_operands == 0 ? 0 : collective->operands[0].rank;
   const size_t count = (size_t)collective->groups->num_devices * rank;
-  const uint64_t source = traits_hash_boxes(MP_HASH_START, &collective->source, count);
+  const uint64_t source = collective_traits_hash_boxes(MP_HASH_START, &collective->source, count);
   return (mp_traits_t){
       .kind = collective->kind,
       .num_operands = collective->num_operands,
@@ -47,8 +48,8 @@ mp_traits_t mp_traits_of(const mp_collective_t *collective, uint64_t program) {
       .dimensions = mp_hash_u64(dimension, (uint64_t)collective->concat_dimension),
       .results = results,
       .reduction = reduction,
-      .pairs = traits_hash_pairs(collective),
-      .boxes = traits_hash_boxes(source, &collective->target, count),
+      .pairs = collective_traits_hash_pairs(collective),
+      .boxes = collective_traits_hash_boxes(source, &collective->target, count),
       .program = program,
       .ordinal = collective->ordinal,
   };
@@ -85,8 +86,9 @@ const char *mp_traits_difference(const mp_traits_t *a, const mp_traits_t *b) {
   return NULL;
 }
 
-static void traits_print_type(mp_strbuf_t *out, const char *separator,
-                              const mp_collective_operand_t *operand, const int64_t *dims) {
+static void collective_traits_print_type(mp_strbuf_t *out, const char *separator,
+                                         const mp_collective_operand_t *operand,
+                                         const int64_t *dims) {
   mp_strbuf_printf(out, "%stensor<", separator);
   for (uint32_t d = 0; d < operand->rank; ++d) mp_strbuf_printf(out, "%" PRId64 "x", dims[d]);
   mp_strbuf_printf(out, "%s>", mp_dtype_name(operand->dtype));
@@ -98,12 +100,12 @@ void mp_collective_print_side(mp_strbuf_t *out, uint32_t name, const mp_collecti
   bool has_others = false;
   for (uint32_t i = 0; i < collective->num_operands; ++i) {
     const mp_collective_operand_t *operand = &collective->operands[i];
-    traits_print_type(out, i == 0 ? "" : ", ", operand, operand->dims);
+    collective_traits_print_type(out, i == 0 ? "" : ", ", operand, operand->dims);
     has_others |= operand->rank != 0 && memcmp(operand->dims, operand->result_dims,
                                                operand->rank * sizeof(*operand->dims)) != 0;
   }
   for (uint32_t i = 0; i < collective->num_operands && has_others; ++i) {
     const mp_collective_operand_t *operand = &collective->operands[i];
-    traits_print_type(out, i == 0 ? " -> " : ", ", operand, operand->result_dims);
+    collective_traits_print_type(out, i == 0 ? " -> " : ", ", operand, operand->result_dims);
   }
 }

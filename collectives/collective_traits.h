@@ -3,8 +3,8 @@
 //
 // They are the whole description but for names, places and groups: groups are what meetings are
 // found by. Those of kinds that have no pairs, boxes or reduction say so alike.
-#ifndef MINIPOD_COLLECTIVES_TRAITS_H_
-#define MINIPOD_COLLECTIVES_TRAITS_H_
+#ifndef MINIPOD_COLLECTIVES_COLLECTIVE_TRAITS_H_
+#define MINIPOD_COLLECTIVES_COLLECTIVE_TRAITS_H_
 
 #include "collectives/collective.h"
 #include "sim/base/str.h"
@@ -31,4 +31,4 @@ const char *mp_traits_difference(const mp_traits_t *a, const mp_traits_t *b);
 // of the results where they are others. `name` is what messages call the participant.
 void mp_collective_print_side(mp_strbuf_t *out, uint32_t name, const mp_collective_t *collective);
 
-#endif  // MINIPOD_COLLECTIVES_TRAITS_H_
+#endif  // MINIPOD_COLLECTIVES_COLLECTIVE_TRAITS_H_
