@@ -253,9 +253,13 @@ void mp_workers_stop(mp_client_t *client) {
 void mp_inline_run(mp_worker_t *inline_worker) {
   mp_worker_t *outer = t_worker;
   t_worker = inline_worker;
-  for (mp_device_t *device; (device = mp_device_list_pop(&inline_worker->own)) != NULL;) {
+  // A callback may let the client go, which ends all runs that are left.
+  while (!mp_client_is_stopping(inline_worker->client)) {
+    mp_device_t *device = mp_device_list_pop(&inline_worker->own);
+    if (device == NULL) break;
     mp_run_continue(inline_worker, device);
   }
+  inline_worker->own = (mp_device_list_t){0};
   t_worker = outer;
 }
 

@@ -1,0 +1,50 @@
+// The client's end while a launching thread runs devices itself.
+#include "tests/unit/support/launches.h"
+#include "tests/unit/support/programs.h"
+
+static mp_program_t *psum_program(uint32_t devices) {
+  test_program_t p;
+  program_begin(&p, "psum", 1, devices);
+  mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, 4));
+  mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, 4));
+  program_collective(&p, MP_COLLECTIVE_ALL_REDUCE, "stablehlo.all_reduce", 4, x, y);
+  return program_end(&p);
+}
+
+static void release_client(mp_status_t status, void *context) {
+  assert_null(status);
+  mp_client_release(context);
+}
+
+// The launch on the last device brings the others to their end on its thread, one after the other.
+// A callback of the first one lets the client go, which cancels the second one.
+static void a_callback_may_release_the_client(void **state) {
+  (void)state;
+  mp_client_t *client = make_client(3);
+  mp_executable_t *executable = make_executable(client, psum_program(3));
+  test_launch_t l[3];
+  for (uint32_t d = 0; d < 3; ++d) {
+    launch_begin(&l[d], executable, 1);
+    l[d].num_devices = 1;
+    l[d].logical[0] = d;
+    l[d].arguments[0][0] = make_f32(mp_client_device(client, d), 4, 1);
+  }
+  for (uint32_t d = 0; d < 3; ++d) {
+    launch_go(&l[d]);
+    if (d == 0) assert_ok(mp_event_on_ready(l[0].done[0], release_client, client));
+  }
+  assert_ok(mp_event_await(l[0].done[0]));
+  assert_ok(mp_event_await(l[2].done[0]));
+  // When a worker took it, it may have come to its end before.
+  mp_status_t status = mp_event_await(l[1].done[0]);
+  if (status != NULL) assert_status(status, MP_CANCELLED, "the client was closed");
+  for (uint32_t d = 0; d < 3; ++d) launch_end(&l[d]);
+  mp_executable_release(executable);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_callback_may_release_the_client),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
