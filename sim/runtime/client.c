@@ -140,6 +140,12 @@ static mp_status_t client_check_nodes(const mp_client_t *client, const mp_option
 
 static mp_status_t client_make(mp_client_t *client, const mp_options_t *options) {
   MP_RETURN_IF_ERROR(client_check_nodes(client, options));
+  if (client->world != NULL) {
+    // Before all that may fail in this process alone: it gives the client its number in the world,
+    // and the other processes count the client whatever becomes of it here.
+    MP_RETURN_IF_ERROR(
+        mp_endpoint_open(client->world, client, (double)options->exit_timeout, &client->endpoint));
+  }
   MP_RETURN_IF_ERROR(client->world == NULL ? mp_pod_create(options, &client->pod)
                                            : client_make_pod_of_world(client, options));
   const mp_pod_machine_t *machine = mp_pod_machine(client->pod);
@@ -152,8 +158,6 @@ static mp_status_t client_make(mp_client_t *client, const mp_options_t *options)
   MP_RETURN_IF_ERROR(client_make_workers(client, machine));
   MP_RETURN_IF_ERROR(client_make_devices(client));
   if (client->world != NULL) {
-    MP_RETURN_IF_ERROR(
-        mp_endpoint_open(client->world, client, (double)options->exit_timeout, &client->endpoint));
     MP_RETURN_IF_ERROR(mp_watch_start(client->endpoint, options, &client->watch));
   }
   return mp_workers_start(client);

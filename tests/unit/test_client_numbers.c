@@ -1,0 +1,60 @@
+// The numbers of clients in their world: packets between processes carry them, so a client whose
+// creation fails in one process has to count there as it does in the others.
+#include "collectives/transport/world_internal.h"
+#include "sim/base/alloc.h"
+#include "sim/runtime/client_impl.h"
+#include "sim/runtime/router_impl.h"
+#include "tests/unit/support/worlds.h"
+
+static mp_status_t create(mp_world_t *world, mp_client_t **out_client) {
+  mp_options_t *options = NULL;
+  MP_RETURN_IF_ERROR(mp_options_create(NULL, 0, &options));
+  mp_status_t status = mp_client_create_in(options, world, out_client);
+  mp_options_release(options);
+  return status;
+}
+
+// The number of a client that is made now.
+static uint64_t next_number(mp_world_t *world) {
+  mp_client_t *client = NULL;
+  assert_ok(create(world, &client));
+  const uint64_t number = client->port->epoch;
+  mp_client_release(client);
+  return number;
+}
+
+// Processes meet once for each client, to agree on the pod. When one has met the others it counts
+// the client as they do, whatever fails afterwards. In a world of one process that is all that can
+// fail here.
+static void a_client_that_could_not_be_made_counts(void **state) {
+  (void)state;
+  mp_world_t *world = NULL;
+  assert_ok(mp_worlds_create_local(1, 1, &world));
+  int failures = 0, failures_after = 0;
+  uint64_t number = next_number(world);
+  for (int n = 1, in_a_row = 0; in_a_row < 10; ++n) {
+    mp_client_t *client = NULL;
+    const uint64_t num_met = world->num_exchanges;
+    mp_alloc_fail_at(n, 0);
+    mp_status_t status = create(world, &client);
+    mp_alloc_fail_at(0, 0);
+    const bool has_met = world->num_exchanges != num_met;
+    failures += status != NULL;
+    failures_after += status != NULL && has_met;
+    in_a_row = status == NULL ? in_a_row + 1 : 0;
+    mp_status_release(status);
+    mp_client_release(client);
+    const uint64_t next = next_number(world);
+    if (has_met) assert_int_equal(next, number + 2);
+    number = next;
+  }
+  assert_true(failures > failures_after && failures_after > 5);
+  (void)close_pod_world(world);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_client_that_could_not_be_made_counts),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
