@@ -46,7 +46,7 @@ MP_NODISCARD mp_status_t mp_kernel_create(mp_arena_t *arena, const mp_op_t *op,
                                           const mp_kernel_t **out_kernel);
 
 // A row of the table over the op list (sim/kernels/kernel_table.c): the function that makes an op's
-// kernel, or NULL for ops that are no kernels (control flow, collectives, what passes fold away).
+// kernel, or NULL for ops of another role than MP_OP_ROLE_KERNEL.
 typedef mp_status_t (*mp_kernel_maker_t)(mp_arena_t *arena, const mp_op_t *op,
                                          const mp_kernel_t **out_kernel);
 

@@ -29,10 +29,8 @@
   X(dynamic_update_slice)   \
   X(fft)                    \
   X(gather)                 \
-  X(get_dimension_size)     \
   X(iota)                   \
   X(pad)                    \
-  X(reshape)                \
   X(reverse)                \
   X(rng)                    \
   X(rng_bit_generator)      \

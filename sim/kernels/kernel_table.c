@@ -1,5 +1,5 @@
 // Which op has which kernel maker: one row for every op of the list. An op without a row does not
-// compile. NONE marks what is no kernel: control flow, collectives, what passes fold away.
+// compile. NONE marks what is no kernel: all roles of the op list but KERNEL.
 #include <stddef.h>
 
 #include "sim/kernels/kernel_makers.h"
@@ -62,7 +62,7 @@
 #define ROW_FFT                         MAKER(fft)
 #define ROW_FLOOR                       ELEMENTWISE
 #define ROW_GATHER                      MAKER(gather)
-#define ROW_GET_DIMENSION_SIZE          MAKER(get_dimension_size)
+#define ROW_GET_DIMENSION_SIZE          NONE
 #define ROW_GET_TUPLE_ELEMENT           NONE
 #define ROW_IF                          NONE
 #define ROW_IMAG                        ELEMENTWISE
@@ -94,7 +94,7 @@
 #define ROW_REDUCE_WINDOW               MAKER(reduce_window)
 #define ROW_REMAINDER                   ELEMENTWISE
 #define ROW_REPLICA_ID                  NONE
-#define ROW_RESHAPE                     MAKER(reshape)
+#define ROW_RESHAPE                     NONE
 #define ROW_RETURN                      NONE
 #define ROW_REVERSE                     MAKER(reverse)
 #define ROW_RNG                         MAKER(rng)

@@ -1,5 +1,5 @@
-// Ops that are one strided copy: broadcast_in_dim, transpose, reshape, slice, reverse, and
-// bitcast_convert between types of the same width. (StableHLO spec, sections of these names.)
+// Ops that are one strided copy: broadcast_in_dim, transpose, slice, reverse, and bitcast_convert
+// between types of the same width. (StableHLO spec, sections of these names.)
 #include <string.h>
 
 #include "sim/kernels/kernel_makers.h"
@@ -70,23 +70,6 @@ mp_status_t mp_kernel_make_transpose(mp_arena_t *arena, const mp_op_t *op,
   }
   *out_kernel = movement_copy_finish(self);
   return NULL;
-}
-
-// The elements in the same order: reshape, and bitcasts that keep the width.
-static mp_status_t movement_make_flat(mp_arena_t *arena, const mp_op_t *op,
-                                      const mp_kernel_t **out_kernel) {
-  copy_kernel_t *self = NULL;
-  MP_RETURN_IF_ERROR(movement_copy_new(arena, op, &self));
-  int64_t size = self->copy.element;
-  mp_strided_add_dim(&self->copy, mp_shape_count(mp_op_result_type(op, 0)), size, size);
-  self->base.in_place = 1;
-  *out_kernel = movement_copy_finish(self);
-  return NULL;
-}
-
-mp_status_t mp_kernel_make_reshape(mp_arena_t *arena, const mp_op_t *op,
-                                   const mp_kernel_t **out_kernel) {
-  return movement_make_flat(arena, op, out_kernel);
 }
 
 mp_status_t mp_kernel_make_slice(mp_arena_t *arena, const mp_op_t *op,
@@ -188,28 +171,6 @@ mp_status_t mp_kernel_make_bitcast_convert(mp_arena_t *arena, const mp_op_t *op,
   self->ratio = wide / narrow;
   self->narrow_bits = (uint32_t)narrow;
   self->wide_bytes = (uint32_t)mp_dtype_size(self->widens ? out->dtype : in->dtype);
-  *out_kernel = &self->base;
-  return NULL;
-}
-
-// ---- get_dimension_size ----
-
-typedef struct {
-  mp_kernel_t base;
-  int32_t size;
-} size_kernel_t;
-
-static mp_status_t movement_size_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
-  *(int32_t *)call->results[0] = ((const size_kernel_t *)kernel)->size;
-  return NULL;
-}
-
-mp_status_t mp_kernel_make_get_dimension_size(mp_arena_t *arena, const mp_op_t *op,
-                                              const mp_kernel_t **out_kernel) {
-  size_kernel_t *self = MP_ARENA_NEW(arena, size_kernel_t);
-  MP_RETURN_IF_NULL(self);
-  mp_kernel_init(&self->base, movement_size_run, op);
-  self->size = (int32_t)mp_op_operand_type(op, 0)->dims[mp_op_int(op, MP_ATTR_DIMENSION, 0)];
   *out_kernel = &self->base;
   return NULL;
 }
