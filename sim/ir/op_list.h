@@ -8,18 +8,17 @@
 // A row says what an op *is*. What a layer *does* with it (its verifier, sharding rule, kernel
 // maker, pretty form) stands in that layer's own table over this list. Columns: enumerator, name,
 // operands, results, regions (-1: variadic), role, effect, cost, and one trait or more. None has a
-// default: a row that leaves one out does not compile. tests/unit/test_op_list.c holds every row
-// against what the layers really do with a small program of the op (tests/fixtures/op_samples.txt).
+// default: a row that leaves one out does not compile. test_op_list, test_op_traits and
+// test_op_numbers hold every row against what the layers really do with a small program of the op
+// (tests/fixtures/op_samples.txt).
 #ifndef MINIPOD_SIM_IR_OP_LIST_H_
 #define MINIPOD_SIM_IR_OP_LIST_H_
 
 // Role: what becomes of the op on the way to the program of a device.
 typedef enum {
   // A LAUNCH of its kernel; sim/kernels has a maker for it. (custom_call has one too, but the call
-  // of
-  // ragged_all_to_all is a collective: mp_plan_is_collective.) An op that says this and has no
-  // maker
-  // is refused when it is planned, as "this operation has no kernel".
+  // of ragged_all_to_all is a collective: mp_plan_is_collective.) An op that says this and has no
+  // maker is refused when it is planned, as "this operation has no kernel".
   MP_OP_ROLE_KERNEL,
   // A COLLECTIVE, SEND or RECV command: sim/plan can lower it.
   MP_OP_ROLE_COLLECTIVE,
@@ -28,13 +27,11 @@ typedef enum {
   // Jumps around the commands of its regions.
   MP_OP_ROLE_CONTROL,
   // No command: its results are data of the program, the bytes of its operands, or have no bytes.
-  // An
-  // op with work to do that says this is silently left out, and what reads its results reads
+  // An op with work to do that says this is silently left out, and what reads its results reads
   // garbage.
   MP_OP_ROLE_NOTHING,
   // Sugar, calls, tuples: gone when sim/passes has prepared a program for the partitioner, which
-  // has
-  // no rule for it.
+  // has no rule for it.
   MP_OP_ROLE_SUGAR,
   // Tells the partitioner where values lie: gone when it is done. The planner has no idea of it.
   MP_OP_ROLE_SHARDING,
@@ -45,8 +42,7 @@ typedef enum {
 // Effect: what the op does besides its results. What its regions do comes on top.
 typedef enum {
   // Nothing: equal ones on equal operands have equal results. Those that nobody uses go (dead
-  // code),
-  // equal ones may become one. Wrong on an op with an effect: the effect is lost.
+  // code), equal ones may become one. Wrong on an op with an effect: the effect is lost.
   MP_OP_EFFECT_PURE,
   // Nothing either, so that it may go; but two equal ones are two: random numbers differ, and a
   // barrier keeps apart what stands before it and behind it. Wrongly PURE: they may become one.
@@ -76,53 +72,43 @@ enum {
   MP_OP_TRAIT_PLAIN = 0,
   // Element i of the result comes from elements i of the operands (clamp's bounds and select's
   // predicate may be scalars for all). Regions compute with such ops alone, the partitioner works
-  // on
-  // any parts, one operation per element is counted. Wrongly set: each device computes with the
-  // wrong
-  // elements. Missing: regions with the op are refused, sharded values are gathered for it.
+  // on any parts, one operation per element is counted. Wrongly set: each device computes with the
+  // wrong elements. Missing: regions with the op are refused, sharded values are gathered for it.
   MP_OP_TRAIT_ELEMENTWISE = 1 << 0,
   // op(x, y) = op(y, x). Reducers that are this op are recognised in either order. Wrongly set: a
   // reduction by y - x is taken for one by x - y. Missing: the slow way through the region.
   MP_OP_TRAIT_COMMUTATIVE = 1 << 1,
   // op(x, x) = x. A reduction may see its initial value any number of times, so each shard may
-  // begin
-  // with it. Wrongly set: sums that count it once per shard. Missing: a select for every shard.
+  // begin with it. Wrongly set: sums that count it once per shard. Missing: a select for every
+  // shard.
   MP_OP_TRAIT_IDEMPOTENT = 1 << 2,
   // op(x + y, ...) = op(x, ...) + op(y, ...), with all operands at once. Values that still are
-  // terms of
-  // sums go through it before they are added up. Wrongly set: wrong sums. Missing: sums made
-  // earlier,
-  // and more often.
+  // terms of sums go through it before they are added up. Wrongly set: wrong sums. Missing: sums
+  // made earlier, and more often.
   MP_OP_TRAIT_LINEAR = 1 << 3,
   // Result i is operand i's bytes in operand i's order, whenever both have equally many: one place
-  // in
-  // memory for both, and no command. Wrongly set: results are the operand's bytes. Missing: copies,
-  // or, for an op without a kernel, a value that nobody writes.
+  // in memory for both, and no command. Wrongly set: results are the operand's bytes. Missing:
+  // copies, or, for an op without a kernel, a value that nobody writes.
   MP_OP_TRAIT_ALIAS = 1 << 4,
   // The result holds elements of the first operand alone, unchanged; where from say its attributes
   // and indices that are scalars. Regions see through it between scalars, and it is linear in that
   // operand. Wrongly set: regions leave it out, and sums of terms are wrong. Missing: as LINEAR.
   MP_OP_TRAIT_MOVES = 1 << 5,
   // Cheap, without effect and always the same: may be computed again for each of its uses, which
-  // gives
-  // each its own sharding. Wrongly set: work is repeated, random numbers come out different for
-  // each
-  // use. Missing: shardings spread from one use of a constant to all others.
+  // gives each its own sharding. Wrongly set: work is repeated, random numbers come out different
+  // for each use. Missing: shardings spread from one use of a constant to all others.
   MP_OP_TRAIT_AGAIN = 1 << 6,
   // The result is made of nothing or of something smaller, by attributes that are numbers: folding
   // makes equal ones of a block one. Wrongly set: values live longer than they must. Missing: equal
   // constants are stored, and filled in, several times.
   MP_OP_TRAIT_EXPANDS = 1 << 7,
   // Its results are other values handed on: what its regions return or take (the regions are parts
-  // of
-  // the program, no functions on elements), or its operands. They are sharded as those, and no rule
-  // of
-  // the op relates them. Wrongly set: the partitioner handles it like a barrier. Missing: values in
-  // its regions are not sharded.
+  // of the program, no functions on elements), or its operands. They are sharded as those, and no
+  // rule of the op relates them. Wrongly set: the partitioner handles it like a barrier. Missing:
+  // values in its regions are not sharded.
   MP_OP_TRAIT_FLOW = 1 << 8,
   // Its regions use no values from outside. Wrongly set: programs are refused. Missing: values of
-  // one
-  // shape are used as if they had another.
+  // one shape are used as if they had another.
   MP_OP_TRAIT_ISOLATED = 1 << 9,
   // Meets other devices. What async_start may hold.
   MP_OP_TRAIT_COLLECTIVE = 1 << 10,
@@ -147,7 +133,7 @@ enum {
   X(BATCH_NORM_INFERENCE, "stablehlo.batch_norm_inference", 5, 1, 0, KERNEL, PURE, LIGHT, PLAIN) \
   X(BATCH_NORM_TRAINING, "stablehlo.batch_norm_training", 3, 3, 0, KERNEL, PURE, LIGHT, PLAIN) \
   X(BITCAST_CONVERT, "stablehlo.bitcast_convert", 1, 1, 0, KERNEL, PURE, LIGHT, ALIAS) \
-  X(BROADCAST, "stablehlo.broadcast", 1, 1, 0, SUGAR, PURE, FREE, MOVES) \
+  X(BROADCAST, "stablehlo.broadcast", 1, 1, 0, SUGAR, PURE, FREE, PLAIN) \
   X(BROADCAST_IN_DIM, "stablehlo.broadcast_in_dim", 1, 1, 0, \
     KERNEL, PURE, LIGHT, MOVES, AGAIN, EXPANDS) \
   X(CASE, "stablehlo.case", 1, -1, -1, CONTROL, PURE, FREE, FLOW) \
@@ -177,12 +163,12 @@ enum {
   X(DOT, "stablehlo.dot", 2, 1, 0, SUGAR, PURE, FREE, PLAIN) \
   X(DOT_GENERAL, "stablehlo.dot_general", 2, 1, 0, KERNEL, PURE, COUNTED, PLAIN) \
   X(DYNAMIC_BROADCAST_IN_DIM, "stablehlo.dynamic_broadcast_in_dim", 2, 1, 0, \
-    SUGAR, PURE, FREE, MOVES) \
+    SUGAR, PURE, FREE, PLAIN) \
   X(DYNAMIC_CONV, "stablehlo.dynamic_conv", 3, 1, 0, SUGAR, PURE, FREE, PLAIN) \
   X(DYNAMIC_GATHER, "stablehlo.dynamic_gather", 3, 1, 0, SUGAR, PURE, FREE, PLAIN) \
   X(DYNAMIC_IOTA, "stablehlo.dynamic_iota", 1, 1, 0, SUGAR, PURE, FREE, PLAIN) \
   X(DYNAMIC_PAD, "stablehlo.dynamic_pad", 5, 1, 0, SUGAR, PURE, FREE, PLAIN) \
-  X(DYNAMIC_RESHAPE, "stablehlo.dynamic_reshape", 2, 1, 0, SUGAR, PURE, FREE, MOVES) \
+  X(DYNAMIC_RESHAPE, "stablehlo.dynamic_reshape", 2, 1, 0, SUGAR, PURE, FREE, PLAIN) \
   X(DYNAMIC_SLICE, "stablehlo.dynamic_slice", -1, 1, 0, KERNEL, PURE, LIGHT, MOVES) \
   X(DYNAMIC_UPDATE_SLICE, "stablehlo.dynamic_update_slice", -1, 1, 0, KERNEL, PURE, LIGHT, PLAIN) \
   X(EINSUM, "stablehlo.einsum", 2, 1, 0, SUGAR, PURE, FREE, PLAIN) \
@@ -219,7 +205,7 @@ enum {
   X(POPCNT, "stablehlo.popcnt", 1, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
   X(POWER, "stablehlo.power", 2, 1, 0, KERNEL, PURE, COSTLY, ELEMENTWISE, AGAIN) \
   X(REAL, "stablehlo.real", 1, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
-  X(REAL_DYNAMIC_SLICE, "stablehlo.real_dynamic_slice", 4, 1, 0, SUGAR, PURE, FREE, MOVES) \
+  X(REAL_DYNAMIC_SLICE, "stablehlo.real_dynamic_slice", 4, 1, 0, SUGAR, PURE, FREE, PLAIN) \
   X(RECV, "stablehlo.recv", 1, -1, 0, COLLECTIVE, STAYS, FREE, COLLECTIVE) \
   X(REDUCE, "stablehlo.reduce", -1, -1, 1, KERNEL, PURE, COUNTED, PLAIN) \
   X(REDUCE_PRECISION, "stablehlo.reduce_precision", 1, 1, 0, \
@@ -261,8 +247,8 @@ enum {
   X(TRIANGULAR_SOLVE, "stablehlo.triangular_solve", 2, 1, 0, KERNEL, PURE, HEAVY, PLAIN) \
   X(TUPLE, "stablehlo.tuple", -1, 1, 0, SUGAR, PURE, FREE, PLAIN) \
   X(UNARY_EINSUM, "stablehlo.unary_einsum", 1, 1, 0, SUGAR, PURE, FREE, PLAIN) \
-  X(UNIFORM_DEQUANTIZE, "stablehlo.uniform_dequantize", 1, 1, 0, REFUSED, PURE, FREE, ELEMENTWISE) \
-  X(UNIFORM_QUANTIZE, "stablehlo.uniform_quantize", 1, 1, 0, REFUSED, PURE, FREE, ELEMENTWISE) \
+  X(UNIFORM_DEQUANTIZE, "stablehlo.uniform_dequantize", 1, 1, 0, REFUSED, PURE, FREE, PLAIN) \
+  X(UNIFORM_QUANTIZE, "stablehlo.uniform_quantize", 1, 1, 0, REFUSED, PURE, FREE, PLAIN) \
   X(WHILE, "stablehlo.while", -1, -1, 2, CONTROL, STAYS, FREE, FLOW) \
   X(XOR, "stablehlo.xor", 2, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, COMMUTATIVE, AGAIN) \
   X(CALL, "func.call", -1, -1, 0, SUGAR, STAYS, FREE, PLAIN) \
