@@ -15,6 +15,23 @@ typedef struct mp_device_set_s mp_device_set_t;
 typedef struct mp_endpoint_s mp_endpoint_t;
 typedef struct mp_watch_s mp_watch_t;
 
+// How far the checks of launches have come (client_check.h).
+typedef struct {
+  uint64_t number;  // of the check in progress
+  uint64_t debt;    // steps that were taken in advance
+  uint32_t next;    // what to look at next
+} mp_client_check_t;
+
+// Who has the first run of a device's stream: exactly one of these at any time (README.md,
+// invariant 2). Only checks ask; release builds do not keep it.
+typedef enum {
+  MP_OWNER_BLOCKERS,  // what it waits for; also while the stream is empty
+  MP_OWNER_LIST,      // a list on its way to a queue, or the own list of an inline run
+  MP_OWNER_QUEUE,     // the queue of its core group
+  MP_OWNER_WORKER,    // a worker or inline run executes it
+  MP_OWNER_SESSION,   // it is parked
+} mp_run_owner_t;
+
 struct mp_device_s {
   mp_client_t *client;
   uint32_t id;
@@ -30,6 +47,9 @@ struct mp_device_s {
   _Atomic uint64_t completed;  // number of the newest run that is over
 
   mp_device_t *next_runnable;  // in a core queue or a worker's own list
+#ifdef MINIPOD_ASSERTS
+  atomic_uint owner;  // mp_run_owner_t
+#endif
 };
 
 struct mp_client_s {
@@ -65,6 +85,9 @@ struct mp_client_s {
   uint64_t machine_bytes;         // this process's share; 0: no bound known
   _Atomic uint64_t bytes_in_use;  // of all memories
   _Atomic uint64_t bytes_idle;    // pages of free blocks
+#ifdef MINIPOD_ASSERTS
+  mp_client_check_t check;  // under launch_lock
+#endif
 };
 
 // Objects that outlive the user's last reference hold the client's memory (not its threads).
@@ -79,6 +102,20 @@ static inline bool mp_client_is_stopping(const mp_client_t *client) {
 }
 // The node that the device's memories shall be bound to; -1 when there is nothing to choose.
 int32_t mp_client_numa_node(const mp_client_t *client, const mp_device_t *device);
+
+// The first run of the device goes from one owner to the next. While the client stops, runs are
+// ended wherever they are.
+static inline void mp_device_hand_over(mp_device_t *device, mp_run_owner_t from,
+                                       mp_run_owner_t to) {
+#ifdef MINIPOD_ASSERTS
+  const unsigned was = atomic_exchange(&device->owner, to);
+  MP_ASSERT_MSG(was == from || mp_client_is_stopping(device->client),
+                "device %u: its run goes from owner %u to %u, but %u had it", device->id,
+                (unsigned)from, (unsigned)to, was);
+#else
+  (void)device, (void)from, (void)to;
+#endif
+}
 
 // The number of the newest run of the device that is over.
 static inline uint64_t mp_device_completed(const mp_device_t *device) {

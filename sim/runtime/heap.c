@@ -289,3 +289,84 @@ void mp_heap_trim(mp_heap_t *heap, uint64_t completed) {
     }
   }
 }
+
+// ---- Checks ----
+
+#ifdef MINIPOD_ASSERTS
+
+// What the blocks of a heap add up to.
+typedef struct {
+  uint64_t count, bytes, idle;
+  uint64_t num_first;  // that begin a chunk
+} heap_sums_t;
+
+static const chunk_t *heap_chunk_of(const mp_heap_t *heap, const mp_span_t *block) {
+  const chunk_t *chunk = heap->chunks;
+  while (chunk != NULL && (block->data < chunk->data || block->data >= chunk->data + chunk->bytes))
+    chunk = chunk->next;
+  return chunk;
+}
+
+static void heap_check_block(const mp_heap_t *heap, const mp_span_t *block, heap_sums_t *sums) {
+  const mp_span_t *prev = block->prev, *next = block->next;
+  MP_ASSERT(block->bytes != 0 && block->bytes % MP_BLOCK_ALIGN == 0);
+  MP_ASSERT(block->pool < MP_NUM_POOLS);
+  if (prev != NULL) {
+    MP_ASSERT(prev->next == block && prev->pool == block->pool);
+    MP_ASSERT(prev->data + prev->bytes == block->data);
+    MP_ASSERT(!prev->is_free || !block->is_free);  // or they were joined
+  }
+  if (next != NULL) MP_ASSERT(next->prev == block && block->data + block->bytes == next->data);
+  if (prev == NULL || next == NULL) {
+    const chunk_t *chunk = heap_chunk_of(heap, block);
+    MP_ASSERT(chunk != NULL);
+    MP_ASSERT(prev != NULL || block->data == chunk->data);
+    MP_ASSERT(next != NULL || block->data + block->bytes == chunk->data + chunk->bytes);
+  }
+  sums->num_first += prev == NULL;
+  sums->bytes += block->bytes;
+  sums->count += 1;
+}
+
+static void heap_check_bin(const mp_heap_t *heap, int pool, int bin, uint64_t newest,
+                           heap_sums_t *sums) {
+  const mp_span_t *before = NULL;
+  for (const mp_span_t *block = heap->pools[pool].bins[bin]; block != NULL;
+       before = block, block = block->list_next) {
+    MP_ASSERT(block->is_free && block->list_prev == before);
+    MP_ASSERT(block->pool == pool && heap_bin_of(block->bytes) == bin);
+    MP_ASSERT(block->touched <= block->bytes);
+    MP_ASSERT_MSG(block->free_after <= newest, "it waits for run %llu of %llu",
+                  (unsigned long long)block->free_after, (unsigned long long)newest);
+    heap_check_block(heap, block, sums);
+    sums->idle += block->touched;
+  }
+}
+
+uint64_t mp_heap_check(const mp_heap_t *heap, const mp_span_t *live, uint64_t newest) {
+  heap_sums_t sums = {0};
+  for (int pool = 0; pool < MP_NUM_POOLS; ++pool) {
+    for (int bin = 0; bin < MP_NUM_BINS; ++bin) {
+      const bool is_used = (heap->pools[pool].used[bin / 64] >> (bin % 64) & 1) != 0;
+      MP_ASSERT(is_used == (heap->pools[pool].bins[bin] != NULL));
+      heap_check_bin(heap, pool, bin, newest, &sums);
+    }
+  }
+  MP_ASSERT(sums.idle == heap->idle);
+  const mp_span_t *before = NULL;
+  for (const mp_span_t *block = live; block != NULL; before = block, block = block->list_next) {
+    MP_ASSERT(!block->is_free && block->list_prev == before);
+    heap_check_block(heap, block, &sums);
+  }
+  uint64_t num_chunks = 0, bytes = 0;
+  for (const chunk_t *chunk = heap->chunks; chunk != NULL; chunk = chunk->next) {
+    num_chunks += 1;
+    bytes += chunk->bytes;
+  }
+  MP_ASSERT(sums.num_first == num_chunks);
+  MP_ASSERT_MSG(sums.bytes == bytes, "blocks of %llu bytes in chunks of %llu",
+                (unsigned long long)sums.bytes, (unsigned long long)bytes);
+  return sums.count + MP_NUM_POOLS * MP_NUM_BINS / 16;
+}
+
+#endif  // MINIPOD_ASSERTS

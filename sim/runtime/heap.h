@@ -31,4 +31,11 @@ uint64_t mp_heap_idle_bytes(const mp_heap_t *heap);
 // Gives the pages of free blocks >= 64 KiB whose free_after is at most `completed` back.
 void mp_heap_trim(mp_heap_t *heap, uint64_t completed);
 
+#ifdef MINIPOD_ASSERTS
+// Asserts that the blocks, live and free, cover the chunks without gaps and overlaps, that
+// neighbours which are free were joined, that bins and counts are right, and that no free block
+// waits for a run newer than `newest`. Returns the number of blocks looked at. client_check.h.
+uint64_t mp_heap_check(const mp_heap_t *heap, const mp_span_t *live, uint64_t newest);
+#endif
+
 #endif  // MINIPOD_SIM_RUNTIME_HEAP_H_

@@ -7,6 +7,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/runtime/buffer_impl.h"
+#include "sim/runtime/client_check.h"
 #include "sim/runtime/deadlock.h"
 #include "sim/runtime/inline_run.h"
 #include "sim/runtime/run.h"
@@ -352,6 +353,7 @@ static mp_status_t launch_run(launching_t *l, mp_buffer_t **const *out_results,
   mp_worker_t *inline_worker = mp_inline_get(l->executable, l->num_shares);
   mp_lock(&client->launch_lock);
   mp_status_t status = launch_prepare_and_commit(l);
+  mp_client_check_launch(client);
   mp_unlock(&client->launch_lock);
   if (status == NULL) {
     for (uint32_t i = 0; i < l->num_shares; ++i) {

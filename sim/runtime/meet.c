@@ -38,6 +38,7 @@ static mp_status_t meet_hold_meeting(mp_session_t *session, mp_worker_t *self,
   mp_status_t status = mp_job_attend(self->client, self, &job.job);
   mp_device_list_t resumed = {0};
   mp_lock(&session->lock);
+  mp_session_end_holding(session, meeting);
   meet_let_go(session, meeting, caller, &resumed);
   if (status != NULL) mp_session_poison_locked(session, mp_status_retain(status), &resumed);
   mp_unlock(&session->lock);
@@ -109,6 +110,7 @@ static mp_status_t meet_set_out(mp_session_t *session, mp_worker_t *self, mp_mee
   mp_remote_collective_t *remote = NULL;
   mp_device_list_t resumed = {0};
   mp_lock(&session->lock);
+  mp_session_end_holding(session, meeting);
   mp_status_t status = mp_remote_collective_begin(session->peers, meeting, arrival, &remote);
   if (status != NULL) mp_session_resume_members(session, meeting, arrival, &resumed);
   if (status != NULL) mp_session_poison_locked(session, mp_status_retain(status), &resumed);
@@ -156,6 +158,7 @@ mp_status_t mp_session_meet(mp_session_t *session, mp_worker_t *self, mp_arrival
     mp_session_park(session, logical);
     mp_session_poison_if_stuck(session, &resumed);
   }
+  if (meeting != NULL) mp_session_begin_holding(session, meeting);
   mp_unlock(&session->lock);
   // From here on a parked run may be on another thread.
   mp_schedule(&resumed);

@@ -20,6 +20,7 @@ void mp_memory_init(mp_memory_t *memory, mp_device_t *device, mp_memory_space_t 
 }
 
 void mp_memory_deinit(mp_memory_t *memory) {
+  MP_ASSERT(memory->live == NULL && memory->in_use == 0);
   mp_heap_release(memory->heap);
   mp_lock_deinit(&memory->lock);
 }
@@ -232,12 +233,15 @@ mp_status_t mp_memory_charge(mp_memory_t *memory, uint64_t bytes, const mp_label
   mp_lock(&memory->lock);
   mp_status_t status = memory_reserve(memory, bytes, label);
   if (status == NULL) memory_count(memory, bytes);
+  if (status == NULL) memory->adopted += bytes;
   mp_unlock(&memory->lock);
   return status;
 }
 
 void mp_memory_discharge(mp_memory_t *memory, uint64_t bytes) {
   mp_lock(&memory->lock);
+  MP_ASSERT(memory->adopted >= bytes);
+  memory->adopted -= bytes;
   memory_discharge(memory, bytes);
   mp_unlock(&memory->lock);
 }

@@ -78,6 +78,7 @@ struct mp_memory_s {
   mp_heap_t *heap;  // NULL before the first allocation
   mp_span_t *live;
   uint64_t in_use, peak, largest_alloc;
+  uint64_t adopted;  // of in_use: memory of the user's, which has no block
   uint64_t num_allocs;
   bool is_bound;
   uint32_t num_locked, num_unlocked;  // live blocks of pinned_host

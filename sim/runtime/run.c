@@ -87,7 +87,11 @@ void mp_run_enqueue(mp_run_t *run) {
 }
 
 void mp_run_unblock(mp_run_t *run, mp_device_list_t *runnable) {
-  if (atomic_fetch_sub(&run->blockers, 1) == 1) mp_device_list_push(runnable, run->device);
+  const int before = atomic_fetch_sub(&run->blockers, 1);
+  MP_ASSERT(before > 0);
+  if (before != 1) return;
+  mp_device_hand_over(run->device, MP_OWNER_BLOCKERS, MP_OWNER_LIST);
+  mp_device_list_push(runnable, run->device);
 }
 
 // Consumes `error`.
@@ -127,12 +131,16 @@ void mp_run_end(mp_run_t *run, mp_status_t status) {
   for (uint32_t i = 0; i < run->num_holds; ++i) mp_storage_release(run->holds[i]);
   run->num_holds = 0;
   mp_lock(&device->lock);
+  MP_ASSERT(device->first == run);
+  MP_ASSERT(run->number == mp_device_completed(device) + 1);
+  mp_device_hand_over(device, MP_OWNER_WORKER, MP_OWNER_BLOCKERS);
   mp_run_t *next = device->first = run->next;
   if (next == NULL) device->last = NULL;
   atomic_store_explicit(&device->completed, run->number, memory_order_release);
   mp_unlock(&device->lock);
   if (next != NULL) mp_run_unblock(next, &runnable);
-  mp_schedule_and_look(&runnable);  // after the callbacks of the event
+  mp_schedule_and_look(&runnable);            // after the callbacks of the event
+  MP_ASSERT(!mp_event_is_ready(run->event));  // it is set here and nowhere else
   mp_event_set(run->event, status);
   mp_run_release(run);
 }
@@ -167,6 +175,7 @@ void mp_run_continue(mp_worker_t *self, mp_device_t *device) {
   if (status == NULL && step == MP_STEP_PARKED) return;  // `run` belongs to others now
   if (status == NULL && step == MP_STEP_YIELDED) {
     mp_device_list_t again = {0};
+    mp_device_hand_over(device, MP_OWNER_WORKER, MP_OWNER_LIST);
     mp_device_list_push(&again, device);
     mp_schedule_and_look(&again);
     return;

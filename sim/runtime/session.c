@@ -74,6 +74,9 @@ const mp_mailbox_t *mp_session_mailbox(const mp_session_t *session) {
 
 void mp_session_park(mp_session_t *session, uint32_t logical) {
   mp_lock_assert_held(&session->lock);
+  MP_ASSERT(session->states[logical] == MP_PARTICIPANT_ACTIVE);
+  MP_ASSERT(session->error == NULL);
+  mp_device_hand_over(mp_run_device(session->runs[logical]), MP_OWNER_WORKER, MP_OWNER_SESSION);
   session->states[logical] = MP_PARTICIPANT_PARKED;
   session->num_active -= 1;
   session->num_parked += 1;
@@ -82,6 +85,8 @@ void mp_session_park(mp_session_t *session, uint32_t logical) {
 
 static void session_unpark(mp_session_t *session, uint32_t logical) {
   mp_lock_assert_held(&session->lock);
+  MP_ASSERT(session->states[logical] == MP_PARTICIPANT_PARKED);
+  mp_device_hand_over(mp_run_device(session->runs[logical]), MP_OWNER_SESSION, MP_OWNER_LIST);
   session->states[logical] = MP_PARTICIPANT_ACTIVE;
   session->num_active += 1;
   session->num_parked -= 1;

@@ -107,6 +107,10 @@ struct mp_session_s {
   struct mp_session_s *next;  // of a device set's sessions that wait for launches
   uint64_t number;            // among them
   bool may_go_on;             // deadlock.c's mark, under the launch lock
+#ifdef MINIPOD_ASSERTS
+  uint32_t num_at_held;  // parked participants whose meeting is being held: it is in no list
+  uint64_t checked;      // by which check of the client
+#endif
 };
 
 // The session's lock is held for all of these. The error that describes a stuck session.

@@ -18,6 +18,24 @@ void mp_session_poison_quietly(mp_session_t *session, mp_status_t error, mp_devi
 // When nobody is left who could come to where others wait.
 void mp_session_poison_if_stuck(mp_session_t *session, mp_device_list_t *resumed);
 
+// The meeting is complete and will be held: those who wait for it are in no list until it was.
+static inline void mp_session_begin_holding(mp_session_t *session, const mp_meeting_t *meeting) {
+#ifdef MINIPOD_ASSERTS
+  session->num_at_held += meeting->num_arrived - 1;
+#else
+  (void)session, (void)meeting;
+#endif
+}
+// They are resumed, or in the list of a remote collective now.
+static inline void mp_session_end_holding(mp_session_t *session, const mp_meeting_t *meeting) {
+#ifdef MINIPOD_ASSERTS
+  MP_ASSERT(session->num_at_held >= meeting->num_arrived - 1);
+  session->num_at_held -= meeting->num_arrived - 1;
+#else
+  (void)session, (void)meeting;
+#endif
+}
+
 // Hands a message to its receiver, who goes on, or to the mailbox.
 void mp_session_post(mp_session_t *session, mp_message_t *message, mp_device_list_t *resumed);
 

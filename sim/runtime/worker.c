@@ -73,6 +73,12 @@ void mp_core_queue_wake(mp_core_queue_t *queue, uint32_t count) {
 static void worker_enqueue(mp_core_queue_t *queue, mp_device_list_t *devices, bool looks) {
   uint32_t count = devices->length;
   mp_lock(&queue->lock);
+#ifdef MINIPOD_ASSERTS
+  for (mp_device_t *device = devices->first; device != NULL; device = device->next_runnable) {
+    MP_ASSERT(device->queue == queue);
+    mp_device_hand_over(device, MP_OWNER_LIST, MP_OWNER_QUEUE);
+  }
+#endif
   if (queue->devices.last != NULL) {
     queue->devices.last->next_runnable = devices->first;
   } else {
@@ -127,6 +133,7 @@ static mp_device_t *worker_dequeue(mp_core_queue_t *queue) {
   if (atomic_load(&queue->length) == 0) return NULL;
   mp_lock(&queue->lock);
   mp_device_t *device = mp_device_list_pop(&queue->devices);
+  if (device != NULL) mp_device_hand_over(device, MP_OWNER_QUEUE, MP_OWNER_WORKER);
   atomic_store(&queue->length, queue->devices.length);
   mp_unlock(&queue->lock);
   return device;
@@ -257,6 +264,7 @@ void mp_inline_run(mp_worker_t *inline_worker) {
   while (!mp_client_is_stopping(inline_worker->client)) {
     mp_device_t *device = mp_device_list_pop(&inline_worker->own);
     if (device == NULL) break;
+    mp_device_hand_over(device, MP_OWNER_LIST, MP_OWNER_WORKER);
     mp_run_continue(inline_worker, device);
   }
   inline_worker->own = (mp_device_list_t){0};
