@@ -3,11 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/assert.h"
 #include "sim/base/fault.h"
 
 static _Atomic int64_t g_live;  // while a test watches
 
 void mp_alloc_fail_at(int64_t n, int forever) {
+  MP_ASSERT(n >= 0);
   mp_fault_watch();
   mp_fault_at(MP_FAULT_ALLOCATION, n, forever ? INT64_MAX : 1);
 }
@@ -47,6 +49,7 @@ void *mp_realloc_array(void *pointer, size_t count, size_t size) {
 }
 
 void *mp_aligned_malloc(size_t alignment, size_t size) {
+  MP_ASSERT(alignment != 0 && (alignment & (alignment - 1)) == 0);
   size_t rounded = (size + alignment - 1) & ~(alignment - 1);
   if (rounded < size || alloc_must_fail()) return NULL;
   return alloc_count_new(aligned_alloc(alignment, rounded == 0 ? alignment : rounded));

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sim/base/alloc.h"
+#include "sim/base/assert.h"
 
 enum { MP_ARENA_ALIGN = 16, MP_ARENA_FIRST_CHUNK = 4096, MP_ARENA_MAX_CHUNK = 1 << 20 };
 
@@ -48,6 +49,7 @@ void mp_arena_reset(mp_arena_t *arena) {
     chunk = next;
   }
   kept->next = NULL;
+  MP_ASSERT(arena->used <= kept->size);
   memset(kept->data, 0, arena->used);  // what is allocated is promised to be zero
   arena->used = 0;
   arena->total = 0;
@@ -80,6 +82,7 @@ void *mp_arena_alloc(mp_arena_t *arena, size_t size) {
   if (arena->chunks == NULL || arena->chunks->size - arena->used < size) {
     if (!arena_add_chunk(arena, size)) return NULL;
   }
+  MP_ASSERT(arena->used + size <= arena->chunks->size);
   void *pointer = arena->chunks->data + arena->used;
   arena->used += size;
   arena->total += size;
@@ -93,12 +96,14 @@ void *mp_arena_alloc_array(mp_arena_t *arena, size_t count, size_t size) {
 }
 
 void *mp_arena_copy(mp_arena_t *arena, const void *pointer, size_t size) {
+  MP_ASSERT(pointer != NULL || size == 0);
   void *copy = mp_arena_alloc(arena, size);
   if (copy != NULL && size != 0) memcpy(copy, pointer, size);
   return copy;
 }
 
 char *mp_arena_strndup(mp_arena_t *arena, const char *text, size_t size) {
+  MP_ASSERT(text != NULL || size == 0);
   if (size == SIZE_MAX) return NULL;
   char *copy = mp_arena_alloc(arena, size + 1);
   if (copy != NULL && size != 0) memcpy(copy, text, size);

@@ -4,6 +4,8 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "sim/base/assert.h"
+
 static atomic_int g_level = MP_LOG_OFF;
 
 void mp_log_set_level(mp_log_level_t level) {
@@ -16,6 +18,7 @@ bool mp_log_enabled(mp_log_level_t level) {
 
 void mp_log(mp_log_level_t level, const char *format, ...) {
   static const char *const names[] = {"off", "error", "warning", "info", "debug"};
+  MP_ASSERT((unsigned)level < sizeof(names) / sizeof(names[0]));
   if (level == MP_LOG_OFF || !mp_log_enabled(level)) return;
   char message[1024];
   va_list args;

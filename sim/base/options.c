@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/base/alloc.h"
+#include "sim/base/assert.h"
 
 extern char **environ;
 
@@ -27,11 +28,13 @@ static const char *const g_log_levels[] = {"off", "error", "warning", "info", "d
 enum { MP_LOG_LEVEL_COUNT = sizeof(g_log_levels) / sizeof(g_log_levels[0]) };
 
 const mp_option_info_t *mp_option_info(mp_option_id_t id) {
+  MP_ASSERT((unsigned)id < MP_OPTION_ID_COUNT);
   return &g_options[id];
 }
 
 const char *mp_option_source_name(mp_option_source_t source) {
   static const char *const names[] = {"default", "environment variable", "create option"};
+  MP_ASSERT((unsigned)source < sizeof(names) / sizeof(names[0]));
   return names[source];
 }
 

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "sim/base/assert.h"
+
 #define WIRE_BITS       3
 #define VARINT_MAX_SIZE 10
 #define MAX_NUMBER      ((1u << 29) - 1)
@@ -16,6 +18,7 @@ mp_proto_reader_t mp_proto_reader(mp_str_t bytes, const char *message) {
 static void proto_latch(mp_proto_reader_t *reader, uint32_t number, const uint8_t *where,
                         const char *fault) {
   if (reader->fault != NULL) return;
+  MP_ASSERT(fault != NULL && where >= reader->start && where <= reader->end);
   reader->fault = fault;
   reader->fault_field = number;
   reader->fault_offset = (size_t)(where - reader->start);
@@ -92,6 +95,7 @@ static const char *proto_read_payload(mp_proto_reader_t *reader, mp_proto_field_
 }
 
 bool mp_proto_next(mp_proto_reader_t *reader, mp_proto_field_t *out_field) {
+  MP_ASSERT(reader->cursor >= reader->start && reader->cursor <= reader->end);
   if (reader->fault != NULL || reader->cursor == reader->end) return false;
   mp_proto_field_t field = {.origin = reader->cursor, .bytes = {"", 0}};
   uint64_t key = 0;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/base/alloc.h"
+#include "sim/base/assert.h"
 
 struct mp_status_s {
   atomic_int references;  // -1: static, never freed
@@ -25,6 +26,7 @@ mp_status_t mp_status_out_of_memory(void) {
 }
 
 mp_status_t mp_status_vmake(mp_status_code_t code, const char *format, va_list args) {
+  MP_ASSERT(code != MP_OK);
   va_list again;
   va_copy(again, args);
   int length = vsnprintf(NULL, 0, format, again);
@@ -64,7 +66,8 @@ mp_status_t mp_status_annotate(mp_status_t status, const char *format, ...) {
 
 mp_status_t mp_status_retain(mp_status_t status) {
   if (status != NULL && atomic_load_explicit(&status->references, memory_order_relaxed) >= 0) {
-    atomic_fetch_add_explicit(&status->references, 1, memory_order_relaxed);
+    const int before = atomic_fetch_add_explicit(&status->references, 1, memory_order_relaxed);
+    MP_ASSERT(before > 0);
   }
   return status;
 }
@@ -72,7 +75,9 @@ mp_status_t mp_status_retain(mp_status_t status) {
 void mp_status_release(mp_status_t status) {
   if (status == NULL) return;
   if (atomic_load_explicit(&status->references, memory_order_relaxed) < 0) return;
-  if (atomic_fetch_sub_explicit(&status->references, 1, memory_order_acq_rel) == 1) mp_free(status);
+  const int before = atomic_fetch_sub_explicit(&status->references, 1, memory_order_acq_rel);
+  MP_ASSERT(before > 0);
+  if (before == 1) mp_free(status);
 }
 
 mp_status_code_t mp_status_code(mp_status_t status) {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "sim/base/alloc.h"
+#include "sim/base/assert.h"
 
 void mp_strbuf_init(mp_strbuf_t *buffer) {
   *buffer = (mp_strbuf_t){0};
@@ -21,6 +22,7 @@ void mp_strbuf_deinit(mp_strbuf_t *buffer) {
 // Makes room for `more` bytes and a NUL.
 static bool str_reserve(mp_strbuf_t *buffer, size_t more) {
   if (buffer->failed) return false;
+  MP_ASSERT(buffer->size <= buffer->capacity);
   if (more < buffer->capacity - buffer->size) return true;
   size_t capacity = buffer->capacity < 128 ? 128 : buffer->capacity * 2;
   while (capacity - buffer->size <= more) {
@@ -35,12 +37,14 @@ static bool str_reserve(mp_strbuf_t *buffer, size_t more) {
     buffer->failed = true;
     return false;
   }
+  MP_ASSERT(more < capacity - buffer->size);
   buffer->data = data;
   buffer->capacity = capacity;
   return true;
 }
 
 void mp_strbuf_append(mp_strbuf_t *buffer, const char *data, size_t size) {
+  MP_ASSERT(data != NULL || size == 0);
   if (!str_reserve(buffer, size)) return;
   if (size != 0) memcpy(buffer->data + buffer->size, data, size);
   buffer->size += size;
@@ -109,6 +113,7 @@ char *mp_strbuf_take(mp_strbuf_t *buffer, size_t *out_size) {
 enum { MP_NEAREST_MAX_WORD = 48 };
 
 static size_t str_edit_distance(mp_str_t a, mp_str_t b) {
+  MP_ASSERT(a.size <= MP_NEAREST_MAX_WORD && b.size <= MP_NEAREST_MAX_WORD);
   size_t row[MP_NEAREST_MAX_WORD + 1];
   for (size_t j = 0; j <= b.size; ++j) row[j] = j;
   for (size_t i = 1; i <= a.size; ++i) {

@@ -2,6 +2,8 @@
 
 #include <stddef.h>
 
+#include "sim/base/assert.h"
+
 // ---- names ----
 
 static const mp_str_t attr_names[MP_ATTR_NAME_COUNT] = {[MP_ATTR_OTHER] = {"", 0},
@@ -11,6 +13,7 @@ static const mp_str_t attr_names[MP_ATTR_NAME_COUNT] = {[MP_ATTR_OTHER] = {"", 0
 };
 
 const char *mp_attr_name_text(mp_attr_name_t name) {
+  MP_ASSERT((unsigned)name < MP_ATTR_NAME_COUNT);
   return attr_names[name].data;
 }
 
@@ -84,6 +87,7 @@ mp_status_t mp_attr_make_ints(mp_arena_t *arena, const int64_t *values, size_t c
 
 mp_status_t mp_attr_make_table(mp_arena_t *arena, const int64_t *values, int64_t rows,
                                int64_t columns, const mp_attr_t **out_attr) {
+  MP_ASSERT(rows >= 0 && columns >= 0);
   size_t count = (size_t)rows * (size_t)columns;
   int64_t *copy = mp_arena_copy(arena, values, count * sizeof(int64_t));
   MP_RETURN_IF_NULL(copy);
@@ -105,12 +109,14 @@ mp_status_t mp_attr_make_string(mp_arena_t *arena, mp_str_t text, const mp_attr_
 
 mp_status_t mp_attr_make_enum(mp_arena_t *arena, mp_enum_kind_t kind, uint32_t value,
                               const mp_attr_t **out_attr) {
+  MP_ASSERT(mp_enum_value_name(kind, value) != NULL);
   mp_attr_t attr = {.kind = MP_KIND_ENUM, .u.enumeration = {kind, value}};
   return attr_make(arena, attr, out_attr);
 }
 
 mp_status_t mp_attr_make_type(mp_arena_t *arena, const mp_type_t *type,
                               const mp_attr_t **out_attr) {
+  MP_ASSERT(type != NULL);
   return attr_make(arena, (mp_attr_t){.kind = MP_KIND_TYPE, .u.type = type}, out_attr);
 }
 

@@ -1,4 +1,5 @@
 // Copies of ops with their regions.
+#include "sim/base/assert.h"
 #include "sim/ir/module.h"
 
 static mp_status_t clone_block(mp_module_t *module, const mp_block_t *block, mp_value_t **map,
@@ -50,6 +51,7 @@ mp_status_t mp_op_clone(mp_module_t *module, const mp_op_t *op, mp_value_t **map
       .attrs = op->attrs,
   };
   MP_RETURN_IF_ERROR(mp_op_create(module, &spec, &copy));
+  MP_ASSERT(copy->parent == NULL);
   copy->id = op->id;
   for (uint32_t i = 0; i < op->num_results; ++i) {
     copy->results[i].id = op->results[i].id;

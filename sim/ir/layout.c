@@ -1,5 +1,6 @@
 #include "sim/ir/layout.h"
 
+#include "sim/base/assert.h"
 #include "sim/ir/type.h"
 
 bool mp_layout_is_row_major(const int64_t *minor_to_major, uint32_t rank) {
@@ -16,6 +17,7 @@ static mp_status_t layout_bad(mp_str_t text, uint32_t rank) {
 
 // "{" number ("," number)* "}", each dimension once.
 static mp_status_t layout_parse(mp_str_t text, uint32_t rank, int64_t *out_minor_to_major) {
+  MP_ASSERT(rank <= MP_MAX_RANK);  // one bit of `seen` per dimension
   if (text.size < 2 || text.data[0] != '{' || text.data[text.size - 1] != '}') {
     return layout_bad(text, rank);
   }

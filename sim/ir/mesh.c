@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "sim/base/assert.h"
+
 int64_t mp_mesh_size(const mp_mesh_t *mesh) {
   int64_t size = 1;
   for (uint32_t i = 0; i < mesh->num_axes; ++i) {
@@ -35,6 +37,7 @@ mp_status_t mp_mesh_find_digit(const mp_mesh_t *mesh, const mp_axis_ref_t *axis,
                             (long long)axis->size, (long long)size);
     }
     const int64_t rest = size / (axis->pre_size * axis->size);
+    MP_ASSERT(rest >= 1 && axis->pre_size * axis->size * rest == size);
     *out_digit = (mp_mesh_digit_t){stride * rest, axis->size};
     return NULL;
   }

@@ -1,5 +1,6 @@
 // Modules, functions and blocks; see op.c for ops, walk.c for traversals, clone.c for copies.
 #include "sim/ir/module.h"
+#include "sim/base/assert.h"
 
 mp_status_t mp_module_create(mp_module_t **out_module) {
   mp_arena_t *arena;
@@ -35,6 +36,7 @@ const mp_mesh_t *mp_module_find_mesh(const mp_module_t *module, mp_str_t name) {
 }
 
 mp_status_t mp_module_add_mesh(mp_module_t *module, const mp_mesh_t *mesh) {
+  MP_ASSERT(mesh != NULL);
   return MP_ARRAY_PUSH(module->arena, &module->meshes, mesh);
 }
 
@@ -76,17 +78,23 @@ mp_status_t mp_block_create(mp_module_t *module, uint32_t num_args,
 }
 
 void mp_block_append(mp_block_t *block, mp_op_t *op) {
+  MP_ASSERT(op->parent == NULL && op->prev == NULL && op->next == NULL);
+  MP_ASSERT((block->first == NULL) == (block->last == NULL));
   op->parent = block;
   MP_LIST_APPEND(block, op);
 }
 
 void mp_block_insert_before(mp_op_t *position, mp_op_t *op) {
+  MP_ASSERT(position->parent != NULL);
+  MP_ASSERT(op->parent == NULL && op->prev == NULL && op->next == NULL);
   op->parent = position->parent;
   MP_LIST_INSERT_BEFORE(op->parent, position, op);
 }
 
 void mp_op_unlink(mp_op_t *op) {
   if (op->parent == NULL) return;
+  MP_ASSERT(op->prev != NULL ? op->prev->next == op : op->parent->first == op);
+  MP_ASSERT(op->next != NULL ? op->next->prev == op : op->parent->last == op);
   MP_LIST_REMOVE(op->parent, op);
   op->parent = NULL;
 }

@@ -1,4 +1,5 @@
 // Ops: the table of kinds, creation, attributes, errors.
+#include "sim/base/assert.h"
 #include "sim/ir/module.h"
 
 #include <stdarg.h>
@@ -35,6 +36,7 @@ static const uint8_t name_sizes[MP_OP_COUNT] = {
 };
 
 const mp_op_info_t *mp_op_info(mp_opcode_t code) {
+  MP_ASSERT((unsigned)code < MP_OP_COUNT);
   return &infos[code];
 }
 
@@ -89,6 +91,9 @@ static size_t op_round_up(size_t size) {
 
 // One allocation holds the op and its arrays.
 mp_status_t mp_op_create(mp_module_t *module, const mp_op_spec_t *spec, mp_op_t **out_op) {
+  MP_ASSERT((unsigned)spec->code < MP_OP_COUNT);
+  for (uint32_t i = 0; i < spec->num_operands; ++i) MP_ASSERT(spec->operands[i] != NULL);
+  for (uint32_t i = 0; i < spec->num_results; ++i) MP_ASSERT(spec->result_types[i] != NULL);
   size_t operands_at = op_round_up(sizeof(mp_op_t));
   size_t results_at = op_round_up(operands_at + spec->num_operands * sizeof(mp_value_t *));
   size_t regions_at = op_round_up(results_at + spec->num_results * sizeof(mp_value_t));
@@ -109,6 +114,8 @@ mp_status_t mp_op_create(mp_module_t *module, const mp_op_spec_t *spec, mp_op_t 
   op->num_regions = spec->num_regions;
   op->regions = (mp_block_t **)(bytes + regions_at);
   for (uint32_t i = 0; i < spec->num_regions; ++i) {
+    MP_ASSERT(spec->regions[i] != NULL);
+    MP_ASSERT(spec->regions[i]->parent_func == NULL);
     op->regions[i] = spec->regions[i];
     op->regions[i]->parent_op = op;
   }
@@ -121,6 +128,7 @@ mp_status_t mp_op_create(mp_module_t *module, const mp_op_spec_t *spec, mp_op_t 
 
 mp_status_t mp_op_set_attr(mp_module_t *module, mp_op_t *op, mp_attr_name_t name,
                            const mp_attr_t *value) {
+  MP_ASSERT(value != NULL && name != MP_ATTR_OTHER);
   for (uint32_t i = 0; i < op->num_attrs; ++i) {
     if (op->attrs[i].name != name) continue;
     op->attrs[i].value = value;

@@ -1,5 +1,7 @@
 #include "sim/ir/reducer.h"
 
+#include "sim/base/assert.h"
+
 // ---- making ----
 
 mp_status_t mp_block_create_reducer(mp_module_t *module, mp_opcode_t code, mp_dtype_t dtype,
@@ -90,6 +92,7 @@ static const mp_opcode_t g_kind_opcodes[] = {
 };
 
 mp_opcode_t mp_reduce_kind_opcode(mp_reduce_kind_t kind) {
+  MP_ASSERT((size_t)kind < sizeof(g_kind_opcodes) / sizeof(g_kind_opcodes[0]));
   return g_kind_opcodes[kind];
 }
 
@@ -159,6 +162,7 @@ enum { MAX_CHOICE_DEPTH = 8 };
 
 static bool reducer_is_choice_of(const mp_block_t *block, const mp_value_t *value, uint32_t result,
                                  uint32_t depth) {
+  MP_ASSERT(block->num_args >= 2 && result < block->num_args / 2);
   value = mp_region_see_through(value);
   if (value->block == block) return value->index % (block->num_args / 2) == result;
   if (value->op == NULL || value->op->parent != block || depth == 0) return false;

@@ -3,10 +3,12 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "sim/base/assert.h"
 #include "sim/numeric/dims.h"
 
 mp_status_t mp_type_tensor(mp_arena_t *arena, mp_dtype_t dtype, const int64_t *dims, uint32_t rank,
                            const mp_type_t **out_type) {
+  MP_ASSERT(dims != NULL || rank == 0);
   mp_type_t *type = MP_ARENA_NEW(arena, mp_type_t);
   MP_RETURN_IF_NULL(type);
   int64_t *copy = mp_arena_copy(arena, dims, rank * sizeof(int64_t));
@@ -24,6 +26,7 @@ const mp_type_t *mp_type_token(void) {
 mp_status_t mp_type_compound(mp_arena_t *arena, mp_type_kind_t kind,
                              const mp_type_t *const *elements, uint32_t num_elements,
                              const mp_type_t **out_type) {
+  MP_ASSERT(kind == MP_TYPE_TUPLE || kind == MP_TYPE_FUTURE || kind == MP_TYPE_FUNCTION);
   mp_type_t *type = MP_ARENA_NEW(arena, mp_type_t);
   MP_RETURN_IF_NULL(type);
   void *copy = mp_arena_copy(arena, elements, num_elements * sizeof(elements[0]));

@@ -2,9 +2,12 @@
 
 #include <string.h>
 
+#include "sim/base/assert.h"
+
 bool mp_box_intersect(uint32_t rank, const int64_t *start_a, const int64_t *size_a,
                       const int64_t *start_b, const int64_t *size_b, int64_t *out_start,
                       int64_t *out_size) {
+  MP_ASSERT(rank <= MP_BOX_MAX_RANK);
   int64_t start[MP_BOX_MAX_RANK];
   int64_t size[MP_BOX_MAX_RANK];
   for (uint32_t d = 0; d < rank; ++d) {
@@ -28,8 +31,13 @@ static int64_t box_linear_offset(uint32_t rank, const int64_t *dims, const int64
 void mp_box_copy(uint32_t rank, const int64_t *size, size_t element_size, const void *src,
                  const int64_t *src_dims, const int64_t *src_start, void *dst,
                  const int64_t *dst_dims, const int64_t *dst_start) {
+  MP_ASSERT(rank <= MP_BOX_MAX_RANK && element_size != 0);
   for (uint32_t d = 0; d < rank; ++d) {
     if (size[d] <= 0) return;
+  }
+  for (uint32_t d = 0; d < rank; ++d) {
+    MP_ASSERT(src_start[d] >= 0 && size[d] <= src_dims[d] - src_start[d]);
+    MP_ASSERT(dst_start[d] >= 0 && size[d] <= dst_dims[d] - dst_start[d]);
   }
   // Trailing dimensions that are whole on both sides are one contiguous run with the first
   // dimension that is not.

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "sim/base/assert.h"
+
 // What the codes with the largest exponent mean.
 typedef enum {
   STYLE_IEEE,    // infinities and NaNs
@@ -186,7 +188,7 @@ void mp_float_widen(mp_dtype_t from, int64_t n, const void *src, float *restrict
       for (int64_t i = 0; i < n; ++i) dst[i] = float_decode_bf16(words[i]);
       break;
     default:
-      break;
+      MP_ASSERT_NOT_REACHED();  // the type is not narrow
   }
 }
 
@@ -209,7 +211,7 @@ void mp_float_narrow(mp_dtype_t to, int64_t n, const float *src, void *dst) {
       for (int64_t i = 0; i < n; ++i) words[i] = float_encode_bf16(src[i]);
       break;
     default:
-      break;
+      MP_ASSERT_NOT_REACHED();  // the type is not narrow
   }
 }
 
@@ -239,6 +241,7 @@ double mp_float_decode(mp_dtype_t dtype, const void *element) {
 }
 
 void mp_float_encode(mp_dtype_t dtype, double value, void *out_element) {
+  MP_ASSERT(mp_dtype_is_float(dtype));
   format_t f = g_formats[dtype];
   if (dtype == MP_DTYPE_F64) {
     memcpy(out_element, &value, sizeof(value));

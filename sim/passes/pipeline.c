@@ -1,14 +1,24 @@
+#include "sim/ir/module_check.h"
 #include "sim/passes/passes.h"
 
 mp_status_t mp_passes_prepare(mp_module_t *module) {
   MP_RETURN_IF_ERROR(mp_pass_inline(module));
+  mp_module_check(module);
   MP_RETURN_IF_ERROR(mp_pass_desugar(module));
-  return mp_pass_dead_code(module);
+  mp_module_check(module);
+  MP_RETURN_IF_ERROR(mp_pass_dead_code(module));
+  mp_module_check(module);
+  return NULL;
 }
 
 mp_status_t mp_passes_finish(mp_module_t *module) {
   MP_RETURN_IF_ERROR(mp_pass_layouts(module));
+  mp_module_check_verified(module);
   MP_RETURN_IF_ERROR(mp_pass_splat(module));
+  mp_module_check_verified(module);
   MP_RETURN_IF_ERROR(mp_pass_fold(module));
-  return mp_pass_dead_code(module);
+  mp_module_check_verified(module);
+  MP_RETURN_IF_ERROR(mp_pass_dead_code(module));
+  mp_module_check_verified(module);
+  return NULL;
 }

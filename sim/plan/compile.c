@@ -1,5 +1,6 @@
 #include "sim/plan/compile.h"
 
+#include "sim/ir/module_check.h"
 #include "sim/ir/verify/verify.h"
 #include "sim/passes/passes.h"
 #include "sim/plan/plan.h"
@@ -29,6 +30,7 @@ static mp_status_t compile(mp_module_t *module, const mp_compile_request_t *requ
   module->num_replicas = options.num_replicas;
   MP_RETURN_IF_ERROR(mp_module_verify(module));
   MP_RETURN_IF_ERROR(mp_spmd_import_gspmd(module, options.num_partitions));
+  mp_module_check(module);
   MP_RETURN_IF_ERROR(mp_passes_prepare(module));
   // Again: what desugaring made of dynamic operations and einsum could not be checked before.
   MP_RETURN_IF_ERROR(mp_module_verify(module));
@@ -36,6 +38,7 @@ static mp_status_t compile(mp_module_t *module, const mp_compile_request_t *requ
       options.num_partitions, request->propagate_to_results, request->num_propagate_to_results,
       request->propagate_to_params, request->num_propagate_to_params};
   MP_RETURN_IF_ERROR(mp_spmd_partition(module, &partition, &options.partition));
+  mp_module_check_verified(module);
   MP_RETURN_IF_ERROR(mp_passes_finish(module));
   MP_RETURN_IF_ERROR(mp_spmd_count_communication(module, &options.partition.report));
   return mp_plan_create(module, &options, out_program);

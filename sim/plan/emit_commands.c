@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "sim/base/assert.h"
 #include "sim/plan/emitter.h"
 
 mp_status_t mp_emit_command(mp_emitter_t *emitter, const mp_cmd_t *command, uint32_t *out_number) {
@@ -15,6 +16,7 @@ mp_status_t mp_emit_copy(mp_emitter_t *emitter, const mp_op_t *op, mp_slot_t fro
   if (mp_emit_same_slot(from, to)) return NULL;
   mp_slot_t *slots = MP_ARENA_ARRAY(emitter->arena, mp_slot_t, 2);
   MP_RETURN_IF_NULL(slots);
+  MP_ASSERT(from.kind != MP_SLOT_NONE && to.kind != MP_SLOT_NONE && to.kind != MP_SLOT_CONSTANT);
   slots[0] = from;
   slots[1] = to;
   const mp_cmd_t command = {.kind = MP_CMD_COPY,
@@ -77,6 +79,7 @@ static mp_status_t emit_commands_constant(mp_emitter_t *emitter, mp_op_t *op) {
       MP_RETURN_IF_NULL(memory);
       memory += (64 - (uintptr_t)memory % 64) % 64;
       const size_t size = is_splat ? value->u.dense.size : (size_t)bytes;
+      MP_ASSERT(size != 0 && (size_t)bytes % size == 0 && size <= value->u.dense.size);
       for (int64_t at = 0; at < bytes; at += (int64_t)size) memcpy(memory + at, data, size);
       data = memory;
     }

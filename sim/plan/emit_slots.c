@@ -1,6 +1,8 @@
+#include "sim/base/assert.h"
 #include "sim/plan/emitter.h"
 
 mp_value_t *mp_emit_root(const mp_emitter_t *emitter, const mp_value_t *value) {
+  MP_ASSERT(value->id < emitter->live.num_values);
   return emitter->live.values[value->id].root;
 }
 
@@ -9,10 +11,13 @@ mp_liveness_t *mp_emit_live(const mp_emitter_t *emitter, const mp_value_t *value
 }
 
 mp_slot_t mp_emit_slot(const mp_emitter_t *emitter, const mp_value_t *value) {
-  return emitter->slots[mp_emit_root(emitter, value)->id];
+  const mp_value_t *root = mp_emit_root(emitter, value);
+  MP_ASSERT(emitter->has_slot[root->id]);
+  return emitter->slots[root->id];
 }
 
 void mp_emit_set_slot(mp_emitter_t *emitter, const mp_value_t *value, mp_slot_t slot) {
+  MP_ASSERT(slot.kind != MP_SLOT_ARENA || slot.index < emitter->num_places);
   emitter->slots[value->id] = slot;
   emitter->has_slot[value->id] = true;
 }
@@ -29,6 +34,7 @@ static uint64_t emit_slots_bytes_of(const mp_type_t *type) {
 
 mp_status_t mp_emit_new_place(mp_emitter_t *emitter, uint32_t start, uint32_t end,
                               const mp_type_t *type, mp_slot_t *out_slot) {
+  MP_ASSERT(start <= end && end <= emitter->live.num_positions);
   const uint64_t bytes = emit_slots_bytes_of(type);
   if (bytes == 0) {
     *out_slot = (mp_slot_t){.kind = MP_SLOT_NONE};
@@ -42,6 +48,7 @@ mp_status_t mp_emit_new_place(mp_emitter_t *emitter, uint32_t start, uint32_t en
 
 mp_status_t mp_emit_kernel(mp_emitter_t *emitter, const mp_op_t *op,
                            const mp_kernel_t **out_kernel) {
+  MP_ASSERT(op->id < emitter->live.num_positions);
   if (emitter->kernels[op->id] == NULL) {
     MP_RETURN_IF_ERROR(mp_kernel_create(emitter->arena, op, &emitter->kernels[op->id]));
   }

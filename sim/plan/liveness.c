@@ -2,6 +2,7 @@
 //
 // A value that a loop uses but that was defined before it must live until the loop's end, since the
 // next round uses it again; the values a loop carries live through all of it.
+#include "sim/base/assert.h"
 #include "sim/base/containers/array.h"
 #include "sim/plan/plan.h"
 
@@ -34,13 +35,16 @@ static mp_status_t liveness_remember_in_loop(walk_t *walk, mp_liveness_t *value)
 }
 
 static mp_status_t liveness_use(walk_t *walk, mp_value_t *value) {
+  MP_ASSERT(value->id < walk->table->num_values);
   mp_value_t *root = walk->table->values[value->id].root;
   mp_liveness_t *live = &walk->table->values[root->id];
+  MP_ASSERT(root != NULL && live->root == root);  // defined before it is used
   if (walk->position > live->last_use) live->last_use = walk->position;
   return liveness_remember_in_loop(walk, live);
 }
 
 static void liveness_define(walk_t *walk, mp_value_t *value, uint32_t position) {
+  MP_ASSERT(walk->table->values[value->id].root == NULL);  // defined once
   walk->table->values[value->id] = (mp_liveness_t){value, position, position};
 }
 

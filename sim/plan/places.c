@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/assert.h"
 #include "sim/plan/plan.h"
 
 static int places_by_start(const void *a, const void *b) {
@@ -30,6 +31,7 @@ static uint64_t places_find_gap(mp_place_t *const *live, uint32_t count, uint64_
   uint64_t at = 0;
   *out_index = count;
   for (uint32_t i = 0; i < count; ++i) {
+    MP_ASSERT(live[i]->offset >= at);  // sorted, and none lies over another
     uint64_t gap = live[i]->offset - at;
     if (gap >= bytes && gap < best_size) {
       best_size = gap;
@@ -55,9 +57,11 @@ mp_status_t mp_places_pack(mp_arena_t *scratch, mp_place_t *places, uint32_t cou
   uint64_t total = 0;
   for (uint32_t i = 0; i < count; ++i) {
     mp_place_t *place = order[i];
+    MP_ASSERT(place->start <= place->end && place->bytes != 0);
     num_live = places_drop_ended(live, num_live, place->start);
     uint32_t index = 0;
     place->offset = places_find_gap(live, num_live, place->bytes, &index);
+    MP_ASSERT(index == num_live || place->offset + place->bytes <= live[index]->offset);
     memmove(live + index + 1, live + index, (num_live - index) * sizeof(*live));
     live[index] = place;
     ++num_live;

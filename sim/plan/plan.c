@@ -2,7 +2,9 @@
 
 #include <string.h>
 
+#include "sim/base/assert.h"
 #include "sim/plan/emitter.h"
+#include "sim/plan/program_check.h"
 
 // ---- parameters and results ----
 
@@ -167,9 +169,11 @@ static mp_status_t plan_emit_main(mp_emitter_t *emitter) {
 }
 
 // Place numbers in the commands' slots become offsets.
-static void plan_resolve(mp_slot_t *slots, uint32_t count, const mp_place_t *places) {
+static void plan_resolve(mp_slot_t *slots, uint32_t count, const mp_place_t *places,
+                         uint32_t num_places) {
   for (uint32_t i = 0; i < count; ++i) {
     if (slots[i].kind != MP_SLOT_ARENA) continue;
+    MP_ASSERT(slots[i].index < num_places);
     slots[i].offset = places[slots[i].index].offset;
     slots[i].index = 0;
   }
@@ -183,9 +187,9 @@ static mp_status_t plan_finish(mp_emitter_t *emitter) {
     // The arrays are this emitter's own; only its readers see them as const.
     const mp_cmd_t *command = &emitter->commands.items[i];
     plan_resolve((mp_slot_t *)(uintptr_t)command->operands, command->num_operands,
-                 emitter->places.items);
+                 emitter->places.items, emitter->places.count);
     plan_resolve((mp_slot_t *)(uintptr_t)command->results, command->num_results,
-                 emitter->places.items);
+                 emitter->places.items, emitter->places.count);
   }
   program->commands = emitter->commands.items;
   program->num_commands = emitter->commands.count;

@@ -106,7 +106,7 @@ static uint32_t client_check_receivers(mp_session_t *session) {
 // A remote collective that waits: nobody works on it, so its insides may be looked at.
 static void client_check_missing(const mp_remote_collective_t *remote) {
   uint32_t num_missing = 0;
-  for (uint32_t p = 0; p < remote->line->spread->num_processes; ++p) {
+  for (uint32_t p = 0; p < remote->sequence->spread->num_processes; ++p) {
     num_missing += mp_remote_collective_misses(remote, p);
   }
   MP_ASSERT(num_missing != 0 && num_missing == remote->num_missing);
@@ -116,7 +116,7 @@ static uint32_t client_check_remotes(mp_session_t *session) {
   uint32_t count = 0;
   const mp_remote_collective_t *remote = session->peers == NULL ? NULL : session->peers->remotes;
   for (; remote != NULL; remote = remote->next) {
-    const mp_group_sequence_t *line = remote->line;
+    const mp_group_sequence_t *line = remote->sequence;
     MP_ASSERT(line->remote == remote && remote->number < line->num_begun);
     MP_ASSERT(!(remote->is_waiting && remote->is_ready));
     count += client_check_arrivals(session, remote->meeting, remote->holder);
@@ -328,7 +328,7 @@ static void client_check_endpoint(check_t *check) {
   const mp_endpoint_t *found = endpoint->router->endpoints;
   while (found != NULL && found != endpoint) found = found->next;
   MP_ASSERT((found == endpoint) == endpoint->is_open);
-  for (const mp_launch_queue_t *lane = endpoint->lanes; lane != NULL; lane = lane->next) {
+  for (const mp_launch_queue_t *lane = endpoint->queues; lane != NULL; lane = lane->next) {
     check->steps += 1;
     client_check_lane(check, endpoint, lane);
   }

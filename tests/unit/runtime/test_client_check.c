@@ -436,10 +436,10 @@ static void remote_misses_nobody(mp_session_t *session) {
   session->peers->remotes->num_missing = 0;
 }
 static void remote_is_not_on_its_line(mp_session_t *session) {
-  session->peers->remotes->line->remote = NULL;
+  session->peers->remotes->sequence->remote = NULL;
 }
 static void remote_is_not_begun(mp_session_t *session) {
-  session->peers->remotes->line->num_begun = 0;
+  session->peers->remotes->sequence->num_begun = 0;
 }
 static void holder_runs(mp_session_t *session) {
   session->peers->remotes->is_waiting = false;
@@ -448,13 +448,13 @@ static void remote_one_is_active(mp_session_t *session) {
   session->states[3] = MP_PARTICIPANT_ACTIVE;
 }
 static void lane_has_not_come_so_far(mp_session_t *session) {
-  session->peers->endpoint->lanes->num_entered = 0;
+  session->peers->endpoint->queues->num_entered = 0;
 }
 static void lane_has_lost_its_last(mp_session_t *session) {
-  session->peers->endpoint->lanes->last = NULL;
+  session->peers->endpoint->queues->last = NULL;
 }
 static void session_is_in_anothers_lane(mp_session_t *session) {
-  session->peers->endpoint->lanes->devices += 1;
+  session->peers->endpoint->queues->devices += 1;
 }
 static void port_is_not_open(mp_session_t *session) {
   session->peers->endpoint->is_open = false;
