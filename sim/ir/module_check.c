@@ -54,12 +54,12 @@ static void module_check_block(const mp_block_t *block) {
 void mp_module_check(mp_module_t *module) {
   const mp_func_t *last = NULL;
   bool has_main = false;
-  for (const mp_func_t *func = module->first_func; func != NULL; last = func, func = func->next) {
+  for (const mp_func_t *func = module->funcs.first; func != NULL; last = func, func = func->next) {
     has_main |= func == module->main;
     MP_ASSERT(func->body->parent_func == func && func->body->parent_op == NULL);
     module_check_block(func->body);
   }
-  MP_ASSERT(last == module->last_func && has_main);
+  MP_ASSERT(last == module->funcs.last && has_main);
 }
 
 void mp_module_check_verified(mp_module_t *module) {

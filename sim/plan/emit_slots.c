@@ -17,7 +17,7 @@ mp_slot_t mp_emit_slot(const mp_emitter_t *emitter, const mp_value_t *value) {
 }
 
 void mp_emit_set_slot(mp_emitter_t *emitter, const mp_value_t *value, mp_slot_t slot) {
-  MP_ASSERT(slot.kind != MP_SLOT_ARENA || slot.index < emitter->num_places);
+  MP_ASSERT(slot.kind != MP_SLOT_ARENA || slot.index < emitter->places.count);
   emitter->slots[value->id] = slot;
   emitter->has_slot[value->id] = true;
 }

@@ -106,7 +106,7 @@ static uint32_t client_check_receivers(mp_session_t *session) {
 // A remote collective that waits: nobody works on it, so its insides may be looked at.
 static void client_check_missing(const mp_remote_collective_t *remote) {
   uint32_t num_missing = 0;
-  for (uint32_t p = 0; p < remote->sequence->spread->num_processes; ++p) {
+  for (uint32_t p = 0; p < remote->sequence->layout->num_processes; ++p) {
     num_missing += mp_remote_collective_misses(remote, p);
   }
   MP_ASSERT(num_missing != 0 && num_missing == remote->num_missing);
