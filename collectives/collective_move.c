@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "collectives/collective_parts.h"
+#include "sim/base/assert.h"
 #include "sim/numeric/box.h"
 #include "sim/numeric/dims.h"
 
@@ -17,6 +18,7 @@ static void collective_move_gather_to(const mp_collective_call_t *call, uint32_t
   const uint32_t dimension = (uint32_t)call->collective->dimension;
   const int64_t zero[MP_BOX_MAX_RANK] = {0};
   int64_t start[MP_BOX_MAX_RANK] = {0};
+  MP_ASSERT(dimension < operand->rank);
   for (uint32_t source = 0; source < call->size; ++source) {
     start[dimension] = operand->dims[dimension] * source;
     mp_box_copy(operand->rank, operand->dims, mp_dtype_size(operand->dtype),
@@ -49,6 +51,7 @@ static void collective_move_all_to_all_part(const mp_collective_call_t *call, ui
   int64_t from[MP_BOX_MAX_RANK] = {0};
   int64_t to[MP_BOX_MAX_RANK] = {0};
   memcpy(size, operand->dims, operand->rank * sizeof(*size));
+  MP_ASSERT(split < operand->rank && concat < operand->rank && size[split] % call->size == 0);
   size[split] /= call->size;
   to[concat] = size[concat] * source;
   const void *input;
@@ -92,6 +95,7 @@ int64_t mp_permute_source(const mp_collective_t *collective, uint32_t target) {
     }
   }
   if (low == collective->num_pairs || collective->pairs[2 * low + 1] != target) return -1;
+  MP_ASSERT(collective->pairs[2 * low] < collective->groups->num_devices);
   return collective->groups->position[collective->pairs[2 * low]];
 }
 

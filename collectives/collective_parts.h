@@ -5,6 +5,7 @@
 
 #include "collectives/collective.h"
 #include "collectives/collective_schedule.h"
+#include "sim/base/assert.h"
 #include "sim/numeric/box.h"
 
 typedef struct {
@@ -21,12 +22,14 @@ typedef struct {
 // The part [begin, end) of `total` items that the call's chunk does.
 static inline void mp_chunk_range(const mp_collective_call_t *call, int64_t total,
                                   int64_t *out_begin, int64_t *out_end) {
+  MP_ASSERT(call->chunk < call->num_chunks && total >= 0);
   *out_begin = total * call->chunk / call->num_chunks;
   *out_end = total * (call->chunk + 1) / call->num_chunks;
 }
 
 // Members of other processes have no outputs here.
 static inline bool mp_call_writes(const mp_collective_call_t *call, int64_t position) {
+  MP_ASSERT(position >= 0 && position < (int64_t)call->size);
   return call->contributions[position].outputs != NULL;
 }
 
@@ -40,6 +43,7 @@ static inline uint32_t mp_parts_of(double bytes) {
 
 // `alignment` is a power of two.
 static inline size_t mp_align(size_t bytes, size_t alignment) {
+  MP_ASSERT(alignment != 0 && (alignment & (alignment - 1)) == 0);
   return (bytes + alignment - 1) & ~(alignment - 1);
 }
 static inline size_t mp_align64(size_t bytes) {

@@ -10,12 +10,15 @@
 #include <string.h>
 
 #include "collectives/collective_parts.h"
+#include "sim/base/assert.h"
 #include "sim/numeric/dims.h"
 
 enum { MP_RAGGED_NUMBERS = 3 };
 
 static int64_t collective_ragged_index_at(const mp_collective_operand_t *operand, const void *data,
                                           int64_t i) {
+  MP_ASSERT(i >= 0 && i < operand->dims[0]);
+  MP_ASSERT(mp_dtype_size(operand->dtype) == 4 || mp_dtype_size(operand->dtype) == 8);
   if (mp_dtype_size(operand->dtype) == 4) return ((const int32_t *)data)[i];
   return ((const int64_t *)data)[i];
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "collectives/collective_parts.h"
+#include "sim/base/assert.h"
 #include "sim/numeric/dims.h"
 #include "sim/numeric/float.h"
 
@@ -65,6 +66,8 @@ mp_reduction_t mp_reduction_start(const mp_collective_t *collective,
 static void collective_reduce_push(mp_reduction_t *reduction, bool is_accumulated,
                                    const void *from) {
   const mp_collective_operand_t *operand = reduction->operand;
+  MP_ASSERT((size_t)reduction->count * mp_dtype_size(operand->accumulation) <=
+            reduction->level_bytes);
   void *to = reduction->partials + reduction->depth++ * reduction->level_bytes;
   if (is_accumulated || operand->accumulation == operand->dtype) {
     memcpy(to, from, (size_t)reduction->count * mp_dtype_size(operand->accumulation));
@@ -109,6 +112,7 @@ static bool collective_reduce_push_piece(mp_reduction_t *reduction, mp_piece_sou
 // Combines the two topmost partials into the lower one.
 static void collective_reduce_combine_top(mp_reduction_t *reduction) {
   const mp_reducer_t *reducer = &reduction->collective->reducer;
+  MP_ASSERT(reduction->depth >= 2);
   char *upper = reduction->partials + (reduction->depth - 1) * reduction->level_bytes;
   char *lower = upper - reduction->level_bytes;
   reducer->combine(reducer->context, reduction->count, lower, upper, lower,
@@ -125,6 +129,7 @@ static void collective_reduce_tree(mp_reduction_t *reduction, uint32_t begin, ui
     return;
   }
   const uint32_t left = mp_tree_left(positions);
+  MP_ASSERT(left >= 1 && left < positions);
   collective_reduce_tree(reduction, begin, left, leaf);
   collective_reduce_tree(reduction, begin + left, positions - left, leaf);
   collective_reduce_combine_top(reduction);
@@ -135,7 +140,9 @@ void mp_reduction_run(mp_reduction_t *reduction, uint32_t begin, uint32_t positi
   reduction->count = count;
   reduction->depth = 0;
   reduction->far.next = reduction->near.next = 0;
+  MP_ASSERT(positions != 0 && count > 0);
   collective_reduce_tree(reduction, begin, positions, leaf);
+  MP_ASSERT(reduction->depth == 1);  // one result is left
 }
 
 void mp_reduction_store(const mp_reduction_t *reduction, void *to) {

@@ -1,6 +1,7 @@
 // mp_collective_run: the table over the kinds, and how they are cut into chunks.
 #include "collectives/collective.h"
 #include "collectives/collective_parts.h"
+#include "sim/base/assert.h"
 #include "sim/numeric/dims.h"
 
 typedef mp_status_t (*mp_chunk_fn_t)(const mp_collective_call_t *call);
@@ -17,6 +18,7 @@ static const mp_chunk_fn_t g_algorithms[] = {
 };
 
 static uint32_t collective_run_group_size(const mp_collective_t *collective, uint32_t group) {
+  MP_ASSERT(group < collective->groups->num_groups);
   return collective->groups->offsets[group + 1] - collective->groups->offsets[group];
 }
 
@@ -65,6 +67,7 @@ static mp_status_t collective_run_run(const mp_collective_t *collective, uint32_
   if ((size_t)collective->kind >= sizeof(g_algorithms) / sizeof(g_algorithms[0])) {
     return mp_status_make(MP_INTERNAL, "%s is no group operation", collective->name);
   }
+  MP_ASSERT(chunk < call.num_chunks && call.size != 0);
   return g_algorithms[collective->kind](&call);
 }
 
@@ -76,6 +79,8 @@ mp_status_t mp_collective_run(const mp_collective_t *collective, uint32_t group,
 
 mp_status_t mp_collective_run_schedule(mp_collective_schedule_t *schedule, uint32_t chunk,
                                        void *scratch) {
+  MP_ASSERT(schedule->layout->size ==
+            collective_run_group_size(schedule->collective, schedule->group));
   return collective_run_run(schedule->collective, schedule->group, schedule->contributions,
                             schedule->names, schedule, chunk, scratch);
 }

@@ -5,6 +5,7 @@
 
 #include "collectives/collective_parts.h"
 #include "sim/base/alloc.h"
+#include "sim/base/assert.h"
 #include "sim/numeric/dims.h"
 
 static const mp_collective_schedule_kind_t *const g_kinds[] = {
@@ -52,6 +53,7 @@ mp_status_t mp_collective_schedule_create(const mp_collective_t *collective, uin
   schedule->send_at = schedule->sizes + payloads;
   schedule->find_at = schedule->send_at + layout->size;
   schedule->num_phases = collective_schedule_kind_of(schedule)->num_phases(schedule);
+  MP_ASSERT(schedule->num_phases >= 1 && schedule->num_phases <= MP_SCHEDULE_MAX_PHASES);
   *out_schedule = schedule;
   return NULL;
 }
@@ -67,6 +69,7 @@ uint32_t mp_collective_schedule_one_phase(const mp_collective_schedule_t *schedu
 
 mp_status_t mp_collective_schedule_plan(mp_collective_schedule_t *schedule, uint32_t phase,
                                         bool *out_is_shared) {
+  MP_ASSERT(phase < schedule->num_phases);
   for (uint32_t p = 0; p < schedule->layout->num_processes; ++p) {
     schedule->sizes[mp_collective_schedule_at(schedule, phase, p)] = MP_NO_PAYLOAD;
   }
@@ -93,6 +96,7 @@ static double collective_schedule_input_bytes(const mp_collective_schedule_t *sc
 
 uint32_t mp_collective_schedule_num_parts(const mp_collective_schedule_t *schedule,
                                           uint32_t phase) {
+  MP_ASSERT(phase <= schedule->num_phases);
   if (phase == schedule->num_phases) {
     return mp_collective_num_chunks(schedule->collective, schedule->group);
   }
@@ -122,6 +126,7 @@ mp_status_t mp_collective_schedule_receive(mp_collective_schedule_t *schedule, u
                           schedule->collective->name, schedule->collective->location,
                           schedule->layout->ranks[process], bytes, expected);
   }
+  MP_ASSERT(schedule->received[mp_collective_schedule_at(schedule, phase, process)].data == NULL);
   schedule->received[mp_collective_schedule_at(schedule, phase, process)] =
       (mp_payload_view_t){data, bytes};
   return NULL;
@@ -147,5 +152,6 @@ const void *mp_collective_schedule_take(mp_collective_schedule_t *schedule, uint
   *cursor = at + bytes;
   const mp_payload_view_t *view =
       &schedule->received[mp_collective_schedule_at(schedule, 0, process)];
+  MP_ASSERT(process != layout->self && *cursor <= view->bytes);
   return (const char *)view->data + at;
 }

@@ -37,6 +37,7 @@
 
 #include "collectives/collective.h"
 #include "collectives/group_layout.h"
+#include "sim/base/assert.h"
 
 enum { MP_SCHEDULE_MAX_PHASES = 4 };
 
@@ -77,6 +78,7 @@ void mp_collective_schedule_release(mp_collective_schedule_t *schedule);
 
 static inline size_t mp_collective_schedule_at(const mp_collective_schedule_t *schedule,
                                                uint32_t phase, uint32_t process) {
+  MP_ASSERT(phase < MP_SCHEDULE_MAX_PHASES && process < schedule->layout->num_processes);
   return (size_t)phase * schedule->layout->num_processes + process;
 }
 

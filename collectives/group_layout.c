@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sim/base/alloc.h"
+#include "sim/base/assert.h"
 
 typedef struct {
   mp_group_layout_t layout;
@@ -142,6 +143,7 @@ mp_status_t mp_group_layout_create(uint32_t size, const uint32_t *ranks_of,
   group_layout_count_processes(&m, ranks_of);
   group_layout_sort_positions(&m, ranks_of);
   group_layout_cut(&m, 0, size);
+  MP_ASSERT(mp_group_layout_find(&m.layout, self) >= 0);
   m.layout.self = (uint32_t)mp_group_layout_find(&m.layout, self);
   mp_status_t status = group_layout_make_grid(&m, hosts_of);
   if (status != NULL) {

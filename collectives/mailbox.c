@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sim/base/alloc.h"
+#include "sim/base/assert.h"
 #include "sim/base/hash.h"
 #include "sim/numeric/dims.h"
 
@@ -138,6 +139,7 @@ mp_receiver_t *mp_mailbox_post(mp_mailbox_t *mailbox, mp_message_t *message) {
   for (mp_receiver_t **link = &mailbox->receivers; *link != NULL; link = &(*link)->next) {
     mp_receiver_t *receiver = *link;
     if (!mailbox_is_for(message, receiver)) continue;
+    MP_ASSERT(mailbox->num_receivers != 0 && receiver->message == NULL);
     *link = receiver->next;
     mailbox->num_receivers -= 1;
     receiver->message = message;

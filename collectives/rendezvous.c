@@ -4,6 +4,7 @@
 
 #include "collectives/collective_traits.h"
 #include "sim/base/alloc.h"
+#include "sim/base/assert.h"
 #include "sim/base/str.h"
 #include "sim/numeric/dims.h"
 
@@ -26,6 +27,7 @@ void mp_meeting_release(mp_meeting_t *meeting) {  // NULL: nothing
 }
 
 static uint32_t rendezvous_num_members_of(const mp_collective_t *collective, uint32_t group) {
+  MP_ASSERT(group < collective->groups->num_groups);
   return collective->groups->offsets[group + 1] - collective->groups->offsets[group];
 }
 
@@ -67,6 +69,9 @@ static mp_status_t rendezvous_open_meeting(mp_rendezvous_t *table,
 }
 
 static void rendezvous_unlink_meeting(mp_rendezvous_t *table, mp_meeting_t *meeting) {
+  MP_ASSERT(table->num_open != 0 && meeting->bucket < table->num_buckets);
+  MP_ASSERT((meeting->prev != NULL ? meeting->prev->next : table->buckets[meeting->bucket]) ==
+            meeting);
   if (meeting->prev != NULL) {
     meeting->prev->next = meeting->next;
   } else {
@@ -122,6 +127,7 @@ mp_status_t mp_rendezvous_arrive(mp_rendezvous_t *table, mp_arrival_t *arrival,
                                  mp_meeting_t **out_complete) {
   const mp_collective_t *collective = arrival->collective;
   const mp_groups_t *groups = collective->groups;
+  MP_ASSERT(arrival->logical < groups->num_devices && groups->group_of[arrival->logical] >= 0);
   uint32_t group = (uint32_t)groups->group_of[arrival->logical];
   uint32_t position = groups->position[arrival->logical];
   if (table->buckets == NULL) {
@@ -135,6 +141,8 @@ mp_status_t mp_rendezvous_arrive(mp_rendezvous_t *table, mp_arrival_t *arrival,
   } else {
     MP_RETURN_IF_ERROR(rendezvous_check_agreement(table, meeting, arrival));
   }
+  MP_ASSERT(position < meeting->num_members && meeting->members[position] == arrival->logical);
+  MP_ASSERT(meeting->arrivals[position] == NULL && meeting->num_arrived < meeting->num_needed);
   meeting->arrivals[position] = arrival;
   meeting->contributions[position] = arrival->contribution;
   meeting->num_arrived += 1;

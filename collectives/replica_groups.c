@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "collectives/collective.h"
+#include "sim/base/assert.h"
 
 // How ids of one mode become logical device numbers: each row makes `copies` groups, and each id
 // in it `per_id` members.
@@ -94,7 +95,9 @@ mp_status_t mp_groups_create(mp_arena_t *arena, mp_group_mode_t mode, uint32_t n
       uint32_t count =
           replica_groups_append_row(&layout, table + row * columns, columns, copy, members + begin);
       if (count == 0) continue;
+      MP_ASSERT(num_groups < num_devices && begin + count <= num_devices);
       for (uint32_t i = 0; i < count; ++i) {
+        MP_ASSERT(members[begin + i] < num_devices && group_of[members[begin + i]] == -1);
         group_of[members[begin + i]] = (int32_t)num_groups;
         position[members[begin + i]] = i;
       }

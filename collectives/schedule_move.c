@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "collectives/collective_parts.h"
+#include "sim/base/assert.h"
 #include "sim/numeric/dims.h"
 
 static size_t schedule_move_operand_bytes(const mp_collective_operand_t *operand) {
@@ -209,6 +210,7 @@ static size_t schedule_move_all_to_all_slices(const mp_collective_schedule_t *sc
     int64_t size[MP_BOX_MAX_RANK];
     int64_t from[MP_BOX_MAX_RANK] = {0};
     memcpy(size, operand->dims, operand->rank * sizeof(*size));
+    MP_ASSERT(split < operand->rank && size[split] % layout->size == 0);
     size[split] /= layout->size;
     from[split] = size[split] * destination;
     const size_t bytes = (size_t)mp_dims_product(size, 0, operand->rank) * element;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "collectives/collective_parts.h"
+#include "sim/base/assert.h"
 #include "sim/numeric/dims.h"
 
 // Below this one hop, where everybody combines everything, costs less than two (or four).
@@ -144,6 +145,7 @@ static mp_block_t schedule_reduce_block_of(const mp_collective_schedule_t *sched
       block.count = schedule_reduce_column_count(schedule, number, layout->column_of[source]);
       break;
   }
+  MP_ASSERT(block.count >= 0);
   return block;
 }
 
@@ -154,6 +156,7 @@ static size_t schedule_reduce_piece_stride(const mp_block_t *block) {
 // Where operand `number` begins in a payload; for the number of operands: its size.
 static size_t schedule_reduce_block_at(const mp_collective_schedule_t *schedule, stage_t stage,
                                        uint32_t number, uint32_t source, uint32_t destination) {
+  MP_ASSERT(number <= schedule->collective->num_operands);
   size_t at = 0;
   for (uint32_t i = 0; i < number; ++i) {
     const mp_block_t block = schedule_reduce_block_of(schedule, stage, i, source, destination);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "sim/base/alloc.h"
+#include "sim/base/assert.h"
 #include "topology/pod_internal.h"
 
 const char *mp_memory_space_name(mp_memory_space_t space) {
@@ -131,7 +132,9 @@ mp_pod_t *mp_pod_retain(mp_pod_t *pod) {
 
 void mp_pod_release(mp_pod_t *pod) {
   if (pod == NULL) return;
-  if (atomic_fetch_sub_explicit(&pod->references, 1, memory_order_acq_rel) != 1) return;
+  const int before = atomic_fetch_sub_explicit(&pod->references, 1, memory_order_acq_rel);
+  MP_ASSERT(before > 0);
+  if (before != 1) return;
   mp_arena_release(pod->arena);
   mp_free(pod);
 }
@@ -145,10 +148,12 @@ const mp_pod_machine_t *mp_pod_machine(const mp_pod_t *pod) {
 }
 
 const mp_pod_device_t *mp_pod_device(const mp_pod_t *pod, int32_t id) {
+  MP_ASSERT(id >= 0 && id < pod->info.num_devices);
   return &pod->devices[id];
 }
 
 const mp_core_group_t *mp_pod_core_group(const mp_pod_t *pod, int32_t index) {
+  MP_ASSERT(index >= 0 && index < pod->machine.num_core_groups);
   return &pod->groups[index];
 }
 

@@ -4,6 +4,7 @@
 
 #include "collectives/transport/world_internal.h"
 #include "sim/base/alloc.h"
+#include "sim/base/assert.h"
 
 enum {
   MP_TAG_HEADER = 1,
@@ -114,6 +115,7 @@ static void mpi_lose_all(mpi_t *self, const char *error) {
 // ---- Pieces ----
 
 static uint64_t mpi_piece_at(uint64_t next, uint64_t bytes) {
+  MP_ASSERT(next <= bytes);
   uint64_t left = bytes - next;
   return left < MP_PIECE_BYTES ? left : MP_PIECE_BYTES;
 }
@@ -138,6 +140,7 @@ static int mpi_test_piece(mpi_t *self, mpi_pieces_t *pieces, bool *did, mp_mpi_e
 }
 
 static mp_mpi_request_t *mpi_next_request(mpi_pieces_t *pieces) {
+  MP_ASSERT(pieces->count < MP_WINDOW);
   return &pieces->requests[(pieces->first + pieces->count) % MP_WINDOW];
 }
 
@@ -198,6 +201,7 @@ static void mpi_free_out(mpi_out_t *out) {
 
 static mpi_out_t *mpi_take_first_out(mpi_t *self, mpi_peer_t *peer) {
   mpi_out_t *out = peer->first_out;
+  MP_ASSERT(out != NULL && atomic_load(&self->num_pending) != 0);
   peer->first_out = out->next;
   if (peer->first_out == NULL) peer->last_out = NULL;
   atomic_fetch_sub(&self->num_pending, 1);

@@ -3,6 +3,7 @@
 
 #include "collectives/transport/world_internal.h"
 #include "sim/base/alloc.h"
+#include "sim/base/assert.h"
 #include "sim/base/os/process.h"
 
 // ---- Lists ----
@@ -49,6 +50,7 @@ void mp_packet_list_clear(mp_packet_list_t *list) {
 
 static mp_packet_node_t *packet_make_node(mp_world_t *world, uint32_t from,
                                           const mp_envelope_t *envelope) {
+  MP_ASSERT(from < world->size);
   mp_packet_node_t *node = mp_aligned_malloc(_Alignof(mp_packet_node_t), sizeof(*node));
   if (node == NULL) return NULL;
   node->packet = (mp_packet_t){.from = from, .envelope = *envelope};
@@ -72,6 +74,7 @@ mp_packet_t *mp_packet_create(mp_world_t *world, uint32_t from, const mp_envelop
 mp_packet_t *mp_packet_create_inline(mp_world_t *world, uint32_t from,
                                      const mp_envelope_t *envelope, const void *data,
                                      size_t bytes) {
+  MP_ASSERT(bytes <= MP_INLINE_BYTES && (data != NULL || bytes == 0));
   mp_packet_node_t *node = packet_make_node(world, from, envelope);
   if (node == NULL) return NULL;
   if (bytes != 0) {

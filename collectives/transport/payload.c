@@ -2,6 +2,7 @@
 
 #include "collectives/transport/segment.h"
 #include "sim/base/alloc.h"
+#include "sim/base/assert.h"
 #include "sim/base/os/process.h"
 
 void mp_payload_block_init(mp_payload_block_t *block, size_t bytes) {
@@ -21,12 +22,15 @@ mp_payload_block_t *mp_payload_block_create(size_t bytes) {
 }
 
 void mp_payload_block_retain(mp_payload_block_t *block) {
-  atomic_fetch_add_explicit(&block->references, 1, memory_order_relaxed);
+  const uint32_t before = atomic_fetch_add_explicit(&block->references, 1, memory_order_relaxed);
+  MP_ASSERT(before > 0);
 }
 
 void mp_payload_block_release(mp_payload_block_t *block) {
   if (block == NULL) return;
-  if (atomic_fetch_sub_explicit(&block->references, 1, memory_order_acq_rel) != 1) return;
+  const uint32_t before = atomic_fetch_sub_explicit(&block->references, 1, memory_order_acq_rel);
+  MP_ASSERT(before > 0);
+  if (before != 1) return;
   if (block->offset == 0) {
     mp_free(block);
   } else {

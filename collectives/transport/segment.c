@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "sim/base/alloc.h"
+#include "sim/base/assert.h"
 #include "sim/base/os/lock.h"
 #include "sim/base/os/system.h"
 
@@ -232,6 +233,7 @@ uint32_t mp_segment_num_rings(const mp_segment_t *segment) {
 }
 
 mp_ring_t *mp_segment_ring(mp_segment_t *segment, uint32_t index) {
+  MP_ASSERT(index < segment->head->num_rings);
   char *rings = (char *)segment->head + segment_rings_offset();
   return (mp_ring_t *)(void *)(rings + index * sizeof(mp_ring_t));
 }
@@ -270,6 +272,7 @@ void mp_segment_return(mp_payload_block_t *block) {
 }
 
 static void segment_push(uint64_t *stack, mp_payload_block_t *block) {
+  MP_ASSERT(block->offset != 0 && atomic_load(&block->references) == 0);
   block->next = *stack;
   *stack = block->offset;
 }
@@ -277,11 +280,13 @@ static void segment_push(uint64_t *stack, mp_payload_block_t *block) {
 static mp_payload_block_t *segment_pop(mp_segment_t *segment, uint64_t *stack) {
   if (*stack == 0) return NULL;
   mp_payload_block_t *block = segment_block_at(segment, *stack);
+  MP_ASSERT(block->offset == *stack);
   *stack = block->next;
   return block;
 }
 
 static bool segment_is_big(uint32_t size_class) {
+  MP_ASSERT(size_class < MP_NUM_CLASSES);
   return segment_class_bytes(size_class) >= MP_BIG_BYTES;
 }
 
@@ -315,6 +320,7 @@ static mp_payload_block_t *segment_take_warm(mp_segment_t *segment, uint32_t siz
   segment_heap_t *heap = &segment->heap;
   mp_payload_block_t *block = segment_pop(segment, &heap->warm[size_class]);
   if (block == NULL || !segment_is_big(size_class)) return block;
+  MP_ASSERT(heap->idle_bytes >= segment_class_bytes(size_class));
   heap->idle_bytes -= segment_class_bytes(size_class);
   if (heap->idle_bytes < heap->least_idle) heap->least_idle = heap->idle_bytes;
   return block;
@@ -350,6 +356,7 @@ static mp_payload_block_t *segment_take_of_class(mp_segment_t *segment, uint32_t
 }
 
 mp_payload_block_t *mp_segment_take(mp_segment_t *segment, size_t bytes) {
+  MP_ASSERT(segment->fd >= 0);  // ours
   uint64_t total;
   if (__builtin_add_overflow((uint64_t)bytes, sizeof(mp_payload_block_t), &total)) return NULL;
   uint32_t size_class = segment_class_for(total);

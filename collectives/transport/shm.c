@@ -9,6 +9,7 @@
 
 #include "collectives/transport/world_internal.h"
 #include "sim/base/alloc.h"
+#include "sim/base/assert.h"
 #include "sim/base/log.h"
 #include "sim/base/os/clock.h"
 
@@ -62,6 +63,7 @@ static bool shm_await_room(shm_peer_t *peer) {
 static void shm_put(shm_t *self, shm_peer_t *peer, const mp_envelope_t *envelope,
                     mp_payload_block_t *block) {
   mp_lock_assert_held(&self->world->peers[peer->rank].send_lock);
+  MP_ASSERT(shm_has_room(peer));
   mp_ring_slot_t *slot = &peer->out->slots[peer->head % MP_RING_SLOTS];
   slot->envelope = *envelope;
   slot->offset = 0;
@@ -71,6 +73,7 @@ static void shm_put(shm_t *self, shm_peer_t *peer, const mp_envelope_t *envelope
     if (slot->bytes != 0) memcpy(slot->data, mp_payload_block_data(block), slot->bytes);
   } else if (block != NULL) {
     slot->offset = mp_segment_offset_of(self->own, block);
+    MP_ASSERT(slot->offset != 0);
     mp_payload_block_retain(block);
   }
   atomic_store_explicit(&peer->out->head, ++peer->head, memory_order_release);
@@ -96,6 +99,8 @@ static mp_status_t shm_send(mp_transport_t *transport, uint32_t to, const mp_env
                             mp_payload_block_t *block) {
   shm_t *self = (shm_t *)transport;
   shm_peer_t *peer = self->by_rank[to];
+  MP_ASSERT(peer != NULL && peer->rank == to);
+  mp_lock_assert_held(&self->world->peers[to].send_lock);
   if (block != NULL && block->payload.bytes > MP_INLINE_BYTES &&
       mp_segment_offset_of(self->own, block) == 0) {
     return mp_status_make(MP_INTERNAL, "a payload of another world was to be sent");
@@ -117,6 +122,7 @@ static mp_status_t shm_send(mp_transport_t *transport, uint32_t to, const mp_env
 static void shm_drop_first_late(shm_peer_t *peer) {
   shm_late_t *late = peer->first_late;
   peer->first_late = late->next;
+  MP_ASSERT(peer->first_late != NULL || late == peer->last_late);
   if (peer->first_late == NULL) {
     peer->last_late = NULL;
     atomic_store(&peer->has_late, false);

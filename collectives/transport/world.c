@@ -10,6 +10,7 @@
 
 #include "collectives/transport/world_internal.h"
 #include "sim/base/alloc.h"
+#include "sim/base/assert.h"
 #include "sim/base/os/clock.h"
 #include "sim/base/os/process.h"
 #include "sim/base/os/system.h"
@@ -41,6 +42,7 @@ uint32_t mp_world_num_hosts(const mp_world_t *world) {
 }
 
 const mp_peer_t *mp_world_peer(const mp_world_t *world, uint32_t rank) {
+  MP_ASSERT(rank < world->size);
   return &world->peers[rank].peer;
 }
 
@@ -57,6 +59,7 @@ void mp_world_peer_name(const mp_world_t *world, uint32_t rank, char out_text[MP
 // ---- Making ----
 
 mp_status_t mp_world_create(uint32_t rank, uint32_t size, mp_world_t **out_world) {
+  MP_ASSERT(rank < size);
   mp_process_watch_forks();
   mp_world_t *world = mp_aligned_malloc(_Alignof(mp_world_t), sizeof(*world));
   MP_RETURN_IF_NULL(world);
@@ -89,6 +92,7 @@ no_memory:
 
 void mp_world_add_transport(mp_world_t *world, mp_transport_t *transport) {
   unsigned count = atomic_load(&world->num_transports);
+  MP_ASSERT(count < MP_WORLD_MAX_TRANSPORTS);
   world->transports[count] = transport;
   atomic_store(&world->num_transports, count + 1);
   mp_world_ring(world);
@@ -269,6 +273,7 @@ static void world_take_goodbye(mp_world_t *world, uint32_t from) {
 }
 
 void mp_world_arrive(mp_world_t *world, mp_packet_t *packet) {
+  MP_ASSERT(packet->from < world->size);
   uint32_t number = packet->envelope.channel;
   bool is_own = number == MP_WORLD_OWN_CHANNEL;
   if (is_own && packet->envelope.words[0] == MP_WORLD_EXCHANGE) {
@@ -292,6 +297,7 @@ void mp_world_arrive(mp_world_t *world, mp_packet_t *packet) {
 }
 
 void mp_world_lose(mp_world_t *world, uint32_t rank, mp_status_t why) {
+  MP_ASSERT(rank < world->size && why != NULL);
   mp_peer_state_t *peer = &world->peers[rank];
   mp_lock(&world->lock);
   bool is_news = !atomic_load(&peer->is_gone);
@@ -310,6 +316,7 @@ void mp_world_lose(mp_world_t *world, uint32_t rank, mp_status_t why) {
 }
 
 void mp_world_attach(mp_world_t *world, uint32_t number, const mp_handler_t *handler) {
+  MP_ASSERT(number < MP_WORLD_CHANNELS && handler->deliver != NULL);
   if (world->generation != mp_process_generation()) return;
   mp_channel_state_t *channel = &world->channels[number];
   mp_lock(&channel->calls);

@@ -4,6 +4,7 @@
 
 #include "collectives/transport/world_internal.h"
 #include "sim/base/alloc.h"
+#include "sim/base/assert.h"
 #include "sim/base/os/clock.h"
 #include "sim/base/os/process.h"
 #include "sim/base/str.h"

@@ -9,6 +9,7 @@
 #include "collectives/transport/shm.h"
 #include "collectives/transport/world_internal.h"
 #include "sim/base/alloc.h"
+#include "sim/base/assert.h"
 
 // All worlds of one mp_worlds_create_local, for as long as one of them is open.
 typedef struct {
@@ -52,6 +53,7 @@ static mp_status_t world_local_send(mp_transport_t *transport, uint32_t to,
   const mp_world_t *own = self->world;
   mp_status_t status = NULL;
   mp_lock(&self->job->lock);
+  MP_ASSERT(to < self->job->size);
   mp_world_t *other = self->job->worlds[to];
   if (other != NULL) {
     mp_packet_t *packet = world_local_copy_packet(other, own->rank, envelope, block);
