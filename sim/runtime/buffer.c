@@ -134,13 +134,18 @@ mp_status_t mp_buffer_view_external(mp_memory_t *memory, mp_dtype_t dtype, const
 }
 
 mp_buffer_t *mp_buffer_retain(mp_buffer_t *buffer) {
-  if (buffer != NULL) atomic_fetch_add_explicit(&buffer->references, 1, memory_order_relaxed);
+  if (buffer == NULL) return NULL;
+  const int before = atomic_fetch_add_explicit(&buffer->references, 1, memory_order_relaxed);
+  MP_ASSERT(before > 0);
   return buffer;
 }
 
 void mp_buffer_release(mp_buffer_t *buffer) {
   if (buffer == NULL) return;
-  if (atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel) != 1) return;
+  const int before = atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel);
+  MP_ASSERT(before > 0);
+  if (before != 1) return;
+  MP_ASSERT(buffer->externals == 0);  // each has a reference
   if (!buffer->is_deleted) mp_storage_release(buffer->storage);
   mp_event_release(buffer->definition);
   mp_lock_deinit(&buffer->lock);
@@ -176,9 +181,25 @@ static void buffer_unlock(mp_buffer_t *buffer, bool locked) {
   if (locked) mp_unlock(&buffer->lock);
 }
 
+// What the lock promises: the buffer's own hold and those of external references are there.
+static void buffer_assert_holds(const mp_buffer_t *buffer) {
+#ifdef MINIPOD_ASSERTS
+  if (mp_client_is_forked(mp_device_client(buffer->memory->device))) return;
+  mp_lock_assert_held(&buffer->lock);
+  MP_ASSERT(atomic_load(&buffer->references) > 0);
+  const uint32_t holds = (buffer->is_deleted ? 0 : 1) + buffer->externals;
+  if (buffer->storage == NULL || holds == 0) return;  // the storage may be gone
+  MP_ASSERT(atomic_load(&buffer->storage->references) >= (int)holds);
+  MP_ASSERT(buffer->storage->bytes >= buffer->bytes);
+#else
+  (void)buffer;
+#endif
+}
+
 void mp_buffer_delete(mp_buffer_t *buffer) {
   mp_storage_t *storage = NULL;
   bool locked = buffer_lock(buffer);
+  buffer_assert_holds(buffer);
   if (!buffer->is_deleted) {
     buffer->is_deleted = true;
     storage = buffer->storage;
@@ -206,6 +227,7 @@ static mp_status_t buffer_deleted_error(const mp_buffer_t *buffer) {
 mp_status_t mp_buffer_hold_storage(mp_buffer_t *buffer, mp_storage_t **out_storage) {
   mp_status_t status = NULL;
   mp_lock(&buffer->lock);
+  buffer_assert_holds(buffer);
   if (buffer->is_deleted) {
     status = buffer_deleted_error(buffer);
   } else {
@@ -219,6 +241,7 @@ mp_status_t mp_buffer_acquire_external(mp_buffer_t *buffer, void **out_data) {
   static _Alignas(64) unsigned char no_data[64];  // of error buffers
   mp_status_t status = NULL;
   bool locked = buffer_lock(buffer);
+  buffer_assert_holds(buffer);
   if (buffer->is_deleted && buffer->externals == 0) {
     status = buffer_deleted_error(buffer);
   } else {
@@ -233,6 +256,8 @@ mp_status_t mp_buffer_acquire_external(mp_buffer_t *buffer, void **out_data) {
 
 void mp_buffer_release_external(mp_buffer_t *buffer) {
   bool locked = buffer_lock(buffer);
+  buffer_assert_holds(buffer);
+  MP_ASSERT(buffer->externals != 0);
   buffer->externals -= 1;
   mp_storage_t *storage = buffer->storage;
   buffer_unlock(buffer, locked);
@@ -246,6 +271,8 @@ mp_status_t mp_buffer_take(mp_buffer_t *buffer, bool donate, uint64_t claim, mp_
                            mp_storage_t **out_storage) {
   mp_status_t status = NULL;
   mp_lock(&buffer->lock);
+  buffer_assert_holds(buffer);
+  MP_ASSERT(claim != 0);
   if (buffer->is_deleted) {
     if (buffer->claim == claim) {
       status = mp_status_make(MP_INVALID_ARGUMENT,

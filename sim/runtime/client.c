@@ -199,6 +199,7 @@ static void client_destroy(mp_client_t *client) {
     }
     mp_lock_deinit(&device->lock);
   }
+  MP_ASSERT(atomic_load(&client->bytes_in_use) == 0 && atomic_load(&client->jobs.count) == 0);
   while (client->sets != NULL) {
     mp_device_set_t *next = client->sets->next;
     mp_device_set_release(client->sets);
@@ -225,7 +226,9 @@ void mp_client_hold(mp_client_t *client) {
 }
 
 void mp_client_unhold(mp_client_t *client) {
-  if (atomic_fetch_sub_explicit(&client->holds, 1, memory_order_acq_rel) != 1) return;
+  const int before = atomic_fetch_sub_explicit(&client->holds, 1, memory_order_acq_rel);
+  MP_ASSERT(before > 0);
+  if (before != 1) return;
   // A forked child has only a copy: what it would give back is gone with the process anyway.
   if (!mp_client_is_forked(client)) client_destroy(client);
 }
@@ -268,7 +271,9 @@ void mp_client_end(mp_client_t *client) {
 
 void mp_client_release(mp_client_t *client) {
   if (client == NULL) return;
-  if (atomic_fetch_sub_explicit(&client->references, 1, memory_order_acq_rel) != 1) return;
+  const int before = atomic_fetch_sub_explicit(&client->references, 1, memory_order_acq_rel);
+  MP_ASSERT(before > 0);
+  if (before != 1) return;
   if (mp_client_is_forked(client)) {
     mp_client_unhold(client);
   } else if (client->endpoint == NULL || !mp_endpoint_linger(client->endpoint)) {
@@ -313,6 +318,7 @@ uint32_t mp_client_num_devices(const mp_client_t *client) {
 }
 
 mp_device_t *mp_client_device(const mp_client_t *client, uint32_t index) {
+  MP_ASSERT(index < client->num_devices);
   return &client->devices[index];
 }
 
@@ -340,6 +346,7 @@ mp_status_t mp_device_check_local(const mp_device_t *device, const char *what) {
 }
 
 mp_memory_t *mp_device_memory(const mp_device_t *device, mp_memory_space_t space) {
+  MP_ASSERT((unsigned)space < MP_MEMORY_SPACE_COUNT);
   return device->memories == NULL ? NULL : &device->memories[space];
 }
 

@@ -31,6 +31,8 @@ static void *commands_address(const mp_run_t *run, const mp_slot_t *slot) {
 }
 
 static void commands_resolve(mp_run_t *run, const mp_cmd_t *cmd) {
+  MP_ASSERT(cmd->num_operands <= run->executable->max_operands);
+  MP_ASSERT(cmd->num_results <= run->executable->max_results);
   for (uint32_t i = 0; i < cmd->num_operands; ++i) {
     run->inputs[i] = commands_address(run, &cmd->operands[i]);
   }
@@ -49,6 +51,7 @@ typedef struct {
 
 static mp_status_t commands_run_kernel_part(mp_job_t *job, uint32_t part, void *scratch) {
   const kernel_job_t *k = (kernel_job_t *)job;
+  MP_ASSERT(part < k->kernel->num_parts);
   mp_kernel_call_t call = {
       .operands = k->run->inputs, .results = k->run->outputs, .scratch = scratch, .part = part};
   return k->kernel->run(k->kernel, &call);
@@ -81,6 +84,8 @@ static mp_status_t commands_do_copy(exec_t *exec) {
 static mp_status_t commands_do_collective(exec_t *exec) {
   mp_run_t *run = exec->run;
   mp_arrival_t *arrival = &run->arrival;
+  MP_ASSERT(run->session != NULL);
+  MP_ASSERT(arrival->collective == NULL || arrival->collective == exec->cmd->collective);
   if (arrival->collective == NULL) {
     commands_resolve(run, exec->cmd);
     *arrival = (mp_arrival_t){
@@ -205,7 +210,9 @@ mp_status_t mp_run_commands(mp_worker_t *self, mp_run_t *run, mp_step_t *out_ste
   exec_t exec = {.self = self, .run = run, .step = MP_STEP_GO_ON};
   uint32_t pc = run->pc, back_edges = 0;
   while (exec.step == MP_STEP_GO_ON) {
+    MP_ASSERT(pc < program->num_commands);
     exec.cmd = &program->commands[pc];
+    MP_ASSERT((size_t)exec.cmd->kind < sizeof(k_commands) / sizeof(k_commands[0]));
     exec.next = pc + 1;
     MP_RETURN_IF_ERROR(k_commands[exec.cmd->kind](&exec));
     if (exec.next <= pc && exec.step == MP_STEP_GO_ON) {

@@ -79,6 +79,7 @@ static mp_status_t device_set_make_session(const mp_device_set_t *set, uint64_t 
 
 mp_status_t mp_device_set_session(mp_device_set_t *set, uint32_t logical,
                                   mp_session_t **out_session) {
+  MP_ASSERT(logical < set->num_devices);
   uint64_t number = set->num_launches[logical];
   mp_session_t *session = set->waiting;
   while (session != NULL && session->number != number) session = session->next;
@@ -94,7 +95,10 @@ mp_status_t mp_device_set_session(mp_device_set_t *set, uint32_t logical,
 // All participants of this process were launched.
 static void device_set_forget(mp_device_set_t *set, mp_session_t *session) {
   mp_session_t **link = &set->waiting;
-  while (*link != session) link = &(*link)->next;
+  while (*link != session) {
+    MP_ASSERT(*link != NULL);  // it is in the list
+    link = &(*link)->next;
+  }
   *link = session->next;
   mp_session_release(session);
 }

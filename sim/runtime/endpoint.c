@@ -52,7 +52,10 @@ void mp_endpoint_close(mp_endpoint_t *endpoint) {
   mp_session_t *forgotten = NULL;
   mp_lock(&router->lock);
   mp_endpoint_t **link = &router->endpoints;
-  while (*link != endpoint) link = &(*link)->next;
+  while (*link != endpoint) {
+    MP_ASSERT(*link != NULL);  // an open endpoint is in its router's list
+    link = &(*link)->next;
+  }
   *link = endpoint->next;
   endpoint->is_open = false;
   for (mp_launch_queue_t *queue; (queue = endpoint->queues) != NULL;) {
@@ -88,6 +91,7 @@ mp_client_t *mp_endpoint_client(const mp_endpoint_t *endpoint) {
 }
 
 uint64_t mp_endpoint_launch_key(const mp_endpoint_t *endpoint, uint64_t number) {
+  MP_ASSERT(number >> MP_EPOCH_SHIFT == 0);
   return endpoint->epoch << MP_EPOCH_SHIFT | number;
 }
 

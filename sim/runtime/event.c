@@ -44,7 +44,9 @@ mp_status_t mp_event_create(mp_event_t **out_event) {
 }
 
 mp_event_t *mp_event_retain(mp_event_t *event) {
-  if (event != NULL) atomic_fetch_add_explicit(&event->references, 1, memory_order_relaxed);
+  if (event == NULL) return NULL;
+  const int before = atomic_fetch_add_explicit(&event->references, 1, memory_order_relaxed);
+  MP_ASSERT(before > 0);
   return event;
 }
 
@@ -68,7 +70,10 @@ static void event_run_waiters(event_waiter_t *newest, mp_status_t status) {
 
 void mp_event_release(mp_event_t *event) {
   if (event == NULL) return;
-  if (atomic_fetch_sub_explicit(&event->references, 1, memory_order_acq_rel) != 1) return;
+  const int before = atomic_fetch_sub_explicit(&event->references, 1, memory_order_acq_rel);
+  MP_ASSERT(before > 0);
+  if (before != 1) return;
+  MP_ASSERT(atomic_load(&event->state) != MP_EVENT_SETTING && atomic_load(&event->sleepers) == 0);
   event_waiter_t *waiters = atomic_load(&event->waiters);
   if (waiters != NULL && waiters != &g_closed) {
     // Whoever owed the event dropped it: nobody can set it any more, but callbacks must run.
@@ -87,10 +92,13 @@ void mp_event_set(mp_event_t *event, mp_status_t status) {
     return;
   }
   mp_event_retain(event);  // a callback, or a woken thread, may drop the caller's reference
+  MP_ASSERT(event->status == NULL);
   event->status = status;
   atomic_store(&event->state, MP_EVENT_SET);
   if (atomic_load(&event->sleepers) != 0) mp_futex_wake_all(&event->state);
-  event_run_waiters(atomic_exchange(&event->waiters, &g_closed), status);
+  event_waiter_t *waiters = atomic_exchange(&event->waiters, &g_closed);
+  MP_ASSERT(waiters != &g_closed);  // closed once, by who has set it
+  event_run_waiters(waiters, status);
   mp_event_release(event);
 }
 

@@ -138,7 +138,9 @@ mp_executable_t *mp_executable_retain(mp_executable_t *executable) {
 
 void mp_executable_release(mp_executable_t *executable) {
   if (executable == NULL) return;
-  if (atomic_fetch_sub_explicit(&executable->references, 1, memory_order_acq_rel) != 1) return;
+  const int before = atomic_fetch_sub_explicit(&executable->references, 1, memory_order_acq_rel);
+  MP_ASSERT(before > 0);
+  if (before != 1) return;
   mp_client_t *client = executable->client;
   mp_program_release(executable->program);
   mp_name_release(executable->name);
@@ -160,6 +162,7 @@ uint32_t mp_executable_num_devices(const mp_executable_t *executable) {
 }
 
 mp_device_t *mp_executable_device(const mp_executable_t *executable, uint32_t logical) {
+  MP_ASSERT(logical < executable->num_devices);
   return mp_client_device(executable->client, executable->ids[logical]);
 }
 

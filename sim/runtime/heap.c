@@ -104,6 +104,7 @@ static pool_kind_t heap_pool_of(uint64_t bytes) {
 
 // Bin b holds sizes from (4 + b % 4) * 2^(b / 4) / 4 units of 64 bytes up to those of bin b + 1.
 static int heap_bin_of(uint64_t bytes) {
+  MP_ASSERT(bytes >= MP_BLOCK_ALIGN);
   uint64_t units = bytes / MP_BLOCK_ALIGN;
   int doubling = 63 - __builtin_clzll(units);
   int quarter =
@@ -112,6 +113,7 @@ static int heap_bin_of(uint64_t bytes) {
 }
 
 static void heap_bin_insert(mp_heap_t *heap, mp_span_t *block) {
+  MP_ASSERT(block->pool < MP_NUM_POOLS && !block->is_free && block->touched <= block->bytes);
   pool_t *pool = &heap->pools[block->pool];
   int bin = heap_bin_of(block->bytes);
   block->is_free = true;
@@ -126,6 +128,8 @@ static void heap_bin_insert(mp_heap_t *heap, mp_span_t *block) {
 static void heap_bin_remove(mp_heap_t *heap, mp_span_t *block) {
   pool_t *pool = &heap->pools[block->pool];
   int bin = heap_bin_of(block->bytes);
+  MP_ASSERT(block->is_free && heap->idle >= block->touched);
+  MP_ASSERT((block->list_prev != NULL ? block->list_prev->list_next : pool->bins[bin]) == block);
   if (block->list_prev != NULL) {
     block->list_prev->list_next = block->list_next;
   } else {
@@ -216,6 +220,7 @@ static mp_span_t *heap_add_chunk(mp_heap_t *heap, uint64_t bytes, pool_kind_t ki
 // Cuts `block` (in no bin) to `bytes`; the rest becomes a free block. Without memory for the rest's
 // books the block stays whole.
 static void heap_split(mp_heap_t *heap, mp_span_t *block, uint64_t bytes) {
+  MP_ASSERT(!block->is_free && block->bytes >= bytes && bytes % MP_BLOCK_ALIGN == 0);
   if (block->bytes == bytes) return;
   mp_span_t *rest = mp_calloc(1, sizeof(*rest));
   if (rest == NULL) return;
@@ -233,6 +238,7 @@ static void heap_split(mp_heap_t *heap, mp_span_t *block, uint64_t bytes) {
 }
 
 mp_span_t *mp_heap_take(mp_heap_t *heap, uint64_t bytes, uint64_t after) {
+  MP_ASSERT(bytes != 0 && bytes % MP_BLOCK_ALIGN == 0);
   pool_kind_t kind = heap_pool_of(bytes);
   mp_span_t *block = heap_find_fit(&heap->pools[kind], bytes, after);
   if (block == NULL) block = heap_add_chunk(heap, bytes, kind);
@@ -244,6 +250,8 @@ mp_span_t *mp_heap_take(mp_heap_t *heap, uint64_t bytes, uint64_t after) {
 
 // Joins the free block `right` into the block left of it; both are in no bin.
 static mp_span_t *heap_join(mp_span_t *left, mp_span_t *right) {
+  MP_ASSERT(left->next == right && left->data + left->bytes == right->data);
+  MP_ASSERT(left->pool == right->pool && !left->is_free && !right->is_free);
   left->bytes += right->bytes;
   left->touched += right->touched;
   if (right->free_after > left->free_after) left->free_after = right->free_after;
@@ -254,6 +262,7 @@ static mp_span_t *heap_join(mp_span_t *left, mp_span_t *right) {
 }
 
 void mp_heap_give(mp_heap_t *heap, mp_span_t *block, uint64_t free_after) {
+  MP_ASSERT(!block->is_free);
   block->label = NULL;
   block->free_after = free_after;
   block->touched = block->bytes;

@@ -35,6 +35,7 @@ void mp_inline_put(mp_worker_t *inline_worker) {
 void mp_inline_launch(mp_worker_t *inline_worker, mp_executable_t *executable,
                       mp_device_list_t *devices) {
   mp_client_t *client = executable->client;
+  MP_ASSERT(inline_worker->own.first == NULL);
   inline_worker->own = *devices;
   double begin = mp_clock_seconds();
   atomic_fetch_add(&client->num_inline_runs, 1);

@@ -13,6 +13,7 @@ static void job_link(mp_client_t *client, mp_job_t *job) {
   mp_core_queue_t *queue = job->queue;
   uint32_t num_parts = job->num_parts;
   mp_lock(&jobs->lock);
+  MP_ASSERT(!job->is_linked);
   job->is_linked = true;
   job->next = NULL;
   job->prev = jobs->last;
@@ -38,6 +39,7 @@ static void job_drop(mp_job_t *job) {
   bool is_attended =
       job->done == NULL;  // read before: an attended job dies with its last reference
   unsigned left = atomic_fetch_sub(&job->references, 1) - 1;
+  MP_ASSERT((left | MP_JOB_OWNER_SLEEPS) != UINT32_MAX);  // there was one to drop
   if (is_attended) {
     if (left == (MP_JOB_OWNER_SLEEPS | 1)) mp_futex_wake_all(&job->references);
   } else if (left == 0) {
@@ -53,6 +55,9 @@ static void job_unlink(mp_client_t *client, mp_job_t *job) {
   mp_lock(&jobs->lock);
   bool was_linked = job->is_linked;
   if (was_linked) {
+    MP_ASSERT((job->prev != NULL ? job->prev->next : jobs->first) == job);
+    MP_ASSERT((job->next != NULL ? job->next->prev : jobs->last) == job);
+    MP_ASSERT(atomic_load(&jobs->count) != 0);
     *(job->prev != NULL ? &job->prev->next : &jobs->first) = job->next;
     *(job->next != NULL ? &job->next->prev : &jobs->last) = job->prev;
     job->is_linked = false;
@@ -84,6 +89,7 @@ static void job_do_parts(mp_worker_t *self, mp_job_t *job) {
 }
 
 mp_status_t mp_job_attend(mp_client_t *client, mp_worker_t *self, mp_job_t *job) {
+  MP_ASSERT(job->done == NULL && job->run != NULL);
   atomic_init(&job->next_part, 0);
   atomic_init(&job->error, NULL);
   bool is_alone = job->num_parts <= 1 || (self != NULL && self->is_inline) ||
@@ -108,6 +114,7 @@ mp_status_t mp_job_attend(mp_client_t *client, mp_worker_t *self, mp_job_t *job)
 }
 
 void mp_job_submit(mp_client_t *client, mp_job_t *job) {
+  MP_ASSERT(job->done != NULL && job->scratch_bytes == 0);
   atomic_init(&job->next_part, 0);
   atomic_init(&job->error, NULL);
   atomic_init(&job->references, 1);  // the list's

@@ -246,6 +246,7 @@ static void launch_relabel_result(const launching_t *l, const mp_program_io_t *i
 static void launch_commit(launching_t *l, share_t *share) {
   const mp_program_t *program = l->executable->program;
   mp_run_t *run = share->run;
+  MP_ASSERT(share->num_taken == program->num_params && share->num_results == program->num_results);
   run->number = ++share->device->enqueued;
   for (uint32_t p = 0; p < program->num_params; ++p) {
     mp_storage_t *storage = share->arguments[p].storage;

@@ -1,4 +1,5 @@
 // Meetings and messages: how participants of a session come together.
+#include "sim/base/assert.h"
 #include "sim/runtime/job.h"
 #include "sim/runtime/run.h"
 #include "sim/runtime/session_impl.h"
@@ -143,6 +144,7 @@ static mp_status_t meet_go_on(mp_session_t *session, mp_worker_t *self,
 mp_status_t mp_session_meet(mp_session_t *session, mp_worker_t *self, mp_arrival_t *arrival,
                             mp_arrived_t *out_arrived) {
   uint32_t logical = arrival->logical;
+  MP_ASSERT(logical < session->num_participants && arrival->collective != NULL);
   if (arrival->work != NULL) return meet_go_on(session, self, arrival->work, out_arrived);
   if (arrival->collective->groups->group_of[logical] < 0) {
     mp_collective_zero_outputs(arrival->collective, arrival);
@@ -201,6 +203,7 @@ static mp_status_t meet_send_far(mp_session_t *session, const mp_collective_t *c
 
 mp_status_t mp_session_send(mp_session_t *session, const mp_collective_t *collective,
                             uint32_t source, uint32_t target, const void *const *inputs) {
+  MP_ASSERT(source < session->num_participants && target < session->num_participants);
   if (session->peers != NULL && session->peers->ranks_of[target] != session->peers->self) {
     return meet_send_far(session, collective, source, target, inputs);
   }

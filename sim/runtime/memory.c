@@ -101,6 +101,7 @@ static void memory_add_live(mp_memory_t *memory, mp_span_t *block, const mp_labe
 
 static void memory_remove_live(mp_memory_t *memory, mp_span_t *block) {
   mp_lock_assert_held(&memory->lock);
+  MP_ASSERT((block->list_prev != NULL ? block->list_prev->list_next : memory->live) == block);
   if (block->list_prev != NULL) {
     block->list_prev->list_next = block->list_next;
   } else {
@@ -188,6 +189,7 @@ static void memory_make_room(mp_client_t *client) {
 
 mp_status_t mp_memory_alloc(mp_memory_t *memory, uint64_t bytes, uint64_t after,
                             const mp_label_t *label, mp_span_t **out_block) {
+  MP_ASSERT(bytes != 0 && label != NULL);
   uint64_t rounded = mp_heap_round(bytes, memory->space == MP_MEMORY_PINNED_HOST);
   mp_lock(&memory->lock);
   mp_status_t status = rounded == 0 ? memory_exhausted(memory, bytes, label, NULL)
@@ -210,6 +212,7 @@ static bool memory_keeps_too_much(mp_client_t *client) {
 void mp_memory_free(mp_memory_t *memory, mp_span_t *block, uint64_t free_after) {
   mp_client_t *client = mp_device_client(memory->device);
   mp_lock(&memory->lock);
+  MP_ASSERT(!block->is_free && block->label != NULL);
   uint64_t bytes = block->bytes;
   memory_remove_live(memory, block);
   memory_discharge(memory, bytes);

@@ -177,6 +177,7 @@ static mp_status_t remote_collective_place(mp_peers_t *peers, mp_remote_collecti
     return NULL;
   }
   remote->packets[at] = packet;
+  MP_ASSERT(!remote->is_waiting || phase != remote->phase || remote->num_missing != 0);
   if (remote->is_waiting && phase == remote->phase && --remote->num_missing == 0) {
     *out_ready = remote;
   }
@@ -265,6 +266,7 @@ mp_status_t mp_remote_collective_begin(mp_peers_t *peers, mp_meeting_t *meeting,
     return status;
   }
   mp_group_sequence_t *sequence = remote->sequence;
+  MP_ASSERT(sequence->remote == NULL);  // one at a time
   remote->number = sequence->num_begun++;
   sequence->remote = remote;
   remote->next = peers->remotes;
@@ -276,7 +278,11 @@ mp_status_t mp_remote_collective_begin(mp_peers_t *peers, mp_meeting_t *meeting,
 
 void mp_remote_collective_end(mp_peers_t *peers, mp_remote_collective_t *remote) {
   mp_remote_collective_t **link = &peers->remotes;
-  while (*link != remote) link = &(*link)->next;
+  while (*link != remote) {
+    MP_ASSERT(*link != NULL);  // it is in progress
+    link = &(*link)->next;
+  }
+  MP_ASSERT(remote->sequence->remote == remote);
   *link = remote->next;
   remote->sequence->remote = NULL;
   remote_collective_destroy(remote);
@@ -390,9 +396,11 @@ mp_status_t mp_remote_collective_advance(mp_remote_collective_t *remote, bool *o
     if (!mp_collective_schedule_awaits(schedule, remote->phase, p)) continue;
     const mp_packet_t *packet =
         remote->packets[mp_collective_schedule_at(schedule, remote->phase, p)];
+    MP_ASSERT(packet != NULL);  // the phase is complete
     MP_RETURN_IF_ERROR(
         mp_collective_schedule_receive(schedule, remote->phase, p, packet->data, packet->bytes));
   }
+  MP_ASSERT(remote->phase < schedule->num_phases);
   remote->phase += 1;
   *out_is_last = remote->phase == schedule->num_phases;
   return NULL;

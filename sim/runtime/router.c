@@ -118,6 +118,7 @@ static void router_deliver(void *context, mp_packet_t *packet) {
 static void router_on_lost(void *context, uint32_t rank, mp_status_t why) {
   mp_router_t *router = context;
   mp_lock(&router->lock);
+  MP_ASSERT(rank < mp_world_size(router->world));
   if (router->losses[rank] == NULL) router->losses[rank] = mp_status_retain(why);
   for (mp_endpoint_t *endpoint = router->endpoints; endpoint != NULL; endpoint = endpoint->next) {
     for (mp_launch_queue_t *queue = endpoint->queues; queue != NULL; queue = queue->next) {

@@ -44,13 +44,16 @@ mp_status_t mp_run_create(mp_executable_t *executable, uint32_t logical, mp_run_
 }
 
 mp_run_t *mp_run_retain(mp_run_t *run) {
-  atomic_fetch_add_explicit(&run->references, 1, memory_order_relaxed);
+  const int before = atomic_fetch_add_explicit(&run->references, 1, memory_order_relaxed);
+  MP_ASSERT(before > 0);
   return run;
 }
 
 void mp_run_release(mp_run_t *run) {
   if (run == NULL) return;
-  if (atomic_fetch_sub_explicit(&run->references, 1, memory_order_acq_rel) != 1) return;
+  const int before = atomic_fetch_sub_explicit(&run->references, 1, memory_order_acq_rel);
+  MP_ASSERT(before > 0);
+  if (before != 1) return;
   for (uint32_t i = 0; i < run->num_holds; ++i) mp_storage_release(run->holds[i]);
   mp_status_release(atomic_load(&run->error));
   mp_message_release(run->receiver.message);  // one that came when the run was ended
@@ -75,6 +78,8 @@ void mp_run_enqueue(mp_run_t *run) {
   mp_lock_assert_held(&run->device->client->launch_lock);
   mp_device_t *device = run->device;
   mp_lock(&device->lock);
+  MP_ASSERT(run->next == NULL && run->number == device->enqueued);
+  MP_ASSERT(atomic_load(&run->blockers) == 1);  // the launch itself
   if (device->last != NULL) {
     atomic_fetch_add(&run->blockers, 1);  // the runs before it
     device->last->next = run;
@@ -157,6 +162,7 @@ static mp_status_t run_why_not_go_on(mp_run_t *run) {
 }
 
 static void run_start(mp_run_t *run) {
+  MP_ASSERT(!run->is_started && run->pc == 0);
   for (uint32_t i = 0; i < run->num_copies; ++i) {
     memcpy(run->copies[i].to, run->copies[i].from, run->copies[i].bytes);
   }
@@ -166,6 +172,7 @@ static void run_start(mp_run_t *run) {
 void mp_run_continue(mp_worker_t *self, mp_device_t *device) {
   mp_lock_assert_none_held();
   mp_run_t *run = device->first;
+  MP_ASSERT(run != NULL && atomic_load(&run->blockers) == 0);
   mp_step_t step = MP_STEP_OVER;
   mp_status_t status = run_why_not_go_on(run);
   if (status == NULL) {

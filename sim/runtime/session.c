@@ -48,7 +48,10 @@ mp_session_t *mp_session_retain(mp_session_t *session) {
 
 void mp_session_release(mp_session_t *session) {
   if (session == NULL) return;
-  if (atomic_fetch_sub_explicit(&session->references, 1, memory_order_acq_rel) != 1) return;
+  const int before = atomic_fetch_sub_explicit(&session->references, 1, memory_order_acq_rel);
+  MP_ASSERT(before > 0);
+  if (before != 1) return;
+  MP_ASSERT(session->num_active == 0 && session->num_parked == 0);  // runs hold it
   mp_peers_release(session->peers);
   mp_rendezvous_deinit(&session->rendezvous);
   mp_mailbox_deinit(&session->mailbox);
@@ -148,6 +151,7 @@ void mp_session_poison_quietly(mp_session_t *session, mp_status_t error,
     mp_status_release(error);
     return;
   }
+  MP_ASSERT(error != NULL);
   session->error = error;
   atomic_store_explicit(&session->is_poisoned, true, memory_order_release);
   session_resume_all(session, resumed);
@@ -203,7 +207,9 @@ void mp_session_poison_if_stuck(mp_session_t *session, mp_device_list_t *resumed
 // ---- Coming and going ----
 
 bool mp_session_join(mp_session_t *session, uint32_t logical, mp_run_t *run) {
+  MP_ASSERT(logical < session->num_participants);
   mp_lock(&session->lock);
+  MP_ASSERT(session->states[logical] == MP_PARTICIPANT_ABSENT && session->runs[logical] == NULL);
   session->runs[logical] = run;
   session->states[logical] = MP_PARTICIPANT_ACTIVE;
   session->num_joined += 1;
@@ -232,6 +238,7 @@ static void session_say_goodbye(mp_session_t *session) {
 
 bool mp_session_skip(mp_session_t *session, uint32_t logical) {
   mp_lock(&session->lock);
+  MP_ASSERT(session->states[logical] == MP_PARTICIPANT_ABSENT);
   session->states[logical] = MP_PARTICIPANT_DONE;
   session->num_joined += 1;
   bool is_complete = session->num_joined == session->num_local;
@@ -244,9 +251,11 @@ bool mp_session_skip(mp_session_t *session, uint32_t logical) {
 void mp_session_leave(mp_session_t *session, uint32_t logical) {
   mp_device_list_t resumed = {0};
   mp_lock(&session->lock);
+  MP_ASSERT(session->runs[logical] != NULL);
   if (session->states[logical] == MP_PARTICIPANT_PARKED) {
     session->num_parked -= 1;  // shutting down
   } else {
+    MP_ASSERT(session->states[logical] == MP_PARTICIPANT_ACTIVE && session->num_active != 0);
     session->num_active -= 1;
   }
   session->states[logical] = MP_PARTICIPANT_DONE;

@@ -60,13 +60,19 @@ mp_status_t mp_storage_adopt(mp_memory_t *memory, uint64_t bytes, void *data,
 }
 
 mp_storage_t *mp_storage_retain(mp_storage_t *storage) {
-  if (storage != NULL) atomic_fetch_add_explicit(&storage->references, 1, memory_order_relaxed);
+  if (storage == NULL) return NULL;
+  const int before = atomic_fetch_add_explicit(&storage->references, 1, memory_order_relaxed);
+  MP_ASSERT(before > 0);
   return storage;
 }
 
 void mp_storage_release(mp_storage_t *storage) {
   if (storage == NULL) return;
-  if (atomic_fetch_sub_explicit(&storage->references, 1, memory_order_acq_rel) != 1) return;
+  const int before = atomic_fetch_sub_explicit(&storage->references, 1, memory_order_acq_rel);
+  MP_ASSERT(before > 0);
+  if (before != 1) return;
+  MP_ASSERT(storage->block == NULL || storage->block->bytes >= storage->bytes);
+  MP_ASSERT(storage->block == NULL || !storage->is_adopted);
   mp_client_t *client = mp_device_client(storage->memory->device);
   if (!mp_client_is_forked(client)) {
     if (storage->block != NULL) {
@@ -83,6 +89,7 @@ void mp_storage_release(mp_storage_t *storage) {
 }
 
 bool mp_storage_is_sole(const mp_storage_t *storage) {
+  MP_ASSERT(atomic_load(&storage->references) > 0);
   return atomic_load_explicit(&storage->references, memory_order_acquire) == 1;
 }
 
@@ -93,6 +100,8 @@ bool mp_storage_is_adopted(const mp_storage_t *storage) {
 void mp_storage_used_by_run(mp_storage_t *storage, uint64_t number) {
   mp_lock_assert_held(&mp_device_client(storage->memory->device)->launch_lock);
   // Numbers only grow under the launch lock.
+  MP_ASSERT(number >= atomic_load(&storage->last_use));
+  MP_ASSERT(number <= storage->memory->device->enqueued);
   atomic_store(&storage->last_use, number);
 }
 

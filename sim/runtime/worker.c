@@ -23,6 +23,7 @@ mp_worker_t *mp_worker_current(void) {
 }
 
 void *mp_worker_scratch(mp_worker_t *self, size_t bytes) {
+  MP_ASSERT(self == t_worker);  // it is the thread's own
   if (bytes > self->scratch_bytes || self->scratch == NULL) {
     size_t size = (bytes + 63) & ~(size_t)63;
     if (size < bytes) return NULL;
@@ -39,6 +40,10 @@ void *mp_worker_scratch(mp_worker_t *self, size_t bytes) {
 // ---- Lists and queues ----
 
 void mp_device_list_push(mp_device_list_t *list, mp_device_t *device) {
+  MP_ASSERT((list->first == NULL) == (list->length == 0));
+  // While the client stops, what is still in a queue is ended all the same.
+  MP_ASSERT(device->next_runnable == NULL || mp_client_is_stopping(device->client));
+  MP_ASSERT(list->last != device);
   device->next_runnable = NULL;
   if (list->last != NULL) {
     list->last->next_runnable = device;
@@ -51,6 +56,7 @@ void mp_device_list_push(mp_device_list_t *list, mp_device_t *device) {
 
 mp_device_t *mp_device_list_pop(mp_device_list_t *list) {
   mp_device_t *device = list->first;
+  MP_ASSERT((device == NULL) == (list->length == 0));
   if (device == NULL) return NULL;
   list->first = device->next_runnable;
   if (list->first == NULL) list->last = NULL;
@@ -72,6 +78,7 @@ void mp_core_queue_wake(mp_core_queue_t *queue, uint32_t count) {
 // look there.
 static void worker_enqueue(mp_core_queue_t *queue, mp_device_list_t *devices, bool looks) {
   uint32_t count = devices->length;
+  MP_ASSERT(count != 0);
   mp_lock(&queue->lock);
 #ifdef MINIPOD_ASSERTS
   for (mp_device_t *device = devices->first; device != NULL; device = device->next_runnable) {
@@ -259,6 +266,7 @@ void mp_workers_stop(mp_client_t *client) {
 
 void mp_inline_run(mp_worker_t *inline_worker) {
   mp_worker_t *outer = t_worker;
+  MP_ASSERT(inline_worker->is_inline && outer == NULL);
   t_worker = inline_worker;
   // A callback may let the client go, which ends all runs that are left.
   while (!mp_client_is_stopping(inline_worker->client)) {
