@@ -28,7 +28,11 @@ struct PJRT_AsyncHostToDeviceTransferManager {
 };
 
 static void pjrt_async_transfer_slot_release(slot_t *slot) {
-  if (slot == NULL || atomic_fetch_sub(&slot->references, 1) != 1) return;
+  if (slot == NULL) return;
+  const int before = atomic_fetch_sub(&slot->references, 1);
+  MP_ASSERT(before > 0);
+  if (before != 1) return;
+  MP_ASSERT(slot->pending == 0);  // a transfer has a reference
   mp_event_release(slot->definition);
   mp_buffer_release(slot->buffer);
   mp_status_release(slot->error);
@@ -64,7 +68,9 @@ static void pjrt_async_transfer_slot_settle(slot_t *slot) {
   bool is_complete = slot->is_last_started && slot->pending == 0 && !slot->is_settled;
   if (is_complete) slot->is_settled = true;
   mp_unlock(&slot->mutex);
-  if (is_complete) mp_event_set(slot->definition, mp_status_retain(slot->error));
+  if (!is_complete) return;
+  MP_ASSERT(!mp_event_is_ready(slot->definition));  // it is set here and nowhere else
+  mp_event_set(slot->definition, mp_status_retain(slot->error));
 }
 
 // Ends the slot's filling with an error; transfers in flight end first.
@@ -83,6 +89,7 @@ static void pjrt_async_transfer_slot_fail(slot_t *slot, mp_status_t error) {
 static void pjrt_async_transfer_done(mp_status_t status, void *context) {
   slot_t *slot = context;
   mp_lock(&slot->mutex);
+  MP_ASSERT(slot->pending > 0);
   --slot->pending;
   if (slot->error == NULL) slot->error = mp_status_retain(status);
   mp_unlock(&slot->mutex);

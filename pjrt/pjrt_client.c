@@ -24,8 +24,10 @@ PJRT_Client *mp_pjrt_client_retain(PJRT_Client *client) {
 }
 
 void mp_pjrt_client_release(PJRT_Client *client) {
-  if (client != NULL && atomic_fetch_sub(&client->references, 1) == 1)
-    pjrt_client_free_client(client);
+  if (client == NULL) return;
+  const int before = atomic_fetch_sub(&client->references, 1);
+  MP_ASSERT(before > 0);
+  if (before == 1) pjrt_client_free_client(client);
 }
 
 static mp_status_t pjrt_client_describe_memory(PJRT_Client *client, PJRT_Device *device,

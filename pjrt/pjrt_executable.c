@@ -16,7 +16,10 @@ PJRT_Executable *mp_pjrt_executable_retain(PJRT_Executable *executable) {
 }
 
 void mp_pjrt_executable_release(PJRT_Executable *executable) {
-  if (executable == NULL || atomic_fetch_sub(&executable->references, 1) != 1) return;
+  if (executable == NULL) return;
+  const int before = atomic_fetch_sub(&executable->references, 1);
+  MP_ASSERT(before > 0);
+  if (before != 1) return;
   mp_free((char *)atomic_load(&executable->printed));
   mp_program_release(executable->owned_program);
   mp_executable_release(executable->executable);

@@ -20,6 +20,7 @@
 #include "pjrt/c_api/c_api.h"
 #include "pjrt/c_api/c_api_ext.h"
 #include "sim/base/arena.h"
+#include "sim/base/assert.h"
 #include "sim/base/options.h"
 #include "sim/base/status.h"
 #include "sim/ir/type.h"
@@ -166,7 +167,9 @@ PJRT_Client *mp_pjrt_client_retain(PJRT_Client *client);
 void mp_pjrt_client_release(PJRT_Client *client);
 
 static inline PJRT_Memory *mp_pjrt_memory_of(const PJRT_Client *client, const mp_memory_t *memory) {
-  return &client->memories[mp_memory_id(memory) - (uint32_t)client->memories[0].id].base;
+  const uint32_t index = mp_memory_id(memory) - (uint32_t)client->memories[0].id;
+  MP_ASSERT(index < client->num_addressable_memories);
+  return &client->memories[index].base;
 }
 
 // ---- executables (executable.c, loaded_executable.c) ----

@@ -2,6 +2,7 @@
 // compile. NONE marks what is no kernel: all roles of the op list but KERNEL.
 #include <stddef.h>
 
+#include "sim/base/assert.h"
 #include "sim/kernels/kernel_makers.h"
 
 #define NONE        NULL
@@ -156,5 +157,9 @@ static const mp_kernel_maker_t g_makers[MP_OP_COUNT] = {
 mp_status_t mp_kernel_create(mp_arena_t *arena, const mp_op_t *op, const mp_kernel_t **out_kernel) {
   mp_kernel_maker_t make = g_makers[op->code];
   if (make == NULL) return mp_op_error(op, MP_UNIMPLEMENTED, "this operation has no kernel");
-  return make(arena, op, out_kernel);
+  MP_RETURN_IF_ERROR(make(arena, op, out_kernel));
+  MP_ASSERT((*out_kernel)->run != NULL && (*out_kernel)->num_parts >= 1);
+  MP_ASSERT((*out_kernel)->op == op);
+  MP_ASSERT(op->num_operands >= 32 || (*out_kernel)->in_place >> op->num_operands == 0);
+  return NULL;
 }

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "sim/base/assert.h"
+
 typedef struct {
   uint64_t words[2];
 } bytes16_t;
@@ -26,7 +28,7 @@ void mp_lanes_gather(size_t element, int64_t n, const void *array, const int64_t
     ELEMENTS(GATHER)
 #undef GATHER
     default:
-      break;
+      MP_ASSERT_NOT_REACHED();
   }
 }
 
@@ -44,7 +46,7 @@ void mp_lanes_gather_runs(size_t element, int64_t n, int64_t count, const void *
     ELEMENTS(GATHER_RUNS)
 #undef GATHER_RUNS
     default:
-      break;
+      MP_ASSERT_NOT_REACHED();
   }
 }
 
@@ -61,6 +63,6 @@ void mp_lanes_scatter(size_t element, int64_t n, const void *lanes, const int64_
     ELEMENTS(SCATTER)
 #undef SCATTER
     default:
-      break;
+      MP_ASSERT_NOT_REACHED();
   }
 }

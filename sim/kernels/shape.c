@@ -2,7 +2,10 @@
 
 #include <string.h>
 
+#include "sim/base/assert.h"
+
 int64_t mp_load_index(mp_dtype_t dtype, const void *element) {
+  MP_ASSERT(mp_dtype_size(dtype) <= sizeof(uint64_t) && !mp_dtype_is_float(dtype));
   int bits = mp_dtype_bits(dtype);
   uint64_t value = 0;
   memcpy(&value, element, mp_dtype_size(dtype));  // little endian: the low bytes

@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "sim/base/assert.h"
 #include "sim/ir/module.h"
 #include "sim/kernels/kernel.h"
 #include "sim/numeric/dims.h"
@@ -38,6 +39,7 @@ static inline void mp_dims_strides(const int64_t *dims, uint32_t rank, int64_t u
 }
 
 static inline int64_t mp_clamp_i64(int64_t value, int64_t low, int64_t high) {
+  MP_ASSERT(low <= high);
   return value < low ? low : value > high ? high : value;
 }
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "sim/base/assert.h"
 #include "sim/kernels/kernel.h"
 #include "sim/kernels/shape.h"
 
@@ -22,11 +23,13 @@ static bool strided_is_element_size(int64_t bytes) {
 }
 
 static void strided_drop_dim(mp_strided_t *copy, uint32_t i) {
+  MP_ASSERT(i < copy->rank);
   --copy->rank;
   memmove(&copy->dims[i], &copy->dims[i + 1], (copy->rank - i) * sizeof(copy->dims[0]));
 }
 
 void mp_strided_finish(mp_strided_t *copy) {
+  MP_ASSERT(strided_is_element_size(copy->element));
   for (uint32_t i = 0; i < copy->rank;) {
     if (copy->dims[i].extent <= 0) copy->empty = true;
     if (copy->dims[i].extent == 1) {
@@ -105,6 +108,7 @@ MP_STRIDED_LOOPS(mp_u128_t)
 typedef void (*line_fn_t)(const mp_strided_dim_t *dim, char *dst, const char *src);
 
 static uint32_t strided_log2_of(uint32_t element) {
+  MP_ASSERT(strided_is_element_size(element));
   return (uint32_t)__builtin_ctz(element);
 }
 
@@ -181,6 +185,7 @@ static const tile_fn_t tile_fns[] = {tile_uint8_t, tile_uint16_t, tile_uint32_t,
 
 static void strided_transpose(uint32_t element, const mp_strided_dim_t *rows,
                               const mp_strided_dim_t *columns, char *dst, const char *src) {
+  MP_ASSERT(rows->src == element && columns->dst == element);
   tile_fn_t tile = tile_fns[strided_log2_of(element)];
   const int64_t side = LINE / element;
   _Alignas(64) char in[LINE * LINE], out[LINE * LINE];
@@ -282,6 +287,7 @@ void mp_strided_run_part(const mp_strided_t *copy, void *dst, const void *src, u
     return;
   }
   mp_strided_t piece = *copy;
+  MP_ASSERT(part < num_parts && copy->split < copy->rank);
   mp_strided_dim_t *dim = &piece.dims[copy->split];
   int64_t begin = 0, end = 0;
   mp_part_range(dim->extent, num_parts, part, &begin, &end);

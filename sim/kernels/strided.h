@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "sim/base/assert.h"
 #include "sim/ir/type.h"
 
 typedef struct {
@@ -38,6 +39,7 @@ static inline void mp_strided_init(mp_strided_t *copy, size_t element) {
 
 static inline void mp_strided_add_dim(mp_strided_t *copy, int64_t extent, int64_t dst,
                                       int64_t src) {
+  MP_ASSERT(copy->rank < MP_MAX_RANK);
   copy->dims[copy->rank++] = (mp_strided_dim_t){extent, dst, src};
 }
 

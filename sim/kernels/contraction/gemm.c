@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "sim/base/assert.h"
 #include "sim/kernels/shape.h"
 
 // Block sizes: a panel of A stays in the first-level cache, the block of B in the second-level one.
@@ -21,10 +22,13 @@ static int64_t gemm_block_size(int64_t total, int64_t most, int64_t width) {
 
 void mp_gemm_plan(mp_gemm_t *gemm, mp_kernel_t *kernel) {
   const mp_micro_t *micro = gemm->micro = mp_gemm_micro(gemm->acc);
+  MP_ASSERT(micro->mr <= MP_GEMM_MAX_MR && micro->nr <= MP_GEMM_MAX_NR);
+  MP_ASSERT(gemm->batch >= 0 && gemm->m >= 0 && gemm->n >= 0 && gemm->k >= 0);
   int64_t size = (int64_t)mp_acc_size(gemm->acc);
   gemm->block_m = gemm_block_size(gemm->m, BLOCK_M_BYTES / size, micro->mr);
   gemm->block_n = gemm_block_size(gemm->n, BLOCK_N_BYTES / size, micro->nr);
   gemm->block_k = gemm_block_size(gemm->k, MP_GEMM_BLOCK_K, 1);
+  MP_ASSERT(gemm->block_k <= MP_GEMM_BLOCK_K && gemm->block_n <= MP_GEMM_BLOCK_N);
   gemm->tiles_m = (gemm->m + gemm->block_m - 1) / gemm->block_m;
   gemm->tiles_n = (gemm->n + gemm->block_n - 1) / gemm->block_n;
   gemm->pack_a_bytes = (size_t)gemm_round_up(gemm->block_m * gemm->block_k * size, 64);
@@ -42,6 +46,7 @@ void mp_gemm_plan(mp_gemm_t *gemm, mp_kernel_t *kernel) {
 static void gemm_run_edge(const mp_gemm_t *gemm, int64_t depth, const void *a, const void *b,
                           char *c, int64_t ldc, int64_t rows, int64_t columns, bool accumulate) {
   const mp_micro_t *micro = gemm->micro;
+  MP_ASSERT(rows > 0 && rows <= micro->mr && columns > 0 && columns <= micro->nr);
   _Alignas(64) char tile[MP_GEMM_MAX_MR * MP_GEMM_MAX_NR * 8];
   size_t size = mp_acc_size(gemm->acc);
   for (int64_t i = 0; accumulate && i < rows; ++i) {
@@ -83,6 +88,7 @@ static void gemm_run_tile(const mp_gemm_t *gemm, const mp_kernel_call_t *call, i
   char *a = call->scratch, *b = a + gemm->pack_a_bytes, *c = b + gemm->pack_b_bytes;
   int64_t rows = mp_min_i64(gemm->block_m, gemm->m - m);
   int64_t columns = mp_min_i64(gemm->block_n, gemm->n - n);
+  MP_ASSERT(rows > 0 && columns > 0 && batch < gemm->batch);
   int64_t ldc = gemm->block_n;
   int64_t size = (int64_t)mp_acc_size(gemm->acc);
   if (gemm->store == NULL) {

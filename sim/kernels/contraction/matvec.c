@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "sim/base/assert.h"
 #include "sim/kernels/loops.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
@@ -75,6 +76,7 @@ static const loops_t g_loops[MP_ACC_COUNT] = {
 };
 
 void mp_matvec_plan(const mp_matvec_t *matvec, mp_kernel_t *kernel) {
+  MP_ASSERT((unsigned)matvec->acc < MP_ACC_COUNT && matvec->vector->rows.count == 1);
   int64_t k = matvec->matrix->k.count;
   int64_t rows = matvec->matrix->batch.count * matvec->matrix->rows.count;
   int64_t parts = mp_part_count(rows * mp_max_i64(k, 1), GRAIN), step = 0;

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "sim/base/assert.h"
 #include "sim/kernels/shape.h"
 
 mp_status_t mp_axes_init(mp_arena_t *arena, uint32_t max_rank, mp_axes_t *axes) {
@@ -14,6 +15,7 @@ mp_status_t mp_axes_init(mp_arena_t *arena, uint32_t max_rank, mp_axes_t *axes) 
 }
 
 void mp_axes_add(mp_axes_t *axes, int64_t extent, int64_t stride) {
+  MP_ASSERT(extent >= 0 && axes->count >= 0);
   axes->count *= extent;
   if (extent == 1) return;
   if (axes->rank > 0 && axes->strides[axes->rank - 1] == extent * stride) {
@@ -26,6 +28,7 @@ void mp_axes_add(mp_axes_t *axes, int64_t extent, int64_t stride) {
 }
 
 void mp_axes_offsets(const mp_axes_t *axes, int64_t first, int64_t count, int64_t *out_offsets) {
+  MP_ASSERT(axes->rank <= MP_MAX_RANK + 2 && first >= 0 && first + count <= axes->count);
   int64_t position[MP_MAX_RANK + 2];
   int64_t offset = 0;
   for (uint32_t i = axes->rank; i-- > 0;) {
@@ -65,6 +68,7 @@ mp_acc_t mp_acc_for(const mp_dtype_t *dtypes, uint32_t count) {
 mp_dtype_t mp_acc_dtype(mp_acc_t acc) {
   static const mp_dtype_t dtypes[MP_ACC_COUNT] = {MP_DTYPE_F32, MP_DTYPE_F64, MP_DTYPE_U32,
                                                   MP_DTYPE_U64};
+  MP_ASSERT((unsigned)acc < MP_ACC_COUNT);
   return dtypes[acc];
 }
 
@@ -106,6 +110,8 @@ static int64_t operand_set_four_lanes(void *panel, uint32_t width, uint32_t lane
 
 void mp_panel_set_lanes(void *panel, uint32_t width, uint32_t lane, const void *const *lines,
                         uint32_t num_lines, int64_t count, uint32_t acc_bytes) {
+  MP_ASSERT(lane + num_lines <= width && num_lines <= MP_PANEL_LINES);
+  MP_ASSERT(acc_bytes == 4 || acc_bytes == 8);
   int64_t done = 0;
   if (num_lines == MP_PANEL_LINES && acc_bytes == 4) {
     done = operand_set_four_lanes(panel, width, lane, lines, count);

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "sim/base/assert.h"
 #include "sim/kernels/shape.h"
 #include "sim/numeric/float.h"
 
@@ -59,6 +60,7 @@ void mp_convert_run(const mp_convert_t *convert, int64_t n, const void *src, voi
   }
   bool widens = convert->from_c != convert->from, narrows = convert->to_c != convert->to;
   if (!widens && !narrows) {
+    MP_ASSERT(convert->loop != NULL);
     convert->loop(n, &src, dst);
     return;
   }

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "sim/base/assert.h"
 #include "sim/kernels/kernel_makers.h"
 #include "sim/numeric/float.h"
 
@@ -175,6 +176,7 @@ static void elementwise_narrow_integers(const mp_ew_t *ew, int64_t n, uint8_t *v
 }
 
 static void elementwise_run_block(const mp_ew_t *ew, int64_t n, const void *const *in, void *out) {
+  MP_ASSERT(n <= BLOCK && ew->num_inputs <= MP_EW_MAX_INPUTS);
   float buffers[MP_EW_MAX_INPUTS][BLOCK], result[BLOCK];
   const void *widened[MP_EW_MAX_INPUTS + 1];
   for (uint32_t i = 0; i < ew->num_inputs; ++i) {
@@ -193,6 +195,7 @@ static void elementwise_run_block(const mp_ew_t *ew, int64_t n, const void *cons
 }
 
 void mp_ew_run(const mp_ew_t *ew, int64_t n, const void *const *in, void *out) {
+  MP_ASSERT(n >= 0 && ew->loop != NULL);
   if (n == 0) return;
   if (ew->direct) {
     const void *with_params[] = {in[0], ew->params};

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "sim/base/assert.h"
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/shape.h"
 
@@ -313,6 +314,7 @@ static mp_status_t region_compile_results(compiler_t *c, const mp_value_t *const
     fn->collect_offset = fn->scratch_bytes;
     fn->scratch_bytes += total;
   }
+  MP_ASSERT(count == fn->num_results);
   fn->last_step_is_result = count == 1 && fn->num_steps > 0 &&
                             fn->results[0].place.kind == PLACE_REGISTER &&
                             fn->results[0].place.offset == fn->steps[fn->num_steps - 1].out;
@@ -406,6 +408,8 @@ static const void *region_resolve(const place_t *place, const void *const *input
       return place->constant;
     case PLACE_REGISTER:
       break;
+    default:
+      MP_ASSERT_NOT_REACHED();
   }
   return scratch + place->offset;
 }
@@ -433,6 +437,7 @@ static void region_copy_results(const mp_region_fn_t *fn, size_t n, const void *
 
 void mp_region_fn_run(const mp_region_fn_t *fn, int64_t n, const void *const *inputs,
                       const void *const *captures, void *const *outputs, void *scratch) {
+  MP_ASSERT(n >= 0 && n <= MP_REGION_MAX_LANES);
   char *registers = scratch;
   for (uint32_t i = 0; i < fn->num_captures; ++i) {
     const capture_t *capture = &fn->captures[i];

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "sim/base/assert.h"
 #include "sim/kernels/loops.h"
 
 enum { MAX_FACTORS = 64, MAX_RADIX = 31 };
@@ -107,6 +108,7 @@ static mp_status_t fft_plan_smooth(mp_arena_t *arena, mp_fft_plan_t *plan) {
   int64_t n = plan->n;
   for (uint32_t i = 0; i < plan->num_factors; ++i) {
     int64_t radix = plan->factors[i], m = n / radix;
+    MP_ASSERT(n % radix == 0);
     double *w = MP_ARENA_ARRAY(arena, double, (size_t)(2 * m * (radix - 1)));
     MP_RETURN_IF_NULL(w);
     for (int64_t p = 0; p < m; ++p) {
@@ -119,6 +121,7 @@ static mp_status_t fft_plan_smooth(mp_arena_t *arena, mp_fft_plan_t *plan) {
     MP_RETURN_IF_ERROR(mp_fft_roots(arena, radix, radix, plan->is_double, &plan->roots[i]));
     n = m;
   }
+  MP_ASSERT(n == 1);  // the factors are all of it
   return NULL;
 }
 
@@ -169,6 +172,7 @@ mp_status_t mp_fft_plan_create(mp_arena_t *arena, int64_t n, bool is_double,
                                const mp_fft_plan_t **out_plan) {
   mp_fft_plan_t *plan = MP_ARENA_NEW(arena, mp_fft_plan_t);
   MP_RETURN_IF_NULL(plan);
+  MP_ASSERT(n > 0);
   plan->n = n;
   plan->is_double = is_double;
   if (fft_plan_factorize(n, plan)) {

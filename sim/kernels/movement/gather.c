@@ -1,6 +1,7 @@
 // gather (StableHLO spec, "gather"): one slice of the operand per index vector.
 #include <string.h>
 
+#include "sim/base/assert.h"
 #include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/lanes.h"
 #include "sim/kernels/shape.h"
@@ -175,6 +176,7 @@ static mp_status_t gather_run(const mp_kernel_t *kernel, const mp_kernel_call_t 
   for (int64_t n = begin; n < end; n += run.count) {
     int64_t rest = self->num_batch > 0 ? run.step.extent - cursor.position[last] : 1;
     run.count = mp_min_i64(rest, end - n);
+    MP_ASSERT(run.count > 0);  // or this would not end
     run.src = (const char *)call->operands[0] + cursor.operand;
     run.dst = (char *)call->results[0] + cursor.dst;
     run.index = cursor.index;
@@ -198,6 +200,7 @@ static void gather_batch_dims(gather_kernel_t *self, const mp_op_t *op, const in
   for (uint32_t i = 0; i < out->rank; ++i) {
     if (mp_index_list_has(offset_dims, i)) continue;
     if (index_dim == vector_dim) ++index_dim;
+    MP_ASSERT(self->num_batch < out->rank && index_dim < (int64_t)indices->rank);
     batch_dim_t *dim = &self->batch[self->num_batch++];
     *dim = (batch_dim_t){out->dims[i], dst[i], strides[index_dim], 0};
     for (uint32_t b = 0; b < index_batching.count; ++b) {
@@ -238,6 +241,7 @@ mp_status_t mp_kernel_make_gather(mp_arena_t *arena, const mp_op_t *op,
   for (uint32_t i = 0; i < start_map.count; ++i) {
     int64_t dim = start_map.values[i];
     self->starts[i] = (start_dim_t){src[dim], in->dims[dim] - sizes.values[dim]};
+    MP_ASSERT(self->starts[i].limit >= 0);
   }
   mp_strided_init(&self->slice, element);
   uint32_t offset = 0;

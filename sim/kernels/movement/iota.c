@@ -1,6 +1,7 @@
 // iota (StableHLO spec, "iota"): the index along one dimension, in any element type.
 #include <string.h>
 
+#include "sim/base/assert.h"
 #include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
@@ -70,6 +71,7 @@ mp_status_t mp_kernel_make_iota(mp_arena_t *arena, const mp_op_t *op,
                                 const mp_kernel_t **out_kernel) {
   const mp_type_t *out = mp_op_result_type(op, 0);
   uint32_t dim = (uint32_t)mp_op_int(op, MP_ATTR_IOTA_DIMENSION, 0);
+  MP_ASSERT(dim < out->rank);
   iota_kernel_t *self = MP_ARENA_NEW(arena, iota_kernel_t);
   MP_RETURN_IF_NULL(self);
   mp_kernel_init(&self->base, iota_run, op);

@@ -5,6 +5,7 @@
 // JAX's rules of differentiation expect.
 #include <string.h>
 
+#include "sim/base/assert.h"
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/elementwise/region.h"
 #include "sim/kernels/kernel_makers.h"
@@ -75,6 +76,7 @@ typedef struct {
 // Combines n <= MP_REGION_MAX_LANES elements; offsets in elements.
 static void scatter_combine(const part_t *part, int64_t n, int64_t operand_offset,
                             int64_t update_offset) {
+  MP_ASSERT(n > 0 && n <= MP_REGION_MAX_LANES && operand_offset >= 0 && update_offset >= 0);
   const scatter_t *kernel = part->kernel;
   uint32_t num = kernel->num_operands;
   const window_dim_t *run = &kernel->run;
@@ -229,6 +231,7 @@ static void scatter_do_positions(const part_t *part) {
 // Where positions [first, first + n) point: offsets in the operand, -1 where nothing is done.
 static void scatter_find_offsets(const scatter_t *kernel, const void *indices, int64_t first,
                                  int64_t n, int64_t *out_offsets) {
+  MP_ASSERT(n <= MP_REGION_MAX_LANES && first + n <= kernel->num_positions);
   uint32_t num = kernel->num_components;
   for (int64_t i = 0; i < n; ++i) out_offsets[i] = 0;
   for (uint32_t c = 0; c < num; ++c) {
@@ -249,7 +252,7 @@ static void scatter_find_offsets(const scatter_t *kernel, const void *indices, i
       FIND(S64, int64_t)
 #undef FIND
       default:
-        break;
+        MP_ASSERT_NOT_REACHED();  // scatter_recognize_elements knows these only
     }
   }
 }

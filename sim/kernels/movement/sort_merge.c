@@ -2,6 +2,7 @@
 // begins within its pair is found by bisection along the merge's diagonal, for all lanes at once.
 #include <string.h>
 
+#include "sim/base/assert.h"
 #include "sim/kernels/lanes.h"
 #include "sim/kernels/movement/sort.h"
 #include "sim/kernels/shape.h"
@@ -75,6 +76,8 @@ static void sort_merge_begin_lane(const merge_t *merge, int64_t i, int64_t numbe
   lane->left = mp_min_i64(length, rows - diagonal);
   merge->low[i] = mp_max_i64(0, diagonal - (lane->b_end - lane->b));
   merge->high[i] = mp_min_i64(diagonal, lane->a_end - lane->a);
+  MP_ASSERT(lane->left >= 0 && merge->low[i] >= 0 && merge->low[i] <= merge->high[i]);
+  MP_ASSERT(lane->a <= lane->a_end && lane->b <= lane->b_end && lane->b_end <= end);
 }
 
 // Finds how many rows of the first run come before each lane's stretch.
@@ -107,6 +110,7 @@ static void sort_merge_bisect(const merge_t *merge, int64_t lanes) {
     int64_t diagonal = lane->out - lane->a;
     lane->a += merge->low[i];
     lane->b += diagonal - merge->low[i];
+    MP_ASSERT(lane->a <= lane->a_end && lane->b <= lane->b_end);
   }
 }
 
@@ -140,6 +144,7 @@ static void sort_merge_lanes(const merge_t *merge, int64_t lanes, int64_t steps,
 void mp_sort_by_merging(const mp_region_fn_t *comparator, const mp_sort_rows_t *rows,
                         uint32_t *order, void *scratch) {
   int64_t total = rows->num_slices * rows->length;
+  MP_ASSERT(total >= 0 && total <= UINT32_MAX);  // rows are numbered in 32 bits
   merge_t merge = {.comparator = comparator, .rows = rows};
   uint32_t *from = order, *to = scratch;
   char *memory = (char *)scratch + mp_round_up_64((size_t)total * sizeof(uint32_t));

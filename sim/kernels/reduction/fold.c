@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "sim/base/assert.h"
 #include "sim/kernels/lanes.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
@@ -87,6 +88,7 @@ void mp_fold_work(const mp_fold_t *fold, void *scratch, mp_fold_work_t *out_work
 static void fold_apply(const mp_fold_t *fold, const mp_fold_work_t *work, int64_t lanes,
                        const char *const *first, const char *const *second, char *const *acc,
                        const void *const *captures) {
+  MP_ASSERT(lanes > 0 && lanes <= MP_FOLD_LANES);
   if (fold->kind != MP_REDUCE_CUSTOM) {
     const void *in[] = {first[0], second[0]};
     fold->loop(lanes, in, acc[0]);
@@ -126,6 +128,7 @@ void mp_fold_fill(const mp_fold_t *fold, uint32_t k, int64_t lanes, const void *
 const char *mp_fold_load(const mp_fold_t *fold, const mp_fold_work_t *work, uint32_t k,
                          int64_t lanes, const void *src, const int64_t *offsets, int64_t shift,
                          bool contiguous, char *dst) {
+  MP_ASSERT(k < fold->num_operands && lanes > 0 && lanes <= MP_FOLD_LANES);
   const mp_fold_operand_t *operand = &fold->operands[k];
   const char *base = (const char *)src + shift * (int64_t)operand->in_size;
   if (contiguous) {
@@ -154,6 +157,8 @@ int64_t mp_fold_run_length(const mp_fold_t *fold) {
 
 void mp_fold_load_runs(const mp_fold_t *fold, const mp_fold_work_t *work, uint32_t k, int64_t lanes,
                        int64_t count, const void *src, const int64_t *offsets, int64_t shift) {
+  MP_ASSERT(k < fold->num_operands && lanes <= MP_FOLD_RUN_LANES);
+  MP_ASSERT(count <= mp_fold_run_length(fold));
   const mp_fold_operand_t *operand = &fold->operands[k];
   const char *base = (const char *)src + shift * (int64_t)operand->in_size;
   char *to = operand->converts ? work->spare[k] : work->x[k];

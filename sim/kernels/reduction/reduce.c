@@ -8,6 +8,7 @@
 // The start value takes part once, first.
 #include <string.h>
 
+#include "sim/base/assert.h"
 #include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/reduction/fold.h"
 #include "sim/kernels/shape.h"
@@ -34,6 +35,7 @@ typedef struct {
 static void reduce_add_axis(axes_t *axes, int64_t dim, int64_t stride) {
   axes->count *= dim;
   if (dim == 1) return;
+  MP_ASSERT(axes->rank < MP_MAX_RANK);
   uint32_t last = axes->rank;
   // Neighbours that lie behind each other are one axis.
   if (last > 0 && axes->strides[last - 1] == stride * dim) {
@@ -153,6 +155,7 @@ static void reduce_run_lanes(const reduce_t *kernel, const mp_kernel_call_t *cal
   mp_fold_work(fold, call->scratch, &work);
   for (int64_t lanes; begin < end; begin += lanes) {
     lanes = reduce_block_size(kernel, begin, end);
+    MP_ASSERT(lanes > 0 && lanes <= MP_FOLD_LANES);
     walk_t walk;
     reduce_walk_begin(&kernel->kept, kernel->kept.rank, begin, &walk);
     bool contiguous = true;
@@ -281,6 +284,7 @@ static void reduce_fold_segments(const reduce_t *kernel, const mp_kernel_call_t 
   int64_t most = kernel->in_runs ? MP_FOLD_RUN_LANES : MP_FOLD_LANES;
   int64_t length = (total + most - 1) / most;
   int64_t lanes = (total + length - 1) / length;
+  MP_ASSERT(lanes > 0 && lanes <= most);
   for (int64_t i = 0; i < lanes; ++i) work->offsets[i] = reduce_offset_of(reduced, i * length);
   // Runs while the last segment, which may be shorter, takes part; the rest element by element.
   int64_t last = total - (lanes - 1) * length, in_runs = kernel->in_runs ? last : 1;
@@ -346,6 +350,8 @@ static mp_status_t reduce_run(const mp_kernel_t *base, const mp_kernel_call_t *c
     case WAY_SEGMENTS:
       reduce_run_segments(kernel, call, begin, end);
       break;
+    default:
+      MP_ASSERT_NOT_REACHED();
   }
   return NULL;
 }

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "sim/base/assert.h"
 #include "sim/kernels/shape.h"
 
 enum { LANES = MP_REGION_MAX_LANES };
@@ -92,6 +93,7 @@ static void window_find_element(mp_window_lanes_t *lanes) {
 
 void mp_window_lanes_begin(const mp_window_t *window, int64_t first, int64_t lanes, void *memory,
                            mp_window_lanes_t *out_lanes) {
+  MP_ASSERT(lanes > 0 && lanes <= LANES && first >= 0 && first + lanes <= window->count);
   int64_t *arrays = memory;
   *out_lanes = (mp_window_lanes_t){.window = window, .lanes = lanes};
   out_lanes->base = arrays;

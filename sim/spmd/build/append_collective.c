@@ -1,5 +1,6 @@
 #include "sim/spmd/build/append_collective.h"
 
+#include "sim/base/assert.h"
 #include "sim/spmd/build/combine_sums.h"
 
 mp_status_t mp_append_groups(mp_module_t *module, const int64_t *table, int64_t rows,
@@ -9,6 +10,7 @@ mp_status_t mp_append_groups(mp_module_t *module, const int64_t *table, int64_t 
   int64_t *ids = MP_ARENA_ARRAY(module->arena, int64_t, (size_t)(count * replicas));
   MP_RETURN_IF_NULL(ids);
   for (int64_t i = 0; i < count * replicas; ++i) {
+    MP_ASSERT(table[i % count] >= 0 && table[i % count] < (int64_t)module->num_partitions);
     ids[i] = table[i % count] + i / count * (int64_t)module->num_partitions;
   }
   return mp_attr_make_table(module->arena, ids, rows * replicas, columns, out_groups);
@@ -22,6 +24,7 @@ typedef struct {
 } attr_list_t;
 
 static mp_named_attr_t *append_collective_add_attr(attr_list_t *list, mp_attr_name_t name) {
+  MP_ASSERT(list->count < MP_MAX_COLLECTIVE_ATTRS);
   mp_named_attr_t *attr = &list->attrs[list->count++];
   *attr = (mp_named_attr_t){.name = name, .text = mp_str(mp_attr_name_text(name))};
   return attr;

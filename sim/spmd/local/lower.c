@@ -1,3 +1,4 @@
+#include "sim/base/assert.h"
 #include "sim/spmd/local/lower_form.h"
 
 #include <string.h>
@@ -16,6 +17,7 @@ const mp_type_t *mp_lowerer_type(const mp_lowerer_t *low, uint32_t tensor) {
 }
 
 mp_atoms_t *mp_lowerer_list(const mp_lowerer_t *low, uint32_t tensor, uint32_t factor) {
+  MP_ASSERT(tensor < mp_lowerer_num_tensors(low) && factor < low->rule->num_factors);
   return &low->lists[(size_t)tensor * low->rule->num_factors + factor];
 }
 
@@ -148,6 +150,7 @@ static mp_status_t lower_tensor_boxes(const mp_lowerer_t *low, uint32_t tensor, 
     mp_atoms_t *atoms = &sharding->dims[d].atoms;
     for (uint32_t i = 0; i < entry->count; ++i) {
       const mp_atoms_t *list = &low->chosen[entry->factors[i]];
+      MP_ASSERT(atoms->count + list->count <= MP_MAX_ATOMS);
       memcpy(atoms->atoms + atoms->count, list->atoms, list->count);
       atoms->count = (uint8_t)(atoms->count + list->count);
     }

@@ -1,4 +1,5 @@
 // The choice of lowering: which atoms shard which factor.
+#include "sim/base/assert.h"
 #include "sim/spmd/local/lower_form.h"
 
 enum { MP_MAX_FACTORS = 256 };
@@ -112,6 +113,7 @@ static uint32_t lower_choose_lists(mp_lowerer_t *low, const bool *usable, const 
       }
     }
     if (best.atoms.count == 0) break;
+    MP_ASSERT((used & mp_atoms_set(&best.atoms)) == 0);
     low->chosen[best.factor] = best.atoms;
     fixed[best.factor] = true;
     used |= mp_atoms_set(&best.atoms);

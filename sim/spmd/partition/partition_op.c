@@ -1,3 +1,4 @@
+#include "sim/base/assert.h"
 #include "sim/spmd/partition/partitioner.h"
 
 #include "sim/spmd/build/append.h"
@@ -142,6 +143,7 @@ static mp_status_t partition_op_local(mp_partitioner_t *p, const mp_op_t *op,
   MP_RETURN_IF_ERROR(partition_op_make_results(p, op, local, &parts, results));
   for (uint32_t i = 0; i < op->num_results; ++i) {
     mp_value_t *value = results[i];
+    MP_ASSERT(value != NULL);
     if (local->combine_over != NULL) {
       MP_RETURN_IF_ERROR(mp_unreduced_combine(p->module, p->versions.block, local->combine_over,
                                               local->combine, value, op->loc, &value));

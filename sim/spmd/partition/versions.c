@@ -1,7 +1,27 @@
 #include "sim/spmd/partition/versions.h"
 
+#include "sim/base/assert.h"
 #include "sim/spmd/build/unreduced.h"
 #include "sim/spmd/reshard/reshard_steps.h"
+
+#ifdef MINIPOD_ASSERTS
+// The array of a partition is as large as its largest part in each dimension.
+static bool versions_fits(const mp_type_t *whole, const mp_boxes_t *boxes, const mp_type_t *local) {
+  if (boxes == NULL || !mp_type_is_tensor(whole)) return mp_type_equal(whole, local);
+  if (local->dtype != whole->dtype || local->rank != whole->rank) return false;
+  for (uint32_t d = 0; d < whole->rank; ++d) {
+    int64_t largest = 0;
+    for (uint32_t p = 0; p < boxes->num_partitions; ++p) {
+      const int64_t size = boxes->sizes[(size_t)p * boxes->rank + d];
+      if (size > largest) largest = size;
+    }
+    if (local->dims[d] != largest) return false;
+  }
+  return true;
+}
+#else
+bool versions_fits(const mp_type_t *whole, const mp_boxes_t *boxes, const mp_type_t *local);
+#endif
 
 mp_status_t mp_versions_create(mp_module_t *module, mp_versions_t *out_versions) {
   uint32_t count = mp_module_number_values(module);
@@ -19,6 +39,8 @@ mp_status_t mp_versions_create(mp_module_t *module, mp_versions_t *out_versions)
 
 mp_status_t mp_versions_add(mp_versions_t *versions, const mp_value_t *old, const mp_boxes_t *boxes,
                             mp_value_t *value) {
+  MP_ASSERT(old->id < versions->num_values);
+  MP_ASSERT(versions_fits(old->type, boxes, value->type));
   mp_version_t *version = MP_ARENA_NEW(versions->module->arena, mp_version_t);
   MP_RETURN_IF_NULL(version);
   MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(versions->module->arena, &versions->log, old->id));
@@ -119,6 +141,7 @@ mp_status_t mp_versions_get_excerpt(mp_versions_t *versions, const mp_spmd_scope
   if (*out_value != NULL) return NULL;
   const mp_version_t *source = NULL;
   MP_RETURN_IF_ERROR(versions_find_source(versions, old, boxes, &source));
+  MP_ASSERT(source != NULL);
   return mp_reshard(versions->resharder, versions->block, scope, old->type, source->boxes, boxes,
                     source->value, loc, out_value);
 }

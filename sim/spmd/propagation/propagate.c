@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "sim/base/assert.h"
 #include "sim/base/containers/hash_map.h"
 #include "sim/base/hash.h"
 #include "sim/ir/mesh.h"
@@ -220,6 +221,7 @@ static mp_status_t propagate_run_level(rounds_t *rounds) {
     const uint32_t number = rounds->stack[--rounds->size];
     mp_item_t *item = &p->items.items[number];
     const bool *changed = NULL;
+    MP_ASSERT(item->is_queued);
     item->is_queued = false;
     if (steps >= rounds->max_steps) continue;  // only empties the stack
     MP_RETURN_IF_ERROR(propagate_step(p, item, rounds->level, &changed));

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "sim/base/assert.h"
+
 enum { MP_LAST_LEVEL = 4 };
 
 mp_flow_t mp_flow_at(const mp_rule_t *rule, const mp_factor_t *factor, uint32_t level,
@@ -285,6 +287,7 @@ static void propagate_step_write_back(const mp_step_t *step, const mp_mesh_t *me
       step->tensors[t]->dims[d].atoms = step->written[t][d];
     }
     step->tensors[t]->mesh = mesh;  // also where an empty mesh only said what is open
+    MP_ASSERT(mp_atom_sharding_is_sound(step->space, step->tensors[t]));
     mp_atom_sharding_share(step->tensors[t]);
     out_changed[t] = true;
   }

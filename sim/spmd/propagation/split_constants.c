@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "sim/base/assert.h"
+
 enum { MP_SPLIT_MAX_COPIES = 1 << 17 };
 
 typedef enum {
@@ -112,6 +114,7 @@ static mp_status_t split_constants_operands(splitter_t *s, mp_op_t *op) {
     if (s->num_copies >= MP_SPLIT_MAX_COPIES) return NULL;
     if (split_constants_is_sole_use(s, operand)) continue;
     MP_RETURN_IF_ERROR(split_constants_copy_value(s, operand, &op->operands[i]));
+    MP_ASSERT(s->uses[operand->id] != 0);
     --s->uses[operand->id];
   }
   return NULL;
@@ -150,6 +153,7 @@ static void split_constants_remove_unused(splitter_t *s) {
     mp_op_t *op = s->found[--s->num_found];
     const uint32_t id = op->results[0].id;
     if (s->uses[id] != 0) continue;
+    MP_ASSERT(op->num_results == 1);
     for (const split_group_t *group = s->groups[id]; group != NULL; group = group->next) {
       mp_op_unlink(group->op);
     }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "sim/base/alloc.h"
+#include "sim/base/assert.h"
 #include "sim/spmd/build/append.h"
 #include "sim/spmd/build/append_collective.h"
 #include "sim/spmd/build/unreduced.h"
@@ -19,6 +20,7 @@ static mp_status_t reshard_steps_local_type(const steps_t *steps, const mp_layou
                                             const mp_type_t **out_type) {
   int64_t dims[MP_MAX_RANK] = {0};
   for (uint32_t d = 0; d < steps->type->rank; ++d) {
+    MP_ASSERT(steps->type->dims[d] % mp_layout_parts(steps->space, layout, (uint8_t)d) == 0);
     dims[d] = steps->type->dims[d] / mp_layout_parts(steps->space, layout, (uint8_t)d);
   }
   return mp_type_tensor(steps->module->arena, steps->type->dtype, dims, steps->type->rank,
@@ -55,6 +57,7 @@ static mp_status_t reshard_steps_group_table(const steps_t *steps, const mp_atom
     }
     ++rows;
   }
+  MP_ASSERT(rows * columns == (int64_t)count);  // everybody is in one group
   *out_table = table;
   *out_rows = rows;
   *out_columns = columns;
@@ -234,6 +237,7 @@ mp_status_t mp_reshard_append_permute(mp_module_t *module, mp_block_t *block, co
   qsort(holders, moving, sizeof(*holders), reshard_steps_compare_holders);
   qsort(takers, moving, sizeof(*takers), reshard_steps_compare_holders);
   for (uint32_t i = 0; i < moving; ++i) {
+    MP_ASSERT(holders[i].number == takers[i].number);
     pairs[2 * (size_t)takers[i].partition] = holders[i].partition;
   }
   mp_free(holders);
@@ -308,6 +312,7 @@ mp_status_t mp_reshard_append_steps(mp_module_t *module, mp_block_t *block, cons
   const steps_t steps = {module, block, type, &plan->space, loc};
   for (uint32_t i = 0; i < plan->num_steps; ++i) {
     const mp_reshard_step_t *step = &plan->steps[i];
+    MP_ASSERT(i == 0 || mp_layout_equal(&step->before, &plan->steps[i - 1].after));
     if (step->kind == MP_RESHARD_SLICE) {
       MP_RETURN_IF_ERROR(reshard_steps_append_slice(&steps, step, value, &value));
     } else if (step->kind == MP_RESHARD_PERMUTE) {

@@ -2,7 +2,10 @@
 
 #include <string.h>
 
+#include "sim/base/assert.h"
+
 const mp_type_t *mp_rule_type(const mp_rule_builder_t *builder, uint32_t tensor) {
+  MP_ASSERT(tensor < builder->op->num_operands + builder->op->num_results);
   const mp_op_t *op = builder->op;
   return tensor < op->num_operands ? op->operands[tensor]->type
                                    : op->results[tensor - op->num_operands].type;
@@ -14,6 +17,7 @@ uint32_t mp_rule_rank(const mp_rule_builder_t *builder, uint32_t tensor) {
 }
 
 uint32_t mp_rule_result(const mp_rule_builder_t *builder, uint32_t result) {
+  MP_ASSERT(result < builder->op->num_results);
   return builder->op->num_operands + result;
 }
 
@@ -57,6 +61,8 @@ mp_status_t mp_rule_add_factor(mp_rule_builder_t *builder, int64_t size, mp_fact
 }
 
 mp_status_t mp_rule_put(mp_rule_builder_t *builder, uint32_t tensor, int64_t dim, uint16_t factor) {
+  MP_ASSERT(tensor < builder->num_tensors && factor < builder->factors.count);
+  MP_ASSERT(dim >= 0 && dim < (int64_t)mp_rule_rank(builder, tensor));
   mp_dim_factors_t *entry = &builder->tensors[tensor][dim];
   if (entry->count != 0 && builder->factors.items[factor].size == 1) return NULL;
   uint16_t *factors = MP_ARENA_ARRAY(builder->arena, uint16_t, entry->count + 1);

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "sim/base/assert.h"
+
 // ---- spaces ----
 
 static uint32_t atom_layout_prime_factors(uint32_t number, int64_t *primes) {
@@ -133,6 +135,7 @@ mp_atoms_t mp_layout_atoms(const mp_atom_space_t *space, const mp_layout_t *layo
   const bool is_ordered = dim != MP_LAYOUT_COPIES && dim != MP_LAYOUT_TERMS;
   for (uint32_t a = 0; a < space->count; ++a) {
     if (layout->dim[a] != dim) continue;
+    MP_ASSERT(layout->place[a] < space->count);
     list.atoms[is_ordered ? layout->place[a] : list.count] = (uint8_t)a;
     ++list.count;
   }
@@ -144,6 +147,7 @@ void mp_layout_move(const mp_atom_space_t *space, mp_layout_t *layout, const mp_
   const bool is_ordered = dim != MP_LAYOUT_COPIES && dim != MP_LAYOUT_TERMS;
   uint32_t place = is_ordered ? mp_layout_atoms(space, layout, dim).count : 0;
   for (uint32_t i = 0; i < atoms->count; ++i) {
+    MP_ASSERT(atoms->atoms[i] < space->count);
     layout->dim[atoms->atoms[i]] = dim;
     layout->place[atoms->atoms[i]] = is_ordered ? (uint8_t)place++ : 0;
   }

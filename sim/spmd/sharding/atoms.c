@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/assert.h"
 #include "sim/ir/mesh.h"
 
 // ---- the space ----
@@ -94,6 +95,9 @@ mp_status_t mp_atom_space_create(mp_arena_t *arena, const mp_mesh_t *const *mesh
   if (found && ordered != NULL) {
     MP_RETURN_IF_ERROR(mp_mesh_positions(arena, ordered, num_partitions, &space.positions));
   }
+  int64_t covered = 1;
+  for (uint32_t a = 0; a < space.count; ++a) covered *= space.prime[a];
+  MP_ASSERT(!found || covered == (int64_t)num_partitions);  // each partition has its digits
   *out_space = space;
   *out_found = found;
   return NULL;
@@ -111,6 +115,7 @@ int64_t mp_atoms_take(const mp_atom_space_t *space, const mp_atoms_t *from, uint
                       int64_t size, bool may_be_uneven, mp_atoms_t *to) {
   while (*next < from->count) {
     const uint8_t atom = from->atoms[*next];
+    MP_ASSERT(atom < space->count && to->count < MP_MAX_ATOMS);
     if (!may_be_uneven) {
       if (size % space->prime[atom] != 0) break;
       size /= space->prime[atom];
@@ -128,6 +133,7 @@ uint32_t mp_atoms_set(const mp_atoms_t *atoms) {
 }
 
 int64_t mp_atoms_number(const mp_atom_space_t *space, const mp_atoms_t *atoms, uint32_t partition) {
+  MP_ASSERT(partition < space->num_partitions);
   const int64_t position =
       space->positions == NULL ? (int64_t)partition : space->positions[partition];
   int64_t number = 0;
@@ -226,6 +232,7 @@ mp_status_t mp_atom_sharding_import(mp_arena_t *arena, const mp_atom_space_t *sp
     result->unreduced &= ~manual;
     result->replicated &= ~manual;
   }
+  MP_ASSERT(mp_atom_sharding_is_sound(space, result));
   *out_found = true;
   return NULL;
 }
@@ -235,6 +242,22 @@ uint32_t mp_atom_sharding_used(const mp_atom_sharding_t *sharding) {
   for (uint32_t d = 0; d < sharding->rank; ++d) used |= mp_atoms_set(&sharding->dims[d].atoms);
   return used;
 }
+
+#ifdef MINIPOD_ASSERTS
+bool mp_atom_sharding_is_sound(const mp_atom_space_t *space, const mp_atom_sharding_t *sharding) {
+  uint32_t seen = 0;
+  for (uint32_t d = 0; d < sharding->rank; ++d) {
+    const mp_atoms_t *atoms = &sharding->dims[d].atoms;
+    if (atoms->count > space->count) return false;
+    for (uint32_t i = 0; i < atoms->count; ++i) {
+      const uint32_t bit = 1u << atoms->atoms[i];
+      if (atoms->atoms[i] >= space->count || (seen & bit) != 0) return false;
+      seen |= bit;
+    }
+  }
+  return ((sharding->replicated | sharding->unreduced | sharding->manual) >> space->count) == 0;
+}
+#endif
 
 static bool atoms_equal(const mp_atoms_t *a, const mp_atoms_t *b) {
   return a->count == b->count && memcmp(a->atoms, b->atoms, a->count) == 0;
@@ -269,6 +292,7 @@ mp_status_t mp_atom_sharding_copy(mp_arena_t *arena, const mp_atom_sharding_t *f
 void mp_atom_sharding_share(const mp_atom_sharding_t *sharding) {
   mp_atom_sharding_t *other = sharding->next_in_group;
   for (; other != NULL && other != sharding; other = other->next_in_group) {
+    MP_ASSERT(other->rank == sharding->rank);
     for (uint32_t d = 0; d < other->rank; ++d) other->dims[d] = sharding->dims[d];
     other->mesh = sharding->mesh;
     other->replicated = sharding->replicated;
@@ -316,6 +340,7 @@ mp_status_t mp_atom_sharding_boxes(const mp_atom_space_t *space, const mp_spmd_s
                                    const mp_boxes_t **out_boxes) {
   *out_boxes = NULL;
   if (!mp_type_is_static(type) || sharding == NULL) return NULL;
+  MP_ASSERT(sharding->rank == type->rank && mp_atom_sharding_is_sound(space, sharding));
   if (mp_atom_sharding_used(sharding) == 0 && sharding->unreduced == 0) return NULL;
   const int32_t *partials = NULL;
   if (sharding->unreduced != 0) {

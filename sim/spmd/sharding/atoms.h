@@ -118,6 +118,8 @@ bool mp_atom_sharding_identical(const mp_atom_sharding_t *a, const mp_atom_shard
 // The union of the atoms in its dimensions.
 uint32_t mp_atom_sharding_used(const mp_atom_sharding_t *sharding);
 
+// For assertions only: the atoms exist in the space, and none is in two dimensions.
+bool mp_atom_sharding_is_sound(const mp_atom_space_t *space, const mp_atom_sharding_t *sharding);
 // Appends `[{0,1}, {?}]`: the atoms per dimension, `?` for open ones.
 void mp_atom_sharding_print(const mp_atom_sharding_t *sharding, mp_strbuf_t *out);
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "sim/base/assert.h"
 #include "sim/base/containers/hash_map.h"
 #include "sim/base/hash.h"
 #include "sim/ir/mesh.h"
@@ -166,6 +167,7 @@ mp_status_t mp_placement_start(const mp_spmd_scope_t *scope, const mp_type_t *ty
 
 void mp_placement_part(int64_t dim, int64_t parts, int64_t index, int64_t *out_start,
                        int64_t *out_size) {
+  MP_ASSERT(dim >= 0 && parts >= 1 && index >= 0 && index < parts);
   const int64_t step = dim == 0 ? 1 : (dim - 1) / parts + 1;
   // Empty parts start beyond the end, and there are at most as many parts as partitions: only
   // dimensions near the largest integer could overflow, which no memory holds.
@@ -283,6 +285,7 @@ static mp_status_t placement_number_sums(mp_arena_t *scratch, const mp_spmd_scop
     for (uint32_t i = 0; i < num_digits; ++i) {
       common -= mp_mesh_digit_of(digits[i], position) * digits[i].stride;
     }
+    MP_ASSERT(common >= 0 && common < (int64_t)num_partitions);
     if (first[common] == 0) first[common] = (int32_t)p + 1;
     partials[p] = first[common] - 1;
   }

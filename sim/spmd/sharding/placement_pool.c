@@ -2,8 +2,28 @@
 
 #include <string.h>
 
+#include "sim/base/assert.h"
 #include "sim/base/containers/hash_map.h"
 #include "sim/base/hash.h"
+
+#ifdef MINIPOD_ASSERTS
+// Parts lie in the array; empty ones lie anywhere.
+static bool placement_pool_are_sound(const mp_boxes_t *boxes) {
+  const uint64_t count = (uint64_t)boxes->num_partitions * boxes->rank;
+  for (uint64_t i = 0; i < count; ++i) {
+    const int64_t dim = boxes->dims[i % boxes->rank], size = boxes->sizes[i];
+    if (size < 0 || size > dim) return false;
+    if (size != 0 && (boxes->starts[i] < 0 || boxes->starts[i] > dim - size)) return false;
+  }
+  for (uint32_t p = 0; p < boxes->num_partitions && boxes->partials != NULL; ++p) {
+    const int32_t first = boxes->partials[p];  // of the sum that it holds a term of
+    if (first < 0 || (uint32_t)first > p || boxes->partials[first] != first) return false;
+  }
+  return true;
+}
+#else
+bool placement_pool_are_sound(const mp_boxes_t *boxes);
+#endif
 
 typedef struct {
   uint64_t hash;
@@ -106,6 +126,7 @@ static mp_status_t placement_pool_copy_boxes(mp_spmd_pool_t *pool, const mp_boxe
 
 mp_status_t mp_spmd_pool_boxes(mp_spmd_pool_t *pool, const mp_boxes_t *boxes,
                                const mp_boxes_t **out_boxes) {
+  MP_ASSERT(placement_pool_are_sound(boxes));
   const size_t bytes = (size_t)boxes->num_partitions * boxes->rank * sizeof(int64_t);
   pool_entry_t wanted = {.hash = MP_HASH_START, .boxes = boxes};
   wanted.hash = mp_hash_bytes(wanted.hash, boxes->dims, boxes->rank * sizeof(int64_t));
