@@ -6,6 +6,7 @@
 #include "sim/base/os/process.h"
 #include "sim/runtime/client_impl.h"
 #include "sim/runtime/executable_impl.h"
+#include "sim/runtime/launchers.h"
 #include "sim/runtime/router.h"
 #include "sim/runtime/run.h"
 #include "sim/runtime/watch.h"
@@ -233,7 +234,8 @@ void mp_client_unhold(mp_client_t *client) {
   if (!mp_client_is_forked(client)) client_destroy(client);
 }
 
-// Ends all that is in the streams. The workers are gone and no launch can come.
+// Ends all that is in the streams. The workers are gone, no thread is in a launch and none can
+// come.
 static void client_cancel_runs(mp_client_t *client) {
   mp_status_t cause = mp_status_make(MP_CANCELLED, "the client was closed");
   for (uint32_t i = 0; i < client->num_local; ++i) {
@@ -261,6 +263,7 @@ void mp_client_end(mp_client_t *client) {
   atomic_store(&client->is_stopping, true);
   mp_unlock(&client->launch_lock);
   mp_workers_stop(client);
+  mp_launchers_await(client);
   mp_job_drain(client);
   client_cancel_runs(client);
   mp_watch_stop(client->watch);

@@ -69,6 +69,7 @@ struct mp_client_s {
   uint32_t num_workers;
   mp_worker_t *workers;
   atomic_bool is_stopping;
+  atomic_uint num_launchers;  // threads in a launch (launchers.h); futex word of the end
   mp_job_list_t jobs;
   // For proving that nothing can move any more (deadlock.h).
   atomic_uint num_idle;         // workers that found nothing to do

@@ -10,6 +10,7 @@
 #include "sim/runtime/client_check.h"
 #include "sim/runtime/deadlock.h"
 #include "sim/runtime/inline_run.h"
+#include "sim/runtime/launchers.h"
 #include "sim/runtime/run.h"
 
 typedef struct {
@@ -352,9 +353,11 @@ static mp_status_t launch_run(launching_t *l, mp_buffer_t **const *out_results,
                               mp_event_t **out_done) {
   mp_client_t *client = l->executable->client;
   mp_worker_t *inline_worker = mp_inline_get(l->executable, l->num_shares);
+  mp_launcher_t launcher;
   mp_lock(&client->launch_lock);
   mp_status_t status = launch_prepare_and_commit(l);
   mp_client_check_launch(client);
+  if (status == NULL) mp_launcher_enter(&launcher, client);
   mp_unlock(&client->launch_lock);
   if (status == NULL) {
     for (uint32_t i = 0; i < l->num_shares; ++i) {
@@ -364,6 +367,7 @@ static mp_status_t launch_run(launching_t *l, mp_buffer_t **const *out_results,
       if (out_done != NULL) out_done[i] = mp_event_retain(share->run->event);
     }
     launch_let_go(l, inline_worker);
+    mp_launcher_leave(&launcher);
   } else {
     launch_release_arguments(l);
   }

@@ -1,4 +1,9 @@
 // The client's end while a launching thread runs devices itself.
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "sim/runtime/client_impl.h"
 #include "tests/unit/support/launches.h"
 #include "tests/unit/support/programs.h"
 
@@ -42,9 +47,59 @@ static void a_callback_may_release_the_client(void **state) {
   mp_executable_release(executable);
 }
 
+// ---- Another thread ends the client ----
+
+static mp_client_t *g_client;
+static atomic_bool g_is_inside;
+
+// Until the client is ending, and a little longer: its end must not overtake this.
+static mp_status_t wait_for_the_end(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+  (void)kernel;
+  atomic_store(&g_is_inside, true);
+  while (!mp_client_is_stopping(g_client)) usleep(100);
+  usleep(50000);
+  memset(call->results[0], 0, 4 * sizeof(float));
+  return NULL;
+}
+
+static mp_program_t *waiting_program(void) {
+  test_program_t p;
+  program_begin(&p, "waiting", 1, 2);
+  mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, 4));
+  mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, 4));
+  program_launch(&p, wait_for_the_end, 1, 1, &x, 1, &y);
+  return program_end(&p);
+}
+
+static void *release_meanwhile(void *context) {
+  while (!atomic_load(&g_is_inside)) usleep(100);
+  mp_client_release(context);
+  return NULL;
+}
+
+// What a launching thread is at it finishes; what it has not begun is cancelled.
+static void the_client_ends_when_no_thread_is_launching(void **state) {
+  (void)state;
+  g_client = make_client(2);
+  mp_executable_t *executable = make_executable(g_client, waiting_program());
+  test_launch_t l;
+  launch_begin(&l, executable, 1);
+  for (uint32_t d = 0; d < 2; ++d)
+    l.arguments[d][0] = make_f32(mp_client_device(g_client, d), 4, 1);
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, release_meanwhile, g_client), 0);
+  launch_go(&l);
+  pthread_join(thread, NULL);
+  assert_ok(mp_event_await(l.done[0]));
+  launch_expect_error(&l, 1, MP_CANCELLED, "the client was closed");
+  launch_end(&l);
+  mp_executable_release(executable);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_callback_may_release_the_client),
+      cmocka_unit_test(the_client_ends_when_no_thread_is_launching),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
