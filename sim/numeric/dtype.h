@@ -71,6 +71,10 @@ int mp_dtype_bits(mp_dtype_t dtype);
 size_t mp_dtype_size(mp_dtype_t dtype);
 // The PJRT_Buffer_Type, 0 (INVALID) when PJRT has none.
 int mp_dtype_to_pjrt(mp_dtype_t dtype);
+// Whether values of a program can have the type; PJRT has those and no others.
+static inline bool mp_dtype_is_storable(mp_dtype_t dtype) {
+  return mp_dtype_to_pjrt(dtype) != 0;
+}
 // MP_DTYPE_INVALID when unknown.
 mp_dtype_t mp_dtype_from_pjrt(int pjrt_type);
 mp_dtype_t mp_dtype_from_name(mp_str_t name);

@@ -5,8 +5,10 @@
 #include "sim/base/containers/hash_map.h"
 #include "sim/base/hash.h"
 #include "sim/ir/print/print_module.h"
+#include "sim/ir/schema.h"
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/elementwise/region.h"
+#include "sim/numeric/float.h"
 #include "sim/plan/plan.h"
 
 typedef struct {
@@ -65,20 +67,20 @@ static mp_status_t lower_collective_make_groups(lowering_t *low, mp_group_mode_t
   return error;
 }
 
-// all_reduce, all_gather and reduce_scatter read ids by channel and flag, the others by channel.
-static mp_group_mode_t lower_collective_group_mode(const lowering_t *low, bool has_flag) {
+// Ops with a flag for it read ids by channel and flag, the others by channel.
+static mp_group_mode_t lower_collective_group_mode(const lowering_t *low) {
   const bool has_channel = low->out->channel_id > 0;
+  const bool has_flag = mp_schema_find(low->op->code, MP_ATTR_USE_GLOBAL_DEVICE_IDS) != NULL;
   if (!has_flag) return has_channel ? MP_GROUPS_CROSS_PARTITION : MP_GROUPS_CROSS_REPLICA;
   if (mp_op_bool(low->op, MP_ATTR_USE_GLOBAL_DEVICE_IDS, false)) return MP_GROUPS_FLATTENED_IDS;
   return has_channel ? MP_GROUPS_CROSS_REPLICA_AND_PARTITION : MP_GROUPS_CROSS_REPLICA;
 }
 
-static mp_status_t lower_collective_groups_of_op(lowering_t *low, bool has_flag, bool may_miss) {
+static mp_status_t lower_collective_groups_of_op(lowering_t *low, bool may_miss) {
   id_table_t table;
   MP_RETURN_IF_ERROR(
       lower_collective_read_table(low, mp_op_attr(low->op, MP_ATTR_REPLICA_GROUPS), &table));
-  MP_RETURN_IF_ERROR(
-      lower_collective_make_groups(low, lower_collective_group_mode(low, has_flag), &table));
+  MP_RETURN_IF_ERROR(lower_collective_make_groups(low, lower_collective_group_mode(low), &table));
   for (uint32_t d = 0; d < low->out->groups->num_devices && !may_miss; ++d) {
     if (low->out->groups->group_of[d] < 0) {
       return mp_op_error(low->op, MP_INVALID_ARGUMENT,
@@ -147,16 +149,12 @@ static void lower_collective_combine_by_region(const void *context, int64_t coun
   mp_region_fn_run(context, count, inputs, NULL, outputs, scratch);
 }
 
-static bool lower_collective_widens_to_f32(mp_dtype_t dtype) {
-  return mp_dtype_is_float(dtype) && mp_dtype_bits(dtype) <= 16;
-}
-
 // A recognised reduction of one type: its loop, with f32 partials for the narrow float types.
 static mp_status_t lower_collective_builtin_reducer(lowering_t *low, mp_reduce_kind_t kind,
                                                     mp_dtype_t dtype, mp_dtype_t *out_accumulation,
                                                     bool *out_found) {
   const mp_opcode_t code = mp_reduce_kind_opcode(kind);
-  const mp_dtype_t accumulation = lower_collective_widens_to_f32(dtype) ? MP_DTYPE_F32 : dtype;
+  const mp_dtype_t accumulation = mp_float_is_narrow(dtype) ? MP_DTYPE_F32 : dtype;
   mp_ew_t found;
   *out_found = false;
   if (code == MP_OP_COUNT || !mp_ew_bind_binary(code, accumulation, &found)) return NULL;
@@ -223,7 +221,7 @@ static mp_status_t lower_collective_make_reducer(lowering_t *low,
                                                           &operands[i].accumulation, &found));
     }
     if (found) continue;
-    if (wanted != dtype && !(wanted == MP_DTYPE_F32 && lower_collective_widens_to_f32(dtype))) {
+    if (wanted != dtype && !(wanted == MP_DTYPE_F32 && mp_float_is_narrow(dtype))) {
       return mp_op_error(low->op, MP_UNIMPLEMENTED, "a reduction of %s in %s is not supported",
                          mp_dtype_name(dtype), mp_dtype_name(wanted));
     }
@@ -386,7 +384,7 @@ static mp_status_t lower_collective_exchange(lowering_t *low) {
 // ---- the table of ops ----
 
 static mp_status_t lower_collective_all_reduce(lowering_t *low, mp_collective_operand_t *operands) {
-  MP_RETURN_IF_ERROR(lower_collective_groups_of_op(low, true, false));
+  MP_RETURN_IF_ERROR(lower_collective_groups_of_op(low, false));
   return lower_collective_make_reducer(low, operands);
 }
 
@@ -410,7 +408,7 @@ static mp_status_t lower_collective_parts(lowering_t *low, mp_collective_operand
   const bool scatters = low->op->code == MP_OP_REDUCE_SCATTER;
   low->out->dimension =
       mp_op_int(low->op, scatters ? MP_ATTR_SCATTER_DIMENSION : MP_ATTR_ALL_GATHER_DIM, 0);
-  MP_RETURN_IF_ERROR(lower_collective_groups_of_op(low, true, false));
+  MP_RETURN_IF_ERROR(lower_collective_groups_of_op(low, false));
   for (uint32_t i = 0; i < low->out->num_operands; ++i) {
     const int64_t in = operands[i].dims[low->out->dimension];
     const int64_t out = operands[i].result_dims[low->out->dimension];
@@ -423,7 +421,7 @@ static mp_status_t lower_collective_parts(lowering_t *low, mp_collective_operand
 static mp_status_t lower_collective_all_to_all(lowering_t *low, mp_collective_operand_t *operands) {
   low->out->dimension = mp_op_int(low->op, MP_ATTR_SPLIT_DIMENSION, 0);
   low->out->concat_dimension = mp_op_int(low->op, MP_ATTR_CONCAT_DIMENSION, 0);
-  MP_RETURN_IF_ERROR(lower_collective_groups_of_op(low, false, false));
+  MP_RETURN_IF_ERROR(lower_collective_groups_of_op(low, false));
   const int64_t count = mp_op_int(low->op, MP_ATTR_SPLIT_COUNT, 0);
   MP_RETURN_IF_ERROR(lower_collective_check_parts(low, 1, count));
   for (uint32_t i = 0; i < low->out->num_operands; ++i) {
@@ -447,8 +445,7 @@ static mp_status_t lower_collective_ragged(lowering_t *low, mp_collective_operan
   id_table_t table;
   MP_RETURN_IF_ERROR(
       lower_collective_read_table(low, mp_attr_dict_get_text(config, "replica_groups"), &table));
-  MP_RETURN_IF_ERROR(
-      lower_collective_make_groups(low, lower_collective_group_mode(low, false), &table));
+  MP_RETURN_IF_ERROR(lower_collective_make_groups(low, lower_collective_group_mode(low), &table));
   const mp_groups_t *groups = low->out->groups;
   const bool types_fit = operands[0].dtype == operands[1].dtype &&
                          operands[0].rank == operands[1].rank &&
@@ -511,7 +508,7 @@ static mp_status_t lower_collective_by_kind(lowering_t *low, mp_collective_opera
     case MP_COLLECTIVE_ALL_TO_ALL:
       return lower_collective_all_to_all(low, operands);
     case MP_COLLECTIVE_BROADCAST:
-      return lower_collective_groups_of_op(low, false, true);
+      return lower_collective_groups_of_op(low, true);
     case MP_COLLECTIVE_RAGGED_ALL_TO_ALL:
       return lower_collective_ragged(low, operands);
     case MP_COLLECTIVE_EXCHANGE:

@@ -35,8 +35,7 @@ typedef struct {
 static mp_status_t verify_tensor_type(const mp_op_t *op, const mp_type_t *type) {
   const char *reason = NULL;
   if (type->quant != NULL) reason = "quantised types are not supported";
-  if (type->dtype == MP_DTYPE_TF32 || type->dtype == MP_DTYPE_INDEX ||
-      type->dtype == MP_DTYPE_INVALID) {
+  if (!mp_dtype_is_storable(type->dtype)) {
     reason = "values of this element type are not supported";
   }
   if (type->rank > MP_MAX_RANK) reason = "tensors of so many dimensions are not supported";

@@ -8,17 +8,8 @@
 
 enum { BLOCK = 256 };
 
-// 2- and 4-bit integers are computed in eight bits.
-static mp_dtype_t convert_computing_type(mp_dtype_t dtype) {
-  if (mp_float_is_narrow(dtype)) return MP_DTYPE_F32;
-  if (mp_dtype_is_integer(dtype) && mp_dtype_bits(dtype) < 8) {
-    return mp_dtype_class(dtype) == MP_CLASS_SIGNED ? MP_DTYPE_S8 : MP_DTYPE_U8;
-  }
-  return dtype;
-}
-
 bool mp_convert_bind(mp_dtype_t from, mp_dtype_t to, mp_convert_t *out_convert) {
-  mp_convert_t convert = {from, to, convert_computing_type(from), convert_computing_type(to), NULL};
+  mp_convert_t convert = {from, to, mp_ew_computing_type(from), mp_ew_computing_type(to), NULL};
   if (from != to && convert.from_c != convert.to_c) {
     // A double on its way to a narrow float must not be rounded twice.
     bool odd = convert.to_c != to && mp_dtype_is_float(to) &&

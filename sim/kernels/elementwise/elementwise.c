@@ -10,20 +10,10 @@
 enum { BLOCK = 256 };
 
 mp_dtype_t mp_ew_computing_type(mp_dtype_t dtype) {
-  switch (dtype) {
-    case MP_DTYPE_S2:
-    case MP_DTYPE_S4:
-      return MP_DTYPE_S8;
-    case MP_DTYPE_U2:
-    case MP_DTYPE_U4:
-      return MP_DTYPE_U8;
-    case MP_DTYPE_INVALID:
-    case MP_DTYPE_TF32:
-    case MP_DTYPE_INDEX:
-      return MP_DTYPE_INVALID;
-    default:
-      return mp_float_is_narrow(dtype) ? MP_DTYPE_F32 : dtype;
-  }
+  if (!mp_dtype_is_storable(dtype)) return MP_DTYPE_INVALID;
+  if (mp_float_is_narrow(dtype)) return MP_DTYPE_F32;
+  if (!mp_dtype_is_integer(dtype) || mp_dtype_bits(dtype) >= 8) return dtype;
+  return mp_dtype_class(dtype) == MP_CLASS_SIGNED ? MP_DTYPE_S8 : MP_DTYPE_U8;
 }
 
 static mp_ew_loop_t elementwise_arithmetic_loop(mp_opcode_t code, mp_dtype_t dtype) {

@@ -1,4 +1,5 @@
 // Local forms of custom calls and of collectives.
+#include "sim/ir/schema.h"
 #include "sim/spmd/local/lower_form.h"
 #include "sim/spmd/rules/custom_call_dims.h"
 
@@ -44,8 +45,7 @@ static bool lower_call_agree_on_free_atoms(const mp_lowerer_t *low, int64_t a, i
 // Whether the ids in the op's table number partitions.
 static bool lower_call_names_partitions(const mp_op_t *op) {
   if (mp_op_int(op, MP_ATTR_CHANNEL_ID, 0) <= 0) return false;
-  const bool has_flag = op->code == MP_OP_ALL_GATHER || op->code == MP_OP_ALL_REDUCE ||
-                        op->code == MP_OP_REDUCE_SCATTER;
+  const bool has_flag = mp_schema_find(op->code, MP_ATTR_USE_GLOBAL_DEVICE_IDS) != NULL;
   return !has_flag || mp_op_bool(op, MP_ATTR_USE_GLOBAL_DEVICE_IDS, false);
 }
 
