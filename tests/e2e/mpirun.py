@@ -18,6 +18,8 @@ LAUNCHER = shutil.which("mpirun")
 NEEDS_MPIRUN = pytest.mark.skipif(LAUNCHER is None, reason="there is no mpirun on this machine")
 # More ranks than cores, as root, unbound: what a small test machine needs.
 OPTIONS = ["--oversubscribe", "--allow-run-as-root", "--bind-to", "none"]
+# More than any job takes on a busy machine, less than a test may (conftest.py).
+SECONDS = 170
 
 
 def environment(devices=None, **variables):
@@ -55,7 +57,7 @@ class Job:
         command, env=environment(devices, **variables), text=True, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, start_new_session=True)
 
-  def finish(self, timeout=60):
+  def finish(self, timeout=SECONDS):
     self.returncode, self.out, self.err = scenario.finish(self.process, timeout)
     self.outs, self.errs = ([self.read(rank, name) for rank in range(self.num_ranks)]
                             for name in ("stdout", "stderr"))
@@ -72,7 +74,7 @@ class Job:
     return self
 
 
-def run(ranks, program, devices=None, timeout=60, **arguments):
+def run(ranks, program, devices=None, timeout=SECONDS, **arguments):
   return Job(ranks, program, devices, **arguments).finish(timeout)
 
 
@@ -91,8 +93,8 @@ class Checks:
       self.results.append(json.loads(path.read_text()) if path.exists() else {})
 
   @classmethod
-  def run(cls, script, ranks, devices, folder, timeout=150):
-    job = run(ranks, FOLDER / "ranks" / script, devices, timeout, RANK_RESULTS=folder)
+  def run(cls, script, ranks, devices, folder):
+    job = run(ranks, FOLDER / "ranks" / script, devices, RANK_RESULTS=folder)
     return cls(ranks, folder, job.returncode, job.err)
 
   def expect(self, name):

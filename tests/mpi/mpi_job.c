@@ -120,7 +120,7 @@ static void send_number(uint32_t to, uint64_t number, size_t bytes) {
 static void barrier(void) {
   void **bytes = NULL;
   size_t *sizes = NULL;
-  check(mp_world_exchange(g_job.world, &g_job.rank, sizeof(uint32_t), 60, &bytes, &sizes));
+  check(mp_world_exchange(g_job.world, &g_job.rank, sizeof(uint32_t), 200, &bytes, &sizes));
   for (uint32_t i = 0; i < g_job.size; ++i) {
     if (sizes[i] != sizeof(uint32_t) || memcmp(bytes[i], &i, sizeof(i)) != 0) fail("exchange");
   }
@@ -158,7 +158,7 @@ static void pairs(void) {
       send_number(to, round, bytes);
     }
   }
-  await_count(&g_job.num_packets, ROUNDS * g_job.size, 60);
+  await_count(&g_job.num_packets, ROUNDS * g_job.size, 200);
   barrier();
   finish();
 }
@@ -169,7 +169,7 @@ static void large(void) {
     send_number(to, 1, 8);
     send_number(to, 2, ((size_t)64 << 20) + 12345);
   }
-  await_count(&g_job.num_packets, 3 * g_job.size, 60);
+  await_count(&g_job.num_packets, 3 * g_job.size, 200);
   finish();
 }
 
@@ -222,7 +222,7 @@ static void one_leaves(const char *way) {
     fail("unknown way to leave");
   }
   double begin = mp_clock_seconds();
-  await_loss_of_1(20);
+  await_loss_of_1(200);
   printf("rank %u: told after %.1f s: %s\n", g_job.rank, mp_clock_seconds() - begin, g_job.why);
   // As one does whose program cannot go on.
   if (strcmp(way, "exit0") != 0) leave(1);

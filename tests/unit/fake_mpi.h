@@ -289,14 +289,14 @@ static inline void stop(job_t *job) {
   for (int rank = 0; rank < RANKS; ++rank) mp_world_say_goodbye(job->worlds[rank]);
   for (int rank = 0; rank < RANKS; ++rank) {
     mp_world_t *world = job->worlds[rank];
-    assert_true(mp_world_drain(world, 20));
-    assert_true(mp_world_await_goodbyes(world, 20));
+    assert_true(mp_world_drain(world, 100));
+    assert_true(mp_world_await_goodbyes(world, 100));
   }
   end(job);
 }
 
 static inline void await_count(atomic_uint *count, unsigned wanted) {
-  double deadline = mp_clock_seconds() + 60;
+  double deadline = mp_clock_seconds() + 100;
   while (atomic_load(count) < wanted && mp_clock_seconds() < deadline) usleep(200);
   assert_int_equal(atomic_load(count), wanted);
 }

@@ -74,7 +74,7 @@ static void end(scene_t *scene) {
 }
 
 static void await_count(const atomic_uint *count, unsigned wanted) {
-  const double deadline = mp_clock_seconds() + 60;
+  const double deadline = mp_clock_seconds() + 100;
   while (atomic_load(count) < wanted && mp_clock_seconds() < deadline) usleep(200);
   assert_int_equal(atomic_load(count), wanted);
 }
@@ -109,7 +109,7 @@ static void what_a_dead_peer_has_not_taken_comes_back(void **state) {
   assert_true(mp_world_drain(scene.world, 60));
   for (int i = 0; i < COUNT; ++i) {
     const mp_payload_block_t *block = mp_payload_block_of(payloads[i]);
-    const double deadline = mp_clock_seconds() + 60;
+    const double deadline = mp_clock_seconds() + 100;
     while (atomic_load(&block->references) > 1 && mp_clock_seconds() < deadline) usleep(200);
     assert_int_equal(atomic_load(&block->references), 1);
     mp_payload_release(payloads[i]);
@@ -129,7 +129,7 @@ static void a_damaged_ring_is_emptied(void **state) {
   write_slot(&scene, 1, 12345);  // there is no cargo
   await_count(&scene.num_lost, 1);
   for (unsigned i = 2; i < COUNT; ++i) {
-    const double deadline = mp_clock_seconds() + 60;
+    const double deadline = mp_clock_seconds() + 100;
     while (i - atomic_load(&scene.in->tail) >= MP_RING_SLOTS) {
       assert_true(mp_clock_seconds() < deadline);
       usleep(200);

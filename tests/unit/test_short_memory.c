@@ -130,7 +130,7 @@ static void lose(void *context, uint32_t rank, mp_status_t why) {
 }
 
 static void await_count(atomic_uint *count, unsigned wanted) {
-  const double deadline = mp_clock_seconds() + 60;
+  const double deadline = mp_clock_seconds() + 100;
   while (atomic_load(count) < wanted && mp_clock_seconds() < deadline) usleep(200);
   assert_int_equal(atomic_load(count), wanted);
 }

@@ -63,7 +63,7 @@ def digests(out):
 def test_training_has_the_same_bits_however_it_is_spread():
   bits = []
   for ranks, devices in ((1, 8), (2, 4), (4, 2)):
-    job = mpirun.run_well(ranks, TRAIN, devices, 100)
+    job = mpirun.run_well(ranks, TRAIN, devices)
     bits += [digests(out) for out in job.outs]
   assert len(bits) == 7 and len(bits[0]) == 2
   assert all(one == bits[0] for one in bits), bits

@@ -1,6 +1,8 @@
 """Launches over the processes of a real mpirun: that disagree, come late, outlive their process."""
 
 import re
+import tempfile
+import time
 
 import mpirun
 
@@ -57,12 +59,19 @@ def test_different_reductions_and_types_do_not_meet():
 
 
 def test_who_waits_hears_what_the_other_does():
-  job = mpirun.run_well(2, SETUP + """
-    if rank == 1: time.sleep(4)
+  with tempfile.NamedTemporaryFile(prefix="pytest-signal-") as signal:
+    job = mpirun.Job(2, SETUP + f"""
+    while rank == 1 and not open({signal.name!r}).read(): time.sleep(0.05)
     print(outcome(total, x))
     """, 2, MINIPOD_COLLECTIVE_WARN_S=1)
+    # Only when the one that waits has said so does the other one come.
+    while "missing for" not in job.read(0, "stderr") and job.process.poll() is None:
+      time.sleep(0.05)
+    signal.write(b"come")
+    signal.flush()
+    job.finish().expect_good_end()
   assert job.outs == ["4.0\n", "4.0\n"]
-  line = (r"process 0: launch 0: devices 0, 1 wait at stablehlo.all_reduce .*; missing for \d s: "
+  line = (r"process 0: launch 0: devices 0, 1 wait at stablehlo.all_reduce .*; missing for \d+ s: "
           r"devices 2, 3 of process 1; process 1 says: nothing was launched here")
   assert re.search(line, job.err), job.err
   assert job.err.count("missing for") == 1

@@ -47,8 +47,8 @@ static void an_error_loses_the_peer(void **state) {
   await_count(&job.inboxes[1].num_packets, 1);
   // Who was lost is not waited for.
   for (int i = 0; i < RANKS; ++i) mp_world_say_goodbye(job.worlds[i]);
-  for (int i = 0; i < 2; ++i) assert_true(mp_world_drain(job.worlds[i], 20));
-  assert_true(mp_world_await_goodbyes(job.worlds[0], 20));
+  for (int i = 0; i < 2; ++i) assert_true(mp_world_drain(job.worlds[i], 100));
+  assert_true(mp_world_await_goodbyes(job.worlds[0], 100));
   end(&job);
 }
 
