@@ -81,20 +81,20 @@ void mp_block_append(mp_block_t *block, mp_op_t *op) {
   MP_ASSERT(op->parent == NULL && op->prev == NULL && op->next == NULL);
   MP_ASSERT((block->first == NULL) == (block->last == NULL));
   op->parent = block;
-  MP_LIST_APPEND(block, op);
+  MP_LIST_APPEND(block, op, prev, next);
 }
 
 void mp_block_insert_before(mp_op_t *position, mp_op_t *op) {
   MP_ASSERT(position->parent != NULL);
   MP_ASSERT(op->parent == NULL && op->prev == NULL && op->next == NULL);
   op->parent = position->parent;
-  MP_LIST_INSERT_BEFORE(op->parent, position, op);
+  MP_LIST_INSERT_BEFORE(op->parent, position, op, prev, next);
 }
 
 void mp_op_unlink(mp_op_t *op) {
   if (op->parent == NULL) return;
   MP_ASSERT(op->prev != NULL ? op->prev->next == op : op->parent->first == op);
   MP_ASSERT(op->next != NULL ? op->next->prev == op : op->parent->last == op);
-  MP_LIST_REMOVE(op->parent, op);
+  MP_LIST_REMOVE(op->parent, op, prev, next);
   op->parent = NULL;
 }

@@ -59,46 +59,58 @@
     (other)->first = (other)->last = NULL;  \
   } while (0)
 
-// ---- lists: links to both sides, named `prev` and `next` ----
+// ---- lists: links to both sides; `prev` and `next` name the item's members that are these ----
 
 #define MP_LIST(type) MP_QUEUE(type)
 
+// Adds an item at the front.
+#define MP_LIST_PREPEND(list, item, prev, next) \
+  do {                                          \
+    (item)->prev = NULL;                        \
+    (item)->next = (list)->first;               \
+    if ((list)->first != NULL)                  \
+      (list)->first->prev = (item);             \
+    else                                        \
+      (list)->last = (item);                    \
+    (list)->first = (item);                     \
+  } while (0)
+
 // Adds an item at the end.
-#define MP_LIST_APPEND(list, item) \
-  do {                             \
-    (item)->prev = (list)->last;   \
-    (item)->next = NULL;           \
-    if ((list)->last != NULL)      \
-      (list)->last->next = (item); \
-    else                           \
-      (list)->first = (item);      \
-    (list)->last = (item);         \
+#define MP_LIST_APPEND(list, item, prev, next) \
+  do {                                         \
+    (item)->prev = (list)->last;               \
+    (item)->next = NULL;                       \
+    if ((list)->last != NULL)                  \
+      (list)->last->next = (item);             \
+    else                                       \
+      (list)->first = (item);                  \
+    (list)->last = (item);                     \
   } while (0)
 
 // Adds an item before `position`, which is in the list.
-#define MP_LIST_INSERT_BEFORE(list, position, item) \
-  do {                                              \
-    (item)->prev = (position)->prev;                \
-    (item)->next = (position);                      \
-    if ((position)->prev != NULL)                   \
-      (position)->prev->next = (item);              \
-    else                                            \
-      (list)->first = (item);                       \
-    (position)->prev = (item);                      \
+#define MP_LIST_INSERT_BEFORE(list, position, item, prev, next) \
+  do {                                                          \
+    (item)->prev = (position)->prev;                            \
+    (item)->next = (position);                                  \
+    if ((position)->prev != NULL)                               \
+      (position)->prev->next = (item);                          \
+    else                                                        \
+      (list)->first = (item);                                   \
+    (position)->prev = (item);                                  \
   } while (0)
 
 // Takes an item out, wherever it is; its links are NULL afterwards.
-#define MP_LIST_REMOVE(list, item)       \
-  do {                                   \
-    if ((item)->prev != NULL)            \
-      (item)->prev->next = (item)->next; \
-    else                                 \
-      (list)->first = (item)->next;      \
-    if ((item)->next != NULL)            \
-      (item)->next->prev = (item)->prev; \
-    else                                 \
-      (list)->last = (item)->prev;       \
-    (item)->prev = (item)->next = NULL;  \
+#define MP_LIST_REMOVE(list, item, prev, next) \
+  do {                                         \
+    if ((item)->prev != NULL)                  \
+      (item)->prev->next = (item)->next;       \
+    else                                       \
+      (list)->first = (item)->next;            \
+    if ((item)->next != NULL)                  \
+      (item)->next->prev = (item)->prev;       \
+    else                                       \
+      (list)->last = (item)->prev;             \
+    (item)->prev = (item)->next = NULL;        \
   } while (0)
 
 #endif  // MINIPOD_SIM_BASE_CONTAINERS_LIST_H_

@@ -117,25 +117,28 @@ static void lists_take_and_lose_items_anywhere(void **state) {
   item_t items[COUNT];
   number(items);
   list_t list = {0};
-  MP_LIST_APPEND(&list, &items[3]);
-  MP_LIST_APPEND(&list, &items[5]);
-  MP_LIST_INSERT_BEFORE(&list, &items[3], &items[1]);
-  MP_LIST_INSERT_BEFORE(&list, &items[5], &items[4]);
-  MP_LIST_INSERT_BEFORE(&list, &items[1], &items[0]);
+  MP_LIST_APPEND(&list, &items[3], prev, next);
+  MP_LIST_APPEND(&list, &items[5], prev, next);
+  MP_LIST_INSERT_BEFORE(&list, &items[3], &items[1], prev, next);
+  MP_LIST_INSERT_BEFORE(&list, &items[5], &items[4], prev, next);
+  MP_LIST_INSERT_BEFORE(&list, &items[1], &items[0], prev, next);
   assert_int_equal(list_digits_of(&list), 101345);
-  MP_LIST_REMOVE(&list, &items[0]);
+  MP_LIST_REMOVE(&list, &items[0], prev, next);
   assert_int_equal(list_digits_of(&list), 11345);
-  MP_LIST_REMOVE(&list, &items[5]);
+  MP_LIST_REMOVE(&list, &items[5], prev, next);
   assert_int_equal(list_digits_of(&list), 1134);
-  MP_LIST_REMOVE(&list, &items[3]);
+  MP_LIST_REMOVE(&list, &items[3], prev, next);
   assert_int_equal(list_digits_of(&list), 114);
   assert_null(items[3].prev);
   assert_null(items[3].next);
-  MP_LIST_REMOVE(&list, &items[1]);
-  MP_LIST_REMOVE(&list, &items[4]);
+  MP_LIST_REMOVE(&list, &items[1], prev, next);
+  MP_LIST_REMOVE(&list, &items[4], prev, next);
   assert_int_equal(list_digits_of(&list), 1);
-  MP_LIST_APPEND(&list, &items[2]);
+  MP_LIST_PREPEND(&list, &items[2], prev, next);
   assert_int_equal(list_digits_of(&list), 12);
+  MP_LIST_PREPEND(&list, &items[0], prev, next);
+  MP_LIST_APPEND(&list, &items[1], prev, next);
+  assert_int_equal(list_digits_of(&list), 1021);
 }
 
 int main(void) {
