@@ -412,12 +412,12 @@ static void await_early_packet(const pods_t *pods, uint32_t rank, mp_packet_kind
   mp_endpoint_t *endpoint = pods->clients[rank]->endpoint;
   for (bool is_there = false; !is_there;) {
     nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
-    pthread_mutex_lock(&endpoint->router->lock);
+    mp_lock(&endpoint->router->lock);
     is_there = has_packet(&endpoint->early, kind);
-    for (const mp_launch_queue_t *lane = endpoint->lanes; lane != NULL; lane = lane->next) {
+    for (const mp_launch_queue_t *lane = endpoint->queues; lane != NULL; lane = lane->next) {
       is_there |= has_packet(&lane->early, kind);
     }
-    pthread_mutex_unlock(&endpoint->router->lock);
+    mp_unlock(&endpoint->router->lock);
   }
 }
 
