@@ -5,6 +5,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/base/assert.h"
+#include "sim/base/fault.h"
 
 enum { MP_ARENA_ALIGN = 16, MP_ARENA_FIRST_CHUNK = 4096, MP_ARENA_MAX_CHUNK = 1 << 20 };
 
@@ -63,6 +64,15 @@ size_t mp_arena_bytes(const mp_arena_t *arena) {
   return arena->total;
 }
 
+static bool arena_fits_limit(const mp_arena_t *arena, size_t size) {
+  return arena->limit == 0 || (arena->total <= arena->limit && size <= arena->limit - arena->total);
+}
+
+bool mp_arena_has_room(const mp_arena_t *arena, size_t count, size_t size) {
+  size_t bytes;
+  return !__builtin_mul_overflow(count, size, &bytes) && arena_fits_limit(arena, bytes);
+}
+
 static bool arena_add_chunk(mp_arena_t *arena, size_t at_least) {
   size_t size = arena->next_size > at_least ? arena->next_size : at_least;
   arena_chunk_t *chunk = mp_calloc(1, sizeof(*chunk) + size);
@@ -76,9 +86,9 @@ static bool arena_add_chunk(mp_arena_t *arena, size_t at_least) {
 }
 
 void *mp_arena_alloc(mp_arena_t *arena, size_t size) {
-  if (size > SIZE_MAX / 2) return NULL;
+  if (size > SIZE_MAX / 2 || mp_fault_strikes(MP_FAULT_ARENA)) return NULL;
   size = (size + MP_ARENA_ALIGN - 1) & ~(size_t)(MP_ARENA_ALIGN - 1);
-  if (arena->limit != 0 && arena->total + size > arena->limit) return NULL;
+  if (!arena_fits_limit(arena, size)) return NULL;
   if (arena->chunks == NULL || arena->chunks->size - arena->used < size) {
     if (!arena_add_chunk(arena, size)) return NULL;
   }

@@ -21,6 +21,9 @@ void mp_arena_reset(mp_arena_t *arena);
 // readers set it so that a small malformed program cannot claim the machine's memory.
 void mp_arena_set_limit(mp_arena_t *arena, size_t max_bytes);
 size_t mp_arena_bytes(const mp_arena_t *arena);
+// False when the limit would refuse an array of this size: what asks for it is at fault then, and
+// not the machine's memory.
+bool mp_arena_has_room(const mp_arena_t *arena, size_t count, size_t size);
 
 void *mp_arena_alloc(mp_arena_t *arena, size_t size);
 void *mp_arena_alloc_array(mp_arena_t *arena, size_t count, size_t size);

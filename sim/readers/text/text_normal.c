@@ -16,8 +16,8 @@ static int64_t text_normal_element_value(const mp_attr_t *dense, size_t i) {
   return (int64_t)bits;
 }
 
-static mp_status_t text_normal_dense_to_ints(mp_text_t *t, const mp_attr_t *dense,
-                                             const mp_attr_t **out_value) {
+static mp_status_t text_normal_dense_to_ints(mp_text_t *t, const mp_token_t *token,
+                                             const mp_attr_t *dense, const mp_attr_t **out_value) {
   const mp_type_t *type = dense->u.dense.type;
   bool is_bool = type->dtype == MP_DTYPE_BOOL;
   if ((!is_bool && !mp_dtype_is_integer(type->dtype)) || type->rank < 1 || type->rank > 2 ||
@@ -26,7 +26,11 @@ static mp_status_t text_normal_dense_to_ints(mp_text_t *t, const mp_attr_t *dens
     return NULL;
   }
   int64_t count;
-  if (!mp_type_num_elements(type, &count)) return mp_status_out_of_memory();
+  // A few bytes of text may name a splat of any size.
+  if (!mp_type_num_elements(type, &count) ||
+      !mp_arena_has_room(t->arena, (size_t)count, sizeof(int64_t))) {
+    return mp_text_error(t, token, MP_INVALID_ARGUMENT, "a list that is too large for the program");
+  }
   mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_text_new_attr(t, is_bool ? MP_KIND_BOOLS : MP_KIND_INTS, &attr));
   int64_t *values = MP_ARENA_ARRAY(t->arena, int64_t, (size_t)count);
@@ -56,14 +60,9 @@ static mp_status_t text_normal_array_to_ints(mp_text_t *t, const mp_attr_t *arra
 
 mp_status_t mp_text_to_ints(mp_text_t *t, const mp_token_t *token, const mp_attr_t *value,
                             const mp_attr_t **out_value) {
-  mp_status_t status = NULL;
   *out_value = value;
-  if (value->kind == MP_KIND_DENSE) status = text_normal_dense_to_ints(t, value, out_value);
-  if (value->kind == MP_KIND_ARRAY) status = text_normal_array_to_ints(t, value, out_value);
-  // A splat of a huge type meets the arena's limit here.
-  if (mp_status_code(status) != MP_RESOURCE_EXHAUSTED) return status;
-  mp_status_ignore(status);
-  return mp_text_error(t, token, MP_INVALID_ARGUMENT, "a list that is too large for the program");
+  if (value->kind == MP_KIND_DENSE) return text_normal_dense_to_ints(t, token, value, out_value);
+  return value->kind == MP_KIND_ARRAY ? text_normal_array_to_ints(t, value, out_value) : NULL;
 }
 
 // Layouts: a list of dense constants of `index`.
