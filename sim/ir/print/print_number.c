@@ -7,6 +7,8 @@
 
 // More elements than this are written as hexadecimal bytes.
 enum { MAX_LISTED_ELEMENTS = 100, MAX_DIGITS = 17 };
+// Bytes of a number as text.
+enum { MAX_NUMBER = 64 };
 
 // The significant decimal digits of a finite number and its exponent: d.ddd * 10^exponent.
 typedef struct {
@@ -31,15 +33,16 @@ static decimal_t print_number_to_decimal(double value, int precision) {
 }
 
 // 1.000000e+00: six digits rounded, one zero more.
-static void print_number_short_form(double value, mp_strbuf_t *out) {
+static void print_number_short_form(double value, char out[MAX_NUMBER]) {
   decimal_t d = print_number_to_decimal(value, 6);
-  mp_strbuf_printf(out, "%s%c.%s0e%c%02d", d.negative ? "-" : "", d.digits[0], d.digits + 1,
-                   d.exponent < 0 ? '-' : '+', d.exponent < 0 ? -d.exponent : d.exponent);
+  (void)snprintf(out, MAX_NUMBER, "%s%c.%s0e%c%02d", d.negative ? "-" : "", d.digits[0],
+                 d.digits + 1, d.exponent < 0 ? '-' : '+',
+                 d.exponent < 0 ? -d.exponent : d.exponent);
 }
 
 // All digits that the format needs; false when that is an integer without a decimal point, which
 // would be read as something else.
-static bool print_number_long_form(mp_dtype_t dtype, double value, mp_strbuf_t *out) {
+static bool print_number_long_form(mp_dtype_t dtype, double value, char out[MAX_NUMBER]) {
   static const struct {
     mp_dtype_t dtype;
     int digits;
@@ -53,12 +56,14 @@ static bool print_number_long_form(mp_dtype_t dtype, double value, mp_strbuf_t *
   int tail = d.exponent - (d.count - 1);  // power of ten of the last digit
   if (tail >= 0 && tail <= 3) return false;
   if (tail > 3 || d.exponent < -3) {
-    mp_strbuf_printf(out, "%s%c.%sE%c%d", sign, d.digits[0], d.count > 1 ? d.digits + 1 : "0",
-                     d.exponent < 0 ? '-' : '+', d.exponent < 0 ? -d.exponent : d.exponent);
+    (void)snprintf(out, MAX_NUMBER, "%s%c.%sE%c%d", sign, d.digits[0],
+                   d.count > 1 ? d.digits + 1 : "0", d.exponent < 0 ? '-' : '+',
+                   d.exponent < 0 ? -d.exponent : d.exponent);
   } else if (d.exponent >= 0) {
-    mp_strbuf_printf(out, "%s%.*s.%s", sign, d.exponent + 1, d.digits, d.digits + d.exponent + 1);
+    (void)snprintf(out, MAX_NUMBER, "%s%.*s.%s", sign, d.exponent + 1, d.digits,
+                   d.digits + d.exponent + 1);
   } else {
-    mp_strbuf_printf(out, "%s0.%.*s%s", sign, -d.exponent - 1, "000", d.digits);
+    (void)snprintf(out, MAX_NUMBER, "%s0.%.*s%s", sign, -d.exponent - 1, "000", d.digits);
   }
   return true;
 }
@@ -73,28 +78,24 @@ static bool print_number_reads_back(mp_dtype_t dtype, const char *text, const vo
 
 static void print_number_float_element(mp_dtype_t dtype, const void *element, mp_strbuf_t *out) {
   double value = mp_float_decode(dtype, element);
-  mp_strbuf_t text;
-  mp_strbuf_init(&text);
+  char text[MAX_NUMBER];
   bool finite = value - value == 0;
   bool done = false;
   if (finite) {
-    print_number_short_form(value, &text);
-    done = print_number_reads_back(dtype, mp_strbuf_text(&text), element);
+    print_number_short_form(value, text);
+    done = print_number_reads_back(dtype, text, element);
   }
   if (finite && !done) {
-    mp_strbuf_deinit(&text);
-    mp_strbuf_init(&text);
-    done = print_number_long_form(dtype, value, &text) &&
-           print_number_reads_back(dtype, mp_strbuf_text(&text), element);
+    done =
+        print_number_long_form(dtype, value, text) && print_number_reads_back(dtype, text, element);
   }
   if (done) {
-    mp_strbuf_puts(out, mp_strbuf_text(&text));
+    mp_strbuf_puts(out, text);
   } else {
     uint64_t bits = 0;
     memcpy(&bits, element, mp_dtype_size(dtype));
     mp_strbuf_printf(out, "0x%0*" PRIX64, (mp_dtype_bits(dtype) + 3) / 4, bits);
   }
-  mp_strbuf_deinit(&text);
 }
 
 void mp_print_float(mp_dtype_t dtype, double value, mp_strbuf_t *out) {
