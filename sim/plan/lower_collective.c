@@ -182,19 +182,20 @@ static uint64_t lower_collective_value_number(const mp_block_t *block, const mp_
 
 // A fingerprint of what a region computes, whatever its values and places in the source are called.
 // Equal programs have equal ones; who writes the same function in another way is on his own.
-static uint64_t lower_collective_region_digest(const mp_block_t *block) {
+static mp_status_t lower_collective_region_digest(const mp_block_t *block, uint64_t *out_digest) {
   uint64_t digest = mp_hash_u64(MP_HASH_START, block->num_args);
   mp_strbuf_t text;
   mp_strbuf_init(&text);
-  for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
-    mp_status_ignore(mp_op_print(op, NULL, &text));
+  mp_status_t status = NULL;
+  for (const mp_op_t *op = block->first; op != NULL && status == NULL; op = op->next) {
+    status = mp_op_print(op, NULL, &text);
     for (uint32_t i = 0; i < op->num_operands; ++i) {
       digest = mp_hash_u64(digest, lower_collective_value_number(block, op->operands[i]));
     }
   }
-  digest = mp_hash_bytes(digest, mp_strbuf_text(&text), text.size);
+  *out_digest = mp_hash_bytes(digest, mp_strbuf_text(&text), text.size);
   mp_strbuf_deinit(&text);
-  return digest;
+  return status;
 }
 
 static mp_status_t lower_collective_make_reducer(lowering_t *low,
@@ -226,9 +227,10 @@ static mp_status_t lower_collective_make_reducer(lowering_t *low,
                          mp_dtype_name(dtype), mp_dtype_name(wanted));
     }
     operands[i].accumulation = wanted;
-    low->out->reducer =
-        (mp_reducer_t){lower_collective_combine_by_region, fn, mp_region_fn_scratch_bytes(fn),
-                       MP_REGION_MAX_LANES, lower_collective_region_digest(block)};
+    uint64_t digest;
+    MP_RETURN_IF_ERROR(lower_collective_region_digest(block, &digest));
+    low->out->reducer = (mp_reducer_t){lower_collective_combine_by_region, fn,
+                                       mp_region_fn_scratch_bytes(fn), MP_REGION_MAX_LANES, digest};
   }
   return NULL;
 }
@@ -532,7 +534,8 @@ mp_status_t mp_plan_lower_collective(mp_arena_t *arena, const mp_op_t *op, uint3
   mp_strbuf_t location;
   mp_strbuf_init(&location);
   mp_loc_describe(op->loc, &location);
-  const char *text = mp_arena_strndup(arena, mp_strbuf_text(&location), location.size);
+  const char *text =
+      location.failed ? NULL : mp_arena_strndup(arena, mp_strbuf_text(&location), location.size);
   mp_strbuf_deinit(&location);
   MP_RETURN_IF_NULL(text);
   *collective = (mp_collective_t){.kind = lower_collective_find_row(op)->kind,
