@@ -198,6 +198,7 @@ mp_status_t mp_op_error(const mp_op_t *op, mp_status_code_t code, const char *fo
   va_start(args, format);
   mp_status_t plain = mp_status_vmake(code, format, args);
   va_end(args);
+  if (plain == mp_status_out_of_memory()) return plain;  // its code is not `code`
   mp_strbuf_t where;
   mp_strbuf_init(&where);
   if (op->loc != NULL && op->loc->kind != MP_LOC_UNKNOWN) {

@@ -1,4 +1,6 @@
 // Types (MLIR language reference, builtin types; StableHLO's and quant's).
+#include <stdio.h>
+
 #include "sim/readers/text/text_parser.h"
 
 // ---- scalars ----
@@ -65,11 +67,9 @@ static mp_status_t text_types_read_storage(mp_text_t *t, mp_quant_t *quant) {
   bool is_signed = !(t->tok.kind == MP_TOKEN_WORD && t->tok.text.data[0] == 'u');
   if (t->tok.kind == MP_TOKEN_WORD && t->tok.text.size >= 2 && !is_signed &&
       t->tok.text.data[1] >= '0' && t->tok.text.data[1] <= '9') {
-    mp_strbuf_t name;
-    mp_strbuf_init(&name);
-    mp_strbuf_printf(&name, "ui%.*s", (int)t->tok.text.size - 1, t->tok.text.data + 1);
-    quant->storage = mp_dtype_from_name(mp_str(mp_strbuf_text(&name)));
-    mp_strbuf_deinit(&name);
+    char name[16];
+    (void)snprintf(name, sizeof(name), "ui%.*s", (int)t->tok.text.size - 1, t->tok.text.data + 1);
+    quant->storage = mp_dtype_from_name(mp_str(name));
     if (quant->storage == MP_DTYPE_INVALID) return mp_text_expected(t, "a storage type");
     mp_text_advance(t);
   } else {
