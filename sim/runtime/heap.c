@@ -217,13 +217,14 @@ static mp_span_t *heap_add_chunk(mp_heap_t *heap, uint64_t bytes, pool_kind_t ki
   return block;
 }
 
-// Cuts `block` (in no bin) to `bytes`; the rest becomes a free block. Without memory for the rest's
-// books the block stays whole.
-static void heap_split(mp_heap_t *heap, mp_span_t *block, uint64_t bytes) {
+// Cuts `block` (in no bin) to `bytes`; the rest becomes a free block. False without memory for the
+// rest's books: nobody gets the whole block instead, which can be a thousand times larger and would
+// take from the capacity what others were promised.
+static bool heap_split(mp_heap_t *heap, mp_span_t *block, uint64_t bytes) {
   MP_ASSERT(!block->is_free && block->bytes >= bytes && bytes % MP_BLOCK_ALIGN == 0);
-  if (block->bytes == bytes) return;
+  if (block->bytes == bytes) return true;
   mp_span_t *rest = mp_calloc(1, sizeof(*rest));
-  if (rest == NULL) return;
+  if (rest == NULL) return false;
   rest->data = block->data + bytes;
   rest->bytes = block->bytes - bytes;
   rest->pool = block->pool;
@@ -235,6 +236,7 @@ static void heap_split(mp_heap_t *heap, mp_span_t *block, uint64_t bytes) {
   block->next = rest;
   block->bytes = bytes;
   heap_bin_insert(heap, rest);
+  return true;
 }
 
 mp_span_t *mp_heap_take(mp_heap_t *heap, uint64_t bytes, uint64_t after) {
@@ -244,8 +246,9 @@ mp_span_t *mp_heap_take(mp_heap_t *heap, uint64_t bytes, uint64_t after) {
   if (block == NULL) block = heap_add_chunk(heap, bytes, kind);
   if (block == NULL) return NULL;
   heap_bin_remove(heap, block);
-  heap_split(heap, block, bytes);
-  return block;
+  if (heap_split(heap, block, bytes)) return block;
+  heap_bin_insert(heap, block);
+  return NULL;
 }
 
 // Joins the free block `right` into the block left of it; both are in no bin.

@@ -110,28 +110,6 @@ static void memory_remove_live(mp_memory_t *memory, mp_span_t *block) {
   if (block->list_next != NULL) block->list_next->list_prev = block->list_prev;
 }
 
-// A block whose bytes are reserved.
-static mp_status_t memory_take(mp_memory_t *memory, uint64_t bytes, uint64_t after,
-                               const mp_label_t *label, mp_span_t **out_block) {
-  mp_lock_assert_held(&memory->lock);
-  mp_span_t *block = mp_heap_take(memory->heap, bytes, after);
-  memory->is_bound = mp_heap_is_bound(memory->heap);
-  if (block == NULL) {
-    return memory_exhausted(memory, bytes, label, "the operating system gives no more memory");
-  }
-  if (block->bytes != bytes) {
-    // It stayed whole, as there is no host memory for a second block's books.
-    mp_status_t status = memory_reserve(memory, block->bytes - bytes, label);
-    if (status != NULL) {
-      mp_status_release(status);
-      mp_heap_give(memory->heap, block, block->free_after);
-      return mp_status_out_of_memory();
-    }
-  }
-  *out_block = block;
-  return NULL;
-}
-
 static mp_status_t memory_alloc_locked(mp_memory_t *memory, uint64_t bytes, uint64_t after,
                                        const mp_label_t *label, mp_span_t **out_block) {
   mp_lock_assert_held(&memory->lock);
@@ -141,15 +119,15 @@ static mp_status_t memory_alloc_locked(mp_memory_t *memory, uint64_t bytes, uint
   }
   MP_RETURN_IF_ERROR(memory_reserve(memory, bytes, label));
   uint64_t idle_before = mp_heap_idle_bytes(memory->heap);
-  mp_span_t *block;
-  mp_status_t status = memory_take(memory, bytes, after, label, &block);
+  mp_span_t *block = mp_heap_take(memory->heap, bytes, after);
+  memory->is_bound = mp_heap_is_bound(memory->heap);
   uint64_t idle_after = mp_heap_idle_bytes(memory->heap);
   atomic_fetch_sub(&mp_device_client(memory->device)->bytes_idle, idle_before - idle_after);
-  if (status != NULL) {
+  if (block == NULL) {
     memory_discharge(memory, bytes);
-    return status;
+    return memory_exhausted(memory, bytes, label, "the operating system gives no more memory");
   }
-  memory_count(memory, block->bytes);
+  memory_count(memory, bytes);
   memory_add_live(memory, block, label);
   if (memory->space == MP_MEMORY_PINNED_HOST) {
     // Locking is a wish: RLIMIT_MEMLOCK is often a few MiB. The statistics say how it went.
