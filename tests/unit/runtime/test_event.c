@@ -14,7 +14,7 @@
 
 typedef struct {
   atomic_int calls;
-  mp_status_code_t code;
+  atomic_int code;  // callbacks of one event may run at once: who registers late runs its own
   int order[4];
   mp_event_t *to_release;
 } record_t;
