@@ -11,7 +11,7 @@
 #include "tests/unit/support/pjrt_test.h"
 
 // How long a test waits for what must come. Only a failing test waits for so long.
-static const double k_long_seconds = 20;
+static const double k_long_seconds = 60;
 
 // More than this many bytes are copied by the workers, not by the calling thread.
 enum { LARGE_BYTES = 4 << 20 };
