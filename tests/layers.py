@@ -45,7 +45,7 @@ KNOWS = {
     "sim/readers/options": CORE,
     "sim/readers/text": IR,
     "sim/readers": [*IR, "sim/readers/bytecode", "sim/readers/text"],
-    "sim/passes": IR,
+    "sim/passes": [*IR, "sim/ir/verify"],
     "sim/spmd/sharding": IR,
     "sim/spmd/gspmd": [*IR, "sim/spmd/sharding"],
     "sim/spmd/rules": [*IR, "sim/spmd/sharding"],

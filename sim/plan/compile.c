@@ -1,6 +1,6 @@
 #include "sim/plan/compile.h"
 
-#include "sim/ir/module_check.h"
+#include "sim/ir/verify/module_check.h"
 #include "sim/ir/verify/verify.h"
 #include "sim/passes/passes.h"
 #include "sim/plan/plan.h"

@@ -2,7 +2,7 @@
 // elsewhere nothing is evaluated.
 #include "sim/base/assert.h"
 
-#include "tests/unit/aborts.h"
+#include "tests/unit/support/aborts.h"
 
 static int g_num_evaluated;
 

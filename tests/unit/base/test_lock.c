@@ -1,7 +1,7 @@
 // Units of sim/base/lock: each rule of the lock order is checked, on each thread by itself.
 #include "sim/base/os/lock.h"
 
-#include "tests/unit/aborts.h"
+#include "tests/unit/support/aborts.h"
 
 static mp_lock_t g_launch = MP_LOCK_INITIALIZER(MP_LOCK_LAUNCH);
 static mp_lock_t g_session = MP_LOCK_INITIALIZER(MP_LOCK_SESSION);

@@ -1,6 +1,6 @@
 // The traits of the op list against the passes, the partitioner and the planner, in a program of
 // each op. What can be seen in numbers is in test_op_numbers.c.
-#include "tests/unit/op_samples.h"
+#include "tests/unit/support/op_samples.h"
 
 #include "sim/passes/passes.h"
 #include "sim/spmd/propagation/split_constants.h"

@@ -6,7 +6,7 @@
 #include "sim/runtime/heap.h"
 #include "sim/runtime/router_impl.h"
 #include "sim/runtime/run.h"
-#include "tests/unit/aborts.h"
+#include "tests/unit/support/aborts.h"
 #include "tests/unit/support/launches.h"
 #include "tests/unit/support/programs.h"
 #include "tests/unit/support/worlds.h"

@@ -1,7 +1,7 @@
 // A stand-in for MPI and worlds over it: three ranks in one process; messages come late, sends take
 // long, and calls fail when a test says so.
-#ifndef MINIPOD_TESTS_UNIT_FAKE_MPI_H_
-#define MINIPOD_TESTS_UNIT_FAKE_MPI_H_
+#ifndef MINIPOD_TESTS_UNIT_SUPPORT_FAKE_MPI_H_
+#define MINIPOD_TESTS_UNIT_SUPPORT_FAKE_MPI_H_
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -313,4 +313,4 @@ static inline mp_status_t send_number(mp_world_t *world, uint32_t to, uint64_t n
   return status;
 }
 
-#endif  // MINIPOD_TESTS_UNIT_FAKE_MPI_H_
+#endif  // MINIPOD_TESTS_UNIT_SUPPORT_FAKE_MPI_H_

@@ -1,4 +1,4 @@
-#include "sim/ir/module_check.h"
+#include "sim/ir/verify/module_check.h"
 
 #ifdef MINIPOD_ASSERTS
 

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "sim/base/clock.h"
+#include "sim/base/os/clock.h"
 #include "sim/runtime/client_impl.h"
 #include "tests/unit/support/launches.h"
 #include "tests/unit/support/programs.h"

@@ -1,5 +1,5 @@
 // The op list: what an op is said to be, it is, in a program of each op. Roles, effects, costs.
-#include "tests/unit/op_samples.h"
+#include "tests/unit/support/op_samples.h"
 
 #include "sim/passes/passes.h"
 #include "sim/runtime/executable_impl.h"

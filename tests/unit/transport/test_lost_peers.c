@@ -176,9 +176,9 @@ static void late_bytes_of_an_exchange_are_dropped(void **state) {
   }
   assert_ok(mp_world_send(worlds[1], 0, &(mp_envelope_t){.channel = 0}, NULL));
   await_count(&scene.num_packets, 1);  // and what rank 1 sent before has come, too
-  pthread_mutex_lock(&worlds[0]->lock);
+  mp_lock(&worlds[0]->lock);
   assert_null(worlds[0]->blobs.first);
-  pthread_mutex_unlock(&worlds[0]->lock);
+  mp_unlock(&worlds[0]->lock);
   assert_null(bytes);
   for (int i = 0; i < 3; ++i) mp_world_close(worlds[i]);
 }

@@ -18,7 +18,7 @@ static mp_status_t create(mp_world_t *world, mp_client_t **out_client) {
 static uint64_t next_number(mp_world_t *world) {
   mp_client_t *client = NULL;
   assert_ok(create(world, &client));
-  const uint64_t number = client->port->epoch;
+  const uint64_t number = client->endpoint->epoch;
   mp_client_release(client);
   return number;
 }

@@ -1,8 +1,8 @@
 // Tests that must die: what breaks an assertion runs in a child process, whose last words and end
 // are looked at. Only where assertions are on (sim/base/assert.h); elsewhere such tests are
 // skipped.
-#ifndef MINIPOD_TESTS_UNIT_ABORTS_H_
-#define MINIPOD_TESTS_UNIT_ABORTS_H_
+#ifndef MINIPOD_TESTS_UNIT_SUPPORT_ABORTS_H_
+#define MINIPOD_TESTS_UNIT_SUPPORT_ABORTS_H_
 
 #include <signal.h>
 #include <stdio.h>
@@ -70,4 +70,4 @@ static inline void expect_no_abort(void (*function)(void *context), void *contex
   }
 }
 
-#endif  // MINIPOD_TESTS_UNIT_ABORTS_H_
+#endif  // MINIPOD_TESTS_UNIT_SUPPORT_ABORTS_H_

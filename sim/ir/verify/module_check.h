@@ -1,7 +1,7 @@
 // Checks of modules in debug and sanitizer builds (sim/base/assert.h); nothing in release builds.
 // What is broken aborts: it is the mistake of the pass or reader before.
-#ifndef MINIPOD_SIM_IR_MODULE_CHECK_H_
-#define MINIPOD_SIM_IR_MODULE_CHECK_H_
+#ifndef MINIPOD_SIM_IR_VERIFY_MODULE_CHECK_H_
+#define MINIPOD_SIM_IR_VERIFY_MODULE_CHECK_H_
 
 #include "sim/ir/module.h"
 
@@ -25,4 +25,4 @@ static inline void mp_module_check_verified(mp_module_t *module) {
 
 #endif
 
-#endif  // MINIPOD_SIM_IR_MODULE_CHECK_H_
+#endif  // MINIPOD_SIM_IR_VERIFY_MODULE_CHECK_H_

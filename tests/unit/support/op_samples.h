@@ -1,8 +1,8 @@
 // A small program of every op (tests/fixtures/op_samples.txt), for tests of the op list.
 //
 // Each program's main returns the op's first result, so that it is in use, or what was made of it.
-#ifndef MINIPOD_TESTS_UNIT_OP_SAMPLES_H_
-#define MINIPOD_TESTS_UNIT_OP_SAMPLES_H_
+#ifndef MINIPOD_TESTS_UNIT_SUPPORT_OP_SAMPLES_H_
+#define MINIPOD_TESTS_UNIT_SUPPORT_OP_SAMPLES_H_
 
 #include <stdlib.h>
 #include <string.h>
@@ -105,4 +105,4 @@ static inline mp_program_t *compile_one(mp_opcode_t code) {
 #define FOR_EACH_OP(code) \
   for (mp_opcode_t code = (mp_opcode_t)0; code < MP_OP_COUNT; code = (mp_opcode_t)(code + 1))
 
-#endif  // MINIPOD_TESTS_UNIT_OP_SAMPLES_H_
+#endif  // MINIPOD_TESTS_UNIT_SUPPORT_OP_SAMPLES_H_

@@ -24,7 +24,7 @@ static mp_packet_t *make_packet(const pods_t *pods, mp_packet_kind_t kind, const
   const mp_envelope_t envelope = {
       .channel = MP_CHANNEL_SESSIONS,
       .words = {(uint32_t)kind, kind == MP_PACKET_POISON ? MP_DATA_LOSS : 1, 0},
-      .key = {DEVICES, mp_endpoint_launch_key(pods->clients[0]->port, 0), 7, 1}};
+      .key = {DEVICES, mp_endpoint_launch_key(pods->clients[0]->endpoint, 0), 7, 1}};
   mp_packet_t *packet = mp_packet_create_inline(pods->worlds[0], 1, &envelope, text, strlen(text));
   assert_non_null(packet);
   return packet;
@@ -35,12 +35,12 @@ static mp_session_t *make_session(const pods_t *pods) {
   mp_session_t *session = NULL;
   assert_ok(mp_session_create(2, k_ids, &session));
   assert_ok(
-      mp_session_connect(session, pods->clients[0]->port, DEVICES, 0, k_ranks_of, 1, k_others));
+      mp_session_connect(session, pods->clients[0]->endpoint, DEVICES, 0, k_ranks_of, 1, k_others));
   return session;
 }
 
 static void end_session(const pods_t *pods, mp_session_t *session) {
-  mp_endpoint_leave(pods->clients[0]->port, session);
+  mp_endpoint_leave(pods->clients[0]->endpoint, session);
   mp_session_release(session);
 }
 
@@ -48,13 +48,13 @@ static void packets_of_later_launches_wait(void **state) {
   (void)state;
   pods_t pods;
   start_pods(&pods, 2, 2, k_one_device);
-  mp_endpoint_t *port = pods.clients[0]->port;
+  mp_endpoint_t *port = pods.clients[0]->endpoint;
   mp_packet_t *packet = make_packet(&pods, MP_PACKET_POISON, "it broke there");
-  pthread_mutex_lock(&port->hub->lock);
+  mp_lock(&port->router->lock);
   mp_alloc_fail_at(1, 1);
   mp_router_route(port, packet);
   mp_alloc_fail_at(0, 0);
-  pthread_mutex_unlock(&port->hub->lock);
+  mp_unlock(&port->router->lock);
   mp_session_t *session = make_session(&pods);
   assert_status(mp_session_error(session), MP_DATA_LOSS, "it broke there (on process 1)");
   end_session(&pods, session);

@@ -1,6 +1,6 @@
 // The traits of the op list against the kernels: what they say of an op's numbers holds for what
 // its kernel computes.
-#include "tests/unit/op_samples.h"
+#include "tests/unit/support/op_samples.h"
 
 #include "sim/kernels/kernel.h"
 
