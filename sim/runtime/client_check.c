@@ -116,8 +116,8 @@ static uint32_t client_check_remotes(mp_session_t *session) {
   uint32_t count = 0;
   const mp_remote_collective_t *remote = session->peers == NULL ? NULL : session->peers->remotes;
   for (; remote != NULL; remote = remote->next) {
-    const mp_group_sequence_t *line = remote->sequence;
-    MP_ASSERT(line->remote == remote && remote->number < line->num_begun);
+    const mp_group_sequence_t *sequence = remote->sequence;
+    MP_ASSERT(sequence->remote == remote && remote->number < sequence->num_begun);
     MP_ASSERT(!(remote->is_waiting && remote->is_ready));
     count += client_check_arrivals(session, remote->meeting, remote->holder);
     if (remote->is_waiting) {
@@ -301,21 +301,21 @@ static void client_check_sets(check_t *check) {
 }
 
 static void client_check_lane(check_t *check, mp_endpoint_t *endpoint,
-                              const mp_launch_queue_t *lane) {
+                              const mp_launch_queue_t *queue) {
   const mp_session_t *last = NULL;
-  for (mp_session_t *session = lane->sessions; session != NULL;
+  for (mp_session_t *session = queue->sessions; session != NULL;
        last = session, session = mp_peers_next(session->peers)) {
     const uint64_t number = mp_peers_number(session->peers);
-    MP_ASSERT(session->peers->endpoint == endpoint && session->peers->devices == lane->devices);
-    MP_ASSERT(number < lane->num_entered);
+    MP_ASSERT(session->peers->endpoint == endpoint && session->peers->devices == queue->devices);
+    MP_ASSERT(number < queue->num_entered);
     MP_ASSERT(last == NULL || mp_peers_number(last->peers) < number);
     mp_lock(&session->lock);
     client_check_session(check, session);
     mp_unlock(&session->lock);
   }
-  MP_ASSERT(last == lane->last);
-  for (const mp_launch_queue_t *other = lane->next; other != NULL; other = other->next) {
-    MP_ASSERT(other->devices != lane->devices);
+  MP_ASSERT(last == queue->last);
+  for (const mp_launch_queue_t *other = queue->next; other != NULL; other = other->next) {
+    MP_ASSERT(other->devices != queue->devices);
     check->steps += 1;
   }
 }
@@ -328,9 +328,9 @@ static void client_check_endpoint(check_t *check) {
   const mp_endpoint_t *found = endpoint->router->endpoints;
   while (found != NULL && found != endpoint) found = found->next;
   MP_ASSERT((found == endpoint) == endpoint->is_open);
-  for (const mp_launch_queue_t *lane = endpoint->queues; lane != NULL; lane = lane->next) {
+  for (const mp_launch_queue_t *queue = endpoint->queues; queue != NULL; queue = queue->next) {
     check->steps += 1;
-    client_check_lane(check, endpoint, lane);
+    client_check_lane(check, endpoint, queue);
   }
   mp_unlock(&endpoint->router->lock);
 }

@@ -328,7 +328,7 @@ static const row_t k_rows[] = {
     {parked_one_was_never_launched, "session->states[i] == MP_PARTICIPANT_ABSENT"},
     {two_sessions_of_one_number, "other->number != session->number"},
     {complete_session_waits, "session->num_local == num_local"},
-    {set_has_a_port, "set->port == NULL || set->port == client->port"},
+    {set_has_a_port, "set->endpoint == NULL || set->endpoint == client->endpoint"},
     {queue_counts_wrong, "count == atomic_load(&queue->length)"},
     {parked_device_is_in_a_queue, "atomic_load(&device->owner) == MP_OWNER_QUEUE"},
     {jobs_count_wrong, "count == atomic_load(&jobs->count)"},
@@ -469,17 +469,17 @@ typedef struct {
 } rank_row_t;
 
 static const rank_row_t k_rank_rows[] = {
-    {remote_is_ready_and_waits, "!(remote collective->is_waiting && remote collective->is_ready)"},
-    {remote_misses_nobody, "num_missing == remote collective->num_missing"},
-    {remote_is_not_on_its_line, "line->remote collective == remote collective"},
-    {remote_is_not_begun, "remote collective->number < line->num_begun"},
+    {remote_is_ready_and_waits, "!(remote->is_waiting && remote->is_ready)"},
+    {remote_misses_nobody, "num_missing == remote->num_missing"},
+    {remote_is_not_on_its_line, "sequence->remote == remote"},
+    {remote_is_not_begun, "remote->number < sequence->num_begun"},
     {holder_runs, "2 parked, 1 of them in lists"},
     {remote_one_is_active, "state == MP_PARTICIPANT_REMOTE || state == MP_PARTICIPANT_DONE"},
-    {lane_has_not_come_so_far, "number < lane->num_entered"},
-    {lane_has_lost_its_last, "last == lane->last"},
-    {session_is_in_anothers_lane, "session->peers->devices == lane->devices"},
-    {port_is_not_open, "(found == port) == port->is_open"},
-    {port_is_of_the_future, "port->epoch < port->router->num_epochs"},
+    {lane_has_not_come_so_far, "number < queue->num_entered"},
+    {lane_has_lost_its_last, "last == queue->last"},
+    {session_is_in_anothers_lane, "session->peers->devices == queue->devices"},
+    {port_is_not_open, "(found == endpoint) == endpoint->is_open"},
+    {port_is_of_the_future, "endpoint->epoch < endpoint->router->num_epochs"},
 };
 
 static void break_rank_and_check(void *context) {

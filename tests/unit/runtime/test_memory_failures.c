@@ -48,34 +48,9 @@ static void failed_allocations_are_not_counted(void **state) {
   assert_true(failures > 4);
 }
 
-// A block that cannot be cut for want of host memory stays whole while the capacity allows it.
-static void a_block_that_cannot_be_cut_is_counted_whole(void **state) {
-  (void)state;
-  mp_client_t *client = make_client(1);
-  mp_memory_t *memory = mp_device_memory(mp_client_device(client, 0), MP_MEMORY_DEVICE);
-  const mp_label_t label = {.origin = MP_ORIGIN_TEMPORARY};
-  bool was_whole = false;
-  for (int n = 1; n < 6; ++n) {
-    mp_span_t *block = NULL;
-    mp_alloc_fail_at(n, 0);
-    mp_status_t status = mp_memory_alloc(memory, 64, MP_IN_STREAM_ORDER, &label, &block);
-    mp_alloc_fail_at(0, 0);
-    mp_memory_stats_t stats;
-    mp_memory_get_stats(memory, &stats);
-    assert_int_equal(stats.bytes_in_use, status == NULL ? (int64_t)block->bytes : 0);
-    assert_true(stats.peak_bytes_in_use >= stats.bytes_in_use);
-    was_whole |= status == NULL && block->bytes > 64;
-    if (status == NULL) mp_memory_free(memory, block, 0);
-    mp_status_release(status);
-  }
-  assert_true(was_whole);
-  mp_client_release(client);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(failed_allocations_are_not_counted),
-      cmocka_unit_test(a_block_that_cannot_be_cut_is_counted_whole),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
