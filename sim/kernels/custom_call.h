@@ -34,8 +34,8 @@ MP_NODISCARD mp_status_t mp_call_make_svd(mp_arena_t *arena, const mp_op_t *op,
                                           const mp_kernel_t **out_kernel);
 
 // "minipod.tridiagonal_solve", "minipod.tridiagonal_solve.perturbed": (lower diagonal, diagonal and
-// upper diagonal [..., n], b [..., n, k]) to x [..., n, k]. The second one keeps pivots away from
-// zero, so that a singular system has a large but finite answer.
+// upper diagonal [..., n], b [..., n, k]) to x [..., n, k]. A singular system is NaN; the second
+// one moves its pivots away from zero, so that it has a large but finite answer.
 MP_NODISCARD mp_status_t mp_call_make_tridiagonal_solve(mp_arena_t *arena, const mp_op_t *op,
                                                         const mp_kernel_t **out_kernel);
 MP_NODISCARD mp_status_t mp_call_make_tridiagonal_solve_perturbed(mp_arena_t *arena,

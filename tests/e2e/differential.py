@@ -15,11 +15,19 @@ def on(device, f, *args):
     return jax.tree.map(np.asarray, jax.jit(f)(*moved))
 
 
+def on_pod(f, *args):
+  return on(jax.devices("minipod")[0], f, *args)
+
+
+def on_cpu(f, *args):
+  return on(jax.devices("cpu")[0], f, *args)
+
+
 def compare(f, *args, tolerance=None, exact=False):
   """Asserts that f gives the same on both: bit for bit with `exact` and for types without
   rounding, else within a few rounding steps of the element type."""
-  wanted = on(jax.devices("cpu")[0], f, *args)
-  found = on(jax.devices("minipod")[0], f, *args)
+  wanted = on_cpu(f, *args)
+  found = on_pod(f, *args)
   wanted, structure = jax.tree.flatten(wanted)
   found, found_structure = jax.tree.flatten(found)
   assert structure == found_structure

@@ -53,9 +53,17 @@ static void decompose_fill_nan(size_t bytes, void *out) {
   for (size_t i = 0; i < bytes / sizeof(double); ++i) ((double *)out)[i] = (double)NAN;
 }
 
+// Matrix number `batch` of an operand or a result. Empty ones may have no memory to count from.
+static const void *decompose_operand_at(const mp_kernel_call_t *call, int64_t batch, int64_t count,
+                                        size_t size) {
+  const char *base = call->operands[0];
+  return count == 0 ? base : base + (size_t)(batch * count) * size;
+}
+
 static void *decompose_result_at(const mp_kernel_call_t *call, uint32_t i, int64_t batch,
                                  int64_t count, size_t size) {
-  return (char *)call->results[i] + (size_t)(batch * count) * size;
+  char *base = call->results[i];
+  return count == 0 ? base : base + (size_t)(batch * count) * size;
 }
 
 // ---- LU ----
@@ -68,8 +76,7 @@ static mp_status_t decompose_lu_run(const mp_kernel_t *kernel, const mp_kernel_c
     void *a = call->scratch;
     int32_t *pivots = decompose_result_at(call, 1, b, self->min, sizeof(int32_t));
     int32_t *perm = decompose_result_at(call, 2, b, self->m, sizeof(int32_t));
-    mp_convert_run(&self->load, count,
-                   (const char *)call->operands[0] + (size_t)(b * count) * self->size, a);
+    mp_convert_run(&self->load, count, decompose_operand_at(call, b, count, self->size), a);
     if (self->is_complex) {
       mp_lu_z(self->m, self->n, a, pivots, perm);
     } else {
@@ -93,8 +100,8 @@ static mp_status_t decompose_eigh_run(const mp_kernel_t *kernel, const mp_kernel
   double *w = decompose_take(&scratch, n, sizeof(double)),
          *reals = decompose_take(&scratch, n * (n + 1), sizeof(double));
   for (int64_t b = begin; b < end; ++b) {
-    const char *in = (const char *)call->operands[0] + (size_t)(b * count) * self->size;
-    mp_convert_run(&self->load, count, in, self->upper ? v : a);
+    mp_convert_run(&self->load, count, decompose_operand_at(call, b, count, self->size),
+                   self->upper ? v : a);
     if (self->upper) decompose_transpose(self, n, n, true, v, a);
     bool ok =
         self->is_complex ? mp_eigh_z(n, a, w, v, work, reals) : mp_eigh_d(n, a, w, v, work, reals);
@@ -112,62 +119,67 @@ static mp_status_t decompose_eigh_run(const mp_kernel_t *kernel, const mp_kernel
 
 // ---- Singular values ----
 
-// One matrix: singular values to `s`; rows of `left` are the left vectors, of `right` the
-// conjugates of the right ones.
-static void decompose_svd_one(const decompose_kernel_t *self, const void *a, double *s, void *left,
-                              void *right) {
-  bool wide = self->m < self->n;  // then its adjoint is taken apart
-  int64_t rows = wide ? self->n : self->m, columns = self->min;
-  bool vectors = self->u_columns > 0;
-  void *tall = wide ? right : left, *small = wide ? left : right;
-  // The columns of the taller form, as rows.
-  if (wide) {
-    memcpy(tall, a, (size_t)(rows * columns) * self->wide);
-    decompose_conjugate_all(self, rows * columns, tall);
+// What one matrix is taken apart in.
+typedef struct {
+  void *a, *tall;               // as it came; the columns of its taller form, as rows
+  void *left, *right, *turned;  // u's and vt's vectors, as rows; u
+  double *s;
+  void *scratch;
+} svd_parts_t;
+
+static bool decompose_svd_tall(const decompose_kernel_t *self, const svd_parts_t *p,
+                               int64_t num_left, void *left, void *right) {
+  int64_t rows = mp_max_i64(self->m, self->n), columns = self->min;
+  if (self->u_columns + self->v_rows == 0) left = right = NULL;
+  return self->is_complex
+             ? mp_svd_z(rows, columns, p->tall, p->s, num_left, left, right, p->scratch)
+             : mp_svd_d(rows, columns, p->tall, p->s, num_left, left, right, p->scratch);
+}
+
+// One matrix: singular values to `s`, the left vectors to the rows of `left`, the conjugates of the
+// right ones to those of `right`.
+static void decompose_svd_one(const decompose_kernel_t *self, const svd_parts_t *p) {
+  int64_t m = self->m, n = self->n;
+  bool ok = false;
+  if (m < n) {  // its adjoint is taken apart
+    memcpy(p->tall, p->a, (size_t)(m * n) * self->wide);
+    decompose_conjugate_all(self, m * n, p->tall);
+    ok = decompose_svd_tall(self, p, self->v_rows, p->right, p->left);
   } else {
-    decompose_transpose(self, rows, columns, false, a, tall);
+    decompose_transpose(self, m, n, false, p->a, p->tall);
+    ok = decompose_svd_tall(self, p, self->u_columns, p->left, p->right);
   }
-  void *v = vectors ? small : NULL;
-  bool ok =
-      self->is_complex ? mp_svd_z(rows, columns, tall, s, v) : mp_svd_d(rows, columns, tall, s, v);
   if (!ok) {
-    decompose_fill_nan((size_t)columns * sizeof(double), s);
-    decompose_fill_nan((size_t)(self->u_columns * self->m) * self->wide, left);
-    decompose_fill_nan((size_t)(self->v_rows * self->n) * self->wide, right);
-    return;
+    decompose_fill_nan((size_t)self->min * sizeof(double), p->s);
+    decompose_fill_nan((size_t)(self->u_columns * m) * self->wide, p->left);
+    decompose_fill_nan((size_t)(self->v_rows * n) * self->wide, p->right);
   }
-  if (!vectors) return;
-  int64_t tall_rows = wide ? self->v_rows : self->u_columns;
-  if (self->is_complex) {
-    mp_complete_basis_z(rows, columns, tall_rows, tall);
-  } else {
-    mp_complete_basis_d(rows, columns, tall_rows, tall);
-  }
-  decompose_conjugate_all(self, self->v_rows * self->n, right);
+  decompose_conjugate_all(self, self->v_rows * n, p->right);
 }
 
 static mp_status_t decompose_svd_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   const decompose_kernel_t *self = (const decompose_kernel_t *)kernel;
   int64_t begin = 0, end = 0, m = self->m, n = self->n, count = m * n;
+  int64_t u_count = m * self->u_columns, v_count = self->v_rows * n;
   mp_part_range(self->batch, kernel->num_parts, call->part, &begin, &end);
   char *scratch = call->scratch;
-  void *a = decompose_take(&scratch, count, self->wide),
-       *left = decompose_take(&scratch, m * m, self->wide);
-  void *right = decompose_take(&scratch, n * n, self->wide),
-       *turned = decompose_take(&scratch, m * m, self->wide);
-  double *s = decompose_take(&scratch, self->min, sizeof(double));
+  svd_parts_t p = {.a = decompose_take(&scratch, count, self->wide)};
+  p.tall = decompose_take(&scratch, count, self->wide);
+  p.left = decompose_take(&scratch, u_count, self->wide);
+  p.right = decompose_take(&scratch, v_count, self->wide);
+  p.turned = decompose_take(&scratch, u_count, self->wide);
+  p.s = decompose_take(&scratch, self->min, sizeof(double));
+  p.scratch = scratch;
   for (int64_t b = begin; b < end; ++b) {
-    mp_convert_run(&self->load, count,
-                   (const char *)call->operands[0] + (size_t)(b * count) * self->size, a);
-    decompose_svd_one(self, a, s, left, right);
-    mp_convert_run(&self->store_real, self->min, s,
+    mp_convert_run(&self->load, count, decompose_operand_at(call, b, count, self->size), p.a);
+    decompose_svd_one(self, &p);
+    mp_convert_run(&self->store_real, self->min, p.s,
                    decompose_result_at(call, 0, b, self->min, mp_dtype_size(self->store_real.to)));
-    if (self->u_columns == 0) continue;
-    int64_t u_count = m * self->u_columns, v_count = self->v_rows * n;
-    decompose_transpose(self, self->u_columns, m, false, left, turned);
-    mp_convert_run(&self->store, u_count, turned,
+    if (u_count + v_count == 0) continue;
+    decompose_transpose(self, self->u_columns, m, false, p.left, p.turned);
+    mp_convert_run(&self->store, u_count, p.turned,
                    decompose_result_at(call, 1, b, u_count, self->size));
-    mp_convert_run(&self->store, v_count, right,
+    mp_convert_run(&self->store, v_count, p.right,
                    decompose_result_at(call, 2, b, v_count, self->size));
   }
   return NULL;
@@ -196,7 +208,7 @@ static mp_status_t decompose_make(mp_arena_t *arena, const mp_op_t *op, mp_kerne
   self->m = a->dims[a->rank - 2];
   self->n = a->dims[a->rank - 1];
   self->min = mp_min_i64(self->m, self->n);
-  self->batch = self->min == 0 ? 0 : mp_dims_product(a->dims, 0, a->rank - 2);
+  self->batch = mp_dims_product(a->dims, 0, a->rank - 2);
   self->is_complex = mp_dtype_is_complex(a->dtype);
   self->size = mp_dtype_size(a->dtype);
   mp_dtype_t wide = self->is_complex ? MP_DTYPE_C128 : MP_DTYPE_F64;
@@ -225,6 +237,7 @@ mp_status_t mp_call_make_lu(mp_arena_t *arena, const mp_op_t *op, const mp_kerne
                        "custom_call LuDecomposition gives [..., m, n], pivots [..., min(m, n)] and "
                        "a permutation [..., m]");
   }
+  if (self->m == 0) self->batch = 0;  // with m rows and no columns there is still a permutation
   self->base.scratch_bytes = (size_t)(self->m * self->n) * self->wide;
   *out_kernel = &self->base;
   return NULL;
@@ -244,6 +257,7 @@ static mp_status_t decompose_make_eigh(mp_arena_t *arena, const mp_op_t *op, boo
   }
   self->upper = upper;
   int64_t n = self->n;
+  if (n == 0) self->batch = 0;
   self->base.scratch_bytes =
       (size_t)(2 * n * n + n * (n + 4)) * self->wide + (size_t)(n * (n + 2)) * sizeof(double);
   *out_kernel = &self->base;
@@ -282,8 +296,10 @@ mp_status_t mp_call_make_svd(mp_arena_t *arena, const mp_op_t *op, const mp_kern
                        "custom_call minipod.svd gives singular values [..., min(m, n)] and, when "
                        "asked, u [..., m, m] and vt [..., n, n], or their first min(m, n) vectors");
   }
+  if (m * self->u_columns + self->v_rows * n + self->min == 0) self->batch = 0;
   self->base.scratch_bytes =
-      (size_t)(m * n + 2 * m * m + n * n) * self->wide + (size_t)self->min * sizeof(double);
+      (size_t)(2 * m * n + 2 * m * self->u_columns + self->v_rows * n) * self->wide +
+      (size_t)self->min * sizeof(double) + mp_svd_scratch(self->min, self->is_complex);
   *out_kernel = &self->base;
   return NULL;
 }

@@ -5,7 +5,16 @@
 
 #include "sim/kernels/linalg/linalg_loops.h"
 
-// Two rows of y: (p, q) = (cosine * p - sine * q, sine * p + cosine * q).
+enum {
+  // Eigenvalues and singular values are computed where the largest element is about 2^480: squares
+  // do not overflow there, and those of whatever matters beside it do not vanish.
+  MP_CENTER_EXPONENT = 480,
+};
+
+// Smaller subdiagonals are zero whatever stands beside them.
+#define MP_QL_TINY 0x1p-900
+
+// p = cosine * p - sine * q, q = sine * p + cosine * q
 MP_VECTOR static void rotate_rows(int64_t n, double cosine, double sine, double *restrict p,
                                   double *restrict q) {
   for (int64_t i = 0; i < n; ++i) {
@@ -13,6 +22,41 @@ MP_VECTOR static void rotate_rows(int64_t n, double cosine, double sine, double 
     p[i] = cosine * a - sine * b;
     q[i] = sine * a + cosine * b;
   }
+}
+
+// Jacobi's rotations. They turn p and phase * q, where phase has magnitude 1; the real one leaves q
+// with its own sign. The angle is at most 45 degrees, so that they can be written as small changes:
+// thousands of them then leave lengths as they were, while products with a rounded cosine would
+// lengthen or shorten steadily.
+MP_VECTOR static void rotate_d(int64_t n, double cosine, double sine, double phase,
+                               double *restrict p, double *restrict q) {
+  double tau = sine / (1 + cosine);
+  sine *= phase;
+  tau *= phase;
+  for (int64_t i = 0; i < n; ++i) {
+    double a = p[i], b = q[i];
+    p[i] = a - sine * (b + tau * a);
+    q[i] = b + sine * (a - tau * b);
+  }
+}
+
+MP_VECTOR static void rotate_z(int64_t n, double cosine, double sine, mp_complex_t phase,
+                               mp_complex_t *restrict p, mp_complex_t *restrict q) {
+  double tau = sine / (1 + cosine);
+  for (int64_t i = 0; i < n; ++i) {
+    mp_complex_t a = p[i], b = mul_z(phase, q[i]);
+    p[i] = __builtin_complex(creal(a) - sine * (creal(b) + tau * creal(a)),
+                             cimag(a) - sine * (cimag(b) + tau * cimag(a)));
+    q[i] = __builtin_complex(creal(b) + sine * (creal(a) - tau * creal(b)),
+                             cimag(b) + sine * (cimag(a) - tau * cimag(b)));
+  }
+}
+
+static double magnitude_d(double x) {
+  return fabs(x);
+}
+static double magnitude_z(mp_complex_t x) {
+  return hypot(creal(x), cimag(x));
 }
 
 // One implicit QL step on d[first..last], e[first..last).
@@ -42,46 +86,90 @@ static void eigen_ql_step(int64_t n, int64_t first, int64_t last, double *d, dou
   e[last] = 0;
 }
 
-// Eigenvalues d (ascending) and eigenvectors (rows of y, n x n) of the symmetric tridiagonal matrix
-// with diagonal d and subdiagonal e (n elements, the last one free).
-static bool mp_tridiagonal_ql(int64_t n, double *d, double *e, double *y) {
-  for (int64_t i = 0; i < n * n; ++i) y[i] = i % (n + 1) == 0 ? 1 : 0;
-  if (n > 0) e[n - 1] = 0;
-  for (int64_t first = 0; first < n; ++first) {
-    for (int step = 0;; ++step) {
-      int64_t last = first;
-      while (last + 1 < n && fabs(e[last]) > DBL_EPSILON * (fabs(d[last]) + fabs(d[last + 1]))) {
-        ++last;
-      }
-      if (last == first) break;
-      if (step == 60) return false;
-      eigen_ql_step(n, first, last, d, e, y);
-    }
+// The last row of the part of the matrix that begins with row `first` and that no subdiagonal of
+// vanishing size divides.
+static int64_t eigen_ql_part_end(int64_t n, int64_t first, const double *d, const double *e,
+                                 double smallest) {
+  int64_t last = first;
+  while (last + 1 < n &&
+         fabs(e[last]) > smallest + DBL_EPSILON * (fabs(d[last]) + fabs(d[last + 1]))) {
+    ++last;
   }
+  return last;
+}
+
+static void eigen_ql_exchange(int64_t n, int64_t i, int64_t j, double *d, double *y) {
+  double kept = d[i];
+  d[i] = d[j];
+  d[j] = kept;
+  for (int64_t k = 0; k < n; ++k) {
+    kept = y[i * n + k];
+    y[i * n + k] = y[j * n + k];
+    y[j * n + k] = kept;
+  }
+}
+
+// Numbers the rows first..last backwards.
+static void eigen_ql_turn(int64_t n, int64_t first, int64_t last, double *d, double *e, double *y) {
+  for (int64_t i = first, j = last; i < j; ++i, j--) eigen_ql_exchange(n, i, j, d, y);
+  for (int64_t i = first, j = last - 1; i < j; ++i, j--) {
+    double kept = e[i];
+    e[i] = e[j];
+    e[j] = kept;
+  }
+}
+
+static void eigen_ql_sort(int64_t n, double *d, double *y) {
   for (int64_t i = 0; i < n; ++i) {
     int64_t best = i;
     for (int64_t j = i + 1; j < n; ++j) {
       if (d[j] < d[best]) best = j;
     }
-    if (!isfinite(d[best])) return false;
-    if (best == i) continue;
-    double kept = d[i];
-    d[i] = d[best];
-    d[best] = kept;
-    for (int64_t k = 0; k < n; ++k) {
-      kept = y[i * n + k];
-      y[i * n + k] = y[best * n + k];
-      y[best * n + k] = kept;
+    if (best != i) eigen_ql_exchange(n, i, best, d, y);
+  }
+}
+
+// Eigenvalues d (ascending) and eigenvectors (rows of y, n x n) of the symmetric tridiagonal matrix
+// with diagonal d and subdiagonal e (n elements, the last one free).
+//
+// QL steps find the eigenvalues at the upper end first and are at their best when those are the
+// small ones, so a part that is larger there is turned around. What has not converged after half of
+// the steps that are allowed then only has to vanish beside the whole matrix.
+static bool mp_tridiagonal_ql(int64_t n, double *d, double *e, double *y) {
+  enum { STEPS = 60 };
+  for (int64_t i = 0; i < n * n; ++i) y[i] = i % (n + 1) == 0 ? 1 : 0;
+  if (n > 0) e[n - 1] = 0;
+  double norm = fmax(mp_largest(n, d), mp_largest(n, e));
+  int64_t part_end = -1;
+  for (int64_t first = 0; first < n; ++first) {
+    if (first > part_end) {
+      part_end = eigen_ql_part_end(n, first, d, e, MP_QL_TINY);
+      if (fabs(d[first]) > fabs(d[part_end])) eigen_ql_turn(n, first, part_end, d, e, y);
+    }
+    for (int step = 0;; ++step) {
+      double smallest = step < STEPS / 2 ? MP_QL_TINY : DBL_EPSILON * norm;
+      int64_t last = eigen_ql_part_end(n, first, d, e, smallest);
+      if (last == first) break;
+      if (step == STEPS) return false;
+      eigen_ql_step(n, first, last, d, e, y);
     }
   }
+  eigen_ql_sort(n, d, y);
   return true;
 }
 
 #define T    double
 #define F(x) x##_d
 #include "sim/kernels/linalg/eigen_template.h"
+#include "sim/kernels/linalg/singular_template.h"
 #undef T
 #undef F
 #define T    mp_complex_t
 #define F(x) x##_z
 #include "sim/kernels/linalg/eigen_template.h"
+#include "sim/kernels/linalg/singular_template.h"
+
+size_t mp_svd_scratch(int64_t n, bool is_complex) {
+  size_t element = is_complex ? sizeof(mp_complex_t) : sizeof(double);
+  return (size_t)(3 * n * n + 2 * n) * element + (size_t)n * (sizeof(double) + sizeof(int64_t));
+}

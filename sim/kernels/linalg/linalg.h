@@ -6,9 +6,22 @@
 #define MINIPOD_SIM_KERNELS_LINALG_LINALG_H_
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef double _Complex mp_complex_t;
+
+// The largest of `count` magnitudes; NaN when one of them is not finite.
+double mp_largest(int64_t count, const double *a);
+
+// a *= 2^exponent, also where that power itself is no double.
+void mp_scale(int64_t count, int exponent, double *a);
+
+// Makes the reflection H = I - tau v v^H, v[0] = 1, whose adjoint takes `v` (n >= 1 elements,
+// `step` apart) to (beta, 0, ...); v is replaced and beta, which is real, returned. Nothing in
+// between overflows or vanishes, however large or small the elements are.
+double mp_reflection_d(int64_t n, int64_t step, double *v, double *out_tau);
+double mp_reflection_z(int64_t n, int64_t step, mp_complex_t *v, mp_complex_t *out_tau);
 
 // a (n x n, its lower triangle is read) = L * L^H; L replaces it, zeros above. False when `a` is
 // not positive definite; then `a` is garbage.
@@ -39,17 +52,22 @@ void mp_lu_z(int64_t m, int64_t n, mp_complex_t *a, int32_t *pivots, int32_t *pe
 
 // Eigenvalues (ascending) and orthonormal eigenvectors (row j of v) of a Hermitian matrix, of which
 // the lower triangle of `a` (n x n, overwritten) is read. `work` has n * (n + 4) elements, `reals`
-// n * (n + 1). False when it does not converge (NaN in the matrix).
+// n * (n + 1). False when an element is not finite (unless it is the only one) or when it does not
+// converge.
 bool mp_eigh_d(int64_t n, double *a, double *w, double *v, double *work, double *reals);
 bool mp_eigh_z(int64_t n, mp_complex_t *a, double *w, mp_complex_t *v, mp_complex_t *work,
                double *reals);
 
-// Singular values (descending) of the matrix whose n columns of length m >= n are the rows of `a`.
-// Afterwards the rows of `a` hold the left singular vectors and those of `v` (n x n, or NULL) the
-// right ones: column j of the matrix times v's row j is s[j] times a's row j. Vectors for singular
-// values that vanish are made up. False when it does not converge.
-bool mp_svd_d(int64_t m, int64_t n, double *a, double *s, double *v);
-bool mp_svd_z(int64_t m, int64_t n, mp_complex_t *a, double *s, mp_complex_t *v);
+// Singular values (descending) of the matrix whose n columns of length m >= n are the rows of `a`,
+// which is overwritten. The first n rows of `left` (num_left x m, n <= num_left <= m) become the
+// left singular vectors and those of `right` (n x n) the right ones; the rows of `left` after them
+// make up an orthonormal basis. Both are NULL when no vectors are wanted. `scratch` has
+// mp_svd_scratch bytes. False when an element is not finite.
+bool mp_svd_d(int64_t m, int64_t n, double *a, double *s, int64_t num_left, double *left,
+              double *right, void *scratch);
+bool mp_svd_z(int64_t m, int64_t n, mp_complex_t *a, double *s, int64_t num_left,
+              mp_complex_t *left, mp_complex_t *right, void *scratch);
+size_t mp_svd_scratch(int64_t n, bool is_complex);
 
 // Makes up rows [have, want) so that all rows (of length m) are orthonormal.
 void mp_complete_basis_d(int64_t m, int64_t have, int64_t want, double *rows);

@@ -10,7 +10,11 @@
 #include "sim/kernels/linalg/linalg.h"
 #include "sim/kernels/loops.h"
 
-enum { MP_DOT_LANES = 8 };
+enum {
+  MP_DOT_LANES = 8,
+  parts_d = 1,  // doubles of an element
+  parts_z = 2,
+};
 
 // The sum of a[i] * conj(b[i]), in MP_DOT_LANES partial sums.
 MP_VECTOR static double dot_d(int64_t n, const double *a, const double *b) {

@@ -9,7 +9,7 @@ bool F(mp_cholesky)(int64_t n, T *a) {
       row[j] = F(mul)(rest, F(make)(1 / F(real)(a[j * n + j]), 0));
     }
     double pivot = F(real)(row[i]) - F(real)(F(dot)(i, row, row));
-    if (!(pivot > 0) || isinf(pivot)) return false;
+    if (!(pivot > 0)) return false;
     row[i] = F(make)(sqrt(pivot), 0);
     memset(row + i + 1, 0, (size_t)(n - i - 1) * sizeof(T));
   }
@@ -26,20 +26,48 @@ void F(mp_solve_lower)(int64_t n, const T *l, bool unit, T *x) {
   for (int64_t i = 0; i < n; ++i) x[i] = F(conj)(x[i]);
 }
 
-// The norm of column `column` of a from row `first` on, without overflow.
-static double F(column_norm)(int64_t m, int64_t n, const T *a, int64_t first, int64_t column) {
-  double largest = 0, sum = 0;
-  for (int64_t i = first; i < m; ++i) {
-    T x = a[i * n + column];
-    largest = fmax(largest, fmax(fabs(F(real)(x)), fabs(F(imag)(x))));
-    if (isnan(F(real)(x)) || isnan(F(imag)(x))) return (double)NAN;
+static double F(square)(T x) {
+  return F(real)(x) * F(real)(x) + F(imag)(x) * F(imag)(x);
+}
+
+// A power of two by which the vector's elements can be multiplied so that their squares neither
+// overflow nor vanish.
+static double F(safe_factor)(int64_t n, int64_t step, const T *v) {
+  double largest = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    largest = fmax(largest, fmax(fabs(F(real)(v[i * step])), fabs(F(imag)(v[i * step]))));
   }
-  if (largest == 0 || isinf(largest)) return largest;
-  for (int64_t i = first; i < m; ++i) {
-    double re = F(real)(a[i * n + column]) / largest, im = F(imag)(a[i * n + column]) / largest;
-    sum += re * re + im * im;
+  return largest > 0x1p400 ? 0x1p-600 : largest < 0x1p-400 ? 0x1p600 : 1;
+}
+
+double F(mp_reflection)(int64_t n, int64_t step, T *v, T *out_tau) {
+  T alpha = v[0];
+  double sum = F(square)(alpha), factor = 1;
+  bool only = F(imag)(alpha) == 0;  // nothing else is there
+  for (int64_t i = 1; i < n; ++i) {
+    T x = v[i * step];
+    sum += F(square)(x);
+    only = only && F(real)(x) == 0 && F(imag)(x) == 0;
   }
-  return largest * sqrt(sum);
+  *out_tau = F(make)(0, 0);
+  v[0] = F(make)(1, 0);
+  if (only) return F(real)(alpha);
+  if (!(sum > 0x1p-900 && sum < 0x1p1000)) {
+    v[0] = alpha;
+    factor = F(safe_factor)(n, step, v);
+    sum = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      v[i * step] = F(mul)(v[i * step], F(make)(factor, 0));
+      sum += F(square)(v[i * step]);
+    }
+    alpha = v[0];
+    v[0] = F(make)(1, 0);
+  }
+  double beta = F(real)(alpha) >= 0 ? -sqrt(sum) : sqrt(sum);
+  *out_tau = F(make)((beta - F(real)(alpha)) / beta, -F(imag)(alpha) / beta);
+  T scale = F(make)(1, 0) / (alpha - F(make)(beta, 0));
+  for (int64_t i = 1; i < n; ++i) v[i * step] = F(mul)(v[i * step], scale);
+  return beta / factor;
 }
 
 // b[first.., columns from..] -= factor * v * (v^H * b), with v = (1, a[first + 1.., first]).
@@ -48,28 +76,32 @@ static void F(reflect)(int64_t m, int64_t n, const T *a, int64_t first, T factor
   int64_t columns = n - from;
   memcpy(work, b + first * n + from, (size_t)columns * sizeof(T));
   for (int64_t i = first + 1; i < m; ++i) {
-    F(axpy)(columns, F(conj)(a[i * n + first]), b + i * n + from, work);
+    if (a[i * n + first] != 0) F(axpy)(columns, F(conj)(a[i * n + first]), b + i * n + from, work);
   }
   F(axpy)(columns, -factor, work, b + first * n + from);
   for (int64_t i = first + 1; i < m; ++i) {
-    F(axpy)(columns, -F(mul)(factor, a[i * n + first]), work, b + i * n + from);
+    T element = -F(mul)(factor, a[i * n + first]);
+    if (element != 0) F(axpy)(columns, element, work, b + i * n + from);
   }
+}
+
+// Brings elements near the ends of the range of doubles, where sums overflow or lose their last
+// bits, to its middle; the exponent that it added.
+static int F(to_safe_range)(int64_t count, T *a) {
+  double largest = mp_largest(count * F(parts), (const double *)a);
+  if (!(largest > 0x1p900 || (largest < 0x1p-900 && largest > 0))) return 0;
+  mp_scale(count * F(parts), -ilogb(largest), (double *)a);
+  return -ilogb(largest);
 }
 
 void F(mp_qr)(int64_t m, int64_t n, T *a, T *taus, T *work) {
   int64_t count = m < n ? m : n;
+  int exponent = F(to_safe_range)(m * n, a);
   for (int64_t k = 0; k < count; ++k) {
-    T alpha = a[k * n + k];
-    double below = F(column_norm)(m, n, a, k + 1, k);
-    taus[k] = F(make)(0, 0);
-    if (below == 0 && F(imag)(alpha) == 0) continue;
-    double beta = hypot(hypot(F(real)(alpha), F(imag)(alpha)), below);
-    if (F(real)(alpha) >= 0) beta = -beta;
-    taus[k] = F(make)((beta - F(real)(alpha)) / beta, -F(imag)(alpha) / beta);
-    T scale = F(make)(1, 0) / (alpha - F(make)(beta, 0));
-    for (int64_t i = k + 1; i < m; ++i) a[i * n + k] = F(mul)(a[i * n + k], scale);
+    double beta = F(mp_reflection)(m - k, n, a + k * n + k, &taus[k]);
+    if (taus[k] != 0) F(reflect)(m, n, a, k, F(conj)(taus[k]), a, k + 1, work);
     a[k * n + k] = F(make)(beta, 0);
-    F(reflect)(m, n, a, k, F(conj)(taus[k]), a, k + 1, work);
+    mp_scale((n - k) * F(parts), -exponent, (double *)(a + k * n + k));
   }
 }
 

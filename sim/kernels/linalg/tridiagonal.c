@@ -1,6 +1,12 @@
 // The custom calls of tridiagonal systems (sim/kernels/custom_call.h): Gaussian elimination with
 // partial pivoting, in complex doubles for all element types.
+//
+// A singular system gives NaN everywhere, as JAX makes it of what LAPACK's gtsv reports. The
+// perturbed form is made for inverse iteration, where systems are singular but for rounding: it
+// chooses pivots by their size relative to their rows and, like LAPACK's lagtf and lagts, moves a
+// pivot away from zero only if a quotient would overflow otherwise.
 #include <complex.h>
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -15,7 +21,7 @@ typedef struct {
   mp_kernel_t base;
   int64_t batch, n, vectors;
   bool perturb;
-  double epsilon;  // of the element type
+  double epsilon, least;  // of the element type: the rounding unit, the smallest normal number
   size_t size;
   mp_convert_t load, store;
 } tridiagonal_kernel_t;
@@ -25,7 +31,6 @@ typedef struct {
 typedef struct {
   int64_t n, vectors;
   mp_complex_t *below, *diagonal, *above, *second, *b;  // b: [n, vectors]
-  double least;                                         // smaller pivots are raised to it
 } system_t;
 
 // Row i + 1 minus `factor` times row i, right-hand sides.
@@ -43,40 +48,88 @@ static void tridiagonal_exchange_rows(const system_t *s, int64_t i) {
   }
 }
 
-static void tridiagonal_raise_pivot(const system_t *s, int64_t i) {
-  if (cabs(s->diagonal[i]) < s->least) s->diagonal[i] = s->least;
+// Eliminates below[i + 1] by row i, after exchanging the two rows if asked.
+static void tridiagonal_eliminate(const system_t *s, int64_t i, bool exchange) {
+  mp_complex_t *below = s->below, *diagonal = s->diagonal, *above = s->above, factor = 0;
+  if (exchange) {
+    mp_complex_t kept = diagonal[i], right = above[i];
+    diagonal[i] = below[i + 1];
+    above[i] = diagonal[i + 1];
+    if (i + 2 < s->n) s->second[i] = above[i + 1];
+    tridiagonal_exchange_rows(s, i);
+    factor = kept / diagonal[i];
+    diagonal[i + 1] = right - factor * above[i];
+    above[i + 1] = -factor * s->second[i];
+  } else {
+    factor = below[i + 1] / diagonal[i];
+    diagonal[i + 1] -= factor * above[i];
+  }
+  tridiagonal_subtract_row(s, i, factor);
 }
 
-// A zero pivot gives infinities and NaN, as the division has it.
-static void tridiagonal_solve(const system_t *s) {
-  mp_complex_t *below = s->below, *diagonal = s->diagonal, *above = s->above;
+// Upper triangular form; false when a pivot is zero.
+static bool tridiagonal_factor(const system_t *s) {
   for (int64_t i = 0; i + 1 < s->n; ++i) {
     s->second[i] = 0;
-    if (cabs(diagonal[i]) < cabs(below[i + 1])) {
-      mp_complex_t kept = diagonal[i], right = above[i];
-      diagonal[i] = below[i + 1];
-      above[i] = diagonal[i + 1];
-      if (i + 2 < s->n) s->second[i] = above[i + 1];
-      tridiagonal_exchange_rows(s, i);
-      mp_complex_t factor = kept / diagonal[i];
-      diagonal[i + 1] = right - factor * above[i];
-      above[i + 1] = -factor * s->second[i];
-      tridiagonal_subtract_row(s, i, factor);
-    } else {
-      tridiagonal_raise_pivot(s, i);
-      mp_complex_t factor = below[i + 1] / diagonal[i];
-      diagonal[i + 1] -= factor * above[i];
-      tridiagonal_subtract_row(s, i, factor);
-    }
+    bool exchange = !(cabs(s->diagonal[i]) >= cabs(s->below[i + 1]));
+    if (!exchange && s->diagonal[i] == 0) return false;
+    tridiagonal_eliminate(s, i, exchange);
   }
-  tridiagonal_raise_pivot(s, s->n - 1);
-  for (int64_t i = s->n; i-- > 0;) {
-    for (int64_t v = 0; v < s->vectors; ++v) {
-      mp_complex_t *x = s->b + i * s->vectors + v;
-      if (i + 1 < s->n) *x -= above[i] * x[s->vectors];
-      if (i + 2 < s->n) *x -= s->second[i] * x[2 * s->vectors];
-      *x /= diagonal[i];
+  return s->diagonal[s->n - 1] != 0;
+}
+
+// The same with rows scaled to equal size; the size of the largest element that came out of it.
+static double tridiagonal_factor_relative(const system_t *s) {
+  double largest = 0, row = cabs(s->diagonal[0]) + cabs(s->above[0]);
+  for (int64_t i = 0; i < s->n; ++i) {
+    s->second[i] = 0;
+    if (i + 1 < s->n) {
+      double below = cabs(s->below[i + 1]);
+      double next = below + cabs(s->diagonal[i + 1]) + cabs(s->above[i + 1]);
+      double pivot = s->diagonal[i] == 0 ? 0 : cabs(s->diagonal[i]) / row;
+      bool exchange = below != 0 && below / next > pivot;
+      if (below != 0) tridiagonal_eliminate(s, i, exchange);
+      row = exchange ? cabs(s->diagonal[i + 1]) + cabs(s->above[i + 1]) : next;
     }
+    largest =
+        fmax(largest, fmax(cabs(s->diagonal[i]), fmax(cabs(s->above[i]), cabs(s->second[i]))));
+  }
+  return largest;
+}
+
+// Moves pivot i away from zero, by ever larger steps, until row i can be divided by it.
+static void tridiagonal_raise_pivot(const system_t *s, int64_t i, double step, double least) {
+  mp_complex_t *pivot = s->diagonal + i, *b = s->b + i * s->vectors;
+  double size = cabs(*pivot), factor = 0;
+  for (int64_t v = 0; v < s->vectors; ++v) factor = fmax(factor, cabs(b[v]));
+  step = copysign(fmax(step, least), creal(*pivot));
+  for (; size < 1 && (size == 0 || factor * least > size); size = cabs(*pivot)) {
+    *pivot += step;
+    step *= 2;
+  }
+}
+
+// `step`: how far pivots may have to be moved at first; 0 when they are to stay as they are.
+static void tridiagonal_substitute(const system_t *s, double step, double least) {
+  for (int64_t i = s->n; i-- > 0;) {
+    mp_complex_t *x = s->b + i * s->vectors;
+    for (int64_t v = 0; v < s->vectors; ++v) {
+      if (i + 1 < s->n) x[v] -= s->above[i] * x[v + s->vectors];
+      if (i + 2 < s->n) x[v] -= s->second[i] * x[v + 2 * s->vectors];
+    }
+    if (step > 0) tridiagonal_raise_pivot(s, i, step, least);
+    for (int64_t v = 0; v < s->vectors; ++v) x[v] /= s->diagonal[i];
+  }
+}
+
+static void tridiagonal_solve(const tridiagonal_kernel_t *self, const system_t *s) {
+  if (self->perturb) {
+    double largest = tridiagonal_factor_relative(s);
+    tridiagonal_substitute(s, fmax(self->epsilon * largest, self->least), self->least);
+  } else if (tridiagonal_factor(s)) {
+    tridiagonal_substitute(s, 0, 0);
+  } else {
+    for (int64_t i = 0; i < s->n * s->vectors; ++i) s->b[i] = (double)NAN;
   }
 }
 
@@ -85,20 +138,17 @@ static mp_status_t tridiagonal_run(const mp_kernel_t *kernel, const mp_kernel_ca
   int64_t begin = 0, end = 0, n = self->n, count = n * self->vectors;
   mp_part_range(self->batch, kernel->num_parts, call->part, &begin, &end);
   mp_complex_t *work = call->scratch;
-  system_t s = {n, self->vectors, work, work + n, work + 2 * n, work + 3 * n, work + 4 * n, 0};
+  system_t s = {n, self->vectors, work, work + n, work + 2 * n, work + 3 * n, work + 4 * n};
   mp_complex_t *const diagonals[3] = {s.below, s.diagonal, s.above};
   for (int64_t b = begin; b < end; ++b) {
-    double largest = 0;
     for (int d = 0; d < 3; ++d) {
       const char *in = (const char *)call->operands[d] + (size_t)(b * n) * self->size;
       mp_convert_run(&self->load, n, in, diagonals[d]);
-      for (int64_t i = 0; i < n; ++i) largest = fmax(largest, cabs(diagonals[d][i]));
     }
-    if (self->perturb) s.least = self->epsilon * (largest > 0 ? largest : 1);
     const char *in = (const char *)call->operands[3] + (size_t)(b * count) * self->size;
     mp_convert_run(&self->load, count, in, s.b);
     s.above[n - 1] = 0;
-    tridiagonal_solve(&s);
+    tridiagonal_solve(self, &s);
     mp_convert_run(&self->store, count, s.b,
                    (char *)call->results[0] + (size_t)(b * count) * self->size);
   }
@@ -127,7 +177,9 @@ static mp_status_t tridiagonal_make(mp_arena_t *arena, const mp_op_t *op, bool p
   self->vectors = b->dims[b->rank - 1];
   self->batch = mp_shape_count(b) == 0 ? 0 : mp_dims_product(b->dims, 0, b->rank - 2);
   self->perturb = perturb;
-  self->epsilon = mp_dtype_real_part(b->dtype) == MP_DTYPE_F64 ? 0x1p-52 : 0x1p-23;
+  bool wide = mp_dtype_real_part(b->dtype) == MP_DTYPE_F64;
+  self->epsilon = wide ? DBL_EPSILON : FLT_EPSILON;
+  self->least = wide ? DBL_MIN : FLT_MIN;
   self->size = mp_dtype_size(b->dtype);
   if (!mp_convert_bind(b->dtype, MP_DTYPE_C128, &self->load) ||
       !mp_convert_bind(MP_DTYPE_C128, b->dtype, &self->store)) {
