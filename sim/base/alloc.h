@@ -18,6 +18,10 @@ void *mp_aligned_malloc(size_t alignment, size_t size);
 char *mp_strdup(const char *text);
 void mp_free(void *pointer);
 
+// Where every array without elements is: 64-byte aligned, and with no byte that may be read or
+// written. Unlike NULL it is a pointer that C lets one add zero to and copy no bytes from.
+void *mp_empty_array(void);
+
 // For tests (fault.h): the n-th allocation from now (1 = the next) fails, and with `forever` all
 // after it. 0 switches it off.
 void mp_alloc_fail_at(int64_t n, int forever);

@@ -8,7 +8,9 @@
 //
 // Operands are dense, row-major arrays of stored elements (sim/numeric/dtype.h), 64-byte aligned;
 // results likewise. Values that an op's regions capture from outside follow the op's own operands,
-// in the order of mp_op_captures. Tokens are passed as NULL. Zero-sized arrays may be NULL.
+// in the order of mp_op_captures. No pointer is NULL: tokens and arrays without elements are at an
+// address where nothing may be read (mp_empty_array), so that no kernel needs to tell them apart
+// before it computes where its part of an array begins.
 #ifndef MINIPOD_SIM_KERNELS_KERNEL_H_
 #define MINIPOD_SIM_KERNELS_KERNEL_H_
 
@@ -23,7 +25,7 @@ typedef struct mp_kernel_s mp_kernel_t;
 typedef struct {
   const void *const *operands;
   void *const *results;
-  void *scratch;  // kernel->scratch_bytes of this part's own, 64-byte aligned
+  void *scratch;  // kernel->scratch_bytes of this part's own, 64-byte aligned, never NULL
   uint32_t part;  // 0 .. num_parts-1
 } mp_kernel_call_t;
 

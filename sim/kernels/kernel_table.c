@@ -4,6 +4,7 @@
 
 #include "sim/base/assert.h"
 #include "sim/kernels/kernel_makers.h"
+#include "sim/kernels/shape.h"
 
 #define NONE        NULL
 #define MAKER(name) mp_kernel_make_##name
@@ -154,12 +155,32 @@ static const mp_kernel_maker_t g_makers[MP_OP_COUNT] = {
 #undef ROW
 };
 
+// Whether no result has an element.
+static bool kernel_table_makes_nothing(const mp_op_t *op) {
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    if (mp_shape_count(mp_op_result_type(op, i)) != 0) return false;
+  }
+  return op->num_results > 0;
+}
+
+static mp_status_t kernel_table_run_nothing(const mp_kernel_t *kernel,
+                                            const mp_kernel_call_t *call) {
+  (void)kernel, (void)call;
+  return NULL;
+}
+
 mp_status_t mp_kernel_create(mp_arena_t *arena, const mp_op_t *op, const mp_kernel_t **out_kernel) {
   mp_kernel_maker_t make = g_makers[op->code];
   if (make == NULL) return mp_op_error(op, MP_UNIMPLEMENTED, "this operation has no kernel");
+  // Made in any case: what a kernel refuses does not depend on the sizes.
   MP_RETURN_IF_ERROR(make(arena, op, out_kernel));
   MP_ASSERT((*out_kernel)->run != NULL && (*out_kernel)->num_parts >= 1);
   MP_ASSERT((*out_kernel)->op == op);
   MP_ASSERT(op->num_operands >= 32 || (*out_kernel)->in_place >> op->num_operands == 0);
+  if (!kernel_table_makes_nothing(op)) return NULL;
+  mp_kernel_t *nothing = MP_ARENA_NEW(arena, mp_kernel_t);
+  MP_RETURN_IF_NULL(nothing);
+  mp_kernel_init(nothing, kernel_table_run_nothing, op);
+  *out_kernel = nothing;
   return NULL;
 }

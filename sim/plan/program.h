@@ -22,7 +22,7 @@
 
 // Where a value's bytes are.
 typedef enum {
-  MP_SLOT_NONE,      // tokens and zero-sized values: NULL
+  MP_SLOT_NONE,      // tokens and arrays without elements: mp_empty_array()
   MP_SLOT_ARENA,     // the run's arena + offset
   MP_SLOT_PARAM,     // parameter `index`
   MP_SLOT_RESULT,    // result `index`

@@ -1,6 +1,7 @@
 // The commands of a program: one function each, in a table.
 #include <inttypes.h>
 
+#include "sim/base/alloc.h"
 #include "sim/runtime/run.h"
 
 enum { MP_BACK_EDGES_PER_LOOK = 8 };  // how often a loop looks whether others wait
@@ -27,7 +28,7 @@ static void *commands_address(const mp_run_t *run, const mp_slot_t *slot) {
     case MP_SLOT_NONE:
       break;
   }
-  return NULL;
+  return mp_empty_array();
 }
 
 static void commands_resolve(mp_run_t *run, const mp_cmd_t *cmd) {

@@ -1,5 +1,6 @@
 #include "sim/runtime/job.h"
 
+#include "sim/base/alloc.h"
 #include "sim/base/os/futex.h"
 #include "sim/runtime/client_impl.h"
 #include "sim/runtime/worker.h"
@@ -74,7 +75,7 @@ static void job_fail(mp_job_t *job, mp_status_t error) {
 
 static void job_do_parts(mp_worker_t *self, mp_job_t *job) {
   mp_lock_assert_none_held();
-  void *scratch = NULL;
+  void *scratch = mp_empty_array();
   if (job->scratch_bytes != 0) {
     scratch = self == NULL ? NULL : mp_worker_scratch(self, job->scratch_bytes);
     if (scratch == NULL) job_fail(job, mp_status_out_of_memory());

@@ -2,16 +2,13 @@
 
 #include "sim/base/alloc.h"
 
-// What storages without bytes point at.
-static _Alignas(64) unsigned char g_no_bytes[64];
-
 static mp_storage_t *storage_make(mp_memory_t *memory, uint64_t bytes, const mp_label_t *label) {
   mp_storage_t *storage = mp_calloc(1, sizeof(*storage));
   if (storage == NULL) return NULL;
   atomic_init(&storage->references, 1);
   storage->memory = memory;
   storage->bytes = bytes;
-  storage->data = g_no_bytes;
+  storage->data = mp_empty_array();
   storage->label = *label;
   mp_name_retain(label->name);
   mp_client_hold(mp_device_client(memory->device));

@@ -1,4 +1,5 @@
-// Shared by the libFuzzer targets: limits for every input, a small generator, the compile pipeline.
+// Shared by the libFuzzer targets: limits for every input, a small generator, the compile pipeline
+// and what is run of its programs.
 #ifndef MINIPOD_TESTS_FUZZ_FUZZ_H_
 #define MINIPOD_TESTS_FUZZ_FUZZ_H_
 
@@ -14,6 +15,8 @@
 #include "sim/plan/plan.h"
 #include "sim/spmd/gspmd/gspmd_import.h"
 #include "sim/spmd/partition/partition.h"
+#include "tests/fuzz/fuzz_execute.h"
+#include "tests/fuzz/fuzz_pool.h"
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -36,16 +39,8 @@ static inline int fuzz_set_limits(int *argc, char ***argv) {
   return 0;
 }
 
-// xorshift64*; the state is never 0.
-static inline uint64_t fuzz_random(uint64_t *state) {
-  *state ^= *state >> 12;
-  *state ^= *state << 25;
-  *state ^= *state >> 27;
-  return *state * UINT64_C(2685821657736338717);
-}
-
 static inline size_t fuzz_below(uint64_t *state, size_t bound) {
-  return bound == 0 ? 0 : (size_t)(fuzz_random(state) % bound);
+  return bound == 0 ? 0 : (size_t)(hostile_random(state) % bound);
 }
 
 static inline mp_status_t fuzz_print(const mp_module_t *module) {
@@ -57,13 +52,45 @@ static inline mp_status_t fuzz_print(const mp_module_t *module) {
   return status;
 }
 
+// Has main return all that its ops compute: what nobody uses would not be run. Only where main is
+// the whole program: nobody calls it then.
+static inline void fuzz_return_all(mp_module_t *module) {
+  enum { MAX_RESULTS = 64 };
+  mp_func_t *main = module->main;
+  if (module->first_func != main || main->next != NULL) return;
+  mp_op_t *end = main->body->last;
+  mp_value_t **values = MP_ARENA_ARRAY(module->arena, mp_value_t *, MAX_RESULTS);
+  const mp_type_t **types = MP_ARENA_ARRAY(module->arena, const mp_type_t *, MAX_RESULTS);
+  const mp_attr_t **attrs = MP_ARENA_ARRAY(module->arena, const mp_attr_t *, MAX_RESULTS);
+  uint32_t count = end->num_operands;
+  if (values == NULL || types == NULL || attrs == NULL || count > MAX_RESULTS) return;
+  for (uint32_t i = 0; i < count; ++i) {
+    values[i] = end->operands[i];
+    types[i] = main->result_types[i];
+    if (main->result_attrs != NULL) attrs[i] = main->result_attrs[i];
+  }
+  for (mp_op_t *op = main->body->first; op != end; op = op->next) {
+    for (uint32_t r = 0; r < op->num_results && count < MAX_RESULTS; ++r) {
+      if (!mp_type_is_tensor(op->results[r].type)) continue;
+      values[count] = &op->results[r];
+      types[count++] = op->results[r].type;
+    }
+  }
+  end->operands = values;
+  end->num_operands = count;
+  main->result_types = types;
+  main->result_attrs = attrs;
+  main->num_results = count;
+}
+
 // Prints, verifies and compiles a module as far as it goes. Programs with much data are only
 // verified: folding and planning them is right, but slow under sanitizers.
-static inline mp_status_t fuzz_stages(mp_module_t *module, bool *out_verified,
+static inline mp_status_t fuzz_stages(mp_module_t *module, bool returns_all, bool *out_verified,
                                       mp_program_t **out_program) {
   MP_RETURN_IF_ERROR(mp_module_verify(module));
   *out_verified = true;
   MP_RETURN_IF_ERROR(fuzz_print(module));
+  if (returns_all) fuzz_return_all(module);
   const uint64_t devices = (uint64_t)module->num_replicas * module->num_partitions;
   if (devices >= 1 && devices <= 64) {
     MP_RETURN_IF_ERROR(mp_spmd_import_gspmd(module, module->num_partitions));
@@ -90,18 +117,20 @@ static inline mp_status_t fuzz_stages(mp_module_t *module, bool *out_verified,
   return mp_plan_create(module, &plan, out_program);
 }
 
-// Adopts the module. True if it was a valid program.
-static inline bool fuzz_compile(mp_module_t *module) {
-  bool verified = false;
+// Adopts the module of the input `data`. Valid programs go into the pool; small ones are run, with
+// arguments that the input decides about.
+static inline void fuzz_compile(mp_module_t *module, const uint8_t *data, size_t size) {
+  bool verified = false, was_run = false;
   mp_program_t *program = NULL;
-  mp_status_ignore(fuzz_stages(module, &verified, &program));
+  const bool returns_all = mp_hash_bytes(MP_HASH_START, data, size) % 2 == 0;
+  mp_status_ignore(fuzz_stages(module, returns_all, &verified, &program));
   // A program owns its module.
   if (program == NULL) {
     mp_module_release(module);
   } else {
-    mp_program_release(program);
+    was_run = fuzz_execute(program, data, size);
   }
-  return verified;
+  if (verified) fuzz_pool_add(data, size, was_run);
 }
 
 #endif  // MINIPOD_TESTS_FUZZ_FUZZ_H_

@@ -1,5 +1,5 @@
 // The bytecode reader on mutated programs; what it accepts goes through verifier, printer, passes,
-// partitioner and planner.
+// partitioner and planner, and is run when it is small.
 //
 // Random bytes die in the container. The mutator takes the container apart, changes one thing
 // inside of a section (an attribute entry, a property list, a field of an operation, a string) and
@@ -15,29 +15,10 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
   return fuzz_set_limits(argc, argv);
 }
 
-// Inputs that were valid programs: what mutation mostly starts from.
-enum { MAX_ACCEPTED = 512, MAX_ACCEPTED_SIZE = 8192 };
-static struct {
-  uint8_t data[MAX_ACCEPTED_SIZE];
-  size_t size;
-} g_accepted[MAX_ACCEPTED];
-static size_t g_num_accepted;
-
-static void remember(const uint8_t *data, size_t size) {
-  // The corpus comes first and stays for long.
-  static uint64_t state = 1;
-  if (size > MAX_ACCEPTED_SIZE) return;
-  if (g_num_accepted > MAX_ACCEPTED / 2 && fuzz_below(&state, 16) != 0) return;
-  size_t slot = g_num_accepted < MAX_ACCEPTED ? g_num_accepted : fuzz_below(&state, MAX_ACCEPTED);
-  ++g_num_accepted;
-  memcpy(g_accepted[slot].data, data, size);
-  g_accepted[slot].size = size;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   mp_module_t *module = NULL;
   mp_status_t status = mp_read_bytecode(data, size, &module);
-  if (status == NULL && fuzz_compile(module)) remember(data, size);
+  if (status == NULL) fuzz_compile(module, data, size);
   mp_status_release(status);
   return 0;
 }
@@ -183,7 +164,7 @@ static size_t change(uint64_t *state, const uint8_t *data, size_t size, bool kee
   size_t width = read_varint(data + at, data + size, &value);
   switch (fuzz_below(state, keep || fuzz_below(state, 4) != 0 ? 3 : 6)) {
     case 0:
-      out[at] = (uint8_t)fuzz_random(state);
+      out[at] = (uint8_t)hostile_random(state);
       return size;
     case 1: {  // a small number in one byte: most fields are one
       out[at] = (uint8_t)(fuzz_below(state, 64) << 1 | 1);
@@ -467,13 +448,9 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
   // Some inputs are mutated blindly, so that the container's own checks are reached too.
   bool blind = fuzz_below(&state, 64) == 0 || size > sizeof(room) / 4 || max_size > sizeof(result);
   if (blind) return LLVMFuzzerMutate(data, size, max_size);
-  if (g_num_accepted != 0 && fuzz_below(&state, 16) != 0 && !is_program(data, size)) {
-    size_t count = g_num_accepted < MAX_ACCEPTED ? g_num_accepted : MAX_ACCEPTED;
-    size_t pick = fuzz_below(&state, count);
-    if (g_accepted[pick].size <= max_size) {
-      size = g_accepted[pick].size;
-      memcpy(data, g_accepted[pick].data, size);
-    }
+  if (fuzz_below(&state, 16) != 0 && !is_program(data, size)) {
+    size_t picked = fuzz_pool_pick(&state, data, max_size);
+    if (picked != 0) size = picked;
   }
   size_t rounds = 1 + fuzz_below(&state, 4);
   for (size_t i = 0; i < rounds; ++i) {

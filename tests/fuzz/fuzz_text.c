@@ -1,8 +1,10 @@
 // The text reader on mutated programs. What the verifier accepts must print to a text that reads
-// back to an equal module; then it goes through passes, partitioner and planner.
+// back to an equal module; then it goes through passes, partitioner and planner, and
+// is run when it is small.
 //
 // The mutator works on tokens: it puts another token of the program (or a word of the grammar) in a
-// token's place, drops, doubles or swaps tokens; now and then bytes are changed blindly.
+// token's place, drops, doubles or swaps tokens, or replaces a token wherever it stands; now and
+// then bytes are changed blindly. Parents that are no programs mostly give way to inputs that were.
 #include "sim/ir/compare/module_equal.h"
 #include "sim/readers/text/text.h"
 #include "sim/readers/text/text_lexer.h"
@@ -41,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (status == NULL) {
     check_print(module, false);
     check_print(module, true);
-    fuzz_compile(module);
+    fuzz_compile(module, data, size);
   } else {
     mp_module_release(module);
   }
@@ -124,6 +126,17 @@ static mp_str_t other_token(uint64_t *state, const mp_str_t *tokens, size_t coun
                                       "tensor<0xf32>",
                                       "f8E4M3",
                                       "none",
+                                      "xi1",
+                                      "xi4",
+                                      "xi8",
+                                      "xui8",
+                                      "xi32",
+                                      "xui32",
+                                      "xi64",
+                                      "xui64",
+                                      "xbf16",
+                                      "xf32",
+                                      "xf64",
                                       "index",
                                       "dense<1> : tensor<2x2xi64>"};
   if (count > 0 && fuzz_below(state, 3) != 0) return tokens[fuzz_below(state, count)];
@@ -164,15 +177,47 @@ static void put_changed(uint64_t *state, out_t *out, const mp_str_t *tokens, siz
   put(out, other.data, other.size);
 }
 
+// One token becomes another one wherever it stands: a size or an element type in all types.
+static void put_renamed(uint64_t *state, out_t *out, const mp_str_t *tokens, size_t count,
+                        const char *text) {
+  const mp_str_t token = tokens[fuzz_below(state, count)];
+  const mp_str_t other = like_token(state, tokens, count, token);
+  const char *at = text;
+  for (size_t i = 0; i < count; ++i) {
+    bool same = tokens[i].size == token.size && memcmp(tokens[i].data, token.data, token.size) == 0;
+    put(out, at, (size_t)(tokens[i].data - at));
+    put(out, same ? other.data : tokens[i].data, same ? other.size : tokens[i].size);
+    at = tokens[i].data + tokens[i].size;
+  }
+}
+
+static bool is_program(const uint8_t *data, size_t size) {
+  mp_module_t *module = NULL;
+  mp_status_t status = mp_read_text((const char *)data, size, &module);
+  bool accepted = status == NULL;
+  mp_status_release(status);
+  mp_module_release(module);
+  return accepted;
+}
+
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed) {
   static mp_str_t tokens[MAX_TOKENS];
   static char room[MAX_TEXT];
   uint64_t state = seed * UINT64_C(0x9E3779B97F4A7C15) + 1;
   if (fuzz_below(&state, 16) == 0) return LLVMFuzzerMutate(data, size, max_size);
+  if (fuzz_below(&state, 16) != 0 && !is_program(data, size)) {
+    size_t picked = fuzz_pool_pick(&state, data, max_size);
+    if (picked != 0) size = picked;
+  }
   const char *text = (const char *)data;
   size_t count = split(text, size, tokens);
   if (count == 0) return LLVMFuzzerMutate(data, size, max_size);
   out_t out = {room, 0, max_size < MAX_TEXT ? max_size : MAX_TEXT};
+  if (fuzz_below(&state, 3) == 0) {
+    put_renamed(&state, &out, tokens, count, text);
+    memcpy(data, room, out.size);
+    return out.size;
+  }
   size_t changes = 1 + fuzz_below(&state, 3);
   size_t places[3];
   for (size_t i = 0; i < changes; ++i) places[i] = fuzz_below(&state, count);

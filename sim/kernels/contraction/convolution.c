@@ -289,7 +289,14 @@ static int64_t convolution_value_or(mp_index_list_t list, uint32_t i, int64_t ot
   return i < list.count ? list.values[i] : otherwise;
 }
 
-static void convolution_conv_window(mp_conv_kernel_t *self, const conv_dims_t *dims) {
+// Places in the input are sums of products of these: small enough, nothing overflows.
+static bool convolution_conv_is_sane(const mp_window_dim_t *dim) {
+  const int64_t most = INT64_C(1) << 31;
+  return dim->window <= most && dim->step <= most && dim->lhs_dilation <= most &&
+         dim->rhs_dilation <= most && dim->pad <= most && dim->pad >= -most;
+}
+
+static mp_status_t convolution_conv_window(mp_conv_kernel_t *self, const conv_dims_t *dims) {
   mp_index_list_t steps = mp_op_ints(dims->op, MP_ATTR_WINDOW_STRIDES);
   mp_index_list_t padding = mp_op_ints(dims->op, MP_ATTR_PADDING);
   mp_index_list_t lhs_dilation = mp_op_ints(dims->op, MP_ATTR_LHS_DILATION);
@@ -306,7 +313,12 @@ static void convolution_conv_window(mp_conv_kernel_t *self, const conv_dims_t *d
         .lhs_dilation = convolution_value_or(lhs_dilation, d, 1),
         .rhs_dilation = convolution_value_or(rhs_dilation, d, 1),
     };
+    if (!convolution_conv_is_sane(&self->window[d])) {
+      return mp_op_error(dims->op, MP_UNIMPLEMENTED,
+                         "the window of spatial dimension %u is too large", d);
+    }
   }
+  return NULL;
 }
 
 // Positions in the order of the result's memory.
@@ -429,7 +441,7 @@ mp_status_t mp_kernel_make_convolution(mp_arena_t *arena, const mp_op_t *op,
   self->element = (uint32_t)mp_dtype_size(in);
   self->acc_bytes = (uint32_t)mp_acc_size(self->gemm.acc);
   int64_t groups = mp_max_i64(dims.feature_groups, dims.batch_groups);
-  convolution_conv_window(self, &dims);
+  MP_RETURN_IF_ERROR(convolution_conv_window(self, &dims));
   MP_RETURN_IF_ERROR(convolution_conv_positions(arena, self, &dims));
   MP_RETURN_IF_ERROR(convolution_conv_features(arena, self, &dims, groups));
   MP_RETURN_IF_ERROR(convolution_conv_kernel_side(arena, self, &dims, groups));

@@ -29,6 +29,7 @@ void mp_axes_add(mp_axes_t *axes, int64_t extent, int64_t stride) {
 
 void mp_axes_offsets(const mp_axes_t *axes, int64_t first, int64_t count, int64_t *out_offsets) {
   MP_ASSERT(axes->rank <= MP_MAX_RANK + 2 && first >= 0 && first + count <= axes->count);
+  if (count == 0) return;  // there may be no position to count from
   int64_t position[MP_MAX_RANK + 2];
   int64_t offset = 0;
   for (uint32_t i = axes->rank; i-- > 0;) {

@@ -35,7 +35,7 @@ static uint32_t boxes_slabs_num_parts(const slabs_t *slabs) {
 // ---- pad ----
 
 typedef struct {
-  int64_t low, step;  // operand element i of a dimension lands on low + i * step
+  int64_t low, step;  // operand element i of a dimension lands on low + i * step; step > 0
   int64_t in_extent;
   int64_t dst, src;  // byte strides
 } pad_dim_t;
@@ -50,15 +50,13 @@ typedef struct {
   pad_dim_t dims[];
 } pad_kernel_t;
 
-// The operand indices of one dimension that land in [begin, end) of the result.
-static void boxes_pad_span(const pad_dim_t *dim, int64_t begin, int64_t end, int64_t *out_first,
-                           int64_t *out_count) {
-  // Ceiling divisions of what may be negative.
-  int64_t first = begin > dim->low ? (begin - dim->low + dim->step - 1) / dim->step : 0;
-  int64_t last = end > dim->low ? (end - dim->low + dim->step - 1) / dim->step : 0;
-  last = mp_min_i64(last, dim->in_extent);
-  *out_first = first;
-  *out_count = mp_max_i64(last - first, 0);
+// How many of the operand's indices of one dimension land in front of `end`. Padding may be as
+// large as a number can be, so distances are unsigned.
+static int64_t boxes_pad_count_before(const pad_dim_t *dim, int64_t end) {
+  if (end <= dim->low) return 0;
+  uint64_t distance = (uint64_t)end - (uint64_t)dim->low;
+  uint64_t count = (distance - 1) / (uint64_t)dim->step + 1;
+  return count < (uint64_t)dim->in_extent ? (int64_t)count : dim->in_extent;
 }
 
 static mp_status_t boxes_pad_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
@@ -75,8 +73,8 @@ static mp_status_t boxes_pad_run(const mp_kernel_t *kernel, const mp_kernel_call
   for (uint32_t i = 0; i < self->rank; ++i) {
     const pad_dim_t *dim = &self->dims[i];
     bool cut = i == self->slabs.dim;
-    int64_t first = 0, count = 0;
-    boxes_pad_span(dim, cut ? begin : 0, cut ? end : self->out_dims[i], &first, &count);
+    int64_t first = boxes_pad_count_before(dim, cut ? begin : 0);
+    int64_t count = boxes_pad_count_before(dim, cut ? end : self->out_dims[i]) - first;
     if (count == 0) return NULL;
     in += first * dim->src;
     out += (dim->low + first * dim->step) * dim->dst;
@@ -105,7 +103,9 @@ mp_status_t mp_kernel_make_pad(mp_arena_t *arena, const mp_op_t *op,
   mp_dims_strides(out->dims, out->rank, self->element, dst);
   mp_dims_strides(in->dims, in->rank, self->element, src);
   for (uint32_t i = 0; i < in->rank; ++i) {
-    self->dims[i] = (pad_dim_t){low.values[i], interior.values[i] + 1, in->dims[i], dst[i], src[i]};
+    // The step of a single element means nothing, and may be too large for a number.
+    int64_t step = in->dims[i] > 1 ? interior.values[i] + 1 : 1;
+    self->dims[i] = (pad_dim_t){low.values[i], step, in->dims[i], dst[i], src[i]};
   }
   *out_kernel = &self->base;
   return NULL;

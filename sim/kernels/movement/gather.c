@@ -24,7 +24,6 @@ typedef struct {
 typedef struct {
   mp_kernel_t base;
   int64_t num_slices;
-  bool empty;
   mp_dtype_t index_dtype;
   uint32_t index_bytes;
   uint32_t element;       // bytes
@@ -165,7 +164,6 @@ static void gather_one_run(const gather_kernel_t *self, const run_t *run) {
 
 static mp_status_t gather_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   const gather_kernel_t *self = (const gather_kernel_t *)kernel;
-  if (self->empty) return NULL;
   int64_t begin = 0, end = 0;
   mp_part_range(self->num_slices, kernel->num_parts, call->part, &begin, &end);
   cursor_t cursor;
@@ -183,6 +181,13 @@ static mp_status_t gather_run(const mp_kernel_t *kernel, const mp_kernel_call_t 
     gather_one_run(self, &run);
     if (n + run.count < end) gather_cursor_seek(self, n + run.count, &cursor);
   }
+  return NULL;
+}
+
+// A dimension that the result leaves out may have no elements; then there is nothing to gather
+// from.
+static mp_status_t gather_zeros(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+  memset(call->results[0], 0, (size_t)mp_shape_bytes(mp_op_result_type(kernel->op, 0)));
   return NULL;
 }
 
@@ -222,6 +227,11 @@ mp_status_t mp_kernel_make_gather(mp_arena_t *arena, const mp_op_t *op,
   mp_index_list_t start_map = mp_op_ints(op, MP_ATTR_START_INDEX_MAP);
   gather_kernel_t *self = MP_ARENA_NEW(arena, gather_kernel_t);
   MP_RETURN_IF_NULL(self);
+  *out_kernel = &self->base;
+  if (mp_shape_count(in) == 0) {
+    mp_kernel_init(&self->base, gather_zeros, op);
+    return NULL;
+  }
   mp_kernel_init(&self->base, gather_run, op);
   self->batch = MP_ARENA_ARRAY(arena, batch_dim_t, out->rank + 1);
   self->starts = MP_ARENA_ARRAY(arena, start_dim_t, start_map.count + 1);
@@ -232,7 +242,6 @@ mp_status_t mp_kernel_make_gather(mp_arena_t *arena, const mp_op_t *op,
   mp_dims_strides(out->dims, out->rank, element, dst);
   mp_dims_strides(in->dims, in->rank, element, src);
   self->element = element;
-  self->empty = mp_shape_count(out) == 0;
   self->num_slices = 1;
   self->index_dtype = mp_op_operand_type(op, 1)->dtype;
   self->index_bytes = (uint32_t)mp_dtype_size(self->index_dtype);
@@ -240,8 +249,9 @@ mp_status_t mp_kernel_make_gather(mp_arena_t *arena, const mp_op_t *op,
   self->num_starts = start_map.count;
   for (uint32_t i = 0; i < start_map.count; ++i) {
     int64_t dim = start_map.values[i];
-    self->starts[i] = (start_dim_t){src[dim], in->dims[dim] - sizes.values[dim]};
-    MP_ASSERT(self->starts[i].limit >= 0);
+    // A dimension that the result leaves out has one element of it all the same, also when its
+    // slice is said to have none.
+    self->starts[i] = (start_dim_t){src[dim], in->dims[dim] - mp_max_i64(sizes.values[dim], 1)};
   }
   mp_strided_init(&self->slice, element);
   uint32_t offset = 0;
@@ -254,6 +264,5 @@ mp_status_t mp_kernel_make_gather(mp_arena_t *arena, const mp_op_t *op,
   uint32_t by_slices = mp_part_count(self->num_slices, GRAIN_SLICES);
   uint32_t parts = by_bytes > by_slices ? by_bytes : by_slices;
   self->base.num_parts = (uint32_t)mp_max_i64(mp_min_i64(parts, self->num_slices), 1);
-  *out_kernel = &self->base;
   return NULL;
 }

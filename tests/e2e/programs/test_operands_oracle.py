@@ -1,0 +1,91 @@
+"""The cases of fixtures/operands on minipod, through PJRT, and on JAX's CPU backend: what the files
+expect is what XLA gives, unless they say why not."""
+
+import pathlib
+
+import jax
+import numpy as np
+import pytest
+from jaxlib import xla_client as xc
+
+FOLDER = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "operands"
+# Lines that are no StableHLO.
+MARKS = ("differs ", "alone ", "refused ", "replicas ")
+
+
+def read_cases():
+  """(file and name, lines) of all cases."""
+  for path in sorted(FOLDER.glob("*.txt")):
+    name, lines = None, []
+    for line in path.read_text().splitlines():
+      if not line or line.startswith("#"):
+        continue
+      if line.startswith("case "):
+        if name is not None:
+          yield name, lines
+        name, lines = f"{path.stem}: {line[5:]}", []
+      else:
+        lines.append(line.split(" # ")[0].rstrip())
+    yield name, lines
+
+
+def is_marked(lines, *marks):
+  return any(line.startswith(marks) for line in lines)
+
+
+def declaration(line):
+  """"%name : type = value" in parts."""
+  name, rest = line.split(" : ", 1)
+  return name, *rest.split(" = ", 1)
+
+
+def program(lines):
+  """The case's program: it returns what was found and what is expected, by turns."""
+  body, types, results = [], [], []
+  for line in lines:
+    if line.startswith("operand "):
+      name, kind, value = declaration(line[8:])
+      body.append(f"{name}_given = stablehlo.constant {value} : {kind}")
+      body.append(f"{name} = stablehlo.optimization_barrier {name}_given : {kind}")
+    elif line.startswith("expect "):
+      name, kind, value = declaration(line[7:])
+      expected = f"%expected_{len(results)}"
+      body.append(f"{expected} = stablehlo.constant {value} : {kind}")
+      types += [kind, kind]
+      results += [name, expected]
+    elif not line.startswith(MARKS):
+      body.append(line)
+  kinds = ", ".join(types)
+  return "\n".join([f"module {{ func.func public @main() -> ({kinds}) {{", *body,
+                    f"return {', '.join(results)} : {kinds} }} }}"])
+
+
+def same(left, right):
+  """The same bits, but that NaN is NaN."""
+  if left.dtype.kind in "iub" or left.tobytes() == right.tobytes():
+    return left.tobytes() == right.tobytes()
+  wide = np.complex128 if left.dtype.kind == "c" else np.float64
+  left, right = left.astype(wide), right.astype(wide)
+  numbers = ~np.isnan(right)
+  return (np.array_equal(left, right, equal_nan=True) and
+          np.array_equal(np.signbit(left.real[numbers]), np.signbit(right.real[numbers])))
+
+
+CASES = [case for case in read_cases() if not is_marked(case[1], "replicas ", "refused ")]
+
+
+@pytest.mark.parametrize("platform", ["minipod", "cpu"])
+@pytest.mark.parametrize("lines", [c[1] for c in CASES], ids=[c[0] for c in CASES])
+def test_operands(lines, platform):
+  # What StableHLO's verifier refuses, JAX's client does not even send.
+  if is_marked(lines, "alone " if platform == "cpu" else "alone StableHLO"):
+    return
+  device = jax.devices(platform)[0]
+  executable = device.client.compile_and_load(program(lines), xc.DeviceList((device,)),
+                                              xc.CompileOptions())
+  arrays = executable.execute_sharded([]).disassemble_into_single_device_arrays()
+  values = [np.asarray(a[0]) for a in arrays]
+  assert values
+  agrees = all(same(found, wanted) for found, wanted in zip(values[::2], values[1::2]))
+  # A deviation that is gone should not be excused any longer.
+  assert agrees != (platform == "cpu" and is_marked(lines, "differs ")), values
