@@ -24,10 +24,10 @@
 #include "sim/base/options.h"
 #include "sim/base/status.h"
 #include "sim/ir/type.h"
-#include "sim/runtime/buffer.h"
-#include "sim/runtime/client.h"
-#include "sim/runtime/event.h"
-#include "sim/runtime/executable.h"
+#include "sim/runtime/buffers/buffer.h"
+#include "sim/runtime/devices/client.h"
+#include "sim/runtime/devices/event.h"
+#include "sim/runtime/launch/executable.h"
 #include "topology/pod.h"
 
 #define MP_PLATFORM_NAME "minipod"
@@ -160,7 +160,7 @@ struct PJRT_Client {
   size_t num_devices, num_addressable, num_addressable_memories;
   const char *dump;  // folder of the option, or ""
 };
-// PJRT_Client_Create in a given world (sim/runtime/client.h), for tests.
+// PJRT_Client_Create in a given world (sim/runtime/devices/client.h), for tests.
 MP_NODISCARD mp_status_t mp_pjrt_client_create_in(const mp_options_t *options, mp_world_t *world,
                                                   PJRT_Client **out_client);
 PJRT_Client *mp_pjrt_client_retain(PJRT_Client *client);

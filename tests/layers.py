@@ -23,6 +23,7 @@ CORE = ["sim/base", "sim/base/containers", "sim/base/os"]
 BASE = [*CORE, "sim/numeric"]
 IR = [*BASE, "sim/ir"]
 KERNELS = [*IR, "sim/kernels"]
+RUNTIME = ["sim/runtime/memory", "sim/runtime/devices"]
 COLLECTIVES = ["collectives", "collectives/transport"]
 
 # Room: the rooms it may include besides its own.  Arrows go one way only.
@@ -66,10 +67,18 @@ KNOWS = {
     "sim/plan": [*IR, "sim/ir/print", "sim/ir/verify", "sim/readers", "sim/passes",
                  "sim/spmd/gspmd", "sim/spmd/partition", "sim/kernels", "sim/kernels/elementwise",
                  "topology", "collectives"],
-    "sim/runtime": [*IR, "sim/kernels", "sim/plan", "topology", *COLLECTIVES,
-                    "collectives/transport/bootstrap"],
+    "sim/runtime/memory": [*BASE, "topology"],
+    "sim/runtime/devices": [*BASE, "topology", "sim/runtime/memory", "collectives/transport"],
+    "sim/runtime/buffers": [*IR, "sim/kernels", *RUNTIME],
+    "sim/runtime/remote": [*BASE, *COLLECTIVES, *RUNTIME],
+    "sim/runtime/launch": [*IR, "sim/kernels", "sim/plan", "topology", *COLLECTIVES, *RUNTIME,
+                           "sim/runtime/buffers", "sim/runtime/remote"],
+    "sim/runtime": [*BASE, "topology", "collectives/transport/bootstrap", *RUNTIME,
+                    "sim/runtime/remote", "sim/runtime/launch"],
     "pjrt/c_api": [],
-    "pjrt": [*IR, "sim/ir/print", "sim/readers/options", "sim/plan", "sim/runtime", "topology",
+    "pjrt": [*IR, "sim/ir/print", "sim/readers/options", "sim/plan", "topology",
+             "sim/runtime/memory", "sim/runtime/devices", "sim/runtime/buffers",
+             "sim/runtime/launch",
              "pjrt/c_api"],
     "pjrt/extensions": [*BASE, "sim/spmd/sharding", "pjrt"],
 }

@@ -1,15 +1,22 @@
-#include "sim/runtime/client.h"
+#include "sim/runtime/devices/client.h"
 
 #include "collectives/transport/bootstrap/bootstrap.h"
 #include "sim/base/alloc.h"
 #include "sim/base/log.h"
 #include "sim/base/os/process.h"
-#include "sim/runtime/client_impl.h"
-#include "sim/runtime/executable_impl.h"
-#include "sim/runtime/launchers.h"
-#include "sim/runtime/router.h"
-#include "sim/runtime/run.h"
-#include "sim/runtime/watch.h"
+#include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/devices/launchers.h"
+#include "sim/runtime/launch/deadlock.h"
+#include "sim/runtime/launch/executable_impl.h"
+#include "sim/runtime/launch/run.h"
+#include "sim/runtime/launch/watch.h"
+#include "sim/runtime/remote/router.h"
+
+static const mp_runner_t k_runner = {
+    .run = mp_run_continue,
+    .is_inline = mp_run_is_inline,
+    .look_for_deadlock = mp_deadlock_check,
+};
 
 // ---- Making ----
 
@@ -55,8 +62,14 @@ static void client_make_local(mp_client_t *client, mp_device_t *device, uint32_t
   mp_lock_init(&device->lock, MP_LOCK_DEVICE);
   device->memories = &client->memories[index * MP_MEMORY_SPACE_COUNT];
   for (int space = 0; space < MP_MEMORY_SPACE_COUNT; ++space) {
-    mp_memory_init(&device->memories[space], device, (mp_memory_space_t)space,
-                   device->info->capacity[space]);
+    mp_memory_init(&device->memories[space],
+                   &(mp_memory_t){.budget = &client->budget,
+                                  .device = device,
+                                  .device_id = device->id,
+                                  .numa_node = mp_client_numa_node(client, device),
+                                  .completed = &device->completed,
+                                  .space = (mp_memory_space_t)space,
+                                  .capacity = device->info->capacity[space]});
   }
 }
 
@@ -67,6 +80,9 @@ static mp_status_t client_make_devices(mp_client_t *client) {
   MP_RETURN_IF_NULL(client->devices);
   client->memories = mp_calloc(num_local * MP_MEMORY_SPACE_COUNT, sizeof(*client->memories));
   MP_RETURN_IF_NULL(client->memories);
+  client->budget.memories = client->memories;
+  client->budget.num_memories = num_local * MP_MEMORY_SPACE_COUNT;
+  client->budget.generation = client->generation;
   client->num_devices = (uint32_t)info->num_devices;
   client->first_local = (uint32_t)info->first_local_device;
   client->num_local = num_local;
@@ -144,15 +160,15 @@ static mp_status_t client_make(mp_client_t *client, const mp_options_t *options)
   if (client->world != NULL) {
     // Before all that may fail in this process alone: it gives the client its number in the world,
     // and the other processes count the client whatever becomes of it here.
-    MP_RETURN_IF_ERROR(
-        mp_endpoint_open(client->world, client, (double)options->exit_timeout, &client->endpoint));
+    MP_RETURN_IF_ERROR(mp_endpoint_open(client->world, client, &mp_session_calls,
+                                        (double)options->exit_timeout, &client->endpoint));
   }
   MP_RETURN_IF_ERROR(client->world == NULL ? mp_pod_create(options, &client->pod)
                                            : client_make_pod_of_world(client, options));
   const mp_pod_machine_t *machine = mp_pod_machine(client->pod);
-  client->machine_bytes = machine->is_real ? machine->memory : 0;
+  client->budget.machine_bytes = machine->is_real ? machine->memory : 0;
   if (client->world != NULL) {
-    client->machine_bytes /=
+    client->budget.machine_bytes /=
         mp_world_peer(client->world, mp_world_rank(client->world))->ranks_on_host;
   }
   MP_RETURN_IF_ERROR(client_make_queues(client, machine));
@@ -179,6 +195,7 @@ mp_status_t mp_client_create_in(const mp_options_t *options, mp_world_t *world,
   atomic_init(&client->holds, 1);
   client->generation = mp_process_generation();
   client->world = world;
+  client->runner = &k_runner;
   mp_lock_init(&client->launch_lock, MP_LOCK_LAUNCH);
   mp_lock_init(&client->jobs.lock, MP_LOCK_JOBS);
   mp_status_t status = client_make(client, options);
@@ -200,7 +217,8 @@ static void client_destroy(mp_client_t *client) {
     }
     mp_lock_deinit(&device->lock);
   }
-  MP_ASSERT(atomic_load(&client->bytes_in_use) == 0 && atomic_load(&client->jobs.count) == 0);
+  MP_ASSERT(atomic_load(&client->budget.bytes_in_use) == 0 &&
+            atomic_load(&client->jobs.count) == 0);
   while (client->sets != NULL) {
     mp_device_set_t *next = client->sets->next;
     mp_device_set_release(client->sets);
@@ -282,85 +300,4 @@ void mp_client_release(mp_client_t *client) {
   } else if (client->endpoint == NULL || !mp_endpoint_linger(client->endpoint)) {
     mp_client_end(client);
   }  // else the watch ends it
-}
-
-// ---- Asking ----
-
-bool mp_client_is_forked(const mp_client_t *client) {
-  return client->generation != mp_process_generation();
-}
-
-mp_status_t mp_client_check(const mp_client_t *client) {
-  if (mp_client_is_forked(client)) {
-    return mp_status_make(MP_FAILED_PRECONDITION,
-                          "this process was forked from the one that started the minipod client; "
-                          "devices cannot be used here: fork before using them, or start a new "
-                          "process (multiprocessing: method \"spawn\")");
-  }
-  if (mp_client_is_stopping(client)) {
-    return mp_status_make(MP_FAILED_PRECONDITION, "the client was closed");
-  }
-  return NULL;
-}
-
-int32_t mp_client_numa_node(const mp_client_t *client, const mp_device_t *device) {
-  const mp_pod_machine_t *machine = mp_pod_machine(client->pod);
-  return machine->is_real && machine->num_numa_nodes > 1 ? device->info->numa_node : -1;
-}
-
-mp_world_t *mp_client_world(const mp_client_t *client) {
-  return client->world;
-}
-
-const mp_pod_t *mp_client_pod(const mp_client_t *client) {
-  return client->pod;
-}
-
-uint32_t mp_client_num_devices(const mp_client_t *client) {
-  return client->num_devices;
-}
-
-mp_device_t *mp_client_device(const mp_client_t *client, uint32_t index) {
-  MP_ASSERT(index < client->num_devices);
-  return &client->devices[index];
-}
-
-mp_client_t *mp_device_client(const mp_device_t *device) {
-  return device->client;
-}
-
-uint32_t mp_device_id(const mp_device_t *device) {
-  return device->id;
-}
-
-const mp_pod_device_t *mp_device_info(const mp_device_t *device) {
-  return device->info;
-}
-
-bool mp_device_is_local(const mp_device_t *device) {
-  return device->is_local;
-}
-
-mp_status_t mp_device_check_local(const mp_device_t *device, const char *what) {
-  if (device->is_local) return NULL;
-  return mp_status_make(
-      MP_INVALID_ARGUMENT, "%s device %u: it belongs to process %d, this is process %d", what,
-      device->id, device->info->process_index, mp_pod_info(device->client->pod)->process_index);
-}
-
-mp_memory_t *mp_device_memory(const mp_device_t *device, mp_memory_space_t space) {
-  MP_ASSERT((unsigned)space < MP_MEMORY_SPACE_COUNT);
-  return device->memories == NULL ? NULL : &device->memories[space];
-}
-
-mp_device_t *mp_memory_device(const mp_memory_t *memory) {
-  return memory->device;
-}
-
-mp_memory_space_t mp_memory_space(const mp_memory_t *memory) {
-  return memory->space;
-}
-
-uint32_t mp_memory_id(const mp_memory_t *memory) {
-  return memory->device->id * MP_MEMORY_SPACE_COUNT + (uint32_t)memory->space;
 }

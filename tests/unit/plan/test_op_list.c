@@ -2,7 +2,7 @@
 #include "tests/unit/support/op_samples.h"
 
 #include "sim/passes/passes.h"
-#include "sim/runtime/executable_impl.h"
+#include "sim/runtime/launch/executable_impl.h"
 #include "sim/spmd/gspmd/gspmd_import.h"
 #include "tests/unit/support/clients.h"
 

@@ -1,6 +1,6 @@
 // Buffers: transfers with any strides, deletion, external references, copies, raw writes, errors.
 
-#include "sim/runtime/buffer.h"
+#include "sim/runtime/buffers/buffer.h"
 
 #include <string.h>
 #include <sys/wait.h>

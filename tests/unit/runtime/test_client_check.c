@@ -1,11 +1,11 @@
 // Units of sim/runtime/client_check: each invariant is broken on purpose, in a process of its own,
 // and the check must say which one; untouched clients pass, and every launch looks.
-#include "sim/runtime/client_check.h"
+#include "sim/runtime/launch/client_check.h"
 
-#include "sim/runtime/executable_impl.h"
-#include "sim/runtime/heap.h"
-#include "sim/runtime/router_impl.h"
-#include "sim/runtime/run.h"
+#include "sim/runtime/launch/executable_impl.h"
+#include "sim/runtime/launch/run.h"
+#include "sim/runtime/memory/heap.h"
+#include "sim/runtime/remote/router_impl.h"
 #include "tests/unit/support/aborts.h"
 #include "tests/unit/support/launches.h"
 #include "tests/unit/support/programs.h"
@@ -283,10 +283,10 @@ static void block_does_not_know_its_neighbour(scene_t *s) {
   freed_block(s)->next->prev = NULL;
 }
 static void client_counts_wrong(scene_t *s) {
-  atomic_fetch_add(&s->client->bytes_in_use, 1);
+  atomic_fetch_add(&s->client->budget.bytes_in_use, 1);
 }
 static void client_counts_idle_wrong(scene_t *s) {
-  atomic_fetch_add(&s->client->bytes_idle, 1);
+  atomic_fetch_add(&s->client->budget.bytes_idle, 1);
 }
 
 typedef struct {
@@ -347,8 +347,8 @@ static const row_t k_rows[] = {
     {free_block_is_live, "block->is_free"},
     {free_neighbours_were_not_joined, "!prev->is_free || !block->is_free"},
     {block_does_not_know_its_neighbour, "next->prev == block"},
-    {client_counts_wrong, "in_use == atomic_load(&client->bytes_in_use)"},
-    {client_counts_idle_wrong, "idle == atomic_load(&client->bytes_idle)"},
+    {client_counts_wrong, "in_use == atomic_load(&client->budget.bytes_in_use)"},
+    {client_counts_idle_wrong, "idle == atomic_load(&client->budget.bytes_idle)"},
 };
 
 static void break_and_check(void *context) {
@@ -477,7 +477,7 @@ static const rank_row_t k_rank_rows[] = {
     {remote_one_is_active, "state == MP_PARTICIPANT_REMOTE || state == MP_PARTICIPANT_DONE"},
     {lane_has_not_come_so_far, "number < queue->num_entered"},
     {lane_has_lost_its_last, "last == queue->last"},
-    {session_is_in_anothers_lane, "session->peers->devices == queue->devices"},
+    {session_is_in_anothers_lane, "peers->devices == queue->devices"},
     {port_is_not_open, "(found == endpoint) == endpoint->is_open"},
     {port_is_of_the_future, "endpoint->epoch < endpoint->router->num_epochs"},
 };

@@ -2,8 +2,8 @@
 // creation fails in one process has to count there as it does in the others.
 #include "collectives/transport/world_internal.h"
 #include "sim/base/alloc.h"
-#include "sim/runtime/client_impl.h"
-#include "sim/runtime/router_impl.h"
+#include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/remote/router_impl.h"
 #include "tests/unit/support/worlds.h"
 
 static mp_status_t create(mp_world_t *world, mp_client_t **out_client) {

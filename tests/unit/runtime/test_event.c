@@ -1,6 +1,6 @@
 // Events: set once, waited for, called back, from any thread.
 
-#include "sim/runtime/event.h"
+#include "sim/runtime/devices/event.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

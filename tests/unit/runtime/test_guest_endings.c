@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "sim/runtime/client_impl.h"
+#include "sim/runtime/devices/client_impl.h"
 #include "tests/unit/support/launches.h"
 #include "tests/unit/support/programs.h"
 

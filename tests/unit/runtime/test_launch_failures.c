@@ -4,7 +4,7 @@
 #include <sched.h>
 
 #include "sim/base/alloc.h"
-#include "sim/runtime/buffer_impl.h"
+#include "sim/runtime/buffers/buffer_impl.h"
 #include "tests/unit/support/launches.h"
 #include "tests/unit/support/programs.h"
 #include "tests/unit/support/worlds.h"

@@ -1,13 +1,13 @@
 // Memory spaces: the heap, the books, capacities, stream order.
 
-#include "sim/runtime/memory.h"
+#include "sim/runtime/memory/memory.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "sim/base/alloc.h"
-#include "sim/runtime/client_impl.h"
-#include "sim/runtime/heap.h"
+#include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/memory/heap.h"
 #include "tests/unit/support/clients.h"
 #include "tests/unit/support/unit.h"
 
@@ -172,7 +172,7 @@ static void freed_memory_goes_back_to_the_system(void **state) {
       mp_buffer_release(make_f32(mp_client_device(client, i), 20 << 20, 1));  // 80 MiB
     }
   }
-  assert_true(atomic_load(&client->bytes_idle) <= 256 << 20);
+  assert_true(atomic_load(&client->budget.bytes_idle) <= 256 << 20);
   mp_client_release(client);
 }
 

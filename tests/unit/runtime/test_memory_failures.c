@@ -1,6 +1,6 @@
 // The books of a memory space when an allocation fails half-way.
 #include "sim/base/alloc.h"
-#include "sim/runtime/memory.h"
+#include "sim/runtime/memory/memory.h"
 #include "tests/unit/support/clients.h"
 
 enum { CAPACITY = 64 << 10 };

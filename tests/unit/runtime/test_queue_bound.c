@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "sim/runtime/client_impl.h"
+#include "sim/runtime/devices/client_impl.h"
 #include "tests/unit/support/launches.h"
 #include "tests/unit/support/programs.h"
 

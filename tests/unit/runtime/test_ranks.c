@@ -10,7 +10,8 @@
 
 #include "sim/base/alloc.h"
 #include "sim/numeric/box.h"
-#include "sim/runtime/router_impl.h"
+#include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/remote/router_impl.h"
 #include "tests/unit/support/launches.h"
 #include "tests/unit/support/programs.h"
 #include "tests/unit/support/random_collective.h"

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "sim/base/alloc.h"
-#include "sim/runtime/buffer.h"
-#include "sim/runtime/client.h"
-#include "sim/runtime/executable.h"
+#include "sim/runtime/buffers/buffer.h"
+#include "sim/runtime/devices/client.h"
+#include "sim/runtime/launch/executable.h"
 #include "tests/unit/support/clients.h"
 #include "tests/unit/support/launches.h"
 #include "tests/unit/support/programs.h"

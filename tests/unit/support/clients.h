@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/runtime/buffer.h"
-#include "sim/runtime/client.h"
+#include "sim/runtime/buffers/buffer.h"
+#include "sim/runtime/devices/client.h"
 #include "tests/unit/support/unit.h"
 
 // With at least two workers, so that things happen at the same time on any machine.

@@ -6,8 +6,8 @@
 #include <pthread.h>
 
 #include "collectives/transport/world_local.h"
-#include "sim/runtime/client.h"
-#include "sim/runtime/router.h"
+#include "sim/runtime/devices/client.h"
+#include "sim/runtime/remote/router.h"
 #include "tests/unit/support/unit.h"
 
 #ifndef POD_CLIENT

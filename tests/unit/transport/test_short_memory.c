@@ -8,8 +8,8 @@
 #include "collectives/transport/world_internal.h"
 #include "sim/base/alloc.h"
 #include "sim/base/os/clock.h"
-#include "sim/runtime/router_impl.h"
-#include "sim/runtime/session_impl.h"
+#include "sim/runtime/launch/session_impl.h"
+#include "sim/runtime/remote/router_impl.h"
 #include "tests/unit/support/worlds.h"
 
 // ---- Packets that are early ----
@@ -40,7 +40,7 @@ static mp_session_t *make_session(const pods_t *pods) {
 }
 
 static void end_session(const pods_t *pods, mp_session_t *session) {
-  mp_endpoint_leave(pods->clients[0]->endpoint, session);
+  mp_endpoint_leave(pods->clients[0]->endpoint, session->peers);
   mp_session_release(session);
 }
 

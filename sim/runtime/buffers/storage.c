@@ -1,0 +1,112 @@
+#include "sim/runtime/buffers/storage.h"
+
+#include "sim/base/alloc.h"
+
+static mp_storage_t *storage_make(mp_memory_t *memory, uint64_t bytes, const mp_label_t *label) {
+  mp_storage_t *storage = mp_calloc(1, sizeof(*storage));
+  if (storage == NULL) return NULL;
+  atomic_init(&storage->references, 1);
+  storage->memory = memory;
+  storage->bytes = bytes;
+  storage->data = mp_empty_array();
+  storage->label = *label;
+  mp_name_retain(label->name);
+  mp_client_hold(mp_device_client(memory->device));
+  return storage;
+}
+
+static void storage_dispose(mp_storage_t *storage) {
+  mp_client_t *client = mp_device_client(storage->memory->device);
+  mp_name_release(storage->label.name);
+  mp_free(storage);
+  mp_client_unhold(client);
+}
+
+mp_status_t mp_storage_create(mp_memory_t *memory, uint64_t bytes, uint64_t after,
+                              const mp_label_t *label, mp_storage_t **out_storage) {
+  mp_storage_t *storage = storage_make(memory, bytes, label);
+  MP_RETURN_IF_NULL(storage);
+  if (bytes != 0) {
+    mp_status_t status = mp_memory_alloc(memory, bytes, after, &storage->label, &storage->block);
+    if (status != NULL) {
+      storage_dispose(storage);
+      return status;
+    }
+    storage->data = storage->block->data;
+  }
+  *out_storage = storage;
+  return NULL;
+}
+
+mp_status_t mp_storage_adopt(mp_memory_t *memory, uint64_t bytes, void *data,
+                             const mp_label_t *label, void (*on_release)(void *context),
+                             void *context, mp_storage_t **out_storage) {
+  mp_storage_t *storage = storage_make(memory, bytes, label);
+  MP_RETURN_IF_NULL(storage);
+  mp_status_t status = mp_memory_charge(memory, bytes, label);
+  if (status != NULL) {
+    storage_dispose(storage);
+    return status;
+  }
+  if (data != NULL) storage->data = data;
+  storage->is_adopted = true;
+  storage->on_release = on_release;
+  storage->context = context;
+  *out_storage = storage;
+  return NULL;
+}
+
+mp_storage_t *mp_storage_retain(mp_storage_t *storage) {
+  if (storage == NULL) return NULL;
+  const int before = atomic_fetch_add_explicit(&storage->references, 1, memory_order_relaxed);
+  MP_ASSERT(before > 0);
+  return storage;
+}
+
+void mp_storage_release(mp_storage_t *storage) {
+  if (storage == NULL) return;
+  const int before = atomic_fetch_sub_explicit(&storage->references, 1, memory_order_acq_rel);
+  MP_ASSERT(before > 0);
+  if (before != 1) return;
+  MP_ASSERT(storage->block == NULL || storage->block->bytes >= storage->bytes);
+  MP_ASSERT(storage->block == NULL || !storage->is_adopted);
+  mp_client_t *client = mp_device_client(storage->memory->device);
+  if (!mp_client_is_forked(client)) {
+    if (storage->block != NULL) {
+      mp_memory_free(storage->memory, storage->block, atomic_load(&storage->last_use));
+    } else if (storage->is_adopted) {
+      mp_memory_discharge(storage->memory, storage->bytes);
+    }
+  }
+  if (storage->on_release != NULL) {
+    mp_lock_assert_none_held();  // it is the user's
+    storage->on_release(storage->context);
+  }
+  storage_dispose(storage);
+}
+
+bool mp_storage_is_sole(const mp_storage_t *storage) {
+  MP_ASSERT(atomic_load(&storage->references) > 0);
+  return atomic_load_explicit(&storage->references, memory_order_acquire) == 1;
+}
+
+bool mp_storage_is_adopted(const mp_storage_t *storage) {
+  return storage->is_adopted;
+}
+
+void mp_storage_used_by_run(mp_storage_t *storage, uint64_t number) {
+  mp_lock_assert_held(&mp_device_client(storage->memory->device)->launch_lock);
+  // Numbers only grow under the launch lock.
+  MP_ASSERT(number >= atomic_load(&storage->last_use));
+  MP_ASSERT(number <= storage->memory->device->enqueued);
+  atomic_store(&storage->last_use, number);
+}
+
+void mp_storage_relabel(mp_storage_t *storage, const mp_label_t *label) {
+  mp_name_t *old = storage->label.name;
+  mp_name_retain(label->name);
+  mp_lock(&storage->memory->lock);
+  storage->label = *label;
+  mp_unlock(&storage->memory->lock);
+  mp_name_release(old);
+}

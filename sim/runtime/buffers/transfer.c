@@ -1,0 +1,366 @@
+// Transfers: copies between the host and buffers and between memory spaces.
+//
+// A transfer waits for its source's definition without holding a thread. Small ones are then done
+// at once by whoever is there (the caller, or the thread that set the event); large ones become
+// jobs for the workers.
+#include <inttypes.h>
+
+#include "sim/base/alloc.h"
+#include "sim/kernels/strided.h"
+#include "sim/runtime/buffers/buffer_impl.h"
+#include "sim/runtime/devices/job.h"
+
+enum {
+  MP_INLINE_BYTES = 1 << 20,  // larger ones are jobs
+  MP_LONG_BYTES = 64 << 10,   // copies that take longer than waking a worker
+};
+
+typedef struct transfer_s transfer_t;
+struct transfer_s {
+  mp_job_t job;  // first
+  mp_client_t *client;
+  transfer_t *next;  // of those that wait for their turn on a thread
+  mp_status_t source_error;
+  mp_storage_t *source, *target;  // holds; NULL: the host's side
+  const void *from;
+  void *to;
+  mp_event_t *done;  // a reference
+  uint64_t bytes;
+  mp_strided_t copy;
+};
+
+// Describes the copy of an array whose sides have these byte strides (NULL: dense row-major).
+static void transfer_describe(mp_strided_t *copy, const mp_type_t *type, const int64_t *dst_strides,
+                              const int64_t *src_strides) {
+  size_t element = mp_dtype_size(type->dtype);
+  int64_t dense[MP_MAX_RANK];
+  int64_t step = (int64_t)element;
+  for (uint32_t d = type->rank; d-- > 0;) {
+    dense[d] = step;
+    step *= type->dims[d];
+  }
+  mp_strided_init(copy, element);
+  for (uint32_t d = 0; d < type->rank; ++d) {
+    mp_strided_add_dim(copy, type->dims[d], dst_strides == NULL ? dense[d] : dst_strides[d],
+                       src_strides == NULL ? dense[d] : src_strides[d]);
+  }
+  mp_strided_finish(copy);
+}
+
+static void transfer_describe_bytes(mp_strided_t *copy, uint64_t bytes) {
+  mp_strided_init(copy, 1);
+  mp_strided_add_dim(copy, (int64_t)bytes, 1, 1);
+  mp_strided_finish(copy);
+}
+
+static mp_status_t transfer_run_part(mp_job_t *job, uint32_t part, void *scratch) {
+  (void)scratch;
+  transfer_t *transfer = (transfer_t *)job;
+  mp_strided_run_part(&transfer->copy, transfer->to, transfer->from, job->num_parts, part);
+  return NULL;
+}
+
+// Gives back everything held but the event, which is the caller's now.
+static mp_event_t *transfer_dispose(transfer_t *transfer) {
+  mp_client_t *client = transfer->client;
+  mp_event_t *done = transfer->done;
+  mp_storage_release(transfer->source);
+  mp_storage_release(transfer->target);
+  mp_free(transfer);
+  mp_client_unhold(client);
+  return done;
+}
+
+// Ends a transfer. The event comes last, so that whoever waits for it finds the books right.
+static void transfer_finish(mp_job_t *job, mp_status_t status) {
+  mp_event_t *done = transfer_dispose((transfer_t *)job);
+  mp_event_set(done, status);
+  mp_event_release(done);
+}
+
+static void transfer_start(transfer_t *transfer) {
+  if (transfer->source_error != NULL) {
+    transfer_finish(&transfer->job, transfer->source_error);
+  } else if (transfer->job.num_parts == 1) {
+    if (transfer->bytes >= MP_LONG_BYTES) mp_worker_looks_later();
+    mp_strided_run(&transfer->copy, transfer->to, transfer->from);
+    transfer_finish(&transfer->job, NULL);
+  } else {
+    mp_job_submit(transfer->client, &transfer->job);
+  }
+}
+
+// The end of one transfer may be what others wait for, and so on: a chain of any length must not
+// nest on the stack. The outermost call starts all of them, one after the other.
+static _Thread_local struct {
+  bool is_starting;
+  transfer_t *first, *last;
+} t_due;
+
+static void transfer_on_source(mp_status_t status, void *context) {
+  transfer_t *transfer = context;
+  transfer->source_error = mp_status_retain(status);
+  transfer->next = NULL;
+  if (t_due.first != NULL) {
+    t_due.last->next = transfer;
+  } else {
+    t_due.first = transfer;
+  }
+  t_due.last = transfer;
+  if (t_due.is_starting) return;
+  t_due.is_starting = true;
+  while ((transfer = t_due.first) != NULL) {
+    t_due.first = transfer->next;
+    transfer_start(transfer);
+  }
+  t_due.is_starting = false;
+}
+
+typedef struct {
+  const void *from;
+  void *to;
+  mp_storage_t *source, *target;  // consumed, also on failure
+  mp_event_t *after;              // borrowed; NULL: at once
+  uint64_t bytes;
+  const mp_strided_t *copy;
+} transfer_request_t;
+
+// Starts a transfer (or has it start after `after`). `done` is borrowed; on an error it is not set.
+static mp_status_t transfer_begin(mp_client_t *client, const transfer_request_t *request,
+                                  mp_event_t *done) {
+  transfer_t *transfer = mp_calloc(1, sizeof(*transfer));
+  if (transfer == NULL) {
+    mp_storage_release(request->source);
+    mp_storage_release(request->target);
+    return mp_status_out_of_memory();
+  }
+  transfer->job.run = transfer_run_part;
+  transfer->job.done = transfer_finish;
+  transfer->job.num_parts =
+      request->bytes <= MP_INLINE_BYTES ? 1 : mp_strided_num_parts(request->copy);
+  transfer->client = client;
+  transfer->source = request->source;
+  transfer->target = request->target;
+  transfer->from = request->from;
+  transfer->to = request->to;
+  transfer->bytes = request->bytes;
+  transfer->copy = *request->copy;
+  transfer->done = mp_event_retain(done);
+  mp_client_hold(client);
+  if (request->after == NULL || mp_event_is_ready(request->after)) {
+    if (request->after != NULL) transfer->source_error = mp_event_status(request->after);
+    transfer_start(transfer);
+    return NULL;
+  }
+  mp_status_t status = mp_event_on_ready(request->after, transfer_on_source, transfer);
+  if (status != NULL) mp_event_release(transfer_dispose(transfer));
+  return status;
+}
+
+// The event of a transfer that was begun goes to the caller, who may not want it.
+static mp_status_t transfer_give_event(mp_status_t status, mp_event_t *done,
+                                       mp_event_t **out_done) {
+  if (status == NULL && out_done != NULL) {
+    *out_done = done;
+  } else {
+    mp_event_release(done);
+  }
+  return status;
+}
+
+// ---- From the host ----
+
+// The caller's memory is ours during the call only: its thread copies, idle workers help.
+typedef struct {
+  mp_job_t job;
+  const mp_strided_t *copy;
+  void *to;
+  const void *from;
+} copy_job_t;
+
+static mp_status_t transfer_run_copy_part(mp_job_t *job, uint32_t part, void *scratch) {
+  (void)scratch;
+  copy_job_t *copy = (copy_job_t *)job;
+  mp_strided_run_part(copy->copy, copy->to, copy->from, job->num_parts, part);
+  return NULL;
+}
+
+static mp_status_t transfer_copy_now(mp_client_t *client, const mp_strided_t *copy, void *to,
+                                     const void *from, uint64_t bytes) {
+  if (bytes <= MP_INLINE_BYTES) {
+    mp_strided_run(copy, to, from);
+    return NULL;
+  }
+  copy_job_t job = {.job = {.run = transfer_run_copy_part, .num_parts = mp_strided_num_parts(copy)},
+                    .copy = copy,
+                    .to = to,
+                    .from = from};
+  return mp_job_attend(client, mp_worker_current(), &job.job);
+}
+
+mp_status_t mp_buffer_from_host(mp_memory_t *memory, const mp_host_array_t *array,
+                                mp_host_semantics_t semantics, mp_buffer_t **out_buffer,
+                                mp_event_t **out_done) {
+  mp_client_t *client = mp_device_client(memory->device);
+  mp_buffer_t *buffer;
+  mp_event_t *definition;
+  MP_RETURN_IF_ERROR(mp_buffer_create_labelled(memory, MP_ORIGIN_HOST, array->dtype, array->dims,
+                                               array->rank, &buffer, &definition));
+  mp_strided_t copy;
+  transfer_describe(&copy, &buffer->type, NULL, array->byte_strides);
+  mp_status_t status = NULL;
+  if (semantics == MP_HOST_ONLY_DURING_CALL || buffer->bytes <= MP_INLINE_BYTES) {
+    status = transfer_copy_now(client, &copy, buffer->storage->data, array->data, buffer->bytes);
+    if (status == NULL) mp_event_set(definition, NULL);
+  } else {
+    transfer_request_t request = {.from = array->data,
+                                  .to = buffer->storage->data,
+                                  .target = mp_storage_retain(buffer->storage),
+                                  .bytes = buffer->bytes,
+                                  .copy = &copy};
+    status = transfer_begin(client, &request, definition);
+  }
+  if (status != NULL) {
+    mp_event_release(definition);
+    mp_buffer_release(buffer);
+    return status;
+  }
+  *out_buffer = buffer;
+  // The source is no longer needed when the contents are there.
+  if (out_done != NULL) {
+    *out_done = definition;
+  } else {
+    mp_event_release(definition);
+  }
+  return NULL;
+}
+
+// ---- To the host ----
+
+mp_status_t mp_buffer_to_host(mp_buffer_t *buffer, void *dst, uint64_t dst_bytes,
+                              const int64_t *byte_strides, mp_event_t **out_done) {
+  mp_client_t *client = mp_device_client(buffer->memory->device);
+  MP_RETURN_IF_ERROR(mp_client_check(client));
+  if (dst_bytes < buffer->bytes) {
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          "the destination has %" PRIu64 " bytes, the array %" PRIu64, dst_bytes,
+                          buffer->bytes);
+  }
+  mp_strided_t copy;
+  transfer_describe(&copy, &buffer->type, byte_strides, NULL);
+  mp_event_t *done = NULL;
+  MP_RETURN_IF_ERROR(mp_event_create(&done));
+  mp_storage_t *source = NULL;
+  mp_status_t status = mp_buffer_hold_storage(buffer, &source);
+  if (status == NULL) {
+    transfer_request_t request = {.from = source == NULL ? NULL : source->data,
+                                  .to = dst,
+                                  .source = source,
+                                  .after = buffer->definition,
+                                  .bytes = buffer->bytes,
+                                  .copy = &copy};
+    status = transfer_begin(client, &request, done);
+  }
+  return transfer_give_event(status, done, out_done);
+}
+
+static mp_status_t transfer_check_range(const mp_buffer_t *buffer, uint64_t offset, uint64_t size) {
+  MP_RETURN_IF_ERROR(mp_client_check(mp_device_client(buffer->memory->device)));
+  if (offset > buffer->bytes || size > buffer->bytes - offset) {
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          "bytes %" PRIu64 " to %" PRIu64 " are not all in a buffer of %" PRIu64
+                          " bytes",
+                          offset, offset + size, buffer->bytes);
+  }
+  return NULL;
+}
+
+mp_status_t mp_buffer_read_raw_to(mp_buffer_t *buffer, void *dst, uint64_t offset, uint64_t size,
+                                  mp_event_t *done) {
+  MP_RETURN_IF_ERROR(transfer_check_range(buffer, offset, size));
+  mp_strided_t copy;
+  transfer_describe_bytes(&copy, size);
+  mp_storage_t *source = NULL;
+  MP_RETURN_IF_ERROR(mp_buffer_hold_storage(buffer, &source));
+  transfer_request_t request = {.from = source == NULL ? NULL : (char *)source->data + offset,
+                                .to = dst,
+                                .source = source,
+                                .after = buffer->definition,
+                                .bytes = size,
+                                .copy = &copy};
+  return transfer_begin(mp_device_client(buffer->memory->device), &request, done);
+}
+
+mp_status_t mp_buffer_read_raw(mp_buffer_t *buffer, void *dst, uint64_t offset, uint64_t size,
+                               mp_event_t **out_done) {
+  mp_event_t *done = NULL;
+  MP_RETURN_IF_ERROR(mp_event_create(&done));
+  return transfer_give_event(mp_buffer_read_raw_to(buffer, dst, offset, size, done), done,
+                             out_done);
+}
+
+mp_status_t mp_buffer_write_raw_to(mp_buffer_t *buffer, const void *src, uint64_t offset,
+                                   uint64_t size, mp_event_t *done) {
+  MP_RETURN_IF_ERROR(transfer_check_range(buffer, offset, size));
+  mp_strided_t copy;
+  transfer_describe_bytes(&copy, size);
+  mp_storage_t *target = NULL;
+  MP_RETURN_IF_ERROR(mp_buffer_hold_storage(buffer, &target));
+  if (target == NULL) {
+    return mp_status_make(MP_FAILED_PRECONDITION, "an error buffer cannot be written");
+  }
+  transfer_request_t request = {.from = src,
+                                .to = (char *)target->data + offset,
+                                .target = target,
+                                .bytes = size,
+                                .copy = &copy};
+  return transfer_begin(mp_device_client(buffer->memory->device), &request, done);
+}
+
+mp_status_t mp_buffer_write_raw(mp_buffer_t *buffer, const void *src, uint64_t offset,
+                                uint64_t size, mp_event_t **out_done) {
+  mp_event_t *done = NULL;
+  MP_RETURN_IF_ERROR(mp_event_create(&done));
+  return transfer_give_event(mp_buffer_write_raw_to(buffer, src, offset, size, done), done,
+                             out_done);
+}
+
+// ---- Between memories ----
+
+mp_status_t mp_buffer_copy_to_memory(mp_buffer_t *buffer, mp_memory_t *memory,
+                                     mp_buffer_t **out_buffer) {
+  mp_client_t *client = mp_device_client(buffer->memory->device);
+  MP_RETURN_IF_ERROR(mp_client_check(client));
+  if (mp_device_client(memory->device) != client) {
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          "a buffer can only be copied to a memory of its own client");
+  }
+  mp_storage_t *source = NULL;
+  MP_RETURN_IF_ERROR(mp_buffer_hold_storage(buffer, &source));
+  mp_buffer_t *copy_buffer = NULL;
+  mp_event_t *definition = NULL;
+  mp_status_t status =
+      mp_buffer_create_labelled(memory, MP_ORIGIN_COPY, buffer->type.dtype, buffer->type.dims,
+                                buffer->type.rank, &copy_buffer, &definition);
+  if (status != NULL) {
+    mp_storage_release(source);
+    return status;
+  }
+  mp_strided_t copy;
+  transfer_describe_bytes(&copy, buffer->bytes);
+  transfer_request_t request = {.from = source == NULL ? NULL : source->data,
+                                .to = copy_buffer->storage->data,
+                                .source = source,
+                                .target = mp_storage_retain(copy_buffer->storage),
+                                .after = buffer->definition,
+                                .bytes = buffer->bytes,
+                                .copy = &copy};
+  status = transfer_begin(client, &request, definition);
+  mp_event_release(definition);
+  if (status != NULL) {
+    mp_buffer_release(copy_buffer);
+    return status;
+  }
+  *out_buffer = copy_buffer;
+  return NULL;
+}

@@ -1,0 +1,64 @@
+// The client: a pod brought to life. Devices, their memory spaces, and the workers that run them.
+//
+// Under an MPI launcher the pod is that of all processes of the job. Devices of other processes
+// exist to be named in device assignments: they have no memories, and what would use them fails
+// with INVALID_ARGUMENT "device 5 belongs to process 1, …".
+//
+// A client owns its pod, one mp_device_t per device, one mp_memory_t per memory space, and one
+// worker thread per core that we may use (named "mp-w<n>"), at most four helper threads ("mp-…"),
+// however many devices there are. All functions are thread-safe. Devices and memories live as long
+// as the client. Releasing the last reference stops the work in flight at its next yield point
+// (its events and buffers get CANCELLED) and joins the threads; buffers and executables keep
+// the client's memory alive, so they may be released later. Only launches that other processes
+// take part in are finished first, in the background: those processes count on them.
+//
+// After a fork the child's copy has no workers: every function that would need them returns
+// FAILED_PRECONDITION there, and releasing is harmless.
+#ifndef MINIPOD_SIM_RUNTIME_DEVICES_CLIENT_H_
+#define MINIPOD_SIM_RUNTIME_DEVICES_CLIENT_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "collectives/transport/world.h"
+#include "sim/base/options.h"
+#include "sim/base/status.h"
+#include "sim/runtime/memory/memory_stats.h"
+#include "topology/pod.h"
+
+typedef struct mp_client_s mp_client_t;
+typedef struct mp_device_s mp_device_t;
+
+// Joins the world of this process first (collectives/transport/bootstrap/bootstrap.h): all its
+// processes make their n-th clients together, and agree on the pod or fail together.
+MP_NODISCARD mp_status_t mp_client_create(const mp_options_t *options, mp_client_t **out_client);
+// The same in a given world, which must live as long as the client; NULL: alone.
+MP_NODISCARD mp_status_t mp_client_create_in(const mp_options_t *options, mp_world_t *world,
+                                             mp_client_t **out_client);
+mp_client_t *mp_client_retain(mp_client_t *client);
+void mp_client_release(mp_client_t *client);
+
+// NULL when the process is alone.
+mp_world_t *mp_client_world(const mp_client_t *client);
+const mp_pod_t *mp_client_pod(const mp_client_t *client);
+uint32_t mp_client_num_devices(const mp_client_t *client);
+// By index in the pod's order (= global device id).
+mp_device_t *mp_client_device(const mp_client_t *client, uint32_t index);
+// FAILED_PRECONDITION in a forked child.
+MP_NODISCARD mp_status_t mp_client_check(const mp_client_t *client);
+
+mp_client_t *mp_device_client(const mp_device_t *device);
+uint32_t mp_device_id(const mp_device_t *device);
+const mp_pod_device_t *mp_device_info(const mp_device_t *device);
+bool mp_device_is_local(const mp_device_t *device);
+// INVALID_ARGUMENT for a device of another process: "<what> device 5: it belongs to process 1, …".
+MP_NODISCARD mp_status_t mp_device_check_local(const mp_device_t *device, const char *what);
+// One per space; every device of this process has all three, others have none (NULL).
+mp_memory_t *mp_device_memory(const mp_device_t *device, mp_memory_space_t space);
+
+mp_device_t *mp_memory_device(const mp_memory_t *memory);
+mp_memory_space_t mp_memory_space(const mp_memory_t *memory);
+// Unique in the client: device id * MP_MEMORY_SPACE_COUNT + space.
+uint32_t mp_memory_id(const mp_memory_t *memory);
+
+#endif  // MINIPOD_SIM_RUNTIME_DEVICES_CLIENT_H_

@@ -1,0 +1,125 @@
+// The insides of clients and devices, for the rooms of sim/runtime.
+#ifndef MINIPOD_SIM_RUNTIME_DEVICES_CLIENT_IMPL_H_
+#define MINIPOD_SIM_RUNTIME_DEVICES_CLIENT_IMPL_H_
+
+#include <stdatomic.h>
+
+#include "sim/base/os/lock.h"
+#include "sim/runtime/devices/client.h"
+#include "sim/runtime/devices/job.h"
+#include "sim/runtime/devices/worker.h"
+#include "sim/runtime/memory/memory.h"
+
+typedef struct mp_run_s mp_run_t;
+typedef struct mp_device_set_s mp_device_set_t;
+typedef struct mp_endpoint_s mp_endpoint_t;
+typedef struct mp_watch_s mp_watch_t;
+
+// How far the checks of launches have come (client_check.h).
+typedef struct {
+  uint64_t number;  // of the check in progress
+  uint64_t debt;    // steps that were taken in advance
+  uint32_t next;    // what to look at next
+} mp_client_check_t;
+
+// Who has the first run of a device's stream: exactly one of these at any time
+// (sim/runtime/README.md, invariant 2). Only checks ask; release builds do not keep it.
+typedef enum {
+  MP_OWNER_BLOCKERS,  // what it waits for; also while the stream is empty
+  MP_OWNER_LIST,      // a list on its way to a queue, or the own list of an inline run
+  MP_OWNER_QUEUE,     // the queue of its core group
+  MP_OWNER_WORKER,    // a worker or inline run executes it
+  MP_OWNER_SESSION,   // it is parked
+} mp_run_owner_t;
+
+struct mp_device_s {
+  mp_client_t *client;
+  uint32_t id;
+  bool is_local;  // of this process
+  const mp_pod_device_t *info;
+  mp_core_queue_t *queue;  // where it runs; NULL for devices of other processes, as what follows
+  mp_memory_t *memories;   // [MP_MEMORY_SPACE_COUNT]
+
+  // The stream: runs in order. The first one is the only one that may execute.
+  mp_lock_t lock;
+  mp_run_t *first, *last;
+  uint64_t enqueued;           // number of the newest run; under the client's launch lock
+  _Atomic uint64_t completed;  // number of the newest run that is over
+
+  mp_device_t *next_runnable;  // in a core queue or a worker's own list
+#ifdef MINIPOD_ASSERTS
+  atomic_uint owner;  // mp_run_owner_t
+#endif
+};
+
+struct mp_client_s {
+  atomic_int references;    // of users: the last one stops the workers
+  atomic_int holds;         // of users together, buffers, executables, workers: the last one frees
+  uint32_t generation;      // mp_process_generation()
+  mp_world_t *world;        // borrowed; NULL: alone
+  mp_endpoint_t *endpoint;  // where packets come in (router.h); NULL: alone
+  mp_watch_t *watch;        // of waits for other processes
+  mp_pod_t *pod;
+  uint32_t num_devices;
+  mp_device_t *devices;
+  uint32_t first_local, num_local;
+  mp_memory_t *memories;  // of the local devices
+  uint32_t num_queues;
+  mp_core_queue_t *queues;  // one per core group
+  uint32_t num_workers;
+  mp_worker_t *workers;
+  atomic_bool is_stopping;
+  atomic_uint num_launchers;  // threads in a launch (launchers.h); futex word of the end
+  mp_job_list_t jobs;
+  // For proving that nothing can move any more (deadlock.h).
+  atomic_uint num_idle;         // workers that found nothing to do
+  atomic_uint num_inline_runs;  // launching threads that run devices
+  atomic_bool needs_look;       // since the last look runs were parked or queued behind others
+
+  // Launches enter all their devices' streams under this lock, so that any two launches have the
+  // same order on all devices they share.
+  mp_lock_t launch_lock;
+  mp_device_set_t *sets;                       // under launch_lock
+  uint64_t num_launches;                       // under launch_lock
+  _Atomic(mp_worker_t *) spare_inline_worker;  // kept for the next tiny launch
+
+  mp_memory_budget_t budget;  // of all memories: this process's share of the machine
+  const mp_runner_t *runner;  // what workers do with devices
+#ifdef MINIPOD_ASSERTS
+  mp_client_check_t check;  // under launch_lock
+#endif
+};
+
+// Objects that outlive the user's last reference hold the client's memory (not its threads).
+void mp_client_hold(mp_client_t *client);
+void mp_client_unhold(mp_client_t *client);
+// The second half of mp_client_release: stops the threads, cancels what is left.
+void mp_client_end(mp_client_t *client);
+// True in a child of the process that made the client: locks may be held for ever, take none.
+bool mp_client_is_forked(const mp_client_t *client);
+static inline bool mp_client_is_stopping(const mp_client_t *client) {
+  return atomic_load_explicit(&client->is_stopping, memory_order_acquire);
+}
+// The node that the device's memories shall be bound to; -1 when there is nothing to choose.
+int32_t mp_client_numa_node(const mp_client_t *client, const mp_device_t *device);
+
+// The first run of the device goes from one owner to the next. While the client stops, runs are
+// ended wherever they are.
+static inline void mp_device_hand_over(mp_device_t *device, mp_run_owner_t from,
+                                       mp_run_owner_t to) {
+#ifdef MINIPOD_ASSERTS
+  const unsigned was = atomic_exchange(&device->owner, to);
+  MP_ASSERT_MSG(was == from || mp_client_is_stopping(device->client),
+                "device %u: its run goes from owner %u to %u, but %u had it", device->id,
+                (unsigned)from, (unsigned)to, was);
+#else
+  (void)device, (void)from, (void)to;
+#endif
+}
+
+// The number of the newest run of the device that is over.
+static inline uint64_t mp_device_completed(const mp_device_t *device) {
+  return atomic_load_explicit(&device->completed, memory_order_acquire);
+}
+
+#endif  // MINIPOD_SIM_RUNTIME_DEVICES_CLIENT_IMPL_H_

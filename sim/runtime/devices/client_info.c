@@ -1,0 +1,82 @@
+// What a client and its devices tell of themselves.
+#include "sim/base/os/process.h"
+#include "sim/runtime/devices/client_impl.h"
+
+bool mp_client_is_forked(const mp_client_t *client) {
+  return client->generation != mp_process_generation();
+}
+
+mp_status_t mp_client_check(const mp_client_t *client) {
+  if (mp_client_is_forked(client)) {
+    return mp_status_make(MP_FAILED_PRECONDITION,
+                          "this process was forked from the one that started the minipod client; "
+                          "devices cannot be used here: fork before using them, or start a new "
+                          "process (multiprocessing: method \"spawn\")");
+  }
+  if (mp_client_is_stopping(client)) {
+    return mp_status_make(MP_FAILED_PRECONDITION, "the client was closed");
+  }
+  return NULL;
+}
+
+int32_t mp_client_numa_node(const mp_client_t *client, const mp_device_t *device) {
+  const mp_pod_machine_t *machine = mp_pod_machine(client->pod);
+  return machine->is_real && machine->num_numa_nodes > 1 ? device->info->numa_node : -1;
+}
+
+mp_world_t *mp_client_world(const mp_client_t *client) {
+  return client->world;
+}
+
+const mp_pod_t *mp_client_pod(const mp_client_t *client) {
+  return client->pod;
+}
+
+uint32_t mp_client_num_devices(const mp_client_t *client) {
+  return client->num_devices;
+}
+
+mp_device_t *mp_client_device(const mp_client_t *client, uint32_t index) {
+  MP_ASSERT(index < client->num_devices);
+  return &client->devices[index];
+}
+
+mp_client_t *mp_device_client(const mp_device_t *device) {
+  return device->client;
+}
+
+uint32_t mp_device_id(const mp_device_t *device) {
+  return device->id;
+}
+
+const mp_pod_device_t *mp_device_info(const mp_device_t *device) {
+  return device->info;
+}
+
+bool mp_device_is_local(const mp_device_t *device) {
+  return device->is_local;
+}
+
+mp_status_t mp_device_check_local(const mp_device_t *device, const char *what) {
+  if (device->is_local) return NULL;
+  return mp_status_make(
+      MP_INVALID_ARGUMENT, "%s device %u: it belongs to process %d, this is process %d", what,
+      device->id, device->info->process_index, mp_pod_info(device->client->pod)->process_index);
+}
+
+mp_memory_t *mp_device_memory(const mp_device_t *device, mp_memory_space_t space) {
+  MP_ASSERT((unsigned)space < MP_MEMORY_SPACE_COUNT);
+  return device->memories == NULL ? NULL : &device->memories[space];
+}
+
+mp_device_t *mp_memory_device(const mp_memory_t *memory) {
+  return memory->device;
+}
+
+mp_memory_space_t mp_memory_space(const mp_memory_t *memory) {
+  return memory->space;
+}
+
+uint32_t mp_memory_id(const mp_memory_t *memory) {
+  return memory->device->id * MP_MEMORY_SPACE_COUNT + (uint32_t)memory->space;
+}

@@ -1,0 +1,165 @@
+#include "sim/runtime/devices/job.h"
+
+#include "sim/base/alloc.h"
+#include "sim/base/os/futex.h"
+#include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/devices/worker.h"
+
+// The owner sleeps until the other references are gone: bit of job->references.
+#define MP_JOB_OWNER_SLEEPS 0x80000000u
+
+// A submitted job may be done, and gone, as soon as the list's lock is free.
+static void job_link(mp_client_t *client, mp_job_t *job) {
+  mp_job_list_t *jobs = &client->jobs;
+  mp_core_queue_t *queue = job->queue;
+  uint32_t num_parts = job->num_parts;
+  mp_lock(&jobs->lock);
+  MP_ASSERT(!job->is_linked);
+  job->is_linked = true;
+  job->next = NULL;
+  job->prev = jobs->last;
+  if (jobs->last != NULL) {
+    jobs->last->next = job;
+  } else {
+    jobs->first = job;
+  }
+  jobs->last = job;
+  atomic_fetch_add(&jobs->count, 1);
+  mp_unlock(&jobs->lock);
+  if (queue != NULL) {
+    mp_core_queue_wake(queue, num_parts);
+  } else {
+    for (uint32_t i = 0; i < client->num_queues; ++i) {
+      mp_core_queue_wake(&client->queues[i], num_parts);
+    }
+  }
+}
+
+// Drops one reference; the last one calls back (submitted jobs).
+static void job_drop(mp_job_t *job) {
+  bool is_attended =
+      job->done == NULL;  // read before: an attended job dies with its last reference
+  unsigned left = atomic_fetch_sub(&job->references, 1) - 1;
+  MP_ASSERT((left | MP_JOB_OWNER_SLEEPS) != UINT32_MAX);  // there was one to drop
+  if (is_attended) {
+    if (left == (MP_JOB_OWNER_SLEEPS | 1)) mp_futex_wake_all(&job->references);
+  } else if (left == 0) {
+    mp_status_t error = atomic_load(&job->error);
+    job->done(job, error);
+  }
+}
+
+// Takes the job off the list, if it is still there, with the list's reference. The caller has one
+// of its own.
+static void job_unlink(mp_client_t *client, mp_job_t *job) {
+  mp_job_list_t *jobs = &client->jobs;
+  mp_lock(&jobs->lock);
+  bool was_linked = job->is_linked;
+  if (was_linked) {
+    MP_ASSERT((job->prev != NULL ? job->prev->next : jobs->first) == job);
+    MP_ASSERT((job->next != NULL ? job->next->prev : jobs->last) == job);
+    MP_ASSERT(atomic_load(&jobs->count) != 0);
+    *(job->prev != NULL ? &job->prev->next : &jobs->first) = job->next;
+    *(job->next != NULL ? &job->next->prev : &jobs->last) = job->prev;
+    job->is_linked = false;
+    atomic_fetch_sub(&jobs->count, 1);
+  }
+  mp_unlock(&jobs->lock);
+  if (was_linked) job_drop(job);
+}
+
+static void job_fail(mp_job_t *job, mp_status_t error) {
+  mp_status_t expected = NULL;
+  if (!atomic_compare_exchange_strong(&job->error, &expected, error)) mp_status_release(error);
+}
+
+static void job_do_parts(mp_worker_t *self, mp_job_t *job) {
+  mp_lock_assert_none_held();
+  void *scratch = mp_empty_array();
+  if (job->scratch_bytes != 0) {
+    scratch = self == NULL ? NULL : mp_worker_scratch(self, job->scratch_bytes);
+    if (scratch == NULL) job_fail(job, mp_status_out_of_memory());
+  }
+  for (;;) {
+    uint32_t part = atomic_fetch_add(&job->next_part, 1);
+    if (part >= job->num_parts) break;
+    if (atomic_load_explicit(&job->error, memory_order_relaxed) != NULL) continue;
+    mp_status_t status = job->run(job, part, scratch);
+    if (status != NULL) job_fail(job, status);
+  }
+}
+
+mp_status_t mp_job_attend(mp_client_t *client, mp_worker_t *self, mp_job_t *job) {
+  MP_ASSERT(job->done == NULL && job->run != NULL);
+  atomic_init(&job->next_part, 0);
+  atomic_init(&job->error, NULL);
+  bool is_alone = job->num_parts <= 1 || (self != NULL && self->is_inline) ||
+                  (self != NULL && client->num_workers <= 1) || mp_client_is_stopping(client);
+  if (is_alone) {
+    job_do_parts(self, job);
+    return atomic_load(&job->error);
+  }
+  atomic_init(&job->references, 2);  // ours, the list's
+  job_link(client, job);
+  job_do_parts(self, job);
+  job_unlink(client, job);
+  unsigned references = atomic_load(&job->references);
+  if (references != 1) {
+    references = atomic_fetch_or(&job->references, MP_JOB_OWNER_SLEEPS) | MP_JOB_OWNER_SLEEPS;
+    while ((references & ~MP_JOB_OWNER_SLEEPS) != 1) {
+      mp_futex_wait(&job->references, references, NULL);
+      references = atomic_load(&job->references);
+    }
+  }
+  return atomic_load(&job->error);
+}
+
+void mp_job_submit(mp_client_t *client, mp_job_t *job) {
+  MP_ASSERT(job->done != NULL && job->scratch_bytes == 0);
+  atomic_init(&job->next_part, 0);
+  atomic_init(&job->error, NULL);
+  atomic_init(&job->references, 1);  // the list's
+  mp_client_hold(client);            // the job's end may be the client's
+  job_link(client, job);
+  // The workers may have left before they could see it.
+  if (mp_client_is_stopping(client)) mp_job_drain(client);
+  mp_client_unhold(client);
+}
+
+static bool job_may_help(const mp_worker_t *self, const mp_job_t *job) {
+  return self == NULL || job->queue == NULL || job->queue == self->queue;
+}
+
+// The first job that `self` may help with, with a reference; NULL: none.
+static mp_job_t *job_find(mp_client_t *client, const mp_worker_t *self, bool take) {
+  mp_job_list_t *jobs = &client->jobs;
+  if (atomic_load(&jobs->count) == 0) return NULL;
+  mp_lock(&jobs->lock);
+  mp_job_t *job = jobs->first;
+  while (job != NULL && !job_may_help(self, job)) job = job->next;
+  if (job != NULL && take) atomic_fetch_add(&job->references, 1);
+  mp_unlock(&jobs->lock);
+  return job;
+}
+
+bool mp_job_is_waiting_for(const mp_worker_t *self) {
+  return job_find(self->client, self, false) != NULL;
+}
+
+bool mp_job_help(mp_worker_t *self) {
+  mp_job_t *job = job_find(self->client, self, true);
+  if (job == NULL) return false;
+  mp_worker_looks_later();
+  job_do_parts(self, job);
+  job_unlink(self->client, job);
+  job_drop(job);
+  return true;
+}
+
+void mp_job_drain(mp_client_t *client) {
+  for (mp_job_t *job; (job = job_find(client, NULL, true)) != NULL;) {
+    job_do_parts(NULL, job);
+    job_unlink(client, job);
+    job_drop(job);
+  }
+}

@@ -1,0 +1,57 @@
+// Jobs: work cut into parts that any free worker may take: a large kernel, a collective, a copy.
+//
+// Parts are leaves: they take no locks of the scheduler and wait for nothing, so whoever waits for
+// a job waits for running code only. An *attended* job (mp_job_attend) is worked on by its owner,
+// others help, and the owner returns when all parts are done. A *submitted* job (mp_job_submit) is
+// done by the workers alone and ends in a callback.
+#ifndef MINIPOD_SIM_RUNTIME_DEVICES_JOB_H_
+#define MINIPOD_SIM_RUNTIME_DEVICES_JOB_H_
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/base/os/lock.h"
+
+typedef struct mp_client_s mp_client_t;
+typedef struct mp_core_queue_s mp_core_queue_t;
+typedef struct mp_worker_s mp_worker_t;
+typedef struct mp_job_s mp_job_t;
+
+// `scratch`: job->scratch_bytes of the caller's own, 64-byte aligned.
+typedef mp_status_t (*mp_job_run_t)(mp_job_t *job, uint32_t part, void *scratch);
+
+// Users embed it as their first member and fill in the upper half (zeroing the rest).
+struct mp_job_s {
+  mp_job_run_t run;
+  void (*done)(mp_job_t *job, mp_status_t status);  // submitted jobs; consumes `status`
+  mp_core_queue_t *queue;                           // only its workers may help; NULL: all
+  uint32_t num_parts;
+  size_t scratch_bytes;
+
+  mp_job_t *prev, *next;  // in the client's list, under its lock
+  bool is_linked;
+  atomic_uint next_part;
+  atomic_uint references;      // those working on it, and the list; futex word of the owner
+  _Atomic(mp_status_t) error;  // the first
+};
+
+typedef struct {
+  mp_lock_t lock;
+  mp_job_t *first, *last;
+  atomic_uint count;
+} mp_job_list_t;
+
+// Does all parts, with the help of idle workers; `self` may be NULL when scratch_bytes is 0. Parts
+// that had not begun when another one failed are left out; the first error comes back.
+MP_NODISCARD mp_status_t mp_job_attend(mp_client_t *client, mp_worker_t *self, mp_job_t *job);
+// Returns at once; calls job->done when all parts are done, on the worker that did the last one (or
+// on the caller's thread when the workers are gone). The job belongs to the callback then.
+void mp_job_submit(mp_client_t *client, mp_job_t *job);
+// Does parts of a waiting job that this worker may help with; false: there is none.
+bool mp_job_help(mp_worker_t *self);
+bool mp_job_is_waiting_for(const mp_worker_t *self);
+// Does what was submitted and not yet begun, on the caller's thread; the workers must be gone.
+void mp_job_drain(mp_client_t *client);
+
+#endif  // MINIPOD_SIM_RUNTIME_DEVICES_JOB_H_

@@ -1,0 +1,29 @@
+#include "sim/runtime/devices/launchers.h"
+
+#include "sim/base/os/futex.h"
+#include "sim/runtime/devices/client_impl.h"
+
+static _Thread_local mp_launcher_t *t_launcher;
+
+void mp_launcher_enter(mp_launcher_t *launcher, mp_client_t *client) {
+  *launcher = (mp_launcher_t){client, t_launcher};
+  t_launcher = launcher;
+  atomic_fetch_add(&client->num_launchers, 1);
+}
+
+void mp_launcher_leave(mp_launcher_t *launcher) {
+  mp_client_t *client = launcher->client;
+  t_launcher = launcher->outer;
+  atomic_fetch_sub(&client->num_launchers, 1);
+  // The end looks at the number after it has set this: one of the two sees the other.
+  if (atomic_load(&client->is_stopping)) mp_futex_wake_all(&client->num_launchers);
+}
+
+void mp_launchers_await(mp_client_t *client) {
+  unsigned own = 0;  // a callback of this thread's launch may end the client
+  for (const mp_launcher_t *at = t_launcher; at != NULL; at = at->outer)
+    own += at->client == client;
+  for (unsigned count; (count = atomic_load(&client->num_launchers)) > own;) {
+    mp_futex_wait(&client->num_launchers, count, NULL);
+  }
+}

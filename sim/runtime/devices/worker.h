@@ -1,0 +1,97 @@
+// Workers: the threads that run devices, and the queues that feed them.
+//
+// Each core group of the machine has a queue of runnable devices and its workers. A worker takes a
+// device and runs its current run until that is over, parks at a collective, or yields at a back
+// edge; between devices it helps with jobs. A worker never takes devices of another core group.
+//
+// A thread that launches a tiny program acts as a worker for that launch (`is_guest`): the runs it
+// just made are kept on its own list and not handed over, which saves waking somebody up.
+#ifndef MINIPOD_SIM_RUNTIME_DEVICES_WORKER_H_
+#define MINIPOD_SIM_RUNTIME_DEVICES_WORKER_H_
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/base/os/lock.h"
+
+typedef struct mp_client_s mp_client_t;
+typedef struct mp_device_s mp_device_t;
+
+typedef struct {
+  mp_device_t *first, *last;
+  uint32_t length;
+} mp_device_list_t;
+
+typedef struct mp_core_queue_s {
+  mp_client_t *client;
+  uint32_t index;  // of the core group
+  uint32_t num_workers;
+  mp_lock_t lock;
+  mp_device_list_t devices;  // runnable, in order
+  atomic_uint length;        // of `devices`, for looking without the lock
+  atomic_uint epoch;         // futex word: changes when something came in for sleepers
+  atomic_uint sleepers;
+} mp_core_queue_t;
+
+typedef struct mp_worker_s {
+  mp_client_t *client;
+  mp_core_queue_t *queue;  // NULL: an inline run
+  uint32_t index;
+  int32_t cpu;  // to bind to; -1: to the whole core group, or nowhere
+  bool is_inline;
+  bool is_started;
+  bool is_to_look;  // into its queue: nobody was woken for what it will find there
+  pthread_t thread;
+  void *scratch;
+  size_t scratch_bytes;
+  mp_device_list_t own;  // inline runs: devices to run here
+} mp_worker_t;
+
+// What workers do with devices, of which they know the queues only. Whoever makes the client gives
+// it these (run.h, deadlock.h).
+typedef struct {
+  // Runs the first run of a device that the worker took from a queue.
+  void (*run)(mp_worker_t *self, mp_device_t *device);
+  // True when the first run of the device is to be run by this inline worker.
+  bool (*is_inline)(const mp_device_t *device, const mp_worker_t *inline_worker);
+  // The worker has found nothing to do: perhaps nobody ever will.
+  void (*look_for_deadlock)(mp_client_t *client);
+} mp_runner_t;
+
+// The worker (or inline run) that the calling thread is, or NULL.
+mp_worker_t *mp_worker_current(void);
+
+// Starts the client's workers; on failure those that run are stopped again.
+MP_NODISCARD mp_status_t mp_workers_start(mp_client_t *client);
+// Wakes all workers, waits until they have left (`is_stopping` must be set). May be called on a
+// worker, which then leaves by itself afterwards.
+void mp_workers_stop(mp_client_t *client);
+
+// Scratch memory of at least `bytes`, 64-byte aligned, kept by the worker. NULL when memory is
+// short; 0 bytes give a pointer that must not be used.
+void *mp_worker_scratch(mp_worker_t *self, size_t bytes);
+
+// Makes devices runnable (their first run can go on), and wakes a worker for each if any sleep: the
+// caller may be a worker that goes on with something else. Devices of one list may be of any core
+// group.
+void mp_schedule(mp_device_list_t *devices);
+// The same for a caller who, if it is a worker, looks into its queue soon: what it will take itself
+// needs nobody to be woken.
+void mp_schedule_and_look(mp_device_list_t *devices);
+// Before something that takes long, on any thread: a worker that was to look into its queue soon
+// has somebody else woken for that.
+void mp_worker_looks_later(void);
+void mp_device_list_push(mp_device_list_t *list, mp_device_t *device);
+mp_device_t *mp_device_list_pop(mp_device_list_t *list);
+// Wakes up to `count` sleeping workers of the queue.
+void mp_core_queue_wake(mp_core_queue_t *queue, uint32_t count);
+// True when other devices wait for this worker's attention.
+bool mp_worker_is_wanted(const mp_worker_t *self);
+
+// Runs what is on an inline run's own list, on the caller's thread.
+void mp_inline_run(mp_worker_t *inline_worker);
+void mp_worker_free_inline(mp_worker_t *inline_worker);
+
+#endif  // MINIPOD_SIM_RUNTIME_DEVICES_WORKER_H_

@@ -1,0 +1,232 @@
+// The commands of a program: one function each, in a table.
+#include <inttypes.h>
+
+#include "sim/base/alloc.h"
+#include "sim/runtime/launch/run.h"
+
+enum { MP_BACK_EDGES_PER_LOOK = 8 };  // how often a loop looks whether others wait
+
+// What comes after a command.
+typedef struct {
+  mp_worker_t *self;
+  mp_run_t *run;
+  const mp_cmd_t *cmd;
+  uint32_t next;  // the command to go on with; set to the following one before the call
+  mp_step_t step;
+} exec_t;
+
+static void *commands_address(const mp_run_t *run, const mp_slot_t *slot) {
+  switch (slot->kind) {
+    case MP_SLOT_ARENA:
+      return run->arena + slot->offset;
+    case MP_SLOT_PARAM:
+      return (char *)run->params[slot->index] + slot->offset;
+    case MP_SLOT_RESULT:
+      return (char *)run->results[slot->index] + slot->offset;
+    case MP_SLOT_CONSTANT:
+      return (char *)run->executable->program->constants[slot->index].data + slot->offset;
+    case MP_SLOT_NONE:
+      break;
+  }
+  return mp_empty_array();
+}
+
+static void commands_resolve(mp_run_t *run, const mp_cmd_t *cmd) {
+  MP_ASSERT(cmd->num_operands <= run->executable->max_operands);
+  MP_ASSERT(cmd->num_results <= run->executable->max_results);
+  for (uint32_t i = 0; i < cmd->num_operands; ++i) {
+    run->inputs[i] = commands_address(run, &cmd->operands[i]);
+  }
+  for (uint32_t i = 0; i < cmd->num_results; ++i) {
+    run->outputs[i] = commands_address(run, &cmd->results[i]);
+  }
+}
+
+// ---- Kernels ----
+
+typedef struct {
+  mp_job_t job;  // first
+  const mp_kernel_t *kernel;
+  const mp_run_t *run;
+} kernel_job_t;
+
+static mp_status_t commands_run_kernel_part(mp_job_t *job, uint32_t part, void *scratch) {
+  const kernel_job_t *k = (kernel_job_t *)job;
+  MP_ASSERT(part < k->kernel->num_parts);
+  mp_kernel_call_t call = {
+      .operands = k->run->inputs, .results = k->run->outputs, .scratch = scratch, .part = part};
+  return k->kernel->run(k->kernel, &call);
+}
+
+static mp_status_t commands_do_launch(exec_t *exec) {
+  const mp_kernel_t *kernel = exec->cmd->kernel;
+  commands_resolve(exec->run, exec->cmd);
+  kernel_job_t job = {
+      .job = {.run = commands_run_kernel_part,
+              .queue = exec->self->queue,
+              .num_parts = kernel->num_parts,
+              .scratch_bytes = kernel->scratch_bytes},
+      .kernel = kernel,
+      .run = exec->run,
+  };
+  return mp_job_attend(exec->self->client, exec->self, &job.job);
+}
+
+static mp_status_t commands_do_copy(exec_t *exec) {
+  const void *from = commands_address(exec->run, &exec->cmd->operands[0]);
+  void *to = commands_address(exec->run, &exec->cmd->results[0]);
+  if (exec->cmd->bytes != 0 && from != to) memmove(to, from, exec->cmd->bytes);
+  return NULL;
+}
+
+// ---- Collectives ----
+
+// Comes here again when it was parked: the meeting is over, or there is more to do for it.
+static mp_status_t commands_do_collective(exec_t *exec) {
+  mp_run_t *run = exec->run;
+  mp_arrival_t *arrival = &run->arrival;
+  MP_ASSERT(run->session != NULL);
+  MP_ASSERT(arrival->collective == NULL || arrival->collective == exec->cmd->collective);
+  if (arrival->collective == NULL) {
+    commands_resolve(run, exec->cmd);
+    *arrival = (mp_arrival_t){
+        .collective = exec->cmd->collective,
+        .program_digest = run->executable->digest,
+        .logical = run->logical,
+        .contribution = {.inputs = run->inputs, .outputs = run->outputs},
+    };
+  }
+  if (!arrival->is_over) {
+    run->pc = exec->next - 1;  // before arriving: another thread may resume the run at once
+    mp_arrived_t arrived;
+    MP_RETURN_IF_ERROR(mp_session_meet(run->session, exec->self, arrival, &arrived));
+    if (arrived == MP_ARRIVED_PARKED) {
+      exec->step = MP_STEP_PARKED;
+      return NULL;
+    }
+  }
+  arrival->collective = NULL;
+  return NULL;
+}
+
+static mp_status_t commands_do_send(exec_t *exec) {
+  mp_run_t *run = exec->run;
+  const mp_collective_t *collective = exec->cmd->collective;
+  commands_resolve(run, exec->cmd);
+  for (uint32_t i = 0; i < collective->num_pairs; ++i) {
+    if (collective->pairs[2 * i] != run->logical) continue;
+    MP_RETURN_IF_ERROR(mp_session_send(run->session, collective, run->logical,
+                                       collective->pairs[2 * i + 1], run->inputs));
+  }
+  return NULL;
+}
+
+// Comes here again when it was parked, with the message.
+static mp_status_t commands_do_recv(exec_t *exec) {
+  mp_run_t *run = exec->run;
+  const mp_collective_t *collective = exec->cmd->collective;
+  commands_resolve(run, exec->cmd);
+  mp_receiver_t *receiver = &run->receiver;
+  if (receiver->message == NULL) {
+    uint32_t i = 0;
+    while (i < collective->num_pairs && collective->pairs[2 * i + 1] != run->logical) ++i;
+    if (i == collective->num_pairs) {  // nobody sends to this device
+      mp_arrival_t alone = {.contribution = {.outputs = run->outputs}};
+      mp_collective_zero_outputs(collective, &alone);
+      return NULL;
+    }
+    *receiver = (mp_receiver_t){
+        .collective = collective, .source = collective->pairs[2 * i], .target = run->logical};
+    run->pc = exec->next - 1;
+    mp_arrived_t arrived;
+    mp_session_receive(run->session, receiver, &arrived);
+    if (arrived == MP_ARRIVED_PARKED) {
+      exec->step = MP_STEP_PARKED;
+      return NULL;
+    }
+    if (receiver->message == NULL) return mp_session_error(run->session);
+  }
+  mp_message_t *message = receiver->message;
+  receiver->message = NULL;
+  mp_status_t status =
+      mp_message_read(message, mp_session_mailbox(run->session), collective, run->outputs);
+  mp_message_release(message);
+  return status;
+}
+
+// ---- Numbers and control flow ----
+
+static mp_status_t commands_do_replica_id(exec_t *exec) {
+  uint32_t id = exec->run->logical / exec->run->executable->program->num_partitions;
+  memcpy(commands_address(exec->run, &exec->cmd->results[0]), &id, sizeof(id));
+  return NULL;
+}
+
+static mp_status_t commands_do_partition_id(exec_t *exec) {
+  uint32_t id = exec->run->logical % exec->run->executable->program->num_partitions;
+  memcpy(commands_address(exec->run, &exec->cmd->results[0]), &id, sizeof(id));
+  return NULL;
+}
+
+static mp_status_t commands_do_jump(exec_t *exec) {
+  exec->next = exec->cmd->targets[0];
+  return NULL;
+}
+
+static mp_status_t commands_do_branch_unless(exec_t *exec) {
+  const uint8_t *condition = commands_address(exec->run, &exec->cmd->operands[0]);
+  if (*condition == 0) exec->next = exec->cmd->targets[0];
+  return NULL;
+}
+
+static mp_status_t commands_do_switch(exec_t *exec) {
+  int32_t index;
+  memcpy(&index, commands_address(exec->run, &exec->cmd->operands[0]), sizeof(index));
+  uint32_t last = exec->cmd->num_targets - 1;
+  exec->next = exec->cmd->targets[index >= 0 && (uint32_t)index < last ? (uint32_t)index : last];
+  return NULL;
+}
+
+static mp_status_t commands_do_done(exec_t *exec) {
+  exec->step = MP_STEP_OVER;
+  return NULL;
+}
+
+static mp_status_t (*const k_commands[])(exec_t *exec) = {
+    [MP_CMD_LAUNCH] = commands_do_launch,
+    [MP_CMD_COLLECTIVE] = commands_do_collective,
+    [MP_CMD_SEND] = commands_do_send,
+    [MP_CMD_RECV] = commands_do_recv,
+    [MP_CMD_COPY] = commands_do_copy,
+    [MP_CMD_REPLICA_ID] = commands_do_replica_id,
+    [MP_CMD_PARTITION_ID] = commands_do_partition_id,
+    [MP_CMD_JUMP] = commands_do_jump,
+    [MP_CMD_BRANCH_UNLESS] = commands_do_branch_unless,
+    [MP_CMD_SWITCH] = commands_do_switch,
+    [MP_CMD_DONE] = commands_do_done,
+};
+
+mp_status_t mp_run_commands(mp_worker_t *self, mp_run_t *run, mp_step_t *out_step) {
+  const mp_program_t *program = run->executable->program;
+  exec_t exec = {.self = self, .run = run, .step = MP_STEP_GO_ON};
+  uint32_t pc = run->pc, back_edges = 0;
+  while (exec.step == MP_STEP_GO_ON) {
+    MP_ASSERT(pc < program->num_commands);
+    exec.cmd = &program->commands[pc];
+    MP_ASSERT((size_t)exec.cmd->kind < sizeof(k_commands) / sizeof(k_commands[0]));
+    exec.next = pc + 1;
+    MP_RETURN_IF_ERROR(k_commands[exec.cmd->kind](&exec));
+    if (exec.next <= pc && exec.step == MP_STEP_GO_ON) {
+      bool must_end = mp_client_is_stopping(self->client) ||
+                      (run->session != NULL && mp_session_is_poisoned(run->session));
+      bool may_yield = ++back_edges % MP_BACK_EDGES_PER_LOOK == 0 && mp_worker_is_wanted(self);
+      if (must_end || may_yield) {
+        run->pc = exec.next;
+        exec.step = MP_STEP_YIELDED;
+      }
+    }
+    pc = exec.next;
+  }
+  *out_step = exec.step;
+  return NULL;
+}

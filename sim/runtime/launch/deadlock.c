@@ -1,0 +1,101 @@
+#include "sim/runtime/launch/deadlock.h"
+
+#include "sim/runtime/launch/run.h"
+#include "sim/runtime/launch/session.h"
+
+// Everything that could move a run from inside: a worker or inline run at work, a runnable device,
+// a job. With the launch lock held no launch can come, so this stays true but for what comes from
+// outside (events that are set), and runs that wait for those are taken as able to go on.
+static bool deadlock_is_quiet(const mp_client_t *client) {
+  mp_lock_assert_held(&client->launch_lock);
+  if (atomic_load(&client->num_idle) != client->num_workers) return false;
+  if (atomic_load(&client->num_inline_runs) != 0 || atomic_load(&client->jobs.count) != 0)
+    return false;
+  for (uint32_t i = 0; i < client->num_queues; ++i) {
+    if (atomic_load(&client->queues[i].length) != 0) return false;
+  }
+  return true;
+}
+
+// The session, retained, that the first run of the device is parked in; NULL: not parked.
+static mp_session_t *deadlock_parked_session(mp_device_t *device) {
+  mp_lock(&device->lock);
+  mp_run_t *run = device->first;
+  mp_session_t *session = run == NULL ? NULL : mp_session_retain(run->session);
+  uint32_t logical = run == NULL ? 0 : run->logical;
+  mp_unlock(&device->lock);
+  if (session == NULL || mp_session_is_parked(session, logical)) return session;
+  mp_session_release(session);
+  return NULL;
+}
+
+// True when `run` of this device, which has not come to a meeting point yet, may still do so.
+// `run` may be over by now, it is not looked at.
+static bool deadlock_may_come(mp_device_t *device, const mp_run_t *run) {
+  mp_lock(&device->lock);
+  bool is_first = device->first == run;
+  mp_unlock(&device->lock);
+  if (is_first) return true;  // it waits for inputs
+  mp_session_t *before = deadlock_parked_session(device);
+  bool may = before == NULL || before->may_go_on;
+  mp_session_release(before);
+  return may;
+}
+
+static bool deadlock_may_go_on(mp_session_t *session) {
+  for (uint32_t i = 0; i < session->num_participants; ++i) {
+    mp_lock(&session->lock);
+    mp_participant_state_t state = session->states[i];
+    const mp_run_t *run = session->runs[i];
+    mp_device_t *device = run == NULL ? NULL : run->device;
+    mp_unlock(&session->lock);
+    if (state == MP_PARTICIPANT_ABSENT) return true;  // its launch may still come
+    if (state == MP_PARTICIPANT_REMOTE) return true;
+    if (state == MP_PARTICIPANT_ACTIVE && deadlock_may_come(device, run)) return true;
+  }
+  return false;
+}
+
+// A session, retained, that can never go on; NULL: there is none. Marks those that can, until no
+// more are found.
+static mp_session_t *deadlock_find_stuck(mp_client_t *client) {
+  mp_lock_assert_held(&client->launch_lock);
+  mp_device_t *devices = &client->devices[client->first_local];
+  for (uint32_t i = 0; i < client->num_local; ++i) {
+    mp_session_t *session = deadlock_parked_session(&devices[i]);
+    if (session != NULL) session->may_go_on = false;
+    mp_session_release(session);
+  }
+  mp_session_t *stuck = NULL;
+  for (bool again = true; again;) {
+    again = false;
+    mp_session_release(stuck);
+    stuck = NULL;
+    for (uint32_t i = 0; i < client->num_local; ++i) {
+      mp_session_t *session = deadlock_parked_session(&devices[i]);
+      if (session != NULL && !session->may_go_on) {
+        session->may_go_on = deadlock_may_go_on(session);
+        again |= session->may_go_on;
+        if (!session->may_go_on && stuck == NULL) stuck = mp_session_retain(session);
+      }
+      mp_session_release(session);
+    }
+  }
+  return stuck;
+}
+
+void mp_deadlock_check(mp_client_t *client) {
+  mp_lock_assert_none_held();
+  if (atomic_load(&client->num_idle) != client->num_workers) return;
+  if (!atomic_load(&client->needs_look)) return;
+  mp_session_t *stuck = NULL;
+  mp_lock(&client->launch_lock);
+  // When it is not quiet, whoever is at work still looks when he is done.
+  if (atomic_load(&client->needs_look) && deadlock_is_quiet(client)) {
+    atomic_store(&client->needs_look, false);
+    stuck = deadlock_find_stuck(client);
+  }
+  mp_unlock(&client->launch_lock);
+  if (stuck != NULL) mp_session_poison_stuck(stuck);
+  mp_session_release(stuck);
+}

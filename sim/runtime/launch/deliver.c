@@ -1,0 +1,119 @@
+// What packets of other processes do to a session.
+#include <string.h>
+
+#include "sim/base/alloc.h"
+#include "sim/runtime/launch/session_impl.h"
+
+static void deliver_take_payload(mp_session_t *session, mp_packet_t *packet,
+                                 mp_device_list_t *resumed) {
+  mp_remote_collective_t *ready;
+  mp_status_t status = mp_remote_collective_file(session->peers, packet, &ready);
+  if (status != NULL) {
+    mp_session_poison_locked(session, status, resumed);
+  } else if (ready != NULL) {
+    ready->is_waiting = false;
+    ready->is_ready = true;
+    mp_session_resume(session, ready->holder->logical, resumed);
+  }
+}
+
+static void deliver_take_message(mp_session_t *session, mp_packet_t *packet,
+                                 mp_device_list_t *resumed) {
+  const uint32_t source = packet->envelope.words[1], target = packet->envelope.words[2];
+  if (source >= session->num_participants || target >= session->num_participants) {
+    mp_packet_release(packet);
+    return;
+  }
+  mp_session_post(session,
+                  mp_message_of_packet((int64_t)packet->envelope.key[2], source, target,
+                                       (uint32_t)packet->envelope.key[3],
+                                       (uint32_t)(packet->envelope.key[3] >> 32), packet),
+                  resumed);
+}
+
+static void deliver_take_poison(mp_session_t *session, mp_packet_t *packet,
+                                mp_device_list_t *resumed) {
+  const uint32_t word = packet->envelope.words[1];
+  const bool is_code = word != MP_OK && word <= MP_UNAUTHENTICATED;
+  const mp_status_code_t code = is_code ? (mp_status_code_t)word : MP_UNKNOWN;
+  // There was no memory for words.
+  static const char wordless[] = "the launch failed";
+  const bool has_words = packet->bytes != 0;
+  const mp_status_t error = mp_status_make(
+      code, "%.*s (on process %u)", has_words ? (int)packet->bytes : (int)sizeof(wordless) - 1,
+      has_words ? (const char *)packet->data : wordless, packet->from);
+  mp_packet_release(packet);
+  mp_session_poison_quietly(session, error, resumed);
+}
+
+static void deliver_take_leave(mp_session_t *session, mp_packet_t *packet,
+                               mp_device_list_t *resumed) {
+  mp_peers_t *peers = session->peers;
+  const int64_t i = mp_peers_find(peers, packet->from);
+  if (i >= 0) peers->has_left[i] = true;
+  for (uint32_t p = 0; p < session->num_participants; ++p) {
+    if (peers->ranks_of[p] == packet->from) session->states[p] = MP_PARTICIPANT_DONE;
+  }
+  mp_packet_release(packet);
+  mp_session_poison_if_stuck(session, resumed);
+}
+
+static void deliver_take_ask(mp_session_t *session, mp_packet_t *packet,
+                             mp_device_list_t *resumed) {
+  (void)resumed;
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_session_describe_own(session, &text);
+  const mp_envelope_t envelope = mp_peers_envelope(session->peers, MP_PACKET_ANSWER);
+  mp_peers_send(session->peers, packet->from, &envelope, mp_strbuf_text(&text), text.size);
+  mp_strbuf_deinit(&text);
+  mp_packet_release(packet);
+}
+
+static void deliver_take_answer(mp_session_t *session, mp_packet_t *packet,
+                                mp_device_list_t *resumed) {
+  (void)resumed;
+  const int64_t i = mp_peers_find(session->peers, packet->from);
+  if (i < 0) {
+    mp_packet_release(packet);
+    return;
+  }
+  mp_packet_release(session->peers->answers[i]);
+  session->peers->answers[i] = packet;
+}
+
+static void (*const k_packets[])(mp_session_t *session, mp_packet_t *packet,
+                                 mp_device_list_t *resumed) = {
+    [MP_PACKET_PAYLOAD] = deliver_take_payload, [MP_PACKET_DISPUTE] = deliver_take_payload,
+    [MP_PACKET_MESSAGE] = deliver_take_message, [MP_PACKET_POISON] = deliver_take_poison,
+    [MP_PACKET_LEAVE] = deliver_take_leave,     [MP_PACKET_ASK] = deliver_take_ask,
+    [MP_PACKET_ANSWER] = deliver_take_answer,
+};
+
+void mp_session_deliver(mp_session_t *session, mp_packet_t *packet) {
+  mp_device_list_t resumed = {0};
+  const size_t kind = (size_t)mp_packet_kind(packet);
+  mp_lock(&session->lock);
+  session->peers->num_changes += kind != MP_PACKET_ASK && kind != MP_PACKET_ANSWER;
+  if (session->error != NULL || kind >= sizeof(k_packets) / sizeof(k_packets[0]) ||
+      k_packets[kind] == NULL) {
+    mp_packet_release(packet);
+  } else {
+    k_packets[kind](session, packet, &resumed);
+  }
+  mp_unlock(&session->lock);
+  mp_schedule(&resumed);
+}
+
+void mp_session_lose(mp_session_t *session, uint32_t rank, mp_status_t why) {
+  mp_device_list_t resumed = {0};
+  mp_lock(&session->lock);
+  // Who has left the launch is needed no more. The others hear of the loss themselves.
+  const int64_t i = mp_peers_find(session->peers, rank);
+  if (i >= 0 && !session->peers->has_left[i]) {
+    session->peers->has_left[i] = true;
+    mp_session_poison_quietly(session, mp_status_retain(why), &resumed);
+  }
+  mp_unlock(&session->lock);
+  mp_schedule(&resumed);
+}

@@ -1,0 +1,138 @@
+// Device sets: which launches of which participants belong together.
+#include "sim/base/alloc.h"
+#include "sim/base/hash.h"
+#include "sim/runtime/launch/executable_impl.h"
+#include "sim/runtime/launch/run.h"
+
+static uint32_t device_set_rank_of(const mp_client_t *client, uint32_t id) {
+  return (uint32_t)client->devices[id].info->process_index;
+}
+
+// Lists the other ranks; false: there are none.
+static bool device_set_list_ranks(const mp_client_t *client, mp_device_set_t *set,
+                                  uint32_t *ranks_of, uint32_t *ranks) {
+  for (uint32_t i = 0; i < set->num_devices; ++i) {
+    ranks_of[i] = device_set_rank_of(client, set->ids[i]);
+    bool is_known = client->devices[set->ids[i]].is_local;
+    for (uint32_t r = 0; r < set->num_ranks && !is_known; ++r) is_known = ranks[r] == ranks_of[i];
+    if (!is_known) ranks[set->num_ranks++] = ranks_of[i];
+  }
+  return set->num_ranks != 0;
+}
+
+mp_status_t mp_device_set_get(mp_client_t *client, const uint32_t *ids, uint32_t num_devices,
+                              mp_device_set_t **out_set) {
+  mp_lock_assert_held(&client->launch_lock);
+  size_t bytes = num_devices * sizeof(*ids);
+  for (mp_device_set_t *set = client->sets; set != NULL; set = set->next) {
+    if (set->num_devices == num_devices && memcmp(set->ids, ids, bytes) == 0) {
+      *out_set = set;
+      return NULL;
+    }
+  }
+  mp_device_set_t *set = mp_calloc(1, sizeof(*set) + num_devices * sizeof(uint64_t) + 3 * bytes);
+  MP_RETURN_IF_NULL(set);
+  set->num_devices = num_devices;
+  set->num_launches = (uint64_t *)(set + 1);
+  uint32_t *copy = (uint32_t *)(set->num_launches + num_devices);
+  memcpy(copy, ids, bytes);
+  set->ids = copy;
+  set->hash = mp_hash_bytes(MP_HASH_START, ids, bytes);
+  set->ranks_of = copy + num_devices;
+  set->ranks = copy + 2 * (size_t)num_devices;
+  if (device_set_list_ranks(client, set, copy + num_devices, copy + 2 * (size_t)num_devices)) {
+    set->endpoint = client->endpoint;
+  }
+  set->next = client->sets;
+  client->sets = set;
+  *out_set = set;
+  return NULL;
+}
+
+// Participants of this process that have come past this launch were refused it when there was not
+// even memory for a session to say so. They never come, which the others hear of now.
+static void device_set_skip_refused(const mp_device_set_t *set, mp_session_t *session) {
+  for (uint32_t i = 0; i < set->num_devices; ++i) {
+    if (set->num_launches[i] <= session->number) continue;
+    mp_session_poison(session, mp_status_out_of_memory());
+    (void)mp_session_skip(session, i);  // not the last: the one that asks has not joined
+  }
+}
+
+static mp_status_t device_set_make_session(const mp_device_set_t *set, uint64_t number,
+                                           mp_session_t **out_session) {
+  mp_session_t *session;
+  MP_RETURN_IF_ERROR(mp_session_create(set->num_devices, set->ids, &session));
+  session->number = number;
+  if (set->endpoint != NULL) {
+    mp_status_t status = mp_session_connect(session, set->endpoint, set->hash, number,
+                                            set->ranks_of, set->num_ranks, set->ranks);
+    if (status != NULL) {
+      mp_session_release(session);
+      return status;
+    }
+  }
+  device_set_skip_refused(set, session);
+  *out_session = session;
+  return NULL;
+}
+
+mp_status_t mp_device_set_session(mp_device_set_t *set, uint32_t logical,
+                                  mp_session_t **out_session) {
+  MP_ASSERT(logical < set->num_devices);
+  uint64_t number = set->num_launches[logical];
+  mp_session_t *session = set->waiting;
+  while (session != NULL && session->number != number) session = session->next;
+  if (session == NULL) {
+    MP_RETURN_IF_ERROR(device_set_make_session(set, number, &session));
+    session->next = set->waiting;
+    set->waiting = session;
+  }
+  *out_session = mp_session_retain(session);
+  return NULL;
+}
+
+// All participants of this process were launched.
+static void device_set_forget(mp_device_set_t *set, mp_session_t *session) {
+  mp_session_t **link = &set->waiting;
+  while (*link != session) {
+    MP_ASSERT(*link != NULL);  // it is in the list
+    link = &(*link)->next;
+  }
+  *link = session->next;
+  mp_session_release(session);
+}
+
+void mp_device_set_join(mp_device_set_t *set, uint32_t logical, mp_session_t *session,
+                        mp_run_t *run) {
+  mp_lock_assert_held(&mp_run_device(run)->client->launch_lock);
+  set->num_launches[logical] += 1;
+  if (mp_session_join(session, logical, run)) device_set_forget(set, session);
+}
+
+void mp_device_set_skip(mp_device_set_t *set, uint32_t logical, mp_status_t error) {
+  mp_session_t *session;
+  mp_status_t status = mp_device_set_session(set, logical, &session);
+  // Whatever happens it counts, as it does for those who have come to it or will.
+  const uint64_t number = set->num_launches[logical]++;
+  if (status != NULL) {
+    mp_status_ignore(status);
+    // Those of this process hear of it when they come (device_set_skip_refused).
+    if (set->endpoint == NULL) return;
+    mp_endpoint_refuse(set->endpoint, set->hash, number, set->num_ranks, set->ranks,
+                       mp_status_code(error));
+    return;
+  }
+  mp_session_poison(session, mp_status_retain(error));
+  if (mp_session_skip(session, logical)) device_set_forget(set, session);
+  mp_session_release(session);
+}
+
+void mp_device_set_release(mp_device_set_t *set) {
+  while (set->waiting != NULL) {
+    mp_session_t *next = set->waiting->next;
+    mp_session_release(set->waiting);
+    set->waiting = next;
+  }
+  mp_free(set);
+}

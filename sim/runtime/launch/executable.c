@@ -1,0 +1,172 @@
+#include "sim/runtime/launch/executable.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "sim/base/alloc.h"
+#include "sim/base/hash.h"
+#include "sim/runtime/launch/executable_impl.h"
+
+static mp_status_t executable_check_assignment(const mp_client_t *client,
+                                               const mp_program_t *program, const uint32_t *ids,
+                                               uint32_t count) {
+  bool *seen = mp_calloc(client->num_devices, sizeof(*seen));
+  MP_RETURN_IF_NULL(seen);
+  mp_status_t status = NULL;
+  for (uint32_t i = 0; i < count && status == NULL; ++i) {
+    if (ids[i] >= client->num_devices) {
+      status = mp_status_make(MP_INVALID_ARGUMENT,
+                              "%.*s: its device assignment names device %" PRIu32
+                              ", but there are %" PRIu32 " devices",
+                              MP_STR_ARG(program->name), ids[i], client->num_devices);
+    } else if (seen[ids[i]]) {
+      status = mp_status_make(MP_INVALID_ARGUMENT,
+                              "%.*s: its device assignment names device %" PRIu32 " twice",
+                              MP_STR_ARG(program->name), ids[i]);
+    } else {
+      seen[ids[i]] = true;
+    }
+  }
+  mp_free(seen);
+  return status;
+}
+
+// What a heavy op takes for a byte of its operands, in nanoseconds: a guess.
+enum { MP_HEAVY_FACTOR = 50 };
+
+static double executable_kernel_seconds(const mp_kernel_t *kernel) {
+  if (kernel->num_parts > 1) return INFINITY;  // its maker found it worth several workers
+  if (kernel->op == NULL || mp_op_info(kernel->op->code)->cost != MP_OP_COST_HEAVY) return 0;
+  double bytes = 0;
+  for (uint32_t i = 0; i < kernel->op->num_operands; ++i) {
+    int64_t operand_bytes = 0;
+    if (mp_type_num_bytes(kernel->op->operands[i]->type, &operand_bytes)) {
+      bytes += (double)operand_bytes;
+    }
+  }
+  return bytes * MP_HEAVY_FACTOR * 1e-9;
+}
+
+// Of the commands' order and the collectives: programs of equal digests come to the same
+// collectives by the same ways.
+static uint64_t executable_digest_of(const mp_program_t *program) {
+  uint64_t digest = mp_hash_bytes(MP_HASH_START, program->name.data, program->name.size);
+  for (uint32_t i = 0; i < program->num_commands; ++i) {
+    const mp_cmd_t *cmd = &program->commands[i];
+    digest = mp_hash_u64(digest, (uint64_t)cmd->kind << 32 | cmd->num_operands);
+    digest = mp_hash_bytes(digest, cmd->targets, cmd->num_targets * sizeof(*cmd->targets));
+    if (cmd->collective == NULL) continue;
+    digest = mp_hash_u64(digest, mp_collective_digest(cmd->collective));
+  }
+  return digest;
+}
+
+// What launches need to know about the commands.
+static void executable_survey(mp_executable_t *executable) {
+  const mp_program_t *program = executable->program;
+  // Plain kernels on one core do about one operation and two bytes in a nanosecond.
+  double seconds =
+      0.3e-6 * program->num_commands + 1e-9 * program->flops + 0.5e-9 * program->bytes_accessed;
+  for (uint32_t i = 0; i < program->num_commands; ++i) {
+    const mp_cmd_t *cmd = &program->commands[i];
+    if (cmd->num_operands > executable->max_operands) executable->max_operands = cmd->num_operands;
+    if (cmd->num_results > executable->max_results) executable->max_results = cmd->num_results;
+    for (uint32_t t = 0; t < cmd->num_targets; ++t) {
+      if (cmd->targets[t] <= i) seconds = INFINITY;  // a loop
+    }
+    if (cmd->kind == MP_CMD_LAUNCH) seconds += executable_kernel_seconds(cmd->kernel);
+    executable->has_collectives |=
+        cmd->kind == MP_CMD_COLLECTIVE || cmd->kind == MP_CMD_SEND || cmd->kind == MP_CMD_RECV;
+  }
+  executable->inline_seconds = seconds;
+  executable->digest = executable_digest_of(program);
+}
+
+static mp_status_t executable_list_local(mp_executable_t *executable) {
+  const mp_client_t *client = executable->client;
+  executable->local = mp_calloc(executable->num_devices + 1, sizeof(*executable->local));
+  MP_RETURN_IF_NULL(executable->local);
+  for (uint32_t i = 0; i < executable->num_devices; ++i) {
+    if (!client->devices[executable->ids[i]].is_local) continue;
+    executable->local[executable->num_local++] = i;
+  }
+  return NULL;
+}
+
+mp_status_t mp_executable_create(mp_client_t *client, mp_program_t *program,
+                                 const uint32_t *assignment, mp_executable_t **out_executable) {
+  uint32_t count = program->num_replicas * program->num_partitions;
+  mp_executable_t *executable = NULL;
+  mp_status_t status = mp_client_check(client);
+  if (status == NULL) status = executable_check_assignment(client, program, assignment, count);
+  if (status == NULL) {
+    executable = mp_calloc(1, sizeof(*executable));
+    if (executable == NULL) status = mp_status_out_of_memory();
+  }
+  if (status == NULL) status = mp_name_create(program->name, &executable->name);
+  if (status == NULL) {
+    mp_lock(&client->launch_lock);
+    status = mp_device_set_get(client, assignment, count, &executable->set);
+    mp_unlock(&client->launch_lock);
+  }
+  if (status == NULL) {
+    executable->client = client;
+    executable->num_devices = count;
+    executable->ids = executable->set->ids;
+    status = executable_list_local(executable);
+  }
+  if (status != NULL) {
+    if (executable != NULL) mp_name_release(executable->name);
+    mp_free(executable);
+    mp_program_release(program);
+    return status;
+  }
+  atomic_init(&executable->references, 1);
+  mp_client_hold(client);
+  executable->program = program;
+  executable_survey(executable);
+  *out_executable = executable;
+  return NULL;
+}
+
+mp_executable_t *mp_executable_retain(mp_executable_t *executable) {
+  if (executable != NULL) {
+    atomic_fetch_add_explicit(&executable->references, 1, memory_order_relaxed);
+  }
+  return executable;
+}
+
+void mp_executable_release(mp_executable_t *executable) {
+  if (executable == NULL) return;
+  const int before = atomic_fetch_sub_explicit(&executable->references, 1, memory_order_acq_rel);
+  MP_ASSERT(before > 0);
+  if (before != 1) return;
+  mp_client_t *client = executable->client;
+  mp_program_release(executable->program);
+  mp_name_release(executable->name);
+  mp_free(executable->local);
+  mp_free(executable);
+  mp_client_unhold(client);
+}
+
+mp_client_t *mp_executable_client(const mp_executable_t *executable) {
+  return executable->client;
+}
+
+const mp_program_t *mp_executable_program(const mp_executable_t *executable) {
+  return executable->program;
+}
+
+uint32_t mp_executable_num_devices(const mp_executable_t *executable) {
+  return executable->num_devices;
+}
+
+mp_device_t *mp_executable_device(const mp_executable_t *executable, uint32_t logical) {
+  MP_ASSERT(logical < executable->num_devices);
+  return mp_client_device(executable->client, executable->ids[logical]);
+}
+
+const uint32_t *mp_executable_local(const mp_executable_t *executable, uint32_t *out_count) {
+  *out_count = executable->num_local;
+  return executable->local;
+}

@@ -1,0 +1,49 @@
+#include "sim/runtime/launch/inline_run.h"
+
+#include "sim/base/alloc.h"
+#include "sim/base/os/clock.h"
+
+// A launch that takes less than this on one core is done by the caller's own thread: waking a
+// worker would take as long.
+#define MP_INLINE_SECONDS 100e-6
+// The guess may be wrong. An executable that takes this long twice in a row, or often, is for the
+// workers from then on. Who runs it never changes its results.
+#define MP_SLOW_SECONDS 500e-6
+enum { MP_SLOW_STEP = 4, MP_TOO_SLOW = 8 };
+
+mp_worker_t *mp_inline_get(const mp_executable_t *executable, uint32_t num_devices) {
+  mp_client_t *client = executable->client;
+  bool is_small = executable->inline_seconds * num_devices < MP_INLINE_SECONDS;
+  bool is_slow = atomic_load_explicit(&executable->slowness, memory_order_relaxed) >= MP_TOO_SLOW;
+  if (!is_small || is_slow || mp_worker_current() != NULL) return NULL;
+  mp_worker_t *inline_worker = atomic_exchange(&client->spare_inline_worker, NULL);
+  if (inline_worker == NULL) inline_worker = mp_calloc(1, sizeof(*inline_worker));
+  if (inline_worker == NULL) return NULL;
+  inline_worker->client = client;
+  inline_worker->is_inline = true;
+  return inline_worker;
+}
+
+void mp_inline_put(mp_worker_t *inline_worker) {
+  mp_worker_t *expected = NULL;
+  if (!atomic_compare_exchange_strong(&inline_worker->client->spare_inline_worker, &expected,
+                                      inline_worker)) {
+    mp_worker_free_inline(inline_worker);
+  }
+}
+
+void mp_inline_launch(mp_worker_t *inline_worker, mp_executable_t *executable,
+                      mp_device_list_t *devices) {
+  mp_client_t *client = executable->client;
+  MP_ASSERT(inline_worker->own.first == NULL);
+  inline_worker->own = *devices;
+  double begin = mp_clock_seconds();
+  atomic_fetch_add(&client->num_inline_runs, 1);
+  mp_inline_run(inline_worker);
+  atomic_fetch_sub(&client->num_inline_runs, 1);
+  if (mp_clock_seconds() - begin > MP_SLOW_SECONDS) {
+    atomic_fetch_add(&executable->slowness, MP_SLOW_STEP);
+  } else if (atomic_load_explicit(&executable->slowness, memory_order_relaxed) > 0) {
+    atomic_fetch_sub(&executable->slowness, 1);
+  }
+}

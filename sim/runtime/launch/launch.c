@@ -1,0 +1,408 @@
+// Launching: from arguments to runs in the devices' streams.
+//
+// Everything that can fail happens in `prepare`, for all devices, and is undone if something does;
+// `commit` cannot fail. Both happen under the launch lock, so that addresses are given out in the
+// order of the streams.
+#include <inttypes.h>
+
+#include "sim/base/alloc.h"
+#include "sim/runtime/buffers/buffer_impl.h"
+#include "sim/runtime/devices/launchers.h"
+#include "sim/runtime/launch/client_check.h"
+#include "sim/runtime/launch/deadlock.h"
+#include "sim/runtime/launch/inline_run.h"
+#include "sim/runtime/launch/run.h"
+
+typedef struct {
+  mp_take_t take;
+  bool is_donated;
+  mp_storage_t *storage;  // a hold; NULL: an error buffer, or given back to the buffer
+} argument_t;
+
+// One device's share of a launch.
+typedef struct {
+  uint32_t logical;
+  mp_device_t *device;
+  mp_buffer_t *const *buffers;  // the arguments
+  mp_run_t *run;
+  uint32_t num_taken;
+  argument_t *arguments;  // [num_params]
+  uint32_t num_results;   // made so far
+  mp_buffer_t **results;  // [num_results]
+  mp_span_t *arena;
+} share_t;
+
+typedef struct {
+  mp_executable_t *executable;
+  const mp_launch_t *launch;
+  uint64_t claim;
+  uint32_t num_shares;
+  share_t *shares;
+  mp_session_t *session;  // of a launch without collectives on several devices
+  mp_label_t arena_label;
+} launching_t;
+
+// ---- Checks ----
+
+static mp_status_t launch_type_error(const mp_executable_t *executable, uint32_t param,
+                                     const mp_type_t *expected, const mp_type_t *given) {
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_type_print(expected, &text);
+  mp_strbuf_puts(&text, ", got ");
+  mp_type_print(given, &text);
+  mp_status_t status = mp_status_make(MP_INVALID_ARGUMENT, "%s: argument %" PRIu32 ": expected %s",
+                                      executable->name->text, param, mp_strbuf_text(&text));
+  mp_strbuf_deinit(&text);
+  return status;
+}
+
+static mp_status_t launch_check_argument(const mp_executable_t *executable,
+                                         const mp_device_t *device, uint32_t param,
+                                         const mp_buffer_t *buffer) {
+  const mp_program_io_t *io = &executable->program->params[param];
+  if (buffer->memory->device != device) {
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          "%s: argument %" PRIu32 " is on device %" PRIu32
+                          ", but the program runs on device %" PRIu32,
+                          executable->name->text, param, mp_device_id(buffer->memory->device),
+                          mp_device_id(device));
+  }
+  if (buffer->memory->space != io->memory) {
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          "%s: argument %" PRIu32
+                          " is in %s memory, but the program expects it in "
+                          "%s memory",
+                          executable->name->text, param,
+                          mp_memory_space_name(buffer->memory->space),
+                          mp_memory_space_name(io->memory));
+  }
+  // Tokens carry nothing; any buffer without bytes will do.
+  bool is_token = io->type->kind == MP_TYPE_TOKEN && buffer->bytes == 0;
+  if (!is_token && !mp_type_equal(io->type, &buffer->type)) {
+    return launch_type_error(executable, param, io->type, &buffer->type);
+  }
+  return NULL;
+}
+
+static bool launch_may_donate(const mp_launch_t *launch, uint32_t param) {
+  for (uint32_t i = 0; i < launch->num_non_donatable; ++i) {
+    if (launch->non_donatable[i] == (int64_t)param) return false;
+  }
+  return true;
+}
+
+static mp_status_t launch_check_devices(const mp_executable_t *executable,
+                                        const mp_launch_t *launch) {
+  for (uint32_t i = 0; launch->logical != NULL && i < launch->num_devices; ++i) {
+    bool is_known = launch->logical[i] < executable->num_devices;
+    for (uint32_t j = 0; j < i && is_known; ++j)
+      is_known = launch->logical[i] != launch->logical[j];
+    if (!is_known) {
+      return mp_status_make(MP_INVALID_ARGUMENT,
+                            "%s: logical device %" PRIu32
+                            " does not exist or is named twice; the "
+                            "program has %" PRIu32,
+                            executable->name->text, launch->logical[i], executable->num_devices);
+    }
+    const mp_device_t *device = mp_executable_device(executable, launch->logical[i]);
+    MP_RETURN_IF_ERROR(mp_status_annotate(mp_device_check_local(device, "cannot be launched on"),
+                                          "%s", executable->name->text));
+  }
+  return NULL;
+}
+
+// ---- Preparing one share ----
+
+static mp_status_t launch_take_arguments(launching_t *l, share_t *share) {
+  const mp_program_t *program = l->executable->program;
+  for (uint32_t p = 0; p < program->num_params; ++p) {
+    argument_t *argument = &share->arguments[p];
+    mp_buffer_t *buffer = share->buffers[p];
+    mp_status_t status = launch_check_argument(l->executable, share->device, p, buffer);
+    argument->is_donated = program->params[p].alias != -1 && launch_may_donate(l->launch, p);
+    if (status == NULL) {
+      status = mp_buffer_take(buffer, argument->is_donated, l->claim, &argument->take,
+                              &argument->storage);
+      status = mp_status_annotate(status, "%s: argument %" PRIu32, l->executable->name->text, p);
+    }
+    MP_RETURN_IF_ERROR(status);
+    share->num_taken = p + 1;
+    // NULL only for error buffers: the run will not begin.
+    share->run->params[p] = argument->storage == NULL ? NULL : argument->storage->data;
+  }
+  return NULL;
+}
+
+// The storage of result r: the donated parameter's own, or new. Either way the result gets a hold
+// of its own, so that undoing means no more than letting go.
+static mp_status_t launch_make_result_storage(launching_t *l, share_t *share, uint32_t r,
+                                              mp_storage_t **out_storage) {
+  const mp_program_io_t *io = &l->executable->program->results[r];
+  mp_memory_t *memory = mp_device_memory(share->device, io->memory);
+  argument_t *argument = io->alias >= 0 ? &share->arguments[io->alias] : NULL;
+  if (argument != NULL && argument->take == MP_TAKE_OVER && argument->storage != NULL &&
+      argument->storage->memory == memory && argument->storage->bytes >= io->bytes) {
+    *out_storage = mp_storage_retain(argument->storage);
+    share->run->results[r] = (*out_storage)->data;
+    return NULL;
+  }
+  mp_label_t label = mp_label_make(MP_ORIGIN_RESULT, io->type->dtype, io->type->dims,
+                                   io->type->rank, l->executable->name, r);
+  MP_RETURN_IF_ERROR(mp_storage_create(memory, io->bytes, MP_IN_STREAM_ORDER, &label, out_storage));
+  // Runs in the queue may still use its block: if the launch fails, it is not free before they are
+  // over.
+  mp_storage_used_by_run(*out_storage, share->device->enqueued);
+  void *data = share->run->results[r] = (*out_storage)->data;
+  if (argument != NULL) {
+    // The program takes the two for one place.
+    mp_run_t *run = share->run;
+    if (argument->storage != NULL) {
+      uint64_t given = argument->storage->bytes;
+      run->copies[run->num_copies++] = (mp_prologue_copy_t){data, argument->storage->data,
+                                                            given < io->bytes ? given : io->bytes};
+    }
+    run->params[io->alias] = data;
+  }
+  return NULL;
+}
+
+static mp_status_t launch_make_results(launching_t *l, share_t *share) {
+  const mp_program_t *program = l->executable->program;
+  for (uint32_t r = 0; r < program->num_results; ++r) {
+    const mp_program_io_t *io = &program->results[r];
+    mp_storage_t *storage;
+    MP_RETURN_IF_ERROR(launch_make_result_storage(l, share, r, &storage));
+    MP_RETURN_IF_ERROR(mp_buffer_make(mp_device_memory(share->device, io->memory), io->type->dtype,
+                                      io->type->dims, io->type->rank, storage, share->run->event,
+                                      &share->results[r]));
+    share->num_results = r + 1;
+  }
+  return NULL;
+}
+
+static mp_status_t launch_find_session(launching_t *l, share_t *share) {
+  mp_executable_t *executable = l->executable;
+  if (executable->has_collectives) {
+    return mp_device_set_session(executable->set, share->logical, &share->run->session);
+  }
+  if (l->num_shares == 1) return NULL;
+  if (l->session == NULL) {
+    MP_RETURN_IF_ERROR(mp_session_create(executable->num_devices, executable->ids, &l->session));
+  }
+  share->run->session = mp_session_retain(l->session);
+  return NULL;
+}
+
+static mp_status_t launch_prepare(launching_t *l, share_t *share) {
+  const mp_program_t *program = l->executable->program;
+  MP_RETURN_IF_ERROR(mp_run_create(l->executable, share->logical, &share->run));
+  MP_RETURN_IF_ERROR(launch_find_session(l, share));
+  MP_RETURN_IF_ERROR(launch_take_arguments(l, share));
+  if (program->arena_bytes != 0) {
+    MP_RETURN_IF_ERROR(mp_memory_alloc(mp_device_memory(share->device, MP_MEMORY_DEVICE),
+                                       program->arena_bytes, MP_IN_STREAM_ORDER, &l->arena_label,
+                                       &share->arena));
+    share->run->arena = share->arena->data;
+  }
+  return launch_make_results(l, share);
+}
+
+// ---- Undoing and committing ----
+
+// Gives everything back but the holds on arguments that are not the buffers' again: letting go of
+// adopted memory calls its owner, and that is for when no lock is held (launch_release_arguments).
+static void launch_undo(share_t *share) {
+  for (uint32_t r = 0; r < share->num_results; ++r) mp_buffer_release(share->results[r]);
+  if (share->arena != NULL) {
+    mp_memory_free(mp_device_memory(share->device, MP_MEMORY_DEVICE), share->arena,
+                   share->device->enqueued);
+  }
+  for (uint32_t p = 0; p < share->num_taken; ++p) {
+    argument_t *argument = &share->arguments[p];
+    if (argument->is_donated) {
+      argument->storage = mp_buffer_untake(share->buffers[p], argument->storage);
+    }
+  }
+  mp_run_release(share->run);
+}
+
+// After undoing, without the launch lock.
+static void launch_release_arguments(launching_t *l) {
+  for (uint32_t i = 0; i < l->num_shares; ++i) {
+    share_t *share = &l->shares[i];
+    for (uint32_t p = 0; p < share->num_taken; ++p) {
+      mp_storage_release(share->arguments[p].storage);
+    }
+  }
+}
+
+static void launch_relabel_result(const launching_t *l, const mp_program_io_t *io, uint32_t r,
+                                  mp_storage_t *storage) {
+  mp_label_t label = mp_label_make(MP_ORIGIN_RESULT, io->type->dtype, io->type->dims,
+                                   io->type->rank, l->executable->name, r);
+  mp_storage_relabel(storage, &label);
+}
+
+static void launch_commit(launching_t *l, share_t *share) {
+  const mp_program_t *program = l->executable->program;
+  mp_run_t *run = share->run;
+  MP_ASSERT(share->num_taken == program->num_params && share->num_results == program->num_results);
+  run->number = ++share->device->enqueued;
+  for (uint32_t p = 0; p < program->num_params; ++p) {
+    mp_storage_t *storage = share->arguments[p].storage;
+    if (storage == NULL) continue;
+    mp_storage_used_by_run(storage, run->number);
+    if (mp_storage_is_adopted(storage)) {
+      run->holds[run->num_holds++] = storage;
+    } else {
+      mp_storage_release(storage);  // what is left is protected by the order of the stream
+    }
+  }
+  for (uint32_t r = 0; r < program->num_results; ++r) {
+    mp_storage_t *storage = share->results[r]->storage;
+    mp_storage_used_by_run(storage, run->number);
+    if (storage->label.origin != MP_ORIGIN_RESULT || storage->label.name != l->executable->name) {
+      launch_relabel_result(l, &program->results[r], r, storage);
+    }
+  }
+  if (share->arena != NULL) {
+    mp_memory_free(mp_device_memory(share->device, MP_MEMORY_DEVICE), share->arena, run->number);
+  }
+  if (l->executable->has_collectives) {
+    mp_device_set_join(l->executable->set, share->logical, run->session, run);
+  } else if (run->session != NULL) {
+    (void)mp_session_join(run->session, share->logical, run);
+  }
+  mp_run_enqueue(run);
+}
+
+// Which devices of this process a launch is for.
+static const uint32_t *launch_devices_of(const mp_executable_t *executable,
+                                         const mp_launch_t *launch, uint32_t *out_count) {
+  *out_count = launch->logical == NULL ? executable->num_local : launch->num_devices;
+  return launch->logical == NULL ? executable->local : launch->logical;
+}
+
+// The launch does not happen on these devices; others may have begun it. Under the launch lock.
+static void launch_tell_others(mp_executable_t *executable, const mp_launch_t *launch,
+                               mp_status_t error) {
+  mp_lock_assert_held(&executable->client->launch_lock);
+  uint32_t count;
+  const uint32_t *logical = launch_devices_of(executable, launch, &count);
+  for (uint32_t i = 0; i < count && executable->has_collectives; ++i) {
+    mp_device_set_skip(executable->set, logical[i], error);
+  }
+}
+
+void mp_executable_refuse(mp_executable_t *executable, const mp_launch_t *launch,
+                          mp_status_t error) {
+  mp_client_t *client = executable->client;
+  if (mp_client_is_forked(client)) return;
+  mp_lock(&client->launch_lock);
+  if (!mp_client_is_stopping(client)) launch_tell_others(executable, launch, error);
+  mp_unlock(&client->launch_lock);
+}
+
+static mp_status_t launch_prepare_and_commit(launching_t *l) {
+  mp_lock_assert_held(&l->executable->client->launch_lock);
+  mp_client_t *client = l->executable->client;
+  if (mp_client_is_stopping(client)) {
+    return mp_status_make(MP_FAILED_PRECONDITION, "%s: its client was closed",
+                          l->executable->name->text);
+  }
+  l->claim = ++client->num_launches;
+  mp_status_t status = NULL;
+  uint32_t i = 0;
+  while (i < l->num_shares && status == NULL) status = launch_prepare(l, &l->shares[i++]);
+  if (status != NULL) {
+    // The last one was prepared in part.
+    while (i-- > 0) {
+      if (l->shares[i].run != NULL) launch_undo(&l->shares[i]);
+    }
+    launch_tell_others(l->executable, l->launch, status);
+    return status;
+  }
+  for (i = 0; i < l->num_shares; ++i) launch_commit(l, &l->shares[i]);
+  return NULL;
+}
+
+// ---- Letting the runs go ----
+
+static void launch_let_go(launching_t *l, mp_worker_t *inline_worker) {
+  const mp_program_t *program = l->executable->program;
+  mp_client_t *client = l->executable->client;
+  mp_device_list_t runnable = {0};
+  for (uint32_t i = 0; i < l->num_shares; ++i) {
+    share_t *share = &l->shares[i];
+    for (uint32_t p = 0; p < program->num_params; ++p) {
+      mp_event_t *definition = share->buffers[p]->definition;
+      if (!mp_event_has_succeeded(definition)) mp_run_wait_for(share->run, definition);
+    }
+    mp_run_unblock(share->run, &runnable);  // from here on it may be over at any time
+  }
+  if (inline_worker == NULL) {
+    mp_schedule(&runnable);
+  } else {
+    mp_inline_launch(inline_worker, l->executable, &runnable);
+  }
+  mp_deadlock_check(client);  // the workers may all be asleep
+}
+
+static mp_status_t launch_run(launching_t *l, mp_buffer_t **const *out_results,
+                              mp_event_t **out_done) {
+  mp_client_t *client = l->executable->client;
+  mp_worker_t *inline_worker = mp_inline_get(l->executable, l->num_shares);
+  mp_launcher_t launcher;
+  mp_lock(&client->launch_lock);
+  mp_status_t status = launch_prepare_and_commit(l);
+  mp_client_check_launch(client);
+  if (status == NULL) mp_launcher_enter(&launcher, client);
+  mp_unlock(&client->launch_lock);
+  if (status == NULL) {
+    for (uint32_t i = 0; i < l->num_shares; ++i) {
+      share_t *share = &l->shares[i];
+      share->run->inline_worker = inline_worker;
+      for (uint32_t r = 0; r < share->num_results; ++r) out_results[i][r] = share->results[r];
+      if (out_done != NULL) out_done[i] = mp_event_retain(share->run->event);
+    }
+    launch_let_go(l, inline_worker);
+    mp_launcher_leave(&launcher);
+  } else {
+    launch_release_arguments(l);
+  }
+  if (inline_worker != NULL) mp_inline_put(inline_worker);
+  mp_session_release(l->session);
+  return status;
+}
+
+mp_status_t mp_executable_launch(mp_executable_t *executable, const mp_launch_t *launch,
+                                 mp_buffer_t **const *out_results, mp_event_t **out_done) {
+  const mp_program_t *program = executable->program;
+  MP_RETURN_IF_ERROR(mp_client_check(executable->client));
+  MP_RETURN_IF_ERROR(launch_check_devices(executable, launch));
+  launching_t l = {.executable = executable, .launch = launch};
+  const uint32_t *logical = launch_devices_of(executable, launch, &l.num_shares);
+  if (l.num_shares == 0) return NULL;  // the program runs on other processes only
+  l.arena_label = (mp_label_t){.origin = MP_ORIGIN_TEMPORARY, .name = executable->name};
+  size_t per_share =
+      program->num_params * sizeof(argument_t) + program->num_results * sizeof(mp_buffer_t *);
+  char *memory = mp_calloc(l.num_shares, sizeof(share_t) + per_share);
+  if (memory == NULL) {
+    mp_executable_refuse(executable, launch, mp_status_out_of_memory());
+    return mp_status_out_of_memory();
+  }
+  l.shares = (share_t *)memory;
+  memory += l.num_shares * sizeof(share_t);
+  for (uint32_t i = 0; i < l.num_shares; ++i, memory += per_share) {
+    share_t *share = &l.shares[i];
+    share->logical = logical[i];
+    share->device = mp_executable_device(executable, share->logical);
+    share->buffers = program->num_params == 0 ? NULL : launch->arguments[i];
+    share->arguments = (argument_t *)memory;
+    share->results = (mp_buffer_t **)(memory + program->num_params * sizeof(argument_t));
+  }
+  mp_status_t status = launch_run(&l, out_results, out_done);
+  mp_free(l.shares);
+  return status;
+}

@@ -1,0 +1,232 @@
+// Meetings and messages: how participants of a session come together.
+#include "sim/base/assert.h"
+#include "sim/runtime/devices/job.h"
+#include "sim/runtime/launch/run.h"
+#include "sim/runtime/launch/session_impl.h"
+
+// ---- Meetings ----
+
+typedef struct {
+  mp_job_t job;  // first
+  const mp_meeting_t *meeting;
+} meeting_job_t;
+
+static mp_status_t meet_run_chunk(mp_job_t *job, uint32_t part, void *scratch) {
+  const mp_meeting_t *meeting = ((meeting_job_t *)job)->meeting;
+  return mp_collective_run(meeting->collective, meeting->group, meeting->contributions,
+                           meeting->names, part, scratch);
+}
+
+// The end of a meeting that the caller held: the others go on.
+static void meet_let_go(mp_session_t *session, const mp_meeting_t *meeting,
+                        const mp_arrival_t *caller, mp_device_list_t *resumed) {
+  mp_lock_assert_held(&session->lock);
+  for (uint32_t i = 0; i < meeting->num_members; ++i) {
+    if (meeting->arrivals[i] != NULL) meeting->arrivals[i]->is_over = true;
+  }
+  mp_session_resume_members(session, meeting, caller, resumed);
+}
+
+// Does a complete meeting's work and resumes all but the caller.
+static mp_status_t meet_hold_meeting(mp_session_t *session, mp_worker_t *self,
+                                     mp_meeting_t *meeting, const mp_arrival_t *caller) {
+  meeting_job_t job = {
+      .job = {.run = meet_run_chunk,
+              .num_parts = mp_collective_num_chunks(meeting->collective, meeting->group),
+              .scratch_bytes = mp_collective_scratch_bytes(meeting->collective, meeting->group)},
+      .meeting = meeting,
+  };
+  mp_status_t status = mp_job_attend(self->client, self, &job.job);
+  mp_device_list_t resumed = {0};
+  mp_lock(&session->lock);
+  mp_session_end_holding(session, meeting);
+  meet_let_go(session, meeting, caller, &resumed);
+  if (status != NULL) mp_session_poison_locked(session, mp_status_retain(status), &resumed);
+  mp_unlock(&session->lock);
+  mp_meeting_release(meeting);
+  mp_schedule(&resumed);
+  return status;
+}
+
+// Ends a remote collective, well or badly (consumes `status` and returns it).
+static mp_status_t meet_end_remote(mp_session_t *session, mp_remote_collective_t *remote,
+                                   mp_status_t status) {
+  mp_device_list_t resumed = {0};
+  mp_lock(&session->lock);
+  meet_let_go(session, remote->meeting, remote->holder, &resumed);
+  remote->holder->is_over = true;
+  remote->holder->work = NULL;
+  mp_remote_collective_end(session->peers, remote);
+  if (status != NULL) mp_session_poison_locked(session, mp_status_retain(status), &resumed);
+  session->peers->num_changes += 1;
+  mp_unlock(&session->lock);
+  mp_schedule(&resumed);
+  return status;
+}
+
+// After sending: true when the holder may go on at once. Otherwise it is parked, and may run
+// elsewhere already; or the session is poisoned.
+static mp_status_t meet_await_payloads(mp_session_t *session, mp_remote_collective_t *remote,
+                                       bool *out_has_all) {
+  mp_device_list_t resumed = {0};
+  mp_lock(&session->lock);
+  mp_status_t status = mp_status_retain(session->error);
+  *out_has_all = status == NULL && mp_remote_collective_has_all(remote);
+  if (status == NULL && !*out_has_all) {
+    mp_session_park(session, remote->holder->logical);
+    session->peers->num_changes += 1;
+    mp_session_poison_if_stuck(session, &resumed);
+  }
+  mp_unlock(&session->lock);
+  mp_schedule(&resumed);
+  return status;
+}
+
+// Works on a remote collective until it is over or has to wait. `has_parcels`: those of this phase
+// were sent, and the others' have come.
+static mp_status_t meet_go_through(mp_session_t *session, mp_worker_t *self,
+                                   mp_remote_collective_t *remote, bool has_payloads,
+                                   mp_arrived_t *out_arrived) {
+  mp_status_t status = NULL;
+  for (bool is_last = false; status == NULL && !is_last;) {
+    if (!has_payloads) {
+      status = mp_remote_collective_send(session->peers, remote, self);
+      if (status == NULL) status = meet_await_payloads(session, remote, &has_payloads);
+      if (status == NULL && !has_payloads) {
+        *out_arrived = MP_ARRIVED_PARKED;
+        return NULL;
+      }
+    }
+    has_payloads = false;
+    if (status == NULL) status = mp_remote_collective_advance(remote, &is_last);
+  }
+  if (status == NULL) status = mp_remote_collective_finish(remote, self);
+  *out_arrived = MP_ARRIVED_GO_ON;
+  return meet_end_remote(session, remote, status);
+}
+
+// A meeting where all of this process are, and others are to come.
+static mp_status_t meet_set_out(mp_session_t *session, mp_worker_t *self, mp_meeting_t *meeting,
+                                mp_arrival_t *arrival, mp_arrived_t *out_arrived) {
+  mp_remote_collective_t *remote = NULL;
+  mp_device_list_t resumed = {0};
+  mp_lock(&session->lock);
+  mp_session_end_holding(session, meeting);
+  mp_status_t status = mp_remote_collective_begin(session->peers, meeting, arrival, &remote);
+  if (status != NULL) mp_session_resume_members(session, meeting, arrival, &resumed);
+  if (status != NULL) mp_session_poison_locked(session, mp_status_retain(status), &resumed);
+  mp_unlock(&session->lock);
+  mp_schedule(&resumed);
+  if (status != NULL) {
+    mp_meeting_release(meeting);
+    return status;
+  }
+  arrival->work = remote;
+  // Only now: what differs from what has come is the remote collective's own failure.
+  mp_lock(&session->lock);
+  status = mp_remote_collective_take_early(session->peers, remote);
+  mp_unlock(&session->lock);
+  if (status != NULL) return meet_end_remote(session, remote, status);
+  return meet_go_through(session, self, remote, false, out_arrived);
+}
+
+// The holder is back: all payloads of the phase have come. If a poison was faster, it has ended the
+// remote collective, and the others wait no more.
+static mp_status_t meet_go_on(mp_session_t *session, mp_worker_t *self,
+                              mp_remote_collective_t *remote, mp_arrived_t *out_arrived) {
+  mp_lock(&session->lock);
+  mp_status_t status = mp_status_retain(session->error);
+  if (status == NULL) remote->is_ready = false;
+  mp_unlock(&session->lock);
+  return status != NULL ? status : meet_go_through(session, self, remote, true, out_arrived);
+}
+
+mp_status_t mp_session_meet(mp_session_t *session, mp_worker_t *self, mp_arrival_t *arrival,
+                            mp_arrived_t *out_arrived) {
+  uint32_t logical = arrival->logical;
+  MP_ASSERT(logical < session->num_participants && arrival->collective != NULL);
+  if (arrival->work != NULL) return meet_go_on(session, self, arrival->work, out_arrived);
+  if (arrival->collective->groups->group_of[logical] < 0) {
+    mp_collective_zero_outputs(arrival->collective, arrival);
+    *out_arrived = MP_ARRIVED_GO_ON;
+    return NULL;
+  }
+  mp_device_list_t resumed = {0};
+  mp_meeting_t *meeting = NULL;
+  mp_lock(&session->lock);
+  mp_status_t status = mp_status_retain(session->error);
+  if (status == NULL) status = mp_rendezvous_arrive(&session->rendezvous, arrival, &meeting);
+  if (status == NULL && meeting == NULL) {
+    mp_session_park(session, logical);
+    mp_session_poison_if_stuck(session, &resumed);
+  }
+  if (meeting != NULL) mp_session_begin_holding(session, meeting);
+  mp_unlock(&session->lock);
+  // From here on a parked run may be on another thread.
+  mp_schedule(&resumed);
+  if (status != NULL) return status;
+  *out_arrived = meeting == NULL ? MP_ARRIVED_PARKED : MP_ARRIVED_GO_ON;
+  if (meeting == NULL) return NULL;
+  if (meeting->num_needed != meeting->num_members) {
+    return meet_set_out(session, self, meeting, arrival, out_arrived);
+  }
+  return meet_hold_meeting(session, self, meeting, arrival);
+}
+
+// ---- Messages ----
+
+void mp_session_post(mp_session_t *session, mp_message_t *message, mp_device_list_t *resumed) {
+  mp_lock_assert_held(&session->lock);
+  mp_receiver_t *receiver = mp_mailbox_post(&session->mailbox, message);
+  if (receiver != NULL) mp_session_resume(session, receiver->target, resumed);
+}
+
+static mp_status_t meet_send_far(mp_session_t *session, const mp_collective_t *collective,
+                                 uint32_t source, uint32_t target, const void *const *inputs) {
+  mp_peers_t *peers = session->peers;
+  mp_world_t *world = mp_endpoint_world(peers->endpoint);
+  mp_envelope_t envelope = mp_peers_envelope(peers, MP_PACKET_MESSAGE);
+  envelope.words[1] = source;
+  envelope.words[2] = target;
+  envelope.key[2] = (uint64_t)collective->channel_id;
+  envelope.key[3] = collective->num_operands | (uint64_t)mp_message_types(collective) << 32;
+  const size_t bytes = mp_message_bytes(collective);
+  mp_payload_t *payload = NULL;
+  if (bytes != 0) {
+    MP_RETURN_IF_ERROR(mp_payload_create(world, bytes, &payload));
+    mp_message_pack(collective, inputs, payload->data);
+  }
+  mp_status_t status = mp_world_send(world, peers->ranks_of[target], &envelope, payload);
+  if (payload != NULL) mp_payload_release(payload);
+  return status;
+}
+
+mp_status_t mp_session_send(mp_session_t *session, const mp_collective_t *collective,
+                            uint32_t source, uint32_t target, const void *const *inputs) {
+  MP_ASSERT(source < session->num_participants && target < session->num_participants);
+  if (session->peers != NULL && session->peers->ranks_of[target] != session->peers->self) {
+    return meet_send_far(session, collective, source, target, inputs);
+  }
+  mp_device_list_t resumed = {0};
+  mp_message_t *message;
+  MP_RETURN_IF_ERROR(mp_message_create(collective, source, target, inputs, &message));
+  mp_lock(&session->lock);
+  mp_session_post(session, message, &resumed);
+  mp_unlock(&session->lock);
+  mp_schedule(&resumed);
+  return NULL;
+}
+
+void mp_session_receive(mp_session_t *session, mp_receiver_t *receiver, mp_arrived_t *out_arrived) {
+  mp_device_list_t resumed = {0};
+  mp_lock(&session->lock);
+  // In a poisoned session nobody parks: the run notices it at its next command.
+  bool goes_on = session->error != NULL || mp_mailbox_receive(&session->mailbox, receiver);
+  if (!goes_on) {
+    mp_session_park(session, receiver->target);
+    mp_session_poison_if_stuck(session, &resumed);
+  }
+  mp_unlock(&session->lock);
+  mp_schedule(&resumed);
+  *out_arrived = goes_on ? MP_ARRIVED_GO_ON : MP_ARRIVED_PARKED;
+}

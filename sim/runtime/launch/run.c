@@ -1,0 +1,194 @@
+#include "sim/runtime/launch/run.h"
+
+#include "sim/base/alloc.h"
+#include "sim/runtime/launch/deadlock.h"
+
+static size_t run_pad(size_t bytes) {
+  return (bytes + 15) & ~(size_t)15;
+}
+
+mp_status_t mp_run_create(mp_executable_t *executable, uint32_t logical, mp_run_t **out_run) {
+  const mp_program_t *program = executable->program;
+  size_t sizes[] = {
+      run_pad(program->num_params * sizeof(void *)),
+      run_pad(program->num_results * sizeof(void *)),
+      run_pad(program->num_params * sizeof(mp_prologue_copy_t)),
+      run_pad(program->num_params * sizeof(mp_storage_t *)),
+      run_pad(executable->max_operands * sizeof(void *)),
+      run_pad(executable->max_results * sizeof(void *)),
+  };
+  size_t total = run_pad(sizeof(mp_run_t));
+  for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); ++i) total += sizes[i];
+  mp_run_t *run = mp_malloc(total);
+  MP_RETURN_IF_NULL(run);
+  memset(run, 0, sizeof(*run));
+  char *cursor = (char *)run + run_pad(sizeof(mp_run_t));
+  void **arrays[] = {(void **)&run->params, (void **)&run->results, (void **)&run->copies,
+                     (void **)&run->holds,  (void **)&run->inputs,  (void **)&run->outputs};
+  for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); ++i) {
+    *arrays[i] = cursor;
+    cursor += sizes[i];
+  }
+  mp_status_t status = mp_event_create(&run->event);
+  if (status != NULL) {
+    mp_free(run);
+    return status;
+  }
+  atomic_init(&run->references, 1);
+  atomic_init(&run->blockers, 1);  // the launch
+  run->executable = mp_executable_retain(executable);
+  run->device = mp_executable_device(executable, logical);
+  run->logical = logical;
+  *out_run = run;
+  return NULL;
+}
+
+mp_run_t *mp_run_retain(mp_run_t *run) {
+  const int before = atomic_fetch_add_explicit(&run->references, 1, memory_order_relaxed);
+  MP_ASSERT(before > 0);
+  return run;
+}
+
+void mp_run_release(mp_run_t *run) {
+  if (run == NULL) return;
+  const int before = atomic_fetch_sub_explicit(&run->references, 1, memory_order_acq_rel);
+  MP_ASSERT(before > 0);
+  if (before != 1) return;
+  for (uint32_t i = 0; i < run->num_holds; ++i) mp_storage_release(run->holds[i]);
+  mp_status_release(atomic_load(&run->error));
+  mp_message_release(run->receiver.message);  // one that came when the run was ended
+  mp_event_release(run->event);
+  mp_session_release(run->session);
+  mp_executable_t *executable = run->executable;
+  mp_free(run);
+  mp_executable_release(executable);
+}
+
+mp_device_t *mp_run_device(const mp_run_t *run) {
+  return run->device;
+}
+
+bool mp_run_is_inline(const mp_device_t *device, const mp_worker_t *inline_worker) {
+  return device->first->inline_worker == inline_worker;
+}
+
+// ---- The stream ----
+
+void mp_run_enqueue(mp_run_t *run) {
+  mp_lock_assert_held(&run->device->client->launch_lock);
+  mp_device_t *device = run->device;
+  mp_lock(&device->lock);
+  MP_ASSERT(run->next == NULL && run->number == device->enqueued);
+  MP_ASSERT(atomic_load(&run->blockers) == 1);  // the launch itself
+  if (device->last != NULL) {
+    atomic_fetch_add(&run->blockers, 1);  // the runs before it
+    device->last->next = run;
+    if (run->session != NULL) mp_deadlock_needs_look(device->client);
+  } else {
+    device->first = run;
+  }
+  device->last = run;
+  mp_unlock(&device->lock);
+}
+
+void mp_run_unblock(mp_run_t *run, mp_device_list_t *runnable) {
+  const int before = atomic_fetch_sub(&run->blockers, 1);
+  MP_ASSERT(before > 0);
+  if (before != 1) return;
+  mp_device_hand_over(run->device, MP_OWNER_BLOCKERS, MP_OWNER_LIST);
+  mp_device_list_push(runnable, run->device);
+}
+
+// Consumes `error`.
+static void run_fail_input(mp_run_t *run, mp_status_t error) {
+  if (run->session != NULL) {
+    mp_session_poison(run->session, error);
+    return;
+  }
+  mp_status_t expected = NULL;
+  if (!atomic_compare_exchange_strong(&run->error, &expected, error)) mp_status_release(error);
+}
+
+static void run_on_input(mp_status_t status, void *context) {
+  mp_run_t *run = context;
+  mp_device_list_t runnable = {0};
+  if (status != NULL) run_fail_input(run, mp_status_retain(status));
+  mp_run_unblock(run, &runnable);
+  mp_schedule(&runnable);
+  mp_run_release(run);
+}
+
+void mp_run_wait_for(mp_run_t *run, mp_event_t *event) {
+  atomic_fetch_add(&run->blockers, 1);
+  mp_run_retain(run);
+  mp_status_t status = mp_event_on_ready(event, run_on_input, run);
+  if (status != NULL) {  // nobody will call back
+    run_on_input(status, run);
+    mp_status_release(status);
+  }
+}
+
+void mp_run_end(mp_run_t *run, mp_status_t status) {
+  mp_lock_assert_none_held();
+  mp_device_t *device = run->device;
+  mp_device_list_t runnable = {0};
+  if (run->session != NULL) mp_session_leave(run->session, run->logical);
+  for (uint32_t i = 0; i < run->num_holds; ++i) mp_storage_release(run->holds[i]);
+  run->num_holds = 0;
+  mp_lock(&device->lock);
+  MP_ASSERT(device->first == run);
+  MP_ASSERT(run->number == mp_device_completed(device) + 1);
+  mp_device_hand_over(device, MP_OWNER_WORKER, MP_OWNER_BLOCKERS);
+  mp_run_t *next = device->first = run->next;
+  if (next == NULL) device->last = NULL;
+  atomic_store_explicit(&device->completed, run->number, memory_order_release);
+  mp_unlock(&device->lock);
+  if (next != NULL) mp_run_unblock(next, &runnable);
+  mp_schedule_and_look(&runnable);            // after the callbacks of the event
+  MP_ASSERT(!mp_event_is_ready(run->event));  // it is set here and nowhere else
+  mp_event_set(run->event, status);
+  mp_run_release(run);
+}
+
+// ---- Between commands ----
+
+static mp_status_t run_why_not_go_on(mp_run_t *run) {
+  if (mp_client_is_stopping(run->device->client)) {
+    return mp_status_make(MP_CANCELLED, "the client was closed while %s ran",
+                          run->executable->name->text);
+  }
+  if (run->session != NULL) return mp_session_error(run->session);
+  return mp_status_retain(atomic_load(&run->error));
+}
+
+static void run_start(mp_run_t *run) {
+  MP_ASSERT(!run->is_started && run->pc == 0);
+  for (uint32_t i = 0; i < run->num_copies; ++i) {
+    memcpy(run->copies[i].to, run->copies[i].from, run->copies[i].bytes);
+  }
+  run->is_started = true;
+}
+
+void mp_run_continue(mp_worker_t *self, mp_device_t *device) {
+  mp_lock_assert_none_held();
+  mp_run_t *run = device->first;
+  MP_ASSERT(run != NULL && atomic_load(&run->blockers) == 0);
+  mp_step_t step = MP_STEP_OVER;
+  mp_status_t status = run_why_not_go_on(run);
+  if (status == NULL) {
+    if (!run->is_started) run_start(run);
+    status = mp_run_commands(self, run, &step);
+  }
+  if (status == NULL && step == MP_STEP_PARKED) return;  // `run` belongs to others now
+  if (status == NULL && step == MP_STEP_YIELDED) {
+    mp_device_list_t again = {0};
+    mp_device_hand_over(device, MP_OWNER_WORKER, MP_OWNER_LIST);
+    mp_device_list_push(&again, device);
+    mp_schedule_and_look(&again);
+    return;
+  }
+  if (status != NULL && run->session != NULL) {
+    mp_session_poison(run->session, mp_status_retain(status));
+  }
+  mp_run_end(run, status);
+}

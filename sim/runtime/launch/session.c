@@ -1,0 +1,317 @@
+#include "sim/runtime/launch/session.h"
+
+#include "sim/base/alloc.h"
+#include "sim/runtime/launch/deadlock.h"
+#include "sim/runtime/launch/run.h"
+#include "sim/runtime/launch/session_impl.h"
+
+mp_status_t mp_session_create(uint32_t num_participants, const uint32_t *device_ids,
+                              mp_session_t **out_session) {
+  size_t n = num_participants;
+  mp_session_t *session = mp_calloc(
+      1, sizeof(*session) + n * (sizeof(mp_run_t *) + sizeof(uint32_t) + sizeof(uint8_t)));
+  MP_RETURN_IF_NULL(session);
+  atomic_init(&session->references, 1);
+  session->num_participants = num_participants;
+  session->num_local = num_participants;
+  mp_lock_init(&session->lock, MP_LOCK_SESSION);
+  session->runs = (mp_run_t **)(session + 1);
+  uint32_t *names = (uint32_t *)(session->runs + n);
+  memcpy(names, device_ids, n * sizeof(*names));
+  session->names = names;
+  session->states = (uint8_t *)(names + n);
+  mp_rendezvous_init(&session->rendezvous, names, num_participants);
+  mp_mailbox_init(&session->mailbox, names);
+  *out_session = session;
+  return NULL;
+}
+
+mp_status_t mp_session_connect(mp_session_t *session, mp_endpoint_t *endpoint, uint64_t devices,
+                               uint64_t number, const uint32_t *ranks_of, uint32_t num_ranks,
+                               const uint32_t *ranks) {
+  MP_RETURN_IF_ERROR(mp_peers_create(session, &session->lock, endpoint, devices, number, ranks_of,
+                                     num_ranks, ranks, &session->peers));
+  session->rendezvous.ranks_of = ranks_of;
+  session->rendezvous.self = session->peers->self;
+  for (uint32_t i = 0; i < session->num_participants; ++i) {
+    if (ranks_of[i] == session->peers->self) continue;
+    session->states[i] = MP_PARTICIPANT_REMOTE;
+    session->num_local -= 1;
+  }
+  return mp_endpoint_enter(endpoint, devices, number, session->peers);
+}
+
+mp_session_t *mp_session_retain(mp_session_t *session) {
+  if (session != NULL) atomic_fetch_add_explicit(&session->references, 1, memory_order_relaxed);
+  return session;
+}
+
+void mp_session_release(mp_session_t *session) {
+  if (session == NULL) return;
+  const int before = atomic_fetch_sub_explicit(&session->references, 1, memory_order_acq_rel);
+  MP_ASSERT(before > 0);
+  if (before != 1) return;
+  MP_ASSERT(session->num_active == 0 && session->num_parked == 0);  // runs hold it
+  mp_peers_release(session->peers);
+  mp_rendezvous_deinit(&session->rendezvous);
+  mp_mailbox_deinit(&session->mailbox);
+  mp_status_release(session->error);
+  mp_lock_deinit(&session->lock);
+  mp_free(session);
+}
+
+bool mp_session_is_poisoned(const mp_session_t *session) {
+  return atomic_load_explicit(&session->is_poisoned, memory_order_acquire);
+}
+
+mp_status_t mp_session_error(mp_session_t *session) {
+  if (!mp_session_is_poisoned(session)) return NULL;
+  return mp_status_retain(session->error);  // set before the flag, never changed
+}
+
+const mp_mailbox_t *mp_session_mailbox(const mp_session_t *session) {
+  return &session->mailbox;
+}
+
+// ---- States; the lock is held ----
+
+void mp_session_park(mp_session_t *session, uint32_t logical) {
+  mp_lock_assert_held(&session->lock);
+  MP_ASSERT(session->states[logical] == MP_PARTICIPANT_ACTIVE);
+  MP_ASSERT(session->error == NULL);
+  mp_device_hand_over(mp_run_device(session->runs[logical]), MP_OWNER_WORKER, MP_OWNER_SESSION);
+  session->states[logical] = MP_PARTICIPANT_PARKED;
+  session->num_active -= 1;
+  session->num_parked += 1;
+  mp_deadlock_needs_look(mp_run_device(session->runs[logical])->client);
+}
+
+static void session_unpark(mp_session_t *session, uint32_t logical) {
+  mp_lock_assert_held(&session->lock);
+  MP_ASSERT(session->states[logical] == MP_PARTICIPANT_PARKED);
+  mp_device_hand_over(mp_run_device(session->runs[logical]), MP_OWNER_SESSION, MP_OWNER_LIST);
+  session->states[logical] = MP_PARTICIPANT_ACTIVE;
+  session->num_active += 1;
+  session->num_parked -= 1;
+}
+
+void mp_session_resume(mp_session_t *session, uint32_t logical, mp_device_list_t *resumed) {
+  session_unpark(session, logical);
+  mp_device_list_push(resumed, mp_run_device(session->runs[logical]));
+}
+
+// All who arrived at the meeting, but for `except`.
+void mp_session_resume_members(mp_session_t *session, const mp_meeting_t *meeting,
+                               const mp_arrival_t *except, mp_device_list_t *resumed) {
+  for (uint32_t i = 0; i < meeting->num_members; ++i) {
+    mp_arrival_t *arrival = meeting->arrivals[i];
+    if (arrival != NULL && arrival != except) mp_session_resume(session, arrival->logical, resumed);
+  }
+}
+
+// Takes all who wait out of their meetings; they go onto `resumed`.
+static void session_resume_all(mp_session_t *session, mp_device_list_t *resumed) {
+  mp_lock_assert_held(&session->lock);
+  mp_meeting_t *meeting = NULL;
+  while ((meeting = mp_rendezvous_next(&session->rendezvous, meeting)) != NULL) {
+    mp_session_resume_members(session, meeting, NULL, resumed);
+  }
+  mp_rendezvous_abandon(&session->rendezvous);
+  while (session->mailbox.receivers != NULL) {
+    mp_receiver_t *receiver = session->mailbox.receivers;
+    session->mailbox.receivers = receiver->next;
+    session->mailbox.num_receivers -= 1;
+    mp_session_resume(session, receiver->target, resumed);
+  }
+  mp_remote_collective_t *next = session->peers == NULL ? NULL : session->peers->remotes;
+  while (next != NULL) {
+    mp_remote_collective_t *remote = next;
+    next = remote->next;
+    if (!remote->is_waiting && !remote->is_ready) continue;  // its holder will see
+    // A holder that is runnable already will find the error instead of its remote collective.
+    mp_session_resume_members(session, remote->meeting, remote->is_ready ? remote->holder : NULL,
+                              resumed);
+    mp_remote_collective_end(session->peers, remote);
+  }
+}
+
+// Other processes hear of it, unless it comes from one of them.
+static void session_tell_peers(const mp_session_t *session) {
+  if (session->peers == NULL) return;
+  mp_envelope_t envelope = mp_peers_envelope(session->peers, MP_PACKET_POISON);
+  envelope.words[1] = (uint32_t)mp_status_code(session->error);
+  const char *text = mp_status_message(session->error);
+  mp_peers_send_all(session->peers, &envelope, text, strlen(text));
+}
+
+void mp_session_poison_quietly(mp_session_t *session, mp_status_t error,
+                               mp_device_list_t *resumed) {
+  mp_lock_assert_held(&session->lock);
+  if (session->error != NULL) {
+    mp_status_release(error);
+    return;
+  }
+  MP_ASSERT(error != NULL);
+  session->error = error;
+  atomic_store_explicit(&session->is_poisoned, true, memory_order_release);
+  session_resume_all(session, resumed);
+}
+
+void mp_session_poison_locked(mp_session_t *session, mp_status_t error, mp_device_list_t *resumed) {
+  const bool is_first = session->error == NULL;
+  mp_session_poison_quietly(session, error, resumed);
+  if (is_first) session_tell_peers(session);
+}
+
+// True when packets may still move somebody who waits.
+static bool session_may_be_moved(const mp_session_t *session) {
+  mp_lock_assert_held(&session->lock);
+  const mp_peers_t *peers = session->peers;
+  if (peers == NULL) return false;
+  for (const mp_remote_collective_t *remote = peers->remotes; remote != NULL;
+       remote = remote->next) {
+    if (!mp_remote_collective_is_lost(peers, remote)) return true;
+  }
+  for (const mp_receiver_t *r = session->mailbox.receivers; r != NULL; r = r->next) {
+    if (session->states[r->source] == MP_PARTICIPANT_REMOTE) return true;
+  }
+  return false;
+}
+
+// True when somebody waits for a process that has left.
+static bool session_is_let_down(const mp_session_t *session) {
+  mp_lock_assert_held(&session->lock);
+  const mp_peers_t *peers = session->peers;
+  if (peers == NULL) return false;
+  for (const mp_remote_collective_t *remote = peers->remotes; remote != NULL;
+       remote = remote->next) {
+    if (remote->is_waiting && mp_remote_collective_is_lost(peers, remote)) return true;
+  }
+  for (const mp_receiver_t *r = session->mailbox.receivers; r != NULL; r = r->next) {
+    if (mp_peers_has_left(peers, peers->ranks_of[r->source])) return true;
+  }
+  return false;
+}
+
+// Nobody is left who could come to where others wait.
+void mp_session_poison_if_stuck(mp_session_t *session, mp_device_list_t *resumed) {
+  mp_lock_assert_held(&session->lock);
+  if (session->error != NULL || session->num_parked == 0) return;
+  if (!session_is_let_down(session)) {
+    if (session->num_active != 0 || session->num_joined != session->num_local) return;
+    if (session_may_be_moved(session)) return;
+  }
+  mp_session_poison_locked(session, mp_session_describe_stuck(session), resumed);
+}
+
+// ---- Coming and going ----
+
+bool mp_session_join(mp_session_t *session, uint32_t logical, mp_run_t *run) {
+  MP_ASSERT(logical < session->num_participants);
+  mp_lock(&session->lock);
+  MP_ASSERT(session->states[logical] == MP_PARTICIPANT_ABSENT && session->runs[logical] == NULL);
+  session->runs[logical] = run;
+  session->states[logical] = MP_PARTICIPANT_ACTIVE;
+  session->num_joined += 1;
+  session->num_active += 1;
+  bool is_complete = session->num_joined == session->num_local;
+  mp_unlock(&session->lock);
+  return is_complete;
+}
+
+// All participants of this process are done: others need not wait for them.
+static bool session_is_over(const mp_session_t *session) {
+  mp_lock_assert_held(&session->lock);
+  return session->peers != NULL && session->num_joined == session->num_local &&
+         session->num_active == 0 && session->num_parked == 0;
+}
+
+static void session_say_goodbye(mp_session_t *session) {
+  mp_lock(&session->lock);
+  if (session->error == NULL) {
+    const mp_envelope_t envelope = mp_peers_envelope(session->peers, MP_PACKET_LEAVE);
+    mp_peers_send_all(session->peers, &envelope, NULL, 0);
+  }
+  mp_unlock(&session->lock);
+  mp_endpoint_leave(session->peers->endpoint, session->peers);
+}
+
+bool mp_session_skip(mp_session_t *session, uint32_t logical) {
+  mp_lock(&session->lock);
+  MP_ASSERT(session->states[logical] == MP_PARTICIPANT_ABSENT);
+  session->states[logical] = MP_PARTICIPANT_DONE;
+  session->num_joined += 1;
+  bool is_complete = session->num_joined == session->num_local;
+  bool must_leave = session_is_over(session);
+  mp_unlock(&session->lock);
+  if (must_leave) session_say_goodbye(session);
+  return is_complete;
+}
+
+void mp_session_leave(mp_session_t *session, uint32_t logical) {
+  mp_device_list_t resumed = {0};
+  mp_lock(&session->lock);
+  MP_ASSERT(session->runs[logical] != NULL);
+  if (session->states[logical] == MP_PARTICIPANT_PARKED) {
+    session->num_parked -= 1;  // shutting down
+  } else {
+    MP_ASSERT(session->states[logical] == MP_PARTICIPANT_ACTIVE && session->num_active != 0);
+    session->num_active -= 1;
+  }
+  session->states[logical] = MP_PARTICIPANT_DONE;
+  session->runs[logical] = NULL;
+  mp_session_poison_if_stuck(session, &resumed);
+  bool must_leave = session_is_over(session);
+  mp_unlock(&session->lock);
+  mp_schedule(&resumed);
+  if (must_leave) session_say_goodbye(session);
+}
+
+void mp_session_poison(mp_session_t *session, mp_status_t error) {
+  mp_device_list_t resumed = {0};
+  mp_lock(&session->lock);
+  mp_session_poison_locked(session, error, &resumed);
+  mp_unlock(&session->lock);
+  mp_schedule(&resumed);
+}
+
+void mp_session_poison_stuck(mp_session_t *session) {
+  mp_device_list_t resumed = {0};
+  mp_lock(&session->lock);
+  if (session->error == NULL && session->num_parked != 0) {
+    mp_session_poison_locked(session, mp_session_describe_stuck(session), &resumed);
+  }
+  mp_unlock(&session->lock);
+  mp_schedule(&resumed);
+}
+
+bool mp_session_is_parked(mp_session_t *session, uint32_t logical) {
+  mp_lock(&session->lock);
+  bool is_parked = session->states[logical] == MP_PARTICIPANT_PARKED;
+  mp_unlock(&session->lock);
+  return is_parked;
+}
+
+bool mp_session_is_moving(mp_session_t *session) {
+  mp_lock(&session->lock);
+  bool is_moving = session->num_active + session->num_parked != 0;
+  mp_unlock(&session->lock);
+  return is_moving;
+}
+
+bool mp_session_is_complete(mp_session_t *session) {
+  mp_lock(&session->lock);
+  bool is_complete = session->num_joined == session->num_local;
+  mp_unlock(&session->lock);
+  return is_complete;
+}
+
+const mp_session_calls_t mp_session_calls = {
+    .retain = mp_session_retain,
+    .release = mp_session_release,
+    .deliver = mp_session_deliver,
+    .lose = mp_session_lose,
+    .poison = mp_session_poison,
+    .is_moving = mp_session_is_moving,
+    .is_complete = mp_session_is_complete,
+};

@@ -1,0 +1,41 @@
+// The address space of one memory: chunks, blocks, and the bins of free blocks.
+//
+// Not thread-safe: the memory's lock protects it. Knows nothing of capacities and owners.
+#ifndef MINIPOD_SIM_RUNTIME_MEMORY_HEAP_H_
+#define MINIPOD_SIM_RUNTIME_MEMORY_HEAP_H_
+
+#include "sim/runtime/memory/memory.h"
+
+enum {
+  MP_BLOCK_ALIGN = 64,
+  MP_PAGE_BYTES = 4096,
+  MP_PAGE_ALIGNED_FROM = 1 << 20,  // blocks this big start and end at page boundaries
+  MP_BIG_BLOCK = 4 << 20,          // and these live in chunks with huge pages
+};
+
+// `numa_node`: to bind the chunks to; -1: nowhere.
+MP_NODISCARD mp_status_t mp_heap_create(int32_t numa_node, mp_heap_t **out_heap);
+void mp_heap_release(mp_heap_t *heap);
+// True while every chunk could be bound.
+bool mp_heap_is_bound(const mp_heap_t *heap);
+
+// `bytes`, rounded as blocks are; 0 when that overflows.
+uint64_t mp_heap_round(uint64_t bytes, bool whole_pages);
+// A live block of `bytes` (rounded) whose free_after was at most `after`; NULL: no address space or
+// memory for the books.
+mp_span_t *mp_heap_take(mp_heap_t *heap, uint64_t bytes, uint64_t after);
+// Gives it back and joins it with free neighbours.
+void mp_heap_give(mp_heap_t *heap, mp_span_t *block, uint64_t free_after);
+// Bytes of free blocks that may be backed by pages.
+uint64_t mp_heap_idle_bytes(const mp_heap_t *heap);
+// Gives the pages of free blocks >= 64 KiB whose free_after is at most `completed` back.
+void mp_heap_trim(mp_heap_t *heap, uint64_t completed);
+
+#ifdef MINIPOD_ASSERTS
+// Asserts that the blocks, live and free, cover the chunks without gaps and overlaps, that
+// neighbours which are free were joined, that bins and counts are right, and that no free block
+// waits for a run newer than `newest`. Returns the number of blocks looked at. client_check.h.
+uint64_t mp_heap_check(const mp_heap_t *heap, const mp_span_t *live, uint64_t newest);
+#endif
+
+#endif  // MINIPOD_SIM_RUNTIME_MEMORY_HEAP_H_

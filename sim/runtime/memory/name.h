@@ -1,0 +1,36 @@
+// Shared names: reference-counted strings for what outlives their maker (a buffer that knows which
+// executable made it).
+#ifndef MINIPOD_SIM_RUNTIME_MEMORY_NAME_H_
+#define MINIPOD_SIM_RUNTIME_MEMORY_NAME_H_
+
+#include <stdatomic.h>
+
+#include "sim/base/alloc.h"
+#include "sim/base/str.h"
+
+typedef struct {
+  atomic_int references;
+  char text[];
+} mp_name_t;
+
+static inline MP_NODISCARD mp_status_t mp_name_create(mp_str_t text, mp_name_t **out_name) {
+  mp_name_t *name = mp_malloc(sizeof(*name) + text.size + 1);
+  MP_RETURN_IF_NULL(name);
+  atomic_init(&name->references, 1);
+  if (text.size != 0) memcpy(name->text, text.data, text.size);
+  name->text[text.size] = '\0';
+  *out_name = name;
+  return NULL;
+}
+
+static inline mp_name_t *mp_name_retain(mp_name_t *name) {
+  if (name != NULL) atomic_fetch_add_explicit(&name->references, 1, memory_order_relaxed);
+  return name;
+}
+
+static inline void mp_name_release(mp_name_t *name) {
+  if (name == NULL) return;
+  if (atomic_fetch_sub_explicit(&name->references, 1, memory_order_acq_rel) == 1) mp_free(name);
+}
+
+#endif  // MINIPOD_SIM_RUNTIME_MEMORY_NAME_H_

@@ -1,0 +1,211 @@
+// Endpoints: a client's side of its world's router.
+#include "sim/base/alloc.h"
+#include "sim/runtime/remote/router_impl.h"
+
+static bool endpoint_is_of_epoch(const mp_packet_t *packet, uint64_t epoch) {
+  return mp_packet_epoch(packet) == epoch;
+}
+
+static bool endpoint_is_of_launch(const mp_packet_t *packet, uint64_t number) {
+  return mp_packet_launch(packet) == number;
+}
+
+static void endpoint_cancel_incomplete(mp_session_t *session, void *context) {
+  const mp_session_calls_t *calls = ((const mp_endpoint_t *)context)->calls;
+  if (calls->is_complete(session)) return;
+  calls->poison(session, mp_status_make(MP_CANCELLED, "the client was closed"));
+}
+
+static void endpoint_take_early(mp_router_t *router, mp_endpoint_t *endpoint) {
+  for (mp_packet_t *packet; (packet = mp_packet_list_take(&router->early, endpoint_is_of_epoch,
+                                                          endpoint->epoch)) != NULL;) {
+    mp_router_route(endpoint, packet);
+  }
+}
+
+mp_status_t mp_endpoint_open(mp_world_t *world, mp_client_t *client,
+                             const mp_session_calls_t *calls, double exit_timeout_s,
+                             mp_endpoint_t **out_endpoint) {
+  mp_endpoint_t *endpoint = mp_calloc(1, sizeof(*endpoint));
+  MP_RETURN_IF_NULL(endpoint);
+  endpoint->client = client;
+  endpoint->calls = calls;
+  endpoint->is_open = true;
+  mp_status_t status = mp_router_get(world, &endpoint->router);
+  if (status != NULL) {
+    mp_free(endpoint);
+    return status;
+  }
+  mp_router_t *router = endpoint->router;
+  mp_lock(&router->lock);
+  router->exit_timeout_s = exit_timeout_s;
+  endpoint->epoch = router->num_epochs++;
+  endpoint->next = router->endpoints;
+  router->endpoints = endpoint;
+  endpoint_take_early(router, endpoint);
+  mp_unlock(&router->lock);
+  *out_endpoint = endpoint;
+  return NULL;
+}
+
+void mp_endpoint_close(mp_endpoint_t *endpoint) {
+  if (endpoint == NULL || !endpoint->is_open) return;
+  mp_router_t *router = endpoint->router;
+  mp_peers_t *forgotten = NULL;
+  mp_lock(&router->lock);
+  mp_endpoint_t **link = &router->endpoints;
+  while (*link != endpoint) {
+    MP_ASSERT(*link != NULL);  // an open endpoint is in its router's list
+    link = &(*link)->next;
+  }
+  *link = endpoint->next;
+  endpoint->is_open = false;
+  for (mp_launch_queue_t *queue; (queue = endpoint->queues) != NULL;) {
+    endpoint->queues = queue->next;
+    if (queue->last != NULL) {
+      queue->last->next = forgotten;
+      forgotten = queue->first;
+    }
+    mp_packet_list_clear(&queue->early);
+    mp_free(queue);
+  }
+  mp_packet_list_clear(&endpoint->early);
+  mp_unlock(&router->lock);
+  while (forgotten != NULL) {
+    mp_peers_t *next = forgotten->next;
+    endpoint->calls->release(forgotten->session);  // its peers may go with it
+    forgotten = next;
+  }
+}
+
+void mp_endpoint_release(mp_endpoint_t *endpoint) {
+  if (endpoint == NULL) return;
+  mp_endpoint_close(endpoint);
+  mp_free(endpoint);
+}
+
+mp_world_t *mp_endpoint_world(const mp_endpoint_t *endpoint) {
+  return endpoint->router->world;
+}
+
+mp_client_t *mp_endpoint_client(const mp_endpoint_t *endpoint) {
+  return endpoint->client;
+}
+
+uint64_t mp_endpoint_launch_key(const mp_endpoint_t *endpoint, uint64_t number) {
+  MP_ASSERT(number >> MP_EPOCH_SHIFT == 0);
+  return endpoint->epoch << MP_EPOCH_SHIFT | number;
+}
+
+// ---- Launches ----
+
+static bool endpoint_is_of_earlier_launch(const mp_packet_t *packet, uint64_t number) {
+  return mp_packet_launch(packet) < number;
+}
+
+static void endpoint_deliver_early(const mp_endpoint_t *endpoint, mp_launch_queue_t *queue,
+                                   const mp_peers_t *peers) {
+  const uint64_t number = peers->number;
+  mp_packet_t *refused;  // of a launch that this process had no memory for
+  while ((refused = mp_packet_list_take(&queue->early, endpoint_is_of_earlier_launch, number)) !=
+         NULL) {
+    mp_packet_release(refused);
+  }
+  for (mp_packet_t *packet;
+       (packet = mp_packet_list_take(&queue->early, endpoint_is_of_launch, number)) != NULL;) {
+    endpoint->calls->deliver(peers->session, packet);
+  }
+}
+
+mp_status_t mp_endpoint_enter(mp_endpoint_t *endpoint, uint64_t devices, uint64_t number,
+                              mp_peers_t *peers) {
+  mp_router_t *router = endpoint->router;
+  mp_status_t status = NULL;
+  mp_lock(&router->lock);
+  mp_launch_queue_t *queue = endpoint->is_open ? mp_router_get_queue(endpoint, devices) : NULL;
+  if (queue == NULL) {
+    status = endpoint->is_open ? mp_status_out_of_memory()
+                               : mp_status_make(MP_FAILED_PRECONDITION, "the client was closed");
+  } else if (number < queue->num_entered) {
+    status = mp_status_out_of_memory();  // refused for another device of this process
+  } else {
+    MP_ASSERT(peers->number == number);
+    peers->next = NULL;
+    if (queue->last != NULL) {
+      queue->last->next = peers;
+    } else {
+      queue->first = peers;
+    }
+    queue->last = peers;
+    (void)endpoint->calls->retain(peers->session);
+    queue->num_entered = number + 1;
+    endpoint_deliver_early(endpoint, queue, peers);
+    for (uint32_t rank = 0; rank < mp_world_size(router->world); ++rank) {
+      if (router->losses[rank] != NULL) {
+        endpoint->calls->lose(peers->session, rank, router->losses[rank]);
+      }
+    }
+  }
+  mp_unlock(&router->lock);
+  return status;
+}
+
+void mp_endpoint_refuse(mp_endpoint_t *endpoint, uint64_t devices, uint64_t number,
+                        uint32_t num_ranks, const uint32_t *ranks, mp_status_code_t code) {
+  const mp_envelope_t envelope = {
+      .channel = MP_CHANNEL_SESSIONS,
+      .words = {MP_PACKET_POISON, (uint32_t)code},
+      .key = {devices, mp_endpoint_launch_key(endpoint, number)},
+  };
+  for (uint32_t i = 0; i < num_ranks; ++i) {
+    mp_status_ignore(mp_world_send(endpoint->router->world, ranks[i], &envelope, NULL));
+  }
+}
+
+static bool endpoint_unlink(mp_launch_queue_t *queue, const mp_peers_t *peers) {
+  mp_peers_t *previous = NULL;
+  mp_peers_t *at = queue->first;
+  for (; at != NULL && at != peers; at = at->next) previous = at;
+  if (at == NULL) return false;
+  if (previous != NULL) {
+    previous->next = at->next;
+  } else {
+    queue->first = at->next;
+  }
+  if (queue->last == peers) queue->last = previous;
+  return true;
+}
+
+void mp_endpoint_leave(mp_endpoint_t *endpoint, mp_peers_t *peers) {
+  bool was_there = false;
+  mp_lock(&endpoint->router->lock);
+  for (mp_launch_queue_t *queue = endpoint->queues; queue != NULL && !was_there;
+       queue = queue->next) {
+    was_there = endpoint_unlink(queue, peers);
+  }
+  mp_unlock(&endpoint->router->lock);
+  if (was_there) endpoint->calls->release(peers->session);
+}
+
+void mp_endpoint_visit(mp_endpoint_t *endpoint, void (*visit)(mp_session_t *session, void *context),
+                       void *context) {
+  mp_lock(&endpoint->router->lock);
+  mp_router_visit(endpoint, visit, context);
+  mp_unlock(&endpoint->router->lock);
+}
+
+bool mp_endpoint_linger(mp_endpoint_t *endpoint) {
+  mp_lock(&endpoint->router->lock);
+  mp_router_visit(endpoint, endpoint_cancel_incomplete, endpoint);
+  endpoint->is_lingering = mp_router_is_moving(endpoint);
+  bool must_linger = endpoint->is_lingering;
+  mp_unlock(&endpoint->router->lock);
+  return must_linger;
+}
+
+bool mp_endpoint_is_spent(mp_endpoint_t *endpoint) {
+  mp_lock(&endpoint->router->lock);
+  bool is_spent = endpoint->is_lingering && !mp_router_is_moving(endpoint);
+  mp_unlock(&endpoint->router->lock);
+  return is_spent;
+}

@@ -1,0 +1,412 @@
+// Remote collectives: meetings with members in several processes, on their way.
+#include <inttypes.h>
+#include <string.h>
+
+#include "collectives/collective_traits.h"
+#include "sim/base/alloc.h"
+#include "sim/base/hash.h"
+#include "sim/runtime/devices/job.h"
+#include "sim/runtime/remote/peers.h"
+
+// What a side of a dispute says of itself: this, and a text behind it.
+typedef struct {
+  mp_traits_t traits;
+} mp_dispute_t;
+
+// ---- Group sequences ----
+
+static uint64_t remote_collective_hash_members(const mp_meeting_t *meeting) {
+  return mp_hash_bytes(MP_HASH_START, meeting->members,
+                       meeting->num_members * sizeof(*meeting->members));
+}
+
+static mp_group_sequence_t *remote_collective_find_sequence(const mp_peers_t *peers,
+                                                            uint64_t group) {
+  mp_group_sequence_t *sequence = peers->sequences;
+  while (sequence != NULL && sequence->group != group) sequence = sequence->next;
+  return sequence;
+}
+
+static bool remote_collective_is_of_group(const mp_packet_t *packet, uint64_t group) {
+  return packet->envelope.key[2] == group;
+}
+
+static mp_group_sequence_t *remote_collective_get_sequence(mp_peers_t *peers, uint64_t group) {
+  mp_group_sequence_t *sequence = remote_collective_find_sequence(peers, group);
+  if (sequence != NULL) return sequence;
+  sequence = mp_calloc(1, sizeof(*sequence));
+  if (sequence == NULL) return NULL;
+  sequence->group = group;
+  sequence->next = peers->sequences;
+  peers->sequences = sequence;
+  for (mp_packet_t *packet; (packet = mp_packet_list_take(
+                                 &peers->early, remote_collective_is_of_group, group)) != NULL;) {
+    mp_packet_list_push(&sequence->early, packet);
+  }
+  return sequence;
+}
+
+static mp_status_t remote_collective_make_layout(const mp_peers_t *peers,
+                                                 const mp_meeting_t *meeting,
+                                                 mp_group_sequence_t *sequence) {
+  if (sequence->layout != NULL) return NULL;
+  const mp_world_t *world = mp_endpoint_world(peers->endpoint);
+  uint32_t *ranks_of = mp_malloc(2 * (size_t)meeting->num_members * sizeof(*ranks_of));
+  MP_RETURN_IF_NULL(ranks_of);
+  uint32_t *hosts_of = ranks_of + meeting->num_members;
+  for (uint32_t i = 0; i < meeting->num_members; ++i) {
+    ranks_of[i] = peers->ranks_of[meeting->members[i]];
+    hosts_of[i] = mp_world_peer(world, ranks_of[i])->host;
+  }
+  mp_status_t status = mp_group_layout_create(meeting->num_members, ranks_of, hosts_of, peers->self,
+                                              &sequence->layout);
+  mp_free(ranks_of);
+  return status;
+}
+
+// ---- Disputes ----
+
+static uint32_t remote_collective_low_word(uint64_t digest) {
+  return (uint32_t)(digest ^ digest >> 32);
+}
+
+static mp_envelope_t remote_collective_envelope_of(const mp_peers_t *peers,
+                                                   const mp_remote_collective_t *remote,
+                                                   mp_packet_kind_t kind) {
+  const mp_collective_t *collective = remote->schedule->collective;
+  mp_envelope_t envelope = mp_peers_envelope(peers, kind);
+  envelope.words[0] |= remote->phase << 8;
+  envelope.words[1] = remote_collective_low_word(mp_collective_digest(collective));
+  envelope.words[2] = collective->ordinal;
+  envelope.key[2] = remote->sequence->group;
+  envelope.key[3] =
+      remote->number | (uint64_t)remote_collective_low_word(remote->holder->program_digest) << 32;
+  return envelope;
+}
+
+static bool remote_collective_differs(const mp_remote_collective_t *remote,
+                                      const mp_packet_t *packet) {
+  const mp_collective_t *collective = remote->schedule->collective;
+  if (packet->envelope.words[1] != remote_collective_low_word(mp_collective_digest(collective)))
+    return true;
+  const uint32_t program = (uint32_t)(packet->envelope.key[3] >> 32);
+  return program == remote_collective_low_word(remote->holder->program_digest) &&
+         packet->envelope.words[2] != collective->ordinal;
+}
+
+// Our first member's, whoever came last.
+static uint32_t remote_collective_own_name(const mp_remote_collective_t *remote) {
+  const mp_group_layout_t *layout = remote->sequence->layout;
+  return remote->meeting
+      ->names[remote->schedule->members[mp_group_layout_members(layout, layout->self)[0]]];
+}
+
+static void remote_collective_tell_dispute(const mp_peers_t *peers,
+                                           const mp_remote_collective_t *remote, uint32_t process) {
+  const mp_dispute_t dispute = {
+      mp_traits_of(remote->schedule->collective, remote->holder->program_digest)};
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_strbuf_append(&text, (const char *)&dispute, sizeof(dispute));
+  mp_collective_print_side(&text, remote_collective_own_name(remote), remote->schedule->collective);
+  const mp_envelope_t envelope = remote_collective_envelope_of(peers, remote, MP_PACKET_DISPUTE);
+  mp_peers_send(peers, remote->sequence->layout->ranks[process], &envelope, mp_strbuf_text(&text),
+                text.size);
+  mp_strbuf_deinit(&text);
+}
+
+// Both sides say the same: the lower rank comes first.
+static mp_status_t remote_collective_compose_dispute(const mp_peers_t *peers,
+                                                     const mp_remote_collective_t *remote,
+                                                     const mp_packet_t *packet) {
+  const mp_collective_t *collective = remote->schedule->collective;
+  mp_dispute_t theirs = {{0}};
+  const bool is_whole = packet->bytes >= sizeof(theirs);
+  if (is_whole) memcpy(&theirs, packet->data, sizeof(theirs));
+  const mp_traits_t ours = mp_traits_of(collective, remote->holder->program_digest);
+  const char *reason = mp_traits_difference(&ours, &theirs.traits);
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  for (int side = 0; side < 2; ++side) {
+    const bool is_ours = (side == 0) == (peers->self < packet->from);
+    mp_strbuf_printf(&text, "%sprocess %" PRIu32 ": ", side == 0 ? "" : " while ",
+                     is_ours ? peers->self : packet->from);
+    if (is_ours) {
+      mp_collective_print_side(&text, remote_collective_own_name(remote), collective);
+    } else if (is_whole) {
+      mp_strbuf_append(&text, (const char *)packet->data + sizeof(theirs),
+                       packet->bytes - sizeof(theirs));
+    }
+  }
+  mp_status_t status =
+      mp_status_make(MP_INVALID_ARGUMENT, "collectives do not match: %s: %s", mp_strbuf_text(&text),
+                     reason == NULL ? "they move data differently" : reason);
+  mp_strbuf_deinit(&text);
+  return status;
+}
+
+// ---- Filing ----
+
+static uint32_t remote_collective_number_of(const mp_packet_t *packet) {
+  return (uint32_t)packet->envelope.key[3];
+}
+
+// A packet of this very remote collective; takes it.
+static mp_status_t remote_collective_place(mp_peers_t *peers, mp_remote_collective_t *remote,
+                                           mp_packet_t *packet,
+                                           mp_remote_collective_t **out_ready) {
+  const int64_t process = mp_group_layout_find(remote->sequence->layout, packet->from);
+  const uint32_t phase = mp_packet_phase(packet);
+  if (process < 0 || phase >= remote->schedule->num_phases) {
+    // Of no member: nobody waits for it. Of a phase that we do not know: the digests differ.
+    if (process >= 0) remote_collective_tell_dispute(peers, remote, (uint32_t)process);
+    mp_packet_release(packet);
+    return NULL;
+  }
+  if (mp_packet_kind(packet) == MP_PACKET_DISPUTE) {
+    mp_status_t status = remote_collective_compose_dispute(peers, remote, packet);
+    mp_packet_release(packet);
+    return status;
+  }
+  const size_t at = mp_collective_schedule_at(remote->schedule, phase, (uint32_t)process);
+  if (remote_collective_differs(remote, packet) || remote->packets[at] != NULL) {
+    if (remote_collective_differs(remote, packet))
+      remote_collective_tell_dispute(peers, remote, (uint32_t)process);
+    mp_packet_release(packet);
+    return NULL;
+  }
+  remote->packets[at] = packet;
+  MP_ASSERT(!remote->is_waiting || phase != remote->phase || remote->num_missing != 0);
+  if (remote->is_waiting && phase == remote->phase && --remote->num_missing == 0) {
+    *out_ready = remote;
+  }
+  return NULL;
+}
+
+mp_status_t mp_remote_collective_file(mp_peers_t *peers, mp_packet_t *packet,
+                                      mp_remote_collective_t **out_ready) {
+  mp_lock_assert_held(peers->lock);
+  mp_group_sequence_t *sequence = remote_collective_find_sequence(peers, packet->envelope.key[2]);
+  if (sequence == NULL || remote_collective_number_of(packet) >= sequence->num_begun) {
+    mp_packet_list_push(sequence == NULL ? &peers->early : &sequence->early, packet);
+    *out_ready = NULL;
+    return NULL;
+  }
+  if (sequence->remote == NULL || sequence->remote->number != remote_collective_number_of(packet)) {
+    mp_packet_release(packet);  // over
+    *out_ready = NULL;
+    return NULL;
+  }
+  mp_remote_collective_t *ready = NULL;
+  MP_RETURN_IF_ERROR(remote_collective_place(peers, sequence->remote, packet, &ready));
+  *out_ready = ready;
+  return NULL;
+}
+
+static bool remote_collective_is_of_number(const mp_packet_t *packet, uint64_t number) {
+  return remote_collective_number_of(packet) == number;
+}
+
+mp_status_t mp_remote_collective_take_early(mp_peers_t *peers, mp_remote_collective_t *remote) {
+  mp_lock_assert_held(peers->lock);
+  mp_remote_collective_t *ready = NULL;  // it does not wait yet
+  for (mp_packet_t *packet;
+       (packet = mp_packet_list_take(&remote->sequence->early, remote_collective_is_of_number,
+                                     remote->number)) != NULL;) {
+    MP_RETURN_IF_ERROR(remote_collective_place(peers, remote, packet, &ready));
+  }
+  return NULL;
+}
+
+// ---- Beginning and ending ----
+
+static mp_status_t remote_collective_make(mp_peers_t *peers, mp_remote_collective_t *remote,
+                                          uint64_t group) {
+  mp_meeting_t *meeting = remote->meeting;
+  remote->sequence = remote_collective_get_sequence(peers, group);
+  MP_RETURN_IF_NULL(remote->sequence);
+  MP_RETURN_IF_ERROR(remote_collective_make_layout(peers, meeting, remote->sequence));
+  MP_RETURN_IF_ERROR(mp_collective_schedule_create(meeting->collective, meeting->group,
+                                                   remote->sequence->layout, meeting->contributions,
+                                                   meeting->names, &remote->schedule));
+  const size_t places = MP_SCHEDULE_MAX_PHASES * (size_t)remote->sequence->layout->num_processes;
+  remote->packets = mp_calloc(places, sizeof(*remote->packets) + sizeof(*remote->payloads));
+  MP_RETURN_IF_NULL(remote->packets);
+  remote->payloads = (mp_payload_t **)(void *)(remote->packets + places);
+  return NULL;
+}
+
+static void remote_collective_destroy(mp_remote_collective_t *remote) {
+  if (remote->packets != NULL) {
+    const size_t places = MP_SCHEDULE_MAX_PHASES * (size_t)remote->sequence->layout->num_processes;
+    for (size_t i = 0; i < places; ++i) {
+      if (remote->packets[i] != NULL) mp_packet_release(remote->packets[i]);
+      if (remote->payloads[i] != NULL) mp_payload_release(remote->payloads[i]);
+    }
+  }
+  mp_free(remote->packets);
+  mp_collective_schedule_release(remote->schedule);
+  mp_meeting_release(remote->meeting);
+  mp_free(remote);
+}
+
+mp_status_t mp_remote_collective_begin(mp_peers_t *peers, mp_meeting_t *meeting,
+                                       mp_arrival_t *holder, mp_remote_collective_t **out_remote) {
+  mp_lock_assert_held(peers->lock);
+  mp_remote_collective_t *remote = mp_calloc(1, sizeof(*remote));
+  MP_RETURN_IF_NULL(remote);
+  remote->meeting = meeting;
+  remote->holder = holder;
+  mp_status_t status =
+      remote_collective_make(peers, remote, remote_collective_hash_members(meeting));
+  if (status != NULL) {
+    remote->meeting = NULL;
+    remote_collective_destroy(remote);
+    return status;
+  }
+  mp_group_sequence_t *sequence = remote->sequence;
+  MP_ASSERT(sequence->remote == NULL);  // one at a time
+  remote->number = sequence->num_begun++;
+  sequence->remote = remote;
+  remote->next = peers->remotes;
+  peers->remotes = remote;
+  peers->num_meetings += 1;
+  *out_remote = remote;
+  return NULL;
+}
+
+void mp_remote_collective_end(mp_peers_t *peers, mp_remote_collective_t *remote) {
+  mp_remote_collective_t **link = &peers->remotes;
+  while (*link != remote) {
+    MP_ASSERT(*link != NULL);  // it is in progress
+    link = &(*link)->next;
+  }
+  MP_ASSERT(remote->sequence->remote == remote);
+  *link = remote->next;
+  remote->sequence->remote = NULL;
+  remote_collective_destroy(remote);
+}
+
+// ---- Waiting ----
+
+bool mp_remote_collective_misses(const mp_remote_collective_t *remote, uint32_t process) {
+  return mp_collective_schedule_awaits(remote->schedule, remote->phase, process) &&
+         remote->packets[mp_collective_schedule_at(remote->schedule, remote->phase, process)] ==
+             NULL;
+}
+
+bool mp_remote_collective_has_all(mp_remote_collective_t *remote) {
+  remote->num_missing = 0;
+  for (uint32_t p = 0; p < remote->sequence->layout->num_processes; ++p) {
+    remote->num_missing += mp_remote_collective_misses(remote, p);
+  }
+  remote->is_waiting = remote->num_missing != 0;
+  return !remote->is_waiting;
+}
+
+bool mp_remote_collective_is_lost(const mp_peers_t *peers, const mp_remote_collective_t *remote) {
+  const mp_group_layout_t *layout = remote->sequence->layout;
+  for (uint32_t p = 0; p < layout->num_processes; ++p) {
+    if (mp_remote_collective_misses(remote, p) && mp_peers_has_left(peers, layout->ranks[p]))
+      return true;
+  }
+  return false;
+}
+
+// ---- The holder's work ----
+
+typedef struct {
+  mp_job_t job;  // first
+  mp_collective_schedule_t *schedule;
+  uint32_t phase;
+} remote_collective_job_t;
+
+static mp_status_t remote_collective_pack_part(mp_job_t *job, uint32_t part, void *scratch) {
+  const remote_collective_job_t *work = (remote_collective_job_t *)job;
+  return mp_collective_schedule_pack(work->schedule, work->phase, part, scratch);
+}
+
+static mp_status_t remote_collective_finish_part(mp_job_t *job, uint32_t part, void *scratch) {
+  return mp_collective_schedule_finish(((remote_collective_job_t *)job)->schedule, part, scratch);
+}
+
+static mp_status_t remote_collective_attend(mp_remote_collective_t *remote, mp_worker_t *self,
+                                            uint32_t phase, mp_job_run_t run) {
+  remote_collective_job_t job = {
+      .job = {.run = run,
+              .num_parts = mp_collective_schedule_num_parts(remote->schedule, phase),
+              .scratch_bytes = mp_collective_schedule_scratch_bytes(remote->schedule)},
+      .schedule = remote->schedule,
+      .phase = phase};
+  return mp_job_attend(self->client, self, &job.job);
+}
+
+static mp_status_t remote_collective_make_payloads(mp_world_t *world,
+                                                   mp_remote_collective_t *remote, bool is_shared,
+                                                   bool *out_has_any) {
+  mp_collective_schedule_t *schedule = remote->schedule;
+  const mp_group_layout_t *layout = schedule->layout;
+  const mp_payload_t *shared = NULL;
+  *out_has_any = false;
+  for (uint32_t p = 0; p < layout->num_processes; ++p) {
+    const size_t at = mp_collective_schedule_at(schedule, remote->phase, p);
+    if (schedule->sizes[at] == 0 || schedule->sizes[at] == MP_NO_PAYLOAD) continue;
+    if (shared == NULL || !is_shared) {
+      MP_RETURN_IF_ERROR(mp_payload_create(world, schedule->sizes[at], &remote->payloads[at]));
+      shared = remote->payloads[at];
+    }
+    schedule->payloads[at] = shared->data;
+    *out_has_any = true;
+  }
+  if (is_shared && shared != NULL) {
+    schedule->payloads[mp_collective_schedule_at(schedule, remote->phase, layout->self)] =
+        shared->data;
+  }
+  return NULL;
+}
+
+mp_status_t mp_remote_collective_send(mp_peers_t *peers, mp_remote_collective_t *remote,
+                                      mp_worker_t *self) {
+  mp_world_t *world = mp_endpoint_world(peers->endpoint);
+  const mp_group_layout_t *layout = remote->schedule->layout;
+  bool is_shared, has_any;
+  MP_RETURN_IF_ERROR(mp_collective_schedule_plan(remote->schedule, remote->phase, &is_shared));
+  MP_RETURN_IF_ERROR(remote_collective_make_payloads(world, remote, is_shared, &has_any));
+  if (has_any)
+    MP_RETURN_IF_ERROR(
+        remote_collective_attend(remote, self, remote->phase, remote_collective_pack_part));
+  const mp_envelope_t envelope = remote_collective_envelope_of(peers, remote, MP_PACKET_PAYLOAD);
+  mp_payload_t *shared = NULL;
+  for (uint32_t p = 0; p < layout->num_processes; ++p) {
+    const size_t at = mp_collective_schedule_at(remote->schedule, remote->phase, p);
+    const size_t bytes = remote->schedule->sizes[at];
+    if (bytes == MP_NO_PAYLOAD) continue;
+    if (shared == NULL) shared = remote->payloads[at];
+    mp_payload_t *payload = is_shared ? shared : remote->payloads[at];
+    MP_RETURN_IF_ERROR(
+        mp_world_send(world, layout->ranks[p], &envelope, bytes == 0 ? NULL : payload));
+  }
+  return NULL;
+}
+
+mp_status_t mp_remote_collective_advance(mp_remote_collective_t *remote, bool *out_is_last) {
+  mp_collective_schedule_t *schedule = remote->schedule;
+  for (uint32_t p = 0; p < schedule->layout->num_processes; ++p) {
+    if (!mp_collective_schedule_awaits(schedule, remote->phase, p)) continue;
+    const mp_packet_t *packet =
+        remote->packets[mp_collective_schedule_at(schedule, remote->phase, p)];
+    MP_ASSERT(packet != NULL);  // the phase is complete
+    MP_RETURN_IF_ERROR(
+        mp_collective_schedule_receive(schedule, remote->phase, p, packet->data, packet->bytes));
+  }
+  MP_ASSERT(remote->phase < schedule->num_phases);
+  remote->phase += 1;
+  *out_is_last = remote->phase == schedule->num_phases;
+  return NULL;
+}
+
+mp_status_t mp_remote_collective_finish(mp_remote_collective_t *remote, mp_worker_t *self) {
+  MP_RETURN_IF_ERROR(mp_collective_schedule_open(remote->schedule));
+  return remote_collective_attend(remote, self, remote->schedule->num_phases,
+                                  remote_collective_finish_part);
+}

@@ -1,0 +1,250 @@
+// Routers: routing, losses, the end of the process.
+#include "sim/runtime/remote/router_impl.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "sim/base/alloc.h"
+#include "sim/base/os/clock.h"
+#include "sim/base/os/process.h"
+
+// Routers stay: a world lives as long as the process, but for those of tests.
+static mp_lock_t g_routers_lock = MP_LOCK_INITIALIZER(MP_LOCK_HUBS);
+static mp_router_t *g_routers;
+static bool g_has_exit_handler;
+
+// ---- Launch queues; the router's lock is held ----
+
+static mp_launch_queue_t *router_find_queue(const mp_endpoint_t *endpoint, uint64_t devices) {
+  mp_launch_queue_t *queue = endpoint->queues;
+  while (queue != NULL && queue->devices != devices) queue = queue->next;
+  return queue;
+}
+
+static bool router_is_of_devices(const mp_packet_t *packet, uint64_t devices) {
+  return packet->envelope.key[0] == devices;
+}
+
+mp_launch_queue_t *mp_router_get_queue(mp_endpoint_t *endpoint, uint64_t devices) {
+  mp_lock_assert_held(&endpoint->router->lock);
+  mp_launch_queue_t *queue = router_find_queue(endpoint, devices);
+  if (queue != NULL) return queue;
+  queue = mp_calloc(1, sizeof(*queue));
+  if (queue == NULL) return NULL;
+  queue->devices = devices;
+  queue->next = endpoint->queues;
+  endpoint->queues = queue;
+  for (mp_packet_t *packet;
+       (packet = mp_packet_list_take(&endpoint->early, router_is_of_devices, devices)) != NULL;) {
+    mp_packet_list_push(&queue->early, packet);
+  }
+  return queue;
+}
+
+static mp_peers_t *router_find_peers(const mp_launch_queue_t *queue, uint64_t number) {
+  mp_peers_t *peers = queue->first;
+  while (peers != NULL && peers->number < number) peers = peers->next;
+  return peers == NULL || peers->number != number ? NULL : peers;
+}
+
+// Somebody waits for a launch that this process has not come to.
+static void router_answer_early(const mp_endpoint_t *endpoint, uint64_t num_entered,
+                                mp_packet_t *packet) {
+  char text[128];
+  const int size =
+      num_entered == 0
+          ? snprintf(text, sizeof(text), "nothing was launched here on these devices yet")
+          : snprintf(text, sizeof(text),
+                     "the last launch here on these devices was launch %" PRIu64, num_entered - 1);
+  mp_envelope_t envelope = packet->envelope;
+  envelope.words[0] = MP_PACKET_ANSWER;
+  mp_payload_t *payload = NULL;
+  mp_status_t status = mp_payload_create(endpoint->router->world, (size_t)size, &payload);
+  if (status == NULL) {
+    memcpy(payload->data, text, (size_t)size);
+    status = mp_world_send(endpoint->router->world, packet->from, &envelope, payload);
+    mp_payload_release(payload);
+  }
+  mp_status_ignore(status);
+  mp_packet_release(packet);
+}
+
+void mp_router_route(mp_endpoint_t *endpoint, mp_packet_t *packet) {
+  mp_lock_assert_held(&endpoint->router->lock);
+  mp_launch_queue_t *queue = router_find_queue(endpoint, packet->envelope.key[0]);
+  const uint64_t num_entered = queue == NULL ? 0 : queue->num_entered;
+  const uint64_t number = mp_packet_launch(packet);
+  if (mp_packet_kind(packet) == MP_PACKET_ASK && number >= num_entered) {
+    router_answer_early(endpoint, num_entered, packet);
+  } else if (number >= num_entered) {
+    mp_packet_list_push(queue == NULL ? &endpoint->early : &queue->early, packet);
+  } else {
+    mp_peers_t *peers = router_find_peers(queue, number);
+    if (peers != NULL) {
+      endpoint->calls->deliver(peers->session, packet);
+    } else {
+      mp_packet_release(packet);  // over
+    }
+  }
+}
+
+static mp_endpoint_t *router_find_endpoint(const mp_router_t *router, uint64_t epoch) {
+  mp_endpoint_t *endpoint = router->endpoints;
+  while (endpoint != NULL && endpoint->epoch != epoch) endpoint = endpoint->next;
+  return endpoint;
+}
+
+// ---- The handler ----
+
+static void router_deliver(void *context, mp_packet_t *packet) {
+  mp_router_t *router = context;
+  mp_lock(&router->lock);
+  mp_endpoint_t *endpoint = router_find_endpoint(router, mp_packet_epoch(packet));
+  if (endpoint != NULL) {
+    mp_router_route(endpoint, packet);
+  } else if (mp_packet_epoch(packet) >= router->num_epochs) {
+    mp_packet_list_push(&router->early, packet);
+  } else {
+    mp_packet_release(packet);
+  }
+  mp_unlock(&router->lock);
+}
+
+static void router_on_lost(void *context, uint32_t rank, mp_status_t why) {
+  mp_router_t *router = context;
+  mp_lock(&router->lock);
+  MP_ASSERT(rank < mp_world_size(router->world));
+  if (router->losses[rank] == NULL) router->losses[rank] = mp_status_retain(why);
+  for (mp_endpoint_t *endpoint = router->endpoints; endpoint != NULL; endpoint = endpoint->next) {
+    for (mp_launch_queue_t *queue = endpoint->queues; queue != NULL; queue = queue->next) {
+      mp_peers_t *next;
+      for (mp_peers_t *peers = queue->first; peers != NULL; peers = next) {
+        next = peers->next;
+        endpoint->calls->lose(peers->session, rank, why);
+      }
+    }
+  }
+  mp_unlock(&router->lock);
+}
+
+// ---- Launches in flight; the router's lock is held ----
+
+void mp_router_visit(mp_endpoint_t *endpoint, void (*visit)(mp_session_t *session, void *context),
+                     void *context) {
+  mp_lock_assert_held(&endpoint->router->lock);
+  for (mp_launch_queue_t *queue = endpoint->queues; queue != NULL; queue = queue->next) {
+    mp_peers_t *next;
+    for (mp_peers_t *peers = queue->first; peers != NULL; peers = next) {
+      next = peers->next;
+      visit(peers->session, context);
+    }
+  }
+}
+
+typedef struct {
+  const mp_session_calls_t *calls;
+  bool is_moving;
+} router_search_t;
+
+static void router_find_moving(mp_session_t *session, void *context) {
+  router_search_t *search = context;
+  search->is_moving |= search->calls->is_moving(session);
+}
+
+bool mp_router_is_moving(mp_endpoint_t *endpoint) {
+  router_search_t search = {.calls = endpoint->calls};
+  mp_router_visit(endpoint, router_find_moving, &search);
+  return search.is_moving;
+}
+
+static void router_cancel(mp_session_t *session, void *context) {
+  const mp_endpoint_t *endpoint = context;
+  endpoint->calls->poison(session, mp_status_make(MP_CANCELLED, "the client was closed"));
+}
+
+static bool router_has_moving_endpoints(mp_router_t *router) {
+  bool found = false;
+  mp_lock(&router->lock);
+  for (mp_endpoint_t *endpoint = router->endpoints; endpoint != NULL; endpoint = endpoint->next)
+    found |= mp_router_is_moving(endpoint);
+  mp_unlock(&router->lock);
+  return found;
+}
+
+// A process that ends well first does its part of what it has launched: others may wait for it.
+// Runs before the world's own handler, which was registered earlier, says goodbye.
+static void router_on_exit_status(int status, void *context) {
+  (void)context;
+  if (status != 0) return;
+  for (mp_router_t *router = g_routers; router != NULL; router = router->next) {
+    if (router->generation != mp_process_generation()) continue;
+    const double deadline = mp_clock_seconds() + router->exit_timeout_s;
+    while (router_has_moving_endpoints(router) && mp_clock_seconds() < deadline) {
+      nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+  }
+}
+
+// ---- Routers ----
+
+static mp_status_t router_find_or_make(mp_world_t *world, mp_router_t **out_router) {
+  mp_lock_assert_held(&g_routers_lock);
+  for (mp_router_t *router = g_routers; router != NULL; router = router->next) {
+    if (router->world == world) {
+      *out_router = router;
+      return NULL;
+    }
+  }
+  mp_router_t *router = mp_calloc(1, sizeof(*router) + mp_world_size(world) * sizeof(mp_status_t));
+  MP_RETURN_IF_NULL(router);
+  router->world = world;
+  router->generation = mp_process_generation();
+  router->losses = (mp_status_t *)(router + 1);
+  mp_lock_init(&router->lock, MP_LOCK_HUB);
+  router->next = g_routers;
+  g_routers = router;
+  if (!g_has_exit_handler) g_has_exit_handler = on_exit(router_on_exit_status, NULL) == 0;
+  mp_world_attach(
+      world, MP_CHANNEL_SESSIONS,
+      &(mp_handler_t){.deliver = router_deliver, .lost = router_on_lost, .context = router});
+  *out_router = router;
+  return NULL;
+}
+
+mp_status_t mp_router_get(mp_world_t *world, mp_router_t **out_router) {
+  mp_lock(&g_routers_lock);
+  mp_status_t status = router_find_or_make(world, out_router);
+  mp_unlock(&g_routers_lock);
+  return status;
+}
+
+// Cancels what lingers and waits for its end.
+static void router_clear_endpoints(mp_router_t *router) {
+  for (bool is_empty = false; !is_empty;) {
+    mp_lock(&router->lock);
+    for (mp_endpoint_t *endpoint = router->endpoints; endpoint != NULL; endpoint = endpoint->next) {
+      mp_router_visit(endpoint, router_cancel, endpoint);
+    }
+    is_empty = router->endpoints == NULL;
+    mp_unlock(&router->lock);
+    if (!is_empty) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+  }
+}
+
+void mp_router_forget(mp_world_t *world) {
+  mp_world_detach(world, MP_CHANNEL_SESSIONS);
+  mp_lock(&g_routers_lock);
+  mp_router_t **link = &g_routers;
+  while (*link != NULL && (*link)->world != world) link = &(*link)->next;
+  mp_router_t *router = *link;
+  if (router != NULL) *link = router->next;
+  mp_unlock(&g_routers_lock);
+  if (router == NULL) return;
+  router_clear_endpoints(router);
+  mp_packet_list_clear(&router->early);
+  for (uint32_t i = 0; i < mp_world_size(world); ++i) mp_status_release(router->losses[i]);
+  mp_lock_deinit(&router->lock);
+  mp_free(router);
+}
