@@ -1,0 +1,3 @@
+module attributes {mhlo.num_replicas = 1 : i32} { func.func public @main(%a: tensor<2x1x2xf64>, %b: tensor<0x1x2xf64>) -> (tensor<2x1x2xf64>) {
+%c = stablehlo.convolution(%a, %b) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride = [2]} {batch_group_count = 1 : i64, feature_group_count = 2 : i64} : (tensor<2x1x2xf64>, tensor<0x1x2xf64>) -> tensor<2x1x2xf64>
+return %c : tensor<2x1x2xf64> } }

@@ -1,0 +1,3 @@
+module attributes {mhlo.num_replicas = 1 : i32} { func.func public @main(%a: tensor<1x2x1xf32>, %k: tensor<1x1x1xf32>) -> (tensor<1x2x1xf32>) {
+%b = stablehlo.convolution(%a, %k) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {pad = [[-9223372036854775807, 9223372036854775807]]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x2x1xf32>, tensor<1x1x1xf32>) -> tensor<1x2x1xf32>
+return %b : tensor<1x2x1xf32> } }

@@ -1,0 +1,4 @@
+module attributes {mhlo.num_replicas = 1 : i32} { func.func public @main(%a: tensor<4xi32>, %z: tensor<0xi32>, %i: tensor<3xi32>) -> (tensor<3xi32>, tensor<3xi32>) {
+%b = "stablehlo.gather"(%a, %i) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 0>}> : (tensor<4xi32>, tensor<3xi32>) -> tensor<3xi32>
+%c = "stablehlo.gather"(%z, %i) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 0>}> : (tensor<0xi32>, tensor<3xi32>) -> tensor<3xi32>
+return %b, %c : tensor<3xi32>, tensor<3xi32> } }
