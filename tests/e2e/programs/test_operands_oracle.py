@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jaxlib import xla_client as xc
 
-FOLDER = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "operands"
+FOLDER = pathlib.Path(__file__).resolve().parents[2] / "fixtures" / "operands"
 # Lines that are no StableHLO.
 MARKS = ("differs ", "alone ", "refused ", "replicas ")
 
