@@ -123,7 +123,8 @@ static void every_failed_allocation_is_an_error(void **state) {
   setenv("MINIPOD_TOPOLOGY", "v5e:2x2", 1);
   const mp_named_value_t value = text_option("machine", "pack:1 core:2 pu:1");
   bool failed = true;
-  for (int n = 1; failed; ++n) {
+  int failures = -1;
+  for (int n = 1; failed; ++n, ++failures) {
     assert_true(n < 100);
     mp_options_t *options = NULL;
     mp_alloc_fail_at(n, 0);
@@ -134,6 +135,7 @@ static void every_failed_allocation_is_an_error(void **state) {
     mp_status_release(status);
     mp_options_release(options);
   }
+  assert_true(failures > 2);
 }
 
 static void the_table_documents_itself(void **state) {

@@ -744,6 +744,7 @@ static void test_failed_allocations(void **state) {
 // still belong together.
 static void test_no_memory_to_refuse(void **state) {
   (void)state;
+  int refusals = 0;
   for (int n = 1; n < 30; ++n) {
     pods_t pods;
     start_pods(&pods, 2, 2, k_two_devices);
@@ -760,6 +761,7 @@ static void test_no_memory_to_refuse(void **state) {
     mp_status_t status = launch_try(&refused, results);
     mp_alloc_fail_at(0, 0);
     const bool is_refused = status != NULL;
+    refusals += is_refused;
     mp_status_release(status);
     run_half(&l, &pods, 0, sum_program(), 4);
     for (uint32_t i = 0; i < 2; ++i) {
@@ -774,6 +776,7 @@ static void test_no_memory_to_refuse(void **state) {
     expect_sum(&pods);
     stop_pods(&pods);
   }
+  assert_true(refusals > 5);
 }
 
 // One process is many launches ahead; the other launches its devices one by one, the second first.

@@ -448,7 +448,8 @@ static void damaged_bytes_are_errors(void **state) {
 static void every_failed_allocation_is_an_error(void **state) {
   (void)state;
   bool failed = true;
-  for (int n = 1; failed; ++n) {
+  int failures = -1;
+  for (int n = 1; failed; ++n, ++failures) {
     assert_true(n < 200);
     mp_pod_t *pod = NULL;
     mp_alloc_fail_at(n, 0);
@@ -459,6 +460,7 @@ static void every_failed_allocation_is_an_error(void **state) {
     mp_status_release(status);
     mp_pod_release(pod);
   }
+  assert_true(failures > 5);
 }
 
 static void cgroup_limits_are_found(void **state) {
