@@ -1,6 +1,9 @@
 // The op list: what an op is said to be, it is, in a program of each op. Roles, effects, costs.
 #include "tests/unit/support/op_samples.h"
 
+#include "sim/ir/compare/module_equal.h"
+#include "sim/ir/forms.h"
+#include "sim/ir/print/print_module.h"
 #include "sim/passes/passes.h"
 #include "sim/runtime/launch/executable_impl.h"
 #include "sim/spmd/gspmd/gspmd_import.h"
@@ -14,6 +17,42 @@ static void every_op_has_a_program(void **state) {
     mp_module_t *module = sample_read(code);
     if (code != MP_OP_EXCHANGE) (void)first_op(module, code);
     mp_module_release(module);
+  }
+}
+
+// ---- forms ----
+
+static void check_text(mp_opcode_t code, bool is_generic) {
+  mp_module_t *module = sample_read(code), *again = NULL;
+  const mp_print_options_t options = {.generic = is_generic};
+  char quoted[64];
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  assert_ok(mp_module_print(module, &options, &text));
+  mp_status_t status = mp_read_text(mp_strbuf_text(&text), text.size, &again);
+  if (status == NULL) status = mp_module_compare(module, again);
+  if (status != NULL) {
+    fail_msg("%s: %s\n%s", op_name(code), mp_status_message(status), mp_strbuf_text(&text));
+  }
+  // An op with a form of its own is not in quotes.
+  snprintf(quoted, sizeof(quoted), "\"%s\"(", op_name(code));
+  const bool is_quoted = strstr(mp_strbuf_text(&text), quoted) != NULL;
+  const bool has_form = mp_form_of(code)->types != MP_FORM_GENERIC;
+  if (code != MP_OP_RETURN && is_quoted != (is_generic || !has_form)) {
+    fail_msg("%s is %sgeneric:\n%s", op_name(code), is_quoted ? "" : "not ", mp_strbuf_text(&text));
+  }
+  mp_strbuf_deinit(&text);
+  mp_module_release(module);
+  mp_module_release(again);
+}
+
+// minipod.exchange is printed for people alone.
+static void every_op_prints_and_reads_back(void **state) {
+  (void)state;
+  FOR_EACH_OP(code) {
+    if (code == MP_OP_EXCHANGE) continue;
+    check_text(code, false);
+    check_text(code, true);
   }
 }
 
@@ -253,6 +292,7 @@ int main(void) {
   samples_load();
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_op_has_a_program),
+      cmocka_unit_test(every_op_prints_and_reads_back),
       cmocka_unit_test(roles_are_what_becomes_of_ops),
       cmocka_unit_test(what_has_an_effect_stays),
       cmocka_unit_test(what_gives_nothing_but_results_may_go),
