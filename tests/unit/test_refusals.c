@@ -34,6 +34,83 @@ static void broken_rules_are_named(void **state) {
   free(file.data);
 }
 
+// ---- structure, which readers would not let through ----
+
+static mp_op_t *branch(ir_t *ir, mp_block_t *region) {
+  ir->block = ir->main->body;
+  return ir_op_regions(ir, MP_OP_CASE, "f32", VALUES(ir->args[0]), NO_ATTRS, 1, &region);
+}
+
+static void values_are_used_where_they_are_defined(void **state) {
+  (void)state;
+  // In a region, used behind it.
+  ir_t ir = ir_start("i32 f32", "f32");
+  mp_block_t *region = ir_block(&ir, "");
+  mp_value_t *inner = ir_op(&ir, MP_OP_NEGATE, "f32", VALUES(ir.args[1]), NO_ATTRS);
+  ir_return(&ir, VALUES(inner));
+  (void)branch(&ir, region);
+  ir_return(&ir, VALUES(ir_op(&ir, MP_OP_SINE, "f32", VALUES(inner), NO_ATTRS)));
+  assert_status(mp_module_verify(ir.module), MP_INVALID_ARGUMENT,
+                "operand 0 is not defined where it is used [stablehlo.sine");
+  ir_end(&ir);
+  // Before its definition.
+  ir = ir_start("f32", "f32");
+  mp_value_t *first = ir_op(&ir, MP_OP_SINE, "f32", VALUES(ir.args[0]), NO_ATTRS);
+  mp_value_t *second = ir_op(&ir, MP_OP_NEGATE, "f32", VALUES(ir.args[0]), NO_ATTRS);
+  first->op->operands[0] = second;
+  ir_return(&ir, VALUES(first));
+  assert_status(mp_module_verify(ir.module), MP_INVALID_ARGUMENT,
+                "operand 0 is not defined where it is used [stablehlo.sine");
+  ir_end(&ir);
+}
+
+static void blocks_end_in_one_return(void **state) {
+  (void)state;
+  ir_t ir = ir_start("i32 f32", "f32");
+  mp_block_t *region = ir_block(&ir, "");
+  ir_return(&ir, VALUES(ir.args[1]));
+  ir_return(&ir, VALUES(ir.args[1]));
+  mp_op_t *op = branch(&ir, region);
+  ir_return(&ir, VALUES(op->results));
+  assert_status(mp_module_verify(ir.module), MP_INVALID_ARGUMENT,
+                "return is not the last operation");
+  mp_op_unlink(region->first);
+  assert_ok(mp_module_verify(ir.module));
+  mp_op_unlink(region->first);
+  assert_status(mp_module_verify(ir.module), MP_INVALID_ARGUMENT, "does not end in return");
+  ir.block = region;
+  (void)ir_op(&ir, MP_OP_NEGATE, "f32", VALUES(ir.args[1]), NO_ATTRS);
+  assert_status(mp_module_verify(ir.module), MP_INVALID_ARGUMENT, "does not end in return");
+  ir_end(&ir);
+}
+
+static void regions_nest_to_a_limit(void **state) {
+  (void)state;
+  for (int depth = 250; depth <= 260; depth += 10) {
+    ir_t ir = ir_start("i32 f32", "f32");
+    mp_value_t *value = ir.args[1];
+    mp_block_t *inner = NULL;
+    for (int i = 0; i < depth; ++i) {
+      mp_block_t *block = ir_block(&ir, "");
+      if (inner != NULL) {
+        value =
+            ir_op_regions(&ir, MP_OP_CASE, "f32", VALUES(ir.args[0]), NO_ATTRS, 1, &inner)->results;
+      }
+      ir_return(&ir, VALUES(value));
+      inner = block;
+    }
+    mp_op_t *outer = branch(&ir, inner);
+    ir_return(&ir, VALUES(outer->results));
+    mp_status_t status = mp_module_verify(ir.module);
+    if (depth < 256) {
+      assert_ok(status);
+    } else {
+      assert_status(status, MP_INVALID_ARGUMENT, "nested");
+    }
+    ir_end(&ir);
+  }
+}
+
 // ---- minipod.exchange ----
 
 static const int64_t g_dims[] = {6, 4};
@@ -109,6 +186,9 @@ static void exchanges_are_of_one_tensor(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(broken_rules_are_named),
+      cmocka_unit_test(values_are_used_where_they_are_defined),
+      cmocka_unit_test(blocks_end_in_one_return),
+      cmocka_unit_test(regions_nest_to_a_limit),
       cmocka_unit_test(exchanges_stay_within_the_tensor),
       cmocka_unit_test(exchanges_are_of_one_tensor),
   };
