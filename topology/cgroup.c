@@ -1,5 +1,6 @@
 #include "topology/cgroup.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,13 +16,29 @@ enum {
   MP_CGROUP_TEXT_MAX = 65536,
 };
 
-// One limit of one directory; each reader leaves `limits` alone when its file is absent.
-typedef void (*mp_cgroup_reader_t)(const char *directory, mp_cgroup_limits_t *limits);
+// One look at all limits.
+typedef struct {
+  mp_cgroup_limits_t limits;
+  mp_status_t failure;  // the first; of files that are there, but cannot be opened for now
+} mp_cgroup_look_t;
+
+// One limit of one directory; each reader leaves the limits alone when its file is absent.
+typedef void (*mp_cgroup_reader_t)(const char *directory, mp_cgroup_look_t *look);
+
+static void cgroup_fail_to_open(mp_cgroup_look_t *look, const char *path, int error) {
+  if (look->failure != NULL || mp_system_code(error, MP_OK) == MP_OK) return;
+  look->failure =
+      mp_status_make(mp_system_code(error, MP_OK),
+                     "cannot open '%s' for the limits of this process: %s", path, strerror(error));
+}
 
 // Reads a whole small file as a string; false if there is none or it does not fit.
-static bool cgroup_read_text(const char *path, char *text, size_t size) {
+static bool cgroup_read_text(mp_cgroup_look_t *look, const char *path, char *text, size_t size) {
   int file = mp_open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
+  if (file < 0) {
+    cgroup_fail_to_open(look, path, errno);
+    return false;
+  }
   size_t used = 0;
   ssize_t got = 0;
   while (used < size - 1 && (got = read(file, text + used, size - 1 - used)) > 0) {
@@ -32,10 +49,11 @@ static bool cgroup_read_text(const char *path, char *text, size_t size) {
   return got >= 0;
 }
 
-static bool cgroup_read_file_in(const char *directory, const char *name, char *text, size_t size) {
+static bool cgroup_read_file_in(mp_cgroup_look_t *look, const char *directory, const char *name,
+                                char *text, size_t size) {
   char path[MP_CGROUP_PATH_MAX + 64];
   int length = snprintf(path, sizeof(path), "%s/%s", directory, name);
-  return length > 0 && (size_t)length < sizeof(path) && cgroup_read_text(path, text, size);
+  return length > 0 && (size_t)length < sizeof(path) && cgroup_read_text(look, path, text, size);
 }
 
 static void cgroup_limit_cpus(mp_cgroup_limits_t *limits, double quota, double period) {
@@ -52,31 +70,31 @@ static void cgroup_limit_memory(mp_cgroup_limits_t *limits, const char *text) {
   if (limits->memory == 0 || bytes < limits->memory) limits->memory = bytes;
 }
 
-static void cgroup_read_v2(const char *directory, mp_cgroup_limits_t *limits) {
+static void cgroup_read_v2(const char *directory, mp_cgroup_look_t *look) {
   char text[128];
   double quota = 0;
   double period = 0;
-  if (cgroup_read_file_in(directory, "cpu.max", text, sizeof(text)) &&
+  if (cgroup_read_file_in(look, directory, "cpu.max", text, sizeof(text)) &&
       sscanf(text, "%lf %lf", &quota, &period) == 2) {
-    cgroup_limit_cpus(limits, quota, period);
+    cgroup_limit_cpus(&look->limits, quota, period);
   }
-  if (cgroup_read_file_in(directory, "memory.max", text, sizeof(text)))
-    cgroup_limit_memory(limits, text);
+  if (cgroup_read_file_in(look, directory, "memory.max", text, sizeof(text)))
+    cgroup_limit_memory(&look->limits, text);
 }
 
-static void cgroup_read_v1_cpu(const char *directory, mp_cgroup_limits_t *limits) {
+static void cgroup_read_v1_cpu(const char *directory, mp_cgroup_look_t *look) {
   char quota[64];
   char period[64];
-  if (cgroup_read_file_in(directory, "cpu.cfs_quota_us", quota, sizeof(quota)) &&
-      cgroup_read_file_in(directory, "cpu.cfs_period_us", period, sizeof(period))) {
-    cgroup_limit_cpus(limits, atof(quota), atof(period));
+  if (cgroup_read_file_in(look, directory, "cpu.cfs_quota_us", quota, sizeof(quota)) &&
+      cgroup_read_file_in(look, directory, "cpu.cfs_period_us", period, sizeof(period))) {
+    cgroup_limit_cpus(&look->limits, atof(quota), atof(period));
   }
 }
 
-static void cgroup_read_v1_memory(const char *directory, mp_cgroup_limits_t *limits) {
+static void cgroup_read_v1_memory(const char *directory, mp_cgroup_look_t *look) {
   char text[64];
-  if (cgroup_read_file_in(directory, "memory.limit_in_bytes", text, sizeof(text))) {
-    cgroup_limit_memory(limits, text);
+  if (cgroup_read_file_in(look, directory, "memory.limit_in_bytes", text, sizeof(text))) {
+    cgroup_limit_memory(&look->limits, text);
   }
 }
 
@@ -121,8 +139,7 @@ static bool cgroup_find_path(const char *cgroup, const char *controller, char *p
 
 // Reads the limits of the process's directory and all directories above it up to the mount point.
 static void cgroup_read_chain(const char *root, const char *mount_point, const char *mount_root,
-                              const char *path, mp_cgroup_reader_t reader,
-                              mp_cgroup_limits_t *limits) {
+                              const char *path, mp_cgroup_reader_t reader, mp_cgroup_look_t *look) {
   // In a container without a cgroup namespace the path is the host's, and the mount shows only the
   // part below `mount_root`.
   size_t skip = strlen(mount_root);
@@ -133,7 +150,7 @@ static void cgroup_read_chain(const char *root, const char *mount_point, const c
   if (length <= 0 || (size_t)length >= sizeof(directory)) return;
   size_t base = strlen(root) + strlen(mount_point);
   for (;;) {
-    reader(directory, limits);
+    reader(directory, look);
     char *slash = strrchr(directory, '/');
     if (slash == NULL || (size_t)(slash - directory) < base) return;
     *slash = '\0';
@@ -142,7 +159,7 @@ static void cgroup_read_chain(const char *root, const char *mount_point, const c
 
 // One line of mountinfo: "id parent major:minor root mount-point options … - type source super".
 static void cgroup_read_mount(const char *root, const char *line, const char *cgroup,
-                              mp_cgroup_limits_t *limits) {
+                              mp_cgroup_look_t *look) {
   char mount_root[MP_CGROUP_PATH_MAX];
   char mount_point[MP_CGROUP_PATH_MAX];
   char type[32];
@@ -155,7 +172,7 @@ static void cgroup_read_mount(const char *root, const char *line, const char *cg
   char path[MP_CGROUP_PATH_MAX];
   if (v2) {
     if (cgroup_find_path(cgroup, "", path, sizeof(path))) {
-      cgroup_read_chain(root, mount_point, mount_root, path, cgroup_read_v2, limits);
+      cgroup_read_chain(root, mount_point, mount_root, path, cgroup_read_v2, look);
     }
     return;
   }
@@ -166,26 +183,38 @@ static void cgroup_read_mount(const char *root, const char *line, const char *cg
   for (size_t i = 0; i < sizeof(v1) / sizeof(v1[0]); ++i) {
     if (cgroup_list_has(super, v1[i].controller) &&
         cgroup_find_path(cgroup, v1[i].controller, path, sizeof(path))) {
-      cgroup_read_chain(root, mount_point, mount_root, path, v1[i].reader, limits);
+      cgroup_read_chain(root, mount_point, mount_root, path, v1[i].reader, look);
     }
   }
 }
 
-mp_cgroup_limits_t mp_cgroup_limits(const char *root) {
-  mp_cgroup_limits_t limits = {0};
+// Reads what /proc/self/mountinfo names.
+static void cgroup_read_mounts(const char *root, const char *cgroup, mp_cgroup_look_t *look) {
   char path[MP_CGROUP_PATH_MAX];
-  char cgroup[4096];
-  snprintf(path, sizeof(path), "%s/proc/self/cgroup", root);
-  if (!cgroup_read_text(path, cgroup, sizeof(cgroup))) return limits;
   char *mounts = mp_malloc(MP_CGROUP_TEXT_MAX);
+  if (mounts == NULL) {
+    look->failure = mp_status_out_of_memory();
+    return;
+  }
   snprintf(path, sizeof(path), "%s/proc/self/mountinfo", root);
-  if (mounts != NULL && cgroup_read_text(path, mounts, MP_CGROUP_TEXT_MAX)) {
+  if (cgroup_read_text(look, path, mounts, MP_CGROUP_TEXT_MAX)) {
     char *rest = NULL;
     for (char *line = strtok_r(mounts, "\n", &rest); line != NULL;
          line = strtok_r(NULL, "\n", &rest)) {
-      cgroup_read_mount(root, line, cgroup, &limits);
+      cgroup_read_mount(root, line, cgroup, look);
     }
   }
   mp_free(mounts);
-  return limits;
+}
+
+mp_status_t mp_cgroup_limits(const char *root, mp_cgroup_limits_t *out_limits) {
+  mp_cgroup_look_t look = {0};
+  char path[MP_CGROUP_PATH_MAX];
+  char cgroup[4096];
+  snprintf(path, sizeof(path), "%s/proc/self/cgroup", root);
+  if (cgroup_read_text(&look, path, cgroup, sizeof(cgroup))) {
+    cgroup_read_mounts(root, cgroup, &look);
+  }
+  if (look.failure == NULL) *out_limits = look.limits;
+  return look.failure;
 }

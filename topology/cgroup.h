@@ -1,11 +1,13 @@
 // CPU and memory limits that Linux control groups (v1 and v2) put on this process.
 //
-// Best effort: what cannot be read counts as no limit. The limits of all ancestors that are visible
-// in this mount namespace apply; the smallest wins. Thread-safe.
+// What is not there or may not be read counts as no limit. The limits of all ancestors that are
+// visible in this mount namespace apply; the smallest wins. Thread-safe.
 #ifndef MINIPOD_TOPOLOGY_CGROUP_H_
 #define MINIPOD_TOPOLOGY_CGROUP_H_
 
 #include <stdint.h>
+
+#include "sim/base/status.h"
 
 typedef struct {
   double cpus;      // CPU time per wall time; 0 = no limit
@@ -14,6 +16,7 @@ typedef struct {
 
 // Reads <root>/proc/self/{cgroup,mountinfo} and the control files below the mount points, also
 // prefixed with `root`. The root is "" for the running system; tests pass a folder.
-mp_cgroup_limits_t mp_cgroup_limits(const char *root);
+// RESOURCE_EXHAUSTED when memory or open files have run out: the limits are not known then.
+MP_NODISCARD mp_status_t mp_cgroup_limits(const char *root, mp_cgroup_limits_t *out_limits);
 
 #endif  // MINIPOD_TOPOLOGY_CGROUP_H_

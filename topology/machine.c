@@ -149,18 +149,20 @@ static void machine_add_groups(detector_t *detector) {
   machine_add_group(detector, 0);
 }
 
-static void machine_read_limits(mp_machine_t *machine, hwloc_topology_t topology) {
+static mp_status_t machine_read_limits(mp_machine_t *machine, hwloc_topology_t topology) {
   machine->memory = hwloc_get_root_obj(topology)->total_memory;
   if (machine->is_real) {
     // Some virtual machines do not attribute all memory to a node.
     long pages = sysconf(_SC_PHYS_PAGES);
     uint64_t physical = pages > 0 ? (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
     if (machine->memory < physical) machine->memory = physical;
-    mp_cgroup_limits_t limits = mp_cgroup_limits("");
+    mp_cgroup_limits_t limits;
+    MP_RETURN_IF_ERROR(mp_cgroup_limits("", &limits));
     machine->cpu_quota = limits.cpus;
     if (limits.memory != 0 && limits.memory < machine->memory) machine->memory = limits.memory;
   }
   if (machine->memory == 0) machine->memory = 1ull << 30;
+  return NULL;
 }
 
 static mp_status_t machine_detect(detector_t *detector) {
@@ -184,8 +186,7 @@ static mp_status_t machine_detect(detector_t *detector) {
     return mp_status_out_of_memory();
   }
   machine_add_groups(detector);
-  machine_read_limits(machine, topology);
-  return NULL;
+  return machine_read_limits(machine, topology);
 }
 
 static mp_status_t machine_load_and_detect(detector_t *detector, const char *description) {

@@ -111,6 +111,7 @@ mp_status_t mp_pod_build(const mp_pod_spec_t *spec, mp_str_t name, mp_pod_t **ou
   pod_set_name(pod, name);
   pod_fill_info(pod);
   mp_status_t status = mp_arena_create(&pod->arena);
+  if (status == NULL) status = mp_pod_take_fingerprint(pod, &pod->fingerprint);
   if (status == NULL) {
     pod->devices = MP_ARENA_ARRAY(pod->arena, mp_pod_device_t, (size_t)pod->info.num_devices);
     if (pod->devices == NULL) status = mp_status_out_of_memory();
@@ -145,6 +146,10 @@ const mp_pod_info_t *mp_pod_info(const mp_pod_t *pod) {
 
 const mp_pod_machine_t *mp_pod_machine(const mp_pod_t *pod) {
   return &pod->machine;
+}
+
+uint64_t mp_pod_fingerprint(const mp_pod_t *pod) {
+  return pod->fingerprint;
 }
 
 const mp_pod_device_t *mp_pod_device(const mp_pod_t *pod, int32_t id) {

@@ -106,6 +106,7 @@ static void pod_describe_write_groups(const mp_pod_t *pod, mp_strbuf_t *out_text
                      group->num_cores, group->num_workers, mp_strbuf_text(&cpus));
     pod_describe_write_ranges(group->device_ids, group->num_devices, out_text);
     mp_strbuf_putc(out_text, '\n');
+    out_text->failed = out_text->failed || nodes.failed || cpus.failed;
     mp_strbuf_deinit(&nodes);
     mp_strbuf_deinit(&cpus);
   }

@@ -15,6 +15,7 @@ struct mp_pod_s {
   mp_pod_spec_t spec;
   char name[MP_SPEC_MAX_TEXT + 1];
   mp_pod_info_t info;
+  uint64_t fingerprint;  // of the spec
   mp_pod_machine_t machine;
   mp_pod_device_t *devices;
   mp_core_group_t *groups;
@@ -34,6 +35,9 @@ MP_NODISCARD mp_status_t mp_pod_read_description(mp_str_t text, const char *wher
 // Makes a pod of a finished spec, all of one process, without placing it. `name` is used where the
 // spec has none.
 MP_NODISCARD mp_status_t mp_pod_build(const mp_pod_spec_t *spec, mp_str_t name, mp_pod_t **out_pod);
+
+// The fingerprint of the pod's spec.
+MP_NODISCARD mp_status_t mp_pod_take_fingerprint(const mp_pod_t *pod, uint64_t *out_fingerprint);
 
 // Lays the process's devices and `workers` workers onto the machine's core groups.
 MP_NODISCARD mp_status_t mp_pod_place(mp_pod_t *pod, const mp_machine_t *machine, int32_t workers);

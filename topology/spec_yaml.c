@@ -171,8 +171,9 @@ mp_status_t mp_spec_read_file(mp_pod_spec_t *spec, const char *path) {
   // Non-blocking, so that the name of a pipe is an error and not a hang.
   int file = mp_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) {
-    return mp_status_make(MP_NOT_FOUND, "cannot open topology file '%s': %s", path,
-                          strerror(errno));
+    const int cause = errno;
+    return mp_status_make(mp_system_code(cause, MP_NOT_FOUND), "cannot open topology file '%s': %s",
+                          path, strerror(cause));
   }
   char *text = mp_malloc(MP_YAML_MAX_FILE + 1);
   size_t size = 0;

@@ -6,6 +6,12 @@
 
 #include "sim/base/fault.h"
 
+mp_status_code_t mp_system_code(int error, mp_status_code_t otherwise) {
+  const bool has_run_out =
+      error == ENOMEM || error == EMFILE || error == ENFILE || error == ENOSPC || error == EAGAIN;
+  return has_run_out ? MP_RESOURCE_EXHAUSTED : otherwise;
+}
+
 static _Atomic int64_t g_mapped;  // while a test watches
 
 void *mp_mmap(size_t bytes, int protection, int flags, int file) {

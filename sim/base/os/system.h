@@ -10,6 +10,12 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "sim/base/status.h"
+
+// The code for an error number: RESOURCE_EXHAUSTED when something has run out (memory, open files),
+// else `otherwise`.
+mp_status_code_t mp_system_code(int error, mp_status_code_t otherwise);
+
 // At an address of the system's choice, from the file's beginning. MAP_FAILED and errno on failure.
 void *mp_mmap(size_t bytes, int protection, int flags, int file);
 void mp_munmap(void *address, size_t bytes);

@@ -48,7 +48,7 @@ static mp_status_t text_types_read_scales(mp_text_t *t, mp_quant_t *quant, bool 
   MP_ARRAY(double) scales = {0};
   mp_text_ints_t points = {0};
   do {
-    double scale;
+    double scale = 0;
     int64_t point = 0;
     MP_RETURN_IF_ERROR(text_types_read_number(t, &scale));
     if (mp_text_accept(t, ':')) MP_RETURN_IF_ERROR(mp_text_i64(t, &point));

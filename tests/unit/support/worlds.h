@@ -29,7 +29,7 @@ typedef struct {
 typedef struct {
   const char *name, *value;
 } pod_option_t;
-enum { MAX_POD_OPTIONS = 6 };
+enum { MAX_POD_OPTIONS = 10 };
 
 typedef struct {
   pods_t *pods;

@@ -465,13 +465,14 @@ static void every_failed_allocation_is_an_error(void **state) {
 
 static void cgroup_limits_are_found(void **state) {
   (void)state;
-  mp_cgroup_limits_t limits = mp_cgroup_limits(FIXTURES "cgroup/v2");
+  mp_cgroup_limits_t limits;
+  assert_ok(mp_cgroup_limits(FIXTURES "cgroup/v2", &limits));
   assert_true(limits.cpus == 2.5);
   assert_true(limits.memory == 8ull << 30);
-  limits = mp_cgroup_limits(FIXTURES "cgroup/v1");
+  assert_ok(mp_cgroup_limits(FIXTURES "cgroup/v1", &limits));
   assert_true(limits.cpus == 1.5);
   assert_true(limits.memory == 2ull << 30);
-  limits = mp_cgroup_limits(FIXTURES "cgroup/none");
+  assert_ok(mp_cgroup_limits(FIXTURES "cgroup/none", &limits));
   assert_true(limits.cpus == 0 && limits.memory == 0);
 }
 

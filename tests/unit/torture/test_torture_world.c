@@ -1,0 +1,243 @@
+// Torture: launches over several processes, on one host and on several, and their start and end.
+#include "tests/unit/support/fixtures.h"
+#include "tests/unit/support/torture_pjrt.h"
+#include "tests/unit/support/torture_texts.h"
+
+#define POD_CLIENT  PJRT_Client
+#define POD_CREATE  mp_pjrt_client_create_in
+#define POD_DESTROY destroy_client
+#include "tests/unit/support/worlds.h"
+
+enum { MAX_ROWS = 60, DEVICES = 4 };
+
+// How the four devices are spread.
+typedef struct {
+  const char *name;
+  uint32_t num_ranks, per_host;
+} shape_t;
+
+static const shape_t k_shapes[] = {
+    {"two processes of a host", 2, 2},
+    {"two hosts", 2, 1},
+    {"four processes of two hosts", 4, 2},
+};
+
+typedef struct {
+  torture_code_t code;
+  const shape_t *shape;
+} subject_t;
+
+static pods_t g_pods;
+static torture_launch_t g_launches[MAX_WORLDS];
+
+// What waits longer than that hangs.
+#define PATIENCE                                                                    \
+  {"init_timeout", "30"}, {"collective_warn", "0"}, {"collective_timeout", "30"}, { \
+    "exit_timeout", "5"                                                             \
+  }
+
+static const pod_option_t k_two_each[] = {
+    TORTURE_MACHINE, {"num_devices", "2"}, {"workers", "1"}, PATIENCE, {NULL, NULL}};
+static const pod_option_t k_one_each[] = {
+    TORTURE_MACHINE, {"num_devices", "1"}, {"workers", "1"}, PATIENCE, {NULL, NULL}};
+
+static const pod_option_t *options_of(const shape_t *shape) {
+  return shape->num_ranks == 2 ? k_two_each : k_one_each;
+}
+
+static int64_t books_of_all(void) {
+  int64_t sum = 0;
+  for (uint32_t rank = 0; rank < g_pods.count; ++rank) sum += books_of(g_pods.clients[rank]);
+  return sum;
+}
+
+// ---- Launches ----
+
+static void open_pods(const void *subject) {
+  const subject_t *s = subject;
+  start_pods(&g_pods, s->shape->num_ranks, s->shape->per_host, options_of(s->shape));
+  for (uint32_t rank = 0; rank < g_pods.count; ++rank) {
+    assert_true(try_load(g_pods.clients[rank], &s->code, &g_launches[rank]));
+  }
+}
+
+static void close_pods(void) {
+  for (uint32_t rank = 0; rank < g_pods.count; ++rank) unload(&g_launches[rank]);
+  stop_pods(&g_pods);
+  g_pods.count = 0;
+}
+
+// All processes launch, or none does: a process that leaves one out is wrong and no matter of
+// memory.
+static void launch_on_all(const void *subject) {
+  (void)subject;
+  bool is_launched[MAX_WORLDS] = {false}, is_well = true;
+  for (uint32_t rank = 0; rank < g_pods.count; ++rank) {
+    is_well = is_well && try_inputs(&g_launches[rank]);
+  }
+  for (uint32_t rank = 0; rank < g_pods.count && is_well; ++rank) {
+    is_launched[rank] = try_execute(&g_launches[rank]);
+  }
+  for (uint32_t rank = 0; rank < g_pods.count; ++rank) {
+    torture_launch_t *l = &g_launches[rank];
+    for (size_t d = 0; is_launched[rank] && d < l->num_devices; ++d) {
+      (void)survived(await_event(l->done[d]));
+    }
+  }
+  for (uint32_t rank = 0; rank < g_pods.count; ++rank) {
+    if (torture_is_well()) fetch(&g_launches[rank]);
+    drop_launch(&g_launches[rank]);
+  }
+}
+
+// ---- Start and end ----
+
+static bool try_start(pods_t *pods, const shape_t *shape) {
+  *pods = (pods_t){.count = shape->num_ranks};
+  if (!torture_survived(mp_worlds_create_local(pods->count, shape->per_host, pods->worlds))) {
+    return false;
+  }
+  pthread_t threads[MAX_WORLDS];
+  pod_start_t starts[MAX_WORLDS];
+  for (uint32_t rank = 0; rank < pods->count; ++rank) {
+    starts[rank] = (pod_start_t){pods, rank, options_of(shape)};
+    assert_int_equal(pthread_create(&threads[rank], NULL, start_pod_client, &starts[rank]), 0);
+  }
+  for (uint32_t rank = 0; rank < pods->count; ++rank) pthread_join(threads[rank], NULL);
+  bool is_well = true;
+  for (uint32_t rank = 0; rank < pods->count; ++rank) {
+    is_well &= torture_survived(pods->statuses[rank]);
+    pods->statuses[rank] = NULL;
+  }
+  return is_well;
+}
+
+// All processes have a client, or none has one.
+static void expect_all_or_none(const pods_t *pods) {
+  for (uint32_t rank = 1; rank < pods->count; ++rank) {
+    assert_int_equal(pods->clients[rank] == NULL, pods->clients[0] == NULL);
+  }
+}
+
+static void start_and_end(const void *subject) {
+  pods_t pods;
+  (void)try_start(&pods, subject);
+  if (pods.worlds[0] == NULL) return;
+  expect_all_or_none(&pods);
+  stop_pods(&pods);
+}
+
+// The second clients of the same worlds, as after clear_backends().
+static void start_again(const void *subject) {
+  const shape_t *shape = subject;
+  pod_start_t starts[MAX_WORLDS];
+  pthread_t threads[MAX_WORLDS];
+  for (uint32_t rank = 0; rank < g_pods.count; ++rank) {
+    starts[rank] = (pod_start_t){&g_pods, rank, options_of(shape)};
+    assert_int_equal(pthread_create(&threads[rank], NULL, start_pod_client, &starts[rank]), 0);
+  }
+  for (uint32_t rank = 0; rank < g_pods.count; ++rank) pthread_join(threads[rank], NULL);
+  for (uint32_t rank = 0; rank < g_pods.count; ++rank) {
+    (void)torture_survived(g_pods.statuses[rank]);
+    g_pods.statuses[rank] = NULL;
+  }
+  expect_all_or_none(&g_pods);
+  for (uint32_t rank = 0; rank < g_pods.count; ++rank) {
+    if (g_pods.clients[rank] != NULL) destroy_client(g_pods.clients[rank]);
+    g_pods.clients[rank] = NULL;
+  }
+}
+
+static void open_worlds(const void *subject) {
+  const shape_t *shape = subject;
+  start_pods(&g_pods, shape->num_ranks, shape->per_host, options_of(shape));
+  for (uint32_t rank = 0; rank < g_pods.count; ++rank) {
+    destroy_client(g_pods.clients[rank]);
+    g_pods.clients[rank] = NULL;
+  }
+}
+
+static void close_worlds(void) {
+  stop_pods(&g_pods);
+  g_pods.count = 0;
+}
+
+// ---- The table ----
+
+// Which programs go over which shapes; the rest is one process's business.
+static const struct {
+  const char *program;
+  int first_shape, num_shapes;
+} k_programs[] = {
+    {"sum", 0, 3},
+    {"sums of large arrays in a loop", 0, 3},
+    {"send and receive", 0, 2},
+    {"donate on four devices in turns", 1, 1},
+    {"manual: psum, pmax and all_gather", 0, 3},
+    {"manual: psum_scatter and all_to_all", 0, 3},
+    {"manual: ppermute and pbroadcast", 0, 2},
+    {"manual: collectives in a loop", 1, 1},
+    {"manual: ragged_all_to_all", 0, 2},
+    {"sharded: matmul, both axes", 1, 1},
+    {"sharded: sort, gather, scatter", 2, 1},
+    {"gspmd: loop", 0, 1},
+};
+
+static subject_t g_subjects[MAX_ROWS];
+static torture_row_t g_rows[MAX_ROWS];
+static char g_names[MAX_ROWS][100];
+static size_t g_count;
+
+static void add_launch(const char *name, const char *text, const shape_t *shape) {
+  if (g_count == MAX_ROWS) return;
+  g_subjects[g_count] = (subject_t){{text, strlen(text), 0, 0}, shape};
+  snprintf(g_names[g_count], sizeof(g_names[0]), "%s: %s", shape->name, name);
+  g_rows[g_count] = (torture_row_t){.name = g_names[g_count],
+                                    .open = open_pods,
+                                    .attempt = launch_on_all,
+                                    .close = close_pods,
+                                    .subject = &g_subjects[g_count],
+                                    .books = books_of_all,
+                                    .needs_memory_back = true};
+  ++g_count;
+}
+
+static void add_program(const char *name, const char *text) {
+  for (size_t i = 0; i < sizeof(k_programs) / sizeof(k_programs[0]); ++i) {
+    if (strcmp(k_programs[i].program, name) != 0) continue;
+    for (int s = 0; s < k_programs[i].num_shapes; ++s) {
+      add_launch(name, text, &k_shapes[k_programs[i].first_shape + s]);
+    }
+  }
+}
+
+static void add_starts(void) {
+  for (int s = 0; s < 3; ++s) {
+    snprintf(g_names[g_count], sizeof(g_names[0]), "%s: start and end", k_shapes[s].name);
+    g_rows[g_count] = (torture_row_t){.name = g_names[g_count],
+                                      .attempt = start_and_end,
+                                      .subject = &k_shapes[s],
+                                      .needs_memory_back = true};
+    ++g_count;
+    snprintf(g_names[g_count], sizeof(g_names[0]), "%s: start again", k_shapes[s].name);
+    g_rows[g_count] = (torture_row_t){.name = g_names[g_count],
+                                      .open = open_worlds,
+                                      .attempt = start_again,
+                                      .close = close_worlds,
+                                      .subject = &k_shapes[s],
+                                      .needs_memory_back = true};
+    ++g_count;
+  }
+}
+
+int main(int argc, char **argv) {
+  fixture_t launches = fixture_read("torture_launches.txt");
+  fixture_t programs = fixture_read("torture_programs.txt");
+  add_starts();
+  torture_texts(launches.data, NULL, add_program);
+  torture_texts(programs.data, NULL, add_program);
+  const int result = torture_main(g_rows, g_count, argc, argv);
+  free(launches.data);
+  free(programs.data);
+  return result;
+}
