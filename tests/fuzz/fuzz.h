@@ -57,7 +57,7 @@ static inline mp_status_t fuzz_print(const mp_module_t *module) {
 static inline void fuzz_return_all(mp_module_t *module) {
   enum { MAX_RESULTS = 64 };
   mp_func_t *main = module->main;
-  if (module->first_func != main || main->next != NULL) return;
+  if (module->funcs.first != main || main->next != NULL) return;
   mp_op_t *end = main->body->last;
   mp_value_t **values = MP_ARENA_ARRAY(module->arena, mp_value_t *, MAX_RESULTS);
   const mp_type_t **types = MP_ARENA_ARRAY(module->arena, const mp_type_t *, MAX_RESULTS);
