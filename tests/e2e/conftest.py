@@ -7,11 +7,15 @@ processes of its own: see scenario.py.
 
 import faulthandler
 import os
+import signal
 import sys
 
 os.environ["JAX_PLATFORMS"] = "minipod,cpu"
 os.environ.setdefault("MINIPOD_DEVICES", "8")
 sys.path.insert(0, os.path.dirname(__file__))
+# A shell starts jobs in the background with SIGINT ignored, and processes of ours would inherit
+# that; then the tests of Ctrl-C would wait for a process that cannot hear it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import pytest
 
