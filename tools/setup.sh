@@ -120,7 +120,8 @@ make_environment() {
   echo "$wanted" >"$stamp"
 }
 
-# build_tree PRESET [OPTION…]: configures once, then builds; the tree is build/ or build-PRESET/.
+# [target=NAME] build_tree PRESET [OPTION…]: configures once, then builds all (or what NAME needs);
+# the tree is build/ or build-PRESET/.
 build_tree() {
   local preset=$1 tree=$root/build-$1
   shift
@@ -129,7 +130,7 @@ build_tree() {
     quietly "$tree/log/configure.log" cmake -S "$root" --preset "$preset" "$@" ||
       die "cmake could not configure the preset $preset (above)"
   fi
-  quietly "$tree/log/build.log" cmake --build "$tree" || die "the build in $tree failed (above)"
+  quietly "$tree/log/build.log" cmake --build "$tree" ${target:+--target "$target"} || die "the build in $tree failed (above)"
 }
 
 build_library() {
