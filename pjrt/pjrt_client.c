@@ -94,35 +94,45 @@ static mp_status_t pjrt_client_describe_client(PJRT_Client *client) {
   return NULL;
 }
 
-// Takes over `runtime`, also on failure.
-static mp_status_t pjrt_client_wrap_client(mp_client_t *runtime, const mp_options_t *options,
-                                           PJRT_Client **out_client) {
+// A client of this table around one of the runtime's.
+typedef struct {
+  const mp_options_t *options;
+  PJRT_Client *client;  // made by pjrt_client_wrap_client
+} pjrt_client_wrap_t;
+
+static mp_status_t pjrt_client_wrap_client(void *context, mp_client_t *runtime) {
+  pjrt_client_wrap_t *wrap = context;
   PJRT_Client *client = mp_calloc(1, sizeof(*client));
-  if (client == NULL) {
-    mp_client_release(runtime);
-    return mp_status_out_of_memory();
-  }
+  MP_RETURN_IF_NULL(client);
+  wrap->client = client;
   atomic_init(&client->references, 1);
   client->client = runtime;
-  mp_status_t status = mp_arena_create(&client->arena);
-  if (status == NULL) status = pjrt_client_describe_client(client);
-  if (status == NULL) {
-    client->dump = mp_arena_strndup(client->arena, options->dump, strlen(options->dump));
-    if (client->dump == NULL) status = mp_status_out_of_memory();
-  }
-  if (status != NULL) {
-    pjrt_client_free_client(client);
-    return status;
-  }
-  *out_client = client;
+  MP_RETURN_IF_ERROR(mp_arena_create(&client->arena));
+  MP_RETURN_IF_ERROR(pjrt_client_describe_client(client));
+  client->dump = mp_arena_strndup(client->arena, wrap->options->dump, strlen(wrap->options->dump));
+  MP_RETURN_IF_NULL(client->dump);
   return NULL;
+}
+
+// Joins the world of this process first, or makes the client in the one given.
+static mp_status_t pjrt_client_create(const mp_options_t *options, bool must_join,
+                                      mp_world_t *world, PJRT_Client **out_client) {
+  mp_client_t *runtime = NULL;
+  pjrt_client_wrap_t wrap = {.options = options};
+  const mp_client_addition_t addition = {.add = pjrt_client_wrap_client, .context = &wrap};
+  mp_status_t status = must_join ? mp_client_create(options, &addition, &runtime)
+                                 : mp_client_create_with(options, world, &addition, &runtime);
+  if (status != NULL && wrap.client != NULL) {
+    wrap.client->client = NULL;  // gone already
+    pjrt_client_free_client(wrap.client);
+  }
+  if (status == NULL) *out_client = wrap.client;
+  return status;
 }
 
 mp_status_t mp_pjrt_client_create_in(const mp_options_t *options, mp_world_t *world,
                                      PJRT_Client **out_client) {
-  mp_client_t *runtime = NULL;
-  MP_RETURN_IF_ERROR(mp_client_create_in(options, world, &runtime));
-  return pjrt_client_wrap_client(runtime, options, out_client);
+  return pjrt_client_create(options, false, world, out_client);
 }
 
 // The key-value callbacks are garbage unless the option `num_nodes` is given, and nothing is
@@ -134,9 +144,7 @@ mp_status_t mp_PJRT_Client_Create(PJRT_Client_Create_Args *args) {
   mp_status_t status = mp_options_create(values, args->num_options, &options);
   mp_free(values);
   MP_RETURN_IF_ERROR(status);
-  mp_client_t *runtime = NULL;
-  status = mp_client_create(options, &runtime);
-  if (status == NULL) status = pjrt_client_wrap_client(runtime, options, &args->client);
+  status = pjrt_client_create(options, true, NULL, &args->client);
   mp_options_release(options);
   return status;
 }

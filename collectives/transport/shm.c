@@ -44,7 +44,11 @@ typedef struct {
   uint32_t num_peers;
   shm_peer_t *peers;     // dense
   shm_peer_t **by_rank;  // NULL: not reached this way
+  bool lacks_memory;     // for something that waits in a ring; of the progress thread
 } shm_t;
+
+// Nobody rings when there is memory again.
+enum { MP_SHM_RETRY_US = 1000 };
 
 // ---- Sending ----
 
@@ -196,7 +200,10 @@ static bool shm_receive(shm_t *self, shm_peer_t *peer) {
   if (head == peer->tail) return false;
   bool did = false;
   while (head != peer->tail) {
-    if (!shm_take_slot(self, peer, &peer->in->slots[peer->tail % MP_RING_SLOTS])) break;
+    if (!shm_take_slot(self, peer, &peer->in->slots[peer->tail % MP_RING_SLOTS])) {
+      self->lacks_memory = true;
+      break;
+    }
     atomic_store(&peer->in->tail, ++peer->tail);
     did = true;
   }
@@ -210,11 +217,16 @@ static bool shm_receive(shm_t *self, shm_peer_t *peer) {
 static bool shm_progress(mp_transport_t *transport) {
   shm_t *self = (shm_t *)transport;
   bool did = false;
+  self->lacks_memory = false;
   for (uint32_t i = 0; i < self->num_peers; ++i) {
     did |= shm_receive(self, &self->peers[i]);
     did |= shm_catch_up(self, &self->peers[i]);
   }
   return did;
+}
+
+static uint32_t shm_poll_after_us(mp_transport_t *transport) {
+  return ((const shm_t *)transport)->lacks_memory ? MP_SHM_RETRY_US : 0;
 }
 
 // Takes back what the dead peer has not taken out of its ring: nobody else will release it.
@@ -315,6 +327,7 @@ static const mp_transport_ops_t g_shm_ops = {
     .send = shm_send,
     .progress = shm_progress,
     .tick = shm_tick,
+    .poll_after_us = shm_poll_after_us,
     .drained = shm_drained,
     .release = shm_release,
 };

@@ -18,7 +18,7 @@
 // A launcher that ends a job because of one process gives the others a second to say so.
 static const double k_tick_seconds = 0.25;
 // While there is something to be sent that there was no memory for.
-static const double k_owed_seconds = 0.01;
+static const double k_owed_seconds = 0.001;
 
 enum {
   MP_TICKS_PER_TRIM = 4,
@@ -276,12 +276,12 @@ void mp_world_arrive(mp_world_t *world, mp_packet_t *packet) {
   MP_ASSERT(packet->from < world->size);
   uint32_t number = packet->envelope.channel;
   bool is_own = number == MP_WORLD_OWN_CHANNEL;
-  if (is_own && packet->envelope.words[0] == MP_WORLD_EXCHANGE) {
+  const uint32_t word = packet->envelope.words[0];
+  if (is_own && (word == MP_WORLD_EXCHANGE || word == MP_WORLD_VERDICT)) {
     mp_world_take_blob(world, packet);
     return;
   }
-  if (is_own && packet->envelope.words[0] == MP_WORLD_GOODBYE)
-    world_take_goodbye(world, packet->from);
+  if (is_own && word == MP_WORLD_GOODBYE) world_take_goodbye(world, packet->from);
   if (number >= MP_WORLD_CHANNELS) {
     mp_packet_release(packet);
     return;

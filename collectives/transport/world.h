@@ -120,11 +120,42 @@ void mp_world_attach(mp_world_t *world, uint32_t channel, const mp_handler_t *ha
 void mp_world_detach(mp_world_t *world, uint32_t channel);
 
 // ---- Agreeing ----
+//
+// An agreement is work that all ranks do together and that succeeds in all of them or in none. A
+// rank that fails on the way tells the others why, and they fail at once with its name and its
+// error. Telling needs no memory, so a rank that has none left is still heard; only the words of
+// its error may be lacking then.
+
+typedef struct mp_agreement_s mp_agreement_t;
+// On its caller's stack. The members are the world's.
+struct mp_agreement_s {
+  mp_world_t *world;
+  mp_agreement_t *next;  // of the world's agreements in progress
+  uint64_t number;
+  double timeout_s;
+  uint32_t num_rounds;  // exchanges so far
+  bool has_heard;       // of the failure of another rank, which tells everybody itself
+};
+
+// The n-th agreements of all ranks belong together, so this counts even if all else fails, and
+// cannot fail itself. The others wait for this rank from now on, until it ends the agreement.
+void mp_agreement_begin(mp_world_t *world, double timeout_s, mp_agreement_t *out_agreement);
 
 // Gives everybody everybody's bytes: out_bytes[rank] and out_sizes[rank], in one allocation that
-// the caller frees by mp_free(out_bytes). All ranks call it, the n-th calls belong together.
-// DEADLINE_EXCEEDED after `timeout_s`, naming the ranks that were not heard of; UNAVAILABLE when
-// one has left. Blocks (without burning a core).
+// the caller frees by mp_free(out_bytes). An agreement's n-th exchanges belong together.
+// DEADLINE_EXCEEDED after the agreement's timeout, naming the ranks that were not heard of;
+// UNAVAILABLE when one has left; another rank's error when that has failed. Blocks (without burning
+// a core). After a failure the agreement can only be ended.
+MP_NODISCARD mp_status_t mp_agreement_exchange(mp_agreement_t *agreement, const void *bytes,
+                                               size_t size, void ***out_bytes, size_t **out_sizes);
+
+// Ends the agreement, with what has become of it here. OK: waits for the others to say the same,
+// and fails like mp_agreement_exchange when one does not; what the caller has made must be kept
+// ready until then and needs nothing any more that could fail afterwards. An error is told to the
+// others and comes back; nobody is waited for.
+MP_NODISCARD mp_status_t mp_agreement_end(mp_agreement_t *agreement, mp_status_t status);
+
+// An agreement of one exchange, whose success here does not wait for the others'.
 MP_NODISCARD mp_status_t mp_world_exchange(mp_world_t *world, const void *bytes, size_t size,
                                            double timeout_s, void ***out_bytes, size_t **out_sizes);
 

@@ -1,4 +1,4 @@
-// Agreeing: everybody's bytes to everybody.
+// Agreeing: everybody's bytes to everybody, and whether all have succeeded.
 #include <inttypes.h>
 #include <string.h>
 
@@ -9,11 +9,16 @@
 #include "sim/base/os/process.h"
 #include "sim/base/str.h"
 
-// Nobody will ask for what comes for a call that is over. Under the lock.
+// Of an error's text, as others hear it.
+enum { MP_MAX_TOLD_BYTES = 4096 };
+
+// ---- Agreements in progress ----
+
+// Nobody will ask for what comes for an agreement that is over. Under the lock.
 static bool world_exchange_is_over(const mp_world_t *world, uint64_t number) {
-  const mp_exchange_call_t *call = world->calls;
-  while (call != NULL && call->number != number) call = call->next;
-  return number < world->num_exchanges && call == NULL;
+  const mp_agreement_t *agreement = world->agreements;
+  while (agreement != NULL && agreement->number != number) agreement = agreement->next;
+  return number < world->num_agreements && agreement == NULL;
 }
 
 void mp_world_take_blob(mp_world_t *world, mp_packet_t *packet) {
@@ -27,10 +32,19 @@ void mp_world_take_blob(mp_world_t *world, mp_packet_t *packet) {
   mp_unlock(&world->lock);
 }
 
-static void world_exchange_begin(mp_world_t *world, mp_exchange_call_t *call) {
+static mp_status_t world_exchange_check(const mp_agreement_t *agreement) {
+  if (agreement->world->generation == mp_process_generation()) return NULL;
+  return mp_status_make(MP_FAILED_PRECONDITION,
+                        "this is a forked child: it has no part in its parent's job");
+}
+
+void mp_agreement_begin(mp_world_t *world, double timeout_s, mp_agreement_t *out_agreement) {
+  *out_agreement = (mp_agreement_t){.world = world, .timeout_s = timeout_s};
+  if (world->generation != mp_process_generation()) return;  // its exchanges and its end say so
   mp_lock(&world->lock);
-  *call = (mp_exchange_call_t){.number = world->num_exchanges++, .next = world->calls};
-  world->calls = call;
+  out_agreement->number = world->num_agreements++;
+  out_agreement->next = world->agreements;
+  world->agreements = out_agreement;
   mp_unlock(&world->lock);
 }
 
@@ -38,24 +52,30 @@ static bool world_exchange_is_of(const mp_packet_t *packet, uint64_t number) {
   return packet->envelope.key[0] == number;
 }
 
-static void world_exchange_end(mp_world_t *world, const mp_exchange_call_t *call) {
+static void world_exchange_forget(mp_agreement_t *agreement) {
+  mp_world_t *world = agreement->world;
   mp_lock(&world->lock);
-  mp_exchange_call_t **link = &world->calls;
-  while (*link != call) link = &(*link)->next;
-  *link = call->next;
-  for (mp_packet_t *packet;
-       (packet = mp_packet_list_take(&world->blobs, world_exchange_is_of, call->number)) != NULL;) {
+  mp_agreement_t **link = &world->agreements;
+  while (*link != agreement) link = &(*link)->next;
+  *link = agreement->next;
+  for (mp_packet_t *packet; (packet = mp_packet_list_take(&world->blobs, world_exchange_is_of,
+                                                          agreement->number)) != NULL;) {
     mp_packet_release(packet);
   }
   mp_unlock(&world->lock);
 }
 
-// Moves the blobs of call `number` out of the world's list into `found`. Under the lock.
-static void world_exchange_collect(mp_world_t *world, uint64_t number, mp_packet_t **found) {
+// ---- What has come; the lock is held ----
+
+// Moves what the current exchange has brought out of the world's list into `found`.
+static void world_exchange_collect(const mp_agreement_t *agreement, mp_packet_t **found) {
+  mp_world_t *world = agreement->world;
   mp_lock_assert_held(&world->lock);
   mp_packet_list_t rest = {0};
   for (mp_packet_t *packet; (packet = mp_packet_list_pop(&world->blobs)) != NULL;) {
-    if (packet->envelope.key[0] == number && found[packet->from] == NULL) {
+    const mp_envelope_t *envelope = &packet->envelope;
+    if (envelope->words[0] == MP_WORLD_EXCHANGE && envelope->key[0] == agreement->number &&
+        envelope->key[1] == agreement->num_rounds && found[packet->from] == NULL) {
       found[packet->from] = packet;
     } else {
       mp_packet_list_push(&rest, packet);
@@ -64,48 +84,101 @@ static void world_exchange_collect(mp_world_t *world, uint64_t number, mp_packet
   world->blobs = rest;
 }
 
-static mp_status_t world_exchange_name_missing(const mp_world_t *world, mp_packet_t *const *found,
-                                               double timeout_s) {
+// The next verdict on the agreement after `packet` (NULL: the first).
+static const mp_packet_t *world_exchange_next_verdict(const mp_agreement_t *agreement,
+                                                      const mp_packet_t *packet) {
+  packet = packet == NULL ? agreement->world->blobs.first : packet->next;
+  for (; packet != NULL; packet = packet->next) {
+    if (packet->envelope.words[0] == MP_WORLD_VERDICT &&
+        packet->envelope.key[0] == agreement->number) {
+      break;
+    }
+  }
+  return packet;
+}
+
+// The error of a rank that has failed, in its own words, or OK when none has told of one.
+static mp_status_t world_exchange_hear(mp_agreement_t *agreement) {
+  const mp_packet_t *packet = NULL;
+  while ((packet = world_exchange_next_verdict(agreement, packet)) != NULL) {
+    const mp_status_code_t code = (mp_status_code_t)packet->envelope.words[1];
+    if (code == MP_OK) continue;
+    agreement->has_heard = true;
+    char name[MP_PEER_NAME_BYTES];
+    mp_world_peer_name(agreement->world, packet->from, name);
+    if (packet->bytes == 0) {
+      return mp_status_make(
+          code, "%s has failed: %s", name,
+          code == MP_RESOURCE_EXHAUSTED ? "it is out of memory" : mp_status_code_name(code));
+    }
+    return mp_status_make(code, "%s has failed: %.*s", name, (int)packet->bytes,
+                          (const char *)packet->data);
+  }
+  return NULL;
+}
+
+// Whether something of `rank` is still to come: its bytes or, when there is no `found`, its
+// verdict.
+static bool world_exchange_misses(const mp_agreement_t *agreement, mp_packet_t *const *found,
+                                  uint32_t rank) {
+  if (found != NULL) return found[rank] == NULL;
+  const mp_packet_t *packet = NULL;
+  while ((packet = world_exchange_next_verdict(agreement, packet)) != NULL) {
+    if (packet->from == rank) return false;
+  }
+  return rank != agreement->world->rank;
+}
+
+static mp_status_t world_exchange_name_missing(const mp_agreement_t *agreement,
+                                               mp_packet_t *const *found) {
   mp_strbuf_t text;
   mp_strbuf_init(&text);
   const char *separator = "";
-  for (uint32_t rank = 0; rank < world->size; ++rank) {
-    if (found[rank] != NULL) continue;
+  for (uint32_t rank = 0; rank < agreement->world->size; ++rank) {
+    if (!world_exchange_misses(agreement, found, rank)) continue;
     char name[MP_PEER_NAME_BYTES];
-    mp_world_peer_name(world, rank, name);
+    mp_world_peer_name(agreement->world, rank, name);
     mp_strbuf_printf(&text, "%s%s", separator, name);
     separator = ", ";
   }
   mp_status_t status = mp_status_make(MP_DEADLINE_EXCEEDED, "not heard of within %g s: %s",
-                                      timeout_s, mp_strbuf_text(&text));
+                                      agreement->timeout_s, mp_strbuf_text(&text));
   mp_strbuf_deinit(&text);
   return status;
 }
 
-// Waits for all blobs of call `number`.
-static mp_status_t world_exchange_await_blobs(mp_world_t *world, uint64_t number, double timeout_s,
-                                              mp_packet_t **found) {
-  double deadline = mp_clock_seconds() + timeout_s;
+// Whether all has come, and an error when it never will.
+static bool world_exchange_is_complete(mp_agreement_t *agreement, mp_packet_t **found,
+                                       mp_status_t *out_failure) {
+  const mp_world_t *world = agreement->world;
+  if (found != NULL) world_exchange_collect(agreement, found);
+  *out_failure = world_exchange_hear(agreement);
+  bool is_complete = true;
+  for (uint32_t rank = 0; rank < world->size && *out_failure == NULL; ++rank) {
+    if (!world_exchange_misses(agreement, found, rank)) continue;
+    is_complete = false;
+    *out_failure = mp_world_loss(world, rank);
+  }
+  return is_complete;
+}
+
+// Waits for the bytes of all or, when there is no `found`, for their verdicts.
+static mp_status_t world_exchange_await(mp_agreement_t *agreement, mp_packet_t **found) {
+  mp_world_t *world = agreement->world;
+  const double deadline = mp_clock_seconds() + agreement->timeout_s;
   mp_status_t status = NULL;
   mp_lock(&world->lock);
-  while (status == NULL) {
-    world_exchange_collect(world, number, found);
-    uint32_t missing = 0;
-    for (uint32_t rank = 0; rank < world->size && status == NULL; ++rank) {
-      if (found[rank] != NULL) continue;
-      ++missing;
-      if (atomic_load(&world->peers[rank].is_gone)) {
-        status = mp_status_retain(world->peers[rank].why);
-      }
-    }
-    if (missing == 0) break;
-    if (status == NULL && !mp_world_wait_changed(world, deadline)) {
-      status = world_exchange_name_missing(world, found, timeout_s);
+  while (!world_exchange_is_complete(agreement, found, &status) && status == NULL) {
+    if (!mp_world_wait_changed(world, deadline)) {
+      status = world_exchange_name_missing(agreement, found);
+      break;
     }
   }
   mp_unlock(&world->lock);
   return status;
 }
+
+// ---- Exchanges ----
 
 // Lays pointers, sizes and bytes into one allocation.
 static mp_status_t world_exchange_lay_out(const mp_world_t *world, mp_packet_t *const *found,
@@ -133,12 +206,14 @@ static mp_status_t world_exchange_lay_out(const mp_world_t *world, mp_packet_t *
 }
 
 // Sends the bytes to all, and waits for theirs.
-static mp_status_t world_exchange_with_all(mp_world_t *world, uint64_t number, const void *bytes,
-                                           size_t size, double timeout_s, mp_packet_t **found) {
+static mp_status_t world_exchange_with_all(mp_agreement_t *agreement, const void *bytes,
+                                           size_t size, mp_packet_t **found) {
+  mp_world_t *world = agreement->world;
   mp_payload_t *payload = NULL;
   MP_RETURN_IF_ERROR(mp_payload_create(world, size, &payload));
-  const mp_envelope_t envelope = {
-      .channel = MP_WORLD_OWN_CHANNEL, .words = {MP_WORLD_EXCHANGE}, .key = {number}};
+  const mp_envelope_t envelope = {.channel = MP_WORLD_OWN_CHANNEL,
+                                  .words = {MP_WORLD_EXCHANGE},
+                                  .key = {agreement->number, agreement->num_rounds}};
   if (size != 0) memcpy(payload->data, bytes, size);
   mp_status_t status = NULL;
   // To all even if one is gone: its bytes may have come before, and the others need ours.
@@ -150,26 +225,69 @@ static mp_status_t world_exchange_with_all(mp_world_t *world, uint64_t number, c
     }
   }
   mp_payload_release(payload);
-  return status == NULL ? world_exchange_await_blobs(world, number, timeout_s, found) : status;
+  return status == NULL ? world_exchange_await(agreement, found) : status;
+}
+
+mp_status_t mp_agreement_exchange(mp_agreement_t *agreement, const void *bytes, size_t size,
+                                  void ***out_bytes, size_t **out_sizes) {
+  MP_RETURN_IF_ERROR(world_exchange_check(agreement));
+  const mp_world_t *world = agreement->world;
+  mp_packet_t **found = mp_calloc(world->size, sizeof(mp_packet_t *));
+  MP_RETURN_IF_NULL(found);
+  mp_status_t status = world_exchange_with_all(agreement, bytes, size, found);
+  if (status == NULL) status = world_exchange_lay_out(world, found, out_bytes, out_sizes);
+  for (uint32_t rank = 0; rank < world->size; ++rank) mp_packet_release(found[rank]);
+  mp_free(found);
+  ++agreement->num_rounds;
+  return status;
+}
+
+// ---- Ends ----
+
+// Sends a verdict to all others. One without words needs no memory (mp_world_send); who cannot be
+// reached any more needs none.
+static void world_exchange_tell(const mp_agreement_t *agreement, mp_status_t verdict) {
+  mp_world_t *world = agreement->world;
+  const mp_envelope_t envelope = {.channel = MP_WORLD_OWN_CHANNEL,
+                                  .words = {MP_WORLD_VERDICT, (uint32_t)mp_status_code(verdict)},
+                                  .key = {agreement->number}};
+  const size_t size = strnlen(mp_status_message(verdict), MP_MAX_TOLD_BYTES);
+  mp_payload_t *words = NULL;
+  if (size != 0) mp_status_ignore(mp_payload_create(world, size, &words));
+  if (words != NULL) memcpy(words->data, mp_status_message(verdict), size);
+  for (uint32_t rank = 0; rank < world->size; ++rank) {
+    if (rank == world->rank) continue;
+    mp_status_t status = mp_world_send(world, rank, &envelope, words);
+    if (words != NULL && mp_status_code(status) == MP_RESOURCE_EXHAUSTED) {
+      mp_status_ignore(status);
+      status = mp_world_send(world, rank, &envelope, NULL);
+    }
+    mp_status_ignore(status);
+  }
+  mp_payload_release(words);
+}
+
+mp_status_t mp_agreement_end(mp_agreement_t *agreement, mp_status_t status) {
+  mp_status_t check = world_exchange_check(agreement);
+  if (check != NULL) {
+    mp_status_release(status);
+    return check;
+  }
+  if (status == NULL) {
+    world_exchange_tell(agreement, NULL);
+    status = world_exchange_await(agreement, NULL);
+  }
+  if (status != NULL && !agreement->has_heard) world_exchange_tell(agreement, status);
+  world_exchange_forget(agreement);
+  return status;
 }
 
 mp_status_t mp_world_exchange(mp_world_t *world, const void *bytes, size_t size, double timeout_s,
                               void ***out_bytes, size_t **out_sizes) {
-  if (world->generation != mp_process_generation()) {
-    return mp_status_make(MP_FAILED_PRECONDITION,
-                          "this is a forked child: it has no part in its parent's job");
-  }
-  mp_exchange_call_t call;
-  world_exchange_begin(world, &call);
-  mp_packet_t **found = mp_calloc(world->size, sizeof(mp_packet_t *));
-  mp_status_t status =
-      found == NULL ? mp_status_out_of_memory()
-                    : world_exchange_with_all(world, call.number, bytes, size, timeout_s, found);
-  if (status == NULL) status = world_exchange_lay_out(world, found, out_bytes, out_sizes);
-  for (uint32_t rank = 0; found != NULL && rank < world->size; ++rank) {
-    mp_packet_release(found[rank]);
-  }
-  mp_free(found);
-  world_exchange_end(world, &call);
-  return status;
+  mp_agreement_t agreement;
+  mp_agreement_begin(world, timeout_s, &agreement);
+  mp_status_t status = mp_agreement_exchange(&agreement, bytes, size, out_bytes, out_sizes);
+  if (status != NULL) return mp_agreement_end(&agreement, status);
+  world_exchange_forget(&agreement);
+  return NULL;
 }

@@ -1,8 +1,8 @@
-// Inside a world: what its parts (world.c, world_send.c, exchange.c) and its makers (world_local.c,
-// bootstrap.c) share.
+// Inside a world: what its parts (world.c, world_send.c, world_exchange.c) and its makers
+// (world_local.c, bootstrap.c) share.
 //
 // Locks: `channel->calls` is held while a handler runs and is taken before `lock`; `lock` protects
-// the peers' fates and exchanges; `inbox_lock` the inbox alone. None is held while waiting for
+// the peers' fates and agreements; `inbox_lock` the inbox alone. None is held while waiting for
 // anything but memory.
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_WORLD_INTERNAL_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_WORLD_INTERNAL_H_
@@ -38,20 +38,14 @@ typedef struct {
   mp_lock_t send_lock;
   bool is_closed;  // by our goodbye; under send_lock
   // Envelopes without data that the transport had no memory for, oldest first; under send_lock.
-  // The progress thread sends them when there is some. The last place is our goodbye's.
+  // The progress thread sends them when there is some. The last place is our goodbye's, the one
+  // before it an agreement's.
   mp_envelope_t owed[MP_MAX_OWED];
   uint32_t num_owed;
   atomic_bool is_gone;
   bool has_left;    // of its own will
   mp_status_t why;  // once gone
 } mp_peer_state_t;
-
-// A call of mp_world_exchange in progress; on its caller's stack, under the world's lock.
-typedef struct mp_exchange_call_s mp_exchange_call_t;
-struct mp_exchange_call_s {
-  uint64_t number;
-  mp_exchange_call_t *next;
-};
 
 enum { MP_WORLD_MAX_TRANSPORTS = 2 };
 
@@ -70,10 +64,10 @@ struct mp_world_s {
   mp_packet_list_t inbox;
 
   mp_lock_t lock;
-  pthread_cond_t changed;     // an exchange packet came, or a peer went
-  mp_packet_list_t blobs;     // of exchanges that are not over, in order of arrival
-  uint64_t num_exchanges;     // calls so far
-  mp_exchange_call_t *calls;  // those in progress
+  pthread_cond_t changed;      // an agreement's packet came, or a peer went
+  mp_packet_list_t blobs;      // of agreements that are not over, in order of arrival
+  uint64_t num_agreements;     // begun so far
+  mp_agreement_t *agreements;  // those in progress
   bool has_said_goodbye;
 
   pthread_t thread;
@@ -89,8 +83,10 @@ enum { MP_WORLD_OWN_CHANNEL = MP_WORLD_CHANNELS };
 
 // What packets of the world's own channel are, in words[0].
 typedef enum {
-  MP_WORLD_EXCHANGE,  // key[0]: number of the call
+  MP_WORLD_EXCHANGE,  // key[0]: number of the agreement, key[1]: of its exchange; the bytes
   MP_WORLD_GOODBYE,
+  MP_WORLD_VERDICT,  // what became of an agreement: key[0] its number, words[1] a code; an error's
+                     // text, if there was memory for it
 } mp_world_word_t;
 
 // Makes a world without transports; peers are the caller's to fill. mp_world_start begins its
@@ -111,7 +107,7 @@ bool mp_world_await_goodbyes(mp_world_t *world, double timeout_s);
 // Room for a message, in the segment where there is one. NULL when memory is short.
 mp_payload_block_t *mp_world_take_block(mp_world_t *world, size_t bytes);
 
-// An exchange's packet has come (exchange.c); takes it.
+// An agreement's packet has come (world_exchange.c); takes it.
 void mp_world_take_blob(mp_world_t *world, mp_packet_t *packet);
 
 // The reason why `rank` is gone, retained, or OK while it is not.

@@ -47,6 +47,13 @@ void mp_world_pay_all(mp_world_t *world) {
   }
 }
 
+// How many envelopes may be owed with this one. Who waits for a goodbye or for an agreement would
+// wait for ever if it could not go at all, so those have places of their own.
+static uint32_t world_send_debt_limit(const mp_envelope_t *envelope, bool is_last) {
+  if (is_last) return MP_MAX_OWED;
+  return envelope->channel == MP_WORLD_OWN_CHANNEL ? MP_MAX_OWED - 1 : MP_MAX_OWED - 2;
+}
+
 // After what is owed. Under the send lock.
 static mp_status_t world_send_or_owe(mp_world_t *world, uint32_t to, const mp_envelope_t *envelope,
                                      mp_payload_block_t *block, bool is_last) {
@@ -55,7 +62,7 @@ static mp_status_t world_send_or_owe(mp_world_t *world, uint32_t to, const mp_en
   mp_status_t status = peer->num_owed == 0 ? world_send_hand_over(peer, to, envelope, block)
                                            : mp_status_out_of_memory();
   if (mp_status_code(status) != MP_RESOURCE_EXHAUSTED || block != NULL) return status;
-  if (peer->num_owed >= (is_last ? MP_MAX_OWED : MP_MAX_OWED - 1)) return status;
+  if (peer->num_owed >= world_send_debt_limit(envelope, is_last)) return status;
   mp_status_ignore(status);
   peer->owed[peer->num_owed++] = *envelope;
   atomic_fetch_add(&world->num_owed, 1);

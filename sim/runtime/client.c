@@ -123,7 +123,8 @@ static mp_status_t client_merge(mp_client_t *client, void *const *bytes, const s
   return status;
 }
 
-static mp_status_t client_make_pod_of_world(mp_client_t *client, const mp_options_t *options) {
+static mp_status_t client_make_pod_of_world(mp_client_t *client, const mp_options_t *options,
+                                            mp_agreement_t *agreement) {
   const mp_peer_t *self = mp_world_peer(client->world, mp_world_rank(client->world));
   mp_pod_process_t process = {
       .host = (int32_t)self->host, .hostname = self->hostname, .pid = self->pid};
@@ -133,8 +134,8 @@ static mp_status_t client_make_pod_of_world(mp_client_t *client, const mp_option
   size_t *sizes = NULL;
   mp_status_t status = mp_pod_announce(options, &process, &announcement);
   if (status == NULL) {
-    status = mp_world_exchange(client->world, mp_strbuf_text(&announcement), announcement.size,
-                               (double)options->init_timeout, &bytes, &sizes);
+    status = mp_agreement_exchange(agreement, mp_strbuf_text(&announcement), announcement.size,
+                                   &bytes, &sizes);
     status = mp_status_annotate(status, "agreeing on the pod with the other processes");
   }
   if (status == NULL) {
@@ -155,16 +156,16 @@ static mp_status_t client_check_nodes(const mp_client_t *client, const mp_option
                         (long long)options->num_nodes, (long long)options->num_nodes);
 }
 
-static mp_status_t client_make(mp_client_t *client, const mp_options_t *options) {
+// `agreement`: of the processes of the world on this client; NULL where there is no world.
+static mp_status_t client_make(mp_client_t *client, const mp_options_t *options,
+                               mp_agreement_t *agreement) {
   MP_RETURN_IF_ERROR(client_check_nodes(client, options));
   if (client->world != NULL) {
-    // Before all that may fail in this process alone: it gives the client its number in the world,
-    // and the other processes count the client whatever becomes of it here.
-    MP_RETURN_IF_ERROR(mp_endpoint_open(client->world, client, &mp_session_calls,
+    MP_RETURN_IF_ERROR(mp_endpoint_open(client->world, agreement->number, client, &mp_session_calls,
                                         (double)options->exit_timeout, &client->endpoint));
   }
   MP_RETURN_IF_ERROR(client->world == NULL ? mp_pod_create(options, &client->pod)
-                                           : client_make_pod_of_world(client, options));
+                                           : client_make_pod_of_world(client, options, agreement));
   const mp_pod_machine_t *machine = mp_pod_machine(client->pod);
   client->budget.machine_bytes = machine->is_real ? machine->memory : 0;
   if (client->world != NULL) {
@@ -180,15 +181,11 @@ static mp_status_t client_make(mp_client_t *client, const mp_options_t *options)
   return mp_workers_start(client);
 }
 
-mp_status_t mp_client_create(const mp_options_t *options, mp_client_t **out_client) {
-  mp_world_t *world = NULL;
-  MP_RETURN_IF_ERROR(mp_world_join(options, &world));
-  return mp_client_create_in(options, world, out_client);
-}
-
-mp_status_t mp_client_create_in(const mp_options_t *options, mp_world_t *world,
-                                mp_client_t **out_client) {
-  mp_process_watch_forks();
+// Makes the client of this process and what is added to it.
+static mp_status_t client_make_alone(const mp_options_t *options, mp_world_t *world,
+                                     mp_agreement_t *agreement,
+                                     const mp_client_addition_t *addition,
+                                     mp_client_t **out_client) {
   mp_client_t *client = mp_calloc(1, sizeof(*client));
   MP_RETURN_IF_NULL(client);
   atomic_init(&client->references, 1);
@@ -198,10 +195,49 @@ mp_status_t mp_client_create_in(const mp_options_t *options, mp_world_t *world,
   client->runner = &k_runner;
   mp_lock_init(&client->launch_lock, MP_LOCK_LAUNCH);
   mp_lock_init(&client->jobs.lock, MP_LOCK_JOBS);
-  mp_status_t status = client_make(client, options);
+  mp_status_t status = client_make(client, options, agreement);
   if (status != NULL) {
     mp_client_unhold(client);
     return status;
+  }
+  if (addition != NULL) status = addition->add(addition->context, client);
+  if (status != NULL) {
+    mp_client_release(client);
+    return status;
+  }
+  *out_client = client;
+  return NULL;
+}
+
+mp_status_t mp_client_create(const mp_options_t *options, const mp_client_addition_t *addition,
+                             mp_client_t **out_client) {
+  mp_world_t *world = NULL;
+  MP_RETURN_IF_ERROR(mp_world_join(options, &world));
+  return mp_client_create_with(options, world, addition, out_client);
+}
+
+mp_status_t mp_client_create_in(const mp_options_t *options, mp_world_t *world,
+                                mp_client_t **out_client) {
+  return mp_client_create_with(options, world, NULL, out_client);
+}
+
+mp_status_t mp_client_create_with(const mp_options_t *options, mp_world_t *world,
+                                  const mp_client_addition_t *addition, mp_client_t **out_client) {
+  mp_process_watch_forks();
+  mp_client_t *client = NULL;
+  if (world == NULL) {
+    MP_RETURN_IF_ERROR(client_make_alone(options, NULL, NULL, addition, &client));
+  } else {
+    // Before all that may fail in this process alone: the other processes wait for this one, and
+    // count the client whatever becomes of it here.
+    mp_agreement_t agreement;
+    mp_agreement_begin(world, (double)options->init_timeout, &agreement);
+    mp_status_t status = client_make_alone(options, world, &agreement, addition, &client);
+    status = mp_agreement_end(&agreement, status);
+    if (status != NULL) {
+      mp_client_release(client);
+      return status;
+    }
   }
   *out_client = client;
   return NULL;

@@ -20,7 +20,7 @@
 #include "sim/base/os/system.h"
 
 // Counts up with every change of what processes say to each other.
-enum { MP_WIRE_PROTOCOL = 2 };
+enum { MP_WIRE_PROTOCOL = 3 };
 
 // How long a peer may be dead before it is lost: the launcher then has ended the job, if it does
 // such things, and nobody has printed follow-on errors after the one that explains it.
@@ -202,14 +202,14 @@ static mp_status_t bootstrap_connect_near(mp_world_t *world, void *const *hellos
 }
 
 // Maps the memory of those who share a host, and agrees with them on using it.
-static mp_status_t bootstrap_share_memory(mp_world_t *world, void *const *hellos, int64_t *leaders,
-                                          mp_segment_t **segments, double timeout_s) {
+static mp_status_t bootstrap_share_memory(mp_world_t *world, mp_agreement_t *agreement,
+                                          void *const *hellos, int64_t *leaders,
+                                          mp_segment_t **segments) {
   mp_status_t failed = bootstrap_open_near(world, hellos, leaders, segments);
   const char *reason = mp_status_message(failed);
   void **reasons = NULL;
   size_t *sizes = NULL;
-  mp_status_t status =
-      mp_world_exchange(world, reason, strlen(reason), timeout_s, &reasons, &sizes);
+  mp_status_t status = mp_agreement_exchange(agreement, reason, strlen(reason), &reasons, &sizes);
   mp_status_release(failed);
   MP_RETURN_IF_ERROR(status);
   bool is_split = false;
@@ -222,17 +222,18 @@ static mp_status_t bootstrap_share_memory(mp_world_t *world, void *const *hellos
 
 // ---- Joining ----
 
-static mp_status_t bootstrap_greet(mp_world_t *world, const mp_mpi_who_t *who, double timeout_s) {
+static mp_status_t bootstrap_meet(mp_world_t *world, mp_agreement_t *agreement,
+                                  const mp_mpi_who_t *who) {
   hello_t hello = bootstrap_make_hello(who, world->segment);
   void **hellos = NULL;
   size_t *sizes = NULL;
-  MP_RETURN_IF_ERROR(mp_world_exchange(world, &hello, sizeof(hello), timeout_s, &hellos, &sizes));
+  MP_RETURN_IF_ERROR(mp_agreement_exchange(agreement, &hello, sizeof(hello), &hellos, &sizes));
   int64_t *leaders = mp_calloc(world->size, sizeof(*leaders));
   mp_segment_t **segments = mp_calloc(world->size, sizeof(mp_segment_t *));
   mp_status_t status = NULL;
   if (leaders == NULL || segments == NULL) status = mp_status_out_of_memory();
   if (status == NULL) status = bootstrap_take_hellos(world, hellos, sizes, leaders);
-  if (status == NULL) status = bootstrap_share_memory(world, hellos, leaders, segments, timeout_s);
+  if (status == NULL) status = bootstrap_share_memory(world, agreement, hellos, leaders, segments);
   for (uint32_t rank = 0; segments != NULL && rank < world->size; ++rank) {
     mp_segment_release(segments[rank]);
   }
@@ -240,6 +241,12 @@ static mp_status_t bootstrap_greet(mp_world_t *world, const mp_mpi_who_t *who, d
   mp_free(leaders);
   mp_free(hellos);
   return status;
+}
+
+static mp_status_t bootstrap_greet(mp_world_t *world, const mp_mpi_who_t *who, double timeout_s) {
+  mp_agreement_t agreement;
+  mp_agreement_begin(world, timeout_s, &agreement);
+  return mp_agreement_end(&agreement, bootstrap_meet(world, &agreement, who));
 }
 
 static mp_status_t bootstrap_make_world(const mp_mpi_module_t *module, const mp_mpi_who_t *who,

@@ -29,12 +29,27 @@
 typedef struct mp_client_s mp_client_t;
 typedef struct mp_device_s mp_device_t;
 
+// What whoever makes a client adds to it, so that all processes have a client with all of it, or
+// none has one. `add` fails for this process, and with it for all. What it has made is to be
+// dropped when the creation fails, also after it has succeeded; the client is gone then.
+typedef struct {
+  mp_status_t (*add)(void *context, mp_client_t *client);
+  void *context;
+} mp_client_addition_t;
+
 // Joins the world of this process first (collectives/transport/bootstrap/bootstrap.h): all its
-// processes make their n-th clients together, and agree on the pod or fail together.
-MP_NODISCARD mp_status_t mp_client_create(const mp_options_t *options, mp_client_t **out_client);
+// processes make their n-th clients together, and agree on the pod or fail together: what fails in
+// one process is told to the others at once, which fail with its name and its error. `addition`:
+// NULL when there is none.
+MP_NODISCARD mp_status_t mp_client_create(const mp_options_t *options,
+                                          const mp_client_addition_t *addition,
+                                          mp_client_t **out_client);
 // The same in a given world, which must live as long as the client; NULL: alone.
 MP_NODISCARD mp_status_t mp_client_create_in(const mp_options_t *options, mp_world_t *world,
                                              mp_client_t **out_client);
+MP_NODISCARD mp_status_t mp_client_create_with(const mp_options_t *options, mp_world_t *world,
+                                               const mp_client_addition_t *addition,
+                                               mp_client_t **out_client);
 mp_client_t *mp_client_retain(mp_client_t *client);
 void mp_client_release(mp_client_t *client);
 

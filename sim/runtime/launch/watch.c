@@ -190,7 +190,8 @@ mp_status_t mp_watch_start(mp_endpoint_t *endpoint, const mp_options_t *options,
   pthread_attr_destroy(&attributes);
   if (error != 0) {
     watch_destroy(watch);
-    return mp_status_make(MP_RESOURCE_EXHAUSTED, "the watch could not be started (error %d)",
+    return mp_status_make(MP_RESOURCE_EXHAUSTED,
+                          "the thread that watches launches could not be started (error %d)",
                           error);
   }
   *out_watch = watch;

@@ -16,14 +16,23 @@ static void endpoint_cancel_incomplete(mp_session_t *session, void *context) {
   calls->poison(session, mp_status_make(MP_CANCELLED, "the client was closed"));
 }
 
+static bool endpoint_is_of_earlier_epoch(const mp_packet_t *packet, uint64_t epoch) {
+  return mp_packet_epoch(packet) < epoch;
+}
+
 static void endpoint_take_early(mp_router_t *router, mp_endpoint_t *endpoint) {
+  mp_packet_t *refused;  // of a client that this process could not make
+  while ((refused = mp_packet_list_take(&router->early, endpoint_is_of_earlier_epoch,
+                                        endpoint->epoch)) != NULL) {
+    mp_packet_release(refused);
+  }
   for (mp_packet_t *packet; (packet = mp_packet_list_take(&router->early, endpoint_is_of_epoch,
                                                           endpoint->epoch)) != NULL;) {
     mp_router_route(endpoint, packet);
   }
 }
 
-mp_status_t mp_endpoint_open(mp_world_t *world, mp_client_t *client,
+mp_status_t mp_endpoint_open(mp_world_t *world, uint64_t number, mp_client_t *client,
                              const mp_session_calls_t *calls, double exit_timeout_s,
                              mp_endpoint_t **out_endpoint) {
   mp_endpoint_t *endpoint = mp_calloc(1, sizeof(*endpoint));
@@ -39,7 +48,9 @@ mp_status_t mp_endpoint_open(mp_world_t *world, mp_client_t *client,
   mp_router_t *router = endpoint->router;
   mp_lock(&router->lock);
   router->exit_timeout_s = exit_timeout_s;
-  endpoint->epoch = router->num_epochs++;
+  MP_ASSERT(number >= router->num_epochs && number >> (64 - MP_EPOCH_SHIFT) == 0);
+  endpoint->epoch = number;
+  router->num_epochs = number + 1;
   endpoint->next = router->endpoints;
   router->endpoints = endpoint;
   endpoint_take_early(router, endpoint);

@@ -1,10 +1,10 @@
 // Routers: where packets of other processes' sessions come in.
 //
 // There is one router per world, for as long as the world is in use, and one endpoint in it per
-// client. Clients are numbered in the order in which they were made in their world, which is the
-// same in all processes; a packet names the client's number, the list of devices (by a hash) and
-// the number of the launch on that list. It goes to that launch's session, waits for it when this
-// process has not come so far, and is dropped when the launch is over here.
+// client. A client's number is that of the agreement in which the processes made it; a packet names
+// the client's number, the list of devices (by a hash) and the number of the launch on that list.
+// It goes to that launch's session, waits for it when this process has not come so far, and is
+// dropped when the launch is over here.
 //
 // Thread-safe. Packets of one launch are handed over one at a time, in order. Lock order: launch
 // lock > router > session.
@@ -64,9 +64,10 @@ typedef struct {
   bool (*is_complete)(mp_session_t *session);
 } mp_session_calls_t;
 
-// Opens the client's endpoint. Packets come at once. `exit_timeout_s`: how long a process that
-// exits well waits for launches that other processes take part in.
-MP_NODISCARD mp_status_t mp_endpoint_open(mp_world_t *world, mp_client_t *client,
+// Opens the client's endpoint. Packets come at once. `number`: the client's, more than those of all
+// clients before it in its world. `exit_timeout_s`: how long a process that exits well waits for
+// launches that other processes take part in.
+MP_NODISCARD mp_status_t mp_endpoint_open(mp_world_t *world, uint64_t number, mp_client_t *client,
                                           const mp_session_calls_t *calls, double exit_timeout_s,
                                           mp_endpoint_t **out_endpoint);
 // The client's users are gone. True when launches that other processes take part in are in flight:

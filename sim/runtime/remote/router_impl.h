@@ -34,7 +34,7 @@ struct mp_router_s {
   mp_world_t *world;
   uint32_t generation;  // mp_process_generation()
   mp_lock_t lock;
-  uint64_t num_epochs;
+  uint64_t num_epochs;  // packets of these clients and later ones are early
   mp_endpoint_t *endpoints;
   mp_packet_list_t early;  // for clients that are not there yet
   mp_status_t *losses;     // [size of the world]

@@ -37,17 +37,21 @@ typedef struct {
   const pod_option_t *options;
 } pod_start_t;
 
-static inline void *start_pod_client(void *context) {
-  const pod_start_t *start = context;
+static inline mp_status_t make_pod_options(const pod_option_t *option, mp_options_t **out_options) {
   mp_named_value_t values[MAX_POD_OPTIONS];
   size_t count = 0;
-  for (const pod_option_t *option = start->options; option->name != NULL; ++option) {
+  for (; option->name != NULL; ++option) {
     values[count++] = (mp_named_value_t){.name = mp_str(option->name),
                                          .type = MP_VALUE_STRING,
                                          .string_value = mp_str(option->value)};
   }
+  return mp_options_create(values, count, out_options);
+}
+
+static inline void *start_pod_client(void *context) {
+  const pod_start_t *start = context;
   mp_options_t *options = NULL;
-  mp_status_t status = mp_options_create(values, count, &options);
+  mp_status_t status = make_pod_options(start->options, &options);
   if (status == NULL) {
     status =
         POD_CREATE(options, start->pods->worlds[start->rank], &start->pods->clients[start->rank]);

@@ -92,60 +92,59 @@ static void launch_on_all(const void *subject) {
 
 // ---- Start and end ----
 
-static bool try_start(pods_t *pods, const shape_t *shape) {
-  *pods = (pods_t){.count = shape->num_ranks};
-  if (!torture_survived(mp_worlds_create_local(pods->count, shape->per_host, pods->worlds))) {
-    return false;
-  }
-  pthread_t threads[MAX_WORLDS];
-  pod_start_t starts[MAX_WORLDS];
-  for (uint32_t rank = 0; rank < pods->count; ++rank) {
-    starts[rank] = (pod_start_t){pods, rank, options_of(shape)};
-    assert_int_equal(pthread_create(&threads[rank], NULL, start_pod_client, &starts[rank]), 0);
-  }
-  for (uint32_t rank = 0; rank < pods->count; ++rank) pthread_join(threads[rank], NULL);
-  bool is_well = true;
-  for (uint32_t rank = 0; rank < pods->count; ++rank) {
-    is_well &= torture_survived(pods->statuses[rank]);
-    pods->statuses[rank] = NULL;
-  }
-  return is_well;
+typedef struct {
+  pods_t *pods;
+  uint32_t rank;
+  const mp_options_t *options;
+} starter_t;
+
+static void *start_client(void *context) {
+  const starter_t *self = context;
+  pods_t *pods = self->pods;
+  pods->statuses[self->rank] =
+      mp_pjrt_client_create_in(self->options, pods->worlds[self->rank], &pods->clients[self->rank]);
+  return NULL;
 }
 
-// All processes have a client, or none has one.
-static void expect_all_or_none(const pods_t *pods) {
-  for (uint32_t rank = 1; rank < pods->count; ++rank) {
-    assert_int_equal(pods->clients[rank] == NULL, pods->clients[0] == NULL);
+// All processes have a client, or none has one and each says why.
+static void start_clients(pods_t *pods, const mp_options_t *options) {
+  pthread_t threads[MAX_WORLDS];
+  starter_t starters[MAX_WORLDS];
+  for (uint32_t rank = 0; rank < pods->count; ++rank) {
+    starters[rank] = (starter_t){pods, rank, options};
+    assert_int_equal(pthread_create(&threads[rank], NULL, start_client, &starters[rank]), 0);
+  }
+  for (uint32_t rank = 0; rank < pods->count; ++rank) pthread_join(threads[rank], NULL);
+  for (uint32_t rank = 0; rank < pods->count; ++rank) {
+    const bool is_well = torture_survived(pods->statuses[rank]);
+    pods->statuses[rank] = NULL;
+    assert_int_equal(is_well, pods->clients[rank] != NULL);
+    assert_int_equal(is_well, pods->clients[0] != NULL);
   }
 }
 
 static void start_and_end(const void *subject) {
-  pods_t pods;
-  (void)try_start(&pods, subject);
-  if (pods.worlds[0] == NULL) return;
-  expect_all_or_none(&pods);
-  stop_pods(&pods);
+  const shape_t *shape = subject;
+  pods_t pods = {.count = shape->num_ranks};
+  mp_options_t *options = NULL;
+  if (!torture_survived(make_pod_options(options_of(shape), &options))) return;
+  if (torture_survived(mp_worlds_create_local(pods.count, shape->per_host, pods.worlds))) {
+    start_clients(&pods, options);
+    stop_pods(&pods);
+  }
+  mp_options_release(options);
 }
 
 // The second clients of the same worlds, as after clear_backends().
 static void start_again(const void *subject) {
-  const shape_t *shape = subject;
-  pod_start_t starts[MAX_WORLDS];
-  pthread_t threads[MAX_WORLDS];
-  for (uint32_t rank = 0; rank < g_pods.count; ++rank) {
-    starts[rank] = (pod_start_t){&g_pods, rank, options_of(shape)};
-    assert_int_equal(pthread_create(&threads[rank], NULL, start_pod_client, &starts[rank]), 0);
-  }
-  for (uint32_t rank = 0; rank < g_pods.count; ++rank) pthread_join(threads[rank], NULL);
-  for (uint32_t rank = 0; rank < g_pods.count; ++rank) {
-    (void)torture_survived(g_pods.statuses[rank]);
-    g_pods.statuses[rank] = NULL;
-  }
-  expect_all_or_none(&g_pods);
+  mp_options_t *options = NULL;
+  if (!torture_survived(make_pod_options(options_of(subject), &options))) return;
+  start_clients(&g_pods, options);
   for (uint32_t rank = 0; rank < g_pods.count; ++rank) {
     if (g_pods.clients[rank] != NULL) destroy_client(g_pods.clients[rank]);
     g_pods.clients[rank] = NULL;
   }
+  mp_options_release(options);
 }
 
 static void open_worlds(const void *subject) {
