@@ -89,11 +89,16 @@ mp_status_t mp_bc_bool(mp_bc_cursor_t *c, bool *out_value) {
   return NULL;
 }
 
-// Every element takes a byte or more, so this bounds what is allocated by the file's size.
+// Every element takes a byte or more, so this bounds what is allocated by the file's size. The
+// module's own counts have 32 bits, which a file of some gigabytes could go beyond.
 mp_status_t mp_bc_check_count(const mp_bc_cursor_t *c, uint64_t count, const char *what) {
-  if (count <= mp_bc_left(c)) return NULL;
-  return mp_bc_fail(c, "%llu %s do not fit into the %zu bytes left", (unsigned long long)count,
-                    what, mp_bc_left(c));
+  if (count > mp_bc_left(c)) {
+    return mp_bc_fail(c, "%llu %s do not fit into the %zu bytes left", (unsigned long long)count,
+                      what, mp_bc_left(c));
+  }
+  if (count <= MP_BC_MAX_COUNT) return NULL;
+  return mp_bc_fail(c, "%llu %s are more than the %d that are possible", (unsigned long long)count,
+                    what, MP_BC_MAX_COUNT);
 }
 
 mp_status_t mp_bc_count(mp_bc_cursor_t *c, const char *what, size_t *out_count) {

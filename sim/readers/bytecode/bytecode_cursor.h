@@ -10,6 +10,9 @@
 #include "sim/base/status.h"
 #include "sim/base/str.h"
 
+// The most elements of anything that is counted.
+enum { MP_BC_MAX_COUNT = INT32_MAX };
+
 // Copies of a cursor are independent positions.
 typedef struct {
   const uint8_t *start;  // of the program, what offsets count from
@@ -39,9 +42,10 @@ MP_NODISCARD mp_status_t mp_bc_svarint(mp_bc_cursor_t *c, int64_t *out_value);
 MP_NODISCARD mp_status_t mp_bc_flagged(mp_bc_cursor_t *c, uint64_t *out_value, bool *out_flag);
 // A byte that is 0 or 1.
 MP_NODISCARD mp_status_t mp_bc_bool(mp_bc_cursor_t *c, bool *out_value);
-// The count of elements that follow and take a byte or more each: at most the bytes left.
+// The count of elements that follow and take a byte or more each: at most the bytes left
+// and MP_BC_MAX_COUNT.
 MP_NODISCARD mp_status_t mp_bc_count(mp_bc_cursor_t *c, const char *what, size_t *out_count);
-// Checks a count that came otherwise against the bytes left.
+// Checks a count that came otherwise against the same bounds.
 MP_NODISCARD mp_status_t mp_bc_check_count(const mp_bc_cursor_t *c, uint64_t count,
                                            const char *what);
 MP_NODISCARD mp_status_t mp_bc_bytes(mp_bc_cursor_t *c, uint64_t size, const uint8_t **out_bytes);

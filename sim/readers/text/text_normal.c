@@ -90,12 +90,15 @@ static bool text_normal_has_kind(const mp_schema_attr_t *row, mp_attr_kind_t kin
   return (row->kinds >> kind & 1) != 0;
 }
 
-static mp_status_t text_normal_convert_int(mp_text_t *t, const mp_schema_attr_t *row,
-                                           const mp_attr_t *value, const mp_attr_t **out_value) {
+static mp_status_t text_normal_convert_int(mp_text_t *t, const mp_token_t *token,
+                                           const mp_schema_attr_t *row, const mp_attr_t *value,
+                                           const mp_attr_t **out_value) {
   if (text_normal_has_kind(row, MP_KIND_ENUM)) {
     // api_version = 4 : i32
-    if (value->u.i64 < 0 || mp_enum_value_name(row->enum_kind, (uint32_t)value->u.i64) == NULL)
-      return NULL;
+    if (value->u.i64 < 0 || value->u.i64 > UINT32_MAX ||
+        mp_enum_value_name(row->enum_kind, (uint32_t)value->u.i64) == NULL)
+      return mp_text_error(t, token, MP_INVALID_ARGUMENT, "%s has no value %lld",
+                           mp_attr_name_text(row->name), (long long)value->u.i64);
     return mp_attr_make_enum(t->arena, row->enum_kind, (uint32_t)value->u.i64, out_value);
   }
   if (!text_normal_has_kind(row, MP_KIND_INT) || value->dtype == row->dtype) return NULL;
@@ -112,7 +115,7 @@ static mp_status_t text_normal_convert(mp_text_t *t, const mp_token_t *token,
     return text_normal_layouts_to_ints(t, token, value, out_value);
   if (text_normal_has_kind(row, MP_KIND_INTS) || text_normal_has_kind(row, MP_KIND_BOOLS))
     return mp_text_to_ints(t, token, value, out_value);
-  if (value->kind == MP_KIND_INT) return text_normal_convert_int(t, row, value, out_value);
+  if (value->kind == MP_KIND_INT) return text_normal_convert_int(t, token, row, value, out_value);
   if (value->kind == MP_KIND_UNIT && text_normal_has_kind(row, MP_KIND_BOOL))
     return mp_attr_make_bool(t->arena, true, out_value);
   if (value->kind == MP_KIND_FLOAT && text_normal_has_kind(row, MP_KIND_FLOAT) &&

@@ -1,4 +1,6 @@
 // The bytecode reader on captured programs, whole and damaged.
+#include <sys/mman.h>
+
 #include "sim/base/alloc.h"
 #include "sim/ir/print/print_module.h"
 #include "sim/ir/verify/verify.h"
@@ -73,6 +75,22 @@ static void narrow_bits_are_a_byte_and_masked(void **state) {
   assert_int_equal(bits, 0xFF);
   assert_ok(mp_bc_bits(&c, 32, &bits));  // -1, cut to the type's bits
   assert_int_equal(bits, 0xFFFFFFFF);
+}
+
+// The module counts in 32 bits. A file that is larger than that could hold more.
+static void counts_have_a_limit(void **state) {
+  (void)state;
+  const size_t size = (size_t)5 << 30;
+  uint8_t *data = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  assert_true(data != MAP_FAILED);
+  const mp_bc_cursor_t c = cursor(data, size);
+  assert_ok(mp_bc_check_count(&c, INT32_MAX, "operations"));
+  assert_status(mp_bc_check_count(&c, (uint64_t)INT32_MAX + 1, "operations"), MP_INVALID_ARGUMENT,
+                "bytecode: offset 0: 2147483648 operations are more than the 2147483647 that");
+  assert_status(mp_bc_check_count(&c, (UINT64_C(1) << 32) + 1, "operations"), MP_INVALID_ARGUMENT,
+                "4294967297 operations");
+  assert_status(mp_bc_check_count(&c, UINT64_MAX, "operations"), MP_INVALID_ARGUMENT, "do not fit");
+  munmap(data, size);
 }
 
 // ---- the table of operations ----
@@ -287,6 +305,7 @@ int main(void) {
       cmocka_unit_test(numbers_have_one_to_nine_bytes),
       cmocka_unit_test(signed_numbers_are_zigzag),
       cmocka_unit_test(narrow_bits_are_a_byte_and_masked),
+      cmocka_unit_test(counts_have_a_limit),
       cmocka_unit_test(table_is_the_list_of_operations),
       cmocka_unit_test(captured_programs_are_read_and_verify),
       cmocka_unit_test(shard_map_program_in_detail),

@@ -343,6 +343,13 @@ static void test_errors(void **state) {
       {"module attributes {x.a = #other.attr<1>} {}", "'#other.attr' is not known"},
       {"module attributes {x.a = \"\\q\"} {}", "unknown escape"},
       {"module attributes {x.a = 300 : i8} {}", "does not fit into i8"},
+      {"func.func @main() {\n stablehlo.custom_call @f() {api_version = 4294967300 : i64} : () -> "
+       "()\n}",
+       "2:2: api_version has no value 4294967300"},
+      {"func.func @main() {\n stablehlo.custom_call @f() {api_version = 9 : i32} : () -> ()\n}",
+       "2:2: api_version has no value 9"},
+      {"func.func @main() {\n stablehlo.custom_call @f() {api_version = -1 : i32} : () -> ()\n}",
+       "2:2: api_version has no value -1"},
       {"module {} module {}", "more than one module"},
       {"func.func @main() { }\n$", "2:1: expected a module or a function, found '$'"},
       {"func.func @f() { return }\nfunc.func @g() { return }", "no function 'main'"},
