@@ -29,6 +29,12 @@ static inline int64_t mp_shape_bytes(const mp_type_t *type) {
   return mp_shape_count(type) * (int64_t)mp_dtype_size(type->dtype);
 }
 
+// The product of sizes as an estimate of work: INT64_MAX where it does not fit, since programs can
+// spell arrays that no memory holds.
+#define MP_WORK(...)                                 \
+  mp_dims_product((const int64_t[]){__VA_ARGS__}, 0, \
+                  sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+
 // Row-major strides in units of `unit` (1: elements; the element size: bytes).
 static inline void mp_dims_strides(const int64_t *dims, uint32_t rank, int64_t unit,
                                    int64_t *out_strides) {

@@ -44,7 +44,7 @@ bool mp_conv_is_depthwise(const mp_conv_kernel_t *self, int64_t groups) {
 void mp_conv_depthwise_plan(mp_conv_kernel_t *self) {
   self->base.run = mp_conv_depthwise_run;
   int64_t positions = self->out_positions.count, features = self->kernel.batch.count;
-  int64_t parts = mp_part_count(positions * features * self->kernel.k.count, GRAIN);
+  int64_t parts = mp_part_count(MP_WORK(positions, features, self->kernel.k.count), GRAIN);
   self->base.num_parts = (uint32_t)mp_clamp_i64(parts, 1, mp_max_i64(positions, 1));
 }
 

@@ -79,7 +79,7 @@ void mp_matvec_plan(const mp_matvec_t *matvec, mp_kernel_t *kernel) {
   MP_ASSERT((unsigned)matvec->acc < MP_ACC_COUNT && matvec->vector->rows.count == 1);
   int64_t k = matvec->matrix->k.count;
   int64_t rows = matvec->matrix->batch.count * matvec->matrix->rows.count;
-  int64_t parts = mp_part_count(rows * mp_max_i64(k, 1), GRAIN), step = 0;
+  int64_t parts = mp_part_count(MP_WORK(rows, mp_max_i64(k, 1)), GRAIN), step = 0;
   // Rows that lie side by side are read in long runs.
   bool by_k = mp_axes_step(&matvec->matrix->rows, &step) && step == matvec->matrix->element;
   if (by_k) parts = mp_min_i64(parts, rows / BLOCK);

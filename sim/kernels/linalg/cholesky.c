@@ -66,6 +66,7 @@ mp_status_t mp_kernel_make_cholesky(mp_arena_t *arena, const mp_op_t *op,
   mp_kernel_init(&self->base, cholesky_run, op);
   self->n = type->dims[type->rank - 1];
   self->batch = self->n == 0 ? 0 : mp_dims_product(type->dims, 0, type->rank - 2);
+  if (self->batch == 0) self->n = 0;  // nothing to do: sizes that nothing bounds
   self->lower = mp_op_bool(op, MP_ATTR_LOWER, true);
   self->is_complex = mp_dtype_is_complex(type->dtype);
   mp_dtype_t wide = self->is_complex ? MP_DTYPE_C128 : MP_DTYPE_F64;
@@ -74,7 +75,7 @@ mp_status_t mp_kernel_make_cholesky(mp_arena_t *arena, const mp_op_t *op,
     return mp_op_error(op, MP_UNIMPLEMENTED, "cholesky of %s", mp_dtype_name(type->dtype));
   }
   self->base.scratch_bytes = (size_t)(self->n * self->n) * mp_dtype_size(wide);
-  int64_t parts = mp_part_count(self->batch * self->n * self->n * self->n / 3, GRAIN);
+  int64_t parts = mp_part_count(MP_WORK(self->batch, self->n, self->n, self->n) / 3, GRAIN);
   self->base.num_parts = (uint32_t)mp_clamp_i64(parts, 1, mp_max_i64(self->batch, 1));
   *out_kernel = &self->base;
   return NULL;

@@ -2,6 +2,7 @@
 //
 // Parts are ranges of the batch. What does not converge is NaN.
 #include <complex.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -220,10 +221,15 @@ static mp_status_t decompose_make(mp_arena_t *arena, const mp_op_t *op, mp_kerne
     return mp_op_error(op, MP_UNIMPLEMENTED, "Unsupported dtype %s for a decomposition",
                        mp_dtype_name(a->dtype));
   }
-  int64_t parts = mp_part_count(self->batch * self->m * self->n * self->min, GRAIN);
+  int64_t parts = mp_part_count(MP_WORK(self->batch, self->m, self->n, self->min), GRAIN);
   self->base.num_parts = (uint32_t)mp_clamp_i64(parts, 1, mp_max_i64(self->batch, 1));
   *out_kernel = self;
   return NULL;
+}
+
+// Of matrices that do not exist nothing bounds the sizes, so they are not counted with.
+static void decompose_do_nothing(decompose_kernel_t *self) {
+  self->batch = self->m = self->n = self->min = self->u_columns = self->v_rows = 0;
 }
 
 mp_status_t mp_call_make_lu(mp_arena_t *arena, const mp_op_t *op, const mp_kernel_t **out_kernel) {
@@ -237,7 +243,14 @@ mp_status_t mp_call_make_lu(mp_arena_t *arena, const mp_op_t *op, const mp_kerne
                        "custom_call LuDecomposition gives [..., m, n], pivots [..., min(m, n)] and "
                        "a permutation [..., m]");
   }
-  if (self->m == 0) self->batch = 0;  // with m rows and no columns there is still a permutation
+  if (self->m > INT32_MAX) {  // rows that have no elements are numbered all the same
+    return mp_op_error(op, MP_UNIMPLEMENTED,
+                       "custom_call LuDecomposition of %" PRId64
+                       " rows: their 32-bit permutation can number %" PRId32,
+                       self->m, INT32_MAX);
+  }
+  // With m rows and no columns there is still a permutation.
+  if (self->m == 0 || self->batch == 0) decompose_do_nothing(self);
   self->base.scratch_bytes = (size_t)(self->m * self->n) * self->wide;
   *out_kernel = &self->base;
   return NULL;
@@ -256,8 +269,8 @@ static mp_status_t decompose_make_eigh(mp_arena_t *arena, const mp_op_t *op, boo
                        "[..., n, n] and eigenvalues [..., n]");
   }
   self->upper = upper;
-  int64_t n = self->n;
-  if (n == 0) self->batch = 0;
+  if (self->n == 0 || self->batch == 0) decompose_do_nothing(self);
+  const int64_t n = self->n;
   self->base.scratch_bytes =
       (size_t)(2 * n * n + n * (n + 4)) * self->wide + (size_t)(n * (n + 2)) * sizeof(double);
   *out_kernel = &self->base;
@@ -296,7 +309,12 @@ mp_status_t mp_call_make_svd(mp_arena_t *arena, const mp_op_t *op, const mp_kern
                        "custom_call minipod.svd gives singular values [..., min(m, n)] and, when "
                        "asked, u [..., m, m] and vt [..., n, n], or their first min(m, n) vectors");
   }
-  if (m * self->u_columns + self->v_rows * n + self->min == 0) self->batch = 0;
+  // Without singular values there are still bases, of all columns and rows.
+  if ((self->min == 0 && self->u_columns + self->v_rows == 0) || self->batch == 0) {
+    decompose_do_nothing(self);
+  }
+  m = self->m;
+  n = self->n;
   self->base.scratch_bytes =
       (size_t)(2 * m * n + 2 * m * self->u_columns + self->v_rows * n) * self->wide +
       (size_t)self->min * sizeof(double) + mp_svd_scratch(self->min, self->is_complex);

@@ -87,10 +87,11 @@ static mp_status_t householder_make(mp_arena_t *arena, const mp_op_t *op, const 
   householder_kernel_t *self = MP_ARENA_NEW(arena, householder_kernel_t);
   MP_RETURN_IF_NULL(self);
   mp_kernel_init(&self->base, run, op);
+  self->batch = m == 0 || n == 0 ? 0 : mp_dims_product(matrix->dims, 0, matrix->rank - 2);
+  if (self->batch == 0) m = n = k = 0;  // nothing to do: sizes that nothing bounds
   self->m = m;
   self->n = n;
   self->k = k;
-  self->batch = m == 0 || n == 0 ? 0 : mp_dims_product(matrix->dims, 0, matrix->rank - 2);
   self->complex = mp_dtype_is_complex(matrix->dtype);
   self->size = mp_dtype_size(matrix->dtype);
   mp_dtype_t wide = self->complex ? MP_DTYPE_C128 : MP_DTYPE_F64;
@@ -101,7 +102,7 @@ static mp_status_t householder_make(mp_arena_t *arena, const mp_op_t *op, const 
                        mp_dtype_name(matrix->dtype));
   }
   self->base.scratch_bytes = (size_t)(2 * m * n + k + n) * self->wide_bytes;
-  int64_t parts = mp_part_count(self->batch * m * n * k, GRAIN);
+  int64_t parts = mp_part_count(MP_WORK(self->batch, m, n, k), GRAIN);
   self->base.num_parts = (uint32_t)mp_clamp_i64(parts, 1, mp_max_i64(self->batch, 1));
   *out_kernel = &self->base;
   return NULL;

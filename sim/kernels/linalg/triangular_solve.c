@@ -123,6 +123,7 @@ mp_status_t mp_kernel_make_triangular_solve(mp_arena_t *arena, const mp_op_t *op
   self->n = a->dims[a->rank - 1];
   self->vectors = b->dims[b->rank - (self->left ? 1 : 2)];
   self->batch = mp_shape_count(b) == 0 ? 0 : mp_dims_product(a->dims, 0, a->rank - 2);
+  if (self->batch == 0) self->n = self->vectors = 0;  // nothing to do: sizes that nothing bounds
   mp_dtype_t wide = self->is_complex ? MP_DTYPE_C128 : MP_DTYPE_F64;
   if (!mp_convert_bind(a->dtype, wide, &self->load) ||
       !mp_convert_bind(wide, a->dtype, &self->store)) {
@@ -131,7 +132,7 @@ mp_status_t mp_kernel_make_triangular_solve(mp_arena_t *arena, const mp_op_t *op
   self->wide_bytes = (uint32_t)mp_dtype_size(wide);
   self->base.scratch_bytes = (size_t)((2 * self->n + 1) * self->n) * self->wide_bytes;
   int64_t vectors = self->batch * self->vectors;
-  int64_t parts = mp_part_count(vectors * self->n * self->n, GRAIN);
+  int64_t parts = mp_part_count(MP_WORK(vectors, self->n, self->n), GRAIN);
   // Every part reads all of L: give each at least a few vectors.
   self->base.num_parts = (uint32_t)mp_clamp_i64(parts, 1, mp_max_i64(vectors / 8, 1));
   *out_kernel = &self->base;

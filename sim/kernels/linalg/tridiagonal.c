@@ -176,6 +176,7 @@ static mp_status_t tridiagonal_make(mp_arena_t *arena, const mp_op_t *op, bool p
   self->n = b->dims[b->rank - 2];
   self->vectors = b->dims[b->rank - 1];
   self->batch = mp_shape_count(b) == 0 ? 0 : mp_dims_product(b->dims, 0, b->rank - 2);
+  if (self->batch == 0) self->n = self->vectors = 0;  // nothing to do: sizes that nothing bounds
   self->perturb = perturb;
   bool wide = mp_dtype_real_part(b->dtype) == MP_DTYPE_F64;
   self->epsilon = wide ? DBL_EPSILON : FLT_EPSILON;

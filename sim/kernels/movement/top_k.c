@@ -101,15 +101,16 @@ static mp_status_t top_k_run(const mp_kernel_t *kernel, const mp_kernel_call_t *
   return NULL;
 }
 
-static mp_status_t top_k_make(mp_arena_t *arena, const mp_op_t *op, uint32_t dim,
+static mp_status_t top_k_make(mp_arena_t *arena, const mp_op_t *op, int64_t reduction_dim,
                               bool given_indices, const mp_kernel_t **out_kernel) {
   const mp_type_t *in = mp_op_operand_type(op, 0), *out = mp_op_result_type(op, 0);
   const mp_type_t *indices = mp_op_result_type(op, 1);
-  if (!mp_type_is_static(in) || !mp_type_is_static(out) || dim >= in->rank ||
+  if (!mp_type_is_static(in) || !mp_type_is_static(out) || reduction_dim >= in->rank ||
       in->rank != out->rank || in->dtype != out->dtype || !mp_type_same_shape(out, indices) ||
-      out->dims[dim] > in->dims[dim] || !mp_dtype_is_integer(indices->dtype)) {
+      out->dims[reduction_dim] > in->dims[reduction_dim] || !mp_dtype_is_integer(indices->dtype)) {
     return mp_op_error(op, MP_INVALID_ARGUMENT, "the types of this top-k call do not fit");
   }
+  const uint32_t dim = (uint32_t)reduction_dim;
   for (uint32_t i = 0; i < in->rank; ++i) {
     if (i != dim && in->dims[i] != out->dims[i]) {
       return mp_op_error(op, MP_INVALID_ARGUMENT, "the types of this top-k call do not fit");
@@ -131,8 +132,8 @@ static mp_status_t top_k_make(mp_arena_t *arena, const mp_op_t *op, uint32_t dim
     return mp_op_error(op, MP_UNIMPLEMENTED, "top-k of %s", mp_dtype_name(in->dtype));
   }
   self->base.scratch_bytes = (size_t)self->length * sizeof(entry_t);
-  int64_t rows = self->outer * self->inner;
-  int64_t parts = mp_part_count(rows * self->length, GRAIN);
+  int64_t rows = self->length == 0 ? 0 : self->outer * self->inner;
+  int64_t parts = mp_part_count(MP_WORK(rows, self->length), GRAIN);
   self->base.num_parts = (uint32_t)mp_clamp_i64(parts, 1, mp_max_i64(rows, 1));
   *out_kernel = &self->base;
   return NULL;
@@ -156,7 +157,7 @@ mp_status_t mp_call_make_approx_top_k(mp_arena_t *arena, const mp_op_t *op,
                        "custom_call ApproxTopK of more than one operand, or without "
                        "'reduction_dim' in its backend_config");
   }
-  return top_k_make(arena, op, (uint32_t)dim->u.i64, true, out_kernel);
+  return top_k_make(arena, op, dim->u.i64, true, out_kernel);
 }
 
 mp_status_t mp_call_make_top_k(mp_arena_t *arena, const mp_op_t *op,
@@ -165,5 +166,5 @@ mp_status_t mp_call_make_top_k(mp_arena_t *arena, const mp_op_t *op,
     return mp_op_error(op, MP_INVALID_ARGUMENT,
                        "custom_call TopK wants one operand and two results");
   }
-  return top_k_make(arena, op, mp_op_operand_type(op, 0)->rank - 1, false, out_kernel);
+  return top_k_make(arena, op, (int64_t)mp_op_operand_type(op, 0)->rank - 1, false, out_kernel);
 }
