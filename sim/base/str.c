@@ -66,6 +66,7 @@ void mp_strbuf_printf(mp_strbuf_t *buffer, const char *format, ...) {
   va_copy(again, args);
   int length = vsnprintf(NULL, 0, format, again);
   va_end(again);
+  if (length < 0) buffer->failed = true;  // more than an int can count
   if (length >= 0 && str_reserve(buffer, (size_t)length)) {
     vsnprintf(buffer->data + buffer->size, (size_t)length + 1, format, args);
     buffer->size += (size_t)length;

@@ -6,6 +6,7 @@
 #ifndef MINIPOD_SIM_BASE_STR_H_
 #define MINIPOD_SIM_BASE_STR_H_
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -17,8 +18,13 @@ typedef struct {
   size_t size;
 } mp_str_t;
 
+// The precision of `size` bytes for printf, which knows no more than INT_MAX.
+static inline int mp_str_precision(size_t size) {
+  return size < INT_MAX ? (int)size : INT_MAX;
+}
+
 // For printf: printf("%.*s", MP_STR_ARG(s)).
-#define MP_STR_ARG(s)   (int)(s).size, (s).data
+#define MP_STR_ARG(s)   mp_str_precision((s).size), (s).data
 #define MP_STR(literal) ((mp_str_t){(literal), sizeof(literal) - 1})
 
 static inline mp_str_t mp_str(const char *text) {

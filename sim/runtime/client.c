@@ -102,7 +102,7 @@ static mp_status_t client_make_devices(mp_client_t *client) {
 static void client_print_notes(const char *notes) {
   while (*notes != '\0') {
     size_t size = strcspn(notes, "\n");
-    mp_log_notice("%.*s", (int)size, notes);
+    mp_log_notice("%.*s", mp_str_precision(size), notes);
     notes += size + (notes[size] == '\n');
   }
 }

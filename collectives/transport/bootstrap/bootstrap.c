@@ -176,7 +176,7 @@ static void bootstrap_split_unmapped(mp_world_t *world, void *const *reasons, co
     if (sizes[rank] == 0) continue;
     mp_log(MP_LOG_WARNING,
            "the processes on the host of rank %" PRIu32 " use MPI, not shared memory: %.*s", rank,
-           (int)sizes[rank], (const char *)reasons[rank]);
+           mp_str_precision(sizes[rank]), (const char *)reasons[rank]);
     int64_t leader = leaders[rank];
     for (uint32_t i = 0; i < world->size; ++i) {
       if (leaders[i] == leader) leaders[i] = i;

@@ -39,9 +39,10 @@ static void deliver_take_poison(mp_session_t *session, mp_packet_t *packet,
   // There was no memory for words.
   static const char wordless[] = "the launch failed";
   const bool has_words = packet->bytes != 0;
-  const mp_status_t error = mp_status_make(
-      code, "%.*s (on process %u)", has_words ? (int)packet->bytes : (int)sizeof(wordless) - 1,
-      has_words ? (const char *)packet->data : wordless, packet->from);
+  const mp_status_t error =
+      mp_status_make(code, "%.*s (on process %u)",
+                     mp_str_precision(has_words ? packet->bytes : sizeof(wordless) - 1),
+                     has_words ? (const char *)packet->data : wordless, packet->from);
   mp_packet_release(packet);
   mp_session_poison_quietly(session, error, resumed);
 }

@@ -1,7 +1,7 @@
 // Units of sim/base: status, arena, strings, element types.
 
 #include <locale.h>
-
+#include <stdio.h>
 #include <string.h>
 
 #include "sim/base/alloc.h"
@@ -77,6 +77,27 @@ static void strings_suggest_and_parse(void **state) {
   assert_false(mp_str_parse_i64(MP_STR("99999999999999999999"), &number));
 }
 
+// printf counts in int; a text that is longer must not lose its end or be read without one.
+static void long_strings_print_as_far_as_printf_counts(void **state) {
+  (void)state;
+  static const size_t sizes[] = {((size_t)1 << 32) + 1, (size_t)1 << 31, SIZE_MAX};
+  for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); ++i) {
+    assert_int_equal(mp_str_precision(sizes[i]), INT_MAX);
+    char text[16];
+    const mp_str_t claims_to_be_long = {"abc", sizes[i]};
+    snprintf(text, sizeof(text), "<%.*s>", MP_STR_ARG(claims_to_be_long));
+    assert_string_equal(text, "<abc>");
+  }
+  assert_int_equal(mp_str_precision(INT_MAX), INT_MAX);
+  assert_int_equal(mp_str_precision(3), 3);
+  const int more_than_printf_counts = INT_MAX;
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_strbuf_printf(&text, "%*d%*d", more_than_printf_counts, 1, more_than_printf_counts, 2);
+  assert_status(mp_strbuf_status(&text), MP_RESOURCE_EXHAUSTED, "memory");
+  mp_strbuf_deinit(&text);
+}
+
 static void doubles_read_back_in_any_locale(void **state) {
   (void)state;
   static const double values[] = {0, 1, -0.1, 1e-6, 1.0 / 3, 5e-324, 1.7976931348623157e308, 45e9};
@@ -121,6 +142,7 @@ int main(void) {
       cmocka_unit_test(status_survives_a_failed_allocation),
       cmocka_unit_test(arena_zeroes_aligns_and_respects_its_limit),
       cmocka_unit_test(strings_suggest_and_parse),
+      cmocka_unit_test(long_strings_print_as_far_as_printf_counts),
       cmocka_unit_test(doubles_read_back_in_any_locale),
       cmocka_unit_test(dtypes_round_trip),
   };
