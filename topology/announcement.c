@@ -71,6 +71,8 @@ mp_status_t mp_announcement_write(const mp_announcement_t *announcement, mp_strb
 
 // ---- Reading ----
 
+static const char k_does_not_fit[] = "the number does not fit";
+
 // First pass over a group: how much it holds.
 static void announcement_count_group(mp_proto_reader_t reader, mp_machine_t *counts) {
   mp_proto_field_t field;
@@ -81,6 +83,14 @@ static void announcement_count_group(mp_proto_reader_t reader, mp_machine_t *cou
   }
 }
 
+// A signed number of 32 bits; none that is larger is cut.
+static int32_t announcement_read_i32(mp_proto_reader_t *reader, const mp_proto_field_t *field) {
+  const int64_t value = (int64_t)mp_proto_varint(reader, field);
+  if (value >= INT32_MIN && value <= INT32_MAX) return (int32_t)value;
+  mp_proto_fault(reader, field, k_does_not_fit);
+  return 0;
+}
+
 static mp_status_t announcement_read_group(mp_proto_reader_t *reader, const mp_machine_t *room,
                                            mp_machine_t *machine) {
   mp_machine_group_t *group = &machine->groups[machine->num_groups++];
@@ -88,13 +98,17 @@ static mp_status_t announcement_read_group(mp_proto_reader_t *reader, const mp_m
   int32_t num_cpu_cores = 0;
   mp_proto_field_t field;
   while (mp_proto_next(reader, &field)) {
-    int32_t value = (int32_t)mp_proto_varint(reader, &field);
+    const int32_t value = announcement_read_i32(reader, &field);
     if (field.number == MP_GROUP_NODE) group->numa_node = value;
     if (field.number == MP_GROUP_CPUS) machine->cpus[machine->num_cpus++] = value;
     if (field.number == MP_GROUP_CORE_CPUS) machine->core_cpus[machine->num_cores++] = value;
     if (field.number != MP_GROUP_CPU_CORES) continue;
     int32_t at = group->first_cpu + num_cpu_cores++;
-    if (at < room->num_cpus) machine->cpu_cores[at] = group->first_core + value;
+    // What is no core of this group is larger than all of them.
+    const bool is_core = value >= 0 && value < room->num_cores;
+    if (at < room->num_cpus) {
+      machine->cpu_cores[at] = is_core ? group->first_core + value : INT32_MAX;
+    }
   }
   MP_RETURN_IF_ERROR(mp_proto_reader_status(reader));
   group->num_cpus = machine->num_cpus - group->first_cpu;
@@ -143,13 +157,17 @@ static mp_status_t announcement_read_groups(mp_str_t bytes, mp_arena_t *arena,
 mp_status_t mp_announcement_read(mp_str_t bytes, mp_arena_t *arena,
                                  mp_announcement_t *out_announcement) {
   mp_announcement_t announcement = {0};
+  uint64_t value = 0;
   mp_proto_field_t field;
   mp_proto_reader_t reader = mp_proto_reader(bytes, "announcement");
   while (mp_proto_next(&reader, &field)) {
     switch (field.number) {
-#define MP_ANNOUNCEMENT_GET(number, member, type)                 \
-  case number:                                                    \
-    announcement.member = (type)mp_proto_varint(&reader, &field); \
+#define MP_ANNOUNCEMENT_GET(number, member, type)        \
+  case number:                                           \
+    value = mp_proto_varint(&reader, &field);            \
+    announcement.member = (type)value;                   \
+    if ((uint64_t)(int64_t)announcement.member != value) \
+      mp_proto_fault(&reader, &field, k_does_not_fit);   \
     break;
       MP_ANNOUNCEMENT_INTS(MP_ANNOUNCEMENT_GET)
 #undef MP_ANNOUNCEMENT_GET
@@ -167,6 +185,7 @@ mp_status_t mp_announcement_read(mp_str_t bytes, mp_arena_t *arena,
     }
   }
   MP_RETURN_IF_ERROR(mp_proto_reader_status(&reader));
+  if (announcement.code > MP_UNAUTHENTICATED) announcement.code = MP_UNKNOWN;
   // Another protocol's machine is not for us to read.
   if (announcement.protocol == MP_ANNOUNCEMENT_PROTOCOL && announcement.code == MP_OK) {
     MP_RETURN_IF_ERROR(announcement_read_groups(bytes, arena, &announcement.machine));

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sim/base/alloc.h"
+#include "sim/base/proto.h"
 #include "tests/unit/support/unit.h"
 #include "topology/announcement.h"
 #include "topology/pod.h"
@@ -473,6 +474,60 @@ static void test_damaged_announcements(void **state) {
   end_job(&job);
 }
 
+// A group's core numbers count from its first core on; this number of a core goes beyond all.
+static void change_core(mp_announcement_t *announcement, int32_t core) {
+  mp_machine_t *machine = &announcement->machine;
+  machine->cpu_cores[machine->groups[1].first_cpu] = core;
+}
+
+static void change_numa_node(mp_announcement_t *announcement, int32_t node) {
+  announcement->machine.groups[0].numa_node = node;
+}
+
+// Numbers of 64 bits that would be good ones if they were cut to 32: the last field of a kind
+// counts.
+static void test_numbers_that_do_not_fit(void **state) {
+  (void)state;
+  enum { HOST = 3, CODE = 6, IS_REAL = 16, PACKAGES = 17, GROUP = 21, GROUP_NODE = 1 };
+  static const uint32_t fields[] = {HOST, CODE, IS_REAL, PACKAGES};
+  for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); ++i) {
+    job_t job = job_of(1, 2, BIG_MACHINE);
+    mp_proto_put_varint(&job.bytes[1], fields[i], UINT64_C(1) << 32);
+    job.announcements[1] = (mp_str_t){job.bytes[1].data, job.bytes[1].size};
+    expect_failure(&job, MP_INVALID_ARGUMENT,
+                   TEXTS("process 1 says nothing understandable", "does not fit"));
+  }
+  job_t job = job_of(1, 2, BIG_MACHINE);
+  mp_strbuf_t group;
+  mp_strbuf_init(&group);
+  mp_proto_put_varint(&group, GROUP_NODE, UINT64_C(1) << 32);
+  mp_proto_put_message(&job.bytes[1], GROUP, &group);
+  mp_strbuf_deinit(&group);
+  job.announcements[1] = (mp_str_t){job.bytes[1].data, job.bytes[1].size};
+  expect_failure(&job, MP_INVALID_ARGUMENT, TEXTS("does not fit"));
+  job = job_of(1, 2, BIG_MACHINE);
+  change_announcement(&job, 0, change_core, INT32_MAX);
+  expect_failure(&job, MP_INVALID_ARGUMENT, TEXTS("core group 1 makes no sense"));
+  job = job_of(1, 2, BIG_MACHINE);  // a node without number is nothing bad
+  change_announcement(&job, 0, change_numa_node, -1);
+  mp_pod_release(merge(&job, 1));
+  end_job(&job);
+}
+
+// What went wrong elsewhere may have a code that only a later version knows.
+static void change_code(mp_announcement_t *announcement, int32_t code) {
+  announcement->code = (mp_status_code_t)code;
+}
+
+static void test_unknown_code(void **state) {
+  (void)state;
+  job_t job = job_of(1, 2, BOX);
+  change_announcement(&job, 1, change_code, 99);
+  mp_pod_t *pod = NULL;
+  assert_status(try_merge(&job, 0, &pod), MP_UNKNOWN, "process 1");
+  end_job(&job);
+}
+
 static void test_every_allocation_may_fail(void **state) {
   (void)state;
   static const char *const k_options[] = {"topology=v5e:4x4;" BOX, BIG_MACHINE};
@@ -539,6 +594,8 @@ int main(void) {
       cmocka_unit_test(test_other_versions),
       cmocka_unit_test(test_one_cannot_start),
       cmocka_unit_test(test_damaged_announcements),
+      cmocka_unit_test(test_numbers_that_do_not_fit),
+      cmocka_unit_test(test_unknown_code),
       cmocka_unit_test(test_every_allocation_may_fail),
       cmocka_unit_test(test_the_table_for_people),
   };
