@@ -1,5 +1,5 @@
-// Nobody stops while the checks look: each thing is looked at under its own lock, and only what
-// that lock promises is asserted. The launch lock is held, so no run enters a stream meanwhile.
+// Other threads go on while the checks look: each thing is looked at under its own lock, and only
+// what that lock promises is asserted. No run enters a stream meanwhile: the launch lock is held.
 #include "sim/runtime/launch/client_check.h"
 
 #ifdef MINIPOD_ASSERTS
@@ -11,7 +11,7 @@
 
 enum {
   MP_CHECK_STEPS = 2000,   // about that many things are looked at per launch
-  MP_CHECK_MARK = 1 << 7,  // in a session's states: seen waiting somewhere
+  MP_CHECK_MARK = 1 << 7,  // set in a participant's state when it was found waiting in a list
 };
 
 typedef struct {
@@ -50,7 +50,7 @@ static void client_check_states(const mp_session_t *session) {
   MP_ASSERT(session->num_parked == counts[MP_PARTICIPANT_PARKED]);
 }
 
-// This participant waits in a list: it is parked, and in no other one.
+// This participant waits in a list: it is parked, and was in no list that was looked at before.
 static void client_check_waiter(mp_session_t *session, uint32_t logical) {
   MP_ASSERT(logical < session->num_participants);
   MP_ASSERT_MSG(session->states[logical] == MP_PARTICIPANT_PARKED, "participant %u, state %u",
@@ -58,7 +58,7 @@ static void client_check_waiter(mp_session_t *session, uint32_t logical) {
   session->states[logical] |= MP_CHECK_MARK;
 }
 
-// Those who have come to a meeting, but for `holder`; returns how many there are.
+// Those who have arrived at a meeting wait there, but for `holder`; returns how many they are.
 static uint32_t client_check_arrivals(mp_session_t *session, const mp_meeting_t *meeting,
                                       const mp_arrival_t *holder) {
   uint32_t count = 0;
@@ -147,7 +147,7 @@ static void client_check_session(check_t *check, mp_session_t *session) {
   if (session->error != NULL) {
     MP_ASSERT(num_meeting == 0 && num_receiving == 0);  // all were resumed
   } else if (session->peers == NULL && session->num_joined == session->num_local) {
-    MP_ASSERT(session->num_parked == 0 || session->num_active != 0);  // or it is stuck, untold
+    MP_ASSERT(session->num_parked == 0 || session->num_active != 0);  // or it would be poisoned
   }
   for (uint32_t i = 0; i < session->num_participants; ++i) session->states[i] &= MP_CHECK_MARK - 1;
 }
@@ -300,8 +300,8 @@ static void client_check_sets(check_t *check) {
   }
 }
 
-static void client_check_lane(check_t *check, mp_endpoint_t *endpoint,
-                              const mp_launch_queue_t *queue) {
+static void client_check_launch_queue(check_t *check, mp_endpoint_t *endpoint,
+                                      const mp_launch_queue_t *queue) {
   const mp_peers_t *last = NULL;
   for (mp_peers_t *peers = queue->first; peers != NULL; last = peers, peers = peers->next) {
     mp_session_t *session = peers->session;
@@ -331,15 +331,15 @@ static void client_check_endpoint(check_t *check) {
   MP_ASSERT((found == endpoint) == endpoint->is_open);
   for (const mp_launch_queue_t *queue = endpoint->queues; queue != NULL; queue = queue->next) {
     check->steps += 1;
-    client_check_lane(check, endpoint, queue);
+    client_check_launch_queue(check, endpoint, queue);
   }
   mp_unlock(&endpoint->router->lock);
 }
 
 // ---- All of it ----
 
-// The client's devices, queues and the rest, by number.
-enum { MP_CHECK_JOBS, MP_CHECK_SETS, MP_CHECK_PORT, MP_CHECK_OTHERS };
+// The items of a check, by number: the local devices, then the core queues, then these.
+enum { MP_CHECK_JOBS, MP_CHECK_SETS, MP_CHECK_ENDPOINT, MP_CHECK_OTHERS };
 
 static uint32_t client_check_num_items(const mp_client_t *client) {
   return client->num_local + client->num_queues + MP_CHECK_OTHERS;
@@ -359,7 +359,7 @@ static void client_check_item(check_t *check, uint32_t item) {
   item -= client->num_queues;
   if (item == MP_CHECK_JOBS) client_check_jobs(check);
   if (item == MP_CHECK_SETS) client_check_sets(check);
-  if (item == MP_CHECK_PORT) client_check_endpoint(check);
+  if (item == MP_CHECK_ENDPOINT) client_check_endpoint(check);
 }
 
 void mp_client_check_launch(mp_client_t *client) {
@@ -379,7 +379,7 @@ void mp_client_check_launch(mp_client_t *client) {
   state->debt = check.steps < MP_CHECK_STEPS ? 0 : check.steps - MP_CHECK_STEPS;
 }
 
-// The sums over all memories: right when nobody allocates or frees.
+// The sums over all memories. They are right only while nobody allocates or frees.
 static void client_check_sums(mp_client_t *client) {
   uint64_t in_use = 0, idle = 0;
   for (uint32_t i = 0; i < client->num_local * MP_MEMORY_SPACE_COUNT; ++i) {

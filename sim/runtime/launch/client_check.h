@@ -1,8 +1,10 @@
 // Checks of a whole client against the invariants of sim/runtime/README.md, in debug and sanitizer
-// builds (sim/base/assert.h); nothing in release builds. What is broken aborts.
+// builds (sim/base/assert.h). An invariant that does not hold aborts the process. In release builds
+// there are no checks.
 //
 // Checked are: the streams (order, numbers, blockers, who owns the first run), sessions (counters,
-// states, who is parked where), device sets, core queues, jobs, memory (books, heaps), and lanes.
+// states, who is parked where), device sets, core queues, jobs, memory (books, heaps), and the
+// launch queues of the client's endpoint.
 #ifndef MINIPOD_SIM_RUNTIME_LAUNCH_CLIENT_CHECK_H_
 #define MINIPOD_SIM_RUNTIME_LAUNCH_CLIENT_CHECK_H_
 
@@ -10,16 +12,17 @@
 
 #ifdef MINIPOD_ASSERTS
 
-// At every launch, under the launch lock. Looks at everything where that is little, and else goes
-// on where the last launch stopped: what it costs is bounded per launch, so that on 1,024 devices
-// or with long queues a launch stays quick and everything gets its turn.
+// Called at every launch, under the launch lock. Checks everything if there is little to check, and
+// otherwise goes on where the last launch stopped. So the cost per launch is bounded: on 1,024
+// devices or with long queues a launch stays quick, and everything gets its turn.
 void mp_client_check_launch(mp_client_t *client);
-// Everything at once. With `is_alone` the caller is the client's only user and nothing runs: then
-// the sums over all memories are compared too.
+// Checks everything at once; takes the launch lock. `is_alone`: the caller is the client's only
+// user and nothing runs, so the sums over all memories can be compared too.
 void mp_client_check_all(mp_client_t *client, bool is_alone);
 
 #else
 
+// Nothing in release builds.
 static inline void mp_client_check_launch(mp_client_t *client) {
   (void)client;
 }

@@ -81,7 +81,8 @@ static mp_status_t commands_do_copy(exec_t *exec) {
 
 // ---- Collectives ----
 
-// Comes here again when it was parked: the meeting is over, or there is more to do for it.
+// Executed again when the run was parked here: then the meeting is over, or this participant was
+// the last one to arrive and has more to do for it.
 static mp_status_t commands_do_collective(exec_t *exec) {
   mp_run_t *run = exec->run;
   mp_arrival_t *arrival = &run->arrival;
@@ -121,7 +122,7 @@ static mp_status_t commands_do_send(exec_t *exec) {
   return NULL;
 }
 
-// Comes here again when it was parked, with the message.
+// Executed again when the run was parked here: then it has the message.
 static mp_status_t commands_do_recv(exec_t *exec) {
   mp_run_t *run = exec->run;
   const mp_collective_t *collective = exec->cmd->collective;

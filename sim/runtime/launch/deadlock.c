@@ -3,9 +3,10 @@
 #include "sim/runtime/launch/run.h"
 #include "sim/runtime/launch/session.h"
 
-// Everything that could move a run from inside: a worker or inline run at work, a runnable device,
-// a job. With the launch lock held no launch can come, so this stays true but for what comes from
-// outside (events that are set), and runs that wait for those are taken as able to go on.
+// True when nothing inside the client can move a run: no worker or inline run is at work, no device
+// is runnable, and there is no job. With the launch lock held no launch can come either, so this
+// stays true except for what comes from outside (events that are set), and runs that wait for that
+// count as able to go on.
 static bool deadlock_is_quiet(const mp_client_t *client) {
   mp_lock_assert_held(&client->launch_lock);
   if (atomic_load(&client->num_idle) != client->num_workers) return false;
@@ -29,13 +30,13 @@ static mp_session_t *deadlock_parked_session(mp_device_t *device) {
   return NULL;
 }
 
-// True when `run` of this device, which has not come to a meeting point yet, may still do so.
-// `run` may be over by now, it is not looked at.
+// True when `run` of this device, which has not come to a meeting point yet, may still do so. The
+// run may be over by now: only its address is used.
 static bool deadlock_may_come(mp_device_t *device, const mp_run_t *run) {
   mp_lock(&device->lock);
   bool is_first = device->first == run;
   mp_unlock(&device->lock);
-  if (is_first) return true;  // it waits for inputs
+  if (is_first) return true;  // it waits for inputs, which may come
   mp_session_t *before = deadlock_parked_session(device);
   bool may = before == NULL || before->may_go_on;
   mp_session_release(before);
@@ -56,8 +57,8 @@ static bool deadlock_may_go_on(mp_session_t *session) {
   return false;
 }
 
-// A session, retained, that can never go on; NULL: there is none. Marks those that can, until no
-// more are found.
+// A session, retained, that can never go on; NULL: there is none. At first every session counts as
+// unable to go on; those that can are marked, until a whole round finds no more of them.
 static mp_session_t *deadlock_find_stuck(mp_client_t *client) {
   mp_lock_assert_held(&client->launch_lock);
   mp_device_t *devices = &client->devices[client->first_local];
@@ -90,7 +91,7 @@ void mp_deadlock_check(mp_client_t *client) {
   if (!atomic_load(&client->needs_look)) return;
   mp_session_t *stuck = NULL;
   mp_lock(&client->launch_lock);
-  // When it is not quiet, whoever is at work still looks when he is done.
+  // If somebody is still at work, that thread comes here when it is done.
   if (atomic_load(&client->needs_look) && deadlock_is_quiet(client)) {
     atomic_store(&client->needs_look, false);
     stuck = deadlock_find_stuck(client);

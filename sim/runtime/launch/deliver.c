@@ -36,7 +36,7 @@ static void deliver_take_poison(mp_session_t *session, mp_packet_t *packet,
   const uint32_t word = packet->envelope.words[1];
   const bool is_code = word != MP_OK && word <= MP_UNAUTHENTICATED;
   const mp_status_code_t code = is_code ? (mp_status_code_t)word : MP_UNKNOWN;
-  // There was no memory for words.
+  // The sender had no memory for the text.
   static const char wordless[] = "the launch failed";
   const bool has_words = packet->bytes != 0;
   const mp_status_t error =
@@ -109,7 +109,8 @@ void mp_session_deliver(mp_session_t *session, mp_packet_t *packet) {
 void mp_session_lose(mp_session_t *session, uint32_t rank, mp_status_t why) {
   mp_device_list_t resumed = {0};
   mp_lock(&session->lock);
-  // Who has left the launch is needed no more. The others hear of the loss themselves.
+  // A process that has left the launch is not needed any more. The other processes notice the loss
+  // by themselves, so they are not told.
   const int64_t i = mp_peers_find(session->peers, rank);
   if (i >= 0 && !session->peers->has_left[i]) {
     session->peers->has_left[i] = true;

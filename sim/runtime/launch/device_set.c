@@ -8,7 +8,7 @@ static uint32_t device_set_rank_of(const mp_client_t *client, uint32_t id) {
   return (uint32_t)client->devices[id].info->process_index;
 }
 
-// Lists the other ranks; false: there are none.
+// Fills in the rank of each device, and the list of the other ranks; false: there are none.
 static bool device_set_list_ranks(const mp_client_t *client, mp_device_set_t *set,
                                   uint32_t *ranks_of, uint32_t *ranks) {
   for (uint32_t i = 0; i < set->num_devices; ++i) {
@@ -49,13 +49,14 @@ mp_status_t mp_device_set_get(mp_client_t *client, const uint32_t *ids, uint32_t
   return NULL;
 }
 
-// Participants of this process that have come past this launch were refused it when there was not
-// even memory for a session to say so. They never come, which the others hear of now.
+// Some participants of this process have counted this launch before, without a session: they were
+// refused it when there was not even memory for the session that would have told the others
+// (mp_device_set_skip). They never come, so the new session fails at once.
 static void device_set_skip_refused(const mp_device_set_t *set, mp_session_t *session) {
   for (uint32_t i = 0; i < set->num_devices; ++i) {
     if (set->num_launches[i] <= session->number) continue;
     mp_session_poison(session, mp_status_out_of_memory());
-    (void)mp_session_skip(session, i);  // not the last: the one that asks has not joined
+    (void)mp_session_skip(session, i);  // never the last: the one that asks has not joined yet
   }
 }
 
@@ -92,7 +93,7 @@ mp_status_t mp_device_set_session(mp_device_set_t *set, uint32_t logical,
   return NULL;
 }
 
-// All participants of this process were launched.
+// All launches of this process have come, so nobody will look for the session any more.
 static void device_set_forget(mp_device_set_t *set, mp_session_t *session) {
   mp_session_t **link = &set->waiting;
   while (*link != session) {
@@ -113,11 +114,12 @@ void mp_device_set_join(mp_device_set_t *set, uint32_t logical, mp_session_t *se
 void mp_device_set_skip(mp_device_set_t *set, uint32_t logical, mp_status_t error) {
   mp_session_t *session;
   mp_status_t status = mp_device_set_session(set, logical, &session);
-  // Whatever happens it counts, as it does for those who have come to it or will.
+  // The launch counts whatever happens, because it counts on the other devices of the set.
   const uint64_t number = set->num_launches[logical]++;
   if (status != NULL) {
     mp_status_ignore(status);
-    // Those of this process hear of it when they come (device_set_skip_refused).
+    // The other participants of this process get an error when they come (device_set_skip_refused);
+    // the other processes are told now.
     if (set->endpoint == NULL) return;
     mp_endpoint_refuse(set->endpoint, set->hash, number, set->num_ranks, set->ranks,
                        mp_status_code(error));

@@ -31,7 +31,7 @@ static mp_status_t executable_check_assignment(const mp_client_t *client,
   return status;
 }
 
-// What a heavy op takes for a byte of its operands, in nanoseconds: a guess.
+// How many nanoseconds a heavy op takes per byte of its operands: a guess.
 enum { MP_HEAVY_FACTOR = 50 };
 
 static double executable_kernel_seconds(const mp_kernel_t *kernel) {
@@ -47,8 +47,8 @@ static double executable_kernel_seconds(const mp_kernel_t *kernel) {
   return bytes * MP_HEAVY_FACTOR * 1e-9;
 }
 
-// Of the commands' order and the collectives: programs of equal digests come to the same
-// collectives by the same ways.
+// A fingerprint of the program's name, the order of its commands and its collectives: in programs
+// of equal digests, participants come to the same collectives in the same order.
 static uint64_t executable_digest_of(const mp_program_t *program) {
   uint64_t digest = mp_hash_bytes(MP_HASH_START, program->name.data, program->name.size);
   for (uint32_t i = 0; i < program->num_commands; ++i) {
@@ -61,7 +61,7 @@ static uint64_t executable_digest_of(const mp_program_t *program) {
   return digest;
 }
 
-// What launches need to know about the commands.
+// Fills in what launches need to know about the commands.
 static void executable_survey(mp_executable_t *executable) {
   const mp_program_t *program = executable->program;
   // Plain kernels on one core do about one operation and two bytes in a nanosecond.

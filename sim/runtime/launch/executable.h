@@ -12,46 +12,55 @@
 typedef struct mp_executable_s mp_executable_t;
 
 // Adopts `program`, also on failure. `assignment[replica * num_partitions + partition]` is the
-// global device id; ids must exist and be distinct, and may be those of other processes.
+// global device id; ids must exist and be distinct (else INVALID_ARGUMENT), and may be those of
+// other processes. FAILED_PRECONDITION in a forked child and when the client was closed.
 MP_NODISCARD mp_status_t mp_executable_create(mp_client_t *client, mp_program_t *program,
                                               const uint32_t *assignment,
                                               mp_executable_t **out_executable);
+// mp_executable_retain adds a reference and returns the executable; the last mp_executable_release
+// frees it, with its program. NULL has no effect in either.
 mp_executable_t *mp_executable_retain(mp_executable_t *executable);
 void mp_executable_release(mp_executable_t *executable);
 
+// What it was made from, borrowed: mp_executable_client and mp_executable_program.
 mp_client_t *mp_executable_client(const mp_executable_t *executable);
 const mp_program_t *mp_executable_program(const mp_executable_t *executable);
-// num_replicas * num_partitions of them, in logical order.
+// How many devices it runs on: num_replicas * num_partitions of the program.
 uint32_t mp_executable_num_devices(const mp_executable_t *executable);
+// The device with a logical number (replica * num_partitions + partition), which exists.
 mp_device_t *mp_executable_device(const mp_executable_t *executable, uint32_t logical);
-// The logical numbers of those that belong to this process, ascending; there may be none.
+// The logical numbers of the devices that belong to this process, ascending; there may be none.
+// Borrowed from the executable.
 const uint32_t *mp_executable_local(const mp_executable_t *executable, uint32_t *out_count);
 
 typedef struct {
-  // The logical devices of this process to run on, each with its arguments. NULL: all of this
-  // process, in order. Other processes launch the program on theirs. A launch of some
-  // of them only (one at a time, from one thread or many) meets the others' launches at
-  // collectives: the n-th launch on each device belongs together. One that is refused counts too,
-  // and those that belong to it fail.
-  uint32_t num_devices;
-  const uint32_t *logical;
+  // The logical devices of this process to run on, each with its arguments. `logical` NULL: all of
+  // this process, in order. Other processes launch the program on theirs. A launch that names only
+  // some devices (one at a time, from one thread or many) meets launches on the others at
+  // collectives: the n-th launches on each device belong together. A launch that is refused counts
+  // too, and those that belong to it fail.
+  uint32_t num_devices;                  // not used when `logical` is NULL
+  const uint32_t *logical;               // [num_devices]
   mp_buffer_t *const *const *arguments;  // [num_devices][num_params], borrowed
   uint32_t num_non_donatable;
   const int64_t *non_donatable;  // parameter numbers that must not be donated this time
 } mp_launch_t;
 
-// Checks the arguments (count, type, memory, device, deleted, donated twice), gives out the
-// results' storage and enqueues on all devices under one lock; returns at once. On error nothing is
-// stored and nothing runs. `out_results[i][r]` are new buffers owned by the caller; `out_done` may
-// be NULL or receives one event per device. Failures while running come out of these events and of
-// the results' definitions, on all participants, with the first cause.
+// Checks the arguments (type, memory, device, deleted, donated twice), gives out the results'
+// storage and enqueues the program on all devices under one lock. Returns without waiting for the
+// program, but a short one is run before this returns (inline_run.h). On an error nothing is stored
+// and nothing runs: INVALID_ARGUMENT, RESOURCE_EXHAUSTED, or FAILED_PRECONDITION in a forked child
+// and when the client was closed. `out_results[i][r]` are new buffers owned by the caller;
+// `out_done` may be NULL, or receives one event per device, owned by the caller. Failures while
+// running come out of these events and of the results' definitions, on all participants, with the
+// first cause.
 MP_NODISCARD mp_status_t mp_executable_launch(mp_executable_t *executable,
                                               const mp_launch_t *launch,
                                               mp_buffer_t **const *out_results,
                                               mp_event_t **out_done);
-// In place of a launch that the caller cannot make: it counts, and what other devices, of this
-// process and of others, launch to meet it fails with `error` (borrowed). Only `logical` and
-// `num_devices` of `launch` are looked at.
+// Called in place of a launch that the caller cannot make: the launch counts, and the launches on
+// other devices that belong to it, in this process and in others, fail with `error` (borrowed).
+// Only `logical` and `num_devices` of `launch` are looked at.
 void mp_executable_refuse(mp_executable_t *executable, const mp_launch_t *launch,
                           mp_status_t error);
 

@@ -3,11 +3,12 @@
 #include "sim/base/alloc.h"
 #include "sim/base/os/clock.h"
 
-// A launch that takes less than this on one core is done by the caller's own thread: waking a
-// worker would take as long.
+// A launch that is guessed to take less than this on one core is run by the caller's own thread:
+// waking a worker would take as long.
 #define MP_INLINE_SECONDS 100e-6
-// The guess may be wrong. An executable that takes this long twice in a row, or often, is for the
-// workers from then on. Who runs it never changes its results.
+// The guess may be wrong. An executable whose inline runs take longer than this twice in a row, or
+// often, is left to the workers from then on: each such launch adds MP_SLOW_STEP to its slowness,
+// any other takes 1 off.
 #define MP_SLOW_SECONDS 500e-6
 enum { MP_SLOW_STEP = 4, MP_TOO_SLOW = 8 };
 

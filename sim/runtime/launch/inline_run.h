@@ -1,21 +1,26 @@
 // Inline runs: threads that run what they launch.
 //
 // A launch that is over sooner than a worker could be woken is run by the launching thread, which
-// acts as a worker for its own runs (worker.h). Whether it does is guessed from the program and
-// corrected by how long it took; who runs a program never changes its results.
+// acts as a worker for its own runs (worker.h). Whether a launch is so short is guessed from the
+// program, and corrected by how long earlier launches took. Which thread runs a program never
+// changes its results.
 #ifndef MINIPOD_SIM_RUNTIME_LAUNCH_INLINE_RUN_H_
 #define MINIPOD_SIM_RUNTIME_LAUNCH_INLINE_RUN_H_
 
 #include "sim/runtime/devices/worker.h"
 #include "sim/runtime/launch/executable_impl.h"
 
-// What the calling thread needs to run this launch on `num_devices` devices itself; NULL: it shall
-// not (the launch is too long, or the thread is a worker or inline run already), or memory is
-// short.
+// The worker that the calling thread acts as when it runs this launch on `num_devices` devices
+// itself; the caller gives it back with mp_inline_put. NULL: the workers shall run the launch,
+// because it is too long, because the thread is a worker or in an inline run already, or because
+// memory is short.
 mp_worker_t *mp_inline_get(const mp_executable_t *executable, uint32_t num_devices);
-// Runs these devices' first runs, and what becomes runnable of the same launch, until none is left.
+// Runs the first runs of these devices, and what becomes runnable of the same launch meanwhile,
+// until none is left. Takes the contents of the list. Notes whether the launch took too long for
+// this. Called without locks.
 void mp_inline_launch(mp_worker_t *inline_worker, mp_executable_t *executable,
                       mp_device_list_t *devices);
+// Gives the worker back: the client keeps one for its next inline run, and others are freed.
 void mp_inline_put(mp_worker_t *inline_worker);
 
 #endif  // MINIPOD_SIM_RUNTIME_LAUNCH_INLINE_RUN_H_

@@ -128,7 +128,7 @@ static mp_status_t launch_take_arguments(launching_t *l, share_t *share) {
     }
     MP_RETURN_IF_ERROR(status);
     share->num_taken = p + 1;
-    // NULL only for error buffers: the run will not begin.
+    // It is NULL only for an error buffer, whose failure keeps the run from starting.
     share->run->params[p] = argument->storage == NULL ? NULL : argument->storage->data;
   }
   return NULL;
@@ -150,12 +150,12 @@ static mp_status_t launch_make_result_storage(launching_t *l, share_t *share, ui
   mp_label_t label = mp_label_make(MP_ORIGIN_RESULT, io->type->dtype, io->type->dims,
                                    io->type->rank, l->executable->name, r);
   MP_RETURN_IF_ERROR(mp_storage_create(memory, io->bytes, MP_IN_STREAM_ORDER, &label, out_storage));
-  // Runs in the queue may still use its block: if the launch fails, it is not free before they are
-  // over.
+  // Runs that are queued may still use its block: if this launch fails, the block is not free
+  // before they are over.
   mp_storage_used_by_run(*out_storage, share->device->enqueued);
   void *data = share->run->results[r] = (*out_storage)->data;
   if (argument != NULL) {
-    // The program takes the two for one place.
+    // For the program the parameter and its result are one place: the parameter moves there.
     mp_run_t *run = share->run;
     if (argument->storage != NULL) {
       uint64_t given = argument->storage->bytes;
@@ -210,8 +210,9 @@ static mp_status_t launch_prepare(launching_t *l, share_t *share) {
 
 // ---- Undoing and committing ----
 
-// Gives everything back but the holds on arguments that are not the buffers' again: letting go of
-// adopted memory calls its owner, and that is for when no lock is held (launch_release_arguments).
+// Gives everything back except the holds on arguments: donated ones become the buffers' own holds
+// again, and the others are left to launch_release_arguments, because letting go of adopted memory
+// calls its owner, which must happen without any lock.
 static void launch_undo(share_t *share) {
   for (uint32_t r = 0; r < share->num_results; ++r) mp_buffer_release(share->results[r]);
   if (share->arena != NULL) {
@@ -227,7 +228,7 @@ static void launch_undo(share_t *share) {
   mp_run_release(share->run);
 }
 
-// After undoing, without the launch lock.
+// The rest of undoing, without the launch lock.
 static void launch_release_arguments(launching_t *l) {
   for (uint32_t i = 0; i < l->num_shares; ++i) {
     share_t *share = &l->shares[i];
@@ -256,7 +257,7 @@ static void launch_commit(launching_t *l, share_t *share) {
     if (mp_storage_is_adopted(storage)) {
       run->holds[run->num_holds++] = storage;
     } else {
-      mp_storage_release(storage);  // what is left is protected by the order of the stream
+      mp_storage_release(storage);  // the order of the stream protects its bytes
     }
   }
   for (uint32_t r = 0; r < program->num_results; ++r) {
@@ -284,7 +285,8 @@ static const uint32_t *launch_devices_of(const mp_executable_t *executable,
   return launch->logical == NULL ? executable->local : launch->logical;
 }
 
-// The launch does not happen on these devices; others may have begun it. Under the launch lock.
+// The launch does not happen on these devices, but launches that belong to it may have begun on
+// others: it counts, and those fail with `error` (borrowed).
 static void launch_tell_others(mp_executable_t *executable, const mp_launch_t *launch,
                                mp_status_t error) {
   mp_lock_assert_held(&executable->client->launch_lock);
@@ -316,7 +318,7 @@ static mp_status_t launch_prepare_and_commit(launching_t *l) {
   uint32_t i = 0;
   while (i < l->num_shares && status == NULL) status = launch_prepare(l, &l->shares[i++]);
   if (status != NULL) {
-    // The last one was prepared in part.
+    // The last share was prepared in part, perhaps not even its run was made.
     while (i-- > 0) {
       if (l->shares[i].run != NULL) launch_undo(&l->shares[i]);
     }

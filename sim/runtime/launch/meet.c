@@ -17,7 +17,7 @@ static mp_status_t meet_run_chunk(mp_job_t *job, uint32_t part, void *scratch) {
                            meeting->names, part, scratch);
 }
 
-// The end of a meeting that the caller held: the others go on.
+// Ends a meeting: all its arrivals are over, and all but the caller's are resumed.
 static void meet_let_go(mp_session_t *session, const mp_meeting_t *meeting,
                         const mp_arrival_t *caller, mp_device_list_t *resumed) {
   mp_lock_assert_held(&session->lock);
@@ -48,7 +48,8 @@ static mp_status_t meet_hold_meeting(mp_session_t *session, mp_worker_t *self,
   return status;
 }
 
-// Ends a remote collective, well or badly (consumes `status` and returns it).
+// Ends a remote collective, well or badly, and resumes those who wait for it. Returns `status`; an
+// error poisons the session.
 static mp_status_t meet_end_remote(mp_session_t *session, mp_remote_collective_t *remote,
                                    mp_status_t status) {
   mp_device_list_t resumed = {0};
@@ -64,8 +65,9 @@ static mp_status_t meet_end_remote(mp_session_t *session, mp_remote_collective_t
   return status;
 }
 
-// After sending: true when the holder may go on at once. Otherwise it is parked, and may run
-// elsewhere already; or the session is poisoned.
+// After the payloads of a phase were sent. `out_has_all`: those of the other processes have come
+// already, and the holder goes on at once. Otherwise the holder is parked, and may run on another
+// thread already. Fails with the session's error.
 static mp_status_t meet_await_payloads(mp_session_t *session, mp_remote_collective_t *remote,
                                        bool *out_has_all) {
   mp_device_list_t resumed = {0};
@@ -82,8 +84,8 @@ static mp_status_t meet_await_payloads(mp_session_t *session, mp_remote_collecti
   return status;
 }
 
-// Works on a remote collective until it is over or has to wait. `has_parcels`: those of this phase
-// were sent, and the others' have come.
+// Works on a remote collective until it is over or has to wait. `has_payloads`: the payloads of
+// this phase were sent, and those of the other processes have come.
 static mp_status_t meet_go_through(mp_session_t *session, mp_worker_t *self,
                                    mp_remote_collective_t *remote, bool has_payloads,
                                    mp_arrived_t *out_arrived) {
@@ -105,7 +107,8 @@ static mp_status_t meet_go_through(mp_session_t *session, mp_worker_t *self,
   return meet_end_remote(session, remote, status);
 }
 
-// A meeting where all of this process are, and others are to come.
+// All members of this process have arrived at a meeting that has members in other processes too:
+// the last one makes a remote collective of it. Takes the meeting.
 static mp_status_t meet_set_out(mp_session_t *session, mp_worker_t *self, mp_meeting_t *meeting,
                                 mp_arrival_t *arrival, mp_arrived_t *out_arrived) {
   mp_remote_collective_t *remote = NULL;
@@ -122,7 +125,8 @@ static mp_status_t meet_set_out(mp_session_t *session, mp_worker_t *self, mp_mee
     return status;
   }
   arrival->work = remote;
-  // Only now: what differs from what has come is the remote collective's own failure.
+  // Early packets are taken only now that the remote collective exists: if one of them belongs to
+  // another collective, this one fails like any other.
   mp_lock(&session->lock);
   status = mp_remote_collective_take_early(session->peers, remote);
   mp_unlock(&session->lock);
@@ -130,8 +134,8 @@ static mp_status_t meet_set_out(mp_session_t *session, mp_worker_t *self, mp_mee
   return meet_go_through(session, self, remote, false, out_arrived);
 }
 
-// The holder is back: all payloads of the phase have come. If a poison was faster, it has ended the
-// remote collective, and the others wait no more.
+// The holder was resumed because all payloads of the phase have come. If the session was poisoned
+// first, that has ended the remote collective (`remote` is gone) and resumed the others.
 static mp_status_t meet_go_on(mp_session_t *session, mp_worker_t *self,
                               mp_remote_collective_t *remote, mp_arrived_t *out_arrived) {
   mp_lock(&session->lock);
@@ -181,6 +185,7 @@ void mp_session_post(mp_session_t *session, mp_message_t *message, mp_device_lis
   if (receiver != NULL) mp_session_resume(session, receiver->target, resumed);
 }
 
+// Sends to a participant in another process.
 static mp_status_t meet_send_far(mp_session_t *session, const mp_collective_t *collective,
                                  uint32_t source, uint32_t target, const void *const *inputs) {
   mp_peers_t *peers = session->peers;

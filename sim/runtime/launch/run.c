@@ -35,7 +35,7 @@ mp_status_t mp_run_create(mp_executable_t *executable, uint32_t logical, mp_run_
     return status;
   }
   atomic_init(&run->references, 1);
-  atomic_init(&run->blockers, 1);  // the launch
+  atomic_init(&run->blockers, 1);  // the launch itself
   run->executable = mp_executable_retain(executable);
   run->device = mp_executable_device(executable, logical);
   run->logical = logical;
@@ -56,7 +56,7 @@ void mp_run_release(mp_run_t *run) {
   if (before != 1) return;
   for (uint32_t i = 0; i < run->num_holds; ++i) mp_storage_release(run->holds[i]);
   mp_status_release(atomic_load(&run->error));
-  mp_message_release(run->receiver.message);  // one that came when the run was ended
+  mp_message_release(run->receiver.message);  // came, but the run was ended before it was read
   mp_event_release(run->event);
   mp_session_release(run->session);
   mp_executable_t *executable = run->executable;
@@ -81,7 +81,7 @@ void mp_run_enqueue(mp_run_t *run) {
   MP_ASSERT(run->next == NULL && run->number == device->enqueued);
   MP_ASSERT(atomic_load(&run->blockers) == 1);  // the launch itself
   if (device->last != NULL) {
-    atomic_fetch_add(&run->blockers, 1);  // the runs before it
+    atomic_fetch_add(&run->blockers, 1);  // the runs before it, together
     device->last->next = run;
     if (run->session != NULL) mp_deadlock_needs_look(device->client);
   } else {
@@ -99,7 +99,7 @@ void mp_run_unblock(mp_run_t *run, mp_device_list_t *runnable) {
   mp_device_list_push(runnable, run->device);
 }
 
-// Consumes `error`.
+// An input failed with `error` (consumed), and so does the run. The first error counts.
 static void run_fail_input(mp_run_t *run, mp_status_t error) {
   if (run->session != NULL) {
     mp_session_poison(run->session, error);
@@ -144,7 +144,8 @@ void mp_run_end(mp_run_t *run, mp_status_t status) {
   atomic_store_explicit(&device->completed, run->number, memory_order_release);
   mp_unlock(&device->lock);
   if (next != NULL) mp_run_unblock(next, &runnable);
-  mp_schedule_and_look(&runnable);            // after the callbacks of the event
+  // This worker looks into its queue once the event's callbacks have run.
+  mp_schedule_and_look(&runnable);
   MP_ASSERT(!mp_event_is_ready(run->event));  // it is set here and nowhere else
   mp_event_set(run->event, status);
   mp_run_release(run);
@@ -152,6 +153,7 @@ void mp_run_end(mp_run_t *run, mp_status_t status) {
 
 // ---- Between commands ----
 
+// The error with which the run has to end; OK: it goes on.
 static mp_status_t run_why_not_go_on(mp_run_t *run) {
   if (mp_client_is_stopping(run->device->client)) {
     return mp_status_make(MP_CANCELLED, "the client was closed while %s ran",

@@ -1,12 +1,18 @@
 // Runs: one launch of a program on one device.
 //
-// A run is a state machine: a command number, an arena, and pointers to parameters and results. It
-// is *blocked* (earlier runs of the device, or inputs, are not there yet), *runnable* (its device
-// is in a core queue), *running* (a worker executes its commands), *parked* (at a meeting point of
-// its session) or *over*. sim/runtime/README.md has the picture.
+// A run is a state machine: a command number, an arena, and pointers to parameters and results. At
+// any time it is in one of these states (sim/runtime/README.md has the picture):
 //
-// Whoever removes the last blocker makes the device runnable. Only the worker that took the device
-// from the queue touches a running run; it gives the run away by parking, yielding or ending it.
+//   blocked   earlier runs of the device, inputs, or the launch itself are not done (`blockers`)
+//   runnable  its device is in the queue of its core group, or on the launching thread's own list
+//   running   a worker, or the launching thread, executes its commands
+//   parked    it waits at a meeting point of its session
+//   over      it is out of the stream, and its event is set
+//
+// Whoever removes the last blocker makes the device runnable. Only the thread that took the device
+// from the queue touches a running run; that thread gives the run away by parking it, by yielding
+// or by ending it. Fields without a remark are written before the launch removes its own blocker,
+// and only read afterwards, so they need no lock.
 #ifndef MINIPOD_SIM_RUNTIME_LAUNCH_RUN_H_
 #define MINIPOD_SIM_RUNTIME_LAUNCH_RUN_H_
 
@@ -14,7 +20,8 @@
 #include "sim/runtime/launch/executable_impl.h"
 #include "sim/runtime/launch/session.h"
 
-// A donated parameter that could not be taken over: copied to its result before the run begins.
+// The result of a donated parameter whose memory could not be taken over has memory of its own.
+// What the parameter holds is copied there before the first command.
 typedef struct {
   void *to;
   const void *from;
@@ -25,45 +32,68 @@ struct mp_run_s {
   atomic_int references;        // the stream's, and one per input that is waited for
   mp_executable_t *executable;  // retained
   mp_device_t *device;
-  mp_session_t *session;  // retained; NULL: alone in the world
-  uint32_t logical;
-  uint64_t number;                   // in its device's stream
-  mp_run_t *next;                    // in the stream
-  atomic_int blockers;               // earlier runs (together 1), pending inputs, the launch itself
-  _Atomic(mp_status_t) error;        // of a failed input, when there is no session
-  const mp_worker_t *inline_worker;  // the launching thread, if it runs this itself
+  mp_session_t *session;  // retained; NULL: one device and no collectives
+  uint32_t logical;       // number of the device in the executable
+  uint64_t number;        // in its device's stream, from 1; given out under the launch lock
+  mp_run_t *next;         // in the stream, under the device's lock
+  // What keeps it from starting: the launch itself, the earlier runs of the stream (together 1),
+  // and each input that is not there yet. Whoever takes it to 0 owns the run.
+  atomic_int blockers;
+  // Of the first input that failed, set by the thread that failed it; owned. Stays NULL in a run
+  // with a session, which is poisoned instead.
+  _Atomic(mp_status_t) error;
+  // The launching thread's, when it runs this run itself. Only compared: it may be gone, or serve
+  // another launch, once the launch has returned.
+  const mp_worker_t *inline_worker;
 
-  uint32_t pc;
-  bool is_started;
-  char *arena;
-  mp_event_t *event;    // set at the end; the results' definition
+  // ---- What the launch prepared ----
+  char *arena;          // the temporaries; NULL: the program has none
+  mp_event_t *event;    // set when the run is over; also the definition of all its results
   const void **params;  // [num_params]
   void **results;       // [num_results]
   uint32_t num_copies, num_holds;
-  mp_prologue_copy_t *copies;
-  mp_storage_t **holds;    // storages that stream order does not protect
-  const void **inputs;     // [executable->max_operands] of the command at hand
-  void **outputs;          // [executable->max_results]
-  mp_arrival_t arrival;    // while at a meeting: collective is NULL else
-  mp_receiver_t receiver;  // while parked
+  mp_prologue_copy_t *copies;  // [num_copies], room for num_params
+  mp_storage_t **holds;        // [num_holds] adopted inputs, which stream order does not protect
+
+  // ---- Of the thread that runs it ----
+  uint32_t pc;          // the command to go on with; set before the run is given away
+  bool is_started;      // the prologue copies are done
+  const void **inputs;  // [executable->max_operands] addresses for the command at hand
+  void **outputs;       // [executable->max_results]
+  // While at a meeting; arrival.collective is NULL otherwise. While the run is parked others write
+  // `is_over`, under the session's lock.
+  mp_arrival_t arrival;
+  // While waiting for a message. While the run is parked the sender sets receiver.message, under
+  // the session's lock.
+  mp_receiver_t receiver;
 };
 
-// A run with room for its arrays, zeroed; `max_holds` and `max_copies` are what the launch may fill
-// in. Retains executable and session.
+// A new run for the executable's device `logical`, with room for its arrays, whose contents are not
+// initialized. It retains the executable, has one blocker (the launch), an event, and neither
+// session nor arena yet. RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_run_create(mp_executable_t *executable, uint32_t logical,
                                        mp_run_t **out_run);
+// mp_run_retain adds a reference. The last mp_run_release frees the run and gives back its holds,
+// its session and the executable; it does not set the event, which is what mp_run_end is for. NULL
+// is released without effect.
 mp_run_t *mp_run_retain(mp_run_t *run);
 void mp_run_release(mp_run_t *run);
 
-// Appends to its device's stream, which takes the caller's reference. Under the launch lock.
+// Appends the run to its device's stream, which takes the caller's reference. The caller holds the
+// launch lock, and has given the run its number.
 void mp_run_enqueue(mp_run_t *run);
-// Adds `event` to what the run waits for; its failure is the run's.
+// Adds `event` (borrowed) to what the run waits for. When the event fails, so does the run: with
+// its error the session is poisoned, or run->error set. Called by the launching thread, before it
+// removes the launch's own blocker.
 void mp_run_wait_for(mp_run_t *run, mp_event_t *event);
-// Removes one blocker; when it was the last one, the device goes onto `runnable`.
+// Removes one blocker. When it was the last one, the device goes onto `runnable`, which the caller
+// passes to mp_schedule; the run may not be touched any more.
 void mp_run_unblock(mp_run_t *run, mp_device_list_t *runnable);
 
+// The device that the run is on.
 mp_device_t *mp_run_device(const mp_run_t *run);
-// True when the first run of the device is to be run by this inline worker.
+// True when the first run of the device is to be run by this inline worker. The caller has that run
+// (it is unblocked and in no queue yet), so the stream's head cannot change meanwhile.
 bool mp_run_is_inline(const mp_device_t *device, const mp_worker_t *inline_worker);
 
 // Why mp_run_commands came back.
@@ -71,16 +101,19 @@ typedef enum {
   MP_STEP_GO_ON,    // (not a reason)
   MP_STEP_PARKED,   // at a meeting point: the run belongs to whoever resumes it
   MP_STEP_YIELDED,  // at a back edge: others wait, or the run has to end
-  MP_STEP_OVER,
+  MP_STEP_OVER,     // the last command was executed
 } mp_step_t;
 
-// Executes commands from run->pc on (commands.c).
+// Executes commands from run->pc on, until one of the reasons above or a failure (commands.c).
+// After MP_STEP_PARKED the run may be on another thread already, or be gone.
 MP_NODISCARD mp_status_t mp_run_commands(mp_worker_t *self, mp_run_t *run, mp_step_t *out_step);
 
-// Runs the first run of a device that the caller took from a queue.
+// Runs the first run of a device that the caller took from a queue, as far as it goes: until it is
+// over, parks, or yields and goes back to the queue. No lock is held.
 void mp_run_continue(mp_worker_t *self, mp_device_t *device);
-// Ends it, well or badly (consumes `status`): gives everything back, lets the next run of the
-// device go, and sets the event.
+// Ends the first run of its device, well or badly (consumes `status`; NULL: well): leaves the
+// session, gives back all holds, lets the next run of the device go, and sets the event last. Calls
+// back, so no lock is held. Takes the stream's reference: the run may be gone afterwards.
 void mp_run_end(mp_run_t *run, mp_status_t status);
 
 #endif  // MINIPOD_SIM_RUNTIME_LAUNCH_RUN_H_

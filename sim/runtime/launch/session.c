@@ -51,7 +51,7 @@ void mp_session_release(mp_session_t *session) {
   const int before = atomic_fetch_sub_explicit(&session->references, 1, memory_order_acq_rel);
   MP_ASSERT(before > 0);
   if (before != 1) return;
-  MP_ASSERT(session->num_active == 0 && session->num_parked == 0);  // runs hold it
+  MP_ASSERT(session->num_active == 0 && session->num_parked == 0);  // their runs would hold it
   mp_peers_release(session->peers);
   mp_rendezvous_deinit(&session->rendezvous);
   mp_mailbox_deinit(&session->mailbox);
@@ -66,7 +66,7 @@ bool mp_session_is_poisoned(const mp_session_t *session) {
 
 mp_status_t mp_session_error(mp_session_t *session) {
   if (!mp_session_is_poisoned(session)) return NULL;
-  return mp_status_retain(session->error);  // set before the flag, never changed
+  return mp_status_retain(session->error);  // written before the flag, and never changed
 }
 
 const mp_mailbox_t *mp_session_mailbox(const mp_session_t *session) {
@@ -100,7 +100,6 @@ void mp_session_resume(mp_session_t *session, uint32_t logical, mp_device_list_t
   mp_device_list_push(resumed, mp_run_device(session->runs[logical]));
 }
 
-// All who arrived at the meeting, but for `except`.
 void mp_session_resume_members(mp_session_t *session, const mp_meeting_t *meeting,
                                const mp_arrival_t *except, mp_device_list_t *resumed) {
   for (uint32_t i = 0; i < meeting->num_members; ++i) {
@@ -109,7 +108,8 @@ void mp_session_resume_members(mp_session_t *session, const mp_meeting_t *meetin
   }
 }
 
-// Takes all who wait out of their meetings; they go onto `resumed`.
+// Ends every wait of a session that has failed: takes all parked participants out of meetings, the
+// mailbox and remote collectives, and resumes them.
 static void session_resume_all(mp_session_t *session, mp_device_list_t *resumed) {
   mp_lock_assert_held(&session->lock);
   mp_meeting_t *meeting = NULL;
@@ -127,7 +127,7 @@ static void session_resume_all(mp_session_t *session, mp_device_list_t *resumed)
   while (next != NULL) {
     mp_remote_collective_t *remote = next;
     next = remote->next;
-    if (!remote->is_waiting && !remote->is_ready) continue;  // its holder will see
+    if (!remote->is_waiting && !remote->is_ready) continue;  // its holder is at work on it
     // A holder that is runnable already will find the error instead of its remote collective.
     mp_session_resume_members(session, remote->meeting, remote->is_ready ? remote->holder : NULL,
                               resumed);
@@ -135,7 +135,7 @@ static void session_resume_all(mp_session_t *session, mp_device_list_t *resumed)
   }
 }
 
-// Other processes hear of it, unless it comes from one of them.
+// Sends the session's error to the other processes.
 static void session_tell_peers(const mp_session_t *session) {
   if (session->peers == NULL) return;
   mp_envelope_t envelope = mp_peers_envelope(session->peers, MP_PACKET_POISON);
@@ -163,7 +163,7 @@ void mp_session_poison_locked(mp_session_t *session, mp_status_t error, mp_devic
   if (is_first) session_tell_peers(session);
 }
 
-// True when packets may still move somebody who waits.
+// True when packets of other processes may still let a parked participant go on.
 static bool session_may_be_moved(const mp_session_t *session) {
   mp_lock_assert_held(&session->lock);
   const mp_peers_t *peers = session->peers;
@@ -178,7 +178,7 @@ static bool session_may_be_moved(const mp_session_t *session) {
   return false;
 }
 
-// True when somebody waits for a process that has left.
+// True when a participant waits for a process that has left the launch.
 static bool session_is_let_down(const mp_session_t *session) {
   mp_lock_assert_held(&session->lock);
   const mp_peers_t *peers = session->peers;
@@ -193,7 +193,6 @@ static bool session_is_let_down(const mp_session_t *session) {
   return false;
 }
 
-// Nobody is left who could come to where others wait.
 void mp_session_poison_if_stuck(mp_session_t *session, mp_device_list_t *resumed) {
   mp_lock_assert_held(&session->lock);
   if (session->error != NULL || session->num_parked == 0) return;
@@ -219,13 +218,15 @@ bool mp_session_join(mp_session_t *session, uint32_t logical, mp_run_t *run) {
   return is_complete;
 }
 
-// All participants of this process are done: others need not wait for them.
+// True when all participants of this process are done and other processes have to be told so.
 static bool session_is_over(const mp_session_t *session) {
   mp_lock_assert_held(&session->lock);
   return session->peers != NULL && session->num_joined == session->num_local &&
          session->num_active == 0 && session->num_parked == 0;
 }
 
+// Tells the other processes that nobody here will come to another meeting (after a failure they
+// know), and takes the session out of the endpoint.
 static void session_say_goodbye(mp_session_t *session) {
   mp_lock(&session->lock);
   if (session->error == NULL) {
@@ -253,7 +254,7 @@ void mp_session_leave(mp_session_t *session, uint32_t logical) {
   mp_lock(&session->lock);
   MP_ASSERT(session->runs[logical] != NULL);
   if (session->states[logical] == MP_PARTICIPANT_PARKED) {
-    session->num_parked -= 1;  // shutting down
+    session->num_parked -= 1;  // the client is stopping and ends runs wherever they are
   } else {
     MP_ASSERT(session->states[logical] == MP_PARTICIPANT_ACTIVE && session->num_active != 0);
     session->num_active -= 1;

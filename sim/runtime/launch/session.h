@@ -1,17 +1,19 @@
 // Sessions: one launch on all its participants, which share their collectives and their fate.
 //
-// A session knows for each participant whether it has been enqueued, runs, is parked at a
-// collective, or is done. The first failure poisons the session: parked participants are resumed,
-// all notice it at their next yield point and end with that first cause; those that were done
-// before keep their results. When every participant has been enqueued and all are parked or done,
-// with one parked at least, nobody can ever arrive any more: the session is stuck, and that is a
-// failure too.
+// A participant is a device of the launch, named by its logical number. For each one the session
+// knows whether it has been enqueued, runs, is parked at a collective, or is done. The first
+// failure poisons the session: parked participants are resumed, all notice it at their next yield
+// point and end with that first cause; those that were done before keep their results. When every
+// participant has been enqueued and all are parked or done, with one parked at least, nobody can
+// ever arrive any more: the session is stuck, and that is a failure too.
 //
 // Participants may be in several processes, each of which has a session for its own. They meet
 // through packets (peers.h); a failure in one process poisons the sessions of all, and a process
 // whose participants are all done says so, so that nobody waits for it.
 //
-// Reference-counted; has a lock of its own (sim/runtime/README.md: lock order).
+// Reference-counted: the runs hold their session, and so do the device set while launches are
+// missing and the endpoint while packets may come. Thread-safe: functions take the session's lock,
+// unless it is said that the caller holds it. The lock order is in sim/runtime/README.md.
 #ifndef MINIPOD_SIM_RUNTIME_LAUNCH_SESSION_H_
 #define MINIPOD_SIM_RUNTIME_LAUNCH_SESSION_H_
 
@@ -22,32 +24,45 @@
 
 typedef struct mp_session_s mp_session_t;
 
-// `device_ids` of the participants, in logical order; copied.
+// A session whose participants are all in this process, and none of them enqueued yet.
+// `device_ids` are their global device ids in logical order; copied. RESOURCE_EXHAUSTED when memory
+// is short.
 MP_NODISCARD mp_status_t mp_session_create(uint32_t num_participants, const uint32_t *device_ids,
                                            mp_session_t **out_session);
-// Before anybody joins: the launch has participants in other processes. `ranks_of` (by logical
-// number) and `ranks` (of the others) are borrowed. Enters the endpoint, so packets come from here
-// on.
+// Called before anybody joins, when the launch has participants in other processes. `devices` is
+// the hash of the list of devices and `number` the launch's number on it. `ranks_of` (by logical
+// number) and `ranks` (of the other processes that take part) are borrowed for as long as the
+// session lives. The session enters the endpoint: packets come from here on. After a failure the
+// session can only be released. RESOURCE_EXHAUSTED when memory is short, FAILED_PRECONDITION when
+// the client was closed.
 MP_NODISCARD mp_status_t mp_session_connect(mp_session_t *session, mp_endpoint_t *endpoint,
                                             uint64_t devices, uint64_t number,
                                             const uint32_t *ranks_of, uint32_t num_ranks,
                                             const uint32_t *ranks);
+// mp_session_retain adds a reference and returns the session; the last mp_session_release frees it.
+// NULL has no effect in either.
 mp_session_t *mp_session_retain(mp_session_t *session);
 void mp_session_release(mp_session_t *session);
 
-// A participant was enqueued. True when it was the last one.
+// A participant was enqueued: absent -> active. `run` is borrowed until mp_session_leave. Returns
+// true when all participants of this process have joined or were skipped.
 bool mp_session_join(mp_session_t *session, uint32_t logical, mp_run_t *run);
-// The launch did not come about for this participant: it joins only to be done.
+// The launch did not come about for this participant: absent -> done. Returns the same. The caller
+// has poisoned the session before, with the reason.
 bool mp_session_skip(mp_session_t *session, uint32_t logical);
-// A participant that was joined is over.
+// A participant that has joined is over: active or parked -> done. The session is poisoned if
+// others wait for it now. After the last participant of this process, the other processes are told.
 void mp_session_leave(mp_session_t *session, uint32_t logical);
 
-// Consumes `error`; later errors are dropped.
+// The launch fails with `error` (consumed), here and in all other processes. Only the first error
+// counts; later ones are dropped. Parked participants are resumed.
 void mp_session_poison(mp_session_t *session, mp_status_t error);
-// The same with the error of a session that can never go on (deadlock.h).
+// The same with the error of a session that can never go on (deadlock.h). Nothing happens if nobody
+// is parked.
 void mp_session_poison_stuck(mp_session_t *session);
+// True from the first failure on; takes no lock.
 bool mp_session_is_poisoned(const mp_session_t *session);
-// A retained reference to the first cause; OK while there is none.
+// A retained reference to the first cause; OK while there is none. Takes no lock.
 MP_NODISCARD mp_status_t mp_session_error(mp_session_t *session);
 
 // How a participant goes on after it came to a meeting point.
@@ -56,18 +71,29 @@ typedef enum {
   MP_ARRIVED_PARKED,  // the run may be resumed on another thread at once: hands off
 } mp_arrived_t;
 
-// Meets the group. The last one to arrive does the work (with the help of idle workers), resumes
-// the others and goes on itself. `arrival` must stay until then. A participant that is resumed and
-// whose arrival is not over comes here again: it is to go on with what it was the last one for.
+// The participant meets its group at a collective. The last one to arrive does the work (with the
+// help of idle workers), resumes the others and goes on itself; when the group has members in other
+// processes, it sends what those need and parks until their payloads have come. `arrival` must stay
+// until the meeting is over. A participant that is resumed and whose arrival is not over comes here
+// again: it is to go on with what it was the last one for. A device in none of the groups gets
+// zeros. Errors: the session's own, INVALID_ARGUMENT when the participants are not at the same
+// collective, or what the collective reports.
 MP_NODISCARD mp_status_t mp_session_meet(mp_session_t *session, mp_worker_t *self,
                                          mp_arrival_t *arrival, mp_arrived_t *out_arrived);
-// Sends a copy of `inputs`.
+// Sends a copy of `inputs` from participant `source` of this process to `target`, which may be in
+// another one. Does not wait. RESOURCE_EXHAUSTED when memory is short, or what mp_world_send
+// reports.
 MP_NODISCARD mp_status_t mp_session_send(mp_session_t *session, const mp_collective_t *collective,
                                          uint32_t source, uint32_t target,
                                          const void *const *inputs);
+// Takes the message from receiver->source, or parks until it comes; `receiver` must stay until
+// then. After MP_ARRIVED_GO_ON, and after being resumed, receiver->message is the caller's to
+// release; it is NULL when the session is poisoned.
 void mp_session_receive(mp_session_t *session, mp_receiver_t *receiver, mp_arrived_t *out_arrived);
+// The mailbox, for mp_message_read, which only uses the names in it. Borrowed.
 const mp_mailbox_t *mp_session_mailbox(const mp_session_t *session);
 
+// True when the participant waits at a meeting point.
 bool mp_session_is_parked(mp_session_t *session, uint32_t logical);
 
 // ---- For routers ----
@@ -75,56 +101,72 @@ bool mp_session_is_parked(mp_session_t *session, uint32_t logical);
 // These functions as routers get them.
 extern const mp_session_calls_t mp_session_calls;
 
-// Takes a packet of this launch.
+// Takes a packet of this launch from another process (deliver.c). It is the session's from now on.
 void mp_session_deliver(mp_session_t *session, mp_packet_t *packet);
-// Some participants of this process were launched and are not done.
+// True when some participants of this process were launched and are not done.
 bool mp_session_is_moving(mp_session_t *session);
-// All of this process were launched.
+// True when all participants of this process were launched or refused.
 bool mp_session_is_complete(mp_session_t *session);
-// This rank sends no more.
+// The process with this rank is gone and sends no more. Fails the launch with `why` (borrowed),
+// unless that process takes no part in it or had done its part.
 void mp_session_lose(mp_session_t *session, uint32_t rank, mp_status_t why);
 
 // ---- For stuck.c, deadlock.c and watch.c ----
 
+// Changed under the session's lock, along these ways only:
+//   ABSENT -> ACTIVE (join) <-> PARKED (by the run itself, by whoever resumes it) -> DONE (leave)
+//   ABSENT -> DONE (skip), REMOTE -> DONE (its process says that it is done)
 typedef enum {
-  MP_PARTICIPANT_ABSENT,  // not enqueued yet
+  MP_PARTICIPANT_ABSENT,  // of this process, not enqueued yet
   MP_PARTICIPANT_ACTIVE,  // queued, running or runnable
-  MP_PARTICIPANT_PARKED,
-  MP_PARTICIPANT_DONE,
-  MP_PARTICIPANT_REMOTE,  // of another process that has not left
+  MP_PARTICIPANT_PARKED,  // at a meeting, waiting for a message, or with a remote collective
+  MP_PARTICIPANT_DONE,    // over, or never to come
+  MP_PARTICIPANT_REMOTE,  // of another process that has not said that it is done
 } mp_participant_state_t;
 
 struct mp_session_s {
   atomic_int references;
-  uint32_t num_participants, num_local;
+  uint32_t num_participants, num_local;  // all of them; those of this process
+  const uint32_t *names;                 // [num_participants] global device ids
+  mp_peers_t *peers;  // set by mp_session_connect; NULL: all participants are in this process
+
+  // ---- Under the lock ----
   mp_lock_t lock;
-  uint32_t num_joined, num_active, num_parked;
-  atomic_bool is_poisoned;
-  mp_status_t error;
-  mp_rendezvous_t rendezvous;
-  mp_mailbox_t mailbox;
-  mp_peers_t *peers;          // NULL: all participants are in this process
-  mp_run_t **runs;            // [num_participants]
-  uint8_t *states;            // [num_participants] mp_participant_state_t
-  const uint32_t *names;      // [num_participants] global device ids
-  struct mp_session_s *next;  // of a device set's sessions that wait for launches
-  uint64_t number;            // among them
-  bool may_go_on;             // deadlock.c's mark, under the launch lock
+  uint32_t num_joined;              // of this process: all that are not ABSENT
+  uint32_t num_active, num_parked;  // how many are in these states
+  mp_status_t error;                // the first failure, owned; written once, before is_poisoned
+  atomic_bool is_poisoned;          // `error` is there; for looking without the lock
+  mp_rendezvous_t rendezvous;       // meetings whose participants of this process are not all there
+  mp_mailbox_t mailbox;             // messages that nobody has taken, receivers that wait
+  mp_run_t **runs;                  // [num_participants] borrowed; of those ACTIVE or PARKED
+  uint8_t *states;                  // [num_participants] mp_participant_state_t
+
+  // ---- Under the client's launch lock ----
+  struct mp_session_s *next;  // in the list of its device set's sessions that miss launches
+  uint64_t number;            // which launch of the device set it is
+  bool may_go_on;             // deadlock.c's mark
 #ifdef MINIPOD_ASSERTS
+  // Under the lock:
   uint32_t num_at_held;  // parked participants whose meeting is being held: it is in no list
-  uint64_t checked;      // by which check of the client
+  uint64_t checked;      // the last check of the client that looked at this session
 #endif
 };
 
-// The session's lock is held for all of these. The error that describes a stuck session.
+// The caller holds the session's lock for all that follows. The last three functions are for
+// sessions that mp_session_connect has connected.
+
+// The error of a stuck session: who waits where, and who will never come. ABORTED, or
+// RESOURCE_EXHAUSTED when there is no memory for the words.
 MP_NODISCARD mp_status_t mp_session_describe_stuck(const mp_session_t *session);
-// Somebody is parked until another process sends.
+// True when some participant is parked until another process sends something.
 bool mp_session_waits_for_peers(const mp_session_t *session);
-// Somebody is parked until this one sends.
+// True when some participant is parked until the process with this rank sends something.
 bool mp_session_misses_rank(const mp_session_t *session, uint32_t rank);
-// "launch 3: devices 0-3 wait at ...; missing for 10 s: devices 4-7 of process 1"
+// Appends "launch 3: devices 0-3 wait at ...; missing for 10 s: devices 4-7 of process 1", where
+// `seconds` is how long nothing has moved. Appends nothing when memory is short.
 void mp_session_describe_wait(const mp_session_t *session, double seconds, mp_strbuf_t *out);
-// What the participants of this process are doing.
+// Appends what the participants of this process are doing, for a process that asks. Appends nothing
+// when memory is short.
 void mp_session_describe_own(const mp_session_t *session, mp_strbuf_t *out);
 
 #endif  // MINIPOD_SIM_RUNTIME_LAUNCH_SESSION_H_

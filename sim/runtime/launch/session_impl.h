@@ -1,24 +1,33 @@
-// Shared by the files of sessions. For all of these the session's lock is held; devices to be made
-// runnable go onto `resumed`, for mp_schedule when the lock is free.
+// Shared by the files of sessions. For all of these the session's lock is held. Devices to be made
+// runnable go onto `resumed`, which the caller passes to mp_schedule when the lock is free.
 #ifndef MINIPOD_SIM_RUNTIME_LAUNCH_SESSION_IMPL_H_
 #define MINIPOD_SIM_RUNTIME_LAUNCH_SESSION_IMPL_H_
 
 #include "sim/runtime/launch/session.h"
 
+// Parks the caller's own run, which is active, in a session that is not poisoned. The caller has
+// put it into a meeting, a remote collective or the mailbox's list of receivers, where the one who
+// resumes it will find it.
 void mp_session_park(mp_session_t *session, uint32_t logical);
+// Makes a parked participant active again. The caller has taken it out of what it waited in, or is
+// about to, under the same lock.
 void mp_session_resume(mp_session_t *session, uint32_t logical, mp_device_list_t *resumed);
-// All who arrived at the meeting, but for `except`.
+// Resumes all who arrived at the meeting, but for `except` (NULL: nobody is left out).
 void mp_session_resume_members(mp_session_t *session, const mp_meeting_t *meeting,
                                const mp_arrival_t *except, mp_device_list_t *resumed);
 
-// Consumes `error`; other processes hear of it.
+// The launch fails with `error` (consumed) if it has not failed before: everybody parked is
+// resumed, and the other processes are told.
 void mp_session_poison_locked(mp_session_t *session, mp_status_t error, mp_device_list_t *resumed);
-// The same with an error that comes from other processes, or that they know by themselves.
+// The same without telling the other processes: the error comes from one of them, or they know it
+// by themselves.
 void mp_session_poison_quietly(mp_session_t *session, mp_status_t error, mp_device_list_t *resumed);
-// When nobody is left who could come to where others wait.
+// Poisons the session when nobody is left who could come to where others wait: because all
+// participants are parked or done, or because a process has left that somebody waits for.
 void mp_session_poison_if_stuck(mp_session_t *session, mp_device_list_t *resumed);
 
-// The meeting is complete and will be held: those who wait for it are in no list until it was.
+// The meeting is complete and will be held: until that is done, those who wait for it are in no
+// list. Kept for the checks of debug builds.
 static inline void mp_session_begin_holding(mp_session_t *session, const mp_meeting_t *meeting) {
 #ifdef MINIPOD_ASSERTS
   session->num_at_held += meeting->num_arrived - 1;
@@ -26,7 +35,7 @@ static inline void mp_session_begin_holding(mp_session_t *session, const mp_meet
   (void)session, (void)meeting;
 #endif
 }
-// They are resumed, or in the list of a remote collective now.
+// Those who waited are being resumed, or are in the list of a remote collective now.
 static inline void mp_session_end_holding(mp_session_t *session, const mp_meeting_t *meeting) {
 #ifdef MINIPOD_ASSERTS
   MP_ASSERT(session->num_at_held >= meeting->num_arrived - 1);
@@ -36,7 +45,7 @@ static inline void mp_session_end_holding(mp_session_t *session, const mp_meetin
 #endif
 }
 
-// Hands a message to its receiver, who goes on, or to the mailbox.
+// Hands a message to its receiver, who is resumed, or puts it into the mailbox. Takes the message.
 void mp_session_post(mp_session_t *session, mp_message_t *message, mp_device_list_t *resumed);
 
 #endif  // MINIPOD_SIM_RUNTIME_LAUNCH_SESSION_IMPL_H_

@@ -1,15 +1,16 @@
-// The words for a session that is stuck: who waits where, and who will never come.
+// The texts about sessions whose participants wait: who waits where, and for whom.
 #include <inttypes.h>
 
 #include "sim/base/alloc.h"
 #include "sim/runtime/launch/session.h"
 
 enum {
-  MP_MAX_NAMES = 8,   // devices (or ranges of them) named per list
-  MP_MAX_PLACES = 4,  // further meeting points are counted only
+  MP_MAX_NAMES = 8,   // devices (or ranges of them) named per list; the rest is counted
+  MP_MAX_PLACES = 4,  // meeting points named; participants at others are counted
 };
 
-// "device 2", "devices 0, 1, 5-9": the participants with mark[i] == wanted.
+// Appends "device 2" or "devices 0, 1, 5-9": the participants with mark[i] == wanted. Returns how
+// many there are.
 static uint32_t stuck_print_devices(mp_strbuf_t *out, const mp_session_t *session,
                                     const uint32_t *mark, uint32_t wanted) {
   uint32_t total = 0, shown = 0, ranges = 0;
@@ -40,12 +41,12 @@ static void stuck_print_place(mp_strbuf_t *out, const mp_collective_t *collectiv
 // Where participants wait. Places are numbered from 1 in `mark`; 0: at none.
 typedef struct {
   const mp_collective_t *collective;
-  uint32_t count;  // who wait
-} mp_place_t;
+  uint32_t count;  // participants that wait there
+} place_t;
 
 typedef struct {
-  mp_place_t places[MP_MAX_PLACES];
-  uint32_t num_places, others;  // others: waiting at further places
+  place_t places[MP_MAX_PLACES];
+  uint32_t num_places, others;  // others: participants that wait at further places
   uint32_t *mark;               // [num_participants]
 } places_t;
 
@@ -56,7 +57,7 @@ static void stuck_add_waiter(places_t *p, const mp_collective_t *collective, uin
     p->others += 1;
     return;
   }
-  if (i == p->num_places) p->places[p->num_places++] = (mp_place_t){collective, 0};
+  if (i == p->num_places) p->places[p->num_places++] = (place_t){collective, 0};
   p->places[i].count += 1;
   p->mark[logical] = i + 1;
 }
@@ -85,7 +86,8 @@ static void stuck_collect(const mp_session_t *session, places_t *p) {
   }
 }
 
-// Marks who is in this state although somebody waits for it; returns how many.
+// Sets mark[i] = value for the participants in this state that somebody waits for. Returns how many
+// got the mark.
 static uint32_t stuck_mark_missing(const mp_session_t *session, mp_participant_state_t state,
                                    uint32_t *mark, uint32_t value) {
   uint32_t count = 0;
@@ -224,7 +226,8 @@ void mp_session_describe_wait(const mp_session_t *session, double seconds, mp_st
   mp_free(places.mark);
 }
 
-// "devices 1, 2 <words>", if any are in this state.
+// Appends "devices 1, 2<words>" for the participants of this process in this state, if there are
+// any.
 static void stuck_print_state(mp_strbuf_t *out, const mp_session_t *session, uint32_t *mark,
                               mp_participant_state_t state, const char *words) {
   const uint32_t value = MP_MAX_PLACES + 1 + (uint32_t)state;

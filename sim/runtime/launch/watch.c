@@ -14,14 +14,14 @@
 
 enum { MP_WATCH_STACK = 256 * 1024, MP_WATCH_TICK_MS = 500 };
 
-// How long the asked ones have for an answer.
+// How long the processes that were asked have for an answer.
 static const double k_answer_seconds = 1.5;
 
 struct mp_watch_s {
   mp_endpoint_t *endpoint;
   double warn_s, timeout_s;  // 0: never
-  mp_lock_t lock;
-  pthread_cond_t changed;
+  mp_lock_t lock;            // of must_stop
+  pthread_cond_t changed;    // must_stop was set
   bool must_stop;
   pthread_t thread;
 };
@@ -65,7 +65,7 @@ static void watch_print_answers(mp_strbuf_t *out, const mp_peers_t *peers) {
   }
 }
 
-// What is known of the wait, for the line and for the error.
+// What is known of the wait, for the warning and for the error.
 static void watch_describe(mp_strbuf_t *out, const mp_session_t *session, double seconds) {
   mp_session_describe_wait(session, seconds, out);
   watch_print_answers(out, session->peers);
@@ -90,7 +90,9 @@ static mp_status_t watch_timeout_error(const mp_session_t *session, double secon
   return status;
 }
 
-// The error of a session that has waited too long; OK otherwise.
+// Looks at a session that has not failed. Once nothing has moved for long enough it asks the
+// missing processes, at a later look warns with their answers (or without, when they take too
+// long), and at last returns the error of a session that has waited too long; OK until then.
 static mp_status_t watch_look_at(const mp_watch_t *watch, mp_session_t *session, double now) {
   mp_lock_assert_held(&session->lock);
   mp_peers_t *peers = session->peers;

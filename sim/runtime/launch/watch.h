@@ -1,11 +1,13 @@
 // The watch: tells the user when participants wait too long for other processes.
 //
-// One thread per client of a world looks twice a second at the sessions in its endpoint. When
-// somebody waits for another process and nothing has moved for `collective_warn` seconds, it asks
-// the processes that are missing what they are doing and prints one line with who waits where and
-// what they say. After `collective_timeout` seconds the launch fails with the same words.
+// Each client in a world of several processes has one such thread. Twice a second it looks at the
+// sessions in the client's endpoint. When a participant waits for another process and nothing has
+// moved for `collective_warn` seconds, the watch asks the missing processes what they are doing,
+// and prints one line: who waits where, and what those processes say. After `collective_timeout`
+// seconds the launch fails with the same words.
 //
-// It also ends a client whose users are gone when its launches are over (mp_endpoint_linger).
+// The watch also ends a client that its users have released, as soon as the launches that other
+// processes take part in are over (mp_endpoint_linger).
 #ifndef MINIPOD_SIM_RUNTIME_LAUNCH_WATCH_H_
 #define MINIPOD_SIM_RUNTIME_LAUNCH_WATCH_H_
 
@@ -14,9 +16,12 @@
 
 typedef struct mp_watch_s mp_watch_t;
 
+// Starts the thread. `endpoint` is borrowed until mp_watch_stop, `options` during the call: their
+// collective_warn and collective_timeout are in seconds, 0 means never. RESOURCE_EXHAUSTED when
+// there is no memory or no thread.
 MP_NODISCARD mp_status_t mp_watch_start(mp_endpoint_t *endpoint, const mp_options_t *options,
                                         mp_watch_t **out_watch);
-// Joins the thread. NULL: nothing.
+// Ends the thread, waits for it and frees the watch. The caller holds no lock. NULL: nothing.
 void mp_watch_stop(mp_watch_t *watch);
 
 #endif  // MINIPOD_SIM_RUNTIME_LAUNCH_WATCH_H_
