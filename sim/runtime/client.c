@@ -146,7 +146,8 @@ static mp_status_t client_make_pod_of_world(mp_client_t *client, const mp_option
   return status;
 }
 
-// jax.distributed's processes without a world to reach them through would be silent worlds of one.
+// Several processes of jax.distributed that cannot reach each other through a world would each see
+// only a pod of their own, without any message.
 static mp_status_t client_check_nodes(const mp_client_t *client, const mp_options_t *options) {
   if (client->world != NULL || options->num_nodes <= 1) return NULL;
   return mp_status_make(MP_UNIMPLEMENTED,
@@ -161,6 +162,8 @@ static mp_status_t client_make(mp_client_t *client, const mp_options_t *options,
                                mp_agreement_t *agreement) {
   MP_RETURN_IF_ERROR(client_check_nodes(client, options));
   if (client->world != NULL) {
+    // This comes before all that may fail in this process alone: the other processes count the client
+    // whatever becomes of it here.
     MP_RETURN_IF_ERROR(mp_endpoint_open(client->world, agreement->number, client, &mp_session_calls,
                                         (double)options->exit_timeout, &client->endpoint));
   }
@@ -288,8 +291,8 @@ void mp_client_unhold(mp_client_t *client) {
   if (!mp_client_is_forked(client)) client_destroy(client);
 }
 
-// Ends all that is in the streams. The workers are gone, no thread is in a launch and none can
-// come.
+// Ends all runs that are in the streams. The workers are gone, no thread is in a launch and none
+// can come.
 static void client_cancel_runs(mp_client_t *client) {
   mp_status_t cause = mp_status_make(MP_CANCELLED, "the client was closed");
   for (uint32_t i = 0; i < client->num_local; ++i) {
@@ -299,7 +302,7 @@ static void client_cancel_runs(mp_client_t *client) {
       mp_run_t *run = device->first;
       mp_unlock(&device->lock);
       if (run == NULL) break;
-      // First out of its meeting: the others must not find it there.
+      // The poison takes the run out of its meeting first: others must not find it there.
       if (run->session != NULL) mp_session_poison(run->session, mp_status_retain(cause));
       mp_run_end(run, mp_status_retain(cause));
     }

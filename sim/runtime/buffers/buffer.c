@@ -124,7 +124,7 @@ mp_status_t mp_buffer_view_external(mp_memory_t *memory, mp_dtype_t dtype, const
     status = mp_buffer_make(memory, dtype, dims, rank, storage, definition, &buffer);
   }
   if (status == NULL) {
-    // Only now: a failure must not call back.
+    // The callback is set only now, because it must not be called when this fails.
     storage->on_release = on_release;
     storage->context = context;
     *out_buffer = buffer;
@@ -181,7 +181,7 @@ static void buffer_unlock(mp_buffer_t *buffer, bool locked) {
   if (locked) mp_unlock(&buffer->lock);
 }
 
-// What the lock promises: the buffer's own hold and those of external references are there.
+// Asserts what the lock promises: the buffer's own hold and those of external references are there.
 static void buffer_assert_holds(const mp_buffer_t *buffer) {
 #ifdef MINIPOD_ASSERTS
   if (mp_client_is_forked(mp_device_client(buffer->memory->device))) return;
@@ -238,7 +238,7 @@ mp_status_t mp_buffer_hold_storage(mp_buffer_t *buffer, mp_storage_t **out_stora
 }
 
 mp_status_t mp_buffer_acquire_external(mp_buffer_t *buffer, void **out_data) {
-  static _Alignas(64) unsigned char no_data[64];  // of error buffers
+  static _Alignas(64) unsigned char no_data[64];  // what error buffers point to
   mp_status_t status = NULL;
   bool locked = buffer_lock(buffer);
   buffer_assert_holds(buffer);
@@ -285,7 +285,8 @@ mp_status_t mp_buffer_take(mp_buffer_t *buffer, bool donate, uint64_t claim, mp_
     *out_take = donate ? MP_TAKE_COPY : MP_TAKE_SHARED;
     *out_storage = mp_storage_retain(buffer->storage);
   } else {
-    // A transfer still reads it, or the memory is not ours: deleted all the same, but copied.
+    // The buffer is deleted in any case. But its memory is taken over only if no transfer still
+    // reads it and if it is ours; otherwise the launch works on a copy.
     bool is_free = buffer->storage != NULL && mp_storage_is_sole(buffer->storage) &&
                    !mp_storage_is_adopted(buffer->storage);
     *out_take = is_free ? MP_TAKE_OVER : MP_TAKE_COPY;

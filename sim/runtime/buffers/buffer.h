@@ -5,11 +5,12 @@
 // first cause). Contents are row-major stored elements (sim/numeric/dtype.h). Storage has its
 // address from creation on, also while the contents are pending.
 //
-// Uses hold the storage: a run or copy that was enqueued keeps it until it is done, an external
-// reference until it is given back; mp_buffer_delete takes the buffer away from the user at once
-// and the storage goes (or returns to the space's books) with its last hold.
+// Whoever uses the storage holds it: a run or copy that was enqueued until it is done, an external
+// reference until it is given back. mp_buffer_delete takes the buffer away from the user at once;
+// its storage goes with the last hold.
 //
-// Reference-counted, thread-safe.
+// Reference-counted, thread-safe. What brings new contents or reads them fails with
+// FAILED_PRECONDITION in a forked child and when the client was closed.
 #ifndef MINIPOD_SIM_RUNTIME_BUFFERS_BUFFER_H_
 #define MINIPOD_SIM_RUNTIME_BUFFERS_BUFFER_H_
 
@@ -28,65 +29,89 @@ typedef enum {
 typedef struct {
   mp_dtype_t dtype;
   uint32_t rank;
-  const int64_t *dims;
+  const int64_t *dims;  // [rank]
   const void *data;
   const int64_t *byte_strides;  // [rank], any sign, 0 repeats; NULL: dense row-major
 } mp_host_array_t;
 
-// Copies a host array into a new buffer. RESOURCE_EXHAUSTED (with the table of who holds what) when
-// it does not fit. `out_done` (may be NULL): set when `data` is no longer needed.
+// Copies a host array into a new buffer. `array` and its dims and strides are borrowed during the
+// call, its data as `semantics` says. `out_done` (may be NULL) receives an event that is set when
+// the data is no longer needed. INVALID_ARGUMENT for a type or shape that is not supported;
+// RESOURCE_EXHAUSTED (with the table of who holds what) when it does not fit. All makers of buffers
+// have these two errors.
 MP_NODISCARD mp_status_t mp_buffer_from_host(mp_memory_t *memory, const mp_host_array_t *array,
                                              mp_host_semantics_t semantics,
                                              mp_buffer_t **out_buffer, mp_event_t **out_done);
-// Contents to be written by the owner of the returned definition event, who must set it.
+// A buffer whose contents the caller writes (mp_buffer_write_raw). `out_definition` is the
+// caller's, who must set it when the contents are there, or with the error when they never will be.
 MP_NODISCARD mp_status_t mp_buffer_create(mp_memory_t *memory, mp_dtype_t dtype,
                                           const int64_t *dims, uint32_t rank,
                                           mp_buffer_t **out_buffer, mp_event_t **out_definition);
-// An error buffer; consumes `error`.
+// An error buffer: it has no storage, and every use reports `error` (consumed, also on failure).
 MP_NODISCARD mp_status_t mp_buffer_create_error(mp_memory_t *memory, mp_dtype_t dtype,
                                                 const int64_t *dims, uint32_t rank,
                                                 mp_status_t error, mp_buffer_t **out_buffer);
-// A view of memory that the caller owns; `on_release` is called once when the last hold is gone.
+// A view of memory that the caller owns: `data` must stay, dense row-major, until `on_release` (may
+// be NULL) is called with `context`. That happens once, when the last hold is gone, on any thread
+// and without locks; it does not happen when this fails.
 MP_NODISCARD mp_status_t mp_buffer_view_external(mp_memory_t *memory, mp_dtype_t dtype,
                                                  const int64_t *dims, uint32_t rank, void *data,
                                                  void (*on_release)(void *context), void *context,
                                                  mp_buffer_t **out_buffer);
+// mp_buffer_retain adds a reference and returns the buffer. The last mp_buffer_release frees it and
+// lets its hold on the storage go. NULL has no effect in either.
 mp_buffer_t *mp_buffer_retain(mp_buffer_t *buffer);
 void mp_buffer_release(mp_buffer_t *buffer);
 
+// What the buffer is; none of it changes, and all is borrowed: its type (mp_buffer_type), the
+// memory that it lies in (mp_buffer_memory), and its size in bytes (mp_buffer_bytes).
 const mp_type_t *mp_buffer_type(const mp_buffer_t *buffer);
 mp_memory_t *mp_buffer_memory(const mp_buffer_t *buffer);
 uint64_t mp_buffer_bytes(const mp_buffer_t *buffer);
-// Borrowed: set when the contents are there.
+// The event that is set when the contents are there, or can never be. Borrowed.
 mp_event_t *mp_buffer_definition(const mp_buffer_t *buffer);
 
+// Takes the buffer away from its user: later uses fail, enqueued ones go on. Deleting twice has no
+// effect.
 void mp_buffer_delete(mp_buffer_t *buffer);
+// True when the buffer was deleted or donated.
 bool mp_buffer_is_deleted(const mp_buffer_t *buffer);
 
-// Asynchronous read of the whole array into `dst` with these strides (NULL: dense row-major), or of
-// `size` raw bytes from `offset`. INVALID_ARGUMENT when deleted; a failed definition comes out of
-// `out_done`.
+// Reads the whole array into `dst`, which has `dst_bytes` bytes, with these byte strides (NULL:
+// dense row-major). Asynchronous: the copy waits for the definition, and `dst` must stay until
+// `out_done` (may be NULL) is set, with the definition's error if that failed. INVALID_ARGUMENT
+// when the buffer was deleted or `dst` is too small.
 MP_NODISCARD mp_status_t mp_buffer_to_host(mp_buffer_t *buffer, void *dst, uint64_t dst_bytes,
                                            const int64_t *byte_strides, mp_event_t **out_done);
+// The same for `size` bytes of the dense array from byte `offset` on, which must be within it.
 MP_NODISCARD mp_status_t mp_buffer_read_raw(mp_buffer_t *buffer, void *dst, uint64_t offset,
                                             uint64_t size, mp_event_t **out_done);
-// Writes into a buffer whose definition the caller still owes (chunked transfers).
+// Writes `size` bytes at byte `offset` into a buffer whose definition the caller still owes
+// (chunked transfers). Asynchronous: `src` must stay until `out_done` (may be NULL) is set.
+// INVALID_ARGUMENT when the buffer was deleted or the bytes are not all within it,
+// FAILED_PRECONDITION for an error buffer.
 MP_NODISCARD mp_status_t mp_buffer_write_raw(mp_buffer_t *buffer, const void *src, uint64_t offset,
                                              uint64_t size, mp_event_t **out_done);
-// The same two with an event of the caller's (borrowed), which is set when the copy is over. On an
-// error nothing was started and the event is not set. So callers can prepare everything first:
-// what fails when a copy is under way can only be told when it is over.
+// mp_buffer_read_raw_to and mp_buffer_write_raw_to do the same with an event of the caller's
+// (borrowed), which is set when the copy is over. On an error nothing was started and the event is
+// not set. So callers can prepare everything first: what fails while a copy is under way can only
+// be told when it is over.
 MP_NODISCARD mp_status_t mp_buffer_read_raw_to(mp_buffer_t *buffer, void *dst, uint64_t offset,
                                                uint64_t size, mp_event_t *done);
 MP_NODISCARD mp_status_t mp_buffer_write_raw_to(mp_buffer_t *buffer, const void *src,
                                                 uint64_t offset, uint64_t size, mp_event_t *done);
 
-// A copy in another memory space (same or other device); asynchronous.
+// A new buffer with a copy of the contents in another memory of the same client, on the same device
+// or another one. Asynchronous: the copy waits for the definition, and the new buffer's definition
+// gets its error. INVALID_ARGUMENT when the buffer was deleted or the memory is another client's,
+// RESOURCE_EXHAUSTED when the copy does not fit.
 MP_NODISCARD mp_status_t mp_buffer_copy_to_memory(mp_buffer_t *buffer, mp_memory_t *memory,
                                                   mp_buffer_t **out_buffer);
 
-// Zero-copy access from outside: valid until released, also after delete, and on pending and failed
-// buffers (wait for the definition before reading). While one is out, donation copies instead.
+// An external reference: access from outside to the bytes themselves, which stay where they are
+// until mp_buffer_release_external, called once per reference. The buffer may be deleted meanwhile,
+// and it may be pending or failed: wait for the definition before reading. While there are external
+// references a donation copies instead. INVALID_ARGUMENT when the buffer was deleted before.
 MP_NODISCARD mp_status_t mp_buffer_acquire_external(mp_buffer_t *buffer, void **out_data);
 void mp_buffer_release_external(mp_buffer_t *buffer);
 

@@ -11,34 +11,42 @@
 #include "sim/runtime/memory/memory.h"
 
 typedef struct {
-  atomic_int references;
+  atomic_int references;  // holds
   mp_memory_t *memory;
   void *data;  // never NULL
   uint64_t bytes;
   mp_span_t *block;           // NULL: adopted, or no bytes
-  _Atomic uint64_t last_use;  // newest run of the memory's device; 0: none
+  _Atomic uint64_t last_use;  // newest run of the memory's device that uses it; 0: none
   bool is_adopted;
   void (*on_release)(void *context);  // adopted memory; may be NULL
   void *context;
   mp_label_t label;  // its name is owned; changed under the memory's lock
 } mp_storage_t;
 
-// `label` is copied (its name retained); `after` as for mp_memory_alloc.
+// New memory, with one hold. `label` is copied (its name retained); `after` and the error are those
+// of mp_memory_alloc.
 MP_NODISCARD mp_status_t mp_storage_create(mp_memory_t *memory, uint64_t bytes, uint64_t after,
                                            const mp_label_t *label, mp_storage_t **out_storage);
-// The caller's memory; counted in the books. `on_release` is not called on failure.
+// A storage of the caller's memory, which is counted against the capacity. `on_release` (may be
+// NULL) is called with `context`, without locks, when the last hold is gone, but not on failure.
 MP_NODISCARD mp_status_t mp_storage_adopt(mp_memory_t *memory, uint64_t bytes, void *data,
                                           const mp_label_t *label,
                                           void (*on_release)(void *context), void *context,
                                           mp_storage_t **out_storage);
+// mp_storage_retain adds a hold and returns the storage; the last mp_storage_release gives the
+// bytes back. Release adopted memory without any lock held: its owner is called. NULL has no effect
+// in either.
 mp_storage_t *mp_storage_retain(mp_storage_t *storage);
 void mp_storage_release(mp_storage_t *storage);
 // True when the caller's hold is the only one.
 bool mp_storage_is_sole(const mp_storage_t *storage);
+// True for memory that belongs to the caller of mp_storage_adopt.
 bool mp_storage_is_adopted(const mp_storage_t *storage);
-// Run `number` of its device uses it. Called under the client's launch lock.
+// Notes that run `number` of the memory's device uses the storage. The caller holds the client's
+// launch lock; numbers never go down.
 void mp_storage_used_by_run(mp_storage_t *storage, uint64_t number);
-// Its bytes now are something else (a donated input became a result).
+// Changes the label, because the bytes are something else now (a donated input became a result).
+// `label` is copied, its name retained.
 void mp_storage_relabel(mp_storage_t *storage, const mp_label_t *label);
 
 #endif  // MINIPOD_SIM_RUNTIME_BUFFERS_STORAGE_H_

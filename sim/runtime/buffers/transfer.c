@@ -19,8 +19,8 @@ typedef struct transfer_s transfer_t;
 struct transfer_s {
   mp_job_t job;  // first
   mp_client_t *client;
-  transfer_t *next;  // of those that wait for their turn on a thread
-  mp_status_t source_error;
+  transfer_t *next;               // in t_due
+  mp_status_t source_error;       // of the source's definition: then nothing is copied
   mp_storage_t *source, *target;  // holds; NULL: the host's side
   const void *from;
   void *to;
@@ -60,7 +60,7 @@ static mp_status_t transfer_run_part(mp_job_t *job, uint32_t part, void *scratch
   return NULL;
 }
 
-// Gives back everything held but the event, which is the caller's now.
+// Gives back everything that the transfer holds, except the event, which is the caller's now.
 static mp_event_t *transfer_dispose(transfer_t *transfer) {
   mp_client_t *client = transfer->client;
   mp_event_t *done = transfer->done;
@@ -90,8 +90,9 @@ static void transfer_start(transfer_t *transfer) {
   }
 }
 
-// The end of one transfer may be what others wait for, and so on: a chain of any length must not
-// nest on the stack. The outermost call starts all of them, one after the other.
+// Transfers of this thread that are to be started. The end of one transfer may be what others wait
+// for, and so on: a chain of any length must not nest on the stack. So the outermost call starts
+// all of them, one after the other.
 static _Thread_local struct {
   bool is_starting;
   transfer_t *first, *last;
@@ -125,7 +126,8 @@ typedef struct {
   const mp_strided_t *copy;
 } transfer_request_t;
 
-// Starts a transfer (or has it start after `after`). `done` is borrowed; on an error it is not set.
+// Starts a transfer, or has it start when request->after is set. `done` is borrowed and set at the
+// end; on an error it is not set.
 static mp_status_t transfer_begin(mp_client_t *client, const transfer_request_t *request,
                                   mp_event_t *done) {
   transfer_t *transfer = mp_calloc(1, sizeof(*transfer));
@@ -157,7 +159,7 @@ static mp_status_t transfer_begin(mp_client_t *client, const transfer_request_t 
   return status;
 }
 
-// The event of a transfer that was begun goes to the caller, who may not want it.
+// The event of a transfer that was begun goes to the caller, if it asked for one.
 static mp_status_t transfer_give_event(mp_status_t status, mp_event_t *done,
                                        mp_event_t **out_done) {
   if (status == NULL && out_done != NULL) {
@@ -170,7 +172,7 @@ static mp_status_t transfer_give_event(mp_status_t status, mp_event_t *done,
 
 // ---- From the host ----
 
-// The caller's memory is ours during the call only: its thread copies, idle workers help.
+// For a caller whose memory is ours during the call only: its thread copies, and idle workers help.
 typedef struct {
   mp_job_t job;
   const mp_strided_t *copy;

@@ -5,12 +5,12 @@
 // with INVALID_ARGUMENT "device 5 belongs to process 1, …".
 //
 // A client owns its pod, one mp_device_t per device, one mp_memory_t per memory space, and one
-// worker thread per core that we may use (named "mp-w<n>"), at most four helper threads ("mp-…"),
-// however many devices there are. All functions are thread-safe. Devices and memories live as long
-// as the client. Releasing the last reference stops the work in flight at its next yield point
-// (its events and buffers get CANCELLED) and joins the threads; buffers and executables keep
-// the client's memory alive, so they may be released later. Only launches that other processes
-// take part in are finished first, in the background: those processes count on them.
+// worker thread per core that we may use (named "mp-w<n>"). However many devices there are, it has
+// at most four helper threads ("mp-…"). All functions are thread-safe. Devices and memories live as
+// long as the client. Releasing the last reference stops the work in flight at its next yield point
+// (its events and buffers get CANCELLED) and joins the threads; buffers and executables keep the
+// client's memory alive, so they may be released later. Only launches that other processes take
+// part in are finished first, in the background, because those processes count on them.
 //
 // After a fork the child's copy has no workers: every function that would need them returns
 // FAILED_PRECONDITION there, and releasing is harmless.
@@ -37,31 +37,38 @@ typedef struct {
   void *context;
 } mp_client_addition_t;
 
-// Joins the world of this process first (collectives/transport/bootstrap/bootstrap.h): all its
-// processes make their n-th clients together, and agree on the pod or fail together: what fails in
-// one process is told to the others at once, which fail with its name and its error. `addition`:
-// NULL when there is none.
+// Makes a client for the pod that the options describe. Joins the world of this process first
+// (collectives/transport/bootstrap/bootstrap.h): all its processes make their n-th clients
+// together, and agree on the pod or fail together: what fails in one process is told to the others
+// at once, which fail with its name and its error. `addition`: NULL when there is none.
 MP_NODISCARD mp_status_t mp_client_create(const mp_options_t *options,
                                           const mp_client_addition_t *addition,
                                           mp_client_t **out_client);
-// The same in a given world, which must live as long as the client; NULL: alone.
+// The same in a given world, which must live as long as the client; NULL: the process is alone.
 MP_NODISCARD mp_status_t mp_client_create_in(const mp_options_t *options, mp_world_t *world,
                                              mp_client_t **out_client);
+// The same with an addition.
 MP_NODISCARD mp_status_t mp_client_create_with(const mp_options_t *options, mp_world_t *world,
                                                const mp_client_addition_t *addition,
                                                mp_client_t **out_client);
+// mp_client_retain adds a reference and returns the client; the last mp_client_release ends it, as
+// said above. It may be called on a worker, in a callback. NULL is released without effect.
 mp_client_t *mp_client_retain(mp_client_t *client);
 void mp_client_release(mp_client_t *client);
 
-// NULL when the process is alone.
+// The world that the client is in, borrowed; NULL when the process is alone.
 mp_world_t *mp_client_world(const mp_client_t *client);
+// The pod, borrowed, and the number of all its devices, those of other processes included:
+// mp_client_pod and mp_client_num_devices.
 const mp_pod_t *mp_client_pod(const mp_client_t *client);
 uint32_t mp_client_num_devices(const mp_client_t *client);
-// By index in the pod's order (= global device id).
+// The device with this index in the pod's order, which is its global device id. The index exists.
 mp_device_t *mp_client_device(const mp_client_t *client, uint32_t index);
-// FAILED_PRECONDITION in a forked child.
+// FAILED_PRECONDITION in a forked child and when the client was closed.
 MP_NODISCARD mp_status_t mp_client_check(const mp_client_t *client);
 
+// What a device is: mp_device_client and mp_device_info (both borrowed), its global id
+// (mp_device_id), and whether it belongs to this process (mp_device_is_local).
 mp_client_t *mp_device_client(const mp_device_t *device);
 uint32_t mp_device_id(const mp_device_t *device);
 const mp_pod_device_t *mp_device_info(const mp_device_t *device);
@@ -71,6 +78,8 @@ MP_NODISCARD mp_status_t mp_device_check_local(const mp_device_t *device, const 
 // One per space; every device of this process has all three, others have none (NULL).
 mp_memory_t *mp_device_memory(const mp_device_t *device, mp_memory_space_t space);
 
+// The device that a memory belongs to (mp_memory_device), and which of its spaces the memory is
+// (mp_memory_space).
 mp_device_t *mp_memory_device(const mp_memory_t *memory);
 mp_memory_space_t mp_memory_space(const mp_memory_t *memory);
 // Unique in the client: device id * MP_MEMORY_SPACE_COUNT + space.

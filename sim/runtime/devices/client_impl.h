@@ -15,15 +15,15 @@ typedef struct mp_device_set_s mp_device_set_t;
 typedef struct mp_endpoint_s mp_endpoint_t;
 typedef struct mp_watch_s mp_watch_t;
 
-// How far the checks of launches have come (client_check.h).
+// How far the checks that launches do have come (client_check.h).
 typedef struct {
   uint64_t number;  // of the check in progress
-  uint64_t debt;    // steps that were taken in advance
-  uint32_t next;    // what to look at next
+  uint64_t debt;    // steps beyond their share that earlier launches did; the next ones do fewer
+  uint32_t next;    // number of the item to look at next
 } mp_client_check_t;
 
 // Who has the first run of a device's stream: exactly one of these at any time
-// (sim/runtime/README.md, invariant 2). Only checks ask; release builds do not keep it.
+// (sim/runtime/README.md, invariant 2). Only debug and sanitizer builds keep it, for their checks.
 typedef enum {
   MP_OWNER_BLOCKERS,  // what it waits for; also while the stream is empty
   MP_OWNER_LIST,      // a list on its way to a queue, or the own list of an inline run
@@ -35,14 +35,14 @@ typedef enum {
 struct mp_device_s {
   mp_client_t *client;
   uint32_t id;
-  bool is_local;  // of this process
+  bool is_local;  // it belongs to this process; otherwise the fields below `info` are not used
   const mp_pod_device_t *info;
-  mp_core_queue_t *queue;  // where it runs; NULL for devices of other processes, as what follows
+  mp_core_queue_t *queue;  // of its core group: where it is put when it is runnable
   mp_memory_t *memories;   // [MP_MEMORY_SPACE_COUNT]
 
   // The stream: runs in order. The first one is the only one that may execute.
   mp_lock_t lock;
-  mp_run_t *first, *last;
+  mp_run_t *first, *last;      // under the lock; whoever has the first run may read `first` without
   uint64_t enqueued;           // number of the newest run; under the client's launch lock
   _Atomic uint64_t completed;  // number of the newest run that is over
 
@@ -55,10 +55,10 @@ struct mp_device_s {
 struct mp_client_s {
   atomic_int references;    // of users: the last one stops the workers
   atomic_int holds;         // of users together, buffers, executables, workers: the last one frees
-  uint32_t generation;      // mp_process_generation()
-  mp_world_t *world;        // borrowed; NULL: alone
-  mp_endpoint_t *endpoint;  // where packets come in (router.h); NULL: alone
-  mp_watch_t *watch;        // of waits for other processes
+  uint32_t generation;      // mp_process_generation() when it was made: to notice a fork
+  mp_world_t *world;        // borrowed; NULL: the process is alone
+  mp_endpoint_t *endpoint;  // where packets come in (router.h); NULL: the process is alone
+  mp_watch_t *watch;        // looks after waits for other processes; NULL: the process is alone
   mp_pod_t *pod;
   uint32_t num_devices;
   mp_device_t *devices;
@@ -68,20 +68,20 @@ struct mp_client_s {
   mp_core_queue_t *queues;  // one per core group
   uint32_t num_workers;
   mp_worker_t *workers;
-  atomic_bool is_stopping;
-  atomic_uint num_launchers;  // threads in a launch (launchers.h); futex word of the end
+  atomic_bool is_stopping;    // set under launch_lock when the client ends, and never cleared
+  atomic_uint num_launchers;  // threads in a launch (launchers.h); the end waits on it as a futex
   mp_job_list_t jobs;
-  // For proving that nothing can move any more (deadlock.h).
+  // For the proof that nothing can move any more (deadlock.h).
   atomic_uint num_idle;         // workers that found nothing to do
-  atomic_uint num_inline_runs;  // launching threads that run devices
-  atomic_bool needs_look;       // since the last look runs were parked or queued behind others
+  atomic_uint num_inline_runs;  // launching threads that run devices themselves
+  atomic_bool needs_look;       // runs were parked or queued behind others since the last look
 
   // Launches enter all their devices' streams under this lock, so that any two launches have the
   // same order on all devices they share.
   mp_lock_t launch_lock;
-  mp_device_set_t *sets;                       // under launch_lock
-  uint64_t num_launches;                       // under launch_lock
-  _Atomic(mp_worker_t *) spare_inline_worker;  // kept for the next tiny launch
+  mp_device_set_t *sets;  // owned; under launch_lock
+  uint64_t num_launches;  // under launch_lock; numbers the claims on donated buffers
+  _Atomic(mp_worker_t *) spare_inline_worker;  // kept for the next inline run; NULL: none
 
   mp_memory_budget_t budget;  // of all memories: this process's share of the machine
   const mp_runner_t *runner;  // what workers do with devices
@@ -90,21 +90,26 @@ struct mp_client_s {
 #endif
 };
 
-// Objects that outlive the user's last reference hold the client's memory (not its threads).
+// Objects that outlive the user's last reference hold the client's memory, not its threads:
+// mp_client_hold adds a hold, and the last mp_client_unhold frees the client (in a forked child
+// nothing is freed).
 void mp_client_hold(mp_client_t *client);
 void mp_client_unhold(mp_client_t *client);
-// The second half of mp_client_release: stops the threads, cancels what is left.
+// The second half of mp_client_release: stops the threads, cancels what is left, gives back the
+// users' hold. Called once, when no user has a reference any more, by the thread that released the
+// last one or by the watch.
 void mp_client_end(mp_client_t *client);
-// True in a child of the process that made the client: locks may be held for ever, take none.
+// True in a child of the process that made the client. Locks may be held for ever there: take none.
 bool mp_client_is_forked(const mp_client_t *client);
+// True when the client ends: workers and launches come to a stop.
 static inline bool mp_client_is_stopping(const mp_client_t *client) {
   return atomic_load_explicit(&client->is_stopping, memory_order_acquire);
 }
-// The node that the device's memories shall be bound to; -1 when there is nothing to choose.
+// The NUMA node that the device's memories shall be bound to; -1 when there is nothing to choose.
 int32_t mp_client_numa_node(const mp_client_t *client, const mp_device_t *device);
 
-// The first run of the device goes from one owner to the next. While the client stops, runs are
-// ended wherever they are.
+// The first run of the device goes from one owner to the next; checked in debug and sanitizer
+// builds. While the client stops, runs are ended wherever they are, so nothing is checked.
 static inline void mp_device_hand_over(mp_device_t *device, mp_run_owner_t from,
                                        mp_run_owner_t to) {
 #ifdef MINIPOD_ASSERTS

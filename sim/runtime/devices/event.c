@@ -97,7 +97,7 @@ void mp_event_set(mp_event_t *event, mp_status_t status) {
   atomic_store(&event->state, MP_EVENT_SET);
   if (atomic_load(&event->sleepers) != 0) mp_futex_wake_all(&event->state);
   event_waiter_t *waiters = atomic_exchange(&event->waiters, &g_closed);
-  MP_ASSERT(waiters != &g_closed);  // closed once, by who has set it
+  MP_ASSERT(waiters != &g_closed);  // only the thread that sets the event closes the list
   event_run_waiters(waiters, status);
   mp_event_release(event);
 }
@@ -163,7 +163,7 @@ mp_status_t mp_event_on_ready(mp_event_t *event, mp_event_callback_t callback, v
       waiter->next = head;
       if (atomic_compare_exchange_weak(&event->waiters, &head, waiter)) return NULL;
     }
-    mp_free(waiter);  // set meanwhile
+    mp_free(waiter);  // the event was set meanwhile
   }
   mp_lock_assert_none_held();
   mp_event_retain(event);  // the callback may drop the caller's reference

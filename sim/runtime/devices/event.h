@@ -19,25 +19,32 @@
 
 typedef struct mp_event_s mp_event_t;
 
-// Lends the status for the time of the call.
+// Gets the event's status, which is lent for the time of the call.
 typedef void (*mp_event_callback_t)(mp_status_t status, void *context);
 
+// A new event that is not set. RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_event_create(mp_event_t **out_event);
+// mp_event_retain adds a reference and returns the event; the last mp_event_release frees it, as
+// said above. NULL has no effect in either.
 mp_event_t *mp_event_retain(mp_event_t *event);
 void mp_event_release(mp_event_t *event);
 
-// Consumes `status` (NULL: it went well).
+// Sets the event and calls back, on this thread and without any lock held. Consumes `status` (NULL:
+// it went well). Nothing happens if it is set already.
 void mp_event_set(mp_event_t *event, mp_status_t status);
+// True when the event is set, well or badly; always true of a parent's event in a forked child.
 bool mp_event_is_ready(const mp_event_t *event);
-// Set, and it went well.
+// True when the event is set and it went well.
 bool mp_event_has_succeeded(const mp_event_t *event);
 // A retained reference to the event's status; OK while it is not set.
 MP_NODISCARD mp_status_t mp_event_status(const mp_event_t *event);
-// Blocks until set, then as mp_event_status. Signals (Ctrl-C) do not end the wait: front ends wait
-// in slices with mp_event_wait_for when they must notice them.
+// Blocks until the event is set, then returns the same as mp_event_status. Signals (Ctrl-C) do not
+// end the wait: front ends that must notice them wait in slices with mp_event_wait_for.
 MP_NODISCARD mp_status_t mp_event_await(mp_event_t *event);
-// False when `seconds` went by first.
+// Blocks until the event is ready, or `seconds` have gone by: false. At most 1e9 seconds.
 bool mp_event_wait_for(mp_event_t *event, double seconds);
+// Has `callback` called once with `context` when the event is set, or at once if it is ready.
+// RESOURCE_EXHAUSTED when memory is short: then it will not be called.
 MP_NODISCARD mp_status_t mp_event_on_ready(mp_event_t *event, mp_event_callback_t callback,
                                            void *context);
 

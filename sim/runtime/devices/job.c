@@ -5,10 +5,11 @@
 #include "sim/runtime/devices/client_impl.h"
 #include "sim/runtime/devices/worker.h"
 
-// The owner sleeps until the other references are gone: bit of job->references.
+// A bit of job->references: the owner sleeps until the other references are gone.
 #define MP_JOB_OWNER_SLEEPS 0x80000000u
 
-// A submitted job may be done, and gone, as soon as the list's lock is free.
+// Puts the job into the list and wakes workers for it. Once the list's lock is free a submitted job
+// may be done and gone, so it is not touched any more.
 static void job_link(mp_client_t *client, mp_job_t *job) {
   mp_job_list_t *jobs = &client->jobs;
   mp_core_queue_t *queue = job->queue;
@@ -49,8 +50,8 @@ static void job_drop(mp_job_t *job) {
   }
 }
 
-// Takes the job off the list, if it is still there, with the list's reference. The caller has one
-// of its own.
+// Takes the job off the list, if it is still there, and drops the list's reference. The caller has
+// a reference of its own.
 static void job_unlink(mp_client_t *client, mp_job_t *job) {
   mp_job_list_t *jobs = &client->jobs;
   mp_lock(&jobs->lock);

@@ -18,38 +18,45 @@ typedef struct mp_core_queue_s mp_core_queue_t;
 typedef struct mp_worker_s mp_worker_t;
 typedef struct mp_job_s mp_job_t;
 
-// `scratch`: job->scratch_bytes of the caller's own, 64-byte aligned.
+// Does one part. `scratch` is job->scratch_bytes of memory that this thread alone uses, 64-byte
+// aligned. Parts of one job run at the same time, on any threads and in any order.
 typedef mp_status_t (*mp_job_run_t)(mp_job_t *job, uint32_t part, void *scratch);
 
-// Users embed it as their first member and fill in the upper half (zeroing the rest).
+// Users embed it as their first member, so that callbacks find their own data, and fill in the
+// upper half (zeroing the rest).
 struct mp_job_s {
   mp_job_run_t run;
-  void (*done)(mp_job_t *job, mp_status_t status);  // submitted jobs; consumes `status`
-  mp_core_queue_t *queue;                           // only its workers may help; NULL: all
+  // Of submitted jobs: called when all parts are done; consumes `status`. NULL: an attended job.
+  void (*done)(mp_job_t *job, mp_status_t status);
+  mp_core_queue_t *queue;  // only its workers may help; NULL: all
   uint32_t num_parts;
-  size_t scratch_bytes;
+  size_t scratch_bytes;  // per part; 0 in submitted jobs
 
-  mp_job_t *prev, *next;  // in the client's list, under its lock
+  mp_job_t *prev, *next;  // in the client's list; under the list's lock, as is_linked
   bool is_linked;
-  atomic_uint next_part;
-  atomic_uint references;      // those working on it, and the list; futex word of the owner
-  _Atomic(mp_status_t) error;  // the first
+  atomic_uint next_part;       // that nobody has begun; beyond num_parts when all were begun
+  atomic_uint references;      // threads at work on it, and the list; the owner's futex word
+  _Atomic(mp_status_t) error;  // of the first part that failed
 };
 
+// A client's jobs that have parts nobody has begun, oldest first.
 typedef struct {
-  mp_lock_t lock;
+  mp_lock_t lock;  // of the links
   mp_job_t *first, *last;
-  atomic_uint count;
+  atomic_uint count;  // changed under the lock, read without
 } mp_job_list_t;
 
-// Does all parts, with the help of idle workers; `self` may be NULL when scratch_bytes is 0. Parts
-// that had not begun when another one failed are left out; the first error comes back.
+// Does all parts, with the help of idle workers, and returns when they are done; `self` may be NULL
+// when scratch_bytes is 0. Parts that had not begun when another one failed are left out; the first
+// error comes back. No lock is held by the caller.
 MP_NODISCARD mp_status_t mp_job_attend(mp_client_t *client, mp_worker_t *self, mp_job_t *job);
 // Returns at once; calls job->done when all parts are done, on the worker that did the last one (or
 // on the caller's thread when the workers are gone). The job belongs to the callback then.
 void mp_job_submit(mp_client_t *client, mp_job_t *job);
-// Does parts of a waiting job that this worker may help with; false: there is none.
+// Does parts of the first job that this worker may help with, until none are left to begin; false:
+// there is no such job.
 bool mp_job_help(mp_worker_t *self);
+// True when there is a job that this worker may help with.
 bool mp_job_is_waiting_for(const mp_worker_t *self);
 // Does what was submitted and not yet begun, on the caller's thread; the workers must be gone.
 void mp_job_drain(mp_client_t *client);

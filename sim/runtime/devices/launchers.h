@@ -1,5 +1,6 @@
-// Threads that are in a launch. What they have enqueued they still look at, and tiny programs they
-// run themselves, so a client that ends waits for them to come out before it cancels runs.
+// Launchers: the threads that are in a launch. After such a thread has enqueued its runs it still
+// looks at them, and it runs tiny programs itself. So a client that ends waits until these threads
+// have come out of the launch before it cancels runs.
 #ifndef MINIPOD_SIM_RUNTIME_DEVICES_LAUNCHERS_H_
 #define MINIPOD_SIM_RUNTIME_DEVICES_LAUNCHERS_H_
 
@@ -8,14 +9,16 @@ typedef struct mp_client_s mp_client_t;
 // Lies on the thread's stack for the time of the launch.
 typedef struct mp_launcher_s {
   mp_client_t *client;
-  struct mp_launcher_s *outer;  // a launch in whose callback this one is made
+  struct mp_launcher_s *outer;  // the launch in whose callback this one is made, if any
 } mp_launcher_t;
 
-// Under the launch lock, of a client that is not stopping.
+// The calling thread is in a launch from now on. The caller holds the launch lock, and the client
+// is not stopping.
 void mp_launcher_enter(mp_launcher_t *launcher, mp_client_t *client);
-// The client must be held by something else.
+// The calling thread leaves its launch. Something else must hold the client: this still uses it.
 void mp_launcher_leave(mp_launcher_t *launcher);
-// Waits until no other thread is in a launch of this client, which is stopping.
+// Waits until no other thread is in a launch of this client, which is stopping. The caller holds no
+// lock; it may itself be in launches, in whose callback the client is ended.
 void mp_launchers_await(mp_client_t *client);
 
 #endif  // MINIPOD_SIM_RUNTIME_DEVICES_LAUNCHERS_H_

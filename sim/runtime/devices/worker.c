@@ -72,8 +72,8 @@ void mp_core_queue_wake(mp_core_queue_t *queue, uint32_t count) {
   mp_futex_wake(&queue->epoch, (int)(count < sleepers ? count : sleepers));
 }
 
-// Appends devices that all belong to `queue`. `looks`: this is a worker of the queue, and it will
-// look there.
+// Appends devices that all belong to `queue`. `looks`: the caller is a worker of this queue and
+// looks into it soon.
 static void worker_enqueue(mp_core_queue_t *queue, mp_device_list_t *devices, bool looks) {
   uint32_t count = devices->length;
   MP_ASSERT(count != 0);
@@ -94,7 +94,7 @@ static void worker_enqueue(mp_core_queue_t *queue, mp_device_list_t *devices, bo
   atomic_store(&queue->length, queue->devices.length);
   uint32_t waiting = queue->devices.length;
   mp_unlock(&queue->lock);
-  // Who looks takes the first one, which need not be one of these.
+  // A caller that looks takes the first device, which need not be one of these.
   mp_core_queue_wake(queue, looks ? waiting - 1 : count);
   if (looks) t_worker->is_to_look = true;
 }
@@ -105,7 +105,7 @@ static void worker_schedule(mp_device_list_t *devices, bool looks) {
   mp_device_list_t batch = {0};
   mp_core_queue_t *queue = NULL;
   for (mp_device_t *device; (device = mp_device_list_pop(devices)) != NULL;) {
-    if (mp_client_is_stopping(device->client)) continue;  // shutting down clears the streams
+    if (mp_client_is_stopping(device->client)) continue;  // the client's end clears the streams
     if (t_worker != NULL && t_worker->is_inline &&
         device->client->runner->is_inline(device, t_worker)) {
       mp_device_list_push(&t_worker->own, device);
@@ -173,8 +173,8 @@ static void worker_idle(mp_worker_t *self) {
   atomic_fetch_sub(&self->client->num_idle, 1);
 }
 
-// To its core where there is one worker per core, else to all cpus of the group. Where binding is
-// not allowed the worker runs anywhere.
+// Binds the worker to its core where there is one worker per core, otherwise to all cpus of the
+// group. Where binding is not allowed the worker runs anywhere.
 static void worker_bind(const mp_worker_t *self) {
   const mp_pod_machine_t *machine = mp_pod_machine(self->client->pod);
   if (!machine->is_real) return;

@@ -4,8 +4,9 @@
 // device and runs its current run until that is over, parks at a collective, or yields at a back
 // edge; between devices it helps with jobs. A worker never takes devices of another core group.
 //
-// A thread that launches a tiny program acts as a worker for that launch (`is_guest`): the runs it
-// just made are kept on its own list and not handed over, which saves waking somebody up.
+// A thread that launches a tiny program acts as a worker for that launch (`is_inline`): the runs it
+// has just made are kept on its own list and not put into a queue, so that no worker has to be
+// woken for them.
 #ifndef MINIPOD_SIM_RUNTIME_DEVICES_WORKER_H_
 #define MINIPOD_SIM_RUNTIME_DEVICES_WORKER_H_
 
@@ -19,79 +20,88 @@
 typedef struct mp_client_s mp_client_t;
 typedef struct mp_device_s mp_device_t;
 
+// Devices whose first runs can go on, in order, linked by device->next_runnable. A device is in one
+// list at most.
 typedef struct {
   mp_device_t *first, *last;
   uint32_t length;
 } mp_device_list_t;
 
+// The queue of a core group.
 typedef struct mp_core_queue_s {
   mp_client_t *client;
   uint32_t index;  // of the core group
   uint32_t num_workers;
-  mp_lock_t lock;
+  mp_lock_t lock;            // of `devices`
   mp_device_list_t devices;  // runnable, in order
-  atomic_uint length;        // of `devices`, for looking without the lock
+  atomic_uint length;        // of `devices`; changed under the lock, read without
   atomic_uint epoch;         // futex word: changes when something came in for sleepers
-  atomic_uint sleepers;
+  atomic_uint sleepers;      // workers that sleep, or are about to
 } mp_core_queue_t;
 
+// A worker. Everything but `is_started` and `thread` is used by its own thread alone.
 typedef struct mp_worker_s {
   mp_client_t *client;
-  mp_core_queue_t *queue;  // NULL: an inline run
+  mp_core_queue_t *queue;  // NULL: a thread in an inline run
   uint32_t index;
   int32_t cpu;  // to bind to; -1: to the whole core group, or nowhere
   bool is_inline;
   bool is_started;
-  bool is_to_look;  // into its queue: nobody was woken for what it will find there
+  bool is_to_look;  // it looks into its queue soon, so nobody was woken for what it will take there
   pthread_t thread;
   void *scratch;
   size_t scratch_bytes;
-  mp_device_list_t own;  // inline runs: devices to run here
+  mp_device_list_t own;  // of an inline run: devices to run on this thread
 } mp_worker_t;
 
-// What workers do with devices, of which they know the queues only. Whoever makes the client gives
-// it these (run.h, deadlock.h).
+// What workers do with devices, of which they know only how to queue them. Whoever makes the client
+// gives it these functions (run.h, deadlock.h).
 typedef struct {
   // Runs the first run of a device that the worker took from a queue.
   void (*run)(mp_worker_t *self, mp_device_t *device);
   // True when the first run of the device is to be run by this inline worker.
   bool (*is_inline)(const mp_device_t *device, const mp_worker_t *inline_worker);
-  // The worker has found nothing to do: perhaps nobody ever will.
+  // Called by a worker that has found nothing to do, before it sleeps. If no other worker has
+  // anything to do either, launches may be waiting for each other.
   void (*look_for_deadlock)(mp_client_t *client);
 } mp_runner_t;
 
-// The worker (or inline run) that the calling thread is, or NULL.
+// What the calling thread is: a worker, or the launching thread in an inline run. NULL: neither.
 mp_worker_t *mp_worker_current(void);
 
-// Starts the client's workers; on failure those that run are stopped again.
+// Starts the client's workers. RESOURCE_EXHAUSTED when a thread cannot be started; those that run
+// are stopped again.
 MP_NODISCARD mp_status_t mp_workers_start(mp_client_t *client);
-// Wakes all workers, waits until they have left (`is_stopping` must be set). May be called on a
+// Wakes all workers and waits until they have left (`is_stopping` must be set). May be called on a
 // worker, which then leaves by itself afterwards.
 void mp_workers_stop(mp_client_t *client);
 
-// Scratch memory of at least `bytes`, 64-byte aligned, kept by the worker. NULL when memory is
-// short; 0 bytes give a pointer that must not be used.
+// Scratch memory of at least `bytes`, 64-byte aligned, which the worker keeps until the next call.
+// NULL when memory is short. `self` is the calling thread's own.
 void *mp_worker_scratch(mp_worker_t *self, size_t bytes);
 
 // Makes devices runnable (their first run can go on), and wakes a worker for each if any sleep: the
 // caller may be a worker that goes on with something else. Devices of one list may be of any core
-// group.
+// group. Empties the list.
 void mp_schedule(mp_device_list_t *devices);
-// The same for a caller who, if it is a worker, looks into its queue soon: what it will take itself
-// needs nobody to be woken.
+// The same for a caller that, if it is a worker, looks into its queue soon: nobody is woken for the
+// device that it will take itself.
 void mp_schedule_and_look(mp_device_list_t *devices);
-// Before something that takes long, on any thread: a worker that was to look into its queue soon
-// has somebody else woken for that.
+// Called before something that takes long, on any thread: if the caller is a worker that was to
+// look into its queue soon, another worker is woken to do so.
 void mp_worker_looks_later(void);
+// Appends a device that is in no list.
 void mp_device_list_push(mp_device_list_t *list, mp_device_t *device);
+// Takes the first device off the list; NULL: the list is empty.
 mp_device_t *mp_device_list_pop(mp_device_list_t *list);
 // Wakes up to `count` sleeping workers of the queue.
 void mp_core_queue_wake(mp_core_queue_t *queue, uint32_t count);
-// True when other devices wait for this worker's attention.
+// True when other devices wait for this worker, so that a run in a loop should yield.
 bool mp_worker_is_wanted(const mp_worker_t *self);
 
-// Runs what is on an inline run's own list, on the caller's thread.
+// Runs what is on an inline worker's own list, on the caller's thread, until the list is empty.
 void mp_inline_run(mp_worker_t *inline_worker);
+// Frees an inline worker with its scratch memory. NULL: nothing.
 void mp_worker_free_inline(mp_worker_t *inline_worker);
 
 #endif  // MINIPOD_SIM_RUNTIME_DEVICES_WORKER_H_

@@ -167,7 +167,7 @@ static mp_span_t *heap_find_fit(const pool_t *pool, uint64_t bytes, uint64_t aft
   return NULL;
 }
 
-// Binds to the NUMA node: the policy holds for pages that are touched from now on.
+// Binds the memory to the NUMA node: the policy holds for pages that are touched from now on.
 static bool heap_bind_pages(void *data, uint64_t bytes, int32_t node) {
   enum { BITS = 8 * sizeof(unsigned long), WORDS = 1024 / BITS };
   unsigned long mask[WORDS] = {0};
@@ -205,7 +205,7 @@ static mp_span_t *heap_add_chunk(mp_heap_t *heap, uint64_t bytes, pool_kind_t ki
     return NULL;
   }
   if (kind == MP_POOL_HUGE)
-    (void)madvise(data, size, MADV_HUGEPAGE);  // a wish; plain pages do as well
+    (void)madvise(data, size, MADV_HUGEPAGE);  // if it fails, plain pages do as well
   if (heap->numa_node >= 0 && !heap_bind_pages(data, size, heap->numa_node)) heap->is_bound = false;
   if (pool->next_chunk < MP_LAST_CHUNK) pool->next_chunk *= 2;
   *chunk = (chunk_t){heap->chunks, data, size};
@@ -217,9 +217,9 @@ static mp_span_t *heap_add_chunk(mp_heap_t *heap, uint64_t bytes, pool_kind_t ki
   return block;
 }
 
-// Cuts `block` (in no bin) to `bytes`; the rest becomes a free block. False without memory for the
-// rest's books: nobody gets the whole block instead, which can be a thousand times larger and would
-// take from the capacity what others were promised.
+// Cuts `block` (in no bin) to `bytes`; the rest becomes a free block. False when there is no memory
+// to describe the rest: then the request fails. The whole block is no substitute: it can be a
+// thousand times larger, and only `bytes` were counted against the capacity.
 static bool heap_split(mp_heap_t *heap, mp_span_t *block, uint64_t bytes) {
   MP_ASSERT(!block->is_free && block->bytes >= bytes && bytes % MP_BLOCK_ALIGN == 0);
   if (block->bytes == bytes) return true;

@@ -13,22 +13,26 @@ enum {
   MP_BIG_BLOCK = 4 << 20,          // and these live in chunks with huge pages
 };
 
-// `numa_node`: to bind the chunks to; -1: nowhere.
+// An empty heap. `numa_node` is the node to bind the chunks to; -1: nowhere. RESOURCE_EXHAUSTED
+// when memory is short.
 MP_NODISCARD mp_status_t mp_heap_create(int32_t numa_node, mp_heap_t **out_heap);
+// Unmaps everything; no block may be live. NULL: nothing.
 void mp_heap_release(mp_heap_t *heap);
-// True while every chunk could be bound.
+// True while there is a node to bind to and every chunk could be bound.
 bool mp_heap_is_bound(const mp_heap_t *heap);
 
-// `bytes`, rounded as blocks are; 0 when that overflows.
+// `bytes`, rounded up as blocks are; 0 when it is more than 2^56. `whole_pages`: to pages in any
+// case.
 uint64_t mp_heap_round(uint64_t bytes, bool whole_pages);
-// A live block of `bytes` (rounded) whose free_after was at most `after`; NULL: no address space or
-// memory for the books.
+// Takes a block of `bytes` (a result of mp_heap_round) whose free_after was at most `after`, if
+// need be from a new chunk. NULL: there is no address space, or no memory for the books.
 mp_span_t *mp_heap_take(mp_heap_t *heap, uint64_t bytes, uint64_t after);
-// Gives it back and joins it with free neighbours.
+// Gives a block back and joins it with free neighbours.
 void mp_heap_give(mp_heap_t *heap, mp_span_t *block, uint64_t free_after);
-// Bytes of free blocks that may be backed by pages.
+// How many bytes of free blocks may be backed by pages.
 uint64_t mp_heap_idle_bytes(const mp_heap_t *heap);
-// Gives the pages of free blocks >= 64 KiB whose free_after is at most `completed` back.
+// Gives the pages of free blocks of at least 64 KiB whose free_after is at most `completed` back to
+// the system.
 void mp_heap_trim(mp_heap_t *heap, uint64_t completed);
 
 #ifdef MINIPOD_ASSERTS

@@ -8,9 +8,9 @@
 #include "sim/runtime/memory/heap.h"
 
 enum {
-  MP_IDLE_FLOOR = 256 << 20,  // idle pages that a client may always keep
-  MP_IDLE_SHARE = 4,          // and never more than this part of the machine's memory
-  MP_TRIM_FROM = 1 << 20,     // smaller blocks are not worth a look at the bound
+  MP_IDLE_FLOOR = 256 << 20,  // bytes of idle pages that a client may always keep
+  MP_IDLE_SHARE = 4,       // above the floor, at most one part in so many of the machine's memory
+  MP_TRIM_FROM = 1 << 20,  // for smaller blocks the bound is not looked at
 };
 
 void mp_memory_init(mp_memory_t *memory, const mp_memory_t *who) {
@@ -81,7 +81,7 @@ static mp_status_t memory_reserve(mp_memory_t *memory, uint64_t bytes, const mp_
   return NULL;
 }
 
-// An allocation that came about, reserved already, enters the statistics.
+// Enters an allocation that has succeeded, and was reserved before, into the statistics.
 static void memory_count(mp_memory_t *memory, uint64_t bytes) {
   mp_lock_assert_held(&memory->lock);
   memory->num_allocs += 1;
@@ -134,7 +134,8 @@ static mp_status_t memory_alloc_locked(mp_memory_t *memory, uint64_t bytes, uint
   memory_count(memory, bytes);
   memory_add_live(memory, block, label);
   if (memory->space == MP_MEMORY_PINNED_HOST) {
-    // Locking is a wish: RLIMIT_MEMLOCK is often a few MiB. The statistics say how it went.
+    // Locking may fail, because RLIMIT_MEMLOCK is often only a few MiB. The statistics say whether
+    // it did.
     block->is_locked = mlock(block->data, block->bytes) == 0;
     if (block->is_locked) {
       ++memory->num_locked;
@@ -181,8 +182,8 @@ mp_status_t mp_memory_alloc(mp_memory_t *memory, uint64_t bytes, uint64_t after,
   return status;
 }
 
-// Idle pages are kept while they are fewer than the live ones (or a floor), and never much of the
-// machine.
+// True when pages should go back to the system. Idle pages are kept up to a floor; above it, as
+// long as they are no more than the live ones and no large part of the machine's memory.
 static bool memory_keeps_too_much(mp_memory_budget_t *budget) {
   uint64_t idle = atomic_load_explicit(&budget->bytes_idle, memory_order_relaxed);
   if (idle <= MP_IDLE_FLOOR) return false;
@@ -238,7 +239,7 @@ static bool memory_is_forked(const mp_memory_t *memory) {
 
 void mp_memory_get_stats(const mp_memory_t *memory, mp_memory_stats_t *out_stats) {
   mp_lock_t *lock = (mp_lock_t *)&memory->lock;
-  // In a forked child another thread may have held the lock: then only the books' last state.
+  // In a forked child another thread may have held the lock: what it left is read without it.
   bool is_child = memory_is_forked(memory);
   if (!is_child) mp_lock(lock);
   uint64_t limit = memory->capacity < INT64_MAX ? memory->capacity : INT64_MAX;

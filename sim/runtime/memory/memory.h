@@ -3,9 +3,10 @@
 // A space gives out blocks from chunks of address space that are mapped as needed; pages cost
 // nothing until they are touched. The described capacity is enforced on the sum of the blocks, and
 // because chunks can always be added, free space never is too fragmented to be used: what fits the
-// capacity is granted. Blocks below 4 MiB live in plain chunks, larger ones in chunks with huge
-// pages. Best fit with coalescing, all sizes multiples of 64 bytes, 64-byte alignment; blocks of
-// 1 MiB and more and all of pinned_host are page-aligned.
+// capacity (and, over all memories of the client, the machine) is granted. Blocks below 4 MiB live
+// in plain chunks, larger ones in chunks with huge pages. The allocator takes the block that fits
+// best and joins free neighbours; all sizes are multiples of 64 bytes, and blocks are aligned to 64
+// bytes. Blocks of 1 MiB and more, and all of pinned_host, are aligned to pages.
 //
 // Stream order. A block may be freed while runs of its device that use it are still in the queue:
 // `free_after` is the number of the last such run. It then counts as free at once, and may be given
@@ -15,7 +16,8 @@
 // Freed blocks keep their pages for reuse (touching fresh pages is what large results cost most),
 // up to a bound for the whole client; beyond it pages go back to the system.
 //
-// A lock per space, held briefly; it is a leaf in the lock order (sim/runtime/README.md).
+// Thread-safe: each space has a lock, held briefly, which is a leaf in the lock order
+// (sim/runtime/README.md).
 #ifndef MINIPOD_SIM_RUNTIME_MEMORY_MEMORY_H_
 #define MINIPOD_SIM_RUNTIME_MEMORY_MEMORY_H_
 
@@ -30,7 +32,7 @@
 // Whose memory it is; nothing in this room looks into it.
 typedef struct mp_device_s mp_device_t;
 
-// What an allocation is, for the table of who holds what.
+// What an allocation is for, as shown in the table of who holds what.
 typedef enum {
   MP_ORIGIN_HOST,           // transfer from the host
   MP_ORIGIN_RESULT,         // result `index` of the executable `name`
@@ -46,27 +48,28 @@ typedef struct {
   mp_origin_t origin;
   mp_dtype_t dtype;
   uint32_t rank;
-  uint32_t index;
-  mp_name_t *name;
+  uint32_t index;   // of RESULT
+  mp_name_t *name;  // of the executable; NULL: none
   int64_t dims[MP_LABEL_MAX_RANK];
 } mp_label_t;
 
-// Fills in type and dimensions; `name` is borrowed.
+// A label for an array. `name` may be NULL; the label borrows it.
 mp_label_t mp_label_make(mp_origin_t origin, mp_dtype_t dtype, const int64_t *dims, uint32_t rank,
                          mp_name_t *name, uint32_t index);
 
 // Appends "f32[8,128], result 0 of jit_f".
 void mp_label_print(const mp_label_t *label, mp_strbuf_t *out);
 
+// A block: a piece of a chunk that is free or live (given out). Under the memory's lock.
 typedef struct mp_span_s mp_span_t;
 struct mp_span_s {
   mp_span_t *prev, *next;            // neighbours by address in the chunk
   mp_span_t *list_prev, *list_next;  // of its bin when free, of the live blocks otherwise
   char *data;
   uint64_t bytes;
-  uint64_t touched;         // bytes that may be backed by pages; when free
-  uint64_t free_after;      // when free
-  const mp_label_t *label;  // when live; read and changed under the memory's lock
+  uint64_t touched;         // while free: bytes that may be backed by pages
+  uint64_t free_after;      // while free: the last run that uses it; later runs may have it
+  const mp_label_t *label;  // while live; the storage's or the launch's
   bool is_free;
   uint8_t pool;    // of the heap
   bool is_locked;  // by mlock
@@ -74,7 +77,7 @@ struct mp_span_s {
 
 typedef struct mp_heap_s mp_heap_t;
 
-// What all memories of a client share.
+// What all memories of a client share. No lock: the sums are atomic, the rest never changes.
 typedef struct {
   uint64_t machine_bytes;         // what they may hold together; 0: no bound known
   _Atomic uint64_t bytes_in_use;  // by all of them
@@ -84,6 +87,7 @@ typedef struct {
   uint32_t generation;  // mp_process_generation() of their process
 } mp_memory_budget_t;
 
+// What comes before the lock never changes; the rest is under the lock.
 struct mp_memory_s {
   mp_memory_budget_t *budget;
   mp_device_t *device;
@@ -93,40 +97,44 @@ struct mp_memory_s {
   mp_memory_space_t space;
   uint64_t capacity;
   mp_lock_t lock;
-  mp_heap_t *heap;  // NULL before the first allocation
-  mp_span_t *live;
-  uint64_t in_use, peak, largest_alloc;
-  uint64_t adopted;  // of in_use: memory of the user's, which has no block
+  mp_heap_t *heap;                       // NULL before the first allocation
+  mp_span_t *live;                       // blocks that were given out, newest first
+  uint64_t in_use, peak, largest_alloc;  // bytes
+  uint64_t adopted;                      // of in_use: memory of the user's, which has no block
   uint64_t num_allocs;
-  bool is_bound;
+  bool is_bound;                      // all its chunks are bound to the NUMA node
   uint32_t num_locked, num_unlocked;  // live blocks of pinned_host
 };
 
-// An empty memory; `who` has its budget, device, device id, NUMA node, completed counter, space and
-// capacity, which are copied.
+// Makes an empty memory. Its budget, device, device id, NUMA node, completed counter, space and
+// capacity are copied from `who`, of which nothing else is looked at.
 void mp_memory_init(mp_memory_t *memory, const mp_memory_t *who);
 // Unmaps everything; no block may be in use.
 void mp_memory_deinit(mp_memory_t *memory);
 
-// No run of the queue is newer than this: for allocations in stream order.
+// As `after`: the block may be free only after any of the runs that are queued now.
 #define MP_IN_STREAM_ORDER UINT64_MAX
 
-// A block of at least `bytes` > 0 bytes. Uses free blocks whose free_after is at most `after`:
-// MP_IN_STREAM_ORDER for what only runs enqueued from now on will touch, mp_device_completed() for
-// what is touched at once. `label` is borrowed until the block is freed. RESOURCE_EXHAUSTED with
-// the table of who holds what.
+// A block of at least `bytes` > 0 bytes, whose contents are not initialized. Free blocks are reused
+// whose free_after is at most `after`: MP_IN_STREAM_ORDER for what only runs enqueued from now on
+// will touch, mp_device_completed() for what is touched at once. `label` is borrowed until the
+// block is freed. RESOURCE_EXHAUSTED with the table of who holds what.
 MP_NODISCARD mp_status_t mp_memory_alloc(mp_memory_t *memory, uint64_t bytes, uint64_t after,
                                          const mp_label_t *label, mp_span_t **out_block);
-// `free_after`: the last enqueued run of the device that uses it; 0: none.
+// Gives a block back. `free_after` is the number of the last enqueued run of the device that uses
+// it; 0: none.
 void mp_memory_free(mp_memory_t *memory, mp_span_t *block, uint64_t free_after);
-// Books for memory that is not ours (adopted host memory): against the capacity, without a block.
+// Counts memory that is not ours (adopted host memory) against the capacity, without a block.
+// RESOURCE_EXHAUSTED as for mp_memory_alloc; `label` is borrowed during the call.
 MP_NODISCARD mp_status_t mp_memory_charge(mp_memory_t *memory, uint64_t bytes,
                                           const mp_label_t *label);
+// Takes back what mp_memory_charge has counted.
 void mp_memory_discharge(mp_memory_t *memory, uint64_t bytes);
 
-// Appends who holds what: the largest groups of equal live blocks. The caller holds the lock.
+// Appends who holds what: a line for each of the largest groups of live blocks with equal labels.
+// The caller holds the memory's lock.
 void mp_memory_describe_holders(const mp_memory_t *memory, mp_strbuf_t *out);
-// "device memory of device 3"
+// Appends "device memory of device 3".
 void mp_memory_describe(const mp_memory_t *memory, mp_strbuf_t *out);
 
 #endif  // MINIPOD_SIM_RUNTIME_MEMORY_MEMORY_H_

@@ -1,5 +1,5 @@
-// Shared names: reference-counted strings for what outlives their maker (a buffer that knows which
-// executable made it).
+// Shared names: reference-counted strings. A buffer that knows by which executable it was made, for
+// example, may outlive that executable.
 #ifndef MINIPOD_SIM_RUNTIME_MEMORY_NAME_H_
 #define MINIPOD_SIM_RUNTIME_MEMORY_NAME_H_
 
@@ -13,6 +13,7 @@ typedef struct {
   char text[];
 } mp_name_t;
 
+// A name with a copy of the text, with one reference. RESOURCE_EXHAUSTED when memory is short.
 static inline MP_NODISCARD mp_status_t mp_name_create(mp_str_t text, mp_name_t **out_name) {
   mp_name_t *name = mp_malloc(sizeof(*name) + text.size + 1);
   MP_RETURN_IF_NULL(name);
@@ -23,11 +24,13 @@ static inline MP_NODISCARD mp_status_t mp_name_create(mp_str_t text, mp_name_t *
   return NULL;
 }
 
+// Adds a reference and returns the name. NULL: nothing.
 static inline mp_name_t *mp_name_retain(mp_name_t *name) {
   if (name != NULL) atomic_fetch_add_explicit(&name->references, 1, memory_order_relaxed);
   return name;
 }
 
+// Drops a reference; the last one frees the name. NULL: nothing.
 static inline void mp_name_release(mp_name_t *name) {
   if (name == NULL) return;
   if (atomic_fetch_sub_explicit(&name->references, 1, memory_order_acq_rel) == 1) mp_free(name);

@@ -84,7 +84,7 @@ void mp_endpoint_close(mp_endpoint_t *endpoint) {
   mp_unlock(&router->lock);
   while (forgotten != NULL) {
     mp_peers_t *next = forgotten->next;
-    endpoint->calls->release(forgotten->session);  // its peers may go with it
+    endpoint->calls->release(forgotten->session);  // `forgotten` may go with it
     forgotten = next;
   }
 }
@@ -117,7 +117,7 @@ static bool endpoint_is_of_earlier_launch(const mp_packet_t *packet, uint64_t nu
 static void endpoint_deliver_early(const mp_endpoint_t *endpoint, mp_launch_queue_t *queue,
                                    const mp_peers_t *peers) {
   const uint64_t number = peers->number;
-  mp_packet_t *refused;  // of a launch that this process had no memory for
+  mp_packet_t *refused;  // a packet of a launch that this process had no memory for
   while ((refused = mp_packet_list_take(&queue->early, endpoint_is_of_earlier_launch, number)) !=
          NULL) {
     mp_packet_release(refused);

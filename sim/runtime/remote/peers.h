@@ -1,12 +1,13 @@
 // Peers: what a session knows of the other processes that take part in its launch.
 //
 // A meeting whose group has members in several processes becomes a *remote collective* when all
-// members of this process have arrived: the last one packs and sends what the others need and parks
-// like the rest when something is missing; the last packet to come makes it go on. Remote
-// collectives of one group are numbered, in a *group sequence*, in each process alike; packets that
-// are early wait there, or with the session while there is no line.
+// members of this process have arrived. The last one to arrive is its *holder*: it packs and sends
+// what the other processes need, and parks like the rest while payloads are missing; the last
+// packet to come makes it go on. The remote collectives of one group form a *group sequence*, in
+// which they are numbered, in all processes alike. Packets that come early wait in their sequence,
+// or with the peers while there is no such sequence.
 //
-// Under the session's lock unless said otherwise.
+// The caller holds the session's lock unless it is said otherwise.
 #ifndef MINIPOD_SIM_RUNTIME_REMOTE_PEERS_H_
 #define MINIPOD_SIM_RUNTIME_REMOTE_PEERS_H_
 
@@ -18,15 +19,15 @@
 
 typedef struct mp_remote_collective_s mp_remote_collective_t;
 
-// One group, in the order of its meetings.
+// The meetings of one group, in their order.
 typedef struct mp_group_sequence_s mp_group_sequence_t;
 struct mp_group_sequence_s {
   mp_group_sequence_t *next;
   uint64_t group;                  // the hash of its members
-  mp_group_layout_t *layout;       // NULL: none of ours has come there yet
+  mp_group_layout_t *layout;       // owned; NULL until it is made
   uint32_t num_begun;              // remote collectives so far
-  mp_remote_collective_t *remote;  // the one in progress
-  mp_packet_list_t early;
+  mp_remote_collective_t *remote;  // the one in progress, or NULL
+  mp_packet_list_t early;          // of remote collectives that have not begun here
 };
 
 struct mp_remote_collective_s {
@@ -35,100 +36,112 @@ struct mp_remote_collective_s {
   uint32_t number;                     // in its sequence
   mp_meeting_t *meeting;               // owned
   mp_collective_schedule_t *schedule;  // owned
-  mp_arrival_t *holder;                // who works on it
-  uint32_t phase;                      // that payloads are sent and awaited of
-  uint32_t num_missing;                // of them
+  mp_arrival_t *holder;                // of the participant that works on it
+  uint32_t phase;                      // the one whose payloads are sent and awaited now
+  uint32_t num_missing;                // payloads of the phase that have not come, while it waits
   bool is_waiting;                     // its holder is parked until num_missing is 0
   bool is_ready;                       // its holder was resumed for that and has not gone on yet
-  mp_packet_t **packets;               // [phases][processes], owned
-  mp_payload_t **payloads;             // the same; of a payload for all only one place is filled
+  mp_packet_t **packets;               // [phases][processes] received, owned
+  mp_payload_t **payloads;  // [phases][processes] sent, owned; one for all fills one place only
 };
 
 // How far watch.c has come with a wait.
 typedef enum {
-  MP_ALARM_NONE,
-  MP_ALARM_ASKED,
-  MP_ALARM_TOLD,
+  MP_ALARM_NONE,   // it has not taken too long
+  MP_ALARM_ASKED,  // the missing processes were asked what they are doing
+  MP_ALARM_TOLD,   // the user was told
 } mp_alarm_t;
 
 struct mp_peers_s {
   mp_session_t *session;  // whose they are; not looked into here
   mp_lock_t *lock;        // the session's
   mp_endpoint_t *endpoint;
-  uint64_t devices, number;  // the key of the launch
-  mp_peers_t *next;          // in the endpoint's list, under the router's lock
+  uint64_t devices, number;  // the launch's key: hash of the list of devices, number on that list
+  mp_peers_t *next;          // in the endpoint's launch queue, under the router's lock
   const uint32_t *ranks_of;  // [participants]; borrowed from the device set
-  uint32_t self;
-  uint32_t num_ranks;     // other ranks that take part
-  const uint32_t *ranks;  // [num_ranks]; borrowed
-  bool *has_left;         // [num_ranks]
-  mp_group_sequence_t *sequences;
-  mp_packet_list_t early;           // of groups that none of ours has come to yet
-  mp_remote_collective_t *remotes;  // in progress
+  uint32_t self;             // this process's rank
+  uint32_t num_ranks;        // other ranks that take part
+  const uint32_t *ranks;     // [num_ranks]; borrowed from the device set
+  bool *has_left;            // [num_ranks] they have said that they are done, or they are lost
+  mp_group_sequence_t *sequences;   // owned
+  mp_packet_list_t early;           // of groups that no participant of ours has come to yet
+  mp_remote_collective_t *remotes;  // in progress, owned
   uint64_t num_meetings;            // remote collectives so far
   uint64_t num_changes;             // grows when anything moves
-  // Of watch.c:
-  uint64_t watched_changes;
-  double still_since, asked_at;
+  // Used by watch.c:
+  uint64_t watched_changes;      // num_changes at its last look
+  double still_since, asked_at;  // mp_clock_seconds
   mp_alarm_t alarm;
   mp_packet_t **answers;  // [num_ranks] what they said, owned; NULL: nothing
 };
 
+// The peers of a session, which owns them; `lock` is its lock. The rest is that of
+// mp_session_connect. RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_peers_create(mp_session_t *session, mp_lock_t *lock,
                                          mp_endpoint_t *endpoint, uint64_t devices, uint64_t number,
                                          const uint32_t *ranks_of, uint32_t num_ranks,
                                          const uint32_t *ranks, mp_peers_t **out_peers);
+// Frees the peers with the packets that they keep and the remote collectives in progress; no lock
+// is needed. NULL: nothing.
 void mp_peers_release(mp_peers_t *peers);
 
-// The index among `ranks`, or -1.
+// The index of a rank in `ranks`, or -1.
 int64_t mp_peers_find(const mp_peers_t *peers, uint32_t rank);
-// Nobody of this rank will do anything any more.
+// True when the process with this rank will do nothing more for this launch.
 bool mp_peers_has_left(const mp_peers_t *peers, uint32_t rank);
 
-// An envelope with the launch's key.
+// An envelope of this kind with the launch's key; the other words are 0. No lock is needed.
 mp_envelope_t mp_peers_envelope(const mp_peers_t *peers, mp_packet_kind_t kind);
-// To one rank, with a copy of the bytes, if there are any. No lock needed. Losses are told
-// elsewhere, so errors are dropped.
+// Sends a packet to one rank, with a copy of the bytes, if there are any. No lock is needed. Errors
+// are dropped: that a process is lost is reported by mp_session_lose.
 void mp_peers_send(const mp_peers_t *peers, uint32_t rank, const mp_envelope_t *envelope,
                    const void *bytes, size_t size);
-// To all ranks that have not left.
+// The same to all ranks that have not left.
 void mp_peers_send_all(const mp_peers_t *peers, const mp_envelope_t *envelope, const void *bytes,
                        size_t size);
 
 // ---- Remote collectives (remote_collective.c) ----
 
-// Makes a remote collective of a meeting where all of this process have arrived. Adopts it, on
-// success.
+// Makes a remote collective of a complete meeting (all members of this process have arrived), which
+// it adopts on success. `holder` is the arrival of the participant that will work on it.
+// RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_remote_collective_begin(mp_peers_t *peers, mp_meeting_t *meeting,
                                                     mp_arrival_t *holder,
                                                     mp_remote_collective_t **out_remote);
-// Files what has come early. Fails like mp_remote_collective_file.
+// Files the packets that have come early for this remote collective. Fails like
+// mp_remote_collective_file.
 MP_NODISCARD mp_status_t mp_remote_collective_take_early(mp_peers_t *peers,
                                                          mp_remote_collective_t *remote);
-// Files a packet of another process (PARCEL or DISPUTE); takes it. `out_ready` receives the remote
-// collective that may go on now, or NULL. INVALID_ARGUMENT with both sides when they are not at the
-// same collective: who finds out tells the other side, which knows both then.
+// Files a packet of another process (PAYLOAD or DISPUTE) where its remote collective will find it;
+// takes the packet. `out_ready` receives the remote collective that may go on now, or NULL. When
+// the two processes are not at the same collective, the one that notices sends a DISPUTE with its
+// own side; the one that receives it fails with INVALID_ARGUMENT, whose text shows both sides.
 MP_NODISCARD mp_status_t mp_remote_collective_file(mp_peers_t *peers, mp_packet_t *packet,
                                                    mp_remote_collective_t **out_ready);
-// Packs and sends the phase's payloads. Without the lock, by the holder.
+// Packs and sends the phase's payloads, with the help of idle workers. Called by the holder,
+// without the lock.
 MP_NODISCARD mp_status_t mp_remote_collective_send(mp_peers_t *peers,
                                                    mp_remote_collective_t *remote,
                                                    mp_worker_t *self);
-// Looks what of the phase has come; true: everything. False: it waits now.
+// True when all payloads of the phase have come. Otherwise counts those that are missing; the
+// remote collective waits from now on (is_waiting), and the caller parks the holder.
 bool mp_remote_collective_has_all(mp_remote_collective_t *remote);
-// Reads what has come in this phase and goes to the next one; true: there is none. Without the
-// lock, by the holder.
+// Reads the payloads of this phase, which have all come, and goes to the next phase; `out_is_last`:
+// there is none. INVALID_ARGUMENT when a payload has not the right size. Called by the holder,
+// without the lock.
 MP_NODISCARD mp_status_t mp_remote_collective_advance(mp_remote_collective_t *remote,
                                                       bool *out_is_last);
-// Writes the results of our members. Without the lock, by the holder.
+// Writes the results of this process's members, with the help of idle workers. Called by the
+// holder, without the lock.
 MP_NODISCARD mp_status_t mp_remote_collective_finish(mp_remote_collective_t *remote,
                                                      mp_worker_t *self);
-// Off the lists; frees everything.
+// Takes the remote collective out of the lists and frees it, with its meeting.
 void mp_remote_collective_end(mp_peers_t *peers, mp_remote_collective_t *remote);
 
-// True when the process's payload of the phase has not come.
+// True when a process (its number in the group layout) has to send a payload in this phase that has
+// not come.
 bool mp_remote_collective_misses(const mp_remote_collective_t *remote, uint32_t process);
-// Somebody whom the remote collective waits for will never send.
+// True when a process whose payload is missing has left the launch, so that it will never come.
 bool mp_remote_collective_is_lost(const mp_peers_t *peers, const mp_remote_collective_t *remote);
 
 #endif  // MINIPOD_SIM_RUNTIME_REMOTE_PEERS_H_

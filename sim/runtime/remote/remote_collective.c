@@ -1,4 +1,5 @@
-// Remote collectives: meetings with members in several processes, on their way.
+// Remote collectives: meetings with members in several processes, from the arrival of the last
+// member here to the results.
 #include <inttypes.h>
 #include <string.h>
 
@@ -8,10 +9,10 @@
 #include "sim/runtime/devices/job.h"
 #include "sim/runtime/remote/peers.h"
 
-// What a side of a dispute says of itself: this, and a text behind it.
+// The bytes of a DISPUTE packet: the traits of the sender's collective, and a text behind them.
 typedef struct {
   mp_traits_t traits;
-} mp_dispute_t;
+} dispute_t;
 
 // ---- Group sequences ----
 
@@ -94,7 +95,7 @@ static bool remote_collective_differs(const mp_remote_collective_t *remote,
          packet->envelope.words[2] != collective->ordinal;
 }
 
-// Our first member's, whoever came last.
+// What messages call this side: the device of our first member, whichever came last.
 static uint32_t remote_collective_own_name(const mp_remote_collective_t *remote) {
   const mp_group_layout_t *layout = remote->sequence->layout;
   return remote->meeting
@@ -103,7 +104,7 @@ static uint32_t remote_collective_own_name(const mp_remote_collective_t *remote)
 
 static void remote_collective_tell_dispute(const mp_peers_t *peers,
                                            const mp_remote_collective_t *remote, uint32_t process) {
-  const mp_dispute_t dispute = {
+  const dispute_t dispute = {
       mp_traits_of(remote->schedule->collective, remote->holder->program_digest)};
   mp_strbuf_t text;
   mp_strbuf_init(&text);
@@ -115,12 +116,13 @@ static void remote_collective_tell_dispute(const mp_peers_t *peers,
   mp_strbuf_deinit(&text);
 }
 
-// Both sides say the same: the lower rank comes first.
+// The error after a DISPUTE of the other side. Both sides word it alike: the lower rank comes
+// first.
 static mp_status_t remote_collective_compose_dispute(const mp_peers_t *peers,
                                                      const mp_remote_collective_t *remote,
                                                      const mp_packet_t *packet) {
   const mp_collective_t *collective = remote->schedule->collective;
-  mp_dispute_t theirs = {{0}};
+  dispute_t theirs = {{0}};
   const bool is_whole = packet->bytes >= sizeof(theirs);
   if (is_whole) memcpy(&theirs, packet->data, sizeof(theirs));
   const mp_traits_t ours = mp_traits_of(collective, remote->holder->program_digest);
@@ -151,14 +153,15 @@ static uint32_t remote_collective_number_of(const mp_packet_t *packet) {
   return (uint32_t)packet->envelope.key[3];
 }
 
-// A packet of this very remote collective; takes it.
+// Files a packet of this very remote collective; takes it.
 static mp_status_t remote_collective_place(mp_peers_t *peers, mp_remote_collective_t *remote,
                                            mp_packet_t *packet,
                                            mp_remote_collective_t **out_ready) {
   const int64_t process = mp_group_layout_find(remote->sequence->layout, packet->from);
   const uint32_t phase = mp_packet_phase(packet);
   if (process < 0 || phase >= remote->schedule->num_phases) {
-    // Of no member: nobody waits for it. Of a phase that we do not know: the digests differ.
+    // Nobody waits for a packet of a process without members. A phase that we do not know shows
+    // that the two sides are at different collectives.
     if (process >= 0) remote_collective_tell_dispute(peers, remote, (uint32_t)process);
     mp_packet_release(packet);
     return NULL;
@@ -193,7 +196,7 @@ mp_status_t mp_remote_collective_file(mp_peers_t *peers, mp_packet_t *packet,
     return NULL;
   }
   if (sequence->remote == NULL || sequence->remote->number != remote_collective_number_of(packet)) {
-    mp_packet_release(packet);  // over
+    mp_packet_release(packet);  // that remote collective is over
     *out_ready = NULL;
     return NULL;
   }

@@ -1,4 +1,4 @@
-// Routers: routing, losses, the end of the process.
+// Routers: where packets go, what happens when a process is lost, and the end of this process.
 #include "sim/runtime/remote/router_impl.h"
 
 #include <inttypes.h>
@@ -10,7 +10,8 @@
 #include "sim/base/os/clock.h"
 #include "sim/base/os/process.h"
 
-// Routers stay: a world lives as long as the process, but for those of tests.
+// Routers live as long as the process, because their worlds do; only tests end worlds earlier
+// (mp_router_forget).
 static mp_lock_t g_routers_lock = MP_LOCK_INITIALIZER(MP_LOCK_HUBS);
 static mp_router_t *g_routers;
 static bool g_has_exit_handler;
@@ -49,7 +50,7 @@ static mp_peers_t *router_find_peers(const mp_launch_queue_t *queue, uint64_t nu
   return peers == NULL || peers->number != number ? NULL : peers;
 }
 
-// Somebody waits for a launch that this process has not come to.
+// Answers a process that asks about a launch which this process has not come to. Takes the packet.
 static void router_answer_early(const mp_endpoint_t *endpoint, uint64_t num_entered,
                                 mp_packet_t *packet) {
   char text[128];
@@ -85,7 +86,7 @@ void mp_router_route(mp_endpoint_t *endpoint, mp_packet_t *packet) {
     if (peers != NULL) {
       endpoint->calls->deliver(peers->session, packet);
     } else {
-      mp_packet_release(packet);  // over
+      mp_packet_release(packet);  // the launch is over here
     }
   }
 }
@@ -96,7 +97,7 @@ static mp_endpoint_t *router_find_endpoint(const mp_router_t *router, uint64_t e
   return endpoint;
 }
 
-// ---- The handler ----
+// ---- The world's handler ----
 
 static void router_deliver(void *context, mp_packet_t *packet) {
   mp_router_t *router = context;
@@ -173,8 +174,9 @@ static bool router_has_moving_endpoints(mp_router_t *router) {
   return found;
 }
 
-// A process that ends well first does its part of what it has launched: others may wait for it.
-// Runs before the world's own handler, which was registered earlier, says goodbye.
+// An exit handler: a process that ends well first does its part of what it has launched, because
+// others may wait for it. It runs before the world's own exit handler, which was registered earlier
+// and says goodbye.
 static void router_on_exit_status(int status, void *context) {
   (void)context;
   if (status != 0) return;
@@ -220,7 +222,7 @@ mp_status_t mp_router_get(mp_world_t *world, mp_router_t **out_router) {
   return status;
 }
 
-// Cancels what lingers and waits for its end.
+// Cancels the launches of clients that linger, and waits until these clients have ended.
 static void router_clear_endpoints(mp_router_t *router) {
   for (bool is_empty = false; !is_empty;) {
     mp_lock(&router->lock);

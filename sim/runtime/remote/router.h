@@ -1,10 +1,10 @@
-// Routers: where packets of other processes' sessions come in.
+// Routers: where packets from sessions of other processes come in.
 //
-// There is one router per world, for as long as the world is in use, and one endpoint in it per
-// client. A client's number is that of the agreement in which the processes made it; a packet names
+// There is one router per world, for as long as the world is in use, and in it one endpoint per
+// client. A client's number is that of the agreement in which the processes made it. A packet names
 // the client's number, the list of devices (by a hash) and the number of the launch on that list.
-// It goes to that launch's session, waits for it when this process has not come so far, and is
-// dropped when the launch is over here.
+// The router hands it to the session of that launch, keeps it while this process has not come so
+// far, and drops it when the launch is over here.
 //
 // Thread-safe. Packets of one launch are handed over one at a time, in order. Lock order: launch
 // lock > router > session.
@@ -27,20 +27,31 @@ typedef enum {
 } mp_channel_t;
 _Static_assert(MP_NUM_CHANNELS <= (int)MP_WORLD_CHANNELS, "the world has a channel for each use");
 
-// What packets of sessions are about: words[0] is the kind and, above 8 bits, the phase. key[0] is
-// the hash of the devices, key[1] the launch (mp_launch_key). The rest depends on the kind.
+// What a packet of a session is about. In its envelope words[0] is the kind and, above the lowest 8
+// bits, the phase; key[0] is the hash of the list of devices, key[1] names the client and the
+// launch (mp_endpoint_launch_key). The other words and the packet's bytes depend on the kind.
 typedef enum {
-  MP_PACKET_PAYLOAD,  // of a meeting: key[2] its group, key[3] its number there | program << 32;
-                      // words[1] the collective's digest, words[2] its ordinal
-  MP_PACKET_MESSAGE,  // of a send: key[2] the channel, key[3] operands | their types << 32;
-                      // words[1] source, [2] target
-  MP_PACKET_POISON,   // words[1] the code; the text
-  MP_PACKET_LEAVE,    // all participants of the process are done
-  MP_PACKET_DISPUTE,  // like PARCEL: what the sender is at; mp_dispute_t
-  MP_PACKET_ASK,      // what are your participants doing?
-  MP_PACKET_ANSWER,   // the text
+  // What another process sends for a remote collective. key[2]: the group's hash; key[3]: the
+  // number in the group sequence | low word of the program's digest << 32; words[1]: low word of
+  // the collective's digest; words[2]: its ordinal. Bytes: the payload (collective_schedule.h).
+  MP_PACKET_PAYLOAD,
+  // What a send op sends. key[2]: the channel; key[3]: number of operands | their types << 32;
+  // words[1]: source, words[2]: target (logical numbers). Bytes: the operands (mailbox.h).
+  MP_PACKET_MESSAGE,
+  // The launch has failed. words[1]: the status code. Bytes: the text, if there was memory for it.
+  MP_PACKET_POISON,
+  // All participants of the sender are done.
+  MP_PACKET_LEAVE,
+  // "We are not at the same collective": envelope as for PAYLOAD, with the sender's own side.
+  // Bytes: its traits and a text (remote_collective.c).
+  MP_PACKET_DISPUTE,
+  // "What are your participants doing?"
+  MP_PACKET_ASK,
+  // The answer. Bytes: the text.
+  MP_PACKET_ANSWER,
 } mp_packet_kind_t;
 
+// The two parts of a packet's words[0]: mp_packet_kind and mp_packet_phase.
 static inline mp_packet_kind_t mp_packet_kind(const mp_packet_t *packet) {
   return (mp_packet_kind_t)(packet->envelope.words[0] & 0xff);
 }
@@ -48,58 +59,70 @@ static inline uint32_t mp_packet_phase(const mp_packet_t *packet) {
   return packet->envelope.words[0] >> 8;
 }
 
-// What routers do with sessions, which they do not look into (session.h).
+// What routers do with sessions, which they do not look into: the functions of session.h. They take
+// the session's lock; most are called with the router's lock held.
 typedef struct {
   mp_session_t *(*retain)(mp_session_t *session);
   void (*release)(mp_session_t *session);
-  // Takes a packet of this launch.
+  // Hands over a packet of this launch.
   void (*deliver)(mp_session_t *session, mp_packet_t *packet);
-  // This rank sends no more.
+  // The process with this rank sends no more; `why` is borrowed.
   void (*lose)(mp_session_t *session, uint32_t rank, mp_status_t why);
   // The launch fails with `error`, which is consumed.
   void (*poison)(mp_session_t *session, mp_status_t error);
-  // Some participants of this process were launched and are not done.
+  // True when some participants of this process were launched and are not done.
   bool (*is_moving)(mp_session_t *session);
-  // All of this process were launched.
+  // True when all participants of this process were launched or refused.
   bool (*is_complete)(mp_session_t *session);
 } mp_session_calls_t;
 
-// Opens the client's endpoint. Packets come at once. `number`: the client's, more than those of all
-// clients before it in its world. `exit_timeout_s`: how long a process that exits well waits for
-// launches that other processes take part in.
+// Opens the client's endpoint. Packets come at once. `world` and `client` are borrowed. `number`: the
+// client's, more than those of all clients before it in its world. `exit_timeout_s`: how many seconds
+// a process that exits with status 0 waits for launches that other processes take part in.
+// RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_endpoint_open(mp_world_t *world, uint64_t number, mp_client_t *client,
                                           const mp_session_calls_t *calls, double exit_timeout_s,
                                           mp_endpoint_t **out_endpoint);
-// The client's users are gone. True when launches that other processes take part in are in flight:
-// the client has to go on until mp_endpoint_is_spent. Those that can never be complete fail.
+// The client's users have released it. True when launches that other processes take part in are
+// still in flight: the client has to go on until mp_endpoint_is_spent. Launches that can never be
+// complete, because some devices of this process were not launched, fail with CANCELLED.
 bool mp_endpoint_linger(mp_endpoint_t *endpoint);
+// True when mp_endpoint_linger said true and those launches are over now.
 bool mp_endpoint_is_spent(mp_endpoint_t *endpoint);
-// No more packets, and none in progress; what waits is dropped, sessions are forgotten. The
-// endpoint itself lives until mp_endpoint_release.
+// Closes the endpoint: when this returns, no packet is being delivered and none will be. Packets
+// that wait are dropped, sessions are released. The endpoint itself lives until
+// mp_endpoint_release. Closing twice, or NULL, has no effect.
 void mp_endpoint_close(mp_endpoint_t *endpoint);
+// Closes the endpoint if it is open, and frees it. NULL: nothing.
 void mp_endpoint_release(mp_endpoint_t *endpoint);
 
-// Before a world ends (tests): detaches from it. All its clients must have been released; launches
-// that are still in flight are cancelled.
+// Called before a world ends (in tests): the world's router detaches from it and is freed. All
+// clients of the world must have been released; launches that are still in flight are cancelled.
 void mp_router_forget(mp_world_t *world);
 
+// What the endpoint belongs to, both borrowed: mp_endpoint_world and mp_endpoint_client.
 mp_world_t *mp_endpoint_world(const mp_endpoint_t *endpoint);
 mp_client_t *mp_endpoint_client(const mp_endpoint_t *endpoint);
-// The number of a launch with the client's number.
+// What packets call a launch: its number on its list of devices (below 2^48), joined with the
+// client's number.
 uint64_t mp_endpoint_launch_key(const mp_endpoint_t *endpoint, uint64_t number);
 
-// The peers of a new session enter: packets that were early are delivered before this returns.
-// Sessions of one list of devices come in the order of their numbers.
+// The peers of a new session enter the endpoint, which retains the session. Packets that were early
+// for launch `number` on this list of devices are delivered before this returns. Sessions of one
+// list enter in the order of their numbers; a number that was passed over was refused, and entering
+// it later fails with RESOURCE_EXHAUSTED, which is also the error when memory is short.
+// FAILED_PRECONDITION when the endpoint is closed.
 MP_NODISCARD mp_status_t mp_endpoint_enter(mp_endpoint_t *endpoint, uint64_t devices,
                                            uint64_t number, mp_peers_t *peers);
-// There is no memory even for a session: the others' sessions of this launch fail with `code`, and
-// the number is not used here.
+// Called when there is no memory even for a session: the sessions of this launch in the other
+// processes (`ranks`) fail with `code`, and the number is not used here.
 void mp_endpoint_refuse(mp_endpoint_t *endpoint, uint64_t devices, uint64_t number,
                         uint32_t num_ranks, const uint32_t *ranks, mp_status_code_t code);
-// The session is over in this process.
+// The session is over in this process: the endpoint releases it, and packets for it are dropped
+// from now on.
 void mp_endpoint_leave(mp_endpoint_t *endpoint, mp_peers_t *peers);
 
-// Calls `visit` for each session, under the router's lock.
+// Calls `visit` with `context` for each session in the endpoint, with the router's lock held.
 void mp_endpoint_visit(mp_endpoint_t *endpoint, void (*visit)(mp_session_t *session, void *context),
                        void *context);
 

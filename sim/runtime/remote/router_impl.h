@@ -1,4 +1,4 @@
-// The insides of routers and endpoints.
+// The insides of routers and endpoints: router.c and endpoint.c.
 #ifndef MINIPOD_SIM_RUNTIME_REMOTE_ROUTER_IMPL_H_
 #define MINIPOD_SIM_RUNTIME_REMOTE_ROUTER_IMPL_H_
 
@@ -6,62 +6,69 @@
 #include "sim/runtime/remote/peers.h"
 #include "sim/runtime/remote/router.h"
 
+// A launch's key has the client's number in its world (its *epoch*) from this bit on.
 enum { MP_EPOCH_SHIFT = 48 };
 
-// The launches on one list of devices.
+// A launch queue: the launches on one list of devices. Under the router's lock.
 typedef struct mp_launch_queue_s mp_launch_queue_t;
 struct mp_launch_queue_s {
   mp_launch_queue_t *next;
-  uint64_t devices;
-  uint64_t num_entered;      // launches so far: packets of later ones wait
-  mp_peers_t *first, *last;  // of sessions that have entered and not over, oldest first
-  mp_packet_list_t early;
+  uint64_t devices;          // the hash of the list
+  uint64_t num_entered;      // launches that have come so far; packets of later ones wait
+  mp_peers_t *first, *last;  // of sessions that have entered and are not over, oldest first
+  mp_packet_list_t early;    // of launches that have not come
 };
 
+// `router`, `client`, `calls` and `epoch` never change; the rest is under the router's lock.
 struct mp_endpoint_s {
-  mp_endpoint_t *next;  // in the router
+  mp_endpoint_t *next;  // in the router's list
   mp_router_t *router;
   mp_client_t *client;  // not looked into
   const mp_session_calls_t *calls;
-  uint64_t epoch;
-  bool is_open, is_lingering;
+  uint64_t epoch;              // the client's number in its world
+  bool is_open, is_lingering;  // not closed yet; the client's users have released it
   mp_launch_queue_t *queues;
   mp_packet_list_t early;  // for lists of devices that nothing was launched on yet
 };
 
 struct mp_router_s {
-  mp_router_t *next;
+  mp_router_t *next;  // in the list of all routers, under that list's lock
   mp_world_t *world;
-  uint32_t generation;  // mp_process_generation()
-  mp_lock_t lock;
+  uint32_t generation;  // mp_process_generation() when it was made
+  mp_lock_t lock;       // of all that follows
   uint64_t num_epochs;  // packets of these clients and later ones are early
   mp_endpoint_t *endpoints;
   mp_packet_list_t early;  // for clients that are not there yet
-  mp_status_t *losses;     // [size of the world]
-  double exit_timeout_s;
+  mp_status_t *losses;     // [size of the world] why a rank sends no more; NULL: it does
+  double exit_timeout_s;   // of the client that was made last
 };
 
-// Which client of the world a packet is for, and which launch.
+// Which client of the world a packet is for.
 static inline uint64_t mp_packet_epoch(const mp_packet_t *packet) {
   return packet->envelope.key[1] >> MP_EPOCH_SHIFT;
 }
 
+// Which launch of that client it is for: its number on the list of devices in key[0].
 static inline uint64_t mp_packet_launch(const mp_packet_t *packet) {
   return packet->envelope.key[1] & ((UINT64_C(1) << MP_EPOCH_SHIFT) - 1);
 }
 
-// The world's router, made and attached when there is none.
+// The world's router, which is made and attached to the world when there is none. Borrowed.
+// RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_router_get(mp_world_t *world, mp_router_t **out_router);
 
 // ---- The router's lock is held ----
 
-// Makes the queue when there is none. NULL: memory is short.
+// The launch queue of this list of devices, which is made when there is none. NULL: memory is
+// short.
 mp_launch_queue_t *mp_router_get_queue(mp_endpoint_t *endpoint, uint64_t devices);
-// Takes the packet to its session, or keeps it for one to come, or drops it.
+// Takes a packet for this endpoint: hands it to its session, keeps it for a session to come, or
+// drops it.
 void mp_router_route(mp_endpoint_t *endpoint, mp_packet_t *packet);
+// Calls `visit` with `context` for each session in the endpoint.
 void mp_router_visit(mp_endpoint_t *endpoint, void (*visit)(mp_session_t *session, void *context),
                      void *context);
-// Some launch has participants that are not done.
+// True when some launch has participants in this process that are not done.
 bool mp_router_is_moving(mp_endpoint_t *endpoint);
 
 #endif  // MINIPOD_SIM_RUNTIME_REMOTE_ROUTER_IMPL_H_
