@@ -25,10 +25,10 @@
 // Outermost first: name, words, rule.
 #define MP_LOCK_RANKS(X)                                                                    \
   X(BOOTSTRAP, "bootstrap", LONG)            /* joining the job, once per process */        \
-  X(HUBS, "list of routers", PLAIN)          /* the routers of all worlds */                \
+  X(ROUTERS, "list of routers", PLAIN)       /* the routers of all worlds */                \
   X(LAUNCH, "launch", PLAIN)                 /* a client's launches enter all streams */    \
   X(CHANNEL, "channel", PLAIN)               /* calls of one handler of a world */          \
-  X(HUB, "router", PLAIN)                    /* packets of other processes */               \
+  X(ROUTER, "router", PLAIN)                 /* packets of other processes */               \
   X(DEVICE, "device", PLAIN)                 /* the stream of a device */                   \
   X(SESSION, "session", PLAIN)               /* a launch on its participants */             \
   X(QUEUE, "core queue", LEAF)               /* runnable devices of a core group */         \

@@ -12,7 +12,7 @@
 
 // Routers live as long as the process, because their worlds do; only tests end worlds earlier
 // (mp_router_forget).
-static mp_lock_t g_routers_lock = MP_LOCK_INITIALIZER(MP_LOCK_HUBS);
+static mp_lock_t g_routers_lock = MP_LOCK_INITIALIZER(MP_LOCK_ROUTERS);
 static mp_router_t *g_routers;
 static bool g_has_exit_handler;
 
@@ -204,7 +204,7 @@ static mp_status_t router_find_or_make(mp_world_t *world, mp_router_t **out_rout
   router->world = world;
   router->generation = mp_process_generation();
   router->losses = (mp_status_t *)(router + 1);
-  mp_lock_init(&router->lock, MP_LOCK_HUB);
+  mp_lock_init(&router->lock, MP_LOCK_ROUTER);
   router->next = g_routers;
   g_routers = router;
   if (!g_has_exit_handler) g_has_exit_handler = on_exit(router_on_exit_status, NULL) == 0;
