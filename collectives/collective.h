@@ -1,12 +1,13 @@
 // Collectives: what a group of devices computes together (StableHLO spec, "Collective ops").
 //
-// This layer knows groups, algorithms and (later) transports, nothing about programs: a collective
-// is described once at compile time by mp_collective_t, each participant brings an
-// mp_contribution_t, and mp_collective_run does the work when all have arrived. Rendezvous
-// (rendezvous.h) is where participants meet.
+// This layer knows groups and algorithms, and nothing about programs: a collective is described
+// once at compile time by an mp_collective_t, each participant brings an mp_contribution_t, and
+// mp_collective_run does the work when all have arrived. Participants meet at a rendezvous
+// (rendezvous.h); when they are in several processes, a schedule (collective_schedule.h) says what
+// goes from one to another.
 //
 // Results are deterministic: reductions follow one balanced tree over group positions, with
-// partials in the accumulation type, whatever the schedule or the number of chunks.
+// partials in the accumulation type, whatever the number of processes, workers or chunks.
 //
 // Devices are named by their flattened logical number: replica * num_partitions + partition.
 // Descriptions are immutable and shared; contributions belong to their participants until the
@@ -51,8 +52,9 @@ typedef struct {
   const uint32_t *position;  // [num_devices] within the group
 } mp_groups_t;
 
-// `table` is row-major [rows][columns], -1 pads short rows. No rows: one group of all ids. Errors
-// name the bad id: out of range or named twice. Ids that no row names are in no group.
+// Resolves replica groups to logical device numbers. `table` is row-major [rows][columns], and -1
+// pads short rows. No rows: one group of all ids. Ids that no row names are in no group. The result
+// lies in the arena. INVALID_ARGUMENT names an id that is out of range or named twice.
 MP_NODISCARD mp_status_t mp_groups_create(mp_arena_t *arena, mp_group_mode_t mode,
                                           uint32_t num_replicas, uint32_t num_partitions,
                                           const int64_t *table, int64_t rows, int64_t columns,
@@ -77,9 +79,9 @@ typedef struct {
   const int64_t *result_dims;  // result
 } mp_collective_operand_t;
 
-// EXCHANGE: device i's part of the whole tensor is a box. `owner[i]` is the first device of i's
-// group that holds the same box (i itself where it is the first); distinct boxes of a group's
-// source must not overlap.
+// The boxes of an EXCHANGE: the part of the whole tensor that device i has (source) or wants
+// (target). `owner[i]` is the first device of i's group that has the same box (i itself where it is
+// the first). Boxes that devices of one group have are equal or do not overlap.
 typedef struct {
   const int64_t *starts;  // [num_devices * rank]
   const int64_t *sizes;   // [num_devices * rank]
@@ -101,28 +103,31 @@ typedef struct {
   uint32_t num_pairs;                    // PERMUTE, SEND_RECV: logical (source, target)
   const uint32_t *pairs;                 // [num_pairs * 2], ascending by target
   mp_collective_boxes_t source, target;  // EXCHANGE
-  // mp_collective_digest, worked out once; 0: not yet.
+  // What mp_collective_digest returns, kept by whoever makes the description; 0: not known yet.
   uint64_t digest;
 } mp_collective_t;
 
-// A fingerprint of all that participants must agree on (traits.h): everything but names, places and
-// groups.
+// A fingerprint of all that participants must agree on (collective_traits.h): everything but names,
+// places in programs, and groups. Equal in all processes for equal descriptions; never 0.
 uint64_t mp_collective_digest(const mp_collective_t *collective);
 
+// The arrays of one participant, dense and row-major.
 typedef struct {
   const void *const *inputs;  // [num_operands] (RAGGED_ALL_TO_ALL: its six operands)
-  void *const *outputs;       // [num_operands]
+  void *const *outputs;       // [num_operands] (RAGGED_ALL_TO_ALL: one)
 } mp_contribution_t;
 
-// Chunks into which a collective of this size is cut, so that several workers can share it: a
-// function of the description and the group's size alone.
+// How many chunks the collective of a group is cut into, so that several workers can share it. The
+// number depends only on the description and the group's size.
 uint32_t mp_collective_num_chunks(const mp_collective_t *collective, uint32_t group);
-// Scratch bytes that one chunk needs.
+// How many bytes of scratch memory one chunk needs, 64-byte aligned.
 size_t mp_collective_scratch_bytes(const mp_collective_t *collective, uint32_t group);
 
-// Does chunk `chunk` of the collective of `group`; `contributions` are in group order. Different
-// chunks may run at the same time. No output may overlap an input of any participant. Errors call
-// the participants names[logical number]; NULL: by their numbers.
+// Does chunk `chunk` of the collective of `group`, whose members are all in this process;
+// `contributions` are in group order. Different chunks may run at the same time, each with scratch
+// memory of its own. No output may overlap an input of any participant. In errors, participants are
+// called names[logical number]; `names` NULL: by their logical numbers. INVALID_ARGUMENT when the
+// data make no sense (RAGGED_ALL_TO_ALL), INTERNAL for SEND_RECV, which is no group's.
 MP_NODISCARD mp_status_t mp_collective_run(const mp_collective_t *collective, uint32_t group,
                                            const mp_contribution_t *contributions,
                                            const uint32_t *names, uint32_t chunk, void *scratch);

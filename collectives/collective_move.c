@@ -39,7 +39,7 @@ mp_status_t mp_all_gather_chunk(const mp_collective_call_t *call) {
   return NULL;
 }
 
-// One source's slice for one destination; slices that come from another process are packed.
+// Copies one source's slice for one destination. Slices that come from another process are packed.
 static void collective_move_all_to_all_part(const mp_collective_call_t *call, uint32_t destination,
                                             uint32_t source, uint32_t i) {
   const mp_collective_t *collective = call->collective;
@@ -158,8 +158,8 @@ bool mp_exchange_part(const mp_collective_t *collective, const uint32_t *members
   return true;
 }
 
-// Copies what `source` (a position) holds of the destination's box. The arrays themselves have the
-// operand's dimensions, which uneven boxes do not fill; what comes from other processes is packed.
+// Copies what `source` (a position) has of the destination's box. The arrays have the operand's
+// dimensions, which uneven boxes do not fill; what comes from other processes is packed densely.
 static void collective_move_exchange_part(const mp_collective_call_t *call, uint32_t destination,
                                           uint32_t source) {
   const mp_collective_operand_t *operand = &call->collective->operands[0];
@@ -189,7 +189,7 @@ mp_status_t mp_exchange_chunk(const mp_collective_call_t *call) {
     for (uint32_t source = 0; source < call->size; ++source) {
       const uint32_t logical = call->members[source];
       if (owner[logical] != logical) continue;
-      // Who holds the same box as the destination does need not be asked for it.
+      // If the destination has the same box as this source, it copies its own.
       collective_move_exchange_part(call, (uint32_t)destination,
                                     own == logical ? (uint32_t)destination : source);
     }

@@ -1,5 +1,5 @@
-// Shared by the algorithms' files: one function per kind, behind mp_collective_run; and one row of
-// functions per kind for what crosses processes, behind collective_schedule.h.
+// Shared by the files of algorithms: one function per kind, behind mp_collective_run; and one row
+// of functions per kind for what goes from process to process, behind collective_schedule.h.
 #ifndef MINIPOD_COLLECTIVES_COLLECTIVE_PARTS_H_
 #define MINIPOD_COLLECTIVES_COLLECTIVE_PARTS_H_
 
@@ -8,6 +8,7 @@
 #include "sim/base/assert.h"
 #include "sim/numeric/box.h"
 
+// What an algorithm gets: one chunk of a collective of one group. All is borrowed during the call.
 typedef struct {
   const mp_collective_t *collective;
   const uint32_t *members;  // logical numbers, in group order
@@ -15,11 +16,11 @@ typedef struct {
   const mp_contribution_t *contributions;
   const uint32_t *names;  // of the devices, by logical number; NULL: the numbers themselves
   uint32_t chunk, num_chunks;
-  void *scratch;
+  void *scratch;                       // mp_collective_scratch_bytes, or the schedule's
   mp_collective_schedule_t *schedule;  // NULL: all members are in this process
 } mp_collective_call_t;
 
-// The part [begin, end) of `total` items that the call's chunk does.
+// The range [begin, end) of `total` items that the call's chunk does.
 static inline void mp_chunk_range(const mp_collective_call_t *call, int64_t total,
                                   int64_t *out_begin, int64_t *out_end) {
   MP_ASSERT(call->chunk < call->num_chunks && total >= 0);
@@ -27,13 +28,13 @@ static inline void mp_chunk_range(const mp_collective_call_t *call, int64_t tota
   *out_end = total * (call->chunk + 1) / call->num_chunks;
 }
 
-// Members of other processes have no outputs here.
+// True when the member at this group position has outputs here: those of other processes have not.
 static inline bool mp_call_writes(const mp_collective_call_t *call, int64_t position) {
   MP_ASSERT(position >= 0 && position < (int64_t)call->size);
   return call->contributions[position].outputs != NULL;
 }
 
-// Parts to cut work on so many bytes into.
+// How many parts to cut work on so many bytes into: one per 128 KiB, at least 1 and at most 32.
 static inline uint32_t mp_parts_of(double bytes) {
   enum { BYTES_PER_PART = 128 * 1024, MAX_PARTS = 32 };
   const double parts = bytes / BYTES_PER_PART;
@@ -41,15 +42,21 @@ static inline uint32_t mp_parts_of(double bytes) {
   return parts > MAX_PARTS ? MAX_PARTS : (uint32_t)parts;
 }
 
-// `alignment` is a power of two.
+// `bytes` rounded up to a multiple of `alignment`, a power of two.
 static inline size_t mp_align(size_t bytes, size_t alignment) {
   MP_ASSERT(alignment != 0 && (alignment & (alignment - 1)) == 0);
   return (bytes + alignment - 1) & ~(alignment - 1);
 }
+// The same for 64, the alignment of blocks within payloads and scratch memory.
 static inline size_t mp_align64(size_t bytes) {
   return mp_align(bytes, 64);
 }
 
+// The algorithms, one per kind (StableHLO spec, the op of the same name; mp_exchange_chunk is
+// minipod.exchange): mp_all_reduce_chunk, mp_reduce_scatter_chunk, mp_all_gather_chunk,
+// mp_all_to_all_chunk, mp_permute_chunk, mp_broadcast_chunk, mp_ragged_all_to_all_chunk and
+// mp_exchange_chunk. Each does the call's chunk and writes outputs of members of this process only.
+// Only the ragged one can fail, with INVALID_ARGUMENT when the members' sizes make no sense.
 mp_status_t mp_all_reduce_chunk(const mp_collective_call_t *call);
 mp_status_t mp_reduce_scatter_chunk(const mp_collective_call_t *call);
 mp_status_t mp_all_gather_chunk(const mp_collective_call_t *call);
@@ -59,65 +66,73 @@ mp_status_t mp_broadcast_chunk(const mp_collective_call_t *call);
 mp_status_t mp_ragged_all_to_all_chunk(const mp_collective_call_t *call);
 mp_status_t mp_exchange_chunk(const mp_collective_call_t *call);
 
-// The group position that sends to logical device `target`, or -1.
+// The group position that sends to logical device `target` in a PERMUTE, or -1.
 int64_t mp_permute_source(const mp_collective_t *collective, uint32_t target);
 
-// What position `source` holds of the box that `destination` wants: its size, and where it begins
-// in the two arrays. False: nothing.
+// A box that one device gives to another in an EXCHANGE: its size, and where it begins in the
+// arrays of the two.
 typedef struct {
   int64_t size[MP_BOX_MAX_RANK], from[MP_BOX_MAX_RANK], to[MP_BOX_MAX_RANK];
 } mp_exchange_part_t;
+// What the group position `source` has of the box that position `destination` wants. False:
+// nothing.
 bool mp_exchange_part(const mp_collective_t *collective, const uint32_t *members, uint32_t source,
                       uint32_t destination, mp_exchange_part_t *out_part);
 
 // ---- Reductions ----
 
-// Pieces that are there already.
+// Pieces (group_layout.h) of one operand that were reduced before, here or in other processes.
 typedef struct {
-  const mp_group_layout_t *layout;  // NULL: none
-  const char **bases;  // [num_processes] the operand's pieces, one after the other; NULL: none
-  int64_t count;       // elements of each
-  int64_t at;          // the block's first
-  uint32_t next;
+  const mp_group_layout_t *layout;  // whose pieces they are; NULL: there are none
+  const char **bases;  // [num_processes] where a process' pieces lie, in order; NULL: they do not
+  int64_t count;       // elements of each piece
+  int64_t at;          // which of them is the first of the block at hand
+  uint32_t next;       // index of the piece that the walk over the tree comes to next
 } mp_piece_source_t;
 
-// The state of one operand's way through the tree. A block of elements goes through the whole tree
-// before the next one; partials are kept on a stack.
+// The reduction of one operand, in one chunk. A block of elements goes through the whole tree
+// before the next block does; partials are kept on a stack.
 typedef struct {
   const mp_collective_t *collective;
   const mp_contribution_t *contributions;
   const mp_collective_operand_t *operand;
-  uint32_t number;  // of the operand
-  size_t level_bytes;
-  char *partials;  // the stack, bottom first
+  uint32_t number;     // of the operand
+  size_t level_bytes;  // of one partial
+  char *partials;      // the stack, bottom first
   void *reducer_scratch;
   uint32_t depth;               // partials on the stack
-  int64_t count;                // elements of the block in work
-  mp_piece_source_t far, near;  // of hosts, of processes
+  int64_t count;                // elements of the block at hand
+  mp_piece_source_t far, near;  // pieces of hosts; pieces of processes
 } mp_reduction_t;
 
+// How many bytes of scratch memory a chunk of a reduction needs; `num_processes` is 0 when all
+// members are in this process.
 size_t mp_reduce_scratch_bytes(const mp_collective_t *collective, uint32_t group_size,
                                uint32_t num_processes);
+// How many elements a block has at most.
 int64_t mp_reduce_block_elements(const mp_collective_t *collective);
-// Without pieces; the sources' bases have room for `num_processes` each.
+// A reduction of operand `number`. It has no pieces yet, but room for the bases of `num_processes`
+// in each of its two sources. All that is given is borrowed for as long as the reduction is used;
+// `scratch` has mp_reduce_scratch_bytes.
 mp_reduction_t mp_reduction_start(const mp_collective_t *collective,
                                   const mp_contribution_t *contributions, uint32_t group_size,
                                   uint32_t number, uint32_t num_processes, void *scratch);
-// Reduces elements [leaf, leaf + count) of the members' inputs over the positions [begin, begin +
-// positions), a subtree; far.at and near.at are the same elements of the pieces. The result is the
-// bottom partial, in the accumulation type.
+// Reduces one block, elements [leaf, leaf + count) of the members' inputs, over the positions
+// [begin, begin + positions), which are a subtree. The caller has set far.at and near.at to where
+// these elements are in the pieces. The result is the bottom partial, in the accumulation type.
 void mp_reduction_run(mp_reduction_t *reduction, uint32_t begin, uint32_t positions, int64_t leaf,
                       int64_t count);
-// Where a piece that is there already has its elements.
+// The elements of a piece that the source has, from element source->at on.
 const void *mp_piece_data(const mp_piece_source_t *source, const mp_piece_t *piece,
                           const mp_collective_operand_t *operand);
-// The bottom partial in the operand's type.
+// Writes the bottom partial to `to`, in the operand's type.
 void mp_reduction_store(const mp_reduction_t *reduction, void *to);
-// At element `offset` of a member's output.
+// The same, to element `offset` of a member's output.
 void mp_reduction_store_at(const mp_reduction_t *reduction, const mp_contribution_t *member,
                            int64_t offset);
 
-// Bytes of an element of the process' pieces.
+// How many bytes an element of the process' pieces has: pieces that are single leaves stay in the
+// operand's type.
 static inline size_t mp_piece_element_bytes(const mp_group_layout_t *layout, uint32_t process,
                                             const mp_collective_operand_t *operand) {
   const bool is_plain = mp_group_layout_has_leaves_only(layout, process);
@@ -126,38 +141,45 @@ static inline size_t mp_piece_element_bytes(const mp_group_layout_t *layout, uin
 
 // ---- Schedules ----
 
-// What a kind does when its group is spread over processes. `part` of `num_parts` is a share of the
-// work, as small as the kind likes.
+// What a kind of collective does when its group has members in several processes. The functions are
+// the insides of those in collective_schedule.h with the same names.
 typedef struct {
   uint32_t (*num_phases)(const mp_collective_schedule_t *schedule);
+  // Sets the sizes of the phase's payloads, which are all MP_NO_PAYLOAD before.
   mp_status_t (*plan)(mp_collective_schedule_t *schedule, uint32_t phase, bool *out_is_shared);
+  // Writes share `part` of `num_parts` of the payloads.
   void (*pack)(const mp_collective_schedule_t *schedule, uint32_t phase, uint32_t part,
                uint32_t num_parts, void *scratch);
-  // Of phases after the first.
+  // Whether another process sends a payload in a phase after the first; in phase 0 all do.
   bool (*awaits)(const mp_collective_schedule_t *schedule, uint32_t phase, uint32_t process);
-  // What the process' payload must weigh; MP_SIZE_BY_CONTENT: `open` looks.
+  // How many bytes the process' payload must have; MP_SIZE_BY_CONTENT: `open` looks at it.
   size_t (*expected)(const mp_collective_schedule_t *schedule, uint32_t phase, uint32_t process);
-  // Everything has come and is to be read, from its beginning. NULL: nothing to do.
+  // Called once when everything has come, before it is read. NULL: nothing to do.
   mp_status_t (*open)(mp_collective_schedule_t *schedule);
 } mp_collective_schedule_kind_t;
 
 #define MP_SIZE_BY_CONTENT SIZE_MAX
 
+// Payloads that hold pieces of reductions; whole inputs; slices for each destination; ragged rows.
 extern const mp_collective_schedule_kind_t mp_collective_schedule_pieces,
     mp_collective_schedule_inputs, mp_collective_schedule_slices, mp_collective_schedule_rows;
 
-// mp_collective_run for our members of a schedule.
+// The same as mp_collective_run for the members of this process, from what the schedule has
+// received.
 mp_status_t mp_collective_run_schedule(mp_collective_schedule_t *schedule, uint32_t chunk,
                                        void *scratch);
 
-// The next `bytes` that the process of `source` packed for our member `destination`: reads on in
-// the order of packing. A destination belongs to one chunk, so nobody else reads there.
+// The next `bytes` that the process of position `source` packed for our member at position
+// `destination`: each call reads on, in the order of packing. A destination belongs to one chunk,
+// so no other thread reads there.
 const void *mp_collective_schedule_take(mp_collective_schedule_t *schedule, uint32_t source,
                                         uint32_t destination, size_t bytes, size_t alignment);
 
+// The num_phases of kinds that need one phase: 1.
 uint32_t mp_collective_schedule_one_phase(const mp_collective_schedule_t *schedule);
 
-// all_reduce and reduce_scatter for our members.
+// The chunk of a call with a schedule, for the members of this process: mp_all_reduce_schedule and
+// mp_reduce_scatter_schedule.
 void mp_all_reduce_schedule(const mp_collective_call_t *call);
 void mp_reduce_scatter_schedule(const mp_collective_call_t *call);
 

@@ -5,8 +5,8 @@
 // group size); entry j*k+u of source i describes its u-th update for destination j. Offsets and
 // sizes count rows of the outermost dimension.
 //
-// Between processes, each destination gets from a process the three numbers of every update (in,
-// rows, out) of that process' members, and then their rows one after the other.
+// Between processes, a payload begins with three numbers (in, rows, out) for every update from a
+// member of the sender to a member of the receiver. The rows follow, grouped by destination.
 #include <string.h>
 
 #include "collectives/collective_parts.h"
@@ -86,7 +86,7 @@ static mp_status_t collective_ragged_check_received(const mp_collective_call_t *
 
 // ---- Between processes ----
 
-// Numbers that one process sends to another.
+// How many numbers this process and another one send each other.
 static size_t collective_ragged_num_numbers(const mp_collective_schedule_t *schedule,
                                             uint32_t other) {
   const mp_group_layout_t *layout = schedule->layout;
@@ -95,7 +95,8 @@ static size_t collective_ragged_num_numbers(const mp_collective_schedule_t *sche
          mp_group_layout_num_members(layout, layout->self);
 }
 
-// Where the numbers of a pair begin in a payload: destinations of `to`, then sources of `from`.
+// The index of the first number of a pair in a payload: the numbers are ordered by destination,
+// then by source.
 static size_t collective_ragged_numbers_at(const mp_collective_schedule_t *schedule,
                                            uint32_t source, uint32_t destination) {
   const mp_group_layout_t *layout = schedule->layout;
@@ -114,7 +115,7 @@ static ragged_update_t collective_ragged_received_update(const mp_collective_sch
   return (ragged_update_t){.in = numbers[0], .rows = numbers[1], .out = numbers[2]};
 }
 
-// Sums up what our members send to `destination`.
+// Adds to `bytes` what our members send to `destination`, and checks their updates.
 static mp_status_t collective_ragged_weigh(const mp_collective_schedule_t *schedule,
                                            uint32_t destination, size_t *bytes) {
   const mp_group_layout_t *layout = schedule->layout;
@@ -198,7 +199,8 @@ static size_t collective_ragged_rows_expected(const mp_collective_schedule_t *sc
   return MP_SIZE_BY_CONTENT;
 }
 
-// Notes where our members find their rows, and sees that all of them are there.
+// Notes where our members find their rows in a process' payload, and checks that it has all of
+// them.
 static mp_status_t collective_ragged_open_payload(mp_collective_schedule_t *schedule,
                                                   uint32_t process) {
   const mp_group_layout_t *layout = schedule->layout;

@@ -28,12 +28,12 @@ static size_t collective_reduce_partial_bytes(const mp_collective_t *collective)
 }
 
 static uint32_t collective_reduce_tree_levels(uint32_t group_size) {
-  uint32_t levels = 2;  // one more for the leaf on its way
+  uint32_t levels = 2;  // one of them for the leaf that is being pushed
   while (group_size >>= 1) ++levels;
   return levels;
 }
 
-// Scratch: the stack of partials, the bases of other processes' pieces, the reducer's own.
+// Scratch memory holds the stack of partials, then the bases of pieces, then the reducer's own.
 static size_t collective_reduce_stack_bytes(const mp_collective_t *collective,
                                             uint32_t group_size) {
   return collective_reduce_partial_bytes(collective) * collective_reduce_tree_levels(group_size);
@@ -90,13 +90,13 @@ const void *mp_piece_data(const mp_piece_source_t *source, const mp_piece_t *pie
          (size_t)source->at * size;
 }
 
-// Pushes the subtree if it is a piece that is there already.
+// If the subtree is a piece that the source has, pushes it and returns true.
 static bool collective_reduce_push_piece(mp_reduction_t *reduction, mp_piece_source_t *source,
                                          uint32_t begin, uint32_t positions) {
   const mp_group_layout_t *layout = source->layout;
   if (layout == NULL) return false;
-  // Subtrees come from left to right; pieces inside of larger ones of the other source are left
-  // out.
+  // The walk comes to subtrees from left to right. It passes over pieces that lie within a larger
+  // piece of the other source.
   while (source->next < layout->num_pieces && layout->pieces[source->next].begin < begin) {
     ++source->next;
   }

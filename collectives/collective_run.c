@@ -4,9 +4,9 @@
 #include "sim/base/assert.h"
 #include "sim/numeric/dims.h"
 
-typedef mp_status_t (*mp_chunk_fn_t)(const mp_collective_call_t *call);
+typedef mp_status_t (*chunk_fn_t)(const mp_collective_call_t *call);
 
-static const mp_chunk_fn_t g_algorithms[] = {
+static const chunk_fn_t g_algorithms[] = {
     [MP_COLLECTIVE_ALL_REDUCE] = mp_all_reduce_chunk,
     [MP_COLLECTIVE_ALL_GATHER] = mp_all_gather_chunk,
     [MP_COLLECTIVE_REDUCE_SCATTER] = mp_reduce_scatter_chunk,
@@ -22,7 +22,7 @@ static uint32_t collective_run_group_size(const mp_collective_t *collective, uin
   return collective->groups->offsets[group + 1] - collective->groups->offsets[group];
 }
 
-// Bytes that are read or written in all: what a chunk's share should be large enough of.
+// How many bytes are read or written in all; the number of chunks follows from it.
 static double collective_run_traffic(const mp_collective_t *collective, uint32_t size) {
   double bytes = 0;
   for (uint32_t i = 0; i < collective->num_operands; ++i) {

@@ -1,11 +1,12 @@
-// Schedules: the part of a collective that goes from process to process.
+// Schedules: what each process packs, sends and awaits for a collective over several processes.
 //
-// When a group has members in several processes, each process does its share in phases: in phase p
-// it packs a payload for each other process (or one for all), and goes on when the payloads of all
-// others of that phase have come; after the last phase it writes the results of its own members.
-// What comes from others then looks like contributions of this process (whole inputs), like packed
-// slices, or like partial results of the reduction's tree, and the algorithms of mp_collective_run
-// do the rest. The results have the same bits as in one process, however the members are spread.
+// When a group has members in several processes, each process does its share in phases. In phase p
+// it packs a payload for each other process (or one for all), and goes on when the payloads that
+// the others owe it in that phase have come; after the last phase it writes the results of its own
+// members. What comes from others then looks like contributions of this process (whole inputs),
+// like packed slices, or like partial results of the reduction's tree, and the algorithms of
+// mp_collective_run do the rest. The results have the same bits as in one process, however the
+// members are distributed over processes.
 //
 //   all_gather, broadcast     1 the inputs, the same payload for all
 //   permute, all_to_all,
@@ -18,20 +19,21 @@
 // On a grid of hosts, what would go from every process of a host to every one of another goes once,
 // along columns:
 //
-//   all_gather, broadcast     1 the inputs to our host and our column; 2 those of our column's
-//   others
-//                             to our host
-//   reduce_scatter            1 on our host, pieces of what each column's processes need; 2 in our
-//                             column, pieces of our host of what each process needs
-//   all_reduce, large         1, 2 the same for shares; 3 results in our column; 4 those on our
-//   host
+//   all_gather, broadcast     1 our inputs, to our host and our column
+//                             2 the inputs of the others of our column, to our host
+//   reduce_scatter            1 on our host: pieces of what each column's processes need
+//                             2 in our column: our host's pieces of what each process needs
+//   all_reduce, large         1, 2 the same for shares of the elements
+//                             3 results, in our column
+//                             4 the results of our column, on our host
 //
-// Pieces are partials in the accumulation type, or plain inputs where a process (or host) has
-// single leaves only. In phase 0 everybody sends to everybody, if only an empty payload: so all
-// find out that they are at the same collective before they touch data.
+// (The numbers here count from 1; `phase` counts from 0.) Pieces are partials in the accumulation
+// type, or plain inputs where a process (or host) has single leaves only. In the first phase every
+// process sends to every other one, if only an empty payload: so all find out that they are at the
+// same collective before they touch data.
 //
-// This layer neither sends nor waits. One schedule serves one meeting; packing and finishing are
-// cut into parts that may run at the same time, everything else is the owner's alone.
+// This layer neither sends nor waits. One schedule serves one meeting. Packing and finishing are
+// cut into parts that may run at the same time; all other functions are for one thread at a time.
 #ifndef MINIPOD_COLLECTIVES_COLLECTIVE_SCHEDULE_H_
 #define MINIPOD_COLLECTIVES_COLLECTIVE_SCHEDULE_H_
 
@@ -41,8 +43,10 @@
 
 enum { MP_SCHEDULE_MAX_PHASES = 4 };
 
+// As the size of a payload: nothing is sent, not even an empty one.
 #define MP_NO_PAYLOAD SIZE_MAX
 
+// A payload that has come; borrowed.
 typedef struct {
   const void *data;
   size_t bytes;
@@ -56,55 +60,65 @@ typedef struct {
   const uint32_t *names;             // borrowed: what messages call the devices, or NULL
   mp_contribution_t *contributions;  // [layout->size] borrowed; inputs of others are filled in
   uint32_t num_phases;
-  // Arrays over (phase, process): mp_collective_schedule_at.
+  // Three arrays over (phase, process), for which see mp_collective_schedule_at.
   mp_payload_view_t *received;
-  // What we send, set by the owner before packing. One for all is at all places, ours too.
+  // Memory for what we send, which the caller sets between planning and packing. One payload for
+  // all stands at the places of all processes, also at ours.
   void **payloads;
-  size_t *sizes;        // of payloads
-  const void **inputs;  // of others: [layout->size][num_operands]
-  // Where what a member wants begins in its payload: of other processes' members in the payload
-  // that we send, of ours in each payload that comes ([num_processes][own members]).
+  size_t *sizes;        // of payloads, set by planning
+  const void **inputs;  // [layout->size][num_operands] of members of other processes
+  // In which byte of a payload the data for a member begins: [layout->size] for members of other
+  // processes, in the payload that we send; [num_processes][own members] for ours, in each payload
+  // that comes.
   size_t *send_at, *find_at;
 } mp_collective_schedule_t;
 
-// `names` as for mp_collective_run.
+// A schedule for one meeting of `group`. Everything that is given is borrowed until the schedule is
+// released. `contributions` are in group order, `names` as for mp_collective_run.
+// RESOURCE_EXHAUSTED when memory is short, INTERNAL for a kind that is not a group's.
 MP_NODISCARD mp_status_t mp_collective_schedule_create(const mp_collective_t *collective,
                                                        uint32_t group,
                                                        const mp_group_layout_t *layout,
                                                        mp_contribution_t *contributions,
                                                        const uint32_t *names,
                                                        mp_collective_schedule_t **out_schedule);
+// Frees the schedule, but not the payloads. NULL: nothing.
 void mp_collective_schedule_release(mp_collective_schedule_t *schedule);
 
+// The index of a phase and a process (its number in the layout) in the schedule's arrays.
 static inline size_t mp_collective_schedule_at(const mp_collective_schedule_t *schedule,
                                                uint32_t phase, uint32_t process) {
   MP_ASSERT(phase < MP_SCHEDULE_MAX_PHASES && process < schedule->layout->num_processes);
   return (size_t)phase * schedule->layout->num_processes + process;
 }
 
-// Sets the sizes of the phase's payloads (0: an empty one; MP_NO_PAYLOAD: none, also for
-// ourselves). `out_is_shared`: one payload serves all. The payloads of the phase before must have
-// come. INVALID_ARGUMENT when a member's data make no sense (ragged sizes).
+// Plans a phase: sets the sizes of its payloads in bytes (0: an empty one; MP_NO_PAYLOAD: none, as
+// for ourselves). `out_is_shared`: one payload serves all. The payloads of the phase before must
+// have come. INVALID_ARGUMENT when a member's data make no sense (ragged sizes).
 MP_NODISCARD mp_status_t mp_collective_schedule_plan(mp_collective_schedule_t *schedule,
                                                      uint32_t phase, bool *out_is_shared);
-// Parts of the packing of a phase; of the finish for phase == num_phases.
+// How many parts the packing of a phase has; for phase == num_phases: how many the finish has.
 uint32_t mp_collective_schedule_num_parts(const mp_collective_schedule_t *schedule, uint32_t phase);
+// How many bytes of scratch memory one part needs, 64-byte aligned.
 size_t mp_collective_schedule_scratch_bytes(const mp_collective_schedule_t *schedule);
+// Packs one part of the phase's payloads, into the memory that the caller has set in `payloads`.
 MP_NODISCARD mp_status_t mp_collective_schedule_pack(mp_collective_schedule_t *schedule,
                                                      uint32_t phase, uint32_t part, void *scratch);
 
-// Whether the process sends a payload in this phase.
+// True when another process sends us a payload in this phase.
 bool mp_collective_schedule_awaits(const mp_collective_schedule_t *schedule, uint32_t phase,
                                    uint32_t process);
-// What a process sent; borrowed until the schedule's end. INVALID_ARGUMENT when it has not the size
-// that it must have.
+// Takes note of what a process has sent in this phase; the data are borrowed until the schedule's
+// end. INVALID_ARGUMENT when they have not the size that they must have.
 MP_NODISCARD mp_status_t mp_collective_schedule_receive(mp_collective_schedule_t *schedule,
                                                         uint32_t phase, uint32_t process,
                                                         const void *data, size_t bytes);
 
-// Once before the parts of the finish, when everything has come.
+// Called once before the parts of the finish, when everything has come. INVALID_ARGUMENT when what
+// came makes no sense (ragged sizes).
 MP_NODISCARD mp_status_t mp_collective_schedule_open(mp_collective_schedule_t *schedule);
-// Writes the outputs of our members.
+// Does one part of the finish, which writes the outputs of our members. Fails like
+// mp_collective_run.
 MP_NODISCARD mp_status_t mp_collective_schedule_finish(mp_collective_schedule_t *schedule,
                                                        uint32_t part, void *scratch);
 

@@ -69,7 +69,7 @@ uint64_t mp_collective_digest(const mp_collective_t *collective) {
   return digest == 0 ? 1 : digest;
 }
 
-// ---- Words ----
+// ---- Texts ----
 
 const char *mp_traits_difference(const mp_traits_t *a, const mp_traits_t *b) {
   if (a->kind != b->kind) return "they are different operations";

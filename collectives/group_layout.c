@@ -30,7 +30,7 @@ static void group_layout_count_processes(group_layout_maker_t *m, const uint32_t
   qsort(m->ranks, layout->size, sizeof(*m->ranks), group_layout_compare);
   for (uint32_t i = 0; i < layout->size; ++i) {
     if (i == 0 || m->ranks[i] != m->ranks[i - 1]) {
-      // Compares with what follows, which has not moved yet.
+      // In place: what is compared above has not been overwritten yet, except by an equal value.
       m->ranks[layout->num_processes++] = m->ranks[i];
     }
   }
@@ -44,7 +44,7 @@ static void group_layout_sort_positions(group_layout_maker_t *m, const uint32_t 
   }
   for (uint32_t p = 0; p < layout->num_processes; ++p) m->offsets[p + 1] += m->offsets[p];
   for (uint32_t i = 0; i < layout->size; ++i) {
-    // pieces_of counts up here and starts anew below.
+    // pieces_of serves as a counter here and is cleared below.
     const uint32_t p = m->process_of[i];
     m->index_of[i] = m->pieces_of[p]++;
     m->positions[m->offsets[p] + m->index_of[i]] = i;
@@ -52,7 +52,7 @@ static void group_layout_sort_positions(group_layout_maker_t *m, const uint32_t 
   memset(m->pieces_of, 0, layout->num_processes * sizeof(*m->pieces_of));
 }
 
-// The pieces of the subtree [begin, begin + count).
+// Finds the pieces of the subtree [begin, begin + count).
 static void group_layout_cut(group_layout_maker_t *m, uint32_t begin, uint32_t count) {
   const uint32_t process = m->process_of[begin];
   uint32_t same = 1;
@@ -92,7 +92,7 @@ static mp_status_t group_layout_allocate(group_layout_maker_t *m, mp_group_layou
   return NULL;
 }
 
-// All processes on one host.
+// Takes all processes as being on one host.
 static void group_layout_make_row(group_layout_maker_t *m) {
   m->layout.num_hosts = 1;
   m->layout.num_columns = m->layout.num_processes;
@@ -111,7 +111,7 @@ static mp_status_t group_layout_make_grid(group_layout_maker_t *m, const uint32_
   mp_group_layout_t *hosts = NULL;
   MP_RETURN_IF_ERROR(mp_group_layout_create(layout->size, hosts_of, NULL, own_host, &hosts));
   const uint32_t num_columns = layout->num_processes / hosts->num_processes;
-  uint32_t *filled = m->grid;  // counts first, the grid itself below
+  uint32_t *filled = m->grid;  // holds counts here; the grid itself is written below
   memset(filled, 0, hosts->num_processes * sizeof(*filled));
   bool is_grid = hosts->num_processes > 1 && num_columns > 1 &&
                  num_columns * hosts->num_processes == layout->num_processes;

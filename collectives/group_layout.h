@@ -1,13 +1,13 @@
 // Group layouts: how the members of a group lie over processes.
 //
-// Positions are those of the group. A *piece* is a largest subtree of the reductions' tree
-// (collective.h) whose leaves all belong to one process: what that process can reduce by itself
-// without changing a bit of the result.
+// A position is a member's place in its group. A *piece* is a largest subtree of the reductions'
+// tree (collective.h) whose leaves all belong to one process: what that process can reduce by
+// itself without changing a bit of the result.
 //
-// Processes share hosts. When every host has equally many processes of the group (and there are
-// several hosts and several processes on each), they form a *grid*: process j of host h is in
-// *column* j, and what goes between hosts goes along columns. Otherwise all processes count as on
-// one host, each a column of its own.
+// Several processes may be on one host. When every host has equally many processes of the group
+// (and there are several hosts, with several processes on each), they form a *grid*: process j of
+// host h is in *column* j, and what goes between hosts goes along columns. Otherwise all processes
+// count as being on one host, each in a column of its own.
 //
 // Immutable after creation.
 #ifndef MINIPOD_COLLECTIVES_GROUP_LAYOUT_H_
@@ -41,51 +41,59 @@ struct mp_group_layout_s {
   const uint32_t *host_of;          // [num_processes] in the grid
   const uint32_t *column_of;        // [num_processes]
   const uint32_t *grid;             // [num_hosts][num_columns] processes
-  mp_group_layout_t
-      *hosts;  // owned: the same group over hosts, "processes" being hosts; NULL: one host
+  // The layout of the same group over hosts, in which "processes" are hosts; owned. NULL: one host.
+  mp_group_layout_t *hosts;
 };
 
-// `ranks_of[position]` is the rank that a member belongs to, `hosts_of[position]` its host (NULL:
-// all are on one); `self` is one of the ranks.
+// The layout of a group of `size` members. `ranks_of[position]` is the rank that a member belongs
+// to, `hosts_of[position]` its host (NULL: all are on one); `self` is one of the ranks. The arrays
+// are borrowed during the call. RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_group_layout_create(uint32_t size, const uint32_t *ranks_of,
                                                 const uint32_t *hosts_of, uint32_t self,
                                                 mp_group_layout_t **out_layout);
+// Frees the layout. NULL: nothing.
 void mp_group_layout_release(mp_group_layout_t *layout);
 
-// The number of the process with this rank, or -1.
+// The number in the layout of the process with this rank, or -1.
 int64_t mp_group_layout_find(const mp_group_layout_t *layout, uint32_t rank);
 
-// The size of the left part of a tree of `count` > 1 leaves.
+// How many leaves the left part of a tree of `count` > 1 leaves has: the largest power of two below
+// `count`.
 static inline uint32_t mp_tree_left(uint32_t count) {
   uint32_t left = 1;
   while (left * 2 < count) left *= 2;
   return left;
 }
 
+// How many members of the group a process has.
 static inline uint32_t mp_group_layout_num_members(const mp_group_layout_t *layout,
                                                    uint32_t process) {
   return layout->offsets[process + 1] - layout->offsets[process];
 }
+// The positions of a process' members, ascending.
 static inline const uint32_t *mp_group_layout_members(const mp_group_layout_t *layout,
                                                       uint32_t process) {
   return layout->positions + layout->offsets[process];
 }
-// No two neighbours can be reduced by the process itself.
+// True when all pieces of the process are single leaves: it can reduce nothing by itself.
 static inline bool mp_group_layout_has_leaves_only(const mp_group_layout_t *layout,
                                                    uint32_t process) {
   return layout->pieces_of[process] == mp_group_layout_num_members(layout, process);
 }
+// The process at a place of the grid.
 static inline uint32_t mp_group_layout_process_at(const mp_group_layout_t *layout, uint32_t host,
                                                   uint32_t column) {
   return layout->grid[host * layout->num_columns + column];
 }
-// On our host, or in our column.
+// True when the process is on our host.
 static inline bool mp_group_layout_is_near(const mp_group_layout_t *layout, uint32_t process) {
   return layout->host_of[process] == layout->host_of[layout->self];
 }
-static inline bool mp_group_layout_is_in_line(const mp_group_layout_t *layout, uint32_t process) {
+// True when the process is in our column.
+static inline bool mp_group_layout_is_in_column(const mp_group_layout_t *layout, uint32_t process) {
   return layout->column_of[process] == layout->column_of[layout->self];
 }
+// True when the member at this position belongs to this process.
 static inline bool mp_group_layout_is_local(const mp_group_layout_t *layout, uint32_t position) {
   return layout->process_of[position] == layout->self;
 }

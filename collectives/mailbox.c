@@ -16,7 +16,7 @@ struct mp_message_s {
   uint32_t types;  // mp_message_types of the sender
   size_t bytes;
   const unsigned char *data;  // the operands one after the other; behind the message or in a packet
-  mp_packet_t *packet;        // that the message lies in; NULL: it comes from this process
+  mp_packet_t *packet;        // the packet that the message lies in; NULL: it is of this process
 };
 _Static_assert(sizeof(mp_message_t) <= MP_PACKET_NOTE_BYTES, "a packet has room for its message");
 

@@ -2,11 +2,11 @@
 //
 // A message belongs to a channel, a source and a target; messages of equal keys are received in the
 // order in which they were sent. Sending copies the data and never waits. Receiving takes the
-// message if it is there; else the receiver is written down and whoever sends hands the message to
-// it.
+// message if it is there; otherwise the receiver is put into a list, and whoever sends the message
+// hands it to the receiver.
 //
-// Not thread-safe: the owner locks (messages are made and read without the lock). One mailbox
-// serves one launch.
+// Not thread-safe: the caller holds the lock of the mailbox's owner, except for the functions that
+// make and read messages. One mailbox serves one launch.
 #ifndef MINIPOD_COLLECTIVES_MAILBOX_H_
 #define MINIPOD_COLLECTIVES_MAILBOX_H_
 
@@ -30,29 +30,38 @@ typedef struct {
   uint32_t num_receivers;
 } mp_mailbox_t;
 
+// Makes an empty mailbox; `names` is borrowed for as long as it lives.
 void mp_mailbox_init(mp_mailbox_t *mailbox, const uint32_t *names);
+// Releases the messages that nobody has taken.
 void mp_mailbox_deinit(mp_mailbox_t *mailbox);
 
-// A copy of what `source` sends to `target`.
+// A message with a copy of what `source` sends to `target`. RESOURCE_EXHAUSTED when memory is
+// short.
 MP_NODISCARD mp_status_t mp_message_create(const mp_collective_t *collective, uint32_t source,
                                            uint32_t target, const void *const *inputs,
                                            mp_message_t **out_message);
-// The same between processes: what is sent, and what came, which takes the packet and is written
-// into it.
+// Between processes: how many bytes a message has, all operands one after the other.
 size_t mp_message_bytes(const mp_collective_t *collective);
 // A fingerprint of the operands' types, which sender and receiver must agree on.
 uint32_t mp_message_types(const mp_collective_t *collective);
+// Writes the operands to `to`, which has mp_message_bytes.
 void mp_message_pack(const mp_collective_t *collective, const void *const *inputs, void *to);
+// The message that a packet of another process brings. Takes the packet; the message lies in the
+// packet's note, so this cannot fail.
 mp_message_t *mp_message_of_packet(int64_t channel_id, uint32_t source, uint32_t target,
                                    uint32_t num_operands, uint32_t types, mp_packet_t *packet);
+// Frees a message, with the packet that it lies in. NULL: nothing.
 void mp_message_release(mp_message_t *message);
-// Copies its contents into the receiver's outputs. INVALID_ARGUMENT when the types disagree.
+// Copies the message into the receiver's outputs, as `collective` (the receiver's) describes them.
+// Of the mailbox only the names are used. INVALID_ARGUMENT when the types disagree.
 MP_NODISCARD mp_status_t mp_message_read(const mp_message_t *message, const mp_mailbox_t *mailbox,
                                          const mp_collective_t *collective, void *const *outputs);
 
-// Adopts `message`. Returns the receiver that waited for it and has it now, or NULL.
+// Adopts `message`. Returns the receiver that waited for it, which has it now and is off the list;
+// NULL: nobody waits, and the mailbox keeps the message.
 mp_receiver_t *mp_mailbox_post(mp_mailbox_t *mailbox, mp_message_t *message);
-// True: receiver->message is there. False: the receiver is written down and must stay.
+// The caller has filled in the receiver's collective, source and target. True: its message is
+// there. False: the receiver is in the list, and must stay until it gets its message.
 bool mp_mailbox_receive(mp_mailbox_t *mailbox, mp_receiver_t *receiver);
 
 #endif  // MINIPOD_COLLECTIVES_MAILBOX_H_

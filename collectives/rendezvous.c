@@ -22,7 +22,7 @@ void mp_rendezvous_deinit(mp_rendezvous_t *table) {
   mp_free(table->buckets);
 }
 
-void mp_meeting_release(mp_meeting_t *meeting) {  // NULL: nothing
+void mp_meeting_release(mp_meeting_t *meeting) {
   mp_free(meeting);
 }
 

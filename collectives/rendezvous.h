@@ -5,11 +5,11 @@
 // of the collective and its contribution; a meeting is found by the list of its members alone. That
 // is enough to pair the n-th collective of each member with that of the others, because nobody can
 // reach the next one before all have met at this one. It never depends on which program a
-// participant runs; what the participants bring must agree (traits.h), though, or the late one gets
-// an error that shows both sides.
+// participant runs. But what the participants bring must agree (collective_traits.h), or the one
+// that comes later gets an error that shows both sides.
 //
-// Not thread-safe: the owner locks. Arrivals belong to their participants and must stay until their
-// meeting was run or abandoned.
+// Not thread-safe: the caller holds the lock of the table's owner. Arrivals belong to their
+// participants and must stay until their meeting was run or abandoned.
 #ifndef MINIPOD_COLLECTIVES_RENDEZVOUS_H_
 #define MINIPOD_COLLECTIVES_RENDEZVOUS_H_
 
@@ -18,11 +18,11 @@
 typedef struct {
   const mp_collective_t *collective;
   uint64_t program_digest;  // in equal programs the ordinals must be equal too
-  uint32_t logical;         // who arrives
+  uint32_t logical;         // the participant
   mp_contribution_t contribution;
-  // For who resumes the participant; not read here.
+  // Used by the runtime, and not looked at here.
   bool is_over;  // the meeting was held
-  void *work;    // what the participant is to go on with; NULL: nothing
+  void *work;    // the remote collective that the participant is to go on with; NULL: none
 } mp_arrival_t;
 
 typedef struct mp_meeting_s mp_meeting_t;
@@ -50,23 +50,27 @@ typedef struct {
   uint32_t self;
 } mp_rendezvous_t;
 
-// `names` is borrowed.
+// Makes an empty table for participants of this process; `names` is borrowed. The owner sets
+// `ranks_of` and `self` afterwards if there are participants in other processes.
 void mp_rendezvous_init(mp_rendezvous_t *table, const uint32_t *names, uint32_t num_participants);
+// Forgets all open meetings and frees what the table holds.
 void mp_rendezvous_deinit(mp_rendezvous_t *table);
 
-// Registers `arrival`. `out_complete` receives the meeting when it was the last member, else NULL;
-// the meeting is no longer in the table then, and the caller owns it (mp_meeting_release).
-// INVALID_ARGUMENT when the sides disagree: the arrival is not registered.
+// Registers `arrival`, whose participant is in one of the collective's groups. `out_complete`
+// receives the meeting when this was its last member of this process, else NULL; the meeting is no
+// longer in the table then, and the caller owns it. INVALID_ARGUMENT when it disagrees with those
+// who are there, RESOURCE_EXHAUSTED when memory is short: the arrival is not registered.
 MP_NODISCARD mp_status_t mp_rendezvous_arrive(mp_rendezvous_t *table, mp_arrival_t *arrival,
                                               mp_meeting_t **out_complete);
+// Frees a meeting that mp_rendezvous_arrive gave. NULL: nothing.
 void mp_meeting_release(mp_meeting_t *meeting);
 
 // Any open meeting after `meeting` (NULL: the first), in no special order; NULL: no more.
 mp_meeting_t *mp_rendezvous_next(const mp_rendezvous_t *table, const mp_meeting_t *meeting);
-// Forgets all open meetings; those who wait are the caller's to resume.
+// Forgets all open meetings. The caller resumes the participants that wait at them.
 void mp_rendezvous_abandon(mp_rendezvous_t *table);
 
-// For a device that is in none of the groups: sets its results to zero (StableHLO spec,
+// Sets the results of a device that is in none of the groups to zero (StableHLO spec,
 // collective_broadcast and collective_permute).
 void mp_collective_zero_outputs(const mp_collective_t *collective, const mp_arrival_t *arrival);
 

@@ -1,41 +1,42 @@
+// Replica groups (StableHLO spec, "Execution"): from ids in one of four modes to logical numbers.
 #include <string.h>
 
 #include "collectives/collective.h"
 #include "sim/base/assert.h"
 
-// How ids of one mode become logical device numbers: each row makes `copies` groups, and each id
-// in it `per_id` members.
+// How ids of one mode become logical device numbers: each row of the table makes `copies` groups,
+// and each id in it becomes `per_id` members.
 typedef struct {
   uint32_t num_ids;      // ids are 0 .. num_ids-1
   uint32_t copies;       // groups per row
   uint32_t per_id;       // members per id
   uint32_t id_stride;    // logical numbers between ids
   uint32_t copy_stride;  // logical numbers between a row's groups (or an id's members)
-} mp_group_layout_t;
+} numbering_t;
 
-static mp_group_layout_t replica_groups_layout_of(mp_group_mode_t mode, uint32_t replicas,
-                                                  uint32_t partitions) {
+static numbering_t replica_groups_numbering_of(mp_group_mode_t mode, uint32_t replicas,
+                                               uint32_t partitions) {
   switch (mode) {
     case MP_GROUPS_CROSS_REPLICA:
-      return (mp_group_layout_t){replicas, partitions, 1, partitions, 1};
+      return (numbering_t){replicas, partitions, 1, partitions, 1};
     case MP_GROUPS_CROSS_PARTITION:
-      return (mp_group_layout_t){partitions, replicas, 1, 1, partitions};
+      return (numbering_t){partitions, replicas, 1, 1, partitions};
     case MP_GROUPS_CROSS_REPLICA_AND_PARTITION:
-      return (mp_group_layout_t){replicas, 1, partitions, partitions, 1};
+      return (numbering_t){replicas, 1, partitions, partitions, 1};
     case MP_GROUPS_FLATTENED_IDS:
       break;
   }
-  return (mp_group_layout_t){replicas * partitions, 1, 1, 1, 0};
+  return (numbering_t){replicas * partitions, 1, 1, 1, 0};
 }
 
-static mp_status_t replica_groups_check_table(const mp_group_layout_t *layout, const int64_t *table,
+static mp_status_t replica_groups_check_table(const numbering_t *numbering, const int64_t *table,
                                               int64_t count, uint8_t *seen) {
   for (int64_t i = 0; i < count; ++i) {
     int64_t id = table[i];
     if (id == -1) continue;
-    if (id < 0 || id >= (int64_t)layout->num_ids) {
+    if (id < 0 || id >= (int64_t)numbering->num_ids) {
       return mp_status_make(MP_INVALID_ARGUMENT, "replica_groups: id %lld is not in 0 .. %u",
-                            (long long)id, layout->num_ids - 1);
+                            (long long)id, numbering->num_ids - 1);
     }
     if (seen[id]++) {
       return mp_status_make(MP_INVALID_ARGUMENT, "replica_groups: id %lld is named twice",
@@ -45,16 +46,16 @@ static mp_status_t replica_groups_check_table(const mp_group_layout_t *layout, c
   return NULL;
 }
 
-// Appends the members of one row's copy `copy`, in the specification's order: all ids of the row
-// for member 0, then all for member 1, ...
-static uint32_t replica_groups_append_row(const mp_group_layout_t *layout, const int64_t *row,
+// Appends the members of group `copy` of one row, in the specification's order: member 0 of all ids
+// of the row, then member 1 of all, and so on.
+static uint32_t replica_groups_append_row(const numbering_t *numbering, const int64_t *row,
                                           int64_t columns, uint32_t copy, uint32_t *members) {
   uint32_t count = 0;
-  for (uint32_t member = 0; member < layout->per_id; ++member) {
+  for (uint32_t member = 0; member < numbering->per_id; ++member) {
     for (int64_t c = 0; c < columns; ++c) {
       if (row[c] < 0) continue;
       members[count++] =
-          (uint32_t)row[c] * layout->id_stride + (copy + member) * layout->copy_stride;
+          (uint32_t)row[c] * numbering->id_stride + (copy + member) * numbering->copy_stride;
     }
   }
   return count;
@@ -63,21 +64,22 @@ static uint32_t replica_groups_append_row(const mp_group_layout_t *layout, const
 mp_status_t mp_groups_create(mp_arena_t *arena, mp_group_mode_t mode, uint32_t num_replicas,
                              uint32_t num_partitions, const int64_t *table, int64_t rows,
                              int64_t columns, const mp_groups_t **out_groups) {
-  const mp_group_layout_t layout = replica_groups_layout_of(mode, num_replicas, num_partitions);
+  const numbering_t numbering = replica_groups_numbering_of(mode, num_replicas, num_partitions);
   const uint32_t num_devices = num_replicas * num_partitions;
   if (rows == 0 || columns == 0) {  // one group of all
-    int64_t *all = MP_ARENA_ARRAY(arena, int64_t, layout.num_ids);
+    int64_t *all = MP_ARENA_ARRAY(arena, int64_t, numbering.num_ids);
     MP_RETURN_IF_NULL(all);
-    for (uint32_t i = 0; i < layout.num_ids; ++i) all[i] = i;
+    for (uint32_t i = 0; i < numbering.num_ids; ++i) all[i] = i;
     table = all;
     rows = 1;
-    columns = layout.num_ids;
+    columns = numbering.num_ids;
   }
-  uint8_t *seen = MP_ARENA_ARRAY(arena, uint8_t, layout.num_ids);
+  uint8_t *seen = MP_ARENA_ARRAY(arena, uint8_t, numbering.num_ids);
   MP_RETURN_IF_NULL(seen);
-  MP_RETURN_IF_ERROR(replica_groups_check_table(&layout, table, rows * columns, seen));
+  MP_RETURN_IF_ERROR(replica_groups_check_table(&numbering, table, rows * columns, seen));
 
-  // Ids are distinct, so rows with members are at most num_ids; rows of padding only are dropped.
+  // Ids are distinct, so at most num_ids rows have members; rows of nothing but padding are
+  // dropped.
   mp_groups_t *groups = MP_ARENA_NEW(arena, mp_groups_t);
   uint32_t *offsets = MP_ARENA_ARRAY(arena, uint32_t, (size_t)num_devices + 1);
   uint32_t *members = MP_ARENA_ARRAY(arena, uint32_t, num_devices);
@@ -90,10 +92,10 @@ mp_status_t mp_groups_create(mp_arena_t *arena, mp_group_mode_t mode, uint32_t n
   memset(group_of, -1, num_devices * sizeof(*group_of));
   uint32_t num_groups = 0;
   for (int64_t row = 0; row < rows; ++row) {
-    for (uint32_t copy = 0; copy < layout.copies; ++copy) {
+    for (uint32_t copy = 0; copy < numbering.copies; ++copy) {
       uint32_t begin = offsets[num_groups];
-      uint32_t count =
-          replica_groups_append_row(&layout, table + row * columns, columns, copy, members + begin);
+      uint32_t count = replica_groups_append_row(&numbering, table + row * columns, columns, copy,
+                                                 members + begin);
       if (count == 0) continue;
       MP_ASSERT(num_groups < num_devices && begin + count <= num_devices);
       for (uint32_t i = 0; i < count; ++i) {

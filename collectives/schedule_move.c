@@ -20,7 +20,8 @@ static size_t schedule_move_member_bytes(const mp_collective_t *collective) {
   return bytes;
 }
 
-// Only position 0 gives to a broadcast.
+// How many members of a process give their inputs to the others: all, but only position 0 in a
+// broadcast.
 static uint32_t schedule_move_num_givers(const mp_collective_schedule_t *schedule,
                                          uint32_t process) {
   if (schedule->collective->kind == MP_COLLECTIVE_BROADCAST) {
@@ -35,7 +36,7 @@ static size_t schedule_move_given_bytes(const mp_collective_schedule_t *schedule
          schedule_move_member_bytes(schedule->collective);
 }
 
-// What a process hands on within its host: the inputs of its column's others.
+// How many bytes a process hands on within its host: the inputs of the others of its column.
 static size_t schedule_move_handed_on_bytes(const mp_collective_schedule_t *schedule,
                                             uint32_t process) {
   const mp_group_layout_t *layout = schedule->layout;
@@ -52,7 +53,7 @@ static size_t schedule_move_inputs_expected(const mp_collective_schedule_t *sche
   const mp_group_layout_t *layout = schedule->layout;
   if (phase == 1) return schedule_move_handed_on_bytes(schedule, process);
   const bool is_direct =
-      mp_group_layout_is_near(layout, process) || mp_group_layout_is_in_line(layout, process);
+      mp_group_layout_is_near(layout, process) || mp_group_layout_is_in_column(layout, process);
   return is_direct ? schedule_move_given_bytes(schedule, process) : 0;
 }
 
@@ -74,7 +75,7 @@ static mp_status_t schedule_move_inputs_plan(mp_collective_schedule_t *schedule,
   for (uint32_t p = 0; p < layout->num_processes; ++p) {
     if (p == layout->self) continue;
     const bool is_near = mp_group_layout_is_near(layout, p);
-    if (is_near || (phase == 0 && mp_group_layout_is_in_line(layout, p))) {
+    if (is_near || (phase == 0 && mp_group_layout_is_in_column(layout, p))) {
       schedule->sizes[mp_collective_schedule_at(schedule, phase, p)] = bytes;
     } else if (phase == 0) {
       schedule->sizes[p] = 0;
@@ -126,11 +127,11 @@ static void schedule_move_inputs_pack(const mp_collective_schedule_t *schedule, 
   }
 }
 
-// Where the inputs of a process' givers are.
+// Where the inputs that a process gives have come to; NULL: it gives nothing.
 static const char *schedule_move_find_inputs(const mp_collective_schedule_t *schedule,
                                              uint32_t process) {
   const mp_group_layout_t *layout = schedule->layout;
-  if (mp_group_layout_is_near(layout, process) || mp_group_layout_is_in_line(layout, process)) {
+  if (mp_group_layout_is_near(layout, process) || mp_group_layout_is_in_column(layout, process)) {
     return schedule->received[process].data;
   }
   // Our neighbour in that column has handed them on.
@@ -176,9 +177,10 @@ const mp_collective_schedule_kind_t mp_collective_schedule_inputs = {
 // ---- What each destination wants ----
 
 // Goes over what `process` has for `destination`, in the order in which the algorithms take it.
-// Writes it when `to` is given, which needs our own process. Returns its bytes, padded.
-typedef size_t (*mp_slicer_t)(const mp_collective_schedule_t *schedule, uint32_t process,
-                              uint32_t destination, char *to);
+// Returns how many bytes that is, padded to 64. Writes it to `to` unless that is NULL; only the
+// slices of our own process can be written.
+typedef size_t (*slicer_t)(const mp_collective_schedule_t *schedule, uint32_t process,
+                           uint32_t destination, char *to);
 
 static size_t schedule_move_permute_slices(const mp_collective_schedule_t *schedule,
                                            uint32_t process, uint32_t destination, char *to) {
@@ -239,7 +241,7 @@ static size_t schedule_move_exchange_slices(const mp_collective_schedule_t *sche
   for (uint32_t m = 0; m < mp_group_layout_num_members(layout, process); ++m) {
     const uint32_t source = mp_group_layout_members(layout, process)[m];
     const uint32_t logical = schedule->members[source];
-    // Whose box the destination holds as well gives nothing.
+    // A source gives nothing to a destination that has the same box.
     if (owner[logical] != logical || owner[schedule->members[destination]] == logical) continue;
     mp_exchange_part_t part;
     if (!mp_exchange_part(collective, schedule->members, source, destination, &part)) continue;
@@ -252,7 +254,7 @@ static size_t schedule_move_exchange_slices(const mp_collective_schedule_t *sche
   return mp_align64(at);
 }
 
-static mp_slicer_t schedule_move_slicer_of(const mp_collective_schedule_t *schedule) {
+static slicer_t schedule_move_slicer_of(const mp_collective_schedule_t *schedule) {
   switch (schedule->collective->kind) {
     case MP_COLLECTIVE_PERMUTE:
       return schedule_move_permute_slices;
@@ -267,7 +269,7 @@ static mp_status_t schedule_move_slices_plan(mp_collective_schedule_t *schedule,
                                              bool *out_is_shared) {
   (void)phase;
   const mp_group_layout_t *layout = schedule->layout;
-  const mp_slicer_t slicer = schedule_move_slicer_of(schedule);
+  const slicer_t slicer = schedule_move_slicer_of(schedule);
   for (uint32_t p = 0; p < layout->num_processes; ++p) {
     if (p == layout->self) continue;
     schedule->sizes[p] = 0;
@@ -285,7 +287,7 @@ static void schedule_move_slices_pack(const mp_collective_schedule_t *schedule, 
                                       uint32_t part, uint32_t num_parts, void *scratch) {
   (void)phase, (void)scratch;
   const mp_group_layout_t *layout = schedule->layout;
-  const mp_slicer_t slicer = schedule_move_slicer_of(schedule);
+  const slicer_t slicer = schedule_move_slicer_of(schedule);
   const uint32_t begin = (uint32_t)((uint64_t)layout->size * part / num_parts);
   const uint32_t end = (uint32_t)((uint64_t)layout->size * (part + 1) / num_parts);
   for (uint32_t i = begin; i < end; ++i) {
@@ -301,7 +303,7 @@ static size_t schedule_move_slices_expected(const mp_collective_schedule_t *sche
                                             uint32_t phase, uint32_t process) {
   (void)phase;
   const mp_group_layout_t *layout = schedule->layout;
-  const mp_slicer_t slicer = schedule_move_slicer_of(schedule);
+  const slicer_t slicer = schedule_move_slicer_of(schedule);
   size_t bytes = 0;
   for (uint32_t m = 0; m < mp_group_layout_num_members(layout, layout->self); ++m) {
     bytes += slicer(schedule, process, mp_group_layout_members(layout, layout->self)[m], NULL);
@@ -312,7 +314,7 @@ static size_t schedule_move_slices_expected(const mp_collective_schedule_t *sche
 // Notes where each of our members finds its slices.
 static mp_status_t schedule_move_slices_open(mp_collective_schedule_t *schedule) {
   const mp_group_layout_t *layout = schedule->layout;
-  const mp_slicer_t slicer = schedule_move_slicer_of(schedule);
+  const slicer_t slicer = schedule_move_slicer_of(schedule);
   const uint32_t own = mp_group_layout_num_members(layout, layout->self);
   for (uint32_t p = 0; p < layout->num_processes; ++p) {
     if (p == layout->self) continue;

@@ -1,26 +1,28 @@
 // all_reduce and reduce_scatter over processes.
 //
-// A reduction is cut into *segments*, one per process: what that process combines in the end. Of a
-// large all_reduce they are shares of the elements, of a reduce_scatter the parts of the process'
-// members. A *column* is the segments of a column of processes, one after the other; without a grid
-// of hosts column and segment are the same. First the pieces of each column come together in one
-// process of each host, then the hosts' pieces of each segment in its process.
+// The elements are cut into *segments*, one per process: those that this process combines in the
+// end. In a large all_reduce they are equal shares of the elements, in a reduce_scatter the parts
+// of the process' members. The segments of a column of processes, one after the other, are a
+// *column*; without a grid of hosts column and segment are the same. First, on each host, the
+// pieces of each column come together in one process; then the hosts' pieces of each segment come
+// together in the segment's process.
 #include <string.h>
 
 #include "collectives/collective_parts.h"
 #include "sim/base/assert.h"
 #include "sim/numeric/dims.h"
 
-// Below this one hop, where everybody combines everything, costs less than two (or four).
+// Up to so many bytes one phase, in which every process combines everything, costs less than two
+// (or four).
 #define MP_SMALL_ALL_REDUCE               (256 * 1024)
 #define MP_SMALL_ALL_REDUCE_BETWEEN_HOSTS (64 * 1024)
 
 typedef enum {
-  MP_STAGE_ALL,          // pieces, to all
-  MP_STAGE_REDUCE_NEAR,  // pieces of columns, on our host
-  MP_STAGE_REDUCE_FAR,   // our host's pieces of segments, in our column
-  MP_STAGE_SPREAD_FAR,   // results of our segment, in our column
-  MP_STAGE_SPREAD_NEAR,  // results of our column, on our host
+  MP_STAGE_ALL,          // our pieces go to all processes
+  MP_STAGE_REDUCE_NEAR,  // our pieces of each column go to its process on our host
+  MP_STAGE_REDUCE_FAR,   // our host's pieces of each segment go to its process in our column
+  MP_STAGE_SPREAD_FAR,   // the results of our segment go to our column
+  MP_STAGE_SPREAD_NEAR,  // the results of our column go to our host
 } stage_t;
 
 static bool schedule_reduce_is_all_reduce(const mp_collective_schedule_t *schedule) {
@@ -84,7 +86,7 @@ static int64_t schedule_reduce_segment_count(const mp_collective_schedule_t *sch
          schedule_reduce_share_begin(column, host, layout->num_hosts);
 }
 
-// Where the segment begins in its column; for the number of hosts: the column's end.
+// At which element of its column a segment begins; for `host` = number of hosts: the column's end.
 static int64_t schedule_reduce_segment_at(const mp_collective_schedule_t *schedule, uint32_t number,
                                           uint32_t column, uint32_t host) {
   int64_t at = 0;
@@ -117,13 +119,13 @@ typedef struct {
   int64_t count;  // elements of each piece
   uint32_t num_pieces;
   size_t element_bytes;
-} mp_block_t;
+} block_t;
 
-static mp_block_t schedule_reduce_block_of(const mp_collective_schedule_t *schedule, stage_t stage,
-                                           uint32_t number, uint32_t source, uint32_t destination) {
+static block_t schedule_reduce_block_of(const mp_collective_schedule_t *schedule, stage_t stage,
+                                        uint32_t number, uint32_t source, uint32_t destination) {
   const mp_group_layout_t *layout = schedule->layout;
   const mp_collective_operand_t *operand = &schedule->collective->operands[number];
-  mp_block_t block = {.num_pieces = 1, .element_bytes = mp_dtype_size(operand->dtype)};
+  block_t block = {.num_pieces = 1, .element_bytes = mp_dtype_size(operand->dtype)};
   switch (stage) {
     case MP_STAGE_ALL:
     case MP_STAGE_REDUCE_NEAR:
@@ -149,30 +151,31 @@ static mp_block_t schedule_reduce_block_of(const mp_collective_schedule_t *sched
   return block;
 }
 
-static size_t schedule_reduce_piece_stride(const mp_block_t *block) {
+static size_t schedule_reduce_piece_stride(const block_t *block) {
   return mp_align64((size_t)block->count * block->element_bytes);
 }
 
-// Where operand `number` begins in a payload; for the number of operands: its size.
+// At which byte of a payload operand `number` begins; for the number of operands: the payload's
+// size.
 static size_t schedule_reduce_block_at(const mp_collective_schedule_t *schedule, stage_t stage,
                                        uint32_t number, uint32_t source, uint32_t destination) {
   MP_ASSERT(number <= schedule->collective->num_operands);
   size_t at = 0;
   for (uint32_t i = 0; i < number; ++i) {
-    const mp_block_t block = schedule_reduce_block_of(schedule, stage, i, source, destination);
+    const block_t block = schedule_reduce_block_of(schedule, stage, i, source, destination);
     at += block.num_pieces * schedule_reduce_piece_stride(&block);
   }
   return at;
 }
 
-// Whether we have to do with the process in this stage.
+// True when this process and another one send each other payloads in this stage.
 static bool schedule_reduce_is_concerned(const mp_collective_schedule_t *schedule, stage_t stage,
                                          uint32_t process) {
   if (stage == MP_STAGE_ALL) return true;
   if (stage == MP_STAGE_REDUCE_NEAR || stage == MP_STAGE_SPREAD_NEAR) {
     return mp_group_layout_is_near(schedule->layout, process);
   }
-  return mp_group_layout_is_in_line(schedule->layout, process);
+  return mp_group_layout_is_in_column(schedule->layout, process);
 }
 
 static bool schedule_reduce_awaits(const mp_collective_schedule_t *schedule, uint32_t phase,
@@ -206,7 +209,8 @@ static mp_status_t schedule_reduce_plan(mp_collective_schedule_t *schedule, uint
   return NULL;
 }
 
-// What came from a process, or what we packed for all, at operand `number`; NULL: nothing.
+// Operand `number` in what came from a process, or, for ourselves, in what we packed for all. NULL:
+// there is no such payload.
 static const char *schedule_reduce_received_block(const mp_collective_schedule_t *schedule,
                                                   uint32_t phase, uint32_t number,
                                                   uint32_t process) {
@@ -225,9 +229,10 @@ static char *schedule_reduce_own_block(const mp_collective_schedule_t *schedule,
                                   schedule->layout->self, destination);
 }
 
-// ---- Reducing what is there ----
+// ---- Reducing what has come ----
 
-// With the pieces of phase 0, of our column (of everything where all get all).
+// Lets the reduction use the pieces that came in phase 0: those of our column, or of everything
+// where all processes get everything.
 static void schedule_reduce_use_near(const mp_collective_schedule_t *schedule,
                                      mp_reduction_t *reduction) {
   const mp_group_layout_t *layout = schedule->layout;
@@ -244,7 +249,7 @@ static void schedule_reduce_use_near(const mp_collective_schedule_t *schedule,
   }
 }
 
-// With the pieces of other hosts as well, of our segment.
+// Lets the reduction also use the pieces of our segment that came from other hosts.
 static void schedule_reduce_use_far(const mp_collective_schedule_t *schedule,
                                     mp_reduction_t *reduction) {
   const mp_group_layout_t *layout = schedule->layout;
@@ -271,14 +276,15 @@ static mp_reduction_t schedule_reduce_start(const mp_collective_schedule_t *sche
 typedef struct {
   const mp_collective_schedule_t *schedule;
   mp_reduction_t reduction;
-  const mp_group_layout_t *layout;  // whose pieces: of processes or of hosts
-  uint32_t owner;                   // among them: we
-  mp_block_t block;
+  const mp_group_layout_t *layout;  // whose pieces are packed: processes', or hosts'
+  uint32_t owner;                   // this process, or this host, in that layout
+  block_t block;
   char *to;
-  int64_t first;  // element of the column that is at `to`
+  int64_t first;  // the element of the column that is at `to`
 } packer_t;
 
-// The input that a single leaf's piece is, wherever it is.
+// The elements of a piece that is a single leaf: the input of a member of this process, or what
+// came from the member's process.
 static const char *schedule_reduce_find_leaf(const packer_t *packer, uint32_t position,
                                              int64_t leaf) {
   const mp_collective_schedule_t *schedule = packer->schedule;
@@ -294,7 +300,7 @@ static const char *schedule_reduce_find_leaf(const packer_t *packer, uint32_t po
   return mp_piece_data(&reduction->near, &piece, reduction->operand);
 }
 
-// Elements [at, at + count) of the column, which are [leaf, leaf + count) of the inputs.
+// Packs elements [at, at + count) of the column, which are [leaf, leaf + count) of the inputs.
 static void schedule_reduce_pack_run(packer_t *packer, int64_t leaf, int64_t at, int64_t count) {
   const bool is_plain = mp_group_layout_has_leaves_only(packer->layout, packer->owner);
   const size_t size = packer->block.element_bytes;
@@ -318,7 +324,8 @@ static void schedule_reduce_pack_run(packer_t *packer, int64_t leaf, int64_t at,
   }
 }
 
-// A segment of a reduce_scatter: the parts of the members of `process` are runs all over the input.
+// Packs elements [begin, end) of a segment of a reduce_scatter, which begins at element `segment`
+// of its column. The parts of the members of `process` are short runs all over the input.
 static void schedule_reduce_pack_parts(packer_t *packer, uint32_t process, int64_t segment,
                                        int64_t begin, int64_t end) {
   const mp_collective_schedule_t *schedule = packer->schedule;
@@ -338,8 +345,8 @@ static void schedule_reduce_pack_parts(packer_t *packer, uint32_t process, int64
   }
 }
 
-// A part of what the payload to `destination` holds, which begins with element `packer->first` of
-// its column.
+// Packs one part of the payload to `destination`, which begins with element `packer->first` of its
+// column.
 static void schedule_reduce_pack_column(packer_t *packer, uint32_t destination, uint32_t part,
                                         uint32_t num_parts) {
   const mp_collective_schedule_t *schedule = packer->schedule;
@@ -402,7 +409,7 @@ static void schedule_reduce_write_outputs(const mp_collective_schedule_t *schedu
   }
 }
 
-// Our segment of a large all_reduce: into the payload, and into our members' results.
+// Combines our segment of a large all_reduce, into the payload and into our members' results.
 static void schedule_reduce_combine_segment(const mp_collective_schedule_t *schedule,
                                             uint32_t phase, uint32_t number, uint32_t part,
                                             uint32_t num_parts, void *scratch) {
@@ -428,7 +435,8 @@ static void schedule_reduce_combine_segment(const mp_collective_schedule_t *sche
   }
 }
 
-// Our column's results, which came from its other processes, for our host.
+// Collects the results of our column, most of which came from its other processes, for our host;
+// also writes them into our members' results.
 static void schedule_reduce_collect_column(const mp_collective_schedule_t *schedule, uint32_t phase,
                                            uint32_t number, uint32_t part, uint32_t num_parts) {
   const mp_group_layout_t *layout = schedule->layout;
@@ -492,7 +500,7 @@ static void schedule_reduce_all(const mp_collective_call_t *call, uint32_t numbe
   }
 }
 
-// The columns of the others of our host.
+// Copies the columns that the other processes of our host have sent into our members' results.
 static void schedule_reduce_copy_columns(const mp_collective_call_t *call, uint32_t number) {
   const mp_collective_schedule_t *schedule = call->schedule;
   const mp_group_layout_t *layout = schedule->layout;
