@@ -99,22 +99,21 @@ static const mp_packet_t *world_exchange_next_verdict(const mp_agreement_t *agre
 
 // The error of a rank that has failed, in its own words, or OK when none has told of one.
 static mp_status_t world_exchange_hear(mp_agreement_t *agreement) {
-  const mp_packet_t *packet = NULL;
-  while ((packet = world_exchange_next_verdict(agreement, packet)) != NULL) {
-    const mp_status_code_t code = (mp_status_code_t)packet->envelope.words[1];
-    if (code == MP_OK) continue;
-    agreement->has_heard = true;
-    char name[MP_PEER_NAME_BYTES];
-    mp_world_peer_name(agreement->world, packet->from, name);
-    if (packet->bytes == 0) {
-      return mp_status_make(
-          code, "%s has failed: %s", name,
-          code == MP_RESOURCE_EXHAUSTED ? "it is out of memory" : mp_status_code_name(code));
-    }
-    return mp_status_make(code, "%s has failed: %.*s", name, (int)packet->bytes,
-                          (const char *)packet->data);
+  const mp_packet_t *packet = world_exchange_next_verdict(agreement, NULL);
+  while (packet != NULL && packet->envelope.words[1] == MP_OK) {
+    packet = world_exchange_next_verdict(agreement, packet);
   }
-  return NULL;
+  if (packet == NULL) return NULL;
+  agreement->has_heard = true;
+  const uint32_t word = packet->envelope.words[1];
+  const mp_status_code_t code = word <= MP_UNAUTHENTICATED ? (mp_status_code_t)word : MP_UNKNOWN;
+  char name[MP_PEER_NAME_BYTES];
+  mp_world_peer_name(agreement->world, packet->from, name);
+  if (packet->bytes == 0) {
+    return mp_status_make(code, "%s has failed, and no memory was left to say why", name);
+  }
+  return mp_status_make(code, "%s has failed: %.*s", name, (int)packet->bytes,
+                        (const char *)packet->data);
 }
 
 // Whether something of `rank` is still to come: its bytes or, when there is no `found`, its
