@@ -2,8 +2,9 @@
 
 #include "sim/readers/bytecode/bytecode_reader.h"
 
-// Memory that a program of `size` bytes may claim: an operation of a few bytes with shared
-// attributes becomes some hundred bytes of IR; the constant lets small programs be.
+// The memory that a program of `size` bytes may claim. The factor allows for an operation of a few
+// bytes, with attributes that it shares with others, becoming some hundred bytes of IR; the
+// constant lets small programs have large tables.
 static size_t bytecode_memory_limit(size_t size) {
   const size_t factor = 512, constant = (size_t)16 << 20;
   return size > (SIZE_MAX - constant) / factor ? SIZE_MAX : size * factor + constant;

@@ -88,7 +88,8 @@ static mp_status_t bytecode_builtin_read_file_line(mp_bc_reader_t *r, mp_bc_curs
   return bytecode_builtin_read_position(c, &loc->column);
 }
 
-// 0 to 4 numbers: line; line, column; line, column, end column; line, column, end line and column.
+// Reads 0 to 4 numbers: line; line, column; line, column, end column; line, column, end line, end
+// column.
 static mp_status_t bytecode_builtin_read_file_range(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                                     mp_bc_entry_t *entry) {
   mp_loc_t *loc = NULL;
@@ -144,7 +145,7 @@ static mp_status_t bytecode_builtin_read_unknown_loc(mp_bc_reader_t *r, mp_bc_cu
 
 // ---- elements ----
 
-// `array<i64: 1, 2>`: element type, count, bytes. Integers become a plain list.
+// Reads `array<i64: 1, 2>`: element type, count, bytes. Arrays of integers become INTS.
 static mp_status_t bytecode_builtin_read_dense_array(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                                      mp_bc_entry_t *entry) {
   mp_bc_cursor_t before = *c;
@@ -172,7 +173,7 @@ static mp_status_t bytecode_builtin_read_dense_array(mp_bc_reader_t *r, mp_bc_cu
   return NULL;
 }
 
-// The texts of a tensor of strings, as an array; the shape has no use here.
+// Reads a tensor of strings, which becomes an array of them; its shape is dropped.
 static mp_status_t bytecode_builtin_read_dense_strings(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                                        mp_bc_entry_t *entry) {
   const mp_bc_type_t *type = NULL;
@@ -203,7 +204,8 @@ static mp_status_t bytecode_builtin_read_distinct(mp_bc_reader_t *r, mp_bc_curso
   return NULL;
 }
 
-// By code; 5 (nested symbols), 16 (resources) and 20 (sparse elements) do not occur in programs.
+// The readers by code. Codes 5 (nested symbols), 16 (resources) and 20 (sparse elements) do not
+// occur in programs.
 static const mp_bc_attr_reader_t g_attr_readers[] = {
     [0] = mp_bc_array_attr,
     [1] = mp_bc_dict_attr,
@@ -239,7 +241,8 @@ mp_status_t mp_bc_builtin_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry
 
 // ---- types ----
 
-// width << 2 | signedness: signless (StableHLO's signed), signed, unsigned.
+// Reads `width << 2 | signedness`, where the signedness is 0 for signless (which StableHLO takes as
+// signed), 1 for signed, 2 for unsigned.
 static mp_status_t bytecode_builtin_read_integer_type(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                                       mp_bc_type_t *out_type) {
   enum { SIGNLESS, SIGNED, UNSIGNED };
@@ -275,7 +278,7 @@ static mp_status_t bytecode_builtin_read_encoded_tensor(mp_bc_reader_t *r, mp_bc
 }
 
 mp_status_t mp_bc_builtin_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_type_t *out_type) {
-  // By code. Memory references, vectors, f80 and f128 do not occur in programs.
+  // Scalars by code. Memory references, vectors, f80 and f128 do not occur in programs.
   static const uint8_t scalars[] = {
       [1] = MP_DTYPE_INDEX,       [3] = MP_DTYPE_BF16,        [4] = MP_DTYPE_F16,
       [5] = MP_DTYPE_F32,         [6] = MP_DTYPE_F64,         [21] = MP_DTYPE_TF32,

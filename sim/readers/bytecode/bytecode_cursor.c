@@ -50,7 +50,7 @@ mp_status_t mp_bc_varint(mp_bc_cursor_t *c, uint64_t *out_value) {
   return NULL;
 }
 
-// The error stands where the number begins, not behind it.
+// Errors name the offset where the number begins, not the one behind it.
 mp_status_t mp_bc_bounded(mp_bc_cursor_t *c, uint64_t max, const char *what, uint64_t *out_value) {
   mp_bc_cursor_t before = *c;
   uint64_t value = 0;
@@ -63,7 +63,6 @@ mp_status_t mp_bc_bounded(mp_bc_cursor_t *c, uint64_t max, const char *what, uin
   return NULL;
 }
 
-// Zig-zag: 0, -1, 1, -2, ... are 0, 1, 2, 3, ...
 mp_status_t mp_bc_svarint(mp_bc_cursor_t *c, int64_t *out_value) {
   uint64_t value = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &value));
@@ -71,7 +70,6 @@ mp_status_t mp_bc_svarint(mp_bc_cursor_t *c, int64_t *out_value) {
   return NULL;
 }
 
-// The flag is the lowest bit, the number above it.
 mp_status_t mp_bc_flagged(mp_bc_cursor_t *c, uint64_t *out_value, bool *out_flag) {
   uint64_t value = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &value));
@@ -89,7 +87,7 @@ mp_status_t mp_bc_bool(mp_bc_cursor_t *c, bool *out_value) {
   return NULL;
 }
 
-// Every element takes a byte or more, so this bounds what is allocated by the file's size. The
+// Every element takes at least a byte, so this check bounds what is allocated by the file's size. The
 // module's own counts have 32 bits, which a file of some gigabytes could go beyond.
 mp_status_t mp_bc_check_count(const mp_bc_cursor_t *c, uint64_t count, const char *what) {
   if (count > mp_bc_left(c)) {
@@ -151,7 +149,7 @@ mp_status_t mp_bc_bits(mp_bc_cursor_t *c, int width, uint64_t *out_bits) {
   return NULL;
 }
 
-// LLVM aligns addresses of a buffer that is aligned itself; offsets are the same thing.
+// The format aligns addresses, in a buffer that is itself aligned; so offsets can be used instead.
 static mp_status_t bytecode_cursor_skip_padding(mp_bc_cursor_t *c) {
   uint64_t align = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &align));
@@ -166,7 +164,7 @@ static mp_status_t bytecode_cursor_skip_padding(mp_bc_cursor_t *c) {
   return NULL;
 }
 
-// Padding belongs to neither header nor data.
+// Padding stands between the header and the data and is counted with neither.
 mp_status_t mp_bc_section(mp_bc_cursor_t *c, uint8_t *out_id, mp_bc_cursor_t *out_data) {
   uint8_t id = 0;
   uint64_t size = 0;

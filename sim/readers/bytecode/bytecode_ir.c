@@ -1,7 +1,7 @@
 // Blocks, regions, operations and values of the IR section (MLIR BytecodeFormat.md, "IR Section").
 #include "sim/readers/bytecode/bytecode_ir.h"
 
-// What follows an operation's location, in this order.
+// The bits of an operation's mask say which fields follow its location, in this order.
 enum {
   HAS_ATTRS = 0x01,
   HAS_PROPERTIES = 0x40,
@@ -43,7 +43,8 @@ static mp_status_t bytecode_ir_reserve_values(mp_bc_values_t *values, size_t cou
   return NULL;
 }
 
-// Takes `count` numbers for values that are about to be defined; they are entered later.
+// Takes the next `count` numbers of the region for values that are about to be defined. The caller
+// puts the values into these slots when they exist.
 static mp_status_t bytecode_ir_take_numbers(mp_bc_ir_t *ir, const mp_bc_cursor_t *c, size_t count,
                                             size_t *out_first) {
   mp_bc_values_t *values = &ir->values;
@@ -55,7 +56,7 @@ static mp_status_t bytecode_ir_take_numbers(mp_bc_ir_t *ir, const mp_bc_cursor_t
   return NULL;
 }
 
-// Values are defined before they are used in programs; a forward reference is refused.
+// In programs values are defined before they are used, so a forward reference is refused.
 static mp_status_t bytecode_ir_read_operands(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op) {
   size_t count = 0;
   MP_RETURN_IF_ERROR(mp_bc_count(c, "operands", &count));
@@ -76,7 +77,7 @@ static mp_status_t bytecode_ir_read_operands(mp_bc_ir_t *ir, mp_bc_cursor_t *c, 
   return NULL;
 }
 
-// Use-list orders serve MLIR's optimiser; they are checked for their form and dropped.
+// Orders of use lists serve MLIR's optimiser. Their form is checked, and they are dropped.
 static mp_status_t bytecode_ir_skip_use_lists(mp_bc_cursor_t *c, size_t num_values) {
   size_t count = 1;
   if (num_values > 1) MP_RETURN_IF_ERROR(mp_bc_count(c, "use lists", &count));
@@ -115,7 +116,8 @@ static mp_status_t bytecode_ir_read_op_attrs(mp_bc_ir_t *ir, mp_bc_cursor_t *c, 
   return NULL;
 }
 
-// Types only: the values are numbered before the regions and made after them.
+// Reads the results' types only. The results get their numbers before the regions are read, and
+// exist after that.
 static mp_status_t bytecode_ir_read_results(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op) {
   size_t count = 0;
   MP_RETURN_IF_ERROR(mp_bc_count(c, "results", &count));
@@ -128,7 +130,7 @@ static mp_status_t bytecode_ir_read_results(mp_bc_ir_t *ir, mp_bc_cursor_t *c, m
   return NULL;
 }
 
-// Which fields are there is said by a mask; bits that the version does not know are refused.
+// Bits of the mask that the format's version does not know are refused.
 mp_status_t mp_bc_read_op_head(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op) {
   mp_bc_reader_t *r = ir->r;
   *op = (mp_bc_op_t){.origin = *c};
@@ -187,7 +189,7 @@ static mp_status_t bytecode_ir_read_block_args(mp_bc_ir_t *ir, mp_bc_cursor_t *c
   for (size_t i = 0; i < count; ++i)
     MP_RETURN_IF_ERROR(bytecode_ir_read_block_arg(ir, c, &types[i]));
   if (r->version >= 3) {
-    uint8_t use_lists = 0;  // 0 or any other number; MLIR writes HAS_USE_LISTS
+    uint8_t use_lists = 0;  // any number but 0 means yes; MLIR writes HAS_USE_LISTS
     MP_RETURN_IF_ERROR(mp_bc_byte(c, &use_lists));
     if (use_lists != 0) MP_RETURN_IF_ERROR(bytecode_ir_skip_use_lists(c, count));
   }
@@ -198,7 +200,7 @@ static mp_status_t bytecode_ir_read_block_args(mp_bc_ir_t *ir, mp_bc_cursor_t *c
   return NULL;
 }
 
-// Arguments, then operations.
+// Reads a block: its arguments, then its operations.
 static mp_status_t bytecode_ir_read_block(mp_bc_ir_t *ir, mp_bc_cursor_t *c,
                                           mp_bc_op_reader_t read_op, mp_block_t **out_block) {
   uint64_t num_ops = 0;
@@ -220,7 +222,7 @@ static mp_status_t bytecode_ir_read_block(mp_bc_ir_t *ir, mp_bc_cursor_t *c,
   return NULL;
 }
 
-// A region of one block, as all regions of StableHLO are.
+// Reads a region, which must have one block, as all regions of StableHLO have.
 static mp_status_t bytecode_ir_read_region(mp_bc_ir_t *ir, mp_bc_cursor_t *c,
                                            mp_bc_op_reader_t read_op, mp_block_t **out_block) {
   mp_bc_cursor_t before = *c;
@@ -250,8 +252,8 @@ static mp_status_t bytecode_ir_read_region(mp_bc_ir_t *ir, mp_bc_cursor_t *c,
   return NULL;
 }
 
-// The regions of an operation; those of an isolated one number their values from 0 and, from
-// version 2 on, lie in a section of their own.
+// Reads the regions of an operation. Those of an isolated operation number their values from 0
+// and, from version 2 on, lie in a section of their own.
 static mp_status_t bytecode_ir_read_regions(mp_bc_ir_t *ir, mp_bc_cursor_t *c, const mp_bc_op_t *op,
                                             mp_bc_op_reader_t read_op, mp_block_t **blocks) {
   if (op->num_regions == 0) return NULL;
@@ -297,7 +299,8 @@ static mp_status_t bytecode_ir_read_cast(mp_bc_ir_t *ir, const mp_bc_op_t *op) {
   return NULL;
 }
 
-// Results get their numbers before the regions are read (MLIR's order) and their values after.
+// The results get their numbers before the regions are read, which is MLIR's order; the values
+// themselves exist only afterwards.
 mp_status_t mp_bc_read_body_op(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op,
                                mp_block_t *block) {
   mp_bc_reader_t *r = ir->r;

@@ -8,7 +8,8 @@ static mp_status_t bytecode_module_check_field(const mp_bc_op_t *op, const mp_at
                     MP_STR_ARG(op->name->name), name);
 }
 
-// Spreads a list of dictionaries over arguments or results; an empty list stands for none.
+// Takes the attribute that lists the dictionaries of all arguments (or results) apart into `dicts`,
+// one per argument; empty dictionaries and an empty list leave them NULL.
 static mp_status_t bytecode_module_spread_dicts(const mp_bc_op_t *op, const mp_attr_t *list,
                                                 uint32_t count, const char *name,
                                                 const mp_attr_t **dicts) {
@@ -25,8 +26,7 @@ static mp_status_t bytecode_module_spread_dicts(const mp_bc_op_t *op, const mp_a
   return NULL;
 }
 
-// The body's arguments are the parameters: the same types in the same order. The arrays of argument
-// attributes have as many entries as the function's type.
+// The arguments of the body must be the function's parameters: the same types in the same order.
 static mp_status_t bytecode_module_check_parameters(const mp_bc_op_t *op, const mp_func_t *func,
                                                     const mp_type_t *type, const mp_block_t *body) {
   if (body->num_args != type->num_inputs) {
@@ -41,7 +41,7 @@ static mp_status_t bytecode_module_check_parameters(const mp_bc_op_t *op, const 
   return NULL;
 }
 
-// Functions are not isolated: their values are numbered on within the module.
+// Reads a function. A function is not isolated: its values continue the module's numbering.
 static mp_status_t bytecode_module_read_func(mp_bc_ir_t *ir, mp_bc_cursor_t *c,
                                              const mp_bc_op_t *op) {
   enum { ARG_ATTRS, TYPE, RESULT_ATTRS, NAME, VISIBILITY, NUM_FIELDS };
@@ -65,7 +65,7 @@ static mp_status_t bytecode_module_read_func(mp_bc_ir_t *ir, mp_bc_cursor_t *c,
                                     &func));
   func->visibility = fields[VISIBILITY]->u.str;
   func->loc = op->loc;
-  // Before version 5 the dictionary holds the fields above too.
+  // Before version 5 the dictionary also holds the fields above, and is not kept.
   func->attrs = r->version >= 5 ? op->attrs.dict : NULL;
   MP_RETURN_IF_ERROR(bytecode_module_spread_dicts(op, fields[ARG_ATTRS], type->num_inputs,
                                                   names[ARG_ATTRS], func->arg_attrs));
@@ -79,8 +79,8 @@ static mp_status_t bytecode_module_read_func(mp_bc_ir_t *ir, mp_bc_cursor_t *c,
   return NULL;
 }
 
-// A mesh has no place among the operations: it fills in what shardings refer to by its name. Its
-// discardable copy of itself in StableHLO's form (`stablehlo.mesh`) says nothing new.
+// Reads the definition of a mesh, which becomes no operation: it fills in the mesh that shardings
+// refer to by its name. Its discardable attribute `stablehlo.mesh` is a copy and is dropped.
 static mp_status_t bytecode_module_read_mesh(mp_bc_ir_t *ir, const mp_bc_op_t *op) {
   enum { MESH, NAME, NUM_FIELDS };
   static const char *const names[] = {"mesh", "sym_name"};
@@ -102,7 +102,7 @@ static mp_status_t bytecode_module_read_module_op(mp_bc_ir_t *ir, mp_bc_cursor_t
   return mp_bc_op_unknown(ir, op, "stands outside of any function");
 }
 
-// A number of replicas or partitions.
+// The value of an attribute that is a number of replicas or partitions.
 static mp_status_t bytecode_module_count_attr(const mp_bc_op_t *op, const mp_named_attr_t *attr,
                                               uint32_t *out_count) {
   MP_RETURN_IF_ERROR(
@@ -115,7 +115,7 @@ static mp_status_t bytecode_module_count_attr(const mp_bc_op_t *op, const mp_nam
   return NULL;
 }
 
-// The module's dictionary without what the module has fields for.
+// Keeps the module's dictionary without the attributes for which the module has fields.
 static mp_status_t bytecode_module_read_module_attrs(mp_bc_reader_t *r, const mp_bc_op_t *op) {
   const mp_attr_t *dict = op->attrs.dict;
   if (dict == NULL) return NULL;
@@ -142,7 +142,7 @@ static mp_status_t bytecode_module_read_module_attrs(mp_bc_reader_t *r, const mp
   return NULL;
 }
 
-// builtin.module; a module within a module does not occur in programs.
+// Reads builtin.module. Modules within modules do not occur in programs.
 static mp_status_t bytecode_module_read_top_op(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op,
                                                mp_block_t *block) {
   enum { NAME, VISIBILITY, NUM_FIELDS };

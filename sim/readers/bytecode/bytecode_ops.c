@@ -63,7 +63,8 @@ const mp_bc_op_row_t *mp_bc_op_find(mp_bc_dialect_t dialect, mp_str_t spelling) 
   return NULL;
 }
 
-// One property: a reference, for optional ones with a flag that says whether it is there.
+// Reads one property: a reference to an attribute. That of an optional property has a flag that
+// says whether the attribute is there; if not, `*out_attr` is NULL.
 static mp_status_t bytecode_ops_read_property(mp_bc_reader_t *r, mp_bc_cursor_t *c, bool optional,
                                               bool plain, const mp_attr_t **out_attr) {
   mp_bc_cursor_t before = *c;
@@ -104,8 +105,9 @@ static bool bytecode_ops_row_has(const mp_bc_op_row_t *row, mp_attr_name_t name)
   return false;
 }
 
-// Whether VHLO, which writes every attribute, says "not there" with it: "no algorithm" of
-// dot_general is seven attributes of type none, others are empty lists.
+// VHLO writes every attribute, even one that the operation does not have. Whether `attr` is such a
+// place-holder: an attribute of type none (a dot_general without algorithm has seven of them) or an
+// empty list.
 static bool bytecode_ops_is_absent(const mp_bc_op_row_t *row, mp_attr_name_t name,
                                    const mp_attr_t *attr) {
   const mp_schema_attr_t *schema = mp_schema_find((mp_opcode_t)row->fields[0], name);
@@ -159,7 +161,7 @@ mp_status_t mp_bc_op_attrs(mp_bc_reader_t *r, const mp_bc_op_row_t *row,
   uint32_t count = 0;
   MP_RETURN_IF_ERROR(bytecode_ops_add_properties(r, row, stored, attrs, &count));
   MP_RETURN_IF_ERROR(bytecode_ops_add_dictionary(r, row, stored, attrs, &count));
-  // Older spellings lack attributes that newer ones have.
+  // Older spellings of an operation lack attributes that newer ones have.
   return mp_schema_complete(r->arena, (mp_opcode_t)row->fields[0], attrs, count, out_attrs,
                             out_count);
 }

@@ -1,4 +1,5 @@
-// The container: sections, strings, dialects, operation names, properties, tables' extents.
+// The container: sections, strings, dialects, operation names, properties, and where in the file
+// the entries of the attribute and type tables lie.
 #include "sim/readers/bytecode/bytecode.h"
 #include "sim/readers/bytecode/bytecode_reader.h"
 
@@ -41,7 +42,8 @@ static mp_status_t bytecode_sections_index_sections(mp_bc_reader_t *r) {
   return NULL;
 }
 
-// Sizes come last string first, each with its NUL; then zeros; then the characters in order.
+// The section begins with the strings' sizes, NUL included, from the last string to the first. Then
+// come zeros as padding, and then the characters of the strings in order.
 static mp_status_t bytecode_sections_read_strings(mp_bc_reader_t *r) {
   mp_bc_cursor_t c = r->sections[MP_BC_SECTION_STRINGS];
   size_t count = 0;
@@ -63,7 +65,8 @@ static mp_status_t bytecode_sections_read_strings(mp_bc_reader_t *r) {
   for (; c.at != end; ++c.at) {
     if (*c.at != 0) return mp_bc_fail(&c, "bytes that belong to no string");
   }
-  // One copy serves every name in the module; the caller's bytes go away.
+  // The caller's bytes go away, so the strings are copied. One copy serves every name in the
+  // module.
   size_t size = (size_t)(c.end - end);
   const char *copy = mp_arena_copy(r->arena, end, size);
   MP_RETURN_IF_NULL(copy);
@@ -90,7 +93,7 @@ mp_status_t mp_bc_string(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_str_t *out_tex
   return bytecode_sections_string_at(r, &before, index, out_text);
 }
 
-// Offsets are left out: entry i starts where entry i - 1 ends.
+// The section has sizes but no offsets: each entry starts where the one before ends.
 static mp_status_t bytecode_sections_read_properties(mp_bc_reader_t *r) {
   if (!r->present[MP_BC_SECTION_PROPERTIES]) {
     if (r->version < 5) return NULL;
@@ -113,7 +116,7 @@ static mp_status_t bytecode_sections_read_properties(mp_bc_reader_t *r) {
   return mp_bc_finish(&c, "the properties section");
 }
 
-// Entries and operations of other dialects are refused where they are used, by name.
+// Another dialect is no error here: its entries and operations are refused where they are used.
 static mp_bc_dialect_t bytecode_sections_dialect_from_name(mp_str_t name) {
   static const char *const names[] = {"builtin", "vhlo", "sdy", "stablehlo"};
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
@@ -135,7 +138,8 @@ static mp_status_t bytecode_sections_read_dialect(mp_bc_reader_t *r, mp_bc_curso
   MP_RETURN_IF_ERROR(bytecode_sections_string_at(r, &before, index, &out_dialect->name));
   out_dialect->dialect = bytecode_sections_dialect_from_name(out_dialect->name);
   if (!versioned) return NULL;
-  // The dialects that are read version their entries by codes; a version of their own adds nothing.
+  // The version of a dialect is skipped: the dialects that are read give every new form of an entry
+  // a code of its own.
   uint8_t id = 0;
   mp_bc_cursor_t version;
   before = *c;
@@ -144,7 +148,7 @@ static mp_status_t bytecode_sections_read_dialect(mp_bc_reader_t *r, mp_bc_curso
   return mp_bc_fail(&before, "section %u stands in the place of a dialect's version", id);
 }
 
-// Reads "dialect, count" and the count's bound.
+// Reads the head of a group, which is a dialect and a count, and checks both.
 static mp_status_t bytecode_sections_read_group(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                                 const char *what, uint32_t *out_dialect,
                                                 size_t *out_count) {
@@ -159,9 +163,9 @@ static mp_status_t bytecode_sections_read_group(mp_bc_reader_t *r, mp_bc_cursor_
   return mp_bc_count(c, what, out_count);
 }
 
-// Names come in groups by dialect and are numbered through.
+// Names come in groups, one per dialect, and are numbered through all groups.
 static mp_status_t bytecode_sections_read_op_names(mp_bc_reader_t *r, mp_bc_cursor_t *c) {
-  // A name takes a byte at least, so the bytes left bound their number; the hint is not needed.
+  // A name takes at least a byte, so the bytes that are left bound the number of names.
   r->op_names = MP_ARENA_ARRAY(r->scratch, mp_bc_op_name_t, mp_bc_left(c));
   MP_RETURN_IF_NULL(r->op_names);
   uint64_t hint = 0;
@@ -201,7 +205,8 @@ static mp_status_t bytecode_sections_read_dialects(mp_bc_reader_t *r) {
   return bytecode_sections_read_op_names(r, &c);
 }
 
-// `data` walks over the entries' bytes, which lie back to back in table order.
+// Reads where the entries of one table lie. Their bytes stand one behind the other in the table's
+// order; `data` moves over them.
 static mp_status_t bytecode_sections_read_extents(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                                   mp_bc_cursor_t *data, mp_bc_entry_t *entries,
                                                   size_t count) {
@@ -225,7 +230,7 @@ static mp_status_t bytecode_sections_read_extents(mp_bc_reader_t *r, mp_bc_curso
   return NULL;
 }
 
-// Only the extents are read here; the bytes are decoded when somebody refers to them.
+// Entries are only found here, not decoded: that happens when something refers to them.
 static mp_status_t bytecode_sections_read_tables(mp_bc_reader_t *r) {
   mp_bc_cursor_t c = r->sections[MP_BC_SECTION_OFFSETS];
   mp_bc_cursor_t data = r->sections[MP_BC_SECTION_ENTRIES];

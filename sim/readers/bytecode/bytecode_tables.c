@@ -40,7 +40,7 @@ static mp_status_t bytecode_tables_decode_attr(mp_bc_reader_t *r, mp_bc_cursor_t
                        MP_STR_ARG(entry->dialect_name));
 }
 
-// Older writers had no codes for the small floats and wrote their names.
+// Older writers had no codes for the narrow floating-point types and wrote their names instead.
 static mp_status_t bytecode_tables_decode_text_type(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                                     mp_bc_type_t *out_type) {
   mp_bc_cursor_t before = *c;
@@ -52,7 +52,7 @@ static mp_status_t bytecode_tables_decode_text_type(mp_bc_reader_t *r, mp_bc_cur
                        (int)(text.size < 200 ? text.size : 200), text.data);
 }
 
-// A type's object is its own; the IR's type hangs on it.
+// The object of a type entry is an mp_bc_type_t in scratch, which points to the IR's type.
 static mp_status_t bytecode_tables_decode_type(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                                mp_bc_entry_t *entry) {
   mp_bc_type_t *type = MP_ARENA_NEW(r->scratch, mp_bc_type_t);
@@ -74,8 +74,8 @@ static mp_status_t bytecode_tables_decode_type(mp_bc_reader_t *r, mp_bc_cursor_t
                        MP_STR_ARG(entry->dialect_name));
 }
 
-// Decodes an entry once. Entries may refer to each other in any order, but not in a circle; `c` is
-// where the reference stands.
+// Decodes an entry unless that was done before. Entries may refer to each other in any order, but
+// not in a circle. `c` is where the reference to the entry stands, for errors.
 static mp_status_t bytecode_tables_resolve(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
                                            mp_bc_entry_t *entry, mp_bc_decoder_t decode) {
   if (entry->state == MP_BC_READING) return mp_bc_fail(c, "a table entry contains itself");
@@ -95,13 +95,13 @@ static mp_status_t bytecode_tables_resolve(mp_bc_reader_t *r, const mp_bc_cursor
     entry->weight = r->weight;
     r->weight = outer_weight;
   }
-  // Sharing can make a few bytes an exponentially large tree, which later stages walk.
+  // The entry that refers to this one grows by it, each time that it does.
   r->weight += entry->weight;
   if (r->weight > r->max_weight) return mp_bc_fail(c, "a table entry unfolds to a huge tree");
   return NULL;
 }
 
-// Checks the index and decodes the entry if nobody has yet.
+// The attribute entry at `index`, decoded.
 static mp_status_t bytecode_tables_attr_entry(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
                                               uint64_t index, mp_bc_entry_t **out_entry) {
   if (index >= r->num_attrs) {
@@ -199,8 +199,7 @@ mp_status_t mp_bc_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, const mp_bc_type_t 
   return mp_bc_type_at(r, &before, index, out_type);
 }
 
-// Function types and element types exist in the table, but no value has them. Types of values are
-// walked for every value, so tuples that unfold to large trees are refused.
+// Later stages walk the type of every value, so tuples that unfold to large trees are refused.
 mp_status_t mp_bc_value_type_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c, uint64_t index,
                                 const mp_type_t **out_type) {
   const mp_bc_type_t *type = NULL;
@@ -232,7 +231,6 @@ mp_status_t mp_bc_scalar(mp_bc_reader_t *r, mp_bc_cursor_t *c, const mp_bc_type_
   return NULL;
 }
 
-// The objects are small structs; a list of them is one array.
 mp_status_t mp_bc_objects(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_object_t kind, size_t size,
                           const void **out_array, uint32_t *out_count) {
   size_t count = 0;

@@ -1,4 +1,4 @@
-// Attribute and type forms that the builtin and the VHLO dialect share.
+// Forms of attributes and types that the builtin and the VHLO dialect share.
 #include "sim/readers/bytecode/bytecode_reader.h"
 
 enum { MAX_SPLAT_INTS = 1 << 16 };
@@ -14,14 +14,15 @@ mp_status_t mp_bc_new_attr(mp_bc_reader_t *r, mp_bc_entry_t *entry, mp_attr_kind
   return NULL;
 }
 
-// Attributes keep integers as i64: signed ones extended, unsigned ones as they are.
+// Attributes hold integers of every type as i64: signed ones sign-extended, unsigned ones
+// zero-extended.
 static int64_t bytecode_values_sign_extend(mp_dtype_t dtype, uint64_t bits) {
   int width = mp_dtype_bits(dtype);
   if (mp_dtype_class(dtype) != MP_CLASS_SIGNED || width >= 64) return (int64_t)bits;
   return (int64_t)(bits << (64 - width)) >> (64 - width);
 }
 
-// An integer of type i1 is a boolean in every form of the IR.
+// An integer of type i1 becomes a boolean, as it is everywhere in the IR.
 mp_status_t mp_bc_int_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   mp_bc_cursor_t before = *c;
   const mp_bc_type_t *type = NULL;
@@ -43,7 +44,7 @@ mp_status_t mp_bc_int_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *
   return NULL;
 }
 
-// Kept as f64, which holds all values of every narrower type.
+// The value is held as f64, which can represent all values of every narrower type.
 mp_status_t mp_bc_float_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   mp_bc_cursor_t before = *c;
   const mp_bc_type_t *type = NULL;
@@ -78,7 +79,7 @@ mp_status_t mp_bc_array_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t
   return NULL;
 }
 
-// Known names get their number here, so that nobody compares texts later.
+// Names that the IR knows get their number here, so that later stages need not compare texts.
 mp_status_t mp_bc_dict_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   mp_attr_t *attr = NULL;
   size_t count = 0;
@@ -96,8 +97,8 @@ mp_status_t mp_bc_dict_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t 
   return NULL;
 }
 
-// Booleans are packed eight to a byte, least significant bit first, when that is shorter than a
-// byte each; a splat is one byte.
+// Booleans are stored as a byte each, or eight to a byte with the least significant bit first, or
+// as one byte that stands for all (a splat); which one it is follows from the size.
 static mp_status_t bytecode_values_bool_elements(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
                                                  const uint8_t *blob, size_t size, size_t count,
                                                  mp_attr_t *attr) {
@@ -120,13 +121,13 @@ static mp_status_t bytecode_values_bool_elements(mp_bc_reader_t *r, const mp_bc_
   return NULL;
 }
 
-// Elements are copied: blobs have no alignment, and the program's bytes go away.
+// The elements are copied because blobs are not aligned and because the program's bytes go away.
 static mp_status_t bytecode_values_plain_elements(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
                                                   const uint8_t *blob, size_t size, size_t count,
                                                   mp_attr_t *attr) {
   mp_dtype_t dtype = attr->u.dense.type->dtype;
   size_t element = mp_dtype_size(dtype);
-  // A tensor without elements may be written as a splat of nothing in particular.
+  // A tensor without elements may be written with one element all the same; it is dropped.
   if (count == 0 && size == element) size = 0;
   bool splat = size == element && count != 1 && count != 0;
   if (!splat && (size % element != 0 || size / element != count)) {
@@ -145,7 +146,7 @@ static mp_status_t bytecode_values_plain_elements(mp_bc_reader_t *r, const mp_bc
   return NULL;
 }
 
-// The shape comes from the type; the blob's size must fit it, or be one element for all.
+// The shape comes from the type, and the blob's size must fit it.
 mp_status_t mp_bc_dense_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   mp_bc_cursor_t before = *c;
   const mp_type_t *type = NULL;
@@ -169,7 +170,7 @@ mp_status_t mp_bc_dense_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t
   return bytecode_values_plain_elements(r, &before, blob, size, (size_t)count, attr);
 }
 
-// One element of a dense attribute of integers.
+// Element `index` of a dense attribute of integers.
 static int64_t bytecode_values_dense_element(const mp_attr_t *dense, size_t index) {
   mp_dtype_t dtype = dense->u.dense.type->dtype;
   size_t size = mp_dtype_size(dtype);
@@ -179,7 +180,8 @@ static int64_t bytecode_values_dense_element(const mp_attr_t *dense, size_t inde
   return bytecode_values_sign_extend(dtype, bits);
 }
 
-// Dimension lists and tables are spelled as tensors in VHLO. Splats are expanded, within reason.
+// VHLO spells lists of dimensions and tables of numbers as constants. Splats are expanded, up to a
+// limit, because a few bytes can spell a splat of any size.
 static mp_status_t bytecode_values_ints_from_dense(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
                                                    const mp_attr_t *dense,
                                                    const mp_attr_t **out_attr) {
@@ -203,7 +205,7 @@ static mp_status_t bytecode_values_ints_from_dense(mp_bc_reader_t *r, const mp_b
   return NULL;
 }
 
-// Layouts are arrays of lists; an array without any list in it stays the same object.
+// Layouts are arrays of lists. An array in which no item changes stays the same object.
 static mp_status_t bytecode_values_plain_array(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
                                                const mp_attr_t *array, const mp_attr_t **out_attr) {
   size_t count = array->u.array.count;
@@ -235,7 +237,6 @@ mp_status_t mp_bc_plain_attr(mp_bc_reader_t *r, const mp_bc_cursor_t *c, const m
   return bytecode_values_ints_from_dense(r, c, attr, out_attr);
 }
 
-// An element type by itself; where a type attribute has it, it is a tensor of rank 0.
 mp_status_t mp_bc_scalar_type(mp_bc_reader_t *r, mp_dtype_t dtype, const mp_quant_t *quant,
                               mp_bc_type_t *out_type) {
   mp_type_t *type = MP_ARENA_NEW(r->arena, mp_type_t);
@@ -247,7 +248,7 @@ mp_status_t mp_bc_scalar_type(mp_bc_reader_t *r, mp_dtype_t dtype, const mp_quan
   return NULL;
 }
 
-// Negative sizes other than "not known" are mistakes of the file, not of the program.
+// A size is not negative, or MP_DYNAMIC for "not known"; no writer makes other files.
 mp_status_t mp_bc_tensor_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_type_kind_t kind,
                               const mp_index_list_t *bounds, mp_bc_type_t *out_type) {
   mp_bc_cursor_t before = *c;
@@ -287,7 +288,6 @@ mp_status_t mp_bc_unranked_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_type
   return NULL;
 }
 
-// The IR has the two complex types that StableHLO has.
 mp_status_t mp_bc_complex_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_type_t *out_type) {
   mp_bc_cursor_t before = *c;
   const mp_bc_type_t *part = NULL;
@@ -298,7 +298,7 @@ mp_status_t mp_bc_complex_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_type_
                        mp_dtype_name(part->dtype));
 }
 
-// Inputs and results of a function stand in one array, inputs first.
+// The inputs and the results of a function type stand in one array, inputs first.
 mp_status_t mp_bc_compound_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_type_kind_t kind,
                                 mp_bc_type_t *out_type) {
   const mp_type_t *const *elements, *const *results = NULL;

@@ -1,5 +1,5 @@
-// Shardy's attributes (shardy dialect bytecode.td). Sharding and per-value sharding have several
-// codes: the writer takes the oldest that can hold the value.
+// Shardy's attributes (bytecode.td of the Shardy dialect). Shardings have several codes, each a
+// form that can hold more than the one before; a writer takes the oldest that can hold the value.
 #include "sim/readers/bytecode/bytecode_reader.h"
 
 enum {
@@ -23,14 +23,14 @@ enum {
   CODE_SHARDING_3,
 };
 
-// An object in the module's arena as the entry's value.
+// Makes `pointer` point to a new object in the module's arena, which is the entry's object.
 #define NEW_OBJECT(r, entry, kind_, type, pointer) \
   type *pointer = MP_ARENA_NEW((r)->arena, type);  \
   MP_RETURN_IF_NULL(pointer);                      \
   (entry)->kind = (kind_);                         \
   (entry)->object = (pointer)
 
-// A list of axes or sub-axes, major to minor.
+// Reads a list of axes and sub-axes, from major to minor.
 static mp_status_t sdy_attr_read_axes(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                       mp_axis_list_t *out_axes) {
   const void *axes = NULL;
@@ -40,7 +40,7 @@ static mp_status_t sdy_attr_read_axes(mp_bc_reader_t *r, mp_bc_cursor_t *c,
   return NULL;
 }
 
-// Manual axes are names of whole axes only.
+// Reads manual axes, which are names of whole axes.
 static mp_status_t sdy_attr_read_manual_axes(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                              mp_bc_entry_t *entry) {
   size_t count = 0;
@@ -57,7 +57,7 @@ static mp_status_t sdy_attr_read_manual_axes(mp_bc_reader_t *r, mp_bc_cursor_t *
   return NULL;
 }
 
-// The name is a string here, not an attribute as in VHLO.
+// Reads an axis of a mesh. Its name is a string here, where VHLO has an attribute.
 static mp_status_t sdy_attr_read_mesh_axis(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                            mp_bc_entry_t *entry) {
   NEW_OBJECT(r, entry, MP_BC_MESH_AXIS, mp_mesh_axis_t, axis);
@@ -109,7 +109,8 @@ static mp_status_t sdy_attr_read_axis_ref(mp_bc_reader_t *r, mp_bc_cursor_t *c,
   return NULL;
 }
 
-// Open dimensions may get further axes by propagation; the file says closed.
+// Reads the sharding of a dimension. The file says whether it is closed; propagation may add axes
+// to one that is not.
 static mp_status_t sdy_attr_read_dim_sharding(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                               mp_bc_entry_t *entry) {
   NEW_OBJECT(r, entry, MP_BC_DIM_SHARDING, mp_dim_sharding_t, dim);
@@ -125,7 +126,7 @@ static mp_status_t sdy_attr_read_dim_sharding(mp_bc_reader_t *r, mp_bc_cursor_t 
   return NULL;
 }
 
-// `form` 1 has no unreduced axes, form 3 says how they are to be reduced.
+// Reads a sharding. Form 1 has no unreduced axes, and form 3 also says how they are to be reduced.
 static mp_status_t sdy_attr_read_sharding(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                           mp_bc_entry_t *entry, int form) {
   mp_bc_cursor_t before = *c;
@@ -158,7 +159,7 @@ static mp_status_t sdy_attr_read_sharding(mp_bc_reader_t *r, mp_bc_cursor_t *c,
   return NULL;
 }
 
-// Shardings are copied into one array: consumers index them by value number.
+// Reads a list of shardings, one per value, into one array.
 static mp_status_t sdy_attr_read_shardings(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                            mp_bc_entry_t *entry) {
   size_t count = 0;
@@ -192,7 +193,8 @@ static mp_status_t sdy_attr_read_tensor_mapping(mp_bc_reader_t *r, mp_bc_cursor_
   return NULL;
 }
 
-// Which factors (loops) each dimension of operands and results belongs to.
+// Reads a sharding rule, which says for each dimension of operands and results to which factors
+// (loops) of the operation it belongs.
 static mp_status_t sdy_attr_read_rule(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   const void *operands, *results;
   mp_attr_t *attr = NULL;
@@ -222,7 +224,7 @@ static mp_status_t sdy_attr_read_axis_list(mp_bc_reader_t *r, mp_bc_cursor_t *c,
   return sdy_attr_read_axes(r, c, &attr->u.axes);
 }
 
-// One axis list per dimension.
+// Reads a list of axes per dimension.
 static mp_status_t sdy_attr_read_axes_lists(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                             mp_bc_entry_t *entry) {
   size_t count = 0;

@@ -1,16 +1,16 @@
-// Meshes by name: shardings may refer to a mesh before the operation that defines it was read.
+// Meshes by name. Shardings may refer to a mesh before the operation that defines it was read.
 #include "sim/readers/bytecode/bytecode_reader.h"
 
 enum { MAX_MESHES = 1024 };
 
 struct mp_bc_mesh_s {
-  mp_mesh_t *mesh;  // in the module's arena; filled in by the definition
+  mp_mesh_t *mesh;  // in the module's arena; the definition fills it in
   bool defined;
   mp_bc_mesh_t *next;
 };
 
 static mp_status_t sdy_mesh_find_or_add(mp_bc_reader_t *r, mp_str_t name, mp_bc_mesh_t **out_mesh) {
-  // Programs have a handful of meshes, so a list does.
+  // Programs have a handful of meshes, so that a list is searched.
   int count = 0;
   for (mp_bc_mesh_t *at = r->meshes; at != NULL; at = at->next, ++count) {
     if (mp_str_equal(at->mesh->name, name)) {

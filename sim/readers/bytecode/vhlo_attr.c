@@ -38,7 +38,8 @@ static mp_status_t vhlo_attr_read_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_
   return NULL;
 }
 
-// Not an attribute of operations: the encoding of a tensor type.
+// Reads the bounds of dynamic dimensions, which are the encoding of a tensor type and no attribute
+// of operations.
 static mp_status_t vhlo_attr_read_bounds(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                          mp_bc_entry_t *entry) {
   mp_index_list_t *bounds = MP_ARENA_NEW(r->arena, mp_index_list_t);
@@ -49,7 +50,7 @@ static mp_status_t vhlo_attr_read_bounds(mp_bc_reader_t *r, mp_bc_cursor_t *c,
   return NULL;
 }
 
-// Mode and tolerances of a result; the mode is an attribute of its own.
+// Reads the accuracy that a result must have: tolerances, and a mode, which is an attribute itself.
 static mp_status_t vhlo_attr_read_accuracy(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                            mp_bc_entry_t *entry) {
   uint64_t atol, rtol;
@@ -69,8 +70,10 @@ static mp_status_t vhlo_attr_read_accuracy(mp_bc_reader_t *r, mp_bc_cursor_t *c,
   return NULL;
 }
 
-// --- meshes; the parts are attributes of their own: an axis is a mesh of one axis, a reference to
-// an axis a list of one ---
+// ---- meshes ----
+//
+// The parts of a mesh are attributes themselves. The IR has none for them, so an axis is held as a
+// mesh of one axis and a reference to an axis as a list of one.
 
 static mp_status_t vhlo_attr_read_sub_axis(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                            mp_bc_entry_t *entry) {
@@ -164,7 +167,8 @@ static mp_status_t vhlo_attr_read_mesh(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_
   return vhlo_attr_read_device_ids(r, c, mesh);
 }
 
-// Replica groups as all devices that differ only in these axes of a mesh.
+// Reads replica groups that are given by axes of a mesh: a group is all devices that differ only in
+// these axes.
 static mp_status_t vhlo_attr_read_mesh_groups(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                               mp_bc_entry_t *entry) {
   mp_bc_cursor_t before = *c;
@@ -193,7 +197,7 @@ static mp_status_t vhlo_attr_read_mesh_groups(mp_bc_reader_t *r, mp_bc_cursor_t 
   return NULL;
 }
 
-// By code.
+// The readers by code.
 static const mp_bc_attr_reader_t g_attr_readers[] = {
     [1] = mp_bc_array_attr,
     [2] = vhlo_attr_read_bool,
@@ -213,7 +217,7 @@ static const mp_bc_attr_reader_t g_attr_readers[] = {
     [25] = vhlo_attr_read_mesh,
 };
 
-// By code; which enumeration it is, plus one.
+// By code: one more than the number of the enumeration that it stands for.
 static const uint8_t g_enums[] = {
     [3] = 1 + MP_ENUM_COMPARISON_DIRECTION,
     [4] = 1 + MP_ENUM_COMPARISON_TYPE,
@@ -226,7 +230,7 @@ static const uint8_t g_enums[] = {
     [19] = 1 + MP_ENUM_RESULT_ACCURACY_MODE,
 };
 
-// All enumerations have one form; values are VHLO's own numbers.
+// Reads a value of an enumeration. All have the same form, and the values are VHLO's own numbers.
 static mp_status_t vhlo_attr_read_enum(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_enum_kind_t kind,
                                        mp_bc_entry_t *entry) {
   mp_bc_cursor_t before = *c;

@@ -1,7 +1,7 @@
 // The VHLO dialect's types (StableHLO VhloBytecode.cpp).
 #include "sim/readers/bytecode/bytecode_reader.h"
 
-// Codes of the types without fields.
+// The types without fields, by code.
 static const uint8_t g_scalars[] = {
     [0] = MP_DTYPE_BOOL,        [2] = MP_DTYPE_BF16,        [3] = MP_DTYPE_F16,
     [4] = MP_DTYPE_F32,         [5] = MP_DTYPE_F64,         [6] = MP_DTYPE_F8E4M3FN,
@@ -37,7 +37,8 @@ static mp_status_t vhlo_type_read_f64(mp_bc_cursor_t *c, double *out_value) {
   return NULL;
 }
 
-// Per-axis quantisation has a scale and a zero point for every index of its axis.
+// Reads the scales and zero points of per-axis quantisation, one of each for every index of the
+// axis.
 static mp_status_t vhlo_type_read_scales(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_quant_t *quant) {
   mp_bc_cursor_t before = *c;
   size_t count = 0;
@@ -70,7 +71,8 @@ static mp_status_t vhlo_type_read_scale(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp
   return NULL;
 }
 
-// Decoded so that the verifier can name it; nothing computes with quantised types yet.
+// Nothing computes with quantised types yet; they are read so that the verifier can name them when
+// it refuses them.
 static mp_status_t vhlo_type_read_quant(mp_bc_reader_t *r, mp_bc_cursor_t *c, bool per_axis,
                                         mp_bc_type_t *out_type) {
   const mp_bc_type_t *storage, *expressed;
@@ -96,7 +98,7 @@ static mp_status_t vhlo_type_read_quant(mp_bc_reader_t *r, mp_bc_cursor_t *c, bo
   return mp_bc_scalar_type(r, storage->dtype, quant, out_type);
 }
 
-// The only encoding is bounds of dynamic dimensions.
+// Reads a tensor type with an encoding, which can only be the bounds of dynamic dimensions.
 static mp_status_t vhlo_type_read_encoded_tensor(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                                  mp_bc_type_t *out_type) {
   const void *bounds = NULL;

@@ -41,7 +41,8 @@ static mp_status_t compile_options_check_minor_to_major(mp_proto_reader_t *reade
 static mp_status_t compile_options_check_layout(mp_proto_reader_t reader, const char *what) {
   mp_proto_field_t field;
   while (mp_proto_next(&reader, &field)) {
-    // Not packed, the dimensions come one by one: only a layout of rank 1 passes then.
+    // In protocol buffers' unpacked form each dimension is a field, here taken as a whole layout:
+    // only a layout of rank 1 passes then.
     if (field.number == LAYOUT_MINOR_TO_MAJOR) {
       MP_RETURN_IF_ERROR(compile_options_check_minor_to_major(&reader, &field, what));
     } else if (field.number == LAYOUT_TILES || field.number == LAYOUT_MEMORY_SPACE) {
@@ -77,7 +78,7 @@ typedef struct {
   uint64_t next;  // partition of the next row
 } assignment_t;
 
-// One computation's (partition's) devices: one per replica.
+// Reads the devices of one computation, which is one partition: one device per replica.
 static mp_status_t compile_options_read_row(mp_proto_reader_t reader, assignment_t *assignment) {
   mp_proto_field_t field;
   uint64_t replica = 0;
@@ -131,7 +132,7 @@ static mp_status_t compile_options_read_assignment(mp_proto_reader_t reader, mp_
   assignment_t assignment = {0};
   uint64_t size = (uint64_t)(reader.end - reader.cursor);
   MP_RETURN_IF_ERROR(compile_options_read_assignment_size(reader, &assignment));
-  // Every id takes a byte of the message or more.
+  // Every id takes at least one byte of the message, so larger counts are wrong.
   if (assignment.replicas < 1 || assignment.replicas > size || assignment.partitions < 1 ||
       assignment.partitions > size || assignment.replicas * assignment.partitions > size ||
       assignment.replicas * assignment.partitions > MAX_DEVICES) {
@@ -165,7 +166,7 @@ static mp_status_t compile_options_read_assignment(mp_proto_reader_t reader, mp_
 
 // ---- the messages ----
 
-// Appends the values of one occurrence of a repeated boolean.
+// Appends the values of one occurrence of a repeated boolean field: one value, or a packed list.
 static mp_status_t compile_options_read_flags(mp_proto_reader_t *reader,
                                               const mp_proto_field_t *field, mp_arena_t *arena,
                                               mp_flag_list_t *list) {
@@ -260,7 +261,7 @@ static mp_status_t compile_options_read_field(mp_proto_reader_t *reader,
   }
 }
 
-// What is said twice must agree.
+// Counts that stand both in the options and in the device assignment must agree.
 static mp_status_t compile_options_check_counts(const mp_compile_options_t *options) {
   if (options->assignment == NULL) return NULL;
   uint32_t replicas = options->num_replicas == 0 ? 1 : options->num_replicas;

@@ -1,4 +1,4 @@
-// CompileOptionsProto: what a client says about a compile beside the program (xla
+// CompileOptionsProto, which a client sends with each program that is to be compiled (XLA's
 // pjrt/proto/compile_options.proto).
 #ifndef MINIPOD_SIM_READERS_OPTIONS_COMPILE_OPTIONS_H_
 #define MINIPOD_SIM_READERS_OPTIONS_COMPILE_OPTIONS_H_
@@ -15,13 +15,13 @@
 typedef MP_ARRAY(bool) mp_flag_list_t;
 
 typedef struct {
-  uint32_t num_replicas, num_partitions;  // 0: not said
-  // assignment[replica * assigned_partitions + partition] is a global device id. NULL: not said;
-  // then `device_ordinal` is the device of a program for one, -1 if that is not said either.
+  uint32_t num_replicas, num_partitions;  // 0: not given
+  // assignment[replica * assigned_partitions + partition] is a global device id. NULL: not given;
+  // then `device_ordinal` is the device of a program for one device, -1 if it is not given either.
   const uint32_t *assignment;
   uint32_t assigned_replicas, assigned_partitions;
   int64_t device_ordinal;
-  bool compile_portable;  // for whatever device each execution names
+  bool compile_portable;  // each execution names the device on which the program runs
   bool use_spmd_partitioning;
   bool use_shardy_partitioner;
   // Where the partitioner may choose the sharding of a parameter or result that has none; empty
@@ -36,7 +36,8 @@ typedef struct {
 MP_NODISCARD mp_status_t mp_compile_options_read(const void *data, size_t size, mp_arena_t *arena,
                                                  mp_compile_options_t *out_options);
 
-// The flag of value `index`.
+// The flag of value `index`. A list of one flag holds for all values; a value for which a longer
+// list has no flag has false.
 static inline bool mp_flag_list_at(mp_flag_list_t list, uint32_t index) {
   if (list.count == 1) return list.items[0];
   return index < list.count && list.items[index];

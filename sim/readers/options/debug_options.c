@@ -95,7 +95,7 @@ static bool debug_options_text_fits(mp_flag_type_t type, mp_str_t text) {
   return false;
 }
 
-// The value as text, and whether it fits the flag.
+// Whether the value fits the flag. Text is accepted for flags of every type that it can spell.
 static bool debug_options_value_fits(mp_proto_reader_t *reader, const mp_proto_field_t *field,
                                      mp_flag_type_t type, mp_strbuf_t *shown) {
   switch (field->number) {

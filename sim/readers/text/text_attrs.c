@@ -1,5 +1,5 @@
-// Attributes: scalars, lists, dictionaries; dense constants, StableHLO's and Shardy's have files of
-// their own.
+// Attributes: scalars, lists and dictionaries. Constants and the attributes of StableHLO and of
+// Shardy have files of their own.
 #include <stdlib.h>
 
 #include "sim/readers/text/text_parser.h"
@@ -55,12 +55,12 @@ static mp_status_t text_attrs_make_int(mp_text_t *t, mp_dtype_t dtype, const mp_
     return mp_text_error(t, token, MP_INVALID_ARGUMENT, "the integer does not fit into %s",
                          mp_dtype_name(dtype));
   if (negative) value = 0 - value;
-  // Signless integers are held sign-extended.
+  // Integers of signless and signed types are held sign-extended.
   if (!is_unsigned) value = (uint64_t)((int64_t)(value << (64 - bits)) >> (64 - bits));
   return mp_attr_make_int(t->arena, dtype, (int64_t)value, out_attr);
 }
 
-// -1.5 : f32; without type i64 or f64.
+// -1.5 : f32. Without a type it is i64 or f64.
 static mp_status_t text_attrs_read_number(mp_text_t *t, const mp_attr_t **out_attr) {
   bool negative = mp_text_accept(t, '-');
   mp_token_t token = t->tok;
@@ -99,7 +99,7 @@ static mp_status_t text_attrs_read_list(mp_text_t *t, const mp_attr_t **out_attr
   return NULL;
 }
 
-// One element of array<T: ...> as bytes of its type.
+// Reads one element of array<T: ...> into the bytes of its type.
 static mp_status_t text_attrs_read_array_element(mp_text_t *t, mp_dtype_t dtype, void *element) {
   if (dtype == MP_DTYPE_BOOL && t->tok.kind == MP_TOKEN_WORD) {
     bool value;
@@ -128,7 +128,8 @@ static mp_status_t text_attrs_read_array_element(mp_text_t *t, mp_dtype_t dtype,
   return NULL;
 }
 
-// i64 and i1 arrays are the IR's lists; others, which no op has, become constants of rank 1.
+// Arrays of i64 and of i1 become the IR's lists. No op has other arrays; those become constants of
+// rank 1.
 static mp_status_t text_attrs_make_array(mp_text_t *t, mp_dtype_t dtype, const void *elements,
                                          size_t count, const mp_attr_t **out_attr) {
   mp_attr_t *attr = NULL;
@@ -232,7 +233,7 @@ mp_status_t mp_text_dict(mp_text_t *t, const mp_attr_t **out_dict) {
 
 // ---- names: symbols, aliases, dialects ----
 
-// @a or @a::@b, which stays one name.
+// @a or @a::@b; the latter is kept as one name.
 static mp_status_t text_attrs_read_symbol_ref(mp_text_t *t, const mp_attr_t **out_attr) {
   mp_str_t name;
   MP_RETURN_IF_ERROR(mp_text_symbol(t, &name));

@@ -1,8 +1,8 @@
-// dense<...> : type. The elements come before the type that says how to read them, so they are
-// skipped first and read when the type is known.
+// Constants, dense<elements> : type. The elements come before the type that says how to read them,
+// so they are skipped first and read when the type is known.
 #include "sim/readers/text/text_parser.h"
 
-// What is being filled in.
+// The constant that is being filled in.
 typedef struct {
   const mp_type_t *type;
   size_t element_size;
@@ -93,7 +93,7 @@ static mp_status_t text_dense_read_nested(mp_text_t *t, dense_t *d, uint32_t lev
     return NULL;
   }
   MP_RETURN_IF_ERROR(mp_text_enter(t));
-  --t->weight;  // elements are no nodes
+  --t->weight;  // mp_text_enter counted a node, but lists of elements are none
   MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
   for (int64_t i = 0; i < d->type->dims[level]; ++i) {
     if (i > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
@@ -107,7 +107,7 @@ static mp_status_t text_dense_read_nested(mp_text_t *t, dense_t *d, uint32_t lev
 // ---- hexadecimal bytes ----
 
 static mp_status_t text_dense_decode_hex(mp_text_t *t, unsigned char *bytes, size_t size) {
-  const char *digits = t->tok.text.data + 3;  // behind "0x
+  const char *digits = t->tok.text.data + 3;  // the first three characters are "0x
   for (size_t i = 0; i < size; ++i) {
     int high = mp_text_hex_digit(digits[2 * i]), low = mp_text_hex_digit(digits[2 * i + 1]);
     if (high < 0 || low < 0)
@@ -126,7 +126,8 @@ static void text_dense_mask_elements(dense_t *d, size_t count) {
     for (size_t i = 0; i < count; ++i) d->data[i] &= (unsigned char)text_dense_mask_of(dtype);
 }
 
-// The bytes of all elements, of one for all, or, from older writers, of booleans eight to a byte.
+// "0x...": the bytes of all elements, the bytes of one element that stands for all, or (from older
+// writers) booleans, eight to a byte.
 static mp_status_t text_dense_read_hex(mp_text_t *t, dense_t *d, bool *out_splat) {
   mp_str_t text = t->tok.text;
   if (text.size < 4 || text.data[1] != '0' || text.data[2] != 'x' || text.size % 2 != 0)
@@ -149,9 +150,9 @@ static mp_status_t text_dense_read_hex(mp_text_t *t, dense_t *d, bool *out_splat
   return NULL;
 }
 
-// ---- the whole ----
+// ---- the whole constant ----
 
-// Behind the matching '>'.
+// Moves behind the '>' that ends the elements.
 static mp_status_t text_dense_skip_elements(mp_text_t *t) {
   int depth = 0;
   while (!(mp_text_is(t, '>') && depth == 0)) {
@@ -171,7 +172,8 @@ static bool text_dense_all_equal(const dense_t *d) {
   return d->count > 1;
 }
 
-// The elements, `tok` at the first of them; `text_size` bounds how many there can be.
+// Reads the elements, with `tok` at the first of them. They take `text_size` characters of the
+// program, which bounds their number.
 static mp_status_t text_dense_read_elements(mp_text_t *t, dense_t *d, size_t text_size,
                                             bool *out_splat) {
   *out_splat = false;
@@ -193,7 +195,7 @@ static mp_status_t text_dense_read_elements(mp_text_t *t, dense_t *d, size_t tex
     return text_dense_read_hex(t, d, out_splat);
   }
   if (list) return text_dense_read_nested(t, d, 0);
-  // Of an empty tensor one element may stand there all the same.
+  // A tensor without elements may be written with one element all the same; it is dropped.
   *out_splat = true;
   return text_dense_read_element(t, d->type->dtype, d->data);
 }

@@ -11,7 +11,7 @@ const mp_type_t *mp_form_operand_type(const mp_text_op_t *op, uint32_t i) {
   return op->operands.items[i]->type;
 }
 
-// Operands of type `type`, and so many results of it.
+// Gives all operands and `num_results` results the type `type`.
 static mp_status_t text_forms_set_types(mp_text_t *t, mp_text_op_t *op, const mp_type_t *type,
                                         uint32_t num_results) {
   uint32_t count = mp_form_num_operands(op) > num_results ? mp_form_num_operands(op) : num_results;
@@ -22,7 +22,7 @@ static mp_status_t text_forms_set_types(mp_text_t *t, mp_text_op_t *op, const mp
   return NULL;
 }
 
-// Operands as they were defined.
+// Gives the operands the types that they have where they were defined.
 static mp_status_t text_forms_set_operand_types(mp_text_t *t, mp_text_op_t *op) {
   const mp_type_t **types = MP_ARENA_ARRAY(t->scratch, const mp_type_t *, mp_form_num_operands(op));
   MP_RETURN_IF_NULL(types);
@@ -39,7 +39,6 @@ mp_status_t mp_form_set_result_type(mp_text_t *t, mp_text_op_t *op, const mp_typ
   return NULL;
 }
 
-// T, T, ... one per operand
 mp_status_t mp_form_operand_types(mp_text_t *t, mp_text_op_t *op) {
   mp_text_types_t types = {0};
   do {
@@ -52,7 +51,7 @@ mp_status_t mp_form_operand_types(mp_text_t *t, mp_text_op_t *op) {
   return NULL;
 }
 
-// predicate's type, value's type
+// T, T: the type of the predicate and that of both values.
 static mp_status_t text_forms_read_select_types(mp_text_t *t, mp_text_op_t *op) {
   if (mp_form_num_operands(op) != 3) return mp_text_expected(t, "three operands");
   const mp_type_t *predicate, *value;
@@ -79,7 +78,6 @@ static mp_status_t text_forms_read_complex_types(mp_text_t *t, mp_text_op_t *op)
   return mp_form_set_result_type(t, op, type);
 }
 
-// {...}? : types
 mp_status_t mp_form_types(mp_text_t *t, mp_text_op_t *op, mp_form_types_t form) {
   MP_RETURN_IF_ERROR(mp_text_op_dict(t, op));
   MP_RETURN_IF_ERROR(mp_text_expect(t, ':'));
@@ -141,7 +139,8 @@ mp_status_t mp_form_key_value(mp_text_t *t, mp_text_op_t *op, mp_attr_name_t nam
       break;
     }
     case MP_KIND_STRING: {
-      // No ": type" may follow here: the colon is the op's.
+      // mp_text_attr would take a colon behind the string as the beginning of the string's type,
+      // but here the colon belongs to the op.
       mp_str_t text;
       MP_RETURN_IF_ERROR(mp_text_string(t, &text));
       MP_RETURN_IF_ERROR(mp_attr_make_string(t->arena, text, &value));
@@ -160,7 +159,6 @@ mp_status_t mp_form_key_value(mp_text_t *t, mp_text_op_t *op, mp_attr_name_t nam
   return mp_text_op_attr(t, op, name, value);
 }
 
-// Takes `key =`, behind a comma unless it is the first; false when something else follows.
 bool mp_form_accept_key(mp_text_t *t, const char *key, bool comma) {
   mp_token_t next = comma ? mp_text_peek(t) : t->tok;
   if (comma && !mp_text_is(t, ',')) return false;
@@ -236,7 +234,7 @@ static const special_reader_t specials[MP_OP_COUNT] = {
 };
 
 mp_status_t mp_text_pretty(mp_text_t *t, mp_text_op_t *op) {
-  // The identity reads like a unary operation.
+  // A cast is written like a unary operation.
   static const mp_form_t identity = {.types = MP_FORM_SAME};
   if (op->code == MP_OP_COUNT) return text_forms_read_regular(t, op, &identity);
   const mp_form_t *form = mp_form_of(op->code);

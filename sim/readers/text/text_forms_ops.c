@@ -1,4 +1,4 @@
-// Pretty forms of their own: operations without regions.
+// Operations without regions whose pretty form is their own. The comments show the form.
 #include "sim/readers/text/text_forms.h"
 
 // dense<...> : T; or () {value = ...} : () -> T
@@ -139,8 +139,9 @@ mp_status_t mp_form_read_dot_general(mp_text_t *t, mp_text_op_t *op) {
   return mp_text_op_types(t, op);
 }
 
-// ---- convolution's window: {stride = [1, 2], pad = [[0, 1], [1, 1]], reverse = [true, false]}
-// ----
+// ---- a convolution's window ----
+//
+// {stride = [1, 2], pad = [[0, 1], [1, 1]], reverse = [true, false]}
 
 static mp_status_t text_forms_ops_read_padding(mp_text_t *t, mp_text_op_t *op) {
   mp_text_ints_t values = {0};

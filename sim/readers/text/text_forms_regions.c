@@ -1,7 +1,6 @@
 // Pretty forms of while and reduce.
 #include "sim/readers/text/text_forms.h"
 
-// A region whose arguments are known; it ends the names' scope.
 mp_status_t mp_form_region(mp_text_t *t, mp_text_op_t *op, bool isolated,
                            const mp_text_tokens_t *names, const mp_text_types_t *types) {
   mp_block_t *block = NULL;

@@ -2,7 +2,8 @@
 
 enum { LETTER = 1, DIGIT = 2, HEX_DIGIT = 4, MARK = 8, DASH = 16 };
 
-// What a character may be part of. MARK: in words behind the first letter; DASH: in value names.
+// What a character may be part of. A MARK may stand in words behind the first letter, a DASH in
+// names of values.
 static int text_lexer_class_of(char c) {
   if (c >= '0' && c <= '9') return DIGIT | HEX_DIGIT;
   if ((c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F')) return LETTER | HEX_DIGIT;
@@ -62,7 +63,7 @@ static mp_token_kind_t text_lexer_lex_number(mp_lexer_t *l) {
   return MP_TOKEN_FLOAT;
 }
 
-// From the opening quote behind the closing one. Strings do not span lines.
+// Moves from the opening quote to behind the closing one; false when there is none in this line.
 static bool text_lexer_lex_string(mp_lexer_t *l) {
   for (l->at++; l->at < l->end && *l->at != '\n'; ++l->at) {
     if (*l->at == '"') {
@@ -81,7 +82,7 @@ static mp_token_kind_t text_lexer_lex_marked(mp_lexer_t *l, char mark) {
     case '%':
     case '^':
       text_lexer_skip_class(l, LETTER | DIGIT | MARK | DASH);
-      // "->" behind a name is no part of it.
+      // A name may contain '-', but a "->" directly behind it does not belong to it.
       if (l->at > start && l->at[-1] == '-' && text_lexer_is_char(l, 0, '>')) --l->at;
       return l->at == start ? MP_TOKEN_ERROR : mark == '%' ? MP_TOKEN_VALUE : MP_TOKEN_CARET;
     case '@':

@@ -1,4 +1,4 @@
-// Tokens of MLIR text; private to sim/readers/text*.
+// Tokens of MLIR text; private to this folder.
 #ifndef MINIPOD_SIM_READERS_TEXT_TEXT_LEXER_H_
 #define MINIPOD_SIM_READERS_TEXT_TEXT_LEXER_H_
 
@@ -27,20 +27,23 @@ typedef enum {
 typedef struct {
   mp_token_kind_t kind;
   mp_str_t text;
-  const char *start;  // where it begins, marks included
-  uint32_t line, column;
+  const char *start;      // where it begins in the text, marks such as % included
+  uint32_t line, column;  // of `start`, both counted from 1; a tab is one column
 } mp_token_t;
 
+// A position in a text. Copies are independent positions; nothing is owned.
 typedef struct {
-  const char *at;
+  const char *at;  // the next character
   const char *end;
   const char *line_start;
   uint32_t line;
 } mp_lexer_t;
 
+// A lexer at the beginning of a text, which must outlive the lexer and its tokens.
 mp_lexer_t mp_lexer_start(const char *text, size_t size);
 
-// The next token; comments and white space are skipped. At the end END again and again.
+// The next token; comments and white space are skipped. At the end of the text it is END, however
+// often it is asked for. The token's text points into the program.
 mp_token_t mp_lexer_next(mp_lexer_t *lexer);
 
 #endif  // MINIPOD_SIM_READERS_TEXT_TEXT_LEXER_H_

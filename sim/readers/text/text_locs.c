@@ -5,8 +5,8 @@
 
 // ---- aliases ----
 
-// Definitions begin a line, as MLIR prints them; nothing else that begins with these marks is
-// followed by '='.
+// Whether the line at the lexer defines an alias, as MLIR prints definitions. Nothing else that
+// begins with one of these marks is followed by '='.
 static bool text_locs_is_alias(mp_lexer_t lexer, mp_text_alias_t *out_alias) {
   mp_token_t name = mp_lexer_next(&lexer);
   mp_token_t equals = mp_lexer_next(&lexer);
@@ -59,7 +59,7 @@ mp_status_t mp_text_find_aliases(mp_text_t *t, const char *text, size_t size) {
 }
 
 mp_text_alias_t *mp_text_find_alias(mp_text_t *t, mp_str_t name, bool is_type) {
-  // Sorted when reading began.
+  // mp_text_find_aliases sorted them.
   uint32_t low = 0, high = t->num_aliases;
   while (low < high) {
     uint32_t middle = low + (high - low) / 2;
@@ -157,7 +157,7 @@ static mp_status_t text_locs_read_call_site(mp_text_t *t, mp_loc_t *loc) {
   return text_locs_set_children(t, loc, children, 2);
 }
 
-// fused["a", "b"]; metadata in angle brackets is read and dropped.
+// fused["a", "b"] or fused<metadata>["a", "b"]; the metadata are read and dropped.
 static mp_status_t text_locs_read_fused(mp_text_t *t, mp_loc_t *loc) {
   loc->kind = MP_LOC_FUSED;
   if (mp_text_accept(t, '<')) {

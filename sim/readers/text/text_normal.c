@@ -1,5 +1,5 @@
-// From attributes as the text has them to the IR's: structs taken apart, the kinds that the schema
-// names, defaults filled in, in VHLO's order.
+// Converts attributes from what the text has to what the IR has: takes structs apart, gives values
+// the kinds that the schema names, fills in defaults, and puts them into VHLO's order.
 #include <stdlib.h>
 
 #include "sim/readers/text/text_parser.h"
@@ -26,7 +26,7 @@ static mp_status_t text_normal_dense_to_ints(mp_text_t *t, const mp_token_t *tok
     return NULL;
   }
   int64_t count;
-  // A few bytes of text may name a splat of any size.
+  // The count needs a check of its own: a few bytes of text may name a splat of any size.
   if (!mp_type_num_elements(type, &count) ||
       !mp_arena_has_room(t->arena, (size_t)count, sizeof(int64_t))) {
     return mp_text_error(t, token, MP_INVALID_ARGUMENT, "a list that is too large for the program");
@@ -65,7 +65,7 @@ mp_status_t mp_text_to_ints(mp_text_t *t, const mp_token_t *token, const mp_attr
   return value->kind == MP_KIND_ARRAY ? text_normal_array_to_ints(t, value, out_value) : NULL;
 }
 
-// Layouts: a list of dense constants of `index`.
+// Layouts are a list of dense constants of the type `index`.
 static mp_status_t text_normal_layouts_to_ints(mp_text_t *t, const mp_token_t *token,
                                                const mp_attr_t *value,
                                                const mp_attr_t **out_value) {
@@ -94,7 +94,7 @@ static mp_status_t text_normal_convert_int(mp_text_t *t, const mp_token_t *token
                                            const mp_schema_attr_t *row, const mp_attr_t *value,
                                            const mp_attr_t **out_value) {
   if (text_normal_has_kind(row, MP_KIND_ENUM)) {
-    // api_version = 4 : i32
+    // Text may give the number of an enumeration's value, as in api_version = 4 : i32.
     if (value->u.i64 < 0 || value->u.i64 > UINT32_MAX ||
         mp_enum_value_name(row->enum_kind, (uint32_t)value->u.i64) == NULL)
       return mp_text_error(t, token, MP_INVALID_ARGUMENT, "%s has no value %lld",
@@ -105,8 +105,8 @@ static mp_status_t text_normal_convert_int(mp_text_t *t, const mp_token_t *token
   return mp_attr_make_int(t->arena, row->dtype, value->u.i64, out_value);
 }
 
-// `*out_value` stays `value` where there is nothing to convert, right or wrong: kinds are checked
-// by the verifier.
+// `*out_value` is `value` itself where there is nothing to convert, even if its kind is wrong: the
+// verifier checks the kinds.
 static mp_status_t text_normal_convert(mp_text_t *t, const mp_token_t *token,
                                        const mp_schema_attr_t *row, const mp_attr_t *value,
                                        const mp_attr_t **out_value) {
@@ -141,7 +141,7 @@ static bool text_normal_is_struct(mp_str_t name) {
   return false;
 }
 
-// Renames that StableHLO's text has against VHLO.
+// Gives the attributes that StableHLO's text calls otherwise their names in VHLO.
 static void text_normal_rename_attr(mp_opcode_t code, mp_named_attr_t *attr) {
   bool symbol = code == MP_OP_CUSTOM_CALL && mp_str_is(attr->text, "custom_call_api_version");
   if (!symbol) return;
@@ -157,7 +157,7 @@ static int text_normal_compare_items(const void *a, const void *b) {
   return x.size < y.size ? -1 : x.size > y.size;
 }
 
-// Of names that are given twice (in both dictionaries of the generic form) one stays.
+// Sorts by name. The generic form has two dictionaries; of a name that both give, one item stays.
 static uint32_t text_normal_sort_others(mp_named_attr_t *items, uint32_t count) {
   if (count > 1) qsort(items, count, sizeof(items[0]), text_normal_compare_items);
   uint32_t kept = 0;
@@ -172,7 +172,7 @@ static mp_status_t text_normal_add_fields(mp_text_t *t, const mp_text_op_t *op,
   for (size_t i = 0; i < dict->u.dict.count; ++i) {
     mp_named_attr_t field = dict->u.dict.items[i];
     const mp_schema_attr_t *row = mp_schema_find(op->code, field.name);
-    // An all_reduce's channel type, for example, is not kept.
+    // Fields for which the IR has no attribute are dropped, such as the type of a channel.
     if (row == NULL) continue;
     MP_RETURN_IF_ERROR(text_normal_convert(t, &op->token, row, field.value, &field.value));
     MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, own, field));
@@ -201,6 +201,5 @@ mp_status_t mp_text_normalize(mp_text_t *t, const mp_text_op_t *op, mp_named_att
   const mp_named_attr_t *other = others.items;
   for (uint32_t i = 0; i < num_others; ++i)
     MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &own, other[i]));
-  // The list is copied with the op; the default values stay.
   return mp_schema_complete(t->arena, op->code, own.items, own.count, out_attrs, out_count);
 }

@@ -1,4 +1,5 @@
-// Operations, blocks and regions: results, the generic form, what makes an op of the IR of it.
+// Operations, blocks and regions: reads an op's results and its generic form, and makes the op of
+// the IR.
 #include "sim/readers/text/text_parser.h"
 
 // ---- parts that forms share ----
@@ -125,7 +126,8 @@ static mp_status_t text_ops_read_generic(mp_text_t *t, mp_text_op_t *op) {
 
 // ---- names ----
 
-// What the text calls otherwise than the IR; MP_OP_COUNT stands for the identity.
+// Ops that the text calls otherwise than the IR. MP_OP_COUNT stands for casts, which become
+// nothing: their results are their operands.
 static const struct {
   const char *text;
   mp_opcode_t code;
@@ -216,7 +218,7 @@ static mp_status_t text_ops_check_operands(mp_text_t *t, const mp_text_op_t *op)
   return NULL;
 }
 
-// Where the op stands in the text, when it does not say where it comes from.
+// The location of an op without one: its place in the text.
 static mp_status_t text_ops_loc(mp_text_t *t, const mp_token_t *token, const mp_loc_t **out_loc) {
   mp_loc_t *loc = MP_ARENA_NEW(t->arena, mp_loc_t);
   MP_RETURN_IF_NULL(loc);
@@ -269,7 +271,7 @@ static mp_status_t text_ops_read_op(mp_text_t *t, mp_block_t *block) {
   bool generic = t->tok.kind == MP_TOKEN_STRING;
   mp_str_t name = t->tok.text;
   if (generic) {
-    // Names have no escapes.
+    // The name is quoted. Names of ops have no escapes.
     name = (mp_str_t){name.data + 1, name.size - 2};
     op.token.text = name;
   } else if (t->tok.kind != MP_TOKEN_WORD) {

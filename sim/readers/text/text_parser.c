@@ -1,4 +1,4 @@
-// Tokens, errors, scalars: what all of the text reader's files stand on.
+// Tokens, errors and scalars, which all files of the text reader use.
 #include "sim/readers/text/text_parser.h"
 
 #include <stdarg.h>
@@ -139,7 +139,7 @@ bool mp_text_scan_u64(const mp_token_t *token, uint64_t *out_value) {
   return true;
 }
 
-// Takes the quotes and the escapes \\ \" \n \t \HH out of a string token's text.
+// Removes the quotes from a string token's text and resolves its escapes: \\ \" \n \t \HH.
 static mp_status_t text_parser_unescape(mp_text_t *t, mp_str_t quoted, mp_str_t *out_text) {
   char *text = mp_arena_alloc(t->arena, quoted.size);
   MP_RETURN_IF_NULL(text);
@@ -150,7 +150,7 @@ static mp_status_t text_parser_unescape(mp_text_t *t, mp_str_t quoted, mp_str_t 
       text[size++] = *c;
       continue;
     }
-    ++c;  // the lexer made sure that something follows
+    ++c;  // the lexer takes a backslash only together with the character behind it
     int high = mp_text_hex_digit(*c), low = end - c > 1 ? mp_text_hex_digit(c[1]) : -1;
     if (*c == 'n' || *c == 't') {
       text[size++] = *c == 'n' ? '\n' : '\t';

@@ -14,7 +14,7 @@ typedef struct {
   const mp_attr_t *attrs;
 } signature_t;
 
-// An empty dictionary counts as none.
+// {name = value, ...}?; for an empty dictionary the result is NULL, as for none.
 static mp_status_t text_reader_read_optional_dict(mp_text_t *t, const mp_attr_t **out_dict) {
   *out_dict = NULL;
   if (!mp_text_is(t, '{')) return NULL;
@@ -33,7 +33,7 @@ static mp_status_t text_reader_add_typed(mp_text_t *t, bool with_attrs, mp_text_
   return MP_ARRAY_PUSH(t->scratch, attrs, dict);
 }
 
-// (%a: T {...}, ...); without names in a declaration.
+// (%a: T {...}, ...); a declaration has no names.
 static mp_status_t text_reader_read_args(mp_text_t *t, signature_t *s) {
   MP_RETURN_IF_ERROR(mp_text_expect(t, '('));
   while (!mp_text_is(t, ')')) {
@@ -53,7 +53,8 @@ static mp_status_t text_reader_read_args(mp_text_t *t, signature_t *s) {
   return NULL;
 }
 
-// -> T, or -> (T {...}, ...). A dictionary behind a bare type would be the body.
+// -> T, or -> (T {...}, ...). Results without parentheses have no attributes: what looks like a
+// dictionary behind a bare type is the body.
 static mp_status_t text_reader_read_results(mp_text_t *t, signature_t *s) {
   if (t->tok.kind != MP_TOKEN_ARROW) return NULL;
   mp_text_advance(t);
@@ -69,7 +70,8 @@ static mp_status_t text_reader_read_results(mp_text_t *t, signature_t *s) {
 
 static mp_status_t text_reader_make_func(mp_text_t *t, const mp_token_t *token,
                                          const signature_t *s, mp_func_t **out_func) {
-  // Outside of functions the table of names holds theirs; no body sees it.
+  // Outside of functions the table of names holds the names of the functions. No body sees them,
+  // because a body is an isolated region.
   if (mp_text_is_defined(t, s->name))
     return mp_text_error(t, token, MP_INVALID_ARGUMENT, "the function @%.*s is defined twice",
                          MP_STR_ARG(s->name));
@@ -106,7 +108,7 @@ static mp_str_t text_reader_visibility_of(const mp_text_t *t) {
   return MP_STR("");
 }
 
-// Behind `func.func`.
+// A function from behind `func.func`.
 static mp_status_t text_reader_read_func(mp_text_t *t) {
   signature_t s = {.visibility = text_reader_visibility_of(t)};
   if (s.visibility.size > 0) mp_text_advance(t);
@@ -148,7 +150,8 @@ static mp_status_t text_reader_string_item(mp_text_t *t, const mp_token_t *token
   return NULL;
 }
 
-// A list of dictionaries, one per argument or result; an absent list stands for none.
+// Turns the attribute that lists the dictionaries of all arguments (or results) into one dictionary
+// per argument, NULL for an empty one. The list may be absent or empty.
 static mp_status_t text_reader_spread_dicts(mp_text_t *t, const mp_token_t *token,
                                             const mp_attr_t *list, uint32_t count,
                                             mp_text_attrs_t *dicts) {
@@ -164,7 +167,7 @@ static mp_status_t text_reader_spread_dicts(mp_text_t *t, const mp_token_t *toke
   return mp_text_error(t, token, MP_INVALID_ARGUMENT, "malformed attributes of arguments");
 }
 
-// What is left of a generic op's attributes when its own are taken out.
+// The items of a generic op that are not among its own attributes, as a dictionary; NULL if none.
 static mp_status_t text_reader_other_items(mp_text_t *t, const mp_token_t *token,
                                            const mp_text_items_t *items, const char *const *own,
                                            size_t num_own, const mp_attr_t **out_dict) {
@@ -180,7 +183,7 @@ static mp_status_t text_reader_other_items(mp_text_t *t, const mp_token_t *token
   return mp_text_make_dict(t, token, others.items, others.count, out_dict);
 }
 
-// () <{...}>, up to the regions.
+// () <{name = value, ...}>?, which is everything between a generic op's name and its regions.
 static mp_status_t text_reader_read_generic_head(mp_text_t *t, mp_text_items_t *items) {
   MP_RETURN_IF_ERROR(mp_text_expect(t, '('));
   MP_RETURN_IF_ERROR(mp_text_expect(t, ')'));
@@ -189,7 +192,7 @@ static mp_status_t text_reader_read_generic_head(mp_text_t *t, mp_text_items_t *
   return mp_text_expect(t, '>');
 }
 
-// {...}? : () -> ()
+// {name = value, ...}? : () -> (), which stands behind a generic op's regions.
 static mp_status_t text_reader_read_generic_tail(mp_text_t *t, mp_text_items_t *items) {
   mp_text_signature_t type;
   if (mp_text_is(t, '{')) MP_RETURN_IF_ERROR(mp_text_dict_items(t, items));
@@ -239,7 +242,7 @@ static mp_status_t text_reader_read_generic_func(mp_text_t *t, const mp_token_t 
       text_reader_other_items(t, token, &items, own, sizeof(own) / sizeof(own[0]), &s.attrs));
   mp_func_t *func = NULL;
   MP_RETURN_IF_ERROR(text_reader_make_func(t, token, &s, &func));
-  // A declaration's region is empty.
+  // The region of a declaration is empty.
   if (body->num_args > 0 || body->first != NULL) {
     MP_RETURN_IF_ERROR(text_reader_check_generic_body(t, &body_token, func, body));
     func->body = body;
@@ -273,7 +276,7 @@ static mp_status_t text_reader_read_mesh(mp_text_t *t) {
   MP_RETURN_IF_ERROR(mp_text_expect(t, '='));
   MP_RETURN_IF_ERROR(mp_text_mesh_body(t, &value));
   MP_RETURN_IF_ERROR(text_reader_define_mesh(t, &token, mesh, &value));
-  // What other tools note about the mesh there repeats it.
+  // In their dictionary other tools repeat the mesh in forms of their own.
   const mp_attr_t *ignored = NULL;
   MP_RETURN_IF_ERROR(text_reader_read_optional_dict(t, &ignored));
   const mp_loc_t *loc = NULL;
@@ -337,13 +340,14 @@ static mp_status_t text_reader_set_module_attrs(mp_text_t *t, const mp_token_t *
                                  &t->module->attrs);
 }
 
-// `#name = ...` and `!name = ...` were found before; here they are read, used or not.
+// `#name = ...` and `!name = ...`: the definitions were found before; here, where they stand, their
+// values are read even if nothing uses them, so that mistakes in them are reported.
 static mp_status_t text_reader_read_alias_definition(mp_text_t *t) {
   mp_text_alias_t *alias = mp_text_find_alias(t, t->tok.text, t->tok.kind == MP_TOKEN_BANG);
   if (alias == NULL) return mp_text_expected(t, "a function or an alias's definition");
   mp_text_advance(t);
   MP_RETURN_IF_ERROR(mp_text_expect(t, '='));
-  // Once more where it is known already: only so the end is found.
+  // A value that was read before is read once more, because only reading finds its end.
   const mp_type_t *type = NULL;
   const mp_attr_t *attr = NULL;
   const mp_loc_t *loc = NULL;
@@ -381,7 +385,7 @@ static mp_status_t text_reader_read_module_body(mp_text_t *t) {
   return NULL;
 }
 
-// Behind `module`.
+// A module from behind `module`.
 static mp_status_t text_reader_read_module(mp_text_t *t) {
   mp_text_items_t items = {0};
   const mp_loc_t *loc = NULL;
@@ -430,7 +434,7 @@ static mp_status_t text_reader_read_top(mp_text_t *t) {
   return NULL;
 }
 
-// The function named main; a program of one function may call it otherwise.
+// The function named main. If there is only one function, it may have another name.
 static mp_status_t text_reader_find_main(mp_text_t *t) {
   mp_module_t *module = t->module;
   module->main = mp_module_find_func(module, MP_STR("main"));
@@ -440,7 +444,7 @@ static mp_status_t text_reader_find_main(mp_text_t *t) {
   return mp_status_make(MP_INVALID_ARGUMENT, "the program has no function 'main'");
 }
 
-// Memory and expanded nodes that a program of `size` bytes may take: far more than real ones do.
+// The memory that a program of `size` bytes may take: far more than real programs need.
 static size_t text_reader_memory_limit(size_t size) {
   return ((size_t)4 << 20) + size * 512;
 }
@@ -455,7 +459,7 @@ static mp_status_t text_reader_read_program(mp_text_t *t, const char *text, size
 }
 
 mp_status_t mp_read_text(const char *text, size_t size, mp_module_t **out_module) {
-  // Callers may count the NUL that ends their string.
+  // A caller may have counted the NUL that ends its string.
   while (size > 0 && text[size - 1] == '\0') --size;
   mp_text_t t = {.max_weight = ((uint64_t)1 << 20) + (uint64_t)size * 256};
   MP_RETURN_IF_ERROR(mp_module_create(&t.module));

@@ -2,16 +2,18 @@
 #include "sim/base/hash.h"
 #include "sim/readers/text/text_parser.h"
 
-// Inner regions may call their values like outer ones (isolated regions start numbering anew);
-// within one region a name is defined once. Each name knows its newest definition and that one the
-// one that it hides, so that closing a scope is to take the newest definitions back.
+// A region may use a name of an outer region again (printers number the values of an isolated
+// region from 0), but within one region a name is defined once. `defs` is a stack of definitions.
+// Each name knows its newest definition, and each definition knows the one that it hides, so that
+// closing a scope only has to pop the definitions that were made in it.
 
 static uint64_t text_scope_hash(const mp_text_t *t, mp_str_t name) {
-  // Started from an address, so that nobody can write a program whose names all have one hash.
+  // The hash starts from an address, which differs from run to run, so that nobody can write a
+  // program whose names all have the same hash.
   return mp_hash_bytes((uint64_t)(uintptr_t)t, name.data, name.size);
 }
 
-// NULL when it was never defined.
+// The name with this text; NULL when it was never defined.
 static mp_text_name_t *text_scope_find_name(const mp_text_t *t, uint64_t hash, mp_str_t name) {
   const mp_text_name_entry_t *entry;
   MP_HASH_MAP_EACH(&t->names_by_text, hash, entry) {
@@ -78,7 +80,7 @@ mp_status_t mp_text_use(mp_text_t *t, mp_value_t **out_value) {
                          MP_STR_ARG(t->tok.text));
   mp_text_advance(t);
   uint32_t index = 0;
-  // #k directly behind the name is the k-th of its values.
+  // `#k` directly behind the name selects the k-th of its values.
   bool numbered = t->tok.kind == MP_TOKEN_HASH &&
                   t->tok.start == t->last.text.data + t->last.text.size &&
                   t->tok.text.data[0] >= '0' && t->tok.text.data[0] <= '9';

@@ -3,7 +3,7 @@
 
 // ---- meshes ----
 
-// @name; the mesh may be defined later.
+// Programs have a handful of meshes, so that a list is searched.
 mp_status_t mp_text_mesh_ref(mp_text_t *t, mp_mesh_t **out_mesh) {
   mp_token_t token = t->tok;
   mp_str_t name;
@@ -84,7 +84,7 @@ static mp_status_t text_sdy_read_axis(mp_text_t *t, mp_axis_ref_t *axis) {
   return NULL;
 }
 
-// {"x", "y"}; with `open` not NULL also {"x", ?} and {?}.
+// {"x", "y"}. If `open` is not NULL, {"x", ?} and {?} are allowed too and set `*open`.
 static mp_status_t text_sdy_read_axes(mp_text_t *t, mp_axis_list_t *out_axes, bool *open) {
   MP_ARRAY(mp_axis_ref_t) axes = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '{'));
@@ -253,7 +253,8 @@ mp_status_t mp_text_shardings(mp_text_t *t, const mp_attr_t **out_attr) {
 
 // ---- sharding rules ----
 
-// One factor at the front of `text`: i to z, or z_1 and so on; its length, or 0.
+// Reads one factor at the front of `text`: a letter from i to z, or z_1, z_2, ... Returns the
+// number of characters that it takes, 0 if there is no factor.
 static size_t text_sdy_scan_factor(mp_str_t text, int64_t *out_factor) {
   if (text.size == 0 || text.data[0] < 'i' || text.data[0] > 'z') return 0;
   *out_factor = text.data[0] - 'i';
@@ -268,7 +269,7 @@ static size_t text_sdy_scan_factor(mp_str_t text, int64_t *out_factor) {
   return size > 2 && number > 0 ? size : 0;
 }
 
-// All factors that are glued together in the current word.
+// Reads all factors of the current word, which stand in it without anything between them.
 static mp_status_t text_sdy_read_factors(mp_text_t *t, mp_text_ints_t *factors) {
   if (t->tok.kind != MP_TOKEN_WORD) return mp_text_expected(t, "a factor");
   mp_str_t rest = t->tok.text;
@@ -328,7 +329,7 @@ static mp_status_t text_sdy_read_mappings(mp_text_t *t, const mp_tensor_mapping_
   return NULL;
 }
 
-// {i=8, j=4}, in the factors' order
+// {i=8, j=4}, in the order of the factors.
 static mp_status_t text_sdy_read_sizes(mp_text_t *t, mp_index_list_t *out_sizes) {
   mp_text_ints_t sizes = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '{'));
@@ -419,7 +420,7 @@ mp_status_t mp_text_sdy_attr(mp_text_t *t, mp_str_t name, const mp_attr_t **out_
       {"list_of_axis_ref_lists", mp_text_axes_lists},
       {"all_to_all_param_list", mp_text_all_to_all},
   };
-  // The name may also stand inside the brackets.
+  // The name may also stand inside of the brackets: #sdy<sharding ...>.
   bool inside = name.size == 0;
   mp_token_t token = t->tok;
   if (inside) {

@@ -1,5 +1,6 @@
-// StableHLO's attributes (StablehloAttrs.td). A struct that the IR holds as single attributes of
-// the op is read as a dictionary of those; text_normal.c puts its items into the op's list.
+// StableHLO's attributes (StablehloAttrs.td). Where the IR has single attributes for the fields of
+// a struct, the struct is read as a dictionary of those; text_normal.c then moves the items of the
+// dictionary into the op's list.
 #include "sim/readers/text/text_parser.h"
 
 // ---- enumerations: #stablehlo<precision HIGH>, also #stablehlo.precision<HIGH> ----
@@ -127,7 +128,7 @@ static bool text_structs_is_end(mp_token_t token) {
   return token.kind == MP_TOKEN_PUNCT && token.text.data[0] == '>';
 }
 
-// name = value, ... up to '>', which is taken.
+// name = value, ... up to the '>', which is taken too.
 static mp_status_t text_structs_read_fields(mp_text_t *t, const struct_t *s,
                                             const mp_attr_t **out_attr) {
   mp_text_items_t items = {0};
@@ -142,7 +143,7 @@ static mp_status_t text_structs_read_fields(mp_text_t *t, const struct_t *s,
     mp_named_attr_t item = {field->name, mp_str(mp_attr_name_text(field->name)), NULL};
     MP_RETURN_IF_ERROR(text_structs_read_field_value(t, field->name, &item.value));
     MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &items, item));
-    // A comma may end the list.
+    // The list may end in a comma.
     if (mp_text_is(t, ',') && text_structs_is_end(mp_text_peek(t))) mp_text_advance(t);
   }
   mp_text_advance(t);
@@ -167,13 +168,13 @@ mp_status_t mp_text_dot_algorithm(mp_text_t *t, const mp_attr_t **out_fields) {
 
 // ---- convolution ----
 
-// What the letters and numbers of one tensor stand for.
+// What the letters and numbers of one of a convolution's three tensors stand for.
 typedef struct {
   char first, second;  // b and f, or i and o
   mp_attr_name_t first_name, second_name, spatial_name;
 } conv_tensor_t;
 
-// The dimension at `position` is the spatial one of this number.
+// Says that the dimension at `position` of the tensor is the spatial dimension of this number.
 typedef struct {
   int64_t number, position;
 } spatial_t;
@@ -192,7 +193,8 @@ static mp_status_t text_structs_add_int(mp_text_t *t, mp_text_items_t *items, mp
   return text_structs_add_item(t, items, name, attr);
 }
 
-// Turns "spatial number at position" round into "position by spatial number".
+// The text lists, for each position, the spatial dimension there; the attribute lists, for each
+// spatial dimension, its position.
 static mp_status_t text_structs_add_spatial(mp_text_t *t, mp_text_items_t *items,
                                             const mp_token_t *token, mp_attr_name_t name,
                                             const spatials_t *numbers) {
@@ -274,7 +276,7 @@ static mp_status_t text_structs_read_conv(mp_text_t *t, mp_str_t name, const mp_
   const mp_attr_t *given = NULL;
   mp_token_t token = t->tok;
   MP_RETURN_IF_ERROR(text_structs_read_fields(t, &raw_conv, &given));
-  // A field that is left out is 0 here.
+  // In this form a field that is left out is 0.
   mp_text_items_t items = {0};
   for (int i = 0; i < MAX_FIELDS && raw_conv.fields[i].name != MP_ATTR_OTHER; ++i) {
     const mp_attr_t *value = mp_attr_dict_get(given, raw_conv.fields[i].name);
@@ -354,7 +356,7 @@ static mp_status_t text_structs_read_accuracy(mp_text_t *t, mp_str_t name,
 
 // ---- meshes as StableHLO spells them ----
 
-// <name = "x", size = 4>, the attribute's name in front is optional.
+// <name = "x", size = 4>; the attribute's name may stand in front.
 static mp_status_t text_structs_read_mesh_axis(mp_text_t *t, mp_mesh_axis_t *axis) {
   if (t->tok.kind == MP_TOKEN_HASH) mp_text_advance(t);
   MP_RETURN_IF_ERROR(mp_text_expect(t, '<'));

@@ -21,7 +21,7 @@ mp_status_t mp_text_dtype(mp_text_t *t, mp_dtype_t *out_dtype) {
   }
   mp_str_t name = token.text;
   mp_dtype_t dtype = mp_dtype_from_name(name);
-  // MLIR's signed spelling and, in quantised types, the unsigned one without i.
+  // MLIR may spell a signed type with an s in front: si8.
   if (dtype == MP_DTYPE_INVALID && mp_str_starts_with(name, "si"))
     dtype = mp_dtype_from_name((mp_str_t){name.data + 1, name.size - 1});
   if (dtype == MP_DTYPE_INVALID) return mp_text_expected(t, "an element type");
@@ -63,7 +63,7 @@ static mp_status_t text_types_read_scales(mp_text_t *t, mp_quant_t *quant, bool 
 }
 
 static mp_status_t text_types_read_storage(mp_text_t *t, mp_quant_t *quant) {
-  // u8 is i8 with unsigned values.
+  // Quantised types spell unsigned storage u8, where other types have ui8.
   bool is_signed = !(t->tok.kind == MP_TOKEN_WORD && t->tok.text.data[0] == 'u');
   if (t->tok.kind == MP_TOKEN_WORD && t->tok.text.size >= 2 && !is_signed &&
       t->tok.text.data[1] >= '0' && t->tok.text.data[1] <= '9') {
@@ -113,8 +113,8 @@ static mp_status_t text_types_read_quant(mp_text_t *t, const mp_quant_t **out_qu
 
 // ---- tensors ----
 
-// A dimension list's tokens are not MLIR's ("0x3xf32" would be a hexadecimal number), so it is read
-// character by character: "4x?x", up to the element type.
+// A list of dimensions cannot be read as tokens ("0x3xf32" would begin with a hexadecimal number),
+// so it is read character by character: "4x?x", up to the element type.
 static mp_status_t text_types_read_dims(mp_text_t *t, mp_text_ints_t *dims) {
   const char *at = t->tok.start, *end = t->lex.end;
   while (at < end && ((*at >= '0' && *at <= '9') || *at == '?')) {
@@ -258,7 +258,7 @@ static mp_status_t text_types_read_function(mp_text_t *t, const mp_type_t **out_
   return NULL;
 }
 
-// A scalar as a type of its own is a tensor of rank 0, as in the bytecode reader.
+// A scalar that stands by itself is a tensor of rank 0, as in the bytecode reader.
 static mp_status_t text_types_read_scalar(mp_text_t *t, const mp_type_t **out_type) {
   mp_dtype_t dtype;
   MP_RETURN_IF_ERROR(mp_text_dtype(t, &dtype));
