@@ -165,6 +165,10 @@ static mp_status_t pjrt_execute_read_options(const PJRT_ExecuteOptions *options,
     return mp_status_make(MP_UNIMPLEMENTED, "Execute: output callbacks are not supported");
   }
   if (options->non_donatable_input_indices == NULL) return NULL;
+  if (options->num_non_donatable_input_indices > INT32_MAX) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "Execute: %zu inputs are not to be donated",
+                          options->num_non_donatable_input_indices);
+  }
   launch->num_non_donatable = (uint32_t)options->num_non_donatable_input_indices;
   launch->non_donatable = options->non_donatable_input_indices;
   return NULL;

@@ -133,8 +133,8 @@ static mp_status_t compile_options_read_assignment(mp_proto_reader_t reader, mp_
   uint64_t size = (uint64_t)(reader.end - reader.cursor);
   MP_RETURN_IF_ERROR(compile_options_read_assignment_size(reader, &assignment));
   // Every id takes at least one byte of the message, so larger counts are wrong.
-  if (assignment.replicas < 1 || assignment.replicas > size || assignment.partitions < 1 ||
-      assignment.partitions > size || assignment.replicas * assignment.partitions > size ||
+  if (assignment.replicas < 1 || assignment.replicas > MAX_DEVICES || assignment.partitions < 1 ||
+      assignment.partitions > MAX_DEVICES || assignment.replicas * assignment.partitions > size ||
       assignment.replicas * assignment.partitions > MAX_DEVICES) {
     return mp_status_make(MP_INVALID_ARGUMENT,
                           "compile options: the device assignment has %llu replicas of %llu "

@@ -102,6 +102,11 @@ static mp_status_t text_normal_convert_int(mp_text_t *t, const mp_token_t *token
     return mp_attr_make_enum(t->arena, row->enum_kind, (uint32_t)value->u.i64, out_value);
   }
   if (!text_normal_has_kind(row, MP_KIND_INT) || value->dtype == row->dtype) return NULL;
+  const int spare = 64 - mp_dtype_bits(row->dtype);
+  if ((int64_t)((uint64_t)value->u.i64 << spare) >> spare != value->u.i64)
+    return mp_text_error(t, token, MP_INVALID_ARGUMENT, "%s is %lld, which does not fit into %s",
+                         mp_attr_name_text(row->name), (long long)value->u.i64,
+                         mp_dtype_name(row->dtype));
   return mp_attr_make_int(t->arena, row->dtype, value->u.i64, out_value);
 }
 

@@ -325,6 +325,8 @@ static void donated_inputs_are_gone(void **state) {
   PJRT_Buffer *inputs[2] = {put_f32(client, device_of(client, 0), ones, 4),
                             put_f32(client, device_of(client, 0), counting, 4)};
   PJRT_Buffer *output = NULL;
+  expect_error(try_run(loaded, inputs, 2, kept, ((size_t)1 << 32) + 1, &output),
+               PJRT_Error_Code_INVALID_ARGUMENT, "4294967297 inputs are not to be donated");
   expect_ok(try_run(loaded, inputs, 2, kept, 1, &output));
   assert_false(is_deleted(inputs[0]));
   destroy_buffer(output);

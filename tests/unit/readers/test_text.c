@@ -350,6 +350,10 @@ static void test_errors(void **state) {
        "2:2: api_version has no value 9"},
       {"func.func @main() {\n stablehlo.custom_call @f() {api_version = -1 : i32} : () -> ()\n}",
        "2:2: api_version has no value -1"},
+      {"func.func @f() { return }\nfunc.func @main() {\n stablehlo.composite \"a.b\" "
+       "{decomposition = "
+       "@f, version = 4294967297 : i64} : () -> ()\n}",
+       "3:2: version is 4294967297, which does not fit into i32"},
       {"module {} module {}", "more than one module"},
       {"func.func @main() { }\n$", "2:1: expected a module or a function, found '$'"},
       {"func.func @f() { return }\nfunc.func @g() { return }", "no function 'main'"},
