@@ -7,6 +7,7 @@
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
 #include "sim/ir/layout.h"
+#include "sim/numeric/dims.h"
 
 // All orders that were ever asked for. There are few, and callers may hold on to them for as long
 // as they like, so none is freed. The list only grows at its head, without a lock: a forked child
@@ -98,7 +99,7 @@ static mp_status_t pjrt_layout_tiled_strides(const char *function,
     }
     seen |= UINT64_C(1) << dim;
     out_strides[dim] = stride;
-    stride *= dims[dim];
+    stride = mp_dims_next_stride(stride, dims[dim]);
   }
   return NULL;
 }
@@ -108,7 +109,9 @@ mp_status_t mp_pjrt_layout_strides(const char *function, const PJRT_Buffer_Memor
                                    int64_t *out_strides) {
   if (layout == NULL) {
     int64_t stride = (int64_t)item_size;
-    for (size_t i = rank; i-- > 0; stride *= dims[i]) out_strides[i] = stride;
+    for (size_t i = rank; i-- > 0; stride = mp_dims_next_stride(stride, dims[i])) {
+      out_strides[i] = stride;
+    }
     return NULL;
   }
   if (layout->type == PJRT_Buffer_MemoryLayout_Type_Tiled) {

@@ -40,7 +40,7 @@ static inline void mp_dims_strides(const int64_t *dims, uint32_t rank, int64_t u
                                    int64_t *out_strides) {
   for (uint32_t i = rank; i-- > 0;) {
     out_strides[i] = unit;
-    unit *= dims[i];
+    unit = mp_dims_next_stride(unit, dims[i]);
   }
 }
 

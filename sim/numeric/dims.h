@@ -29,4 +29,11 @@ static inline int64_t mp_dims_product(const int64_t *dims, uint32_t begin, uint3
   return product;
 }
 
+// The stride of the next dimension, after one of this stride and size: their product, or 0 where it
+// does not fit, which only happens where the array has no elements and so no strides either.
+static inline int64_t mp_dims_next_stride(int64_t stride, int64_t dim) {
+  int64_t next = 0;
+  return __builtin_mul_overflow(stride, dim, &next) ? 0 : next;
+}
+
 #endif  // MINIPOD_SIM_NUMERIC_DIMS_H_

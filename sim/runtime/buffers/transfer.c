@@ -7,6 +7,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/kernels/strided.h"
+#include "sim/numeric/dims.h"
 #include "sim/runtime/buffers/buffer_impl.h"
 #include "sim/runtime/devices/job.h"
 
@@ -37,7 +38,7 @@ static void transfer_describe(mp_strided_t *copy, const mp_type_t *type, const i
   int64_t step = (int64_t)element;
   for (uint32_t d = type->rank; d-- > 0;) {
     dense[d] = step;
-    step *= type->dims[d];
+    step = mp_dims_next_stride(step, type->dims[d]);
   }
   mp_strided_init(copy, element);
   for (uint32_t d = 0; d < type->rank; ++d) {

@@ -35,10 +35,19 @@ static void what_does_not_fit(void **state) {
   assert_true(mp_dims_product(dims, 6, 7) == INT64_MAX);
 }
 
+static void strides(void **state) {
+  (void)state;
+  assert_int_equal(mp_dims_next_stride(4, 3), 12);
+  assert_int_equal(mp_dims_next_stride(4, 0), 0);
+  assert_int_equal(mp_dims_next_stride(4, INT64_C(1) << 61), 0);
+  assert_int_equal(mp_dims_next_stride(0, INT64_MAX), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(products),
       cmocka_unit_test(what_does_not_fit),
+      cmocka_unit_test(strides),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

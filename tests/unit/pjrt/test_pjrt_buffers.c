@@ -159,6 +159,11 @@ static void bad_host_arrays_are_refused(void **state) {
   static const int64_t dims[] = {2, 2}, negative[] = {2, -2}, huge[] = {INT64_MAX / 2, 8};
   PJRT_Buffer *buffer = NULL;
   host_array_t array = {.type = PJRT_Buffer_Type_F32, .data = source, .dims = dims, .rank = 2};
+  // No elements: sizes that nothing bounds. (A test for the sanitizer of undefined behaviour.)
+  array.dims = (const int64_t[]){0, INT64_MAX / 2, 8};
+  array.rank = 3;
+  destroy_buffer(put(client, memory(0, 0), array));
+  array.rank = 2;
   array.dims = negative;
   expect_error(try_put(client, memory(0, 0), array, &buffer), PJRT_Error_Code_INVALID_ARGUMENT,
                "dimension 1 is -2");
