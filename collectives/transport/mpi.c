@@ -461,7 +461,7 @@ static uint32_t mpi_poll_after_us(mp_transport_t *transport) {
   if (atomic_load(&self->is_closed) || self->is_broken) return 0;
   if (self->idle_polls > MP_LONG_IDLE_POLLS) return MP_LONG_PAUSE_US;
   unsigned doublings = self->idle_polls / MP_POLLS_PER_PAUSE;
-  uint32_t pause = MP_FIRST_PAUSE_US << (doublings < 8 ? doublings : 8);
+  uint32_t pause = (uint32_t)MP_FIRST_PAUSE_US << (doublings < 8 ? doublings : 8);
   return pause < MP_LAST_PAUSE_US ? pause : MP_LAST_PAUSE_US;
 }
 

@@ -31,6 +31,6 @@ _Noreturn MP_PRINTF(5, 6) void mp_assert_fail(const char *file, int line, const 
 #endif
 
 // For places that no execution comes to: the default of a switch over all values.
-#define MP_ASSERT_NOT_REACHED() MP_ASSERT(!"this place is never reached")
+#define MP_ASSERT_NOT_REACHED() MP_ASSERT(0 && "this place is never reached")
 
 #endif  // MINIPOD_SIM_BASE_ASSERT_H_

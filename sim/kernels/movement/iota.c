@@ -37,7 +37,7 @@ static void iota_line(mp_dtype_t dtype, int64_t begin, int64_t count, void *out)
   } else if (dtype == MP_DTYPE_F32) {
     for (int64_t i = 0; i < count; ++i) ((float *)out)[i] = (float)(begin + i);
   } else {
-    size_t size = mp_dtype_size(dtype);
+    const int64_t size = (int64_t)mp_dtype_size(dtype);
     for (int64_t i = 0; i < count; ++i) iota_store_index(dtype, begin + i, (char *)out + i * size);
   }
 }

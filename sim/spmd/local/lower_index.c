@@ -51,7 +51,8 @@ static mp_status_t lower_index_emit_starts(const shift_t *s, mp_value_t **out_va
   for (uint32_t p = 0; p < boxes->num_partitions; ++p) {
     for (uint32_t i = 0; i < count; ++i) {
       if (!s->is_cut[i]) continue;
-      starts[(size_t)p * count + i] = boxes->starts[(size_t)p * boxes->rank + s->map.values[i]];
+      starts[(size_t)p * count + i] =
+          boxes->starts[(size_t)p * boxes->rank + (size_t)s->map.values[i]];
     }
   }
   mp_value_t *row = NULL;
