@@ -1,7 +1,7 @@
 // Attributes: decoded once by a reader, immutable, in the module's arena.
 //
-// Every attribute of StableHLO, VHLO and Shardy has one of these kinds; nothing is carried along as
-// opaque text but the user's own metadata (strings in dictionaries).
+// Every attribute of StableHLO, VHLO and Shardy has one of the kinds below. Only the user's own
+// metadata (strings in dictionaries) is carried along as text without being understood.
 #ifndef MINIPOD_SIM_IR_ATTR_H_
 #define MINIPOD_SIM_IR_ATTR_H_
 
@@ -75,8 +75,10 @@ enum { MP_RNG_UNIFORM = 1, MP_RNG_NORMAL = 2 };
 enum { MP_TRANSPOSE_INVALID, MP_TRANSPOSE_NO, MP_TRANSPOSE_YES, MP_TRANSPOSE_ADJOINT };
 enum { MP_ACCURACY_DEFAULT, MP_ACCURACY_HIGHEST, MP_ACCURACY_TOLERANCE };
 
-// "LT" for (COMPARISON_DIRECTION, 5); NULL when out of range. And back: -1 when unknown.
+// The name of a value in StableHLO's text, such as "LT" for (COMPARISON_DIRECTION, 5); NULL for a
+// number that the enumeration does not have.
 const char *mp_enum_value_name(mp_enum_kind_t kind, uint32_t value);
+// The value with this name; -1 when there is none.
 int mp_enum_value_from_name(mp_enum_kind_t kind, mp_str_t name);
 
 typedef struct mp_attr_s mp_attr_t;
@@ -95,10 +97,12 @@ typedef struct {
 } mp_mesh_axis_t;
 
 typedef struct {
-  mp_str_t name;  // symbol, "" when inlined
+  mp_str_t name;  // without @; "" for a mesh that is written out where it is used
   uint32_t num_axes;
   const mp_mesh_axis_t *axes;
-  uint32_t num_device_ids;  // 0: iota. No axes and one id: the maximal mesh of that partition
+  // 0: the devices are 0, 1, 2, ... in order. A mesh without axes and with one id is a "maximal"
+  // mesh: a value that is sharded by it lies as a whole on the partition of that number.
+  uint32_t num_device_ids;
   const int64_t *device_ids;
 } mp_mesh_t;
 
@@ -181,8 +185,9 @@ typedef struct {
   const int64_t *dims;    // [rank], the whole tensor
   const int64_t *starts;  // [num_partitions * rank]
   const int64_t *sizes;   // [num_partitions * rank]
-  const int32_t *groups;  // [num_partitions]
-  // NULL, or unreduced: partitions with the same number hold terms of a sum, not copies.
+  const int32_t *groups;  // [num_partitions], the number of each partition's group
+  // NULL when partitions with the same box hold copies of it. Otherwise the value is unreduced:
+  // partitions with the same number here hold terms of a sum. [num_partitions]
   const int32_t *partials;
 } mp_boxes_t;
 
@@ -206,8 +211,8 @@ struct mp_attr_s {
     } ints;
     struct {
       const mp_type_t *type;
-      // Elements in row-major order as dtype.h stores them (bools one byte each), or a single one
-      // when `splat`. Borrowed from the program's bytes where their form allows it.
+      // Elements in row-major order as dtype.h stores them (booleans take one byte each), or a
+      // single one when `splat`. In the module's arena like everything else.
       const void *data;
       size_t size;  // bytes
       bool splat;
@@ -252,34 +257,46 @@ struct mp_attr_s {
   } u;
 };
 
-// "dimensions"; the spelling of a known name. And back: MP_ATTR_OTHER when unknown.
+// The spelling of a name that the IR knows, such as "dimensions".
 const char *mp_attr_name_text(mp_attr_name_t name);
+// The name with this spelling; MP_ATTR_OTHER when the IR does not know it.
 mp_attr_name_t mp_attr_name_from_text(mp_str_t text);
 
-// Makers for readers and passes. Arrays are copied.
+// Each of these makes an attribute in `arena`. Arrays and texts are copied into the arena; a type
+// is not and must live as long. The only error is RESOURCE_EXHAUSTED.
 MP_NODISCARD mp_status_t mp_attr_make_bool(mp_arena_t *arena, bool value,
                                            const mp_attr_t **out_attr);
+// INT: an integer of the type `dtype`.
 MP_NODISCARD mp_status_t mp_attr_make_int(mp_arena_t *arena, mp_dtype_t dtype, int64_t value,
                                           const mp_attr_t **out_attr);
+// INTS of rank 1: a list of `count` integers.
 MP_NODISCARD mp_status_t mp_attr_make_ints(mp_arena_t *arena, const int64_t *values, size_t count,
                                            const mp_attr_t **out_attr);
+// INTS of rank 2: `rows` x `columns` integers in row-major order.
 MP_NODISCARD mp_status_t mp_attr_make_table(mp_arena_t *arena, const int64_t *values, int64_t rows,
                                             int64_t columns, const mp_attr_t **out_attr);
+// STRING.
 MP_NODISCARD mp_status_t mp_attr_make_string(mp_arena_t *arena, mp_str_t text,
                                              const mp_attr_t **out_attr);
+// ENUM: a value that the enumeration must have.
 MP_NODISCARD mp_status_t mp_attr_make_enum(mp_arena_t *arena, mp_enum_kind_t kind, uint32_t value,
                                            const mp_attr_t **out_attr);
+// TYPE.
 MP_NODISCARD mp_status_t mp_attr_make_type(mp_arena_t *arena, const mp_type_t *type,
                                            const mp_attr_t **out_attr);
+// DENSE: a constant of `size` bytes, which are all elements of `type` or, with `splat`, one.
 MP_NODISCARD mp_status_t mp_attr_make_dense(mp_arena_t *arena, const mp_type_t *type,
                                             const void *data, size_t size, bool splat,
                                             const mp_attr_t **out_attr);
 
-// The value of `key` in a dictionary, or NULL (also when `dict` is NULL).
+// The value of `key` in a dictionary; NULL when it has none, or when `dict` is NULL or no
+// dictionary.
 const mp_attr_t *mp_attr_dict_get(const mp_attr_t *dict, mp_attr_name_t key);
+// The same by spelling, for names that the IR does not know.
 const mp_attr_t *mp_attr_dict_get_text(const mp_attr_t *dict, const char *key);
 
-// Structurally. Boxes are equal only if they are the same object.
+// Whether both have the same structure and values; floating-point numbers are compared by their
+// bits. Boxes (MP_KIND_BOXES) are equal only if they are the same object.
 bool mp_attr_equal(const mp_attr_t *a, const mp_attr_t *b);
 
 #endif  // MINIPOD_SIM_IR_ATTR_H_

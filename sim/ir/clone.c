@@ -1,4 +1,4 @@
-// Copies of ops with their regions.
+// Copying ops with their regions.
 #include "sim/base/assert.h"
 #include "sim/ir/module.h"
 

@@ -58,7 +58,7 @@ static const mp_form_t forms[MP_OP_COUNT] = {
     PLAIN(CUSTOM_CALL, SPECIAL), PLAIN(COMPOSITE, SPECIAL), PLAIN(WHILE, SPECIAL),
     PLAIN(REDUCE, SPECIAL), PLAIN(RETURN, SPECIAL), PLAIN(CALL, SPECIAL),
 
-    // Shardy's have the operand after a list of axes and the sharding behind it.
+    // Shardy's collectives have a list of axes before the operand and the sharding behind it.
     PLAIN(SDY_ALL_GATHER, SPECIAL), PLAIN(SDY_ALL_REDUCE, SPECIAL), PLAIN(SDY_ALL_SLICE, SPECIAL),
     PLAIN(SDY_ALL_TO_ALL, SPECIAL), PLAIN(SDY_COLLECTIVE_PERMUTE, SPECIAL),
     PLAIN(SDY_CONSTANT, SPECIAL), PLAIN(SDY_DATA_FLOW_EDGE, SPECIAL),

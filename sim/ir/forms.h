@@ -1,10 +1,10 @@
-// StableHLO's pretty forms as data: what the printer and the text reader share.
+// StableHLO's pretty forms as data, for the printer and the text reader.
 //
 // A regular form is
 //     operands, key = attribute, ... {other attributes} : types
-// and differs from op to op only in its keys and in how it says its types. What does not fit is
-// SPECIAL and has a function each in the printer and in the reader; ops without an entry have the
-// generic form alone.
+// and differs from op to op only in its keys and in how it writes its types. A form that does not
+// fit this pattern is SPECIAL: the printer and the reader have a function for it. Ops without an
+// entry in the table have only the generic form.
 #ifndef MINIPOD_SIM_IR_FORMS_H_
 #define MINIPOD_SIM_IR_FORMS_H_
 
@@ -18,7 +18,7 @@ typedef enum {
   MP_FORM_SELECT,    // predicate's type, value's type; or a function type
   MP_FORM_COMPLEX,   // the result's type, operands have its real part; or a function type
   MP_FORM_OPERAND,   // the operand's type; the result, if any, has the same
-  MP_FORM_SPECIAL,
+  MP_FORM_SPECIAL,   // see the functions in print_forms.h and text_forms.h
 } mp_form_types_t;
 
 enum { MP_FORM_MAX_KEYS = 3 };
@@ -31,9 +31,10 @@ typedef struct {
 
 typedef struct {
   mp_form_types_t types;
-  mp_form_key_t keys[MP_FORM_MAX_KEYS];  // up to the first without key
+  mp_form_key_t keys[MP_FORM_MAX_KEYS];  // the first one whose `key` is NULL ends the list
 } mp_form_t;
 
+// The form of an op; its `types` is MP_FORM_GENERIC when it has no pretty form.
 const mp_form_t *mp_form_of(mp_opcode_t code);
 
 #endif  // MINIPOD_SIM_IR_FORMS_H_

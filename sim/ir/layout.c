@@ -15,7 +15,7 @@ static mp_status_t layout_bad(mp_str_t text, uint32_t rank) {
                         MP_STR_ARG(text), rank);
 }
 
-// "{" number ("," number)* "}", each dimension once.
+// Reads "{" number ("," number)* "}", where each dimension must occur once.
 static mp_status_t layout_parse(mp_str_t text, uint32_t rank, int64_t *out_minor_to_major) {
   MP_ASSERT(rank <= MP_MAX_RANK);  // one bit of `seen` per dimension
   if (text.size < 2 || text.data[0] != '{' || text.data[text.size - 1] != '}') {

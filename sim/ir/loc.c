@@ -3,8 +3,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// Locations share parts, so that a small program can spell a tree of any size: a search visits no
-// more nodes than this.
+// Locations share parts, so that a small program can spell a tree of any size. A search therefore
+// visits no more nodes than this.
 enum { MAX_VISITS = 256 };
 
 typedef struct {
@@ -13,7 +13,7 @@ typedef struct {
   int visits;
 } search_t;
 
-// Depth is bounded by the readers, which refuse deeper nesting than they can take themselves.
+// The readers bound the depth of locations, and so the recursion here.
 static void loc_search(search_t *s, const mp_loc_t *loc) {
   if (loc == NULL || (s->name != NULL && s->file != NULL) || s->visits++ >= MAX_VISITS) return;
   if (loc->kind == MP_LOC_NAME && s->name == NULL && loc->text.size > 0) s->name = loc;
@@ -21,7 +21,8 @@ static void loc_search(search_t *s, const mp_loc_t *loc) {
   for (uint32_t i = 0; i < loc->num_children; ++i) loc_search(s, loc->children[i]);
 }
 
-// The last part of a path such as "jit(f)/transpose(a/b)/psum": slashes in brackets do not count.
+// The last part of a path, such as "psum" of "jit(f)/transpose(a/b)/psum". Slashes in parentheses
+// do not count.
 static mp_str_t loc_last_part(mp_str_t path) {
   int depth = 0;
   for (size_t i = path.size; i-- > 0;) {

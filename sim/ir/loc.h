@@ -24,9 +24,10 @@ struct mp_loc_s {
   const mp_loc_t *const *children;
 };
 
-// Appends what a message shows: the op's own name (the last part of the outermost name's path) and
-// the innermost file position (callee before caller): `psum at train.py:12:7`. "unknown location"
-// when there is nothing; `loc` may be NULL.
+// Appends what error messages show of a location: the op's own name, which is the last part of the
+// outermost name's path, and the innermost position in a file, which is the callee's rather than
+// the caller's: `psum at train.py:12:7`. Appends "unknown location" when there is neither; `loc`
+// may be NULL.
 void mp_loc_describe(const mp_loc_t *loc, mp_strbuf_t *out);
 
 #endif  // MINIPOD_SIM_IR_LOC_H_

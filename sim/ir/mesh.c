@@ -26,7 +26,7 @@ mp_status_t mp_mesh_find_digit(const mp_mesh_t *mesh, const mp_axis_ref_t *axis,
       *out_digit = (mp_mesh_digit_t){stride, size};
       return NULL;
     }
-    // Both factors are at most the axis' size first, so that their product cannot overflow.
+    // Both factors are compared with the axis' size first, so that their product cannot overflow.
     const bool fits = axis->pre_size >= 1 && axis->size >= 1 && axis->pre_size <= size &&
                       axis->size <= size / axis->pre_size &&
                       size % (axis->pre_size * axis->size) == 0;

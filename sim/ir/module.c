@@ -1,4 +1,4 @@
-// Modules, functions and blocks; see op.c for ops, walk.c for traversals, clone.c for copies.
+// Modules, functions and blocks. Ops are in op.c, traversals in walk.c, copies in clone.c.
 #include "sim/ir/module.h"
 #include "sim/base/assert.h"
 

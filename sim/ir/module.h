@@ -39,10 +39,11 @@ typedef struct {
   uint32_t traits;  // MP_OP_TRAIT_*
 } mp_op_info_t;
 
+// The row of an op.
 const mp_op_info_t *mp_op_info(mp_opcode_t code);
 // Whether ops of this kind have the trait (one MP_OP_TRAIT_*).
 bool mp_opcode_has(mp_opcode_t code, uint32_t trait);
-// By full name; also `mhlo.x` for `stablehlo.x`. False when there is none.
+// Finds an op by its full name; `mhlo.x` also names `stablehlo.x`. False when there is none.
 bool mp_opcode_from_name(mp_str_t name, mp_opcode_t *out_code);
 
 typedef struct mp_op_s mp_op_t;
@@ -56,16 +57,16 @@ struct mp_value_s {
   mp_op_t *op;        // the op whose result this is, or NULL
   mp_block_t *block;  // the block whose argument this is, or NULL
   uint32_t index;     // result or argument number
-  uint32_t id;        // dense number after mp_module_number_values; scratch for passes
+  uint32_t id;        // see mp_module_number_values; passes may use it for their own numbers
 };
 
 struct mp_op_s {
   mp_opcode_t code;
   uint32_t num_operands, num_results, num_regions, num_attrs;
   mp_value_t **operands;
-  mp_value_t *results;     // [num_results]; operands of others point into it
+  mp_value_t *results;     // [num_results]; operands of other ops point into it
   mp_block_t **regions;    // [num_regions]
-  mp_named_attr_t *attrs;  // inherent and discardable together
+  mp_named_attr_t *attrs;  // the op's own, then the discardable ones (sim/ir/schema.h)
   const mp_loc_t *loc;     // NULL: unknown
   mp_block_t *parent;
   mp_op_t *prev, *next;  // in the parent's list
@@ -74,7 +75,7 @@ struct mp_op_s {
 
 struct mp_block_s {
   uint32_t num_args;
-  mp_value_t *args;  // [num_args]; values point into it
+  mp_value_t *args;  // [num_args]; operands of ops point into it
   mp_op_t *first, *last;
   mp_op_t *parent_op;      // the op whose region this is; NULL for a function's body
   mp_func_t *parent_func;  // the function whose body this is; NULL otherwise
@@ -103,29 +104,37 @@ struct mp_module_s {
   const mp_attr_t *attrs;                 // the other module attributes: a dictionary or NULL
 };
 
+// Makes an empty module with an arena of its own; the caller owns it.
 MP_NODISCARD mp_status_t mp_module_create(mp_module_t **out_module);
+// Frees the module and everything in its arena. NULL is allowed.
 void mp_module_release(mp_module_t *module);
 
+// The function of this name; NULL when there is none.
 mp_func_t *mp_module_find_func(const mp_module_t *module, mp_str_t name);
+// The mesh of this name; NULL when there is none.
 const mp_mesh_t *mp_module_find_mesh(const mp_module_t *module, mp_str_t name);
+// Adds a mesh, which is not copied and must live as long as the module.
 MP_NODISCARD mp_status_t mp_module_add_mesh(mp_module_t *module, const mp_mesh_t *mesh);
 
-// Appends a function without body; `result_types` is copied.
+// Appends a function whose body has the arguments but no ops yet. The name and the arrays are
+// copied.
 MP_NODISCARD mp_status_t mp_func_create(mp_module_t *module, mp_str_t name, uint32_t num_args,
                                         const mp_type_t *const *arg_types, uint32_t num_results,
                                         const mp_type_t *const *result_types, mp_func_t **out_func);
 
-// A block with arguments of these types.
+// Makes an empty block with arguments of these types. It belongs to no op or function until it is
+// given to one.
 MP_NODISCARD mp_status_t mp_block_create(mp_module_t *module, uint32_t num_args,
                                          const mp_type_t *const *arg_types, mp_block_t **out_block);
 
-// The region (a, b) -> a `code` b over scalars of `dtype`, as reductions have it; `code` is a
-// binary elementwise op.
+// Makes the region (a, b) -> `code`(a, b) over scalars of `dtype`, as reductions have it; `code` is
+// a binary elementwise op.
 MP_NODISCARD mp_status_t mp_block_create_reducer(mp_module_t *module, mp_opcode_t code,
                                                  mp_dtype_t dtype, const mp_loc_t *loc,
                                                  mp_block_t **out_block);
 
-// What mp_op_create needs; arrays are copied, regions adopted (their parent_op is set).
+// What mp_op_create needs. The arrays are copied; the regions become the op's (their parent_op is
+// set).
 typedef struct {
   mp_opcode_t code;
   const mp_loc_t *loc;
@@ -139,58 +148,71 @@ typedef struct {
   const mp_named_attr_t *attrs;
 } mp_op_spec_t;
 
-// The op belongs to no block until it is inserted.
+// Makes an op in the module's arena. It belongs to no block until it is inserted into one.
 MP_NODISCARD mp_status_t mp_op_create(mp_module_t *module, const mp_op_spec_t *spec,
                                       mp_op_t **out_op);
+// Adds an op that belongs to no block at the block's end.
 void mp_block_append(mp_block_t *block, mp_op_t *op);
+// Adds an op that belongs to no block before `position`, in its block.
 void mp_block_insert_before(mp_op_t *position, mp_op_t *op);
+// Takes an op out of its block, if it has one; the op itself, its results and its regions stay.
 void mp_op_unlink(mp_op_t *op);
+// Gives an op's attribute a new value, or adds the attribute behind the others.
 MP_NODISCARD mp_status_t mp_op_set_attr(mp_module_t *module, mp_op_t *op, mp_attr_name_t name,
                                         const mp_attr_t *value);
 
-// Copies an op with its regions. `map` gives the new value for an old one by old value id (dense
-// ids; NULL entries keep the old value); results and region arguments of the copies are entered
-// into it, so `map` must have room for all ids of the module.
+// Copies an op with its regions; the copy belongs to no block. `map[id]` is the value that takes
+// the place of the old value with this id (mp_module_number_values); where it is NULL, the old
+// value stays. The results and the region arguments of the copy are entered into `map`, so it must
+// have room for all ids of the module.
 MP_NODISCARD mp_status_t mp_op_clone(mp_module_t *module, const mp_op_t *op, mp_value_t **map,
                                      mp_op_t **out_op);
 
+// The op that ends the block; NULL for a block without ops, which the verifier refuses.
 static inline mp_op_t *mp_block_terminator(const mp_block_t *block) {
   return block->last;
 }
 
-// What an op is, by its row of the op list.
+// Whether the op has the trait (one MP_OP_TRAIT_*).
 bool mp_op_has(const mp_op_t *op, uint32_t trait);
-// Whether it must stay although nobody uses its results; what its regions do comes on top.
+// Whether the op must stay although nothing uses its results. Ops in its regions are not asked.
 bool mp_op_has_effect(const mp_op_t *op);
-// The function whose body stands for a call or a composite; "" for other ops.
+// The name of the function that a call calls or that a composite stands for; "" for other ops.
 mp_str_t mp_op_callee(const mp_op_t *op);
 // Whether the op is one of Shardy's.
 bool mp_op_is_sdy(const mp_op_t *op);
 
-// Attribute access. The verifier has checked presence and kind for an op's own attributes.
-const mp_attr_t *mp_op_attr(const mp_op_t *op, mp_attr_name_t name);  // NULL when absent
+// The attribute of this name; NULL when it is absent.
+const mp_attr_t *mp_op_attr(const mp_op_t *op, mp_attr_name_t name);
+// The same by spelling, for names that the IR does not know.
 const mp_attr_t *mp_op_attr_text(const mp_op_t *op, const char *name);
+// The value of an attribute of the kind INT, BOOL (or UNIT, which is true), ENUM, STRING or INTS
+// (or BOOLS). An attribute of another kind counts as absent; the verifier has checked presence and
+// kind for an op's own attributes. Without `when_absent` the value of an absent attribute is "" or
+// the empty list.
 int64_t mp_op_int(const mp_op_t *op, mp_attr_name_t name, int64_t when_absent);
 bool mp_op_bool(const mp_op_t *op, mp_attr_name_t name, bool when_absent);
 uint32_t mp_op_enum(const mp_op_t *op, mp_attr_name_t name, uint32_t when_absent);
-mp_str_t mp_op_str(const mp_op_t *op, mp_attr_name_t name);  // "" when absent
-// The values, or an empty list when absent.
+mp_str_t mp_op_str(const mp_op_t *op, mp_attr_name_t name);
 mp_index_list_t mp_op_ints(const mp_op_t *op, mp_attr_name_t name);
 
-// Numbers all values of the module densely, returns how many there are.
+// Gives all values of the module the ids 0, 1, 2, ... and returns how many there are. Ids hold
+// until the module changes or somebody numbers anew.
 uint32_t mp_module_number_values(mp_module_t *module);
 
-// The values that an op's regions use but that are defined outside of them, in order of first use
-// (outer op order, operands in order). The array is allocated in `arena`.
+// The values that an op's regions use but that are defined outside of them, in the order of their
+// first use. The array is allocated in `arena`.
 MP_NODISCARD mp_status_t mp_op_captures(const mp_op_t *op, mp_arena_t *arena,
                                         mp_value_t ***out_values, uint32_t *out_count);
 
-// Calls `visit` on every op, outer before inner, in order. The op may be unlinked by the visitor.
 typedef mp_status_t (*mp_op_visitor_t)(void *context, mp_op_t *op);
+// Calls `visit` on every op of the block in order, an op before those in its regions. The visitor
+// may unlink the op, whose regions are then not visited. Ends at the first error and returns it.
 MP_NODISCARD mp_status_t mp_block_walk(mp_block_t *block, mp_op_visitor_t visit, void *context);
+// The same for all functions of the module.
 MP_NODISCARD mp_status_t mp_module_walk(mp_module_t *module, mp_op_visitor_t visit, void *context);
 
-// An error about an op: "<message> [stablehlo.add, psum at train.py:12:7]".
+// Makes an error about an op: "<message> [stablehlo.add, psum at train.py:12:7]".
 MP_NODISCARD MP_PRINTF(3, 4) mp_status_t
     mp_op_error(const mp_op_t *op, mp_status_code_t code, const char *format, ...);
 

@@ -1,11 +1,12 @@
-// Ops: the table of kinds, creation, attributes, errors.
+// Ops: the op list as a table, making ops, their attributes, errors about them.
 #include "sim/base/assert.h"
 #include "sim/ir/module.h"
 
 #include <stdarg.h>
 #include <string.h>
 
-// One trait or more to one word. A trait that is none, or no trait at all, does not compile.
+// These put the traits of a row, one or more, into one word. A row with a name that is no trait, or
+// without any trait, does not compile.
 #define TRAITS_1(a)                              MP_OP_TRAIT_##a
 #define TRAITS_2(a, ...)                         MP_OP_TRAIT_##a | TRAITS_1(__VA_ARGS__)
 #define TRAITS_3(a, ...)                         MP_OP_TRAIT_##a | TRAITS_2(__VA_ARGS__)
@@ -68,8 +69,8 @@ bool mp_op_is_sdy(const mp_op_t *op) {
   return strncmp(infos[op->code].name, "sdy.", 4) == 0;
 }
 
-// What old tests and demos call by mhlo's name although StableHLO dropped it is the reader's
-// affair; here only the prefix is an alias.
+// Only the prefix mhlo is an alias here. Ops that mhlo called otherwise than StableHLO does are the
+// text reader's affair.
 bool mp_opcode_from_name(mp_str_t name, mp_opcode_t *out_code) {
   static const mp_str_t mhlo = {"mhlo.", 5}, stablehlo = {"stablehlo.", 10};
   size_t skip_name = 0, skip_info = 0;
@@ -156,8 +157,8 @@ const mp_attr_t *mp_op_attr_text(const mp_op_t *op, const char *name) {
   return NULL;
 }
 
-// The attribute if it is there and of this kind. Passes run on verified modules, but readers' and
-// the verifier's own messages ask before that: a wrong kind counts as absent.
+// The attribute if it is there and of this kind. The readers and the verifier ask before kinds have
+// been verified, so an attribute of a wrong kind counts as absent.
 static const mp_attr_t *op_attr_of_kind(const mp_op_t *op, mp_attr_name_t name,
                                         mp_attr_kind_t kind) {
   const mp_attr_t *attr = mp_op_attr(op, name);
@@ -198,7 +199,7 @@ mp_status_t mp_op_error(const mp_op_t *op, mp_status_code_t code, const char *fo
   va_start(args, format);
   mp_status_t plain = mp_status_vmake(code, format, args);
   va_end(args);
-  if (plain == mp_status_out_of_memory()) return plain;  // its code is not `code`
+  if (plain == mp_status_out_of_memory()) return plain;  // must keep its own code
   mp_strbuf_t where;
   mp_strbuf_init(&where);
   if (op->loc != NULL && op->loc->kind != MP_LOC_UNKNOWN) {

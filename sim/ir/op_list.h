@@ -1,9 +1,10 @@
 // The operations of the IR: one list that every layer builds its own table over.
 //
-// All operations of StableHLO 1.17 (and the three newer VHLO spellings), Shardy's `sdy` operations,
-// and minipod's own `minipod.exchange`. Spellings of older versions become the newest form while
-// reading; operations that are sugar for others (broadcast, dot, einsum, create_token, ...) keep
-// their name here, so that a program prints as it came, and are folded by sim/passes.
+// The list has all operations of StableHLO 1.17 (and the three newer VHLO spellings), Shardy's
+// `sdy` operations, and minipod's own `minipod.exchange`. The readers turn spellings of older
+// versions into the newest form. Operations that are sugar for others (broadcast, dot, einsum,
+// create_token, ...) have rows of their own, so that a program prints as it came; sim/passes
+// replaces them.
 //
 // A row says what an op *is*. What a layer *does* with it (its verifier, sharding rule, kernel
 // maker, pretty form) stands in that layer's own table over this list. Columns: enumerator, name,
@@ -26,47 +27,52 @@ typedef enum {
   MP_OP_ROLE_COMMAND,
   // Jumps around the commands of its regions.
   MP_OP_ROLE_CONTROL,
-  // No command: its results are data of the program, the bytes of its operands, or have no bytes.
-  // An op with work to do that says this is silently left out, and what reads its results reads
-  // garbage.
+  // No command: its results are data of the program, or the bytes of its operands, or have no
+  // bytes. If an op that has work to do says this, nobody does the work, and what reads its results
+  // reads garbage.
   MP_OP_ROLE_NOTHING,
-  // Sugar, calls, tuples: gone when sim/passes has prepared a program for the partitioner, which
-  // has no rule for it.
+  // Sugar, calls and tuples: sim/passes has replaced them all when the partitioner begins, which
+  // has no rules for them.
   MP_OP_ROLE_SUGAR,
-  // Tells the partitioner where values lie: gone when it is done. The planner has no idea of it.
+  // Tells the partitioner where values lie. The partitioner removes it; the planner does not know
+  // it.
   MP_OP_ROLE_SHARDING,
-  // Programs that hold it are refused by name, at the latest when they are planned.
+  // Programs with this op are refused by its name, at the latest when they are planned.
   MP_OP_ROLE_REFUSED,
 } mp_op_role_t;
 
-// Effect: what the op does besides its results. What its regions do comes on top.
+// Effect: what the op does besides computing its results. The effects of the ops in its regions are
+// not counted here.
 typedef enum {
-  // Nothing: equal ones on equal operands have equal results. Those that nobody uses go (dead
-  // code), equal ones may become one. Wrong on an op with an effect: the effect is lost.
+  // It does nothing else, and equal ops on equal operands have equal results. An op whose results
+  // are not used is removed, and equal ops may become one. If an op with an effect says this, its
+  // effect is lost.
   MP_OP_EFFECT_PURE,
-  // Nothing either, so that it may go; but two equal ones are two: random numbers differ, and a
-  // barrier keeps apart what stands before it and behind it. Wrongly PURE: they may become one.
+  // It does nothing else either, so that it may be removed; but two equal ops stay two. Random
+  // numbers, for example, differ, and a barrier keeps apart what stands before it and behind it. If
+  // such an op says PURE, two of them may become one.
   MP_OP_EFFECT_DISTINCT,
-  // It must stay although nobody uses its results: other devices or the host wait for it, or it may
-  // never end. Wrong on an op without effect: dead ones are computed.
+  // It must stay although nothing uses its results, because other devices or the host wait for it,
+  // or because it may never end. If an op without effect says this, it is computed in vain.
   MP_OP_EFFECT_STAYS,
-  // As its attribute has_side_effect says: STAYS or DISTINCT.
+  // Its attribute has_side_effect says which it is: STAYS or DISTINCT.
   MP_OP_EFFECT_STATED,
 } mp_op_effect_t;
 
-// Cost: how the time that it takes is estimated, for the cost analysis that frameworks ask for, for
-// how many workers share it, and for whether a launch is short enough to run in its caller's
-// thread. Wrong: a long program blocks its caller, or a short one waits for a worker; never a wrong
-// result.
+// Cost: how the time that the op takes is estimated. The estimate serves the cost analysis that
+// frameworks ask for, and decides how many workers share the op and whether a launch is short
+// enough to run in its caller's thread. A wrong cost makes a long program block its caller, or a
+// short one wait for a worker; it never makes a wrong result.
 typedef enum {
-  MP_OP_COST_FREE,     // none: it is no kernel
-  MP_OP_COST_LIGHT,    // about what its bytes take
+  MP_OP_COST_FREE,     // none, because it has no kernel
+  MP_OP_COST_LIGHT,    // about the time that reading and writing its bytes takes
   MP_OP_COST_COSTLY,   // elementwise, and each element takes tens of operations (a call into libm)
   MP_OP_COST_COUNTED,  // its operations are counted (sim/plan/emit_commands.c)
-  MP_OP_COST_HEAVY,    // little to do with its bytes: a multiple of them is the guess
+  MP_OP_COST_HEAVY,    // not in proportion to its bytes: a multiple of them is the guess
 } mp_op_cost_t;
 
-// Traits. Each says what follows from it, and what goes wrong when it is set or missing wrongly.
+// Traits. Each comment says what follows from the trait, and what goes wrong when an op has it that
+// should not ("wrongly set") or lacks it ("missing").
 enum {
   // None of these.
   MP_OP_TRAIT_PLAIN = 0,
@@ -273,8 +279,9 @@ enum {
   X(SDY_SHARDING_GROUP, "sdy.sharding_group", 1, 0, 0, SHARDING, STAYS, FREE, PLAIN) \
   X(EXCHANGE, "minipod.exchange", 1, 1, 0, COLLECTIVE, STAYS, FREE, COLLECTIVE)
 
-// Attribute names: enumerator, spelling. First the operations' own (VHLO's flattened names: StableHLO
-// text writes some of them as one struct attribute), then the discardable ones that minipod reads.
+// Attribute names: enumerator, spelling. First the operations' own (VHLO's flattened names:
+// StableHLO text writes some of them as one struct attribute), then the discardable ones that
+// minipod reads.
 #define MP_ATTR_NAMES(X) \
   X(ACCUMULATION_TYPE, "accumulation_type") \
   X(ALL_GATHER_DIM, "all_gather_dim") \

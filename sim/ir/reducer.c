@@ -105,18 +105,20 @@ static mp_reduce_kind_t reducer_kind_of_op(mp_opcode_t code) {
 
 static bool reducer_has_bitcasts(const mp_block_t *block) {
   for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
-    if (op->code == MP_OP_BITCAST_CONVERT) return true;  // the type is not what it says
+    // Arithmetic between bitcasts works on other numbers than the region's type says.
+    if (op->code == MP_OP_BITCAST_CONVERT) return true;
   }
   return false;
 }
 
-// How `value` comes from two arguments of the region.
+// How `value` is made from two arguments of the region.
 static mp_reduce_kind_t reducer_kind_of(const mp_value_t *first, const mp_value_t *second,
                                         const mp_value_t *value) {
   mp_dtype_t dtype = first->type->dtype;
   if (second->type->dtype != dtype || value->type->dtype != dtype) return MP_REDUCE_CUSTOM;
   if (value == second) return MP_REDUCE_SECOND;
-  // bf16 reducers may convert to f32, compute and convert back: that is what bf16 arithmetic is.
+  // A bf16 reducer may convert to f32, compute and convert back. Arithmetic on bf16 is defined in
+  // the same way, so the kind is that of the op between the conversions.
   if (value->op != NULL && value->op->code == MP_OP_CONVERT) {
     const mp_value_t *wide = mp_region_see_through(value->op->operands[0]);
     if (mp_dtype_class(wide->type->dtype) != mp_dtype_class(dtype)) return MP_REDUCE_CUSTOM;
@@ -157,7 +159,7 @@ mp_reduce_kind_t mp_reducer_kind(const mp_block_t *block) {
   return mp_region_kind(block, &result, 1);
 }
 
-// Deep enough for any region that people write, and a bound for hostile ones.
+// This is deep enough for any region that people write, and bounds the work for hostile ones.
 enum { MAX_CHOICE_DEPTH = 8 };
 
 static bool reducer_is_choice_of(const mp_block_t *block, const mp_value_t *value, uint32_t result,

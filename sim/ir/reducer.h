@@ -1,12 +1,14 @@
-// Reducers: the scalar regions (a, b) -> a op b of reduce, scatter, all_reduce and their like, and
-// what can be told of one by looking at it. (mp_block_create_reducer in module.h makes them.)
+// Reducers are the scalar regions (a, b) -> op(a, b) of reduce, scatter, all_reduce and the like.
+// Here is what can be told about one by looking at it; mp_block_create_reducer (module.h) makes
+// them.
 #ifndef MINIPOD_SIM_IR_REDUCER_H_
 #define MINIPOD_SIM_IR_REDUCER_H_
 
 #include "sim/ir/module.h"
 
-// What kernels, collectives and the partitioner may treat specially: a region that is one op on its
-// two arguments (in either order), seen through casts and constraints.
+// The kinds of reducers that kernels, collectives and the partitioner may treat specially: the
+// region is one op on its two arguments, in either order if the op is commutative. Copies
+// (mp_region_see_through) and conversions to a wider element type and back do not count.
 typedef enum {
   MP_REDUCE_CUSTOM,
   MP_REDUCE_ADD,
@@ -19,25 +21,26 @@ typedef enum {
   MP_REDUCE_SECOND,  // returns its second argument (scatter "set")
 } mp_reduce_kind_t;
 
-// The kind of the region with these results (values seen through copies).
+// The kind of a region that returns these values.
 mp_reduce_kind_t mp_region_kind(const mp_block_t *block, const mp_value_t *const *results,
                                 uint32_t num_results);
 
 // The same for what the block's terminator returns.
 mp_reduce_kind_t mp_reducer_kind(const mp_block_t *block);
 
-// The kind of one result of a region (a_1 .. a_n, b_1 .. b_n) -> n results: what it makes of its
-// own two arguments alone.
+// The kind of one result of a region (a_1 .. a_n, b_1 .. b_n) -> n results: what result r makes of
+// a_r and b_r, if it uses no other arguments, and otherwise CUSTOM.
 mp_reduce_kind_t mp_reducer_result_kind(const mp_block_t *block, uint32_t result);
 
 // The op that the kind stands for: ADD to XOR. MP_OP_COUNT for CUSTOM and SECOND.
 mp_opcode_t mp_reduce_kind_opcode(mp_reduce_kind_t kind);
 
-// Whether each result r of a region with arguments a_1 .. a_n, b_1 .. b_n is always a_r or b_r:
-// argmax and the like. Such a region may see an initial value any number of times.
+// Whether each result r of a region with arguments a_1 .. a_n, b_1 .. b_n is always a_r or b_r, as
+// in argmax. A reduction with such a region may use its initial value any number of times.
 bool mp_reducer_is_choice(const mp_block_t *block);
 
-// The value that `value` is a mere copy of: seen through ops that change nothing of a scalar.
+// The value that `value` is a copy of, through ops that do not change a scalar; `value` itself when
+// it is none.
 const mp_value_t *mp_region_see_through(const mp_value_t *value);
 
 #endif  // MINIPOD_SIM_IR_REDUCER_H_

@@ -192,7 +192,7 @@ static const mp_attr_t *schema_find(const mp_named_attr_t *attrs, uint32_t count
   return NULL;
 }
 
-// How many dimensions the op's window has, by the attributes that always say it.
+// The number of dimensions of the op's window, from the attribute of the op that is always given.
 static size_t schema_window_rank(mp_opcode_t code, const mp_named_attr_t *attrs, uint32_t count) {
   bool convolution = code == MP_OP_CONVOLUTION || code == MP_OP_DYNAMIC_CONV;
   const mp_attr_t *dims = schema_find(
@@ -224,7 +224,7 @@ static mp_status_t schema_make_precisions(mp_arena_t *arena, mp_attr_t *attr) {
   return NULL;
 }
 
-// The first kind that a row allows is its usual one.
+// A row may allow several kinds; the first of them is the usual one.
 static mp_attr_kind_t schema_usual_kind(const mp_schema_attr_t *row) {
   return (mp_attr_kind_t)__builtin_ctz(row->kinds);
 }
@@ -233,7 +233,7 @@ static mp_status_t schema_make_default(mp_arena_t *arena, const mp_schema_attr_t
                                        const mp_attr_t **out_attr) {
   mp_attr_t *attr = MP_ARENA_NEW(arena, mp_attr_t);
   MP_RETURN_IF_NULL(attr);
-  // Zeroed memory is zero, false, "" and empty lists of every kind.
+  // In zeroed memory every kind is zero, false, "" or an empty list already.
   attr->kind = schema_usual_kind(row);
   attr->dtype = row->dtype;
   int64_t number = row->when_absent == MP_DEFAULT_ONE ? 1 : 0;
@@ -353,7 +353,7 @@ bool mp_schema_is_default(const mp_op_t *op, const mp_schema_attr_t *row, const 
     case MP_DEFAULT_REQUIRED:
     case MP_DEFAULT_ABSENT:
       return false;
-    // An empty dictionary where a string is usual says more than nothing does.
+    // An empty dictionary where a string is usual is not the same as an absent attribute.
     case MP_DEFAULT_ZERO:
       return value->kind == schema_usual_kind(row) && schema_is_zero(value);
     case MP_DEFAULT_ONE:

@@ -1,12 +1,12 @@
 // Which attributes each operation has: names, kinds, and what an absent one means.
 //
-// VHLO bytecode spells out every attribute, StableHLO text omits those that hold their default; the
-// IR holds them all, so that nobody after the readers needs to know defaults. The readers, the
-// verifier and the printer use this one table. Attributes that are not in it are discardable: the
-// user's or a framework's own.
+// VHLO bytecode spells out every attribute, while StableHLO text leaves out those that have their
+// default value. The IR holds them all, so that no stage after the readers needs to know defaults.
+// The readers, the verifier and the printer use this one table. Attributes that are not in it are
+// discardable: they are the user's or a framework's own.
 //
-// Order within an operation is VHLO's (by name), which is also the order of
-// mp_op_t's attrs after reading: first these, then the discardable ones by name.
+// The order within an operation is VHLO's, which is by name. It is also the order of mp_op_t's
+// attrs after reading: first the attributes of the schema, then the discardable ones by name.
 #ifndef MINIPOD_SIM_IR_SCHEMA_H_
 #define MINIPOD_SIM_IR_SCHEMA_H_
 
@@ -38,23 +38,25 @@ typedef struct {
   const mp_schema_attr_t *attrs;
 } mp_schema_t;
 
+// All rows of an op; it may have none.
 mp_schema_t mp_schema_of(mp_opcode_t code);
 
 // The row of one attribute; NULL for a discardable one.
 const mp_schema_attr_t *mp_schema_find(mp_opcode_t code, mp_attr_name_t name);
 
-// Makes a complete, ordered attribute list of what a program states: own attributes in the table's
-// order, absent ones with their default, then the others in the order given. Of a name that is
-// given twice the first counts. The array is allocated in `arena`. Does not check kinds (the
-// verifier does), nor that required attributes are there.
+// Makes the complete, ordered list of attributes from those that a program states: the op's own in
+// the table's order, absent ones with their default value, then the others in the order given. If
+// an own attribute is given twice, the first one counts. The array is allocated in `arena`. Kinds
+// are not checked, nor whether required attributes are there; the verifier does both.
 MP_NODISCARD mp_status_t mp_schema_complete(mp_arena_t *arena, mp_opcode_t code,
                                             const mp_named_attr_t *attrs, uint32_t num_attrs,
                                             mp_named_attr_t **out_attrs, uint32_t *out_count);
 
-// Whether the value is what an absent attribute would mean, given the op's other attributes.
+// Whether the value is the one that an absent attribute would have, given the op's other
+// attributes.
 bool mp_schema_is_default(const mp_op_t *op, const mp_schema_attr_t *row, const mp_attr_t *value);
 
-// "an i64 array" and so on, for messages about kinds.
+// A kind in words for error messages, such as "an i64 array".
 const char *mp_attr_kind_name(mp_attr_kind_t kind);
 
 #endif  // MINIPOD_SIM_IR_SCHEMA_H_

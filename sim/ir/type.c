@@ -101,7 +101,7 @@ static void type_print_dim(int64_t dim, mp_strbuf_t *out) {
     mp_strbuf_printf(out, "%" PRId64, dim);
 }
 
-// Storage limits that are not the type's own range are part of the spelling.
+// Prints the limits of the storage type, if they are not the type's whole range.
 static void type_print_quant_limits(const mp_quant_t *q, mp_strbuf_t *out) {
   int bits = mp_dtype_bits(q->storage);
   bool is_signed = (q->flags & 1) != 0;

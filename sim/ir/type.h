@@ -1,7 +1,7 @@
 // Types of values (StableHLO spec, "Types").
 //
-// Types are immutable, live in their module's arena and are compared by mp_type_equal (they need
-// not be unique). Token, tuple and future types carry no data of their own.
+// Types are immutable and live in their module's arena. Equal types may be different objects, so
+// they are compared with mp_type_equal.
 #ifndef MINIPOD_SIM_IR_TYPE_H_
 #define MINIPOD_SIM_IR_TYPE_H_
 
@@ -15,7 +15,7 @@
 typedef enum {
   MP_TYPE_TENSOR,
   MP_TYPE_UNRANKED,  // tensor<*xT>
-  MP_TYPE_BUFFER,    // memref of custom_call results
+  MP_TYPE_BUFFER,    // memref<...>: results of custom calls
   MP_TYPE_TOKEN,
   MP_TYPE_TUPLE,
   MP_TYPE_FUTURE,
@@ -23,7 +23,7 @@ typedef enum {
   MP_TYPE_NONE,      // "no algorithm" in dot_general; attribute values only
 } mp_type_kind_t;
 
-// A dimension that is not known (`?`). Readers accept it; the verifier refuses what needs it.
+// A dimension that is not known (`?`). Readers accept it; the verifier refuses values with one.
 #define MP_DYNAMIC INT64_MIN
 
 // Highest rank that kernels support; the verifier refuses more by name.
@@ -55,27 +55,30 @@ struct mp_type_s {
   const mp_type_t *const *elements;  // [num_elements]
 };
 
-// `dims` is copied.
+// Makes a tensor type in `arena`; `dims` is copied.
 MP_NODISCARD mp_status_t mp_type_tensor(mp_arena_t *arena, mp_dtype_t dtype, const int64_t *dims,
                                         uint32_t rank, const mp_type_t **out_type);
-// The shared token type (static).
+// The token type: one static object for all modules.
 const mp_type_t *mp_type_token(void);
-// A tuple or future type; `elements` is copied.
+// Makes a tuple or future type in `arena`; the array `elements` is copied.
 MP_NODISCARD mp_status_t mp_type_compound(mp_arena_t *arena, mp_type_kind_t kind,
                                           const mp_type_t *const *elements, uint32_t num_elements,
                                           const mp_type_t **out_type);
 
+// Whether two types are the same: kind, shape, element type, bounds, quantisation, elements.
 bool mp_type_equal(const mp_type_t *a, const mp_type_t *b);
-// Same dimensions (both tensors), whatever the element types.
+// Whether both are tensors with the same dimensions, whatever their element types.
 bool mp_type_same_shape(const mp_type_t *a, const mp_type_t *b);
 
+// Whether it is a ranked tensor; its dimensions need not be known.
 static inline bool mp_type_is_tensor(const mp_type_t *type) {
   return type->kind == MP_TYPE_TENSOR;
 }
-// A tensor whose dimensions are all known and which is not quantised.
+// Whether it is a tensor whose dimensions are all known and which is not quantised.
 bool mp_type_is_static(const mp_type_t *type);
 
-// Elements and stored bytes of a static tensor. Tokens have 0 bytes. False on int64 overflow.
+// The number of elements of a static tensor, and the bytes that they take when stored; a token has
+// 0 bytes. False when the number does not fit 64 bits.
 bool mp_type_num_elements(const mp_type_t *type, int64_t *out_count);
 bool mp_type_num_bytes(const mp_type_t *type, int64_t *out_bytes);
 

@@ -36,7 +36,7 @@ static bool attr_equal_accuracy_equal(const mp_attr_t *a, const mp_attr_t *b) {
          a->u.accuracy.ulps == b->u.accuracy.ulps && a->u.accuracy.mode == b->u.accuracy.mode;
 }
 
-// Bits, so that a NaN equals itself and 0 differs from -0.
+// Compares bits, so that a NaN equals itself and 0 differs from -0.
 static bool attr_equal_float_equal(const mp_attr_t *a, const mp_attr_t *b) {
   return a->dtype == b->dtype && attr_equal_same_bytes(&a->u.f64, &b->u.f64, sizeof(a->u.f64));
 }

@@ -4,9 +4,10 @@
 #include "sim/base/hash.h"
 #include "sim/ir/print/print_module.h"
 
-// What is defined in `a` (an op with results, a block argument) and its like in `b`.
+// Something that is defined in module `a` (an op with results, or a block argument), and what
+// stands in its place in module `b`.
 typedef struct {
-  uint64_t hash;  // of the pointer to the one
+  uint64_t hash;  // of the pointer to what is defined in `a`
   const void *like;
 } pair_t;
 

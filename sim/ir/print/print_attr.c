@@ -1,4 +1,4 @@
-// Attributes, dictionaries, locations.
+// Prints attributes, dictionaries and locations.
 #include <inttypes.h>
 
 #include "sim/ir/print/print_parts.h"
@@ -27,7 +27,7 @@ static bool print_attr_is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// Whether the text can stand without quotes.
+// Whether the text can be printed without quotes.
 static bool print_attr_is_bare(mp_str_t text) {
   if (text.size == 0 || !print_attr_is_letter(text.data[0])) return false;
   for (size_t i = 1; i < text.size; ++i) {
@@ -111,7 +111,8 @@ static void print_attr_int_table(const mp_attr_t *attr, const char *element, mp_
   mp_strbuf_printf(out, "%s>", element);
 }
 
-// `typed`: numbers say their type; within arrays MLIR's defaults i64 and f64 do not.
+// With `typed`, numbers are printed with their type. Within arrays those of MLIR's default types,
+// i64 and f64, are printed without.
 static void print_attr_value(const mp_attr_t *attr, bool typed, const mp_schema_attr_t *row,
                              mp_strbuf_t *out);
 
@@ -216,7 +217,7 @@ static void print_attr_numbers(const char *before, const int32_t *values, uint32
   mp_strbuf_puts(out, count > 0 ? "]" : "[]");
 }
 
-// minipod's own: all partitions' starts and sizes one after the other.
+// The boxes of minipod.exchange: the starts of all partitions one after the other, then the sizes.
 static void print_attr_boxes(const mp_boxes_t *boxes, mp_strbuf_t *out) {
   uint32_t total = boxes->num_partitions * boxes->rank;
   mp_strbuf_puts(out, "#minipod.boxes<dims = ");
@@ -245,7 +246,7 @@ static void print_attr_int(const mp_attr_t *attr, bool typed, mp_strbuf_t *out) 
 
 static void print_attr_value(const mp_attr_t *attr, bool typed, const mp_schema_attr_t *row,
                              mp_strbuf_t *out) {
-  // Layouts are tables of `index` wherever they stand.
+  // Layouts are printed with the element type `index`, wherever they occur.
   bool layouts =
       row != NULL && (row->name == MP_ATTR_OPERAND_LAYOUTS || row->name == MP_ATTR_RESULT_LAYOUTS);
   switch (attr->kind) {
@@ -329,7 +330,7 @@ void mp_attr_print(const mp_attr_t *attr, mp_strbuf_t *out) {
 
 void mp_print_named(const mp_named_attr_t *attr, const mp_schema_attr_t *row, mp_strbuf_t *out) {
   print_attr_name(attr->text, out);
-  // use_global_device_ids is a unit attribute in the text.
+  // In the text use_global_device_ids is a unit attribute.
   bool unit = attr->value->kind == MP_KIND_UNIT ||
               (row != NULL && row->name == MP_ATTR_USE_GLOBAL_DEVICE_IDS);
   if (unit) return;

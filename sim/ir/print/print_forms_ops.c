@@ -1,4 +1,4 @@
-// Pretty forms of their own: operations without regions.
+// Operations without regions whose pretty form is their own.
 #include <inttypes.h>
 
 #include "sim/ir/print/print_forms.h"
@@ -106,7 +106,7 @@ bool mp_form_print_dot_general(mp_printer_t *p, const mp_op_t *op) {
   return true;
 }
 
-// One item of a convolution's window, unless it is the default.
+// Prints one item of a convolution's window, unless it has its default value.
 static void print_forms_ops_window_item(mp_printer_t *p, const mp_op_t *op, const char *key,
                                         mp_attr_name_t name, bool *first) {
   const mp_attr_t *value = mp_op_attr(op, name);

@@ -1,4 +1,4 @@
-// Pretty forms of while and reduce.
+// The pretty forms of while and reduce.
 #include "sim/ir/print/print_forms.h"
 
 static bool print_forms_regions_has_args_like_operands(const mp_op_t *op, const mp_block_t *block) {
@@ -16,7 +16,7 @@ bool mp_form_print_while(mp_printer_t *p, const mp_op_t *op) {
     if (!mp_type_equal(op->results[i].type, op->operands[i]->type)) return false;
   mp_form_print_name(p, op);
   mp_strbuf_putc(p->out, '(');
-  // Both regions call their arguments the same.
+  // The text names the arguments once for both regions.
   uint64_t first_arg = p->next_arg;
   mp_printer_name_args(p, op->regions[0]);
   p->next_arg = first_arg;
@@ -40,7 +40,8 @@ bool mp_form_print_while(mp_printer_t *p, const mp_op_t *op) {
   return true;
 }
 
-// A body that is one binary op on its two arguments and nothing else, on the input's element type.
+// Whether the body is one binary op on its two arguments and nothing else, with the element type of
+// the input; it can then be printed as `applies stablehlo.add`.
 static bool print_forms_regions_is_compact(const mp_op_t *op) {
   const mp_block_t *body = op->regions[0];
   const mp_op_t *inner = body->first;
@@ -62,7 +63,7 @@ static bool print_forms_regions_is_compact(const mp_op_t *op) {
          input->quant == NULL && input->dtype == type->dtype;
 }
 
-// (%a init: %x), (%b init: %y)
+// Prints (%a init: %x), (%b init: %y).
 static void print_forms_regions_reduce_inputs(mp_printer_t *p, const mp_op_t *op) {
   uint32_t n = op->num_operands / 2;
   for (uint32_t i = 0; i < n; ++i) {
@@ -74,7 +75,8 @@ static void print_forms_regions_reduce_inputs(mp_printer_t *p, const mp_op_t *op
   }
 }
 
-// reducer(%a: T, %b: T) (%c: T, %d: T) {...}: a pair per input, the block has all left sides first.
+// Prints reducer(%a: T, %b: T) (%c: T, %d: T) {...}, with a pair of arguments per input. In the
+// block the left sides of all pairs come before the right sides.
 static void print_forms_regions_reducer(mp_printer_t *p, const mp_block_t *body) {
   uint32_t n = body->num_args / 2;
   mp_printer_name_args(p, body);

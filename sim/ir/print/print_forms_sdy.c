@@ -1,4 +1,4 @@
-// Pretty forms of Shardy's operations.
+// The pretty forms of Shardy's operations.
 #include <inttypes.h>
 
 #include "sim/ir/print/print_forms.h"
@@ -56,7 +56,7 @@ bool mp_form_print_propagation_barrier(mp_printer_t *p, const mp_op_t *op) {
   return true;
 }
 
-// sdy.all_gather [{"x"}, {}] %0 out_sharding=<...> : T and the like.
+// Prints sdy.all_gather [{"x"}, {}] %0 out_sharding=<...> : T and the like.
 bool mp_form_print_sdy_collective(mp_printer_t *p, const mp_op_t *op) {
   const mp_attr_t *sharding = print_forms_sdy_sharding_of(op, MP_ATTR_OUT_SHARDING);
   if (!print_forms_sdy_is_unary(op) || sharding == NULL) return false;
@@ -84,7 +84,8 @@ bool mp_form_print_sdy_collective(mp_printer_t *p, const mp_op_t *op) {
   return true;
 }
 
-// sdy.manual_computation(%0) in_shardings=[...] out_shardings=[...] manual_axes={...} (args) {...}
+// Prints sdy.manual_computation(%0) in_shardings=[...] out_shardings=[...] manual_axes={...} (args)
+// {...} and the like.
 bool mp_form_print_computation(mp_printer_t *p, const mp_op_t *op) {
   bool manual = op->code == MP_OP_SDY_MANUAL_COMPUTATION;
   const mp_attr_t *in = mp_form_own_attr(op, MP_ATTR_IN_SHARDINGS);

@@ -1,4 +1,4 @@
-// The printer's frame: modules, functions, regions, the generic form.
+// The outer parts of the printer: modules, functions, regions, and the generic form of ops.
 #include "sim/ir/print/print_module.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 
 // ---- values ----
 
-// A printed name is a number with a flag for block arguments.
+// A printed name is a number, shifted by one, with a flag for block arguments in the lowest bit.
 enum { ARG_FLAG = 1 };
 
 static void print_module_set_name(mp_printer_t *p, const void *key, uint64_t name) {
@@ -36,7 +36,7 @@ void mp_printer_value(mp_printer_t *p, const mp_value_t *value) {
   if (MP_HASH_MAP_GET(&p->names, mp_hash_pointer(key), known) != NULL) {
     name = known->name;
   } else {
-    // Of an op that is printed alone the operands are named when they are met.
+    // When an op is printed alone, its operands are named where they are first met.
     name = value->op != NULL ? p->next_result++ << 1 : p->next_arg++ << 1 | ARG_FLAG;
     print_module_set_name(p, key, name);
   }
@@ -79,8 +79,8 @@ void mp_printer_function_type(mp_printer_t *p, const mp_op_t *op) {
 
 // ---- attributes ----
 
-// The discardable ones come by name already and MLIR sorts all by name, so the two sorted lists are
-// merged.
+// MLIR prints all attributes by name. An op's own and its discardable attributes are each sorted by
+// name already, so the two lists are merged.
 static bool print_module_comes_first(mp_str_t a, mp_str_t b) {
   size_t size = a.size < b.size ? a.size : b.size;
   int order = size > 0 ? memcmp(a.data, b.data, size) : 0;
@@ -114,7 +114,8 @@ void mp_printer_attr_dict(mp_printer_t *p, const mp_op_t *op, const mp_attr_name
   if (before[0] == ',') mp_strbuf_putc(p->out, '}');
 }
 
-// <{own}> {discardable}, the latter behind the regions.
+// Prints <{...}>, the op's own attributes in the generic form. The discardable ones stand behind
+// the regions.
 static void print_module_properties(mp_printer_t *p, const mp_op_t *op) {
   mp_print_item_t items[MP_MAX_PRINTED_ATTRS];
   uint32_t count = mp_print_own_items(op, NULL, 0, items);
@@ -185,7 +186,8 @@ void mp_printer_generic_region(mp_printer_t *p, const mp_block_t *block) {
   mp_strbuf_putc(p->out, '}');
 }
 
-// The terminator is one op in the IR and three in the text.
+// The terminator is one op in the IR, but three ops in the text; which one depends on what the
+// block belongs to.
 static const char *print_module_generic_name(const mp_op_t *op) {
   if (!mp_op_has(op, MP_OP_TRAIT_TERMINATOR) || op->parent == NULL)
     return mp_op_info(op->code)->name;
@@ -209,7 +211,8 @@ static void print_module_generic(mp_printer_t *p, const mp_op_t *op) {
   mp_printer_function_type(p, op);
 }
 
-// StableHLO has no exchange; as a custom call other tools can at least read the program.
+// StableHLO has no exchange. It is printed as a custom call, so that other tools can at least read
+// the program.
 static void print_module_exchange(mp_printer_t *p, const mp_op_t *op) {
   mp_strbuf_puts(p->out, "stablehlo.custom_call @minipod.exchange(");
   mp_printer_operands(p, op, 0, op->num_operands);

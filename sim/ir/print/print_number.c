@@ -1,16 +1,16 @@
-// Numbers and constants as MLIR writes them.
+// Prints numbers and constants as MLIR does.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "sim/ir/print/print_parts.h"
 
-// More elements than this are written as hexadecimal bytes.
+// Constants of more elements than MAX_LISTED_ELEMENTS are written as hexadecimal bytes.
 enum { MAX_LISTED_ELEMENTS = 100, MAX_DIGITS = 17 };
-// Bytes of a number as text.
+// The bytes that a number takes as text, at most.
 enum { MAX_NUMBER = 64 };
 
-// The significant decimal digits of a finite number and its exponent: d.ddd * 10^exponent.
+// The significant decimal digits of a finite number, and its exponent: d.ddd * 10^exponent.
 typedef struct {
   bool negative;
   char digits[MAX_DIGITS + 1];
@@ -22,7 +22,7 @@ static decimal_t print_number_to_decimal(double value, int precision) {
   decimal_t d = {.negative = __builtin_signbit(value)};
   char text[48];
   snprintf(text, sizeof(text), "%.*e", precision - 1, value);
-  // The decimal point is whatever the locale has: only digits and the exponent are looked at.
+  // The locale decides what the decimal point is, so only digits and the exponent are looked at.
   const char *c = text;
   for (; *c != 'e'; ++c)
     if (*c >= '0' && *c <= '9') d.digits[d.count++] = *c;
@@ -32,7 +32,7 @@ static decimal_t print_number_to_decimal(double value, int precision) {
   return d;
 }
 
-// 1.000000e+00: six digits rounded, one zero more.
+// Writes six significant digits, rounded, and a zero behind them: 1.000000e+00.
 static void print_number_short_form(double value, char out[MAX_NUMBER]) {
   decimal_t d = print_number_to_decimal(value, 6);
   (void)snprintf(out, MAX_NUMBER, "%s%c.%s0e%c%02d", d.negative ? "-" : "", d.digits[0],
@@ -40,8 +40,8 @@ static void print_number_short_form(double value, char out[MAX_NUMBER]) {
                  d.exponent < 0 ? -d.exponent : d.exponent);
 }
 
-// All digits that the format needs; false when that is an integer without a decimal point, which
-// would be read as something else.
+// Writes all digits that the format needs. False when the result would be an integer without a
+// decimal point, which would be read as something else.
 static bool print_number_long_form(mp_dtype_t dtype, double value, char out[MAX_NUMBER]) {
   static const struct {
     mp_dtype_t dtype;
@@ -151,12 +151,13 @@ static void print_number_hex(const void *data, size_t size, mp_strbuf_t *out) {
   mp_strbuf_putc(out, '"');
 }
 
-// Elements in nested brackets, one pair per dimension.
+// Prints the elements in nested brackets, one pair of brackets per dimension.
 static void print_number_list(const mp_type_t *type, const char *data, size_t count,
                               mp_strbuf_t *out) {
   size_t element_size = mp_dtype_size(type->dtype);
   for (size_t i = 0; i < count; ++i) {
-    // Brackets open and close where the index is a multiple of the inner dimensions' product.
+    // A bracket closes and opens where the index is a multiple of the product of the inner
+    // dimensions.
     if (i > 0) mp_strbuf_puts(out, ", ");
     size_t span = count;
     for (uint32_t d = 0; d < type->rank; span /= (size_t)type->dims[d], d++)

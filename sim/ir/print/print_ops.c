@@ -1,4 +1,4 @@
-// Pretty forms: what all share, and the regular ones by table.
+// Pretty forms: what all of them share, and the regular ones by table (sim/ir/forms.h).
 #include <inttypes.h>
 
 #include "sim/ir/print/print_forms.h"
@@ -19,7 +19,6 @@ bool mp_form_has_counts(const mp_op_t *op, uint32_t operands, uint32_t results) 
   return op->num_operands == operands && op->num_results == results;
 }
 
-// The attribute, if it has a kind that its schema allows and the short form can show.
 const mp_attr_t *mp_form_own_attr(const mp_op_t *op, mp_attr_name_t name) {
   const mp_attr_t *attr = mp_op_attr(op, name);
   const mp_schema_attr_t *row = mp_schema_find(op->code, name);
@@ -45,7 +44,6 @@ void mp_form_print_precisions(const mp_attr_t *attr, mp_strbuf_t *out) {
   mp_strbuf_putc(out, ']');
 }
 
-// The bare spelling of an attribute behind its key.
 void mp_form_print_short(const mp_attr_t *attr, mp_strbuf_t *out) {
   switch (attr->kind) {
     case MP_KIND_BOOL:

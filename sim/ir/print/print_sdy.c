@@ -1,4 +1,4 @@
-// Shardy's attributes (sdy dialect documentation).
+// Prints Shardy's attributes (Shardy dialect documentation, "Attributes").
 #include <inttypes.h>
 
 #include "sim/ir/print/print_parts.h"

@@ -1,4 +1,5 @@
-// Attributes that StableHLO text writes as one struct and the IR, like VHLO, holds apart.
+// Prints the attributes that StableHLO's text writes as one struct, while the IR, like VHLO, holds
+// them as single attributes.
 #include <inttypes.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@ static void print_struct_channel(const mp_op_t *op, mp_strbuf_t *out) {
                    mp_op_int(op, MP_ATTR_CHANNEL_ID, 0), mp_op_int(op, MP_ATTR_CHANNEL_TYPE, 0));
 }
 
-// name = value, ... of those that are not empty or zero.
+// Prints `name = value, ...` for the fields that are not empty or zero.
 static void print_struct_fields(const mp_op_t *op, const mp_attr_name_t *names, size_t count,
                                 mp_strbuf_t *out) {
   bool first = true;
@@ -89,7 +90,7 @@ static void print_struct_algorithm(const mp_op_t *op, mp_strbuf_t *out) {
 
 // ---- convolution: letters and spatial numbers by position ----
 
-// One of the three tensors: [b, 0, 1, f].
+// Prints the letters and numbers of one of the three tensors: [b, 0, 1, f].
 static void print_struct_conv_tensor(int64_t first, char first_letter, int64_t second,
                                      char second_letter, mp_index_list_t spatial,
                                      mp_strbuf_t *out) {
@@ -136,11 +137,12 @@ static void print_struct_conv(const mp_op_t *op, mp_strbuf_t *out) {
 
 enum { MAX_STRUCT_FIELDS = 10 };
 
-// `name` stands for all `fields`. It is printed unless all of them are defaults or absent.
+// A struct. It is printed as `name` unless all of its fields are absent or have their default
+// value.
 typedef struct {
   const char *name;
   void (*print)(const mp_op_t *op, mp_strbuf_t *out);
-  mp_attr_name_t fields[MAX_STRUCT_FIELDS];  // up to the first OTHER
+  mp_attr_name_t fields[MAX_STRUCT_FIELDS];  // the first OTHER ends the list
 } struct_attr_t;
 
 static const struct_attr_t structs[] = {
@@ -182,7 +184,7 @@ static const struct_attr_t *print_struct_find_struct(mp_opcode_t code, mp_attr_n
   return NULL;
 }
 
-// Structs whose presence the op's verifier in MLIR asks for, though all fields be empty.
+// MLIR's own verifier asks for some structs even if all of their fields are empty.
 static bool print_struct_is_struct_printed(const mp_op_t *op, const struct_attr_t *s) {
   if (s->print != print_struct_channel && s->print != print_struct_algorithm) return true;
   for (int i = 0; i < MAX_STRUCT_FIELDS && s->fields[i] != MP_ATTR_OTHER; ++i) {
@@ -193,7 +195,8 @@ static bool print_struct_is_struct_printed(const mp_op_t *op, const struct_attr_
   return false;
 }
 
-// MLIR wants both layouts of a custom call or none; these say which are needed beyond the defaults.
+// MLIR wants both layouts of a custom call or none, so that one may have to be printed although it
+// has its default value.
 static bool print_struct_is_printed_default(const mp_op_t *op, mp_attr_name_t name) {
   mp_attr_name_t other = MP_ATTR_OTHER;
   if (name == MP_ATTR_OPERAND_LAYOUTS) other = MP_ATTR_RESULT_LAYOUTS;

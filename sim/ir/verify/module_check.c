@@ -12,7 +12,7 @@ static void module_check_op(const mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     const mp_value_t *value = op->operands[i];
     MP_ASSERT(value != NULL && value->type != NULL);
-    // A value is the result of an op that stands somewhere, or the argument of a block.
+    // A value is either the result of an op in a block or the argument of a block.
     MP_ASSERT((value->op == NULL) != (value->block == NULL));
     if (value->op != NULL) {
       MP_ASSERT_MSG(value->op->parent != NULL, "%s uses a %s that was removed",
@@ -65,7 +65,7 @@ void mp_module_check(mp_module_t *module) {
 void mp_module_check_verified(mp_module_t *module) {
   mp_module_check(module);
   mp_status_t status = mp_module_verify(module);
-  // The verifier itself may run out of memory, where tests make it.
+  // In tests that make allocations fail, the verifier itself may run out of memory.
   MP_ASSERT_MSG(status == NULL || mp_status_code(status) == MP_RESOURCE_EXHAUSTED, "%s",
                 mp_status_message(status));
   mp_status_ignore(status);

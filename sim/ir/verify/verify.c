@@ -21,12 +21,14 @@ static const struct {
 #undef TENSORS
 };
 
-// Which values may be used: those defined before, in this block or one around it.
+// Which values may be used at the current point: those that were defined before it, in this block
+// or in one around it.
 typedef struct {
-  // [id] a running number in order of definition; 0 while the value is not visible.
+  // visible[id] is 0 while the value is not visible, else its place in the order of definition,
+  // counted from 1.
   uint32_t *visible;
   uint32_t count;  // the last number given
-  uint32_t base;   // values up to this one are outside of an isolated region
+  uint32_t base;   // values up to this number lie outside of the isolated region
   int depth;
 } scope_t;
 
@@ -47,7 +49,7 @@ static mp_status_t verify_tensor_type(const mp_op_t *op, const mp_type_t *type) 
     } else if (dim < 0) {
       MP_CHECK(op, false, "a dimension is %lld", (long long)dim);
     } else if (__builtin_mul_overflow(size, dim == 0 ? 1 : dim, &size)) {
-      // Empty tensors too: strides are computed from the other dimensions.
+      // This holds for empty tensors too, because strides are computed from the other dimensions.
       reason = "the size of a tensor does not fit 64 bits";
     }
   }
@@ -97,7 +99,7 @@ static mp_status_t verify_counts(const mp_op_t *op) {
   return NULL;
 }
 
-// Dominance: a value is visible from its definition to the end of its block, in regions too.
+// A value may be used from its definition to the end of its block, also in the regions there.
 static mp_status_t verify_operands(const mp_op_t *op, const scope_t *scope) {
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     const mp_value_t *value = op->operands[i];
@@ -109,7 +111,8 @@ static mp_status_t verify_operands(const mp_op_t *op, const scope_t *scope) {
   return NULL;
 }
 
-// Operands need no such check: they are results or arguments themselves.
+// Checks the types of the results. Operands are results or arguments themselves, so that all types
+// get checked.
 static mp_status_t verify_results(const mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_results; ++i) {
     const mp_type_t *type = op->results[i].type;
@@ -128,7 +131,7 @@ static mp_status_t verify_block(const mp_op_t *owner, const mp_block_t *block, s
 
 static mp_status_t verify_regions(const mp_op_t *op, scope_t *scope) {
   uint32_t base = scope->base;
-  // Nothing from outside is used in a manual computation: its values have other shapes there.
+  // A manual computation uses nothing from outside, because values have other shapes in it.
   if (mp_op_has(op, MP_OP_TRAIT_ISOLATED)) scope->base = scope->count;
   for (uint32_t i = 0; i < op->num_regions; ++i) {
     MP_RETURN_IF_ERROR(verify_block(op, op->regions[i], scope));
@@ -137,7 +140,7 @@ static mp_status_t verify_regions(const mp_op_t *op, scope_t *scope) {
   return NULL;
 }
 
-// Regions before the op's own rule, which may rely on them (terminators, types).
+// Regions are verified before the op's own rule, which may rely on their terminators and types.
 static mp_status_t verify_op(const mp_op_t *op, scope_t *scope) {
   MP_RETURN_IF_ERROR(verify_counts(op));
   MP_RETURN_IF_ERROR(verify_operands(op, scope));
@@ -158,7 +161,8 @@ static void verify_hide_block(const mp_block_t *block, scope_t *scope) {
   }
 }
 
-// `owner` is what errors name: the op with the region, for a function's body its first op.
+// Errors about the block name `owner`: the op with the region, or the first op of a function's
+// body.
 static mp_status_t verify_block(const mp_op_t *owner, const mp_block_t *block, scope_t *scope) {
   const mp_op_t *end = block->last;
   MP_CHECK(owner, end != NULL && mp_op_has(end, MP_OP_TRAIT_TERMINATOR),
@@ -179,7 +183,8 @@ static mp_status_t verify_block(const mp_op_t *owner, const mp_block_t *block, s
   return NULL;
 }
 
-// The signature is the body's arguments and `result_types`; the terminator must agree.
+// The body's arguments are the function's parameters; what its terminator returns must have the
+// types in `result_types`.
 static mp_status_t verify_func(const mp_func_t *func, scope_t *scope) {
   const mp_block_t *body = func->body;
   if (body == NULL || body->last == NULL) {

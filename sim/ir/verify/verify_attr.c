@@ -1,10 +1,11 @@
-// Presence and kinds of attributes, by the schema; and the discardable ones that minipod reads.
+// Presence and kinds of attributes: of the op's own by the schema, and of the discardable ones that
+// minipod reads.
 #include "sim/ir/schema.h"
 #include "sim/ir/verify/verify_rules.h"
 
 #define KIND(name) (1u << MP_KIND_##name)
 
-// Discardable attributes with a meaning: a wrong kind would be taken for another one's value.
+// The discardable attributes that minipod reads, and the kind that each must have.
 static const struct {
   mp_attr_name_t name;
   uint32_t kinds;
@@ -23,7 +24,7 @@ static const struct {
     {MP_ATTR_ERROR_MESSAGE, KIND(STRING)},
 };
 
-// Names without a meaning here may have any value.
+// Discardable attributes that minipod does not read may have any value.
 static bool verify_attr_discardable_fits(const mp_named_attr_t *attr) {
   for (size_t i = 0; i < sizeof(g_discardable) / sizeof(g_discardable[0]); ++i) {
     if (g_discardable[i].name == attr->name) {
@@ -33,7 +34,8 @@ static bool verify_attr_discardable_fits(const mp_named_attr_t *attr) {
   return true;
 }
 
-// The entries of array kinds: enumeration values, symbols, else whatever the op's rule looks at.
+// Checks the entries of an array: values of an enumeration, or symbols. All other entries are left
+// to the op's rule.
 static mp_status_t verify_attr_items(const mp_op_t *op, const mp_schema_attr_t *row,
                                      const mp_attr_t *value) {
   const char *name = mp_attr_name_text(row->name);
@@ -77,11 +79,11 @@ static mp_status_t verify_attr_own(const mp_op_t *op, const mp_schema_attr_t *ro
   return NULL;
 }
 
-// One sharding per result; sdy.sharding of an op is always the list form.
+// The attribute sdy.sharding of an op is a list with one sharding per result.
 static mp_status_t verify_attr_op_sharding(const mp_op_t *op, const mp_attr_t *value) {
   MP_CHECK(op, value->kind == MP_KIND_SHARDINGS, "sdy.sharding is not a list of shardings");
   const mp_sdy_shardings_t *list = &value->u.shardings;
-  // An operation without results that lives on one device says so with one sharding.
+  // An operation without results that runs on one device has one sharding, which says which.
   MP_CHECK(op, list->count == op->num_results || (op->num_results == 0 && list->count == 1),
            "sdy.sharding has %u entries for %u results", list->count, op->num_results);
   for (uint32_t i = 0; i < op->num_results; ++i) {
@@ -108,7 +110,7 @@ mp_status_t mp_verify_attrs(const mp_op_t *op) {
   return rule == NULL ? NULL : mp_verify_sharding_rule(op, rule->u.rule);
 }
 
-// A dictionary of an argument or result. `what` and `index` name it in errors.
+// Checks the dictionary of an argument or result, which `what` and `index` name in errors.
 static mp_status_t verify_attr_value_attrs(const mp_attr_t *dict, const mp_type_t *type,
                                            const char *what, uint32_t index) {
   if (dict == NULL) return NULL;
@@ -132,7 +134,7 @@ static mp_status_t verify_attr_value_attrs(const mp_attr_t *dict, const mp_type_
                             index);
 }
 
-// Donation: at most one argument per result, of the result's size.
+// Checks donations: at most one argument is donated to each result, and it has the result's size.
 static mp_status_t verify_attr_aliases(const mp_func_t *func) {
   uint32_t num_args = func->body->num_args;
   for (uint32_t i = 0; i < num_args; ++i) {

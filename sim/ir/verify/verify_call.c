@@ -4,18 +4,18 @@
 #include "sim/base/alloc.h"
 #include "sim/ir/verify/verify_rules.h"
 
-// Programs are inlined later. A chain of functions that each call the next twice would grow without
-// bound; no real program comes near this.
+// Programs are inlined later, and a chain of functions of which each calls the next twice would
+// then grow without bound. No real program comes near these limits.
 enum {
   MAX_INLINED_OPS = 1 << 22,
   MAX_CALL_DEPTH = 512,
-  MAX_INLINED_NESTING = 256,  // of regions, with those of called functions; later stages recurse
+  MAX_INLINED_NESTING = 256,  // of regions, across calls, because later stages recurse over them
 };
 
 typedef struct {
   const mp_func_t *func;
-  uint64_t size;     // operations when everything in it is inlined; 0: not known yet
-  uint32_t nesting;  // of regions when everything is inlined
+  uint64_t size;     // number of operations when all calls are inlined; 0: not known yet
+  uint32_t nesting;  // depth of regions when all calls are inlined
   bool active;       // on the current chain of calls
 } func_entry_t;
 
@@ -54,7 +54,7 @@ static mp_status_t verify_call_find_callee(const call_graph_t *graph, const mp_o
   return NULL;
 }
 
-// Operands and results against the callee's signature.
+// The operands and results of a call must have the types of the callee's signature.
 static mp_status_t verify_call_check_signature(const mp_op_t *op, const mp_func_t *func) {
   MP_CHECK(op, op->num_operands == func->body->num_args && op->num_results == func->num_results,
            "%u operands and %u results for function '%.*s' of %u and %u", op->num_operands,
@@ -72,7 +72,7 @@ static mp_status_t verify_call_check_signature(const mp_op_t *op, const mp_func_
 
 static mp_status_t verify_call_measure_func(call_graph_t *graph, func_entry_t *entry);
 
-// `nesting` is that of the op in the function that `caller` describes.
+// Measures a callee and adds it to its caller. `nesting` is the depth of the op in the caller.
 static mp_status_t verify_call_measure_callee(call_graph_t *graph, const mp_op_t *op, mp_str_t name,
                                               uint32_t nesting, func_entry_t *caller) {
   func_entry_t *callee = NULL;
@@ -96,7 +96,8 @@ static mp_status_t verify_call_measure_op(call_graph_t *graph, const mp_op_t *op
   } else if (op->code == MP_OP_CUSTOM_CALL) {
     const mp_attr_t *called = mp_op_attr(op, MP_ATTR_CALLED_COMPUTATIONS);
     for (size_t i = 0; i < called->u.array.count; ++i) {
-      // Inlining leaves nothing but main; who runs a custom call looks for its functions itself.
+      // After inlining, main is the only function that is left, so the functions of a custom call
+      // may be missing. What runs the call looks for them itself.
       if (verify_call_find_func(graph, called->u.array.items[i]->u.str) == NULL) continue;
       MP_RETURN_IF_ERROR(
           verify_call_measure_callee(graph, op, called->u.array.items[i]->u.str, nesting, entry));
@@ -122,7 +123,7 @@ static mp_status_t verify_call_measure_block(call_graph_t *graph, const mp_block
   return NULL;
 }
 
-// Each function is measured once; the recursion is as deep as the chain of calls.
+// Each function is measured once. The recursion is as deep as the longest chain of calls.
 static mp_status_t verify_call_measure_func(call_graph_t *graph, func_entry_t *entry) {
   if (entry->size != 0) return NULL;
   if (graph->depth >= MAX_CALL_DEPTH) {

@@ -1,7 +1,8 @@
 // Collectives (StableHLO specification, under their names).
 //
-// How many processes there are is said by the compile options, not by the module alone; that group
-// members exist is therefore checked where groups are resolved (sim/plan).
+// "Process" is the specification's word for one replica of one partition. Their number is not in
+// the module alone but also in the compile options, so whether the members of a group exist is
+// checked where groups are resolved (sim/plan).
 #include <stdlib.h>
 
 #include "sim/base/alloc.h"
@@ -12,8 +13,8 @@ static int verify_collective_compare_i64(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
-// The ids (each `step`-th value from `first` on) must be different; -1 is none. With `all` none of
-// those below the largest may be missing.
+// The ids, which are each `step`-th value from `first` on, must be different; -1 stands for no id.
+// With `all`, every id below the largest one must occur.
 static mp_status_t verify_collective_distinct(const mp_op_t *op, mp_index_list_t list,
                                               uint32_t first, uint32_t step, bool all,
                                               const char *what) {
@@ -38,7 +39,8 @@ static mp_status_t verify_collective_distinct(const mp_op_t *op, mp_index_list_t
   return status;
 }
 
-// A table of ids, a row per group. `uniform`: all groups must have the same size.
+// Checks groups that are given by a table of ids with a row per group. With `uniform` all groups
+// must have the same size.
 static mp_status_t verify_collective_group_table(const mp_op_t *op, const mp_attr_t *groups,
                                                  bool uniform, int64_t *out_size) {
   mp_index_list_t list = mp_op_ints(op, MP_ATTR_REPLICA_GROUPS);
@@ -50,7 +52,7 @@ static mp_status_t verify_collective_group_table(const mp_op_t *op, const mp_att
     int64_t id = list.values[i];
     MP_CHECK(op, id >= -1 && id <= INT32_MAX, "replica_groups names process %lld", (long long)id);
     MP_CHECK(op, id >= 0 || !uniform, "replica_groups has groups of different sizes");
-    // -1 fills up groups that are smaller than others: at their ends.
+    // Groups that are smaller than others are filled up with -1 at the end.
     MP_CHECK(op, id < 0 || i % size == 0 || list.values[i - 1] >= 0,
              "replica_groups has a gap in a group");
     MP_CHECK(op, id >= 0 || i % size != 0, "replica_groups has a group without members");
@@ -59,7 +61,8 @@ static mp_status_t verify_collective_group_table(const mp_op_t *op, const mp_att
   return verify_collective_distinct(op, list, 0, 1, true, "replica_groups");
 }
 
-// The product of the sizes of the axes that a group spans.
+// Checks groups that are given by the axes of a mesh. The size of a group is the product of their
+// sizes.
 static mp_status_t verify_collective_mesh_groups(const mp_op_t *op, const mp_attr_t *groups,
                                                  int64_t *out_size) {
   const mp_mesh_t *mesh = groups->u.mesh_groups.mesh;
@@ -72,13 +75,14 @@ static mp_status_t verify_collective_mesh_groups(const mp_op_t *op, const mp_att
     for (uint32_t j = 0; axis == 0 && j < mesh->num_axes; ++j) {
       if (mp_str_equal(mesh->axes[j].name, axes.axes[i].name)) axis = mesh->axes[j].size;
     }
-    size *= axis;  // cannot overflow: the axes are distinct parts of the mesh
+    size *= axis;  // cannot overflow, because the axes are distinct parts of the mesh
   }
   *out_size = size;
   return NULL;
 }
 
-// The size of all groups if `uniform` (else of the largest); 0: one group of everybody.
+// Checks the op's groups. `*out_size` is the size of all groups if `uniform`, else the size of the
+// largest one, and 0 for one group of all processes.
 static mp_status_t verify_collective_groups(const mp_op_t *op, bool uniform, int64_t *out_size) {
   const mp_attr_t *groups = mp_op_attr(op, MP_ATTR_REPLICA_GROUPS);
   if (groups->kind == MP_KIND_MESH_GROUPS)
@@ -86,9 +90,9 @@ static mp_status_t verify_collective_groups(const mp_op_t *op, bool uniform, int
   return verify_collective_group_table(op, groups, uniform, out_size);
 }
 
-// As verify_collective_groups, for collectives whose result grows or shrinks with the group: a
-// table of replicas with a channel spans all partitions of each replica too, and how many is not
-// known here.
+// The same for collectives whose result grows or shrinks with the group. The size is 0, for "not
+// known", for a table of replicas with a channel, because such groups contain all partitions of
+// each replica, whose number is not known here.
 static mp_status_t verify_collective_parts_groups(const mp_op_t *op, int64_t *out_size) {
   MP_RETURN_IF_ERROR(verify_collective_groups(op, true, out_size));
   const bool of_ids = mp_op_attr(op, MP_ATTR_REPLICA_GROUPS)->kind != MP_KIND_MESH_GROUPS;
@@ -99,7 +103,8 @@ static mp_status_t verify_collective_parts_groups(const mp_op_t *op, int64_t *ou
   return NULL;
 }
 
-// Global ids are those of a flattened list of replicas and partitions, which channels belong to.
+// Global ids number the processes through all replicas and partitions, which only a collective with
+// a channel does.
 static mp_status_t verify_collective_channel(const mp_op_t *op) {
   MP_CHECK(op,
            !mp_op_bool(op, MP_ATTR_USE_GLOBAL_DEVICE_IDS, false) ||
@@ -108,7 +113,7 @@ static mp_status_t verify_collective_channel(const mp_op_t *op) {
   return NULL;
 }
 
-// Variadic collectives are independent of each other, operand by operand.
+// A collective with several operands is a collective of each operand, with a result for each.
 static mp_status_t verify_collective_results_count(const mp_op_t *op) {
   MP_CHECK(op, op->num_operands >= 1 && op->num_results == op->num_operands,
            "there are %u results for %u operands", op->num_results, op->num_operands);
@@ -124,7 +129,7 @@ static mp_status_t verify_collective_same_types(const mp_op_t *op) {
   return NULL;
 }
 
-// The one region combines scalars of every operand's type.
+// There is one region for all operands, so it must combine scalars of every operand's type.
 static mp_status_t verify_collective_computation(const mp_op_t *op) {
   for (uint32_t i = 1; i < op->num_operands; ++i) {
     MP_CHECK(op, mp_operand_type(op, i)->dtype == mp_operand_type(op, 0)->dtype,
@@ -133,9 +138,8 @@ static mp_status_t verify_collective_computation(const mp_op_t *op) {
   return mp_verify_reducer(op, 0, 1);
 }
 
-// The result's size along `dim` for an operand's size and a group's. Where the group is everybody,
-// or replicas with all their partitions (a channel without global ids), their number is not known
-// here: any multiple will do.
+// Checks the result's size along a dimension, which is the operand's size times the group's. Where
+// the group's size is not known here (see above), any multiple is accepted.
 static mp_status_t verify_collective_gathered_size(const mp_op_t *op, int64_t operand,
                                                    int64_t result, int64_t group,
                                                    int64_t *out_size) {
@@ -180,7 +184,7 @@ mp_status_t mp_verify_all_reduce(const mp_op_t *op) {
   return verify_collective_computation(op);
 }
 
-// The operand is what all_gather would make of the result, so the same rule serves.
+// An all_gather of the result would have the operand's shape, so the same rule is used.
 mp_status_t mp_verify_reduce_scatter(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 0), *result = mp_result_type(op, 0);
   int64_t group = 0, dim = 0, dims[MP_MAX_RANK];
@@ -199,7 +203,7 @@ mp_status_t mp_verify_reduce_scatter(const mp_op_t *op) {
   return verify_collective_computation(op);
 }
 
-// Each process keeps a part of the split dimension and gets one from every other.
+// Each process keeps one part of the split dimension and gets one from every other process.
 mp_status_t mp_verify_all_to_all(const mp_op_t *op) {
   int64_t group = 0, split = 0, concat = 0, count = mp_op_int(op, MP_ATTR_SPLIT_COUNT, 0);
   MP_RETURN_IF_ERROR(verify_collective_results_count(op));
@@ -254,12 +258,13 @@ mp_status_t mp_verify_cross_replica_sum(const mp_op_t *op) {
   return verify_collective_same_types(op);
 }
 
-// partition_id and replica_id.
+// The rule of partition_id and replica_id.
 mp_status_t mp_verify_device_id(const mp_op_t *op) {
   return mp_verify_result(op, 0, MP_DTYPE_U32, NULL, 0);
 }
 
-// Between devices, or with the host: the channel's type and the flag must say the same.
+// A transfer is between devices or with the host; the channel's type and the flag must say the
+// same.
 static mp_status_t verify_collective_transfer(const mp_op_t *op, bool is_send) {
   enum { DEVICE_TO_DEVICE = 1, DEVICE_TO_HOST = 2, HOST_TO_DEVICE = 3 };
   int64_t type = mp_op_int(op, MP_ATTR_CHANNEL_TYPE, 0);
@@ -281,7 +286,7 @@ mp_status_t mp_verify_recv(const mp_op_t *op) {
   return verify_collective_transfer(op, false);
 }
 
-// Boxes of a tensor that every partition holds a part of; empty ones lie anywhere.
+// Every partition's box must lie within the tensor; an empty box may lie anywhere.
 static mp_status_t verify_collective_boxes(const mp_op_t *op, const mp_boxes_t *boxes) {
   for (uint64_t i = 0; i < (uint64_t)boxes->num_partitions * boxes->rank; ++i) {
     int64_t start = boxes->starts[i], size = boxes->sizes[i], end = 0;

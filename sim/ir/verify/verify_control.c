@@ -1,16 +1,17 @@
-// Control flow, tokens, tuples, calls to the outside (StableHLO specification, under their names).
+// Control flow, tokens, tuples and custom calls (StableHLO specification, under their names).
 #include "sim/ir/verify/verify_rules.h"
 
-// For operations whose rule is elsewhere: calls are checked with their callees (verify_call.c),
-// returns by what they return from.
+// For operations that are checked elsewhere: calls together with their callees (verify_call.c),
+// returns together with what they end.
 mp_status_t mp_verify_nothing(const mp_op_t *op) {
   MP_CHECK(op, op->num_regions == 0 || op->code != MP_OP_COMPOSITE,
            "composite regions are not supported");
   return NULL;
 }
 
-// Dynamic operations whose shape operands are constants, einsum: sim/passes rewrites them, and what
-// they become is verified then. One that cannot be rewritten has no kernel.
+// For einsum, and for dynamic operations whose shape operands are constants: sim/passes rewrites
+// them, and what they become is verified then. One that cannot be rewritten is refused later,
+// because it has no kernel.
 mp_status_t mp_verify_sugar(const mp_op_t *op) {
   (void)op;
   return NULL;
@@ -33,7 +34,7 @@ mp_status_t mp_verify_after_all(const mp_op_t *op) {
   return verify_control_token(op, mp_result_type(op, 0), "the result");
 }
 
-// Results are tensors, then a token.
+// The results are tensors, then a token.
 mp_status_t mp_verify_infeed(const mp_op_t *op) {
   MP_RETURN_IF_ERROR(verify_control_token(op, mp_operand_type(op, 0), "the operand"));
   MP_CHECK(op, op->num_results >= 1, "there is no result");
@@ -43,7 +44,7 @@ mp_status_t mp_verify_infeed(const mp_op_t *op) {
   return verify_control_token(op, mp_result_type(op, op->num_results - 1), "the last result");
 }
 
-// Operands are tensors, then a token.
+// The operands are tensors, then a token.
 mp_status_t mp_verify_outfeed(const mp_op_t *op) {
   MP_CHECK(op, op->num_operands >= 1, "there is no operand");
   for (uint32_t i = 0; i + 1 < op->num_operands; ++i) {
@@ -54,7 +55,7 @@ mp_status_t mp_verify_outfeed(const mp_op_t *op) {
   return verify_control_token(op, mp_result_type(op, 0), "the result");
 }
 
-// Also the first check of `while`, whose results continue its operands.
+// The results have the operands' types. The rule of `while` begins with the same check.
 mp_status_t mp_verify_optimization_barrier(const mp_op_t *op) {
   MP_CHECK(op, op->num_results == op->num_operands, "there are %u results for %u operands",
            op->num_results, op->num_operands);
@@ -65,7 +66,7 @@ mp_status_t mp_verify_optimization_barrier(const mp_op_t *op) {
   return NULL;
 }
 
-// Tuples occur in old programs only; sim/passes takes them apart.
+// Tuples occur in old programs only, and sim/passes takes them apart.
 mp_status_t mp_verify_tuple(const mp_op_t *op) {
   const mp_type_t *result = mp_result_type(op, 0);
   MP_CHECK(op, result->kind == MP_TYPE_TUPLE && result->num_elements == op->num_operands,
@@ -88,7 +89,7 @@ mp_status_t mp_verify_get_tuple_element(const mp_op_t *op) {
                              "the result and the element");
 }
 
-// What a region that takes nothing returns must be the op's results.
+// Checks a region without arguments that returns the op's results.
 static mp_status_t verify_control_branch(const mp_op_t *op, uint32_t region) {
   const mp_op_t *end = mp_block_terminator(op->regions[region]);
   MP_CHECK(op, op->regions[region]->num_args == 0, "branch %u has arguments", region);
@@ -101,7 +102,7 @@ static mp_status_t verify_control_branch(const mp_op_t *op, uint32_t region) {
   return NULL;
 }
 
-// Also `if`, whose branches are true and false.
+// The rule of `case` and of `if`, whose branches are for true and false.
 mp_status_t mp_verify_case(const mp_op_t *op) {
   const mp_type_t *index = mp_operand_type(op, 0);
   mp_dtype_t dtype = op->code == MP_OP_IF ? MP_DTYPE_BOOL : MP_DTYPE_S32;
@@ -112,7 +113,8 @@ mp_status_t mp_verify_case(const mp_op_t *op) {
   return NULL;
 }
 
-// Operands, both regions' arguments, what the body returns and the results: one list of types.
+// The operands, the arguments of both regions, what the body returns, and the results all have the
+// same list of types.
 mp_status_t mp_verify_while(const mp_op_t *op) {
   MP_RETURN_IF_ERROR(mp_verify_optimization_barrier(op));
   enum { COND, BODY };
@@ -140,7 +142,7 @@ mp_status_t mp_verify_while(const mp_op_t *op) {
   return NULL;
 }
 
-// A region around one collective, and a future of its results.
+// The op has a region with one collective in it and returns a future of the collective's results.
 mp_status_t mp_verify_async_start(const mp_op_t *op) {
   const mp_type_t *future = mp_result_type(op, 0);
   const mp_block_t *block = op->regions[0];
@@ -176,7 +178,7 @@ mp_status_t mp_verify_async_done(const mp_op_t *op) {
 
 // ---- custom_call ----
 
-// One layout: the dimensions, minor to major. Values other than tensors have none.
+// Checks one layout, which lists the dimensions from minor to major. Only tensors have layouts.
 static mp_status_t verify_control_layout(const mp_op_t *op, const mp_attr_t *layout,
                                          const mp_type_t *type, const char *what) {
   MP_CHECK(op, layout->kind == MP_KIND_INTS && layout->u.ints.rank <= 1,
@@ -197,7 +199,7 @@ static mp_status_t verify_control_layout(const mp_op_t *op, const mp_attr_t *lay
 static mp_status_t verify_control_layouts(const mp_op_t *op, mp_attr_name_t name, bool results) {
   const mp_attr_t *layouts = mp_op_attr(op, name);
   uint32_t count = results ? op->num_results : op->num_operands;
-  // The layouts of a tuple are its elements'.
+  // For a tuple, the layouts are those of its elements.
   const mp_type_t *tuple = results && count == 1 ? mp_result_type(op, 0) : NULL;
   if (tuple != NULL && tuple->kind != MP_TYPE_TUPLE) tuple = NULL;
   if (tuple != NULL) count = tuple->num_elements;
@@ -224,7 +226,8 @@ static mp_status_t verify_control_config(const mp_op_t *op) {
   return NULL;
 }
 
-// A result may be stored where an operand is: both must be of one type, inside of tuples too.
+// An alias says that a result may be stored in an operand's memory, so both must have the same
+// type; either may be an element of a tuple.
 static mp_status_t verify_control_alias(const mp_op_t *op, const mp_attr_t *alias) {
   MP_CHECK(op, alias->kind == MP_KIND_OUTPUT_ALIAS,
            "output_operand_aliases has an entry that is no alias");
@@ -243,8 +246,8 @@ static mp_status_t verify_control_alias(const mp_op_t *op, const mp_attr_t *alia
                              "a result and the operand that it shares storage with");
 }
 
-// Targets that later stages take for what their names say: the value itself, or the same value
-// with another shape (whole and per device).
+// Later stages give these targets a meaning by their names: the result is the operand, or the same
+// value in another shape (of the whole program, or of one device).
 static mp_status_t verify_control_target(const mp_op_t *op) {
   static const struct {
     const char *target;

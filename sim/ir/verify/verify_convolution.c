@@ -6,7 +6,8 @@ typedef struct {
   mp_index_list_t spatial;
 } conv_dims_t;
 
-// Two dimensions and a list of spatial ones, together all dimensions.
+// Reads which dimension of a tensor is which: two single ones and a list of spatial ones, which
+// together must be all dimensions.
 static mp_status_t verify_convolution_layout(const mp_op_t *op, mp_attr_name_t batch,
                                              mp_attr_name_t feature, mp_attr_name_t spatial,
                                              uint32_t rank, conv_dims_t *out_dims) {
@@ -22,7 +23,7 @@ static mp_status_t verify_convolution_layout(const mp_op_t *op, mp_attr_name_t b
   return NULL;
 }
 
-// Groups divide batch and features.
+// The group counts must divide the batch and the features.
 static mp_status_t verify_convolution_groups(const mp_op_t *op, const conv_dims_t *input,
                                              const conv_dims_t *kernel) {
   const mp_type_t *lhs = mp_operand_type(op, 0), *rhs = mp_operand_type(op, 1);

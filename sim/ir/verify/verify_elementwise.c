@@ -8,7 +8,7 @@ enum {
   BITS = MP_IS_BOOL | MP_IS_INTEGER,
 };
 
-// Which element types the operands may have, and what the result's is.
+// The result's element type, as it follows from the operands'.
 typedef enum { SAME, BOOL, REAL_PART, FROM_PARTS, FREE } mp_result_rule_t;
 
 static const struct {
@@ -77,7 +77,8 @@ static bool verify_elementwise_result_fits(mp_result_rule_t rule, mp_dtype_t ope
   return false;
 }
 
-// Operands of one type, a result of their shape. The table above has the element types.
+// All operands have one type, and the result has their shape. The table above has the element
+// types.
 mp_status_t mp_verify_elementwise(const mp_op_t *op) {
   const mp_type_t *first = mp_operand_type(op, 0), *result = mp_result_type(op, 0);
   MP_RETURN_IF_ERROR(mp_verify_dtype(op, first, g_rules[op->code].classes, "an operand"));
@@ -93,7 +94,7 @@ mp_status_t mp_verify_elementwise(const mp_op_t *op) {
   return NULL;
 }
 
-// The bounds may be scalars for the whole tensor.
+// The bounds have the operand's shape, or are scalars that hold for the whole tensor.
 mp_status_t mp_verify_clamp(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 1);
   for (uint32_t i = 0; i < 3; i += 2) {
@@ -112,7 +113,7 @@ mp_status_t mp_verify_compare(const mp_op_t *op) {
   MP_RETURN_IF_ERROR(mp_verify_same_type(op, mp_operand_type(op, 1), operand, "the operands"));
   MP_RETURN_IF_ERROR(mp_verify_same_shape(op, result, operand, "the result and the operands"));
   MP_CHECK(op, result->dtype == MP_DTYPE_BOOL, "the result is not boolean");
-  // The comparison's type follows from the elements' type; only floats have a choice.
+  // The type of the comparison follows from the element type; only floating-point has a choice.
   static const uint32_t classes[] = {
       [MP_CMP_NOTYPE] = ANY,
       [MP_CMP_FLOAT] = ANALYTIC,
@@ -130,7 +131,7 @@ mp_status_t mp_verify_compare(const mp_op_t *op) {
   return NULL;
 }
 
-// The predicate may be a scalar for the whole tensor.
+// The predicate has the operands' shape, or is a scalar that holds for the whole tensor.
 mp_status_t mp_verify_select(const mp_op_t *op) {
   const mp_type_t *pred = mp_operand_type(op, 0), *on_true = mp_operand_type(op, 1);
   MP_CHECK(op, pred->dtype == MP_DTYPE_BOOL, "the predicate is not boolean");
@@ -141,7 +142,7 @@ mp_status_t mp_verify_select(const mp_op_t *op) {
   return mp_verify_same_type(op, mp_result_type(op, 0), on_true, "the result and the values");
 }
 
-// An exponent of 0 bits would leave no numbers; a mantissa of 0 bits leaves powers of two.
+// An exponent of 0 bits would leave no numbers, but a mantissa of 0 bits leaves the powers of two.
 mp_status_t mp_verify_reduce_precision(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 0);
   MP_RETURN_IF_ERROR(mp_verify_dtype(op, operand, MP_IS_FLOAT, "the operand"));

@@ -1,7 +1,8 @@
-// Operations that address parts of tensors by values (StableHLO specification, under their names).
+// Operations that address parts of a tensor by the values of another (StableHLO specification,
+// under their names).
 #include "sim/ir/verify/verify_rules.h"
 
-// Start indices: one integer scalar per dimension, all of one type.
+// The start indices are one integer scalar per dimension, all of one type.
 static mp_status_t verify_indexing_starts(const mp_op_t *op, uint32_t first, uint32_t rank) {
   MP_CHECK(op, op->num_operands == first + rank, "there are %u start indices for %u dimensions",
            op->num_operands - first, rank);
@@ -15,7 +16,7 @@ static mp_status_t verify_indexing_starts(const mp_op_t *op, uint32_t first, uin
   return NULL;
 }
 
-// Start indices are clamped when it runs, so the sizes are all that must fit.
+// The start indices are clamped when the op runs, so only the sizes must fit.
 mp_status_t mp_verify_dynamic_slice(const mp_op_t *op) {
   MP_CHECK(op, op->num_operands >= 1, "there is no operand");
   const mp_type_t *operand = mp_operand_type(op, 0);
@@ -30,7 +31,7 @@ mp_status_t mp_verify_dynamic_slice(const mp_op_t *op) {
   return mp_verify_result(op, 0, operand->dtype, sizes.values, sizes.count);
 }
 
-// Here too the position is clamped when it runs.
+// Here too the start indices are clamped when the op runs.
 mp_status_t mp_verify_dynamic_update_slice(const mp_op_t *op) {
   MP_CHECK(op, op->num_operands >= 2, "operand or update is missing");
   const mp_type_t *operand = mp_operand_type(op, 0), *update = mp_operand_type(op, 1);
@@ -45,23 +46,23 @@ mp_status_t mp_verify_dynamic_update_slice(const mp_op_t *op) {
   return mp_verify_same_type(op, mp_result_type(op, 0), operand, "the result and the operand");
 }
 
-// What gather and scatter have in common: how index tensor and operand correspond.
+// How the index tensor and the operand correspond, which gather and scatter have in common.
 typedef struct {
   const mp_type_t *operand, *indices;
-  int64_t vector_dim;        // of the indices; their rank: each index is a scalar
+  int64_t vector_dim;        // dimension of the indices; the indices' rank if each is a scalar
   mp_index_list_t window;    // of the result or updates: offset_dims, update_window_dims
   mp_index_list_t inserted;  // collapsed_slice_dims, inserted_window_dims
   mp_index_list_t batching;  // operand_batching_dims, input_batching_dims
   mp_index_list_t indices_batching;
   mp_index_list_t index_map;  // start_index_map, scatter_dims_to_operand_dims
-  uint64_t windowless;        // operand dimensions that the window leaves out, by bit
+  uint64_t windowless;        // a bit for each operand dimension that the window leaves out
 } indexing_t;
 
 typedef struct {
   mp_attr_name_t window, inserted, batching, indices_batching, index_map;
 } indexing_names_t;
 
-// Batching dimensions run through operand and indices in step, so their sizes agree.
+// Operand and indices are indexed together along batching dimensions, so their sizes must agree.
 static mp_status_t verify_indexing_batching(const mp_op_t *op, const indexing_names_t *names,
                                             indexing_t *x) {
   const mp_type_t *indices = x->indices;
@@ -106,8 +107,8 @@ static mp_status_t verify_indexing(const mp_op_t *op, const indexing_names_t *na
   return verify_indexing_batching(op, names, x);
 }
 
-// Dimensions of the gather's result (the scatter's updates): those of the indices but the vector
-// dimension, with the window's in their places.
+// Works out the dimensions of a gather's result or a scatter's updates: those of the indices
+// without the vector dimension, and among them the window's dimensions in their places.
 static uint32_t verify_indexing_combined_dims(const indexing_t *x, const int64_t *window_sizes,
                                               int64_t *dims) {
   uint32_t rank = x->window.count + x->indices->rank - (x->vector_dim < x->indices->rank ? 1 : 0);
@@ -125,7 +126,8 @@ static uint32_t verify_indexing_combined_dims(const indexing_t *x, const int64_t
   return rank;
 }
 
-// Slices lie within the operand; dimensions left out of the result have slices of 1.
+// Slices must not be larger than the operand. Along dimensions that the result leaves out, their
+// size is 1.
 mp_status_t mp_verify_gather(const mp_op_t *op) {
   static const indexing_names_t names = {
       MP_ATTR_OFFSET_DIMS, MP_ATTR_COLLAPSED_SLICE_DIMS, MP_ATTR_OPERAND_BATCHING_DIMS,
@@ -149,7 +151,7 @@ mp_status_t mp_verify_gather(const mp_op_t *op) {
   return mp_verify_result(op, 0, operand->dtype, dims, rank);
 }
 
-// The updates' windows may be smaller than the operand, the rest must fit exactly.
+// The windows in the updates may be smaller than the operand; all else must fit exactly.
 static mp_status_t verify_indexing_updates(const mp_op_t *op, const indexing_t *x,
                                            const mp_type_t *updates) {
   int64_t dims[MP_MAX_RANK];
@@ -167,7 +169,8 @@ static mp_status_t verify_indexing_updates(const mp_op_t *op, const indexing_t *
   return NULL;
 }
 
-// All inputs are updated at the same places, so they have one shape, and so have the updates.
+// All inputs are updated at the same places, so that they all have one shape, and so do all
+// updates.
 mp_status_t mp_verify_scatter(const mp_op_t *op) {
   static const indexing_names_t names = {
       MP_ATTR_UPDATE_WINDOW_DIMS, MP_ATTR_INSERTED_WINDOW_DIMS, MP_ATTR_INPUT_BATCHING_DIMS,
@@ -193,7 +196,8 @@ mp_status_t mp_verify_scatter(const mp_op_t *op) {
   return mp_verify_reducer(op, 0, count);
 }
 
-// Slices of the operand along `dim`; the first `batch_dims` dimensions are common to both operands.
+// The op takes slices of the operand along `dim`. The first `batch_dims` dimensions are common to
+// both operands.
 mp_status_t mp_verify_torch_index_select(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 0), *index = mp_operand_type(op, 1);
   int64_t dim = 0, batch_dims = mp_op_int(op, MP_ATTR_BATCH_DIMS, -1), dims[2 * MP_MAX_RANK];

@@ -3,7 +3,8 @@
 
 enum { ANALYTIC = MP_IS_FLOAT | MP_IS_COMPLEX };
 
-// Vectors and matrices: the last dimension of the left with the first of the right side.
+// A product of vectors and matrices, which sums over the last dimension of the left side and the
+// first of the right side.
 mp_status_t mp_verify_dot(const mp_op_t *op) {
   const mp_type_t *lhs = mp_operand_type(op, 0), *rhs = mp_operand_type(op, 1);
   MP_RETURN_IF_ERROR(mp_verify_product_types(op));
@@ -18,7 +19,7 @@ mp_status_t mp_verify_dot(const mp_op_t *op) {
   return mp_verify_result(op, 0, mp_result_type(op, 0)->dtype, dims, rank);
 }
 
-// Dimensions that correspond to each other have the same size.
+// Checks that the dimensions in both lists have the same sizes, pair by pair.
 static mp_status_t verify_linear_dim_pairs(const mp_op_t *op, mp_index_list_t lhs,
                                            mp_index_list_t rhs, const char *what) {
   const mp_type_t *a = mp_operand_type(op, 0), *b = mp_operand_type(op, 1);
@@ -31,7 +32,7 @@ static mp_status_t verify_linear_dim_pairs(const mp_op_t *op, mp_index_list_t lh
   return NULL;
 }
 
-// The parts of an algorithm come all or none; how many passes it takes must be positive.
+// An algorithm has either all of its parts or none; its numbers of components must be positive.
 static mp_status_t verify_linear_algorithm(const mp_op_t *op) {
   static const mp_attr_name_t counts[] = {MP_ATTR_LHS_COMPONENT_COUNT, MP_ATTR_RHS_COMPONENT_COUNT,
                                           MP_ATTR_NUM_PRIMITIVE_OPERATIONS};
@@ -56,8 +57,8 @@ static mp_status_t verify_linear_algorithm(const mp_op_t *op) {
   return NULL;
 }
 
-// No dimension has two roles. The result has the batching dimensions, then what is left
-// of the left side, then what is left of the right.
+// No dimension has two roles. The result has the batching dimensions, then the remaining dimensions
+// of the left side, then those of the right side.
 mp_status_t mp_verify_dot_general(const mp_op_t *op) {
   const mp_type_t *lhs = mp_operand_type(op, 0), *rhs = mp_operand_type(op, 1);
   mp_index_list_t lhs_batch = {0, NULL}, rhs_batch = {0, NULL};
@@ -87,13 +88,13 @@ mp_status_t mp_verify_dot_general(const mp_op_t *op) {
   return mp_verify_result(op, 0, mp_result_type(op, 0)->dtype, dims, rank);
 }
 
-// Half of a real transform's values: the others are their conjugates.
+// The number of values of a real transform that are stored; the others are conjugates of these.
 static int64_t verify_linear_half_length(int64_t length) {
   return length == 0 ? 0 : length / 2 + 1;
 }
 
-// The transform is over the last one to three dimensions. Real transforms store half of the last
-// dimension on their complex side.
+// The transform is over the last one to three dimensions. On their complex side, real transforms
+// store half of the last dimension.
 mp_status_t mp_verify_fft(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 0);
   mp_index_list_t length = mp_op_ints(op, MP_ATTR_FFT_LENGTH);
@@ -118,7 +119,7 @@ mp_status_t mp_verify_fft(const mp_op_t *op) {
     bool last = dim == rank - 1;
     int64_t expected =
         to_real && last ? verify_linear_half_length(length.values[i]) : length.values[i];
-    // JAX asks for no real values out of one complex number.
+    // JAX asks for transforms of one complex number into no real numbers.
     bool nothing_wanted = to_real && last && expected == 0;
     MP_CHECK(op, operand->dims[dim] == expected || nothing_wanted,
              "dimension %u has size %lld, not %lld", dim, (long long)operand->dims[dim],
@@ -128,7 +129,7 @@ mp_status_t mp_verify_fft(const mp_op_t *op) {
   return mp_verify_result(op, 0, dtype, dims, rank);
 }
 
-// Solvers work on the last two dimensions; those before them are a batch.
+// Checks the matrix of a solver. Solvers work on the last two dimensions; all others are a batch.
 static mp_status_t verify_linear_square(const mp_op_t *op, const mp_type_t *type) {
   MP_RETURN_IF_ERROR(mp_verify_dtype(op, type, ANALYTIC, "the matrix"));
   MP_CHECK(op, type->rank >= 2 && type->dims[type->rank - 1] == type->dims[type->rank - 2],
@@ -142,7 +143,7 @@ mp_status_t mp_verify_cholesky(const mp_op_t *op) {
                              "the result and the operand");
 }
 
-// a x = b (left side) or x a = b: which dimension of b must fit a.
+// The op solves a x = b (left_side) or x a = b, which decides the dimension of b that must fit a.
 mp_status_t mp_verify_triangular_solve(const mp_op_t *op) {
   const mp_type_t *a = mp_operand_type(op, 0), *b = mp_operand_type(op, 1);
   MP_RETURN_IF_ERROR(verify_linear_square(op, a));

@@ -1,8 +1,8 @@
 // Random numbers and batch normalisation (StableHLO specification, under their names).
 #include "sim/ir/verify/verify_rules.h"
 
-// The bounds are scalars. What `shape` holds when it runs is not looked at: the result type says
-// it.
+// The bounds are scalars. The values of `shape` are not looked at, because the result's type has
+// the shape.
 mp_status_t mp_verify_rng(const mp_op_t *op) {
   const mp_type_t *a = mp_operand_type(op, 0), *shape = mp_operand_type(op, 2);
   const mp_type_t *result = mp_result_type(op, 0);
@@ -19,7 +19,7 @@ mp_status_t mp_verify_rng(const mp_op_t *op) {
   return NULL;
 }
 
-// Philox's state is key and counter in two or three words, ThreeFry's key and counter in two.
+// The state holds a key and a counter: two or three words for Philox, two words for ThreeFry.
 mp_status_t mp_verify_rng_bit_generator(const mp_op_t *op) {
   const mp_type_t *state = mp_operand_type(op, 0);
   uint32_t algorithm = mp_op_enum(op, MP_ATTR_RNG_ALGORITHM, MP_RNG_DEFAULT);
@@ -32,7 +32,7 @@ mp_status_t mp_verify_rng_bit_generator(const mp_op_t *op) {
   return mp_verify_dtype(op, mp_result_type(op, 1), MP_IS_INTEGER | MP_IS_FLOAT, "the output");
 }
 
-// Of the operands after the first, those that are one number per feature.
+// Checks some of the operands after the first one: they hold one number per feature.
 static mp_status_t verify_random_per_feature(const mp_op_t *op, const mp_type_t *type,
                                              const int64_t *features) {
   const mp_type_t expected = {
@@ -40,8 +40,8 @@ static mp_status_t verify_random_per_feature(const mp_op_t *op, const mp_type_t 
   return mp_verify_same_type(op, type, &expected, "a value per feature and what it must be");
 }
 
-// All three batch_norm operations: the first operand and result have the full shape (so has the
-// gradient's last operand), all others one number per feature.
+// The rule of all three batch_norm operations. The first operand, the first result and the last
+// operand of the gradient have the full shape; all others hold one number per feature.
 mp_status_t mp_verify_batch_norm(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 0);
   int64_t feature = 0;

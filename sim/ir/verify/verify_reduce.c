@@ -29,7 +29,8 @@ mp_status_t mp_verify_map(const mp_op_t *op) {
   return NULL;
 }
 
-// Operands are `count` inputs of one shape and as many scalar initial values of their types.
+// The operands are `*out_count` inputs of one shape and as many scalar initial values of their
+// element types.
 static mp_status_t verify_reduce_inputs_and_inits(const mp_op_t *op, uint32_t *out_count) {
   MP_CHECK(op, op->num_operands >= 2 && op->num_operands % 2 == 0,
            "%u operands are not inputs and as many initial values", op->num_operands);
@@ -46,7 +47,7 @@ static mp_status_t verify_reduce_inputs_and_inits(const mp_op_t *op, uint32_t *o
   return NULL;
 }
 
-// The reduced dimensions disappear from the shape.
+// The result has the shape of the inputs without the reduced dimensions.
 mp_status_t mp_verify_reduce(const mp_op_t *op) {
   uint32_t count = 0, rank = 0;
   mp_index_list_t reduced = {0, NULL};
@@ -65,7 +66,7 @@ mp_status_t mp_verify_reduce(const mp_op_t *op) {
   return NULL;
 }
 
-// Every attribute has an entry per dimension: windows have the operands' rank.
+// Windows have the operands' rank, so every attribute has an entry per dimension.
 mp_status_t mp_verify_reduce_window(const mp_op_t *op) {
   uint32_t count = 0;
   MP_RETURN_IF_ERROR(verify_reduce_inputs_and_inits(op, &count));
@@ -89,7 +90,8 @@ mp_status_t mp_verify_reduce_window(const mp_op_t *op) {
   return NULL;
 }
 
-// The source has one element per window; `select` compares two elements, `scatter` adds up.
+// The source has one element per window. The region `select` compares two elements, and `scatter`
+// combines two values.
 mp_status_t mp_verify_select_and_scatter(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 0), *source = mp_operand_type(op, 1);
   const mp_type_t *init = mp_operand_type(op, 2);
@@ -114,7 +116,7 @@ mp_status_t mp_verify_select_and_scatter(const mp_op_t *op) {
   return mp_verify_same_type(op, mp_result_type(op, 0), operand, "the result and the operand");
 }
 
-// The comparator gets two elements of each operand, side by side: (a0, b0, a1, b1, ...).
+// The comparator gets two elements of each operand, next to each other: (a0, b0, a1, b1, ...).
 mp_status_t mp_verify_sort(const mp_op_t *op) {
   MP_CHECK(op, op->num_operands >= 1 && op->num_results == op->num_operands,
            "there are %u results for %u inputs", op->num_results, op->num_operands);

@@ -4,7 +4,7 @@
 #include "sim/base/alloc.h"
 #include "sim/ir/verify/verify_rules.h"
 
-// An error about the op, or about the function's signature when there is none.
+// A check whose error is about the op, or about the function's signature when there is no op.
 #define SDY_CHECK(op, condition, ...)                      \
   do {                                                     \
     if (!(condition)) return sdy_error((op), __VA_ARGS__); \
@@ -73,7 +73,7 @@ mp_status_t mp_verify_mesh(const mp_op_t *op, const mp_mesh_t *mesh) {
   return verify_sdy_device_ids(op, mesh, count);
 }
 
-// Which parts of the mesh's axes are taken: a span of factors of one axis each.
+// The parts of a mesh's axes that a sharding uses: each is a range of factors of one axis.
 typedef struct {
   uint32_t count;
   struct {
@@ -82,7 +82,7 @@ typedef struct {
   } spans[4 * MAX_AXES];
 } axis_use_t;
 
-// Takes a span of an axis; two spans of one axis must not overlap.
+// Adds a range of an axis, which must not overlap with another range of the same axis.
 static mp_status_t verify_sdy_use_axis(const mp_op_t *op, const mp_mesh_t *mesh,
                                        const mp_axis_ref_t *ref, axis_use_t *use) {
   uint32_t axis = 0;
@@ -101,7 +101,7 @@ static mp_status_t verify_sdy_use_axis(const mp_op_t *op, const mp_mesh_t *mesh,
   for (uint32_t i = 0; i < use->count; ++i) {
     bool apart =
         use->spans[i].axis != axis || use->spans[i].high <= low || high <= use->spans[i].low;
-    // An axis of size 1 has an empty span, but may not come twice either.
+    // The range of an axis of size 1 is empty, but such an axis may not occur twice either.
     if (use->spans[i].axis == axis && whole == 1) apart = false;
     SDY_CHECK(op, apart, "axis '%.*s' is used twice", MP_STR_ARG(ref->name));
   }
@@ -126,14 +126,14 @@ mp_status_t mp_verify_axes(const mp_op_t *op, const mp_mesh_t *mesh, mp_axis_lis
   return verify_sdy_use_axes(op, mesh, axes, &use);
 }
 
-// An axis shards, replicates or reduces, and does so once.
+// An axis (or sub-axis) shards a dimension, is replicated or is unreduced, and occurs once.
 mp_status_t mp_verify_sharding(const mp_op_t *op, const mp_sdy_sharding_t *sharding,
                                const mp_type_t *type) {
   axis_use_t use;
   use.count = 0;
   uint32_t rank = type->kind == MP_TYPE_TENSOR ? type->rank : 0;
   MP_RETURN_IF_ERROR(mp_verify_mesh(op, sharding->mesh));
-  // A maximal mesh says where the value is, whatever its rank.
+  // A maximal mesh says on which partition the value is, whatever the value's rank.
   SDY_CHECK(
       op, sharding->rank == rank || (sharding->rank == 0 && verify_sdy_is_maximal(sharding->mesh)),
       "a sharding of rank %u for a value of rank %u", sharding->rank, rank);
@@ -154,7 +154,7 @@ static mp_status_t verify_sdy_factors(const mp_op_t *op, mp_index_list_t factors
   return NULL;
 }
 
-// A dimension may belong to several factors (a reshape's), a factor to many dimensions.
+// A dimension may belong to several factors, as in a reshape, and a factor to many dimensions.
 static mp_status_t verify_sdy_mapping(const mp_op_t *op, const mp_tensor_mapping_t *mapping,
                                       const mp_type_t *type, uint32_t num_factors) {
   uint32_t rank = type->kind == MP_TYPE_TENSOR ? type->rank : 0;

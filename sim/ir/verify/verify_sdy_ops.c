@@ -1,7 +1,7 @@
 // Shardy's operations (Shardy dialect documentation, "Operations").
 #include "sim/ir/verify/verify_rules.h"
 
-// sharding_constraint, reshard and data_flow_edge.
+// The rule of sharding_constraint, reshard and data_flow_edge.
 mp_status_t mp_verify_sdy_sharding(const mp_op_t *op) {
   MP_RETURN_IF_ERROR(mp_verify_same_type(op, mp_result_type(op, 0), mp_operand_type(op, 0),
                                          "the result and the operand"));
@@ -23,7 +23,7 @@ mp_status_t mp_verify_sdy_propagation_barrier(const mp_op_t *op) {
                              "the result and the operand");
 }
 
-// A function that stands where it is called.
+// A named computation is a function that is written where it is called.
 mp_status_t mp_verify_sdy_named_computation(const mp_op_t *op) {
   const mp_attr_name_t names[] = {MP_ATTR_IN_SHARDINGS, MP_ATTR_OUT_SHARDINGS};
   const mp_block_t *body = op->regions[0];
@@ -68,7 +68,8 @@ static int64_t verify_sdy_ops_axis_size(const mp_mesh_t *mesh, const mp_axis_ref
   return 1;
 }
 
-// The value's shape inside: each dimension divided by its manual axes, which precede the free ones.
+// Works out the shape of a value inside of the computation: each dimension is divided by its manual
+// axes, which must stand before its free ones.
 static mp_status_t verify_sdy_ops_local(const mp_op_t *op, const mp_sdy_sharding_t *sharding,
                                         mp_axis_list_t manual, const mp_type_t *global,
                                         const mp_type_t *local) {
@@ -112,7 +113,8 @@ static bool verify_sdy_ops_same_mesh(const mp_mesh_t *a, const mp_mesh_t *b) {
   return true;
 }
 
-// Manual axes: of the mesh that all shardings share, each once, none of an outer computation's.
+// The manual axes belong to the mesh that all shardings share. Each occurs once, and none is a
+// manual axis of a computation around this one.
 static mp_status_t verify_sdy_ops_manual_axes(const mp_op_t *op, mp_axis_list_t manual,
                                               const mp_sdy_shardings_t *lists[2]) {
   const mp_mesh_t *mesh = NULL;

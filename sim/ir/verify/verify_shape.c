@@ -1,7 +1,7 @@
 // Operations that make and rearrange tensors (StableHLO specification, under their names).
 #include "sim/ir/verify/verify_rules.h"
 
-// For operations that move elements without looking at them.
+// A check for operations that move elements without changing them.
 static mp_status_t verify_shape_same_dtype(const mp_op_t *op, const mp_type_t *a,
                                            const mp_type_t *b) {
   MP_CHECK(op, a->dtype == b->dtype, "element types %s and %s differ", mp_dtype_name(a->dtype),
@@ -9,7 +9,8 @@ static mp_status_t verify_shape_same_dtype(const mp_op_t *op, const mp_type_t *a
   return NULL;
 }
 
-// The same bits; where elements become narrower or wider, a last dimension appears or goes.
+// The result has the same bits. If elements become narrower, the result has one more dimension at
+// the end; if they become wider, one less.
 mp_status_t mp_verify_bitcast_convert(const mp_op_t *op) {
   const mp_type_t *from = mp_operand_type(op, 0), *to = mp_result_type(op, 0);
   int from_bits = mp_dtype_bits(from->dtype), to_bits = mp_dtype_bits(to->dtype);
@@ -34,7 +35,7 @@ mp_status_t mp_verify_bitcast_convert(const mp_op_t *op) {
   return NULL;
 }
 
-// The sizes come before the operand's dimensions.
+// The result has the dimensions of broadcast_sizes, then the operand's.
 mp_status_t mp_verify_broadcast(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 0);
   mp_index_list_t sizes = mp_op_ints(op, MP_ATTR_BROADCAST_SIZES);
@@ -47,7 +48,8 @@ mp_status_t mp_verify_broadcast(const mp_op_t *op) {
   return mp_verify_result(op, 0, operand->dtype, dims, sizes.count + operand->rank);
 }
 
-// Each operand dimension goes to another result dimension and is repeated only where its size is 1.
+// Each operand dimension becomes a different result dimension, and may be repeated only if its size
+// is 1.
 mp_status_t mp_verify_broadcast_in_dim(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 0), *result = mp_result_type(op, 0);
   mp_index_list_t dims = {0, NULL};
@@ -64,7 +66,7 @@ mp_status_t mp_verify_broadcast_in_dim(const mp_op_t *op) {
   return NULL;
 }
 
-// All operands agree but along one dimension, whose sizes add up.
+// All operands have the same sizes except along one dimension, where the sizes add up.
 mp_status_t mp_verify_concatenate(const mp_op_t *op) {
   MP_CHECK(op, op->num_operands >= 1, "there are no operands");
   const mp_type_t *first = mp_operand_type(op, 0);
@@ -87,7 +89,7 @@ mp_status_t mp_verify_concatenate(const mp_op_t *op) {
   return mp_verify_result(op, 0, first->dtype, dims, first->rank);
 }
 
-// Also sdy.constant.
+// The rule of constant and of sdy.constant.
 mp_status_t mp_verify_constant(const mp_op_t *op) {
   const mp_attr_t *value = mp_op_attr(op, MP_ATTR_VALUE);
   const mp_type_t *type = mp_result_type(op, 0);
@@ -101,7 +103,7 @@ mp_status_t mp_verify_constant(const mp_op_t *op) {
   return NULL;
 }
 
-// With static shapes the result is known; it is an i32 all the same.
+// Shapes are static, so the result is known; its type is i32 as in the dynamic case.
 mp_status_t mp_verify_get_dimension_size(const mp_op_t *op) {
   int64_t dim = 0;
   MP_RETURN_IF_ERROR(mp_verify_dim(op, MP_ATTR_DIMENSION, mp_operand_type(op, 0)->rank, &dim));
@@ -109,7 +111,7 @@ mp_status_t mp_verify_get_dimension_size(const mp_op_t *op) {
   return mp_verify_result(op, 0, MP_DTYPE_S32, NULL, 0);
 }
 
-// There must be a dimension to count along, so scalars are out.
+// There must be a dimension to count along, so the result cannot be a scalar.
 mp_status_t mp_verify_iota(const mp_op_t *op) {
   const mp_type_t *result = mp_result_type(op, 0);
   int64_t dim = 0;
@@ -118,7 +120,8 @@ mp_status_t mp_verify_iota(const mp_op_t *op) {
   return mp_verify_dim(op, MP_ATTR_IOTA_DIMENSION, result->rank, &dim);
 }
 
-// Edge padding may be negative and cuts then; what is left must not be. Interior padding may not.
+// Edge padding may be negative and then cuts elements off, but no size may become negative.
+// Interior padding may not be negative.
 mp_status_t mp_verify_pad(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 0), *value = mp_operand_type(op, 1);
   mp_index_list_t low = {0, NULL}, high = {0, NULL}, interior = {0, NULL};
@@ -141,7 +144,7 @@ mp_status_t mp_verify_pad(const mp_op_t *op) {
   return mp_verify_result(op, 0, operand->dtype, dims, operand->rank);
 }
 
-// The order of elements stays, so their number is all there is to check.
+// A reshape keeps the order of elements, so only their number must be the same.
 mp_status_t mp_verify_reshape(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 0), *result = mp_result_type(op, 0);
   int64_t from = 0, to = 0;
@@ -152,7 +155,7 @@ mp_status_t mp_verify_reshape(const mp_op_t *op) {
   return NULL;
 }
 
-// Reversing a dimension twice would be a mistake of the writer, so it is one here.
+// The specification forbids to name a dimension twice.
 mp_status_t mp_verify_reverse(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 0);
   mp_index_list_t dims = {0, NULL};
@@ -160,7 +163,7 @@ mp_status_t mp_verify_reverse(const mp_op_t *op) {
   return mp_verify_same_type(op, mp_result_type(op, 0), operand, "the result and the operand");
 }
 
-// 0 <= start <= limit <= size in every dimension: kernels read without looking again.
+// In every dimension 0 <= start <= limit <= size; kernels rely on it when they read.
 mp_status_t mp_verify_slice(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 0);
   mp_index_list_t start = {0, NULL}, limit = {0, NULL}, stride = {0, NULL};

@@ -1,9 +1,9 @@
 // The verifier's table: a rule for each operation. An operation without a row here does not
 // compile.
 //
-// TENSORS: all operands and results must be tensors. ANY: the rule looks at their types itself.
-// Operations of which minipod has no meaning have the rule `unsupported`; those that sim/passes
-// rewrites first and that are then checked in their new form have the rule `sugar`.
+// TENSORS(rule): all operands and results must be tensors. ANY(rule): the rule looks at their types
+// itself. Operations that minipod cannot run have the rule `unsupported`. Those that sim/passes
+// rewrites, and that are then checked in their new form, have the rule `sugar`.
 #ifndef MINIPOD_SIM_IR_VERIFY_VERIFY_TABLE_H_
 #define MINIPOD_SIM_IR_VERIFY_VERIFY_TABLE_H_
 

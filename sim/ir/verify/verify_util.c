@@ -15,7 +15,6 @@ mp_status_t mp_verify_same_type(const mp_op_t *op, const mp_type_t *a, const mp_
   return status;
 }
 
-// Types are printed only for the error: no cost when all is well.
 mp_status_t mp_verify_same_shape(const mp_op_t *op, const mp_type_t *a, const mp_type_t *b,
                                  const char *what) {
   if (mp_type_same_shape(a, b)) return NULL;
@@ -38,7 +37,6 @@ mp_status_t mp_verify_dtype(const mp_op_t *op, const mp_type_t *type, uint32_t c
   return NULL;
 }
 
-// A type on the stack is enough to compare with: it does not outlive the call.
 mp_status_t mp_verify_result(const mp_op_t *op, uint32_t index, mp_dtype_t dtype,
                              const int64_t *dims, uint32_t rank) {
   mp_type_t expected = {.kind = MP_TYPE_TENSOR, .dtype = dtype, .rank = rank, .dims = dims};
@@ -94,7 +92,7 @@ mp_status_t mp_verify_pairs(const mp_op_t *op, mp_attr_name_t name, int64_t rows
                             mp_index_list_t *out_list) {
   const mp_attr_t *attr = mp_op_attr(op, name);
   mp_index_list_t list = mp_op_ints(op, name);
-  // An empty table may be written as an empty list.
+  // A table without rows may be written as an empty list.
   bool empty = list.count == 0 && (rows == 0 || rows == -1);
   bool is_table = attr->u.ints.rank == 2 && attr->u.ints.dims[1] == 2;
   MP_CHECK(op, empty || (is_table && (rows == -1 || attr->u.ints.dims[0] == rows)),
@@ -104,7 +102,6 @@ mp_status_t mp_verify_pairs(const mp_op_t *op, mp_attr_name_t name, int64_t rows
   return NULL;
 }
 
-// The types of a region's arguments and of what it returns.
 mp_status_t mp_verify_region(const mp_op_t *op, uint32_t region, uint32_t num_args,
                              const mp_type_t *const *args, uint32_t num_results,
                              const mp_type_t *const *results) {
@@ -127,7 +124,7 @@ mp_status_t mp_verify_region(const mp_op_t *op, uint32_t region, uint32_t num_ar
   return NULL;
 }
 
-// Values of a region that work on single elements.
+// Checks that values of a region are scalars of these element types.
 static mp_status_t verify_util_scalars(const mp_op_t *op, mp_value_t *const *values, uint32_t count,
                                        const mp_dtype_t *dtypes, const char *what) {
   for (uint32_t i = 0; i < count; ++i) {
@@ -138,7 +135,6 @@ static mp_status_t verify_util_scalars(const mp_op_t *op, mp_value_t *const *val
   return NULL;
 }
 
-// Its terminator is there: regions are verified before the operation that has them.
 mp_status_t mp_verify_scalar_region(const mp_op_t *op, uint32_t region, uint32_t num_args,
                                     const mp_dtype_t *args, uint32_t num_results,
                                     const mp_dtype_t *results) {
@@ -167,7 +163,8 @@ mp_status_t mp_verify_reducer(const mp_op_t *op, uint32_t region, uint32_t count
   for (uint32_t i = 0; i < count; ++i) {
     mp_dtype_t dtype = mp_operand_type(op, i)->dtype;
     mp_value_t *values[] = {&block->args[i], &block->args[count + i], end->operands[i]};
-    // The specification lets a region work in a wider type; frameworks convert before instead.
+    // The specification lets a region work in a wider type. Frameworks do not use this: they
+    // convert the operands instead.
     if (mp_is_scalar(values[0]->type) && values[0]->type->dtype != dtype) {
       return mp_op_error(op, MP_UNIMPLEMENTED, "a region that works on %s for elements of type %s",
                          mp_dtype_name(values[0]->type->dtype), mp_dtype_name(dtype));
@@ -178,7 +175,7 @@ mp_status_t mp_verify_reducer(const mp_op_t *op, uint32_t region, uint32_t count
   return NULL;
 }
 
-// ((size - 1) * dilation + 1), 0 for nothing.
+// (size - 1) * dilation + 1, or 0 for size 0. False when it does not fit 64 bits.
 static bool verify_util_dilate(int64_t size, int64_t dilation, int64_t *out_size) {
   *out_size = 0;
   if (size == 0) return true;
@@ -211,7 +208,7 @@ mp_status_t mp_verify_product_types(const mp_op_t *op) {
   mp_dtype_t lhs = mp_operand_type(op, 0)->dtype, rhs = mp_operand_type(op, 1)->dtype;
   mp_dtype_t result = mp_result_type(op, 0)->dtype;
   for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); ++i) {
-    // JAX's preferred_element_type may ask for floats out of integers.
+    // With JAX's preferred_element_type the product of integers may be floating-point.
     uint32_t results = groups[i] == MP_IS_INTEGER ? MP_IS_INTEGER | MP_IS_FLOAT : groups[i];
     if (mp_dtype_in(lhs, groups[i]) && mp_dtype_in(rhs, groups[i]) &&
         mp_dtype_in(result, results)) {
