@@ -6,7 +6,7 @@
 #include "sim/base/assert.h"
 #include "sim/base/fault.h"
 
-static _Atomic int64_t g_live;  // while a test watches
+static _Atomic int64_t g_live;  // counted only while a test watches
 
 void mp_alloc_fail_at(int64_t n, int forever) {
   MP_ASSERT(n >= 0);
@@ -63,7 +63,8 @@ char *mp_strdup(const char *text) {
 }
 
 void *mp_empty_array(void) {
-  // Its end, so that AddressSanitizer sees who takes it for an array with elements.
+  // The address is the end of the guard, so that AddressSanitizer reports whoever reads or writes
+  // elements there.
   static _Alignas(64) char guard[64];
   return guard + sizeof(guard);
 }

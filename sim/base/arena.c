@@ -16,8 +16,8 @@ typedef struct arena_chunk_s {
 } arena_chunk_t;
 
 struct mp_arena_s {
-  arena_chunk_t *chunks;  // newest first; allocation happens in the newest
-  size_t used;            // bytes used of the newest chunk
+  arena_chunk_t *chunks;  // newest first; new allocations come from the newest one
+  size_t used;            // bytes of the newest chunk that are in use
   size_t next_size;
   size_t total;
   size_t limit;
@@ -51,7 +51,7 @@ void mp_arena_reset(mp_arena_t *arena) {
   }
   kept->next = NULL;
   MP_ASSERT(arena->used <= kept->size);
-  memset(kept->data, 0, arena->used);  // what is allocated is promised to be zero
+  memset(kept->data, 0, arena->used);  // allocations are promised to be zero
   arena->used = 0;
   arena->total = 0;
 }

@@ -6,7 +6,8 @@
 
 void mp_assert_fail(const char *file, int line, const char *function, const char *what,
                     const char *format, ...) {
-  // One write of a buffer on the stack: the heap and stdio may be what is broken.
+  // The text is built on the stack and written with one system call, because the heap or stdio may
+  // be what is broken.
   char text[1024];
   size_t size = 0;
   const int head = snprintf(text, sizeof(text) - 1, "minipod: %s:%d: %s: %s is broken%s", file,
@@ -22,6 +23,6 @@ void mp_assert_fail(const char *file, int line, const char *function, const char
   }
   text[size++] = '\n';
   const ssize_t written = write(STDERR_FILENO, text, size);
-  (void)written;  // there is nobody left to tell
+  (void)written;  // nothing can be done if it failed
   abort();
 }

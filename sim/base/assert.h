@@ -1,11 +1,13 @@
-// Assertions: what must be true if our own code is right, whatever the input.
+// Assertions: conditions that hold for every input if our own code is right.
 //
 // They are on where MINIPOD_ASSERTS is defined (CMake: debug and sanitizer builds, and the fuzzers;
-// the option MINIPOD_ASSERTS switches them by hand). A broken one prints where and what it is and
-// aborts. In release builds nothing is evaluated, but everything is still compiled, so that an
-// assertion cannot rot and what only assertions use does not count as unused.
+// the option MINIPOD_ASSERTS switches them by hand). When a condition does not hold, the assertion
+// prints where it stands and what it says, and aborts. In release builds nothing is evaluated, but
+// everything is still compiled, so that an assertion stays valid code and what only assertions use
+// does not count as unused.
 //
-// Never for input: what a program, a user or another process can get wrong is a status.
+// Assertions are never for input: what a program, a user or another process can get wrong is
+// reported as a status.
 #ifndef MINIPOD_SIM_BASE_ASSERT_H_
 #define MINIPOD_SIM_BASE_ASSERT_H_
 

@@ -4,7 +4,7 @@
 
 atomic_bool mp_fault_watching;
 
-// Requests first .. last are refused; none while last is 0.
+// The requests with the numbers first .. last are refused; none while last is 0.
 typedef struct {
   _Atomic int64_t requests, refusals, first, last;
 } fault_state_t;
@@ -39,7 +39,7 @@ void mp_fault_watch(void) {
 
 void mp_fault_at(mp_fault_t kind, int64_t n, int64_t length) {
   fault_state_t *state = &g_states[kind];
-  // In this order no request of another thread meets a mixture that refuses it.
+  // In this order a request of another thread that comes in between is not refused by mistake.
   atomic_store(&state->last, 0);
   atomic_store(&state->requests, 0);
   atomic_store(&state->refusals, 0);

@@ -1,11 +1,11 @@
 // Faults: a hook for tests that makes the system refuse what the library asks of it.
 //
-// Everything that the library asks for and that can be refused goes through alloc.h, arena.h or
-// system.h, and those ask here first. So a test can make the n-th request of a kind fail, for every
-// n, and look whether the library reports it, gives everything back and goes on.
+// Every request to the system that can be refused goes through alloc.h, arena.h or system.h, and
+// those ask here first. So a test can make the n-th request of a kind fail, for every n, and check
+// that the library reports the failure, frees everything and goes on.
 //
-// Nothing is counted before a test says mp_fault_watch: until then a request costs one relaxed load
-// of a variable that nobody writes. All functions are thread-safe; requests of all threads are
+// Nothing is counted before a test calls mp_fault_watch: until then a request costs one relaxed
+// load of a variable that nobody writes. All functions are thread-safe; requests of all threads are
 // counted together.
 #ifndef MINIPOD_SIM_BASE_FAULT_H_
 #define MINIPOD_SIM_BASE_FAULT_H_
@@ -30,7 +30,7 @@ typedef enum {
       MP_FAULT_COUNT
 } mp_fault_t;
 
-// "allocation" and so on.
+// The kind in words, such as "allocation".
 const char *mp_fault_name(mp_fault_t kind);
 
 // ---- For alloc.c, arena.c and system.c ----
@@ -38,6 +38,7 @@ const char *mp_fault_name(mp_fault_t kind);
 // True while a test watches. Read it through mp_fault_is_watched.
 extern atomic_bool mp_fault_watching;
 
+// Whether a test has called mp_fault_watch.
 static inline bool mp_fault_is_watched(void) {
   return atomic_load_explicit(&mp_fault_watching, memory_order_relaxed);
 }
@@ -45,6 +46,7 @@ static inline bool mp_fault_is_watched(void) {
 // Counts one request of the kind; true (with errno set) when it must be refused.
 bool mp_fault_count(mp_fault_t kind);
 
+// The same, but counts nothing and is false while no test watches.
 static inline bool mp_fault_strikes(mp_fault_t kind) {
   return mp_fault_is_watched() && mp_fault_count(kind);
 }
@@ -53,10 +55,11 @@ static inline bool mp_fault_strikes(mp_fault_t kind) {
 
 // Starts counting, for as long as the process lives.
 void mp_fault_watch(void);
-// Counts the kind's requests from now on anew: the n-th one (1 = the next) is refused, and with it
-// the `length - 1` requests after it. n = 0: none is.
+// Counts the requests of the kind from 0 again and refuses the n-th one (1 = the next) and the
+// `length - 1` requests after it. n = 0: none is refused.
 void mp_fault_at(mp_fault_t kind, int64_t n, int64_t length);
-// Requests of the kind since the last mp_fault_at for it, and how many of them were refused.
+// The number of requests of the kind since the last mp_fault_at for it, and the number of those
+// that were refused.
 int64_t mp_fault_requests(mp_fault_t kind);
 int64_t mp_fault_refusals(mp_fault_t kind);
 

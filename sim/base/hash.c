@@ -1,7 +1,7 @@
 #include "sim/base/hash.h"
 
-// Multiply, then fold the high half into the low one: every input bit reaches every output bit
-// after the second step. The multiplier is an odd number with well spread bits.
+// Multiplies, then folds the high half into the low one. After the second step every input bit has
+// reached every output bit. The multiplier is an odd number whose bits are well distributed.
 static uint64_t hash_mix(uint64_t hash) {
   hash ^= hash >> 32;
   hash *= UINT64_C(0x9fb21c651e98df25);
@@ -18,13 +18,14 @@ uint64_t mp_hash_bytes(uint64_t hash, const void *data, size_t size) {
   const uint8_t *bytes = data;
   size_t done = 0;
   for (; size - done >= 8; done += 8) {
-    uint64_t word = 0;  // little-endian by hand: the same on every machine
+    uint64_t word = 0;  // put together byte by byte, so that all machines get the same number
     for (int i = 0; i < 8; ++i) word |= (uint64_t)bytes[done + (size_t)i] << (8 * i);
     hash = mp_hash_u64(hash, word);
   }
   uint64_t tail = 0;
   for (int i = 0; done < size; ++done, ++i) tail |= (uint64_t)bytes[done] << (8 * i);
-  // The size last, so that trailing zeros and the split into calls count.
+  // The size comes last, so that trailing zeros, and how data are divided into calls, make a
+  // difference.
   return mp_hash_u64(mp_hash_u64(hash, tail), size);
 }
 

@@ -1,6 +1,6 @@
-// The logger: off by default, to stderr, one lower-case line per event, never in a hot path.
-//
-// Levels come from the option `log_level` (MINIPOD_LOG_LEVEL): off, error, warning, info, debug.
+// The logger. It is off by default and writes one lower-case line per event to stderr; hot paths do
+// not log. The level is the option `log_level` (MINIPOD_LOG_LEVEL). Thread-safe; lines are cut
+// after about a thousand characters.
 #ifndef MINIPOD_SIM_BASE_LOG_H_
 #define MINIPOD_SIM_BASE_LOG_H_
 
@@ -16,13 +16,15 @@ typedef enum {
   MP_LOG_DEBUG,
 } mp_log_level_t;
 
+// Sets the level of the process: events of this level and of more important ones are printed.
 void mp_log_set_level(mp_log_level_t level);
+// Whether events of this level are printed.
 bool mp_log_enabled(mp_log_level_t level);
-// Prints "minipod: <level>: <message>\n" with one write.
+// Prints "minipod: <level>: <message>\n" if the level is enabled.
 MP_PRINTF(2, 3) void mp_log(mp_log_level_t level, const char *format, ...);
 
-// Prints "minipod: <message>\n" with one write, whatever the level: for the few things that a user
-// must hear without asking.
+// Prints "minipod: <message>\n" whatever the level, for the few things that a user must see without
+// asking for them.
 MP_PRINTF(1, 2) void mp_log_notice(const char *format, ...);
 
 #endif  // MINIPOD_SIM_BASE_LOG_H_

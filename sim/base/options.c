@@ -17,7 +17,7 @@ static const mp_option_info_t g_options[MP_OPTION_ID_COUNT] = {
 #undef MP_OPTION_ROW
 };
 
-// Where each option's value is in mp_options_t.
+// The offset of each option's value in mp_options_t.
 static const size_t g_offsets[MP_OPTION_ID_COUNT] = {
 #define MP_OPTION_OFFSET(field, ...) [MP_OPTION_ID_##field] = offsetof(mp_options_t, field),
     MP_OPTIONS(MP_OPTION_OFFSET)
@@ -42,7 +42,8 @@ static void *options_field_of(mp_options_t *options, mp_option_id_t id) {
   return (char *)options + g_offsets[id];
 }
 
-// Begins the message of every refusal: "create option 'x'" or "environment variable MINIPOD_X".
+// Makes the error about an option. Its message begins with where the value came from: "create
+// option 'x'" or "environment variable MINIPOD_X".
 static mp_status_t options_refuse(mp_option_id_t id, mp_option_source_t source, mp_str_t given,
                                   const char *expected) {
   const mp_option_info_t *info = &g_options[id];
@@ -78,7 +79,7 @@ static mp_status_t options_set_string(mp_options_t *options, mp_option_id_t id, 
   return NULL;
 }
 
-// Sets an option from text, whichever way the text came.
+// Sets an option from text, from a create option or from the environment.
 static mp_status_t options_set_text(mp_options_t *options, mp_option_id_t id,
                                     mp_option_source_t source, mp_str_t text) {
   switch (g_options[id].type) {
@@ -161,7 +162,7 @@ static mp_status_t options_apply_create_option(mp_options_t *options,
   return status;
 }
 
-// An empty variable counts as not set, so that a script can switch one off with `X= command`.
+// An empty variable counts as not set, so that a script can unset one with `X= command`.
 static mp_status_t options_apply_environment(mp_options_t *options) {
   for (int id = 0; id < MP_OPTION_ID_COUNT; ++id) {
     if (g_options[id].environment[0] == '\0') continue;
@@ -180,7 +181,7 @@ static const char *const g_foreign[] = {"MINIPOD_LIBRARY", "MINIPOD_TEST_FULL",
                                         "MINIPOD_JAX_GIT", "MINIPOD_MPI_OWNER"};
 enum { FOREIGN_COUNT = sizeof(g_foreign) / sizeof(g_foreign[0]) };
 
-// A misspelt variable would otherwise be silently without effect.
+// Without a warning, a misspelt variable would have no effect and nobody would notice.
 static void options_warn_of_unknown_variables(void) {
   const char *names[MP_OPTION_ID_COUNT + FOREIGN_COUNT];
   size_t count = 0;

@@ -1,10 +1,10 @@
-// Options of the plugin: one table from which create options, environment variables, their help
-// and `minipod info` come.
+// Options of the plugin: one table, from which the create options, the environment variables, their
+// help and `minipod info` come.
 //
 // Precedence: create option > environment (MINIPOD_<NAME>) > default. A create option with an
 // unknown name is an INVALID_ARGUMENT that names the nearest known one; an unknown MINIPOD_*
-// variable is a logged warning. Values are checked here for type and range only; what they mean
-// (does the topology exist, do counts agree) is the business of the layer that uses them.
+// variable is a logged warning. Values are checked here for type and range only; the layer that
+// uses a value checks what it means (whether the topology exists, whether counts agree).
 //
 // Thread-safety: an mp_options_t is immutable after creation and may be read from any thread.
 // mp_options_create reads the environment, so no thread may change it meanwhile.
@@ -120,6 +120,7 @@ typedef struct {
 // be read or is out of range, with the option's name, where it came from and what is expected.
 MP_NODISCARD mp_status_t mp_options_create(const mp_named_value_t *values, size_t count,
                                            mp_options_t **out_options);
+// Frees the object and its strings. NULL is allowed.
 void mp_options_release(mp_options_t *options);
 
 // What the table says about one option; all strings are static.
@@ -133,6 +134,7 @@ typedef struct {
   const char *environment;
   const char *help;
 } mp_option_info_t;
+// The row of an option.
 const mp_option_info_t *mp_option_info(mp_option_id_t id);
 
 // "default", "environment variable MINIPOD_X" or "create option", for messages and `minipod info`.

@@ -38,8 +38,8 @@ mp_status_t mp_proto_reader_status(const mp_proto_reader_t *reader) {
                         reader->fault_field, reader->fault_offset, reader->fault);
 }
 
-// Decodes a varint at *cursor and moves on; returns the fault or NULL. Bits past the 64th are a
-// mistake, not cut off: nothing that writes protos makes them.
+// Decodes a varint at *cursor and moves the cursor behind it; returns the fault or NULL. More than
+// 64 bits are a mistake, because no writer of protocol buffers makes them.
 static const char *proto_read_varint(const uint8_t **cursor, const uint8_t *end,
                                      uint64_t *out_value) {
   uint64_t value = 0;
@@ -58,7 +58,7 @@ static const char *proto_read_varint(const uint8_t **cursor, const uint8_t *end,
   return "a number has more than 64 bits";
 }
 
-// Little-endian, `size` bytes (4 or 8).
+// Decodes a little-endian number of `size` bytes (4 or 8).
 static const char *proto_read_fixed(const uint8_t **cursor, const uint8_t *end, size_t size,
                                     uint64_t *out_value) {
   if ((size_t)(end - *cursor) < size) return "a fixed-size number is cut off";

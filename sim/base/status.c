@@ -8,13 +8,13 @@
 #include "sim/base/assert.h"
 
 struct mp_status_s {
-  atomic_int references;  // -1: static, never freed
+  atomic_int references;  // the number of owners; -1 for a static status, which is never freed
   mp_status_code_t code;
   char message[];
 };
 
-// A flexible array member cannot be initialised portably, so the static status has its own layout
-// with the same prefix.
+// A flexible array member cannot be initialised portably, so the static status has a type of its
+// own that begins with the same members.
 static struct {
   atomic_int references;
   mp_status_code_t code;
@@ -55,7 +55,7 @@ mp_status_t mp_status_annotate(mp_status_t status, const char *format, ...) {
   va_start(args, format);
   mp_status_t context = mp_status_vmake(status->code, format, args);
   va_end(args);
-  // Short of memory: the error itself matters more than its context.
+  // When memory is short, the error without its context is better than no error.
   if (context == mp_status_out_of_memory()) return status;
   mp_status_t joined = mp_status_make(status->code, "%s: %s", context->message, status->message);
   mp_status_release(context);

@@ -2,8 +2,8 @@
 //
 // A status is one pointer. OK is NULL and costs nothing; anything else is a reference-counted,
 // immutable object with one of the sixteen canonical codes (those of PJRT_Error_Code) and a
-// message. The function that detects an error words it; callers add context with
-// mp_status_annotate or pass it on.
+// message. The function that detects an error writes the message; callers add context with
+// mp_status_annotate or pass the status on.
 //
 // Lifetimes, here and in every other header: `_create` and `_retain` give ownership, accessors
 // lend, a callee that keeps something retains it, `_release` accepts NULL. Out parameters come
@@ -48,7 +48,8 @@ typedef struct mp_status_s *mp_status_t;
 #define MP_NODISCARD          __attribute__((warn_unused_result))
 #define MP_PRINTF(text, args) __attribute__((format(printf, text, args)))
 
-// Makes an error. When memory is short the static out-of-memory status comes back instead.
+// Make an error, which the caller owns. When memory is short, the result is the static
+// out-of-memory status instead.
 MP_NODISCARD MP_PRINTF(2, 3) mp_status_t
     mp_status_make(mp_status_code_t code, const char *format, ...);
 MP_NODISCARD mp_status_t mp_status_vmake(mp_status_code_t code, const char *format, va_list args);
@@ -60,9 +61,12 @@ MP_NODISCARD mp_status_t mp_status_out_of_memory(void);
 MP_NODISCARD MP_PRINTF(2, 3) mp_status_t
     mp_status_annotate(mp_status_t status, const char *format, ...);
 
+// Adds an owner and returns `status`.
 MP_NODISCARD mp_status_t mp_status_retain(mp_status_t status);
+// Removes an owner; the last one frees the status.
 void mp_status_release(mp_status_t status);
 
+// The code; MP_OK for OK.
 mp_status_code_t mp_status_code(mp_status_t status);
 
 // Borrowed, NUL-terminated, lives as long as the status; "" for OK.

@@ -74,8 +74,8 @@ void mp_strbuf_printf(mp_strbuf_t *buffer, const char *format, ...) {
   va_end(args);
 }
 
-// The numbers of files and programs have '.' whatever locale the process has set. (This locale is
-// static in the C library and needs no freelocale.)
+// Numbers in files and programs have '.' whatever locale the process has set. (The C library keeps
+// this locale in static memory, so that it needs no freelocale.)
 static locale_t str_c_locale(void) {
   return newlocale(LC_ALL_MASK, "C", NULL);
 }
@@ -134,7 +134,7 @@ static size_t str_edit_distance(mp_str_t a, mp_str_t b) {
 const char *mp_str_nearest(mp_str_t word, const char *const *candidates, size_t count) {
   if (word.size == 0 || word.size > MP_NEAREST_MAX_WORD) return NULL;
   const char *best = NULL;
-  size_t best_distance = word.size / 2 + 1;  // farther than that is no suggestion
+  size_t best_distance = word.size / 2 + 1;  // a word that differs more is not suggested
   for (size_t i = 0; i < count; ++i) {
     mp_str_t candidate = mp_str(candidates[i]);
     if (candidate.size > MP_NEAREST_MAX_WORD) continue;
@@ -147,7 +147,7 @@ const char *mp_str_nearest(mp_str_t word, const char *const *candidates, size_t 
   return best;
 }
 
-// Copies into a NUL-terminated scratch, which the C library's parsers need.
+// Copies the text to `scratch` and adds a NUL, which the C library's parsers need.
 static bool str_to_c_string(mp_str_t text, char *scratch, size_t size) {
   if (text.size == 0 || text.size >= size) return false;
   memcpy(scratch, text.data, text.size);
@@ -172,7 +172,7 @@ static size_t str_scan_digits(mp_str_t text, size_t at) {
   return at;
 }
 
-// How many bytes of a decimal number `text` begins with.
+// The number of bytes that the decimal number at the beginning of `text` takes; 0 if there is none.
 static size_t str_scan_number(mp_str_t text) {
   size_t at = text.size > 0 && (text.data[0] == '-' || text.data[0] == '+') ? 1 : 0;
   size_t digits = str_scan_digits(text, at);

@@ -1,8 +1,8 @@
 // Strings: a borrowed view (mp_str_t) and a growing buffer (mp_strbuf_t).
 //
-// A view does not own its bytes, may hold any byte and need not end in NUL. A buffer latches
-// failure: after an allocation failed all further writes do nothing, and mp_strbuf_status tells.
-// Not thread-safe.
+// A view does not own its bytes; they may have any value and need not end in NUL. A buffer
+// remembers failure: after an allocation has failed, all further writes do nothing, and
+// mp_strbuf_status reports it. Not thread-safe.
 #ifndef MINIPOD_SIM_BASE_STR_H_
 #define MINIPOD_SIM_BASE_STR_H_
 
@@ -27,18 +27,22 @@ static inline int mp_str_precision(size_t size) {
 #define MP_STR_ARG(s)   mp_str_precision((s).size), (s).data
 #define MP_STR(literal) ((mp_str_t){(literal), sizeof(literal) - 1})
 
+// A view of a NUL-terminated text.
 static inline mp_str_t mp_str(const char *text) {
   return (mp_str_t){text, strlen(text)};
 }
 
+// Whether both have the same bytes.
 static inline bool mp_str_equal(mp_str_t a, mp_str_t b) {
   return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
+// Whether `a` has the bytes of a NUL-terminated text.
 static inline bool mp_str_is(mp_str_t a, const char *text) {
   return mp_str_equal(a, mp_str(text));
 }
 
+// Whether `a` begins with the bytes of a NUL-terminated text.
 static inline bool mp_str_starts_with(mp_str_t a, const char *prefix) {
   size_t size = strlen(prefix);
   return a.size >= size && memcmp(a.data, prefix, size) == 0;
@@ -51,13 +55,17 @@ typedef struct {
   bool failed;
 } mp_strbuf_t;
 
+// Makes an empty buffer; allocates nothing.
 void mp_strbuf_init(mp_strbuf_t *buffer);
+// Frees the bytes.
 void mp_strbuf_deinit(mp_strbuf_t *buffer);
+// Append bytes, a NUL-terminated text, a character, and formatted text.
 void mp_strbuf_append(mp_strbuf_t *buffer, const char *data, size_t size);
 void mp_strbuf_puts(mp_strbuf_t *buffer, const char *text);
 void mp_strbuf_putc(mp_strbuf_t *buffer, char c);
 MP_PRINTF(2, 3) void mp_strbuf_printf(mp_strbuf_t *buffer, const char *format, ...);
-// The shortest decimal form that reads back to the same finite double, with '.' in every locale.
+// Appends the shortest decimal form that reads back to the same finite double, with '.' in every
+// locale.
 void mp_strbuf_put_double(mp_strbuf_t *buffer, double value);
 // OK, or out of memory if a write was lost.
 MP_NODISCARD mp_status_t mp_strbuf_status(const mp_strbuf_t *buffer);

@@ -186,8 +186,9 @@ typedef struct {
   const int64_t *starts;  // [num_partitions * rank]
   const int64_t *sizes;   // [num_partitions * rank]
   const int32_t *groups;  // [num_partitions], the number of each partition's group
-  // NULL when partitions with the same box hold copies of it. Otherwise the value is unreduced:
-  // partitions with the same number here hold terms of a sum. [num_partitions]
+  // NULL when partitions with the same box hold copies of it. Otherwise the value is unreduced: a
+  // partition's number here is the first partition that holds a term of the same sum.
+  // [num_partitions]
   const int32_t *partials;
 } mp_boxes_t;
 

@@ -39,8 +39,8 @@ void mp_box_copy(uint32_t rank, const int64_t *size, size_t element_size, const 
     MP_ASSERT(src_start[d] >= 0 && size[d] <= src_dims[d] - src_start[d]);
     MP_ASSERT(dst_start[d] >= 0 && size[d] <= dst_dims[d] - dst_start[d]);
   }
-  // Trailing dimensions that are whole on both sides are one contiguous run with the first
-  // dimension that is not.
+  // The trailing dimensions that the box covers whole in both arrays, together with the first
+  // dimension that it does not, are contiguous in memory and are copied at once.
   size_t run = element_size;
   uint32_t outer = rank;
   while (outer > 0) {

@@ -11,8 +11,8 @@
 
 enum { MP_BOX_MAX_RANK = 32 };
 
-// The common part of two boxes; false (and nothing written) when it is empty. Rank 0 boxes are one
-// element and always meet.
+// The common part of two boxes; false, and nothing written, when it is empty. Boxes of rank 0 are
+// one element and always have it in common.
 bool mp_box_intersect(uint32_t rank, const int64_t *start_a, const int64_t *size_a,
                       const int64_t *start_b, const int64_t *size_b, int64_t *out_start,
                       int64_t *out_size);

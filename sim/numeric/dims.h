@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// The product of dims[begin .. end), 1 for none, 0 when one of them is 0, whatever the others are.
-// False, and nothing written, when it does not fit or a dimension is negative.
+// The product of dims[begin .. end): 1 for no dimensions, 0 when one of them is 0, whatever the
+// others are. False, and nothing written, when it does not fit 64 bits or a dimension is negative.
 static inline bool mp_dims_count(const int64_t *dims, uint32_t begin, uint32_t end,
                                  int64_t *out_count) {
   int64_t count = 1;
@@ -21,8 +21,8 @@ static inline bool mp_dims_count(const int64_t *dims, uint32_t begin, uint32_t e
   return true;
 }
 
-// The same where dimensions are known to fit, as those of verified types are; INT64_MAX if they do
-// not after all.
+// The same for dimensions whose product is known to fit, as those of verified types; INT64_MAX if
+// it does not.
 static inline int64_t mp_dims_product(const int64_t *dims, uint32_t begin, uint32_t end) {
   int64_t product = INT64_MAX;
   (void)mp_dims_count(dims, begin, end, &product);

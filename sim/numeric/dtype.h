@@ -64,37 +64,43 @@ typedef enum {
       MP_DTYPE_COUNT
 } mp_dtype_t;
 
+// MLIR's spelling, such as "f32".
 const char *mp_dtype_name(mp_dtype_t dtype);
+// The class of the type: signed, floating-point, ...
 mp_dtype_class_t mp_dtype_class(mp_dtype_t dtype);
+// The bits that an element's value needs.
 int mp_dtype_bits(mp_dtype_t dtype);
-// Bytes of one stored element.
+// The bytes that a stored element takes.
 size_t mp_dtype_size(mp_dtype_t dtype);
-// The PJRT_Buffer_Type, 0 (INVALID) when PJRT has none.
+// The PJRT_Buffer_Type; 0 (INVALID) when PJRT has none.
 int mp_dtype_to_pjrt(mp_dtype_t dtype);
-// Whether values of a program can have the type; PJRT has those and no others.
+// Whether values of a program can have the type. These are the types that PJRT has.
 static inline bool mp_dtype_is_storable(mp_dtype_t dtype) {
   return mp_dtype_to_pjrt(dtype) != 0;
 }
-// MP_DTYPE_INVALID when unknown.
+// The type with this PJRT_Buffer_Type, or with this spelling; MP_DTYPE_INVALID when there is none.
 mp_dtype_t mp_dtype_from_pjrt(int pjrt_type);
 mp_dtype_t mp_dtype_from_name(mp_str_t name);
 
+// Whether the type is signed or unsigned; booleans are neither.
 static inline bool mp_dtype_is_integer(mp_dtype_t dtype) {
   mp_dtype_class_t c = mp_dtype_class(dtype);
   return c == MP_CLASS_SIGNED || c == MP_CLASS_UNSIGNED;
 }
+// Whether it is a real floating-point type.
 static inline bool mp_dtype_is_float(mp_dtype_t dtype) {
   return mp_dtype_class(dtype) == MP_CLASS_FLOAT;
 }
+// Whether it is a complex type.
 static inline bool mp_dtype_is_complex(mp_dtype_t dtype) {
   return mp_dtype_class(dtype) == MP_CLASS_COMPLEX;
 }
 // f32 for c64, f64 for c128, otherwise the type itself.
 mp_dtype_t mp_dtype_real_part(mp_dtype_t dtype);
 
-// Exact decoding of one stored float element of any float type to double, and round-to-nearest-even
-// encoding (overflow to infinity, or NaN/saturation as the format has them, per the StableHLO and
-// APFloat rules).
+// Decode one stored element of any floating-point type to a double, exactly, and encode a double,
+// rounded to nearest, ties to even. What is too large becomes infinity, or what the format has
+// instead (float.h), by the rules of StableHLO and of LLVM's APFloat.
 double mp_float_decode(mp_dtype_t dtype, const void *element);
 void mp_float_encode(mp_dtype_t dtype, double value, void *out_element);
 

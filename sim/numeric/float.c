@@ -5,13 +5,13 @@
 
 #include "sim/base/assert.h"
 
-// What the codes with the largest exponent mean.
+// What the codes with the largest exponent stand for.
 typedef enum {
   STYLE_IEEE,    // infinities and NaNs
-  STYLE_FN,      // one NaN per sign, all bits set; the rest are numbers
-  STYLE_FNUZ,    // NaN is what would be minus zero; the rest are numbers
-  STYLE_FINITE,  // numbers only
-  STYLE_SCALE,   // f8E8M0FNU: no sign, no fraction, all bits set is NaN
+  STYLE_FN,      // one NaN per sign, with all bits set; all others are numbers
+  STYLE_FNUZ,    // numbers; the code that would be minus zero is the only NaN
+  STYLE_FINITE,  // numbers; there is no NaN
+  STYLE_SCALE,   // f8E8M0FNU: no sign and no fraction; all bits set is NaN
 } style_t;
 
 typedef struct {
@@ -61,7 +61,7 @@ static inline uint32_t float_sign_bit(format_t f) {
   return 1u << (f.exponent_bits + f.fraction_bits);
 }
 
-// The largest code, without sign, that is a number.
+// The largest code that stands for a number, without the sign bit.
 static inline uint32_t float_largest_code(format_t f) {
   uint32_t all = float_sign_bit(f) - 1;
   if (f.style == STYLE_IEEE) return all - (1u << f.fraction_bits);
@@ -89,12 +89,12 @@ static inline uint32_t float_overflow_code(format_t f, uint32_t sign) {
   return f.style == STYLE_FINITE ? sign | float_largest_code(f) : float_nan_code(f, sign);
 }
 
-// Powers of two from the exponent alone: 2^-127 .. 2^127.
+// Encodes f8E8M0FNU, whose numbers are the powers of two from 2^-127 to 2^127.
 static inline uint32_t float_encode_scale(double value) {
   uint64_t bits;
   memcpy(&bits, &value, sizeof(bits));
-  if (!(value > 0)) return 0xff;  // zero, negative, NaN
-  // Half of a unit added to the fraction carries into the exponent from 1.5 on.
+  if (!(value > 0)) return 0xff;  // zero, negative numbers and NaN become NaN
+  // Adding half a unit to the fraction carries into the exponent if the fraction is 1.5 or more.
   int64_t exponent = (int64_t)((bits + (UINT64_C(1) << 51)) >> 52) - 1023;
   if (exponent > 127) return 0xff;
   return exponent < -127 ? 0 : (uint32_t)(exponent + 127);
@@ -109,15 +109,15 @@ static inline uint32_t float_encode(format_t f, double value) {
   uint64_t fraction = bits & ((UINT64_C(1) << 52) - 1);
   if (exponent == 1024)
     return fraction != 0 ? float_nan_code(f, sign) : float_overflow_code(f, sign);
-  int least = 1 - f.bias;  // exponent of the smallest normal number
+  int least = 1 - f.bias;  // the exponent of the smallest normal number
   int shift = 52 - f.fraction_bits + (exponent < least ? least - exponent : 0);
   uint32_t code = 0;
-  if (shift < 54) {  // otherwise less than half of the smallest number
+  if (shift < 54) {  // otherwise the value is less than half of the smallest number
     uint64_t significand = fraction | UINT64_C(1) << 52;
     uint64_t kept = significand >> shift, lost = significand & ((UINT64_C(1) << shift) - 1);
     uint64_t half = UINT64_C(1) << (shift - 1);
     kept += lost > half || (lost == half && (kept & 1) != 0);
-    // `kept` has the leading bit, which counts as one step of the exponent; so does a carry.
+    // `kept` includes the leading bit, which adds one to the exponent, and so does a carry.
     code = (uint32_t)kept;
     if (exponent >= least) code += (uint32_t)(exponent - least) << f.fraction_bits;
   }
@@ -125,8 +125,8 @@ static inline uint32_t float_encode(format_t f, double value) {
   return code == 0 && f.style == STYLE_FNUZ ? 0 : sign | code;
 }
 
-// Through the same bits in f32's place, scaled by the difference of the biases: exact, also for
-// subnormal numbers.
+// Puts exponent and fraction where f32 has them and multiplies by a power of two for the difference
+// of the biases. This is exact, also for subnormal numbers.
 static inline float float_decode(format_t f, uint32_t code) {
   if (f.style == STYLE_SCALE) {
     return code == 0xff ? NAN : code == 0 ? 0x1p-127f : float_f32_of_bits(code << 23);
@@ -154,12 +154,13 @@ static inline uint16_t float_encode_bf16(float value) {
   return (uint16_t)((value != value ? quiet : rounded) >> 16);
 }
 
-// Branches that compilers turn into selects, so that loops over it become vector code.
+// The branches here are such that compilers turn them into selects and loops into vector code.
 static inline uint16_t float_encode_f16(float value) {
   uint32_t bits = float_bits_of_f32(value), sign = bits & 0x80000000u, magnitude = bits ^ sign;
-  // Normal numbers: move the exponent, round what is cut off.
+  // For normal numbers, the exponent is adjusted and what is cut off is rounded.
   uint32_t normal = (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
-  // Subnormal ones: adding 0.5 leaves their code, rounded by the addition, in the last bits.
+  // For subnormal numbers, adding 0.5 leaves the code, which the addition has rounded, in the last
+  // bits.
   uint32_t small = float_bits_of_f32(float_f32_of_bits(magnitude) + 0.5f) - (126u << 23);
   uint32_t large = magnitude > 0x7f800000u ? 0x7e00u | (magnitude >> 13 & 0x3ff) : 0x7c00u;
   uint32_t code = magnitude < (113u << 23) ? small : normal;
@@ -219,7 +220,7 @@ float mp_float_from_f64_to_odd(double value) {
   float near = (float)value;
   if (near == value || value != value || isinf(value)) return near;
   uint32_t bits = float_bits_of_f32(near);
-  if (fabs((double)near) > fabs(value)) --bits;  // back towards zero; from infinity too
+  if (fabs((double)near) > fabs(value)) --bits;  // one step towards zero, also from infinity
   return float_f32_of_bits(bits | 1);
 }
 
@@ -249,7 +250,7 @@ void mp_float_encode(mp_dtype_t dtype, double value, void *out_element) {
     float f32 = (float)value;
     memcpy(out_element, &f32, sizeof(f32));
   } else if (dtype == MP_DTYPE_TF32) {
-    uint32_t bits = float_encode(f, value) << 13;  // f32's layout with thirteen bits less
+    uint32_t bits = float_encode(f, value) << 13;  // tf32 is f32 without the last thirteen bits
     memcpy(out_element, &bits, sizeof(bits));
   } else if (mp_dtype_size(dtype) == 2) {
     uint16_t word = (uint16_t)float_encode(f, value);

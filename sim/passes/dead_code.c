@@ -1,9 +1,10 @@
-// Dead code: one backward sweep marks what is needed, one forward sweep removes the rest.
+// Dead code: one backward sweep marks the ops that are needed, and a forward sweep removes all
+// others.
 //
-// An op is needed if it or an op in its regions has an effect (terminators have), or one of its
-// results is used by a needed op.
-// Blocks are swept backwards, so a use is always seen before the definition; a loop's carried
-// values are used by its terminators, which are always needed.
+// An op is needed if it or an op in its regions has an effect (terminators have one), or if a
+// needed op uses one of its results. The sweep goes backwards so that it sees the uses of a value
+// before its definition. The values that a loop carries are used by its terminators, which are
+// needed.
 #include "sim/passes/passes.h"
 
 static void dead_code_sweep_block(mp_block_t *block, bool *used);

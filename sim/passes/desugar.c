@@ -1,10 +1,10 @@
-// The driver of desugaring and the rules that take a few lines each.
+// The driver of desugaring, and the short rules.
 #include "sim/passes/desugar.h"
 
 #include "sim/passes/passes.h"
 #include "sim/passes/rewrite.h"
 
-// broadcast puts the new dimensions first.
+// In the result of a broadcast the new dimensions come first.
 static mp_status_t desugar_broadcast(mp_module_t *module, mp_op_t *op) {
   const uint32_t rank = op->operands[0]->type->rank;
   const uint32_t added = mp_op_ints(op, MP_ATTR_BROADCAST_SIZES).count;
@@ -16,7 +16,7 @@ static mp_status_t desugar_broadcast(mp_module_t *module, mp_op_t *op) {
   return mp_rewrite_become(module, op, MP_OP_BROADCAST_IN_DIM, &attr, 1);
 }
 
-// dot contracts the last dimension of the left with the first of the right side.
+// A dot contracts the last dimension of the left side with the first of the right side.
 static mp_status_t desugar_dot(mp_module_t *module, mp_op_t *op) {
   const uint32_t rank = op->operands[0]->type->rank;
   if (rank == 0 || op->operands[1]->type->rank == 0) {
@@ -53,7 +53,7 @@ static mp_status_t desugar_cross_replica_sum(mp_module_t *module, mp_op_t *op) {
   return NULL;
 }
 
-// The branch index is 0 for true, so it is the negated predicate.
+// Branch 0 of the case is for true, so the branch index is the negated predicate.
 static mp_status_t desugar_if(mp_module_t *module, mp_op_t *op) {
   const mp_type_t *index_type = NULL;
   MP_RETURN_IF_ERROR(mp_type_tensor(module->arena, MP_DTYPE_S32, NULL, 0, &index_type));
@@ -66,9 +66,9 @@ static mp_status_t desugar_if(mp_module_t *module, mp_op_t *op) {
   return mp_rewrite_become(module, op, MP_OP_CASE, NULL, 0);
 }
 
-// The dimension numbers of the gather that picks whole slices along `dim`. The result's dimensions
-// are the operand's before `dim`, the index's (but for the batching ones, which both share), and
-// the operand's after `dim`.
+// The dimension numbers of the gather that takes whole slices along `dim`. The result has the
+// operand's dimensions before `dim`, then the index's (without the batching ones, which both
+// share), then the operand's after `dim`.
 static mp_status_t desugar_index_select_attrs(mp_module_t *module, const mp_op_t *op, int64_t dim,
                                               int64_t batch, mp_named_attr_t attrs[7]) {
   const mp_type_t *operand = op->operands[0]->type;

@@ -1,14 +1,16 @@
-// The rules of mp_pass_desugar, one function per op, by subject.
+// The longer rules of mp_pass_desugar, one function per op.
 //
-// A rule turns its op into plain ones in place (rewrite.h), or leaves it as it is when it cannot:
-// later layers then refuse it by name. It fails for what is malformed or not supported.
+// A rule turns its op into plain ones in place (rewrite.h), or leaves the op as it is when it
+// cannot; later layers then refuse the op by name. A rule fails for what is malformed or not
+// supported. It may allocate in the module's arena.
 #ifndef MINIPOD_SIM_PASSES_DESUGAR_H_
 #define MINIPOD_SIM_PASSES_DESUGAR_H_
 
 #include "sim/base/status.h"
 #include "sim/ir/module.h"
 
-// desugar_dynamic.c: ops whose shapes are static after all.
+// desugar_dynamic.c: dynamic ops whose shapes are static, because the operands that give the shape
+// are constants or say only what the result's type says.
 MP_NODISCARD mp_status_t mp_desugar_dynamic_reshape(mp_module_t *module, mp_op_t *op);
 MP_NODISCARD mp_status_t mp_desugar_dynamic_broadcast_in_dim(mp_module_t *module, mp_op_t *op);
 MP_NODISCARD mp_status_t mp_desugar_dynamic_iota(mp_module_t *module, mp_op_t *op);
@@ -22,7 +24,7 @@ MP_NODISCARD mp_status_t mp_desugar_get_dimension_size(mp_module_t *module, mp_o
 MP_NODISCARD mp_status_t mp_desugar_einsum(mp_module_t *module, mp_op_t *op);
 MP_NODISCARD mp_status_t mp_desugar_unary_einsum(mp_module_t *module, mp_op_t *op);
 
-// desugar_groups.c: replica groups given as mesh axes become a table.
+// desugar_groups.c: replica groups that are given as axes of a mesh become a table of ids.
 MP_NODISCARD mp_status_t mp_desugar_mesh_groups(mp_module_t *module, mp_op_t *op);
 
 #endif  // MINIPOD_SIM_PASSES_DESUGAR_H_

@@ -1,5 +1,5 @@
-// Dynamic ops in programs without dynamic shapes: the shape operands are constants, or say nothing
-// that the result type does not say.
+// Dynamic ops in programs without dynamic shapes: the operands that give the shape are constants,
+// or say only what the result's type says.
 #include "sim/passes/desugar.h"
 #include "sim/passes/rewrite.h"
 
@@ -7,7 +7,7 @@ static bool desugar_dynamic_is_static(const mp_op_t *op) {
   return mp_type_is_static(op->operands[0]->type) && mp_type_is_static(op->results[0].type);
 }
 
-// The first `count` operands stay, the others were shape operands.
+// Keeps the first `count` operands; the others give the shape.
 static mp_status_t desugar_dynamic_keep_operands(mp_module_t *module, mp_op_t *op, uint32_t count,
                                                  mp_opcode_t code, const mp_named_attr_t *attrs,
                                                  uint32_t num_attrs) {
@@ -30,8 +30,8 @@ mp_status_t mp_desugar_dynamic_iota(mp_module_t *module, mp_op_t *op) {
   return desugar_dynamic_keep_operands(module, op, 0, MP_OP_IOTA, NULL, 0);
 }
 
-// Operands first .. first+count-1 as list attributes of one entry per dimension. Sets *out_known to
-// false when one of them is no constant.
+// Makes list attributes, with one entry per dimension, of operands first .. first+count-1. Sets
+// *out_known to false when one of them is no constant.
 static mp_status_t desugar_dynamic_constant_attrs(mp_module_t *module, const mp_op_t *op,
                                                   uint32_t first, uint32_t count,
                                                   const mp_attr_name_t *names,

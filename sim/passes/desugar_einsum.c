@@ -1,11 +1,12 @@
-// einsum and unary_einsum ("ab,bc->ac"): labels that only one operand has and the result lacks are
-// summed out, the rest is one dot_general, a transpose puts the result's labels in order.
+// einsum and unary_einsum ("ab,bc->ac"). Each operand is first summed over the labels that neither
+// the other operand nor the result has; what remains is one dot_general, and a transpose that puts
+// the result's labels in order.
 #include <string.h>
 
 #include "sim/passes/desugar.h"
 #include "sim/passes/rewrite.h"
 
-// One label per dimension.
+// The labels of a value's dimensions.
 typedef struct {
   uint32_t count;
   char labels[MP_MAX_RANK];
@@ -43,8 +44,8 @@ static mp_status_t desugar_einsum_parse_labels(const mp_op_t *op, mp_str_t text,
   return NULL;
 }
 
-// One label list per operand, then the result's. Every other spelling (ellipses, spaces, no arrow)
-// is refused.
+// Reads one list of labels per operand and the result's. Every other spelling (ellipses, spaces, no
+// arrow) is refused.
 static mp_status_t desugar_einsum_parse_config(const mp_op_t *op, uint32_t num_operands,
                                                labels_t *operands, labels_t *result) {
   const mp_str_t text = mp_op_str(op, MP_ATTR_EINSUM_CONFIG);
@@ -82,7 +83,8 @@ static mp_status_t desugar_einsum_parse_config(const mp_op_t *op, uint32_t num_o
   return NULL;
 }
 
-// Sums `value` over the labels that `is_kept` does not hold; `labels` loses them.
+// Sums `value` over the labels that are in neither of the kept lists, and removes them from
+// `labels`.
 static mp_status_t desugar_einsum_sum_out(mp_module_t *module, mp_op_t *op, const labels_t *kept_a,
                                           const labels_t *kept_b, labels_t *labels,
                                           mp_value_t **value) {
@@ -128,7 +130,7 @@ static mp_status_t desugar_einsum_sum_out(mp_module_t *module, mp_op_t *op, cons
   return NULL;
 }
 
-// `op` becomes the transpose of `value`, whose dimensions are `from`, to the result's order.
+// Makes `op` the transpose of `value`, whose dimensions are labelled `from`, to the result's order.
 static mp_status_t desugar_einsum_become_transpose(mp_module_t *module, mp_op_t *op,
                                                    mp_value_t *value, const labels_t *from,
                                                    const labels_t *result) {
@@ -178,7 +180,7 @@ static mp_status_t desugar_einsum_pair_labels(const mp_op_t *op, mp_value_t *con
         free_labels.labels[free_labels.count++] = label;
         continue;
       }
-      if (side == 1) continue;  // paired from the left
+      if (side == 1) continue;  // the left side has added the pair already
       if (values[1]->type->dims[other] != size) {
         return desugar_einsum_bad_config(op, MP_INVALID_ARGUMENT,
                                          "a label stands for different sizes");
@@ -194,7 +196,7 @@ static mp_status_t desugar_einsum_pair_labels(const mp_op_t *op, mp_value_t *con
       }
     }
   }
-  // All labels of the product are the result's, so they fit.
+  // There is room, because all labels of the product are labels of the result.
   for (uint32_t i = 0; i < free_labels.count; ++i) {
     pairing->product_dims[pairing->product.count] = free_dims[i];
     pairing->product.labels[pairing->product.count++] = free_labels.labels[i];

@@ -1,6 +1,6 @@
-// Replica groups as mesh axes: devices that differ only in the named axes form a group, ordered
-// along them as named (the first slowest); the groups stand in the mesh's row-major order of the
-// other axes.
+// Replica groups that are given by axes of a mesh. Devices that differ only in the named axes form
+// a group. Within a group they are ordered along these axes in the order in which they are named,
+// the first changing slowest; the groups are in the mesh's row-major order of the other axes.
 #include "sim/ir/mesh.h"
 #include "sim/passes/desugar.h"
 
@@ -13,8 +13,8 @@ static mp_status_t desugar_groups_op_context(const mp_op_t *op, mp_status_t stat
   return error;
 }
 
-// The digits of the group's axes; INVALID_ARGUMENT when one divides nothing that is left, as an
-// axis named twice does.
+// The digits of the group's axes. INVALID_ARGUMENT when axes overlap, as an axis that is named
+// twice does.
 static mp_status_t desugar_groups_group_digits(mp_arena_t *arena, const mp_mesh_t *mesh,
                                                const mp_axis_list_t *axes,
                                                mp_mesh_digit_t **out_digits, int64_t *out_members) {
@@ -43,12 +43,12 @@ static mp_status_t desugar_groups_fill_table(mp_arena_t *arena, const mp_mesh_t 
                           MP_STR_ARG(mesh->name), MP_GROUPS_MAX_DEVICES);
   }
   const int64_t *unused = NULL;
-  MP_RETURN_IF_ERROR(mp_mesh_positions(arena, mesh, size, &unused));  // checks device_ids
+  MP_RETURN_IF_ERROR(mp_mesh_positions(arena, mesh, size, &unused));  // only to check device_ids
   mp_mesh_digit_t *digits = NULL;
   int64_t members = 1;
   MP_RETURN_IF_ERROR(desugar_groups_group_digits(arena, mesh, axes, &digits, &members));
-  // By the position whose named digits are all 0: the group's number. Scanned in order, a group is
-  // met first at that position.
+  // group_of[position] is the number of a group, for the position in it whose named digits are all
+  // 0. Going through the positions in order, this is the first position of the group.
   int64_t *group_of = MP_ARENA_ARRAY(arena, int64_t, (size_t)size);
   int64_t *table = MP_ARENA_ARRAY(arena, int64_t, (size_t)size);
   if (group_of == NULL || table == NULL) return mp_status_out_of_memory();

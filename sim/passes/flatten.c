@@ -1,12 +1,13 @@
-// Flattening: values of tuple and future type become the list of plain values in them.
+// Flattening: values of tuple and future type are replaced by the plain values in them.
 //
-// The body of main is built anew. Each old value stands for a list of new ones: itself, when its
-// type is plain; its leaves in order, when it is a tuple or future. Tuples, get_tuple_element and
-// async_done only rearrange such lists; async_start is replaced by its region; every other op, its
-// results, its regions' arguments and main's own parameters and results simply have more of them.
+// The body of main is built anew. Each old value stands for a list of new ones: one value if its
+// type is plain, and otherwise the leaves of the tuple or future in order. tuple, get_tuple_element
+// and async_done only rearrange such lists, and async_start is replaced by its region. All other
+// ops, the arguments of their regions, and main itself get a leaf in each place of a tuple.
 #include "sim/passes/passes.h"
 
-// A type can spell 2^n leaves in n steps: the parts of types that one run may look at, in all.
+// A type of n nodes can have 2^n leaves, because nodes are shared. These limit the nodes of types
+// that one run looks at in all, and their depth.
 enum { MP_FLATTEN_MAX_VISITS = 1 << 24, MP_FLATTEN_MAX_DEPTH = 256 };
 
 typedef struct {
@@ -17,7 +18,7 @@ typedef struct {
 typedef struct {
   mp_module_t *module;
   flat_t *flat;     // by id of the old value
-  uint32_t visits;  // parts of types looked at so far
+  uint32_t visits;  // nodes of types that were looked at so far
 } flattener_t;
 
 static bool flatten_is_compound(const mp_type_t *type) {
@@ -26,7 +27,7 @@ static bool flatten_is_compound(const mp_type_t *type) {
 
 // ---- types ----
 
-// Counts the leaves of `type`, and appends them to `leaves` when it is given.
+// Counts the leaves of `type`, and appends them to `leaves` unless that is NULL.
 static mp_status_t flatten_collect_leaves(flattener_t *f, const mp_type_t *type, uint32_t depth,
                                           const mp_type_t **leaves, uint32_t *count) {
   if (depth > MP_FLATTEN_MAX_DEPTH || ++f->visits > MP_FLATTEN_MAX_VISITS) {
@@ -49,7 +50,7 @@ static mp_status_t flatten_count_leaves(flattener_t *f, const mp_type_t *type,
   return flatten_collect_leaves(f, type, 0, NULL, out_count);
 }
 
-// The leaves of the types of `values`, one after the other.
+// The leaves of the types of all `values`, in order.
 static mp_status_t flatten_flat_types(flattener_t *f, const mp_value_t *values, uint32_t num_values,
                                       const mp_type_t ***out_types, uint32_t *out_count) {
   uint64_t total = 0;
@@ -71,7 +72,7 @@ static mp_status_t flatten_flat_types(flattener_t *f, const mp_value_t *values, 
 
 // ---- values ----
 
-// The lists of `num_values` old values, one after the other.
+// The lists of `num_values` old values as one list.
 static mp_status_t flatten_gather(flattener_t *f, mp_value_t *const *values, uint32_t num_values,
                                   flat_t *out_flat) {
   uint64_t total = 0;
@@ -87,8 +88,8 @@ static mp_status_t flatten_gather(flattener_t *f, mp_value_t *const *values, uin
   return NULL;
 }
 
-// Deals `flat` out over old values by their numbers of leaves, which the verifier has matched;
-// `op` is for the message when they do not.
+// Distributes the values of `flat` over old values, to each as many as its type has leaves. The
+// verifier has checked that the numbers match; if they do not, the error is about `op`.
 static mp_status_t flatten_deal(flattener_t *f, const mp_op_t *op, flat_t flat,
                                 const mp_value_t *values, uint32_t num_values) {
   uint32_t at = 0;
@@ -119,7 +120,7 @@ static mp_status_t flatten_pointers_to(flattener_t *f, mp_value_t *values, uint3
 static mp_status_t flatten_block(flattener_t *f, const mp_block_t *from, mp_block_t *to,
                                  const mp_op_t **out_terminator);
 
-// A block whose arguments are the leaves of `from`'s, without ops yet.
+// Makes a block without ops whose arguments are the leaves of the arguments of `from`.
 static mp_status_t flatten_new_block(flattener_t *f, const mp_op_t *op, const mp_block_t *from,
                                      mp_block_t **out_block) {
   const mp_type_t **types = NULL;
@@ -164,7 +165,7 @@ static mp_status_t flatten_copy_op(flattener_t *f, const mp_op_t *op, mp_block_t
   return flatten_deal(f, op, results, op->results, op->num_results);
 }
 
-// tuple, async_done: the results are the operands under another type.
+// For tuple and async_done: the results stand for the same values as the operands.
 static mp_status_t flatten_forward(flattener_t *f, const mp_op_t *op) {
   flat_t operands = {0};
   MP_RETURN_IF_ERROR(flatten_gather(f, op->operands, op->num_operands, &operands));
@@ -188,7 +189,7 @@ static mp_status_t flatten_forward_element(flattener_t *f, const mp_op_t *op) {
   return flatten_deal(f, op, flat, op->results, op->num_results);
 }
 
-// The region runs where it starts: a future is its values, which are there.
+// Copies the region to the place of the async_start. The future stands for the region's values.
 static mp_status_t flatten_inline_async(flattener_t *f, const mp_op_t *op, mp_block_t *to) {
   const mp_block_t *region = op->regions[0];
   const mp_op_t *terminator = NULL;
@@ -201,7 +202,7 @@ static mp_status_t flatten_inline_async(flattener_t *f, const mp_op_t *op, mp_bl
   return flatten_deal(f, op, flat, op->results, op->num_results);
 }
 
-// Copies all ops but the terminator, which is handed back.
+// Copies all ops but the terminator, which is returned.
 static mp_status_t flatten_block(flattener_t *f, const mp_block_t *from, mp_block_t *to,
                                  const mp_op_t **out_terminator) {
   for (const mp_op_t *op = from->first; op != NULL; op = op->next) {
@@ -229,7 +230,8 @@ static mp_status_t flatten_block(flattener_t *f, const mp_block_t *from, mp_bloc
 
 // ---- main ----
 
-// Attributes of parameters and results follow them; those of a tuple cannot be dealt out.
+// Attributes of parameters and results stay with them. Those of a tuple are refused, because
+// nothing says to which of its leaves they belong.
 static mp_status_t flatten_attrs(flattener_t *f, const char *what, const mp_type_t *const *types,
                                  uint32_t num_types, const mp_attr_t *const *attrs,
                                  uint32_t num_leaves, const mp_attr_t ***out_attrs) {
@@ -278,7 +280,7 @@ static mp_status_t flatten_signature(flattener_t *f, mp_func_t *main, const mp_b
 
 static mp_status_t flatten_find_compound(void *context, mp_op_t *op) {
   bool *found = context;
-  *found |= op->code == MP_OP_TUPLE;  // an empty one may have no user
+  *found |= op->code == MP_OP_TUPLE;  // no other op need have the type of an empty tuple
   for (uint32_t i = 0; i < op->num_operands; ++i)
     *found |= flatten_is_compound(op->operands[i]->type);
   for (uint32_t i = 0; i < op->num_results; ++i) *found |= flatten_is_compound(op->results[i].type);

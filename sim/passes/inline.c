@@ -1,8 +1,8 @@
 // Inlining: after it `main` is the only function.
 //
-// Bodies are copied with mp_op_clone, callees first through recursion (call graphs are acyclic, the
-// verifier checked). Values are renamed through one map over the module's value ids; a function's
-// entries are simply overwritten at its next call site.
+// The bodies of callees are copied to the place of the call, by recursion: the verifier has checked
+// that no function calls itself. One map from the module's value ids gives the copy of each value;
+// the entries of a function's values are overwritten at its next call.
 #include <string.h>
 
 #include "sim/passes/passes.h"
@@ -11,7 +11,7 @@ enum { MP_INLINE_MAX_OPS = 1 << 20, MP_INLINE_MAX_DEPTH = 256 };
 
 typedef struct {
   mp_module_t *module;
-  mp_value_t **map;  // by id of the value in the original functions
+  mp_value_t **map;  // by id of the original value: its newest copy
   uint32_t num_ops;
 } inliner_t;
 
@@ -34,15 +34,15 @@ static mp_status_t inline_find_callee(const inliner_t *inliner, const mp_op_t *o
   return NULL;
 }
 
-// Puts `body` in place of `op`: its arguments are the op's operands, its returned values the
-// results.
+// Puts a copy of `body` in place of `op`: its arguments become the op's operands, and the op's
+// results become what it returns.
 static mp_status_t inline_copy_body(inliner_t *inliner, const mp_op_t *op, const mp_block_t *body,
                                     mp_block_t *to, uint32_t depth) {
   if (body->num_args != op->num_operands) {
     return mp_op_error(op, MP_INVALID_ARGUMENT, "%u operands for a body with %u arguments",
                        op->num_operands, body->num_args);
   }
-  // Read all operands before writing any argument: a recursive use of the map could overlap.
+  // All operands are read before any argument is written, because both may use the same entries.
   for (uint32_t i = 0; i < body->num_args; ++i) {
     inliner->map[body->args[i].id] = inline_mapped(inliner, op->operands[i]);
   }
@@ -58,7 +58,7 @@ static mp_status_t inline_copy_body(inliner_t *inliner, const mp_op_t *op, const
   return NULL;
 }
 
-// An op that stays: copied with its operands renamed and its regions copied in turn.
+// Copies an op that stays, with its regions; its operands become the copies.
 static mp_status_t inline_copy_op(inliner_t *inliner, const mp_op_t *op, mp_block_t *to,
                                   uint32_t depth) {
   mp_module_t *module = inliner->module;
@@ -95,7 +95,7 @@ static mp_status_t inline_copy_op(inliner_t *inliner, const mp_op_t *op, mp_bloc
   return NULL;
 }
 
-// Copies all ops but the terminator, which is handed back (its operands not yet renamed).
+// Copies all ops but the terminator. The original terminator is returned.
 static mp_status_t inline_copy_block(inliner_t *inliner, const mp_block_t *from, mp_block_t *to,
                                      uint32_t depth, mp_op_t **out_terminator) {
   if (depth > MP_INLINE_MAX_DEPTH) {

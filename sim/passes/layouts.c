@@ -2,8 +2,8 @@
 #include "sim/passes/passes.h"
 #include "sim/passes/rewrite.h"
 
-// Transposes `value` in front of `position`; permutation[k] is the operand's dimension that becomes
-// dimension k.
+// Inserts a transpose of `value` in front of `position`. Dimension k of its result is dimension
+// permutation[k] of `value`.
 static mp_status_t layouts_insert_transpose(mp_module_t *module, mp_op_t *position,
                                             mp_value_t *value, const int64_t *permutation,
                                             const mp_type_t *type, mp_value_t **out_value) {
@@ -28,7 +28,7 @@ static mp_status_t layouts_replace(void *context, mp_op_t *op) {
 
 typedef struct {
   int64_t to_physical[MP_MAX_RANK], to_logical[MP_MAX_RANK];
-  const mp_type_t *type;  // physical; NULL: the array is row-major as it is
+  const mp_type_t *type;  // the physical type; NULL for a row-major array, which stays as it is
 } order_t;
 
 static mp_status_t layouts_find_order(mp_module_t *module, const mp_attr_t *attrs,

@@ -20,9 +20,9 @@ MP_NODISCARD mp_status_t mp_pass_inline(mp_module_t *module);
 
 // Ops that are sugar become their plain forms: broadcast, dot, create_token, cross-replica-sum, if,
 // torch_index_select, einsum, replica groups as mesh axes, dynamic ops whose shapes are static
-// after all; tuples and async pairs (mp_pass_flatten). What only malformed or unusual programs hold
-// is refused (a label twice in an einsum operand) or left as it is, to be refused by name later (a
-// dynamic op whose shape is truly unknown).
+// after all; tuples and async pairs (mp_pass_flatten). What occurs only in malformed or unusual
+// programs is refused (a label twice in an operand of einsum), or left as it is and refused by name
+// later (a dynamic op whose shape is not known).
 MP_NODISCARD mp_status_t mp_pass_desugar(mp_module_t *module);
 
 // Values of tuple and future type are replaced by the values in them, also where while, case, and
@@ -30,21 +30,21 @@ MP_NODISCARD mp_status_t mp_pass_desugar(mp_module_t *module);
 // `main` must be the only function.
 MP_NODISCARD mp_status_t mp_pass_flatten(mp_module_t *module);
 
-// Large constants of one repeated element become a scalar constant and a broadcast_in_dim, which
-// needs no memory in the program.
+// Large constants of one repeated element become a scalar constant and a broadcast_in_dim, so that
+// the program does not hold their bytes.
 MP_NODISCARD mp_status_t mp_pass_splat(mp_module_t *module);
 
-// Light simplifications: ops that change nothing (convert to the same type, identity transposes)
-// give way to their operand, chains of reshapes and broadcasts become one, and equal constants,
-// iotas and broadcasts of a block become one.
+// Simplifies: ops that change nothing (convert to the same type, identity transposes) are replaced
+// by their operand, chains of reshapes and broadcasts become one, and equal constants, iotas and
+// broadcasts of a block become one.
 MP_NODISCARD mp_status_t mp_pass_fold(mp_module_t *module);
 
 // Parameters and results whose layout is not row-major (mhlo.layout_mode, sim/ir/layout.h) get the
-// type of their bytes, with transposes to and from what the program computes with. Per-device
-// types: after partitioning.
+// type of their bytes in memory, with transposes to and from what the program computes with. It
+// works on per-device types, so it runs after partitioning.
 MP_NODISCARD mp_status_t mp_pass_layouts(mp_module_t *module);
 
-// Removes ops without effect whose results nobody uses.
+// Removes ops without effect whose results are not used.
 MP_NODISCARD mp_status_t mp_pass_dead_code(mp_module_t *module);
 
 #endif  // MINIPOD_SIM_PASSES_PASSES_H_

@@ -78,12 +78,12 @@ mp_status_t mp_rewrite_ints(mp_module_t *module, mp_attr_name_t name, const int6
   return NULL;
 }
 
-// One stored integer; false for types that are none.
+// Reads one stored integer; false for types that are no integers.
 static bool rewrite_load_integer(mp_dtype_t dtype, const void *element, int64_t *out_value) {
   const size_t size = mp_dtype_size(dtype);
   if (!mp_dtype_is_integer(dtype) || mp_dtype_bits(dtype) < 8) return false;
   uint64_t bits = 0;
-  memcpy(&bits, element, size);  // little-endian, as all stored elements are
+  memcpy(&bits, element, size);  // little-endian, like all stored elements
   const unsigned unused = 64 - 8 * (unsigned)size;
   if (mp_dtype_class(dtype) == MP_CLASS_SIGNED) {
     *out_value = (int64_t)(bits << unused) >> unused;
@@ -94,7 +94,7 @@ static bool rewrite_load_integer(mp_dtype_t dtype, const void *element, int64_t 
 }
 
 bool mp_rewrite_constant_ints(const mp_value_t *value, int64_t *values, uint32_t count) {
-  // Every step goes to an earlier op, and few programs need more than two.
+  // Programs rarely need more than two steps; the limit bounds the time for hostile ones.
   for (int step = 0; step < 8 && value->op != NULL; ++step) {
     const mp_op_t *op = value->op;
     if (op->code == MP_OP_CONSTANT || op->code == MP_OP_SDY_CONSTANT) break;

@@ -1,39 +1,43 @@
 // Helpers for passes that change ops where they stand.
 //
-// An op that is sugar *becomes* the last op of its plain form: it keeps its identity, so its
+// An op that is sugar *becomes* the last op of its plain form: the object stays, so that its
 // results keep their users, and ops that are needed before it are inserted in front of it.
+// Everything is allocated in the module's arena.
 #ifndef MINIPOD_SIM_PASSES_REWRITE_H_
 #define MINIPOD_SIM_PASSES_REWRITE_H_
 
 #include "sim/base/status.h"
 #include "sim/ir/module.h"
 
-// Gives `op` another opcode. Its attributes are then: those given, those of its old ones that the
-// new opcode knows too or that are discardable, and the defaults of all others.
+// Gives `op` another opcode. Its attributes are then those given, those of its old ones that the
+// new opcode has too or that are discardable, and the defaults of all others.
 MP_NODISCARD mp_status_t mp_rewrite_become(mp_module_t *module, mp_op_t *op, mp_opcode_t code,
                                            const mp_named_attr_t *attrs, uint32_t num_attrs);
 
+// Gives `op` these operands in place of its old ones. The array is copied.
 MP_NODISCARD mp_status_t mp_rewrite_set_operands(mp_module_t *module, mp_op_t *op,
                                                  mp_value_t *const *operands, uint32_t count);
 
-// Makes an op with one result of `type` in front of `position`, at its location.
+// Makes an op with one result of `type` and inserts it in front of `position`, whose location it
+// gets. Own attributes that are not given have their default.
 MP_NODISCARD mp_status_t mp_rewrite_insert(mp_module_t *module, mp_op_t *position, mp_opcode_t code,
                                            mp_value_t *const *operands, uint32_t num_operands,
                                            const mp_type_t *type, const mp_named_attr_t *attrs,
                                            uint32_t num_attrs, mp_value_t **out_value);
 
-// A scalar constant of zero bytes, which is zero in every number type that sums are made of.
+// Inserts a scalar constant whose bytes are all zero, which is the number zero in every type of
+// which sums are made.
 MP_NODISCARD mp_status_t mp_rewrite_insert_zero(mp_module_t *module, mp_op_t *position,
                                                 mp_dtype_t dtype, mp_value_t **out_value);
 
-// Attributes by name; arrays are copied.
+// Make a named attribute: a list of integers, which is copied, or any value.
 MP_NODISCARD mp_status_t mp_rewrite_ints(mp_module_t *module, mp_attr_name_t name,
                                          const int64_t *values, uint32_t count,
                                          mp_named_attr_t *out_attr);
 mp_named_attr_t mp_rewrite_attr(mp_attr_name_t name, const mp_attr_t *value);
 
-// Reads a constant of integers that the program holds, also through convert and reshape. False when
-// it is no constant or has not exactly `count` elements.
+// Reads the elements of a constant of integers, also through conversions and reshapes. False when
+// `value` is no such constant or does not have exactly `count` elements.
 bool mp_rewrite_constant_ints(const mp_value_t *value, int64_t *values, uint32_t count);
 
 #endif  // MINIPOD_SIM_PASSES_REWRITE_H_

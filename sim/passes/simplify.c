@@ -1,6 +1,6 @@
-// Folding: one forward sweep. Each op's operands are first replaced by what earlier folds left of
-// them; then the op itself may turn out to be an earlier value. Ops that lost all users stay for
-// dead code elimination.
+// Folding, in one forward sweep. Operands are first replaced by the values that earlier folds have
+// put in their place; then the op itself may turn out to compute an earlier value. Ops whose
+// results are not used any more are left to dead code elimination.
 #include <string.h>
 
 #include "sim/base/containers/hash_map.h"
@@ -10,13 +10,13 @@
 #include "sim/passes/rewrite.h"
 
 typedef struct {
-  uint64_t hash;  // of what the op computes and of its block
+  uint64_t hash;  // of what the op computes and of the block in which it is
   mp_op_t *op;
 } cheap_op_t;
 
 typedef struct {
   mp_module_t *module;
-  mp_value_t **replaced;  // by value id; NULL: itself
+  mp_value_t **replaced;  // by value id: the value to use instead; NULL: the value itself
   MP_HASH_MAP(cheap_op_t) cheap;
 } folder_t;
 
@@ -35,7 +35,7 @@ static void simplify_skip_inner_reshape(mp_op_t *op) {
   if (inner != NULL && inner->code == MP_OP_RESHAPE) op->operands[0] = inner->operands[0];
 }
 
-// broadcast(broadcast(x)) = broadcast(x) with the dimensions followed through both.
+// broadcast(broadcast(x)) = broadcast(x), whose dimensions are those of both, one after the other.
 static mp_status_t simplify_skip_inner_broadcast(mp_module_t *module, mp_op_t *op) {
   const mp_op_t *inner = op->operands[0]->op;
   if (inner == NULL || inner->code != MP_OP_BROADCAST_IN_DIM) return NULL;
@@ -79,7 +79,7 @@ static mp_status_t simplify(folder_t *folder, mp_op_t *op, bool *out_is_identity
 
 // ---- equal ops that expand ----
 
-// Of the attributes only those that make the op: INT, INTS and DENSE are what these ops have.
+// Hashes an attribute of the kinds INT, INTS and DENSE; the ops that are looked for have no others.
 static uint64_t simplify_hash_attr(uint64_t hash, const mp_attr_t *attr) {
   switch (attr->kind) {
     case MP_KIND_INT:
@@ -139,7 +139,8 @@ static bool simplify_ops_equal(const mp_op_t *a, const mp_op_t *b) {
   return true;
 }
 
-// Takes an earlier op of this block that computes the same for `op`, or else remembers `op`.
+// Replaces `op` by an earlier op of this block that computes the same; if there is none, remembers
+// `op`.
 static mp_status_t simplify_replace_equal(folder_t *folder, mp_op_t *op) {
   const cheap_op_t wanted = {simplify_hash_op(op), op}, *known;
   MP_HASH_MAP_EACH(&folder->cheap, wanted.hash, known) {
@@ -163,7 +164,7 @@ static mp_status_t simplify_fold_op(folder_t *folder, mp_op_t *op) {
   return NULL;
 }
 
-// Regions come after the block itself: they use its values.
+// Folds the block, and then the regions of its ops, which use the block's values.
 static mp_status_t simplify_fold_block(folder_t *folder, mp_block_t *block) {
   for (mp_op_t *op = block->first; op != NULL; op = op->next) {
     MP_RETURN_IF_ERROR(simplify_fold_op(folder, op));

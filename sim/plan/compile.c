@@ -32,7 +32,8 @@ static mp_status_t compile(mp_module_t *module, const mp_compile_request_t *requ
   MP_RETURN_IF_ERROR(mp_spmd_import_gspmd(module, options.num_partitions));
   mp_module_check(module);
   MP_RETURN_IF_ERROR(mp_passes_prepare(module));
-  // Again: what desugaring made of dynamic operations and einsum could not be checked before.
+  // The verifier runs a second time, because what desugaring makes of dynamic operations and einsum
+  // could not be checked before.
   MP_RETURN_IF_ERROR(mp_module_verify(module));
   const mp_partition_options_t partition = {
       options.num_partitions, request->propagate_to_results, request->num_propagate_to_results,

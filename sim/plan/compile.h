@@ -1,4 +1,4 @@
-// The way of a program, in one function: bytes to a device program.
+// All steps from the bytes of a program to the program of a device, as one function.
 #ifndef MINIPOD_SIM_PLAN_COMPILE_H_
 #define MINIPOD_SIM_PLAN_COMPILE_H_
 
@@ -10,22 +10,23 @@
 #include "sim/plan/program.h"
 
 typedef struct {
-  uint32_t num_replicas, num_partitions;  // 0: as the module says
-  // CompileOptions' allow_spmd_sharding_propagation_to_output and …_to_parameters: none, one for
-  // all, or one each.
+  uint32_t num_replicas, num_partitions;  // 0: the module's own number
+  // CompileOptions' allow_spmd_sharding_propagation_to_output and …_to_parameters: no flag, one for
+  // all values, or one for each. Borrowed during the call.
   const bool *propagate_to_results;
   uint32_t num_propagate_to_results;
   const bool *propagate_to_params;
   uint32_t num_propagate_to_params;
 } mp_compile_request_t;
 
-// Reads (bytecode or text), verifies, simplifies, partitions and plans. Thread-safe. Everything but
-// the program dies before it returns.
+// Reads (bytecode or text), verifies, rewrites, partitions and plans. The caller owns the program,
+// which keeps nothing of `code`. Errors are those of the stages. Thread-safe.
 MP_NODISCARD mp_status_t mp_compile(const void *code, size_t size,
                                     const mp_compile_request_t *request,
                                     mp_program_t **out_program);
 
-// From a module that was read but not verified; adopts it, also on failure.
+// The same from a module that was read but not verified. The module belongs to the program
+// afterwards, and is released on failure.
 MP_NODISCARD mp_status_t mp_compile_module(mp_module_t *module, const mp_compile_request_t *request,
                                            mp_program_t **out_program);
 

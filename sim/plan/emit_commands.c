@@ -33,7 +33,7 @@ mp_status_t mp_emit_copy(mp_emitter_t *emitter, const mp_op_t *op, mp_slot_t fro
 mp_status_t mp_emit_moves(mp_emitter_t *emitter, const mp_op_t *op, mp_emit_move_t *moves,
                           uint32_t count, uint32_t start, uint32_t end) {
   for (uint32_t i = 0; i < count; ++i) {
-    // Moves that stay where they are write nothing.
+    // A move whose source and target are the same slot writes nothing.
     bool is_target = false;
     for (uint32_t j = 0; j < count && !is_target; ++j) {
       is_target = j != i && moves[i].from.kind != MP_SLOT_NONE &&
@@ -62,7 +62,7 @@ static mp_status_t emit_commands_add_constant(mp_emitter_t *emitter, const void 
   return NULL;
 }
 
-// The constant's elements, expanded and aligned as kernels expect.
+// Adds a constant to the program, with splats expanded and aligned as kernels expect.
 static mp_status_t emit_commands_constant(mp_emitter_t *emitter, mp_op_t *op) {
   const mp_attr_t *value = mp_op_attr(op, MP_ATTR_VALUE);
   int64_t bytes = 0;
@@ -119,7 +119,7 @@ static mp_status_t emit_commands_fill_operands(mp_emitter_t *emitter, const mp_o
 }
 
 static void emit_commands_keep_tensors(mp_cmd_t *command, const mp_op_t *op) {
-  // Tokens come last among send's operands and recv's results.
+  // The operands of a send and the results of a recv end with a token, which has no bytes.
   while (command->num_operands != 0 &&
          !mp_type_is_tensor(op->operands[command->num_operands - 1]->type)) {
     --command->num_operands;
@@ -147,7 +147,7 @@ static mp_status_t emit_commands_collective(mp_emitter_t *emitter, mp_op_t *op, 
   return mp_emit_command(emitter, command, NULL);
 }
 
-// The operations of an op whose cost is COUNTED.
+// The number of operations of an op whose cost is COUNTED.
 static double emit_commands_count_operations(const mp_op_t *op, double num_results) {
   int64_t count = 0;
   switch (op->code) {
@@ -166,7 +166,7 @@ static double emit_commands_count_operations(const mp_op_t *op, double num_resul
   }
 }
 
-// Rough work of one op, for cost analysis.
+// Adds the work of one op, roughly, to the program's, for cost analysis.
 static void emit_commands_count_work(mp_emitter_t *emitter, const mp_op_t *op) {
   double elements = 0;
   double bytes = 0;
@@ -187,7 +187,7 @@ static void emit_commands_count_work(mp_emitter_t *emitter, const mp_op_t *op) {
 
 mp_status_t mp_emit_simple_op(mp_emitter_t *emitter, mp_op_t *op) {
   if (op->code == MP_OP_CONSTANT) return emit_commands_constant(emitter, op);
-  // An op whose results are its operands' bytes does nothing.
+  // An op whose results are the bytes of its operands needs no command.
   if (op->num_results != 0 && mp_emit_root(emitter, &op->results[0]) != &op->results[0])
     return NULL;
   MP_RETURN_IF_ERROR(mp_emit_place_results(emitter, op));

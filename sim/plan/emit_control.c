@@ -1,4 +1,4 @@
-// Control flow as jumps.
+// Turns control flow into jumps.
 //
 //   while:  carried = start values        case:   SWITCH b0 b1 ...
 //     cond: ...                             b0:   ...; results = ...; JUMP end
@@ -7,11 +7,12 @@
 //           JUMP cond
 //     end:
 //
-// A loop's carried values have one place for all rounds and the results; where possible the body
-// computes the next round's values right there.
+// A value that a loop carries has one place for all rounds, which is also the place of the loop's
+// result. Where possible, the body computes the value for the next round directly into this place.
 #include "sim/plan/emitter.h"
 
-// The places of the carried values: bound ones, those of start values that die here, or new ones.
+// The slot of carried value `i`: the one to which the result is bound, that of the start value if
+// it is not used after the loop, or a new place.
 static mp_status_t emit_control_carried_slot(mp_emitter_t *emitter, mp_op_t *op, uint32_t i,
                                              uint32_t end, mp_slot_t *out_slot) {
   mp_value_t *result = &op->results[i];
@@ -58,7 +59,7 @@ static mp_status_t emit_control_bind_body(mp_emitter_t *emitter, mp_block_t *bod
   return NULL;
 }
 
-// Moves a terminator's operands to `targets` (results or arguments).
+// Moves a terminator's operands to the slots of `targets`, which are results or arguments.
 static mp_status_t emit_control_move_values(mp_emitter_t *emitter, const mp_op_t *terminator,
                                             const mp_value_t *targets, uint32_t start,
                                             uint32_t end) {

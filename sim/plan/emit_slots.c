@@ -60,7 +60,8 @@ static bool emit_slots_has_kernel(const mp_op_t *op) {
   return mp_op_info(op->code)->role == MP_OP_ROLE_KERNEL && !mp_plan_is_collective(op);
 }
 
-// Whether the op may write result 0 over `holder`: each of its operands that is `holder` allows it.
+// Whether the op may write its result 0 over `holder`: its kernel must allow it for each operand
+// that is `holder`.
 static mp_status_t emit_slots_may_overwrite(mp_emitter_t *emitter, const mp_value_t *value,
                                             const mp_value_t *holder, bool *out_may) {
   const mp_op_t *op = value->op;
@@ -72,13 +73,13 @@ static mp_status_t emit_slots_may_overwrite(mp_emitter_t *emitter, const mp_valu
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     if (mp_emit_root(emitter, op->operands[i]) == holder) reads |= 1u << i;
   }
-  // A holder that is read here but is no operand is a capture.
+  // If the op reads the holder although it is no operand, a region of the op uses it.
   *out_may = reads != 0 && (reads & ~kernel->in_place) == 0;
   return NULL;
 }
 
-// A loop may take `slot` for its carried value although `holder` is read here, when that reading is
-// just the value's own start.
+// Whether `holder` is the start value of the loop's carried value `value`. A loop that reads
+// `holder` only as this start value may use the same slot for the carried value.
 static bool emit_slots_starts_from(const mp_emitter_t *emitter, const mp_value_t *value,
                                    const mp_value_t *holder) {
   const mp_op_t *op = value->op;
@@ -90,7 +91,7 @@ static bool emit_slots_starts_from(const mp_emitter_t *emitter, const mp_value_t
   return true;
 }
 
-// Whether `holder`'s bytes may be gone once `value` is written.
+// Whether nothing needs the bytes of `holder` any more when `value` is written.
 static mp_status_t emit_slots_is_free_for(mp_emitter_t *emitter, const mp_value_t *value,
                                           uint32_t busy, const mp_value_t *holder, bool *out_free) {
   const uint32_t defined = mp_emit_live(emitter, value)->defined;
@@ -114,7 +115,7 @@ mp_status_t mp_emit_bind(mp_emitter_t *emitter, mp_value_t *value, const mp_bloc
   if (!is_free) return NULL;
   mp_emit_set_slot(emitter, root, slot);
   if (op->code != MP_OP_WHILE) return NULL;
-  // What the loop starts from can be made right there as well, if this is all it is for.
+  // The start value can be computed directly into the slot too, if only the loop uses it.
   mp_value_t *start = mp_emit_root(emitter, op->operands[root->index]);
   uint32_t uses = 0;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
@@ -124,7 +125,8 @@ mp_status_t mp_emit_bind(mp_emitter_t *emitter, mp_value_t *value, const mp_bloc
   return mp_emit_bind(emitter, start, block, slot, busy, holder);
 }
 
-// The slot of an operand that dies at this op and that the kernel may overwrite; NONE without.
+// The slot of an operand that this op uses last and that its kernel may overwrite; NONE if there is
+// no such operand.
 static mp_slot_t emit_slots_dying_operand(const mp_emitter_t *emitter, const mp_op_t *op,
                                           const mp_kernel_t *kernel) {
   const mp_slot_t none = {.kind = MP_SLOT_NONE};
@@ -134,7 +136,7 @@ static mp_slot_t emit_slots_dying_operand(const mp_emitter_t *emitter, const mp_
     mp_slot_t slot = mp_emit_slot(emitter, op->operands[i]);
     if (slot.kind != MP_SLOT_ARENA || emitter->places.items[slot.index].end != op->id) continue;
     if (emitter->places.items[slot.index].bytes != bytes) continue;
-    // Another operand with the same bytes must allow it too.
+    // If another operand has the same bytes, the kernel must allow it for that one too.
     bool is_shared = false;
     for (uint32_t j = 0; j < op->num_operands; ++j) {
       bool allowed = j < 32 && (kernel->in_place >> j & 1) != 0;

@@ -1,12 +1,13 @@
-// Liveness: positions of ops in the order they are emitted, and the last use of every value.
+// Liveness: the positions of ops in the order in which they are emitted, and the last use of every
+// value.
 //
-// A value that a loop uses but that was defined before it must live until the loop's end, since the
-// next round uses it again; the values a loop carries live through all of it.
+// A value that was defined before a loop and is used in it must live until the loop ends, because
+// the next round uses it again. The values that a loop carries live through the whole loop.
 #include "sim/base/assert.h"
 #include "sim/base/containers/array.h"
 #include "sim/plan/plan.h"
 
-// A `while` around the op in work, with the outer values that it uses.
+// A `while` around the current op, with the values from outside that it uses.
 typedef struct loop_s loop_t;
 struct loop_s {
   loop_t *outer;
@@ -24,7 +25,7 @@ typedef struct {
 static mp_status_t liveness_walk_block(walk_t *walk, mp_block_t *block);
 
 static mp_status_t liveness_remember_in_loop(walk_t *walk, mp_liveness_t *value) {
-  // The outermost loop that begins after the definition keeps the value longest.
+  // Of the loops around a use that begin after the definition, the outermost one ends last.
   loop_t *keeper = NULL;
   for (loop_t *loop = walk->loop; loop != NULL && loop->start > value->defined;
        loop = loop->outer) {
@@ -38,13 +39,13 @@ static mp_status_t liveness_use(walk_t *walk, mp_value_t *value) {
   MP_ASSERT(value->id < walk->table->num_values);
   mp_value_t *root = walk->table->values[value->id].root;
   mp_liveness_t *live = &walk->table->values[root->id];
-  MP_ASSERT(root != NULL && live->root == root);  // defined before it is used
+  MP_ASSERT(root != NULL && live->root == root);  // a value is defined before it is used
   if (walk->position > live->last_use) live->last_use = walk->position;
   return liveness_remember_in_loop(walk, live);
 }
 
 static void liveness_define(walk_t *walk, mp_value_t *value, uint32_t position) {
-  MP_ASSERT(walk->table->values[value->id].root == NULL);  // defined once
+  MP_ASSERT(walk->table->values[value->id].root == NULL);  // a value is defined once
   walk->table->values[value->id] = (mp_liveness_t){value, position, position};
 }
 
@@ -58,7 +59,7 @@ static void liveness_define_results(walk_t *walk, mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_results; ++i) liveness_define(walk, &op->results[i], op->id);
   if (!mp_op_has(op, MP_OP_TRAIT_ALIAS)) return;
   for (uint32_t i = 0; i < op->num_results; ++i) {
-    // Bitcasts between a byte and less do not keep their bytes.
+    // A bitcast between a type of one byte and a narrower one changes how elements are stored.
     if (!liveness_same_bytes(op->operands[i]->type, op->results[i].type)) continue;
     walk->table->values[op->results[i].id].root = walk->table->values[op->operands[i]->id].root;
   }
@@ -103,7 +104,8 @@ static mp_status_t liveness_walk_block(walk_t *walk, mp_block_t *block) {
     op->id = walk->position;
     for (uint32_t i = 0; i < op->num_operands; ++i)
       MP_RETURN_IF_ERROR(liveness_use(walk, op->operands[i]));
-    // What the regions of control flow use is used where it stands there.
+    // The ops in the regions of control flow have positions of their own. What other regions use is
+    // used at the position of the op that has the region.
     if (op->num_regions != 0 && mp_op_info(op->code)->role != MP_OP_ROLE_CONTROL) {
       MP_RETURN_IF_ERROR(liveness_use_captures(walk, op));
     }

@@ -1,4 +1,5 @@
-// From ops to collectives: groups, reducers, shapes (StableHLO spec, "Collective ops").
+// Makes the descriptions of collectives from ops: groups, reducers, shapes (StableHLO
+// specification, "Collective Ops").
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,8 +31,8 @@ typedef struct {
   int64_t rows, columns;
 } id_table_t;
 
-// A table of ids; an absent one is empty. Dictionaries of custom calls may hold it as a dense
-// constant.
+// Reads a table of ids; an absent one is empty. In the dictionaries of custom calls it may be a
+// dense constant.
 static mp_status_t lower_collective_read_table(lowering_t *low, const mp_attr_t *attr,
                                                id_table_t *out) {
   *out = (id_table_t){0};
@@ -67,7 +68,8 @@ static mp_status_t lower_collective_make_groups(lowering_t *low, mp_group_mode_t
   return error;
 }
 
-// Ops with a flag for it read ids by channel and flag, the others by channel.
+// What the ids in the groups number. Channel and flag decide it for ops that have the flag
+// use_global_device_ids, the channel alone for others.
 static mp_group_mode_t lower_collective_group_mode(const lowering_t *low) {
   const bool has_channel = low->out->channel_id > 0;
   const bool has_flag = mp_schema_find(low->op->code, MP_ATTR_USE_GLOBAL_DEVICE_IDS) != NULL;
@@ -97,7 +99,8 @@ static int lower_collective_compare_targets(const void *a, const void *b) {
   return left < right ? -1 : left > right;
 }
 
-// Source-target pairs in replica or partition ids, as pairs of logical devices.
+// The op's source-target pairs, which are given in replica or partition ids, as pairs of logical
+// devices.
 static mp_status_t lower_collective_pairs_of_op(lowering_t *low) {
   id_table_t table;
   MP_RETURN_IF_ERROR(
@@ -125,7 +128,7 @@ static mp_status_t lower_collective_pairs_of_op(lowering_t *low) {
   low->out->pairs = pairs;
   low->out->num_pairs = (uint32_t)table.rows * others;
   qsort(pairs, low->out->num_pairs, 2 * sizeof(*pairs), lower_collective_compare_targets);
-  // Everybody of the id space takes part: who gets nothing gets zeros.
+  // All ids take part, because a device that nobody sends to gets zeros.
   const id_table_t all = {0};
   return lower_collective_make_groups(
       low, by_partition ? MP_GROUPS_CROSS_PARTITION : MP_GROUPS_CROSS_REPLICA, &all);
@@ -133,7 +136,7 @@ static mp_status_t lower_collective_pairs_of_op(lowering_t *low) {
 
 // ---- reducers ----
 
-// A reducer that is one elementwise loop.
+// Combines with one elementwise loop.
 static void lower_collective_combine_by_loop(const void *context, int64_t count, const void *a,
                                              const void *b, void *out, void *scratch) {
   (void)scratch;
@@ -149,7 +152,8 @@ static void lower_collective_combine_by_region(const void *context, int64_t coun
   mp_region_fn_run(context, count, inputs, NULL, outputs, scratch);
 }
 
-// A recognised reduction of one type: its loop, with f32 partials for the narrow float types.
+// Makes the reducer of a kind that is known: an elementwise loop. Narrow floating-point types are
+// added up in f32.
 static mp_status_t lower_collective_builtin_reducer(lowering_t *low, mp_reduce_kind_t kind,
                                                     mp_dtype_t dtype, mp_dtype_t *out_accumulation,
                                                     bool *out_found) {
@@ -170,7 +174,7 @@ static mp_status_t lower_collective_builtin_reducer(lowering_t *low, mp_reduce_k
   return NULL;
 }
 
-// Which argument, or which op of the block, a value is.
+// A number for a value that says which argument or which op's result of the block it is.
 static uint64_t lower_collective_value_number(const mp_block_t *block, const mp_value_t *value) {
   if (value->op == NULL) return value->index;
   uint64_t number = block->num_args + (uint64_t)value->index;
@@ -180,8 +184,9 @@ static uint64_t lower_collective_value_number(const mp_block_t *block, const mp_
   return number;
 }
 
-// A fingerprint of what a region computes, whatever its values and places in the source are called.
-// Equal programs have equal ones; who writes the same function in another way is on his own.
+// A fingerprint of what a region computes; names of values and locations do not count. The same
+// program has the same fingerprint in all processes. Regions that compute the same function by
+// other ops have different ones.
 static mp_status_t lower_collective_region_digest(const mp_block_t *block, uint64_t *out_digest) {
   uint64_t digest = mp_hash_u64(MP_HASH_START, block->num_args);
   mp_strbuf_t text;
@@ -242,7 +247,7 @@ static mp_collective_operand_t lower_collective_describe(const mp_type_t *type,
   return (mp_collective_operand_t){type->dtype, type->dtype, type->rank, type->dims, result->dims};
 }
 
-// Tensor operands and their results; tokens carry nothing.
+// Describes the tensors among operands and results; tokens have no data.
 static mp_status_t lower_collective_describe_operands(lowering_t *low,
                                                       mp_collective_operand_t **out_operands) {
   const mp_op_t *op = low->op;
@@ -282,13 +287,13 @@ static uint64_t lower_collective_hash_box(const mp_boxes_t *boxes, uint32_t p) {
   return mp_hash_bytes(hash, boxes->sizes + at, bytes);
 }
 
-// The first partition that has a box.
+// A box, and the first partition that has it.
 typedef struct {
   uint64_t hash;  // of the box and its group
   uint32_t partition;
 } box_owner_t;
 
-// owner[p]: the first partition of p's group with p's box.
+// Sets owner[p] to the first partition of p's group that has the same box as p.
 static mp_status_t lower_collective_find_owners(mp_arena_t *arena, const mp_boxes_t *boxes,
                                                 uint32_t *owner) {
   MP_HASH_MAP(box_owner_t) owners = {0};
@@ -316,7 +321,7 @@ static bool lower_collective_holds_its_target(const mp_boxes_t *source, const mp
   return true;
 }
 
-// The boxes of one replica's partitions, repeated for all replicas.
+// Repeats the boxes of one replica's partitions for all replicas.
 static mp_status_t lower_collective_repeat_boxes(lowering_t *low, const mp_boxes_t *boxes,
                                                  mp_collective_boxes_t *out_boxes) {
   const size_t count = (size_t)boxes->num_partitions * boxes->rank;
@@ -331,8 +336,8 @@ static mp_status_t lower_collective_repeat_boxes(lowering_t *low, const mp_boxes
   return NULL;
 }
 
-// Groups: each scope's partitions, of each replica; every device alone when all have what they
-// want.
+// The groups of an exchange are the partitions of each group of the boxes, in each replica. If
+// every partition has its data already, each device is a group by itself.
 static mp_status_t lower_collective_exchange_groups(lowering_t *low, const mp_boxes_t *source,
                                                     const mp_boxes_t *target) {
   const uint32_t partitions = source->num_partitions;
@@ -373,7 +378,7 @@ static mp_status_t lower_collective_exchange(lowering_t *low) {
       MP_ARENA_ARRAY(low->arena, uint32_t, (size_t)source->num_partitions * low->num_replicas);
   MP_RETURN_IF_NULL(owner);
   MP_RETURN_IF_ERROR(lower_collective_find_owners(low->arena, source, owner));
-  // Alone, every device owns its box; otherwise owners repeat per replica.
+  // A device that is a group by itself owns its box; otherwise each replica has its own owners.
   const bool alone = low->out->groups->num_groups == low->out->groups->num_devices;
   for (uint32_t p = source->num_partitions * low->num_replicas; p-- > 0;) {
     const uint32_t replica = p / source->num_partitions;
@@ -390,7 +395,7 @@ static mp_status_t lower_collective_all_reduce(lowering_t *low, mp_collective_op
   return lower_collective_make_reducer(low, operands);
 }
 
-// The parts of a group's members along a dimension must make up the larger side of `op`.
+// Checks that the parts of all members of a group together are the whole dimension.
 static mp_status_t lower_collective_check_parts(lowering_t *low, int64_t part, int64_t whole) {
   const mp_groups_t *groups = low->out->groups;
   for (uint32_t g = 0; g < groups->num_groups; ++g) {

@@ -1,4 +1,4 @@
-// Packing: first fit over places in the order of their starts.
+// Packs places into one arena, in the order of their starts, each into the smallest gap that fits.
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ static int places_by_start(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
-// Removes the places that ended before `now`; the rest stays ordered by offset.
+// Removes the places that ended before `now`; the others stay ordered by offset.
 static uint32_t places_drop_ended(mp_place_t **live, uint32_t count, uint32_t now) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < count; ++i) {
@@ -22,8 +22,8 @@ static uint32_t places_drop_ended(mp_place_t **live, uint32_t count, uint32_t no
   return kept;
 }
 
-// The smallest gap between live places that holds `bytes`, or the end; `out_index` is where the
-// place belongs in the order.
+// The offset of the smallest gap between live places that is large enough for `bytes`, or behind
+// them all; `out_index` is where the new place belongs in the order of offsets.
 static uint64_t places_find_gap(mp_place_t *const *live, uint32_t count, uint64_t bytes,
                                 uint32_t *out_index) {
   uint64_t best_size = UINT64_MAX;
@@ -31,7 +31,7 @@ static uint64_t places_find_gap(mp_place_t *const *live, uint32_t count, uint64_
   uint64_t at = 0;
   *out_index = count;
   for (uint32_t i = 0; i < count; ++i) {
-    MP_ASSERT(live[i]->offset >= at);  // sorted, and none lies over another
+    MP_ASSERT(live[i]->offset >= at);  // they are sorted and do not overlap
     uint64_t gap = live[i]->offset - at;
     if (gap >= bytes && gap < best_size) {
       best_size = gap;

@@ -37,7 +37,8 @@ static mp_status_t plan_describe_io(const mp_type_t *type, const mp_attr_t *attr
   return plan_memory_of(attrs, &out_io->memory);
 }
 
-// `exactly`: of one type; otherwise another shape of as many elements will do.
+// Whether a result may take over a parameter's memory: with `exactly` if they have the same type,
+// otherwise also if only the shapes differ.
 static bool plan_can_alias(const mp_program_io_t *param, const mp_program_io_t *result,
                            bool exactly) {
   return result->alias < 0 && result->memory == param->memory && param->bytes != 0 &&
@@ -56,8 +57,8 @@ static void plan_take_any_that_fits(mp_program_io_t *params, uint32_t num_params
   }
 }
 
-// Which results take over which donated parameters: those that the program names first, then any
-// that fit. What no result can use stays the caller's, as with XLA: nobody would gain by its end.
+// Decides which results take over which donated parameters: first those that the program names,
+// then any that fit. A parameter that no result can use stays the caller's, as with XLA.
 static void plan_match_donations(const mp_func_t *main, mp_program_io_t *params,
                                  uint32_t num_params, mp_program_io_t *results,
                                  uint32_t num_results) {
@@ -130,7 +131,8 @@ static mp_status_t plan_bind_results(mp_emitter_t *emitter) {
   return NULL;
 }
 
-// A donated parameter's memory is a result's: reading it must come before writing that result.
+// A donated parameter and the result that takes it over have the same memory, so the parameter must
+// be read before that result is written.
 static mp_status_t plan_return_values(mp_emitter_t *emitter, const mp_op_t *terminator) {
   const mp_program_t *program = emitter->program;
   mp_emit_move_t *moves =
@@ -168,7 +170,7 @@ static mp_status_t plan_emit_main(mp_emitter_t *emitter) {
   return mp_emit_command(emitter, &done, NULL);
 }
 
-// Place numbers in the commands' slots become offsets.
+// Replaces the numbers of places in slots by offsets.
 static void plan_resolve(mp_slot_t *slots, uint32_t count, const mp_place_t *places,
                          uint32_t num_places) {
   for (uint32_t i = 0; i < count; ++i) {
@@ -184,7 +186,7 @@ static mp_status_t plan_finish(mp_emitter_t *emitter) {
   MP_RETURN_IF_ERROR(mp_places_pack(emitter->scratch, emitter->places.items, emitter->places.count,
                                     &program->arena_bytes));
   for (uint32_t i = 0; i < emitter->commands.count; ++i) {
-    // The arrays are this emitter's own; only its readers see them as const.
+    // The emitter made these arrays itself; they are const only for those who read the program.
     const mp_cmd_t *command = &emitter->commands.items[i];
     plan_resolve((mp_slot_t *)(uintptr_t)command->operands, command->num_operands,
                  emitter->places.items, emitter->places.count);

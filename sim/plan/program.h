@@ -1,12 +1,12 @@
-// The program of a device: what sim/plan makes of a per-device module, and what sim/runtime runs.
+// The program of a device. sim/plan makes it from a per-device module, and sim/runtime runs it.
 //
-// Control flow is flattened: a device is a program counter, an arena and pointers to parameters and
-// results, so it can stop at any command (a collective inside a loop, say) without holding a
-// thread. All devices of an execution run the same program; what differs between them is only their
-// logical number (replica_id, partition_id commands) and their buffers.
+// Control flow is jumps between commands. The state of a device that runs a program is a command
+// number, an arena and pointers to parameters and results, so it can stop at any command (such as a
+// collective inside of a loop) without holding a thread. All devices of an execution run the same
+// program; only their logical numbers (REPLICA_ID and PARTITION_ID commands) and buffers differ.
 //
-// A program is immutable and owned by its executable; it owns its arena (kernels, collectives,
-// constants) and the module it was made from (texts and messages need it).
+// A program is immutable and owned by its executable. It owns its arena (kernels, collectives,
+// constants) and the module from which it was made, whose texts messages need.
 #ifndef MINIPOD_SIM_PLAN_PROGRAM_H_
 #define MINIPOD_SIM_PLAN_PROGRAM_H_
 
@@ -23,7 +23,7 @@
 // Where a value's bytes are.
 typedef enum {
   MP_SLOT_NONE,      // tokens and arrays without elements: mp_empty_array()
-  MP_SLOT_ARENA,     // the run's arena + offset
+  MP_SLOT_ARENA,     // the arena of the run, at `offset`
   MP_SLOT_PARAM,     // parameter `index`
   MP_SLOT_RESULT,    // result `index`
   MP_SLOT_CONSTANT,  // program->constants[index]
@@ -37,7 +37,7 @@ typedef struct {
 
 typedef enum {
   MP_CMD_LAUNCH,      // run a kernel
-  MP_CMD_COLLECTIVE,  // meet the group
+  MP_CMD_COLLECTIVE,  // perform a collective together with the other devices of the group
   MP_CMD_SEND,        // hand `operands` to the partner of collective->pairs; does not wait
   MP_CMD_RECV,        // wait for the partner's data
   MP_CMD_COPY,        // results[0] = operands[0], `bytes`
@@ -66,9 +66,9 @@ typedef struct {
   const mp_type_t *type;  // per device
   uint64_t bytes;
   mp_memory_space_t memory;
-  // Parameters: the result whose buffer this one becomes (tf.aliasing_output, jax.buffer_donor), or
-  // -1: not donated, or of no use to any result.
-  // Results: the parameter whose buffer is taken over, or -1.
+  // Of a parameter: the result that takes over its buffer (tf.aliasing_output, jax.buffer_donor);
+  // -1 when it is not donated or no result can use it.
+  // Of a result: the parameter whose buffer it takes over, or -1.
   int32_t alias;
   const mp_boxes_t *sharding;  // global view: NULL when every device holds the whole value
   const mp_type_t *global_type;
@@ -98,6 +98,7 @@ struct mp_program_s {
   mp_spmd_report_t report;       // of the partitioner
 };
 
+// Frees the program with its arena and module. NULL is allowed.
 void mp_program_release(mp_program_t *program);
 
 // Appends the program as text, one line per parameter, result and command.

@@ -26,7 +26,7 @@ static void program_check_slot(const mp_program_t *program, const mp_slot_t *slo
   MP_ASSERT_NOT_REACHED();
 }
 
-// How many bytes may lie at the slot; UINT64_MAX: not known here.
+// The number of bytes from the slot to the end of its memory; UINT64_MAX if it is not known here.
 static uint64_t program_check_room(const mp_program_t *program, const mp_slot_t *slot) {
   switch (slot->kind) {
     case MP_SLOT_ARENA:
@@ -87,7 +87,7 @@ static void program_check_command(const mp_program_t *program, const mp_cmd_t *c
   MP_ASSERT_NOT_REACHED();
 }
 
-// A donated parameter and the result that takes it over name each other.
+// Checks that a donated parameter and the result that takes it over name each other.
 static void program_check_aliases(const mp_program_io_t *from, uint32_t num_from,
                                   const mp_program_io_t *to, uint32_t num_to) {
   for (uint32_t i = 0; i < num_from; ++i) {

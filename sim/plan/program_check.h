@@ -6,8 +6,9 @@
 #include "sim/plan/program.h"
 
 #ifdef MINIPOD_ASSERTS
-// Every slot is there and every target is a command, the last command ends the program, donations
-// are told on both sides, kernels and collectives are whole.
+// Checks that every slot exists and every target is a command, that the last command ends the
+// program, that parameter and result of a donation name each other, and that kernels and
+// collectives are complete. Aborts otherwise.
 void mp_program_check(const mp_program_t *program);
 #else
 static inline void mp_program_check(const mp_program_t *program) {

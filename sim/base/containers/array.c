@@ -4,8 +4,8 @@
 
 enum { MP_ARRAY_FIRST_CAPACITY = 4 };
 
-// An arena takes nothing back: the items are copied, and doubling keeps what is left behind smaller
-// than what is in use.
+// In an arena the items are copied, and their old place stays allocated. Because the capacity
+// doubles, all old places together are smaller than the new one.
 static void *array_move(mp_arena_t *arena, void *items, size_t item_size, uint32_t count,
                         uint32_t capacity) {
   if (arena == NULL) return mp_realloc_array(items, capacity, item_size);
@@ -20,7 +20,7 @@ bool mp_array_grow(mp_arena_t *arena, void *items, size_t item_size, uint32_t co
   uint32_t grown = *capacity > UINT32_MAX / 2 ? UINT32_MAX : *capacity * 2;
   if (grown < MP_ARRAY_FIRST_CAPACITY) grown = MP_ARRAY_FIRST_CAPACITY;
   if (grown < count + more) grown = count + more;
-  // The pointer is copied in and out as bytes, since its type is not known here.
+  // The type of the pointer is not known here, so it is read and written as bytes.
   void *old;
   memcpy(&old, items, sizeof(old));
   void *moved = array_move(arena, old, item_size, count, grown);

@@ -5,9 +5,9 @@
 //   MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(arena, &places, (mp_place_t){.start = 1}));
 //   for (uint32_t i = 0; i < places.count; ++i) use(&places.items[i]);
 //
-// The items lie in the arena that is named whenever there may have to be more room, always the same
-// one, or on the heap when it is NULL; then MP_ARRAY_FREE gives them back. Growing moves the items:
-// a pointer to one of them is good until the next push. The type of the items comes from the
+// The items lie in the arena that every call which may need more room names; it must always be the
+// same one. If it is NULL, they lie on the heap, and MP_ARRAY_FREE frees them. Growing moves the
+// items: a pointer to one of them is good until the next push. The type of the items comes from the
 // array, so that a value of another type does not compile. Not thread-safe.
 #ifndef MINIPOD_SIM_BASE_CONTAINERS_ARRAY_H_
 #define MINIPOD_SIM_BASE_CONTAINERS_ARRAY_H_
@@ -29,15 +29,15 @@
   mp_array_reserve((arena), &(array)->items, sizeof(*(array)->items), (array)->count, \
                    &(array)->capacity, (more))
 
-// Adds a value at the end: OK or out of memory, which leaves the array as it was. The value is
-// evaluated once and after the room is made; the array is evaluated several times.
+// Adds a value at the end. The result is OK, or out of memory, and then the array is as it was. The
+// value is evaluated once, after the room is made; the array is evaluated several times.
 #define MP_ARRAY_PUSH(arena, array, ...)                                                \
   (mp_array_can_hold((arena), &(array)->items, sizeof(*(array)->items), (array)->count, \
                      &(array)->capacity, 1)                                             \
        ? ((void)((array)->items[(array)->count++] = (__VA_ARGS__)), (mp_status_t)NULL)  \
        : mp_status_out_of_memory())
 
-// Gives the memory of an array on the heap back; the array is empty afterwards.
+// Frees the memory of an array on the heap; the array is empty afterwards.
 #define MP_ARRAY_FREE(array)                \
   do {                                      \
     mp_free((array)->items);                \
@@ -52,11 +52,14 @@
 bool mp_array_grow(mp_arena_t *arena, void *items, size_t item_size, uint32_t count,
                    uint32_t *capacity, uint32_t more);
 
+// Makes room for `more` items unless there is room already; false and unchanged when memory is
+// short.
 static inline bool mp_array_can_hold(mp_arena_t *arena, void *items, size_t item_size,
                                      uint32_t count, uint32_t *capacity, uint32_t more) {
   return more <= *capacity - count || mp_array_grow(arena, items, item_size, count, capacity, more);
 }
 
+// The same as a status.
 MP_NODISCARD static inline mp_status_t mp_array_reserve(mp_arena_t *arena, void *items,
                                                         size_t item_size, uint32_t count,
                                                         uint32_t *capacity, uint32_t more) {

@@ -14,7 +14,7 @@ static uint64_t hash_map_hash(const mp_hash_map_t *map, size_t entry_size, size_
   return *(const uint64_t *)(void *)hash_map_at(map, entry_size, at);
 }
 
-// There is room.
+// Puts an entry into the table, which has room for it.
 static void hash_map_put(mp_hash_map_t *map, size_t entry_size, const void *entry) {
   const uint64_t hash = mp_hash_map_key(*(const uint64_t *)entry);
   const size_t mask = map->capacity - 1;
@@ -29,7 +29,7 @@ static void hash_map_put(mp_hash_map_t *map, size_t entry_size, const void *entr
 // Moves the entries to a table of this capacity.
 static mp_status_t hash_map_resize(mp_arena_t *arena, mp_hash_map_t *map, size_t entry_size,
                                    uint32_t capacity) {
-  // What an arena gives is zero too.
+  // Memory from an arena is zero, as that of mp_calloc is.
   void *entries = arena == NULL ? mp_calloc(capacity, entry_size)
                                 : mp_arena_alloc_array(arena, capacity, entry_size);
   MP_RETURN_IF_NULL(entries);
@@ -69,7 +69,8 @@ mp_status_t mp_hash_map_set(mp_arena_t *arena, mp_hash_map_t *map, size_t entry_
   return NULL;
 }
 
-// Entries behind the gap that a search would no longer reach move into it, one after the other.
+// A search ends at the first free place. An entry behind the new gap that a search would no longer
+// reach therefore moves into the gap, and leaves one itself, and so on.
 void mp_hash_map_remove(mp_hash_map_t *map, size_t entry_size, void *entry) {
   const size_t mask = map->capacity - 1;
   size_t gap = (size_t)((char *)entry - (char *)map->entries) / entry_size;

@@ -1,9 +1,9 @@
-// Hash maps: tables of small entries that are found by a hash. Any union of the form
-// MP_HASH_MAP(entry type), all zero when empty.
+// Hash maps: tables of small entries that are found by a hash. A map is any union of the form
+// MP_HASH_MAP(entry type); it is all zero when empty.
 //
-// An entry is a struct that begins with `uint64_t hash`; what follows is key and value, or a
-// pointer or a number that leads to them. The map compares hashes only, the user compares the keys
-// of the entries that it finds:
+// An entry is a struct that begins with `uint64_t hash`; what follows is the key and the value, or
+// a pointer or a number that leads to them. The map compares only hashes, and its user compares the
+// keys of the entries that are found:
 //
 //   typedef struct {
 //     uint64_t hash;
@@ -17,14 +17,14 @@
 //   }
 //   MP_RETURN_IF_ERROR(MP_HASH_MAP_ADD(arena, &known, &(mp_known_op_t){hash_of(op), op}));
 //
-// Different pointers have different hashes (mp_hash_pointer), so that maps from pointers have exact
-// keys and need no comparison: MP_HASH_MAP_GET is the entry or NULL.
+// Different pointers have different hashes (mp_hash_pointer). In a map from pointers the hash is
+// therefore an exact key and no comparison is needed: MP_HASH_MAP_GET gives the entry or NULL.
 //
-// All bits of a hash must be mixed well (mp_hash_bytes, mp_hash_u64, mp_hash_pointer): the place of
-// an entry follows from the high ones. The entries lie in the arena that is named whenever there
-// may have to be more room, always the same one, or on the heap when it is NULL; then
-// MP_HASH_MAP_FREE gives them back. Adding and removing move entries: a pointer to one is good
-// until then, and its hash must not be changed. Not thread-safe.
+// All bits of a hash must be mixed well (mp_hash_bytes, mp_hash_u64, mp_hash_pointer), because the
+// high ones decide the place of the entry. The entries lie in the arena that every call which may
+// need more room names; it must always be the same one. If it is NULL, they lie on the heap, and
+// MP_HASH_MAP_FREE frees them. Adding and removing move entries: a pointer to one is good until
+// then, and its hash must not be changed. Not thread-safe.
 #ifndef MINIPOD_SIM_BASE_CONTAINERS_HASH_MAP_H_
 #define MINIPOD_SIM_BASE_CONTAINERS_HASH_MAP_H_
 
@@ -52,7 +52,7 @@ typedef struct {
 #define MP_HASH_MAP_CHECK(hash_map, entry) ((void)sizeof((entry) == (hash_map)->entries))
 #define MP_HASH_MAP_SIZE(hash_map)         sizeof(*(hash_map)->entries)
 
-// The only entry of an exact key: sets `entry` to it or NULL, and is that too.
+// Sets `entry` to the only entry of an exact key, or to NULL, and has the same value.
 #define MP_HASH_MAP_GET(hash_map, key_hash, entry) \
   (MP_HASH_MAP_CHECK(hash_map, entry),             \
    (entry) = mp_hash_map_first(&(hash_map)->map, MP_HASH_MAP_SIZE(hash_map), (key_hash)))
@@ -62,13 +62,13 @@ typedef struct {
   for (MP_HASH_MAP_GET(hash_map, key_hash, entry); (entry) != NULL; \
        (entry) = mp_hash_map_next(&(hash_map)->map, MP_HASH_MAP_SIZE(hash_map), (entry)))
 
-// Adds a copy of an entry, next to others of the same hash: OK or out of memory, which leaves the
-// map as it was.
+// Adds a copy of an entry, also if others have the same hash. The result is OK, or out of memory,
+// and then the map is as it was.
 #define MP_HASH_MAP_ADD(arena, hash_map, ...)  \
   (MP_HASH_MAP_CHECK(hash_map, (__VA_ARGS__)), \
    mp_hash_map_add((arena), &(hash_map)->map, MP_HASH_MAP_SIZE(hash_map), (__VA_ARGS__)))
 
-// For exact keys: the entry takes the place of the one with its key, or is added.
+// For exact keys: replaces the entry with this key by a copy of this one, or adds the copy.
 #define MP_HASH_MAP_SET(arena, hash_map, ...)  \
   (MP_HASH_MAP_CHECK(hash_map, (__VA_ARGS__)), \
    mp_hash_map_set((arena), &(hash_map)->map, MP_HASH_MAP_SIZE(hash_map), (__VA_ARGS__)))
@@ -81,11 +81,12 @@ typedef struct {
   (MP_HASH_MAP_CHECK(hash_map, entry),      \
    mp_hash_map_remove(&(hash_map)->map, MP_HASH_MAP_SIZE(hash_map), (entry)))
 
-// Gives the memory of a map on the heap back; the map is empty afterwards.
+// Frees the memory of a map on the heap; the map is empty afterwards.
 #define MP_HASH_MAP_FREE(hash_map) mp_hash_map_free(&(hash_map)->map)
 
 // ---- what the macros are made of ----
 
+// MP_HASH_MAP_ADD, _SET, _RESERVE, _REMOVE and _FREE, for entries of `entry_size` bytes.
 MP_NODISCARD mp_status_t mp_hash_map_add(mp_arena_t *arena, mp_hash_map_t *map, size_t entry_size,
                                          const void *entry);
 MP_NODISCARD mp_status_t mp_hash_map_set(mp_arena_t *arena, mp_hash_map_t *map, size_t entry_size,
@@ -95,7 +96,8 @@ MP_NODISCARD mp_status_t mp_hash_map_reserve(mp_arena_t *arena, mp_hash_map_t *m
 void mp_hash_map_remove(mp_hash_map_t *map, size_t entry_size, void *entry);
 void mp_hash_map_free(mp_hash_map_t *map);
 
-// 0 marks free entries, so that the hash 0 has to be another one.
+// The hash under which an entry is stored. The stored hash 0 marks free places, so another one has
+// to be used for 0.
 static inline uint64_t mp_hash_map_key(uint64_t hash) {
   return hash == 0 ? 1 : hash;
 }
@@ -112,12 +114,14 @@ static inline void *mp_hash_map_probe(const mp_hash_map_t *map, size_t entry_siz
   }
 }
 
+// The first entry with this hash; NULL when there is none.
 static inline void *mp_hash_map_first(const mp_hash_map_t *map, size_t entry_size, uint64_t hash) {
   if (map->capacity == 0) return NULL;
   hash = mp_hash_map_key(hash);
   return mp_hash_map_probe(map, entry_size, hash, (size_t)(hash >> map->shift));
 }
 
+// The next entry with the hash of `entry`; NULL when there is none.
 static inline void *mp_hash_map_next(const mp_hash_map_t *map, size_t entry_size,
                                      const void *entry) {
   const size_t at = (size_t)((const char *)entry - (const char *)map->entries) / entry_size;

@@ -1,11 +1,11 @@
 // Intrusive lists: the links are members of the items, so that nothing is allocated and nothing can
 // fail. An item is in one list per link at a time.
 //
-// Lists are walked by hand, since that needs no help:
+// There is no macro for walking a list, because a plain loop does it:
 //
 //   for (mp_op_t *op = block->first; op != NULL; op = op->next) ...
 //
-// Lists and items are pointers and evaluated several times. Not thread-safe.
+// The macros take pointers to lists and items, and evaluate them several times. Not thread-safe.
 #ifndef MINIPOD_SIM_BASE_CONTAINERS_LIST_H_
 #define MINIPOD_SIM_BASE_CONTAINERS_LIST_H_
 
@@ -30,14 +30,14 @@
     (queue)->last = (item);              \
   } while (0)
 
-// Takes the first item out, which is there; its link is left as it is.
+// Takes out the first item, which must exist; its link is left as it is.
 #define MP_QUEUE_POP(queue, link)                     \
   do {                                                \
     (queue)->first = (queue)->first->link;            \
     if ((queue)->first == NULL) (queue)->last = NULL; \
   } while (0)
 
-// Takes an item out that comes after `previous`, which is NULL for the first one.
+// Takes out the item that comes after `previous`, which is NULL for the first item.
 #define MP_QUEUE_REMOVE(queue, previous, item, link)         \
   do {                                                       \
     if ((previous) != NULL)                                  \

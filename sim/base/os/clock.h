@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <time.h>
 
+// The time now, in seconds since a moment that has no meaning: only differences do.
 static inline double mp_clock_seconds(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -28,7 +29,7 @@ static inline struct timespec mp_clock_after(double seconds) {
   return until;
 }
 
-// A condition whose time limits are on this clock, and not on the one that people set.
+// Makes a condition variable whose time limits are on this clock, not on the one that people set.
 static inline void mp_clock_cond_init(pthread_cond_t *cond) {
   pthread_condattr_t attributes;
   pthread_condattr_init(&attributes);

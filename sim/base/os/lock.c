@@ -1,9 +1,10 @@
-// The books of held locks, one list per thread. Nothing of this exists in release builds.
+// The list of the locks that a thread holds, and the checks of the rules. None of this exists in
+// builds without assertions.
 #include "sim/base/os/lock.h"
 
 #ifdef MINIPOD_ASSERTS
 
-enum { MP_MAX_HELD = 16 };  // deeper than any way through the table makes sense
+enum { MP_MAX_HELD = 16 };  // far more than any function needs to hold at once
 
 typedef enum {
   MP_LOCK_RULE_PLAIN,
@@ -36,7 +37,7 @@ static const char *lock_words(const mp_lock_t *lock) {
   return k_lock_ranks[lock->rank].words;
 }
 
-// Where the thread has the lock in its list; t_held.count: it does not hold it.
+// The lock's index in the thread's list; t_held.count when the thread does not hold it.
 static uint32_t lock_find(const mp_lock_t *lock) {
   uint32_t i = 0;
   while (i < t_held.count && t_held.at[i].lock != lock) ++i;

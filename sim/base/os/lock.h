@@ -8,10 +8,10 @@
 //
 // The rules:
 //   - while a lock is held, only locks of ranks further down the table are taken;
-//   - never two of one rank;
+//   - a thread never holds two locks of one rank;
 //   - nothing is taken while a *leaf* is held;
-//   - who waits (for an event, a job, another thread, other processes) or calls back holds nothing
-//     but *long* locks, which are made to be held meanwhile.
+//   - a thread that waits (for an event, a job, another thread, other processes) or calls a
+//     callback of the client holds only *long* locks, which are made to be held meanwhile.
 #ifndef MINIPOD_SIM_BASE_OS_LOCK_H_
 #define MINIPOD_SIM_BASE_OS_LOCK_H_
 
@@ -47,7 +47,7 @@
   X(USER_DATA, "user data", LEAF)            /* what callers attach to memory spaces */
 
 typedef enum {
-  MP_LOCK_UNUSABLE,  // not initialized, or no more
+  MP_LOCK_UNUSABLE,  // not initialized yet, or destroyed
 #define MP_LOCK_ENUM(name, words, rule) MP_LOCK_##name,
   MP_LOCK_RANKS(MP_LOCK_ENUM)
 #undef MP_LOCK_ENUM
@@ -66,19 +66,24 @@ typedef struct {
 #define MP_LOCK_INITIALIZER(rank_) \
   { .mutex = PTHREAD_MUTEX_INITIALIZER, .rank = (rank_) }
 
+// Makes a lock of this rank, which no thread holds.
 void mp_lock_init(mp_lock_t *lock, mp_lock_rank_t rank);
+// Destroys a lock that no thread holds.
 void mp_lock_deinit(mp_lock_t *lock);
-// Bookkeeping of the calling thread: before it takes a lock, and before it gives one back.
+// Checks the rules before the calling thread takes a lock, and notes that the thread holds it.
 void mp_lock_note_take(const mp_lock_t *lock, const char *file, int line);
+// The same before the thread gives a lock back.
 void mp_lock_note_give(const mp_lock_t *lock, const char *file, int line);
-// Before the thread waits on a condition: it may hold nothing else.
+// The check before the thread waits on a condition: it holds this lock and, except for long ones,
+// no other.
 void mp_lock_note_wait(const mp_lock_t *lock, const char *file, int line);
+// What the two macros below check.
 void mp_lock_check_held(const mp_lock_t *lock, const char *file, int line, const char *function);
 void mp_lock_check_none_held(const char *file, int line, const char *function);
 
-// The calling thread holds the lock.
+// Asserts that the calling thread holds the lock.
 #define mp_lock_assert_held(lock) mp_lock_check_held((lock), __FILE__, __LINE__, __func__)
-// The calling thread may wait or call back: it holds nothing but long locks.
+// Asserts that the calling thread may wait or call a callback: it holds only long locks.
 #define mp_lock_assert_none_held() mp_lock_check_none_held(__FILE__, __LINE__, __func__)
 
 #else
@@ -86,6 +91,7 @@ void mp_lock_check_none_held(const char *file, int line, const char *function);
 #define MP_LOCK_INITIALIZER(rank_) \
   { .mutex = PTHREAD_MUTEX_INITIALIZER }
 
+// The same functions without assertions; there is no bookkeeping.
 static inline void mp_lock_init(mp_lock_t *lock, mp_lock_rank_t rank) {
   (void)rank;
   pthread_mutex_init(&lock->mutex, NULL);
@@ -114,15 +120,16 @@ static inline void mp_lock_at(mp_lock_t *lock, const char *file, int line) {
   pthread_mutex_lock(&lock->mutex);
 }
 
-// Gives back what the calling thread has taken; in any order.
+// Gives back a lock that the calling thread holds. Locks may be given back in any order.
 #define mp_unlock(lock) mp_unlock_at((lock), __FILE__, __LINE__)
 static inline void mp_unlock_at(mp_lock_t *lock, const char *file, int line) {
   mp_lock_note_give(lock, file, line);
   pthread_mutex_unlock(&lock->mutex);
 }
 
-// Gives the lock back, waits until `changed` is signalled (or for no reason, as conditions do) or
-// `deadline` is over, on the condition's clock, and takes it again. False: the deadline is over.
+// Gives the lock back, waits until `changed` is signalled or `deadline` (on the condition's clock)
+// has passed, and takes the lock again. Like all condition variables it may also return for no
+// reason. False: the deadline has passed.
 #define mp_lock_wait_until(lock, changed, deadline) \
   mp_lock_wait_until_at((lock), (changed), (deadline), __FILE__, __LINE__)
 static inline bool mp_lock_wait_until_at(mp_lock_t *lock, pthread_cond_t *changed,

@@ -11,7 +11,7 @@ static void process_on_fork_in_child(void) {
 }
 
 static void process_install(void) {
-  // Without memory for the handler forks go unnoticed; nothing else depends on it.
+  // If there is no memory for the handler, forks are not noticed; nothing else depends on it.
   (void)pthread_atfork(NULL, NULL, process_on_fork_in_child);
 }
 

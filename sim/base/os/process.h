@@ -1,18 +1,18 @@
-// The process that we are: noticing a fork.
+// How the library notices a fork.
 //
 // After a fork the child has a copy of all our memory but none of our threads, and locks that other
-// threads held stay locked for ever. Objects that depend on threads note the generation they were
-// made in and refuse service in a later one.
+// threads held stay locked for ever. Objects that depend on threads therefore note in which
+// generation of processes they were made, and refuse to work in a later one.
 #ifndef MINIPOD_SIM_BASE_OS_PROCESS_H_
 #define MINIPOD_SIM_BASE_OS_PROCESS_H_
 
 #include <stdint.h>
 
-// Starts the counting: call before making what must notice a fork. Thread-safe; cheap when
-// repeated.
+// Starts counting forks; to be called before making an object that must notice a fork. Thread-safe,
+// and cheap when repeated.
 void mp_process_watch_forks(void);
-// 0 in the process that called mp_process_watch_forks first, one more in each generation of
-// children. One relaxed load.
+// The generation: 0 in the process that first called mp_process_watch_forks, 1 in its children, and
+// so on. One relaxed load.
 uint32_t mp_process_generation(void);
 
 #endif  // MINIPOD_SIM_BASE_OS_PROCESS_H_

@@ -1,7 +1,7 @@
-// The system calls that may be refused, behind one door, as the heap is behind alloc.h: each does
-// what its namesake does, and tests can make the n-th of a kind fail (fault.h).
+// The system calls that may be refused. Each function does what the call of the same name does, and
+// tests can make the n-th call of a kind fail (fault.h), as alloc.h does for the heap.
 //
-// tests/refusals.py sees to it that nobody calls the originals.
+// tests/refusals.py checks that no other file calls the originals.
 #ifndef MINIPOD_SIM_BASE_OS_SYSTEM_H_
 #define MINIPOD_SIM_BASE_OS_SYSTEM_H_
 
@@ -16,18 +16,20 @@
 // else `otherwise`.
 mp_status_code_t mp_system_code(int error, mp_status_code_t otherwise);
 
-// At an address of the system's choice, from the file's beginning. MAP_FAILED and errno on failure.
+// Maps `bytes` of the file from its beginning, or memory, at an address of the system's choice.
+// MAP_FAILED and errno on failure.
 void *mp_mmap(size_t bytes, int protection, int flags, int file);
+// Unmaps what mp_mmap mapped.
 void mp_munmap(void *address, size_t bytes);
-// Bytes that were mapped and not unmapped since a test watches (fault.h).
+// For tests: the bytes that were mapped and not unmapped since mp_fault_watch (fault.h).
 int64_t mp_mmap_live(void);
-// -1 and errno on failure.
+// Makes a file in memory. A descriptor, or -1 and errno.
 int mp_memfd_create(const char *name, unsigned flags);
-// -1 and errno on failure. Never creates a file.
+// Opens a file that exists. A descriptor, or -1 and errno.
 int mp_open(const char *path, int flags);
-// NULL and errno on failure.
+// Opens a file as a stream. NULL and errno on failure.
 FILE *mp_fopen(const char *path, const char *mode);
-// 0, or the number of the error.
+// Starts a thread. 0, or the number of the error.
 int mp_thread_create(pthread_t *out_thread, const pthread_attr_t *attributes,
                      void *(*run)(void *context), void *context);
 
