@@ -161,7 +161,8 @@ mp_status_t mp_session_describe_stuck(const mp_session_t *session) {
   mp_strbuf_t text;
   mp_strbuf_init(&text);
   stuck_print(&text, session, &places);
-  mp_status_t status = mp_status_make(MP_ABORTED, "%s", mp_strbuf_text(&text));
+  mp_status_t status = mp_strbuf_status(&text);
+  if (status == NULL) status = mp_status_make(MP_ABORTED, "%s", mp_strbuf_text(&text));
   mp_strbuf_deinit(&text);
   mp_free(places.mark);
   return status;

@@ -29,7 +29,8 @@ mp_status_t mp_partitioner_check_local_type(mp_partitioner_t *p, const mp_op_t *
   mp_type_print(local_type, &text);
   mp_strbuf_puts(&text, " is not the local part ");
   mp_type_print(expected, &text);
-  mp_status_t status = mp_op_error(op, MP_INVALID_ARGUMENT, "%s", mp_strbuf_text(&text));
+  mp_status_t status = mp_strbuf_status(&text);
+  if (status == NULL) status = mp_op_error(op, MP_INVALID_ARGUMENT, "%s", mp_strbuf_text(&text));
   mp_strbuf_deinit(&text);
   return status;
 }

@@ -64,7 +64,10 @@ static mp_status_t import_groups_check_pair(const member_t *first, const member_
     mp_strbuf_printf(&text, " in sharding group %lld, which has a member of ",
                      (long long)second->id);
     mp_type_print(first->value->type, &text);
-    mp_status_t status = mp_op_error(second->op, MP_INVALID_ARGUMENT, "%s", mp_strbuf_text(&text));
+    mp_status_t status = mp_strbuf_status(&text);
+    if (status == NULL) {
+      status = mp_op_error(second->op, MP_INVALID_ARGUMENT, "%s", mp_strbuf_text(&text));
+    }
     mp_strbuf_deinit(&text);
     return status;
   }
