@@ -1,18 +1,20 @@
 // Collectives that the partitioner adds to the per-device program.
 //
-// All append to `block` and hand back the new op's one result. Groups are tables of partitions,
-// one row per group (mp_append_groups), the same for each of the module's replicas.
+// Each function makes an op in the module's arena, appends it to `block`, and returns its one
+// result; `type` is the result's. Groups are tables of partitions with one row per group
+// (mp_append_groups); every replica of the module does the same among its partitions.
 #ifndef MINIPOD_SIM_SPMD_BUILD_APPEND_COLLECTIVE_H_
 #define MINIPOD_SIM_SPMD_BUILD_APPEND_COLLECTIVE_H_
 
 #include "sim/base/status.h"
 #include "sim/ir/module.h"
 
-// `count` rows of `columns` partitions each, repeated per replica as flattened ids.
+// The attribute for `rows` groups of `columns` partitions each: flattened ids of all replicas.
 MP_NODISCARD mp_status_t mp_append_groups(mp_module_t *module, const int64_t *table, int64_t rows,
                                           int64_t columns, const mp_attr_t **out_groups);
 
-// `reducer` is MP_OP_ADD or another commutative elementwise op.
+// The terms of the groups' members combined by `reducer`, which is MP_OP_ADD or another commutative
+// elementwise op: the whole result on each member, or one part along `dim` on each.
 MP_NODISCARD mp_status_t mp_append_all_reduce(mp_module_t *module, mp_block_t *block,
                                               const mp_attr_t *groups, mp_opcode_t reducer,
                                               mp_value_t *value, const mp_loc_t *loc,
@@ -22,13 +24,15 @@ MP_NODISCARD mp_status_t mp_append_reduce_scatter(mp_module_t *module, mp_block_
                                                   uint32_t dim, mp_value_t *value,
                                                   const mp_type_t *type, const mp_loc_t *loc,
                                                   mp_value_t **out_value);
+// The arrays of the groups' members one behind the other along `dim`, on each member.
 MP_NODISCARD mp_status_t mp_append_all_gather(mp_module_t *module, mp_block_t *block,
                                               const mp_attr_t *groups, uint32_t dim,
                                               mp_value_t *value, const mp_type_t *type,
                                               const mp_loc_t *loc, mp_value_t **out_value);
 
-// In these two partitions are numbered as such; every replica does the same. `groups` has rows of
-// `columns` partitions, `pairs` of source and target.
+// Here ids number partitions. In an all_to_all every member sends one part along `split_dim` to
+// each member of its group, and joins what it gets along `concat_dim`; `groups` has `rows` rows of
+// `columns` partitions. In a permute `pairs` has `num_pairs` rows of a source and a target.
 MP_NODISCARD mp_status_t mp_append_all_to_all(mp_module_t *module, mp_block_t *block,
                                               const int64_t *groups, int64_t rows, int64_t columns,
                                               uint32_t split_dim, uint32_t concat_dim,

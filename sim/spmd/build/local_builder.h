@@ -1,7 +1,7 @@
-// Writing ops that an op's local form needs around it (lower_*.c): short forms over append.h.
+// Short forms over append.h for the ops that an op's local form needs around it (lower_*.c).
 //
-// All append to the emitter's block. Index arithmetic is done in s64, in which no sum or
-// difference of sizes and starts overflows.
+// Each function appends to the emitter's block and returns the op's one result. Index arithmetic is
+// done in s64, in which no sum or difference of sizes and starts overflows.
 #ifndef MINIPOD_SIM_SPMD_BUILD_LOCAL_BUILDER_H_
 #define MINIPOD_SIM_SPMD_BUILD_LOCAL_BUILDER_H_
 
@@ -13,6 +13,7 @@ typedef struct {
   const mp_loc_t *loc;
 } mp_emitter_t;
 
+// Any op; `type` is the result's.
 MP_NODISCARD mp_status_t mp_emit_op(const mp_emitter_t *e, mp_opcode_t code,
                                     mp_value_t *const *operands, uint32_t num_operands,
                                     const mp_type_t *type, const mp_named_attr_t *attrs,
@@ -23,38 +24,42 @@ MP_NODISCARD mp_status_t mp_emit_binary(const mp_emitter_t *e, mp_opcode_t code,
 // Signed comparison of two s64 values; `direction` is MP_CMP_...
 MP_NODISCARD mp_status_t mp_emit_compare(const mp_emitter_t *e, uint32_t direction, mp_value_t *a,
                                          mp_value_t *b, mp_value_t **out_value);
+// `a` where `pred` is true, else `b`.
 MP_NODISCARD mp_status_t mp_emit_select(const mp_emitter_t *e, mp_value_t *pred, mp_value_t *a,
                                         mp_value_t *b, mp_value_t **out_value);
 
-// A list of numbers as an attribute.
+// Makes a named attribute of a list of numbers; appends nothing.
 MP_NODISCARD mp_status_t mp_emit_ints(const mp_emitter_t *e, mp_attr_name_t name,
                                       const int64_t *values, uint32_t count,
                                       mp_named_attr_t *out_attr);
 
-// Arrays of one element repeated; `element` has the stored size of the type's and is copied.
+// An array of one element repeated: `element`, a stored element that is copied, or a number in an
+// s64 array with the dimensions of `shape`.
 MP_NODISCARD mp_status_t mp_emit_splat(const mp_emitter_t *e, const mp_type_t *type,
                                        const void *element, mp_value_t **out_value);
 MP_NODISCARD mp_status_t mp_emit_splat_s64(const mp_emitter_t *e, const mp_type_t *shape,
                                            int64_t number, mp_value_t **out_value);
-// The type of `shape`'s dimensions with other elements.
+// Makes the tensor type with the dimensions of `shape` and this element type; appends nothing.
 MP_NODISCARD mp_status_t mp_emit_type(const mp_emitter_t *e, const mp_type_t *shape,
                                       mp_dtype_t dtype, const mp_type_t **out_type);
 
-// Indices as s64; those of a ui64 beyond it become the largest one.
+// Indices of any integer type converted to s64; ui64 indices that do not fit become the largest
+// s64.
 MP_NODISCARD mp_status_t mp_emit_index(const mp_emitter_t *e, mp_value_t *value,
                                        mp_value_t **out_value);
-// An s64 value moved into [low, high].
+// An s64 value limited to [low, high].
 MP_NODISCARD mp_status_t mp_emit_clamp(const mp_emitter_t *e, mp_value_t *value, int64_t low,
                                        int64_t high, mp_value_t **out_value);
 
 // A vector of `count` numbers that differs between partitions: row partition_id of `table`
-// [num_partitions * count], which is borrowed for the life of the module.
+// [num_partitions * count], which is copied.
 MP_NODISCARD mp_status_t mp_emit_row(const mp_emitter_t *e, const int64_t *table,
                                      uint32_t num_partitions, uint32_t count,
                                      mp_value_t **out_value);
 // A vector of constants, copied.
 MP_NODISCARD mp_status_t mp_emit_vector(const mp_emitter_t *e, const int64_t *numbers,
                                         uint32_t count, mp_value_t **out_value);
+// The same elements with other dimensions.
 MP_NODISCARD mp_status_t mp_emit_reshape(const mp_emitter_t *e, mp_value_t *value,
                                          const int64_t *dims, uint32_t rank,
                                          mp_value_t **out_value);
@@ -63,7 +68,7 @@ MP_NODISCARD mp_status_t mp_emit_broadcast(const mp_emitter_t *e, mp_value_t *va
                                            const int64_t *dims, const mp_type_t *shape,
                                            mp_value_t **out_value);
 
-// 0, 1, 2, ... along a dimension.
+// The numbers 0, 1, 2, ... along a dimension.
 MP_NODISCARD mp_status_t mp_emit_iota(const mp_emitter_t *e, const mp_type_t *type, int64_t dim,
                                       mp_value_t **out_value);
 // Whether all booleans along a dimension are true.

@@ -1,41 +1,43 @@
-// Unreduced values: partitions that hold terms of a sum (mp_boxes_t.partials), and the ways in and
-// out.
+// Unreduced values, of which partitions hold terms of a sum (mp_boxes_t.partials): making them and
+// turning them into sums.
 //
-// Both append ops to `block`; the result has the operand's type, but for gather.
+// The functions append ops to `block`. The result has the operand's type, except for
+// mp_unreduced_gather.
 #ifndef MINIPOD_SIM_SPMD_BUILD_UNREDUCED_H_
 #define MINIPOD_SIM_SPMD_BUILD_UNREDUCED_H_
 
 #include "sim/base/status.h"
 #include "sim/ir/module.h"
 
-// The terms combined by `code` (MP_OP_ADD, or another commutative elementwise op), on each
-// partition that holds one: an all_reduce.
+// Combines the terms by `code` (MP_OP_ADD or another commutative elementwise op) with an
+// all_reduce, which gives the result to each partition that holds a term.
 MP_NODISCARD mp_status_t mp_unreduced_combine(mp_module_t *module, mp_block_t *block,
                                               const mp_boxes_t *boxes, mp_opcode_t code,
                                               mp_value_t *value, const mp_loc_t *loc,
                                               mp_value_t **out_value);
 
-// What `code` combines with anything without changing it (ADD, MULTIPLY, OR, XOR), as a stored
-// element of up to 16 bytes. Of sums of floats that is negative zero where there is one. False when
-// there is no such element.
+// The element that `code` (ADD, MULTIPLY, OR, XOR) combines with any other without changing it, as
+// a stored element of up to 16 bytes. For sums of floating-point numbers it is negative zero if the
+// type has one. False when there is no such element.
 bool mp_unreduced_identity(mp_dtype_t dtype, mp_opcode_t code, void *out_element);
 
-// Whether `value` is a constant of that kind, or a zero of either sign of a sum.
+// Whether `value` is a constant of that element; for a sum a zero of either sign counts.
 bool mp_unreduced_is_identity(const mp_value_t *value, mp_opcode_t code);
 
-// `value` on the first partition of each sum, on the others the identity of `code`, which must
-// exist.
+// The result is `value` on the first partition of each sum, and on the others the identity of
+// `code`, which must exist.
 MP_NODISCARD mp_status_t mp_unreduced_keep_first(mp_module_t *module, mp_block_t *block,
                                                  const mp_boxes_t *boxes, mp_opcode_t code,
                                                  mp_value_t *value, const mp_loc_t *loc,
                                                  mp_value_t **out_value);
 
-// The terms side by side along the first dimension, in order of partitions: an all_gather.
+// Puts the terms one behind the other along the first dimension, in the order of the partitions, on
+// each of them: an all_gather.
 MP_NODISCARD mp_status_t mp_unreduced_gather(mp_module_t *module, mp_block_t *block,
                                              const mp_boxes_t *boxes, mp_value_t *value,
                                              const mp_loc_t *loc, mp_value_t **out_value);
 
-// Terms that sum up to `value`: the first partition of each sum keeps it, the others have zeros.
+// Makes terms whose sum is `value`: the first partition of each sum keeps it, the others get zeros.
 MP_NODISCARD mp_status_t mp_unreduced_split(mp_module_t *module, mp_block_t *block,
                                             const mp_boxes_t *boxes, mp_value_t *value,
                                             const mp_loc_t *loc, mp_value_t **out_value);

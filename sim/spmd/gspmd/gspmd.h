@@ -37,12 +37,13 @@ typedef struct {
   int64_t group;                     // shard_as, shard_like; -1: none
 } mp_gspmd_sharding_t;
 
-// INVALID_ARGUMENT with the position and what was expected; also when there are more tiles than
-// `max_devices`.
+// Parses a sharding; its arrays are in `arena`. INVALID_ARGUMENT with the position and what was
+// expected there, and when there are more tiles than `max_devices`.
 MP_NODISCARD mp_status_t mp_gspmd_parse(mp_arena_t *arena, mp_str_t text, int64_t max_devices,
                                         mp_gspmd_sharding_t *out_sharding);
 
-// INVALID_ARGUMENT unless a TILED sharding names every partition once.
+// Checks that a TILED sharding names every partition once; otherwise INVALID_ARGUMENT. Uses `arena`
+// for temporaries.
 MP_NODISCARD mp_status_t mp_gspmd_check_devices(mp_arena_t *arena,
                                                 const mp_gspmd_sharding_t *sharding,
                                                 uint32_t num_partitions);

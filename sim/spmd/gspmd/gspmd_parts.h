@@ -1,5 +1,5 @@
-// The import of GSPMD's annotations at work: what gspmd_import.c, gspmd_mesh.c and gspmd_manual.c
-// share.
+// The state of an import of GSPMD's annotations, which gspmd_import.c, gspmd_mesh.c and
+// gspmd_manual.c share.
 #ifndef MINIPOD_SIM_SPMD_GSPMD_GSPMD_PARTS_H_
 #define MINIPOD_SIM_SPMD_GSPMD_GSPMD_PARTS_H_
 
@@ -16,7 +16,7 @@ typedef struct {
   uint8_t axes[MP_GSPMD_MAX_AXES];
 } mp_gspmd_axes_t;
 
-// A distinct string.
+// A distinct sharding string of the module.
 typedef struct mp_gspmd_entry_s {
   mp_str_t text;
   mp_gspmd_sharding_t sharding;
@@ -33,40 +33,41 @@ typedef struct {
   mp_module_t *module;
   mp_arena_t *scratch;
   uint32_t num_partitions;
-  mp_gspmd_entry_t *entries;
+  mp_gspmd_entry_t *entries;  // list of all
   MP_HASH_MAP(mp_gspmd_by_text_t) by_text;
-  const mp_mesh_t *mesh;       // of all entries
-  const mp_axis_ref_t *names;  // [its axes]
-  bool has_sdy;                // also annotations of Shardy's own
-  uint32_t num_borders;        // SPMDFullToShardShape and SPMDShardToFullShape
-  mp_op_t **users;             // by value id: one of them
-  uint32_t *uses;              // by value id
+  const mp_mesh_t *mesh;       // the one mesh, of which all entries use axes
+  const mp_axis_ref_t *names;  // [the mesh's axes]: the axis as a reference
+  bool has_sdy;                // the module has annotations of Shardy too
+  uint32_t num_borders;        // number of SPMDFullToShardShape and SPMDShardToFullShape calls
+  mp_op_t **users;             // by value id: an op that uses it
+  uint32_t *uses;              // by value id: how many operands it is
   uint32_t num_values;
 } mp_gspmd_importer_t;
 
 // ---- gspmd_mesh.c ----
 
-// The mesh whose axes all entries are made of, and their dimensions as axes. False when there is
-// none.
+// Finds the mesh of whose axes all entries are made, and sets `dims` of all entries. `*out_found`
+// is false when there is no such mesh.
 MP_NODISCARD mp_status_t mp_gspmd_find_mesh(mp_gspmd_importer_t *im, bool *out_found);
 
 // ---- gspmd_import.c ----
 
+// Whether the op is a custom call of this target.
 bool mp_gspmd_is_call(const mp_op_t *op, const char *target);
-// The entry of an op's string; NULL when it has none.
+// The entry of an op's sharding string; NULL when it has none.
 const mp_gspmd_entry_t *mp_gspmd_entry_of(const mp_gspmd_importer_t *im, const mp_op_t *op);
-// The sharding of a tensor of `type`; dimensions in the op's unspecified_dims are open, and only
-// axes in the set `only` count. `op` may be NULL.
+// The entry as the Shardy sharding of a tensor of `type`. Dimensions in the op's unspecified_dims
+// are open (`op` may be NULL), and axes that are not in the set `only` are left out.
 MP_NODISCARD mp_status_t mp_gspmd_to_sdy(mp_gspmd_importer_t *im, const mp_gspmd_entry_t *entry,
                                          const mp_type_t *type, const mp_op_t *op, uint32_t only,
                                          mp_sdy_sharding_t *out_sharding);
-// The axes that an entry names as manual.
+// The set of the axes that an entry names as manual.
 uint32_t mp_gspmd_manual_axes(const mp_gspmd_importer_t *im, const mp_gspmd_entry_t *entry);
 
 // ---- gspmd_manual.c ----
 
-// Whether every border belongs to a call that can become a manual region; then, with `is_real`,
-// makes them.
+// Sets `*out_possible` to whether every border belongs to a call that can become a manual region.
+// If so, and with `is_real`, makes the regions.
 MP_NODISCARD mp_status_t mp_gspmd_make_regions(mp_gspmd_importer_t *im, bool is_real,
                                                bool *out_possible);
 

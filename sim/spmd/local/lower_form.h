@@ -1,8 +1,8 @@
 // Local forms: what the files of lowering share.
 //
-// lower.c chooses one list of atoms per factor and works out the parts; lower_choose.c is the
-// choice; a form says what an op's own kind allows and changes: which factors it can be computed
-// along, which attributes count elements, what it becomes beyond itself (lower_<subject>.c).
+// lower_choose.c chooses one list of atoms per factor, and lower.c works out the parts. A form says
+// what is particular to a kind of op: along which factors it can be computed in parts, which of its
+// attributes count elements, and which other ops it needs around it (lower_<subject>.c).
 #ifndef MINIPOD_SIM_SPMD_LOCAL_LOWER_FORM_H_
 #define MINIPOD_SIM_SPMD_LOCAL_LOWER_FORM_H_
 
@@ -10,20 +10,20 @@
 
 typedef struct mp_lowerer_s mp_lowerer_t;
 
-// All may be NULL. Factors are numbers of the op's rule.
+// A local form. All members may be NULL. Factors are given by their number in the op's rule.
 typedef struct {
   // Whether the op can be computed with this factor sharded. It is asked about PASS factors that
   // are in all results and about REDUCTION factors. NULL: PASS factors only, and those always.
   bool (*is_usable)(const mp_lowerer_t *low, uint32_t factor);
-  // Whether it can with this factor sharded that does not pass but is in all results; `localize`
-  // then gives the operands the boxes that each part needs. NULL: no.
+  // Whether the op can be computed with this factor sharded, which is not PASS but is in all
+  // results; `localize` then gives the operands the boxes that each part needs. NULL: no.
   bool (*is_permutable)(const mp_lowerer_t *low, uint32_t factor);
-  // Whether the factor must be cut into parts of one size (reductions always).
+  // Whether the factor must be cut into parts of one size. Reductions always need this.
   bool (*needs_even)(const mp_lowerer_t *low, uint32_t factor);
-  // How the terms that a sharded reduction makes are put together. NULL, or ADD: they stay terms
-  // of a sum until somebody needs it. MP_OP_COUNT: the emitter does it.
+  // The op that combines the terms that a sharded reduction makes. NULL, or ADD: they stay terms of
+  // a sum until somebody needs the sum. MP_OP_COUNT: `emit` combines them.
   mp_opcode_t (*combine)(const mp_lowerer_t *low);
-  // Called with the parts known: local attributes, an emitter.
+  // Called when the parts are known, to set attributes and `emit` of the local op.
   mp_status_t (*localize)(const mp_lowerer_t *low, mp_local_op_t *out);
 } mp_local_form_t;
 
@@ -34,30 +34,33 @@ struct mp_lowerer_s {
   const mp_op_t *op;
   const mp_rule_t *rule;
   const mp_local_form_t *form;
-  mp_atom_sharding_t **tensors;  // by propagation, operands first
-  mp_atoms_t *lists;             // [tensor * num_factors + factor]: what a tensor has of a factor
-  double *sizes;                 // [tensor]: elements
-  mp_atoms_t *chosen;            // [factor]
+  mp_atom_sharding_t **tensors;  // [tensor]: propagation's sharding; operands, then results
+  mp_atoms_t *lists;             // [tensor * num_factors + factor]: the tensor's atoms along it
+  double *sizes;                 // [tensor]: number of elements
+  mp_atoms_t *chosen;            // [factor]: the atoms by which the op's parts are cut along it
 };
 
+// The number of operands and results together; tensors are numbered operands first.
 uint32_t mp_lowerer_num_tensors(const mp_lowerer_t *low);
+// The type of a tensor in the whole program.
 const mp_type_t *mp_lowerer_type(const mp_lowerer_t *low, uint32_t tensor);
+// The entry of `lists` for a tensor and a factor.
 mp_atoms_t *mp_lowerer_list(const mp_lowerer_t *low, uint32_t tensor, uint32_t factor);
-// Whether some dimension of the tensor has the factor; and whether this one does.
+// Whether any dimension of the tensor has the factor, and whether dimension `dim` has it.
 bool mp_lowerer_has_factor(const mp_lowerer_t *low, uint32_t tensor, uint32_t factor);
 bool mp_lowerer_dim_has(const mp_lowerer_t *low, uint32_t tensor, uint32_t dim, uint32_t factor);
 
 // ---- lower_choose.c ----
 
-// Fills `chosen`.
+// Chooses the atoms of each factor: fills `chosen`.
 void mp_lowerer_choose(mp_lowerer_t *low);
 
 // ---- helpers for `localize` ----
 
-// The type of a tensor's part.
+// The type of a tensor's part, once the parts are known.
 MP_NODISCARD mp_status_t mp_lowerer_local_type(const mp_lowerer_t *low, const mp_local_op_t *out,
                                                uint32_t tensor, const mp_type_t **out_type);
-// Replaces an integer attribute, or a list of them.
+// Replace the value of an attribute of the op that is an integer, or a list of integers.
 MP_NODISCARD mp_status_t mp_lowerer_set_int(const mp_lowerer_t *low, mp_local_op_t *out,
                                             mp_attr_name_t name, int64_t value);
 MP_NODISCARD mp_status_t mp_lowerer_set_ints(const mp_lowerer_t *low, mp_local_op_t *out,
@@ -66,17 +69,18 @@ MP_NODISCARD mp_status_t mp_lowerer_set_ints(const mp_lowerer_t *low, mp_local_o
 
 // ---- lower_window.c: parts that need their neighbours' elements ----
 
-// Whether a part of this PERMUTE factor needs no more than its neighbours': pad, reduce_window,
-// convolution.
+// For pad, reduce_window and convolution: whether a part along this PERMUTE factor needs only its
+// own elements and its neighbours'.
 bool mp_lowerer_is_window(const mp_lowerer_t *low, uint32_t factor);
-// Gives the operands of these ops what their parts need, and sets an emitter if that is more than a
-// part.
+// For the same ops: gives the operands the boxes that the parts need, and sets `emit` if these are
+// more than parts.
 MP_NODISCARD mp_status_t mp_lowerer_widen(const mp_lowerer_t *low, mp_local_op_t *out);
-// Gives operand `operand` these intervals in dimension `dim`: [num_partitions] each.
+// Changes the boxes of operand `operand` to these intervals in dimension `dim`; both arrays have
+// num_partitions numbers.
 MP_NODISCARD mp_status_t mp_lowerer_move_boxes(const mp_lowerer_t *low, mp_local_op_t *out,
                                                uint32_t operand, uint32_t dim,
                                                const int64_t *starts, const int64_t *sizes);
-// Whether some partition does not hold all of dimension `dim` (`boxes` may be NULL: whole).
+// Whether some partition does not hold all of dimension `dim`; NULL boxes are whole.
 bool mp_boxes_is_cut(const mp_boxes_t *boxes, uint32_t dim);
 
 // ---- the forms ----

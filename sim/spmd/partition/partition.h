@@ -1,10 +1,10 @@
-// The partitioner: a program for all devices becomes the program of each device.
+// The partitioner makes the program of each device from the program of the whole arrays.
 //
-// Manual regions already are per-device code; they are taken out of their wrapper. Around them
-// every value has *versions*: arrays of local type with the placement of their parts. Ops work on
-// parts where their rules and forms allow it (lower.h); every other op gets its operands whole, so
-// that it is right whatever its shardings (each device computes it all). Between versions stand
-// slices, collectives and minipod.exchange (reshard.h).
+// Manual regions are per-device code already; they are taken out of their wrapper. Around them
+// every value has *versions*: arrays on a device, each with the placement of its parts. Ops work on
+// parts where their rules and local forms allow it (lower.h). Every other op gets its operands
+// whole and is computed completely on each device, which is right whatever the shardings. Slices,
+// collectives and minipod.exchange make one version from another (reshard.h).
 //
 // The module must have been through mp_passes_prepare: `main` is its only function.
 #ifndef MINIPOD_SIM_SPMD_PARTITION_PARTITION_H_
@@ -37,11 +37,13 @@ typedef struct {
 typedef struct {
   const mp_partition_io_t *params;   // [main's parameters], in the module's arena
   const mp_partition_io_t *results;  // [main's results]
-  // What was computed whole; the communication is counted when all passes are through
+  // The ops that are computed whole. The communication is counted later, when all passes have run
   // (mp_spmd_count_communication).
   mp_spmd_report_t report;
 } mp_partition_t;
 
+// Partitions the module in place; everything is allocated in its arena. INVALID_ARGUMENT and
+// UNIMPLEMENTED name the op, parameter or result.
 MP_NODISCARD mp_status_t mp_spmd_partition(mp_module_t *module,
                                            const mp_partition_options_t *options,
                                            mp_partition_t *out_partition);

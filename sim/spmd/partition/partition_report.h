@@ -1,5 +1,5 @@
-// What partitioning did to a program: what its devices send each other, and which ops every device
-// computes as a whole although their values lie in parts.
+// A report of what partitioning did to a program: what the devices send each other, and which ops
+// every device computes whole although their values lie in parts.
 #ifndef MINIPOD_SIM_SPMD_PARTITION_PARTITION_REPORT_H_
 #define MINIPOD_SIM_SPMD_PARTITION_PARTITION_REPORT_H_
 
@@ -45,12 +45,13 @@ typedef struct {
   const mp_replicated_op_t *replicated;  // [num_replicated], in program order
 } mp_spmd_report_t;
 
+// The kind in words, such as "all_gather".
 const char *mp_comm_kind_name(mp_comm_kind_t kind);
 
-// All kinds together.
+// The sum over all kinds.
 mp_comm_t mp_spmd_report_total(const mp_spmd_report_t *report);
 
-// Counts the communication of a partitioned module.
+// Counts the communication of a partitioned module and writes it to `report->comm`.
 MP_NODISCARD mp_status_t mp_spmd_count_communication(mp_module_t *module, mp_spmd_report_t *report);
 
 // Appends the report as comment lines ("// ..."); nothing for one partition.

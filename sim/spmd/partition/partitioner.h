@@ -1,10 +1,10 @@
-// The partitioner at work: what its files (partition*.c) share.
+// What the files of the partitioner (partition*.c) share.
 //
-// Each file rewrites one kind of op of the whole program: partition_constraint.c what only says
-// where values lie, partition_manual.c regions that are per-device code already,
-// partition_control.c loops and branches, partition_op.c all else; partition_io.c main's parameters
-// and results; partition.c goes through the blocks. The functions append the per-device op to
-// `versions.block` and note its results as versions of the op's results. Messages name the op.
+// partition.c goes through the blocks, and each other file rewrites one kind of op of the whole
+// program: partition_constraint.c ops that only say where values lie, partition_manual.c regions
+// that are per-device code already, partition_control.c loops and branches, partition_op.c all
+// others; partition_io.c does main's parameters and results. The functions append the per-device op
+// to `versions.block` and add its results as versions of the op's results. Errors name the op.
 #ifndef MINIPOD_SIM_SPMD_PARTITION_PARTITIONER_H_
 #define MINIPOD_SIM_SPMD_PARTITION_PARTITIONER_H_
 
@@ -18,24 +18,24 @@ typedef struct {
   mp_arena_t *arena;
   mp_versions_t versions;
   const mp_spmd_scope_t *scope;
-  // What every value is sharded by; without it (shardings that one space of atoms cannot say, or
-  // one partition) only elementwise ops work on parts.
+  // Whether `propagation` has a sharding for every value. If not, because there is one partition or
+  // because one space of atoms cannot express all shardings, only elementwise ops work on parts.
   bool is_propagated;
   mp_propagation_t propagation;
   uint32_t *uses;         // [values of the whole program]: how often each is an operand
   const mp_op_t **users;  // [values]: the last op that uses it
-  MP_ARRAY(mp_replicated_op_t) replicated;  // computed whole though their values are not
+  MP_ARRAY(mp_replicated_op_t) replicated;  // ops computed whole although values lie in parts
 } mp_partitioner_t;
 
 // ---- partition.c ----
 
-// The ops of a block up to its terminator (NULL: it has none).
+// Partitions the ops of a block up to its terminator, which is returned.
 MP_NODISCARD mp_status_t mp_partitioner_block(mp_partitioner_t *p, const mp_block_t *block,
                                               const mp_op_t **out_terminator);
-// The version of `value` that is whole, for `op`.
+// The version of `value` that is whole, made if it does not exist; `op` is the op that needs it.
 MP_NODISCARD mp_status_t mp_partitioner_get_whole(mp_partitioner_t *p, const mp_op_t *op,
                                                   const mp_value_t *value, mp_value_t **out_value);
-// `status` with the op and its location in the message.
+// Consumes `status` and returns it with the op and its location in the message.
 MP_NODISCARD mp_status_t mp_partitioner_at_op(const mp_op_t *op, mp_status_t status);
 // INVALID_ARGUMENT unless `local_type` is what a partition holds of `global_type` in `boxes`.
 MP_NODISCARD mp_status_t mp_partitioner_check_local_type(mp_partitioner_t *p, const mp_op_t *op,
@@ -45,19 +45,22 @@ MP_NODISCARD mp_status_t mp_partitioner_check_local_type(mp_partitioner_t *p, co
 
 // ---- partition_constraint.c ----
 
+// An op whose result is its operand: the operand's versions become the result's too.
 MP_NODISCARD mp_status_t mp_partitioner_identity(mp_partitioner_t *p, const mp_op_t *op);
-// GSPMD's way into manual code and out of it.
+// Whether the op is a custom call of this target.
 bool mp_partitioner_is_call_to(const mp_op_t *op, const char *target);
+// SPMDFullToShardShape and SPMDShardToFullShape, GSPMD's entry to manual code and exit from it.
 MP_NODISCARD mp_status_t mp_partitioner_full_to_shard(mp_partitioner_t *p, const mp_op_t *op);
 MP_NODISCARD mp_status_t mp_partitioner_shard_to_full(mp_partitioner_t *p, const mp_op_t *op);
 
 // ---- partition_manual.c ----
 
+// A sdy.manual_computation: takes its body out of the op.
 MP_NODISCARD mp_status_t mp_partitioner_manual(mp_partitioner_t *p, const mp_op_t *op);
 // INVALID_ARGUMENT unless the attributes and the body of a sdy.manual_computation fit its operands.
 MP_NODISCARD mp_status_t mp_partitioner_check_manual(mp_partitioner_t *p, const mp_op_t *op);
-// Where an operand or result of a manual region lies by the manual axes; `local_type` is its type
-// inside.
+// The placement of an operand or result of a manual region by the manual axes alone; `local_type`
+// is its type inside of the region.
 MP_NODISCARD mp_status_t mp_partitioner_manual_placement(mp_partitioner_t *p, const mp_op_t *op,
                                                          const mp_type_t *type,
                                                          const mp_sdy_sharding_t *sharding,
@@ -67,7 +70,7 @@ MP_NODISCARD mp_status_t mp_partitioner_manual_placement(mp_partitioner_t *p, co
 
 // ---- partition_op.c ----
 
-// An op in the making: its operands and regions are per-device already.
+// The parts of a per-device op that is being made.
 typedef struct {
   mp_value_t **operands;
   const mp_type_t **types;
@@ -75,17 +78,22 @@ typedef struct {
   const mp_named_attr_t *attrs;
 } mp_op_parts_t;
 
-// Room for the parts; the attributes are the op's.
+// Makes room for the parts of a copy of `op`, for the caller to fill in; the attributes are the
+// op's.
 MP_NODISCARD mp_status_t mp_partitioner_start_op(mp_partitioner_t *p, const mp_op_t *op,
                                                  mp_op_parts_t *out_parts);
+// Makes the copy of `op` from its parts and appends it.
 MP_NODISCARD mp_status_t mp_partitioner_finish_op(mp_partitioner_t *p, const mp_op_t *op,
                                                   const mp_op_parts_t *parts, mp_op_t **out_copy);
+// Any op that the other files do not handle.
 MP_NODISCARD mp_status_t mp_partitioner_op(mp_partitioner_t *p, const mp_op_t *op);
 
 // ---- partition_terms.c ----
 
+// Fills in `uses` and `users`.
 MP_NODISCARD mp_status_t mp_partitioner_count_uses(mp_partitioner_t *p);
-// A linear op whose operands are terms of sums may work on these: then `out_done`.
+// Lets a linear op work on operands that are terms of sums, if that is possible and pays off;
+// `*out_done` says whether it did.
 MP_NODISCARD mp_status_t mp_partitioner_terms(mp_partitioner_t *p, const mp_op_t *op,
                                               bool *out_done);
 
@@ -96,8 +104,10 @@ MP_NODISCARD mp_status_t mp_partitioner_note_whole(mp_partitioner_t *p, const mp
 
 // ---- partition_control.c ----
 
+// A loop, a branch or a barrier.
 MP_NODISCARD mp_status_t mp_partitioner_control(mp_partitioner_t *p, const mp_op_t *op);
-// A region whose arguments and returned values lie as these placements say (NULL: all whole).
+// Partitions a region. Its arguments and the values that it returns have these placements; in place
+// of a list, NULL means that all of them are whole.
 MP_NODISCARD mp_status_t mp_partitioner_copy_region(mp_partitioner_t *p, const mp_block_t *from,
                                                     const mp_boxes_t *const *args,
                                                     const mp_boxes_t *const *returned,
@@ -105,13 +115,14 @@ MP_NODISCARD mp_status_t mp_partitioner_copy_region(mp_partitioner_t *p, const m
 
 // ---- partition_io.c ----
 
-// An entry of the client's "may be sharded" flags: one for all, or one per value.
+// The flag of value `index` among the client's flags, which are one for all values, or one for
+// each.
 bool mp_partitioner_is_allowed(const bool *flags, uint32_t count, uint32_t index);
-// Begins the per-device main with its parameters.
+// Makes the body of the per-device main with its parameters, and describes these in `params`.
 MP_NODISCARD mp_status_t mp_partitioner_params(mp_partitioner_t *p, const mp_func_t *main,
                                                const mp_partition_options_t *options,
                                                mp_block_t **out_body, mp_partition_io_t *params);
-// Ends it with its results.
+// Ends the body with a terminator that returns the results, and describes these in `results`.
 MP_NODISCARD mp_status_t mp_partitioner_results(mp_partitioner_t *p, const mp_func_t *main,
                                                 const mp_op_t *terminator,
                                                 const mp_partition_options_t *options,

@@ -1,5 +1,5 @@
-// Propagation at work: what propagate.c (the rounds), propagate_items.c (what is to be propagated
-// along), propagate_close.c (what callers can be told) and propagate_merge.c share.
+// The state of a propagation, which propagate.c (the rounds), propagate_items.c (along what
+// shardings propagate), propagate_close.c (what clients can express) and propagate_merge.c share.
 #ifndef MINIPOD_SIM_SPMD_PROPAGATION_PROPAGATE_PARTS_H_
 #define MINIPOD_SIM_SPMD_PROPAGATION_PROPAGATE_PARTS_H_
 
@@ -8,53 +8,54 @@
 #include "sim/spmd/propagation/propagate.h"
 #include "sim/spmd/propagation/propagate_step.h"
 
-// The border of a manual region: on one side of it a value's dimensions begin with the manual axes
-// that its in_sharding or out_sharding names, on the other these do not exist.
+// The border of a manual region. Outside of it, a value's dimensions begin with the manual axes
+// that its in_sharding or out_sharding names; inside, these axes do not exist.
 typedef struct {
-  bool is_entry;               // the value stands inside, its source outside
-  uint32_t manual;             // the region's own
+  bool is_entry;               // the edge's target is inside and its source outside
+  uint32_t manual;             // set of the region's own manual atoms
   const mp_atoms_t *prefixes;  // [rank]: the manual atoms of each dimension
-  uint32_t outer_manual;       // sets as seen from outside
+  uint32_t outer_manual;       // the value's sets as seen from outside
   uint32_t replicated;
   uint32_t unreduced;
 } mp_border_t;
 
-// A rule over particular shardings: an op, or an edge along which values are one and the same (what
-// a loop carries, what a branch returns).
+// Something along which shardings propagate: an op with its rule, or an edge between values that
+// are the same (what a loop carries, what a branch returns).
 typedef struct {
   const mp_rule_t *rule;
   mp_atom_sharding_t **tensors;
-  const mp_border_t *border;  // of an edge's target; NULL: none
+  const mp_border_t *border;  // the border that the edge crosses; NULL: none
   mp_flow_t allowed;
-  bool has_shared_operand;
-  bool is_queued;
+  bool has_shared_operand;  // see mp_step_mode_t
+  bool is_queued;           // it waits to be looked at
 } mp_item_t;
 
 typedef struct {
   mp_module_t *module;
   mp_arena_t *arena;
-  mp_arena_t *scratch;  // of one step
+  mp_arena_t *scratch;  // reset after each step
   const mp_propagate_options_t *options;
   mp_propagation_t *out;
   uint32_t *uses;              // by value id
-  mp_atom_sharding_t **given;  // by value id: what annotations say
+  mp_atom_sharding_t **given;  // by value id: the sharding by annotations
   MP_ARRAY(mp_item_t) items;
-  mp_item_t *results;  // [main's results]: between what is returned and the result
+  mp_item_t *results;  // [main's results]: the edges from the returned values to the results
 } mp_propagator_t;
 
 // ---- propagate_items.c ----
 
-// The shardings of all values and results to begin with, the rules of all ops, and the items.
+// Makes the shardings with which all values and results begin, the rules of all ops, and the items.
 MP_NODISCARD mp_status_t mp_propagate_prepare(mp_propagator_t *p, const mp_import_t *import);
 
 // ---- propagate_close.c ----
 
-// Cuts what is left to us of parameters, results and regions' borders to what clients can say.
+// Where the client left the sharding of parameters, results and borders of regions open, reduces it
+// to what clients can express.
 MP_NODISCARD mp_status_t mp_propagate_close(mp_propagator_t *p);
 
 // ---- propagate_merge.c ----
 
-// Copies of constants (split.h) with one sharding become one again.
+// Makes copies of constants (split_constants.h) that got the same sharding one again.
 MP_NODISCARD mp_status_t mp_propagate_merge(mp_propagator_t *p);
 
 #endif  // MINIPOD_SIM_SPMD_PROPAGATION_PROPAGATE_PARTS_H_

@@ -1,8 +1,9 @@
 // Resharding: the ops that bring a value from one placement to another.
 //
-// Standard collectives and slices where they are the plain answer (reshard_plan.h), and
-// minipod.exchange otherwise: for uneven parts, device orders of their own, and ways that would be
-// long or send much more than the exchange does. All are copies, so the bits are the same.
+// These are slices and standard collectives if a plan of them is found (reshard_plan.h), and
+// minipod.exchange otherwise: for uneven parts, for placements with other orders of devices, and if
+// the plan would be long or send much more than the exchange does. All of them only copy, so that
+// the bits of the result are the same.
 #ifndef MINIPOD_SIM_SPMD_RESHARD_RESHARD_H_
 #define MINIPOD_SIM_SPMD_RESHARD_RESHARD_H_
 
@@ -10,11 +11,12 @@
 
 typedef struct mp_resharder_s mp_resharder_t;
 
-// For one module; lives in its arena and remembers ways it found.
+// Makes a resharder for one module. It lives in the module's arena and remembers the plans that it
+// has found.
 MP_NODISCARD mp_status_t mp_resharder_create(mp_module_t *module, mp_resharder_t **out_resharder);
 
-// The bytes that a device receives for this (the mean over the devices). `from` may be terms of
-// sums, `to` may not; NULL is whole.
+// The bytes that a device receives when a value of `type` goes from placement `from` to `to`: the
+// mean over the devices. `from` may be terms of sums, `to` may not; NULL is whole.
 MP_NODISCARD mp_status_t mp_reshard_cost(mp_resharder_t *resharder, const mp_type_t *type,
                                          const mp_boxes_t *from, const mp_boxes_t *to,
                                          double *out_bytes);

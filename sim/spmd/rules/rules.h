@@ -1,9 +1,9 @@
-// Sharding rules: how an op's tensors share their dimensions.
+// Sharding rules say how the tensors of an op share their dimensions.
 //
-// A rule names *factors*: each dimension of each operand and result is an ordered list of factors,
-// major first. Sharding flows along factors (propagate.h), and an op can work on parts when all its
-// tensors are sharded alike along the factors that allow it (lower.h). Ops without a row "need
-// replication": they get all operands whole.
+// A rule has *factors*: each dimension of each operand and result is an ordered list of factors,
+// major first. Shardings propagate along factors (propagate.h), and an op can work on parts if all
+// of its tensors are sharded alike along the factors that allow it (lower.h). Ops without a rule
+// "need replication": they get all operands whole.
 #ifndef MINIPOD_SIM_SPMD_RULES_RULES_H_
 #define MINIPOD_SIM_SPMD_RULES_RULES_H_
 
@@ -24,7 +24,7 @@ typedef enum {
 typedef struct {
   int64_t size;
   mp_factor_kind_t kind;
-  bool blocked;  // never propagates
+  bool blocked;  // shardings never propagate along it
 } mp_factor_t;
 
 typedef struct {
@@ -50,11 +50,11 @@ typedef struct {
   const mp_dim_factors_t *const *tensors;
 } mp_rule_t;
 
-// The op's rule, or NULL when it needs replication.
+// Makes the op's rule in `arena`; `*out_rule` is NULL when the op needs replication.
 MP_NODISCARD mp_status_t mp_rule_create(mp_arena_t *arena, const mp_op_t *op,
                                         const mp_rule_t **out_rule);
 
-// The rule as the attribute sdy.sharding_rule.
+// Makes the rule as the attribute sdy.sharding_rule (#sdy.op_sharding_rule).
 MP_NODISCARD mp_status_t mp_rule_export(mp_arena_t *arena, const mp_op_t *op, const mp_rule_t *rule,
                                         const mp_attr_t **out_attr);
 

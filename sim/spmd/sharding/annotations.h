@@ -1,4 +1,4 @@
-// What a module's annotations are made of: found before propagation begins.
+// The sharding annotations of a module: finding, reading and writing them.
 #ifndef MINIPOD_SIM_SPMD_SHARDING_ANNOTATIONS_H_
 #define MINIPOD_SIM_SPMD_SHARDING_ANNOTATIONS_H_
 
@@ -12,25 +12,29 @@ typedef struct {
   bool has_gspmd;                      // some sharding is a GSPMD string
 } mp_annotations_t;
 
-// Ops whose result is their one operand, and that only say where or in what layout it shall lie:
-// Shardy's constraints, and custom calls such as @Sharding or @annotate_device_placement.
+// Whether an op's result is its one operand, and the op only says where or in what layout that
+// should be: Shardy's constraints, and custom calls such as @Sharding or
+// @annotate_device_placement.
 bool mp_is_placement_op(const mp_op_t *op);
 
-// Shardy's sharding in the i-th dictionary of main's argument or result attributes; NULL: none.
+// The attribute sdy.sharding in the i-th dictionary of main's argument or result attributes; NULL
+// when it has none, or when `dicts` is NULL.
 const mp_attr_t *mp_annotation_of(const mp_attr_t *const *dicts, uint32_t i);
 
-// A copy of a dictionary of attributes (or NULL) with `attr` as its sharding, in place of any
-// other.
+// Copies a dictionary of attributes (NULL: an empty one) with `attr` as its sharding, in place of
+// any other.
 MP_NODISCARD mp_status_t mp_annotation_set(mp_arena_t *arena, const mp_attr_t *dict,
                                            const mp_attr_t *attr, const mp_attr_t **out_dict);
 
-// #sdy.sharding and #sdy.sharding_per_value; the shardings are adopted.
+// Make the attributes #sdy.sharding and #sdy.sharding_per_value. The shardings are not copied and
+// must live as long as `arena`.
 MP_NODISCARD mp_status_t mp_annotation_make(mp_arena_t *arena, const mp_sdy_sharding_t *sharding,
                                             const mp_attr_t **out_attr);
 MP_NODISCARD mp_status_t mp_annotation_make_list(mp_arena_t *arena,
                                                  const mp_sdy_sharding_t *shardings, uint32_t count,
                                                  const mp_attr_t **out_attr);
 
+// Collects the meshes that the module's annotations use, in the module's arena.
 MP_NODISCARD mp_status_t mp_annotations_collect(mp_module_t *module, mp_annotations_t *out);
 
 #endif  // MINIPOD_SIM_SPMD_SHARDING_ANNOTATIONS_H_

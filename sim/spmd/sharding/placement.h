@@ -1,13 +1,14 @@
-// Placements: which part of a tensor each partition holds, from any form of sharding.
+// Placements: which part of a tensor each partition holds, for any form of sharding.
 //
-// The concrete form is a box per partition (mp_boxes_t in sim/ir/attr.h); NULL stands for "whole":
-// every partition holds all of it. Dimension d split k ways has parts of ceil(n/k) elements, the
-// last ones shorter or empty, as GSPMD does; every partition's array has the same local dimensions.
-// An empty part keeps its place: it starts at index * ceil(n/k), beyond the array's end.
+// A placement is a box per partition (mp_boxes_t in sim/ir/attr.h); NULL stands for "whole": every
+// partition holds all of it. A dimension of n elements that is cut k ways has parts of ceil(n/k)
+// elements, of which the last ones are shorter or empty, as GSPMD has it; the array of every
+// partition has the size of the largest part. Part i starts at i * ceil(n/k), even if it is empty
+// and that is beyond the array's end.
 //
-// Boxes and groups come from the scope's pool (pool.h): equal ones are one object.
+// Boxes and groups come from the scope's pool (placement_pool.h): equal ones are one object.
 //
-// Inside manual regions a tensor is local with respect to the manual axes: only partitions that
+// Inside of manual regions a tensor is local with respect to the manual axes: only partitions that
 // agree on those axes (one *group*) hold parts of the same tensor.
 #ifndef MINIPOD_SIM_SPMD_SHARDING_PLACEMENT_H_
 #define MINIPOD_SIM_SPMD_SHARDING_PLACEMENT_H_
@@ -21,13 +22,13 @@
 #include "sim/ir/module.h"
 #include "sim/spmd/sharding/placement_pool.h"
 
-// Where an op stands: what is manual around it.
+// The scope of an op: which axes are manual around it.
 typedef struct mp_spmd_scope_s mp_spmd_scope_t;
 struct mp_spmd_scope_s {
   const mp_spmd_scope_t *parent;  // NULL: the top, nothing is manual
   uint32_t num_partitions;
   mp_axis_list_t manual_axes;  // of this scope alone
-  const int32_t *groups;       // [num_partitions]: partitions that share their tensors
+  const int32_t *groups;       // [num_partitions]: the number of each partition's group
   mp_spmd_pool_t *pool;        // of the program
 };
 
@@ -39,48 +40,51 @@ MP_NODISCARD mp_status_t mp_spmd_scope_top(mp_arena_t *arena, uint32_t num_parti
 MP_NODISCARD mp_status_t mp_spmd_scope_enter(mp_arena_t *arena, const mp_spmd_scope_t *parent,
                                              const mp_mesh_t *mesh, mp_axis_list_t manual_axes,
                                              const mp_spmd_scope_t **out_scope);
+// Whether the axis is manual in this scope or in one around it.
 bool mp_spmd_scope_is_manual(const mp_spmd_scope_t *scope, mp_str_t axis);
 
 // The placement of a tensor of `type` in `scope` by a Shardy sharding. Axes that are manual in the
-// scope do not count; when `only` is given, only its axes do. Unreduced axes give partial sums
-// (UNIMPLEMENTED for maximum and minimum); INVALID_ARGUMENT for meshes and axes that do not fit and
-// for axes used twice. Tensors whose dimensions are not all known are whole: what follows refuses
+// scope do not count; if `only` is given, only its axes do. Unreduced axes make terms of sums
+// (UNIMPLEMENTED for maximum and minimum). INVALID_ARGUMENT for meshes and axes that do not fit and
+// for axes used twice. Tensors whose dimensions are not all known are whole; later stages refuse
 // them by name.
 MP_NODISCARD mp_status_t mp_placement_from_sdy(const mp_spmd_scope_t *scope, const mp_type_t *type,
                                                const mp_sdy_sharding_t *sharding,
                                                const mp_axis_list_t *only,
                                                const mp_boxes_t **out_boxes);
 
-// By a GSPMD string ("{devices=[2,2]<=[4]}", grammar in gspmd.h).
+// The same by a GSPMD string, such as "{devices=[2,2]<=[4]}"; gspmd.h has the grammar.
 MP_NODISCARD mp_status_t mp_placement_from_gspmd(const mp_spmd_scope_t *scope,
                                                  const mp_type_t *type, mp_str_t sharding,
                                                  const mp_boxes_t **out_boxes);
 
-// Which partitions hold terms of the same sum: those whose positions differ in these digits only,
-// numbered alike. NULL when there are no digits. `positions` may be NULL (a partition's own
-// number).
+// Makes the array that says which partitions hold terms of the same sum (mp_boxes_t.partials):
+// those whose positions differ only in these digits get the same number. NULL when there are no
+// digits. `positions` may be NULL: then a partition's position is its number.
 MP_NODISCARD mp_status_t mp_placement_partials(const mp_spmd_scope_t *scope,
                                                const int64_t *positions,
                                                const mp_mesh_digit_t *digits, uint32_t num_digits,
                                                const int32_t **out_partials);
 
-// For makers of boxes: an unfinished set of them in the pool's scratch, all numbers 0, to be filled
-// through `out_starts` and `out_sizes` and handed to mp_spmd_pool_boxes at once. UNIMPLEMENTED for
-// ranks above MP_MAX_RANK.
+// For code that makes boxes: begins a set of boxes, whose numbers are all 0, in the pool's scratch
+// memory. The caller fills them in through `out_starts` and `out_sizes`, and must then give them to
+// mp_spmd_pool_boxes before the pool's scratch is used again. UNIMPLEMENTED for ranks above
+// MP_MAX_RANK.
 MP_NODISCARD mp_status_t mp_placement_start(const mp_spmd_scope_t *scope, const mp_type_t *type,
                                             mp_boxes_t *out_boxes, int64_t **out_starts,
                                             int64_t **out_sizes);
 
-// Part `index` of `parts` of a dimension of `dim` elements.
+// The start and the size of part `index` when a dimension of `dim` elements is cut into `parts`.
 void mp_placement_part(int64_t dim, int64_t parts, int64_t index, int64_t *out_start,
                        int64_t *out_size);
 
 // Whether all partitions hold parts of the same size.
 bool mp_placement_is_even(const mp_boxes_t *boxes);
 
+// Whether both are the same placement; NULL is whole.
 bool mp_placement_equal(const mp_boxes_t *a, const mp_boxes_t *b);
 
-// Boxes that say "whole" explicitly, which the exchange needs.
+// Boxes for "whole", which the exchange needs instead of NULL.
 MP_NODISCARD mp_status_t mp_placement_whole(const mp_spmd_scope_t *scope, const mp_type_t *type,
                                             const mp_boxes_t **out_boxes);
 
@@ -89,16 +93,15 @@ MP_NODISCARD mp_status_t mp_placement_local_type(mp_arena_t *arena, const mp_typ
                                                  const mp_boxes_t *boxes,
                                                  const mp_type_t **out_type);
 
-// As tiles, the way OpSharding puts it: tiles[d] parts per dimension, then for each tile in
-// row-major order the `copies` partitions that hold it, ascending. False when the boxes are no such
-// grid.
+// A placement as a grid of tiles, which is how XLA's OpSharding describes it.
 typedef struct {
   uint32_t rank;
-  const int64_t *tiles;  // [rank]
-  int64_t copies;
-  int64_t terms;              // of the copies are partial sums of each other: 1, or unreduced
+  const int64_t *tiles;       // [rank]: the number of parts per dimension
+  int64_t copies;             // the number of partitions that hold the same tile
+  int64_t terms;              // how many of these hold terms of one sum; 1: the value is no sum
   const int64_t *partitions;  // [product of tiles * copies]; in a tile by term, then by copy
 } mp_tiles_t;
+// Converts boxes to tiles in `arena`; `*out_is_grid` is false when they are no such grid.
 MP_NODISCARD mp_status_t mp_placement_to_tiles(mp_arena_t *arena, const mp_boxes_t *boxes,
                                                bool *out_is_grid, mp_tiles_t *out_tiles);
 

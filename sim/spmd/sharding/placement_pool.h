@@ -1,8 +1,8 @@
-// The pool of placements: equal boxes are one object, so a program with a thousand annotations over
-// a thousand devices keeps a handful of them.
+// The pool of placements, in which equal boxes are one object. A program with a thousand
+// annotations over a thousand devices has only a handful of different ones.
 //
-// Boxes are worked out in a scratch array first and copied only when they are new. What the pool
-// holds lives in its arena and is bounded: RESOURCE_EXHAUSTED beyond MP_SPMD_POOL_MAX_BYTES. Not
+// Boxes are computed in scratch memory first and copied only if they are new. What the pool holds
+// lives in its arena and is bounded: RESOURCE_EXHAUSTED beyond MP_SPMD_POOL_MAX_BYTES. Not
 // thread-safe.
 #ifndef MINIPOD_SIM_SPMD_SHARDING_PLACEMENT_POOL_H_
 #define MINIPOD_SIM_SPMD_SHARDING_PLACEMENT_POOL_H_
@@ -17,14 +17,15 @@ enum { MP_SPMD_POOL_MAX_BYTES = 1 << 30 };
 
 typedef struct mp_spmd_pool_s mp_spmd_pool_t;
 
+// Makes an empty pool in `arena`.
 MP_NODISCARD mp_status_t mp_spmd_pool_create(mp_arena_t *arena, mp_spmd_pool_t **out_pool);
 
-// Room for `count` numbers, not cleared, valid until the next call.
+// Scratch memory for `count` numbers, which are not cleared; valid until the next call.
 MP_NODISCARD mp_status_t mp_spmd_pool_scratch(mp_spmd_pool_t *pool, uint64_t count,
                                               int64_t **out_numbers);
 
-// The pool's object with the contents of `boxes`; its `groups` and `partials`, which come from
-// mp_spmd_pool_groups, are compared as pointers, its other arrays are copied when it is new.
+// The pool's object with the contents of `boxes`. `groups` and `partials` must come from
+// mp_spmd_pool_groups and are compared as pointers; the other arrays are copied if they are new.
 MP_NODISCARD mp_status_t mp_spmd_pool_boxes(mp_spmd_pool_t *pool, const mp_boxes_t *boxes,
                                             const mp_boxes_t **out_boxes);
 
