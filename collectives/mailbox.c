@@ -5,6 +5,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/base/assert.h"
+#include "sim/base/containers/list.h"
 #include "sim/base/hash.h"
 #include "sim/numeric/dims.h"
 
@@ -25,10 +26,9 @@ void mp_mailbox_init(mp_mailbox_t *mailbox, const uint32_t *names) {
 }
 
 void mp_mailbox_deinit(mp_mailbox_t *mailbox) {
-  while (mailbox->first != NULL) {
-    mp_message_t *next = mailbox->first->next;
-    mp_message_release(mailbox->first);
-    mailbox->first = next;
+  for (mp_message_t *message; (message = mailbox->messages.first) != NULL;) {
+    MP_QUEUE_POP(&mailbox->messages, next);
+    mp_message_release(message);
   }
 }
 
@@ -136,41 +136,32 @@ static bool mailbox_is_for(const mp_message_t *message, const mp_receiver_t *rec
 }
 
 mp_receiver_t *mp_mailbox_post(mp_mailbox_t *mailbox, mp_message_t *message) {
-  for (mp_receiver_t **link = &mailbox->receivers; *link != NULL; link = &(*link)->next) {
-    mp_receiver_t *receiver = *link;
-    if (!mailbox_is_for(message, receiver)) continue;
-    MP_ASSERT(mailbox->num_receivers != 0 && receiver->message == NULL);
-    *link = receiver->next;
-    mailbox->num_receivers -= 1;
-    receiver->message = message;
-    return receiver;
+  mp_receiver_t *previous = NULL, *receiver = mailbox->receivers.first;
+  for (; receiver != NULL && !mailbox_is_for(message, receiver); receiver = receiver->next) {
+    previous = receiver;
   }
-  message->next = NULL;
-  if (mailbox->last != NULL) {
-    mailbox->last->next = message;
-  } else {
-    mailbox->first = message;
+  if (receiver == NULL) {
+    MP_QUEUE_PUSH(&mailbox->messages, message, next);
+    return NULL;
   }
-  mailbox->last = message;
-  return NULL;
+  MP_ASSERT(mailbox->num_receivers != 0 && receiver->message == NULL);
+  MP_QUEUE_REMOVE(&mailbox->receivers, previous, receiver, next);
+  mailbox->num_receivers -= 1;
+  receiver->message = message;
+  return receiver;
 }
 
 bool mp_mailbox_receive(mp_mailbox_t *mailbox, mp_receiver_t *receiver) {
-  mp_message_t *previous = NULL;
-  for (mp_message_t *message = mailbox->first; message != NULL; message = message->next) {
-    if (mailbox_is_for(message, receiver)) {
-      *(previous != NULL ? &previous->next : &mailbox->first) = message->next;
-      if (mailbox->last == message) mailbox->last = previous;
-      receiver->message = message;
-      return true;
-    }
+  mp_message_t *previous = NULL, *message = mailbox->messages.first;
+  for (; message != NULL && !mailbox_is_for(message, receiver); message = message->next) {
     previous = message;
   }
-  mp_receiver_t **link = &mailbox->receivers;
-  while (*link != NULL) link = &(*link)->next;
-  receiver->message = NULL;
-  receiver->next = NULL;
-  *link = receiver;
+  receiver->message = message;
+  if (message != NULL) {
+    MP_QUEUE_REMOVE(&mailbox->messages, previous, message, next);
+    return true;
+  }
+  MP_QUEUE_PUSH(&mailbox->receivers, receiver, next);
   mailbox->num_receivers += 1;
   return false;
 }

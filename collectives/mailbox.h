@@ -12,6 +12,7 @@
 
 #include "collectives/collective.h"
 #include "collectives/transport/world.h"
+#include "sim/base/containers/list.h"
 
 typedef struct mp_message_s mp_message_t;
 
@@ -24,9 +25,9 @@ struct mp_receiver_s {
 };
 
 typedef struct {
-  const uint32_t *names;  // what messages to the user call participants
-  mp_message_t *first, *last;
-  mp_receiver_t *receivers;  // who waits, oldest first
+  const uint32_t *names;              // what messages to the user call participants
+  MP_QUEUE(mp_message_t) messages;    // that nobody has received
+  MP_QUEUE(mp_receiver_t) receivers;  // who waits
   uint32_t num_receivers;
 } mp_mailbox_t;
 

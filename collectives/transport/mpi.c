@@ -5,6 +5,7 @@
 #include "collectives/transport/world_internal.h"
 #include "sim/base/alloc.h"
 #include "sim/base/assert.h"
+#include "sim/base/containers/list.h"
 
 enum {
   MP_TAG_HEADER = 1,
@@ -52,9 +53,11 @@ typedef struct mpi_in_s {
   mpi_pieces_t pieces;
 } mpi_in_t;
 
+typedef MP_QUEUE(mpi_out_t) mpi_outs_t;
+
 typedef struct {
-  mpi_out_t *first_out, *last_out;
-  mpi_in_t *first_in, *last_in;
+  mpi_outs_t outs;
+  MP_QUEUE(mpi_in_t) ins;
   // Nothing goes to this peer or comes from it any more. What MPI had begun to send by then stays
   // in `given_up`, since MPI may still read it, but nobody waits for it.
   bool is_dropped;
@@ -76,9 +79,9 @@ typedef struct {
   mpi_peer_t *peers;  // by rank
 
   mp_lock_t lock;
-  mpi_out_t **fresh_first, **fresh_last;  // by rank: handed over by senders
-  bool has_fresh;                         // under the lock
-  atomic_uint num_pending;                // sends that are not done
+  mpi_outs_t *fresh;        // by rank: handed over by senders
+  bool has_fresh;           // under the lock
+  atomic_uint num_pending;  // sends that are not done
 
   mpi_header_t *headers;
   mp_mpi_request_t header_requests[MP_HEADER_RECEIVES];
@@ -162,12 +165,7 @@ static mp_status_t mpi_send(mp_transport_t *transport, uint32_t to, const mp_env
     out->block = block;
   }
   mp_lock(&self->lock);
-  if (self->fresh_last[to] == NULL) {
-    self->fresh_first[to] = out;
-  } else {
-    self->fresh_last[to]->next = out;
-  }
-  self->fresh_last[to] = out;
+  MP_QUEUE_PUSH(&self->fresh[to], out, next);
   self->has_fresh = true;
   atomic_fetch_add(&self->num_pending, 1);
   mp_unlock(&self->lock);
@@ -179,16 +177,7 @@ static mp_status_t mpi_send(mp_transport_t *transport, uint32_t to, const mp_env
 static void mpi_take_fresh(mpi_t *self) {
   mp_lock(&self->lock);
   for (uint32_t rank = 0; self->has_fresh && rank < self->world->size; ++rank) {
-    mpi_out_t *first = self->fresh_first[rank];
-    if (first == NULL) continue;
-    mpi_peer_t *peer = &self->peers[rank];
-    if (peer->last_out == NULL) {
-      peer->first_out = first;
-    } else {
-      peer->last_out->next = first;
-    }
-    peer->last_out = self->fresh_last[rank];
-    self->fresh_first[rank] = self->fresh_last[rank] = NULL;
+    MP_QUEUE_APPEND(&self->peers[rank].outs, &self->fresh[rank], next);
   }
   self->has_fresh = false;
   mp_unlock(&self->lock);
@@ -200,18 +189,17 @@ static void mpi_free_out(mpi_out_t *out) {
 }
 
 static mpi_out_t *mpi_take_first_out(mpi_t *self, mpi_peer_t *peer) {
-  mpi_out_t *out = peer->first_out;
+  mpi_out_t *out = peer->outs.first;
   MP_ASSERT(out != NULL && atomic_load(&self->num_pending) != 0);
-  peer->first_out = out->next;
-  if (peer->first_out == NULL) peer->last_out = NULL;
+  MP_QUEUE_POP(&peer->outs, next);
   atomic_fetch_sub(&self->num_pending, 1);
   return out;
 }
 
 // Empties the queue to a peer that was dropped.
 static bool mpi_give_up_out(mpi_t *self, mpi_peer_t *peer) {
-  if (peer->first_out == NULL) return false;
-  while (peer->first_out != NULL) {
+  if (peer->outs.first == NULL) return false;
+  while (peer->outs.first != NULL) {
     mpi_out_t *out = mpi_take_first_out(self, peer);
     if (out->is_posted) {
       out->next = peer->given_up;
@@ -274,7 +262,7 @@ static bool mpi_push_out(mpi_t *self, uint32_t to) {
   mp_mpi_error_t error;
   bool did = false, all = true;
   int window = 64;  // messages looked at, so that a long queue is not gone through each time
-  for (mpi_out_t *out = peer->first_out; out != NULL && all && window > 0; out = out->next) {
+  for (mpi_out_t *out = peer->outs.first; out != NULL && all && window > 0; out = out->next) {
     --window;
     if (mpi_is_in_vain(self, to, out)) continue;
     if (mpi_post_out(self, to, out, &did, &all, error) != 0 ||
@@ -283,8 +271,8 @@ static bool mpi_push_out(mpi_t *self, uint32_t to) {
       return mpi_give_up_out(self, peer);
     }
   }
-  while (peer->first_out != NULL) {
-    const mpi_out_t *out = peer->first_out;
+  while (peer->outs.first != NULL) {
+    const mpi_out_t *out = peer->outs.first;
     uint64_t bytes = out->block == NULL ? 0 : out->header.bytes;
     bool done = out->is_header_done && mpi_pieces_done(&out->pieces, bytes);
     if (!done && !mpi_is_in_vain(self, to, out)) break;
@@ -330,13 +318,7 @@ static bool mpi_take_header(mpi_t *self, uint32_t from, size_t size, const mpi_h
   if (!is_sound || self->peers[from].is_dropped) return true;
   mpi_in_t *in = mpi_make_in(self, from, header);
   if (in == NULL) return false;
-  mpi_peer_t *peer = &self->peers[from];
-  if (peer->last_in == NULL) {
-    peer->first_in = in;
-  } else {
-    peer->last_in->next = in;
-  }
-  peer->last_in = in;
+  MP_QUEUE_PUSH(&self->peers[from].ins, in, next);
   return true;
 }
 
@@ -400,17 +382,16 @@ static bool mpi_deliver_in(mpi_t *self, uint32_t from) {
   mpi_peer_t *peer = &self->peers[from];
   mp_mpi_error_t error;
   bool did = false, all = true;
-  for (mpi_in_t *in = peer->first_in; in != NULL && all; in = in->next) {
+  for (mpi_in_t *in = peer->ins.first; in != NULL && all; in = in->next) {
     if (mpi_pull_in(self, from, in, &did, &all, error) != 0) {
       mpi_lose(self, from, error);
       return did;
     }
   }
-  while (peer->first_in != NULL) {
-    mpi_in_t *in = peer->first_in;
+  while (peer->ins.first != NULL) {
+    mpi_in_t *in = peer->ins.first;
     if (in->block != NULL && !mpi_pieces_done(&in->pieces, in->packet->bytes)) break;
-    peer->first_in = in->next;
-    if (peer->first_in == NULL) peer->last_in = NULL;
+    MP_QUEUE_POP(&peer->ins, next);
     mp_world_arrive(self->world, in->packet);
     mp_free(in);
     did = true;
@@ -493,17 +474,16 @@ static void mpi_release(mp_transport_t *transport) {
       peer->given_up = out->next;
       mpi_free_out(out);
     }
-    while (peer->first_in != NULL) {
-      mpi_in_t *in = peer->first_in;
-      peer->first_in = in->next;
+    while (peer->ins.first != NULL) {
+      mpi_in_t *in = peer->ins.first;
+      MP_QUEUE_POP(&peer->ins, next);
       mp_packet_release(in->packet);
       mp_free(in);
     }
   }
   mp_lock_deinit(&self->lock);
   mp_free(self->headers);
-  mp_free(self->fresh_first);
-  mp_free(self->fresh_last);
+  mp_free(self->fresh);
   mp_free(self->peers);
   mp_free(self);
 }
@@ -526,11 +506,9 @@ mp_status_t mp_mpi_create(mp_world_t *world, const mp_mpi_module_t *module,
   self->module = module;
   mp_lock_init(&self->lock, MP_LOCK_MPI);
   self->peers = mp_calloc(world->size, sizeof(*self->peers));
-  self->fresh_first = mp_calloc(world->size, sizeof(mpi_out_t *));
-  self->fresh_last = mp_calloc(world->size, sizeof(mpi_out_t *));
+  self->fresh = mp_calloc(world->size, sizeof(*self->fresh));
   self->headers = mp_calloc(MP_HEADER_RECEIVES, sizeof(*self->headers));
-  if (self->peers == NULL || self->fresh_first == NULL || self->fresh_last == NULL ||
-      self->headers == NULL) {
+  if (self->peers == NULL || self->fresh == NULL || self->headers == NULL) {
     mpi_release(&self->base);
     return mp_status_out_of_memory();
   }

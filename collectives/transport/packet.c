@@ -4,18 +4,13 @@
 #include "collectives/transport/world_internal.h"
 #include "sim/base/alloc.h"
 #include "sim/base/assert.h"
+#include "sim/base/containers/list.h"
 #include "sim/base/os/process.h"
 
 // ---- Lists ----
 
 void mp_packet_list_push(mp_packet_list_t *list, mp_packet_t *packet) {
-  packet->next = NULL;
-  if (list->last == NULL) {
-    list->first = packet;
-  } else {
-    list->last->next = packet;
-  }
-  list->last = packet;
+  MP_QUEUE_PUSH(list, packet, next);
 }
 
 static bool packet_is_any(const mp_packet_t *packet, uint64_t number) {
@@ -34,8 +29,7 @@ mp_packet_t *mp_packet_list_take(mp_packet_list_t *list,
   mp_packet_t *packet = list->first;
   for (; packet != NULL && !is_wanted(packet, number); packet = packet->next) previous = packet;
   if (packet == NULL) return NULL;
-  *(previous != NULL ? &previous->next : &list->first) = packet->next;
-  if (list->last == packet) list->last = previous;
+  MP_QUEUE_REMOVE(list, previous, packet, next);
   packet->next = NULL;
   return packet;
 }

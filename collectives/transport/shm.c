@@ -10,6 +10,7 @@
 #include "collectives/transport/world_internal.h"
 #include "sim/base/alloc.h"
 #include "sim/base/assert.h"
+#include "sim/base/containers/list.h"
 #include "sim/base/log.h"
 #include "sim/base/os/clock.h"
 
@@ -23,16 +24,16 @@ typedef struct shm_late_s {
 typedef struct {
   uint32_t rank;
   mp_segment_t *segment;
-  mp_ring_t *out;                      // in the peer's segment
-  mp_ring_t *in;                       // in ours
-  unsigned head;                       // of `out`; under the peer's send_lock
-  unsigned tail;                       // of `in`
-  int64_t pid;                         // 0: not watched (any more)
-  int pidfd;                           // -1: the kernel has none
-  double dead_since;                   // 0: alive
-  bool is_damaged;                     // what is in `in` makes no sense any more
-  bool is_buried;                      // nobody reads `out` any more; under the peer's send_lock
-  shm_late_t *first_late, *last_late;  // under the peer's send_lock
+  mp_ring_t *out;             // in the peer's segment
+  mp_ring_t *in;              // in ours
+  unsigned head;              // of `out`; under the peer's send_lock
+  unsigned tail;              // of `in`
+  int64_t pid;                // 0: not watched (any more)
+  int pidfd;                  // -1: the kernel has none
+  double dead_since;          // 0: alive
+  bool is_damaged;            // what is in `in` makes no sense any more
+  bool is_buried;             // nobody reads `out` any more; under the peer's send_lock
+  MP_QUEUE(shm_late_t) late;  // under the peer's send_lock
   atomic_bool has_late;
 } shm_peer_t;
 
@@ -89,12 +90,7 @@ static mp_status_t shm_put_off(shm_peer_t *peer, const mp_envelope_t *envelope,
   MP_RETURN_IF_NULL(late);
   *late = (shm_late_t){.envelope = *envelope, .block = block};
   if (block != NULL) mp_payload_block_retain(block);
-  if (peer->last_late == NULL) {
-    peer->first_late = late;
-  } else {
-    peer->last_late->next = late;
-  }
-  peer->last_late = late;
+  MP_QUEUE_PUSH(&peer->late, late, next);
   atomic_store(&peer->has_late, true);
   return NULL;
 }
@@ -110,7 +106,7 @@ static mp_status_t shm_send(mp_transport_t *transport, uint32_t to, const mp_env
     return mp_status_make(MP_INTERNAL, "a payload of another world was to be sent");
   }
   if (peer->is_buried) return NULL;  // as if it had been sent before the peer's end
-  if (peer->first_late != NULL) return shm_put_off(peer, envelope, block);
+  if (peer->late.first != NULL) return shm_put_off(peer, envelope, block);
   if (!shm_await_room(peer)) {
     MP_RETURN_IF_ERROR(shm_put_off(peer, envelope, block));
     // The peer may have made room and rung before there was anything to find for the thread that
@@ -124,13 +120,10 @@ static mp_status_t shm_send(mp_transport_t *transport, uint32_t to, const mp_env
 }
 
 static void shm_drop_first_late(shm_peer_t *peer) {
-  shm_late_t *late = peer->first_late;
-  peer->first_late = late->next;
-  MP_ASSERT(peer->first_late != NULL || late == peer->last_late);
-  if (peer->first_late == NULL) {
-    peer->last_late = NULL;
-    atomic_store(&peer->has_late, false);
-  }
+  shm_late_t *late = peer->late.first;
+  MP_ASSERT(late->next != NULL || late == peer->late.last);
+  MP_QUEUE_POP(&peer->late, next);
+  if (peer->late.first == NULL) atomic_store(&peer->has_late, false);
   mp_payload_block_release(late->block);
   mp_free(late);
 }
@@ -140,7 +133,7 @@ static void shm_drop_first_late(shm_peer_t *peer) {
 static bool shm_is_in_vain(const shm_t *self, const shm_peer_t *peer) {
   if (!atomic_load(&self->world->peers[peer->rank].is_gone)) return false;
   bool is_alive = peer->pid != 0 && peer->dead_since == 0;
-  return !is_alive || !mp_world_is_goodbye(&peer->first_late->envelope);
+  return !is_alive || !mp_world_is_goodbye(&peer->late.first->envelope);
 }
 
 // Moves what waits into the ring, as far as there is room.
@@ -149,10 +142,10 @@ static bool shm_catch_up(shm_t *self, shm_peer_t *peer) {
   mp_peer_state_t *state = &self->world->peers[peer->rank];
   bool did = false;
   mp_lock(&state->send_lock);
-  while (peer->first_late != NULL) {
+  while (peer->late.first != NULL) {
     if (!shm_is_in_vain(self, peer)) {
       if (!shm_await_room(peer)) break;
-      shm_put(self, peer, &peer->first_late->envelope, peer->first_late->block);
+      shm_put(self, peer, &peer->late.first->envelope, peer->late.first->block);
     }
     shm_drop_first_late(peer);
     did = true;
@@ -312,7 +305,7 @@ static void shm_release(mp_transport_t *transport) {
   shm_t *self = (shm_t *)transport;
   for (uint32_t i = 0; i < self->num_peers; ++i) {
     shm_peer_t *peer = &self->peers[i];
-    while (peer->first_late != NULL) shm_drop_first_late(peer);
+    while (peer->late.first != NULL) shm_drop_first_late(peer);
     if (peer->pidfd >= 0) close(peer->pidfd);
     mp_segment_release(peer->segment);
   }

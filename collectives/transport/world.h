@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "sim/base/containers/list.h"
 #include "sim/base/status.h"
 
 typedef struct mp_world_s mp_world_t;
@@ -90,9 +91,7 @@ void *mp_packet_note(mp_packet_t *packet);
 
 // Packets that wait, in order. A packet is in one list at most. Not thread-safe: the list's owner
 // locks.
-typedef struct {
-  mp_packet_t *first, *last;
-} mp_packet_list_t;
+typedef MP_QUEUE(mp_packet_t) mp_packet_list_t;
 
 // Takes the packet over.
 void mp_packet_list_push(mp_packet_list_t *list, mp_packet_t *packet);

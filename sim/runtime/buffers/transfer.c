@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "sim/base/alloc.h"
+#include "sim/base/containers/list.h"
 #include "sim/kernels/strided.h"
 #include "sim/numeric/dims.h"
 #include "sim/runtime/buffers/buffer_impl.h"
@@ -96,23 +97,17 @@ static void transfer_start(transfer_t *transfer) {
 // all of them, one after the other.
 static _Thread_local struct {
   bool is_starting;
-  transfer_t *first, *last;
+  MP_QUEUE(transfer_t) transfers;
 } t_due;
 
 static void transfer_on_source(mp_status_t status, void *context) {
   transfer_t *transfer = context;
   transfer->source_error = mp_status_retain(status);
-  transfer->next = NULL;
-  if (t_due.first != NULL) {
-    t_due.last->next = transfer;
-  } else {
-    t_due.first = transfer;
-  }
-  t_due.last = transfer;
+  MP_QUEUE_PUSH(&t_due.transfers, transfer, next);
   if (t_due.is_starting) return;
   t_due.is_starting = true;
-  while ((transfer = t_due.first) != NULL) {
-    t_due.first = transfer->next;
+  while ((transfer = t_due.transfers.first) != NULL) {
+    MP_QUEUE_POP(&t_due.transfers, next);
     transfer_start(transfer);
   }
   t_due.is_starting = false;

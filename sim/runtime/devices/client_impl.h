@@ -42,7 +42,8 @@ struct mp_device_s {
 
   // The stream: runs in order. The first one is the only one that may execute.
   mp_lock_t lock;
-  mp_run_t *first, *last;      // under the lock; whoever has the first run may read `first` without
+  // MP_QUEUE; under the lock, but whoever has the first run may read `first` without.
+  mp_run_t *first, *last;
   uint64_t enqueued;           // number of the newest run; under the client's launch lock
   _Atomic uint64_t completed;  // number of the newest run that is over
 

@@ -1,6 +1,7 @@
 #include "sim/runtime/devices/job.h"
 
 #include "sim/base/alloc.h"
+#include "sim/base/containers/list.h"
 #include "sim/base/os/futex.h"
 #include "sim/runtime/devices/client_impl.h"
 #include "sim/runtime/devices/worker.h"
@@ -17,14 +18,7 @@ static void job_link(mp_client_t *client, mp_job_t *job) {
   mp_lock(&jobs->lock);
   MP_ASSERT(!job->is_linked);
   job->is_linked = true;
-  job->next = NULL;
-  job->prev = jobs->last;
-  if (jobs->last != NULL) {
-    jobs->last->next = job;
-  } else {
-    jobs->first = job;
-  }
-  jobs->last = job;
+  MP_LIST_APPEND(jobs, job, prev, next);
   atomic_fetch_add(&jobs->count, 1);
   mp_unlock(&jobs->lock);
   if (queue != NULL) {
@@ -60,8 +54,7 @@ static void job_unlink(mp_client_t *client, mp_job_t *job) {
     MP_ASSERT((job->prev != NULL ? job->prev->next : jobs->first) == job);
     MP_ASSERT((job->next != NULL ? job->next->prev : jobs->last) == job);
     MP_ASSERT(atomic_load(&jobs->count) != 0);
-    *(job->prev != NULL ? &job->prev->next : &jobs->first) = job->next;
-    *(job->next != NULL ? &job->next->prev : &jobs->last) = job->prev;
+    MP_LIST_REMOVE(jobs, job, prev, next);
     job->is_linked = false;
     atomic_fetch_sub(&jobs->count, 1);
   }

@@ -41,9 +41,9 @@ struct mp_job_s {
 
 // A client's jobs that have parts nobody has begun, oldest first.
 typedef struct {
-  mp_lock_t lock;  // of the links
-  mp_job_t *first, *last;
-  atomic_uint count;  // changed under the lock, read without
+  mp_lock_t lock;          // of the links
+  mp_job_t *first, *last;  // MP_LIST
+  atomic_uint count;       // changed under the lock, read without
 } mp_job_list_t;
 
 // Does all parts, with the help of idle workers, and returns when they are done; `self` may be NULL

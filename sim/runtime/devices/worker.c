@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "sim/base/alloc.h"
+#include "sim/base/containers/list.h"
 #include "sim/base/os/futex.h"
 #include "sim/base/os/system.h"
 #include "sim/runtime/devices/client_impl.h"
@@ -42,13 +43,7 @@ void mp_device_list_push(mp_device_list_t *list, mp_device_t *device) {
   // While the client stops, what is still in a queue is ended all the same.
   MP_ASSERT(device->next_runnable == NULL || mp_client_is_stopping(device->client));
   MP_ASSERT(list->last != device);
-  device->next_runnable = NULL;
-  if (list->last != NULL) {
-    list->last->next_runnable = device;
-  } else {
-    list->first = device;
-  }
-  list->last = device;
+  MP_QUEUE_PUSH(list, device, next_runnable);
   list->length += 1;
 }
 
@@ -56,8 +51,7 @@ mp_device_t *mp_device_list_pop(mp_device_list_t *list) {
   mp_device_t *device = list->first;
   MP_ASSERT((device == NULL) == (list->length == 0));
   if (device == NULL) return NULL;
-  list->first = device->next_runnable;
-  if (list->first == NULL) list->last = NULL;
+  MP_QUEUE_POP(list, next_runnable);
   list->length -= 1;
   device->next_runnable = NULL;
   return device;
@@ -72,8 +66,8 @@ void mp_core_queue_wake(mp_core_queue_t *queue, uint32_t count) {
   mp_futex_wake(&queue->epoch, (int)(count < sleepers ? count : sleepers));
 }
 
-// Appends devices that all belong to `queue`. `looks`: the caller is a worker of this queue and
-// looks into it soon.
+// Moves devices that all belong to `queue` to its end. `looks`: the caller is a worker of this
+// queue and looks into it soon.
 static void worker_enqueue(mp_core_queue_t *queue, mp_device_list_t *devices, bool looks) {
   uint32_t count = devices->length;
   MP_ASSERT(count != 0);
@@ -84,13 +78,9 @@ static void worker_enqueue(mp_core_queue_t *queue, mp_device_list_t *devices, bo
     mp_device_hand_over(device, MP_OWNER_LIST, MP_OWNER_QUEUE);
   }
 #endif
-  if (queue->devices.last != NULL) {
-    queue->devices.last->next_runnable = devices->first;
-  } else {
-    queue->devices.first = devices->first;
-  }
-  queue->devices.last = devices->last;
+  MP_QUEUE_APPEND(&queue->devices, devices, next_runnable);
   queue->devices.length += count;
+  devices->length = 0;
   atomic_store(&queue->length, queue->devices.length);
   uint32_t waiting = queue->devices.length;
   mp_unlock(&queue->lock);
@@ -113,7 +103,6 @@ static void worker_schedule(mp_device_list_t *devices, bool looks) {
     }
     if (device->queue != queue && batch.first != NULL) {
       worker_enqueue(queue, &batch, looks && queue == own);
-      batch = (mp_device_list_t){0};
     }
     queue = device->queue;
     mp_device_list_push(&batch, device);

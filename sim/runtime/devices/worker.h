@@ -23,7 +23,7 @@ typedef struct mp_device_s mp_device_t;
 // Devices whose first runs can go on, in order, linked by device->next_runnable. A device is in one
 // list at most.
 typedef struct {
-  mp_device_t *first, *last;
+  mp_device_t *first, *last;  // MP_QUEUE by next_runnable
   uint32_t length;
 } mp_device_list_t;
 

@@ -92,14 +92,14 @@ static uint32_t client_check_meetings(mp_session_t *session) {
 
 static uint32_t client_check_receivers(mp_session_t *session) {
   uint32_t count = 0;
-  for (const mp_receiver_t *r = session->mailbox.receivers; r != NULL; r = r->next) {
+  for (const mp_receiver_t *r = session->mailbox.receivers.first; r != NULL; r = r->next) {
     MP_ASSERT(count < session->mailbox.num_receivers);
     MP_ASSERT(r->message == NULL);  // or it would go on
     client_check_waiter(session, r->target);
     count += 1;
   }
   MP_ASSERT(count == session->mailbox.num_receivers);
-  MP_ASSERT((session->mailbox.first == NULL) == (session->mailbox.last == NULL));
+  MP_ASSERT((session->mailbox.messages.first == NULL) == (session->mailbox.messages.last == NULL));
   return count;
 }
 
@@ -205,7 +205,7 @@ static void client_check_stream(check_t *check, mp_device_t *device) {
 static void client_check_memory(check_t *check, mp_memory_t *memory) {
   mp_lock(&memory->lock);
   uint64_t live = 0, num_live = 0;
-  for (const mp_span_t *block = memory->live; block != NULL; block = block->list_next) {
+  for (const mp_span_t *block = memory->live.first; block != NULL; block = block->list_next) {
     MP_ASSERT(block->label != NULL);
     live += block->bytes;
     num_live += 1;
@@ -219,7 +219,7 @@ static void client_check_memory(check_t *check, mp_memory_t *memory) {
   MP_ASSERT(memory->num_locked + memory->num_unlocked == (is_pinned ? num_live : 0));
   MP_ASSERT(memory->heap != NULL || num_live == 0);
   if (memory->heap != NULL) {
-    check->steps += mp_heap_check(memory->heap, memory->live, memory->device->enqueued);
+    check->steps += mp_heap_check(memory->heap, memory->live.first, memory->device->enqueued);
   }
   check->steps += 1;
   mp_unlock(&memory->lock);
@@ -303,7 +303,7 @@ static void client_check_sets(check_t *check) {
 static void client_check_launch_queue(check_t *check, mp_endpoint_t *endpoint,
                                       const mp_launch_queue_t *queue) {
   const mp_peers_t *last = NULL;
-  for (mp_peers_t *peers = queue->first; peers != NULL; last = peers, peers = peers->next) {
+  for (mp_peers_t *peers = queue->peers.first; peers != NULL; last = peers, peers = peers->next) {
     mp_session_t *session = peers->session;
     const uint64_t number = peers->number;
     MP_ASSERT(session->peers == peers);
@@ -314,7 +314,7 @@ static void client_check_launch_queue(check_t *check, mp_endpoint_t *endpoint,
     client_check_session(check, session);
     mp_unlock(&session->lock);
   }
-  MP_ASSERT(last == queue->last);
+  MP_ASSERT(last == queue->peers.last);
   for (const mp_launch_queue_t *other = queue->next; other != NULL; other = other->next) {
     MP_ASSERT(other->devices != queue->devices);
     check->steps += 1;

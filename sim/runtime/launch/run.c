@@ -1,6 +1,7 @@
 #include "sim/runtime/launch/run.h"
 
 #include "sim/base/alloc.h"
+#include "sim/base/containers/list.h"
 #include "sim/runtime/launch/deadlock.h"
 
 static size_t run_pad(size_t bytes) {
@@ -80,14 +81,11 @@ void mp_run_enqueue(mp_run_t *run) {
   mp_lock(&device->lock);
   MP_ASSERT(run->next == NULL && run->number == device->enqueued);
   MP_ASSERT(atomic_load(&run->blockers) == 1);  // the launch itself
-  if (device->last != NULL) {
+  if (device->first != NULL) {
     atomic_fetch_add(&run->blockers, 1);  // the runs before it, together
-    device->last->next = run;
     if (run->session != NULL) mp_deadlock_needs_look(device->client);
-  } else {
-    device->first = run;
   }
-  device->last = run;
+  MP_QUEUE_PUSH(device, run, next);
   mp_unlock(&device->lock);
 }
 
@@ -139,8 +137,8 @@ void mp_run_end(mp_run_t *run, mp_status_t status) {
   MP_ASSERT(device->first == run);
   MP_ASSERT(run->number == mp_device_completed(device) + 1);
   mp_device_hand_over(device, MP_OWNER_WORKER, MP_OWNER_BLOCKERS);
-  mp_run_t *next = device->first = run->next;
-  if (next == NULL) device->last = NULL;
+  MP_QUEUE_POP(device, next);
+  mp_run_t *next = device->first;
   atomic_store_explicit(&device->completed, run->number, memory_order_release);
   mp_unlock(&device->lock);
   if (next != NULL) mp_run_unblock(next, &runnable);

@@ -1,6 +1,7 @@
 #include "sim/runtime/launch/session.h"
 
 #include "sim/base/alloc.h"
+#include "sim/base/containers/list.h"
 #include "sim/runtime/launch/deadlock.h"
 #include "sim/runtime/launch/run.h"
 #include "sim/runtime/launch/session_impl.h"
@@ -117,9 +118,8 @@ static void session_resume_all(mp_session_t *session, mp_device_list_t *resumed)
     mp_session_resume_members(session, meeting, NULL, resumed);
   }
   mp_rendezvous_abandon(&session->rendezvous);
-  while (session->mailbox.receivers != NULL) {
-    mp_receiver_t *receiver = session->mailbox.receivers;
-    session->mailbox.receivers = receiver->next;
+  for (mp_receiver_t *receiver; (receiver = session->mailbox.receivers.first) != NULL;) {
+    MP_QUEUE_POP(&session->mailbox.receivers, next);
     session->mailbox.num_receivers -= 1;
     mp_session_resume(session, receiver->target, resumed);
   }
@@ -172,7 +172,7 @@ static bool session_may_be_moved(const mp_session_t *session) {
        remote = remote->next) {
     if (!mp_remote_collective_is_lost(peers, remote)) return true;
   }
-  for (const mp_receiver_t *r = session->mailbox.receivers; r != NULL; r = r->next) {
+  for (const mp_receiver_t *r = session->mailbox.receivers.first; r != NULL; r = r->next) {
     if (session->states[r->source] == MP_PARTICIPANT_REMOTE) return true;
   }
   return false;
@@ -187,7 +187,7 @@ static bool session_is_let_down(const mp_session_t *session) {
        remote = remote->next) {
     if (remote->is_waiting && mp_remote_collective_is_lost(peers, remote)) return true;
   }
-  for (const mp_receiver_t *r = session->mailbox.receivers; r != NULL; r = r->next) {
+  for (const mp_receiver_t *r = session->mailbox.receivers.first; r != NULL; r = r->next) {
     if (mp_peers_has_left(peers, peers->ranks_of[r->source])) return true;
   }
   return false;

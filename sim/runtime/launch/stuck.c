@@ -81,7 +81,7 @@ static void stuck_collect(const mp_session_t *session, places_t *p) {
   for (const mp_remote_collective_t *x = stuck_first_remote(session); x != NULL; x = x->next) {
     if (x->is_waiting) stuck_add_meeting(p, x->meeting);
   }
-  for (const mp_receiver_t *r = session->mailbox.receivers; r != NULL; r = r->next) {
+  for (const mp_receiver_t *r = session->mailbox.receivers.first; r != NULL; r = r->next) {
     stuck_add_waiter(p, r->collective, r->target);
   }
 }
@@ -110,7 +110,7 @@ static uint32_t stuck_mark_missing(const mp_session_t *session, mp_participant_s
       ++count;
     }
   }
-  for (const mp_receiver_t *r = session->mailbox.receivers; r != NULL; r = r->next) {
+  for (const mp_receiver_t *r = session->mailbox.receivers.first; r != NULL; r = r->next) {
     if (session->states[r->source] != state || mark[r->source] == value) continue;
     mark[r->source] = value;
     ++count;
@@ -177,7 +177,7 @@ bool mp_session_misses_rank(const mp_session_t *session, uint32_t rank) {
     if (x->is_waiting && process >= 0 && mp_remote_collective_misses(x, (uint32_t)process))
       return true;
   }
-  for (const mp_receiver_t *r = session->mailbox.receivers; r != NULL; r = r->next) {
+  for (const mp_receiver_t *r = session->mailbox.receivers.first; r != NULL; r = r->next) {
     if (session->peers->ranks_of[r->source] == rank) return true;
   }
   return false;
@@ -188,7 +188,7 @@ bool mp_session_waits_for_peers(const mp_session_t *session) {
   for (const mp_remote_collective_t *x = stuck_first_remote(session); x != NULL; x = x->next) {
     if (x->is_waiting) return true;
   }
-  for (const mp_receiver_t *r = session->mailbox.receivers; r != NULL; r = r->next) {
+  for (const mp_receiver_t *r = session->mailbox.receivers.first; r != NULL; r = r->next) {
     if (session->states[r->source] == MP_PARTICIPANT_REMOTE) return true;
   }
   return false;

@@ -86,14 +86,14 @@ static size_t holders_merge_equal(holder_t *holders, size_t count) {
 void mp_memory_describe_holders(const mp_memory_t *memory, mp_strbuf_t *out) {
   mp_lock_assert_held(&memory->lock);
   size_t count = 0;
-  for (const mp_span_t *b = memory->live; b != NULL; b = b->list_next) ++count;
+  for (const mp_span_t *b = memory->live.first; b != NULL; b = b->list_next) ++count;
   holder_t *holders = mp_calloc(count, sizeof(*holders));
   if (count == 0 || holders == NULL) {
     mp_free(holders);
     return;
   }
   size_t n = 0;
-  for (const mp_span_t *b = memory->live; b != NULL; b = b->list_next) {
+  for (const mp_span_t *b = memory->live.first; b != NULL; b = b->list_next) {
     holders[n++] = (holder_t){b->label, b->bytes, 1};
   }
   size_t groups = holders_merge_equal(holders, count);

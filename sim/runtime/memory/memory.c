@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
+#include "sim/base/containers/list.h"
 #include "sim/base/os/process.h"
 #include "sim/runtime/memory/heap.h"
 
@@ -25,7 +26,7 @@ void mp_memory_init(mp_memory_t *memory, const mp_memory_t *who) {
 }
 
 void mp_memory_deinit(mp_memory_t *memory) {
-  MP_ASSERT(memory->live == NULL && memory->in_use == 0);
+  MP_ASSERT(memory->live.first == NULL && memory->in_use == 0);
   mp_heap_release(memory->heap);
   mp_lock_deinit(&memory->lock);
 }
@@ -102,21 +103,13 @@ static void memory_discharge(mp_memory_t *memory, uint64_t bytes) {
 static void memory_add_live(mp_memory_t *memory, mp_span_t *block, const mp_label_t *label) {
   mp_lock_assert_held(&memory->lock);
   block->label = label;
-  block->list_prev = NULL;
-  block->list_next = memory->live;
-  if (memory->live != NULL) memory->live->list_prev = block;
-  memory->live = block;
+  MP_LIST_PREPEND(&memory->live, block, list_prev, list_next);
 }
 
 static void memory_remove_live(mp_memory_t *memory, mp_span_t *block) {
   mp_lock_assert_held(&memory->lock);
-  MP_ASSERT((block->list_prev != NULL ? block->list_prev->list_next : memory->live) == block);
-  if (block->list_prev != NULL) {
-    block->list_prev->list_next = block->list_next;
-  } else {
-    memory->live = block->list_next;
-  }
-  if (block->list_next != NULL) block->list_next->list_prev = block->list_prev;
+  MP_ASSERT((block->list_prev != NULL ? block->list_prev->list_next : memory->live.first) == block);
+  MP_LIST_REMOVE(&memory->live, block, list_prev, list_next);
 }
 
 static mp_status_t memory_alloc_locked(mp_memory_t *memory, uint64_t bytes, uint64_t after,

@@ -23,6 +23,7 @@
 
 #include <stdatomic.h>
 
+#include "sim/base/containers/list.h"
 #include "sim/base/os/lock.h"
 #include "sim/numeric/dtype.h"
 #include "sim/runtime/memory/memory_stats.h"
@@ -98,7 +99,7 @@ struct mp_memory_s {
   uint64_t capacity;
   mp_lock_t lock;
   mp_heap_t *heap;                       // NULL before the first allocation
-  mp_span_t *live;                       // blocks that were given out, newest first
+  MP_LIST(mp_span_t) live;               // blocks that were given out, newest first
   uint64_t in_use, peak, largest_alloc;  // bytes
   uint64_t adopted;                      // of in_use: memory of the user's, which has no block
   uint64_t num_allocs;

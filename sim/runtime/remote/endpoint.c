@@ -1,5 +1,6 @@
 // Endpoints: a client's side of its world's router.
 #include "sim/base/alloc.h"
+#include "sim/base/containers/list.h"
 #include "sim/runtime/remote/router_impl.h"
 
 static bool endpoint_is_of_epoch(const mp_packet_t *packet, uint64_t epoch) {
@@ -62,7 +63,7 @@ mp_status_t mp_endpoint_open(mp_world_t *world, uint64_t number, mp_client_t *cl
 void mp_endpoint_close(mp_endpoint_t *endpoint) {
   if (endpoint == NULL || !endpoint->is_open) return;
   mp_router_t *router = endpoint->router;
-  mp_peers_t *forgotten = NULL;
+  MP_QUEUE(mp_peers_t) forgotten = {NULL, NULL};
   mp_lock(&router->lock);
   mp_endpoint_t **link = &router->endpoints;
   while (*link != endpoint) {
@@ -73,19 +74,15 @@ void mp_endpoint_close(mp_endpoint_t *endpoint) {
   endpoint->is_open = false;
   for (mp_launch_queue_t *queue; (queue = endpoint->queues) != NULL;) {
     endpoint->queues = queue->next;
-    if (queue->last != NULL) {
-      queue->last->next = forgotten;
-      forgotten = queue->first;
-    }
+    MP_QUEUE_APPEND(&forgotten, &queue->peers, next);
     mp_packet_list_clear(&queue->early);
     mp_free(queue);
   }
   mp_packet_list_clear(&endpoint->early);
   mp_unlock(&router->lock);
-  while (forgotten != NULL) {
-    mp_peers_t *next = forgotten->next;
-    endpoint->calls->release(forgotten->session);  // `forgotten` may go with it
-    forgotten = next;
+  for (mp_peers_t *peers; (peers = forgotten.first) != NULL;) {
+    MP_QUEUE_POP(&forgotten, next);
+    endpoint->calls->release(peers->session);  // `peers` may go with it
   }
 }
 
@@ -141,13 +138,7 @@ mp_status_t mp_endpoint_enter(mp_endpoint_t *endpoint, uint64_t devices, uint64_
     status = mp_status_out_of_memory();  // refused for another device of this process
   } else {
     MP_ASSERT(peers->number == number);
-    peers->next = NULL;
-    if (queue->last != NULL) {
-      queue->last->next = peers;
-    } else {
-      queue->first = peers;
-    }
-    queue->last = peers;
+    MP_QUEUE_PUSH(&queue->peers, peers, next);
     (void)endpoint->calls->retain(peers->session);
     queue->num_entered = number + 1;
     endpoint_deliver_early(endpoint, queue, peers);
@@ -175,15 +166,10 @@ void mp_endpoint_refuse(mp_endpoint_t *endpoint, uint64_t devices, uint64_t numb
 
 static bool endpoint_unlink(mp_launch_queue_t *queue, const mp_peers_t *peers) {
   mp_peers_t *previous = NULL;
-  mp_peers_t *at = queue->first;
+  mp_peers_t *at = queue->peers.first;
   for (; at != NULL && at != peers; at = at->next) previous = at;
   if (at == NULL) return false;
-  if (previous != NULL) {
-    previous->next = at->next;
-  } else {
-    queue->first = at->next;
-  }
-  if (queue->last == peers) queue->last = previous;
+  MP_QUEUE_REMOVE(&queue->peers, previous, at, next);
   return true;
 }
 

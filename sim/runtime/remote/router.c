@@ -45,7 +45,7 @@ mp_launch_queue_t *mp_router_get_queue(mp_endpoint_t *endpoint, uint64_t devices
 }
 
 static mp_peers_t *router_find_peers(const mp_launch_queue_t *queue, uint64_t number) {
-  mp_peers_t *peers = queue->first;
+  mp_peers_t *peers = queue->peers.first;
   while (peers != NULL && peers->number < number) peers = peers->next;
   return peers == NULL || peers->number != number ? NULL : peers;
 }
@@ -121,7 +121,7 @@ static void router_on_lost(void *context, uint32_t rank, mp_status_t why) {
   for (mp_endpoint_t *endpoint = router->endpoints; endpoint != NULL; endpoint = endpoint->next) {
     for (mp_launch_queue_t *queue = endpoint->queues; queue != NULL; queue = queue->next) {
       mp_peers_t *next;
-      for (mp_peers_t *peers = queue->first; peers != NULL; peers = next) {
+      for (mp_peers_t *peers = queue->peers.first; peers != NULL; peers = next) {
         next = peers->next;
         endpoint->calls->lose(peers->session, rank, why);
       }
@@ -137,7 +137,7 @@ void mp_router_visit(mp_endpoint_t *endpoint, void (*visit)(mp_session_t *sessio
   mp_lock_assert_held(&endpoint->router->lock);
   for (mp_launch_queue_t *queue = endpoint->queues; queue != NULL; queue = queue->next) {
     mp_peers_t *next;
-    for (mp_peers_t *peers = queue->first; peers != NULL; peers = next) {
+    for (mp_peers_t *peers = queue->peers.first; peers != NULL; peers = next) {
       next = peers->next;
       visit(peers->session, context);
     }

@@ -2,6 +2,7 @@
 #ifndef MINIPOD_SIM_RUNTIME_REMOTE_ROUTER_IMPL_H_
 #define MINIPOD_SIM_RUNTIME_REMOTE_ROUTER_IMPL_H_
 
+#include "sim/base/containers/list.h"
 #include "sim/base/os/lock.h"
 #include "sim/runtime/remote/peers.h"
 #include "sim/runtime/remote/router.h"
@@ -13,10 +14,10 @@ enum { MP_EPOCH_SHIFT = 48 };
 typedef struct mp_launch_queue_s mp_launch_queue_t;
 struct mp_launch_queue_s {
   mp_launch_queue_t *next;
-  uint64_t devices;          // the hash of the list
-  uint64_t num_entered;      // launches that have come so far; packets of later ones wait
-  mp_peers_t *first, *last;  // of sessions that have entered and are not over, oldest first
-  mp_packet_list_t early;    // of launches that have not come
+  uint64_t devices;            // the hash of the list
+  uint64_t num_entered;        // launches that have come so far; packets of later ones wait
+  MP_QUEUE(mp_peers_t) peers;  // of sessions that have entered and are not over, oldest first
+  mp_packet_list_t early;      // of launches that have not come
 };
 
 // `router`, `client`, `calls` and `epoch` never change; the rest is under the router's lock.

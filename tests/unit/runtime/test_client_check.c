@@ -190,7 +190,7 @@ static void parked_one_is_in_no_meeting(scene_t *s) {
 }
 static void parked_one_waits_twice(scene_t *s) {
   static mp_receiver_t receiver = {.source = 1, .target = 0};
-  s->session->mailbox.receivers = &receiver;
+  s->session->mailbox.receivers.first = &receiver;
   s->session->mailbox.num_receivers = 1;
 }
 static void mailbox_counts_wrong(scene_t *s) {
@@ -249,18 +249,18 @@ static void block_is_locked_and_not_pinned(scene_t *s) {
   s->memory->num_locked = 1;
 }
 static void block_is_nobodys(scene_t *s) {
-  s->memory->live->label = NULL;
+  s->memory->live.first->label = NULL;
 }
 static void block_lies_over_the_next(scene_t *s) {
-  s->memory->live->next->data -= 64;
+  s->memory->live.first->next->data -= 64;
 }
 static void block_is_too_large(scene_t *s) {
-  s->memory->live->bytes += 64;
+  s->memory->live.first->bytes += 64;
   s->memory->in_use += 64;
   s->memory->peak += 64;
 }
 static mp_span_t *freed_block(const scene_t *s) {
-  mp_span_t *block = s->memory->live;
+  mp_span_t *block = s->memory->live.first;
   while (block->prev == NULL || !block->prev->is_free) block = block->list_next;
   return block->prev;
 }
@@ -394,14 +394,14 @@ static void receiver_has_its_message(void *context) {
   (void)context;
   mp_session_t *session = make_receiver();
   static int message;
-  session->mailbox.receivers->message = (mp_message_t *)&message;
+  session->mailbox.receivers.first->message = (mp_message_t *)&message;
   mp_client_check_all(client_of(session), true);
 }
 
 static void receiver_is_somebody_else(void *context) {
   (void)context;
   mp_session_t *session = make_receiver();
-  session->mailbox.receivers->target = 1;
+  session->mailbox.receivers.first->target = 1;
   mp_client_check_all(client_of(session), true);
 }
 
@@ -447,19 +447,19 @@ static void holder_runs(mp_session_t *session) {
 static void remote_one_is_active(mp_session_t *session) {
   session->states[3] = MP_PARTICIPANT_ACTIVE;
 }
-static void lane_has_not_come_so_far(mp_session_t *session) {
+static void queue_has_not_come_so_far(mp_session_t *session) {
   session->peers->endpoint->queues->num_entered = 0;
 }
-static void lane_has_lost_its_last(mp_session_t *session) {
-  session->peers->endpoint->queues->last = NULL;
+static void queue_has_lost_its_last(mp_session_t *session) {
+  session->peers->endpoint->queues->peers.last = NULL;
 }
-static void session_is_in_anothers_lane(mp_session_t *session) {
+static void session_is_in_anothers_queue(mp_session_t *session) {
   session->peers->endpoint->queues->devices += 1;
 }
-static void port_is_not_open(mp_session_t *session) {
+static void endpoint_is_not_open(mp_session_t *session) {
   session->peers->endpoint->is_open = false;
 }
-static void port_is_of_the_future(mp_session_t *session) {
+static void endpoint_is_of_the_future(mp_session_t *session) {
   session->peers->endpoint->epoch = 1000;
 }
 
@@ -475,11 +475,11 @@ static const rank_row_t k_rank_rows[] = {
     {remote_is_not_begun, "remote->number < sequence->num_begun"},
     {holder_runs, "2 parked, 1 of them in lists"},
     {remote_one_is_active, "state == MP_PARTICIPANT_REMOTE || state == MP_PARTICIPANT_DONE"},
-    {lane_has_not_come_so_far, "number < queue->num_entered"},
-    {lane_has_lost_its_last, "last == queue->last"},
-    {session_is_in_anothers_lane, "peers->devices == queue->devices"},
-    {port_is_not_open, "(found == endpoint) == endpoint->is_open"},
-    {port_is_of_the_future, "endpoint->epoch < endpoint->router->num_epochs"},
+    {queue_has_not_come_so_far, "number < queue->num_entered"},
+    {queue_has_lost_its_last, "last == queue->peers.last"},
+    {session_is_in_anothers_queue, "peers->devices == queue->devices"},
+    {endpoint_is_not_open, "(found == endpoint) == endpoint->is_open"},
+    {endpoint_is_of_the_future, "endpoint->epoch < endpoint->router->num_epochs"},
 };
 
 static void break_rank_and_check(void *context) {

@@ -102,7 +102,7 @@ static void packets_of_a_launch_are_kept(void **state) {
   deliver_without_memory(session, make_packet(&pods, MP_PACKET_ANSWER, "here I am"));
   assert_ok(mp_session_error(session));
   assert_non_null(session->peers->answers[0]);
-  assert_non_null(session->mailbox.first);
+  assert_non_null(session->mailbox.messages.first);
   end_session(&pods, session);
   stop_pods(&pods);
 }
