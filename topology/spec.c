@@ -155,7 +155,7 @@ static mp_status_t spec_finish_shape(mp_pod_spec_t *spec, const char *origin) {
                          "missing, expected the grid of chips of one slice such as 4x4");
   }
   if (spec->shape.num_dims == 0) spec->shape = (mp_shape_t){1, {spec->chips}};
-  int64_t chips = mp_shape_count(&spec->shape);
+  int64_t chips = mp_shape_num_chips(&spec->shape);
   if (spec->chips != 0 && spec->chips != chips) {
     mp_strbuf_init(&text);
     mp_shape_write(&spec->shape, &text);

@@ -154,6 +154,6 @@ void mp_spec_write(const mp_pod_spec_t *spec, mp_strbuf_t *out_text);
 // "4x4"
 void mp_shape_write(const mp_shape_t *shape, mp_strbuf_t *out_text);
 
-int64_t mp_shape_count(const mp_shape_t *shape);
+int64_t mp_shape_num_chips(const mp_shape_t *shape);
 
 #endif  // MINIPOD_TOPOLOGY_SPEC_H_

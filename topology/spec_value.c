@@ -126,7 +126,7 @@ void mp_shape_write(const mp_shape_t *shape, mp_strbuf_t *out_text) {
   }
 }
 
-int64_t mp_shape_count(const mp_shape_t *shape) {
+int64_t mp_shape_num_chips(const mp_shape_t *shape) {
   int64_t count = 1;
   for (int32_t i = 0; i < shape->num_dims; ++i) {
     count *= shape->dims[i];

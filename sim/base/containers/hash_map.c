@@ -69,23 +69,6 @@ mp_status_t mp_hash_map_set(mp_arena_t *arena, mp_hash_map_t *map, size_t entry_
   return NULL;
 }
 
-// A search ends at the first free place. An entry behind the new gap that a search would no longer
-// reach therefore moves into the gap, and leaves one itself, and so on.
-void mp_hash_map_remove(mp_hash_map_t *map, size_t entry_size, void *entry) {
-  const size_t mask = map->capacity - 1;
-  size_t gap = (size_t)((char *)entry - (char *)map->entries) / entry_size;
-  for (size_t at = (gap + 1) & mask;; at = (at + 1) & mask) {
-    const uint64_t hash = hash_map_hash(map, entry_size, at);
-    if (hash == 0) break;
-    const size_t home = (size_t)(hash >> map->shift);
-    if (((at - home) & mask) < ((at - gap) & mask)) continue;
-    memcpy(hash_map_at(map, entry_size, gap), hash_map_at(map, entry_size, at), entry_size);
-    gap = at;
-  }
-  memset(hash_map_at(map, entry_size, gap), 0, entry_size);
-  --map->count;
-}
-
 void mp_hash_map_free(mp_hash_map_t *map) {
   mp_free(map->entries);
   *map = (mp_hash_map_t){0};

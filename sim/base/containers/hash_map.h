@@ -23,8 +23,8 @@
 // All bits of a hash must be mixed well (mp_hash_bytes, mp_hash_u64, mp_hash_pointer), because the
 // high ones decide the place of the entry. The entries lie in the arena that every call which may
 // need more room names; it must always be the same one. If it is NULL, they lie on the heap, and
-// MP_HASH_MAP_FREE frees them. Adding and removing move entries: a pointer to one is good until
-// then, and its hash must not be changed. Not thread-safe.
+// MP_HASH_MAP_FREE frees them. No entry is ever taken out. Adding moves entries: a pointer to one
+// is good until then, and its hash must not be changed. Not thread-safe.
 #ifndef MINIPOD_SIM_BASE_CONTAINERS_HASH_MAP_H_
 #define MINIPOD_SIM_BASE_CONTAINERS_HASH_MAP_H_
 
@@ -77,10 +77,6 @@ typedef struct {
 #define MP_HASH_MAP_RESERVE(arena, hash_map, more) \
   mp_hash_map_reserve((arena), &(hash_map)->map, MP_HASH_MAP_SIZE(hash_map), (more))
 
-#define MP_HASH_MAP_REMOVE(hash_map, entry) \
-  (MP_HASH_MAP_CHECK(hash_map, entry),      \
-   mp_hash_map_remove(&(hash_map)->map, MP_HASH_MAP_SIZE(hash_map), (entry)))
-
 // Frees the memory of a map on the heap; the map is empty afterwards.
 #define MP_HASH_MAP_FREE(hash_map) mp_hash_map_free(&(hash_map)->map)
 
@@ -93,7 +89,6 @@ MP_NODISCARD mp_status_t mp_hash_map_set(mp_arena_t *arena, mp_hash_map_t *map, 
                                          const void *entry);
 MP_NODISCARD mp_status_t mp_hash_map_reserve(mp_arena_t *arena, mp_hash_map_t *map,
                                              size_t entry_size, uint32_t more);
-void mp_hash_map_remove(mp_hash_map_t *map, size_t entry_size, void *entry);
 void mp_hash_map_free(mp_hash_map_t *map);
 
 // The hash under which an entry is stored. The stored hash 0 marks free places, so another one has
