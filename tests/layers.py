@@ -86,9 +86,7 @@ TOPS = ("sim", "topology", "collectives", "pjrt")
 MAX_FILES = 26  # of a room: more than anybody reads as one list
 # Functions that macros and templates use by these names, which cannot have their file's.
 NAMED_BY_MACROS = {("pjrt_memory.c", "set_user_data"), ("elementwise_complex.c", "multiply"),
-                   ("elementwise_complex.c", "negate"), ("eigen.c", "mp_tridiagonal_ql"), ("eigen.c", "rotate_rows"),
-                   ("eigen.c", "rotate_d"), ("eigen.c", "rotate_z"), ("eigen.c", "magnitude_d"),
-                   ("eigen.c", "magnitude_z")}
+                   ("elementwise_complex.c", "negate")}
 FUNCTION = re.compile(r"^(?:MP_\w+ )*static\s[^;={}()]*?\b(\w+)\(", re.MULTILINE)
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 

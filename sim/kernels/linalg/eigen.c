@@ -15,8 +15,8 @@ enum {
 #define MP_QL_TINY 0x1p-900
 
 // p = cosine * p - sine * q, q = sine * p + cosine * q
-MP_VECTOR static void rotate_rows(int64_t n, double cosine, double sine, double *restrict p,
-                                  double *restrict q) {
+MP_VECTOR static void eigen_rotate_rows(int64_t n, double cosine, double sine, double *restrict p,
+                                        double *restrict q) {
   for (int64_t i = 0; i < n; ++i) {
     double a = p[i], b = q[i];
     p[i] = cosine * a - sine * b;
@@ -28,8 +28,8 @@ MP_VECTOR static void rotate_rows(int64_t n, double cosine, double sine, double 
 // with its own sign. The angle is at most 45 degrees, so that they can be written as small changes:
 // thousands of them then leave lengths as they were, while products with a rounded cosine would
 // lengthen or shorten steadily.
-MP_VECTOR static void rotate_d(int64_t n, double cosine, double sine, double phase,
-                               double *restrict p, double *restrict q) {
+MP_VECTOR static void eigen_rotate_d(int64_t n, double cosine, double sine, double phase,
+                                     double *restrict p, double *restrict q) {
   double tau = sine / (1 + cosine);
   sine *= phase;
   tau *= phase;
@@ -40,8 +40,8 @@ MP_VECTOR static void rotate_d(int64_t n, double cosine, double sine, double pha
   }
 }
 
-MP_VECTOR static void rotate_z(int64_t n, double cosine, double sine, mp_complex_t phase,
-                               mp_complex_t *restrict p, mp_complex_t *restrict q) {
+MP_VECTOR static void eigen_rotate_z(int64_t n, double cosine, double sine, mp_complex_t phase,
+                                     mp_complex_t *restrict p, mp_complex_t *restrict q) {
   double tau = sine / (1 + cosine);
   for (int64_t i = 0; i < n; ++i) {
     mp_complex_t a = p[i], b = mul_z(phase, q[i]);
@@ -52,10 +52,10 @@ MP_VECTOR static void rotate_z(int64_t n, double cosine, double sine, mp_complex
   }
 }
 
-static double magnitude_d(double x) {
+static double eigen_magnitude_d(double x) {
   return fabs(x);
 }
-static double magnitude_z(mp_complex_t x) {
+static double eigen_magnitude_z(mp_complex_t x) {
   return hypot(creal(x), cimag(x));
 }
 
@@ -79,7 +79,7 @@ static void eigen_ql_step(int64_t n, int64_t first, int64_t last, double *d, dou
     p = s * r;
     d[i + 1] = g + p;
     g = c * r - b;
-    rotate_rows(n, c, s, y + i * n, y + (i + 1) * n);
+    eigen_rotate_rows(n, c, s, y + i * n, y + (i + 1) * n);
   }
   d[first] -= p;
   e[first] = g;
@@ -135,7 +135,7 @@ static void eigen_ql_sort(int64_t n, double *d, double *y) {
 // QL steps find the eigenvalues at the upper end first and are at their best when those are the
 // small ones, so a part that is larger there is turned around. What has not converged after half of
 // the steps that are allowed then only has to vanish beside the whole matrix.
-static bool mp_tridiagonal_ql(int64_t n, double *d, double *e, double *y) {
+static bool eigen_ql(int64_t n, double *d, double *e, double *y) {
   enum { STEPS = 60 };
   for (int64_t i = 0; i < n * n; ++i) y[i] = i % (n + 1) == 0 ? 1 : 0;
   if (n > 0) e[n - 1] = 0;

@@ -1,7 +1,7 @@
 // LU and Hermitian eigenvalues, once for real and once for complex numbers. No include guard:
 // eigen.c includes it with T (the element) and F(name) (the name for it) defined.
 
-static double F(size1)(T x) {
+static double F(eigen_size1)(T x) {
   return fabs(F(real)(x)) + fabs(F(imag)(x));
 }
 
@@ -11,7 +11,7 @@ void F(mp_lu)(int64_t m, int64_t n, T *a, int32_t *pivots, int32_t *perm) {
   for (int64_t k = 0; k < count; ++k) {
     int64_t best = k;
     for (int64_t i = k + 1; i < m; ++i) {
-      if (F(size1)(a[i * n + k]) > F(size1)(a[best * n + k])) best = i;
+      if (F(eigen_size1)(a[i * n + k]) > F(eigen_size1)(a[best * n + k])) best = i;
     }
     pivots[k] = (int32_t)best;
     if (best != k) {
@@ -25,7 +25,7 @@ void F(mp_lu)(int64_t m, int64_t n, T *a, int32_t *pivots, int32_t *perm) {
       perm[best] = kept;
     }
     T pivot = a[k * n + k];
-    if (F(size1)(pivot) == 0) continue;
+    if (F(eigen_size1)(pivot) == 0) continue;
     for (int64_t i = k + 1; i < m; ++i) {
       T factor = a[i * n + k] / pivot;
       a[i * n + k] = factor;
@@ -37,7 +37,7 @@ void F(mp_lu)(int64_t m, int64_t n, T *a, int32_t *pivots, int32_t *perm) {
 // ---- Hermitian eigenvalues: tridiagonal by reflections, then QL with implicit shifts ----
 
 // a = H^H a H for the trailing r x r block at `a` (rows n apart). x and c hold 2 r elements in all.
-static void F(two_sided)(int64_t n, int64_t r, T *a, const T *v, T tau, T *x, T *c) {
+static void F(eigen_two_sided)(int64_t n, int64_t r, T *a, const T *v, T tau, T *x, T *c) {
   for (int64_t i = 0; i < r; ++i) c[i] = F(conj)(v[i]);
   for (int64_t i = 0; i < r; ++i) x[i] = F(mul)(tau, F(dot)(r, a + i * n, c));
   T half = F(mul)(F(mul)(F(make)(-0.5, 0), tau), F(conj)(F(dot)(r, x, v)));
@@ -71,10 +71,10 @@ bool F(mp_eigh)(int64_t n, T *a, double *w, T *v, T *work, double *reals) {
     for (int64_t i = 0; i < r; ++i) h[i] = a[(k + 1 + i) * n + k];
     w[k] = F(real)(a[k * n + k]);
     e[k] = F(mp_reflection)(r, 1, h, &taus[k]);
-    F(two_sided)(n, r, a + (k + 1) * n + k + 1, h, taus[k], x, c);
+    F(eigen_two_sided)(n, r, a + (k + 1) * n + k + 1, h, taus[k], x, c);
   }
   if (n > 0) w[n - 1] = F(real)(a[n * n - 1]);
-  if (!mp_tridiagonal_ql(n, w, e, y)) return false;
+  if (!eigen_ql(n, w, e, y)) return false;
   mp_scale(n, -exponent, w);
   for (int64_t j = 0; j < n; ++j) {
     T *row = v + j * n;

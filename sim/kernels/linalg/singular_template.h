@@ -25,11 +25,11 @@ typedef struct {
   int64_t *perm;  // column j of A P is column perm[j] of A
 } F(svd_t);
 
-static double F(norm2)(int64_t n, const T *x) {
+static double F(singular_norm2)(int64_t n, const T *x) {
   return F(real)(F(dot)(n, x, x));
 }
 
-static void F(swap_rows)(int64_t n, T *p, T *q) {
+static void F(singular_swap_rows)(int64_t n, T *p, T *q) {
   for (int64_t i = 0; i < n; ++i) {
     T kept = p[i];
     p[i] = q[i];
@@ -38,16 +38,16 @@ static void F(swap_rows)(int64_t n, T *p, T *q) {
 }
 
 // x -= factor * v * (v^H x)
-static void F(reflect_vector)(int64_t n, const T *v, T factor, T *x) {
+static void F(singular_reflect_vector)(int64_t n, const T *v, T factor, T *x) {
   F(axpy)(n, -F(mul)(factor, F(dot)(n, x, v)), v, x);
 }
 
 // Brings the longest column from k on to place k; false when all of them vanish there.
-static bool F(bring_longest)(int64_t m, int64_t n, T *columns, int64_t *perm, int64_t k) {
+static bool F(singular_bring_longest)(int64_t m, int64_t n, T *columns, int64_t *perm, int64_t k) {
   int64_t best = k;
   double longest = 0;
   for (int64_t j = k; j < n; ++j) {
-    double length = F(norm2)(m - k, columns + j * m + k);
+    double length = F(singular_norm2)(m - k, columns + j * m + k);
     if (length > longest) {
       longest = length;
       best = j;
@@ -55,7 +55,7 @@ static bool F(bring_longest)(int64_t m, int64_t n, T *columns, int64_t *perm, in
   }
   if (longest < MP_SHORTEST * MP_SHORTEST) return false;
   if (best == k) return true;
-  F(swap_rows)(m, columns + k * m, columns + best * m);
+  F(singular_swap_rows)(m, columns + k * m, columns + best * m);
   int64_t kept = perm[k];
   perm[k] = perm[best];
   perm[best] = kept;
@@ -65,22 +65,22 @@ static bool F(bring_longest)(int64_t m, int64_t n, T *columns, int64_t *perm, in
 // QR of n columns of length m >= n, with exchanges if there is a `perm`: R lies above the diagonal
 // and, for itself, in `diagonal`, the reflections on and below. The number of columns until the
 // rest vanishes (n without exchanges).
-static int64_t F(factor_columns)(int64_t m, int64_t n, T *columns, T *taus, double *diagonal,
-                                 int64_t *perm) {
+static int64_t F(singular_factor_columns)(int64_t m, int64_t n, T *columns, T *taus,
+                                          double *diagonal, int64_t *perm) {
   for (int64_t k = 0; k < n; ++k) {
-    if (perm != NULL && !F(bring_longest)(m, n, columns, perm, k)) return k;
+    if (perm != NULL && !F(singular_bring_longest)(m, n, columns, perm, k)) return k;
     T *v = columns + k * m + k;
     diagonal[k] = F(mp_reflection)(m - k, 1, v, &taus[k]);
     for (int64_t j = k + 1; j < n; ++j) {
-      F(reflect_vector)(m - k, v, F(conj)(taus[k]), columns + j * m + k);
+      F(singular_reflect_vector)(m - k, v, F(conj)(taus[k]), columns + j * m + k);
     }
   }
   return n;
 }
 
 // The columns of R^H, of length n, for the first `rank` rows of the R that factor_columns left.
-static void F(adjoint_of_r)(int64_t m, int64_t n, int64_t rank, const T *columns,
-                            const double *diagonal, T *out) {
+static void F(singular_adjoint_of_r)(int64_t m, int64_t n, int64_t rank, const T *columns,
+                                     const double *diagonal, T *out) {
   for (int64_t i = 0; i < rank; ++i) {
     T *row = out + i * n;
     memset(row, 0, (size_t)i * sizeof(T));
@@ -90,47 +90,47 @@ static void F(adjoint_of_r)(int64_t m, int64_t n, int64_t rank, const T *columns
 }
 
 // Makes columns p and q of L orthogonal; whether they were not.
-static bool F(jacobi_pair)(const F(svd_t) * self, int64_t p, int64_t q, double tolerance) {
+static bool F(singular_jacobi_pair)(const F(svd_t) * self, int64_t p, int64_t q, double tolerance) {
   int64_t n = self->rank;
   double *lengths = self->reals, first = lengths[p], second = lengths[q];
   if (first < MP_SHORTEST || second < MP_SHORTEST) return false;
   T gamma = F(dot)(n, self->l + p * n, self->l + q * n);
-  double size = F(magnitude)(gamma);
+  double size = F(eigen_magnitude)(gamma);
   if (!(size > tolerance * first * second)) return false;
   double alpha = first * first, beta = second * second;
   double zeta = (beta - alpha) / (2 * size);
   double t = (zeta >= 0 ? 1 : -1) / (fabs(zeta) + sqrt(1 + zeta * zeta));
   double cosine = 1 / sqrt(1 + t * t), sine = cosine * t;
   T phase = F(mul)(gamma, F(make)(1 / size, 0));
-  F(rotate)(n, cosine, sine, phase, self->l + p * n, self->l + q * n);
-  if (self->v != NULL) F(rotate)(n, cosine, sine, phase, self->v + p * n, self->v + q * n);
+  F(eigen_rotate)(n, cosine, sine, phase, self->l + p * n, self->l + q * n);
+  if (self->v != NULL) F(eigen_rotate)(n, cosine, sine, phase, self->v + p * n, self->v + q * n);
   // Good enough until the next sweep, but not where almost nothing remains.
   alpha -= t * size;
   beta += t * size;
   bool good = alpha > 0.25 * first * first && beta > 0.25 * second * second;
-  lengths[p] = sqrt(good ? alpha : F(norm2)(n, self->l + p * n));
-  lengths[q] = sqrt(good ? beta : F(norm2)(n, self->l + q * n));
+  lengths[p] = sqrt(good ? alpha : F(singular_norm2)(n, self->l + p * n));
+  lengths[q] = sqrt(good ? beta : F(singular_norm2)(n, self->l + q * n));
   return true;
 }
 
 // Rotates until all columns of L are orthogonal. That takes six to ten sweeps; the limit is there
 // for what nobody has thought of, and then the columns are as orthogonal as they are.
-static void F(jacobi)(const F(svd_t) * self) {
+static void F(singular_jacobi)(const F(svd_t) * self) {
   int64_t n = self->rank;
   double tolerance = DBL_EPSILON * sqrt((double)(n > 16 ? n : 16));
   bool moved = true;
   for (int sweep = 0; moved && sweep < 60; ++sweep) {
     moved = false;
-    for (int64_t i = 0; i < n; ++i) self->reals[i] = sqrt(F(norm2)(n, self->l + i * n));
+    for (int64_t i = 0; i < n; ++i) self->reals[i] = sqrt(F(singular_norm2)(n, self->l + i * n));
     for (int64_t p = 0; p + 1 < n; ++p) {
-      for (int64_t q = p + 1; q < n; ++q) moved |= F(jacobi_pair)(self, p, q, tolerance);
+      for (int64_t q = p + 1; q < n; ++q) moved |= F(singular_jacobi_pair)(self, p, q, tolerance);
     }
   }
-  for (int64_t i = 0; i < n; ++i) self->reals[i] = sqrt(F(norm2)(n, self->l + i * n));
+  for (int64_t i = 0; i < n; ++i) self->reals[i] = sqrt(F(singular_norm2)(n, self->l + i * n));
 }
 
 // Longest columns first.
-static void F(sort_columns)(const F(svd_t) * self) {
+static void F(singular_sort_columns)(const F(svd_t) * self) {
   int64_t n = self->rank;
   double *lengths = self->reals;
   for (int64_t i = 0; i < n; ++i) {
@@ -142,8 +142,8 @@ static void F(sort_columns)(const F(svd_t) * self) {
     double kept = lengths[i];
     lengths[i] = lengths[best];
     lengths[best] = kept;
-    F(swap_rows)(n, self->l + i * n, self->l + best * n);
-    if (self->v != NULL) F(swap_rows)(n, self->v + i * n, self->v + best * n);
+    F(singular_swap_rows)(n, self->l + i * n, self->l + best * n);
+    if (self->v != NULL) F(singular_swap_rows)(n, self->v + i * n, self->v + best * n);
   }
 }
 
@@ -154,7 +154,7 @@ void F(mp_complete_basis)(int64_t m, int64_t have, int64_t want, T *rows) {
     double least = INFINITY;
     for (int64_t i = 0; i < m; ++i) {
       double covered = 0;
-      for (int64_t k = 0; k < r; ++k) covered += F(norm2)(1, rows + k * m + i);
+      for (int64_t k = 0; k < r; ++k) covered += F(singular_norm2)(1, rows + k * m + i);
       if (covered < least) {
         least = covered;
         best = i;
@@ -167,13 +167,13 @@ void F(mp_complete_basis)(int64_t m, int64_t have, int64_t want, T *rows) {
       const T *other = rows + k % r * m;
       F(axpy)(m, -F(dot)(m, row, other), other, row);
     }
-    T scale = F(make)(1 / sqrt(F(norm2)(m, row)), 0);
+    T scale = F(make)(1 / sqrt(F(singular_norm2)(m, row)), 0);
     for (int64_t i = 0; i < m; ++i) row[i] = F(mul)(row[i], scale);
   }
 }
 
 // U' S to U'. Columns that vanished after all have no direction of their own.
-static void F(normalize_columns)(const F(svd_t) * self) {
+static void F(singular_normalize_columns)(const F(svd_t) * self) {
   int64_t n = self->rank, have = 0;
   for (; have < n && self->reals[have] >= MP_SHORTEST; ++have) {
     T *row = self->l + have * n, scale = F(make)(1 / self->reals[have], 0);
@@ -184,8 +184,8 @@ static void F(normalize_columns)(const F(svd_t) * self) {
 
 // out (`count` rows of length m) = the first `count` columns of Q [x 0; 0 I], where Q is the
 // product of `rank` reflections and x is rank x rank.
-static void F(apply_reflections)(int64_t m, int64_t rank, int64_t count, const T *columns,
-                                 const T *taus, const T *x, T *out) {
+static void F(singular_apply_reflections)(int64_t m, int64_t rank, int64_t count, const T *columns,
+                                          const T *taus, const T *x, T *out) {
   for (int64_t i = 0; i < count; ++i) {
     T *row = out + i * m;
     memset(row, 0, (size_t)m * sizeof(T));
@@ -195,14 +195,14 @@ static void F(apply_reflections)(int64_t m, int64_t rank, int64_t count, const T
       row[i] = F(make)(1, 0);
     }
     for (int64_t k = rank; k-- > 0;) {
-      F(reflect_vector)(m - k, columns + k * m + k, taus[k], row + k);
+      F(singular_reflect_vector)(m - k, columns + k * m + k, taus[k], row + k);
     }
   }
 }
 
-static void F(right_vectors)(const F(svd_t) * self, T *right) {
+static void F(singular_right_vectors)(const F(svd_t) * self, T *right) {
   int64_t n = self->n;
-  F(apply_reflections)(n, self->rank, n, self->b, self->b_taus, self->v, right);
+  F(singular_apply_reflections)(n, self->rank, n, self->b, self->b_taus, self->v, right);
   T *kept = self->a_taus;  // needed no more
   for (int64_t i = 0; i < n; ++i) {
     memcpy(kept, right + i * n, (size_t)n * sizeof(T));
@@ -210,7 +210,7 @@ static void F(right_vectors)(const F(svd_t) * self, T *right) {
   }
 }
 
-static void F(take_scratch)(F(svd_t) * self, bool vectors, char *scratch) {
+static void F(singular_take_scratch)(F(svd_t) * self, bool vectors, char *scratch) {
   int64_t n = self->n;
   self->a_taus = (T *)scratch;
   self->b_taus = self->a_taus + n;
@@ -228,23 +228,23 @@ bool F(mp_svd)(int64_t m, int64_t n, T *a, double *s, int64_t num_left, T *left,
   int exponent = largest == 0 ? 0 : MP_CENTER_EXPONENT - ilogb(largest);
   mp_scale(m * n * F(parts), exponent, (double *)a);
   F(svd_t) self = {.m = m, .n = n, .a = a};
-  F(take_scratch)(&self, left != NULL, scratch);
+  F(singular_take_scratch)(&self, left != NULL, scratch);
   for (int64_t j = 0; j < n; ++j) self.perm[j] = j;
-  self.rank = F(factor_columns)(m, n, a, self.a_taus, self.reals, self.perm);
-  F(adjoint_of_r)(m, n, self.rank, a, self.reals, self.b);
-  F(factor_columns)(n, self.rank, self.b, self.b_taus, self.reals, NULL);
-  F(adjoint_of_r)(n, self.rank, self.rank, self.b, self.reals, self.l);
+  self.rank = F(singular_factor_columns)(m, n, a, self.a_taus, self.reals, self.perm);
+  F(singular_adjoint_of_r)(m, n, self.rank, a, self.reals, self.b);
+  F(singular_factor_columns)(n, self.rank, self.b, self.b_taus, self.reals, NULL);
+  F(singular_adjoint_of_r)(n, self.rank, self.rank, self.b, self.reals, self.l);
   for (int64_t i = 0; self.v != NULL && i < self.rank * self.rank; ++i) {
     self.v[i] = F(make)(i % (self.rank + 1) == 0 ? 1 : 0, 0);
   }
-  F(jacobi)(&self);
-  F(sort_columns)(&self);
+  F(singular_jacobi)(&self);
+  F(singular_sort_columns)(&self);
   for (int64_t i = 0; i < n; ++i) s[i] = i < self.rank ? self.reals[i] : 0;
   mp_scale(n, -exponent, s);
   if (left == NULL) return true;
-  F(normalize_columns)(&self);
-  F(apply_reflections)(m, self.rank, num_left, a, self.a_taus, self.l, left);
-  F(right_vectors)(&self, right);
+  F(singular_normalize_columns)(&self);
+  F(singular_apply_reflections)(m, self.rank, num_left, a, self.a_taus, self.l, left);
+  F(singular_right_vectors)(&self, right);
   return true;
 }
 #undef MP_SHORTEST

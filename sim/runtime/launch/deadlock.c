@@ -7,7 +7,7 @@
 // is runnable, and there is no job. With the launch lock held no launch can come either, so this
 // stays true except for what comes from outside (events that are set), and runs that wait for that
 // count as able to go on.
-static bool deadlock_is_quiet(const mp_client_t *client) {
+static bool deadlock_is_at_rest(const mp_client_t *client) {
   mp_lock_assert_held(&client->launch_lock);
   if (atomic_load(&client->num_idle) != client->num_workers) return false;
   if (atomic_load(&client->num_inline_runs) != 0 || atomic_load(&client->jobs.count) != 0)
@@ -92,7 +92,7 @@ void mp_deadlock_check(mp_client_t *client) {
   mp_session_t *stuck = NULL;
   mp_lock(&client->launch_lock);
   // If somebody is still at work, that thread comes here when it is done.
-  if (atomic_load(&client->needs_look) && deadlock_is_quiet(client)) {
+  if (atomic_load(&client->needs_look) && deadlock_is_at_rest(client)) {
     atomic_store(&client->needs_look, false);
     stuck = deadlock_find_stuck(client);
   }

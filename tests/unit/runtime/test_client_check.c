@@ -214,7 +214,7 @@ static void two_sessions_of_one_number(scene_t *s) {
 static void complete_session_waits(scene_t *s) {
   s->session->num_local = 2;
 }
-static void set_has_a_port(scene_t *s) {
+static void set_has_another_endpoint(scene_t *s) {
   static int endpoint;
   set_of(s)->endpoint = (mp_endpoint_t *)&endpoint;
 }
@@ -328,7 +328,7 @@ static const row_t k_rows[] = {
     {parked_one_was_never_launched, "session->states[i] == MP_PARTICIPANT_ABSENT"},
     {two_sessions_of_one_number, "other->number != session->number"},
     {complete_session_waits, "session->num_local == num_local"},
-    {set_has_a_port, "set->endpoint == NULL || set->endpoint == client->endpoint"},
+    {set_has_another_endpoint, "set->endpoint == NULL || set->endpoint == client->endpoint"},
     {queue_counts_wrong, "count == atomic_load(&queue->length)"},
     {parked_device_is_in_a_queue, "atomic_load(&device->owner) == MP_OWNER_QUEUE"},
     {jobs_count_wrong, "count == atomic_load(&jobs->count)"},
@@ -435,7 +435,7 @@ static void remote_is_ready_and_waits(mp_session_t *session) {
 static void remote_misses_nobody(mp_session_t *session) {
   session->peers->remotes->num_missing = 0;
 }
-static void remote_is_not_on_its_line(mp_session_t *session) {
+static void remote_is_not_in_its_sequence(mp_session_t *session) {
   session->peers->remotes->sequence->remote = NULL;
 }
 static void remote_is_not_begun(mp_session_t *session) {
@@ -471,7 +471,7 @@ typedef struct {
 static const rank_row_t k_rank_rows[] = {
     {remote_is_ready_and_waits, "!(remote->is_waiting && remote->is_ready)"},
     {remote_misses_nobody, "num_missing == remote->num_missing"},
-    {remote_is_not_on_its_line, "sequence->remote == remote"},
+    {remote_is_not_in_its_sequence, "sequence->remote == remote"},
     {remote_is_not_begun, "remote->number < sequence->num_begun"},
     {holder_runs, "2 parked, 1 of them in lists"},
     {remote_one_is_active, "state == MP_PARTICIPANT_REMOTE || state == MP_PARTICIPANT_DONE"},

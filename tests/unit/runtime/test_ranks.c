@@ -415,8 +415,8 @@ static void await_early_packet(const pods_t *pods, uint32_t rank, mp_packet_kind
     nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
     mp_lock(&endpoint->router->lock);
     is_there = has_packet(&endpoint->early, kind);
-    for (const mp_launch_queue_t *lane = endpoint->queues; lane != NULL; lane = lane->next) {
-      is_there |= has_packet(&lane->early, kind);
+    for (const mp_launch_queue_t *queue = endpoint->queues; queue != NULL; queue = queue->next) {
+      is_there |= has_packet(&queue->early, kind);
     }
     mp_unlock(&endpoint->router->lock);
   }

@@ -446,7 +446,7 @@ static void test_damaged_announcements(void **state) {
   job_t job = job_of(1, 2, "topology=torus:4x2;" BOX);
   size_t size = job.bytes[1].size;
   unsigned seed = 1;
-  int united = 0, refused = 0;
+  int merged = 0, refused = 0;
   for (int i = 0; i < 3000; ++i) {
     char *copy = malloc(size);
     memcpy(copy, job.bytes[1].data, size);
@@ -459,13 +459,13 @@ static void test_damaged_announcements(void **state) {
       mp_pod_t *pod = NULL;
       mp_status_t status = try_merge(&job, rank, &pod);
       assert_int_equal(status == NULL, pod != NULL);
-      *(status == NULL ? &united : &refused) += 1;
+      *(status == NULL ? &merged : &refused) += 1;
       mp_status_release(status);
       mp_pod_release(pod);
     }
     free(copy);
   }
-  assert_true(united > 100 && refused > 100);
+  assert_true(merged > 100 && refused > 100);
   job.announcements[1] = (mp_str_t){"", 0};
   mp_pod_t *pod = NULL;
   mp_status_t status = try_merge(&job, 0, &pod);

@@ -100,7 +100,7 @@ static void cgroup_limits(const void *subject) {
 
 // ---- Pods of several processes ----
 
-static bool try_offer(int32_t rank, const char *topology, mp_strbuf_t *out_bytes) {
+static bool try_announce(int32_t rank, const char *topology, mp_strbuf_t *out_bytes) {
   const mp_named_value_t values[] = {
       {.name = MP_STR("topology"), .string_value = mp_str(topology)},
       {.name = MP_STR("machine"), .string_value = MP_STR("numa:1 l3:1 core:4 pu:2")}};
@@ -113,20 +113,20 @@ static bool try_offer(int32_t rank, const char *topology, mp_strbuf_t *out_bytes
   return is_well;
 }
 
-// Four processes offer, and one of them makes the pod of it.
-static void unite(const void *subject) {
+// Four processes announce, and one of them makes the pod of it.
+static void merge(const void *subject) {
   enum { RANKS = 4 };
   mp_strbuf_t bytes[RANKS], notes, text;
-  mp_str_t offers[RANKS];
+  mp_str_t announcements[RANKS];
   bool is_well = true;
   mp_strbuf_init(&notes);
   for (int32_t rank = 0; rank < RANKS; ++rank) {
     mp_strbuf_init(&bytes[rank]);
-    is_well = is_well && try_offer(rank, subject, &bytes[rank]);
-    offers[rank] = (mp_str_t){mp_strbuf_text(&bytes[rank]), bytes[rank].size};
+    is_well = is_well && try_announce(rank, subject, &bytes[rank]);
+    announcements[rank] = (mp_str_t){mp_strbuf_text(&bytes[rank]), bytes[rank].size};
   }
   mp_pod_t *pod = NULL;
-  if (is_well && torture_survived(mp_pod_merge(offers, RANKS, 1, &pod, &notes))) {
+  if (is_well && torture_survived(mp_pod_merge(announcements, RANKS, 1, &pod, &notes))) {
     mp_strbuf_init(&text);
     mp_pod_describe(pod, &text);
     keep_or_equal(&text);
@@ -384,10 +384,10 @@ int main(int argc, char **argv) {
        .subject = FIXTURES "cgroup/v2"},
       {.name = "memories of every size", .attempt = memories_of_every_size, .subject = k_small},
       {.name = "a pod of four processes",
-       .attempt = unite,
+       .attempt = merge,
        .close = close_wanted,
        .subject = "v5e:4x4"},
-      {.name = "a pod of four machines", .attempt = unite, .close = close_wanted, .subject = ""},
+      {.name = "a pod of four machines", .attempt = merge, .close = close_wanted, .subject = ""},
       {.name = "a topology by name",
        .attempt = describe_topology,
        .close = close_wanted,

@@ -126,7 +126,7 @@ static void a_damaged_ring_is_emptied(void **state) {
   begin(&scene, false);
   write_slot(&scene, 0, 0);
   await_count(&scene.num_packets, 1);
-  write_slot(&scene, 1, 12345);  // there is no cargo
+  write_slot(&scene, 1, 12345);  // there is no such payload
   await_count(&scene.num_lost, 1);
   for (unsigned i = 2; i < COUNT; ++i) {
     const double deadline = mp_clock_seconds() + 100;

@@ -48,13 +48,13 @@ static void packets_of_later_launches_wait(void **state) {
   (void)state;
   pods_t pods;
   start_pods(&pods, 2, 2, k_one_device);
-  mp_endpoint_t *port = pods.clients[0]->endpoint;
+  mp_endpoint_t *endpoint = pods.clients[0]->endpoint;
   mp_packet_t *packet = make_packet(&pods, MP_PACKET_POISON, "it broke there");
-  mp_lock(&port->router->lock);
+  mp_lock(&endpoint->router->lock);
   mp_alloc_fail_at(1, 1);
-  mp_router_route(port, packet);
+  mp_router_route(endpoint, packet);
   mp_alloc_fail_at(0, 0);
-  mp_unlock(&port->router->lock);
+  mp_unlock(&endpoint->router->lock);
   mp_session_t *session = make_session(&pods);
   assert_status(mp_session_error(session), MP_DATA_LOSS, "it broke there (on process 1)");
   end_session(&pods, session);
@@ -95,8 +95,8 @@ static void packets_of_a_launch_are_kept(void **state) {
   pods_t pods;
   start_pods(&pods, 2, 2, k_one_device);
   mp_session_t *session = make_session(&pods);
-  // A parcel of a group that none of ours has come to, a message for device 0, an answer.
-  deliver_without_memory(session, make_packet(&pods, MP_PACKET_PAYLOAD, "parcel"));
+  // A payload of a group that none of ours has come to, a message for device 0, an answer.
+  deliver_without_memory(session, make_packet(&pods, MP_PACKET_PAYLOAD, "payload"));
   mp_packet_t *message = make_packet(&pods, MP_PACKET_MESSAGE, "0123456789abcdef");
   deliver_without_memory(session, message);
   deliver_without_memory(session, make_packet(&pods, MP_PACKET_ANSWER, "here I am"));
