@@ -235,19 +235,22 @@ static void on_view_released(void *context) {
 }
 
 // The failed launch has the last hold on memory that a user lent. The user's callback may do
-// anything, launch included, so no lock is held then.
-static void lent_memory_is_given_back_without_locks(void **state) {
-  (void)state;
+// anything, launch included, so no lock is held then. A donated argument is the launch's while it
+// is prepared, and is not given back to a user who has deleted it meanwhile.
+static void give_lent_memory_back(bool donates) {
   static _Alignas(64) float data[4];
   mp_client_t *client = make_client(1);
   halted_t h;
-  begin_values(&h, client, false);
+  begin_values(&h, client, donates);
   mp_buffer_release(h.values.x[0]);
   assert_ok(mp_buffer_view_external(mp_device_memory(mp_client_device(client, 0), MP_MEMORY_DEVICE),
                                     MP_DTYPE_F32, &(int64_t){4}, 1, data, on_view_released, &h,
                                     &h.values.x[0]));
   begin_halted(&h);
-  while (mp_storage_is_sole(h.values.x[0]->storage)) sched_yield();
+  while (donates ? !mp_buffer_is_deleted(h.values.x[0])
+                 : mp_storage_is_sole(h.values.x[0]->storage)) {
+    sched_yield();
+  }
   mp_buffer_delete(h.values.x[0]);
   assert_false(h.was_view_released);
   end_halted(&h);
@@ -255,6 +258,12 @@ static void lent_memory_is_given_back_without_locks(void **state) {
   assert_false(h.was_locked);
   end_values(&h);
   mp_client_release(client);
+}
+
+static void lent_memory_is_given_back_without_locks(void **state) {
+  (void)state;
+  give_lent_memory_back(false);
+  give_lent_memory_back(true);
 }
 
 // A run that finds no scratch memory for a kernel fails; the next one finds it.
