@@ -1,4 +1,4 @@
-// custom_call (StableHLO spec, "custom_call"): the targets that minipod knows.
+// custom_call (StableHLO specification, "custom_call"): the table of targets that minipod knows.
 #include "sim/kernels/custom_call.h"
 
 #include "sim/kernels/kernel_makers.h"

@@ -1,5 +1,8 @@
-// custom_call targets that minipod serves itself. Each has a maker with the contract of
-// sim/kernels/kernel_makers.h, which checks the call's operands and results: nobody else does.
+// The targets of custom_call for which minipod has kernels. Each has a maker with the contract of
+// sim/kernels/kernel_makers.h. The maker also checks the call's operands and results, because the
+// verifier does not know the targets.
+//
+// The comments say what a call computes: its operands "to" its results.
 #ifndef MINIPOD_SIM_KERNELS_CUSTOM_CALL_H_
 #define MINIPOD_SIM_KERNELS_CUSTOM_CALL_H_
 

@@ -1,16 +1,15 @@
-// Kernels: what a LAUNCH command runs. One contract for every maker (reference, library,
-// generated).
+// Kernels are what LAUNCH commands run. This is the contract for all makers of kernels.
 //
 // A kernel is made once per op at compile time, from a verified op with static shapes, and is
 // immutable afterwards: any number of devices may run it at the same time. Its work is cut into
-// `num_parts` independent parts; how it is cut depends on the op alone, never on the number of
-// workers, so the bits of a result never depend on the machine's load.
+// `num_parts` independent parts. How it is cut depends on the op alone, never on the number of
+// workers, so that the bits of a result never depend on the machine's load.
 //
-// Operands are dense, row-major arrays of stored elements (sim/numeric/dtype.h), 64-byte aligned;
-// results likewise. Values that an op's regions capture from outside follow the op's own operands,
-// in the order of mp_op_captures. No pointer is NULL: tokens and arrays without elements are at an
-// address where nothing may be read (mp_empty_array), so that no kernel needs to tell them apart
-// before it computes where its part of an array begins.
+// Operands and results are dense, row-major arrays of stored elements (sim/numeric/dtype.h),
+// 64-byte aligned. Values that an op's regions capture from outside follow the op's own operands,
+// in the order of mp_op_captures. No pointer is NULL: tokens and arrays without elements have an
+// address where nothing may be read (mp_empty_array), so that a kernel may compute where its part
+// of an array begins without looking whether there are elements.
 #ifndef MINIPOD_SIM_KERNELS_KERNEL_H_
 #define MINIPOD_SIM_KERNELS_KERNEL_H_
 
@@ -29,16 +28,16 @@ typedef struct {
   uint32_t part;  // 0 .. num_parts-1
 } mp_kernel_call_t;
 
-// Runs one part. An error poisons the execution (it is for what only the data can tell; a
-// reference kernel rarely has any).
+// Runs one part. An error is for what cannot be known before the data are there; it ends the
+// execution on all devices. Hardly any kernel has one.
 typedef mp_status_t (*mp_kernel_run_t)(const mp_kernel_t *kernel, const mp_kernel_call_t *call);
 
-// Makers embed this as the first member of their own struct.
+// A kernel. Makers embed this as the first member of their own struct.
 struct mp_kernel_s {
   mp_kernel_run_t run;
   uint32_t num_parts;    // >= 1
   size_t scratch_bytes;  // per part
-  uint32_t in_place;     // bit i: result 0 may be the same memory as operand i (i < 32)
+  uint32_t in_place;     // bit i: result 0 may have the same memory as operand i (i < 32)
   const mp_op_t *op;     // for messages; lives as long as the executable's module
 };
 
@@ -52,9 +51,10 @@ MP_NODISCARD mp_status_t mp_kernel_create(mp_arena_t *arena, const mp_op_t *op,
 typedef mp_status_t (*mp_kernel_maker_t)(mp_arena_t *arena, const mp_op_t *op,
                                          const mp_kernel_t **out_kernel);
 
-// Cuts `total` items into parts of at least `grain` items, at most 64 parts, the same for any
-// machine. mp_part_range gives part i's [begin, end).
+// The number of parts, at most 64, into which `total` items are cut so that each part has at least
+// `grain` items; 1 if there are fewer. It is the same on every machine.
 uint32_t mp_part_count(int64_t total, int64_t grain);
+// The items [begin, end) of one of `num_parts` parts, which are all of nearly the same size.
 void mp_part_range(int64_t total, uint32_t num_parts, uint32_t part, int64_t *out_begin,
                    int64_t *out_end);
 

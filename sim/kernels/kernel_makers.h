@@ -1,7 +1,8 @@
 // The kernel makers, one per subject; sim/kernels/kernel_table.c says which op has which.
 //
 // Every maker has the contract of mp_kernel_create: `op` is verified and has static shapes; the
-// kernel and all it points to live in `arena`; UNIMPLEMENTED by mp_op_error for what it lacks.
+// kernel and all that it points to live in `arena`; what the maker does not support is
+// UNIMPLEMENTED, by mp_op_error.
 #ifndef MINIPOD_SIM_KERNELS_KERNEL_MAKERS_H_
 #define MINIPOD_SIM_KERNELS_KERNEL_MAKERS_H_
 

@@ -13,7 +13,7 @@ uint32_t mp_part_count(int64_t total, int64_t grain) {
 void mp_part_range(int64_t total, uint32_t num_parts, uint32_t part, int64_t *out_begin,
                    int64_t *out_end) {
   MP_ASSERT(part < num_parts && total >= 0);
-  // The first `rest` parts have one item more; no product that could overflow.
+  // The first `rest` parts have one item more. Computed like this, nothing can overflow.
   int64_t size = total / num_parts, rest = total % num_parts;
   *out_begin = part * size + (part < rest ? part : rest);
   *out_end = *out_begin + size + (part < rest ? 1 : 0);

@@ -1,5 +1,5 @@
-// Which op has which kernel maker: one row for every op of the list. An op without a row does not
-// compile. NONE marks what is no kernel: all roles of the op list but KERNEL.
+// Which op has which kernel maker: one row for every op of the list. If an op has no row, this file
+// does not compile. NONE marks ops without a kernel, whose role in the op list is not KERNEL.
 #include <stddef.h>
 
 #include "sim/base/assert.h"
@@ -155,7 +155,7 @@ static const mp_kernel_maker_t g_makers[MP_OP_COUNT] = {
 #undef ROW
 };
 
-// Whether no result has an element.
+// Whether no result of the op has any elements.
 static bool kernel_table_makes_nothing(const mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_results; ++i) {
     if (mp_shape_count(mp_op_result_type(op, i)) != 0) return false;
@@ -172,7 +172,7 @@ static mp_status_t kernel_table_run_nothing(const mp_kernel_t *kernel,
 mp_status_t mp_kernel_create(mp_arena_t *arena, const mp_op_t *op, const mp_kernel_t **out_kernel) {
   mp_kernel_maker_t make = g_makers[op->code];
   if (make == NULL) return mp_op_error(op, MP_UNIMPLEMENTED, "this operation has no kernel");
-  // Made in any case: what a kernel refuses does not depend on the sizes.
+  // The kernel is made in any case, so that what a maker refuses does not depend on sizes.
   MP_RETURN_IF_ERROR(make(arena, op, out_kernel));
   MP_ASSERT((*out_kernel)->run != NULL && (*out_kernel)->num_parts >= 1);
   MP_ASSERT((*out_kernel)->op == op);

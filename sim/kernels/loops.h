@@ -4,7 +4,8 @@
 
 #include <stdint.h>
 
-// Promises the compiler that iterations are independent: arrays are the same or disjoint.
+// Promises the compiler that the iterations of a loop are independent, because its arrays are
+// either the same or disjoint.
 #if defined(__clang__)
 #pragma clang diagnostic ignored "-Wpass-failed"  // loops that stay scalar are fine
 #define MP_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")

@@ -1,4 +1,4 @@
-// Shape arithmetic that kernel makers share: static sizes, row-major byte strides, odometers.
+// Shape arithmetic that kernel makers share: static sizes, row-major strides, small helpers.
 //
 // Makers get verified ops with static shapes, so nothing here fails; shapes are those of tensor
 // types.
@@ -12,19 +12,21 @@
 #include "sim/kernels/kernel.h"
 #include "sim/numeric/dims.h"
 
+// The type of operand i, which must exist.
 static inline const mp_type_t *mp_op_operand_type(const mp_op_t *op, uint32_t i) {
   return op->operands[i]->type;
 }
+// The same for result i.
 static inline const mp_type_t *mp_op_result_type(const mp_op_t *op, uint32_t i) {
   return op->results[i].type;
 }
 
-// Elements of a static tensor type.
+// The number of elements of a static tensor type.
 static inline int64_t mp_shape_count(const mp_type_t *type) {
   return mp_dims_product(type->dims, 0, type->rank);
 }
 
-// Stored bytes of a static tensor type.
+// The bytes that the elements of a static tensor type take when stored.
 static inline int64_t mp_shape_bytes(const mp_type_t *type) {
   return mp_shape_count(type) * (int64_t)mp_dtype_size(type->dtype);
 }
@@ -44,26 +46,29 @@ static inline void mp_dims_strides(const int64_t *dims, uint32_t rank, int64_t u
   }
 }
 
+// `value` limited to [low, high].
 static inline int64_t mp_clamp_i64(int64_t value, int64_t low, int64_t high) {
   MP_ASSERT(low <= high);
   return value < low ? low : value > high ? high : value;
 }
 
+// The smaller of two numbers.
 static inline int64_t mp_min_i64(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
+// The larger of two numbers.
 static inline int64_t mp_max_i64(int64_t a, int64_t b) {
   return a > b ? a : b;
 }
 
-// To the alignment of arrays.
+// Rounds up to a multiple of 64, which is the alignment of arrays.
 static inline size_t mp_round_up_64(size_t bytes) {
   return (bytes + 63) & ~(size_t)63;
 }
 
-// One element of an integer (or bool) tensor as int64; what is too large for it becomes INT64_MAX,
-// which clamps like the true value does.
+// One element of an integer (or bool) tensor as int64. A number that is too large becomes
+// INT64_MAX, which gives the same as the number itself when it is clamped as an index.
 int64_t mp_load_index(mp_dtype_t dtype, const void *element);
 
 // Fills in the fixed fields of a kernel: one part, no scratch, not in place.

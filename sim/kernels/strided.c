@@ -6,10 +6,10 @@
 #include "sim/kernels/kernel.h"
 #include "sim/kernels/shape.h"
 
-// Bytes that are worth a part of their own.
+// The number of bytes that is worth a part.
 enum { GRAIN_BYTES = 512 * 1024 };
 
-// Elements wider than the tensor's own come from merged dimensions and need not be aligned.
+// Elements that are wider than the tensor's own, made of several of these, need not be aligned.
 typedef uint8_t mp_u8_t;
 typedef uint16_t mp_u16_t __attribute__((aligned(1)));
 typedef uint32_t mp_u32_t __attribute__((aligned(1)));
@@ -60,7 +60,7 @@ void mp_strided_finish(mp_strided_t *copy) {
       --copy->rank;
     }
   }
-  // Parts cut the outermost dimension that is long enough, else the longest.
+  // The outermost dimension that is long enough is cut into parts, or else the longest one.
   copy->split = 0;
   for (uint32_t i = 0; i < copy->rank; ++i) {
     if (copy->dims[i].extent >= 64) {
@@ -135,8 +135,8 @@ void mp_fill(void *dst, const void *element, size_t element_bytes, int64_t count
 
 enum { LINE = 64 };
 
-// N x N elements between buffers whose lines are LINE bytes long: log2 N steps that each interleave
-// the upper with the lower half of the vectors.
+// Transposes N x N elements between buffers whose lines are LINE bytes long, in log2 N steps that
+// each interleave the upper with the lower half of the vectors.
 #define MP_TRANSPOSE_BLOCK(T, N, STEPS, LOW, HIGH)                                             \
   typedef T T##_vec_t __attribute__((vector_size(16), aligned(1)));                            \
   static inline void block_##T(const char *in, char *out) {                                    \
@@ -196,7 +196,7 @@ static void strided_transpose(uint32_t element, const mp_strided_dim_t *rows,
       int64_t width = mp_min_i64(side, columns->extent - c);
       const char *from = src + r * rows->src + c * columns->src;
       char *to = dst + r * rows->dst + c * columns->dst;
-      if (height == side && width == side) {  // sizes that the compiler knows
+      if (height == side && width == side) {  // here the compiler knows the sizes
         for (int64_t i = 0; i < side; ++i) memcpy(in + i * LINE, from + i * columns->src, LINE);
         tile(in, out);
         for (int64_t i = 0; i < side; ++i) memcpy(to + i * rows->dst, out + i * LINE, LINE);
@@ -210,7 +210,7 @@ static void strided_transpose(uint32_t element, const mp_strided_dim_t *rows,
   }
 }
 
-// ---- The walk over the outer dimensions ----
+// ---- Going over the outer dimensions ----
 
 typedef struct {
   uint32_t rank;  // outer dimensions
@@ -218,7 +218,7 @@ typedef struct {
   int64_t index[MP_MAX_RANK];
 } walk_t;
 
-// Steps to the next box of inner dimensions; false at the end.
+// Goes to the next box of inner dimensions; false at the end.
 static bool strided_walk_next(walk_t *walk, char **dst, const char **src) {
   for (uint32_t i = walk->rank; i-- > 0;) {
     const mp_strided_dim_t *dim = &walk->dims[i];

@@ -1,11 +1,11 @@
-// Strided copies: the engine below all data movement.
+// Strided copies, with which all data movement is done.
 //
-// A copy walks an n-dimensional box; both sides have a byte stride per dimension. A source stride
-// of 0 broadcasts, a negative one reverses. Dimensions are ordered as the destination's, outermost
+// A copy moves an n-dimensional box; both sides have a byte stride per dimension. A source stride
+// of 0 broadcasts, a negative one reverses. Dimensions are in the destination's order, outermost
 // first. Destination elements must not overlap each other or the source.
 //
-// A copy is described once (mp_strided_add_dim, then mp_strided_finish) and then run from any
-// number of threads.
+// A copy is described once (mp_strided_init, mp_strided_add_dim, mp_strided_finish) and may then be
+// run by any number of threads.
 #ifndef MINIPOD_SIM_KERNELS_STRIDED_H_
 #define MINIPOD_SIM_KERNELS_STRIDED_H_
 
@@ -30,6 +30,7 @@ typedef struct {
   mp_strided_dim_t dims[MP_MAX_RANK];
 } mp_strided_t;
 
+// Begins the description of a copy of one element of `element` bytes.
 static inline void mp_strided_init(mp_strided_t *copy, size_t element) {
   copy->rank = 0;
   copy->element = (uint32_t)element;
@@ -37,25 +38,29 @@ static inline void mp_strided_init(mp_strided_t *copy, size_t element) {
   copy->empty = false;
 }
 
+// Adds a dimension within the others; `dst` and `src` are the strides in bytes.
 static inline void mp_strided_add_dim(mp_strided_t *copy, int64_t extent, int64_t dst,
                                       int64_t src) {
   MP_ASSERT(copy->rank < MP_MAX_RANK);
   copy->dims[copy->rank++] = (mp_strided_dim_t){extent, dst, src};
 }
 
-// Drops unit dimensions, merges those that lie behind each other on both sides, widens elements.
+// Ends the description. Dimensions of one element are dropped, dimensions that are contiguous on
+// both sides become one, and short contiguous runs become wider elements.
 void mp_strided_finish(mp_strided_t *copy);
 
-// How many parts the copy is worth, never more than mp_strided_run_part can cut.
+// The number of parts that is worth while for the copy; mp_strided_run_part can cut it into so
+// many.
 uint32_t mp_strided_num_parts(const mp_strided_t *copy);
 
+// Does the whole copy.
 void mp_strided_run(const mp_strided_t *copy, void *dst, const void *src);
 
-// One of `num_parts` disjoint pieces of the copy.
+// Does one of `num_parts` disjoint parts of the copy.
 void mp_strided_run_part(const mp_strided_t *copy, void *dst, const void *src, uint32_t num_parts,
                          uint32_t part);
 
-// `count` elements, these many bytes apart on both sides.
+// Copies `count` elements that are `dst_step` and `src_step` bytes apart.
 void mp_copy_line(void *dst, int64_t dst_step, const void *src, int64_t src_step,
                   size_t element_bytes, int64_t count);
 

@@ -1,12 +1,13 @@
-// Depthwise convolutions in f32 and f64, features side by side: no products of matrices, but sums
-// of products of whole rows of features.
+// Depthwise convolutions in f32 and f64 whose features are contiguous. They are no products of
+// matrices, but sums of products of whole rows of features.
 #include <string.h>
 
 #include "sim/kernels/contraction/convolution.h"
 #include "sim/kernels/loops.h"
 #include "sim/kernels/shape.h"
 
-// Features whose sums stay in registers, windows that are supported, products worth a part.
+// FEATURES: the features whose sums stay in registers. MAX_WINDOW: the largest window. GRAIN: the
+// products that are worth a part.
 enum { FEATURES = 64, MAX_WINDOW = 256, GRAIN = 1 << 19 };
 
 // out[i] = sum over w of in[offsets[w] + i] * kernel[w * kernel_step + i]; padding has offset -1.

@@ -1,10 +1,10 @@
-// convolution (StableHLO spec, "convolution"): a matrix product of patches and kernel.
+// convolution (StableHLO specification, "convolution"): a matrix product of patches and kernel.
 //
-// For every group, C[position, feature] = sum over (window position, input feature) of
+// For every group, C[position, feature] = sum over k = (window position, input feature) of
 // patch[position, k] * kernel[feature, k]. Patches are never stored as a whole: packing a panel
-// reads them straight from the input, with zeros for padding and for the holes of lhs_dilation.
-// Whatever the dimension numbers are, positions are walked in the order in which the result lies
-// in memory, and the side whose rows are contiguous there becomes the columns of C.
+// reads them from the input, with zeros for padding and for the holes of lhs_dilation. Whatever the
+// dimension numbers are, positions are in the order in which the result lies in memory, and the
+// side whose rows are contiguous there becomes the columns of C.
 #include <string.h>
 
 #include "sim/kernels/contraction/convolution.h"
@@ -52,20 +52,20 @@ int64_t mp_conv_offset(const mp_conv_kernel_t *self, const mp_patch_row_t *row, 
   return offset;
 }
 
-// What one step of packing copies: `count` values of up to `width` rows. They are the features from
-// `feature` on of one window position or, when `fused`, of it and those right of it, which lie
-// behind it in the input as they do in k.
+// One step of packing copies `count` values of up to `width` rows. They are the features, from
+// `feature` on, of one window position. When `fused`, the window positions behind it are included,
+// which follow in the input as they do in k.
 typedef struct {
   const char *src;
-  int64_t row_offsets[MP_GEMM_MAX_NR];  // -1: zeros; fused: without the last spatial dimension
-  int64_t columns[MP_GEMM_MAX_NR];      // fused: the first position in that dimension
+  int64_t row_offsets[MP_GEMM_MAX_NR];  // -1: zeros; if fused, without the last spatial dimension
+  int64_t columns[MP_GEMM_MAX_NR];      // if fused, the first position in that dimension
   int64_t feature_offsets[MP_GEMM_BLOCK_K];
   int64_t feature, rows, count;
   uint32_t width;
   bool features_contiguous;
 } patch_t;
 
-// Rows whose elements lie side by side, or are all zero.
+// Packs rows whose elements are contiguous, or all zero.
 typedef struct {
   int64_t first, count;
 } run_t;
@@ -104,7 +104,7 @@ static void convolution_patch_by_feature(const mp_conv_kernel_t *self, const pat
   }
 }
 
-// The values of one row, side by side, perhaps in `buffer`.
+// The values of one row as a contiguous array, which is in the input or in `buffer`.
 static const void *convolution_patch_line(const mp_conv_kernel_t *self, const patch_t *patch,
                                           int64_t r, char *buffer) {
   static const char zeros[MP_GEMM_BLOCK_K * 8];
@@ -122,7 +122,7 @@ static const void *convolution_patch_line(const mp_conv_kernel_t *self, const pa
   int64_t columns = (patch->feature + patch->count + features - 1) / features;
   src += column * last->stride + patch->feature * self->element;
   if (column >= 0 && column + columns <= last->input) return src;
-  for (int64_t c = 0; c < columns; ++c) {  // at the border: some of it is padding
+  for (int64_t c = 0; c < columns; ++c) {  // at the border, where some of it is padding
     int64_t begin = mp_max_i64(c * features - patch->feature, 0);
     int64_t end = mp_min_i64((c + 1) * features - patch->feature, patch->count);
     size_t bytes = (size_t)((end - begin) * self->element);
@@ -155,7 +155,7 @@ static void convolution_patch_by_row(const mp_conv_kernel_t *self, const patch_t
   }
 }
 
-// One panel: rows `first`.. of group `group`, k-range [k, k + depth).
+// Packs one panel: rows from `first` on of a group, k-range [k, k + depth).
 static void convolution_patch_panel(const mp_conv_kernel_t *self, const char *src, int64_t first,
                                     int64_t rows, int64_t k, int64_t depth, uint32_t width,
                                     char *panel) {
@@ -235,7 +235,7 @@ static void convolution_store_block(const void *context, const mp_kernel_call_t 
     int64_t row_offset = 0;
     mp_axes_offsets(row_axes, m + i, 1, &row_offset);
     for (int64_t j = 0; j < columns;) {
-      int64_t run = 1;  // columns that lie side by side in the result
+      int64_t run = 1;  // the number of columns that are contiguous in the result
       while (j + run < columns && column_offsets[j + run] == column_offsets[j] + run * size) ++run;
       mp_convert_run(&self->store, run, from + j * self->acc_bytes,
                      out + row_offset + column_offsets[j]);
@@ -251,7 +251,7 @@ static mp_status_t convolution_conv_run(const mp_kernel_t *kernel, const mp_kern
 
 // ---- Making ----
 
-// The dimension numbers and shapes of one op, and what the steps below need of them.
+// The dimension numbers and shapes of one op, for the steps below.
 typedef struct {
   const mp_op_t *op;
   const mp_type_t *in, *kernel, *out;
@@ -289,7 +289,7 @@ static int64_t convolution_value_or(mp_index_list_t list, uint32_t i, int64_t ot
   return i < list.count ? list.values[i] : otherwise;
 }
 
-// Places in the input are sums of products of these: small enough, nothing overflows.
+// Offsets in the input are sums of products of these numbers; below these limits nothing overflows.
 static bool convolution_conv_is_sane(const mp_window_dim_t *dim) {
   const int64_t most = INT64_C(1) << 31;
   return dim->window <= most && dim->step <= most && dim->lhs_dilation <= most &&
@@ -321,7 +321,7 @@ static mp_status_t convolution_conv_window(mp_conv_kernel_t *self, const conv_di
   return NULL;
 }
 
-// Positions in the order of the result's memory.
+// Lists the dimensions of the positions in the order of the result's memory.
 static mp_status_t convolution_conv_positions(mp_arena_t *arena, mp_conv_kernel_t *self,
                                               const conv_dims_t *dims) {
   uint32_t rank = dims->out->rank;
@@ -402,7 +402,7 @@ static void convolution_conv_plan(mp_conv_kernel_t *self, int64_t groups) {
   int64_t size = (int64_t)mp_dtype_size(self->store.to), step = 0;
   bool positions_run = mp_axes_step(&self->out_positions, &step) && step == size;
   bool features_run = mp_axes_step(&self->out_features, &step) && step == size;
-  // Columns of C are what is contiguous in the result; when nothing is, the longer side.
+  // The columns of C are the side that is contiguous in the result, or else the longer side.
   self->swapped = !self->complex && !features_run && (positions_run || positions > features);
   gemm->batch = groups;
   gemm->m = self->swapped ? features : positions;

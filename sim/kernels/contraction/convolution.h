@@ -1,4 +1,5 @@
-// A convolution as convolution.c has prepared it, for the loops that compute it.
+// A convolution as convolution.c has prepared it, and what its loops and those of conv_depthwise.c
+// share. Private to this folder.
 #ifndef MINIPOD_SIM_KERNELS_CONTRACTION_CONVOLUTION_H_
 #define MINIPOD_SIM_KERNELS_CONTRACTION_CONVOLUTION_H_
 
@@ -10,14 +11,14 @@
 // One spatial dimension of the window.
 typedef struct {
   int64_t input;   // extent of the input
-  int64_t stride;  // bytes in the input
+  int64_t stride;  // bytes from one element of the input to the next
   int64_t window;  // extent of the kernel
-  int64_t step;    // window_strides
-  int64_t pad;     // low
+  int64_t step;    // from one window to the next (window_strides)
+  int64_t pad;     // low padding
   int64_t lhs_dilation, rhs_dilation;
 } mp_window_dim_t;
 
-// One dimension of the positions: the batch or a spatial one.
+// One dimension by which the result's positions are numbered: the batch or a spatial dimension.
 typedef struct {
   int64_t extent;
   int64_t out_stride;  // bytes in the result
@@ -29,7 +30,7 @@ typedef struct {
   mp_gemm_t gemm;
   bool complex;
   bool swapped;  // C is [feature, position]
-  bool fused;    // the input holds (last spatial dimension, features) of a window side by side
+  bool fused;    // (last spatial dimension, features) of a window are contiguous in the input
   uint32_t num_spatial;
   mp_window_dim_t window[MP_MAX_RANK];
   uint32_t num_positions;
@@ -45,25 +46,27 @@ typedef struct {
   mp_axes_t out_positions, out_features;
 } mp_conv_kernel_t;
 
-// Where a position's window lies in the input.
+// Where the window of a position lies in the input.
 typedef struct {
-  int64_t offset;               // bytes, of the batch
-  int64_t origin[MP_MAX_RANK];  // in the dilated input, may be negative
+  int64_t offset;               // bytes to the element of the batch
+  int64_t origin[MP_MAX_RANK];  // the window's corner in the dilated input; may be negative
 } mp_patch_row_t;
 
-// The windows of positions [first, first + count).
+// Writes the windows of positions [first, first + count) to `out_rows`.
 void mp_conv_rows(const mp_conv_kernel_t *self, int64_t first, int64_t count,
                   mp_patch_row_t *out_rows);
 
-// The byte offset of the input element under one window position, or -1 in padding and holes; the
-// first `num_dims` spatial dimensions count.
+// The byte offset of the input element under position `at` of a window, looking at the first
+// `num_dims` spatial dimensions; -1 in padding and in holes of the dilated input.
 int64_t mp_conv_offset(const mp_conv_kernel_t *self, const mp_patch_row_t *row, const int64_t *at,
                        uint32_t num_dims);
 
-// Depthwise convolutions (every feature for itself) whose features lie side by side in memory:
-// whether this is one, and then its parts and its run function.
+// Whether this is a depthwise convolution (each feature by itself) whose features are contiguous in
+// memory.
 bool mp_conv_is_depthwise(const mp_conv_kernel_t *self, int64_t groups);
+// Sets the number of parts of such a convolution.
 void mp_conv_depthwise_plan(mp_conv_kernel_t *self);
+// Runs one part of such a convolution (mp_kernel_run_t).
 mp_status_t mp_conv_depthwise_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call);
 
 #endif  // MINIPOD_SIM_KERNELS_CONTRACTION_CONVOLUTION_H_

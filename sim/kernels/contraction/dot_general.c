@@ -1,9 +1,10 @@
-// dot_general (StableHLO spec, "dot_general"): contraction of any dimensions, in any element types.
+// dot_general (StableHLO specification, "dot_general"): contraction of any dimensions, in any
+// element types.
 //
-// Sums are kept in f32 for floats up to 32 bits, in f64 for f64, wrapping integers of 32 or 64 bits
-// otherwise, whichever the wider of the operands and the result asks for; bools count the products
-// that are true. That is at least as good as any precision or algorithm attribute asks for, so
-// those only ever widen the accumulator.
+// The accumulator is f32 for floating-point types of up to 32 bits and f64 for f64; for integers it
+// is a wrapping integer of 32 or 64 bits. The widest of the operands' and the result's types
+// decides. For booleans it counts the products that are true. This is at least as exact as any
+// precision or algorithm attribute can ask for, except that these may ask for a wider accumulator.
 #include "sim/kernels/contraction/gemm.h"
 #include "sim/kernels/contraction/matvec.h"
 #include "sim/kernels/contraction/operand.h"
@@ -15,7 +16,7 @@ typedef struct {
   mp_gemm_t gemm;
   mp_matvec_t matvec;
   mp_operand_t sides[2];
-  mp_convert_t store;  // accumulation type to (the real part of) the result
+  mp_convert_t store;  // from the accumulation type to that of (the real part of) the result
   bool complex;
   bool use_matvec;
 } dot_kernel_t;
@@ -69,7 +70,7 @@ static mp_acc_t dot_general_accumulator(const mp_op_t *op) {
   return mp_acc_for(dtypes, count);
 }
 
-// Sets up one side: which of its dimensions are batch, rows and k.
+// Sets up one side: decides which of its dimensions are batch, rows and k.
 static mp_status_t dot_general_side(mp_arena_t *arena, const mp_op_t *op, uint32_t number,
                                     dot_kernel_t *self) {
   const mp_type_t *type = mp_op_operand_type(op, number);

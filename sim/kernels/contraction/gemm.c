@@ -5,16 +5,18 @@
 #include "sim/base/assert.h"
 #include "sim/kernels/shape.h"
 
-// Block sizes: a panel of A stays in the first-level cache, the block of B in the second-level one.
+// With these block sizes a panel of A stays in the first-level cache and the block of B in the
+// second-level cache.
 enum { BLOCK_M_BYTES = 1024, BLOCK_N_BYTES = MP_GEMM_BLOCK_N * 4 };
-// Multiplications that are worth a part.
+// The number of multiplications that is worth a part.
 #define GRAIN ((int64_t)2 << 20)
 
 static int64_t gemm_round_up(int64_t value, int64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-// Tiles of at most `most` rows, all of nearly the same size, in whole panels.
+// The size of tiles that have at most `most` rows, are all of nearly the same size, and are a
+// multiple of the panels' width.
 static int64_t gemm_block_size(int64_t total, int64_t most, int64_t width) {
   int64_t tiles = mp_max_i64((total + most - 1) / most, 1);
   return mp_max_i64(gemm_round_up((total + tiles - 1) / tiles, width), width);
@@ -42,7 +44,7 @@ void mp_gemm_plan(mp_gemm_t *gemm, mp_kernel_t *kernel) {
   kernel->num_parts = (uint32_t)mp_clamp_i64(parts, 1, mp_max_i64(tiles, 1));
 }
 
-// A tile at the edge of C goes through a buffer of full size.
+// Computes a tile at the edge of C, through a buffer of full size.
 static void gemm_run_edge(const mp_gemm_t *gemm, int64_t depth, const void *a, const void *b,
                           char *c, int64_t ldc, int64_t rows, int64_t columns, bool accumulate) {
   const mp_micro_t *micro = gemm->micro;
@@ -60,7 +62,7 @@ static void gemm_run_edge(const mp_gemm_t *gemm, int64_t depth, const void *a, c
   }
 }
 
-// One block of C from packed blocks of A and B.
+// Computes one block of C from packed blocks of A and B.
 static void gemm_run_block(const mp_gemm_t *gemm, int64_t depth, const char *a, const char *b,
                            char *c, int64_t ldc, int64_t rows, int64_t columns, bool accumulate) {
   const mp_micro_t *micro = gemm->micro;
@@ -80,7 +82,7 @@ static void gemm_run_block(const mp_gemm_t *gemm, int64_t depth, const char *a, 
 }
 
 typedef struct {
-  int64_t batch, n, k;  // which block of B is in the scratch; -1: none
+  int64_t batch, n, k;  // the block of B that is in the scratch memory; -1: none
 } packed_t;
 
 static void gemm_run_tile(const mp_gemm_t *gemm, const mp_kernel_call_t *call, int64_t batch,

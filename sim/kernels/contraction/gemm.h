@@ -1,12 +1,13 @@
-// Matrix products: the blocked core below dot_general and convolution.
+// Matrix products: the blocked core of dot_general and convolution.
 //
 // C[m, n] = sum over k of A[m, k] * B[n, k], for a batch of such products. The core knows neither
 // element types nor memory layouts: the caller packs blocks of A and B into panels of the
 // accumulation type, and takes finished blocks of C. The order of the sum over k depends on the
-// shape alone; the machine's vector width decides how many elements of C are computed at once,
-// never in which order one of them is summed up.
+// shape alone. The machine's vector width decides how many elements of C are computed at once, but
+// not in which order one of them is summed up.
 //
-// Panels: `width` rows of a matrix side by side, panel[k * width + row], missing rows zero.
+// A panel holds `width` rows of a matrix, interleaved: element k of row r is panel[k * width + r].
+// Rows that the matrix does not have are zero.
 #ifndef MINIPOD_SIM_KERNELS_CONTRACTION_GEMM_H_
 #define MINIPOD_SIM_KERNELS_CONTRACTION_GEMM_H_
 
@@ -19,6 +20,7 @@
 // Accumulation types. Integers wrap, so that signed ones are the same as unsigned ones.
 typedef enum { MP_ACC_F32, MP_ACC_F64, MP_ACC_U32, MP_ACC_U64, MP_ACC_COUNT } mp_acc_t;
 
+// The bytes of an accumulator.
 static inline size_t mp_acc_size(mp_acc_t acc) {
   return acc == MP_ACC_F32 || acc == MP_ACC_U32 ? 4 : 8;
 }
@@ -31,9 +33,10 @@ typedef struct {
   void (*run)(int64_t k, const void *a, const void *b, void *c, int64_t ldc, bool accumulate);
 } mp_micro_t;
 
+// The best innermost kernel for this machine's processor; static.
 const mp_micro_t *mp_gemm_micro(mp_acc_t acc);
 
-// The widest panels, the longest depth that is packed at once, the most columns of a block.
+// The widest panels, the longest depth that is packed at once, and the most columns of a block.
 enum { MP_GEMM_MAX_MR = 16, MP_GEMM_MAX_NR = 32, MP_GEMM_BLOCK_K = 256, MP_GEMM_BLOCK_N = 512 };
 
 typedef struct mp_gemm_s mp_gemm_t;
@@ -63,10 +66,10 @@ struct mp_gemm_s {
   size_t pack_a_bytes, pack_b_bytes, c_bytes;
 };
 
-// Chooses blocks and sets the kernel's parts and scratch.
+// Chooses the blocks, and sets num_parts and scratch_bytes of `kernel`.
 void mp_gemm_plan(mp_gemm_t *gemm, mp_kernel_t *kernel);
 
-// Runs one part of a planned product.
+// Runs the part `call->part` of a product that mp_gemm_plan has planned.
 void mp_gemm_run_part(const mp_gemm_t *gemm, const mp_kernel_t *kernel,
                       const mp_kernel_call_t *call);
 

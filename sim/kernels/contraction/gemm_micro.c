@@ -1,11 +1,11 @@
 // The innermost kernels of matrix products, for each accumulation type and vector width.
 //
-// This file is compiled with contraction of a * b + c into fused operations, where the machine has
-// them; the rest of minipod is not.
+// In this file, unlike in the rest of minipod, the compiler may turn a * b + c into a fused
+// operation where the machine has one.
 #include "sim/kernels/contraction/gemm.h"
 
-// One kernel. The accumulators (MR x NV vectors) stay in registers: MR * NV + NV + 1 must not be
-// more than the machine has.
+// One kernel. The accumulators (MR x NV vectors) stay in registers, so the machine must have at
+// least MR * NV + NV + 1 of these.
 #define MICRO(NAME, TARGET, T, BYTES, MR, NV)                                               \
   typedef T NAME##_v __attribute__((vector_size(BYTES)));                                   \
   typedef T NAME##_u __attribute__((vector_size(BYTES), aligned(4)));                       \

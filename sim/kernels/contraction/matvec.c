@@ -7,7 +7,7 @@
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 
-// Rows or k that are handled at once; multiplications that are worth a part.
+// BLOCK: rows or k that are handled at once. GRAIN: multiplications that are worth a part.
 enum { BLOCK = 1024, LANES = 16, GRAIN = 1 << 19 };
 
 typedef float f32_t;
@@ -15,8 +15,8 @@ typedef double f64_t;
 typedef uint32_t u32_t;
 typedef uint64_t u64_t;
 
-// dot_: sums[0..LANES) += a[i] * b[i] lane by lane; axpy_: y += a * x; axpy4_: four of them, in
-// that order, their x `step` bytes apart.
+// dot_ adds a[i] * b[i] to LANES sums, lane by lane; axpy_ is y += a * x; axpy4_ is four of these,
+// one after the other, whose x are `step` bytes apart.
 #define MATVEC_LOOPS(T)                                                                    \
   MP_VECTOR static void dot_##T(int64_t n, const void *a_, const void *b_, void *sums_) {  \
     const T *a = a_, *b = b_;                                                              \
@@ -80,14 +80,14 @@ void mp_matvec_plan(const mp_matvec_t *matvec, mp_kernel_t *kernel) {
   int64_t k = matvec->matrix->k.count;
   int64_t rows = matvec->matrix->batch.count * matvec->matrix->rows.count;
   int64_t parts = mp_part_count(MP_WORK(rows, mp_max_i64(k, 1)), GRAIN), step = 0;
-  // Rows that lie side by side are read in long runs.
+  // If neighbouring rows are contiguous in memory, they are read in long runs.
   bool by_k = mp_axes_step(&matvec->matrix->rows, &step) && step == matvec->matrix->element;
   if (by_k) parts = mp_min_i64(parts, rows / BLOCK);
   kernel->num_parts = (uint32_t)mp_clamp_i64(parts, 1, mp_max_i64(rows, 1));
   kernel->scratch_bytes = (size_t)(k + 1) * mp_acc_size(matvec->acc);  // the vector
 }
 
-// The vector of one batch, as accumulation type, into the scratch.
+// Loads the vector of one batch into the scratch memory, in the accumulation type.
 static void matvec_load_vector(const mp_matvec_t *matvec, const mp_kernel_call_t *call,
                                int64_t batch) {
   const mp_operand_t *side = matvec->vector;
@@ -98,7 +98,7 @@ static void matvec_load_vector(const mp_matvec_t *matvec, const mp_kernel_call_t
   }
 }
 
-// A line of the matrix along k or along its rows, as accumulation type.
+// A line of the matrix along k or along its rows, in the accumulation type.
 static const void *matvec_load_line(const mp_operand_t *side, const char *src, int64_t step,
                                     int64_t count, void *raw, void *line) {
   const void *values = src;
@@ -122,7 +122,7 @@ typedef struct {
   void *out;  // [count] in the accumulation type
 } job_t;
 
-// Rows [first, first + count), each the product of two lines along k.
+// Computes rows [first, first + count), each as the product of two lines along k.
 static void matvec_run_by_rows(const job_t *job, int64_t first, int64_t count) {
   const mp_operand_t *side = job->matvec->matrix;
   const loops_t *loops = &g_loops[job->matvec->acc];
@@ -151,7 +151,7 @@ static void matvec_run_by_rows(const job_t *job, int64_t first, int64_t count) {
   }
 }
 
-// Rows [first, first + count) that lie side by side in memory: one k after the other.
+// Computes rows [first, first + count), which are contiguous in memory, one k after the other.
 static void matvec_run_by_k(const job_t *job, int64_t first, int64_t count) {
   const mp_operand_t *side = job->matvec->matrix;
   const loops_t *loops = &g_loops[job->matvec->acc];

@@ -5,7 +5,8 @@
 
 #include "sim/kernels/contraction/operand.h"
 
-// result[batch, row] = sum over k of matrix[row, k] * vector[k], not for crossed operands.
+// result[batch, row] = sum over k of matrix[row, k] * vector[k]. The operands must not be crossed
+// (mp_operand_t).
 typedef struct {
   mp_acc_t acc;
   const mp_operand_t *matrix, *vector;
@@ -13,7 +14,9 @@ typedef struct {
   mp_convert_t store;                       // accumulation type to result type
 } mp_matvec_t;
 
+// Sets num_parts and scratch_bytes of `kernel`.
 void mp_matvec_plan(const mp_matvec_t *matvec, mp_kernel_t *kernel);
+// Runs the part `call->part` of a product that mp_matvec_plan has planned.
 void mp_matvec_run_part(const mp_matvec_t *matvec, const mp_kernel_t *kernel,
                         const mp_kernel_call_t *call);
 

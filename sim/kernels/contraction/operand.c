@@ -29,7 +29,7 @@ void mp_axes_add(mp_axes_t *axes, int64_t extent, int64_t stride) {
 
 void mp_axes_offsets(const mp_axes_t *axes, int64_t first, int64_t count, int64_t *out_offsets) {
   MP_ASSERT(axes->rank <= MP_MAX_RANK + 2 && first >= 0 && first + count <= axes->count);
-  if (count == 0) return;  // there may be no position to count from
+  if (count == 0) return;  // `first` need not be a position then
   int64_t position[MP_MAX_RANK + 2];
   int64_t offset = 0;
   for (uint32_t i = axes->rank; i-- > 0;) {
@@ -88,7 +88,7 @@ static void operand_set_lane(void *panel, uint32_t width, uint32_t lane, const v
 
 typedef uint32_t quad_t __attribute__((vector_size(16), aligned(4)));
 
-// Four lanes of 4-byte values, four values at a time; returns how many are done.
+// Writes four lanes of 4-byte values, four values at a time; returns how many values are done.
 static int64_t operand_set_four_lanes(void *panel, uint32_t width, uint32_t lane,
                                       const void *const *lines, int64_t count) {
   const uint32_t *a = lines[0], *b = lines[1], *c = lines[2], *d = lines[3];
@@ -122,7 +122,7 @@ void mp_panel_set_lanes(void *panel, uint32_t width, uint32_t lane, const void *
   }
 }
 
-// Elements at any offsets, side by side.
+// Copies elements at any offsets into a contiguous array.
 static void operand_collect(const char *src, const int64_t *offsets, int64_t count,
                             uint32_t element, void *line) {
   char *to = line;
@@ -159,7 +159,7 @@ typedef struct {
   bool k_contiguous;
 } panel_t;
 
-// Row by row: good when k is contiguous in memory.
+// Packs row by row, which is good when k is contiguous in memory.
 static void operand_pack_by_rows(const mp_operand_t *side, const panel_t *in, char *panel) {
   _Alignas(64) char raw[MP_GEMM_BLOCK_K * 8], line[MP_PANEL_LINES][MP_GEMM_BLOCK_K * 8];
   const void *lines[MP_PANEL_LINES];
@@ -184,7 +184,7 @@ static void operand_pack_by_rows(const mp_operand_t *side, const panel_t *in, ch
   }
 }
 
-// All rows of one k at a time: good when rows are contiguous in memory.
+// Packs all rows of one k at a time, which is good when rows are contiguous in memory.
 static void operand_pack_by_k(const mp_operand_t *side, const panel_t *in, char *panel) {
   size_t stride = (size_t)in->width * side->acc_bytes;
   const char *src = in->src + in->row_offsets[0];
@@ -197,7 +197,8 @@ static void operand_pack_by_k(const mp_operand_t *side, const panel_t *in, char 
   }
 }
 
-// The crossed side of complex products; `row` and `k` are positions in the doubled matrix.
+// Packs the crossed side of complex products; `row` and `k` are positions in the matrix of twice
+// the size.
 static void operand_pack_crossed(const mp_operand_t *side, const char *src, int64_t row,
                                  int64_t rows, int64_t k, int64_t depth, uint32_t width,
                                  void *panel) {

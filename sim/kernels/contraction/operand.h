@@ -1,7 +1,7 @@
 // One side of a contraction: a tensor seen as a batch of matrices [row, k].
 //
-// Rows, k and the batch each run over several dimensions of the tensor, in a given order. Packing
-// walks them with offsets, so no side is ever transposed as a whole.
+// Rows, k and the batch each go over several dimensions of the tensor, in a given order. Packing
+// reads elements at offsets in that order, so that no side is ever transposed as a whole.
 #ifndef MINIPOD_SIM_KERNELS_CONTRACTION_OPERAND_H_
 #define MINIPOD_SIM_KERNELS_CONTRACTION_OPERAND_H_
 
@@ -18,12 +18,13 @@ typedef struct {
   int64_t *strides;
 } mp_axes_t;
 
-// Room for up to `max_rank` dimensions.
+// Makes an empty list with room for `max_rank` dimensions in `arena`.
 MP_NODISCARD mp_status_t mp_axes_init(mp_arena_t *arena, uint32_t max_rank, mp_axes_t *axes);
+// Adds a dimension within the others; `stride` is in bytes.
 void mp_axes_add(mp_axes_t *axes, int64_t extent, int64_t stride);
-// The byte offsets of positions [first, first + count).
+// The byte offsets of positions [first, first + count), the innermost dimension fastest.
 void mp_axes_offsets(const mp_axes_t *axes, int64_t first, int64_t count, int64_t *out_offsets);
-// The step between neighbours when it is the same everywhere; false otherwise.
+// The bytes from each position to the next, if they are the same everywhere; otherwise false.
 bool mp_axes_step(const mp_axes_t *axes, int64_t *out_step);
 
 typedef struct {
@@ -31,28 +32,29 @@ typedef struct {
   mp_convert_t convert;  // from the stored type to the accumulation type
   uint32_t element;      // stored bytes (of the real part, for complex numbers)
   uint32_t acc_bytes;
-  // Complex products are real ones of twice the length: a row (re, im) of the left side against the
-  // rows (re, -im) and (im, re) of the right side. The left side needs no more than an inner
-  // dimension of 2; the right side is `crossed`: its inner row and k indices select the part.
+  // Complex products are computed as real ones of twice the length: a row (re, im) of the left side
+  // times the rows (re, -im) and (im, re) of the right side. For this the left side only gets an
+  // inner dimension of 2. The right side is `crossed`: the inner indices of row and k select the
+  // part and the sign.
   bool crossed;
 } mp_operand_t;
 
-// The accumulator that holds what sums of products of these types need.
+// The accumulation type for sums of products of these element types.
 mp_acc_t mp_acc_for(const mp_dtype_t *dtypes, uint32_t count);
 
-// The dtype of an accumulator.
+// The element type of an accumulator.
 mp_dtype_t mp_acc_dtype(mp_acc_t acc);
 
-// Packs as mp_gemm_pack_t says; `base` is the tensor.
+// Packs panels as mp_gemm_pack_t says; `base` is the tensor's first element.
 void mp_operand_pack(const mp_operand_t *side, const void *base, int64_t batch, int64_t row,
                      int64_t rows, int64_t k, int64_t depth, uint32_t width, void *panels);
 
-// Scatters lines of `count` values of `acc_bytes` each into lanes [lane, lane + num_lines) of a
-// panel.
+// Writes `num_lines` lines of `count` values, of `acc_bytes` each, into the rows [lane, lane +
+// num_lines) of a panel.
 void mp_panel_set_lanes(void *panel, uint32_t width, uint32_t lane, const void *const *lines,
                         uint32_t num_lines, int64_t count, uint32_t acc_bytes);
 
-// So many lines are scattered faster together than one by one.
+// This many lines are written faster together than one by one.
 enum { MP_PANEL_LINES = 4 };
 
 #endif  // MINIPOD_SIM_KERNELS_CONTRACTION_OPERAND_H_

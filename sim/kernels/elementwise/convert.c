@@ -11,7 +11,7 @@ enum { BLOCK = 256 };
 bool mp_convert_bind(mp_dtype_t from, mp_dtype_t to, mp_convert_t *out_convert) {
   mp_convert_t convert = {from, to, mp_ew_computing_type(from), mp_ew_computing_type(to), NULL};
   if (from != to && convert.from_c != convert.to_c) {
-    // A double on its way to a narrow float must not be rounded twice.
+    // A double that becomes a narrow floating-point number must not be rounded twice.
     bool odd = convert.to_c != to && mp_dtype_is_float(to) &&
                (from == MP_DTYPE_F64 || from == MP_DTYPE_C128);
     convert.loop =

@@ -1,5 +1,5 @@
-// Conversion of arrays between any two element types, for kernels that compute in a type other
-// than the one they store (dot_general, convolution, ...). The meaning is stablehlo.convert's.
+// Conversion of arrays between any two element types, as stablehlo.convert does it, for kernels
+// that compute in another type than the one that is stored (dot_general, convolution, ...).
 #ifndef MINIPOD_SIM_KERNELS_ELEMENTWISE_CONVERT_H_
 #define MINIPOD_SIM_KERNELS_ELEMENTWISE_CONVERT_H_
 
@@ -16,12 +16,13 @@ typedef struct {
   mp_ew_loop_t loop;  // from_c to to_c; NULL when they are the same
 } mp_convert_t;
 
-// False when there is no such conversion.
+// Finds the conversion between two types; false when there is none.
 bool mp_convert_bind(mp_dtype_t from, mp_dtype_t to, mp_convert_t *out_convert);
 
-// dst[0..n) = src[0..n); the arrays do not overlap.
+// Converts `n` elements; the arrays must not overlap.
 void mp_convert_run(const mp_convert_t *convert, int64_t n, const void *src, void *dst);
 
+// Whether both types are the same, so that the conversion changes nothing.
 static inline bool mp_convert_is_copy(const mp_convert_t *convert) {
   return convert->from == convert->to;
 }

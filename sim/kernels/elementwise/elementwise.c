@@ -6,7 +6,8 @@
 #include "sim/kernels/kernel_makers.h"
 #include "sim/numeric/float.h"
 
-// Elements that are widened and narrowed at a time: a block of each operand stays in the cache.
+// The elements that are widened and narrowed at a time: so few that a block of each operand stays
+// in the cache.
 enum { BLOCK = 256 };
 
 mp_dtype_t mp_ew_computing_type(mp_dtype_t dtype) {
@@ -125,7 +126,7 @@ mp_status_t mp_ew_bind(const mp_op_t *op, mp_ew_t *out_ew) {
     return mp_op_error(op, MP_UNIMPLEMENTED, "no kernel for element type %s",
                        mp_dtype_name(ew.inputs[0]));
   }
-  if (op->code == MP_OP_SELECT) ew.direct = true;  // moves stored elements, whatever they mean
+  if (op->code == MP_OP_SELECT) ew.direct = true;  // it only moves stored elements
   if (op->code == MP_OP_CONVERT) elementwise_set_convert_flags(&ew);
   if (op->code == MP_OP_REDUCE_PRECISION) MP_RETURN_IF_ERROR(elementwise_set_precision(op, &ew));
   *out_ew = ew;
@@ -152,7 +153,7 @@ static const void *elementwise_widen_block(const mp_ew_t *ew, mp_dtype_t dtype, 
   return buffer;
 }
 
-// 8-bit results to 2- or 4-bit ones.
+// Turns 8-bit results into 2- or 4-bit ones.
 static void elementwise_narrow_integers(const mp_ew_t *ew, int64_t n, uint8_t *values) {
   int bits = mp_dtype_bits(ew->output);
   uint8_t mask = (uint8_t)((1 << bits) - 1);
@@ -217,10 +218,10 @@ typedef struct {
   mp_kernel_t base;
   mp_ew_t ew;
   int64_t count;
-  uint32_t scalars;  // bit i: operand i is one element for all (clamp's bounds, select's predicate)
+  uint32_t scalars;  // bit i: operand i is a scalar for all elements (a bound, a predicate)
 } ew_kernel_t;
 
-// Elements that a scalar operand is repeated to.
+// The number of times that a scalar operand is repeated.
 enum { SPLAT = 1024 };
 
 static void elementwise_splat(const void *element, size_t size, int64_t n, char *out) {
@@ -276,7 +277,7 @@ static mp_status_t elementwise_run(const mp_kernel_t *base, const mp_kernel_call
   return NULL;
 }
 
-// Elements that are worth a part of their own.
+// The number of elements that is worth a part.
 static int64_t elementwise_grain(const mp_op_t *op) {
   return mp_op_info(op->code)->cost == MP_OP_COST_COSTLY ? 8 * 1024 : 64 * 1024;
 }

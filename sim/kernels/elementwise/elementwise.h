@@ -1,14 +1,15 @@
-// Elementwise arithmetic: one loop per op and element type, used by the elementwise kernels and by
-// region functions alike.
+// Elementwise arithmetic: one loop per op and element type, for the elementwise kernels and for
+// region functions.
 //
-// Loops exist for the *computing* types: bool, s/u 8-64, f32, f64, c64, c128. Narrower types are
-// widened block by block and narrowed again: f4, f6, f8, f16, bf16 are computed in f32 and rounded
-// once per op; 2- and 4-bit integers in 8 bits and wrapped. The meaning is the StableHLO
-// specification's; where it leaves room:
+// There are loops for the *computing* types: bool, s/u 8-64, f32, f64, c64, c128. Narrower types
+// are widened block by block and narrowed again: f4, f6, f8, f16 and bf16 are computed in f32 and
+// rounded once per op, 2- and 4-bit integers are computed in 8 bits and wrapped. The results are
+// those of the StableHLO specification; where it leaves a choice:
 //   integers wrap; x / 0 is -1 (all bits set), x rem 0 is x, MIN / -1 is MIN; shifts by the width
 //   or more give 0, or the sign for arithmetic shifts; a negative power of an integer is 0 unless
-//   the base is 1 or -1; float to integer saturates, NaN becomes 0; minimum and maximum give NaN if
-//   either is NaN and know -0 < +0; complex numbers are ordered by real, then imaginary part.
+//   the base is 1 or -1; conversion of floating-point numbers to integers saturates, and NaN
+//   becomes 0; minimum and maximum give NaN if either operand is NaN, and -0 is less than +0;
+//   complex numbers are ordered by their real, then by their imaginary part.
 #ifndef MINIPOD_SIM_KERNELS_ELEMENTWISE_ELEMENTWISE_H_
 #define MINIPOD_SIM_KERNELS_ELEMENTWISE_ELEMENTWISE_H_
 
@@ -18,12 +19,14 @@
 #include "sim/ir/module.h"
 #include "sim/numeric/dtype.h"
 
-// out[0..n) = f(in[0][0..n), ...). `out` may be the same array as an input.
+// Computes out[i] = f(in[0][i], in[1][i], ...) for i in [0, n). `out` may be the same array as an
+// input.
 typedef void (*mp_ew_loop_t)(int64_t n, const void *const *in, void *out);
 
 enum { MP_EW_MAX_INPUTS = 3 };
 
-// What the upper bits of a 2- or 4-bit input become: zero, as they are stored, or the sign.
+// What the upper bits of a 2- or 4-bit input become: zero, as they are stored, or copies of the
+// sign.
 typedef enum { MP_EXTEND_NONE, MP_EXTEND_SIGN } mp_extend_t;
 
 // An op over arrays, bound to its element types.
@@ -44,34 +47,39 @@ typedef struct {
 // there is none for its element types.
 MP_NODISCARD mp_status_t mp_ew_bind(const mp_op_t *op, mp_ew_t *out_ew);
 
-// As mp_ew_bind for "convert" between two types and for an arithmetic op with operands and result
-// of one type. False when there is no loop.
+// The same for "convert" between two types, and for a binary op whose operands and result have one
+// type. False when there is no loop.
 bool mp_ew_bind_convert(mp_dtype_t from, mp_dtype_t to, mp_ew_t *out_ew);
 bool mp_ew_bind_binary(mp_opcode_t code, mp_dtype_t dtype, mp_ew_t *out_ew);
 
-// out[0..n) = op(in[...][0..n)), arrays of stored elements; `out` may be the same array as an input
-// with elements of the same size.
+// Runs the op on `n` elements of arrays of stored elements. `out` may be the same array as an input
+// whose elements have the same size.
 void mp_ew_run(const mp_ew_t *ew, int64_t n, const void *const *in, void *out);
 
-// The type that arithmetic on `dtype` is done in, MP_DTYPE_INVALID when there is none.
+// The type in which arithmetic on `dtype` is done; MP_DTYPE_INVALID when there is none.
 mp_dtype_t mp_ew_computing_type(mp_dtype_t dtype);
 
-// ---- The loops by kind (for elementwise.c); NULL where there is none ----
+// ---- the loops by kind ----
+//
+// For elementwise.c. Each returns the loop for an op and a computing type, NULL when there is none.
 
+// Ops on bool and integers, on floating-point numbers, and on complex numbers.
 mp_ew_loop_t mp_ew_integer_loop(mp_opcode_t code, mp_dtype_t dtype);
 mp_ew_loop_t mp_ew_float_loop(mp_opcode_t code, mp_dtype_t dtype);
 mp_ew_loop_t mp_ew_complex_loop(mp_opcode_t code, mp_dtype_t dtype);
+// Conversion between two computing types.
 mp_ew_loop_t mp_ew_convert_loop(mp_dtype_t from, mp_dtype_t to);
-// f64 or c128 to f32 as mp_float_from_f64_to_odd: a step on the way to a narrow float.
+// Conversion of f64 or c128 to f32 by mp_float_from_f64_to_odd, as a step to a narrow type.
 mp_ew_loop_t mp_ew_convert_to_odd_loop(mp_dtype_t from);
-// `direction` MP_CMP_EQ..., `total` order for floats.
+// Comparison in a direction (MP_CMP_EQ, ...); with `total`, floating-point numbers are compared in
+// total order.
 mp_ew_loop_t mp_ew_compare_loop(uint32_t direction, bool total, mp_dtype_t dtype);
-// in: bool, then two arrays of elements of `size` bytes.
+// Selection between elements of `size` bytes. The inputs are booleans and two arrays.
 mp_ew_loop_t mp_ew_select_loop(size_t size);
-// in[1] holds the wanted exponent and fraction bits (int32_t). `dtype` as stored, floats with
-// infinities only; the others go through f32.
+// reduce_precision on stored elements of `dtype`, which must have infinities; other types go
+// through f32. in[1] holds the exponent and fraction bits that are wanted (two int32_t).
 mp_ew_loop_t mp_ew_precision_loop(mp_dtype_t dtype);
-// Count of leading zeros in elements of 2 or 4 bits stored in a byte.
+// The number of leading zeros in elements of 2 or 4 bits that are stored in a byte each.
 mp_ew_loop_t mp_ew_narrow_clz_loop(int bits);
 
 #endif  // MINIPOD_SIM_KERNELS_ELEMENTWISE_ELEMENTWISE_H_

@@ -1,7 +1,7 @@
 // Loops over c64 and c128. The functions of c64 are computed in double precision.
 //
-// Products are the plain formula, without C's recovery of infinities, as everywhere in the field;
-// quotients and functions follow C99 annex G.
+// Products are computed by the plain formula, without C's recovery of infinities, as other
+// implementations do it; quotients and functions follow C99 annex G.
 #include <complex.h>
 #include <math.h>
 #include <stddef.h>
@@ -48,7 +48,7 @@ static c128_t elementwise_complex_expm1_of(c128_t x) {
                                   b == 0 ? b : exp(a) * sin(b));
 }
 
-// log(1 + x): near 1 the size comes from log1p of what its square exceeds 1 by.
+// log(1 + x). Where |1 + x| is near 1, its logarithm is half of log1p(|1 + x|^2 - 1).
 static c128_t elementwise_complex_log1p_of(c128_t x) {
   double a = creal(x), b = cimag(x);
   double size = hypot(1 + a, b);
@@ -105,7 +105,7 @@ static c128_t elementwise_complex_min_of(c128_t x, c128_t y) {
              : y;
 }
 
-// T complex type, F its part type.
+// T is the complex type and F the type of its parts.
 #define LOOPS(name, T, F)                                                                       \
   MP_LOOP1(abs_##name, T, F, cabs(x))                                                           \
   MP_LOOP1(real_##name, T, F, creal(x))                                                         \

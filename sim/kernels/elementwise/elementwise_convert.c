@@ -22,8 +22,8 @@ typedef double _Complex c128_t;
   X(U32, uint32_t, 0, UINT32_MAX)       \
   X(U64, uint64_t, 0, UINT64_MAX)
 
-// The bounds are compared in the float type: where the largest integer is no number of it, its
-// rounding is the power of two above, which does not fit either.
+// The bounds are compared in the floating-point type. If the largest integer is no number of that
+// type, it is rounded to the power of two above it, which does not fit either.
 #define SATURATE(name, T, least, most)                                                        \
   static inline T f32_as_##name(float x) {                                                    \
     return x != x ? 0 : x <= (float)(least) ? (least) : x >= (float)(most) ? (most) : (T)x;   \
@@ -48,7 +48,7 @@ INTEGERS(SATURATE)
   MP_LOOP1(name##_to_C64, T, c64_t, (float)x)  \
   MP_LOOP1(name##_to_C128, T, c128_t, (double)x)
 
-// `as` and `real`: how to saturate, and the number itself (the real part of complex ones).
+// `as` saturates, and `real` is the number itself or the real part of a complex one.
 #define FROM_FLOAT(name, T, as, real)                  \
   MP_LOOP1(name##_to_BOOL, T, uint8_t, x != 0)         \
   MP_LOOP1(name##_to_S8, T, int8_t, as##_S8(real))     \
@@ -75,7 +75,7 @@ FROM_FLOAT(C128, c128_t, f64_as, creal(x))
 MP_LOOP1(f64_to_odd, double, float, mp_float_from_f64_to_odd(x))
 MP_LOOP1(c128_to_odd, c128_t, float, mp_float_from_f64_to_odd(creal(x)))
 
-// clang-format gives another answer each time it is asked about these macros.
+// clang-format changes these macros anew each time it runs.
 // clang-format off
 static const mp_ew_loop_t g_convert[MP_DTYPE_COUNT][MP_DTYPE_COUNT] = {
 #define CELL(from, to) [MP_DTYPE_##from][MP_DTYPE_##to] = from##_to_##to,
@@ -100,7 +100,8 @@ mp_ew_loop_t mp_ew_convert_to_odd_loop(mp_dtype_t from) {
 
 // ---- compare ----
 
-// Total order of floats: as integers, the magnitude's bits of negative numbers turned round.
+// Integers in the total order of floating-point numbers: their bits, in which those of the
+// magnitude are inverted for negative numbers.
 static inline int32_t elementwise_convert_total_f32(float x) {
   int32_t bits;
   memcpy(&bits, &x, sizeof(bits));

@@ -7,8 +7,8 @@
 #include "sim/kernels/elementwise/math_f32.h"
 #include "sim/kernels/loops.h"
 
-// Helpers for one element type: T, its unsigned twin U, the suffix S of libm's functions. Written
-// without branches where loops shall vectorise.
+// Helpers for one element type T; U is the unsigned type of its size and S the suffix of libm's
+// functions. They have no branches where loops are to be vectorised.
 #define HELPERS(name, T, U, S)                                                            \
   static inline U bits_##name(T value) {                                                  \
     U bits;                                                                               \
@@ -87,7 +87,8 @@ MP_LOOP1(sine_F64, double, double, sin(x))
 MP_LOOP1(tan_F64, double, double, tan(x))
 MP_LOOP1(tanh_F64, double, double, tanh(x))
 
-// Blocks that hold an argument too large for the quick way go through libm, those elements only.
+// The vectorised functions are for arguments that are not too large; in a block with larger ones,
+// the elements concerned are computed by libm.
 enum { TRIG_BLOCK = 256 };
 
 #define TRIG_LOOP(name, quick, slow)                                                        \

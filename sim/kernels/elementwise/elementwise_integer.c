@@ -4,8 +4,8 @@
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/loops.h"
 
-// Name, element type, its unsigned twin, an unsigned type of at least 32 bits to compute in (so
-// that nothing is promoted to a signed type and overflows), bits.
+// Name, element type, the unsigned type of its size, an unsigned type of at least 32 bits in which
+// is computed (so that nothing is promoted to a signed type and overflows), bits.
 #define SIGNED_TYPES(X)                   \
   X(S8, int8_t, uint8_t, uint32_t, 8)     \
   X(S16, int16_t, uint16_t, uint32_t, 16) \
@@ -26,7 +26,7 @@
     return (T)result;                                         \
   }
 
-// What is the same for both kinds.
+// The loops that are the same for signed and unsigned types.
 #define COMMON_LOOPS(name, T, U, W, bits)                                                   \
   POWER(name, T, W)                                                                         \
   MP_LOOP2(add_##name, T, T, (W)x + (W)y)                                                   \
@@ -59,7 +59,7 @@
            : x == -1 ? ((y & 1) != 0 ? -1 : 1)                                        \
                      : 0)
 
-// The bits decide for the arithmetic shift, whatever the type says.
+// The arithmetic shift of an unsigned type copies the highest bit too.
 #define UNSIGNED_LOOPS(name, T, U, W, bits)                                                   \
   COMMON_LOOPS(name, T, U, W, bits)                                                           \
   MP_LOOP1(abs_##name, T, T, x)                                                               \
@@ -73,7 +73,7 @@
 SIGNED_TYPES(SIGNED_LOOPS)
 UNSIGNED_TYPES(UNSIGNED_LOOPS)
 
-// bool: 0 or 1 in a byte; addition is "or", multiplication "and".
+// Booleans are 0 or 1 in a byte; addition is "or", and multiplication is "and".
 MP_LOOP1(not_bool, uint8_t, uint8_t, x ^ 1)
 MP_LOOP1(narrow_clz_2, uint8_t, uint8_t, x >= 2 ? 0 : x == 1 ? 1 : 2)
 MP_LOOP1(narrow_clz_4, uint8_t, uint8_t, x >= 8 ? 0 : x >= 4 ? 1 : x >= 2 ? 2 : x == 1 ? 3 : 4)

@@ -1,14 +1,14 @@
-// reduce_precision: rounds to a format with fewer exponent and fraction bits, on the bits of the
-// element's own format.
+// reduce_precision: rounds to a format with fewer exponent and fraction bits, by arithmetic on the
+// bits of the element's own format.
 #include <stddef.h>
 #include <string.h>
 
 #include "sim/kernels/elementwise/elementwise.h"
 
-// First the fraction is rounded to nearest even; a carry moves into the exponent. Then what the
-// smaller exponent cannot hold becomes infinity or zero: formats made this way have no subnormal
-// numbers. An exponent that is not smaller changes nothing, not even for subnormal numbers. NaN
-// stays NaN.
+// First the fraction is rounded to nearest even, and a carry goes into the exponent. Then numbers
+// for which the smaller exponent does not suffice become infinity or zero: formats that are made
+// this way have no subnormal numbers. An exponent that is not smaller changes nothing, not even for
+// subnormal numbers. NaN stays NaN.
 static inline uint64_t elementwise_precision_reduce(uint64_t bits, int fraction_bits,
                                                     int exponent_bits, int exponent, int fraction) {
   const uint64_t sign_mask = UINT64_C(1) << (fraction_bits + exponent_bits);
@@ -31,7 +31,7 @@ static inline uint64_t elementwise_precision_reduce(uint64_t bits, int fraction_
   return bits;
 }
 
-// Type, an unsigned integer of its size, fraction and exponent bits.
+// Type, unsigned integer of its size, fraction bits, exponent bits.
 #define FORMATS(X)         \
   X(F8E3M4, uint8_t, 4, 3) \
   X(F8E4M3, uint8_t, 3, 4) \

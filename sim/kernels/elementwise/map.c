@@ -17,7 +17,7 @@ static mp_status_t map_run(const mp_kernel_t *base, const mp_kernel_call_t *call
   const map_t *kernel = (const map_t *)base;
   int64_t begin, end;
   mp_part_range(kernel->count, base->num_parts, call->part, &begin, &end);
-  // The blocks' pointers lie before the region's registers.
+  // The scratch memory holds the pointers to the blocks and then the region's registers.
   const void **in = call->scratch;
   char *registers = (char *)call->scratch + mp_round_up_64(kernel->num_operands * sizeof(*in));
   const void *const *captures = call->operands + kernel->num_operands;

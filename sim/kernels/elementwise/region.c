@@ -1,5 +1,5 @@
-// Compiling a region to steps, and running them. A value of the region becomes a *place*: an input,
-// an array of a constant's copies, or a register in the scratch memory. Registers are reused after
+// Compiles a region to steps, and runs them. Each value of the region has a *place*: an input, an
+// array of copies of a constant, or a register in the scratch memory. Registers are reused after
 // the last step that reads them, so that a long region stays in the cache.
 #include "sim/kernels/elementwise/region.h"
 
@@ -46,27 +46,29 @@ struct mp_region_fn_s {
   capture_t *captures;
   result_t *results;
   size_t scratch_bytes;
-  // The only result is the last step's: it goes straight to the output.
+  // The only result is that of the last step, which writes it directly to the output.
   bool last_step_is_result;
-  // Some result is an input or a constant, or results share a register: they are collected in the
-  // scratch before any output is written, since an output may be an input's array.
+  // Some result is an input or a constant, or several results have the same register. All results
+  // are then collected in the scratch memory before any output is written, because an output may be
+  // the same array as an input.
   bool collect;
   size_t collect_offset;
 };
 
 // ---- Compiling ----
 
-// Compiling takes time quadratic in the number of ops; scalar computations are short.
+// The time for compiling is quadratic in the number of ops, which is a limit only for hostile
+// input.
 enum { MAX_OPS = 4096 };
 
-// What is known of a value while compiling.
+// What is known about a value while compiling.
 typedef struct {
   const mp_value_t *value;
   place_t place;
   uint32_t last_use;  // number of the op that reads it last
 } binding_t;
 
-// A register that is free again.
+// A register that may be reused.
 typedef struct {
   size_t size;  // of an element
   size_t offset;
@@ -90,7 +92,7 @@ static bool region_is_scalar(const mp_type_t *type) {
          mp_ew_computing_type(type->dtype) != MP_DTYPE_INVALID;
 }
 
-// Ops that mp_region_see_through removes, when they are ones that it can.
+// Whether the op only copies a scalar, so that mp_region_see_through looks through it.
 static bool region_is_transparent(const mp_op_t *op) {
   if (op->code == MP_OP_TUPLE) return true;
   return op->num_results > 0 && mp_region_see_through(&op->results[0]) != &op->results[0];
@@ -140,7 +142,8 @@ static mp_status_t region_splat_constant(compiler_t *c, const mp_op_t *op, place
   return NULL;
 }
 
-// A value from outside: its scalar is repeated into a register that lives as long as the run.
+// Binds a value from outside: its scalar is repeated in a register that is in use during the whole
+// run.
 static mp_status_t region_bind_capture(compiler_t *c, const mp_op_t *user, const mp_value_t *value,
                                        uint32_t end) {
   const mp_op_t *owner = c->block->parent_op;
@@ -164,8 +167,8 @@ static mp_status_t region_bind_capture(compiler_t *c, const mp_op_t *user, const
   return NULL;
 }
 
-// Where a value that the block uses is; captures are bound on first sight. Captures are bound
-// before the first step takes a register, so a step's register is never one of theirs.
+// The place of a value that the block uses. A capture is bound when it is first met. All captures
+// are bound before the first step takes a register, so that a step never gets a register of theirs.
 static mp_status_t region_find_place(compiler_t *c, const mp_op_t *user, const mp_value_t *value,
                                      place_t *out_place) {
   const binding_t *binding = region_find_binding(c, mp_region_see_through(value));
@@ -186,11 +189,11 @@ static bool region_is_constant(const mp_op_t *op) {
   return op->code == MP_OP_CONSTANT || op->code == MP_OP_SDY_CONSTANT;
 }
 
-// Number of the op that reads `value` last, seen through copies; `end` is the terminator's.
+// The number of the op that reads `value`, or a copy of it, last; the terminator counts too.
 static uint32_t region_last_use_of(const mp_block_t *block, const mp_value_t *value) {
   uint32_t number = 0, last = 0;
   for (const mp_op_t *op = block->first; op != NULL; op = op->next, ++number) {
-    // A tuple's or a copy's own operand is read by whoever sees through it.
+    // What a tuple or a copy reads is read by the ops that use its result.
     if (region_is_transparent(op)) continue;
     for (uint32_t i = 0; i < op->num_operands; ++i) {
       const mp_value_t *read = mp_region_see_through(op->operands[i]);
@@ -222,11 +225,11 @@ static void region_release_dead_registers(compiler_t *c, uint32_t number) {
     if (b->place.kind != PLACE_REGISTER || b->last_use != number) continue;
     c->free_registers[c->num_free++] =
         (free_register_t){mp_dtype_size(b->value->type->dtype), b->place.offset};
-    b->last_use = UINT32_MAX;  // free only once
+    b->last_use = UINT32_MAX;  // so that it is freed only once
   }
 }
 
-// Marks the ops that a value depends on; the others need no steps.
+// Marks the ops on which a value depends; all others need no steps.
 static void region_mark_live(compiler_t *c, const mp_value_t *value) {
   value = mp_region_see_through(value);
   const mp_op_t *op = value->op;
@@ -258,8 +261,8 @@ static mp_status_t region_compile_op(compiler_t *c, const mp_op_t *op, uint32_t 
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     MP_RETURN_IF_ERROR(region_find_place(c, op, op->operands[i], &step->in[i]));
   }
-  // The result takes a register before those of the operands are free: a loop may write over an
-  // operand only if the elements are equally large, and what is saved is little.
+  // The result takes a register before those of the operands are freed. A loop may overwrite an
+  // operand only if the elements are equally large, and little would be saved.
   step->out = region_take_register(c, mp_dtype_size(op->results[0].type->dtype));
   uint32_t last = region_last_use_of(c->block, &op->results[0]);
   region_bind_value(c, &op->results[0], region_register_place(step->out),
@@ -269,7 +272,7 @@ static mp_status_t region_compile_op(compiler_t *c, const mp_op_t *op, uint32_t 
   return NULL;
 }
 
-// The region's results, tuples taken apart.
+// Lists the region's results, with tuples taken apart.
 static mp_status_t region_list_results(compiler_t *c, const mp_op_t *terminator,
                                        const mp_value_t ***out_values, uint32_t *out_count) {
   uint32_t count = 0;
@@ -321,7 +324,7 @@ static mp_status_t region_compile_results(compiler_t *c, const mp_value_t *const
   return NULL;
 }
 
-// ---- The whole ----
+// ---- The whole region ----
 
 static mp_status_t region_start_compiler(compiler_t *c, uint32_t num_ops) {
   if (num_ops > MAX_OPS) {
@@ -330,7 +333,7 @@ static mp_status_t region_start_compiler(compiler_t *c, uint32_t num_ops) {
   }
   uint32_t num_values = c->block->num_args;
   for (const mp_op_t *op = c->block->first; op != NULL; op = op->next) {
-    num_values += 1 + op->num_operands;  // its result, and at worst a capture for each operand
+    num_values += 1 + op->num_operands;  // its result, and perhaps a capture for each operand
   }
   c->fn = MP_ARENA_NEW(c->arena, mp_region_fn_t);
   MP_RETURN_IF_NULL(c->fn);
@@ -354,7 +357,7 @@ static mp_status_t region_start_compiler(compiler_t *c, uint32_t num_ops) {
   return NULL;
 }
 
-// Compiles what `value` depends on, or what the terminator returns when it is NULL.
+// Compiles the ops on which `value` depends, or, if it is NULL, those on which the terminator does.
 static mp_status_t region_compile(mp_arena_t *arena, const mp_block_t *block,
                                   const mp_value_t *value, const mp_region_fn_t **out_fn) {
   uint32_t num_ops = region_count_ops(block);

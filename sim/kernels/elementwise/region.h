@@ -1,12 +1,12 @@
 // Region functions: the scalar computation inside reduce, scatter, sort, map, all_reduce, ...,
 // compiled to a list of elementwise steps that run on many lanes at once.
 //
-// A region takes and returns rank-0 tensors. Its ops (elementwise ones, constants, converts,
-// select, clamp, bitcasts, tuples of them; casts and sharding constraints are looked through)
-// become steps over arrays of n elements: the same loops as the elementwise kernels'. Anything else
-// in a region is refused when the function is made, naming the op and its location.
+// A region takes and returns tensors of rank 0. Its ops (elementwise ones, constants, conversions,
+// select, clamp, bitcasts, and tuples of their values) become steps over arrays of n elements,
+// which use the loops of the elementwise kernels. Ops that only copy a scalar become no steps. Any
+// other op in a region is refused when the function is made, by name and location.
 //
-// Immutable after creation; run may be called from many threads with different scratch.
+// A region function is immutable; many threads may run it, each with its own scratch.
 #ifndef MINIPOD_SIM_KERNELS_ELEMENTWISE_REGION_H_
 #define MINIPOD_SIM_KERNELS_ELEMENTWISE_REGION_H_
 
@@ -19,8 +19,8 @@
 
 typedef struct mp_region_fn_s mp_region_fn_t;
 
-// `block` and what it captures must outlive the function. Captured values are numbered by
-// mp_op_captures(op owning the block).
+// Compiles a region in `arena`. `block` and what it captures must outlive the function. Captured
+// values are numbered as by mp_op_captures for the op that owns the block.
 MP_NODISCARD mp_status_t mp_region_fn_create(mp_arena_t *arena, const mp_block_t *block,
                                              const mp_region_fn_t **out_fn);
 
@@ -30,15 +30,17 @@ MP_NODISCARD mp_status_t mp_region_fn_create_value(mp_arena_t *arena, const mp_b
                                                    const mp_value_t *value,
                                                    const mp_region_fn_t **out_fn);
 
+// What kind of reduction the region is (sim/ir/reducer.h).
 mp_reduce_kind_t mp_region_fn_kind(const mp_region_fn_t *fn);
 
-// Lanes that one call to run may handle at most, and the scratch bytes it needs for them.
+// The most lanes that one call of mp_region_fn_run may handle, and the scratch bytes that it needs
+// for them.
 enum { MP_REGION_MAX_LANES = 512 };
 size_t mp_region_fn_scratch_bytes(const mp_region_fn_t *fn);
 
-// outputs[i][0..n) = fn(inputs[...][0..n)); inputs and outputs are arrays of n stored elements of
-// the region's argument and result types, n <= MP_REGION_MAX_LANES. An output may be the same
-// array as an input (never overlap it otherwise). `captures` are pointers to scalars.
+// Computes the region for `n` lanes, n <= MP_REGION_MAX_LANES. Inputs and outputs are arrays of `n`
+// stored elements of the types of the region's arguments and results. An output may be the same
+// array as an input, but must not overlap one otherwise. `captures` are pointers to scalars.
 void mp_region_fn_run(const mp_region_fn_t *fn, int64_t n, const void *const *inputs,
                       const void *const *captures, void *const *outputs, void *scratch);
 

@@ -1,7 +1,8 @@
-// fft (StableHLO spec, "fft"): FFT, IFFT, RFFT and IRFFT over the last one to three dimensions.
+// fft (StableHLO specification, "fft"): FFT, IFFT, RFFT and IRFFT over the last one to three
+// dimensions.
 //
-// One dimension after the other, LINES lines at a time, in an array that keeps real and imaginary
-// parts apart.
+// The dimensions are transformed one after the other, LINES lines at a time, in an array that holds
+// real and imaginary parts separately.
 #include <string.h>
 
 #include "sim/kernels/fft/fft_plan.h"
@@ -9,20 +10,20 @@
 #include "sim/kernels/shape.h"
 
 enum { MAX_DIMS = 3, LINES = 16, GRAIN = 1 << 15 };
-// Longer lines would need gigabytes of tables at compile time.
+// Longer lines are refused, because they would need gigabytes of tables at compile time.
 enum { MAX_LENGTH = 1 << 24 };
 
 typedef struct {
   mp_kernel_t base;
   bool inverse, real_in, real_out, is_double;
-  uint32_t rank;           // transformed dimensions
-  int64_t dims[MAX_DIMS];  // the transform's lengths
-  int64_t longest;         // of dims
-  int64_t half;            // the last dimension's values that count when the other side is real
-  int64_t rows;            // product of all dims but the last
-  int64_t complex_count;   // elements of one transform on its complex side
-  int64_t batch;           // transforms
-  int64_t group;           // transforms that are held at once
+  uint32_t rank;           // the number of dimensions that are transformed
+  int64_t dims[MAX_DIMS];  // their lengths
+  int64_t longest;         // the largest of dims
+  int64_t half;            // the values of the last dimension that are stored if one side is real
+  int64_t rows;            // the product of all dims but the last
+  int64_t complex_count;   // the elements of one transform on its complex side
+  int64_t batch;           // the number of transforms
+  int64_t group;           // the number of transforms that are in memory at once
   double scale;
   const mp_fft_plan_t *plans[MAX_DIMS];  // the last one for half the length, if half_roots is set
   const void *half_roots;  // exp(-2 pi i k / n), when the last dimension is real and even
@@ -57,7 +58,7 @@ static mp_status_t fft_run(const mp_kernel_t *kernel, const mp_kernel_call_t *ca
   return NULL;
 }
 
-// Nothing goes in: whatever comes out is zero.
+// For a transform without input elements: all results are zero.
 static mp_status_t fft_empty_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   size_t bytes = (size_t)mp_shape_bytes(mp_op_result_type(kernel->op, 0));
   if (bytes > 0) memset(call->results[0], 0, bytes);

@@ -17,7 +17,7 @@ static void F(run_lines)(const fft_kernel_t *self, const mp_fft_plan_t *plan, in
   }
 }
 
-// The last dimension of complex rows: from `src` into the array.
+// Transforms the last dimension of complex rows, from `src` into the array.
 static void F(complex_rows)(const fft_kernel_t *self, const R *src, int64_t rows, R *re, R *im,
                             const F(work_t) * work) {
   int64_t n = self->dims[self->rank - 1];
@@ -39,8 +39,8 @@ static void F(complex_rows)(const fft_kernel_t *self, const R *src, int64_t rows
   }
 }
 
-// The last dimension of real rows. An even length n runs as a complex transform Z of half the
-// length over (x[2i], x[2i + 1]) pairs, from which the values come as
+// Transforms the last dimension of real rows. For an even length n this is a complex transform Z of
+// half the length, of the pairs (x[2i], x[2i + 1]), from which the values are computed as
 // (Z[k] + conj Z[h - k]) / 2 - i w^k (Z[k] - conj Z[h - k]) / 2, h = n / 2, w = exp(-2 pi i / n).
 static void F(real_rows)(const fft_kernel_t *self, const R *src, int64_t rows, R *re, R *im,
                          const F(work_t) * work) {
@@ -74,7 +74,7 @@ static void F(real_rows)(const fft_kernel_t *self, const R *src, int64_t rows, R
   }
 }
 
-// The last dimension back to real rows, the other way round.
+// Transforms the last dimension back to real rows, by the same formulas in the other direction.
 static void F(rows_to_real)(const fft_kernel_t *self, const R *re, const R *im, int64_t rows,
                             R *dst, const F(work_t) * work) {
   int64_t n = self->dims[self->rank - 1], half = self->half, h = n / 2;
@@ -115,7 +115,7 @@ static void F(rows_to_real)(const fft_kernel_t *self, const R *re, const R *im, 
   }
 }
 
-// Another dimension: the array seen as [outer, n, inner].
+// Transforms another dimension; the array is seen as [outer, n, inner].
 static void F(columns)(const fft_kernel_t *self, uint32_t dim, int64_t outer, int64_t inner, R *re,
                        R *im, const F(work_t) * work) {
   int64_t n = self->dims[dim];
@@ -150,7 +150,7 @@ static void F(join)(const R *re, const R *im, int64_t count, R scale, R *dst) {
   }
 }
 
-// `group` whole transforms.
+// Does `group` whole transforms.
 static void F(run_group)(const fft_kernel_t *self, int64_t group, const void *src, void *dst,
                          void *scratch) {
   R *re = scratch, *im = re + self->group * self->complex_count;

@@ -14,7 +14,8 @@ struct mp_fft_plan_s {
   bool is_double;  // the type of all tables below
   uint32_t num_factors;
   uint32_t factors[MAX_FACTORS];
-  // Per factor: the twiddles of its pass, [m][radix - 1] (re, im), and the radix' own roots.
+  // Per factor: the twiddle factors of its pass, [m][radix - 1] (re, im), and the roots of its
+  // radix.
   const void *twiddles[MAX_FACTORS];
   const void *roots[MAX_FACTORS];  // [radix] (re, im), for the general radix
   // Bluestein:
@@ -24,14 +25,15 @@ struct mp_fft_plan_s {
 };
 
 static void fft_plan_root_of_unity(int64_t k, int64_t n, double *out) {
-  // Reduced to an eighth of a turn, so that sines and cosines are exact where they can be.
+  // The angle is reduced to an eighth of a turn, so that sines and cosines are exact where
+  // possible.
   k %= n;
   double turn = 8.0 * (double)k / (double)n;
   int octant = (int)turn;
   double angle = 0.78539816339744830962 *
                  ((octant & 1) != 0 ? (double)(octant + 1) - turn : turn - (double)octant);
   double c = cos(angle), s = sin(angle);
-  static const signed char table[8][4] = {// which of (c, s), and the signs, for re and im
+  static const signed char table[8][4] = {// for re and im: which of (c, s), and its sign
                                           {0, 1, 1, 1},  {1, 1, 0, 1},   {1, -1, 0, 1},
                                           {0, -1, 1, 1}, {0, -1, 1, -1}, {1, -1, 0, -1},
                                           {1, 1, 0, -1}, {0, 1, 1, -1}};
@@ -72,7 +74,7 @@ int64_t mp_fft_plan_scratch(const mp_fft_plan_t *plan) {
 
 // ---- Planning ----
 
-// False when a prime factor is above MAX_RADIX.
+// Finds the factors of n; false when a prime factor is above MAX_RADIX.
 static bool fft_plan_factorize(int64_t n, mp_fft_plan_t *plan) {
   static const uint32_t first[] = {4, 2, 3, 5};
   for (size_t i = 0; i < sizeof(first) / sizeof(first[0]); ++i) {
@@ -84,7 +86,7 @@ static bool fft_plan_factorize(int64_t n, mp_fft_plan_t *plan) {
   return n == 1;
 }
 
-// A table of doubles in the type that is wanted.
+// Keeps a table of doubles in the type of the plan.
 static mp_status_t fft_plan_keep(mp_arena_t *arena, bool is_double, double *table, int64_t count,
                                  const void **out_table) {
   *out_table = table;
@@ -121,7 +123,7 @@ static mp_status_t fft_plan_smooth(mp_arena_t *arena, mp_fft_plan_t *plan) {
     MP_RETURN_IF_ERROR(mp_fft_roots(arena, radix, radix, plan->is_double, &plan->roots[i]));
     n = m;
   }
-  MP_ASSERT(n == 1);  // the factors are all of it
+  MP_ASSERT(n == 1);  // the product of the factors is the length
   return NULL;
 }
 
@@ -138,7 +140,7 @@ static int64_t fft_plan_next_smooth(int64_t n) {
 
 static mp_status_t fft_plan_bluestein(mp_arena_t *arena, mp_fft_plan_t *plan) {
   int64_t n = plan->n, size = fft_plan_next_smooth(2 * n - 1);
-  const mp_fft_plan_t *exact = NULL;  // the filter is computed in doubles in any case
+  const mp_fft_plan_t *exact = NULL;  // the filter is always computed in doubles
   MP_RETURN_IF_ERROR(mp_fft_plan_create(arena, size, true, &exact));
   MP_RETURN_IF_ERROR(mp_fft_plan_create(arena, size, plan->is_double, &plan->inner));
   double *chirp = MP_ARENA_ARRAY(arena, double, (size_t)(2 * n));

@@ -1,5 +1,5 @@
-// cholesky (StableHLO spec, "cholesky"). The triangle that is not asked for is zero; a matrix that
-// is not positive definite gives NaN everywhere.
+// cholesky (StableHLO specification, "cholesky"). The triangle that is not asked for becomes zero;
+// a matrix that is not positive definite gives NaN everywhere.
 #include <complex.h>
 #include <math.h>
 #include <string.h>
@@ -18,7 +18,7 @@ typedef struct {
   mp_convert_t load, store;
 } cholesky_kernel_t;
 
-// Swaps the triangles: a = a^H.
+// Exchanges the triangles: a = a^H.
 static void cholesky_adjoint(int64_t n, bool is_complex, void *a) {
   double *d = a;
   mp_complex_t *z = a;

@@ -1,6 +1,7 @@
 // The custom calls of LU, Hermitian eigenvalues and singular values (sim/kernels/custom_call.h).
 //
-// Parts are ranges of the batch. What does not converge is NaN.
+// A part is a range of the batch. If the iteration for a matrix does not converge, its results are
+// NaN.
 #include <complex.h>
 #include <inttypes.h>
 #include <math.h>
@@ -16,20 +17,20 @@ enum { GRAIN = 1 << 16 };
 typedef struct {
   mp_kernel_t base;
   int64_t batch, m, n, min;
-  int64_t u_columns, v_rows;  // svd: of u and vt; 0 when they are not wanted
+  int64_t u_columns, v_rows;  // of svd's u and vt; 0 when they are not wanted
   bool is_complex, upper;
   size_t size, wide;  // bytes of an element, as stored and as computed
   mp_convert_t load, store, store_real;
 } decompose_kernel_t;
 
-// Memory out of the scratch, in order.
+// Takes the next memory from the scratch.
 static void *decompose_take(char **scratch, int64_t count, size_t size) {
   void *at = *scratch;
   *scratch += (size_t)count * size;
   return at;
 }
 
-// out (columns x rows) = in (rows x columns) transposed, conjugated when asked.
+// Transposes `in` (rows x columns) to `out` (columns x rows), and conjugates it when asked.
 static void decompose_transpose(const decompose_kernel_t *self, int64_t rows, int64_t columns,
                                 bool conjugate, const void *in, void *out) {
   for (int64_t i = 0; i < rows; ++i) {
@@ -54,7 +55,8 @@ static void decompose_fill_nan(size_t bytes, void *out) {
   for (size_t i = 0; i < bytes / sizeof(double); ++i) ((double *)out)[i] = (double)NAN;
 }
 
-// Matrix number `batch` of an operand or a result. Empty ones may have no memory to count from.
+// Matrix number `batch` of an operand or a result. Nothing may be added to the address of an empty
+// one.
 static const void *decompose_operand_at(const mp_kernel_call_t *call, int64_t batch, int64_t count,
                                         size_t size) {
   const char *base = call->operands[0];
@@ -110,7 +112,7 @@ static mp_status_t decompose_eigh_run(const mp_kernel_t *kernel, const mp_kernel
       decompose_fill_nan((size_t)count * self->wide, v);
       decompose_fill_nan((size_t)n * sizeof(double), w);
     }
-    decompose_transpose(self, n, n, false, v, a);  // rows to columns
+    decompose_transpose(self, n, n, false, v, a);  // the eigenvectors become columns
     mp_convert_run(&self->store, count, a, decompose_result_at(call, 0, b, count, self->size));
     mp_convert_run(&self->store_real, n, w,
                    decompose_result_at(call, 1, b, n, mp_dtype_size(self->store_real.to)));
@@ -120,10 +122,10 @@ static mp_status_t decompose_eigh_run(const mp_kernel_t *kernel, const mp_kernel
 
 // ---- Singular values ----
 
-// What one matrix is taken apart in.
+// The memory in which one matrix is decomposed.
 typedef struct {
-  void *a, *tall;               // as it came; the columns of its taller form, as rows
-  void *left, *right, *turned;  // u's and vt's vectors, as rows; u
+  void *a, *tall;               // the matrix; the columns of it or its adjoint, if taller, as rows
+  void *left, *right, *turned;  // the vectors of u and of vt, as rows; u
   double *s;
   void *scratch;
 } svd_parts_t;
@@ -137,12 +139,12 @@ static bool decompose_svd_tall(const decompose_kernel_t *self, const svd_parts_t
              : mp_svd_d(rows, columns, p->tall, p->s, num_left, left, right, p->scratch);
 }
 
-// One matrix: singular values to `s`, the left vectors to the rows of `left`, the conjugates of the
-// right ones to those of `right`.
+// Decomposes one matrix: writes the singular values to `s`, the left vectors to the rows of `left`,
+// and the conjugates of the right vectors to the rows of `right`.
 static void decompose_svd_one(const decompose_kernel_t *self, const svd_parts_t *p) {
   int64_t m = self->m, n = self->n;
   bool ok = false;
-  if (m < n) {  // its adjoint is taken apart
+  if (m < n) {  // its adjoint is decomposed
     memcpy(p->tall, p->a, (size_t)(m * n) * self->wide);
     decompose_conjugate_all(self, m * n, p->tall);
     ok = decompose_svd_tall(self, p, self->v_rows, p->right, p->left);
@@ -188,7 +190,8 @@ static mp_status_t decompose_svd_run(const mp_kernel_t *kernel, const mp_kernel_
 
 // ---- Making ----
 
-// The shape [batch of `a`..., rows, columns] (columns < 0: one dimension less) of type `dtype`.
+// Whether a type has the shape [batch of `a`..., rows, columns] (columns < 0: without the last
+// dimension) and the element type `dtype`.
 static bool decompose_has_shape(const mp_type_t *type, const mp_type_t *a, mp_dtype_t dtype,
                                 int64_t rows, int64_t columns) {
   uint32_t tail = columns < 0 ? 1 : 2, batch = a->rank - 2;

@@ -6,12 +6,12 @@
 #include "sim/kernels/linalg/linalg_loops.h"
 
 enum {
-  // Eigenvalues and singular values are computed where the largest element is about 2^480: squares
-  // do not overflow there, and those of whatever matters beside it do not vanish.
+  // Matrices are scaled so that the largest element is about 2^480. Squares do not overflow there,
+  // and squares of numbers that matter beside the largest one do not vanish.
   MP_CENTER_EXPONENT = 480,
 };
 
-// Smaller subdiagonals are zero whatever stands beside them.
+// Smaller elements of the subdiagonal count as zero, whatever the diagonal is there.
 #define MP_QL_TINY 0x1p-900
 
 // p = cosine * p - sine * q, q = sine * p + cosine * q
@@ -24,10 +24,10 @@ MP_VECTOR static void eigen_rotate_rows(int64_t n, double cosine, double sine, d
   }
 }
 
-// Jacobi's rotations. They turn p and phase * q, where phase has magnitude 1; the real one leaves q
-// with its own sign. The angle is at most 45 degrees, so that they can be written as small changes:
-// thousands of them then leave lengths as they were, while products with a rounded cosine would
-// lengthen or shorten steadily.
+// Jacobi's rotations of p and phase * q, where phase has magnitude 1; the real one leaves q with
+// its own sign. The angle is at most 45 degrees, so that the rotation can be computed as a small
+// change to p and q. Thousands of them then do not change lengths, while products with a rounded
+// cosine would lengthen or shorten steadily.
 MP_VECTOR static void eigen_rotate_d(int64_t n, double cosine, double sine, double phase,
                                      double *restrict p, double *restrict q) {
   double tau = sine / (1 + cosine);
@@ -59,7 +59,7 @@ static double eigen_magnitude_z(mp_complex_t x) {
   return hypot(creal(x), cimag(x));
 }
 
-// One implicit QL step on d[first..last], e[first..last).
+// Does one implicit QL step on d[first..last] and e[first..last).
 static void eigen_ql_step(int64_t n, int64_t first, int64_t last, double *d, double *e, double *y) {
   double g = (d[first + 1] - d[first]) / (2 * e[first]);
   g = d[last] - d[first] + e[first] / (g + copysign(hypot(g, 1), g));
@@ -67,7 +67,7 @@ static void eigen_ql_step(int64_t n, int64_t first, int64_t last, double *d, dou
   for (int64_t i = last; i-- > first;) {
     double f = s * e[i], b = c * e[i], r = hypot(f, g);
     e[i + 1] = r;
-    if (r == 0) {  // deflated in the middle
+    if (r == 0) {  // the matrix falls into two parts here
       d[i + 1] -= p;
       e[last] = 0;
       return;
@@ -86,8 +86,8 @@ static void eigen_ql_step(int64_t n, int64_t first, int64_t last, double *d, dou
   e[last] = 0;
 }
 
-// The last row of the part of the matrix that begins with row `first` and that no subdiagonal of
-// vanishing size divides.
+// The last row of the part of the matrix that begins with row `first` and in which no element of
+// the subdiagonal is negligible.
 static int64_t eigen_ql_part_end(int64_t n, int64_t first, const double *d, const double *e,
                                  double smallest) {
   int64_t last = first;
@@ -109,7 +109,7 @@ static void eigen_ql_exchange(int64_t n, int64_t i, int64_t j, double *d, double
   }
 }
 
-// Numbers the rows first..last backwards.
+// Reverses the order of the rows first..last.
 static void eigen_ql_turn(int64_t n, int64_t first, int64_t last, double *d, double *e, double *y) {
   for (int64_t i = first, j = last; i < j; ++i, j--) eigen_ql_exchange(n, i, j, d, y);
   for (int64_t i = first, j = last - 1; i < j; ++i, j--) {
@@ -129,12 +129,12 @@ static void eigen_ql_sort(int64_t n, double *d, double *y) {
   }
 }
 
-// Eigenvalues d (ascending) and eigenvectors (rows of y, n x n) of the symmetric tridiagonal matrix
-// with diagonal d and subdiagonal e (n elements, the last one free).
+// Computes the eigenvalues d (ascending) and the eigenvectors (rows of y, n x n) of the symmetric
+// tridiagonal matrix with diagonal d and subdiagonal e (n elements, of which the last is not used).
 //
-// QL steps find the eigenvalues at the upper end first and are at their best when those are the
-// small ones, so a part that is larger there is turned around. What has not converged after half of
-// the steps that are allowed then only has to vanish beside the whole matrix.
+// QL steps find the eigenvalues at the upper end first and work best when those are the small ones,
+// so a part that is larger there is reversed. An element of the subdiagonal that is still there
+// after half of the steps that are allowed only has to become negligible beside the whole matrix.
 static bool eigen_ql(int64_t n, double *d, double *e, double *y) {
   enum { STEPS = 60 };
   for (int64_t i = 0; i < n * n; ++i) y[i] = i % (n + 1) == 0 ? 1 : 0;

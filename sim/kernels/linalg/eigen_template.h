@@ -36,7 +36,8 @@ void F(mp_lu)(int64_t m, int64_t n, T *a, int32_t *pivots, int32_t *perm) {
 
 // ---- Hermitian eigenvalues: tridiagonal by reflections, then QL with implicit shifts ----
 
-// a = H^H a H for the trailing r x r block at `a` (rows n apart). x and c hold 2 r elements in all.
+// Computes a = H^H a H for the trailing r x r block at `a`, whose rows are n elements apart. x and
+// c have r elements each.
 static void F(eigen_two_sided)(int64_t n, int64_t r, T *a, const T *v, T tau, T *x, T *c) {
   for (int64_t i = 0; i < r; ++i) c[i] = F(conj)(v[i]);
   for (int64_t i = 0; i < r; ++i) x[i] = F(mul)(tau, F(dot)(r, a + i * n, c));
@@ -52,7 +53,7 @@ static void F(eigen_two_sided)(int64_t n, int64_t r, T *a, const T *v, T tau, T 
 bool F(mp_eigh)(int64_t n, T *a, double *w, T *v, T *work, double *reals) {
   T *reflections = work, *taus = work + n * n, *x = taus + n, *c = x + n;
   double *e = reals, *y = reals + n;
-  if (n == 1) {  // as LAPACK has it: NaN and infinity are eigenvalues too
+  if (n == 1) {  // as in LAPACK, NaN and infinity are eigenvalues here
     w[0] = F(real)(a[0]);
     v[0] = F(make)(1, 0);
     return true;

@@ -70,7 +70,7 @@ static mp_status_t householder_product_run(const mp_kernel_t *kernel,
   return NULL;
 }
 
-// `vector` has the batch dimensions of `matrix` and one more.
+// Whether `vector` has the batch dimensions of `matrix` and one more.
 static bool householder_shapes_fit(const mp_type_t *matrix, const mp_type_t *vector) {
   if (!mp_type_is_static(matrix) || !mp_type_is_static(vector) || matrix->rank < 2 ||
       vector->rank != matrix->rank - 1 || vector->dtype != matrix->dtype) {

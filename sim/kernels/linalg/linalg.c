@@ -12,7 +12,7 @@ MP_VECTOR double mp_largest(int64_t count, const double *a) {
     for (int l = 0; l < MP_DOT_LANES; ++l) {
       double x = fabs(a[i + l]);
       most[l] = x > most[l] ? x : most[l];
-      defects[l] += x * 0;  // NaN for what is not finite
+      defects[l] += x * 0;  // becomes NaN if x is not finite
     }
   }
   for (; i < count; ++i) {

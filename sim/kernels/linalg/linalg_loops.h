@@ -16,7 +16,7 @@ enum {
   parts_z = 2,
 };
 
-// The sum of a[i] * conj(b[i]), in MP_DOT_LANES partial sums.
+// The sum of a[i] * conj(b[i]); dot_d makes MP_DOT_LANES partial sums, dot_z two.
 MP_VECTOR static double dot_d(int64_t n, const double *a, const double *b) {
   double sums[MP_DOT_LANES] = {0};
   int64_t i = 0;
@@ -27,12 +27,13 @@ MP_VECTOR static double dot_d(int64_t n, const double *a, const double *b) {
   return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
 }
 
-// Complex products are written out: C's own handle infinities at a high price.
+// A product. Complex ones are written out, because C's own take much time for infinities.
 static inline mp_complex_t mul_z(mp_complex_t a, mp_complex_t b) {
   double ar = creal(a), ai = cimag(a), br = creal(b), bi = cimag(b);
   return __builtin_complex(ar * br - ai * bi, ar * bi + ai * br);
 }
 
+// See dot_d.
 MP_VECTOR static mp_complex_t dot_z(int64_t n, const mp_complex_t *a, const mp_complex_t *b) {
   double re[2] = {0}, im[2] = {0};
   for (int64_t i = 0; i < n; ++i) {
@@ -48,10 +49,16 @@ MP_VECTOR static void axpy_d(int64_t n, double a, const double *restrict x, doub
   for (int64_t i = 0; i < n; ++i) y[i] += a * x[i];
 }
 
+// The same for complex numbers.
 MP_VECTOR static void axpy_z(int64_t n, mp_complex_t a, const mp_complex_t *restrict x,
                              mp_complex_t *restrict y) {
   for (int64_t i = 0; i < n; ++i) y[i] += mul_z(a, x[i]);
 }
+
+// ---- arithmetic, by names that serve real (_d) and complex (_z) elements alike ----
+//
+// mul is the product, conj the conjugate, real and imag are the parts, and make is the element with
+// these parts.
 
 static inline double mul_d(double a, double b) {
   return a * b;

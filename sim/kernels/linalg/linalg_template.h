@@ -17,7 +17,7 @@ bool F(mp_cholesky)(int64_t n, T *a) {
 }
 
 void F(mp_solve_lower)(int64_t n, const T *l, bool unit, T *x) {
-  // `x` is kept conjugated, because dot conjugates its second argument.
+  // `x` is conjugated meanwhile, because dot conjugates its second argument.
   for (int64_t i = 0; i < n; ++i) {
     T rest = x[i] - F(dot)(i, l + i * n, x);
     if (!unit) rest = rest / l[i * n + i];
@@ -30,8 +30,8 @@ static double F(linalg_square)(T x) {
   return F(real)(x) * F(real)(x) + F(imag)(x) * F(imag)(x);
 }
 
-// A power of two by which the vector's elements can be multiplied so that their squares neither
-// overflow nor vanish.
+// The exponent of a power of two by which the vector's elements can be multiplied so that their
+// squares neither overflow nor vanish.
 static double F(linalg_safe_factor)(int64_t n, int64_t step, const T *v) {
   double largest = 0;
   for (int64_t i = 0; i < n; ++i) {
@@ -85,8 +85,8 @@ static void F(linalg_reflect)(int64_t m, int64_t n, const T *a, int64_t first, T
   }
 }
 
-// Brings elements near the ends of the range of doubles, where sums overflow or lose their last
-// bits, to its middle; the exponent that it added.
+// Scales a matrix with elements near the ends of the range of doubles, where sums overflow or lose
+// their last bits, to the middle of the range; returns the exponent that was added.
 static int F(linalg_to_safe_range)(int64_t count, T *a) {
   double largest = mp_largest(count * F(parts), (const double *)a);
   if (!(largest > 0x1p900 || (largest < 0x1p-900 && largest > 0))) return 0;

@@ -1,19 +1,20 @@
 // Singular values, once for real and once for complex numbers. No include guard: eigen.c includes
 // it with T (the element) and F(name) (the name for it) defined.
 //
-// One-sided Jacobi rotations behind two QR factorizations, as Drmac and Veselic do it:
+// One-sided Jacobi rotations after two QR factorizations, the method of Drmac and Veselic:
 //
 //   A P = Q1 [R; 0]     columns exchanged so that R's rows get shorter and shorter
 //   R^H = Q2 [L^H; 0]   L is lower triangular and almost diagonal
 //   L V' = U' S         rotations make L's columns orthogonal; their lengths are S
 //
-// so that A = (Q1 U') S (P Q2 V')^H. What vanishes ends the first factorization: the rotations only
-// see a matrix of full rank, and the vectors of the singular values that are zero come from Q1 and
-// Q2, orthogonal to the others like all columns of those.
+// so that A = (Q1 U') S (P Q2 V')^H. The first factorization ends where only zeros remain, so that
+// the rotations work on a matrix of full rank. The vectors of singular values that are zero come
+// from Q1 and Q2, where all columns are orthogonal.
 //
 // Matrices are stored by columns here: row j of an array is column j of its matrix.
 
-// Columns this short (in the scale of MP_CENTER_EXPONENT) are zero; their squares still count.
+// Columns that are shorter than this (after scaling by MP_CENTER_EXPONENT) count as zero. Their
+// squares are still normal numbers.
 #define MP_SHORTEST 0x1p-420
 
 typedef struct {
@@ -42,7 +43,7 @@ static void F(singular_reflect_vector)(int64_t n, const T *v, T factor, T *x) {
   F(axpy)(n, -F(mul)(factor, F(dot)(n, x, v)), v, x);
 }
 
-// Brings the longest column from k on to place k; false when all of them vanish there.
+// Exchanges column k with the longest column from k on; false when all of these are zero.
 static bool F(singular_bring_longest)(int64_t m, int64_t n, T *columns, int64_t *perm, int64_t k) {
   int64_t best = k;
   double longest = 0;
@@ -62,9 +63,9 @@ static bool F(singular_bring_longest)(int64_t m, int64_t n, T *columns, int64_t 
   return true;
 }
 
-// QR of n columns of length m >= n, with exchanges if there is a `perm`: R lies above the diagonal
-// and, for itself, in `diagonal`, the reflections on and below. The number of columns until the
-// rest vanishes (n without exchanges).
+// QR factorization of n columns of length m >= n, with exchanges of columns if `perm` is not NULL.
+// R is stored above the diagonal, its diagonal in `diagonal`, and the reflections on and below the
+// diagonal. Returns the number of columns before only zeros remain (n without exchanges).
 static int64_t F(singular_factor_columns)(int64_t m, int64_t n, T *columns, T *taus,
                                           double *diagonal, int64_t *perm) {
   for (int64_t k = 0; k < n; ++k) {
@@ -78,7 +79,8 @@ static int64_t F(singular_factor_columns)(int64_t m, int64_t n, T *columns, T *t
   return n;
 }
 
-// The columns of R^H, of length n, for the first `rank` rows of the R that factor_columns left.
+// Copies out the columns of R^H, of length n, for the first `rank` rows of the R that
+// factor_columns made.
 static void F(singular_adjoint_of_r)(int64_t m, int64_t n, int64_t rank, const T *columns,
                                      const double *diagonal, T *out) {
   for (int64_t i = 0; i < rank; ++i) {
@@ -89,7 +91,7 @@ static void F(singular_adjoint_of_r)(int64_t m, int64_t n, int64_t rank, const T
   }
 }
 
-// Makes columns p and q of L orthogonal; whether they were not.
+// Makes columns p and q of L orthogonal; returns whether they were not.
 static bool F(singular_jacobi_pair)(const F(svd_t) * self, int64_t p, int64_t q, double tolerance) {
   int64_t n = self->rank;
   double *lengths = self->reals, first = lengths[p], second = lengths[q];
@@ -104,7 +106,7 @@ static bool F(singular_jacobi_pair)(const F(svd_t) * self, int64_t p, int64_t q,
   T phase = F(mul)(gamma, F(make)(1 / size, 0));
   F(eigen_rotate)(n, cosine, sine, phase, self->l + p * n, self->l + q * n);
   if (self->v != NULL) F(eigen_rotate)(n, cosine, sine, phase, self->v + p * n, self->v + q * n);
-  // Good enough until the next sweep, but not where almost nothing remains.
+  // The length is exact enough until the next sweep, unless almost nothing remains of the column.
   alpha -= t * size;
   beta += t * size;
   bool good = alpha > 0.25 * first * first && beta > 0.25 * second * second;
@@ -113,8 +115,8 @@ static bool F(singular_jacobi_pair)(const F(svd_t) * self, int64_t p, int64_t q,
   return true;
 }
 
-// Rotates until all columns of L are orthogonal. That takes six to ten sweeps; the limit is there
-// for what nobody has thought of, and then the columns are as orthogonal as they are.
+// Rotates until all columns of L are orthogonal. That takes six to ten sweeps. If the limit is ever
+// reached, the columns are used as they are.
 static void F(singular_jacobi)(const F(svd_t) * self) {
   int64_t n = self->rank;
   double tolerance = DBL_EPSILON * sqrt((double)(n > 16 ? n : 16));
@@ -129,7 +131,7 @@ static void F(singular_jacobi)(const F(svd_t) * self) {
   for (int64_t i = 0; i < n; ++i) self->reals[i] = sqrt(F(singular_norm2)(n, self->l + i * n));
 }
 
-// Longest columns first.
+// Sorts the columns by length, the longest first.
 static void F(singular_sort_columns)(const F(svd_t) * self) {
   int64_t n = self->rank;
   double *lengths = self->reals;
@@ -149,7 +151,7 @@ static void F(singular_sort_columns)(const F(svd_t) * self) {
 
 void F(mp_complete_basis)(int64_t m, int64_t have, int64_t want, T *rows) {
   for (int64_t r = have; r < want; ++r) {
-    // The unit vector that the rows so far cover least.
+    // Begin with the unit vector whose projection on the rows so far is the shortest.
     int64_t best = 0;
     double least = INFINITY;
     for (int64_t i = 0; i < m; ++i) {
@@ -163,7 +165,7 @@ void F(mp_complete_basis)(int64_t m, int64_t have, int64_t want, T *rows) {
     T *row = rows + r * m;
     memset(row, 0, (size_t)m * sizeof(T));
     row[best] = F(make)(1, 0);
-    for (int64_t k = 0; k < 2 * r; ++k) {  // twice is enough
+    for (int64_t k = 0; k < 2 * r; ++k) {  // orthogonalising twice is enough
       const T *other = rows + k % r * m;
       F(axpy)(m, -F(dot)(m, row, other), other, row);
     }
@@ -172,7 +174,8 @@ void F(mp_complete_basis)(int64_t m, int64_t have, int64_t want, T *rows) {
   }
 }
 
-// U' S to U'. Columns that vanished after all have no direction of their own.
+// Turns U' S into U'. Columns that became zero after all have no direction; they are replaced by
+// vectors that are orthogonal to the others.
 static void F(singular_normalize_columns)(const F(svd_t) * self) {
   int64_t n = self->rank, have = 0;
   for (; have < n && self->reals[have] >= MP_SHORTEST; ++have) {
@@ -182,8 +185,8 @@ static void F(singular_normalize_columns)(const F(svd_t) * self) {
   F(mp_complete_basis)(n, have, n, self->l);
 }
 
-// out (`count` rows of length m) = the first `count` columns of Q [x 0; 0 I], where Q is the
-// product of `rank` reflections and x is rank x rank.
+// Writes the first `count` columns of Q [x 0; 0 I] to the rows of `out`, which have length m. Q is
+// the product of `rank` reflections, and x is rank x rank.
 static void F(singular_apply_reflections)(int64_t m, int64_t rank, int64_t count, const T *columns,
                                           const T *taus, const T *x, T *out) {
   for (int64_t i = 0; i < count; ++i) {

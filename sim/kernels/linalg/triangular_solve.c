@@ -1,8 +1,8 @@
-// triangular_solve (StableHLO spec, "triangular_solve").
+// triangular_solve (StableHLO specification, "triangular_solve").
 //
-// Every case is brought to L * x = b with a lower triangular L: an upper triangle is turned by
-// numbering rows and columns backwards, a right-hand side by transposing the equation. Parts are
-// ranges of the unknown vectors.
+// Every case is reduced to L * x = b with a lower triangular L: for an upper triangle rows and
+// columns are numbered backwards, and an unknown on the left of the matrix is handled by
+// transposing the equation. A part is a range of the unknown vectors.
 #include <complex.h>
 
 #include "sim/kernels/elementwise/convert.h"
@@ -15,7 +15,7 @@ enum { GRAIN = 1 << 16 };
 
 typedef struct {
   mp_kernel_t base;
-  int64_t batch, n, vectors;  // unknown vectors of length n in each matrix
+  int64_t batch, n, vectors;  // each matrix of the batch has `vectors` unknown vectors of length n
   bool left, unit, is_complex;
   bool upper;       // the triangle that is read
   bool transposed;  // L is made of rows of `a` when false, of its columns when true
@@ -24,7 +24,8 @@ typedef struct {
   mp_convert_t load, store;
 } solve_kernel_t;
 
-// L out of `a`: lower triangular, rows numbered backwards when that is what makes it so.
+// Loads L from `a`, with rows and columns numbered backwards when only that makes it lower
+// triangular.
 static void triangular_solve_load_matrix(const solve_kernel_t *self, const char *a, bool backwards,
                                          void *raw, void *l) {
   int64_t n = self->n, size = (int64_t)mp_dtype_size(self->load.from);
@@ -46,7 +47,7 @@ static void triangular_solve_load_matrix(const solve_kernel_t *self, const char 
   }
 }
 
-// Where element i of unknown vector v lies: steps in bytes.
+// The bytes from one element of an unknown vector to the next, and from one vector to the next.
 static void triangular_solve_vector_steps(const solve_kernel_t *self, int64_t *element_step,
                                           int64_t *vector_step) {
   int64_t size = (int64_t)mp_dtype_size(self->load.from);
@@ -87,8 +88,8 @@ static mp_status_t triangular_solve_run(const mp_kernel_t *kernel, const mp_kern
   mp_part_range(self->batch * self->vectors, kernel->num_parts, call->part, &begin, &end);
   int64_t size = (int64_t)mp_dtype_size(self->load.from), element_step = 0, vector_step = 0;
   triangular_solve_vector_steps(self, &element_step, &vector_step);
-  // L is lower triangular as it stands when a lower triangle is read by rows or an upper one by
-  // columns.
+  // L is lower triangular without renumbering when a lower triangle is read by rows, or an upper
+  // one by columns.
   bool backwards = self->upper != self->transposed;
   char *l = call->scratch, *x = l + n * n * self->wide_bytes, *raw = x + n * self->wide_bytes;
   for (int64_t v = begin; v < end; ++v) {
@@ -116,7 +117,7 @@ mp_status_t mp_kernel_make_triangular_solve(mp_arena_t *arena, const mp_op_t *op
   self->unit = mp_op_bool(op, MP_ATTR_UNIT_DIAGONAL, false);
   self->upper = !mp_op_bool(op, MP_ATTR_LOWER, true);
   self->is_complex = mp_dtype_is_complex(a->dtype);
-  // x * op(a) = b is op(a)^T * x^T = b^T.
+  // x * op(a) = b means op(a)^T * x^T = b^T.
   self->transposed =
       (transpose == MP_TRANSPOSE_YES || transpose == MP_TRANSPOSE_ADJOINT) == self->left;
   self->conjugated = transpose == MP_TRANSPOSE_ADJOINT && self->is_complex;
@@ -133,7 +134,7 @@ mp_status_t mp_kernel_make_triangular_solve(mp_arena_t *arena, const mp_op_t *op
   self->base.scratch_bytes = (size_t)((2 * self->n + 1) * self->n) * self->wide_bytes;
   int64_t vectors = self->batch * self->vectors;
   int64_t parts = mp_part_count(MP_WORK(vectors, self->n, self->n), GRAIN);
-  // Every part reads all of L: give each at least a few vectors.
+  // Every part reads the whole L, so each gets at least a few vectors.
   self->base.num_parts = (uint32_t)mp_clamp_i64(parts, 1, mp_max_i64(vectors / 8, 1));
   *out_kernel = &self->base;
   return NULL;

@@ -1,10 +1,10 @@
 // The custom calls of tridiagonal systems (sim/kernels/custom_call.h): Gaussian elimination with
 // partial pivoting, in complex doubles for all element types.
 //
-// A singular system gives NaN everywhere, as JAX makes it of what LAPACK's gtsv reports. The
-// perturbed form is made for inverse iteration, where systems are singular but for rounding: it
-// chooses pivots by their size relative to their rows and, like LAPACK's lagtf and lagts, moves a
-// pivot away from zero only if a quotient would overflow otherwise.
+// A singular system gives NaN everywhere, as JAX does when LAPACK's gtsv reports an error. The
+// perturbed form is for inverse iteration, where systems are singular except for rounding errors.
+// It chooses pivots by their size relative to their rows and, like LAPACK's lagtf and lagts, moves
+// a pivot away from zero only if a quotient would overflow otherwise.
 #include <complex.h>
 #include <float.h>
 #include <math.h>
@@ -26,14 +26,14 @@ typedef struct {
   mp_convert_t load, store;
 } tridiagonal_kernel_t;
 
-// One system: below[i], diagonal[i], above[i] are row i's elements left of, on and right of the
-// diagonal; second gets those that pivoting puts two right of it.
+// One system. below[i], diagonal[i] and above[i] are the elements of row i left of, on and right of
+// the diagonal; second[i] is the element two right of it, which pivoting may make.
 typedef struct {
   int64_t n, vectors;
   mp_complex_t *below, *diagonal, *above, *second, *b;  // b: [n, vectors]
 } system_t;
 
-// Row i + 1 minus `factor` times row i, right-hand sides.
+// Subtracts `factor` times row i from row i + 1 on the right-hand side.
 static void tridiagonal_subtract_row(const system_t *s, int64_t i, mp_complex_t factor) {
   mp_complex_t *from = s->b + i * s->vectors, *to = from + s->vectors;
   for (int64_t v = 0; v < s->vectors; ++v) to[v] -= factor * from[v];
@@ -67,7 +67,7 @@ static void tridiagonal_eliminate(const system_t *s, int64_t i, bool exchange) {
   tridiagonal_subtract_row(s, i, factor);
 }
 
-// Upper triangular form; false when a pivot is zero.
+// Brings the system to upper triangular form; false when a pivot is zero.
 static bool tridiagonal_factor(const system_t *s) {
   for (int64_t i = 0; i + 1 < s->n; ++i) {
     s->second[i] = 0;
@@ -78,7 +78,7 @@ static bool tridiagonal_factor(const system_t *s) {
   return s->diagonal[s->n - 1] != 0;
 }
 
-// The same with rows scaled to equal size; the size of the largest element that came out of it.
+// The same with rows scaled to equal size; returns the size of the largest element of the result.
 static double tridiagonal_factor_relative(const system_t *s) {
   double largest = 0, row = cabs(s->diagonal[0]) + cabs(s->above[0]);
   for (int64_t i = 0; i < s->n; ++i) {
@@ -97,7 +97,7 @@ static double tridiagonal_factor_relative(const system_t *s) {
   return largest;
 }
 
-// Moves pivot i away from zero, by ever larger steps, until row i can be divided by it.
+// Moves pivot i away from zero, by steps that grow, until row i can be divided by it.
 static void tridiagonal_raise_pivot(const system_t *s, int64_t i, double step, double least) {
   mp_complex_t *pivot = s->diagonal + i, *b = s->b + i * s->vectors;
   double size = cabs(*pivot), factor = 0;
@@ -109,7 +109,8 @@ static void tridiagonal_raise_pivot(const system_t *s, int64_t i, double step, d
   }
 }
 
-// `step`: how far pivots may have to be moved at first; 0 when they are to stay as they are.
+// Substitutes backwards. `step` is how far pivots are moved at first if necessary; 0 leaves them as
+// they are.
 static void tridiagonal_substitute(const system_t *s, double step, double least) {
   for (int64_t i = s->n; i-- > 0;) {
     mp_complex_t *x = s->b + i * s->vectors;

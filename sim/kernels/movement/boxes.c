@@ -1,8 +1,8 @@
-// Ops that place a box into a bigger array: pad, concatenate, dynamic_slice and
-// dynamic_update_slice. (StableHLO spec, sections of these names.)
+// Ops that place a box into a larger array, or take one out of it: pad, concatenate, dynamic_slice
+// and dynamic_update_slice (StableHLO specification, sections of these names).
 //
-// Parts are slabs of the result along its first dimension of more than one element, so that each
-// part owns one piece of memory.
+// A part is a slab of the result along its first dimension of more than one element, so that each
+// part writes one contiguous piece of memory.
 #include <string.h>
 
 #include "sim/kernels/kernel_makers.h"
@@ -12,9 +12,9 @@
 enum { GRAIN_BYTES = 512 * 1024 };
 
 typedef struct {
-  uint32_t dim;        // the slabs' dimension (0 when the result is a scalar)
+  uint32_t dim;        // the dimension of the slabs (0 when the result is a scalar)
   int64_t extent;      // its size (1 for a scalar)
-  int64_t bytes_each;  // of one index of `dim`
+  int64_t bytes_each;  // the bytes of one index of `dim`
 } slabs_t;
 
 static slabs_t boxes_slabs_of(const mp_type_t *type) {
@@ -35,7 +35,7 @@ static uint32_t boxes_slabs_num_parts(const slabs_t *slabs) {
 // ---- pad ----
 
 typedef struct {
-  int64_t low, step;  // operand element i of a dimension lands on low + i * step; step > 0
+  int64_t low, step;  // element i of the operand becomes element low + i * step; step > 0
   int64_t in_extent;
   int64_t dst, src;  // byte strides
 } pad_dim_t;
@@ -50,8 +50,8 @@ typedef struct {
   pad_dim_t dims[];
 } pad_kernel_t;
 
-// How many of the operand's indices of one dimension land in front of `end`. Padding may be as
-// large as a number can be, so distances are unsigned.
+// The number of the operand's indices in one dimension that become indices below `end`. Padding may
+// be as large as any int64, so distances are unsigned.
 static int64_t boxes_pad_count_before(const pad_dim_t *dim, int64_t end) {
   if (end <= dim->low) return 0;
   uint64_t distance = (uint64_t)end - (uint64_t)dim->low;
@@ -103,7 +103,7 @@ mp_status_t mp_kernel_make_pad(mp_arena_t *arena, const mp_op_t *op,
   mp_dims_strides(out->dims, out->rank, self->element, dst);
   mp_dims_strides(in->dims, in->rank, self->element, src);
   for (uint32_t i = 0; i < in->rank; ++i) {
-    // The step of a single element means nothing, and may be too large for a number.
+    // The step of a single element is not used, and may be too large for an int64.
     int64_t step = in->dims[i] > 1 ? interior.values[i] + 1 : 1;
     self->dims[i] = (pad_dim_t){low.values[i], step, in->dims[i], dst[i], src[i]};
   }
@@ -113,15 +113,15 @@ mp_status_t mp_kernel_make_pad(mp_arena_t *arena, const mp_op_t *op,
 
 // ---- concatenate ----
 
-// Rows: all dimensions before the concatenated one. A row of the result is a row of each operand,
-// one after the other.
+// Rows are numbered by all dimensions before the concatenated one. A row of the result consists of
+// a row of each operand, one after the other.
 typedef struct {
   mp_kernel_t base;
   int64_t rows;
   int64_t row_bytes;  // of the result
   bool cut_rows;      // parts are ranges of rows; otherwise ranges of the bytes of every row
   uint32_t num_operands;
-  int64_t starts[];  // [num_operands + 1] byte offset of each operand in a row
+  int64_t starts[];  // [num_operands + 1]: the byte offset of each operand in a row
 } concatenate_kernel_t;
 
 static mp_status_t boxes_concatenate_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
@@ -183,7 +183,7 @@ typedef struct {
   const mp_type_t *big, *box;
 } box_kernel_t;
 
-// The box's start in each dimension, clamped so that it lies inside.
+// The box's start in each dimension, clamped so that the box lies inside of the array.
 static void boxes_box_starts(const box_kernel_t *self, const mp_kernel_call_t *call,
                              int64_t *starts) {
   for (uint32_t i = 0; i < self->rank; ++i) {
@@ -264,7 +264,7 @@ mp_status_t mp_kernel_make_dynamic_slice(mp_arena_t *arena, const mp_op_t *op,
   box_kernel_t *self = NULL;
   MP_RETURN_IF_ERROR(boxes_box_new(arena, op, boxes_dynamic_slice_run, 1, &self));
   self->box = mp_op_result_type(op, 0);
-  // The copy's shape depends on the types alone, so its parts can be counted here.
+  // The shape of the copy depends on the types alone, so its parts can be counted here.
   mp_strided_t copy;
   int64_t dst[MP_MAX_RANK], src[MP_MAX_RANK];
   mp_dims_strides(self->box->dims, self->rank, self->element, dst);
@@ -285,7 +285,7 @@ mp_status_t mp_kernel_make_dynamic_update_slice(mp_arena_t *arena, const mp_op_t
   MP_RETURN_IF_ERROR(boxes_box_new(arena, op, boxes_dynamic_update_slice_run, 2, &self));
   self->box = mp_op_operand_type(op, 1);
   self->slabs = boxes_slabs_of(self->big);
-  // In place, as in loops, only the update is work: parts by its size.
+  // In place, as in loops, only the update is work, so its size decides on the parts.
   uint32_t parts = mp_part_count(mp_shape_bytes(self->box), GRAIN_BYTES);
   self->base.num_parts = (uint32_t)mp_min_i64(parts, boxes_slabs_num_parts(&self->slabs));
   self->base.in_place = 1;

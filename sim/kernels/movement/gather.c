@@ -1,4 +1,4 @@
-// gather (StableHLO spec, "gather"): one slice of the operand per index vector.
+// gather (StableHLO specification, "gather"): copies one slice of the operand per index vector.
 #include <string.h>
 
 #include "sim/base/assert.h"
@@ -11,14 +11,14 @@ enum { GRAIN_BYTES = 256 * 1024, GRAIN_SLICES = 4096 };
 
 typedef struct {
   int64_t extent;
-  int64_t dst;      // bytes in the result
-  int64_t index;    // elements in start_indices
-  int64_t operand;  // bytes in the operand: not 0 for batching dimensions only
+  int64_t dst;      // stride in the result, in bytes
+  int64_t index;    // stride in start_indices, in elements
+  int64_t operand;  // stride in the operand, in bytes; not 0 only for batching dimensions
 } batch_dim_t;
 
 typedef struct {
-  int64_t stride;  // bytes in the operand
-  int64_t limit;   // largest start that keeps the slice inside
+  int64_t stride;  // in the operand, in bytes
+  int64_t limit;   // the largest start with which the slice lies inside
 } start_dim_t;
 
 typedef struct {
@@ -34,7 +34,7 @@ typedef struct {
   mp_strided_t slice;
 } gather_kernel_t;
 
-// Where slice number `number` comes from, goes to, and has its index vector.
+// Where slice number `number` comes from and goes to, and where its index vector is.
 typedef struct {
   int64_t position[MP_MAX_RANK];
   int64_t dst, index, operand;
@@ -60,7 +60,7 @@ static inline int64_t gather_load_start(const gather_kernel_t *self, const char 
   return mp_load_index(self->index_dtype, indices + i * self->index_bytes);
 }
 
-// The byte offset in the operand that index vector `index` (elements) asks for, clamped.
+// The byte offset in the operand that the index vector at element `index` asks for, clamped.
 static inline int64_t gather_slice_start(const gather_kernel_t *self, const char *indices,
                                          int64_t index) {
   int64_t offset = 0;
@@ -71,7 +71,7 @@ static inline int64_t gather_slice_start(const gather_kernel_t *self, const char
   return offset;
 }
 
-// A run of slices along the innermost batch dimension.
+// Several slices that follow each other along the innermost batch dimension.
 typedef struct {
   const char *indices, *src;
   char *dst;
@@ -79,7 +79,7 @@ typedef struct {
   batch_dim_t step;
 } run_t;
 
-// Slices of one element, of `T`.
+// Gathers slices of one element of type T.
 #define GATHER_ELEMENTS(T)                                                                      \
   static void gather_##T(const gather_kernel_t *self, const run_t *run) {                       \
     for (int64_t i = 0; i < run->count; ++i) {                                                  \
@@ -109,7 +109,8 @@ static void gather_slices(const gather_kernel_t *self, const run_t *run) {
   }
 }
 
-// Slices that are columns, side by side in the result: row by row instead of slice by slice.
+// Slices that are columns of the result are gathered row by row instead of slice by slice, this
+// many at a time.
 enum { COLUMNS = 256 };
 
 static bool gather_are_columns(const gather_kernel_t *self, const run_t *run) {
@@ -174,7 +175,7 @@ static mp_status_t gather_run(const mp_kernel_t *kernel, const mp_kernel_call_t 
   for (int64_t n = begin; n < end; n += run.count) {
     int64_t rest = self->num_batch > 0 ? run.step.extent - cursor.position[last] : 1;
     run.count = mp_min_i64(rest, end - n);
-    MP_ASSERT(run.count > 0);  // or this would not end
+    MP_ASSERT(run.count > 0);  // otherwise the loop would not end
     run.src = (const char *)call->operands[0] + cursor.operand;
     run.dst = (char *)call->results[0] + cursor.dst;
     run.index = cursor.index;
@@ -184,14 +185,14 @@ static mp_status_t gather_run(const mp_kernel_t *kernel, const mp_kernel_call_t 
   return NULL;
 }
 
-// A dimension that the result leaves out may have no elements; then there is nothing to gather
-// from.
+// For an operand without elements, which has nothing to gather: a dimension that the result leaves
+// out may have size 0.
 static mp_status_t gather_zeros(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   memset(call->results[0], 0, (size_t)mp_shape_bytes(mp_op_result_type(kernel->op, 0)));
   return NULL;
 }
 
-// The result's dimensions that count the slices, with their dimension of start_indices.
+// Lists the dimensions of the result that number the slices, with their dimension of start_indices.
 static void gather_batch_dims(gather_kernel_t *self, const mp_op_t *op, const int64_t *dst,
                               const int64_t *src) {
   const mp_type_t *indices = mp_op_operand_type(op, 1), *out = mp_op_result_type(op, 0);
@@ -249,8 +250,8 @@ mp_status_t mp_kernel_make_gather(mp_arena_t *arena, const mp_op_t *op,
   self->num_starts = start_map.count;
   for (uint32_t i = 0; i < start_map.count; ++i) {
     int64_t dim = start_map.values[i];
-    // A dimension that the result leaves out has one element of it all the same, also when its
-    // slice is said to have none.
+    // A slice has one element along a dimension that the result leaves out, even if its stated size
+    // is 0.
     self->starts[i] = (start_dim_t){src[dim], in->dims[dim] - mp_max_i64(sizes.values[dim], 1)};
   }
   mp_strided_init(&self->slice, element);

@@ -1,4 +1,4 @@
-// iota (StableHLO spec, "iota"): the index along one dimension, in any element type.
+// iota (StableHLO specification, "iota"): the index along one dimension, in any element type.
 #include <string.h>
 
 #include "sim/base/assert.h"
@@ -30,7 +30,7 @@ static void iota_store_index(mp_dtype_t dtype, int64_t value, void *out) {
   }
 }
 
-// Values begin, begin + 1, ... in a row.
+// Writes the values begin, begin + 1, ... one after the other.
 static void iota_line(mp_dtype_t dtype, int64_t begin, int64_t count, void *out) {
   if (dtype == MP_DTYPE_S32 || dtype == MP_DTYPE_U32) {
     for (int64_t i = 0; i < count; ++i) ((uint32_t *)out)[i] = (uint32_t)(begin + i);
@@ -44,7 +44,8 @@ static void iota_line(mp_dtype_t dtype, int64_t begin, int64_t count, void *out)
 
 static mp_status_t iota_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   const iota_kernel_t *self = (const iota_kernel_t *)kernel;
-  // Runs of `inner` equal elements, numbered through outer and extent.
+  // The result consists of runs of `inner` equal elements, which are numbered through outer and
+  // extent.
   int64_t begin = 0, end = 0;
   mp_part_range(self->outer * self->extent, kernel->num_parts, call->part, &begin, &end);
   size_t size = mp_dtype_size(self->dtype);

@@ -1,5 +1,5 @@
 // Ops that are one strided copy: broadcast_in_dim, transpose, slice, reverse, and bitcast_convert
-// between types of the same width. (StableHLO spec, sections of these names.)
+// between types of the same width (StableHLO specification, sections of these names).
 #include <string.h>
 
 #include "sim/kernels/kernel_makers.h"
@@ -8,7 +8,7 @@
 
 typedef struct {
   mp_kernel_t base;
-  int64_t src_offset;  // bytes to the element that lands on the result's first
+  int64_t src_offset;  // bytes to the element that becomes the result's first
   mp_strided_t copy;
 } copy_kernel_t;
 
@@ -110,12 +110,13 @@ mp_status_t mp_kernel_make_reverse(mp_arena_t *arena, const mp_op_t *op,
 
 // ---- bitcast_convert ----
 
-// Between widths. Bits are taken little-endian: part i of a wide element holds its bits from
-// i * narrow width on. Elements narrower than a byte have a byte each (sim/numeric/dtype.h).
+// bitcast_convert between types of different widths. Bits are little-endian: part i of a wide
+// element holds its bits from i * narrow width on. Elements narrower than a byte take a byte each
+// (sim/numeric/dtype.h).
 typedef struct {
   mp_kernel_t base;
   int64_t wide_count;
-  int64_t ratio;  // narrow elements in a wide one
+  int64_t ratio;  // the number of narrow elements in a wide one
   uint32_t narrow_bits;
   uint32_t wide_bytes;
   bool widens;
@@ -131,7 +132,7 @@ static mp_status_t movement_bitcast_bits_run(const mp_kernel_t *kernel,
   for (int64_t w = 0; w < self->wide_count; ++w) {
     if (self->widens) memset(dst + w * self->wide_bytes, 0, self->wide_bytes);
     for (int64_t i = 0; i < self->ratio; ++i) {
-      // Narrow widths below a byte divide it, so no element crosses a byte.
+      // Widths below a byte divide it, so that no element lies in two bytes.
       int64_t bit = i * bits, byte = w * self->wide_bytes + bit / 8;
       if (self->widens) {
         dst[byte] |= (uint8_t)((src[w * self->ratio + i] & mask) << (bit % 8));
@@ -150,7 +151,7 @@ mp_status_t mp_kernel_make_bitcast_convert(mp_arena_t *arena, const mp_op_t *op,
   int narrow = in_bits < out_bits ? in_bits : out_bits;
   int wide = in_bits < out_bits ? out_bits : in_bits;
   if (narrow >= 8 || narrow == wide) {
-    // Whole bytes in a row either way: the bytes do not move at all.
+    // Both types take whole bytes in the same order, so that the bytes are just copied.
     copy_kernel_t *self = NULL;
     MP_RETURN_IF_ERROR(movement_copy_new(arena, op, &self));
     mp_strided_init(&self->copy, 1);

@@ -1,8 +1,8 @@
 // stablehlo.scatter: windows of the updates are combined into the operands at given positions, one
-// position after the other in the order of the indices, so the result is the same every time.
+// position after the other in the order of the indices, so that the result is the same every time.
 //
-// A window that does not lie in the operand as a whole is skipped as a whole, as XLA does and as
-// JAX's rules of differentiation expect.
+// A window that does not lie completely in the operand is skipped as a whole. This is what XLA does
+// and what JAX's rules of differentiation expect.
 #include <string.h>
 
 #include "sim/base/assert.h"
@@ -14,16 +14,16 @@
 
 // A component of the index vectors.
 typedef struct {
-  int64_t stride;  // of the operand dimension it moves along
-  int64_t limit;   // largest start at which the window still fits
+  int64_t stride;  // of the operand's dimension that it indexes
+  int64_t limit;   // the largest start at which the window still fits
 } component_t;
 
-// A dimension that positions are numbered by.
+// A dimension by which positions are numbered.
 typedef struct {
   int64_t dim;
-  int64_t index_stride;   // in the indices
-  int64_t update_stride;  // in the updates
-  int64_t batch_stride;   // in the operand, for batching dimensions
+  int64_t index_stride;   // the stride in the indices,
+  int64_t update_stride;  // in the updates,
+  int64_t batch_stride;   // and, of batching dimensions, in the operand
 } position_dim_t;
 
 // A dimension of the window.
@@ -38,10 +38,10 @@ typedef struct {
   uint32_t num_operands;
   const mp_region_fn_t *fn;
   bool sets;       // the region returns the update
-  bool is_binary;  // the region is one op on one operand: `binary`
+  bool is_binary;  // there is one operand and the region is one op: `binary`
   mp_ew_t binary;
-  size_t *sizes;    // [num_operands] of an element
-  int64_t *counts;  // [num_operands] bytes of an operand
+  size_t *sizes;    // [num_operands]: the bytes of an element
+  int64_t *counts;  // [num_operands]: the bytes of an operand
   mp_dtype_t index_dtype;
   uint32_t num_components;
   component_t components[MP_MAX_RANK];
@@ -49,15 +49,16 @@ typedef struct {
   uint32_t num_position_dims;
   position_dim_t position_dims[MP_MAX_RANK];
   int64_t num_positions;
-  uint32_t num_window_dims;  // without the run
+  uint32_t num_window_dims;  // without `run`
   window_dim_t window_dims[MP_MAX_RANK];
   int64_t num_runs;  // per window
   window_dim_t run;  // the innermost dimension of the window, after merging
-  // Windows of one operand that are lines, indices in the positions' order, and so are the updates
-  // for each element of the window: the elements go one after the other, for all positions.
+  // There is one operand, windows are lines, and the indices and, for each element of the window,
+  // the updates are in the order of the positions. Then one element of the window after the other
+  // is done, each for all positions.
   bool is_elements;
-  mp_dtype_t adds;  // elements: added as this type; INVALID: `binary` or `sets`
-  // The run is whole rows of the operands: parts are ranges of columns.
+  mp_dtype_t adds;  // for is_elements: added as this type; INVALID: `binary` or `sets` is used
+  // The run is whole rows of the operands, so that parts can be ranges of columns.
   bool splits_columns;
 } scatter_t;
 
@@ -66,14 +67,14 @@ typedef struct {
 typedef struct {
   const scatter_t *kernel;
   const mp_kernel_call_t *call;
-  int64_t begin, end;   // columns of a run that this part does
-  char **acc, **x;      // [num_operands] of MP_REGION_MAX_LANES elements of 16 bytes
+  int64_t begin, end;   // the columns of a run that this part does
+  char **acc, **x;      // [num_operands]: room for MP_REGION_MAX_LANES elements of 16 bytes
   const void **inputs;  // [2 * num_operands]
   void **outputs;       // [num_operands]
   void *registers;
 } part_t;
 
-// Combines n <= MP_REGION_MAX_LANES elements; offsets in elements.
+// Combines n <= MP_REGION_MAX_LANES elements; offsets are in elements.
 static void scatter_combine(const part_t *part, int64_t n, int64_t operand_offset,
                             int64_t update_offset) {
   MP_ASSERT(n > 0 && n <= MP_REGION_MAX_LANES && operand_offset >= 0 && update_offset >= 0);
@@ -124,7 +125,7 @@ static void scatter_copy_element(size_t size, char *to, const char *from) {
   }
 }
 
-// Runs of one element, of one operand: what scattering single numbers comes to.
+// Combines a run of one element of one operand, as when single numbers are scattered.
 static void scatter_do_element(const part_t *part, int64_t operand_offset, int64_t update_offset) {
   const scatter_t *kernel = part->kernel;
   int64_t size = (int64_t)kernel->sizes[0];
@@ -188,7 +189,7 @@ static void scatter_do_window(const part_t *part, int64_t operand_offset, int64_
   }
 }
 
-// Where the index vector at `indices` points; false when the window would not fit.
+// The offset to which the index vector at `indices` points; false when the window would not fit.
 static bool scatter_find_start(const scatter_t *kernel, const char *indices, int64_t *out_offset) {
   size_t size = mp_dtype_size(kernel->index_dtype);
   int64_t offset = 0;
@@ -226,9 +227,10 @@ static void scatter_do_positions(const part_t *part) {
   }
 }
 
-// ---- Single elements, listed one after the other; windows that are columns, side by side ----
+// ---- One element of the window after the other, for all positions (is_elements) ----
 
-// Where positions [first, first + n) point: offsets in the operand, -1 where nothing is done.
+// The offsets in the operand to which positions [first, first + n) point; -1 for windows that are
+// skipped.
 static void scatter_find_offsets(const scatter_t *kernel, const void *indices, int64_t first,
                                  int64_t n, int64_t *out_offsets) {
   MP_ASSERT(n <= MP_REGION_MAX_LANES && first + n <= kernel->num_positions);
@@ -252,12 +254,12 @@ static void scatter_find_offsets(const scatter_t *kernel, const void *indices, i
       FIND(S64, int64_t)
 #undef FIND
       default:
-        MP_ASSERT_NOT_REACHED();  // scatter_recognize_elements knows these only
+        MP_ASSERT_NOT_REACHED();  // scatter_recognize_elements accepts only the types above
     }
   }
 }
 
-// In order: positions may repeat.
+// Positions may repeat, so elements are added in order.
 #define ADD_AT(T)                                                          \
   do {                                                                     \
     T *to = result;                                                        \
@@ -316,7 +318,7 @@ static void scatter_do_elements(const part_t *part) {
   }
 }
 
-// The results start as the operands: this part's columns of them.
+// Copies this part's columns of the operands to the results, which begin with these values.
 static void scatter_copy_operands(const part_t *part) {
   const scatter_t *kernel = part->kernel;
   for (uint32_t k = 0; k < kernel->num_operands; ++k) {
@@ -380,7 +382,7 @@ static void scatter_set_positions(scatter_t *kernel, const mp_op_t *op) {
   mp_dims_strides(indices->dims, indices->rank, 1, index_strides);
   mp_dims_strides(updates->dims, updates->rank, 1, update_strides);
   kernel->num_positions = 1;
-  uint32_t d = 0;  // dimension of the indices that belongs to the updates' next one
+  uint32_t d = 0;  // the dimension of the indices that belongs to the next one of the updates
   for (uint32_t i = 0; i < updates->rank; ++i) {
     if (mp_index_list_has(window, i)) continue;
     if (d == (uint64_t)vector_dim) ++d;
@@ -395,8 +397,8 @@ static void scatter_set_positions(scatter_t *kernel, const mp_op_t *op) {
   kernel->component_stride = vector_dim < indices->rank ? index_strides[vector_dim] : 0;
 }
 
-// The window's extent along every operand dimension, and its dimensions merged where they lie
-// behind each other in operand and updates alike.
+// Finds the window's extent along every dimension of the operand. Dimensions of the window that are
+// contiguous in both operand and updates become one.
 static void scatter_set_window(scatter_t *kernel, const mp_op_t *op, int64_t *out_extents) {
   const mp_type_t *operand = mp_op_operand_type(op, 0);
   const mp_type_t *updates = mp_op_operand_type(op, kernel->num_operands + 1);
@@ -439,7 +441,8 @@ static void scatter_set_components(scatter_t *kernel, const mp_op_t *op, const i
   }
 }
 
-// Whether runs are whole rows of the operand seen as a matrix: then each part takes some columns.
+// Whether runs are whole rows of the operand, seen as a matrix; each part can then take some
+// columns.
 static bool scatter_can_split_columns(const scatter_t *kernel, const mp_type_t *operand) {
   int64_t row = 1;
   for (uint32_t i = operand->rank; i-- > 0 && row < kernel->run.dim;) row *= operand->dims[i];
@@ -473,7 +476,7 @@ static void scatter_recognize_elements(scatter_t *kernel, const mp_op_t *op) {
       kernel->index_dtype != MP_DTYPE_S64) {
     return;
   }
-  int64_t update = 1;  // elements from one position to the next
+  int64_t update = 1;  // the elements from one position to the next
   for (uint32_t i = kernel->num_position_dims; i-- > 0;) {
     const position_dim_t *dim = &kernel->position_dims[i];
     if (dim->batch_stride != 0) return;

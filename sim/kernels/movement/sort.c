@@ -1,4 +1,4 @@
-// stablehlo.sort: slices along one dimension, any number of operands, always stable.
+// stablehlo.sort: sorts slices along one dimension of any number of operands, always stably.
 #include "sim/kernels/movement/sort.h"
 
 #include <string.h>
@@ -13,22 +13,22 @@ typedef struct {
   const mp_region_fn_t *comparator;
   bool has_key;
   mp_sort_key_t key;
-  size_t *sizes;     // [num_operands] of an element
-  size_t row_bytes;  // all operands' elements
-  int64_t length;    // of a slice
-  int64_t inner;     // elements from one row of a slice to the next
+  size_t *sizes;     // [num_operands]: the bytes of an element
+  size_t row_bytes;  // the bytes of one element of each operand
+  int64_t length;    // the rows of a slice
+  int64_t inner;     // the elements from one row of a slice to the next
   int64_t num_slices;
-  int64_t group;         // slices that are sorted together
-  size_t copies_offset;  // scratch: copies of the operands, when slices are not contiguous
+  int64_t group;         // the number of slices that are sorted together
+  size_t copies_offset;  // where in scratch the copies of operands are, if slices have gaps
   size_t order_offset;
   size_t ways_offset;
 } sort_t;
 
-// Rows that are sorted together when slices are short.
+// GROUP_ROWS: the rows that are sorted together when slices are short.
 enum { GROUP_ROWS = 4096, GRAIN = 16 * 1024 };
 
-// Elements of slices [begin, begin + count) lie behind each other in `dense`, and `inner` apart
-// from each other in the array.
+// Copies the elements of slices [begin, begin + count) between `dense`, where they are contiguous,
+// and the array, where those of a slice are `inner` apart.
 static void sort_copy_slices(const sort_t *kernel, uint32_t k, int64_t begin, int64_t count,
                              char *dense, const char *array) {
   size_t size = kernel->sizes[k];

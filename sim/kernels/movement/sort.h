@@ -1,10 +1,11 @@
-// The two ways of stablehlo.sort, private to sim/kernels. Both sort row numbers of a group of
-// slices and are stable; the kernel (sort.c) then moves the operands' elements.
+// The two methods of stablehlo.sort; private to sim/kernels. Both sort the row numbers of a group
+// of slices and are stable; the kernel (sort.c) then moves the operands' elements.
 //
-//   keys: the comparator is "f(left) < f(right)" (or >) with one f: f is computed once for every
-//     element, turned into an unsigned number with the same order, and these are sorted by digits;
-//   merge: any comparator, called for many pairs at once: all merges of a level advance together,
-//     and long ones are cut so that there always are many.
+//   keys: for a comparator "f(left) < f(right)" (or >) with the same f on both sides. f is
+//     computed once for every element and turned into an unsigned number with the same order; these
+//     numbers are sorted by digits.
+//   merge: for any comparator, which is called for many pairs at once. All merges of a level
+//     advance together, and long ones are cut so that there are always many.
 #ifndef MINIPOD_SIM_KERNELS_MOVEMENT_SORT_H_
 #define MINIPOD_SIM_KERNELS_MOVEMENT_SORT_H_
 
@@ -13,8 +14,8 @@
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/elementwise/region.h"
 
-// The slices being sorted: `num_slices` of `length` rows each, behind each other; row numbers run
-// through all of them.
+// The slices that are sorted: `num_slices` of `length` rows each, one behind the other. Rows are
+// numbered through all of them.
 typedef struct {
   int64_t num_slices;
   int64_t length;
@@ -24,23 +25,27 @@ typedef struct {
   const void *const *captures;
 } mp_sort_rows_t;
 
+// A comparator of that form.
 typedef struct {
-  const mp_region_fn_t *fn;  // f: arguments are the comparator's, those of the right side unused
+  const mp_region_fn_t *fn;  // f; it has the comparator's arguments and ignores the right side's
   mp_dtype_t dtype;          // f's result
   bool descending;
-  bool total;  // floats in total order; otherwise NaN has no place in the order
+  bool total;  // floating-point numbers in total order; otherwise NaN has no place in the order
 } mp_sort_key_t;
 
-// Looks whether the comparator has that form. OK also if not: then *out_found is false.
+// Reads the comparator as one of that form; *out_found is false when it is not.
 MP_NODISCARD mp_status_t mp_sort_key_create(mp_arena_t *arena, const mp_block_t *comparator,
                                             mp_sort_key_t *out_key, bool *out_found);
+// The bytes of scratch that mp_sort_by_key needs for slices of `rows` rows.
 size_t mp_sort_key_scratch(const mp_sort_key_t *key, uint32_t num_operands, int64_t rows);
-// order[i] = number of the row that comes at place i. False when the data has no order by keys (a
-// NaN under a comparison that knows no order for it): then merge.
+// Sets order[i] to the number of the row that belongs at place i. False when keys give the data no
+// order, because of a NaN under a comparison that has no place for it; it must then be merged.
 bool mp_sort_by_key(const mp_sort_key_t *key, const mp_sort_rows_t *rows, uint32_t *order,
                     void *scratch);
 
+// The bytes of scratch that mp_sort_by_merging needs for `rows` rows in all.
 size_t mp_sort_merge_scratch(const mp_region_fn_t *comparator, uint32_t num_operands, int64_t rows);
+// Sets order[i] to the number of the row that belongs at place i.
 void mp_sort_by_merging(const mp_region_fn_t *comparator, const mp_sort_rows_t *rows,
                         uint32_t *order, void *scratch);
 

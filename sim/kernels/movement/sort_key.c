@@ -33,7 +33,7 @@ static bool sort_key_are_twins(twins_t *twins, const mp_value_t *x, const mp_val
     return false;
   }
   for (uint32_t i = 0; i < a->num_attrs; ++i) {
-    if (a->attrs[i].name == MP_ATTR_OTHER) continue;  // says nothing about the value
+    if (a->attrs[i].name == MP_ATTR_OTHER) continue;  // has no influence on the value
     const mp_attr_t *other = mp_op_attr(b, a->attrs[i].name);
     if (other == NULL || !mp_attr_equal(a->attrs[i].value, other)) return false;
   }
@@ -83,10 +83,12 @@ static uint32_t sort_key_f32_key(float value) {
   return bits >> 31 != 0 ? ~bits : bits | 1u << 31;
 }
 
-// An element as a number whose unsigned order is the elements'. False for a NaN that has no place.
+// Turns elements into numbers that are in the same order as unsigned numbers. False when there is a
+// NaN that has no place in the order.
 static bool sort_key_make_keys(const mp_sort_key_t *key, int64_t n, const void *values,
                                item_t *items) {
-  // Floats and narrow integers go through the computing type, which keeps their order.
+  // Floating-point numbers and narrow integers are converted to the computing type, which keeps
+  // their order.
   double wide[MP_REGION_MAX_LANES];
   const void *in[] = {values};
   mp_dtype_t type = mp_ew_computing_type(key->dtype);
@@ -108,7 +110,7 @@ static bool sort_key_make_keys(const mp_sort_key_t *key, int64_t n, const void *
     INTEGER(U16, uint16_t, 0)
     INTEGER(U32, uint32_t, 0)
     INTEGER(U64, uint64_t, 0)
-    // As unsigned of the same width, with the sign turned round.
+    // The bits as an unsigned number, with the sign bit inverted.
     INTEGER(S8, uint8_t, 0x80)
     INTEGER(S16, uint16_t, 0x8000)
     INTEGER(S32, uint32_t, 0x80000000u)
@@ -143,8 +145,8 @@ static void sort_key_insertion_sort(item_t *items, int64_t n) {
   }
 }
 
-// By digits of a byte, the lowest first; digits that are the same everywhere are passed over.
-// Returns where the sorted items are: `items` or `other`.
+// Sorts by digits of one byte, the lowest first; digits that are the same in all items are skipped.
+// Returns where the sorted items are, which is `items` or `other`.
 static item_t *sort_key_digit_sort(item_t *items, item_t *other, int64_t n) {
   uint32_t counts[8][256] = {{0}};
   for (int64_t i = 0; i < n; ++i) {
@@ -166,7 +168,8 @@ static item_t *sort_key_digit_sort(item_t *items, item_t *other, int64_t n) {
   return items;
 }
 
-// Arguments' pointers, the values of f, and two lists of items for one slice.
+// The scratch holds the pointers to the arguments, the values of f, and two lists of items for one
+// slice.
 size_t mp_sort_key_scratch(const mp_sort_key_t *key, uint32_t num_operands, int64_t length) {
   return mp_round_up_64((size_t)num_operands * 2 * sizeof(void *)) + MP_REGION_MAX_LANES * 16 +
          2 * (size_t)length * sizeof(item_t) + 64 + mp_region_fn_scratch_bytes(key->fn);

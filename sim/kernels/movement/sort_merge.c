@@ -1,5 +1,5 @@
-// Sorting by merging, in lockstep: each lane merges a stretch of one pair of runs. Where a stretch
-// begins within its pair is found by bisection along the merge's diagonal, for all lanes at once.
+// Sorting by merging in many lanes at once: each lane merges a stretch of one pair of runs. How
+// many rows of each run come before a stretch is found by bisection, for all lanes at once.
 #include <string.h>
 
 #include "sim/base/assert.h"
@@ -9,9 +9,9 @@
 
 enum { LANES = MP_REGION_MAX_LANES, SHORTEST_STRETCH = 32 };
 
-// Lane i takes `left[i]` rows: positions in `order`.
+// A lane and the rows that it merges, as positions in `order`.
 typedef struct {
-  int64_t a, a_end;  // next row of the first run, its end
+  int64_t a, a_end;  // the next row of the first run, and its end
   int64_t b, b_end;
   int64_t out;
   int64_t left;
@@ -21,8 +21,8 @@ typedef struct {
   const mp_region_fn_t *comparator;
   const mp_sort_rows_t *rows;
   const uint32_t *order;
-  int64_t *first, *second;  // [LANES] places in `order` to be compared; `compare` overwrites them
-  uint8_t *less;            // [LANES] whether the first comes before the second
+  int64_t *first, *second;  // [LANES]: places in `order` to compare; `compare` overwrites them
+  uint8_t *less;            // [LANES]: whether the first comes before the second
   lane_t *lanes;            // [LANES]
   int64_t *low, *high;      // [LANES] of the bisection
   void **values;            // [2 * num_operands] of LANES elements
@@ -57,9 +57,9 @@ static void sort_merge_compare(const merge_t *merge, int64_t lanes) {
                    &out, merge->registers);
 }
 
-// Sets up lane i for stretch `number` of a level with runs of `width`: `per_pair` stretches of
-// `length` rows in each pair of runs, `per_slice` in each slice. Its place along the diagonal goes
-// to `left` for the bisection.
+// Sets up lane i for stretch `number` of a level with runs of `width` rows. Each pair of runs has
+// `per_pair` stretches of `length` rows, each slice `per_slice`. The number of rows before the
+// stretch goes to `left` for the bisection.
 static void sort_merge_begin_lane(const merge_t *merge, int64_t i, int64_t number, int64_t width,
                                   int64_t length, int64_t per_pair, int64_t per_slice) {
   int64_t slice = number / per_slice, rest = number % per_slice;
@@ -89,7 +89,8 @@ static void sort_merge_bisect(const merge_t *merge, int64_t lanes) {
       int64_t middle = (merge->low[i] + merge->high[i]) / 2;
       bool active = merge->low[i] < merge->high[i];
       searching = searching || active;
-      // Of the rows before the stretch, `middle` of the first run would leave this of the second.
+      // If `middle` of the rows before the stretch are of the first run, this is the last one of
+      // the second.
       merge->second[i] = active ? lane->a + middle : 0;
       merge->first[i] = active ? lane->b + (lane->out - lane->a) - 1 - middle : 0;
     }
@@ -128,7 +129,7 @@ static void sort_merge_lanes(const merge_t *merge, int64_t lanes, int64_t steps,
     for (int64_t i = 0; i < lanes; ++i) {
       lane_t *lane = &merge->lanes[i];
       if (lane->left == 0) continue;
-      // Equal rows: the first run's comes first.
+      // Of equal rows, that of the first run comes first.
       bool second = lane->a == lane->a_end || (lane->b < lane->b_end && merge->less[i] != 0);
       next[lane->out++] = merge->order[second ? lane->b : lane->a];
       if (second) {

@@ -1,6 +1,6 @@
 // The custom calls that take the best elements of each row (sim/kernels/custom_call.h).
 //
-// Equal values keep their order. "TopK" counts NaN as the largest value of all.
+// Equal values keep their order. "TopK" takes NaN as the largest value of all.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +63,7 @@ static int top_k_smallest_integer_first(const void *a_, const void *b_) {
 static mp_status_t top_k_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   const top_k_kernel_t *self = (const top_k_kernel_t *)kernel;
   bool smallest = false;
-  if (self->given_indices) {  // the initial value is the worst one
+  if (self->given_indices) {  // the initial value is the worst one: its sign tells the order
     double worst = 0;
     mp_convert_run(&self->load, 1, call->operands[2], &worst);
     int64_t bits = 0;

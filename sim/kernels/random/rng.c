@@ -1,10 +1,11 @@
-// rng_bit_generator and rng (StableHLO spec, sections of these names).
+// rng_bit_generator and rng (StableHLO specification, sections of these names).
 //
-// The bits of rng_bit_generator are the same as XLA's on a CPU, which gives these rules: the state
-// is (key, counter) or (key, counter low, counter high), of 64 bits each; a Philox state of two has
-// the key as its counter's high part too, and keeps it; DEFAULT is Philox. Elements below 32 bits
-// are the low bits of 32-bit ones, elements of 64 bits two words, low word first. Threefry's blocks
-// of two words lie along one dimension of the result: its first even one, else its longest.
+// The bits of rng_bit_generator are the same as XLA's on a CPU, by these rules. The state is (key,
+// counter) or (key, counter low, counter high), of 64 bits each; in a Philox state of two words the
+// key is also the high part of the counter, and stays. DEFAULT is Philox. Elements below 32 bits
+// are the low bits of 32-bit words, and elements of 64 bits are two words, the low one first.
+// Threefry's blocks of two words lie along one dimension of the result: the first one of even size,
+// or else the longest.
 #include <math.h>
 #include <string.h>
 
@@ -21,8 +22,8 @@ typedef struct {
   uint32_t state_words;  // 2 or 3
   int64_t count;         // elements
   int64_t num_blocks;
-  // Threefry up to 32 bits: element [outer, 2 * h + p, inner] is word p of block
-  // [outer, h, inner].
+  // For Threefry with up to 32 bits: element [outer, 2 * h + p, inner] is word p of block [outer,
+  // h, inner].
   int64_t extent, half, inner;
 } bits_kernel_t;
 
@@ -38,7 +39,7 @@ static void rng_store_word(const bits_kernel_t *self, void *out, int64_t i, uint
 
 // ---- Threefry ----
 
-// Blocks [first, first + count) of 32-bit words or less, to their places.
+// Writes blocks [first, first + count), of words of up to 32 bits, to their places.
 static void rng_threefry_place(const bits_kernel_t *self, int64_t first, int64_t count,
                                const uint32_t *x, const uint32_t *y, void *out) {
   for (int64_t i = 0; i < count; ++i) {
@@ -119,7 +120,7 @@ static mp_status_t rng_philox_run(const mp_kernel_t *kernel, const mp_kernel_cal
     mp_philox_blocks(key, here, blocks, words);
     int64_t first = at * per_block;
     int64_t count = mp_min_i64(blocks * per_block, self->count - first);
-    if (self->bits >= 32) {  // the words lie in memory as the elements do
+    if (self->bits >= 32) {  // the words are in memory in the order of the elements
       size_t size = self->bits / 8;
       memcpy((char *)call->results[1] + (size_t)first * size, words, (size_t)count * size);
     } else {
@@ -161,8 +162,8 @@ mp_status_t mp_kernel_make_rng_bit_generator(mp_arena_t *arena, const mp_op_t *o
 
 // ---- rng ----
 
-// Numbers come from Philox, keyed by where the op stands in the program: the same program gives the
-// same numbers every time.
+// The numbers come from Philox with a key that depends on where the op stands in the program, so
+// that the same program gives the same numbers every time.
 typedef struct {
   mp_kernel_t base;
   mp_dtype_t dtype;
@@ -176,7 +177,7 @@ static double rng_load_scalar(mp_dtype_t dtype, const void *element) {
   return (double)mp_load_index(dtype, element);
 }
 
-// In [0, 1), from 64 random bits.
+// A number in [0, 1) from 64 random bits.
 static double rng_unit(uint64_t bits) {
   return (double)(bits >> 11) * 0x1p-53;
 }

@@ -1,5 +1,5 @@
-// batch_norm_inference, batch_norm_training and batch_norm_grad (StableHLO spec, sections of these
-// names). All computed in doubles; a part is a range of features.
+// batch_norm_inference, batch_norm_training and batch_norm_grad (StableHLO specification, sections
+// of these names). All of them compute in doubles; a part is a range of features.
 #include <math.h>
 #include <string.h>
 
@@ -13,14 +13,14 @@ typedef struct norm_kernel_s norm_kernel_t;
 
 struct norm_kernel_s {
   mp_kernel_t base;
-  int64_t outer, features, inner;  // the operand, seen around its feature dimension
+  int64_t outer, features, inner;  // the sizes before, of and behind the feature dimension
   double epsilon;
   mp_dtype_t dtype;
   size_t size;
   mp_convert_t load, store;
 };
 
-// One feature's `inner` elements in one of the `outer` rows, block by block.
+// The offset of the `inner` elements of one feature in one of the `outer` rows.
 static size_t batch_norm_offset_of(const norm_kernel_t *self, int64_t outer, int64_t feature) {
   return (size_t)((outer * self->features + feature) * self->inner) * self->size;
 }
@@ -36,7 +36,7 @@ static void batch_norm_store_one(const norm_kernel_t *self, double value, void *
 }
 
 // sums[0] = sum of (x - shift), sums[1] = sum of (x - shift)^2, sums[2] = sum of y,
-// sums[3] = sum of y * (x - shift); without `y` the last two stay.
+// sums[3] = sum of y * (x - shift). If `y` is NULL, the last two are not changed.
 static void batch_norm_feature_sums(const norm_kernel_t *self, const void *x, const void *y,
                                     int64_t feature, double shift, double *sums) {
   double a[BLOCK], b[BLOCK];

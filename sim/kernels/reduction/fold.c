@@ -7,7 +7,7 @@
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 
-// Bytes of one array of lanes, of any element type.
+// The bytes of an array of lanes of any element type.
 enum { LANES_BYTES = MP_FOLD_LANES * 16 };
 
 static mp_status_t fold_bind_operand(const mp_op_t *op, mp_dtype_t in, mp_dtype_t init,
@@ -84,7 +84,7 @@ void mp_fold_work(const mp_fold_t *fold, void *scratch, mp_fold_work_t *out_work
   }
 }
 
-// acc = f(first, second), `acc` being one of them.
+// Computes acc = f(first, second), where `acc` is one of the two.
 static void fold_apply(const mp_fold_t *fold, const mp_fold_work_t *work, int64_t lanes,
                        const char *const *first, const char *const *second, char *const *acc,
                        const void *const *captures) {

@@ -1,11 +1,11 @@
-// A fold: the step acc = f(acc, x) of reductions, over many independent lanes at once.
+// A fold is the step acc = f(acc, x) of a reduction, done for many independent lanes at once.
 //
-// `f` is a region with 2n arguments (n accumulators, n elements). Recognised single-operand regions
-// (add, multiply, minimum, maximum, and, or, xor) become one loop in the computing type: bf16 and
-// f16 sums and products accumulate in f32 and are rounded once at the end. All others run exactly
-// as written, in the region's types.
+// `f` is a region with 2n arguments: n accumulators and n elements. Regions with one operand that
+// are of a known kind (add, multiply, minimum, maximum, and, or, xor) become one loop in the
+// computing type: sums and products of bf16 and f16 accumulate in f32 and are rounded once at the
+// end. All other regions run exactly as written, in their own types.
 //
-// Elements and start values are converted to the accumulators' types while loading.
+// Elements and start values are converted to the accumulators' types when they are loaded.
 #ifndef MINIPOD_SIM_KERNELS_REDUCTION_FOLD_H_
 #define MINIPOD_SIM_KERNELS_REDUCTION_FOLD_H_
 
@@ -43,41 +43,47 @@ typedef struct {
   void *region_scratch;
 } mp_fold_work_t;
 
-// For an op with operands x_0 .. x_{n-1}, start values init_0 .. init_{n-1} of these types, and
-// results of these types. `region` has been verified to fit.
+// Makes the fold of an op whose elements, start values and results have the types `in`, `init` and
+// `out` ([num_operands] each). The verifier has checked that `region` fits.
 MP_NODISCARD mp_status_t mp_fold_create(mp_arena_t *arena, const mp_op_t *op,
                                         const mp_block_t *region, uint32_t num_operands,
                                         const mp_type_t *const *in, const mp_type_t *const *init,
                                         const mp_type_t *const *out, mp_fold_t *out_fold);
 
+// Lays out the working memory in `scratch`, which has fold->scratch_bytes.
 void mp_fold_work(const mp_fold_t *fold, void *scratch, mp_fold_work_t *out_work);
 
-// acc[k][0..lanes) = f(acc, x). `x` may be any arrays of the accumulators' types.
+// Folds one element into each of `lanes` lanes: acc = f(acc, x). `x` may be any arrays of the
+// accumulators' types. `captures` are the region's captured scalars.
 void mp_fold_step(const mp_fold_t *fold, const mp_fold_work_t *work, int64_t lanes,
                   char *const *acc, const char *const *x, const void *const *captures);
 
-// acc = f(x, acc), the other way round (for start values, which come first).
+// The same with the arguments exchanged, acc = f(first, acc), for start values, which come first.
 void mp_fold_start(const mp_fold_t *fold, const mp_fold_work_t *work, int64_t lanes,
                    const char *const *first, const void *const *captures);
 
-// All accumulators of operand k := the start value.
+// Sets the accumulators `acc` of operand k to the start value `init`.
 void mp_fold_fill(const mp_fold_t *fold, uint32_t k, int64_t lanes, const void *init, char *acc);
 
-// `lanes` elements of operand k at `src` plus each lane's offset (in elements), as accumulators do
-// store them: into `dst`, or in place. Returns where they are.
+// Loads an element of operand k for each lane, at `src` plus the lane's offset plus `shift`
+// (counted in elements), in the accumulators' type. With `contiguous` the lanes are neighbours, and
+// only offsets[0] counts. Returns where the elements are: in `dst`, or in the operand itself if
+// they are contiguous and need no conversion.
 const char *mp_fold_load(const mp_fold_t *fold, const mp_fold_work_t *work, uint32_t k,
                          int64_t lanes, const void *src, const int64_t *offsets, int64_t shift,
                          bool contiguous, char *dst);
 
-// Elements that mp_fold_load_runs takes of each lane, of up to MP_FOLD_RUN_LANES lanes.
+// The number of elements per lane that mp_fold_load_runs can load at once, for up to
+// MP_FOLD_RUN_LANES lanes.
 enum { MP_FOLD_RUN_LANES = 128 };
 int64_t mp_fold_run_length(const mp_fold_t *fold);
-// For lanes that are far apart, with neighbours to be folded one after the other: loads `count` of
-// them at once. Element t of lane i comes to x[k][t * lanes + i], as an accumulator.
+// Loads `count` neighbours of each lane at once, for lanes that are far apart and whose neighbours
+// are to be folded one after the other. Element t of lane i goes to x[k][t * lanes + i], in the
+// accumulators' type.
 void mp_fold_load_runs(const mp_fold_t *fold, const mp_fold_work_t *work, uint32_t k, int64_t lanes,
                        int64_t count, const void *src, const int64_t *offsets, int64_t shift);
 
-// out[0..lanes) = the accumulators of operand k in the result's type.
+// Writes the accumulators of operand k to `out`, converted to the result's type.
 void mp_fold_store(const mp_fold_t *fold, uint32_t k, int64_t lanes, const char *acc, void *out);
 
 #endif  // MINIPOD_SIM_KERNELS_REDUCTION_FOLD_H_

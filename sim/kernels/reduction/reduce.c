@@ -1,11 +1,10 @@
-// stablehlo.reduce. Three ways through the input, chosen from the shape alone:
-//   lanes: many results at once, one reduced position after the other (any region, in order);
-//   rows: one result, a contiguous run of the input at a time, folded in halves (recognised kinds:
+// stablehlo.reduce. There are three methods, and the shape alone decides which one is used:
+//   lanes: many results at once, one reduced position after the other (for any region, in order);
+//   rows: one result, a contiguous run of the input at a time, folded in halves (for known kinds:
 //     the order of a sum is a tree whose form depends on the length only);
-//   segments: few results, the reduced positions cut into as many segments as there are lanes,
-//   whose
-//     results are then combined in order, neighbours first (any associative region).
-// The start value takes part once, first.
+//   segments: few results; the reduced positions are cut into as many segments as there are lanes,
+//     whose results are then combined in order, neighbours first (for any associative region).
+// The start value takes part once, as the first.
 #include <string.h>
 
 #include "sim/base/assert.h"
@@ -16,7 +15,7 @@
 typedef struct {
   uint32_t rank;
   int64_t dims[MP_MAX_RANK];
-  int64_t strides[MP_MAX_RANK];  // in the input, in elements
+  int64_t strides[MP_MAX_RANK];  // of the input, in elements
   int64_t count;
 } axes_t;
 
@@ -27,7 +26,7 @@ typedef struct {
   mp_fold_t fold;
   axes_t kept, reduced;
   way_t way;
-  bool in_runs;  // lanes and segments: neighbours are reduced, so several are loaded at once
+  bool in_runs;  // lanes and segments: neighbours are reduced, and several are loaded at once
 } reduce_t;
 
 // ---- Axes ----
@@ -37,7 +36,7 @@ static void reduce_add_axis(axes_t *axes, int64_t dim, int64_t stride) {
   if (dim == 1) return;
   MP_ASSERT(axes->rank < MP_MAX_RANK);
   uint32_t last = axes->rank;
-  // Neighbours that lie behind each other are one axis.
+  // Dimensions that are contiguous become one axis.
   if (last > 0 && axes->strides[last - 1] == stride * dim) {
     axes->dims[last - 1] *= dim;
     axes->strides[last - 1] = stride;
@@ -48,7 +47,7 @@ static void reduce_add_axis(axes_t *axes, int64_t dim, int64_t stride) {
   ++axes->rank;
 }
 
-// Offset in the input of the axes' position number `index`.
+// The offset in the input of position number `index` of the axes.
 static int64_t reduce_offset_of(const axes_t *axes, int64_t index) {
   int64_t offset = 0;
   for (uint32_t i = axes->rank; i-- > 0;) {
@@ -58,10 +57,10 @@ static int64_t reduce_offset_of(const axes_t *axes, int64_t index) {
   return offset;
 }
 
-// A position that steps through the axes, outermost first.
+// A position that moves over the axes, the innermost one fastest.
 typedef struct {
   const axes_t *axes;
-  uint32_t rank;  // axes that are walked; those within are left to the caller
+  uint32_t rank;  // the number of axes over which it moves; the caller does those within
   int64_t index[MP_MAX_RANK];
   int64_t offset;
 } walk_t;
@@ -90,7 +89,7 @@ static void reduce_walk_next(walk_t *walk) {
 
 // ---- Lanes ----
 
-// Results from `begin` on that one block takes: whole runs of neighbours where they are long.
+// The number of results, from `begin` on, that one block takes. Long runs of neighbours stay whole.
 static int64_t reduce_block_size(const reduce_t *kernel, int64_t begin, int64_t end) {
   const axes_t *kept = &kernel->kept;
   int64_t lanes = mp_min_i64(end - begin, MP_FOLD_LANES);
@@ -101,7 +100,7 @@ static int64_t reduce_block_size(const reduce_t *kernel, int64_t begin, int64_t 
   return mp_min_i64(lanes, kept->dims[last] - begin % kept->dims[last]);
 }
 
-// Folds `count` neighbours of each lane, from `shift` on; run by run.
+// Folds `count` neighbours of each lane, from `shift` on, run by run.
 static void reduce_fold_runs(const reduce_t *kernel, const mp_kernel_call_t *call,
                              const mp_fold_work_t *work, int64_t lanes, int64_t shift,
                              int64_t count) {
@@ -122,7 +121,7 @@ static void reduce_fold_runs(const reduce_t *kernel, const mp_kernel_call_t *cal
   }
 }
 
-// All reduced positions of the block's lanes, into the accumulators.
+// Folds all reduced positions of the block's lanes into the accumulators.
 static void reduce_fold_block(const reduce_t *kernel, const mp_kernel_call_t *call,
                               const mp_fold_work_t *work, int64_t lanes, bool contiguous) {
   const mp_fold_t *fold = &kernel->fold;
@@ -176,7 +175,8 @@ static void reduce_run_lanes(const reduce_t *kernel, const mp_kernel_call_t *cal
 
 // ---- Rows (one operand, recognised kinds) ----
 
-// Folds `lanes` accumulators into the first one: the upper half onto the lower, again and again.
+// Folds `lanes` accumulators into the first one, by folding the upper half into the lower one again
+// and again.
 static void reduce_fold_halves(const mp_fold_t *fold, int64_t lanes, char *acc) {
   size_t size = fold->operands[0].acc_size;
   while (lanes > 1) {
@@ -187,8 +187,8 @@ static void reduce_fold_halves(const mp_fold_t *fold, int64_t lanes, char *acc) 
   }
 }
 
-// Longest run that is summed in lanes: longer ones are halved first, so that the rounding errors of
-// long sums stay small.
+// The longest run that is summed in lanes. Longer ones are divided into halves first, so that the
+// rounding errors of long sums stay small.
 enum { ROW_MAX = 32 * MP_FOLD_LANES };
 
 // out[0] = the fold of `length` contiguous elements.
@@ -263,7 +263,7 @@ static void reduce_combine_neighbours(const mp_fold_t *fold, const mp_fold_work_
       }
       work->loaded[k] = second;
     }
-    // The odd one is above the pairs and stays where it is until they are done.
+    // The odd one is behind the pairs and stays there until these are done.
     mp_fold_step(fold, work, pairs, work->acc, work->loaded, captures);
     for (uint32_t k = 0; k < fold->num_operands && lanes % 2 != 0; ++k) {
       size_t size = fold->operands[k].acc_size;
@@ -286,7 +286,8 @@ static void reduce_fold_segments(const reduce_t *kernel, const mp_kernel_call_t 
   int64_t lanes = (total + length - 1) / length;
   MP_ASSERT(lanes > 0 && lanes <= most);
   for (int64_t i = 0; i < lanes; ++i) work->offsets[i] = reduce_offset_of(reduced, i * length);
-  // Runs while the last segment, which may be shorter, takes part; the rest element by element.
+  // Runs are loaded as long as the last segment, which may be shorter, takes part; the others go
+  // element by element.
   int64_t last = total - (lanes - 1) * length, in_runs = kernel->in_runs ? last : 1;
   for (int64_t step = 0; step < length; ++step) {
     if (step == 1 && in_runs > 1) {
@@ -367,7 +368,8 @@ static way_t reduce_choose_way(const reduce_t *kernel) {
   return kept->count < 64 && reduced->count >= 256 ? WAY_SEGMENTS : WAY_LANES;
 }
 
-// Elements that are worth a part, and the fewest results where neighbours are reduced together.
+// GRAIN: the elements that are worth a part. LANES_GRAIN: the fewest results of a part where
+// neighbours are reduced together.
 enum { GRAIN = 64 * 1024, LANES_GRAIN = 256 };
 
 static uint32_t reduce_count_parts(const reduce_t *kernel) {

@@ -1,8 +1,10 @@
-// stablehlo.reduce_window, element by element of the window, for many windows at once; recognised
-// kinds go one dimension after the other (window_passes.h), cumulative ones in one pass
-// (window_scan.h). Elements outside of the array are
-// passed over: the start value takes part once, first, whatever the padding (the same for every
-// start value that is the region's neutral one, and what XLA does with others).
+// stablehlo.reduce_window, one element of the window after the other, for many windows at once.
+// Known kinds of reductions go one dimension after the other (window_passes.h), and cumulative ones
+// take one pass (window_scan.h).
+//
+// Elements outside of the array are skipped, and the start value takes part once, as the first,
+// whatever the padding. This makes no difference for a start value that is the region's neutral
+// element, and it is what XLA does with others.
 #include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/lanes.h"
 #include "sim/kernels/reduction/fold.h"
@@ -19,7 +21,7 @@ typedef struct {
   mp_window_scan_t scan;
 } reduce_window_t;
 
-// Folds the present element of every window that has it.
+// Folds the current element of every window that has it.
 static void reduce_window_fold_element(const reduce_window_t *kernel, const mp_kernel_call_t *call,
                                        const mp_fold_work_t *work, const mp_window_lanes_t *lanes) {
   const mp_fold_t *fold = &kernel->fold;
@@ -93,7 +95,7 @@ static mp_status_t reduce_window_run(const mp_kernel_t *base, const mp_kernel_ca
   return NULL;
 }
 
-// Window elements that are worth a part of their own.
+// The number of window elements that is worth a part.
 enum { GRAIN = 32 * 1024 };
 
 mp_status_t mp_kernel_make_reduce_window(mp_arena_t *arena, const mp_op_t *op,

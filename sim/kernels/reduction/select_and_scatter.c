@@ -1,5 +1,5 @@
 // stablehlo.select_and_scatter: each window selects one of its elements, and the window's source
-// value is combined into the result there, windows in row-major order.
+// value is combined into the result at that place. Windows are done in row-major order.
 #include <string.h>
 
 #include "sim/kernels/elementwise/elementwise.h"
@@ -18,8 +18,8 @@ typedef struct {
   const mp_region_fn_t *select, *scatter;
   bool is_binary;  // the scatter region is one op: `binary`
   mp_ew_t binary;
-  size_t size;         // of an element
-  int64_t num_slices;  // parts are cut along dimension 0 where its windows are plain, else 1
+  size_t size;         // the bytes of an element
+  int64_t num_slices;  // parts are cut along dimension 0 if its windows are plain; otherwise 1
   int64_t slice_elements, slice_windows;
 } select_t;
 
@@ -50,12 +50,12 @@ static void select_and_scatter_lay_out(const select_t *kernel, void *scratch, wo
   out_work->registers = (char *)scratch + mp_round_up_64(select_and_scatter_work_bytes(kernel));
 }
 
-// Shows the windows' present element to those that have it.
+// Lets the windows that have the current element compare it with the one that they have selected.
 static void select_and_scatter_offer(const select_t *kernel, const mp_kernel_call_t *call,
                                      const work_t *work, const mp_window_lanes_t *lanes) {
   int64_t inside = lanes->num_inside, from[LANES], to[LANES], num_changed = 0;
   mp_lanes_gather(kernel->size, inside, call->operands[0], lanes->offsets, work->candidate);
-  // What a window without a selected element shows does not matter: it takes any.
+  // A window without a selected element takes any, so that its comparison does not matter.
   mp_lanes_gather(kernel->size, inside, work->selected, lanes->where, work->present);
   const void *in[] = {work->present, work->candidate};
   void *out = work->keep;

@@ -11,7 +11,8 @@ static int64_t window_entry(mp_index_list_t list, uint32_t i, int64_t when_absen
   return i < list.count ? list.values[i] : when_absent;
 }
 
-// Places within windows are sums of products of these: small enough, nothing overflows.
+// Offsets within windows are sums of products of these numbers; below these limits nothing
+// overflows.
 static bool window_is_sane(const mp_window_dim_t *dim) {
   const int64_t most = INT64_C(1) << 31;
   return dim->size <= most && dim->stride <= most && dim->dilation <= most &&
@@ -53,7 +54,8 @@ size_t mp_window_lanes_bytes(const mp_window_t *window) {
   return (size_t)(window->rank + 3) * LANES * sizeof(int64_t);
 }
 
-// offset += the element's place along one dimension; a lane where it is outside gets -1 for good.
+// Adds the element's place along one dimension to each lane's offset; a lane where the element is
+// outside gets -1, and keeps it.
 static void window_add_dim(const mp_window_dim_t *dim, int64_t w, int64_t lanes,
                            const int64_t *origins, int64_t *offsets) {
   int64_t shift = w * dim->dilation, in_stride = dim->in_stride, size = dim->in;

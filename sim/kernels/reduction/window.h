@@ -1,10 +1,10 @@
 // Windows sliding over an array: the geometry of reduce_window and select_and_scatter.
 //
-// Window number o along a dimension has its element w at o * stride + w * dilation - low in the
-// dilated array (base_dilation - 1 holes between elements). An element may be in a hole or in the
-// padding: then it is outside and takes no part.
+// Element w of window number o along a dimension is at o * stride + w * dilation - low in the
+// dilated array, which has base_dilation - 1 holes between elements. An element in a hole or in the
+// padding is outside and takes no part.
 //
-// Many windows (lanes) are looked at together, one element of the window after the other.
+// Many windows (lanes) are processed together, one element of the window after the other.
 #ifndef MINIPOD_SIM_KERNELS_REDUCTION_WINDOW_H_
 #define MINIPOD_SIM_KERNELS_REDUCTION_WINDOW_H_
 
@@ -28,8 +28,8 @@ typedef struct {
   int64_t count;  // windows
 } mp_window_t;
 
-// From the op's window attributes; those that it does not have are 1 (padding: 0). UNIMPLEMENTED
-// for numbers that no array in memory comes with.
+// Reads the op's window attributes; one that it does not have counts as 1 (padding as 0).
+// UNIMPLEMENTED for numbers so large that no array in memory can need them.
 MP_NODISCARD mp_status_t mp_window_create(const mp_op_t *op, const mp_type_t *in,
                                           const mp_type_t *out, mp_window_t *out_window);
 
@@ -46,11 +46,12 @@ typedef struct {
   int64_t num_inside;
 } mp_window_lanes_t;
 
+// The bytes of memory that mp_window_lanes_begin needs.
 size_t mp_window_lanes_bytes(const mp_window_t *window);
-// Starts with windows first, first+1, ... and their first element.
+// Begins with the windows first, first + 1, ... and their first element; `memory` is kept.
 void mp_window_lanes_begin(const mp_window_t *window, int64_t first, int64_t lanes, void *memory,
                            mp_window_lanes_t *out_lanes);
-// The next element in row-major order; to be called window->size - 1 times.
+// Goes to the windows' next element in row-major order; may be called window->size - 1 times.
 void mp_window_lanes_next(mp_window_lanes_t *lanes);
 
 #endif  // MINIPOD_SIM_KERNELS_REDUCTION_WINDOW_H_

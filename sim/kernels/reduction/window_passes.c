@@ -7,17 +7,17 @@
 #include "sim/kernels/strided.h"
 
 enum { LANES = MP_FOLD_LANES };
-// Slices with larger intermediate results go element by element, which needs no memory.
+// Slices with larger intermediate results are done element by element, which needs no memory.
 static const int64_t g_max_buffer_bytes = INT64_C(64) << 20;
 
-// ---- What changes nothing ----
+// ---- Neutral elements ----
 
 // `dtype` is a computing type.
 static bool window_passes_find_neutral(mp_reduce_kind_t kind, mp_dtype_t dtype, char *out_element) {
   double value = 0;
   switch (kind) {
     case MP_REDUCE_ADD:
-      // x + -0 is x for all x, x + 0 is not for -0.
+      // x + -0 is x for all x, while x + 0 is not x for -0.
       value = mp_dtype_is_float(dtype) ? -0.0 : 0;
       break;
     case MP_REDUCE_MUL:
@@ -42,7 +42,7 @@ static bool window_passes_find_neutral(mp_reduce_kind_t kind, mp_dtype_t dtype, 
   if (is_extreme && mp_dtype_is_complex(dtype)) return false;
   mp_ew_t convert;
   if (!mp_ew_bind_convert(MP_DTYPE_F64, dtype, &convert)) return false;
-  // No bool is negative: the smallest is what any number but zero is not.
+  // Converted to a boolean, the smallest number would be true.
   if (mp_dtype_class(dtype) == MP_CLASS_BOOL && kind == MP_REDUCE_MAX) value = 0;
   const void *in[] = {&value};
   mp_ew_run(&convert, 1, in, out_element);
@@ -94,7 +94,7 @@ bool mp_window_passes_create(const mp_window_t *window, const mp_fold_t *fold, m
 
 // ---- Running ----
 
-// One row: out[0..inner) = the fold of the rows that window `o` has along the dimension.
+// Computes one row: out[0..inner) is the fold of the rows that window `o` has along the dimension.
 static void window_passes_fold_rows(const mp_window_passes_t *passes, const mp_window_pass_t *pass,
                                     int64_t o, const char *in, char *out) {
   const mp_window_dim_t *dim = &pass->dim;
@@ -121,8 +121,8 @@ static int64_t window_passes_div_up(int64_t a, int64_t b) {
   return a >= 0 ? (a + b - 1) / b : -(-a / b);
 }
 
-// The innermost dimension: all windows of a line at once, one element of the window after the
-// other; those windows take part that have it.
+// Reduces along the innermost dimension: all windows of a line at once, one element of the window
+// after the other; only the windows that have the element take part.
 static void window_passes_fold_line(const mp_window_passes_t *passes, const mp_window_pass_t *pass,
                                     const char *in, char *out, char *spare) {
   const mp_window_dim_t *dim = &pass->dim;
@@ -130,7 +130,7 @@ static void window_passes_fold_line(const mp_window_passes_t *passes, const mp_w
   int64_t size = (int64_t)fold->operands[0].acc_size;
   mp_fill(out, passes->neutral, (size_t)size, dim->out);
   for (int64_t w = 0; w < dim->size; ++w) {
-    int64_t shift = w * dim->dilation - dim->low;  // window 0's element w
+    int64_t shift = w * dim->dilation - dim->low;  // element w of window 0
     int64_t begin = mp_max_i64(0, window_passes_div_up(-shift, dim->stride));
     int64_t end = mp_min_i64(dim->out, window_passes_div_up(dim->in - shift, dim->stride));
     for (int64_t o = begin, n; o < end; o += n) {

@@ -37,8 +37,8 @@ bool mp_window_scan_create(const mp_window_t *window, const mp_fold_t *fold,
 
 // ---- By lines (one operand, recognised kinds) ----
 
-// Cumulates n elements at `a`; `b` is of the same size. Returns where the result is: a or b. Each
-// round doubles the distance over which elements have been folded.
+// Makes the cumulative reduction of n elements at `a`; `b` has the same size. Returns where the
+// result is, which is `a` or `b`. Each round doubles the distance over which elements were folded.
 static char *window_scan_cumulate(const mp_window_scan_t *scan, int64_t n, char *a, char *b) {
   int64_t size = (int64_t)scan->fold->operands[0].acc_size;
   for (int64_t d = 1; d < n; d *= 2) {
@@ -81,7 +81,7 @@ static void window_scan_run_line(const mp_window_scan_t *scan, const mp_kernel_c
 
 // ---- Many lines together ----
 
-// The accumulators become the results at each line's offset plus `shift`.
+// Stores the accumulators as the results at each line's offset plus `shift`.
 static void window_scan_store(const mp_window_scan_t *scan, const mp_kernel_call_t *call,
                               const mp_fold_work_t *work, int64_t lanes, int64_t shift,
                               bool contiguous) {
@@ -134,7 +134,7 @@ void mp_window_scan_run(const mp_window_scan_t *scan, const mp_kernel_call_t *ca
     return;
   }
   for (int64_t lanes; begin < end; begin += lanes) {
-    // Not across the end of a run of neighbours, so that long runs are contiguous.
+    // A block does not go beyond the end of a run of neighbours, so that long runs are contiguous.
     lanes = mp_min_i64(end - begin, MP_FOLD_LANES);
     if (scan->inner >= 16) lanes = mp_min_i64(lanes, scan->inner - begin % scan->inner);
     window_scan_run_lanes(scan, call, &work, begin, lanes);

@@ -1,9 +1,9 @@
 // Cumulative reductions: a reduce_window whose windows are all prefixes (or all suffixes) of one
-// dimension, which is how JAX writes cumsum, cummax and the like. One pass instead of a quadratic
-// number of steps.
+// dimension, which is how JAX writes cumsum, cummax and the like. They take one pass instead of a
+// quadratic number of steps.
 //
-// Prefixes are folded in order. Suffixes are folded from their end, start value last: the same for
-// an associative region and its neutral start value.
+// Prefixes are folded in order. Suffixes are folded from their end, with the start value last,
+// which gives the same for an associative region with its neutral element as start value.
 #ifndef MINIPOD_SIM_KERNELS_REDUCTION_WINDOW_SCAN_H_
 #define MINIPOD_SIM_KERNELS_REDUCTION_WINDOW_SCAN_H_
 
@@ -18,11 +18,11 @@ typedef struct {
   bool by_lines;  // one line at a time, neighbours together; else many lines, element by element
 } mp_window_scan_t;
 
-// False when the windows are not of this kind.
+// Plans the pass; false when the windows are not of this kind.
 bool mp_window_scan_create(const mp_window_t *window, const mp_fold_t *fold,
                            mp_window_scan_t *out_scan);
 
-// Lines [begin, end).
+// Computes lines [begin, end).
 void mp_window_scan_run(const mp_window_scan_t *scan, const mp_kernel_call_t *call, int64_t begin,
                         int64_t end);
 
