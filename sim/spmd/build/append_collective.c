@@ -36,12 +36,13 @@ static mp_status_t append_collective_add_int(mp_module_t *module, attr_list_t *l
                           &append_collective_add_attr(list, name)->value);
 }
 
-// Channel 1, as JAX numbers all of its own: what tells collectives apart is where they stand.
+// All collectives get channel 1, as JAX's own do; they are told apart by their place in the
+// program.
 static mp_status_t append_collective_add_channel(mp_module_t *module, attr_list_t *list) {
   return append_collective_add_int(module, list, MP_ATTR_CHANNEL_ID, 1);
 }
 
-// Groups of flattened ids.
+// Adds the attributes of groups whose ids are flattened, that is, number all replicas' partitions.
 static mp_status_t append_collective_add_groups(mp_module_t *module, attr_list_t *list,
                                                 const mp_attr_t *groups) {
   MP_RETURN_IF_ERROR(append_collective_add_channel(module, list));
@@ -50,7 +51,7 @@ static mp_status_t append_collective_add_groups(mp_module_t *module, attr_list_t
                            &append_collective_add_attr(list, MP_ATTR_USE_GLOBAL_DEVICE_IDS)->value);
 }
 
-// `reducer` is MP_OP_COUNT for ops without a region.
+// Appends the collective; `reducer` is MP_OP_COUNT for ops without a region.
 static mp_status_t append_collective_append(mp_module_t *module, mp_block_t *block,
                                             mp_opcode_t code, mp_opcode_t reducer,
                                             const attr_list_t *list, mp_value_t *value,

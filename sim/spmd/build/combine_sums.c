@@ -4,15 +4,16 @@
 
 #include "sim/numeric/dtype.h"
 
-// So many sums, of so many bytes, are made at once at most: their terms take memory meanwhile.
+// The most sums, and the most bytes of them, that are made at once, because all terms must be in
+// memory until then.
 enum { MP_MAX_COMBINED = 64, MP_MAX_COMBINED_BYTES = 32 << 20 };
 
-// A sum and where in its block it can be made: behind the op at `first`, in front of that at
-// `last`.
+// A sum and where in its block it can be made: behind the op at position `first`, and in front of
+// the op at `last`.
 typedef struct {
   mp_op_t *op;
   int64_t bytes;
-  uint32_t first, last;  // positions, counted from 1; 0 is the block's beginning
+  uint32_t first, last;  // positions, counted from 1; 0 is the beginning of the block
   bool is_done;
 } sum_t;
 
@@ -22,7 +23,7 @@ typedef struct {
   mp_arena_t *scratch;
   uint32_t num_ops, num_sums;
   mp_op_t **ops;  // by position
-  sum_t *sums;    // ascending by `last` once they are read
+  sum_t *sums;    // sorted by `last` when the block has been read
 } combiner_t;
 
 // ---- reading a block ----
@@ -37,7 +38,7 @@ static int64_t combine_sums_bytes_of(const mp_op_t *op) {
   return elements * (int64_t)mp_dtype_size(op->results[0].type->dtype);
 }
 
-// Notes that the op at `position`, or one in its regions, uses these sums.
+// Notes which sums the op at `position`, or an op in its regions, uses.
 static void combine_sums_note_uses(combiner_t *combiner, const mp_op_t *op, uint32_t position) {
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     const mp_op_t *source = op->operands[i]->op;
@@ -86,8 +87,8 @@ static mp_status_t combine_sums_read_block(combiner_t *combiner) {
     sum_t *sum = &combiner->sums[i];
     const mp_op_t *source = sum->op->operands[0]->op;
     if (source != NULL && source->parent != combiner->block) source = NULL;
-    // A sum of sums stays where it is, as what it waits for may move; and so does one that nobody
-    // needs.
+    // The sum of another sum stays where it is, because the other one may move. A sum that is not
+    // used stays too.
     sum->is_done =
         sum->last > combiner->num_ops || (source != NULL && source->code == MP_OP_ALL_REDUCE);
     sum->first = source == NULL ? 0 : source->id;
@@ -105,7 +106,7 @@ static bool combine_sums_go_together(const mp_op_t *a, const mp_op_t *b) {
                        mp_op_attr(b, MP_ATTR_REPLICA_GROUPS));
 }
 
-// Makes these sums one op in front of `position`; `redirects` says what became of each result.
+// Makes one op of these sums in front of `position`. `redirects` gets the new value of each result.
 static mp_status_t combine_sums_combine(combiner_t *combiner, mp_op_t *const *ops, uint32_t count,
                                         mp_op_t *position, mp_value_t **redirects) {
   mp_value_t *operands[MP_MAX_COMBINED];
@@ -134,7 +135,7 @@ static mp_status_t combine_sums_combine(combiner_t *combiner, mp_op_t *const *op
   return NULL;
 }
 
-// The sum at `at` with all later ones that can be made in its place.
+// Combines the sum at `at` with all later ones that can be made in its place.
 static mp_status_t combine_sums_with(combiner_t *combiner, uint32_t at, mp_value_t **redirects) {
   sum_t *sums = combiner->sums;
   mp_op_t *ops[MP_MAX_COMBINED] = {sums[at].op};
@@ -154,7 +155,7 @@ static mp_status_t combine_sums_with(combiner_t *combiner, uint32_t at, mp_value
   return combine_sums_combine(combiner, ops, count, combiner->ops[sums[at].last], redirects);
 }
 
-// Only what was combined just now is in no block any more and still used.
+// Replaces the results of combined sums. These are the only ops that are used and in no block.
 static void combine_sums_redirect(const mp_block_t *block, mp_value_t **redirects) {
   for (mp_op_t *op = block->first; op != NULL; op = op->next) {
     for (uint32_t i = 0; i < op->num_operands; ++i) {

@@ -5,7 +5,7 @@
 #include "sim/spmd/build/append.h"
 #include "sim/spmd/build/append_collective.h"
 
-// The sets of partitions that hold terms of the same sum, as a table of replica groups.
+// Makes a table of replica groups from the sets of partitions that hold terms of the same sum.
 static mp_status_t unreduced_sum_groups(mp_module_t *module, const mp_boxes_t *boxes,
                                         const mp_attr_t **out_attr) {
   mp_arena_t *arena = module->arena;
@@ -18,7 +18,7 @@ static mp_status_t unreduced_sum_groups(mp_module_t *module, const mp_boxes_t *b
   for (uint32_t p = 0; p < count; ++p) {
     if (boxes->partials[p] == (int32_t)p) row_of[p] = rows++;
   }
-  const int64_t columns = (int64_t)count / rows;  // the sets are equally large
+  const int64_t columns = (int64_t)count / rows;  // all sets have the same size
   for (uint32_t p = 0; p < count; ++p) {
     const int64_t row = row_of[boxes->partials[p]];
     table[row * columns + size[row]++] = p;
@@ -74,7 +74,7 @@ bool mp_unreduced_identity(mp_dtype_t dtype, mp_opcode_t code, void *out_element
     element[0] = is_one;
     return true;
   }
-  // A complex product with 1 multiplies infinities by 0.
+  // A complex product with 1 + 0i multiplies infinities by 0.
   if (is_complex && is_one) return false;
   const mp_dtype_t part = mp_dtype_real_part(dtype);
   const double number = is_one ? 1.0 : 0.0;
@@ -94,7 +94,7 @@ bool mp_unreduced_is_identity(const mp_value_t *value, mp_opcode_t code) {
   const size_t size = mp_dtype_size(value->type->dtype);
   if (dense->u.dense.size < size) return false;
   if (memcmp(dense->u.dense.data, identity, size) == 0) return true;
-  // Sums begin with either zero.
+  // Sums may begin with either zero.
   return mp_dtype_is_float(value->type->dtype) && code == MP_OP_ADD &&
          mp_float_decode(value->type->dtype, dense->u.dense.data) == 0.0;
 }

@@ -44,7 +44,7 @@ static mp_status_t gspmd_parse_int(gspmd_cursor_t *cursor, int64_t *out_value) {
   return NULL;
 }
 
-// INT ("," INT)*; at most `max` of them.
+// Reads INT ("," INT)*, at most `max` of them.
 static mp_status_t gspmd_parse_ints(gspmd_cursor_t *cursor, int64_t *values, uint32_t max,
                                     uint32_t *out_count) {
   uint32_t count = 0;
@@ -75,7 +75,8 @@ static bool gspmd_parse_kind(gspmd_cursor_t *cursor, mp_gspmd_kind_t *out_kind) 
   return false;
 }
 
-// "<=[r]T(p)": an iota over r, transposed by p, read in row-major order.
+// Reads "<=[r]T(p)": the devices are an iota over the dimensions r, transposed by p, in row-major
+// order.
 static mp_status_t gspmd_expand_iota(gspmd_cursor_t *cursor, int64_t count, int64_t *devices) {
   int64_t shape[MP_GSPMD_MAX_DIMS];
   int64_t permutation[MP_GSPMD_MAX_DIMS];
@@ -234,7 +235,7 @@ static mp_status_t gspmd_boxes_from_tiles(mp_arena_t *arena, const mp_spmd_scope
     for (uint32_t d = sharding->num_dims; d-- > 0;) {
       const int64_t index = rest % sharding->dims[d];
       rest /= sharding->dims[d];
-      if (d >= type->rank) continue;  // a subgroup dimension
+      if (d >= type->rank) continue;  // it is a dimension of subgroups
       const size_t at = (size_t)sharding->devices[i] * type->rank + d;
       mp_placement_part(type->dims[d], sharding->dims[d], index, &starts[at], &sizes[at]);
     }
@@ -270,7 +271,7 @@ mp_status_t mp_placement_from_gspmd(const mp_spmd_scope_t *scope, const mp_type_
                                     mp_str_t text, const mp_boxes_t **out_boxes) {
   *out_boxes = NULL;
   if (scope->num_partitions == 1) return NULL;
-  // The expanded device list of each annotation would outlive its use in the module's arena.
+  // Not the module's arena: it would keep the list of devices of each annotation for ever.
   mp_arena_t *scratch = NULL;
   MP_RETURN_IF_ERROR(mp_arena_create(&scratch));
   mp_status_t status = gspmd_boxes_from_text(scratch, scope, type, text, out_boxes);

@@ -40,8 +40,8 @@ static mp_status_t gspmd_import_parse_entry(mp_gspmd_importer_t *im, mp_str_t te
   return MP_HASH_MAP_ADD(im->scratch, &im->by_text, &known);
 }
 
-// The next sharding of a tuple "{{...}, {...}}", or the whole string when it is none. `at` is 0 at
-// first.
+// The next sharding of a tuple "{{...}, {...}}", or the whole string when it is no tuple. `*at` is
+// 0 in the first call.
 static bool gspmd_import_next_element(mp_str_t text, size_t *at, mp_str_t *out_element) {
   if (text.size < 2 || text.data[0] != '{' || text.data[1] != '{') {
     if (*at != 0) return false;
@@ -151,7 +151,8 @@ uint32_t mp_gspmd_manual_axes(const mp_gspmd_importer_t *im, const mp_gspmd_entr
   return set;
 }
 
-// "unspecified_dims=[0,1]" in a @Sharding call's configuration: what is left to propagation.
+// Whether a @Sharding call's configuration, "unspecified_dims=[0,1]", leaves a dimension to
+// propagation.
 static bool gspmd_import_is_unspecified(const mp_op_t *op, uint32_t dim) {
   static const char prefix[] = "unspecified_dims=[";
   const mp_str_t text = op == NULL ? (mp_str_t){0} : mp_op_str(op, MP_ATTR_BACKEND_CONFIG);
@@ -257,7 +258,7 @@ static mp_status_t gspmd_import_make_attr(mp_gspmd_importer_t *im, mp_str_t text
   return mp_annotation_make(im->module->arena, &sharding, out_attr);
 }
 
-// {unknown shard_as 3}: the operand is a member of group 3.
+// Adds the operand of a call with {unknown shard_as 3} to group 3.
 static mp_status_t gspmd_import_add_group(mp_gspmd_importer_t *im, mp_op_t *op, int64_t group) {
   const mp_attr_t *id = NULL;
   MP_RETURN_IF_ERROR(mp_attr_make_int(im->module->arena, MP_DTYPE_S64, group, &id));
@@ -289,7 +290,7 @@ static mp_status_t gspmd_import_become_constraint(mp_gspmd_importer_t *im, mp_op
   return NULL;
 }
 
-// The string of an op of its own becomes sdy.sharding, one for each result.
+// Turns the sharding string of an op into sdy.sharding, one sharding for each result.
 static mp_status_t gspmd_import_annotate_results(mp_gspmd_importer_t *im, mp_op_t *op,
                                                  mp_str_t text) {
   mp_sdy_sharding_t *list = MP_ARENA_ARRAY(im->module->arena, mp_sdy_sharding_t, op->num_results);
@@ -298,7 +299,7 @@ static mp_status_t gspmd_import_annotate_results(mp_gspmd_importer_t *im, mp_op_
   size_t at = 0;
   MP_RETURN_IF_NULL(list);
   for (uint32_t i = 0; i < op->num_results; ++i) {
-    (void)gspmd_import_next_element(text, &at, &element);  // a single one holds for all
+    (void)gspmd_import_next_element(text, &at, &element);  // a single one holds for all results
     MP_RETURN_IF_ERROR(mp_gspmd_to_sdy(im, gspmd_import_find_entry(im, element),
                                        op->results[i].type, NULL, UINT32_MAX, &list[i]));
   }

@@ -1,5 +1,5 @@
-// A call whose operands come through SPMDFullToShardShape and whose results go through
-// SPMDShardToFullShape is a manual region: shard_map, as JAX writes it for GSPMD.
+// Makes manual regions. A call whose operands come through SPMDFullToShardShape and whose results
+// go through SPMDShardToFullShape is one: this is how JAX writes shard_map for GSPMD.
 #include <string.h>
 
 #include "sim/spmd/gspmd/gspmd_parts.h"
@@ -11,12 +11,12 @@ typedef struct {
   mp_gspmd_importer_t *im;
   bool is_real;
   bool is_possible;
-  uint32_t num_borders;   // of regions found
-  uint32_t *func_axes;    // by function number: manual around its calls
+  uint32_t num_borders;   // the borders of all regions that were found
+  uint32_t *func_axes;    // by function number: the axes that are manual around its calls
   bool *func_is_done;     // by function number
-  mp_value_t **map;       // by value id: of a clone
-  mp_value_t **replaced;  // by value id: results of borders that are gone
-  struct dead_s *dead;    // to be unlinked at the end of their block
+  mp_value_t **map;       // by value id: its copy in a clone
+  mp_value_t **replaced;  // by value id: what took the place of a border's result
+  struct dead_s *dead;    // ops to be unlinked at the end of their block
 } region_maker_t;
 
 typedef struct dead_s {
@@ -24,7 +24,7 @@ typedef struct dead_s {
   struct dead_s *next;
 } dead_t;
 
-// A result of the call that is used: by one @Sharding call and that by one border.
+// The way out for a result of the call: it is used by one @Sharding call, and that by one border.
 typedef struct {
   mp_op_t *constraint, *border;
 } exit_t;
@@ -32,10 +32,10 @@ typedef struct {
 typedef struct {
   mp_op_t *call;
   const mp_func_t *callee;
-  mp_op_t **entries;  // [call's operands]
-  exit_t *exits;      // [call's results]; NULLs: unused
+  mp_op_t **entries;  // [call's operands]: the borders
+  exit_t *exits;      // [call's results]; NULLs for results that are not used
   uint32_t num_exits;
-  uint32_t axes;  // manual within and not around it
+  uint32_t axes;  // the set of axes that are manual in it and not around it
 } region_t;
 
 static uint32_t gspmd_manual_func_number(const mp_module_t *module, const mp_func_t *func) {
@@ -50,7 +50,8 @@ static uint32_t gspmd_manual_uses_of(const region_maker_t *maker, const mp_value
 
 // ---- recognising ----
 
-// All operands come through borders that name the same manual axes, from an annotated value.
+// Whether all operands come through borders, which name the same manual axes, from values with a
+// sharding.
 static bool gspmd_manual_find_entries(region_maker_t *maker, region_t *region, uint32_t around) {
   const mp_gspmd_importer_t *im = maker->im;
   for (uint32_t i = 0; i < region->call->num_operands; ++i) {
@@ -159,7 +160,7 @@ static mp_status_t gspmd_manual_axes(region_maker_t *maker, const region_t *regi
   return NULL;
 }
 
-// The callee's body with the results that are used.
+// Copies the callee's body with the results that are used.
 static mp_status_t gspmd_manual_copy_body(region_maker_t *maker, const region_t *region,
                                           mp_block_t **out_body) {
   mp_module_t *module = maker->im->module;
@@ -290,7 +291,7 @@ static mp_status_t gspmd_manual_visit_block(region_maker_t *maker, mp_block_t *b
       if (value != NULL) op->operands[i] = value;
     }
     for (uint32_t r = 0; r < op->num_regions; ++r) {
-      // The body of a region that was just made comes from a function that was visited.
+      // The body of a region that was just made is a copy of a function that was visited already.
       if (op->code == MP_OP_SDY_MANUAL_COMPUTATION) break;
       MP_RETURN_IF_ERROR(gspmd_manual_visit_block(maker, op->regions[r], around, depth));
     }
@@ -303,7 +304,7 @@ static mp_status_t gspmd_manual_visit_block(region_maker_t *maker, mp_block_t *b
   return NULL;
 }
 
-// A function is rewritten once: everything around its calls must have the same manual axes.
+// A function is rewritten once, so the same axes must be manual around all of its calls.
 static mp_status_t gspmd_manual_visit_func(region_maker_t *maker, const mp_func_t *func,
                                            uint32_t around, uint32_t depth) {
   const uint32_t number = gspmd_manual_func_number(maker->im->module, func);

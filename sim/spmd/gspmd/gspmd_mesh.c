@@ -1,4 +1,4 @@
-// From lists of devices to axes of a mesh.
+// Finds the axes of a mesh in lists of devices.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@ typedef struct {
   mp_mesh_digit_t digits[MP_GSPMD_MAX_AXES];  // minor to major
 } digits_t;
 
-// What entry's tiles are called in the common order of devices: a position for each tile.
+// The position, in the common order of devices, of the device of each tile.
 static bool gspmd_mesh_find_positions(const mp_gspmd_sharding_t *sharding, uint32_t num_partitions,
                                       const int64_t *position_of, int64_t *out_positions) {
   if (sharding->num_devices != (int64_t)num_partitions) return false;
@@ -21,7 +21,8 @@ static bool gspmd_mesh_find_positions(const mp_gspmd_sharding_t *sharding, uint3
   return true;
 }
 
-// The tiles along one dimension, `step` apart in the list, as digits of the position.
+// Reads the tiles along one dimension, which are `step` apart in the list, as digits of the
+// position; false when they are not.
 static bool gspmd_mesh_read_digits(const int64_t *positions, int64_t step, int64_t size,
                                    digits_t *out) {
   out->count = 0;
@@ -37,7 +38,7 @@ static bool gspmd_mesh_read_digits(const int64_t *positions, int64_t step, int64
   return true;
 }
 
-// The digits of all dimensions; false when the list is no walk through the positions by digits.
+// Reads the digits of all dimensions; false when the whole list does not go by digits.
 static bool gspmd_mesh_read_walk(const mp_gspmd_sharding_t *sharding, const int64_t *positions,
                                  digits_t *digits) {
   if (positions[0] != 0) return false;
@@ -63,10 +64,10 @@ static bool gspmd_mesh_read_walk(const mp_gspmd_sharding_t *sharding, const int6
 
 typedef struct {
   mp_gspmd_importer_t *im;
-  int64_t *position_of;  // by device; NULL: its own number
+  int64_t *position_of;  // by device; NULL: a device's position is its number
   const int64_t *device_ids;
-  int64_t *positions;  // of the entry in work
-  int64_t cuts[64];    // ascending
+  int64_t *positions;  // of the current entry's tiles
+  int64_t cuts[64];    // the strides at which axes begin, ascending
   uint32_t num_cuts;
 } mesh_finder_t;
 
@@ -91,8 +92,8 @@ static mp_status_t gspmd_mesh_walk_of(mesh_finder_t *f, const mp_gspmd_entry_t *
   return NULL;
 }
 
-// The order of the devices: their own, unless some list does not go by digits of their numbers;
-// then the first such list is the order.
+// Finds the common order of the devices. It is that of their numbers, unless some list does not go
+// by digits of the numbers; then the first such list is the order.
 static mp_status_t gspmd_mesh_find_order(mesh_finder_t *f) {
   for (const mp_gspmd_entry_t *entry = f->im->entries; entry != NULL; entry = entry->next) {
     if (entry->sharding.kind != MP_GSPMD_TILED) continue;
@@ -133,7 +134,7 @@ static mp_status_t gspmd_mesh_collect_cuts(mesh_finder_t *f, bool *out_found) {
   return NULL;
 }
 
-// One axis between each two cuts, named after its place.
+// Makes the mesh, with one axis between each two cuts, named after its place.
 static mp_status_t gspmd_mesh_make_mesh(mesh_finder_t *f) {
   mp_arena_t *arena = f->im->module->arena;
   const uint32_t count = f->num_cuts - 1;
@@ -159,7 +160,7 @@ static mp_status_t gspmd_mesh_make_mesh(mesh_finder_t *f) {
   return NULL;
 }
 
-// The axes between the two cuts that a digit spans, major to minor, in front of those so far.
+// Adds the axes of a digit, which are those between two cuts, in front of the axes so far.
 static void gspmd_mesh_put_axes(const mesh_finder_t *f, mp_mesh_digit_t digit,
                                 mp_gspmd_axes_t *out) {
   const uint32_t count = f->num_cuts - 1;

@@ -68,8 +68,10 @@ mp_status_t mp_lowerer_set_ints(const mp_lowerer_t *low, mp_local_op_t *out, mp_
   return NULL;
 }
 
-// --- which op has which form; the others can be computed along all their PASS factors, and nothing
-// about them counts elements ---
+// ---- the table of forms ----
+//
+// Ops without an entry can be computed along all of their PASS factors, and none of their
+// attributes counts elements.
 
 static const mp_local_form_t g_plain = {0};
 
@@ -98,9 +100,9 @@ static const mp_local_form_t *const g_forms[MP_OP_COUNT] = {
     [MP_OP_SLICE] = &mp_form_slice,
 };
 
-// ---- reading what there is ----
+// ---- reading the shardings ----
 
-// Hands a dimension's atoms to its factors, major first; what does not fit is dropped.
+// Gives a dimension's atoms to its factors, major first; what does not fit is dropped.
 static void lower_project_dim(mp_lowerer_t *low, uint32_t tensor, uint32_t dim) {
   const mp_dim_factors_t *entry = &low->rule->tensors[tensor][dim];
   const mp_atoms_t *atoms = &low->tensors[tensor]->dims[dim].atoms;
@@ -158,7 +160,7 @@ static mp_status_t lower_tensor_boxes(const mp_lowerer_t *low, uint32_t tensor, 
   return mp_atom_sharding_boxes(&low->propagation->space, low->scope, type, sharding, out_boxes);
 }
 
-// The atoms along which the result is a term of a reduction.
+// The set of the atoms along which the results are terms of a reduction.
 static uint32_t lower_reduced_atoms(const mp_lowerer_t *low) {
   uint32_t atoms = 0;
   for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
@@ -167,7 +169,7 @@ static uint32_t lower_reduced_atoms(const mp_lowerer_t *low) {
   return atoms;
 }
 
-// Sums stay in terms; the terms of other reductions are combined at once.
+// Sums stay terms; the terms of other reductions are combined at once.
 static mp_status_t lower_place_terms(const mp_lowerer_t *low, mp_local_op_t *out) {
   const mp_opcode_t combine = low->form->combine == NULL ? MP_OP_ADD : low->form->combine(low);
   out->terms = out->results[0];
@@ -211,11 +213,12 @@ mp_status_t mp_lower_op(mp_arena_t *arena, const mp_propagation_t *propagation,
   *out_is_local = false;
   const mp_rule_t *rule = propagation->rules[op->id];
   if (rule == NULL || rule->num_factors == 0) return NULL;
-  // A rule that the op states itself may guide propagation, but says nothing about the op.
+  // A rule that the op states itself guides propagation, but need not be true for the op.
   if (op->code != MP_OP_CUSTOM_CALL && mp_op_attr(op, MP_ATTR_SDY_SHARDING_RULE) != NULL) {
     return NULL;
   }
-  // Choosing compares every tensor with every other: not for ops of hundreds of operands.
+  // The choice compares every tensor with every other, which takes too long for hundreds of
+  // operands.
   if (rule->num_factors > MP_MAX_FACTORS ||
       rule->num_operands + rule->num_results > MP_MAX_TENSORS) {
     return NULL;

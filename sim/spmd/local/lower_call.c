@@ -1,12 +1,12 @@
-// Local forms of custom calls and of collectives.
+// The local forms of custom calls and of collectives.
 #include "sim/ir/schema.h"
 #include "sim/spmd/local/lower_form.h"
 #include "sim/spmd/rules/custom_call_dims.h"
 
 // ---- custom calls: the batch ----
 
-// Whether dimension `dim` of every tensor is this factor and nothing else. A call may state its
-// rule itself; what it computes does not follow from that.
+// Whether dimension `dim` of every tensor is this factor and nothing else. This must be checked,
+// because a call may state its rule itself, and the rule need not fit what the call computes.
 static bool lower_call_is_factor_everywhere(const mp_lowerer_t *low, uint32_t dim,
                                             uint32_t factor) {
   for (uint32_t t = 0; t < mp_lowerer_num_tensors(low); ++t) {
@@ -30,7 +30,7 @@ const mp_local_form_t mp_form_custom_call = {.is_usable = lower_call_is_batch};
 
 // ---- collectives of manual regions ----
 
-// Whether two partitions differ in manual atoms alone.
+// Whether two partitions differ only in manual atoms.
 static bool lower_call_agree_on_free_atoms(const mp_lowerer_t *low, int64_t a, int64_t b) {
   const mp_atom_space_t *space = &low->propagation->space;
   for (uint32_t i = 0; i < space->count; ++i) {
@@ -49,8 +49,9 @@ static bool lower_call_names_partitions(const mp_op_t *op) {
   return !has_flag || mp_op_bool(op, MP_ATTR_USE_GLOBAL_DEVICE_IDS, false);
 }
 
-// The members of a group hold parts of different arrays (one per value of the manual axes); where
-// they hold the same part of them, the collective of the parts is the part of the collective.
+// The members of a group hold parts of different arrays, one array per value of the manual axes. If
+// all hold the same part of their arrays, a collective on the parts gives the part of the
+// collective on the whole arrays.
 static bool lower_call_is_along_free_axes(const mp_lowerer_t *low, uint32_t factor) {
   (void)factor;
   const mp_op_t *op = low->op;
@@ -64,7 +65,7 @@ static bool lower_call_is_along_free_axes(const mp_lowerer_t *low, uint32_t fact
   for (size_t i = 0; columns != 0 && i < table->u.ints.count; ++i) {
     const int64_t first = table->u.ints.values[i - i % columns];
     const int64_t id = table->u.ints.values[i];
-    if (id == -1) continue;  // fills up a group
+    if (id == -1) continue;  // it only fills up a group
     if (id >= (int64_t)low->propagation->space.num_partitions) return false;
     if (!lower_call_agree_on_free_atoms(low, first, id)) return false;
   }

@@ -1,4 +1,4 @@
-// The choice of lowering: which atoms shard which factor.
+// Chooses which atoms shard which factor.
 #include "sim/base/assert.h"
 #include "sim/spmd/local/lower_form.h"
 
@@ -19,18 +19,17 @@ static bool lower_choose_is_usable(const mp_lowerer_t *low, uint32_t factor) {
   if (kind == MP_FACTOR_REDUCTION) {
     return low->form->is_usable != NULL && low->form->is_usable(low, factor);
   }
-  // Parts of an operand make parts of the result only along what both have; only a broadcast makes
-  // a dimension out of nothing.
+  // The op can work on parts only along a factor that all results have.
   if (!lower_choose_is_in_all_results(low, factor)) return false;
-  if (kind != MP_FACTOR_PASS) {  // not worth it where the result comes together anyway
+  if (kind != MP_FACTOR_PASS) {  // not worth while if the result is brought together anyway
     if (mp_lowerer_list(low, low->op->num_operands, factor)->count == 0) return false;
     return low->form->is_permutable != NULL && low->form->is_permutable(low, factor);
   }
   return low->form->is_usable == NULL || low->form->is_usable(low, factor);
 }
 
-// Uneven parts have elements behind their end: a reduction would count them, and where a dimension
-// has several factors the parts would not begin where the factors do.
+// Arrays of uneven parts have elements behind the part's end. A reduction would include them, and
+// in a dimension with several factors the parts would not begin where the factors do.
 static bool lower_choose_needs_even(const mp_lowerer_t *low, uint32_t factor) {
   if (low->rule->factors[factor].kind == MP_FACTOR_REDUCTION) return true;
   if (low->form->needs_even != NULL && low->form->needs_even(low, factor)) return true;
@@ -43,9 +42,10 @@ static bool lower_choose_needs_even(const mp_lowerer_t *low, uint32_t factor) {
   return false;
 }
 
-// ---- greedily ----
+// ---- the greedy choice ----
 
-// `list` without what is used already or may not be; the longest usable prefix.
+// The longest prefix of `list` without atoms that are used already or that do not divide the
+// factor.
 static mp_atoms_t lower_choose_usable_prefix(const mp_lowerer_t *low, uint32_t factor,
                                              const mp_atoms_t *list, uint32_t used, bool is_even) {
   mp_atoms_t prefix = {0};
@@ -61,7 +61,7 @@ static mp_atoms_t lower_choose_usable_prefix(const mp_lowerer_t *low, uint32_t f
   return prefix;
 }
 
-// How many elements lie right already if `factor` is sharded by `candidate`.
+// The number of elements that are in the right place already if `factor` is sharded by `candidate`.
 static double lower_choose_score(const mp_lowerer_t *low, uint32_t factor,
                                  const mp_atoms_t *candidate) {
   double sum = 0;
@@ -76,7 +76,7 @@ static double lower_choose_score(const mp_lowerer_t *low, uint32_t factor,
 typedef struct {
   double score;
   uint32_t factor;
-  mp_atoms_t atoms;  // none: no choice yet
+  mp_atoms_t atoms;  // empty: no choice yet
 } choice_t;
 
 static bool lower_choose_is_better(const mp_lowerer_t *low, const choice_t *a, const choice_t *b) {
@@ -89,8 +89,9 @@ static bool lower_choose_is_better(const mp_lowerer_t *low, const choice_t *a, c
   return a->atoms.count > b->atoms.count;
 }
 
-// Of all lists that some tensor has along some factor, the one that leaves most elements where they
-// are; then the next among those that do not contradict it or what is chosen already.
+// Chooses, among the lists that tensors have along factors, the one that leaves most elements where
+// they are; then the next one among those that do not contradict what is chosen, and so on. Returns
+// the set of atoms that are used.
 static uint32_t lower_choose_lists(mp_lowerer_t *low, const bool *usable, const bool *even) {
   uint32_t used = 0;
   bool fixed[MP_MAX_FACTORS] = {false};
@@ -121,9 +122,9 @@ static uint32_t lower_choose_lists(mp_lowerer_t *low, const bool *usable, const 
   return used;
 }
 
-// ---- what is left over ----
+// ---- atoms that are left over ----
 
-// Gives an atom to a factor of the same operand that is still large enough. True when one took it.
+// Gives an atom to another factor of the same operand that it divides; false when there is none.
 static bool lower_choose_spread_atom(mp_lowerer_t *low, uint32_t tensor, uint8_t atom,
                                      const bool *usable) {
   const mp_atom_space_t *space = &low->propagation->space;
@@ -140,8 +141,8 @@ static bool lower_choose_spread_atom(mp_lowerer_t *low, uint32_t tensor, uint8_t
   return false;
 }
 
-// Whether the results are better had in parts: they lie so anyway, or are smaller than the operand
-// that would have to be brought together.
+// Whether it is better to have the results in parts: because they are to be sharded by the atom
+// anyway, or because they are no larger than the operand that would have to be brought together.
 static bool lower_choose_is_worth_it(const mp_lowerer_t *low, uint32_t tensor, uint8_t atom) {
   double size = 0;
   for (uint32_t i = 0; i < low->op->num_results; ++i) {
@@ -153,9 +154,9 @@ static bool lower_choose_is_worth_it(const mp_lowerer_t *low, uint32_t tensor, u
   return size <= low->sizes[tensor];
 }
 
-// Dimensions along which the op cannot be computed must come together. Their atoms move to
-// dimensions that have room, so that the operand is dealt out again rather than copied to
-// everybody.
+// Along dimensions where the op cannot be computed in parts, operands must be brought together.
+// Their atoms move to other dimensions that have room, so that the operand is redistributed instead
+// of copied to all devices.
 static void lower_choose_spread(mp_lowerer_t *low, uint32_t used, const bool *usable) {
   for (uint32_t t = 0; t < low->op->num_operands; ++t) {
     if (low->tensors[t] == NULL) continue;
@@ -171,10 +172,10 @@ static void lower_choose_spread(mp_lowerer_t *low, uint32_t used, const bool *us
   }
 }
 
-// ---- what a dimension cannot have ----
+// ---- shardings that a dimension cannot have ----
 
-// A minor factor is sharded only when the ones before it are, fully. True when something was
-// dropped.
+// In a dimension of several factors, a factor can be sharded only if all factors before it are
+// fully sharded. Drops other choices; true when something was dropped.
 static bool lower_choose_drop_in_dim(mp_lowerer_t *low, const mp_dim_factors_t *entry) {
   bool is_full = true;
   bool dropped = false;
@@ -203,9 +204,9 @@ static void lower_choose_drop_unreachable(mp_lowerer_t *low) {
   }
 }
 
-// ---- what a choice costs ----
+// ---- the cost of a choice ----
 
-// The share of a wanted part that a device holds already, on average, along one factor.
+// The share of the part that a device needs, along one factor, which it holds already on average.
 static double lower_choose_held_share(const mp_lowerer_t *low, const mp_atoms_t *held,
                                       const mp_atoms_t *wanted) {
   mp_atoms_t rest = {0};
@@ -215,8 +216,8 @@ static double lower_choose_held_share(const mp_lowerer_t *low, const mp_atoms_t 
   return 1 / (double)mp_atoms_product(&low->propagation->space, &rest);
 }
 
-// Elements that a device receives so that a tensor lies as the other side wants it: operands as
-// chosen, results as propagation says.
+// The elements that a device receives to bring an operand from its sharding to the chosen parts, or
+// a result from these to its sharding.
 static double lower_choose_moving_cost(const mp_lowerer_t *low, uint32_t tensor) {
   const bool is_result = tensor >= low->op->num_operands;
   double part = low->sizes[tensor];
@@ -232,7 +233,7 @@ static double lower_choose_moving_cost(const mp_lowerer_t *low, uint32_t tensor)
   return part * (1 - share);
 }
 
-// Elements that a device receives to sum up the terms of a result.
+// The elements that a device receives to sum up the terms of a result.
 static double lower_choose_summing_cost(const mp_lowerer_t *low, uint32_t tensor) {
   double part = low->sizes[tensor];
   double terms = 1;
@@ -254,7 +255,7 @@ static double lower_choose_choice_cost(const mp_lowerer_t *low) {
   return cost;
 }
 
-// Into how many parts the op's work is cut.
+// The number of parts into which the op's work is cut.
 static double lower_choose_num_parts(const mp_lowerer_t *low) {
   double parts = 1;
   for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
@@ -269,7 +270,7 @@ typedef struct {
   bool usable[MP_MAX_FACTORS], even[MP_MAX_FACTORS];
 } allowed_t;
 
-// Chooses greedily, first of all as this tensor lies (or none).
+// Makes the greedy choice, beginning with the sharding of this tensor, if one is given.
 static void lower_choose_after(mp_lowerer_t *low, const allowed_t *allowed, uint32_t tensor) {
   uint32_t used = 0;
   for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
@@ -286,8 +287,8 @@ static void lower_choose_after(mp_lowerer_t *low, const allowed_t *allowed, uint
 
 enum { MP_MAX_FOLLOWED = 8 };
 
-// The greedy choice, or that of one of the tensors where this sends less and cuts the work as
-// finely.
+// Takes the greedy choice, or one that begins with a tensor's sharding if it sends less and cuts
+// the work into as many parts.
 void mp_lowerer_choose(mp_lowerer_t *low) {
   allowed_t allowed = {{false}, {false}};
   for (uint32_t f = 0; f < low->rule->num_factors; ++f) {

@@ -1,9 +1,9 @@
-// Local forms of gather and scatter.
+// The local forms of gather and scatter.
 //
-// Along an indexed dimension of the array a part's indices count from where the part begins. What
-// an index finds outside of its part is another partition's business: gather takes something else
-// instead (a mask: nothing to add), scatter drops it, as the op itself does with indices that are
-// out of bounds.
+// Along an indexed dimension of the array, the indices for a part count from where the part begins.
+// Where an index points outside of the part, another partition has the element: gather then yields
+// a zero, by a mask, which adds nothing to the sum over the partitions; scatter skips the update,
+// as it does with all indices that are out of bounds.
 #include <string.h>
 
 #include "sim/ir/reducer.h"
@@ -11,7 +11,7 @@
 #include "sim/spmd/build/unreduced.h"
 #include "sim/spmd/local/lower_form.h"
 
-// The array's dimension that has the factor, or -1.
+// The dimension of a tensor that has the factor, or -1.
 static int64_t lower_index_dim_of(const mp_lowerer_t *low, uint32_t tensor, uint32_t factor) {
   for (uint32_t d = 0; d < mp_lowerer_type(low, tensor)->rank; ++d) {
     if (mp_lowerer_dim_has(low, tensor, d, factor)) return d;
@@ -21,17 +21,18 @@ static int64_t lower_index_dim_of(const mp_lowerer_t *low, uint32_t tensor, uint
 
 // ---- indices of parts ----
 
-// The shifting of indices: `map` lists the array's dimensions in the order of an index vector.
+// What is needed to shift indices. `map` lists the array's dimensions in the order of an index
+// vector's components.
 typedef struct {
   mp_emitter_t e;
   mp_index_list_t map;
   const mp_boxes_t *boxes;  // of the array
-  const bool *is_cut;       // [map.count]: indices into this dimension are shifted
+  const bool *is_cut;       // [map.count]: the dimension is cut, so its indices are shifted
   int64_t vector_dim;       // of the indices
   mp_value_t *indices;      // s64
 } shift_t;
 
-// A vector with a number per index component, repeated to the indices' shape.
+// Repeats a vector with a number per component of an index vector to the indices' shape.
 static mp_status_t lower_index_spread_vector(const shift_t *s, mp_value_t *vector,
                                              mp_value_t **out_value) {
   if (s->vector_dim < (int64_t)s->indices->type->rank) {
@@ -41,7 +42,7 @@ static mp_status_t lower_index_spread_vector(const shift_t *s, mp_value_t *vecto
   return mp_emit_broadcast(&s->e, vector, NULL, s->indices->type, out_value);
 }
 
-// Where the parts begin, per index component; 0 where the indices are not shifted.
+// The starts of the parts per component of an index vector; 0 where indices are not shifted.
 static mp_status_t lower_index_emit_starts(const shift_t *s, mp_value_t **out_value) {
   const mp_boxes_t *boxes = s->boxes;
   const uint32_t count = s->map.count;
@@ -96,8 +97,9 @@ static mp_status_t lower_index_start_shift(const mp_local_op_t *local, uint32_t 
 
 // ---- gather ----
 
-// A dimension of which slices take one element, by index, may be cut; so may what slices take
-// whole, and the indices' own dimensions.
+// Whether gather can be computed with this factor sharded. Dimensions of which slices take the
+// whole and the indices' own dimensions can be cut, and an indexed dimension if slices take one
+// element of it.
 static bool lower_index_can_gather(const mp_lowerer_t *low, uint32_t factor) {
   if (low->rule->factors[factor].kind != MP_FACTOR_REDUCTION) return true;
   const int64_t dim = lower_index_dim_of(low, 0, factor);
@@ -107,7 +109,7 @@ static bool lower_index_can_gather(const mp_lowerer_t *low, uint32_t factor) {
          mp_unreduced_identity(low->op->results[0].type->dtype, MP_OP_ADD, zero);
 }
 
-// Indices moved into bounds (of the whole array), then counted from the part's start.
+// Clamps the indices to the bounds of the whole array, and then counts them from the part's start.
 static mp_status_t lower_index_emit_local_indices(const shift_t *s, const mp_op_t *op,
                                                   mp_value_t **out_value) {
   const mp_index_list_t sizes = mp_op_ints(op, MP_ATTR_SLICE_SIZES);
@@ -129,7 +131,7 @@ static mp_status_t lower_index_emit_local_indices(const shift_t *s, const mp_op_
   return mp_emit_binary(&s->e, MP_OP_SUBTRACT, indices, start, out_value);
 }
 
-// Which index vectors lie in the part: all their components do.
+// Which index vectors point into the part, which they do if all of their components do.
 static mp_status_t lower_index_emit_is_inside(const shift_t *s, const mp_type_t *part,
                                               mp_value_t *indices, mp_value_t **out_value) {
   int64_t *sizes = MP_ARENA_ARRAY(s->e.module->arena, int64_t, s->map.count);
@@ -189,7 +191,7 @@ static mp_status_t lower_index_emit_gather(const mp_local_op_t *local, mp_module
   return mp_emit_select(&s.e, mask, gathered, nothing, &out_results[0]);
 }
 
-// Slices that take a dimension whole take the part of it.
+// Where slices take a whole dimension, they take the whole part of it.
 static mp_status_t lower_index_localize_gather(const mp_lowerer_t *low, mp_local_op_t *out) {
   const mp_type_t *array = low->op->operands[0]->type;
   const mp_type_t *part = NULL;
@@ -203,7 +205,7 @@ static mp_status_t lower_index_localize_gather(const mp_lowerer_t *low, mp_local
   return mp_lowerer_set_ints(low, out, MP_ATTR_SLICE_SIZES, local, sizes.count);
 }
 
-// Booleans have no sums on the wire.
+// How the terms are combined. Booleans cannot be summed up by an all_reduce that adds.
 static mp_opcode_t lower_index_gather_combine(const mp_lowerer_t *low) {
   return low->op->results[0].type->dtype == MP_DTYPE_BOOL ? MP_OP_OR : MP_OP_ADD;
 }
@@ -214,7 +216,7 @@ const mp_local_form_t mp_form_gather = {.is_usable = lower_index_can_gather,
 
 // ---- scatter ----
 
-// The op that combines an element with an update; the rule has looked at the region.
+// The op that combines an element with an update. The op's rule has checked that there is one.
 static mp_opcode_t lower_index_scatter_combine(const mp_lowerer_t *low) {
   const mp_op_t *end = mp_block_terminator(low->op->regions[0]);
   return end->operands[0]->op->code;

@@ -1,4 +1,4 @@
-// Local forms of ops that sum up or otherwise reduce: dot_general, convolution, reduce.
+// The local forms of ops that reduce: dot_general, convolution, reduce and windows.
 #include <string.h>
 
 #include "sim/ir/reducer.h"
@@ -16,13 +16,14 @@ const mp_local_form_t mp_form_dot_general = {.is_usable = lower_reduce_always};
 
 // ---- convolution ----
 
-// The factor of the groups is the one that input, kernel and output share.
+// Whether the factor is that of the groups, which is the one that input, kernel and output share.
 static bool lower_reduce_is_group(const mp_lowerer_t *low, uint32_t factor) {
   return mp_lowerer_has_factor(low, 0, factor) && mp_lowerer_has_factor(low, 1, factor) &&
          mp_lowerer_has_factor(low, 2, factor);
 }
 
-// All but the window's own factors: a part of a window needs its neighbours' elements.
+// Whether the factor is none of the window's own; a part of a window would need its neighbours'
+// elements.
 static bool lower_reduce_is_no_window(const mp_lowerer_t *low, uint32_t factor) {
   if (low->rule->factors[factor].kind != MP_FACTOR_REDUCTION) return true;
   const int64_t in = mp_op_int(low->op, MP_ATTR_KERNEL_INPUT_FEATURE_DIMENSION, 0);
@@ -53,7 +54,7 @@ const mp_local_form_t mp_form_convolution = {.is_usable = lower_reduce_is_no_win
 const mp_local_form_t mp_form_reduce_window = {.is_permutable = mp_lowerer_is_window,
                                                .localize = mp_lowerer_widen};
 
-// Windows that lie side by side and fill the dimension are cut between them.
+// Whether windows neither overlap nor leave gaps, so that the dimension can be cut between them.
 static bool lower_reduce_is_tiling(const mp_lowerer_t *low, uint32_t factor) {
   const mp_op_t *op = low->op;
   const mp_index_list_t sizes = mp_op_ints(op, MP_ATTR_WINDOW_DIMENSIONS);
@@ -82,7 +83,7 @@ static bool lower_reduce_is_permute(const mp_lowerer_t *low, uint32_t factor) {
   return low->rule->factors[factor].kind == MP_FACTOR_PERMUTE;
 }
 
-// The sources of a part's windows.
+// Gives the source operand the boxes that belong to the windows of a part.
 static mp_status_t lower_reduce_localize_tiling(const mp_lowerer_t *low, mp_local_op_t *out) {
   const mp_index_list_t strides = mp_op_ints(low->op, MP_ATTR_WINDOW_STRIDES);
   const mp_boxes_t *parts = out->results[0];
@@ -106,22 +107,24 @@ const mp_local_form_t mp_form_select_and_scatter = {.is_permutable = lower_reduc
 
 // ---- reduce ----
 
-// The reduction's one op if the terms of shards can be combined by it; MP_OP_COUNT else.
+// The op of which the reduction consists, by which the terms of parts can be combined; MP_OP_COUNT
+// if there is none.
 static mp_opcode_t lower_reduce_reduction_of(const mp_op_t *op) {
   if (op->num_results != 1) return MP_OP_COUNT;
   return mp_reduce_kind_opcode(mp_reducer_kind(op->regions[0]));
 }
 
-// Whether an initial value may come in once per shard.
+// Whether each part's reduction may begin with the initial value.
 static bool lower_reduce_has_plain_start(const mp_op_t *op, uint32_t result, mp_opcode_t code) {
   return mp_opcode_has(code, MP_OP_TRAIT_IDEMPOTENT) ||
          mp_unreduced_is_identity(op->operands[op->num_results + result], code);
 }
 
-// Whether what the shards make of their parts can be reduced once more, in which the initial values
-// come in again: results that are always one of the arguments, or ones that an op of its own makes.
+// Whether the results of the parts can be gathered and reduced once more, so that initial values
+// are used several times: either the region always returns one of its arguments, or each result is
+// made by one op, for which that is harmless.
 static bool lower_reduce_can_reduce_twice(const mp_op_t *op) {
-  if (op->results[0].type->rank >= MP_MAX_RANK) return false;  // terms lie along one more
+  if (op->results[0].type->rank >= MP_MAX_RANK) return false;  // terms need one more dimension
   if (mp_reducer_is_choice(op->regions[0])) return true;
   for (uint32_t i = 0; i < op->num_results; ++i) {
     const mp_opcode_t code = mp_reduce_kind_opcode(mp_reducer_result_kind(op->regions[0], i));
@@ -139,8 +142,8 @@ static bool lower_reduce_is_reducible(const mp_lowerer_t *low, uint32_t factor) 
          mp_unreduced_identity(low->op->operands[1]->type->dtype, code, identity);
 }
 
-// The one shard of each sum that has partition number = sum number begins with the initial value,
-// the others with what changes nothing.
+// The first partition of each sum begins with the initial value, and the others with the neutral
+// element.
 static mp_status_t lower_reduce_emit_reduce_once(const mp_local_op_t *local, mp_module_t *module,
                                                  mp_block_t *block, const mp_op_spec_t *spec,
                                                  mp_value_t **out_results) {
@@ -157,7 +160,7 @@ static mp_status_t lower_reduce_emit_reduce_once(const mp_local_op_t *local, mp_
   return NULL;
 }
 
-// All shards' results side by side along a new first dimension.
+// Gathers the results of all parts along a new first dimension.
 static mp_status_t lower_reduce_gather_terms(const mp_emitter_t *e, const mp_boxes_t *terms,
                                              mp_value_t *value, mp_value_t **out_value) {
   int64_t dims[MP_MAX_RANK + 1] = {1};
@@ -167,8 +170,8 @@ static mp_status_t lower_reduce_gather_terms(const mp_emitter_t *e, const mp_box
   return mp_unreduced_gather(e->module, e->block, terms, value, e->loc, out_value);
 }
 
-// Regions of several results, or of no known op: each shard's results are gathered and reduced once
-// more.
+// For regions with several results, or of no known op: the results of all parts are gathered and
+// reduced once more.
 static mp_status_t lower_reduce_emit_reduce_twice(const mp_local_op_t *local, mp_module_t *module,
                                                   mp_block_t *block, const mp_op_spec_t *spec,
                                                   mp_value_t **out_results) {

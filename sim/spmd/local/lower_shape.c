@@ -1,4 +1,4 @@
-// Local forms of ops that move elements.
+// The local forms of ops that move elements.
 #include "sim/spmd/build/local_builder.h"
 #include "sim/spmd/local/lower_form.h"
 
@@ -41,7 +41,7 @@ const mp_local_form_t mp_form_reshape = {.is_usable = lower_shape_is_shared,
 
 // ---- slices and pads of other dimensions ----
 
-// An attribute with a number per dimension: the local size where the result is sharded.
+// Sets an attribute with a size per dimension to the part's size where the result is sharded.
 static mp_status_t lower_shape_localize_sizes(const mp_lowerer_t *low, mp_local_op_t *out,
                                               mp_attr_name_t name) {
   const mp_type_t *global = low->op->results[0].type;
@@ -55,7 +55,7 @@ static mp_status_t lower_shape_localize_sizes(const mp_lowerer_t *low, mp_local_
   return mp_lowerer_set_ints(low, out, name, values, old.count);
 }
 
-// A part of the result needs an interval of the operand, which it gets as its part.
+// A part of the result needs an interval of the operand; the operand gets that as its box.
 static mp_status_t lower_shape_localize_slice(const mp_lowerer_t *low, mp_local_op_t *out) {
   const mp_op_t *op = low->op;
   const mp_index_list_t starts = mp_op_ints(op, MP_ATTR_START_INDICES);
@@ -71,7 +71,7 @@ static mp_status_t lower_shape_localize_slice(const mp_lowerer_t *low, mp_local_
     if (!mp_boxes_is_cut(parts, d)) continue;
     begins[d] = 0;
     limits[d] = (local->dims[d] - 1) * strides.values[d] + 1;
-    if (op->operands[0]->type->dims[d] == op->results[0].type->dims[d]) continue;  // whole
+    if (op->operands[0]->type->dims[d] == op->results[0].type->dims[d]) continue;  // not sliced
     int64_t *from = MP_ARENA_ARRAY(low->arena, int64_t, parts->num_partitions);
     int64_t *sizes = MP_ARENA_ARRAY(low->arena, int64_t, parts->num_partitions);
     if (from == NULL || sizes == NULL) return mp_status_out_of_memory();
@@ -93,7 +93,7 @@ static bool lower_shape_is_any(const mp_lowerer_t *low, uint32_t factor) {
   return mp_type_num_elements(low->op->results[0].type, &elements) && elements != 0;
 }
 
-// ---- reverse: the part at the other end, backwards ----
+// ---- reverse: a part of the result is the part at the other end, reversed ----
 
 static bool lower_shape_is_permute(const mp_lowerer_t *low, uint32_t factor) {
   return low->rule->factors[factor].kind == MP_FACTOR_PERMUTE;
@@ -133,19 +133,20 @@ const mp_local_form_t mp_form_pad = {.is_permutable = mp_lowerer_is_window,
 
 // ---- dynamic_update_slice ----
 
-// Where a dimension that the update does not fill is cut, each part takes what falls into it. The
-// update, whole, is laid between two paddings as long as a part; the part's window into that begins
-// where the part does, counted from the update's start, and holds nothing but padding when the two
-// do not meet. A mask that is cut the same way says which elements are the update's.
+// If the operand is cut along a dimension that the update does not fill, each part takes those
+// elements of the update that fall into it. For that the whole update is padded on both sides by
+// the length of a part. The part takes a window of this array, which begins where the part does,
+// counted from the update's start; if part and update do not meet, the window holds only padding. A
+// mask that is padded and cut in the same way says which elements of the window are the update's.
 typedef struct {
   mp_emitter_t e;
   const mp_local_op_t *local;
   const mp_op_spec_t *spec;
   uint32_t rank;
-  int64_t part[MP_MAX_RANK];  // the length of a part where the update is cut up so; else 0
+  int64_t part[MP_MAX_RANK];  // the length of a part along dimensions that need this; else 0
 } updater_t;
 
-// The op's start along a dimension, moved so that the update fits in.
+// The op's start along a dimension, clamped so that the update fits in.
 static mp_status_t lower_shape_emit_start(const updater_t *u, uint32_t d, mp_value_t **out_value) {
   const int64_t room =
       u->local->op->operands[0]->type->dims[d] - u->local->op->operands[1]->type->dims[d];
@@ -161,7 +162,7 @@ static mp_status_t lower_shape_emit_window_start(const updater_t *u, uint32_t d,
   int64_t *offsets = MP_ARENA_ARRAY(u->e.module->arena, int64_t, boxes->num_partitions);
   MP_RETURN_IF_NULL(offsets);
   for (uint32_t p = 0; p < boxes->num_partitions; ++p) {
-    // Empty parts may begin anywhere behind the end.
+    // Empty parts may begin anywhere beyond the end.
     const int64_t start = boxes->starts[(size_t)p * boxes->rank + d];
     if (__builtin_add_overflow(start, u->part[d], &offsets[p])) offsets[p] = INT64_MAX;
   }
@@ -175,7 +176,7 @@ static mp_status_t lower_shape_emit_window_start(const updater_t *u, uint32_t d,
   return mp_emit_clamp(&u->e, offset, 0, last, out_value);
 }
 
-// The part's window into `array`, which has the update's shape, padded with `zero`.
+// The part's window of `array`, which has the update's shape, padded with `zero`.
 static mp_status_t lower_shape_emit_window(const updater_t *u, mp_value_t *array, mp_value_t *zero,
                                            mp_value_t *const *starts, mp_value_t **out_value) {
   int64_t none[MP_MAX_RANK] = {0}, padded[MP_MAX_RANK], sizes[MP_MAX_RANK];
@@ -243,7 +244,8 @@ static mp_status_t lower_shape_emit_update(const mp_local_op_t *local, mp_module
   mp_value_t *update = NULL;
   mp_value_t *mask = NULL;
   MP_RETURN_IF_ERROR(lower_shape_emit_windows(&u, &update, &mask));
-  // Into the part: from its beginning where the window is as long as it, else where the op says.
+  // The windows are written into the part: at its beginning along dimensions where the window has
+  // the part's length, and otherwise where the op says.
   const mp_type_t *scalar = NULL;
   MP_RETURN_IF_ERROR(mp_type_tensor(module->arena, MP_DTYPE_S64, NULL, 0, &scalar));
   mp_value_t *operands[2 + MP_MAX_RANK] = {spec->operands[0], spec->operands[0]};

@@ -1,22 +1,22 @@
-// Local forms of ops whose parts need their neighbours' elements: pad, reduce_window, convolution;
-// and concatenate, whose pieces are operands padded to the whole.
+// The local forms of ops whose parts need their neighbours' elements: pad, reduce_window and
+// convolution; and concatenate, whose operands can be seen as padded to the whole.
 //
-// All look at a padded and stretched operand through windows. A part of the result looks at
-// one interval of it; the elements of the operand that lie in there are what the part is sent (its
-// box). It pads them to the whole interval itself and goes on without padding along that dimension.
-// That holds for dimensions that pass, too: one may keep its size although it is padded, by as much
-// as is cut off at its other end.
+// All of these see an operand that is padded and stretched, through windows. A part of the result
+// sees one interval of it. The part is sent the elements of the operand that lie in this interval
+// (its box), pads them to the whole interval itself, and then runs the op without padding along
+// that dimension. This also applies to PASS dimensions: a dimension may keep its size although it
+// is padded, if as much is cut off at its other end.
 #include <string.h>
 
 #include "sim/spmd/build/local_builder.h"
 #include "sim/spmd/local/lower_form.h"
 
-// What one dimension of the operand looks like to the result.
+// How the result sees one dimension of the operand.
 typedef struct {
-  uint32_t in, out;      // dimension of the operands and of the results
+  uint32_t in, out;      // the dimension of the operands and that of the results
   int64_t low, high;     // padding; may be negative
-  int64_t interior;      // elements put between two others
-  int64_t stride, size;  // of windows, the latter with its holes
+  int64_t interior;      // padding between each two elements
+  int64_t stride, size;  // of windows; the size includes a window's holes
 } view_t;
 
 enum { MP_MAX_VIEWS = MP_MAX_RANK };
@@ -74,18 +74,20 @@ static view_t lower_window_view_of(const mp_op_t *op, uint32_t i) {
   view_t view = op->code == MP_OP_CONVOLUTION ? lower_window_view_of_convolution(op, i)
                 : op->code == MP_OP_PAD       ? lower_window_view_of_pad(op, i)
                                               : lower_window_view_of_window(op, i);
-  if (op->operands[0]->type->dims[view.in] <= 1) view.interior = 0;  // there is no between
+  if (op->operands[0]->type->dims[view.in] <= 1) view.interior = 0;  // there are no two elements
   return view;
 }
 
-// Pad and convolution look at their first operand, reduce_window at as many as it has results.
+// The number of operands that are seen like this: the first one of pad and convolution, and as many
+// of reduce_window as it has results.
 static uint32_t lower_window_num_viewed(const mp_op_t *op) {
   return op->code == MP_OP_REDUCE_WINDOW ? op->num_results : 1;
 }
 
-// ---- which parts are worth it ----
+// ---- which parts are worth while ----
 
-// Parts shorter than what lies around them would get most of the operand, several times over.
+// Parts that are shorter than what they need from their neighbours would each get most of the
+// operand.
 bool mp_lowerer_is_window(const mp_lowerer_t *low, uint32_t factor) {
   const mp_op_t *op = low->op;
   int64_t elements = 0;
@@ -143,14 +145,15 @@ static int64_t lower_window_divide_up(int64_t a, int64_t b) {
   return a >= 0 ? (a + b - 1) / b : -(-a / b);
 }
 
-// The operand's elements in what a part of `count` results from `first` on looks at.
+// The operand's elements in the interval that a part of `count` results, from `first` on, sees.
 static void lower_window_needed_interval(const view_t *view, int64_t dim, int64_t first,
                                          int64_t count, int64_t *out_start, int64_t *out_size) {
   *out_start = *out_size = 0;
   if (count == 0) return;
   const int64_t step = view->interior + 1;
   const int64_t from = first * view->stride - view->low;
-  const int64_t end = from + (count - 1) * view->stride + view->size;  // both in stretched elements
+  // Both ends count elements of the stretched operand.
+  const int64_t end = from + (count - 1) * view->stride + view->size;
   int64_t begin = lower_window_divide_up(from, step);
   int64_t limit = lower_window_divide_up(end, step);
   if (begin < 0) begin = 0;
@@ -160,7 +163,7 @@ static void lower_window_needed_interval(const view_t *view, int64_t dim, int64_
   *out_size = limit - begin;
 }
 
-// Whether the dimension is seen as it is: its parts are the result's.
+// Whether the dimension is seen as it is, so that the operand's parts are the result's.
 static bool lower_window_is_plain(const view_t *view) {
   return view->low == 0 && view->high == 0 && view->interior == 0 && view->stride == 1 &&
          view->size == 1;
@@ -183,7 +186,7 @@ static mp_status_t lower_window_widen_operand(const mp_lowerer_t *low, mp_local_
 
 // ---- the local op ----
 
-// Attribute `name` with `value` for the window dimension `i`; tables have two columns.
+// Sets entry `i` of the attribute `name` to `value`; tables have two entries per dimension.
 static mp_status_t lower_window_set_entry(const mp_lowerer_t *low, mp_local_op_t *out,
                                           mp_attr_name_t name, uint32_t i, int64_t value) {
   for (uint32_t a = 0; a < low->op->num_attrs; ++a) {
@@ -212,7 +215,7 @@ static mp_status_t lower_window_drop_padding(const mp_lowerer_t *low, mp_local_o
   return lower_window_set_entry(low, out, MP_ATTR_LHS_DILATION, i, 1);
 }
 
-// `value` with `fill` in place of what lies behind the end of shorter parts than the longest.
+// Replaces what lies behind the end of a part, if it is shorter than the longest, by `fill`.
 static mp_status_t lower_window_emit_mask(const mp_emitter_t *e, mp_value_t *value,
                                           const mp_boxes_t *boxes, uint32_t dim, mp_value_t *fill,
                                           mp_value_t **out_value) {
@@ -262,7 +265,7 @@ static mp_status_t lower_window_emit_pad(const mp_emitter_t *e, mp_value_t *valu
   return mp_emit_op(e, MP_OP_PAD, (mp_value_t *[]){value, fill}, 2, type, attrs, 3, out_value);
 }
 
-// `length` elements along `dim` from `starts`, which differs between partitions.
+// Takes `length` elements along `dim`, from a start that differs between partitions.
 static mp_status_t lower_window_emit_cut(const mp_emitter_t *e, mp_value_t *value, uint32_t dim,
                                          int64_t length, const int64_t *starts,
                                          uint32_t num_partitions, mp_value_t **out_value) {
@@ -285,8 +288,8 @@ static mp_status_t lower_window_emit_cut(const mp_emitter_t *e, mp_value_t *valu
   return mp_emit_op(e, MP_OP_DYNAMIC_SLICE, operands, 1 + rank, type, &sizes, 1, out_value);
 }
 
-// What a part looks at, from the elements that it was sent: these between paddings as long as the
-// whole interval, and of that the interval.
+// Makes the interval that a part sees from the elements that it was sent: these are padded on both
+// sides by the length of the interval, and then the interval is taken out of that.
 static mp_status_t lower_window_emit_view(const mp_emitter_t *e, const mp_local_op_t *local,
                                           uint32_t operand, const view_t *view, mp_value_t *fill,
                                           mp_value_t *value, mp_value_t **out_value) {
@@ -303,12 +306,12 @@ static mp_status_t lower_window_emit_view(const mp_emitter_t *e, const mp_local_
   MP_RETURN_IF_NULL(starts);
   for (uint32_t p = 0; p < count; ++p) {
     const size_t at = (size_t)p * boxes->rank + view->in;
-    if (boxes->sizes[at] == 0) continue;  // nothing but padding, from its beginning
+    if (boxes->sizes[at] == 0) continue;  // the interval holds only padding
     const int64_t own = boxes->starts[at] * (view->interior + 1) + view->low;
     const int64_t wanted = parts->starts[(size_t)p * parts->rank + view->out] * view->stride;
     starts[p] = length + wanted - own;
   }
-  // Behind a shorter piece of a concatenation comes the next piece, or nothing.
+  // In a concatenation the elements behind a shorter piece are covered by the next piece.
   if (local->op->code != MP_OP_CONCATENATE) {
     MP_RETURN_IF_ERROR(lower_window_emit_mask(e, value, boxes, view->in, fill, &value));
   }
@@ -374,7 +377,7 @@ mp_status_t mp_lowerer_widen(const mp_lowerer_t *low, mp_local_op_t *out) {
 
 // ---- concatenate ----
 
-// Each piece takes an array as long as the part: not for joining hundreds.
+// Each piece takes an array of the part's length, so that this is not done for hundreds of pieces.
 enum { MP_MAX_JOINED = 8 };
 
 static bool lower_window_is_short_row(const mp_lowerer_t *low, uint32_t factor) {
@@ -384,7 +387,7 @@ static bool lower_window_is_short_row(const mp_lowerer_t *low, uint32_t factor) 
          mp_type_num_elements(low->op->results[0].type, &elements) && elements != 0;
 }
 
-// Piece `i` as the result sees it: behind the pieces before it.
+// How the result sees piece `i`: padded by the length of the pieces before it.
 static view_t lower_window_view_of_piece(const mp_op_t *op, uint32_t i) {
   const uint32_t dim = (uint32_t)mp_op_int(op, MP_ATTR_DIMENSION, 0);
   view_t view = {.in = dim, .out = dim, .stride = 1, .size = 1};
@@ -393,7 +396,7 @@ static view_t lower_window_view_of_piece(const mp_op_t *op, uint32_t i) {
   return view;
 }
 
-// Which elements of a part lie at `first` or behind it along `dim`.
+// Which elements of a part are at `first` or behind it along `dim`.
 static mp_status_t lower_window_emit_is_behind(const mp_emitter_t *e, const mp_boxes_t *parts,
                                                const mp_type_t *type, uint32_t dim, int64_t first,
                                                mp_value_t **out_value) {

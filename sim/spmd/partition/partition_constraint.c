@@ -22,7 +22,7 @@ mp_status_t mp_partitioner_identity(mp_partitioner_t *p, const mp_op_t *op) {
   const mp_value_t *operand = op->operands[0];
   const mp_value_t *result = &op->results[0];
   p->versions.versions[result->id] = NULL;
-  // Oldest first, so that the result's versions come in the operand's order.
+  // The oldest version is added first, so that the result's versions are in the operand's order.
   const mp_version_t *chain[64];
   uint32_t count = 0;
   for (const mp_version_t *v = p->versions.versions[operand->id]; v != NULL && count < 64;
@@ -37,14 +37,14 @@ mp_status_t mp_partitioner_identity(mp_partitioner_t *p, const mp_op_t *op) {
   return NULL;
 }
 
-// ---- GSPMD's way in and out of manual code ----
+// ---- GSPMD's entry to manual code and exit from it ----
 
 bool mp_partitioner_is_call_to(const mp_op_t *op, const char *target) {
   return op->code == MP_OP_CUSTOM_CALL && op->num_operands == 1 && op->num_results == 1 &&
          mp_str_is(mp_op_str(op, MP_ATTR_CALL_TARGET_NAME), target);
 }
 
-// The part of a global value by the sharding that its @Sharding annotation gives it.
+// The result is the part of the operand by the sharding that the operand's @Sharding gives it.
 mp_status_t mp_partitioner_full_to_shard(mp_partitioner_t *p, const mp_op_t *op) {
   const mp_value_t *operand = op->operands[0];
   const mp_boxes_t *boxes = p->versions.preferred[operand->id];

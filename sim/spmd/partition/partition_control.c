@@ -11,7 +11,7 @@ static mp_status_t partition_control_boxes_of(mp_partitioner_t *p, const mp_valu
                                 p->propagation.values[value->id], out_boxes);
 }
 
-// Ends the block in work with the values of `terminator` in these placements (NULL: all whole).
+// Ends the current block with the values of `terminator` in these placements (NULL: all whole).
 static mp_status_t partition_control_copy_terminator(mp_partitioner_t *p, const mp_op_t *terminator,
                                                      const mp_boxes_t *const *boxes) {
   mp_value_t **operands = MP_ARENA_ARRAY(p->arena, mp_value_t *, terminator->num_operands);
@@ -31,7 +31,6 @@ static mp_status_t partition_control_copy_terminator(mp_partitioner_t *p, const 
   return NULL;
 }
 
-// A region whose arguments and returned values lie as these placements say (NULL: all whole).
 mp_status_t mp_partitioner_copy_region(mp_partitioner_t *p, const mp_block_t *from,
                                        const mp_boxes_t *const *args,
                                        const mp_boxes_t *const *returned, mp_block_t **out_to) {
@@ -60,8 +59,8 @@ mp_status_t mp_partitioner_copy_region(mp_partitioner_t *p, const mp_block_t *fr
   return NULL;
 }
 
-// Loops, branches and barriers: what they carry and return lies as propagation says, in all rounds
-// and branches alike.
+// Loops, branches and barriers. What they carry and return has the placement that propagation gave
+// it, in all rounds of a loop and in all branches.
 mp_status_t mp_partitioner_control(mp_partitioner_t *p, const mp_op_t *op) {
   mp_op_parts_t parts;
   MP_RETURN_IF_ERROR(mp_partitioner_start_op(p, op, &parts));
@@ -73,7 +72,7 @@ mp_status_t mp_partitioner_control(mp_partitioner_t *p, const mp_op_t *op) {
         mp_placement_local_type(p->arena, op->results[i].type, boxes[i], &parts.types[i]));
   }
   const bool is_loop = op->code == MP_OP_WHILE;
-  const bool is_carried = op->code != MP_OP_CASE;  // a branch's operand is its number
+  const bool is_carried = op->code != MP_OP_CASE;  // the operand of a case is the branch's number
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     MP_RETURN_IF_ERROR(mp_versions_get(&p->versions, p->scope, op->operands[i],
                                        is_carried ? boxes[i] : NULL, op->loc, &parts.operands[i]));

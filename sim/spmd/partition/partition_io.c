@@ -2,7 +2,8 @@
 
 #include "sim/spmd/sharding/placement.h"
 
-// The sharding in an argument's or result's attributes. `out_has`: it has one.
+// The placement by the sharding in the attributes of an argument or result; `*out_has` says whether
+// there is one.
 static mp_status_t partition_io_placement(mp_partitioner_t *p, const mp_type_t *type,
                                           const mp_attr_t *attrs, bool *out_has,
                                           const mp_boxes_t **out_boxes) {
@@ -25,12 +26,12 @@ bool mp_partitioner_is_allowed(const bool *flags, uint32_t count, uint32_t index
   return index < count && flags[index];
 }
 
-// How a parameter is used: by the `operand`-th operand of manual region `op` first, and by nothing
-// but manual regions. `op` is NULL when that is not so.
+// How a parameter is used. If only manual regions use it, `op` is the first of these and `operand`
+// the number of the operand; otherwise `op` is NULL.
 typedef struct {
   const mp_op_t *op;
   uint32_t operand;
-  bool is_mixed;  // by something else too
+  bool is_mixed;  // something else uses it too
 } param_use_t;
 
 static void partition_io_note_use(const mp_block_t *body, param_use_t *uses,
@@ -63,7 +64,7 @@ static mp_status_t partition_io_find_manual_uses(mp_partitioner_t *p, const mp_b
   return NULL;
 }
 
-// The placement that the manual region using this parameter wants it in.
+// The placement in which the manual region that uses this parameter needs it.
 static mp_status_t partition_io_wanted_placement(mp_partitioner_t *p, const mp_type_t *type,
                                                  const param_use_t *use,
                                                  const mp_boxes_t **out_boxes) {
@@ -113,9 +114,10 @@ mp_status_t mp_partitioner_params(mp_partitioner_t *p, const mp_func_t *main,
   return NULL;
 }
 
-// What a result that is left to us, wholly or in some dimensions, comes out as: what propagation
-// found, or else what a constraint on it asks for, or the parts that are there. Uneven parts would
-// be a shape that clients cannot describe (JAX refuses them): whole then.
+// The placement of a result whose sharding the client leaves open, completely or in some
+// dimensions: that which propagation found, or else the one for which a constraint asks, or that of
+// a version which exists. If the parts are uneven, the result is whole, because clients cannot
+// describe uneven parts (JAX refuses them).
 static mp_status_t partition_io_open_result_placement(mp_partitioner_t *p, const mp_value_t *value,
                                                       uint32_t result,
                                                       const mp_boxes_t **out_boxes) {

@@ -15,8 +15,8 @@ mp_status_t mp_partitioner_manual_placement(mp_partitioner_t *p, const mp_op_t *
   return mp_partitioner_check_local_type(p, op, type, *out_boxes, local_type);
 }
 
-// The mesh whose axes are manual: the first with more than one device, as tokens and scalars may
-// come with an empty one.
+// The mesh whose axes are manual: the first one of more than one device, because tokens and scalars
+// may have an empty mesh.
 static const mp_mesh_t *partition_manual_mesh_of(const mp_sdy_shardings_t *in,
                                                  const mp_sdy_shardings_t *out) {
   const mp_sdy_shardings_t *lists[] = {in, out};
@@ -55,7 +55,7 @@ mp_status_t mp_partitioner_check_manual(mp_partitioner_t *p, const mp_op_t *op) 
   return mp_op_error(op, MP_INVALID_ARGUMENT, "the body uses a value from outside of it");
 }
 
-// A manual region's border at work.
+// What is needed to bring values over the border of a manual region.
 typedef struct {
   mp_partitioner_t *p;
   const mp_op_t *op;
@@ -64,7 +64,7 @@ typedef struct {
   const mp_spmd_scope_t *outer, *inner;
 } mp_border_t;
 
-// The atoms of the manual axes; false when the space does not have them.
+// The set of the manual axes' atoms; false when the space does not have them.
 static bool partition_manual_atoms(const mp_border_t *border, uint32_t *out_set) {
   mp_atoms_t list = {0};
   for (uint32_t i = 0; i < border->axes->count; ++i) {
@@ -77,8 +77,8 @@ static bool partition_manual_atoms(const mp_border_t *border, uint32_t *out_set)
   return true;
 }
 
-// `from`'s dimensions without the atoms of the set (or, with `keeps`, only these), appended to
-// `to`'s.
+// Appends the atoms of each dimension of `from` that are not in the set (with `keeps`, those that
+// are in it) to the same dimension of `to`.
 static void partition_manual_append_atoms(const mp_atom_sharding_t *from, uint32_t set, bool keeps,
                                           mp_atom_sharding_t *to) {
   for (uint32_t d = 0; d < from->rank; ++d) {
@@ -90,8 +90,8 @@ static void partition_manual_append_atoms(const mp_atom_sharding_t *from, uint32
   }
 }
 
-// The boxes on either side of what is cut by the manual axes of the border's `sharding` and then by
-// the free atoms of `free_sharding`. Nothing is written when they do not go together.
+// The boxes, on either side of the border, of a value that is cut by the manual axes of `sharding`
+// and then by the free atoms of `free_sharding`. Nothing is written when these do not go together.
 static mp_status_t partition_manual_add_free_atoms(const mp_border_t *border, const mp_type_t *type,
                                                    const mp_sdy_sharding_t *sharding,
                                                    const mp_type_t *inner_type,
@@ -117,14 +117,14 @@ static mp_status_t partition_manual_add_free_atoms(const mp_border_t *border, co
   partition_manual_append_atoms(inside, 0, false, outside);
   const mp_boxes_t *boxes = NULL;
   MP_RETURN_IF_ERROR(mp_atom_sharding_boxes(space, border->inner, inner_type, inside, &boxes));
-  // Uneven parts of parts are no parts of the whole.
+  // If a part is cut into uneven parts, these are no parts of the whole value.
   if (boxes == NULL || !mp_placement_is_even(boxes)) return NULL;
   *out_inside = boxes;
   return mp_atom_sharding_boxes(space, border->outer, type, outside, out_outside);
 }
 
-// Where a value lies on either side: by the manual axes, and by the free ones as propagation says
-// of `source`, its value on the side that decides.
+// The placements of a value on either side of the border: by the manual axes, and by the free axes
+// as propagation has them for `source`, which is the value on the side that decides.
 static mp_status_t partition_manual_cross(const mp_border_t *border, const mp_type_t *type,
                                           const mp_sdy_sharding_t *sharding,
                                           const mp_type_t *inner_type, const mp_value_t *source,
@@ -177,7 +177,8 @@ static mp_status_t partition_manual_leave(const mp_border_t *border, const mp_sd
   return NULL;
 }
 
-// Takes the body out of its wrapper: operands become parts by the manual axes, results are parts.
+// Takes the body out of the op. Operands are brought to their parts by the manual axes, and what
+// the body returns are the parts of the results.
 mp_status_t mp_partitioner_manual(mp_partitioner_t *p, const mp_op_t *op) {
   MP_RETURN_IF_ERROR(mp_partitioner_check_manual(p, op));
   const mp_sdy_shardings_t *in = &mp_op_attr(op, MP_ATTR_IN_SHARDINGS)->u.shardings;

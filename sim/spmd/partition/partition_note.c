@@ -1,8 +1,8 @@
-// Keeping book of the ops that every device computes whole.
+// Notes the ops that every device computes whole, for the report.
 #include "sim/spmd/partition/partitioner.h"
 #include "sim/spmd/sharding/placement.h"
 
-// A value's placement: by propagation, or else the parts it was made in.
+// A value's placement by propagation, or else the parts in which it was made.
 static mp_status_t partition_note_placement_of(mp_partitioner_t *p, const mp_value_t *value,
                                                const mp_boxes_t **out_boxes) {
   *out_boxes = NULL;

@@ -15,9 +15,9 @@ static bool partition_op_has_version(const mp_partitioner_t *p, const mp_op_t *o
   return true;
 }
 
-// The placement on whose parts an elementwise op works: that of the first operand of the result's
-// shape that has parts. NULL: it works on whole arrays, also when all are there and only some in
-// parts, so that nothing need be sent.
+// The placement in which an elementwise op works: that of the first operand with the result's shape
+// that is in parts. NULL: the op works on whole arrays. This is also so if all operands are there
+// whole and only some of them in parts, so that nothing need be sent.
 static const mp_boxes_t *partition_op_elementwise_placement(const mp_partitioner_t *p,
                                                             const mp_op_t *op) {
   if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return NULL;
@@ -32,10 +32,10 @@ static const mp_boxes_t *partition_op_elementwise_placement(const mp_partitioner
                                                                                           : NULL;
 }
 
-// ---- ops in the making ----
+// ---- making ops ----
 
-// Regions see outer values whole: those versions must exist before the region begins, or each run
-// of the region would make them again.
+// Regions use whole values from outside. These versions must exist before the region begins, or
+// each run of the region would make them again.
 static mp_status_t partition_op_bring_captures(mp_partitioner_t *p, const mp_op_t *op) {
   mp_value_t **captures = NULL;
   uint32_t count = 0;
@@ -71,14 +71,14 @@ mp_status_t mp_partitioner_finish_op(mp_partitioner_t *p, const mp_op_t *op,
   return NULL;
 }
 
-// An op on whole operands, or an elementwise one on parts that happen to be there.
+// Makes an op on whole operands, or an elementwise op on parts that exist already.
 static mp_status_t partition_op_whole(mp_partitioner_t *p, const mp_op_t *op) {
   const mp_boxes_t *boxes = partition_op_elementwise_placement(p, op);
   if (op->num_regions != 0) MP_RETURN_IF_ERROR(partition_op_bring_captures(p, op));
   mp_op_parts_t parts;
   MP_RETURN_IF_ERROR(mp_partitioner_start_op(p, op, &parts));
   for (uint32_t i = 0; i < op->num_operands; ++i) {
-    // Scalars beside arrays (clamp's bounds, select's predicate) stay whole.
+    // Scalars among the operands (clamp's bounds, select's predicate) stay whole.
     bool is_part = boxes != NULL && mp_type_same_shape(op->operands[i]->type, op->results[0].type);
     MP_RETURN_IF_ERROR(mp_versions_get(&p->versions, p->scope, op->operands[i],
                                        is_part ? boxes : NULL, op->loc, &parts.operands[i]));
@@ -99,7 +99,7 @@ static mp_status_t partition_op_whole(mp_partitioner_t *p, const mp_op_t *op) {
   return NULL;
 }
 
-// The results of the op on its parts: its own, or what it becomes.
+// Makes the results of the op on its parts, by the op itself or by the local form's `emit`.
 static mp_status_t partition_op_make_results(mp_partitioner_t *p, const mp_op_t *op,
                                              const mp_local_op_t *local, const mp_op_parts_t *parts,
                                              mp_value_t **results) {
@@ -115,7 +115,7 @@ static mp_status_t partition_op_make_results(mp_partitioner_t *p, const mp_op_t 
   return NULL;
 }
 
-// An op on the parts that lowering chose.
+// Makes an op on the parts that lowering chose.
 static mp_status_t partition_op_local(mp_partitioner_t *p, const mp_op_t *op,
                                       const mp_local_op_t *local) {
   if (op->num_regions != 0) MP_RETURN_IF_ERROR(partition_op_bring_captures(p, op));
@@ -153,7 +153,7 @@ static mp_status_t partition_op_local(mp_partitioner_t *p, const mp_op_t *op,
   return NULL;
 }
 
-// An iota that is sharded along its own dimension counts from each part's start.
+// An iota that is cut along its own dimension counts from the start of each part.
 static mp_status_t partition_op_iota(mp_partitioner_t *p, const mp_op_t *op,
                                      const mp_local_op_t *local) {
   const mp_type_t *type = NULL;
@@ -179,7 +179,7 @@ mp_status_t mp_partitioner_op(mp_partitioner_t *p, const mp_op_t *op) {
   bool is_done = false;
   MP_RETURN_IF_ERROR(mp_partitioner_terms(p, op, &is_done));
   if (is_done) return NULL;
-  // Ops inside reducers and the like are not propagated to: scalars, which are whole.
+  // Propagation does not look at ops inside of reducers and the like, whose values are scalars.
   const bool is_known = op->num_results != 0 && p->propagation.values[op->results[0].id] != NULL;
   mp_local_op_t local = {0};
   bool is_local = false;

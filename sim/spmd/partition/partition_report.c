@@ -33,7 +33,7 @@ static double partition_report_tensor_bytes(const mp_type_t *type) {
   return (double)elements * (double)mp_dtype_size(type->dtype);
 }
 
-// How many devices take part in a group of the op; all when it does not say.
+// The number of devices in a group of the op; all devices when the op has no groups.
 static double partition_report_group_size(const mp_module_t *module, const mp_op_t *op) {
   const mp_attr_t *groups = mp_op_attr(op, MP_ATTR_REPLICA_GROUPS);
   const double all = (double)module->num_partitions * module->num_replicas;
@@ -42,7 +42,7 @@ static double partition_report_group_size(const mp_module_t *module, const mp_op
   return size == 0 ? all : (double)size;
 }
 
-// The share of the devices that get something from another one.
+// The share of the devices that get data from another one.
 static double partition_report_moving_share(const mp_module_t *module, const mp_op_t *op) {
   const mp_attr_t *pairs = mp_op_attr(op, MP_ATTR_SOURCE_TARGET_PAIRS);
   if (pairs == NULL || pairs->kind != MP_KIND_INTS) return 1;
@@ -103,7 +103,7 @@ mp_status_t mp_spmd_count_communication(mp_module_t *module, mp_spmd_report_t *r
 
 // ---- as text ----
 
-// At most so many are named; a large program without rules would drown in them.
+// The most ops that are named; a large program without shardings may have very many.
 enum { MP_MAX_NAMED_OPS = 100 };
 
 void mp_spmd_report_print(const mp_spmd_report_t *report, mp_strbuf_t *out) {

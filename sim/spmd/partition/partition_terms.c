@@ -1,6 +1,6 @@
-// Linear ops on values that are still terms of sums: adding first and summing up once sends half of
-// what summing up twice does, and gradients that a program accumulates are summed up when it is
-// done.
+// Linear ops on values that are still terms of sums. Adding two such values first and summing up
+// once sends half as much as summing up both, and gradients that a program accumulates are summed
+// up once at the end.
 #include "sim/ir/reducer.h"
 #include "sim/numeric/dtype.h"
 #include "sim/spmd/build/unreduced.h"
@@ -24,8 +24,8 @@ mp_status_t mp_partitioner_count_uses(mp_partitioner_t *p) {
   return mp_module_walk(p->module, partition_terms_count_uses, p);
 }
 
-// The placement of a value that exists in terms alone, and is used by nothing else that would want
-// their sum.
+// The placement of a value that exists only as terms and has one use, so that nothing else needs
+// the sum; NULL for other values.
 static const mp_boxes_t *partition_terms_of(const mp_partitioner_t *p, const mp_value_t *value) {
   const mp_version_t *version = p->versions.versions[value->id];
   if (version == NULL || version->next != NULL || version->boxes == NULL) return NULL;
@@ -38,8 +38,8 @@ static bool partition_terms_is_unreduced(const mp_partitioner_t *p, const mp_val
   return sharding != NULL && sharding->unreduced != 0;
 }
 
-// Whether a sharding asks for the value in terms: its own, or that of the constraint which is all
-// that uses it.
+// Whether a sharding asks for the value as terms: its own, or that of a constraint which is its
+// only user.
 static bool partition_terms_is_wanted_in_terms(const mp_partitioner_t *p, const mp_value_t *value) {
   if (partition_terms_is_unreduced(p, value)) return true;
   const mp_op_t *user = p->users[value->id];
@@ -49,7 +49,7 @@ static bool partition_terms_is_wanted_in_terms(const mp_partitioner_t *p, const 
 
 // ---- placements ----
 
-// A transposed placement.
+// Transposes a placement.
 static mp_status_t partition_terms_permute_boxes(mp_partitioner_t *p, const mp_op_t *op,
                                                  const mp_boxes_t *from,
                                                  const mp_boxes_t **out_boxes) {
@@ -70,7 +70,7 @@ static mp_status_t partition_terms_permute_boxes(mp_partitioner_t *p, const mp_o
   return mp_spmd_pool_boxes(p->scope->pool, &boxes, out_boxes);
 }
 
-// Terms that are each as large as the value.
+// The placement of terms that are each as large as the value.
 static mp_status_t partition_terms_whole_terms(mp_partitioner_t *p, const mp_type_t *type,
                                                const int32_t *partials,
                                                const mp_boxes_t **out_boxes) {
@@ -105,7 +105,7 @@ static bool partition_terms_adds_up(const mp_op_t *op) {
          mp_unreduced_is_identity(op->operands[1], MP_OP_ADD);
 }
 
-// The first operands, so many, in which the op is linear all together; 0: it is not.
+// The number of operands, from the first on, in which the op is linear together; 0 if it is not.
 static uint32_t partition_terms_num_linear(const mp_op_t *op) {
   if (mp_op_has(op, MP_OP_TRAIT_LINEAR)) return op->num_operands;
   if (mp_op_has(op, MP_OP_TRAIT_MOVES)) return 1;
@@ -121,8 +121,8 @@ static uint32_t partition_terms_num_linear(const mp_op_t *op) {
   }
 }
 
-// What takes terms without being asked to: it costs nothing, as terms of this result are no larger
-// than the operands' and one sum is made at most.
+// The placement for ops that work on terms even if no sharding asks for that: it costs nothing,
+// because the result's terms are no larger than the operands' and at most one sum is made.
 static mp_status_t partition_terms_place_unasked(mp_partitioner_t *p, const mp_op_t *op,
                                                  const mp_boxes_t *boxes,
                                                  const mp_boxes_t **out_boxes) {
@@ -146,7 +146,7 @@ static mp_status_t partition_terms_place_unasked(mp_partitioner_t *p, const mp_o
   }
 }
 
-// An op in the making on terms.
+// An op on terms that is being made.
 typedef struct {
   mp_op_parts_t parts;
   const mp_boxes_t *boxes;  // of the result; NULL: it does not work on terms
@@ -185,7 +185,7 @@ static mp_status_t partition_terms_start(mp_partitioner_t *p, const mp_op_t *op,
 mp_status_t mp_partitioner_terms(mp_partitioner_t *p, const mp_op_t *op, bool *out_done) {
   *out_done = false;
   const uint32_t linear = partition_terms_num_linear(op);
-  // Booleans add by "or".
+  // The sum of booleans is "or", which is not linear.
   if (linear == 0 || op->results[0].type->dtype == MP_DTYPE_BOOL) return NULL;
   terms_op_t terms = {.boxes = NULL};
   MP_RETURN_IF_ERROR(partition_terms_start(p, op, linear, &terms));

@@ -5,7 +5,7 @@
 #include "sim/spmd/reshard/reshard_steps.h"
 
 #ifdef MINIPOD_ASSERTS
-// The array of a partition is as large as its largest part in each dimension.
+// Whether an array has the size that it must have: in each dimension that of the largest part.
 static bool versions_fits(const mp_type_t *whole, const mp_boxes_t *boxes, const mp_type_t *local) {
   if (boxes == NULL || !mp_type_is_tensor(whole)) return mp_type_equal(whole, local);
   if (local->dtype != whole->dtype || local->rank != whole->rank) return false;
@@ -85,7 +85,7 @@ static bool versions_is_whole(const mp_boxes_t *boxes) {
   return true;
 }
 
-// `boxes` without saying that they are partial sums; NULL when they are whole.
+// The same boxes for the sum instead of its terms; NULL when they are whole.
 static mp_status_t versions_reduced_boxes(const mp_spmd_scope_t *scope, const mp_boxes_t *boxes,
                                           const mp_boxes_t **out_boxes) {
   *out_boxes = NULL;
@@ -95,8 +95,8 @@ static mp_status_t versions_reduced_boxes(const mp_spmd_scope_t *scope, const mp
   return mp_spmd_pool_boxes(scope->pool, &reduced, out_boxes);
 }
 
-// An unreduced version: of parts that are its terms already, or else from a reduced one of the same
-// boxes.
+// Makes a version of terms: from parts, each of which is a term with zeros around it, or else from
+// the version of the sum with the same boxes.
 static mp_status_t versions_get_terms(mp_versions_t *versions, const mp_spmd_scope_t *scope,
                                       const mp_value_t *old, const mp_boxes_t *boxes,
                                       const mp_loc_t *loc, mp_value_t **out_value) {
@@ -116,7 +116,8 @@ static mp_status_t versions_get_terms(mp_versions_t *versions, const mp_spmd_sco
   return mp_versions_add(versions, old, boxes, *out_value);
 }
 
-// The version from which the least is to be sent; of equal ones the whole one, or else the newest.
+// Finds the version from which the least must be sent; among equal ones the whole one, or else the
+// newest.
 static mp_status_t versions_find_source(mp_versions_t *versions, const mp_value_t *old,
                                         const mp_boxes_t *boxes, const mp_version_t **out_source) {
   double least = 0;

@@ -1,14 +1,15 @@
 #include "sim/spmd/propagation/import_parts.h"
 #include "sim/spmd/sharding/annotations.h"
 
-// Values that are the same as others elsewhere: what loops carry, branches and barriers return.
+// Whether a value is the same as a value elsewhere: what a loop carries, what a branch or a barrier
+// returns.
 static bool import_constraints_is_edge_target(const mp_value_t *value) {
   const mp_op_t *op = value->op != NULL ? value->op : value->block->parent_op;
   if (op == NULL || !mp_type_is_static(value->type)) return false;
   return mp_op_has(op, MP_OP_TRAIT_FLOW);
 }
 
-// What a use asks of its operand: a constraint or a manual region's in_sharding.
+// The sharding for which a use asks: that of a constraint, or a manual region's in_sharding.
 static mp_status_t import_constraints_asked_by(mp_importer_t *im, const mp_op_t *op,
                                                uint32_t operand,
                                                mp_atom_sharding_t **out_sharding) {
@@ -16,7 +17,8 @@ static mp_status_t import_constraints_asked_by(mp_importer_t *im, const mp_op_t 
   if (op->code == MP_OP_SDY_SHARDING_CONSTRAINT) {
     *out_sharding = im->given[op->results[0].id];
   } else if (op->code == MP_OP_SDY_MANUAL_COMPUTATION) {
-    // In outer terms: the manual axes count, and those that are not used are replicated.
+    // As seen from outside of the region: the manual axes count, and those that are not used are
+    // replicated.
     const mp_value_t *arg = &op->regions[0]->args[operand];
     if (im->given[arg->id] == NULL) return NULL;
     const mp_mesh_t *mesh = NULL;
@@ -116,7 +118,7 @@ mp_status_t mp_import_add_constraint(mp_importer_t *im, mp_value_t *input, const
   return NULL;
 }
 
-// Gives `input` the sharding that its user `op` asks for.
+// Gives `input` the sharding for which its user `op` asks.
 static mp_status_t import_constraints_apply(mp_importer_t *im, mp_op_t *op, mp_value_t *input,
                                             mp_atom_sharding_t *sharding) {
   bool should = false;
@@ -137,7 +139,7 @@ static mp_status_t import_constraints_apply(mp_importer_t *im, mp_op_t *op, mp_v
   }
   mp_import_replace_uses(im, input, &constraint->results[0], constraint, NULL);
   if (sharding->unreduced == 0) return NULL;
-  // Unreduced axes do not propagate: the value itself must have them.
+  // Unreduced axes do not propagate, so the value itself must have them.
   mp_atom_sharding_t **slot = &im->given[holder->id];
   MP_RETURN_IF_ERROR(mp_atom_sharding_create(im->arena, input->type->rank, true, slot));
   (*slot)->mesh = sharding->mesh;
@@ -158,8 +160,9 @@ static bool import_constraints_is_constrained(const mp_importer_t *im, const mp_
   return false;
 }
 
-// The last of the constraints that begin with `head`, or NULL when they are no chain that decides
-// for their operand: something else does, or a value between them is used elsewhere.
+// The last one of a chain of constraints that begins with `head`. NULL when the chain does not
+// decide for its operand, because another constraint does or because a value within it has other
+// users.
 static mp_op_t *import_constraints_chain_end(const mp_importer_t *im, mp_op_t *head) {
   const mp_value_t *input = head->operands[0];
   if (input->op != NULL && input->op->code == MP_OP_SDY_SHARDING_CONSTRAINT) return NULL;
@@ -189,7 +192,7 @@ static mp_status_t import_constraints_apply_op(mp_importer_t *im, mp_op_t *op) {
   return NULL;
 }
 
-// Inner ops before the op they stand in.
+// Applies the constraints of a block, those in an op's regions before the op itself.
 static mp_status_t import_constraints_apply_block(mp_importer_t *im, mp_block_t *block) {
   for (mp_op_t *op = block->first, *next = NULL; op != NULL; op = next) {
     next = op->next;

@@ -6,8 +6,8 @@ typedef struct {
   const mp_op_t *op;
   mp_value_t *value;
   int64_t id;
-  uint32_t root;  // of its set: the number of the set's first member
-  uint32_t next;  // member of the set; 0: none
+  uint32_t root;  // the number of the first member of its set
+  uint32_t next;  // the next member of the set; 0: none
 } member_t;
 
 typedef struct {
@@ -34,7 +34,7 @@ static uint32_t import_groups_root_of(const members_t *m, uint32_t i) {
   return i;
 }
 
-// The set's first member in program order is its root.
+// Joins two sets. The root of a set is its first member in program order.
 static void import_groups_unite(const members_t *m, uint32_t i, uint32_t j) {
   const uint32_t a = import_groups_root_of(m, i);
   const uint32_t b = import_groups_root_of(m, j);
@@ -55,7 +55,7 @@ static const mp_op_t *import_groups_region_of(const mp_op_t *op) {
   return op;
 }
 
-// Two members of one id must have one shape and stand on the same side of every border.
+// Checks two members of one group: they must have the same shape and be in the same manual region.
 static mp_status_t import_groups_check_pair(const member_t *first, const member_t *second) {
   if (!mp_type_same_shape(first->value->type, second->value->type)) {
     mp_strbuf_t text;
@@ -77,9 +77,10 @@ static mp_status_t import_groups_check_pair(const member_t *first, const member_
                      (long long)second->id);
 }
 
-// Members of one id are together, and so are all groups of one value. Then links the sets.
+// Puts the members of a group into one set, and all groups of a value too; then links the members
+// of each set.
 static mp_status_t import_groups_find_sets(mp_importer_t *im, members_t *m) {
-  uint32_t *first = MP_ARENA_ARRAY(im->scratch, uint32_t, im->num_values);  // by value id, + 1
+  uint32_t *first = MP_ARENA_ARRAY(im->scratch, uint32_t, im->num_values);  // by value id, plus 1
   uint32_t *last = MP_ARENA_ARRAY(im->scratch, uint32_t, m->count);         // by root
   if (first == NULL || last == NULL) return mp_status_out_of_memory();
   qsort_r(m->by_id, m->count, sizeof(*m->by_id), import_groups_compare_ids, m);
@@ -117,8 +118,8 @@ static mp_atom_sharding_t *import_groups_given_to(const mp_importer_t *im,
   return holder == NULL ? NULL : im->given[holder->id];
 }
 
-// What a set has in common: the sharding of the first member that has one, NULL when none has. An
-// open one, with `out_conflict`, when another's differs.
+// The common sharding of a set: that of the first member that has one, and NULL when none has. If
+// another member has a different one, `out_conflict` is set and the sharding is open.
 static mp_status_t import_groups_common_sharding(mp_importer_t *im, const members_t *m,
                                                  uint32_t root, bool *out_conflict,
                                                  mp_atom_sharding_t **out_sharding) {
@@ -141,7 +142,7 @@ static mp_status_t import_groups_common_sharding(mp_importer_t *im, const member
   return NULL;
 }
 
-// Puts a sharding into the circle of those that are in `group` already.
+// Adds a sharding to the circle of those that are in `group` already.
 static void import_groups_join(mp_atom_sharding_t **group, mp_atom_sharding_t *sharding) {
   if (*group == NULL) {
     *group = sharding;

@@ -35,7 +35,7 @@ bool mp_manual_atoms(const mp_atom_space_t *space, const mp_op_t *op, const mp_m
 static mp_status_t import_shardings_give(mp_importer_t *im, const mp_value_t *value,
                                          const mp_sdy_sharding_t *sharding, uint32_t manual) {
   if (!mp_type_is_tensor(value->type)) return NULL;
-  // A maximal sharding has no dimensions, whatever the rank.
+  // A maximal sharding has no dimensions, whatever the value's rank.
   const bool is_maximal = sharding->rank == 0 && sharding->mesh != NULL &&
                           sharding->mesh->num_axes == 0 && sharding->mesh->num_device_ids == 1;
   mp_atom_sharding_t **slot = &im->given[value->id];
@@ -77,7 +77,7 @@ static mp_status_t import_shardings_read_manual(mp_importer_t *im, mp_op_t *op, 
   const mp_mesh_t *mesh = NULL;
   uint32_t own = 0;
   if (!mp_manual_atoms(im->space, op, &mesh, &own)) {
-    im->is_sayable = false;  // the partitioner words the error
+    im->is_sayable = false;  // the partitioner will report the error
     return NULL;
   }
   const mp_sdy_shardings_t *in = &mp_op_attr(op, MP_ATTR_IN_SHARDINGS)->u.shardings;
@@ -111,8 +111,8 @@ static mp_status_t import_shardings_read_own(mp_importer_t *im, const mp_op_t *o
   return NULL;
 }
 
-// Whether the op computes part of another one (a reducer): nothing is sharded there, whatever
-// annotations say.
+// Whether the op is in a region that computes elements for another op, such as a reducer. Nothing
+// is sharded there, whatever annotations say.
 static bool import_shardings_is_within_op(const mp_op_t *op) {
   const mp_op_t *parent = op->parent->parent_op;
   return parent != NULL && !mp_op_has(parent, MP_OP_TRAIT_FLOW);
@@ -145,7 +145,8 @@ static mp_status_t import_shardings_read_block(mp_importer_t *im, mp_block_t *bl
   return NULL;
 }
 
-// A parameter without a sharding that may not be given one is whole on every device.
+// Reads the shardings of parameters. One without a sharding that may not be given one is whole on
+// every device.
 static mp_status_t import_shardings_read_params(mp_importer_t *im) {
   const mp_func_t *main = im->module->main;
   for (uint32_t i = 0; i < main->body->num_args; ++i) {
@@ -166,7 +167,7 @@ static mp_status_t import_shardings_read_params(mp_importer_t *im) {
 
 typedef struct {
   uint32_t num_groups;
-  uint32_t num_constraints;  // that may be added
+  uint32_t num_constraints;  // the most constraints that may be added
 } room_t;
 
 static mp_status_t import_shardings_count_room(void *context, mp_op_t *op) {

@@ -18,8 +18,8 @@ static bool propagate_is_empty(const mp_mesh_t *mesh) {
   return mesh->num_axes == 0 && mesh->num_device_ids == 0;
 }
 
-// The mesh that all shardings of an item have in common. NULL: none has one, they differ, or it is
-// one of a single device, which only says where something runs.
+// The mesh that all shardings of an item have in common. NULL when none has one, when they differ,
+// or when it has a single device, which only says where something runs.
 static const mp_mesh_t *propagate_common_mesh(mp_atom_sharding_t *const *tensors, uint32_t count) {
   const mp_mesh_t *common = NULL;
   for (uint32_t t = 0; t < count; ++t) {
@@ -37,7 +37,7 @@ static const mp_mesh_t *propagate_common_mesh(mp_atom_sharding_t *const *tensors
 
 // ---- borders of manual regions ----
 
-// The target of an edge as its source sees it.
+// Converts the sharding of an edge's target to what it is on the source's side of the border.
 static mp_status_t propagate_cross(mp_arena_t *scratch, const mp_border_t *border,
                                    const mp_atom_sharding_t *target,
                                    mp_atom_sharding_t **out_seen) {
@@ -66,7 +66,7 @@ static mp_status_t propagate_cross(mp_arena_t *scratch, const mp_border_t *borde
   return NULL;
 }
 
-// And back.
+// Converts it back.
 static void propagate_cross_back(const mp_border_t *border, const mp_atom_sharding_t *seen,
                                  mp_atom_sharding_t *target) {
   for (uint32_t d = 0; d < target->rank; ++d) {
@@ -83,10 +83,10 @@ static void propagate_cross_back(const mp_border_t *border, const mp_atom_shardi
 
 // ---- the fixed point ----
 
-// An item that a sharding is of.
+// An item that has a certain sharding among its tensors.
 typedef struct user_s {
   uint32_t item;
-  bool is_source;  // the item makes this value
+  bool is_source;  // the sharding is that of a result of the item
   struct user_s *next;
 } user_t;
 
@@ -96,15 +96,16 @@ typedef struct {
 } users_t;
 typedef MP_HASH_MAP(users_t) user_table_t;
 
-// Items to be looked at, the next one on top: what a change reaches comes before what has waited.
+// A stack of items to look at. Items that a change reaches come before those that wait already.
 typedef struct {
   mp_propagator_t *p;
   user_table_t users;
   uint32_t *stack;
   uint32_t size;
   uint32_t level;
-  // Steps that a level may take. Shardings only grow, so that levels end by themselves; but members
-  // of a group within one op may take from each other what they gained, and so never rest.
+  // The steps that a level may take. Shardings only grow, so that a level ends by itself; but
+  // members of a group within one op may take from each other what they have gained, and so never
+  // end.
   uint64_t max_steps;
 } rounds_t;
 
@@ -150,7 +151,8 @@ static mp_status_t propagate_index_users(mp_propagator_t *p, user_table_t *out_t
   return NULL;
 }
 
-// What touches a changed sharding is looked at again: its first user next, what made it last.
+// Puts all items that have a changed sharding on the stack: its first user will be looked at next,
+// and the op that makes the value last.
 static void propagate_push_users(rounds_t *rounds, const mp_atom_sharding_t *sharding,
                                  uint32_t self) {
   const users_t *known;
@@ -164,7 +166,7 @@ static void propagate_push_users(rounds_t *rounds, const mp_atom_sharding_t *sha
   }
 }
 
-// Looks at one item; out_changed[t] says which of its tensors did.
+// Makes a step along one item; out_changed[t] says which tensors have changed.
 static mp_status_t propagate_step(mp_propagator_t *p, const mp_item_t *item, uint32_t level,
                                   const bool **out_changed) {
   const uint32_t count = propagate_num_tensors(item);
@@ -195,7 +197,7 @@ static mp_status_t propagate_step(mp_propagator_t *p, const mp_item_t *item, uin
     any |= changed[t];
     of_result |= changed[t] && t >= item->rule->num_operands;
   }
-  // The results of one op are annotated together.
+  // If one result of an op has a mesh, the others get it too.
   for (uint32_t t = item->rule->num_operands; of_result && t < count; ++t) {
     if (item->tensors[t] != NULL && item->tensors[t]->mesh == NULL) item->tensors[t]->mesh = mesh;
   }
@@ -203,7 +205,7 @@ static mp_status_t propagate_step(mp_propagator_t *p, const mp_item_t *item, uin
   return NULL;
 }
 
-// Between main's results and what is returned.
+// Propagates between main's results and the values that it returns.
 static mp_status_t propagate_flow_results(mp_propagator_t *p) {
   for (uint32_t i = 0; i < p->module->main->num_results; ++i) {
     const bool *changed = NULL;
@@ -223,7 +225,7 @@ static mp_status_t propagate_run_level(rounds_t *rounds) {
     const bool *changed = NULL;
     MP_ASSERT(item->is_queued);
     item->is_queued = false;
-    if (steps >= rounds->max_steps) continue;  // only empties the stack
+    if (steps >= rounds->max_steps) continue;  // the stack is only emptied
     MP_RETURN_IF_ERROR(propagate_step(p, item, rounds->level, &changed));
     for (uint32_t t = 0; changed != NULL && t < propagate_num_tensors(item); ++t) {
       if (!changed[t]) continue;
@@ -239,7 +241,7 @@ static mp_status_t propagate_run_level(rounds_t *rounds) {
 
 // ---- the user's priorities ----
 
-// A dimension whose sharding counts only from a later round on.
+// A dimension whose sharding only counts from a later round on.
 typedef struct {
   mp_atom_sharding_t *sharding;
   uint32_t dim;
@@ -248,7 +250,8 @@ typedef struct {
 
 typedef MP_ARRAY(delayed_t) delays_t;  // sorted by priority
 
-// Until its round a delayed dimension is whole and its axes are taken by nobody else.
+// Delays the dimensions of a sharding that have a priority: until its round, such a dimension
+// counts as not sharded, and the value cannot use its axes elsewhere.
 static mp_status_t propagate_delay(mp_propagator_t *p, mp_atom_sharding_t *sharding,
                                    delays_t *delays) {
   for (uint32_t d = 0; sharding != NULL && d < sharding->rank; ++d) {
@@ -267,7 +270,8 @@ static int propagate_by_priority(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
-// The borders of manual regions and what loops carry count from the beginning.
+// Delays all dimensions with a priority, except those of what loops carry and of the borders of
+// manual regions.
 static mp_status_t propagate_delay_all(mp_propagator_t *p, const mp_import_t *import,
                                        delays_t *delays) {
   for (uint32_t i = 0; i < import->num_given; ++i) {
@@ -318,7 +322,7 @@ static mp_status_t propagate_run(mp_propagator_t *p, const mp_import_t *import) 
   return status;
 }
 
-// Whether main's results can be said in the space.
+// Whether the space can express the shardings of main's results.
 static mp_status_t propagate_check_results(mp_propagator_t *p, bool *out_found) {
   const mp_func_t *main = p->module->main;
   for (uint32_t i = 0; i < main->num_results && *out_found; ++i) {

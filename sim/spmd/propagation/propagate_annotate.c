@@ -1,4 +1,4 @@
-// Shardings as Shardy's annotations on every value.
+// Writes shardings as Shardy's annotations on every value.
 #include "sim/spmd/propagation/import_shardings.h"
 #include "sim/spmd/propagation/propagate.h"
 #include "sim/spmd/sharding/annotations.h"
@@ -52,8 +52,8 @@ static mp_status_t propagate_annotate_sharding_attr(const annotator_t *a,
   return mp_annotation_make(a->module->arena, &exported, out_attr);
 }
 
-// What an operand of a manual region lies like: by the manual axes of its annotation, then as its
-// argument does.
+// The sharding of an operand of a manual region: by the manual axes of its annotation, and then as
+// the region's argument is sharded.
 static mp_status_t propagate_annotate_outer_sharding(const annotator_t *a,
                                                      const mp_sdy_sharding_t *annotation,
                                                      const mp_atom_sharding_t *inner,

@@ -3,7 +3,7 @@
 #include "sim/spmd/propagation/propagate_parts.h"
 #include "sim/spmd/sharding/annotations.h"
 
-// The length of the mesh axis whose atoms begin at `at`; 0 when no whole axis does.
+// The number of atoms of the mesh axis that begins at `at` in the list; 0 when no whole axis does.
 static uint32_t propagate_close_axis_at(const mp_atom_space_t *space, const mp_mesh_t *mesh,
                                         const mp_atoms_t *atoms, uint32_t at) {
   for (uint32_t i = 0; i < mesh->num_axes; ++i) {
@@ -16,13 +16,13 @@ static uint32_t propagate_close_axis_at(const mp_atom_space_t *space, const mp_m
   return 0;
 }
 
-// What is to be cut: what propagation may have added, or anything where the client said nothing.
+// Which shardings are to be reduced.
 typedef struct {
-  bool closed_too;
-  bool whole_axes;  // the client can name only those
+  bool closed_too;  // also closed dimensions, not only those to which propagation may have added
+  bool whole_axes;  // to whole axes, if the client can name only those
 } close_t;
 
-// Cuts a dimension to parts of one size.
+// Drops atoms from the minor end of a dimension's list until all parts have the same size.
 static void propagate_close_dim(const mp_atom_space_t *space, const mp_mesh_t *mesh, int64_t size,
                                 bool whole_axes, mp_dim_atoms_t *dim) {
   mp_atoms_t *atoms = &dim->atoms;
@@ -74,7 +74,7 @@ mp_status_t mp_propagate_close(mp_propagator_t *p) {
     const close_t how = {mp_annotation_of(main->arg_attrs, i) == NULL, true};
     mp_atom_sharding_t **slot = &p->out->values[arg->id];
     if (*slot == NULL) continue;
-    // Others of its sharding group stay as they are.
+    // A copy is changed, so that other members of its sharding group stay as they are.
     MP_RETURN_IF_ERROR(mp_atom_sharding_copy(p->arena, *slot, slot));
     propagate_close_sharding(&p->out->space, arg->type, how, *slot);
   }

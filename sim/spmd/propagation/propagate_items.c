@@ -3,7 +3,7 @@
 #include "sim/spmd/propagation/propagate_parts.h"
 #include "sim/spmd/sharding/annotations.h"
 
-// ---- shardings to begin with ----
+// ---- the first shardings ----
 
 static mp_status_t propagate_items_give(mp_propagator_t *p, const mp_value_t *value,
                                         uint32_t manual) {
@@ -19,7 +19,7 @@ static mp_status_t propagate_items_give(mp_propagator_t *p, const mp_value_t *va
 static mp_status_t propagate_items_give_values(mp_propagator_t *p, mp_block_t *block,
                                                uint32_t manual);
 
-// A loop's arguments are its results.
+// Gives a loop's results shardings, which the arguments of its regions share.
 static mp_status_t propagate_items_give_loop(mp_propagator_t *p, mp_op_t *op, uint32_t manual) {
   for (uint32_t r = 0; r < op->num_regions; ++r) {
     for (uint32_t i = 0; i < op->num_results; ++i) {
@@ -54,7 +54,7 @@ static mp_status_t propagate_items_give_op(mp_propagator_t *p, mp_op_t *op, uint
   }
 }
 
-// Gives every value of the block, and of the control flow in it, a sharding to begin with.
+// Gives every value of the block, and of the control flow in it, its first sharding.
 static mp_status_t propagate_items_give_values(mp_propagator_t *p, mp_block_t *block,
                                                uint32_t manual) {
   for (uint32_t i = 0; i < block->num_args; ++i) {
@@ -99,7 +99,7 @@ static mp_status_t propagate_items_count(void *context, mp_op_t *op) {
 
 // ---- items ----
 
-// A rule that says that all operands and the one result are the same value.
+// Makes the rule of an edge: all operands and the one result are the same value.
 static mp_status_t propagate_items_identity_rule(mp_propagator_t *p, const mp_type_t *type,
                                                  uint32_t num_sources, const mp_rule_t **out_rule) {
   mp_rule_t *rule = MP_ARENA_NEW(p->arena, mp_rule_t);
@@ -131,7 +131,7 @@ static mp_atom_sharding_t *propagate_items_of(const mp_propagator_t *p, const mp
   return p->out->values[value->id];
 }
 
-// The sources are of `target`'s shape.
+// Makes an edge; the sources have `target`'s shape.
 static mp_status_t propagate_items_make_edge(mp_propagator_t *p, const mp_type_t *type,
                                              mp_atom_sharding_t *const *sources,
                                              uint32_t num_sources, mp_atom_sharding_t *target,
@@ -208,8 +208,8 @@ static mp_status_t propagate_items_add_branches(mp_propagator_t *p, const mp_op_
   return NULL;
 }
 
-// The edge between a value outside of a manual region and one inside. `annotation` is the outer
-// value's sharding by the region.
+// Adds the edge between a value outside of a manual region and the same value inside. `annotation`
+// is the outer value's sharding, which the region states.
 static mp_status_t propagate_items_add_border(mp_propagator_t *p, const mp_type_t *type,
                                               bool is_entry, uint32_t own, uint32_t outer_manual,
                                               const mp_sdy_sharding_t *annotation,

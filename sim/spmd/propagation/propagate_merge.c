@@ -1,4 +1,4 @@
-// Copies of constants that came out alike become one again.
+// Makes copies of constants that got the same sharding one again.
 #include "sim/base/containers/hash_map.h"
 #include "sim/base/hash.h"
 #include "sim/ir/mesh.h"
@@ -35,7 +35,8 @@ static bool propagate_merge_same_sharding(const mp_atom_sharding_t *a,
   return mp_mesh_same_devices(a->mesh, b->mesh);
 }
 
-// Copies share their attributes' values and types, so that addresses will do.
+// Whether two ops are copies of one. Copies have the same objects as types and values of
+// attributes, so that comparing addresses is enough.
 static bool propagate_merge_same_op(const merger_t *merger, const mp_op_t *a, const mp_op_t *b) {
   if (a->code != b->code || a->parent != b->parent || a->num_operands != b->num_operands ||
       a->num_attrs != b->num_attrs || a->results[0].type != b->results[0].type) {
@@ -84,7 +85,7 @@ static mp_status_t propagate_merge_op(void *context, mp_op_t *op) {
 
 // ---- numbers ----
 
-// Values by their old numbers.
+// The values by their old numbers.
 typedef struct {
   mp_value_t **values;
 } values_t;
@@ -100,7 +101,7 @@ static mp_status_t propagate_merge_collect_op(void *context, mp_op_t *op) {
   return NULL;
 }
 
-// Numbers the values that are left densely, and the shardings with them.
+// Numbers the remaining values anew, and moves the shardings to their new numbers.
 static mp_status_t propagate_merge_renumber(mp_propagator_t *p, mp_arena_t *scratch) {
   mp_propagation_t *out = p->out;
   const uint32_t count = out->num_values;

@@ -25,13 +25,13 @@ mp_flow_t mp_flow_at(const mp_rule_t *rule, const mp_factor_t *factor, uint32_t 
   return by_kind ? MP_FLOW_BOTH : MP_FLOW_NONE;
 }
 
-// What a tensor has along one factor.
+// The sharding of one tensor along one factor.
 typedef struct {
   mp_atoms_t atoms;
-  mp_atoms_t overflow;  // atoms of the dimension behind these, which do not fit the factor
-  bool present;
+  mp_atoms_t overflow;  // the dimension's next atoms, which do not divide the factor
+  bool present;         // the tensor has the factor
   bool is_open;
-  bool is_minor;  // the last factor of its dimension: may be sharded unevenly
+  bool is_minor;  // it is the last factor of its dimension, which may be sharded unevenly
 } projected_t;
 
 typedef struct {
@@ -41,8 +41,8 @@ typedef struct {
   uint32_t num_tensors;
   projected_t *lists;    // [tensor * num_factors + factor]
   mp_flow_t *flows;      // [factor]
-  mp_atoms_t *wanted;    // [factor]: the compatible axes
-  mp_atoms_t **written;  // [tensor]: its new dimensions; NULL: none
+  mp_atoms_t *wanted;    // [factor]: the atoms on which its tensors agree
+  mp_atoms_t **written;  // [tensor]: its new dimensions; NULL: it does not change
 } mp_step_t;
 
 static projected_t *propagate_step_list_of(const mp_step_t *step, uint32_t tensor,
@@ -52,7 +52,8 @@ static projected_t *propagate_step_list_of(const mp_step_t *step, uint32_t tenso
 
 // ---- projecting ----
 
-// Behind a factor with overflow the next one is closed, and further ones do not count.
+// Projects a dimension to its factors. If a factor has overflow, the next factor is closed, and
+// those after it are not present.
 static void propagate_step_project_dim(const mp_step_t *step, uint32_t tensor, uint32_t dim) {
   const mp_dim_factors_t *entry = &step->rule->tensors[tensor][dim];
   const mp_dim_atoms_t *from = &step->tensors[tensor]->dims[dim];
@@ -80,7 +81,7 @@ static void propagate_step_project(const mp_step_t *step) {
   }
 }
 
-// ---- what a factor's tensors agree on ----
+// ---- the atoms on which a factor's tensors agree ----
 
 static void propagate_step_fold(mp_atoms_t *wanted, const mp_atoms_t *list, bool may_extend,
                                 bool *can_extend) {
@@ -100,7 +101,8 @@ static void propagate_step_find_wanted(const mp_step_t *step, uint32_t factor) {
   *wanted = (mp_atoms_t){0};
   if (flow == MP_FLOW_NONE) return;
   bool can_extend = true;
-  // The sides that sharding flows from first; the other one may only limit.
+  // First come the tensors from which shardings may propagate; the others may only limit the
+  // result.
   for (uint32_t pass = 0; pass < 2; ++pass) {
     for (uint32_t t = 0; t < step->num_tensors; ++t) {
       const projected_t *list = propagate_step_list_of(step, t, factor);
@@ -117,7 +119,7 @@ static void propagate_step_find_wanted(const mp_step_t *step, uint32_t factor) {
 
 typedef struct {
   uint32_t factor;
-  double size;  // elements of the largest tensor that has all the wanted atoms
+  double size;  // the elements of the largest tensor that has all of the wanted atoms
   int64_t parts;
   uint32_t tensor;
 } ranked_t;
@@ -170,7 +172,7 @@ static uint32_t propagate_step_order_factors(const mp_step_t *step, ranked_t *or
 
 // ---- extending ----
 
-// Atoms that a tensor has along other factors than `factor`.
+// The set of the atoms that a tensor has along other factors than `factor`.
 static uint32_t propagate_step_used_elsewhere(const mp_step_t *step, uint32_t tensor,
                                               uint32_t factor) {
   uint32_t used = 0;
@@ -182,8 +184,8 @@ static uint32_t propagate_step_used_elsewhere(const mp_step_t *step, uint32_t te
   return used;
 }
 
-// Operands of an elementwise op get no more than its results have, so that they do not pass on
-// among themselves what the result must not be.
+// Operands of an elementwise op get no more atoms than its results have, so that shardings do not
+// propagate from operand to operand if the result cannot have them.
 static void propagate_step_limit_to_results(const mp_step_t *step, uint32_t factor,
                                             mp_atoms_t *wanted) {
   for (uint32_t i = 0; i < step->rule->num_results; ++i) {
@@ -230,7 +232,7 @@ static void propagate_step_append(mp_atoms_t *to, const mp_atoms_t *from) {
   }
 }
 
-// Joins a dimension's factors, up to the first that leaves room for more of itself.
+// Joins the atoms of a dimension's factors, up to the first factor that is not fully sharded.
 static void propagate_step_unproject_dim(const mp_step_t *step, uint32_t tensor, uint32_t dim,
                                          mp_atoms_t *out) {
   const mp_dim_factors_t *entry = &step->rule->tensors[tensor][dim];
@@ -260,7 +262,7 @@ static mp_status_t propagate_step_unproject(mp_arena_t *scratch, const mp_step_t
   return NULL;
 }
 
-// Results before operands, each with its factors in order.
+// Extends the results and then the operands, each along the factors in order.
 static mp_status_t propagate_step_extend_all(mp_arena_t *scratch, const mp_step_t *step,
                                              const ranked_t *order, uint32_t count) {
   for (uint32_t i = 0; i < step->num_tensors; ++i) {
@@ -277,8 +279,9 @@ static mp_status_t propagate_step_extend_all(mp_arena_t *scratch, const mp_step_
   return NULL;
 }
 
-// Only now, as a value that an op has twice is one object: all of a step sees it as it was. What is
-// written later counts, also within a sharding group.
+// The new shardings are written at the end, because a value that an op has twice is one object, and
+// the whole step must see it as it was. Of two results for one object, or for members of one
+// sharding group, the later one counts.
 static void propagate_step_write_back(const mp_step_t *step, const mp_mesh_t *mesh,
                                       bool *out_changed) {
   for (uint32_t t = 0; t < step->num_tensors; ++t) {
@@ -286,7 +289,7 @@ static void propagate_step_write_back(const mp_step_t *step, const mp_mesh_t *me
     for (uint32_t d = 0; d < step->tensors[t]->rank; ++d) {
       step->tensors[t]->dims[d].atoms = step->written[t][d];
     }
-    step->tensors[t]->mesh = mesh;  // also where an empty mesh only said what is open
+    step->tensors[t]->mesh = mesh;  // also in place of an empty mesh, which has no axes
     MP_ASSERT(mp_atom_sharding_is_sound(step->space, step->tensors[t]));
     mp_atom_sharding_share(step->tensors[t]);
     out_changed[t] = true;

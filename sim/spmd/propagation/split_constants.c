@@ -9,10 +9,10 @@ enum { MP_SPLIT_MAX_COPIES = 1 << 17 };
 typedef enum {
   MP_SPLIT_OTHER,
   MP_SPLIT_CONSTANT,   // a constant, or an op on nothing but constants
-  MP_SPLIT_EXPANSION,  // a broadcast of a scalar that is none
+  MP_SPLIT_EXPANSION,  // a broadcast of a scalar that is no constant
 } split_kind_t;
 
-// A sharding_group op on a value: each copy of the value joins the group too.
+// A sharding_group op on a value. Each copy of the value joins the group too.
 typedef struct split_group_s {
   mp_op_t *op;
   struct split_group_s *next;
@@ -21,13 +21,13 @@ typedef struct split_group_s {
 typedef struct {
   mp_module_t *module;
   mp_arena_t *scratch;
-  uint8_t *kinds;          // by value id: of the op whose result it is
-  uint32_t *uses;          // by value id: without groups
+  uint8_t *kinds;          // by value id: the kind of the op whose result it is
+  uint32_t *uses;          // by value id: number of uses, without sharding_group ops
   split_group_t **groups;  // by value id
-  mp_value_t **copies;     // by value id: within the copy in work
-  mp_op_t **found;         // constants and expansions in order
+  mp_value_t **copies;     // by value id: its copy for the current use
+  mp_op_t **found;         // constants and expansions in program order
   uint32_t num_found;
-  mp_value_t **stack;  // of the copy in work
+  mp_value_t **stack;  // values that the current copy still needs
   uint32_t *touched;   // value ids with an entry in `copies`
   uint32_t num_touched;
   uint32_t num_copies;
@@ -39,7 +39,7 @@ static bool split_constants_is_scalar(const mp_value_t *value) {
 
 static split_kind_t split_constants_classify(const splitter_t *s, const mp_op_t *op) {
   if (op->num_results != 1 || !mp_op_has(op, MP_OP_TRAIT_AGAIN)) return MP_SPLIT_OTHER;
-  bool is_constant = true;  // without operands
+  bool is_constant = true;  // also if it has no operands
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     is_constant &= s->kinds[op->operands[i]->id] == MP_SPLIT_CONSTANT;
   }
@@ -58,7 +58,7 @@ static mp_status_t split_constants_copy_groups(splitter_t *s, uint32_t id, mp_op
   return NULL;
 }
 
-// The copy of one op whose operands are copied already, in front of it.
+// Makes the copy of one op, whose operands are copied already, and inserts it in front of the op.
 static mp_status_t split_constants_copy_op(splitter_t *s, mp_op_t *op) {
   mp_op_t *copy = NULL;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
@@ -75,8 +75,8 @@ static bool split_constants_is_copied(const splitter_t *s, const mp_value_t *val
   return split_constants_is_scalar(value) || value->op == NULL || s->copies[value->id] != NULL;
 }
 
-// Copies what `value` is computed by, operands first; a stack instead of recursion, as chains of
-// ops on constants may be long.
+// Copies the ops that compute `value`, operands first. It uses a stack instead of recursion,
+// because chains of ops on constants may be long.
 static mp_status_t split_constants_copy_value(splitter_t *s, mp_value_t *value,
                                               mp_value_t **out_copy) {
   uint32_t size = 0;
@@ -98,7 +98,7 @@ static mp_status_t split_constants_copy_value(splitter_t *s, mp_value_t *value,
   return NULL;
 }
 
-// Whether nobody else uses what `value` is computed by: the last use needs no copy.
+// Whether nothing else uses the ops that compute `value`. The last use of these needs no copy.
 static bool split_constants_is_sole_use(const splitter_t *s, const mp_value_t *value) {
   if (s->uses[value->id] != 1) return false;
   for (uint32_t i = 0; i < value->op->num_operands; ++i) {
@@ -147,7 +147,7 @@ static mp_status_t split_constants_count_op(void *context, mp_op_t *op) {
   return NULL;
 }
 
-// Originals that only copies were made of; users before what they use.
+// Removes originals of which only copies are used; a user before the ops that it uses.
 static void split_constants_remove_unused(splitter_t *s) {
   while (s->num_found > 0) {
     mp_op_t *op = s->found[--s->num_found];

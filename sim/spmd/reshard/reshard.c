@@ -10,16 +10,17 @@
 #include "sim/spmd/reshard/reshard_steps.h"
 
 enum { MP_MAX_COLLECTIVES = 3 };
-// How much more than an exchange the standard collectives may send.
+// The standard collectives are used if they send at most this many times the bytes of an exchange.
 #define MP_MAX_EXCESS 1.5
 
 typedef enum {
   MP_WAY_PLAN,
   MP_WAY_PERMUTE,   // the same parts on other devices
-  MP_WAY_EXCHANGE,  // after an all_reduce when there are terms
+  MP_WAY_EXCHANGE,  // with an all_reduce before it if the value is terms
 } way_kind_t;
 
-// A way that was found. It holds for all types of these dimensions and this element size.
+// A way of resharding that was found. It is the same for all values of these dimensions and this
+// element type.
 typedef struct way_s way_t;
 struct way_s {
   const mp_boxes_t *from, *to;
@@ -50,8 +51,8 @@ mp_status_t mp_resharder_create(mp_module_t *module, mp_resharder_t **out_reshar
 
 // ---- finding ways ----
 
-// Whether both are the same grid of parts with as many holders each: then `held` and `wanted` get
-// the partitions' part numbers, in each group of the scope by itself.
+// Whether both placements are the same grid of parts, with the same number of holders of each part.
+// If so, `held` and `wanted` get the numbers of the parts that each partition holds and needs.
 static mp_status_t reshard_match_parts(mp_resharder_t *resharder, const mp_boxes_t *from,
                                        const mp_boxes_t *to, way_t *way, bool *out_found) {
   *out_found = false;
@@ -74,7 +75,7 @@ static mp_status_t reshard_match_parts(mp_resharder_t *resharder, const mp_boxes
     if (tiles[0].tiles[d] != tiles[1].tiles[d]) return NULL;
   }
   for (uint32_t p = 0; p < from->num_partitions; ++p) {
-    if (from->groups[p] != from->groups[0]) return NULL;  // copies may be another group's
+    if (from->groups[p] != from->groups[0]) return NULL;  // another group has other data
   }
   way->held = numbers[0];
   way->wanted = numbers[1];
@@ -104,7 +105,7 @@ static mp_status_t reshard_find_way(mp_resharder_t *resharder, const mp_type_t *
   const uint64_t hash = mp_hash_u64((uint64_t)(uintptr_t)from, (uint64_t)(uintptr_t)to);
   const way_entry_t *known;
   MP_HASH_MAP_EACH(&resharder->ways, hash, known) {
-    // Boxes hold the dimensions; where both are whole, there is nothing to do.
+    // Boxes include the dimensions; if both placements are whole, there is nothing to do.
     if (known->way->from == from && known->way->to == to && known->way->dtype == type->dtype) {
       *out_way = known->way;
       return NULL;
@@ -184,7 +185,7 @@ static mp_status_t reshard_append_exchange(mp_resharder_t *resharder, mp_block_t
   return NULL;
 }
 
-// An array without elements is the same wherever it comes from.
+// A value without elements needs no communication: each part is a new empty array.
 static mp_status_t reshard_append_empty(mp_resharder_t *resharder, mp_block_t *block,
                                         const mp_type_t *type, const mp_boxes_t *to,
                                         mp_value_t **out_value) {
@@ -196,8 +197,8 @@ static mp_status_t reshard_append_empty(mp_resharder_t *resharder, mp_block_t *b
   return mp_append_constant(resharder->module, block, local, zero, size, true, out_value);
 }
 
-// Whether nothing need be sent either way, and the arrays have one shape: of parts without elements
-// nothing is ever sent.
+// Whether both placements have the same parts, so that nothing need be sent in either direction,
+// and arrays of the same shape. Parts without elements do not count.
 static mp_status_t reshard_have_same_parts(mp_resharder_t *resharder, const mp_type_t *type,
                                            const mp_boxes_t *a, const mp_boxes_t *b,
                                            bool *out_same) {

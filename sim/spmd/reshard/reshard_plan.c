@@ -8,7 +8,7 @@
 
 enum { MP_MAX_NODES = 2048, MP_MAX_EXPANSIONS = 600 };
 
-// A layout that was reached.
+// A layout that the search has reached.
 typedef struct {
   mp_layout_t layout;
   double cost;
@@ -28,18 +28,18 @@ typedef struct {
   const mp_atom_space_t *space;
   const mp_type_t *type;
   mp_layout_t target;
-  uint32_t manual;       // atoms along which partitions hold other values, not copies
+  uint32_t manual;       // set of atoms along which partitions have different values
   bool may_split_terms;  // terms may be summed up in two steps
-  double bytes;          // of the whole value
+  double bytes;          // the size of the whole value
   uint32_t num_dims;
-  uint8_t dims[MP_MAX_RANK];  // that have atoms at the start or at the end
+  uint8_t dims[MP_MAX_RANK];  // the dimensions that have atoms at the start or at the end
   node_t *nodes;              // [MP_MAX_NODES]
   uint32_t num_nodes;
   mp_arena_t *scratch;
   MP_HASH_MAP(node_entry_t) by_layout;  // with room for all nodes
 } search_t;
 
-// ---- layouts as costs ----
+// ---- the sizes of layouts ----
 
 static bool reshard_plan_is_dim(uint8_t dim) {
   return dim != MP_LAYOUT_COPIES && dim != MP_LAYOUT_TERMS;
@@ -50,7 +50,7 @@ static mp_atoms_t reshard_plan_list_of(const search_t *search, const mp_layout_t
   return mp_layout_atoms(search->space, layout, dim);
 }
 
-// Bytes of a device's part.
+// The bytes of a device's part.
 static double reshard_plan_part_bytes(const search_t *search, const mp_layout_t *layout) {
   double bytes = search->bytes;
   for (uint32_t a = 0; a < search->space->count; ++a) {
@@ -59,7 +59,7 @@ static double reshard_plan_part_bytes(const search_t *search, const mp_layout_t 
   return bytes;
 }
 
-// Whether a dimension can be cut by the atoms too, in equal parts.
+// Whether the parts of a dimension can be cut further by the atoms, into equal parts.
 static bool reshard_plan_has_room(const search_t *search, const mp_layout_t *layout, uint8_t dim,
                                   const mp_atoms_t *atoms) {
   const int64_t parts =
@@ -67,7 +67,7 @@ static bool reshard_plan_has_room(const search_t *search, const mp_layout_t *lay
   return search->type->dims[dim] % parts == 0;
 }
 
-// How many atoms of a dimension stand where they shall stay.
+// The number of atoms, from the major end of a dimension's list, that are in their final place.
 static uint32_t reshard_plan_num_settled(const search_t *search, const mp_layout_t *layout,
                                          uint8_t dim) {
   const mp_atoms_t list = reshard_plan_list_of(search, layout, dim);
@@ -83,8 +83,8 @@ static mp_atoms_t reshard_plan_suffix_of(const mp_atoms_t *list, uint32_t count)
 
 // ---- the graph ----
 
-// What a step costs beside the bytes it carries: so little that it only decides between ways that
-// carry as much, for the shorter one.
+// The cost of a step apart from the bytes that it sends: so little that it only decides between
+// ways that send equally much, in favour of the shorter one.
 static double reshard_plan_step_cost(mp_reshard_kind_t kind) {
   return kind == MP_RESHARD_SLICE ? 0.01 : 0.5;
 }
@@ -105,11 +105,11 @@ static void reshard_plan_reach(search_t *search, uint32_t parent, node_t step, d
   if (search->num_nodes == MP_MAX_NODES) return;
   const node_entry_t entry = {hash, search->num_nodes};
   search->nodes[search->num_nodes++] = step;
-  // There is room for all nodes, so that this does not fail.
+  // This cannot fail, because the map has room for all nodes.
   mp_status_ignore(MP_HASH_MAP_ADD(search->scratch, &search->by_layout, &entry));
 }
 
-// All slices that put an atom where it shall stay, at once: nothing is cheaper.
+// Does all slices that put an atom into its final place at once; nothing is cheaper.
 static bool reshard_plan_reach_by_settling(search_t *search, uint32_t from) {
   node_t step = {.kind = MP_RESHARD_SLICE, .layout = search->nodes[from].layout};
   bool moved = false;
@@ -129,7 +129,7 @@ static bool reshard_plan_reach_by_settling(search_t *search, uint32_t from) {
   return moved;
 }
 
-// Slices elsewhere, for an all_to_all or a permutation to come.
+// Tries slices along other dimensions, which an all_to_all or a permutation may follow.
 static void reshard_plan_reach_by_slices(search_t *search, uint32_t from) {
   const mp_layout_t *layout = &search->nodes[from].layout;
   for (uint32_t a = 0; a < search->space->count; ++a) {
@@ -145,7 +145,7 @@ static void reshard_plan_reach_by_slices(search_t *search, uint32_t from) {
 }
 
 // Whether an all_to_all of these atoms to `dim` makes sense: one of them belongs there, and none
-// elsewhere.
+// belongs to another dimension.
 static bool reshard_plan_belong_to(const search_t *search, const mp_atoms_t *atoms, uint8_t dim) {
   bool any = false;
   for (uint32_t i = 0; i < atoms->count; ++i) {
@@ -181,7 +181,7 @@ static void reshard_plan_reach_by_suffix(search_t *search, uint32_t from, uint8_
   }
 }
 
-// Atoms that stand where they shall stay are left there.
+// Tries all_gathers, except of atoms that are in their final place.
 static void reshard_plan_reach_by_gathers(search_t *search, uint32_t from) {
   for (uint32_t i = 0; i < search->num_dims; ++i) {
     const uint8_t dim = search->dims[i];
@@ -197,7 +197,7 @@ static void reshard_plan_reach_by_gathers(search_t *search, uint32_t from) {
 
 // ---- permutations ----
 
-// Adds atoms of `from` that divide what is left of a dimension's parts.
+// Adds those atoms of `from` that divide the remaining number of parts of a dimension.
 static void reshard_plan_fill_dim(const search_t *search, const mp_atoms_t *from, uint8_t dim,
                                   bool in_order, int64_t *left, mp_layout_t *layout) {
   for (uint32_t i = 0; i < from->count; ++i) {
@@ -222,8 +222,9 @@ static mp_atoms_t reshard_plan_free_copies(const search_t *search, const mp_layo
   return list;
 }
 
-// The layout nearest to the target with as many parts in each dimension: as many of the target's
-// major atoms as fit, then what is there, then whatever there is. False when there is none.
+// The layout with the same number of parts in each dimension that is nearest to the target: it has
+// as many of the target's major atoms as fit, then atoms that are in the dimension now, then any
+// others. False when there is none.
 static bool reshard_plan_nearest_permutation(const search_t *search, const mp_layout_t *layout,
                                              mp_layout_t *out_layout) {
   mp_layout_t result = *layout;
@@ -250,8 +251,8 @@ static bool reshard_plan_nearest_permutation(const search_t *search, const mp_la
   return !mp_layout_equal(&result, layout);
 }
 
-// The share of the partitions whose part is not the one they had; more than 256 are all counted as
-// such, which is nearly so.
+// The share of the partitions that get another part than they had. With more than 256 partitions
+// all are counted, which is nearly right.
 static double reshard_plan_moving_share(const search_t *search, const mp_layout_t *before,
                                         const mp_layout_t *after) {
   const uint32_t count = search->space->num_partitions;
@@ -280,8 +281,8 @@ static void reshard_plan_reach_by_permutation(search_t *search, uint32_t from) {
 
 // ---- terms ----
 
-// The atoms that stand for terms and belong to a dimension, as far as they can be put there at
-// once.
+// The atoms that stand for terms, belong to a dimension, and can be put there by one
+// reduce_scatter.
 static mp_atoms_t reshard_plan_scatter_list(const search_t *search, const mp_layout_t *layout,
                                             uint8_t dim) {
   const mp_atoms_t wanted = reshard_plan_list_of(search, &search->target, dim);
@@ -331,7 +332,7 @@ static uint32_t reshard_plan_cheapest_open(const search_t *search) {
   return best;
 }
 
-// The node of the target, or UINT32_MAX.
+// The node of the target; UINT32_MAX if the search has not reached it.
 static uint32_t reshard_plan_find_target(search_t *search) {
   for (uint32_t expansions = 0; expansions < MP_MAX_EXPANSIONS; ++expansions) {
     const uint32_t at = reshard_plan_cheapest_open(search);
@@ -347,7 +348,8 @@ static uint32_t reshard_plan_find_target(search_t *search) {
   return UINT32_MAX;
 }
 
-// Reads the way to a node; false when it is too long. Slices in a row are one.
+// Reads the steps to a node; false when there are too many. Slices that follow each other become
+// one.
 static bool reshard_plan_read_steps(const search_t *search, uint32_t at, mp_reshard_plan_t *plan) {
   uint32_t way[MP_RESHARD_MAX_STEPS * 2];
   uint32_t length = 0;
@@ -387,16 +389,16 @@ static bool reshard_plan_find_layouts(uint32_t num_partitions, const mp_boxes_t 
   return false;
 }
 
-// Whether atom `a` and the next stand together, one behind the other, or both outside.
+// Whether atom `a` and the next one follow each other in a dimension, or both are copies or terms.
 static bool reshard_plan_are_neighbours(const mp_layout_t *layout, uint32_t a) {
   if (layout->dim[a] != layout->dim[a + 1]) return false;
   return !reshard_plan_is_dim(layout->dim[a]) || layout->place[a] + 1 == layout->place[a + 1];
 }
 
-// With more atoms than this the search is over runs of them, which stand together at both ends.
+// With more atoms than this, atoms that stay together from start to end are treated as one.
 enum { MP_MANY_ATOMS = 6 };
 
-// A layout in the space where the atoms of a set are part of the one before.
+// A layout in the space where each atom of a set is merged into the one before it.
 static mp_layout_t reshard_plan_merge_layout(const mp_atom_space_t *space,
                                              const mp_layout_t *layout, uint32_t merged) {
   mp_layout_t result;
@@ -420,7 +422,8 @@ static mp_layout_t reshard_plan_merge_layout(const mp_atom_space_t *space,
   return result;
 }
 
-// Within manual regions only partitions of one group share their values.
+// The set of the atoms that tell groups apart: partitions that differ in one of these are in
+// different groups of a manual region, and so have different values.
 static uint32_t reshard_plan_manual_atoms(const mp_atom_space_t *space, const mp_boxes_t *boxes) {
   uint32_t set = 0;
   for (uint32_t a = 0; a < space->count; ++a) {
@@ -429,7 +432,7 @@ static uint32_t reshard_plan_manual_atoms(const mp_atom_space_t *space, const mp
   return set;
 }
 
-// Atoms that stay together become one, so that large meshes are searched like small ones.
+// Merges atoms that stay together, so that large meshes are searched like small ones.
 static void reshard_plan_merge_runs(mp_atom_space_t *space, uint32_t manual, mp_layout_t *from,
                                     mp_layout_t *to) {
   if (space->count <= MP_MANY_ATOMS) return;
@@ -471,7 +474,7 @@ mp_status_t mp_reshard_plan(const mp_type_t *type, const mp_boxes_t *from, const
       elements == 0) {
     return NULL;
   }
-  // Slices count in 32 bits.
+  // The indices of slices are computed in 32 bits.
   for (uint32_t d = 0; d < type->rank; ++d) {
     if (type->dims[d] > INT32_MAX) return NULL;
   }
@@ -486,7 +489,7 @@ mp_status_t mp_reshard_plan(const mp_type_t *type, const mp_boxes_t *from, const
                           &start, &search.target);
   search.manual = reshard_plan_manual_atoms(&out_plan->space, from != NULL ? from : to);
   search.bytes = (double)elements * (double)mp_dtype_size(type->dtype);
-  // Halves of a narrow sum would be rounded once more.
+  // If the sum of a narrow type were made in two steps, it would be rounded twice.
   search.may_split_terms = !mp_dtype_is_float(type->dtype) || mp_dtype_bits(type->dtype) > 16;
   reshard_plan_note_dims(&search, &start);
   MP_RETURN_IF_ERROR(mp_arena_create(&search.scratch));
@@ -516,7 +519,7 @@ bool mp_reshard_find_terms(const mp_boxes_t *from, const mp_boxes_t *to,
   for (uint32_t a = 0; a < terms.space.count; ++a) {
     const bool is_same = terms.from.dim[a] == terms.to.dim[a];
     if (!is_same && terms.to.dim[a] != MP_LAYOUT_TERMS) return false;
-    // What both are cut by comes first in both.
+    // Atoms by which both are cut must be in the same place in both lists.
     if (is_same && terms.from.place[a] != terms.to.place[a]) return false;
     if (!is_same && !reshard_plan_is_dim(terms.from.dim[a])) return false;
   }
@@ -524,9 +527,9 @@ bool mp_reshard_find_terms(const mp_boxes_t *from, const mp_boxes_t *to,
   return true;
 }
 
-// ---- what an exchange costs ----
+// ---- the cost of an exchange ----
 
-// The part of `wanted` that `held` does not cover, in elements. NULL boxes are whole.
+// The number of elements of `wanted` that `held` does not have. NULL boxes are whole.
 static double reshard_plan_missing(const mp_type_t *type, const mp_boxes_t *held,
                                    const mp_boxes_t *wanted, uint32_t partition) {
   double size = 1;

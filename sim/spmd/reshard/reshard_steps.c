@@ -29,8 +29,8 @@ static mp_status_t reshard_steps_local_type(const steps_t *steps, const mp_layou
 
 // ---- groups ----
 
-// The partition with these digits along the atoms, and those of `first` elsewhere (it has zeros
-// there).
+// The partition whose digits along the atoms are those of `number`, and whose other digits are
+// those of `first`, which has zeros along the atoms.
 static int64_t reshard_steps_member(const mp_atom_space_t *space, const mp_atoms_t *atoms,
                                     int64_t first, int64_t number) {
   for (uint32_t i = atoms->count; i-- > 0;) {
@@ -41,7 +41,8 @@ static int64_t reshard_steps_member(const mp_atom_space_t *space, const mp_atoms
   return first;
 }
 
-// One row for the partitions that differ in these atoms alone, in the atoms' order.
+// Makes a table with one row for each set of partitions that differ only in these atoms, in the
+// atoms' order.
 static mp_status_t reshard_steps_group_table(const steps_t *steps, const mp_atoms_t *atoms,
                                              int64_t **out_table, int64_t *out_rows,
                                              int64_t *out_columns) {
@@ -57,7 +58,7 @@ static mp_status_t reshard_steps_group_table(const steps_t *steps, const mp_atom
     }
     ++rows;
   }
-  MP_ASSERT(rows * columns == (int64_t)count);  // everybody is in one group
+  MP_ASSERT(rows * columns == (int64_t)count);  // each partition is in one group
   *out_table = table;
   *out_rows = rows;
   *out_columns = columns;
@@ -84,7 +85,7 @@ static mp_status_t reshard_steps_append_u32(const steps_t *steps, const mp_type_
                             out_value);
 }
 
-// `value` combined with a number; left as it is where the number changes nothing.
+// Combines `value` with a number; does nothing if the number would not change it.
 static mp_status_t reshard_steps_append_with(const steps_t *steps, mp_opcode_t code,
                                              mp_value_t **value, int64_t number) {
   if (number == 1 && code != MP_OP_REMAINDER) return NULL;
@@ -94,8 +95,8 @@ static mp_status_t reshard_steps_append_with(const steps_t *steps, mp_opcode_t c
                       steps->loc, value);
 }
 
-// The atoms from `from` on that are one range of the partition id; returns how many, and the
-// range's lowest stride and its size.
+// Finds the atoms, from `from` on, that together are one digit of the partition id. Returns how
+// many they are, and the digit's stride and size.
 static uint32_t reshard_steps_read_run(const mp_atom_space_t *space, const mp_atoms_t *atoms,
                                        uint32_t from, int64_t *out_stride, int64_t *out_size) {
   uint32_t count = 1;
@@ -110,7 +111,7 @@ static uint32_t reshard_steps_read_run(const mp_atom_space_t *space, const mp_at
   return count;
 }
 
-// partition_id's digits along the atoms, as a number, times `scale`.
+// The digits of partition_id along the atoms, read as a number, times `scale`.
 static mp_status_t reshard_steps_append_start(const steps_t *steps, const mp_atoms_t *atoms,
                                               int64_t scale, mp_value_t *id,
                                               mp_value_t **out_start) {
@@ -139,8 +140,8 @@ static mp_status_t reshard_steps_append_start(const steps_t *steps, const mp_ato
   return NULL;
 }
 
-// Where a partition's part in layout `fine` starts within its part in `coarse`, whose lists are
-// prefixes of the fine one's: an index per dimension.
+// The start, per dimension, of a partition's part in layout `fine` within its part in `coarse`,
+// whose lists are prefixes of those of `fine`.
 static mp_status_t reshard_steps_append_starts(const steps_t *steps, const mp_layout_t *coarse,
                                                const mp_layout_t *fine, const mp_type_t *fine_type,
                                                mp_value_t **out_starts) {
@@ -167,7 +168,7 @@ static mp_status_t reshard_steps_append_starts(const steps_t *steps, const mp_la
   return NULL;
 }
 
-// Keeps the part that the atoms added to each dimension say.
+// Takes the part that belongs to the atoms which the step adds to each dimension.
 static mp_status_t reshard_steps_append_slice(const steps_t *steps, const mp_reshard_step_t *step,
                                               mp_value_t *value, mp_value_t **out_value) {
   const mp_type_t *type = NULL;
@@ -233,7 +234,8 @@ mp_status_t mp_reshard_append_permute(mp_module_t *module, mp_block_t *block, co
     holders[moving] = (holder_t){held[p], p};
     takers[moving++] = (holder_t){wanted[p], p};
   }
-  // Without those who keep theirs, every number is still held as often as it is wanted.
+  // Among the partitions that do not keep what they have, every number is still held as often as it
+  // is wanted.
   qsort(holders, moving, sizeof(*holders), reshard_steps_compare_holders);
   qsort(takers, moving, sizeof(*takers), reshard_steps_compare_holders);
   for (uint32_t i = 0; i < moving; ++i) {
@@ -244,8 +246,8 @@ mp_status_t mp_reshard_append_permute(mp_module_t *module, mp_block_t *block, co
   return mp_append_permute(module, block, pairs, num_partitions, value, loc, out_value);
 }
 
-// What a partition holds in a layout, told from what partitions hold that differ in other atoms
-// than those of the two layouts.
+// Numbers what each partition holds in a layout. Atoms that cut no dimension in either layout count
+// too, so that partitions which differ in them do not send each other anything.
 static void reshard_steps_number_holders(const mp_atom_space_t *space, const mp_layout_t *layout,
                                          const mp_layout_t *other, int64_t *numbers) {
   mp_atoms_t list = {0};

@@ -1,12 +1,13 @@
-// Which op has which rule maker: one row for every op of the list. An op without a row does not
-// compile. REPLICATE marks what needs replication; FLOW what propagates by its regions' values
-// (propagate.c); GONE what is no op any more when programs reach the partitioner.
+// Which op has which rule maker: one row for every op of the list. If an op has no row, this file
+// does not compile. REPLICATE marks ops that need replication, FLOW those along which shardings
+// propagate by the values of their regions (propagate_items.c), and GONE those that programs do not
+// have any more when they reach the partitioner.
 #include "sim/spmd/rules/rules.h"
 
 #include "sim/spmd/rules/rule_builder.h"
 #include "sim/spmd/sharding/annotations.h"
 
-// One factor per dimension of the first result, in every tensor; scalars have none.
+// Every tensor has the same factors, one per dimension of the first result; scalars have none.
 mp_status_t mp_rule_make_pointwise(mp_rule_builder_t *builder) {
   const mp_op_t *op = builder->op;
   const mp_type_t *shape = op->results[0].type;
@@ -23,7 +24,7 @@ mp_status_t mp_rule_make_pointwise(mp_rule_builder_t *builder) {
   return NULL;
 }
 
-// Every dimension of the result is free.
+// Every dimension of the result can be sharded by itself.
 mp_status_t mp_rule_make_generator(mp_rule_builder_t *builder) {
   const mp_type_t *out = builder->op->results[0].type;
   for (uint32_t d = 0; d < out->rank; ++d) {
@@ -208,8 +209,8 @@ mp_status_t mp_rule_create(mp_arena_t *arena, const mp_op_t *op, const mp_rule_t
 
 // ---- as an attribute ----
 
-// The rule under way to an attribute. Dimensions without factors get one of size 1 behind the
-// rule's own.
+// A rule that is being made an attribute. Dimensions without factors get one of size 1, numbered
+// behind the rule's own.
 typedef struct {
   mp_arena_t *arena;
   const mp_rule_t *rule;

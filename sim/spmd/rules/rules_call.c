@@ -1,4 +1,5 @@
-// Rules of custom calls: by what the call itself says (sdy.sharding_rule), else by its target.
+// Rules of custom calls: the one that the call states itself (sdy.sharding_rule), or else that of
+// its target.
 #include "sim/spmd/rules/custom_call_dims.h"
 
 #include "sim/spmd/rules/rule_builder.h"
@@ -9,14 +10,16 @@ static mp_status_t rules_call_make_pointwise(mp_rule_builder_t *builder) {
   return mp_rule_make_pointwise(builder);
 }
 
-// Moves between memories are looked through from the first level on, as elementwise ops are.
+// Shardings propagate through moves between memories at the first level, as through elementwise
+// ops.
 static mp_status_t rules_call_make_move(mp_rule_builder_t *builder) {
   MP_RETURN_IF_ERROR(mp_rule_make_pointwise(builder));
   builder->priority = MP_RULE_PASS_THROUGH;
   return NULL;
 }
 
-// Leading dimensions that all tensors share; the others are each tensor's own and must be whole.
+// The first `batch` dimensions are common to all tensors. All others belong to one tensor each and
+// must be whole.
 static mp_status_t rules_call_put_batched(mp_rule_builder_t *builder, uint32_t batch) {
   for (uint32_t t = 0; t < builder->num_tensors; ++t) {
     builder->has_no_rule |= mp_rule_rank(builder, t) < batch;
@@ -39,7 +42,7 @@ static mp_status_t rules_call_make_batched(mp_rule_builder_t *builder) {
   return rules_call_put_batched(builder, mp_call_batch_dims(builder->op));
 }
 
-// A matrix in, the eigenvectors and the eigenvalues out.
+// The operand is a matrix, and the results are the eigenvectors and the eigenvalues.
 static mp_status_t rules_call_make_eigh(mp_rule_builder_t *builder) {
   const mp_type_t *in = mp_rule_type(builder, 0);
   if (builder->num_tensors != 3 || in->rank < 2) return rules_call_put_batched(builder, 0);
@@ -53,8 +56,8 @@ static mp_status_t rules_call_make_eigh(mp_rule_builder_t *builder) {
                      (mp_rule_place_t[]){{0, row + 1}, {1, row + 1}, {2, row}}, 3);
 }
 
-// Two tensors share a matrix's dimensions; the third (a triangle, or the taus) has its own last
-// one.
+// Two tensors share the dimensions of a matrix. The third one (a triangle, or the taus) has a last
+// dimension of its own.
 static mp_status_t rules_call_put_matrix_pair(mp_rule_builder_t *builder, uint32_t first,
                                               uint32_t second, uint32_t own) {
   const mp_type_t *matrix = mp_rule_type(builder, first);
@@ -82,7 +85,7 @@ static mp_status_t rules_call_make_householder_product(mp_rule_builder_t *builde
   return rules_call_put_matrix_pair(builder, 0, 2, 1);
 }
 
-// Values and indices of the largest along the last dimension.
+// The results are the largest values along the last dimension, and their indices.
 static mp_status_t rules_call_make_top_k(mp_rule_builder_t *builder) {
   const mp_type_t *in = mp_rule_type(builder, 0);
   const mp_type_t *out = mp_rule_type(builder, builder->op->num_operands);
@@ -95,7 +98,8 @@ static mp_status_t rules_call_make_top_k(mp_rule_builder_t *builder) {
   return NULL;
 }
 
-// Operand, iota and two scalars in; the dimension that shrinks is searched.
+// The operands are the values, an iota and two scalars. The dimension that gets smaller is
+// searched.
 static mp_status_t rules_call_make_approx_top_k(mp_rule_builder_t *builder) {
   const mp_type_t *in = mp_rule_type(builder, 0);
   const uint32_t num_operands = builder->op->num_operands;
@@ -119,8 +123,8 @@ static mp_status_t rules_call_make_approx_top_k(mp_rule_builder_t *builder) {
 typedef struct {
   const char *target;
   mp_rule_maker_t make;
-  // Dimensions of operand 0 behind the batch, for targets that minipod computes; 0: unknown, none
-  // may be sharded to compute.
+  // For targets that minipod computes, the number of operand 0's dimensions behind the batch. 0: it
+  // is not known, so that no dimension may be sharded.
   uint32_t inner;
 } call_target_t;
 
@@ -165,7 +169,8 @@ static const call_target_t *rules_call_find_target(const mp_op_t *op) {
   return NULL;
 }
 
-// What the frontend says of its own call: mhlo.frontend_attributes = {num_batch_dims = "1"}.
+// The number that the frontend states for its call: mhlo.frontend_attributes = {num_batch_dims =
+// "1"}.
 static uint32_t rules_call_stated_batch_dims(const mp_op_t *op) {
   const mp_attr_t *stated =
       mp_attr_dict_get_text(mp_op_attr(op, MP_ATTR_MHLO_FRONTEND_ATTRIBUTES), "num_batch_dims");
@@ -188,7 +193,7 @@ static bool rules_call_has(mp_index_list_t list, uint32_t factor) {
   return mp_index_list_has(list, factor);
 }
 
-// A factor can be in one dimension of a tensor only.
+// Adds the stated factors of one tensor. A factor may be in one dimension of a tensor only.
 static mp_status_t rules_call_put_stated_tensor(mp_rule_builder_t *builder, uint32_t tensor,
                                                 const mp_tensor_mapping_t *mapping) {
   bool *used = MP_ARENA_ARRAY(builder->arena, bool, builder->factors.count);

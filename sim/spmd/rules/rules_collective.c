@@ -1,8 +1,8 @@
-// Rules of collectives in manual regions, for the axes that are not manual there: the dimensions
-// that a collective does not touch pass; the ones it does are whole on both sides.
+// Rules of collectives in manual regions, for the axes that are not manual there. Dimensions that a
+// collective does not change are PASS; the others are whole in operand and result.
 #include "sim/spmd/rules/rule_builder.h"
 
-// `touched` up to two dimensions; the second may equal the first.
+// The collective changes the dimensions `first` and `second`, which may be the same.
 static mp_status_t rules_collective_put_collective(mp_rule_builder_t *builder, int64_t first,
                                                    int64_t second) {
   const mp_op_t *op = builder->op;

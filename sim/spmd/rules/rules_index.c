@@ -1,20 +1,20 @@
-// Rules of gather and scatter, which mirror each other: slices of a (large) array, indices that say
-// where they lie, and an array of the slices.
+// Rules of gather and scatter, which are alike: both have a (large) array, indices that say where
+// slices of it are, and an array of the slices.
 #include "sim/spmd/rules/rule_builder.h"
 
-// The dimension numbers of both, in one vocabulary.
+// The dimension numbers of either op, by names for both.
 typedef struct {
   bool is_scatter;
   const mp_op_t *op;
   const mp_type_t *array, *indices, *slices;
-  mp_index_list_t windows;  // dimensions of `slices` that run along the array
-  mp_index_list_t dropped;  // of the array, not in `slices`
+  mp_index_list_t windows;  // dimensions of the slices that are dimensions of the array
+  mp_index_list_t dropped;  // dimensions of the array that the slices do not have
   mp_index_list_t array_batching, indices_batching;
   int64_t index_vector_dim;
 } slicing_t;
 
-// A factor in dimensions of the array (and what is made of it), the indices, the slices; negative:
-// not there. Scatter has several arrays and as many slices.
+// Adds a factor to a dimension of the array (and of scatter's result), of the indices and of the
+// slices; a negative dimension stands for none. Scatter has several arrays and as many slices.
 static mp_status_t rules_index_put_slicing(mp_rule_builder_t *builder, const slicing_t *s,
                                            int64_t size, mp_factor_kind_t kind, bool is_blocked,
                                            int64_t array_dim, int64_t indices_dim,
@@ -24,7 +24,8 @@ static mp_status_t rules_index_put_slicing(mp_rule_builder_t *builder, const sli
   const uint32_t count = s->is_scatter ? s->op->num_results : 1;
   const uint32_t num_tensors = builder->num_tensors;
   for (uint32_t t = 0; t < num_tensors; ++t) {
-    // gather: array, indices -> slices; scatter: arrays, indices, slices -> arrays
+    // The tensors of gather are array, indices -> slices; those of scatter are arrays, indices,
+    // slices -> arrays.
     const bool is_array = t < count || (s->is_scatter && t >= num_tensors - count);
     const int64_t dim = is_array ? array_dim : t == count ? indices_dim : slices_dim;
     if (dim >= 0) MP_RETURN_IF_ERROR(mp_rule_put(builder, t, dim, factor));
@@ -32,7 +33,8 @@ static mp_status_t rules_index_put_slicing(mp_rule_builder_t *builder, const sli
   return NULL;
 }
 
-// The reductions for which updates may be applied in parts, and the parts' results combined.
+// Whether the region is a reduction for which the updates may be applied in parts, and the results
+// of the parts combined.
 static bool rules_index_is_common_reduction(const mp_op_t *op) {
   const mp_op_t *end = mp_block_terminator(op->regions[0]);
   const mp_value_t *args = op->regions[0]->args;
@@ -62,7 +64,7 @@ static bool rules_index_is_common_reduction(const mp_op_t *op) {
   return true;
 }
 
-// A dimension of the slices that runs along one of the array.
+// Adds the factor of a dimension of the slices that is a dimension of the array.
 static mp_status_t rules_index_put_window(mp_rule_builder_t *builder, const slicing_t *s,
                                           int64_t array_dim, int64_t slices_dim) {
   const int64_t array_size = s->array->dims[array_dim];
@@ -75,14 +77,15 @@ static mp_status_t rules_index_put_window(mp_rule_builder_t *builder, const slic
     return rules_index_put_slicing(builder, s, array_size, MP_FACTOR_REPLICATE, true, array_dim, -1,
                                    slices_dim);
   }
-  // One element of a sharded dimension: one part has it, the others contribute nothing.
+  // Slices have one element of this dimension: one part has it, and the others contribute nothing.
   MP_RETURN_IF_ERROR(rules_index_put_slicing(
       builder, s, array_size, s->is_scatter ? MP_FACTOR_REPLICATE : MP_FACTOR_REDUCTION, false,
       array_dim, -1, -1));
   return rules_index_put_slicing(builder, s, size, MP_FACTOR_REPLICATE, false, -1, -1, slices_dim);
 }
 
-// A dimension of the slices that runs along one of the indices, and perhaps of the array.
+// Adds the factor of a dimension of the slices that is a dimension of the indices, and perhaps of
+// the array.
 static mp_status_t rules_index_put_index_batch(mp_rule_builder_t *builder, const slicing_t *s,
                                                int64_t indices_dim, int64_t slices_dim) {
   int64_t array_dim = -1;

@@ -1,7 +1,8 @@
 // Rules of products, convolutions, transforms and matrix decompositions.
 #include "sim/spmd/rules/rule_builder.h"
 
-// The dimensions of a dot_general side that are neither batching nor contracted.
+// Adds the factors of the dimensions of one side of a dot_general that are neither batching nor
+// contracted.
 static mp_status_t rules_linear_put_free_dims(mp_rule_builder_t *builder, uint32_t side,
                                               mp_index_list_t batching, mp_index_list_t contracting,
                                               uint32_t *out_dim) {
@@ -61,8 +62,9 @@ static conv_dims_t rules_linear_conv_dims(const mp_op_t *op) {
   };
 }
 
-// A spatial dimension of the input is sharded along the windows (as the output is) or within the
-// window (as the kernel is): a factor for each, the larger one first, as far as the size goes.
+// A spatial dimension of the input can be sharded along the windows, as the output is, or within
+// the window, as the kernel is. It gets a factor for each, the larger one first; the second one
+// gets what remains of the size.
 static mp_status_t rules_linear_put_spatial(mp_rule_builder_t *builder, const conv_dims_t *dims,
                                             uint32_t i) {
   const int64_t in = dims->lhs_spatial.values[i];
@@ -116,7 +118,8 @@ mp_status_t mp_rule_make_convolution(mp_rule_builder_t *builder) {
 
 // ---- matrices and transforms ----
 
-// The dimensions before the last `matrix` ones are independent problems.
+// Adds the factors of the batch: all dimensions before the last `matrix` ones number independent
+// problems.
 static mp_status_t rules_linear_put_batch(mp_rule_builder_t *builder, uint32_t matrix) {
   const mp_type_t *type = builder->op->operands[0]->type;
   for (uint32_t d = 0; d + matrix < type->rank; ++d) {
@@ -134,7 +137,8 @@ mp_status_t mp_rule_make_cholesky(mp_rule_builder_t *builder) {
   return NULL;
 }
 
-// op(a) x = b, or x op(a) = b: a's one dimension is b's, its other one is the result's.
+// The op solves op(a) x = b or x op(a) = b: one dimension of a is that of b, the other one is that
+// of the result.
 mp_status_t mp_rule_make_triangular_solve(mp_rule_builder_t *builder) {
   const mp_op_t *op = builder->op;
   const mp_type_t *a = op->operands[0]->type;
@@ -144,9 +148,9 @@ mp_status_t mp_rule_make_triangular_solve(mp_rule_builder_t *builder) {
   const uint32_t transpose = mp_op_enum(op, MP_ATTR_TRANSPOSE_A, MP_TRANSPOSE_NO);
   const bool is_left = mp_op_bool(op, MP_ATTR_LEFT_SIDE, true);
   const bool is_transposed = transpose == MP_TRANSPOSE_YES || transpose == MP_TRANSPOSE_ADJOINT;
-  const int64_t of_b = is_left == is_transposed ? column : row;  // a's dimension
+  const int64_t of_b = is_left == is_transposed ? column : row;  // the dimension of a
   const int64_t of_x = is_left == is_transposed ? row : column;
-  const int64_t solved = is_left ? row : column;  // b's and x's dimension
+  const int64_t solved = is_left ? row : column;  // the dimension of b and of x
   const int64_t kept = is_left ? column : row;
   MP_RETURN_IF_ERROR(rules_linear_put_batch(builder, 2));
   MP_RETURN_IF_ERROR(mp_rule_add(builder, a->dims[of_b], MP_FACTOR_REPLICATE,

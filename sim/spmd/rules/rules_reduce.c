@@ -1,7 +1,7 @@
-// Rules of ops that combine elements: reductions, windows, sorting; and of the random generator.
+// Rules of ops that combine elements (reductions, windows, sorting) and of random numbers.
 #include "sim/spmd/rules/rule_builder.h"
 
-// Inputs, then as many scalar initial values.
+// The operands are inputs and then as many scalar initial values.
 mp_status_t mp_rule_make_reduce(mp_rule_builder_t *builder) {
   const mp_op_t *op = builder->op;
   const uint32_t num_inputs = op->num_results;
@@ -23,7 +23,8 @@ mp_status_t mp_rule_make_reduce(mp_rule_builder_t *builder) {
   return NULL;
 }
 
-// Windows of one element, one after the other and nothing around: as if there were none.
+// Whether windows have one element, follow each other and have no padding, so that they change
+// nothing.
 static bool rules_reduce_is_trivial_window(const mp_op_t *op, uint32_t dim) {
   const mp_index_list_t sizes = mp_op_ints(op, MP_ATTR_WINDOW_DIMENSIONS);
   const mp_index_list_t strides = mp_op_ints(op, MP_ATTR_WINDOW_STRIDES);
@@ -45,7 +46,7 @@ mp_status_t mp_rule_make_reduce_window(mp_rule_builder_t *builder) {
   return NULL;
 }
 
-// Operand, source, initial value; the result has the operand's shape.
+// The operands are an array, the source and an initial value; the result has the array's shape.
 mp_status_t mp_rule_make_select_and_scatter(mp_rule_builder_t *builder) {
   const mp_op_t *op = builder->op;
   const mp_type_t *source = op->operands[1]->type;
@@ -80,7 +81,7 @@ mp_status_t mp_rule_make_sort(mp_rule_builder_t *builder) {
   return NULL;
 }
 
-// The operand and, per feature, scale, offset, mean and variance.
+// The operands are an array and, per feature, scale, offset, mean and variance.
 mp_status_t mp_rule_make_batch_norm_inference(mp_rule_builder_t *builder) {
   const mp_op_t *op = builder->op;
   const mp_type_t *in = op->operands[0]->type;
@@ -94,7 +95,7 @@ mp_status_t mp_rule_make_batch_norm_inference(mp_rule_builder_t *builder) {
   return NULL;
 }
 
-// States are whole; every dimension of the numbers is free.
+// The states are whole; every dimension of the random numbers can be sharded by itself.
 mp_status_t mp_rule_make_rng_bit_generator(mp_rule_builder_t *builder) {
   const mp_op_t *op = builder->op;
   const mp_type_t *state = op->operands[0]->type;

@@ -1,7 +1,8 @@
 // Rules of ops that move elements.
 #include "sim/spmd/rules/rule_builder.h"
 
-// Dimension by dimension, of all tensors: the ones that keep their size pass.
+// Adds a factor for each dimension of all tensors. Those that have the same size in operand and
+// result are PASS.
 static mp_status_t rules_shape_put_by_size(mp_rule_builder_t *builder, mp_factor_kind_t kind,
                                            bool is_blocked) {
   const mp_type_t *in = builder->op->operands[0]->type;
@@ -27,9 +28,9 @@ mp_status_t mp_rule_make_dynamic_slice(mp_rule_builder_t *builder) {
   return rules_shape_put_by_size(builder, MP_FACTOR_REPLICATE, true);
 }
 
-// Where the update has the operand's whole dimension, all three pass. Elsewhere each part of the
-// operand takes what falls into it of the update, which must be there whole unless the place is
-// known beforehand.
+// Along dimensions that the update fills, operand, update and result are PASS. Along others each
+// part of the operand takes those elements of the update that fall into it. For this the update
+// must be whole, unless its place is known because the start indices are constants.
 mp_status_t mp_rule_make_dynamic_update_slice(mp_rule_builder_t *builder) {
   const mp_op_t *op = builder->op;
   const mp_type_t *in = op->operands[0]->type;
@@ -86,7 +87,7 @@ mp_status_t mp_rule_make_broadcast_in_dim(mp_rule_builder_t *builder) {
     for (uint32_t i = 0; i < dims.count; ++i) {
       if (dims.values[i] == (int64_t)d) from = i;
     }
-    if (from >= 0 && in->dims[from] != out->dims[d]) {  // one element, repeated
+    if (from >= 0 && in->dims[from] != out->dims[d]) {  // its one element is repeated
       MP_RETURN_IF_ERROR(
           mp_rule_add(builder, 1, MP_FACTOR_PASS, (mp_rule_place_t[]){{0, from}}, 1));
       from = -1;
@@ -102,8 +103,8 @@ static const mp_value_t *rules_shape_before_slice(const mp_value_t *value) {
   return value->op != NULL && value->op->code == MP_OP_SLICE ? value->op->operands[0] : value;
 }
 
-// Whether the pieces are slices, or slices of one value and that value itself: a rotation, a shift,
-// a wrapped border, whose parts come from neighbours.
+// Whether the pieces are slices, or slices of one value and that value itself, as in a rotation, a
+// shift or a wrapped border. Parts of these get elements from their neighbours.
 static bool rules_shape_joins_slices(const mp_op_t *op) {
   uint32_t num_slices = 0;
   bool is_one_value = true;
@@ -128,8 +129,8 @@ mp_status_t mp_rule_make_concatenate(mp_rule_builder_t *builder) {
   return NULL;
 }
 
-// The type with smaller elements may have one more dimension, the last, for the pieces of the
-// larger ones.
+// The type with smaller elements may have one more dimension at the end, for the pieces of the
+// larger elements.
 mp_status_t mp_rule_make_bitcast_convert(mp_rule_builder_t *builder) {
   const mp_type_t *types[2] = {builder->op->operands[0]->type, builder->op->results[0].type};
   const uint32_t longer = types[0]->rank < types[1]->rank;
@@ -157,17 +158,17 @@ static int64_t rules_shape_gcd(int64_t a, int64_t b) {
   return a;
 }
 
-// One side of a reshape: how far the walk over its dimensions has come.
+// One side of a reshape, and the progress along its dimensions.
 typedef struct {
   uint32_t tensor;
   const mp_type_t *type;
   uint32_t dim;
-  int64_t left;  // of the dimension; 0: not begun
-  int64_t done;  // product of the factors so far
+  int64_t left;  // what remains of the current dimension; 0: it has not begun
+  int64_t done;  // the product of the factors so far
 } reshape_side_t;
 
-// Begins the next dimension where one ended; those of size 1 have a factor of their own. Sets what
-// is left of it, 1 behind the last one.
+// Begins the next dimension when one has ended; dimensions of size 1 get a factor of their own.
+// Sets `left` to its size, or to 1 behind the last one.
 static mp_status_t rules_shape_begin_dim(mp_rule_builder_t *builder, reshape_side_t *side,
                                          int64_t *out_left) {
   for (; side->dim < side->type->rank && side->type->dims[side->dim] == 1; ++side->dim) {
@@ -197,21 +198,22 @@ static mp_status_t rules_shape_put_own(mp_rule_builder_t *builder, reshape_side_
   return NULL;
 }
 
-// Once the sides have diverged, the one that is behind takes a factor of its own: up to where they
-// meet again, or else as little as leaves the divisor that both dimensions have in common.
+// The size of the factor that the side with the smaller product gets for itself when the products
+// differ. With it, the products are equal again if possible; otherwise it is so small that the
+// common divisor of both dimensions remains.
 static int64_t rules_shape_catch_up(int64_t left, int64_t common, int64_t behind, int64_t ahead) {
   if (ahead % behind == 0 && left % (ahead / behind) == 0) return ahead / behind;
   return left > common ? left / common : left;
 }
 
-// Walks both shapes from the major end. Where the sizes share a divisor that factor is common; once
-// they do not, the factors are each side's own until the products meet again.
+// Goes along both shapes from their major ends. A common divisor of the sizes becomes a common
+// factor. When there is none, each side gets factors of its own until the products are equal again.
 mp_status_t mp_rule_make_reshape(mp_rule_builder_t *builder) {
   reshape_side_t in = {.tensor = 0, .type = builder->op->operands[0]->type, .done = 1};
   reshape_side_t out = {.tensor = 1, .type = builder->op->results[0].type, .done = 1};
   int64_t elements = 0;
   if (!mp_type_num_elements(in.type, &elements) || elements == 0) {
-    builder->has_no_rule = true;  // nothing to shard
+    builder->has_no_rule = true;  // there is nothing to shard
     return NULL;
   }
   builder->priority = MP_RULE_PASS_THROUGH;

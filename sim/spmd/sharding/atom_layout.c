@@ -15,7 +15,7 @@ static uint32_t atom_layout_prime_factors(uint32_t number, int64_t *primes) {
   return count;
 }
 
-// The next order of the numbers, ascending ones first; false after the last.
+// Changes the numbers to their next order, beginning with the ascending one; false after the last.
 static bool atom_layout_next_order(int64_t *numbers, uint32_t count) {
   if (count < 2) return false;
   uint32_t i = count - 1;
@@ -53,8 +53,8 @@ uint32_t mp_layout_spaces(uint32_t num_partitions, mp_atom_space_t *spaces) {
 
 // ---- from boxes ----
 
-// Orders a dimension's atoms by how far each moves the part number, which must be what the digits
-// after it make.
+// Orders a dimension's atoms by how much each changes the part's number, from the largest change to
+// the smallest. Each change must be the product of the digits behind it; otherwise false.
 static bool atom_layout_order_atoms(const mp_atom_space_t *space, const int64_t *moves,
                                     int64_t parts, mp_atoms_t *out_list) {
   mp_atoms_t list = {0};

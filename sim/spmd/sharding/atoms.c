@@ -26,7 +26,8 @@ static bool atoms_add_cut(cuts_t *cuts, int64_t value) {
   return true;
 }
 
-// The suffix products of a mesh's axes; false when it does not cover the partitions.
+// Adds the products of a mesh's last axes, its strides, to the cuts; false when the mesh does not
+// have all partitions.
 static bool atoms_cut_by_mesh(const mp_mesh_t *mesh, uint32_t num_partitions, cuts_t *cuts) {
   int64_t size = 1;
   for (uint32_t i = mesh->num_axes; i-- > 0;) {
@@ -34,7 +35,7 @@ static bool atoms_cut_by_mesh(const mp_mesh_t *mesh, uint32_t num_partitions, cu
     size *= mesh->axes[i].size;
     if (size > (int64_t)num_partitions || !atoms_add_cut(cuts, size)) return false;
   }
-  return size == 1 || size == (int64_t)num_partitions;  // one device: says nothing
+  return size == 1 || size == (int64_t)num_partitions;  // a mesh of one device adds nothing
 }
 
 static bool atoms_same_order(const mp_mesh_t *a, const mp_mesh_t *b) {
@@ -43,7 +44,8 @@ static bool atoms_same_order(const mp_mesh_t *a, const mp_mesh_t *b) {
           memcmp(a->device_ids, b->device_ids, a->num_device_ids * sizeof(*a->device_ids)) == 0);
 }
 
-// The one order of devices that all meshes of more than one device have; false when they differ.
+// Finds the order of devices that all meshes of more than one device have in common; false when
+// they have different ones.
 static bool atoms_find_order(const mp_mesh_t *const *meshes, uint32_t num_meshes,
                              const mp_mesh_t **out_mesh) {
   const mp_mesh_t *first = NULL;
@@ -56,7 +58,8 @@ static bool atoms_find_order(const mp_mesh_t *const *meshes, uint32_t num_meshes
   return true;
 }
 
-// Splits a ratio into primes, smallest first (major), and appends them below the atoms so far.
+// Divides a ratio into primes, of which the smallest become the major atoms, and appends these
+// behind the atoms so far.
 static bool atoms_append_primes(mp_atom_space_t *space, int64_t ratio, int64_t stride) {
   int64_t primes[MP_MAX_ATOMS];
   uint32_t count = 0;
@@ -97,7 +100,7 @@ mp_status_t mp_atom_space_create(mp_arena_t *arena, const mp_mesh_t *const *mesh
   }
   int64_t covered = 1;
   for (uint32_t a = 0; a < space.count; ++a) covered *= space.prime[a];
-  MP_ASSERT(!found || covered == (int64_t)num_partitions);  // each partition has its digits
+  MP_ASSERT(!found || covered == (int64_t)num_partitions);  // the atoms number all partitions
   *out_space = space;
   *out_found = found;
   return NULL;
@@ -182,7 +185,7 @@ mp_status_t mp_atom_sharding_create(mp_arena_t *arena, uint32_t rank, bool is_op
   return NULL;
 }
 
-// Moves the atoms of `list` that are not manual to `to`.
+// Appends the atoms of `list` that are not manual to `to`.
 static void atoms_take_free(const mp_atoms_t *list, uint32_t manual, mp_atoms_t *to) {
   for (uint32_t i = 0; i < list->count; ++i) {
     if ((manual >> list->atoms[i] & 1) == 0) to->atoms[to->count++] = list->atoms[i];
@@ -212,7 +215,7 @@ mp_status_t mp_atom_sharding_import(mp_arena_t *arena, const mp_atom_space_t *sp
   }
   result->mesh = sharding->mesh;
   result->manual = manual;
-  // A mesh of one device says nothing.
+  // A mesh of one device has no influence on a sharding.
   if (sharding->mesh != NULL && mp_mesh_size(sharding->mesh) != 1) {
     uint32_t seen = 0;
     for (uint32_t d = 0; d < sharding->rank; ++d) {
@@ -324,7 +327,8 @@ void mp_atom_sharding_print(const mp_atom_sharding_t *sharding, mp_strbuf_t *out
 
 // ---- boxes ----
 
-// Partitions that differ only in the unreduced atoms hold terms of one sum.
+// Makes mp_boxes_t.partials: partitions that differ only in the unreduced atoms hold terms of one
+// sum.
 static mp_status_t atoms_make_partials(const mp_atom_space_t *space, const mp_spmd_scope_t *scope,
                                        uint32_t unreduced, const int32_t **out_partials) {
   mp_mesh_digit_t digits[MP_MAX_ATOMS];

@@ -1,11 +1,11 @@
-// Atoms back to Shardy's axes.
+// Converts atoms back to Shardy's axes.
 #include <string.h>
 
 #include "sim/ir/mesh.h"
 #include "sim/spmd/sharding/atoms.h"
 
-// The axis of the mesh that an atom is a digit of, as the sub-axis of that digit alone. False for
-// an atom of no axis, which only another mesh's can be.
+// Finds the axis of the mesh to which an atom belongs, and returns the sub-axis of that atom alone.
+// False when it belongs to no axis of this mesh.
 static bool atoms_export_axis_of_atom(const mp_atom_space_t *space, const mp_mesh_t *mesh,
                                       uint8_t atom, mp_axis_ref_t *out_axis) {
   int64_t stride = 1;
@@ -28,7 +28,8 @@ static int64_t atoms_export_axis_size(const mp_mesh_t *mesh, mp_str_t name) {
   return 0;
 }
 
-// Digits that follow each other in one axis become one (sub-)axis, and all of them the axis itself.
+// Converts a list. Atoms that follow each other in an axis become one sub-axis, or the axis itself
+// if they are all of its atoms.
 static mp_status_t atoms_export_list(mp_arena_t *arena, const mp_atom_space_t *space,
                                      const mp_mesh_t *mesh, const mp_atoms_t *atoms,
                                      mp_axis_list_t *out_list) {
@@ -66,7 +67,7 @@ static mp_status_t atoms_export_set(mp_arena_t *arena, const mp_atom_space_t *sp
 mp_status_t mp_atom_sharding_export(mp_arena_t *arena, const mp_atom_space_t *space,
                                     const mp_atom_sharding_t *sharding,
                                     mp_sdy_sharding_t *out_sharding) {
-  // A maximal mesh has no axes: the sharding only says where the value is.
+  // A maximal mesh has no axes, and the sharding only says where the value is.
   if (sharding->mesh->num_axes == 0 && sharding->mesh->num_device_ids == 1) {
     *out_sharding = (mp_sdy_sharding_t){.mesh = sharding->mesh};
     return NULL;

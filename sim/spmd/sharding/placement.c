@@ -39,11 +39,11 @@ static bool placement_list_has_axis(const mp_axis_list_t *list, mp_str_t axis) {
 
 // ---- meshes ----
 
-// A mesh resolved for P partitions: the position of each partition in the mesh's row-major order.
+// A mesh, and the position of each partition in the mesh's row-major order.
 typedef struct {
   const mp_mesh_t *mesh;
-  bool is_trivial;           // one device (or none named): sharding over it means nothing
-  const int64_t *positions;  // [num_partitions], NULL: the partition itself
+  bool is_trivial;           // it has one device or names none, so that it cannot shard anything
+  const int64_t *positions;  // [num_partitions]; NULL: a partition's position is its number
 } mesh_view_t;
 
 static mp_status_t placement_view_mesh(mp_arena_t *arena, const mp_mesh_t *mesh,
@@ -65,8 +65,8 @@ static int64_t placement_digit_of(const mesh_view_t *view, mp_mesh_digit_t digit
 
 // ---- groups ----
 
-// The position of each partition with all digits but those of the manual axes set to 0; `keys` is
-// 0 at first.
+// Sets keys[p] to partition p's position with all digits except those of the manual axes set to 0.
+// All keys must be 0 before.
 static mp_status_t placement_manual_keys(const mp_spmd_scope_t *parent, const mesh_view_t *view,
                                          const mp_axis_list_t *manual_axes, int64_t *keys) {
   for (uint32_t i = 0; i < manual_axes->count; ++i) {
@@ -75,7 +75,7 @@ static mp_status_t placement_manual_keys(const mp_spmd_scope_t *parent, const me
     MP_RETURN_IF_ERROR(mp_mesh_find_digit(view->mesh, &manual_axes->axes[i], &digit));
     for (uint32_t p = 0; p < parent->num_partitions; ++p) {
       const int64_t key = placement_digit_of(view, digit, p) * digit.stride;
-      // An axis may be named twice; its digit then counts once.
+      // An axis may be named twice; its digit is added once.
       if (keys[p] / digit.stride % digit.size == 0) keys[p] += key;
     }
   }
@@ -84,11 +84,11 @@ static mp_status_t placement_manual_keys(const mp_spmd_scope_t *parent, const me
 
 typedef struct {
   uint64_t hash;       // of the pair (parent's group, key)
-  uint32_t partition;  // the first one with this pair
+  uint32_t partition;  // the first partition with this pair
 } group_entry_t;
 
-// Numbers the pairs (parent's group, key) in order of their first partition: partitions stay
-// together when they were and agree on the manual axes.
+// Numbers the pairs (parent's group, key) in the order of their first partition. So partitions are
+// in one group if they were before and agree on the manual axes.
 static mp_status_t placement_number_groups(mp_arena_t *scratch, const mp_spmd_scope_t *parent,
                                            const int64_t *keys, int32_t *groups) {
   MP_HASH_MAP(group_entry_t) firsts = {0};
@@ -169,8 +169,8 @@ void mp_placement_part(int64_t dim, int64_t parts, int64_t index, int64_t *out_s
                        int64_t *out_size) {
   MP_ASSERT(dim >= 0 && parts >= 1 && index >= 0 && index < parts);
   const int64_t step = dim == 0 ? 1 : (dim - 1) / parts + 1;
-  // Empty parts start beyond the end, and there are at most as many parts as partitions: only
-  // dimensions near the largest integer could overflow, which no memory holds.
+  // Empty parts start beyond the end. As there are at most as many parts as partitions, this could
+  // overflow only for dimensions near the largest integer, for which no memory suffices.
   int64_t start;
   if (__builtin_mul_overflow(index, step, &start)) start = INT64_MAX;
   *out_start = start;
@@ -195,15 +195,16 @@ mp_status_t mp_placement_whole(const mp_spmd_scope_t *scope, const mp_type_t *ty
 
 enum { MP_MAX_DIGITS = 64 };
 
-// The digits that split a tensor, dimension by dimension, major to minor; then the unreduced ones.
+// The digits that cut a tensor: those of each dimension in turn, major to minor, and then the
+// unreduced ones.
 typedef struct {
   uint32_t count;
   mp_mesh_digit_t digits[MP_MAX_DIGITS];
-  uint32_t end[MP_MAX_RANK];  // after the digits of a dimension
+  uint32_t end[MP_MAX_RANK];  // the end of each dimension's digits in the list
   uint32_t num_dim_digits;
 } split_t;
 
-// Digits of one position overlap when their ranges [stride, stride * size) do.
+// Whether a digit overlaps with one of the list: their ranges [stride, stride * size) do.
 static bool placement_overlaps(const split_t *split, mp_mesh_digit_t digit) {
   for (uint32_t i = 0; i < split->count; ++i) {
     const mp_mesh_digit_t other = split->digits[i];
@@ -220,7 +221,7 @@ static bool placement_counts(const mp_spmd_scope_t *scope, const mp_axis_list_t 
          (only == NULL || placement_list_has_axis(only, axis));
 }
 
-// Adds the digit of one axis, if it counts.
+// Adds the digit of one axis, unless the axis is manual or not asked for.
 static mp_status_t placement_add_digit(const mp_spmd_scope_t *scope, const mp_mesh_t *mesh,
                                        const mp_axis_ref_t *axis, const mp_axis_list_t *only,
                                        split_t *split) {
@@ -236,7 +237,8 @@ static mp_status_t placement_add_digit(const mp_spmd_scope_t *scope, const mp_me
   return NULL;
 }
 
-// As the products of disjoint digits are at most the mesh's size, nothing here can overflow.
+// Finds the digits of a sharding. Products of disjoint digits are at most the mesh's size, so that
+// nothing can overflow.
 static mp_status_t placement_split_of(const mp_spmd_scope_t *scope,
                                       const mp_sdy_sharding_t *sharding, const mp_axis_list_t *only,
                                       split_t *split) {
@@ -271,13 +273,13 @@ static void placement_fill_dim(const mesh_view_t *view, const mp_boxes_t *boxes,
   }
 }
 
-// The number of a sum is the first partition that holds a term of it.
+// Numbers the sums: the number of a sum is the first partition that holds a term of it.
 static mp_status_t placement_number_sums(mp_arena_t *scratch, const mp_spmd_scope_t *scope,
                                          const int64_t *positions, const mp_mesh_digit_t *digits,
                                          uint32_t num_digits, const int32_t **out_partials) {
   const uint32_t num_partitions = scope->num_partitions;
   int32_t *partials = MP_ARENA_ARRAY(scratch, int32_t, num_partitions);
-  int32_t *first = MP_ARENA_ARRAY(scratch, int32_t, num_partitions);  // by position, + 1
+  int32_t *first = MP_ARENA_ARRAY(scratch, int32_t, num_partitions);  // by position, plus 1
   if (partials == NULL || first == NULL) return mp_status_out_of_memory();
   for (uint32_t p = 0; p < num_partitions; ++p) {
     const int64_t position = positions == NULL ? (int64_t)p : positions[p];
@@ -342,7 +344,7 @@ mp_status_t mp_placement_from_sdy(const mp_spmd_scope_t *scope, const mp_type_t 
     return mp_status_make(MP_INVALID_ARGUMENT, "a sharding of rank %u on a tensor of rank %u",
                           sharding->rank, type->rank);
   }
-  // For the positions of device_ids, which would outlive their use in the module's arena.
+  // Not the module's arena: it would keep the positions of device_ids for ever.
   mp_arena_t *scratch = NULL;
   MP_RETURN_IF_ERROR(mp_arena_create(&scratch));
   mp_status_t status = placement_boxes_from_sdy(scratch, scope, type, sharding, only, out_boxes);
@@ -362,7 +364,7 @@ bool mp_placement_equal(const mp_boxes_t *a, const mp_boxes_t *b) {
   if (a == b) return true;
   if (a == NULL || b == NULL) return false;
   if (a->rank != b->rank || a->num_partitions != b->num_partitions) return false;
-  // Both lists of partial sums come from the pool.
+  // Both arrays come from the pool, in which equal ones are one object.
   if (a->partials != b->partials) return false;
   size_t bytes = (size_t)a->num_partitions * a->rank * sizeof(int64_t);
   return memcmp(a->starts, b->starts, bytes) == 0 && memcmp(a->sizes, b->sizes, bytes) == 0;
@@ -384,8 +386,8 @@ mp_status_t mp_placement_local_type(mp_arena_t *arena, const mp_type_t *type,
 
 // ---- tiles ----
 
-// The part number of each partition in dimension d, and the number of parts; false when the parts
-// are not ceil(n/k) each.
+// Finds the number of each partition's part in dimension d, and the number of parts; false when the
+// parts do not have ceil(n/k) elements each.
 static bool placement_parts_of_dim(const mp_boxes_t *boxes, uint32_t d, int64_t *indices,
                                    int64_t *out_parts) {
   int64_t step = 1;
@@ -412,9 +414,9 @@ static bool placement_parts_of_dim(const mp_boxes_t *boxes, uint32_t d, int64_t 
   return true;
 }
 
-// Orders the `copies` partitions of a tile by their number within their sum, then by sum: a matrix
-// of terms x sums. Returns the number of terms of each sum, 1 without partial sums. `row_of` and
-// `terms_of` are room for one number per partition.
+// Orders the `copies` partitions of a tile by their number within their sum, and then by sum, as a
+// matrix of terms x sums. Returns the number of terms of each sum, which is 1 if the value is no
+// sum. `row_of` and `terms_of` have room for one number per partition.
 static int64_t placement_order_terms(const mp_boxes_t *boxes, int64_t *partitions, int64_t copies,
                                      int64_t *row_of, int64_t *terms_of, int64_t *ordered) {
   if (boxes->partials == NULL) return 1;
@@ -457,7 +459,7 @@ mp_status_t mp_placement_to_tiles(mp_arena_t *arena, const mp_boxes_t *boxes, bo
   }
   if (count % num_tiles != 0) return NULL;
   int64_t copies = count / num_tiles;
-  memset(indices, 0, count * sizeof(*indices));  // now: copies seen of each tile
+  memset(indices, 0, count * sizeof(*indices));  // from here on: the copies seen of each tile
   for (uint32_t p = 0; p < count; ++p) {
     int64_t seen = indices[tile_of[p]]++;
     if (seen == copies) return NULL;

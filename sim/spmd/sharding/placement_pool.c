@@ -7,7 +7,7 @@
 #include "sim/base/hash.h"
 
 #ifdef MINIPOD_ASSERTS
-// Parts lie in the array; empty ones lie anywhere.
+// Whether all parts lie in the array; empty ones may lie anywhere.
 static bool placement_pool_are_sound(const mp_boxes_t *boxes) {
   const uint64_t count = (uint64_t)boxes->num_partitions * boxes->rank;
   for (uint64_t i = 0; i < count; ++i) {
@@ -16,7 +16,7 @@ static bool placement_pool_are_sound(const mp_boxes_t *boxes) {
     if (size != 0 && (boxes->starts[i] < 0 || boxes->starts[i] > dim - size)) return false;
   }
   for (uint32_t p = 0; p < boxes->num_partitions && boxes->partials != NULL; ++p) {
-    const int32_t first = boxes->partials[p];  // of the sum that it holds a term of
+    const int32_t first = boxes->partials[p];  // the first partition that holds a term of its sum
     if (first < 0 || (uint32_t)first > p || boxes->partials[first] != first) return false;
   }
   return true;
@@ -27,7 +27,7 @@ bool placement_pool_are_sound(const mp_boxes_t *boxes);
 
 typedef struct {
   uint64_t hash;
-  const mp_boxes_t *boxes;  // or
+  const mp_boxes_t *boxes;  // NULL for an entry of groups
   const int32_t *groups;    // [num_groups]
   uint32_t num_groups;
 } pool_entry_t;
@@ -60,7 +60,7 @@ static mp_status_t placement_pool_account(mp_spmd_pool_t *pool, uint64_t bytes) 
 
 mp_status_t mp_spmd_pool_scratch(mp_spmd_pool_t *pool, uint64_t count, int64_t **out_numbers) {
   if (count > pool->scratch_count || pool->scratch == NULL) {
-    // Doubling keeps what earlier, smaller arrays waste below the last one.
+    // Because the size doubles, all earlier arrays together are smaller than this one.
     uint64_t grown = pool->scratch_count < 512 ? 1024 : pool->scratch_count * 2;
     if (grown < count) grown = count;
     if (grown > UINT64_MAX / sizeof(int64_t)) return mp_status_out_of_memory();
@@ -94,7 +94,7 @@ static bool placement_pool_same_groups(const pool_entry_t *a, const pool_entry_t
          memcmp(a->groups, b->groups, a->num_groups * sizeof(*a->groups)) == 0;
 }
 
-// The entry equal to `wanted`, or NULL.
+// The entry that is equal to `wanted`; NULL when there is none.
 static const pool_entry_t *placement_pool_find(const mp_spmd_pool_t *pool,
                                                const pool_entry_t *wanted) {
   const pool_entry_t *entry;
