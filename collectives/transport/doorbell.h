@@ -16,13 +16,15 @@ typedef struct {
   atomic_uint is_asleep;
 } mp_doorbell_t;
 
+// Counts up, and wakes the sleeper if there is one. Any thread of any process that maps the
+// doorbell.
 static inline void mp_doorbell_ring(mp_doorbell_t *bell) {
   atomic_fetch_add(&bell->rung, 1);
   if (atomic_load(&bell->is_asleep) != 0) mp_futex_wake_shared(&bell->rung);
 }
 
-// One sleeper. Returns when somebody has rung since `rung` was read, after `seconds`, or on a
-// signal.
+// Sleeps until somebody has rung since `rung` was read, for at most `seconds`, or until a signal
+// comes. A doorbell has one sleeper.
 static inline void mp_doorbell_sleep(mp_doorbell_t *bell, unsigned rung, double seconds) {
   struct timespec timeout = {.tv_sec = (time_t)seconds,
                              .tv_nsec = (long)((seconds - floor(seconds)) * 1e9)};

@@ -64,8 +64,8 @@ typedef struct {
   mpi_out_t *given_up;
 } mpi_peer_t;
 
-// A header that has come and that there was no memory for; the receive that it lies in is not
-// posted again before it is taken.
+// A header that has come and was not taken yet, for want of memory. The receive that it lies in is
+// posted again only when it was taken.
 typedef struct {
   bool is_there;
   uint32_t from;
@@ -127,7 +127,7 @@ static bool mpi_pieces_done(const mpi_pieces_t *pieces, uint64_t bytes) {
   return pieces->next == bytes && pieces->count == 0;
 }
 
-// Tests the oldest piece under way; -1 with `error`.
+// Tests the pieces under way, oldest first, and takes those out that are done; -1 with `error`.
 static int mpi_test_piece(mpi_t *self, mpi_pieces_t *pieces, bool *did, mp_mpi_error_t error) {
   int done = 1, from;
   size_t bytes;
@@ -211,7 +211,7 @@ static bool mpi_give_up_out(mpi_t *self, mpi_peer_t *peer) {
   return true;
 }
 
-// Posts what of this message can be posted; *out_all: all of it is.
+// Posts what can be posted of this message; *out_all: all of it was. -1 with `error`.
 static int mpi_post_out(mpi_t *self, uint32_t to, mpi_out_t *out, bool *did, bool *out_all,
                         mp_mpi_error_t error) {
   if (!out->is_posted) {
@@ -250,7 +250,8 @@ static int mpi_test_out(mpi_t *self, mpi_out_t *out, bool *did, mp_mpi_error_t e
   return mpi_test_piece(self, &out->pieces, did, error);
 }
 
-// To who has left only a goodbye is of use. What is begun must be ended.
+// True when a message need not be sent any more: its receiver has left, which waits for nothing but
+// our goodbye. A message that was begun must be ended all the same.
 static bool mpi_is_in_vain(const mpi_t *self, uint32_t to, const mpi_out_t *out) {
   return atomic_load_explicit(&self->world->peers[to].is_gone, memory_order_relaxed) &&
          !out->is_posted && !mp_world_is_goodbye(&out->header.envelope);
@@ -310,8 +311,8 @@ static mpi_in_t *mpi_make_in(mpi_t *self, uint32_t from, const mpi_header_t *hea
   return NULL;
 }
 
-// Takes a header that has come, unless there is no memory for it. One that makes no sense, or comes
-// from somebody who was dropped, is passed over.
+// Takes a header that has come; false: there is no memory for it. A header that makes no sense, or
+// that comes from a peer that was dropped, is passed over.
 static bool mpi_take_header(mpi_t *self, uint32_t from, size_t size, const mpi_header_t *header) {
   bool is_sound = from < self->world->size && size >= MP_BARE_HEADER &&
                   (mpi_is_large(header->bytes) || size == MP_BARE_HEADER + header->bytes);
@@ -344,7 +345,8 @@ static bool mpi_take_headers(mpi_t *self) {
       return did;
     }
     if (!self->held.is_there) break;
-    // Without memory it stays where it is, and is tried again; later ones wait in MPI.
+    // A header that there is no memory for stays in its receive and is tried again; later ones wait
+    // in MPI.
     if (!mpi_take_header(self, self->held.from, self->held.size, &self->headers[index])) break;
     did = true;
     self->held.is_there = false;

@@ -1,19 +1,22 @@
-// The transport between hosts: MPI messages, through a module (mpi/module.h).
+// The transport between hosts: MPI messages, through a module (mpi/mpi_module.h).
 //
 // A packet is one MPI message on the tag of headers, with small data behind the header; larger data
 // follow in pieces on a tag of their own. MPI keeps the order per sender and tag. All MPI calls are
-// made on the progress thread, none of them waits.
+// made on the progress thread, and none of them waits.
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_MPI_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_MPI_H_
 
 #include "collectives/transport/mpi/mpi_module.h"
 #include "collectives/transport/transport.h"
 
+// A transport for all peers of the world whose `transport` it is. MPI runs, and `module` has made
+// its communicator. RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_mpi_create(mp_world_t *world, const mp_mpi_module_t *module,
                                        mp_transport_t **out_transport);
-// Any thread: no more messages will come or go; receives are cancelled on the progress thread, and
-// MPI is not called any more once mp_mpi_is_closed.
+// Asks the progress thread to cancel the receives and to stop: no more messages will come or go.
+// Any thread; returns at once.
 void mp_mpi_close(mp_transport_t *transport);
+// True when the progress thread has done so: it does not call MPI any more. Any thread.
 bool mp_mpi_is_closed(mp_transport_t *transport);
 
 #endif  // MINIPOD_COLLECTIVES_TRANSPORT_MPI_H_

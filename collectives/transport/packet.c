@@ -99,7 +99,7 @@ mp_payload_block_t *mp_world_take_block(mp_world_t *world, size_t bytes) {
 }
 
 mp_status_t mp_payload_create(mp_world_t *world, size_t bytes, mp_payload_t **out_payload) {
-  // What is copied into the packet needs no memory that others see.
+  // Small payloads are copied into packets, so they need no memory that other processes can map.
   mp_payload_block_t *block =
       bytes <= MP_INLINE_BYTES ? mp_payload_block_create(bytes) : mp_world_take_block(world, bytes);
   if (block == NULL) {

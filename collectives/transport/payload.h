@@ -1,8 +1,9 @@
 // Payload blocks: reference-counted memory that holds what is sent.
 //
 // A payload block is a header of one cache line with the data right behind it. It lies on the heap
-// or in a segment (segment.h); references in a segment are counted by all processes that have it
-// mapped, and whoever drops the last one hands it back to the segment's owner.
+// or in a segment (segment.h). The references to a block in a segment are counted by all processes
+// that map the segment; the process that drops the last one hands the block back to the segment's
+// owner.
 //
 // All functions are thread-safe.
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_PAYLOAD_H_
@@ -19,7 +20,7 @@ enum { MP_PAYLOAD_ALIGNMENT = 64 };
 typedef struct {
   _Alignas(MP_PAYLOAD_ALIGNMENT) _Atomic uint32_t references;
   uint32_t generation;   // of the process that made it (sim/base/os/process.h)
-  mp_payload_t payload;  // as its creator sees it; `data` means nothing elsewhere
+  mp_payload_t payload;  // as its creator sees it; `data` is an address in the creator's process
   uint64_t offset;       // from the beginning of its segment; 0: on the heap
   uint64_t next;         // while free: the offset of the next free one
   uint32_t size_class;   // of a segment's
@@ -28,19 +29,24 @@ typedef struct {
 _Static_assert(sizeof(mp_payload_block_t) == MP_PAYLOAD_ALIGNMENT,
                "the data begins on a cache line");
 
+// The data, where this process has them mapped.
 static inline void *mp_payload_block_data(mp_payload_block_t *block) {
   return block + 1;
 }
 
+// The block of a payload that this process has created.
 static inline mp_payload_block_t *mp_payload_block_of(mp_payload_t *payload) {
   return (mp_payload_block_t *)((char *)payload - offsetof(mp_payload_block_t, payload));
 }
 
-// Writes the header of payload whose place (offset, size_class) is settled: one reference.
+// Writes the header of a block with one reference; its place (offset, size_class) was written
+// before.
 void mp_payload_block_init(mp_payload_block_t *block, size_t bytes);
-// On the heap. NULL when memory is short.
+// A block on the heap with one reference. NULL when memory is short.
 mp_payload_block_t *mp_payload_block_create(size_t bytes);
+// Adds a reference.
 void mp_payload_block_retain(mp_payload_block_t *block);
+// Drops a reference; the last one frees the block or hands it back to its segment. NULL: nothing.
 void mp_payload_block_release(mp_payload_block_t *block);
 
 #endif  // MINIPOD_COLLECTIVES_TRANSPORT_PAYLOAD_H_

@@ -19,10 +19,10 @@
 enum {
   MP_PAGE = 4096,
   MP_NUM_CLASSES = 160,
-  MP_BIG_BYTES = 64 << 10,  // from here on payload begins on a page and can give its pages back
+  MP_BIG_BYTES = 64 << 10,  // from here on blocks begin on a page and can give their pages back
 };
 #define MP_MIN_SEGMENT   (UINT64_C(64) << 20)
-#define MP_ALL_SEGMENTS  (UINT64_C(16) << 40)  // address space for those of one host
+#define MP_ALL_SEGMENTS  (UINT64_C(16) << 40)  // address space for all segments of one host
 #define MP_MAX_IDLE      (UINT64_C(1) << 30)   // free pages that are kept at most
 #define MP_SEGMENT_MAGIC UINT64_C(0x31676573706e696d)
 
@@ -34,16 +34,16 @@ typedef struct {
   uint32_t num_rings;
   atomic_bool is_explained;
   mp_doorbell_t doorbell;
-  _Alignas(64) _Atomic uint64_t returned;  // stack of free payload that its owner has not seen yet
+  _Alignas(64) _Atomic uint64_t returned;  // stack of free blocks that the owner has not seen yet
 } segment_head_t;
 
-// The heap: payload of each class, in two stacks by whether it has its pages.
+// The heap: the free blocks of each size class, in two stacks, named by the offset of their top.
 typedef struct {
-  uint64_t warm[MP_NUM_CLASSES];
-  uint64_t cold[MP_NUM_CLASSES];
-  uint64_t fresh;       // never used from here on
-  uint64_t idle_bytes;  // of big payload in `warm`
-  uint64_t least_idle;  // since the last trim
+  uint64_t warm[MP_NUM_CLASSES];  // these still have their pages
+  uint64_t cold[MP_NUM_CLASSES];  // these have given all but the first one back
+  uint64_t fresh;                 // from this offset on nothing was ever used
+  uint64_t idle_bytes;            // of big blocks in `warm`
+  uint64_t least_idle;            // the least value of idle_bytes since the last trim
 } segment_heap_t;
 
 struct mp_segment_s {
@@ -86,7 +86,7 @@ static uint64_t segment_wanted_bytes(uint32_t num_processes) {
   uint64_t bytes = 2 * (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
   uint64_t share = MP_ALL_SEGMENTS / (num_processes == 0 ? 1 : num_processes);
   if (bytes > share) bytes = share;
-  struct rlimit limit;  // beyond which growing a file is a deadly signal
+  struct rlimit limit;  // a process that makes a file larger than this gets a deadly signal
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
       bytes > limit.rlim_cur) {
     bytes = limit.rlim_cur;
@@ -142,7 +142,7 @@ mp_status_t mp_segment_create(uint32_t num_rings, uint32_t num_processes,
     head->num_rings = num_rings;
     mp_segment_address_t address = {.pid = getpid(), .fd = fd};
     if (getrandom(head->cookie, sizeof(head->cookie), 0) != (ssize_t)sizeof(head->cookie)) {
-      head->cookie[0] = (uintptr_t)head;  // early at boot; the pid and the number tell enough
+      head->cookie[0] = (uintptr_t)head;  // early at boot: the pid and the file's number must do
     }
     memcpy(address.cookie, head->cookie, sizeof(address.cookie));
     head->magic = MP_SEGMENT_MAGIC;
@@ -153,7 +153,7 @@ mp_status_t mp_segment_create(uint32_t num_rings, uint32_t num_processes,
   return status;
 }
 
-// Whether the file is the segment that `address` speaks of.
+// True when the file is the segment that `address` names.
 static bool segment_is_meant(const segment_head_t *head, const mp_segment_address_t *address) {
   return head->magic == MP_SEGMENT_MAGIC &&
          memcmp(head->cookie, address->cookie, sizeof(head->cookie)) == 0;
@@ -180,7 +180,8 @@ static mp_status_t segment_map_found(int fd, const mp_segment_address_t *address
 mp_status_t mp_segment_open(const mp_segment_address_t *address, mp_segment_t **out_segment) {
   char path[64];
   snprintf(path, sizeof(path), "/proc/%" PRId64 "/fd/%" PRId64, address->pid, address->fd);
-  // Not blocking: if it is some other process's pipe, nobody might ever open its other end.
+  // Without O_NONBLOCK this could block for ever, if the number now belongs to a process that has a
+  // pipe there.
   int fd = mp_open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) {
     return mp_status_make(MP_UNAVAILABLE, "the memory of process %" PRId64 " (%s): %s",
@@ -261,7 +262,6 @@ mp_payload_block_t *mp_segment_block_at(mp_segment_t *segment, uint64_t offset) 
   return block->offset == offset && block->payload.bytes <= room ? block : NULL;
 }
 
-// Called by mp_payload_block_release of any process.
 void mp_segment_return(mp_payload_block_t *block) {
   segment_head_t *head = (segment_head_t *)(void *)((char *)block - block->offset);
   uint64_t top = atomic_load_explicit(&head->returned, memory_order_relaxed);
@@ -290,7 +290,7 @@ static bool segment_is_big(uint32_t size_class) {
   return segment_class_bytes(size_class) >= MP_BIG_BYTES;
 }
 
-// Gives back all pages but the one with the header.
+// Gives back all pages of a free block except the one with its header.
 static void segment_cool(mp_segment_t *segment, mp_payload_block_t *block) {
   mp_lock_assert_held(&segment->lock);
   uint64_t bytes = segment_class_bytes(block->size_class);
@@ -298,7 +298,7 @@ static void segment_cool(mp_segment_t *segment, mp_payload_block_t *block) {
   segment_push(&segment->heap.cold[block->size_class], block);
 }
 
-// Sorts what was released since the last time. Under the lock.
+// Puts the blocks that were released since the last call into the heap's stacks.
 static void segment_take_back(mp_segment_t *segment) {
   mp_lock_assert_held(&segment->lock);
   uint64_t offset = atomic_exchange_explicit(&segment->head->returned, 0, memory_order_acquire);
@@ -343,7 +343,7 @@ static mp_payload_block_t *segment_take_fresh(mp_segment_t *segment, uint32_t si
   return block;
 }
 
-// Of the class or, when the segment is full, of a larger one.
+// A block of this class or, when the segment is full, of a larger one.
 static mp_payload_block_t *segment_take_of_class(mp_segment_t *segment, uint32_t size_class) {
   mp_payload_block_t *block = segment_take_warm(segment, size_class);
   if (block == NULL) block = segment_pop(segment, &segment->heap.cold[size_class]);

@@ -4,11 +4,11 @@
 // behind whichever way the processes end. It is far larger than what is ever in use; pages exist
 // only where something was written. It holds
 //   - a header with the doorbell of its owner's progress thread,
-//   - one ring per process of the host, in which that process puts what it has for the owner,
-//   - a heap of payload (payload.h), which the owner allocates and everybody may release.
-// Big payload that has not been needed for a second gives its pages back.
+//   - one ring per process of the host, into which that process puts what it has for the owner,
+//   - a heap of payload blocks (payload.h), which the owner allocates and any process may release.
+// Big blocks that have not been needed for a second give their pages back.
 //
-// Thread-safe, except where said otherwise.
+// Thread-safe, except where it is said otherwise.
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_SEGMENT_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_SEGMENT_H_
 
@@ -24,7 +24,7 @@ typedef struct mp_segment_s mp_segment_t;
 
 enum { MP_RING_SLOTS = 256, MP_INLINE_BYTES = 64 };
 
-// A packet on its way.
+// A packet in a ring.
 typedef struct {
   mp_envelope_t envelope;
   uint64_t offset;  // of its payload in the sender's segment; 0: the bytes are here
@@ -32,7 +32,8 @@ typedef struct {
   _Alignas(16) unsigned char data[MP_INLINE_BYTES];
 } mp_ring_slot_t;
 
-// One writer, one reader; positions count on for ever.
+// A ring of packets with one writer and one reader. The positions are never reset; they wrap
+// around.
 typedef struct {
   _Alignas(64) atomic_uint head;  // the writer's
   _Alignas(64) atomic_uint tail;  // the reader's
@@ -49,39 +50,49 @@ typedef struct {
   uint64_t cookie[2];  // random: proves that the file found is the one meant
 } mp_segment_address_t;
 
-// A segment of this process with `num_rings` rings, for a host with `num_processes` of them (which
-// share the address space of each). RESOURCE_EXHAUSTED when the system gives none.
+// A new segment, owned by this process, with `num_rings` rings. `num_processes` is how many
+// processes of the host have segments, because each of them maps all. RESOURCE_EXHAUSTED when the
+// system gives no memory.
 MP_NODISCARD mp_status_t mp_segment_create(uint32_t num_rings, uint32_t num_processes,
                                            mp_segment_t **out_segment);
-// Another process's. UNAVAILABLE when this process may not or cannot map it.
+// Maps the segment of another process. UNAVAILABLE when this process may not or cannot do that.
 MP_NODISCARD mp_status_t mp_segment_open(const mp_segment_address_t *address,
                                          mp_segment_t **out_segment);
+// mp_segment_retain adds a reference and returns the segment; the last mp_segment_release of this
+// process unmaps it. NULL is released without effect.
 mp_segment_t *mp_segment_retain(mp_segment_t *segment);
 void mp_segment_release(mp_segment_t *segment);
 
+// What another process needs to map it.
 mp_segment_address_t mp_segment_address(const mp_segment_t *segment);
+// The doorbell of its owner's progress thread.
 mp_doorbell_t *mp_segment_doorbell(mp_segment_t *segment);
-// Owner: it has told the user why it ends, so that nobody else need say that it did.
+// Called by the owner when it has told the user why it ends: no other process need report its end.
 void mp_segment_explain(mp_segment_t *segment);
+// True when the owner has called mp_segment_explain.
 bool mp_segment_is_explained(const mp_segment_t *segment);
+// The rings: how many there are (mp_segment_num_rings), and one of them (mp_segment_ring).
 uint32_t mp_segment_num_rings(const mp_segment_t *segment);
 mp_ring_t *mp_segment_ring(mp_segment_t *segment, uint32_t index);
 
-// ---- Payload ----
+// ---- Payload blocks ----
 
-// Owner only. NULL when the segment is full.
+// A block with one reference and room for `bytes`. Only the owner may call this. NULL when the
+// segment is full.
 mp_payload_block_t *mp_segment_take(mp_segment_t *segment, size_t bytes);
-// Where payload of this segment lies in it, for others to find it by; 0 when it is not of this
-// segment.
+// At which byte of this segment a block lies, for other processes to find it; 0 when the block is
+// not in this segment.
 uint64_t mp_segment_offset_of(const mp_segment_t *segment, const mp_payload_block_t *block);
-// NULL when no payload begins there, or when it says that it goes on beyond the segment.
+// The block that lies there. NULL when no block begins there, or when its size goes beyond the
+// segment.
 mp_payload_block_t *mp_segment_block_at(mp_segment_t *segment, uint64_t offset);
-// Hands payload of any segment back to its owner: nobody refers to it any more. Any process; by
-// mp_payload_block_release only.
+// Hands a block of any segment, which nobody refers to any more, back to the segment's owner. Any
+// process; called by mp_payload_block_release only.
 void mp_segment_return(mp_payload_block_t *block);
-// Owner only, every second or so: gives pages back that were free all the time since the last call.
+// Called by the owner every second or so: gives pages back of blocks that were free all the time
+// since the last call.
 void mp_segment_trim(mp_segment_t *segment);
-// Bytes of big payload that is free and still has its pages (for tests).
+// How many bytes big blocks have that are free and still have their pages (for tests).
 size_t mp_segment_idle_bytes(mp_segment_t *segment);
 
 #endif  // MINIPOD_COLLECTIVES_TRANSPORT_SEGMENT_H_

@@ -14,7 +14,7 @@
 #include "sim/base/log.h"
 #include "sim/base/os/clock.h"
 
-// What did not fit into a ring.
+// A message that did not fit into a ring.
 typedef struct shm_late_s {
   struct shm_late_s *next;
   mp_envelope_t envelope;
@@ -57,14 +57,14 @@ static bool shm_has_room(shm_peer_t *peer) {
   return peer->head - atomic_load(&peer->out->tail) < MP_RING_SLOTS;
 }
 
-// As shm_has_room; if there is none, the peer will ring when it has taken something.
+// True when the ring has room. Otherwise the peer will ring when it has taken something.
 static bool shm_await_room(shm_peer_t *peer) {
   if (shm_has_room(peer)) return true;
   atomic_store(&peer->out->writer_waits, 1);
   return shm_has_room(peer);
 }
 
-// Into a ring with room. Under the send lock.
+// Puts a message into a ring that has room.
 static void shm_put(shm_t *self, shm_peer_t *peer, const mp_envelope_t *envelope,
                     mp_payload_block_t *block) {
   mp_lock_assert_held(&self->world->peers[peer->rank].send_lock);
@@ -109,8 +109,8 @@ static mp_status_t shm_send(mp_transport_t *transport, uint32_t to, const mp_env
   if (peer->late.first != NULL) return shm_put_off(peer, envelope, block);
   if (!shm_await_room(peer)) {
     MP_RETURN_IF_ERROR(shm_put_off(peer, envelope, block));
-    // The peer may have made room and rung before there was anything to find for the thread that
-    // catches up: it is to look again.
+    // The peer may have made room, and rung, before this message was in the list. So the progress
+    // thread is told to look again.
     mp_world_ring(self->world);
     return NULL;
   }
@@ -128,15 +128,15 @@ static void shm_drop_first_late(shm_peer_t *peer) {
   mp_free(late);
 }
 
-// Whether the first of what waits is of no use any more: to who has left only a goodbye is, and to
-// the dead nothing.
+// True when the first message that waits need not be sent any more: a process that has left waits
+// for nothing but our goodbye, and a dead one for nothing at all.
 static bool shm_is_in_vain(const shm_t *self, const shm_peer_t *peer) {
   if (!atomic_load(&self->world->peers[peer->rank].is_gone)) return false;
   bool is_alive = peer->pid != 0 && peer->dead_since == 0;
   return !is_alive || !mp_world_is_goodbye(&peer->late.first->envelope);
 }
 
-// Moves what waits into the ring, as far as there is room.
+// Moves messages that wait into the ring, as far as there is room.
 static bool shm_catch_up(shm_t *self, shm_peer_t *peer) {
   if (!atomic_load_explicit(&peer->has_late, memory_order_relaxed)) return false;
   mp_peer_state_t *state = &self->world->peers[peer->rank];
@@ -157,8 +157,9 @@ static bool shm_catch_up(shm_t *self, shm_peer_t *peer) {
 
 // ---- Receiving ----
 
-// What comes from such a peer is passed over from now on: its ring must not fill up, since a
-// process that leaves waits until all it has sent is taken.
+// A peer has sent what makes no sense: it counts as lost. What else comes from it is taken and
+// dropped, so that its ring does not fill up: a process that leaves waits until all that it has
+// sent was taken.
 static void shm_lose_for_damage(shm_t *self, shm_peer_t *peer, const char *what) {
   peer->is_damaged = true;
   char name[MP_PEER_NAME_BYTES];
@@ -167,7 +168,7 @@ static void shm_lose_for_damage(shm_t *self, shm_peer_t *peer, const char *what)
                 mp_status_make(MP_UNAVAILABLE, "a message of %s %s", name, what));
 }
 
-// False: try again when there is memory; nothing is lost.
+// Takes one message; false: there is no memory for it, and it stays in the ring.
 static bool shm_take_slot(shm_t *self, shm_peer_t *peer, const mp_ring_slot_t *slot) {
   if (peer->is_damaged) return true;
   mp_world_t *world = self->world;
@@ -222,7 +223,7 @@ static uint32_t shm_poll_after_us(mp_transport_t *transport) {
   return ((const shm_t *)transport)->lacks_memory ? MP_SHM_RETRY_US : 0;
 }
 
-// Takes back what the dead peer has not taken out of its ring: nobody else will release it.
+// Releases the payloads that a dead peer has not taken out of its ring: nobody else would.
 static void shm_take_back(shm_t *self, shm_peer_t *peer) {
   mp_lock_t *lock = &self->world->peers[peer->rank].send_lock;
   mp_lock(lock);
@@ -235,10 +236,10 @@ static void shm_take_back(shm_t *self, shm_peer_t *peer) {
   mp_unlock(lock);
 }
 
-// A peer that is dead and silent is lost; one that said goodbye is so already.
+// A peer that is dead counts as lost, unless it has said goodbye, by which it counts already.
 static void shm_bury(shm_t *self, shm_peer_t *peer) {
   (void)shm_receive(self, peer);  // what it sent before it died
-  // What there is no memory for now comes first: the next tick looks again.
+  // If there is no memory for that, the loss has to wait: the next tick tries again.
   if (atomic_load(&peer->in->head) != peer->tail) return;
   char name[MP_PEER_NAME_BYTES];
   mp_world_peer_name(self->world, peer->rank, name);
@@ -262,8 +263,8 @@ static bool shm_is_gone(const shm_t *self, const shm_peer_t *peer) {
   return atomic_load(&self->world->peers[peer->rank].is_gone);
 }
 
-// A process that was killed cannot say so. The lowest rank that is left on the host does, before
-// the launcher ends it too.
+// A process that was killed cannot report it. The lowest rank that is left on the host does, at
+// once, because the launcher may end that one soon, too.
 static void shm_tell(const shm_t *self, const shm_peer_t *dead) {
   if (shm_is_gone(self, dead) || mp_segment_is_explained(dead->segment)) return;
   for (uint32_t i = 0; i < self->num_peers; ++i) {

@@ -1,5 +1,5 @@
-// The transport between processes of one host: rings for headers and small data in the receiver's
-// segment, payload read in place in the sender's (segment.h).
+// The transport between processes of one host. Headers and small data go through rings in the
+// receiver's segment; larger data are read in place, in the sender's segment (segment.h).
 //
 // A message of up to MP_INLINE_BYTES is one write into a ring and at most one wake-up. Peers that
 // die without a goodbye are noticed within about a second.
@@ -8,12 +8,13 @@
 
 #include "collectives/transport/transport.h"
 
-// `own` has a ring for each peer's rank on this host. A peer is lost `grace_s` after it was found
-// dead.
+// A transport without peers. `own` (retained) has a ring for each rank of this host. A peer counts
+// as lost `grace_s` seconds after it was found dead. RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_shm_create(mp_world_t *world, mp_segment_t *own, double grace_s,
                                        mp_transport_t **out_transport);
-// Before the first send to `rank`, whose rank on the host names its ring. `pid` as this process
-// sees it: watched; that of this process itself is not.
+// Called before the first send to `rank`, whose rank on the host names its ring. `segment` is the
+// peer's, and retained. The process `pid` (as this process sees it) is watched, unless it is this
+// process itself. INTERNAL when one of the two segments has no ring for the other side.
 MP_NODISCARD mp_status_t mp_shm_add_peer(mp_transport_t *transport, uint32_t rank,
                                          mp_segment_t *segment, int64_t pid);
 

@@ -15,18 +15,20 @@
 #include "sim/base/os/process.h"
 #include "sim/base/os/system.h"
 
-// A launcher that ends a job because of one process gives the others a second to say so.
+// How often transports look whether their peers are alive. A launcher that ends a job because one
+// process has died gives the others only a second, in which one of them reports it.
 static const double k_tick_seconds = 0.25;
-// While there is something to be sent that there was no memory for.
+// How long the thread sleeps while there are envelopes that there was no memory to send.
 static const double k_owed_seconds = 0.001;
 
 enum {
   MP_TICKS_PER_TRIM = 4,
   MP_PROGRESS_STACK = 256 * 1024,
-  // After something has happened the thread does not sleep for so long: answers tend to come at
-  // once, and being woken takes longer than that. Whoever wants the core meanwhile gets it.
+  // For so long after something has happened the thread does not sleep: answers tend to come at
+  // once, and waking the thread would take longer. It yields, so any other thread gets the core
+  // meanwhile.
   MP_LINGER_US = 40,
-  MP_LINGER_POLLING_US = 150,  // where nobody rings for what comes
+  MP_LINGER_POLLING_US = 150,  // with a transport whose packets ring no doorbell (MPI)
 };
 
 uint32_t mp_world_rank(const mp_world_t *world) {
@@ -151,7 +153,7 @@ mp_status_t mp_world_loss(const mp_world_t *world, uint32_t rank) {
   return mp_status_retain(world->peers[rank].why);
 }
 
-// Gives a channel's handler what has come before it, in order, then the losses.
+// Gives a channel's handler the packets that came before it, in order, and then the losses.
 static void world_catch_up(mp_world_t *world, mp_channel_state_t *channel) {
   mp_lock(&channel->calls);
   while (channel->is_attached) {
@@ -172,7 +174,8 @@ static void world_catch_up(mp_world_t *world, mp_channel_state_t *channel) {
   mp_unlock(&channel->calls);
 }
 
-static bool world_spread_news(mp_world_t *world) {
+// Does so for all channels that have news; true when there were any.
+static bool world_deliver_news(mp_world_t *world) {
   bool did = false;
   for (int i = 0; i < MP_WORLD_CHANNELS; ++i) {
     mp_channel_state_t *channel = &world->channels[i];
@@ -218,7 +221,7 @@ static void *world_progress_main(void *context) {
       mp_world_pay_all(world);
       sleep = fmin(sleep, k_owed_seconds);
     }
-    busy |= world_spread_news(world);
+    busy |= world_deliver_news(world);
     double now = mp_clock_seconds();
     if (busy) {
       last_busy = now;

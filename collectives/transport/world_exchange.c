@@ -1,4 +1,4 @@
-// Agreeing: everybody's bytes to everybody, and whether all have succeeded.
+// Agreeing: every rank gets the bytes of every rank, and learns whether all have succeeded.
 #include <inttypes.h>
 #include <string.h>
 
@@ -9,12 +9,13 @@
 #include "sim/base/os/process.h"
 #include "sim/base/str.h"
 
-// Of an error's text, as others hear it.
+// How many bytes of an error's text are told to the others.
 enum { MP_MAX_TOLD_BYTES = 4096 };
 
 // ---- Agreements in progress ----
 
-// Nobody will ask for what comes for an agreement that is over. Under the lock.
+// True when an agreement is over, so that its packets are not needed any more. The caller holds the
+// world's lock.
 static bool world_exchange_is_over(const mp_world_t *world, uint64_t number) {
   const mp_agreement_t *agreement = world->agreements;
   while (agreement != NULL && agreement->number != number) agreement = agreement->next;
@@ -40,7 +41,7 @@ static mp_status_t world_exchange_check(const mp_agreement_t *agreement) {
 
 void mp_agreement_begin(mp_world_t *world, double timeout_s, mp_agreement_t *out_agreement) {
   *out_agreement = (mp_agreement_t){.world = world, .timeout_s = timeout_s};
-  if (world->generation != mp_process_generation()) return;  // its exchanges and its end say so
+  if (world->generation != mp_process_generation()) return;  // exchanges and the end will fail
   mp_lock(&world->lock);
   out_agreement->number = world->num_agreements++;
   out_agreement->next = world->agreements;
@@ -67,7 +68,7 @@ static void world_exchange_forget(mp_agreement_t *agreement) {
 
 // ---- What has come; the lock is held ----
 
-// Moves what the current exchange has brought out of the world's list into `found`.
+// Moves the packets of the current exchange out of the world's list into `found`, by rank.
 static void world_exchange_collect(const mp_agreement_t *agreement, mp_packet_t **found) {
   mp_world_t *world = agreement->world;
   mp_lock_assert_held(&world->lock);
@@ -97,7 +98,7 @@ static const mp_packet_t *world_exchange_next_verdict(const mp_agreement_t *agre
   return packet;
 }
 
-// The error of a rank that has failed, in its own words, or OK when none has told of one.
+// The error of a rank that has told that it failed, with that rank's text; OK when there is none.
 static mp_status_t world_exchange_hear(mp_agreement_t *agreement) {
   const mp_packet_t *packet = world_exchange_next_verdict(agreement, NULL);
   while (packet != NULL && packet->envelope.words[1] == MP_OK) {
@@ -116,8 +117,7 @@ static mp_status_t world_exchange_hear(mp_agreement_t *agreement) {
                         (const char *)packet->data);
 }
 
-// Whether something of `rank` is still to come: its bytes or, when there is no `found`, its
-// verdict.
+// True when something of `rank` is still to come: its bytes or, when `found` is NULL, its verdict.
 static bool world_exchange_misses(const mp_agreement_t *agreement, mp_packet_t *const *found,
                                   uint32_t rank) {
   if (found != NULL) return found[rank] == NULL;
@@ -146,7 +146,7 @@ static mp_status_t world_exchange_name_missing(const mp_agreement_t *agreement,
   return status;
 }
 
-// Whether all has come, and an error when it never will.
+// True when everything has come. `out_failure` is OK, or the reason why it never will.
 static bool world_exchange_is_complete(mp_agreement_t *agreement, mp_packet_t **found,
                                        mp_status_t *out_failure) {
   const mp_world_t *world = agreement->world;
@@ -161,7 +161,7 @@ static bool world_exchange_is_complete(mp_agreement_t *agreement, mp_packet_t **
   return is_complete;
 }
 
-// Waits for the bytes of all or, when there is no `found`, for their verdicts.
+// Waits for the bytes of all ranks or, when `found` is NULL, for their verdicts.
 static mp_status_t world_exchange_await(mp_agreement_t *agreement, mp_packet_t **found) {
   mp_world_t *world = agreement->world;
   const double deadline = mp_clock_seconds() + agreement->timeout_s;
@@ -215,7 +215,8 @@ static mp_status_t world_exchange_with_all(mp_agreement_t *agreement, const void
                                   .key = {agreement->number, agreement->num_rounds}};
   if (size != 0) memcpy(payload->data, bytes, size);
   mp_status_t status = NULL;
-  // To all even if one is gone: its bytes may have come before, and the others need ours.
+  // Sent to all even if one of them is gone: its bytes may have come before, and the others need
+  // ours.
   for (uint32_t rank = 0; rank < world->size && status == NULL; ++rank) {
     status = mp_world_send(world, rank, &envelope, payload);
     if (mp_status_code(status) == MP_UNAVAILABLE) {
@@ -243,8 +244,8 @@ mp_status_t mp_agreement_exchange(mp_agreement_t *agreement, const void *bytes, 
 
 // ---- Ends ----
 
-// Sends a verdict to all others. One without words needs no memory (mp_world_send); who cannot be
-// reached any more needs none.
+// Sends a verdict to all others. A verdict without text needs no memory (mp_world_send). Ranks that
+// cannot be reached any more do not need one.
 static void world_exchange_tell(const mp_agreement_t *agreement, mp_status_t verdict) {
   mp_world_t *world = agreement->world;
   const mp_envelope_t envelope = {.channel = MP_WORLD_OWN_CHANNEL,

@@ -1,5 +1,6 @@
-// Worlds of one process. Those of one host are connected by the shared-memory transport, as ranks
-// are; the transport here takes the place of the network and hands copies to the other world.
+// Worlds within one process. Those of one host are connected by the shared-memory transport, as
+// real ranks are; the transport here takes the place of the network and hands copies to the other
+// world.
 #include "collectives/transport/world_local.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Sending, and leaving: the world's last packets.
+// Sending, and leaving: a world's last packets are its goodbyes.
 #include <string.h>
 
 #include "collectives/transport/world_internal.h"
@@ -19,8 +19,8 @@ static mp_status_t world_send_hand_over(mp_peer_state_t *peer, uint32_t to,
   return peer->transport->ops->send(peer->transport, to, envelope, block);
 }
 
-// Sends what could not be sent to a peer for want of memory, as far as it can now. Under the send
-// lock.
+// Sends the envelopes that are owed to a peer, because there was no memory, as far as there is some
+// now. The caller holds the peer's send lock.
 static void world_send_pay(mp_world_t *world, uint32_t to) {
   mp_peer_state_t *peer = &world->peers[to];
   uint32_t num_paid = 0;
@@ -47,14 +47,15 @@ void mp_world_pay_all(mp_world_t *world) {
   }
 }
 
-// How many envelopes may be owed with this one. Who waits for a goodbye or for an agreement would
-// wait for ever if it could not go at all, so those have places of their own.
+// How many envelopes may be owed, this one included. A process that waits for a goodbye or for an
+// agreement would wait for ever if that could never be sent, so these have places of their own.
 static uint32_t world_send_debt_limit(const mp_envelope_t *envelope, bool is_last) {
   if (is_last) return MP_MAX_OWED;
   return envelope->channel == MP_WORLD_OWN_CHANNEL ? MP_MAX_OWED - 1 : MP_MAX_OWED - 2;
 }
 
-// After what is owed. Under the send lock.
+// Sends a packet after what is owed; if there is no memory, an envelope alone is owed from now on.
+// The caller holds the peer's send lock.
 static mp_status_t world_send_or_owe(mp_world_t *world, uint32_t to, const mp_envelope_t *envelope,
                                      mp_payload_block_t *block, bool is_last) {
   mp_peer_state_t *peer = &world->peers[to];
@@ -73,7 +74,7 @@ static mp_status_t world_send_or_owe(mp_world_t *world, uint32_t to, const mp_en
 static mp_status_t world_send_to_peer(mp_world_t *world, uint32_t to, const mp_envelope_t *envelope,
                                       mp_payload_block_t *block, bool is_last) {
   mp_peer_state_t *peer = &world->peers[to];
-  // Who has left waits for our goodbye, and for nothing else.
+  // A process that has left waits for our goodbye, and for nothing else.
   if (!is_last) MP_RETURN_IF_ERROR(mp_world_loss(world, to));
   mp_lock(&peer->send_lock);
   mp_status_t status = peer->is_closed
@@ -108,7 +109,7 @@ void mp_world_say_goodbye(mp_world_t *world) {
   mp_unlock(&world->lock);
   mp_envelope_t goodbye = {.channel = MP_WORLD_OWN_CHANNEL, .words = {MP_WORLD_GOODBYE}};
   for (uint32_t rank = 0; is_first && rank < world->size; ++rank) {
-    // If it cannot be sent, nobody is there to miss it.
+    // If the goodbye cannot be sent, the other process is gone and does not wait for it.
     if (rank != world->rank)
       mp_status_ignore(world_send_to_peer(world, rank, &goodbye, NULL, true));
   }
@@ -124,7 +125,7 @@ static bool world_send_is_drained(mp_world_t *world) {
 
 bool mp_world_drain(mp_world_t *world, double timeout_s) {
   double deadline = mp_clock_seconds() + timeout_s;
-  // Rare and short: at leaving only.
+  // Polling will do: this happens only when the process leaves, and is short.
   for (struct timespec pause = {.tv_nsec = 20000}; !world_send_is_drained(world);) {
     if (mp_clock_seconds() >= deadline) return false;
     nanosleep(&pause, NULL);

@@ -19,14 +19,15 @@
 #include "sim/base/os/process.h"
 #include "sim/base/os/system.h"
 
-// Counts up with every change of what processes say to each other.
+// Is raised with every change of what processes send each other.
 enum { MP_WIRE_PROTOCOL = 3 };
 
-// How long a peer may be dead before it is lost: the launcher then has ended the job, if it does
-// such things, and nobody has printed follow-on errors after the one that explains it.
+// How long a peer may be dead before it counts as lost. By then a launcher has ended the job, if it
+// ends jobs at all, and no process has printed errors that only follow from the first one.
 enum { MP_LOSS_GRACE_SECONDS = 4 };
 
-// What each tells all at start. The first three members never change.
+// What each process tells all others at the start. The first three members must stay as they are in
+// all versions.
 typedef struct {
   uint32_t protocol;
   char version[28];
@@ -68,7 +69,7 @@ static hello_t bootstrap_make_hello(const mp_mpi_who_t *who, const mp_segment_t 
   return hello;
 }
 
-// All must be of one build; the first that differs from rank 0 is named.
+// All processes must run the same build; the error names the first that differs from rank 0.
 static mp_status_t bootstrap_compare_hellos(uint32_t size, void *const *bytes,
                                             const size_t *sizes) {
   const hello_t *first = bytes[0];
@@ -118,7 +119,8 @@ static void bootstrap_number_hosts(mp_world_t *world, const int64_t *leaders) {
   }
 }
 
-// A leader leads itself and comes first.
+// Checks what the ranks say of their leaders: a leader must be its own leader, and no higher than
+// those it leads.
 static bool bootstrap_are_leaders_sound(uint32_t size, const int64_t *leaders) {
   for (uint32_t rank = 0; rank < size; ++rank) {
     if (leaders[rank] < 0 || leaders[rank] > rank || leaders[leaders[rank]] != leaders[rank]) {
@@ -164,8 +166,8 @@ static mp_status_t bootstrap_open_near(mp_world_t *world, void *const *hellos,
   return NULL;
 }
 
-// Where one of a host could not map another's memory, all of that host use MPI: each is a host of
-// its own. `reasons` are what each rank says, "" if it could map all.
+// Where a process of a host could not map the memory of another one, all processes of that host use
+// MPI, each as a host of its own. `reasons` are what each rank says, "" if it could map all.
 static void bootstrap_split_unmapped(mp_world_t *world, void *const *reasons, const size_t *sizes,
                                      int64_t *leaders, bool *out_is_split) {
   bool is_split = false;
@@ -201,7 +203,7 @@ static mp_status_t bootstrap_connect_near(mp_world_t *world, void *const *hellos
   return status;
 }
 
-// Maps the memory of those who share a host, and agrees with them on using it.
+// Maps the memory of the processes of this host, and agrees with them on using it.
 static mp_status_t bootstrap_share_memory(mp_world_t *world, mp_agreement_t *agreement,
                                           void *const *hellos, int64_t *leaders,
                                           mp_segment_t **segments) {
@@ -257,7 +259,7 @@ static mp_status_t bootstrap_make_world(const mp_mpi_module_t *module, const mp_
   mp_status_t status =
       mp_segment_create((uint32_t)who->num_near, (uint32_t)who->num_near, &world->segment);
   if (status != NULL) {
-    // Slower, but right: payloads on the heap, everything by MPI.
+    // Without shared memory everything goes by MPI, with payloads on the heap: slower, but right.
     mp_log(MP_LOG_WARNING, "%s", mp_status_message(status));
     mp_status_release(status);
   } else {
@@ -278,7 +280,8 @@ static mp_status_t bootstrap_make_world(const mp_mpi_module_t *module, const mp_
   mp_leave_set_world(world, mpi);
   // From here on the world stays, even if the greeting fails: others may be sending to it.
   MP_RETURN_IF_ERROR(bootstrap_greet(world, who, timeout_s));
-  // Nothing more comes by MPI when all share one memory: nobody needs to look for it.
+  // When all ranks are on one host, nothing more comes by MPI, so the progress thread need not
+  // poll.
   if (world->num_hosts == 1 && mp_world_drain(world, timeout_s)) mp_mpi_close(mpi);
   *out_world = world;
   return NULL;
@@ -301,8 +304,8 @@ static mp_status_t bootstrap_check_numbers(const mp_options_t *options, const ch
   return NULL;
 }
 
-// Says whose children our children are. Other threads may read the environment now, as at any
-// setenv; glibc keeps what they have read.
+// Tells the children of this process, by the environment, that MPI belongs to this process. Other
+// threads may be reading the environment at the same time; glibc keeps the memory that they read.
 static void bootstrap_claim_mpi(void) {
   char pid[24];
   snprintf(pid, sizeof(pid), "%d", (int)getpid());

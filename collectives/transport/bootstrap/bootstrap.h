@@ -3,13 +3,14 @@
 // A process is alone unless an MPI launcher started it (Open MPI, MPICH and Slurm say so in the
 // environment) or the option `bootstrap` asks for MPI. Only then is the MPI module loaded
 // (minipod_mpi_*.so beside the plugin): the plugin itself links no MPI. A launcher without a usable
-// MPI is an error that says what was tried, never R worlds of one process, unless
-// MINIPOD_BOOTSTRAP=none. Child processes of a rank (data loaders, subprocesses) are alone: MPI
-// belongs to the rank (MINIPOD_MPI_OWNER holds its pid).
+// MPI is an error that says what was tried; each process would otherwise silently be alone, which
+// users can ask for by MINIPOD_BOOTSTRAP=none. Child processes of a rank (data loaders,
+// subprocesses) are alone: MPI belongs to the rank (MINIPOD_MPI_OWNER holds its pid).
 //
-// Leaving: joining registers an exit handler. Status 0: says goodbye to all, waits for theirs
-// (MINIPOD_EXIT_TIMEOUT_S), finalizes MPI if this library initialized it. Any other status: ends
-// the whole job with that status; the reason is the last line this rank prints.
+// Leaving: joining registers an exit handler. When the exit status is 0, it says goodbye to all,
+// waits for their goodbyes (MINIPOD_EXIT_TIMEOUT_S), and finalizes MPI if this library initialized
+// it. Any other status ends the whole job with that status; the reason is the last line that this
+// rank prints.
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_BOOTSTRAP_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_BOOTSTRAP_H_
 

@@ -15,8 +15,9 @@ typedef struct {
   const char *modules[2];
 } launcher_row_t;
 
-// First match wins. Slurm sets its own variables in batch scripts too, where nothing was launched:
-// only with one of a process manager interface do they count.
+// The first row that matches counts. Slurm sets its variables in batch scripts too, where it has
+// not launched the process: they count only together with a variable of a process manager
+// interface.
 static const launcher_row_t g_launchers[] = {
     {.name = "Open MPI's mpirun",
      .rank = "OMPI_COMM_WORLD_RANK",

@@ -16,13 +16,15 @@ typedef struct {
   const char *modules[2];  // MPI modules to try, likeliest first: "ompi", "mpich"
 } mp_launcher_t;
 
-// Batch systems that set ranks without starting anything (a Slurm batch script) are none. Reads the
-// environment, so no other thread may change it meanwhile.
+// Finds the launcher that started this process; false: there is none. A batch system that sets
+// ranks without having started the process as one (a Slurm batch script) is no launcher. The
+// strings are static or in the environment, which is read here, so no other thread may change it
+// meanwhile.
 bool mp_launcher_find(mp_launcher_t *out_launcher);
 
 // The variable that says to which process MPI belongs, for its children to see.
 #define MP_MPI_OWNER_VARIABLE "MINIPOD_MPI_OWNER"
-// Whether MPI belongs to another process, from which this one descends.
+// True when MPI belongs to another process, from which this one descends.
 bool mp_launcher_is_child_of_rank(void);
 
 #endif  // MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_LAUNCHER_H_

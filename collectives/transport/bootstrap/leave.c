@@ -10,7 +10,7 @@
 #include "sim/base/os/clock.h"
 #include "sim/base/os/process.h"
 
-// Set while the process has one thread that cares (joining), read at its end.
+// Written by the thread that joins the job, and read at the end of the process.
 static struct {
   const mp_mpi_module_t *module;
   bool is_ours;
@@ -33,20 +33,21 @@ static void leave_world(void) {
   double deadline = mp_clock_seconds() + g_leave.timeout_s;
   mp_world_say_goodbye(world);
   if (mp_world_drain(world, g_leave.timeout_s)) {
-    // Who still works after that will find us in MPI_Finalize.
+    // A process that still works after that will meet us in MPI_Finalize.
     (void)mp_world_await_goodbyes(world, deadline - mp_clock_seconds());
   }
   mp_mpi_close(g_leave.mpi);
   for (int i = 0; i < 5000 && !mp_mpi_is_closed(g_leave.mpi); ++i) usleep(1000);
 }
 
-// Somebody else finalizes MPI.
+// Called when the program finalizes MPI itself.
 static void leave_on_finalize(void *context) {
   (void)context;
   if (leave_is_member()) leave_world();
 }
 
-// One write, so that lines of several ranks do not mix; after all that the program has printed.
+// Prints the reason with a single write, so that lines of several ranks do not mix, and after all
+// that the program has printed.
 static void leave_say_why(int status) {
   char host[64] = "?";
   (void)gethostname(host, sizeof(host) - 1);
@@ -55,7 +56,7 @@ static void leave_say_why(int status) {
       snprintf(line, sizeof(line),
                "minipod: rank %d (host %s, pid %d) exits with status %d; stopping the job\n",
                g_leave.who.rank, host, (int)getpid(), status);
-  // Not all streams: another thread may hold one that it reads from.
+  // fflush(NULL) could wait for ever: another thread may hold a stream that it reads from.
   fflush(stdout);
   fflush(stderr);
   ssize_t written = write(STDERR_FILENO, line, (size_t)length);

@@ -73,7 +73,7 @@ mp_status_t mp_mpi_open_module(const char *path, const mp_launcher_t *launcher,
 
 // ---- Initializing ----
 
-// Shared by the waiting thread and the one that does it; the last frees it.
+// Shared by the thread that waits and the thread that starts MPI; the last one frees it.
 typedef struct {
   const mp_mpi_module_t *module;
   mp_lock_t lock;

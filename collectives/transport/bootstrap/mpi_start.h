@@ -6,15 +6,16 @@
 #include "collectives/transport/mpi/mpi_module.h"
 #include "sim/base/status.h"
 
-// Opens the module at `path`, or if that is "" the first of the launcher's (NULL: of all) that can
-// be opened beside the plugin. UNAVAILABLE with everything that was tried.
+// Opens the module at `path`. If that is "", opens the first of the launcher's modules (of all
+// modules when `launcher` is NULL) that can be opened in the plugin's folder. The module is never
+// closed. UNAVAILABLE with everything that was tried.
 MP_NODISCARD mp_status_t mp_mpi_open_module(const char *path, const mp_launcher_t *launcher,
                                             const mp_mpi_module_t **out_module);
 
-// Initializes MPI or joins who did, and makes our communicator. MPI has no time limits here, so a
-// thread of its own does it: DEADLINE_EXCEEDED, with the names of those who are missing if that can
-// be known, leaves the thread behind. `launcher` may be NULL. *out_is_ours: MPI was not running
-// before.
+// Initializes MPI, unless the program has, and makes our communicator. MPI knows no time limits for
+// this, so a thread of its own does it. After `timeout_s` seconds the thread is left behind, and
+// the error is DEADLINE_EXCEEDED, with the names of the ranks that are missing if they can be
+// known. `launcher` may be NULL. *out_is_ours: MPI was not running before.
 MP_NODISCARD mp_status_t mp_mpi_start(const mp_mpi_module_t *module, const mp_launcher_t *launcher,
                                       double timeout_s, mp_mpi_who_t *out_who, bool *out_is_ours);
 

@@ -8,10 +8,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-// More ranks than anybody would read the names of.
+// Only so many ranks are looked for: nobody would read a longer list.
 enum { MP_MOST_CALLED = 1024 };
 
-// The name of one rank of our job; its size, or 0 if it cannot have one.
+// Writes the name of one rank of our job; returns its size, or 0 if the rank cannot have a name.
 static socklen_t roll_call_name_of(const mp_launcher_t *launcher, int64_t rank,
                                    struct sockaddr_un *name) {
   if (launcher == NULL || launcher->job == NULL) return 0;
@@ -38,7 +38,7 @@ static bool roll_call_is_present(const mp_launcher_t *launcher, int64_t rank) {
   struct sockaddr_un name;
   socklen_t size = roll_call_name_of(launcher, rank, &name);
   int fd = size == 0 ? -1 : socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return true;  // who knows
+  if (fd < 0) return true;  // it cannot be known, so the rank is not named as missing
   bool is_bound = connect(fd, (const struct sockaddr *)&name, size) == 0;
   close(fd);
   return is_bound;

@@ -1,4 +1,4 @@
-// MPI, in the words of module.h. Compiled once for each MPI that the build finds.
+// The functions of mpi_module.h, in terms of MPI. Compiled once for each MPI that the build finds.
 #include "collectives/transport/mpi/mpi_module.h"
 
 #include <dlfcn.h>
