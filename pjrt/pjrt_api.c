@@ -6,7 +6,7 @@
 static const int64_t stablehlo_minimum_version[] = {0, 9, 0};
 static const int64_t stablehlo_current_version[] = {1, 17, 0};
 
-// What callers show as the plugin's compiler version; minipod has none of XLA in it.
+// What callers show as the version of the plugin's compiler, although minipod has no XLA in it.
 enum { XLA_VERSION = 2 };
 
 mp_status_t mp_PJRT_Plugin_Initialize(PJRT_Plugin_Initialize_Args *args) {
@@ -35,7 +35,7 @@ mp_status_t mp_PJRT_Plugin_Attributes(PJRT_Plugin_Attributes_Args *args) {
   return NULL;
 }
 
-// A shell for each function: `args` must be there and cover the fields that every caller has.
+// The check of all shells: `args` must be there and cover the fields that every caller has.
 static mp_status_t pjrt_api_check_args(const char *function, const void *args, size_t struct_size,
                                        size_t required) {
   if (args == NULL) return mp_pjrt_null_argument(function, "args");

@@ -6,7 +6,7 @@
 #include "sim/base/alloc.h"
 #include "sim/numeric/dims.h"
 
-// Our functions are named mp_<name in the interface>.
+// The name of a function in the interface: ours have "mp_" before it.
 static const char *pjrt_args_public_name(const char *function) {
   return strncmp(function, "mp_", 3) == 0 ? function + 3 : function;
 }
@@ -78,7 +78,6 @@ static mp_status_t pjrt_args_read_named_value(const PJRT_NamedValue *in, mp_name
   return NULL;
 }
 
-// The array's elements carry the size of their struct, as a caller of another version knows it.
 mp_status_t mp_pjrt_read_named_values(const PJRT_NamedValue *values, size_t count,
                                       mp_named_value_t **out_values) {
   if (count > 0 && values == NULL) {

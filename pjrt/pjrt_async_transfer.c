@@ -62,7 +62,7 @@ static mp_status_t pjrt_async_transfer_slot_create(mp_memory_t *memory, const PJ
   return NULL;
 }
 
-// Sets the definition if it is time to; called without the lock.
+// Sets the definition if the buffer is complete; called without the lock.
 static void pjrt_async_transfer_slot_settle(slot_t *slot) {
   mp_lock(&slot->mutex);
   bool is_complete = slot->is_last_started && slot->pending == 0 && !slot->is_settled;
@@ -73,7 +73,7 @@ static void pjrt_async_transfer_slot_settle(slot_t *slot) {
   mp_event_set(slot->definition, mp_status_retain(slot->error));
 }
 
-// Ends the slot's filling with an error; transfers in flight end first.
+// The buffer gets this error, once the transfers in flight are done.
 static void pjrt_async_transfer_slot_fail(slot_t *slot, mp_status_t error) {
   mp_lock(&slot->mutex);
   if (slot->error == NULL && !slot->is_last_started) {
@@ -111,8 +111,8 @@ static mp_status_t pjrt_async_transfer_slot_begin(slot_t *slot, bool is_last) {
   return status;
 }
 
-// One transfer of `size` bytes; `out_done` owns a reference. What may fail comes before the copy:
-// on an error the caller may free its data at once.
+// Starts one transfer of `size` bytes; the caller owns `out_done`. All that may fail comes before
+// the copy starts: on an error the caller may free its data at once.
 static mp_status_t pjrt_async_transfer_slot_transfer(slot_t *slot, const void *data,
                                                      uint64_t offset, uint64_t size, bool is_last,
                                                      mp_event_t **out_done) {
@@ -283,7 +283,7 @@ mp_status_t mp_PJRT_AsyncHostToDeviceTransferManager_SetBufferError(
   return NULL;
 }
 
-// Notes for the transfer's profile; minipod keeps none.
+// The metadata are for profiles of the transfer, which minipod does not keep.
 mp_status_t mp_PJRT_AsyncHostToDeviceTransferManager_AddMetadata(
     PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args *args) {
   (void)args;

@@ -47,7 +47,6 @@ mp_status_t mp_pjrt_choose_memory(const char *function, PJRT_Memory *memory, PJR
   return NULL;
 }
 
-// References from outside that were never given back go with the buffer.
 void mp_pjrt_buffer_destroy(PJRT_Buffer *buffer) {
   if (buffer == NULL) return;
   for (int i = atomic_load(&buffer->external_references); i > 0; --i) {

@@ -246,8 +246,8 @@ mp_status_t mp_PJRT_Client_DefaultDeviceAssignment(PJRT_Client_DefaultDeviceAssi
   return NULL;
 }
 
-// News about other processes from jax.distributed. An error here would end the caller's process;
-// what happens to processes is noticed by the world that they share.
+// jax.distributed tells about other processes here. It is not needed, because the world that they
+// share notices what happens to them; and an error would end the caller's process.
 mp_status_t mp_PJRT_Client_UpdateGlobalProcessInfo(PJRT_Client_UpdateGlobalProcessInfo_Args *args) {
   (void)args;
   return NULL;

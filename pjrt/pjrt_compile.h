@@ -1,4 +1,4 @@
-// From a client's bytes to a program: the way through readers, passes, partitioner and planner.
+// Compiling: from a client's bytes to a program, through readers, passes, partitioner and planner.
 #ifndef MINIPOD_PJRT_PJRT_COMPILE_H_
 #define MINIPOD_PJRT_PJRT_COMPILE_H_
 
@@ -8,7 +8,7 @@
 #include "sim/base/str.h"
 #include "sim/plan/program.h"
 
-// What a client sends; nothing is owned.
+// What a client sends; borrowed.
 typedef struct {
   mp_str_t code;     // the module
   mp_str_t format;   // "mlir": portable StableHLO bytecode, or text
@@ -16,19 +16,18 @@ typedef struct {
 } mp_pjrt_source_t;
 
 typedef struct {
-  mp_program_t *program;  // owned by whoever got it
-  // Global device ids by replica * num_partitions + partition, in the caller's arena.
+  mp_program_t *program;  // owned by the caller of mp_pjrt_compile
   uint32_t num_devices;
-  uint32_t *assignment;
+  uint32_t *assignment;  // global device ids by replica * num_partitions + partition; in the arena
 } mp_pjrt_compiled_t;
 
-// Compiles for a pod of `pod_devices` devices. INVALID_ARGUMENT for bad bytes and for options that
-// name unknown things or devices; UNIMPLEMENTED for formats and ops that minipod does not have.
-// Thread-safe.
+// Compiles for a pod of `pod_devices` devices. The assignment lies in `arena`; the program has an
+// arena of its own. INVALID_ARGUMENT for bad bytes and for options that name unknown things or
+// devices; UNIMPLEMENTED for formats and ops that minipod does not have. Thread-safe.
 MP_NODISCARD mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices,
                                          mp_arena_t *arena, mp_pjrt_compiled_t *out_compiled);
 
-// The partitioned program as StableHLO text, appended.
+// Appends the partitioned program as StableHLO text.
 MP_NODISCARD mp_status_t mp_pjrt_print_program(const mp_program_t *program, mp_strbuf_t *out_text);
 
 #endif  // MINIPOD_PJRT_PJRT_COMPILE_H_

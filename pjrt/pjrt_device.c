@@ -96,7 +96,7 @@ mp_status_t mp_PJRT_Device_PoisonExecution(PJRT_Device_PoisonExecution_Args *arg
   return MP_UNIMPLEMENTED("launches cannot be failed from outside yet");
 }
 
-// A mark in the caller's traces; it has no effect on the device.
+// A tracking event marks a place in the caller's traces; it has no effect on the device.
 struct PJRT_AsyncTrackingEvent {
   PJRT_Device *device;
 };

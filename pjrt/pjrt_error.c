@@ -5,7 +5,7 @@
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
 
-// `base` first: PJRT's own part.
+// `base`, the part that the interface knows, comes first.
 typedef struct {
   PJRT_Error base;
   mp_status_t status;
@@ -44,8 +44,8 @@ static const PJRT_Error_FunctionTable error_functions = {
     .for_each_payload = pjrt_error_for_each_payload,
 };
 
-// For when there is no memory for an error object: has the static out-of-memory status once the
-// first error was made, and is never freed.
+// The error that is returned when there is no memory for an error object. It gets the static
+// out-of-memory status when it is first needed, and is never freed.
 static pjrt_error_t no_memory = {.base = {&error_functions}};
 
 static void pjrt_error_destroy(PJRT_Error *error) {
@@ -77,7 +77,7 @@ mp_status_t mp_pjrt_status(PJRT_Error_Code code, const char *message, size_t mes
   return mp_status_make(status_code, "%.*s", (int)message_size, message == NULL ? "" : message);
 }
 
-// A NULL error is usual here: one caller destroys whatever it got.
+// A NULL error is usual here: clients destroy whatever a call returned.
 mp_status_t mp_PJRT_Error_Destroy(PJRT_Error_Destroy_Args *args) {
   pjrt_error_destroy(args->error);
   return NULL;

@@ -66,7 +66,8 @@ static mp_status_t pjrt_executable_list_layouts(mp_arena_t *arena, const mp_prog
   return NULL;
 }
 
-// The program's types are those of memory; users see the dimensions in their own order.
+// The program's types have the dimensions in the order of memory; users see them in their own
+// order.
 static mp_status_t pjrt_executable_list_output_shapes(PJRT_Executable *executable) {
   const mp_program_t *program = executable->program;
   size_t num_dims = 0;
@@ -230,7 +231,8 @@ mp_status_t mp_pjrt_read_program(const PJRT_Program *program, const char *option
   return NULL;
 }
 
-// Ahead of time, for a described pod; the result cannot run, but be serialized and loaded.
+// Compiles ahead of time for a described pod. The result cannot run, but it can be serialized and
+// loaded.
 mp_status_t mp_PJRT_Compile(PJRT_Compile_Args *args) {
   MP_REQUIRE(args, topology);
   mp_pjrt_source_t source;
@@ -272,7 +274,7 @@ mp_status_t mp_PJRT_Executable_NumOutputs(PJRT_Executable_NumOutputs_Args *args)
   return NULL;
 }
 
-// Commands and constants: what a device reads besides its data.
+// The bytes of commands and constants: what a device reads besides its data.
 static int64_t pjrt_executable_code_size(const mp_program_t *program) {
   uint64_t bytes = program->num_commands * sizeof(mp_cmd_t);
   for (uint32_t i = 0; i < program->num_constants; ++i) bytes += program->constants[i].bytes;
@@ -402,7 +404,7 @@ static mp_status_t pjrt_executable_print_once(PJRT_Executable *executable, const
   return NULL;
 }
 
-// Asked twice: for the size, then to fill the caller's memory.
+// Clients call this twice: for the size, and then to have their memory filled.
 mp_status_t mp_PJRT_Executable_OptimizedProgram(PJRT_Executable_OptimizedProgram_Args *args) {
   static const char format[] = "mlir";
   MP_REQUIRE(args, executable);

@@ -5,22 +5,25 @@
 #include "pjrt/pjrt_compile.h"
 #include "pjrt/pjrt_objects.h"
 
-// Compiles `source` and copies it into the executable. With a client the result can be launched;
-// without one (NULL) it is for a pod of `pod_devices` devices that may not exist here.
+// Compiles `source` and keeps a copy of it in the executable, which has one reference. With a
+// client the result can be launched; without one (NULL) it is for a pod of `pod_devices` devices
+// that may not exist here. Fails like mp_pjrt_compile and mp_executable_create.
 MP_NODISCARD mp_status_t mp_pjrt_executable_compile(PJRT_Client *client, uint32_t pod_devices,
                                                     const mp_pjrt_source_t *source,
                                                     PJRT_Executable **out_executable);
 
-// The same with its devices' lists; to be destroyed with PJRT_LoadedExecutable_Destroy.
+// The same for the client's pod, with the lists of devices that the interface lends. The caller
+// destroys it with PJRT_LoadedExecutable_Destroy.
 MP_NODISCARD mp_status_t mp_pjrt_loaded_executable_compile(PJRT_Client *client,
                                                            const mp_pjrt_source_t *source,
                                                            PJRT_LoadedExecutable **out_loaded);
 
-// A caller's program and options; borrowed.
+// Reads a caller's program and options, which the result borrows. INVALID_ARGUMENT when something
+// is missing.
 MP_NODISCARD mp_status_t mp_pjrt_read_program(const PJRT_Program *program, const char *options,
                                               size_t options_size, mp_pjrt_source_t *out_source);
 
-// Fills the lists of OpShardings (ext_shardings.c).
+// Fills the executable's lists of OpSharding messages, in its arena (ext_shardings.c).
 MP_NODISCARD mp_status_t mp_pjrt_list_shardings(PJRT_Executable *executable);
 
 #endif  // MINIPOD_PJRT_PJRT_EXECUTABLE_H_

@@ -37,7 +37,8 @@ static void pjrt_execute_free_arrays(arrays_t *arrays) {
   mp_free(arrays->arguments);
 }
 
-// The runtime compares types of memory, for which equal dimensions may mean different arrays.
+// The runtime compares types with the dimensions in the order of memory, and arrays with different
+// layouts may agree in these. So the layouts are compared here.
 static mp_status_t pjrt_execute_check_layout(const PJRT_Executable *executable,
                                              const PJRT_Buffer *buffer, size_t index) {
   const PJRT_Layouts_MemoryLayout *wanted = executable->parameter_layouts[index];
@@ -72,8 +73,8 @@ static void pjrt_execute_free_wrappers(arrays_t *arrays) {
   }
 }
 
-// Other devices, of this process or of others, may have begun the launch that cannot be made here:
-// it counts, and fails there. Returns the status.
+// The launch cannot be made here, but launches that belong to it may have begun on other devices,
+// of this process or of others: it counts, and those fail. Returns `status`.
 static mp_status_t pjrt_execute_refuse(const PJRT_Executable *executable, const mp_launch_t *what,
                                        mp_status_t status) {
   if (status != NULL) mp_executable_refuse(executable->executable, what, status);
@@ -152,8 +153,8 @@ static mp_status_t pjrt_execute_choose_devices(const PJRT_LoadedExecutable_Execu
                         loaded->executable->name, args->execute_device->description->info->id);
 }
 
-// Callbacks that would never be called are refused; contexts, launch ids and locations carry
-// nothing for us.
+// Refuses callbacks, because they would never be called. Contexts, launch ids and locations have no
+// meaning here and are not read.
 static mp_status_t pjrt_execute_read_options(const PJRT_ExecuteOptions *options,
                                              mp_launch_t *launch) {
   if (options == NULL || !MP_HAS(options, num_non_donatable_input_indices)) return NULL;
@@ -174,7 +175,7 @@ static mp_status_t pjrt_execute_read_options(const PJRT_ExecuteOptions *options,
   return NULL;
 }
 
-// What is wrong with the call itself.
+// The error of a call that is wrong in itself, whatever its arguments hold.
 static mp_status_t pjrt_execute_check_call(const PJRT_LoadedExecutable_Execute_Args *args) {
   const PJRT_Executable *executable = args->executable->executable;
   if (atomic_load(&args->executable->is_deleted)) {
@@ -210,7 +211,7 @@ mp_status_t mp_PJRT_LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args 
   return status;
 }
 
-// Carries nothing: the interface wants an object.
+// Has no contents; the interface wants an object.
 struct PJRT_ExecuteContext {
   char unused;
 };

@@ -68,7 +68,7 @@ mp_status_t mp_PJRT_Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer
   MP_RETURN_IF_ERROR(mp_pjrt_choose_memory(__func__, args->memory, args->device, &memory));
   MP_RETURN_IF_ERROR(pjrt_host_transfer_read_host_array(args, &source));
   MP_RETURN_IF_ERROR(pjrt_host_transfer_check_semantics(args->host_buffer_semantics, &semantics));
-  // The caller will free its data on an error: nothing may fail when the copy is on its way.
+  // The caller frees its data on an error, so nothing may fail once the copy has started.
   PJRT_Buffer *wrapped = NULL;
   MP_RETURN_IF_ERROR(mp_pjrt_buffer_wrap(args->client, NULL, source.shape.layout, &wrapped));
   mp_buffer_t *buffer = NULL;
@@ -84,8 +84,8 @@ mp_status_t mp_PJRT_Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer
   return NULL;
 }
 
-// Bytes that an array with these strides spans, from its first element on; the strides must not be
-// negative (dst is where the array starts).
+// Checks that an array with these strides fits into `dst_size` bytes. The strides must not be
+// negative, because `dst` is where the array starts.
 static mp_status_t pjrt_host_transfer_check_span(const mp_type_t *type, const int64_t *dims,
                                                  const int64_t *strides, size_t dst_size) {
   int64_t span = (int64_t)mp_dtype_size(type->dtype);
@@ -105,7 +105,7 @@ static mp_status_t pjrt_host_transfer_check_span(const mp_type_t *type, const in
                         (long long)span, dst_size);
 }
 
-// Without a host layout the bytes come as they lie in device memory.
+// Without a host layout the bytes are copied as they lie in device memory.
 mp_status_t mp_PJRT_Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args *args) {
   MP_REQUIRE(args, src);
   mp_buffer_t *buffer = args->src->buffer;
@@ -146,7 +146,7 @@ mp_status_t mp_PJRT_Buffer_CopyRawToHost(PJRT_Buffer_CopyRawToHost_Args *args) {
   return NULL;
 }
 
-// A read whose destination comes later, through the callback.
+// A read whose destination is not known yet: the client gives it later, through a callback.
 typedef struct {
   mp_buffer_t *buffer;
   mp_event_t *event;
@@ -190,7 +190,7 @@ mp_status_t mp_PJRT_Buffer_CopyRawToHostFuture(PJRT_Buffer_CopyRawToHostFuture_A
   return NULL;
 }
 
-// Device memory starts with whatever was there; the buffer is ready at once.
+// The buffer is ready at once; its contents are whatever the memory holds.
 mp_status_t mp_PJRT_Client_CreateUninitializedBuffer(
     PJRT_Client_CreateUninitializedBuffer_Args *args) {
   MP_REQUIRE(args, client);
@@ -244,8 +244,8 @@ mp_status_t mp_PJRT_Client_CreateViewOfDeviceBuffer(
   MP_RETURN_IF_ERROR(mp_pjrt_choose_memory(__func__, args->memory, args->device, &memory));
   MP_RETURN_IF_ERROR(mp_pjrt_shape_read("PJRT_Client_CreateViewOfDeviceBuffer", args->element_type,
                                         args->dims, args->num_dims, args->layout, &shape));
-  // The wrapper first: once there is a view, letting go of it calls the caller back, who does not
-  // expect that from a call that failed.
+  // The wrapper is made first: once there is a view, releasing it calls the caller back, which does
+  // not expect that from a call that failed.
   PJRT_Buffer *wrapped = NULL;
   MP_RETURN_IF_ERROR(mp_pjrt_buffer_wrap(args->client, NULL, shape.layout, &wrapped));
   mp_buffer_t *buffer = NULL;

@@ -9,9 +9,9 @@
 #include "sim/ir/layout.h"
 #include "sim/numeric/dims.h"
 
-// All orders that were ever asked for. There are few, and callers may hold on to them for as long
-// as they like, so none is freed. The list only grows at its head, without a lock: a forked child
-// could find one held for ever.
+// All orders that were ever asked for. There are few, and callers may keep them for as long as they
+// like, so none is freed. The list only grows at its head, and has no lock, because in a forked
+// child a lock could be held for ever.
 static _Atomic(PJRT_Layouts_MemoryLayout *) layouts;
 
 static PJRT_Layouts_MemoryLayout *pjrt_layout_find_layout(PJRT_Layouts_MemoryLayout *layout,
@@ -53,7 +53,7 @@ mp_status_t mp_pjrt_layout_get(const int64_t *minor_to_major, size_t rank,
       *out_layout = fresh;
       return NULL;
     }
-    found = pjrt_layout_find_layout(head, minor_to_major, rank);  // somebody was faster
+    found = pjrt_layout_find_layout(head, minor_to_major, rank);  // another thread was faster
   }
   mp_free(fresh);
   *out_layout = found;
@@ -129,13 +129,14 @@ mp_status_t mp_pjrt_layout_strides(const char *function, const PJRT_Buffer_Memor
   return NULL;
 }
 
-// The order in which dense strides grow, as minor to major; false when the strides are not dense.
-// Dimensions of one element have no stride to speak of: they come last among equals.
+// The order of dimensions that dense strides mean, minor to major; false when the strides are not
+// dense. Dimensions of one element may have any stride. Among dimensions with equal strides, the
+// later one counts as the more minor one.
 static bool pjrt_layout_order_of_strides(const int64_t *strides, const int64_t *dims, size_t rank,
                                          size_t item_size, int64_t *out_minor_to_major) {
   for (size_t i = 0; i < rank; ++i) {
     size_t at = i;
-    // Insertion; among equal strides the later dimension is the more minor one.
+    // Sorting by insertion.
     int64_t dim = (int64_t)(rank - 1 - i);
     while (at > 0 && strides[out_minor_to_major[at - 1]] > strides[dim]) {
       out_minor_to_major[at] = out_minor_to_major[at - 1];

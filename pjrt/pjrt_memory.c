@@ -73,8 +73,8 @@ static void *pjrt_memory_get_user_data(PJRT_Memory *memory, const void *key) {
 
 // The interface has no way to report a failed allocation here; the value is then dropped, as if it
 // had been replaced at once. Deleters run without the lock.
-static void set_user_data(PJRT_Memory *memory_base, const void *key, void *value,
-                          void (*deleter)(void *)) {
+static void pjrt_memory_set_user_data(PJRT_Memory *memory_base, const void *key, void *value,
+                                      void (*deleter)(void *)) {
   mp_pjrt_memory_t *memory = mp_pjrt_memory(memory_base);
   mp_pjrt_user_data_t *fresh = mp_malloc(sizeof(*fresh));
   mp_pjrt_user_data_t old = {.value = value, .deleter = deleter};
@@ -99,7 +99,7 @@ const PJRT_Memory_FunctionTable mp_pjrt_memory_functions = {
     .struct_size = PJRT_STRUCT_SIZE(PJRT_Memory_FunctionTable, set_user_data),
     .instance_struct_size = sizeof(PJRT_Memory),
     .get_user_data = pjrt_memory_get_user_data,
-    .set_user_data = set_user_data,
+    .set_user_data = pjrt_memory_set_user_data,
 };
 
 void mp_pjrt_memory_deinit(mp_pjrt_memory_t *memory) {

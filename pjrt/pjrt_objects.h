@@ -36,7 +36,7 @@
 PJRT_FUNCTIONS(MP_DECLARE_FUNCTION)
 #undef MP_DECLARE_FUNCTION
 
-// ---- arguments ----
+// ---- arguments (pjrt_args.c) ----
 
 // Whether the caller's struct has this field.
 #define MP_HAS(args, field) \
@@ -48,43 +48,53 @@ PJRT_FUNCTIONS(MP_DECLARE_FUNCTION)
   do {                                                                         \
     if ((args)->field == NULL) return mp_pjrt_null_argument(__func__, #field); \
   } while (0)
+// The error of MP_REQUIRE. `function` is our function's name, which is shown without its "mp_"; the
+// same goes for all functions below.
 MP_NODISCARD mp_status_t mp_pjrt_null_argument(const char *function, const char *field);
 
 // UNIMPLEMENTED with the function's name and a reason (a sentence).
 #define MP_UNIMPLEMENTED(reason) mp_pjrt_unimplemented(__func__, reason)
+// The error of MP_UNIMPLEMENTED.
 MP_NODISCARD mp_status_t mp_pjrt_unimplemented(const char *function, const char *reason);
 
-// A shape from a caller: known element type, rank and dimensions in range.
+// Checks a shape from a caller: the element type is known, rank and dimensions are in range.
+// INVALID_ARGUMENT otherwise.
 MP_NODISCARD mp_status_t mp_pjrt_check_shape(const char *function, PJRT_Buffer_Type type,
                                              const int64_t *dims, size_t num_dims,
                                              mp_dtype_t *out_dtype);
 
-// Options from a caller as the options table takes them; `out_values` is to be freed (mp_free).
+// Options from a caller, as the options table takes them. The caller frees the array by mp_free;
+// names and values in it are borrowed. INVALID_ARGUMENT for a type of value that is not known.
 MP_NODISCARD mp_status_t mp_pjrt_read_named_values(const PJRT_NamedValue *values, size_t count,
                                                    mp_named_value_t **out_values);
 
+// A named value that borrows its name and its value: mp_pjrt_named_string, mp_pjrt_named_int,
+// mp_pjrt_named_ints and mp_pjrt_named_float.
 PJRT_NamedValue mp_pjrt_named_string(const char *name, const char *value);
 PJRT_NamedValue mp_pjrt_named_int(const char *name, int64_t value);
 PJRT_NamedValue mp_pjrt_named_ints(const char *name, const int64_t *values, size_t count);
 PJRT_NamedValue mp_pjrt_named_float(const char *name, float value);
 
-// ---- errors (error.c) ----
+// ---- errors (pjrt_error.c) ----
 
-// Consumes `status`; NULL for OK. Never fails: without memory it gives a static object.
+// An error of the interface, which the client destroys; NULL for OK. Consumes `status`. Never
+// fails: when memory is short it returns a static object.
 PJRT_Error *mp_pjrt_error(mp_status_t status);
 // A new status from a code and a message that need not end in NUL.
 mp_status_t mp_pjrt_status(PJRT_Error_Code code, const char *message, size_t message_size);
 
-// ---- events (event.c) ----
+// ---- events (pjrt_event.c) ----
 
+// A reference to a runtime event as a handle of the interface.
 static inline PJRT_Event *mp_pjrt_event(mp_event_t *event) {
   return (PJRT_Event *)event;
 }
+// The runtime event that a handle is a reference to; borrowed.
 static inline mp_event_t *mp_event_of(PJRT_Event *event) {
   return (mp_event_t *)event;
 }
 
-// ---- topology (topology.c), client (client.c) ----
+// ---- topology (pjrt_topology.c), client (pjrt_client.c), memories (pjrt_memory.c) ----
 
 struct PJRT_MemoryDescription {
   mp_memory_space_t space;
@@ -108,12 +118,14 @@ struct PJRT_TopologyDescription {
   size_t num_devices;
   const PJRT_NamedValue *attributes;
   size_t num_attributes;
-  bool is_borrowed;  // the client's: PJRT_TopologyDescription_Destroy leaves it alone
+  bool is_borrowed;  // it is the client's, and PJRT_TopologyDescription_Destroy leaves it alone
 };
 
-// Adopts `pod`, also on failure.
+// The description of a pod. Takes the caller's reference to `pod`, also on failure.
+// RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_pjrt_topology_create(mp_pod_t *pod,
                                                  PJRT_TopologyDescription **out_topology);
+// Frees the description, borrowed or not, with its reference to the pod. NULL: nothing.
 void mp_pjrt_topology_release(PJRT_TopologyDescription *topology);
 
 typedef struct mp_pjrt_user_data_s mp_pjrt_user_data_t;
@@ -126,7 +138,7 @@ struct PJRT_Device {
   bool is_addressable;
 };
 
-// `base` first: PJRT's own part.
+// A memory of the interface. `base`, the part that the interface knows, comes first.
 typedef struct {
   PJRT_Memory base;
   mp_memory_t *memory;
@@ -136,21 +148,24 @@ typedef struct {
   int id;
   const char *to_string;
   const char *debug_string;
-  mp_pjrt_user_data_t *user_data;  // a list; guarded by user_data_mutex of memory.c
+  mp_pjrt_user_data_t *user_data;  // a list, under user_data_mutex of pjrt_memory.c
 } mp_pjrt_memory_t;
 
+// What stands behind a memory of the interface.
 static inline mp_pjrt_memory_t *mp_pjrt_memory(PJRT_Memory *memory) {
   return (mp_pjrt_memory_t *)memory;
 }
+// Deletes the user data that callers have attached to it. Nobody else uses the memory any more.
 void mp_pjrt_memory_deinit(mp_pjrt_memory_t *memory);
+// What PJRT_Memory objects point to: the functions for user data.
 extern const PJRT_Memory_FunctionTable mp_pjrt_memory_functions;
 
-// Counted: the user's handle, and one for each buffer and executable, which point to devices and
-// memories in it. PJRT_Client_Destroy lets the runtime go.
+// The references are the user's handle and one for each buffer and executable, because these point
+// to devices and memories of the client. PJRT_Client_Destroy releases the runtime at once.
 struct PJRT_Client {
   atomic_int references;
-  mp_client_t *client;
-  mp_arena_t *arena;
+  mp_client_t *client;  // NULL once the user has destroyed the client
+  mp_arena_t *arena;    // of the lists below
   PJRT_TopologyDescription *topology;
   PJRT_Device *devices;  // by id
   PJRT_Device **device_list;
@@ -158,31 +173,34 @@ struct PJRT_Client {
   mp_pjrt_memory_t *memories;  // of the addressable devices, in the order of their ids
   PJRT_Memory **addressable_memory_list;
   size_t num_devices, num_addressable, num_addressable_memories;
-  const char *dump;  // folder of the option, or ""
+  const char *dump;  // the folder that the option names, or ""
 };
-// PJRT_Client_Create in a given world (sim/runtime/devices/client.h), for tests.
+// As PJRT_Client_Create, but in a given world (sim/runtime/devices/client.h), for tests.
 MP_NODISCARD mp_status_t mp_pjrt_client_create_in(const mp_options_t *options, mp_world_t *world,
                                                   PJRT_Client **out_client);
+// mp_pjrt_client_retain adds a reference and returns the client; the last mp_pjrt_client_release
+// frees it.
 PJRT_Client *mp_pjrt_client_retain(PJRT_Client *client);
 void mp_pjrt_client_release(PJRT_Client *client);
 
+// The memory of the interface for a memory of this process. Borrowed.
 static inline PJRT_Memory *mp_pjrt_memory_of(const PJRT_Client *client, const mp_memory_t *memory) {
   const uint32_t index = mp_memory_id(memory) - (uint32_t)client->memories[0].id;
   MP_ASSERT(index < client->num_addressable_memories);
   return &client->memories[index].base;
 }
 
-// ---- executables (executable.c, loaded_executable.c) ----
+// ---- executables (pjrt_executable.c, pjrt_loaded_executable.c) ----
 
-// What one compilation made, counted; `program` belongs to `executable` when there is one. The
-// arrays are what the getters lend.
+// What one compilation made. The arrays, which lie in the arena, are what the getters lend; nothing
+// but `references` and `printed` changes once it is made.
 struct PJRT_Executable {
   atomic_int references;
   mp_arena_t *arena;
-  PJRT_Client *client;          // NULL when compiled for a topology without client
-  mp_executable_t *executable;  // NULL likewise
-  mp_program_t *owned_program;  // only without client
-  const mp_program_t *program;
+  PJRT_Client *client;             // retained; NULL when compiled for a topology without client
+  mp_executable_t *executable;     // the runtime's; NULL without client
+  mp_program_t *owned_program;     // NULL with a client
+  const mp_program_t *program;     // the one of `executable`, or owned_program
   mp_str_t code, format, options;  // as received: what Serialize writes
   const char *name;
   const char *fingerprint;
@@ -198,11 +216,13 @@ struct PJRT_Executable {
   PJRT_Layouts_MemoryLayout **output_layouts, **parameter_layouts;
   atomic_uintptr_t printed;  // char *: the program as text, made when first asked for
 };
+// mp_pjrt_executable_retain adds a reference and returns the executable; the last
+// mp_pjrt_executable_release frees it.
 PJRT_Executable *mp_pjrt_executable_retain(PJRT_Executable *executable);
 void mp_pjrt_executable_release(PJRT_Executable *executable);
 
 struct PJRT_LoadedExecutable {
-  PJRT_Executable *executable;
+  PJRT_Executable *executable;  // retained
   size_t num_addressable;
   PJRT_Device **addressable_list;  // in logical order
   PJRT_LogicalDeviceIds *logical_ids;
@@ -210,34 +230,39 @@ struct PJRT_LoadedExecutable {
   atomic_bool is_deleted;
 };
 
-// ---- buffers (buffer.c) ----
+// ---- buffers (pjrt_buffer.c) ----
 
 // The runtime's buffer is row-major in the dimensions of memory; `dims` are those that the user
 // sees, in another order when the layout is not row-major.
 struct PJRT_Buffer {
-  mp_buffer_t *buffer;
-  PJRT_Client *client;
-  const PJRT_Layouts_MemoryLayout *layout;  // NULL: row-major, and `dims` are the runtime's
-  atomic_int external_references;
-  int64_t dims[];
+  mp_buffer_t *buffer;                      // a reference
+  PJRT_Client *client;                      // retained
+  const PJRT_Layouts_MemoryLayout *layout;  // NULL: row-major, and `dims` is not used
+  atomic_int external_references;           // that the user has not given back
+  int64_t dims[];                           // [layout->rank]
 };
-// Takes over the reference to `buffer`, also on failure. `layout` NULL is row-major. `buffer` may
-// be NULL and follow later (mp_pjrt_buffer_fill); `layout` must then be for its rank.
+// A handle for `buffer`, whose reference it takes, also on failure. `layout` NULL: row-major.
+// `buffer` may be NULL and follow later (mp_pjrt_buffer_fill); then `layout` must be for its rank.
+// RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_pjrt_buffer_wrap(PJRT_Client *client, mp_buffer_t *buffer,
                                              const PJRT_Layouts_MemoryLayout *layout,
                                              PJRT_Buffer **out_buffer);
+// Gives a handle without buffer its buffer, and takes the caller's reference to it. Cannot fail.
 void mp_pjrt_buffer_fill(PJRT_Buffer *wrapper, mp_buffer_t *buffer);
-// Whether it has a buffer or not; NULL: nothing.
+// Frees a handle, whether it has a buffer or not, with the external references that were never
+// given back. NULL: nothing.
 void mp_pjrt_buffer_destroy(PJRT_Buffer *buffer);
-// The dimensions that the user sees; as many as mp_buffer_type says.
+// The dimensions that the user sees, as many as the buffer's type has. Borrowed.
 const int64_t *mp_pjrt_buffer_dims(const PJRT_Buffer *buffer);
-// The memory that a caller chose: `memory`, or the default one of `device`.
+// The memory that a caller chose: `memory`, or the default one of `device`. INVALID_ARGUMENT when
+// both are NULL, or when the device belongs to another process.
 MP_NODISCARD mp_status_t mp_pjrt_choose_memory(const char *function, PJRT_Memory *memory,
                                                PJRT_Device *device, mp_memory_t **out_memory);
 
-// ---- layouts (layout.c) ----
+// ---- layouts (pjrt_layout.c) ----
 
-// An order of dimensions. Each order exists once and for ever, so that pointers compare.
+// An order of dimensions. Each order is made once and never freed, so that pointers can be
+// compared.
 struct PJRT_Layouts_MemoryLayout {
   size_t rank;
   bool is_row_major;
@@ -246,12 +271,16 @@ struct PJRT_Layouts_MemoryLayout {
   PJRT_Layouts_MemoryLayout *next;
 };
 
-// `minor_to_major` must be an order of the dimensions.
+// The layout with this order, which must name each dimension once. RESOURCE_EXHAUSTED when memory
+// is short. Thread-safe.
 MP_NODISCARD mp_status_t mp_pjrt_layout_get(const int64_t *minor_to_major, size_t rank,
                                             PJRT_Layouts_MemoryLayout **out_layout);
+// The same for the row-major order.
 MP_NODISCARD mp_status_t mp_pjrt_layout_row_major(size_t rank,
                                                   PJRT_Layouts_MemoryLayout **out_layout);
-// A caller's layout of device memory: NULL for row-major ones. UNIMPLEMENTED for tiles and gaps.
+// Reads a caller's layout of device memory, which has tiles or strides (`item_size`: bytes of an
+// element); NULL for row-major ones. UNIMPLEMENTED for tiles and gaps, INVALID_ARGUMENT for what is
+// no layout of this rank.
 MP_NODISCARD mp_status_t mp_pjrt_layout_read(const char *function,
                                              const PJRT_Buffer_MemoryLayout *layout,
                                              const int64_t *dims, size_t rank, size_t item_size,
@@ -263,22 +292,24 @@ typedef struct {
   int64_t dims[MP_MAX_RANK];                // in the order of memory
   const PJRT_Layouts_MemoryLayout *layout;  // NULL: row-major
 } mp_pjrt_shape_t;
+// Reads a caller's shape and layout (NULL: row-major). Fails like mp_pjrt_check_shape and
+// mp_pjrt_layout_read.
 MP_NODISCARD mp_status_t mp_pjrt_shape_read(const char *function, PJRT_Buffer_Type type,
                                             const int64_t *dims, size_t num_dims,
                                             const PJRT_Buffer_MemoryLayout *layout,
                                             mp_pjrt_shape_t *out_shape);
-// Permutes dimensions or strides from the user's order to that of memory; NULL is row-major.
+// Permutes dimensions or strides from the user's order to that of memory. `layout` NULL: row-major.
 void mp_pjrt_layout_to_memory(const PJRT_Layouts_MemoryLayout *layout, const int64_t *values,
                               size_t rank, int64_t *out_values);
 
-// Dense byte strides of a shape in the given layout: any order of dimensions without tiles, or
-// strides. UNIMPLEMENTED for tiles. `layout` NULL is row-major.
+// The byte strides of a host array with this layout: the dense ones for an order of dimensions, or
+// those that the layout gives. `layout` NULL: row-major. UNIMPLEMENTED for tiles.
 MP_NODISCARD mp_status_t mp_pjrt_layout_strides(const char *function,
                                                 const PJRT_Buffer_MemoryLayout *layout,
                                                 const int64_t *dims, size_t rank, size_t item_size,
                                                 int64_t *out_strides);
 
-// ---- extensions: a list, in this order ----
+// ---- extensions: a linked list, in this order ----
 
 extern PJRT_Layouts_Extension mp_pjrt_layouts_extension;
 extern PJRT_MemoryDescriptions_Extension mp_pjrt_memory_descriptions_extension;

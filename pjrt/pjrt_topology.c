@@ -6,8 +6,8 @@
 #include "sim/base/alloc.h"
 #include "sim/base/proto.h"
 
-// Names, attributes and lists live in the topology's arena; a failed allocation is reported once,
-// at the end of the building.
+// Names, attributes and lists live in the topology's arena. A failed allocation is reported once,
+// when everything is built.
 static const char *pjrt_topology_print(mp_arena_t *arena, mp_strbuf_t *text) {
   const char *copy = NULL;
   if (!text->failed) copy = mp_arena_strndup(arena, mp_strbuf_text(text), text->size);
@@ -102,7 +102,8 @@ static mp_status_t pjrt_topology_describe_pod(PJRT_TopologyDescription *topology
   attributes[n++] = mp_pjrt_named_int("cores_per_chip", pod->cores_per_chip);
   topology->attributes = attributes;
   topology->num_attributes = n;
-  // Enters the keys of compilation caches: must change with the plugin and with the pod.
+  // This text becomes part of the keys of compilation caches: it must change with the plugin and
+  // with the pod.
   mp_strbuf_t text;
   mp_strbuf_init(&text);
   mp_strbuf_printf(&text, "minipod %s, pod %s (%d devices, %016" PRIx64 ")", MINIPOD_VERSION,
@@ -153,8 +154,8 @@ void mp_pjrt_topology_release(PJRT_TopologyDescription *topology) {
   mp_arena_release(topology->arena);  // the topology itself lives in it
 }
 
-// By name ("v5e:4x4", a YAML file) without a machine; without a name, what the options and this
-// machine give.
+// With a name ("v5e:4x4", a YAML file) the pod is made without a machine; without a name it is what
+// the options and this machine give.
 mp_status_t mp_PJRT_TopologyDescription_Create(PJRT_TopologyDescription_Create_Args *args) {
   mp_named_value_t *values = NULL;
   mp_options_t *options = NULL;

@@ -1,5 +1,5 @@
-// The Layouts extension (type 4). The objects are those of layout.c, which stay for ever:
-// destroying them does nothing.
+// The Layouts extension (type 4). The objects are those of pjrt_layout.c, which are never freed:
+// destroying them has no effect.
 
 #include "pjrt/pjrt_objects.h"
 

@@ -32,7 +32,7 @@ static void ext_shardings_write_devices(const mp_tiles_t *tiles, int64_t count, 
   }
 }
 
-// The dimensions after the tensor's own: partial sums, then copies.
+// Writes what the dimensions after the tensor's own mean: partial sums, then copies.
 static void ext_shardings_write_subgroups(const mp_tiles_t *tiles, mp_strbuf_t *out) {
   if (tiles->terms == 1) {
     if (tiles->copies > 1) mp_proto_put_varint(out, FIELD_REPLICATE_ON_LAST_DIM, 1);
@@ -96,8 +96,8 @@ static mp_status_t ext_shardings_list_all(mp_arena_t *arena, const mp_program_io
   return NULL;
 }
 
-// A program of one partition has no shardings, and jaxlib takes none, rather than a list of none,
-// for the outputs of a program without outputs.
+// A program of one partition has no shardings. For a program without outputs, jaxlib takes a
+// missing list, but not an empty one.
 mp_status_t mp_pjrt_list_shardings(PJRT_Executable *executable) {
   const mp_program_t *program = executable->program;
   if (program->num_partitions == 1) return NULL;
