@@ -4,7 +4,8 @@
 #include "sim/base/proto.h"
 #include "topology/pod_internal.h"
 
-// Field numbers; never used again for something else. Protocol, version and process stay for ever.
+// Field numbers, which are never used again for something else. Protocol, version, host, host name
+// and pid must stay as they are in all protocols.
 #define MP_ANNOUNCEMENT_INTS(X)     \
   X(1, protocol, int64_t)           \
   X(3, host, int32_t)               \
@@ -73,7 +74,7 @@ mp_status_t mp_announcement_write(const mp_announcement_t *announcement, mp_strb
 
 static const char k_does_not_fit[] = "the number does not fit";
 
-// First pass over a group: how much it holds.
+// The first pass over a group only counts what is in it.
 static void announcement_count_group(mp_proto_reader_t reader, mp_machine_t *counts) {
   mp_proto_field_t field;
   ++counts->num_groups;
@@ -186,7 +187,7 @@ mp_status_t mp_announcement_read(mp_str_t bytes, mp_arena_t *arena,
   }
   MP_RETURN_IF_ERROR(mp_proto_reader_status(&reader));
   if (announcement.code > MP_UNAUTHENTICATED) announcement.code = MP_UNKNOWN;
-  // Another protocol's machine is not for us to read.
+  // The machine is read only in our own protocol: in others its fields may mean something else.
   if (announcement.protocol == MP_ANNOUNCEMENT_PROTOCOL && announcement.code == MP_OK) {
     MP_RETURN_IF_ERROR(announcement_read_groups(bytes, arena, &announcement.machine));
     if (announcement.machine.num_groups == 0) {

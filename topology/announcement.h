@@ -1,8 +1,9 @@
 // Announcements: what each process of a pod tells the others about itself, as bytes.
 //
 // An announcement holds all that the division of the pod depends on, so that every process computes
-// the same pod from the same announcements (pod_merge.c). The form is a protocol buffer: processes
-// of other versions are still understood well enough to be named. Not thread-safe.
+// the same pod from the same announcements (pod_merge.c). The form is a protocol buffer, so that
+// announcements of other versions can still be read, as far as errors need to name the process.
+// Thread-safe, as far as nothing is shared.
 #ifndef MINIPOD_TOPOLOGY_ANNOUNCEMENT_H_
 #define MINIPOD_TOPOLOGY_ANNOUNCEMENT_H_
 
@@ -15,27 +16,28 @@ enum { MP_ANNOUNCEMENT_PROTOCOL = 1 };
 // Texts are borrowed: from the options when written, from the bytes when read.
 typedef struct {
   int64_t protocol;
-  mp_str_t version;  // of minipod; that the builds are one, the world has checked
-  int32_t host;
+  mp_str_t version;  // of minipod; the world has checked before that all run the same build
+  int32_t host;      // number of the machine that runs the process
   mp_str_t hostname;
   int64_t pid;
-  // Why the process has nothing to announcement; MP_OK when it has.
-  mp_status_code_t code;
-  mp_str_t error;
-  mp_str_t topology;  // as the user gave it; empty: what the machine has
-  mp_str_t topology_source;
-  mp_str_t name;        // that the description gives, or empty
-  mp_str_t spec;        // the finished description (mp_spec_write)
-  int64_t num_devices;  // of one process; 0: not given
+  mp_status_code_t code;     // why the process can bring nothing into the pod; MP_OK: it can
+  mp_str_t error;            // the text of that
+  mp_str_t topology;         // as the user gave it; empty: what the machine has
+  mp_str_t topology_source;  // where the user gave it: an option, a variable, a file
+  mp_str_t name;             // the one in the description, or empty
+  mp_str_t spec;             // the finished description (mp_spec_write)
+  int64_t num_devices;       // of one process; 0: not given
   mp_str_t num_devices_source;
-  int64_t device_memory;  // 0: not given
+  int64_t device_memory;  // bytes; 0: not given
   int64_t workers;        // 0: not given
-  mp_machine_t machine;   // that the process sees, not yet shared with others
+  mp_machine_t machine;   // as the process sees it, before it is divided among processes
 } mp_announcement_t;
 
+// Appends the announcement as bytes. RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_announcement_write(const mp_announcement_t *announcement,
                                                mp_strbuf_t *out_bytes);
-// The machine's arrays are in `arena`. INVALID_ARGUMENT for bytes that are no announcement.
+// Reads an announcement; the machine's arrays are made in `arena`. INVALID_ARGUMENT for bytes that
+// are no announcement.
 MP_NODISCARD mp_status_t mp_announcement_read(mp_str_t bytes, mp_arena_t *arena,
                                               mp_announcement_t *out_announcement);
 

@@ -19,13 +19,13 @@ enum {
 // One look at all limits.
 typedef struct {
   mp_cgroup_limits_t limits;
-  mp_status_t failure;  // the first; of files that are there, but cannot be opened for now
-} mp_cgroup_look_t;
+  mp_status_t failure;  // of the first file that is there, but could not be opened just now
+} look_t;
 
-// One limit of one directory; each reader leaves the limits alone when its file is absent.
-typedef void (*mp_cgroup_reader_t)(const char *directory, mp_cgroup_look_t *look);
+// Reads one limit of one directory. A reader leaves the limits alone when its file is absent.
+typedef void (*reader_t)(const char *directory, look_t *look);
 
-static void cgroup_fail_to_open(mp_cgroup_look_t *look, const char *path, int error) {
+static void cgroup_fail_to_open(look_t *look, const char *path, int error) {
   if (look->failure != NULL || mp_system_code(error, MP_OK) == MP_OK) return;
   look->failure =
       mp_status_make(mp_system_code(error, MP_OK),
@@ -33,7 +33,7 @@ static void cgroup_fail_to_open(mp_cgroup_look_t *look, const char *path, int er
 }
 
 // Reads a whole small file as a string; false if there is none or it does not fit.
-static bool cgroup_read_text(mp_cgroup_look_t *look, const char *path, char *text, size_t size) {
+static bool cgroup_read_text(look_t *look, const char *path, char *text, size_t size) {
   int file = mp_open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) {
     cgroup_fail_to_open(look, path, errno);
@@ -49,8 +49,8 @@ static bool cgroup_read_text(mp_cgroup_look_t *look, const char *path, char *tex
   return got >= 0;
 }
 
-static bool cgroup_read_file_in(mp_cgroup_look_t *look, const char *directory, const char *name,
-                                char *text, size_t size) {
+static bool cgroup_read_file_in(look_t *look, const char *directory, const char *name, char *text,
+                                size_t size) {
   char path[MP_CGROUP_PATH_MAX + 64];
   int length = snprintf(path, sizeof(path), "%s/%s", directory, name);
   return length > 0 && (size_t)length < sizeof(path) && cgroup_read_text(look, path, text, size);
@@ -70,7 +70,7 @@ static void cgroup_limit_memory(mp_cgroup_limits_t *limits, const char *text) {
   if (limits->memory == 0 || bytes < limits->memory) limits->memory = bytes;
 }
 
-static void cgroup_read_v2(const char *directory, mp_cgroup_look_t *look) {
+static void cgroup_read_v2(const char *directory, look_t *look) {
   char text[128];
   double quota = 0;
   double period = 0;
@@ -82,7 +82,7 @@ static void cgroup_read_v2(const char *directory, mp_cgroup_look_t *look) {
     cgroup_limit_memory(&look->limits, text);
 }
 
-static void cgroup_read_v1_cpu(const char *directory, mp_cgroup_look_t *look) {
+static void cgroup_read_v1_cpu(const char *directory, look_t *look) {
   char quota[64];
   char period[64];
   if (cgroup_read_file_in(look, directory, "cpu.cfs_quota_us", quota, sizeof(quota)) &&
@@ -91,7 +91,7 @@ static void cgroup_read_v1_cpu(const char *directory, mp_cgroup_look_t *look) {
   }
 }
 
-static void cgroup_read_v1_memory(const char *directory, mp_cgroup_look_t *look) {
+static void cgroup_read_v1_memory(const char *directory, look_t *look) {
   char text[64];
   if (cgroup_read_file_in(look, directory, "memory.limit_in_bytes", text, sizeof(text))) {
     cgroup_limit_memory(&look->limits, text);
@@ -139,7 +139,7 @@ static bool cgroup_find_path(const char *cgroup, const char *controller, char *p
 
 // Reads the limits of the process's directory and all directories above it up to the mount point.
 static void cgroup_read_chain(const char *root, const char *mount_point, const char *mount_root,
-                              const char *path, mp_cgroup_reader_t reader, mp_cgroup_look_t *look) {
+                              const char *path, reader_t reader, look_t *look) {
   // In a container without a cgroup namespace the path is the host's, and the mount shows only the
   // part below `mount_root`.
   size_t skip = strlen(mount_root);
@@ -159,7 +159,7 @@ static void cgroup_read_chain(const char *root, const char *mount_point, const c
 
 // One line of mountinfo: "id parent major:minor root mount-point options … - type source super".
 static void cgroup_read_mount(const char *root, const char *line, const char *cgroup,
-                              mp_cgroup_look_t *look) {
+                              look_t *look) {
   char mount_root[MP_CGROUP_PATH_MAX];
   char mount_point[MP_CGROUP_PATH_MAX];
   char type[32];
@@ -178,7 +178,7 @@ static void cgroup_read_mount(const char *root, const char *line, const char *cg
   }
   static const struct {
     const char *controller;
-    mp_cgroup_reader_t reader;
+    reader_t reader;
   } v1[] = {{"cpu", cgroup_read_v1_cpu}, {"memory", cgroup_read_v1_memory}};
   for (size_t i = 0; i < sizeof(v1) / sizeof(v1[0]); ++i) {
     if (cgroup_list_has(super, v1[i].controller) &&
@@ -188,8 +188,8 @@ static void cgroup_read_mount(const char *root, const char *line, const char *cg
   }
 }
 
-// Reads what /proc/self/mountinfo names.
-static void cgroup_read_mounts(const char *root, const char *cgroup, mp_cgroup_look_t *look) {
+// Reads the limits of all control group mounts that /proc/self/mountinfo names.
+static void cgroup_read_mounts(const char *root, const char *cgroup, look_t *look) {
   char path[MP_CGROUP_PATH_MAX];
   char *mounts = mp_malloc(MP_CGROUP_TEXT_MAX);
   if (mounts == NULL) {
@@ -208,7 +208,7 @@ static void cgroup_read_mounts(const char *root, const char *cgroup, mp_cgroup_l
 }
 
 mp_status_t mp_cgroup_limits(const char *root, mp_cgroup_limits_t *out_limits) {
-  mp_cgroup_look_t look = {0};
+  look_t look = {0};
   char path[MP_CGROUP_PATH_MAX];
   char cgroup[4096];
   snprintf(path, sizeof(path), "%s/proc/self/cgroup", root);

@@ -44,7 +44,7 @@ static mp_status_t machine_set_source(hwloc_topology_t topology, const char *des
                         description);
 }
 
-// Everything that we do not look at is left out: start-up time of every process.
+// hwloc does not read what we do not look at: that would cost every process time at its start.
 static mp_status_t machine_load(hwloc_topology_t topology, const char *description) {
   hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
   hwloc_topology_set_icache_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
@@ -143,7 +143,7 @@ static void machine_add_groups(detector_t *detector) {
          NULL) {
     machine_add_node(detector, node);
   }
-  // Cpus of no node can only come from odd recordings; they still count.
+  // Cpus that belong to no node occur only in odd recordings; they still count.
   if (hwloc_bitmap_iszero(detector->left)) return;
   hwloc_bitmap_copy(detector->part, detector->left);
   machine_add_group(detector, 0);
@@ -233,7 +233,7 @@ void mp_machine_release(mp_machine_t *machine) {
   mp_free(machine);
 }
 
-// Leaves the cores from `begin` to `end` (positions in `core_cpus`) and their cpus.
+// Reduces the machine to the cores [begin, end) (positions in `core_cpus`) and their cpus.
 static void machine_keep_cores(mp_machine_t *machine, int32_t begin, int32_t end) {
   mp_machine_t kept = *machine;
   kept.num_groups = kept.num_cpus = kept.num_cores = kept.num_numa_nodes = 0;

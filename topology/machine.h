@@ -1,8 +1,11 @@
-// The machine as far as the pod cares: core groups with their NUMA nodes, limits, memory.
+// The machine, as far as the pod needs to know it: core groups with their NUMA nodes, limits,
+// memory.
 //
 // A core group is the set of cores of one NUMA node that share a last-level cache (L3), or the
 // node's cores where there is none. Only what the process may use counts: hwloc leaves out what the
-// cpuset cgroup forbids, the affinity mask of the process's threads takes away more.
+// cpuset cgroup forbids, and the affinity masks of the process's threads take away more.
+//
+// A machine belongs to its maker; it is for one thread at a time while it changes.
 #ifndef MINIPOD_TOPOLOGY_MACHINE_H_
 #define MINIPOD_TOPOLOGY_MACHINE_H_
 
@@ -39,19 +42,21 @@ typedef struct {
 
 // Reads the running machine ("" or NULL), or the one that `description` gives: an hwloc synthetic
 // description ("pack:2 numa:4 l3:2 core:8 pu:1") or an XML file (a word that has a '/' or ends in
-// ".xml"). Errors: INVALID_ARGUMENT, NOT_FOUND for a missing file, UNAVAILABLE.
+// ".xml"). INVALID_ARGUMENT for a bad description, NOT_FOUND for a missing file, UNAVAILABLE when
+// hwloc cannot read the machine.
 MP_NODISCARD mp_status_t mp_machine_create(const char *description, mp_machine_t **out_machine);
+// Frees a machine that mp_machine_create made. NULL: nothing.
 void mp_machine_release(mp_machine_t *machine);
 
-// The number of workers that cores and quota allow.
+// How many workers the cores and the CPU quota allow; at least 1.
 int32_t mp_machine_default_workers(const mp_machine_t *machine);
 
-// Leaves of the machine what part `index` of `count` equal parts gets: whole core groups if there
-// are enough, else cores of a group, else one core that several parts share. The quota is divided,
-// memory is not. Works in place.
+// Reduces the machine, in place, to part `index` of `count` equal parts: whole core groups if there
+// are enough of them, otherwise cores of a group, otherwise one core that several parts share. The
+// CPU quota is divided, the memory is not.
 void mp_machine_keep_part(mp_machine_t *machine, int32_t index, int32_t count);
 
-// Part `index` of `count` contiguous parts of `total` things: where it begins.
+// Where part `index` of `count` contiguous parts of `total` things begins.
 static inline int32_t mp_part_begin(int32_t total, int32_t index, int32_t count) {
   return (int32_t)((int64_t)total * index / count);
 }

@@ -1,4 +1,4 @@
-// From devices to core groups. Everything is linear in devices plus cores.
+// Lays devices onto core groups. Everything is linear in devices plus cores.
 //
 // Devices in the order of their hosts and core groups in hwloc's order are both sorted by locality,
 // so that cutting each list into contiguous equal parts keeps neighbours together.
@@ -7,8 +7,9 @@
 #include "sim/base/alloc.h"
 #include "topology/pod_internal.h"
 
-// Shares of the host's memory that spaces without a described capacity get, divided by the number
-// of its devices. The rest is for the programs themselves; unpinned memory is theirs anyway.
+// Which share of the host's memory the spaces without a described capacity get, divided by the
+// number of the host's devices. The rest is for the user's programs; unpinned memory is theirs
+// anyway.
 static const double g_memory_share[MP_MEMORY_SPACE_COUNT] = {
     [MP_MEMORY_DEVICE] = 0.7,
     [MP_MEMORY_PINNED_HOST] = 0.1,
@@ -28,7 +29,8 @@ static int32_t place_devices_min3(int32_t a, int32_t b, int32_t c) {
   return least < c ? least : c;
 }
 
-// Folds neighbouring machine groups into `count` groups: none may be without device or worker.
+// Folds neighbouring core groups of the machine into `count` groups, so that none is without device
+// or worker.
 static mp_status_t place_devices_fold_groups(mp_pod_t *pod, const mp_machine_t *machine,
                                              int32_t count) {
   int32_t *cpus =
@@ -64,7 +66,7 @@ static mp_status_t place_devices_fold_groups(mp_pod_t *pod, const mp_machine_t *
   return NULL;
 }
 
-// One worker for each group, the others in proportion to the groups' further cores.
+// Gives each group one worker, and the remaining ones in proportion to the groups' further cores.
 static void place_devices_share_workers(mp_pod_t *pod, int32_t workers) {
   int32_t groups = pod->machine.num_core_groups;
   int64_t extra = workers - groups;

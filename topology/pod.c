@@ -176,7 +176,7 @@ mp_status_t mp_pod_create_from_name(mp_str_t description, const char *where, mp_
   return mp_pod_build(&spec, description, out_pod);
 }
 
-// The spec of what hwloc found: one chip with one core per device, all equally far.
+// The spec of what hwloc found: one chip with one core per device, all at the same distance.
 static mp_status_t pod_describe_machine(const mp_options_t *options, const mp_machine_t *machine,
                                         int32_t workers, mp_pod_spec_t *spec) {
   int32_t devices = machine->num_groups < workers ? machine->num_groups : workers;

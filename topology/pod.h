@@ -43,7 +43,7 @@ typedef enum {
       MP_MEMORY_SPACE_COUNT
 } mp_memory_space_t;
 
-// "device", "pinned_host", "unpinned_host": PJRT's memory kinds.
+// "device", "pinned_host" or "unpinned_host": PJRT's memory kinds.
 const char *mp_memory_space_name(mp_memory_space_t space);
 
 // How the chips of a slice are wired.
@@ -60,6 +60,7 @@ typedef enum {
       MP_WIRING_COUNT
 } mp_wiring_t;
 
+// "torus", "mesh", "ring" or "switch".
 const char *mp_wiring_name(mp_wiring_t wiring);
 
 // Latency in seconds, bandwidth in bytes per second and direction; 0 = not described.
@@ -85,7 +86,8 @@ typedef enum {
       MP_FLOP_KIND_COUNT
 } mp_flop_kind_t;
 
-// What is the same for all devices of a pod. Data for the time model has 0 where not described.
+// What is the same for all devices of a pod. Latencies and rates are 0 where they are not
+// described.
 typedef struct {
   const char *name;  // of the description ("v5e:4x4", "rack" …), for messages; never NULL
   const char *kind;  // device kind, "TPU v5 lite", "minipod"; never NULL
@@ -94,7 +96,7 @@ typedef struct {
   int32_t num_hosts;  // in the whole pod
   int32_t num_dims;   // of the grid of chips of one slice, and of coords; 1 .. MP_POD_MAX_DIMS
   int32_t shape[MP_POD_MAX_DIMS];
-  int32_t host_shape[MP_POD_MAX_DIMS];  // chips of one host as a box of the grid; 0s: not a box
+  int32_t host_shape[MP_POD_MAX_DIMS];  // chips of one host as a box of the grid; all 0: not a box
   int32_t chips_per_slice;
   int32_t cores_per_chip;
   int32_t num_devices;    // slices * chips * cores: of all processes
@@ -157,23 +159,23 @@ typedef struct {
 
 typedef struct mp_pod_s mp_pod_t;
 
-// Makes the pod that `options` describe, on the machine they name. Errors: INVALID_ARGUMENT for a
+// Makes the pod that `options` describe, on the machine that they name. INVALID_ARGUMENT for a
 // bad description (with file:line, key and what was expected) and for a number of devices that
 // disagrees with it, NOT_FOUND for a missing file, UNAVAILABLE when hwloc cannot read the machine.
 MP_NODISCARD mp_status_t mp_pod_create(const mp_options_t *options, mp_pod_t **out_pod);
 
 // ---- Several processes ----
 
-// Where a process stands among the others of its job.
+// Which process of its job this is.
 typedef struct {
-  int32_t host;  // of the machines that run the processes; counted from 0 by lowest rank
+  int32_t host;  // number of its machine; machines count from 0, in the order of their lowest ranks
   const char *hostname;
   int64_t pid;
 } mp_pod_process_t;
 
 // Appends what one process brings into the pod: its description or what hwloc found, the options
-// that count, its version; or why it can bring nothing (then mp_pod_merge fails for all). So it
-// fails only without memory.
+// that count, its version. If it can bring nothing, the announcement says why, and mp_pod_merge
+// fails in all processes. So this fails only when memory is short (RESOURCE_EXHAUSTED).
 MP_NODISCARD mp_status_t mp_pod_announce(const mp_options_t *options,
                                          const mp_pod_process_t *process, mp_strbuf_t *out_bytes);
 
@@ -183,8 +185,8 @@ MP_NODISCARD mp_status_t mp_pod_announce(const mp_options_t *options,
 // it; what hwloc finds on a host is divided among the processes there. Cores that several processes
 // may use are divided among them; other processes' devices have no core group.
 //
-// Errors: what a process could not announcement, under its own code; FAILED_PRECONDITION for
-// processes that disagree (version, topology, options), naming both and their values;
+// Errors: the error of a process that could bring nothing, with its own code; FAILED_PRECONDITION
+// for processes that disagree (version, topology, options), naming both and their values;
 // INVALID_ARGUMENT when the pod cannot be divided. `out_notes` receives lines for the user that
 // only one process should print (unequal numbers of devices, processes bound to too few cores), or
 // nothing.
@@ -197,24 +199,30 @@ MP_NODISCARD mp_status_t mp_pod_merge(const mp_str_t *announcements, int32_t cou
 MP_NODISCARD mp_status_t mp_pod_create_from_name(mp_str_t description, const char *where,
                                                  mp_pod_t **out_pod);
 
+// mp_pod_retain adds a reference and returns the pod; the last mp_pod_release frees it. NULL is
+// released without effect.
 mp_pod_t *mp_pod_retain(mp_pod_t *pod);
 void mp_pod_release(mp_pod_t *pod);
 
+// What all devices have in common (mp_pod_info), and the machine that the pod runs on
+// (mp_pod_machine).
 const mp_pod_info_t *mp_pod_info(const mp_pod_t *pod);
 const mp_pod_machine_t *mp_pod_machine(const mp_pod_t *pod);
-// `id` must be in 0 .. info->num_devices - 1, `index` in 0 .. machine->num_core_groups - 1.
+// The device with this id, in 0 .. info->num_devices - 1.
 const mp_pod_device_t *mp_pod_device(const mp_pod_t *pod, int32_t id);
+// The core group with this index, in 0 .. machine->num_core_groups - 1.
 const mp_core_group_t *mp_pod_core_group(const mp_pod_t *pod, int32_t index);
 
-// The description of the pod as bytes (versioned, with a checksum), without its machine.
-// mp_pod_deserialize takes any bytes and gives INVALID_ARGUMENT for those it cannot read.
+// Appends the description of the pod as bytes (versioned, with a checksum), without its machine.
 MP_NODISCARD mp_status_t mp_pod_serialize(const mp_pod_t *pod, mp_strbuf_t *out_bytes);
+// The pod of such bytes, without a machine. Takes any bytes; INVALID_ARGUMENT for those that it
+// cannot read.
 MP_NODISCARD mp_status_t mp_pod_deserialize(mp_str_t bytes, mp_pod_t **out_pod);
 
-// Equal for pods with equal descriptions, on any machine.
+// A hash of the description: equal for pods with equal descriptions, on any machine.
 uint64_t mp_pod_fingerprint(const mp_pod_t *pod);
 
-// Appends a table for people: the machine, what hwloc found, and which devices it became.
+// Appends a table for users: the machine, what hwloc found, and which devices were made of it.
 void mp_pod_describe(const mp_pod_t *pod, mp_strbuf_t *out_text);
 
 #endif  // MINIPOD_TOPOLOGY_POD_H_

@@ -1,4 +1,4 @@
-// The pod's own structure, for the files that build, write and describe it.
+// The insides of a pod, for the files that build, write and describe it.
 #ifndef MINIPOD_TOPOLOGY_POD_INTERNAL_H_
 #define MINIPOD_TOPOLOGY_POD_INTERNAL_H_
 
@@ -28,22 +28,23 @@ struct mp_pod_s {
 // Devices of a host whose pod nobody described: one per core group, but not fewer than these.
 enum { MP_POD_LEAST_DEVICES = 4 };
 
-// Reads and finishes a one-line description; `where` begins the messages about it.
+// Reads and finishes a one-line description; messages about it begin with `where`.
+// INVALID_ARGUMENT, or NOT_FOUND for a missing file.
 MP_NODISCARD mp_status_t mp_pod_read_description(mp_str_t text, const char *where,
                                                  mp_pod_spec_t *out_spec);
 
-// Makes a pod of a finished spec, all of one process, without placing it. `name` is used where the
-// spec has none.
+// Makes a pod of a finished spec, with all devices in one process, and does not place them. `name`
+// is the pod's if the spec has none.
 MP_NODISCARD mp_status_t mp_pod_build(const mp_pod_spec_t *spec, mp_str_t name, mp_pod_t **out_pod);
 
-// The fingerprint of the pod's spec.
+// Computes the fingerprint of the pod's spec, which mp_pod_fingerprint returns.
 MP_NODISCARD mp_status_t mp_pod_take_fingerprint(const mp_pod_t *pod, uint64_t *out_fingerprint);
 
-// Lays the process's devices and `workers` workers onto the machine's core groups.
+// Lays the devices of this process, and `workers` workers, onto the machine's core groups.
 MP_NODISCARD mp_status_t mp_pod_place(mp_pod_t *pod, const mp_machine_t *machine, int32_t workers);
 
-// Gives the memory spaces of devices first .. first + count - 1 that have no described capacity
-// their share of a host's memory, which `sharers` devices share.
+// Sets the capacity of those memory spaces of devices first .. first + count - 1 for which none is
+// described: their share of a host's `memory` bytes, which `sharers` devices share.
 void mp_pod_share_memory(mp_pod_t *pod, int32_t first, int32_t count, uint64_t memory,
                          int32_t sharers);
 

@@ -1,4 +1,4 @@
-// The pod of several processes, from what each of them announcements.
+// The pod of several processes, made from what each of them announces.
 //
 // Every process runs this over the same bytes and gets the same devices; only the placement on the
 // machine, at the end, is each process's own.
@@ -19,7 +19,7 @@ typedef struct {
   mp_pod_spec_t spec;
 } union_t;
 
-// ---- Words ----
+// ---- Names ----
 
 enum { MP_PROCESS_NAME_SIZE = 128 };
 
@@ -66,7 +66,7 @@ static mp_status_t pod_merge_read_announcements(union_t *u, const mp_str_t *anno
   return NULL;
 }
 
-// One's own reason comes first: it is what this process's user can mend.
+// If this process itself could bring nothing, its own reason is reported rather than another one's.
 static mp_status_t pod_merge_check_failures(const union_t *u) {
   const mp_announcement_t *own = &u->announcements[u->rank];
   if (own->code != MP_OK) {
@@ -82,7 +82,7 @@ static mp_status_t pod_merge_check_failures(const union_t *u) {
   return NULL;
 }
 
-// The first line in which two texts differ, of `text`.
+// The first line of `text` in which it differs from `other`.
 static mp_str_t pod_merge_differing_line(mp_str_t text, mp_str_t other) {
   if (text.size == 0) return MP_STR("");
   size_t line = 0;
@@ -164,8 +164,8 @@ static bool pod_merge_uses_the_same_cpus(const mp_machine_t *a, const mp_machine
          memcmp(a->cpus, b->cpus, sizeof(*a->cpus) * (size_t)a->num_cpus) == 0;
 }
 
-// Processes of one host that may use the same cpus divide them; the launcher has divided the others
-// by binding them.
+// How many processes of the host may use the same cpus as this one, and the index of this one among
+// them. They divide these cpus; the others were bound to cpus of their own by the launcher.
 static int32_t pod_merge_count_sharers(const union_t *u, int32_t rank, int32_t *out_index) {
   const mp_announcement_t *announcement = &u->announcements[rank];
   int32_t sharers = 0;
@@ -200,8 +200,9 @@ static int32_t pod_merge_min(int32_t a, int32_t b) {
   return a < b ? a : b;
 }
 
-// As many devices as a process has core groups of its own. Sharers get equal numbers, even where
-// groups are left over: programs written for several processes count on it.
+// How many devices a process gets: the number that it was given, otherwise as many as it has core
+// groups of its own. Processes that share cpus get equal numbers, even where groups are left over,
+// because programs written for several processes count on it.
 static int32_t pod_merge_devices_of_machine(const union_t *u, int32_t rank) {
   const mp_announcement_t *announcement = &u->announcements[rank];
   if (announcement->num_devices != 0) return (int32_t)announcement->num_devices;
@@ -320,7 +321,7 @@ static mp_status_t pod_merge_build_described(union_t *u, mp_pod_t **out_pod) {
   return NULL;
 }
 
-// Of machines: chips in a row, the real hosts as hosts.
+// Makes the pod of what hwloc found on the machines: chips in a row, and the real hosts as hosts.
 static mp_status_t pod_merge_build_found(union_t *u, mp_pod_t **out_pod) {
   int64_t devices = 0;
   for (int32_t r = 0; r < u->count; ++r) {
@@ -341,7 +342,8 @@ static mp_status_t pod_merge_build_found(union_t *u, mp_pod_t **out_pod) {
   if (devices % u->num_hosts == 0) u->spec.hosts = u->num_hosts;
   mp_pod_t *pod = NULL;
   MP_RETURN_IF_ERROR(mp_pod_build(&u->spec, MP_STR("machine"), &pod));
-  // Processes are in the order of ranks, also where hosts take turns: no sorting by host here.
+  // Devices are numbered in the order of ranks, even where ranks alternate between hosts: as long
+  // as all have the same host index here, they are not sorted by host.
   for (int32_t id = 0; id < pod->info.num_devices; ++id) pod->devices[id].host_index = 0;
   pod_merge_assign_devices(u, pod);
   pod->info.num_hosts = u->num_hosts;
@@ -388,8 +390,8 @@ static void pod_merge_note_unequal(const union_t *u, mp_strbuf_t *out) {
                    u->num_devices[0], r, u->num_devices[r]);
 }
 
-// Only the launcher's binding is worth a word: more processes than cores is what the user asked
-// for.
+// Notes processes that the launcher has bound to too few cores. If there are simply more processes
+// than cores, the user has asked for that.
 static void pod_merge_note_starved(const union_t *u, mp_strbuf_t *out) {
   for (int32_t r = 0; r < u->count; ++r) {
     const mp_machine_t *machine = &u->announcements[r].machine;

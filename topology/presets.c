@@ -52,7 +52,8 @@ static const preset_t g_presets[] = {
       {"links.bandwidth", "45GB/s"},
       {"flops.bf16", "275T"},
       {"flops.s8", "275T"}}},
-    // The grids of v5e and v6e close to a torus only in sizes of 16: say topology:torus for those.
+    // The grids of v5e and v6e are tori only if they have 16 chips along a side; for those the user
+    // adds topology:torus.
     {"v5e",
      {MP_TPU,
       {"kind", "TPU v5 lite"},

@@ -20,7 +20,7 @@ static void *spec_member_of(mp_pod_spec_t *spec, int id) {
   return (char *)spec + g_keys[id].offset;
 }
 
-// The id that stands for all names of the key's member, or -1.
+// The id of a key, or -1. Keys that set the same member have the id of the first of them.
 static int spec_find_key(mp_str_t key) {
   for (int id = 0; id < MP_SPEC_KEY_COUNT; ++id) {
     if (!mp_str_is(key, g_keys[id].key)) continue;
@@ -139,7 +139,8 @@ mp_status_t mp_spec_set(mp_pod_spec_t *spec, mp_spec_place_t place, mp_str_t key
   return mp_spec_apply_preset(spec, value);
 }
 
-// What only looks at the whole: errors name the key in the place where it was given.
+// An error that shows only when the whole description is known; it names the key and the place
+// where that was given.
 static mp_status_t spec_error_of(const mp_pod_spec_t *spec, const char *origin, const char *key,
                                  const char *message) {
   int id = spec_key_id(key);
@@ -180,7 +181,7 @@ static mp_status_t spec_finish_shape(mp_pod_spec_t *spec, const char *origin) {
   return NULL;
 }
 
-// Hosts by boxes of the grid. Boxes at the far edges may be cut off.
+// Derives the hosts of a grid whose hosts are boxes of it. Boxes at the far edges may be cut off.
 static mp_status_t spec_finish_host_shape(mp_pod_spec_t *spec, const char *origin) {
   mp_shape_t *box = &spec->host_shape;
   while (box->num_dims < spec->shape.num_dims) box->dims[box->num_dims++] = 1;
@@ -265,7 +266,7 @@ void mp_spec_write(const mp_pod_spec_t *spec, mp_strbuf_t *out_text) {
     bool skip = spec_find_key(mp_str(g_keys[id].key)) != id;
     for (size_t i = 0; i < sizeof(skipped) / sizeof(skipped[0]); ++i) skip |= skipped[i] == id;
     const void *member = (const char *)spec + g_keys[id].offset;
-    // The wiring's first value is zero and meant.
+    // A zero means "not given", except for the wiring, whose first value it is.
     if (g_keys[id].type != MP_SPEC_WIRING)
       skip |= spec_is_zero(member, spec_size_of(g_keys[id].type));
     if (g_keys[id].type == MP_SPEC_SHAPE) skip |= ((const mp_shape_t *)member)->num_dims == 0;

@@ -1,11 +1,12 @@
 // The description of a pod as its user writes it: one table of keys (the schema) that the one-line
 // string, the YAML file, the presets and the serialized form all share.
 //
-// A description is read in layers: preset below file below the words of the one-line string. A key
-// may be given once in each layer; a higher layer wins. mp_spec_finish then checks the whole and
-// derives what was left out. configs/README.md has the schema for users.
+// A description is read in layers: the preset, above it the file, and at the top the words of the
+// one-line string. A key may be given once in each layer; the value of the highest layer counts.
+// mp_spec_finish then checks the whole and derives what was left out. configs/README.md has the
+// schema for users.
 //
-// Not thread-safe while it is being read; constant afterwards.
+// For one thread at a time while a description is being read; it never changes afterwards.
 #ifndef MINIPOD_TOPOLOGY_SPEC_H_
 #define MINIPOD_TOPOLOGY_SPEC_H_
 
@@ -111,32 +112,35 @@ typedef struct {
   } given[MP_SPEC_KEY_COUNT];
 } mp_pod_spec_t;
 
-// Sets one key. Errors: INVALID_ARGUMENT "<place>: key 'x': expected …, got …", or for an unknown
-// key the nearest one, or for a second value in one layer both lines.
+// Sets one key. INVALID_ARGUMENT "<place>: key 'x': expected …, got …"; for an unknown key the
+// message has the nearest one, and for a second value in one layer it has both lines.
 MP_NODISCARD mp_status_t mp_spec_set(mp_pod_spec_t *spec, mp_spec_place_t place, mp_str_t key,
                                      mp_str_t value);
 
-// What a key that names no scalar deserves: "expected a mapping of …" for the first part of a
-// nested key, otherwise unknown with a suggestion; and for a scalar key what it expects instead of
-// `got` ("a mapping", "a list").
+// The error for a key whose value is `got` ("a mapping", "a list") instead of what it should be.
+// For a scalar key it names what is expected, for the first part of a nested key ("memory") it is
+// "expected a mapping of …", and any other key is unknown, with a suggestion.
 MP_NODISCARD mp_status_t mp_spec_refuse(mp_spec_place_t place, mp_str_t key, const char *got);
 
+// True if `key` is in the table.
 bool mp_spec_is_key(mp_str_t key);
 // True if `key` begins some nested key ("memory").
 bool mp_spec_is_mapping(mp_str_t key);
 // True if the key's value may be a list.
 bool mp_spec_is_shape(mp_str_t key);
 
-// Reads a one-line description: a preset, wiring or file, then key:value words. `origin` names it
-// in messages.
+// Reads a one-line description (spec_line.c): a preset, wiring or file, then key:value words.
+// Messages call it `origin`.
 MP_NODISCARD mp_status_t mp_spec_read_line(mp_pod_spec_t *spec, const char *origin, mp_str_t line);
 
-// Reads YAML text (spec_yaml.c) and files of it.
+// Reads YAML text (spec_yaml.c), which messages call `origin`.
 MP_NODISCARD mp_status_t mp_spec_read_yaml(mp_pod_spec_t *spec, const char *origin, mp_str_t text);
+// Reads a YAML file. NOT_FOUND when there is none, INVALID_ARGUMENT when it is too large.
 MP_NODISCARD mp_status_t mp_spec_read_file(mp_pod_spec_t *spec, const char *path);
 
-// Applies a preset's keys (presets.c) in the lowest layer; NOT_FOUND names the known ones.
+// Sets a preset's keys (presets.c) in the lowest layer. NOT_FOUND names the presets that there are.
 MP_NODISCARD mp_status_t mp_spec_apply_preset(mp_pod_spec_t *spec, mp_str_t name);
+// True if there is a preset of this name.
 bool mp_spec_is_preset(mp_str_t name);
 // Appends "v2, v3, …".
 void mp_spec_list_presets(mp_strbuf_t *out_text);
@@ -144,16 +148,19 @@ void mp_spec_list_presets(mp_strbuf_t *out_text);
 // Forgets all that one layer gave.
 void mp_spec_clear_layer(mp_pod_spec_t *spec, mp_spec_layer_t layer);
 
-// Checks the whole and derives shape, hosts, kind and wiring that were not given.
+// Checks the whole and derives shape, hosts, kind and wiring where they were not given.
+// INVALID_ARGUMENT names the key that is to blame and where it was given, or `origin`.
 MP_NODISCARD mp_status_t mp_spec_finish(mp_pod_spec_t *spec, const char *origin);
 
-// Writes a finished spec as YAML that reads back to the same, without its name; equal pods give
-// equal text, however they were described.
+// Appends a finished spec as YAML, without its name, which is read back to the same spec. Equal
+// pods give equal text, however they were described.
 void mp_spec_write(const mp_pod_spec_t *spec, mp_strbuf_t *out_text);
 
-// "4x4"
+// Appends "4x4".
 void mp_shape_write(const mp_shape_t *shape, mp_strbuf_t *out_text);
 
+// How many chips a grid of this shape has; MP_POD_MAX_DEVICES + 1 when there are more than
+// MP_POD_MAX_DEVICES.
 int64_t mp_shape_num_chips(const mp_shape_t *shape);
 
 #endif  // MINIPOD_TOPOLOGY_SPEC_H_

@@ -90,7 +90,7 @@ static mp_status_t spec_line_read_first_word(mp_pod_spec_t *spec, mp_spec_place_
     return mp_spec_set(spec, place, MP_STR("shape"), parts.value);
   }
   if (spec_line_is_file(word)) return spec_line_read_file_word(spec, place.origin, word);
-  // Not a name: may be a key:value word already.
+  // The first word is no name, so it may be a key:value word already.
   if (parts.has_value && mp_spec_is_key(parts.key)) {
     return mp_spec_set(spec, place, parts.key, parts.value);
   }

@@ -67,7 +67,7 @@ static bool spec_value_parse_shape(mp_str_t text, mp_shape_t *out_shape) {
 static bool spec_value_parse_text(mp_str_t text, char *out_text) {
   if (text.size == 0 || text.size > MP_SPEC_MAX_TEXT) return false;
   for (size_t i = 0; i < text.size; ++i) {
-    // No quotes either, so that every value can be written back between them.
+    // Quotes are refused, so that every value can be written back between quotes.
     if (text.data[i] < ' ' || text.data[i] > '~') return false;
     if (text.data[i] == '"' || text.data[i] == '\\') return false;
   }
@@ -130,7 +130,7 @@ int64_t mp_shape_num_chips(const mp_shape_t *shape) {
   int64_t count = 1;
   for (int32_t i = 0; i < shape->num_dims; ++i) {
     count *= shape->dims[i];
-    // Saturates; six factors of 65,536 would not fit.
+    // The count saturates, because six factors of 65,536 would not fit.
     if (count > MP_POD_MAX_DEVICES) return MP_POD_MAX_DEVICES + 1;
   }
   return count;

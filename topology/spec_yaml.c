@@ -1,7 +1,7 @@
 // Pod descriptions in YAML: one document, one mapping, values are scalars, shapes also lists.
 //
-// A subset by intent: no aliases (a file of a few lines could grow without bound), no tags'
-// meaning; nested mappings only where the schema has them.
+// Not all of YAML is read, by intent: no aliases (with them a file of a few lines could grow
+// without bound), tags have no meaning, and nested mappings may be only where the schema has them.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -53,7 +53,7 @@ static mp_status_t spec_yaml_advance(reader_t *reader) {
                         parser->context == NULL ? "" : parser->context);
 }
 
-// The rest of a list after its start, joined with 'x' as the one-line form has it.
+// Reads the rest of a list after its start, and joins it with 'x' as the one-line form has it.
 static mp_status_t spec_yaml_read_list(reader_t *reader, mp_str_t key, int line) {
   char text[MP_YAML_MAX_PATH];
   size_t size = 0;
@@ -76,7 +76,7 @@ static mp_status_t spec_yaml_read_list(reader_t *reader, mp_str_t key, int line)
 
 static mp_status_t spec_yaml_read_mapping(reader_t *reader, mp_str_t prefix, int depth);
 
-// The value of a key; the current event is its first.
+// Reads the value of a key; the current event is the value's first.
 static mp_status_t spec_yaml_read_value(reader_t *reader, mp_str_t key, int line, int depth) {
   switch (reader->event.type) {
     case YAML_SCALAR_EVENT:
@@ -96,7 +96,7 @@ static mp_status_t spec_yaml_read_value(reader_t *reader, mp_str_t key, int line
   }
 }
 
-// The rest of a mapping after its start. Depth is bounded by the schema's.
+// Reads the rest of a mapping after its start. The depth is bounded by that of the schema.
 static mp_status_t spec_yaml_read_mapping(reader_t *reader, mp_str_t prefix, int depth) {
   char path[MP_YAML_MAX_PATH];
   for (;;) {
