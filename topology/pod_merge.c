@@ -361,8 +361,8 @@ static mp_status_t pod_merge_place(const union_t *u, mp_pod_t *pod) {
   mp_announcement_t *own = &u->announcements[u->rank];
   int32_t index = 0;
   int32_t sharers = pod_merge_count_sharers(u, u->rank, &index);
-  mp_machine_t machine =
-      own->machine;  // its arrays are shared: the announcement is of no use afterwards
+  // The copy has the same arrays, so the announcement's machine must not be used afterwards.
+  mp_machine_t machine = own->machine;
   mp_machine_keep_part(&machine, index, sharers);
   MP_RETURN_IF_ERROR(mp_pod_place(pod, &machine, pod_merge_default_workers(own, &machine)));
   int32_t first = 0;

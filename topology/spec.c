@@ -117,7 +117,8 @@ mp_status_t mp_spec_set(mp_pod_spec_t *spec, mp_spec_place_t place, mp_str_t key
     }
     return spec_error_at(place, key, "given twice");
   }
-  mp_pod_spec_t unused;  // what a higher layer overrides must be valid all the same
+  // For values that a higher layer overrides: they must be valid all the same.
+  mp_pod_spec_t unused;
   bool wins = spec->given[id].layer < place.layer;
   if (!mp_spec_value_parse(g_keys[id].type, value, spec_member_of(wins ? spec : &unused, id))) {
     return mp_spec_refuse(place, key, got);

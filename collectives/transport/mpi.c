@@ -10,15 +10,15 @@
 enum {
   MP_TAG_HEADER = 1,
   MP_TAG_BULK = 2,
-  MP_EAGER_BYTES = 4096,     // of data behind a header
-  MP_PIECE_BYTES = 1 << 20,  // of data in a message of its own
-  MP_WINDOW = 8,             // pieces under way, per sender and receiver
+  MP_EAGER_BYTES = 4096,     // data up to this size are sent behind the header
+  MP_PIECE_BYTES = 1 << 20,  // larger data are sent in pieces of this size
+  MP_WINDOW = 8,             // pieces under way at a time, per message
   MP_HEADER_RECEIVES = 32,   // posted at any time
   MP_POLLS_PER_PAUSE = 30,
   MP_FIRST_PAUSE_US = 10,
   MP_LAST_PAUSE_US = 200,
-  MP_LONG_IDLE_POLLS = 3000,  // about 0.6 s; from then on
-  MP_LONG_PAUSE_US = 1000,    // costs about 1 % of a core
+  MP_LONG_IDLE_POLLS = 3000,  // after so many polls (about 0.6 s) without anything,
+  MP_LONG_PAUSE_US = 1000,    // the pause is this long, which costs about 1 % of a core
 };
 
 typedef struct {

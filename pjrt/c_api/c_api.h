@@ -1,8 +1,9 @@
 // The PJRT C API, minor version 115: the table of functions.
 //
-// One list gives, in the order of the table: result (void, or error: PJRT_Error *), function, and
-// the last argument field that every known caller has (minor 68 and later); fields after it are to
-// be touched only below the caller's struct_size. What our objects hold is in pjrt/pjrt_objects.h.
+// One list gives, in the order of the table: the result (void, or error: PJRT_Error *), the
+// function, and the last argument field that every known caller has (minor 68 and later). Later
+// fields may be read and written only if the caller's struct_size covers them. What our objects
+// hold is in pjrt/pjrt_objects.h.
 #ifndef MINIPOD_PJRT_C_API_C_API_H_
 #define MINIPOD_PJRT_C_API_C_API_H_
 
@@ -166,7 +167,7 @@ typedef struct PJRT_Api {
 } PJRT_Api;
 #undef PJRT_FUNCTION_FIELD
 
-// The one symbol that the plugin exports; the table is static and the same on each call.
+// Returns the table of functions, which is static. The one symbol that the plugin exports.
 const PJRT_Api *GetPjrtApi(void);
 
 #endif  // MINIPOD_PJRT_C_API_C_API_H_

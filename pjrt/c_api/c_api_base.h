@@ -55,7 +55,7 @@ typedef enum PJRT_Extension_Type {
 
 typedef struct PJRT_Extension_Base PJRT_Extension_Base;
 
-// What every extension starts with; extensions form a list.
+// Every extension starts with this; extensions form a linked list.
 typedef struct PJRT_Extension_Base {
   size_t struct_size;
   PJRT_Extension_Type type;
@@ -68,7 +68,7 @@ typedef struct PJRT_Api_Version {
   int minor_version;  // out
 } PJRT_Api_Version;
 
-// The canonical codes.
+// The canonical status codes.
 typedef enum PJRT_Error_Code {
   PJRT_Error_Code_OK = 0,
   PJRT_Error_Code_CANCELLED = 1,
@@ -110,7 +110,7 @@ struct PJRT_Error {
   const PJRT_Error_FunctionTable *vtable;
 };
 
-// NULL is fine.
+// Frees an error. NULL has no effect.
 typedef struct PJRT_Error_Destroy_Args {
   PJRT_HEAD;
   PJRT_Error *error;
@@ -131,7 +131,7 @@ typedef struct PJRT_Error_GetCode_Args {
   PJRT_Error_Code code;  // out
 } PJRT_Error_GetCode_Args;
 
-// Calls the visitor for each key and value that hangs on the error.
+// Calls the visitor for each key and value that is attached to the error.
 typedef struct PJRT_Error_ForEachPayload_Args {
   PJRT_HEAD;
   const PJRT_Error *error;
@@ -167,7 +167,7 @@ typedef struct PJRT_NamedValue {
   size_t value_size;
 } PJRT_NamedValue;
 
-// Once per process, before anything else but versions and attributes.
+// Called once per process, before anything else but versions and attributes.
 typedef struct PJRT_Plugin_Initialize_Args {
   PJRT_HEAD;
 } PJRT_Plugin_Initialize_Args;
@@ -182,26 +182,26 @@ typedef struct PJRT_Plugin_Attributes_Args {
 typedef struct PJRT_Event PJRT_Event;
 typedef void (*PJRT_Event_OnReadyCallback)(PJRT_Error *error, void *user_arg);
 
-// Also before the event is set: its callbacks still run.
+// Drops the handle, which may be done before the event is set: its callbacks still run.
 typedef struct PJRT_Event_Destroy_Args {
   PJRT_HEAD;
   PJRT_Event *event;
 } PJRT_Event_Destroy_Args;
 
-// Whether it was set, well or badly.
+// Tells whether the event was set, with or without an error.
 typedef struct PJRT_Event_IsReady_Args {
   PJRT_HEAD;
   PJRT_Event *event;
   bool is_ready;  // out
 } PJRT_Event_IsReady_Args;
 
-// Returns the event's error, NULL when all went well. For events that are ready.
+// Returns the event's error, NULL when all went well. Only for events that are ready.
 typedef struct PJRT_Event_Error_Args {
   PJRT_HEAD;
   PJRT_Event *event;
 } PJRT_Event_Error_Args;
 
-// Blocks until the event is set, then as PJRT_Event_Error.
+// Blocks until the event is set, and then returns the same as PJRT_Event_Error.
 typedef struct PJRT_Event_Await_Args {
   PJRT_HEAD;
   PJRT_Event *event;
@@ -215,13 +215,13 @@ typedef struct PJRT_Event_OnReady_Args {
   void *user_arg;
 } PJRT_Event_OnReady_Args;
 
-// An event of the caller's own, to be set by PJRT_Event_Set.
+// Makes an event that the caller sets by PJRT_Event_Set.
 typedef struct PJRT_Event_Create_Args {
   PJRT_HEAD;
   PJRT_Event *event;  // out
 } PJRT_Event_Create_Args;
 
-// Once; code OK sets it without error.
+// Sets an event that PJRT_Event_Create made, once; the code OK sets it without error.
 typedef struct PJRT_Event_Set_Args {
   PJRT_HEAD;
   PJRT_Event *event;

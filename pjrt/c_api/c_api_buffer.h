@@ -47,7 +47,7 @@ typedef enum PJRT_Buffer_Type {
   PJRT_Buffer_Type_F6E3M2FN = 33,
 } PJRT_Buffer_Type;
 
-// How long the host promises to leave the data alone.
+// How long the host promises not to change or free the data.
 typedef enum PJRT_HostBufferSemantics {
   PJRT_HostBufferSemantics_kImmutableOnlyDuringCall = 0,
   PJRT_HostBufferSemantics_kImmutableUntilTransferCompletes = 1,
@@ -70,7 +70,7 @@ typedef struct PJRT_Buffer_MemoryLayout_Tiled {
   size_t num_tiles;
 } PJRT_Buffer_MemoryLayout_Tiled;
 
-// Bytes from one element to the next, by dimension.
+// How many bytes lie between one element and the next, for each dimension.
 typedef struct PJRT_Buffer_MemoryLayout_Strides {
   PJRT_HEAD;
   const int64_t *byte_strides;
@@ -130,7 +130,7 @@ typedef struct PJRT_Client_CreateViewOfDeviceBuffer_Args {
   PJRT_Memory *memory;
 } PJRT_Client_CreateViewOfDeviceBuffer_Args;
 
-// Buffers that exist now and are filled later, in pieces.
+// Makes buffers now that are filled later, in pieces.
 typedef struct PJRT_Client_CreateBuffersForAsyncHostToDevice_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -142,7 +142,7 @@ typedef struct PJRT_Client_CreateBuffersForAsyncHostToDevice_Args {
   PJRT_AsyncHostToDeviceTransferManager *transfer_manager;  // out
 } PJRT_Client_CreateBuffersForAsyncHostToDevice_Args;
 
-// Memory with whatever it holds; ready at once.
+// Makes a buffer that is ready at once and holds whatever the memory held.
 typedef struct PJRT_Client_CreateUninitializedBuffer_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -155,7 +155,7 @@ typedef struct PJRT_Client_CreateUninitializedBuffer_Args {
   PJRT_Buffer *buffer;  // out
 } PJRT_Client_CreateUninitializedBuffer_Args;
 
-// A buffer that stands for one that comes later.
+// Makes a buffer that stands for another one, which comes later.
 typedef struct PJRT_Client_CreateAliasBuffer_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -179,7 +179,7 @@ typedef struct PJRT_Client_FulfillAliasBuffer_Args {
   PJRT_FulfillAliasBufferCallback *fulfill_alias_buffer_cb;
 } PJRT_Client_FulfillAliasBuffer_Args;
 
-// A buffer whose every use reports this error.
+// Makes a buffer whose every use reports this error.
 typedef struct PJRT_Client_CreateErrorBuffer_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -213,7 +213,7 @@ typedef struct PJRT_Buffer_DonateWithControlDependency_Callback_Args {
   size_t error_message_size;
 } PJRT_Buffer_DonateWithControlDependency_Callback_Args;
 
-// Work that uses the buffer goes on.
+// Drops the handle; work that uses the buffer goes on.
 typedef struct PJRT_Buffer_Destroy_Args {
   PJRT_HEAD;
   PJRT_Buffer *buffer;
@@ -239,7 +239,7 @@ typedef struct PJRT_Buffer_UnpaddedDimensions_Args {
   size_t num_dims;               // out
 } PJRT_Buffer_UnpaddedDimensions_Args;
 
-// Dimensions whose size is only a bound.
+// Which dimensions have a size that is only a bound.
 typedef struct PJRT_Buffer_DynamicDimensionIndices_Args {
   PJRT_HEAD;
   PJRT_Buffer *buffer;
@@ -253,7 +253,7 @@ typedef struct PJRT_Buffer_GetMemoryLayout_Args {
   PJRT_Buffer_MemoryLayout layout;  // out
 } PJRT_Buffer_GetMemoryLayout_Args;
 
-// With `dst` NULL only `dst_size` is answered.
+// Copies the array to the host. With `dst` NULL it only says how large `dst_size` must be.
 typedef struct PJRT_Buffer_ToHostBuffer_Args {
   PJRT_HEAD;
   PJRT_Buffer *src;
@@ -263,7 +263,7 @@ typedef struct PJRT_Buffer_ToHostBuffer_Args {
   PJRT_Event *event;  // out
 } PJRT_Buffer_ToHostBuffer_Args;
 
-// With whatever the layout pads.
+// The size in device memory, with the padding of the layout.
 typedef struct PJRT_Buffer_OnDeviceSizeInBytes_Args {
   PJRT_HEAD;
   PJRT_Buffer *buffer;
@@ -282,7 +282,7 @@ typedef struct PJRT_Buffer_IsDeleted_Args {
   bool is_deleted;  // out
 } PJRT_Buffer_IsDeleted_Args;
 
-// Bytes as they lie in device memory.
+// Copies bytes as they lie in device memory.
 typedef struct PJRT_Buffer_CopyRawToHost_Args {
   PJRT_HEAD;
   PJRT_Buffer *buffer;
@@ -299,7 +299,7 @@ typedef struct PJRT_Buffer_CopyToDevice_Args {
   PJRT_Buffer *dst_buffer;  // out
 } PJRT_Buffer_CopyToDevice_Args;
 
-// To any memory of the client; the caller owns the copy.
+// Copies the buffer to any memory of the client; the caller owns the copy.
 typedef struct PJRT_Buffer_CopyToMemory_Args {
   PJRT_HEAD;
   PJRT_Buffer *buffer;
@@ -307,7 +307,7 @@ typedef struct PJRT_Buffer_CopyToMemory_Args {
   PJRT_Buffer *dst_buffer;  // out
 } PJRT_Buffer_CopyToMemory_Args;
 
-// Whether the bytes may be read in place.
+// Tells whether the host may read the bytes where they are.
 typedef struct PJRT_Buffer_IsOnCpu_Args {
   PJRT_HEAD;
   PJRT_Buffer *buffer;
@@ -326,14 +326,14 @@ typedef struct PJRT_Buffer_Memory_Args {
   PJRT_Memory *memory;  // out
 } PJRT_Buffer_Memory_Args;
 
-// The caller owns the event, which is set when the contents are there, or never will be.
+// Gives an event, which the caller owns. It is set when the contents are there, or never will be.
 typedef struct PJRT_Buffer_ReadyEvent_Args {
   PJRT_HEAD;
   PJRT_Buffer *buffer;
   PJRT_Event *event;  // out
 } PJRT_Buffer_ReadyEvent_Args;
 
-// The address, for those who know what they do.
+// The address of the bytes, without any promise of how long it is valid.
 typedef struct PJRT_Buffer_UnsafePointer_Args {
   PJRT_HEAD;
   PJRT_Buffer *buffer;
@@ -351,7 +351,8 @@ typedef struct PJRT_Buffer_DecreaseExternalReferenceCount_Args {
   PJRT_Buffer *buffer;
 } PJRT_Buffer_DecreaseExternalReferenceCount_Args;
 
-// The address; valid while a reference is held. Asked for before the buffer is ready, too.
+// The address of the bytes, valid while an external reference is held; also before the buffer is
+// ready.
 typedef struct PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args {
   PJRT_HEAD;
   PJRT_Buffer *buffer;
@@ -379,7 +380,7 @@ typedef struct PJRT_Buffer_DonateWithControlDependency_Args {
   PJRT_Buffer *out_buffer;                                       // out
 } PJRT_Buffer_DonateWithControlDependency_Args;
 
-// The same bytes under another type.
+// Makes a buffer of another type with the same bytes.
 typedef struct PJRT_Buffer_Bitcast_Args {
   PJRT_HEAD;
   PJRT_Buffer *buffer;
@@ -390,13 +391,13 @@ typedef struct PJRT_Buffer_Bitcast_Args {
   PJRT_Buffer *out_buffer;  // out
 } PJRT_Buffer_Bitcast_Args;
 
-// Buffers that are not full by then fail.
+// Drops the manager; buffers that are not full by then fail.
 typedef struct PJRT_AsyncHostToDeviceTransferManager_Destroy_Args {
   PJRT_HEAD;
   PJRT_AsyncHostToDeviceTransferManager *transfer_manager;
 } PJRT_AsyncHostToDeviceTransferManager_Destroy_Args;
 
-// `is_last_transfer` ends the filling of that buffer.
+// Writes a piece of a buffer; `is_last_transfer` ends the filling of that buffer.
 typedef struct PJRT_AsyncHostToDeviceTransferManager_TransferData_Args {
   PJRT_HEAD;
   PJRT_AsyncHostToDeviceTransferManager *transfer_manager;
@@ -408,7 +409,7 @@ typedef struct PJRT_AsyncHostToDeviceTransferManager_TransferData_Args {
   PJRT_Event *done_with_h2d_transfer;  // out
 } PJRT_AsyncHostToDeviceTransferManager_TransferData_Args;
 
-// The caller owns the buffer; it may be retrieved before it is full.
+// Gives the caller a buffer, which it owns; also before the buffer is full.
 typedef struct PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args {
   PJRT_HEAD;
   PJRT_AsyncHostToDeviceTransferManager *transfer_manager;
@@ -435,7 +436,7 @@ typedef struct PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args {
   size_t buffer_size;  // out
 } PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args;
 
-// Gives up filling the buffer.
+// Ends the filling of a buffer with an error.
 typedef struct PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args {
   PJRT_HEAD;
   PJRT_AsyncHostToDeviceTransferManager *transfer_manager;
@@ -452,7 +453,7 @@ typedef struct PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args {
   size_t num_metadata;
 } PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args;
 
-// The whole array at once.
+// Writes the whole array at once.
 typedef struct PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args {
   PJRT_HEAD;
   PJRT_AsyncHostToDeviceTransferManager *transfer_manager;

@@ -31,7 +31,7 @@ typedef struct PJRT_KeyValueGetCallback_Args {
   PJRT_KeyValueGetCallback_ValueDeleter value_deleter_callback;  // out
 } PJRT_KeyValueGetCallback_Args;
 
-// NOT_FOUND at once when nobody has.
+// Does not wait: NOT_FOUND when nobody has put the key.
 typedef struct PJRT_KeyValueTryGetCallback_Args {
   PJRT_HEAD;
   const char *key;
@@ -90,7 +90,7 @@ typedef struct PJRT_Client_Create_Args {
   void *kv_try_get_user_arg;
 } PJRT_Client_Create_Args;
 
-// After all of its buffers and executables, as callers promise; minipod does not depend on it.
+// Callers promise to destroy all buffers and executables first; minipod does not depend on it.
 typedef struct PJRT_Client_Destroy_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -103,14 +103,14 @@ typedef struct PJRT_Client_PlatformName_Args {
   size_t platform_name_size;  // out
 } PJRT_Client_PlatformName_Args;
 
-// Of this process among those of the client.
+// The number of this process among those of the client.
 typedef struct PJRT_Client_ProcessIndex_Args {
   PJRT_HEAD;
   PJRT_Client *client;
   int process_index;  // out
 } PJRT_Client_ProcessIndex_Args;
 
-// Enters the keys of compilation caches.
+// The version becomes part of the keys of compilation caches.
 typedef struct PJRT_Client_PlatformVersion_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -118,14 +118,14 @@ typedef struct PJRT_Client_PlatformVersion_Args {
   size_t platform_version_size;  // out
 } PJRT_Client_PlatformVersion_Args;
 
-// Belongs to the client.
+// The description belongs to the client.
 typedef struct PJRT_Client_TopologyDescription_Args {
   PJRT_HEAD;
   PJRT_Client *client;
   PJRT_TopologyDescription *topology;  // out
 } PJRT_Client_TopologyDescription_Args;
 
-// All devices, of other processes too; the list lives as long as the client.
+// All devices, also those of other processes; the list lives as long as the client.
 typedef struct PJRT_Client_Devices_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -133,7 +133,7 @@ typedef struct PJRT_Client_Devices_Args {
   size_t num_devices;           // out
 } PJRT_Client_Devices_Args;
 
-// Those of this process.
+// The devices of this process.
 typedef struct PJRT_Client_AddressableDevices_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -141,7 +141,7 @@ typedef struct PJRT_Client_AddressableDevices_Args {
   size_t num_addressable_devices;           // out
 } PJRT_Client_AddressableDevices_Args;
 
-// By global id.
+// Finds a device by its global id.
 typedef struct PJRT_Client_LookupDevice_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -149,7 +149,7 @@ typedef struct PJRT_Client_LookupDevice_Args {
   PJRT_Device *device;  // out
 } PJRT_Client_LookupDevice_Args;
 
-// By number within the process.
+// Finds a device by its number within the process.
 typedef struct PJRT_Client_LookupAddressableDevice_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -188,7 +188,7 @@ typedef struct PJRT_Client_DmaUnmap_Args {
   void *data;
 } PJRT_Client_DmaUnmap_Args;
 
-// Tells how the processes of a distributed run are.
+// Tells the plugin about the states of the processes of a distributed run.
 typedef struct PJRT_Client_UpdateGlobalProcessInfo_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -208,7 +208,8 @@ typedef struct PJRT_DeviceDescription_ProcessIndex_Args {
   int process_index;  // out
 } PJRT_DeviceDescription_ProcessIndex_Args;
 
-// Strings, integers and lists of integers only: callers end the process for other types.
+// The values may be strings, integers and lists of integers: for other types, callers end the
+// process.
 typedef struct PJRT_DeviceDescription_Attributes_Args {
   PJRT_HEAD;
   PJRT_DeviceDescription *device_description;
@@ -223,7 +224,7 @@ typedef struct PJRT_DeviceDescription_Kind_Args {
   size_t device_kind_size;  // out
 } PJRT_DeviceDescription_Kind_Args;
 
-// What Python's str() shows.
+// The text that Python's str() shows.
 typedef struct PJRT_DeviceDescription_DebugString_Args {
   PJRT_HEAD;
   PJRT_DeviceDescription *device_description;
@@ -231,7 +232,7 @@ typedef struct PJRT_DeviceDescription_DebugString_Args {
   size_t debug_string_size;  // out
 } PJRT_DeviceDescription_DebugString_Args;
 
-// What Python's repr() shows.
+// The text that Python's repr() shows.
 typedef struct PJRT_DeviceDescription_ToString_Args {
   PJRT_HEAD;
   PJRT_DeviceDescription *device_description;
@@ -251,7 +252,7 @@ typedef struct PJRT_Device_IsAddressable_Args {
   bool is_addressable;  // out
 } PJRT_Device_IsAddressable_Args;
 
-// -1 for devices of other processes.
+// The number of the device within the process; -1 for devices of other processes.
 typedef struct PJRT_Device_LocalHardwareId_Args {
   PJRT_HEAD;
   PJRT_Device *device;
@@ -266,14 +267,14 @@ typedef struct PJRT_Device_AddressableMemories_Args {
   size_t num_memories;           // out
 } PJRT_Device_AddressableMemories_Args;
 
-// Where buffers go when nobody chooses.
+// The memory that buffers are put into when the caller names none.
 typedef struct PJRT_Device_DefaultMemory_Args {
   PJRT_HEAD;
   PJRT_Device *device;
   PJRT_Memory *memory;  // out
 } PJRT_Device_DefaultMemory_Args;
 
-// `bytes_in_use` is always set, the others say so themselves.
+// `bytes_in_use` is always set; each other field has one beside it that says whether it is.
 typedef struct PJRT_Device_MemoryStats_Args {
   PJRT_HEAD;
   PJRT_Device *device;
@@ -315,7 +316,7 @@ typedef struct PJRT_Device_PoisonExecution_Args {
   size_t num_payload;              // minor 104
 } PJRT_Device_PoisonExecution_Args;
 
-// A mark in the caller's traces.
+// Makes a mark for the caller's traces.
 typedef struct PJRT_Device_CreateAsyncTrackingEvent_Args {
   PJRT_HEAD;
   PJRT_Device *device;
@@ -334,7 +335,7 @@ typedef struct PJRT_Device_GetAttributes_Args {
   void (*attributes_deleter)(PJRT_Device_Attributes *);  // out
 } PJRT_Device_GetAttributes_Args;
 
-// Starts peaks anew.
+// Resets the peak values.
 typedef struct PJRT_Device_ClearMemoryStats_Args {
   PJRT_HEAD;
   PJRT_Device *device;
@@ -363,7 +364,7 @@ typedef struct PJRT_Memory_Id_Args {
   int id;  // out
 } PJRT_Memory_Id_Args;
 
-// "device", "pinned_host" or "unpinned_host" here.
+// The kind of a memory: "device", "pinned_host" or "unpinned_host" in minipod.
 typedef struct PJRT_Memory_Kind_Args {
   PJRT_HEAD;
   PJRT_Memory *memory;
@@ -399,7 +400,7 @@ typedef struct PJRT_Memory_AddressableByDevices_Args {
   size_t num_devices;           // out
 } PJRT_Memory_AddressableByDevices_Args;
 
-// Of devices that need not exist, by a name that the plugin understands.
+// Describes devices that need not exist, by a name that the plugin understands.
 typedef struct PJRT_TopologyDescription_Create_Args {
   PJRT_HEAD;
   const char *topology_name;
@@ -459,7 +460,7 @@ typedef struct PJRT_TopologyDescription_Deserialize_Args {
   PJRT_TopologyDescription *topology;  // out
 } PJRT_TopologyDescription_Deserialize_Args;
 
-// Enters the keys of compilation caches.
+// The version becomes part of the keys of compilation caches.
 typedef struct PJRT_TopologyDescription_Fingerprint_Args {
   PJRT_HEAD;
   const PJRT_TopologyDescription *topology;

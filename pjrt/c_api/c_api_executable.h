@@ -12,7 +12,8 @@ typedef struct PJRT_SerializedExecutable PJRT_SerializedExecutable;
 typedef struct PJRT_SerializedCompileOptions PJRT_SerializedCompileOptions;
 typedef struct PJRT_DeviceAssignmentSerialized PJRT_DeviceAssignmentSerialized;
 
-// `code` is in or out depending on the call; formats: "mlir", "hlo", "hlo_with_config".
+// `code` is an input or an output depending on the call. Formats: "mlir", "hlo",
+// "hlo_with_config".
 typedef struct PJRT_Program {
   PJRT_HEAD;
   char *code;  // in/out
@@ -21,7 +22,7 @@ typedef struct PJRT_Program {
   size_t format_size;
 } PJRT_Program;
 
-// `compile_options` is a serialized CompileOptionsProto.
+// Compiles and loads a program; `compile_options` is a serialized CompileOptionsProto.
 typedef struct PJRT_Client_Compile_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -89,7 +90,7 @@ typedef struct PJRT_ExecuteContext_Destroy_Args {
   PJRT_ExecuteContext *context;
 } PJRT_ExecuteContext_Destroy_Args;
 
-// Grew often: 80 bytes up to minor 68, 112, 120, 121, then these 144.
+// This struct has grown often: it had 80 bytes up to minor 68, then 112, 120 and 121, and now 144.
 typedef struct PJRT_ExecuteOptions {
   PJRT_HEAD;
   PJRT_SendCallbackInfo **send_callbacks;
@@ -117,13 +118,13 @@ typedef struct PJRT_LoadOptions {
   PJRT_MultiSlice_Config *multi_slice_config;
 } PJRT_LoadOptions;
 
-// Where a device stands in a program's grid.
+// The place of a device in a program's grid of replicas and partitions.
 typedef struct PJRT_LogicalDeviceIds {
   int replica;
   int partition;
 } PJRT_LogicalDeviceIds;
 
-// Independent of the loaded executable that it came from.
+// The result is independent of the loaded executable that it comes from.
 typedef struct PJRT_Executable_Destroy_Args {
   PJRT_HEAD;
   PJRT_Executable *executable;
@@ -148,7 +149,7 @@ typedef struct PJRT_Executable_NumPartitions_Args {
   size_t num_partitions;  // out
 } PJRT_Executable_NumPartitions_Args;
 
-// Called twice: with `program->code` NULL for the size, then to fill it.
+// Called twice: with `program->code` NULL for the size, and then with memory to be filled.
 typedef struct PJRT_Executable_OptimizedProgram_Args {
   PJRT_HEAD;
   PJRT_Executable *executable;
@@ -167,7 +168,7 @@ typedef struct PJRT_Executable_SizeOfGeneratedCodeInBytes_Args {
   int64_t size_in_bytes;  // out
 } PJRT_Executable_SizeOfGeneratedCodeInBytes_Args;
 
-// Equal for equal programs and options.
+// The fingerprint is equal for equal programs and options.
 typedef struct PJRT_Executable_Fingerprint_Args {
   PJRT_HEAD;
   PJRT_Executable *executable;
@@ -183,7 +184,7 @@ typedef struct PJRT_Executable_GetCostAnalysis_Args {
   const PJRT_NamedValue *properties;  // out
 } PJRT_Executable_GetCostAnalysis_Args;
 
-// Bytes on one device, and of its host.
+// How many bytes the program needs on one device, and on its host.
 typedef struct PJRT_Executable_GetCompiledMemoryStats_Args {
   PJRT_HEAD;
   PJRT_Executable *executable;
@@ -211,7 +212,7 @@ typedef struct PJRT_Executable_OutputElementTypes_Args {
   size_t num_output_types;         // out
 } PJRT_Executable_OutputElementTypes_Args;
 
-// All outputs' dimensions one after the other, and how many each has.
+// The dimensions of all outputs, one after the other, and how many each output has.
 typedef struct PJRT_Executable_OutputDimensions_Args {
   PJRT_HEAD;
   PJRT_Executable *executable;
@@ -220,7 +221,8 @@ typedef struct PJRT_Executable_OutputDimensions_Args {
   const size_t *dim_sizes;  // out
 } PJRT_Executable_OutputDimensions_Args;
 
-// Must agree with the memories of the buffers that PJRT_LoadedExecutable_Execute makes.
+// The kinds of memory of the outputs. They must agree with the buffers that
+// PJRT_LoadedExecutable_Execute makes.
 typedef struct PJRT_Executable_OutputMemoryKinds_Args {
   PJRT_HEAD;
   PJRT_Executable *executable;
@@ -239,7 +241,7 @@ typedef struct PJRT_Executable_Serialize_Args {
   void (*serialized_executable_deleter)(PJRT_SerializedExecutable *);  // out
 } PJRT_Executable_Serialize_Args;
 
-// Overriding options of size 0 are none.
+// Overriding options of size 0 override nothing.
 typedef struct PJRT_Executable_DeserializeAndLoad_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -251,7 +253,7 @@ typedef struct PJRT_Executable_DeserializeAndLoad_Args {
   PJRT_LoadOptions *load_options;                     // minor 111
 } PJRT_Executable_DeserializeAndLoad_Args;
 
-// A serialized CompileOptionsProto.
+// The options of the compilation, as a serialized CompileOptionsProto.
 typedef struct PJRT_Executable_GetCompileOptions_Args {
   PJRT_HEAD;
   PJRT_Executable *executable;
@@ -274,14 +276,14 @@ typedef struct PJRT_LoadedExecutable_Destroy_Args {
   PJRT_LoadedExecutable *executable;
 } PJRT_LoadedExecutable_Destroy_Args;
 
-// The caller owns what comes back.
+// The caller owns the executable that it gets.
 typedef struct PJRT_LoadedExecutable_GetExecutable_Args {
   PJRT_HEAD;
   PJRT_LoadedExecutable *loaded_executable;
   PJRT_Executable *executable;  // out
 } PJRT_LoadedExecutable_GetExecutable_Args;
 
-// In the order of its argument lists.
+// The devices of this process, in the order of the argument lists.
 typedef struct PJRT_LoadedExecutable_AddressableDevices_Args {
   PJRT_HEAD;
   PJRT_LoadedExecutable *executable;
@@ -289,7 +291,7 @@ typedef struct PJRT_LoadedExecutable_AddressableDevices_Args {
   size_t num_addressable_devices;           // out
 } PJRT_LoadedExecutable_AddressableDevices_Args;
 
-// Refuses further launches.
+// Frees what the executable needs to run: further launches are refused.
 typedef struct PJRT_LoadedExecutable_Delete_Args {
   PJRT_HEAD;
   PJRT_LoadedExecutable *executable;
@@ -322,7 +324,7 @@ typedef struct PJRT_LoadedExecutable_Fingerprint_Args {
   size_t executable_fingerprint_size;  // out
 } PJRT_LoadedExecutable_Fingerprint_Args;
 
-// A serialized DeviceAssignmentProto; no bytes mean "any device".
+// The device assignment, as a serialized DeviceAssignmentProto; no bytes mean "any device".
 typedef struct PJRT_LoadedExecutable_GetDeviceAssignment_Args {
   PJRT_HEAD;
   PJRT_LoadedExecutable *executable;
@@ -332,7 +334,8 @@ typedef struct PJRT_LoadedExecutable_GetDeviceAssignment_Args {
   void (*serialized_device_assignment_deleter)(PJRT_DeviceAssignmentSerialized *);  // out
 } PJRT_LoadedExecutable_GetDeviceAssignment_Args;
 
-// In the order of the addressable devices; the array lives as long as the executable.
+// The logical ids, in the order of the addressable devices; the array lives as long as the
+// executable.
 typedef struct PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args {
   PJRT_HEAD;
   PJRT_LoadedExecutable *executable;

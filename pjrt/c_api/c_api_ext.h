@@ -14,7 +14,7 @@ typedef struct PJRT_Layouts_MemoryLayout_Destroy_Args {
   PJRT_Layouts_MemoryLayout *layout;
 } PJRT_Layouts_MemoryLayout_Destroy_Args;
 
-// As text, minor to major: "{1,0}".
+// The layout as text, minor to major: "{1,0}".
 typedef struct PJRT_Layouts_MemoryLayout_Serialize_Args {
   PJRT_HEAD;
   PJRT_Layouts_MemoryLayout *layout;
@@ -80,7 +80,8 @@ typedef struct PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args {
   PJRT_Layouts_MemoryLayout **layouts;  // out
 } PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args;
 
-// Serialized OpSharding messages, as long as the executable; NULL: the program has none.
+// The shardings of the parameters, as serialized OpSharding messages, which live as long as the
+// executable. NULL: the program has none.
 typedef struct PJRT_Shardings_PJRT_Executable_ParameterShardings_Args {
   PJRT_HEAD;
   PJRT_Executable *executable;
@@ -89,7 +90,7 @@ typedef struct PJRT_Shardings_PJRT_Executable_ParameterShardings_Args {
   const size_t *sharding_sizes;  // out
 } PJRT_Shardings_PJRT_Executable_ParameterShardings_Args;
 
-// Likewise; one for each output.
+// The shardings of the outputs in the same form, one for each output.
 typedef struct PJRT_Shardings_PJRT_Executable_OutputShardings_Args {
   PJRT_HEAD;
   PJRT_Executable *executable;

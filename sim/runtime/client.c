@@ -338,5 +338,5 @@ void mp_client_release(mp_client_t *client) {
     mp_client_unhold(client);
   } else if (client->endpoint == NULL || !mp_endpoint_linger(client->endpoint)) {
     mp_client_end(client);
-  }  // else the watch ends it
+  }  // otherwise the watch ends the client
 }

@@ -196,7 +196,7 @@ static mp_status_t bootstrap_connect_near(mp_world_t *world, void *const *hellos
     if (segments[rank] == NULL) continue;
     status = mp_shm_add_peer(shm, rank, segments[rank], ((const hello_t *)hellos[rank])->pid);
   }
-  mp_world_add_transport(world, shm);  // which owns it, connected or not
+  mp_world_add_transport(world, shm);  // the world owns it in any case
   for (uint32_t rank = 0; rank < world->size && status == NULL; ++rank) {
     if (segments[rank] != NULL) world->peers[rank].transport = shm;
   }
@@ -375,12 +375,12 @@ mp_status_t mp_world_join(const mp_options_t *options, mp_world_t **out_world) {
   mp_lock(&lock);
   mp_status_t status = NULL;
   if (is_done && generation != mp_process_generation()) {
-    *out_world = NULL;  // a forked child: its parent is the rank
+    *out_world = NULL;  // this is a forked child, whose parent is the rank
   } else if (is_done) {
     status = mp_status_retain(failure);
     if (status == NULL) *out_world = world;
   } else if (strcmp(options->bootstrap, "none") == 0) {
-    *out_world = NULL;  // may be asked differently the next time
+    *out_world = NULL;  // not final: the next call may have other options
   } else {
     generation = mp_process_generation();
     failure = bootstrap_join(options, &world);

@@ -17,7 +17,7 @@ static struct {
   mp_mpi_who_t who;
   double timeout_s;
   uint32_t generation;
-  mp_world_t *world;    // NULL: not completely joined
+  mp_world_t *world;    // NULL: this process has not joined completely
   mp_transport_t *mpi;  // of the world
   atomic_bool is_left;
 } g_leave;

@@ -79,7 +79,7 @@ void mp_storage_release(mp_storage_t *storage) {
     }
   }
   if (storage->on_release != NULL) {
-    mp_lock_assert_none_held();  // it is the user's
+    mp_lock_assert_none_held();  // the user's function may do anything
     storage->on_release(storage->context);
   }
   storage_dispose(storage);

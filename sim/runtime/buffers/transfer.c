@@ -1,8 +1,8 @@
 // Transfers: copies between the host and buffers and between memory spaces.
 //
-// A transfer waits for its source's definition without holding a thread. Small ones are then done
-// at once by whoever is there (the caller, or the thread that set the event); large ones become
-// jobs for the workers.
+// A transfer waits for its source's definition without holding a thread. A small one is then done
+// at once, by the caller or by the thread that sets the event; a large one becomes a job for the
+// workers.
 #include <inttypes.h>
 
 #include "sim/base/alloc.h"
@@ -19,7 +19,7 @@ enum {
 
 typedef struct transfer_s transfer_t;
 struct transfer_s {
-  mp_job_t job;  // first
+  mp_job_t job;  // first, because its callbacks get a pointer to it
   mp_client_t *client;
   transfer_t *next;               // in t_due
   mp_status_t source_error;       // of the source's definition: then nothing is copied

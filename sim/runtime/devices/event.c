@@ -50,7 +50,7 @@ mp_event_t *mp_event_retain(mp_event_t *event) {
   return event;
 }
 
-// Calls back in the order of registration.
+// Calls the callbacks in the order in which they were registered, and frees the list.
 static void event_run_waiters(event_waiter_t *newest, mp_status_t status) {
   if (newest != NULL) mp_lock_assert_none_held();
   event_waiter_t *oldest = NULL;
@@ -76,7 +76,8 @@ void mp_event_release(mp_event_t *event) {
   MP_ASSERT(atomic_load(&event->state) != MP_EVENT_SETTING && atomic_load(&event->sleepers) == 0);
   event_waiter_t *waiters = atomic_load(&event->waiters);
   if (waiters != NULL && waiters != &g_closed) {
-    // Whoever owed the event dropped it: nobody can set it any more, but callbacks must run.
+    // The last reference is gone before the event was set: nobody can set it any more, but its
+    // callbacks must run.
     mp_status_t lost = mp_status_make(MP_CANCELLED, "an event was dropped before it was set");
     event_run_waiters(waiters, lost);
     mp_status_release(lost);

@@ -30,7 +30,8 @@ static void job_link(mp_client_t *client, mp_job_t *job) {
   }
 }
 
-// Drops one reference; the last one calls back (submitted jobs).
+// Drops one reference. The last one calls job->done (submitted jobs), or wakes the owner that waits
+// for the others (attended jobs).
 static void job_drop(mp_job_t *job) {
   bool is_attended =
       job->done == NULL;  // read before: an attended job dies with its last reference
@@ -113,9 +114,9 @@ void mp_job_submit(mp_client_t *client, mp_job_t *job) {
   atomic_init(&job->next_part, 0);
   atomic_init(&job->error, NULL);
   atomic_init(&job->references, 1);  // the list's
-  mp_client_hold(client);            // the job's end may be the client's
+  mp_client_hold(client);            // the job's callback may drop the last other hold
   job_link(client, job);
-  // The workers may have left before they could see it.
+  // The workers may have left before they could see the job.
   if (mp_client_is_stopping(client)) mp_job_drain(client);
   mp_client_unhold(client);
 }
@@ -124,7 +125,8 @@ static bool job_may_help(const mp_worker_t *self, const mp_job_t *job) {
   return self == NULL || job->queue == NULL || job->queue == self->queue;
 }
 
-// The first job that `self` may help with, with a reference; NULL: none.
+// The first job that `self` may help with (NULL: any thread may), with a reference if `take`; NULL:
+// there is none.
 static mp_job_t *job_find(mp_client_t *client, const mp_worker_t *self, bool take) {
   mp_job_list_t *jobs = &client->jobs;
   if (atomic_load(&jobs->count) == 0) return NULL;

@@ -58,8 +58,8 @@ mp_device_t *mp_device_list_pop(mp_device_list_t *list) {
 }
 
 void mp_core_queue_wake(mp_core_queue_t *queue, uint32_t count) {
-  // Sleepers announce themselves before their last look at the queue; what was put there before
-  // this load is either seen by that look, or the sleeper by us.
+  // A worker that goes to sleep counts itself as a sleeper before its last look at the queue. So
+  // either that look finds what was put there before this load, or this load finds the sleeper.
   uint32_t sleepers = atomic_load(&queue->sleepers);
   if (sleepers == 0 || count == 0) return;
   atomic_fetch_add(&queue->epoch, 1);
@@ -91,7 +91,7 @@ static void worker_enqueue(mp_core_queue_t *queue, mp_device_list_t *devices, bo
 
 static void worker_schedule(mp_device_list_t *devices, bool looks) {
   const mp_core_queue_t *own = t_worker == NULL || t_worker->is_inline ? NULL : t_worker->queue;
-  // Devices of one group tend to be neighbours in the list: hand over group by group.
+  // Devices of one core group tend to be neighbours in the list, so they are handed over together.
   mp_device_list_t batch = {0};
   mp_core_queue_t *queue = NULL;
   for (mp_device_t *device; (device = mp_device_list_pop(devices)) != NULL;) {

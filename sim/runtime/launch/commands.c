@@ -45,7 +45,7 @@ static void commands_resolve(mp_run_t *run, const mp_cmd_t *cmd) {
 // ---- Kernels ----
 
 typedef struct {
-  mp_job_t job;  // first
+  mp_job_t job;  // first, because its callback gets a pointer to it
   const mp_kernel_t *kernel;
   const mp_run_t *run;
 } kernel_job_t;

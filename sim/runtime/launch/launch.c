@@ -1,8 +1,8 @@
 // Launching: from arguments to runs in the devices' streams.
 //
-// Everything that can fail happens in `prepare`, for all devices, and is undone if something does;
-// `commit` cannot fail. Both happen under the launch lock, so that addresses are given out in the
-// order of the streams.
+// Everything that can fail happens in launch_prepare, for all devices, and is undone if something
+// fails; launch_commit cannot fail. Both happen under the launch lock, so that addresses are given
+// out in the order of the streams.
 #include <inttypes.h>
 
 #include "sim/base/alloc.h"
@@ -16,7 +16,7 @@
 typedef struct {
   mp_take_t take;
   bool is_donated;
-  mp_storage_t *storage;  // a hold; NULL: an error buffer, or given back to the buffer
+  mp_storage_t *storage;  // a hold; NULL: an error buffer, or the hold was given back to the buffer
 } argument_t;
 
 // One device's share of a launch.
@@ -38,7 +38,7 @@ typedef struct {
   uint64_t claim;
   uint32_t num_shares;
   share_t *shares;
-  mp_session_t *session;  // of a launch without collectives on several devices
+  mp_session_t *session;  // when there are several devices and no collectives; else NULL
   mp_label_t arena_label;
 } launching_t;
 
@@ -134,8 +134,8 @@ static mp_status_t launch_take_arguments(launching_t *l, share_t *share) {
   return NULL;
 }
 
-// The storage of result r: the donated parameter's own, or new. Either way the result gets a hold
-// of its own, so that undoing means no more than letting go.
+// The storage of result r: that of the donated parameter, or a new one. Either way the result gets
+// a hold of its own, so that undoing means no more than letting go of it.
 static mp_status_t launch_make_result_storage(launching_t *l, share_t *share, uint32_t r,
                                               mp_storage_t **out_storage) {
   const mp_program_io_t *io = &l->executable->program->results[r];

@@ -7,7 +7,7 @@
 // ---- Meetings ----
 
 typedef struct {
-  mp_job_t job;  // first
+  mp_job_t job;  // first, because its callback gets a pointer to it
   const mp_meeting_t *meeting;
 } meeting_job_t;
 

@@ -319,7 +319,7 @@ bool mp_remote_collective_is_lost(const mp_peers_t *peers, const mp_remote_colle
 // ---- The holder's work ----
 
 typedef struct {
-  mp_job_t job;  // first
+  mp_job_t job;  // first, because its callback gets a pointer to it
   mp_collective_schedule_t *schedule;
   uint32_t phase;
 } remote_collective_job_t;
