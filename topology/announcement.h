@@ -3,7 +3,7 @@
 // An announcement holds all that the division of the pod depends on, so that every process computes
 // the same pod from the same announcements (pod_merge.c). The form is a protocol buffer, so that
 // announcements of other versions can still be read, as far as errors need to name the process.
-// Thread-safe, as far as nothing is shared.
+// The functions keep no state, so any thread may call them.
 #ifndef MINIPOD_TOPOLOGY_ANNOUNCEMENT_H_
 #define MINIPOD_TOPOLOGY_ANNOUNCEMENT_H_
 

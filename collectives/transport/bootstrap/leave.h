@@ -10,7 +10,8 @@
 
 // Registers the exit handler; called once per process, as soon as MPI runs. `is_ours`: this library
 // has initialized MPI, and finalizes it. `who` says which rank this is. A process that ends well
-// waits at most `timeout_s` seconds for the others.
+// waits at most `timeout_s` seconds for the others. RESOURCE_EXHAUSTED or UNAVAILABLE when a
+// handler cannot be registered.
 MP_NODISCARD mp_status_t mp_leave_prepare(const mp_mpi_module_t *module, bool is_ours,
                                           const mp_mpi_who_t *who, double timeout_s);
 // Tells the exit handler which world it has to leave, and which MPI transport to close. Borrowed.
