@@ -94,7 +94,7 @@ static mp_status_t pjrt_client_describe_client(PJRT_Client *client) {
   return NULL;
 }
 
-// A client of this table around one of the runtime's.
+// For wrapping a client of the runtime in one of the interface.
 typedef struct {
   const mp_options_t *options;
   PJRT_Client *client;  // made by pjrt_client_wrap_client
@@ -114,7 +114,7 @@ static mp_status_t pjrt_client_wrap_client(void *context, mp_client_t *runtime) 
   return NULL;
 }
 
-// Joins the world of this process first, or makes the client in the one given.
+// Makes a client in the given world, or joins the world of this process first.
 static mp_status_t pjrt_client_create(const mp_options_t *options, bool must_join,
                                       mp_world_t *world, PJRT_Client **out_client) {
   mp_client_t *runtime = NULL;
@@ -123,7 +123,7 @@ static mp_status_t pjrt_client_create(const mp_options_t *options, bool must_joi
   mp_status_t status = must_join ? mp_client_create(options, &addition, &runtime)
                                  : mp_client_create_with(options, world, &addition, &runtime);
   if (status != NULL && wrap.client != NULL) {
-    wrap.client->client = NULL;  // gone already
+    wrap.client->client = NULL;  // the runtime's client is gone already
     pjrt_client_free_client(wrap.client);
   }
   if (status == NULL) *out_client = wrap.client;

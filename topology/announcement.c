@@ -84,7 +84,7 @@ static void announcement_count_group(mp_proto_reader_t reader, mp_machine_t *cou
   }
 }
 
-// A signed number of 32 bits; none that is larger is cut.
+// Reads a signed number of 32 bits; a larger one is refused, not cut.
 static int32_t announcement_read_i32(mp_proto_reader_t *reader, const mp_proto_field_t *field) {
   const int64_t value = (int64_t)mp_proto_varint(reader, field);
   if (value >= INT32_MIN && value <= INT32_MAX) return (int32_t)value;
@@ -105,7 +105,7 @@ static mp_status_t announcement_read_group(mp_proto_reader_t *reader, const mp_m
     if (field.number == MP_GROUP_CORE_CPUS) machine->core_cpus[machine->num_cores++] = value;
     if (field.number != MP_GROUP_CPU_CORES) continue;
     int32_t at = group->first_cpu + num_cpu_cores++;
-    // What is no core of this group is larger than all of them.
+    // A position that is no core of this group is larger than those of all its cores.
     const bool is_core = value >= 0 && value < room->num_cores;
     if (at < room->num_cpus) {
       machine->cpu_cores[at] = is_core ? group->first_core + value : INT32_MAX;

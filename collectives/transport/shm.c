@@ -45,10 +45,10 @@ typedef struct {
   uint32_t num_peers;
   shm_peer_t *peers;     // dense
   shm_peer_t **by_rank;  // NULL: not reached this way
-  bool lacks_memory;     // for something that waits in a ring; of the progress thread
+  bool lacks_memory;     // there was no memory for a packet in a ring; used by the progress thread
 } shm_t;
 
-// Nobody rings when there is memory again.
+// How soon to look again for memory, because nobody rings when there is some.
 enum { MP_SHM_RETRY_US = 1000 };
 
 // ---- Sending ----

@@ -157,13 +157,14 @@ static mp_status_t client_check_nodes(const mp_client_t *client, const mp_option
                         (long long)options->num_nodes, (long long)options->num_nodes);
 }
 
-// `agreement`: of the processes of the world on this client; NULL where there is no world.
+// Makes everything that a client consists of. `agreement` is that of the processes of the world
+// about this client; NULL where there is no world.
 static mp_status_t client_make(mp_client_t *client, const mp_options_t *options,
                                mp_agreement_t *agreement) {
   MP_RETURN_IF_ERROR(client_check_nodes(client, options));
   if (client->world != NULL) {
-    // This comes before all that may fail in this process alone: the other processes count the client
-    // whatever becomes of it here.
+    // This comes before all that may fail in this process alone: the other processes count the
+    // client whatever becomes of it here.
     MP_RETURN_IF_ERROR(mp_endpoint_open(client->world, agreement->number, client, &mp_session_calls,
                                         (double)options->exit_timeout, &client->endpoint));
   }

@@ -29,9 +29,10 @@
 typedef struct mp_client_s mp_client_t;
 typedef struct mp_device_s mp_device_t;
 
-// What whoever makes a client adds to it, so that all processes have a client with all of it, or
-// none has one. `add` fails for this process, and with it for all. What it has made is to be
-// dropped when the creation fails, also after it has succeeded; the client is gone then.
+// What the maker of a client adds to it while the client is made (the PJRT wrapper, for example).
+// So either all processes have a client with its addition, or none has a client. When `add` fails,
+// the creation fails in all processes. The creation may also fail after `add` has succeeded: then
+// the client is gone, and the maker drops what `add` has made.
 typedef struct {
   mp_status_t (*add)(void *context, mp_client_t *client);
   void *context;
@@ -39,8 +40,8 @@ typedef struct {
 
 // Makes a client for the pod that the options describe. Joins the world of this process first
 // (collectives/transport/bootstrap/bootstrap.h): all its processes make their n-th clients
-// together, and agree on the pod or fail together: what fails in one process is told to the others
-// at once, which fail with its name and its error. `addition`: NULL when there is none.
+// together, and agree on the pod or fail together. When one process fails, the others hear of it at
+// once, and fail with its name and its error. `addition` may be NULL.
 MP_NODISCARD mp_status_t mp_client_create(const mp_options_t *options,
                                           const mp_client_addition_t *addition,
                                           mp_client_t **out_client);

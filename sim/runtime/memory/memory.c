@@ -54,7 +54,7 @@ static mp_status_t memory_exhausted(const mp_memory_t *memory, uint64_t bytes,
   }
   if (reason != NULL) mp_strbuf_printf(&text, " (%s)", reason);
   mp_memory_describe_holders(memory, &text);
-  // Without memory for the whole text a shorter one has to do.
+  // When there is no memory for the whole text, a shorter one has to do.
   mp_status_t status =
       mp_status_make(MP_RESOURCE_EXHAUSTED, "%s",
                      text.failed ? "out of memory of a device, and of host memory to say more"

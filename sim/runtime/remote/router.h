@@ -76,10 +76,10 @@ typedef struct {
   bool (*is_complete)(mp_session_t *session);
 } mp_session_calls_t;
 
-// Opens the client's endpoint. Packets come at once. `world` and `client` are borrowed. `number`:
-// the client's, more than those of all clients before it in its world. `exit_timeout_s`: how many
-// seconds a process that exits with status 0 waits for launches that other processes take part in.
-// RESOURCE_EXHAUSTED when memory is short.
+// Opens the client's endpoint; packets come from now on. `world` and `client` are borrowed.
+// `number` is the client's, larger than those of all earlier ones in its world. `exit_timeout_s`:
+// how many seconds a process that exits with status 0 waits for launches that other processes take
+// part in. RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_endpoint_open(mp_world_t *world, uint64_t number, mp_client_t *client,
                                           const mp_session_calls_t *calls, double exit_timeout_s,
                                           mp_endpoint_t **out_endpoint);
