@@ -77,7 +77,7 @@ typedef struct {
 } mp_session_calls_t;
 
 // Opens the client's endpoint; packets come from now on. `world` and `client` are borrowed.
-// `number` is the client's, larger than those of all earlier ones in its world. `exit_timeout_s`:
+// `number` is the client's, which no other one in its world has or had. `exit_timeout_s`:
 // how many seconds a process that exits with status 0 waits for launches that other processes take
 // part in. RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_endpoint_open(mp_world_t *world, uint64_t number, mp_client_t *client,

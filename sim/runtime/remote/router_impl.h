@@ -37,7 +37,7 @@ struct mp_router_s {
   mp_world_t *world;
   uint32_t generation;  // mp_process_generation() when it was made
   mp_lock_t lock;       // of all that follows
-  uint64_t num_epochs;  // newest client's number + 1: packets for this number and later are early
+  uint64_t num_epochs;  // greatest number of a client + 1: packets for this one and later are early
   mp_endpoint_t *endpoints;
   mp_packet_list_t early;  // for clients that are not there yet
   mp_status_t *losses;     // [size of the world] why a rank sends no more; NULL: it does

@@ -3,6 +3,7 @@
 #include "collectives/transport/world_internal.h"
 #include "sim/base/alloc.h"
 #include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/launch/session.h"
 #include "sim/runtime/remote/router_impl.h"
 #include "tests/unit/support/worlds.h"
 
@@ -49,9 +50,27 @@ static void a_client_that_could_not_be_made_counts(void **state) {
   (void)close_pod_world(world);
 }
 
+// Threads that make clients at the same time get their numbers in one order and may open their
+// endpoints in another.
+static void endpoints_may_open_in_any_order(void **state) {
+  (void)state;
+  mp_world_t *world = NULL;
+  assert_ok(mp_worlds_create_local(1, 1, &world));
+  mp_endpoint_t *later = NULL, *earlier = NULL;
+  assert_ok(mp_endpoint_open(world, 1, NULL, &mp_session_calls, 0, &later));
+  assert_ok(mp_endpoint_open(world, 0, NULL, &mp_session_calls, 0, &earlier));
+  assert_int_equal(later->epoch, 1);
+  assert_int_equal(earlier->epoch, 0);
+  assert_int_equal(later->router->num_epochs, 2);
+  mp_endpoint_release(earlier);
+  mp_endpoint_release(later);
+  (void)close_pod_world(world);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_client_that_could_not_be_made_counts),
+      cmocka_unit_test(endpoints_may_open_in_any_order),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
