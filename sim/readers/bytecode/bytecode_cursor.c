@@ -87,8 +87,8 @@ mp_status_t mp_bc_bool(mp_bc_cursor_t *c, bool *out_value) {
   return NULL;
 }
 
-// Every element takes at least a byte, so this check bounds what is allocated by the file's size. The
-// module's own counts have 32 bits, which a file of some gigabytes could go beyond.
+// Every element takes at least a byte, so this check bounds what is allocated by the file's size.
+// The module's own counts have 32 bits, which a file of some gigabytes could go beyond.
 mp_status_t mp_bc_check_count(const mp_bc_cursor_t *c, uint64_t count, const char *what) {
   if (count > mp_bc_left(c)) {
     return mp_bc_fail(c, "%llu %s do not fit into the %zu bytes left", (unsigned long long)count,

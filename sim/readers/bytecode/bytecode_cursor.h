@@ -50,8 +50,9 @@ MP_NODISCARD mp_status_t mp_bc_svarint(mp_bc_cursor_t *c, int64_t *out_value);
 MP_NODISCARD mp_status_t mp_bc_flagged(mp_bc_cursor_t *c, uint64_t *out_value, bool *out_flag);
 // Reads a byte that must be 0 or 1.
 MP_NODISCARD mp_status_t mp_bc_bool(mp_bc_cursor_t *c, bool *out_value);
-// Reads the number of elements that follow. Each element takes at least one byte, so a number larger
-// than the bytes that are left, or than MP_BC_MAX_COUNT, is an error; `what` names the elements in it.
+// Reads the number of elements that follow. Each element takes at least one byte, so a number
+// larger than the bytes that are left, or than MP_BC_MAX_COUNT, is an error; `what` names the
+// elements in it.
 MP_NODISCARD mp_status_t mp_bc_count(mp_bc_cursor_t *c, const char *what, size_t *out_count);
 // The check of mp_bc_count for a number that was read in another way.
 MP_NODISCARD mp_status_t mp_bc_check_count(const mp_bc_cursor_t *c, uint64_t count,

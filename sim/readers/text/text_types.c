@@ -68,7 +68,8 @@ static mp_status_t text_types_read_storage(mp_text_t *t, mp_quant_t *quant) {
   if (t->tok.kind == MP_TOKEN_WORD && t->tok.text.size >= 2 && !is_signed &&
       t->tok.text.data[1] >= '0' && t->tok.text.data[1] <= '9') {
     char name[16];
-    (void)snprintf(name, sizeof(name), "ui%.*s", mp_str_precision(t->tok.text.size - 1), t->tok.text.data + 1);
+    (void)snprintf(name, sizeof(name), "ui%.*s", mp_str_precision(t->tok.text.size - 1),
+                   t->tok.text.data + 1);
     quant->storage = mp_dtype_from_name(mp_str(name));
     if (quant->storage == MP_DTYPE_INVALID) return mp_text_expected(t, "a storage type");
     mp_text_advance(t);
