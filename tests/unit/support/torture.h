@@ -18,8 +18,8 @@
 //   test_torture_x scenario              one row
 //   test_torture_x scenario kind n       one failure, in this process: for the debugger
 //
-// Builds with assertions or sanitizers, which are slow, try every few n up to the last request, and
-// from there on each. MINIPOD_TEST_FULL=1 leaves nothing out, in all builds.
+// Builds with assertions or sanitizers, which are slow, try every few n up to the last request,
+// from there on each, and end after ten. MINIPOD_TEST_FULL=1 leaves nothing out, in all builds.
 #ifndef MINIPOD_TESTS_UNIT_SUPPORT_TORTURE_H_
 #define MINIPOD_TESTS_UNIT_SUPPORT_TORTURE_H_
 
@@ -62,7 +62,8 @@ typedef struct {
 } torture_row_t;
 
 enum {
-  TORTURE_ENOUGH = 40,      // attempts in a row that must go well
+  TORTURE_ENOUGH = 40,      // attempts in a row that must go well,
+  TORTURE_ENOUGH_FEW = 10,  // or so many where only every few n are tried
   TORTURE_ALL_BELOW = 300,  // every n up to here is tried, or of these one in TORTURE_STRIDE
   TORTURE_SAMPLE = 60,      // about as many of the rest, every day
   TORTURE_MAX_FAULTS = 10,  // of a row, until the runner gives up on it
@@ -260,6 +261,11 @@ static inline int64_t torture_next(int64_t n, int64_t sites) {
   return n + step < sites ? n + step : sites;
 }
 
+// How many attempts in a row must go well.
+static inline int torture_enough(void) {
+  return g_torture.is_full || TORTURE_STRIDE == 1 ? TORTURE_ENOUGH : TORTURE_ENOUGH_FEW;
+}
+
 // The first n: another one for each row and way, so that rows that do the same things together
 // refuse every request even in strides.
 static inline int64_t torture_first(int way, int64_t sites) {
@@ -337,7 +343,7 @@ static inline void torture_run(int first_way, int64_t first_n) {
     progress->ways[way].sites = sites;
     int in_a_row = 0;
     int64_t n = first_n == 0 ? torture_first(way, sites) : first_n;
-    for (; sites != 0 && in_a_row < TORTURE_ENOUGH; n = torture_next(n, sites)) {
+    for (; sites != 0 && in_a_row < torture_enough(); n = torture_next(n, sites)) {
       torture_one(&k_torture_ways[way], n, &held, &in_a_row);
       if (progress->num_faults >= TORTURE_MAX_FAULTS) return;
     }
