@@ -43,7 +43,7 @@ static double F(linalg_safe_factor)(int64_t n, int64_t step, const T *v) {
 double F(mp_reflection)(int64_t n, int64_t step, T *v, T *out_tau) {
   T alpha = v[0];
   double sum = F(linalg_square)(alpha), factor = 1;
-  bool only = F(imag)(alpha) == 0;  // nothing else is there
+  bool only = F(imag)(alpha) == 0;  // alpha is real, and no other element differs from zero
   for (int64_t i = 1; i < n; ++i) {
     T x = v[i * step];
     sum += F(linalg_square)(x);

@@ -206,7 +206,7 @@ static void F(singular_apply_reflections)(int64_t m, int64_t rank, int64_t count
 static void F(singular_right_vectors)(const F(svd_t) * self, T *right) {
   int64_t n = self->n;
   F(singular_apply_reflections)(n, self->rank, n, self->b, self->b_taus, self->v, right);
-  T *kept = self->a_taus;  // needed no more
+  T *kept = self->a_taus;  // this memory is not needed any more
   for (int64_t i = 0; i < n; ++i) {
     memcpy(kept, right + i * n, (size_t)n * sizeof(T));
     for (int64_t j = 0; j < n; ++j) right[i * n + self->perm[j]] = kept[j];
