@@ -3,16 +3,22 @@
 
 // ---- meshes ----
 
-// Programs have a handful of meshes, so that a list is searched.
+// Programs have a handful of meshes, so that a list is searched; the limit bounds the time for
+// hostile ones. It is that of the bytecode reader.
+enum { MAX_MESHES = 1024 };
+
 mp_status_t mp_text_mesh_ref(mp_text_t *t, mp_mesh_t **out_mesh) {
   mp_token_t token = t->tok;
   mp_str_t name;
+  int count = 0;
   MP_RETURN_IF_ERROR(mp_text_symbol(t, &name));
-  for (mp_text_mesh_t *known = t->meshes; known != NULL; known = known->next) {
+  for (mp_text_mesh_t *known = t->meshes; known != NULL; known = known->next, ++count) {
     if (!mp_str_equal(known->mesh->name, name)) continue;
     *out_mesh = known->mesh;
     return NULL;
   }
+  if (count >= MAX_MESHES)
+    return mp_text_error(t, &token, MP_UNIMPLEMENTED, "more than %d meshes", MAX_MESHES);
   mp_text_mesh_t *entry = MP_ARENA_NEW(t->scratch, mp_text_mesh_t);
   mp_mesh_t *mesh = MP_ARENA_NEW(t->arena, mp_mesh_t);
   if (entry == NULL || mesh == NULL) return mp_status_out_of_memory();

@@ -412,6 +412,22 @@ static void test_expansion(void **state) {
       "too large for the program");
 }
 
+// Meshes are found by going through all of them, so that their number is limited.
+static void test_many_meshes(void **state) {
+  (void)state;
+  for (int count = 1024; count <= 1025; ++count) {
+    mp_strbuf_t text;
+    mp_strbuf_init(&text);
+    for (int i = 0; i < count; ++i) mp_strbuf_printf(&text, "sdy.mesh @m%d = <[\"x\"=2]>\n", i);
+    mp_strbuf_puts(&text, "func.func @main() { return }");
+    if (count == 1024)
+      mp_module_release(read_text(mp_strbuf_text(&text)));
+    else
+      expect_error(mp_strbuf_text(&text), "1025:10: more than 1024 meshes");
+    mp_strbuf_deinit(&text);
+  }
+}
+
 static void test_cut_off(void **state) {
   (void)state;
   char *text = read_fixture("stablehlo_forms.txt");
@@ -454,13 +470,13 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_forms),         cmocka_unit_test(test_bare_function),
-      cmocka_unit_test(test_mhlo),          cmocka_unit_test(test_old_generic),
-      cmocka_unit_test(test_structs),       cmocka_unit_test(test_aliases),
-      cmocka_unit_test(test_constants),     cmocka_unit_test(test_bad_constants),
-      cmocka_unit_test(test_errors),        cmocka_unit_test(test_depth),
-      cmocka_unit_test(test_expansion),     cmocka_unit_test(test_cut_off),
-      cmocka_unit_test(test_out_of_memory),
+      cmocka_unit_test(test_forms),     cmocka_unit_test(test_bare_function),
+      cmocka_unit_test(test_mhlo),      cmocka_unit_test(test_old_generic),
+      cmocka_unit_test(test_structs),   cmocka_unit_test(test_aliases),
+      cmocka_unit_test(test_constants), cmocka_unit_test(test_bad_constants),
+      cmocka_unit_test(test_errors),    cmocka_unit_test(test_depth),
+      cmocka_unit_test(test_expansion), cmocka_unit_test(test_many_meshes),
+      cmocka_unit_test(test_cut_off),   cmocka_unit_test(test_out_of_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
