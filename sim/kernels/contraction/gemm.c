@@ -38,8 +38,8 @@ void mp_gemm_plan(mp_gemm_t *gemm, mp_kernel_t *kernel) {
   gemm->c_bytes =
       gemm->store == NULL ? 0 : (size_t)gemm_round_up(gemm->block_m * gemm->block_n * size, 64);
   kernel->scratch_bytes = gemm->pack_a_bytes + gemm->pack_b_bytes + gemm->c_bytes;
-  int64_t tiles = gemm->batch * gemm->tiles_m * gemm->tiles_n;
-  int64_t each = mp_max_i64(gemm->block_m * gemm->block_n * gemm->k, 1);
+  int64_t tiles = MP_WORK(gemm->batch, gemm->tiles_m, gemm->tiles_n);
+  int64_t each = mp_max_i64(MP_WORK(gemm->block_m, gemm->block_n, gemm->k), 1);
   int64_t parts = mp_part_count(tiles, mp_max_i64(GRAIN / each, 1));
   kernel->num_parts = (uint32_t)mp_clamp_i64(parts, 1, mp_max_i64(tiles, 1));
 }
