@@ -85,8 +85,8 @@ KNOWS = {
 TOPS = ("sim", "topology", "collectives", "pjrt")
 MAX_FILES = 26  # of a room: more than anybody reads as one list
 # Functions that macros and templates use by these names, which cannot have their file's.
-NAMED_BY_MACROS = {("pjrt_memory.c", "set_user_data"), ("elementwise_complex.c", "multiply"),
-                   ("elementwise_complex.c", "negate")}
+NAMED_BY_MACROS = {("elementwise_complex.c", "multiply"), ("elementwise_complex.c", "negate")}
+TYPE = re.compile(r"^\} (mp_\w+_t);", re.MULTILINE)
 FUNCTION = re.compile(r"^(?:MP_\w+ )*static\s[^;={}()]*?\b(\w+)\(", re.MULTILINE)
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 
@@ -138,6 +138,18 @@ def repeated_names(root: pathlib.Path):
       yield f"{name} is the name of several files: {', '.join(paths)}"
 
 
+def repeated_types(root: pathlib.Path):
+  """Types of one name with two meanings."""
+  places = collections.defaultdict(list)
+  for room in KNOWS:
+    for file in files_of(root, room):
+      for name in TYPE.findall(file.read_text()):
+        places[name].append(str(file.relative_to(root)))
+  for name, paths in places.items():
+    if len(paths) > 1:
+      yield f"{name} is the name of several types: {', '.join(paths)}"
+
+
 def full_rooms(root: pathlib.Path):
   """Rooms that hold too much, or do not say what they hold."""
   for room in KNOWS:
@@ -166,7 +178,7 @@ def main() -> int:
   root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else __file__).resolve()
   root = root if root.is_dir() else root.parents[1]
   wrong = [*wrong_includes(root), *circles(), *unknown_rooms(root), *full_rooms(root),
-           *repeated_names(root), *nameless_functions(root)]
+           *repeated_names(root), *repeated_types(root), *nameless_functions(root)]
   for finding in wrong:
     print(finding)
   files = sum(len(files_of(root, room)) for room in KNOWS)

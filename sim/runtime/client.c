@@ -5,7 +5,7 @@
 #include "sim/base/log.h"
 #include "sim/base/os/process.h"
 #include "sim/runtime/devices/client_impl.h"
-#include "sim/runtime/devices/launchers.h"
+#include "sim/runtime/devices/launching.h"
 #include "sim/runtime/launch/deadlock.h"
 #include "sim/runtime/launch/executable_impl.h"
 #include "sim/runtime/launch/run.h"
@@ -321,7 +321,7 @@ void mp_client_end(mp_client_t *client) {
   atomic_store(&client->is_stopping, true);
   mp_unlock(&client->launch_lock);
   mp_workers_stop(client);
-  mp_launchers_await(client);
+  mp_launching_await(client);
   mp_job_drain(client);
   client_cancel_runs(client);
   mp_watch_stop(client->watch);

@@ -63,7 +63,7 @@ static mp_status_t verify_convolution_conv_window(const mp_op_t *op, const conv_
     dims[i] = lhs->dims[input->spatial.values[i]];
     sizes[i] = rhs->dims[kernel->spatial.values[i]];
   }
-  const mp_window_t window = {
+  const mp_verify_window_t window = {
       rank, sizes, strides.values, lhs_dilation.values, rhs_dilation.values, padding.values};
   return mp_verify_window(op, &window, dims, out_spatial);
 }

@@ -79,8 +79,8 @@ mp_status_t mp_verify_reduce_window(const mp_op_t *op) {
   MP_RETURN_IF_ERROR(mp_verify_list(op, MP_ATTR_BASE_DILATIONS, rank, 1, &base));
   MP_RETURN_IF_ERROR(mp_verify_list(op, MP_ATTR_WINDOW_DILATIONS, rank, 1, &dilations));
   MP_RETURN_IF_ERROR(mp_verify_pairs(op, MP_ATTR_PADDING, rank, &padding));
-  const mp_window_t window = {rank,        sizes.values,     strides.values,
-                              base.values, dilations.values, padding.values};
+  const mp_verify_window_t window = {rank,        sizes.values,     strides.values,
+                                     base.values, dilations.values, padding.values};
   int64_t dims[MP_MAX_RANK];
   MP_RETURN_IF_ERROR(mp_verify_window(op, &window, first->dims, dims));
   MP_RETURN_IF_ERROR(mp_verify_reducer(op, 0, count));
@@ -100,7 +100,7 @@ mp_status_t mp_verify_select_and_scatter(const mp_op_t *op) {
   MP_RETURN_IF_ERROR(mp_verify_list(op, MP_ATTR_WINDOW_DIMENSIONS, rank, 1, &sizes));
   MP_RETURN_IF_ERROR(mp_verify_list(op, MP_ATTR_WINDOW_STRIDES, rank, 1, &strides));
   MP_RETURN_IF_ERROR(mp_verify_pairs(op, MP_ATTR_PADDING, rank, &padding));
-  const mp_window_t window = {
+  const mp_verify_window_t window = {
       .rank = rank, .sizes = sizes.values, .strides = strides.values, .padding = padding.values};
   int64_t dims[MP_MAX_RANK];
   MP_RETURN_IF_ERROR(mp_verify_window(op, &window, operand->dims, dims));

@@ -103,12 +103,12 @@ typedef struct {
   uint32_t rank;
   const int64_t *sizes, *strides, *base_dilations, *window_dilations;
   const int64_t *padding;  // [rank * 2]
-} mp_window_t;
+} mp_verify_window_t;
 
 // The number of windows along each dimension of `dims`, written to out_dims[window->rank]. All
 // entries of the window but the padding must be positive. An error when a number does not fit 64
 // bits or padding leaves less than nothing of a dimension.
-MP_NODISCARD mp_status_t mp_verify_window(const mp_op_t *op, const mp_window_t *window,
+MP_NODISCARD mp_status_t mp_verify_window(const mp_op_t *op, const mp_verify_window_t *window,
                                           const int64_t *dims, int64_t *out_dims);
 
 // ---- verify_attr.c ----

@@ -183,8 +183,8 @@ static bool verify_util_dilate(int64_t size, int64_t dilation, int64_t *out_size
          !__builtin_add_overflow(*out_size, 1, out_size);
 }
 
-mp_status_t mp_verify_window(const mp_op_t *op, const mp_window_t *window, const int64_t *dims,
-                             int64_t *out_dims) {
+mp_status_t mp_verify_window(const mp_op_t *op, const mp_verify_window_t *window,
+                             const int64_t *dims, int64_t *out_dims) {
   for (uint32_t i = 0; i < window->rank; ++i) {
     int64_t base = 0, size = 0;
     bool fits =

@@ -40,7 +40,7 @@ int64_t mp_conv_offset(const mp_conv_kernel_t *self, const mp_patch_row_t *row, 
                        uint32_t num_dims) {
   int64_t offset = row->offset;
   for (uint32_t d = 0; d < num_dims; ++d) {
-    const mp_window_dim_t *dim = &self->window[d];
+    const mp_conv_dim_t *dim = &self->window[d];
     int64_t x = row->origin[d] + at[d] * dim->rhs_dilation;
     if (dim->lhs_dilation != 1) {
       if (x < 0 || x % dim->lhs_dilation != 0) return -1;
@@ -117,7 +117,7 @@ static const void *convolution_patch_line(const mp_conv_kernel_t *self, const pa
     }
     return buffer;
   }
-  const mp_window_dim_t *last = &self->window[self->num_spatial - 1];
+  const mp_conv_dim_t *last = &self->window[self->num_spatial - 1];
   int64_t features = self->features.count, column = patch->columns[r];
   int64_t columns = (patch->feature + patch->count + features - 1) / features;
   src += column * last->stride + patch->feature * self->element;
@@ -290,7 +290,7 @@ static int64_t convolution_value_or(mp_index_list_t list, uint32_t i, int64_t ot
 }
 
 // Offsets in the input are sums of products of these numbers; below these limits nothing overflows.
-static bool convolution_conv_is_sane(const mp_window_dim_t *dim) {
+static bool convolution_conv_is_sane(const mp_conv_dim_t *dim) {
   const int64_t most = INT64_C(1) << 31;
   return dim->window <= most && dim->step <= most && dim->lhs_dilation <= most &&
          dim->rhs_dilation <= most && dim->pad <= most && dim->pad >= -most;
@@ -304,7 +304,7 @@ static mp_status_t convolution_conv_window(mp_conv_kernel_t *self, const conv_di
   self->num_spatial = dims->in_spatial.count;
   for (uint32_t d = 0; d < self->num_spatial; ++d) {
     int64_t in_dim = dims->in_spatial.values[d];
-    self->window[d] = (mp_window_dim_t){
+    self->window[d] = (mp_conv_dim_t){
         .input = dims->in->dims[in_dim],
         .stride = dims->in_strides[in_dim],
         .window = dims->kernel->dims[dims->kernel_spatial.values[d]],
@@ -446,7 +446,7 @@ mp_status_t mp_kernel_make_convolution(mp_arena_t *arena, const mp_op_t *op,
   MP_RETURN_IF_ERROR(convolution_conv_features(arena, self, &dims, groups));
   MP_RETURN_IF_ERROR(convolution_conv_kernel_side(arena, self, &dims, groups));
   if (self->num_spatial > 0) {
-    const mp_window_dim_t *last = &self->window[self->num_spatial - 1];
+    const mp_conv_dim_t *last = &self->window[self->num_spatial - 1];
     int64_t step = 0, count = self->features.count;
     self->fused = last->lhs_dilation == 1 && last->rhs_dilation == 1 &&
                   last->stride == count * self->element && mp_axes_step(&self->features, &step) &&

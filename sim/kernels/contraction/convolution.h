@@ -16,7 +16,7 @@ typedef struct {
   int64_t step;    // from one window to the next (window_strides)
   int64_t pad;     // low padding
   int64_t lhs_dilation, rhs_dilation;
-} mp_window_dim_t;
+} mp_conv_dim_t;
 
 // One dimension by which the result's positions are numbered: the batch or a spatial dimension.
 typedef struct {
@@ -32,7 +32,7 @@ typedef struct {
   bool swapped;  // C is [feature, position]
   bool fused;    // (last spatial dimension, features) of a window are contiguous in the input
   uint32_t num_spatial;
-  mp_window_dim_t window[MP_MAX_RANK];
+  mp_conv_dim_t window[MP_MAX_RANK];
   uint32_t num_positions;
   mp_position_dim_t positions[MP_MAX_RANK];
   int64_t batch_stride;         // bytes in the input

@@ -70,7 +70,7 @@ struct mp_client_s {
   uint32_t num_workers;
   mp_worker_t *workers;
   atomic_bool is_stopping;    // set under launch_lock when the client ends, and never cleared
-  atomic_uint num_launchers;  // threads in a launch (launchers.h); the end waits on it as a futex
+  atomic_uint num_launching;  // threads in a launch (launching.h); the end waits on it as a futex
   mp_job_list_t jobs;
   // For the proof that nothing can move any more (deadlock.h).
   atomic_uint num_idle;         // workers that found nothing to do

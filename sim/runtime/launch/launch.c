@@ -7,7 +7,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/runtime/buffers/buffer_impl.h"
-#include "sim/runtime/devices/launchers.h"
+#include "sim/runtime/devices/launching.h"
 #include "sim/runtime/launch/client_check.h"
 #include "sim/runtime/launch/deadlock.h"
 #include "sim/runtime/launch/inline_run.h"
@@ -355,11 +355,11 @@ static mp_status_t launch_run(launching_t *l, mp_buffer_t **const *out_results,
                               mp_event_t **out_done) {
   mp_client_t *client = l->executable->client;
   mp_worker_t *inline_worker = mp_inline_get(l->executable, l->num_shares);
-  mp_launcher_t launcher;
+  mp_launching_t launching;
   mp_lock(&client->launch_lock);
   mp_status_t status = launch_prepare_and_commit(l);
   mp_client_check_launch(client);
-  if (status == NULL) mp_launcher_enter(&launcher, client);
+  if (status == NULL) mp_launching_enter(&launching, client);
   mp_unlock(&client->launch_lock);
   if (status == NULL) {
     for (uint32_t i = 0; i < l->num_shares; ++i) {
@@ -369,7 +369,7 @@ static mp_status_t launch_run(launching_t *l, mp_buffer_t **const *out_results,
       if (out_done != NULL) out_done[i] = mp_event_retain(share->run->event);
     }
     launch_let_go(l, inline_worker);
-    mp_launcher_leave(&launcher);
+    mp_launching_leave(&launching);
   } else {
     launch_release_arguments(l);
   }

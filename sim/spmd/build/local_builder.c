@@ -1,19 +1,19 @@
 #include "sim/spmd/build/local_builder.h"
 
-mp_status_t mp_emit_op(const mp_emitter_t *e, mp_opcode_t code, mp_value_t *const *operands,
+mp_status_t mp_emit_op(const mp_local_builder_t *e, mp_opcode_t code, mp_value_t *const *operands,
                        uint32_t num_operands, const mp_type_t *type, const mp_named_attr_t *attrs,
                        uint32_t num_attrs, mp_value_t **out_value) {
   return mp_append_op_attrs(e->module, e->block, code, operands, num_operands, type, attrs,
                             num_attrs, e->loc, out_value);
 }
 
-mp_status_t mp_emit_binary(const mp_emitter_t *e, mp_opcode_t code, mp_value_t *a, mp_value_t *b,
-                           mp_value_t **out_value) {
+mp_status_t mp_emit_binary(const mp_local_builder_t *e, mp_opcode_t code, mp_value_t *a,
+                           mp_value_t *b, mp_value_t **out_value) {
   return mp_emit_op(e, code, (mp_value_t *[]){a, b}, 2, a->type, NULL, 0, out_value);
 }
 
-mp_status_t mp_emit_compare(const mp_emitter_t *e, uint32_t direction, mp_value_t *a, mp_value_t *b,
-                            mp_value_t **out_value) {
+mp_status_t mp_emit_compare(const mp_local_builder_t *e, uint32_t direction, mp_value_t *a,
+                            mp_value_t *b, mp_value_t **out_value) {
   mp_named_attr_t attrs[2] = {
       {.name = MP_ATTR_COMPARE_TYPE, .text = MP_STR("compare_type")},
       {.name = MP_ATTR_COMPARISON_DIRECTION, .text = MP_STR("comparison_direction")}};
@@ -27,24 +27,24 @@ mp_status_t mp_emit_compare(const mp_emitter_t *e, uint32_t direction, mp_value_
   return mp_emit_op(e, MP_OP_COMPARE, (mp_value_t *[]){a, b}, 2, type, attrs, 2, out_value);
 }
 
-mp_status_t mp_emit_select(const mp_emitter_t *e, mp_value_t *pred, mp_value_t *a, mp_value_t *b,
-                           mp_value_t **out_value) {
+mp_status_t mp_emit_select(const mp_local_builder_t *e, mp_value_t *pred, mp_value_t *a,
+                           mp_value_t *b, mp_value_t **out_value) {
   return mp_emit_op(e, MP_OP_SELECT, (mp_value_t *[]){pred, a, b}, 3, a->type, NULL, 0, out_value);
 }
 
-mp_status_t mp_emit_ints(const mp_emitter_t *e, mp_attr_name_t name, const int64_t *values,
+mp_status_t mp_emit_ints(const mp_local_builder_t *e, mp_attr_name_t name, const int64_t *values,
                          uint32_t count, mp_named_attr_t *out_attr) {
   const char *text = mp_attr_name_text(name);
   *out_attr = (mp_named_attr_t){.name = name, .text = mp_str(text)};
   return mp_attr_make_ints(e->module->arena, values, count, &out_attr->value);
 }
 
-mp_status_t mp_emit_type(const mp_emitter_t *e, const mp_type_t *shape, mp_dtype_t dtype,
+mp_status_t mp_emit_type(const mp_local_builder_t *e, const mp_type_t *shape, mp_dtype_t dtype,
                          const mp_type_t **out_type) {
   return mp_type_tensor(e->module->arena, dtype, shape->dims, shape->rank, out_type);
 }
 
-mp_status_t mp_emit_splat(const mp_emitter_t *e, const mp_type_t *type, const void *element,
+mp_status_t mp_emit_splat(const mp_local_builder_t *e, const mp_type_t *type, const void *element,
                           mp_value_t **out_value) {
   const size_t size = mp_dtype_size(type->dtype);
   const void *copy = mp_arena_copy(e->module->arena, element, size);
@@ -52,14 +52,14 @@ mp_status_t mp_emit_splat(const mp_emitter_t *e, const mp_type_t *type, const vo
   return mp_append_constant(e->module, e->block, type, copy, size, true, out_value);
 }
 
-mp_status_t mp_emit_splat_s64(const mp_emitter_t *e, const mp_type_t *shape, int64_t number,
+mp_status_t mp_emit_splat_s64(const mp_local_builder_t *e, const mp_type_t *shape, int64_t number,
                               mp_value_t **out_value) {
   const mp_type_t *type = NULL;
   MP_RETURN_IF_ERROR(mp_emit_type(e, shape, MP_DTYPE_S64, &type));
   return mp_emit_splat(e, type, &number, out_value);
 }
 
-mp_status_t mp_emit_index(const mp_emitter_t *e, mp_value_t *value, mp_value_t **out_value) {
+mp_status_t mp_emit_index(const mp_local_builder_t *e, mp_value_t *value, mp_value_t **out_value) {
   if (value->type->dtype == MP_DTYPE_S64) {
     *out_value = value;
     return NULL;
@@ -75,7 +75,7 @@ mp_status_t mp_emit_index(const mp_emitter_t *e, mp_value_t *value, mp_value_t *
   return mp_emit_op(e, MP_OP_CONVERT, &value, 1, type, NULL, 0, out_value);
 }
 
-mp_status_t mp_emit_clamp(const mp_emitter_t *e, mp_value_t *value, int64_t low, int64_t high,
+mp_status_t mp_emit_clamp(const mp_local_builder_t *e, mp_value_t *value, int64_t low, int64_t high,
                           mp_value_t **out_value) {
   mp_value_t *bounds[2] = {NULL, NULL};
   MP_RETURN_IF_ERROR(mp_emit_splat_s64(e, value->type, low, &bounds[0]));
@@ -84,14 +84,14 @@ mp_status_t mp_emit_clamp(const mp_emitter_t *e, mp_value_t *value, int64_t low,
   return mp_emit_binary(e, MP_OP_MINIMUM, value, bounds[1], out_value);
 }
 
-mp_status_t mp_emit_reshape(const mp_emitter_t *e, mp_value_t *value, const int64_t *dims,
+mp_status_t mp_emit_reshape(const mp_local_builder_t *e, mp_value_t *value, const int64_t *dims,
                             uint32_t rank, mp_value_t **out_value) {
   const mp_type_t *type = NULL;
   MP_RETURN_IF_ERROR(mp_type_tensor(e->module->arena, value->type->dtype, dims, rank, &type));
   return mp_emit_op(e, MP_OP_RESHAPE, &value, 1, type, NULL, 0, out_value);
 }
 
-mp_status_t mp_emit_row(const mp_emitter_t *e, const int64_t *table, uint32_t num_partitions,
+mp_status_t mp_emit_row(const mp_local_builder_t *e, const int64_t *table, uint32_t num_partitions,
                         uint32_t count, mp_value_t **out_value) {
   const int64_t dims[2] = {num_partitions, count};
   const int64_t row[2] = {1, count};
@@ -116,7 +116,7 @@ mp_status_t mp_emit_row(const mp_emitter_t *e, const int64_t *table, uint32_t nu
   return mp_emit_reshape(e, value, &dims[1], 1, out_value);
 }
 
-mp_status_t mp_emit_vector(const mp_emitter_t *e, const int64_t *numbers, uint32_t count,
+mp_status_t mp_emit_vector(const mp_local_builder_t *e, const int64_t *numbers, uint32_t count,
                            mp_value_t **out_value) {
   const int64_t dim = count;
   const mp_type_t *type = NULL;
@@ -127,7 +127,7 @@ mp_status_t mp_emit_vector(const mp_emitter_t *e, const int64_t *numbers, uint32
   return mp_append_constant(e->module, e->block, type, copy, size, false, out_value);
 }
 
-mp_status_t mp_emit_broadcast(const mp_emitter_t *e, mp_value_t *value, const int64_t *dims,
+mp_status_t mp_emit_broadcast(const mp_local_builder_t *e, mp_value_t *value, const int64_t *dims,
                               const mp_type_t *shape, mp_value_t **out_value) {
   const mp_type_t *type = NULL;
   mp_named_attr_t attr;
@@ -136,14 +136,14 @@ mp_status_t mp_emit_broadcast(const mp_emitter_t *e, mp_value_t *value, const in
   return mp_emit_op(e, MP_OP_BROADCAST_IN_DIM, &value, 1, type, &attr, 1, out_value);
 }
 
-mp_status_t mp_emit_iota(const mp_emitter_t *e, const mp_type_t *type, int64_t dim,
+mp_status_t mp_emit_iota(const mp_local_builder_t *e, const mp_type_t *type, int64_t dim,
                          mp_value_t **out_value) {
   mp_named_attr_t along = {.name = MP_ATTR_IOTA_DIMENSION, .text = MP_STR("iota_dimension")};
   MP_RETURN_IF_ERROR(mp_attr_make_int(e->module->arena, MP_DTYPE_S64, dim, &along.value));
   return mp_emit_op(e, MP_OP_IOTA, NULL, 0, type, &along, 1, out_value);
 }
 
-mp_status_t mp_emit_all(const mp_emitter_t *e, mp_value_t *value, int64_t dim,
+mp_status_t mp_emit_all(const mp_local_builder_t *e, mp_value_t *value, int64_t dim,
                         mp_value_t **out_value) {
   static const unsigned char yes = 1;
   int64_t dims[MP_MAX_RANK];

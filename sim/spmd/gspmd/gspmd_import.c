@@ -8,14 +8,16 @@
 
 // ---- reading ----
 
-static uint64_t gspmd_import_hash_of(mp_str_t text) {
-  return mp_hash_bytes(MP_HASH_START, text.data, text.size);
+// The strings come from the program, so the hash starts from an address: nobody can choose strings
+// that all have one hash.
+static uint64_t gspmd_import_hash_of(const mp_gspmd_importer_t *im, mp_str_t text) {
+  return mp_hash_bytes((uint64_t)(uintptr_t)im->scratch, text.data, text.size);
 }
 
 static const mp_gspmd_entry_t *gspmd_import_find_entry(const mp_gspmd_importer_t *im,
                                                        mp_str_t text) {
   const mp_gspmd_by_text_t *known;
-  MP_HASH_MAP_EACH(&im->by_text, gspmd_import_hash_of(text), known) {
+  MP_HASH_MAP_EACH(&im->by_text, gspmd_import_hash_of(im, text), known) {
     if (mp_str_equal(known->entry->text, text)) return known->entry;
   }
   return NULL;
@@ -36,7 +38,7 @@ static mp_status_t gspmd_import_parse_entry(mp_gspmd_importer_t *im, mp_str_t te
   }
   entry->next = im->entries;
   im->entries = entry;
-  const mp_gspmd_by_text_t known = {gspmd_import_hash_of(text), entry};
+  const mp_gspmd_by_text_t known = {gspmd_import_hash_of(im, text), entry};
   return MP_HASH_MAP_ADD(im->scratch, &im->by_text, &known);
 }
 

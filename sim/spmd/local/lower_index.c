@@ -24,7 +24,7 @@ static int64_t lower_index_dim_of(const mp_lowerer_t *low, uint32_t tensor, uint
 // What is needed to shift indices. `map` lists the array's dimensions in the order of an index
 // vector's components.
 typedef struct {
-  mp_emitter_t e;
+  mp_local_builder_t e;
   mp_index_list_t map;
   const mp_boxes_t *boxes;  // of the array
   const bool *is_cut;       // [map.count]: the dimension is cut, so its indices are shifted

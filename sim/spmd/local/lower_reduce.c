@@ -161,7 +161,7 @@ static mp_status_t lower_reduce_emit_reduce_once(const mp_local_op_t *local, mp_
 }
 
 // Gathers the results of all parts along a new first dimension.
-static mp_status_t lower_reduce_gather_terms(const mp_emitter_t *e, const mp_boxes_t *terms,
+static mp_status_t lower_reduce_gather_terms(const mp_local_builder_t *e, const mp_boxes_t *terms,
                                              mp_value_t *value, mp_value_t **out_value) {
   int64_t dims[MP_MAX_RANK + 1] = {1};
   const uint32_t rank = value->type->rank + 1;
@@ -175,7 +175,7 @@ static mp_status_t lower_reduce_gather_terms(const mp_emitter_t *e, const mp_box
 static mp_status_t lower_reduce_emit_reduce_twice(const mp_local_op_t *local, mp_module_t *module,
                                                   mp_block_t *block, const mp_op_spec_t *spec,
                                                   mp_value_t **out_results) {
-  const mp_emitter_t e = {module, block, spec->loc};
+  const mp_local_builder_t e = {module, block, spec->loc};
   const uint32_t count = spec->num_results;
   mp_op_t *first = NULL;
   MP_RETURN_IF_ERROR(mp_op_create(module, spec, &first));

@@ -139,7 +139,7 @@ const mp_local_form_t mp_form_pad = {.is_permutable = mp_lowerer_is_window,
 // counted from the update's start; if part and update do not meet, the window holds only padding. A
 // mask that is padded and cut in the same way says which elements of the window are the update's.
 typedef struct {
-  mp_emitter_t e;
+  mp_local_builder_t e;
   const mp_local_op_t *local;
   const mp_op_spec_t *spec;
   uint32_t rank;

@@ -216,7 +216,7 @@ static mp_status_t lower_window_drop_padding(const mp_lowerer_t *low, mp_local_o
 }
 
 // Replaces what lies behind the end of a part, if it is shorter than the longest, by `fill`.
-static mp_status_t lower_window_emit_mask(const mp_emitter_t *e, mp_value_t *value,
+static mp_status_t lower_window_emit_mask(const mp_local_builder_t *e, mp_value_t *value,
                                           const mp_boxes_t *boxes, uint32_t dim, mp_value_t *fill,
                                           mp_value_t **out_value) {
   const int64_t longest = value->type->dims[dim];
@@ -246,9 +246,9 @@ static mp_status_t lower_window_emit_mask(const mp_emitter_t *e, mp_value_t *val
   return mp_emit_select(e, is_own, value, others, out_value);
 }
 
-static mp_status_t lower_window_emit_pad(const mp_emitter_t *e, mp_value_t *value, uint32_t dim,
-                                         int64_t around, int64_t interior, mp_value_t *fill,
-                                         mp_value_t **out_value) {
+static mp_status_t lower_window_emit_pad(const mp_local_builder_t *e, mp_value_t *value,
+                                         uint32_t dim, int64_t around, int64_t interior,
+                                         mp_value_t *fill, mp_value_t **out_value) {
   const uint32_t rank = value->type->rank;
   int64_t edges[MP_MAX_RANK] = {0}, between[MP_MAX_RANK] = {0}, dims[MP_MAX_RANK];
   edges[dim] = around;
@@ -266,8 +266,8 @@ static mp_status_t lower_window_emit_pad(const mp_emitter_t *e, mp_value_t *valu
 }
 
 // Takes `length` elements along `dim`, from a start that differs between partitions.
-static mp_status_t lower_window_emit_cut(const mp_emitter_t *e, mp_value_t *value, uint32_t dim,
-                                         int64_t length, const int64_t *starts,
+static mp_status_t lower_window_emit_cut(const mp_local_builder_t *e, mp_value_t *value,
+                                         uint32_t dim, int64_t length, const int64_t *starts,
                                          uint32_t num_partitions, mp_value_t **out_value) {
   const uint32_t rank = value->type->rank;
   int64_t dims[MP_MAX_RANK];
@@ -290,7 +290,7 @@ static mp_status_t lower_window_emit_cut(const mp_emitter_t *e, mp_value_t *valu
 
 // Makes the interval that a part sees from the elements that it was sent: these are padded on both
 // sides by the length of the interval, and then the interval is taken out of that.
-static mp_status_t lower_window_emit_view(const mp_emitter_t *e, const mp_local_op_t *local,
+static mp_status_t lower_window_emit_view(const mp_local_builder_t *e, const mp_local_op_t *local,
                                           uint32_t operand, const view_t *view, mp_value_t *fill,
                                           mp_value_t *value, mp_value_t **out_value) {
   const mp_boxes_t *boxes = local->operands[operand];
@@ -320,7 +320,7 @@ static mp_status_t lower_window_emit_view(const mp_emitter_t *e, const mp_local_
   return lower_window_emit_cut(e, value, view->in, length, starts, count, out_value);
 }
 
-static mp_status_t lower_window_emit_fill(const mp_emitter_t *e, const mp_local_op_t *local,
+static mp_status_t lower_window_emit_fill(const mp_local_builder_t *e, const mp_local_op_t *local,
                                           const mp_op_spec_t *spec, uint32_t operand,
                                           mp_value_t **out_value) {
   static const unsigned char zero[16] = {0};
@@ -338,7 +338,7 @@ static mp_status_t lower_window_emit_fill(const mp_emitter_t *e, const mp_local_
 static mp_status_t lower_window_emit_windows(const mp_local_op_t *local, mp_module_t *module,
                                              mp_block_t *block, const mp_op_spec_t *spec,
                                              mp_value_t **out_results) {
-  const mp_emitter_t e = {module, block, spec->loc};
+  const mp_local_builder_t e = {module, block, spec->loc};
   const mp_op_t *op = local->op;
   mp_value_t **operands = MP_ARENA_ARRAY(module->arena, mp_value_t *, spec->num_operands);
   MP_RETURN_IF_NULL(operands);
@@ -397,7 +397,7 @@ static view_t lower_window_view_of_piece(const mp_op_t *op, uint32_t i) {
 }
 
 // Which elements of a part are at `first` or behind it along `dim`.
-static mp_status_t lower_window_emit_is_behind(const mp_emitter_t *e, const mp_boxes_t *parts,
+static mp_status_t lower_window_emit_is_behind(const mp_local_builder_t *e, const mp_boxes_t *parts,
                                                const mp_type_t *type, uint32_t dim, int64_t first,
                                                mp_value_t **out_value) {
   int64_t *firsts = MP_ARENA_ARRAY(e->module->arena, int64_t, parts->num_partitions);
@@ -422,7 +422,7 @@ static mp_status_t lower_window_emit_pieces(const mp_local_op_t *local, mp_modul
                                             mp_block_t *block, const mp_op_spec_t *spec,
                                             mp_value_t **out_results) {
   static const unsigned char zero[16] = {0};
-  const mp_emitter_t e = {module, block, spec->loc};
+  const mp_local_builder_t e = {module, block, spec->loc};
   const mp_type_t *type = spec->result_types[0];
   const mp_type_t *scalar = NULL;
   mp_value_t *fill = NULL;

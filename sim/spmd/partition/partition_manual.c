@@ -62,10 +62,10 @@ typedef struct {
   const mp_axis_list_t *axes;
   const mp_mesh_t *mesh;
   const mp_spmd_scope_t *outer, *inner;
-} mp_border_t;
+} border_t;
 
 // The set of the manual axes' atoms; false when the space does not have them.
-static bool partition_manual_atoms(const mp_border_t *border, uint32_t *out_set) {
+static bool partition_manual_atoms(const border_t *border, uint32_t *out_set) {
   mp_atoms_t list = {0};
   for (uint32_t i = 0; i < border->axes->count; ++i) {
     if (border->mesh == NULL || !mp_atoms_of_axis(&border->p->propagation.space, border->mesh,
@@ -92,7 +92,7 @@ static void partition_manual_append_atoms(const mp_atom_sharding_t *from, uint32
 
 // The boxes, on either side of the border, of a value that is cut by the manual axes of `sharding`
 // and then by the free atoms of `free_sharding`. Nothing is written when these do not go together.
-static mp_status_t partition_manual_add_free_atoms(const mp_border_t *border, const mp_type_t *type,
+static mp_status_t partition_manual_add_free_atoms(const border_t *border, const mp_type_t *type,
                                                    const mp_sdy_sharding_t *sharding,
                                                    const mp_type_t *inner_type,
                                                    const mp_atom_sharding_t *free_sharding,
@@ -125,7 +125,7 @@ static mp_status_t partition_manual_add_free_atoms(const mp_border_t *border, co
 
 // The placements of a value on either side of the border: by the manual axes, and by the free axes
 // as propagation has them for `source`, which is the value on the side that decides.
-static mp_status_t partition_manual_cross(const mp_border_t *border, const mp_type_t *type,
+static mp_status_t partition_manual_cross(const border_t *border, const mp_type_t *type,
                                           const mp_sdy_sharding_t *sharding,
                                           const mp_type_t *inner_type, const mp_value_t *source,
                                           const mp_boxes_t **out_outside,
@@ -141,7 +141,7 @@ static mp_status_t partition_manual_cross(const mp_border_t *border, const mp_ty
                                          out_outside, out_inside);
 }
 
-static mp_status_t partition_manual_enter(const mp_border_t *border, const mp_sdy_shardings_t *in) {
+static mp_status_t partition_manual_enter(const border_t *border, const mp_sdy_shardings_t *in) {
   mp_partitioner_t *p = border->p;
   const mp_op_t *op = border->op;
   const mp_block_t *body = op->regions[0];
@@ -159,7 +159,7 @@ static mp_status_t partition_manual_enter(const mp_border_t *border, const mp_sd
   return NULL;
 }
 
-static mp_status_t partition_manual_leave(const mp_border_t *border, const mp_sdy_shardings_t *out,
+static mp_status_t partition_manual_leave(const border_t *border, const mp_sdy_shardings_t *out,
                                           const mp_op_t *terminator) {
   mp_partitioner_t *p = border->p;
   const mp_op_t *op = border->op;
@@ -183,11 +183,11 @@ mp_status_t mp_partitioner_manual(mp_partitioner_t *p, const mp_op_t *op) {
   MP_RETURN_IF_ERROR(mp_partitioner_check_manual(p, op));
   const mp_sdy_shardings_t *in = &mp_op_attr(op, MP_ATTR_IN_SHARDINGS)->u.shardings;
   const mp_sdy_shardings_t *out = &mp_op_attr(op, MP_ATTR_OUT_SHARDINGS)->u.shardings;
-  mp_border_t border = {.p = p,
-                        .op = op,
-                        .axes = &mp_op_attr(op, MP_ATTR_MANUAL_AXES)->u.axes,
-                        .mesh = partition_manual_mesh_of(in, out),
-                        .outer = p->scope};
+  border_t border = {.p = p,
+                     .op = op,
+                     .axes = &mp_op_attr(op, MP_ATTR_MANUAL_AXES)->u.axes,
+                     .mesh = partition_manual_mesh_of(in, out),
+                     .outer = p->scope};
   MP_RETURN_IF_ERROR(mp_partitioner_at_op(
       op, mp_spmd_scope_enter(p->arena, border.outer, border.mesh, *border.axes, &border.inner)));
   MP_RETURN_IF_ERROR(partition_manual_enter(&border, in));

@@ -43,10 +43,9 @@ typedef struct {
   mp_flow_t *flows;      // [factor]
   mp_atoms_t *wanted;    // [factor]: the atoms on which its tensors agree
   mp_atoms_t **written;  // [tensor]: its new dimensions; NULL: it does not change
-} mp_step_t;
+} step_t;
 
-static projected_t *propagate_step_list_of(const mp_step_t *step, uint32_t tensor,
-                                           uint32_t factor) {
+static projected_t *propagate_step_list_of(const step_t *step, uint32_t tensor, uint32_t factor) {
   return &step->lists[(size_t)tensor * step->rule->num_factors + factor];
 }
 
@@ -54,7 +53,7 @@ static projected_t *propagate_step_list_of(const mp_step_t *step, uint32_t tenso
 
 // Projects a dimension to its factors. If a factor has overflow, the next factor is closed, and
 // those after it are not present.
-static void propagate_step_project_dim(const mp_step_t *step, uint32_t tensor, uint32_t dim) {
+static void propagate_step_project_dim(const step_t *step, uint32_t tensor, uint32_t dim) {
   const mp_dim_factors_t *entry = &step->rule->tensors[tensor][dim];
   const mp_dim_atoms_t *from = &step->tensors[tensor]->dims[dim];
   uint32_t next = 0;
@@ -74,7 +73,7 @@ static void propagate_step_project_dim(const mp_step_t *step, uint32_t tensor, u
   }
 }
 
-static void propagate_step_project(const mp_step_t *step) {
+static void propagate_step_project(const step_t *step) {
   for (uint32_t t = 0; t < step->num_tensors; ++t) {
     if (step->tensors[t] == NULL) continue;
     for (uint32_t d = 0; d < step->tensors[t]->rank; ++d) propagate_step_project_dim(step, t, d);
@@ -95,7 +94,7 @@ static void propagate_step_fold(mp_atoms_t *wanted, const mp_atoms_t *list, bool
   *can_extend = false;
 }
 
-static void propagate_step_find_wanted(const mp_step_t *step, uint32_t factor) {
+static void propagate_step_find_wanted(const step_t *step, uint32_t factor) {
   const mp_flow_t flow = step->flows[factor];
   mp_atoms_t *wanted = &step->wanted[factor];
   *wanted = (mp_atoms_t){0};
@@ -124,7 +123,7 @@ typedef struct {
   uint32_t tensor;
 } ranked_t;
 
-static double propagate_step_tensor_size(const mp_step_t *step, uint32_t tensor) {
+static double propagate_step_tensor_size(const step_t *step, uint32_t tensor) {
   double size = 1;
   for (uint32_t f = 0; f < step->rule->num_factors; ++f) {
     if (propagate_step_list_of(step, tensor, f)->present)
@@ -133,7 +132,7 @@ static double propagate_step_tensor_size(const mp_step_t *step, uint32_t tensor)
   return size;
 }
 
-static ranked_t propagate_step_rank_factor(const mp_step_t *step, uint32_t factor) {
+static ranked_t propagate_step_rank_factor(const step_t *step, uint32_t factor) {
   const mp_atoms_t *wanted = &step->wanted[factor];
   ranked_t ranked = {factor, -1, mp_atoms_product(step->space, wanted), 0};
   for (uint32_t t = 0; t < step->num_tensors; ++t) {
@@ -149,15 +148,14 @@ static ranked_t propagate_step_rank_factor(const mp_step_t *step, uint32_t facto
   return ranked;
 }
 
-static bool propagate_step_comes_before(const mp_step_t *step, const ranked_t *a,
-                                        const ranked_t *b) {
+static bool propagate_step_comes_before(const step_t *step, const ranked_t *a, const ranked_t *b) {
   if (a->size != b->size) return a->size > b->size;
   if (step->rule->is_elementwise && a->parts != b->parts) return a->parts > b->parts;
   if (a->tensor != b->tensor) return a->tensor < b->tensor;
   return a->factor < b->factor;
 }
 
-static uint32_t propagate_step_order_factors(const mp_step_t *step, ranked_t *order) {
+static uint32_t propagate_step_order_factors(const step_t *step, ranked_t *order) {
   uint32_t count = 0;
   for (uint32_t f = 0; f < step->rule->num_factors; ++f) {
     if (step->wanted[f].count == 0) continue;
@@ -173,7 +171,7 @@ static uint32_t propagate_step_order_factors(const mp_step_t *step, ranked_t *or
 // ---- extending ----
 
 // The set of the atoms that a tensor has along other factors than `factor`.
-static uint32_t propagate_step_used_elsewhere(const mp_step_t *step, uint32_t tensor,
+static uint32_t propagate_step_used_elsewhere(const step_t *step, uint32_t tensor,
                                               uint32_t factor) {
   uint32_t used = 0;
   for (uint32_t f = 0; f < step->rule->num_factors; ++f) {
@@ -186,7 +184,7 @@ static uint32_t propagate_step_used_elsewhere(const mp_step_t *step, uint32_t te
 
 // Operands of an elementwise op get no more atoms than its results have, so that shardings do not
 // propagate from operand to operand if the result cannot have them.
-static void propagate_step_limit_to_results(const mp_step_t *step, uint32_t factor,
+static void propagate_step_limit_to_results(const step_t *step, uint32_t factor,
                                             mp_atoms_t *wanted) {
   for (uint32_t i = 0; i < step->rule->num_results; ++i) {
     const projected_t *result = propagate_step_list_of(step, step->rule->num_operands + i, factor);
@@ -196,7 +194,7 @@ static void propagate_step_limit_to_results(const mp_step_t *step, uint32_t fact
   }
 }
 
-static bool propagate_step_extend(const mp_step_t *step, uint32_t tensor, uint32_t factor) {
+static bool propagate_step_extend(const step_t *step, uint32_t tensor, uint32_t factor) {
   projected_t *list = propagate_step_list_of(step, tensor, factor);
   const mp_atom_sharding_t *sharding = step->tensors[tensor];
   mp_atoms_t wanted = step->wanted[factor];
@@ -233,7 +231,7 @@ static void propagate_step_append(mp_atoms_t *to, const mp_atoms_t *from) {
 }
 
 // Joins the atoms of a dimension's factors, up to the first factor that is not fully sharded.
-static void propagate_step_unproject_dim(const mp_step_t *step, uint32_t tensor, uint32_t dim,
+static void propagate_step_unproject_dim(const step_t *step, uint32_t tensor, uint32_t dim,
                                          mp_atoms_t *out) {
   const mp_dim_factors_t *entry = &step->rule->tensors[tensor][dim];
   *out = (mp_atoms_t){0};
@@ -247,7 +245,7 @@ static void propagate_step_unproject_dim(const mp_step_t *step, uint32_t tensor,
   }
 }
 
-static mp_status_t propagate_step_unproject(mp_arena_t *scratch, const mp_step_t *step,
+static mp_status_t propagate_step_unproject(mp_arena_t *scratch, const step_t *step,
                                             uint32_t tensor) {
   const mp_atom_sharding_t *old = step->tensors[tensor];
   mp_atoms_t *dims = MP_ARENA_ARRAY(scratch, mp_atoms_t, old->rank);
@@ -263,7 +261,7 @@ static mp_status_t propagate_step_unproject(mp_arena_t *scratch, const mp_step_t
 }
 
 // Extends the results and then the operands, each along the factors in order.
-static mp_status_t propagate_step_extend_all(mp_arena_t *scratch, const mp_step_t *step,
+static mp_status_t propagate_step_extend_all(mp_arena_t *scratch, const step_t *step,
                                              const ranked_t *order, uint32_t count) {
   for (uint32_t i = 0; i < step->num_tensors; ++i) {
     const uint32_t num_results = step->rule->num_results;
@@ -282,7 +280,7 @@ static mp_status_t propagate_step_extend_all(mp_arena_t *scratch, const mp_step_
 // The new shardings are written at the end, because a value that an op has twice is one object, and
 // the whole step must see it as it was. Of two results for one object, or for members of one
 // sharding group, the later one counts.
-static void propagate_step_write_back(const mp_step_t *step, const mp_mesh_t *mesh,
+static void propagate_step_write_back(const step_t *step, const mp_mesh_t *mesh,
                                       bool *out_changed) {
   for (uint32_t t = 0; t < step->num_tensors; ++t) {
     if (step->written[t] == NULL) continue;
@@ -299,10 +297,10 @@ static void propagate_step_write_back(const mp_step_t *step, const mp_mesh_t *me
 mp_status_t mp_propagate_step(mp_arena_t *scratch, const mp_atom_space_t *space,
                               const mp_rule_t *rule, const mp_step_mode_t *mode,
                               mp_atom_sharding_t *const *tensors, bool *out_changed) {
-  mp_step_t step = {.space = space,
-                    .rule = rule,
-                    .tensors = tensors,
-                    .num_tensors = rule->num_operands + rule->num_results};
+  step_t step = {.space = space,
+                 .rule = rule,
+                 .tensors = tensors,
+                 .num_tensors = rule->num_operands + rule->num_results};
   if (rule->num_factors == 0) return NULL;
   step.flows = MP_ARENA_ARRAY(scratch, mp_flow_t, rule->num_factors);
   MP_RETURN_IF_NULL(step.flows);

@@ -1,24 +1,24 @@
-// Launchers: the threads that are in a launch. After such a thread has enqueued its runs it still
+// The threads that are in a launch. After such a thread has enqueued its runs it still
 // looks at them, and it runs tiny programs itself. So a client that ends waits until these threads
 // have come out of the launch before it cancels runs.
-#ifndef MINIPOD_SIM_RUNTIME_DEVICES_LAUNCHERS_H_
-#define MINIPOD_SIM_RUNTIME_DEVICES_LAUNCHERS_H_
+#ifndef MINIPOD_SIM_RUNTIME_DEVICES_LAUNCHING_H_
+#define MINIPOD_SIM_RUNTIME_DEVICES_LAUNCHING_H_
 
 typedef struct mp_client_s mp_client_t;
 
 // Lies on the thread's stack for the time of the launch.
-typedef struct mp_launcher_s {
+typedef struct mp_launching_s {
   mp_client_t *client;
-  struct mp_launcher_s *outer;  // the launch in whose callback this one is made, if any
-} mp_launcher_t;
+  struct mp_launching_s *outer;  // the launch in whose callback this one is made, if any
+} mp_launching_t;
 
 // The calling thread is in a launch from now on. The caller holds the launch lock, and the client
 // is not stopping.
-void mp_launcher_enter(mp_launcher_t *launcher, mp_client_t *client);
+void mp_launching_enter(mp_launching_t *launching, mp_client_t *client);
 // The calling thread leaves its launch. Something else must hold the client: this still uses it.
-void mp_launcher_leave(mp_launcher_t *launcher);
+void mp_launching_leave(mp_launching_t *launching);
 // Waits until no other thread is in a launch of this client, which is stopping. The caller holds no
 // lock; it may itself be in launches, in whose callback the client is ended.
-void mp_launchers_await(mp_client_t *client);
+void mp_launching_await(mp_client_t *client);
 
-#endif  // MINIPOD_SIM_RUNTIME_DEVICES_LAUNCHERS_H_
+#endif  // MINIPOD_SIM_RUNTIME_DEVICES_LAUNCHING_H_

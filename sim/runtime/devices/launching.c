@@ -1,0 +1,30 @@
+#include "sim/runtime/devices/launching.h"
+
+#include "sim/base/os/futex.h"
+#include "sim/runtime/devices/client_impl.h"
+
+static _Thread_local mp_launching_t *t_launching;
+
+void mp_launching_enter(mp_launching_t *launching, mp_client_t *client) {
+  *launching = (mp_launching_t){client, t_launching};
+  t_launching = launching;
+  atomic_fetch_add(&client->num_launching, 1);
+}
+
+void mp_launching_leave(mp_launching_t *launching) {
+  mp_client_t *client = launching->client;
+  t_launching = launching->outer;
+  atomic_fetch_sub(&client->num_launching, 1);
+  // The client's end sets is_stopping before it looks at the number. So either it sees the number
+  // without this thread, or this thread sees is_stopping and wakes it.
+  if (atomic_load(&client->is_stopping)) mp_futex_wake_all(&client->num_launching);
+}
+
+void mp_launching_await(mp_client_t *client) {
+  unsigned own = 0;  // launches of this thread, in whose callbacks the client is ended
+  for (const mp_launching_t *at = t_launching; at != NULL; at = at->outer)
+    own += at->client == client;
+  for (unsigned count; (count = atomic_load(&client->num_launching)) > own;) {
+    mp_futex_wait(&client->num_launching, count, NULL);
+  }
+}
