@@ -133,7 +133,8 @@ void mp_world_detach(mp_world_t *world, uint32_t channel);
 // An agreement is work that all ranks do together and that succeeds in all of them or in none. A
 // rank that fails on the way tells the others why, and they fail at once with its name and its
 // error. Telling needs no memory, so a rank that has none left can still tell; only the text of its
-// error may be missing then.
+// error may be missing then. No message can close the last gap: of ranks that hear the last verdict
+// around the end of the timeout, one may still succeed while another reports DEADLINE_EXCEEDED.
 
 typedef struct mp_agreement_s mp_agreement_t;
 // Lies on its caller's stack. The members are written by the functions below alone; `next` is under
