@@ -2,6 +2,8 @@
 // and the check must say which one; untouched clients pass, and every launch looks.
 #include "sim/runtime/launch/client_check.h"
 
+#include <dirent.h>
+
 #include "sim/runtime/launch/executable_impl.h"
 #include "sim/runtime/launch/run.h"
 #include "sim/runtime/memory/heap.h"
@@ -65,8 +67,30 @@ static void wait_until_parked(mp_session_t *session, uint32_t count) {
   }
 }
 
-static void wait_until_idle(mp_client_t *client) {
-  while (atomic_load(&client->num_idle) != client->num_workers) usleep(1000);
+// Whether the kernel has all threads but this one asleep. It has a thread that waits for a core as
+// one that runs.
+static bool all_others_sleep(void) {
+  DIR *tasks = opendir("/proc/self/task");
+  assert_non_null(tasks);
+  bool is_so = true;
+  for (const struct dirent *task; (task = readdir(tasks)) != NULL;) {
+    if (task->d_name[0] == '.' || atoi(task->d_name) == getpid()) continue;
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/self/task/%.16s/stat", task->d_name);
+    FILE *file = fopen(path, "r");
+    char state = 'X';
+    if (file == NULL) continue;  // it has ended
+    is_so = fscanf(file, "%*d (%*[^)]) %c", &state) == 1 && state == 'S' && is_so;
+    fclose(file);
+  }
+  closedir(tasks);
+  return is_so;
+}
+
+// A worker that counts itself idle looks for a deadlock and at its queue before it sleeps. These
+// looks must be over, or they find what a test breaks before the checker does.
+static void wait_until_asleep(mp_client_t *client) {
+  while (atomic_load(&client->num_idle) != client->num_workers || !all_others_sleep()) usleep(1000);
 }
 
 static void launch_on(test_launch_t *l, mp_executable_t *executable, uint32_t count) {
@@ -96,7 +120,7 @@ static void make_scene(scene_t *s) {
   mp_buffer_t *view;
   assert_ok(
       mp_buffer_view_external(s->memory, MP_DTYPE_F32, &four, 1, s->adopted, NULL, NULL, &view));
-  wait_until_idle(s->client);
+  wait_until_asleep(s->client);
 }
 
 // ---- Breaking it ----
@@ -381,7 +405,7 @@ static mp_session_t *make_receiver(void) {
   launch_on(&l, executable, 1);
   mp_session_t *session = mp_client_device(client, 0)->first->session;
   wait_until_parked(session, 1);
-  wait_until_idle(client);
+  wait_until_asleep(client);
   mp_client_check_all(client, true);
   return session;
 }
@@ -423,7 +447,7 @@ static mp_client_t *make_waiting_rank(mp_session_t **out_session) {
   launch_on(&l, executable, 2);
   mp_session_t *session = mp_client_device(pods.clients[0], 0)->first->session;
   wait_until_parked(session, 2);
-  wait_until_idle(pods.clients[0]);
+  wait_until_asleep(pods.clients[0]);
   mp_client_check_all(pods.clients[0], true);
   *out_session = session;
   return pods.clients[0];
