@@ -128,26 +128,16 @@ def unknown_rooms(root: pathlib.Path):
 
 
 def repeated_names(root: pathlib.Path):
-  """C files of one name, which nobody could tell apart in a backtrace."""
+  """C files of one name, which nobody could tell apart in a backtrace, and types of one name."""
   places = collections.defaultdict(list)
   for top in (*TOPS, "tests", "tools"):
     for file in sorted((root / top).rglob("*.[ch]")):
-      places[file.name].append(str(file.relative_to(root)))
-  for name, paths in places.items():
-    if len(paths) > 1:
-      yield f"{name} is the name of several files: {', '.join(paths)}"
-
-
-def repeated_types(root: pathlib.Path):
-  """Types of one name with two meanings."""
-  places = collections.defaultdict(list)
-  for room in KNOWS:
-    for file in files_of(root, room):
-      for name in TYPE.findall(file.read_text()):
+      types = TYPE.findall(file.read_text()) if top in TOPS else []
+      for name in (file.name, *types):
         places[name].append(str(file.relative_to(root)))
   for name, paths in places.items():
     if len(paths) > 1:
-      yield f"{name} is the name of several types: {', '.join(paths)}"
+      yield f"{name} is named in several files: {', '.join(paths)}"
 
 
 def full_rooms(root: pathlib.Path):
@@ -178,7 +168,7 @@ def main() -> int:
   root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else __file__).resolve()
   root = root if root.is_dir() else root.parents[1]
   wrong = [*wrong_includes(root), *circles(), *unknown_rooms(root), *full_rooms(root),
-           *repeated_names(root), *repeated_types(root), *nameless_functions(root)]
+           *repeated_names(root), *nameless_functions(root)]
   for finding in wrong:
     print(finding)
   files = sum(len(files_of(root, room)) for room in KNOWS)

@@ -130,7 +130,8 @@ build_tree() {
     quietly "$tree/log/configure.log" cmake -S "$root" --preset "$preset" "$@" ||
       die "cmake could not configure the preset $preset (above)"
   fi
-  quietly "$tree/log/build.log" cmake --build "$tree" ${target:+--target "$target"} || die "the build in $tree failed (above)"
+  quietly "$tree/log/build.log" cmake --build "$tree" ${target:+--target "$target"} ||
+    die "the build in $tree failed (above)"
 }
 
 build_library() {

@@ -186,7 +186,7 @@ mp_status_t mp_announcement_read(mp_str_t bytes, mp_arena_t *arena,
     }
   }
   MP_RETURN_IF_ERROR(mp_proto_reader_status(&reader));
-  if (announcement.code > MP_UNAUTHENTICATED) announcement.code = MP_UNKNOWN;
+  announcement.code = mp_status_code_of_number((uint32_t)announcement.code);
   // The machine is read only in our own protocol: in others its fields may mean something else.
   if (announcement.protocol == MP_ANNOUNCEMENT_PROTOCOL && announcement.code == MP_OK) {
     MP_RETURN_IF_ERROR(announcement_read_groups(bytes, arena, &announcement.machine));

@@ -106,14 +106,13 @@ static mp_status_t world_exchange_hear(mp_agreement_t *agreement) {
   }
   if (packet == NULL) return NULL;
   agreement->has_heard = true;
-  const uint32_t word = packet->envelope.words[1];
-  const mp_status_code_t code = word <= MP_UNAUTHENTICATED ? (mp_status_code_t)word : MP_UNKNOWN;
+  const mp_status_code_t code = mp_status_code_of_number(packet->envelope.words[1]);
   char name[MP_PEER_NAME_BYTES];
   mp_world_peer_name(agreement->world, packet->from, name);
   if (packet->bytes == 0) {
     return mp_status_make(code, "%s has failed, and no memory was left to say why", name);
   }
-  return mp_status_make(code, "%s has failed: %.*s", name, (int)packet->bytes,
+  return mp_status_make(code, "%s has failed: %.*s", name, mp_str_precision(packet->bytes),
                         (const char *)packet->data);
 }
 

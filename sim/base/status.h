@@ -16,6 +16,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 // Name, value. The values are the canonical ones (absl::StatusCode, PJRT_Error_Code).
 #define MP_STATUS_CODES(X)  \
@@ -71,6 +72,11 @@ mp_status_code_t mp_status_code(mp_status_t status);
 
 // Borrowed, NUL-terminated, lives as long as the status; "" for OK.
 const char *mp_status_message(mp_status_t status);
+
+// The code with this number, which another process has sent; MP_UNKNOWN when there is none.
+static inline mp_status_code_t mp_status_code_of_number(uint32_t number) {
+  return number <= MP_UNAUTHENTICATED ? (mp_status_code_t)number : MP_UNKNOWN;
+}
 
 // "INVALID_ARGUMENT" and so on; "UNKNOWN" for a number that is no code.
 const char *mp_status_code_name(mp_status_code_t code);

@@ -12,6 +12,10 @@
 #include "sim/kernels/kernel.h"
 #include "sim/numeric/dims.h"
 
+// Offsets within windows are sums of products of a window's sizes, strides, dilations and paddings;
+// with numbers of at most this magnitude nothing overflows.
+#define MP_WINDOW_MOST (INT64_C(1) << 31)
+
 // The type of operand i, which must exist.
 static inline const mp_type_t *mp_op_operand_type(const mp_op_t *op, uint32_t i) {
   return op->operands[i]->type;

@@ -289,9 +289,8 @@ static int64_t convolution_value_or(mp_index_list_t list, uint32_t i, int64_t ot
   return i < list.count ? list.values[i] : otherwise;
 }
 
-// Offsets in the input are sums of products of these numbers; below these limits nothing overflows.
 static bool convolution_conv_is_sane(const mp_conv_dim_t *dim) {
-  const int64_t most = INT64_C(1) << 31;
+  const int64_t most = MP_WINDOW_MOST;
   return dim->window <= most && dim->step <= most && dim->lhs_dilation <= most &&
          dim->rhs_dilation <= most && dim->pad <= most && dim->pad >= -most;
 }

@@ -11,10 +11,8 @@ static int64_t window_entry(mp_index_list_t list, uint32_t i, int64_t when_absen
   return i < list.count ? list.values[i] : when_absent;
 }
 
-// Offsets within windows are sums of products of these numbers; below these limits nothing
-// overflows.
 static bool window_is_sane(const mp_window_dim_t *dim) {
-  const int64_t most = INT64_C(1) << 31;
+  const int64_t most = MP_WINDOW_MOST;
   return dim->size <= most && dim->stride <= most && dim->dilation <= most &&
          dim->base_dilation <= most && dim->low <= most && dim->low >= -most;
 }

@@ -34,8 +34,7 @@ static void deliver_take_message(mp_session_t *session, mp_packet_t *packet,
 static void deliver_take_poison(mp_session_t *session, mp_packet_t *packet,
                                 mp_device_list_t *resumed) {
   const uint32_t word = packet->envelope.words[1];
-  const bool is_code = word != MP_OK && word <= MP_UNAUTHENTICATED;
-  const mp_status_code_t code = is_code ? (mp_status_code_t)word : MP_UNKNOWN;
+  const mp_status_code_t code = word == MP_OK ? MP_UNKNOWN : mp_status_code_of_number(word);
   static const char wordless[] = "the launch failed, and no memory was left to say why";
   const bool has_words = packet->bytes != 0;
   const mp_status_t error =
