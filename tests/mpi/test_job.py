@@ -242,8 +242,12 @@ class TwoHosts(JobTest):
   def test_waiting_costs_little(self):
     result = run_two_hosts("idle", 1)
     self.assert_good(result, 2)
-    for percent in re.findall(r"([0-9.]+) % of a core", result.text):
-      self.assertLess(float(percent), 5)
+    # A thread that polls without sleeping takes all of the core that it is given, a third of one on
+    # the busiest machine; one that sleeps takes 2 to 6 %, more where its caches are cold each time.
+    percents = re.findall(r"([0-9.]+) % of a core", result.text)
+    self.assertEqual(len(percents), 2, result.text)
+    for percent in percents:
+      self.assertLess(float(percent), 15)
 
   def test_exit_3(self):
     result = run_two_hosts("exit3", 1)
