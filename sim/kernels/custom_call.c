@@ -22,12 +22,22 @@ static const target_t g_targets[] = {
     {"minipod.tridiagonal_solve.perturbed", mp_call_make_tridiagonal_solve_perturbed},
 };
 
+static const target_t *custom_call_find(mp_str_t target) {
+  for (size_t i = 0; i < sizeof(g_targets) / sizeof(g_targets[0]); ++i) {
+    if (mp_str_is(target, g_targets[i].target)) return &g_targets[i];
+  }
+  return NULL;
+}
+
+bool mp_call_has_kernel(mp_str_t target) {
+  return custom_call_find(target) != NULL;
+}
+
 mp_status_t mp_kernel_make_custom_call(mp_arena_t *arena, const mp_op_t *op,
                                        const mp_kernel_t **out_kernel) {
   mp_str_t target = mp_op_str(op, MP_ATTR_CALL_TARGET_NAME);
-  for (size_t i = 0; i < sizeof(g_targets) / sizeof(g_targets[0]); ++i) {
-    if (mp_str_is(target, g_targets[i].target)) return g_targets[i].make(arena, op, out_kernel);
-  }
+  const target_t *known = custom_call_find(target);
+  if (known != NULL) return known->make(arena, op, out_kernel);
   return mp_op_error(op, MP_UNIMPLEMENTED, "custom_call target '%.*s' is not known to minipod",
                      MP_STR_ARG(target));
 }

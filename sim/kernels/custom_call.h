@@ -8,6 +8,9 @@
 
 #include "sim/kernels/kernel.h"
 
+// Whether minipod has a kernel for custom_calls of this target.
+bool mp_call_has_kernel(mp_str_t target);
+
 // "Qr": a [..., m, n] to (packed factors [..., m, n], taus [..., min(m, n)]).
 MP_NODISCARD mp_status_t mp_call_make_qr(mp_arena_t *arena, const mp_op_t *op,
                                          const mp_kernel_t **out_kernel);

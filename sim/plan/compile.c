@@ -3,6 +3,7 @@
 #include "sim/ir/verify/module_check.h"
 #include "sim/ir/verify/verify.h"
 #include "sim/passes/passes.h"
+#include "sim/plan/call_layouts.h"
 #include "sim/plan/plan.h"
 #include "sim/readers/reader.h"
 #include "sim/spmd/gspmd/gspmd_import.h"
@@ -39,6 +40,8 @@ static mp_status_t compile(mp_module_t *module, const mp_compile_request_t *requ
       options.num_partitions, request->propagate_to_results, request->num_propagate_to_results,
       request->propagate_to_params, request->num_propagate_to_params};
   MP_RETURN_IF_ERROR(mp_spmd_partition(module, &partition, &options.partition));
+  mp_module_check_verified(module);
+  MP_RETURN_IF_ERROR(mp_plan_lay_out_calls(module));
   mp_module_check_verified(module);
   MP_RETURN_IF_ERROR(mp_passes_finish(module));
   MP_RETURN_IF_ERROR(mp_spmd_count_communication(module, &options.partition.report));

@@ -57,7 +57,8 @@ mp_status_t mp_emit_kernel(mp_emitter_t *emitter, const mp_op_t *op,
 }
 
 static bool emit_slots_has_kernel(const mp_op_t *op) {
-  return mp_op_info(op->code)->role == MP_OP_ROLE_KERNEL && !mp_plan_is_collective(op);
+  return mp_op_info(op->code)->role == MP_OP_ROLE_KERNEL && !mp_plan_is_collective(op) &&
+         !mp_plan_is_foreign(op);
 }
 
 // Whether the op may write its result 0 over `holder`: its kernel must allow it for each operand
@@ -147,6 +148,22 @@ static mp_slot_t emit_slots_dying_operand(const mp_emitter_t *emitter, const mp_
   return none;
 }
 
+// Whether result `index` of a foreign function can lie where the operand lies whose memory it has
+// to have: this op uses the operand last, and no other operand has the same bytes.
+static bool emit_slots_takes_over(const mp_emitter_t *emitter, const mp_op_t *op, uint32_t index,
+                                  mp_slot_t *out_slot) {
+  const int64_t operand = mp_plan_is_foreign(op) ? mp_emit_aliased_operand(op, index) : -1;
+  if (operand < 0) return false;
+  const mp_slot_t slot = mp_emit_slot(emitter, op->operands[operand]);
+  if (slot.kind != MP_SLOT_ARENA || emitter->places.items[slot.index].end != op->id) return false;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    const bool is_same = mp_emit_same_slot(slot, mp_emit_slot(emitter, op->operands[i]));
+    if (is_same && (int64_t)i != operand) return false;
+  }
+  *out_slot = slot;
+  return true;
+}
+
 mp_status_t mp_emit_place_results(mp_emitter_t *emitter, mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_results; ++i) {
     mp_value_t *result = &op->results[i];
@@ -158,6 +175,9 @@ mp_status_t mp_emit_place_results(mp_emitter_t *emitter, mp_op_t *op) {
       MP_RETURN_IF_ERROR(mp_emit_kernel(emitter, op, &kernel));
       slot = emit_slots_dying_operand(emitter, op, kernel);
       if (slot.kind == MP_SLOT_ARENA) emitter->places.items[slot.index].end = end;
+    }
+    if (emit_slots_takes_over(emitter, op, i, &slot)) {
+      emitter->places.items[slot.index].end = end;
     }
     if (slot.kind == MP_SLOT_NONE) {
       MP_RETURN_IF_ERROR(mp_emit_new_place(emitter, op->id, end, result->type, &slot));

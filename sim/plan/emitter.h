@@ -24,6 +24,7 @@ typedef struct {
   MP_ARRAY(mp_place_t) places;                // in scratch
   MP_ARRAY(mp_cmd_t) commands;                // in the program's arena
   MP_ARRAY(mp_program_constant_t) constants;  // there too
+  MP_ARRAY(mp_foreign_call_t *) calls;        // there too; released when the planning fails
 } mp_emitter_t;
 
 // ---- emit_slots.c: places of values ----
@@ -83,6 +84,14 @@ MP_NODISCARD mp_status_t mp_emit_moves(mp_emitter_t *emitter, const mp_op_t *op,
 
 // Emits one op that is no control flow.
 MP_NODISCARD mp_status_t mp_emit_simple_op(mp_emitter_t *emitter, mp_op_t *op);
+
+// ---- emit_call.c: foreign functions ----
+
+// Emits the call of a foreign function, which is made here. Where the op says that a result has an
+// operand's memory, the operand is copied into the result first, unless it lies there already.
+MP_NODISCARD mp_status_t mp_emit_call(mp_emitter_t *emitter, mp_op_t *op, mp_cmd_t *command);
+// The operand whose memory result `index` of the op has to have; -1: none.
+int64_t mp_emit_aliased_operand(const mp_op_t *op, uint32_t index);
 
 // ---- emit_control.c ----
 

@@ -197,6 +197,8 @@ static mp_status_t plan_finish(mp_emitter_t *emitter) {
   program->num_commands = emitter->commands.count;
   program->constants = emitter->constants.items;
   program->num_constants = emitter->constants.count;
+  program->calls = emitter->calls.items;
+  program->num_calls = emitter->calls.count;
   return NULL;
 }
 
@@ -236,6 +238,9 @@ mp_status_t mp_plan_create(mp_module_t *module, const mp_plan_options_t *options
 done:
   mp_arena_release(emitter.scratch);
   if (status != NULL) {
+    for (uint32_t i = 0; i < emitter.calls.count; ++i) {
+      mp_foreign_call_release(emitter.calls.items[i]);
+    }
     mp_arena_release(emitter.arena);
     return status;
   }

@@ -65,5 +65,8 @@ MP_NODISCARD mp_status_t mp_plan_lower_collective(mp_arena_t *arena, const mp_op
                                                   const mp_collective_t **out_collective);
 // Whether an op becomes a COLLECTIVE, SEND or RECV command.
 bool mp_plan_is_collective(const mp_op_t *op);
+// Whether an op becomes a CALL command: it is a custom_call for which minipod has nothing of its
+// own. That its target is registered is not said.
+bool mp_plan_is_foreign(const mp_op_t *op);
 
 #endif  // MINIPOD_SIM_PLAN_PLAN_H_

@@ -5,6 +5,7 @@
 
 static const char *const g_kinds[] = {
     [MP_CMD_LAUNCH] = "launch",
+    [MP_CMD_CALL] = "call",
     [MP_CMD_COLLECTIVE] = "collective",
     [MP_CMD_SEND] = "send",
     [MP_CMD_RECV] = "recv",
@@ -44,6 +45,9 @@ static void print_program_command(const mp_cmd_t *command, uint32_t number, mp_s
   mp_strbuf_printf(out, "%4" PRIu32 "  %s", number, g_kinds[command->kind]);
   if (command->kind == MP_CMD_LAUNCH || command->kind == MP_CMD_COLLECTIVE) {
     mp_strbuf_printf(out, " %s", command->name);
+  }
+  if (command->kind == MP_CMD_CALL) {
+    mp_strbuf_printf(out, " %.*s", MP_STR_ARG(command->call->handler->name));
   }
   if (command->num_operands != 0 || command->num_results != 0) {
     mp_strbuf_puts(out, " (");

@@ -6,7 +6,8 @@
 // program; only their logical numbers (REPLICA_ID and PARTITION_ID commands) and buffers differ.
 //
 // A program is immutable and owned by its executable. It owns its arena (kernels, collectives,
-// constants) and the module from which it was made, whose texts messages need.
+// constants), its calls of foreign functions, and the module from which it was made, whose texts
+// messages need.
 #ifndef MINIPOD_SIM_PLAN_PROGRAM_H_
 #define MINIPOD_SIM_PLAN_PROGRAM_H_
 
@@ -15,6 +16,7 @@
 
 #include "collectives/collective.h"
 #include "sim/base/arena.h"
+#include "sim/foreign/foreign_call.h"
 #include "sim/ir/module.h"
 #include "sim/kernels/kernel.h"
 #include "sim/spmd/partition/partition_report.h"
@@ -37,6 +39,7 @@ typedef struct {
 
 typedef enum {
   MP_CMD_LAUNCH,      // run a kernel
+  MP_CMD_CALL,        // call a foreign function
   MP_CMD_COLLECTIVE,  // perform a collective together with the other devices of the group
   MP_CMD_SEND,        // hand `operands` to the partner of collective->pairs; does not wait
   MP_CMD_RECV,        // wait for the partner's data
@@ -59,6 +62,7 @@ typedef struct {
   const uint32_t *targets;    // command numbers; a target <= this command's number is a back edge
   uint64_t bytes;             // COPY
   const mp_kernel_t *kernel;  // LAUNCH
+  const mp_foreign_call_t *call;      // CALL
   const mp_collective_t *collective;  // COLLECTIVE, SEND, RECV
 } mp_cmd_t;
 
@@ -94,11 +98,14 @@ struct mp_program_s {
   uint64_t arena_bytes;    // a run's temporaries
   uint64_t scratch_bytes;  // the largest need of one part or chunk
   uint32_t num_collectives;
-  double flops, bytes_accessed;  // one device, loops counted once; for cost analysis
-  mp_spmd_report_t report;       // of the partitioner
+  uint32_t num_calls;
+  mp_foreign_call_t *const *calls;  // [num_calls], owned; of the CALL commands
+  double flops, bytes_accessed;     // one device, loops counted once; for cost analysis
+  mp_spmd_report_t report;          // of the partitioner
 };
 
-// Frees the program with its arena and module. NULL is allowed.
+// Frees the program with its calls, its arena and its module. Foreign code may run. NULL is
+// allowed.
 void mp_program_release(mp_program_t *program);
 
 // Appends the program as text, one line per parameter, result and command.

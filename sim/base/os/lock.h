@@ -37,6 +37,7 @@
   X(MEMORY, "memory", LEAF)                  /* books and heap of a memory space */         \
   X(WATCH, "watch", LEAF)                    /* a watch is to stop */                       \
   X(WORLD, "world", LEAF)                    /* peers' fates, exchanges */                  \
+  X(FOREIGN, "foreign functions", LEAF)      /* what is registered */                       \
   X(SEND, "sends to a peer", PLAIN)          /* the order of what goes to one peer */       \
   X(LOCAL_JOB, "job of local worlds", PLAIN) /* the worlds of one process, in tests */      \
   X(MPI, "MPI's sends", LEAF)                /* what senders hand to the progress thread */ \

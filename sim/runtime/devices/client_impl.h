@@ -70,6 +70,7 @@ struct mp_client_s {
   uint32_t num_workers;
   mp_worker_t *workers;
   atomic_bool is_stopping;    // set under launch_lock when the client ends, and never cleared
+  atomic_uint num_calling;    // workers that are in a foreign function (launch/call.c)
   atomic_uint num_launching;  // threads in a launch (launching.h); the end waits on it as a futex
   mp_job_list_t jobs;
   // For the proof that nothing can move any more (deadlock.h).

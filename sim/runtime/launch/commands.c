@@ -31,7 +31,7 @@ static void *commands_address(const mp_run_t *run, const mp_slot_t *slot) {
   return mp_empty_array();
 }
 
-static void commands_resolve(mp_run_t *run, const mp_cmd_t *cmd) {
+void mp_run_resolve(mp_run_t *run, const mp_cmd_t *cmd) {
   MP_ASSERT(cmd->num_operands <= run->executable->max_operands);
   MP_ASSERT(cmd->num_results <= run->executable->max_results);
   for (uint32_t i = 0; i < cmd->num_operands; ++i) {
@@ -60,7 +60,7 @@ static mp_status_t commands_run_kernel_part(mp_job_t *job, uint32_t part, void *
 
 static mp_status_t commands_do_launch(exec_t *exec) {
   const mp_kernel_t *kernel = exec->cmd->kernel;
-  commands_resolve(exec->run, exec->cmd);
+  mp_run_resolve(exec->run, exec->cmd);
   kernel_job_t job = {
       .job = {.run = commands_run_kernel_part,
               .queue = exec->self->queue,
@@ -79,6 +79,10 @@ static mp_status_t commands_do_copy(exec_t *exec) {
   return NULL;
 }
 
+static mp_status_t commands_do_call(exec_t *exec) {
+  return mp_run_call(exec->self, exec->run, exec->cmd);
+}
+
 // ---- Collectives ----
 
 // Executed again when the run was parked here: then the meeting is over, or this participant was
@@ -89,7 +93,7 @@ static mp_status_t commands_do_collective(exec_t *exec) {
   MP_ASSERT(run->session != NULL);
   MP_ASSERT(arrival->collective == NULL || arrival->collective == exec->cmd->collective);
   if (arrival->collective == NULL) {
-    commands_resolve(run, exec->cmd);
+    mp_run_resolve(run, exec->cmd);
     *arrival = (mp_arrival_t){
         .collective = exec->cmd->collective,
         .program_digest = run->executable->digest,
@@ -113,7 +117,7 @@ static mp_status_t commands_do_collective(exec_t *exec) {
 static mp_status_t commands_do_send(exec_t *exec) {
   mp_run_t *run = exec->run;
   const mp_collective_t *collective = exec->cmd->collective;
-  commands_resolve(run, exec->cmd);
+  mp_run_resolve(run, exec->cmd);
   for (uint32_t i = 0; i < collective->num_pairs; ++i) {
     if (collective->pairs[2 * i] != run->logical) continue;
     MP_RETURN_IF_ERROR(mp_session_send(run->session, collective, run->logical,
@@ -126,7 +130,7 @@ static mp_status_t commands_do_send(exec_t *exec) {
 static mp_status_t commands_do_recv(exec_t *exec) {
   mp_run_t *run = exec->run;
   const mp_collective_t *collective = exec->cmd->collective;
-  commands_resolve(run, exec->cmd);
+  mp_run_resolve(run, exec->cmd);
   mp_receiver_t *receiver = &run->receiver;
   if (receiver->message == NULL) {
     uint32_t i = 0;
@@ -195,6 +199,7 @@ static mp_status_t commands_do_done(exec_t *exec) {
 
 static mp_status_t (*const k_commands[])(exec_t *exec) = {
     [MP_CMD_LAUNCH] = commands_do_launch,
+    [MP_CMD_CALL] = commands_do_call,
     [MP_CMD_COLLECTIVE] = commands_do_collective,
     [MP_CMD_SEND] = commands_do_send,
     [MP_CMD_RECV] = commands_do_recv,

@@ -34,17 +34,24 @@ static mp_status_t executable_check_assignment(const mp_client_t *client,
 // How many nanoseconds a heavy op takes per byte of its operands: a guess.
 enum { MP_HEAVY_FACTOR = 50 };
 
+static double executable_heavy_seconds(const mp_op_t *op) {
+  double bytes = 0;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    int64_t operand_bytes = 0;
+    if (mp_type_num_bytes(op->operands[i]->type, &operand_bytes)) bytes += (double)operand_bytes;
+  }
+  return bytes * MP_HEAVY_FACTOR * 1e-9;
+}
+
 static double executable_kernel_seconds(const mp_kernel_t *kernel) {
   if (kernel->num_parts > 1) return INFINITY;  // its maker found it worth several workers
   if (kernel->op == NULL || mp_op_info(kernel->op->code)->cost != MP_OP_COST_HEAVY) return 0;
-  double bytes = 0;
-  for (uint32_t i = 0; i < kernel->op->num_operands; ++i) {
-    int64_t operand_bytes = 0;
-    if (mp_type_num_bytes(kernel->op->operands[i]->type, &operand_bytes)) {
-      bytes += (double)operand_bytes;
-    }
-  }
-  return bytes * MP_HEAVY_FACTOR * 1e-9;
+  return executable_heavy_seconds(kernel->op);
+}
+
+// A foreign function that may wait is nothing for an inline run; any other is guessed to be heavy.
+static double executable_call_seconds(const mp_foreign_call_t *call) {
+  return call->may_block ? INFINITY : executable_heavy_seconds(call->op);
 }
 
 // A fingerprint of the program's name, the order of its commands and its collectives: in programs
@@ -73,6 +80,10 @@ static void executable_survey(mp_executable_t *executable) {
     if (cmd->num_results > executable->max_results) executable->max_results = cmd->num_results;
     for (uint32_t t = 0; t < cmd->num_targets; ++t) {
       if (cmd->targets[t] <= i) seconds = INFINITY;  // a loop
+    }
+    if (cmd->kind == MP_CMD_CALL) {
+      seconds += executable_call_seconds(cmd->call);
+      executable->has_stages |= cmd->call->has_stages;
     }
     if (cmd->kind == MP_CMD_LAUNCH) seconds += executable_kernel_seconds(cmd->kernel);
     executable->has_collectives |=

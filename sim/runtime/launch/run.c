@@ -130,6 +130,7 @@ void mp_run_end(mp_run_t *run, mp_status_t status) {
   mp_lock_assert_none_held();
   mp_device_t *device = run->device;
   mp_device_list_t runnable = {0};
+  if (run->states != NULL) mp_run_end_calls(run);
   if (run->session != NULL) mp_session_leave(run->session, run->logical);
   for (uint32_t i = 0; i < run->num_holds; ++i) mp_storage_release(run->holds[i]);
   run->num_holds = 0;
@@ -161,12 +162,13 @@ static mp_status_t run_why_not_go_on(mp_run_t *run) {
   return mp_status_retain(atomic_load(&run->error));
 }
 
-static void run_start(mp_run_t *run) {
+static mp_status_t run_start(mp_run_t *run) {
   MP_ASSERT(!run->is_started && run->pc == 0);
   for (uint32_t i = 0; i < run->num_copies; ++i) {
     memcpy(run->copies[i].to, run->copies[i].from, run->copies[i].bytes);
   }
   run->is_started = true;
+  return run->executable->has_stages ? mp_run_begin_calls(run) : NULL;
 }
 
 void mp_run_continue(mp_worker_t *self, mp_device_t *device) {
@@ -176,8 +178,8 @@ void mp_run_continue(mp_worker_t *self, mp_device_t *device) {
   mp_step_t step = MP_STEP_OVER;
   mp_status_t status = run_why_not_go_on(run);
   if (status == NULL) {
-    if (!run->is_started) run_start(run);
-    status = mp_run_commands(self, run, &step);
+    if (!run->is_started) status = run_start(run);
+    if (status == NULL) status = mp_run_commands(self, run, &step);
   }
   if (status == NULL && step == MP_STEP_PARKED) return;  // `run` belongs to others now
   if (status == NULL && step == MP_STEP_YIELDED) {

@@ -28,12 +28,20 @@ typedef struct {
   uint64_t bytes;
 } mp_prologue_copy_t;
 
+// A foreign function that the run has called.
+typedef struct {
+  mp_foreign_invocation_t invocation;
+  atomic_uint is_over;  // futex word
+  mp_status_t status;   // what it ended with; written before it is over
+} mp_run_call_t;
+
 struct mp_run_s {
   atomic_int references;        // the stream's, and one per input that is waited for
   mp_executable_t *executable;  // retained
   mp_device_t *device;
   mp_session_t *session;  // retained; NULL: one device and no collectives
   uint32_t logical;       // number of the device in the executable
+  uint64_t launch;        // number of the launch in its client
   uint64_t number;        // in its device's stream, from 1; given out under the launch lock
   mp_run_t *next;         // in the stream, under the device's lock
   // What keeps it from starting: the launch itself, the earlier runs of the stream (together 1),
@@ -66,6 +74,9 @@ struct mp_run_s {
   // While waiting for a message. While the run is parked the sender sets receiver.message, under
   // the session's lock.
   mp_receiver_t receiver;
+  mp_run_call_t call;  // while it is in a foreign function
+  // What the stages of foreign functions have left, by mp_foreign_call_t.index; NULL: none has any.
+  mp_foreign_states_t *states;
 };
 
 // A new run for the executable's device `logical`, with room for its arrays, whose contents are not
@@ -107,6 +118,16 @@ typedef enum {
 // Executes commands from run->pc on, until one of the reasons above or a failure (commands.c).
 // After MP_STEP_PARKED the run may be on another thread already, or be gone.
 MP_NODISCARD mp_status_t mp_run_commands(mp_worker_t *self, mp_run_t *run, mp_step_t *out_step);
+
+// Sets run->inputs and run->outputs to the addresses for a command.
+void mp_run_resolve(mp_run_t *run, const mp_cmd_t *cmd);
+
+// Runs the stages of foreign functions that come before the run's first command (call.c).
+MP_NODISCARD mp_status_t mp_run_begin_calls(mp_run_t *run);
+// Ends what the stages have left.
+void mp_run_end_calls(mp_run_t *run);
+// Executes a CALL command, and returns the function's error.
+MP_NODISCARD mp_status_t mp_run_call(mp_worker_t *self, mp_run_t *run, const mp_cmd_t *cmd);
 
 // Runs the first run of a device that the caller took from a queue, as far as it goes: until it is
 // over, parks, or yields and goes back to the queue. No lock is held.

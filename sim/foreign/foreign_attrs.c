@@ -1,0 +1,242 @@
+#include "sim/foreign/foreign_attrs.h"
+
+#include <stdlib.h>
+
+enum { MAX_DEPTH = 32 };  // dictionaries in dictionaries
+
+static const XLA_FFI_DataType g_dtypes[MP_DTYPE_COUNT] = {
+    [MP_DTYPE_BOOL] = XLA_FFI_DataType_PRED,
+    [MP_DTYPE_S2] = XLA_FFI_DataType_S2,
+    [MP_DTYPE_S4] = XLA_FFI_DataType_S4,
+    [MP_DTYPE_S8] = XLA_FFI_DataType_S8,
+    [MP_DTYPE_S16] = XLA_FFI_DataType_S16,
+    [MP_DTYPE_S32] = XLA_FFI_DataType_S32,
+    [MP_DTYPE_S64] = XLA_FFI_DataType_S64,
+    [MP_DTYPE_U2] = XLA_FFI_DataType_U2,
+    [MP_DTYPE_U4] = XLA_FFI_DataType_U4,
+    [MP_DTYPE_U8] = XLA_FFI_DataType_U8,
+    [MP_DTYPE_U16] = XLA_FFI_DataType_U16,
+    [MP_DTYPE_U32] = XLA_FFI_DataType_U32,
+    [MP_DTYPE_U64] = XLA_FFI_DataType_U64,
+    [MP_DTYPE_F4E2M1FN] = XLA_FFI_DataType_F4E2M1FN,
+    [MP_DTYPE_F8E3M4] = XLA_FFI_DataType_F8E3M4,
+    [MP_DTYPE_F8E4M3] = XLA_FFI_DataType_F8E4M3,
+    [MP_DTYPE_F8E4M3FN] = XLA_FFI_DataType_F8E4M3FN,
+    [MP_DTYPE_F8E4M3FNUZ] = XLA_FFI_DataType_F8E4M3FNUZ,
+    [MP_DTYPE_F8E4M3B11FNUZ] = XLA_FFI_DataType_F8E4M3B11FNUZ,
+    [MP_DTYPE_F8E5M2] = XLA_FFI_DataType_F8E5M2,
+    [MP_DTYPE_F8E5M2FNUZ] = XLA_FFI_DataType_F8E5M2FNUZ,
+    [MP_DTYPE_F8E8M0FNU] = XLA_FFI_DataType_F8E8M0FNU,
+    [MP_DTYPE_F16] = XLA_FFI_DataType_F16,
+    [MP_DTYPE_BF16] = XLA_FFI_DataType_BF16,
+    [MP_DTYPE_F32] = XLA_FFI_DataType_F32,
+    [MP_DTYPE_F64] = XLA_FFI_DataType_F64,
+    [MP_DTYPE_C64] = XLA_FFI_DataType_C64,
+    [MP_DTYPE_C128] = XLA_FFI_DataType_C128,
+};
+
+XLA_FFI_DataType mp_foreign_dtype(mp_dtype_t dtype) {
+  return g_dtypes[dtype];
+}
+
+// ---- Where the attributes are ----
+
+static const mp_attr_t *foreign_attrs_dictionary(const mp_op_t *op) {
+  const mp_attr_t *config = mp_op_attr(op, MP_ATTR_BACKEND_CONFIG);
+  if (config != NULL && config->kind == MP_KIND_DICT) return config;
+  const mp_attr_t *other = mp_op_attr(op, MP_ATTR_MHLO_BACKEND_CONFIG);
+  return other != NULL && other->kind == MP_KIND_DICT ? other : NULL;
+}
+
+bool mp_foreign_is_typed(const mp_op_t *op) {
+  return mp_op_enum(op, MP_ATTR_API_VERSION, MP_API_ORIGINAL) == MP_API_TYPED_FFI ||
+         foreign_attrs_dictionary(op) != NULL;
+}
+
+mp_str_t mp_foreign_opaque(const mp_op_t *op) {
+  return mp_op_str(op, MP_ATTR_BACKEND_CONFIG);
+}
+
+// ---- Values ----
+
+// What is being made: the attributes of `op`, in `arena`.
+typedef struct {
+  mp_arena_t *arena;
+  const mp_op_t *op;
+} maker_t;
+
+typedef struct {
+  XLA_FFI_AttrType type;
+  void *value;
+} item_t;
+
+static mp_status_t foreign_attrs_dict(const maker_t *maker, const mp_attr_t *dict, int depth,
+                                      XLA_FFI_Attrs *out_attrs);
+
+static mp_status_t foreign_attrs_refuse(const maker_t *maker, const mp_named_attr_t *attr,
+                                        const char *what) {
+  return mp_op_error(
+      maker->op, MP_INVALID_ARGUMENT,
+      "custom_call target '%.*s': attribute '%.*s' is %s, which foreign functions "
+      "cannot be given; it can be a boolean, an integer of 8 to 64 bits, f32, f64, an "
+      "array of such numbers, a string or a dictionary",
+      MP_STR_ARG(mp_op_str(maker->op, MP_ATTR_CALL_TARGET_NAME)), MP_STR_ARG(attr->text), what);
+}
+
+// Numbers of which the interface has scalars and arrays.
+static bool foreign_attrs_is_number(mp_dtype_t dtype) {
+  if (mp_dtype_is_integer(dtype)) return dtype != MP_DTYPE_INDEX && mp_dtype_bits(dtype) >= 8;
+  return dtype == MP_DTYPE_F32 || dtype == MP_DTYPE_F64;
+}
+
+static mp_status_t foreign_attrs_scalar(const maker_t *maker, mp_dtype_t dtype, const void *value,
+                                        item_t *out_item) {
+  XLA_FFI_Scalar *scalar = MP_ARENA_NEW(maker->arena, XLA_FFI_Scalar);
+  MP_RETURN_IF_NULL(scalar);
+  scalar->dtype = mp_foreign_dtype(dtype);
+  scalar->value = mp_arena_copy(maker->arena, value, mp_dtype_size(dtype));
+  MP_RETURN_IF_NULL(scalar->value);
+  *out_item = (item_t){XLA_FFI_AttrType_SCALAR, scalar};
+  return NULL;
+}
+
+static mp_status_t foreign_attrs_number(const maker_t *maker, const mp_named_attr_t *attr,
+                                        item_t *out_item) {
+  const mp_attr_t *value = attr->value;
+  if (!foreign_attrs_is_number(value->dtype)) {
+    return foreign_attrs_refuse(maker, attr, mp_dtype_name(value->dtype));
+  }
+  if (value->kind == MP_KIND_FLOAT) {
+    uint64_t bits = 0;
+    mp_float_encode(value->dtype, value->u.f64, &bits);
+    return foreign_attrs_scalar(maker, value->dtype, &bits, out_item);
+  }
+  // Little endian: the low bytes, which are all that a narrower integer has, come first.
+  return foreign_attrs_scalar(maker, value->dtype, &value->u.i64, out_item);
+}
+
+static mp_status_t foreign_attrs_make_array(const maker_t *maker, mp_dtype_t dtype, size_t count,
+                                            void *data, item_t *out_item) {
+  XLA_FFI_Array *array = MP_ARENA_NEW(maker->arena, XLA_FFI_Array);
+  MP_RETURN_IF_NULL(array);
+  *array = (XLA_FFI_Array){mp_foreign_dtype(dtype), count, data};
+  *out_item = (item_t){XLA_FFI_AttrType_ARRAY, array};
+  return NULL;
+}
+
+static mp_status_t foreign_attrs_dense(const maker_t *maker, const mp_named_attr_t *attr,
+                                       item_t *out_item) {
+  const mp_attr_t *value = attr->value;
+  const mp_dtype_t dtype = value->u.dense.type->dtype;
+  int64_t count = 0;
+  if (!foreign_attrs_is_number(dtype)) {
+    return foreign_attrs_refuse(maker, attr, "an array of another type");
+  }
+  if (!mp_type_num_elements(value->u.dense.type, &count)) {
+    return foreign_attrs_refuse(maker, attr, "too large");
+  }
+  const size_t size = mp_dtype_size(dtype);
+  char *data = mp_arena_alloc_array(maker->arena, (size_t)count, size);
+  MP_RETURN_IF_NULL(data);
+  const size_t given = value->u.dense.splat ? size : value->u.dense.size;
+  for (size_t at = 0; given != 0 && at < (size_t)count * size; at += given) {
+    memcpy(data + at, value->u.dense.data, given);
+  }
+  return foreign_attrs_make_array(maker, dtype, (size_t)count, data, out_item);
+}
+
+static mp_status_t foreign_attrs_ints(const maker_t *maker, const mp_named_attr_t *attr,
+                                      item_t *out_item) {
+  const size_t count = attr->value->u.ints.count;
+  void *data = mp_arena_copy(maker->arena, attr->value->u.ints.values, count * sizeof(int64_t));
+  MP_RETURN_IF_NULL(data);
+  return foreign_attrs_make_array(maker, MP_DTYPE_S64, count, data, out_item);
+}
+
+static mp_status_t foreign_attrs_span(const maker_t *maker, mp_str_t text,
+                                      XLA_FFI_ByteSpan **out_span) {
+  XLA_FFI_ByteSpan *span = MP_ARENA_NEW(maker->arena, XLA_FFI_ByteSpan);
+  MP_RETURN_IF_NULL(span);
+  *span = (XLA_FFI_ByteSpan){mp_arena_strndup(maker->arena, text.data, text.size), text.size};
+  MP_RETURN_IF_NULL(span->ptr);
+  *out_span = span;
+  return NULL;
+}
+
+static mp_status_t foreign_attrs_item(const maker_t *maker, const mp_named_attr_t *attr, int depth,
+                                      item_t *out_item) {
+  const mp_attr_t *value = attr->value;
+  switch (value->kind) {
+    case MP_KIND_BOOL: {
+      const uint8_t byte = value->u.boolean;
+      return foreign_attrs_scalar(maker, MP_DTYPE_BOOL, &byte, out_item);
+    }
+    case MP_KIND_INT:
+    case MP_KIND_FLOAT:
+      return foreign_attrs_number(maker, attr, out_item);
+    case MP_KIND_DENSE:
+      return foreign_attrs_dense(maker, attr, out_item);
+    case MP_KIND_INTS:
+      return foreign_attrs_ints(maker, attr, out_item);
+    case MP_KIND_STRING: {
+      XLA_FFI_ByteSpan *span = NULL;
+      MP_RETURN_IF_ERROR(foreign_attrs_span(maker, value->u.str, &span));
+      *out_item = (item_t){XLA_FFI_AttrType_STRING, span};
+      return NULL;
+    }
+    case MP_KIND_DICT: {
+      if (depth == MAX_DEPTH) return foreign_attrs_refuse(maker, attr, "nested too deep");
+      XLA_FFI_Attrs *attrs = MP_ARENA_NEW(maker->arena, XLA_FFI_Attrs);
+      MP_RETURN_IF_NULL(attrs);
+      *out_item = (item_t){XLA_FFI_AttrType_DICTIONARY, attrs};
+      return foreign_attrs_dict(maker, value, depth + 1, attrs);
+    }
+    default:
+      return foreign_attrs_refuse(maker, attr, "of another kind");
+  }
+}
+
+// ---- Dictionaries ----
+
+static int foreign_attrs_compare(const void *a, const void *b) {
+  const mp_str_t left = (*(const mp_named_attr_t *const *)a)->text;
+  const mp_str_t right = (*(const mp_named_attr_t *const *)b)->text;
+  const size_t size = left.size < right.size ? left.size : right.size;
+  const int order = memcmp(left.data, right.data, size);
+  return order != 0 ? order : (left.size > right.size) - (left.size < right.size);
+}
+
+static mp_status_t foreign_attrs_dict(const maker_t *maker, const mp_attr_t *dict, int depth,
+                                      XLA_FFI_Attrs *out_attrs) {
+  const size_t count = dict->u.dict.count;
+  const mp_named_attr_t **sorted = MP_ARENA_ARRAY(maker->arena, const mp_named_attr_t *, count);
+  XLA_FFI_AttrType *types = MP_ARENA_ARRAY(maker->arena, XLA_FFI_AttrType, count);
+  XLA_FFI_ByteSpan **names = MP_ARENA_ARRAY(maker->arena, XLA_FFI_ByteSpan *, count);
+  void **values = MP_ARENA_ARRAY(maker->arena, void *, count);
+  if (sorted == NULL || types == NULL || names == NULL || values == NULL) {
+    return mp_status_out_of_memory();
+  }
+  for (size_t i = 0; i < count; ++i) sorted[i] = &dict->u.dict.items[i];
+  if (count > 1) qsort(sorted, count, sizeof(*sorted), foreign_attrs_compare);
+  for (size_t i = 0; i < count; ++i) {
+    item_t item = {0};
+    MP_RETURN_IF_ERROR(foreign_attrs_span(maker, sorted[i]->text, &names[i]));
+    MP_RETURN_IF_ERROR(foreign_attrs_item(maker, sorted[i], depth, &item));
+    types[i] = item.type;
+    values[i] = item.value;
+  }
+  *out_attrs = (XLA_FFI_Attrs){.struct_size = XLA_FFI_SIZE(XLA_FFI_Attrs, attrs),
+                               .size = (int64_t)count,
+                               .types = types,
+                               .names = names,
+                               .attrs = values};
+  return NULL;
+}
+
+mp_status_t mp_foreign_attrs_create(mp_arena_t *arena, const mp_op_t *op,
+                                    XLA_FFI_Attrs *out_attrs) {
+  const maker_t maker = {arena, op};
+  static const mp_attr_t none = {.kind = MP_KIND_DICT};
+  const mp_attr_t *dict = foreign_attrs_dictionary(op);
+  return foreign_attrs_dict(&maker, dict == NULL ? &none : dict, 0, out_attrs);
+}

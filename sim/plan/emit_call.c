@@ -1,0 +1,58 @@
+// Calls of foreign functions.
+#include "sim/base/assert.h"
+#include "sim/kernels/custom_call.h"
+#include "sim/plan/emitter.h"
+
+bool mp_plan_is_foreign(const mp_op_t *op) {
+  return op->code == MP_OP_CUSTOM_CALL && !mp_plan_is_collective(op) &&
+         !mp_call_has_kernel(mp_op_str(op, MP_ATTR_CALL_TARGET_NAME));
+}
+
+int64_t mp_emit_aliased_operand(const mp_op_t *op, uint32_t index) {
+  const mp_attr_t *aliases = mp_op_attr(op, MP_ATTR_OUTPUT_OPERAND_ALIASES);
+  for (size_t i = 0; aliases != NULL && i < aliases->u.array.count; ++i) {
+    const mp_attr_t *alias = aliases->u.array.items[i];
+    const mp_index_list_t output = alias->u.alias.output_tuple_indices;
+    if ((output.count == 0 ? 0 : output.values[0]) == (int64_t)index) {
+      return alias->u.alias.operand_index;
+    }
+  }
+  return -1;
+}
+
+// A function may write only a part of a result that has an operand's memory, or rely on both having
+// one address, so they always have.
+static mp_status_t emit_call_alias(mp_emitter_t *emitter, const mp_op_t *op, uint32_t index,
+                                   mp_slot_t *operands) {
+  const int64_t operand = mp_emit_aliased_operand(op, index);
+  if (operand < 0) return NULL;
+  for (uint32_t i = 0; i < index; ++i) {
+    if (mp_emit_aliased_operand(op, i) != operand) continue;
+    return mp_op_error(op, MP_INVALID_ARGUMENT,
+                       "results %u and %u are both to have the memory of operand %lld", i, index,
+                       (long long)operand);
+  }
+  const mp_slot_t to = mp_emit_slot(emitter, &op->results[index]);
+  MP_RETURN_IF_ERROR(mp_emit_copy(emitter, op, operands[operand], to, op->results[index].type));
+  operands[operand] = to;
+  return NULL;
+}
+
+mp_status_t mp_emit_call(mp_emitter_t *emitter, mp_op_t *op, mp_cmd_t *command) {
+  mp_foreign_call_t *call = NULL;
+  MP_RETURN_IF_ERROR(mp_foreign_call_create(op, &call));
+  mp_status_t status = MP_ARRAY_PUSH(emitter->arena, &emitter->calls, call);
+  if (status != NULL) {
+    mp_foreign_call_release(call);
+    return status;
+  }
+  call->index = emitter->calls.count - 1;
+  command->kind = MP_CMD_CALL;
+  command->call = call;
+  // The emitter made this array itself; it is const only for those who read the program.
+  mp_slot_t *operands = (mp_slot_t *)(uintptr_t)command->operands;
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    MP_RETURN_IF_ERROR(emit_call_alias(emitter, op, i, operands));
+  }
+  return mp_emit_command(emitter, command, NULL);
+}
