@@ -153,8 +153,8 @@ static mp_status_t pjrt_execute_choose_devices(const PJRT_LoadedExecutable_Execu
                         loaded->executable->name, args->execute_device->description->info->id);
 }
 
-// Refuses callbacks, because they would never be called. Contexts, launch ids and locations have no
-// meaning here and are not read.
+// Refuses callbacks, because they would never be called. Launch ids and locations have no meaning
+// here and are not read.
 static mp_status_t pjrt_execute_read_options(const PJRT_ExecuteOptions *options,
                                              mp_launch_t *launch) {
   if (options == NULL || !MP_HAS(options, num_non_donatable_input_indices)) return NULL;
@@ -165,6 +165,7 @@ static mp_status_t pjrt_execute_read_options(const PJRT_ExecuteOptions *options,
   if (MP_HAS(options, num_hlo_output_callbacks) && options->num_hlo_output_callbacks > 0) {
     return mp_status_make(MP_UNIMPLEMENTED, "Execute: output callbacks are not supported");
   }
+  if (MP_HAS(options, context)) launch->context = mp_pjrt_execute_context(options->context);
   if (options->non_donatable_input_indices == NULL) return NULL;
   if (options->num_non_donatable_input_indices > INT32_MAX) {
     return mp_status_make(MP_INVALID_ARGUMENT, "Execute: %zu inputs are not to be donated",
@@ -211,19 +212,14 @@ mp_status_t mp_PJRT_LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args 
   return status;
 }
 
-// Has no contents; the interface wants an object.
-struct PJRT_ExecuteContext {
-  char unused;
-};
-
 mp_status_t mp_PJRT_ExecuteContext_Create(PJRT_ExecuteContext_Create_Args *args) {
-  PJRT_ExecuteContext *context = mp_calloc(1, sizeof(*context));
-  MP_RETURN_IF_NULL(context);
-  args->context = context;
+  mp_foreign_context_t *context = NULL;
+  MP_RETURN_IF_ERROR(mp_foreign_context_create(&context));
+  args->context = (PJRT_ExecuteContext *)context;
   return NULL;
 }
 
 mp_status_t mp_PJRT_ExecuteContext_Destroy(PJRT_ExecuteContext_Destroy_Args *args) {
-  mp_free(args->context);
+  mp_foreign_context_release(mp_pjrt_execute_context(args->context));
   return NULL;
 }

@@ -23,6 +23,7 @@
 #include "sim/base/assert.h"
 #include "sim/base/options.h"
 #include "sim/base/status.h"
+#include "sim/foreign/foreign_context.h"
 #include "sim/ir/type.h"
 #include "sim/runtime/buffers/buffer.h"
 #include "sim/runtime/devices/client.h"
@@ -309,9 +310,16 @@ MP_NODISCARD mp_status_t mp_pjrt_layout_strides(const char *function,
                                                 const int64_t *dims, size_t rank, size_t item_size,
                                                 int64_t *out_strides);
 
+// ---- contexts of executions: a PJRT_ExecuteContext is a foreign context under another name ----
+
+static inline mp_foreign_context_t *mp_pjrt_execute_context(PJRT_ExecuteContext *context) {
+  return (mp_foreign_context_t *)context;
+}
+
 // ---- extensions: a linked list, in this order ----
 
 extern PJRT_Layouts_Extension mp_pjrt_layouts_extension;
+extern PJRT_FFI_Extension mp_pjrt_ffi_extension;
 extern PJRT_MemoryDescriptions_Extension mp_pjrt_memory_descriptions_extension;
 extern PJRT_Shardings_Extension mp_pjrt_shardings_extension;
 

@@ -1,5 +1,5 @@
-// The PJRT C API: the extensions that minipod offers (layouts 4, memory descriptions 6, shardings
-// 19).
+// The PJRT C API: the extensions that minipod offers (layouts 4, FFI 5, memory descriptions 6,
+// shardings 19).
 #ifndef MINIPOD_PJRT_C_API_C_API_EXT_H_
 #define MINIPOD_PJRT_C_API_C_API_EXT_H_
 
@@ -99,6 +99,50 @@ typedef struct PJRT_Shardings_PJRT_Executable_OutputShardings_Args {
   const size_t *sharding_sizes;  // out
 } PJRT_Shardings_PJRT_Executable_OutputShardings_Args;
 
+// How objects of a type of user data or state are deleted; the others are not used yet.
+typedef struct PJRT_FFI_Type_Info {
+  void (*deleter)(void *object);
+  void (*serialize)(void);
+  void (*deserialize)(void);
+} PJRT_FFI_Type_Info;
+
+typedef struct PJRT_FFI_Type_Register_Args {
+  PJRT_HEAD;
+  const char *type_name;
+  size_t type_name_size;
+  int64_t type_id;  // in and out; 0: give it one
+  PJRT_FFI_Type_Info *type_info;
+} PJRT_FFI_Type_Register_Args;
+
+typedef struct PJRT_FFI_UserData {
+  int64_t type_id;
+  void *data;
+} PJRT_FFI_UserData;
+
+typedef struct PJRT_FFI_UserData_Add_Args {
+  PJRT_HEAD;
+  PJRT_ExecuteContext *context;
+  PJRT_FFI_UserData user_data;
+} PJRT_FFI_UserData_Add_Args;
+
+typedef enum PJRT_FFI_Handler_TraitsBits {
+  PJRT_FFI_HANDLER_TRAITS_COMMAND_BUFFER_COMPATIBLE = 1,
+} PJRT_FFI_Handler_TraitsBits;
+
+// Without an extension_start, unlike all others.
+typedef struct PJRT_FFI_Register_Handler_Args {
+  size_t struct_size;
+  const char *target_name;
+  size_t target_name_size;
+  void *handler;  // XLA_FFI_Handler *
+  const char *platform_name;
+  size_t platform_name_size;
+  PJRT_FFI_Handler_TraitsBits traits;
+} PJRT_FFI_Register_Handler_Args;
+
+typedef PJRT_Error *PJRT_FFI_Type_Register(PJRT_FFI_Type_Register_Args *args);
+typedef PJRT_Error *PJRT_FFI_UserData_Add(PJRT_FFI_UserData_Add_Args *args);
+typedef PJRT_Error *PJRT_FFI_Register_Handler(PJRT_FFI_Register_Handler_Args *args);
 typedef PJRT_Error *PJRT_Layouts_MemoryLayout_Destroy(PJRT_Layouts_MemoryLayout_Destroy_Args *args);
 typedef PJRT_Error *PJRT_Layouts_MemoryLayout_Serialize(
     PJRT_Layouts_MemoryLayout_Serialize_Args *args);
@@ -131,6 +175,13 @@ typedef struct PJRT_Layouts_Extension {
   PJRT_Layouts_PJRT_Executable_GetParameterLayouts
       *PJRT_Layouts_PJRT_Executable_GetParameterLayouts;  // minor 104
 } PJRT_Layouts_Extension;
+
+typedef struct PJRT_FFI_Extension {
+  PJRT_Extension_Base base;
+  PJRT_FFI_Type_Register *type_register;
+  PJRT_FFI_UserData_Add *user_data_add;
+  PJRT_FFI_Register_Handler *register_handler;
+} PJRT_FFI_Extension;
 
 typedef struct PJRT_MemoryDescriptions_Extension {
   PJRT_Extension_Base base;

@@ -74,7 +74,7 @@ static PJRT_Error *ext_layouts_parameter_layouts(
 PJRT_Layouts_Extension mp_pjrt_layouts_extension = {
     .base = {.struct_size = sizeof(PJRT_Layouts_Extension),
              .type = PJRT_Extension_Type_Layouts,
-             .next = &mp_pjrt_memory_descriptions_extension.base},
+             .next = &mp_pjrt_ffi_extension.base},
     .PJRT_Layouts_MemoryLayout_Destroy = ext_layouts_layout_destroy,
     .PJRT_Layouts_MemoryLayout_Serialize = ext_layouts_layout_serialize,
     .PJRT_Layouts_PJRT_Client_GetDefaultLayout = ext_layouts_client_default,

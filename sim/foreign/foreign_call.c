@@ -145,6 +145,7 @@ static mp_status_t foreign_call_fill(call_t *call, const mp_op_t *op) {
   const bool is_typed = mp_foreign_is_typed(op);
   const mp_foreign_handler_t *handler = mp_foreign_find(foreign_call_target(op), is_typed);
   if (handler == NULL) return foreign_call_unknown(op, is_typed);
+  if (handler->before_use != NULL) handler->before_use();
   call->base = (mp_foreign_call_t){
       .op = op,
       .handler = handler,

@@ -21,6 +21,7 @@ struct mp_foreign_handler_s {
   bool is_typed;                  // `bundle` is used; otherwise `untyped`
   bool may_block;                 // registered as one whose calls may wait (for Python's lock)
   XLA_FFI_Handler_Bundle bundle;  // of typed ones; execute is never NULL
+  void (*before_use)(void);       // for what the function needs; may be NULL
   void *untyped;                  // a function of API version 1, 2 or 3: the call says which
   XLA_FFI_Handler_Traits traits;
   XLA_FFI_TypeId state_type_id;      // of the state that `instantiate` makes; 0: unknown
@@ -31,6 +32,7 @@ struct mp_foreign_handler_s {
 typedef struct {
   bool may_block;
   XLA_FFI_Handler_Traits traits;
+  void (*before_use)(void);  // called, on any thread, before a call is made; may be NULL
 } mp_foreign_traits_t;
 
 // Registers the handlers of a name's stages. Asks each handler for its version (so it is called

@@ -10,6 +10,7 @@ import re
 import warnings
 
 import minipod
+from minipod import foreign
 from minipod import jax_private
 
 PLATFORM = "minipod"
@@ -41,6 +42,10 @@ def initialize() -> None:
   _teach("donation", jax_private.allow_donation, PLATFORM)
   _teach("the compilation cache", jax_private.allow_compilation_cache, PLATFORM)
   _teach("lowering rules", jax_private.install_lowering_rules, PLATFORM)
+  _teach("foreign functions", jax_private.install_foreign_functions, PLATFORM, foreign.register,
+         foreign.register_type)
+  _teach("to take a CPU's branches", jax_private.use_cpu_branches, PLATFORM)
+  _teach("to call what was exported for CPUs", jax_private.accept_exports_for_cpu, PLATFORM)
   _teach("its word on Python callbacks", jax_private.refuse_callbacks, PLATFORM)
   _teach("not to hang after a fork", jax_private.refuse_compiling_after_fork, PLATFORM)
   _teach("to keep a CPU backend", jax_private.keep_cpu_backend, PLATFORM)

@@ -4,7 +4,9 @@ JAX promises nothing about `jax._src`.  `tests/e2e/plugin/test_jax_private.py` c
 here against the installed JAX, so that an upgrade which breaks one is noticed there first.
 """
 
+import dataclasses
 import functools
+import logging
 import os
 
 from jax._src import callback
@@ -13,16 +15,25 @@ from jax._src import compiler
 from jax._src import config
 from jax._src import dispatch
 from jax._src import xla_bridge
+from jax._src.export import _export
 from jax._src.interpreters import mlir
 from jax._src.lax import ann
+from jax._src.lax import control_flow
 from jax._src.lax import linalg
 from jax._src.lax import parallel
 import jax
 from jax import lax
 import jax.numpy as jnp
+from jaxlib import lapack
+from jaxlib import xla_client
 
-# Primitives whose default rule needs a library that minipod cannot call yet.
-_REFUSED_BY_NAME = frozenset(("geqp3", "buffer_callback"))
+_logger = logging.getLogger("minipod")
+
+# Primitives whose rules for every platform become operations that minipod computes itself, and
+# that JAX has another rule for on CPUs: one that calls LAPACK, or suits XLA's CPU compiler.
+_OWN_DEFAULTS = frozenset((
+    "cholesky", "geqrf", "householder_product", "triangular_solve", "threefry2x32", "random_gamma",
+    "conv_general_dilated", "dot_general", "select_and_scatter_add"))
 # Primitives that JAX lowers for a CPU by calling Python back.
 _CALLBACK_PRIMITIVES = frozenset(("debug_callback", "debug_print", "check", "buffer_callback"))
 
@@ -169,37 +180,32 @@ def _exact_top_k(operand, *, k, reduction_dimension, is_max_k, aggregate_to_topk
 
 
 class _LoweringRules(dict):
-  """A table of lowering rules that has an answer for what minipod cannot do yet.
+  """A table of lowering rules that offers JAX's rules for CPUs where it has none of its own.
 
-  Looked up late on purpose: modules of JAX that are imported only on use (sparse, pallas) add
-  primitives afterwards.
+  Looked up late on purpose: users, and modules of JAX that are imported only on use (sparse,
+  pallas), register rules afterwards.
   """
 
   def __contains__(self, primitive) -> bool:
-    return super().__contains__(primitive) or _refusal(primitive) is not None
+    return super().__contains__(primitive) or _rule_of_cpu(primitive) is not None
 
   def __missing__(self, primitive):
-    message = _refusal(primitive)
-    if message is None:
+    entry = _rule_of_cpu(primitive)
+    if entry is None:
       raise KeyError(primitive)
+    return entry
 
+
+def _rule_of_cpu(primitive):
+  """JAX's rule for CPUs if minipod is to use it; None if the rule for every platform is right."""
+  if primitive.name in _CALLBACK_PRIMITIVES:
     def refuse(ctx, *args, **params):
-      raise NotImplementedError(message)
+      raise NotImplementedError(_callback_refusal(primitive))
 
     return mlir.LoweringRuleEntry(refuse, True)
-
-
-def _refusal(primitive) -> str | None:
-  """Why minipod has no rule for this primitive; None if JAX's default rule is right."""
-  only_on_cpu = (primitive in mlir._platform_specific_lowerings["cpu"]
-                 and primitive not in mlir._lowerings)
-  if not only_on_cpu and primitive.name not in _REFUSED_BY_NAME:
+  if primitive.name in _OWN_DEFAULTS and primitive in mlir._lowerings:
     return None
-  if primitive.name in _CALLBACK_PRIMITIVES:
-    return _callback_refusal(primitive)
-  return (f"minipod does not support '{primitive.name}' yet: JAX computes it with a library of"
-          " the host (LAPACK and its like). Move the operands to a CPU device for it:"
-          " jax.device_put(x, jax.devices('cpu')[0])")
+  return mlir._platform_specific_lowerings["cpu"].get(primitive)
 
 
 def _callback_refusal(primitive) -> str:
@@ -215,3 +221,86 @@ def _as_platform(name: str, entry):
     return entry.rule(ctx.replace(module_context=module_context), *args, **params)
 
   return mlir.LoweringRuleEntry(rule, entry.inline)
+
+
+def install_foreign_functions(platform: str, register, register_type) -> None:
+  """Lets `register` and `register_type` see all foreign functions for the platform and for "cpu".
+
+  Those of before are handed over now. JAX hands functions for "cpu" to its own CPU client, so that
+  they are registered with both.
+  """
+  xla_client.register_custom_call_handler(platform, register)
+  xla_client.register_custom_type_handler(platform, register_type)
+
+  def initialize_lapack():
+    lapack._lapack.initialize()
+
+  def forward(name, fn, platform, api_version=0, traits=0):
+    before_use = initialize_lapack if name.startswith("lapack_") else None
+    _forward(register, name, fn, platform, api_version, traits, before_use=before_use)
+
+  _tap(xla_client._custom_callback_handler, xla_client._custom_callback_lock,
+       xla_client.register_custom_call_handler, xla_client._xla.register_custom_call_target, forward)
+  _tap(xla_client._custom_type_id_handler, xla_client._custom_type_id_lock,
+       xla_client.register_custom_type_handler, xla_client._xla.register_custom_type,
+       functools.partial(_forward, register_type))
+
+
+def _forward(register, name, *args, **kwargs) -> None:
+  """Registers what was made for CPUs; that minipod cannot take it must not harm the CPU's users."""
+  try:
+    register(name, *args, **kwargs)
+  except ValueError as error:
+    _logger.warning("the foreign function or type '%s' is not available on minipod: %s", name, error)
+
+
+def _tap(handlers, lock, register_handler, handle, forward) -> None:
+  """Makes registrations for "cpu" go to JAX's own `handle`, and then to `forward`."""
+  name = xla_client.xla_platform_names["cpu"]
+  with lock:
+    known = handlers.get(name)  # there is one if a CPU client was made before
+
+    def both(*args, **kwargs):
+      (known or handle)(*args, **kwargs)
+      forward(*args, **kwargs)
+
+    if known is not None:
+      handlers[name] = both
+  if known is None:
+    register_handler("cpu", both)  # which hands over what was registered so far
+
+
+def use_cpu_branches(platform: str) -> None:
+  """Where a program has a branch for "cpu" and none for the platform, it takes that one.
+
+  `lax.platform_dependent` is two primitives, which must agree on the branch.
+  """
+  def widen(platforms):
+    if platforms is None or any(names and platform in names for names in platforms):
+      return platforms
+    return tuple((*names, platform) if names and "cpu" in names else names for names in platforms)
+
+  for primitive, param in ((control_flow.platform_index_p, "platforms"),
+                           (control_flow.cond_p, "branches_platforms")):
+    entry = mlir._lowerings[primitive]
+
+    def rule(ctx, *args, entry=entry, param=param, **params):
+      if params.get(param) is not None:
+        params[param] = widen(params[param])
+      return entry.rule(ctx, *args, **params)
+
+    mlir._lowerings[primitive] = mlir.LoweringRuleEntry(rule, entry.inline)
+
+
+def accept_exports_for_cpu(platform: str) -> None:
+  """Lets functions that were exported for "cpu" be called on the platform."""
+  entry = mlir._lowerings[_export.call_exported_p]
+
+  def rule(ctx, *args, exported, **params):
+    wanted = ctx.module_context.platforms
+    if platform in wanted and "cpu" not in wanted and platform not in exported.platforms:
+      exported = dataclasses.replace(exported, platforms=tuple(
+          platform if name == "cpu" else name for name in exported.platforms))
+    return entry.rule(ctx, *args, exported=exported, **params)
+
+  mlir._lowerings[_export.call_exported_p] = mlir.LoweringRuleEntry(rule, entry.inline)

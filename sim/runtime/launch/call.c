@@ -109,6 +109,7 @@ static const mp_foreign_invocation_t *call_invocation(mp_run_t *run, const mp_cm
       .run_id = (int64_t)run->launch,
       .host = &k_host,
       .host_data = run,
+      .user_data = mp_foreign_context_data(run->context),
       .states = run->states == NULL ? NULL : &run->states[cmd->call->index],
       .done = call_done,
       .context = &run->call,

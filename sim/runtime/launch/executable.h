@@ -4,6 +4,7 @@
 #ifndef MINIPOD_SIM_RUNTIME_LAUNCH_EXECUTABLE_H_
 #define MINIPOD_SIM_RUNTIME_LAUNCH_EXECUTABLE_H_
 
+#include "sim/foreign/foreign_context.h"
 #include "sim/plan/program.h"
 #include "sim/runtime/buffers/buffer.h"
 #include "sim/runtime/devices/client.h"
@@ -43,7 +44,8 @@ typedef struct {
   const uint32_t *logical;               // [num_devices]
   mp_buffer_t *const *const *arguments;  // [num_devices][num_params], borrowed
   uint32_t num_non_donatable;
-  const int64_t *non_donatable;  // parameter numbers that must not be donated this time
+  const int64_t *non_donatable;   // parameter numbers that must not be donated this time
+  mp_foreign_context_t *context;  // what foreign functions may ask for; NULL: nothing
 } mp_launch_t;
 
 // Checks the arguments (type, memory, device, deleted, donated twice), gives out the results'

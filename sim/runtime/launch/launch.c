@@ -198,6 +198,7 @@ static mp_status_t launch_prepare(launching_t *l, share_t *share) {
   const mp_program_t *program = l->executable->program;
   MP_RETURN_IF_ERROR(mp_run_create(l->executable, share->logical, &share->run));
   share->run->launch = l->claim;
+  share->run->context = mp_foreign_context_retain(l->launch->context);
   MP_RETURN_IF_ERROR(launch_find_session(l, share));
   MP_RETURN_IF_ERROR(launch_take_arguments(l, share));
   if (program->arena_bytes != 0) {

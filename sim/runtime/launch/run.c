@@ -60,6 +60,7 @@ void mp_run_release(mp_run_t *run) {
   mp_message_release(run->receiver.message);  // came, but the run was ended before it was read
   mp_event_release(run->event);
   mp_session_release(run->session);
+  mp_foreign_context_release(run->context);
   mp_executable_t *executable = run->executable;
   mp_free(run);
   mp_executable_release(executable);

@@ -39,11 +39,12 @@ struct mp_run_s {
   atomic_int references;        // the stream's, and one per input that is waited for
   mp_executable_t *executable;  // retained
   mp_device_t *device;
-  mp_session_t *session;  // retained; NULL: one device and no collectives
-  uint32_t logical;       // number of the device in the executable
-  uint64_t launch;        // number of the launch in its client
-  uint64_t number;        // in its device's stream, from 1; given out under the launch lock
-  mp_run_t *next;         // in the stream, under the device's lock
+  mp_session_t *session;          // retained; NULL: one device and no collectives
+  uint32_t logical;               // number of the device in the executable
+  mp_foreign_context_t *context;  // retained; NULL: none
+  uint64_t launch;                // number of the launch in its client
+  uint64_t number;                // in its device's stream, from 1; given out under the launch lock
+  mp_run_t *next;                 // in the stream, under the device's lock
   // What keeps it from starting: the launch itself, the earlier runs of the stream (together 1),
   // and each input that is not there yet. Whoever takes it to 0 owns the run.
   atomic_int blockers;

@@ -1,0 +1,43 @@
+// The FFI extension (type 5): foreign functions, the types of their states and user data, and the
+// user data of an execution. A handler that is registered here is the `execute` stage alone;
+// pjrt_foreign.c has functions that take all stages.
+
+#include "pjrt/pjrt_objects.h"
+#include "sim/foreign/foreign_registry.h"
+
+static mp_str_t ext_ffi_text(const char *data, size_t size) {
+  return data == NULL ? mp_str("") : (mp_str_t){data, size};
+}
+
+static PJRT_Error *ext_ffi_type_register(PJRT_FFI_Type_Register_Args *args) {
+  XLA_FFI_TypeId id = {args->type_id};
+  mp_status_t status =
+      mp_foreign_register_type(ext_ffi_text(args->type_name, args->type_name_size),
+                               args->type_info == NULL ? NULL : args->type_info->deleter, &id);
+  if (status == NULL) args->type_id = id.type_id;
+  return mp_pjrt_error(status);
+}
+
+static PJRT_Error *ext_ffi_user_data_add(PJRT_FFI_UserData_Add_Args *args) {
+  if (args->context == NULL) return mp_pjrt_error(mp_pjrt_null_argument(__func__, "context"));
+  return mp_pjrt_error(mp_foreign_context_add(mp_pjrt_execute_context(args->context),
+                                              args->user_data.type_id, args->user_data.data));
+}
+
+static PJRT_Error *ext_ffi_register_handler(PJRT_FFI_Register_Handler_Args *args) {
+  if (args->handler == NULL) return mp_pjrt_error(mp_pjrt_null_argument(__func__, "handler"));
+  const XLA_FFI_Handler_Bundle bundle = {.execute = (XLA_FFI_Handler *)(uintptr_t)args->handler};
+  const mp_foreign_traits_t traits = {.traits = (XLA_FFI_Handler_Traits)args->traits};
+  return mp_pjrt_error(mp_foreign_register_typed(
+      ext_ffi_text(args->target_name, args->target_name_size),
+      ext_ffi_text(args->platform_name, args->platform_name_size), &bundle, traits));
+}
+
+PJRT_FFI_Extension mp_pjrt_ffi_extension = {
+    .base = {.struct_size = sizeof(PJRT_FFI_Extension),
+             .type = PJRT_Extension_Type_FFI,
+             .next = &mp_pjrt_memory_descriptions_extension.base},
+    .type_register = ext_ffi_type_register,
+    .user_data_add = ext_ffi_user_data_add,
+    .register_handler = ext_ffi_register_handler,
+};

@@ -1,0 +1,67 @@
+#include "sim/foreign/foreign_context.h"
+
+#include <stdatomic.h>
+
+#include "sim/base/alloc.h"
+#include "sim/base/assert.h"
+#include "sim/base/os/lock.h"
+
+struct mp_foreign_context_s {
+  atomic_int references;
+  mp_lock_t lock;
+  mp_foreign_user_data_t *first;  // under the lock; the items themselves never change
+};
+
+mp_status_t mp_foreign_context_create(mp_foreign_context_t **out_context) {
+  mp_foreign_context_t *context = mp_calloc(1, sizeof(*context));
+  MP_RETURN_IF_NULL(context);
+  atomic_init(&context->references, 1);
+  mp_lock_init(&context->lock, MP_LOCK_FOREIGN);
+  *out_context = context;
+  return NULL;
+}
+
+mp_foreign_context_t *mp_foreign_context_retain(mp_foreign_context_t *context) {
+  if (context != NULL) atomic_fetch_add_explicit(&context->references, 1, memory_order_relaxed);
+  return context;
+}
+
+void mp_foreign_context_release(mp_foreign_context_t *context) {
+  if (context == NULL) return;
+  const int before = atomic_fetch_sub_explicit(&context->references, 1, memory_order_acq_rel);
+  MP_ASSERT(before > 0);
+  if (before != 1) return;
+  while (context->first != NULL) {
+    mp_foreign_user_data_t *item = context->first;
+    context->first = (mp_foreign_user_data_t *)(uintptr_t)item->next;
+    mp_free(item);
+  }
+  mp_lock_deinit(&context->lock);
+  mp_free(context);
+}
+
+mp_status_t mp_foreign_context_add(mp_foreign_context_t *context, int64_t type_id, void *data) {
+  if (type_id == 0) return mp_status_make(MP_INVALID_ARGUMENT, "user data of no type");
+  mp_foreign_user_data_t *item = mp_calloc(1, sizeof(*item));
+  MP_RETURN_IF_NULL(item);
+  mp_lock(&context->lock);
+  const mp_foreign_user_data_t *other = context->first;
+  while (other != NULL && other->type_id != type_id) other = other->next;
+  if (other == NULL) {
+    *item = (mp_foreign_user_data_t){context->first, type_id, data};
+    context->first = item;
+  }
+  mp_unlock(&context->lock);
+  if (other == NULL) return NULL;
+  mp_free(item);
+  return mp_status_make(MP_ALREADY_EXISTS, "the context has user data of type %lld already",
+                        (long long)type_id);
+}
+
+const mp_foreign_user_data_t *mp_foreign_context_data(mp_foreign_context_t *context) {
+  if (context == NULL) return NULL;
+  mp_lock(&context->lock);
+  const mp_foreign_user_data_t *first = context->first;
+  mp_unlock(&context->lock);
+  return first;
+}
