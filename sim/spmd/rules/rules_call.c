@@ -23,6 +23,9 @@ static mp_status_t rules_call_make_move(mp_rule_builder_t *builder) {
 static mp_status_t rules_call_put_batched(mp_rule_builder_t *builder, uint32_t batch) {
   for (uint32_t t = 0; t < builder->num_tensors; ++t) {
     builder->has_no_rule |= mp_rule_rank(builder, t) < batch;
+    for (uint32_t d = 0; d < batch && !builder->has_no_rule; ++d) {
+      builder->has_no_rule = mp_rule_type(builder, t)->dims[d] != mp_rule_type(builder, 0)->dims[d];
+    }
   }
   if (builder->has_no_rule) return NULL;
   for (uint32_t d = 0; d < batch; ++d) {
@@ -241,6 +244,8 @@ mp_status_t mp_rule_make_stated(mp_rule_builder_t *builder, const mp_sharding_ru
 mp_status_t mp_rule_make_custom_call(mp_rule_builder_t *builder) {
   const call_target_t *target = rules_call_find_target(builder->op);
   if (target != NULL && builder->op->num_operands != 0) return target->make(builder);
+  const uint32_t batch = mp_call_batch_dims(builder->op);
+  if (batch != 0) return rules_call_put_batched(builder, batch);
   builder->has_no_rule = true;
   return NULL;
 }
