@@ -6,6 +6,8 @@
 #include "sim/base/os/process.h"
 #include "sim/runtime/devices/client_impl.h"
 #include "sim/runtime/devices/launching.h"
+#include "sim/runtime/devices/side_stream.h"
+#include "sim/runtime/launch/call.h"
 #include "sim/runtime/launch/deadlock.h"
 #include "sim/runtime/launch/executable_impl.h"
 #include "sim/runtime/launch/run.h"
@@ -199,6 +201,7 @@ static mp_status_t client_make_alone(const mp_options_t *options, mp_world_t *wo
   client->runner = &k_runner;
   mp_lock_init(&client->launch_lock, MP_LOCK_LAUNCH);
   mp_lock_init(&client->jobs.lock, MP_LOCK_JOBS);
+  mp_callers_init(&client->callers);
   mp_status_t status = client_make(client, options, agreement);
   if (status != NULL) {
     mp_client_unhold(client);
@@ -270,6 +273,8 @@ static void client_destroy(mp_client_t *client) {
     mp_lock_deinit(&client->queues[i].lock);
   }
   mp_worker_free_inline(atomic_load(&client->spare_inline_worker));
+  mp_side_streams_free(client);
+  mp_callers_deinit(&client->callers);
   mp_lock_deinit(&client->jobs.lock);
   mp_lock_deinit(&client->launch_lock);
   mp_free(client->memories);
@@ -292,21 +297,35 @@ void mp_client_unhold(mp_client_t *client) {
   if (!mp_client_is_forked(client)) client_destroy(client);
 }
 
+// Ends all runs of a stream. One that is out (call.h) is given up, and ends when it is back.
+static void client_cancel_stream(mp_device_t *device, mp_status_t cause) {
+  for (;;) {
+    mp_lock(&device->lock);
+    mp_run_t *run = device->first;
+    if (run != NULL) mp_run_retain(run);
+    const bool is_abandoned = run != NULL && mp_run_abandon_call(run);
+    mp_unlock(&device->lock);
+    if (run == NULL) break;
+    // The poison takes the run out of its meeting first: others must not find it there.
+    if (run->session != NULL) mp_session_poison(run->session, mp_status_retain(cause));
+    if (!is_abandoned) {
+      mp_run_end(run, mp_status_retain(cause));
+    } else if (run->session != NULL) {
+      mp_session_leave(run->session, run->logical);
+    }
+    mp_run_release(run);
+  }
+}
+
 // Ends all runs that are in the streams. The workers are gone, no thread is in a launch and none
 // can come.
 static void client_cancel_runs(mp_client_t *client) {
   mp_status_t cause = mp_status_make(MP_CANCELLED, "the client was closed");
   for (uint32_t i = 0; i < client->num_local; ++i) {
-    mp_device_t *device = &client->devices[client->first_local + i];
-    for (;;) {
-      mp_lock(&device->lock);
-      mp_run_t *run = device->first;
-      mp_unlock(&device->lock);
-      if (run == NULL) break;
-      // The poison takes the run out of its meeting first: others must not find it there.
-      if (run->session != NULL) mp_session_poison(run->session, mp_status_retain(cause));
-      mp_run_end(run, mp_status_retain(cause));
-    }
+    client_cancel_stream(&client->devices[client->first_local + i], cause);
+  }
+  for (mp_device_t *side = client->sides; side != NULL; side = side->next_side) {
+    client_cancel_stream(side, cause);
   }
   mp_status_release(cause);
 }
@@ -323,6 +342,7 @@ void mp_client_end(mp_client_t *client) {
   mp_workers_stop(client);
   mp_launching_await(client);
   mp_job_drain(client);
+  mp_callers_stop(client);
   client_cancel_runs(client);
   mp_watch_stop(client->watch);
   client->watch = NULL;

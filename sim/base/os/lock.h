@@ -36,6 +36,7 @@
   X(BUFFER, "buffer", LEAF)                  /* who holds a buffer's storage */             \
   X(MEMORY, "memory", LEAF)                  /* books and heap of a memory space */         \
   X(WATCH, "watch", LEAF)                    /* a watch is to stop */                       \
+  X(CALLERS, "callers", LEAF)                /* calls that may block, their threads */      \
   X(WORLD, "world", LEAF)                    /* peers' fates, exchanges */                  \
   X(FOREIGN, "foreign functions", LEAF)      /* what is registered */                       \
   X(SEND, "sends to a peer", PLAIN)          /* the order of what goes to one peer */       \

@@ -344,6 +344,7 @@ mp_status_t mp_buffer_copy_to_memory(mp_buffer_t *buffer, mp_memory_t *memory,
     mp_storage_release(source);
     return status;
   }
+  copy_buffer->is_behind_call = buffer->is_behind_call;
   mp_strided_t copy;
   transfer_describe_bytes(&copy, buffer->bytes);
   transfer_request_t request = {.from = source == NULL ? NULL : source->data,

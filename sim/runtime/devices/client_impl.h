@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "sim/base/os/lock.h"
+#include "sim/runtime/devices/caller.h"
 #include "sim/runtime/devices/client.h"
 #include "sim/runtime/devices/job.h"
 #include "sim/runtime/devices/worker.h"
@@ -30,6 +31,7 @@ typedef enum {
   MP_OWNER_QUEUE,     // the queue of its core group
   MP_OWNER_WORKER,    // a worker or inline run executes it
   MP_OWNER_SESSION,   // it is parked
+  MP_OWNER_CALL,      // a call that may block is out for it
 } mp_run_owner_t;
 
 struct mp_device_s {
@@ -46,6 +48,11 @@ struct mp_device_s {
   mp_run_t *first, *last;
   uint64_t enqueued;           // number of the newest run; under the client's launch lock
   _Atomic uint64_t completed;  // number of the newest run that is over
+  atomic_uint num_blocking;    // runs in the stream whose programs make calls that may block
+
+  // Of a side stream (side_stream.h), which is a device in all but its memories: these are those of
+  // the device that it belongs to. In the client's list, under the launch lock.
+  mp_device_t *next_side;
 
   mp_device_t *next_runnable;  // in a core queue or a worker's own list
 #ifdef MINIPOD_ASSERTS
@@ -83,7 +90,10 @@ struct mp_client_s {
   mp_lock_t launch_lock;
   mp_device_set_t *sets;  // owned; under launch_lock
   uint64_t num_launches;  // under launch_lock; numbers the claims on donated buffers
+  mp_device_t *sides;     // owned; side streams (side_stream.h), under launch_lock
+  bool has_blocked;       // a program that makes calls was launched; under launch_lock
   _Atomic(mp_worker_t *) spare_inline_worker;  // kept for the next inline run; NULL: none
+  mp_callers_t callers;
 
   mp_memory_budget_t budget;  // of all memories: this process's share of the machine
   const mp_runner_t *runner;  // what workers do with devices

@@ -2,7 +2,8 @@
 #include <string.h>
 
 #include "sim/base/alloc.h"
-#include "sim/base/os/futex.h"
+#include "sim/base/containers/list.h"
+#include "sim/runtime/buffers/buffer_impl.h"
 #include "sim/runtime/launch/run.h"
 
 // ---- Memory ----
@@ -25,7 +26,7 @@ static mp_status_t call_allocate(void *data, size_t bytes, size_t alignment, voi
   mp_label_t label = {.origin = MP_ORIGIN_TEMPORARY, .name = run->executable->name};
   mp_span_t *block = NULL;
   MP_RETURN_IF_ERROR(mp_memory_alloc(memory, sizeof(head_t) + bytes,
-                                     mp_device_completed(run->device), &label, &block));
+                                     mp_device_completed(memory->device), &label, &block));
   // The label moves into the block, which a function may forget to give back.
   head_t *head = (head_t *)block->data;
   *head = (head_t){block, label};
@@ -94,14 +95,12 @@ static const mp_foreign_host_t k_host = {call_allocate, call_free, call_schedule
 // ---- Calling ----
 
 static void call_done(void *context, mp_status_t status) {
-  mp_run_call_t *call = context;
-  call->status = status;
-  atomic_store(&call->is_over, 1);
-  mp_futex_wake(&call->is_over, 1);
+  mp_run_bring_back(context, status);
 }
 
-static const mp_foreign_invocation_t *call_invocation(mp_run_t *run, const mp_cmd_t *cmd) {
+void mp_run_prepare_call(mp_run_t *run, const mp_cmd_t *cmd) {
   mp_run_resolve(run, cmd);
+  run->call.cmd = cmd;
   run->call.invocation = (mp_foreign_invocation_t){
       .inputs = run->inputs,
       .outputs = run->outputs,
@@ -112,34 +111,124 @@ static const mp_foreign_invocation_t *call_invocation(mp_run_t *run, const mp_cm
       .user_data = mp_foreign_context_data(run->context),
       .states = run->states == NULL ? NULL : &run->states[cmd->call->index],
       .done = call_done,
-      .context = &run->call,
+      .context = run,
   };
-  return &run->call.invocation;
 }
 
-// Waits for a function that goes on after it has returned. It may need a worker for its tasks.
-static mp_status_t call_await(mp_worker_t *self, mp_run_call_t *call) {
-  const struct timespec soon = {.tv_nsec = 5000000};
-  while (atomic_load(&call->is_over) == 0) {
-    if (!self->is_inline && mp_job_help(self)) continue;
-    mp_futex_wait(&call->is_over, 0, &soon);
+// ---- Runs that are out ----
+
+void mp_run_bring_back(mp_run_t *run, mp_status_t status) {
+  mp_lock_assert_none_held();
+  mp_device_t *device = run->device;
+  mp_device_list_t runnable = {0};
+  mp_lock(&device->lock);
+  const mp_call_state_t was = run->call.state;
+  MP_ASSERT(was != MP_CALL_NONE && was != MP_CALL_OVER);
+  if (was != MP_CALL_ABANDONED) {
+    run->call.state = MP_CALL_OVER;
+    run->call.status = status;
   }
-  return call->status;
+  if (was == MP_CALL_OUT) mp_device_hand_over(device, MP_OWNER_CALL, MP_OWNER_LIST);
+  mp_unlock(&device->lock);
+  if (was == MP_CALL_OUT) {
+    mp_device_list_push(&runnable, device);
+    mp_schedule(&runnable);
+  } else if (was == MP_CALL_ABANDONED) {
+    mp_status_release(status);
+    mp_run_end_abandoned(run);
+  }
+  mp_run_release(run);
 }
 
-mp_status_t mp_run_call(mp_worker_t *self, mp_run_t *run, const mp_cmd_t *cmd) {
-  const mp_foreign_invocation_t *invocation = call_invocation(run, cmd);
+bool mp_run_abandon_call(mp_run_t *run) {
+  mp_device_t *device = run->device;
+  mp_lock_assert_held(&device->lock);
+  MP_ASSERT(mp_client_is_stopping(device->client) && device->first == run);
+  if (run->call.state != MP_CALL_OUT) return false;
+  run->call.state = MP_CALL_ABANDONED;
+  MP_QUEUE_POP(device, next);
+  return true;
+}
+
+static void call_set(mp_run_t *run, mp_call_state_t state, mp_run_owner_t from, mp_run_owner_t to) {
+  mp_lock(&run->device->lock);
+  run->call.state = state;
+  mp_device_hand_over(run->device, from, to);
+  mp_unlock(&run->device->lock);
+}
+
+static void call_run(mp_blocking_t *blocking, bool is_dropped) {
+  mp_run_t *run = (mp_run_t *)((char *)blocking - offsetof(mp_run_t, call.blocking));
+  if (is_dropped) {
+    mp_run_bring_back(run, mp_status_make(MP_CANCELLED, "the client was closed"));
+    return;
+  }
+  mp_run_retain(run);  // a function with a future may be over, and the run too, before it returns
+  bool is_pending = false;
+  mp_status_t status =
+      mp_foreign_call_start(run->call.cmd->call, &run->call.invocation, &is_pending);
+  if (!is_pending) mp_run_bring_back(run, status);
+  mp_run_release(run);
+}
+
+// Has a caller thread call the function, which takes a reference to the run.
+static mp_status_t call_hand_over(mp_run_t *run, bool *out_is_out) {
+  run->call.blocking.run = call_run;
+  mp_run_retain(run);
+  call_set(run, MP_CALL_OUT, MP_OWNER_WORKER, MP_OWNER_CALL);
+  mp_status_t status = mp_callers_submit(run->device->client, &run->call.blocking);
+  if (status == NULL) {
+    *out_is_out = true;
+    return NULL;
+  }
+  call_set(run, MP_CALL_NONE, MP_OWNER_CALL, MP_OWNER_WORKER);
+  mp_run_release(run);
+  return status;
+}
+
+// ---- On the run's own thread ----
+
+// The result of a call that is over.
+static mp_status_t call_result(mp_run_t *run) {
+  mp_status_t status = run->call.status;
+  run->call.status = NULL;
+  run->call.state = MP_CALL_NONE;
+  return status;
+}
+
+static mp_status_t call_start(mp_worker_t *self, mp_run_t *run, bool *out_is_out) {
   mp_client_t *client = run->device->client;
   bool is_pending = false;
-  atomic_store(&run->call.is_over, 0);
+  run->call.state = MP_CALL_STARTING;
+  mp_run_retain(run);  // for who brings it back, if it is pending
   if (!self->is_inline) {
     mp_worker_looks_later();
     atomic_fetch_add(&client->num_calling, 1);
   }
-  mp_status_t status = mp_foreign_call_start(cmd->call, invocation, &is_pending);
-  if (status == NULL && is_pending) status = call_await(self, &run->call);
+  mp_status_t status =
+      mp_foreign_call_start(run->call.cmd->call, &run->call.invocation, &is_pending);
   if (!self->is_inline) atomic_fetch_sub(&client->num_calling, 1);
-  return status;
+  if (!is_pending) {
+    run->call.state = MP_CALL_NONE;
+    mp_run_release(run);
+    return status;
+  }
+  mp_lock(&run->device->lock);
+  const bool is_out = run->call.state == MP_CALL_STARTING;
+  if (is_out) {
+    mp_device_hand_over(run->device, MP_OWNER_WORKER, MP_OWNER_CALL);
+    run->call.state = MP_CALL_OUT;
+  }
+  mp_unlock(&run->device->lock);
+  if (!is_out) return call_result(run);
+  *out_is_out = true;
+  return NULL;
+}
+
+mp_status_t mp_run_call(mp_worker_t *self, mp_run_t *run, const mp_cmd_t *cmd, bool *out_is_out) {
+  if (run->call.state == MP_CALL_OVER) return call_result(run);
+  mp_run_prepare_call(run, cmd);
+  return cmd->call->may_block ? call_hand_over(run, out_is_out) : call_start(self, run, out_is_out);
 }
 
 // ---- Stages ----
@@ -151,7 +240,8 @@ static mp_status_t call_run_stages(mp_run_t *run,
   for (uint32_t i = 0; i < program->num_commands; ++i) {
     const mp_cmd_t *cmd = &program->commands[i];
     if (cmd->kind != MP_CMD_CALL || !cmd->call->has_stages) continue;
-    MP_RETURN_IF_ERROR(stage(cmd->call, call_invocation(run, cmd)));
+    mp_run_prepare_call(run, cmd);
+    MP_RETURN_IF_ERROR(stage(cmd->call, &run->call.invocation));
   }
   return NULL;
 }
@@ -169,4 +259,41 @@ void mp_run_end_calls(mp_run_t *run) {
   }
   mp_free(run->states);
   run->states = NULL;
+}
+
+// ---- The order of launches ----
+
+// True when a run of one of these devices may be in a call, now or later.
+static bool call_may_be_out(const mp_executable_t *executable, uint32_t num_devices,
+                            const uint32_t *logical) {
+  for (uint32_t i = 0; i < num_devices; ++i) {
+    if (atomic_load(&mp_executable_device(executable, logical[i])->num_blocking) != 0) return true;
+  }
+  return false;
+}
+
+// True when an input comes from behind a run that may be in a call.
+static bool call_has_late_input(const mp_executable_t *executable, uint32_t num_devices,
+                                mp_buffer_t *const *const *arguments) {
+  for (uint32_t i = 0; i < num_devices; ++i) {
+    for (uint32_t p = 0; p < executable->program->num_params; ++p) {
+      const mp_buffer_t *buffer = arguments[i][p];
+      if (buffer->is_behind_call && !mp_event_is_ready(buffer->definition)) return true;
+    }
+  }
+  return false;
+}
+
+mp_order_t mp_call_choose_order(const mp_executable_t *executable, uint32_t num_devices,
+                                const uint32_t *logical, mp_buffer_t *const *const *arguments) {
+  mp_client_t *client = executable->client;
+  mp_lock_assert_held(&client->launch_lock);
+  if (mp_caller_current() == client) return MP_ORDER_BESIDE;
+  if (executable->may_block) {
+    client->has_blocked = true;
+    return MP_ORDER_BEHIND_CALL;
+  }
+  if (!client->has_blocked) return MP_ORDER_STREAM;
+  if (call_has_late_input(executable, num_devices, arguments)) return MP_ORDER_BEHIND_CALL;
+  return call_may_be_out(executable, num_devices, logical) ? MP_ORDER_BESIDE : MP_ORDER_STREAM;
 }

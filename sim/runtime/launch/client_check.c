@@ -300,6 +300,16 @@ static void client_check_sets(check_t *check) {
   }
 }
 
+static void client_check_sides(check_t *check) {
+  for (mp_device_t *side = check->client->sides; side != NULL; side = side->next_side) {
+    MP_ASSERT(side->client == check->client);
+    MP_ASSERT(side->memories == check->client->devices[side->id].memories);
+    check->steps += 1;
+    client_check_stream(check, side);
+    MP_ASSERT(side->first == NULL || side->first->next == NULL);
+  }
+}
+
 static void client_check_launch_queue(check_t *check, mp_endpoint_t *endpoint,
                                       const mp_launch_queue_t *queue) {
   const mp_peers_t *last = NULL;
@@ -339,7 +349,7 @@ static void client_check_endpoint(check_t *check) {
 // ---- All of it ----
 
 // The items of a check, by number: the local devices, then the core queues, then these.
-enum { MP_CHECK_JOBS, MP_CHECK_SETS, MP_CHECK_ENDPOINT, MP_CHECK_OTHERS };
+enum { MP_CHECK_JOBS, MP_CHECK_SETS, MP_CHECK_SIDES, MP_CHECK_ENDPOINT, MP_CHECK_OTHERS };
 
 static uint32_t client_check_num_items(const mp_client_t *client) {
   return client->num_local + client->num_queues + MP_CHECK_OTHERS;
@@ -359,6 +369,7 @@ static void client_check_item(check_t *check, uint32_t item) {
   item -= client->num_queues;
   if (item == MP_CHECK_JOBS) client_check_jobs(check);
   if (item == MP_CHECK_SETS) client_check_sets(check);
+  if (item == MP_CHECK_SIDES) client_check_sides(check);
   if (item == MP_CHECK_ENDPOINT) client_check_endpoint(check);
 }
 

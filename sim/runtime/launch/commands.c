@@ -79,8 +79,13 @@ static mp_status_t commands_do_copy(exec_t *exec) {
   return NULL;
 }
 
+// Executed again when the run was out: then the function has ended.
 static mp_status_t commands_do_call(exec_t *exec) {
-  return mp_run_call(exec->self, exec->run, exec->cmd);
+  exec->run->pc = exec->next - 1;  // before it is out: another thread may bring it back at once
+  bool is_out = false;
+  MP_RETURN_IF_ERROR(mp_run_call(exec->self, exec->run, exec->cmd, &is_out));
+  if (is_out) exec->step = MP_STEP_PARKED;
+  return NULL;
 }
 
 // ---- Collectives ----

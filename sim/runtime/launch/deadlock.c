@@ -57,13 +57,23 @@ static bool deadlock_may_go_on(mp_session_t *session) {
   return false;
 }
 
+// The stream after `device`, first those of the devices and then those beside them; `device` NULL:
+// the first one. NULL: there are no more.
+static mp_device_t *deadlock_next_stream(const mp_client_t *client, mp_device_t *device) {
+  mp_device_t *first = &client->devices[client->first_local];
+  if (device == NULL) return first;
+  const bool is_own = device >= first && device < first + client->num_local;
+  if (!is_own) return device->next_side;
+  return device + 1 < first + client->num_local ? device + 1 : client->sides;
+}
+
 // A session, retained, that can never go on; NULL: there is none. At first every session counts as
 // unable to go on; those that can are marked, until a whole round finds no more of them.
 static mp_session_t *deadlock_find_stuck(mp_client_t *client) {
   mp_lock_assert_held(&client->launch_lock);
-  mp_device_t *devices = &client->devices[client->first_local];
-  for (uint32_t i = 0; i < client->num_local; ++i) {
-    mp_session_t *session = deadlock_parked_session(&devices[i]);
+  mp_device_t *device = NULL;
+  while ((device = deadlock_next_stream(client, device)) != NULL) {
+    mp_session_t *session = deadlock_parked_session(device);
     if (session != NULL) session->may_go_on = false;
     mp_session_release(session);
   }
@@ -72,8 +82,8 @@ static mp_session_t *deadlock_find_stuck(mp_client_t *client) {
     again = false;
     mp_session_release(stuck);
     stuck = NULL;
-    for (uint32_t i = 0; i < client->num_local; ++i) {
-      mp_session_t *session = deadlock_parked_session(&devices[i]);
+    while ((device = deadlock_next_stream(client, device)) != NULL) {
+      mp_session_t *session = deadlock_parked_session(device);
       if (session != NULL && !session->may_go_on) {
         session->may_go_on = deadlock_may_go_on(session);
         again |= session->may_go_on;

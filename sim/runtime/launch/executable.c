@@ -49,9 +49,12 @@ static double executable_kernel_seconds(const mp_kernel_t *kernel) {
   return executable_heavy_seconds(kernel->op);
 }
 
-// A foreign function that may wait is nothing for an inline run; any other is guessed to be heavy.
+// Handing a call over to a caller thread takes about this long.
+#define MP_HAND_OVER_SECONDS 5e-6
+
+// A foreign function that may block is handed over; any other is guessed to be heavy.
 static double executable_call_seconds(const mp_foreign_call_t *call) {
-  return call->may_block ? INFINITY : executable_heavy_seconds(call->op);
+  return call->may_block ? MP_HAND_OVER_SECONDS : executable_heavy_seconds(call->op);
 }
 
 // A fingerprint of the program's name, the order of its commands and its collectives: in programs
@@ -83,6 +86,7 @@ static void executable_survey(mp_executable_t *executable) {
     }
     if (cmd->kind == MP_CMD_CALL) {
       seconds += executable_call_seconds(cmd->call);
+      executable->may_block |= cmd->call->may_block;
       executable->has_stages |= cmd->call->has_stages;
     }
     if (cmd->kind == MP_CMD_LAUNCH) seconds += executable_kernel_seconds(cmd->kernel);

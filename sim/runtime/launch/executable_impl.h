@@ -61,6 +61,7 @@ struct mp_executable_s {
   uint32_t max_operands, max_results;  // of any command
   bool has_collectives;                // or sends and receives
   bool has_stages;                     // of foreign functions: prepare or initialize
+  bool may_block;                      // it makes calls that may block
   uint64_t digest;                     // equal for equal programs in all processes
   double inline_seconds;  // rough time of a run on one device; infinite: not for inline runs
   atomic_int slowness;    // grows when inline runs took much longer than that

@@ -8,6 +8,7 @@
 #include "sim/base/alloc.h"
 #include "sim/runtime/buffers/buffer_impl.h"
 #include "sim/runtime/devices/launching.h"
+#include "sim/runtime/devices/side_stream.h"
 #include "sim/runtime/launch/client_check.h"
 #include "sim/runtime/launch/deadlock.h"
 #include "sim/runtime/launch/inline_run.h"
@@ -36,6 +37,7 @@ typedef struct {
   mp_executable_t *executable;
   const mp_launch_t *launch;
   uint64_t claim;
+  mp_order_t order;
   uint32_t num_shares;
   share_t *shares;
   mp_session_t *session;  // when there are several devices and no collectives; else NULL
@@ -134,6 +136,23 @@ static mp_status_t launch_take_arguments(launching_t *l, share_t *share) {
   return NULL;
 }
 
+// Which blocks the launch may take (mp_memory_alloc).
+static uint64_t launch_blocks_after(const launching_t *l, const share_t *share) {
+  return l->order == MP_ORDER_BESIDE ? mp_device_completed(share->device) : MP_IN_STREAM_ORDER;
+}
+
+// True when the result may have the storage of the donated parameter.
+static bool launch_may_take_over(const launching_t *l, const share_t *share,
+                                 const argument_t *argument, const mp_program_io_t *io) {
+  const mp_storage_t *storage = argument->storage;
+  if (argument->take != MP_TAKE_OVER || storage == NULL) return false;
+  if (storage->memory != mp_device_memory(share->device, io->memory)) return false;
+  if (storage->bytes < io->bytes) return false;
+  // Runs in the stream that read it come before runs of the stream, but not before one beside it.
+  return l->order != MP_ORDER_BESIDE ||
+         atomic_load(&storage->last_use) <= mp_device_completed(share->device);
+}
+
 // The storage of result r: that of the donated parameter, or a new one. Either way the result gets
 // a hold of its own, so that undoing means no more than letting go of it.
 static mp_status_t launch_make_result_storage(launching_t *l, share_t *share, uint32_t r,
@@ -141,18 +160,18 @@ static mp_status_t launch_make_result_storage(launching_t *l, share_t *share, ui
   const mp_program_io_t *io = &l->executable->program->results[r];
   mp_memory_t *memory = mp_device_memory(share->device, io->memory);
   argument_t *argument = io->alias >= 0 ? &share->arguments[io->alias] : NULL;
-  if (argument != NULL && argument->take == MP_TAKE_OVER && argument->storage != NULL &&
-      argument->storage->memory == memory && argument->storage->bytes >= io->bytes) {
+  if (argument != NULL && launch_may_take_over(l, share, argument, io)) {
     *out_storage = mp_storage_retain(argument->storage);
     share->run->results[r] = (*out_storage)->data;
     return NULL;
   }
   mp_label_t label = mp_label_make(MP_ORIGIN_RESULT, io->type->dtype, io->type->dims,
                                    io->type->rank, l->executable->name, r);
-  MP_RETURN_IF_ERROR(mp_storage_create(memory, io->bytes, MP_IN_STREAM_ORDER, &label, out_storage));
+  MP_RETURN_IF_ERROR(
+      mp_storage_create(memory, io->bytes, launch_blocks_after(l, share), &label, out_storage));
   // Runs that are queued may still use its block: if this launch fails, the block is not free
   // before they are over.
-  mp_storage_used_by_run(*out_storage, share->device->enqueued);
+  if (l->order != MP_ORDER_BESIDE) mp_storage_used_by_run(*out_storage, share->device->enqueued);
   void *data = share->run->results[r] = (*out_storage)->data;
   if (argument != NULL) {
     // For the program the parameter and its result are one place: the parameter moves there.
@@ -176,6 +195,7 @@ static mp_status_t launch_make_results(launching_t *l, share_t *share) {
     MP_RETURN_IF_ERROR(mp_buffer_make(mp_device_memory(share->device, io->memory), io->type->dtype,
                                       io->type->dims, io->type->rank, storage, share->run->event,
                                       &share->results[r]));
+    share->results[r]->is_behind_call = l->order == MP_ORDER_BEHIND_CALL;
     share->num_results = r + 1;
   }
   return NULL;
@@ -199,12 +219,15 @@ static mp_status_t launch_prepare(launching_t *l, share_t *share) {
   MP_RETURN_IF_ERROR(mp_run_create(l->executable, share->logical, &share->run));
   share->run->launch = l->claim;
   share->run->context = mp_foreign_context_retain(l->launch->context);
+  if (l->order == MP_ORDER_BESIDE) {
+    MP_RETURN_IF_ERROR(mp_side_stream_get(share->device, &share->run->device));
+  }
   MP_RETURN_IF_ERROR(launch_find_session(l, share));
   MP_RETURN_IF_ERROR(launch_take_arguments(l, share));
   if (program->arena_bytes != 0) {
     MP_RETURN_IF_ERROR(mp_memory_alloc(mp_device_memory(share->device, MP_MEMORY_DEVICE),
-                                       program->arena_bytes, MP_IN_STREAM_ORDER, &l->arena_label,
-                                       &share->arena));
+                                       program->arena_bytes, launch_blocks_after(l, share),
+                                       &l->arena_label, &share->arena));
     share->run->arena = share->arena->data;
   }
   return launch_make_results(l, share);
@@ -227,6 +250,7 @@ static void launch_undo(share_t *share) {
       argument->storage = mp_buffer_untake(share->buffers[p], argument->storage);
     }
   }
+  if (share->run->device != share->device) share->run->device->enqueued -= 1;
   mp_run_release(share->run);
 }
 
@@ -247,10 +271,10 @@ static void launch_relabel_result(const launching_t *l, const mp_program_io_t *i
   mp_storage_relabel(storage, &label);
 }
 
-static void launch_commit(launching_t *l, share_t *share) {
+// The run gets its number, and what keeps its memory: its place in the stream, from now on.
+static void launch_commit_in_stream(launching_t *l, share_t *share) {
   const mp_program_t *program = l->executable->program;
   mp_run_t *run = share->run;
-  MP_ASSERT(share->num_taken == program->num_params && share->num_results == program->num_results);
   run->number = ++share->device->enqueued;
   for (uint32_t p = 0; p < program->num_params; ++p) {
     mp_storage_t *storage = share->arguments[p].storage;
@@ -263,14 +287,43 @@ static void launch_commit(launching_t *l, share_t *share) {
     }
   }
   for (uint32_t r = 0; r < program->num_results; ++r) {
-    mp_storage_t *storage = share->results[r]->storage;
-    mp_storage_used_by_run(storage, run->number);
-    if (storage->label.origin != MP_ORIGIN_RESULT || storage->label.name != l->executable->name) {
-      launch_relabel_result(l, &program->results[r], r, storage);
-    }
+    mp_storage_used_by_run(share->results[r]->storage, run->number);
   }
   if (share->arena != NULL) {
     mp_memory_free(mp_device_memory(share->device, MP_MEMORY_DEVICE), share->arena, run->number);
+  }
+}
+
+// The same beside the stream: the run holds all its memory itself.
+static void launch_commit_beside(const launching_t *l, share_t *share) {
+  const mp_program_t *program = l->executable->program;
+  mp_run_t *run = share->run;
+  run->number = run->device->enqueued;
+  for (uint32_t p = 0; p < program->num_params; ++p) {
+    if (share->arguments[p].storage != NULL) {
+      run->holds[run->num_holds++] = share->arguments[p].storage;
+    }
+  }
+  for (uint32_t r = 0; r < program->num_results; ++r) {
+    run->holds[run->num_holds++] = mp_storage_retain(share->results[r]->storage);
+  }
+  run->own_arena = share->arena;
+}
+
+static void launch_commit(launching_t *l, share_t *share) {
+  const mp_program_t *program = l->executable->program;
+  mp_run_t *run = share->run;
+  MP_ASSERT(share->num_taken == program->num_params && share->num_results == program->num_results);
+  if (l->order == MP_ORDER_BESIDE) {
+    launch_commit_beside(l, share);
+  } else {
+    launch_commit_in_stream(l, share);
+  }
+  for (uint32_t r = 0; r < program->num_results; ++r) {
+    const mp_storage_t *storage = share->results[r]->storage;
+    if (storage->label.origin != MP_ORIGIN_RESULT || storage->label.name != l->executable->name) {
+      launch_relabel_result(l, &program->results[r], r, share->results[r]->storage);
+    }
   }
   if (l->executable->has_collectives) {
     mp_device_set_join(l->executable->set, share->logical, run->session, run);
@@ -316,6 +369,9 @@ static mp_status_t launch_prepare_and_commit(launching_t *l) {
                           l->executable->name->text);
   }
   l->claim = ++client->num_launches;
+  uint32_t count;
+  const uint32_t *logical = launch_devices_of(l->executable, l->launch, &count);
+  l->order = mp_call_choose_order(l->executable, count, logical, l->launch->arguments);
   mp_status_t status = NULL;
   uint32_t i = 0;
   while (i < l->num_shares && status == NULL) status = launch_prepare(l, &l->shares[i++]);

@@ -14,7 +14,7 @@ mp_status_t mp_run_create(mp_executable_t *executable, uint32_t logical, mp_run_
       run_pad(program->num_params * sizeof(void *)),
       run_pad(program->num_results * sizeof(void *)),
       run_pad(program->num_params * sizeof(mp_prologue_copy_t)),
-      run_pad(program->num_params * sizeof(mp_storage_t *)),
+      run_pad((program->num_params + program->num_results) * sizeof(mp_storage_t *)),
       run_pad(executable->max_operands * sizeof(void *)),
       run_pad(executable->max_results * sizeof(void *)),
   };
@@ -57,6 +57,7 @@ void mp_run_release(mp_run_t *run) {
   if (before != 1) return;
   for (uint32_t i = 0; i < run->num_holds; ++i) mp_storage_release(run->holds[i]);
   mp_status_release(atomic_load(&run->error));
+  mp_status_release(run->call.status);        // it is back, but was ended before it went on
   mp_message_release(run->receiver.message);  // came, but the run was ended before it was read
   mp_event_release(run->event);
   mp_session_release(run->session);
@@ -87,6 +88,7 @@ void mp_run_enqueue(mp_run_t *run) {
     if (run->session != NULL) mp_deadlock_needs_look(device->client);
   }
   MP_QUEUE_PUSH(device, run, next);
+  if (run->executable->may_block) atomic_fetch_add(&device->num_blocking, 1);
   mp_unlock(&device->lock);
 }
 
@@ -127,27 +129,47 @@ void mp_run_wait_for(mp_run_t *run, mp_event_t *event) {
   }
 }
 
+static void run_give_back(mp_run_t *run) {
+  for (uint32_t i = 0; i < run->num_holds; ++i) mp_storage_release(run->holds[i]);
+  run->num_holds = 0;
+  if (run->own_arena != NULL) {
+    mp_memory_free(mp_device_memory(run->device, MP_MEMORY_DEVICE), run->own_arena, 0);
+    run->own_arena = NULL;
+  }
+}
+
 void mp_run_end(mp_run_t *run, mp_status_t status) {
   mp_lock_assert_none_held();
   mp_device_t *device = run->device;
   mp_device_list_t runnable = {0};
   if (run->states != NULL) mp_run_end_calls(run);
   if (run->session != NULL) mp_session_leave(run->session, run->logical);
-  for (uint32_t i = 0; i < run->num_holds; ++i) mp_storage_release(run->holds[i]);
-  run->num_holds = 0;
+  run_give_back(run);
   mp_lock(&device->lock);
   MP_ASSERT(device->first == run);
-  MP_ASSERT(run->number == mp_device_completed(device) + 1);
   mp_device_hand_over(device, MP_OWNER_WORKER, MP_OWNER_BLOCKERS);
   MP_QUEUE_POP(device, next);
   mp_run_t *next = device->first;
-  atomic_store_explicit(&device->completed, run->number, memory_order_release);
+  if (run->executable->may_block) atomic_fetch_sub(&device->num_blocking, 1);
+  // While the client ends, an earlier run may still be in a call (call.h): its memory is used.
+  const bool is_next = run->number == mp_device_completed(device) + 1;
+  MP_ASSERT(is_next || mp_client_is_stopping(device->client));
+  if (is_next) atomic_store_explicit(&device->completed, run->number, memory_order_release);
   mp_unlock(&device->lock);
   if (next != NULL) mp_run_unblock(next, &runnable);
   // This worker looks into its queue once the event's callbacks have run.
   mp_schedule_and_look(&runnable);
   MP_ASSERT(!mp_event_is_ready(run->event));  // it is set here and nowhere else
   mp_event_set(run->event, status);
+  mp_run_release(run);
+}
+
+void mp_run_end_abandoned(mp_run_t *run) {
+  mp_lock_assert_none_held();
+  if (run->states != NULL) mp_run_end_calls(run);
+  run_give_back(run);
+  mp_event_set(run->event, mp_status_make(MP_CANCELLED, "the client was closed while %s ran",
+                                          run->executable->name->text));
   mp_run_release(run);
 }
 

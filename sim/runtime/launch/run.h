@@ -7,6 +7,7 @@
 //   runnable  its device is in the queue of its core group, or on the launching thread's own list
 //   running   a worker, or the launching thread, executes its commands
 //   parked    it waits at a meeting point of its session
+//   out       it waits for a foreign function (call.h)
 //   over      it is out of the stream, and its event is set
 //
 // Whoever removes the last blocker makes the device runnable. Only the thread that took the device
@@ -17,6 +18,7 @@
 #define MINIPOD_SIM_RUNTIME_LAUNCH_RUN_H_
 
 #include "sim/runtime/buffers/storage.h"
+#include "sim/runtime/launch/call.h"
 #include "sim/runtime/launch/executable_impl.h"
 #include "sim/runtime/launch/session.h"
 
@@ -27,13 +29,6 @@ typedef struct {
   const void *from;
   uint64_t bytes;
 } mp_prologue_copy_t;
-
-// A foreign function that the run has called.
-typedef struct {
-  mp_foreign_invocation_t invocation;
-  atomic_uint is_over;  // futex word
-  mp_status_t status;   // what it ended with; written before it is over
-} mp_run_call_t;
 
 struct mp_run_s {
   atomic_int references;        // the stream's, and one per input that is waited for
@@ -62,7 +57,10 @@ struct mp_run_s {
   void **results;       // [num_results]
   uint32_t num_copies, num_holds;
   mp_prologue_copy_t *copies;  // [num_copies], room for num_params
-  mp_storage_t **holds;        // [num_holds] adopted inputs, which stream order does not protect
+  // [num_holds], room for num_params + num_results: what stream order does not protect, which is
+  // adopted inputs, or all inputs and results of a run beside the stream (side_stream.h).
+  mp_storage_t **holds;
+  mp_span_t *own_arena;  // what `arena` points into, for a run beside the stream; else NULL
 
   // ---- Of the thread that runs it ----
   uint32_t pc;          // the command to go on with; set before the run is given away
@@ -111,7 +109,7 @@ bool mp_run_is_inline(const mp_device_t *device, const mp_worker_t *inline_worke
 // Why mp_run_commands came back.
 typedef enum {
   MP_STEP_GO_ON,    // (not a reason)
-  MP_STEP_PARKED,   // at a meeting point: the run belongs to whoever resumes it
+  MP_STEP_PARKED,   // at a meeting point, or out: the run belongs to whoever resumes it
   MP_STEP_YIELDED,  // at a back edge: others wait, or the run has to end
   MP_STEP_OVER,     // the last command was executed
 } mp_step_t;
@@ -123,13 +121,6 @@ MP_NODISCARD mp_status_t mp_run_commands(mp_worker_t *self, mp_run_t *run, mp_st
 // Sets run->inputs and run->outputs to the addresses for a command.
 void mp_run_resolve(mp_run_t *run, const mp_cmd_t *cmd);
 
-// Runs the stages of foreign functions that come before the run's first command (call.c).
-MP_NODISCARD mp_status_t mp_run_begin_calls(mp_run_t *run);
-// Ends what the stages have left.
-void mp_run_end_calls(mp_run_t *run);
-// Executes a CALL command, and returns the function's error.
-MP_NODISCARD mp_status_t mp_run_call(mp_worker_t *self, mp_run_t *run, const mp_cmd_t *cmd);
-
 // Runs the first run of a device that the caller took from a queue, as far as it goes: until it is
 // over, parks, or yields and goes back to the queue. No lock is held.
 void mp_run_continue(mp_worker_t *self, mp_device_t *device);
@@ -137,5 +128,9 @@ void mp_run_continue(mp_worker_t *self, mp_device_t *device);
 // session, gives back all holds, lets the next run of the device go, and sets the event last. Calls
 // back, so no lock is held. Takes the stream's reference: the run may be gone afterwards.
 void mp_run_end(mp_run_t *run, mp_status_t status);
+
+// Ends a run that was taken from its stream and its session while it was out (call.h): gives
+// back all holds and sets the event. Calls back, so no lock is held. Takes the stream's reference.
+void mp_run_end_abandoned(mp_run_t *run);
 
 #endif  // MINIPOD_SIM_RUNTIME_LAUNCH_RUN_H_

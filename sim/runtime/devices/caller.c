@@ -1,0 +1,232 @@
+#include "sim/runtime/devices/caller.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include "sim/base/alloc.h"
+#include "sim/base/os/clock.h"
+#include "sim/base/os/system.h"
+#include "sim/runtime/devices/client_impl.h"
+
+enum {
+  MP_CALLERS = 4,  // the usual number: Python lets one of them run at a time anyway
+  MP_CALLER_STACK = 8 << 20,
+};
+
+// How long the watcher waits for a call to end before it makes another thread: the first time, and
+// at most. Calls that take turns for Python's lock are slow, not stuck.
+static const double k_patience_seconds = 0.01, k_most_patience_seconds = 0.1;
+
+struct mp_caller_s {
+  mp_client_t *client;
+  pthread_t thread;
+  bool is_watcher;  // it takes nothing from the queue as long as the others get on
+  bool is_calling;  // it runs something
+  bool is_awaited;  // the client's end joins it; other threads leave by themselves
+  mp_caller_t *prev, *next;
+};
+
+static _Thread_local mp_client_t *t_client;
+
+mp_client_t *mp_caller_current(void) {
+  return t_client;
+}
+
+void mp_callers_init(mp_callers_t *callers) {
+  mp_lock_init(&callers->lock, MP_LOCK_CALLERS);
+  mp_clock_cond_init(&callers->came);
+  mp_clock_cond_init(&callers->watched);
+}
+
+void mp_callers_deinit(mp_callers_t *callers) {
+  MP_ASSERT(callers->queue.first == NULL);
+  pthread_cond_destroy(&callers->came);
+  pthread_cond_destroy(&callers->watched);
+  mp_lock_deinit(&callers->lock);
+}
+
+// ---- Starting threads ----
+
+static void *caller_main(void *context);
+
+static int caller_start(mp_caller_t *caller) {
+  pthread_attr_t attributes;
+  const int no_memory = pthread_attr_init(&attributes);
+  if (no_memory != 0) return no_memory;
+  (void)pthread_attr_setstacksize(&attributes, MP_CALLER_STACK);
+  // Signals are for the user's threads (Python handles them on its main thread only).
+  sigset_t all, old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  mp_client_hold(caller->client);
+  const int error = mp_thread_create(&caller->thread, &attributes, caller_main, caller);
+  if (error != 0) mp_client_unhold(caller->client);
+  pthread_sigmask(SIG_SETMASK, &old, NULL);
+  pthread_attr_destroy(&attributes);
+  return error;
+}
+
+// Makes a thread; false: it cannot be had. The lock is held, so the new thread waits until it is in
+// the list.
+static bool caller_make(mp_client_t *client, bool is_watcher) {
+  mp_callers_t *callers = &client->callers;
+  mp_lock_assert_held(&callers->lock);
+  mp_caller_t *caller = mp_calloc(1, sizeof(*caller));
+  if (caller == NULL) return false;
+  caller->client = client;
+  caller->is_watcher = is_watcher;
+  if (caller_start(caller) != 0) {
+    mp_free(caller);
+    return false;
+  }
+  MP_LIST_APPEND(&callers->threads, caller, prev, next);
+  callers->num_made += 1;
+  if (is_watcher) {
+    callers->has_watcher = true;
+  } else {
+    callers->num_takers += 1;
+  }
+  return true;
+}
+
+mp_status_t mp_callers_submit(mp_client_t *client, mp_blocking_t *blocking) {
+  mp_lock_assert_none_held();
+  mp_callers_t *callers = &client->callers;
+  mp_status_t status = NULL;
+  mp_lock(&callers->lock);
+  const bool is_dropped = callers->must_stop;
+  if (!is_dropped) {
+    bool has_taker = callers->num_idle > callers->length;
+    if (!has_taker && callers->num_takers < MP_CALLERS) has_taker = caller_make(client, false);
+    if (callers->num_takers == 0) {
+      status = mp_status_make(MP_RESOURCE_EXHAUSTED,
+                              "no thread could be started for a call that may block");
+    } else {
+      MP_QUEUE_PUSH(&callers->queue, blocking, next);
+      callers->length += 1;
+      if (has_taker) pthread_cond_signal(&callers->came);
+      if (!has_taker && !callers->has_watcher) (void)caller_make(client, true);
+      if (!has_taker && callers->length == 1) pthread_cond_signal(&callers->watched);
+    }
+  }
+  mp_unlock(&callers->lock);
+  if (is_dropped) blocking->run(blocking, true);
+  return status;
+}
+
+// ---- The threads ----
+
+// How long no call may end before there are too few threads for the calls that wait.
+static double caller_patience(const mp_callers_t *callers) {
+  double patience = k_patience_seconds;
+  for (uint32_t i = MP_CALLERS; i < callers->num_takers && patience < k_most_patience_seconds; ++i)
+    patience *= 2;
+  return patience < k_most_patience_seconds ? patience : k_most_patience_seconds;
+}
+
+// The watcher waits until there is work that the others do not get on with; then it is one of them.
+static void caller_watch(mp_caller_t *self) {
+  mp_callers_t *callers = &self->client->callers;
+  mp_lock_assert_held(&callers->lock);
+  bool is_late = false;
+  while (!callers->must_stop && !is_late) {
+    const uint64_t num_done = callers->num_done;
+    const bool has_work = callers->length != 0;
+    const struct timespec until = mp_clock_after(has_work ? caller_patience(callers) : 1e9);
+    const bool is_over = !mp_lock_wait_until(&callers->lock, &callers->watched, &until);
+    is_late = has_work && is_over && callers->length != 0 && callers->num_done == num_done;
+  }
+  callers->has_watcher = false;
+  self->is_watcher = false;
+  callers->num_takers += 1;
+}
+
+// The next piece of work for this thread; NULL: it leaves.
+static mp_blocking_t *caller_take(mp_caller_t *self) {
+  mp_callers_t *callers = &self->client->callers;
+  mp_lock_assert_held(&callers->lock);
+  if (self->is_watcher) caller_watch(self);
+  while (!callers->must_stop && callers->length == 0) {
+    if (callers->num_takers > MP_CALLERS) return NULL;
+    callers->num_idle += 1;
+    const struct timespec until = mp_clock_after(1e9);
+    (void)mp_lock_wait_until(&callers->lock, &callers->came, &until);
+    callers->num_idle -= 1;
+  }
+  if (callers->must_stop) return NULL;
+  mp_blocking_t *blocking = callers->queue.first;
+  MP_QUEUE_POP(&callers->queue, next);
+  callers->length -= 1;
+  if (callers->length > callers->num_idle && !callers->has_watcher) {
+    (void)caller_make(self->client, true);
+  }
+  return blocking;
+}
+
+static void caller_leave(mp_caller_t *self) {
+  mp_callers_t *callers = &self->client->callers;
+  mp_lock_assert_held(&callers->lock);
+  callers->num_takers -= 1;
+  if (self->is_awaited) return;
+  MP_LIST_REMOVE(&callers->threads, self, prev, next);
+  pthread_detach(self->thread);
+  mp_free(self);
+}
+
+static void *caller_main(void *context) {
+  mp_caller_t *self = context;
+  mp_client_t *client = self->client;
+  mp_callers_t *callers = &client->callers;
+  mp_lock(&callers->lock);
+  char name[16];
+  snprintf(name, sizeof(name), "mp-c%" PRIu32, callers->num_made % 100000u);
+  (void)pthread_setname_np(pthread_self(), name);
+  for (mp_blocking_t *blocking; (blocking = caller_take(self)) != NULL;) {
+    self->is_calling = true;
+    mp_unlock(&callers->lock);
+    t_client = client;
+    blocking->run(blocking, mp_client_is_stopping(client));
+    t_client = NULL;
+    if (mp_client_is_forked(client)) return NULL;  // the call has forked, and this is the child
+    mp_lock(&callers->lock);
+    self->is_calling = false;
+    callers->num_done += 1;
+  }
+  caller_leave(self);
+  mp_unlock(&callers->lock);
+  mp_client_unhold(client);
+  return NULL;
+}
+
+void mp_callers_stop(mp_client_t *client) {
+  mp_lock_assert_none_held();
+  mp_callers_t *callers = &client->callers;
+  MP_LIST(mp_caller_t) idle = {NULL, NULL};
+  mp_lock(&callers->lock);
+  callers->must_stop = true;
+  mp_blocking_t *dropped = callers->queue.first;
+  callers->queue.first = callers->queue.last = NULL;
+  callers->length = 0;
+  for (mp_caller_t *caller = callers->threads.first, *next; caller != NULL; caller = next) {
+    next = caller->next;
+    if (caller->is_calling) continue;
+    caller->is_awaited = true;
+    MP_LIST_REMOVE(&callers->threads, caller, prev, next);
+    MP_LIST_APPEND(&idle, caller, prev, next);
+  }
+  pthread_cond_broadcast(&callers->came);
+  pthread_cond_broadcast(&callers->watched);
+  mp_unlock(&callers->lock);
+  while (dropped != NULL) {
+    mp_blocking_t *blocking = dropped;
+    dropped = blocking->next;
+    blocking->run(blocking, true);
+  }
+  while (idle.first != NULL) {
+    mp_caller_t *caller = idle.first;
+    idle.first = caller->next;
+    pthread_join(caller->thread, NULL);
+    mp_free(caller);
+  }
+}

@@ -1,0 +1,80 @@
+// Calls of foreign functions: what a device does for a function that it runs, how a run calls out
+// of its program, and how it comes back.
+//
+// A function that never blocks runs on the thread that executes the run, like a kernel. One that
+// was registered as blocking runs on a caller thread (caller.h), and one that is not over when it
+// returns (its result is a future) ends on any thread. Meanwhile the run is *out*: it stays at the
+// head of its stream, belongs to nobody, and is never called stuck, because what it waits for may
+// do anything. If its session fails, it ends when it is back. Whoever brings it back makes its
+// device runnable.
+//
+// When the client ends, a run that is out is taken from its stream, so that all other runs can be
+// ended. Its memory, the event of its results and its hold on the client stay until it is back.
+#ifndef MINIPOD_SIM_RUNTIME_LAUNCH_CALL_H_
+#define MINIPOD_SIM_RUNTIME_LAUNCH_CALL_H_
+
+#include "sim/foreign/foreign_call.h"
+#include "sim/plan/program.h"
+#include "sim/runtime/devices/caller.h"
+
+typedef struct mp_buffer_s mp_buffer_t;
+typedef struct mp_executable_s mp_executable_t;
+typedef struct mp_run_s mp_run_t;
+typedef struct mp_worker_s mp_worker_t;
+
+typedef enum {
+  MP_CALL_NONE,       // the run is in no call
+  MP_CALL_STARTING,   // the function runs on the run's own thread
+  MP_CALL_OUT,        // the run waits for it
+  MP_CALL_OVER,       // it has ended
+  MP_CALL_ABANDONED,  // it has not ended, but the run is in no stream any more
+} mp_call_state_t;
+
+// The call that a run is in. `state` is the run's own thread's while it is NONE, and changes under
+// the device's lock afterwards.
+typedef struct {
+  mp_blocking_t blocking;  // for caller threads
+  mp_call_state_t state;
+  mp_status_t status;  // of a call that is over; owned
+  const mp_cmd_t *cmd;
+  mp_foreign_invocation_t invocation;
+} mp_run_call_t;
+
+// Executes a CALL command, or ends it when the run is back from it. `*out_is_out`: the run is out,
+// and may be on another thread or gone already. The caller has set run->pc to the command. Errors
+// are the function's.
+MP_NODISCARD mp_status_t mp_run_call(mp_worker_t *self, mp_run_t *run, const mp_cmd_t *cmd,
+                                     bool *out_is_out);
+// Takes a run that is out from its stream, whose head it is; false: it is not out. The device's
+// lock is held, and the client is stopping. The caller tells the run's session; whoever brings the
+// run back ends it.
+bool mp_run_abandon_call(mp_run_t *run);
+
+// A launch goes beside the streams when a thread makes it that runs a foreign function itself; or
+// when a run of one of its devices, not over yet, may call, while the program makes no calls that
+// may block and none of its inputs comes from behind such a run. (Programs that make such calls
+// keep their order, so that what they print comes in the order of their launches.)
+// Where the runs of a launch go.
+typedef enum {
+  MP_ORDER_STREAM,       // into the streams of their devices
+  MP_ORDER_BEHIND_CALL,  // the same, and they wait for a run that may call, or may call themselves
+  MP_ORDER_BESIDE,       // beside the streams
+} mp_order_t;
+
+// Where a launch with these arguments on these devices (logical numbers) goes. The caller holds the
+// launch lock.
+mp_order_t mp_call_choose_order(const mp_executable_t *executable, uint32_t num_devices,
+                                const uint32_t *logical, mp_buffer_t *const *const *arguments);
+
+// Sets run->call up for a command: what the function gets from us (call.c).
+void mp_run_prepare_call(mp_run_t *run, const mp_cmd_t *cmd);
+// Ends the call of a run that is out, or whose function has given a future: the run goes on, or
+// ends if it was abandoned. Consumes `status`, and a reference to the run. Called without locks.
+void mp_run_bring_back(mp_run_t *run, mp_status_t status);
+
+// Runs the stages of foreign functions that come before the run's first command.
+MP_NODISCARD mp_status_t mp_run_begin_calls(mp_run_t *run);
+// Ends what the stages have left.
+void mp_run_end_calls(mp_run_t *run);
+
+#endif  // MINIPOD_SIM_RUNTIME_LAUNCH_CALL_H_
