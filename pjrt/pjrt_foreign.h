@@ -28,4 +28,7 @@ MP_EXPORT const char *minipod_register_foreign_function(const minipod_foreign_fu
 MP_EXPORT const char *minipod_register_foreign_type(const char *name, int64_t *inout_id,
                                                     void (*deleter)(void *object));
 
+// The text that such a function returns for a status, which is consumed.
+const char *mp_pjrt_text(mp_status_t status);
+
 #endif  // MINIPOD_PJRT_PJRT_FOREIGN_H_

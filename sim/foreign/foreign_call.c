@@ -108,7 +108,7 @@ static mp_status_t foreign_call_models(call_t *call) {
 
 // The function's own error, with the words that say where it comes from. Consumes `status`.
 static mp_status_t foreign_call_explain(const call_t *call, mp_status_t status) {
-  if (status == NULL) return NULL;
+  if (status == NULL || call->base.handler->explains_itself) return status;
   mp_status_t full =
       mp_op_error(call->base.op, mp_status_code(status), "%s (foreign function '%.*s')",
                   mp_status_message(status), MP_STR_ARG(foreign_call_target(call->base.op)));

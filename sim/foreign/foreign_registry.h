@@ -20,6 +20,7 @@ struct mp_foreign_handler_s {
   mp_str_t name, platform;
   bool is_typed;                  // `bundle` is used; otherwise `untyped`
   bool may_block;                 // registered as one whose calls may wait (for Python's lock)
+  bool explains_itself;           // its errors are passed on as they are
   XLA_FFI_Handler_Bundle bundle;  // of typed ones; execute is never NULL
   void (*before_use)(void);       // for what the function needs; may be NULL
   void *untyped;                  // a function of API version 1, 2 or 3: the call says which
@@ -33,6 +34,7 @@ typedef struct {
   bool may_block;
   XLA_FFI_Handler_Traits traits;
   void (*before_use)(void);  // called, on any thread, before a call is made; may be NULL
+  bool explains_itself;      // its errors need no words about where they come from
 } mp_foreign_traits_t;
 
 // Registers the handlers of a name's stages. Asks each handler for its version (so it is called

@@ -10,6 +10,7 @@ import re
 import warnings
 
 import minipod
+from minipod import callbacks
 from minipod import foreign
 from minipod import jax_private
 
@@ -46,9 +47,14 @@ def initialize() -> None:
          foreign.register_type)
   _teach("to take a CPU's branches", jax_private.use_cpu_branches, PLATFORM)
   _teach("to call what was exported for CPUs", jax_private.accept_exports_for_cpu, PLATFORM)
-  _teach("its word on Python callbacks", jax_private.refuse_callbacks, PLATFORM)
+  _teach("to call Python", _allow_callbacks)
   _teach("not to hang after a fork", jax_private.refuse_compiling_after_fork, PLATFORM)
   _teach("to keep a CPU backend", jax_private.keep_cpu_backend, PLATFORM)
+
+
+def _allow_callbacks() -> None:
+  callbacks.open_library()
+  jax_private.allow_callbacks(PLATFORM, callbacks.CallbackTable)
 
 
 def _named_in_environment() -> bool:

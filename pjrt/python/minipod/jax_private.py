@@ -34,8 +34,6 @@ _logger = logging.getLogger("minipod")
 _OWN_DEFAULTS = frozenset((
     "cholesky", "geqrf", "householder_product", "triangular_solve", "threefry2x32", "random_gamma",
     "conv_general_dilated", "dot_general", "select_and_scatter_add"))
-# Primitives that JAX lowers for a CPU by calling Python back.
-_CALLBACK_PRIMITIVES = frozenset(("debug_callback", "debug_print", "check", "buffer_callback"))
 
 
 def jax_version() -> str:
@@ -81,17 +79,29 @@ def allow_compilation_cache(platform: str) -> None:
   compilation_cache.is_cache_used = is_cache_used
 
 
-def refuse_callbacks(platform: str) -> None:
-  """Refuses Python callbacks in minipod's words: the library cannot make them yet."""
+def allow_callbacks(platform: str, table) -> None:
+  """Lowers Python callbacks as for a CPU, with numbers for callables from `table`."""
   original = callback.emit_python_callback
 
   def emit_python_callback(ctx, *args, **kwargs):
-    if platform in ctx.module_context.platforms:
-      raise NotImplementedError(_callback_refusal(ctx.primitive))
+    if tuple(ctx.module_context.platforms) == (platform,):
+      ctx = _with_callback_table(ctx, table)
     return original(ctx, *args, **kwargs)
 
   callback.emit_python_callback = emit_python_callback
   mlir.emit_python_callback = emit_python_callback
+
+  def lower_buffer_callback(ctx, *args, **params):
+    entry = mlir._lowerings[ctx.primitive]
+    return entry.rule(_with_callback_table(ctx, table), *args, **params)
+
+  mlir._platform_specific_lowerings[platform].buffer_callback = lower_buffer_callback
+
+
+def _with_callback_table(ctx, table):
+  module_context = ctx.module_context.replace(
+      platforms=("cpu",), backend=None, host_callbacks=table(ctx.module_context.host_callbacks))
+  return ctx.replace(module_context=module_context)
 
 
 def refuse_compiling_after_fork(platform: str) -> None:
@@ -186,31 +196,24 @@ class _LoweringRules(dict):
   pallas), register rules afterwards.
   """
 
+  buffer_callback = None  # the rule of the primitive of this name, which has none for CPUs alone
+
   def __contains__(self, primitive) -> bool:
-    return super().__contains__(primitive) or _rule_of_cpu(primitive) is not None
+    return super().__contains__(primitive) or self._rule_of_cpu(primitive) is not None
 
   def __missing__(self, primitive):
-    entry = _rule_of_cpu(primitive)
+    entry = self._rule_of_cpu(primitive)
     if entry is None:
       raise KeyError(primitive)
     return entry
 
-
-def _rule_of_cpu(primitive):
-  """JAX's rule for CPUs if minipod is to use it; None if the rule for every platform is right."""
-  if primitive.name in _CALLBACK_PRIMITIVES:
-    def refuse(ctx, *args, **params):
-      raise NotImplementedError(_callback_refusal(primitive))
-
-    return mlir.LoweringRuleEntry(refuse, True)
-  if primitive.name in _OWN_DEFAULTS and primitive in mlir._lowerings:
-    return None
-  return mlir._platform_specific_lowerings["cpu"].get(primitive)
-
-
-def _callback_refusal(primitive) -> str:
-  return (f"minipod does not support '{primitive}' yet: a program on its devices cannot call"
-          " Python (pure_callback, io_callback, jax.debug.print and jax.debug.callback)")
+  def _rule_of_cpu(self, primitive):
+    """JAX's rule for CPUs if minipod is to use it; None if that for every platform is right."""
+    if primitive.name == "buffer_callback" and self.buffer_callback is not None:
+      return mlir.LoweringRuleEntry(self.buffer_callback, True)
+    if primitive.name in _OWN_DEFAULTS and primitive in mlir._lowerings:
+      return None
+    return mlir._platform_specific_lowerings["cpu"].get(primitive)
 
 
 def _as_platform(name: str, entry):
