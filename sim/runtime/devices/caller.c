@@ -9,14 +9,13 @@
 #include "sim/base/os/system.h"
 #include "sim/runtime/devices/client_impl.h"
 
-enum {
-  MP_CALLERS = 4,  // the usual number: Python lets one of them run at a time anyway
-  MP_CALLER_STACK = 8 << 20,
-};
+enum { MP_CALLER_STACK = 8 << 20 };
 
-// How long the watcher waits for a call to end before it makes another thread: the first time, and
-// at most. Calls that take turns for Python's lock are slow, not stuck.
-static const double k_patience_seconds = 0.01, k_most_patience_seconds = 0.1;
+// How long no call may end, while others wait, before there is another thread: as long as there are
+// fewer threads than cores, because the call may compute without Python's lock; and then, because
+// calls may wait for each other, from the second number on up to the third. (Calls that take turns
+// for Python's lock are slow, not stuck.)
+static const double k_patience_seconds[] = {0.004, 0.01, 0.1};
 
 struct mp_caller_s {
   mp_client_t *client;
@@ -98,7 +97,7 @@ mp_status_t mp_callers_submit(mp_client_t *client, mp_blocking_t *blocking) {
   const bool is_dropped = callers->must_stop;
   if (!is_dropped) {
     bool has_taker = callers->num_idle > callers->length;
-    if (!has_taker && callers->num_takers < MP_CALLERS) has_taker = caller_make(client, false);
+    if (!has_taker && callers->num_takers == 0) has_taker = caller_make(client, false);
     if (callers->num_takers == 0) {
       status = mp_status_make(MP_RESOURCE_EXHAUSTED,
                               "no thread could be started for a call that may block");
@@ -118,11 +117,13 @@ mp_status_t mp_callers_submit(mp_client_t *client, mp_blocking_t *blocking) {
 // ---- The threads ----
 
 // How long no call may end before there are too few threads for the calls that wait.
-static double caller_patience(const mp_callers_t *callers) {
-  double patience = k_patience_seconds;
-  for (uint32_t i = MP_CALLERS; i < callers->num_takers && patience < k_most_patience_seconds; ++i)
+static double caller_patience(const mp_client_t *client) {
+  const uint32_t num_takers = client->callers.num_takers;
+  if (num_takers < client->num_workers) return k_patience_seconds[0];
+  double patience = k_patience_seconds[1];
+  for (uint32_t i = client->num_workers; i < num_takers && patience < k_patience_seconds[2]; ++i)
     patience *= 2;
-  return patience < k_most_patience_seconds ? patience : k_most_patience_seconds;
+  return patience < k_patience_seconds[2] ? patience : k_patience_seconds[2];
 }
 
 // The watcher waits until there is work that the others do not get on with; then it is one of them.
@@ -133,7 +134,7 @@ static void caller_watch(mp_caller_t *self) {
   while (!callers->must_stop && !is_late) {
     const uint64_t num_done = callers->num_done;
     const bool has_work = callers->length != 0;
-    const struct timespec until = mp_clock_after(has_work ? caller_patience(callers) : 1e9);
+    const struct timespec until = mp_clock_after(has_work ? caller_patience(self->client) : 1e9);
     const bool is_over = !mp_lock_wait_until(&callers->lock, &callers->watched, &until);
     is_late = has_work && is_over && callers->length != 0 && callers->num_done == num_done;
   }
@@ -148,7 +149,7 @@ static mp_blocking_t *caller_take(mp_caller_t *self) {
   mp_lock_assert_held(&callers->lock);
   if (self->is_watcher) caller_watch(self);
   while (!callers->must_stop && callers->length == 0) {
-    if (callers->num_takers > MP_CALLERS) return NULL;
+    if (callers->num_takers > 1) return NULL;
     callers->num_idle += 1;
     const struct timespec until = mp_clock_after(1e9);
     (void)mp_lock_wait_until(&callers->lock, &callers->came, &until);

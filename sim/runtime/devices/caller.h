@@ -1,10 +1,10 @@
 // Caller threads: the threads that run code of others which may wait (Python callbacks above all).
 //
 // Workers never run such code, because while it waits for Python's lock, for a user or for another
-// call, nobody would compute. Caller threads ("mp-c<n>") are made when the first call comes, and
-// there are few of them: calls queue, the oldest first. When all threads are busy and no call has
-// ended for a while, the calls may be waiting for each other, and another thread is made. Threads
-// beyond the usual number leave when the queue is empty.
+// call, nobody would compute. Caller threads ("mp-c<n>") are made when the first call comes. Mostly
+// there is one: calls queue, and the oldest is the next, so short calls keep their order, and what
+// they print does not mix. When no call has ended for a while, the calls may compute at the same
+// time or wait for each other, and there is another thread, which leaves when the queue is empty.
 //
 // Each caller thread holds the client's memory (mp_client_hold), so code that still runs when the
 // client ends finds everything in place.

@@ -138,3 +138,21 @@ mp_status_t mp_append_permute(mp_module_t *module, mp_block_t *block, const int6
   return append_collective_append(module, block, MP_OP_COLLECTIVE_PERMUTE, MP_OP_COUNT, &list,
                                   value, value->type, loc, out_value);
 }
+
+mp_status_t mp_append_broadcast_from(mp_module_t *module, mp_block_t *block, int64_t source,
+                                     mp_value_t *value, const mp_loc_t *loc,
+                                     mp_value_t **out_value) {
+  const int64_t count = module->num_partitions;
+  int64_t *group = MP_ARENA_ARRAY(module->arena, int64_t, (size_t)count);
+  MP_RETURN_IF_NULL(group);
+  MP_ASSERT(source >= 0 && source < count);
+  group[0] = source;  // a group's first member sends
+  for (int64_t i = 1; i < count; ++i) group[i] = i <= source ? i - 1 : i;
+  attr_list_t list = {.count = 0};
+  MP_RETURN_IF_ERROR(append_collective_add_channel(module, &list));
+  MP_RETURN_IF_ERROR(
+      mp_attr_make_table(module->arena, group, 1, count,
+                         &append_collective_add_attr(&list, MP_ATTR_REPLICA_GROUPS)->value));
+  return append_collective_append(module, block, MP_OP_COLLECTIVE_BROADCAST, MP_OP_COUNT, &list,
+                                  value, value->type, loc, out_value);
+}

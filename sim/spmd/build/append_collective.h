@@ -43,4 +43,9 @@ MP_NODISCARD mp_status_t mp_append_permute(mp_module_t *module, mp_block_t *bloc
                                            mp_value_t *value, const mp_loc_t *loc,
                                            mp_value_t **out_value);
 
+// The value as partition `source` has it, on all partitions.
+MP_NODISCARD mp_status_t mp_append_broadcast_from(mp_module_t *module, mp_block_t *block,
+                                                  int64_t source, mp_value_t *value,
+                                                  const mp_loc_t *loc, mp_value_t **out_value);
+
 #endif  // MINIPOD_SIM_SPMD_BUILD_APPEND_COLLECTIVE_H_

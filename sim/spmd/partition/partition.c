@@ -48,7 +48,9 @@ static mp_status_t partition_dispatch(mp_partitioner_t *p, const mp_op_t *op) {
                        "%s is an op that only partitioners make; programs must not hold it",
                        mp_op_info(op->code)->name);
   }
-  return mp_partitioner_op(p, op);
+  bool is_done = false;
+  MP_RETURN_IF_ERROR(mp_partitioner_call(p, op, &is_done));
+  return is_done ? NULL : mp_partitioner_op(p, op);
 }
 
 mp_status_t mp_partitioner_block(mp_partitioner_t *p, const mp_block_t *block,

@@ -88,6 +88,13 @@ MP_NODISCARD mp_status_t mp_partitioner_finish_op(mp_partitioner_t *p, const mp_
 // Any op that the other files do not handle.
 MP_NODISCARD mp_status_t mp_partitioner_op(mp_partitioner_t *p, const mp_op_t *op);
 
+// ---- partition_call.c ----
+
+// A custom call that is made on one device only, or with the parts of its operands as they are;
+// `*out_done`: it was one of these.
+MP_NODISCARD mp_status_t mp_partitioner_call(mp_partitioner_t *p, const mp_op_t *op,
+                                             bool *out_done);
+
 // ---- partition_terms.c ----
 
 // Fills in `uses` and `users`.
