@@ -31,4 +31,49 @@ MP_EXPORT const char *minipod_register_foreign_type(const char *name, int64_t *i
 // The text that such a function returns for a status, which is consumed.
 const char *mp_pjrt_text(mp_status_t status);
 
+// ---- Python callbacks (pjrt_python.c) ----
+//
+// A program calls Python through three foreign functions, with the names that JAX gives them on
+// CPUs; their attribute `index` is the number of the callable. The library turns a call into an
+// array of numbers and hands that to the package's one function, on caller threads
+// (sim/runtime/devices/caller.h), so that workers never wait for Python's lock.
+
+// What kind of callable is meant.
+enum {
+  MP_PYTHON_ARRAYS,   // it gets arrays and returns arrays
+  MP_PYTHON_BUFFERS,  // it gets the memory of operands and results (JAX's buffer_callback)
+};
+
+// A call, as the package sees it: `MP_PYTHON_HEAD` numbers, then for each operand and each result
+// its element type (XLA_FFI_DataType), address, rank and dimensions.
+enum {
+  MP_PYTHON_LENGTH,  // how many numbers there are
+  MP_PYTHON_KIND,
+  MP_PYTHON_NUMBER,  // of the callable
+  MP_PYTHON_NUM_INPUTS,
+  MP_PYTHON_NUM_OUTPUTS,
+  MP_PYTHON_HEAD,
+};
+
+typedef struct {
+  size_t struct_size;  // of the caller's struct
+  // A program that calls `number` was made, and will say so when it is gone. 0, or not 0 after
+  // minipod_python_fail. Called on the thread that compiles.
+  int (*hold)(uint64_t number);
+  // Calls the callable. 0, or not 0 after minipod_python_fail.
+  int (*call)(const int64_t *numbers);
+} minipod_python_t;
+
+// Sets the package's functions, which must stay for ever, and registers the foreign functions.
+// NULL, or why it failed, as in pjrt_foreign.h.
+MP_EXPORT const char *minipod_python_open(const minipod_python_t *python);
+// Says why the function that the library has called on this thread fails: `text` becomes the
+// error's message, with the code INTERNAL.
+MP_EXPORT void minipod_python_fail(const char *text, size_t size);
+// Takes up to `room` numbers of callables whose programs are gone: one for each `hold`.
+MP_EXPORT size_t minipod_python_take_released(uint64_t *numbers, size_t room);
+// From now on the package is not called any more: calls fail as CANCELLED. Waits until those that
+// have begun are over, at most `seconds`, and returns how many are not. May be repeated.
+MP_EXPORT uint32_t minipod_python_close(double seconds);
+
 #endif  // MINIPOD_PJRT_PJRT_FOREIGN_H_

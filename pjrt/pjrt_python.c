@@ -1,4 +1,5 @@
-#include "pjrt/pjrt_python.h"
+// Python callbacks: the foreign functions that hand calls to the Python package.
+#include "pjrt/pjrt_foreign.h"
 
 #include <stdatomic.h>
 #include <string.h>
