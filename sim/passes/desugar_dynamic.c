@@ -1,5 +1,6 @@
-// Dynamic ops in programs without dynamic shapes: the operands that give the shape are constants,
-// or say only what the result's type says.
+// Dynamic ops in programs without dynamic shapes: the operands that give the shape are computed
+// from constants, or say only what the result's type says.
+#include "sim/passes/constant_ints.h"
 #include "sim/passes/desugar.h"
 #include "sim/passes/rewrite.h"
 
@@ -41,7 +42,7 @@ static mp_status_t desugar_dynamic_constant_attrs(mp_module_t *module, const mp_
   *out_known = false;
   if (rank > MP_MAX_RANK) return NULL;
   for (uint32_t i = 0; i < count; ++i) {
-    if (!mp_rewrite_constant_ints(op->operands[first + i], values, rank)) return NULL;
+    if (!mp_constant_ints(op->operands[first + i], values, rank)) return NULL;
     MP_RETURN_IF_ERROR(mp_rewrite_ints(module, names[i], values, rank, &attrs[i]));
   }
   *out_known = true;
@@ -81,7 +82,7 @@ mp_status_t mp_desugar_dynamic_conv(mp_module_t *module, mp_op_t *op) {
   const uint32_t spatial = mp_op_ints(op, MP_ATTR_INPUT_SPATIAL_DIMENSIONS).count;
   int64_t padding[MP_MAX_RANK * 2];
   if (!desugar_dynamic_is_static(op) || spatial > MP_MAX_RANK) return NULL;
-  if (!mp_rewrite_constant_ints(op->operands[2], padding, spatial * 2)) return NULL;
+  if (!mp_constant_ints(op->operands[2], padding, spatial * 2)) return NULL;
   const mp_attr_t *table = NULL;
   MP_RETURN_IF_ERROR(mp_attr_make_table(module->arena, padding, spatial, 2, &table));
   const mp_named_attr_t attr = mp_rewrite_attr(MP_ATTR_PADDING, table);

@@ -1,7 +1,5 @@
 #include "sim/passes/rewrite.h"
 
-#include <string.h>
-
 #include "sim/ir/schema.h"
 
 mp_status_t mp_rewrite_become(mp_module_t *module, mp_op_t *op, mp_opcode_t code,
@@ -76,46 +74,4 @@ mp_status_t mp_rewrite_ints(mp_module_t *module, mp_attr_name_t name, const int6
   MP_RETURN_IF_ERROR(mp_attr_make_ints(module->arena, values, count, &value));
   *out_attr = mp_rewrite_attr(name, value);
   return NULL;
-}
-
-// Reads one stored integer; false for types that are no integers.
-static bool rewrite_load_integer(mp_dtype_t dtype, const void *element, int64_t *out_value) {
-  const size_t size = mp_dtype_size(dtype);
-  if (!mp_dtype_is_integer(dtype) || mp_dtype_bits(dtype) < 8) return false;
-  uint64_t bits = 0;
-  memcpy(&bits, element, size);  // little-endian, like all stored elements
-  const unsigned unused = 64 - 8 * (unsigned)size;
-  if (mp_dtype_class(dtype) == MP_CLASS_SIGNED) {
-    *out_value = (int64_t)(bits << unused) >> unused;
-  } else {
-    *out_value = (int64_t)bits;
-  }
-  return true;
-}
-
-bool mp_rewrite_constant_ints(const mp_value_t *value, int64_t *values, uint32_t count) {
-  // Programs rarely need more than two steps; the limit bounds the time for hostile ones.
-  for (int step = 0; step < 8 && value->op != NULL; ++step) {
-    const mp_op_t *op = value->op;
-    if (op->code == MP_OP_CONSTANT || op->code == MP_OP_SDY_CONSTANT) break;
-    const bool is_integer = mp_type_is_tensor(value->type) &&
-                            mp_dtype_is_integer(value->type->dtype) &&
-                            mp_dtype_bits(value->type->dtype) >= 32;
-    if ((op->code != MP_OP_CONVERT && op->code != MP_OP_RESHAPE) || !is_integer) return false;
-    value = op->operands[0];
-  }
-  if (value->op == NULL) return false;
-  const mp_attr_t *attr = mp_op_attr(value->op, MP_ATTR_VALUE);
-  if (attr == NULL || attr->kind != MP_KIND_DENSE) return false;
-  int64_t elements = 0;
-  if (!mp_type_num_elements(attr->u.dense.type, &elements) || elements != (int64_t)count) {
-    return false;
-  }
-  const mp_dtype_t dtype = attr->u.dense.type->dtype;
-  for (uint32_t i = 0; i < count; ++i) {
-    const size_t at = attr->u.dense.splat ? 0 : i * mp_dtype_size(dtype);
-    if (!rewrite_load_integer(dtype, (const char *)attr->u.dense.data + at, &values[i]))
-      return false;
-  }
-  return true;
 }

@@ -36,8 +36,4 @@ MP_NODISCARD mp_status_t mp_rewrite_ints(mp_module_t *module, mp_attr_name_t nam
                                          mp_named_attr_t *out_attr);
 mp_named_attr_t mp_rewrite_attr(mp_attr_name_t name, const mp_attr_t *value);
 
-// Reads the elements of a constant of integers, also through conversions and reshapes. False when
-// `value` is no such constant or does not have exactly `count` elements.
-bool mp_rewrite_constant_ints(const mp_value_t *value, int64_t *values, uint32_t count);
-
 #endif  // MINIPOD_SIM_PASSES_REWRITE_H_

@@ -137,3 +137,61 @@ def test_dynamic_spellings():
   wanted[1:, 0:4:3] = A.reshape(35, 2)[:31]
   np.testing.assert_array_equal(padded, wanted)
   np.testing.assert_array_equal(cut, wanted[2:30:7, 1:5:2])
+
+
+def test_dynamic_shapes_are_computed():
+  """Shape operands that the program computes from sizes, as exporters of dynamic shapes write it."""
+  text = module(
+      "%c1 = stablehlo.constant dense<1> : tensor<i32> "
+      "%c2 = stablehlo.constant dense<2> : tensor<i32> "
+      "%n = stablehlo.get_dimension_size %a, dim = 1 : (tensor<4x6xf32>) -> tensor<i32> "
+      "%m = stablehlo.subtract %n, %c2 : tensor<i32> "
+      "%big = stablehlo.compare GT, %m, %c1 : (tensor<i32>, tensor<i32>) -> tensor<i1> "
+      "%low = stablehlo.select %big, %m, %c1 : tensor<i1>, tensor<i32> "
+      "%r1 = stablehlo.reshape %low : (tensor<i32>) -> tensor<1xi32> "
+      "%r2 = stablehlo.reshape %c2 : (tensor<i32>) -> tensor<1xi32> "
+      "%lo = stablehlo.concatenate %r1, %r2, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> "
+      "tensor<2xi32> "
+      "%hi = stablehlo.negate %lo : tensor<2xi32> "
+      "%zero = stablehlo.subtract %lo, %lo : tensor<2xi32> "
+      "%f = stablehlo.constant dense<-1.0> : tensor<f32> "
+      "%0 = stablehlo.dynamic_pad %a, %f, %lo, %hi, %zero : (tensor<4x6xf32>, tensor<f32>, "
+      "tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<4x6xf32> "
+      '%1 = "stablehlo.dynamic_gather"(%a, %i, %lo) {dimension_numbers = #stablehlo.gather<'
+      "offset_dims = [0, 1], start_index_map = [1]>, indices_are_sorted = false} : "
+      "(tensor<4x6xf32>, tensor<1xi32>, tensor<2xi32>) -> tensor<4x2xf32> "
+      "return %0, %1 : tensor<4x6xf32>, tensor<4x2xf32>",
+      "(%a: tensor<4x6xf32>, %i: tensor<1xi32>) -> (tensor<4x6xf32>, tensor<4x2xf32>)")
+  a = np.arange(24, dtype=np.float32).reshape(4, 6)
+  padded, gathered = run(text, a, np.array([3], np.int32))
+  wanted = np.full((4, 6), -1, np.float32)
+  np.testing.assert_array_equal(padded[:, :2], wanted[:, :2])
+  np.testing.assert_array_equal(padded, wanted)  # four rows are cut off, and four are added
+  np.testing.assert_array_equal(gathered, a[:, 3:5])
+
+
+def test_dynamic_conv_with_computed_padding():
+  text = module(
+      "%n = stablehlo.get_dimension_size %k, dim = 2 : (tensor<1x1x3xf32>) -> tensor<i32> "
+      "%one = stablehlo.constant dense<1> : tensor<i32> "
+      "%m = stablehlo.subtract %n, %one : tensor<i32> "
+      "%p = stablehlo.broadcast_in_dim %m, dims = [] : (tensor<i32>) -> tensor<1x2xi32> "
+      '%0 = "stablehlo.dynamic_conv"(%x, %k, %p) {dimension_numbers = '
+      "#stablehlo.conv<[b, f, 0]x[o, i, 0]->[b, f, 0]>, batch_group_count = 1 : i64, "
+      "feature_group_count = 1 : i64} : (tensor<1x1x5xf32>, tensor<1x1x3xf32>, tensor<1x2xi32>) "
+      "-> tensor<1x1x7xf32> return %0 : tensor<1x1x7xf32>",
+      "(%x: tensor<1x1x5xf32>, %k: tensor<1x1x3xf32>) -> tensor<1x1x7xf32>")
+  x, k = np.arange(5, dtype=np.float32) + 1, np.array([1, 10, 100], np.float32)
+  found, = run(text, x[None, None], k[None, None])
+  np.testing.assert_array_equal(found[0, 0], np.convolve(x, k[::-1]))
+
+
+def test_unknown_shape_operand_is_refused_by_name():
+  text = module(
+      "%f = stablehlo.constant dense<0.0> : tensor<f32> "
+      "%z = stablehlo.constant dense<0> : tensor<1xi32> "
+      "%0 = stablehlo.dynamic_pad %a, %f, %p, %z, %z : (tensor<4xf32>, tensor<f32>, tensor<1xi32>, "
+      "tensor<1xi32>, tensor<1xi32>) -> tensor<6xf32> return %0 : tensor<6xf32>",
+      "(%a: tensor<4xf32>, %p: tensor<1xi32>) -> tensor<6xf32>")
+  with pytest.raises(Exception, match="stablehlo.dynamic_pad"):
+    run(text, np.zeros(4, np.float32), np.zeros(1, np.int32))

@@ -1,0 +1,277 @@
+#include "sim/passes/constant_ints.h"
+
+#include <string.h>
+
+// A chain of ops is followed this far. A value that is used twice is evaluated twice, so that the
+// number of evaluations needs a limit of its own.
+enum { MAX_DEPTH = 16, MAX_EVALUATIONS = 512 };
+
+typedef struct {
+  uint32_t count;
+  int64_t values[MP_CONSTANT_INTS_MAX];
+} ints_t;
+
+typedef struct {
+  int depth;
+  int evaluations;
+} budget_t;
+
+static bool constant_ints_evaluate(const mp_value_t *value, budget_t *budget, ints_t *out);
+
+// ---- types ----
+
+static bool constant_ints_has_type(mp_dtype_t dtype) {
+  return dtype == MP_DTYPE_BOOL || (mp_dtype_is_integer(dtype) && mp_dtype_bits(dtype) >= 8);
+}
+
+static bool constant_ints_is_unsigned(mp_dtype_t dtype) {
+  return mp_dtype_class(dtype) == MP_CLASS_UNSIGNED;
+}
+
+// The number that has the low bits of `bits` in the element type.
+static int64_t constant_ints_wrap(mp_dtype_t dtype, uint64_t bits) {
+  if (dtype == MP_DTYPE_BOOL) return bits != 0;
+  const unsigned unused = 64 - (unsigned)mp_dtype_bits(dtype);
+  if (constant_ints_is_unsigned(dtype)) return (int64_t)(bits << unused >> unused);
+  return (int64_t)(bits << unused) >> unused;
+}
+
+// ---- ops that move elements ----
+
+static bool constant_ints_constant(const mp_op_t *op, ints_t *out) {
+  const mp_attr_t *attr = mp_op_attr(op, MP_ATTR_VALUE);
+  if (attr == NULL || attr->kind != MP_KIND_DENSE) return false;
+  const mp_dtype_t dtype = attr->u.dense.type->dtype;
+  const size_t size = mp_dtype_size(dtype);
+  for (uint32_t i = 0; i < out->count; ++i) {
+    uint64_t bits = 0;
+    memcpy(&bits, (const char *)attr->u.dense.data + (attr->u.dense.splat ? 0 : i * size), size);
+    out->values[i] = constant_ints_wrap(dtype, bits);  // little-endian, like all stored elements
+  }
+  return true;
+}
+
+static bool constant_ints_iota(const mp_op_t *op, ints_t *out) {
+  if (op->results[0].type->rank != 1) return false;
+  for (uint32_t i = 0; i < out->count; ++i) out->values[i] = i;
+  return true;
+}
+
+static bool constant_ints_concatenate(const mp_op_t *op, budget_t *budget, ints_t *out) {
+  if (op->results[0].type->rank != 1) return false;
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    ints_t part;
+    if (!constant_ints_evaluate(op->operands[i], budget, &part)) return false;
+    if (part.count > out->count - count) return false;
+    for (uint32_t k = 0; k < part.count; ++k) out->values[count++] = part.values[k];
+  }
+  return count == out->count;
+}
+
+static bool constant_ints_slice(const mp_op_t *op, const ints_t *in, ints_t *out) {
+  const mp_index_list_t starts = mp_op_ints(op, MP_ATTR_START_INDICES);
+  const mp_index_list_t strides = mp_op_ints(op, MP_ATTR_STRIDES);
+  if (op->operands[0]->type->rank != 1 || starts.count != 1 || strides.count != 1) return false;
+  for (uint32_t i = 0; i < out->count; ++i) {
+    const int64_t at = starts.values[0] + (int64_t)i * strides.values[0];
+    if (at < 0 || at >= (int64_t)in->count) return false;
+    out->values[i] = in->values[at];
+  }
+  return true;
+}
+
+// A single element that is repeated, or a change of shape that keeps the order of elements.
+static bool constant_ints_spread(const ints_t *in, ints_t *out) {
+  if (in->count != 1 && in->count != out->count) return false;
+  for (uint32_t i = 0; i < out->count; ++i) out->values[i] = in->values[in->count == 1 ? 0 : i];
+  return true;
+}
+
+static bool constant_ints_broadcast(const mp_op_t *op, const ints_t *in, ints_t *out) {
+  // With as many elements as before, the only dimensions that are added have size 1. These of the
+  // operand could still change places.
+  if (in->count != 1 && op->operands[0]->type->rank != 1) return false;
+  return constant_ints_spread(in, out);
+}
+
+// ---- ops that compute ----
+
+static bool constant_ints_less(mp_dtype_t dtype, int64_t a, int64_t b) {
+  return constant_ints_is_unsigned(dtype) ? (uint64_t)a < (uint64_t)b : a < b;
+}
+
+// What a division by zero or an overflow gives is the kernels' affair; no shape is made of it.
+static bool constant_ints_divide(mp_dtype_t dtype, bool remainder, int64_t a, int64_t b,
+                                 uint64_t *out) {
+  if (b == 0 || (b == -1 && a == INT64_MIN)) return false;
+  if (constant_ints_is_unsigned(dtype)) {
+    *out = remainder ? (uint64_t)a % (uint64_t)b : (uint64_t)a / (uint64_t)b;
+  } else {
+    *out = (uint64_t)(remainder ? a % b : a / b);
+  }
+  return true;
+}
+
+static bool constant_ints_compare(uint32_t direction, mp_dtype_t dtype, int64_t a, int64_t b) {
+  switch (direction) {
+    case MP_CMP_EQ:
+      return a == b;
+    case MP_CMP_NE:
+      return a != b;
+    case MP_CMP_GE:
+      return !constant_ints_less(dtype, a, b);
+    case MP_CMP_GT:
+      return constant_ints_less(dtype, b, a);
+    case MP_CMP_LE:
+      return !constant_ints_less(dtype, b, a);
+    default:
+      return constant_ints_less(dtype, a, b);
+  }
+}
+
+// One element of an op with two operands of `dtype`.
+static bool constant_ints_binary(const mp_op_t *op, mp_dtype_t dtype, int64_t a, int64_t b,
+                                 uint64_t *out) {
+  switch (op->code) {
+    case MP_OP_ADD:
+      *out = dtype == MP_DTYPE_BOOL ? (uint64_t)(a | b) : (uint64_t)a + (uint64_t)b;
+      return true;
+    case MP_OP_SUBTRACT:
+      *out = (uint64_t)a - (uint64_t)b;
+      return dtype != MP_DTYPE_BOOL;
+    case MP_OP_MULTIPLY:
+      *out = (uint64_t)a * (uint64_t)b;
+      return true;
+    case MP_OP_DIVIDE:
+    case MP_OP_REMAINDER:
+      return constant_ints_divide(dtype, op->code == MP_OP_REMAINDER, a, b, out);
+    case MP_OP_MAXIMUM:
+      *out = (uint64_t)(constant_ints_less(dtype, a, b) ? b : a);
+      return true;
+    case MP_OP_MINIMUM:
+      *out = (uint64_t)(constant_ints_less(dtype, a, b) ? a : b);
+      return true;
+    case MP_OP_AND:
+      *out = (uint64_t)a & (uint64_t)b;
+      return true;
+    case MP_OP_OR:
+      *out = (uint64_t)a | (uint64_t)b;
+      return true;
+    case MP_OP_COMPARE:
+      *out = constant_ints_compare(mp_op_enum(op, MP_ATTR_COMPARISON_DIRECTION, MP_CMP_EQ), dtype,
+                                   a, b);
+      return true;
+    default:
+      return false;
+  }
+}
+
+static bool constant_ints_unary(mp_opcode_t code, mp_dtype_t dtype, int64_t a, uint64_t *out) {
+  switch (code) {
+    case MP_OP_CONVERT:
+      *out = (uint64_t)a;
+      return true;
+    case MP_OP_NEGATE:
+      *out = 0 - (uint64_t)a;
+      return true;
+    case MP_OP_ABS:
+      *out = a < 0 && !constant_ints_is_unsigned(dtype) ? 0 - (uint64_t)a : (uint64_t)a;
+      return true;
+    case MP_OP_SIGN:
+      *out = a < 0 && !constant_ints_is_unsigned(dtype) ? UINT64_MAX : a != 0;
+      return true;
+    case MP_OP_NOT:
+      *out = dtype == MP_DTYPE_BOOL ? a == 0 : ~(uint64_t)a;
+      return true;
+    default:
+      return false;
+  }
+}
+
+static bool constant_ints_elementwise(const mp_op_t *op, const ints_t *in, ints_t *out) {
+  const mp_dtype_t from = op->operands[0]->type->dtype, to = op->results[0].type->dtype;
+  for (uint32_t i = 0; i < out->count; ++i) {
+    uint64_t bits = 0;
+    const int64_t a = in[0].values[i];
+    const bool known = op->num_operands == 1
+                           ? constant_ints_unary(op->code, from, a, &bits)
+                           : constant_ints_binary(op, from, a, in[1].values[i], &bits);
+    if (!known) return false;
+    out->values[i] = constant_ints_wrap(to, bits);
+  }
+  return true;
+}
+
+// The predicate may be one for all elements.
+static bool constant_ints_select(const ints_t *in, ints_t *out) {
+  for (uint32_t i = 0; i < out->count; ++i) {
+    const int64_t which = in[0].values[in[0].count == 1 ? 0 : i];
+    out->values[i] = which != 0 ? in[1].values[i] : in[2].values[i];
+  }
+  return true;
+}
+
+// ---- evaluation ----
+
+static bool constant_ints_of_operands(const mp_op_t *op, budget_t *budget, ints_t *out) {
+  ints_t in[3];
+  if (op->num_operands == 0 || op->num_operands > 3) return false;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    if (!constant_ints_evaluate(op->operands[i], budget, &in[i])) return false;
+  }
+  switch (op->code) {
+    case MP_OP_RESHAPE:
+      return constant_ints_spread(&in[0], out);
+    case MP_OP_BROADCAST_IN_DIM:
+      return constant_ints_broadcast(op, &in[0], out);
+    case MP_OP_SLICE:
+      return constant_ints_slice(op, &in[0], out);
+    default:
+      break;
+  }
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    const bool scalar_predicate = op->code == MP_OP_SELECT && i == 0 && in[0].count == 1;
+    if (in[i].count != out->count && !scalar_predicate) return false;
+  }
+  if (op->num_operands == 3) return op->code == MP_OP_SELECT && constant_ints_select(in, out);
+  return constant_ints_elementwise(op, in, out);
+}
+
+static bool constant_ints_of_op(const mp_op_t *op, budget_t *budget, ints_t *out) {
+  switch (op->code) {
+    case MP_OP_CONSTANT:
+    case MP_OP_SDY_CONSTANT:
+      return constant_ints_constant(op, out);
+    case MP_OP_IOTA:
+      return constant_ints_iota(op, out);
+    case MP_OP_CONCATENATE:
+      return constant_ints_concatenate(op, budget, out);
+    default:
+      return op->num_results == 1 && constant_ints_of_operands(op, budget, out);
+  }
+}
+
+static bool constant_ints_evaluate(const mp_value_t *value, budget_t *budget, ints_t *out) {
+  int64_t elements = 0;
+  if (value->op == NULL || budget->depth == MAX_DEPTH || budget->evaluations == 0) return false;
+  if (!mp_type_is_tensor(value->type) || !mp_type_is_static(value->type) ||
+      !constant_ints_has_type(value->type->dtype) ||
+      !mp_type_num_elements(value->type, &elements) || elements > MP_CONSTANT_INTS_MAX) {
+    return false;
+  }
+  out->count = (uint32_t)elements;
+  ++budget->depth;
+  --budget->evaluations;
+  const bool known = constant_ints_of_op(value->op, budget, out);
+  --budget->depth;
+  return known;
+}
+
+bool mp_constant_ints(const mp_value_t *value, int64_t *values, uint32_t count) {
+  budget_t budget = {0, MAX_EVALUATIONS};
+  ints_t found;
+  if (!constant_ints_evaluate(value, &budget, &found) || found.count != count) return false;
+  for (uint32_t i = 0; i < count; ++i) values[i] = found.values[i];
+  return true;
+}
