@@ -1,7 +1,8 @@
 // Loops over c64 and c128. The functions of c64 are computed in double precision.
 //
 // Products are computed by the plain formula, without C's recovery of infinities, as other
-// implementations do it; quotients and functions follow C99 annex G.
+// implementations do it; quotients and functions follow C99 annex G, but that a factor which is NaN
+// makes a product NaN, as in XLA: exp(-inf + inf i) is NaN, and not 0 times an unknown number.
 #include <complex.h>
 #include <math.h>
 #include <stddef.h>
@@ -39,10 +40,15 @@ static c128_t elementwise_complex_sign_of(c128_t x) {
   return elementwise_complex_make(creal(x) / size, cimag(x) / size);
 }
 
+static c128_t elementwise_complex_exp_of(c128_t x) {
+  if (!isfinite(cimag(x))) return elementwise_complex_make(NAN, NAN);
+  return cexp(x);
+}
+
 // exp(x) - 1 without cancellation: the real part is (e^a - 1) cos b - 2 sin^2(b / 2).
 static c128_t elementwise_complex_expm1_of(c128_t x) {
   double a = creal(x), b = cimag(x);
-  if (!isfinite(a) || !isfinite(b)) return cexp(x) - 1;
+  if (!isfinite(a) || !isfinite(b)) return elementwise_complex_exp_of(x) - 1;
   double half = sin(b / 2);
   return elementwise_complex_make(expm1(a) * cos(b) - 2 * half * half,
                                   b == 0 ? b : exp(a) * sin(b));
@@ -82,8 +88,18 @@ static c128_t elementwise_complex_atan2_of(c128_t y, c128_t x) {
   return elementwise_complex_make(cimag(unit), -creal(unit));
 }
 
+// Along a line on which the tangent has no limit both parts are unknown.
+static c128_t elementwise_complex_tan_of(c128_t x) {
+  if (!isfinite(creal(x)) && cimag(x) == 0) return elementwise_complex_make(NAN, NAN);
+  return ctan(x);
+}
+static c128_t elementwise_complex_tanh_of(c128_t x) {
+  if (!isfinite(cimag(x)) && creal(x) == 0) return elementwise_complex_make(NAN, NAN);
+  return ctanh(x);
+}
+
 static c128_t elementwise_complex_logistic_of(c128_t x) {
-  return elementwise_complex_reciprocal(1 + cexp(negate(x)));
+  return elementwise_complex_reciprocal(1 + elementwise_complex_exp_of(negate(x)));
 }
 
 static inline int elementwise_complex_less(c128_t x, c128_t y) {
@@ -117,7 +133,7 @@ static c128_t elementwise_complex_min_of(c128_t x, c128_t y) {
   MP_LOOP1(cbrt_##name, T, T, elementwise_complex_cbrt_of(x))                                   \
   MP_LOOP3(clamp_##name, T, T, elementwise_complex_min_of(elementwise_complex_max_of(x, y), z)) \
   MP_LOOP1(cosine_##name, T, T, ccos(x))                                                        \
-  MP_LOOP1(exponential_##name, T, T, cexp(x))                                                   \
+  MP_LOOP1(exponential_##name, T, T, elementwise_complex_exp_of(x))                             \
   MP_LOOP1(exponential_minus_one_##name, T, T, elementwise_complex_expm1_of(x))                 \
   MP_LOOP1(log_##name, T, T, clog(x))                                                           \
   MP_LOOP1(log_plus_one_##name, T, T, elementwise_complex_log1p_of(x))                          \
@@ -130,8 +146,8 @@ static c128_t elementwise_complex_min_of(c128_t x, c128_t y) {
   MP_LOOP1(sign_##name, T, T, elementwise_complex_sign_of(x))                                   \
   MP_LOOP1(sine_##name, T, T, csin(x))                                                          \
   MP_LOOP1(sqrt_##name, T, T, csqrt(x))                                                         \
-  MP_LOOP1(tan_##name, T, T, ctan(x))                                                           \
-  MP_LOOP1(tanh_##name, T, T, ctanh(x))                                                         \
+  MP_LOOP1(tan_##name, T, T, elementwise_complex_tan_of(x))                                     \
+  MP_LOOP1(tanh_##name, T, T, elementwise_complex_tanh_of(x))                                   \
   MP_VECTOR static void multiply_##name(int64_t n, const void *const *in, void *out) {          \
     const F *a = in[0], *b = in[1];                                                             \
     F *r = out;                                                                                 \

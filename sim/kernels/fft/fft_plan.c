@@ -8,6 +8,9 @@
 #include "sim/kernels/loops.h"
 
 enum { MAX_FACTORS = 64, MAX_RADIX = 31 };
+// The general radix adds up that many products in a row; with more than this, floats lose more than
+// a transform of a smooth length does.
+enum { MAX_FLOAT_RADIX = 13 };
 
 struct mp_fft_plan_s {
   int64_t n;
@@ -18,10 +21,11 @@ struct mp_fft_plan_s {
   // radix.
   const void *twiddles[MAX_FACTORS];
   const void *roots[MAX_FACTORS];  // [radix] (re, im), for the general radix
-  // Bluestein:
+  const mp_fft_plan_t *wide;       // a plan of floats that is done in doubles; NULL otherwise
+  // Bluestein, in doubles:
   const mp_fft_plan_t *inner;  // of the convolution's length; NULL otherwise
-  const void *chirp;           // [n] (re, im)
-  const void *filter;          // [inner->n] (re, im): the transformed chirp, scaled
+  const double *chirp;         // [n] (re, im)
+  const double *filter;        // [inner->n] (re, im): the transformed chirp, scaled
 };
 
 static void fft_plan_root_of_unity(int64_t k, int64_t n, double *out) {
@@ -51,9 +55,52 @@ static void fft_plan_root_of_unity(int64_t k, int64_t n, double *out) {
 #define F(x) x##_d
 #include "sim/kernels/fft/fft_template.h"
 
+// ---- Running ----
+
+// (zr, zi) = (xr, xi) * w, per element; `lines` elements share a factor.
+static void fft_plan_multiply(int64_t n, int64_t lines, const double *w, const double *xr,
+                              const double *xi, double *zr, double *zi) {
+  for (int64_t i = 0; i < n; ++i) {
+    double cr = w[2 * i], ci = w[2 * i + 1];
+    for (int64_t q = i * lines; q < (i + 1) * lines; ++q) {
+      double r = xr[q] * cr - xi[q] * ci;
+      zi[q] = xr[q] * ci + xi[q] * cr;
+      zr[q] = r;
+    }
+  }
+}
+
+static void fft_plan_run_bluestein(const mp_fft_plan_t *plan, int64_t lines, double *re, double *im,
+                                   double *scratch) {
+  int64_t size = plan->inner->n * lines, used = plan->n * lines;
+  double *ar = scratch, *ai = scratch + size, *rest = scratch + 2 * size;
+  fft_plan_multiply(plan->n, lines, plan->chirp, re, im, ar, ai);
+  memset(ar + used, 0, (size_t)(size - used) * sizeof(double));
+  memset(ai + used, 0, (size_t)(size - used) * sizeof(double));
+  run_smooth_d(plan->inner, lines, ar, ai, rest);
+  fft_plan_multiply(plan->inner->n, lines, plan->filter, ar, ai, ar, ai);
+  run_smooth_d(plan->inner, lines, ai, ar, rest);  // the inverse
+  fft_plan_multiply(plan->n, lines, plan->chirp, ar, ai, re, im);
+}
+
+// Transforms floats in doubles. Double precision costs such lengths little beside the
+// multiplications that they need anyway.
+static void fft_plan_run_wide(const mp_fft_plan_t *plan, int64_t lines, float *re, float *im,
+                              float *scratch) {
+  const int64_t count = plan->n * lines;
+  // The caller's scratch is aligned for floats; it has room for what is skipped.
+  double *wide_re = (double *)(((uintptr_t)scratch + sizeof(double) - 1) & ~(sizeof(double) - 1));
+  double *wide_im = wide_re + count, *rest = wide_im + count;
+  for (int64_t i = 0; i < count; ++i) wide_re[i] = (double)re[i];
+  for (int64_t i = 0; i < count; ++i) wide_im[i] = (double)im[i];
+  mp_fft_run_d(plan->wide, lines, wide_re, wide_im, rest);
+  for (int64_t i = 0; i < count; ++i) re[i] = (float)wide_re[i];
+  for (int64_t i = 0; i < count; ++i) im[i] = (float)wide_im[i];
+}
+
 void mp_fft_run_f(const mp_fft_plan_t *plan, int64_t lines, float *re, float *im, float *scratch) {
-  if (plan->inner != NULL) {
-    run_bluestein_f(plan, lines, re, im, scratch);
+  if (plan->wide != NULL) {
+    fft_plan_run_wide(plan, lines, re, im, scratch);
   } else {
     run_smooth_f(plan, lines, re, im, scratch);
   }
@@ -62,13 +109,15 @@ void mp_fft_run_f(const mp_fft_plan_t *plan, int64_t lines, float *re, float *im
 void mp_fft_run_d(const mp_fft_plan_t *plan, int64_t lines, double *re, double *im,
                   double *scratch) {
   if (plan->inner != NULL) {
-    run_bluestein_d(plan, lines, re, im, scratch);
+    fft_plan_run_bluestein(plan, lines, re, im, scratch);
   } else {
     run_smooth_d(plan, lines, re, im, scratch);
   }
 }
 
 int64_t mp_fft_plan_scratch(const mp_fft_plan_t *plan) {
+  // In floats: two arrays of doubles, the scratch of their plan, and one float for alignment.
+  if (plan->wide != NULL) return 2 * (2 * plan->n + mp_fft_plan_scratch(plan->wide)) + 1;
   return plan->inner != NULL ? 4 * plan->inner->n : 2 * plan->n;
 }
 
@@ -140,9 +189,8 @@ static int64_t fft_plan_next_smooth(int64_t n) {
 
 static mp_status_t fft_plan_bluestein(mp_arena_t *arena, mp_fft_plan_t *plan) {
   int64_t n = plan->n, size = fft_plan_next_smooth(2 * n - 1);
-  const mp_fft_plan_t *exact = NULL;  // the filter is always computed in doubles
-  MP_RETURN_IF_ERROR(mp_fft_plan_create(arena, size, true, &exact));
-  MP_RETURN_IF_ERROR(mp_fft_plan_create(arena, size, plan->is_double, &plan->inner));
+  MP_ASSERT(plan->is_double);
+  MP_RETURN_IF_ERROR(mp_fft_plan_create(arena, size, true, &plan->inner));
   double *chirp = MP_ARENA_ARRAY(arena, double, (size_t)(2 * n));
   double *filter = MP_ARENA_ARRAY(arena, double, (size_t)(2 * size));
   double *work = MP_ARENA_ARRAY(arena, double, (size_t)(2 * size));
@@ -161,13 +209,18 @@ static mp_status_t fft_plan_bluestein(mp_arena_t *arena, mp_fft_plan_t *plan) {
   }
   double *scratch = MP_ARENA_ARRAY(arena, double, (size_t)(2 * size));
   MP_RETURN_IF_NULL(scratch);
-  run_smooth_d(exact, 1, re, im, scratch);
+  run_smooth_d(plan->inner, 1, re, im, scratch);
   for (int64_t k = 0; k < size; ++k) {
     filter[2 * k] = re[k] / (double)size;
     filter[2 * k + 1] = im[k] / (double)size;
   }
-  MP_RETURN_IF_ERROR(fft_plan_keep(arena, plan->is_double, chirp, 2 * n, &plan->chirp));
-  return fft_plan_keep(arena, plan->is_double, filter, 2 * size, &plan->filter);
+  plan->chirp = chirp;
+  plan->filter = filter;
+  return NULL;
+}
+
+static uint32_t fft_plan_largest_factor(const mp_fft_plan_t *plan) {
+  return plan->num_factors == 0 ? 1 : plan->factors[plan->num_factors - 1];
 }
 
 mp_status_t mp_fft_plan_create(mp_arena_t *arena, int64_t n, bool is_double,
@@ -177,7 +230,10 @@ mp_status_t mp_fft_plan_create(mp_arena_t *arena, int64_t n, bool is_double,
   MP_ASSERT(n > 0);
   plan->n = n;
   plan->is_double = is_double;
-  if (fft_plan_factorize(n, plan)) {
+  const bool is_smooth = fft_plan_factorize(n, plan);
+  if (!is_double && (!is_smooth || fft_plan_largest_factor(plan) > MAX_FLOAT_RADIX)) {
+    MP_RETURN_IF_ERROR(mp_fft_plan_create(arena, n, true, &plan->wide));
+  } else if (is_smooth) {
     MP_RETURN_IF_ERROR(fft_plan_smooth(arena, plan));
   } else {
     MP_RETURN_IF_ERROR(fft_plan_bluestein(arena, plan));

@@ -197,31 +197,6 @@ static void F(run_smooth)(const mp_fft_plan_t *plan, int64_t lines, R *re, R *im
   }
 }
 
-// (zr, zi) = (xr, xi) * w, per element; `lines` elements share a factor.
-static void F(multiply)(int64_t n, int64_t lines, const R *w, const R *xr, const R *xi, R *zr,
-                        R *zi) {
-  for (int64_t i = 0; i < n; ++i) {
-    R cr = w[2 * i], ci = w[2 * i + 1];
-    for (int64_t q = i * lines; q < (i + 1) * lines; ++q) {
-      R r = xr[q] * cr - xi[q] * ci;
-      zi[q] = xr[q] * ci + xi[q] * cr;
-      zr[q] = r;
-    }
-  }
-}
-
-static void F(run_bluestein)(const mp_fft_plan_t *plan, int64_t lines, R *re, R *im, R *scratch) {
-  int64_t size = plan->inner->n * lines, used = plan->n * lines;
-  R *ar = scratch, *ai = scratch + size, *rest = scratch + 2 * size;
-  F(multiply)(plan->n, lines, plan->chirp, re, im, ar, ai);
-  memset(ar + used, 0, (size_t)(size - used) * sizeof(R));
-  memset(ai + used, 0, (size_t)(size - used) * sizeof(R));
-  F(run_smooth)(plan->inner, lines, ar, ai, rest);
-  F(multiply)(plan->inner->n, lines, plan->filter, ar, ai, ar, ai);
-  F(run_smooth)(plan->inner, lines, ai, ar, rest);  // the inverse
-  F(multiply)(plan->n, lines, plan->chirp, ar, ai, re, im);
-}
-
 #undef PUT
 #undef OUT
 #undef IN
