@@ -9,16 +9,13 @@ static mp_status_t verify_shape_same_dtype(const mp_op_t *op, const mp_type_t *a
   return NULL;
 }
 
-// The result has the same bits. If elements become narrower, the result has one more dimension at
-// the end; if they become wider, one less.
+// The result has the same bits, of which a boolean is one. If elements become narrower, the result
+// has one more dimension at the end; if they become wider, one less.
 mp_status_t mp_verify_bitcast_convert(const mp_op_t *op) {
   const mp_type_t *from = mp_operand_type(op, 0), *to = mp_result_type(op, 0);
   int from_bits = mp_dtype_bits(from->dtype), to_bits = mp_dtype_bits(to->dtype);
   MP_CHECK(op, mp_dtype_is_complex(from->dtype) == mp_dtype_is_complex(to->dtype),
            "complex numbers can only become complex numbers");
-  if ((from->dtype == MP_DTYPE_BOOL) != (to->dtype == MP_DTYPE_BOOL)) {
-    return mp_op_error(op, MP_UNIMPLEMENTED, "booleans as bits of other types");
-  }
   if (from_bits == to_bits) return mp_verify_same_shape(op, from, to, "the result and the operand");
   const mp_type_t *wide = from_bits > to_bits ? from : to;
   const mp_type_t *narrow = from_bits > to_bits ? to : from;

@@ -186,6 +186,24 @@ def test_dynamic_conv_with_computed_padding():
   np.testing.assert_array_equal(found[0, 0], np.convolve(x, k[::-1]))
 
 
+def test_booleans_are_single_bits():
+  """bitcast_convert packs and unpacks them, the first into the lowest bit."""
+  bits = np.random.default_rng(0).integers(0, 2, (3, 32)).astype(bool)
+  packed = np.packbits(bits, axis=1, bitorder="little").view(np.uint32).reshape(3)
+  text = module(
+      "%0 = stablehlo.bitcast_convert %a : (tensor<3x32xi1>) -> tensor<3xui32> "
+      "%1 = stablehlo.bitcast_convert %0 : (tensor<3xui32>) -> tensor<3x32xi1> "
+      "%2 = stablehlo.reshape %a : (tensor<3x32xi1>) -> tensor<24x4xi1> "
+      "%3 = stablehlo.bitcast_convert %2 : (tensor<24x4xi1>) -> tensor<24xui4> "
+      "%4 = stablehlo.convert %3 : (tensor<24xui4>) -> tensor<24xi32> "
+      "return %0, %1, %4 : tensor<3xui32>, tensor<3x32xi1>, tensor<24xi32>",
+      "(%a: tensor<3x32xi1>) -> (tensor<3xui32>, tensor<3x32xi1>, tensor<24xi32>)")
+  numbers, back, quarters = run(text, bits)
+  np.testing.assert_array_equal(numbers, packed)
+  np.testing.assert_array_equal(back, bits)
+  np.testing.assert_array_equal(quarters, bits.reshape(24, 4) @ [1, 2, 4, 8])
+
+
 def test_unknown_shape_operand_is_refused_by_name():
   text = module(
       "%f = stablehlo.constant dense<0.0> : tensor<f32> "
