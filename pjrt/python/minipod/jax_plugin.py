@@ -2,12 +2,14 @@
 
 JAX knows some features only for platform names it has heard of.  Each step below teaches it
 one of them; the private names this takes are all in `jax_private`.  A step that fails (another
-version of JAX, say) costs its feature and says so, never the platform.
+version of JAX, say) costs its feature and says so, never the platform: what there is to say goes
+to the logger "minipod", because a warning that the user has made an error (`-W error`) would end
+JAX's search for plugins.  Nothing is said where the user has chosen other platforms.
 """
 
+import logging
 import os
 import re
-import warnings
 
 import minipod
 from minipod import callbacks
@@ -18,7 +20,9 @@ PLATFORM = "minipod"
 # Above every other plugin's default, so that an installed minipod is the default backend.
 PRIORITY = 500
 # The JAX versions this package was tested with: from the first, to before the second.
-TESTED_JAX = ((0, 10), (0, 11))
+TESTED_JAX = ((0, 9), (0, 13))
+
+_log = logging.getLogger("minipod")
 
 
 def version_warning(version: str) -> str | None:
@@ -27,14 +31,15 @@ def version_warning(version: str) -> str | None:
   found = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
   if first <= found < end:
     return None
-  return (f"minipod {minipod.__version__} was tested with JAX {first[0]}.{first[1]}.x, and this is"
-          f" JAX {version}: features that JAX has to be taught may be missing")
+  return (f"minipod {minipod.__version__} was tested with JAX {first[0]}.{first[1]} to"
+          f" {end[0]}.{end[1] - 1}, and this is JAX {version}: features that JAX has to be taught"
+          " may be missing")
 
 
 def initialize() -> None:
   """Registers the plugin and teaches JAX its name; called by JAX, once per process."""
   if warning := version_warning(jax_private.jax_version()):
-    warnings.warn(warning, stacklevel=2)
+    _say(warning)
   # Known before the registration, which computes the flag "experimental" from it.
   _teach("that minipod is no experiment", jax_private.mark_nonexperimental, PLATFORM)
   # A library named in JAX's own variable is registered by JAX after us: it only needs the rest.
@@ -66,5 +71,9 @@ def _teach(what, step, *args) -> None:
   try:
     step(*args)
   except Exception as error:  # whatever a changed JAX raises: the platform itself still works
-    warnings.warn(f"minipod could not teach JAX {jax_private.jax_version()} {what}: {error!r}",
-                  stacklevel=3)
+    _say(f"minipod could not teach JAX {jax_private.jax_version()} {what}: {error!r}")
+
+
+def _say(text: str) -> None:
+  level = logging.WARNING if jax_private.may_be_used(PLATFORM) else logging.DEBUG
+  _log.log(level, text)

@@ -6,6 +6,7 @@ here against the installed JAX, so that an upgrade which breaks one is noticed t
 
 import dataclasses
 import functools
+import inspect
 import logging
 import os
 
@@ -36,8 +37,18 @@ _OWN_DEFAULTS = frozenset((
     "conv_general_dilated", "dot_general", "select_and_scatter_add"))
 
 
+def _parameters(function) -> list[str]:
+  return list(inspect.signature(function).parameters)
+
+
 def jax_version() -> str:
   return jax.__version__
+
+
+def may_be_used(platform: str) -> bool:
+  """False when the user has named the platforms to use, and this one is not among them."""
+  chosen = config.jax_platforms.value
+  return not chosen or platform in chosen.split(",")
 
 
 def register_plugin(platform: str, library_path: str, priority: int) -> None:
@@ -130,8 +141,9 @@ def install_lowering_rules(platform: str) -> None:
   mlir._platform_specific_lowerings[platform] = rules
   # Rules that JAX has only under other names, and whose programs minipod runs.
   gpu = mlir._platform_specific_lowerings["cuda"]
-  for primitive in (parallel.pbroadcast_p, parallel.pbroadcast_start_p):
-    rules[primitive] = gpu[primitive]
+  rules[parallel.pbroadcast_p] = gpu[parallel.pbroadcast_p]
+  if hasattr(parallel, "pbroadcast_start_p"):  # JAX 0.10 has it, those before and after do not
+    rules[parallel.pbroadcast_start_p] = gpu[parallel.pbroadcast_start_p]
   for primitive in (parallel.psend_p, parallel.precv_p):
     rules[primitive] = _as_platform("cuda", gpu[primitive])
   # JAX's own rule is a custom call that asks for any top k of a certain recall: an exact one is.
@@ -148,7 +160,9 @@ def install_lowering_rules(platform: str) -> None:
 
 
 def _custom_call(ctx, target, operands):
-  types = [mlir.aval_to_ir_type(ctx.module_context, aval) for aval in ctx.avals_out]
+  # JAX 0.9 has no module context to give.
+  context = (ctx.module_context,) * (len(_parameters(mlir.aval_to_ir_type)) - 1)
+  types = [mlir.aval_to_ir_type(*context, aval) for aval in ctx.avals_out]
   return mlir.custom_call(target, result_types=types, operands=operands).results
 
 
