@@ -1,0 +1,175 @@
+"""Random well-typed JAX functions, and whether minipod and JAX's CPU backend agree on one.
+
+A function is a list of steps.  Each step computes one value from earlier ones, by an expression that
+is JAX source, and has a limit: how far its result may be from the CPU's *on the same operands*.  So
+errors never add up: minipod runs the whole function and returns all values; JAX's CPU backend gets
+minipod's values and computes every step from them, each by itself.
+
+Hypothesis draws the functions (`functions`), so that a failure shrinks to a short one; its text can
+be run as it stands.
+"""
+
+import dataclasses
+
+from hypothesis import strategies as st
+import jax
+from jax import lax
+import jax.numpy as jnp
+import jax.scipy as jsp
+import ml_dtypes
+import numpy as np
+
+import random_ops_table as table
+
+NAMES = {"jax": jax, "jnp": jnp, "lax": lax, "jsp": jsp, "np": np}
+SHAPES = [(), (1,), (3,), (8,), (33,), (2, 3), (4, 4), (1, 5), (7, 16), (2, 3, 4), (0, 3)]
+
+
+@dataclasses.dataclass
+class Value:
+  """An input of the function (no expression) or the result of a step."""
+  name: str
+  shape: tuple
+  dtype: np.dtype
+  style: str = ""
+  expression: str = ""
+  operands: tuple = ()
+  limit: table.Limit | None = None
+
+  @property
+  def kind(self):
+    return table.kind_of(self.dtype)
+
+  def evaluate(self, values):
+    """The expression, computed by JAX from a dict of arrays."""
+    return eval(self.expression, {**NAMES, **values})
+
+
+class Function:
+  """Inputs, steps, and the seed of the inputs' contents.  Its repr is a program."""
+
+  def __init__(self, x64: bool, seed: int):
+    self.x64 = x64
+    self.seed = seed
+    self.inputs = []
+    self.steps = []
+
+  def __repr__(self):
+    lines = [f"# x64={self.x64} seed={self.seed}"]
+    lines += [f"# {v.name}: {v.dtype}{list(v.shape)}, contents: {v.style}" for v in self.inputs]
+    lines.append(f"def f({', '.join(v.name for v in self.inputs)}):")
+    lines += [f"  {v.name} = {v.expression}  # {v.dtype}{list(v.shape)}" for v in self.steps]
+    lines.append(f"  return {', '.join(v.name for v in self.steps)}")
+    return "\n" + "\n".join(lines)
+
+  def arguments(self):
+    """The inputs' contents: NumPy arrays that follow from the seed."""
+    return [table.contents(np.random.default_rng([self.seed, i]), v.dtype, v.shape, v.style)
+            for i, v in enumerate(self.inputs)]
+
+  def __call__(self, *arguments):
+    values = {v.name: a for v, a in zip(self.inputs, arguments)}
+    for step in self.steps:
+      values[step.name] = step.evaluate(values)
+    return [values[step.name] for step in self.steps]
+
+  def each_step(self, arguments, results):
+    """Every step computed from the arguments and from given results of the other steps."""
+    values = {v.name: a for v, a in zip([*self.inputs, *self.steps], [*arguments, *results])}
+    return [step.evaluate(values) for step in self.steps]
+
+  # ---- Drawing ----
+
+  def add_input(self, draw, kinds, shape=None):
+    value = Value(f"a{len(self.inputs)}",
+                  draw(st.sampled_from(SHAPES)) if shape is None else tuple(shape),
+                  np.dtype(draw(st.sampled_from(table.dtypes(kinds, self.x64)))),
+                  draw(st.sampled_from(table.STYLES)))
+    self.inputs.append(value)
+    return value
+
+  def pick(self, draw, kinds, fits=lambda v: True, shape=None):
+    """A value of one of the kinds that `fits`: one that is there, or a new input."""
+    there = [v for v in [*self.inputs, *self.steps]
+             if v.kind in kinds and fits(v) and (shape is None or v.shape == tuple(shape))]
+    choice = draw(st.integers(0, len(there)))
+    if choice < len(there):
+      return there[len(there) - 1 - choice]  # smaller choices are newer: longer chains
+    for _ in range(8):
+      value = self.add_input(draw, kinds, shape)
+      if fits(value):
+        return value
+      self.inputs.pop()
+    return self.add_input(draw, kinds, shape or (4, 4))
+
+  def add_step(self, expression, operands, limit):
+    """Adds the step if JAX accepts its operands; JAX itself says what comes out."""
+    names = [v.name for v in operands]
+    value = Value(f"v{len(self.steps)}", (), np.dtype(np.int32), "",
+                  expression.format(*names), tuple(dict.fromkeys(names)), limit)
+    given = {v.name: jax.ShapeDtypeStruct(v.shape, v.dtype) for v in operands}
+    try:
+      result = jax.eval_shape(lambda values: value.evaluate(values), given)
+    except (TypeError, ValueError, IndexError, NotImplementedError):
+      return  # not well-typed after all
+    if not isinstance(result, jax.ShapeDtypeStruct) or np.prod(result.shape) > 4096:
+      return
+    value.shape, value.dtype = result.shape, np.dtype(result.dtype)
+    self.steps.append(value)
+
+
+@st.composite
+def functions(draw, x64: bool):
+  with jax.enable_x64(x64):
+    function = Function(x64, draw(st.integers(0, 2**20)))
+    for _ in range(draw(st.integers(1, 7))):
+      draw(st.sampled_from(table.OPERATIONS))(draw, function)
+    if not function.steps:
+      function.add_step("{0} + {0}", [function.add_input(draw, "i")], table.EXACT)
+  return function
+
+
+# ---- Comparing ----
+
+def check(function: Function, pod, cpu) -> int:
+  """Raises AssertionError when the platforms disagree; the number of steps that were compared."""
+  with jax.enable_x64(function.x64):
+    arguments = function.arguments()
+    found = run(function, pod, arguments)
+    alone = run(lambda *a: function(*a)[-1:], pod, arguments)
+    same_bits(function.steps[-1], found[-1], alone[0])
+    wanted = run(lambda a, r: function.each_step(a, r), cpu, arguments, found)
+  values = {v.name: a for v, a in zip([*function.inputs, *function.steps], [*arguments, *found])}
+  for step, left, right in zip(function.steps, found, wanted):
+    compare(step, [values[name] for name in step.operands], left, right)
+  return len(function.steps)
+
+
+def run(f, device, *arguments):
+  with jax.default_device(device):
+    moved = jax.device_put(arguments if len(arguments) > 1 else tuple(arguments[0]), device)
+    return [np.asarray(r) for r in jax.jit(f)(*moved)]
+
+
+def same_bits(step, found, alone):
+  assert found.tobytes() == alone.tobytes(), (
+      f"{step.name} = {step.expression} depends on whether the values before it are results:\n"
+      f"{found}\n{alone}")
+
+
+def compare(step, operands, found, wanted):
+  assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape), step.expression
+  if found.dtype.kind in "biu" or found.dtype in (ml_dtypes.int4, ml_dtypes.uint4):
+    wrong = found != wanted
+    allowed = np.zeros(found.shape)
+  else:
+    allowed = step.limit.allowed(operands, wanted)
+    wrong = table.is_wrong(found, wanted, allowed)
+  if not np.any(wrong):
+    return
+  at = tuple(int(i[0]) for i in np.nonzero(np.atleast_1d(wrong)))
+  pick = lambda a: np.broadcast_to(a, np.shape(wrong) or (1,))[at] if np.shape(wrong) else a
+  raise AssertionError(
+      f"{step.name} = {step.expression}\n  at {list(at)}: minipod {pick(found)!r}, CPU"
+      f" {pick(wanted)!r}, allowed difference {pick(allowed)!r}; {np.count_nonzero(wrong)} of"
+      f" {np.size(wrong)} differ\n  operands: {operands}")
