@@ -1,4 +1,7 @@
-// The binary interface of foreign functions: our own declarations of XLA's FFI C API, version 0.3.
+// The binary interface of foreign functions: our own declarations of XLA's FFI C API, version 0.5.
+//
+// Versions add fields and slots at the end, and change names: what is the InvokeContext since 0.4
+// is the ExecutionContext here, whose name handlers cannot see.
 //
 // Names, order of fields and values are those of the interface (openxla/xla, xla/ffi/api/c_api.h);
 // tests/e2e/foreign checks every offset and value against the header that jaxlib ships. A struct
@@ -11,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { XLA_FFI_API_MAJOR = 0, XLA_FFI_API_MINOR = 3 };
+enum { XLA_FFI_API_MAJOR = 0, XLA_FFI_API_MINOR = 5 };
 
 typedef struct XLA_FFI_Api XLA_FFI_Api;
 typedef struct XLA_FFI_InternalApi XLA_FFI_InternalApi;
@@ -115,6 +118,7 @@ typedef enum {
   XLA_FFI_ExecutionStage_PREPARE = 1,
   XLA_FFI_ExecutionStage_INITIALIZE = 2,
   XLA_FFI_ExecutionStage_EXECUTE = 3,
+  XLA_FFI_ExecutionStage_RECORD = 4,  // since 0.4: for graphs of other devices, never called here
 } XLA_FFI_ExecutionStage;
 
 typedef struct XLA_FFI_Args {
@@ -153,7 +157,8 @@ typedef struct XLA_FFI_CallFrame {
 
 typedef XLA_FFI_Error *XLA_FFI_Handler(XLA_FFI_CallFrame *frame);
 
-// The handlers of a call's stages. Only `execute` must be there.
+// The handlers of a call's stages. Only `execute` must be there. Since 0.4 there is `record` after
+// them, which minipod has no use for.
 typedef struct XLA_FFI_Handler_Bundle {
   XLA_FFI_Handler *instantiate;
   XLA_FFI_Handler *prepare;
@@ -201,11 +206,13 @@ typedef struct XLA_FFI_Error_Create_Args {
   XLA_FFI_Error_Code errc;
 } XLA_FFI_Error_Create_Args;
 
-typedef struct XLA_FFI_Error_GetMessage_Args {
+// Up to 0.3 the function is called GetMessage, and has no code to write.
+typedef struct XLA_FFI_Error_GetDetails_Args {
   XLA_FFI_HEAD;
   XLA_FFI_Error *error;
-  const char *message;  // out
-} XLA_FFI_Error_GetMessage_Args;
+  const char *message;      // out
+  XLA_FFI_Error_Code errc;  // out, since 0.4
+} XLA_FFI_Error_GetDetails_Args;
 
 typedef struct XLA_FFI_Error_Destroy_Args {
   XLA_FFI_HEAD;
@@ -233,8 +240,18 @@ typedef struct XLA_FFI_Handler_Register_Args {
   XLA_FFI_ByteSpan name;
   XLA_FFI_ByteSpan platform;
   XLA_FFI_Handler_Bundle bundle;
+  XLA_FFI_Handler *record;
   XLA_FFI_Handler_Traits traits;
 } XLA_FFI_Handler_Register_Args;
+
+// The same up to version 0.3.
+typedef struct XLA_FFI_Handler_Register_Args_V03 {
+  XLA_FFI_HEAD;
+  XLA_FFI_ByteSpan name;
+  XLA_FFI_ByteSpan platform;
+  XLA_FFI_Handler_Bundle bundle;
+  XLA_FFI_Handler_Traits traits;
+} XLA_FFI_Handler_Register_Args_V03;
 
 typedef struct XLA_FFI_Type_Register_Args {
   XLA_FFI_HEAD;
@@ -322,26 +339,45 @@ typedef struct XLA_FFI_DeviceOrdinal_Get_Args {
   int32_t device_ordinal;  // out
 } XLA_FFI_DeviceOrdinal_Get_Args;
 
+// Since 0.4: what a runtime may hang onto a context for handlers that know of it.
+typedef struct XLA_FFI_Extension XLA_FFI_Extension;
+
+typedef struct XLA_FFI_InvokeContext_FindExtension_Args {
+  XLA_FFI_HEAD;
+  XLA_FFI_ExecutionContext *ctx;
+  int64_t extension_type;
+  const XLA_FFI_Extension *extension;  // out; NULL: the context has none of this type
+} XLA_FFI_InvokeContext_FindExtension_Args;
+
+// Since 0.5: options of an execution, none of which PJRT has.
+typedef struct XLA_FFI_CustomOptions_Get_Args {
+  XLA_FFI_HEAD;
+  XLA_FFI_ExecutionContext *ctx;
+  const XLA_FFI_Attrs *attrs;  // out
+} XLA_FFI_CustomOptions_Get_Args;
+
 // The functions in the order of the table: result, name.
-#define XLA_FFI_FUNCTIONS(X)                        \
-  X(XLA_FFI_Error *, XLA_FFI_Error_Create)          \
-  X(void, XLA_FFI_Error_GetMessage)                 \
-  X(void, XLA_FFI_Error_Destroy)                    \
-  X(XLA_FFI_Error *, XLA_FFI_Handler_Register)      \
-  X(XLA_FFI_Error *, XLA_FFI_Stream_Get)            \
-  X(XLA_FFI_Error *, XLA_FFI_Type_Register)         \
-  X(XLA_FFI_Error *, XLA_FFI_ExecutionContext_Get)  \
-  X(XLA_FFI_Error *, XLA_FFI_State_Set)             \
-  X(XLA_FFI_Error *, XLA_FFI_State_Get)             \
-  X(XLA_FFI_Error *, XLA_FFI_DeviceMemory_Allocate) \
-  X(XLA_FFI_Error *, XLA_FFI_DeviceMemory_Free)     \
-  X(XLA_FFI_Error *, XLA_FFI_ThreadPool_Schedule)   \
-  X(XLA_FFI_Error *, XLA_FFI_ThreadPool_NumThreads) \
-  X(XLA_FFI_Error *, XLA_FFI_Future_Create)         \
-  X(XLA_FFI_Error *, XLA_FFI_Future_SetAvailable)   \
-  X(XLA_FFI_Error *, XLA_FFI_Future_SetError)       \
-  X(XLA_FFI_Error *, XLA_FFI_RunId_Get)             \
-  X(XLA_FFI_Error *, XLA_FFI_DeviceOrdinal_Get)
+#define XLA_FFI_FUNCTIONS(X)                              \
+  X(XLA_FFI_Error *, XLA_FFI_Error_Create)                \
+  X(void, XLA_FFI_Error_GetDetails)                       \
+  X(void, XLA_FFI_Error_Destroy)                          \
+  X(XLA_FFI_Error *, XLA_FFI_Handler_Register)            \
+  X(XLA_FFI_Error *, XLA_FFI_Stream_Get)                  \
+  X(XLA_FFI_Error *, XLA_FFI_Type_Register)               \
+  X(XLA_FFI_Error *, XLA_FFI_ExecutionContext_Get)        \
+  X(XLA_FFI_Error *, XLA_FFI_State_Set)                   \
+  X(XLA_FFI_Error *, XLA_FFI_State_Get)                   \
+  X(XLA_FFI_Error *, XLA_FFI_DeviceMemory_Allocate)       \
+  X(XLA_FFI_Error *, XLA_FFI_DeviceMemory_Free)           \
+  X(XLA_FFI_Error *, XLA_FFI_ThreadPool_Schedule)         \
+  X(XLA_FFI_Error *, XLA_FFI_ThreadPool_NumThreads)       \
+  X(XLA_FFI_Error *, XLA_FFI_Future_Create)               \
+  X(XLA_FFI_Error *, XLA_FFI_Future_SetAvailable)         \
+  X(XLA_FFI_Error *, XLA_FFI_Future_SetError)             \
+  X(XLA_FFI_Error *, XLA_FFI_RunId_Get)                   \
+  X(XLA_FFI_Error *, XLA_FFI_DeviceOrdinal_Get)           \
+  X(XLA_FFI_Error *, XLA_FFI_InvokeContext_FindExtension) \
+  X(XLA_FFI_Error *, XLA_FFI_CustomOptions_Get)
 
 struct XLA_FFI_Api {
   XLA_FFI_HEAD;

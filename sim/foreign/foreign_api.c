@@ -1,7 +1,8 @@
 // The functions that handlers call, and how handlers are called.
 //
 // Every struct that a handler passes says how large it is; one that is too small for the fields of
-// the interface's first version is refused. Only State_Get and State_Set have had another layout.
+// the interface's first version is refused. State_Get, State_Set and Handler_Register have had
+// another layout.
 #include "sim/foreign/foreign_api.h"
 
 #include "sim/base/os/lock.h"
@@ -28,8 +29,11 @@ static XLA_FFI_Error *foreign_api_XLA_FFI_Error_Create(XLA_FFI_Error_Create_Args
   return mp_foreign_error(mp_status_make(code, "%s", args->message == NULL ? "" : args->message));
 }
 
-static void foreign_api_XLA_FFI_Error_GetMessage(XLA_FFI_Error_GetMessage_Args *args) {
+static void foreign_api_XLA_FFI_Error_GetDetails(XLA_FFI_Error_GetDetails_Args *args) {
   args->message = mp_status_message((mp_status_t)args->error);
+  if (args->struct_size >= XLA_FFI_SIZE(XLA_FFI_Error_GetDetails_Args, errc)) {
+    args->errc = (XLA_FFI_Error_Code)mp_status_code((mp_status_t)args->error);
+  }
 }
 
 static void foreign_api_XLA_FFI_Error_Destroy(XLA_FFI_Error_Destroy_Args *args) {
@@ -39,11 +43,13 @@ static void foreign_api_XLA_FFI_Error_Destroy(XLA_FFI_Error_Destroy_Args *args) 
 // ---- Registrations ----
 
 static XLA_FFI_Error *foreign_api_XLA_FFI_Handler_Register(XLA_FFI_Handler_Register_Args *args) {
-  CHECK(XLA_FFI_Handler_Register_Args, traits);
+  CHECK(XLA_FFI_Handler_Register_Args_V03, traits);
+  const XLA_FFI_Handler_Register_Args_V03 *old = (const XLA_FFI_Handler_Register_Args_V03 *)args;
+  const bool is_old = args->struct_size < XLA_FFI_SIZE(XLA_FFI_Handler_Register_Args, traits);
+  const mp_foreign_traits_t traits = {.traits = is_old ? old->traits : args->traits};
   const mp_str_t name = {args->name.ptr, args->name.len};
   const mp_str_t platform = {args->platform.ptr, args->platform.len};
-  return mp_foreign_error(mp_foreign_register_typed(name, platform, &args->bundle,
-                                                    (mp_foreign_traits_t){.traits = args->traits}));
+  return mp_foreign_error(mp_foreign_register_typed(name, platform, &args->bundle, traits));
 }
 
 static XLA_FFI_Error *foreign_api_XLA_FFI_Type_Register(XLA_FFI_Type_Register_Args *args) {
@@ -105,6 +111,20 @@ static XLA_FFI_Error *foreign_api_XLA_FFI_DeviceOrdinal_Get(XLA_FFI_DeviceOrdina
   CHECK(XLA_FFI_DeviceOrdinal_Get_Args, device_ordinal);
   GET_INVOCATION("device");
   args->device_ordinal = invocation->device_ordinal;
+  return NULL;
+}
+
+static XLA_FFI_Error *foreign_api_XLA_FFI_InvokeContext_FindExtension(
+    XLA_FFI_InvokeContext_FindExtension_Args *args) {
+  CHECK(XLA_FFI_InvokeContext_FindExtension_Args, extension);
+  args->extension = NULL;
+  return NULL;
+}
+
+static XLA_FFI_Error *foreign_api_XLA_FFI_CustomOptions_Get(XLA_FFI_CustomOptions_Get_Args *args) {
+  CHECK(XLA_FFI_CustomOptions_Get_Args, attrs);
+  static const XLA_FFI_Attrs none = {.struct_size = XLA_FFI_SIZE(XLA_FFI_Attrs, attrs)};
+  args->attrs = &none;
   return NULL;
 }
 
