@@ -45,12 +45,27 @@ def test_only_one_file_uses_private_names():
     ("compiler", "backend_compile_and_load"),
     ("config", "jax_platforms"),
     ("dispatch", "device_put_p"),
+    ("export._export", "call_exported_p"),
+    ("lax.control_flow", "platform_index_p cond_p"),
     ("lax.ann", "approx_top_k_p _jax"),
     ("lax.linalg", "lu_p eigh_p svd_p tridiagonal_solve_p _empty_svd"),
     ("lax.parallel", "pbroadcast_p psend_p precv_p")])
 def test_names_exist(module, names):
   module = importlib.import_module("jax._src." + module)
   assert [name for name in names.split() if not hasattr(module, name)] == []
+
+
+def test_names_of_jaxlib_exist():
+  from jaxlib import lapack, xla_client
+  wanted = ("register_custom_call_handler register_custom_type_handler _custom_callback_handler"
+            " _custom_callback_lock _custom_type_id_handler _custom_type_id_lock"
+            " xla_platform_names")
+  assert [name for name in wanted.split() if not hasattr(xla_client, name)] == []
+  assert callable(xla_client._xla.register_custom_call_target)
+  assert callable(xla_client._xla.register_custom_type)
+  assert callable(lapack._lapack.initialize)
+  # JAX's CPU client leaves the handlers that are there.
+  assert "is already register" in inspect.getsource(xla_client.register_custom_call_handler)
 
 
 def test_shapes_of_what_is_patched():
