@@ -65,7 +65,7 @@ typedef struct {
 } minipod_python_t;
 
 // Sets the package's functions, which must stay for ever, and registers the foreign functions.
-// NULL, or why it failed, as in pjrt_foreign.h.
+// NULL, or why it failed.
 MP_EXPORT const char *minipod_python_open(const minipod_python_t *python);
 // Says why the function that the library has called on this thread fails: `text` becomes the
 // error's message, with the code INTERNAL.
