@@ -143,11 +143,25 @@ static mp_status_t partition_call_on_one(mp_partitioner_t *p, const mp_op_t *op,
 
 // ---- With the parts of the operands ----
 
+// How the operand is spread over the devices, as propagation says. Terms of a sum are no parts: a
+// value that is unreduced is passed whole.
+static mp_status_t partition_call_placement(mp_partitioner_t *p, const mp_value_t *operand,
+                                            const mp_boxes_t **out_boxes) {
+  *out_boxes = NULL;
+  const bool is_known = p->is_propagated && mp_type_is_tensor(operand->type);
+  if (!is_known || p->propagation.values[operand->id] == NULL) return NULL;
+  MP_RETURN_IF_ERROR(mp_atom_sharding_boxes(&p->propagation.space, p->scope, operand->type,
+                                            p->propagation.values[operand->id], out_boxes));
+  if (*out_boxes != NULL && (*out_boxes)->partials != NULL) *out_boxes = NULL;
+  return NULL;
+}
+
 static mp_status_t partition_call_with_parts(mp_partitioner_t *p, const mp_op_t *op) {
   mp_op_parts_t parts;
   MP_RETURN_IF_ERROR(mp_partitioner_start_op(p, op, &parts));
   for (uint32_t i = 0; i < op->num_operands; ++i) {
-    const mp_boxes_t *boxes = mp_versions_sharded(&p->versions, op->operands[i]);
+    const mp_boxes_t *boxes = NULL;
+    MP_RETURN_IF_ERROR(partition_call_placement(p, op->operands[i], &boxes));
     MP_RETURN_IF_ERROR(mp_versions_get(&p->versions, p->scope, op->operands[i], boxes, op->loc,
                                        &parts.operands[i]));
   }
