@@ -267,7 +267,11 @@ def test_empty(shape):
 def test_half_precision(dtype):
   """cholesky and triangular_solve take it; the others refuse it, as JAX's CPU backend does."""
   a = np.array([[4, 2, 0], [2, 5, 1], [0, 1, 3]]).astype(jnp.dtype(dtype))
-  factor = on_pod(lax.linalg.cholesky, a)
+  try:
+    factor = on_pod(lax.linalg.cholesky, a)
+  except TypeError as error:  # since 0.12 JAX refuses both itself, for all platforms
+    assert "does not accept dtype" in str(error)
+    return
   np.testing.assert_allclose(factor.astype(float), np.linalg.cholesky(a.astype(float)), rtol=4e-3)
   compare(lambda a: lax.linalg.triangular_solve(a, a, left_side=True, lower=True), a)
   assert np.isnan(on_pod(lax.linalg.cholesky, -a).astype(float)[np.tril_indices(3)]).all()

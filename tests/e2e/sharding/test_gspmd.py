@@ -5,8 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from jax.experimental.shard_alike import shard_alike
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+
+try:
+  from jax.experimental.shard_alike import shard_alike
+except ImportError:  # JAX 0.12 has none any more
+  shard_alike = None
 
 
 def mesh():
@@ -67,6 +71,8 @@ PROGRAMS = {
         P("x", "y"), "x", "y")(c), a), put(numbers(8, 16), "x", "y")),
     "shard_alike": (alike, put(numbers(8, 16), "x", "y"), numbers(8, 16)),
 }
+if shard_alike is None:
+  del PROGRAMS["shard_alike"]
 
 
 def run(name, shardy):
