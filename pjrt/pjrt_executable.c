@@ -209,6 +209,7 @@ mp_status_t mp_pjrt_executable_compile(PJRT_Client *client, uint32_t pod_devices
     executable->program = compiled.program;
   }
   if (status == NULL) status = pjrt_executable_describe(executable, source);
+  if (status == NULL && !source->is_stored) status = mp_pjrt_inspect_shardings(executable->program);
   if (status != NULL) {
     mp_pjrt_executable_release(executable);
     return status;

@@ -23,6 +23,16 @@ MP_NODISCARD mp_status_t mp_pjrt_loaded_executable_compile(PJRT_Client *client,
 MP_NODISCARD mp_status_t mp_pjrt_read_program(const PJRT_Program *program, const char *options,
                                               size_t options_size, mp_pjrt_source_t *out_source);
 
+// Calls back for each InspectSharding of the program, with the sharding that its value got.
+// INVALID_ARGUMENT for a call that was not made by the jaxlib of this process, and the callback's
+// error; both with the call's line. The caller holds no lock, as callbacks run Python.
+MP_NODISCARD mp_status_t mp_pjrt_inspect_shardings(const mp_program_t *program);
+
+// Appends boxes (NULL: whole) as an OpSharding message; `is_manual`: they are a device's own.
+// `arena` is for working memory. (ext_shardings.c)
+MP_NODISCARD mp_status_t mp_pjrt_write_sharding(mp_arena_t *arena, const mp_boxes_t *boxes,
+                                                bool is_manual, mp_strbuf_t *out);
+
 // Fills the executable's lists of OpSharding messages, in its arena (ext_shardings.c).
 MP_NODISCARD mp_status_t mp_pjrt_list_shardings(PJRT_Executable *executable);
 

@@ -35,7 +35,8 @@ mp_status_t mp_PJRT_Executable_Serialize(PJRT_Executable_Serialize_Args *args) {
   const PJRT_Executable *executable = args->executable;
   PJRT_SerializedExecutable *serialized = mp_malloc(sizeof(*serialized));
   MP_RETURN_IF_NULL(serialized);
-  mp_pjrt_source_t source = {executable->code, executable->format, executable->options};
+  mp_pjrt_source_t source = {
+      .code = executable->code, .format = executable->format, .options = executable->options};
   mp_strbuf_t *bytes = &serialized->bytes;
   mp_strbuf_init(bytes);
   mp_strbuf_append(bytes, magic, sizeof(magic));
@@ -61,7 +62,7 @@ static mp_status_t pjrt_serialize_parse(mp_str_t bytes, mp_pjrt_source_t *out_so
   if (bytes.size < sizeof(magic) || memcmp(bytes.data, magic, sizeof(magic)) != 0) {
     return mp_status_make(MP_INVALID_ARGUMENT, "these are not the bytes of a minipod executable");
   }
-  mp_pjrt_source_t source = {MP_STR(""), MP_STR(""), MP_STR("")};
+  mp_pjrt_source_t source = {.code = MP_STR(""), .format = MP_STR(""), .options = MP_STR("")};
   mp_str_t version = MP_STR("");
   uint64_t stored = 0;
   mp_proto_reader_t reader = mp_proto_reader(
@@ -78,6 +79,7 @@ static mp_status_t pjrt_serialize_parse(mp_str_t bytes, mp_pjrt_source_t *out_so
   if (stored != pjrt_serialize_fingerprint(version, &source)) {
     return mp_status_make(MP_DATA_LOSS, "the serialized executable is damaged");
   }
+  source.is_stored = true;
   *out_source = source;
   return NULL;
 }
@@ -101,8 +103,10 @@ mp_status_t mp_PJRT_Executable_DeserializeAndLoad(PJRT_Executable_DeserializeAnd
 mp_status_t mp_PJRT_Client_Load(PJRT_Client_Load_Args *args) {
   MP_REQUIRE(args, client);
   MP_REQUIRE(args, executable);
-  mp_pjrt_source_t source = {args->executable->code, args->executable->format,
-                             args->executable->options};
+  mp_pjrt_source_t source = {.code = args->executable->code,
+                             .format = args->executable->format,
+                             .options = args->executable->options};
+  source.is_stored = true;
   if (args->compile_options != NULL && args->compile_options_size > 0) {
     source.options = (mp_str_t){args->compile_options, args->compile_options_size};
   }

@@ -17,6 +17,7 @@ enum {
   FIELD_IOTA_PERMUTATION = 10,
   TYPE_REPLICATED = 0,
   TYPE_OTHER = 3,
+  TYPE_MANUAL = 4,
   TYPE_UNREDUCED = 6,
 };
 
@@ -56,21 +57,32 @@ static void ext_shardings_write_sharding(const mp_tiles_t *tiles, mp_strbuf_t *o
   ext_shardings_write_subgroups(tiles, out);
 }
 
-static mp_status_t ext_shardings_list_one(mp_arena_t *arena, const mp_boxes_t *boxes,
-                                          const char **out_bytes, size_t *out_size) {
-  *out_bytes = "";
-  *out_size = 0;
+mp_status_t mp_pjrt_write_sharding(mp_arena_t *arena, const mp_boxes_t *boxes, bool is_manual,
+                                   mp_strbuf_t *out) {
+  if (is_manual) {
+    mp_proto_put_varint(out, FIELD_TYPE, TYPE_MANUAL);
+    return NULL;
+  }
   if (boxes == NULL) return NULL;
   bool is_grid = false;
   mp_tiles_t tiles;
   MP_RETURN_IF_ERROR(mp_placement_to_tiles(arena, boxes, &is_grid, &tiles));
   if (!is_grid) {
-    return mp_status_make(MP_INTERNAL, "the parts of a parameter or result are not a grid");
+    return mp_status_make(MP_INTERNAL, "the parts of a value are not a grid");
   }
+  ext_shardings_write_sharding(&tiles, out);
+  return NULL;
+}
+
+static mp_status_t ext_shardings_list_one(mp_arena_t *arena, const mp_boxes_t *boxes,
+                                          const char **out_bytes, size_t *out_size) {
+  *out_bytes = "";
+  *out_size = 0;
+  if (boxes == NULL) return NULL;
   mp_strbuf_t bytes;
   mp_strbuf_init(&bytes);
-  ext_shardings_write_sharding(&tiles, &bytes);
-  mp_status_t status = mp_strbuf_status(&bytes);
+  mp_status_t status = mp_pjrt_write_sharding(arena, boxes, false, &bytes);
+  if (status == NULL) status = mp_strbuf_status(&bytes);
   if (status == NULL) {
     *out_bytes = mp_arena_strndup(arena, mp_strbuf_text(&bytes), bytes.size);
     *out_size = bytes.size;

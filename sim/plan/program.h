@@ -19,7 +19,7 @@
 #include "sim/foreign/foreign_call.h"
 #include "sim/ir/module.h"
 #include "sim/kernels/kernel.h"
-#include "sim/spmd/partition/partition_report.h"
+#include "sim/spmd/partition/partition.h"
 #include "topology/pod.h"
 
 // Where a value's bytes are.
@@ -102,6 +102,8 @@ struct mp_program_s {
   mp_foreign_call_t *const *calls;  // [num_calls], owned; of the CALL commands
   double flops, bytes_accessed;     // one device, loops counted once; for cost analysis
   mp_spmd_report_t report;          // of the partitioner
+  const mp_inspected_t *inspected;  // [num_inspected], in the module's arena
+  uint32_t num_inspected;
 };
 
 // Frees the program with its calls, its arena and its module. Foreign code may run. NULL is

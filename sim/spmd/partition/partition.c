@@ -38,6 +38,7 @@ mp_status_t mp_partitioner_check_local_type(mp_partitioner_t *p, const mp_op_t *
 static mp_status_t partition_dispatch(mp_partitioner_t *p, const mp_op_t *op) {
   if (op->code == MP_OP_SDY_MANUAL_COMPUTATION) return mp_partitioner_manual(p, op);
   if (op->code == MP_OP_SDY_SHARDING_GROUP) return NULL;
+  if (mp_partitioner_is_call_to(op, "InspectSharding")) return mp_partitioner_inspect(p, op);
   if (mp_is_placement_op(op)) return mp_partitioner_identity(p, op);
   if (mp_partitioner_is_call_to(op, "SPMDFullToShardShape"))
     return mp_partitioner_full_to_shard(p, op);
@@ -111,6 +112,8 @@ mp_status_t mp_spmd_partition(mp_module_t *module, const mp_partition_options_t 
                                     .results = results,
                                     .report = {.num_partitions = options->num_partitions,
                                                .num_replicated = p.replicated.count,
-                                               .replicated = p.replicated.items}};
+                                               .replicated = p.replicated.items},
+                                    .inspected = p.inspected.items,
+                                    .num_inspected = p.inspected.count};
   return NULL;
 }

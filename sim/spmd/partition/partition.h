@@ -34,12 +34,22 @@ typedef struct {
   const mp_boxes_t *boxes;  // NULL: every partition holds the whole value
 } mp_partition_io_t;
 
+// A call of InspectSharding: the program asks which sharding a value has got.
+typedef struct {
+  const mp_loc_t *loc;
+  mp_str_t config;          // the call's backend_config, which says whom to tell
+  const mp_boxes_t *boxes;  // of the value; NULL: whole
+  bool is_manual;           // it is in a manual region, where a value is local to its device
+} mp_inspected_t;
+
 typedef struct {
   const mp_partition_io_t *params;   // [main's parameters], in the module's arena
   const mp_partition_io_t *results;  // [main's results]
   // The ops that are computed whole. The communication is counted later, when all passes have run
   // (mp_spmd_count_communication).
   mp_spmd_report_t report;
+  const mp_inspected_t *inspected;  // [num_inspected], in program order
+  uint32_t num_inspected;
 } mp_partition_t;
 
 // Partitions the module in place; everything is allocated in its arena. INVALID_ARGUMENT and

@@ -37,6 +37,22 @@ mp_status_t mp_partitioner_identity(mp_partitioner_t *p, const mp_op_t *op) {
   return NULL;
 }
 
+mp_status_t mp_partitioner_inspect(mp_partitioner_t *p, const mp_op_t *op) {
+  const mp_value_t *operand = op->operands[0];
+  mp_inspected_t inspected = {.loc = op->loc,
+                              .config = mp_op_str(op, MP_ATTR_BACKEND_CONFIG),
+                              .is_manual = p->scope->parent != NULL};
+  if (p->is_propagated) {
+    MP_RETURN_IF_ERROR(mp_atom_sharding_boxes(&p->propagation.space, p->scope, operand->type,
+                                              p->propagation.values[operand->id],
+                                              &inspected.boxes));
+  } else {
+    inspected.boxes = mp_versions_sharded(&p->versions, operand);
+  }
+  MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(p->arena, &p->inspected, inspected));
+  return mp_partitioner_identity(p, op);
+}
+
 // ---- GSPMD's entry to manual code and exit from it ----
 
 bool mp_partitioner_is_call_to(const mp_op_t *op, const char *target) {

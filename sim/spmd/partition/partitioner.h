@@ -25,6 +25,7 @@ typedef struct {
   uint32_t *uses;         // [values of the whole program]: how often each is an operand
   const mp_op_t **users;  // [values]: the last op that uses it
   MP_ARRAY(mp_replicated_op_t) replicated;  // ops computed whole although values lie in parts
+  MP_ARRAY(mp_inspected_t) inspected;
 } mp_partitioner_t;
 
 // ---- partition.c ----
@@ -47,6 +48,8 @@ MP_NODISCARD mp_status_t mp_partitioner_check_local_type(mp_partitioner_t *p, co
 
 // An op whose result is its operand: the operand's versions become the result's too.
 MP_NODISCARD mp_status_t mp_partitioner_identity(mp_partitioner_t *p, const mp_op_t *op);
+// InspectSharding: an identity whose operand's sharding is remembered for the caller.
+MP_NODISCARD mp_status_t mp_partitioner_inspect(mp_partitioner_t *p, const mp_op_t *op);
 // Whether the op is a custom call of this target.
 bool mp_partitioner_is_call_to(const mp_op_t *op, const char *target);
 // SPMDFullToShardShape and SPMDShardToFullShape, GSPMD's entry to manual code and exit from it.

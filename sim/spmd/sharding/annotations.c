@@ -1,8 +1,9 @@
 #include "sim/spmd/sharding/annotations.h"
 
 bool mp_is_placement_op(const mp_op_t *op) {
-  static const char *const calls[] = {"Sharding", "annotate_device_placement", "LayoutConstraint",
-                                      "xla.sdy.FuncResultSharding", "xla.sdy.PropagationBarrier"};
+  static const char *const calls[] = {
+      "Sharding",        "annotate_device_placement",  "LayoutConstraint",
+      "InspectSharding", "xla.sdy.FuncResultSharding", "xla.sdy.PropagationBarrier"};
   if (mp_op_info(op->code)->role == MP_OP_ROLE_SHARDING) return mp_op_has(op, MP_OP_TRAIT_MOVES);
   if (op->code != MP_OP_CUSTOM_CALL) return false;
   if (op->num_operands != 1 || op->num_results != 1) return false;
