@@ -54,6 +54,8 @@ def initialize() -> None:
   _teach("to call what was exported for CPUs", jax_private.accept_exports_for_cpu, PLATFORM)
   _teach("to call Python", _allow_callbacks)
   _teach("not to hang after a fork", jax_private.refuse_compiling_after_fork, PLATFORM)
+  _teach("to exchange arrays by DLPack", jax_private.exchange_arrays, PLATFORM)
+  _teach("the costs of lowered programs", jax_private.count_costs_before_compiling, PLATFORM)
   _teach("to keep a CPU backend", jax_private.keep_cpu_backend, PLATFORM)
 
 

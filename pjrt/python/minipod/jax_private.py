@@ -10,23 +10,28 @@ import inspect
 import logging
 import os
 
+from jax._src import array
 from jax._src import callback
 from jax._src import compilation_cache
 from jax._src import compiler
 from jax._src import config
 from jax._src import dispatch
+from jax._src import dlpack
 from jax._src import xla_bridge
 from jax._src.export import _export
 from jax._src.interpreters import mlir
+from jax._src.interpreters import pxla
 from jax._src.lax import ann
 from jax._src.lax import control_flow
 from jax._src.lax import linalg
 from jax._src.lax import parallel
 import jax
+import jax.dlpack
 from jax import lax
 import jax.numpy as jnp
 from jaxlib import lapack
 from jaxlib import xla_client
+import numpy as np
 
 _logger = logging.getLogger("minipod")
 
@@ -133,6 +138,74 @@ def refuse_compiling_after_fork(platform: str) -> None:
     return original(backend, *args, **kwargs)
 
   compiler.backend_compile_and_load = backend_compile_and_load
+
+
+def exchange_arrays(platform: str) -> None:
+  """Lets arrays leave and enter the platform by DLPack, which JAX offers for names it knows.
+
+  Device memory of the platform is host memory, so that consumers see it as a CPU's.
+  """
+  impl = array.ArrayImpl
+  original, original_device, original_from = (
+      impl.__dlpack__, impl.__dlpack_device__, dlpack.from_dlpack)
+
+  def is_ours(x) -> bool:
+    devices = x.sharding.device_set
+    return len(devices) == 1 and next(iter(devices)).platform == platform
+
+  @functools.wraps(original)
+  def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+    host = self
+    if is_ours(self):
+      host, copy = _host_array(self, copy), None
+    return original(host, stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+  @functools.wraps(original_device)
+  def __dlpack_device__(self):
+    if is_ours(self):
+      return dlpack.DLDeviceType.kDLCPU, 0
+    return original_device(self)
+
+  @functools.wraps(original_from)
+  def from_dlpack(external_array, device=None, copy=None):
+    # A foreign array comes to the default device, as with JAX's CPU backend; one of JAX's own
+    # stays on its device.
+    if device is None and isinstance(external_array, jax.Array):
+      if is_ours(external_array):
+        return jnp.array(external_array, copy=True) if copy else external_array
+    elif device is None and copy is not False and jax.default_backend() == platform:
+      device = config.default_device.value or jax.local_devices()[0]
+      if isinstance(device, str):
+        device = jax.local_devices(backend=device)[0]
+    return original_from(external_array, device, copy)
+
+  impl.__dlpack__, impl.__dlpack_device__ = __dlpack__, __dlpack_device__
+  dlpack.from_dlpack = jax.dlpack.from_dlpack = from_dlpack
+
+
+def _host_array(x, copy):
+  """An array of JAX's CPU backend with the contents of `x`: in the same memory, if `copy` is not
+  True."""
+  view = np.asarray(x)
+  host = jax.device_put(np.array(view) if copy else view, jax.local_devices(backend="cpu")[0])
+  host.block_until_ready()
+  if copy is False and view.size and host.unsafe_buffer_pointer() != view.ctypes.data:
+    raise BufferError("the array's memory cannot be shared with a CPU device: copy=None or True")
+  return host
+
+
+def count_costs_before_compiling(platform: str) -> None:
+  """Answers `cost_analysis` of a lowered program with what JAX's CPU backend says of it."""
+  original = pxla.MeshComputation.cost_analysis
+
+  @functools.wraps(original)
+  def cost_analysis(self):
+    if self.compile_args["backend"].platform != platform:
+      return original(self)
+    cpu = xla_bridge.get_backend("cpu")
+    return pxla._jax.hlo_module_cost_analysis(cpu, self.hlo().as_hlo_module())
+
+  pxla.MeshComputation.cost_analysis = cost_analysis
 
 
 def install_lowering_rules(platform: str) -> None:
