@@ -1,7 +1,7 @@
 """Python callbacks: programs on minipod's devices that call Python.
 
 A program names a callable by a number.  The library calls `_call` with an array of numbers that
-describes the call (pjrt/pjrt_foreign.h), on one of its caller threads.
+describes the call (pjrt/package/pjrt_foreign.h), on one of its caller threads.
 """
 
 import atexit
@@ -20,7 +20,7 @@ import numpy as np
 
 from minipod import foreign
 
-_CALLABLE_OF_ARRAYS, _CALLABLE_OF_BUFFERS = 0, 1  # kinds, as in pjrt/pjrt_foreign.h
+_CALLABLE_OF_ARRAYS, _CALLABLE_OF_BUFFERS = 0, 1  # kinds, as in pjrt/package/pjrt_foreign.h
 _HEAD = 5
 _TOKEN = 17
 # XLA_FFI_DataType

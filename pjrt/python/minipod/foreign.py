@@ -12,7 +12,7 @@ import minipod
 _STAGES = ("instantiate", "prepare", "initialize", "execute")
 
 
-class _Function(ctypes.Structure):  # minipod_foreign_function_t, pjrt/pjrt_foreign.h
+class _Function(ctypes.Structure):  # minipod_foreign_function_t, pjrt/package/pjrt_foreign.h
   _fields_ = [("struct_size", ctypes.c_size_t),
               ("name", ctypes.c_char_p),
               ("platform", ctypes.c_char_p),

@@ -1,4 +1,4 @@
-#include "pjrt/pjrt_foreign.h"
+#include "pjrt/package/pjrt_foreign.h"
 
 #include <stdio.h>
 

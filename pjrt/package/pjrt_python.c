@@ -1,5 +1,5 @@
 // Python callbacks: the foreign functions that hand calls to the Python package.
-#include "pjrt/pjrt_foreign.h"
+#include "pjrt/package/pjrt_foreign.h"
 
 #include <stdatomic.h>
 #include <string.h>

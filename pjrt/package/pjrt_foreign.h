@@ -2,8 +2,8 @@
 // foreign functions with all that the FFI extension has no words for.
 //
 // They return NULL, or why they failed: a text that the calling thread's next call overwrites.
-#ifndef MINIPOD_PJRT_PJRT_FOREIGN_H_
-#define MINIPOD_PJRT_PJRT_FOREIGN_H_
+#ifndef MINIPOD_PJRT_PACKAGE_PJRT_FOREIGN_H_
+#define MINIPOD_PJRT_PACKAGE_PJRT_FOREIGN_H_
 
 #include <stddef.h>
 #include <stdint.h>
@@ -76,4 +76,4 @@ MP_EXPORT size_t minipod_python_take_released(uint64_t *numbers, size_t room);
 // have begun are over, at most `seconds`, and returns how many are not. May be repeated.
 MP_EXPORT uint32_t minipod_python_close(double seconds);
 
-#endif  // MINIPOD_PJRT_PJRT_FOREIGN_H_
+#endif  // MINIPOD_PJRT_PACKAGE_PJRT_FOREIGN_H_
