@@ -112,11 +112,13 @@ class OneHost(JobTest):
   def test_leaves_nothing_behind(self):
     # MPI gets places of its own for files, so that other jobs' files are not taken for ours.
     with tempfile.TemporaryDirectory(prefix="job-places-") as places:
+      named = lambda: {f"{folder}/{name}" for folder in (places, "/dev/shm", "/tmp")
+                       for name in os.listdir(folder)
+                       if folder == places or name.startswith(("minipod", "mp-"))}
+      before = named()
       for scenario in ("barriers", "exit3", "kill"):
         run(scenario, 2, options=["--mca", "btl_vader_backing_directory", places], TMPDIR=places)
-      left = lambda: [f"{folder}/{name}" for folder in (places, "/dev/shm", "/tmp")
-                      for name in os.listdir(folder)
-                      if folder == places or name.startswith(("minipod", "mp-"))]
+      left = lambda: sorted(named() - before)
       # mpirun need not wait for those that it has killed.
       end = time.monotonic() + SECONDS
       while left() and time.monotonic() < end:

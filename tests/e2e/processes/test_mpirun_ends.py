@@ -44,12 +44,18 @@ def is_running(pid):
     return False
 
 
+def named_files():
+  """Files of ours where other jobs may have theirs, too."""
+  return glob.glob("/dev/shm/*minipod*") + glob.glob("/tmp/minipod*")
+
+
 class Ending(mpirun.Job):
   """A job of two ranks that are both ready."""
 
   def __init__(self, end, **variables):
     # Places of its own for files, so that other jobs' files are not taken for ours.
     self.places = tempfile.TemporaryDirectory(prefix="pytest-places-")
+    self.before = set(named_files())
     limits = {"MINIPOD_EXIT_TIMEOUT_S": DAY, "MINIPOD_COLLECTIVE_TIMEOUT_S": DAY,
               "MINIPOD_COLLECTIVE_WARN_S": 0}
     super().__init__(2, JOB.replace("END", end), 2, TMPDIR=self.places.name,
@@ -79,8 +85,8 @@ class Ending(mpirun.Job):
   def left(self):
     """Processes and files that are still there; our own files would have our name anywhere."""
     return ([pid for pid in self.pids.values() if is_running(pid)] +
-            glob.glob(f"{self.places.name}/*") + glob.glob("/dev/shm/*minipod*") +
-            glob.glob("/tmp/minipod*"))
+            glob.glob(f"{self.places.name}/*") +
+            [name for name in named_files() if name not in self.before])
 
 
 def last_line(text):
