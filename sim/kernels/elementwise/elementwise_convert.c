@@ -48,9 +48,10 @@ INTEGERS(SATURATE)
   MP_LOOP1(name##_to_C64, T, c64_t, (float)x)  \
   MP_LOOP1(name##_to_C128, T, c128_t, (double)x)
 
-// `as` saturates, and `real` is the number itself or the real part of a complex one.
+// `as` saturates, and `real` is the number itself or the real part of a complex one, which alone
+// counts, also for a boolean.
 #define FROM_FLOAT(name, T, as, real)                  \
-  MP_LOOP1(name##_to_BOOL, T, uint8_t, x != 0)         \
+  MP_LOOP1(name##_to_BOOL, T, uint8_t, (real) != 0)    \
   MP_LOOP1(name##_to_S8, T, int8_t, as##_S8(real))     \
   MP_LOOP1(name##_to_S16, T, int16_t, as##_S16(real))  \
   MP_LOOP1(name##_to_S32, T, int32_t, as##_S32(real))  \

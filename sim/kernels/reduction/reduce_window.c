@@ -118,7 +118,7 @@ mp_status_t mp_kernel_make_reduce_window(mp_arena_t *arena, const mp_op_t *op,
     kernel->base.run = reduce_window_run_scan;
     kernel->base.num_parts = mp_part_count(kernel->scan.outer * kernel->scan.inner,
                                            mp_max_i64(1, GRAIN / kernel->scan.length));
-    kernel->base.scratch_bytes = kernel->fold.scratch_bytes;
+    kernel->base.scratch_bytes = kernel->scan.scratch_bytes;
     return NULL;
   }
   if (mp_window_passes_create(&kernel->window, &kernel->fold, op->regions[0]->args[0].type->dtype,

@@ -14,6 +14,7 @@ static bool window_scan_is_cumulative(const mp_window_dim_t *dim) {
 bool mp_window_scan_create(const mp_window_t *window, const mp_fold_t *fold,
                            mp_window_scan_t *out_scan) {
   mp_window_scan_t scan = {.fold = fold, .outer = 1, .inner = 1};
+  bool is_exact = false;  // the windows are no longer than the array
   if (window->count == 0) return false;
   for (uint32_t i = 0; i < window->rank; ++i) {
     const mp_window_dim_t *dim = &window->dims[i];
@@ -27,10 +28,15 @@ bool mp_window_scan_create(const mp_window_t *window, const mp_fold_t *fold,
     }
     if (scan.length != 0 || !window_scan_is_cumulative(dim)) return false;
     scan.length = dim->in;
+    is_exact = dim->size == dim->in;
     scan.from_end = dim->low == 0;
   }
   if (scan.length == 0) return false;
   scan.by_lines = fold->kind != MP_REDUCE_CUSTOM && scan.inner == 1;
+  // XLA folds longer windows number by number, and so do the ways below.
+  scan.by_tree = is_exact && mp_window_tree_create(fold, scan.outer, scan.length, scan.inner,
+                                                   scan.from_end, &scan.tree);
+  scan.scratch_bytes = scan.by_tree ? scan.tree.scratch_bytes : fold->scratch_bytes;
   *out_scan = scan;
   return true;
 }
@@ -127,6 +133,10 @@ static void window_scan_run_lanes(const mp_window_scan_t *scan, const mp_kernel_
 
 void mp_window_scan_run(const mp_window_scan_t *scan, const mp_kernel_call_t *call, int64_t begin,
                         int64_t end) {
+  if (scan->by_tree) {
+    mp_window_tree_run(&scan->tree, call, begin, end);
+    return;
+  }
   mp_fold_work_t work;
   mp_fold_work(scan->fold, call->scratch, &work);
   if (scan->by_lines) {

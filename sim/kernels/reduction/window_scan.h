@@ -3,12 +3,14 @@
 // quadratic number of steps.
 //
 // Prefixes are folded in order. Suffixes are folded from their end, with the start value last,
-// which gives the same for an associative region with its neutral element as start value.
+// which gives the same for an associative region with its neutral element as start value. Sums and
+// products that are rounded go another way (window_tree.h).
 #ifndef MINIPOD_SIM_KERNELS_REDUCTION_WINDOW_SCAN_H_
 #define MINIPOD_SIM_KERNELS_REDUCTION_WINDOW_SCAN_H_
 
 #include "sim/kernels/reduction/fold.h"
 #include "sim/kernels/reduction/window.h"
+#include "sim/kernels/reduction/window_tree.h"
 
 // The array is [outer][length][inner]; a line is one of outer * inner.
 typedef struct {
@@ -16,6 +18,9 @@ typedef struct {
   int64_t outer, length, inner;
   bool from_end;  // suffixes
   bool by_lines;  // one line at a time, neighbours together; else many lines, element by element
+  bool by_tree;   // sums and products of floating-point numbers: `tree` does it all
+  mp_window_tree_t tree;
+  size_t scratch_bytes;
 } mp_window_scan_t;
 
 // Plans the pass; false when the windows are not of this kind.

@@ -5,6 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxlib import xla_client as xc
+
 from differential import compare, on_cpu, on_pod
 
 # Primes below and above the largest radix, their doubles, products of them, and smooth lengths.
@@ -78,4 +80,33 @@ def test_complex_to_bool(dtype):
   parts = [0, -0.0, 1, np.nan, np.inf, 1e-30]
   x = np.array([complex(a, b) for a in parts for b in parts], dtype)
   with jax.enable_x64(True):
-    compare(lambda x: (jax.lax.convert_element_type(x, bool), x != 0, jnp.any(x), jnp.all(x)), x)
+    compare(lambda x: (x.astype(bool), x != 0, jnp.any(x), jnp.all(x)), x)
+
+
+@pytest.mark.parametrize("platform", ["minipod", "cpu"])
+def test_complex_converts_by_its_real_part(platform):
+  x = np.array([complex(a, b) for a in (0, -0.0, 2, np.nan) for b in (0, 1, np.nan)], np.complex64)
+  text = ("module { func.func public @main(%a: tensor<12xcomplex<f32>>) -> tensor<12xi1> { %0 = "
+          "stablehlo.convert %a : (tensor<12xcomplex<f32>>) -> tensor<12xi1> "
+          "return %0 : tensor<12xi1> } }")
+  device = jax.devices(platform)[0]
+  executable = device.client.compile_and_load(text, xc.DeviceList((device,)), xc.CompileOptions())
+  found, = executable.execute_sharded(
+      [jax.device_put(x, device)]).disassemble_into_single_device_arrays()
+  np.testing.assert_array_equal(found[0], x.real != 0)
+
+
+# Whole and broken blocks of 16, one to five levels of them; many lines, and few long ones.
+SCANS = [((10,), 0), ((16,), 0), ((17,), 0), ((1000,), 0), ((70000,), 0), ((3, 700), 1),
+         ((300, 40), 0), ((4, 33, 20), 1)]
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, np.float16, np.float32, np.complex64],
+                         ids=lambda t: jnp.dtype(t).name)
+@pytest.mark.parametrize("shape, axis", SCANS, ids=str)
+def test_cumulative_sums_have_xlas_bits(shape, axis, dtype):
+  x = np.random.default_rng(1).standard_normal(shape).astype(dtype)
+  factors = (1 + 0.001 * x.real.astype(np.float32)).astype(dtype)
+  compare(lambda x, y: (jax.lax.cumsum(x, axis), jax.lax.cumsum(x, axis, reverse=True),
+                        jax.lax.cumprod(y, axis), jax.lax.cumprod(y, axis, reverse=True)),
+          x, factors, exact=True)
