@@ -58,7 +58,9 @@ static mp_status_t verify_collective_group_table(const mp_op_t *op, const mp_att
     MP_CHECK(op, id >= 0 || i % size != 0, "replica_groups has a group without members");
   }
   *out_size = size;
-  return verify_collective_distinct(op, list, 0, 1, true, "replica_groups");
+  // Only a broadcast may leave processes out: they get zeros.
+  return verify_collective_distinct(op, list, 0, 1, op->code != MP_OP_COLLECTIVE_BROADCAST,
+                                    "replica_groups");
 }
 
 // Checks groups that are given by the axes of a mesh. The size of a group is the product of their
