@@ -18,6 +18,7 @@ static const mp_runner_t k_runner = {
     .run = mp_run_continue,
     .is_inline = mp_run_is_inline,
     .look_for_deadlock = mp_deadlock_check,
+    .find_holdup = mp_deadlock_find_holdup,
 };
 
 // ---- Making ----

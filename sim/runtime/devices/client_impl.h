@@ -53,6 +53,16 @@ struct mp_device_s {
   // Of a side stream (side_stream.h), which is a device in all but its memories: these are those of
   // the device that it belongs to. In the client's list, under the launch lock.
   mp_device_t *next_side;
+  // How far launches are ahead (ahead.h): runs in the stream, and the bytes that they read and
+  // write. Changed under the lock, read without.
+  _Atomic uint32_t num_ahead;
+  _Atomic uint64_t bytes_ahead;
+  uint32_t num_waiters;   // threads that wait for a place in the stream
+  atomic_uint num_moves;  // their futex word; changed under the lock
+  // Which look of deadlock.c has found the device, and the next one that it found; under the
+  // client's launch lock.
+  uint64_t looked;
+  mp_device_t *next_looked;
 
   mp_device_t *next_runnable;  // in a core queue or a worker's own list
 #ifdef MINIPOD_ASSERTS
@@ -92,6 +102,7 @@ struct mp_client_s {
   uint64_t num_launches;  // under launch_lock; numbers the claims on donated buffers
   mp_device_t *sides;     // owned; side streams (side_stream.h), under launch_lock
   bool has_blocked;       // a program that makes calls was launched; under launch_lock
+  uint64_t num_looks;     // of deadlock.c; under launch_lock
   _Atomic(mp_worker_t *) spare_inline_worker;  // kept for the next inline run; NULL: none
   mp_callers_t callers;
 

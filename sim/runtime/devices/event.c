@@ -9,6 +9,7 @@
 #include "sim/base/os/futex.h"
 #include "sim/base/os/lock.h"
 #include "sim/base/os/process.h"
+#include "sim/runtime/devices/launching.h"
 
 // UNSET -> SETTING (one thread wins) -> SET (status may be read).
 enum { MP_EVENT_UNSET, MP_EVENT_SETTING, MP_EVENT_SET };
@@ -52,7 +53,8 @@ mp_event_t *mp_event_retain(mp_event_t *event) {
 
 // Calls the callbacks in the order in which they were registered, and frees the list.
 static void event_run_waiters(event_waiter_t *newest, mp_status_t status) {
-  if (newest != NULL) mp_lock_assert_none_held();
+  if (newest == NULL) return;
+  mp_lock_assert_none_held();
   event_waiter_t *oldest = NULL;
   while (newest != NULL) {
     event_waiter_t *next = newest->next;
@@ -60,12 +62,14 @@ static void event_run_waiters(event_waiter_t *newest, mp_status_t status) {
     oldest = newest;
     newest = next;
   }
+  mp_launching_exempt();  // what comes after a callback must not wait for a launch that it makes
   while (oldest != NULL) {
     event_waiter_t *next = oldest->next;
     oldest->callback(status, oldest->context);
     mp_free(oldest);
     oldest = next;
   }
+  mp_launching_unexempt();
 }
 
 void mp_event_release(mp_event_t *event) {

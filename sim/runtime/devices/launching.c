@@ -4,6 +4,7 @@
 #include "sim/runtime/devices/client_impl.h"
 
 static _Thread_local mp_launching_t *t_launching;
+static _Thread_local unsigned t_num_exemptions;
 
 void mp_launching_enter(mp_launching_t *launching, mp_client_t *client) {
   *launching = (mp_launching_t){client, t_launching};
@@ -27,4 +28,18 @@ void mp_launching_await(mp_client_t *client) {
   for (unsigned count; (count = atomic_load(&client->num_launching)) > own;) {
     mp_futex_wait(&client->num_launching, count, NULL);
   }
+}
+
+void mp_launching_exempt(void) {
+  t_num_exemptions += 1;
+}
+
+void mp_launching_unexempt(void) {
+  MP_ASSERT(t_num_exemptions != 0);
+  t_num_exemptions -= 1;
+}
+
+bool mp_launching_may_wait(void) {
+  return t_num_exemptions == 0 && t_launching == NULL && mp_worker_current() == NULL &&
+         mp_caller_current() == NULL;
 }

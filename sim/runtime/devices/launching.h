@@ -4,6 +4,8 @@
 #ifndef MINIPOD_SIM_RUNTIME_DEVICES_LAUNCHING_H_
 #define MINIPOD_SIM_RUNTIME_DEVICES_LAUNCHING_H_
 
+#include <stdbool.h>
+
 typedef struct mp_client_s mp_client_t;
 
 // Lies on the thread's stack for the time of the launch.
@@ -20,5 +22,14 @@ void mp_launching_leave(mp_launching_t *launching);
 // Waits until no other thread is in a launch of this client, which is stopping. The caller holds no
 // lock; it may itself be in launches, in whose callback the client is ended.
 void mp_launching_await(mp_client_t *client);
+
+// Between mp_launching_exempt and mp_launching_unexempt (which may be nested) the calling thread's
+// launches never wait for a place in a stream (ahead.h), because something of the client waits for
+// this thread: a callback of an event, or a run that has called back into the user's program.
+void mp_launching_exempt(void);
+void mp_launching_unexempt(void);
+// True when launches of the calling thread may wait: it is exempt in no way, is no worker, and is
+// in no launch already.
+bool mp_launching_may_wait(void);
 
 #endif  // MINIPOD_SIM_RUNTIME_DEVICES_LAUNCHING_H_

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "sim/base/os/lock.h"
+#include "sim/runtime/devices/ahead.h"
 
 typedef struct mp_client_s mp_client_t;
 typedef struct mp_device_s mp_device_t;
@@ -64,6 +65,8 @@ typedef struct {
   // Called by a worker that has found nothing to do, before it sleeps. If no other worker has
   // anything to do either, launches may be waiting for each other.
   void (*look_for_deadlock)(mp_client_t *client);
+  // What keeps the first run of the device from going on by itself. Called without locks.
+  mp_holdup_t (*find_holdup)(mp_device_t *device);
 } mp_runner_t;
 
 // What the calling thread is: a worker, or the launching thread in an inline run. NULL: neither.

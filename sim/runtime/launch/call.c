@@ -284,6 +284,13 @@ static bool call_has_late_input(const mp_executable_t *executable, uint32_t num_
   return false;
 }
 
+bool mp_call_goes_beside(const mp_executable_t *executable, uint32_t num_devices,
+                         const uint32_t *logical, mp_buffer_t *const *const *arguments) {
+  if (mp_caller_current() == executable->client) return true;
+  return !executable->may_block && call_may_be_out(executable, num_devices, logical) &&
+         !call_has_late_input(executable, num_devices, arguments);
+}
+
 mp_order_t mp_call_choose_order(const mp_executable_t *executable, uint32_t num_devices,
                                 const uint32_t *logical, mp_buffer_t *const *const *arguments) {
   mp_client_t *client = executable->client;

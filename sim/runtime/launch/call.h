@@ -63,6 +63,9 @@ typedef enum {
 
 // Where a launch with these arguments on these devices (logical numbers) goes. The caller holds the
 // launch lock.
+// (mp_call_goes_beside guesses it without the lock: whether it would be MP_ORDER_BESIDE.)
+bool mp_call_goes_beside(const mp_executable_t *executable, uint32_t num_devices,
+                         const uint32_t *logical, mp_buffer_t *const *const *arguments);
 mp_order_t mp_call_choose_order(const mp_executable_t *executable, uint32_t num_devices,
                                 const uint32_t *logical, mp_buffer_t *const *const *arguments);
 

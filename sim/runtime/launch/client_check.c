@@ -183,8 +183,10 @@ static void client_check_stream(check_t *check, mp_device_t *device) {
   mp_lock(&device->lock);
   MP_ASSERT((device->first == NULL) == (device->last == NULL));
   uint64_t number = mp_device_completed(device);
+  uint64_t bytes = 0;
   for (const mp_run_t *run = device->first; run != NULL; run = run->next) {
     number += 1;
+    bytes += run->bytes;
     MP_ASSERT_MSG(run->number == number, "run %llu comes after run %llu",
                   (unsigned long long)run->number, (unsigned long long)number - 1);
     MP_ASSERT(run->device == device && atomic_load(&run->references) > 0);
@@ -194,6 +196,8 @@ static void client_check_stream(check_t *check, mp_device_t *device) {
     check->steps += 1;
   }
   MP_ASSERT(number == device->enqueued);
+  MP_ASSERT(atomic_load(&device->num_ahead) == number - mp_device_completed(device));
+  MP_ASSERT(atomic_load(&device->bytes_ahead) == bytes);
   if (device->first == NULL) {
     MP_ASSERT(atomic_load(&device->owner) == MP_OWNER_BLOCKERS);
   } else {

@@ -110,3 +110,70 @@ void mp_deadlock_check(mp_client_t *client) {
   if (stuck != NULL) mp_session_poison_stuck(stuck);
   mp_session_release(stuck);
 }
+
+// ---- What holds up a stream ----
+
+// Devices to look at, linked through `next_looked`. Each is looked at once.
+typedef struct {
+  mp_device_t *devices;
+  uint64_t look;  // the number of this look
+} look_t;
+
+static void deadlock_look_at_later(look_t *look, mp_device_t *device) {
+  if (device->looked == look->look) return;
+  device->looked = look->look;
+  device->next_looked = look->devices;
+  look->devices = device;
+}
+
+// What the session holds up whose participant `logical` is the first run of its device. What its
+// other runs wait for is looked at later.
+static mp_holdup_t deadlock_look_at_session(look_t *look, mp_session_t *session, uint32_t logical) {
+  mp_holdup_t holdup = MP_HOLDUP_NOTHING;
+  mp_lock(&session->lock);
+  if (session->states[logical] != MP_PARTICIPANT_PARKED || session->error != NULL) {
+    holdup = MP_HOLDUP_NOTHING;
+  } else if (session->num_joined != session->num_local) {
+    holdup = MP_HOLDUP_LAUNCH;
+  } else if (session->looked != look->look) {
+    session->looked = look->look;
+    for (uint32_t i = 0; i < session->num_participants; ++i) {
+      if (session->states[i] == MP_PARTICIPANT_REMOTE) holdup = MP_HOLDUP_OUTSIDE;
+      if (session->states[i] == MP_PARTICIPANT_ACTIVE)
+        deadlock_look_at_later(look, mp_run_device(session->runs[i]));
+    }
+  }
+  mp_unlock(&session->lock);
+  return holdup;
+}
+
+static mp_holdup_t deadlock_look_at_device(look_t *look, mp_device_t *device) {
+  mp_lock(&device->lock);
+  const mp_run_t *run = device->first;
+  mp_session_t *session = run == NULL ? NULL : mp_session_retain(run->session);
+  const uint32_t logical = run == NULL ? 0 : run->logical;
+  // A program that makes calls may be in one.
+  const bool is_blocked =
+      run != NULL && (atomic_load(&run->blockers) != 0 || run->executable->program->num_calls != 0);
+  mp_unlock(&device->lock);
+  mp_holdup_t holdup = is_blocked ? MP_HOLDUP_OUTSIDE : MP_HOLDUP_NOTHING;
+  if (!is_blocked && session != NULL) holdup = deadlock_look_at_session(look, session, logical);
+  mp_session_release(session);
+  return holdup;
+}
+
+mp_holdup_t mp_deadlock_find_holdup(mp_device_t *device) {
+  mp_client_t *client = device->client;
+  mp_holdup_t worst = MP_HOLDUP_NOTHING;
+  mp_lock(&client->launch_lock);
+  look_t look = {.look = ++client->num_looks};
+  deadlock_look_at_later(&look, device);
+  while (look.devices != NULL && worst != MP_HOLDUP_LAUNCH) {
+    mp_device_t *next = look.devices;
+    look.devices = next->next_looked;
+    const mp_holdup_t holdup = deadlock_look_at_device(&look, next);
+    if (holdup > worst) worst = holdup;
+  }
+  mp_unlock(&client->launch_lock);
+  return worst;
+}

@@ -10,12 +10,17 @@
 #ifndef MINIPOD_SIM_RUNTIME_LAUNCH_DEADLOCK_H_
 #define MINIPOD_SIM_RUNTIME_LAUNCH_DEADLOCK_H_
 
+#include "sim/runtime/devices/ahead.h"
 #include "sim/runtime/devices/client_impl.h"
 
 // Looks for a stuck session and poisons it, if nobody is at work and runs were parked or queued
 // behind others since the last look. Called without locks by whoever stops working: a worker before
 // it goes to sleep, a thread that has launched.
 void mp_deadlock_check(mp_client_t *client);
+
+// What keeps the first run of the device from going on by itself, directly or through the streams
+// that it waits for; the worst of it. Takes the launch lock.
+mp_holdup_t mp_deadlock_find_holdup(mp_device_t *device);
 
 // Notes that a run was parked, or queued behind another one: the next look has something to find.
 static inline void mp_deadlock_needs_look(mp_client_t *client) {

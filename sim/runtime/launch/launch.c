@@ -130,6 +130,7 @@ static mp_status_t launch_take_arguments(launching_t *l, share_t *share) {
     }
     MP_RETURN_IF_ERROR(status);
     share->num_taken = p + 1;
+    share->run->bytes += buffer->bytes;
     // It is NULL only for an error buffer, whose failure keeps the run from starting.
     share->run->params[p] = argument->storage == NULL ? NULL : argument->storage->data;
   }
@@ -197,6 +198,7 @@ static mp_status_t launch_make_results(launching_t *l, share_t *share) {
                                       &share->results[r]));
     share->results[r]->is_behind_call = l->order == MP_ORDER_BEHIND_CALL;
     share->num_results = r + 1;
+    share->run->bytes += io->bytes;
   }
   return NULL;
 }
@@ -436,6 +438,19 @@ static mp_status_t launch_run(launching_t *l, mp_buffer_t **const *out_results,
   return status;
 }
 
+// Waits until the launch has a place in the streams of its devices, if the thread may wait.
+static void launch_await_places(const mp_executable_t *executable, const mp_launch_t *launch,
+                                const uint32_t *logical, uint32_t num_devices) {
+  bool has_looked = false;
+  for (uint32_t i = 0; i < num_devices; ++i) {
+    mp_device_t *device = mp_executable_device(executable, logical[i]);
+    if (mp_ahead_has_place(device)) continue;
+    if (!mp_launching_may_wait()) return;
+    if (mp_call_goes_beside(executable, num_devices, logical, launch->arguments)) return;
+    mp_ahead_await(device, &has_looked);
+  }
+}
+
 mp_status_t mp_executable_launch(mp_executable_t *executable, const mp_launch_t *launch,
                                  mp_buffer_t **const *out_results, mp_event_t **out_done) {
   const mp_program_t *program = executable->program;
@@ -444,6 +459,7 @@ mp_status_t mp_executable_launch(mp_executable_t *executable, const mp_launch_t 
   launching_t l = {.executable = executable, .launch = launch};
   const uint32_t *logical = launch_devices_of(executable, launch, &l.num_shares);
   if (l.num_shares == 0) return NULL;  // the program runs on other processes only
+  launch_await_places(executable, launch, logical, l.num_shares);
   l.arena_label = (mp_label_t){.origin = MP_ORIGIN_TEMPORARY, .name = executable->name};
   size_t per_share =
       program->num_params * sizeof(argument_t) + program->num_results * sizeof(mp_buffer_t *);

@@ -2,6 +2,8 @@
 
 #include "sim/base/alloc.h"
 #include "sim/base/containers/list.h"
+#include "sim/base/os/futex.h"
+#include "sim/runtime/devices/ahead.h"
 #include "sim/runtime/launch/deadlock.h"
 
 static size_t run_pad(size_t bytes) {
@@ -77,6 +79,16 @@ bool mp_run_is_inline(const mp_device_t *device, const mp_worker_t *inline_worke
 
 // ---- The stream ----
 
+// Counts a run that enters (`runs` is 1) or leaves (-1, and `bytes` negated) the stream.
+static void run_count_ahead(mp_device_t *device, int32_t runs, uint64_t bytes) {
+  mp_lock_assert_held(&device->lock);
+  // Only holders of the lock write, so that plain loads and stores will do.
+  const uint32_t num = atomic_load_explicit(&device->num_ahead, memory_order_relaxed);
+  const uint64_t sum = atomic_load_explicit(&device->bytes_ahead, memory_order_relaxed);
+  atomic_store_explicit(&device->num_ahead, num + (uint32_t)runs, memory_order_relaxed);
+  atomic_store_explicit(&device->bytes_ahead, sum + bytes, memory_order_relaxed);
+}
+
 void mp_run_enqueue(mp_run_t *run) {
   mp_lock_assert_held(&run->device->client->launch_lock);
   mp_device_t *device = run->device;
@@ -89,6 +101,7 @@ void mp_run_enqueue(mp_run_t *run) {
   }
   MP_QUEUE_PUSH(device, run, next);
   if (run->executable->may_block) atomic_fetch_add(&device->num_blocking, 1);
+  run_count_ahead(device, 1, run->bytes);
   mp_unlock(&device->lock);
 }
 
@@ -155,7 +168,11 @@ void mp_run_end(mp_run_t *run, mp_status_t status) {
   const bool is_next = run->number == mp_device_completed(device) + 1;
   MP_ASSERT(is_next || mp_client_is_stopping(device->client));
   if (is_next) atomic_store_explicit(&device->completed, run->number, memory_order_release);
+  run_count_ahead(device, -1, -run->bytes);
+  const bool is_awaited = mp_ahead_is_awaited(device);
+  if (is_awaited) atomic_fetch_add(&device->num_moves, 1);
   mp_unlock(&device->lock);
+  if (is_awaited) mp_futex_wake_all(&device->num_moves);
   if (next != NULL) mp_run_unblock(next, &runnable);
   // This worker looks into its queue once the event's callbacks have run.
   mp_schedule_and_look(&runnable);

@@ -145,6 +145,7 @@ struct mp_session_s {
   struct mp_session_s *next;  // in the list of its device set's sessions that miss launches
   uint64_t number;            // which launch of the device set it is
   bool may_go_on;             // deadlock.c's mark
+  uint64_t looked;            // deadlock.c's: the last look that came here
 #ifdef MINIPOD_ASSERTS
   // Under the lock:
   uint32_t num_at_held;  // parked participants whose meeting is being held: it is in no list

@@ -257,6 +257,13 @@ static void more_idle_than_there_are(scene_t *s) {
   atomic_fetch_add(&s->client->num_idle, 1);
 }
 
+static void stream_counts_wrong(scene_t *s) {
+  atomic_fetch_add(&s->devices[0].num_ahead, 1);
+}
+static void stream_has_too_few_bytes(scene_t *s) {
+  atomic_fetch_sub(&s->devices[0].bytes_ahead, 4);
+}
+
 static void books_have_too_much(scene_t *s) {
   s->memory->in_use += 64;
 }
@@ -357,6 +364,8 @@ static const row_t k_rows[] = {
     {parked_device_is_in_a_queue, "atomic_load(&device->owner) == MP_OWNER_QUEUE"},
     {jobs_count_wrong, "count == atomic_load(&jobs->count)"},
     {more_idle_than_there_are, "num_idle) <= check->client->num_workers"},
+    {stream_counts_wrong, "num_ahead"},
+    {stream_has_too_few_bytes, "bytes_ahead"},
     {books_have_too_much, "memory->in_use == live + memory->adopted"},
     {books_have_too_little, "memory->in_use == live + memory->adopted"},
     {more_in_use_than_fits, "memory->in_use <= memory->capacity"},

@@ -1,0 +1,67 @@
+#include "sim/runtime/devices/ahead.h"
+
+#include "sim/base/os/clock.h"
+#include "sim/base/os/futex.h"
+#include "sim/runtime/devices/client_impl.h"
+
+enum {
+  MP_AHEAD_WAKE = 24,      // a thread that waits is woken when no more runs are left than this
+  MP_AHEAD_SLICE_MS = 10,  // and looks for itself this often
+};
+// How long a stream is waited for that waits for something from outside.
+#define MP_AHEAD_PATIENCE 0.1
+
+// ---- Places ----
+
+bool mp_ahead_has_place(const mp_device_t *device) {
+  const uint32_t runs = atomic_load_explicit(&device->num_ahead, memory_order_relaxed);
+  if (runs < MP_AHEAD_FEW) return true;
+  const uint64_t bytes = atomic_load_explicit(&device->bytes_ahead, memory_order_relaxed);
+  return runs < MP_AHEAD_RUNS && bytes < MP_AHEAD_BYTES;
+}
+
+bool mp_ahead_is_awaited(const mp_device_t *device) {
+  mp_lock_assert_held(&device->lock);
+  if (device->num_waiters == 0) return false;
+  const uint32_t runs = atomic_load_explicit(&device->num_ahead, memory_order_relaxed);
+  const uint64_t bytes = atomic_load_explicit(&device->bytes_ahead, memory_order_relaxed);
+  return runs < MP_AHEAD_FEW || (runs <= MP_AHEAD_WAKE && bytes < MP_AHEAD_BYTES);
+}
+
+// Sleeps until a run of the device is over that makes waking worth while, or for a short time.
+static void ahead_sleep(mp_device_t *device) {
+  mp_lock_assert_none_held();
+  mp_lock(&device->lock);
+  const bool must_wait = !mp_ahead_has_place(device);
+  const unsigned moves = atomic_load(&device->num_moves);
+  device->num_waiters += must_wait;
+  mp_unlock(&device->lock);
+  if (!must_wait) return;
+  const struct timespec slice = {.tv_nsec = MP_AHEAD_SLICE_MS * 1000000};
+  mp_futex_wait(&device->num_moves, moves, &slice);
+  mp_lock(&device->lock);
+  device->num_waiters -= 1;
+  mp_unlock(&device->lock);
+}
+
+// ---- Waiting ----
+
+void mp_ahead_await(mp_device_t *device, bool *has_looked) {
+  mp_client_t *client = device->client;
+  uint64_t completed = mp_device_completed(device);
+  double since = mp_clock_seconds();
+  while (!mp_ahead_has_place(device) && !mp_client_is_stopping(client)) {
+    if (!*has_looked) {
+      const mp_holdup_t holdup = client->runner->find_holdup(device);
+      if (holdup == MP_HOLDUP_LAUNCH) return;
+      const bool is_patient = mp_clock_seconds() - since < MP_AHEAD_PATIENCE;
+      if (holdup == MP_HOLDUP_OUTSIDE && !is_patient) return;
+    }
+    *has_looked = false;
+    ahead_sleep(device);
+    const uint64_t now = mp_device_completed(device);
+    if (now != completed) since = mp_clock_seconds();
+    completed = now;
+  }
+  *has_looked = true;
+}

@@ -1,0 +1,53 @@
+// How far launches run ahead of their devices.
+//
+// Launching is much faster than computing, and every run that is queued holds memory. So a stream
+// takes a bounded number of runs ahead; then the thread that launches waits for a place. It waits
+// before it has taken anything, so it holds nothing that others wait for, and the places are not
+// reserved: several threads that wait for one place may go past the bound by one each.
+//
+// A bound must not stop a program that would go on without it. The thread that waits may be the one
+// that has to act next: to launch the share of another device, to write an input, to answer a
+// process. So it waits as long as the stream can move by itself, and otherwise goes past the bound:
+//
+//   what holds up the stream, directly or through         the thread that launches
+//   the streams that its first run waits for
+//   --------------------------------------------------- ------------------------------------------
+//   nothing: it computes                                  waits for a place
+//   a launch that has not come to some device             goes on at once
+//   an input, a foreign function or another process       goes on when nothing has moved for 100 ms
+//
+// Some threads never wait: workers, threads in a callback of an event, and those that
+// mp_launching_exempt (launching.h) has exempted.
+#ifndef MINIPOD_SIM_RUNTIME_DEVICES_AHEAD_H_
+#define MINIPOD_SIM_RUNTIME_DEVICES_AHEAD_H_
+
+#include <stdbool.h>
+
+typedef struct mp_device_s mp_device_t;
+
+enum {
+  MP_AHEAD_RUNS = 32,          // that a stream takes: one that runs, the others behind it
+  MP_AHEAD_FEW = 4,            // however large they are
+  MP_AHEAD_BYTES = 256 << 20,  // of the arguments and results of more than these few
+};
+
+// What holds up a stream; the worst counts. Whoever makes the client knows (mp_runner_t).
+typedef enum {
+  MP_HOLDUP_NOTHING,  // it moves by itself, or a run has just ended
+  MP_HOLDUP_OUTSIDE,  // an input, a call or another process
+  MP_HOLDUP_LAUNCH,   // a launch that has not come to one of the devices
+} mp_holdup_t;
+
+// True when the stream takes one more run. Takes no lock.
+bool mp_ahead_has_place(const mp_device_t *device);
+// Waits until the device has a place in its stream, or must not be waited for. Returns early when
+// the client is being closed. Called without locks, by threads that mp_launching_may_wait. The
+// devices of one launch mostly move together: `*has_looked` is true when another one of them was
+// found to move by itself just now, so that this one is given a moment before it is looked at.
+void mp_ahead_await(mp_device_t *device, bool *has_looked);
+
+// True when a thread that waits for this device should be woken, now that a run of it is over. The
+// caller holds the device's lock.
+bool mp_ahead_is_awaited(const mp_device_t *device);
+
+#endif  // MINIPOD_SIM_RUNTIME_DEVICES_AHEAD_H_
