@@ -28,7 +28,13 @@
   X(12, num_devices_source)      \
   X(15, name)
 enum { MP_ANNOUNCEMENT_QUOTA = 20, MP_ANNOUNCEMENT_GROUP = 21 };
-enum { MP_GROUP_NODE = 1, MP_GROUP_CPUS = 2, MP_GROUP_CPU_CORES = 3, MP_GROUP_CORE_CPUS = 4 };
+enum {
+  MP_GROUP_NODE = 1,
+  MP_GROUP_CPUS = 2,
+  MP_GROUP_CPU_CORES = 3,
+  MP_GROUP_CORE_CPUS = 4,
+  MP_GROUP_NODE_MEMORY = 5,
+};
 
 // ---- Writing ----
 
@@ -44,6 +50,7 @@ static void announcement_put_group(mp_strbuf_t *out, const mp_machine_t *machine
   mp_strbuf_t inner;
   mp_strbuf_init(&inner);
   mp_proto_put_varint(&inner, MP_GROUP_NODE, (uint64_t)(int64_t)group->numa_node);
+  mp_proto_put_varint(&inner, MP_GROUP_NODE_MEMORY, group->node_memory);
   announcement_put_ints(&inner, MP_GROUP_CPUS, machine->cpus + group->first_cpu, group->num_cpus,
                         0);
   announcement_put_ints(&inner, MP_GROUP_CPU_CORES, machine->cpu_cores + group->first_cpu,
@@ -99,6 +106,10 @@ static mp_status_t announcement_read_group(mp_proto_reader_t *reader, const mp_m
   int32_t num_cpu_cores = 0;
   mp_proto_field_t field;
   while (mp_proto_next(reader, &field)) {
+    if (field.number == MP_GROUP_NODE_MEMORY) {
+      group->node_memory = mp_proto_varint(reader, &field);
+      continue;
+    }
     const int32_t value = announcement_read_i32(reader, &field);
     if (field.number == MP_GROUP_NODE) group->numa_node = value;
     if (field.number == MP_GROUP_CPUS) machine->cpus[machine->num_cpus++] = value;

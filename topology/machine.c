@@ -85,11 +85,13 @@ static void machine_count_all_cores(detector_t *detector) {
 }
 
 // Makes a group of the cpus in `detector->part`, which must not be empty.
-static void machine_add_group(detector_t *detector, int32_t numa_node) {
+static void machine_add_group(detector_t *detector, int32_t numa_node, uint64_t node_memory) {
   mp_machine_t *machine = detector->machine;
   mp_machine_group_t *group = &machine->groups[machine->num_groups++];
-  *group = (mp_machine_group_t){
-      .first_cpu = machine->num_cpus, .first_core = machine->num_cores, .numa_node = numa_node};
+  *group = (mp_machine_group_t){.first_cpu = machine->num_cpus,
+                                .first_core = machine->num_cores,
+                                .numa_node = numa_node,
+                                .node_memory = node_memory};
   for (int cpu = hwloc_bitmap_first(detector->part); cpu >= 0;
        cpu = hwloc_bitmap_next(detector->part, cpu)) {
     machine->cpus[machine->num_cpus++] = cpu;
@@ -124,17 +126,18 @@ static void machine_add_node(detector_t *detector, hwloc_obj_t node) {
   if (hwloc_bitmap_iszero(detector->node)) return;
   hwloc_bitmap_andnot(detector->left, detector->left, detector->node);
   ++detector->machine->num_numa_nodes;
+  const uint64_t memory = node->attr == NULL ? 0 : node->attr->numanode.local_memory;
   hwloc_obj_t cache = NULL;
   while ((cache = hwloc_get_next_obj_covering_cpuset_by_type(detector->topology, node->cpuset,
                                                              HWLOC_OBJ_L3CACHE, cache)) != NULL) {
     hwloc_bitmap_and(detector->part, cache->cpuset, detector->node);
     if (hwloc_bitmap_iszero(detector->part)) continue;
     hwloc_bitmap_andnot(detector->node, detector->node, detector->part);
-    machine_add_group(detector, (int32_t)node->os_index);
+    machine_add_group(detector, (int32_t)node->os_index, memory);
   }
   if (hwloc_bitmap_iszero(detector->node)) return;
   hwloc_bitmap_copy(detector->part, detector->node);
-  machine_add_group(detector, (int32_t)node->os_index);
+  machine_add_group(detector, (int32_t)node->os_index, memory);
 }
 
 static void machine_add_groups(detector_t *detector) {
@@ -146,7 +149,7 @@ static void machine_add_groups(detector_t *detector) {
   // Cpus that belong to no node occur only in odd recordings; they still count.
   if (hwloc_bitmap_iszero(detector->left)) return;
   hwloc_bitmap_copy(detector->part, detector->left);
-  machine_add_group(detector, 0);
+  machine_add_group(detector, 0, 0);
 }
 
 static mp_status_t machine_read_limits(mp_machine_t *machine, hwloc_topology_t topology) {
@@ -239,8 +242,10 @@ static void machine_keep_cores(mp_machine_t *machine, int32_t begin, int32_t end
   kept.num_groups = kept.num_cpus = kept.num_cores = kept.num_numa_nodes = 0;
   for (int32_t g = 0; g < machine->num_groups; ++g) {
     mp_machine_group_t from = machine->groups[g];
-    mp_machine_group_t to = {
-        .first_cpu = kept.num_cpus, .first_core = kept.num_cores, .numa_node = from.numa_node};
+    mp_machine_group_t to = {.first_cpu = kept.num_cpus,
+                             .first_core = kept.num_cores,
+                             .numa_node = from.numa_node,
+                             .node_memory = from.node_memory};
     for (int32_t c = from.first_core; c < from.first_core + from.num_cores; ++c) {
       if (c >= begin && c < end) kept.core_cpus[kept.num_cores++] = machine->core_cpus[c];
     }

@@ -21,7 +21,8 @@ typedef struct {
   int32_t num_cpus;
   int32_t first_core;
   int32_t num_cores;
-  int32_t numa_node;  // OS index
+  int32_t numa_node;     // OS index
+  uint64_t node_memory;  // bytes of that node; 0: not known
 } mp_machine_group_t;
 
 typedef struct {

@@ -7,9 +7,8 @@
 #include "sim/base/alloc.h"
 #include "topology/pod_internal.h"
 
-// Which share of the host's memory the spaces without a described capacity get, divided by the
-// number of the host's devices. The rest is for the user's programs; unpinned memory is theirs
-// anyway.
+// Which share of the host's memory, and of each NUMA node's, the spaces without a described
+// capacity get. The rest is for the user's programs; unpinned memory is theirs anyway.
 static const double g_memory_share[MP_MEMORY_SPACE_COUNT] = {
     [MP_MEMORY_DEVICE] = 0.7,
     [MP_MEMORY_PINNED_HOST] = 0.1,
@@ -60,6 +59,7 @@ static mp_status_t place_devices_fold_groups(mp_pod_t *pod, const mp_machine_t *
       if (g != begin && machine->groups[g].numa_node == machine->groups[g - 1].numa_node) continue;
       nodes[begin + group->num_numa_nodes++] = machine->groups[g].numa_node;
     }
+    if (group->num_numa_nodes == 1) group->node_memory = machine->groups[begin].node_memory;
     qsort(cpus + first->first_cpu, (size_t)group->num_cpus, sizeof(int32_t),
           place_devices_compare_ints);
   }
@@ -122,14 +122,28 @@ static mp_status_t place_devices(mp_pod_t *pod) {
   return NULL;
 }
 
+// What a device of this process shares with those of its NUMA node, when they may have `total`. The
+// pages will be bound to the node, and there is no more than it has.
+static double place_devices_share_of_node(const mp_pod_t *pod, const mp_pod_device_t *device,
+                                          double total, double share) {
+  if (device->core_group < 0 || pod->machine.num_numa_nodes < 2) return total;
+  const uint64_t memory = pod->groups[device->core_group].node_memory;
+  return memory == 0 || (double)memory * share > total ? total : (double)memory * share;
+}
+
 void mp_pod_share_memory(mp_pod_t *pod, int32_t first, int32_t count, uint64_t memory,
                          int32_t sharers) {
   for (int space = 0; space < MP_MEMORY_SPACE_COUNT; ++space) {
-    if (pod->spec.memory[space] != 0 || g_memory_share[space] == 0) continue;
-    double share = (double)memory * g_memory_share[space] / sharers;
-    uint64_t bytes = (uint64_t)share / MP_MEBIBYTE * MP_MEBIBYTE;
-    if (bytes == 0) bytes = MP_MEBIBYTE;
-    for (int32_t id = first; id < first + count; ++id) pod->devices[id].capacity[space] = bytes;
+    const double share = g_memory_share[space];
+    if (pod->spec.memory[space] != 0 || share == 0) continue;
+    const double total = (double)memory * share * count / sharers;
+    for (int32_t id = first; id < first + count; ++id) {
+      mp_pod_device_t *device = &pod->devices[id];
+      const uint64_t bytes = (uint64_t)place_devices_share_of_node(pod, device, total, share);
+      device->capacity[space] =
+          bytes < MP_MEBIBYTE ? MP_MEBIBYTE : bytes / MP_MEBIBYTE * MP_MEBIBYTE;
+      device->is_shared[space] = true;
+    }
   }
 }
 

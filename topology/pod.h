@@ -123,8 +123,11 @@ typedef struct {
   int32_t coords[MP_POD_MAX_DIMS];  // of the chip; info->num_dims of them count
   int32_t core_group;               // where it runs, index for mp_pod_core_group; -1: no machine
   int32_t numa_node;                // OS index of the node its memory is bound to; -1: none
-  // Bytes by space; UINT64_MAX = no limit.
+  // Bytes by space; UINT64_MAX = no limit. A capacity that is shared is that of all devices of the
+  // device's process together whose numa_node is the same; others are the device's own. (How the
+  // devices of other processes lie on nodes is not known here: what they share is that of all.)
   uint64_t capacity[MP_MEMORY_SPACE_COUNT];
+  bool is_shared[MP_MEMORY_SPACE_COUNT];
 } mp_pod_device_t;
 
 // A set of cores of the machine with the devices and workers that live on it. The arrays belong to
@@ -137,6 +140,7 @@ typedef struct {
   const int32_t *core_cpus;  // one cpu (the first) of each core
   int32_t num_numa_nodes;
   const int32_t *numa_nodes;  // OS indices; several only where groups were folded
+  uint64_t node_memory;       // bytes of the only NUMA node; 0: not known, or there are several
   // Devices that run here: ids, ascending within a host, grouped by host.
   int32_t num_devices;
   const int32_t *device_ids;

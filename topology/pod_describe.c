@@ -82,12 +82,17 @@ static void pod_describe_write_pod(const mp_pod_t *pod, mp_strbuf_t *out_text) {
   }
   mp_strbuf_putc(out_text, '\n');
   mp_strbuf_puts(out_text, "memory  ");
+  const mp_pod_device_t *device = &pod->devices[info->first_local_device];
   for (int space = 0; space < MP_MEMORY_SPACE_COUNT; ++space) {
     mp_strbuf_printf(out_text, "%s %s ", space == 0 ? "" : ",",
                      mp_memory_space_name((mp_memory_space_t)space));
-    pod_describe_write_bytes(pod->devices[info->first_local_device].capacity[space], out_text);
+    pod_describe_write_bytes(device->capacity[space], out_text);
+    if (device->capacity[space] == UINT64_MAX) continue;
+    mp_strbuf_puts(out_text, !device->is_shared[space]         ? " for each device"
+                             : pod->machine.num_numa_nodes > 1 ? " for the devices of a NUMA node"
+                                                               : " for all devices together");
   }
-  mp_strbuf_puts(out_text, " (each device)\n");
+  mp_strbuf_putc(out_text, '\n');
 }
 
 static void pod_describe_write_groups(const mp_pod_t *pod, mp_strbuf_t *out_text) {

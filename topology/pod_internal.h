@@ -43,8 +43,10 @@ MP_NODISCARD mp_status_t mp_pod_take_fingerprint(const mp_pod_t *pod, uint64_t *
 // Lays the devices of this process, and `workers` workers, onto the machine's core groups.
 MP_NODISCARD mp_status_t mp_pod_place(mp_pod_t *pod, const mp_machine_t *machine, int32_t workers);
 
-// Sets the capacity of those memory spaces of devices first .. first + count - 1 for which none is
-// described: their share of a host's `memory` bytes, which `sharers` devices share.
+// Sets the capacity of those memory spaces for which none is described, for devices first .. first
+// + count - 1, which are those of one process. They share it: their part of a host's `memory`
+// bytes, of which each of `sharers` devices brings the same to its process, but not more than their
+// NUMA node has. The devices of this process have been placed.
 void mp_pod_share_memory(mp_pod_t *pod, int32_t first, int32_t count, uint64_t memory,
                          int32_t sharers);
 

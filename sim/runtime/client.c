@@ -59,12 +59,32 @@ static mp_status_t client_make_workers(mp_client_t *client, const mp_pod_machine
   return NULL;
 }
 
+// The pool of a space for the devices of a NUMA node, which is made when it is new.
+static mp_memory_pool_t *client_pool_of(mp_client_t *client, const mp_pod_device_t *device,
+                                        mp_memory_space_t space) {
+  uint32_t node = 0;
+  while (node < client->num_pool_nodes && client->pools[node][0].numa_node != device->numa_node)
+    ++node;
+  mp_memory_pool_t *pools = client->pools[node];
+  if (node == client->num_pool_nodes) {
+    client->num_pool_nodes += 1;
+    for (int s = 0; s < MP_MEMORY_SPACE_COUNT; ++s) {
+      pools[s] =
+          (mp_memory_pool_t){.capacity = device->capacity[s], .numa_node = device->numa_node};
+    }
+  }
+  return &pools[space];
+}
+
 static void client_make_local(mp_client_t *client, mp_device_t *device, uint32_t index) {
   int32_t group = device->info->core_group;
   device->queue = &client->queues[group >= 0 && (uint32_t)group < client->num_queues ? group : 0];
   mp_lock_init(&device->lock, MP_LOCK_DEVICE);
   device->memories = &client->memories[index * MP_MEMORY_SPACE_COUNT];
   for (int space = 0; space < MP_MEMORY_SPACE_COUNT; ++space) {
+    mp_memory_pool_t *pool = NULL;
+    if (device->info->is_shared[space])
+      pool = client_pool_of(client, device->info, (mp_memory_space_t)space);
     mp_memory_init(&device->memories[space],
                    &(mp_memory_t){.budget = &client->budget,
                                   .device = device,
@@ -72,7 +92,8 @@ static void client_make_local(mp_client_t *client, mp_device_t *device, uint32_t
                                   .numa_node = mp_client_numa_node(client, device),
                                   .completed = &device->completed,
                                   .space = (mp_memory_space_t)space,
-                                  .capacity = device->info->capacity[space]});
+                                  .capacity = device->info->capacity[space],
+                                  .pool = pool});
   }
 }
 
@@ -83,6 +104,10 @@ static mp_status_t client_make_devices(mp_client_t *client) {
   MP_RETURN_IF_NULL(client->devices);
   client->memories = mp_calloc(num_local * MP_MEMORY_SPACE_COUNT, sizeof(*client->memories));
   MP_RETURN_IF_NULL(client->memories);
+  // A pool of each space per NUMA node, and one for devices that lie on several.
+  client->pools =
+      mp_calloc((size_t)mp_pod_machine(client->pod)->num_numa_nodes + 1, sizeof(*client->pools));
+  MP_RETURN_IF_NULL(client->pools);
   client->budget.memories = client->memories;
   client->budget.num_memories = num_local * MP_MEMORY_SPACE_COUNT;
   client->budget.generation = client->generation;
@@ -279,6 +304,7 @@ static void client_destroy(mp_client_t *client) {
   mp_lock_deinit(&client->jobs.lock);
   mp_lock_deinit(&client->launch_lock);
   mp_free(client->memories);
+  mp_free(client->pools);
   mp_free(client->devices);
   mp_free(client->workers);
   mp_free(client->queues);

@@ -107,7 +107,9 @@ struct mp_client_s {
   mp_callers_t callers;
 
   mp_memory_budget_t budget;  // of all memories: this process's share of the machine
-  const mp_runner_t *runner;  // what workers do with devices
+  uint32_t num_pool_nodes;    // NUMA nodes whose devices share capacities (-1 counts as one)
+  mp_memory_pool_t (*pools)[MP_MEMORY_SPACE_COUNT];  // [num_pool_nodes] of each such node
+  const mp_runner_t *runner;                         // what workers do with devices
 #ifdef MINIPOD_ASSERTS
   mp_client_check_t check;  // under launch_lock
 #endif

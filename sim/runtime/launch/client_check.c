@@ -216,7 +216,7 @@ static void client_check_memory(check_t *check, mp_memory_t *memory) {
   }
   MP_ASSERT_MSG(memory->in_use == live + memory->adopted,
                 "the books have %llu bytes, live blocks %llu, adopted memory %llu",
-                (unsigned long long)memory->in_use, (unsigned long long)live,
+                (unsigned long long)atomic_load(&memory->in_use), (unsigned long long)live,
                 (unsigned long long)memory->adopted);
   MP_ASSERT(memory->in_use <= memory->capacity && memory->in_use <= memory->peak);
   const bool is_pinned = memory->space == MP_MEMORY_PINNED_HOST;
@@ -394,6 +394,20 @@ void mp_client_check_launch(mp_client_t *client) {
   state->debt = check.steps < MP_CHECK_STEPS ? 0 : check.steps - MP_CHECK_STEPS;
 }
 
+// What the memories that share a capacity hold is what the pool has counted.
+static void client_check_pools(const mp_client_t *client) {
+  for (uint32_t node = 0; node < client->num_pool_nodes; ++node) {
+    for (int space = 0; space < MP_MEMORY_SPACE_COUNT; ++space) {
+      const mp_memory_pool_t *pool = &client->pools[node][space];
+      uint64_t in_use = 0;
+      for (uint32_t i = 0; i < client->num_local * MP_MEMORY_SPACE_COUNT; ++i) {
+        if (client->memories[i].pool == pool) in_use += atomic_load(&client->memories[i].in_use);
+      }
+      MP_ASSERT(in_use == atomic_load(&pool->bytes_in_use) && in_use <= pool->capacity);
+    }
+  }
+}
+
 // The sums over all memories. They are right only while nobody allocates or frees.
 static void client_check_sums(mp_client_t *client) {
   uint64_t in_use = 0, idle = 0;
@@ -405,6 +419,7 @@ static void client_check_sums(mp_client_t *client) {
     mp_unlock(&memory->lock);
   }
   MP_ASSERT(in_use == atomic_load(&client->budget.bytes_in_use));
+  client_check_pools(client);
   MP_ASSERT(idle == atomic_load(&client->budget.bytes_idle));
 }
 

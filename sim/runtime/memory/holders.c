@@ -97,7 +97,7 @@ void mp_memory_describe_holders(const mp_memory_t *memory, mp_strbuf_t *out) {
     holders[n++] = (holder_t){b->label, b->bytes, 1};
   }
   size_t groups = holders_merge_equal(holders, count);
-  mp_strbuf_puts(out, "\nlive buffers, largest first:");
+  mp_strbuf_printf(out, "\nlive buffers of device %" PRIu32 ", largest first:", memory->device_id);
   uint64_t rest = 0;
   for (size_t i = 0; i < groups; ++i) {
     if (i >= MP_MAX_HOLDERS) {

@@ -1,7 +1,5 @@
 #include "sim/runtime/memory/memory.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <sys/mman.h>
 
 #include "sim/base/containers/list.h"
@@ -21,82 +19,72 @@ void mp_memory_init(mp_memory_t *memory, const mp_memory_t *who) {
                           .numa_node = who->numa_node,
                           .completed = who->completed,
                           .space = who->space,
-                          .capacity = who->capacity};
+                          .capacity = who->capacity,
+                          .pool = who->pool};
   mp_lock_init(&memory->lock, MP_LOCK_MEMORY);
 }
 
 void mp_memory_deinit(mp_memory_t *memory) {
-  MP_ASSERT(memory->live.first == NULL && memory->in_use == 0);
+  MP_ASSERT(memory->live.first == NULL && atomic_load(&memory->in_use) == 0);
   mp_heap_release(memory->heap);
   mp_lock_deinit(&memory->lock);
 }
 
-void mp_memory_describe(const mp_memory_t *memory, mp_strbuf_t *out) {
-  mp_strbuf_printf(out, "%s memory of device %" PRIu32, mp_memory_space_name(memory->space),
-                   memory->device_id);
-}
-
-static mp_status_t memory_exhausted(const mp_memory_t *memory, uint64_t bytes,
-                                    const mp_label_t *label, const char *reason) {
-  mp_strbuf_t text;
-  mp_strbuf_init(&text);
-  mp_strbuf_printf(&text, "out of memory: %" PRIu64 " bytes for ", bytes);
-  mp_label_print(label, &text);
-  mp_strbuf_puts(&text, " do not fit in ");
-  mp_memory_describe(memory, &text);
-  uint64_t left = memory->capacity - memory->in_use;
-  if (memory->capacity != UINT64_MAX) {
-    mp_strbuf_printf(
-        &text, ": capacity %" PRIu64 " bytes, in use %" PRIu64 ", largest free block %" PRIu64,
-        memory->capacity, memory->in_use, left);
-  } else {
-    mp_strbuf_printf(&text, ": in use %" PRIu64 " bytes", memory->in_use);
-  }
-  if (reason != NULL) mp_strbuf_printf(&text, " (%s)", reason);
-  mp_memory_describe_holders(memory, &text);
-  // When there is no memory for the whole text, a shorter one has to do.
-  mp_status_t status =
-      mp_status_make(MP_RESOURCE_EXHAUSTED, "%s",
-                     text.failed ? "out of memory of a device, and of host memory to say more"
-                                 : mp_strbuf_text(&text));
-  mp_strbuf_deinit(&text);
-  return status;
-}
-
 // ---- Allocation ----
 
-// Adds to what is in use, or says why not. What the described capacities allow may still be more
-// than the machine has: then it is refused here and not by the kernel's out-of-memory killer.
-static mp_status_t memory_reserve(mp_memory_t *memory, uint64_t bytes, const mp_label_t *label) {
+static uint64_t memory_in_use(const mp_memory_t *memory) {
+  return atomic_load_explicit(&memory->in_use, memory_order_relaxed);
+}
+
+// Only holders of the lock write, so that a plain store will do.
+static void memory_set_in_use(mp_memory_t *memory, uint64_t bytes) {
   mp_lock_assert_held(&memory->lock);
-  if (bytes > memory->capacity || memory->in_use > memory->capacity - bytes) {
-    return memory_exhausted(memory, bytes, label, NULL);
-  }
+  atomic_store_explicit(&memory->in_use, bytes, memory_order_relaxed);
+}
+
+// Adds to a sum, unless that would go beyond the limit.
+static bool memory_add_within(_Atomic uint64_t *sum, uint64_t bytes, uint64_t limit) {
+  uint64_t before = atomic_load_explicit(sum, memory_order_relaxed);
+  do {
+    if (bytes > limit || before > limit - bytes) return false;
+  } while (!atomic_compare_exchange_weak(sum, &before, before + bytes));
+  return true;
+}
+
+// Adds to what is in use, or says what that does not fit into. What the capacities allow may still
+// be more than the machine has: then it is refused here and not by the kernel's out-of-memory
+// killer.
+static mp_memory_limit_t memory_reserve(mp_memory_t *memory, uint64_t bytes) {
+  mp_lock_assert_held(&memory->lock);
+  mp_memory_pool_t *pool = memory->pool;
   mp_memory_budget_t *budget = memory->budget;
-  uint64_t total = atomic_fetch_add(&budget->bytes_in_use, bytes) + bytes;
-  if (budget->machine_bytes != 0 && total > budget->machine_bytes) {
-    atomic_fetch_sub(&budget->bytes_in_use, bytes);
-    char reason[128];
-    snprintf(reason, sizeof(reason),
-             "the machine has %" PRIu64 " bytes, and all devices together would hold %" PRIu64,
-             budget->machine_bytes, total);
-    return memory_exhausted(memory, bytes, label, reason);
+  const uint64_t in_use = memory_in_use(memory);
+  if (pool != NULL) {
+    if (!memory_add_within(&pool->bytes_in_use, bytes, pool->capacity)) return MP_LIMIT_POOL;
+  } else if (bytes > memory->capacity || in_use > memory->capacity - bytes) {
+    return MP_LIMIT_CAPACITY;
   }
-  memory->in_use += bytes;
-  return NULL;
+  const uint64_t machine = budget->machine_bytes == 0 ? UINT64_MAX : budget->machine_bytes;
+  if (!memory_add_within(&budget->bytes_in_use, bytes, machine)) {
+    if (pool != NULL) atomic_fetch_sub(&pool->bytes_in_use, bytes);
+    return MP_LIMIT_MACHINE;
+  }
+  memory_set_in_use(memory, in_use + bytes);
+  return MP_LIMIT_NONE;
 }
 
 // Enters an allocation that has succeeded, and was reserved before, into the statistics.
 static void memory_count(mp_memory_t *memory, uint64_t bytes) {
   mp_lock_assert_held(&memory->lock);
   memory->num_allocs += 1;
-  if (memory->in_use > memory->peak) memory->peak = memory->in_use;
+  if (memory_in_use(memory) > memory->peak) memory->peak = memory_in_use(memory);
   if (bytes > memory->largest_alloc) memory->largest_alloc = bytes;
 }
 
 static void memory_discharge(mp_memory_t *memory, uint64_t bytes) {
   mp_lock_assert_held(&memory->lock);
-  memory->in_use -= bytes;
+  memory_set_in_use(memory, memory_in_use(memory) - bytes);
+  if (memory->pool != NULL) atomic_fetch_sub(&memory->pool->bytes_in_use, bytes);
   atomic_fetch_sub(&memory->budget->bytes_in_use, bytes);
 }
 
@@ -112,13 +100,16 @@ static void memory_remove_live(mp_memory_t *memory, mp_span_t *block) {
   MP_LIST_REMOVE(&memory->live, block, list_prev, list_next);
 }
 
-static mp_status_t memory_alloc_locked(mp_memory_t *memory, uint64_t bytes, uint64_t after,
-                                       const mp_label_t *label, mp_span_t **out_block) {
+static mp_memory_limit_t memory_alloc_locked(mp_memory_t *memory, uint64_t bytes, uint64_t after,
+                                             const mp_label_t *label, mp_span_t **out_block) {
   mp_lock_assert_held(&memory->lock);
   if (memory->heap == NULL) {
-    MP_RETURN_IF_ERROR(mp_heap_create(memory->numa_node, &memory->heap));
+    mp_status_t status = mp_heap_create(memory->numa_node, &memory->heap);
+    mp_status_ignore(status);  // it says no more than the limit does
+    if (status != NULL) return MP_LIMIT_SYSTEM;
   }
-  MP_RETURN_IF_ERROR(memory_reserve(memory, bytes, label));
+  const mp_memory_limit_t limit = memory_reserve(memory, bytes);
+  if (limit != MP_LIMIT_NONE) return limit;
   uint64_t idle_before = mp_heap_idle_bytes(memory->heap);
   mp_span_t *block = mp_heap_take(memory->heap, bytes, after);
   memory->is_bound = mp_heap_is_bound(memory->heap);
@@ -126,7 +117,7 @@ static mp_status_t memory_alloc_locked(mp_memory_t *memory, uint64_t bytes, uint
   atomic_fetch_sub(&memory->budget->bytes_idle, idle_before - idle_after);
   if (block == NULL) {
     memory_discharge(memory, bytes);
-    return memory_exhausted(memory, bytes, label, "the operating system gives no more memory");
+    return MP_LIMIT_SYSTEM;
   }
   memory_count(memory, bytes);
   memory_add_live(memory, block, label);
@@ -141,7 +132,7 @@ static mp_status_t memory_alloc_locked(mp_memory_t *memory, uint64_t bytes, uint
     }
   }
   *out_block = block;
-  return NULL;
+  return MP_LIMIT_NONE;
 }
 
 static void memory_trim_locked(mp_memory_t *memory) {
@@ -171,12 +162,13 @@ mp_status_t mp_memory_alloc(mp_memory_t *memory, uint64_t bytes, uint64_t after,
                             const mp_label_t *label, mp_span_t **out_block) {
   MP_ASSERT(bytes != 0 && label != NULL);
   uint64_t rounded = mp_heap_round(bytes, memory->space == MP_MEMORY_PINNED_HOST);
+  if (rounded == 0) return mp_memory_exhausted(memory, bytes, label, MP_LIMIT_SYSTEM);
   mp_lock(&memory->lock);
-  mp_status_t status = rounded == 0 ? memory_exhausted(memory, bytes, label, NULL)
-                                    : memory_alloc_locked(memory, rounded, after, label, out_block);
+  const mp_memory_limit_t limit = memory_alloc_locked(memory, rounded, after, label, out_block);
   mp_unlock(&memory->lock);
   if (rounded >= MP_TRIM_FROM) memory_make_room(memory->budget);
-  return status;
+  if (limit == MP_LIMIT_NONE) return NULL;
+  return mp_memory_exhausted(memory, rounded, label, limit);
 }
 
 // True when pages should go back to the system. Idle pages are kept up to a floor; above it, as
@@ -214,11 +206,14 @@ void mp_memory_free(mp_memory_t *memory, mp_span_t *block, uint64_t free_after) 
 
 mp_status_t mp_memory_charge(mp_memory_t *memory, uint64_t bytes, const mp_label_t *label) {
   mp_lock(&memory->lock);
-  mp_status_t status = memory_reserve(memory, bytes, label);
-  if (status == NULL) memory_count(memory, bytes);
-  if (status == NULL) memory->adopted += bytes;
+  const mp_memory_limit_t limit = memory_reserve(memory, bytes);
+  if (limit == MP_LIMIT_NONE) {
+    memory_count(memory, bytes);
+    memory->adopted += bytes;
+  }
   mp_unlock(&memory->lock);
-  return status;
+  if (limit == MP_LIMIT_NONE) return NULL;
+  return mp_memory_exhausted(memory, bytes, label, limit);
 }
 
 void mp_memory_discharge(mp_memory_t *memory, uint64_t bytes) {
@@ -239,13 +234,16 @@ void mp_memory_get_stats(const mp_memory_t *memory, mp_memory_stats_t *out_stats
   // In a forked child another thread may have held the lock: what it left is read without it.
   bool is_child = memory_is_forked(memory);
   if (!is_child) mp_lock(lock);
-  uint64_t limit = memory->capacity < INT64_MAX ? memory->capacity : INT64_MAX;
+  const uint64_t limit = memory->capacity < INT64_MAX ? memory->capacity : INT64_MAX;
+  const uint64_t in_use = memory_in_use(memory);
+  const mp_memory_pool_t *pool = memory->pool;
+  const uint64_t left = limit - (pool == NULL ? in_use : atomic_load(&pool->bytes_in_use));
   *out_stats = (mp_memory_stats_t){
-      .bytes_in_use = (int64_t)memory->in_use,
+      .bytes_in_use = (int64_t)in_use,
       .peak_bytes_in_use = (int64_t)memory->peak,
       .bytes_limit = (int64_t)limit,
-      .bytes_reservable = (int64_t)limit,
-      .largest_free_block_bytes = (int64_t)(limit - memory->in_use),
+      .bytes_reservable = (int64_t)(in_use + left),
+      .largest_free_block_bytes = (int64_t)left,
       .num_allocs = (int64_t)memory->num_allocs,
       .largest_alloc_size = (int64_t)memory->largest_alloc,
       .is_bound = memory->is_bound,
@@ -257,7 +255,7 @@ void mp_memory_get_stats(const mp_memory_t *memory, mp_memory_stats_t *out_stats
 void mp_memory_clear_stats(mp_memory_t *memory) {
   if (memory_is_forked(memory)) return;
   mp_lock(&memory->lock);
-  memory->peak = memory->in_use;
+  memory->peak = memory_in_use(memory);
   memory->num_allocs = 0;
   memory->largest_alloc = 0;
   mp_unlock(&memory->lock);

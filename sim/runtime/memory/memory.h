@@ -1,12 +1,13 @@
 // Memory spaces: the books and the allocator of one space of one device.
 //
 // A space gives out blocks from chunks of address space that are mapped as needed; pages cost
-// nothing until they are touched. The described capacity is enforced on the sum of the blocks, and
-// because chunks can always be added, free space never is too fragmented to be used: what fits the
-// capacity (and, over all memories of the client, the machine) is granted. Blocks below 4 MiB live
-// in plain chunks, larger ones in chunks with huge pages. The allocator takes the block that fits
-// best and joins free neighbours; all sizes are multiples of 64 bytes, and blocks are aligned to 64
-// bytes. Blocks of 1 MiB and more, and all of pinned_host, are aligned to pages.
+// nothing until they are touched. The capacity is enforced on the sum of the blocks: that of this
+// space alone where one is described, otherwise that of a *pool*, the sum over the devices of a
+// NUMA node. Because chunks can always be added, free space never is too fragmented to be used:
+// what fits the capacity (and, over all memories of the client, the machine) is granted. Blocks
+// below 4 MiB live in plain chunks, larger ones in chunks with huge pages. The allocator takes the
+// block that fits best and joins free neighbours; all sizes are multiples of 64 bytes, and blocks
+// are aligned to 64 bytes. Blocks of 1 MiB and more, and all of pinned_host, are aligned to pages.
 //
 // Stream order. A block may be freed while runs of its device that use it are still in the queue:
 // `free_after` is the number of the last such run. It then counts as free at once, and may be given
@@ -88,6 +89,13 @@ typedef struct {
   uint32_t generation;  // mp_process_generation() of their process
 } mp_memory_budget_t;
 
+// A capacity that the spaces of several devices share. No lock.
+typedef struct {
+  uint64_t capacity;
+  int32_t numa_node;  // of the devices; -1: they are on several nodes, or it is not known
+  _Atomic uint64_t bytes_in_use;  // by all of them
+} mp_memory_pool_t;
+
 // What comes before the lock never changes; the rest is under the lock.
 struct mp_memory_s {
   mp_memory_budget_t *budget;
@@ -96,19 +104,21 @@ struct mp_memory_s {
   int32_t numa_node;                  // to bind the pages to; -1: nowhere
   const _Atomic uint64_t *completed;  // number of the newest run of the device that is over
   mp_memory_space_t space;
-  uint64_t capacity;
+  uint64_t capacity;       // the pool's if there is one
+  mp_memory_pool_t *pool;  // NULL: the capacity is this memory's own
   mp_lock_t lock;
-  mp_heap_t *heap;                       // NULL before the first allocation
-  MP_LIST(mp_span_t) live;               // blocks that were given out, newest first
-  uint64_t in_use, peak, largest_alloc;  // bytes
-  uint64_t adopted;                      // of in_use: memory of the user's, which has no block
+  mp_heap_t *heap;               // NULL before the first allocation
+  MP_LIST(mp_span_t) live;       // blocks that were given out, newest first
+  _Atomic uint64_t in_use;       // bytes; changed under the lock, read without
+  uint64_t peak, largest_alloc;  // bytes
+  uint64_t adopted;              // of in_use: memory of the user's, which has no block
   uint64_t num_allocs;
   bool is_bound;                      // all its chunks are bound to the NUMA node
   uint32_t num_locked, num_unlocked;  // live blocks of pinned_host
 };
 
-// Makes an empty memory. Its budget, device, device id, NUMA node, completed counter, space and
-// capacity are copied from `who`, of which nothing else is looked at.
+// Makes an empty memory. Its budget, device, device id, NUMA node, completed counter, space,
+// capacity and pool are copied from `who`, of which nothing else is looked at.
 void mp_memory_init(mp_memory_t *memory, const mp_memory_t *who);
 // Unmaps everything; no block may be in use.
 void mp_memory_deinit(mp_memory_t *memory);
@@ -137,5 +147,20 @@ void mp_memory_discharge(mp_memory_t *memory, uint64_t bytes);
 void mp_memory_describe_holders(const mp_memory_t *memory, mp_strbuf_t *out);
 // Appends "device memory of device 3".
 void mp_memory_describe(const mp_memory_t *memory, mp_strbuf_t *out);
+
+// What an allocation did not fit into.
+typedef enum {
+  MP_LIMIT_NONE,      // it fits
+  MP_LIMIT_CAPACITY,  // the memory's own capacity
+  MP_LIMIT_POOL,      // the capacity that it shares
+  MP_LIMIT_MACHINE,   // the machine's memory, or that of the control group
+  MP_LIMIT_SYSTEM,    // what the operating system gives
+} mp_memory_limit_t;
+
+// The error of an allocation of `bytes` for `label` that did not fit: which limit it was, who holds
+// what, and what to set. Called without locks. RESOURCE_EXHAUSTED, with a shorter text when there
+// is no memory for this one.
+MP_NODISCARD mp_status_t mp_memory_exhausted(mp_memory_t *memory, uint64_t bytes,
+                                             const mp_label_t *label, mp_memory_limit_t limit);
 
 #endif  // MINIPOD_SIM_RUNTIME_MEMORY_MEMORY_H_

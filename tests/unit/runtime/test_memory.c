@@ -7,6 +7,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/launch/client_check.h"
 #include "sim/runtime/memory/heap.h"
 #include "tests/unit/support/clients.h"
 #include "tests/unit/support/unit.h"
@@ -85,6 +86,96 @@ static void freed_in_stream_order_is_for_later_runs_only(void **state) {
   mp_heap_release(heap);
 }
 
+// A buffer of so many MiB, whose pages are not touched; NULL: it does not fit.
+static mp_buffer_t *try_mebibytes(mp_client_t *client, uint32_t device, int64_t mebibytes,
+                                  mp_status_t *out_status) {
+  mp_buffer_t *buffer = NULL;
+  mp_event_t *definition = NULL;
+  const int64_t dims[] = {mebibytes, 1 << 20};
+  mp_memory_t *memory = mp_device_memory(mp_client_device(client, device), MP_MEMORY_DEVICE);
+  *out_status = mp_buffer_create(memory, MP_DTYPE_S8, dims, 2, &buffer, &definition);
+  if (*out_status != NULL) return NULL;
+  mp_event_set(definition, NULL);
+  mp_event_release(definition);
+  return buffer;
+}
+
+static mp_buffer_t *make_mebibytes(mp_client_t *client, uint32_t device, int64_t mebibytes) {
+  mp_status_t status = NULL;
+  mp_buffer_t *buffer = try_mebibytes(client, device, mebibytes, &status);
+  assert_ok(status);
+  return buffer;
+}
+
+static void expect_texts(mp_status_t status, const char *const *expected, size_t count) {
+  assert_int_equal(mp_status_code(status), MP_RESOURCE_EXHAUSTED);
+  for (size_t i = 0; i < count; ++i) {
+    if (strstr(mp_status_message(status), expected[i]) == NULL) {
+      fail_msg("no '%s' in: %s", expected[i], mp_status_message(status));
+    }
+  }
+  mp_status_release(status);
+}
+
+#define EXPECT_TEXTS(status, ...)                            \
+  expect_texts((status), (const char *const[]){__VA_ARGS__}, \
+               sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+
+// Four devices on two nodes of 1,000 MiB: what is not described, the two devices of a node share.
+static void devices_of_a_node_share_its_capacity(void **state) {
+  (void)state;
+  const mp_named_value_t values[] = {
+      {.name = MP_STR("num_devices"), .type = MP_VALUE_INT64, .int64_value = 4},
+      {.name = MP_STR("machine"),
+       .type = MP_VALUE_STRING,
+       .string_value = MP_STR("numa:2(memory=1048576000) core:2 pu:1")},
+  };
+  mp_options_t *options = NULL;
+  assert_ok(mp_options_create(values, 2, &options));
+  mp_client_t *client = NULL;
+  assert_ok(mp_client_create(options, NULL, &client));
+  mp_options_release(options);
+  mp_device_t *devices[4];
+  for (uint32_t i = 0; i < 4; ++i) devices[i] = mp_client_device(client, i);
+  assert_int_equal(stats_of(devices[0], MP_MEMORY_DEVICE).bytes_limit, 700 << 20);
+  mp_status_t status = NULL;
+  mp_buffer_t *a = make_mebibytes(client, 0, 600);
+  mp_buffer_t *b = make_mebibytes(client, 2, 700);  // of the other node
+  mp_memory_stats_t stats = stats_of(devices[1], MP_MEMORY_DEVICE);
+  assert_int_equal(stats.bytes_in_use, 0);
+  assert_int_equal(stats.bytes_limit, 700 << 20);
+  assert_int_equal(stats.bytes_reservable, 100 << 20);
+  assert_int_equal(stats.largest_free_block_bytes, 100 << 20);
+  stats = stats_of(devices[0], MP_MEMORY_DEVICE);
+  assert_int_equal(stats.bytes_in_use, 600 << 20);
+  assert_int_equal(stats.bytes_reservable, 700 << 20);
+  assert_int_equal(stats.largest_free_block_bytes, 100 << 20);
+  mp_buffer_t *c = make_mebibytes(client, 1, 30);
+  assert_null(try_mebibytes(client, 1, 71, &status));
+  EXPECT_TEXTS(status, "74448896 bytes for i8[71,1048576]", "device memory of device 1",
+               "the devices of this process on NUMA node 0 share a capacity of 734003200 bytes",
+               "in use 660602880, by this device 31457280, largest free block 73400320",
+               "MINIPOD_DEVICE_MEMORY", "629145600 bytes  device 0\n", "31457280 bytes  device 1\n",
+               "live buffers of device 0, largest first:\n     629145600 bytes  i8[600,1048576]",
+               "live buffers of device 1, largest first:\n      31457280 bytes  i8[30,1048576]");
+  assert_null(try_mebibytes(client, 3, 1, &status));
+  EXPECT_TEXTS(status, "device memory of device 3", "on NUMA node 1",
+               "in use 734003200, by this device 0", "live buffers of device 2");
+  // Exactly what is left fits, and what is given back is there for the others.
+  mp_buffer_t *d = make_mebibytes(client, 1, 70);
+  mp_buffer_release(a);
+  mp_buffer_t *e = make_mebibytes(client, 1, 600);
+  mp_buffer_release(b);
+  mp_buffer_release(c);
+  mp_buffer_release(d);
+  mp_buffer_release(e);
+#ifdef MINIPOD_ASSERTS
+  mp_client_check_all(client, true);
+#endif
+  assert_int_equal(stats_of(devices[3], MP_MEMORY_DEVICE).bytes_reservable, 700 << 20);
+  mp_client_release(client);
+}
+
 static void the_capacity_is_enforced_with_a_table(void **state) {
   (void)state;
   mp_client_t *client = make_client_with(2, 64 << 20);
@@ -102,6 +193,7 @@ static void the_capacity_is_enforced_with_a_table(void **state) {
       "104857600 bytes for f32[25,1048576]",
       "device memory of device 1",
       "capacity 67108864",
+      "the capacity is the device's own; MINIPOD_DEVICE_MEMORY",
       "in use 41943040",
       "largest free block 25165824",
       "33554432 bytes  f32[8388608], transfer from the host",
@@ -214,6 +306,7 @@ int main(void) {
       cmocka_unit_test(the_heap_gives_disjoint_aligned_blocks_and_joins_them_again),
       cmocka_unit_test(binding_to_a_node_is_a_wish),
       cmocka_unit_test(freed_in_stream_order_is_for_later_runs_only),
+      cmocka_unit_test(devices_of_a_node_share_its_capacity),
       cmocka_unit_test(the_capacity_is_enforced_with_a_table),
       cmocka_unit_test(blocks_that_cannot_be_cut_are_not_given),
       cmocka_unit_test(freed_memory_goes_back_to_the_system),

@@ -366,10 +366,28 @@ static void memory_comes_from_option_description_or_share(void **state) {
   assert_int_equal(mp_pod_device(pod, 3)->capacity[MP_MEMORY_DEVICE], 64 << 20);
   assert_int_equal(mp_pod_device(pod, 3)->capacity[MP_MEMORY_PINNED_HOST], 1 << 30);
   assert_true(mp_pod_device(pod, 3)->capacity[MP_MEMORY_UNPINNED_HOST] == UINT64_MAX);
+  for (int space = 0; space < MP_MEMORY_SPACE_COUNT; ++space)
+    assert_false(mp_pod_device(pod, 3)->is_shared[space]);
   mp_pod_release(pod);
-  // Two nodes of 4 GiB, 4 devices: 70 % of 8 GiB by 4, in whole MiB.
+  // Two nodes of 4 GiB with two devices each, which share 70 % of their node in whole MiB.
   pod = pod_of("machine=" FIXTURES "topology/two_sockets_smt.xml");
-  assert_int_equal(mp_pod_device(pod, 0)->capacity[MP_MEMORY_DEVICE], 1433ll << 20);
+  for (int32_t id = 0; id < 4; ++id) {
+    const mp_pod_device_t *device = mp_pod_device(pod, id);
+    assert_int_equal(device->capacity[MP_MEMORY_DEVICE], 2867ll << 20);
+    assert_true(device->is_shared[MP_MEMORY_DEVICE] && device->is_shared[MP_MEMORY_PINNED_HOST]);
+    assert_false(device->is_shared[MP_MEMORY_UNPINNED_HOST]);
+  }
+  mp_pod_release(pod);
+  // A device that lies on both nodes may have 70 % of the whole.
+  pod = pod_of("num_devices=1;machine=" FIXTURES "topology/two_sockets_smt.xml");
+  assert_int_equal(mp_pod_device(pod, 0)->numa_node, -1);
+  assert_int_equal(mp_pod_device(pod, 0)->capacity[MP_MEMORY_DEVICE], 5734ll << 20);
+  mp_pod_release(pod);
+  // One space may be described and another one not.
+  pod = pod_of("topology=torus:2x2 memory.pinned_host:1GiB;machine=" FIXTURES
+               "topology/two_sockets_smt.xml");
+  assert_true(mp_pod_device(pod, 0)->is_shared[MP_MEMORY_DEVICE]);
+  assert_false(mp_pod_device(pod, 0)->is_shared[MP_MEMORY_PINNED_HOST]);
   mp_pod_release(pod);
 }
 

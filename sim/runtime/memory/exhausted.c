@@ -1,0 +1,138 @@
+// The error of memory that has run out: which limit it was, who holds what, and what to set.
+#include <inttypes.h>
+#include <sys/resource.h>
+
+#include "sim/runtime/memory/memory.h"
+
+enum { MP_MAX_SHARERS = 8 };  // devices in the list of those that share a capacity
+
+void mp_memory_describe(const mp_memory_t *memory, mp_strbuf_t *out) {
+  mp_strbuf_printf(out, "%s memory of device %" PRIu32, mp_memory_space_name(memory->space),
+                   memory->device_id);
+}
+
+// What sets a capacity of a device's own.
+static const char *exhausted_setting(const mp_memory_t *memory) {
+  static const char *const settings[MP_MEMORY_SPACE_COUNT] = {
+      [MP_MEMORY_DEVICE] = "MINIPOD_DEVICE_MEMORY, or memory.device in the description of the pod,",
+      [MP_MEMORY_PINNED_HOST] = "memory.pinned_host in the description of the pod",
+      [MP_MEMORY_UNPINNED_HOST] = "memory.unpinned_host in the description of the pod",
+  };
+  return settings[memory->space];
+}
+
+static uint64_t exhausted_in_use(const mp_memory_t *memory) {
+  return atomic_load_explicit(&memory->in_use, memory_order_relaxed);
+}
+
+static void exhausted_describe_capacity(const mp_memory_t *memory, mp_strbuf_t *out) {
+  const uint64_t in_use = exhausted_in_use(memory);
+  mp_strbuf_printf(out,
+                   ": capacity %" PRIu64 " bytes, in use %" PRIu64 ", largest free block %" PRIu64
+                   " (the capacity is the device's own; %s sets it)",
+                   memory->capacity, in_use, memory->capacity - in_use, exhausted_setting(memory));
+}
+
+static void exhausted_describe_pool(const mp_memory_t *memory, mp_strbuf_t *out) {
+  const mp_memory_pool_t *pool = memory->pool;
+  const uint64_t in_use = atomic_load(&pool->bytes_in_use);
+  const uint64_t left = in_use < pool->capacity ? pool->capacity - in_use : 0;
+  mp_strbuf_puts(out, ": the devices of this process ");
+  if (pool->numa_node >= 0) mp_strbuf_printf(out, "on NUMA node %d ", (int)pool->numa_node);
+  mp_strbuf_printf(out,
+                   "share a capacity of %" PRIu64 " bytes, in use %" PRIu64
+                   ", by this device %" PRIu64 ", largest free block %" PRIu64
+                   " (it is the machine's share for them; %s gives each device a capacity of its "
+                   "own)",
+                   pool->capacity, in_use, exhausted_in_use(memory), left,
+                   exhausted_setting(memory));
+}
+
+static void exhausted_describe_machine(const mp_memory_t *memory, uint64_t bytes,
+                                       mp_strbuf_t *out) {
+  const mp_memory_budget_t *budget = memory->budget;
+  mp_strbuf_printf(out,
+                   ": in use %" PRIu64 " bytes (the machine has %" PRIu64
+                   " bytes for this process, and all its devices together would hold %" PRIu64
+                   "; in a container its memory limit counts)",
+                   exhausted_in_use(memory), budget->machine_bytes,
+                   atomic_load(&budget->bytes_in_use) + bytes);
+}
+
+static void exhausted_describe_system(const mp_memory_t *memory, mp_strbuf_t *out) {
+  mp_strbuf_printf(out, ": in use %" PRIu64 " bytes (the operating system gives no more memory",
+                   exhausted_in_use(memory));
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    mp_strbuf_printf(out, ": the address space is limited to %" PRIu64 " bytes, see 'ulimit -v'",
+                     (uint64_t)limit.rlim_cur);
+  } else {
+    mp_strbuf_puts(out, ": see vm.overcommit_memory and the limits of the container");
+  }
+  mp_strbuf_puts(out, ")");
+}
+
+// The memory, of those that share a capacity with `memory`, that holds most.
+static mp_memory_t *exhausted_largest_sharer(mp_memory_t *memory) {
+  mp_memory_budget_t *budget = memory->budget;
+  mp_memory_t *largest = memory;
+  for (uint32_t i = 0; i < budget->num_memories; ++i) {
+    mp_memory_t *other = &budget->memories[i];
+    if (other->pool != memory->pool) continue;
+    if (exhausted_in_use(other) > exhausted_in_use(largest)) largest = other;
+  }
+  return largest;
+}
+
+// Appends what each device holds that shares the capacity.
+static void exhausted_list_sharers(const mp_memory_t *memory, mp_strbuf_t *out) {
+  const mp_memory_budget_t *budget = memory->budget;
+  uint64_t rest = 0;
+  uint32_t count = 0;
+  mp_strbuf_puts(out, "\nwhat the devices hold that share it:");
+  for (uint32_t i = 0; i < budget->num_memories; ++i) {
+    const mp_memory_t *other = &budget->memories[i];
+    const uint64_t in_use = exhausted_in_use(other);
+    if (other->pool != memory->pool || in_use == 0) continue;
+    if (count == MP_MAX_SHARERS) {
+      rest += in_use;
+      continue;
+    }
+    count += 1;
+    mp_strbuf_printf(out, "\n  %12" PRIu64 " bytes  device %" PRIu32, in_use, other->device_id);
+  }
+  if (rest != 0) mp_strbuf_printf(out, "\n  %12" PRIu64 " bytes  other devices", rest);
+}
+
+static void exhausted_list_holders(mp_memory_t *memory, mp_strbuf_t *out) {
+  mp_lock(&memory->lock);
+  mp_memory_describe_holders(memory, out);
+  mp_unlock(&memory->lock);
+}
+
+mp_status_t mp_memory_exhausted(mp_memory_t *memory, uint64_t bytes, const mp_label_t *label,
+                                mp_memory_limit_t limit) {
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_strbuf_printf(&text, "out of memory: %" PRIu64 " bytes for ", bytes);
+  mp_label_print(label, &text);
+  mp_strbuf_puts(&text, " do not fit in ");
+  mp_memory_describe(memory, &text);
+  if (limit == MP_LIMIT_CAPACITY) exhausted_describe_capacity(memory, &text);
+  if (limit == MP_LIMIT_POOL) exhausted_describe_pool(memory, &text);
+  if (limit == MP_LIMIT_MACHINE) exhausted_describe_machine(memory, bytes, &text);
+  if (limit == MP_LIMIT_SYSTEM) exhausted_describe_system(memory, &text);
+  if (limit == MP_LIMIT_POOL) {
+    exhausted_list_sharers(memory, &text);
+    mp_memory_t *largest = exhausted_largest_sharer(memory);
+    if (largest != memory) exhausted_list_holders(largest, &text);
+  }
+  exhausted_list_holders(memory, &text);
+  // When there is no memory for the whole text, a shorter one has to do.
+  mp_status_t status =
+      mp_status_make(MP_RESOURCE_EXHAUSTED, "%s",
+                     text.failed ? "out of memory of a device, and of host memory to say more"
+                                 : mp_strbuf_text(&text));
+  mp_strbuf_deinit(&text);
+  return status;
+}
