@@ -35,10 +35,10 @@ typedef struct {
 } mp_host_array_t;
 
 // Copies a host array into a new buffer. `array` and its dims and strides are borrowed during the
-// call, its data as `semantics` says. `out_done` (may be NULL) receives an event that is set when
-// the data is no longer needed. INVALID_ARGUMENT for a type or shape that is not supported;
-// RESOURCE_EXHAUSTED (with the table of who holds what) when it does not fit. All makers of buffers
-// have these two errors.
+// call, its data as `semantics` says; but what has at most 64 MiB is copied before this returns.
+// `out_done` (may be NULL) receives an event that is set when the data is no longer needed.
+// INVALID_ARGUMENT for a type or shape that is not supported; RESOURCE_EXHAUSTED (with the table of
+// who holds what) when it does not fit. All makers of buffers have these two errors.
 MP_NODISCARD mp_status_t mp_buffer_from_host(mp_memory_t *memory, const mp_host_array_t *array,
                                              mp_host_semantics_t semantics,
                                              mp_buffer_t **out_buffer, mp_event_t **out_done);

@@ -14,7 +14,10 @@
 
 enum {
   MP_INLINE_BYTES = 1 << 20,  // larger ones are jobs
-  MP_LONG_BYTES = 64 << 10,   // copies that take longer than waking a worker
+  // Host arrays up to this size are copied before the call returns, whatever the caller allows:
+  // users do change NumPy arrays that they have given to JAX.
+  MP_HOST_COPY_BYTES = 64 << 20,
+  MP_LONG_BYTES = 64 << 10,  // copies that take longer than waking a worker
 };
 
 typedef struct transfer_s transfer_t;
@@ -207,7 +210,7 @@ mp_status_t mp_buffer_from_host(mp_memory_t *memory, const mp_host_array_t *arra
   mp_strided_t copy;
   transfer_describe(&copy, &buffer->type, NULL, array->byte_strides);
   mp_status_t status = NULL;
-  if (semantics == MP_HOST_ONLY_DURING_CALL || buffer->bytes <= MP_INLINE_BYTES) {
+  if (semantics == MP_HOST_ONLY_DURING_CALL || buffer->bytes <= MP_HOST_COPY_BYTES) {
     status = transfer_copy_now(client, &copy, buffer->storage->data, array->data, buffer->bytes);
     if (status == NULL) mp_event_set(definition, NULL);
   } else {
