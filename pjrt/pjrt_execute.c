@@ -105,6 +105,25 @@ static void pjrt_execute_store_results(const PJRT_LoadedExecutable_Execute_Args 
   }
 }
 
+// A launch that device memory does not suffice for is a launch whose results have failed, as it is
+// with plugins whose devices allocate when they run. JAX makes a ValueError of an Execute that
+// fails (in jit's fast path), and of a result that has failed always a JaxRuntimeError.
+static mp_status_t pjrt_execute_fail_later(const PJRT_Executable *executable,
+                                           const mp_launch_t *what, mp_status_t status,
+                                           mp_buffer_t **const *out_results,
+                                           mp_event_t **out_done) {
+  if (mp_status_code(status) != MP_RESOURCE_EXHAUSTED || status == mp_status_out_of_memory())
+    return status;
+  mp_status_t failure =
+      mp_executable_fail(executable->executable, what, status, out_results, out_done);
+  if (failure != NULL) {
+    mp_status_ignore(failure);
+    return status;
+  }
+  mp_status_release(status);
+  return NULL;
+}
+
 static mp_status_t pjrt_execute_launch(const PJRT_LoadedExecutable_Execute_Args *args,
                                        const mp_launch_t *what, arrays_t *arrays) {
   PJRT_Executable *executable = args->executable->executable;
@@ -114,9 +133,9 @@ static mp_status_t pjrt_execute_launch(const PJRT_LoadedExecutable_Execute_Args 
   if (status == NULL) {
     mp_launch_t full = *what;
     full.arguments = arrays->by_device;
-    bool wants_events = args->device_complete_events != NULL;
-    status = mp_executable_launch(executable->executable, &full, arrays->results_by_device,
-                                  wants_events ? arrays->done : NULL);
+    mp_event_t **done = args->device_complete_events != NULL ? arrays->done : NULL;
+    status = mp_executable_launch(executable->executable, &full, arrays->results_by_device, done);
+    status = pjrt_execute_fail_later(executable, &full, status, arrays->results_by_device, done);
   }
   if (status != NULL) {
     pjrt_execute_free_wrappers(arrays);

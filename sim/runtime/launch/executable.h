@@ -60,6 +60,13 @@ MP_NODISCARD mp_status_t mp_executable_launch(mp_executable_t *executable,
                                               const mp_launch_t *launch,
                                               mp_buffer_t **const *out_results,
                                               mp_event_t **out_done);
+// For a caller whose own callers shall learn of a refused launch only from its results: gives what
+// mp_executable_launch would have given, as buffers and events that have failed with `error`
+// (borrowed). The arguments stay as they are, the donated ones too. RESOURCE_EXHAUSTED when memory
+// is short.
+MP_NODISCARD mp_status_t mp_executable_fail(mp_executable_t *executable, const mp_launch_t *launch,
+                                            mp_status_t error, mp_buffer_t **const *out_results,
+                                            mp_event_t **out_done);
 // Called in place of a launch that the caller cannot make: the launch counts, and the launches on
 // other devices that belong to it, in this process and in others, fail with `error` (borrowed).
 // Only `logical` and `num_devices` of `launch` are looked at.

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "sim/base/alloc.h"
+#include "sim/plan/program_blame.h"
 #include "sim/runtime/buffers/buffer_impl.h"
 #include "sim/runtime/devices/launching.h"
 #include "sim/runtime/devices/side_stream.h"
@@ -168,8 +169,9 @@ static mp_status_t launch_make_result_storage(launching_t *l, share_t *share, ui
   }
   mp_label_t label = mp_label_make(MP_ORIGIN_RESULT, io->type->dtype, io->type->dims,
                                    io->type->rank, l->executable->name, r);
-  MP_RETURN_IF_ERROR(
-      mp_storage_create(memory, io->bytes, launch_blocks_after(l, share), &label, out_storage));
+  mp_status_t status =
+      mp_storage_create(memory, io->bytes, launch_blocks_after(l, share), &label, out_storage);
+  MP_RETURN_IF_ERROR(mp_program_blame_result(l->executable->program, r, status));
   // Runs that are queued may still use its block: if this launch fails, the block is not free
   // before they are over.
   if (l->order != MP_ORDER_BESIDE) mp_storage_used_by_run(*out_storage, share->device->enqueued);
@@ -227,9 +229,10 @@ static mp_status_t launch_prepare(launching_t *l, share_t *share) {
   MP_RETURN_IF_ERROR(launch_find_session(l, share));
   MP_RETURN_IF_ERROR(launch_take_arguments(l, share));
   if (program->arena_bytes != 0) {
-    MP_RETURN_IF_ERROR(mp_memory_alloc(mp_device_memory(share->device, MP_MEMORY_DEVICE),
-                                       program->arena_bytes, launch_blocks_after(l, share),
-                                       &l->arena_label, &share->arena));
+    mp_status_t status =
+        mp_memory_alloc(mp_device_memory(share->device, MP_MEMORY_DEVICE), program->arena_bytes,
+                        launch_blocks_after(l, share), &l->arena_label, &share->arena);
+    MP_RETURN_IF_ERROR(mp_program_blame_temporaries(program, status));
     share->run->arena = share->arena->data;
   }
   return launch_make_results(l, share);
