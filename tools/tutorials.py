@@ -143,8 +143,8 @@ def same_text(left: str, right: str) -> bool:
   """Whether two texts agree up to rounding, addresses, times and the names of devices."""
   for pattern, word in NOISE:
     left, right = pattern.sub(word, left), pattern.sub(word, right)
-  left, right = " ".join(left.split()), " ".join(right.split())
-  if NUMBER.sub("#", left).replace("- ", "") != NUMBER.sub("#", right).replace("- ", ""):
+  words = [re.sub(r"\s", "", NUMBER.sub("#", text)) for text in (left, right)]
+  if words[0] != words[1]:
     return False
   pairs = zip(NUMBER.findall(left), NUMBER.findall(right))
   return all(abs(float(a) - float(b)) <= 1e-3 * max(abs(float(a)), abs(float(b))) + 1e-5
