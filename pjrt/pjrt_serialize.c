@@ -33,6 +33,12 @@ static uint64_t pjrt_serialize_fingerprint(mp_str_t version, const mp_pjrt_sourc
 mp_status_t mp_PJRT_Executable_Serialize(PJRT_Executable_Serialize_Args *args) {
   MP_REQUIRE(args, executable);
   const PJRT_Executable *executable = args->executable;
+  if (executable->program->is_of_this_process) {
+    return mp_status_make(MP_UNIMPLEMENTED,
+                          "'%s' cannot be stored: functions of this process (custom_partitioning) "
+                          "have made a part of it, and loading would have to ask them again",
+                          executable->name);
+  }
   PJRT_SerializedExecutable *serialized = mp_malloc(sizeof(*serialized));
   MP_RETURN_IF_NULL(serialized);
   mp_pjrt_source_t source = {

@@ -66,7 +66,7 @@ KNOWS = {
     "sim/kernels/random": KERNELS,
     "sim/foreign": IR,
     "sim/plan": [*IR, "sim/foreign", "sim/ir/print", "sim/ir/verify", "sim/readers", "sim/passes",
-                 "sim/spmd/gspmd", "sim/spmd/partition", "sim/kernels", "sim/kernels/elementwise",
+                 "sim/spmd/sharding", "sim/spmd/gspmd", "sim/spmd/partition", "sim/kernels", "sim/kernels/elementwise",
                  "topology", "collectives"],
     "sim/runtime/memory": [*BASE, "topology"],
     "sim/runtime/devices": [*BASE, "topology", "sim/runtime/memory", "collectives/transport"],

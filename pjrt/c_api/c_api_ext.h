@@ -1,5 +1,5 @@
-// The PJRT C API: the extensions that minipod offers (layouts 4, FFI 5, memory descriptions 6,
-// shardings 19).
+// The PJRT C API: the extensions that minipod offers (custom partitioner 2, layouts 4, FFI 5,
+// memory descriptions 6, shardings 19).
 #ifndef MINIPOD_PJRT_C_API_C_API_EXT_H_
 #define MINIPOD_PJRT_C_API_C_API_EXT_H_
 
@@ -98,6 +98,78 @@ typedef struct PJRT_Shardings_PJRT_Executable_OutputShardings_Args {
   const char *const *shardings;  // out
   const size_t *sharding_sizes;  // out
 } PJRT_Shardings_PJRT_Executable_OutputShardings_Args;
+
+// ---- Custom partitioners; "out" is the partitioner's ----
+
+typedef struct JAX_CustomCallPartitioner_string {
+  const char *data;
+  size_t size;
+} JAX_CustomCallPartitioner_string;
+
+typedef struct JAX_CustomCallPartitioner_aval {
+  JAX_CustomCallPartitioner_string shape;  // ShapeProto
+  bool has_sharding;
+  JAX_CustomCallPartitioner_string sharding;  // OpSharding
+} JAX_CustomCallPartitioner_aval;
+
+typedef struct JAX_CustomCallPartitioner_version_and_error {
+  int64_t api_version;
+  void *data;                                  // out
+  void (*cleanup_fn)(void *data);              // out; all other results live until it is called
+  bool has_error;                              // out
+  PJRT_Error_Code code;                        // out
+  JAX_CustomCallPartitioner_string error_msg;  // out
+} JAX_CustomCallPartitioner_version_and_error;
+
+typedef struct JAX_CustomCallPartitioner_Partition_Args {
+  JAX_CustomCallPartitioner_version_and_error header;
+  size_t num_args;
+  JAX_CustomCallPartitioner_aval *op_args;
+  JAX_CustomCallPartitioner_aval op_result;
+  JAX_CustomCallPartitioner_string backend_config;
+  JAX_CustomCallPartitioner_string mlir_module;      // out
+  JAX_CustomCallPartitioner_string *args_sharding;   // out, [num_args]
+  JAX_CustomCallPartitioner_string result_sharding;  // out
+} JAX_CustomCallPartitioner_Partition_Args;
+
+// The functions for GSPMD's propagation are not called: Shardy's goes by the rule that a call
+// states.
+typedef struct JAX_CustomCallPartitioner_Callbacks JAX_CustomCallPartitioner_Callbacks;
+struct JAX_CustomCallPartitioner_Callbacks {
+  int64_t version;
+  void *private_data;
+  void (*dtor)(JAX_CustomCallPartitioner_Callbacks *callbacks);
+  void (*partition)(JAX_CustomCallPartitioner_Callbacks *callbacks,
+                    JAX_CustomCallPartitioner_Partition_Args *args);
+  void (*infer_sharding)(void);
+  void (*propagate_user_sharding)(void);
+  bool can_side_effecting_have_replicated_sharding;
+};
+
+// Without an extension_start, like the next one.
+typedef struct PJRT_Register_Custom_Partitioner_Args {
+  size_t struct_size;
+  const char *name;
+  size_t name_size;
+  JAX_CustomCallPartitioner_Callbacks *callbacks;  // becomes the plugin's
+} PJRT_Register_Custom_Partitioner_Args;
+
+typedef struct PJRT_Register_Batch_Partitionable_Args {
+  size_t struct_size;
+  const char *name;
+  size_t name_size;
+} PJRT_Register_Batch_Partitionable_Args;
+
+typedef PJRT_Error *PJRT_Register_Custom_Partitioner(PJRT_Register_Custom_Partitioner_Args *args);
+typedef PJRT_Error *PJRT_Register_Batch_Partitionable(PJRT_Register_Batch_Partitionable_Args *args);
+
+typedef struct PJRT_Custom_Partitioner_Extension {
+  PJRT_Extension_Base base;
+  PJRT_Register_Custom_Partitioner *register_custom_partitioner;
+  PJRT_Register_Batch_Partitionable *register_batch_partitionable;
+} PJRT_Custom_Partitioner_Extension;
+
+// ---- Foreign functions ----
 
 // How objects of a type of user data or state are deleted; the others are not used yet.
 typedef struct PJRT_FFI_Type_Info {

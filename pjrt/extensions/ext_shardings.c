@@ -2,76 +2,18 @@
 // partitions, as OpSharding messages.
 
 #include "pjrt/pjrt_executable.h"
-#include "sim/base/proto.h"
-#include "sim/numeric/dims.h"
-#include "sim/spmd/sharding/placement.h"
-
-// Fields of OpSharding, and the one type that is written; no bytes at all mean "replicated".
-enum {
-  FIELD_TYPE = 1,
-  FIELD_TILE_DIMS = 3,
-  FIELD_TILE_DEVICES = 4,
-  FIELD_REPLICATE_ON_LAST_DIM = 6,
-  FIELD_LAST_TILE_DIMS = 8,
-  FIELD_IOTA_RESHAPE = 9,
-  FIELD_IOTA_PERMUTATION = 10,
-  TYPE_REPLICATED = 0,
-  TYPE_OTHER = 3,
-  TYPE_MANUAL = 4,
-  TYPE_UNREDUCED = 6,
-};
-
-static void ext_shardings_write_devices(const mp_tiles_t *tiles, int64_t count, mp_strbuf_t *out) {
-  bool is_iota = true;
-  for (int64_t i = 0; i < count && is_iota; ++i) is_iota = tiles->partitions[i] == i;
-  static const int64_t no_permutation[] = {0};
-  if (is_iota) {
-    mp_proto_put_packed(out, FIELD_IOTA_RESHAPE, &count, 1);
-    mp_proto_put_packed(out, FIELD_IOTA_PERMUTATION, no_permutation, 1);
-  } else {
-    mp_proto_put_packed(out, FIELD_TILE_DEVICES, tiles->partitions, (size_t)count);
-  }
-}
-
-// Writes what the dimensions after the tensor's own mean: partial sums, then copies.
-static void ext_shardings_write_subgroups(const mp_tiles_t *tiles, mp_strbuf_t *out) {
-  if (tiles->terms == 1) {
-    if (tiles->copies > 1) mp_proto_put_varint(out, FIELD_REPLICATE_ON_LAST_DIM, 1);
-    return;
-  }
-  const int64_t kinds[2] = {TYPE_UNREDUCED, TYPE_REPLICATED};
-  mp_proto_put_packed(out, FIELD_LAST_TILE_DIMS, kinds, tiles->copies > tiles->terms ? 2 : 1);
-}
-
-static void ext_shardings_write_sharding(const mp_tiles_t *tiles, mp_strbuf_t *out) {
-  int64_t dims[MP_MAX_RANK + 2];
-  const int64_t count = tiles->copies * mp_dims_product(tiles->tiles, 0, tiles->rank);
-  for (uint32_t d = 0; d < tiles->rank; ++d) dims[d] = tiles->tiles[d];
-  if (count == tiles->copies && tiles->terms == 1) return;  // one tile: replicated
-  uint32_t num_dims = tiles->rank;
-  mp_proto_put_varint(out, FIELD_TYPE, TYPE_OTHER);
-  if (tiles->terms > 1) dims[num_dims++] = tiles->terms;
-  if (tiles->copies > tiles->terms) dims[num_dims++] = tiles->copies / tiles->terms;
-  mp_proto_put_packed(out, FIELD_TILE_DIMS, dims, num_dims);
-  ext_shardings_write_devices(tiles, count, out);
-  ext_shardings_write_subgroups(tiles, out);
-}
+#include "sim/spmd/sharding/op_sharding.h"
 
 mp_status_t mp_pjrt_write_sharding(mp_arena_t *arena, const mp_boxes_t *boxes, bool is_manual,
                                    mp_strbuf_t *out) {
   if (is_manual) {
-    mp_proto_put_varint(out, FIELD_TYPE, TYPE_MANUAL);
+    mp_op_sharding_write_manual(out);
     return NULL;
   }
-  if (boxes == NULL) return NULL;
   bool is_grid = false;
-  mp_tiles_t tiles;
-  MP_RETURN_IF_ERROR(mp_placement_to_tiles(arena, boxes, &is_grid, &tiles));
-  if (!is_grid) {
-    return mp_status_make(MP_INTERNAL, "the parts of a value are not a grid");
-  }
-  ext_shardings_write_sharding(&tiles, out);
-  return NULL;
+  MP_RETURN_IF_ERROR(mp_op_sharding_write(arena, boxes, out, &is_grid));
+  if (is_grid) return NULL;
+  return mp_status_make(MP_INTERNAL, "the parts of a value are not a grid");
 }
 
 static mp_status_t ext_shardings_list_one(mp_arena_t *arena, const mp_boxes_t *boxes,

@@ -6,6 +6,7 @@
 #include "sim/foreign/foreign_api.h"
 
 #include "sim/base/os/lock.h"
+#include "sim/foreign/foreign_guard.h"
 
 static mp_status_t foreign_api_check(const char *function, size_t given, size_t needed) {
   if (given >= needed) return NULL;
@@ -271,10 +272,23 @@ static void foreign_api_drop_result(void *context, mp_status_t status) {
   mp_status_ignore(status);
 }
 
+typedef struct {
+  XLA_FFI_Handler *handler;
+  XLA_FFI_CallFrame *frame;
+  XLA_FFI_Error *error;
+} called_t;
+
+static void foreign_api_call(void *argument) {
+  called_t *called = argument;
+  called->error = called->handler(called->frame);
+}
+
 mp_status_t mp_foreign_invoke(XLA_FFI_Handler *handler, XLA_FFI_CallFrame *frame,
                               XLA_FFI_Future **out_future) {
   mp_lock_assert_none_held();
-  mp_status_t status = mp_foreign_status(handler(frame));
+  called_t called = {.handler = handler, .frame = frame};
+  mp_status_t status = mp_foreign_guard(foreign_api_call, &called);
+  if (status == NULL) status = mp_foreign_status(called.error);
   if (status == NULL) {
     *out_future = frame->future;
     return NULL;

@@ -4,6 +4,7 @@
 #include "sim/base/os/lock.h"
 #include "sim/foreign/foreign_api.h"
 #include "sim/foreign/foreign_attrs.h"
+#include "sim/foreign/foreign_guard.h"
 #include "sim/ir/layout.h"
 
 typedef struct {
@@ -272,25 +273,36 @@ mp_status_t mp_foreign_call_initialize(const mp_foreign_call_t *call,
 // XLA's own library. It is zero as long as nothing was written.
 enum { STATUS_BYTES = 128 };
 
+typedef struct {
+  const call_t *call;
+  const mp_foreign_invocation_t *invocation;
+  XlaCustomCallStatus *status;
+} untyped_t;
+
+static void foreign_call_run_untyped(void *argument) {
+  const untyped_t *u = argument;
+  const void **in = (const void **)(uintptr_t)u->invocation->inputs;
+  void *const *outputs = u->invocation->outputs;
+  // One result is passed as itself, several as an array of pointers.
+  void *out = u->call->base.num_outputs == 1 ? outputs[0] : (void *)(uintptr_t)outputs;
+  const uintptr_t function = (uintptr_t)u->call->base.handler->untyped;
+  if (u->call->api_version == MP_API_STATUS_RETURNING) {
+    ((mp_foreign_untyped_v2_t *)function)(out, in, u->status);
+  } else if (u->call->api_version == MP_API_STATUS_RETURNING_UNIFIED) {
+    ((mp_foreign_untyped_v3_t *)function)(out, in, u->call->opaque.data, u->call->opaque.size,
+                                          u->status);
+  } else {
+    ((mp_foreign_untyped_v1_t *)function)(out, in);
+  }
+}
+
 static mp_status_t foreign_call_untyped(const call_t *call,
                                         const mp_foreign_invocation_t *invocation) {
   mp_lock_assert_none_held();
   _Alignas(16) char failure[STATUS_BYTES] = {0};
   static const char nothing[STATUS_BYTES] = {0};
-  XlaCustomCallStatus *status = (XlaCustomCallStatus *)failure;
-  const void **in = (const void **)(uintptr_t)invocation->inputs;
-  void *function = call->base.handler->untyped;
-  // One result is passed as itself, several as an array of pointers.
-  void *out =
-      call->base.num_outputs == 1 ? invocation->outputs[0] : (void *)(uintptr_t)invocation->outputs;
-  if (call->api_version == MP_API_STATUS_RETURNING) {
-    ((mp_foreign_untyped_v2_t *)(uintptr_t)function)(out, in, status);
-  } else if (call->api_version == MP_API_STATUS_RETURNING_UNIFIED) {
-    ((mp_foreign_untyped_v3_t *)(uintptr_t)function)(out, in, call->opaque.data, call->opaque.size,
-                                                     status);
-  } else {
-    ((mp_foreign_untyped_v1_t *)(uintptr_t)function)(out, in);
-  }
+  untyped_t u = {call, invocation, (XlaCustomCallStatus *)failure};
+  MP_RETURN_IF_ERROR(mp_foreign_guard(foreign_call_run_untyped, &u));
   if (memcmp(failure, nothing, sizeof(failure)) == 0) return NULL;
   return mp_status_make(MP_INTERNAL, "the function has reported a failure");
 }

@@ -19,8 +19,18 @@ mp_status_t mp_module_create(mp_module_t **out_module) {
 }
 
 void mp_module_release(mp_module_t *module) {
-  // The module itself lies in its arena.
-  if (module != NULL) mp_arena_release(module->arena);
+  while (module != NULL) {
+    mp_module_t *next = module->adopted;
+    mp_arena_release(module->arena);  // in which the module itself lies
+    module = next;
+  }
+}
+
+void mp_module_adopt(mp_module_t *module, mp_module_t *other) {
+  mp_module_t *last = other;
+  while (last->adopted != NULL) last = last->adopted;
+  last->adopted = module->adopted;
+  module->adopted = other;
 }
 
 mp_func_t *mp_module_find_func(const mp_module_t *module, mp_str_t name) {

@@ -102,12 +102,15 @@ struct mp_module_s {
   MP_ARRAY(const mp_mesh_t *) meshes;     // by name
   uint32_t num_replicas, num_partitions;  // mhlo.num_*; 1 when the module does not say
   const mp_attr_t *attrs;                 // the other module attributes: a dictionary or NULL
+  mp_module_t *adopted;                   // owned: a list of modules, by `adopted`
 };
 
 // Makes an empty module with an arena of its own; the caller owns it.
 MP_NODISCARD mp_status_t mp_module_create(mp_module_t **out_module);
 // Frees the module and everything in its arena. NULL is allowed.
 void mp_module_release(mp_module_t *module);
+// Makes `other` live as long as the module, which may then use what lies in its arena. Takes it.
+void mp_module_adopt(mp_module_t *module, mp_module_t *other);
 
 // The function of this name; NULL when there is none.
 mp_func_t *mp_module_find_func(const mp_module_t *module, mp_str_t name);

@@ -4,6 +4,7 @@
 #include "sim/ir/verify/verify.h"
 #include "sim/passes/passes.h"
 #include "sim/plan/call_layouts.h"
+#include "sim/plan/custom_partition.h"
 #include "sim/plan/plan.h"
 #include "sim/readers/reader.h"
 #include "sim/spmd/gspmd/gspmd_import.h"
@@ -36,9 +37,12 @@ static mp_status_t compile(mp_module_t *module, const mp_compile_request_t *requ
   // The verifier runs a second time, because what desugaring makes of dynamic operations and einsum
   // could not be checked before.
   MP_RETURN_IF_ERROR(mp_module_verify(module));
-  const mp_partition_options_t partition = {
-      options.num_partitions, request->propagate_to_results, request->num_propagate_to_results,
-      request->propagate_to_params, request->num_propagate_to_params};
+  const mp_partition_options_t partition = {options.num_partitions,
+                                            request->propagate_to_results,
+                                            request->num_propagate_to_results,
+                                            request->propagate_to_params,
+                                            request->num_propagate_to_params,
+                                            &mp_plan_custom_partitioner};
   MP_RETURN_IF_ERROR(mp_spmd_partition(module, &partition, &options.partition));
   mp_module_check_verified(module);
   MP_RETURN_IF_ERROR(mp_plan_lay_out_calls(module));

@@ -101,6 +101,8 @@ struct mp_program_s {
   uint32_t num_calls;
   mp_foreign_call_t *const *calls;  // [num_calls], owned; of the CALL commands
   double flops, bytes_accessed;     // one device, loops counted once; for cost analysis
+  // A partitioner of the client's made a part of it, which only this process can ask.
+  bool is_of_this_process;
   mp_spmd_report_t report;          // of the partitioner
   const mp_inspected_t *inspected;  // [num_inspected], in the module's arena
   uint32_t num_inspected;

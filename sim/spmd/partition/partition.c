@@ -39,6 +39,7 @@ static mp_status_t partition_dispatch(mp_partitioner_t *p, const mp_op_t *op) {
   if (op->code == MP_OP_SDY_MANUAL_COMPUTATION) return mp_partitioner_manual(p, op);
   if (op->code == MP_OP_SDY_SHARDING_GROUP) return NULL;
   if (mp_partitioner_is_call_to(op, "InspectSharding")) return mp_partitioner_inspect(p, op);
+  if (mp_partitioner_is_custom(p, op)) return mp_partitioner_custom(p, op);
   if (mp_is_placement_op(op)) return mp_partitioner_identity(p, op);
   if (mp_partitioner_is_call_to(op, "SPMDFullToShardShape"))
     return mp_partitioner_full_to_shard(p, op);
@@ -87,7 +88,7 @@ static mp_status_t partition_propagate(mp_partitioner_t *p, const mp_partition_o
 mp_status_t mp_spmd_partition(mp_module_t *module, const mp_partition_options_t *options,
                               mp_partition_t *out_partition) {
   mp_func_t *main = module->main;
-  mp_partitioner_t p = {.module = module, .arena = module->arena};
+  mp_partitioner_t p = {.module = module, .arena = module->arena, .custom = options->custom};
   module->num_partitions = options->num_partitions;
   MP_RETURN_IF_ERROR(mp_spmd_scope_top(p.arena, options->num_partitions, &p.scope));
   MP_RETURN_IF_ERROR(partition_propagate(&p, options));
@@ -110,6 +111,7 @@ mp_status_t mp_spmd_partition(mp_module_t *module, const mp_partition_options_t 
   main->body = body;
   *out_partition = (mp_partition_t){.params = params,
                                     .results = results,
+                                    .was_custom = p.was_custom,
                                     .report = {.num_partitions = options->num_partitions,
                                                .num_replicated = p.replicated.count,
                                                .replicated = p.replicated.items},

@@ -17,6 +17,25 @@
 #include "sim/ir/module.h"
 #include "sim/spmd/partition/partition_report.h"
 
+// What a client's partitioner makes of a custom_call.
+typedef struct {
+  // Its main computes a device's part. It was verified and prepared, and the partitioned module
+  // has adopted it.
+  mp_module_t *module;
+  // How main takes the operands and leaves the results, as GSPMD strings (gspmd.h).
+  const mp_str_t *operand_shardings, *result_shardings;
+} mp_custom_answer_t;
+
+// Partitioners of the client's.
+typedef struct {
+  // Whether there is one for custom_calls of this target.
+  bool (*knows)(mp_str_t target);
+  // Asks it about a call whose operands and results lie like this (NULL: whole). The answer lies in
+  // the module's arena.
+  mp_status_t (*ask)(mp_module_t *module, const mp_op_t *op, const mp_boxes_t *const *operands,
+                     const mp_boxes_t *const *results, mp_custom_answer_t *out_answer);
+} mp_custom_partitioner_t;
+
 typedef struct {
   uint32_t num_partitions;
   // Whether a result without a sharding of its own may come out sharded (CompileOptions'
@@ -26,6 +45,7 @@ typedef struct {
   // The same for parameters (allow_spmd_sharding_propagation_to_parameters).
   const bool *propagate_to_params;
   uint32_t num_propagate_to_params;
+  const mp_custom_partitioner_t *custom;  // NULL: there are none
 } mp_partition_options_t;
 
 // One parameter or result of the whole program.
@@ -45,6 +65,7 @@ typedef struct {
 typedef struct {
   const mp_partition_io_t *params;   // [main's parameters], in the module's arena
   const mp_partition_io_t *results;  // [main's results]
+  bool was_custom;                   // a partitioner of the client's was asked
   // The ops that are computed whole. The communication is counted later, when all passes have run
   // (mp_spmd_count_communication).
   mp_spmd_report_t report;

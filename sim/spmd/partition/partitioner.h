@@ -24,6 +24,8 @@ typedef struct {
   mp_propagation_t propagation;
   uint32_t *uses;         // [values of the whole program]: how often each is an operand
   const mp_op_t **users;  // [values]: the last op that uses it
+  const mp_custom_partitioner_t *custom;    // the client's; NULL: none
+  bool was_custom;                          // it was asked
   MP_ARRAY(mp_replicated_op_t) replicated;  // ops computed whole although values lie in parts
   MP_ARRAY(mp_inspected_t) inspected;
 } mp_partitioner_t;
@@ -97,6 +99,13 @@ MP_NODISCARD mp_status_t mp_partitioner_op(mp_partitioner_t *p, const mp_op_t *o
 // `*out_done`: it was one of these.
 MP_NODISCARD mp_status_t mp_partitioner_call(mp_partitioner_t *p, const mp_op_t *op,
                                              bool *out_done);
+
+// ---- partition_custom.c ----
+
+// Whether the op is a custom call that a partitioner of the client's takes apart.
+bool mp_partitioner_is_custom(const mp_partitioner_t *p, const mp_op_t *op);
+// Lets it do so.
+MP_NODISCARD mp_status_t mp_partitioner_custom(mp_partitioner_t *p, const mp_op_t *op);
 
 // ---- partition_terms.c ----
 

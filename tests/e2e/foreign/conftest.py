@@ -29,7 +29,7 @@ def handlers(tmp_path_factory):
     jax.ffi.register_ffi_type("test_counter", {
         "type_id": jax.ffi.pycapsule(library.CounterId()),
         "type_info": jax.ffi.pycapsule(library.CounterInfo())}, platform=platform)
-  for name in ("Scale", "Attributes", "Look", "AddFirst", "Fail", "Later", "Tasks", "TasksLater",
+  for name in ("Scale", "Attributes", "Look", "AddFirst", "Fail", "Throw", "Later", "Tasks", "TasksLater",
                "Greedy", "Where"):
     jax.ffi.register_ffi_target("test_" + name, capsule(name + "Handler"), platform="cpu")
   jax.ffi.register_ffi_target("test_Count", {"instantiate": capsule("CountInstantiateHandler"),

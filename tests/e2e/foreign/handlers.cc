@@ -3,8 +3,9 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <cstring>
+#include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -109,6 +110,17 @@ static ffi::Error Fail(int64_t code, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffe
 XLA_FFI_DEFINE_HANDLER_SYMBOL(
     FailHandler, Fail,
     ffi::Ffi::Bind().Attr<int64_t>("code").Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>());
+
+static ffi::Error Throw(int64_t kind, ffi::ResultBufferR0<ffi::S32> out) {
+  std::vector<int> on_the_stack(100);
+  if (kind == 1) throw std::runtime_error("thrown by the handler");
+  if (kind == 2) throw 17;
+  *out->typed_data() = static_cast<int32_t>(on_the_stack.size());
+  return ffi::Error::Success();
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(
+    ThrowHandler, Throw,
+    ffi::Ffi::Bind().Attr<int64_t>("kind").Ret<ffi::BufferR0<ffi::S32>>());
 
 // ---- State ----
 

@@ -184,6 +184,23 @@ def test_an_error_has_the_handlers_code_words_and_the_users_line(code, name):
   np.testing.assert_array_equal(f(X), X)  # the device goes on
 
 
+@pytest.mark.parametrize("kind, words", [(1, ": thrown by the handler"), (2, " \\(foreign")])
+def test_what_a_handler_throws_is_an_error(kind, words):
+  f = lambda kind: jax.jit(lambda: call("Throw", X[0].astype(np.int32))(kind=kind))()
+  for _ in range(2):
+    with pytest.raises(jax.errors.JaxRuntimeError,
+                       match="UNKNOWN: it has thrown a C\\+\\+ exception" + words):
+      jax.block_until_ready(f(kind))
+    assert int(f(0)) == 100
+
+
+def test_calls_whose_results_nobody_needs_are_not_made():
+  def f(x):
+    y = call("Fail", x)(x, code=13)
+    return y[:0] + x[:0]
+  np.testing.assert_array_equal(jax.jit(f)(X - 1), np.zeros(0, F32))
+
+
 def test_an_error_on_one_device_ends_the_launch_on_all():
   x = np.ones((8, 2), F32)
   x[5] = -1

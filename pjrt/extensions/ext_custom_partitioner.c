@@ -1,0 +1,108 @@
+// The Custom_Partitioner extension (type 2): JAX's custom_partitioning hands its partitioners over
+// here, all under the one target CustomSPMDPartitioning; a call says in its backend_config which of
+// JAX's own it means.
+
+#include "pjrt/pjrt_objects.h"
+#include "sim/base/alloc.h"
+#include "sim/foreign/foreign_partitioner.h"
+
+static JAX_CustomCallPartitioner_string ext_custom_partitioner_text(mp_str_t text) {
+  return (JAX_CustomCallPartitioner_string){text.data, text.size};
+}
+
+static mp_str_t ext_custom_partitioner_str(JAX_CustomCallPartitioner_string text) {
+  return text.data == NULL ? mp_str("") : (mp_str_t){text.data, text.size};
+}
+
+static JAX_CustomCallPartitioner_aval ext_custom_partitioner_aval(const mp_foreign_aval_t *aval) {
+  return (JAX_CustomCallPartitioner_aval){
+      .shape = ext_custom_partitioner_text(aval->shape),
+      .has_sharding = true,
+      .sharding = ext_custom_partitioner_text(aval->sharding),
+  };
+}
+
+// What an answer holds until it is cleaned up.
+typedef struct {
+  void (*cleanup)(void *data);  // the client's
+  void *data;
+  mp_str_t shardings[];
+} held_t;
+
+static void ext_custom_partitioner_cleanup(void *data) {
+  held_t *held = data;
+  if (held->cleanup != NULL) held->cleanup(held->data);
+  mp_free(held);
+}
+
+static mp_status_t ext_custom_partitioner_read(const JAX_CustomCallPartitioner_Partition_Args *args,
+                                               held_t *held, mp_foreign_answer_t *out_answer) {
+  held->cleanup = args->header.cleanup_fn;
+  held->data = args->header.data;
+  if (args->header.has_error) {
+    mp_status_t status =
+        mp_pjrt_status(args->header.code, args->header.error_msg.data, args->header.error_msg.size);
+    ext_custom_partitioner_cleanup(held);
+    return status;
+  }
+  for (size_t i = 0; i < args->num_args; ++i) {
+    held->shardings[i] = ext_custom_partitioner_str(args->args_sharding[i]);
+  }
+  *out_answer = (mp_foreign_answer_t){
+      .module = ext_custom_partitioner_str(args->mlir_module),
+      .operand_shardings = held->shardings,
+      .result_sharding = ext_custom_partitioner_str(args->result_sharding),
+      .cleanup = ext_custom_partitioner_cleanup,
+      .data = held,
+  };
+  return NULL;
+}
+
+static mp_status_t ext_custom_partitioner_ask(void *partitioner,
+                                              const mp_foreign_question_t *question,
+                                              mp_foreign_answer_t *out_answer) {
+  JAX_CustomCallPartitioner_Callbacks *callbacks = partitioner;
+  const uint32_t count = question->num_operands;
+  JAX_CustomCallPartitioner_aval *operands = mp_calloc(count, sizeof(*operands));
+  held_t *held = mp_calloc(1, sizeof(*held) + count * sizeof(held->shardings[0]));
+  if (operands == NULL || held == NULL) {
+    mp_free(operands);
+    mp_free(held);
+    return mp_status_out_of_memory();
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    operands[i] = ext_custom_partitioner_aval(&question->operands[i]);
+  }
+  JAX_CustomCallPartitioner_Partition_Args args = {
+      .num_args = count,
+      .op_args = operands,
+      .op_result = ext_custom_partitioner_aval(&question->result),
+      .backend_config = ext_custom_partitioner_text(question->config),
+  };
+  callbacks->partition(callbacks, &args);
+  mp_free(operands);
+  return ext_custom_partitioner_read(&args, held, out_answer);
+}
+
+static PJRT_Error *ext_custom_partitioner_register(PJRT_Register_Custom_Partitioner_Args *args) {
+  if (args->name == NULL) return mp_pjrt_error(mp_pjrt_null_argument(__func__, "name"));
+  if (args->callbacks == NULL || args->callbacks->partition == NULL) {
+    return mp_pjrt_error(mp_pjrt_null_argument(__func__, "callbacks"));
+  }
+  return mp_pjrt_error(mp_foreign_register_partitioner(
+      (mp_str_t){args->name, args->name_size}, ext_custom_partitioner_ask, args->callbacks));
+}
+
+// Nothing to remember: a call that is computed in parts of its batch says how many dimensions that
+// has (sim/spmd/rules/rules_call.c).
+static PJRT_Error *ext_custom_partitioner_batch(PJRT_Register_Batch_Partitionable_Args *args) {
+  return args->name == NULL ? mp_pjrt_error(mp_pjrt_null_argument(__func__, "name")) : NULL;
+}
+
+PJRT_Custom_Partitioner_Extension mp_pjrt_custom_partitioner_extension = {
+    .base = {.struct_size = sizeof(PJRT_Custom_Partitioner_Extension),
+             .type = PJRT_Extension_Type_Custom_Partitioner,
+             .next = &mp_pjrt_layouts_extension.base},
+    .register_custom_partitioner = ext_custom_partitioner_register,
+    .register_batch_partitionable = ext_custom_partitioner_batch,
+};

@@ -1,0 +1,122 @@
+// Custom calls that a partitioner of the client's takes apart.
+//
+// It is told how operands and results lie, as propagation has it, and answers with the program of a
+// device, and how that wants its operands and leaves its results. The program is put in the place
+// of the call; operands and results are brought from and to where they are wanted like any others.
+#include "sim/spmd/partition/partitioner.h"
+
+#include "sim/spmd/sharding/placement.h"
+
+// Where a value lies; NULL: it is whole, or lies in a way that partitioners need not know.
+static mp_status_t partition_custom_boxes(mp_partitioner_t *p, const mp_value_t *value,
+                                          const mp_boxes_t **out_boxes) {
+  const mp_boxes_t *boxes = NULL;
+  const mp_atom_sharding_t *sharding = p->is_propagated ? p->propagation.values[value->id] : NULL;
+  if (sharding != NULL && mp_type_is_static(value->type)) {
+    MP_RETURN_IF_ERROR(
+        mp_atom_sharding_boxes(&p->propagation.space, p->scope, value->type, sharding, &boxes));
+  } else if (!p->is_propagated) {
+    boxes = mp_versions_sharded(&p->versions, value);
+  }
+  *out_boxes = boxes != NULL && boxes->partials == NULL ? boxes : NULL;
+  return NULL;
+}
+
+static mp_status_t partition_custom_ask(mp_partitioner_t *p, const mp_op_t *op,
+                                        mp_custom_answer_t *out_answer) {
+  const mp_boxes_t **operands = MP_ARENA_ARRAY(p->arena, const mp_boxes_t *, op->num_operands);
+  const mp_boxes_t **results = MP_ARENA_ARRAY(p->arena, const mp_boxes_t *, op->num_results);
+  if (operands == NULL || results == NULL) return mp_status_out_of_memory();
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    MP_RETURN_IF_ERROR(partition_custom_boxes(p, op->operands[i], &operands[i]));
+  }
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    MP_RETURN_IF_ERROR(partition_custom_boxes(p, &op->results[i], &results[i]));
+  }
+  return mp_partitioner_at_op(op, p->custom->ask(p->module, op, operands, results, out_answer));
+}
+
+// The placement of an operand or result that the answer states, checked against its program.
+static mp_status_t partition_custom_placement(mp_partitioner_t *p, const mp_op_t *op,
+                                              const mp_type_t *type, mp_str_t sharding,
+                                              const mp_type_t *local_type,
+                                              const mp_boxes_t **out_boxes) {
+  MP_RETURN_IF_ERROR(
+      mp_partitioner_at_op(op, mp_placement_from_gspmd(p->scope, type, sharding, out_boxes)));
+  if (!mp_type_is_tensor(type)) return NULL;
+  return mp_partitioner_check_local_type(p, op, type, *out_boxes, local_type);
+}
+
+static mp_status_t partition_custom_enter(mp_partitioner_t *p, const mp_op_t *op,
+                                          const mp_custom_answer_t *answer, mp_value_t **map) {
+  const mp_block_t *body = answer->module->main->body;
+  if (body->num_args != op->num_operands) {
+    return mp_op_error(op, MP_INVALID_ARGUMENT,
+                       "its partitioner's program takes %u operands, not %u", body->num_args,
+                       op->num_operands);
+  }
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    const mp_boxes_t *boxes = NULL;
+    MP_RETURN_IF_ERROR(partition_custom_placement(
+        p, op, op->operands[i]->type, answer->operand_shardings[i], body->args[i].type, &boxes));
+    MP_RETURN_IF_ERROR(mp_versions_get(&p->versions, p->scope, op->operands[i], boxes, op->loc,
+                                       &map[body->args[i].id]));
+  }
+  return NULL;
+}
+
+static mp_status_t partition_custom_copy(mp_partitioner_t *p, const mp_op_t *op,
+                                         const mp_block_t *body, mp_value_t **map) {
+  for (const mp_op_t *inner = body->first; inner != body->last; inner = inner->next) {
+    if (mp_op_is_sdy(inner)) {
+      return mp_op_error(op, MP_UNIMPLEMENTED,
+                         "its partitioner's program holds %s; it must be that of one device",
+                         mp_op_info(inner->code)->name);
+    }
+    mp_op_t *copy = NULL;
+    MP_RETURN_IF_ERROR(mp_op_clone(p->module, inner, map, &copy));
+    mp_block_append(p->versions.block, copy);
+  }
+  return NULL;
+}
+
+static mp_status_t partition_custom_leave(mp_partitioner_t *p, const mp_op_t *op,
+                                          const mp_custom_answer_t *answer,
+                                          mp_value_t *const *map) {
+  const mp_op_t *terminator = mp_block_terminator(answer->module->main->body);
+  if (terminator->num_operands != op->num_results) {
+    return mp_op_error(op, MP_INVALID_ARGUMENT,
+                       "its partitioner's program returns %u results, not %u",
+                       terminator->num_operands, op->num_results);
+  }
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    const mp_value_t *returned = terminator->operands[i];
+    const mp_boxes_t *boxes = NULL;
+    MP_RETURN_IF_ERROR(partition_custom_placement(
+        p, op, op->results[i].type, answer->result_shardings[i], returned->type, &boxes));
+    MP_RETURN_IF_ERROR(mp_versions_add(&p->versions, &op->results[i], boxes, map[returned->id]));
+  }
+  return NULL;
+}
+
+bool mp_partitioner_is_custom(const mp_partitioner_t *p, const mp_op_t *op) {
+  return p->custom != NULL && p->module->num_partitions > 1 && op->code == MP_OP_CUSTOM_CALL &&
+         p->custom->knows(mp_op_str(op, MP_ATTR_CALL_TARGET_NAME));
+}
+
+mp_status_t mp_partitioner_custom(mp_partitioner_t *p, const mp_op_t *op) {
+  if (p->scope->parent != NULL) {
+    return mp_op_error(op, MP_UNIMPLEMENTED,
+                       "a call with a partitioner of its own inside of a region in which some axes "
+                       "are manual");
+  }
+  p->was_custom = true;
+  mp_custom_answer_t answer = {0};
+  MP_RETURN_IF_ERROR(partition_custom_ask(p, op, &answer));
+  const uint32_t count = mp_module_number_values(answer.module);
+  mp_value_t **map = MP_ARENA_ARRAY(p->arena, mp_value_t *, (size_t)count + 1);
+  MP_RETURN_IF_NULL(map);
+  MP_RETURN_IF_ERROR(partition_custom_enter(p, op, &answer, map));
+  MP_RETURN_IF_ERROR(partition_custom_copy(p, op, answer.module->main->body, map));
+  return partition_custom_leave(p, op, &answer, map);
+}
