@@ -52,6 +52,7 @@ def initialize() -> None:
          foreign.register_type)
   _teach("to take a CPU's branches", jax_private.use_cpu_branches, PLATFORM)
   _teach("to call what was exported for CPUs", jax_private.accept_exports_for_cpu, PLATFORM)
+  _teach("custom partitioning", jax_private.allow_custom_partitioning, PLATFORM)
   _teach("to call Python", _allow_callbacks)
   _teach("not to hang after a fork", jax_private.refuse_compiling_after_fork, PLATFORM)
   _teach("to exchange arrays by DLPack", jax_private.exchange_arrays, PLATFORM)

@@ -15,6 +15,7 @@ from jax._src import callback
 from jax._src import compilation_cache
 from jax._src import compiler
 from jax._src import config
+from jax._src import custom_partitioning
 from jax._src import dispatch
 from jax._src import dlpack
 from jax._src import xla_bridge
@@ -394,3 +395,29 @@ def accept_exports_for_cpu(platform: str) -> None:
     return entry.rule(ctx, *args, exported=exported, **params)
 
   mlir._lowerings[_export.call_exported_p] = mlir.LoweringRuleEntry(rule, entry.inline)
+
+
+def allow_custom_partitioning(platform: str) -> None:
+  """Hands the partitioner of `custom_partitioning` to the library in a form that it can read.
+
+  JAX registers its partitioner with every plugin; its programs are in a form that only XLA reads.
+  Ours makes the same programs, as text, and comes after it.
+  """
+  def partition(*args):
+    code, *shardings = custom_partitioning._custom_partitioning_partition(*args)
+    with mlir.make_ir_context() as context:
+      module = mlir.ir.Module.parse(code, context)
+      text = module.operation.get_asm(enable_debug_info=True)
+    return (text.encode(), *shardings)
+
+  def register(c_api):
+    if c_api is xla_bridge._backend_factories[platform].c_api:
+      xla_client.register_custom_call_partitioner(
+          name=custom_partitioning._CUSTOM_PARTITIONING_CALL_NAME,
+          prop_user_sharding=custom_partitioning._custom_partitioning_propagate_user_sharding,
+          partition=partition,
+          infer_sharding_from_operands=(
+              custom_partitioning._custom_partitioning_infer_sharding_from_operands),
+          can_side_effecting_have_replicated_sharding=True, c_api=c_api)
+
+  xla_bridge.register_plugin_callbacks(register)
