@@ -323,3 +323,65 @@ def test_serialized_programs_find_their_functions():
   loaded = serialize_executable.deserialize_and_load(
       *serialize_executable.serialize(compiled_f), execution_devices=jax.devices()[:1])
   np.testing.assert_array_equal(loaded(X), 3 * X)
+
+
+# ---- Under custom_partitioning ----
+
+def partitioned(body, spec, seen, local=None):
+  """`body`; its partitioner has it, or `local`, run on the parts of an array sharded by `spec`."""
+  from jax.experimental.custom_partitioning import custom_partitioning
+
+  @custom_partitioning
+  def f(x):
+    return body(x)
+
+  def partition(mesh, arg_shapes, result_shape):
+    seen.append((arg_shapes[0].sharding.spec, result_shape.sharding.spec))
+    sharding = NamedSharding(mesh, spec)
+    return mesh, local or body, sharding, (sharding,)
+
+  f.def_partition(partition, infer_sharding_from_operands=lambda mesh, a, r: a[0].sharding,
+                  sharding_rule="i j -> i j")
+  return f
+
+
+@pytest.mark.parametrize("given, wanted", [(P("x"), P("x")), (P(None, "x"), P("x")), (P(), P("x")),
+                                           (P("x"), P())])
+def test_custom_partitioning(given, wanted):
+  x = np.arange(8 * 16, dtype=F32).reshape(8, 16)
+  seen = []
+  f = jax.jit(partitioned(lambda x: scale(x) + jnp.float32(x.shape[0]), wanted, seen))
+  y = f(jax.device_put(x, NamedSharding(mesh(), given)))
+  np.testing.assert_array_equal(y, 3 * x + (1 if wanted == P("x") else 8))
+  assert len(seen) == 1 and seen[0][0] == P(*given, *[None] * (2 - len(given)))
+
+
+def test_custom_partitioning_with_a_collective_and_in_a_loop():
+  x = np.arange(8 * 2, dtype=F32).reshape(8, 2)
+  f = partitioned(lambda x: scale(x) + x.sum(0), P("x"), [],
+                  local=lambda x: scale(x) + jax.lax.psum(x.sum(0), "x"))
+  loop = jax.jit(lambda x: jax.lax.fori_loop(0, 2, lambda i, x: f(x), x))
+  wanted = x
+  for _ in range(2):
+    wanted = 3 * wanted + wanted.sum(0)
+  np.testing.assert_array_equal(loop(jax.device_put(x, NamedSharding(mesh(), P("x")))), wanted)
+
+
+def test_a_partitioners_exception_is_an_error_of_compiling():
+  def fail(x):
+    raise ValueError("no, says the partitioner")
+  from jax.experimental.custom_partitioning import custom_partitioning
+  f = custom_partitioning(lambda x: x)
+  f.def_partition(lambda mesh, a, r: fail(a), infer_sharding_from_operands=lambda m, a, r: a,
+                  sharding_rule="i j -> i j")
+  x = jax.device_put(np.ones((8, 2), F32), NamedSharding(mesh(), P("x")))
+  with pytest.raises(Exception, match="no, says the partitioner"):
+    jax.jit(f)(x)
+
+
+def test_programs_with_a_part_of_a_partitioner_are_not_stored():
+  from jax.experimental import serialize_executable
+  x = jax.device_put(np.ones((8, 2), F32), NamedSharding(mesh(), P("x")))
+  compiled_f = jax.jit(partitioned(scale, P("x"), [])).lower(x).compile()
+  with pytest.raises(jax.errors.JaxRuntimeError, match="UNIMPLEMENTED: .*custom_partitioning"):
+    serialize_executable.serialize(compiled_f)
