@@ -60,6 +60,11 @@ typedef struct {
   // A program that calls `number` was made, and will say so when it is gone. 0, or not 0 after
   // minipod_python_fail. Called on the thread that compiles.
   int (*hold)(uint64_t number);
+  // CPython's own functions: PyGILState_Ensure and PyEval_SaveThread. A thread that stays makes
+  // Python know it once, so that what Python and JAX keep for threads is not made anew in each
+  // call.
+  int (*ensure)(void);
+  void *(*save)(void);
   // Calls the callable. 0, or not 0 after minipod_python_fail.
   int (*call)(const int64_t *numbers);
 } minipod_python_t;

@@ -9,6 +9,7 @@
 #include "sim/base/os/clock.h"
 #include "sim/base/os/futex.h"
 #include "sim/foreign/foreign_api.h"
+#include "sim/runtime/devices/caller.h"
 
 // That a program calls a callable: the state of the instantiate stage.
 typedef struct held_s {
@@ -26,6 +27,7 @@ static XLA_FFI_TypeId g_held_type;  // likewise
 static _Atomic(held_t *) g_gone;    // newest first
 static atomic_uint g_num_calls;     // that are in the package's functions; futex word
 static _Thread_local mp_status_t t_error;
+static _Thread_local bool t_is_known;  // to Python, until the thread ends
 
 // ---- Calling the package ----
 
@@ -34,6 +36,15 @@ static bool pjrt_python_enter(void) {
   if ((atomic_fetch_add(&g_num_calls, 1) & MP_PYTHON_CLOSED) == 0) return true;
   atomic_fetch_sub(&g_num_calls, 1);
   return false;
+}
+
+// What a thread that ends leaves in Python is forgotten there when Python ends: a client has one
+// thread that stays.
+static void pjrt_python_introduce(void) {
+  if (t_is_known || !mp_caller_stays()) return;
+  (void)g_python.ensure();
+  (void)g_python.save();
+  t_is_known = true;
 }
 
 static void pjrt_python_leave(void) {
@@ -198,6 +209,7 @@ static mp_status_t pjrt_python_call(const XLA_FFI_CallFrame *frame, int64_t kind
   numbers[MP_PYTHON_NUMBER] = (int64_t)number;
   mp_status_t status = NULL;
   if (pjrt_python_enter()) {
+    pjrt_python_introduce();
     status = pjrt_python_result(g_python.call(numbers));
     pjrt_python_leave();
   } else {
@@ -229,7 +241,7 @@ static mp_status_t pjrt_python_register(const char *name, XLA_FFI_Handler *execu
 
 static mp_status_t pjrt_python_open(const minipod_python_t *python) {
   if (python == NULL || python->struct_size < sizeof(*python) || python->hold == NULL ||
-      python->call == NULL) {
+      python->call == NULL || python->ensure == NULL || python->save == NULL) {
     return mp_status_make(MP_INVALID_ARGUMENT,
                           "minipod_python_open: the package is not this library's");
   }

@@ -41,7 +41,8 @@ _CALL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 
 
 class _Functions(ctypes.Structure):  # minipod_python_t
-  _fields_ = [("struct_size", ctypes.c_size_t), ("hold", _HOLD), ("call", _CALL)]
+  _fields_ = [("struct_size", ctypes.c_size_t), ("hold", _HOLD), ("ensure", ctypes.c_void_p),
+              ("save", ctypes.c_void_p), ("call", _CALL)]
 
 
 # ---- Callables by number ----
@@ -222,7 +223,10 @@ class Buffer:
 
 # ---- Start and end ----
 
-_functions = _Functions(ctypes.sizeof(_Functions), _HOLD(_hold), _CALL(_call))
+_functions = _Functions(
+    ctypes.sizeof(_Functions), _HOLD(_hold),
+    ctypes.cast(ctypes.pythonapi.PyGILState_Ensure, ctypes.c_void_p),
+    ctypes.cast(ctypes.pythonapi.PyEval_SaveThread, ctypes.c_void_p), _CALL(_call))
 
 
 def open_library() -> None:

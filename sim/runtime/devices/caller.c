@@ -20,6 +20,7 @@ static const double k_patience_seconds[] = {0.004, 0.01, 0.1};
 struct mp_caller_s {
   mp_client_t *client;
   pthread_t thread;
+  bool is_first;    // it stays as long as the client
   bool is_watcher;  // it takes nothing from the queue as long as the others get on
   bool is_calling;  // it runs something
   bool is_awaited;  // the client's end joins it; other threads leave by themselves
@@ -27,9 +28,14 @@ struct mp_caller_s {
 };
 
 static _Thread_local mp_client_t *t_client;
+static _Thread_local bool t_stays;
 
 mp_client_t *mp_caller_current(void) {
   return t_client;
+}
+
+bool mp_caller_stays(void) {
+  return t_stays;
 }
 
 void mp_callers_init(mp_callers_t *callers) {
@@ -75,6 +81,7 @@ static bool caller_make(mp_client_t *client, bool is_watcher) {
   if (caller == NULL) return false;
   caller->client = client;
   caller->is_watcher = is_watcher;
+  caller->is_first = callers->num_made == 0;
   if (caller_start(caller) != 0) {
     mp_free(caller);
     return false;
@@ -149,7 +156,7 @@ static mp_blocking_t *caller_take(mp_caller_t *self) {
   mp_lock_assert_held(&callers->lock);
   if (self->is_watcher) caller_watch(self);
   while (!callers->must_stop && callers->length == 0) {
-    if (callers->num_takers > 1) return NULL;
+    if (!self->is_first) return NULL;
     callers->num_idle += 1;
     const struct timespec until = mp_clock_after(1e9);
     (void)mp_lock_wait_until(&callers->lock, &callers->came, &until);
@@ -183,6 +190,7 @@ static void *caller_main(void *context) {
   char name[16];
   snprintf(name, sizeof(name), "mp-c%" PRIu32, callers->num_made % 100000u);
   (void)pthread_setname_np(pthread_self(), name);
+  t_stays = self->is_first;
   for (mp_blocking_t *blocking; (blocking = caller_take(self)) != NULL;) {
     self->is_calling = true;
     mp_unlock(&callers->lock);

@@ -62,4 +62,8 @@ void mp_callers_stop(mp_client_t *client);
 // such a thread launches must not wait for the run that has called.
 mp_client_t *mp_caller_current(void);
 
+// True on a caller thread that stays as long as its client; others come and go. What a function
+// keeps for its thread is worth while there.
+bool mp_caller_stays(void);
+
 #endif  // MINIPOD_SIM_RUNTIME_DEVICES_CALLER_H_

@@ -292,10 +292,12 @@ static mp_status_t gspmd_import_become_constraint(mp_gspmd_importer_t *im, mp_op
   return NULL;
 }
 
-// Turns the sharding string of an op into sdy.sharding, one sharding for each result.
+// Turns the sharding string of an op into sdy.sharding, one sharding for each result. As in
+// Shardy's own annotations, an op without results that is to be on one device has one sharding.
 static mp_status_t gspmd_import_annotate_results(mp_gspmd_importer_t *im, mp_op_t *op,
                                                  mp_str_t text) {
-  mp_sdy_sharding_t *list = MP_ARENA_ARRAY(im->module->arena, mp_sdy_sharding_t, op->num_results);
+  uint32_t count = op->num_results;
+  mp_sdy_sharding_t *list = MP_ARENA_ARRAY(im->module->arena, mp_sdy_sharding_t, (size_t)count + 1);
   const mp_attr_t *attr = NULL;
   mp_str_t element = text;
   size_t at = 0;
@@ -305,7 +307,12 @@ static mp_status_t gspmd_import_annotate_results(mp_gspmd_importer_t *im, mp_op_
     MP_RETURN_IF_ERROR(mp_gspmd_to_sdy(im, gspmd_import_find_entry(im, element),
                                        op->results[i].type, NULL, UINT32_MAX, &list[i]));
   }
-  MP_RETURN_IF_ERROR(mp_annotation_make_list(im->module->arena, list, op->num_results, &attr));
+  const mp_gspmd_entry_t *entry = gspmd_import_find_entry(im, text);
+  if (count == 0 && entry != NULL && entry->sharding.kind == MP_GSPMD_MAXIMAL) {
+    list[count] = (mp_sdy_sharding_t){.rank = 0};
+    MP_RETURN_IF_ERROR(gspmd_import_maximal_mesh(im, entry->sharding.device, &list[count++].mesh));
+  }
+  MP_RETURN_IF_ERROR(mp_annotation_make_list(im->module->arena, list, count, &attr));
   mp_named_attr_t *attrs = MP_ARENA_ARRAY(im->module->arena, mp_named_attr_t, op->num_attrs);
   MP_RETURN_IF_NULL(attrs);
   for (uint32_t i = 0; i < op->num_attrs; ++i) {
