@@ -41,7 +41,7 @@ def command_of(program):
 class Job:
   """A running mpirun; afterwards what came of it, also by rank (mpirun may mix their lines)."""
 
-  def __init__(self, ranks, program, devices=None, options=(), **variables):
+  def __init__(self, ranks, program, devices=None, options=(), arguments=(), **variables):
     """`program` is code, the path of a script, or a list of such with variables for each, which are
     started one rank each."""
     self.folder = tempfile.TemporaryDirectory(prefix="pytest-mpirun-")
@@ -52,7 +52,7 @@ class Job:
       command += ([":"] if i else []) + ["-n", str(ranks // len(parts))]
       for name, value in own.items():
         command += ["-x", f"{name}={value}"]
-      command += command_of(one)
+      command += [*command_of(one), *arguments]
     self.process = subprocess.Popen(
         command, env=environment(devices, **variables), text=True, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, start_new_session=True)
