@@ -144,3 +144,17 @@ const mp_attr_t *mp_attr_dict_get_text(const mp_attr_t *dict, const char *key) {
     if (mp_str_equal(dict->u.dict.items[i].text, text)) return dict->u.dict.items[i].value;
   return NULL;
 }
+
+mp_status_t mp_attr_dict_replace(mp_arena_t *arena, const mp_attr_t *dict, mp_attr_name_t key,
+                                 const mp_attr_t *value, const mp_attr_t **out_dict) {
+  const size_t bytes = dict->u.dict.count * sizeof(mp_named_attr_t);
+  mp_named_attr_t *items = mp_arena_copy(arena, dict->u.dict.items, bytes);
+  mp_attr_t *copy = mp_arena_copy(arena, dict, sizeof(*dict));
+  if (items == NULL || copy == NULL) return mp_status_out_of_memory();
+  for (size_t i = 0; i < dict->u.dict.count; ++i) {
+    if (items[i].name == key) items[i].value = value;
+  }
+  copy->u.dict.items = items;
+  *out_dict = copy;
+  return NULL;
+}

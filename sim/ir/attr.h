@@ -295,6 +295,10 @@ MP_NODISCARD mp_status_t mp_attr_make_dense(mp_arena_t *arena, const mp_type_t *
 const mp_attr_t *mp_attr_dict_get(const mp_attr_t *dict, mp_attr_name_t key);
 // The same by spelling, for names that the IR does not know.
 const mp_attr_t *mp_attr_dict_get_text(const mp_attr_t *dict, const char *key);
+// A copy of a dictionary in which `key`, which it must have, has another value.
+MP_NODISCARD mp_status_t mp_attr_dict_replace(mp_arena_t *arena, const mp_attr_t *dict,
+                                              mp_attr_name_t key, const mp_attr_t *value,
+                                              const mp_attr_t **out_dict);
 
 // Whether both have the same structure and values; floating-point numbers are compared by their
 // bits. Boxes (MP_KIND_BOXES) are equal only if they are the same object.

@@ -54,3 +54,18 @@ def test_copies_keep_the_layout(host):
   y = x.copy()
   np.testing.assert_array_equal(np.asarray(y), host)
   assert float(x.sum()) == host.sum()
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_layout_left_open_saves_the_transpose(host, order):
+  """The result lies in memory as the operand does, and nothing is copied."""
+  auto = Format(Layout.AUTO, SingleDeviceSharding(jax.devices()[0]))
+  x = jnp.asarray(host)
+  compiled = jax.jit(lambda x: jnp.transpose(x, order) + 0 * x.sum(), out_shardings=auto)
+  np.testing.assert_array_equal(np.asarray(compiled(x)), host.transpose(order))
+  compiled = jax.jit(lambda x: jnp.transpose(x, order), out_shardings=auto).lower(x).compile()
+  y = compiled(x)
+  assert y.format == compiled.output_formats
+  np.testing.assert_array_equal(np.argsort(order), y.format.layout.major_to_minor)
+  np.testing.assert_array_equal(np.asarray(y), host.transpose(order))
+  assert "stablehlo.transpose" not in compiled.as_text()
