@@ -65,42 +65,7 @@ static mp_status_t layouts_change_parameter(mp_module_t *module, uint32_t index)
   return mp_block_walk(main->body, layouts_replace, &replacement);
 }
 
-// ---- layouts that the client leaves to us ----
-
-// Gives a result that may have any layout the one in which the transpose that makes it is nothing:
-// that of the transpose's operand, seen in the result's dimensions.
-static mp_status_t layouts_choose(mp_module_t *module, uint32_t index) {
-  mp_func_t *main = module->main;
-  const mp_attr_t *attrs = layouts_attrs_of(main->result_attrs, index);
-  const mp_attr_t *mode = mp_attr_dict_get(attrs, MP_ATTR_MHLO_LAYOUT_MODE);
-  const mp_op_t *maker = mp_block_terminator(main->body)->operands[index]->op;
-  if (mode == NULL || mode->kind != MP_KIND_STRING || !mp_str_is(mode->u.str, "auto") ||
-      maker == NULL || maker->code != MP_OP_TRANSPOSE) {
-    return NULL;
-  }
-  const mp_index_list_t permutation = mp_op_ints(maker, MP_ATTR_PERMUTATION);
-  int64_t dimension_of[MP_MAX_RANK];
-  for (uint32_t i = 0; i < permutation.count; ++i) dimension_of[permutation.values[i]] = i;
-  mp_strbuf_t text;
-  mp_strbuf_init(&text);
-  for (uint32_t i = permutation.count; i-- > 0;) {
-    mp_strbuf_printf(&text, "%s%lld", i + 1 == permutation.count ? "{" : ",",
-                     (long long)dimension_of[i]);
-  }
-  mp_strbuf_putc(&text, '}');
-  const mp_attr_t *value = NULL;
-  mp_status_t status = mp_strbuf_status(&text);
-  if (status == NULL) {
-    status =
-        mp_attr_make_string(module->arena, (mp_str_t){mp_strbuf_text(&text), text.size}, &value);
-  }
-  mp_strbuf_deinit(&text);
-  if (status != NULL || permutation.count == 0) return status;
-  return mp_attr_dict_replace(module->arena, attrs, MP_ATTR_MHLO_LAYOUT_MODE, value,
-                              &main->result_attrs[index]);
-}
-
-// Whether `physical` undoes the transpose that made `value`.
+// Whether the way to memory undoes the transpose that made `value`.
 static bool layouts_undoes(const mp_value_t *value, const order_t *order) {
   if (value->op == NULL || value->op->code != MP_OP_TRANSPOSE) return false;
   const mp_index_list_t permutation = mp_op_ints(value->op, MP_ATTR_PERMUTATION);
@@ -113,7 +78,6 @@ static bool layouts_undoes(const mp_value_t *value, const order_t *order) {
 static mp_status_t layouts_change_result(mp_module_t *module, uint32_t index) {
   mp_func_t *main = module->main;
   order_t order;
-  MP_RETURN_IF_ERROR(layouts_choose(module, index));
   MP_RETURN_IF_ERROR(layouts_find_order(module, layouts_attrs_of(main->result_attrs, index),
                                         main->result_types[index], &order));
   if (order.type == NULL) return NULL;

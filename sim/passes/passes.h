@@ -8,7 +8,8 @@
 #include "sim/base/status.h"
 #include "sim/ir/module.h"
 
-// The sequence that every program goes through before partitioning: inline, desugar, dead code.
+// The sequence that every program goes through before partitioning: inline, desugar, open
+// layouts, dead code.
 MP_NODISCARD mp_status_t mp_passes_prepare(mp_module_t *module);
 // The sequence after partitioning, before planning.
 MP_NODISCARD mp_status_t mp_passes_finish(mp_module_t *module);
@@ -29,6 +30,10 @@ MP_NODISCARD mp_status_t mp_pass_desugar(mp_module_t *module);
 // main's parameters and results carry them; async regions run where they start. Part of desugaring.
 // `main` must be the only function.
 MP_NODISCARD mp_status_t mp_pass_flatten(mp_module_t *module);
+
+// Results whose layout is "auto" get a concrete one where it saves a transpose, or where the program
+// asks for one; mp_pass_layouts and the executable then find it. Before partitioning.
+MP_NODISCARD mp_status_t mp_pass_open_layouts(mp_module_t *module);
 
 // Large constants of one repeated element become a scalar constant and a broadcast_in_dim, so that
 // the program does not hold their bytes.

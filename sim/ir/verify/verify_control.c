@@ -254,9 +254,9 @@ static mp_status_t verify_control_target(const mp_op_t *op) {
     bool reshapes;
   } identities[] = {
       {"annotate_device_placement", false},  {"Sharding", false},
-      {"LayoutConstraint", false},           {"xla.sdy.FuncResultSharding", false},
-      {"xla.sdy.PropagationBarrier", false}, {"SPMDFullToShardShape", true},
-      {"SPMDShardToFullShape", true},
+      {"LayoutConstraint", false},           {"InspectSharding", false},
+      {"xla.sdy.FuncResultSharding", false}, {"xla.sdy.PropagationBarrier", false},
+      {"SPMDFullToShardShape", true},        {"SPMDShardToFullShape", true},
   };
   mp_str_t target = mp_op_str(op, MP_ATTR_CALL_TARGET_NAME);
   for (size_t i = 0; i < sizeof(identities) / sizeof(identities[0]); ++i) {

@@ -69,3 +69,14 @@ def test_a_layout_left_open_saves_the_transpose(host, order):
   np.testing.assert_array_equal(np.argsort(order), y.format.layout.major_to_minor)
   np.testing.assert_array_equal(np.asarray(y), host.transpose(order))
   assert "stablehlo.transpose" not in compiled.as_text()
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_layout_that_the_program_asks_for(order):
+  mesh = Mesh(np.array(jax.devices()[:4]), ("x",))
+  sharding = NamedSharding(mesh, P("x"))
+  a = np.arange(128.0, dtype=np.float32).reshape(8, 16)
+  f = jax.jit(lambda x: jax.lax.with_sharding_constraint(x.T, Format(Layout(order), sharding)))
+  y = f(jax.device_put(a, sharding))
+  assert y.format.layout.major_to_minor == order and y.sharding == sharding
+  np.testing.assert_array_equal(np.asarray(y), a.T)
