@@ -125,10 +125,12 @@ static mp_status_t pjrt_executable_list_communication(PJRT_Executable *executabl
 
 // Estimates of one device's run, under the names that callers look for.
 static mp_status_t pjrt_executable_list_properties(PJRT_Executable *executable) {
-  enum { MAX_PROPERTIES = 4 + 2 * MP_COMM_KIND_COUNT };
+  enum { MAX_PROPERTIES = 5 + 2 * MP_COMM_KIND_COUNT };
   executable->properties = MP_ARENA_ARRAY(executable->arena, PJRT_NamedValue, MAX_PROPERTIES);
   MP_RETURN_IF_NULL(executable->properties);
   MP_RETURN_IF_ERROR(pjrt_executable_add_property(executable, "flops", executable->program->flops));
+  MP_RETURN_IF_ERROR(pjrt_executable_add_property(executable, "transcendentals",
+                                                  executable->program->transcendentals));
   MP_RETURN_IF_ERROR(pjrt_executable_add_property(executable, "bytes accessed",
                                                   executable->program->bytes_accessed));
   return executable->program->num_partitions > 1 ? pjrt_executable_list_communication(executable)

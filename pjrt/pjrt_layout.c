@@ -6,6 +6,7 @@
 
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
+#include "sim/base/proto.h"
 #include "sim/ir/layout.h"
 #include "sim/numeric/dims.h"
 
@@ -187,5 +188,59 @@ mp_status_t mp_pjrt_shape_read(const char *function, PJRT_Buffer_Type type, cons
                                          mp_dtype_size(shape.dtype), &shape.layout));
   mp_pjrt_layout_to_memory(shape.layout, dims, num_dims, shape.dims);
   *out_shape = shape;
+  return NULL;
+}
+
+// ---- canonical shapes ----
+
+// xla.PrimitiveType by PJRT_Buffer_Type; the two numberings differ.
+static const uint8_t primitive_types[] = {
+    [PJRT_Buffer_Type_PRED] = 1,        [PJRT_Buffer_Type_S2] = 26,
+    [PJRT_Buffer_Type_S4] = 21,         [PJRT_Buffer_Type_S8] = 2,
+    [PJRT_Buffer_Type_S16] = 3,         [PJRT_Buffer_Type_S32] = 4,
+    [PJRT_Buffer_Type_S64] = 5,         [PJRT_Buffer_Type_U2] = 27,
+    [PJRT_Buffer_Type_U4] = 22,         [PJRT_Buffer_Type_U8] = 6,
+    [PJRT_Buffer_Type_U16] = 7,         [PJRT_Buffer_Type_U32] = 8,
+    [PJRT_Buffer_Type_U64] = 9,         [PJRT_Buffer_Type_F16] = 10,
+    [PJRT_Buffer_Type_F32] = 11,        [PJRT_Buffer_Type_F64] = 12,
+    [PJRT_Buffer_Type_BF16] = 16,       [PJRT_Buffer_Type_C64] = 15,
+    [PJRT_Buffer_Type_C128] = 18,       [PJRT_Buffer_Type_F8E5M2] = 19,
+    [PJRT_Buffer_Type_F8E4M3FN] = 20,   [PJRT_Buffer_Type_F8E4M3B11FNUZ] = 23,
+    [PJRT_Buffer_Type_F8E5M2FNUZ] = 24, [PJRT_Buffer_Type_F8E4M3FNUZ] = 25,
+    [PJRT_Buffer_Type_F8E4M3] = 28,     [PJRT_Buffer_Type_F8E3M4] = 29,
+    [PJRT_Buffer_Type_F4E2M1FN] = 32,   [PJRT_Buffer_Type_F8E8M0FNU] = 33,
+    [PJRT_Buffer_Type_F6E3M2FN] = 35,   [PJRT_Buffer_Type_F6E2M3FN] = 36,
+};
+
+static void pjrt_layout_delete_shape(const char *serialized_shape) {
+  mp_free((char *)serialized_shape);
+}
+
+// ShapeProto (2 element_type, 3 dimensions, 5 layout with 1 minor_to_major, 6
+// is_dynamic_dimension). All memories hold arrays row-major, so the canonical layout is the same
+// for each.
+mp_status_t mp_PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace(
+    PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace_Args *args) {
+  mp_dtype_t dtype = MP_DTYPE_INVALID;
+  MP_RETURN_IF_ERROR(
+      mp_pjrt_check_shape(__func__, args->element_type, args->dims, args->num_dims, &dtype));
+  PJRT_Layouts_MemoryLayout *row_major = NULL;
+  MP_RETURN_IF_ERROR(mp_pjrt_layout_row_major(args->num_dims, &row_major));
+  static const int64_t not_dynamic[MP_MAX_RANK] = {0};
+  mp_strbuf_t shape, layout;
+  mp_strbuf_init(&shape);
+  mp_strbuf_init(&layout);
+  mp_proto_put_packed(&layout, 1, row_major->minor_to_major, args->num_dims);
+  mp_proto_put_varint(&shape, 2, primitive_types[args->element_type]);
+  mp_proto_put_packed(&shape, 3, args->dims, args->num_dims);
+  mp_proto_put_message(&shape, 5, &layout);
+  mp_proto_put_packed(&shape, 6, not_dynamic, args->num_dims);
+  mp_strbuf_deinit(&layout);
+  size_t size = 0;
+  char *bytes = mp_strbuf_take(&shape, &size);
+  MP_RETURN_IF_NULL(bytes);
+  args->serialized_shape = bytes;
+  args->serialized_shape_size = size;
+  args->serialized_shape_deleter = pjrt_layout_delete_shape;
   return NULL;
 }

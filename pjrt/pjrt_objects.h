@@ -103,6 +103,7 @@ struct PJRT_MemoryDescription {
 
 struct PJRT_DeviceDescription {
   const mp_pod_device_t *info;
+  int32_t process_index;
   const char *kind;
   const char *to_string;
   const char *debug_string;
@@ -119,12 +120,13 @@ struct PJRT_TopologyDescription {
   size_t num_devices;
   const PJRT_NamedValue *attributes;
   size_t num_attributes;
+  bool is_detached;  // a pod that only has a name: nothing runs on it, each host is a process
   bool is_borrowed;  // it is the client's, and PJRT_TopologyDescription_Destroy leaves it alone
 };
 
-// The description of a pod. Takes the caller's reference to `pod`, also on failure.
+// The description of a pod; `is_detached` as in the struct. Takes the caller's reference to `pod`, also on failure.
 // RESOURCE_EXHAUSTED when memory is short.
-MP_NODISCARD mp_status_t mp_pjrt_topology_create(mp_pod_t *pod,
+MP_NODISCARD mp_status_t mp_pjrt_topology_create(mp_pod_t *pod, bool is_detached,
                                                  PJRT_TopologyDescription **out_topology);
 // Frees the description, borrowed or not, with its reference to the pod. NULL: nothing.
 void mp_pjrt_topology_release(PJRT_TopologyDescription *topology);

@@ -23,21 +23,23 @@ static void pjrt_topology_print_coords(mp_strbuf_t *text, const mp_pod_info_t *p
 }
 
 static const char *pjrt_topology_make_to_string(mp_arena_t *arena, const mp_pod_info_t *pod,
-                                                const mp_pod_device_t *info) {
+                                                const PJRT_DeviceDescription *description) {
+  const mp_pod_device_t *info = description->info;
   mp_strbuf_t text;
   mp_strbuf_init(&text);
   mp_strbuf_printf(&text, "MinipodDevice(id=%d, process_index=%d, coords=(", info->id,
-                   info->process_index);
+                   description->process_index);
   pjrt_topology_print_coords(&text, pod, info);
   mp_strbuf_printf(&text, "), core_on_chip=%d)", info->core_on_chip);
   return pjrt_topology_print(arena, &text);
 }
 
 static const char *pjrt_topology_make_debug_string(mp_arena_t *arena, const mp_pod_info_t *pod,
-                                                   const mp_pod_device_t *info) {
+                                                   const PJRT_DeviceDescription *description) {
+  const mp_pod_device_t *info = description->info;
   mp_strbuf_t text;
   mp_strbuf_init(&text);
-  mp_strbuf_printf(&text, "MINIPOD_%d(process=%d,host=%d,(", info->id, info->process_index,
+  mp_strbuf_printf(&text, "MINIPOD_%d(process=%d,host=%d,(", info->id, description->process_index,
                    info->host_index);
   pjrt_topology_print_coords(&text, pod, info);
   mp_strbuf_printf(&text, ",%d))", info->core_on_chip);
@@ -76,9 +78,11 @@ static mp_status_t pjrt_topology_describe_device(PJRT_TopologyDescription *topol
   PJRT_DeviceDescription *description = &topology->descriptions[id];
   description->info = mp_pod_device(topology->pod, id);
   description->kind = pod->kind;
-  description->to_string = pjrt_topology_make_to_string(topology->arena, pod, description->info);
-  description->debug_string =
-      pjrt_topology_make_debug_string(topology->arena, pod, description->info);
+  // Where nothing runs yet, each host will be a process, as for TPUs.
+  description->process_index =
+      topology->is_detached ? description->info->host_index : description->info->process_index;
+  description->to_string = pjrt_topology_make_to_string(topology->arena, pod, description);
+  description->debug_string = pjrt_topology_make_debug_string(topology->arena, pod, description);
   MP_RETURN_IF_NULL(description->to_string);
   MP_RETURN_IF_NULL(description->debug_string);
   topology->description_list[id] = description;
@@ -113,7 +117,8 @@ static mp_status_t pjrt_topology_describe_pod(PJRT_TopologyDescription *topology
   return NULL;
 }
 
-mp_status_t mp_pjrt_topology_create(mp_pod_t *pod, PJRT_TopologyDescription **out_topology) {
+mp_status_t mp_pjrt_topology_create(mp_pod_t *pod, bool is_detached,
+                                    PJRT_TopologyDescription **out_topology) {
   mp_arena_t *arena = NULL;
   mp_status_t status = mp_arena_create(&arena);
   if (status != NULL) {
@@ -129,6 +134,7 @@ mp_status_t mp_pjrt_topology_create(mp_pod_t *pod, PJRT_TopologyDescription **ou
   int32_t num_devices = mp_pod_info(pod)->num_devices;
   topology->arena = arena;
   topology->pod = pod;
+  topology->is_detached = is_detached;
   topology->num_devices = (size_t)num_devices;
   topology->descriptions = MP_ARENA_ARRAY(arena, PJRT_DeviceDescription, topology->num_devices);
   topology->description_list =
@@ -154,25 +160,70 @@ void mp_pjrt_topology_release(PJRT_TopologyDescription *topology) {
   mp_arena_release(topology->arena);  // the topology itself lives in it
 }
 
+// Takes the option num_slices, which JAX's users know from TPUs, out of the options. 0: it is not
+// among them.
+static mp_status_t pjrt_topology_take_slices(mp_named_value_t *values, size_t *num_values,
+                                             int64_t *out_slices) {
+  *out_slices = 0;
+  for (size_t i = 0; i < *num_values; ++i) {
+    if (!mp_str_is(values[i].name, "num_slices")) continue;
+    if (values[i].type != MP_VALUE_INT64 || values[i].int64_value < 1) {
+      return mp_status_make(MP_INVALID_ARGUMENT, "num_slices must be a number from 1");
+    }
+    *out_slices = values[i].int64_value;
+    values[i] = values[--*num_values];
+    return NULL;
+  }
+  return NULL;
+}
+
+// A topology by its name, as a pod without a machine.
+static mp_status_t pjrt_topology_from_name(mp_str_t name, int64_t slices, mp_pod_t **out_pod) {
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_strbuf_append(&text, name.data, name.size);
+  if (slices > 0) mp_strbuf_printf(&text, " slices:%lld", (long long)slices);
+  mp_status_t status = mp_strbuf_status(&text);
+  if (status == NULL) {
+    status = mp_pod_create_from_name((mp_str_t){mp_strbuf_text(&text), text.size}, "topology name",
+                                     out_pod);
+  }
+  mp_strbuf_deinit(&text);
+  return status;
+}
+
+static mp_status_t pjrt_topology_make_pod(mp_str_t name, const mp_named_value_t *values,
+                                          size_t num_values, int64_t slices, mp_pod_t **out_pod) {
+  mp_options_t *options = NULL;
+  MP_RETURN_IF_ERROR(mp_options_create(values, num_values, &options));
+  mp_status_t status = NULL;
+  if (name.size > 0) {
+    status = pjrt_topology_from_name(name, slices, out_pod);
+  } else if (slices > 0) {
+    status = mp_status_make(MP_INVALID_ARGUMENT,
+                            "num_slices needs the name of a topology, such as \"v5e:4x4\"");
+  } else {
+    status = mp_pod_create(options, out_pod);
+  }
+  mp_options_release(options);
+  return status;
+}
+
 // With a name ("v5e:4x4", a YAML file) the pod is made without a machine; without a name it is what
 // the options and this machine give.
 mp_status_t mp_PJRT_TopologyDescription_Create(PJRT_TopologyDescription_Create_Args *args) {
   mp_named_value_t *values = NULL;
-  mp_options_t *options = NULL;
-  MP_RETURN_IF_ERROR(mp_pjrt_read_named_values(args->create_options, args->num_options, &values));
-  mp_status_t status = mp_options_create(values, args->num_options, &options);
+  size_t num_values = args->num_options;
+  int64_t slices = 0;
+  mp_str_t name = {"", 0};
+  if (args->topology_name != NULL) name = (mp_str_t){args->topology_name, args->topology_name_size};
+  mp_pod_t *pod = NULL;
+  MP_RETURN_IF_ERROR(mp_pjrt_read_named_values(args->create_options, num_values, &values));
+  mp_status_t status = pjrt_topology_take_slices(values, &num_values, &slices);
+  if (status == NULL) status = pjrt_topology_make_pod(name, values, num_values, slices, &pod);
   mp_free(values);
   MP_RETURN_IF_ERROR(status);
-  mp_pod_t *pod = NULL;
-  if (args->topology_name != NULL && args->topology_name_size > 0) {
-    status = mp_pod_create_from_name((mp_str_t){args->topology_name, args->topology_name_size},
-                                     "topology name", &pod);
-  } else {
-    status = mp_pod_create(options, &pod);
-  }
-  mp_options_release(options);
-  MP_RETURN_IF_ERROR(status);
-  return mp_pjrt_topology_create(pod, &args->topology);
+  return mp_pjrt_topology_create(pod, name.size > 0, &args->topology);
 }
 
 mp_status_t mp_PJRT_TopologyDescription_Destroy(PJRT_TopologyDescription_Destroy_Args *args) {
@@ -253,7 +304,7 @@ mp_status_t mp_PJRT_TopologyDescription_Deserialize(
   mp_pod_t *pod = NULL;
   MP_RETURN_IF_ERROR(mp_pod_deserialize(
       (mp_str_t){args->serialized_topology, args->serialized_topology_size}, &pod));
-  return mp_pjrt_topology_create(pod, &args->topology);
+  return mp_pjrt_topology_create(pod, true, &args->topology);
 }
 
 mp_status_t mp_PJRT_TopologyDescription_GetMemorySpaceKindIds(
@@ -266,58 +317,6 @@ mp_status_t mp_PJRT_TopologyDescription_GetMemorySpaceKindIds(
   return NULL;
 }
 
-// xla.PrimitiveType by PJRT_Buffer_Type; the two numberings differ.
-static const uint8_t primitive_types[] = {
-    [PJRT_Buffer_Type_PRED] = 1,        [PJRT_Buffer_Type_S2] = 26,
-    [PJRT_Buffer_Type_S4] = 21,         [PJRT_Buffer_Type_S8] = 2,
-    [PJRT_Buffer_Type_S16] = 3,         [PJRT_Buffer_Type_S32] = 4,
-    [PJRT_Buffer_Type_S64] = 5,         [PJRT_Buffer_Type_U2] = 27,
-    [PJRT_Buffer_Type_U4] = 22,         [PJRT_Buffer_Type_U8] = 6,
-    [PJRT_Buffer_Type_U16] = 7,         [PJRT_Buffer_Type_U32] = 8,
-    [PJRT_Buffer_Type_U64] = 9,         [PJRT_Buffer_Type_F16] = 10,
-    [PJRT_Buffer_Type_F32] = 11,        [PJRT_Buffer_Type_F64] = 12,
-    [PJRT_Buffer_Type_BF16] = 16,       [PJRT_Buffer_Type_C64] = 15,
-    [PJRT_Buffer_Type_C128] = 18,       [PJRT_Buffer_Type_F8E5M2] = 19,
-    [PJRT_Buffer_Type_F8E4M3FN] = 20,   [PJRT_Buffer_Type_F8E4M3B11FNUZ] = 23,
-    [PJRT_Buffer_Type_F8E5M2FNUZ] = 24, [PJRT_Buffer_Type_F8E4M3FNUZ] = 25,
-    [PJRT_Buffer_Type_F8E4M3] = 28,     [PJRT_Buffer_Type_F8E3M4] = 29,
-    [PJRT_Buffer_Type_F4E2M1FN] = 32,   [PJRT_Buffer_Type_F8E8M0FNU] = 33,
-    [PJRT_Buffer_Type_F6E3M2FN] = 35,   [PJRT_Buffer_Type_F6E2M3FN] = 36,
-};
-
-static void pjrt_topology_delete_shape(const char *serialized_shape) {
-  mp_free((char *)serialized_shape);
-}
-
-// ShapeProto (2 element_type, 3 dimensions, 5 layout with 1 minor_to_major, 6
-// is_dynamic_dimension). All memories hold arrays row-major, so the canonical layout is the same
-// for each.
-mp_status_t mp_PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace(
-    PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace_Args *args) {
-  mp_dtype_t dtype = MP_DTYPE_INVALID;
-  MP_RETURN_IF_ERROR(
-      mp_pjrt_check_shape(__func__, args->element_type, args->dims, args->num_dims, &dtype));
-  PJRT_Layouts_MemoryLayout *row_major = NULL;
-  MP_RETURN_IF_ERROR(mp_pjrt_layout_row_major(args->num_dims, &row_major));
-  static const int64_t not_dynamic[MP_MAX_RANK] = {0};
-  mp_strbuf_t shape, layout;
-  mp_strbuf_init(&shape);
-  mp_strbuf_init(&layout);
-  mp_proto_put_packed(&layout, 1, row_major->minor_to_major, args->num_dims);
-  mp_proto_put_varint(&shape, 2, primitive_types[args->element_type]);
-  mp_proto_put_packed(&shape, 3, args->dims, args->num_dims);
-  mp_proto_put_message(&shape, 5, &layout);
-  mp_proto_put_packed(&shape, 6, not_dynamic, args->num_dims);
-  mp_strbuf_deinit(&layout);
-  size_t size = 0;
-  char *bytes = mp_strbuf_take(&shape, &size);
-  MP_RETURN_IF_NULL(bytes);
-  args->serialized_shape = bytes;
-  args->serialized_shape_size = size;
-  args->serialized_shape_deleter = pjrt_topology_delete_shape;
-  return NULL;
-}
-
 mp_status_t mp_PJRT_DeviceDescription_Id(PJRT_DeviceDescription_Id_Args *args) {
   MP_REQUIRE(args, device_description);
   args->id = args->device_description->info->id;
@@ -326,7 +325,7 @@ mp_status_t mp_PJRT_DeviceDescription_Id(PJRT_DeviceDescription_Id_Args *args) {
 
 mp_status_t mp_PJRT_DeviceDescription_ProcessIndex(PJRT_DeviceDescription_ProcessIndex_Args *args) {
   MP_REQUIRE(args, device_description);
-  args->process_index = args->device_description->info->process_index;
+  args->process_index = args->device_description->process_index;
   return NULL;
 }
 

@@ -166,6 +166,13 @@ static double emit_commands_count_operations(const mp_op_t *op, double num_resul
   }
 }
 
+// Whether callers of the cost analysis, who know XLA's, expect the op among the transcendentals.
+static bool emit_commands_is_transcendental(const mp_op_t *op) {
+  const bool is_costly = mp_op_info(op->code)->cost == MP_OP_COST_COSTLY;
+  const bool is_root = op->code == MP_OP_SQRT || op->code == MP_OP_RSQRT;
+  return (is_costly && op->code != MP_OP_REMAINDER) || is_root;
+}
+
 // Adds the work of one op, roughly, to the program's, for cost analysis.
 static void emit_commands_count_work(mp_emitter_t *emitter, const mp_op_t *op) {
   double elements = 0;
@@ -178,7 +185,10 @@ static void emit_commands_count_work(mp_emitter_t *emitter, const mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     if (mp_type_num_bytes(op->operands[i]->type, &count)) bytes += (double)count;
   }
-  if (mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) emitter->program->flops += elements;
+  if (mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) {
+    *(emit_commands_is_transcendental(op) ? &emitter->program->transcendentals
+                                          : &emitter->program->flops) += elements;
+  }
   if (mp_op_info(op->code)->cost == MP_OP_COST_COUNTED) {
     emitter->program->flops += emit_commands_count_operations(op, elements);
   }

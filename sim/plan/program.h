@@ -100,7 +100,9 @@ struct mp_program_s {
   uint32_t num_collectives;
   uint32_t num_calls;
   mp_foreign_call_t *const *calls;  // [num_calls], owned; of the CALL commands
-  double flops, bytes_accessed;     // one device, loops counted once; for cost analysis
+  // One device, loops counted once; for cost analysis. Transcendentals are elements of functions
+  // such as sine; they are not among the operations.
+  double flops, transcendentals, bytes_accessed;
   // A partitioner of the client's made a part of it, which only this process can ask.
   bool is_of_this_process;
   mp_spmd_report_t report;          // of the partitioner

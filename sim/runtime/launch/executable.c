@@ -76,8 +76,9 @@ static uint64_t executable_digest_of(const mp_program_t *program) {
 static void executable_survey(mp_executable_t *executable) {
   const mp_program_t *program = executable->program;
   // Plain kernels on one core do about one operation and two bytes in a nanosecond.
-  double seconds =
-      0.3e-6 * program->num_commands + 1e-9 * program->flops + 0.5e-9 * program->bytes_accessed;
+  double seconds = 0.3e-6 * program->num_commands +
+                   1e-9 * (program->flops + program->transcendentals) +
+                   0.5e-9 * program->bytes_accessed;
   for (uint32_t i = 0; i < program->num_commands; ++i) {
     const mp_cmd_t *cmd = &program->commands[i];
     if (cmd->num_operands > executable->max_operands) executable->max_operands = cmd->num_operands;

@@ -31,7 +31,14 @@ def test_analyses_answer():
   compiled = jax.jit(f).lower(X).compile()
   memory = compiled.memory_analysis()
   assert memory is None or memory.argument_size_in_bytes == X.nbytes
-  compiled.cost_analysis()
+  costs = compiled.cost_analysis()
+  # The sine of each element; two operations for each product of the matrices.
+  assert costs["transcendentals"] == X.size and costs["flops"] == 2 * 3 * 3 * 4
+
+
+def test_costs_are_known_before_compiling():
+  costs = jax.jit(f).lower(X).cost_analysis()
+  assert costs["flops"] == 2 * 3 * 3 * 4 and costs["transcendentals"] == X.size
 
 
 def test_serialized_executable():
@@ -72,6 +79,17 @@ def test_described_topology():
   spec = jax.ShapeDtypeStruct((8,), np.float32, sharding=NamedSharding(mesh, P("i")))
   compiled = jax.jit(lambda x: (x * 2).sum()).lower(spec).compile()
   assert "multiply(" in compiled.as_text()
+
+
+def test_hosts_and_slices_of_a_described_topology():
+  """A host of a pod on which nothing runs yet is a process, as with TPUs."""
+  topology = topologies.get_topology_desc("torus:4x4 hosts:4", "minipod")
+  assert [d.process_index for d in topology.devices] == [d.host_index for d in topology.devices]
+  assert {d.process_index for d in topology.devices} == {0, 1, 2, 3}
+  topology = topologies.get_topology_desc("v5e:2x2", "minipod", num_slices=3)
+  assert [d.slice_index for d in topology.devices] == [0] * 4 + [1] * 4 + [2] * 4
+  with pytest.raises(Exception, match="num_slices"):
+    topologies.get_topology_desc("v5e:2x2", "minipod", num_slices=0)
 
 
 def test_topology_of_the_client():
