@@ -169,9 +169,29 @@ static mp_status_t kernel_table_run_nothing(const mp_kernel_t *kernel,
   return NULL;
 }
 
+// Why an op has no kernel.
+static const char *kernel_table_reason(mp_opcode_t code) {
+  switch (code) {
+    case MP_OP_INFEED:
+    case MP_OP_OUTFEED:
+      return "there are no queues between the host and a running program; pass arrays as arguments "
+             "and results";
+    case MP_OP_DYNAMIC_BROADCAST_IN_DIM:
+    case MP_OP_DYNAMIC_CONV:
+    case MP_OP_DYNAMIC_GATHER:
+    case MP_OP_DYNAMIC_IOTA:
+    case MP_OP_DYNAMIC_PAD:
+    case MP_OP_DYNAMIC_RESHAPE:
+    case MP_OP_REAL_DYNAMIC_SLICE:
+      return "its shape depends on values that are only known when the program runs";
+    default:
+      return "this operation has no kernel";
+  }
+}
+
 mp_status_t mp_kernel_create(mp_arena_t *arena, const mp_op_t *op, const mp_kernel_t **out_kernel) {
   mp_kernel_maker_t make = g_makers[op->code];
-  if (make == NULL) return mp_op_error(op, MP_UNIMPLEMENTED, "this operation has no kernel");
+  if (make == NULL) return mp_op_error(op, MP_UNIMPLEMENTED, "%s", kernel_table_reason(op->code));
   // The kernel is made in any case, so that what a maker refuses does not depend on sizes.
   MP_RETURN_IF_ERROR(make(arena, op, out_kernel));
   MP_ASSERT((*out_kernel)->run != NULL && (*out_kernel)->num_parts >= 1);

@@ -18,6 +18,11 @@ mp_status_t mp_verify_sugar(const mp_op_t *op) {
 }
 
 mp_status_t mp_verify_unsupported(const mp_op_t *op) {
+  if (op->code == MP_OP_SET_DIMENSION_SIZE) {
+    return mp_op_error(op, MP_UNIMPLEMENTED,
+                       "%s is not supported: arrays have the sizes of their types",
+                       mp_op_info(op->code)->name);
+  }
   return mp_op_error(op, MP_UNIMPLEMENTED, "%s is not supported", mp_op_info(op->code)->name);
 }
 
