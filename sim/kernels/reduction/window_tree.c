@@ -4,6 +4,7 @@
 
 #include "sim/base/assert.h"
 #include "sim/kernels/lanes.h"
+#include "sim/kernels/loops.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 
@@ -87,6 +88,15 @@ static void window_tree_reset(state_t *state) {
 
 // ---- one level ----
 
+// Rounds floats to bf16 where they are. The conversions give the same, but go through memory.
+MP_VECTOR static void window_tree_round_bf16(int64_t n, uint32_t *x) {
+  MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {
+    const uint32_t bits = x[i], half = UINT32_C(0x7fff) + (bits >> 16 & 1);
+    const bool is_nan = (bits & UINT32_C(0x7fffffff)) > UINT32_C(0x7f800000);
+    x[i] = (is_nan ? bits | UINT32_C(0x400000) : bits + half) & UINT32_C(0xffff0000);
+  }
+}
+
 // out = f(a, b), rounded to the element type.
 static void window_tree_fold(const state_t *state, int64_t lanes, const char *a, const char *b,
                              char *out) {
@@ -95,6 +105,10 @@ static void window_tree_fold(const state_t *state, int64_t lanes, const char *a,
   const void *in[] = {a, b};
   fold->loop(lanes, in, out);
   if (!operand->converts_result) return;
+  if (operand->store.output == MP_DTYPE_BF16) {
+    window_tree_round_bf16(lanes, (uint32_t *)(void *)out);
+    return;
+  }
   const void *wide[] = {out}, *narrow[] = {state->narrow};
   mp_ew_run(&operand->store, lanes, wide, state->narrow);
   mp_ew_run(&operand->load, lanes, narrow, out);

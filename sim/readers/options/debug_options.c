@@ -1,6 +1,9 @@
 #include "sim/readers/options/debug_options.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
+
+#include "sim/base/log.h"
 
 typedef enum { TYPE_BOOL, TYPE_INT, TYPE_FLOAT, TYPE_STRING } mp_flag_type_t;
 
@@ -57,6 +60,16 @@ static const struct {
     {"xla_llvm_enable_invariant_load_metadata", TYPE_BOOL},
     {"xla_llvm_enable_noalias_metadata", TYPE_BOOL},
 };
+
+static atomic_bool g_is_told[sizeof(g_flags) / sizeof(g_flags[0])];
+
+// Says once in a process that an option does nothing here.
+static void debug_options_tell(size_t flag) {
+  if (!mp_log_enabled(MP_LOG_INFO) ||
+      atomic_exchange_explicit(&g_is_told[flag], true, memory_order_relaxed))
+    return;
+  mp_log(MP_LOG_INFO, "compile option %s is known but has no effect here", g_flags[flag].name);
+}
 
 // Field numbers of OptionOverrideProto, and the type of each.
 enum { STRING_FIELD = 1, BOOL_FIELD, INT_FIELD, DOUBLE_FIELD };
@@ -152,6 +165,9 @@ mp_status_t mp_debug_option_check(mp_proto_reader_t entry) {
                                   g_flags[flag].name, g_flags[flag].type));
   }
   MP_RETURN_IF_ERROR(mp_proto_reader_status(&entry));
-  if (flag < count) return NULL;
+  if (flag < count) {
+    debug_options_tell(flag);
+    return NULL;
+  }
   return mp_status_make(MP_INVALID_ARGUMENT, "No such compile option: '%.*s'", MP_STR_ARG(name));
 }

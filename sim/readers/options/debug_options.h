@@ -6,8 +6,9 @@
 
 // Reads one entry of env_option_overrides: a name and a value. Names of XLA's flags that change
 // nothing about a program's results (dumps, profiles, tuning of other back ends) are accepted and
-// have no effect; their value must be of the flag's type. Others: INVALID_ARGUMENT
-// "No such compile option: 'x'", in XLA's words because JAX's users and tests know them.
+// have no effect, which an informational log line says once; their value must be of the flag's
+// type. Others: INVALID_ARGUMENT "No such compile option: 'x'", in XLA's words because JAX's users
+// and tests know them.
 MP_NODISCARD mp_status_t mp_debug_option_check(mp_proto_reader_t entry);
 
 #endif  // MINIPOD_SIM_READERS_OPTIONS_DEBUG_OPTIONS_H_

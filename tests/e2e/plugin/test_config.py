@@ -113,3 +113,16 @@ def test_memory_limit_inside_a_program():
       print(float(x.sum()) == 1 << 20)
       """, MINIPOD_DEVICE_MEMORY="64MiB")
   assert out.splitlines() == ["True", "True"]
+
+
+def test_compile_options_without_effect_are_named_once():
+  process = scenario.start("""
+      options = {"xla_cpu_enable_fast_math": True, "xla_hlo_profile": False}
+      for i in range(3):
+        print(jax.jit(lambda x: x + i, compiler_options=options)(1.0))
+  """, MINIPOD_LOG_LEVEL="info")
+  returncode, out, err = scenario.finish(process)
+  assert returncode == 0 and out.split() == ["1.0", "2.0", "3.0"]
+  lines = [line for line in err.splitlines() if "compile option" in line]
+  assert sorted(lines) == [f"minipod: info: compile option {name} is known but has no effect here"
+                           for name in ("xla_cpu_enable_fast_math", "xla_hlo_profile")]
