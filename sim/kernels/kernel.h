@@ -46,6 +46,11 @@ struct mp_kernel_s {
 MP_NODISCARD mp_status_t mp_kernel_create(mp_arena_t *arena, const mp_op_t *op,
                                           const mp_kernel_t **out_kernel);
 
+// What a kernel reads as operand `operand` of its op: the operand, or the scalar of which a large
+// operand is a broadcast. An elementwise kernel repeats the scalar itself, so that nobody has to
+// make the array, which costs memory and time.
+mp_value_t *mp_kernel_operand(const mp_op_t *op, uint32_t operand);
+
 // A row of the table over the op list (sim/kernels/kernel_table.c): the function that makes an op's
 // kernel, or NULL for ops of another role than MP_OP_ROLE_KERNEL.
 typedef mp_status_t (*mp_kernel_maker_t)(mp_arena_t *arena, const mp_op_t *op,

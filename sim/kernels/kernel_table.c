@@ -155,6 +155,22 @@ static const mp_kernel_maker_t g_makers[MP_OP_COUNT] = {
 #undef ROW
 };
 
+// Smaller arrays are made once and stay in the caches, which costs less than repeating the scalar
+// in every part of every kernel that reads them.
+enum { MP_SCALAR_FROM_BYTES = 64 * 1024 };
+
+mp_value_t *mp_kernel_operand(const mp_op_t *op, uint32_t operand) {
+  mp_value_t *value = op->operands[operand];
+  const mp_op_t *maker = value->op;
+  if (g_makers[op->code] != mp_kernel_make_elementwise) return value;
+  if (maker == NULL || maker->code != MP_OP_BROADCAST_IN_DIM) return value;
+  int64_t bytes = 0;
+  mp_value_t *scalar = maker->operands[0];
+  const bool is_large =
+      mp_type_num_bytes(value->type, &bytes) && bytes > (int64_t)MP_SCALAR_FROM_BYTES;
+  return is_large && scalar->type->rank == 0 ? scalar : value;
+}
+
 // Whether no result of the op has any elements.
 static bool kernel_table_makes_nothing(const mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_results; ++i) {

@@ -103,7 +103,7 @@ static mp_status_t emit_commands_fill_operands(mp_emitter_t *emitter, const mp_o
   mp_slot_t *results = MP_ARENA_ARRAY(emitter->arena, mp_slot_t, op->num_results);
   if (operands == NULL || results == NULL) return mp_status_out_of_memory();
   for (uint32_t i = 0; i < op->num_operands; ++i) {
-    operands[i] = mp_emit_slot(emitter, op->operands[i]);
+    operands[i] = mp_emit_slot(emitter, mp_kernel_operand(op, i));
   }
   for (uint32_t i = 0; i < num_captures; ++i) {
     operands[op->num_operands + i] = mp_emit_slot(emitter, captures[i]);
@@ -195,11 +195,19 @@ static void emit_commands_count_work(mp_emitter_t *emitter, const mp_op_t *op) {
   emitter->program->bytes_accessed += bytes;
 }
 
+// True for a broadcast of a scalar that all its users read themselves.
+static bool emit_commands_is_unread(const mp_emitter_t *emitter, const mp_op_t *op) {
+  if (op->code != MP_OP_BROADCAST_IN_DIM) return false;
+  const mp_liveness_t *live = mp_emit_live(emitter, &op->results[0]);
+  return live->last_use == live->defined;
+}
+
 mp_status_t mp_emit_simple_op(mp_emitter_t *emitter, mp_op_t *op) {
   if (op->code == MP_OP_CONSTANT) return emit_commands_constant(emitter, op);
   // An op whose results are the bytes of its operands needs no command.
   if (op->num_results != 0 && mp_emit_root(emitter, &op->results[0]) != &op->results[0])
     return NULL;
+  if (emit_commands_is_unread(emitter, op)) return NULL;
   MP_RETURN_IF_ERROR(mp_emit_place_results(emitter, op));
   if (mp_op_info(op->code)->role == MP_OP_ROLE_NOTHING) return NULL;
   emit_commands_count_work(emitter, op);

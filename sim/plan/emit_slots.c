@@ -72,7 +72,7 @@ static mp_status_t emit_slots_may_overwrite(mp_emitter_t *emitter, const mp_valu
   MP_RETURN_IF_ERROR(mp_emit_kernel(emitter, op, &kernel));
   uint32_t reads = 0;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
-    if (mp_emit_root(emitter, op->operands[i]) == holder) reads |= 1u << i;
+    if (mp_emit_root(emitter, mp_kernel_operand(op, i)) == holder) reads |= 1u << i;
   }
   // If the op reads the holder although it is no operand, a region of the op uses it.
   *out_may = reads != 0 && (reads & ~kernel->in_place) == 0;
@@ -134,14 +134,15 @@ static mp_slot_t emit_slots_dying_operand(const mp_emitter_t *emitter, const mp_
   const uint64_t bytes = emit_slots_bytes_of(op->results[0].type);
   for (uint32_t i = 0; i < op->num_operands && i < 32; ++i) {
     if ((kernel->in_place >> i & 1) == 0) continue;
-    mp_slot_t slot = mp_emit_slot(emitter, op->operands[i]);
+    mp_slot_t slot = mp_emit_slot(emitter, mp_kernel_operand(op, i));
     if (slot.kind != MP_SLOT_ARENA || emitter->places.items[slot.index].end != op->id) continue;
     if (emitter->places.items[slot.index].bytes != bytes) continue;
     // If another operand has the same bytes, the kernel must allow it for that one too.
     bool is_shared = false;
     for (uint32_t j = 0; j < op->num_operands; ++j) {
       bool allowed = j < 32 && (kernel->in_place >> j & 1) != 0;
-      is_shared |= !allowed && mp_emit_same_slot(slot, mp_emit_slot(emitter, op->operands[j]));
+      const mp_slot_t other = mp_emit_slot(emitter, mp_kernel_operand(op, j));
+      is_shared |= !allowed && mp_emit_same_slot(slot, other);
     }
     if (!is_shared) return slot;
   }

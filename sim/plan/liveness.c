@@ -103,7 +103,7 @@ static mp_status_t liveness_walk_block(walk_t *walk, mp_block_t *block) {
   for (mp_op_t *op = block->first; op != NULL; op = op->next) {
     op->id = walk->position;
     for (uint32_t i = 0; i < op->num_operands; ++i)
-      MP_RETURN_IF_ERROR(liveness_use(walk, op->operands[i]));
+      MP_RETURN_IF_ERROR(liveness_use(walk, mp_kernel_operand(op, i)));
     // The ops in the regions of control flow have positions of their own. What other regions use is
     // used at the position of the op that has the region.
     if (op->num_regions != 0 && mp_op_info(op->code)->role != MP_OP_ROLE_CONTROL) {

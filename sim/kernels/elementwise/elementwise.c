@@ -246,7 +246,8 @@ static mp_status_t elementwise_run_with_scalars(const ew_kernel_t *kernel,
   for (uint32_t k = 0; k < ew->num_inputs; ++k) {
     if ((kernel->scalars >> k & 1) == 0) continue;
     size_t size = mp_dtype_size(ew->inputs[k]);
-    elementwise_splat(call->operands[k], size, SPLAT, scratch + (size_t)k * SPLAT * 16);
+    elementwise_splat(call->operands[k], size, end - begin < SPLAT ? end - begin : SPLAT,
+                      scratch + (size_t)k * SPLAT * 16);
   }
   for (int64_t i = begin; i < end; i += SPLAT) {
     const void *in[MP_EW_MAX_INPUTS];
@@ -292,7 +293,7 @@ mp_status_t mp_kernel_make_elementwise(mp_arena_t *arena, const mp_op_t *op,
   }
   size_t out_size = mp_dtype_size(kernel->ew.output);
   for (uint32_t k = 0; k < op->num_operands; ++k) {
-    const mp_type_t *type = op->operands[k]->type;
+    const mp_type_t *type = mp_kernel_operand(op, k)->type;
     if (!mp_type_same_shape(type, op->results[0].type)) {
       kernel->scalars |= 1u << k;
     } else if (mp_dtype_size(type->dtype) == out_size) {

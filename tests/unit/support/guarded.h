@@ -159,7 +159,7 @@ static inline mp_status_t guard_kernel(mp_arena_t *arena, const mp_cmd_t *cmd,
   if (self->operand_bytes == NULL || self->result_bytes == NULL) return mp_status_out_of_memory();
   for (uint32_t i = 0; i < cmd->num_operands; ++i) {
     const mp_value_t *value =
-        i < op->num_operands ? op->operands[i] : captures[i - op->num_operands];
+        i < op->num_operands ? mp_kernel_operand(op, i) : captures[i - op->num_operands];
     self->operand_bytes[i] = guard_bytes(value->type);
   }
   for (uint32_t r = 0; r < cmd->num_results; ++r) {
