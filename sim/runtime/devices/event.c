@@ -53,7 +53,6 @@ mp_event_t *mp_event_retain(mp_event_t *event) {
 
 // Calls the callbacks in the order in which they were registered, and frees the list.
 static void event_run_waiters(event_waiter_t *newest, mp_status_t status) {
-  if (newest == NULL) return;
   mp_lock_assert_none_held();
   event_waiter_t *oldest = NULL;
   while (newest != NULL) {
@@ -103,7 +102,7 @@ void mp_event_set(mp_event_t *event, mp_status_t status) {
   if (atomic_load(&event->sleepers) != 0) mp_futex_wake_all(&event->state);
   event_waiter_t *waiters = atomic_exchange(&event->waiters, &g_closed);
   MP_ASSERT(waiters != &g_closed);  // only the thread that sets the event closes the list
-  event_run_waiters(waiters, status);
+  if (waiters != NULL) event_run_waiters(waiters, status);
   mp_event_release(event);
 }
 

@@ -171,7 +171,7 @@ static mp_status_t launch_make_result_storage(launching_t *l, share_t *share, ui
                                    io->type->rank, l->executable->name, r);
   mp_status_t status =
       mp_storage_create(memory, io->bytes, launch_blocks_after(l, share), &label, out_storage);
-  MP_RETURN_IF_ERROR(mp_program_blame_result(l->executable->program, r, status));
+  if (status != NULL) return mp_program_blame_result(l->executable->program, r, status);
   // Runs that are queued may still use its block: if this launch fails, the block is not free
   // before they are over.
   if (l->order != MP_ORDER_BESIDE) mp_storage_used_by_run(*out_storage, share->device->enqueued);
@@ -232,7 +232,7 @@ static mp_status_t launch_prepare(launching_t *l, share_t *share) {
     mp_status_t status =
         mp_memory_alloc(mp_device_memory(share->device, MP_MEMORY_DEVICE), program->arena_bytes,
                         launch_blocks_after(l, share), &l->arena_label, &share->arena);
-    MP_RETURN_IF_ERROR(mp_program_blame_temporaries(program, status));
+    if (status != NULL) return mp_program_blame_temporaries(program, status);
     share->run->arena = share->arena->data;
   }
   return launch_make_results(l, share);
