@@ -50,12 +50,13 @@ typedef struct {
 
 // Checks the arguments (type, memory, device, deleted, donated twice), gives out the results'
 // storage and enqueues the program on all devices under one lock. Returns without waiting for the
-// program, but a short one is run before this returns (inline_run.h). On an error nothing is stored
-// and nothing runs: INVALID_ARGUMENT, RESOURCE_EXHAUSTED, or FAILED_PRECONDITION in a forked child
-// and when the client was closed. `out_results[i][r]` are new buffers owned by the caller;
-// `out_done` may be NULL, or receives one event per device, owned by the caller. Failures while
-// running come out of these events and of the results' definitions, on all participants, with the
-// first cause.
+// program, but a short one is run before this returns (inline_run.h), and a thread that is far
+// ahead of the devices waits first until they have a place for one more run (devices/ahead.h). On
+// an error nothing is stored and nothing runs: INVALID_ARGUMENT, RESOURCE_EXHAUSTED, or
+// FAILED_PRECONDITION in a forked child and when the client was closed. `out_results[i][r]` are new
+// buffers owned by the caller; `out_done` may be NULL, or receives one event per device, owned by
+// the caller. Failures while running come out of these events and of the results' definitions, on
+// all participants, with the first cause.
 MP_NODISCARD mp_status_t mp_executable_launch(mp_executable_t *executable,
                                               const mp_launch_t *launch,
                                               mp_buffer_t **const *out_results,
