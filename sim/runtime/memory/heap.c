@@ -193,12 +193,17 @@ static char *heap_map_aligned(uint64_t bytes, uint64_t align) {
 static mp_span_t *heap_add_chunk(mp_heap_t *heap, uint64_t bytes, pool_kind_t kind) {
   pool_t *pool = &heap->pools[kind];
   uint64_t align = kind == MP_POOL_HUGE ? MP_HUGE_PAGE : MP_PAGE_BYTES;
-  uint64_t size = heap_round_up(bytes, align);
-  if (size < pool->next_chunk) size = pool->next_chunk;
+  const uint64_t least = heap_round_up(bytes, align);
+  uint64_t size = least < pool->next_chunk ? pool->next_chunk : least;
   chunk_t *chunk = mp_calloc(1, sizeof(*chunk));
   mp_span_t *block = mp_calloc(1, sizeof(*block));
   char *data = NULL;
   if (chunk != NULL && block != NULL) data = heap_map_aligned(size, align);
+  // Where address space is short, a chunk for this block alone has to do.
+  if (chunk != NULL && block != NULL && data == NULL && size > least) {
+    size = least;
+    data = heap_map_aligned(size, align);
+  }
   if (data == NULL) {
     mp_free(chunk);
     mp_free(block);

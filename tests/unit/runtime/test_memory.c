@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sim/base/alloc.h"
+#include "sim/base/fault.h"
 #include "sim/runtime/devices/client_impl.h"
 #include "sim/runtime/launch/client_check.h"
 #include "sim/runtime/memory/heap.h"
@@ -301,6 +302,27 @@ static void many_devices_are_cheap(void **state) {
   mp_client_release(client);
 }
 
+// Where a whole chunk is refused, one for the block alone has to do; the error says who refuses.
+static void address_space_that_is_short(void **state) {
+  (void)state;
+  mp_client_t *client = make_client(1);
+  mp_memory_t *memory = mp_device_memory(mp_client_device(client, 0), MP_MEMORY_DEVICE);
+  mp_label_t label = {.origin = MP_ORIGIN_HOST, .dtype = MP_DTYPE_F32};
+  mp_span_t *block = NULL, *other = NULL;
+  mp_fault_watch();
+  mp_fault_at(MP_FAULT_MMAP, 1, 1);
+  assert_ok(mp_memory_alloc(memory, 8 << 20, 0, &label, &block));
+  assert_int_equal(mp_fault_refusals(MP_FAULT_MMAP), 1);
+  mp_fault_at(MP_FAULT_MMAP, 1, 2);
+  mp_status_t status = mp_memory_alloc(memory, 8 << 20, 0, &label, &other);
+  mp_fault_at(MP_FAULT_MMAP, 0, 0);
+  EXPECT_TEXTS(status, "out of memory: 8388608 bytes", "in use 8388608 bytes",
+               "the operating system gives no more memory");
+  assert_int_equal(stats_of(mp_client_device(client, 0), MP_MEMORY_DEVICE).bytes_in_use, 8 << 20);
+  mp_memory_free(memory, block, 0);
+  mp_client_release(client);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_heap_gives_disjoint_aligned_blocks_and_joins_them_again),
@@ -312,6 +334,7 @@ int main(void) {
       cmocka_unit_test(freed_memory_goes_back_to_the_system),
       cmocka_unit_test(pinned_memory_says_whether_it_is_locked),
       cmocka_unit_test(many_devices_are_cheap),
+      cmocka_unit_test(address_space_that_is_short),  // the last one: it begins to count requests
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
