@@ -124,8 +124,8 @@ struct PJRT_TopologyDescription {
   bool is_borrowed;  // it is the client's, and PJRT_TopologyDescription_Destroy leaves it alone
 };
 
-// The description of a pod; `is_detached` as in the struct. Takes the caller's reference to `pod`, also on failure.
-// RESOURCE_EXHAUSTED when memory is short.
+// The description of a pod; `is_detached` as in the struct. Takes the caller's reference to `pod`,
+// also on failure. RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_pjrt_topology_create(mp_pod_t *pod, bool is_detached,
                                                  PJRT_TopologyDescription **out_topology);
 // Frees the description, borrowed or not, with its reference to the pod. NULL: nothing.

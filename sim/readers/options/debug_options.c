@@ -61,7 +61,9 @@ static const struct {
     {"xla_llvm_enable_noalias_metadata", TYPE_BOOL},
 };
 
-static atomic_bool g_is_told[sizeof(g_flags) / sizeof(g_flags[0])];
+enum { NUM_FLAGS = sizeof(g_flags) / sizeof(g_flags[0]) };
+
+static atomic_bool g_is_told[NUM_FLAGS];
 
 // Says once in a process that an option does nothing here.
 static void debug_options_tell(size_t flag) {

@@ -56,7 +56,7 @@ static void what_cannot_be_called_is_refused(void **state) {
                   MP_INVALID_ARGUMENT, "compiled for version 0.");
   }
   for (g_minor = 1; g_minor <= XLA_FFI_API_MINOR; ++g_minor) {
-    char name[16];
+    char name[24];
     snprintf(name, sizeof(name), "version%d", g_minor);
     assert_ok(foreign_register(name, "cpu", (XLA_FFI_Handler_Bundle){.execute = any}));
   }
