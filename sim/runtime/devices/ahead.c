@@ -7,6 +7,7 @@
 enum {
   MP_AHEAD_WAKE = 24,      // a thread that waits is woken when no more runs are left than this
   MP_AHEAD_SLICE_MS = 10,  // and looks for itself this often
+  MP_AHEAD_BESIDE_MS = 1,  // for a place beside the stream
 };
 // How long a stream is waited for that waits for something from outside.
 #define MP_AHEAD_PATIENCE 0.1
@@ -64,4 +65,22 @@ void mp_ahead_await(mp_device_t *device, bool *has_looked) {
     completed = now;
   }
   *has_looked = true;
+}
+
+bool mp_ahead_has_place_beside(const mp_device_t *device) {
+  return atomic_load_explicit(&device->num_beside, memory_order_relaxed) < MP_AHEAD_RUNS;
+}
+
+void mp_ahead_await_beside(mp_device_t *device) {
+  mp_lock_assert_none_held();
+  const struct timespec slice = {.tv_nsec = MP_AHEAD_BESIDE_MS * 1000000};
+  unsigned left = atomic_load(&device->num_beside);
+  double since = mp_clock_seconds();
+  while (!mp_ahead_has_place_beside(device) && !mp_client_is_stopping(device->client)) {
+    if (mp_clock_seconds() - since >= MP_AHEAD_PATIENCE) return;
+    mp_futex_wait(&device->num_beside, left, &slice);  // nobody wakes it
+    const unsigned now = atomic_load(&device->num_beside);
+    if (now < left) since = mp_clock_seconds();
+    left = now;
+  }
 }

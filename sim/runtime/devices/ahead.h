@@ -16,6 +16,8 @@
 //   a launch that has not come to some device             goes on at once
 //   an input, a foreign function or another process       goes on when nothing has moved for 100 ms
 //
+// Launches beside a stream (side_stream.h) are bounded by the same number, apart from those in it.
+//
 // Some threads never wait: workers, threads in a callback of an event, and those that
 // mp_launching_exempt (launching.h) has exempted.
 #ifndef MINIPOD_SIM_RUNTIME_DEVICES_AHEAD_H_
@@ -45,6 +47,12 @@ bool mp_ahead_has_place(const mp_device_t *device);
 // devices of one launch mostly move together: `*has_looked` is true when another one of them was
 // found to move by itself just now, so that this one is given a moment before it is looked at.
 void mp_ahead_await(mp_device_t *device, bool *has_looked);
+
+// The same for a launch that goes beside the streams (side_stream.h): the device takes so many of
+// these too. They wait for nothing but inputs, so nobody looks for what holds them up: the thread
+// goes on when none has ended for 100 ms.
+bool mp_ahead_has_place_beside(const mp_device_t *device);
+void mp_ahead_await_beside(mp_device_t *device);
 
 // True when a thread that waits for this device should be woken, now that a run of it is over. The
 // caller holds the device's lock.

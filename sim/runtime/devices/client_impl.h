@@ -50,6 +50,8 @@ struct mp_device_s {
   _Atomic uint64_t completed;  // number of the newest run that is over
   atomic_uint num_blocking;    // runs in the stream whose programs make calls that may block
 
+  atomic_uint num_beside;  // runs beside the stream (side_stream.h) that are not over
+
   // Of a side stream (side_stream.h), which is a device in all but its memories: these are those of
   // the device that it belongs to. In the client's list, under the launch lock.
   mp_device_t *next_side;

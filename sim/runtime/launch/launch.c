@@ -313,6 +313,7 @@ static void launch_commit_beside(const launching_t *l, share_t *share) {
     run->holds[run->num_holds++] = mp_storage_retain(share->results[r]->storage);
   }
   run->own_arena = share->arena;
+  atomic_fetch_add(&share->device->num_beside, 1);
 }
 
 static void launch_commit(launching_t *l, share_t *share) {
@@ -447,10 +448,13 @@ static void launch_await_places(const mp_executable_t *executable, const mp_laun
   bool has_looked = false;
   for (uint32_t i = 0; i < num_devices; ++i) {
     mp_device_t *device = mp_executable_device(executable, logical[i]);
-    if (mp_ahead_has_place(device)) continue;
+    if (mp_ahead_has_place(device) && mp_ahead_has_place_beside(device)) continue;
     if (!mp_launching_may_wait()) return;
-    if (mp_call_goes_beside(executable, num_devices, logical, launch->arguments)) return;
-    mp_ahead_await(device, &has_looked);
+    if (mp_call_goes_beside(executable, num_devices, logical, launch->arguments)) {
+      mp_ahead_await_beside(device);
+    } else {
+      mp_ahead_await(device, &has_looked);
+    }
   }
 }
 

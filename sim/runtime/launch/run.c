@@ -173,6 +173,8 @@ void mp_run_end(mp_run_t *run, mp_status_t status) {
   if (is_awaited) atomic_fetch_add(&device->num_moves, 1);
   mp_unlock(&device->lock);
   if (is_awaited) mp_futex_wake_all(&device->num_moves);
+  mp_device_t *own = &device->client->devices[device->id];
+  if (own != device) atomic_fetch_sub(&own->num_beside, 1);
   if (next != NULL) mp_run_unblock(next, &runnable);
   // This worker looks into its queue once the event's callbacks have run.
   mp_schedule_and_look(&runnable);

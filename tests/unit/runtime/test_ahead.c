@@ -51,11 +51,12 @@ typedef struct {
   mp_executable_t *executable;
   mp_device_t *device;
   int num_launches;
-  mp_buffer_t *value;   // the argument of the next launch, then its result
-  mp_event_t *last;     // the end of the newest launch
-  atomic_int launched;  // so far
-  uint32_t most_ahead;  // seen after any launch
-  mp_status_t failure;  // of the launch that ended it
+  mp_buffer_t *value;    // the argument of the next launch, then its result
+  mp_event_t *last;      // the end of the newest launch
+  atomic_int launched;   // so far
+  uint32_t most_ahead;   // seen after any launch
+  uint32_t most_beside;  // the same of runs beside the stream
+  mp_status_t failure;   // of the launch that ended it
 } dispatch_t;
 
 // Each launch takes the result of the one before it, as a training loop does.
@@ -68,7 +69,9 @@ static void *dispatch(void *context) {
     d->failure = launch_to(&l, l.results, l.done);
     if (d->failure != NULL) break;
     const uint32_t ahead = atomic_load(&d->device->num_ahead);
+    const uint32_t beside = atomic_load(&d->device->num_beside);
     if (ahead > d->most_ahead) d->most_ahead = ahead;
+    if (beside > d->most_beside) d->most_beside = beside;
     mp_buffer_release(d->value);
     mp_event_release(d->last);
     d->value = l.results[0];
@@ -192,6 +195,42 @@ static void a_callback_does_not_wait(void **state) {
   assert_int_equal(d.most_ahead, 2 * MP_AHEAD_RUNS);
   atomic_store(&g_gate_is_open, true);
   assert_ok(mp_event_await(d.last));
+  dispatch_end(&d);
+  mp_client_release(client);
+}
+
+static mp_status_t add_one_slowly(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+  usleep(300);
+  return add_one_behind_gate(kernel, call);
+}
+
+// While a run of the device may be in a foreign function, other launches go beside its stream; the
+// device takes a bounded number of these as well.
+static void launches_beside_the_stream(void **state) {
+  (void)state;
+  enum { NUM_LAUNCHES = 1500 };
+  mp_client_t *client = make_client(1);
+  dispatch_t d = dispatch_on(client, NUM_LAUNCHES);
+  mp_executable_release(d.executable);
+  test_program_t p;
+  program_begin(&p, "slow", 1, 1);
+  p.program->flops = 1e9;
+  mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, 4));
+  mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, 4));
+  program_launch(&p, add_one_slowly, 1, 1, &x, 1, &y);
+  d.executable = make_executable(client, program_end(&p));
+  atomic_store(&g_gate_is_open, true);
+  atomic_fetch_add(&d.device->num_blocking, 1);  // as if a run were in a function
+  client->has_blocked = true;
+  dispatch(&d);
+  assert_ok(d.failure);
+  // On a machine that is very busy a run may take longer than the thread's patience.
+  assert_in_range(d.most_beside, MP_AHEAD_RUNS, NUM_LAUNCHES / 3);
+  assert_int_equal(d.most_ahead, 0);
+  assert_ok(mp_event_await(d.last));
+  expect_f32(d.value, 4, NUM_LAUNCHES);
+  atomic_fetch_sub(&d.device->num_blocking, 1);
+  assert_int_equal(atomic_load(&d.device->num_beside), 0);
   dispatch_end(&d);
   mp_client_release(client);
 }
@@ -387,6 +426,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_stream_takes_so_many_runs),
       cmocka_unit_test(a_stream_takes_so_many_bytes),
+      cmocka_unit_test(launches_beside_the_stream),
       cmocka_unit_test(an_exempt_thread_does_not_wait),
       cmocka_unit_test(a_callback_does_not_wait),
       cmocka_unit_test(share_by_share),
