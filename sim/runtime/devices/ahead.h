@@ -14,7 +14,8 @@
 //   --------------------------------------------------- ------------------------------------------
 //   nothing: it computes                                  waits for a place
 //   a launch that has not come to some device             goes on at once
-//   an input, a foreign function or another process       goes on when nothing has moved for 100 ms
+//   an input, a foreign function or another process       goes on when nothing moves for 100 ms;
+//                                                         then so do others until a run is over
 //
 // Launches beside a stream (side_stream.h) are bounded by the same number, apart from those in it.
 //
