@@ -92,7 +92,7 @@ def test_what_was_taught():
   assert not xla_bridge._backend_factories["minipod"].experimental
   names = {p.name for p in mlir._platform_specific_lowerings["minipod"]}
   assert names - {"pbroadcast_start"} == {"pbroadcast", "psend", "precv", "device_put",
-                   "approx_top_k", "eigh", "lu", "svd",
+                   "approx_top_k", "eigh", "geqrf", "lu", "svd", "triangular_solve",
                    "tridiagonal_solve"}
 
 
