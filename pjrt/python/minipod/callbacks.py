@@ -229,8 +229,13 @@ _functions = _Functions(
     ctypes.cast(ctypes.pythonapi.PyEval_SaveThread, ctypes.c_void_p), _CALL(_call))
 
 
-def open_library() -> None:
-  """Lets the library call Python, until the interpreter ends."""
+def open_library(pending_effects, forget_effects) -> None:
+  """Lets the library call Python, until the interpreter ends.
+
+  Args:
+    pending_effects: gives the tokens of programs with effects, which JAX waits for when it ends.
+    forget_effects: has JAX not wait for them.
+  """
   global _library
   library = foreign.library()
   library.minipod_python_open.argtypes = [ctypes.POINTER(_Functions)]
@@ -244,21 +249,31 @@ def open_library() -> None:
   if refusal := library.minipod_python_open(_functions):
     raise foreign.RegistrationError(refusal.decode(errors="replace"))
   _library = library
-  atexit.register(_close, os.getpid())
+  atexit.register(_close, os.getpid(), pending_effects, forget_effects)
 
 
-def _close(owner: int) -> None:
+def _close(owner: int, pending_effects, forget_effects) -> None:
   """Ends all calling: nothing may call into an interpreter that is no more.
 
   JAX waits at its own exit for programs with effects, which needs their callbacks: so that is done
-  here first.  Ctrl-C ends the waiting.
+  here first.  Ctrl-C ends the waiting, also of JAX, whose own cannot be interrupted.
   """
   if os.getpid() != owner:
     return  # a forked child has no thread that could call
-  with contextlib.suppress(KeyboardInterrupt):
-    try:
-      jax.effects_barrier()
-    finally:
-      while _library.minipod_python_close(0.1) != 0:
-        pass
-  _library.minipod_python_close(0.0)
+  try:
+    waiter = threading.Thread(target=_wait_for, args=(pending_effects(),), daemon=True)
+    waiter.start()
+    while waiter.is_alive():
+      waiter.join(0.1)
+    while _library.minipod_python_close(0.1) != 0:
+      pass
+  except KeyboardInterrupt:
+    forget_effects()
+  finally:
+    _library.minipod_python_close(0.0)
+
+
+def _wait_for(tokens) -> None:
+  for token in tokens:
+    with contextlib.suppress(Exception):  # JAX tells of it
+      token.block_until_ready()
