@@ -104,6 +104,7 @@ def allow_callbacks(platform: str, table) -> None:
   """Lowers Python callbacks as for a CPU, with numbers for callables from `table`."""
   original = callback.emit_python_callback
 
+  @functools.wraps(original)
   def emit_python_callback(ctx, *args, **kwargs):
     if tuple(ctx.module_context.platforms) == (platform,):
       ctx = _with_callback_table(ctx, table)

@@ -44,7 +44,7 @@ def test_only_one_file_uses_private_names():
     ("callback", "emit_python_callback"),
     ("compiler", "backend_compile_and_load"),
     ("config", "jax_platforms"),
-    ("dispatch", "device_put_p"),
+    ("dispatch", "device_put_p runtime_tokens"),
     ("export._export", "call_exported_p"),
     ("lax.control_flow", "platform_index_p cond_p"),
     ("lax.ann", "approx_top_k_p _jax"),
@@ -80,6 +80,17 @@ def test_shapes_of_what_is_patched():
   # Both are looked up in their modules at each use, so that replacing them there is enough.
   assert "compilation_cache.is_cache_used(" in inspect.getsource(compiler)
   assert "emit_python_callback(" in inspect.getsource(callback)
+  # A callback's number is the length of this list when it is appended.
+  from jax._src import buffer_callback, dispatch
+  for lowering in (callback.emit_python_callback.__wrapped__,
+                   buffer_callback._buffer_callback_lowering):
+    source = inspect.getsource(lowering)
+    assert "ctx.module_context.add_host_callback(" in source
+    assert "np.uint64(len(ctx.module_context.host_callbacks) - 1)" in source
+  assert "self.host_callbacks.append(" in inspect.getsource(mlir.ModuleContext.add_host_callback)
+  assert {"host_callbacks", "backend", "platforms"} <= set(
+      inspect.signature(mlir.ModuleContext.__init__).parameters)
+  assert {"current_tokens", "output_runtime_tokens"} <= set(vars(dispatch.runtime_tokens))
   assert "return backend_compile_and_load(" in inspect.getsource(compiler)
   entry = next(iter(mlir._lowerings.values()))
   assert isinstance(entry, mlir.LoweringRuleEntry) and callable(entry.rule)
