@@ -310,7 +310,9 @@ static void client_check_sides(check_t *check) {
     MP_ASSERT(side->memories == check->client->devices[side->id].memories);
     check->steps += 1;
     client_check_stream(check, side);
+    mp_lock(&side->lock);
     MP_ASSERT(side->first == NULL || side->first->next == NULL);
+    mp_unlock(&side->lock);
   }
 }
 

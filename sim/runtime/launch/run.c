@@ -158,6 +158,9 @@ void mp_run_end(mp_run_t *run, mp_status_t status) {
   if (run->states != NULL) mp_run_end_calls(run);
   if (run->session != NULL) mp_session_leave(run->session, run->logical);
   run_give_back(run);
+  // A side stream may be given to another launch once its run is counted as over.
+  mp_device_t *own = mp_executable_device(run->executable, run->logical);
+  if (own != device) atomic_fetch_sub(&own->num_beside, 1);
   mp_lock(&device->lock);
   MP_ASSERT(device->first == run);
   mp_device_hand_over(device, MP_OWNER_WORKER, MP_OWNER_BLOCKERS);
@@ -173,8 +176,6 @@ void mp_run_end(mp_run_t *run, mp_status_t status) {
   if (is_awaited) atomic_fetch_add(&device->num_moves, 1);
   mp_unlock(&device->lock);
   if (is_awaited) mp_futex_wake_all(&device->num_moves);
-  mp_device_t *own = &device->client->devices[device->id];
-  if (own != device) atomic_fetch_sub(&own->num_beside, 1);
   if (next != NULL) mp_run_unblock(next, &runnable);
   // This worker looks into its queue once the event's callbacks have run.
   mp_schedule_and_look(&runnable);
