@@ -47,15 +47,13 @@ static void ahead_sleep(mp_device_t *device) {
 
 // ---- Waiting ----
 
-// True when the stream, which waits for something from outside, has been waited for long enough:
-// now, or by an earlier launch since it last moved.
-static bool ahead_is_in_vain(mp_device_t *device, uint64_t completed, double since) {
-  if (atomic_load_explicit(&device->waited_in_vain, memory_order_relaxed) == completed + 1) {
-    return true;
+// True when the stream, which waits for an input, has been waited for long enough: now, or by an
+// earlier launch since it last moved.
+static bool ahead_is_in_vain(mp_device_t *device, uint64_t completed, bool is_tired) {
+  if (is_tired) {
+    atomic_store_explicit(&device->waited_in_vain, completed + 1, memory_order_relaxed);
   }
-  if (mp_clock_seconds() - since < MP_AHEAD_PATIENCE) return false;
-  atomic_store_explicit(&device->waited_in_vain, completed + 1, memory_order_relaxed);
-  return true;
+  return atomic_load_explicit(&device->waited_in_vain, memory_order_relaxed) == completed + 1;
 }
 
 void mp_ahead_await(mp_device_t *device, bool *has_looked) {
@@ -66,7 +64,9 @@ void mp_ahead_await(mp_device_t *device, bool *has_looked) {
     if (!*has_looked) {
       const mp_holdup_t holdup = client->runner->find_holdup(device);
       if (holdup == MP_HOLDUP_LAUNCH) return;
-      if (holdup == MP_HOLDUP_OUTSIDE && ahead_is_in_vain(device, completed, since)) return;
+      const bool is_tired = mp_clock_seconds() - since >= MP_AHEAD_PATIENCE;
+      if (holdup == MP_HOLDUP_CALL && is_tired) return;
+      if (holdup == MP_HOLDUP_INPUT && ahead_is_in_vain(device, completed, is_tired)) return;
     }
     *has_looked = false;
     ahead_sleep(device);

@@ -14,8 +14,9 @@
 //   --------------------------------------------------- ------------------------------------------
 //   nothing: it computes                                  waits for a place
 //   a launch that has not come to some device             goes on at once
-//   an input, a foreign function or another process       goes on when nothing moves for 100 ms;
-//                                                         then so do others until a run is over
+//   a foreign function or another process                 goes on when nothing has moved for 100 ms
+//   an input                                              the same, but then nobody waits any more
+//                                                         before a run of the device is over
 //
 // Launches beside a stream (side_stream.h) are bounded by the same number, apart from those in it.
 //
@@ -37,7 +38,8 @@ enum {
 // What holds up a stream; the worst counts. Whoever makes the client knows (mp_runner_t).
 typedef enum {
   MP_HOLDUP_NOTHING,  // it moves by itself, or a run has just ended
-  MP_HOLDUP_OUTSIDE,  // an input, a call or another process
+  MP_HOLDUP_CALL,     // a foreign function or another process
+  MP_HOLDUP_INPUT,    // an input, which the thread that launches may have to write
   MP_HOLDUP_LAUNCH,   // a launch that has not come to one of the devices
 } mp_holdup_t;
 

@@ -59,8 +59,8 @@ struct mp_device_s {
   // write. Changed under the lock, read without.
   _Atomic uint32_t num_ahead;
   _Atomic uint64_t bytes_ahead;
-  // What mp_device_completed was, plus 1, when a thread has waited in vain for something from
-  // outside: until a run is over, nobody waits for that again. 0: never.
+  // What mp_device_completed was, plus 1, when a thread has waited in vain for an input:
+  // until a run is over, nobody waits for that again. 0: never.
   _Atomic uint64_t waited_in_vain;
   uint32_t num_waiters;   // threads that wait for a place in the stream
   atomic_uint num_moves;  // their futex word; changed under the lock

@@ -138,7 +138,7 @@ static mp_holdup_t deadlock_look_at_session(look_t *look, mp_session_t *session,
   } else if (session->looked != look->look) {
     session->looked = look->look;
     for (uint32_t i = 0; i < session->num_participants; ++i) {
-      if (session->states[i] == MP_PARTICIPANT_REMOTE) holdup = MP_HOLDUP_OUTSIDE;
+      if (session->states[i] == MP_PARTICIPANT_REMOTE) holdup = MP_HOLDUP_CALL;
       if (session->states[i] == MP_PARTICIPANT_ACTIVE)
         deadlock_look_at_later(look, mp_run_device(session->runs[i]));
     }
@@ -152,12 +152,14 @@ static mp_holdup_t deadlock_look_at_device(look_t *look, mp_device_t *device) {
   const mp_run_t *run = device->first;
   mp_session_t *session = run == NULL ? NULL : mp_session_retain(run->session);
   const uint32_t logical = run == NULL ? 0 : run->logical;
+  const bool is_blocked = run != NULL && atomic_load(&run->blockers) != 0;
   // A program that makes calls may be in one.
-  const bool is_blocked =
-      run != NULL && (atomic_load(&run->blockers) != 0 || run->executable->program->num_calls != 0);
+  const bool may_call = run != NULL && run->executable->program->num_calls != 0;
   mp_unlock(&device->lock);
-  mp_holdup_t holdup = is_blocked ? MP_HOLDUP_OUTSIDE : MP_HOLDUP_NOTHING;
-  if (!is_blocked && session != NULL) holdup = deadlock_look_at_session(look, session, logical);
+  mp_holdup_t holdup = is_blocked ? MP_HOLDUP_INPUT : may_call ? MP_HOLDUP_CALL : MP_HOLDUP_NOTHING;
+  if (holdup == MP_HOLDUP_NOTHING && session != NULL) {
+    holdup = deadlock_look_at_session(look, session, logical);
+  }
   mp_session_release(session);
   return holdup;
 }
