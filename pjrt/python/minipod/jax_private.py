@@ -44,7 +44,7 @@ _OWN_DEFAULTS = frozenset((
 
 # From which size on LAPACK is faster than the library's own kernels, by 1.4 to 9 times. (geqrf is
 # hardly ever slower, and users who call LAPACK's handler themselves get the same bits.)
-_LAPACK_FROM = {linalg.geqrf_p: 0, linalg.svd_p: 32, linalg.eigh_p: 64, linalg.triangular_solve_p: 64}
+_LAPACK_FROM = {"geqrf": 0, "svd": 32, "eigh": 64, "triangular_solve": 64}
 
 
 def _parameters(function) -> list[str]:
@@ -246,8 +246,9 @@ def install_lowering_rules(platform: str) -> None:
   rules[linalg.eigh_p] = mlir.LoweringRuleEntry(_eigh, True)
   rules[linalg.svd_p] = mlir.LoweringRuleEntry(_svd, True)
   rules[linalg.tridiagonal_solve_p] = mlir.LoweringRuleEntry(_tridiagonal_solve, True)
-  for primitive, size in _LAPACK_FROM.items():
-    _use_lapack(rules, primitive, size)
+  for name, size in _LAPACK_FROM.items():
+    if primitive := getattr(linalg, name + "_p", None):
+      _use_lapack(rules, primitive, size)
 
 
 def _use_lapack(rules, primitive, size) -> None:
