@@ -183,7 +183,10 @@ static mp_status_t call_hand_over(mp_run_t *run, bool *out_is_out) {
   }
   call_set(run, MP_CALL_NONE, MP_OWNER_CALL, MP_OWNER_WORKER);
   mp_run_release(run);
-  return status;
+  mp_status_t full =
+      mp_op_error(run->call.cmd->call->op, mp_status_code(status), "%s", mp_status_message(status));
+  mp_status_release(status);
+  return full;
 }
 
 // ---- On the run's own thread ----

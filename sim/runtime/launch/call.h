@@ -31,10 +31,10 @@ typedef enum {
 } mp_call_state_t;
 
 // The call that a run is in. `state` is the run's own thread's while it is NONE, and changes under
-// the device's lock afterwards.
+// the device's lock afterwards; texts about waits read it without.
 typedef struct {
   mp_blocking_t blocking;  // for caller threads
-  mp_call_state_t state;
+  _Atomic mp_call_state_t state;
   mp_status_t status;  // of a call that is over; owned
   const mp_cmd_t *cmd;
   mp_foreign_invocation_t invocation;

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "sim/base/alloc.h"
+#include "sim/runtime/launch/run.h"
 #include "sim/runtime/launch/session.h"
 
 enum {
@@ -245,12 +246,29 @@ static void stuck_print_state(mp_strbuf_t *out, const mp_session_t *session, uin
   mp_strbuf_puts(out, words);
 }
 
+// Appends "; of these, devices 1, 2 in a foreign function" for the runs that are out.
+static void stuck_print_out(mp_strbuf_t *out, const mp_session_t *session, uint32_t *mark) {
+  const uint32_t value = MP_MAX_PLACES + 2 + (uint32_t)MP_PARTICIPANT_REMOTE;
+  bool has_any = false;
+  for (uint32_t d = 0; d < session->num_participants; ++d) {
+    const mp_run_t *run = session->runs[d];
+    if (run == NULL || atomic_load(&run->call.state) != MP_CALL_OUT) continue;
+    mark[d] = value;
+    has_any = true;
+  }
+  if (!has_any) return;
+  mp_strbuf_puts(out, "; of these, ");
+  stuck_print_devices(out, session, mark, value);
+  mp_strbuf_puts(out, " in a foreign function (a Python callback, for one)");
+}
+
 void mp_session_describe_own(const mp_session_t *session, mp_strbuf_t *out) {
   mp_lock_assert_held(&session->lock);
   places_t places = {.mark = mp_calloc(session->num_participants, sizeof(uint32_t))};
   if (places.mark == NULL) return;
   stuck_print_places(out, session, &places);
   stuck_print_state(out, session, places.mark, MP_PARTICIPANT_ACTIVE, " running or queued");
+  stuck_print_out(out, session, places.mark);
   stuck_print_state(out, session, places.mark, MP_PARTICIPANT_ABSENT, " not launched yet");
   stuck_print_state(out, session, places.mark, MP_PARTICIPANT_DONE, " done");
   mp_free(places.mark);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "sim/base/fault.h"
 #include "sim/foreign/foreign_api.h"
 #include "sim/plan/compile.h"
 #include "sim/runtime/devices/caller.h"
@@ -432,6 +433,28 @@ static void a_failure_is_that_of_all_participants(void **state) {
   mp_client_release(client);
 }
 
+// Where the machine gives no thread, the launch says so, and the client goes on.
+static void no_thread_is_an_error_of_the_launch(void **state) {
+  (void)state;
+  mp_client_t *client = make_client(1);
+  gate_close();
+  gate_open();
+  mp_executable_t *call = compile(client, 1, CALL("y", "test_gate", "x"));
+  test_launch_t l;
+  mp_fault_watch();
+  mp_fault_at(MP_FAULT_THREAD, 1, 1);
+  launch_value(&l, call, 1);
+  launch_expect_error(&l, 0, MP_RESOURCE_EXHAUSTED,
+                      "no thread could be started for a call that may block");
+  launch_end(&l);
+  mp_fault_at(MP_FAULT_THREAD, 0, 0);
+  launch_value(&l, call, 1);
+  launch_expect(&l, 2);
+  launch_end(&l);
+  mp_executable_release(call);
+  mp_client_release(client);
+}
+
 // A run that is out when its launch fails ends when it is back: its memory is in use until then.
 static void a_run_that_is_out_outlasts_the_failure(void **state) {
   (void)state;
@@ -527,6 +550,7 @@ int main(void) {
       cmocka_unit_test(calls_may_wait_for_each_other),
       cmocka_unit_test(a_result_may_come_later),
       cmocka_unit_test(a_failure_is_that_of_all_participants),
+      cmocka_unit_test(no_thread_is_an_error_of_the_launch),
       cmocka_unit_test(a_run_that_is_out_outlasts_the_failure),
       cmocka_unit_test(the_client_may_end_while_runs_are_out),
       cmocka_unit_test(a_call_may_end_the_client),
