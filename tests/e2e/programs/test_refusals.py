@@ -1,7 +1,6 @@
-"""What JAX cannot have on this platform yet is refused in minipod's words."""
+"""What programs cannot have is refused by name, with the reason and the line."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from jaxlib import xla_client as xc
