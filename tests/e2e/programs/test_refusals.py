@@ -1,6 +1,7 @@
 """What programs cannot have is refused by name, with the reason and the line."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from jaxlib import xla_client as xc
