@@ -9,7 +9,6 @@ import functools
 import inspect
 import logging
 import os
-import sys
 
 from jax._src import array
 from jax._src import callback
@@ -333,16 +332,9 @@ class _LoweringRules(dict):
     """JAX's rule for CPUs if minipod is to use it; None if that for every platform is right."""
     if primitive.name == "buffer_callback" and self.buffer_callback is not None:
       return mlir.LoweringRuleEntry(self.buffer_callback, True)
-    if primitive.name == "mpmd_map" and (rule := _interpreted_mpmd_map()) is not None:
-      return mlir.LoweringRuleEntry(rule, True)
     if primitive.name in _OWN_DEFAULTS and primitive in mlir._lowerings:
       return None
     return mlir._platform_specific_lowerings["cpu"].get(primitive)
-
-
-def _interpreted_mpmd_map():
-  """The rule of Pallas' interpreters, behind a rule that knows the names of JAX's platforms only."""
-  return getattr(sys.modules.get("jax._src.pallas.mpmd"), "_mpmd_map_fallback_lowering", None)
 
 
 def _as_platform(name: str, entry):
