@@ -228,18 +228,19 @@ def test_interrupt_while_a_callback_runs():
       signal.signal(signal.SIGINT, signal.default_int_handler)
       release = threading.Event()
       def wait(x):
-        print('inside', flush=True)
+        os.write(1, b'inside\\n')
         release.wait()
         return x
       result = jax.jit(lambda x: jax.pure_callback(wait, F4, x))(jnp.zeros(4))
       try:
+        os.write(1, b'waiting\\n')
         jax.block_until_ready(result)
       except KeyboardInterrupt:
         print('interrupted', jnp.arange(3.) + 1, flush=True)
       release.set()
       print(result)
       """, prelude=PRELUDE)
-  assert process.stdout.readline() == "inside\n"
+  assert {process.stdout.readline() for _ in range(2)} == {"inside\n", "waiting\n"}
   process.send_signal(signal.SIGINT)
   returncode, out, err = scenario.finish(process, 120)
   assert (returncode, out.splitlines()) == (0, ["interrupted [1. 2. 3.]", "[0. 0. 0. 0.]"]), err
@@ -249,17 +250,18 @@ def test_interrupts_end_a_process_whose_callback_never_returns():
   process = scenario.start("""
       signal.signal(signal.SIGINT, signal.default_int_handler)
       def wait(x):
-        print('inside', flush=True)
+        os.write(1, b'inside\\n')
         threading.Event().wait()
       result = jax.jit(lambda x: jax.pure_callback(wait, F4, x))(jnp.zeros(4))
       try:
+        os.write(1, b'waiting\\n')
         jax.block_until_ready(result)
       except KeyboardInterrupt:
         pass
       import atexit
       atexit.register(print, 'ending', flush=True)
       """, prelude=PRELUDE)
-  assert process.stdout.readline() == "inside\n"
+  assert {process.stdout.readline() for _ in range(2)} == {"inside\n", "waiting\n"}
   process.send_signal(signal.SIGINT)
   assert process.stdout.readline() == "ending\n"
   while process.poll() is None:
