@@ -353,8 +353,18 @@ def install_foreign_functions(platform: str, register, register_type) -> None:
   Those of before are handed over now. JAX hands functions for "cpu" to its own CPU client, so that
   they are registered with both.
   """
-  xla_client.register_custom_call_handler(platform, register)
-  xla_client.register_custom_type_handler(platform, register_type)
+  # What was registered before is handed over while JAX starts: one that is wrong costs itself. Its
+  # user hears of it when a program calls it.
+  is_starting = True
+
+  def handle(function, *args, **kwargs):
+    if is_starting:
+      _forward(function, *args, **kwargs)
+    else:
+      function(*args, **kwargs)
+
+  xla_client.register_custom_call_handler(platform, functools.partial(handle, register))
+  xla_client.register_custom_type_handler(platform, functools.partial(handle, register_type))
 
   def initialize_lapack():
     lapack._lapack.initialize()
@@ -368,10 +378,11 @@ def install_foreign_functions(platform: str, register, register_type) -> None:
   _tap(xla_client._custom_type_id_handler, xla_client._custom_type_id_lock,
        xla_client.register_custom_type_handler, xla_client._xla.register_custom_type,
        functools.partial(_forward, register_type))
+  is_starting = False
 
 
 def _forward(register, name, *args, **kwargs) -> None:
-  """Registers what was made for CPUs; that minipod cannot take it must not harm the CPU's users."""
+  """Registers a function or a type; that minipod cannot take it must not harm anybody else."""
   try:
     register(name, *args, **kwargs)
   except ValueError as error:

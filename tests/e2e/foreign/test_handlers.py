@@ -1,6 +1,8 @@
 """Foreign functions that a user has compiled, as JAX calls them on minipod's devices."""
 
 import gc
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -385,3 +387,24 @@ def test_programs_with_a_part_of_a_partitioner_are_not_stored():
   compiled_f = jax.jit(partitioned(scale, P("x"), [])).lower(x).compile()
   with pytest.raises(jax.errors.JaxRuntimeError, match="UNIMPLEMENTED: .*custom_partitioning"):
     serialize_executable.serialize(compiled_f)
+
+
+# ---- Registrations ----
+
+def test_a_wrong_registration_before_the_start_costs_nothing_else():
+  code = """
+import ctypes, jax, numpy as np
+nothing = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(lambda frame: None)
+for platform in ("cpu_", "minipod"):
+  jax.ffi.register_ffi_target("wrong", jax.ffi.pycapsule(nothing), platform=platform)
+print(np.asarray(jax.numpy.linalg.eig(np.eye(2, dtype=np.float32))[0]))
+try:
+  jax.ffi.register_ffi_target("wrong", jax.ffi.pycapsule(nothing), platform="minipod")
+except ValueError as error:
+  print("refused:", error)
+"""
+  found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+  assert found.returncode == 0, found.stderr
+  assert found.stdout.startswith("[1.+0.j 1.+0.j]\nrefused: INVALID_ARGUMENT: foreign function"
+                                 " 'wrong': it was compiled for version 0.0 of XLA's FFI")
+  assert "the foreign function or type 'wrong' is not available on minipod" in found.stderr
