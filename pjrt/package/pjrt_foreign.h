@@ -77,6 +77,8 @@ MP_EXPORT const char *minipod_python_open(const minipod_python_t *python);
 MP_EXPORT void minipod_python_fail(const char *text, size_t size);
 // Takes up to `room` numbers of callables whose programs are gone: one for each `hold`.
 MP_EXPORT size_t minipod_python_take_released(uint64_t *numbers, size_t room);
+// How many runs are not over whose programs may call the package.
+MP_EXPORT uint32_t minipod_python_pending(void);
 // From now on the package is not called any more: calls fail as CANCELLED. Waits until those that
 // have begun are over, at most `seconds`, and returns how many are not. May be repeated.
 MP_EXPORT uint32_t minipod_python_close(double seconds);

@@ -10,6 +10,7 @@
 #include "sim/base/os/futex.h"
 #include "sim/foreign/foreign_api.h"
 #include "sim/runtime/devices/caller.h"
+#include "sim/runtime/launch/executable.h"
 
 // That a program calls a callable: the state of the instantiate stage.
 typedef struct held_s {
@@ -69,6 +70,10 @@ static mp_status_t pjrt_python_result(int result) {
 void minipod_python_fail(const char *text, size_t size) {
   mp_status_release(t_error);
   t_error = mp_status_make(MP_INTERNAL, "%.*s", mp_str_precision(size), text);
+}
+
+uint32_t minipod_python_pending(void) {
+  return mp_executable_num_blocking_runs();
 }
 
 uint32_t minipod_python_close(double seconds) {

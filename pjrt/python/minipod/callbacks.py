@@ -5,12 +5,12 @@ describes the call (pjrt/package/pjrt_foreign.h), on one of its caller threads.
 """
 
 import atexit
-import contextlib
 import ctypes
 import itertools
 import os
 import random
 import threading
+import time
 import traceback
 import weakref
 
@@ -229,12 +229,11 @@ _functions = _Functions(
     ctypes.cast(ctypes.pythonapi.PyEval_SaveThread, ctypes.c_void_p), _CALL(_call))
 
 
-def open_library(pending_effects, forget_effects) -> None:
+def open_library(forget_effects) -> None:
   """Lets the library call Python, until the interpreter ends.
 
   Args:
-    pending_effects: gives the tokens of programs with effects, which JAX waits for when it ends.
-    forget_effects: has JAX not wait for them.
+    forget_effects: has JAX not wait for programs with effects when it ends.
   """
   global _library
   library = foreign.library()
@@ -249,31 +248,25 @@ def open_library(pending_effects, forget_effects) -> None:
   if refusal := library.minipod_python_open(_functions):
     raise foreign.RegistrationError(refusal.decode(errors="replace"))
   _library = library
-  atexit.register(_close, os.getpid(), pending_effects, forget_effects)
+  library.minipod_python_pending.argtypes = []
+  library.minipod_python_pending.restype = ctypes.c_uint32
+  atexit.register(_close, os.getpid(), forget_effects)
 
 
-def _close(owner: int, pending_effects, forget_effects) -> None:
+def _close(owner: int, forget_effects) -> None:
   """Ends all calling: nothing may call into an interpreter that is no more.
 
-  JAX waits at its own exit for programs with effects, which needs their callbacks: so that is done
-  here first.  Ctrl-C ends the waiting, also of JAX, whose own cannot be interrupted.
+  JAX waits at its own exit for programs with effects, which needs their callbacks, and nothing can
+  interrupt that: so they are waited for here first.  Ctrl-C ends the waiting.
   """
   if os.getpid() != owner:
     return  # a forked child has no thread that could call
   try:
-    waiter = threading.Thread(target=_wait_for, args=(pending_effects(),), daemon=True)
-    waiter.start()
-    while waiter.is_alive():
-      waiter.join(0.1)
+    while _library.minipod_python_pending() != 0:
+      time.sleep(0.01)
     while _library.minipod_python_close(0.1) != 0:
       pass
   except KeyboardInterrupt:
     forget_effects()
   finally:
     _library.minipod_python_close(0.0)
-
-
-def _wait_for(tokens) -> None:
-  for token in tokens:
-    with contextlib.suppress(Exception):  # JAX tells of it
-      token.block_until_ready()

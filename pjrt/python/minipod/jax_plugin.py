@@ -61,7 +61,7 @@ def initialize() -> None:
 
 
 def _allow_callbacks() -> None:
-  callbacks.open_library(jax_private.pending_effects, jax_private.forget_effects)
+  callbacks.open_library(jax_private.forget_effects)
   jax_private.allow_callbacks(PLATFORM, callbacks.CallbackTable)
 
 

@@ -120,12 +120,6 @@ def allow_callbacks(platform: str, table) -> None:
   mlir._platform_specific_lowerings[platform].buffer_callback = lower_buffer_callback
 
 
-def pending_effects() -> list:
-  """What `jax.effects_barrier` waits for in this thread."""
-  tokens = dispatch.runtime_tokens
-  return [*tokens.current_tokens.values(), *tokens.output_runtime_tokens.values()]
-
-
 def forget_effects() -> None:
   dispatch.runtime_tokens.clear()
 

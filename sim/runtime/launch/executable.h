@@ -74,4 +74,7 @@ MP_NODISCARD mp_status_t mp_executable_fail(mp_executable_t *executable, const m
 void mp_executable_refuse(mp_executable_t *executable, const mp_launch_t *launch,
                           mp_status_t error);
 
+// How many runs of the process are not over whose programs call functions that may block.
+uint32_t mp_executable_num_blocking_runs(void);
+
 #endif  // MINIPOD_SIM_RUNTIME_LAUNCH_EXECUTABLE_H_

@@ -6,6 +6,13 @@
 #include "sim/runtime/devices/ahead.h"
 #include "sim/runtime/launch/deadlock.h"
 
+// Of all clients.
+static atomic_uint g_num_blocking;
+
+uint32_t mp_executable_num_blocking_runs(void) {
+  return atomic_load(&g_num_blocking);
+}
+
 static size_t run_pad(size_t bytes) {
   return (bytes + 15) & ~(size_t)15;
 }
@@ -100,7 +107,10 @@ void mp_run_enqueue(mp_run_t *run) {
     if (run->session != NULL) mp_deadlock_needs_look(device->client);
   }
   MP_QUEUE_PUSH(device, run, next);
-  if (run->executable->may_block) atomic_fetch_add(&device->num_blocking, 1);
+  if (run->executable->may_block) {
+    atomic_fetch_add(&device->num_blocking, 1);
+    atomic_fetch_add(&g_num_blocking, 1);
+  }
   run_count_ahead(device, 1, run->bytes);
   mp_unlock(&device->lock);
 }
@@ -166,7 +176,10 @@ void mp_run_end(mp_run_t *run, mp_status_t status) {
   mp_device_hand_over(device, MP_OWNER_WORKER, MP_OWNER_BLOCKERS);
   MP_QUEUE_POP(device, next);
   mp_run_t *next = device->first;
-  if (run->executable->may_block) atomic_fetch_sub(&device->num_blocking, 1);
+  if (run->executable->may_block) {
+    atomic_fetch_sub(&device->num_blocking, 1);
+    atomic_fetch_sub(&g_num_blocking, 1);
+  }
   // While the client ends, an earlier run may still be in a call (call.h): its memory is used.
   const bool is_next = run->number == mp_device_completed(device) + 1;
   MP_ASSERT(is_next || mp_client_is_stopping(device->client));
@@ -188,6 +201,7 @@ void mp_run_end_abandoned(mp_run_t *run) {
   mp_lock_assert_none_held();
   if (run->states != NULL) mp_run_end_calls(run);
   run_give_back(run);
+  if (run->executable->may_block) atomic_fetch_sub(&g_num_blocking, 1);
   mp_event_set(run->event, mp_status_make(MP_CANCELLED, "the client was closed while %s ran",
                                           run->executable->name->text));
   mp_run_release(run);

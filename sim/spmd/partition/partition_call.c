@@ -13,21 +13,33 @@
 // JAX's callback that is called with what each device holds.
 static const char k_partitioned_target[] = "xla_ffi_partitioned_python_cpu_callback";
 
-static const mp_mesh_t *partition_call_mesh(const mp_op_t *op) {
+static bool partition_call_is_maximal(const mp_sdy_sharding_t *sharding) {
+  const mp_mesh_t *mesh = sharding->mesh;
+  return mesh != NULL && mesh->num_axes == 0 && mesh->num_device_ids == 1;
+}
+
+// The first maximal sharding of the op's annotation; NULL: there is none. (JAX 0.9 gives tokens
+// another sharding than the arrays beside them.)
+static const mp_sdy_sharding_t *partition_call_maximal(const mp_op_t *op) {
   const mp_attr_t *attr = mp_op_attr(op, MP_ATTR_SDY_SHARDING);
   if (attr == NULL) return NULL;
-  if (attr->kind == MP_KIND_SHARDING) return attr->u.sharding->mesh;
-  if (attr->kind != MP_KIND_SHARDINGS || attr->u.shardings.count == 0) return NULL;
-  return attr->u.shardings.shardings[0].mesh;
+  if (attr->kind == MP_KIND_SHARDING) {
+    return partition_call_is_maximal(attr->u.sharding) ? attr->u.sharding : NULL;
+  }
+  for (uint32_t i = 0; attr->kind == MP_KIND_SHARDINGS && i < attr->u.shardings.count; ++i) {
+    const mp_sdy_sharding_t *sharding = &attr->u.shardings.shardings[i];
+    if (partition_call_is_maximal(sharding)) return sharding;
+  }
+  return NULL;
 }
 
 // Whether the op is to be on one partition of the whole program, and on which.
 static bool partition_call_is_on_one(const mp_partitioner_t *p, const mp_op_t *op,
                                      int64_t *out_partition) {
-  const mp_mesh_t *mesh = partition_call_mesh(op);
-  if (p->scope->parent != NULL || p->module->num_partitions == 1 || mesh == NULL) return false;
-  if (mesh->num_axes != 0 || mesh->num_device_ids != 1) return false;
-  *out_partition = mesh->device_ids[0];
+  if (p->scope->parent != NULL || p->module->num_partitions == 1) return false;
+  const mp_sdy_sharding_t *sharding = partition_call_maximal(op);
+  if (sharding == NULL) return false;
+  *out_partition = sharding->mesh->device_ids[0];
   return true;
 }
 

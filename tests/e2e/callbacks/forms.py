@@ -1,8 +1,8 @@
 """Every form of callback in every place where programs may have one: what comes of each.
 
 Prints a JSON object: "form in place" to {"values": results, "told": what the callables were given},
-or {"error": the exception's type and the beginning of its message}.  It runs on whatever platform is JAX's default, alone or as one
-of several processes, so that platforms can be compared.
+or {"error": the exception's type and the beginning of its message}.  It runs on whatever platform
+is JAX's default, alone or as one of several processes, so that platforms can be compared.
 """
 
 import contextlib
@@ -322,7 +322,7 @@ def run(name, where):
       if kept in text:
         text = kept
     jax.effects_barrier.__globals__["dispatch"].runtime_tokens.clear()
-    return {"error": [type(error).__name__, text.splitlines()[0][:60]]}
+    return {"error": [type(error).__name__, text.splitlines()[0][:40]]}
   return {"values": parts(result), "told": list(TOLD), "printed": printed.getvalue().splitlines()}
 
 

@@ -9,6 +9,7 @@ import pathlib
 import subprocess
 import sys
 
+import jax
 import mpirun
 import pytest
 import scenario
@@ -50,6 +51,8 @@ def in_order(outcome):
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("form", forms.FORMS)
 def test_as_on_a_cpu(outcomes, form, place):
+  if (form, place) == ("io_callback_ordered", "sharded") and jax.__version_info__ < (0, 10):
+    pytest.skip("JAX 0.9 annotates it such that XLA calls each device with its part")
   own, reference = (of.get(f"{form} in {place}") for of in outcomes)
   # XLA's process would end, or XLA cannot compile the program.
   if reference is None or "RET_CHECK" in str(reference):
