@@ -111,7 +111,7 @@ def summed(operands, wanted):
 
 
 def multiplied(operands, wanted):
-  left, right = operands
+  left, right = operands[0], operands[-1]  # one, when a value is multiplied with itself
   return largest([left], wanted) * largest([right], wanted) * max(left.shape or (1,))
 
 
