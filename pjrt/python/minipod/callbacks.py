@@ -250,14 +250,16 @@ def open_library(forget_effects) -> None:
   _library = library
   library.minipod_python_pending.argtypes = []
   library.minipod_python_pending.restype = ctypes.c_uint32
-  atexit.register(_close, os.getpid(), forget_effects)
+  # Last registered, first called: the second goes on where an interrupt has ended the first.
+  atexit.register(_give_up, os.getpid(), forget_effects)
+  atexit.register(_close, os.getpid())
 
 
-def _close(owner: int, forget_effects) -> None:
-  """Ends all calling: nothing may call into an interpreter that is no more.
+def _close(owner: int) -> None:
+  """Waits for what may still call Python.
 
-  JAX waits at its own exit for programs with effects, which needs their callbacks, and nothing can
-  interrupt that: so they are waited for here first.  Ctrl-C ends the waiting.
+  JAX waits at its own exit for programs with effects, and nothing can interrupt that: so they are
+  waited for here first.  Ctrl-C ends the waiting.
   """
   if os.getpid() != owner:
     return  # a forked child has no thread that could call
@@ -267,6 +269,12 @@ def _close(owner: int, forget_effects) -> None:
     while _library.minipod_python_close(0.1) != 0:
       pass
   except KeyboardInterrupt:
-    forget_effects()
-  finally:
+    pass
+
+
+def _give_up(owner: int, forget_effects) -> None:
+  """Ends all calling: nothing may call into an interpreter that is no more."""
+  if os.getpid() == owner:
     _library.minipod_python_close(0.0)
+    if _library.minipod_python_pending() != 0:
+      forget_effects()
