@@ -31,8 +31,8 @@ MP_NODISCARD mp_status_t mp_pass_desugar(mp_module_t *module);
 // `main` must be the only function.
 MP_NODISCARD mp_status_t mp_pass_flatten(mp_module_t *module);
 
-// Results whose layout is "auto" get a concrete one where it saves a transpose, or where the program
-// asks for one; mp_pass_layouts and the executable then find it. Before partitioning.
+// Results whose layout is "auto" get a concrete one where it saves a transpose, or where the
+// program asks for one; mp_pass_layouts and the executable then find it. Before partitioning.
 MP_NODISCARD mp_status_t mp_pass_open_layouts(mp_module_t *module);
 
 // Large constants of one repeated element become a scalar constant and a broadcast_in_dim, so that
