@@ -136,8 +136,9 @@ def check(function: Function, pod, cpu) -> int:
   with jax.enable_x64(function.x64):
     arguments = function.arguments()
     found = run(function, pod, arguments)
-    alone = run(lambda *a: function(*a)[-1:], pod, arguments)
-    same_bits(function.steps[-1], found[-1], alone[0])
+    if function.seed % 4 == 0:  # a sample, because most of the time goes into tracing functions
+      alone = run(lambda *a: function(*a)[-1:], pod, arguments)
+      same_bits(function.steps[-1], found[-1], alone[0])
     wanted = run(lambda a, r: function.each_step(a, r), cpu, arguments, found)
   values = {v.name: a for v, a in zip([*function.inputs, *function.steps], [*arguments, *found])}
   for step, left, right in zip(function.steps, found, wanted):
