@@ -83,8 +83,10 @@ static void client_make_local(mp_client_t *client, mp_device_t *device, uint32_t
   device->memories = &client->memories[index * MP_MEMORY_SPACE_COUNT];
   for (int space = 0; space < MP_MEMORY_SPACE_COUNT; ++space) {
     mp_memory_pool_t *pool = NULL;
-    if (device->info->is_shared[space])
+    if (device->info->is_shared[space]) {
       pool = client_pool_of(client, device->info, (mp_memory_space_t)space);
+      pool->num_memories += 1;
+    }
     mp_memory_init(&device->memories[space],
                    &(mp_memory_t){.budget = &client->budget,
                                   .device = device,

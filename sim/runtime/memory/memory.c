@@ -238,11 +238,12 @@ void mp_memory_get_stats(const mp_memory_t *memory, mp_memory_stats_t *out_stats
   const uint64_t in_use = memory_in_use(memory);
   const mp_memory_pool_t *pool = memory->pool;
   const uint64_t left = limit - (pool == NULL ? in_use : atomic_load(&pool->bytes_in_use));
+  const uint64_t part = pool == NULL ? limit : limit / pool->num_memories;
   *out_stats = (mp_memory_stats_t){
       .bytes_in_use = (int64_t)in_use,
       .peak_bytes_in_use = (int64_t)memory->peak,
       .bytes_limit = (int64_t)limit,
-      .bytes_reservable = (int64_t)(in_use + left),
+      .bytes_reservable = (int64_t)(part < in_use + left ? part : in_use + left),
       .largest_free_block_bytes = (int64_t)left,
       .num_allocs = (int64_t)memory->num_allocs,
       .largest_alloc_size = (int64_t)memory->largest_alloc,

@@ -92,7 +92,8 @@ typedef struct {
 // A capacity that the spaces of several devices share. No lock.
 typedef struct {
   uint64_t capacity;
-  int32_t numa_node;  // of the devices; -1: they are on several nodes, or it is not known
+  int32_t numa_node;      // of the devices; -1: they are on several nodes, or it is not known
+  uint32_t num_memories;  // that share it; written while the client is made
   _Atomic uint64_t bytes_in_use;  // by all of them
 } mp_memory_pool_t;
 

@@ -10,8 +10,9 @@ typedef struct mp_memory_s mp_memory_t;
 typedef struct {
   int64_t bytes_in_use;
   int64_t peak_bytes_in_use;
-  int64_t bytes_limit;       // the capacity: the memory's own, or what it shares with others
-  int64_t bytes_reservable;  // what it can have: the capacity without what the others hold
+  int64_t bytes_limit;  // the capacity: the memory's own, or what it shares with others
+  // What it can count on: an equal part of a capacity that is shared, or what the others have left.
+  int64_t bytes_reservable;
   int64_t largest_free_block_bytes;  // the rest of that: free space is never too fragmented
   int64_t num_allocs;                // since the last mp_memory_clear_stats
   int64_t largest_alloc_size;        // in bytes, since then

@@ -149,7 +149,7 @@ static void devices_of_a_node_share_its_capacity(void **state) {
   assert_int_equal(stats.largest_free_block_bytes, 100 << 20);
   stats = stats_of(devices[0], MP_MEMORY_DEVICE);
   assert_int_equal(stats.bytes_in_use, 600 << 20);
-  assert_int_equal(stats.bytes_reservable, 700 << 20);
+  assert_int_equal(stats.bytes_reservable, 350 << 20);
   assert_int_equal(stats.largest_free_block_bytes, 100 << 20);
   mp_buffer_t *c = make_mebibytes(client, 1, 30);
   assert_null(try_mebibytes(client, 1, 71, &status));
@@ -173,7 +173,7 @@ static void devices_of_a_node_share_its_capacity(void **state) {
 #ifdef MINIPOD_ASSERTS
   mp_client_check_all(client, true);
 #endif
-  assert_int_equal(stats_of(devices[3], MP_MEMORY_DEVICE).bytes_reservable, 700 << 20);
+  assert_int_equal(stats_of(devices[3], MP_MEMORY_DEVICE).bytes_reservable, 350 << 20);
   mp_client_release(client);
 }
 
