@@ -218,5 +218,7 @@ MP_NODISCARD mp_status_t mp_module_walk(mp_module_t *module, mp_op_visitor_t vis
 // Makes an error about an op: "<message> [stablehlo.add, psum at train.py:12:7]".
 MP_NODISCARD MP_PRINTF(3, 4) mp_status_t
     mp_op_error(const mp_op_t *op, mp_status_code_t code, const char *format, ...);
+// The same of an error that somebody made who knew of no op; consumes it. OK stays OK.
+MP_NODISCARD mp_status_t mp_op_error_at(const mp_op_t *op, mp_status_t status);
 
 #endif  // MINIPOD_SIM_IR_MODULE_H_

@@ -212,3 +212,10 @@ mp_status_t mp_op_error(const mp_op_t *op, mp_status_code_t code, const char *fo
   mp_status_release(plain);
   return full;
 }
+
+mp_status_t mp_op_error_at(const mp_op_t *op, mp_status_t status) {
+  if (status == NULL) return NULL;
+  mp_status_t located = mp_op_error(op, mp_status_code(status), "%s", mp_status_message(status));
+  mp_status_release(status);
+  return located;
+}

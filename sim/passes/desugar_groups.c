@@ -6,13 +6,6 @@
 
 enum { MP_GROUPS_MAX_DEVICES = 1 << 20 };
 
-static mp_status_t desugar_groups_op_context(const mp_op_t *op, mp_status_t status) {
-  if (status == NULL) return NULL;
-  mp_status_t error = mp_op_error(op, mp_status_code(status), "%s", mp_status_message(status));
-  mp_status_release(status);
-  return error;
-}
-
 // The digits of the group's axes. INVALID_ARGUMENT when axes overlap, as an axis that is named
 // twice does.
 static mp_status_t desugar_groups_group_digits(mp_arena_t *arena, const mp_mesh_t *mesh,
@@ -81,7 +74,7 @@ mp_status_t mp_desugar_mesh_groups(mp_module_t *module, mp_op_t *op) {
   const mp_mesh_t *mesh = groups->u.mesh_groups.mesh;
   if (mesh == NULL) return mp_op_error(op, MP_INVALID_ARGUMENT, "replica_groups name no mesh");
   const mp_attr_t *table = NULL;
-  MP_RETURN_IF_ERROR(desugar_groups_op_context(
+  MP_RETURN_IF_ERROR(mp_op_error_at(
       op, desugar_groups_fill_table(module->arena, mesh, &groups->u.mesh_groups.axes, &table)));
   return mp_op_set_attr(module, op, MP_ATTR_REPLICA_GROUPS, table);
 }

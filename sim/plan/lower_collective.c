@@ -59,13 +59,9 @@ static mp_status_t lower_collective_read_table(lowering_t *low, const mp_attr_t 
 
 static mp_status_t lower_collective_make_groups(lowering_t *low, mp_group_mode_t mode,
                                                 const id_table_t *table) {
-  mp_status_t status =
-      mp_groups_create(low->arena, mode, low->num_replicas, low->num_partitions, table->values,
-                       table->rows, table->columns, &low->out->groups);
-  if (status == NULL) return NULL;
-  mp_status_t error = mp_op_error(low->op, mp_status_code(status), "%s", mp_status_message(status));
-  mp_status_release(status);
-  return error;
+  return mp_op_error_at(
+      low->op, mp_groups_create(low->arena, mode, low->num_replicas, low->num_partitions,
+                                table->values, table->rows, table->columns, &low->out->groups));
 }
 
 // What the ids in the groups number. Channel and flag decide it for ops that have the flag

@@ -16,9 +16,7 @@ MP_PRINTF(2, 3) static mp_status_t sdy_error(const mp_op_t *op, const char *form
   mp_status_t status = mp_status_vmake(MP_INVALID_ARGUMENT, format, args);
   va_end(args);
   if (op == NULL) return mp_status_annotate(status, "signature");
-  mp_status_t located = mp_op_error(op, mp_status_code(status), "%s", mp_status_message(status));
-  mp_status_release(status);
-  return located;
+  return mp_op_error_at(op, status);
 }
 
 enum { MAX_AXES = 64, MAX_MESH_SIZE = 1 << 24 };

@@ -183,10 +183,7 @@ static mp_status_t call_hand_over(mp_run_t *run, bool *out_is_out) {
   }
   call_set(run, MP_CALL_NONE, MP_OWNER_CALL, MP_OWNER_WORKER);
   mp_run_release(run);
-  mp_status_t full =
-      mp_op_error(run->call.cmd->call->op, mp_status_code(status), "%s", mp_status_message(status));
-  mp_status_release(status);
-  return full;
+  return mp_op_error_at(run->call.cmd->call->op, status);
 }
 
 // ---- On the run's own thread ----

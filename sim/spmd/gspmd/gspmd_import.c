@@ -80,13 +80,6 @@ bool mp_gspmd_is_call(const mp_op_t *op, const char *target) {
          op->num_results == 1 && mp_str_is(mp_op_str(op, MP_ATTR_CALL_TARGET_NAME), target);
 }
 
-static mp_status_t gspmd_import_at_op(const mp_op_t *op, mp_status_t status) {
-  if (status == NULL) return NULL;
-  mp_status_t error = mp_op_error(op, mp_status_code(status), "%s", mp_status_message(status));
-  mp_status_release(status);
-  return error;
-}
-
 static mp_status_t gspmd_import_read_op(void *context, mp_op_t *op) {
   mp_gspmd_importer_t *im = context;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
@@ -99,7 +92,7 @@ static mp_status_t gspmd_import_read_op(void *context, mp_op_t *op) {
       mp_gspmd_is_call(op, "SPMDShardToFullShape")) {
     ++im->num_borders;
   }
-  return gspmd_import_at_op(op, gspmd_import_parse_text(im, mp_op_str(op, MP_ATTR_MHLO_SHARDING)));
+  return mp_op_error_at(op, gspmd_import_parse_text(im, mp_op_str(op, MP_ATTR_MHLO_SHARDING)));
 }
 
 static mp_str_t gspmd_import_string_in(const mp_attr_t *dict) {
@@ -328,9 +321,9 @@ static mp_status_t gspmd_import_write_op(void *context, mp_op_t *op) {
   mp_gspmd_importer_t *im = context;
   const mp_str_t text = mp_op_str(op, MP_ATTR_MHLO_SHARDING);
   if (text.size == 0) return NULL;
-  return gspmd_import_at_op(op, mp_gspmd_is_call(op, "Sharding")
-                                    ? gspmd_import_become_constraint(im, op)
-                                    : gspmd_import_annotate_results(im, op, text));
+  return mp_op_error_at(op, mp_gspmd_is_call(op, "Sharding")
+                                ? gspmd_import_become_constraint(im, op)
+                                : gspmd_import_annotate_results(im, op, text));
 }
 
 static mp_status_t gspmd_import_write_dicts(mp_gspmd_importer_t *im, const mp_attr_t **dicts,

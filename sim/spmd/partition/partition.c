@@ -11,13 +11,6 @@ mp_status_t mp_partitioner_get_whole(mp_partitioner_t *p, const mp_op_t *op,
   return mp_versions_get(&p->versions, p->scope, value, NULL, op->loc, out_value);
 }
 
-mp_status_t mp_partitioner_at_op(const mp_op_t *op, mp_status_t status) {
-  if (status == NULL) return NULL;
-  mp_status_t error = mp_op_error(op, mp_status_code(status), "%s", mp_status_message(status));
-  mp_status_release(status);
-  return error;
-}
-
 mp_status_t mp_partitioner_check_local_type(mp_partitioner_t *p, const mp_op_t *op,
                                             const mp_type_t *global_type, const mp_boxes_t *boxes,
                                             const mp_type_t *local_type) {

@@ -15,7 +15,7 @@ static mp_status_t partition_constraint_annotated(mp_partitioner_t *p, const mp_
     status =
         mp_placement_from_gspmd(p->scope, type, mp_op_str(op, MP_ATTR_MHLO_SHARDING), out_boxes);
   }
-  return mp_partitioner_at_op(op, status);
+  return mp_op_error_at(op, status);
 }
 
 mp_status_t mp_partitioner_identity(mp_partitioner_t *p, const mp_op_t *op) {

@@ -33,7 +33,7 @@ static mp_status_t partition_custom_ask(mp_partitioner_t *p, const mp_op_t *op,
   for (uint32_t i = 0; i < op->num_results; ++i) {
     MP_RETURN_IF_ERROR(partition_custom_boxes(p, &op->results[i], &results[i]));
   }
-  return mp_partitioner_at_op(op, p->custom->ask(p->module, op, operands, results, out_answer));
+  return mp_op_error_at(op, p->custom->ask(p->module, op, operands, results, out_answer));
 }
 
 // The placement of an operand or result that the answer states, checked against its program.
@@ -42,7 +42,7 @@ static mp_status_t partition_custom_placement(mp_partitioner_t *p, const mp_op_t
                                               const mp_type_t *local_type,
                                               const mp_boxes_t **out_boxes) {
   MP_RETURN_IF_ERROR(
-      mp_partitioner_at_op(op, mp_placement_from_gspmd(p->scope, type, sharding, out_boxes)));
+      mp_op_error_at(op, mp_placement_from_gspmd(p->scope, type, sharding, out_boxes)));
   if (!mp_type_is_tensor(type)) return NULL;
   return mp_partitioner_check_local_type(p, op, type, *out_boxes, local_type);
 }

@@ -9,8 +9,8 @@ mp_status_t mp_partitioner_manual_placement(mp_partitioner_t *p, const mp_op_t *
                                             const mp_axis_list_t *manual_axes,
                                             const mp_type_t *local_type,
                                             const mp_boxes_t **out_boxes) {
-  MP_RETURN_IF_ERROR(mp_partitioner_at_op(
-      op, mp_placement_from_sdy(p->scope, type, sharding, manual_axes, out_boxes)));
+  MP_RETURN_IF_ERROR(
+      mp_op_error_at(op, mp_placement_from_sdy(p->scope, type, sharding, manual_axes, out_boxes)));
   if (!mp_type_is_tensor(type)) return NULL;
   return mp_partitioner_check_local_type(p, op, type, *out_boxes, local_type);
 }
@@ -188,7 +188,7 @@ mp_status_t mp_partitioner_manual(mp_partitioner_t *p, const mp_op_t *op) {
                      .axes = &mp_op_attr(op, MP_ATTR_MANUAL_AXES)->u.axes,
                      .mesh = partition_manual_mesh_of(in, out),
                      .outer = p->scope};
-  MP_RETURN_IF_ERROR(mp_partitioner_at_op(
+  MP_RETURN_IF_ERROR(mp_op_error_at(
       op, mp_spmd_scope_enter(p->arena, border.outer, border.mesh, *border.axes, &border.inner)));
   MP_RETURN_IF_ERROR(partition_manual_enter(&border, in));
   p->scope = border.inner;

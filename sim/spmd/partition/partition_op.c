@@ -184,7 +184,7 @@ mp_status_t mp_partitioner_op(mp_partitioner_t *p, const mp_op_t *op) {
   mp_local_op_t local = {0};
   bool is_local = false;
   if (is_known) {
-    MP_RETURN_IF_ERROR(mp_partitioner_at_op(
+    MP_RETURN_IF_ERROR(mp_op_error_at(
         op, mp_lower_op(p->arena, &p->propagation, p->scope, op, &local, &is_local)));
   }
   if (!is_local) {

@@ -38,8 +38,6 @@ MP_NODISCARD mp_status_t mp_partitioner_block(mp_partitioner_t *p, const mp_bloc
 // The version of `value` that is whole, made if it does not exist; `op` is the op that needs it.
 MP_NODISCARD mp_status_t mp_partitioner_get_whole(mp_partitioner_t *p, const mp_op_t *op,
                                                   const mp_value_t *value, mp_value_t **out_value);
-// Consumes `status` and returns it with the op and its location in the message.
-MP_NODISCARD mp_status_t mp_partitioner_at_op(const mp_op_t *op, mp_status_t status);
 // INVALID_ARGUMENT unless `local_type` is what a partition holds of `global_type` in `boxes`.
 MP_NODISCARD mp_status_t mp_partitioner_check_local_type(mp_partitioner_t *p, const mp_op_t *op,
                                                          const mp_type_t *global_type,
