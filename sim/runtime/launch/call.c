@@ -284,23 +284,26 @@ static bool call_has_late_input(const mp_executable_t *executable, uint32_t num_
   return false;
 }
 
+// Where a launch goes. A caller thread's must not wait for the run that has called.
+static mp_order_t call_order(const mp_executable_t *executable, uint32_t num_devices,
+                             const uint32_t *logical, mp_buffer_t *const *const *arguments) {
+  if (mp_caller_current() == executable->client) return MP_ORDER_BESIDE;
+  if (executable->may_block) return MP_ORDER_BEHIND_CALL;
+  if (call_has_late_input(executable, num_devices, arguments)) return MP_ORDER_BEHIND_CALL;
+  return call_may_be_out(executable, num_devices, logical) ? MP_ORDER_BESIDE : MP_ORDER_STREAM;
+}
+
 bool mp_call_goes_beside(const mp_executable_t *executable, uint32_t num_devices,
                          const uint32_t *logical, mp_buffer_t *const *const *arguments) {
-  if (mp_caller_current() == executable->client) return true;
-  return !executable->may_block && call_may_be_out(executable, num_devices, logical) &&
-         !call_has_late_input(executable, num_devices, arguments);
+  return call_order(executable, num_devices, logical, arguments) == MP_ORDER_BESIDE;
 }
 
 mp_order_t mp_call_choose_order(const mp_executable_t *executable, uint32_t num_devices,
                                 const uint32_t *logical, mp_buffer_t *const *const *arguments) {
   mp_client_t *client = executable->client;
   mp_lock_assert_held(&client->launch_lock);
-  if (mp_caller_current() == client) return MP_ORDER_BESIDE;
-  if (executable->may_block) {
-    client->has_blocked = true;
-    return MP_ORDER_BEHIND_CALL;
-  }
+  if (executable->may_block) client->has_blocked = true;
+  // Without any call so far nothing is late or out, and no caller thread launches.
   if (!client->has_blocked) return MP_ORDER_STREAM;
-  if (call_has_late_input(executable, num_devices, arguments)) return MP_ORDER_BEHIND_CALL;
-  return call_may_be_out(executable, num_devices, logical) ? MP_ORDER_BESIDE : MP_ORDER_STREAM;
+  return call_order(executable, num_devices, logical, arguments);
 }
