@@ -52,6 +52,10 @@ PJRT_FUNCTIONS(MP_DECLARE_FUNCTION)
 // The error of MP_REQUIRE. `function` is our function's name, which is shown without its "mp_"; the
 // same goes for all functions below.
 MP_NODISCARD mp_status_t mp_pjrt_null_argument(const char *function, const char *field);
+// A text of a caller's; NULL is the empty one.
+static inline mp_str_t mp_pjrt_str(const char *data, size_t size) {
+  return data == NULL ? mp_str("") : (mp_str_t){data, size};
+}
 
 // UNIMPLEMENTED with the function's name and a reason (a sentence).
 #define MP_UNIMPLEMENTED(reason) mp_pjrt_unimplemented(__func__, reason)

@@ -6,9 +6,9 @@
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_DOORBELL_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_DOORBELL_H_
 
-#include <math.h>
 #include <stdatomic.h>
 
+#include "sim/base/os/clock.h"
 #include "sim/base/os/futex.h"
 
 typedef struct {
@@ -26,8 +26,7 @@ static inline void mp_doorbell_ring(mp_doorbell_t *bell) {
 // Sleeps until somebody has rung since `rung` was read, for at most `seconds`, or until a signal
 // comes. A doorbell has one sleeper.
 static inline void mp_doorbell_sleep(mp_doorbell_t *bell, unsigned rung, double seconds) {
-  struct timespec timeout = {.tv_sec = (time_t)seconds,
-                             .tv_nsec = (long)((seconds - floor(seconds)) * 1e9)};
+  const struct timespec timeout = mp_clock_interval(seconds);
   atomic_store(&bell->is_asleep, 1);
   mp_futex_wait_shared(&bell->rung, rung, &timeout);
   atomic_store(&bell->is_asleep, 0);

@@ -11,7 +11,7 @@ static JAX_CustomCallPartitioner_string ext_custom_partitioner_text(mp_str_t tex
 }
 
 static mp_str_t ext_custom_partitioner_str(JAX_CustomCallPartitioner_string text) {
-  return text.data == NULL ? mp_str("") : (mp_str_t){text.data, text.size};
+  return mp_pjrt_str(text.data, text.size);
 }
 
 static JAX_CustomCallPartitioner_aval ext_custom_partitioner_aval(const mp_foreign_aval_t *aval) {

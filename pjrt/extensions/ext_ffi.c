@@ -5,14 +5,10 @@
 #include "pjrt/pjrt_objects.h"
 #include "sim/foreign/foreign_registry.h"
 
-static mp_str_t ext_ffi_text(const char *data, size_t size) {
-  return data == NULL ? mp_str("") : (mp_str_t){data, size};
-}
-
 static PJRT_Error *ext_ffi_type_register(PJRT_FFI_Type_Register_Args *args) {
   XLA_FFI_TypeId id = {args->type_id};
   mp_status_t status =
-      mp_foreign_register_type(ext_ffi_text(args->type_name, args->type_name_size),
+      mp_foreign_register_type(mp_pjrt_str(args->type_name, args->type_name_size),
                                args->type_info == NULL ? NULL : args->type_info->deleter, &id);
   if (status == NULL) args->type_id = id.type_id;
   return mp_pjrt_error(status);
@@ -29,8 +25,8 @@ static PJRT_Error *ext_ffi_register_handler(PJRT_FFI_Register_Handler_Args *args
   const XLA_FFI_Handler_Bundle bundle = {.execute = (XLA_FFI_Handler *)(uintptr_t)args->handler};
   const mp_foreign_traits_t traits = {.traits = (XLA_FFI_Handler_Traits)args->traits};
   return mp_pjrt_error(mp_foreign_register_typed(
-      ext_ffi_text(args->target_name, args->target_name_size),
-      ext_ffi_text(args->platform_name, args->platform_name_size), &bundle, traits));
+      mp_pjrt_str(args->target_name, args->target_name_size),
+      mp_pjrt_str(args->platform_name, args->platform_name_size), &bundle, traits));
 }
 
 PJRT_FFI_Extension mp_pjrt_ffi_extension = {

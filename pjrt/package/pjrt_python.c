@@ -80,9 +80,7 @@ uint32_t minipod_python_close(double seconds) {
   unsigned calls = atomic_fetch_or(&g_num_calls, MP_PYTHON_CLOSED) & ~MP_PYTHON_CLOSED;
   const double end = mp_clock_seconds() + seconds;
   for (double left = seconds; calls != 0 && left > 0; left = end - mp_clock_seconds()) {
-    const double slice = left < 1 ? left : 1;
-    const struct timespec timeout = {.tv_sec = (time_t)slice,
-                                     .tv_nsec = (long)((slice - (double)(time_t)slice) * 1e9)};
+    const struct timespec timeout = mp_clock_interval(left < 1 ? left : 1);
     mp_futex_wait(&g_num_calls, calls | MP_PYTHON_CLOSED, &timeout);
     calls = atomic_load(&g_num_calls) & ~MP_PYTHON_CLOSED;
   }

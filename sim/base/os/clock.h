@@ -12,16 +12,22 @@ static inline double mp_clock_seconds(void) {
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+// `seconds` (at least 0, at most what a time_t holds) as a length of time, for futexes.
+static inline struct timespec mp_clock_interval(double seconds) {
+  const time_t whole = (time_t)seconds;
+  return (struct timespec){.tv_sec = whole, .tv_nsec = (long)((seconds - (double)whole) * 1e9)};
+}
+
 // The time that is `seconds` (at least 0) from now, for mp_lock_wait_until (lock.h) on conditions
 // made by mp_clock_cond_init. Times beyond thirty years are cut to that.
 static inline struct timespec mp_clock_after(double seconds) {
   const double most = 1e9;
   const double left = seconds < most ? (seconds > 0 ? seconds : 0) : most;
+  const struct timespec interval = mp_clock_interval(left);
   struct timespec until;
   clock_gettime(CLOCK_MONOTONIC, &until);
-  const time_t whole = (time_t)left;
-  until.tv_sec += whole;
-  until.tv_nsec += (long)((left - (double)whole) * 1e9);
+  until.tv_sec += interval.tv_sec;
+  until.tv_nsec += interval.tv_nsec;
   if (until.tv_nsec >= 1000000000) {
     until.tv_sec += 1;
     until.tv_nsec -= 1000000000;

@@ -148,8 +148,7 @@ bool mp_event_wait_for(mp_event_t *event, double seconds) {
     ready = mp_event_is_ready(event);
     double left = deadline - mp_clock_seconds();
     if (ready || left <= 0) break;
-    struct timespec timeout = {.tv_sec = (time_t)left};
-    timeout.tv_nsec = (long)((left - (double)timeout.tv_sec) * 1e9);
+    const struct timespec timeout = mp_clock_interval(left);
     mp_futex_wait(&event->state, state, &timeout);
   }
   atomic_fetch_sub(&event->sleepers, 1);
