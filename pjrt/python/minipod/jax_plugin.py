@@ -7,7 +7,6 @@ to the logger "minipod", because a warning that the user has made an error (`-W 
 JAX's search for plugins.  Nothing is said where the user has chosen other platforms.
 """
 
-import logging
 import os
 import re
 
@@ -21,8 +20,6 @@ PLATFORM = "minipod"
 PRIORITY = 500
 # The JAX versions this package was tested with: from the first, to before the second.
 TESTED_JAX = ((0, 9), (0, 13))
-
-_log = logging.getLogger("minipod")
 
 
 def version_warning(version: str) -> str | None:
@@ -39,7 +36,7 @@ def version_warning(version: str) -> str | None:
 def initialize() -> None:
   """Registers the plugin and teaches JAX its name; called by JAX, once per process."""
   if warning := version_warning(jax_private.jax_version()):
-    _say(warning)
+    jax_private.say(PLATFORM, warning)
   # Known before the registration, which computes the flag "experimental" from it.
   _teach("that minipod is no experiment", jax_private.mark_nonexperimental, PLATFORM)
   # A library named in JAX's own variable is registered by JAX after us: it only needs the rest.
@@ -74,9 +71,5 @@ def _teach(what, step, *args) -> None:
   try:
     step(*args)
   except Exception as error:  # whatever a changed JAX raises: the platform itself still works
-    _say(f"minipod could not teach JAX {jax_private.jax_version()} {what}: {error!r}")
-
-
-def _say(text: str) -> None:
-  level = logging.WARNING if jax_private.may_be_used(PLATFORM) else logging.DEBUG
-  _log.log(level, text)
+    jax_private.say(
+        PLATFORM, f"minipod could not teach JAX {jax_private.jax_version()} {what}: {error!r}")

@@ -61,6 +61,11 @@ def may_be_used(platform: str) -> bool:
   return not chosen or platform in chosen.split(",")
 
 
+def say(platform: str, text: str) -> None:
+  """Tells the user of the platform; nothing where others were chosen."""
+  _logger.log(logging.WARNING if may_be_used(platform) else logging.DEBUG, "%s", text)
+
+
 def register_plugin(platform: str, library_path: str, priority: int) -> None:
   # A dict, if an empty one: without it JAX drops `jax_pjrt_client_create_options` once
   # jax.distributed is in use.
@@ -350,10 +355,11 @@ def install_foreign_functions(platform: str, register, register_type) -> None:
   # What was registered before is handed over while JAX starts: one that is wrong costs itself. Its
   # user hears of it when a program calls it.
   is_starting = True
+  ours = platform
 
   def handle(function, *args, **kwargs):
     if is_starting:
-      _forward(function, *args, **kwargs)
+      _forward(platform, function, *args, **kwargs)
     else:
       function(*args, **kwargs)
 
@@ -365,22 +371,22 @@ def install_foreign_functions(platform: str, register, register_type) -> None:
 
   def forward(name, fn, platform, api_version=0, traits=0):
     before_use = initialize_lapack if name.startswith("lapack_") else None
-    _forward(register, name, fn, platform, api_version, traits, before_use=before_use)
+    _forward(ours, register, name, fn, platform, api_version, traits, before_use=before_use)
 
   _tap(xla_client._custom_callback_handler, xla_client._custom_callback_lock,
        xla_client.register_custom_call_handler, xla_client._xla.register_custom_call_target, forward)
   _tap(xla_client._custom_type_id_handler, xla_client._custom_type_id_lock,
        xla_client.register_custom_type_handler, xla_client._xla.register_custom_type,
-       functools.partial(_forward, register_type))
+       functools.partial(_forward, platform, register_type))
   is_starting = False
 
 
-def _forward(register, name, *args, **kwargs) -> None:
+def _forward(ours, register, name, *args, **kwargs) -> None:
   """Registers a function or a type; that minipod cannot take it must not harm anybody else."""
   try:
     register(name, *args, **kwargs)
   except ValueError as error:
-    _logger.warning("the foreign function or type '%s' is not available on minipod: %s", name, error)
+    say(ours, f"the foreign function or type '{name}' is not available on minipod: {error}")
 
 
 def _tap(handlers, lock, register_handler, handle, forward) -> None:
