@@ -10,7 +10,6 @@ they must agree up to the rounding of a training step.  The exit code is 1 if on
 """
 
 import importlib.util
-import os
 import subprocess
 import sys
 import tempfile
@@ -193,11 +192,8 @@ EXAMPLES = {
 
 
 def run(platform, source, folder):
-  environment = {**os.environ, "JAX_PLATFORMS": platform, "MINIPOD_DEVICES": "8"}
-  if platform == "cpu":
-    environment["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
   try:
-    result = subprocess.run([sys.executable, "-c", textwrap.dedent(source)], env=environment,
+    result = subprocess.run([sys.executable, "-c", textwrap.dedent(source)], env=tutorials.environment_of(platform, 8),
                             cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                             timeout=900)
   except subprocess.TimeoutExpired:

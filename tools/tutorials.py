@@ -106,17 +106,23 @@ def run_cell(source: str, names: dict) -> None:
 
 # ---- The parent ----
 
-def run_on(platform: str, path: pathlib.Path, devices: int, seconds: int) -> list[dict]:
+def environment_of(platform: str, devices: int) -> dict:
+  """The environment of a process that shall have so many devices of the platform."""
   environment = {**os.environ, "JAX_PLATFORMS": platform, "MPLBACKEND": "agg",
                  "TF_CPP_MIN_LOG_LEVEL": "3", "MINIPOD_DEVICES": str(devices)}
   if platform == "cpu":
     environment["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={devices}"
+  return environment
+
+
+def run_on(platform: str, path: pathlib.Path, devices: int, seconds: int) -> list[dict]:
   with tempfile.TemporaryDirectory() as folder:
     report = pathlib.Path(folder) / "report"
     command = [sys.executable, os.path.abspath(__file__), "--child", str(path), str(report)]
     ended = ""
     try:
-      result = subprocess.run(command, cwd=folder, env=environment, timeout=seconds,
+      result = subprocess.run(command, cwd=folder, env=environment_of(platform, devices),
+                              timeout=seconds,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               errors="replace")
       if result.returncode != 0:

@@ -19,6 +19,7 @@ import jax.scipy as jsp
 import ml_dtypes
 import numpy as np
 
+from differential import on
 import random_ops_table as table
 
 NAMES = {"jax": jax, "jnp": jnp, "lax": lax, "jsp": jsp, "np": np}
@@ -135,21 +136,15 @@ def check(function: Function, pod, cpu) -> int:
   """Raises AssertionError when the platforms disagree; the number of steps that were compared."""
   with jax.enable_x64(function.x64):
     arguments = function.arguments()
-    found = run(function, pod, arguments)
+    found = on(pod, function, *arguments)
     if function.seed % 4 == 0:  # a sample, because most of the time goes into tracing functions
-      alone = run(lambda *a: function(*a)[-1:], pod, arguments)
+      alone = on(pod, lambda *a: function(*a)[-1:], *arguments)
       same_bits(function.steps[-1], found[-1], alone[0])
-    wanted = run(lambda a, r: function.each_step(a, r), cpu, arguments, found)
+    wanted = on(cpu, function.each_step, arguments, found)
   values = {v.name: a for v, a in zip([*function.inputs, *function.steps], [*arguments, *found])}
   for step, left, right in zip(function.steps, found, wanted):
     compare(step, [values[name] for name in step.operands], left, right)
   return len(function.steps)
-
-
-def run(f, device, *arguments):
-  with jax.default_device(device):
-    moved = jax.device_put(arguments if len(arguments) > 1 else tuple(arguments[0]), device)
-    return [np.asarray(r) for r in jax.jit(f)(*moved)]
 
 
 def same_bits(step, found, alone):
