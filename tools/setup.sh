@@ -12,8 +12,8 @@ python=$venv/bin/python
 started=$SECONDS
 
 packages=(build-essential cmake ninja-build pkg-config libhwloc-dev libnuma-dev libyaml-dev
-          libcmocka-dev libopenmpi-dev openmpi-bin clang libclang-rt-14-dev llvm-14 clang-format
-          python3-venv git)
+          libcmocka-dev libopenmpi-dev openmpi-bin clang libclang-rt-14-dev lld llvm-14
+          clang-format python3-venv git)
 
 # One line per step, with the seconds since the start.
 say() { printf '==> [%4d s] %s\n' $((SECONDS - started)) "$*"; }
@@ -161,7 +161,14 @@ install_package() {
 set_up() {
   [ "$(uname -s)" = Linux ] || die "minipod runs on Linux; this is $(uname -s)"
   install_packages
-  make_environment
-  build_library
+  # The environment comes from the network, and the compiler need not wait for it. What runs in the
+  # background does not hear Ctrl-C by itself.
+  local parts=() part failed=0
+  trap 'trap - INT; kill 0' INT
+  make_environment & parts+=($!)
+  build_library & parts+=($!)
+  for part in "${parts[@]}"; do wait "$part" || failed=1; done
+  trap - INT
+  [ $failed -eq 0 ] || exit 1
   install_package
 }

@@ -23,6 +23,17 @@ import pytest
 TEST_SECONDS = 180
 
 
+# Files that take long, the longest first: they come before the others, so that the processes of a
+# parallel run end together.
+LONG = ["test_random_functions.py", "test_mpirun_ends.py", "test_accuracy.py", "test_mpirun.py",
+        "test_linalg_hard.py", "test_ops.py", "test_dtypes.py"]
+
+
+def pytest_collection_modifyitems(items):
+  rank = {name: i for i, name in enumerate(LONG)}
+  items.sort(key=lambda item: rank.get(item.path.name, len(LONG)))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def platform():
   """All tests fail, rather than skip, without the plugin."""

@@ -32,15 +32,35 @@ def compare(f, *args, tolerance=None, exact=False):
   found, found_structure = jax.tree.flatten(found)
   assert structure == found_structure
   for left, right in zip(found, wanted):
-    assert (left.dtype, left.shape) == (right.dtype, right.shape)
-    limit = TOLERANCE.get(left.dtype.name) if tolerance is None else tolerance
-    # numpy's own comparisons take no NaN of the extension types (bfloat16, int4, …) for equal.
-    wide = np.complex128 if left.dtype.kind == "c" else np.float64
-    if limit is not None:
-      left, right = left.astype(wide), right.astype(wide)
-    if exact or limit is None:
-      np.testing.assert_array_equal(left, right)
-      continue
-    finite = np.abs(right[np.isfinite(right)])
-    scale = min(finite.max(), 1.0) if finite.size else 0.0
-    np.testing.assert_allclose(left, right, rtol=limit, atol=limit * max(scale, 1e-30))
+    assert_close(left, right, tolerance, exact)
+
+
+def compare_each(functions, *args, tolerances=None, exact=False):
+  """Does for every function of a dict what `compare` does for one, in one program, because most of
+  the time of a small program is what XLA needs to compile it. All that differ are named."""
+  together = lambda *args: {name: f(*args) for name, f in functions.items()}
+  wanted, found = on_cpu(together, *args), on_pod(together, *args)
+  differ = {}
+  for name in functions:
+    try:
+      jax.tree.map(lambda left, right: assert_close(left, right, (tolerances or {}).get(name), exact),
+                   found[name], wanted[name])
+    except AssertionError as error:
+      differ[name] = error
+  assert not differ, "".join(f"\n{name}: {error}" for name, error in differ.items())
+
+
+def assert_close(left, right, tolerance=None, exact=False):
+  """Two arrays of NumPy are the same, as `compare` says it."""
+  assert (left.dtype, left.shape) == (right.dtype, right.shape)
+  limit = TOLERANCE.get(left.dtype.name) if tolerance is None else tolerance
+  # numpy's own comparisons take no NaN of the extension types (bfloat16, int4, …) for equal.
+  wide = np.complex128 if left.dtype.kind == "c" else np.float64
+  if limit is not None:
+    left, right = left.astype(wide), right.astype(wide)
+  if exact or limit is None:
+    np.testing.assert_array_equal(left, right)
+    return
+  finite = np.abs(right[np.isfinite(right)])
+  scale = min(finite.max(), 1.0) if finite.size else 0.0
+  np.testing.assert_allclose(left, right, rtol=limit, atol=limit * max(scale, 1e-30))

@@ -10,6 +10,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/numeric/box.h"
+#include "sim/runtime/devices/ahead.h"
 #include "sim/runtime/devices/client_impl.h"
 #include "sim/runtime/remote/router_impl.h"
 #include "tests/unit/support/launches.h"
@@ -779,10 +780,11 @@ static void test_no_memory_to_refuse(void **state) {
   assert_true(refusals > 5);
 }
 
-// One process is many launches ahead; the other launches its devices one by one, the second first.
+// One process is many launches ahead, more than a stream takes without waiting (ahead.h); the other
+// launches its devices one by one, the second first.
 static void test_many_launches_ahead(void **state) {
   (void)state;
-  enum { AHEAD = 150 };
+  enum { AHEAD = MP_AHEAD_RUNS + 8 };
   pods_t pods;
   start_pods(&pods, 2, 1, k_two_devices);
   mp_executable_t *executables[2] = {place(&pods, 0, sum_program()),
