@@ -12,6 +12,9 @@ import sys
 
 os.environ["JAX_PLATFORMS"] = "minipod,cpu"
 os.environ.setdefault("MINIPOD_DEVICES", "8")
+# The CPU backend is here to say what is right, each program once: optimising it takes XLA a quarter
+# of the time of these tests.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 sys.path.insert(0, os.path.dirname(__file__))
 # A shell starts jobs in the background with SIGINT ignored, and processes of ours would inherit
 # that; then the tests of Ctrl-C would wait for a process that cannot hear it.

@@ -120,10 +120,10 @@ class Function:
 
 
 @st.composite
-def functions(draw, x64: bool):
+def functions(draw, x64: bool, max_steps: int):
   with jax.enable_x64(x64):
     function = Function(x64, draw(st.integers(0, 2**20)))
-    for _ in range(draw(st.integers(1, 7))):
+    for _ in range(draw(st.integers(1, max_steps))):
       draw(st.sampled_from(table.OPERATIONS))(draw, function)
     if not function.steps:
       function.add_step("{0} + {0}", [function.add_input(draw, "i")], table.EXACT)
