@@ -54,6 +54,7 @@ _lock = threading.Lock()
 _known = weakref.WeakValueDictionary()
 _held = {}
 _library = None
+_await_effects = None  # waits for programs with effects that the calling thread has launched
 
 
 class CallbackTable(list):
@@ -124,6 +125,8 @@ def _call(address: int) -> int:
     else:
       what = "Error when calling buffer callback"
       _call_with_buffers(_find(numbers[2]), inputs, outputs)
+    # As on JAX's CPU backend, a callback is not over before the callbacks of what it has launched.
+    _await_effects()
     return 0
   except BaseException as error:
     return _fail(f"{what}: {_describe(error)}")
@@ -229,13 +232,14 @@ _functions = _Functions(
     ctypes.cast(ctypes.pythonapi.PyEval_SaveThread, ctypes.c_void_p), _CALL(_call))
 
 
-def open_library(forget_effects) -> None:
+def open_library(await_effects, forget_effects) -> None:
   """Lets the library call Python, until the interpreter ends.
 
   Args:
+    await_effects: waits for the programs with effects that the calling thread has launched.
     forget_effects: has JAX not wait for programs with effects when it ends.
   """
-  global _library
+  global _await_effects, _library
   library = foreign.library()
   library.minipod_python_open.argtypes = [ctypes.POINTER(_Functions)]
   library.minipod_python_open.restype = ctypes.c_char_p
@@ -247,7 +251,7 @@ def open_library(forget_effects) -> None:
   library.minipod_python_close.restype = ctypes.c_uint32
   if refusal := library.minipod_python_open(_functions):
     raise foreign.RegistrationError(refusal.decode(errors="replace"))
-  _library = library
+  _await_effects, _library = await_effects, library
   library.minipod_python_pending.argtypes = []
   library.minipod_python_pending.restype = ctypes.c_uint32
   # Last registered, first called: the second goes on where an interrupt has ended the first.

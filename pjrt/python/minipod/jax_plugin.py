@@ -51,6 +51,8 @@ def initialize() -> None:
   _teach("to call what was exported for CPUs", jax_private.accept_exports_for_cpu, PLATFORM)
   _teach("custom partitioning", jax_private.allow_custom_partitioning, PLATFORM)
   _teach("to call Python", _allow_callbacks)
+  _teach("to let effects go on", jax_private.let_effects_go_on, PLATFORM)
+  _teach("to run Pallas' interpreters", jax_private.allow_pallas_interpreters, PLATFORM)
   _teach("not to hang after a fork", jax_private.refuse_compiling_after_fork, PLATFORM)
   _teach("to exchange arrays by DLPack", jax_private.exchange_arrays, PLATFORM)
   _teach("the costs of lowered programs", jax_private.count_costs_before_compiling, PLATFORM)
@@ -58,7 +60,7 @@ def initialize() -> None:
 
 
 def _allow_callbacks() -> None:
-  callbacks.open_library(jax_private.forget_effects)
+  callbacks.open_library(jax_private.await_effects, jax_private.forget_effects)
   jax_private.allow_callbacks(PLATFORM, callbacks.CallbackTable)
 
 

@@ -9,6 +9,7 @@ import functools
 import inspect
 import logging
 import os
+import sys
 
 from jax._src import array
 from jax._src import callback
@@ -125,6 +126,37 @@ def allow_callbacks(platform: str, table) -> None:
   mlir._platform_specific_lowerings[platform].buffer_callback = lower_buffer_callback
 
 
+def await_effects() -> None:
+  """Waits for the programs with effects that the calling thread has launched; raises their error."""
+  tokens = dispatch.runtime_tokens
+  if tokens.output_runtime_tokens:
+    try:
+      tokens.block_until_ready()
+    finally:
+      tokens.clear()
+
+
+def let_effects_go_on(platform: str) -> None:
+  """Lets programs with ordered effects run again when the last one of them has failed.
+
+  The next one raises its error, and those after it go on, as in JAX from 0.12 on; before, all that
+  come later fail with it.
+  """
+  tokens = dispatch.RuntimeTokenSet
+  original = tokens.get_token_input
+
+  @functools.wraps(original)
+  def get_token_input(self, effect, devices):
+    try:
+      return original(self, effect, devices)
+    except jax.errors.JaxRuntimeError:
+      if devices[0].platform == platform:
+        self.current_tokens.pop(effect, None)
+      raise
+
+  tokens.get_token_input = get_token_input
+
+
 def forget_effects() -> None:
   dispatch.runtime_tokens.clear()
 
@@ -133,6 +165,71 @@ def _with_callback_table(ctx, table):
   module_context = ctx.module_context.replace(
       platforms=("cpu",), backend=None, host_callbacks=table(ctx.module_context.host_callbacks))
   return ctx.replace(module_context=module_context)
+
+
+_OVER_AT_RETURN = object()  # kept by programs whose calls return when they are over
+
+
+def allow_pallas_interpreters(platform: str) -> None:
+  """Has calls of programs with kernels in Pallas' interpreters return when they are over.
+
+  The interpreters take this for granted, because JAX's CPU backend does it with every program that
+  calls Python.  One of their callbacks runs a kernel's threads as programs without results, and is
+  over itself when their calls have returned.
+  """
+  from jax._src.pallas.mosaic.interpret import thread_map
+
+  original = pxla.ExecuteReplicated.__call__
+  entry = mlir._lowerings[callback.io_callback_p]
+
+  def lower_io_callback(ctx, *args, callback, **params):
+    function = callback.callback_func
+    while isinstance(function, functools.partial):
+      function = function.func
+    if (getattr(function, "__module__", None) or "").startswith("jax._src.pallas."):
+      ctx.module_context.add_keepalive(_OVER_AT_RETURN)
+    return entry.rule(ctx, *args, callback=callback, **params)
+
+  @functools.wraps(original)
+  def __call__(self, *args):
+    results = original(self, *args)
+    if any(kept is _OVER_AT_RETURN for kept in self.keepalive or ()):
+      _await_end(self, results)
+    return results
+
+  mlir._platform_specific_lowerings[platform][callback.io_callback_p] = mlir.LoweringRuleEntry(
+      lower_io_callback, entry.inline)
+  pxla.ExecuteReplicated.__call__ = __call__
+  run_thread = thread_map._run_jaxpr
+
+  @functools.wraps(run_thread)
+  def _run_jaxpr(*args):
+    run_thread(*args)
+    await_effects()
+
+  thread_map._run_jaxpr = _run_jaxpr
+
+
+def _await_end(executable, results) -> None:
+  """Waits until the program that has just been launched is over; raises its error."""
+  tokens = dispatch.runtime_tokens
+  devices = executable._local_devices
+  try:
+    jax.block_until_ready(results)  # this first, because Ctrl-C ends it
+    for device in devices:
+      tokens.output_runtime_tokens[device].block_until_ready()
+  except jax.errors.JaxRuntimeError:
+    # The caller hears of the error now: it shall not fail programs that come later as well.
+    for device in devices:
+      tokens.output_runtime_tokens.pop(device, None)
+    for effect in executable.ordered_effects:
+      tokens.current_tokens.pop(effect, None)
+    raise
+
+
+def _interpreted_mpmd_map():
+  """The rule of Pallas' interpreters, behind a rule that knows the names of JAX's platforms only."""
+  return getattr(sys.modules.get("jax._src.pallas.mpmd"), "_mpmd_map_fallback_lowering", None)
 
 
 def refuse_compiling_after_fork(platform: str) -> None:
@@ -331,6 +428,8 @@ class _LoweringRules(dict):
     """JAX's rule for CPUs if minipod is to use it; None if that for every platform is right."""
     if primitive.name == "buffer_callback" and self.buffer_callback is not None:
       return mlir.LoweringRuleEntry(self.buffer_callback, True)
+    if primitive.name == "mpmd_map" and (rule := _interpreted_mpmd_map()) is not None:
+      return mlir.LoweringRuleEntry(rule, True)
     if primitive.name in _OWN_DEFAULTS and primitive in mlir._lowerings:
       return None
     return mlir._platform_specific_lowerings["cpu"].get(primitive)

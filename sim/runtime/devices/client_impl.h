@@ -48,13 +48,17 @@ struct mp_device_s {
   mp_run_t *first, *last;
   uint64_t enqueued;           // number of the newest run; under the client's launch lock
   _Atomic uint64_t completed;  // number of the newest run that is over
-  atomic_uint num_blocking;    // runs in the stream whose programs make calls that may block
+  // Runs in the stream that may make calls that block, or wait for a run that may (launch/call.h),
+  // and the thread that has launched all of these (mp_launching_thread).
+  atomic_uint num_behind_call;
+  _Atomic uint64_t behind_call_of;
 
   atomic_uint num_beside;  // runs beside the stream (side_stream.h) that are not over
 
   // Of a side stream (side_stream.h), which is a device in all but its memories: these are those of
   // the device that it belongs to. In the client's list, under the launch lock.
   mp_device_t *next_side;
+  bool is_calling;  // it is for programs that make calls which one thread has launched
   // How far launches are ahead (ahead.h): runs in the stream, and the bytes that they read and
   // write. Changed under the lock, read without.
   _Atomic uint32_t num_ahead;

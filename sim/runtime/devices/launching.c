@@ -5,6 +5,7 @@
 
 static _Thread_local mp_launching_t *t_launching;
 static _Thread_local unsigned t_num_exemptions;
+static _Thread_local uint64_t t_number;  // 0: it has none yet
 
 void mp_launching_enter(mp_launching_t *launching, mp_client_t *client) {
   *launching = (mp_launching_t){client, t_launching};
@@ -28,6 +29,12 @@ void mp_launching_await(mp_client_t *client) {
   for (unsigned count; (count = atomic_load(&client->num_launching)) > own;) {
     mp_futex_wait(&client->num_launching, count, NULL);
   }
+}
+
+uint64_t mp_launching_thread(void) {
+  static _Atomic uint64_t num_threads;
+  if (t_number == 0) t_number = atomic_fetch_add(&num_threads, 1) + 1;
+  return t_number;
 }
 
 void mp_launching_exempt(void) {

@@ -5,6 +5,7 @@
 #define MINIPOD_SIM_RUNTIME_DEVICES_LAUNCHING_H_
 
 #include <stdbool.h>
+#include <stdint.h>
 
 typedef struct mp_client_s mp_client_t;
 
@@ -22,6 +23,9 @@ void mp_launching_leave(mp_launching_t *launching);
 // Waits until no other thread is in a launch of this client, which is stopping. The caller holds no
 // lock; it may itself be in launches, in whose callback the client is ended.
 void mp_launching_await(mp_client_t *client);
+
+// A number for the calling thread, which no other thread of the process has or will have.
+uint64_t mp_launching_thread(void);
 
 // Between mp_launching_exempt and mp_launching_unexempt (which may be nested) the calling thread's
 // launches never wait for a place in a stream (ahead.h), because something of the client waits for

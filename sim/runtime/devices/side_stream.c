@@ -2,11 +2,34 @@
 
 #include "sim/base/alloc.h"
 #include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/devices/launching.h"
 
-mp_status_t mp_side_stream_get(mp_device_t *device, mp_device_t **out_side) {
+// The stream of the calls that this thread has launched beside the device's stream; NULL: there are
+// none.
+static mp_device_t *side_stream_of_thread(const mp_device_t *device) {
+  mp_lock_assert_held(&device->client->launch_lock);
+  const uint64_t thread = mp_launching_thread();
+  mp_device_t *side = device->client->sides;
+  for (; side != NULL; side = side->next_side) {
+    if (!side->is_calling || side->id != device->id || side->behind_call_of != thread) continue;
+    if (mp_device_completed(side) != side->enqueued) break;
+  }
+  return side;
+}
+
+bool mp_side_stream_is_calling(const mp_device_t *device) {
+  return side_stream_of_thread(device) != NULL;
+}
+
+mp_status_t mp_side_stream_get(mp_device_t *device, bool is_calling, mp_device_t **out_side) {
   mp_client_t *client = device->client;
-  mp_lock_assert_held(&client->launch_lock);
-  mp_device_t *side = client->sides;
+  mp_device_t *side = is_calling ? side_stream_of_thread(device) : NULL;
+  if (side != NULL) {
+    side->enqueued += 1;
+    *out_side = side;
+    return NULL;
+  }
+  side = client->sides;
   while (side != NULL && mp_device_completed(side) != side->enqueued) side = side->next_side;
   if (side == NULL) {
     side = mp_calloc(1, sizeof(*side));
@@ -21,6 +44,8 @@ mp_status_t mp_side_stream_get(mp_device_t *device, mp_device_t **out_side) {
   side->info = device->info;
   side->queue = device->queue;
   side->memories = device->memories;
+  side->is_calling = is_calling;
+  side->behind_call_of = mp_launching_thread();
   side->enqueued += 1;
   *out_side = side;
   return NULL;

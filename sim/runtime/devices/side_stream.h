@@ -4,7 +4,9 @@
 // the same device and wait for them, or wait for another thread that does. In the device's stream
 // these would come behind the run that has called, and neither could go on. So such a launch runs
 // *beside* the streams of its devices: each of its runs has a stream of its own. It waits for
-// nothing but its inputs, and other runs wait for it only through its results.
+// nothing but its inputs, and other runs wait for it only through its results. Only programs that
+// make such calls themselves have an order beside a stream too: those that one thread launches on a
+// device share a stream until they are over, so that their calls come in the order of the launches.
 //
 // To the scheduler a side stream is a device. It has its device's number, queue and memories; only
 // its runs and their numbers are its own. So the order of the device's stream protects none of
@@ -13,16 +15,23 @@
 #ifndef MINIPOD_SIM_RUNTIME_DEVICES_SIDE_STREAM_H_
 #define MINIPOD_SIM_RUNTIME_DEVICES_SIDE_STREAM_H_
 
+#include <stdbool.h>
+
 #include "sim/base/status.h"
 
 typedef struct mp_client_s mp_client_t;
 typedef struct mp_device_s mp_device_t;
 
-// A stream for one run beside that of `device`, which is of this process. Its number `enqueued` is
-// that of the run, which the caller pushes; or it takes the number back. The stream lasts as long
-// as the client, and is given out again when its run is over. The caller holds the launch lock.
-// RESOURCE_EXHAUSTED when memory is short.
-MP_NODISCARD mp_status_t mp_side_stream_get(mp_device_t *device, mp_device_t **out_side);
+// A stream for a run beside that of `device`, which is of this process. `is_calling`: the
+// run's program makes calls that may block. The stream's number `enqueued` is that of the run,
+// which the caller pushes; or it takes the number back. The stream lasts as long as the client, and
+// is given out again when its runs are over. The caller holds the launch lock. RESOURCE_EXHAUSTED
+// when memory is short.
+MP_NODISCARD mp_status_t mp_side_stream_get(mp_device_t *device, bool is_calling,
+                                            mp_device_t **out_side);
+// True when there are runs beside the stream of `device` which may call and which the calling
+// thread has launched. The caller holds the launch lock.
+bool mp_side_stream_is_calling(const mp_device_t *device);
 // Frees all side streams of a client that ends.
 void mp_side_streams_free(mp_client_t *client);
 

@@ -4,6 +4,8 @@
 #include "sim/base/alloc.h"
 #include "sim/base/containers/list.h"
 #include "sim/runtime/buffers/buffer_impl.h"
+#include "sim/runtime/devices/launching.h"
+#include "sim/runtime/devices/side_stream.h"
 #include "sim/runtime/launch/run.h"
 
 // ---- Memory ----
@@ -267,7 +269,8 @@ void mp_run_end_calls(mp_run_t *run) {
 static bool call_may_be_out(const mp_executable_t *executable, uint32_t num_devices,
                             const uint32_t *logical) {
   for (uint32_t i = 0; i < num_devices; ++i) {
-    if (atomic_load(&mp_executable_device(executable, logical[i])->num_blocking) != 0) return true;
+    const mp_device_t *device = mp_executable_device(executable, logical[i]);
+    if (atomic_load(&device->num_behind_call) != 0) return true;
   }
   return false;
 }
@@ -284,18 +287,23 @@ static bool call_has_late_input(const mp_executable_t *executable, uint32_t num_
   return false;
 }
 
-// Where a launch goes. A caller thread's must not wait for the run that has called.
 static mp_order_t call_order(const mp_executable_t *executable, uint32_t num_devices,
                              const uint32_t *logical, mp_buffer_t *const *const *arguments) {
-  if (mp_caller_current() == executable->client) return MP_ORDER_BESIDE;
-  if (executable->may_block) return MP_ORDER_BEHIND_CALL;
-  if (call_has_late_input(executable, num_devices, arguments)) return MP_ORDER_BEHIND_CALL;
-  return call_may_be_out(executable, num_devices, logical) ? MP_ORDER_BESIDE : MP_ORDER_STREAM;
+  mp_order_t order = {
+      .is_behind_call =
+          executable->may_block || call_has_late_input(executable, num_devices, arguments),
+      .is_beside = mp_caller_current() == executable->client,
+  };
+  if (!order.is_behind_call && !order.is_beside) {
+    order.is_beside = call_may_be_out(executable, num_devices, logical);
+  }
+  return order;
 }
 
-bool mp_call_goes_beside(const mp_executable_t *executable, uint32_t num_devices,
-                         const uint32_t *logical, mp_buffer_t *const *const *arguments) {
-  return call_order(executable, num_devices, logical, arguments) == MP_ORDER_BESIDE;
+// True when another thread has launched a run of the device's stream that may be in a call.
+static bool call_is_of_other_thread(const mp_device_t *device) {
+  return atomic_load(&device->num_behind_call) != 0 &&
+         atomic_load(&device->behind_call_of) != mp_launching_thread();
 }
 
 mp_order_t mp_call_choose_order(const mp_executable_t *executable, uint32_t num_devices,
@@ -304,6 +312,19 @@ mp_order_t mp_call_choose_order(const mp_executable_t *executable, uint32_t num_
   mp_lock_assert_held(&client->launch_lock);
   if (executable->may_block) client->has_blocked = true;
   // Without any call so far nothing is late or out, and no caller thread launches.
-  if (!client->has_blocked) return MP_ORDER_STREAM;
+  if (!client->has_blocked) return (mp_order_t){0};
   return call_order(executable, num_devices, logical, arguments);
+}
+
+bool mp_call_goes_beside(const mp_device_t *device, mp_order_t order) {
+  mp_lock_assert_held(&device->client->launch_lock);
+  if (order.is_beside || !order.is_behind_call) return order.is_beside;
+  return call_is_of_other_thread(device) || mp_side_stream_is_calling(device);
+}
+
+bool mp_call_would_go_beside(const mp_executable_t *executable, uint32_t num_devices,
+                             const uint32_t *logical, mp_buffer_t *const *const *arguments,
+                             const mp_device_t *device) {
+  const mp_order_t order = call_order(executable, num_devices, logical, arguments);
+  return order.is_beside || (order.is_behind_call && call_is_of_other_thread(device));
 }

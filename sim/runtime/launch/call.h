@@ -50,24 +50,33 @@ MP_NODISCARD mp_status_t mp_run_call(mp_worker_t *self, mp_run_t *run, const mp_
 // run back ends it.
 bool mp_run_abandon_call(mp_run_t *run);
 
-// A launch goes beside the streams when a thread makes it that runs a foreign function itself; or
-// when a run of one of its devices, not over yet, may call, while the program makes no calls that
-// may block and none of its inputs comes from behind such a run. (Programs that make such calls
-// keep their order, so that what they print comes in the order of their launches.)
 // Where the runs of a launch go.
-typedef enum {
-  MP_ORDER_STREAM,       // into the streams of their devices
-  MP_ORDER_BEHIND_CALL,  // the same, and they wait for a run that may call, or may call themselves
-  MP_ORDER_BESIDE,       // beside the streams
+//
+// A launch goes beside the streams when a thread makes it that runs a foreign function itself; or
+// when a run of one of its devices, not over yet, may be in a call, while its own runs neither call
+// nor wait for a call.
+//
+// All other launches go into the streams: programs that call keep their order, so that what they
+// print comes in the order of their launches. But this is an order between launches of one thread.
+// A call may wait for what other threads launch, so a run that may call, or wait for a call, goes
+// beside a stream with such runs of another thread. Hence all such runs in a stream were launched
+// by one thread.
+typedef struct {
+  bool is_behind_call;  // the runs may make calls that block, or wait for a run that may
+  bool is_beside;       // they all go beside the streams
 } mp_order_t;
 
-// Where a launch with these arguments on these devices (logical numbers) goes. The caller holds the
-// launch lock.
-// (mp_call_goes_beside guesses it without the lock: whether it would be MP_ORDER_BESIDE.)
-bool mp_call_goes_beside(const mp_executable_t *executable, uint32_t num_devices,
-                         const uint32_t *logical, mp_buffer_t *const *const *arguments);
+// The order of a launch with these arguments on these devices (logical numbers). The caller holds
+// the launch lock.
 mp_order_t mp_call_choose_order(const mp_executable_t *executable, uint32_t num_devices,
                                 const uint32_t *logical, mp_buffer_t *const *const *arguments);
+// True when the run on `device` of a launch with this order goes beside the device's stream. The
+// caller holds the launch lock.
+bool mp_call_goes_beside(const mp_device_t *device, mp_order_t order);
+// A guess of the same before the launch, without the lock.
+bool mp_call_would_go_beside(const mp_executable_t *executable, uint32_t num_devices,
+                             const uint32_t *logical, mp_buffer_t *const *const *arguments,
+                             const mp_device_t *device);
 
 // Sets run->call up for a command: what the function gets from us (call.c).
 void mp_run_prepare_call(mp_run_t *run, const mp_cmd_t *cmd);

@@ -184,9 +184,11 @@ static void client_check_stream(check_t *check, mp_device_t *device) {
   MP_ASSERT((device->first == NULL) == (device->last == NULL));
   uint64_t number = mp_device_completed(device);
   uint64_t bytes = 0;
+  uint32_t num_behind_call = 0;
   for (const mp_run_t *run = device->first; run != NULL; run = run->next) {
     number += 1;
     bytes += run->bytes;
+    num_behind_call += run->is_behind_call;
     MP_ASSERT_MSG(run->number == number, "run %llu comes after run %llu",
                   (unsigned long long)run->number, (unsigned long long)number - 1);
     MP_ASSERT(run->device == device && atomic_load(&run->references) > 0);
@@ -198,6 +200,7 @@ static void client_check_stream(check_t *check, mp_device_t *device) {
   MP_ASSERT(number == device->enqueued);
   MP_ASSERT(atomic_load(&device->num_ahead) == number - mp_device_completed(device));
   MP_ASSERT(atomic_load(&device->bytes_ahead) == bytes);
+  MP_ASSERT(atomic_load(&device->num_behind_call) == num_behind_call);
   if (device->first == NULL) {
     MP_ASSERT(atomic_load(&device->owner) == MP_OWNER_BLOCKERS);
   } else {
@@ -311,7 +314,7 @@ static void client_check_sides(check_t *check) {
     check->steps += 1;
     client_check_stream(check, side);
     mp_lock(&side->lock);
-    MP_ASSERT(side->first == NULL || side->first->next == NULL);
+    MP_ASSERT(side->first == NULL || side->first->next == NULL || side->is_calling);
     mp_unlock(&side->lock);
   }
 }

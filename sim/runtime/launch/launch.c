@@ -25,6 +25,7 @@ typedef struct {
 typedef struct {
   uint32_t logical;
   mp_device_t *device;
+  bool is_beside;               // its run goes beside the stream
   mp_buffer_t *const *buffers;  // the arguments
   mp_run_t *run;
   uint32_t num_taken;
@@ -139,20 +140,20 @@ static mp_status_t launch_take_arguments(launching_t *l, share_t *share) {
 }
 
 // Which blocks the launch may take (mp_memory_alloc).
-static uint64_t launch_blocks_after(const launching_t *l, const share_t *share) {
-  return l->order == MP_ORDER_BESIDE ? mp_device_completed(share->device) : MP_IN_STREAM_ORDER;
+static uint64_t launch_blocks_after(const share_t *share) {
+  return share->is_beside ? mp_device_completed(share->device) : MP_IN_STREAM_ORDER;
 }
 
 // True when the result may have the storage of the donated parameter.
-static bool launch_may_take_over(const launching_t *l, const share_t *share,
-                                 const argument_t *argument, const mp_program_io_t *io) {
+static bool launch_may_take_over(const share_t *share, const argument_t *argument,
+                                 const mp_program_io_t *io) {
   const mp_storage_t *storage = argument->storage;
   if (argument->take != MP_TAKE_OVER || storage == NULL) return false;
   if (storage->memory != mp_device_memory(share->device, io->memory)) return false;
   if (storage->bytes < io->bytes) return false;
   // Runs in the stream that read it come before runs of the stream, but not before one beside it.
-  return l->order != MP_ORDER_BESIDE ||
-         atomic_load(&storage->last_use) <= mp_device_completed(share->device);
+  if (!share->is_beside) return true;
+  return atomic_load(&storage->last_use) <= mp_device_completed(share->device);
 }
 
 // The storage of result r: that of the donated parameter, or a new one. Either way the result gets
@@ -162,7 +163,7 @@ static mp_status_t launch_make_result_storage(launching_t *l, share_t *share, ui
   const mp_program_io_t *io = &l->executable->program->results[r];
   mp_memory_t *memory = mp_device_memory(share->device, io->memory);
   argument_t *argument = io->alias >= 0 ? &share->arguments[io->alias] : NULL;
-  if (argument != NULL && launch_may_take_over(l, share, argument, io)) {
+  if (argument != NULL && launch_may_take_over(share, argument, io)) {
     *out_storage = mp_storage_retain(argument->storage);
     share->run->results[r] = (*out_storage)->data;
     return NULL;
@@ -170,11 +171,11 @@ static mp_status_t launch_make_result_storage(launching_t *l, share_t *share, ui
   mp_label_t label = mp_label_make(MP_ORIGIN_RESULT, io->type->dtype, io->type->dims,
                                    io->type->rank, l->executable->name, r);
   mp_status_t status =
-      mp_storage_create(memory, io->bytes, launch_blocks_after(l, share), &label, out_storage);
+      mp_storage_create(memory, io->bytes, launch_blocks_after(share), &label, out_storage);
   if (status != NULL) return mp_program_blame_result(l->executable->program, r, status);
   // Runs that are queued may still use its block: if this launch fails, the block is not free
   // before they are over.
-  if (l->order != MP_ORDER_BESIDE) mp_storage_used_by_run(*out_storage, share->device->enqueued);
+  if (!share->is_beside) mp_storage_used_by_run(*out_storage, share->device->enqueued);
   void *data = share->run->results[r] = (*out_storage)->data;
   if (argument != NULL) {
     // For the program the parameter and its result are one place: the parameter moves there.
@@ -198,7 +199,7 @@ static mp_status_t launch_make_results(launching_t *l, share_t *share) {
     MP_RETURN_IF_ERROR(mp_buffer_make(mp_device_memory(share->device, io->memory), io->type->dtype,
                                       io->type->dims, io->type->rank, storage, share->run->event,
                                       &share->results[r]));
-    share->results[r]->is_behind_call = l->order == MP_ORDER_BEHIND_CALL;
+    share->results[r]->is_behind_call = l->order.is_behind_call;
     share->num_results = r + 1;
     share->run->bytes += io->bytes;
   }
@@ -223,15 +224,18 @@ static mp_status_t launch_prepare(launching_t *l, share_t *share) {
   MP_RETURN_IF_ERROR(mp_run_create(l->executable, share->logical, &share->run));
   share->run->launch = l->claim;
   share->run->context = mp_foreign_context_retain(l->launch->context);
-  if (l->order == MP_ORDER_BESIDE) {
-    MP_RETURN_IF_ERROR(mp_side_stream_get(share->device, &share->run->device));
+  share->run->is_behind_call = l->order.is_behind_call;
+  share->is_beside = mp_call_goes_beside(share->device, l->order);
+  if (share->is_beside) {
+    MP_RETURN_IF_ERROR(
+        mp_side_stream_get(share->device, l->executable->may_block, &share->run->device));
   }
   MP_RETURN_IF_ERROR(launch_find_session(l, share));
   MP_RETURN_IF_ERROR(launch_take_arguments(l, share));
   if (program->arena_bytes != 0) {
     mp_status_t status =
         mp_memory_alloc(mp_device_memory(share->device, MP_MEMORY_DEVICE), program->arena_bytes,
-                        launch_blocks_after(l, share), &l->arena_label, &share->arena);
+                        launch_blocks_after(share), &l->arena_label, &share->arena);
     if (status != NULL) return mp_program_blame_temporaries(program, status);
     share->run->arena = share->arena->data;
   }
@@ -320,7 +324,7 @@ static void launch_commit(launching_t *l, share_t *share) {
   const mp_program_t *program = l->executable->program;
   mp_run_t *run = share->run;
   MP_ASSERT(share->num_taken == program->num_params && share->num_results == program->num_results);
-  if (l->order == MP_ORDER_BESIDE) {
+  if (share->is_beside) {
     launch_commit_beside(l, share);
   } else {
     launch_commit_in_stream(l, share);
@@ -450,7 +454,7 @@ static void launch_await_places(const mp_executable_t *executable, const mp_laun
     mp_device_t *device = mp_executable_device(executable, logical[i]);
     if (mp_ahead_has_place(device) && mp_ahead_has_place_beside(device)) continue;
     if (!mp_launching_may_wait()) return;
-    if (mp_call_goes_beside(executable, num_devices, logical, launch->arguments)) {
+    if (mp_call_would_go_beside(executable, num_devices, logical, launch->arguments, device)) {
       mp_ahead_await_beside(device);
     } else {
       mp_ahead_await(device, &has_looked);

@@ -4,6 +4,7 @@
 #include "sim/base/containers/list.h"
 #include "sim/base/os/futex.h"
 #include "sim/runtime/devices/ahead.h"
+#include "sim/runtime/devices/launching.h"
 #include "sim/runtime/launch/deadlock.h"
 
 // Of all clients.
@@ -107,10 +108,11 @@ void mp_run_enqueue(mp_run_t *run) {
     if (run->session != NULL) mp_deadlock_needs_look(device->client);
   }
   MP_QUEUE_PUSH(device, run, next);
-  if (run->executable->may_block) {
-    atomic_fetch_add(&device->num_blocking, 1);
-    atomic_fetch_add(&g_num_blocking, 1);
+  if (run->is_behind_call) {
+    atomic_store(&device->behind_call_of, mp_launching_thread());
+    atomic_fetch_add(&device->num_behind_call, 1);
   }
+  if (run->executable->may_block) atomic_fetch_add(&g_num_blocking, 1);
   run_count_ahead(device, 1, run->bytes);
   mp_unlock(&device->lock);
 }
@@ -176,10 +178,8 @@ void mp_run_end(mp_run_t *run, mp_status_t status) {
   mp_device_hand_over(device, MP_OWNER_WORKER, MP_OWNER_BLOCKERS);
   MP_QUEUE_POP(device, next);
   mp_run_t *next = device->first;
-  if (run->executable->may_block) {
-    atomic_fetch_sub(&device->num_blocking, 1);
-    atomic_fetch_sub(&g_num_blocking, 1);
-  }
+  if (run->is_behind_call) atomic_fetch_sub(&device->num_behind_call, 1);
+  if (run->executable->may_block) atomic_fetch_sub(&g_num_blocking, 1);
   // While the client ends, an earlier run may still be in a call (call.h): its memory is used.
   const bool is_next = run->number == mp_device_completed(device) + 1;
   MP_ASSERT(is_next || mp_client_is_stopping(device->client));

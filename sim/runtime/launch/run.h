@@ -41,6 +41,7 @@ struct mp_run_s {
   uint64_t number;                // in its device's stream, from 1; given out under the launch lock
   mp_run_t *next;                 // in the stream, under the device's lock
   uint64_t bytes;                 // of its arguments and results
+  bool is_behind_call;            // it may make calls that block, or wait for a run that may
   // What keeps it from starting: the launch itself, the earlier runs of the stream (together 1),
   // and each input that is not there yet. Whoever takes it to 0 owns the run.
   atomic_int blockers;

@@ -98,6 +98,73 @@ def test_a_pool_of_threads_in_a_callback():
     assert f(X) == sum(2 * (28 + 8 * i) for i in range(8))
 
 
+def test_threads_of_a_callback_may_run_programs_with_callbacks():
+  out = _run("""
+      from concurrent.futures import ThreadPoolExecutor
+      barrier = threading.Barrier(4)
+      def meet(i, x):
+        barrier.wait(60)  # all four are in their callbacks, on one device
+        return x + i
+      def thread(i):
+        inner = jax.jit(lambda x: io_callback(lambda v: meet(i, v), F4, x) * 2)
+        return np.asarray(inner(np.full(4, 10 * i, np.float32)))
+      def callback(x):
+        with ThreadPoolExecutor(4) as pool:
+          return np.asarray(x) + sum(pool.map(thread, range(4)))
+      f = jax.jit(lambda x: io_callback(callback, F4, x))
+      for i in range(3):
+        print(f(np.full(4, i, np.float32)))
+      """, 1)
+  assert out.splitlines() == [str(np.full(4, 132 + i, np.float32)) for i in range(3)]
+
+
+def test_two_threads_may_wait_for_each_others_callbacks():
+  out = _run("""
+      import queue
+      asked, answers = queue.Queue(), queue.Queue()
+      ask = jax.jit(lambda x: io_callback(lambda v: (asked.put(np.asarray(v)), answers.get(timeout=60))[1], F4, x))
+      answer = jax.jit(lambda x: io_callback(lambda v: answers.put(v + 1), None, x))
+      def serve():
+        for _ in range(3):
+          answer(asked.get(timeout=60))
+      thread = threading.Thread(target=serve)
+      thread.start()
+      for i in range(3):
+        print(ask(np.full(4, i, np.float32)))
+      thread.join()
+      """, 1)
+  assert out.splitlines() == [str(np.full(4, i + 1, np.float32)) for i in range(3)]
+
+
+def test_programs_that_a_callback_launches_keep_their_order():
+  told = []
+  device = jax.devices()[0]  # in a callback JAX's default is a CPU
+  tell = jax.jit(lambda x: jax.debug.callback(lambda v: (time.sleep(.001), told.append(int(v))), x))
+
+  def callback(x):
+    for i in range(20):
+      tell(jax.device_put(np.int32(i), device))
+    return x
+
+  jax.jit(lambda x: io_callback(callback, F4, x))(X).block_until_ready()
+  assert told == [*range(20)]
+
+
+def test_what_a_callback_launches_fails_it():
+  def fail(x):
+    raise ValueError("inside")
+
+  inner = jax.jit(lambda x: io_callback(fail, None, x))
+  device = jax.devices()[0]
+
+  def callback(x):
+    inner(jax.device_put(np.asarray(x), device))
+    return x
+
+  with pytest.raises(jax.errors.JaxRuntimeError, match="inside"):
+    jax.jit(lambda x: io_callback(callback, F4, x))(X).block_until_ready()
+
+
 def test_what_a_callback_keeps_does_not_change():
   kept = []
   f = jax.jit(lambda x: io_callback(lambda v: kept.append(v), None, x * 2))
@@ -166,6 +233,21 @@ def test_an_exception_fails_all_devices_and_only_that_launch():
     np.asarray(f(rows))
   rows[2] = 1
   assert np.array_equal(f(rows)[0], rows.sum(axis=0))
+
+
+def test_ordered_effects_go_on_after_a_failure():
+  def callback(x):
+    if x[0] == 1:
+      raise ValueError("the first")
+    return x
+
+  f = jax.jit(lambda x: io_callback(callback, F4, x, ordered=True))
+  with pytest.raises(jax.errors.JaxRuntimeError, match="the first"):
+    f(X + 1).block_until_ready()
+  with pytest.raises(jax.errors.JaxRuntimeError, match="the first"):
+    f(X)  # comes after it
+  for _ in range(2):
+    assert np.array_equal(f(X), X)
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), StopIteration()])

@@ -41,10 +41,13 @@ def test_only_one_file_uses_private_names():
     ("interpreters.mlir", "_platforms_with_donation _platform_specific_lowerings _lowerings"
                           " LoweringRuleEntry emit_python_callback"),
     ("compilation_cache", "is_cache_used _is_cache_enabled"),
-    ("callback", "emit_python_callback"),
+    ("callback", "emit_python_callback io_callback_p"),
     ("compiler", "backend_compile_and_load"),
     ("config", "jax_platforms"),
-    ("dispatch", "device_put_p runtime_tokens"),
+    ("dispatch", "device_put_p runtime_tokens RuntimeTokenSet"),
+    ("interpreters.pxla", "ExecuteReplicated"),
+    ("pallas.mpmd", "_mpmd_map_fallback_lowering"),
+    ("pallas.mosaic.interpret.thread_map", "_run_jaxpr"),
     ("export._export", "call_exported_p"),
     ("lax.control_flow", "platform_index_p cond_p"),
     ("lax.ann", "approx_top_k_p _jax"),
@@ -91,6 +94,14 @@ def test_shapes_of_what_is_patched():
   assert {"host_callbacks", "backend", "platforms"} <= set(
       inspect.signature(mlir.ModuleContext.__init__).parameters)
   assert callable(dispatch.runtime_tokens.clear)
+  assert {"current_tokens", "output_runtime_tokens"} <= set(vars(dispatch.runtime_tokens))
+  assert list(inspect.signature(dispatch.RuntimeTokenSet.get_token_input).parameters)[1:] == [
+      "eff", "devices"]
+  from jax._src.interpreters import pxla
+  assert {"keepalive", "ordered_effects", "_local_devices"} <= set(pxla.ExecuteReplicated.__slots__)
+  assert callable(mlir.ModuleContext.add_keepalive)
+  from jax._src.pallas.mosaic.interpret import thread_map
+  assert "executor.submit(_run_jaxpr, " in inspect.getsource(thread_map._thread_map_callback)
   assert "return backend_compile_and_load(" in inspect.getsource(compiler)
   entry = next(iter(mlir._lowerings.values()))
   assert isinstance(entry, mlir.LoweringRuleEntry) and callable(entry.rule)
@@ -103,7 +114,7 @@ def test_what_was_taught():
   assert not xla_bridge._backend_factories["minipod"].experimental
   names = {p.name for p in mlir._platform_specific_lowerings["minipod"]}
   assert names - {"pbroadcast_start"} == {"pbroadcast", "psend", "precv", "device_put",
-                   "approx_top_k", "eigh", "geqrf", "lu", "svd", "triangular_solve",
+                   "approx_top_k", "eigh", "geqrf", "io_callback", "lu", "svd", "triangular_solve",
                    "tridiagonal_solve"}
 
 

@@ -7,6 +7,7 @@
 
 #include "sim/runtime/devices/client_impl.h"
 #include "sim/runtime/devices/launching.h"
+#include "sim/runtime/launch/executable_impl.h"
 #include "tests/unit/support/launches.h"
 #include "tests/unit/support/programs.h"
 #include "tests/unit/support/worlds.h"
@@ -87,6 +88,18 @@ static dispatch_t dispatch_on(mp_client_t *client, int num_launches) {
                       .device = device,
                       .num_launches = num_launches,
                       .value = make_f32(device, 4, 0)};
+}
+
+// Four zeros that count as there when the event is set.
+static mp_buffer_t *make_f32_later(mp_device_t *device, mp_event_t **out_definition) {
+  mp_buffer_t *buffer;
+  mp_event_t *written;
+  assert_ok(mp_buffer_create(mp_device_memory(device, MP_MEMORY_DEVICE), MP_DTYPE_F32,
+                             &(int64_t){4}, 1, &buffer, out_definition));
+  const float zeros[4] = {0};
+  assert_ok(mp_buffer_write_raw(buffer, zeros, 0, sizeof(zeros), &written));
+  mp_event_release(written);
+  return buffer;
 }
 
 static void dispatch_end(dispatch_t *d) {
@@ -220,16 +233,26 @@ static void launches_beside_the_stream(void **state) {
   program_launch(&p, add_one_slowly, 1, 1, &x, 1, &y);
   d.executable = make_executable(client, program_end(&p));
   atomic_store(&g_gate_is_open, true);
-  atomic_fetch_add(&d.device->num_blocking, 1);  // as if a run were in a function
-  client->has_blocked = true;
+  // One that may call, and has not even begun.
+  mp_event_t *input;
+  test_launch_t first;
+  mp_executable_t *calling = make_executable(client, gated_program(4));
+  calling->may_block = true;
+  launch_begin(&first, calling, 1);
+  first.arguments[0][0] = make_f32_later(d.device, &input);
+  launch_go(&first);
   dispatch(&d);
   assert_ok(d.failure);
   // On a machine that is very busy a run may take longer than the thread's patience.
   assert_in_range(d.most_beside, MP_AHEAD_RUNS, NUM_LAUNCHES / 3);
-  assert_int_equal(d.most_ahead, 0);
+  assert_int_equal(d.most_ahead, 1);
   assert_ok(mp_event_await(d.last));
   expect_f32(d.value, 4, NUM_LAUNCHES);
-  atomic_fetch_sub(&d.device->num_blocking, 1);
+  mp_event_set(input, NULL);
+  mp_event_release(input);
+  launch_expect(&first, 1);
+  launch_end(&first);
+  mp_executable_release(calling);
   assert_int_equal(atomic_load(&d.device->num_beside), 0);
   dispatch_end(&d);
   mp_client_release(client);
@@ -306,12 +329,8 @@ static void an_input_that_comes_later(void **state) {
   mp_client_t *client = make_client(1);
   dispatch_t d = dispatch_on(client, NUM_LAUNCHES);
   mp_buffer_release(d.value);
-  mp_event_t *definition = NULL, *written = NULL;
-  assert_ok(mp_buffer_create(mp_device_memory(d.device, MP_MEMORY_DEVICE), MP_DTYPE_F32,
-                             &(int64_t){4}, 1, &d.value, &definition));
-  const float zeros[4] = {0};
-  assert_ok(mp_buffer_write_raw(d.value, zeros, 0, sizeof(zeros), &written));
-  mp_event_release(written);
+  mp_event_t *definition;
+  d.value = make_f32_later(d.device, &definition);
   atomic_store(&g_gate_is_open, true);
   dispatch(&d);
   assert_ok(d.failure);

@@ -380,6 +380,112 @@ static void a_call_may_launch_a_program_that_calls(void **state) {
   mp_client_release(client);
 }
 
+// Runs `main` on a thread of its own to its end.
+static void on_another_thread(void *(*main)(void *), void *context) {
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, main, context), 0);
+  pthread_join(thread, NULL);
+}
+
+// Two programs, of which the second needs the first's result and the first one calls test_together.
+static mp_executable_t *g_calling, *g_plain;
+
+static void *launch_two(void *context) {
+  (void)context;
+  test_launch_t l, after;
+  launch_value(&l, g_calling, 5);
+  launch_begin(&after, g_plain, 1);
+  after.arguments[0][0] = mp_buffer_retain(l.results[0]);
+  launch_go(&after);
+  launch_expect(&after, 12);
+  launch_end(&l);
+  launch_end(&after);
+  return NULL;
+}
+
+// A call may wait for what another thread launches, be it a program that calls or not.
+static void programs_that_call_do_not_wait_for_those_of_other_threads(void **state) {
+  (void)state;
+  mp_client_t *client = make_client(1);
+  gate_close();
+  g_num_together = 2;
+  mp_executable_t *call = compile(client, 1, CALL("y", "test_gate", "x"));
+  g_calling = compile(client, 1, CALL("y", "test_together", "x"));
+  g_plain = compile(client, 1, DOUBLE("y", "x"));
+  test_launch_t l;
+  launch_value(&l, call, 1);
+  gate_await_inside(1);
+  on_another_thread(launch_two, NULL);
+  assert_false(is_over(&l, 0));
+  gate_open();
+  launch_expect(&l, 2);
+  launch_end(&l);
+  mp_executable_release(call);
+  mp_executable_release(g_calling);
+  mp_executable_release(g_plain);
+  mp_client_release(client);
+}
+
+static void *launch_in_order(void *context) {
+  test_launch_t *l = context;
+  for (int i = 0; i < 3; ++i) launch_value(&l[i], g_calling, (float)i);
+  return NULL;
+}
+
+static void programs_that_call_keep_the_order_of_their_thread_beside_the_stream(void **state) {
+  (void)state;
+  mp_client_t *client = make_client(1);
+  gate_close();
+  g_calling = compile(client, 1, CALL("y", "test_gate", "x"));
+  test_launch_t first, l[3];
+  launch_value(&first, g_calling, 1);
+  on_another_thread(launch_in_order, l);
+  gate_await_inside(2);  // the first one, and the thread's first
+  usleep(20000);
+  assert_int_equal(gate_num_inside(), 2);
+  gate_open();
+  for (int i = 0; i < 3; ++i) {
+    launch_expect(&l[i], (float)(i + 1));
+    launch_end(&l[i]);
+  }
+  launch_expect(&first, 2);
+  launch_end(&first);
+  mp_executable_release(g_calling);
+  mp_client_release(client);
+}
+
+// Nothing that does not wait for a call itself comes behind what does, on any device.
+static void programs_do_not_wait_for_those_that_wait_for_a_call(void **state) {
+  (void)state;
+  mp_client_t *client = make_client(2);
+  gate_close();
+  mp_executable_t *call = compile(client, 1, CALL("y", "test_gate", "x"));
+  mp_executable_t *plain = compile(client, 2, DOUBLE("y", "x"));
+  mp_device_t *second = mp_client_device(client, 1);
+  test_launch_t l, late, other;
+  launch_value(&l, call, 1);
+  gate_await_inside(1);
+  launch_begin(&late, plain, 1);
+  late.num_devices = 1;
+  late.logical[0] = 1;
+  other = late;
+  assert_ok(mp_buffer_copy_to_memory(l.results[0], mp_device_memory(second, MP_MEMORY_DEVICE),
+                                     &late.arguments[0][0]));
+  launch_go(&late);
+  other.arguments[0][0] = make_f32(second, 4, 4);
+  launch_go(&other);
+  launch_expect(&other, 8);
+  assert_false(is_over(&late, 0));
+  gate_open();
+  launch_expect(&late, 4);
+  launch_end(&l);
+  launch_end(&late);
+  launch_end(&other);
+  mp_executable_release(call);
+  mp_executable_release(plain);
+  mp_client_release(client);
+}
+
 static void calls_may_wait_for_each_other(void **state) {
   (void)state;
   enum { CALLS = 12 };
@@ -547,6 +653,9 @@ int main(void) {
       cmocka_unit_test(a_call_may_launch_on_its_own_device),
       cmocka_unit_test(a_call_may_launch_collectives_on_devices_that_wait_for_it),
       cmocka_unit_test(a_call_may_launch_a_program_that_calls),
+      cmocka_unit_test(programs_that_call_do_not_wait_for_those_of_other_threads),
+      cmocka_unit_test(programs_that_call_keep_the_order_of_their_thread_beside_the_stream),
+      cmocka_unit_test(programs_do_not_wait_for_those_that_wait_for_a_call),
       cmocka_unit_test(calls_may_wait_for_each_other),
       cmocka_unit_test(a_result_may_come_later),
       cmocka_unit_test(a_failure_is_that_of_all_participants),

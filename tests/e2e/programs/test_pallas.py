@@ -1,0 +1,84 @@
+"""Pallas kernels in its interpreters, which are ordinary programs with callbacks."""
+
+import functools
+
+import jax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import mosaic_gpu as plgpu
+from jax.experimental.pallas import tpu as pltpu
+import jax.numpy as jnp
+from jax._src.pallas.mosaic_gpu.interpret.params import InterpretGPUParams
+import numpy as np
+import pytest
+
+X = np.arange(16 * 128, dtype=np.float32).reshape(16, 128)
+
+
+@pytest.mark.parametrize("interpret", [True, pltpu.InterpretParams()], ids=["any", "tpu"])
+def test_blocks_of_a_grid(interpret):
+  def kernel(x, y, out):
+    out[...] = x[...] * 2 + y[...]
+
+  block = pl.BlockSpec((8, 128), lambda i: (i, 0))
+  f = jax.jit(pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(X.shape, X.dtype), grid=(2,),
+                             in_specs=[block, block], out_specs=block, interpret=interpret))
+  np.testing.assert_array_equal(f(X, jnp.ones_like(X)), X * 2 + 1)
+
+
+NEEDS_KERNELS_OF_0_10 = pytest.mark.skipif(
+    jax.__version_info__ < (0, 10), reason="JAX 0.9 describes the results of kernels otherwise")
+
+
+@NEEDS_KERNELS_OF_0_10
+@pytest.mark.parametrize("threads", [1, 3])
+def test_threads_of_a_gpu_kernel(threads):
+  """Each block's threads are programs of their own, which a callback launches."""
+  def kernel(x, out):
+    i, j = jax.lax.axis_index("block"), jax.lax.axis_index("thread")
+    out[i, j] = x[i, j] + i * threads + j
+
+  x = np.full((5, threads), 42, np.int32)
+  f = plgpu.kernel(kernel, out_type=jax.ShapeDtypeStruct(x.shape, x.dtype), grid=(5,),
+                   grid_names=("block",), num_threads=threads, thread_name="thread",
+                   interpret=InterpretGPUParams())
+  np.testing.assert_array_equal(f(x), x + np.arange(5 * threads).reshape(x.shape))
+
+
+@NEEDS_KERNELS_OF_0_10
+def test_threads_that_wait_for_each_other():
+  x = jnp.arange(128, dtype=jnp.float32)
+
+  @functools.partial(
+      plgpu.kernel, out_type=x, num_threads=2, thread_name="thread",
+      scratch_types={"shared": plgpu.SMEM(x.shape, x.dtype), "barrier": plgpu.Barrier()},
+      interpret=InterpretGPUParams(detect_races=True))
+  def f(x, out, shared, barrier):
+    thread = jax.lax.axis_index("thread")
+
+    @pl.when(thread == 0)
+    def produce():
+      shared[...] = x[...] + 1
+      plgpu.barrier_arrive(barrier)
+
+    @pl.when(thread == 1)
+    def consume():
+      plgpu.barrier_wait(barrier)
+      out[...] = shared[...] + 1
+
+  np.testing.assert_array_equal(f(x), x + 2)
+
+
+def test_an_error_in_a_kernel_is_raised_at_the_call_and_once():
+  def kernel(x, out):
+    out[...] = x[...]
+
+  def run(number):
+    block = pl.BlockSpec((8, 128), lambda i: (number, 0))
+    return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((8, 128), X.dtype), grid=(1,),
+                          in_specs=[block], out_specs=pl.BlockSpec((8, 128), lambda i: (0, 0)),
+                          interpret=pltpu.InterpretParams(out_of_bounds_reads="raise"))(X)
+
+  with pytest.raises(jax.errors.JaxRuntimeError, match="Out-of-bounds block index"):
+    run(2)
+  pltpu.reset_tpu_interpret_mode_state()
+  np.testing.assert_array_equal(run(1), X[8:])
