@@ -1,23 +1,29 @@
 #!/usr/bin/env python3
 """Runs the code of JAX's documentation on JAX's CPU backend and on minipod, and compares.
 
-    .venv/bin/python tools/tutorials.py DIR [--only TEXT] [--devices 8] [--seconds 300]
+    .venv/bin/python tools/tutorials.py DIR [--only TEXT] [--devices 8] [--seconds 600] [--jobs 2]
 
 DIR holds JAX's sources at the tag of the installed version (`docs/`, `cloud_tpu_colabs/`).  Every
 document runs in a process of its own per platform, its cells one after the other, as a reader would
-run them.  A cell counts when it runs on the CPU backend; then it must run on minipod.  What cells
-print is compared too, up to rounding and the names of devices, and differences are listed, but
-only a cell that ends differently makes the exit code 1.
+run them.  A cell counts when it runs on the CPU backend; then it must run on minipod.  A cell that
+shows an error on the CPU backend shall show one of the same type.  What cells print is compared
+too, up to rounding and the names of devices, and differences are listed, but only a cell that ends
+differently makes the exit code 1.
+
+A table at the end counts the cells of every document, and says why cells did not run on the CPU.
 """
 
 import argparse
 import ast
+import collections
+import concurrent.futures
 import contextlib
 import doctest
 import io
 import json
 import os
 import pathlib
+import random
 import re
 import signal
 import subprocess
@@ -26,7 +32,9 @@ import tempfile
 import traceback
 
 PLATFORMS = ("cpu", "minipod")
-FENCE = re.compile(r"^( *)```+ *(\{code-cell\}.*|python|ipython3|pycon|py)\s*$")
+FENCE = re.compile(r"^( *)```+ *(\{code-(?:cell|block)\}.*|(?:python|ipython3|pycon|py)\b.*)$")
+# A document's own wish for a number of CPU devices; minipod gets as many.
+WISH = re.compile(r"xla_force_host_platform_device_count=(\d+)|jax_num_cpu_devices', (\d+)")
 CELL_SECONDS = 120
 
 
@@ -52,12 +60,16 @@ def cells_of(path: pathlib.Path) -> list[str]:
 
 def as_python(text: str) -> str:
   """A cell without what only IPython or Jupytext understands."""
+  if text.startswith("%%bash") or text.startswith("%%writefile"):
+    return ""
+  # What stands between two lines of dashes at the beginning is about the cell, not in it.
+  text = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL)
   if ">>> " in text:
     return "".join(example.source for example in doctest.DocTestParser().get_examples(text))
   kept = []
   for line in text.splitlines():
-    line = re.sub(r"^(\s*)%timeit (-\S+ (\d+ )?)*", r"\1", line)
-    if not re.match(r"\s*[%!]|^:\w[\w-]*:", line):
+    line = re.sub(r"^(\s*)(?:%time(?:it)?|timeit(?= -)) (-\S+ (\d+ )?)*", r"\1", line)
+    if not re.match(r"\s*(?:%%?[a-z]|!)|^:\w[\w-]*:", line):
       kept.append(line)
   return "\n".join(kept)
 
@@ -70,12 +82,16 @@ class TooLong(BaseException):
 
 def run_document(path: pathlib.Path, out) -> None:
   """Writes a line of JSON per cell: how it ended, and what it printed."""
+  import numpy as np
+
   names = {"__name__": "__main__", "display": print}
 
   def too_long(*_):
     raise TooLong(f"more than {CELL_SECONDS} s")
 
   signal.signal(signal.SIGALRM, too_long)
+  random.seed(0)
+  np.random.seed(0)
   for index, source in enumerate(cells_of(path)):
     printed = io.StringIO()
     outcome, detail = "ok", ""
@@ -83,6 +99,9 @@ def run_document(path: pathlib.Path, out) -> None:
     try:
       with contextlib.redirect_stdout(printed):
         run_cell(source, names)
+        # What callbacks of this cell print belongs to this cell.
+        if "jax" in sys.modules:
+          sys.modules["jax"].effects_barrier()
     except BaseException as error:  # SystemExit too: the next cell runs all the same
       outcome = type(error).__name__
       detail = traceback.format_exc()[-1500:]
@@ -94,14 +113,9 @@ def run_document(path: pathlib.Path, out) -> None:
 
 
 def run_cell(source: str, names: dict) -> None:
-  """Runs a cell and, as a notebook does, shows the value of its last expression."""
-  tree = ast.parse(source)
-  last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-  exec(compile(tree, "<cell>", "exec"), names)
-  if last is not None:
-    value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), names)
-    if value is not None:
-      print(repr(value))
+  """Runs a cell, and shows the value of each of its expressions as an interpreter does."""
+  for statement in ast.parse(source).body:
+    exec(compile(ast.Interactive([statement]), "<cell>", "single"), names)
 
 
 # ---- The parent ----
@@ -109,30 +123,57 @@ def run_cell(source: str, names: dict) -> None:
 def environment_of(platform: str, devices: int) -> dict:
   """The environment of a process that shall have so many devices of the platform."""
   environment = {**os.environ, "JAX_PLATFORMS": platform, "MPLBACKEND": "agg",
-                 "TF_CPP_MIN_LOG_LEVEL": "3", "MINIPOD_DEVICES": str(devices)}
+                 "TF_CPP_MIN_LOG_LEVEL": "3", "MINIPOD_DEVICES": str(devices),
+                 "PYTHONHASHSEED": "0"}
   if platform == "cpu":
     environment["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={devices}"
   return environment
 
 
 def run_on(platform: str, path: pathlib.Path, devices: int, seconds: int) -> list[dict]:
-  with tempfile.TemporaryDirectory() as folder:
-    report = pathlib.Path(folder) / "report"
+  """What the cells of a document did on a platform; one that was not reached is "died"."""
+  sources = cells_of(path)
+  if wish := WISH.search("\n".join(sources)):
+    devices = int(wish.group(1) or wish.group(2))
+  with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+    report, words = pathlib.Path(folder) / "report", pathlib.Path(folder) / "stderr"
     command = [sys.executable, os.path.abspath(__file__), "--child", str(path), str(report)]
-    ended = ""
-    try:
-      result = subprocess.run(command, cwd=folder, env=environment_of(platform, devices),
-                              timeout=seconds,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              errors="replace")
-      if result.returncode != 0:
-        ended = f"the process ended with {result.returncode}: {result.stderr[-500:]}"
-    except subprocess.TimeoutExpired:
-      ended = f"the process took more than {seconds} s"
+    with words.open("w") as stderr:
+      child = subprocess.Popen(command, cwd=folder, env=environment_of(platform, devices),
+                               stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr,
+                               start_new_session=True)
+      try:
+        code = child.wait(timeout=seconds)
+        ended = f"the process ended with {code}: {words.read_text(errors='replace')[-500:]}"
+      except subprocess.TimeoutExpired:
+        ended = f"the process took more than {seconds} s"
+      finally:
+        with contextlib.suppress(ProcessLookupError):  # and whatever it has started
+          os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
     cells = [json.loads(line) for line in report.read_text().splitlines()] if report.exists() else []
-  if ended:
-    cells.append({"cell": len(cells), "outcome": "died", "text": "", "detail": ended, "source": ""})
-  return cells
+  return cells + [{"outcome": "died", "text": "", "detail": ended, "source": source}
+                  for source in sources[len(cells):]]
+
+
+# Why a cell does not run on the CPU, by its exception's text; the first that is found holds.
+REASONS = [
+    ("network", r"URLError|ConnectionError|gaierror|HTTPError|name resolution|ConnectTimeout"),
+    ("TPU or GPU", r"(?i)\btpu|\bgpus?\b|cuda|mosaic|triton|sparsecore"),
+    ("package", r"ModuleNotFoundError|ImportError"),
+    ("time", r"^TooLong|took more than"),
+    ("not whole Python", r"SyntaxError|IndentationError"),
+    ("unknown name", r"NameError|FileNotFoundError|has no attribute"),
+]
+
+
+def reason_of(cell: dict) -> str:
+  """Why a cell did not run on the CPU backend."""
+  error = cell["detail"].strip().rsplit("\n\n", 1)[-1]
+  for reason, pattern in REASONS:
+    if re.search(pattern, error):
+      return reason
+  return "an error that it shows"
 
 
 NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:e[-+]?\d+)?", re.IGNORECASE)
@@ -157,23 +198,38 @@ def same_text(left: str, right: str) -> bool:
              for a, b in pairs)
 
 
-def compare(path: pathlib.Path, cpu: list[dict], pod: list[dict], counts: dict) -> None:
+def compare(path: pathlib.Path, cpu: list[dict], pod: list[dict]) -> collections.Counter:
   """Counts the cells of a document, and prints those that differ."""
-  there = {cell["cell"]: cell for cell in pod}
-  for cell in cpu:
-    other = there.get(cell["cell"], {"outcome": "missing", "text": "", "detail": ""})
-    title = f"{path}, cell {cell['cell']}"
-    if cell["outcome"] != "ok":
-      counts["not on the CPU"] += 1
-    elif other["outcome"] != "ok":
+  counts = collections.Counter()
+  for index, (cell, other) in enumerate(zip(cpu, pod)):
+    title = f"---- {path}, cell {index}"
+    if cell["outcome"] == other["outcome"] == "ok":
+      counts["run"] += 1
+      alike = same_text(cell["text"], other["text"])
+      counts["same" if alike else "other text"] += 1
+      if not alike:
+        print(f"{title} prints something else\nCPU: {cell['text'][:600]}\n"
+              f"minipod: {other['text'][:600]}")
+    elif cell["outcome"] == "ok":
+      counts["run"] += 1
       counts["differ"] += 1
-      print(f"---- {title}: {other['outcome']}\n{cell['source'][:600]}\n{other['detail'][-700:]}")
-    elif not same_text(cell["text"], other["text"]):
-      counts["same outcome, other text"] += 1
-      print(f"---- {title} prints something else\nCPU: {cell['text'][:300]}\n"
-            f"minipod: {other['text'][:300]}")
+      print(f"{title}: {other['outcome']}\n{cell['source'][:600]}\n{other['detail'][-700:]}")
     else:
-      counts["same"] += 1
+      reason = reason_of(cell)
+      counts[reason] += 1
+      if cell["outcome"] != other["outcome"]:
+        print(f"{title} ({reason}): {cell['outcome']} on the CPU, {other['outcome']} on minipod\n"
+              f"{cell['detail'][-300:]}\n{other['detail'][-300:]}")
+        counts["other error"] += 1
+  return counts
+
+
+COLUMNS = ["run", "same", "other text", "differ", "other error",
+           *(reason for reason, _ in REASONS), "an error that it shows"]
+
+
+def row(title: str, counts: collections.Counter) -> str:
+  return f"| {title} | " + " | ".join(str(counts[column] or "") for column in COLUMNS) + " |"
 
 
 def main() -> int:
@@ -185,19 +241,29 @@ def main() -> int:
   parser.add_argument("folder", type=pathlib.Path)
   parser.add_argument("--only", default="", help="documents whose path contains this")
   parser.add_argument("--devices", type=int, default=8)
-  parser.add_argument("--seconds", type=int, default=300, help="per document and platform")
+  parser.add_argument("--seconds", type=int, default=600, help="per document and platform")
+  parser.add_argument("--jobs", type=int, default=1, help="documents at a time")
   options = parser.parse_args()
-  counts = {"same": 0, "same outcome, other text": 0, "differ": 0, "not on the CPU": 0}
-  for path in sorted([*options.folder.rglob("*.md"), *options.folder.rglob("*.ipynb")]):
-    # A notebook that exists in both forms is one document.
-    if path.suffix == ".ipynb" and path.with_suffix(".md").exists():
-      continue
-    if options.only not in str(path) or not cells_of(path):
-      continue
-    results = [run_on(p, path.resolve(), options.devices, options.seconds) for p in PLATFORMS]
-    compare(path.relative_to(options.folder), *results, counts)
-    print(f"{path.relative_to(options.folder)}: {counts}", flush=True)
-  return 1 if counts["differ"] else 0
+  # A notebook that exists in both forms is one document.
+  paths = [path for path in sorted([*options.folder.rglob("*.md"), *options.folder.rglob("*.ipynb")])
+           if options.only in str(path) and cells_of(path)
+           and not (path.suffix == ".ipynb" and path.with_suffix(".md").exists())]
+
+  def run_both(path: pathlib.Path) -> list[list[dict]]:
+    return [run_on(platform, path.resolve(), options.devices, options.seconds)
+            for platform in PLATFORMS]
+
+  rows, total = [], collections.Counter()
+  with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+    for path, results in zip(paths, pool.map(run_both, paths)):
+      name = path.relative_to(options.folder)
+      counts = compare(name, *results)
+      total += counts
+      rows.append(row(name, counts))
+      print(f"{name}: {dict(counts)}", flush=True)
+  print("\n".join(["", f"| document | {' | '.join(COLUMNS)} |", "|---" * (len(COLUMNS) + 1) + "|",
+                   *rows, row(f"{len(rows)} documents", total)]))
+  return 1 if total["differ"] else 0
 
 
 if __name__ == "__main__":
