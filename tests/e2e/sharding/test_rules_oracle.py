@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from jax import lax
 from jax._src.interpreters import mlir as jax_mlir
-from jax.sharding import PartitionSpec as P
+from jax.sharding import Mesh, PartitionSpec as P
 from jaxlib.mlir import ir, passmanager
 
 import propagation_oracle as oracle
@@ -104,7 +104,7 @@ def partial_manual(a):
   def body(b):
     b = lax.psum_scatter(lax.all_gather(b, "x", tiled=True), "x", tiled=True)
     return lax.all_to_all(lax.psum(b, "x"), "x", 0, 1, tiled=True)
-  mesh = jax.make_mesh((2, 4), ("x", "y"))
+  mesh = Mesh(np.array(jax.devices()[:8]).reshape(2, 4), ("x", "y"))
   return jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"), axis_names={"x"},
                        check_vma=False)(a)
 
