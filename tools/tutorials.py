@@ -26,6 +26,7 @@ import pathlib
 import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -36,6 +37,8 @@ FENCE = re.compile(r"^( *)```+ *(\{code-(?:cell|block)\}.*|(?:python|ipython3|py
 # A document's own wish for a number of CPU devices; minipod gets as many.
 WISH = re.compile(r"xla_force_host_platform_device_count=(\d+)|jax_num_cpu_devices', (\d+)")
 CELL_SECONDS = 120
+# A network that is not there shall not take long to say so.
+NETWORK_SECONDS = 5
 
 
 # ---- Documents ----
@@ -92,6 +95,7 @@ def run_document(path: pathlib.Path, out) -> None:
   signal.signal(signal.SIGALRM, too_long)
   random.seed(0)
   np.random.seed(0)
+  socket.setdefaulttimeout(NETWORK_SECONDS)
   for index, source in enumerate(cells_of(path)):
     printed = io.StringIO()
     outcome, detail = "ok", ""

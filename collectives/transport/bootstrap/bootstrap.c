@@ -365,29 +365,39 @@ static mp_status_t bootstrap_join(const mp_options_t *options, mp_world_t **out_
                             launcher.name, launcher.rank, launcher.rank_variable);
 }
 
+// What joining came to, for the whole life of the process.
+static mp_lock_t g_lock = MP_LOCK_INITIALIZER(MP_LOCK_BOOTSTRAP);
+static bool g_is_done;
+static uint32_t g_generation;  // of the process that joined
+static mp_world_t *g_world;
+static mp_status_t g_failure;
+
 mp_status_t mp_world_join(const mp_options_t *options, mp_world_t **out_world) {
-  static mp_lock_t lock = MP_LOCK_INITIALIZER(MP_LOCK_BOOTSTRAP);
-  static bool is_done;
-  static uint32_t generation;
-  static mp_world_t *world;
-  static mp_status_t failure;
   mp_process_watch_forks();
-  mp_lock(&lock);
+  mp_lock(&g_lock);
   mp_status_t status = NULL;
-  if (is_done && generation != mp_process_generation()) {
+  if (g_is_done && g_generation != mp_process_generation()) {
     *out_world = NULL;  // this is a forked child, whose parent is the rank
-  } else if (is_done) {
-    status = mp_status_retain(failure);
-    if (status == NULL) *out_world = world;
+  } else if (g_is_done) {
+    status = mp_status_retain(g_failure);
+    if (status == NULL) *out_world = g_world;
   } else if (strcmp(options->bootstrap, "none") == 0) {
     *out_world = NULL;  // not final: the next call may have other options
   } else {
-    generation = mp_process_generation();
-    failure = bootstrap_join(options, &world);
-    is_done = true;
-    status = mp_status_retain(failure);
-    if (status == NULL) *out_world = world;
+    g_generation = mp_process_generation();
+    g_failure = bootstrap_join(options, &g_world);
+    g_is_done = true;
+    status = mp_status_retain(g_failure);
+    if (status == NULL) *out_world = g_world;
   }
-  mp_unlock(&lock);
+  mp_unlock(&g_lock);
   return status;
+}
+
+mp_world_t *mp_world_joined(void) {
+  mp_lock(&g_lock);
+  const bool is_own = g_is_done && g_generation == mp_process_generation();
+  mp_world_t *world = is_own && g_failure == NULL ? g_world : NULL;
+  mp_unlock(&g_lock);
+  return world;
 }

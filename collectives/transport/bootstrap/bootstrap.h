@@ -22,4 +22,7 @@
 // (jax.distributed) are given and disagree with the launcher, both shown.
 MP_NODISCARD mp_status_t mp_world_join(const mp_options_t *options, mp_world_t **out_world);
 
+// The world that this process has joined; NULL when it has not, or is alone.
+mp_world_t *mp_world_joined(void);
+
 #endif  // MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_BOOTSTRAP_H_

@@ -12,6 +12,7 @@ import re
 
 import minipod
 from minipod import callbacks
+from minipod import coordination
 from minipod import foreign
 from minipod import jax_private
 
@@ -56,6 +57,8 @@ def initialize() -> None:
   _teach("not to hang after a fork", jax_private.refuse_compiling_after_fork, PLATFORM)
   _teach("to exchange arrays by DLPack", jax_private.exchange_arrays, PLATFORM)
   _teach("the costs of lowered programs", jax_private.count_costs_before_compiling, PLATFORM)
+  _teach("to coordinate processes", jax_private.offer_coordination, PLATFORM,
+         coordination.make_client, coordination.NoPreemption())
   _teach("to keep a CPU backend", jax_private.keep_cpu_backend, PLATFORM)
 
 

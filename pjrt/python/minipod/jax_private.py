@@ -18,6 +18,7 @@ from jax._src import compiler
 from jax._src import config
 from jax._src import custom_partitioning
 from jax._src import dispatch
+from jax._src import distributed
 from jax._src import dlpack
 from jax._src import xla_bridge
 from jax._src.export import _export
@@ -318,6 +319,45 @@ def count_costs_before_compiling(platform: str) -> None:
     return pxla._jax.hlo_module_cost_analysis(cpu, self.hlo().as_hlo_module())
 
   pxla.MeshComputation.cost_analysis = cost_analysis
+
+
+def offer_coordination(platform: str, make_client, preemption) -> None:
+  """Makes a client over several processes come with what `jax.distributed.initialize()` gives.
+
+  `make_client` gets the number of this process, that of all, and the type of errors. Processes do
+  without where it returns None.
+  """
+  state = distributed.global_state
+  registration = xla_bridge._backend_factories.get(platform)
+  if registration is None:  # registered later, by a variable of JAX's
+    return
+  factories = {name: xla_bridge._backend_factories[name].factory for name in (platform, "cpu")}
+  own = None
+
+  def make_alone(name):
+    # JAX would hand the client to its C++, and make its CPU devices those of all processes.
+    kept = state.client, state.process_id, state.num_processes
+    if own is None or state.client is not own:
+      return factories[name]()
+    state.client, state.process_id, state.num_processes = None, 0, 1
+    try:
+      return factories[name]()
+    finally:
+      state.client, state.process_id, state.num_processes = kept
+
+  def make():
+    nonlocal own
+    client = make_alone(platform)
+    count = 1 + max(device.process_index for device in client.devices())
+    if count > 1 and state.client is None:
+      own = make_client(client.process_index(), count, jax.errors.JaxRuntimeError)
+      if own is not None:
+        state.client, state.preemption_sync_manager = own, preemption
+        state.process_id, state.num_processes = client.process_index(), count
+    return client
+
+  registration.factory = make
+  xla_bridge._backend_factories["cpu"].factory = lambda: make_alone("cpu")
 
 
 def install_lowering_rules(platform: str) -> None:

@@ -37,7 +37,8 @@ def test_only_one_file_uses_private_names():
 
 
 @pytest.mark.parametrize("module, names", [
-    ("xla_bridge", "register_plugin _nonexperimental_plugins"),
+    ("xla_bridge", "register_plugin _nonexperimental_plugins _backend_factories"),
+    ("distributed", "global_state"),
     ("interpreters.mlir", "_platforms_with_donation _platform_specific_lowerings _lowerings"
                           " LoweringRuleEntry emit_python_callback"),
     ("compilation_cache", "is_cache_used _is_cache_enabled"),
@@ -77,6 +78,11 @@ def test_shapes_of_what_is_patched():
   assert {"plugin_name", "priority", "library_path"} <= set(
       inspect.signature(xla_bridge.register_plugin).parameters)
   assert isinstance(xla_bridge._nonexperimental_plugins, set)
+  for name in ("minipod", "cpu"):
+    assert callable(xla_bridge._backend_factories[name].factory)
+  from jax._src import distributed
+  for name in ("client", "process_id", "num_processes", "preemption_sync_manager"):
+    assert hasattr(distributed.global_state, name)
   assert isinstance(mlir._platforms_with_donation, list)
   assert isinstance(mlir._platform_specific_lowerings["minipod"], jax_private._LoweringRules)
   assert list(inspect.signature(compilation_cache.is_cache_used).parameters) == ["backend"]

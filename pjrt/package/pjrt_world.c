@@ -1,0 +1,40 @@
+#include "pjrt/package/pjrt_world.h"
+
+#include <string.h>
+
+#include "collectives/transport/bootstrap/bootstrap.h"
+#include "pjrt/pjrt_objects.h"
+#include "sim/base/alloc.h"
+
+// More than processes need that have just made a pod together; one that has ended is noticed.
+static const double k_seconds = 300;
+
+static mp_status_t pjrt_world_tell(const char *text, char *out_text, size_t capacity) {
+  mp_world_t *world = mp_world_joined();
+  void **bytes = NULL;
+  size_t *sizes = NULL;
+  const void *heard = text;
+  size_t size = strlen(text);
+  if (world != NULL) {
+    MP_RETURN_IF_ERROR(mp_world_exchange(world, text, size, k_seconds, &bytes, &sizes));
+    heard = bytes[0];
+    size = sizes[0];
+  }
+  mp_status_t status = NULL;
+  if (size >= capacity) {
+    status = mp_status_make(MP_INVALID_ARGUMENT,
+                            "the text has %zu bytes, and there is room for %zu", size, capacity);
+  } else {
+    memcpy(out_text, heard, size);
+    out_text[size] = '\0';
+  }
+  mp_free(bytes);
+  return status;
+}
+
+const char *minipod_tell_world(const char *text, char *out_text, size_t capacity) {
+  if (text == NULL || out_text == NULL) {
+    return mp_pjrt_text(mp_pjrt_null_argument(__func__, text == NULL ? "text" : "out_text"));
+  }
+  return mp_pjrt_text(pjrt_world_tell(text, out_text, capacity));
+}

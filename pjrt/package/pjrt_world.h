@@ -1,0 +1,13 @@
+// What the Python packages of the processes of a job tell each other.
+#ifndef MINIPOD_PJRT_PACKAGE_PJRT_WORLD_H_
+#define MINIPOD_PJRT_PACKAGE_PJRT_WORLD_H_
+
+#include "pjrt/package/pjrt_foreign.h"
+
+// Gives every process of the job the text of the first one: `text` (NUL-terminated, at most
+// `capacity` - 1 bytes) comes to `out_text`, which has room for `capacity` bytes. Every process has
+// to call it, in the same order among all that they agree on; it waits for the others. A process
+// that is alone hears itself. Returns NULL, or why it failed.
+MP_EXPORT const char *minipod_tell_world(const char *text, char *out_text, size_t capacity);
+
+#endif  // MINIPOD_PJRT_PACKAGE_PJRT_WORLD_H_
