@@ -109,11 +109,18 @@ def run_document(path: pathlib.Path, out) -> None:
     except BaseException as error:  # SystemExit too: the next cell runs all the same
       outcome = type(error).__name__
       detail = traceback.format_exc()[-1500:]
+      forget_effects()
     finally:
       signal.alarm(0)
     out.write(json.dumps({"cell": index, "outcome": outcome, "text": printed.getvalue()[-20000:],
                           "detail": detail, "source": source}) + "\n")
     out.flush()
+
+
+def forget_effects() -> None:
+  """JAX would tell of a failed effect again at the end of every later cell."""
+  if dispatch := sys.modules.get("jax._src.dispatch"):
+    dispatch.runtime_tokens.clear()
 
 
 def run_cell(source: str, names: dict) -> None:
@@ -165,7 +172,7 @@ REASONS = [
     ("network", r"URLError|ConnectionError|gaierror|HTTPError|name resolution|ConnectTimeout"),
     ("TPU or GPU", r"(?i)\btpu|\bgpus?\b|cuda|mosaic|triton|sparsecore"),
     ("package", r"ModuleNotFoundError|ImportError"),
-    ("time", r"^TooLong|took more than"),
+    ("time", r"(?m)^TooLong|took more than"),
     ("not whole Python", r"SyntaxError|IndentationError"),
     ("unknown name", r"NameError|FileNotFoundError|has no attribute"),
 ]
@@ -183,8 +190,8 @@ def reason_of(cell: dict) -> str:
 NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:e[-+]?\d+)?", re.IGNORECASE)
 NOISE = [
     (re.compile(r"0x[0-9a-f]+"), "ADDRESS"),
-    (re.compile(r"\b(?:Cpu|Minipod)Device\(id=(\d+)\)|MINIPOD_(\d+)(?:\([^()]*(?:\([^()]*\))?\))?"
-                r"|TFRT_CPU_(\d+)"), r"DEVICE"),
+    (re.compile(r"\b(?:Cpu|Minipod)Device\([^()]*(?:\([^()]*\)[^()]*)?\)"
+                r"|\bMINIPOD_\d+(?:\([^()]*(?:\([^()]*\))?\))?|\bTFRT_CPU_\d+"), "DEVICE"),
     (re.compile(r"\b(?:cpu|minipod)\b", re.IGNORECASE), "PLATFORM"),
     (re.compile(r"\d[\d.]* *(?:ns|us|µs|ms|s|sec|seconds)\b.*"), "TIME"),
 ]
