@@ -10,6 +10,7 @@ import inspect
 import logging
 import os
 import sys
+import types
 
 from jax._src import array
 from jax._src import callback
@@ -96,12 +97,15 @@ def keep_cpu_backend(platform: str) -> None:
 
 
 def allow_compilation_cache(platform: str) -> None:
-  """Lets the persistent cache serve the platform; JAX's list of names is a local variable."""
+  """Lets the persistent cache serve the platform; JAX's list of names is a local variable.
+
+  JAX decides itself, once per process, and counts what it decides: it only hears another name.
+  """
   original = compilation_cache.is_cache_used
 
   def is_cache_used(backend) -> bool:
     if backend.platform == platform:
-      return bool(compilation_cache._is_cache_enabled())
+      backend = types.SimpleNamespace(platform="cpu", supports_executable_serialization=True)
     return original(backend)
 
   compilation_cache.is_cache_used = is_cache_used

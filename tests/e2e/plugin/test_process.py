@@ -34,6 +34,20 @@ def test_cache_is_not_shared_between_pods(tmp_path):
   assert out.splitlines()[-1] == "hits 0"
 
 
+def test_use_of_the_compilation_cache_is_counted_once(tmp_path):
+  """JAX decides at the first compilation whether there is a cache, and tells its listeners."""
+  counted = """
+      events = []
+      jax.monitoring.register_event_listener(lambda name, **_: events.append(name.split('/')[-1]))
+      for k in range(3):
+        jax.jit(lambda x: x * k)(1.)
+      print(events.count('tasks_using_cache'), events.count('task_disabled_cache'))
+      """
+  assert scenario.run(counted, JAX_COMPILATION_CACHE_DIR=tmp_path).split() == ["1", "0"]
+  off = scenario.run(counted, JAX_COMPILATION_CACHE_DIR=tmp_path, JAX_ENABLE_COMPILATION_CACHE=0)
+  assert off.split() == ["0", "1"]
+
+
 def test_clear_backends_and_again():
   out = scenario.run("""
       import jax.extend.backend
