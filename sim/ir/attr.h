@@ -190,6 +190,7 @@ typedef struct {
   // partition's number here is the first partition that holds a term of the same sum.
   // [num_partitions]
   const int32_t *partials;
+  uint32_t unreduced_kind;  // with partials, how terms are combined: MP_UNREDUCED_SUM, ...
 } mp_boxes_t;
 
 struct mp_attr_s {

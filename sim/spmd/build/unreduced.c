@@ -26,6 +26,11 @@ static mp_status_t unreduced_sum_groups(mp_module_t *module, const mp_boxes_t *b
   return mp_append_groups(module, table, rows, columns, out_attr);
 }
 
+mp_opcode_t mp_unreduced_opcode(uint32_t kind) {
+  if (kind == MP_UNREDUCED_MAX) return MP_OP_MAXIMUM;
+  return kind == MP_UNREDUCED_MIN ? MP_OP_MINIMUM : MP_OP_ADD;
+}
+
 mp_status_t mp_unreduced_combine(mp_module_t *module, mp_block_t *block, const mp_boxes_t *boxes,
                                  mp_opcode_t code, mp_value_t *value, const mp_loc_t *loc,
                                  mp_value_t **out_value) {
@@ -125,6 +130,10 @@ mp_status_t mp_unreduced_keep_first(mp_module_t *module, mp_block_t *block, cons
 
 mp_status_t mp_unreduced_split(mp_module_t *module, mp_block_t *block, const mp_boxes_t *boxes,
                                mp_value_t *value, const mp_loc_t *loc, mp_value_t **out_value) {
+  if (boxes->unreduced_kind != MP_UNREDUCED_SUM) {
+    *out_value = value;
+    return NULL;
+  }
   unsigned char identity[16] = {0};
   if (!mp_unreduced_identity(value->type->dtype, MP_OP_ADD, identity)) {
     memset(identity, 0, sizeof(identity));

@@ -1,5 +1,5 @@
-// Unreduced values, of which partitions hold terms of a sum (mp_boxes_t.partials): making them and
-// turning them into sums.
+// Unreduced values, of which partitions hold terms of a sum, a maximum or a minimum
+// (mp_boxes_t.partials): making them and combining them.
 //
 // The functions append ops to `block`. The result has the operand's type, except for
 // mp_unreduced_gather.
@@ -8,6 +8,9 @@
 
 #include "sim/base/status.h"
 #include "sim/ir/module.h"
+
+// The op that combines terms of this kind (mp_boxes_t.unreduced_kind).
+mp_opcode_t mp_unreduced_opcode(uint32_t kind);
 
 // Combines the terms by `code` (MP_OP_ADD or another commutative elementwise op) with an
 // all_reduce, which gives the result to each partition that holds a term.
@@ -37,7 +40,8 @@ MP_NODISCARD mp_status_t mp_unreduced_gather(mp_module_t *module, mp_block_t *bl
                                              const mp_boxes_t *boxes, mp_value_t *value,
                                              const mp_loc_t *loc, mp_value_t **out_value);
 
-// Makes terms whose sum is `value`: the first partition of each sum keeps it, the others get zeros.
+// Makes terms of `value`. Of a sum: the first partition keeps it, the others get zeros. Of a
+// maximum or minimum: all keep it.
 MP_NODISCARD mp_status_t mp_unreduced_split(mp_module_t *module, mp_block_t *block,
                                             const mp_boxes_t *boxes, mp_value_t *value,
                                             const mp_loc_t *loc, mp_value_t **out_value);

@@ -1,4 +1,5 @@
 #include "sim/base/assert.h"
+#include "sim/spmd/build/unreduced.h"
 #include "sim/spmd/local/lower_form.h"
 
 #include <string.h>
@@ -139,14 +140,16 @@ static mp_status_t lower_read_shardings(mp_lowerer_t *low) {
 
 // ---- the local op ----
 
+// Parts of a tensor, or terms over the atoms of `unreduced` (of the kind `kind`).
 static mp_status_t lower_tensor_boxes(const mp_lowerer_t *low, uint32_t tensor, uint32_t unreduced,
-                                      const mp_boxes_t **out_boxes) {
+                                      uint32_t kind, const mp_boxes_t **out_boxes) {
   *out_boxes = NULL;
   if (low->tensors[tensor] == NULL) return NULL;
   const mp_type_t *type = mp_lowerer_type(low, tensor);
   mp_atom_sharding_t *sharding = NULL;
   MP_RETURN_IF_ERROR(mp_atom_sharding_create(low->arena, type->rank, false, &sharding));
   sharding->unreduced = unreduced;
+  sharding->unreduced_kind = kind;
   for (uint32_t d = 0; d < type->rank; ++d) {
     const mp_dim_factors_t *entry = &low->rule->tensors[tensor][d];
     mp_atoms_t *atoms = &sharding->dims[d].atoms;
@@ -169,13 +172,25 @@ static uint32_t lower_reduced_atoms(const mp_lowerer_t *low) {
   return atoms;
 }
 
-// Sums stay terms; the terms of other reductions are combined at once.
-static mp_status_t lower_place_terms(const mp_lowerer_t *low, mp_local_op_t *out) {
+// Whether the program asks for terms that `combine` combines (of a maximum, for one).
+static bool lower_is_asked_for_terms(const mp_lowerer_t *low, mp_opcode_t combine) {
+  const mp_atom_sharding_t *asked = low->tensors[low->op->num_operands];
+  return low->op->num_results == 1 && asked != NULL && asked->unreduced != 0 &&
+         mp_unreduced_opcode(asked->unreduced_kind) == combine;
+}
+
+// Sums stay terms; the terms of other reductions are combined at once, unless they are asked for.
+static mp_status_t lower_place_terms(const mp_lowerer_t *low, uint32_t terms, mp_local_op_t *out) {
   const mp_opcode_t combine = low->form->combine == NULL ? MP_OP_ADD : low->form->combine(low);
   out->terms = out->results[0];
   if (combine == MP_OP_ADD) return NULL;
+  const uint32_t first = low->op->num_operands;
+  if (lower_is_asked_for_terms(low, combine)) {
+    return lower_tensor_boxes(low, first, terms, low->tensors[first]->unreduced_kind,
+                              &out->results[0]);
+  }
   for (uint32_t i = 0; i < low->op->num_results; ++i) {
-    MP_RETURN_IF_ERROR(lower_tensor_boxes(low, low->op->num_operands + i, 0, &out->results[i]));
+    MP_RETURN_IF_ERROR(lower_tensor_boxes(low, first + i, 0, MP_UNREDUCED_SUM, &out->results[i]));
   }
   if (combine == MP_OP_COUNT) return NULL;
   out->combine = combine;
@@ -192,16 +207,17 @@ static mp_status_t lower_make_local(mp_lowerer_t *low, mp_local_op_t *out, bool 
   const uint32_t terms = lower_reduced_atoms(low);
   bool is_local = false;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
-    MP_RETURN_IF_ERROR(lower_tensor_boxes(low, i, 0, &out->operands[i]));
+    MP_RETURN_IF_ERROR(lower_tensor_boxes(low, i, 0, MP_UNREDUCED_SUM, &out->operands[i]));
     is_local |= out->operands[i] != NULL;
   }
   for (uint32_t i = 0; i < op->num_results; ++i) {
-    MP_RETURN_IF_ERROR(lower_tensor_boxes(low, op->num_operands + i, terms, &out->results[i]));
+    MP_RETURN_IF_ERROR(
+        lower_tensor_boxes(low, op->num_operands + i, terms, MP_UNREDUCED_SUM, &out->results[i]));
     is_local |= out->results[i] != NULL;
   }
   *out_is_local = is_local;
   if (!is_local) return NULL;
-  if (terms != 0) MP_RETURN_IF_ERROR(lower_place_terms(low, out));
+  if (terms != 0) MP_RETURN_IF_ERROR(lower_place_terms(low, terms, out));
   out->attrs = mp_arena_copy(low->arena, op->attrs, op->num_attrs * sizeof(*op->attrs));
   MP_RETURN_IF_NULL(out->attrs);
   return low->form->localize == NULL ? NULL : low->form->localize(low, out);

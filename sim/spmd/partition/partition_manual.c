@@ -112,6 +112,7 @@ static mp_status_t partition_manual_add_free_atoms(const border_t *border, const
   MP_RETURN_IF_ERROR(mp_atom_sharding_create(p->arena, type->rank, false, &inside));
   MP_RETURN_IF_ERROR(mp_atom_sharding_create(p->arena, type->rank, false, &outside));
   outside->unreduced = inside->unreduced = free_sharding->unreduced & ~manual;
+  outside->unreduced_kind = inside->unreduced_kind = free_sharding->unreduced_kind;
   partition_manual_append_atoms(free_sharding, manual, false, inside);
   partition_manual_append_atoms(given, manual, true, outside);
   partition_manual_append_atoms(inside, 0, false, outside);

@@ -24,12 +24,13 @@ mp_status_t mp_partitioner_count_uses(mp_partitioner_t *p) {
   return mp_module_walk(p->module, partition_terms_count_uses, p);
 }
 
-// The placement of a value that exists only as terms and has one use, so that nothing else needs
-// the sum; NULL for other values.
+// The placement of a value that exists only as terms of a sum and has one use, so that nothing else
+// needs the sum; NULL for other values.
 static const mp_boxes_t *partition_terms_of(const mp_partitioner_t *p, const mp_value_t *value) {
   const mp_version_t *version = p->versions.versions[value->id];
   if (version == NULL || version->next != NULL || version->boxes == NULL) return NULL;
   if (version->boxes->partials == NULL || p->uses[value->id] != 1) return NULL;
+  if (version->boxes->unreduced_kind != MP_UNREDUCED_SUM) return NULL;
   return version->boxes;
 }
 

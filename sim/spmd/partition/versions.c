@@ -95,12 +95,33 @@ static mp_status_t versions_reduced_boxes(const mp_spmd_scope_t *scope, const mp
   return mp_spmd_pool_boxes(scope->pool, &reduced, out_boxes);
 }
 
-// Makes a version of terms: from parts, each of which is a term with zeros around it, or else from
-// the version of the sum with the same boxes.
+// Makes terms from terms over more partitions, by combining those that need not stay apart.
+static mp_status_t versions_combine_some(mp_versions_t *versions, const mp_value_t *old,
+                                         const mp_boxes_t *boxes, const mp_loc_t *loc,
+                                         mp_value_t **out_value, bool *out_found) {
+  *out_found = false;
+  for (const mp_version_t *v = versions->versions[old->id]; v != NULL; v = v->next) {
+    if (v->boxes == NULL || v->boxes->partials == NULL) continue;
+    if (v->boxes->unreduced_kind != boxes->unreduced_kind) continue;
+    mp_reshard_plan_t plan;
+    MP_RETURN_IF_ERROR(mp_reshard_plan(old->type, v->boxes, boxes, &plan, out_found));
+    if (!*out_found) continue;
+    return mp_reshard_append_steps(versions->module, versions->block, old->type, &plan, v->value,
+                                   loc, out_value);
+  }
+  return NULL;
+}
+
+// Makes a version of terms: from terms over more partitions; from parts, each of which is a term of
+// a sum with zeros around it; or else from the version of the sum with the same boxes.
 static mp_status_t versions_get_terms(mp_versions_t *versions, const mp_spmd_scope_t *scope,
                                       const mp_value_t *old, const mp_boxes_t *boxes,
                                       const mp_loc_t *loc, mp_value_t **out_value) {
-  for (const mp_version_t *v = versions->versions[old->id]; v != NULL; v = v->next) {
+  bool is_found = false;
+  MP_RETURN_IF_ERROR(versions_combine_some(versions, old, boxes, loc, out_value, &is_found));
+  if (is_found) return mp_versions_add(versions, old, boxes, *out_value);
+  const bool is_sum = boxes->unreduced_kind == MP_UNREDUCED_SUM;
+  for (const mp_version_t *v = versions->versions[old->id]; v != NULL && is_sum; v = v->next) {
     mp_reshard_terms_t terms;
     if (!mp_reshard_find_terms(v->boxes, boxes, &terms)) continue;
     MP_RETURN_IF_ERROR(mp_reshard_append_terms(versions->module, versions->block, old->type, &terms,

@@ -145,6 +145,7 @@ static mp_status_t import_constraints_apply(mp_importer_t *im, mp_op_t *op, mp_v
   (*slot)->mesh = sharding->mesh;
   (*slot)->manual = sharding->manual;
   (*slot)->unreduced = sharding->unreduced;
+  (*slot)->unreduced_kind = sharding->unreduced_kind;
   return NULL;
 }
 

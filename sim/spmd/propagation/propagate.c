@@ -57,6 +57,7 @@ static mp_status_t propagate_cross(mp_arena_t *scratch, const mp_border_t *borde
     seen->manual = border->outer_manual;
     seen->replicated = border->replicated;
     seen->unreduced = border->unreduced;
+    seen->unreduced_kind = border->unreduced_kind;
   } else {
     seen->manual |= border->manual;
     seen->replicated &= ~border->manual;

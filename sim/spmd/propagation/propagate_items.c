@@ -238,7 +238,8 @@ static mp_status_t propagate_items_add_border(mp_propagator_t *p, const mp_type_
                           .prefixes = prefixes,
                           .outer_manual = outer_manual,
                           .replicated = outer->replicated | (own & ~used),
-                          .unreduced = outer->unreduced};
+                          .unreduced = outer->unreduced,
+                          .unreduced_kind = outer->unreduced_kind};
   item.border = border;
   return MP_ARRAY_PUSH(p->arena, &p->items, item);
 }

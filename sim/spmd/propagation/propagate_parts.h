@@ -17,6 +17,7 @@ typedef struct {
   uint32_t outer_manual;       // the value's sets as seen from outside
   uint32_t replicated;
   uint32_t unreduced;
+  uint32_t unreduced_kind;
 } mp_border_t;
 
 // Something along which shardings propagate: an op with its rule, or an edge between values that

@@ -231,8 +231,9 @@ mp_status_t mp_reshard(mp_resharder_t *resharder, mp_block_t *block, const mp_sp
   if (from == NULL || from->partials == NULL) {
     return reshard_append_exchange(resharder, block, scope, type, from, to, value, loc, out_value);
   }
-  MP_RETURN_IF_ERROR(
-      mp_unreduced_combine(resharder->module, block, from, MP_OP_ADD, value, loc, out_value));
+  MP_RETURN_IF_ERROR(mp_unreduced_combine(resharder->module, block, from,
+                                          mp_unreduced_opcode(from->unreduced_kind), value, loc,
+                                          out_value));
   mp_boxes_t summed = *from;
   summed.partials = NULL;
   const mp_boxes_t *reduced = NULL;

@@ -299,9 +299,20 @@ static mp_atoms_t reshard_plan_scatter_list(const search_t *search, const mp_lay
   return list;
 }
 
+// The atoms that stand for terms, but not in the target.
+static mp_atoms_t reshard_plan_terms_to_combine(const search_t *search, const mp_layout_t *layout) {
+  const mp_atoms_t terms = reshard_plan_list_of(search, layout, MP_LAYOUT_TERMS);
+  mp_atoms_t list = {0};
+  for (uint32_t i = 0; i < terms.count; ++i) {
+    const uint8_t atom = terms.atoms[i];
+    if (search->target.dim[atom] != MP_LAYOUT_TERMS) list.atoms[list.count++] = atom;
+  }
+  return list;
+}
+
 static void reshard_plan_reach_by_reducing(search_t *search, uint32_t from) {
   const mp_layout_t layout = search->nodes[from].layout;
-  const mp_atoms_t terms = reshard_plan_list_of(search, &layout, MP_LAYOUT_TERMS);
+  const mp_atoms_t terms = reshard_plan_terms_to_combine(search, &layout);
   if (terms.count == 0) return;
   const double bytes = reshard_plan_part_bytes(search, &layout);
   double size = (double)mp_atoms_product(search->space, &terms);
@@ -491,6 +502,7 @@ mp_status_t mp_reshard_plan(const mp_type_t *type, const mp_boxes_t *from, const
   search.bytes = (double)elements * (double)mp_dtype_size(type->dtype);
   // If the sum of a narrow type were made in two steps, it would be rounded twice.
   search.may_split_terms = !mp_dtype_is_float(type->dtype) || mp_dtype_bits(type->dtype) > 16;
+  if (from != NULL && from->partials != NULL) out_plan->unreduced_kind = from->unreduced_kind;
   reshard_plan_note_dims(&search, &start);
   MP_RETURN_IF_ERROR(mp_arena_create(&search.scratch));
   search.nodes = MP_ARENA_ARRAY(search.scratch, node_t, MP_MAX_NODES);

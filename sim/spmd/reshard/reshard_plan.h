@@ -34,11 +34,13 @@ typedef struct {
   mp_reshard_step_t steps[MP_RESHARD_MAX_STEPS];
   double bytes;  // that a device receives
   uint32_t num_collectives;
+  uint32_t unreduced_kind;  // of `from`: how its terms are combined
 } mp_reshard_plan_t;
 
-// Finds the cheapest plan from placement `from` to `to` (NULL: whole) of a value of `type`; `to`
-// must not be terms. `*out_found` is false when one of them is no layout, or when the search
-// reached its bounds.
+// Finds the cheapest plan from placement `from` to `to` (NULL: whole) of a value of `type`. If `to`
+// is terms, then `from` must be terms of the same kind. `*out_found` is false when one of them is
+// no layout, when `to` is terms along other atoms than `from`, or when the search reached its
+// bounds.
 MP_NODISCARD mp_status_t mp_reshard_plan(const mp_type_t *type, const mp_boxes_t *from,
                                          const mp_boxes_t *to, mp_reshard_plan_t *out_plan,
                                          bool *out_found);

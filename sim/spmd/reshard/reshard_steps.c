@@ -14,6 +14,7 @@ typedef struct {
   const mp_type_t *type;  // of the whole value
   const mp_atom_space_t *space;
   const mp_loc_t *loc;
+  mp_opcode_t combine;  // of terms
 } steps_t;
 
 static mp_status_t reshard_steps_local_type(const steps_t *steps, const mp_layout_t *layout,
@@ -185,7 +186,7 @@ static mp_status_t reshard_steps_append_slice(const steps_t *steps, const mp_res
 mp_status_t mp_reshard_append_terms(mp_module_t *module, mp_block_t *block, const mp_type_t *type,
                                     const mp_reshard_terms_t *terms, mp_value_t *value,
                                     const mp_loc_t *loc, mp_value_t **out_value) {
-  const steps_t steps = {module, block, type, &terms->space, loc};
+  const steps_t steps = {module, block, type, &terms->space, loc, MP_OP_ADD};
   const mp_type_t *result_type = NULL;
   MP_RETURN_IF_ERROR(reshard_steps_local_type(&steps, &terms->to, &result_type));
   const size_t size = mp_dtype_size(type->dtype);
@@ -301,17 +302,18 @@ static mp_status_t reshard_steps_append_collective(const steps_t *steps,
                                 steps->loc, out_value);
   }
   if (step->kind == MP_RESHARD_REDUCE_SCATTER) {
-    return mp_append_reduce_scatter(module, steps->block, groups, MP_OP_ADD, step->to_dim, value,
-                                    type, steps->loc, out_value);
+    return mp_append_reduce_scatter(module, steps->block, groups, steps->combine, step->to_dim,
+                                    value, type, steps->loc, out_value);
   }
-  return mp_append_all_reduce(module, steps->block, groups, MP_OP_ADD, value, steps->loc,
+  return mp_append_all_reduce(module, steps->block, groups, steps->combine, value, steps->loc,
                               out_value);
 }
 
 mp_status_t mp_reshard_append_steps(mp_module_t *module, mp_block_t *block, const mp_type_t *type,
                                     const mp_reshard_plan_t *plan, mp_value_t *value,
                                     const mp_loc_t *loc, mp_value_t **out_value) {
-  const steps_t steps = {module, block, type, &plan->space, loc};
+  const steps_t steps = {module,       block, type,
+                         &plan->space, loc,   mp_unreduced_opcode(plan->unreduced_kind)};
   for (uint32_t i = 0; i < plan->num_steps; ++i) {
     const mp_reshard_step_t *step = &plan->steps[i];
     MP_ASSERT(i == 0 || mp_layout_equal(&step->before, &plan->steps[i - 1].after));

@@ -4,8 +4,7 @@
 
 #include "sim/spmd/reshard/reshard_plan.h"
 
-// Appends the ops of `plan` to `block`; `type` is the type of the whole value. Terms are summed
-// with MP_OP_ADD.
+// Appends the ops of `plan` to `block`; `type` is the type of the whole value.
 MP_NODISCARD mp_status_t mp_reshard_append_steps(mp_module_t *module, mp_block_t *block,
                                                  const mp_type_t *type,
                                                  const mp_reshard_plan_t *plan, mp_value_t *value,

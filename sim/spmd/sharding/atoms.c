@@ -214,6 +214,7 @@ mp_status_t mp_atom_sharding_import(mp_arena_t *arena, const mp_atom_space_t *sp
     result->dims[d].priority = sharding->dims[d].priority < 0 ? 0 : sharding->dims[d].priority;
   }
   result->mesh = sharding->mesh;
+  result->unreduced_kind = sharding->unreduced_kind;
   result->manual = manual;
   // A mesh of one device has no influence on a sharding.
   if (sharding->mesh != NULL && mp_mesh_size(sharding->mesh) != 1) {
@@ -300,11 +301,13 @@ void mp_atom_sharding_share(const mp_atom_sharding_t *sharding) {
     other->mesh = sharding->mesh;
     other->replicated = sharding->replicated;
     other->unreduced = sharding->unreduced;
+    other->unreduced_kind = sharding->unreduced_kind;
   }
 }
 
 bool mp_atom_sharding_equal(const mp_atom_sharding_t *a, const mp_atom_sharding_t *b) {
   if (a->rank != b->rank || a->unreduced != b->unreduced) return false;
+  if (a->unreduced != 0 && a->unreduced_kind != b->unreduced_kind) return false;
   for (uint32_t d = 0; d < a->rank; ++d) {
     if (!atoms_equal(&a->dims[d].atoms, &b->dims[d].atoms)) return false;
   }
@@ -355,6 +358,7 @@ mp_status_t mp_atom_sharding_boxes(const mp_atom_space_t *space, const mp_spmd_s
   int64_t *sizes = NULL;
   MP_RETURN_IF_ERROR(mp_placement_start(scope, type, &boxes, &starts, &sizes));
   boxes.partials = partials;
+  boxes.unreduced_kind = sharding->unreduced_kind;
   for (uint32_t d = 0; d < type->rank; ++d) {
     const mp_atoms_t *atoms = &sharding->dims[d].atoms;
     const int64_t parts = mp_atoms_product(space, atoms);

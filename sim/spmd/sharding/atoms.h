@@ -54,6 +54,7 @@ typedef struct mp_atom_sharding_s {
   uint32_t rank;
   uint32_t replicated;  // bit sets of atoms
   uint32_t unreduced;
+  uint32_t unreduced_kind;  // how the terms are combined: MP_UNREDUCED_SUM, ...
   uint32_t manual;
   mp_dim_atoms_t *dims;  // [rank]
   // The next member of its sharding group, in a circle; what one member gets, all get. NULL: it is

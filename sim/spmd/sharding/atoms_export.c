@@ -86,6 +86,7 @@ mp_status_t mp_atom_sharding_export(mp_arena_t *arena, const mp_atom_space_t *sp
       atoms_export_set(arena, space, sharding->mesh, sharding->replicated, &result.replicated));
   MP_RETURN_IF_ERROR(
       atoms_export_set(arena, space, sharding->mesh, sharding->unreduced, &result.unreduced));
+  if (sharding->unreduced != 0) result.unreduced_kind = sharding->unreduced_kind;
   *out_sharding = result;
   return NULL;
 }

@@ -11,10 +11,13 @@ enum {
   FIELD_TILE_DEVICES = 4,
   FIELD_TUPLE = 5,
   FIELD_REPLICATE_ON_LAST_DIM = 6,
+  FIELD_METADATA = 7,
   FIELD_LAST_TILE_DIMS = 8,
   FIELD_IOTA_RESHAPE = 9,
   FIELD_IOTA_PERMUTATION = 10,
 };
+
+enum { METADATA_OP_TYPE = 1, METADATA_OP_NAME = 2 };
 
 enum {
   TYPE_REPLICATED = 0,  // also what no bytes at all mean
@@ -44,6 +47,19 @@ static void op_sharding_write_devices(const mp_tiles_t *tiles, int64_t count, mp
   }
 }
 
+// The message has no place for what terms are combined by; XLA writes it into the metadata, unless
+// they are summed up.
+static void op_sharding_write_reduction(uint32_t unreduced_kind, mp_strbuf_t *out) {
+  if (unreduced_kind == MP_UNREDUCED_SUM) return;
+  mp_strbuf_t metadata;
+  mp_strbuf_init(&metadata);
+  mp_proto_put_bytes(&metadata, METADATA_OP_TYPE, MP_STR("sdy::reduction_op"));
+  mp_proto_put_bytes(&metadata, METADATA_OP_NAME,
+                     unreduced_kind == MP_UNREDUCED_MAX ? MP_STR("MAX") : MP_STR("MIN"));
+  mp_proto_put_message(out, FIELD_METADATA, &metadata);
+  mp_strbuf_deinit(&metadata);
+}
+
 // Writes what the dimensions after the tensor's own mean: partial sums, then copies.
 static void op_sharding_write_subgroups(const mp_tiles_t *tiles, mp_strbuf_t *out) {
   if (tiles->terms == 1) {
@@ -54,7 +70,8 @@ static void op_sharding_write_subgroups(const mp_tiles_t *tiles, mp_strbuf_t *ou
   mp_proto_put_packed(out, FIELD_LAST_TILE_DIMS, kinds, tiles->copies > tiles->terms ? 2 : 1);
 }
 
-static void op_sharding_write_tiles(const mp_tiles_t *tiles, mp_strbuf_t *out) {
+static void op_sharding_write_tiles(const mp_tiles_t *tiles, uint32_t unreduced_kind,
+                                    mp_strbuf_t *out) {
   int64_t dims[MP_MAX_RANK + 2];
   const int64_t count = tiles->copies * mp_dims_product(tiles->tiles, 0, tiles->rank);
   for (uint32_t d = 0; d < tiles->rank; ++d) dims[d] = tiles->tiles[d];
@@ -66,6 +83,7 @@ static void op_sharding_write_tiles(const mp_tiles_t *tiles, mp_strbuf_t *out) {
   mp_proto_put_packed(out, FIELD_TILE_DIMS, dims, num_dims);
   op_sharding_write_devices(tiles, count, out);
   op_sharding_write_subgroups(tiles, out);
+  if (tiles->terms > 1) op_sharding_write_reduction(unreduced_kind, out);
 }
 
 mp_status_t mp_op_sharding_write(mp_arena_t *arena, const mp_boxes_t *boxes, mp_strbuf_t *out,
@@ -74,7 +92,7 @@ mp_status_t mp_op_sharding_write(mp_arena_t *arena, const mp_boxes_t *boxes, mp_
   *out_is_grid = true;
   if (boxes == NULL) return NULL;
   MP_RETURN_IF_ERROR(mp_placement_to_tiles(arena, boxes, out_is_grid, &tiles));
-  if (*out_is_grid) op_sharding_write_tiles(&tiles, out);
+  if (*out_is_grid) op_sharding_write_tiles(&tiles, boxes->unreduced_kind, out);
   return mp_strbuf_status(out);
 }
 

@@ -328,16 +328,13 @@ static mp_status_t placement_boxes_from_sdy(mp_arena_t *scratch, const mp_spmd_s
   MP_RETURN_IF_ERROR(mp_placement_partials(scope, view.positions,
                                            split.digits + split.num_dim_digits,
                                            split.count - split.num_dim_digits, &boxes.partials));
+  boxes.unreduced_kind = sharding->unreduced_kind;
   return mp_spmd_pool_boxes(scope->pool, &boxes, out_boxes);
 }
 
 mp_status_t mp_placement_from_sdy(const mp_spmd_scope_t *scope, const mp_type_t *type,
                                   const mp_sdy_sharding_t *sharding, const mp_axis_list_t *only,
                                   const mp_boxes_t **out_boxes) {
-  if (sharding->unreduced.count != 0 && sharding->unreduced_kind != MP_UNREDUCED_SUM) {
-    return mp_status_make(MP_UNIMPLEMENTED,
-                          "unreduced axes of a maximum or minimum are not supported yet");
-  }
   *out_boxes = NULL;
   if (scope->num_partitions == 1 || !mp_type_is_static(type)) return NULL;
   if (sharding->rank != type->rank || type->rank > MP_MAX_RANK) {
@@ -366,6 +363,7 @@ bool mp_placement_equal(const mp_boxes_t *a, const mp_boxes_t *b) {
   if (a->rank != b->rank || a->num_partitions != b->num_partitions) return false;
   // Both arrays come from the pool, in which equal ones are one object.
   if (a->partials != b->partials) return false;
+  if (a->partials != NULL && a->unreduced_kind != b->unreduced_kind) return false;
   size_t bytes = (size_t)a->num_partitions * a->rank * sizeof(int64_t);
   return memcmp(a->starts, b->starts, bytes) == 0 && memcmp(a->sizes, b->sizes, bytes) == 0;
 }

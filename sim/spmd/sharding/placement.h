@@ -44,10 +44,9 @@ MP_NODISCARD mp_status_t mp_spmd_scope_enter(mp_arena_t *arena, const mp_spmd_sc
 bool mp_spmd_scope_is_manual(const mp_spmd_scope_t *scope, mp_str_t axis);
 
 // The placement of a tensor of `type` in `scope` by a Shardy sharding. Axes that are manual in the
-// scope do not count; if `only` is given, only its axes do. Unreduced axes make terms of sums
-// (UNIMPLEMENTED for maximum and minimum). INVALID_ARGUMENT for meshes and axes that do not fit and
-// for axes used twice. Tensors whose dimensions are not all known are whole; later stages refuse
-// them by name.
+// scope do not count; if `only` is given, only its axes do. Unreduced axes make terms of sums, or
+// of maxima or minima. INVALID_ARGUMENT for meshes and axes that do not fit and for axes used
+// twice. Tensors whose dimensions are not all known are whole; later stages refuse them by name.
 MP_NODISCARD mp_status_t mp_placement_from_sdy(const mp_spmd_scope_t *scope, const mp_type_t *type,
                                                const mp_sdy_sharding_t *sharding,
                                                const mp_axis_list_t *only,

@@ -83,7 +83,9 @@ static bool placement_pool_same_boxes(const mp_boxes_t *a, const mp_boxes_t *b) 
   if (a == NULL || b == NULL) return a == b;
   const uint64_t count = (uint64_t)a->num_partitions * a->rank;
   return a->num_partitions == b->num_partitions && a->rank == b->rank && a->groups == b->groups &&
-         a->partials == b->partials && placement_pool_same_numbers(a->dims, b->dims, a->rank) &&
+         a->partials == b->partials &&
+         (a->partials == NULL || a->unreduced_kind == b->unreduced_kind) &&
+         placement_pool_same_numbers(a->dims, b->dims, a->rank) &&
          placement_pool_same_numbers(a->starts, b->starts, count) &&
          placement_pool_same_numbers(a->sizes, b->sizes, count);
 }
@@ -114,6 +116,7 @@ static mp_status_t placement_pool_copy_boxes(mp_spmd_pool_t *pool, const mp_boxe
   MP_RETURN_IF_ERROR(placement_pool_account(pool, 2 * bytes + sizeof(*boxes)));
   mp_boxes_t *copy = mp_arena_copy(pool->arena, boxes, sizeof(*boxes));
   MP_RETURN_IF_NULL(copy);
+  if (copy->partials == NULL) copy->unreduced_kind = MP_UNREDUCED_SUM;
   copy->dims = mp_arena_copy(pool->arena, boxes->dims, boxes->rank * sizeof(int64_t));
   copy->starts = mp_arena_copy(pool->arena, boxes->starts, (size_t)bytes);
   copy->sizes = mp_arena_copy(pool->arena, boxes->sizes, (size_t)bytes);

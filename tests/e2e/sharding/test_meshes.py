@@ -304,3 +304,55 @@ def test_unreduced_results(mesh):
     np.testing.assert_allclose(np.asarray(twice), 2 * (a @ w), rtol=1e-5, atol=1e-5)
     whole = jax.jit(lambda t: jax.reshard(t, P()))(terms)
     np.testing.assert_allclose(np.asarray(whole), a @ w, rtol=1e-5, atol=1e-5)
+
+
+def explicit_mesh():
+  return jax.make_mesh((2, 4), ("x", "y"), axis_types=(jax.sharding.AxisType.Explicit,) * 2)
+
+
+def test_unreduced_results_of_several_axes():
+  """Terms along two axes are summed up along one of them, and stay terms along the other."""
+  with jax.set_mesh(explicit_mesh()):
+    a = jax.device_put(np.arange(64, dtype=np.float32).reshape(8, 8), P("x", "y"))
+    some = jax.jit(lambda a: jax.reshard(
+        jax.lax.reduce_sum(a, axes=(0, 1), out_sharding=P(unreduced={"x", "y"})),
+        P(unreduced={"x"})))(a)
+    rows = np.asarray(a).reshape(2, -1).sum(1)
+    assert [float(s.data) for s in some.addressable_shards] == [rows[0]] * 4 + [rows[1]] * 4
+    assert float(jax.reshard(some, P())) == rows.sum()
+
+
+@pytest.mark.skipif(not hasattr(jax.sharding, "UnreducedKind"), reason="JAX since 0.11")
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_unreduced_maxima(name):
+  """Maxima and minima of parts leave a program as they are, and meet in the next."""
+  kind = getattr(jax.sharding.UnreducedKind, name)
+  reduce, reference = getattr(jax.lax, "reduce_" + name), getattr(np, name)
+  combine = getattr(jax.lax, "p" + name)
+
+  def terms(*axes, dims=()):
+    return P(*dims, unreduced=set(axes), unreduced_kind=kind)
+
+  rows = np.random.default_rng(0).standard_normal((8, 8)).astype(np.float32)
+  with jax.set_mesh(explicit_mesh()):
+    a = jax.device_put(rows, P("x", "y"))
+    by_row = jax.jit(lambda a: reduce(a, axes=(0,), out_sharding=terms("x", dims=("y",))))(a)
+    for shard in by_row.addressable_shards:
+      i, j = divmod(shard.device.id, 4)
+      part = rows[4 * i : 4 * i + 4, 2 * j : 2 * j + 2]
+      np.testing.assert_array_equal(np.asarray(shard.data), reference(part, axis=0))
+    wanted = reference(rows, axis=0)
+    np.testing.assert_array_equal(np.asarray(jax.reshard(by_row, P("y"))), wanted)
+    np.testing.assert_array_equal(np.asarray(jax.reshard(by_row, P())), wanted)
+    # Into a manual region, where they are combined by hand.
+    whole = jax.jit(jax.shard_map(lambda b: combine(b, "x"), out_specs=P("y")))(by_row)
+    np.testing.assert_array_equal(np.asarray(whole), wanted)
+    # Along two axes, of which one stays.
+    some = jax.jit(lambda a: jax.reshard(
+        reduce(a, axes=(0, 1), out_sharding=terms("x", "y")), terms("x")))(a)
+    halves = reference(rows.reshape(2, -1), axis=1)
+    assert [np.float32(s.data) for s in some.addressable_shards] == [halves[0]] * 4 + [halves[1]] * 4
+    np.testing.assert_array_equal(np.asarray(jax.reshard(some, P())), reference(rows))
+    scattered = jax.jit(lambda a: jax.reshard(
+        reduce(a, axes=(0,), out_sharding=terms("x", dims=("y",))), P(("y", "x"))))(a)
+    np.testing.assert_array_equal(np.asarray(scattered), wanted)

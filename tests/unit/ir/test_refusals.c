@@ -118,7 +118,7 @@ static const int32_t g_groups[] = {0, 0};
 
 static mp_boxes_t halves(void) {
   static const int64_t starts[] = {0, 0, 3, 0}, sizes[] = {3, 4, 3, 4};
-  return (mp_boxes_t){2, 2, g_dims, starts, sizes, g_groups, NULL};
+  return (mp_boxes_t){2, 2, g_dims, starts, sizes, g_groups, NULL, 0};
 }
 
 static mp_status_t verify_exchange(const char *operand, const char *result,

@@ -2,6 +2,7 @@
 #include "sim/base/proto.h"
 #include "sim/spmd/sharding/op_sharding.h"
 #include "tests/unit/support/ir_test.h"
+#include "tests/unit/support/sdy_test.h"
 
 static void placements_come_back_as_they_were(void **state) {
   (void)state;
@@ -37,6 +38,46 @@ static void placements_come_back_as_they_were(void **state) {
     assert_ptr_equal(boxes, again);
     mp_strbuf_deinit(&message);
     mp_strbuf_deinit(&printed);
+    ir_end(&ir);
+  }
+}
+
+// Terms of a maximum say so in the metadata, as XLA has it; terms of a sum say nothing.
+static void terms_say_how_they_are_combined(void **state) {
+  (void)state;
+  static const char *const wanted[] = {NULL, "MAX", "MIN"};
+  for (uint32_t kind = MP_UNREDUCED_SUM; kind <= MP_UNREDUCED_MIN; ++kind) {
+    ir_t ir = ir_start("", "");
+    mp_arena_t *arena = ir.module->arena;
+    const mp_spmd_scope_t *top = NULL;
+    const mp_boxes_t *boxes = NULL;
+    const char *text = "8xf32";
+    const mp_type_t *type = ir_parse_type(&ir, &text);
+    const mp_mesh_t *mesh = sdy_mesh(arena, "x=2 y=2", NULL, 0);
+    mp_sdy_sharding_t sharding = sdy_sharding(arena, mesh, 1, "x");
+    sharding.unreduced = sdy_axis_list(arena, "y");
+    sharding.unreduced_kind = kind;
+    assert_ok(mp_spmd_scope_top(arena, 4, &top));
+    assert_ok(mp_placement_from_sdy(top, type, &sharding, NULL, &boxes));
+    bool is_grid = false;
+    mp_strbuf_t message;
+    mp_strbuf_init(&message);
+    assert_ok(mp_op_sharding_write(arena, boxes, &message, &is_grid));
+    mp_proto_reader_t reader =
+        mp_proto_reader((mp_str_t){mp_strbuf_text(&message), message.size}, "OpSharding");
+    mp_proto_field_t field;
+    bool is_found = false;
+    while (mp_proto_next(&reader, &field)) {
+      if (field.number != 7) continue;
+      is_found = true;
+      mp_proto_reader_t metadata = mp_proto_message(&reader, &field, "OpMetadata");
+      while (mp_proto_next(&metadata, &field)) {
+        const char *value = field.number == 1 ? "sdy::reduction_op" : wanted[kind];
+        assert_true(mp_str_is(mp_proto_bytes(&metadata, &field), value));
+      }
+    }
+    assert_int_equal(is_found, wanted[kind] != NULL);
+    mp_strbuf_deinit(&message);
     ir_end(&ir);
   }
 }
@@ -123,6 +164,7 @@ static void broken_messages_are_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(placements_come_back_as_they_were),
+      cmocka_unit_test(terms_say_how_they_are_combined),
       cmocka_unit_test(clients_messages_are_read),
       cmocka_unit_test(tuples_are_taken_apart),
       cmocka_unit_test(broken_messages_are_refused),

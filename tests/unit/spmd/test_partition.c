@@ -194,8 +194,6 @@ static void test_unreduced(void **state) {
   ir_end(&ir);
 }
 
-// ---- ops on parts ----
-
 static mp_block_t *reducer(ir_t *ir, mp_opcode_t code) {
   mp_block_t *outer = ir->block;
   mp_block_t *body = ir_block(ir, "f32 f32");
@@ -203,6 +201,56 @@ static mp_block_t *reducer(ir_t *ir, mp_opcode_t code) {
   ir->block = outer;
   return body;
 }
+
+// The maxima of parts stay terms if the program asks for that, and are combined along those axes
+// alone along which it does not.
+static void test_unreduced_maximum(void **state) {
+  (void)state;
+  ir_t ir = ir_start("8xf32 f32", "f32 f32");
+  const mp_mesh_t *mesh = sdy_mesh(ir.module->arena, "x=2 y=2", NULL, 0);
+  mp_sdy_sharding_t terms[2];
+  const mp_attr_t *attrs[2] = {shard_unreduced(&ir, mesh, 0, "", "x,y"),
+                               shard_unreduced(&ir, mesh, 0, "", "x")};
+  for (int i = 0; i < 2; ++i) {
+    terms[i] = *attrs[i]->u.sharding;
+    terms[i].unreduced_kind = MP_UNREDUCED_MAX;
+    mp_attr_t *attr = MP_ARENA_NEW(ir.module->arena, mp_attr_t);
+    attr->kind = MP_KIND_SHARDING;
+    attr->u.sharding = mp_arena_copy(ir.module->arena, &terms[i], sizeof(terms[i]));
+    attrs[i] = attr;
+  }
+  annotate(&ir, &ir.main->arg_attrs[0], shard(&ir, mesh, 1, "x,y"));
+  annotate(&ir, &ir.main->result_attrs[0], attrs[1]);
+  annotate(&ir, &ir.main->result_attrs[1], shard(&ir, mesh, 0, ""));
+  mp_block_t *body = reducer(&ir, MP_OP_MAXIMUM);
+  mp_value_t *value = ir_op_regions(&ir, MP_OP_REDUCE, "f32", VALUES(ir.args[0], ir.args[1]),
+                                    ATTRS(IR_INTS(&ir, MP_ATTR_DIMENSIONS, 0)), 1, &body)
+                          ->results;
+  value = constrain(&ir, value, "f32", attrs[0]);
+  value = constrain(&ir, value, "f32", attrs[1]);
+  ir_return(&ir, VALUES(value, value));
+  mp_partition_t parts;
+  assert_ok(partition(&ir, 4, true, &parts));
+  ir_check(&ir,
+           "%5 = reduce(%0, %1) {dimensions=[0]} : tensor<f32>\n"
+           " ^(%2: tensor<f32>, %3: tensor<f32>)\n"
+           "  %4 = maximum(%2, %3) : tensor<f32>\n"
+           "  return(%4)\n"
+           "%9 = all_reduce(%5) {channel_id=1 replica_groups=[[0,1],[2,3]] "
+           "use_global_device_ids=true} : tensor<f32>\n"
+           " ^(%6: tensor<f32>, %7: tensor<f32>)\n"
+           "  %8 = maximum(%6, %7) : tensor<f32>\n"
+           "  return(%8)\n"
+           "%13 = all_reduce(%9) {channel_id=1 replica_groups=[[0,2],[1,3]] "
+           "use_global_device_ids=true} : tensor<f32>\n"
+           " ^(%10: tensor<f32>, %11: tensor<f32>)\n"
+           "  %12 = maximum(%10, %11) : tensor<f32>\n"
+           "  return(%12)\n"
+           "return(%9, %13)\n");
+  ir_end(&ir);
+}
+
+// ---- ops on parts ----
 
 // A product over a dimension that is in parts is a sum to be made; a result of parts takes its own.
 static void test_dot_of_parts(void **state) {
@@ -606,6 +654,7 @@ int main(void) {
       cmocka_unit_test(test_one_partition),
       cmocka_unit_test(test_constraints_and_results),
       cmocka_unit_test(test_unreduced),
+      cmocka_unit_test(test_unreduced_maximum),
       cmocka_unit_test(test_dot_of_parts),
       cmocka_unit_test(test_reduce_of_parts),
       cmocka_unit_test(test_local_attributes),

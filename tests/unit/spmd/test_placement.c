@@ -122,9 +122,6 @@ static void test_sdy_other_refusals(void **state) {
   sharding.unreduced = sdy_axis_list(bench.arena, "x");
   assert_status(mp_placement_from_sdy(bench.top, type_of(&bench, "8xf32"), &sharding, NULL, &boxes),
                 MP_INVALID_ARGUMENT, "uses axis \"x\" twice");
-  sharding.unreduced_kind = MP_UNREDUCED_MAX;
-  assert_status(mp_placement_from_sdy(bench.top, type_of(&bench, "8xf32"), &sharding, NULL, &boxes),
-                MP_UNIMPLEMENTED, "unreduced axes of a maximum");
   const int64_t ids[] = {0, 1, 2, 2};
   sharding = sdy_sharding(bench.arena, sdy_mesh(bench.arena, "x=4", ids, 4), 1, "x");
   assert_status(mp_placement_from_sdy(bench.top, type_of(&bench, "8xf32"), &sharding, NULL, &boxes),
@@ -189,6 +186,11 @@ static void test_unreduced(void **state) {
   assert_ok(mp_placement_from_sdy(bench.top, type_of(&bench, "8xf32"), &sharding, NULL, &again));
   assert_non_null(boxes);
   assert_ptr_equal(boxes, again);
+  // Terms of a maximum are no terms of a sum.
+  sharding.unreduced_kind = MP_UNREDUCED_MAX;
+  assert_ok(mp_placement_from_sdy(bench.top, type_of(&bench, "8xf32"), &sharding, NULL, &again));
+  assert_int_equal(again->unreduced_kind, MP_UNREDUCED_MAX);
+  assert_false(mp_placement_equal(boxes, again));
   finish(&bench);
 }
 
@@ -575,13 +577,13 @@ static void test_no_grid(void **state) {
   (void)state;
   bench_t bench = start(2);
   const int64_t dims[] = {6}, starts[] = {0, 2}, sizes[] = {4, 4};
-  const mp_boxes_t boxes = {2, 1, dims, starts, sizes, bench.top->groups, NULL};
+  const mp_boxes_t boxes = {2, 1, dims, starts, sizes, bench.top->groups, NULL, 0};
   bool is_grid = true;
   mp_tiles_t tiles;
   assert_ok(mp_placement_to_tiles(bench.arena, &boxes, &is_grid, &tiles));
   assert_false(is_grid);
   const int64_t same[] = {0, 0}, half[] = {3, 3};
-  const mp_boxes_t missing = {2, 1, dims, same, half, bench.top->groups, NULL};
+  const mp_boxes_t missing = {2, 1, dims, same, half, bench.top->groups, NULL, 0};
   assert_ok(mp_placement_to_tiles(bench.arena, &missing, &is_grid, &tiles));
   assert_false(is_grid);
   finish(&bench);

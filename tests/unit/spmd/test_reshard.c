@@ -79,6 +79,11 @@ static void test_plain_answers(void **state) {
       {"x; +y", ";", "reduce gather 320"},
       {"; +x", ";y", "slice reduce 64"},
       {"; +x,y", "x;", "scatter reduce 320"},
+      // Terms that stay terms along one axis.
+      {"; +x,y", "; +x", "reduce 384"},
+      {"; +x,y", "y; +x", "scatter 192"},
+      {"; +x", "; +x,y", "none"},
+      {";", "; +x", "none"},
   };
   for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); ++i) {
     check_plan("x=2 y=4", "8x8xf32", cases[i][0], cases[i][1], cases[i][2]);
