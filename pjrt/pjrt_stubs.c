@@ -8,16 +8,11 @@
     return MP_UNIMPLEMENTED(reason);         \
   }
 
-// Streams are handed out by receive callbacks only, which no program can have yet.
+// Streams are handed out by receive callbacks only. Those are for programs that exchange data with
+// the host by sends and receives, which JAX makes for TPUs alone; here they are refused.
 #define NO_STREAM "there are no streams to copy to, as programs with host receives are refused"
 STUB(PJRT_CopyToDeviceStream_Destroy, NO_STREAM)
 STUB(PJRT_CopyToDeviceStream_AddChunk, NO_STREAM)
 STUB(PJRT_CopyToDeviceStream_TotalBytes, NO_STREAM)
 STUB(PJRT_CopyToDeviceStream_GranuleSize, NO_STREAM)
 STUB(PJRT_CopyToDeviceStream_CurrentBytes, NO_STREAM)
-
-STUB(PJRT_Client_CreateAliasBuffer, "a buffer cannot stand for one that comes later")
-STUB(PJRT_Client_FulfillAliasBuffer, "a buffer cannot stand for one that comes later")
-STUB(PJRT_Buffer_DonateWithControlDependency,
-     "buffers are donated by the programs that take them, without further conditions")
-STUB(PJRT_Buffer_Bitcast, "a buffer's contents cannot be seen as another type; copy them")

@@ -33,8 +33,8 @@ mp_status_t mp_buffer_make(mp_memory_t *memory, mp_dtype_t dtype, const int64_t 
   return NULL;
 }
 
-static mp_status_t buffer_bytes_of(mp_dtype_t dtype, const int64_t *dims, uint32_t rank,
-                                   uint64_t *out_bytes) {
+mp_status_t mp_buffer_bytes_of(mp_dtype_t dtype, const int64_t *dims, uint32_t rank,
+                               uint64_t *out_bytes) {
   if (rank > MP_MAX_RANK) {
     return mp_status_make(MP_INVALID_ARGUMENT,
                           "an array of rank %" PRIu32 " was given; at most %d is supported", rank,
@@ -64,7 +64,7 @@ mp_status_t mp_buffer_create_labelled(mp_memory_t *memory, mp_origin_t origin, m
                                       mp_event_t **out_definition) {
   MP_RETURN_IF_ERROR(mp_client_check(mp_device_client(memory->device)));
   uint64_t bytes;
-  MP_RETURN_IF_ERROR(buffer_bytes_of(dtype, dims, rank, &bytes));
+  MP_RETURN_IF_ERROR(mp_buffer_bytes_of(dtype, dims, rank, &bytes));
   mp_label_t label = mp_label_make(origin, dtype, dims, rank, NULL, 0);
   mp_storage_t *storage;
   MP_RETURN_IF_ERROR(
@@ -94,7 +94,7 @@ mp_status_t mp_buffer_create_error(mp_memory_t *memory, mp_dtype_t dtype, const 
                                    uint32_t rank, mp_status_t error, mp_buffer_t **out_buffer) {
   uint64_t bytes;
   mp_event_t *definition = NULL;
-  mp_status_t status = buffer_bytes_of(dtype, dims, rank, &bytes);
+  mp_status_t status = mp_buffer_bytes_of(dtype, dims, rank, &bytes);
   if (status == NULL) status = mp_event_create(&definition);
   if (status == NULL)
     status = mp_buffer_make(memory, dtype, dims, rank, NULL, definition, out_buffer);
@@ -112,7 +112,7 @@ mp_status_t mp_buffer_view_external(mp_memory_t *memory, mp_dtype_t dtype, const
                                     void *context, mp_buffer_t **out_buffer) {
   MP_RETURN_IF_ERROR(mp_client_check(mp_device_client(memory->device)));
   uint64_t bytes;
-  MP_RETURN_IF_ERROR(buffer_bytes_of(dtype, dims, rank, &bytes));
+  MP_RETURN_IF_ERROR(mp_buffer_bytes_of(dtype, dims, rank, &bytes));
   mp_label_t label = mp_label_make(MP_ORIGIN_EXTERNAL, dtype, dims, rank, NULL, 0);
   mp_event_t *definition;
   MP_RETURN_IF_ERROR(mp_event_create(&definition));
@@ -222,6 +222,20 @@ static mp_status_t buffer_deleted_error(const mp_buffer_t *buffer) {
   return mp_status_make(
       MP_INVALID_ARGUMENT, "the buffer has been %s",
       buffer->claim != 0 ? "donated: its memory belongs to a result now" : "deleted");
+}
+
+mp_status_t mp_buffer_give_up(mp_buffer_t *buffer, mp_storage_t **out_storage) {
+  mp_status_t status = NULL;
+  mp_lock(&buffer->lock);
+  buffer_assert_holds(buffer);
+  if (buffer->is_deleted) {
+    status = buffer_deleted_error(buffer);
+  } else {
+    *out_storage = buffer->storage;
+    buffer->is_deleted = true;
+  }
+  mp_unlock(&buffer->lock);
+  return status;
 }
 
 mp_status_t mp_buffer_hold_storage(mp_buffer_t *buffer, mp_storage_t **out_storage) {

@@ -108,6 +108,32 @@ MP_NODISCARD mp_status_t mp_buffer_write_raw_to(mp_buffer_t *buffer, const void 
 MP_NODISCARD mp_status_t mp_buffer_copy_to_memory(mp_buffer_t *buffer, mp_memory_t *memory,
                                                   mp_buffer_t **out_buffer);
 
+// A new buffer of this type and shape that takes over the bytes of `buffer`, which is deleted.
+// Nothing is copied. The definition is that of `buffer`; with `after` (may be NULL) it is set when
+// that event is set too, with the first of their errors, the old definition's before the event's.
+// INVALID_ARGUMENT when the buffer was deleted, when the new shape has another number of bytes, or
+// when the bytes of its elements are no elements of the new type (of less than a byte, or
+// booleans). On an error `buffer` is as before.
+MP_NODISCARD mp_status_t mp_buffer_move(mp_buffer_t *buffer, mp_dtype_t dtype, const int64_t *dims,
+                                        uint32_t rank, mp_event_t *after, mp_buffer_t **out_buffer);
+
+// What is owed to a buffer whose contents another buffer will bring.
+typedef struct mp_promise_s mp_promise_t;
+
+// A buffer that stands for another one, which comes later, and the promise to bring that one. The
+// caller owns both, and must keep or break the promise.
+MP_NODISCARD mp_status_t mp_buffer_promise(mp_memory_t *memory, mp_dtype_t dtype,
+                                           const int64_t *dims, uint32_t rank,
+                                           mp_buffer_t **out_buffer, mp_promise_t **out_promise);
+// Keeps the promise: the contents of `source`, which is deleted, are the promised ones. They are
+// copied when they are there, as somebody may know the address of the promised buffer already. An
+// error is also that of the promised buffer: INVALID_ARGUMENT when `source` was deleted, is another
+// client's or has another type or shape; then it is as before. Consumes the promise in any case.
+MP_NODISCARD mp_status_t mp_promise_keep(mp_promise_t *promise, mp_buffer_t *source);
+// Breaks the promise: every use of the promised buffer reports `error` (consumed). Consumes the
+// promise. NULL: nothing.
+void mp_promise_break(mp_promise_t *promise, mp_status_t error);
+
 // An external reference: access from outside to the bytes themselves, which stay where they are
 // until mp_buffer_release_external, called once per reference. The buffer may be deleted meanwhile,
 // and it may be pending or failed: wait for the definition before reading. While there are external

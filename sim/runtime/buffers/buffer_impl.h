@@ -37,6 +37,25 @@ MP_NODISCARD mp_status_t mp_buffer_create_labelled(mp_memory_t *memory, mp_origi
 // the buffer was deleted.
 MP_NODISCARD mp_status_t mp_buffer_hold_storage(mp_buffer_t *buffer, mp_storage_t **out_storage);
 
+// The bytes of an array of this type and shape. INVALID_ARGUMENT when there is no such array.
+MP_NODISCARD mp_status_t mp_buffer_bytes_of(mp_dtype_t dtype, const int64_t *dims, uint32_t rank,
+                                            uint64_t *out_bytes);
+// Deletes the buffer and hands its own hold on the storage over; NULL for an error buffer.
+// INVALID_ARGUMENT when the buffer was deleted before.
+MP_NODISCARD mp_status_t mp_buffer_give_up(mp_buffer_t *buffer, mp_storage_t **out_storage);
+
+// A copy of bytes from storage to storage.
+typedef struct {
+  mp_storage_t *source, *target;  // holds, consumed, also on failure; source NULL: `after` fails
+  mp_event_t *after;              // borrowed: the definition of the source
+  uint64_t bytes;
+} mp_storage_copy_t;
+
+// Starts a copy, or has it start when `what->after` is set. `done` is borrowed and set at the end;
+// on an error it is not set.
+MP_NODISCARD mp_status_t mp_storage_copy(mp_client_t *client, const mp_storage_copy_t *what,
+                                         mp_event_t *done);
+
 // How a launch may use an argument.
 typedef enum {
   MP_TAKE_SHARED,  // it may be read: the launch has a hold on the storage

@@ -328,6 +328,19 @@ mp_status_t mp_buffer_write_raw(mp_buffer_t *buffer, const void *src, uint64_t o
 
 // ---- Between memories ----
 
+mp_status_t mp_storage_copy(mp_client_t *client, const mp_storage_copy_t *what, mp_event_t *done) {
+  mp_strided_t copy;
+  transfer_describe_bytes(&copy, what->bytes);
+  transfer_request_t request = {.from = what->source == NULL ? NULL : what->source->data,
+                                .to = what->target->data,
+                                .source = what->source,
+                                .target = what->target,
+                                .after = what->after,
+                                .bytes = what->bytes,
+                                .copy = &copy};
+  return transfer_begin(client, &request, done);
+}
+
 mp_status_t mp_buffer_copy_to_memory(mp_buffer_t *buffer, mp_memory_t *memory,
                                      mp_buffer_t **out_buffer) {
   mp_client_t *client = mp_device_client(buffer->memory->device);
@@ -348,16 +361,11 @@ mp_status_t mp_buffer_copy_to_memory(mp_buffer_t *buffer, mp_memory_t *memory,
     return status;
   }
   copy_buffer->is_behind_call = buffer->is_behind_call;
-  mp_strided_t copy;
-  transfer_describe_bytes(&copy, buffer->bytes);
-  transfer_request_t request = {.from = source == NULL ? NULL : source->data,
-                                .to = copy_buffer->storage->data,
-                                .source = source,
-                                .target = mp_storage_retain(copy_buffer->storage),
-                                .after = buffer->definition,
-                                .bytes = buffer->bytes,
-                                .copy = &copy};
-  status = transfer_begin(client, &request, definition);
+  const mp_storage_copy_t copy = {.source = source,
+                                  .target = mp_storage_retain(copy_buffer->storage),
+                                  .after = buffer->definition,
+                                  .bytes = buffer->bytes};
+  status = mp_storage_copy(client, &copy, definition);
   mp_event_release(definition);
   if (status != NULL) {
     mp_buffer_release(copy_buffer);

@@ -61,9 +61,10 @@ static void empty_arguments_crash_nothing(void **state) {
 
 static void stubs_say_what_they_are(void **state) {
   (void)state;
-  PJRT_Buffer_Bitcast_Args args = ARGS(PJRT_Buffer_Bitcast, out_buffer);
-  expect_error(api()->PJRT_Buffer_Bitcast(&args), PJRT_Error_Code_UNIMPLEMENTED,
-               "minipod does not implement PJRT_Buffer_Bitcast: ");
+  PJRT_CopyToDeviceStream_AddChunk_Args args =
+      ARGS(PJRT_CopyToDeviceStream_AddChunk, transfer_complete);
+  expect_error(api()->PJRT_CopyToDeviceStream_AddChunk(&args), PJRT_Error_Code_UNIMPLEMENTED,
+               "minipod does not implement PJRT_CopyToDeviceStream_AddChunk: ");
 }
 
 static void plugin_attributes_respect_old_callers(void **state) {
