@@ -329,5 +329,6 @@ extern PJRT_Layouts_Extension mp_pjrt_layouts_extension;
 extern PJRT_FFI_Extension mp_pjrt_ffi_extension;
 extern PJRT_MemoryDescriptions_Extension mp_pjrt_memory_descriptions_extension;
 extern PJRT_Shardings_Extension mp_pjrt_shardings_extension;
+extern PJRT_AbiVersion_Extension mp_pjrt_abi_version_extension;
 
 #endif  // MINIPOD_PJRT_PJRT_OBJECTS_H_

@@ -1,5 +1,5 @@
 // The PJRT C API: the extensions that minipod offers (custom partitioner 2, layouts 4, FFI 5,
-// memory descriptions 6, shardings 19).
+// memory descriptions 6, shardings 19, ABI versions 20).
 #ifndef MINIPOD_PJRT_C_API_C_API_EXT_H_
 #define MINIPOD_PJRT_C_API_C_API_EXT_H_
 
@@ -267,5 +267,124 @@ typedef struct PJRT_Shardings_Extension {
       *PJRT_Shardings_PJRT_Executable_ParameterShardings;
   PJRT_Shardings_PJRT_Executable_OutputShardings *PJRT_Shardings_PJRT_Executable_OutputShardings;
 } PJRT_Shardings_Extension;
+
+// ---- Versions of stored executables ----
+
+typedef struct PJRT_RuntimeAbiVersion PJRT_RuntimeAbiVersion;
+typedef struct PJRT_ExecutableAbiVersion PJRT_ExecutableAbiVersion;
+typedef struct PJRT_SerializedProto PJRT_SerializedProto;
+
+// None of these has an extension_start.
+typedef struct PJRT_Client_RuntimeAbiVersion_Args {
+  size_t struct_size;
+  PJRT_Client *client;
+  PJRT_RuntimeAbiVersion *abi_version;  // out, the caller's
+} PJRT_Client_RuntimeAbiVersion_Args;
+
+typedef struct PJRT_Executable_GetAbiVersion_Args {
+  size_t struct_size;
+  PJRT_Executable *executable;
+  PJRT_ExecutableAbiVersion *abi_version;  // out, the caller's
+} PJRT_Executable_GetAbiVersion_Args;
+
+typedef struct PJRT_RuntimeAbiVersion_IsCompatibleWithRuntime_Args {
+  size_t struct_size;
+  const PJRT_RuntimeAbiVersion *abi_version;
+  const PJRT_RuntimeAbiVersion *other_abi_version;
+} PJRT_RuntimeAbiVersion_IsCompatibleWithRuntime_Args;
+
+typedef struct PJRT_RuntimeAbiVersion_IsCompatibleWithExecutable_Args {
+  size_t struct_size;
+  const PJRT_RuntimeAbiVersion *abi_version;
+  const PJRT_ExecutableAbiVersion *executable_abi_version;
+} PJRT_RuntimeAbiVersion_IsCompatibleWithExecutable_Args;
+
+typedef struct PJRT_RuntimeAbiVersion_Destroy_Args {
+  size_t struct_size;
+  PJRT_RuntimeAbiVersion *abi_version;
+} PJRT_RuntimeAbiVersion_Destroy_Args;
+
+typedef struct PJRT_RuntimeAbiVersion_ToProto_Args {
+  size_t struct_size;
+  const PJRT_RuntimeAbiVersion *abi_version;
+  const char *serialized_proto;                                    // out
+  size_t serialized_proto_size;                                    // out
+  PJRT_SerializedProto *serialized_proto_holder;                   // out
+  void (*serialized_proto_deleter)(PJRT_SerializedProto *holder);  // out
+} PJRT_RuntimeAbiVersion_ToProto_Args;
+
+typedef struct PJRT_RuntimeAbiVersion_PlatformId_Args {
+  size_t struct_size;
+  const PJRT_RuntimeAbiVersion *abi_version;
+  uint64_t platform_id;  // out
+} PJRT_RuntimeAbiVersion_PlatformId_Args;
+
+typedef struct PJRT_RuntimeAbiVersion_FromProto_Args {
+  size_t struct_size;
+  const char *serialized_proto;
+  size_t serialized_proto_size;
+  PJRT_RuntimeAbiVersion *abi_version;  // out, the caller's
+} PJRT_RuntimeAbiVersion_FromProto_Args;
+
+typedef struct PJRT_ExecutableAbiVersion_Destroy_Args {
+  size_t struct_size;
+  PJRT_ExecutableAbiVersion *abi_version;
+} PJRT_ExecutableAbiVersion_Destroy_Args;
+
+typedef struct PJRT_ExecutableAbiVersion_ToProto_Args {
+  size_t struct_size;
+  const PJRT_ExecutableAbiVersion *abi_version;
+  const char *serialized_proto;                                    // out
+  size_t serialized_proto_size;                                    // out
+  PJRT_SerializedProto *serialized_proto_holder;                   // out
+  void (*serialized_proto_deleter)(PJRT_SerializedProto *holder);  // out
+} PJRT_ExecutableAbiVersion_ToProto_Args;
+
+typedef struct PJRT_ExecutableAbiVersion_PlatformId_Args {
+  size_t struct_size;
+  const PJRT_ExecutableAbiVersion *abi_version;
+  uint64_t platform_id;  // out
+} PJRT_ExecutableAbiVersion_PlatformId_Args;
+
+typedef struct PJRT_ExecutableAbiVersion_FromProto_Args {
+  size_t struct_size;
+  const char *serialized_proto;
+  size_t serialized_proto_size;
+  PJRT_ExecutableAbiVersion *abi_version;  // out, the caller's
+} PJRT_ExecutableAbiVersion_FromProto_Args;
+
+typedef PJRT_Error *PJRT_Client_RuntimeAbiVersion(PJRT_Client_RuntimeAbiVersion_Args *args);
+typedef PJRT_Error *PJRT_Executable_GetAbiVersion(PJRT_Executable_GetAbiVersion_Args *args);
+typedef PJRT_Error *PJRT_RuntimeAbiVersion_Destroy(PJRT_RuntimeAbiVersion_Destroy_Args *args);
+typedef PJRT_Error *PJRT_RuntimeAbiVersion_IsCompatibleWithRuntime(
+    PJRT_RuntimeAbiVersion_IsCompatibleWithRuntime_Args *args);
+typedef PJRT_Error *PJRT_RuntimeAbiVersion_IsCompatibleWithExecutable(
+    PJRT_RuntimeAbiVersion_IsCompatibleWithExecutable_Args *args);
+typedef PJRT_Error *PJRT_RuntimeAbiVersion_ToProto(PJRT_RuntimeAbiVersion_ToProto_Args *args);
+typedef PJRT_Error *PJRT_RuntimeAbiVersion_PlatformId(PJRT_RuntimeAbiVersion_PlatformId_Args *args);
+typedef PJRT_Error *PJRT_ExecutableAbiVersion_Destroy(PJRT_ExecutableAbiVersion_Destroy_Args *args);
+typedef PJRT_Error *PJRT_ExecutableAbiVersion_ToProto(PJRT_ExecutableAbiVersion_ToProto_Args *args);
+typedef PJRT_Error *PJRT_ExecutableAbiVersion_PlatformId(
+    PJRT_ExecutableAbiVersion_PlatformId_Args *args);
+typedef PJRT_Error *PJRT_RuntimeAbiVersion_FromProto(PJRT_RuntimeAbiVersion_FromProto_Args *args);
+typedef PJRT_Error *PJRT_ExecutableAbiVersion_FromProto(
+    PJRT_ExecutableAbiVersion_FromProto_Args *args);
+
+typedef struct PJRT_AbiVersion_Extension {
+  PJRT_Extension_Base base;
+  PJRT_Client_RuntimeAbiVersion *client_runtime_abi_version;
+  PJRT_Executable_GetAbiVersion *executable_get_abi_version;
+  PJRT_RuntimeAbiVersion_Destroy *runtime_abi_version_destroy;
+  PJRT_RuntimeAbiVersion_IsCompatibleWithRuntime *runtime_abi_version_is_compatible_with_runtime;
+  PJRT_RuntimeAbiVersion_IsCompatibleWithExecutable
+      *runtime_abi_version_is_compatible_with_executable;
+  PJRT_RuntimeAbiVersion_ToProto *runtime_abi_version_to_proto;
+  PJRT_RuntimeAbiVersion_PlatformId *runtime_abi_version_platform_id;
+  PJRT_ExecutableAbiVersion_Destroy *executable_abi_version_destroy;
+  PJRT_ExecutableAbiVersion_ToProto *executable_abi_version_to_proto;
+  PJRT_ExecutableAbiVersion_PlatformId *executable_abi_version_platform_id;
+  PJRT_RuntimeAbiVersion_FromProto *runtime_abi_version_from_proto;
+  PJRT_ExecutableAbiVersion_FromProto *executable_abi_version_from_proto;
+} PJRT_AbiVersion_Extension;
 
 #endif  // MINIPOD_PJRT_C_API_C_API_EXT_H_

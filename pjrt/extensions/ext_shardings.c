@@ -87,7 +87,8 @@ static PJRT_Error *ext_shardings_output_shardings(
 
 PJRT_Shardings_Extension mp_pjrt_shardings_extension = {
     .base = {.struct_size = sizeof(PJRT_Shardings_Extension),
-             .type = PJRT_Extension_Type_Shardings},
+             .type = PJRT_Extension_Type_Shardings,
+             .next = &mp_pjrt_abi_version_extension.base},
     .PJRT_Shardings_PJRT_Executable_ParameterShardings = ext_shardings_parameter_shardings,
     .PJRT_Shardings_PJRT_Executable_OutputShardings = ext_shardings_output_shardings,
 };

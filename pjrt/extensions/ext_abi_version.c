@@ -1,0 +1,172 @@
+// The AbiVersion extension (type 20): which stored executables this library can load.
+//
+// A stored executable is the program as it came (pjrt/pjrt_serialize.c), so that every version of
+// minipod which knows that form can load it. A version is that form's number. As a message it is a
+// PjRtRuntimeAbiVersionProto or a PjRtExecutableAbiVersionProto: 1 platform, 2 version.
+
+#include "pjrt/pjrt_objects.h"
+#include "sim/base/alloc.h"
+#include "sim/base/proto.h"
+
+// XLA's number for the name "minipod": FarmHash's Fingerprint64 of it, as clients compute it, too.
+static const uint64_t platform_id = 0x3a807cea19d88afb;
+
+// The form of stored executables, the digit at the end of their magic word.
+static const char current_form[] = "1";
+
+enum { FIELD_PLATFORM = 1, FIELD_VERSION };
+
+// What stands behind both PJRT_RuntimeAbiVersion and PJRT_ExecutableAbiVersion.
+typedef struct {
+  uint64_t platform;
+  size_t size;
+  char form[];
+} version_t;
+
+static mp_status_t ext_abi_version_make(uint64_t platform, mp_str_t form, version_t **out_version) {
+  version_t *version = mp_malloc(sizeof(*version) + form.size);
+  MP_RETURN_IF_NULL(version);
+  version->platform = platform;
+  version->size = form.size;
+  memcpy(version->form, form.data, form.size);
+  *out_version = version;
+  return NULL;
+}
+
+static PJRT_Error *ext_abi_version_of_client(PJRT_Client_RuntimeAbiVersion_Args *args) {
+  if (args->client == NULL) return mp_pjrt_error(mp_pjrt_null_argument(__func__, "client"));
+  version_t *version = NULL;
+  mp_status_t status = ext_abi_version_make(platform_id, mp_str(current_form), &version);
+  if (status == NULL) args->abi_version = (PJRT_RuntimeAbiVersion *)version;
+  return mp_pjrt_error(status);
+}
+
+// JAX asks this before it stores an executable, since 0.11. It takes no answer of a platform that
+// is not one of XLA's own, and stores nothing then; told that there is none, it stores the
+// executable without.
+static PJRT_Error *ext_abi_version_of_executable(PJRT_Executable_GetAbiVersion_Args *args) {
+  (void)args;
+  return mp_pjrt_error(mp_status_make(
+      MP_UNIMPLEMENTED,
+      "PJRT_Executable_GetAbiVersion: executables are stored without a version beside them; the "
+      "bytes of each have one, which is checked when they are loaded"));
+}
+
+static mp_status_t ext_abi_version_compare(const char *what, const version_t *ours,
+                                           const version_t *other) {
+  if (ours == NULL || other == NULL) return mp_pjrt_null_argument(what, "abi_version");
+  if (other->platform != ours->platform) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "%s: the version is another platform's", what + 3);
+  }
+  if (other->size == ours->size && memcmp(other->form, ours->form, ours->size) == 0) return NULL;
+  return mp_status_make(MP_FAILED_PRECONDITION,
+                        "%s: executables of form '%.*s' cannot be loaded, those of form '%.*s' can",
+                        what + 3, (int)other->size, other->form, (int)ours->size, ours->form);
+}
+
+static PJRT_Error *ext_abi_version_compare_runtime(
+    PJRT_RuntimeAbiVersion_IsCompatibleWithRuntime_Args *args) {
+  return mp_pjrt_error(ext_abi_version_compare("mp_PJRT_RuntimeAbiVersion_IsCompatibleWithRuntime",
+                                               (const version_t *)args->abi_version,
+                                               (const version_t *)args->other_abi_version));
+}
+
+static PJRT_Error *ext_abi_version_compare_executable(
+    PJRT_RuntimeAbiVersion_IsCompatibleWithExecutable_Args *args) {
+  return mp_pjrt_error(ext_abi_version_compare(
+      "mp_PJRT_RuntimeAbiVersion_IsCompatibleWithExecutable", (const version_t *)args->abi_version,
+      (const version_t *)args->executable_abi_version));
+}
+
+// ---- as messages ----
+
+struct PJRT_SerializedProto {
+  mp_strbuf_t bytes;
+};
+
+static void ext_abi_version_delete_message(PJRT_SerializedProto *message) {
+  if (message == NULL) return;
+  mp_strbuf_deinit(&message->bytes);
+  mp_free(message);
+}
+
+static mp_status_t ext_abi_version_write(const version_t *version,
+                                         PJRT_SerializedProto **out_message) {
+  if (version == NULL) return mp_pjrt_null_argument(__func__, "abi_version");
+  PJRT_SerializedProto *message = mp_malloc(sizeof(*message));
+  MP_RETURN_IF_NULL(message);
+  mp_strbuf_init(&message->bytes);
+  mp_proto_put_varint(&message->bytes, FIELD_PLATFORM, version->platform);
+  mp_proto_put_bytes(&message->bytes, FIELD_VERSION, (mp_str_t){version->form, version->size});
+  mp_status_t status = mp_strbuf_status(&message->bytes);
+  if (status != NULL) {
+    ext_abi_version_delete_message(message);
+    return status;
+  }
+  *out_message = message;
+  return NULL;
+}
+
+static mp_status_t ext_abi_version_read(const char *data, size_t size, version_t **out_version) {
+  uint64_t platform = 0;
+  mp_str_t form = MP_STR("");
+  mp_proto_reader_t reader = mp_proto_reader(mp_pjrt_str(data, size), "ABI version");
+  mp_proto_field_t field;
+  while (mp_proto_next(&reader, &field)) {
+    if (field.number == FIELD_PLATFORM) platform = mp_proto_varint(&reader, &field);
+    if (field.number == FIELD_VERSION) form = mp_proto_bytes(&reader, &field);
+  }
+  MP_RETURN_IF_ERROR(mp_proto_reader_status(&reader));
+  return ext_abi_version_make(platform, form, out_version);
+}
+
+// The functions for both kinds of versions.
+#define DEFINE_KIND(kind, name)                                                                   \
+  static PJRT_Error *ext_abi_version_destroy_##name(PJRT_##kind##AbiVersion_Destroy_Args *args) { \
+    mp_free(args->abi_version);                                                                   \
+    return NULL;                                                                                  \
+  }                                                                                               \
+  static PJRT_Error *ext_abi_version_write_##name(PJRT_##kind##AbiVersion_ToProto_Args *args) {   \
+    PJRT_SerializedProto *message = NULL;                                                         \
+    mp_status_t status = ext_abi_version_write((const version_t *)args->abi_version, &message);   \
+    if (status != NULL) return mp_pjrt_error(status);                                             \
+    args->serialized_proto = mp_strbuf_text(&message->bytes);                                     \
+    args->serialized_proto_size = message->bytes.size;                                            \
+    args->serialized_proto_holder = message;                                                      \
+    args->serialized_proto_deleter = ext_abi_version_delete_message;                              \
+    return NULL;                                                                                  \
+  }                                                                                               \
+  static PJRT_Error *ext_abi_version_platform_##name(                                             \
+      PJRT_##kind##AbiVersion_PlatformId_Args *args) {                                            \
+    if (args->abi_version == NULL) {                                                              \
+      return mp_pjrt_error(mp_pjrt_null_argument(__func__, "abi_version"));                       \
+    }                                                                                             \
+    args->platform_id = ((const version_t *)args->abi_version)->platform;                         \
+    return NULL;                                                                                  \
+  }                                                                                               \
+  static PJRT_Error *ext_abi_version_read_##name(PJRT_##kind##AbiVersion_FromProto_Args *args) {  \
+    version_t *version = NULL;                                                                    \
+    mp_status_t status =                                                                          \
+        ext_abi_version_read(args->serialized_proto, args->serialized_proto_size, &version);      \
+    if (status == NULL) args->abi_version = (PJRT_##kind##AbiVersion *)version;                   \
+    return mp_pjrt_error(status);                                                                 \
+  }
+DEFINE_KIND(Runtime, runtime)
+DEFINE_KIND(Executable, executable)
+
+PJRT_AbiVersion_Extension mp_pjrt_abi_version_extension = {
+    .base = {.struct_size = sizeof(PJRT_AbiVersion_Extension),
+             .type = PJRT_Extension_Type_AbiVersion},
+    .client_runtime_abi_version = ext_abi_version_of_client,
+    .executable_get_abi_version = ext_abi_version_of_executable,
+    .runtime_abi_version_destroy = ext_abi_version_destroy_runtime,
+    .runtime_abi_version_is_compatible_with_runtime = ext_abi_version_compare_runtime,
+    .runtime_abi_version_is_compatible_with_executable = ext_abi_version_compare_executable,
+    .runtime_abi_version_to_proto = ext_abi_version_write_runtime,
+    .runtime_abi_version_platform_id = ext_abi_version_platform_runtime,
+    .executable_abi_version_destroy = ext_abi_version_destroy_executable,
+    .executable_abi_version_to_proto = ext_abi_version_write_executable,
+    .executable_abi_version_platform_id = ext_abi_version_platform_executable,
+    .runtime_abi_version_from_proto = ext_abi_version_read_runtime,
+    .executable_abi_version_from_proto = ext_abi_version_read_executable,
+};
