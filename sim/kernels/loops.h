@@ -18,8 +18,11 @@
 #if defined(__x86_64__) && defined(__ELF__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__) && !defined(MINIPOD_SANITIZED) && !defined(__clang__)
 #define MP_VECTOR __attribute__((target_clones("avx2", "default")))
+// The same for a function that uses __builtin_fma, which every machine with AVX2 has.
+#define MP_VECTOR_FMA __attribute__((target_clones("arch=haswell", "default")))
 #else
 #define MP_VECTOR
+#define MP_VECTOR_FMA
 #endif
 
 // A loop function (mp_ew_loop_t) over one, two or three inputs. `expr` computes from x, y, z.

@@ -1,10 +1,14 @@
 // Loops over c64 and c128. The functions of c64 are computed in double precision.
 //
-// Products are computed by the plain formula, without C's recovery of infinities, as other
-// implementations do it; quotients and functions follow C99 annex G, but that a factor which is NaN
-// makes a product NaN, as in XLA: exp(-inf + inf i) is NaN, and not 0 times an unknown number.
+// Products are computed by the plain formula, without C's recovery of infinities. Of the two
+// products in each part one is rounded and the other one is not (x.re y.re, x.im y.re), so that
+// they have XLA's bits: of two terms that are too large, one is an infinity and the other is not.
+// Quotients and functions follow C99 annex G, but that a factor which is NaN makes a product NaN,
+// as in XLA: exp(-inf + inf i) is NaN, and not 0 times an unknown number.
 #include <complex.h>
+#include <float.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -34,10 +38,26 @@ static c128_t elementwise_complex_reciprocal(c128_t x) {
   return elementwise_complex_make(1, 0) / x;
 }
 
-static c128_t elementwise_complex_sign_of(c128_t x) {
-  double size = cabs(x);
+// What is not known has no size, also beside an infinity.
+static double elementwise_complex_abs_of(c128_t x) {
+  if (isnan(creal(x)) || isnan(cimag(x))) return NAN;
+  return cabs(x);
+}
+
+// `size` is |x|, rounded to the type of the parts.
+static c128_t elementwise_complex_sign_of(c128_t x, double size) {
   if (size == 0) return elementwise_complex_make(0, 0);
   return elementwise_complex_make(creal(x) / size, cimag(x) / size);
+}
+
+static c128_t elementwise_complex_rsqrt_of(c128_t x) {
+  const double a = creal(x), b = cimag(x);
+  if (a == 0 && b == 0) return elementwise_complex_make(INFINITY, NAN);
+  if (isinf(a) || isinf(b)) {
+    if (isnan(b) && !isinf(a)) return elementwise_complex_make(NAN, NAN);
+    return elementwise_complex_make(isinf(a) ? copysign(0, a) : 0, copysign(0, -b));
+  }
+  return elementwise_complex_reciprocal(csqrt(x));
 }
 
 static c128_t elementwise_complex_exp_of(c128_t x) {
@@ -62,18 +82,31 @@ static c128_t elementwise_complex_log1p_of(c128_t x) {
   return elementwise_complex_make(re, atan2(b, 1 + a));
 }
 
-static c128_t elementwise_complex_power_of(c128_t x, c128_t y) {
-  double c = creal(y), d = cimag(y);
-  if (c == 0 && d == 0) return elementwise_complex_make(1, 0);
-  if (creal(x) == 0 && cimag(x) == 0 && c > 0) return elementwise_complex_make(0, 0);
-  if (c == 1 && d == 0) return x;
-  if (c == 2 && d == 0) return multiply(x, x);
-  if (creal(x) > 0 && cimag(x) == 0 && d == 0) return elementwise_complex_make(pow(creal(x), c), 0);
-  double size = log(cabs(x)), angle = carg(x);
-  double scale = exp(c * size - d * angle), turn = d * size + c * angle;
-  if (d == 0) scale = pow(cabs(x), c);
-  if (scale == 0) return elementwise_complex_make(0, 0);
+// x^y = |x|^c e^(-d t) (cos q + i sin q), with y = c + d i, t the angle of x and q = c t + d log
+// |x|. `scale` is the product of the first two factors, and is finite. Short cuts are more exact.
+static c128_t elementwise_complex_power_by_parts(c128_t x, c128_t y, double scale, double turn) {
+  const double c = creal(y), d = cimag(y);
+  if (isfinite(c) && d == 0) {
+    if (c == 1) return x;
+    if (c == 2) return multiply(x, x);
+    if (creal(x) > 0 && cimag(x) == 0) return elementwise_complex_make(scale, 0);
+  }
   return elementwise_complex_make(scale * cos(turn), scale * sin(turn));
+}
+
+// The value of x^y where it is defined without the formula; false elsewhere.
+static bool elementwise_complex_power_is_plain(c128_t x, c128_t y, c128_t *out) {
+  const double a = creal(x), b = cimag(x), c = creal(y), d = cimag(y);
+  if ((c == 0 && d == 0) || (a == 1 && b == 0)) {
+    *out = elementwise_complex_make(1, 0);
+  } else if (a == 0 && b == 0 && c > 0 && d == 0) {
+    *out = elementwise_complex_make(0, 0);
+  } else if (a == (double)INFINITY && b == 0 && c != 0 && d == 0 && !isnan(c)) {
+    *out = elementwise_complex_make(c > 0 ? (double)INFINITY : 0, 0);
+  } else {
+    return false;
+  }
+  return true;
 }
 
 static c128_t elementwise_complex_cbrt_of(c128_t x) {
@@ -121,9 +154,34 @@ static c128_t elementwise_complex_min_of(c128_t x, c128_t y) {
              : y;
 }
 
+// What is too large for the parts is infinite at once, as in XLA, and not made finite or unknown by
+// what comes later. Then its direction is that of the angle rounded like XLA's, too, of which
+// nothing but the quadrant is left.
+#define POWER(name, F, least)                                                   \
+  static c128_t elementwise_complex_power_##name(c128_t x, c128_t y) {          \
+    c128_t plain;                                                               \
+    if (elementwise_complex_power_is_plain(x, y, &plain)) return plain;         \
+    const double size = elementwise_complex_abs_of(x);                          \
+    const double angle = atan2(cimag(x), creal(x)), c = creal(y), d = cimag(y); \
+    const double power = pow(size, c), decay = exp(-d * angle);                 \
+    const F scale = (F)power * (F)decay;                                        \
+    if (isfinite(scale)) {                                                      \
+      const double turn = c * angle + d * log(size);                            \
+      return elementwise_complex_power_by_parts(x, y, power * decay, turn);     \
+    }                                                                           \
+    const F rounded = fabs(angle) < least ? (F)copysign(0, angle) : (F)angle;   \
+    const F turn = (F)(c * (double)rounded + d * (double)(F)log(size));         \
+    return elementwise_complex_make(scale * cos(turn), scale * sin(turn));      \
+  }
+POWER(C64, float, (double)FLT_MIN)
+POWER(C128, double, DBL_MIN)
+
+#define MP_FMA_C64  __builtin_fmaf
+#define MP_FMA_C128 __builtin_fma
+
 // T is the complex type and F the type of its parts.
 #define LOOPS(name, T, F)                                                                       \
-  MP_LOOP1(abs_##name, T, F, cabs(x))                                                           \
+  MP_LOOP1(abs_##name, T, F, elementwise_complex_abs_of(x))                                     \
   MP_LOOP1(real_##name, T, F, creal(x))                                                         \
   MP_LOOP1(imag_##name, T, F, cimag(x))                                                         \
   MP_LOOP2(add_##name, T, T, x + y)                                                             \
@@ -141,19 +199,19 @@ static c128_t elementwise_complex_min_of(c128_t x, c128_t y) {
   MP_LOOP2(maximum_##name, T, T, elementwise_complex_max_of(x, y))                              \
   MP_LOOP2(minimum_##name, T, T, elementwise_complex_min_of(x, y))                              \
   MP_LOOP1(negate_##name, T, T, negate(x))                                                      \
-  MP_LOOP2(power_##name, T, T, elementwise_complex_power_of(x, y))                              \
-  MP_LOOP1(rsqrt_##name, T, T, elementwise_complex_reciprocal(csqrt(x)))                        \
-  MP_LOOP1(sign_##name, T, T, elementwise_complex_sign_of(x))                                   \
+  MP_LOOP2(power_##name, T, T, elementwise_complex_power_##name(x, y))                          \
+  MP_LOOP1(rsqrt_##name, T, T, elementwise_complex_rsqrt_of(x))                                 \
+  MP_LOOP1(sign_##name, T, T, elementwise_complex_sign_of(x, (F)elementwise_complex_abs_of(x))) \
   MP_LOOP1(sine_##name, T, T, csin(x))                                                          \
   MP_LOOP1(sqrt_##name, T, T, csqrt(x))                                                         \
   MP_LOOP1(tan_##name, T, T, elementwise_complex_tan_of(x))                                     \
   MP_LOOP1(tanh_##name, T, T, elementwise_complex_tanh_of(x))                                   \
-  MP_VECTOR static void multiply_##name(int64_t n, const void *const *in, void *out) {          \
+  MP_VECTOR_FMA static void multiply_##name(int64_t n, const void *const *in, void *out) {      \
     const F *a = in[0], *b = in[1];                                                             \
     F *r = out;                                                                                 \
     MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                                            \
-      F re = a[2 * i] * b[2 * i] - a[2 * i + 1] * b[2 * i + 1];                                 \
-      F im = a[2 * i] * b[2 * i + 1] + a[2 * i + 1] * b[2 * i];                                 \
+      F re = MP_FMA_##name(a[2 * i], b[2 * i], -(a[2 * i + 1] * b[2 * i + 1]));                 \
+      F im = MP_FMA_##name(a[2 * i + 1], b[2 * i], a[2 * i] * b[2 * i + 1]);                    \
       r[2 * i] = re;                                                                            \
       r[2 * i + 1] = im;                                                                        \
     }                                                                                           \

@@ -44,21 +44,59 @@ SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -2.5, 0.3, 88.0, -100.0, 709
 
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128], ids=lambda t: t.__name__)
 @pytest.mark.parametrize("name", ["exp", "expm1", "log", "log1p", "sqrt", "tan", "tanh", "sin", "cos",
-                                  "sinh", "cosh", "asin", "acosh", "atanh"])
+                                  "sinh", "cosh", "asin", "acosh", "atanh", "abs", "sign", "rsqrt"])
 def test_complex_functions_of_special_values(name, dtype):
   """What is NaN or infinite on JAX's CPU backend is so here; the rest is near."""
-  values = np.array(SPECIAL)
+  check_complex(getattr(jax.lax, name), dtype, complex_grid(SPECIAL, dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128], ids=lambda t: t.__name__)
+@pytest.mark.parametrize("name", ["mul", "pow"])
+def test_complex_functions_of_two_special_values(name, dtype):
+  """Also of values whose products and powers are too large, or the difference of two that are."""
+  large = float(np.finfo(dtype).max) / 3
+  values = complex_grid([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -2.5, large, -large], dtype).ravel()
+  if name == "pow":
+    powers = complex_grid([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, 2.0, -2.5, 0.3, 80.0], dtype).ravel()
+    # XLA loses digits of the angle, so that only values as a whole can be compared.
+    check_complex(jax.lax.pow, dtype, values[:, None], powers[None, :], as_a_whole=True)
+  else:
+    check_complex(jax.lax.mul, dtype, values[:, None], values[None, :], exact=True)
+
+
+def test_complex_products_have_xlas_bits():
+  """A part is rounded as XLA rounds it, which fuses one of the two products with the addition."""
+  rng = np.random.default_rng(3)
+  x, y = rng.standard_normal((2, 1000, 2)).view(np.complex128)[..., 0]
+  with jax.enable_x64(True):
+    for dtype in (np.complex64, np.complex128):
+      compare(jax.lax.mul, x.astype(dtype), y.astype(dtype), exact=True)
+
+
+def complex_grid(values, dtype):
+  values = np.array(values)
   x = np.empty((values.size, values.size), dtype)
   x.real, x.imag = values[:, None], values[None, :]
-  f = getattr(jax.lax, name)
+  return x
+
+
+def check_complex(f, dtype, *operands, exact=False, as_a_whole=False):
+  operands = np.broadcast_arrays(*operands)
   with jax.enable_x64(True):
-    found, wanted = on_pod(f, x), on_cpu(f, x)
-  assert found.dtype == dtype
+    found, wanted = on_pod(f, *operands), on_cpu(f, *operands)
+  assert found.dtype == wanted.dtype
+  # XLA subtracts exponentials of nearly the same size; there it is the less exact of the two.
+  tolerance = 0 if exact else 1e-5 if dtype == np.complex64 else 1e-12
   for left, right in ((found.real, wanted.real), (found.imag, wanted.imag)):
     np.testing.assert_array_equal(np.isnan(left), np.isnan(right))
-    # XLA subtracts exponentials of nearly the same size; there it is the less exact of the two.
-    tolerance = 1e-5 if dtype == np.complex64 else 1e-12
-    np.testing.assert_allclose(left, right, rtol=tolerance, atol=tolerance)
+    if as_a_whole:
+      np.testing.assert_array_equal(np.isinf(left), np.isinf(right))
+    else:
+      np.testing.assert_allclose(left, right, rtol=tolerance, atol=tolerance)
+  if as_a_whole:
+    finite = np.isfinite(found) & np.isfinite(wanted)
+    left, right = found[finite].astype(np.complex128), wanted[finite].astype(np.complex128)
+    assert np.all(abs(left - right) <= 100 * tolerance * (abs(right) + 1))
 
 
 @pytest.mark.parametrize("dtype", [np.float16, jnp.bfloat16, np.float32, np.float64],
