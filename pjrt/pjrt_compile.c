@@ -67,6 +67,7 @@ mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices
       .num_propagate_to_results = options.propagate_to_output.count,
       .propagate_to_params = options.propagate_to_parameters.items,
       .num_propagate_to_params = options.propagate_to_parameters.count,
+      .answers = source->is_stored ? &source->answers : NULL,
   };
   mp_pjrt_compiled_t compiled = {0};
   MP_RETURN_IF_ERROR(mp_compile(source->code.data, source->code.size, &request, &compiled.program));

@@ -2,7 +2,8 @@
 //
 // A plan depends on the machine and its form is ours to change, so loading compiles again. The form
 // is a magic word and a message:
-//   1 version (text), 2 format, 3 code, 4 compile options, 5 fingerprint of all that.
+//   1 version (text), 2 format, 3 code, 4 compile options, 5 fingerprint of all that, 6 what custom
+//   partitioners have answered (sim/plan/partition_answers.h), if any were asked.
 
 #include "pjrt/pjrt_executable.h"
 #include "sim/base/alloc.h"
@@ -11,7 +12,14 @@
 
 static const char magic[8] = {'m', 'i', 'n', 'i', 'p', 'o', 'd', '1'};
 
-enum { FIELD_VERSION = 1, FIELD_FORMAT, FIELD_CODE, FIELD_OPTIONS, FIELD_FINGERPRINT };
+enum {
+  FIELD_VERSION = 1,
+  FIELD_FORMAT,
+  FIELD_CODE,
+  FIELD_OPTIONS,
+  FIELD_FINGERPRINT,
+  FIELD_ANSWERS
+};
 
 struct PJRT_SerializedExecutable {
   mp_strbuf_t bytes;
@@ -27,22 +35,25 @@ static uint64_t pjrt_serialize_fingerprint(mp_str_t version, const mp_pjrt_sourc
   uint64_t hash = mp_hash_bytes(MP_HASH_START, version.data, version.size);
   hash = mp_hash_bytes(hash, source->format.data, source->format.size);
   hash = mp_hash_bytes(hash, source->code.data, source->code.size);
-  return mp_hash_bytes(hash, source->options.data, source->options.size);
+  hash = mp_hash_bytes(hash, source->options.data, source->options.size);
+  return mp_hash_bytes(hash, source->answers.data, source->answers.size);
+}
+
+// What an executable was made of, to make it once more.
+static mp_pjrt_source_t pjrt_serialize_source_of(const PJRT_Executable *executable) {
+  return (mp_pjrt_source_t){.code = executable->code,
+                            .format = executable->format,
+                            .options = executable->options,
+                            .answers = executable->program->answers,
+                            .is_stored = true};
 }
 
 mp_status_t mp_PJRT_Executable_Serialize(PJRT_Executable_Serialize_Args *args) {
   MP_REQUIRE(args, executable);
   const PJRT_Executable *executable = args->executable;
-  if (executable->program->is_of_this_process) {
-    return mp_status_make(MP_UNIMPLEMENTED,
-                          "'%s' cannot be stored: functions of this process (custom_partitioning) "
-                          "have made a part of it, and loading would have to ask them again",
-                          executable->name);
-  }
   PJRT_SerializedExecutable *serialized = mp_malloc(sizeof(*serialized));
   MP_RETURN_IF_NULL(serialized);
-  mp_pjrt_source_t source = {
-      .code = executable->code, .format = executable->format, .options = executable->options};
+  mp_pjrt_source_t source = pjrt_serialize_source_of(executable);
   mp_strbuf_t *bytes = &serialized->bytes;
   mp_strbuf_init(bytes);
   mp_strbuf_append(bytes, magic, sizeof(magic));
@@ -52,6 +63,7 @@ mp_status_t mp_PJRT_Executable_Serialize(PJRT_Executable_Serialize_Args *args) {
   mp_proto_put_bytes(bytes, FIELD_OPTIONS, source.options);
   mp_proto_put_varint(bytes, FIELD_FINGERPRINT,
                       pjrt_serialize_fingerprint(MP_STR(MINIPOD_VERSION), &source));
+  if (source.answers.size != 0) mp_proto_put_bytes(bytes, FIELD_ANSWERS, source.answers);
   mp_status_t status = mp_strbuf_status(bytes);
   if (status != NULL) {
     pjrt_serialize_delete_serialized(serialized);
@@ -68,7 +80,8 @@ static mp_status_t pjrt_serialize_parse(mp_str_t bytes, mp_pjrt_source_t *out_so
   if (bytes.size < sizeof(magic) || memcmp(bytes.data, magic, sizeof(magic)) != 0) {
     return mp_status_make(MP_INVALID_ARGUMENT, "these are not the bytes of a minipod executable");
   }
-  mp_pjrt_source_t source = {.code = MP_STR(""), .format = MP_STR(""), .options = MP_STR("")};
+  mp_pjrt_source_t source = {
+      .code = MP_STR(""), .format = MP_STR(""), .options = MP_STR(""), .answers = MP_STR("")};
   mp_str_t version = MP_STR("");
   uint64_t stored = 0;
   mp_proto_reader_t reader = mp_proto_reader(
@@ -79,6 +92,7 @@ static mp_status_t pjrt_serialize_parse(mp_str_t bytes, mp_pjrt_source_t *out_so
     if (field.number == FIELD_FORMAT) source.format = mp_proto_bytes(&reader, &field);
     if (field.number == FIELD_CODE) source.code = mp_proto_bytes(&reader, &field);
     if (field.number == FIELD_OPTIONS) source.options = mp_proto_bytes(&reader, &field);
+    if (field.number == FIELD_ANSWERS) source.answers = mp_proto_bytes(&reader, &field);
     if (field.number == FIELD_FINGERPRINT) stored = mp_proto_varint(&reader, &field);
   }
   MP_RETURN_IF_ERROR(mp_proto_reader_status(&reader));
@@ -109,10 +123,7 @@ mp_status_t mp_PJRT_Executable_DeserializeAndLoad(PJRT_Executable_DeserializeAnd
 mp_status_t mp_PJRT_Client_Load(PJRT_Client_Load_Args *args) {
   MP_REQUIRE(args, client);
   MP_REQUIRE(args, executable);
-  mp_pjrt_source_t source = {.code = args->executable->code,
-                             .format = args->executable->format,
-                             .options = args->executable->options};
-  source.is_stored = true;
+  mp_pjrt_source_t source = pjrt_serialize_source_of(args->executable);
   if (args->compile_options != NULL && args->compile_options_size > 0) {
     source.options = (mp_str_t){args->compile_options, args->compile_options_size};
   }

@@ -21,12 +21,39 @@ static mp_status_t compile_check_grid(uint32_t replicas, uint32_t partitions) {
   return NULL;
 }
 
+// Partitions the module, and keeps what custom partitioners have answered.
+static mp_status_t compile_partition(mp_module_t *module, const mp_compile_request_t *request,
+                                     mp_plan_options_t *options) {
+  mp_plan_answers_t answers = {.was_given = false};
+  if (request->answers != NULL) {
+    answers.was_given = true;
+    answers.given = answers.left = *request->answers;
+  }
+  mp_strbuf_init(&answers.taken);
+  const mp_custom_partitioner_t custom = mp_plan_custom_partitioner(&answers);
+  const mp_partition_options_t partition = {
+      options->num_partitions,           request->propagate_to_results,
+      request->num_propagate_to_results, request->propagate_to_params,
+      request->num_propagate_to_params,  &custom};
+  mp_status_t status = mp_spmd_partition(module, &partition, &options->partition);
+  if (status == NULL) status = mp_strbuf_status(&answers.taken);
+  if (status == NULL && answers.taken.size != 0) {
+    options->answers.size = answers.taken.size;
+    options->answers.data =
+        mp_arena_strndup(module->arena, mp_strbuf_text(&answers.taken), answers.taken.size);
+    if (options->answers.data == NULL) status = mp_status_out_of_memory();
+  }
+  mp_strbuf_deinit(&answers.taken);
+  return status;
+}
+
 static mp_status_t compile(mp_module_t *module, const mp_compile_request_t *request,
                            mp_program_t **out_program) {
   mp_plan_options_t options = {
       .num_replicas = request->num_replicas != 0 ? request->num_replicas : module->num_replicas,
       .num_partitions =
           request->num_partitions != 0 ? request->num_partitions : module->num_partitions,
+      .answers = MP_STR(""),
   };
   MP_RETURN_IF_ERROR(compile_check_grid(options.num_replicas, options.num_partitions));
   module->num_replicas = options.num_replicas;
@@ -37,13 +64,7 @@ static mp_status_t compile(mp_module_t *module, const mp_compile_request_t *requ
   // The verifier runs a second time, because what desugaring makes of dynamic operations and einsum
   // could not be checked before.
   MP_RETURN_IF_ERROR(mp_module_verify(module));
-  const mp_partition_options_t partition = {options.num_partitions,
-                                            request->propagate_to_results,
-                                            request->num_propagate_to_results,
-                                            request->propagate_to_params,
-                                            request->num_propagate_to_params,
-                                            &mp_plan_custom_partitioner};
-  MP_RETURN_IF_ERROR(mp_spmd_partition(module, &partition, &options.partition));
+  MP_RETURN_IF_ERROR(compile_partition(module, request, &options));
   mp_module_check_verified(module);
   MP_RETURN_IF_ERROR(mp_plan_lay_out_calls(module));
   mp_module_check_verified(module);

@@ -17,6 +17,9 @@ typedef struct {
   uint32_t num_propagate_to_results;
   const bool *propagate_to_params;
   uint32_t num_propagate_to_params;
+  // What custom partitioners have answered to an earlier compilation of the same program
+  // (mp_program_t.answers); they are not asked again. NULL: they are asked. Borrowed.
+  const mp_str_t *answers;
 } mp_compile_request_t;
 
 // Reads (bytecode or text), verifies, rewrites, partitions and plans. The caller owns the program,

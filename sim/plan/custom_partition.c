@@ -5,6 +5,7 @@
 #include "sim/foreign/foreign_partitioner.h"
 #include "sim/ir/verify/verify.h"
 #include "sim/passes/passes.h"
+#include "sim/plan/partition_answers.h"
 #include "sim/readers/reader.h"
 #include "sim/spmd/sharding/op_sharding.h"
 
@@ -158,22 +159,37 @@ static mp_status_t custom_partition_read_program(mp_module_t *module, mp_str_t c
 
 // ---- The bridge ----
 
-static bool custom_partition_knows(mp_str_t target) {
+static bool custom_partition_knows(void *context, mp_str_t target) {
+  const mp_plan_answers_t *answers = context;
+  if (answers->was_given) return mp_partition_answers_know(answers->given, target);
   return mp_foreign_find_partitioner(target) != NULL;
 }
 
-static mp_status_t custom_partition_ask(mp_module_t *module, const mp_op_t *op,
+static mp_status_t custom_partition_get_answer(mp_plan_answers_t *answers, mp_arena_t *arena,
+                                               mp_str_t target,
+                                               const mp_foreign_question_t *question,
+                                               mp_foreign_answer_t *out_answer) {
+  if (answers->was_given) {
+    return mp_partition_answers_take(arena, &answers->left, target, question, out_answer);
+  }
+  const mp_foreign_partitioner_t *partitioner = mp_foreign_find_partitioner(target);
+  return partitioner->ask(partitioner->partitioner, question, out_answer);
+}
+
+static mp_status_t custom_partition_ask(void *context, mp_module_t *module, const mp_op_t *op,
                                         const mp_boxes_t *const *operands,
                                         const mp_boxes_t *const *results,
                                         mp_custom_answer_t *out_answer) {
-  const mp_foreign_partitioner_t *partitioner =
-      mp_foreign_find_partitioner(mp_op_str(op, MP_ATTR_CALL_TARGET_NAME));
+  mp_plan_answers_t *answers = context;
+  const mp_str_t target = mp_op_str(op, MP_ATTR_CALL_TARGET_NAME);
   mp_foreign_question_t question;
   MP_RETURN_IF_ERROR(
       custom_partition_make_question(module->arena, op, operands, results, &question));
   mp_foreign_answer_t answer = {0};
-  mp_status_t status = partitioner->ask(partitioner->partitioner, &question, &answer);
+  mp_status_t status =
+      custom_partition_get_answer(answers, module->arena, target, &question, &answer);
   if (status == NULL) {
+    mp_partition_answers_add(&answers->taken, target, &question, &answer);
     status = custom_partition_read_shardings(module->arena, op, &answer, out_answer);
   }
   if (status == NULL) {
@@ -185,5 +201,6 @@ static mp_status_t custom_partition_ask(mp_module_t *module, const mp_op_t *op,
   return status;
 }
 
-const mp_custom_partitioner_t mp_plan_custom_partitioner = {custom_partition_knows,
-                                                            custom_partition_ask};
+mp_custom_partitioner_t mp_plan_custom_partitioner(mp_plan_answers_t *answers) {
+  return (mp_custom_partitioner_t){answers, custom_partition_knows, custom_partition_ask};
+}

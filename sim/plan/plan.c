@@ -233,7 +233,7 @@ mp_status_t mp_plan_create(mp_module_t *module, const mp_plan_options_t *options
                                     .name = module->name,
                                     .num_replicas = options->num_replicas,
                                     .num_partitions = options->num_partitions,
-                                    .is_of_this_process = options->partition.was_custom,
+                                    .answers = options->answers,
                                     .report = options->partition.report,
                                     .inspected = options->partition.inspected,
                                     .num_inspected = options->partition.num_inspected};

@@ -14,6 +14,7 @@
 typedef struct {
   uint32_t num_replicas, num_partitions;
   mp_partition_t partition;
+  mp_str_t answers;  // for mp_program_t.answers
 } mp_plan_options_t;
 
 // Makes the program of a module that has been through mp_passes_finish. On success the program owns

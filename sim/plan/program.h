@@ -103,8 +103,9 @@ struct mp_program_s {
   // One device, loops counted once; for cost analysis. Transcendentals are elements of functions
   // such as sine; they are not among the operations.
   double flops, transcendentals, bytes_accessed;
-  // A partitioner of the client's made a part of it, which only this process can ask.
-  bool is_of_this_process;
+  // What partitioners of the client's have made of it (partition_answers.h), in the module's arena;
+  // empty: none was asked. For loading it again where they are not.
+  mp_str_t answers;
   mp_spmd_report_t report;          // of the partitioner
   const mp_inspected_t *inspected;  // [num_inspected], in the module's arena
   uint32_t num_inspected;

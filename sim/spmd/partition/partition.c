@@ -104,7 +104,6 @@ mp_status_t mp_spmd_partition(mp_module_t *module, const mp_partition_options_t 
   main->body = body;
   *out_partition = (mp_partition_t){.params = params,
                                     .results = results,
-                                    .was_custom = p.was_custom,
                                     .report = {.num_partitions = options->num_partitions,
                                                .num_replicated = p.replicated.count,
                                                .replicated = p.replicated.items},

@@ -26,14 +26,16 @@ typedef struct {
   const mp_str_t *operand_shardings, *result_shardings;
 } mp_custom_answer_t;
 
-// Partitioners of the client's.
+// Partitioners of the client's; its functions get `context`.
 typedef struct {
+  void *context;
   // Whether there is one for custom_calls of this target.
-  bool (*knows)(mp_str_t target);
+  bool (*knows)(void *context, mp_str_t target);
   // Asks it about a call whose operands and results lie like this (NULL: whole). The answer lies in
   // the module's arena.
-  mp_status_t (*ask)(mp_module_t *module, const mp_op_t *op, const mp_boxes_t *const *operands,
-                     const mp_boxes_t *const *results, mp_custom_answer_t *out_answer);
+  mp_status_t (*ask)(void *context, mp_module_t *module, const mp_op_t *op,
+                     const mp_boxes_t *const *operands, const mp_boxes_t *const *results,
+                     mp_custom_answer_t *out_answer);
 } mp_custom_partitioner_t;
 
 typedef struct {
@@ -65,7 +67,6 @@ typedef struct {
 typedef struct {
   const mp_partition_io_t *params;   // [main's parameters], in the module's arena
   const mp_partition_io_t *results;  // [main's results]
-  bool was_custom;                   // a partitioner of the client's was asked
   // The ops that are computed whole. The communication is counted later, when all passes have run
   // (mp_spmd_count_communication).
   mp_spmd_report_t report;

@@ -33,7 +33,8 @@ static mp_status_t partition_custom_ask(mp_partitioner_t *p, const mp_op_t *op,
   for (uint32_t i = 0; i < op->num_results; ++i) {
     MP_RETURN_IF_ERROR(partition_custom_boxes(p, &op->results[i], &results[i]));
   }
-  return mp_op_error_at(op, p->custom->ask(p->module, op, operands, results, out_answer));
+  return mp_op_error_at(
+      op, p->custom->ask(p->custom->context, p->module, op, operands, results, out_answer));
 }
 
 // The placement of an operand or result that the answer states, checked against its program.
@@ -101,7 +102,7 @@ static mp_status_t partition_custom_leave(mp_partitioner_t *p, const mp_op_t *op
 
 bool mp_partitioner_is_custom(const mp_partitioner_t *p, const mp_op_t *op) {
   return p->custom != NULL && p->module->num_partitions > 1 && op->code == MP_OP_CUSTOM_CALL &&
-         p->custom->knows(mp_op_str(op, MP_ATTR_CALL_TARGET_NAME));
+         p->custom->knows(p->custom->context, mp_op_str(op, MP_ATTR_CALL_TARGET_NAME));
 }
 
 mp_status_t mp_partitioner_custom(mp_partitioner_t *p, const mp_op_t *op) {
@@ -110,7 +111,6 @@ mp_status_t mp_partitioner_custom(mp_partitioner_t *p, const mp_op_t *op) {
                        "a call with a partitioner of its own inside of a region in which some axes "
                        "are manual");
   }
-  p->was_custom = true;
   mp_custom_answer_t answer = {0};
   MP_RETURN_IF_ERROR(partition_custom_ask(p, op, &answer));
   const uint32_t count = mp_module_number_values(answer.module);

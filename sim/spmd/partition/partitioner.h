@@ -25,7 +25,6 @@ typedef struct {
   uint32_t *uses;         // [values of the whole program]: how often each is an operand
   const mp_op_t **users;  // [values]: the last op that uses it
   const mp_custom_partitioner_t *custom;    // the client's; NULL: none
-  bool was_custom;                          // it was asked
   MP_ARRAY(mp_replicated_op_t) replicated;  // ops computed whole although values lie in parts
   MP_ARRAY(mp_inspected_t) inspected;
 } mp_partitioner_t;

@@ -381,12 +381,42 @@ def test_a_partitioners_exception_is_an_error_of_compiling():
     jax.jit(f)(x)
 
 
-def test_programs_with_a_part_of_a_partitioner_are_not_stored():
-  from jax.experimental import serialize_executable
-  x = jax.device_put(np.ones((8, 2), F32), NamedSharding(mesh(), P("x")))
-  compiled_f = jax.jit(partitioned(scale, P("x"), [])).lower(x).compile()
-  with pytest.raises(jax.errors.JaxRuntimeError, match="UNIMPLEMENTED: .*custom_partitioning"):
-    serialize_executable.serialize(compiled_f)
+LOAD = """
+import jax, numpy as np
+from jax.sharding import NamedSharding, PartitionSpec as P
+from jaxlib import xla_client as xc
+
+def load_and_run(data):
+  mesh = jax.make_mesh((8,), ("x",))
+  x = jax.device_put(np.arange(16, dtype=np.float32).reshape(8, 2), NamedSharding(mesh, P("x")))
+  devices = xc.DeviceList(tuple(jax.devices()))
+  executable = jax.devices()[0].client.deserialize_executable(data, executable_devices=devices)
+  parts, = executable.execute_sharded([x]).disassemble_into_single_device_arrays()
+  return executable, np.concatenate([np.asarray(part) for part in parts]).tolist()
+"""
+
+
+def test_programs_with_parts_of_partitioners_are_stored(tmp_path):
+  """Loading does not ask the partitioners again: another process does not have them."""
+  x = jax.device_put(np.arange(16, dtype=F32).reshape(8, 2), NamedSharding(mesh(), P("x")))
+  seen = []
+  f = partitioned(lambda x: x * 3 + jnp.float32(x.shape[0]), P("x"), seen)
+  g = partitioned(lambda x: x * 2 + jnp.float32(x.shape[0]), P(), seen)
+  compiled_f = jax.jit(lambda x: f(g(x)), out_shardings=x.sharding).lower(x).compile()
+  wanted = np.asarray(compiled_f(x)).tolist()
+  assert wanted == (3 * (2 * np.asarray(x) + 8) + 1).tolist() and len(seen) == 2
+  executable = compiled_f.runtime_executable()
+  data = executable.client.serialize_executable(executable) if hasattr(
+      executable.client, "serialize_executable") else executable.serialize()
+  names = {}
+  exec(LOAD, names)
+  again, found = names["load_and_run"](data)
+  assert found == wanted and len(seen) == 2
+  (tmp_path / "data").write_bytes(data)
+  code = LOAD + f"print(load_and_run(open({str(tmp_path / 'data')!r}, 'rb').read())[1])"
+  found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+  assert found.returncode == 0, found.stderr
+  assert found.stdout.strip() == str(wanted)
 
 
 # ---- Registrations ----
