@@ -3,6 +3,7 @@
 // It is told how operands and results lie, as propagation has it, and answers with the program of a
 // device, and how that wants its operands and leaves its results. The program is put in the place
 // of the call; operands and results are brought from and to where they are wanted like any others.
+// In a manual region it is told of one group's partitions, and its program is that of all groups.
 #include "sim/spmd/partition/partitioner.h"
 
 #include "sim/spmd/sharding/placement.h"
@@ -22,16 +23,25 @@ static mp_status_t partition_custom_boxes(mp_partitioner_t *p, const mp_value_t 
   return NULL;
 }
 
+// The same, as the partitioner of a group sees it.
+static mp_status_t partition_custom_see(mp_partitioner_t *p, const mp_partition_group_t *group,
+                                        const mp_value_t *value, const mp_boxes_t **out_boxes) {
+  const mp_boxes_t *boxes = NULL;
+  MP_RETURN_IF_ERROR(partition_custom_boxes(p, value, &boxes));
+  return mp_partitioner_to_group(group, value->type, boxes, out_boxes);
+}
+
 static mp_status_t partition_custom_ask(mp_partitioner_t *p, const mp_op_t *op,
+                                        const mp_partition_group_t *group,
                                         mp_custom_answer_t *out_answer) {
   const mp_boxes_t **operands = MP_ARENA_ARRAY(p->arena, const mp_boxes_t *, op->num_operands);
   const mp_boxes_t **results = MP_ARENA_ARRAY(p->arena, const mp_boxes_t *, op->num_results);
   if (operands == NULL || results == NULL) return mp_status_out_of_memory();
   for (uint32_t i = 0; i < op->num_operands; ++i) {
-    MP_RETURN_IF_ERROR(partition_custom_boxes(p, op->operands[i], &operands[i]));
+    MP_RETURN_IF_ERROR(partition_custom_see(p, group, op->operands[i], &operands[i]));
   }
   for (uint32_t i = 0; i < op->num_results; ++i) {
-    MP_RETURN_IF_ERROR(partition_custom_boxes(p, &op->results[i], &results[i]));
+    MP_RETURN_IF_ERROR(partition_custom_see(p, group, &op->results[i], &results[i]));
   }
   return mp_op_error_at(
       op, p->custom->ask(p->custom->context, p->module, op, operands, results, out_answer));
@@ -39,16 +49,20 @@ static mp_status_t partition_custom_ask(mp_partitioner_t *p, const mp_op_t *op,
 
 // The placement of an operand or result that the answer states, checked against its program.
 static mp_status_t partition_custom_placement(mp_partitioner_t *p, const mp_op_t *op,
+                                              const mp_partition_group_t *group,
                                               const mp_type_t *type, mp_str_t sharding,
                                               const mp_type_t *local_type,
                                               const mp_boxes_t **out_boxes) {
+  const mp_boxes_t *boxes = NULL;
   MP_RETURN_IF_ERROR(
-      mp_op_error_at(op, mp_placement_from_gspmd(p->scope, type, sharding, out_boxes)));
+      mp_op_error_at(op, mp_placement_from_gspmd(group->scope, type, sharding, &boxes)));
+  MP_RETURN_IF_ERROR(mp_partitioner_from_group(p, group, type, boxes, out_boxes));
   if (!mp_type_is_tensor(type)) return NULL;
   return mp_partitioner_check_local_type(p, op, type, *out_boxes, local_type);
 }
 
 static mp_status_t partition_custom_enter(mp_partitioner_t *p, const mp_op_t *op,
+                                          const mp_partition_group_t *group,
                                           const mp_custom_answer_t *answer, mp_value_t **map) {
   const mp_block_t *body = answer->module->main->body;
   if (body->num_args != op->num_operands) {
@@ -58,8 +72,9 @@ static mp_status_t partition_custom_enter(mp_partitioner_t *p, const mp_op_t *op
   }
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     const mp_boxes_t *boxes = NULL;
-    MP_RETURN_IF_ERROR(partition_custom_placement(
-        p, op, op->operands[i]->type, answer->operand_shardings[i], body->args[i].type, &boxes));
+    MP_RETURN_IF_ERROR(partition_custom_placement(p, op, group, op->operands[i]->type,
+                                                  answer->operand_shardings[i], body->args[i].type,
+                                                  &boxes));
     MP_RETURN_IF_ERROR(mp_versions_get(&p->versions, p->scope, op->operands[i], boxes, op->loc,
                                        &map[body->args[i].id]));
   }
@@ -82,6 +97,7 @@ static mp_status_t partition_custom_copy(mp_partitioner_t *p, const mp_op_t *op,
 }
 
 static mp_status_t partition_custom_leave(mp_partitioner_t *p, const mp_op_t *op,
+                                          const mp_partition_group_t *group,
                                           const mp_custom_answer_t *answer,
                                           mp_value_t *const *map) {
   const mp_op_t *terminator = mp_block_terminator(answer->module->main->body);
@@ -94,7 +110,7 @@ static mp_status_t partition_custom_leave(mp_partitioner_t *p, const mp_op_t *op
     const mp_value_t *returned = terminator->operands[i];
     const mp_boxes_t *boxes = NULL;
     MP_RETURN_IF_ERROR(partition_custom_placement(
-        p, op, op->results[i].type, answer->result_shardings[i], returned->type, &boxes));
+        p, op, group, op->results[i].type, answer->result_shardings[i], returned->type, &boxes));
     MP_RETURN_IF_ERROR(mp_versions_add(&p->versions, &op->results[i], boxes, map[returned->id]));
   }
   return NULL;
@@ -106,17 +122,15 @@ bool mp_partitioner_is_custom(const mp_partitioner_t *p, const mp_op_t *op) {
 }
 
 mp_status_t mp_partitioner_custom(mp_partitioner_t *p, const mp_op_t *op) {
-  if (p->scope->parent != NULL) {
-    return mp_op_error(op, MP_UNIMPLEMENTED,
-                       "a call with a partitioner of its own inside of a region in which some axes "
-                       "are manual");
-  }
+  mp_partition_group_t group;
   mp_custom_answer_t answer = {0};
-  MP_RETURN_IF_ERROR(partition_custom_ask(p, op, &answer));
+  MP_RETURN_IF_ERROR(mp_partitioner_group(p, op, &group));
+  MP_RETURN_IF_ERROR(partition_custom_ask(p, op, &group, &answer));
+  MP_RETURN_IF_ERROR(mp_partitioner_check_group_program(&group, op, answer.module));
   const uint32_t count = mp_module_number_values(answer.module);
   mp_value_t **map = MP_ARENA_ARRAY(p->arena, mp_value_t *, (size_t)count + 1);
   MP_RETURN_IF_NULL(map);
-  MP_RETURN_IF_ERROR(partition_custom_enter(p, op, &answer, map));
+  MP_RETURN_IF_ERROR(partition_custom_enter(p, op, &group, &answer, map));
   MP_RETURN_IF_ERROR(partition_custom_copy(p, op, answer.module->main->body, map));
-  return partition_custom_leave(p, op, &answer, map);
+  return partition_custom_leave(p, op, &group, &answer, map);
 }

@@ -70,6 +70,31 @@ MP_NODISCARD mp_status_t mp_partitioner_manual_placement(mp_partitioner_t *p, co
                                                          const mp_type_t *local_type,
                                                          const mp_boxes_t **out_boxes);
 
+// ---- partition_group.c ----
+
+// A group of the region around an op (the first one, as all are alike), seen as a program of its
+// own.
+typedef struct {
+  const mp_spmd_scope_t *scope;  // its partitions are the group's members, in their order
+  const uint32_t *members;       // [scope->num_partitions]; NULL: the group is the whole program
+  const uint32_t *numbers;       // [all partitions]: each one's number within its group
+} mp_partition_group_t;
+MP_NODISCARD mp_status_t mp_partitioner_group(mp_partitioner_t *p, const mp_op_t *op,
+                                              mp_partition_group_t *out_group);
+// Placements as the group sees them (NULL, too, where groups differ), and back.
+MP_NODISCARD mp_status_t mp_partitioner_to_group(const mp_partition_group_t *group,
+                                                 const mp_type_t *type, const mp_boxes_t *boxes,
+                                                 const mp_boxes_t **out_boxes);
+MP_NODISCARD mp_status_t mp_partitioner_from_group(mp_partitioner_t *p,
+                                                   const mp_partition_group_t *group,
+                                                   const mp_type_t *type, const mp_boxes_t *boxes,
+                                                   const mp_boxes_t **out_boxes);
+// UNIMPLEMENTED when a program that was made for a group asks which partition runs it, or sends
+// anything: its numbers of partitions are the group's.
+MP_NODISCARD mp_status_t mp_partitioner_check_group_program(const mp_partition_group_t *group,
+                                                            const mp_op_t *op,
+                                                            mp_module_t *program);
+
 // ---- partition_op.c ----
 
 // The parts of a per-device op that is being made.

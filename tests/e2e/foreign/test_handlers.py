@@ -369,6 +369,32 @@ def test_custom_partitioning_with_a_collective_and_in_a_loop():
   np.testing.assert_array_equal(loop(jax.device_put(x, NamedSharding(mesh(), P("x")))), wanted)
 
 
+@pytest.mark.parametrize("given, told, rows", [(P(("y", "x")), "{devices=[4,1]<=[4]}", 2),
+                                               (P("y"), "{replicated}", 8),
+                                               (P("y", "x"), "{devices=[1,4]<=[4]}", 8)])
+def test_custom_partitioning_where_some_axes_are_manual(given, told, rows):
+  """The partitioner is told of the devices along the other axes, as by JAX's CPU backend, and what
+  it makes runs along each manual axis."""
+  from jax.experimental.custom_partitioning import custom_partitioning
+  seen = []
+  f = custom_partitioning(lambda x: x * 3 + jnp.float32(x.shape[0]))
+
+  def partition(mesh, arg_shapes, result_shape):
+    seen.append((arg_shapes[0].shape, str(arg_shapes[0].sharding), str(result_shape.sharding)))
+    body = lambda x: x * 3 + jnp.float32(x.shape[0])
+    return mesh, body, result_shape.sharding, (arg_shapes[0].sharding,)
+
+  f.def_partition(partition, infer_sharding_from_operands=lambda mesh, a, r: a[0].sharding,
+                  sharding_rule="i j -> i j")
+  some = jax.make_mesh((4, 2), ("x", "y"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+  g = jax.shard_map(f, mesh=some, in_specs=P("y"), out_specs=P("y"), axis_names={"y"}, check_vma=False)
+  x = np.arange(64, dtype=F32).reshape(16, 4)
+  y = jax.jit(g)(jax.device_put(x, NamedSharding(some, given)))
+  np.testing.assert_array_equal(y, 3 * x + rows)
+  (shape, operand, result), = seen
+  assert shape == (8, 4) and told in operand and told in result
+
+
 def test_a_partitioners_exception_is_an_error_of_compiling():
   def fail(x):
     raise ValueError("no, says the partitioner")
