@@ -172,7 +172,10 @@ def _with_callback_table(ctx, table):
   return ctx.replace(module_context=module_context)
 
 
-_OVER_AT_RETURN = object()  # kept by programs whose calls return when they are over
+class _Interpreted:
+  """Kept by a program with kernels in Pallas' interpreters."""
+
+  mesh = None  # the abstract mesh of the thread that has launched it last
 
 
 def allow_pallas_interpreters(platform: str) -> None:
@@ -180,7 +183,8 @@ def allow_pallas_interpreters(platform: str) -> None:
 
   The interpreters take this for granted, because JAX's CPU backend does it with every program that
   calls Python.  One of their callbacks runs a kernel's threads as programs without results, and is
-  over itself when their calls have returned.
+  over itself when their calls have returned.  Nor do they know that callbacks have a thread of
+  their own: they ask the mesh of the thread for the kind of TPU to be.
   """
   from jax._src.pallas.mosaic.interpret import thread_map
 
@@ -192,14 +196,22 @@ def allow_pallas_interpreters(platform: str) -> None:
     while isinstance(function, functools.partial):
       function = function.func
     if (getattr(function, "__module__", None) or "").startswith("jax._src.pallas."):
-      ctx.module_context.add_keepalive(_OVER_AT_RETURN)
+      program = _find_interpreted(ctx.module_context.keepalives)
+      if program is None:
+        program = _Interpreted()
+        ctx.module_context.add_keepalive(program)
+      callback = dataclasses.replace(callback, callback_func=functools.partial(
+          _call_interpreter, program, callback.callback_func))
     return entry.rule(ctx, *args, callback=callback, **params)
 
   @functools.wraps(original)
   def __call__(self, *args):
+    program = _find_interpreted(self.keepalive or ())
+    if program is None:
+      return original(self, *args)
+    program.mesh = jax.sharding.get_abstract_mesh()
     results = original(self, *args)
-    if any(kept is _OVER_AT_RETURN for kept in self.keepalive or ()):
-      _await_end(self, results)
+    _await_end(self, results)
     return results
 
   mlir._platform_specific_lowerings[platform][callback.io_callback_p] = mlir.LoweringRuleEntry(
@@ -213,6 +225,15 @@ def allow_pallas_interpreters(platform: str) -> None:
     await_effects()
 
   thread_map._run_jaxpr = _run_jaxpr
+
+
+def _find_interpreted(kept) -> _Interpreted | None:
+  return next((thing for thing in kept if isinstance(thing, _Interpreted)), None)
+
+
+def _call_interpreter(program, function, *args, **kwargs):
+  with jax.sharding.use_abstract_mesh(program.mesh):
+    return function(*args, **kwargs)
 
 
 def _await_end(executable, results) -> None:

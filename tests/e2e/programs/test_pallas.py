@@ -82,3 +82,17 @@ def test_an_error_in_a_kernel_is_raised_at_the_call_and_once():
     run(2)
   pltpu.reset_tpu_interpret_mode_state()
   np.testing.assert_array_equal(run(1), X[8:])
+
+
+@NEEDS_KERNELS_OF_0_10
+def test_the_kind_of_tpu_is_that_of_the_mesh():
+  def kernel(x, out, scratch):
+    pltpu.sync_copy(x.at[0], scratch.at[10])  # beyond its end, but within its last tile
+    out[...] = x[...]
+
+  f = pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(X.shape, X.dtype),
+                     scratch_shapes=[pltpu.VMEM((10, 128), X.dtype)],
+                     interpret=pltpu.InterpretParams(buffer_bounds="padded"))
+  device = jax.sharding.AbstractDevice("TPU v6e", 1, "tpu")
+  with jax.sharding.use_abstract_mesh(jax.sharding.AbstractMesh((), (), abstract_device=device)):
+    np.testing.assert_array_equal(f(X), X)
