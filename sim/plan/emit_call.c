@@ -3,8 +3,13 @@
 #include "sim/kernels/custom_call.h"
 #include "sim/plan/emitter.h"
 
+bool mp_plan_is_sink(const mp_op_t *op) {
+  return op->code == MP_OP_CUSTOM_CALL && op->num_results == 0 &&
+         mp_str_is(mp_op_str(op, MP_ATTR_CALL_TARGET_NAME), "dce_sink");
+}
+
 bool mp_plan_is_foreign(const mp_op_t *op) {
-  return op->code == MP_OP_CUSTOM_CALL && !mp_plan_is_collective(op) &&
+  return op->code == MP_OP_CUSTOM_CALL && !mp_plan_is_collective(op) && !mp_plan_is_sink(op) &&
          !mp_call_has_kernel(mp_op_str(op, MP_ATTR_CALL_TARGET_NAME));
 }
 

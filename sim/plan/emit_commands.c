@@ -218,6 +218,7 @@ mp_status_t mp_emit_simple_op(mp_emitter_t *emitter, mp_op_t *op) {
     command.kind = op->code == MP_OP_REPLICA_ID ? MP_CMD_REPLICA_ID : MP_CMD_PARTITION_ID;
     return mp_emit_command(emitter, &command, NULL);
   }
+  if (mp_plan_is_sink(op)) return NULL;
   if (mp_plan_is_foreign(op)) return mp_emit_call(emitter, op, &command);
   command.kind = MP_CMD_LAUNCH;
   MP_RETURN_IF_ERROR(mp_emit_kernel(emitter, op, &command.kernel));

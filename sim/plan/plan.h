@@ -69,5 +69,8 @@ bool mp_plan_is_collective(const mp_op_t *op);
 // Whether an op becomes a CALL command: it is a custom_call for which minipod has nothing of its
 // own. That its target is registered is not said.
 bool mp_plan_is_foreign(const mp_op_t *op);
+// Whether an op becomes no command, and is there only so that its operands are computed (JAX's
+// dce_sink).
+bool mp_plan_is_sink(const mp_op_t *op);
 
 #endif  // MINIPOD_SIM_PLAN_PLAN_H_

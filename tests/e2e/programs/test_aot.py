@@ -1,5 +1,7 @@
 """Compiling apart from running: texts, serialized executables, export, described topologies."""
 
+import gzip
+
 import jax
 from jax import export
 from jax.experimental import serialize_executable
@@ -25,6 +27,30 @@ def test_text_has_the_collectives():
   mesh = Mesh(np.array(jax.devices()), ("i",))
   g = jax.shard_map(lambda x: jax.lax.psum(x, "i"), mesh=mesh, in_specs=P("i"), out_specs=P())
   assert "all-reduce" in jax.jit(g).lower(np.ones(8, np.float32)).compile().as_text()
+
+
+def test_sinks_keep_what_nobody_reads():
+  def sunk(x):
+    jax.lax.dce_sink(x + 1, prevent_mlir_dce=True)
+    return x * 2
+  compiled = jax.jit(sunk).lower(X).compile()
+  text = compiled.as_text()
+  assert "dce_sink" in text and "add" in text
+  np.testing.assert_array_equal(compiled(X), 2 * X)
+  mesh = Mesh(np.array(jax.devices()), ("i",))
+  x = jax.device_put(np.arange(8.0, dtype=np.float32), NamedSharding(mesh, P("i")))
+  np.testing.assert_array_equal(jax.jit(sunk)(x), 2 * np.arange(8.0))
+
+
+def test_memory_profile_has_the_lines_of_buffers():
+  def make_a_large_array():
+    return jnp.zeros((300, 300)) + 1
+  kept = make_a_large_array()
+  profile = gzip.decompress(jax.profiler.device_memory_profile())
+  for word in (b"make_a_large_array", b"MINIPOD_0", b"buffer", b"executable"):
+    assert word in profile, word
+  assert any(x is kept for x in jax.live_arrays())
+  assert "make_a_large_array" in str(kept.traceback)
 
 
 def test_analyses_answer():
