@@ -136,8 +136,8 @@ def environment_of(platform: str, devices: int) -> dict:
   environment = {**os.environ, "JAX_PLATFORMS": platform, "MPLBACKEND": "agg",
                  "TF_CPP_MIN_LOG_LEVEL": "3", "MINIPOD_DEVICES": str(devices),
                  "PYTHONHASHSEED": "0"}
-  if platform == "cpu":
-    environment["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={devices}"
+  # For both: a script of a reader who goes from one to the other keeps it.
+  environment["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={devices}"
   return environment
 
 
@@ -170,7 +170,7 @@ def run_on(platform: str, path: pathlib.Path, devices: int, seconds: int) -> lis
 # Why a cell does not run on the CPU, by its exception's text; the first that is found holds.
 REASONS = [
     ("network", r"URLError|ConnectionError|gaierror|HTTPError|name resolution|ConnectTimeout"),
-    ("TPU or GPU", r"(?i)\btpu|\bgpus?\b|cuda|mosaic|triton|sparsecore"),
+    ("TPU or GPU", r"(?i)\btpu|\bgpus?\b|cuda|mosaic|triton|sparsecore|Only interpret mode"),
     ("package", r"ModuleNotFoundError|ImportError"),
     ("time", r"(?m)^TooLong|took more than"),
     ("not whole Python", r"SyntaxError|IndentationError"),
@@ -192,6 +192,7 @@ NOISE = [
     (re.compile(r"0x[0-9a-f]+"), "ADDRESS"),
     (re.compile(r"\b(?:Cpu|Minipod)Device\([^()]*(?:\([^()]*\)[^()]*)?\)"
                 r"|\bMINIPOD_\d+(?:\([^()]*(?:\([^()]*\))?\))?|\bTFRT_CPU_\d+"), "DEVICE"),
+    (re.compile(r"[│─┌┐└┘├┤┬┴┼]+"), ""),
     (re.compile(r"\b(?:cpu|minipod)\b", re.IGNORECASE), "PLATFORM"),
     (re.compile(r"\d[\d.]* *(?:ns|us|µs|ms|s|sec|seconds)\b.*"), "TIME"),
 ]

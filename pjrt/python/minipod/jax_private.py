@@ -441,7 +441,7 @@ def _eigh(ctx, operand, *, lower, sort_eigenvalues, subset_by_index, algorithm):
   return _custom_call(ctx, "minipod.eigh.lower" if lower else "minipod.eigh.upper", [operand])
 
 
-def _tridiagonal_solve(ctx, *operands, perturb_singular):
+def _tridiagonal_solve(ctx, *operands, perturb_singular=False):  # JAX 0.9 has no such choice
   target = "minipod.tridiagonal_solve" + (".perturbed" if perturb_singular else "")
   return _custom_call(ctx, target, operands)
 

@@ -89,7 +89,7 @@ class Program:
     module = jax.jit(function).lower(*arguments).compiler_ir("stablehlo")
     with module.context:
       self.code = _jax.mlir.serialize_portable_artifact(
-          module, stablehlo.get_current_version(), True)
+          jax_mlir.module_to_bytecode(module), stablehlo.get_current_version(), True)
     self.context = jax_mlir.make_ir_context()
     with self.context:
       module = stablehlo.deserialize_portable_artifact(self.context, self.code)

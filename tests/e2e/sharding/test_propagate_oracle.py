@@ -23,6 +23,8 @@ try:
 except ImportError:  # JAX 0.12 has none any more
   shard_alike = None
 
+pytestmark = oracle.NEEDS_SHARDY
+
 
 def check(text, at_least=1):
   agree, differ = oracle.compare(text)

@@ -19,6 +19,7 @@ from jaxlib.mlir import ir, passmanager
 import propagation_oracle as oracle
 import random_ops
 
+pytestmark = oracle.NEEDS_SHARDY
 PASSES = "builtin.module(func.func(sdy-populate-op-sharding-rules))"
 # Without operands nothing propagates.
 SOURCES = {"stablehlo.constant", "stablehlo.iota", "sdy.constant", "sdy.mesh"}
