@@ -191,8 +191,8 @@ NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:e[-+]?\d+)?", re.IGNORECASE)
 NOISE = [
     (re.compile(r"0x[0-9a-f]+"), "ADDRESS"),
     (re.compile(r"\b(?:Cpu|Minipod)Device\([^()]*(?:\([^()]*\)[^()]*)?\)"
-                r"|\bMINIPOD_\d+(?:\([^()]*(?:\([^()]*\))?\))?|\bTFRT_CPU_\d+"), "DEVICE"),
-    (re.compile(r"[│─┌┐└┘├┤┬┴┼]+"), ""),
+                r"|\bMINIPOD_\d+(?:\([^()]*(?:\([^()]*\))?\))?|\bTFRT_CPU_\d+|\bcpu:\d+"), "DEVICE"),
+    (re.compile(r"[│─┌┐└┘├┤┬┴┼]+"), " "),
     (re.compile(r"\b(?:cpu|minipod)\b", re.IGNORECASE), "PLATFORM"),
     (re.compile(r"\d[\d.]* *(?:ns|us|µs|ms|s|sec|seconds)\b.*"), "TIME"),
 ]
