@@ -96,6 +96,14 @@ static bool caller_make(mp_client_t *client, bool is_watcher) {
   return true;
 }
 
+// There is more work than threads that wait for some: somebody has to watch it.
+static void caller_watch_over(mp_client_t *client) {
+  mp_callers_t *callers = &client->callers;
+  mp_lock_assert_held(&callers->lock);
+  if (!callers->has_watcher) (void)caller_make(client, true);
+  if (callers->is_watcher_asleep) pthread_cond_signal(&callers->watched);
+}
+
 mp_status_t mp_callers_submit(mp_client_t *client, mp_blocking_t *blocking) {
   mp_lock_assert_none_held();
   mp_callers_t *callers = &client->callers;
@@ -112,8 +120,7 @@ mp_status_t mp_callers_submit(mp_client_t *client, mp_blocking_t *blocking) {
       MP_QUEUE_PUSH(&callers->queue, blocking, next);
       callers->length += 1;
       if (has_taker) pthread_cond_signal(&callers->came);
-      if (!has_taker && !callers->has_watcher) (void)caller_make(client, true);
-      if (!has_taker && callers->length == 1) pthread_cond_signal(&callers->watched);
+      if (!has_taker) caller_watch_over(client);
     }
   }
   mp_unlock(&callers->lock);
@@ -142,7 +149,9 @@ static void caller_watch(mp_caller_t *self) {
     const uint64_t num_done = callers->num_done;
     const bool has_work = callers->length != 0;
     const struct timespec until = mp_clock_after(has_work ? caller_patience(self->client) : 1e9);
+    callers->is_watcher_asleep = !has_work;
     const bool is_over = !mp_lock_wait_until(&callers->lock, &callers->watched, &until);
+    callers->is_watcher_asleep = false;
     is_late = has_work && is_over && callers->length != 0 && callers->num_done == num_done;
   }
   callers->has_watcher = false;
@@ -166,9 +175,7 @@ static mp_blocking_t *caller_take(mp_caller_t *self) {
   mp_blocking_t *blocking = callers->queue.first;
   MP_QUEUE_POP(&callers->queue, next);
   callers->length -= 1;
-  if (callers->length > callers->num_idle && !callers->has_watcher) {
-    (void)caller_make(self->client, true);
-  }
+  if (callers->length > callers->num_idle) caller_watch_over(self->client);
   return blocking;
 }
 

@@ -42,6 +42,7 @@ typedef struct {
   uint32_t num_made;              // threads so far; they are named by it
   uint64_t num_done;              // pieces of work that are over
   bool has_watcher;               // a thread looks whether the others get on
+  bool is_watcher_asleep;         // it waits until there is work
   bool must_stop;
   MP_LIST(mp_caller_t) threads;  // all that have not left
 } mp_callers_t;
