@@ -13,7 +13,7 @@ import sys
 os.environ["JAX_PLATFORMS"] = "minipod,cpu"
 os.environ.setdefault("MINIPOD_DEVICES", "8")
 # The CPU backend is here to say what is right, each program once: optimising it takes XLA a quarter
-# of the time of these tests.
+# of the time of these tests. Those that compare bits ask for it (differential.py).
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 sys.path.insert(0, os.path.dirname(__file__))
 # A shell starts jobs in the background with SIGINT ignored, and processes of ours would inherit

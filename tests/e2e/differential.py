@@ -8,25 +8,30 @@ TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-1
              "complex64": 2e-5, "complex128": 1e-12, "float8_e4m3fn": 0.13, "float8_e5m2": 0.26}
 
 
-def on(device, f, *args):
-  """The result of jit(f) on one device, as numpy arrays."""
+# What XLA does by default, and not in these tests (conftest.py). It fuses products with additions.
+OPTIMIZED = {"xla_backend_optimization_level": 3}
+
+
+def on(device, f, *args, options=None):
+  """The result of jit(f) on one device, as numpy arrays; `options` are jit's compiler options."""
   moved = jax.tree.map(lambda a: jax.device_put(a, device), args)
   with jax.default_device(device):
-    return jax.tree.map(np.asarray, jax.jit(f)(*moved))
+    return jax.tree.map(np.asarray, jax.jit(f, compiler_options=options)(*moved))
 
 
 def on_pod(f, *args):
   return on(jax.devices("minipod")[0], f, *args)
 
 
-def on_cpu(f, *args):
-  return on(jax.devices("cpu")[0], f, *args)
+def on_cpu(f, *args, exact=False):
+  """With `exact`, the last bits are those that a user of the CPU backend sees."""
+  return on(jax.devices("cpu")[0], f, *args, options=OPTIMIZED if exact else None)
 
 
 def compare(f, *args, tolerance=None, exact=False):
   """Asserts that f gives the same on both: bit for bit with `exact` and for types without
   rounding, else within a few rounding steps of the element type."""
-  wanted = on_cpu(f, *args)
+  wanted = on_cpu(f, *args, exact=exact)
   found = on_pod(f, *args)
   wanted, structure = jax.tree.flatten(wanted)
   found, found_structure = jax.tree.flatten(found)
@@ -39,7 +44,7 @@ def compare_each(functions, *args, tolerances=None, exact=False):
   """Does for every function of a dict what `compare` does for one, in one program, because most of
   the time of a small program is what XLA needs to compile it. All that differ are named."""
   together = lambda *args: {name: f(*args) for name, f in functions.items()}
-  wanted, found = on_cpu(together, *args), on_pod(together, *args)
+  wanted, found = on_cpu(together, *args, exact=exact), on_pod(together, *args)
   differ = {}
   for name in functions:
     try:

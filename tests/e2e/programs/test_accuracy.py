@@ -83,7 +83,7 @@ def complex_grid(values, dtype):
 def check_complex(f, dtype, *operands, exact=False, as_a_whole=False):
   operands = np.broadcast_arrays(*operands)
   with jax.enable_x64(True):
-    found, wanted = on_pod(f, *operands), on_cpu(f, *operands)
+    found, wanted = on_pod(f, *operands), on_cpu(f, *operands, exact=exact)
   assert found.dtype == wanted.dtype
   # XLA subtracts exponentials of nearly the same size; there it is the less exact of the two.
   tolerance = 0 if exact else 1e-5 if dtype == np.complex64 else 1e-12
