@@ -1,6 +1,7 @@
 """What libraries ask of JAX's distributed client, under mpirun without jax.distributed."""
 
 import threading
+import time
 
 import mpirun
 import pytest
@@ -77,7 +78,13 @@ def test_barriers(clients):
 
 def test_a_barrier_that_somebody_misses(clients):
   one, two, three = clients
-  assert [str(error) for error in together(lambda: one.wait_at_barrier("b", 50),
+
+  def once_the_other_has_come():
+    while 1 not in getattr(one._service._barriers.get("barrier b"), "came", ()):
+      time.sleep(0.001)
+    one.wait_at_barrier("b", 50)
+
+  assert [str(error) for error in together(once_the_other_has_come,
                                            lambda: two.wait_at_barrier("b", 60000))] == [
       "DEADLINE_EXCEEDED: barrier 'barrier b': the processes [2] have not come within 0.05 s"] * 2
   with pytest.raises(Error, match=r"\[2\] have not come"):
