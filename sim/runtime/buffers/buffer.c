@@ -224,31 +224,28 @@ static mp_status_t buffer_deleted_error(const mp_buffer_t *buffer) {
       buffer->claim != 0 ? "donated: its memory belongs to a result now" : "deleted");
 }
 
-mp_status_t mp_buffer_give_up(mp_buffer_t *buffer, mp_storage_t **out_storage) {
+// A hold on the storage: one more, or the buffer's own, which is deleted then.
+static mp_status_t buffer_get_storage(mp_buffer_t *buffer, bool is_given_up,
+                                      mp_storage_t **out_storage) {
   mp_status_t status = NULL;
   mp_lock(&buffer->lock);
   buffer_assert_holds(buffer);
   if (buffer->is_deleted) {
     status = buffer_deleted_error(buffer);
   } else {
-    *out_storage = buffer->storage;
-    buffer->is_deleted = true;
+    *out_storage = is_given_up ? buffer->storage : mp_storage_retain(buffer->storage);
+    buffer->is_deleted = is_given_up;
   }
   mp_unlock(&buffer->lock);
   return status;
 }
 
+mp_status_t mp_buffer_give_up(mp_buffer_t *buffer, mp_storage_t **out_storage) {
+  return buffer_get_storage(buffer, true, out_storage);
+}
+
 mp_status_t mp_buffer_hold_storage(mp_buffer_t *buffer, mp_storage_t **out_storage) {
-  mp_status_t status = NULL;
-  mp_lock(&buffer->lock);
-  buffer_assert_holds(buffer);
-  if (buffer->is_deleted) {
-    status = buffer_deleted_error(buffer);
-  } else {
-    *out_storage = mp_storage_retain(buffer->storage);
-  }
-  mp_unlock(&buffer->lock);
-  return status;
+  return buffer_get_storage(buffer, false, out_storage);
 }
 
 mp_status_t mp_buffer_acquire_external(mp_buffer_t *buffer, void **out_data) {

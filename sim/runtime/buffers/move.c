@@ -151,15 +151,12 @@ static mp_status_t move_check_promised(const mp_buffer_t *promised, const mp_buf
   if (mp_device_client(source->memory->device) != mp_device_client(promised->memory->device)) {
     return mp_status_make(MP_INVALID_ARGUMENT, "the buffer is another client's");
   }
-  const mp_type_t *a = &promised->type, *b = &source->type;
-  bool is_same = a->dtype == b->dtype && a->rank == b->rank;
-  for (uint32_t i = 0; is_same && i < a->rank; ++i) is_same = a->dims[i] == b->dims[i];
-  if (is_same) return NULL;
+  if (mp_type_equal(&promised->type, &source->type)) return NULL;
   mp_strbuf_t wanted, got;
   mp_strbuf_init(&wanted);
   mp_strbuf_init(&got);
-  mp_type_print(a, &wanted);
-  mp_type_print(b, &got);
+  mp_type_print(&promised->type, &wanted);
+  mp_type_print(&source->type, &got);
   mp_status_t status = mp_status_make(MP_INVALID_ARGUMENT, "%s was promised, not %s",
                                       mp_strbuf_text(&wanted), mp_strbuf_text(&got));
   mp_strbuf_deinit(&wanted);
