@@ -28,12 +28,20 @@ mp_status_t mp_partitioner_group(mp_partitioner_t *p, const mp_op_t *op,
   return mp_spmd_scope_top(p->arena, size, &out_group->scope);
 }
 
-static void partition_group_copy_box(const mp_boxes_t *from, uint32_t at, int64_t *starts,
-                                     int64_t *sizes) {
-  for (uint32_t d = 0; d < from->rank; ++d) {
-    starts[d] = from->starts[(size_t)at * from->rank + d];
-    sizes[d] = from->sizes[(size_t)at * from->rank + d];
+// Boxes of which partition i of `scope` holds that of partition `which[i]` in `from`.
+static mp_status_t partition_group_rearrange(const mp_spmd_scope_t *scope, const mp_type_t *type,
+                                             const mp_boxes_t *from, const uint32_t *which,
+                                             const mp_boxes_t **out_boxes) {
+  mp_boxes_t boxes;
+  int64_t *starts = NULL, *sizes = NULL;
+  MP_RETURN_IF_ERROR(mp_placement_start(scope, type, &boxes, &starts, &sizes));
+  for (uint32_t i = 0; i < boxes.num_partitions; ++i) {
+    for (uint32_t d = 0; d < boxes.rank; ++d) {
+      starts[(size_t)i * boxes.rank + d] = from->starts[(size_t)which[i] * from->rank + d];
+      sizes[(size_t)i * boxes.rank + d] = from->sizes[(size_t)which[i] * from->rank + d];
+    }
   }
+  return mp_spmd_pool_boxes(scope->pool, &boxes, out_boxes);
 }
 
 // Whether the partitions of all groups hold the boxes that those of the first group hold.
@@ -56,14 +64,7 @@ mp_status_t mp_partitioner_to_group(const mp_partition_group_t *group, const mp_
   if (group->members == NULL || boxes == NULL) return NULL;
   *out_boxes = NULL;
   if (!partition_group_is_same_in_all(group, boxes)) return NULL;
-  mp_boxes_t seen;
-  int64_t *starts = NULL, *sizes = NULL;
-  MP_RETURN_IF_ERROR(mp_placement_start(group->scope, type, &seen, &starts, &sizes));
-  for (uint32_t i = 0; i < seen.num_partitions; ++i) {
-    const size_t at = (size_t)i * seen.rank;
-    partition_group_copy_box(boxes, group->members[i], starts + at, sizes + at);
-  }
-  return mp_spmd_pool_boxes(group->scope->pool, &seen, out_boxes);
+  return partition_group_rearrange(group->scope, type, boxes, group->members, out_boxes);
 }
 
 mp_status_t mp_partitioner_from_group(mp_partitioner_t *p, const mp_partition_group_t *group,
@@ -71,14 +72,7 @@ mp_status_t mp_partitioner_from_group(mp_partitioner_t *p, const mp_partition_gr
                                       const mp_boxes_t **out_boxes) {
   *out_boxes = boxes;
   if (group->members == NULL || boxes == NULL) return NULL;
-  mp_boxes_t all;
-  int64_t *starts = NULL, *sizes = NULL;
-  MP_RETURN_IF_ERROR(mp_placement_start(p->scope, type, &all, &starts, &sizes));
-  for (uint32_t i = 0; i < all.num_partitions; ++i) {
-    const size_t at = (size_t)i * all.rank;
-    partition_group_copy_box(boxes, group->numbers[i], starts + at, sizes + at);
-  }
-  return mp_spmd_pool_boxes(p->scope->pool, &all, out_boxes);
+  return partition_group_rearrange(p->scope, type, boxes, group->numbers, out_boxes);
 }
 
 static mp_status_t partition_group_check_op(void *context, mp_op_t *inner) {
@@ -88,8 +82,7 @@ static mp_status_t partition_group_check_op(void *context, mp_op_t *inner) {
   if (!is_of_group) return NULL;
   return mp_op_error(
       op, MP_UNIMPLEMENTED,
-      "its partitioner's program holds %s, inside of a region in which some axes are "
-      "manual",
+      "its partitioner's program holds %s, inside of a region in which some axes are manual",
       mp_op_info(inner->code)->name);
 }
 
