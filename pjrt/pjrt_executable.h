@@ -5,6 +5,10 @@
 #include "pjrt/pjrt_compile.h"
 #include "pjrt/pjrt_objects.h"
 
+// The form of stored executables (pjrt_serialize.c): the end of their magic word, and the version
+// that the AbiVersion extension tells.
+#define MP_PJRT_STORED_FORM "1"
+
 // Compiles `source` and keeps a copy of it in the executable, which has one reference. With a
 // client the result can be launched; without one (NULL) it is for a pod of `pod_devices` devices
 // that may not exist here. Fails like mp_pjrt_compile and mp_executable_create.

@@ -10,7 +10,7 @@
 #include "sim/base/hash.h"
 #include "sim/base/proto.h"
 
-static const char magic[8] = {'m', 'i', 'n', 'i', 'p', 'o', 'd', '1'};
+static const char magic[8] = "minipod" MP_PJRT_STORED_FORM;  // without a NUL
 
 enum {
   FIELD_VERSION = 1,

@@ -4,15 +4,12 @@
 // minipod which knows that form can load it. A version is that form's number. As a message it is a
 // PjRtRuntimeAbiVersionProto or a PjRtExecutableAbiVersionProto: 1 platform, 2 version.
 
-#include "pjrt/pjrt_objects.h"
+#include "pjrt/pjrt_executable.h"
 #include "sim/base/alloc.h"
 #include "sim/base/proto.h"
 
 // XLA's number for the name "minipod": FarmHash's Fingerprint64 of it, as clients compute it, too.
 static const uint64_t platform_id = 0x3a807cea19d88afb;
-
-// The form of stored executables, the digit at the end of their magic word.
-static const char current_form[] = "1";
 
 enum { FIELD_PLATFORM = 1, FIELD_VERSION };
 
@@ -36,7 +33,7 @@ static mp_status_t ext_abi_version_make(uint64_t platform, mp_str_t form, versio
 static PJRT_Error *ext_abi_version_of_client(PJRT_Client_RuntimeAbiVersion_Args *args) {
   if (args->client == NULL) return mp_pjrt_error(mp_pjrt_null_argument(__func__, "client"));
   version_t *version = NULL;
-  mp_status_t status = ext_abi_version_make(platform_id, mp_str(current_form), &version);
+  mp_status_t status = ext_abi_version_make(platform_id, MP_STR(MP_PJRT_STORED_FORM), &version);
   if (status == NULL) args->abi_version = (PJRT_RuntimeAbiVersion *)version;
   return mp_pjrt_error(status);
 }
