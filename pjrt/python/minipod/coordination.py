@@ -31,8 +31,6 @@ _CONNECT_SECONDS = 30
 _GRACE_SECONDS = 30
 # A wait without an end, in parts that Ctrl-C can end.
 _PART_SECONDS = 0.2
-
-
 # Room for the address of the service.
 _ADDRESS_BYTES = 4096
 
@@ -42,6 +40,11 @@ class Failure(Exception):
 
 
 # ---- The service ----
+
+def _folder(key: str) -> str:
+  """What the keys below this one begin with."""
+  return key if key.endswith("/") else key + "/"
+
 
 class _Barrier:
   """One meeting of processes."""
@@ -104,12 +107,12 @@ class Service:
       return self._values[key]
 
   def _directory(self, _, key):
-    folder = key if key.endswith("/") else key + "/"
+    folder = _folder(key)
     with self._changed:
       return sorted([k, v] for k, v in self._values.items() if k.startswith(folder))
 
   def _delete(self, _, key):
-    folder = key if key.endswith("/") else key + "/"
+    folder = _folder(key)
     with self._changed:
       for known in [k for k in self._values if k == key or k.startswith(folder)]:
         del self._values[known]

@@ -12,7 +12,6 @@ import re
 
 import minipod
 from minipod import callbacks
-from minipod import coordination
 from minipod import foreign
 from minipod import jax_private
 
@@ -57,8 +56,7 @@ def initialize() -> None:
   _teach("not to hang after a fork", jax_private.refuse_compiling_after_fork, PLATFORM)
   _teach("to exchange arrays by DLPack", jax_private.exchange_arrays, PLATFORM)
   _teach("the costs of lowered programs", jax_private.count_costs_before_compiling, PLATFORM)
-  _teach("to coordinate processes", jax_private.offer_coordination, PLATFORM,
-         coordination.make_client, coordination.NoPreemption())
+  _teach("to coordinate processes", jax_private.offer_coordination, PLATFORM, _coordinate)
   _teach("to keep a CPU backend", jax_private.keep_cpu_backend, PLATFORM)
 
 
@@ -70,6 +68,12 @@ def _allow_callbacks() -> None:
 def _named_in_environment() -> bool:
   entries = os.environ.get("PJRT_NAMES_AND_LIBRARY_PATHS", "").split(",")
   return any(entry.split(":")[0].strip() == PLATFORM for entry in entries)
+
+
+def _coordinate(process: int, num_processes: int, error):
+  from minipod import coordination  # which few processes need, and JAX's start need not wait for
+
+  return coordination.make_client(process, num_processes, error), coordination.NoPreemption()
 
 
 def _teach(what, step, *args) -> None:

@@ -346,11 +346,11 @@ def count_costs_before_compiling(platform: str) -> None:
   pxla.MeshComputation.cost_analysis = cost_analysis
 
 
-def offer_coordination(platform: str, make_client, preemption) -> None:
+def offer_coordination(platform: str, coordinate) -> None:
   """Makes a client over several processes come with what `jax.distributed.initialize()` gives.
 
-  `make_client` gets the number of this process, that of all, and the type of errors. Processes do
-  without where it returns None.
+  `coordinate` gets the number of this process, that of all, and the type of errors; it returns a
+  client (None: processes do without) and a preemption manager.
   """
   state = distributed.global_state
   registration = xla_bridge._backend_factories.get(platform)
@@ -375,7 +375,7 @@ def offer_coordination(platform: str, make_client, preemption) -> None:
     client = make_alone(platform)
     count = 1 + max(device.process_index for device in client.devices())
     if count > 1 and state.client is None:
-      own = make_client(client.process_index(), count, jax.errors.JaxRuntimeError)
+      own, preemption = coordinate(client.process_index(), count, jax.errors.JaxRuntimeError)
       if own is not None:
         state.client, state.preemption_sync_manager = own, preemption
         state.process_id, state.num_processes = client.process_index(), count
