@@ -318,11 +318,13 @@ def run(name, where):
       jax.effects_barrier()
   except Exception as error:
     text = str(error)
+    for device in jax.devices():  # each platform has names of its own
+      text = text.replace(str(device), f"device {device.id}")
     for kept in ("the callback's own words", "Incorrect output shape", "not negative"):
       if kept in text:
         text = kept
     jax.effects_barrier.__globals__["dispatch"].runtime_tokens.clear()
-    return {"error": [type(error).__name__, text.splitlines()[0][:40]]}
+    return {"error": [type(error).__name__, text.splitlines()[0][:60]]}
   return {"values": parts(result), "told": list(TOLD), "printed": printed.getvalue().splitlines()}
 
 
