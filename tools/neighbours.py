@@ -193,9 +193,9 @@ EXAMPLES = {
 
 def run(platform, source, folder):
   try:
-    result = subprocess.run([sys.executable, "-c", textwrap.dedent(source)], env=tutorials.environment_of(platform, 8),
-                            cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                            timeout=900)
+    result = subprocess.run([sys.executable, "-c", textwrap.dedent(source)],
+                            env=tutorials.environment_of(platform, 8), cwd=folder,
+                            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=900)
   except subprocess.TimeoutExpired:
     return 1, "", "more than 900 s"
   return result.returncode, result.stdout, result.stderr

@@ -194,15 +194,13 @@ static void a_view_outlives_delete(void **state) {
   PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args pointer =
       ARGS(PJRT_Buffer_OpaqueDeviceMemoryDataPointer, device_memory_ptr);
   PJRT_Buffer_Delete_Args delete = ARGS(PJRT_Buffer_Delete, buffer);
-  PJRT_Buffer_IsDeleted_Args is_deleted = ARGS(PJRT_Buffer_IsDeleted, is_deleted);
   PJRT_Buffer_DecreaseExternalReferenceCount_Args less =
       ARGS(PJRT_Buffer_DecreaseExternalReferenceCount, buffer);
-  more.buffer = pointer.buffer = delete.buffer = is_deleted.buffer = less.buffer = buffer;
+  more.buffer = pointer.buffer = delete.buffer = less.buffer = buffer;
   expect_ok(api()->PJRT_Buffer_IncreaseExternalReferenceCount(&more));
   expect_ok(api()->PJRT_Buffer_OpaqueDeviceMemoryDataPointer(&pointer));
   expect_ok(api()->PJRT_Buffer_Delete(&delete));
-  expect_ok(api()->PJRT_Buffer_IsDeleted(&is_deleted));
-  assert_true(is_deleted.is_deleted);
+  assert_true(is_deleted(buffer));
   assert_memory_equal(pointer.device_memory_ptr, source, sizeof(source));
   float got[4];
   expect_error(try_get(buffer, got, sizeof(got)), PJRT_Error_Code_INVALID_ARGUMENT, "deleted");

@@ -112,13 +112,6 @@ static void destroy_executable(PJRT_Executable *executable) {
   expect_ok(api()->PJRT_Executable_Destroy(&args));
 }
 
-static bool is_deleted(PJRT_Buffer *buffer) {
-  PJRT_Buffer_IsDeleted_Args args = ARGS(PJRT_Buffer_IsDeleted, is_deleted);
-  args.buffer = buffer;
-  expect_ok(api()->PJRT_Buffer_IsDeleted(&args));
-  return args.is_deleted;
-}
-
 // One device, one result, options as minor 68 sends them (what comes after is garbage).
 static PJRT_Error *try_run(PJRT_LoadedExecutable *loaded, PJRT_Buffer *const *arguments,
                            size_t num_args, const int64_t *kept, size_t num_kept,

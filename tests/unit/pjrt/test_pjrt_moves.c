@@ -25,13 +25,6 @@ static PJRT_Buffer *make_counting(void) {
   return put_f32(client, device_of(client, 0), counting, 4);
 }
 
-static bool is_deleted(PJRT_Buffer *buffer) {
-  PJRT_Buffer_IsDeleted_Args args = ARGS(PJRT_Buffer_IsDeleted, is_deleted);
-  args.buffer = buffer;
-  expect_ok(api()->PJRT_Buffer_IsDeleted(&args));
-  return args.is_deleted;
-}
-
 static uintptr_t address_of(PJRT_Buffer *buffer) {
   PJRT_Buffer_UnsafePointer_Args args = ARGS(PJRT_Buffer_UnsafePointer, buffer_pointer);
   args.buffer = buffer;

@@ -96,6 +96,13 @@ static inline PJRT_Error *await_event(PJRT_Event *event) {
   return error;
 }
 
+static inline bool is_deleted(PJRT_Buffer *buffer) {
+  PJRT_Buffer_IsDeleted_Args args = ARGS(PJRT_Buffer_IsDeleted, is_deleted);
+  args.buffer = buffer;
+  expect_ok(api()->PJRT_Buffer_IsDeleted(&args));
+  return args.is_deleted;
+}
+
 static inline void destroy_buffer(PJRT_Buffer *buffer) {
   PJRT_Buffer_Destroy_Args args = ARGS(PJRT_Buffer_Destroy, buffer);
   args.buffer = buffer;
