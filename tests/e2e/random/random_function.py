@@ -132,19 +132,32 @@ def functions(draw, x64: bool, max_steps: int):
 
 # ---- Comparing ----
 
-def check(function: Function, pod, cpu) -> int:
-  """Raises AssertionError when the platforms disagree; the number of steps that were compared."""
+def run(function: Function, pod):
+  """What minipod makes of the function: its arguments and the results of all steps."""
   with jax.enable_x64(function.x64):
     arguments = function.arguments()
     found = on(pod, function, *arguments)
     if function.seed % 4 == 0:  # a sample, because most of the time goes into tracing functions
       alone = on(pod, lambda *a: function(*a)[-1:], *arguments)
       same_bits(function.steps[-1], found[-1], alone[0])
-    wanted = on(cpu, function.each_step, arguments, found)
-  values = {v.name: a for v, a in zip([*function.inputs, *function.steps], [*arguments, *found])}
-  for step, left, right in zip(function.steps, found, wanted):
-    compare(step, [values[name] for name in step.operands], left, right)
-  return len(function.steps)
+  return arguments, found
+
+
+def check(functions: list[Function], ran: list, cpu) -> int:
+  """Compares what `run` gave for functions of one x64 with the CPU backend, which compiles the steps
+  of all of them as one program: that takes XLA half of the time.  Raises AssertionError when the
+  platforms disagree; the number of steps that were compared."""
+  def each_step(given):
+    return [f.each_step(arguments, found) for f, (arguments, found) in zip(functions, given)]
+
+  with jax.enable_x64(functions[0].x64):
+    wanted = on(cpu, each_step, ran)
+  for function, (arguments, found), right in zip(functions, ran, wanted):
+    values = [*function.inputs, *function.steps]
+    operands = {v.name: a for v, a in zip(values, [*arguments, *found])}
+    for step, *both in zip(function.steps, found, right):
+      compare(step, [operands[name] for name in step.operands], *both)
+  return sum(len(f.steps) for f in functions)
 
 
 def same_bits(step, found, alone):
