@@ -3,13 +3,22 @@
 # both need.  Every step is skipped when its result is already there, so that a second run takes
 # seconds and needs no network.
 #
-# Leaves behind: build/pjrt_c_api_minipod_plugin.so, and .venv/ with JAX and the package minipod.
+# Leaves behind: build/pjrt_c_api_minipod_plugin.so, and .venv/ with JAX and the package minipod;
+# after use_jax the folder of that version in place of .venv/.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 library=$root/build/pjrt_c_api_minipod_plugin.so
 venv=$root/.venv
 python=$venv/bin/python
+jax_version='' base_python=''
 started=$SECONDS
+
+# use_jax VERSION [PYTHON]: that version of JAX, on that Python, in an environment of its own.
+use_jax() {
+  jax_version=$1 base_python=${2:-}
+  venv=$root/.venv-$jax_version
+  python=$venv/bin/python
+}
 
 packages=(build-essential cmake ninja-build pkg-config libhwloc-dev libnuma-dev libyaml-dev
           libcmocka-dev libopenmpi-dev openmpi-bin clang libclang-rt-14-dev lld llvm-14
@@ -87,9 +96,16 @@ check_tools() {
     die "this is no Debian system, so nothing was installed, and these are missing:" "${missing[@]}"
 }
 
-# A Python 3.11 that can make environments: Debian's own, else the first on PATH.
+# A Python that can make environments: the one asked for; else a 3.11, Debian's own or the first on
+# PATH.
 find_python() {
   local candidate
+  if [ -n "$base_python" ]; then
+    "$base_python" -c 'import venv, ensurepip' 2>/dev/null ||
+      die "$base_python is no Python with the modules venv and ensurepip"
+    command -v "$base_python"
+    return
+  fi
   for candidate in /usr/bin/python3.11 python3.11 python3; do
     if command -v "$candidate" >/dev/null &&
        "$candidate" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info[:2] != (3, 11))' \
@@ -102,21 +118,31 @@ find_python() {
       "Debian 12 has it as python3 and python3-venv"
 }
 
+# What the environment holds; another JAX than the pinned one brings the jaxlib that it needs.
+requirements() {
+  if [ -z "$jax_version" ]; then
+    cat "$root/tests/requirements.txt"
+  else
+    sed "s/^jax==.*/jax==$jax_version/; /^jaxlib==/d" "$root/tests/requirements.txt"
+  fi
+}
+
 make_environment() {
-  local base stamp wanted
+  local base stamp wanted name=${venv##*/}
   stamp=$venv/requirements.sha256
-  wanted=$(sha256sum <"$root/tests/requirements.txt")
+  wanted=$({ requirements; echo "$base_python"; } | sha256sum)
   if [ -x "$python" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then
-    say "Python environment: .venv is up to date"
+    say "Python environment: $name is up to date"
     return
   fi
   base=$(find_python)
-  say "Python environment: .venv with $("$base" --version), JAX and the test tools"
+  say "Python environment: $name with $("$base" --version), JAX${jax_version:+ $jax_version} and the test tools"
   # --clear: an environment that was left half made, or that moved with its folder, is of no use.
-  "$python" -c '' 2>/dev/null || "$base" -m venv --clear "$venv"
+  if [ -n "$base_python" ] || ! "$python" -c '' 2>/dev/null; then "$base" -m venv --clear "$venv"; fi
+  requirements >"$venv/requirements.txt"
   quietly "$root/build/log/pip.log" "$python" -m pip install --disable-pip-version-check \
-      -r "$root/tests/requirements.txt" ||
-    die "pip could not install tests/requirements.txt (above): is there a network?"
+      -r "$venv/requirements.txt" ||
+    die "pip could not install the requirements (above, $venv/requirements.txt): is there a network?"
   echo "$wanted" >"$stamp"
 }
 
@@ -147,10 +173,10 @@ install_package() {
       cat build/"${library##*/}" pyproject.toml pjrt/python/*.py pjrt/python/minipod/*.py \
       configs/* 2>/dev/null; } | sha256sum)
   if [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then
-    say "package minipod: up to date in .venv"
+    say "package minipod: up to date in ${venv##*/}"
     return
   fi
-  say "package minipod: installing it into .venv"
+  say "package minipod: installing it into ${venv##*/}"
   # No index: the build backend is in the tree and the package needs nothing else.
   quietly "$root/build/log/wheel.log" "$python" -m pip install --disable-pip-version-check \
       --no-index --no-deps --force-reinstall "$root" ||
