@@ -23,8 +23,6 @@ try:
 except ImportError:  # JAX 0.12 has none any more
   shard_alike = None
 
-pytestmark = oracle.NEEDS_SHARDY
-
 
 def check(text, at_least=1):
   agree, differ = oracle.compare(text)
@@ -434,6 +432,8 @@ class Text:
 """
 
 
+@pytest.mark.skipif(not oracle.orders_functions(), reason="the Shardy of JAX 0.9 folds branches whose "
+                    "choice is constant, and shards results otherwise, in programs that JAX never writes")
 @pytest.mark.parametrize("batch", range(10))
 def test_random_text(batch):
   for seed in range(20 * batch, 20 * batch + 20):
