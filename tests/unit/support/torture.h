@@ -71,7 +71,7 @@ enum {
   TORTURE_REPEATS = 6,      // until what is held and grows counts as a leak
   TORTURE_SETTLE_SECONDS = 20,
 #if defined(TORTURE_SANITIZED)
-  TORTURE_STRIDE = 43,
+  TORTURE_STRIDE = 89,
   TORTURE_HANG_SECONDS = 180,
 #elif defined(MINIPOD_ASSERTS)
   TORTURE_STRIDE = 4,  // every launch looks through the whole client
