@@ -101,8 +101,8 @@ check_tools() {
 find_python() {
   local candidate
   if [ -n "$base_python" ]; then
-    "$base_python" -c 'import venv, ensurepip' 2>/dev/null ||
-      die "$base_python is no Python with the modules venv and ensurepip"
+    "$base_python" -c 'import venv, ensurepip' ||
+      die "$base_python is no Python with the modules venv and ensurepip (above)"
     command -v "$base_python"
     return
   fi
@@ -136,7 +136,7 @@ make_environment() {
     return
   fi
   base=$(find_python)
-  say "Python environment: $name with $("$base" --version), JAX${jax_version:+ $jax_version} and the test tools"
+  say "Python environment: $name with $("$base" --version), JAX and the test tools"
   # --clear: an environment that was left half made, or that moved with its folder, is of no use.
   if [ -n "$base_python" ] || ! "$python" -c '' 2>/dev/null; then "$base" -m venv --clear "$venv"; fi
   requirements >"$venv/requirements.txt"
