@@ -1,15 +1,20 @@
 """Pallas kernels in its interpreters, which are ordinary programs with callbacks."""
 
 import functools
+import inspect
 
 import jax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import mosaic_gpu as plgpu
 from jax.experimental.pallas import tpu as pltpu
 import jax.numpy as jnp
-from jax._src.pallas.mosaic_gpu.interpret.params import InterpretGPUParams
 import numpy as np
 import pytest
+
+try:
+  from jax._src.pallas.mosaic_gpu.interpret.params import InterpretGPUParams
+except ImportError:  # JAX 0.9 has it elsewhere
+  from jax._src.pallas.mosaic.interpret.utils import InterpretGPUParams
 
 X = np.arange(16 * 128, dtype=np.float32).reshape(16, 128)
 
@@ -25,11 +30,13 @@ def test_blocks_of_a_grid(interpret):
   np.testing.assert_array_equal(f(X, jnp.ones_like(X)), X * 2 + 1)
 
 
-NEEDS_KERNELS_OF_0_10 = pytest.mark.skipif(
-    jax.__version_info__ < (0, 10), reason="JAX 0.9 describes the results of kernels otherwise")
+def gpu_kernel(body, out, scratch=(), **options):
+  """A kernel whose results and scratch memory are described by the names that this JAX has for them."""
+  names = inspect.signature(plgpu.kernel).parameters
+  kind = "type" if "out_type" in names else "shape"
+  return plgpu.kernel(body, **{f"out_{kind}": out, f"scratch_{kind}s": scratch}, **options)
 
 
-@NEEDS_KERNELS_OF_0_10
 @pytest.mark.parametrize("threads", [1, 3])
 def test_threads_of_a_gpu_kernel(threads):
   """Each block's threads are programs of their own, which a callback launches."""
@@ -38,19 +45,17 @@ def test_threads_of_a_gpu_kernel(threads):
     out[i, j] = x[i, j] + i * threads + j
 
   x = np.full((5, threads), 42, np.int32)
-  f = plgpu.kernel(kernel, out_type=jax.ShapeDtypeStruct(x.shape, x.dtype), grid=(5,),
-                   grid_names=("block",), num_threads=threads, thread_name="thread",
-                   interpret=InterpretGPUParams())
+  f = gpu_kernel(kernel, jax.ShapeDtypeStruct(x.shape, x.dtype), grid=(5,), grid_names=("block",),
+                 num_threads=threads, thread_name="thread", interpret=InterpretGPUParams())
   np.testing.assert_array_equal(f(x), x + np.arange(5 * threads).reshape(x.shape))
 
 
-@NEEDS_KERNELS_OF_0_10
 def test_threads_that_wait_for_each_other():
   x = jnp.arange(128, dtype=jnp.float32)
 
   @functools.partial(
-      plgpu.kernel, out_type=x, num_threads=2, thread_name="thread",
-      scratch_types={"shared": plgpu.SMEM(x.shape, x.dtype), "barrier": plgpu.Barrier()},
+      gpu_kernel, out=jax.ShapeDtypeStruct(x.shape, x.dtype), num_threads=2, thread_name="thread",
+      scratch={"shared": plgpu.SMEM(x.shape, x.dtype), "barrier": plgpu.Barrier()},
       interpret=InterpretGPUParams(detect_races=True))
   def f(x, out, shared, barrier):
     thread = jax.lax.axis_index("thread")
@@ -84,7 +89,8 @@ def test_an_error_in_a_kernel_is_raised_at_the_call_and_once():
   np.testing.assert_array_equal(run(1), X[8:])
 
 
-@NEEDS_KERNELS_OF_0_10
+@pytest.mark.skipif("buffer_bounds" not in inspect.signature(pltpu.InterpretParams).parameters,
+                    reason="no kernel of JAX 0.9 asks for the kind of TPU")
 def test_the_kind_of_tpu_is_that_of_the_mesh():
   def kernel(x, out, scratch):
     pltpu.sync_copy(x.at[0], scratch.at[10])  # beyond its end, but within its last tile
