@@ -202,8 +202,19 @@ static mp_status_t plan_finish(mp_emitter_t *emitter) {
   return NULL;
 }
 
+static mp_status_t plan_move_late(mp_emitter_t *emitter) {
+  const mp_program_t *program = emitter->program;
+  bool *is_donated = MP_ARENA_ARRAY(emitter->scratch, bool, (size_t)program->num_params + 1);
+  MP_RETURN_IF_NULL(is_donated);
+  for (uint32_t i = 0; i < program->num_params; ++i) {
+    is_donated[i] = program->params[i].alias >= 0;
+  }
+  return mp_plan_move_late(emitter->module, is_donated, emitter->scratch);
+}
+
 static mp_status_t plan(mp_emitter_t *emitter) {
   MP_RETURN_IF_ERROR(plan_io(emitter));
+  MP_RETURN_IF_ERROR(plan_move_late(emitter));
   MP_RETURN_IF_ERROR(mp_liveness_compute(emitter->module, emitter->scratch, &emitter->live));
   emitter->kernels =
       MP_ARENA_ARRAY(emitter->scratch, const mp_kernel_t *, emitter->live.num_positions);

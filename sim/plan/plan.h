@@ -1,8 +1,9 @@
 // The planner makes the program of a device from the partitioned module.
 //
-// It has three steps. liveness.c numbers the ops and finds how long each value is needed; emit_*.c
-// turn ops into commands and control flow into jumps, and give every value a place; places.c gives
-// the places offsets in one arena, so that places in use at the same time do not overlap.
+// It has four steps. late.c moves ops to where their results are used, if that saves memory;
+// liveness.c numbers the ops and finds how long each value is needed; emit_*.c turn ops into
+// commands and control flow into jumps, and give every value a place; places.c gives the places
+// offsets in one arena, so that places in use at the same time do not overlap.
 #ifndef MINIPOD_SIM_PLAN_PLAN_H_
 #define MINIPOD_SIM_PLAN_PLAN_H_
 
@@ -35,6 +36,12 @@ typedef struct {
 // Offsets are 64-byte aligned; `*out_bytes` is the arena's size.
 MP_NODISCARD mp_status_t mp_places_pack(mp_arena_t *scratch, mp_place_t *places, uint32_t count,
                                         uint64_t *out_bytes);
+
+// Moves ops of main behind, each to before the first op that uses its result, where that makes
+// values live shorter and none longer. `is_donated[i]` says whether a result takes over the memory
+// of parameter i. Numbers the values; the module computes the same.
+MP_NODISCARD mp_status_t mp_plan_move_late(mp_module_t *module, const bool *is_donated,
+                                           mp_arena_t *scratch);
 
 // How long a value is needed. A value that is another one's bytes under another type (the result of
 // a reshape) has that one as its root, and the positions are kept at the root.
