@@ -21,6 +21,7 @@ from jax._src import custom_partitioning
 from jax._src import dispatch
 from jax._src import distributed
 from jax._src import dlpack
+from jax._src import dtypes
 from jax._src import xla_bridge
 from jax._src.export import _export
 from jax._src.interpreters import mlir
@@ -29,6 +30,7 @@ from jax._src.lax import ann
 from jax._src.lax import control_flow
 from jax._src.lax import linalg
 from jax._src.lax import parallel
+from jax._src.lib import jaxlib_extension_version
 import jax
 import jax.dlpack
 from jax import lax
@@ -48,6 +50,9 @@ _OWN_DEFAULTS = frozenset((
 # From which size on LAPACK is faster than the library's own kernels, by 1.4 to 9 times. (geqrf is
 # hardly ever slower, and users who call LAPACK's handler themselves get the same bits.)
 _LAPACK_FROM = {"geqrf": 0, "svd": 32, "eigh": 64, "triangular_solve": 64}
+
+# From which version of jaxlib on its import of DLPack is told the kind of device.
+_DLPACK_DEVICE_TYPE = 467
 
 
 def _parameters(function) -> list[str]:
@@ -311,14 +316,43 @@ def exchange_arrays(platform: str) -> None:
     if device is None and isinstance(external_array, jax.Array):
       if is_ours(external_array):
         return jnp.array(external_array, copy=True) if copy else external_array
-    elif device is None and copy is not False and jax.default_backend() == platform:
-      device = config.default_device.value or jax.local_devices()[0]
-      if isinstance(device, str):
-        device = jax.local_devices(backend=device)[0]
-    return original_from(external_array, device, copy)
+      return original_from(external_array, device, copy)
+    target = device
+    if device is None and jax.default_backend() == platform:
+      target = config.default_device.value or jax.local_devices()[0]
+      if isinstance(target, str):
+        target = jax.local_devices(backend=target)[0]
+    if not copy and isinstance(target, jax.Device) and target.platform == platform:
+      shared = _array_in_memory_of(external_array, target)
+      if shared is not None:
+        return shared
+    return original_from(external_array, device if copy is False else target, copy)
 
   impl.__dlpack__, impl.__dlpack_device__ = __dlpack__, __dlpack_device__
   dlpack.from_dlpack = jax.dlpack.from_dlpack = from_dlpack
+
+
+def _array_in_memory_of(external_array, device):
+  """An array of the device that shares the memory of a foreign one; None where that has to be
+  copied.
+
+  Kernels want memory in row-major order that begins at a multiple of 64, which XLA's CPU client
+  asks for too.
+  """
+  if isinstance(external_array, jax.Array) or not hasattr(external_array, "__dlpack_device__"):
+    return None
+  if external_array.__dlpack_device__()[0] != dlpack.DLDeviceType.kDLCPU:
+    return None
+  kind = [int(dlpack.DLDeviceType.kDLCPU)] if jaxlib_extension_version >= _DLPACK_DEVICE_TYPE else []
+  try:
+    x = dlpack._jax.dlpack_managed_tensor_to_buffer(
+        external_array.__dlpack__(stream=None), device, None, None, *kind)
+  except Exception:  # JAX's own way comes next, and says what is wrong
+    return None
+  # Where there is nothing to share, or JAX converts, the result has memory of its own anyway.
+  is_plain = x.size and x.dtype == dtypes.canonicalize_dtype(x.dtype)
+  is_row_major = x.format.layout.major_to_minor == tuple(range(x.ndim))
+  return x if is_plain and is_row_major and x.unsafe_buffer_pointer() % 64 == 0 else None
 
 
 def _host_array(x, copy):

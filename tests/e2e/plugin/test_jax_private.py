@@ -47,6 +47,9 @@ def test_only_one_file_uses_private_names():
     ("compiler", "backend_compile_and_load"),
     ("config", "jax_platforms"),
     ("dispatch", "device_put_p runtime_tokens RuntimeTokenSet"),
+    ("dlpack", "from_dlpack DLDeviceType _jax"),
+    ("dtypes", "canonicalize_dtype"),
+    ("lib", "jaxlib_extension_version"),
     ("interpreters.pxla", "ExecuteReplicated"),
     ("pallas.mpmd", "_mpmd_map_fallback_lowering"),
     ("pallas.mosaic.interpret.thread_map", "_run_jaxpr"),
@@ -69,6 +72,7 @@ def test_names_of_jaxlib_exist():
   assert callable(xla_client._xla.register_custom_call_target)
   assert callable(xla_client._xla.register_custom_type)
   assert callable(lapack._lapack.initialize)
+  assert callable(jax._src.dlpack._jax.dlpack_managed_tensor_to_buffer)
   # JAX's CPU client leaves the handlers that are there.
   assert "is already register" in inspect.getsource(xla_client.register_custom_call_handler)
 

@@ -1,5 +1,8 @@
 """Arrays that leave and enter by DLPack."""
 
+import gc
+import weakref
+
 import jax
 import jax.dlpack
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
@@ -93,15 +96,125 @@ def test_sharded_arrays_are_refused():
     np.from_dlpack(x)
 
 
-def test_torch():
-  torch = pytest.importorskip("torch")
-  x = jax.device_put(np.arange(6.0, dtype=np.float32).reshape(2, 3), pod())
-  t = torch.from_dlpack(x)
-  np.testing.assert_array_equal(t.numpy(), np.asarray(x))
-  back = jnp.from_dlpack(t * 2)
-  assert back.devices() == {pod()}
-  np.testing.assert_array_equal(back, np.asarray(x) * 2)
-  half = torch.arange(5, dtype=torch.bfloat16)
-  np.testing.assert_array_equal(jnp.from_dlpack(half).astype(np.float32), np.arange(5.0))
-  strided = torch.arange(12.0).reshape(3, 4).T
-  np.testing.assert_array_equal(jnp.from_dlpack(strided), strided.numpy())
+def test_imports_share_memory():
+  """As with JAX's CPU backend: rows, and a start at a multiple of 64."""
+  a = np.arange(1024 + 16, dtype=np.float32)
+  a = a[-a.ctypes.data % 64 // 4:][:1024]
+  x = jax.dlpack.from_dlpack(a)
+  assert x.devices() == {pod()} and x.unsafe_buffer_pointer() == a.ctypes.data
+  a[0] = 77
+  assert x[0] == 77 and jax.jit(lambda x: x * 2)(x)[0] == 154
+  assert jax.dlpack.from_dlpack(a, copy=True).unsafe_buffer_pointer() != a.ctypes.data
+  third = jax.devices("minipod")[2]
+  y = jax.dlpack.from_dlpack(a, device=third, copy=False)
+  assert y.devices() == {third} and y.unsafe_buffer_pointer() == a.ctypes.data
+  assert jax.dlpack.from_dlpack(a[1:]).unsafe_buffer_pointer() != a[1:].ctypes.data
+  donated = jax.jit(lambda x: x + 1, donate_argnums=0)(x)
+  assert donated[0] == 78 and a[0] == 77
+  columns = jax.dlpack.from_dlpack(a.reshape(32, 32).T)
+  np.testing.assert_array_equal(jax.jit(lambda x: x + 0)(columns), a.reshape(32, 32).T)
+
+
+def test_import_holds_the_memory():
+  class Owner(np.ndarray):
+    pass
+
+  a = np.empty(4096 + 64, np.uint8).view(Owner)
+  a = a[-a.ctypes.data % 64:][:4096]
+  a[:] = 7
+  gone = weakref.ref(a.base if isinstance(a.base, Owner) else a)
+  x = jax.dlpack.from_dlpack(a)
+  assert x.unsafe_buffer_pointer() == a.ctypes.data
+  del a
+  gc.collect()
+  assert gone() is not None and (np.asarray(x) == 7).all()
+  x.delete()
+  del x
+  gc.collect()
+  assert gone() is None
+
+
+# The tests below want a torch; it is no requirement of the tests, because its wheel is some hundred
+# times as large as everything else that they need together.
+
+TORCH_TYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64",
+               "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
+               "float8_e4m3fn", "float8_e5m2"]
+
+
+def torch_or_skip():
+  return pytest.importorskip("torch", reason="torch is not installed: too large for a requirement")
+
+
+def bytes_of(tensor) -> bytes:
+  import torch
+  return tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+
+
+@pytest.mark.parametrize("name", TORCH_TYPES)
+def test_torch_both_ways(name):
+  torch = torch_or_skip()
+  with jax.enable_x64(True):
+    for shape in SHAPES:
+      t = (torch.arange(int(np.prod(shape, dtype=int))) % 3).reshape(shape).to(getattr(torch, name))
+      x = jax.dlpack.from_dlpack(t)
+      assert x.devices() == {pod()} and (x.dtype.name, x.shape) == (name, shape)
+      assert np.asarray(x).tobytes() == bytes_of(t)
+      if t.numel():
+        assert x.unsafe_buffer_pointer() == t.data_ptr()
+      copy = jnp.array(x, copy=True)
+      back = torch.from_dlpack(copy)
+      assert (back.dtype, tuple(back.shape)) == (t.dtype, shape) and bytes_of(back) == bytes_of(t)
+      if t.numel():
+        assert back.data_ptr() == copy.unsafe_buffer_pointer()
+
+
+def test_torch_strides():
+  torch = torch_or_skip()
+  base = torch.arange(24.0).reshape(4, 6)
+  for t in (base.T, base[1:], base.reshape(2, 2, 6).permute(2, 0, 1), base[:1, :1], base.flip(0)):
+    x = jax.dlpack.from_dlpack(t)
+    np.testing.assert_array_equal(x, t.numpy())
+    np.testing.assert_array_equal(jax.jit(lambda x: x * 2)(x), t.numpy() * 2)
+  with pytest.raises(jax.errors.JaxRuntimeError, match="striding"):
+    jax.dlpack.from_dlpack(base[:, ::2])
+  with pytest.raises(BufferError, match="gradient"):
+    jax.dlpack.from_dlpack(torch.ones(3, requires_grad=True))
+
+
+@pytest.mark.parametrize("size", [4, 1024, 1 << 20])
+def test_torch_life(size):
+  """Writes are seen on both sides, and each side may go first."""
+  torch = torch_or_skip()
+  t = torch.arange(float(size))
+  x = jax.dlpack.from_dlpack(t)
+  t[0] = 77
+  assert x[0] == 77
+  y = jnp.arange(float(size)).block_until_ready()
+  u = torch.from_dlpack(y)
+  u[0] = 55
+  assert np.asarray(y)[0] == 55
+  expected = x.sum()
+  del t
+  y.delete()
+  del y
+  gc.collect()
+  noise = [torch.full((size,), 3.0) for _ in range(4)] + [jnp.full(size, 3.0) for _ in range(4)]
+  assert x.sum() == expected and u[0] == 55 and u[-1] == size - 1
+  del noise, x
+  again = torch.arange(float(size))
+  z = jax.dlpack.from_dlpack(again)
+  z.delete()
+  del z
+  gc.collect()
+  assert again[-1] == size - 1
+
+
+def test_torch_and_devices():
+  torch = torch_or_skip()
+  for device in jax.devices("minipod")[:3]:
+    x = jax.dlpack.from_dlpack(torch.arange(3.0), device=device)
+    assert x.devices() == {device} and torch.from_dlpack(x).tolist() == [0, 1, 2]
+  mesh = Mesh(np.array(jax.devices("minipod")[:2]), "x")
+  with pytest.raises(BufferError, match="unsharded|singular"):
+    torch.from_dlpack(jax.device_put(np.ones(4), NamedSharding(mesh, P("x"))))
