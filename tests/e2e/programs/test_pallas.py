@@ -102,3 +102,25 @@ def test_the_kind_of_tpu_is_that_of_the_mesh():
   device = jax.sharding.AbstractDevice("TPU v6e", 1, "tpu")
   with jax.sharding.use_abstract_mesh(jax.sharding.AbstractMesh((), (), abstract_device=device)):
     np.testing.assert_array_equal(f(X), X)
+
+
+def test_tpus_that_wait_for_each_other():
+  """Each device copies to its neighbour and waits until its own copy has come."""
+  devices = jax.devices()[:4]
+  mesh = jax.sharding.Mesh(devices, "x")
+
+  def kernel(x, out, sent, received):
+    neighbour = jax.lax.rem(jax.lax.axis_index("x") + 1, len(devices))
+    copy = pltpu.make_async_remote_copy(x, out, sent, received, device_id=(neighbour,))
+    copy.start()
+    copy.wait()
+
+  memory = pl.BlockSpec(memory_space=pl.ANY)
+  shift = pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((4, 128), X.dtype),
+                         in_specs=[memory], out_specs=memory,
+                         scratch_shapes=[pltpu.SemaphoreType.DMA] * 2,
+                         interpret=pltpu.InterpretParams())
+  f = jax.jit(jax.shard_map(shift, mesh=mesh, in_specs=jax.P("x"), out_specs=jax.P("x"),
+                            check_vma=False))
+  for _ in range(3):
+    np.testing.assert_array_equal(f(X), np.roll(X, 4, axis=0))
