@@ -80,6 +80,7 @@ def test_fork_leaves_the_parent_alone():
       f = jax.pmap(lambda v: lax.psum(v, 'i'), axis_name='i')
       x = jnp.arange(8.)
       f(np.arange(4))
+      x * 3  # JAX must not lower it in the child: MLIR's threads, which it waits for, are not there
       child = os.fork()
       if child == 0:
         # Python works; what needs the pod answers with an error, and does not hang.

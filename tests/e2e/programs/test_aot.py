@@ -1,6 +1,7 @@
 """Compiling apart from running: texts, serialized executables, export, described topologies."""
 
 import gzip
+import inspect
 
 import jax
 from jax import export
@@ -29,6 +30,8 @@ def test_text_has_the_collectives():
   assert "all-reduce" in jax.jit(g).lower(np.ones(8, np.float32)).compile().as_text()
 
 
+@pytest.mark.skipif("prevent_mlir_dce" not in inspect.signature(jax.lax.dce_sink).parameters,
+                    reason="JAX 0.9 drops sinks when it lowers a program")
 def test_sinks_keep_what_nobody_reads():
   def sunk(x):
     jax.lax.dce_sink(x + 1, prevent_mlir_dce=True)
