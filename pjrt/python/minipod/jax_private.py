@@ -10,6 +10,7 @@ import inspect
 import logging
 import os
 import sys
+import threading
 import types
 
 from jax._src import array
@@ -289,8 +290,9 @@ def exchange_arrays(platform: str) -> None:
   Device memory of the platform is host memory, so that consumers see it as a CPU's.
   """
   impl = array.ArrayImpl
-  original, original_device, original_from = (
-      impl.__dlpack__, impl.__dlpack_device__, dlpack.from_dlpack)
+  original, original_device, original_from, original_place = (
+      impl.__dlpack__, impl.__dlpack_device__, dlpack.from_dlpack, dlpack._place_array)
+  calls = threading.local()
 
   def is_ours(x) -> bool:
     devices = x.sharding.device_set
@@ -309,27 +311,40 @@ def exchange_arrays(platform: str) -> None:
       return dlpack.DLDeviceType.kDLCPU, 0
     return original_device(self)
 
+  def default_device():
+    """Where foreign arrays come to, as with JAX's CPU backend; None on another platform."""
+    if jax.default_backend() != platform:
+      return None
+    device = config.default_device.value or jax.local_devices()[0]
+    return jax.local_devices(backend=device)[0] if isinstance(device, str) else device
+
   @functools.wraps(original_from)
   def from_dlpack(external_array, device=None, copy=None):
-    # A foreign array comes to the default device, as with JAX's CPU backend; one of JAX's own
-    # stays on its device.
-    if device is None and isinstance(external_array, jax.Array):
-      if is_ours(external_array):
-        return jnp.array(external_array, copy=True) if copy else external_array
-      return original_from(external_array, device, copy)
-    target = device
-    if device is None and jax.default_backend() == platform:
-      target = config.default_device.value or jax.local_devices()[0]
-      if isinstance(target, str):
-        target = jax.local_devices(backend=target)[0]
-    if not copy and isinstance(target, jax.Device) and target.platform == platform:
+    # One of JAX's own arrays stays on its device.
+    if device is None and isinstance(external_array, jax.Array) and is_ours(external_array):
+      return jnp.array(external_array, copy=True) if copy else external_array
+    is_foreign = not isinstance(external_array, jax.Array)
+    target = default_device() if device is None and is_foreign else device
+    if not copy and is_foreign and isinstance(target, jax.Device) and target.platform == platform:
       shared = _array_in_memory_of(external_array, target)
       if shared is not None:
         return shared
-    return original_from(external_array, device if copy is False else target, copy)
+    calls.is_ours = True
+    try:
+      return original_from(external_array, device if copy is False else target, copy)
+    finally:
+      calls.is_ours = False
+
+  def _place_array(arr, device, dlpack_device, copy):
+    # The first call of a program makes JAX look for platforms, and is under way as this function is
+    # put in its place.
+    if device is None and copy is not False and not getattr(calls, "is_ours", False):
+      device = default_device()
+    return original_place(arr, device, dlpack_device, copy)
 
   impl.__dlpack__, impl.__dlpack_device__ = __dlpack__, __dlpack_device__
   dlpack.from_dlpack = jax.dlpack.from_dlpack = from_dlpack
+  dlpack._place_array = _place_array
 
 
 def _array_in_memory_of(external_array, device):
@@ -339,7 +354,7 @@ def _array_in_memory_of(external_array, device):
   Kernels want memory in row-major order that begins at a multiple of 64, which XLA's CPU client
   asks for too.
   """
-  if isinstance(external_array, jax.Array) or not hasattr(external_array, "__dlpack_device__"):
+  if not hasattr(external_array, "__dlpack_device__"):
     return None
   if external_array.__dlpack_device__()[0] != dlpack.DLDeviceType.kDLCPU:
     return None

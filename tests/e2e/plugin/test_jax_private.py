@@ -47,7 +47,7 @@ def test_only_one_file_uses_private_names():
     ("compiler", "backend_compile_and_load"),
     ("config", "jax_platforms"),
     ("dispatch", "device_put_p runtime_tokens RuntimeTokenSet"),
-    ("dlpack", "from_dlpack DLDeviceType _jax"),
+    ("dlpack", "from_dlpack DLDeviceType _place_array _jax"),
     ("dtypes", "canonicalize_dtype"),
     ("lib", "jaxlib_extension_version"),
     ("interpreters.pxla", "ExecuteReplicated"),
@@ -73,6 +73,9 @@ def test_names_of_jaxlib_exist():
   assert callable(xla_client._xla.register_custom_type)
   assert callable(lapack._lapack.initialize)
   assert callable(jax._src.dlpack._jax.dlpack_managed_tensor_to_buffer)
+  place = inspect.getclosurevars(jax._src.dlpack._place_array).nonlocals["original_place"]
+  assert list(inspect.signature(place).parameters)[1:] == ["device", "dlpack_device", "copy"]
+  assert "_place_array(" in inspect.getsource(jax.dlpack.from_dlpack.__wrapped__)
   # JAX's CPU client leaves the handlers that are there.
   assert "is already register" in inspect.getsource(xla_client.register_custom_call_handler)
 

@@ -1,6 +1,9 @@
 """Arrays that leave and enter by DLPack."""
 
 import gc
+import os
+import subprocess
+import sys
 import weakref
 
 import jax
@@ -132,6 +135,16 @@ def test_import_holds_the_memory():
   del x
   gc.collect()
   assert gone() is None
+
+
+def test_import_as_the_first_call():
+  """It is under way when JAX looks for its platforms."""
+  code = ("import jax, numpy as np; f = jax.dlpack.from_dlpack; a = np.ones(3, np.float32);"
+          "print(*[next(iter(f(a, copy=c).devices())).platform for c in (None, None, True)])")
+  environment = {**os.environ, "JAX_PLATFORMS": "minipod"}
+  done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True,
+                        text=True, timeout=120)
+  assert done.stdout.split() == ["minipod"] * 3, done.stderr
 
 
 # The tests below want a torch; it is no requirement of the tests, because its wheel is some hundred
