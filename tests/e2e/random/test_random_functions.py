@@ -31,6 +31,7 @@ def for_random_functions(chunk, use):
   """Calls `use` with each of a chunk's functions; with a shorter one, if it fails."""
   @hypothesis.seed(SEED * 1_000_000 + chunk)
   @hypothesis.settings(max_examples=min(CHUNK, COUNT), deadline=None, database=None,
+                       phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink),
                        print_blob=False, suppress_health_check=list(hypothesis.HealthCheck))
   @hypothesis.given(random_function.functions(chunk % 2 == 1, MAX_STEPS))
   def each(function):
@@ -52,8 +53,9 @@ def test_functions_agree(chunk):
     for_random_functions(chunk, run)
     try:
       steps = random_function.check(functions, ran, cpu)
-    except AssertionError:
+    except AssertionError as error:
       # One of them is wrong: Hypothesis makes it short if each is compared by itself.
+      print(f"MINIPOD_RANDOM_SEED={SEED}, chunk {chunk}: {error}")
       for_random_functions(chunk, lambda function: random_function.check(
           [function], [random_function.run(function, pod)], cpu))
       raise
