@@ -60,23 +60,29 @@ def contents(rng, dtype, shape, style):
 
 @dataclasses.dataclass(frozen=True)
 class Limit:
-  """`ulps` of a magnitude: that of the wanted element unless `magnitude(operands, wanted)` is."""
+  """`ulps` of a magnitude: that of the wanted element unless `magnitude(operands, wanted)` is.
+  `double_ulps` are those of float64 where XLA's approximation is coarser there."""
   ulps: float
   magnitude: Callable | None = None
+  double_ulps: float | None = None
 
   def allowed(self, operands, wanted):
     info = ml_dtypes.finfo(part_type(wanted.dtype))
-    if self.ulps == 0:
+    is_double = part_type(wanted.dtype) == np.float64 and self.double_ulps is not None
+    ulps = self.double_ulps if is_double else self.ulps
+    if ulps == 0:
       # Whether denormal results are flushed to zero is each platform's own affair.
       return np.full(wanted.shape, float(info.tiny))
     with np.errstate(all="ignore"):
       magnitude = np.abs(wide(wanted) if self.magnitude is None
                          else self.magnitude([wide(o) for o in operands], wide(wanted)))
       magnitude = np.where(np.isfinite(magnitude), magnitude, 0)
-    return np.broadcast_to(self.ulps * float(info.eps) * magnitude + float(info.tiny), wanted.shape)
+    return np.broadcast_to(ulps * float(info.eps) * magnitude + float(info.tiny), wanted.shape)
 
 
 EXACT = Limit(0)
+# XLA's log1p of doubles is off by up to 129 ulps between -0.5 and -0.1, minipod's by one.
+LOG1P = Limit(8, double_ulps=256)
 
 
 def part_type(dtype):
@@ -242,7 +248,7 @@ def draw_numbers(draw, f):
       (f"jax.random.permutation({key}, 17)", EXACT),
       (f"jax.random.bernoulli({key}, 0.3, {shape})", EXACT),
       (f"jax.random.normal({key}, {shape})", Limit(8)),
-      (f"jax.random.exponential({key}, {shape})", Limit(8)),
+      (f"jax.random.exponential({key}, {shape})", LOG1P),
       (f"jax.random.bits(jax.random.split({key})[1], {shape}, 'uint8')", EXACT)]))
   f.add_step(expression, [], limit)
 
@@ -292,9 +298,10 @@ OPERATIONS = [
     simple("f", EXACT, "jnp.floor({0})", "jnp.ceil({0})", "jnp.round({0})", "jnp.trunc({0})",
            "jnp.isfinite({0})", "jnp.isnan({0})", "jnp.signbit({0})"),
     simple("f", Limit(2), "jnp.sqrt({0})", "lax.rsqrt({0})", "1 / {0}", "jnp.square({0})"),
-    simple("f", Limit(8), "jnp.exp({0})", "jnp.log({0})", "jnp.expm1({0})", "jnp.log1p({0})",
-           "jnp.tanh({0})", "jax.nn.sigmoid({0})", "jnp.cbrt({0})", "jnp.exp2({0})",
-           "jnp.arctan({0})", "jsp.special.erf({0})", "jnp.arcsinh({0})"),
+    simple("f", Limit(8), "jnp.exp({0})", "jnp.log({0})", "jnp.expm1({0})", "jnp.tanh({0})",
+           "jax.nn.sigmoid({0})", "jnp.cbrt({0})", "jnp.exp2({0})", "jnp.arctan({0})",
+           "jsp.special.erf({0})", "jnp.arcsinh({0})"),
+    simple("f", LOG1P, "jnp.log1p({0})"),
     simple("f", Limit(8), *(f"jnp.{name}(jnp.clip({{0}}, -100, 100))" for name in (
         "sin", "cos", "sinh", "cosh"))),
     simple("f", Limit(16, largest), "jsp.special.erfc({0})", "jsp.special.erfinv({0})",
