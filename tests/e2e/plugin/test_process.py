@@ -2,6 +2,7 @@
 
 import glob
 import os
+import select
 import signal
 import time
 
@@ -136,17 +137,24 @@ def test_interrupt_during_a_wait():
 
 
 def test_interrupt_between_programs():
+  """Python drops an interrupt that hits a callback of its garbage collector, where JAX has one; then
+  a user presses Ctrl-C once more."""
   process = scenario.start("""
       print('started', flush=True)
       try:
         while True:
           jax.block_until_ready(jnp.ones(100) + 1)
       except KeyboardInterrupt:
-        print(float(jnp.add(1, 1)))
+        import signal
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        print(float(jnp.add(1, 1)), flush=True)
       """)
   assert process.stdout.readline() == "started\n"
   time.sleep(0.5)
-  process.send_signal(signal.SIGINT)
+  for _ in range(4):
+    process.send_signal(signal.SIGINT)
+    if select.select([process.stdout], [], [], 5)[0]:
+      break
   returncode, out, err = scenario.finish(process, 20)
   assert (returncode, out.split()) == (0, ["2.0"]), err
 

@@ -155,10 +155,16 @@ SCANS = [((10,), 0), ((16,), 0), ((17,), 0), ((1000,), 0), ((70000,), 0), ((3, 7
          ((300, 40), 0), ((4, 33, 20), 1)]
 
 
-@pytest.mark.parametrize("dtype", [jnp.bfloat16, np.float16, np.float32, np.complex64],
-                         ids=lambda t: jnp.dtype(t).name)
-@pytest.mark.parametrize("shape, axis", SCANS, ids=str)
-def test_cumulative_sums_have_xlas_bits(shape, axis, dtype):
+# Every shape in two types, and the others, which differ from them in how they are rounded, in a few.
+SCANS_OF_TYPES = [(dtype, scan) for dtype, scans in (
+    (jnp.bfloat16, SCANS), (np.float32, SCANS), (np.float16, SCANS[2:6:3]), (np.complex64, SCANS[3:8:4]))
+    for scan in scans]
+
+
+@pytest.mark.parametrize("dtype, scan", SCANS_OF_TYPES, ids=lambda v: str(
+    v if isinstance(v, tuple) else jnp.dtype(v).name))
+def test_cumulative_sums_have_xlas_bits(dtype, scan):
+  shape, axis = scan
   x = np.random.default_rng(1).standard_normal(shape).astype(dtype)
   factors = (1 + 0.001 * x.real.astype(np.float32)).astype(dtype)
   compare(lambda x, y: (jax.lax.cumsum(x, axis), jax.lax.cumsum(x, axis, reverse=True),

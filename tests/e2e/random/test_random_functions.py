@@ -24,7 +24,7 @@ CHUNK = 25
 # is then lost, too.
 CHUNKS_KEPT = 4
 # Every day functions are a little shorter, because XLA's time to compile grows with them.
-MAX_STEPS = 7 if COUNT > 500 else 5
+MAX_STEPS = 7 if COUNT > 500 else 4
 
 
 def for_random_functions(chunk, use):

@@ -474,9 +474,15 @@ static void random_sdy(uint64_t seed) {
   finish(&bench);
 }
 
+#ifdef UNIT_SANITIZED
+enum { NUM_RANDOM = 500 };
+#else
+enum { NUM_RANDOM = 2000 };
+#endif
+
 static void test_random_sdy(void **state) {
   (void)state;
-  for (uint64_t seed = 1; seed <= 2000; ++seed) random_sdy(seed);
+  for (uint64_t seed = 1; seed <= NUM_RANDOM; ++seed) random_sdy(seed);
 }
 
 // "{devices=[t..]<=[r..]T(p..)}" or the same as a list, with or without a replicated subgroup.
@@ -537,7 +543,7 @@ static void random_gspmd(uint64_t seed) {
 
 static void test_random_gspmd(void **state) {
   (void)state;
-  for (uint64_t seed = 1; seed <= 2000; ++seed) random_gspmd(seed);
+  for (uint64_t seed = 1; seed <= NUM_RANDOM; ++seed) random_gspmd(seed);
 }
 
 // ---- limits ----

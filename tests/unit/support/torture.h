@@ -41,15 +41,6 @@
 #include "sim/base/os/system.h"
 #include "tests/unit/support/unit.h"
 
-// gcc and clang say it differently.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define TORTURE_SANITIZED
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define TORTURE_SANITIZED
-#endif
-#endif
-
 typedef struct {
   const char *name;
   void (*open)(const void *subject);  // what all attempts share; NULL: nothing
@@ -70,7 +61,7 @@ enum {
   TORTURE_BURST = 12,       // refusals one after the other, where memory must come back
   TORTURE_REPEATS = 6,      // until what is held and grows counts as a leak
   TORTURE_SETTLE_SECONDS = 20,
-#if defined(TORTURE_SANITIZED)
+#if defined(UNIT_SANITIZED)
   TORTURE_STRIDE = 89,
   TORTURE_HANG_SECONDS = 180,
 #elif defined(MINIPOD_ASSERTS)

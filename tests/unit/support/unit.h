@@ -12,6 +12,15 @@
 
 #include "sim/base/status.h"
 
+// Defined where a sanitizer makes tests several times slower. gcc and clang say it differently.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define UNIT_SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define UNIT_SANITIZED
+#endif
+#endif
+
 // The status must be OK; prints the message and releases it otherwise.
 #define assert_ok(expr)                                                                 \
   do {                                                                                  \
