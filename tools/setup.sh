@@ -140,12 +140,9 @@ make_environment() {
   # --clear: an environment that was left half made, or that moved with its folder, is of no use.
   if [ -n "$base_python" ] || ! "$python" -c '' 2>/dev/null; then "$base" -m venv --clear "$venv"; fi
   requirements >"$venv/requirements.txt"
-  # --no-compile: of 3,600 files a quarter is ever imported, and compiled when that happens.
   quietly "$root/build/log/pip.log" "$python" -m pip install --disable-pip-version-check \
-      --no-compile -r "$venv/requirements.txt" ||
+      -r "$venv/requirements.txt" ||
     die "pip could not install the requirements (above, $venv/requirements.txt): is there a network?"
-  # Once, before processes that run beside each other all do it.
-  "$python" -c 'import hypothesis, jax, pytest'
   echo "$wanted" >"$stamp"
 }
 
