@@ -9,7 +9,7 @@ TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-1
 
 
 # What XLA does by default, and not in these tests (conftest.py). It fuses products with additions.
-OPTIMIZED = {"xla_backend_optimization_level": 3}
+OPTIMIZED = {"xla_backend_optimization_level": 3, "xla_cpu_use_fusion_emitters": True}
 
 
 def on(device, f, *args, options=None):
@@ -23,15 +23,16 @@ def on_pod(f, *args):
   return on(jax.devices("minipod")[0], f, *args)
 
 
-def on_cpu(f, *args, exact=False):
-  """With `exact`, the last bits are those that a user of the CPU backend sees."""
-  return on(jax.devices("cpu")[0], f, *args, options=OPTIMIZED if exact else None)
+def on_cpu(f, *args, optimized=False):
+  """With `optimized`, the last bits are those that a user of the CPU backend sees."""
+  return on(jax.devices("cpu")[0], f, *args, options=OPTIMIZED if optimized else None)
 
 
-def compare(f, *args, tolerance=None, exact=False):
+def compare(f, *args, tolerance=None, exact=False, optimized=None):
   """Asserts that f gives the same on both: bit for bit with `exact` and for types without
-  rounding, else within a few rounding steps of the element type."""
-  wanted = on_cpu(f, *args, exact=exact)
+  rounding, else within a few rounding steps of the element type.  The CPU backend optimises where
+  bits are compared, which matters to nothing but products and sums, unless `optimized` says it."""
+  wanted = on_cpu(f, *args, optimized=exact if optimized is None else optimized)
   found = on_pod(f, *args)
   wanted, structure = jax.tree.flatten(wanted)
   found, found_structure = jax.tree.flatten(found)
@@ -40,11 +41,12 @@ def compare(f, *args, tolerance=None, exact=False):
     assert_close(left, right, tolerance, exact)
 
 
-def compare_each(functions, *args, tolerances=None, exact=False):
+def compare_each(functions, *args, tolerances=None, exact=False, optimized=None):
   """Does for every function of a dict what `compare` does for one, in one program, because most of
   the time of a small program is what XLA needs to compile it. All that differ are named."""
   together = lambda *args: {name: f(*args) for name, f in functions.items()}
-  wanted, found = on_cpu(together, *args, exact=exact), on_pod(together, *args)
+  wanted = on_cpu(together, *args, optimized=exact if optimized is None else optimized)
+  found = on_pod(together, *args)
   differ = {}
   for name in functions:
     try:

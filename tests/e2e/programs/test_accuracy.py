@@ -83,7 +83,8 @@ def product_as_xlas():
   an imaginary part, ad + bc: the second, as minipod does, or since JAX 0.12 the first."""
   e = np.float32(2 ** -12)
   # The term that is not fused is rounded, and (1 + e)(1 + e) loses its e * e.
-  found = on_cpu(jax.lax.mul, np.complex64(1 + e - 1j), np.complex64(1 + (1 + e) * 1j), exact=True)
+  found = on_cpu(jax.lax.mul, np.complex64(1 + e - 1j), np.complex64(1 + (1 + e) * 1j),
+                 optimized=True)
   assert found.imag in (2 * e, 2 * e + e * e)
   return jax.lax.mul if found.imag == 2 * e else lambda x, y: jax.lax.mul(y, x)
 
@@ -99,7 +100,7 @@ def check_complex(f, dtype, *operands, exact=False, as_a_whole=False, pods=None)
   """Compares f, or `pods` in its place on the pod, with f on JAX's CPU backend."""
   operands = np.broadcast_arrays(*operands)
   with jax.enable_x64(True):
-    found, wanted = on_pod(pods or f, *operands), on_cpu(f, *operands, exact=exact)
+    found, wanted = on_pod(pods or f, *operands), on_cpu(f, *operands, optimized=exact)
   assert found.dtype == wanted.dtype
   # XLA subtracts exponentials of nearly the same size; there it is the less exact of the two.
   tolerance = 0 if exact else 1e-5 if dtype == np.complex64 else 1e-12

@@ -81,8 +81,10 @@ def test_operands(lines, platform):
   if is_marked(lines, "alone " if platform == "cpu" else "alone StableHLO"):
     return
   device = jax.devices(platform)[0]
-  executable = device.client.compile_and_load(program(lines), xc.DeviceList((device,)),
-                                              xc.CompileOptions())
+  options = xc.CompileOptions()
+  if platform == "cpu":  # as its users have it: conftest.py chooses what compiles quickly
+    options.env_option_overrides = [("xla_cpu_use_fusion_emitters", True)]
+  executable = device.client.compile_and_load(program(lines), xc.DeviceList((device,)), options)
   arrays = executable.execute_sharded([]).disassemble_into_single_device_arrays()
   values = [np.asarray(a[0]) for a in arrays]
   assert values
