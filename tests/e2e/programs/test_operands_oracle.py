@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from jaxlib import xla_client as xc
 
+from differential import EMITTERS
+
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "fixtures" / "operands"
 # Lines that are no StableHLO.
 MARKS = ("differs ", "alone ", "refused ", "replicas ")
@@ -83,7 +85,7 @@ def test_operands(lines, platform):
   device = jax.devices(platform)[0]
   options = xc.CompileOptions()
   if platform == "cpu":  # as its users have it: conftest.py chooses what compiles quickly
-    options.env_option_overrides = [("xla_cpu_use_fusion_emitters", True)]
+    options.env_option_overrides = list(EMITTERS.items())
   executable = device.client.compile_and_load(program(lines), xc.DeviceList((device,)), options)
   arrays = executable.execute_sharded([]).disassemble_into_single_device_arrays()
   values = [np.asarray(a[0]) for a in arrays]
