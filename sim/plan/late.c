@@ -44,10 +44,7 @@ static uint64_t late_bytes(const mp_value_t *value) {
 
 // The value whose bytes this one has (mp_liveness_t).
 static mp_value_t *late_root(mp_value_t *value) {
-  while (value->op != NULL && mp_op_has(value->op, MP_OP_TRAIT_ALIAS) &&
-         late_bytes(value->op->operands[value->index]) == late_bytes(value)) {
-    value = value->op->operands[value->index];
-  }
+  for (mp_value_t *of; (of = mp_plan_aliased(value)) != NULL;) value = of;
   return value;
 }
 

@@ -55,13 +55,21 @@ static bool liveness_same_bytes(const mp_type_t *a, const mp_type_t *b) {
   return mp_type_num_bytes(a, &of_a) && mp_type_num_bytes(b, &of_b) && of_a == of_b;
 }
 
+mp_value_t *mp_plan_aliased(const mp_value_t *value) {
+  if (value->op == NULL || !mp_op_has(value->op, MP_OP_TRAIT_ALIAS)) return NULL;
+  mp_value_t *operand = value->op->operands[value->index];
+  // A bitcast between a type of one byte and a narrower one changes how elements are stored.
+  return liveness_same_bytes(operand->type, value->type) ? operand : NULL;
+}
+
 static void liveness_define_results(walk_t *walk, mp_op_t *op) {
-  for (uint32_t i = 0; i < op->num_results; ++i) liveness_define(walk, &op->results[i], op->id);
-  if (!mp_op_has(op, MP_OP_TRAIT_ALIAS)) return;
   for (uint32_t i = 0; i < op->num_results; ++i) {
-    // A bitcast between a type of one byte and a narrower one changes how elements are stored.
-    if (!liveness_same_bytes(op->operands[i]->type, op->results[i].type)) continue;
-    walk->table->values[op->results[i].id].root = walk->table->values[op->operands[i]->id].root;
+    mp_value_t *result = &op->results[i];
+    liveness_define(walk, result, op->id);
+    const mp_value_t *aliased = mp_plan_aliased(result);
+    if (aliased != NULL) {
+      walk->table->values[result->id].root = walk->table->values[aliased->id].root;
+    }
   }
 }
 

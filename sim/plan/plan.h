@@ -43,6 +43,10 @@ MP_NODISCARD mp_status_t mp_places_pack(mp_arena_t *scratch, mp_place_t *places,
 MP_NODISCARD mp_status_t mp_plan_move_late(mp_module_t *module, const bool *is_donated,
                                            mp_arena_t *scratch);
 
+// The operand whose bytes a value is under another type (the result of a reshape); NULL: its bytes
+// are its own.
+mp_value_t *mp_plan_aliased(const mp_value_t *value);
+
 // How long a value is needed. A value that is another one's bytes under another type (the result of
 // a reshape) has that one as its root, and the positions are kept at the root.
 typedef struct {

@@ -74,9 +74,13 @@ class Function:
       values[step.name] = step.evaluate(values)
     return [values[step.name] for step in self.steps]
 
+  def named(self, arguments, results):
+    """The arrays by the names of inputs and steps."""
+    return {v.name: a for v, a in zip([*self.inputs, *self.steps], [*arguments, *results])}
+
   def each_step(self, arguments, results):
     """Every step computed from the arguments and from given results of the other steps."""
-    values = {v.name: a for v, a in zip([*self.inputs, *self.steps], [*arguments, *results])}
+    values = self.named(arguments, results)
     return [step.evaluate(values) for step in self.steps]
 
   # ---- Drawing ----
@@ -153,8 +157,7 @@ def check(functions: list[Function], ran: list, cpu) -> int:
   with jax.enable_x64(functions[0].x64):
     wanted = on(cpu, each_step, ran)
   for function, (arguments, found), right in zip(functions, ran, wanted):
-    values = [*function.inputs, *function.steps]
-    operands = {v.name: a for v, a in zip(values, [*arguments, *found])}
+    operands = function.named(arguments, found)
     for step, *both in zip(function.steps, found, right):
       compare(step, [operands[name] for name in step.operands], *both)
   return sum(len(f.steps) for f in functions)

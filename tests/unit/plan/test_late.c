@@ -26,24 +26,26 @@ static uint32_t count(const mp_program_t *program, mp_cmd_kind_t kind) {
   return num;
 }
 
+// Three products before the first use of %k.
+#define USE_OF_K                                     \
+  "%a = stablehlo.dot %x, %y : (" T ", " T ") -> " T \
+  "\n"                                               \
+  "%b = stablehlo.dot %a, %y : (" T ", " T ") -> " T \
+  "\n"                                               \
+  "%c = stablehlo.dot %b, %y : (" T ", " T ") -> " T \
+  "\n"                                               \
+  "%d = stablehlo.add %c, %k : " T                   \
+  "\n"                                               \
+  "%e = stablehlo.dot %d, %y : (" T ", " T ") -> " T \
+  "\n"                                               \
+  "return %e : " T "\n}\n"
+
 // %k is needed at the end, its operand is there all the time: without waiting, three matrices.
 static void an_op_waits_for_its_use(void **state) {
   (void)state;
   expect_arena("func.func @main(%x: " T ", %y: " T ") -> " T
                " {\n"
-               "%k = stablehlo.multiply %x, %y : " T
-               "\n"
-               "%a = stablehlo.dot %x, %y : (" T ", " T ") -> " T
-               "\n"
-               "%b = stablehlo.dot %a, %y : (" T ", " T ") -> " T
-               "\n"
-               "%c = stablehlo.dot %b, %y : (" T ", " T ") -> " T
-               "\n"
-               "%d = stablehlo.add %c, %k : " T
-               "\n"
-               "%e = stablehlo.dot %d, %y : (" T ", " T ") -> " T
-               "\n"
-               "return %e : " T "\n}\n",
+               "%k = stablehlo.multiply %x, %y : " T "\n" USE_OF_K,
                2);
 }
 
@@ -57,19 +59,7 @@ static void a_chain_waits_as_a_whole(void **state) {
                "%j = stablehlo.reshape %i : (" T
                ") -> tensor<4096xf32>\n"
                "%l = stablehlo.tanh %j : tensor<4096xf32>\n"
-               "%k = stablehlo.reshape %l : (tensor<4096xf32>) -> " T
-               "\n"
-               "%a = stablehlo.dot %x, %y : (" T ", " T ") -> " T
-               "\n"
-               "%b = stablehlo.dot %a, %y : (" T ", " T ") -> " T
-               "\n"
-               "%c = stablehlo.dot %b, %y : (" T ", " T ") -> " T
-               "\n"
-               "%d = stablehlo.add %c, %k : " T
-               "\n"
-               "%e = stablehlo.dot %d, %y : (" T ", " T ") -> " T
-               "\n"
-               "return %e : " T "\n}\n",
+               "%k = stablehlo.reshape %l : (tensor<4096xf32>) -> " T "\n" USE_OF_K,
                2);
 }
 
