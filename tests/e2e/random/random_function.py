@@ -175,7 +175,7 @@ def compare(step, operands, found, wanted):
     wrong = found != wanted
     allowed = np.zeros(found.shape)
     if step.expression.startswith("lax.div") and len(step.operands) == 1:
-      wrong &= operands[0] != 0  # XLA takes x / x for 1 from JAX 0.12 on, also where x is 0
+      wrong &= operands[0] != 0  # XLA takes x / x for 1 from JAX 0.11 on, also where x is 0
   else:
     allowed = step.limit.allowed(operands, wanted)
     wrong = table.is_wrong(found, wanted, allowed)
