@@ -111,6 +111,7 @@ static mp_status_t pjrt_client_wrap_client(void *context, mp_client_t *runtime) 
   MP_RETURN_IF_ERROR(pjrt_client_describe_client(client));
   client->dump = mp_arena_strndup(client->arena, wrap->options->dump, strlen(wrap->options->dump));
   MP_RETURN_IF_NULL(client->dump);
+  client->op_by_op = wrap->options->fuse == 0;
   return NULL;
 }
 

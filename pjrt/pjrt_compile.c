@@ -54,8 +54,8 @@ static mp_status_t pjrt_compile_assign_devices(const mp_compile_options_t *optio
   return NULL;
 }
 
-mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices, mp_arena_t *arena,
-                            mp_pjrt_compiled_t *out_compiled) {
+mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices, bool op_by_op,
+                            mp_arena_t *arena, mp_pjrt_compiled_t *out_compiled) {
   MP_RETURN_IF_ERROR(pjrt_compile_check_format(source));
   mp_compile_options_t options;
   MP_RETURN_IF_ERROR(
@@ -67,6 +67,7 @@ mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices
       .num_propagate_to_results = options.propagate_to_output.count,
       .propagate_to_params = options.propagate_to_parameters.items,
       .num_propagate_to_params = options.propagate_to_parameters.count,
+      .op_by_op = op_by_op,
       .answers = source->is_stored ? &source->answers : NULL,
   };
   mp_pjrt_compiled_t compiled = {0};

@@ -23,11 +23,13 @@ typedef struct {
   uint32_t *assignment;  // global device ids by replica * num_partitions + partition; in the arena
 } mp_pjrt_compiled_t;
 
-// Compiles for a pod of `pod_devices` devices. The assignment lies in `arena`; the program has an
-// arena of its own. INVALID_ARGUMENT for bad bytes and for options that name unknown things or
-// devices; UNIMPLEMENTED for formats and ops that minipod does not have. Thread-safe.
+// Compiles for a pod of `pod_devices` devices; with `op_by_op` nothing is fused. The assignment
+// lies in `arena`; the program has an arena of its own. INVALID_ARGUMENT for bad bytes and for
+// options that name unknown things or devices; UNIMPLEMENTED for formats and ops that minipod does
+// not have. Thread-safe.
 MP_NODISCARD mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices,
-                                         mp_arena_t *arena, mp_pjrt_compiled_t *out_compiled);
+                                         bool op_by_op, mp_arena_t *arena,
+                                         mp_pjrt_compiled_t *out_compiled);
 
 // Appends the partitioned program as StableHLO text.
 MP_NODISCARD mp_status_t mp_pjrt_print_program(const mp_program_t *program, mp_strbuf_t *out_text);

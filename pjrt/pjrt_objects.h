@@ -181,6 +181,7 @@ struct PJRT_Client {
   PJRT_Memory **addressable_memory_list;
   size_t num_devices, num_addressable, num_addressable_memories;
   const char *dump;  // the folder that the option names, or ""
+  bool op_by_op;     // nothing is fused
 };
 // As PJRT_Client_Create, but in a given world (sim/runtime/devices/client.h), for tests.
 MP_NODISCARD mp_status_t mp_pjrt_client_create_in(const mp_options_t *options, mp_world_t *world,

@@ -62,6 +62,8 @@ typedef enum {
     "number of worker threads; default: one per core that the process may use")                 \
   X(dump, STRING, 0, 0, "", "", "MINIPOD_DUMP",                                                 \
     "a folder: every compiled program is written there, as it came and as a device runs it")    \
+  X(fuse, INT, 0, 1, "1", "", "MINIPOD_FUSE",                                                   \
+    "1: ops that can are run together, tile by tile; 0: one by one, with the same bits")        \
   X(bootstrap, STRING, 0, 0, "auto", "", "MINIPOD_BOOTSTRAP",                                   \
     "how processes find each other: auto (MPI if a launcher started them), mpi or none")        \
   X(mpi_module, STRING, 0, 0, "", "", "MINIPOD_MPI_MODULE",                                     \
@@ -103,6 +105,7 @@ typedef struct {
   const char *machine;
   int64_t workers;
   const char *dump;
+  int64_t fuse;
   const char *bootstrap;
   const char *mpi_module;
   int64_t init_timeout;

@@ -1,7 +1,8 @@
 // The operations of the IR: one list that every layer builds its own table over.
 //
 // The list has all operations of StableHLO 1.17 (and the three newer VHLO spellings), Shardy's
-// `sdy` operations, and minipod's own `minipod.exchange`. The readers turn spellings of older
+// `sdy` operations, and minipod's own: `minipod.exchange`, a collective, and `minipod.fusion`, whose
+// region holds ops that become one kernel. The readers turn spellings of older
 // versions into the newest form. Operations that are sugar for others (broadcast, dot, einsum,
 // create_token, ...) have rows of their own, so that a program prints as it came; sim/passes
 // replaces them.
@@ -277,7 +278,8 @@ enum {
   X(SDY_SHARDED_TO_UNREDUCED, "sdy.sharded_to_unreduced", 1, 1, 0, REFUSED, PURE, FREE, PLAIN) \
   X(SDY_SHARDING_CONSTRAINT, "sdy.sharding_constraint", 1, 1, 0, SHARDING, PURE, FREE, MOVES) \
   X(SDY_SHARDING_GROUP, "sdy.sharding_group", 1, 0, 0, SHARDING, STAYS, FREE, PLAIN) \
-  X(EXCHANGE, "minipod.exchange", 1, 1, 0, COLLECTIVE, STAYS, FREE, COLLECTIVE)
+  X(EXCHANGE, "minipod.exchange", 1, 1, 0, COLLECTIVE, STAYS, FREE, COLLECTIVE) \
+  X(FUSION, "minipod.fusion", -1, -1, 1, KERNEL, PURE, LIGHT, ISOLATED)
 
 // Attribute names: enumerator, spelling. First the operations' own (VHLO's flattened names:
 // StableHLO text writes some of them as one struct attribute), then the discardable ones that

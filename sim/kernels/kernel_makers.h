@@ -29,6 +29,7 @@
   X(dynamic_slice)          \
   X(dynamic_update_slice)   \
   X(fft)                    \
+  X(fusion)                 \
   X(gather)                 \
   X(iota)                   \
   X(pad)                    \

@@ -147,6 +147,7 @@
 #define ROW_SDY_SHARDING_CONSTRAINT     NONE
 #define ROW_SDY_SHARDING_GROUP          NONE
 #define ROW_EXCHANGE                    NONE
+#define ROW_FUSION                      MAKER(fusion)
 // clang-format on
 
 static const mp_kernel_maker_t g_makers[MP_OP_COUNT] = {

@@ -1,5 +1,6 @@
 #include "sim/plan/compile.h"
 
+#include "sim/fuse/fuse.h"
 #include "sim/ir/verify/module_check.h"
 #include "sim/ir/verify/verify.h"
 #include "sim/passes/passes.h"
@@ -69,6 +70,8 @@ static mp_status_t compile(mp_module_t *module, const mp_compile_request_t *requ
   MP_RETURN_IF_ERROR(mp_plan_lay_out_calls(module));
   mp_module_check_verified(module);
   MP_RETURN_IF_ERROR(mp_passes_finish(module));
+  if (!request->op_by_op) MP_RETURN_IF_ERROR(mp_fuse(module));
+  mp_module_check_verified(module);
   MP_RETURN_IF_ERROR(mp_spmd_count_communication(module, &options.partition.report));
   return mp_plan_create(module, &options, out_program);
 }

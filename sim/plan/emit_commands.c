@@ -173,17 +173,18 @@ static bool emit_commands_is_transcendental(const mp_op_t *op) {
   return (is_costly && op->code != MP_OP_REMAINDER) || is_root;
 }
 
-// Adds the work of one op, roughly, to the program's, for cost analysis.
-static void emit_commands_count_work(mp_emitter_t *emitter, const mp_op_t *op) {
+// Adds the operations of one op, roughly, to the program's; those of a fused op are its ops'.
+static void emit_commands_count_flops(mp_emitter_t *emitter, const mp_op_t *op) {
   double elements = 0;
-  double bytes = 0;
   int64_t count = 0;
+  if (op->code == MP_OP_FUSION) {
+    for (const mp_op_t *in = op->regions[0]->first; in != NULL; in = in->next) {
+      emit_commands_count_flops(emitter, in);
+    }
+    return;
+  }
   for (uint32_t i = 0; i < op->num_results; ++i) {
     if (mp_type_num_elements(op->results[i].type, &count)) elements += (double)count;
-    if (mp_type_num_bytes(op->results[i].type, &count)) bytes += (double)count;
-  }
-  for (uint32_t i = 0; i < op->num_operands; ++i) {
-    if (mp_type_num_bytes(op->operands[i]->type, &count)) bytes += (double)count;
   }
   if (mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) {
     *(emit_commands_is_transcendental(op) ? &emitter->program->transcendentals
@@ -192,6 +193,19 @@ static void emit_commands_count_work(mp_emitter_t *emitter, const mp_op_t *op) {
   if (mp_op_info(op->code)->cost == MP_OP_COST_COUNTED) {
     emitter->program->flops += emit_commands_count_operations(op, elements);
   }
+}
+
+// Adds the work of one op, roughly, to the program's, for cost analysis.
+static void emit_commands_count_work(mp_emitter_t *emitter, const mp_op_t *op) {
+  double bytes = 0;
+  int64_t count = 0;
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    if (mp_type_num_bytes(op->results[i].type, &count)) bytes += (double)count;
+  }
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    if (mp_type_num_bytes(op->operands[i]->type, &count)) bytes += (double)count;
+  }
+  emit_commands_count_flops(emitter, op);
   emitter->program->bytes_accessed += bytes;
 }
 

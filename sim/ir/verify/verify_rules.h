@@ -173,6 +173,7 @@ MP_NODISCARD mp_status_t mp_verify_scatter(const mp_op_t *op);
 MP_NODISCARD mp_status_t mp_verify_torch_index_select(const mp_op_t *op);
 // verify_reduce.c
 MP_NODISCARD mp_status_t mp_verify_map(const mp_op_t *op);
+MP_NODISCARD mp_status_t mp_verify_fusion(const mp_op_t *op);
 MP_NODISCARD mp_status_t mp_verify_reduce(const mp_op_t *op);
 MP_NODISCARD mp_status_t mp_verify_reduce_window(const mp_op_t *op);
 MP_NODISCARD mp_status_t mp_verify_select_and_scatter(const mp_op_t *op);

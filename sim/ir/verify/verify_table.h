@@ -144,6 +144,7 @@
 #define VERIFY_SDY_SHARDING_CONSTRAINT     TENSORS(sdy_sharding)
 #define VERIFY_SDY_SHARDING_GROUP          TENSORS(sdy_sharding_group)
 #define VERIFY_EXCHANGE                    TENSORS(exchange)
+#define VERIFY_FUSION                      TENSORS(fusion)
 // clang-format on
 
 #endif  // MINIPOD_SIM_IR_VERIFY_VERIFY_TABLE_H_

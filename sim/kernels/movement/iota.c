@@ -1,7 +1,6 @@
 // iota (StableHLO specification, "iota"): the index along one dimension, in any element type.
-#include <string.h>
-
 #include "sim/base/assert.h"
+#include "sim/kernels/counting.h"
 #include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
@@ -13,34 +12,6 @@ typedef struct {
   mp_dtype_t dtype;
   int64_t outer, extent, inner;
 } iota_kernel_t;
-
-// Stores `value` as an element of any type; integers wrap.
-static void iota_store_index(mp_dtype_t dtype, int64_t value, void *out) {
-  int bits = mp_dtype_bits(dtype);
-  if (mp_dtype_is_complex(dtype)) {
-    memset(out, 0, mp_dtype_size(dtype));
-    mp_float_encode(mp_dtype_real_part(dtype), (double)value, out);
-  } else if (mp_dtype_is_float(dtype)) {
-    mp_float_encode(dtype, (double)value, out);
-  } else {
-    if (dtype == MP_DTYPE_BOOL) value = value != 0;
-    uint64_t raw = (uint64_t)value;
-    if (bits < 64) raw &= (1ull << bits) - 1;
-    memcpy(out, &raw, mp_dtype_size(dtype));
-  }
-}
-
-// Writes the values begin, begin + 1, ... one after the other.
-static void iota_line(mp_dtype_t dtype, int64_t begin, int64_t count, void *out) {
-  if (dtype == MP_DTYPE_S32 || dtype == MP_DTYPE_U32) {
-    for (int64_t i = 0; i < count; ++i) ((uint32_t *)out)[i] = (uint32_t)(begin + i);
-  } else if (dtype == MP_DTYPE_F32) {
-    for (int64_t i = 0; i < count; ++i) ((float *)out)[i] = (float)(begin + i);
-  } else {
-    const int64_t size = (int64_t)mp_dtype_size(dtype);
-    for (int64_t i = 0; i < count; ++i) iota_store_index(dtype, begin + i, (char *)out + i * size);
-  }
-}
 
 static mp_status_t iota_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   const iota_kernel_t *self = (const iota_kernel_t *)kernel;
@@ -54,11 +25,11 @@ static mp_status_t iota_run(const mp_kernel_t *kernel, const mp_kernel_call_t *c
     int64_t index = begin % self->extent;
     int64_t count = mp_min_i64(end - begin, self->extent - index);
     if (self->inner == 1) {
-      iota_line(self->dtype, index, count, out);
+      mp_count_line(self->dtype, index, 1, count, out);
     } else {
       for (int64_t i = 0; i < count; ++i) {
         char element[16];
-        iota_store_index(self->dtype, index + i, element);
+        mp_count_line(self->dtype, index + i, 1, 1, element);
         mp_fill(out + i * self->inner * (int64_t)size, element, size, self->inner);
       }
     }

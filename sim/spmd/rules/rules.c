@@ -176,6 +176,7 @@ mp_status_t mp_rule_make_generator(mp_rule_builder_t *builder) {
 #define ROW_SDY_SHARDING_CONSTRAINT     RULE(pointwise)
 #define ROW_SDY_SHARDING_GROUP          FLOW
 #define ROW_EXCHANGE                    GONE
+#define ROW_FUSION                      REPLICATE
 // clang-format on
 
 static const mp_rule_maker_t g_makers[MP_OP_COUNT] = {

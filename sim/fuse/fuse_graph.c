@@ -1,0 +1,148 @@
+#include "sim/fuse/fuse_graph.h"
+
+#include "sim/base/assert.h"
+#include "sim/base/containers/array.h"
+#include "sim/kernels/fused/tile.h"
+#include "sim/kernels/fused/view.h"
+
+// A use of an op's results, while they are collected.
+typedef struct {
+  uint32_t used, user;
+} use_t;
+
+typedef struct {
+  mp_fuse_graph_t *graph;
+  MP_ARRAY(use_t) uses;
+} collector_t;
+
+mp_fuse_node_t *mp_fuse_node_of(const mp_fuse_graph_t *graph, const mp_value_t *value) {
+  if (value->op == NULL || value->op->parent != graph->block) return NULL;
+  MP_ASSERT(graph->nodes[value->op->id].op == value->op);
+  return &graph->nodes[value->op->id];
+}
+
+// ---- Members and what they read ----
+
+static bool fuse_graph_is_member(const mp_op_t *op, int64_t *out_count) {
+  return mp_tile_computes(op) && mp_type_num_elements(op->results[0].type, out_count) &&
+         *out_count > 0;
+}
+
+static bool fuse_graph_is_splat(const mp_op_t *op) {
+  const mp_attr_t *value = mp_op_attr(op, MP_ATTR_VALUE);
+  if (value == NULL || value->kind != MP_KIND_DENSE) return false;
+  return value->u.dense.splat || value->u.dense.size == mp_dtype_size(op->results[0].type->dtype);
+}
+
+// Arrays of at most this many elements stay in the cache, in whatever order they are read.
+enum { SMALL = 4096, SHORT_RUN = 8, LONG_RUN = 64 };
+
+// Whether reading through the view costs about as much as reading the moved array.
+static bool fuse_graph_is_cheap(const mp_view_t *view, const mp_value_t *base) {
+  int64_t count = 0;
+  if (mp_view_is_one(view)) return true;
+  if (mp_type_num_elements(base->type, &count) && count <= SMALL) return true;
+  const int64_t extent = view->extents[view->rank - 1], stride = view->strides[view->rank - 1];
+  if (stride == 0 || stride == 1) return extent >= SHORT_RUN;
+  return stride >= -2 && stride <= 2 && extent >= LONG_RUN;
+}
+
+static mp_fuse_source_t fuse_graph_source(const mp_value_t *operand, int64_t count) {
+  static const uint32_t depths[] = {MP_VIEW_MAX_OPS, 1};
+  for (uint32_t i = 0; i < sizeof(depths) / sizeof(depths[0]); ++i) {
+    mp_view_t view;
+    const mp_value_t *base;
+    mp_view_of(operand, depths[i], &view, &base);
+    const mp_op_t *op = base->op;
+    const bool is_made = op != NULL && (op->code == MP_OP_IOTA ||
+                                        (op->code == MP_OP_CONSTANT && fuse_graph_is_splat(op)));
+    if (is_made) return (mp_fuse_source_t){NULL, false};
+    int64_t base_count = 0;
+    const bool is_whole = mp_view_is_whole(&view, count) &&
+                          mp_type_num_elements(base->type, &base_count) && base_count == count;
+    if (is_whole || fuse_graph_is_cheap(&view, base)) {
+      return (mp_fuse_source_t){(mp_value_t *)(uintptr_t)base, is_whole};
+    }
+  }
+  return (mp_fuse_source_t){(mp_value_t *)(uintptr_t)operand, true};
+}
+
+static mp_status_t fuse_graph_find_sources(mp_fuse_graph_t *graph, mp_fuse_node_t *node) {
+  const mp_op_t *op = node->op;
+  mp_fuse_source_t *sources = MP_ARENA_ARRAY(graph->scratch, mp_fuse_source_t, op->num_operands);
+  MP_RETURN_IF_NULL(sources);
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    sources[i] = fuse_graph_source(op->operands[i], node->count);
+  }
+  node->sources = sources;
+  return NULL;
+}
+
+// ---- Uses ----
+
+static mp_status_t fuse_graph_note_use(collector_t *collector, uint32_t user,
+                                       const mp_value_t *value) {
+  while (value->op != NULL && mp_view_looks_through(value->op)) value = value->op->operands[0];
+  const mp_fuse_node_t *node = mp_fuse_node_of(collector->graph, value);
+  if (node == NULL || node->op->id == user) return NULL;
+  const use_t use = {node->op->id, user};
+  return MP_ARRAY_PUSH(collector->graph->scratch, &collector->uses, use);
+}
+
+// Notes what the op uses, and what the ops in its regions use, as uses by the op at `user`.
+static mp_status_t fuse_graph_note_uses(collector_t *collector, uint32_t user, const mp_op_t *op) {
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    MP_RETURN_IF_ERROR(fuse_graph_note_use(collector, user, op->operands[i]));
+  }
+  for (uint32_t r = 0; r < op->num_regions; ++r) {
+    for (const mp_op_t *in = op->regions[r]->first; in != NULL; in = in->next) {
+      MP_RETURN_IF_ERROR(fuse_graph_note_uses(collector, user, in));
+    }
+  }
+  return NULL;
+}
+
+// Sorts the uses by what is used.
+static mp_status_t fuse_graph_list_users(collector_t *collector) {
+  mp_fuse_graph_t *graph = collector->graph;
+  uint32_t *users = MP_ARENA_ARRAY(graph->scratch, uint32_t, collector->uses.count + 1);
+  uint32_t *next = MP_ARENA_ARRAY(graph->scratch, uint32_t, graph->count + 1);
+  if (users == NULL || next == NULL) return mp_status_out_of_memory();
+  for (uint32_t i = 0; i < collector->uses.count; ++i) {
+    ++graph->nodes[collector->uses.items[i].used].num_users;
+  }
+  uint32_t total = 0;
+  for (uint32_t i = 0; i < graph->count; ++i) {
+    next[i] = total;
+    graph->nodes[i].users = users + total;
+    total += graph->nodes[i].num_users;
+  }
+  for (uint32_t i = 0; i < collector->uses.count; ++i) {
+    const use_t use = collector->uses.items[i];
+    users[next[use.used]++] = use.user;
+  }
+  return NULL;
+}
+
+mp_status_t mp_fuse_graph_create(mp_module_t *module, mp_block_t *block, mp_arena_t *scratch,
+                                 mp_fuse_graph_t *out_graph) {
+  mp_fuse_graph_t *graph = out_graph;
+  *graph = (mp_fuse_graph_t){.module = module, .scratch = scratch, .block = block};
+  for (mp_op_t *op = block->first; op != NULL; op = op->next) op->id = graph->count++;
+  graph->nodes = MP_ARENA_ARRAY(scratch, mp_fuse_node_t, graph->count + 1);
+  MP_RETURN_IF_NULL(graph->nodes);
+  collector_t collector = {.graph = graph};
+  for (mp_op_t *op = block->first; op != NULL; op = op->next) {
+    mp_fuse_node_t *node = &graph->nodes[op->id];
+    *node = (mp_fuse_node_t){.op = op, .group = MP_FUSE_NONE, .next = MP_FUSE_NONE};
+    node->is_member = fuse_graph_is_member(op, &node->count);
+    if (node->is_member) {
+      node->group = op->id;
+      MP_RETURN_IF_ERROR(fuse_graph_find_sources(graph, node));
+    }
+    if (!mp_view_looks_through(op)) {
+      MP_RETURN_IF_ERROR(fuse_graph_note_uses(&collector, op->id, op));
+    }
+  }
+  return fuse_graph_list_users(&collector);
+}

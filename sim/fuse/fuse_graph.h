@@ -1,0 +1,73 @@
+// A block as fusion sees it: its ops, which of them could be fused, and who uses what. Private to
+// this folder.
+//
+// Ops that only move elements (mp_view_looks_through) are looked through on both sides: whoever
+// reads a slice of a broadcast uses the op before the broadcast.
+#ifndef MINIPOD_SIM_FUSE_FUSE_GRAPH_H_
+#define MINIPOD_SIM_FUSE_FUSE_GRAPH_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/base/arena.h"
+#include "sim/ir/module.h"
+
+enum { MP_FUSE_NONE = UINT32_MAX };
+
+// What a fused op would read in place of one of its operands.
+typedef struct {
+  mp_value_t *value;  // NULL: nothing, because the operand is a constant or an iota
+  bool is_whole;      // `value` has the same elements in the same order
+} mp_fuse_source_t;
+
+typedef struct {
+  mp_op_t *op;
+  bool is_member;  // could be fused
+  int64_t count;   // of a member: the elements of its result
+  uint32_t group;  // the first member of the group that it is in; MP_FUSE_NONE for others
+  uint32_t next;   // the next member of the group; MP_FUSE_NONE at its end
+  bool is_fused;   // its group becomes an op
+  const mp_fuse_source_t *sources;  // [op->num_operands]; of a member
+  const uint32_t *users;            // [num_users] positions of the ops that use its results
+  uint32_t num_users;
+} mp_fuse_node_t;
+
+typedef struct {
+  mp_module_t *module;
+  mp_arena_t *scratch;
+  mp_block_t *block;
+  uint32_t count;
+  mp_fuse_node_t *nodes;  // by position in the block, which is also op->id
+} mp_fuse_graph_t;
+
+// Numbers the ops of the block and fills in the graph; no op is in a group of more than itself.
+MP_NODISCARD mp_status_t mp_fuse_graph_create(mp_module_t *module, mp_block_t *block,
+                                              mp_arena_t *scratch, mp_fuse_graph_t *out_graph);
+
+// The node of the op whose result the value is; NULL if it is none of this block's.
+mp_fuse_node_t *mp_fuse_node_of(const mp_fuse_graph_t *graph, const mp_value_t *value);
+
+// ---- fuse_groups.c ----
+
+// Puts members into groups that can each be one op, in place of their last member, and marks those
+// for which that pays.
+void mp_fuse_group(mp_fuse_graph_t *graph);
+
+// ---- fuse_build.c ----
+
+typedef struct {
+  const mp_value_t *old;
+  mp_value_t *by;
+} mp_fuse_replacement_t;
+
+// Tables by value id, for all blocks of a module, zeroed at the start.
+typedef struct {
+  bool *is_needed;                      // something that stays reads the value
+  mp_fuse_replacement_t *replacements;  // where the value is `old`
+  mp_value_t **map;                     // the value's copy in the region that is being made
+} mp_fuse_tables_t;
+
+// Makes the ops of the groups that are marked.
+MP_NODISCARD mp_status_t mp_fuse_build(mp_fuse_graph_t *graph, const mp_fuse_tables_t *tables);
+
+#endif  // MINIPOD_SIM_FUSE_FUSE_GRAPH_H_

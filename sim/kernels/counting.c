@@ -1,0 +1,34 @@
+#include "sim/kernels/counting.h"
+
+#include <string.h>
+
+// Stores `value` as an element of any type.
+static void counting_store(mp_dtype_t dtype, int64_t value, void *out) {
+  int bits = mp_dtype_bits(dtype);
+  if (mp_dtype_is_complex(dtype)) {
+    memset(out, 0, mp_dtype_size(dtype));
+    mp_float_encode(mp_dtype_real_part(dtype), (double)value, out);
+  } else if (mp_dtype_is_float(dtype)) {
+    mp_float_encode(dtype, (double)value, out);
+  } else {
+    if (dtype == MP_DTYPE_BOOL) value = value != 0;
+    uint64_t raw = (uint64_t)value;
+    if (bits < 64) raw &= (1ull << bits) - 1;
+    memcpy(out, &raw, mp_dtype_size(dtype));
+  }
+}
+
+void mp_count_line(mp_dtype_t dtype, int64_t begin, int64_t step, int64_t count, void *out) {
+  if (dtype == MP_DTYPE_S32 || dtype == MP_DTYPE_U32) {
+    uint32_t *to = out;
+    for (int64_t i = 0; i < count; ++i) to[i] = (uint32_t)begin + (uint32_t)i * (uint32_t)step;
+  } else if (dtype == MP_DTYPE_F32) {
+    float *to = out;
+    for (int64_t i = 0; i < count; ++i) to[i] = (float)(begin + i * step);
+  } else {
+    const int64_t size = (int64_t)mp_dtype_size(dtype);
+    for (int64_t i = 0; i < count; ++i) {
+      counting_store(dtype, begin + i * step, (char *)out + i * size);
+    }
+  }
+}

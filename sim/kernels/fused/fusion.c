@@ -1,0 +1,36 @@
+// minipod.fusion: the ops of its region, tile by tile.
+#include "sim/kernels/fused/tile.h"
+#include "sim/kernels/kernel_makers.h"
+#include "sim/kernels/shape.h"
+
+typedef struct {
+  mp_kernel_t base;
+  mp_tile_program_t program;
+} fusion_t;
+
+// A part has about as much to do as a part of a simple elementwise op, but not less than this many
+// elements.
+enum { GRAIN = 128 * 1024, MIN_GRAIN = 4 * 1024 };
+
+static mp_status_t fusion_run(const mp_kernel_t *base, const mp_kernel_call_t *call) {
+  const fusion_t *kernel = (const fusion_t *)base;
+  int64_t begin = 0, end = 0;
+  mp_part_range(kernel->program.count, base->num_parts, call->part, &begin, &end);
+  if (begin < end) mp_tile_run(&kernel->program, call, begin, end);
+  return NULL;
+}
+
+mp_status_t mp_kernel_make_fusion(mp_arena_t *arena, const mp_op_t *op,
+                                  const mp_kernel_t **out_kernel) {
+  fusion_t *kernel = MP_ARENA_NEW(arena, fusion_t);
+  MP_RETURN_IF_NULL(kernel);
+  mp_kernel_init(&kernel->base, fusion_run, op);
+  MP_RETURN_IF_ERROR(mp_tile_compile(arena, op->regions[0], &kernel->program));
+  const int64_t grain = GRAIN / mp_max_i64(kernel->program.weight, 1);
+  kernel->base.num_parts =
+      mp_part_count(kernel->program.count, mp_max_i64(grain, (int64_t)MIN_GRAIN));
+  kernel->base.scratch_bytes = kernel->program.scratch_bytes;
+  kernel->base.in_place = kernel->program.in_place;
+  *out_kernel = &kernel->base;
+  return NULL;
+}

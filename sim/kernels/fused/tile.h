@@ -1,0 +1,82 @@
+// Tiles: a fused op as steps over a few hundred elements at a time, so that what the steps hand to
+// each other stays in the cache.
+//
+// All arrays that a fused op computes have equally many elements, and step k computes the elements
+// [i, i + n) of one of them from the same elements of others. What a step reads is a *slot*: an
+// array of elements of the tile, which is a register (in the scratch memory), or lies in an operand
+// or a result. Operands that are smaller arrays, or come in another order, are read through views.
+//
+// Narrow floating-point numbers (f4 ... bf16) are held as f32 in registers, rounded after each step
+// to what their type can hold, and only become narrow in results: the bits are those of the ops
+// done one by one.
+#ifndef MINIPOD_SIM_KERNELS_FUSED_TILE_H_
+#define MINIPOD_SIM_KERNELS_FUSED_TILE_H_
+
+#include <stdint.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/status.h"
+#include "sim/ir/module.h"
+#include "sim/kernels/elementwise/elementwise.h"
+#include "sim/kernels/fused/view.h"
+#include "sim/kernels/kernel.h"
+
+typedef enum {
+  MP_TILE_REGISTER,
+  MP_TILE_OPERAND,  // operand `index` of the kernel, read in its own order
+  MP_TILE_RESULT,   // result `index`
+} mp_tile_place_t;
+
+typedef struct {
+  mp_tile_place_t place;
+  uint32_t index;    // OPERAND, RESULT: which
+  uint32_t size;     // bytes of an element, as it is held here
+  uint32_t offset;   // REGISTER: where it begins, in bytes per lane
+  bool is_constant;  // REGISTER: filled once, before the first tile
+} mp_tile_slot_t;
+
+typedef enum {
+  MP_TILE_COMPUTE,  // out = an elementwise op of in[0], in[1], in[2]
+  MP_TILE_LOAD,     // out = elements of an operand through a view; its slot may point into it
+  MP_TILE_FILL,     // out = the element at view->offset of an operand, or `element`, everywhere
+  MP_TILE_COUNT,    // out = elements of an iota through a view
+  MP_TILE_WIDEN,    // out = in[0], narrow, as f32
+  MP_TILE_ROUND,    // out = in[0], f32, rounded to `dtype`; may be the same slot
+  MP_TILE_NARROW,   // out = in[0], f32, as `dtype`
+  MP_TILE_COPY,     // out = in[0]
+} mp_tile_kind_t;
+
+typedef struct {
+  mp_tile_kind_t kind;
+  uint32_t in[MP_EW_MAX_INPUTS], out;  // numbers of slots
+  mp_dtype_t dtype;
+  mp_ew_t ew;             // COMPUTE
+  uint32_t operand;       // LOAD, FILL
+  const mp_view_t *view;  // LOAD, FILL, COUNT
+  const void *element;    // FILL: NULL if it is the operand's
+} mp_tile_step_t;
+
+typedef struct {
+  int64_t count;   // elements of the arrays
+  uint32_t lanes;  // of a tile
+  uint32_t num_slots, num_steps, num_first;
+  mp_tile_slot_t *slots;
+  mp_tile_step_t *steps;  // the first num_first are done once for each part, the others per tile
+  size_t scratch_bytes;
+  uint32_t in_place;  // as mp_kernel_t's
+  uint32_t weight;    // of an element: about how many simple operations it takes
+} mp_tile_program_t;
+
+// Makes the steps of a region: that of a minipod.fusion. UNIMPLEMENTED, by mp_op_error, for an op
+// that cannot be fused (sim/kernels/fused/README.md says which can).
+MP_NODISCARD mp_status_t mp_tile_compile(mp_arena_t *arena, const mp_block_t *block,
+                                         mp_tile_program_t *out_program);
+
+// Computes the elements [begin, end) of all results.
+void mp_tile_run(const mp_tile_program_t *program, const mp_kernel_call_t *call, int64_t begin,
+                 int64_t end);
+
+// Whether the op is one that steps compute, element by element.
+bool mp_tile_computes(const mp_op_t *op);
+
+#endif  // MINIPOD_SIM_KERNELS_FUSED_TILE_H_

@@ -1,0 +1,313 @@
+// Makes the steps of a fused op's region, in the order of its ops. Each array of a step gets a slot
+// of its own; registers are given out at the end, when it is known who reads a slot last.
+#include <string.h>
+
+#include "sim/base/assert.h"
+#include "sim/base/containers/array.h"
+#include "sim/kernels/fused/tile.h"
+#include "sim/kernels/fused/tile_registers.h"
+#include "sim/kernels/shape.h"
+#include "sim/numeric/float.h"
+
+// Which slot holds a value of the region.
+typedef struct {
+  const mp_value_t *value;
+  uint32_t slot;
+} binding_t;
+
+typedef struct {
+  mp_arena_t *arena;
+  const mp_block_t *block;
+  int64_t count;
+  MP_ARRAY(binding_t) bindings;
+  MP_ARRAY(mp_tile_slot_t) slots;
+  MP_ARRAY(mp_tile_step_t) first, steps;
+  uint32_t weight;
+} compiler_t;
+
+// How many simple operations an op counts for whose cost is COSTLY.
+enum { COSTLY_WEIGHT = 8 };
+
+// ---- What can be fused ----
+
+static bool tile_compile_holds(mp_dtype_t dtype) {
+  if (mp_ew_computing_type(dtype) == MP_DTYPE_INVALID) return false;
+  return mp_dtype_bits(dtype) >= 8 || !mp_dtype_is_integer(dtype);
+}
+
+// Whether the result is the operand's bytes, of which steps have nothing to compute.
+static bool tile_compile_is_bitcast(const mp_op_t *op) {
+  if (op->code != MP_OP_BITCAST_CONVERT) return false;
+  const mp_dtype_t from = mp_op_operand_type(op, 0)->dtype, to = mp_op_result_type(op, 0)->dtype;
+  return tile_compile_holds(from) && tile_compile_holds(to) && !mp_float_is_narrow(from) &&
+         !mp_float_is_narrow(to) && mp_dtype_size(from) == mp_dtype_size(to) &&
+         from != MP_DTYPE_BOOL && to != MP_DTYPE_BOOL;
+}
+
+bool mp_tile_computes(const mp_op_t *op) {
+  if (tile_compile_is_bitcast(op)) return true;
+  if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE) || op->num_operands > MP_EW_MAX_INPUTS) return false;
+  const mp_dtype_t dtype = mp_op_result_type(op, 0)->dtype;
+  if (!tile_compile_holds(dtype)) return false;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    if (!tile_compile_holds(mp_op_operand_type(op, i)->dtype)) return false;
+  }
+  // It works on the bits as they are stored.
+  return op->code != MP_OP_REDUCE_PRECISION || !mp_float_is_narrow(dtype);
+}
+
+// ---- Slots and steps ----
+
+static mp_status_t tile_compile_add_slot(compiler_t *c, mp_tile_place_t place, uint32_t index,
+                                         size_t size, uint32_t *out_slot) {
+  const mp_tile_slot_t slot = {.place = place, .index = index, .size = (uint32_t)size};
+  MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(c->arena, &c->slots, slot));
+  *out_slot = c->slots.count - 1;
+  return NULL;
+}
+
+static mp_status_t tile_compile_bind(compiler_t *c, const mp_value_t *value, uint32_t slot) {
+  const binding_t binding = {value, slot};
+  return MP_ARRAY_PUSH(c->arena, &c->bindings, binding);
+}
+
+// Adds a step whose result is a register of `size` bytes per lane. What only depends on single
+// elements of operands is done before the first tile.
+static mp_status_t tile_compile_add_step(compiler_t *c, mp_tile_step_t step, size_t size,
+                                         uint32_t *out_slot) {
+  MP_RETURN_IF_ERROR(tile_compile_add_slot(c, MP_TILE_REGISTER, 0, size, &step.out));
+  const bool is_first = step.kind == MP_TILE_FILL ||
+                        (step.kind == MP_TILE_WIDEN && c->slots.items[step.in[0]].is_constant);
+  c->slots.items[step.out].is_constant = is_first;
+  *out_slot = step.out;
+  return is_first ? MP_ARRAY_PUSH(c->arena, &c->first, step)
+                  : MP_ARRAY_PUSH(c->arena, &c->steps, step);
+}
+
+// What is in the slot as stored elements of `dtype` comes as f32 if that is how it is computed
+// with.
+static mp_status_t tile_compile_widen(compiler_t *c, mp_dtype_t dtype, uint32_t *slot) {
+  if (!mp_float_is_narrow(dtype)) return NULL;
+  const mp_tile_step_t step = {.kind = MP_TILE_WIDEN, .in = {*slot}, .dtype = dtype};
+  return tile_compile_add_step(c, step, sizeof(float), slot);
+}
+
+// ---- Values that are read ----
+
+static const binding_t *tile_compile_find(const compiler_t *c, const mp_value_t *value) {
+  for (uint32_t i = c->bindings.count; i-- > 0;) {
+    if (c->bindings.items[i].value == value) return &c->bindings.items[i];
+  }
+  return NULL;
+}
+
+static mp_status_t tile_compile_keep_view(compiler_t *c, const mp_view_t *view,
+                                          const mp_view_t **out_view) {
+  mp_view_t *kept = MP_ARENA_NEW(c->arena, mp_view_t);
+  MP_RETURN_IF_NULL(kept);
+  *kept = *view;
+  *out_view = kept;
+  return NULL;
+}
+
+static mp_status_t tile_compile_read_operand(compiler_t *c, const mp_value_t *argument,
+                                             const mp_view_t *view, uint32_t *out_slot) {
+  const size_t size = mp_dtype_size(argument->type->dtype);
+  if (mp_view_is_whole(view, c->count)) {
+    MP_RETURN_IF_ERROR(tile_compile_add_slot(c, MP_TILE_OPERAND, argument->index, size, out_slot));
+  } else {
+    mp_tile_step_t step = {.kind = mp_view_is_one(view) ? MP_TILE_FILL : MP_TILE_LOAD,
+                           .operand = argument->index};
+    MP_RETURN_IF_ERROR(tile_compile_keep_view(c, view, &step.view));
+    MP_RETURN_IF_ERROR(tile_compile_add_step(c, step, size, out_slot));
+  }
+  return tile_compile_widen(c, argument->type->dtype, out_slot);
+}
+
+static mp_status_t tile_compile_read_constant(compiler_t *c, const mp_op_t *op,
+                                              uint32_t *out_slot) {
+  const mp_attr_t *value = mp_op_attr(op, MP_ATTR_VALUE);
+  const mp_dtype_t dtype = mp_op_result_type(op, 0)->dtype;
+  const size_t size = mp_dtype_size(dtype);
+  const bool has_value = value != NULL && value->kind == MP_KIND_DENSE &&
+                         value->u.dense.size >= size &&
+                         (value->u.dense.splat || value->u.dense.size == size);
+  if (!has_value) {
+    return mp_op_error(op, MP_UNIMPLEMENTED, "a constant of different elements cannot be fused");
+  }
+  const mp_tile_step_t step = {.kind = MP_TILE_FILL, .element = value->u.dense.data};
+  MP_RETURN_IF_ERROR(tile_compile_add_step(c, step, size, out_slot));
+  return tile_compile_widen(c, dtype, out_slot);
+}
+
+static mp_status_t tile_compile_read_iota(compiler_t *c, const mp_op_t *op, const mp_view_t *view,
+                                          uint32_t *out_slot) {
+  mp_tile_step_t step = {.kind = MP_TILE_COUNT, .dtype = mp_op_result_type(op, 0)->dtype};
+  MP_RETURN_IF_ERROR(tile_compile_keep_view(c, view, &step.view));
+  MP_RETURN_IF_ERROR(tile_compile_add_step(c, step, mp_dtype_size(step.dtype), out_slot));
+  return tile_compile_widen(c, step.dtype, out_slot);
+}
+
+// The slot of a value that `user` reads; makes the steps for it if it is the first to do so.
+static mp_status_t tile_compile_read(compiler_t *c, const mp_op_t *user, const mp_value_t *value,
+                                     uint32_t *out_slot) {
+  const binding_t *binding = tile_compile_find(c, value);
+  if (binding != NULL) {
+    *out_slot = binding->slot;
+    return NULL;
+  }
+  const int64_t count = mp_shape_count(value->type);
+  if (count != c->count && count != 1) {
+    return mp_op_error(user, MP_UNIMPLEMENTED, "arrays of different sizes cannot be fused");
+  }
+  mp_view_t view;
+  const mp_value_t *base;
+  mp_view_of(value, MP_VIEW_MAX_OPS, &view, &base);
+  const binding_t *of_base = tile_compile_find(c, base);
+  if (base->op == NULL) {
+    MP_RETURN_IF_ERROR(tile_compile_read_operand(c, base, &view, out_slot));
+  } else if (base->op->code == MP_OP_CONSTANT) {
+    MP_RETURN_IF_ERROR(tile_compile_read_constant(c, base->op, out_slot));
+  } else if (base->op->code == MP_OP_IOTA) {
+    MP_RETURN_IF_ERROR(tile_compile_read_iota(c, base->op, &view, out_slot));
+  } else if (of_base != NULL && mp_view_is_whole(&view, c->count)) {
+    *out_slot = of_base->slot;
+  } else {
+    return mp_op_error(user, MP_UNIMPLEMENTED, "an operand of this form cannot be fused");
+  }
+  return tile_compile_bind(c, value, *out_slot);
+}
+
+// ---- Ops ----
+
+// Whether rounding a result to its narrow type changes nothing, because it is one of the operands
+// but for its sign.
+static bool tile_compile_is_round(const mp_op_t *op, mp_dtype_t dtype) {
+  if (op->code == MP_OP_SELECT) return true;
+  if (dtype != MP_DTYPE_BF16 && dtype != MP_DTYPE_F16) return false;
+  return op->code == MP_OP_ABS || op->code == MP_OP_NEGATE || op->code == MP_OP_MAXIMUM ||
+         op->code == MP_OP_MINIMUM || op->code == MP_OP_CLAMP;
+}
+
+static mp_status_t tile_compile_arithmetic(compiler_t *c, const mp_op_t *op) {
+  mp_tile_step_t step = {.kind = MP_TILE_COMPUTE};
+  const mp_dtype_t dtype = mp_op_result_type(op, 0)->dtype;
+  const bool is_narrow = mp_float_is_narrow(dtype);
+  MP_RETURN_IF_ERROR(mp_ew_bind(op, &step.ew));
+  if (op->code == MP_OP_SELECT && is_narrow) step.ew.loop = mp_ew_select_loop(sizeof(float));
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    MP_RETURN_IF_ERROR(tile_compile_read(c, op, op->operands[i], &step.in[i]));
+  }
+  c->weight += mp_op_info(op->code)->cost == MP_OP_COST_COSTLY ? COSTLY_WEIGHT : 1;
+  uint32_t slot = 0;
+  MP_RETURN_IF_ERROR(
+      tile_compile_add_step(c, step, is_narrow ? sizeof(float) : mp_dtype_size(dtype), &slot));
+  if (is_narrow && !tile_compile_is_round(op, dtype)) {
+    const mp_tile_step_t round = {.kind = MP_TILE_ROUND, .in = {slot}, .out = slot, .dtype = dtype};
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(c->arena, &c->steps, round));
+  }
+  return tile_compile_bind(c, &op->results[0], slot);
+}
+
+static mp_status_t tile_compile_op(compiler_t *c, const mp_op_t *op) {
+  // These are looked at by what reads them.
+  if (op->code == MP_OP_CONSTANT || op->code == MP_OP_IOTA || mp_view_looks_through(op)) {
+    return NULL;
+  }
+  if (!mp_tile_computes(op)) {
+    return mp_op_error(op, MP_UNIMPLEMENTED, "this operation cannot be fused");
+  }
+  if (mp_shape_count(mp_op_result_type(op, 0)) != c->count) {
+    return mp_op_error(op, MP_UNIMPLEMENTED, "arrays of different sizes cannot be fused");
+  }
+  const bool is_widening = op->code == MP_OP_CONVERT &&
+                           mp_float_is_narrow(mp_op_operand_type(op, 0)->dtype) &&
+                           mp_op_result_type(op, 0)->dtype == MP_DTYPE_F32;
+  if (!is_widening && !tile_compile_is_bitcast(op)) return tile_compile_arithmetic(c, op);
+  uint32_t slot = 0;
+  MP_RETURN_IF_ERROR(tile_compile_read(c, op, op->operands[0], &slot));
+  return tile_compile_bind(c, &op->results[0], slot);
+}
+
+// ---- Results ----
+
+// Whether the slot is that of a COMPUTE step, which may as well write to a result.
+static bool tile_compile_is_computed(const compiler_t *c, uint32_t slot) {
+  for (uint32_t i = 0; i < c->steps.count; ++i) {
+    const mp_tile_step_t *step = &c->steps.items[i];
+    if (step->kind == MP_TILE_COMPUTE && step->out == slot) return true;
+  }
+  return false;
+}
+
+static mp_status_t tile_compile_result(compiler_t *c, const mp_op_t *terminator, uint32_t index) {
+  const mp_value_t *value = terminator->operands[index];
+  const mp_dtype_t dtype = value->type->dtype;
+  if (mp_shape_count(value->type) != c->count || !tile_compile_holds(dtype)) {
+    return mp_op_error(terminator, MP_UNIMPLEMENTED, "a result of this type cannot be fused");
+  }
+  const bool is_narrow = mp_float_is_narrow(dtype);
+  mp_tile_step_t step = {.kind = is_narrow ? MP_TILE_NARROW : MP_TILE_COPY, .dtype = dtype};
+  MP_RETURN_IF_ERROR(tile_compile_read(c, terminator, value, &step.in[0]));
+  mp_tile_slot_t *slot = &c->slots.items[step.in[0]];
+  if (!is_narrow && slot->place == MP_TILE_REGISTER && tile_compile_is_computed(c, step.in[0])) {
+    slot->place = MP_TILE_RESULT;
+    slot->index = index;
+    return NULL;
+  }
+  MP_RETURN_IF_ERROR(
+      tile_compile_add_slot(c, MP_TILE_RESULT, index, mp_dtype_size(dtype), &step.out));
+  return MP_ARRAY_PUSH(c->arena, &c->steps, step);
+}
+
+// Whether somebody reads the slot who would not round it himself.
+static bool tile_compile_needs_rounding(const compiler_t *c, uint32_t slot) {
+  for (uint32_t i = 0; i < c->steps.count; ++i) {
+    const mp_tile_step_t *step = &c->steps.items[i];
+    if (step->kind == MP_TILE_NARROW || step->kind == MP_TILE_ROUND) continue;
+    const uint32_t num_inputs = mp_tile_num_inputs(step);
+    for (uint32_t k = 0; k < num_inputs; ++k) {
+      if (step->in[k] == slot) return true;
+    }
+  }
+  return false;
+}
+
+static void tile_compile_drop_roundings(compiler_t *c) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < c->steps.count; ++i) {
+    const mp_tile_step_t step = c->steps.items[i];
+    if (step.kind == MP_TILE_ROUND && !tile_compile_needs_rounding(c, step.out)) continue;
+    c->steps.items[kept++] = step;
+  }
+  c->steps.count = kept;
+}
+
+mp_status_t mp_tile_compile(mp_arena_t *arena, const mp_block_t *block,
+                            mp_tile_program_t *out_program) {
+  const mp_op_t *terminator = mp_block_terminator(block);
+  compiler_t c = {
+      .arena = arena, .block = block, .count = mp_shape_count(terminator->operands[0]->type)};
+  for (const mp_op_t *op = block->first; op != terminator; op = op->next) {
+    MP_RETURN_IF_ERROR(tile_compile_op(&c, op));
+  }
+  for (uint32_t i = 0; i < terminator->num_operands; ++i) {
+    MP_RETURN_IF_ERROR(tile_compile_result(&c, terminator, i));
+  }
+  tile_compile_drop_roundings(&c);
+  const uint32_t num_steps = c.first.count + c.steps.count;
+  mp_tile_step_t *steps = MP_ARENA_ARRAY(arena, mp_tile_step_t, num_steps + 1);
+  MP_RETURN_IF_NULL(steps);
+  if (c.first.count != 0) memcpy(steps, c.first.items, c.first.count * sizeof(*steps));
+  if (c.steps.count != 0) {
+    memcpy(steps + c.first.count, c.steps.items, c.steps.count * sizeof(*steps));
+  }
+  *out_program = (mp_tile_program_t){.count = c.count,
+                                     .num_slots = c.slots.count,
+                                     .slots = c.slots.items,
+                                     .num_steps = num_steps,
+                                     .num_first = c.first.count,
+                                     .steps = steps,
+                                     .weight = c.weight};
+  return mp_tile_place_registers(arena, out_program);
+}

@@ -1,0 +1,123 @@
+#include "sim/kernels/fused/tile_registers.h"
+
+#include "sim/base/assert.h"
+#include "sim/kernels/shape.h"
+
+// The registers of a tile together, so that they stay in the first cache beside what is read and
+// written; and the numbers of lanes between which a tile has.
+enum { REGISTER_BYTES = 24 * 1024, MIN_LANES = 256, MAX_LANES = 2048 };
+
+uint32_t mp_tile_num_inputs(const mp_tile_step_t *step) {
+  switch (step->kind) {
+    case MP_TILE_COMPUTE:
+      return step->ew.num_inputs;
+    case MP_TILE_WIDEN:
+    case MP_TILE_ROUND:
+    case MP_TILE_NARROW:
+    case MP_TILE_COPY:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+typedef struct {
+  mp_tile_program_t *program;
+  uint32_t *last;       // by slot: the last step that reads or writes it
+  bool *has_place;      // by slot
+  uint32_t *free_ones;  // slots whose registers may be used again
+  uint32_t num_free;
+  uint32_t bytes;  // per lane, of all registers
+} placer_t;
+
+static void tile_registers_find_ends(placer_t *p) {
+  const mp_tile_program_t *program = p->program;
+  for (uint32_t s = 0; s < program->num_steps; ++s) {
+    const mp_tile_step_t *step = &program->steps[s];
+    const uint32_t num_inputs = mp_tile_num_inputs(step);
+    for (uint32_t k = 0; k < num_inputs; ++k) p->last[step->in[k]] = s;
+    p->last[step->out] = s;
+  }
+  for (uint32_t i = 0; i < program->num_slots; ++i) {
+    if (program->slots[i].is_constant) p->last[i] = UINT32_MAX;
+  }
+}
+
+static void tile_registers_release(placer_t *p, uint32_t slot, uint32_t step) {
+  if (p->program->slots[slot].place != MP_TILE_REGISTER || p->last[slot] != step) return;
+  p->last[slot] = UINT32_MAX;  // so that it is released only once
+  p->free_ones[p->num_free++] = slot;
+}
+
+static void tile_registers_take(placer_t *p, uint32_t slot) {
+  mp_tile_slot_t *slots = p->program->slots;
+  if (slots[slot].place != MP_TILE_REGISTER || p->has_place[slot]) return;
+  p->has_place[slot] = true;
+  for (uint32_t i = 0; i < p->num_free; ++i) {
+    const uint32_t old = p->free_ones[i];
+    if (slots[old].size != slots[slot].size) continue;
+    slots[slot].offset = slots[old].offset;
+    p->free_ones[i] = p->free_ones[--p->num_free];
+    return;
+  }
+  slots[slot].offset = p->bytes;
+  p->bytes += slots[slot].size;
+}
+
+// Operands that result 0 may overwrite: those that are read in their own order, and not after the
+// step that writes the result.
+static uint32_t tile_registers_in_place(const mp_tile_program_t *program) {
+  uint32_t written = UINT32_MAX, size = 0, allowed = 0, refused = 0;
+  for (uint32_t s = 0; s < program->num_steps; ++s) {
+    const mp_tile_step_t *step = &program->steps[s];
+    const mp_tile_slot_t *out = &program->slots[step->out];
+    if (out->place == MP_TILE_RESULT && out->index == 0 && written == UINT32_MAX) {
+      written = s;
+      size = out->size;
+    }
+    const bool is_own = step->kind == MP_TILE_LOAD || step->kind == MP_TILE_FILL;
+    if (is_own && step->element == NULL && step->operand < 32) refused |= 1u << step->operand;
+    const uint32_t num_inputs = mp_tile_num_inputs(step);
+    for (uint32_t k = 0; k < num_inputs; ++k) {
+      const mp_tile_slot_t *in = &program->slots[step->in[k]];
+      if (in->place != MP_TILE_OPERAND || in->index >= 32) continue;
+      // Before the result is written it is not known how large its elements are.
+      allowed |= 1u << in->index;
+      if (s > written) refused |= 1u << in->index;
+    }
+  }
+  for (uint32_t i = 0; i < program->num_slots; ++i) {
+    const mp_tile_slot_t *slot = &program->slots[i];
+    if (slot->place == MP_TILE_OPERAND && slot->index < 32 && slot->size != size) {
+      refused |= 1u << slot->index;
+    }
+  }
+  return allowed & ~refused;
+}
+
+mp_status_t mp_tile_place_registers(mp_arena_t *arena, mp_tile_program_t *program) {
+  placer_t p = {.program = program,
+                .last = MP_ARENA_ARRAY(arena, uint32_t, program->num_slots + 1),
+                .has_place = MP_ARENA_ARRAY(arena, bool, program->num_slots + 1),
+                .free_ones = MP_ARENA_ARRAY(arena, uint32_t, program->num_slots + 1)};
+  if (p.last == NULL || p.has_place == NULL || p.free_ones == NULL) {
+    return mp_status_out_of_memory();
+  }
+  tile_registers_find_ends(&p);
+  for (uint32_t s = 0; s < program->num_steps; ++s) {
+    const mp_tile_step_t *step = &program->steps[s];
+    const uint32_t num_inputs = mp_tile_num_inputs(step);
+    // A loop may write where it reads if the elements are equally large.
+    for (uint32_t k = 0; k < num_inputs; ++k) tile_registers_release(&p, step->in[k], s);
+    tile_registers_take(&p, step->out);
+    tile_registers_release(&p, step->out, s);
+  }
+  uint32_t lanes = MAX_LANES;
+  while (lanes > MIN_LANES && (uint64_t)lanes * p.bytes > REGISTER_BYTES) lanes /= 2;
+  const int64_t count = mp_max_i64(program->count, 1);
+  program->lanes = count < lanes ? (uint32_t)(count + 63) & ~63u : lanes;
+  program->scratch_bytes =
+      (size_t)p.bytes * program->lanes + mp_round_up_64(program->num_slots * sizeof(char *));
+  program->in_place = tile_registers_in_place(program);
+  return NULL;
+}

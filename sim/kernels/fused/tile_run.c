@@ -1,0 +1,126 @@
+#include <string.h>
+
+#include "sim/base/assert.h"
+#include "sim/kernels/fused/tile.h"
+#include "sim/kernels/shape.h"
+#include "sim/kernels/strided.h"
+#include "sim/numeric/float.h"
+
+// What a run works with: where the current tile's part of each slot is.
+typedef struct {
+  const mp_tile_program_t *program;
+  const mp_kernel_call_t *call;
+  char **at;  // [num_slots]
+} tile_run_t;
+
+// How many elements are rounded at a time.
+enum { ROUND_BLOCK = 512 };
+
+static void tile_run_round(mp_dtype_t dtype, int64_t n, const float *in, float *out) {
+  uint16_t narrow[ROUND_BLOCK];
+  for (int64_t i = 0; i < n; i += ROUND_BLOCK) {
+    const int64_t some = mp_min_i64(n - i, ROUND_BLOCK);
+    mp_float_narrow(dtype, some, in + i, narrow);
+    mp_float_widen(dtype, some, narrow, out + i);
+  }
+}
+
+static void tile_run_compute(const tile_run_t *run, const mp_tile_step_t *step, int64_t n) {
+  const mp_ew_t *ew = &step->ew;
+  const void *in[MP_EW_MAX_INPUTS + 1];
+  for (uint32_t k = 0; k < ew->num_inputs; ++k) in[k] = run->at[step->in[k]];
+  if (ew->has_params) in[ew->num_inputs] = ew->params;
+  ew->loop(n, in, run->at[step->out]);
+}
+
+static void tile_run_load(const tile_run_t *run, const mp_tile_step_t *step, int64_t begin,
+                          int64_t n) {
+  const mp_tile_slot_t *slot = &run->program->slots[step->out];
+  char *base = (char *)(uintptr_t)run->call->operands[step->operand];
+  int64_t first = 0;
+  if (mp_view_find_run(step->view, begin, n, &first)) {
+    run->at[step->out] = base + first * (int64_t)slot->size;
+    return;
+  }
+  char *own = (char *)run->call->scratch + (size_t)slot->offset * run->program->lanes;
+  run->at[step->out] = own;
+  mp_view_load(step->view, slot->size, base, begin, n, own);
+}
+
+static void tile_run_fill(const tile_run_t *run, const mp_tile_step_t *step, int64_t n) {
+  const size_t size = run->program->slots[step->out].size;
+  const char *element = step->element;
+  if (element == NULL) {
+    element = (const char *)run->call->operands[step->operand] + step->view->offset * (int64_t)size;
+  }
+  mp_fill(run->at[step->out], element, size, n);
+}
+
+static void tile_run_step(const tile_run_t *run, const mp_tile_step_t *step, int64_t begin,
+                          int64_t n) {
+  const char *in = run->at[step->in[0]];
+  char *out = run->at[step->out];
+  switch (step->kind) {
+    case MP_TILE_COMPUTE:
+      tile_run_compute(run, step, n);
+      break;
+    case MP_TILE_LOAD:
+      tile_run_load(run, step, begin, n);
+      break;
+    case MP_TILE_FILL:
+      tile_run_fill(run, step, n);
+      break;
+    case MP_TILE_COUNT:
+      mp_view_count(step->view, step->dtype, begin, n, out);
+      break;
+    case MP_TILE_WIDEN:
+      mp_float_widen(step->dtype, n, in, (float *)(void *)out);
+      break;
+    case MP_TILE_ROUND:
+      tile_run_round(step->dtype, n, (const float *)(const void *)in, (float *)(void *)out);
+      break;
+    case MP_TILE_NARROW:
+      mp_float_narrow(step->dtype, n, (const float *)(const void *)in, out);
+      break;
+    case MP_TILE_COPY:
+      if (out != in) memcpy(out, in, (size_t)n * run->program->slots[step->out].size);
+      break;
+    default:
+      MP_ASSERT_NOT_REACHED();
+  }
+}
+
+// Points the slots that lie in operands and results to element `begin`.
+static void tile_run_advance(const tile_run_t *run, int64_t begin) {
+  for (uint32_t i = 0; i < run->program->num_slots; ++i) {
+    const mp_tile_slot_t *slot = &run->program->slots[i];
+    if (slot->place == MP_TILE_REGISTER) continue;
+    const void *base = slot->place == MP_TILE_OPERAND ? run->call->operands[slot->index]
+                                                      : run->call->results[slot->index];
+    run->at[i] = (char *)(uintptr_t)base + begin * (int64_t)slot->size;
+  }
+}
+
+void mp_tile_run(const mp_tile_program_t *program, const mp_kernel_call_t *call, int64_t begin,
+                 int64_t end) {
+  const int64_t lanes = program->lanes;
+  char *scratch = call->scratch;
+  // Behind the registers.
+  char **at = (char **)(void *)(scratch + program->scratch_bytes -
+                                mp_round_up_64(program->num_slots * sizeof(char *)));
+  const tile_run_t run = {program, call, at};
+  for (uint32_t i = 0; i < program->num_slots; ++i) {
+    at[i] = scratch + (size_t)program->slots[i].offset * program->lanes;
+  }
+  const int64_t longest = mp_min_i64(lanes, end - begin);
+  for (uint32_t s = 0; s < program->num_first; ++s) {
+    tile_run_step(&run, &program->steps[s], begin, longest);
+  }
+  for (int64_t i = begin; i < end; i += lanes) {
+    const int64_t n = mp_min_i64(lanes, end - i);
+    tile_run_advance(&run, i);
+    for (uint32_t s = program->num_first; s < program->num_steps; ++s) {
+      tile_run_step(&run, &program->steps[s], i, n);
+    }
+  }
+}

@@ -1,0 +1,268 @@
+#include "sim/kernels/fused/view.h"
+
+#include <string.h>
+
+#include "sim/base/assert.h"
+#include "sim/kernels/counting.h"
+#include "sim/kernels/shape.h"
+#include "sim/kernels/strided.h"
+
+// ---- What a value is a view of ----
+
+static void view_whole(const mp_type_t *type, mp_view_t *out_view) {
+  *out_view = (mp_view_t){.rank = type->rank};
+  memcpy(out_view->extents, type->dims, type->rank * sizeof(type->dims[0]));
+  mp_dims_strides(type->dims, type->rank, 1, out_view->strides);
+}
+
+static void view_of_iota(const mp_op_t *op, mp_view_t *view) {
+  const int64_t dim = mp_op_int(op, MP_ATTR_IOTA_DIMENSION, 0);
+  for (uint32_t d = 0; d < view->rank; ++d) view->strides[d] = d == (uint32_t)dim;
+}
+
+static void view_broadcast(const mp_op_t *op, mp_view_t *view) {
+  const mp_type_t *type = mp_op_result_type(op, 0);
+  const mp_index_list_t dims = mp_op_ints(op, MP_ATTR_BROADCAST_DIMENSIONS);
+  mp_view_t result = {.rank = type->rank, .offset = view->offset};
+  memcpy(result.extents, type->dims, type->rank * sizeof(type->dims[0]));
+  for (uint32_t k = 0; k < dims.count; ++k) {
+    const bool repeats = view->extents[k] == 1;
+    result.strides[dims.values[k]] = repeats ? 0 : view->strides[k];
+  }
+  *view = result;
+}
+
+static void view_transpose(const mp_op_t *op, mp_view_t *view) {
+  const mp_index_list_t order = mp_op_ints(op, MP_ATTR_PERMUTATION);
+  mp_view_t result = {.rank = view->rank, .offset = view->offset};
+  for (uint32_t d = 0; d < view->rank; ++d) {
+    result.extents[d] = view->extents[order.values[d]];
+    result.strides[d] = view->strides[order.values[d]];
+  }
+  *view = result;
+}
+
+static void view_slice(const mp_op_t *op, mp_view_t *view) {
+  const mp_type_t *type = mp_op_result_type(op, 0);
+  const mp_index_list_t starts = mp_op_ints(op, MP_ATTR_START_INDICES);
+  const mp_index_list_t steps = mp_op_ints(op, MP_ATTR_STRIDES);
+  for (uint32_t d = 0; d < view->rank; ++d) {
+    view->offset += starts.values[d] * view->strides[d];
+    view->strides[d] = type->dims[d] == 1 ? 0 : view->strides[d] * steps.values[d];
+    view->extents[d] = type->dims[d];
+  }
+}
+
+static void view_reverse(const mp_op_t *op, mp_view_t *view) {
+  const mp_index_list_t dims = mp_op_ints(op, MP_ATTR_DIMENSIONS);
+  for (uint32_t i = 0; i < dims.count; ++i) {
+    const int64_t d = dims.values[i];
+    view->offset += (view->extents[d] - 1) * view->strides[d];
+    view->strides[d] = -view->strides[d];
+  }
+}
+
+// Gives a collapsed view the dimensions of `type`. False if they cut it where its strides change:
+// the dimensions of the type must be divisions of the view's.
+static bool view_reshape(const mp_type_t *type, mp_view_t *view) {
+  mp_view_t result = {.rank = type->rank, .offset = view->offset};
+  memcpy(result.extents, type->dims, type->rank * sizeof(type->dims[0]));
+  uint32_t from = view->rank;
+  int64_t left = 1, stride = 0;  // what is left of the dimension `from`, and its next stride
+  for (uint32_t d = type->rank; d-- > 0;) {
+    if (type->dims[d] == 1) continue;
+    if (left == 1) {
+      if (from == 0) return false;
+      left = view->extents[--from];
+      stride = view->strides[from];
+    }
+    if (left % type->dims[d] != 0) return false;
+    result.strides[d] = stride;
+    stride *= type->dims[d];
+    left /= type->dims[d];
+  }
+  *view = result;
+  return left == 1 && from == 0;
+}
+
+// Applies an op to the view of its operand. False if the result is no view.
+static bool view_apply(const mp_op_t *op, mp_view_t *view) {
+  switch (op->code) {
+    case MP_OP_BROADCAST_IN_DIM:
+      view_broadcast(op, view);
+      return true;
+    case MP_OP_TRANSPOSE:
+      view_transpose(op, view);
+      return true;
+    case MP_OP_SLICE:
+      view_slice(op, view);
+      return true;
+    case MP_OP_REVERSE:
+      view_reverse(op, view);
+      return true;
+    case MP_OP_RESHAPE:
+      mp_view_collapse(view);
+      return view_reshape(mp_op_result_type(op, 0), view);
+    default:
+      return false;
+  }
+}
+
+bool mp_view_looks_through(const mp_op_t *op) {
+  switch (op->code) {
+    case MP_OP_BROADCAST_IN_DIM:
+    case MP_OP_TRANSPOSE:
+    case MP_OP_SLICE:
+    case MP_OP_REVERSE:
+    case MP_OP_RESHAPE:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void mp_view_of(const mp_value_t *value, uint32_t max_ops, mp_view_t *out_view,
+                const mp_value_t **out_base) {
+  const mp_op_t *chain[MP_VIEW_MAX_OPS];
+  uint32_t count = 0;
+  const mp_value_t *base = value;
+  MP_ASSERT(max_ops <= MP_VIEW_MAX_OPS);
+  while (count < max_ops && base->op != NULL && mp_view_looks_through(base->op)) {
+    chain[count++] = base->op;
+    base = base->op->operands[0];
+  }
+  mp_view_t view;
+  view_whole(base->type, &view);
+  if (base->op != NULL && base->op->code == MP_OP_IOTA) view_of_iota(base->op, &view);
+  while (count > 0) {
+    const mp_op_t *op = chain[--count];
+    if (!view_apply(op, &view)) {
+      base = &op->results[0];
+      view_whole(base->type, &view);
+    }
+  }
+  mp_view_collapse(&view);
+  *out_view = view;
+  *out_base = base;
+}
+
+void mp_view_collapse(mp_view_t *view) {
+  uint32_t rank = 0;
+  for (uint32_t d = 0; d < view->rank; ++d) {
+    const int64_t extent = view->extents[d], stride = view->strides[d];
+    if (extent == 1) continue;
+    if (rank > 0 && view->strides[rank - 1] == stride * extent) {
+      view->extents[rank - 1] *= extent;
+      view->strides[rank - 1] = stride;
+      continue;
+    }
+    view->extents[rank] = extent;
+    view->strides[rank] = stride;
+    ++rank;
+  }
+  view->rank = rank;
+}
+
+bool mp_view_is_whole(const mp_view_t *view, int64_t count) {
+  if (view->offset != 0) return false;
+  if (view->rank == 0) return count == 1;
+  return view->rank == 1 && view->strides[0] == 1 && view->extents[0] == count;
+}
+
+bool mp_view_is_one(const mp_view_t *view) {
+  for (uint32_t d = 0; d < view->rank; ++d) {
+    if (view->strides[d] != 0) return false;
+  }
+  return true;
+}
+
+// ---- Reading through a view ----
+
+// A position in a view: the index in each dimension, and the element's place in the base.
+typedef struct {
+  const mp_view_t *view;
+  int64_t index[MP_MAX_RANK];
+  int64_t place;
+} cursor_t;
+
+static void view_seek(const mp_view_t *view, int64_t position, cursor_t *out_cursor) {
+  out_cursor->view = view;
+  out_cursor->place = view->offset;
+  for (uint32_t d = view->rank; d-- > 0;) {
+    const int64_t extent = view->extents[d];
+    const int64_t index = position == 0 ? 0 : position % extent;
+    out_cursor->index[d] = index;
+    out_cursor->place += index * view->strides[d];
+    position = position == 0 ? 0 : position / extent;
+  }
+}
+
+// How many elements, at most `count`, follow in the innermost dimension.
+static int64_t view_run_length(const cursor_t *cursor, int64_t count) {
+  const mp_view_t *view = cursor->view;
+  if (view->rank == 0) return count;
+  return mp_min_i64(count, view->extents[view->rank - 1] - cursor->index[view->rank - 1]);
+}
+
+// Moves on by the elements of a run.
+static void view_skip(cursor_t *cursor, int64_t length) {
+  const mp_view_t *view = cursor->view;
+  if (view->rank == 0) return;
+  uint32_t d = view->rank - 1;
+  cursor->index[d] += length;
+  cursor->place += length * view->strides[d];
+  while (cursor->index[d] == view->extents[d] && d > 0) {
+    cursor->place -= cursor->index[d] * view->strides[d];
+    cursor->index[d] = 0;
+    --d;
+    ++cursor->index[d];
+    cursor->place += view->strides[d];
+  }
+}
+
+bool mp_view_find_run(const mp_view_t *view, int64_t begin, int64_t count, int64_t *out_first) {
+  if (view->rank == 0) {
+    *out_first = view->offset;
+    return count == 1;
+  }
+  if (view->strides[view->rank - 1] != 1) return false;
+  cursor_t cursor;
+  view_seek(view, begin, &cursor);
+  *out_first = cursor.place;
+  return view_run_length(&cursor, count) == count;
+}
+
+void mp_view_load(const mp_view_t *view, size_t size, const void *base, int64_t begin,
+                  int64_t count, void *out) {
+  const int64_t stride = view->rank == 0 ? 0 : view->strides[view->rank - 1];
+  const int64_t bytes = (int64_t)size;
+  cursor_t cursor;
+  view_seek(view, begin, &cursor);
+  char *to = out;
+  for (int64_t length; count > 0; count -= length, view_skip(&cursor, length)) {
+    length = view_run_length(&cursor, count);
+    const char *from = (const char *)base + cursor.place * bytes;
+    if (stride == 1) {
+      memcpy(to, from, (size_t)(length * bytes));
+    } else if (stride == 0) {
+      mp_fill(to, from, size, length);
+    } else {
+      mp_copy_line(to, bytes, from, stride * bytes, size, length);
+    }
+    to += length * bytes;
+  }
+}
+
+void mp_view_count(const mp_view_t *view, mp_dtype_t dtype, int64_t begin, int64_t count,
+                   void *out) {
+  const int64_t stride = view->rank == 0 ? 0 : view->strides[view->rank - 1];
+  const int64_t bytes = (int64_t)mp_dtype_size(dtype);
+  cursor_t cursor;
+  view_seek(view, begin, &cursor);
+  char *to = out;
+  for (int64_t length; count > 0; count -= length, view_skip(&cursor, length)) {
+    length = view_run_length(&cursor, count);
+    mp_count_line(dtype, cursor.place, stride, length, to);
+    to += length * bytes;
+  }
+}

@@ -1,0 +1,59 @@
+// Affine views: where the elements of one array lie in another.
+//
+// broadcast_in_dim, transpose, slice, reverse and reshape move elements by rules that are linear in
+// the indices. A chain of them is one view of the array at its beginning, the *base*: a stride for
+// each dimension, and where the first element lies. A kernel that reads its operand through a view
+// needs nobody to make the array between.
+//
+// Of an iota, whose elements are indices, the view gives the elements themselves.
+#ifndef MINIPOD_SIM_KERNELS_FUSED_VIEW_H_
+#define MINIPOD_SIM_KERNELS_FUSED_VIEW_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/ir/module.h"
+
+typedef struct {
+  uint32_t rank;
+  int64_t extents[MP_MAX_RANK];  // major to minor
+  int64_t strides[MP_MAX_RANK];  // in elements of the base; 0 repeats, less than 0 reverses
+  int64_t offset;                // of the first element
+} mp_view_t;
+
+// How many ops of a chain a view looks through at most.
+enum { MP_VIEW_MAX_OPS = 16 };
+
+// Whether the op only moves elements, so that its result may be a view of its operand.
+bool mp_view_looks_through(const mp_op_t *op);
+
+// The view that `value` is of a base, found by looking through at most `max_ops` ops. Without such
+// an op, the base is the value and the view is whole. `value` must have a static shape with at
+// least one element. The view is collapsed (mp_view_collapse).
+void mp_view_of(const mp_value_t *value, uint32_t max_ops, mp_view_t *out_view,
+                const mp_value_t **out_base);
+
+// Drops dimensions of one element, and makes one dimension of neighbours that have a common stride.
+void mp_view_collapse(mp_view_t *view);
+
+// Whether a collapsed view gives all `count` elements of its base in their order.
+bool mp_view_is_whole(const mp_view_t *view, int64_t count);
+
+// Whether all elements are the same one of the base.
+bool mp_view_is_one(const mp_view_t *view);
+
+// The elements [begin, begin + count) of a collapsed view, in row-major order. Where they are
+// neighbours in the base, `out_first` gets the place of the first of them there, in elements;
+// otherwise the result is false.
+bool mp_view_find_run(const mp_view_t *view, int64_t begin, int64_t count, int64_t *out_first);
+
+// Copies them, of `size` bytes each, to `out`.
+void mp_view_load(const mp_view_t *view, size_t size, const void *base, int64_t begin,
+                  int64_t count, void *out);
+
+// Writes their places in the base, offset included, as elements of `dtype`: the view of an iota.
+void mp_view_count(const mp_view_t *view, mp_dtype_t dtype, int64_t begin, int64_t count,
+                   void *out);
+
+#endif  // MINIPOD_SIM_KERNELS_FUSED_VIEW_H_
