@@ -279,7 +279,7 @@ enum {
   X(SDY_SHARDING_CONSTRAINT, "sdy.sharding_constraint", 1, 1, 0, SHARDING, PURE, FREE, MOVES) \
   X(SDY_SHARDING_GROUP, "sdy.sharding_group", 1, 0, 0, SHARDING, STAYS, FREE, PLAIN) \
   X(EXCHANGE, "minipod.exchange", 1, 1, 0, COLLECTIVE, STAYS, FREE, COLLECTIVE) \
-  X(FUSION, "minipod.fusion", -1, -1, 1, KERNEL, PURE, LIGHT, ISOLATED)
+  X(FUSION, "minipod.fusion", -1, -1, 1, KERNEL, PURE, COUNTED, ISOLATED)
 
 // Attribute names: enumerator, spelling. First the operations' own (VHLO's flattened names:
 // StableHLO text writes some of them as one struct attribute), then the discardable ones that

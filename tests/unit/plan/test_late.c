@@ -7,7 +7,7 @@
 enum { MATRIX = 64 * 64 * 4 };
 
 static mp_program_t *compile(const char *text) {
-  const mp_compile_request_t request = {0};
+  const mp_compile_request_t request = {.op_by_op = true};
   mp_program_t *program = NULL;
   assert_ok(mp_compile(text, strlen(text), &request, &program));
   return program;

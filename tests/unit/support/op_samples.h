@@ -91,7 +91,8 @@ static inline void return_values(mp_module_t *module, uint32_t count, mp_value_t
 // For so many replicas and as many partitions.
 static inline mp_status_t compile_module(mp_module_t *module, uint32_t grid,
                                          mp_program_t **out_program) {
-  const mp_compile_request_t request = {.num_replicas = grid, .num_partitions = grid};
+  const mp_compile_request_t request = {
+      .num_replicas = grid, .num_partitions = grid, .op_by_op = true};
   return mp_compile_module(module, &request, out_program);
 }
 
