@@ -83,8 +83,9 @@ mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices
   return NULL;
 }
 
-mp_status_t mp_pjrt_print_program(const mp_program_t *program, mp_strbuf_t *out_text) {
-  static const mp_print_options_t options = {.locations = true};
+mp_status_t mp_pjrt_print_program(const mp_program_t *program, bool unfused,
+                                  mp_strbuf_t *out_text) {
+  const mp_print_options_t options = {.locations = true, .unfused = unfused};
   mp_spmd_report_print(&program->report, out_text);
   return mp_module_print(program->module, &options, out_text);
 }

@@ -388,7 +388,7 @@ static mp_status_t pjrt_executable_print_once(PJRT_Executable *executable, const
   if (printed == 0) {
     mp_strbuf_t text;
     mp_strbuf_init(&text);
-    mp_status_t status = mp_pjrt_print_program(executable->program, &text);
+    mp_status_t status = mp_pjrt_print_program(executable->program, true, &text);
     if (status == NULL) status = mp_strbuf_status(&text);
     if (status != NULL) {
       mp_strbuf_deinit(&text);

@@ -23,9 +23,14 @@ mp_fuse_node_t *mp_fuse_node_of(const mp_fuse_graph_t *graph, const mp_value_t *
 
 // ---- Members and what they read ----
 
-static bool fuse_graph_is_member(const mp_op_t *op, int64_t *out_count) {
-  return mp_tile_computes(op) && mp_type_num_elements(op->results[0].type, out_count) &&
-         *out_count > 0;
+static void fuse_graph_find_member(mp_fuse_node_t *node) {
+  const mp_op_t *op = node->op;
+  node->is_reduction = op->code == MP_OP_REDUCE && mp_tile_reduces(op, &node->row);
+  if (!node->is_reduction && !mp_tile_computes(op)) return;
+  if (!node->is_reduction) node->row = 1;
+  const mp_type_t *type = node->is_reduction ? op->operands[0]->type : op->results[0].type;
+  node->is_member = mp_type_num_elements(type, &node->full) && node->full > 0;
+  node->count = node->is_reduction ? node->full / node->row : node->full;
 }
 
 static bool fuse_graph_is_splat(const mp_op_t *op) {
@@ -47,6 +52,14 @@ static bool fuse_graph_is_cheap(const mp_view_t *view, const mp_value_t *base) {
   return stride >= -2 && stride <= 2 && extent >= LONG_RUN;
 }
 
+// The length of the rows that the view makes of single elements of a base of `base_count`; 0 if it
+// does something else.
+static int64_t fuse_graph_row(const mp_view_t *view, int64_t base_count) {
+  if (view->rank == 0 || view->rank > 2) return 0;
+  const int64_t row = view->extents[view->rank - 1];
+  return mp_view_is_spread(view, base_count * row, row) ? row : 0;
+}
+
 static mp_fuse_source_t fuse_graph_source(const mp_value_t *operand, int64_t count) {
   static const uint32_t depths[] = {MP_VIEW_MAX_OPS, 1};
   for (uint32_t i = 0; i < sizeof(depths) / sizeof(depths[0]); ++i) {
@@ -56,15 +69,16 @@ static mp_fuse_source_t fuse_graph_source(const mp_value_t *operand, int64_t cou
     const mp_op_t *op = base->op;
     const bool is_made = op != NULL && (op->code == MP_OP_IOTA ||
                                         (op->code == MP_OP_CONSTANT && fuse_graph_is_splat(op)));
-    if (is_made) return (mp_fuse_source_t){NULL, false};
+    if (is_made) return (mp_fuse_source_t){NULL, false, 0};
     int64_t base_count = 0;
-    const bool is_whole = mp_view_is_whole(&view, count) &&
-                          mp_type_num_elements(base->type, &base_count) && base_count == count;
+    if (!mp_type_num_elements(base->type, &base_count)) continue;
+    const bool is_whole = mp_view_is_whole(&view, count) && base_count == count;
     if (is_whole || fuse_graph_is_cheap(&view, base)) {
-      return (mp_fuse_source_t){(mp_value_t *)(uintptr_t)base, is_whole};
+      return (mp_fuse_source_t){(mp_value_t *)(uintptr_t)base, is_whole,
+                                fuse_graph_row(&view, base_count)};
     }
   }
-  return (mp_fuse_source_t){(mp_value_t *)(uintptr_t)operand, true};
+  return (mp_fuse_source_t){(mp_value_t *)(uintptr_t)operand, true, 0};
 }
 
 static mp_status_t fuse_graph_find_sources(mp_fuse_graph_t *graph, mp_fuse_node_t *node) {
@@ -72,7 +86,9 @@ static mp_status_t fuse_graph_find_sources(mp_fuse_graph_t *graph, mp_fuse_node_
   mp_fuse_source_t *sources = MP_ARENA_ARRAY(graph->scratch, mp_fuse_source_t, op->num_operands);
   MP_RETURN_IF_NULL(sources);
   for (uint32_t i = 0; i < op->num_operands; ++i) {
-    sources[i] = fuse_graph_source(op->operands[i], node->count);
+    // The second operand of a reduction is its start value.
+    const int64_t count = node->is_reduction && i == 1 ? 1 : node->full;
+    sources[i] = fuse_graph_source(op->operands[i], count);
   }
   node->sources = sources;
   return NULL;
@@ -135,7 +151,7 @@ mp_status_t mp_fuse_graph_create(mp_module_t *module, mp_block_t *block, mp_aren
   for (mp_op_t *op = block->first; op != NULL; op = op->next) {
     mp_fuse_node_t *node = &graph->nodes[op->id];
     *node = (mp_fuse_node_t){.op = op, .group = MP_FUSE_NONE, .next = MP_FUSE_NONE};
-    node->is_member = fuse_graph_is_member(op, &node->count);
+    fuse_graph_find_member(node);
     if (node->is_member) {
       node->group = op->id;
       MP_RETURN_IF_ERROR(fuse_graph_find_sources(graph, node));

@@ -18,12 +18,17 @@ enum { MP_FUSE_NONE = UINT32_MAX };
 typedef struct {
   mp_value_t *value;  // NULL: nothing, because the operand is a constant or an iota
   bool is_whole;      // `value` has the same elements in the same order
+  int64_t row;        // the operand repeats each element of `value` for a row of so many; 0: no
 } mp_fuse_source_t;
 
 typedef struct {
   mp_op_t *op;
-  bool is_member;  // could be fused
-  int64_t count;   // of a member: the elements of its result
+  bool is_member;     // could be fused
+  bool is_reduction;  // of a member: makes a column of rows
+  int64_t count;      // of a member: the elements of its result
+  // The arrays that the member works on, or all members of the group if it is the first of one:
+  // how many elements they have, and how many of these make a row (1: there are no rows).
+  int64_t full, row;
   uint32_t group;  // the first member of the group that it is in; MP_FUSE_NONE for others
   uint32_t next;   // the next member of the group; MP_FUSE_NONE at its end
   bool is_fused;   // its group becomes an op

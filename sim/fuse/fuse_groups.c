@@ -32,12 +32,66 @@ static bool fuse_groups_can_wait(const mp_fuse_graph_t *graph, uint32_t group, u
   return true;
 }
 
+// The arrays of a group that has the members of both: equally large ones, or those of one are the
+// columns of the other.
+static bool fuse_groups_fit(const mp_fuse_node_t *a, const mp_fuse_node_t *b, int64_t *out_full,
+                            int64_t *out_row) {
+  if (a->full == b->full) {
+    *out_full = a->full;
+    *out_row = a->row > b->row ? a->row : b->row;
+    return a->row == b->row || a->row == 1 || b->row == 1;
+  }
+  const mp_fuse_node_t *rows = a->row > 1 ? a : b, *columns = a->row > 1 ? b : a;
+  *out_full = rows->full;
+  *out_row = rows->row;
+  return rows->row > 1 && columns->row == 1 && columns->full == rows->full / rows->row;
+}
+
+// Whether operand `k` of `user` can be a slot of the step before, which `producer` is: the same
+// elements, or an element of a column for each row.
+static bool fuse_groups_flows(const mp_fuse_node_t *producer, const mp_fuse_node_t *user,
+                              uint32_t k, int64_t full, int64_t row) {
+  const mp_fuse_source_t source = user->sources[k];
+  if (user->is_reduction) return k == 0 && source.is_whole && producer->count == full;
+  if (source.is_whole) return producer->count == user->count;
+  return source.row > 1 && source.row == row && user->count == full &&
+         producer->count == full / row;
+}
+
+// Whether what members of group `a` read of members of group `b` can flow from step to step.
+static bool fuse_groups_all_flow(const mp_fuse_graph_t *graph, uint32_t a, uint32_t b, int64_t full,
+                                 int64_t row) {
+  for (uint32_t i = a; i != MP_FUSE_NONE; i = graph->nodes[i].next) {
+    const mp_fuse_node_t *node = &graph->nodes[i];
+    for (uint32_t k = 0; k < node->op->num_operands; ++k) {
+      const mp_value_t *value = node->sources[k].value;
+      if (value == NULL) continue;
+      const mp_fuse_node_t *from = mp_fuse_node_of(graph, value);
+      if (from != NULL && from->group == b && !fuse_groups_flows(from, node, k, full, row)) {
+        return false;
+      }
+      // A source that is moved itself has to be made first, so what it is made of too.
+      while (value->op != NULL && mp_view_looks_through(value->op)) {
+        value = value->op->operands[0];
+        from = mp_fuse_node_of(graph, value);
+        if (from != NULL && from->group == b) return false;
+      }
+    }
+  }
+  return true;
+}
+
 static void fuse_groups_try(mp_fuse_graph_t *graph, uint32_t a, uint32_t b) {
   uint32_t last = 0;
-  if (a == b) return;
+  int64_t full = 0, row = 0;
+  if (a == b || !fuse_groups_fit(&graph->nodes[a], &graph->nodes[b], &full, &row)) return;
   const uint32_t size = fuse_groups_size(graph, a, &last) + fuse_groups_size(graph, b, &last);
   if (size > MAX_MEMBERS) return;
   if (!fuse_groups_can_wait(graph, a, a, b, last) || !fuse_groups_can_wait(graph, b, a, b, last)) {
+    return;
+  }
+  if (!fuse_groups_all_flow(graph, a, b, full, row) ||
+      !fuse_groups_all_flow(graph, b, a, full, row)) {
     return;
   }
   uint32_t end = b;
@@ -47,51 +101,29 @@ static void fuse_groups_try(mp_fuse_graph_t *graph, uint32_t a, uint32_t b) {
   }
   graph->nodes[end].next = graph->nodes[a].next;
   graph->nodes[a].next = b;
+  graph->nodes[a].full = full;
+  graph->nodes[a].row = row;
 }
 
-// Whether the user reads all elements of the producer in their order, and as many.
-static bool fuse_groups_reads_whole(const mp_fuse_node_t *user, const mp_fuse_node_t *producer) {
-  if (!user->is_member || user->count != producer->count) return false;
-  bool reads = false;
-  for (uint32_t i = 0; i < user->op->num_operands; ++i) {
-    const mp_fuse_source_t source = user->sources[i];
-    if (source.value == NULL || source.value->op != producer->op) continue;
-    // Through a view, the elements of a step come from others than those of the step before.
-    if (!source.is_whole) return false;
-    reads = true;
+// Whether the user reads the producer's result itself, and not something that is made of it.
+static bool fuse_groups_reads(const mp_fuse_node_t *user, const mp_fuse_node_t *producer) {
+  if (!user->is_member) return false;
+  for (uint32_t k = 0; k < user->op->num_operands; ++k) {
+    const mp_value_t *source = user->sources[k].value;
+    if (source != NULL && source->op == producer->op) return true;
   }
-  return reads;
+  return false;
 }
 
 static bool fuse_groups_pays(const mp_fuse_graph_t *graph, uint32_t group) {
   const mp_fuse_node_t *node = &graph->nodes[group];
   if (node->next != MP_FUSE_NONE) return true;
+  if (node->is_reduction) return false;
   // An op alone is worth it if it reads something that nobody has to make then.
   for (uint32_t i = 0; i < node->op->num_operands; ++i) {
     const mp_value_t *operand = node->op->operands[i];
     const bool is_constant = operand->op != NULL && operand->op->code == MP_OP_CONSTANT;
     if (node->sources[i].value != operand && !is_constant) return true;
-  }
-  return false;
-}
-
-// Whether a member of the group reads, through a view that is not whole, what another one computes.
-static bool fuse_groups_is_crossed(const mp_fuse_graph_t *graph, uint32_t a, uint32_t b) {
-  for (uint32_t i = a; i != MP_FUSE_NONE; i = graph->nodes[i].next) {
-    const mp_fuse_node_t *node = &graph->nodes[i];
-    for (uint32_t k = 0; k < node->op->num_operands; ++k) {
-      const mp_fuse_source_t source = node->sources[k];
-      if (source.value == NULL) continue;
-      // Also what the source is made of by moving elements.
-      const mp_value_t *value = source.value;
-      bool is_whole = source.is_whole;
-      while (value->op != NULL && mp_view_looks_through(value->op)) {
-        value = value->op->operands[0];
-        is_whole = false;
-      }
-      const mp_fuse_node_t *from = mp_fuse_node_of(graph, value);
-      if (from != NULL && from->is_member && !is_whole && from->group == b) return true;
-    }
   }
   return false;
 }
@@ -102,10 +134,7 @@ void mp_fuse_group(mp_fuse_graph_t *graph) {
     if (!node->is_member) continue;
     for (uint32_t k = 0; k < node->num_users; ++k) {
       const mp_fuse_node_t *user = &graph->nodes[node->users[k]];
-      if (!fuse_groups_reads_whole(user, node)) continue;
-      const uint32_t a = node->group, b = user->group;
-      if (fuse_groups_is_crossed(graph, a, b) || fuse_groups_is_crossed(graph, b, a)) continue;
-      fuse_groups_try(graph, a, b);
+      if (fuse_groups_reads(user, node)) fuse_groups_try(graph, node->group, user->group);
     }
   }
   for (uint32_t i = 0; i < graph->count; ++i) {

@@ -29,7 +29,27 @@ void mp_printer_name_args(mp_printer_t *p, const mp_block_t *block) {
     print_module_set_name(p, &block->args[i], p->next_arg++ << 1 | ARG_FLAG);
 }
 
+static bool print_module_is_unfused(const mp_printer_t *p, const mp_op_t *op) {
+  return p->options.unfused && op != NULL && op->code == MP_OP_FUSION;
+}
+
+// When the ops of a fused op are printed in its place, they use its operands, and others their
+// results.
+static const mp_value_t *print_module_unfused(const mp_printer_t *p, const mp_value_t *value) {
+  while (true) {
+    const mp_op_t *around = value->op == NULL ? value->block->parent_op : NULL;
+    if (print_module_is_unfused(p, value->op)) {
+      value = mp_block_terminator(value->op->regions[0])->operands[value->index];
+    } else if (print_module_is_unfused(p, around)) {
+      value = around->operands[value->index];
+    } else {
+      return value;
+    }
+  }
+}
+
 void mp_printer_value(mp_printer_t *p, const mp_value_t *value) {
+  value = print_module_unfused(p, value);
   const void *key = value->op != NULL ? (const void *)value->op : (const void *)value;
   const mp_print_name_t *known;
   uint64_t name;
@@ -159,8 +179,13 @@ static void print_module_op(mp_printer_t *p, const mp_op_t *op);
 static void print_module_ops(mp_printer_t *p, const mp_block_t *block) {
   ++p->indent;
   for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
-    mp_printer_newline(p);
-    print_module_op(p, op);
+    const bool is_unfused = print_module_is_unfused(p, op);
+    const mp_op_t *in = is_unfused ? op->regions[0]->first : op;
+    const mp_op_t *end = is_unfused ? mp_block_terminator(op->regions[0]) : op->next;
+    for (; in != end; in = in->next) {
+      mp_printer_newline(p);
+      print_module_op(p, in);
+    }
   }
   --p->indent;
 }

@@ -15,8 +15,9 @@ enum { GRAIN = 128 * 1024, MIN_GRAIN = 4 * 1024 };
 static mp_status_t fusion_run(const mp_kernel_t *base, const mp_kernel_call_t *call) {
   const fusion_t *kernel = (const fusion_t *)base;
   int64_t begin = 0, end = 0;
-  mp_part_range(kernel->program.count, base->num_parts, call->part, &begin, &end);
-  if (begin < end) mp_tile_run(&kernel->program, call, begin, end);
+  const int64_t row = kernel->program.row;
+  mp_part_range(kernel->program.count / row, base->num_parts, call->part, &begin, &end);
+  if (begin < end) mp_tile_run(&kernel->program, call, begin * row, end * row);
   return NULL;
 }
 
@@ -26,9 +27,10 @@ mp_status_t mp_kernel_make_fusion(mp_arena_t *arena, const mp_op_t *op,
   MP_RETURN_IF_NULL(kernel);
   mp_kernel_init(&kernel->base, fusion_run, op);
   MP_RETURN_IF_ERROR(mp_tile_compile(arena, op->regions[0], &kernel->program));
-  const int64_t grain = GRAIN / mp_max_i64(kernel->program.weight, 1);
-  kernel->base.num_parts =
-      mp_part_count(kernel->program.count, mp_max_i64(grain, (int64_t)MIN_GRAIN));
+  const mp_tile_program_t *program = &kernel->program;
+  const int64_t grain = mp_max_i64(GRAIN / mp_max_i64(program->weight, 1), (int64_t)MIN_GRAIN);
+  const int64_t rows = (grain + program->row - 1) / program->row;
+  kernel->base.num_parts = mp_part_count(program->count / program->row, rows);
   kernel->base.scratch_bytes = kernel->program.scratch_bytes;
   kernel->base.in_place = kernel->program.in_place;
   *out_kernel = &kernel->base;

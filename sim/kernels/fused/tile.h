@@ -6,6 +6,9 @@
 // array of elements of the tile, which is a register (in the scratch memory), or lies in an operand
 // or a result. Operands that are smaller arrays, or come in another order, are read through views.
 //
+// If the op reduces, the arrays are divided into rows, each of which becomes one element of a
+// *column*. A tile has whole rows then, and slots of columns have an element for each of them.
+//
 // Narrow floating-point numbers (f4 ... bf16) are held as f32 in registers, rounded after each step
 // to what their type can hold, and only become narrow in results: the bits are those of the ops
 // done one by one.
@@ -20,6 +23,7 @@
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/fused/view.h"
 #include "sim/kernels/kernel.h"
+#include "sim/kernels/reduction/fold.h"
 
 typedef enum {
   MP_TILE_REGISTER,
@@ -33,6 +37,7 @@ typedef struct {
   uint32_t size;     // bytes of an element, as it is held here
   uint32_t offset;   // REGISTER: where it begins, in bytes per lane
   bool is_constant;  // REGISTER: filled once, before the first tile
+  bool is_column;    // an element for each row
 } mp_tile_slot_t;
 
 typedef enum {
@@ -44,6 +49,8 @@ typedef enum {
   MP_TILE_ROUND,    // out = in[0], f32, rounded to `dtype`; may be the same slot
   MP_TILE_NARROW,   // out = in[0], f32, as `dtype`
   MP_TILE_COPY,     // out = in[0]
+  MP_TILE_REDUCE,   // out, a column = the rows of in[0] and the start value in[1] folded
+  MP_TILE_SPREAD,   // out = in[0], a column, with each element repeated for its row
 } mp_tile_kind_t;
 
 typedef struct {
@@ -54,14 +61,18 @@ typedef struct {
   uint32_t operand;       // LOAD, FILL
   const mp_view_t *view;  // LOAD, FILL, COUNT
   const void *element;    // FILL: NULL if it is the operand's
+  const mp_fold_t *fold;  // REDUCE
 } mp_tile_step_t;
 
 typedef struct {
   int64_t count;   // elements of the arrays
-  uint32_t lanes;  // of a tile
+  int64_t row;     // elements of a row; 1 without rows
+  uint32_t lanes;  // of a tile; a multiple of `row`
+  uint32_t room;   // lanes for which registers have room
   uint32_t num_slots, num_steps, num_first;
   mp_tile_slot_t *slots;
   mp_tile_step_t *steps;  // the first num_first are done once for each part, the others per tile
+  size_t pointers, fold;  // where they begin in the scratch memory
   size_t scratch_bytes;
   uint32_t in_place;  // as mp_kernel_t's
   uint32_t weight;    // of an element: about how many simple operations it takes
@@ -72,9 +83,12 @@ typedef struct {
 MP_NODISCARD mp_status_t mp_tile_compile(mp_arena_t *arena, const mp_block_t *block,
                                          mp_tile_program_t *out_program);
 
-// Computes the elements [begin, end) of all results.
+// Computes the elements [begin, end) of all results, which are whole rows.
 void mp_tile_run(const mp_tile_program_t *program, const mp_kernel_call_t *call, int64_t begin,
                  int64_t end);
+
+// Whether the op is a reduction that can be a step; `out_row` gets the number of elements of a row.
+bool mp_tile_reduces(const mp_op_t *op, int64_t *out_row);
 
 // Whether the op is one that steps compute, element by element.
 bool mp_tile_computes(const mp_op_t *op);

@@ -11,6 +11,9 @@ uint32_t mp_tile_num_inputs(const mp_tile_step_t *step) {
   switch (step->kind) {
     case MP_TILE_COMPUTE:
       return step->ew.num_inputs;
+    case MP_TILE_REDUCE:
+      return 2;
+    case MP_TILE_SPREAD:
     case MP_TILE_WIDEN:
     case MP_TILE_ROUND:
     case MP_TILE_NARROW:
@@ -95,6 +98,24 @@ static uint32_t tile_registers_in_place(const mp_tile_program_t *program) {
   return allowed & ~refused;
 }
 
+// As many lanes as fit the cache; with rows, as many rows as fit, and one at least.
+static void tile_registers_choose_lanes(mp_tile_program_t *program, uint32_t bytes) {
+  int64_t lanes = MAX_LANES;
+  while (lanes > MIN_LANES && lanes * bytes > REGISTER_BYTES) lanes /= 2;
+  lanes = mp_min_i64(lanes, mp_max_i64(program->count, 1));
+  lanes = mp_max_i64(lanes / program->row, 1) * program->row;
+  program->lanes = (uint32_t)lanes;
+  program->room = (uint32_t)(lanes + 63) & ~63u;
+  size_t fold_bytes = 0;
+  for (uint32_t s = 0; s < program->num_steps; ++s) {
+    const mp_fold_t *fold = program->steps[s].fold;
+    if (fold != NULL && fold->scratch_bytes > fold_bytes) fold_bytes = fold->scratch_bytes;
+  }
+  program->pointers = (size_t)bytes * program->room;
+  program->fold = program->pointers + mp_round_up_64(program->num_slots * sizeof(char *));
+  program->scratch_bytes = program->fold + fold_bytes;
+}
+
 mp_status_t mp_tile_place_registers(mp_arena_t *arena, mp_tile_program_t *program) {
   placer_t p = {.program = program,
                 .last = MP_ARENA_ARRAY(arena, uint32_t, program->num_slots + 1),
@@ -108,16 +129,13 @@ mp_status_t mp_tile_place_registers(mp_arena_t *arena, mp_tile_program_t *progra
     const mp_tile_step_t *step = &program->steps[s];
     const uint32_t num_inputs = mp_tile_num_inputs(step);
     // A loop may write where it reads if the elements are equally large.
+    const bool is_loop = step->kind == MP_TILE_COMPUTE || step->kind == MP_TILE_ROUND;
+    if (!is_loop) tile_registers_take(&p, step->out);
     for (uint32_t k = 0; k < num_inputs; ++k) tile_registers_release(&p, step->in[k], s);
     tile_registers_take(&p, step->out);
     tile_registers_release(&p, step->out, s);
   }
-  uint32_t lanes = MAX_LANES;
-  while (lanes > MIN_LANES && (uint64_t)lanes * p.bytes > REGISTER_BYTES) lanes /= 2;
-  const int64_t count = mp_max_i64(program->count, 1);
-  program->lanes = count < lanes ? (uint32_t)(count + 63) & ~63u : lanes;
-  program->scratch_bytes =
-      (size_t)p.bytes * program->lanes + mp_round_up_64(program->num_slots * sizeof(char *));
+  tile_registers_choose_lanes(program, p.bytes);
   program->in_place = tile_registers_in_place(program);
   return NULL;
 }

@@ -42,7 +42,7 @@ static void tile_run_load(const tile_run_t *run, const mp_tile_step_t *step, int
     run->at[step->out] = base + first * (int64_t)slot->size;
     return;
   }
-  char *own = (char *)run->call->scratch + (size_t)slot->offset * run->program->lanes;
+  char *own = (char *)run->call->scratch + (size_t)slot->offset * run->program->room;
   run->at[step->out] = own;
   mp_view_load(step->view, slot->size, base, begin, n, own);
 }
@@ -56,8 +56,37 @@ static void tile_run_fill(const tile_run_t *run, const mp_tile_step_t *step, int
   mp_fill(run->at[step->out], element, size, n);
 }
 
+static void tile_run_reduce(const tile_run_t *run, const mp_tile_step_t *step, int64_t rows) {
+  const mp_fold_t *fold = step->fold;
+  const size_t size = fold->operands[0].acc_size;
+  const int64_t row = run->program->row;
+  const char *in = run->at[step->in[0]], *start = run->at[step->in[1]];
+  char *out = run->at[step->out];
+  mp_fold_work_t work;
+  mp_fold_work(fold, (char *)run->call->scratch + run->program->fold, &work);
+  for (int64_t i = 0; i < rows; ++i) {
+    _Alignas(16) char one[16];
+    mp_fold_row(fold, &work, in + (size_t)(i * row) * size, row, one);
+    const void *pair[] = {start, one};
+    fold->loop(1, pair, out + (size_t)i * size);
+  }
+}
+
+static void tile_run_spread(const tile_run_t *run, const mp_tile_step_t *step, int64_t n) {
+  const size_t size = run->program->slots[step->out].size;
+  const int64_t row = run->program->row;
+  const char *in = run->at[step->in[0]];
+  char *out = run->at[step->out];
+  for (int64_t i = 0; i < n; i += row, in += size) mp_fill(out + (size_t)i * size, in, size, row);
+}
+
+// Does a step for the elements [begin, begin + n), which are whole rows.
 static void tile_run_step(const tile_run_t *run, const mp_tile_step_t *step, int64_t begin,
                           int64_t n) {
+  if (run->program->slots[step->out].is_column) {
+    begin /= run->program->row;
+    n /= run->program->row;
+  }
   const char *in = run->at[step->in[0]];
   char *out = run->at[step->out];
   switch (step->kind) {
@@ -85,6 +114,12 @@ static void tile_run_step(const tile_run_t *run, const mp_tile_step_t *step, int
     case MP_TILE_COPY:
       if (out != in) memcpy(out, in, (size_t)n * run->program->slots[step->out].size);
       break;
+    case MP_TILE_REDUCE:
+      tile_run_reduce(run, step, n);
+      break;
+    case MP_TILE_SPREAD:
+      tile_run_spread(run, step, n);
+      break;
     default:
       MP_ASSERT_NOT_REACHED();
   }
@@ -97,7 +132,8 @@ static void tile_run_advance(const tile_run_t *run, int64_t begin) {
     if (slot->place == MP_TILE_REGISTER) continue;
     const void *base = slot->place == MP_TILE_OPERAND ? run->call->operands[slot->index]
                                                       : run->call->results[slot->index];
-    run->at[i] = (char *)(uintptr_t)base + begin * (int64_t)slot->size;
+    const int64_t first = slot->is_column ? begin / run->program->row : begin;
+    run->at[i] = (char *)(uintptr_t)base + first * (int64_t)slot->size;
   }
 }
 
@@ -105,12 +141,10 @@ void mp_tile_run(const mp_tile_program_t *program, const mp_kernel_call_t *call,
                  int64_t end) {
   const int64_t lanes = program->lanes;
   char *scratch = call->scratch;
-  // Behind the registers.
-  char **at = (char **)(void *)(scratch + program->scratch_bytes -
-                                mp_round_up_64(program->num_slots * sizeof(char *)));
+  char **at = (char **)(void *)(scratch + program->pointers);
   const tile_run_t run = {program, call, at};
   for (uint32_t i = 0; i < program->num_slots; ++i) {
-    at[i] = scratch + (size_t)program->slots[i].offset * program->lanes;
+    at[i] = scratch + (size_t)program->slots[i].offset * program->room;
   }
   const int64_t longest = mp_min_i64(lanes, end - begin);
   for (uint32_t s = 0; s < program->num_first; ++s) {

@@ -176,6 +176,13 @@ bool mp_view_is_one(const mp_view_t *view) {
   return true;
 }
 
+bool mp_view_is_spread(const mp_view_t *view, int64_t count, int64_t row) {
+  if (view->offset != 0 || row < 2) return false;
+  if (count == row) return mp_view_is_one(view);
+  return view->rank == 2 && view->extents[0] == count / row && view->extents[1] == row &&
+         view->strides[0] == 1 && view->strides[1] == 0;
+}
+
 // ---- Reading through a view ----
 
 // A position in a view: the index in each dimension, and the element's place in the base.

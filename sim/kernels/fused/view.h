@@ -43,6 +43,10 @@ bool mp_view_is_whole(const mp_view_t *view, int64_t count);
 // Whether all elements are the same one of the base.
 bool mp_view_is_one(const mp_view_t *view);
 
+// Whether the view repeats each element of a column for a row of `row` elements, of `count`
+// elements in all.
+bool mp_view_is_spread(const mp_view_t *view, int64_t count, int64_t row);
+
 // The elements [begin, begin + count) of a collapsed view, in row-major order. Where they are
 // neighbours in the base, `out_first` gets the place of the first of them there, in elements;
 // otherwise the result is false.

@@ -177,3 +177,50 @@ void mp_fold_store(const mp_fold_t *fold, uint32_t k, int64_t lanes, const char 
     memcpy(out, acc, (size_t)lanes * operand->out_size);
   }
 }
+
+// ---- Rows ----
+
+// Folds `lanes` accumulators into the first one, by folding the upper half into the lower one again
+// and again.
+static void fold_halves(const mp_fold_t *fold, int64_t lanes, char *acc) {
+  size_t size = fold->operands[0].acc_size;
+  while (lanes > 1) {
+    int64_t half = lanes / 2, rest = lanes - half;
+    const void *in[] = {acc, acc + (size_t)rest * size};
+    fold->loop(half, in, acc);
+    lanes = rest;
+  }
+}
+
+// The longest run that is summed in lanes. Longer ones are divided into halves first, so that the
+// rounding errors of long sums stay small.
+enum { ROW_MAX = 32 * MP_FOLD_LANES };
+
+// out[0] = the fold of `length` contiguous elements.
+void mp_fold_row(const mp_fold_t *fold, const mp_fold_work_t *work, const char *row, int64_t length,
+                 char *out) {
+  const mp_fold_operand_t *operand = &fold->operands[0];
+  size_t size = operand->acc_size;
+  if (length > ROW_MAX) {
+    _Alignas(16) char second[16];
+    int64_t half = length / 2 / MP_FOLD_LANES * MP_FOLD_LANES;
+    mp_fold_row(fold, work, row, half, out);
+    mp_fold_row(fold, work, row + (size_t)half * operand->in_size, length - half, second);
+    const void *in[] = {out, second};
+    fold->loop(1, in, out);
+    return;
+  }
+  char *partial = work->x[0];
+  int64_t lanes = mp_min_i64(length, MP_FOLD_LANES);
+  const int64_t zero = 0;
+  const char *first = mp_fold_load(fold, work, 0, lanes, row, &zero, 0, true, partial);
+  if (first != partial) memcpy(partial, first, (size_t)lanes * size);
+  for (int64_t i = lanes; i < length; i += lanes) {
+    int64_t some = mp_min_i64(length - i, lanes);
+    const void *in[] = {partial,
+                        mp_fold_load(fold, work, 0, some, row, &zero, i, true, work->spare[0])};
+    fold->loop(some, in, partial);
+  }
+  fold_halves(fold, lanes, partial);
+  memcpy(out, partial, size);
+}

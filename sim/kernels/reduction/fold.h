@@ -83,6 +83,12 @@ int64_t mp_fold_run_length(const mp_fold_t *fold);
 void mp_fold_load_runs(const mp_fold_t *fold, const mp_fold_work_t *work, uint32_t k, int64_t lanes,
                        int64_t count, const void *src, const int64_t *offsets, int64_t shift);
 
+// Folds `length` >= 1 elements that lie one after the other into one, `out`, of the accumulator's
+// type, without a start value. For folds of one operand and a known kind; the order is a tree whose
+// form depends on the length only.
+void mp_fold_row(const mp_fold_t *fold, const mp_fold_work_t *work, const char *row, int64_t length,
+                 char *out);
+
 // Writes the accumulators of operand k to `out`, converted to the result's type.
 void mp_fold_store(const mp_fold_t *fold, uint32_t k, int64_t lanes, const char *acc, void *out);
 

@@ -5,9 +5,12 @@
 //   segments: few results; the reduced positions are cut into as many segments as there are lanes,
 //     whose results are then combined in order, neighbours first (for any associative region).
 // The start value takes part once, as the first.
+#include "sim/kernels/reduction/reduce.h"
+
 #include <string.h>
 
 #include "sim/base/assert.h"
+#include "sim/ir/reducer.h"
 #include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/reduction/fold.h"
 #include "sim/kernels/shape.h"
@@ -175,51 +178,6 @@ static void reduce_run_lanes(const reduce_t *kernel, const mp_kernel_call_t *cal
 
 // ---- Rows (one operand, recognised kinds) ----
 
-// Folds `lanes` accumulators into the first one, by folding the upper half into the lower one again
-// and again.
-static void reduce_fold_halves(const mp_fold_t *fold, int64_t lanes, char *acc) {
-  size_t size = fold->operands[0].acc_size;
-  while (lanes > 1) {
-    int64_t half = lanes / 2, rest = lanes - half;
-    const void *in[] = {acc, acc + (size_t)rest * size};
-    fold->loop(half, in, acc);
-    lanes = rest;
-  }
-}
-
-// The longest run that is summed in lanes. Longer ones are divided into halves first, so that the
-// rounding errors of long sums stay small.
-enum { ROW_MAX = 32 * MP_FOLD_LANES };
-
-// out[0] = the fold of `length` contiguous elements.
-static void reduce_fold_row(const mp_fold_t *fold, const mp_fold_work_t *work, const char *row,
-                            int64_t length, char *out) {
-  const mp_fold_operand_t *operand = &fold->operands[0];
-  size_t size = operand->acc_size;
-  if (length > ROW_MAX) {
-    _Alignas(16) char second[16];
-    int64_t half = length / 2 / MP_FOLD_LANES * MP_FOLD_LANES;
-    reduce_fold_row(fold, work, row, half, out);
-    reduce_fold_row(fold, work, row + (size_t)half * operand->in_size, length - half, second);
-    const void *in[] = {out, second};
-    fold->loop(1, in, out);
-    return;
-  }
-  char *partial = work->x[0];
-  int64_t lanes = mp_min_i64(length, MP_FOLD_LANES);
-  const int64_t zero = 0;
-  const char *first = mp_fold_load(fold, work, 0, lanes, row, &zero, 0, true, partial);
-  if (first != partial) memcpy(partial, first, (size_t)lanes * size);
-  for (int64_t i = lanes; i < length; i += lanes) {
-    int64_t some = mp_min_i64(length - i, lanes);
-    const void *in[] = {partial,
-                        mp_fold_load(fold, work, 0, some, row, &zero, i, true, work->spare[0])};
-    fold->loop(some, in, partial);
-  }
-  reduce_fold_halves(fold, lanes, partial);
-  memcpy(out, partial, size);
-}
-
 static void reduce_run_rows(const reduce_t *kernel, const mp_kernel_call_t *call, int64_t begin,
                             int64_t end) {
   const mp_fold_t *fold = &kernel->fold;
@@ -239,7 +197,7 @@ static void reduce_run_rows(const reduce_t *kernel, const mp_kernel_call_t *call
       const char *start = (const char *)call->operands[0] +
                           (result.offset + row.offset) * (int64_t)operand->in_size;
       _Alignas(16) char one[16];
-      reduce_fold_row(fold, &work, start, length, one);
+      mp_fold_row(fold, &work, start, length, one);
       const void *in[] = {acc, one};
       fold->loop(1, in, acc);
     }
@@ -357,14 +315,43 @@ static mp_status_t reduce_run(const mp_kernel_t *base, const mp_kernel_call_t *c
   return NULL;
 }
 
+static bool reduce_has_rows(const axes_t *kept, const axes_t *reduced) {
+  uint32_t last = reduced->rank - 1;
+  return reduced->strides[last] == 1 && (reduced->dims[last] >= 32 || kept->count == 1);
+}
+
+// Divides the dimensions of the operand into those that are kept and those that are reduced.
+static void reduce_find_axes(const mp_op_t *op, axes_t *out_kept, axes_t *out_reduced) {
+  const mp_type_t *in = mp_op_operand_type(op, 0);
+  mp_index_list_t dimensions = mp_op_ints(op, MP_ATTR_DIMENSIONS);
+  int64_t strides[MP_MAX_RANK];
+  mp_dims_strides(in->dims, in->rank, 1, strides);
+  *out_kept = *out_reduced = (axes_t){.count = 1};
+  for (uint32_t i = 0; i < in->rank; ++i) {
+    reduce_add_axis(mp_index_list_has(dimensions, i) ? out_reduced : out_kept, in->dims[i],
+                    strides[i]);
+  }
+}
+
+bool mp_reduce_is_by_rows(const mp_op_t *op, int64_t *out_length) {
+  if (op->code != MP_OP_REDUCE || op->num_operands != 2) return false;
+  const mp_reduce_kind_t kind = mp_reducer_kind(op->regions[0]);
+  mp_ew_t binary = {0};
+  if (kind == MP_REDUCE_CUSTOM || kind == MP_REDUCE_SECOND ||
+      !mp_ew_bind_binary(mp_reduce_kind_opcode(kind), mp_op_operand_type(op, 0)->dtype, &binary)) {
+    return false;
+  }
+  axes_t kept, reduced;
+  reduce_find_axes(op, &kept, &reduced);
+  if (reduced.count < 2 || kept.count == 0 || reduced.rank != 1) return false;
+  *out_length = reduced.dims[0];
+  return reduce_has_rows(&kept, &reduced);
+}
+
 static way_t reduce_choose_way(const reduce_t *kernel) {
   const axes_t *kept = &kernel->kept, *reduced = &kernel->reduced;
   if (reduced->count < 2 || kept->count == 0) return WAY_LANES;
-  uint32_t last = reduced->rank - 1;
-  if (kernel->fold.kind != MP_REDUCE_CUSTOM && reduced->strides[last] == 1 &&
-      (reduced->dims[last] >= 32 || kept->count == 1)) {
-    return WAY_ROWS;
-  }
+  if (kernel->fold.kind != MP_REDUCE_CUSTOM && reduce_has_rows(kept, reduced)) return WAY_ROWS;
   return kept->count < 64 && reduced->count >= 256 ? WAY_SEGMENTS : WAY_LANES;
 }
 
@@ -392,15 +379,7 @@ mp_status_t mp_kernel_make_reduce(mp_arena_t *arena, const mp_op_t *op,
   mp_kernel_init(&kernel->base, reduce_run, op);
   MP_RETURN_IF_ERROR(
       mp_fold_create(arena, op, op->regions[0], n, types, types + n, types + 2 * n, &kernel->fold));
-  const mp_type_t *in = types[0];
-  mp_index_list_t dimensions = mp_op_ints(op, MP_ATTR_DIMENSIONS);
-  int64_t strides[MP_MAX_RANK];
-  mp_dims_strides(in->dims, in->rank, 1, strides);
-  kernel->kept.count = kernel->reduced.count = 1;
-  for (uint32_t i = 0; i < in->rank; ++i) {
-    reduce_add_axis(mp_index_list_has(dimensions, i) ? &kernel->reduced : &kernel->kept,
-                    in->dims[i], strides[i]);
-  }
+  reduce_find_axes(op, &kernel->kept, &kernel->reduced);
   kernel->way = reduce_choose_way(kernel);
   const axes_t *reduced = &kernel->reduced;
   kernel->in_runs = reduced->rank > 0 && reduced->strides[reduced->rank - 1] == 1 &&
