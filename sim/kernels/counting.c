@@ -22,6 +22,9 @@ void mp_count_line(mp_dtype_t dtype, int64_t begin, int64_t step, int64_t count,
   if (dtype == MP_DTYPE_S32 || dtype == MP_DTYPE_U32) {
     uint32_t *to = out;
     for (int64_t i = 0; i < count; ++i) to[i] = (uint32_t)begin + (uint32_t)i * (uint32_t)step;
+  } else if (dtype == MP_DTYPE_S64 || dtype == MP_DTYPE_U64) {
+    uint64_t *to = out;
+    for (int64_t i = 0; i < count; ++i) to[i] = (uint64_t)begin + (uint64_t)i * (uint64_t)step;
   } else if (dtype == MP_DTYPE_F32) {
     float *to = out;
     for (int64_t i = 0; i < count; ++i) to[i] = (float)(begin + i * step);

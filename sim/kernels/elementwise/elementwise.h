@@ -59,6 +59,14 @@ void mp_ew_run(const mp_ew_t *ew, int64_t n, const void *const *in, void *out);
 // The type in which arithmetic on `dtype` is done; MP_DTYPE_INVALID when there is none.
 mp_dtype_t mp_ew_computing_type(mp_dtype_t dtype);
 
+// The loop of a binary op whose operand `scalar` (0 or 1) is one element for all of the other's:
+// its pointer in `in` is to that element. The results have the bits of the op's own loop, in the
+// computing type. NULL when there is none.
+mp_ew_loop_t mp_ew_scalar_loop(const mp_op_t *op, uint32_t scalar);
+// The loop that rotates integers to the left by in[1], one element, which is less than their width:
+// what two shifts and an "or" do. NULL for other types.
+mp_ew_loop_t mp_ew_rotate_loop(mp_dtype_t dtype);
+
 // ---- the loops by kind ----
 //
 // For elementwise.c. Each returns the loop for an op and a computing type, NULL when there is none.

@@ -35,8 +35,9 @@ typedef struct {
   mp_tile_place_t place;
   uint32_t index;    // OPERAND, RESULT: which
   uint32_t size;     // bytes of an element, as it is held here
-  uint32_t offset;   // REGISTER: where it begins, in bytes per lane
+  uint32_t offset;   // REGISTER: where it begins, in bytes per lane; of a scalar, in bytes
   bool is_constant;  // REGISTER: filled once, before the first tile
+  bool is_scalar;    // of a constant one: nobody reads more than its first element
   bool is_column;    // an element for each row
 } mp_tile_slot_t;
 
@@ -57,11 +58,13 @@ typedef struct {
   mp_tile_kind_t kind;
   uint32_t in[MP_EW_MAX_INPUTS], out;  // numbers of slots
   mp_dtype_t dtype;
-  mp_ew_t ew;             // COMPUTE
-  uint32_t operand;       // LOAD, FILL
-  const mp_view_t *view;  // LOAD, FILL, COUNT
-  const void *element;    // FILL: NULL if it is the operand's
-  const mp_fold_t *fold;  // REDUCE
+  mp_ew_t ew;                   // COMPUTE
+  uint32_t scalars;             // bit k: of in[k] one element is read
+  mp_ew_loop_t with_scalar[2];  // COMPUTE: loops for which input 0 or 1 is a scalar, or NULL
+  uint32_t operand;             // LOAD, FILL
+  const mp_view_t *view;        // LOAD, FILL, COUNT
+  const void *element;          // FILL: NULL if it is the operand's
+  const mp_fold_t *fold;        // REDUCE
 } mp_tile_step_t;
 
 typedef struct {
@@ -72,7 +75,7 @@ typedef struct {
   uint32_t num_slots, num_steps, num_first;
   mp_tile_slot_t *slots;
   mp_tile_step_t *steps;  // the first num_first are done once for each part, the others per tile
-  size_t pointers, fold;  // where they begin in the scratch memory
+  size_t scalars, pointers, fold;  // where they begin in the scratch memory
   size_t scratch_bytes;
   uint32_t in_place;  // as mp_kernel_t's
   uint32_t weight;    // of an element: about how many simple operations it takes

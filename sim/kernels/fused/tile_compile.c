@@ -5,6 +5,7 @@
 #include "sim/base/assert.h"
 #include "sim/base/containers/array.h"
 #include "sim/kernels/fused/tile.h"
+#include "sim/kernels/fused/tile_improve.h"
 #include "sim/kernels/fused/tile_registers.h"
 #include "sim/kernels/reduction/reduce.h"
 #include "sim/kernels/shape.h"
@@ -243,13 +244,69 @@ static bool tile_compile_is_round(const mp_op_t *op, mp_dtype_t dtype) {
          op->code == MP_OP_MINIMUM || op->code == MP_OP_CLAMP;
 }
 
+// The number that all elements of an integer array are; false if they are not.
+static bool tile_compile_is_number(const mp_value_t *value, int64_t *out_number) {
+  mp_view_t view;
+  const mp_value_t *base;
+  mp_view_of(value, MP_VIEW_MAX_OPS, &view, &base);
+  if (base->op == NULL || base->op->code != MP_OP_CONSTANT) return false;
+  const mp_attr_t *attr = mp_op_attr(base->op, MP_ATTR_VALUE);
+  const size_t size = mp_dtype_size(base->type->dtype);
+  if (attr == NULL || attr->kind != MP_KIND_DENSE || attr->u.dense.size < size ||
+      !(attr->u.dense.splat || attr->u.dense.size == size)) {
+    return false;
+  }
+  *out_number = mp_load_index(base->type->dtype, attr->u.dense.data);
+  return true;
+}
+
+// Whether the op is x << n | x >> width - n, a rotation of x to the left by n; `out_shift` gets the
+// first of the two shifts.
+static bool tile_compile_is_rotation(const mp_op_t *op, const mp_op_t **out_shift) {
+  const mp_dtype_t dtype = mp_op_result_type(op, 0)->dtype;
+  if (op->code != MP_OP_OR || mp_ew_rotate_loop(dtype) == NULL) return false;
+  const mp_op_t *left = op->operands[0]->op, *right = op->operands[1]->op;
+  if (left == NULL || right == NULL) return false;
+  if (left->code == MP_OP_SHIFT_RIGHT_LOGICAL) {
+    const mp_op_t *other = left;
+    left = right;
+    right = other;
+  }
+  int64_t n = 0, rest = 0;
+  const int64_t width = mp_dtype_bits(dtype);
+  *out_shift = left;
+  return left->code == MP_OP_SHIFT_LEFT && right->code == MP_OP_SHIFT_RIGHT_LOGICAL &&
+         left->operands[0] == right->operands[0] && tile_compile_is_number(left->operands[1], &n) &&
+         tile_compile_is_number(right->operands[1], &rest) && n > 0 && n < width &&
+         n + rest == width;
+}
+
+static mp_status_t tile_compile_rotation(compiler_t *c, const mp_op_t *op, const mp_op_t *shift) {
+  const mp_dtype_t dtype = mp_op_result_type(op, 0)->dtype;
+  mp_tile_step_t step = {.kind = MP_TILE_COMPUTE,
+                         .ew = {.loop = mp_ew_rotate_loop(dtype), .num_inputs = 2},
+                         .scalars = 1 << 1};
+  bool is_column = false;
+  MP_RETURN_IF_ERROR(tile_compile_extent(c, op, mp_op_result_type(op, 0), &is_column));
+  for (uint32_t i = 0; i < 2; ++i) {
+    MP_RETURN_IF_ERROR(tile_compile_read(c, op, shift->operands[i], is_column, &step.in[i]));
+  }
+  ++c->weight;
+  uint32_t slot = 0;
+  MP_RETURN_IF_ERROR(tile_compile_add_step(c, step, mp_dtype_size(dtype), is_column, &slot));
+  return tile_compile_bind(c, &op->results[0], slot);
+}
+
 static mp_status_t tile_compile_arithmetic(compiler_t *c, const mp_op_t *op) {
+  const mp_op_t *shift = NULL;
+  if (tile_compile_is_rotation(op, &shift)) return tile_compile_rotation(c, op, shift);
   mp_tile_step_t step = {.kind = MP_TILE_COMPUTE};
   const mp_dtype_t dtype = mp_op_result_type(op, 0)->dtype;
   const bool is_narrow = mp_float_is_narrow(dtype);
   bool is_column = false;
   MP_RETURN_IF_ERROR(tile_compile_extent(c, op, mp_op_result_type(op, 0), &is_column));
   MP_RETURN_IF_ERROR(mp_ew_bind(op, &step.ew));
+  for (uint32_t k = 0; k < 2; ++k) step.with_scalar[k] = mp_ew_scalar_loop(op, k);
   if (op->code == MP_OP_SELECT && is_narrow) step.ew.loop = mp_ew_select_loop(sizeof(float));
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     MP_RETURN_IF_ERROR(tile_compile_read(c, op, op->operands[i], is_column, &step.in[i]));
@@ -347,29 +404,6 @@ static mp_status_t tile_compile_result(compiler_t *c, const mp_op_t *terminator,
   return MP_ARRAY_PUSH(c->arena, &c->steps, step);
 }
 
-// Whether somebody reads the slot who would not round it himself.
-static bool tile_compile_needs_rounding(const compiler_t *c, uint32_t slot) {
-  for (uint32_t i = 0; i < c->steps.count; ++i) {
-    const mp_tile_step_t *step = &c->steps.items[i];
-    if (step->kind == MP_TILE_NARROW || step->kind == MP_TILE_ROUND) continue;
-    const uint32_t num_inputs = mp_tile_num_inputs(step);
-    for (uint32_t k = 0; k < num_inputs; ++k) {
-      if (step->in[k] == slot) return true;
-    }
-  }
-  return false;
-}
-
-static void tile_compile_drop_roundings(compiler_t *c) {
-  uint32_t kept = 0;
-  for (uint32_t i = 0; i < c->steps.count; ++i) {
-    const mp_tile_step_t step = c->steps.items[i];
-    if (step.kind == MP_TILE_ROUND && !tile_compile_needs_rounding(c, step.out)) continue;
-    c->steps.items[kept++] = step;
-  }
-  c->steps.count = kept;
-}
-
 // All arrays have as many elements as the results, or as what is reduced.
 static mp_status_t tile_compile_find_rows(compiler_t *c, const mp_op_t *terminator) {
   c->count = mp_shape_count(terminator->operands[0]->type);
@@ -397,7 +431,6 @@ mp_status_t mp_tile_compile(mp_arena_t *arena, const mp_block_t *block,
   for (uint32_t i = 0; i < terminator->num_operands; ++i) {
     MP_RETURN_IF_ERROR(tile_compile_result(&c, terminator, i));
   }
-  tile_compile_drop_roundings(&c);
   const uint32_t num_steps = c.first.count + c.steps.count;
   mp_tile_step_t *steps = MP_ARENA_ARRAY(arena, mp_tile_step_t, num_steps + 1);
   MP_RETURN_IF_NULL(steps);
@@ -413,5 +446,6 @@ mp_status_t mp_tile_compile(mp_arena_t *arena, const mp_block_t *block,
                                      .num_first = c.first.count,
                                      .steps = steps,
                                      .weight = c.weight};
+  MP_RETURN_IF_ERROR(mp_tile_improve(arena, out_program));
   return mp_tile_place_registers(arena, out_program);
 }

@@ -24,6 +24,9 @@ uint32_t mp_tile_num_inputs(const mp_tile_step_t *step) {
   }
 }
 
+// The largest element.
+enum { SCALAR_BYTES = 16 };
+
 typedef struct {
   mp_tile_program_t *program;
   uint32_t *last;       // by slot: the last step that reads or writes it
@@ -31,6 +34,7 @@ typedef struct {
   uint32_t *free_ones;  // slots whose registers may be used again
   uint32_t num_free;
   uint32_t bytes;  // per lane, of all registers
+  uint32_t scalar_bytes;
 } placer_t;
 
 static void tile_registers_find_ends(placer_t *p) {
@@ -56,6 +60,11 @@ static void tile_registers_take(placer_t *p, uint32_t slot) {
   mp_tile_slot_t *slots = p->program->slots;
   if (slots[slot].place != MP_TILE_REGISTER || p->has_place[slot]) return;
   p->has_place[slot] = true;
+  if (slots[slot].is_scalar) {
+    slots[slot].offset = p->scalar_bytes;
+    p->scalar_bytes += SCALAR_BYTES;
+    return;
+  }
   for (uint32_t i = 0; i < p->num_free; ++i) {
     const uint32_t old = p->free_ones[i];
     if (slots[old].size != slots[slot].size) continue;
@@ -99,7 +108,8 @@ static uint32_t tile_registers_in_place(const mp_tile_program_t *program) {
 }
 
 // As many lanes as fit the cache; with rows, as many rows as fit, and one at least.
-static void tile_registers_choose_lanes(mp_tile_program_t *program, uint32_t bytes) {
+static void tile_registers_choose_lanes(mp_tile_program_t *program, uint32_t bytes,
+                                        uint32_t scalar_bytes) {
   int64_t lanes = MAX_LANES;
   while (lanes > MIN_LANES && lanes * bytes > REGISTER_BYTES) lanes /= 2;
   lanes = mp_min_i64(lanes, mp_max_i64(program->count, 1));
@@ -111,7 +121,8 @@ static void tile_registers_choose_lanes(mp_tile_program_t *program, uint32_t byt
     const mp_fold_t *fold = program->steps[s].fold;
     if (fold != NULL && fold->scratch_bytes > fold_bytes) fold_bytes = fold->scratch_bytes;
   }
-  program->pointers = (size_t)bytes * program->room;
+  program->scalars = (size_t)bytes * program->room;
+  program->pointers = program->scalars + mp_round_up_64(scalar_bytes);
   program->fold = program->pointers + mp_round_up_64(program->num_slots * sizeof(char *));
   program->scratch_bytes = program->fold + fold_bytes;
 }
@@ -135,7 +146,7 @@ mp_status_t mp_tile_place_registers(mp_arena_t *arena, mp_tile_program_t *progra
     tile_registers_take(&p, step->out);
     tile_registers_release(&p, step->out, s);
   }
-  tile_registers_choose_lanes(program, p.bytes);
+  tile_registers_choose_lanes(program, p.bytes, p.scalar_bytes);
   program->in_place = tile_registers_in_place(program);
   return NULL;
 }

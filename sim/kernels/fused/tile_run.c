@@ -83,7 +83,9 @@ static void tile_run_spread(const tile_run_t *run, const mp_tile_step_t *step, i
 // Does a step for the elements [begin, begin + n), which are whole rows.
 static void tile_run_step(const tile_run_t *run, const mp_tile_step_t *step, int64_t begin,
                           int64_t n) {
-  if (run->program->slots[step->out].is_column) {
+  if (run->program->slots[step->out].is_scalar) {
+    n = 1;
+  } else if (run->program->slots[step->out].is_column) {
     begin /= run->program->row;
     n /= run->program->row;
   }
@@ -144,7 +146,9 @@ void mp_tile_run(const mp_tile_program_t *program, const mp_kernel_call_t *call,
   char **at = (char **)(void *)(scratch + program->pointers);
   const tile_run_t run = {program, call, at};
   for (uint32_t i = 0; i < program->num_slots; ++i) {
-    at[i] = scratch + (size_t)program->slots[i].offset * program->room;
+    const mp_tile_slot_t *slot = &program->slots[i];
+    at[i] = scratch + (slot->is_scalar ? program->scalars + slot->offset
+                                       : (size_t)slot->offset * program->room);
   }
   const int64_t longest = mp_min_i64(lanes, end - begin);
   for (uint32_t s = 0; s < program->num_first; ++s) {

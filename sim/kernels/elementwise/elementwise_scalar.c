@@ -1,0 +1,157 @@
+// Loops of binary ops of which one operand is a scalar: the same results as with an array of copies
+// of it, without the array. in[0] and in[1] are in the op's order; the scalar's has one element.
+#include "sim/kernels/elementwise/elementwise.h"
+#include "sim/kernels/loops.h"
+
+#define LOOP_LEFT(name, T, R, expr)                                                \
+  MP_VECTOR static void name##_left(int64_t n, const void *const *in, void *out) { \
+    const T x = *(const T *)in[0];                                                 \
+    const T *b = in[1];                                                            \
+    R *r = out;                                                                    \
+    MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                               \
+      T y = b[i];                                                                  \
+      r[i] = (R)(expr);                                                            \
+    }                                                                              \
+  }
+#define LOOP_RIGHT(name, T, R, expr)                                                \
+  MP_VECTOR static void name##_right(int64_t n, const void *const *in, void *out) { \
+    const T *a = in[0];                                                             \
+    const T y = *(const T *)in[1];                                                  \
+    R *r = out;                                                                     \
+    MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                                \
+      T x = a[i];                                                                   \
+      r[i] = (R)(expr);                                                             \
+    }                                                                               \
+  }
+#define LOOP_BOTH(name, T, R, expr) LOOP_LEFT(name, T, R, expr) LOOP_RIGHT(name, T, R, expr)
+
+#define FLOAT_LOOPS(name, T)              \
+  LOOP_BOTH(add_##name, T, T, x + y)      \
+  LOOP_BOTH(divide_##name, T, T, x / y)   \
+  LOOP_BOTH(multiply_##name, T, T, x *y)  \
+  LOOP_BOTH(subtract_##name, T, T, x - y) \
+  COMPARE_LOOPS(name, T)
+
+// Wrapping arithmetic has the same bits for signed and unsigned numbers. Shifting by the width or
+// more gives 0.
+#define INTEGER_LOOPS(name, T, width)                          \
+  LOOP_BOTH(add_##name, T, T, x + y)                           \
+  LOOP_BOTH(and_##name, T, T, x &y)                            \
+  LOOP_BOTH(multiply_##name, T, T, x *y)                       \
+  LOOP_BOTH(or_##name, T, T, x | y)                            \
+  LOOP_BOTH(subtract_##name, T, T, x - y)                      \
+  LOOP_BOTH(xor_##name, T, T, x ^ y)                           \
+  LOOP_RIGHT(shift_left_##name, T, T, y < width ? x << y : 0)  \
+  LOOP_RIGHT(shift_right_##name, T, T, y < width ? x >> y : 0) \
+  LOOP_RIGHT(rotate_##name, T, T, x << y | x >> ((width - y) % width))
+
+#define COMPARE_LOOPS(name, T)              \
+  LOOP_RIGHT(eq_##name, T, uint8_t, x == y) \
+  LOOP_RIGHT(ge_##name, T, uint8_t, x >= y) \
+  LOOP_RIGHT(gt_##name, T, uint8_t, x > y)  \
+  LOOP_RIGHT(le_##name, T, uint8_t, x <= y) \
+  LOOP_RIGHT(lt_##name, T, uint8_t, x < y)  \
+  LOOP_RIGHT(ne_##name, T, uint8_t, x != y)
+
+FLOAT_LOOPS(F32, float)
+FLOAT_LOOPS(F64, double)
+INTEGER_LOOPS(U32, uint32_t, 32)
+INTEGER_LOOPS(U64, uint64_t, 64)
+COMPARE_LOOPS(S32, int32_t)
+
+// The loops of an op: with the left and with the right operand a scalar, or NULL.
+typedef struct {
+  mp_ew_loop_t left, right;
+} pair_t;
+
+#define BOTH(loop) \
+  { loop##_left, loop##_right }
+#define RIGHT(loop) \
+  { NULL, loop##_right }
+
+#define FLOAT_ROWS(name)                                                                \
+  {                                                                                     \
+    [MP_OP_ADD] = BOTH(add_##name), [MP_OP_DIVIDE] = BOTH(divide_##name),               \
+    [MP_OP_MULTIPLY] = BOTH(multiply_##name), [MP_OP_SUBTRACT] = BOTH(subtract_##name), \
+  }
+#define INTEGER_ROWS(name)                                                    \
+  {                                                                           \
+    [MP_OP_ADD] = BOTH(add_##name), [MP_OP_AND] = BOTH(and_##name),           \
+    [MP_OP_MULTIPLY] = BOTH(multiply_##name), [MP_OP_OR] = BOTH(or_##name),   \
+    [MP_OP_SHIFT_LEFT] = RIGHT(shift_left_##name),                            \
+    [MP_OP_SHIFT_RIGHT_LOGICAL] = RIGHT(shift_right_##name),                  \
+    [MP_OP_SUBTRACT] = BOTH(subtract_##name), [MP_OP_XOR] = BOTH(xor_##name), \
+  }
+
+static const pair_t g_f32[MP_OP_COUNT] = FLOAT_ROWS(F32);
+static const pair_t g_f64[MP_OP_COUNT] = FLOAT_ROWS(F64);
+static const pair_t g_u32[MP_OP_COUNT] = INTEGER_ROWS(U32);
+static const pair_t g_u64[MP_OP_COUNT] = INTEGER_ROWS(U64);
+
+#define COMPARE_ROWS(name)                                            \
+  {                                                                   \
+    [MP_CMP_EQ] = eq_##name##_right, [MP_CMP_GE] = ge_##name##_right, \
+    [MP_CMP_GT] = gt_##name##_right, [MP_CMP_LE] = le_##name##_right, \
+    [MP_CMP_LT] = lt_##name##_right, [MP_CMP_NE] = ne_##name##_right, \
+  }
+enum { NUM_DIRECTIONS = 6 };
+static const mp_ew_loop_t g_compare_f32[NUM_DIRECTIONS] = COMPARE_ROWS(F32);
+static const mp_ew_loop_t g_compare_f64[NUM_DIRECTIONS] = COMPARE_ROWS(F64);
+static const mp_ew_loop_t g_compare_s32[NUM_DIRECTIONS] = COMPARE_ROWS(S32);
+
+static mp_ew_loop_t elementwise_scalar_compare(const mp_op_t *op, mp_dtype_t dtype) {
+  const uint32_t direction = mp_op_enum(op, MP_ATTR_COMPARISON_DIRECTION, MP_CMP_EQ);
+  const uint32_t type = mp_op_enum(op, MP_ATTR_COMPARE_TYPE, MP_CMP_NOTYPE);
+  if (type == MP_CMP_TOTALORDER || direction >= NUM_DIRECTIONS) return NULL;
+  switch (dtype) {
+    case MP_DTYPE_F32:
+      return g_compare_f32[direction];
+    case MP_DTYPE_F64:
+      return g_compare_f64[direction];
+    case MP_DTYPE_S32:
+      return g_compare_s32[direction];
+    default:
+      return NULL;
+  }
+}
+
+mp_ew_loop_t mp_ew_scalar_loop(const mp_op_t *op, uint32_t scalar) {
+  if (op->num_operands != 2) return NULL;
+  const mp_dtype_t dtype = mp_ew_computing_type(op->operands[0]->type->dtype);
+  if (op->code == MP_OP_COMPARE) {
+    return scalar == 1 ? elementwise_scalar_compare(op, dtype) : NULL;
+  }
+  const pair_t *rows = NULL;
+  switch (dtype) {
+    case MP_DTYPE_F32:
+      rows = g_f32;
+      break;
+    case MP_DTYPE_F64:
+      rows = g_f64;
+      break;
+    case MP_DTYPE_U32:
+    case MP_DTYPE_S32:
+      rows = g_u32;
+      break;
+    case MP_DTYPE_U64:
+    case MP_DTYPE_S64:
+      rows = g_u64;
+      break;
+    default:
+      return NULL;
+  }
+  return scalar == 0 ? rows[op->code].left : rows[op->code].right;
+}
+
+mp_ew_loop_t mp_ew_rotate_loop(mp_dtype_t dtype) {
+  switch (dtype) {
+    case MP_DTYPE_U32:
+    case MP_DTYPE_S32:
+      return rotate_U32_right;
+    case MP_DTYPE_U64:
+    case MP_DTYPE_S64:
+      return rotate_U64_right;
+    default:
+      return NULL;
+  }
+}
