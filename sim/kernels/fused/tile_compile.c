@@ -3,30 +3,12 @@
 #include <string.h>
 
 #include "sim/base/assert.h"
-#include "sim/base/containers/array.h"
-#include "sim/kernels/fused/tile.h"
+#include "sim/kernels/fused/tile_compiler.h"
 #include "sim/kernels/fused/tile_improve.h"
 #include "sim/kernels/fused/tile_registers.h"
 #include "sim/kernels/reduction/reduce.h"
 #include "sim/kernels/shape.h"
 #include "sim/numeric/float.h"
-
-// Which slot holds a value of the region, or a scalar that is repeated for all elements of an array
-// or of a column.
-typedef struct {
-  const mp_value_t *value;
-  uint32_t slot;
-} binding_t;
-
-typedef struct {
-  mp_arena_t *arena;
-  const mp_block_t *block;
-  int64_t count, row;  // as the program's
-  MP_ARRAY(binding_t) bindings;
-  MP_ARRAY(mp_tile_slot_t) slots;
-  MP_ARRAY(mp_tile_step_t) first, steps;
-  uint32_t weight;
-} compiler_t;
 
 // How many simple operations an op counts for whose cost is COSTLY.
 enum { COSTLY_WEIGHT = 8 };
@@ -68,172 +50,16 @@ bool mp_tile_reduces(const mp_op_t *op, int64_t *out_row) {
          mp_op_result_type(op, 0)->dtype == mp_op_operand_type(op, 0)->dtype;
 }
 
-// ---- Slots and steps ----
-
-static mp_status_t tile_compile_add_slot(compiler_t *c, mp_tile_place_t place, uint32_t index,
-                                         size_t size, bool is_column, uint32_t *out_slot) {
-  const mp_tile_slot_t slot = {
-      .place = place, .index = index, .size = (uint32_t)size, .is_column = is_column};
-  MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(c->arena, &c->slots, slot));
-  *out_slot = c->slots.count - 1;
-  return NULL;
-}
-
-static mp_status_t tile_compile_bind(compiler_t *c, const mp_value_t *value, uint32_t slot) {
-  const binding_t binding = {value, slot};
-  return MP_ARRAY_PUSH(c->arena, &c->bindings, binding);
-}
-
-// Adds a step whose result is a register of `size` bytes per lane. What only depends on single
-// elements of operands is done before the first tile.
-static mp_status_t tile_compile_add_step(compiler_t *c, mp_tile_step_t step, size_t size,
-                                         bool is_column, uint32_t *out_slot) {
-  MP_RETURN_IF_ERROR(tile_compile_add_slot(c, MP_TILE_REGISTER, 0, size, is_column, &step.out));
-  const bool is_first = step.kind == MP_TILE_FILL ||
-                        (step.kind == MP_TILE_WIDEN && c->slots.items[step.in[0]].is_constant);
-  c->slots.items[step.out].is_constant = is_first;
-  *out_slot = step.out;
-  return is_first ? MP_ARRAY_PUSH(c->arena, &c->first, step)
-                  : MP_ARRAY_PUSH(c->arena, &c->steps, step);
-}
-
-// What is in the slot as stored elements of `dtype` comes as f32 if that is how it is computed
-// with.
-static mp_status_t tile_compile_widen(compiler_t *c, mp_dtype_t dtype, uint32_t *slot) {
-  if (!mp_float_is_narrow(dtype)) return NULL;
-  const mp_tile_step_t step = {.kind = MP_TILE_WIDEN, .in = {*slot}, .dtype = dtype};
-  return tile_compile_add_step(c, step, sizeof(float), c->slots.items[*slot].is_column, slot);
-}
-
-// ---- Values that are read ----
-
-static const binding_t *tile_compile_find(const compiler_t *c, const mp_value_t *value,
-                                          bool is_column) {
-  for (uint32_t i = c->bindings.count; i-- > 0;) {
-    const binding_t *binding = &c->bindings.items[i];
-    if (binding->value == value && c->slots.items[binding->slot].is_column == is_column) {
-      return binding;
-    }
-  }
-  return NULL;
-}
-
-static mp_status_t tile_compile_keep_view(compiler_t *c, const mp_view_t *view,
-                                          const mp_view_t **out_view) {
-  mp_view_t *kept = MP_ARENA_NEW(c->arena, mp_view_t);
-  MP_RETURN_IF_NULL(kept);
-  *kept = *view;
-  *out_view = kept;
-  return NULL;
-}
-
-// What is read: a value as an array or a column, `view` of `base`.
-typedef struct {
-  const mp_op_t *user;  // for messages
-  bool is_column;
-  int64_t count;  // elements of an array, or a column
-  mp_view_t view;
-  const mp_value_t *base;
-} reading_t;
-
-static mp_status_t tile_compile_read_operand(compiler_t *c, const reading_t *reading,
-                                             uint32_t *out_slot) {
-  const mp_value_t *argument = reading->base;
-  const size_t size = mp_dtype_size(argument->type->dtype);
-  if (mp_view_is_whole(&reading->view, reading->count)) {
-    MP_RETURN_IF_ERROR(tile_compile_add_slot(c, MP_TILE_OPERAND, argument->index, size,
-                                             reading->is_column, out_slot));
-  } else {
-    mp_tile_step_t step = {.kind = mp_view_is_one(&reading->view) ? MP_TILE_FILL : MP_TILE_LOAD,
-                           .operand = argument->index};
-    MP_RETURN_IF_ERROR(tile_compile_keep_view(c, &reading->view, &step.view));
-    MP_RETURN_IF_ERROR(tile_compile_add_step(c, step, size, reading->is_column, out_slot));
-  }
-  return tile_compile_widen(c, argument->type->dtype, out_slot);
-}
-
-static mp_status_t tile_compile_read_constant(compiler_t *c, const reading_t *reading,
-                                              uint32_t *out_slot) {
-  const mp_op_t *op = reading->base->op;
-  const mp_attr_t *value = mp_op_attr(op, MP_ATTR_VALUE);
-  const mp_dtype_t dtype = mp_op_result_type(op, 0)->dtype;
-  const size_t size = mp_dtype_size(dtype);
-  const bool has_value = value != NULL && value->kind == MP_KIND_DENSE &&
-                         value->u.dense.size >= size &&
-                         (value->u.dense.splat || value->u.dense.size == size);
-  if (!has_value) {
-    return mp_op_error(op, MP_UNIMPLEMENTED, "a constant of different elements cannot be fused");
-  }
-  const mp_tile_step_t step = {.kind = MP_TILE_FILL, .element = value->u.dense.data};
-  MP_RETURN_IF_ERROR(tile_compile_add_step(c, step, size, reading->is_column, out_slot));
-  return tile_compile_widen(c, dtype, out_slot);
-}
-
-static mp_status_t tile_compile_read_iota(compiler_t *c, const reading_t *reading,
-                                          uint32_t *out_slot) {
-  mp_tile_step_t step = {.kind = MP_TILE_COUNT, .dtype = reading->base->type->dtype};
-  MP_RETURN_IF_ERROR(tile_compile_keep_view(c, &reading->view, &step.view));
-  MP_RETURN_IF_ERROR(
-      tile_compile_add_step(c, step, mp_dtype_size(step.dtype), reading->is_column, out_slot));
-  return tile_compile_widen(c, step.dtype, out_slot);
-}
-
-// Reads what a step has computed: as it is, or a column repeated for its rows.
-static mp_status_t tile_compile_read_computed(compiler_t *c, const reading_t *reading,
-                                              uint32_t *out_slot) {
-  const binding_t *same = tile_compile_find(c, reading->base, reading->is_column);
-  if (same != NULL && mp_view_is_whole(&reading->view, reading->count)) {
-    *out_slot = same->slot;
-    return NULL;
-  }
-  const binding_t *column = tile_compile_find(c, reading->base, true);
-  if (column == NULL || reading->is_column ||
-      !mp_view_is_spread(&reading->view, c->count, c->row)) {
-    return mp_op_error(reading->user, MP_UNIMPLEMENTED, "an operand of this form cannot be fused");
-  }
-  const mp_tile_step_t step = {.kind = MP_TILE_SPREAD, .in = {column->slot}};
-  return tile_compile_add_step(c, step, c->slots.items[column->slot].size, false, out_slot);
-}
-
-// The slot of a value that `user` reads, as an array or a column; makes the steps for it if it is
-// the first to do so.
-static mp_status_t tile_compile_read(compiler_t *c, const mp_op_t *user, const mp_value_t *value,
-                                     bool is_column, uint32_t *out_slot) {
-  const binding_t *binding = tile_compile_find(c, value, is_column);
-  if (binding != NULL) {
-    *out_slot = binding->slot;
-    return NULL;
-  }
-  reading_t reading = {
-      .user = user, .is_column = is_column, .count = is_column ? c->count / c->row : c->count};
-  const int64_t count = mp_shape_count(value->type);
-  if (count != reading.count && count != 1) {
-    return mp_op_error(user, MP_UNIMPLEMENTED, "arrays of different sizes cannot be fused");
-  }
-  mp_view_of(value, MP_VIEW_MAX_OPS, &reading.view, &reading.base);
-  const mp_op_t *op = reading.base->op;
-  if (op == NULL) {
-    MP_RETURN_IF_ERROR(tile_compile_read_operand(c, &reading, out_slot));
-  } else if (op->code == MP_OP_CONSTANT) {
-    MP_RETURN_IF_ERROR(tile_compile_read_constant(c, &reading, out_slot));
-  } else if (op->code == MP_OP_IOTA) {
-    MP_RETURN_IF_ERROR(tile_compile_read_iota(c, &reading, out_slot));
-  } else {
-    MP_RETURN_IF_ERROR(tile_compile_read_computed(c, &reading, out_slot));
-  }
-  return tile_compile_bind(c, value, *out_slot);
-}
+// ---- Ops ----
 
 // Whether a value with these elements is a column. Without rows there are none.
-static mp_status_t tile_compile_extent(const compiler_t *c, const mp_op_t *op,
+static mp_status_t tile_compile_extent(const mp_tile_compiler_t *c, const mp_op_t *op,
                                        const mp_type_t *type, bool *out_is_column) {
   const int64_t count = mp_shape_count(type);
   *out_is_column = c->row > 1 && count == c->count / c->row;
   if (*out_is_column || count == c->count) return NULL;
   return mp_op_error(op, MP_UNIMPLEMENTED, "arrays of different sizes cannot be fused");
 }
-
-// ---- Ops ----
 
 // Whether rounding a result to its narrow type changes nothing, because it is one of the operands
 // but for its sign.
@@ -281,7 +107,8 @@ static bool tile_compile_is_rotation(const mp_op_t *op, const mp_op_t **out_shif
          n + rest == width;
 }
 
-static mp_status_t tile_compile_rotation(compiler_t *c, const mp_op_t *op, const mp_op_t *shift) {
+static mp_status_t tile_compile_rotation(mp_tile_compiler_t *c, const mp_op_t *op,
+                                         const mp_op_t *shift) {
   const mp_dtype_t dtype = mp_op_result_type(op, 0)->dtype;
   mp_tile_step_t step = {.kind = MP_TILE_COMPUTE,
                          .ew = {.loop = mp_ew_rotate_loop(dtype), .num_inputs = 2},
@@ -289,15 +116,15 @@ static mp_status_t tile_compile_rotation(compiler_t *c, const mp_op_t *op, const
   bool is_column = false;
   MP_RETURN_IF_ERROR(tile_compile_extent(c, op, mp_op_result_type(op, 0), &is_column));
   for (uint32_t i = 0; i < 2; ++i) {
-    MP_RETURN_IF_ERROR(tile_compile_read(c, op, shift->operands[i], is_column, &step.in[i]));
+    MP_RETURN_IF_ERROR(mp_tile_read(c, op, shift->operands[i], is_column, &step.in[i]));
   }
   ++c->weight;
   uint32_t slot = 0;
-  MP_RETURN_IF_ERROR(tile_compile_add_step(c, step, mp_dtype_size(dtype), is_column, &slot));
-  return tile_compile_bind(c, &op->results[0], slot);
+  MP_RETURN_IF_ERROR(mp_tile_add_step(c, step, mp_dtype_size(dtype), is_column, &slot));
+  return mp_tile_bind(c, &op->results[0], slot);
 }
 
-static mp_status_t tile_compile_arithmetic(compiler_t *c, const mp_op_t *op) {
+static mp_status_t tile_compile_arithmetic(mp_tile_compiler_t *c, const mp_op_t *op) {
   const mp_op_t *shift = NULL;
   if (tile_compile_is_rotation(op, &shift)) return tile_compile_rotation(c, op, shift);
   mp_tile_step_t step = {.kind = MP_TILE_COMPUTE};
@@ -309,21 +136,22 @@ static mp_status_t tile_compile_arithmetic(compiler_t *c, const mp_op_t *op) {
   for (uint32_t k = 0; k < 2; ++k) step.with_scalar[k] = mp_ew_scalar_loop(op, k);
   if (op->code == MP_OP_SELECT && is_narrow) step.ew.loop = mp_ew_select_loop(sizeof(float));
   for (uint32_t i = 0; i < op->num_operands; ++i) {
-    MP_RETURN_IF_ERROR(tile_compile_read(c, op, op->operands[i], is_column, &step.in[i]));
+    MP_RETURN_IF_ERROR(mp_tile_read(c, op, op->operands[i], is_column, &step.in[i]));
   }
   c->weight += mp_op_info(op->code)->cost == MP_OP_COST_COSTLY ? COSTLY_WEIGHT : 1;
   uint32_t slot = 0;
-  MP_RETURN_IF_ERROR(tile_compile_add_step(
-      c, step, is_narrow ? sizeof(float) : mp_dtype_size(dtype), is_column, &slot));
+  MP_RETURN_IF_ERROR(mp_tile_add_step(c, step, is_narrow ? sizeof(float) : mp_dtype_size(dtype),
+                                      is_column, &slot));
   if (is_narrow && !tile_compile_is_round(op, dtype)) {
     const mp_tile_step_t round = {.kind = MP_TILE_ROUND, .in = {slot}, .out = slot, .dtype = dtype};
     MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(c->arena, &c->steps, round));
   }
-  return tile_compile_bind(c, &op->results[0], slot);
+  return mp_tile_bind(c, &op->results[0], slot);
 }
 
 // The fold of a reduction, on elements as registers hold them.
-static mp_status_t tile_compile_fold(compiler_t *c, const mp_op_t *op, const mp_fold_t **out_fold) {
+static mp_status_t tile_compile_fold(mp_tile_compiler_t *c, const mp_op_t *op,
+                                     const mp_fold_t **out_fold) {
   mp_fold_t *fold = MP_ARENA_NEW(c->arena, mp_fold_t);
   MP_RETURN_IF_NULL(fold);
   const mp_dtype_t held = mp_ew_computing_type(mp_op_operand_type(op, 0)->dtype);
@@ -333,23 +161,23 @@ static mp_status_t tile_compile_fold(compiler_t *c, const mp_op_t *op, const mp_
   return mp_fold_create(c->arena, op, op->regions[0], 1, &type, &type, &type, fold);
 }
 
-static mp_status_t tile_compile_reduction(compiler_t *c, const mp_op_t *op) {
+static mp_status_t tile_compile_reduction(mp_tile_compiler_t *c, const mp_op_t *op) {
   mp_tile_step_t step = {.kind = MP_TILE_REDUCE};
   const mp_dtype_t dtype = mp_op_result_type(op, 0)->dtype;
   MP_RETURN_IF_ERROR(tile_compile_fold(c, op, &step.fold));
-  MP_RETURN_IF_ERROR(tile_compile_read(c, op, op->operands[0], false, &step.in[0]));
-  MP_RETURN_IF_ERROR(tile_compile_read(c, op, op->operands[1], false, &step.in[1]));
+  MP_RETURN_IF_ERROR(mp_tile_read(c, op, op->operands[0], false, &step.in[0]));
+  MP_RETURN_IF_ERROR(mp_tile_read(c, op, op->operands[1], false, &step.in[1]));
   uint32_t slot = 0;
-  MP_RETURN_IF_ERROR(tile_compile_add_step(c, step, step.fold->operands[0].acc_size, true, &slot));
+  MP_RETURN_IF_ERROR(mp_tile_add_step(c, step, step.fold->operands[0].acc_size, true, &slot));
   ++c->weight;
   if (mp_float_is_narrow(dtype)) {
     const mp_tile_step_t round = {.kind = MP_TILE_ROUND, .in = {slot}, .out = slot, .dtype = dtype};
     MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(c->arena, &c->steps, round));
   }
-  return tile_compile_bind(c, &op->results[0], slot);
+  return mp_tile_bind(c, &op->results[0], slot);
 }
 
-static mp_status_t tile_compile_op(compiler_t *c, const mp_op_t *op) {
+static mp_status_t tile_compile_op(mp_tile_compiler_t *c, const mp_op_t *op) {
   // These are looked at by what reads them.
   if (op->code == MP_OP_CONSTANT || op->code == MP_OP_IOTA || mp_view_looks_through(op)) {
     return NULL;
@@ -366,14 +194,14 @@ static mp_status_t tile_compile_op(compiler_t *c, const mp_op_t *op) {
   uint32_t slot = 0;
   bool is_column = false;
   MP_RETURN_IF_ERROR(tile_compile_extent(c, op, mp_op_result_type(op, 0), &is_column));
-  MP_RETURN_IF_ERROR(tile_compile_read(c, op, op->operands[0], is_column, &slot));
-  return tile_compile_bind(c, &op->results[0], slot);
+  MP_RETURN_IF_ERROR(mp_tile_read(c, op, op->operands[0], is_column, &slot));
+  return mp_tile_bind(c, &op->results[0], slot);
 }
 
 // ---- Results ----
 
 // Whether the slot is that of a COMPUTE or REDUCE step, which may as well write to a result.
-static bool tile_compile_is_computed(const compiler_t *c, uint32_t slot) {
+static bool tile_compile_is_computed(const mp_tile_compiler_t *c, uint32_t slot) {
   for (uint32_t i = 0; i < c->steps.count; ++i) {
     const mp_tile_step_t *step = &c->steps.items[i];
     const bool computes = step->kind == MP_TILE_COMPUTE || step->kind == MP_TILE_REDUCE;
@@ -382,7 +210,8 @@ static bool tile_compile_is_computed(const compiler_t *c, uint32_t slot) {
   return false;
 }
 
-static mp_status_t tile_compile_result(compiler_t *c, const mp_op_t *terminator, uint32_t index) {
+static mp_status_t tile_compile_result(mp_tile_compiler_t *c, const mp_op_t *terminator,
+                                       uint32_t index) {
   const mp_value_t *value = terminator->operands[index];
   const mp_dtype_t dtype = value->type->dtype;
   if (!tile_compile_holds(dtype)) {
@@ -392,7 +221,7 @@ static mp_status_t tile_compile_result(compiler_t *c, const mp_op_t *terminator,
   MP_RETURN_IF_ERROR(tile_compile_extent(c, terminator, value->type, &is_column));
   const bool is_narrow = mp_float_is_narrow(dtype);
   mp_tile_step_t step = {.kind = is_narrow ? MP_TILE_NARROW : MP_TILE_COPY, .dtype = dtype};
-  MP_RETURN_IF_ERROR(tile_compile_read(c, terminator, value, is_column, &step.in[0]));
+  MP_RETURN_IF_ERROR(mp_tile_read(c, terminator, value, is_column, &step.in[0]));
   mp_tile_slot_t *slot = &c->slots.items[step.in[0]];
   if (!is_narrow && slot->place == MP_TILE_REGISTER && tile_compile_is_computed(c, step.in[0])) {
     slot->place = MP_TILE_RESULT;
@@ -400,12 +229,12 @@ static mp_status_t tile_compile_result(compiler_t *c, const mp_op_t *terminator,
     return NULL;
   }
   MP_RETURN_IF_ERROR(
-      tile_compile_add_slot(c, MP_TILE_RESULT, index, mp_dtype_size(dtype), is_column, &step.out));
+      mp_tile_add_slot(c, MP_TILE_RESULT, index, mp_dtype_size(dtype), is_column, &step.out));
   return MP_ARRAY_PUSH(c->arena, &c->steps, step);
 }
 
 // All arrays have as many elements as the results, or as what is reduced.
-static mp_status_t tile_compile_find_rows(compiler_t *c, const mp_op_t *terminator) {
+static mp_status_t tile_compile_find_rows(mp_tile_compiler_t *c, const mp_op_t *terminator) {
   c->count = mp_shape_count(terminator->operands[0]->type);
   for (const mp_op_t *op = c->block->first; op != terminator; op = op->next) {
     int64_t row = 0;
@@ -423,7 +252,7 @@ static mp_status_t tile_compile_find_rows(compiler_t *c, const mp_op_t *terminat
 mp_status_t mp_tile_compile(mp_arena_t *arena, const mp_block_t *block,
                             mp_tile_program_t *out_program) {
   const mp_op_t *terminator = mp_block_terminator(block);
-  compiler_t c = {.arena = arena, .block = block, .row = 1};
+  mp_tile_compiler_t c = {.arena = arena, .block = block, .row = 1};
   MP_RETURN_IF_ERROR(tile_compile_find_rows(&c, terminator));
   for (const mp_op_t *op = block->first; op != terminator; op = op->next) {
     MP_RETURN_IF_ERROR(tile_compile_op(&c, op));
