@@ -29,7 +29,9 @@ static void tile_improve_drop_roundings(mp_tile_program_t *program, bool *is_rea
   }
   for (uint32_t s = 0; s < program->num_steps; ++s) {
     const mp_tile_step_t *step = &program->steps[s];
-    is_kept[s] = step->kind != MP_TILE_ROUND || is_read[step->out];
+    // A result in f32 may be the rounded number itself, converted.
+    const bool is_result = program->slots[step->out].place == MP_TILE_RESULT;
+    is_kept[s] = step->kind != MP_TILE_ROUND || is_read[step->out] || is_result;
   }
   tile_improve_keep(program, is_kept);
 }

@@ -18,13 +18,13 @@ typedef struct {
 } text_run_t;
 
 // Compiles the text for the devices that it asks for; what cannot be compiled is an error.
-static inline mp_status_t text_run_begin(mp_client_t *client, const char *text,
-                                         text_run_t *out_run) {
+static inline mp_status_t text_run_begin_as(mp_client_t *client, const char *text,
+                                            const mp_compile_request_t *request,
+                                            text_run_t *out_run) {
   static const uint32_t ids[TEXT_RUN_DEVICES] = {0, 1, 2, 3};
-  const mp_compile_request_t request = {0};
   mp_program_t *program = NULL;
   mp_executable_t *executable = NULL;
-  MP_RETURN_IF_ERROR(mp_compile(text, strlen(text), &request, &program));
+  MP_RETURN_IF_ERROR(mp_compile(text, strlen(text), request, &program));
   assert_true((uint64_t)program->num_replicas * program->num_partitions <= TEXT_RUN_DEVICES);
   assert_ok(guard_program(program, TEXT_RUN_FUEL));
   MP_RETURN_IF_ERROR(mp_executable_create(client, program, ids, &executable));

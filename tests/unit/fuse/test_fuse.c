@@ -1,0 +1,185 @@
+// Fused programs have the bits of the same programs op by op: programs drawn at random, and a few
+// of which it is known what becomes one op.
+#include "tests/unit/support/unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/support/fusable_programs.h"
+#include "tests/unit/support/text_runs.h"
+
+// ---- running ----
+
+static char *make_argument(const mp_program_io_t *io, uint64_t *state) {
+  char *data = malloc((size_t)io->bytes + 1);
+  assert_non_null(data);
+  hostile_fill(io->type->dtype, io->bytes / mp_dtype_size(io->type->dtype), state, data);
+  return data;
+}
+
+static void run_as(mp_client_t *client, const char *text, bool op_by_op, uint64_t seed,
+                   text_run_t *out_run) {
+  const mp_compile_request_t request = {.op_by_op = op_by_op};
+  mp_status_t status = text_run_begin_as(client, text, &request, out_run);
+  if (status != NULL) fail_msg("%s\n%s", mp_status_message(status), text);
+  void *arguments[NUM_PARAMS];
+  assert_true(out_run->program->num_params <= NUM_PARAMS);
+  for (uint32_t i = 0; i < out_run->program->num_params; ++i) {
+    arguments[i] = make_argument(&out_run->program->params[i], &seed);
+  }
+  status = text_run_launch(out_run, (const void *const *)arguments);
+  if (status != NULL) fail_msg("%s\n%s", mp_status_message(status), text);
+  for (uint32_t i = 0; i < out_run->program->num_params; ++i) free(arguments[i]);
+}
+
+static uint32_t count_launches(const mp_program_t *program) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < program->num_commands; ++i) {
+    count += program->commands[i].kind == MP_CMD_LAUNCH;
+  }
+  return count;
+}
+
+// Runs the program both ways and compares the results; the number of launches of the fused one.
+static uint32_t check_text(mp_client_t *client, const char *text, uint64_t seed) {
+  text_run_t fused = {0}, plain = {0};
+  run_as(client, text, false, seed + 1, &fused);
+  run_as(client, text, true, seed + 1, &plain);
+  for (uint32_t r = 0; r < plain.program->num_results; ++r) {
+    const uint64_t bytes = plain.program->results[r].bytes;
+    if (memcmp(fused.results[0][r], plain.results[0][r], (size_t)bytes) == 0) continue;
+    fail_msg("seed %llu: result %u differs\n%s", (unsigned long long)seed, r, text);
+  }
+  const uint32_t launches = count_launches(fused.program);
+  assert_true(launches <= count_launches(plain.program));
+  text_run_end(&fused);
+  text_run_end(&plain);
+  return launches;
+}
+
+// MINIPOD_TEST_PROGRAMS: how many programs; MINIPOD_TEST_SEED: the first one's number.
+static void random_programs_keep_their_bits(void **state) {
+  (void)state;
+  const char *count_text = getenv("MINIPOD_TEST_PROGRAMS"), *seed = getenv("MINIPOD_TEST_SEED");
+  const uint64_t count = count_text == NULL ? 2000 : strtoull(count_text, NULL, 10);
+  const uint64_t first = seed == NULL ? 1 : strtoull(seed, NULL, 10);
+  mp_client_t *client = make_client(1);
+  for (uint64_t i = 0; i < count; ++i) {
+    draw_t draw;
+    draw_program(&draw, first + i);
+    check_text(client, mp_strbuf_text(&draw.text), first + i);
+    mp_strbuf_deinit(&draw.text);
+  }
+  mp_client_release(client);
+}
+
+// ---- what becomes one op ----
+
+static void expect_launches(const char *text, uint32_t launches) {
+  mp_client_t *client = make_client(1);
+  const uint32_t found = check_text(client, text, 7);
+  mp_client_release(client);
+  if (found != launches) fail_msg("%u launches, not %u\n%s", found, launches, text);
+}
+
+#define T "tensor<8x40xf32>"
+#define C "tensor<8xf32>"
+
+static void a_chain_is_one(void **state) {
+  (void)state;
+  expect_launches("func.func @main(%x: " T ", %y: " T ") -> " T
+                  " {\n"
+                  "%a = stablehlo.multiply %x, %y : " T
+                  "\n"
+                  "%b = stablehlo.tanh %a : " T
+                  "\n"
+                  "%c = stablehlo.add %b, %x : " T
+                  "\n"
+                  "return %c : " T "\n}\n",
+                  1);
+}
+
+static void softmax_is_one(void **state) {
+  (void)state;
+  expect_launches(
+      "func.func @main(%x: " T ") -> " T
+      " {\n"
+      "%l = stablehlo.constant dense<0xFF800000> : tensor<f32>\n"
+      "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "%m = stablehlo.reduce(%x init: %l) applies stablehlo.maximum across dimensions = [1] : (" T
+      ", tensor<f32>) -> " C
+      "\n"
+      "%w = stablehlo.broadcast_in_dim %m, dims = [0] : (" C ") -> " T
+      "\n"
+      "%d = stablehlo.subtract %x, %w : " T
+      "\n"
+      "%e = stablehlo.exponential %d : " T
+      "\n"
+      "%s = stablehlo.reduce(%e init: %z) applies stablehlo.add across dimensions = [1] : (" T
+      ", tensor<f32>) -> " C
+      "\n"
+      "%v = stablehlo.broadcast_in_dim %s, dims = [0] : (" C ") -> " T
+      "\n"
+      "%r = stablehlo.divide %e, %v : " T
+      "\n"
+      "return %r : " T "\n}\n",
+      1);
+}
+
+// The barrier uses %a before %c is there, and %c uses the barrier: they cannot be one op.
+static void what_waits_for_itself_stays_two(void **state) {
+  (void)state;
+  expect_launches("func.func @main(%x: " T ", %y: " T ") -> " T
+                  " {\n"
+                  "%a = stablehlo.multiply %x, %y : " T
+                  "\n"
+                  "%b = stablehlo.optimization_barrier %a : " T
+                  "\n"
+                  "%c = stablehlo.add %a, %b : " T
+                  "\n"
+                  "return %c : " T "\n}\n",
+                  2);
+}
+
+// Each step needs elements of the step before that lie elsewhere.
+static void what_is_moved_between_stays_two(void **state) {
+  (void)state;
+  expect_launches("func.func @main(%x: " T ") -> " T
+                  " {\n"
+                  "%a = stablehlo.multiply %x, %x : " T
+                  "\n"
+                  "%b = stablehlo.reverse %a, dims = [1] : " T
+                  "\n"
+                  "%c = stablehlo.add %a, %b : " T
+                  "\n"
+                  "return %c : " T "\n}\n",
+                  2);
+}
+
+static void a_used_middle_is_a_result(void **state) {
+  (void)state;
+  expect_launches("func.func @main(%x: " T ") -> (" T ", " T ", " C
+                  ") {\n"
+                  "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+                  "%a = stablehlo.multiply %x, %x : " T
+                  "\n"
+                  "%b = stablehlo.negate %a : " T
+                  "\n"
+                  "%s = stablehlo.reduce(%b init: %z) applies stablehlo.add across dimensions = "
+                  "[1] : (" T ", tensor<f32>) -> " C
+                  "\n"
+                  "return %a, %b, %s : " T ", " T ", " C "\n}\n",
+                  1);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(random_programs_keep_their_bits),
+      cmocka_unit_test(a_chain_is_one),
+      cmocka_unit_test(softmax_is_one),
+      cmocka_unit_test(what_waits_for_itself_stays_two),
+      cmocka_unit_test(what_is_moved_between_stays_two),
+      cmocka_unit_test(a_used_middle_is_a_result),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
