@@ -34,6 +34,11 @@ static inline mp_status_t text_run_begin_as(mp_client_t *client, const char *tex
   return NULL;
 }
 
+static inline mp_status_t text_run_begin(mp_client_t *client, const char *text,
+                                         text_run_t *out_run) {
+  return text_run_begin_as(client, text, &(mp_compile_request_t){0}, out_run);
+}
+
 static inline mp_buffer_t *text_run_argument(mp_device_t *device, const mp_type_t *type,
                                              const void *data) {
   const mp_host_array_t array = {
