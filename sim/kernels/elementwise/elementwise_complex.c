@@ -206,7 +206,7 @@ POWER(C128, double, DBL_MIN)
   MP_LOOP1(sqrt_##name, T, T, csqrt(x))                                                         \
   MP_LOOP1(tan_##name, T, T, elementwise_complex_tan_of(x))                                     \
   MP_LOOP1(tanh_##name, T, T, elementwise_complex_tanh_of(x))                                   \
-  MP_VECTOR_FMA static void multiply_##name(int64_t n, const void *const *in, void *out) {      \
+  MP_VECTOR static void multiply_##name(int64_t n, const void *const *in, void *out) {          \
     const F *a = in[0], *b = in[1];                                                             \
     F *r = out;                                                                                 \
     MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                                            \

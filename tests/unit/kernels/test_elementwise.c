@@ -66,6 +66,23 @@ static void test_integer_powers(void **state) {
   assert_memory_equal(out, want, sizeof(out));
 }
 
+static void test_counts_of_set_bits(void **state) {
+  (void)state;
+  const uint8_t x8[] = {0, 1, 255, 0xa5}, want8[] = {0, 1, 8, 4};
+  const int16_t x16[] = {0, -1, INT16_MIN, 0x1234}, want16[] = {0, 16, 1, 5};
+  const uint32_t x32[] = {0, UINT32_MAX, 0x80000001, 0x12345678}, want32[] = {0, 32, 2, 13};
+  const int64_t x64[] = {0, -1, INT64_MIN, 0x123456789abcdef}, want64[] = {0, 64, 1, 32};
+  int64_t out[4];
+  unary(MP_OP_POPCNT, MP_DTYPE_U8, MP_DTYPE_U8, 4, x8, out);
+  assert_memory_equal(out, want8, sizeof(want8));
+  unary(MP_OP_POPCNT, MP_DTYPE_S16, MP_DTYPE_S16, 4, x16, out);
+  assert_memory_equal(out, want16, sizeof(want16));
+  unary(MP_OP_POPCNT, MP_DTYPE_U32, MP_DTYPE_U32, 4, x32, out);
+  assert_memory_equal(out, want32, sizeof(want32));
+  unary(MP_OP_POPCNT, MP_DTYPE_S64, MP_DTYPE_S64, 4, x64, out);
+  assert_memory_equal(out, want64, sizeof(want64));
+}
+
 // 4-bit integers are stored in the low bits of a byte.
 static void test_four_bit_integers_wrap(void **state) {
   (void)state;
@@ -394,6 +411,7 @@ int main(void) {
       cmocka_unit_test(test_division_at_the_edges),
       cmocka_unit_test(test_shifts_by_the_width_and_more),
       cmocka_unit_test(test_integer_powers),
+      cmocka_unit_test(test_counts_of_set_bits),
       cmocka_unit_test(test_four_bit_integers_wrap),
       cmocka_unit_test(test_minimum_maximum),
       cmocka_unit_test(test_signs_and_rounding),
