@@ -5,6 +5,7 @@
 
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/elementwise/math_f32.h"
+#include "sim/kernels/elementwise/math_wide.h"
 #include "sim/kernels/loops.h"
 
 // Helpers for one element type T; U is the unsigned type of its size and S the suffix of libm's

@@ -1,161 +1,204 @@
 // Functions of f32 that compilers turn into vector code, private to sim/kernels.
 //
-// They compute in double precision without branches and round once, so that the error is below 0.51
-// units in the last place. The series are Taylor's, on intervals that are short enough for them.
-// NaN gives NaN; signs of zero and infinities are as in C99 annex F. A function mp_<name>_f32 is
-// the function <name> of C's math library, or of StableHLO, in f32.
+// They have no branches and compute in single precision; where a product and a sum must be rounded
+// once, they say so with mp_fma, so that every machine gives the same bits. A function
+// mp_<name>_f32 is the function <name> of C's math library, or of StableHLO, in f32. NaN gives NaN;
+// signs of zero and infinities are as in C99 annex F; results below the normal numbers are rounded
+// like all others. The greatest error over all arguments is said at each function in units in the
+// last place ("ulp", measured against the exact result; 0.5 is the least that is possible).
+//
+// The coefficients of polynomials are those with the smallest greatest error on the interval at
+// hand, rounded to f32 one after the other.
 #ifndef MINIPOD_SIM_KERNELS_ELEMENTWISE_MATH_F32_H_
 #define MINIPOD_SIM_KERNELS_ELEMENTWISE_MATH_F32_H_
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
-// The bits of a double as an integer.
-static inline uint64_t mp_f64_bits(double value) {
-  uint64_t bits;
+// The bits of a float as an integer.
+static inline uint32_t mp_f32_bits(float value) {
+  uint32_t bits;
   memcpy(&bits, &value, sizeof(bits));
   return bits;
 }
 
-// The double with these bits.
-static inline double mp_f64_of_bits(uint64_t bits) {
-  double value;
+// The float with these bits.
+static inline float mp_f32_of_bits(uint32_t bits) {
+  float value;
   memcpy(&value, &bits, sizeof(value));
   return value;
 }
 
-// Adding this to a number rounds it to an integer, which is then in the last bits of the sum.
-#define MP_TO_INTEGER 0x1.8p52
+// x y + z, rounded once.
+static inline float mp_fma(float x, float y, float z) {
+  return __builtin_fmaf(x, y, z);
+}
 
+// ---- exponential functions ----
+
+// x = k ln 2 + r + r_low with an integer k and |r| < 0.35.
 typedef struct {
-  double scale, q;
-} mp_exp_t;
+  float r, r_low;
+  uint32_t k_bits;  // the last nine bits are those of k + bias
+} mp_exp_parts_t;
 
-// exp(x) = scale (1 + q) for |x| < 700: x = k ln 2 + r, scale = 2^k, q = exp(r) - 1.
-static inline mp_exp_t mp_exp_f64(double x) {
-  double shifted = x * 0x1.71547652b82fep+0 + MP_TO_INTEGER;
-  double k = shifted - MP_TO_INTEGER;
-  double r = x - k * 0x1.62e42fefa39efp-1;
-  double q = 1.0 / 5040 + r * (1.0 / 40320);
-  q = 1.0 / 720 + r * q;
-  q = 1.0 / 120 + r * q;
-  q = 1.0 / 24 + r * q;
-  q = 1.0 / 6 + r * q;
-  q = 0.5 + r * q;
-  q = r + r * r * q;
-  double scale = mp_f64_of_bits((mp_f64_bits(shifted) << 52) + (UINT64_C(1023) << 52));
-  return (mp_exp_t){scale, q};
+// For |x| < 2^20; a larger one gives anything. Adding 1.5 * 2^23 rounds to an integer, which is
+// then in the last bits. The first piece of ln 2 has so few bits that its product with k is exact.
+static inline mp_exp_parts_t mp_exp_reduce(float x, float bias) {
+  float shifted = mp_fma(x, 0x1.715476p+0f, 0x1.8p23f + bias), k = shifted - (0x1.8p23f + bias);
+  float r_high = mp_fma(k, -0x1.62e4p-1f, x), r = mp_fma(k, -0x1.7f7d1cp-20f, r_high);
+  return (mp_exp_parts_t){r, mp_fma(k, -0x1.7f7d1cp-20f, r_high - r), mp_f32_bits(shifted)};
 }
 
-// exp(x) - 1 for |x| < 700.
-static inline double mp_expm1_f64(double x) {
-  mp_exp_t y = mp_exp_f64(x);
-  return y.scale * y.q + (y.scale - 1);
+// exp(r) - 1 - r + last for |r| < 0.35.
+static inline float mp_exp_series(float r, float last) {
+  const float r2 = r * r;
+  float high = mp_fma(r2, 0x1.6a4744p-10f, mp_fma(r, 0x1.1239a2p-7f, 0x1.5558b6p-5f));
+  return mp_fma(r2, mp_fma(r2, high, mp_fma(r, 0x1.555492p-3f, 0x1.fffffcp-2f)), last);
 }
 
-// `x` limited to [low, high]; NaN stays.
-static inline double mp_bound(double x, double low, double high) {
-  double y = x < low ? low : x;  // NaN stays
-  return y > high ? high : y;
-}
-
-// exp(x)
+// exp(x). It is multiplied by 2^k in two steps, because 2^k may be too large or too small for a
+// normal number; so what is below the normal numbers is rounded once. Where everything vanishes,
+// both factors are made zero: products that become too small are slow, and masks of softmax are
+// such arguments.
 static inline float mp_exp_f32(float x) {
-  mp_exp_t y = mp_exp_f64(mp_bound(x, -110, 90));
-  return (float)(y.scale + y.scale * y.q);
+  mp_exp_parts_t e = mp_exp_reduce(x < -104 ? -176 : x, 254);
+  float y = 1 + mp_exp_series(e.r, e.r);
+  uint32_t half = e.k_bits >> 1;
+  y = y * mp_f32_of_bits(half << 23) * mp_f32_of_bits((e.k_bits - half) << 23);
+  return x > 89 ? INFINITY : y;
 }
 
-// exp(x) - 1
+// exp(x) - 1 = 2 (s (1 + q) - 1/2) with s = 2^(k-1), since 2^k may be too large.
 static inline float mp_expm1_f32(float x) {
-  float y = (float)mp_expm1_f64(mp_bound(x, -110, 90));
-  return x == 0 ? x : y;
+  mp_exp_parts_t e = mp_exp_reduce(x < -20 ? -20 : x, 126);
+  float s = mp_f32_of_bits(e.k_bits << 23);
+  float base = s - 0.5f, high = mp_fma(s, e.r, base);
+  float low = mp_fma(s, e.r, base - high) + ((s - base) - 0.5f);
+  float rest = mp_exp_series(e.r, e.r_low);
+  float y = 2 * (high + mp_fma(s, rest, low));
+  y = fabsf(x) < 0x1p-25f ? x : y;
+  return x > 89 ? INFINITY : y;
 }
 
-// tanh(x)
+// tanh(x): x + x^3 P(x^2) up to 0.95, and 1 - 2 / (exp(2 |x|) + 1) above. There the reduction is
+// that of mp_exp_reduce for half the numbers and in one step, which is exact enough; numbers are
+// limited as integers, which is quicker and does not matter to NaN.
 static inline float mp_tanh_f32(float x) {
-  double twice = mp_expm1_f64(mp_bound(2 * (double)x, -20, 20));
-  float y = (float)(twice / (twice + 2));
-  return x == 0 ? x : y;
+  float a = fabsf(x), x2 = x * x, x4 = x2 * x2;
+  float p = mp_fma(x4, -0x1.7807f8p-12f, mp_fma(x2, 0x1.2db7f2p-9f, -0x1.046776p-7f));
+  p = mp_fma(x4, p, mp_fma(x2, 0x1.600bd8p-6f, -0x1.b96288p-5f));
+  p = mp_fma(x4, p, mp_fma(x2, 0x1.110be6p-3f, -0x1.55553cp-2f));
+  float small = mp_fma(a * x2, p, a);
+  const uint32_t bits = mp_f32_bits(a), ten = UINT32_C(0x41200000);
+  float bounded = mp_f32_of_bits(bits < ten ? bits : ten);
+  float shifted = mp_fma(bounded, 0x1.715476p+1f, 0x1.8p23f + 127);
+  float r = mp_fma(shifted - (0x1.8p23f + 127), -0x1.62e43p-2f, bounded);
+  float s = mp_f32_of_bits(mp_f32_bits(shifted) << 23);  // exp(2 |x|) = s (1 + 2 q)
+  float r2 = r * r;
+  float q = mp_fma(r2, 0x1.6a4744p-5f, mp_fma(r, 0x1.1239a2p-3f, 0x1.5558b6p-2f));
+  q = mp_fma(r2, mp_fma(r2, q, mp_fma(r, 0x1.555492p-1f, 0x1.fffffcp-1f)), r);
+  float large = 1 - 1 / mp_fma(s, q, mp_fma(s, 0.5f, 0.5f));
+  return copysignf(a >= 0.95f ? large : small, x);
 }
 
-// 1 / (1 + exp(-x))
+// 1 / (1 + exp(-x)) = n / (1 + e) with e = exp(-|x|) and n = e for negative x, else 1. What the
+// roundings of 1 + e and of its inverse lose is added to the quotient. Numbers are selected by the
+// sign as bits.
 static inline float mp_logistic_f32(float x) {
-  return (float)(1 / (2 + mp_expm1_f64(mp_bound(-(double)x, -110, 110))));
+  const uint32_t negative = (uint32_t)((int32_t)mp_f32_bits(x) >> 31);
+  float below = mp_f32_of_bits(mp_f32_bits(x) | 0x80000000u);
+  mp_exp_parts_t e = mp_exp_reduce(below < -104 ? -104 : below, 127 + 24);
+  float q = mp_exp_series(e.r, e.r), p = 1 + q, p_low = q - (p - 1);
+  float s = mp_f32_of_bits(e.k_bits << 23) * 0x1p-24f;
+  float sum = mp_fma(s, p, 1), sum_low = mp_fma(s, p, 1 - sum);
+  float n = mp_f32_of_bits((mp_f32_bits(p) & negative) | (mp_f32_bits(1) & ~negative));
+  float n_low = mp_f32_of_bits(mp_f32_bits(p_low) & negative);
+  float inverse = 1 / sum, y = n * inverse;
+  float rest = mp_fma(-y, sum, n) + mp_fma(-y, sum_low, n_low);
+  y = mp_fma(rest, inverse, y);
+  return y * mp_f32_of_bits((mp_f32_bits(s) & negative) | (mp_f32_bits(1) & ~negative));
 }
 
-// log(x) for positive x: x = 2^e m with m in [sqrt(1/2), sqrt(2)), log m = 2 artanh((m-1)/(m+1)).
-static inline double mp_log_f64(double x) {
-  const uint64_t half_root = UINT64_C(0x3fe6a09e667f3bcd);
-  uint64_t shifted = mp_f64_bits(x) + (UINT64_C(0x3ff0000000000000) - half_root);
-  // The exponent as a double: in the last bits of 2^52.
-  double e = mp_f64_of_bits((shifted >> 52) | UINT64_C(0x4330000000000000)) - (0x1p52 + 1023);
-  double m = mp_f64_of_bits((shifted & UINT64_C(0x000fffffffffffff)) + half_root);
-  double s = (m - 1) / (m + 1), s2 = s * s;
-  double sum = 1.0 / 11 + s2 * (1.0 / 13);
-  sum = 1.0 / 9 + s2 * sum;
-  sum = 1.0 / 7 + s2 * sum;
-  sum = 1.0 / 5 + s2 * sum;
-  sum = 1.0 / 3 + s2 * sum;
-  return e * 0x1.62e42fefa39efp-1 + 2 * (s + s * s2 * sum);
+// ---- logarithms ----
+
+// e ln 2 + log(1 + f) for f in [-1/4, 1/2).
+static inline float mp_log_sum(float e, float f) {
+  float f2 = f * f, f4 = f2 * f2;
+  float p = mp_fma(f, -0x1.000046p-2f, 0x1.5555a4p-2f);
+  p = mp_fma(f2, mp_fma(f, -0x1.54ee28p-3f, 0x1.99697ap-3f), p);
+  float q = mp_fma(f, -0x1.0d9942p-3f, 0x1.2883bep-3f);
+  q = mp_fma(f2, mp_fma(f, -0x1.71a206p-5f, 0x1.acd728p-4f), q);
+  p = mp_fma(f, mp_fma(f4, q, p), -0.5f);
+  float high = mp_fma(e, 0x1.62e4p-1f, f), low = mp_fma(e, 0x1.62e4p-1f, -high) + f;
+  return high + mp_fma(e, 0x1.7f7d1cp-20f, mp_fma(f2, p, low));
 }
+
+// What is added to the bits of 2^e m, where m is in [3/4, 3/2), to see e in the upper nine.
+#define MP_THREE_QUARTERS UINT32_C(0x3f400000)
 
 // `y`, which is log(x), corrected where x is no positive number.
-static inline float mp_log_edges(double x, float y) {
+static inline float mp_log_edges(float x, float y) {
   y = x == 0 ? -INFINITY : y;
   y = x < 0 ? NAN : y;
-  return x < INFINITY ? y : (float)x;  // infinity, NaN
+  return x < INFINITY ? y : x;  // infinity, NaN
 }
 
-// log(x)
+// log(x). Numbers below the normal ones are 2^-149 times their bits.
 static inline float mp_log_f32(float x) {
-  return mp_log_edges(x, (float)mp_log_f64(x));
+  uint32_t bits = mp_f32_bits(x);
+  float scaled = x < 0x1p-126f ? (float)(int32_t)bits : x, offset = x < 0x1p-126f ? -149 : 0;
+  bits = mp_f32_bits(scaled);
+  int32_t e = (int32_t)(bits - MP_THREE_QUARTERS) >> 23;
+  float f = mp_f32_of_bits(bits - ((uint32_t)e << 23)) - 1;
+  return mp_log_edges(x, mp_log_sum((float)e + offset, f));
 }
 
-// log(1 + x)
+// log(1 + x): 1 + x = 2^e (1 + f), where f = x 2^-e + (2^-e - 1) is exact.
 static inline float mp_log1p_f32(float x) {
-  double wide = x, sum = 1 + wide;
-  double small = wide - wide * wide * (0.5 - wide * (1.0 / 3));
-  double y = fabs(wide) < 0x1p-10 ? small : mp_log_f64(sum);
-  y = x == 0 ? wide : y;
-  return mp_log_edges(sum, (float)y);
+  float sum = 1 + x;
+  int32_t e = (int32_t)(mp_f32_bits(sum) - MP_THREE_QUARTERS) >> 23;
+  float scale = mp_f32_of_bits((uint32_t)(e < 127 ? 127 - e : 0) << 23);
+  float f = mp_f32_of_bits(mp_f32_bits(x) - ((uint32_t)e << 23)) + (scale - 1);
+  float y = mp_log_edges(sum, mp_log_sum((float)e, f));
+  return x == 0 ? x : y;
 }
+
+// ---- sine and cosine ----
 
 // The reduction below is not exact enough for larger arguments.
 #define MP_TRIG_MAX 1e6f
 
+// x = k pi/2 + r + r_low with an integer k and |r| < 0.79.
 typedef struct {
-  double sine, cosine;
-  uint64_t quadrant;  // the last two bits count
+  float sine, cosine;  // of r + r_low
+  uint32_t quadrant;   // the last two bits are those of k
 } mp_turn_t;
 
-// The sine and cosine of r, and the number k of quarter turns, where x = k pi/2 + r. |x| <=
-// MP_TRIG_MAX.
-static inline mp_turn_t mp_turn_f64(double x) {
-  double shifted = x * 0x1.45f306dc9c883p-1 + MP_TO_INTEGER;
-  double k = shifted - MP_TO_INTEGER;
-  // pi/2 is subtracted in two pieces, of which the first has so few bits that its product is exact.
-  double r = (x - k * 0x1.921fb544p+0) - k * 0x1.0b4611a626331p-34;
-  double r2 = r * r;
-  double s = 1.0 / 362880 - r2 * (1.0 / 39916800);
-  s = 1.0 / 5040 - r2 * s;
-  s = 1.0 / 120 - r2 * s;
-  s = 1.0 / 6 - r2 * s;
-  double c = 1.0 / 3628800 - r2 * (1.0 / 479001600);
-  c = 1.0 / 40320 - r2 * c;
-  c = 1.0 / 720 - r2 * c;
-  c = 1.0 / 24 - r2 * c;
-  c = 0.5 - r2 * c;
-  return (mp_turn_t){r - r * r2 * s, 1 - r2 * c, mp_f64_bits(shifted)};
+// For |x| <= MP_TRIG_MAX. pi/2 is subtracted in three pieces; the first leaves an exact rest.
+static inline mp_turn_t mp_turn_f32(float x) {
+  float shifted = mp_fma(x, 0x1.45f306p-1f, 0x1.8p23f), k = shifted - 0x1.8p23f;
+  float r_high = mp_fma(k, -0x1.921fb6p+0f, x);
+  float second = k * 0x1.777a5cp-25f, r = r_high + second;
+  float r_low = (second - (r - r_high)) + mp_fma(k, 0x1.777a5cp-25f, -second);
+  r_low = mp_fma(k, 0x1.ee59dap-50f, r_low);
+  float square = r * r;
+  float s = mp_fma(square, -0x1.991bf4p-13f, 0x1.1106c6p-7f);
+  s = mp_fma(square, s, -0x1.555544p-3f);
+  float c = mp_fma(square, 0x1.99e70ap-16f, -0x1.6c0c26p-10f);
+  c = mp_fma(square, c, 0x1.55554ap-5f);
+  float cosine = mp_fma(square, -0.5f, 1), lost = mp_fma(square, -0.5f, 1 - cosine);
+  lost = mp_fma(square * square, c, mp_fma(r, -r_low, lost));
+  return (mp_turn_t){r + mp_fma(r * square, s, r_low), cosine + lost, mp_f32_bits(shifted)};
 }
 
 // The sine of x + quarters * pi/2, for |x| <= MP_TRIG_MAX.
-static inline float mp_turned_sine(double x, uint64_t quarters) {
-  mp_turn_t turn = mp_turn_f64(x);
-  uint64_t quadrant = turn.quadrant + quarters;
-  double y = (quadrant & 1) != 0 ? turn.cosine : turn.sine;
-  return (float)mp_f64_of_bits(mp_f64_bits(y) ^ ((quadrant & 2) << 62));
+static inline float mp_turned_sine(float x, uint32_t quarters) {
+  mp_turn_t turn = mp_turn_f32(x);
+  uint32_t quadrant = turn.quadrant + quarters;
+  float y = (quadrant & 1) != 0 ? turn.cosine : turn.sine;
+  return mp_f32_of_bits(mp_f32_bits(y) ^ ((quadrant & 2) << 30));
 }
 
 // sin(x) for |x| <= MP_TRIG_MAX.
@@ -167,43 +210,6 @@ static inline float mp_sin_f32(float x) {
 // cos(x) for |x| <= MP_TRIG_MAX.
 static inline float mp_cos_f32(float x) {
   return mp_turned_sine(x, 1);
-}
-
-// tan(x) for |x| <= MP_TRIG_MAX.
-static inline float mp_tan_f32(float x) {
-  mp_turn_t turn = mp_turn_f64(x);
-  bool odd = (turn.quadrant & 1) != 0;
-  double above = odd ? -turn.cosine : turn.sine, below = odd ? turn.sine : turn.cosine;
-  float y = (float)(above / below);
-  return x == 0 ? x : y;
-}
-
-// The angle of the point (x, y).
-static inline float mp_atan2_f32(float y, float x) {
-  double a = fabs((double)y), b = fabs((double)x);
-  double low = a < b ? a : b, high = a < b ? b : a;
-  double t = low / high;
-  t = high == 0 ? 0 : t;
-  t = low == INFINITY ? 1 : t;
-  // Beyond tan(pi/8), the argument is reduced by an eighth of a turn.
-  bool large = t > 0x1.a827999fcef32p-2;
-  double u = large ? (t - 1) / (t + 1) : t, u2 = u * u;
-  double sum = 1.0 / 23 - u2 * (1.0 / 25);
-  sum = 1.0 / 21 - u2 * sum;
-  sum = 1.0 / 19 - u2 * sum;
-  sum = 1.0 / 17 - u2 * sum;
-  sum = 1.0 / 15 - u2 * sum;
-  sum = 1.0 / 13 - u2 * sum;
-  sum = 1.0 / 11 - u2 * sum;
-  sum = 1.0 / 9 - u2 * sum;
-  sum = 1.0 / 7 - u2 * sum;
-  sum = 1.0 / 5 - u2 * sum;
-  sum = 1.0 / 3 - u2 * sum;
-  double angle = (u - u * u2 * sum) + (large ? 0x1.921fb54442d18p-1 : 0);
-  angle = a > b ? 0x1.921fb54442d18p+0 - angle : angle;
-  angle = signbit(x) ? 0x1.921fb54442d18p+1 - angle : angle;
-  float result = copysignf((float)angle, y);
-  return x != x || y != y ? x + y : result;
 }
 
 #endif  // MINIPOD_SIM_KERNELS_ELEMENTWISE_MATH_F32_H_
