@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sim/base/assert.h"
+#include "sim/base/vector.h"
 
 // What the codes with the largest exponent stand for.
 typedef enum {
@@ -143,6 +144,10 @@ static inline float float_decode(format_t f, uint32_t code) {
   return float_f32_of_bits(bits | sign);
 }
 
+static inline float float_decode_f16(uint16_t code) {
+  return float_decode((format_t){5, 10, 15, STYLE_IEEE}, code);
+}
+
 static inline float float_decode_bf16(uint16_t code) {
   return float_f32_of_bits((uint32_t)code << 16);
 }
@@ -168,25 +173,39 @@ static inline uint16_t float_encode_f16(float value) {
   return (uint16_t)(code | sign >> 16);
 }
 
-void mp_float_widen(mp_dtype_t from, int64_t n, const void *src, float *restrict dst) {
+// ---- in bulk ----
+
+// A loop over independent elements.
+#define LOOP(name, in_t, out_t, expr)                                          \
+  MP_VECTOR static void float_##name(int64_t n, const in_t *src, out_t *dst) { \
+    MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                           \
+      in_t x = src[i];                                                         \
+      dst[i] = (expr);                                                         \
+    }                                                                          \
+  }
+LOOP(widen_f16, uint16_t, float, float_decode_f16(x))
+LOOP(widen_bf16, uint16_t, float, float_decode_bf16(x))
+LOOP(narrow_f16, float, uint16_t, float_encode_f16(x))
+LOOP(narrow_bf16, float, uint16_t, float_encode_bf16(x))
+LOOP(round_f16, float, float, float_decode_f16(float_encode_f16(x)))
+LOOP(round_bf16, float, float, float_decode_bf16(float_encode_bf16(x)))
+
+void mp_float_widen(mp_dtype_t from, int64_t n, const void *src, float *dst) {
   const uint8_t *bytes = src;
-  const uint16_t *words = src;
   switch (from) {
-#define WIDEN(name, exponent, fraction, bias, style)                    \
-  case MP_DTYPE_##name: {                                               \
-    const format_t f = {exponent, fraction, bias, STYLE_##style};       \
-    for (int64_t i = 0; i < n; ++i) dst[i] = float_decode(f, bytes[i]); \
-    break;                                                              \
+#define WIDEN(name, exponent, fraction, bias, style)                                   \
+  case MP_DTYPE_##name: {                                                              \
+    const format_t f = {exponent, fraction, bias, STYLE_##style};                      \
+    MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) dst[i] = float_decode(f, bytes[i]); \
+    break;                                                                             \
   }
     FORMATS(WIDEN)
 #undef WIDEN
-    case MP_DTYPE_F16: {
-      const format_t f = {5, 10, 15, STYLE_IEEE};
-      for (int64_t i = 0; i < n; ++i) dst[i] = float_decode(f, words[i]);
+    case MP_DTYPE_F16:
+      float_widen_f16(n, src, dst);
       break;
-    }
     case MP_DTYPE_BF16:
-      for (int64_t i = 0; i < n; ++i) dst[i] = float_decode_bf16(words[i]);
+      float_widen_bf16(n, src, dst);
       break;
     default:
       MP_ASSERT_NOT_REACHED();  // the type is not narrow
@@ -195,7 +214,6 @@ void mp_float_widen(mp_dtype_t from, int64_t n, const void *src, float *restrict
 
 void mp_float_narrow(mp_dtype_t to, int64_t n, const float *src, void *dst) {
   uint8_t *restrict bytes = dst;
-  uint16_t *restrict words = dst;
   switch (to) {
 #define NARROW(name, exponent, fraction, bias, style)                            \
   case MP_DTYPE_##name: {                                                        \
@@ -206,13 +224,32 @@ void mp_float_narrow(mp_dtype_t to, int64_t n, const float *src, void *dst) {
     FORMATS(NARROW)
 #undef NARROW
     case MP_DTYPE_F16:
-      for (int64_t i = 0; i < n; ++i) words[i] = float_encode_f16(src[i]);
+      float_narrow_f16(n, src, dst);
       break;
     case MP_DTYPE_BF16:
-      for (int64_t i = 0; i < n; ++i) words[i] = float_encode_bf16(src[i]);
+      float_narrow_bf16(n, src, dst);
       break;
     default:
       MP_ASSERT_NOT_REACHED();  // the type is not narrow
+  }
+}
+
+void mp_float_round(mp_dtype_t to, int64_t n, const float *src, float *dst) {
+  enum { BLOCK = 512 };
+  uint8_t narrow[BLOCK];
+  switch (to) {
+    case MP_DTYPE_F16:
+      float_round_f16(n, src, dst);
+      break;
+    case MP_DTYPE_BF16:
+      float_round_bf16(n, src, dst);
+      break;
+    default:
+      for (int64_t i = 0; i < n; i += BLOCK) {
+        const int64_t some = n - i < BLOCK ? n - i : BLOCK;
+        mp_float_narrow(to, some, src + i, narrow);
+        mp_float_widen(to, some, narrow, dst + i);
+      }
   }
 }
 

@@ -26,6 +26,10 @@ void mp_float_widen(mp_dtype_t from, int64_t n, const void *src, float *dst);
 // Rounds `n` elements to the narrow type `to`. The arrays must not overlap.
 void mp_float_narrow(mp_dtype_t to, int64_t n, const float *src, void *dst);
 
+// Rounds `n` floats to what the narrow type `to` can hold, as narrowing and widening again would.
+// The arrays are the same or do not overlap.
+void mp_float_round(mp_dtype_t to, int64_t n, const float *src, float *dst);
+
 // Rounds to the f32 from which rounding to any narrow format gives the same as rounding `value`
 // itself: `value` rounded towards zero, with the last bit set when something was lost.
 float mp_float_from_f64_to_odd(double value);

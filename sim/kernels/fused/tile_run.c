@@ -13,18 +13,6 @@ typedef struct {
   char **at;  // [num_slots]
 } tile_run_t;
 
-// How many elements are rounded at a time.
-enum { ROUND_BLOCK = 512 };
-
-static void tile_run_round(mp_dtype_t dtype, int64_t n, const float *in, float *out) {
-  uint16_t narrow[ROUND_BLOCK];
-  for (int64_t i = 0; i < n; i += ROUND_BLOCK) {
-    const int64_t some = mp_min_i64(n - i, ROUND_BLOCK);
-    mp_float_narrow(dtype, some, in + i, narrow);
-    mp_float_widen(dtype, some, narrow, out + i);
-  }
-}
-
 static void tile_run_compute(const tile_run_t *run, const mp_tile_step_t *step, int64_t n) {
   const mp_ew_t *ew = &step->ew;
   const void *in[MP_EW_MAX_INPUTS + 1];
@@ -108,7 +96,7 @@ static void tile_run_step(const tile_run_t *run, const mp_tile_step_t *step, int
       mp_float_widen(step->dtype, n, in, (float *)(void *)out);
       break;
     case MP_TILE_ROUND:
-      tile_run_round(step->dtype, n, (const float *)(const void *)in, (float *)(void *)out);
+      mp_float_round(step->dtype, n, (const float *)(const void *)in, (float *)(void *)out);
       break;
     case MP_TILE_NARROW:
       mp_float_narrow(step->dtype, n, (const float *)(const void *)in, out);

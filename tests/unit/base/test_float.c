@@ -156,6 +156,32 @@ static void test_rounding_to_odd(void **state) {
   assert_true(mp_float_from_f64_to_odd(-INFINITY) == -INFINITY);
 }
 
+// Rounding in place gives the bits of narrowing and widening, one element alone also.
+static void test_rounding_where_it_is(void **state) {
+  (void)state;
+  enum { N = 1571 };
+  float x[N], want[N];
+  uint16_t narrowed[N];
+  uint32_t bits = 1;
+  for (int k = 0; k < NUM_FORMATS; ++k) {
+    const mp_dtype_t dtype = g_formats[k].dtype;
+    for (int i = 0; i < N; ++i, bits = bits * 1664525 + 1013904223) {
+      const uint32_t kept = (bits & 64) == 0 ? bits : (bits & 0x80ffffffu) + 0x3b800000u;
+      memcpy(&x[i], &kept, sizeof(kept));
+    }
+    x[0] = INFINITY, x[1] = NAN, x[2] = -0.0f;
+    mp_float_narrow(dtype, N, x, narrowed);
+    mp_float_widen(dtype, N, narrowed, want);
+    for (int i = 0; i < N; i += 97) {
+      float alone;
+      mp_float_round(dtype, 1, &x[i], &alone);
+      assert_memory_equal(&alone, &want[i], sizeof(alone));
+    }
+    mp_float_round(dtype, N, x, x);
+    assert_memory_equal(x, want, sizeof(want));
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_every_code_decodes_and_comes_back),
@@ -163,6 +189,7 @@ int main(void) {
       cmocka_unit_test(test_what_is_too_large),
       cmocka_unit_test(test_scale_format),
       cmocka_unit_test(test_rounding_to_odd),
+      cmocka_unit_test(test_rounding_where_it_is),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
