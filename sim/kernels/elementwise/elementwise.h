@@ -59,10 +59,10 @@ void mp_ew_run(const mp_ew_t *ew, int64_t n, const void *const *in, void *out);
 // The type in which arithmetic on `dtype` is done; MP_DTYPE_INVALID when there is none.
 mp_dtype_t mp_ew_computing_type(mp_dtype_t dtype);
 
-// The loop of a binary op whose operand `scalar` (0 or 1) is one element for all of the other's:
-// its pointer in `in` is to that element. The results have the bits of the op's own loop, in the
-// computing type. NULL when there is none.
-mp_ew_loop_t mp_ew_scalar_loop(const mp_op_t *op, uint32_t scalar);
+// The loop of an op some of whose operands are one element for all of the others': those whose bit
+// is set in `scalars`. Their pointers in `in` are to that element. The results have the bits of the
+// op's own loop, in the computing type. NULL when there is none.
+mp_ew_loop_t mp_ew_scalar_loop(const mp_op_t *op, uint32_t scalars);
 // The loop that rotates integers to the left by in[1], one element, which is less than their width:
 // what two shifts and an "or" do. NULL for other types.
 mp_ew_loop_t mp_ew_rotate_loop(mp_dtype_t dtype);
@@ -82,6 +82,10 @@ mp_ew_loop_t mp_ew_convert_to_odd_loop(mp_dtype_t from);
 // Comparison in a direction (MP_CMP_EQ, ...); with `total`, floating-point numbers are compared in
 // total order.
 mp_ew_loop_t mp_ew_compare_loop(uint32_t direction, bool total, mp_dtype_t dtype);
+// Maximum and minimum whose second operand, and clamp whose bounds, are one element for all.
+mp_ew_loop_t mp_ew_bound_loop(mp_opcode_t code, mp_dtype_t dtype);
+// Selection between elements of which one (input 1 or 2) is one element for all.
+mp_ew_loop_t mp_ew_select_scalar_loop(size_t size, uint32_t scalar);
 // Selection between elements of `size` bytes. The inputs are booleans and two arrays.
 mp_ew_loop_t mp_ew_select_loop(size_t size);
 // reduce_precision on stored elements of `dtype`, which must have infinities; other types go

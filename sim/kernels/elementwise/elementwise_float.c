@@ -167,3 +167,48 @@ static const mp_ew_loop_t g_f64[MP_OP_COUNT] = {
 mp_ew_loop_t mp_ew_float_loop(mp_opcode_t code, mp_dtype_t dtype) {
   return dtype == MP_DTYPE_F32 ? g_f32[code] : dtype == MP_DTYPE_F64 ? g_f64[code] : NULL;
 }
+
+// ---- With scalars ----
+
+#define BOUND_LOOP(name, T, expr)                                           \
+  MP_VECTOR static void name(int64_t n, const void *const *in, void *out) { \
+    const T *a = in[0];                                                     \
+    const T y = *(const T *)in[1];                                          \
+    T *r = out;                                                             \
+    MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                        \
+      T x = a[i];                                                           \
+      r[i] = expr;                                                          \
+    }                                                                       \
+  }
+BOUND_LOOP(maximum_right_F32, float, max_F32(x, y))
+BOUND_LOOP(maximum_right_F64, double, max_F64(x, y))
+BOUND_LOOP(minimum_right_F32, float, min_F32(x, y))
+BOUND_LOOP(minimum_right_F64, double, min_F64(x, y))
+
+#define CLAMP_LOOP(name, T, min, max)                                       \
+  MP_VECTOR static void name(int64_t n, const void *const *in, void *out) { \
+    const T x = *(const T *)in[0], z = *(const T *)in[2];                   \
+    const T *b = in[1];                                                     \
+    T *r = out;                                                             \
+    MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                        \
+      T y = b[i];                                                           \
+      r[i] = min(max(x, y), z);                                             \
+    }                                                                       \
+  }
+CLAMP_LOOP(clamp_between_F32, float, min_F32, max_F32)
+CLAMP_LOOP(clamp_between_F64, double, min_F64, max_F64)
+
+mp_ew_loop_t mp_ew_bound_loop(mp_opcode_t code, mp_dtype_t dtype) {
+  const bool is_f32 = dtype == MP_DTYPE_F32;
+  if (!is_f32 && dtype != MP_DTYPE_F64) return NULL;
+  switch (code) {
+    case MP_OP_CLAMP:
+      return is_f32 ? clamp_between_F32 : clamp_between_F64;
+    case MP_OP_MAXIMUM:
+      return is_f32 ? maximum_right_F32 : maximum_right_F64;
+    case MP_OP_MINIMUM:
+      return is_f32 ? minimum_right_F32 : minimum_right_F64;
+    default:
+      return NULL;
+  }
+}

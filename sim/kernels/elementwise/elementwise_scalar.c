@@ -115,12 +115,54 @@ static mp_ew_loop_t elementwise_scalar_compare(const mp_op_t *op, mp_dtype_t dty
   }
 }
 
-mp_ew_loop_t mp_ew_scalar_loop(const mp_op_t *op, uint32_t scalar) {
-  if (op->num_operands != 2) return NULL;
-  const mp_dtype_t dtype = mp_ew_computing_type(op->operands[0]->type->dtype);
-  if (op->code == MP_OP_COMPARE) {
-    return scalar == 1 ? elementwise_scalar_compare(op, dtype) : NULL;
+#define SELECT_LOOPS(T)                                                                 \
+  MP_VECTOR static void select_left_##T(int64_t n, const void *const *in, void *out) {  \
+    const uint8_t *p = in[0];                                                           \
+    const T x = *(const T *)in[1];                                                      \
+    const T *b = in[2];                                                                 \
+    T *r = out;                                                                         \
+    MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                                    \
+      T y = b[i];                                                                       \
+      r[i] = p[i] != 0 ? x : y;                                                         \
+    }                                                                                   \
+  }                                                                                     \
+  MP_VECTOR static void select_right_##T(int64_t n, const void *const *in, void *out) { \
+    const uint8_t *p = in[0];                                                           \
+    const T *a = in[1];                                                                 \
+    const T y = *(const T *)in[2];                                                      \
+    T *r = out;                                                                         \
+    MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                                    \
+      T x = a[i];                                                                       \
+      r[i] = p[i] != 0 ? x : y;                                                         \
+    }                                                                                   \
   }
+SELECT_LOOPS(uint32_t)
+SELECT_LOOPS(uint64_t)
+
+mp_ew_loop_t mp_ew_select_scalar_loop(size_t size, uint32_t scalar) {
+  if (size == 4) return scalar == 1 ? select_left_uint32_t : select_right_uint32_t;
+  if (size == 8) return scalar == 1 ? select_left_uint64_t : select_right_uint64_t;
+  return NULL;
+}
+
+// A bit for each input.
+enum { FIRST = 1, SECOND = 2, THIRD = 4 };
+
+mp_ew_loop_t mp_ew_scalar_loop(const mp_op_t *op, uint32_t scalars) {
+  const mp_dtype_t dtype = mp_ew_computing_type(op->operands[op->num_operands - 1]->type->dtype);
+  if (op->code == MP_OP_COMPARE) {
+    return scalars == SECOND ? elementwise_scalar_compare(op, dtype) : NULL;
+  }
+  if (op->code == MP_OP_CLAMP) {
+    return scalars == (FIRST | THIRD) ? mp_ew_bound_loop(op->code, dtype) : NULL;
+  }
+  if (op->code == MP_OP_MAXIMUM || op->code == MP_OP_MINIMUM) {
+    return scalars == SECOND ? mp_ew_bound_loop(op->code, dtype) : NULL;
+  }
+  if (op->code == MP_OP_SELECT && (scalars == SECOND || scalars == THIRD)) {
+    return mp_ew_select_scalar_loop(mp_dtype_size(dtype), scalars == SECOND ? 1 : 2);
+  }
+  if (op->num_operands != 2 || (scalars != FIRST && scalars != SECOND)) return NULL;
   const pair_t *rows = NULL;
   switch (dtype) {
     case MP_DTYPE_F32:
@@ -140,7 +182,7 @@ mp_ew_loop_t mp_ew_scalar_loop(const mp_op_t *op, uint32_t scalar) {
     default:
       return NULL;
   }
-  return scalar == 0 ? rows[op->code].left : rows[op->code].right;
+  return scalars == FIRST ? rows[op->code].left : rows[op->code].right;
 }
 
 mp_ew_loop_t mp_ew_rotate_loop(mp_dtype_t dtype) {

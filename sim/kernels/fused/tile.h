@@ -54,17 +54,23 @@ typedef enum {
   MP_TILE_SPREAD,   // out = in[0], a column, with each element repeated for its row
 } mp_tile_kind_t;
 
+// Which inputs of a loop may be scalars, in bits: the first choice first.
+enum { MP_TILE_NUM_SCALARS = 4 };
+static const uint32_t mp_tile_scalars[MP_TILE_NUM_SCALARS] = {5, 1, 2, 4};
+
 typedef struct {
   mp_tile_kind_t kind;
   uint32_t in[MP_EW_MAX_INPUTS], out;  // numbers of slots
   mp_dtype_t dtype;
-  mp_ew_t ew;                   // COMPUTE
-  uint32_t scalars;             // bit k: of in[k] one element is read
-  mp_ew_loop_t with_scalar[2];  // COMPUTE: loops for which input 0 or 1 is a scalar, or NULL
-  uint32_t operand;             // LOAD, FILL
-  const mp_view_t *view;        // LOAD, FILL, COUNT
-  const void *element;          // FILL: NULL if it is the operand's
-  const mp_fold_t *fold;        // REDUCE
+  mp_ew_t ew;        // COMPUTE
+  uint32_t scalars;  // bit k: of in[k] one element is read
+  // COMPUTE: loops that read one element of the inputs of which the bits in mp_tile_scalars are
+  // set.
+  mp_ew_loop_t with_scalars[MP_TILE_NUM_SCALARS];
+  uint32_t operand;       // LOAD, FILL
+  const mp_view_t *view;  // LOAD, FILL, COUNT
+  const void *element;    // FILL: NULL if it is the operand's
+  const mp_fold_t *fold;  // REDUCE
 } mp_tile_step_t;
 
 typedef struct {

@@ -133,7 +133,9 @@ static mp_status_t tile_compile_arithmetic(mp_tile_compiler_t *c, const mp_op_t 
   bool is_column = false;
   MP_RETURN_IF_ERROR(tile_compile_extent(c, op, mp_op_result_type(op, 0), &is_column));
   MP_RETURN_IF_ERROR(mp_ew_bind(op, &step.ew));
-  for (uint32_t k = 0; k < 2; ++k) step.with_scalar[k] = mp_ew_scalar_loop(op, k);
+  for (uint32_t k = 0; k < MP_TILE_NUM_SCALARS; ++k) {
+    step.with_scalars[k] = mp_ew_scalar_loop(op, mp_tile_scalars[k]);
+  }
   if (op->code == MP_OP_SELECT && is_narrow) step.ew.loop = mp_ew_select_loop(sizeof(float));
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     MP_RETURN_IF_ERROR(mp_tile_read(c, op, op->operands[i], is_column, &step.in[i]));

@@ -52,16 +52,25 @@ static void tile_improve_drop_dead(mp_tile_program_t *program, bool *is_read, bo
 
 // ---- Scalars ----
 
+static bool tile_improve_are_constant(const mp_tile_program_t *program, const mp_tile_step_t *step,
+                                      uint32_t inputs) {
+  for (uint32_t k = 0; k < MP_EW_MAX_INPUTS; ++k) {
+    if ((inputs >> k & 1) != 0 && !program->slots[step->in[k]].is_constant) return false;
+  }
+  return true;
+}
+
 // Lets loops read one element where all are the same.
 static void tile_improve_use_scalars(mp_tile_program_t *program) {
   for (uint32_t s = program->num_first; s < program->num_steps; ++s) {
     mp_tile_step_t *step = &program->steps[s];
     if (step->kind == MP_TILE_REDUCE) step->scalars = 1 << 1;
     if (step->kind != MP_TILE_COMPUTE || step->scalars != 0) continue;
-    for (uint32_t k = 0; k < 2 && step->scalars == 0; ++k) {
-      if (step->with_scalar[k] == NULL || !program->slots[step->in[k]].is_constant) continue;
-      step->ew.loop = step->with_scalar[k];
-      step->scalars = 1u << k;
+    for (uint32_t k = 0; k < MP_TILE_NUM_SCALARS && step->scalars == 0; ++k) {
+      if (step->with_scalars[k] == NULL) continue;
+      if (!tile_improve_are_constant(program, step, mp_tile_scalars[k])) continue;
+      step->ew.loop = step->with_scalars[k];
+      step->scalars = mp_tile_scalars[k];
     }
   }
 }
