@@ -12,7 +12,7 @@
 #include "sim/base/arena.h"
 #include "sim/ir/module.h"
 
-enum { MP_FUSE_NONE = UINT32_MAX };
+#define MP_FUSE_NONE UINT32_MAX
 
 // What a fused op would read in place of one of its operands.
 typedef struct {

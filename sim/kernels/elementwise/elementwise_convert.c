@@ -81,7 +81,7 @@ static const mp_ew_loop_t g_convert[MP_DTYPE_COUNT][MP_DTYPE_COUNT] = {
   CELL(from, F32, F32) CELL(from, F64, F64) CELL(from, C64, C64) CELL(from, C128, C128)
 #define INTEGER_ROW(from, ...) ROW(from, S8, S16, S32, S64)
 #define FLOAT_ROW(from) ROW(from, U8, U16, U32, U64)
-    INTEGER_ROW(BOOL) INTEGERS(INTEGER_ROW)
+    INTEGER_ROW(BOOL, ) INTEGERS(INTEGER_ROW)
     FLOAT_ROW(F32) FLOAT_ROW(F64) FLOAT_ROW(C64) FLOAT_ROW(C128)
 #undef FLOAT_ROW
 #undef INTEGER_ROW
