@@ -5,6 +5,7 @@
 
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/elementwise/math_f32.h"
+#include "sim/kernels/elementwise/math_f64.h"
 #include "sim/kernels/elementwise/math_wide.h"
 #include "sim/kernels/loops.h"
 
@@ -79,14 +80,14 @@ MP_LOOP1(tanh_F32, float, float, mp_tanh_f32(x))
 
 MP_LOOP2(atan2_F64, double, double, atan2(x, y))
 MP_LOOP1(cosine_F64, double, double, cos(x))
-MP_LOOP1(exponential_F64, double, double, exp(x))
-MP_LOOP1(exponential_minus_one_F64, double, double, expm1(x))
-MP_LOOP1(log_F64, double, double, log(x))
-MP_LOOP1(log_plus_one_F64, double, double, log1p(x))
-MP_LOOP1(logistic_F64, double, double, 1 / (1 + exp(-x)))
+MP_LOOP1(exponential_F64, double, double, mp_exp_f64(x))
+MP_LOOP1(exponential_minus_one_F64, double, double, mp_expm1_f64(x))
+MP_LOOP1(log_F64, double, double, mp_log_f64(x))
+MP_LOOP1(log_plus_one_F64, double, double, mp_log1p_f64(x))
+MP_LOOP1(logistic_F64, double, double, mp_logistic_f64(x))
 MP_LOOP1(sine_F64, double, double, sin(x))
 MP_LOOP1(tan_F64, double, double, tan(x))
-MP_LOOP1(tanh_F64, double, double, tanh(x))
+MP_LOOP1(tanh_F64, double, double, mp_tanh_f64(x))
 
 // The vectorised functions are for arguments that are not too large; in a block with larger ones,
 // the elements concerned are computed by libm.

@@ -12,20 +12,7 @@
 #include <string.h>
 
 #include "sim/kernels/elementwise/math_f32.h"
-
-// The bits of a double as an integer.
-static inline uint64_t mp_f64_bits(double value) {
-  uint64_t bits;
-  memcpy(&bits, &value, sizeof(bits));
-  return bits;
-}
-
-// The double with these bits.
-static inline double mp_f64_of_bits(uint64_t bits) {
-  double value;
-  memcpy(&value, &bits, sizeof(value));
-  return value;
-}
+#include "sim/kernels/elementwise/math_f64.h"
 
 // Adding this to a number rounds it to an integer, which is then in the last bits of the sum.
 #define MP_TO_INTEGER 0x1.8p52
