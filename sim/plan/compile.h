@@ -17,8 +17,10 @@ typedef struct {
   uint32_t num_propagate_to_results;
   const bool *propagate_to_params;
   uint32_t num_propagate_to_params;
-  // Nothing is fused (sim/fuse).
+  // Nothing is fused (sim/fuse), and no loop becomes one command.
   bool op_by_op;
+  // No loop becomes one command: for tests that replace the kernels of commands.
+  bool open_loops;
   // What custom partitioners have answered to an earlier compilation of the same program
   // (mp_program_t.answers); they are not asked again. NULL: they are asked. Borrowed.
   const mp_str_t *answers;

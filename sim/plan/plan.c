@@ -225,7 +225,8 @@ static mp_status_t plan(mp_emitter_t *emitter) {
     return mp_status_out_of_memory();
   }
   MP_RETURN_IF_ERROR(plan_emit_main(emitter));
-  return plan_finish(emitter);
+  MP_RETURN_IF_ERROR(plan_finish(emitter));
+  return emitter->options->open_loops ? NULL : mp_plan_fold_loops(emitter->program);
 }
 
 mp_status_t mp_plan_create(mp_module_t *module, const mp_plan_options_t *options,
@@ -258,6 +259,7 @@ done:
     mp_arena_release(emitter.arena);
     return status;
   }
+  mp_program_check(emitter.program);
   *out_program = emitter.program;
   return NULL;
 }

@@ -16,6 +16,7 @@ typedef struct {
   uint32_t num_replicas, num_partitions;
   mp_partition_t partition;
   mp_str_t answers;  // for mp_program_t.answers
+  bool open_loops;   // no loop becomes one command
 } mp_plan_options_t;
 
 // Makes the program of a module that has been through mp_passes_finish. On success the program owns
@@ -36,6 +37,10 @@ typedef struct {
 // Offsets are 64-byte aligned; `*out_bytes` is the arena's size.
 MP_NODISCARD mp_status_t mp_places_pack(mp_arena_t *scratch, mp_place_t *places, uint32_t count,
                                         uint64_t *out_bytes);
+
+// Makes a LOOP command of each loop that is small enough (sim/loops). The program computes the same
+// bits. The only errors are those of mp_kernel_create and that memory is short.
+MP_NODISCARD mp_status_t mp_plan_fold_loops(mp_program_t *program);
 
 // Moves ops of main behind, each to before the first op that uses its result, where that makes
 // values live shorter and none longer. `is_donated[i]` says whether a result takes over the memory

@@ -1,5 +1,7 @@
 #include "sim/plan/program.h"
 
+#include <inttypes.h>
+
 void mp_program_release(mp_program_t *program) {
   if (program == NULL) return;
   // The program itself lives in its arena.
@@ -7,4 +9,105 @@ void mp_program_release(mp_program_t *program) {
   mp_module_t *module = program->module;
   mp_arena_release(program->arena);
   mp_module_release(module);
+}
+
+// ---- as text: one line per command, for tests, dumps and bug reports ----
+
+static const char *const g_kinds[] = {
+    [MP_CMD_LAUNCH] = "launch",
+    [MP_CMD_CALL] = "call",
+    [MP_CMD_COLLECTIVE] = "collective",
+    [MP_CMD_SEND] = "send",
+    [MP_CMD_RECV] = "recv",
+    [MP_CMD_COPY] = "copy",
+    [MP_CMD_REPLICA_ID] = "replica_id",
+    [MP_CMD_PARTITION_ID] = "partition_id",
+    [MP_CMD_JUMP] = "jump",
+    [MP_CMD_BRANCH_UNLESS] = "branch_unless",
+    [MP_CMD_SWITCH] = "switch",
+    [MP_CMD_LOOP] = "loop",
+    [MP_CMD_DONE] = "done",
+};
+
+static void program_print_slots(const mp_slot_t *slots, uint32_t count, mp_strbuf_t *out) {
+  for (uint32_t i = 0; i < count; ++i) {
+    mp_strbuf_puts(out, i == 0 ? "" : ", ");
+    switch (slots[i].kind) {
+      case MP_SLOT_NONE:
+        mp_strbuf_puts(out, "none");
+        break;
+      case MP_SLOT_ARENA:
+        mp_strbuf_printf(out, "arena+%" PRIu64, slots[i].offset);
+        break;
+      case MP_SLOT_PARAM:
+        mp_strbuf_printf(out, "param%" PRIu32, slots[i].index);
+        break;
+      case MP_SLOT_RESULT:
+        mp_strbuf_printf(out, "result%" PRIu32, slots[i].index);
+        break;
+      case MP_SLOT_CONSTANT:
+        mp_strbuf_printf(out, "constant%" PRIu32, slots[i].index);
+        break;
+    }
+  }
+}
+
+static void program_print_command(const mp_cmd_t *command, mp_strbuf_t *out) {
+  mp_strbuf_puts(out, g_kinds[command->kind]);
+  if (command->kind == MP_CMD_LAUNCH || command->kind == MP_CMD_COLLECTIVE) {
+    mp_strbuf_printf(out, " %s", command->name);
+  }
+  if (command->kind == MP_CMD_CALL) {
+    mp_strbuf_printf(out, " %.*s", MP_STR_ARG(command->call->handler->name));
+  }
+  if (command->kind == MP_CMD_LOOP) {
+    mp_strbuf_printf(out, " of %" PRIu32 " steps, from these commands:\n",
+                     mp_loop_num_steps(command->loop));
+    return;
+  }
+  if (command->num_operands != 0 || command->num_results != 0) {
+    mp_strbuf_puts(out, " (");
+    program_print_slots(command->operands, command->num_operands, out);
+    mp_strbuf_puts(out, ")");
+  }
+  if (command->num_results != 0) {
+    mp_strbuf_puts(out, " -> ");
+    program_print_slots(command->results, command->num_results, out);
+  }
+  for (uint32_t i = 0; i < command->num_targets; ++i) {
+    mp_strbuf_printf(out, "%s%" PRIu32, i == 0 ? " to " : ", ", command->targets[i]);
+  }
+  mp_strbuf_putc(out, '\n');
+}
+
+static void program_print_io(const char *what, const mp_program_io_t *io, uint32_t index,
+                             mp_strbuf_t *out) {
+  mp_strbuf_printf(out, "%s%" PRIu32 " ", what, index);
+  mp_type_print(io->type, out);
+  if (io->memory != MP_MEMORY_DEVICE) {
+    mp_strbuf_printf(out, " in %s", mp_memory_space_name(io->memory));
+  }
+  if (io->alias != -1) mp_strbuf_printf(out, " alias %" PRId32, io->alias);
+  mp_strbuf_putc(out, '\n');
+}
+
+void mp_program_print(const mp_program_t *program, mp_strbuf_t *out) {
+  mp_strbuf_printf(out,
+                   "program %.*s: %" PRIu32 " x %" PRIu32 " devices, arena %" PRIu64 " bytes\n",
+                   MP_STR_ARG(program->name), program->num_replicas, program->num_partitions,
+                   program->arena_bytes);
+  for (uint32_t i = 0; i < program->num_params; ++i)
+    program_print_io("param", &program->params[i], i, out);
+  for (uint32_t i = 0; i < program->num_results; ++i) {
+    program_print_io("result", &program->results[i], i, out);
+  }
+  for (uint32_t i = 0; i < program->num_commands; ++i) {
+    const mp_cmd_t *command = &program->commands[i];
+    mp_strbuf_printf(out, "%4" PRIu32 "  ", i);
+    program_print_command(command, out);
+    for (uint32_t k = 0; k < command->num_body; ++k) {
+      mp_strbuf_printf(out, "      .%-4" PRIu32, k);
+      program_print_command(&command->body[k], out);
+    }
+  }
 }

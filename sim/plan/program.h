@@ -19,6 +19,7 @@
 #include "sim/foreign/foreign_call.h"
 #include "sim/ir/module.h"
 #include "sim/kernels/kernel.h"
+#include "sim/loops/loop.h"
 #include "sim/spmd/partition/partition.h"
 #include "topology/pod.h"
 
@@ -49,10 +50,12 @@ typedef enum {
   MP_CMD_JUMP,           // to targets[0]
   MP_CMD_BRANCH_UNLESS,  // to targets[0] if operands[0] (bool) is false
   MP_CMD_SWITCH,         // to targets[i], i = operands[0] (s32) when 0 <= i < n-1, else n-1
+  MP_CMD_LOOP,           // run a small loop, made of the commands `body`
   MP_CMD_DONE,
 } mp_cmd_kind_t;
 
-typedef struct {
+typedef struct mp_cmd_s mp_cmd_t;
+struct mp_cmd_s {
   mp_cmd_kind_t kind;
   const mp_loc_t *loc;
   const char *name;  // the op's, for messages and traces
@@ -64,7 +67,13 @@ typedef struct {
   const mp_kernel_t *kernel;  // LAUNCH
   const mp_foreign_call_t *call;      // CALL
   const mp_collective_t *collective;  // COLLECTIVE, SEND, RECV
-} mp_cmd_t;
+  // LOOP. The operands are all slots that the loop uses, and the results those that it writes. The
+  // commands of which it was made are not executed, but kept for texts and checks. Their targets
+  // are numbers in `body`; num_body is what follows the loop.
+  const mp_loop_t *loop;
+  const mp_cmd_t *body;
+  uint32_t num_body;
+};
 
 typedef struct {
   const mp_type_t *type;  // per device

@@ -85,6 +85,13 @@ static void program_check_command(const mp_program_t *program, const mp_cmd_t *c
     case MP_CMD_SWITCH:
       MP_ASSERT(cmd->num_targets >= 1 && cmd->num_operands == 1);
       return;
+    case MP_CMD_LOOP:
+      MP_ASSERT(cmd->loop != NULL && cmd->num_body != 0 && cmd->num_results <= cmd->num_operands);
+      MP_ASSERT(mp_loop_scratch_bytes(cmd->loop) <= program->scratch_bytes);
+      for (uint32_t i = 0; i < cmd->num_body; ++i) {
+        MP_ASSERT(cmd->body[i].kind != MP_CMD_LOOP && cmd->body[i].kind != MP_CMD_DONE);
+      }
+      return;
     case MP_CMD_DONE:
       return;
   }

@@ -100,7 +100,8 @@ static inline mp_status_t fuzz_stages(mp_module_t *module, bool returns_all, boo
   MP_RETURN_IF_ERROR(mp_module_verify(module));
   if (devices > 64) return NULL;
   mp_plan_options_t plan = {.num_replicas = module->num_replicas,
-                            .num_partitions = module->num_partitions};
+                            .num_partitions = module->num_partitions,
+                            .open_loops = true};  // what guards kernels sees each command
   const bool propagate = true;
   const mp_partition_options_t partition = {.num_partitions = module->num_partitions,
                                             .propagate_to_results = &propagate,

@@ -197,6 +197,42 @@ static mp_status_t commands_do_switch(exec_t *exec) {
   return NULL;
 }
 
+// ---- Loops ----
+
+static bool commands_must_end(const mp_worker_t *self, const mp_run_t *run) {
+  return mp_client_is_stopping(self->client) ||
+         (run->session != NULL && mp_session_is_poisoned(run->session));
+}
+
+static bool commands_must_stop_loop(void *context) {
+  const exec_t *exec = context;
+  return commands_must_end(exec->self, exec->run) || mp_worker_is_wanted(exec->self);
+}
+
+// Executed again when the run has yielded in the loop: then the loop goes on.
+static mp_status_t commands_do_loop(exec_t *exec) {
+  mp_run_t *run = exec->run;
+  const mp_loop_t *loop = exec->cmd->loop;
+  mp_run_resolve(run, exec->cmd);
+  mp_loop_run_t state = {
+      .slots = (void *const *)(uintptr_t)run->inputs,
+      .scratch = mp_worker_scratch(exec->self, mp_loop_scratch_bytes(loop)),
+      .replica = run->logical / run->executable->program->num_partitions,
+      .partition = run->logical % run->executable->program->num_partitions,
+      .must_stop = commands_must_stop_loop,
+      .context = exec,
+      .at = run->loop_at,
+  };
+  MP_RETURN_IF_NULL(state.scratch);
+  bool is_over = false;
+  MP_RETURN_IF_ERROR(mp_loop_run(loop, &state, &is_over));
+  run->loop_at = state.at;
+  if (is_over) return NULL;
+  run->pc = exec->next - 1;
+  exec->step = MP_STEP_YIELDED;
+  return NULL;
+}
+
 static mp_status_t commands_do_done(exec_t *exec) {
   exec->step = MP_STEP_OVER;
   return NULL;
@@ -214,6 +250,7 @@ static mp_status_t (*const k_commands[])(exec_t *exec) = {
     [MP_CMD_JUMP] = commands_do_jump,
     [MP_CMD_BRANCH_UNLESS] = commands_do_branch_unless,
     [MP_CMD_SWITCH] = commands_do_switch,
+    [MP_CMD_LOOP] = commands_do_loop,
     [MP_CMD_DONE] = commands_do_done,
 };
 
@@ -228,8 +265,7 @@ mp_status_t mp_run_commands(mp_worker_t *self, mp_run_t *run, mp_step_t *out_ste
     exec.next = pc + 1;
     MP_RETURN_IF_ERROR(k_commands[exec.cmd->kind](&exec));
     if (exec.next <= pc && exec.step == MP_STEP_GO_ON) {
-      bool must_end = mp_client_is_stopping(self->client) ||
-                      (run->session != NULL && mp_session_is_poisoned(run->session));
+      bool must_end = commands_must_end(self, run);
       bool may_yield = ++back_edges % MP_BACK_EDGES_PER_LOOK == 0 && mp_worker_is_wanted(self);
       if (must_end || may_yield) {
         run->pc = exec.next;

@@ -86,6 +86,7 @@ static void executable_survey(mp_executable_t *executable) {
     for (uint32_t t = 0; t < cmd->num_targets; ++t) {
       if (cmd->targets[t] <= i) seconds = INFINITY;  // a loop
     }
+    if (cmd->kind == MP_CMD_LOOP) seconds = INFINITY;
     if (cmd->kind == MP_CMD_CALL) {
       seconds += executable_call_seconds(cmd->call);
       executable->may_block |= cmd->call->may_block;

@@ -66,6 +66,7 @@ struct mp_run_s {
 
   // ---- Of the thread that runs it ----
   uint32_t pc;          // the command to go on with; set before the run is given away
+  uint32_t loop_at;     // where in it, if it is a loop that was left at a back edge; otherwise 0
   bool is_started;      // the prologue copies are done
   const void **inputs;  // [executable->max_operands] addresses for the command at hand
   void **outputs;       // [executable->max_results]

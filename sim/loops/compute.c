@@ -1,0 +1,347 @@
+// Elementwise ops, regions of them, and ops that only move elements, as steps.
+#include <math.h>
+#include <string.h>
+
+#include "sim/base/assert.h"
+#include "sim/kernels/fused/tile.h"
+#include "sim/kernels/shape.h"
+#include "sim/loops/loop_impl.h"
+
+// Up to so many elements the ops of a region are steps of their own. The kernel of a region has
+// some to do per run, but then needs less memory.
+enum { MAX_FUSED = 256 };
+
+// ---- scalars ----
+
+typedef struct {
+  uint32_t code, from, to, direction, what;
+} scalar_row_t;
+
+static const scalar_row_t g_scalar_rows[] = {
+#define ROW(op, dtype, T, R, expr) \
+  {MP_OP_##op, MP_DTYPE_##dtype, MP_DTYPE_##dtype, 0, MP_DO_##op##_##dtype},
+    MP_SCALAR_UNARY(ROW) MP_SCALAR_BINARY(ROW)
+#undef ROW
+#define ROW(direction, dtype, T, operator) \
+  {MP_OP_COMPARE, MP_DTYPE_##dtype, MP_DTYPE_BOOL, MP_CMP_##direction, MP_DO_##direction##_##dtype},
+        MP_SCALAR_COMPARE(ROW)
+#undef ROW
+#define ROW(from, to, T, R) \
+  {MP_OP_CONVERT, MP_DTYPE_##from, MP_DTYPE_##to, 0, MP_DO_##from##_TO_##to},
+            MP_SCALAR_CONVERT(ROW)
+#undef ROW
+};
+
+// The step that computes an op on single elements; MP_DO_LOOP: there is none of its own.
+static uint32_t compute_scalar_step(const mp_op_t *op, const mp_ew_t *ew) {
+  if (op->code == MP_OP_SELECT) {
+#define CASE(bytes, T) \
+  if (mp_dtype_size(ew->output) == (bytes)) return MP_DO_SELECT_##bytes;
+    MP_SCALAR_SELECT(CASE)
+#undef CASE
+    return MP_DO_LOOP;
+  }
+  uint32_t direction = 0;
+  if (op->code == MP_OP_COMPARE) {
+    direction = mp_op_enum(op, MP_ATTR_COMPARISON_DIRECTION, MP_CMP_EQ);
+    const bool is_total = mp_op_enum(op, MP_ATTR_COMPARE_TYPE, MP_CMP_NOTYPE) == MP_CMP_TOTALORDER;
+    if (is_total && mp_dtype_is_float(ew->inputs[0])) return MP_DO_LOOP;
+  }
+  for (size_t i = 0; i < sizeof(g_scalar_rows) / sizeof(g_scalar_rows[0]); ++i) {
+    const scalar_row_t *row = &g_scalar_rows[i];
+    if (row->code == (uint32_t)op->code && row->from == (uint32_t)ew->inputs[0] &&
+        row->to == (uint32_t)ew->output && row->direction == direction) {
+      return row->what;
+    }
+  }
+  return MP_DO_LOOP;
+}
+
+// ---- an op on refs ----
+
+static mp_status_t compute_add(mp_loop_builder_t *b, const mp_op_t *op, const mp_ew_t *ew,
+                               const mp_loop_ref_t *in, mp_loop_ref_t out, int64_t count) {
+  mp_loop_step_t step = {.what = MP_DO_LOOP,
+                         .num_refs = ew->num_inputs,
+                         .out = out,
+                         .count = count,
+                         .u.loop = ew->loop};
+  for (uint32_t i = 0; i < ew->num_inputs; ++i) step.in[i] = in[i];
+  if (ew->has_params) {
+    void *params = mp_arena_copy(b->arena, ew->params, sizeof(ew->params));
+    MP_RETURN_IF_NULL(params);
+    step.in[step.num_refs++] = mp_loop_address_ref(b, params);
+  } else if (count == 1) {
+    step.what = compute_scalar_step(op, ew);
+  }
+  const bool is_costly = mp_op_info(op->code)->cost == MP_OP_COST_COSTLY;
+  b->seconds += (double)count * (is_costly ? 10e-9 : 0.5e-9);
+  return mp_loop_add_step(b, &step);
+}
+
+// ---- regions ----
+
+// Where the elements of a value are.
+typedef struct {
+  const mp_value_t *value;
+  mp_loop_ref_t ref;
+} binding_t;
+
+typedef struct {
+  mp_loop_builder_t *b;
+  const mp_op_t *op;  // the fused op
+  const mp_loop_ref_t *operands, *results;
+  int64_t count;
+  MP_ARRAY(binding_t) bindings;
+} region_t;
+
+static const mp_loop_ref_t *compute_find(const region_t *r, const mp_value_t *value) {
+  for (uint32_t i = r->bindings.count; i-- > 0;) {
+    if (r->bindings.items[i].value == value) return &r->bindings.items[i].ref;
+  }
+  return NULL;
+}
+
+// The elements of a constant that are all there; NULL: it is a splat, or not known.
+static const void *compute_constant_elements(const mp_op_t *op, bool *out_is_splat) {
+  const mp_attr_t *value = mp_op_attr(op, MP_ATTR_VALUE);
+  const int64_t bytes = mp_shape_bytes(op->results[0].type);
+  const size_t size = mp_dtype_size(op->results[0].type->dtype);
+  if (value == NULL || value->kind != MP_KIND_DENSE || value->u.dense.size < size) return NULL;
+  *out_is_splat = value->u.dense.splat && (int64_t)value->u.dense.size != bytes;
+  return *out_is_splat || (int64_t)value->u.dense.size == bytes ? value->u.dense.data : NULL;
+}
+
+// Elements that are known now, in the arena.
+static mp_status_t compute_known(region_t *r, const mp_view_t *view, const mp_op_t *op,
+                                 mp_loop_ref_t *out_ref, bool *out_done) {
+  const mp_dtype_t dtype = op->results[0].type->dtype;
+  const size_t size = mp_dtype_size(dtype);
+  char *memory = mp_arena_alloc(r->b->arena, size * (size_t)r->count + 63);
+  MP_RETURN_IF_NULL(memory);
+  memory += (64 - (uintptr_t)memory % 64) % 64;
+  *out_done = true;
+  *out_ref = mp_loop_address_ref(r->b, memory);
+  if (op->code == MP_OP_IOTA) {
+    mp_view_count(view, dtype, 0, r->count, memory);
+    return NULL;
+  }
+  bool is_splat = false;
+  const char *data = compute_constant_elements(op, &is_splat);
+  *out_done = data != NULL;
+  if (!*out_done) return NULL;
+  if (is_splat) {
+    for (int64_t i = 0; i < r->count; ++i) memcpy(memory + (size_t)i * size, data, size);
+  } else {
+    mp_view_load(view, size, data, 0, r->count, memory);
+  }
+  return NULL;
+}
+
+// The elements of `base` through the view, in their order: where they are, if that is one piece,
+// and otherwise at `place`, which is new memory if it is NULL.
+static mp_status_t compute_view(region_t *r, const mp_view_t *view, size_t size, mp_loop_ref_t base,
+                                const mp_loop_ref_t *place, mp_loop_ref_t *out_ref) {
+  int64_t first = 0;
+  if (mp_view_find_run(view, 0, r->count, &first)) {
+    *out_ref = (mp_loop_ref_t){base.base, base.offset + (uintptr_t)first * size};
+    return NULL;
+  }
+  mp_loop_step_t step = {.what = MP_DO_VIEW, .size = (uint32_t)size, .num_refs = 1, .in = {base}};
+  step.count = r->count;
+  if (mp_view_is_one(view)) {
+    step.what = MP_DO_FILL;
+    step.in[0].offset += (uintptr_t)view->offset * size;
+  } else {
+    mp_view_t *kept = mp_arena_copy(r->b->arena, view, sizeof(*view));
+    MP_RETURN_IF_NULL(kept);
+    step.u.view = kept;
+  }
+  if (place != NULL) {
+    step.out = *place;
+  } else {
+    MP_RETURN_IF_ERROR(mp_loop_own_ref(r->b, size * (size_t)r->count, &step.out));
+  }
+  *out_ref = step.out;
+  return mp_loop_add_step(r->b, &step);
+}
+
+// Where the elements of a value of the region are, `count` of them in their order.
+static mp_status_t compute_read(region_t *r, const mp_value_t *value, mp_loop_ref_t *out_ref,
+                                bool *out_done) {
+  const mp_loop_ref_t *known = compute_find(r, value);
+  *out_done = true;
+  if (known != NULL) {
+    *out_ref = *known;
+    return NULL;
+  }
+  mp_view_t view;
+  const mp_value_t *base = NULL;
+  mp_view_of(value, MP_VIEW_MAX_OPS, &view, &base);
+  if (mp_shape_count(value->type) == 1 && r->count != 1) {
+    // One element for all of them: a bound of clamp, a predicate.
+    view.rank = 1;
+    view.extents[0] = r->count;
+    view.strides[0] = 0;
+  }
+  const size_t size = mp_dtype_size(value->type->dtype);
+  const bool is_known =
+      base->op != NULL && (base->op->code == MP_OP_CONSTANT || base->op->code == MP_OP_IOTA);
+  if (is_known) {
+    MP_RETURN_IF_ERROR(compute_known(r, &view, base->op, out_ref, out_done));
+  } else {
+    const mp_loop_ref_t *of_base =
+        base->op == NULL ? &r->operands[base->index] : compute_find(r, base);
+    *out_done = of_base != NULL;
+    if (of_base != NULL) MP_RETURN_IF_ERROR(compute_view(r, &view, size, *of_base, NULL, out_ref));
+  }
+  if (!*out_done) return NULL;
+  const binding_t binding = {value, *out_ref};
+  return MP_ARRAY_PUSH(r->b->arena, &r->bindings, binding);
+}
+
+// Whether the op reads bytes of the argument, be it through views or under another type.
+static bool compute_reads(const mp_op_t *op, const mp_value_t *argument) {
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    const mp_value_t *value = op->operands[i];
+    while (value->op != NULL &&
+           (mp_view_looks_through(value->op) || value->op->code == MP_OP_BITCAST_CONVERT)) {
+      value = value->op->operands[0];
+    }
+    if (value == argument) return true;
+  }
+  return false;
+}
+
+// Whether the region still reads what lies at `place` when `op` has been computed: then the result
+// of `op` cannot be written there.
+static bool compute_is_needed(const region_t *r, const mp_op_t *op, mp_loop_ref_t place) {
+  const mp_block_t *block = r->op->regions[0];
+  for (uint32_t i = 0; i < block->num_args; ++i) {
+    if (!mp_loop_same_ref(r->operands[i], place)) continue;
+    for (const mp_op_t *next = op->next; next != NULL; next = next->next) {
+      if (compute_reads(next, &block->args[i])) return true;
+    }
+  }
+  return false;
+}
+
+// Where an op of the region puts its result: into the fused op's result if it is one, and the place
+// is free; otherwise into new memory.
+static mp_status_t compute_place(const region_t *r, const mp_op_t *op, mp_loop_ref_t *out_ref) {
+  const mp_op_t *end = mp_block_terminator(r->op->regions[0]);
+  for (uint32_t i = 0; i < end->num_operands; ++i) {
+    if (end->operands[i] != &op->results[0] || compute_is_needed(r, op, r->results[i])) continue;
+    *out_ref = r->results[i];
+    return NULL;
+  }
+  return mp_loop_own_ref(r->b, (size_t)mp_shape_bytes(op->results[0].type), out_ref);
+}
+
+static mp_status_t compute_region_op(region_t *r, const mp_op_t *op, bool *out_done) {
+  mp_loop_ref_t in[MP_EW_MAX_INPUTS], out;
+  *out_done = true;
+  for (uint32_t i = 0; i < op->num_operands && *out_done; ++i) {
+    MP_RETURN_IF_ERROR(compute_read(r, op->operands[i], &in[i], out_done));
+  }
+  if (!*out_done) return NULL;
+  binding_t binding = {&op->results[0], in[0]};
+  if (op->code != MP_OP_BITCAST_CONVERT) {
+    mp_ew_t ew;
+    MP_RETURN_IF_ERROR(mp_ew_bind(op, &ew));
+    MP_RETURN_IF_ERROR(compute_place(r, op, &out));
+    MP_RETURN_IF_ERROR(compute_add(r->b, op, &ew, in, out, r->count));
+    binding.ref = out;
+  }
+  return MP_ARRAY_PUSH(r->b->arena, &r->bindings, binding);
+}
+
+// Whether all ops of the region are of the kinds that are steps here.
+static mp_status_t compute_can_open(const mp_op_t *fusion, bool *out_can) {
+  const mp_block_t *block = fusion->regions[0];
+  const mp_op_t *end = mp_block_terminator(block);
+  const int64_t count = mp_shape_count(fusion->results[0].type);
+  *out_can = count >= 1 && count <= MAX_FUSED;
+  for (const mp_op_t *op = block->first; op != end && *out_can; op = op->next) {
+    if (op->code == MP_OP_CONSTANT || op->code == MP_OP_IOTA || mp_view_looks_through(op)) continue;
+    *out_can = op->num_results == 1 && mp_tile_computes(op) &&
+               mp_shape_count(op->results[0].type) == count;
+    if (!*out_can || op->code == MP_OP_BITCAST_CONVERT) continue;
+    mp_ew_t ew;
+    MP_RETURN_IF_ERROR(mp_ew_bind(op, &ew));
+    *out_can = ew.direct;
+  }
+  for (uint32_t i = 0; i < end->num_operands; ++i) {
+    *out_can = *out_can && mp_shape_count(end->operands[i]->type) == count;
+  }
+  return NULL;
+}
+
+static mp_status_t compute_region(mp_loop_builder_t *b, const mp_op_t *op,
+                                  const mp_loop_ref_t *operands, const mp_loop_ref_t *results,
+                                  bool *out_done) {
+  MP_RETURN_IF_ERROR(compute_can_open(op, out_done));
+  if (!*out_done) return NULL;
+  const mp_block_t *block = op->regions[0];
+  const mp_op_t *end = mp_block_terminator(block);
+  region_t r = {b, op, operands, results, mp_shape_count(op->results[0].type), {0}};
+  const uint32_t num_steps = b->steps.count, num_before = b->before.count;
+  for (const mp_op_t *in = block->first; in != end && *out_done; in = in->next) {
+    if (in->code == MP_OP_CONSTANT || in->code == MP_OP_IOTA || mp_view_looks_through(in)) continue;
+    MP_RETURN_IF_ERROR(compute_region_op(&r, in, out_done));
+  }
+  for (uint32_t i = 0; i < end->num_operands && *out_done; ++i) {
+    mp_loop_ref_t ref;
+    const uint64_t bytes = (uint64_t)mp_shape_bytes(end->operands[i]->type);
+    MP_RETURN_IF_ERROR(compute_read(&r, end->operands[i], &ref, out_done));
+    if (*out_done) MP_RETURN_IF_ERROR(mp_loop_add_copy_step(b, ref, results[i], bytes));
+  }
+  if (!*out_done) {
+    b->steps.count = num_steps;
+    b->before.count = num_before;
+  }
+  return NULL;
+}
+
+// ---- single ops ----
+
+// An op that only moves elements: its result is a view of its operand.
+static mp_status_t compute_move(mp_loop_builder_t *b, const mp_op_t *op, mp_loop_ref_t from,
+                                mp_loop_ref_t to, bool *out_done) {
+  const mp_type_t *type = op->results[0].type;
+  region_t r = {.b = b, .op = op, .count = mp_shape_count(type)};
+  mp_view_t view;
+  const mp_value_t *base = NULL;
+  mp_view_of(&op->results[0], 1, &view, &base);
+  *out_done = base == op->operands[0] && r.count >= 1 && r.count <= MAX_FUSED;
+  if (!*out_done) return NULL;
+  mp_loop_ref_t at;
+  MP_RETURN_IF_ERROR(compute_view(&r, &view, mp_dtype_size(type->dtype), from, &to, &at));
+  return mp_loop_add_copy_step(b, at, to, (uint64_t)mp_shape_bytes(type));
+}
+
+static mp_status_t compute_single(mp_loop_builder_t *b, const mp_op_t *op,
+                                  const mp_loop_ref_t *operands, mp_loop_ref_t result,
+                                  bool *out_done) {
+  mp_ew_t ew;
+  MP_RETURN_IF_ERROR(mp_ew_bind(op, &ew));
+  const mp_type_t *type = op->results[0].type;
+  *out_done = ew.direct && mp_shape_count(type) >= 1;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    *out_done &= mp_type_same_shape(mp_kernel_operand(op, i)->type, type);
+  }
+  if (!*out_done) return NULL;
+  return compute_add(b, op, &ew, operands, result, mp_shape_count(type));
+}
+
+mp_status_t mp_loop_compute(mp_loop_builder_t *b, const mp_op_t *op, const mp_loop_ref_t *operands,
+                            const mp_loop_ref_t *results, bool *out_done) {
+  *out_done = false;
+  if (op->code == MP_OP_FUSION) return compute_region(b, op, operands, results, out_done);
+  if (mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE) && op->num_operands <= MP_EW_MAX_INPUTS &&
+      mp_op_info(op->code)->role == MP_OP_ROLE_KERNEL) {
+    return compute_single(b, op, operands, results[0], out_done);
+  }
+  if (mp_view_looks_through(op)) return compute_move(b, op, operands[0], results[0], out_done);
+  return NULL;
+}

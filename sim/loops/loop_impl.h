@@ -1,0 +1,152 @@
+// What the files of sim/loops share: the form of a loop, and of its builder.
+#ifndef MINIPOD_SIM_LOOPS_LOOP_IMPL_H_
+#define MINIPOD_SIM_LOOPS_LOOP_IMPL_H_
+
+#include "sim/base/containers/array.h"
+#include "sim/kernels/elementwise/elementwise.h"
+#include "sim/kernels/fused/view.h"
+#include "sim/loops/loop.h"
+#include "sim/loops/scalar_ops.h"
+
+// What a step does. Of the scalar ones there is one for each row of scalar_ops.h.
+enum {
+  MP_DO_EXIT,    // the loop, or the steps before it, are over
+  MP_DO_JUMP,    // to the target
+  MP_DO_BACK,    // to the target, a back edge
+  MP_DO_UNLESS,  // to the target if *in[0] (bool) is false
+  MP_DO_SWITCH,  // to one of the `count` targets, by *in[0] (s32)
+  MP_DO_COPY_1,  // *out = *in[0], 1, 4 or 8 bytes
+  MP_DO_COPY_4,
+  MP_DO_COPY_8,
+  MP_DO_COPY,       // `count` bytes
+  MP_DO_FILL,       // out = the element *in[0], `size` bytes, `count` times
+  MP_DO_VIEW,       // out = `count` elements of in[0] through the view
+  MP_DO_LOOP,       // out = the elementwise loop over `count` elements of the inputs
+  MP_DO_KERNEL,     // all parts of a kernel
+  MP_DO_TAKE_ROW,   // out = `count` bytes of in[0], at the row's place
+  MP_DO_PLACE_ROW,  // `count` bytes of in[0] to out, at the row's place
+#define MP_DO_NAME(op, dtype, T, R, expr) MP_DO_##op##_##dtype,
+  MP_SCALAR_UNARY(MP_DO_NAME) MP_SCALAR_BINARY(MP_DO_NAME)
+#undef MP_DO_NAME
+#define MP_DO_NAME(direction, dtype, T, operator) MP_DO_##direction##_##dtype,
+      MP_SCALAR_COMPARE(MP_DO_NAME)
+#undef MP_DO_NAME
+#define MP_DO_NAME(from, to, T, R) MP_DO_##from##_TO_##to,
+          MP_SCALAR_CONVERT(MP_DO_NAME)
+#undef MP_DO_NAME
+#define MP_DO_NAME(bytes, T) MP_DO_SELECT_##bytes,
+              MP_SCALAR_SELECT(MP_DO_NAME)
+#undef MP_DO_NAME
+};
+
+enum { MP_ROW_MAX_INDICES = 3 };
+
+// Where a row lies in an array: the sum over its indices, each limited to [0, most], times stride.
+typedef struct {
+  uint32_t count;
+  mp_dtype_t dtype;  // of the indices, which are in[1], in[2], in[3]
+  struct {
+    int64_t most, stride;  // stride in bytes
+  } indices[MP_ROW_MAX_INDICES];
+} mp_loop_row_t;
+
+// The bytes at `offset` from the beginning of a slot; of the loop's own memory when `base` is
+// num_slots; or, when it is num_slots + 1, those at the address `offset`.
+typedef struct {
+  uint32_t base;
+  uintptr_t offset;
+} mp_loop_ref_t;
+
+// What a kernel gets; its pointers are loop->refs[first_ref], operands first.
+typedef struct {
+  const mp_kernel_t *kernel;
+  uint32_t num_operands, num_results, first_ref;
+} mp_loop_call_t;
+
+// A step as it is when the loop is not running.
+typedef struct {
+  uint32_t what;
+  uint32_t size;      // FILL, VIEW: of an element
+  uint32_t target;    // jumps: number of a command, then of a step; SWITCH: of the first target
+  uint32_t num_refs;  // used of `in`
+  mp_loop_ref_t in[MP_EW_MAX_INPUTS + 1], out;
+  int64_t count;
+  union {
+    mp_ew_loop_t loop;         // LOOP
+    const mp_view_t *view;     // VIEW
+    const mp_loop_row_t *row;  // TAKE_ROW, PLACE_ROW
+    uint32_t call;             // KERNEL: its number
+  } u;
+} mp_loop_step_t;
+
+struct mp_loop_s {
+  uint32_t num_slots;
+  uint32_t num_steps;         // of the loop; then come those that are done before it
+  uint32_t num_steps_before;  // they compute what is the same in all rounds
+  const mp_loop_step_t *steps;
+  uint32_t num_calls, num_refs;
+  const mp_loop_call_t *calls;
+  const mp_loop_ref_t *refs;
+  const uint32_t *targets;  // of SWITCH: numbers of steps
+  uint32_t edges_per_look;  // how many back edges pass until must_stop is asked
+  // The parts of the scratch memory, in bytes from its beginning: prepared steps, pointers and
+  // calls, the loop's own memory, kernels' scratch memory.
+  size_t pointers_at, calls_at, own_at, kernel_at, scratch_bytes;
+};
+
+// 64 bytes of the loop's own memory.
+typedef struct {
+  uint32_t first;  // of the pieces that were given out together
+  bool is_fixed;   // of these first ones: what lies there is the same in all rounds
+} mp_loop_piece_t;
+
+struct mp_loop_builder_s {
+  mp_arena_t *arena;
+  uint32_t num_slots, num_commands, command;
+  const mp_loop_slot_t *slots;
+  uint32_t *starts;  // [num_commands + 1]: the first step of a command
+  MP_ARRAY(mp_loop_step_t) steps, before;
+  MP_ARRAY(mp_loop_call_t) calls;
+  MP_ARRAY(mp_loop_ref_t) refs;
+  MP_ARRAY(uint32_t) targets;
+  MP_ARRAY(mp_loop_piece_t) pieces;  // the loop's own memory, from its beginning
+  size_t kernel_bytes;
+  double seconds;  // of a round, roughly
+};
+
+// ---- between the files ----
+
+// The ref of a slot, of an address, and of `bytes` bytes of new memory of the loop's own.
+mp_loop_ref_t mp_loop_slot_ref(const mp_loop_builder_t *b, uint32_t slot);
+mp_loop_ref_t mp_loop_address_ref(const mp_loop_builder_t *b, const void *address);
+MP_NODISCARD mp_status_t mp_loop_own_ref(mp_loop_builder_t *b, size_t bytes,
+                                         mp_loop_ref_t *out_ref);
+// The address of a ref that is a constant; otherwise NULL.
+const void *mp_loop_constant(const mp_loop_builder_t *b, mp_loop_ref_t ref);
+
+// Adds a step that computes `out` from in[0 .. num_refs). One whose inputs are the same in all
+// rounds, and whose result is in the loop's own memory, is done before the loop.
+MP_NODISCARD mp_status_t mp_loop_add_step(mp_loop_builder_t *b, const mp_loop_step_t *step);
+// Adds the step that copies `bytes` bytes; none if both are the same.
+MP_NODISCARD mp_status_t mp_loop_add_copy_step(mp_loop_builder_t *b, mp_loop_ref_t from,
+                                               mp_loop_ref_t to, uint64_t bytes);
+
+// Each of these makes steps for a kind of kernel if it can (`out_done`). `operands` and `results`
+// are the kernel's.
+// compute.c: elementwise ops, and regions of them; ops that only move elements.
+MP_NODISCARD mp_status_t mp_loop_compute(mp_loop_builder_t *b, const mp_op_t *op,
+                                         const mp_loop_ref_t *operands,
+                                         const mp_loop_ref_t *results, bool *out_done);
+// rows.c: dynamic_slice and dynamic_update_slice of contiguous elements.
+MP_NODISCARD mp_status_t mp_loop_rows(mp_loop_builder_t *b, const mp_op_t *op,
+                                      const mp_loop_ref_t *operands, const mp_loop_ref_t *results,
+                                      bool *out_done);
+
+// Divides the scratch memory, of which `own` and `kernel` bytes are the loop's own and kernels'.
+void mp_loop_lay_out(mp_loop_t *loop, size_t own, size_t kernel);
+
+static inline bool mp_loop_same_ref(mp_loop_ref_t a, mp_loop_ref_t b) {
+  return a.base == b.base && a.offset == b.offset;
+}
+
+#endif  // MINIPOD_SIM_LOOPS_LOOP_IMPL_H_

@@ -1,0 +1,295 @@
+// Runs loops: gives the steps their addresses, and then does one after the other.
+#include <math.h>
+#include <string.h>
+
+#include "sim/base/assert.h"
+#include "sim/kernels/shape.h"
+#include "sim/kernels/strided.h"
+#include "sim/loops/loop_impl.h"
+
+// A step with its addresses.
+typedef struct step_s step_t;
+struct step_s {
+  uint32_t what, size;
+  const void *in[MP_EW_MAX_INPUTS + 1];
+  void *out;
+  int64_t count;
+  union {
+    const step_t *target;  // of a jump
+    const uint32_t *targets;
+    mp_ew_loop_t loop;
+    const mp_view_t *view;
+    const mp_loop_row_t *row;
+    const struct call_s *call;
+  } u;
+};
+
+typedef struct call_s {
+  const mp_kernel_t *kernel;
+  mp_kernel_call_t call;
+} call_t;
+
+void mp_loop_lay_out(mp_loop_t *loop, size_t own, size_t kernel) {
+  loop->pointers_at = mp_round_up_64((loop->num_steps + loop->num_steps_before) * sizeof(step_t));
+  loop->calls_at = loop->pointers_at + mp_round_up_64(loop->num_refs * sizeof(void *));
+  loop->own_at = loop->calls_at + mp_round_up_64(loop->num_calls * sizeof(call_t));
+  loop->kernel_at = loop->own_at + mp_round_up_64(own);
+  loop->scratch_bytes = loop->kernel_at + mp_round_up_64(kernel);
+}
+
+size_t mp_loop_scratch_bytes(const mp_loop_t *loop) {
+  return loop->scratch_bytes;
+}
+
+uint32_t mp_loop_num_steps(const mp_loop_t *loop) {
+  return loop->num_steps + loop->num_steps_before;
+}
+
+// ---- addresses ----
+
+typedef struct {
+  const mp_loop_t *loop;
+  const mp_loop_run_t *run;
+  char *own;
+} prepare_t;
+
+static inline void *loop_run_address(const prepare_t *p, mp_loop_ref_t ref) {
+  const uint32_t num_slots = p->loop->num_slots;
+  if (ref.base > num_slots) return (void *)ref.offset;
+  if (ref.base == num_slots) return p->own + ref.offset;
+  return (char *)p->run->slots[ref.base] + ref.offset;
+}
+
+static void loop_run_prepare_step(const prepare_t *p, const mp_loop_step_t *step, step_t *out) {
+  char *scratch = p->run->scratch;
+  out->what = step->what;
+  out->size = step->size;
+  out->count = step->count;
+  for (uint32_t i = 0; i < step->num_refs; ++i) out->in[i] = loop_run_address(p, step->in[i]);
+  out->out = loop_run_address(p, step->out);
+  switch (step->what) {
+    case MP_DO_JUMP:
+    case MP_DO_BACK:
+    case MP_DO_UNLESS:
+      out->u.target = (const step_t *)(void *)scratch + step->target;
+      break;
+    case MP_DO_SWITCH:
+      out->u.targets = p->loop->targets + step->target;
+      break;
+    case MP_DO_KERNEL:
+      out->u.call = (const call_t *)(void *)(scratch + p->loop->calls_at) + step->u.call;
+      break;
+    case MP_DO_LOOP:
+      out->u.loop = step->u.loop;
+      break;
+    case MP_DO_VIEW:
+      out->u.view = step->u.view;
+      break;
+    default:
+      out->u.row = step->u.row;
+      break;
+  }
+}
+
+static void loop_run_prepare(const prepare_t *p) {
+  const mp_loop_t *loop = p->loop;
+  char *scratch = p->run->scratch;
+  void **pointers = (void **)(void *)(scratch + loop->pointers_at);
+  call_t *calls = (call_t *)(void *)(scratch + loop->calls_at);
+  step_t *steps = (step_t *)(void *)scratch;
+  const uint32_t num_steps = loop->num_steps + loop->num_steps_before;
+  for (uint32_t i = 0; i < num_steps; ++i) {
+    loop_run_prepare_step(p, &loop->steps[i], &steps[i]);
+  }
+  for (uint32_t i = 0; i < loop->num_refs; ++i) pointers[i] = loop_run_address(p, loop->refs[i]);
+  for (uint32_t i = 0; i < loop->num_calls; ++i) {
+    const mp_loop_call_t *call = &loop->calls[i];
+    void **of_call = pointers + call->first_ref;
+    calls[i] = (call_t){call->kernel,
+                        {.operands = (const void *const *)of_call,
+                         .results = of_call + call->num_operands,
+                         .scratch = scratch + loop->kernel_at}};
+  }
+  const uint32_t numbers[] = {p->run->replica, p->run->partition};
+  memcpy(p->own, numbers, sizeof(numbers));
+}
+
+// ---- steps ----
+
+static mp_status_t loop_run_kernel(const call_t *call) {
+  mp_kernel_call_t part = call->call;
+  for (part.part = 0; part.part < call->kernel->num_parts; ++part.part) {
+    MP_RETURN_IF_ERROR(call->kernel->run(call->kernel, &part));
+  }
+  return NULL;
+}
+
+static inline int64_t loop_run_row(const step_t *step) {
+  const mp_loop_row_t *row = step->u.row;
+  int64_t place = 0;
+  for (uint32_t i = 0; i < row->count; ++i) {
+    int64_t index = 0;
+    if (row->dtype == MP_DTYPE_S32) {
+      int32_t value;
+      memcpy(&value, step->in[1 + i], sizeof(value));
+      index = value;
+    } else {
+      index = mp_load_index(row->dtype, step->in[1 + i]);
+    }
+    place += mp_clamp_i64(index, 0, row->indices[i].most) * row->indices[i].stride;
+  }
+  return place;
+}
+
+// Copies few bytes; the usual sizes without a call.
+static inline void loop_run_copy(void *to, const void *from, int64_t bytes) {
+  switch (bytes) {
+    case 4:
+      memcpy(to, from, 4);
+      break;
+    case 8:
+      memcpy(to, from, 8);
+      break;
+    case 16:
+      memcpy(to, from, 16);
+      break;
+    case 32:
+      memcpy(to, from, 32);
+      break;
+    default:
+      memmove(to, from, (size_t)bytes);
+      break;
+  }
+}
+
+static inline const step_t *loop_run_switch(const step_t *steps, const step_t *step) {
+  int32_t index;
+  memcpy(&index, step->in[0], sizeof(index));
+  const uint32_t last = (uint32_t)step->count - 1;
+  return steps + step->u.targets[index >= 0 && (uint32_t)index < last ? (uint32_t)index : last];
+}
+
+#define READ(T, name, i) \
+  T name;                \
+  memcpy(&name, step->in[i], sizeof(name))
+#define WRITE(R, expr)        \
+  const R result = (R)(expr); \
+  memcpy(step->out, &result, sizeof(result))
+#define DO_UNARY(op, dtype, T, R, expr) \
+  case MP_DO_##op##_##dtype: {          \
+    READ(T, x, 0);                      \
+    WRITE(R, expr);                     \
+    break;                              \
+  }
+#define DO_BINARY(op, dtype, T, R, expr) \
+  case MP_DO_##op##_##dtype: {           \
+    READ(T, x, 0);                       \
+    READ(T, y, 1);                       \
+    WRITE(R, expr);                      \
+    break;                               \
+  }
+#define DO_COMPARE(direction, dtype, T, operator) \
+  case MP_DO_##direction##_##dtype: {             \
+    READ(T, x, 0);                                \
+    READ(T, y, 1);                                \
+    WRITE(uint8_t, x operator y);                 \
+    break;                                        \
+  }
+#define DO_CONVERT(from, to, T, R) \
+  case MP_DO_##from##_TO_##to: {   \
+    READ(T, x, 0);                 \
+    WRITE(R, x);                   \
+    break;                         \
+  }
+#define DO_SELECT(bytes, T)       \
+  case MP_DO_SELECT_##bytes: {    \
+    READ(uint8_t, which, 0);      \
+    READ(T, x, 1);                \
+    READ(T, y, 2);                \
+    WRITE(T, which != 0 ? x : y); \
+    break;                        \
+  }
+
+// Does the steps from `step` on until the end (NULL) or a back edge at which the loop has to stop.
+// The function is long because each step is a few instructions in it.
+static mp_status_t loop_run_steps(const mp_loop_t *loop, const mp_loop_run_t *run,
+                                  const step_t *step, const step_t **out_step) {
+  const step_t *steps = run->scratch;
+  uint32_t edges = loop->edges_per_look;
+  for (;; ++step) {
+    switch (step->what) {
+      case MP_DO_EXIT:
+        *out_step = NULL;
+        return NULL;
+      case MP_DO_BACK:
+        if (--edges == 0) {
+          edges = loop->edges_per_look;
+          if (run->must_stop(run->context)) {
+            *out_step = step->u.target;
+            return NULL;
+          }
+        }
+        step = step->u.target - 1;
+        break;
+      case MP_DO_JUMP:
+        step = step->u.target - 1;
+        break;
+      case MP_DO_UNLESS:
+        if (*(const uint8_t *)step->in[0] == 0) step = step->u.target - 1;
+        break;
+      case MP_DO_SWITCH:
+        step = loop_run_switch(steps, step) - 1;
+        break;
+      case MP_DO_COPY_1:
+        memcpy(step->out, step->in[0], 1);
+        break;
+      case MP_DO_COPY_4:
+        memcpy(step->out, step->in[0], 4);
+        break;
+      case MP_DO_COPY_8:
+        memcpy(step->out, step->in[0], 8);
+        break;
+      case MP_DO_COPY:
+        loop_run_copy(step->out, step->in[0], step->count);
+        break;
+      case MP_DO_FILL:
+        mp_fill(step->out, step->in[0], step->size, step->count);
+        break;
+      case MP_DO_VIEW:
+        mp_view_load(step->u.view, step->size, step->in[0], 0, step->count, step->out);
+        break;
+      case MP_DO_LOOP:
+        step->u.loop(step->count, step->in, step->out);
+        break;
+      case MP_DO_KERNEL:
+        MP_RETURN_IF_ERROR(loop_run_kernel(step->u.call));
+        break;
+      case MP_DO_TAKE_ROW:
+        loop_run_copy(step->out, (const char *)step->in[0] + loop_run_row(step), step->count);
+        break;
+      case MP_DO_PLACE_ROW:
+        loop_run_copy((char *)step->out + loop_run_row(step), step->in[0], step->count);
+        break;
+        MP_SCALAR_UNARY(DO_UNARY)
+        MP_SCALAR_BINARY(DO_BINARY)
+        MP_SCALAR_COMPARE(DO_COMPARE)
+        MP_SCALAR_CONVERT(DO_CONVERT)
+        MP_SCALAR_SELECT(DO_SELECT)
+      default:
+        MP_ASSERT_NOT_REACHED();
+        __builtin_unreachable();
+    }
+  }
+}
+
+mp_status_t mp_loop_run(const mp_loop_t *loop, mp_loop_run_t *run, bool *out_is_over) {
+  const prepare_t prepare = {loop, run, (char *)run->scratch + loop->own_at};
+  const step_t *steps = run->scratch, *stopped = NULL;
+  MP_ASSERT(run->at < loop->num_steps && (uintptr_t)run->scratch % 64 == 0);
+  loop_run_prepare(&prepare);
+  MP_RETURN_IF_ERROR(loop_run_steps(loop, run, steps + loop->num_steps, &stopped));
+  MP_RETURN_IF_ERROR(loop_run_steps(loop, run, steps + run->at, &stopped));
+  *out_is_over = stopped == NULL;
+  run->at = stopped == NULL ? 0 : (uint32_t)(stopped - steps);
+  return NULL;
+}

@@ -1,0 +1,70 @@
+// dynamic_slice and dynamic_update_slice of elements that lie in one piece: a row of an array, as a
+// scan takes it from its inputs or puts it into its outputs.
+#include "sim/base/assert.h"
+#include "sim/kernels/shape.h"
+#include "sim/loops/loop_impl.h"
+
+// Whether a box of these sizes is one piece of the array: behind the first dimension in which it
+// has more than one element, it has all of them.
+static bool rows_is_one_piece(const mp_type_t *array, const mp_type_t *box) {
+  uint32_t d = 0;
+  while (d < box->rank && box->dims[d] == 1) ++d;
+  for (++d; d < box->rank; ++d) {
+    if (box->dims[d] != array->dims[d]) return false;
+  }
+  return true;
+}
+
+// The steps' way to the row: what constants add to the place goes to `out_offset`. False if too
+// many indices are not known.
+static bool rows_describe(const mp_loop_builder_t *b, const mp_type_t *array, const mp_type_t *box,
+                          mp_dtype_t dtype, const mp_loop_ref_t *starts, mp_loop_step_t *step,
+                          mp_loop_row_t *row, uintptr_t *out_offset) {
+  int64_t strides[MP_MAX_RANK];
+  mp_dims_strides(array->dims, array->rank, (int64_t)mp_dtype_size(array->dtype), strides);
+  *row = (mp_loop_row_t){.dtype = dtype};
+  *out_offset = 0;
+  for (uint32_t d = 0; d < array->rank; ++d) {
+    const int64_t most = array->dims[d] - box->dims[d];
+    if (most == 0) continue;
+    const void *known = mp_loop_constant(b, starts[d]);
+    if (known != NULL) {
+      const int64_t start = mp_clamp_i64(mp_load_index(dtype, known), 0, most);
+      *out_offset += (uintptr_t)(start * strides[d]);
+      continue;
+    }
+    if (row->count == MP_ROW_MAX_INDICES) return false;
+    row->indices[row->count].most = most;
+    row->indices[row->count].stride = strides[d];
+    step->in[1 + row->count++] = starts[d];
+  }
+  return true;
+}
+
+mp_status_t mp_loop_rows(mp_loop_builder_t *b, const mp_op_t *op, const mp_loop_ref_t *operands,
+                         const mp_loop_ref_t *results, bool *out_done) {
+  *out_done = false;
+  const bool is_update = op->code == MP_OP_DYNAMIC_UPDATE_SLICE;
+  if (!is_update && op->code != MP_OP_DYNAMIC_SLICE) return NULL;
+  const uint32_t first = is_update ? 2 : 1;
+  const mp_type_t *array = op->operands[0]->type;
+  const mp_type_t *box = is_update ? op->operands[1]->type : op->results[0].type;
+  const int64_t bytes = mp_shape_bytes(box);
+  if (bytes == 0 || !rows_is_one_piece(array, box)) return NULL;
+  if (is_update && !mp_loop_same_ref(operands[0], results[0])) return NULL;
+  mp_loop_row_t *row = MP_ARENA_NEW(b->arena, mp_loop_row_t);
+  MP_RETURN_IF_NULL(row);
+  mp_loop_step_t step = {.what = is_update ? MP_DO_PLACE_ROW : MP_DO_TAKE_ROW, .count = bytes};
+  const mp_dtype_t dtype = array->rank == 0 ? MP_DTYPE_S32 : op->operands[first]->type->dtype;
+  uintptr_t offset = 0;
+  if (!rows_describe(b, array, box, dtype, operands + first, &step, row, &offset)) return NULL;
+  step.in[0] = operands[is_update ? 1 : 0];
+  step.out = results[0];
+  *(is_update ? &step.out.offset : &step.in[0].offset) += offset;
+  step.num_refs = 1 + row->count;
+  step.u.row = row;
+  *out_done = true;
+  if (row->count == 0) return mp_loop_add_copy_step(b, step.in[0], step.out, (uint64_t)bytes);
+  b->seconds += (double)bytes * 0.1e-9;
+  return mp_loop_add_step(b, &step);
+}

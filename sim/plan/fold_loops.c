@@ -1,0 +1,288 @@
+// Folds small loops: the commands of a loop, from the target of its back edge to the edge, become
+// one LOOP command, if sim/loops can run them all. Of nested loops it takes the outermost one that
+// it can.
+#include <string.h>
+
+#include "sim/base/assert.h"
+#include "sim/base/containers/array.h"
+#include "sim/plan/plan.h"
+
+typedef struct {
+  mp_program_t *program;
+  mp_arena_t *scratch;
+  MP_ARRAY(mp_cmd_t) commands;  // the program's new ones, in its arena
+  uint32_t *numbers;            // [num_commands]: the new number of each command
+} fold_t;
+
+// A loop that is being folded.
+typedef struct {
+  fold_t *fold;
+  uint32_t count;                  // of its commands
+  mp_cmd_t *body;                  // [count]: them, with targets that are numbers in this array
+  MP_ARRAY(mp_slot_t) slots;       // in the program's arena
+  MP_ARRAY(mp_loop_slot_t) infos;  // of the slots
+  mp_loop_builder_t *builder;
+  uint32_t *operands;  // numbers of slots, room for those of one command
+} range_t;
+
+// ---- what can be folded ----
+
+static bool fold_loops_can_be_in_loop(const mp_cmd_t *cmd) {
+  switch (cmd->kind) {
+    case MP_CMD_LAUNCH:
+    case MP_CMD_COPY:
+    case MP_CMD_REPLICA_ID:
+    case MP_CMD_PARTITION_ID:
+    case MP_CMD_JUMP:
+    case MP_CMD_BRANCH_UNLESS:
+    case MP_CMD_SWITCH:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Whether the commands leave the range only to what follows it, and jump back only by JUMP.
+static bool fold_loops_is_closed(const mp_program_t *program, uint32_t first, uint32_t last) {
+  for (uint32_t i = first; i <= last; ++i) {
+    const mp_cmd_t *cmd = &program->commands[i];
+    if (!fold_loops_can_be_in_loop(cmd)) return false;
+    for (uint32_t t = 0; t < cmd->num_targets; ++t) {
+      const uint32_t target = cmd->targets[t];
+      if (target < first || target > last + 1) return false;
+      if (target <= i && cmd->kind != MP_CMD_JUMP) return false;
+    }
+  }
+  return true;
+}
+
+// The last back edge to command `first` that is before `end`; `end` if there is none.
+static uint32_t fold_loops_find_edge(const mp_program_t *program, uint32_t first, uint32_t end) {
+  for (uint32_t i = end; i-- > first;) {
+    const mp_cmd_t *cmd = &program->commands[i];
+    if (cmd->kind == MP_CMD_JUMP && cmd->targets[0] == first) return i;
+  }
+  return end;
+}
+
+static mp_status_t fold_loops_copy_body(range_t *r, uint32_t first) {
+  const mp_program_t *program = r->fold->program;
+  r->body = mp_arena_copy(program->arena, program->commands + first, r->count * sizeof(*r->body));
+  MP_RETURN_IF_NULL(r->body);
+  for (uint32_t i = 0; i < r->count; ++i) {
+    mp_cmd_t *cmd = &r->body[i];
+    uint32_t *targets = MP_ARENA_ARRAY(program->arena, uint32_t, (size_t)cmd->num_targets + 1);
+    MP_RETURN_IF_NULL(targets);
+    for (uint32_t t = 0; t < cmd->num_targets; ++t) targets[t] = cmd->targets[t] - first;
+    cmd->targets = targets;
+  }
+  return NULL;
+}
+
+// ---- slots ----
+
+static uint32_t fold_loops_find_slot(const range_t *r, mp_slot_t slot) {
+  for (uint32_t i = 0; i < r->slots.count; ++i) {
+    const mp_slot_t *other = &r->slots.items[i];
+    if (other->kind == slot.kind && other->index == slot.index && other->offset == slot.offset) {
+      return i;
+    }
+  }
+  return MP_LOOP_NO_SLOT;
+}
+
+static mp_status_t fold_loops_add_slot(range_t *r, mp_slot_t slot, bool is_written) {
+  if (slot.kind == MP_SLOT_NONE) return NULL;
+  const mp_program_t *program = r->fold->program;
+  uint32_t number = fold_loops_find_slot(r, slot);
+  if (number == MP_LOOP_NO_SLOT) {
+    mp_loop_slot_t info = {0};
+    if (slot.kind == MP_SLOT_CONSTANT) {
+      info.constant = (const char *)program->constants[slot.index].data + slot.offset;
+    }
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(program->arena, &r->slots, slot));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(program->arena, &r->infos, info));
+    number = r->slots.count - 1;
+  }
+  r->infos.items[number].is_written |= is_written;
+  return NULL;
+}
+
+static mp_status_t fold_loops_find_slots(range_t *r) {
+  uint32_t most = 0;
+  for (uint32_t i = 0; i < r->count; ++i) {
+    const mp_cmd_t *cmd = &r->body[i];
+    for (uint32_t k = 0; k < cmd->num_operands; ++k) {
+      MP_RETURN_IF_ERROR(fold_loops_add_slot(r, cmd->operands[k], false));
+    }
+    for (uint32_t k = 0; k < cmd->num_results; ++k) {
+      MP_RETURN_IF_ERROR(fold_loops_add_slot(r, cmd->results[k], true));
+    }
+    const uint32_t count = cmd->num_operands + cmd->num_results;
+    if (count > most) most = count;
+  }
+  r->operands = MP_ARENA_ARRAY(r->fold->scratch, uint32_t, (size_t)most + 1);
+  MP_RETURN_IF_NULL(r->operands);
+  return NULL;
+}
+
+// ---- steps ----
+
+static mp_status_t fold_loops_add_kernel(range_t *r, const mp_cmd_t *cmd, bool *out_can) {
+  uint32_t *results = r->operands + cmd->num_operands;
+  for (uint32_t i = 0; i < cmd->num_operands; ++i) {
+    r->operands[i] = fold_loops_find_slot(r, cmd->operands[i]);
+  }
+  for (uint32_t i = 0; i < cmd->num_results; ++i) {
+    results[i] = fold_loops_find_slot(r, cmd->results[i]);
+  }
+  return mp_loop_add_kernel(r->builder, cmd->kernel, r->operands, cmd->num_operands, results,
+                            cmd->num_results, out_can);
+}
+
+static mp_status_t fold_loops_add_command(range_t *r, const mp_cmd_t *cmd, bool *out_can) {
+  *out_can = true;
+  mp_loop_begin_command(r->builder);
+  const uint32_t operand =
+      cmd->num_operands == 0 ? MP_LOOP_NO_SLOT : fold_loops_find_slot(r, cmd->operands[0]);
+  const uint32_t result =
+      cmd->num_results == 0 ? MP_LOOP_NO_SLOT : fold_loops_find_slot(r, cmd->results[0]);
+  switch (cmd->kind) {
+    case MP_CMD_LAUNCH:
+      return fold_loops_add_kernel(r, cmd, out_can);
+    case MP_CMD_COPY:
+      return mp_loop_add_copy(r->builder, operand, result, cmd->bytes);
+    case MP_CMD_REPLICA_ID:
+    case MP_CMD_PARTITION_ID:
+      return mp_loop_add_number(r->builder, cmd->kind == MP_CMD_REPLICA_ID, result);
+    case MP_CMD_JUMP:
+      return mp_loop_add_jump(r->builder, cmd->targets[0]);
+    case MP_CMD_BRANCH_UNLESS:
+      return mp_loop_add_branch_unless(r->builder, operand, cmd->targets[0]);
+    case MP_CMD_SWITCH:
+      return mp_loop_add_switch(r->builder, operand, cmd->targets, cmd->num_targets);
+    default:
+      MP_ASSERT_NOT_REACHED();
+      return NULL;
+  }
+}
+
+// ---- the command ----
+
+// The slots of the command: all of the loop's, in the order of their numbers, and those that it
+// writes.
+static mp_status_t fold_loops_add_loop(range_t *r, const mp_loop_t *loop) {
+  const mp_program_t *program = r->fold->program;
+  const uint32_t count = r->slots.count;
+  mp_slot_t *written = MP_ARENA_ARRAY(program->arena, mp_slot_t, (size_t)count + 1);
+  MP_RETURN_IF_NULL(written);
+  uint32_t num_written = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (r->infos.items[i].is_written) written[num_written++] = r->slots.items[i];
+  }
+  const mp_cmd_t *edge = &r->body[r->count - 1];
+  const mp_cmd_t command = {.kind = MP_CMD_LOOP,
+                            .loc = edge->loc,
+                            .name = edge->name,
+                            .num_operands = count,
+                            .num_results = num_written,
+                            .operands = r->slots.items,
+                            .results = written,
+                            .loop = loop,
+                            .body = r->body,
+                            .num_body = r->count};
+  return MP_ARRAY_PUSH(program->arena, &r->fold->commands, command);
+}
+
+// Makes one command of [first, last] if that is possible.
+static mp_status_t fold_loops_range(fold_t *fold, uint32_t first, uint32_t last, bool *out_can) {
+  mp_program_t *program = fold->program;
+  range_t r = {.fold = fold, .count = last + 1 - first};
+  MP_RETURN_IF_ERROR(fold_loops_copy_body(&r, first));
+  MP_RETURN_IF_ERROR(fold_loops_find_slots(&r));
+  MP_RETURN_IF_ERROR(
+      mp_loop_builder_create(program->arena, r.slots.count, r.infos.items, r.count, &r.builder));
+  *out_can = true;
+  for (uint32_t i = 0; i < r.count && *out_can; ++i) {
+    MP_RETURN_IF_ERROR(fold_loops_add_command(&r, &r.body[i], out_can));
+  }
+  if (!*out_can) return NULL;
+  const mp_loop_t *loop = NULL;
+  MP_RETURN_IF_ERROR(mp_loop_builder_end(r.builder, &loop));
+  const uint64_t bytes = mp_loop_scratch_bytes(loop);
+  if (bytes > program->scratch_bytes) program->scratch_bytes = bytes;
+  for (uint32_t i = first; i <= last; ++i) fold->numbers[i] = fold->commands.count;
+  return fold_loops_add_loop(&r, loop);
+}
+
+// Folds the largest loop that begins with command `first`, if there is one: `out_last` is its last
+// command.
+static mp_status_t fold_loops_at(fold_t *fold, uint32_t first, bool *out_can, uint32_t *out_last) {
+  const mp_program_t *program = fold->program;
+  *out_can = false;
+  for (uint32_t end = program->num_commands; !*out_can;) {
+    const uint32_t last = fold_loops_find_edge(program, first, end);
+    if (last == end) return NULL;
+    if (fold_loops_is_closed(program, first, last)) {
+      MP_RETURN_IF_ERROR(fold_loops_range(fold, first, last, out_can));
+    }
+    *out_last = end = last;
+  }
+  return NULL;
+}
+
+static mp_status_t fold_loops_renumber(const fold_t *fold) {
+  for (uint32_t i = 0; i < fold->commands.count; ++i) {
+    mp_cmd_t *cmd = &fold->commands.items[i];
+    if (cmd->num_targets == 0) continue;
+    uint32_t *targets = MP_ARENA_ARRAY(fold->program->arena, uint32_t, cmd->num_targets);
+    MP_RETURN_IF_NULL(targets);
+    for (uint32_t t = 0; t < cmd->num_targets; ++t) targets[t] = fold->numbers[cmd->targets[t]];
+    cmd->targets = targets;
+  }
+  return NULL;
+}
+
+static bool fold_loops_has_loop(const mp_program_t *program) {
+  for (uint32_t i = 0; i < program->num_commands; ++i) {
+    const mp_cmd_t *cmd = &program->commands[i];
+    if (cmd->kind == MP_CMD_JUMP && cmd->targets[0] <= i) return true;
+  }
+  return false;
+}
+
+static mp_status_t fold_loops(fold_t *fold) {
+  mp_program_t *program = fold->program;
+  const uint32_t count = program->num_commands;
+  bool *is_target = MP_ARENA_ARRAY(fold->scratch, bool, count);  // of a back edge
+  fold->numbers = MP_ARENA_ARRAY(fold->scratch, uint32_t, count);
+  if (is_target == NULL || fold->numbers == NULL) return mp_status_out_of_memory();
+  for (uint32_t i = 0; i < count; ++i) {
+    const mp_cmd_t *cmd = &program->commands[i];
+    if (cmd->kind == MP_CMD_JUMP && cmd->targets[0] <= i) is_target[cmd->targets[0]] = true;
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    bool is_folded = false;
+    uint32_t last = i;
+    if (is_target[i]) MP_RETURN_IF_ERROR(fold_loops_at(fold, i, &is_folded, &last));
+    if (is_folded) {
+      i = last;
+      continue;
+    }
+    fold->numbers[i] = fold->commands.count;
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(program->arena, &fold->commands, program->commands[i]));
+  }
+  MP_RETURN_IF_ERROR(fold_loops_renumber(fold));
+  program->commands = fold->commands.items;
+  program->num_commands = fold->commands.count;
+  return NULL;
+}
+
+mp_status_t mp_plan_fold_loops(mp_program_t *program) {
+  if (!fold_loops_has_loop(program)) return NULL;
+  fold_t fold = {.program = program};
+  MP_RETURN_IF_ERROR(mp_arena_create(&fold.scratch));
+  const mp_status_t status = fold_loops(&fold);
+  mp_arena_release(fold.scratch);
+  return status;
+}
