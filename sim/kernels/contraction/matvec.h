@@ -12,10 +12,14 @@ typedef struct {
   const mp_operand_t *matrix, *vector;
   uint32_t matrix_operand, vector_operand;  // operand numbers of the op
   mp_convert_t store;                       // accumulation type to result type
+  // Set by mp_matvec_plan: both operands can be read where they are, lines along k being contiguous
+  // and rows `row_step` bytes apart, and there is one batch.
+  bool is_plain;
+  int64_t row_step;
 } mp_matvec_t;
 
 // Sets num_parts and scratch_bytes of `kernel`.
-void mp_matvec_plan(const mp_matvec_t *matvec, mp_kernel_t *kernel);
+void mp_matvec_plan(mp_matvec_t *matvec, mp_kernel_t *kernel);
 // Runs the part `call->part` of a product that mp_matvec_plan has planned.
 void mp_matvec_run_part(const mp_matvec_t *matvec, const mp_kernel_t *kernel,
                         const mp_kernel_call_t *call);
