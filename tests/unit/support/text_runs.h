@@ -17,21 +17,31 @@ typedef struct {
   char **results[TEXT_RUN_DEVICES];  // [num_results], owned; NULL before a run
 } text_run_t;
 
-// Compiles the text for the devices that it asks for; what cannot be compiled is an error.
-static inline mp_status_t text_run_begin_as(mp_client_t *client, const char *text,
-                                            const mp_compile_request_t *request,
-                                            text_run_t *out_run) {
+// Compiles the text for the devices that it asks for; what cannot be compiled is an error. A
+// guarded program must not have loops that are one command, since their kernels cannot be replaced.
+static inline mp_status_t text_run_begin_with(mp_client_t *client, const char *text,
+                                              const mp_compile_request_t *request, bool is_guarded,
+                                              text_run_t *out_run) {
   static const uint32_t ids[TEXT_RUN_DEVICES] = {0, 1, 2, 3};
   mp_program_t *program = NULL;
   mp_executable_t *executable = NULL;
   MP_RETURN_IF_ERROR(mp_compile(text, strlen(text), request, &program));
   assert_true((uint64_t)program->num_replicas * program->num_partitions <= TEXT_RUN_DEVICES);
-  assert_ok(guard_program(program, TEXT_RUN_FUEL));
+  if (is_guarded) assert_ok(guard_program(program, TEXT_RUN_FUEL));
   MP_RETURN_IF_ERROR(mp_executable_create(client, program, ids, &executable));
   *out_run = (text_run_t){.executable = executable,
                           .program = mp_executable_program(executable),
                           .num_devices = mp_executable_num_devices(executable)};
   return NULL;
+}
+
+// With guarded kernels.
+static inline mp_status_t text_run_begin_as(mp_client_t *client, const char *text,
+                                            const mp_compile_request_t *request,
+                                            text_run_t *out_run) {
+  mp_compile_request_t open = *request;
+  open.open_loops = true;
+  return text_run_begin_with(client, text, &open, true, out_run);
 }
 
 static inline mp_status_t text_run_begin(mp_client_t *client, const char *text,
