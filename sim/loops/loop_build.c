@@ -217,6 +217,25 @@ static void loop_build_set_targets(mp_loop_builder_t *b) {
   }
 }
 
+// A round that ends with a jump to the comparison at the loop's beginning ends with the comparison
+// instead.
+static void loop_build_turn(mp_loop_builder_t *b) {
+  for (uint32_t i = 0; i < b->steps.count; ++i) {
+    mp_loop_step_t *back = &b->steps.items[i];
+    if (back->what != MP_DO_BACK) continue;
+    const uint32_t first = back->target;
+    const mp_loop_step_t *compare = &b->steps.items[first], *unless = compare + 1;
+    if (!mp_loop_is_compare(compare->what) || unless->what != MP_DO_UNLESS ||
+        !mp_loop_same_ref(unless->in[0], compare->out)) {
+      continue;
+    }
+    *back = *compare;
+    back->what = compare->what - MP_FIRST_COMPARE + MP_FIRST_BACK_IF;
+    back->size = unless->target;
+    back->target = first + 2;
+  }
+}
+
 static uint32_t loop_build_edges_per_look(double seconds) {
   const double edges = LOOK_SECONDS / (seconds + STEP_SECONDS);
   return edges < MIN_EDGES ? MIN_EDGES : edges > MAX_EDGES ? MAX_EDGES : (uint32_t)edges;
@@ -226,6 +245,7 @@ mp_status_t mp_loop_builder_end(mp_loop_builder_t *b, const mp_loop_t **out_loop
   MP_ASSERT(b->command == b->num_commands);
   b->starts[b->num_commands] = b->steps.count;
   loop_build_set_targets(b);
+  loop_build_turn(b);
   const mp_loop_step_t exit = {.what = MP_DO_EXIT, .out = mp_loop_address_ref(b, mp_empty_array())};
   MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(b->arena, &b->steps, exit));
   MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(b->arena, &b->before, exit));

@@ -9,35 +9,47 @@
 #include "sim/loops/scalar_ops.h"
 
 // What a step does. Of the scalar ones there is one for each row of scalar_ops.h.
-enum {
-  MP_DO_EXIT,    // the loop, or the steps before it, are over
-  MP_DO_JUMP,    // to the target
-  MP_DO_BACK,    // to the target, a back edge
-  MP_DO_UNLESS,  // to the target if *in[0] (bool) is false
-  MP_DO_SWITCH,  // to one of the `count` targets, by *in[0] (s32)
-  MP_DO_COPY_1,  // *out = *in[0], 1, 4 or 8 bytes
-  MP_DO_COPY_4,
-  MP_DO_COPY_8,
-  MP_DO_COPY,       // `count` bytes
-  MP_DO_FILL,       // out = the element *in[0], `size` bytes, `count` times
-  MP_DO_VIEW,       // out = `count` elements of in[0] through the view
-  MP_DO_LOOP,       // out = the elementwise loop over `count` elements of the inputs
-  MP_DO_KERNEL,     // all parts of a kernel
-  MP_DO_TAKE_ROW,   // out = `count` bytes of in[0], at the row's place
-  MP_DO_PLACE_ROW,  // `count` bytes of in[0] to out, at the row's place
-#define MP_DO_NAME(op, dtype, T, R, expr) MP_DO_##op##_##dtype,
-  MP_SCALAR_UNARY(MP_DO_NAME) MP_SCALAR_BINARY(MP_DO_NAME)
-#undef MP_DO_NAME
-#define MP_DO_NAME(direction, dtype, T, operator) MP_DO_##direction##_##dtype,
-      MP_SCALAR_COMPARE(MP_DO_NAME)
-#undef MP_DO_NAME
-#define MP_DO_NAME(from, to, T, R) MP_DO_##from##_TO_##to,
-          MP_SCALAR_CONVERT(MP_DO_NAME)
-#undef MP_DO_NAME
-#define MP_DO_NAME(bytes, T) MP_DO_SELECT_##bytes,
-              MP_SCALAR_SELECT(MP_DO_NAME)
-#undef MP_DO_NAME
-};
+// clang-format changes these macros anew each time it runs.
+// clang-format off
+#define MP_STEPS(X)                                                                              \
+  X(EXIT)       /* the loop, or the steps before it, are over */                                 \
+  X(JUMP)       /* to the target */                                                              \
+  X(BACK)       /* to the target, a back edge */                                                 \
+  X(UNLESS)     /* to the target if *in[0] (bool) is false */                                    \
+  X(SWITCH)     /* to one of the `count` targets, by *in[0] (s32) */                             \
+  X(COPY_1)     /* *out = *in[0], 1, 4 or 8 bytes */                                             \
+  X(COPY_4)                                                                                      \
+  X(COPY_8)                                                                                      \
+  X(COPY)       /* `count` bytes */                                                              \
+  X(FILL)       /* out = the element *in[0], `size` bytes, `count` times */                      \
+  X(VIEW)       /* out = `count` elements of in[0] through the view */                           \
+  X(LOOP)       /* out = the elementwise loop over `count` elements of the inputs */             \
+  X(KERNEL)     /* all parts of a kernel */                                                      \
+  X(TAKE_ROW)   /* out = `count` bytes of in[0], at the row's place */                           \
+  X(PLACE_ROW)  /* `count` bytes of in[0] to out, at the row's place */                          \
+  X(TAKE_4)     /* the same for 4 bytes and one index of s32 */                                  \
+  X(PLACE_4)
+
+// All steps, by name. BACK_IF_... is what ends most rounds: the comparison, and, if it is true, a
+// back edge to the target; otherwise the loop goes on with step `size`.
+#define MP_ALL_STEPS(X)                                 \
+  MP_STEPS(X)                                           \
+  MP_SCALAR_UNARY(MP_STEP_OF_OP) MP_SCALAR_BINARY(MP_STEP_OF_OP) \
+  MP_SCALAR_COMPARE(MP_STEP_OF_COMPARE)                 \
+  MP_SCALAR_COMPARE(MP_STEP_OF_BACK_IF)                 \
+  MP_SCALAR_CONVERT(MP_STEP_OF_CONVERT)                 \
+  MP_SCALAR_SELECT(MP_STEP_OF_SELECT)
+#define MP_STEP_OF_OP(op, dtype, T, R, expr) MP_STEP_X(op##_##dtype)
+#define MP_STEP_OF_COMPARE(direction, dtype, T, operator) MP_STEP_X(direction##_##dtype)
+#define MP_STEP_OF_BACK_IF(direction, dtype, T, operator) MP_STEP_X(BACK_IF_##direction##_##dtype)
+#define MP_STEP_OF_CONVERT(from, to, T, R) MP_STEP_X(from##_TO_##to)
+#define MP_STEP_OF_SELECT(bytes, T) MP_STEP_X(SELECT_##bytes)
+// clang-format on
+
+// Whoever uses MP_ALL_STEPS(MP_STEP_X) defines MP_STEP_X.
+#define MP_STEP_X(name) MP_DO_##name,
+enum { MP_ALL_STEPS(MP_STEP_X) MP_DO_COUNT };
+#undef MP_STEP_X
 
 enum { MP_ROW_MAX_INDICES = 3 };
 
@@ -66,7 +78,9 @@ typedef struct {
 // A step as it is when the loop is not running.
 typedef struct {
   uint32_t what;
-  uint32_t size;      // FILL, VIEW: of an element
+  // FILL, VIEW: of an element; TAKE_ROW, PLACE_ROW: 1 if there is one index, of s32; BACK_IF: a
+  // step
+  uint32_t size;
   uint32_t target;    // jumps: number of a command, then of a step; SWITCH: of the first target
   uint32_t num_refs;  // used of `in`
   mp_loop_ref_t in[MP_EW_MAX_INPUTS + 1], out;
@@ -144,6 +158,19 @@ MP_NODISCARD mp_status_t mp_loop_rows(mp_loop_builder_t *b, const mp_op_t *op,
 
 // Divides the scratch memory, of which `own` and `kernel` bytes are the loop's own and kernels'.
 void mp_loop_lay_out(mp_loop_t *loop, size_t own, size_t kernel);
+
+// Whether the step is a BACK_IF_...; these are as many as the comparisons before them.
+enum {
+  MP_FIRST_COMPARE = MP_DO_EQ_S32,
+  MP_FIRST_BACK_IF = MP_DO_BACK_IF_EQ_S32,
+  MP_NUM_COMPARES = MP_FIRST_BACK_IF - MP_FIRST_COMPARE,
+};
+static inline bool mp_loop_is_back_if(uint32_t what) {
+  return what >= MP_FIRST_BACK_IF && what < MP_FIRST_BACK_IF + MP_NUM_COMPARES;
+}
+static inline bool mp_loop_is_compare(uint32_t what) {
+  return what >= MP_FIRST_COMPARE && what < MP_FIRST_COMPARE + MP_NUM_COMPARES;
+}
 
 static inline bool mp_loop_same_ref(mp_loop_ref_t a, mp_loop_ref_t b) {
   return a.base == b.base && a.offset == b.offset;

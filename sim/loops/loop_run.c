@@ -67,6 +67,10 @@ static void loop_run_prepare_step(const prepare_t *p, const mp_loop_step_t *step
   out->count = step->count;
   for (uint32_t i = 0; i < step->num_refs; ++i) out->in[i] = loop_run_address(p, step->in[i]);
   out->out = loop_run_address(p, step->out);
+  if (mp_loop_is_back_if(step->what)) {
+    out->u.target = (const step_t *)(void *)scratch + step->target;
+    return;
+  }
   switch (step->what) {
     case MP_DO_JUMP:
     case MP_DO_BACK:
@@ -124,7 +128,16 @@ static mp_status_t loop_run_kernel(const call_t *call) {
   return NULL;
 }
 
+// The place of a row that has one index of s32.
+static inline int64_t loop_run_quick_row(const step_t *step) {
+  int32_t index;
+  memcpy(&index, step->in[1], sizeof(index));
+  const mp_loop_row_t *row = step->u.row;
+  return mp_clamp_i64(index, 0, row->indices[0].most) * row->indices[0].stride;
+}
+
 static inline int64_t loop_run_row(const step_t *step) {
+  if (step->size == 1) return loop_run_quick_row(step);
   const mp_loop_row_t *row = step->u.row;
   int64_t place = 0;
   for (uint32_t i = 0; i < row->count; ++i) {
@@ -169,6 +182,16 @@ static inline const step_t *loop_run_switch(const step_t *steps, const step_t *s
   return steps + step->u.targets[index >= 0 && (uint32_t)index < last ? (uint32_t)index : last];
 }
 
+// ---- the interpreter ----
+
+// Each step ends with a jump to the next one's code, so that the machine can tell where it goes
+// from what has come before.
+#define NEXT() __extension__({ goto *labels[(++step)->what]; })
+#define GO_TO(target)  \
+  do {                 \
+    step = (target)-1; \
+    NEXT();            \
+  } while (0)
 #define READ(T, name, i) \
   T name;                \
   memcpy(&name, step->in[i], sizeof(name))
@@ -176,110 +199,128 @@ static inline const step_t *loop_run_switch(const step_t *steps, const step_t *s
   const R result = (R)(expr); \
   memcpy(step->out, &result, sizeof(result))
 #define DO_UNARY(op, dtype, T, R, expr) \
-  case MP_DO_##op##_##dtype: {          \
+  op##_##dtype : {                      \
     READ(T, x, 0);                      \
     WRITE(R, expr);                     \
-    break;                              \
+    NEXT();                             \
   }
 #define DO_BINARY(op, dtype, T, R, expr) \
-  case MP_DO_##op##_##dtype: {           \
+  op##_##dtype : {                       \
     READ(T, x, 0);                       \
     READ(T, y, 1);                       \
     WRITE(R, expr);                      \
-    break;                               \
+    NEXT();                              \
   }
 #define DO_COMPARE(direction, dtype, T, operator) \
-  case MP_DO_##direction##_##dtype: {             \
+  direction##_##dtype : {                         \
     READ(T, x, 0);                                \
     READ(T, y, 1);                                \
     WRITE(uint8_t, x operator y);                 \
-    break;                                        \
+    NEXT();                                       \
+  }
+// What stops here begins again with the two steps before the target, which are the comparison and
+// the branch that this one replaces.
+#define DO_BACK_IF(direction, dtype, T, operator) \
+  BACK_IF_##direction##_##dtype : {               \
+    READ(T, x, 0);                                \
+    READ(T, y, 1);                                \
+    WRITE(uint8_t, x operator y);                 \
+    if (result == 0) GO_TO(steps + step->size);   \
+    if (--edges == 0) {                           \
+      edges = loop->edges_per_look;               \
+      if (run->must_stop(run->context)) {         \
+        *out_step = step->u.target - 2;           \
+        return NULL;                              \
+      }                                           \
+    }                                             \
+    GO_TO(step->u.target);                        \
   }
 #define DO_CONVERT(from, to, T, R) \
-  case MP_DO_##from##_TO_##to: {   \
+  from##_TO_##to : {               \
     READ(T, x, 0);                 \
     WRITE(R, x);                   \
-    break;                         \
+    NEXT();                        \
   }
 #define DO_SELECT(bytes, T)       \
-  case MP_DO_SELECT_##bytes: {    \
+  SELECT_##bytes : {              \
     READ(uint8_t, which, 0);      \
     READ(T, x, 1);                \
     READ(T, y, 2);                \
     WRITE(T, which != 0 ? x : y); \
-    break;                        \
+    NEXT();                       \
   }
 
 // Does the steps from `step` on until the end (NULL) or a back edge at which the loop has to stop.
 // The function is long because each step is a few instructions in it.
 static mp_status_t loop_run_steps(const mp_loop_t *loop, const mp_loop_run_t *run,
                                   const step_t *step, const step_t **out_step) {
+#define MP_STEP_X(name) __extension__ &&name,
+  static const void *const labels[] = {MP_ALL_STEPS(MP_STEP_X)};
+#undef MP_STEP_X
   const step_t *steps = run->scratch;
   uint32_t edges = loop->edges_per_look;
-  for (;; ++step) {
-    switch (step->what) {
-      case MP_DO_EXIT:
-        *out_step = NULL;
-        return NULL;
-      case MP_DO_BACK:
-        if (--edges == 0) {
-          edges = loop->edges_per_look;
-          if (run->must_stop(run->context)) {
-            *out_step = step->u.target;
-            return NULL;
-          }
-        }
-        step = step->u.target - 1;
-        break;
-      case MP_DO_JUMP:
-        step = step->u.target - 1;
-        break;
-      case MP_DO_UNLESS:
-        if (*(const uint8_t *)step->in[0] == 0) step = step->u.target - 1;
-        break;
-      case MP_DO_SWITCH:
-        step = loop_run_switch(steps, step) - 1;
-        break;
-      case MP_DO_COPY_1:
-        memcpy(step->out, step->in[0], 1);
-        break;
-      case MP_DO_COPY_4:
-        memcpy(step->out, step->in[0], 4);
-        break;
-      case MP_DO_COPY_8:
-        memcpy(step->out, step->in[0], 8);
-        break;
-      case MP_DO_COPY:
-        loop_run_copy(step->out, step->in[0], step->count);
-        break;
-      case MP_DO_FILL:
-        mp_fill(step->out, step->in[0], step->size, step->count);
-        break;
-      case MP_DO_VIEW:
-        mp_view_load(step->u.view, step->size, step->in[0], 0, step->count, step->out);
-        break;
-      case MP_DO_LOOP:
-        step->u.loop(step->count, step->in, step->out);
-        break;
-      case MP_DO_KERNEL:
-        MP_RETURN_IF_ERROR(loop_run_kernel(step->u.call));
-        break;
-      case MP_DO_TAKE_ROW:
-        loop_run_copy(step->out, (const char *)step->in[0] + loop_run_row(step), step->count);
-        break;
-      case MP_DO_PLACE_ROW:
-        loop_run_copy((char *)step->out + loop_run_row(step), step->in[0], step->count);
-        break;
-        MP_SCALAR_UNARY(DO_UNARY)
-        MP_SCALAR_BINARY(DO_BINARY)
-        MP_SCALAR_COMPARE(DO_COMPARE)
-        MP_SCALAR_CONVERT(DO_CONVERT)
-        MP_SCALAR_SELECT(DO_SELECT)
-      default:
-        MP_ASSERT_NOT_REACHED();
-        __builtin_unreachable();
+  GO_TO(step);
+EXIT:
+  *out_step = NULL;
+  return NULL;
+BACK:
+  if (--edges == 0) {
+    edges = loop->edges_per_look;
+    if (run->must_stop(run->context)) {
+      *out_step = step->u.target;
+      return NULL;
     }
   }
+  GO_TO(step->u.target);
+JUMP:
+  GO_TO(step->u.target);
+UNLESS:
+  if (*(const uint8_t *)step->in[0] == 0) GO_TO(step->u.target);
+  NEXT();
+SWITCH:
+  GO_TO(loop_run_switch(steps, step));
+COPY_1:
+  memcpy(step->out, step->in[0], 1);
+  NEXT();
+COPY_4:
+  memcpy(step->out, step->in[0], 4);
+  NEXT();
+COPY_8:
+  memcpy(step->out, step->in[0], 8);
+  NEXT();
+COPY:
+  loop_run_copy(step->out, step->in[0], step->count);
+  NEXT();
+FILL:
+  mp_fill(step->out, step->in[0], step->size, step->count);
+  NEXT();
+VIEW:
+  mp_view_load(step->u.view, step->size, step->in[0], 0, step->count, step->out);
+  NEXT();
+LOOP:
+  step->u.loop(step->count, step->in, step->out);
+  NEXT();
+KERNEL:
+  MP_RETURN_IF_ERROR(loop_run_kernel(step->u.call));
+  NEXT();
+TAKE_ROW:
+  loop_run_copy(step->out, (const char *)step->in[0] + loop_run_row(step), step->count);
+  NEXT();
+PLACE_ROW:
+  loop_run_copy((char *)step->out + loop_run_row(step), step->in[0], step->count);
+  NEXT();
+TAKE_4:
+  memcpy(step->out, (const char *)step->in[0] + loop_run_quick_row(step), 4);
+  NEXT();
+PLACE_4:
+  memcpy((char *)step->out + loop_run_quick_row(step), step->in[0], 4);
+  NEXT();
+  MP_SCALAR_UNARY(DO_UNARY)
+  MP_SCALAR_BINARY(DO_BINARY)
+  MP_SCALAR_COMPARE(DO_COMPARE)
+  MP_SCALAR_COMPARE(DO_BACK_IF)
+  MP_SCALAR_CONVERT(DO_CONVERT)
+  MP_SCALAR_SELECT(DO_SELECT)
 }
 
 mp_status_t mp_loop_run(const mp_loop_t *loop, mp_loop_run_t *run, bool *out_is_over) {

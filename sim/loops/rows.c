@@ -63,6 +63,8 @@ mp_status_t mp_loop_rows(mp_loop_builder_t *b, const mp_op_t *op, const mp_loop_
   *(is_update ? &step.out.offset : &step.in[0].offset) += offset;
   step.num_refs = 1 + row->count;
   step.u.row = row;
+  step.size = row->count == 1 && dtype == MP_DTYPE_S32;
+  if (step.size == 1 && bytes == 4) step.what = is_update ? MP_DO_PLACE_4 : MP_DO_TAKE_4;
   *out_done = true;
   if (row->count == 0) return mp_loop_add_copy_step(b, step.in[0], step.out, (uint64_t)bytes);
   b->seconds += (double)bytes * 0.1e-9;
