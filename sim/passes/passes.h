@@ -35,6 +35,10 @@ MP_NODISCARD mp_status_t mp_pass_flatten(mp_module_t *module);
 // program asks for one; mp_pass_layouts and the executable then find it. Before partitioning.
 MP_NODISCARD mp_status_t mp_pass_open_layouts(mp_module_t *module);
 
+// Values that a loop carries without changing them are not carried: the loop's regions use the
+// values with which it begins, and so does what follows. After partitioning.
+MP_NODISCARD mp_status_t mp_pass_loop_values(mp_module_t *module);
+
 // Large constants of one repeated element become a scalar constant and a broadcast_in_dim, so that
 // the program does not hold their bytes.
 MP_NODISCARD mp_status_t mp_pass_splat(mp_module_t *module);

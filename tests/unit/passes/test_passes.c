@@ -400,6 +400,75 @@ static void test_tuple_through_while(void **state) {
   ir_end(&ir);
 }
 
+// while (flag) { (w, flag, x) = (w, is_finite(x), inner loop on (w, flag, x)) }: neither carries w.
+static void test_loop_values(void **state) {
+  (void)state;
+  ir_t ir = ir_start("f32 i1 f32", "f32 f32 i1");
+  mp_block_t *main_block = ir.block;
+  mp_block_t *condition = ir_block(&ir, "f32 i1 f32");
+  ir_return(&ir, VALUES(&condition->args[1]));
+  mp_block_t *body = ir_block(&ir, "f32 i1 f32");
+  mp_block_t *inner_condition = ir_block(&ir, "f32 i1 f32");
+  ir_return(&ir, VALUES(&inner_condition->args[1]));
+  mp_block_t *inner_body = ir_block(&ir, "f32 i1 f32");
+  mp_value_t *w = &inner_body->args[0], *x = &inner_body->args[2];
+  mp_value_t *sum = ir_op(&ir, MP_OP_ADD, "f32", VALUES(w, x), NO_ATTRS);
+  mp_value_t *finite = ir_op(&ir, MP_OP_IS_FINITE, "i1", VALUES(sum), NO_ATTRS);
+  ir_return(&ir, VALUES(w, finite, sum));
+  ir.block = body;
+  mp_op_t *inner = ir_op_regions(&ir, MP_OP_WHILE, "f32 i1 f32",
+                                 VALUES(&body->args[0], &body->args[1], &body->args[2]), NO_ATTRS,
+                                 2, (mp_block_t *[]){inner_condition, inner_body});
+  mp_value_t *flag = ir_op(&ir, MP_OP_IS_FINITE, "i1", VALUES(&inner->results[2]), NO_ATTRS);
+  ir_return(&ir, VALUES(&inner->results[0], flag, &inner->results[2]));
+  ir.block = main_block;
+  mp_op_t *loop =
+      ir_op_regions(&ir, MP_OP_WHILE, "f32 i1 f32", VALUES(ir.args[0], ir.args[1], ir.args[2]),
+                    NO_ATTRS, 2, (mp_block_t *[]){condition, body});
+  ir_return(&ir, VALUES(&loop->results[0], &loop->results[2], &loop->results[1]));
+  assert_ok(mp_pass_loop_values(ir.module));
+  ir_check(&ir,
+           "%16, %17 = while(%1, %2) : tensor<i1>, tensor<f32>\n"
+           " ^(%3: tensor<i1>, %4: tensor<f32>)\n"
+           "  return(%3)\n"
+           " ^(%5: tensor<i1>, %6: tensor<f32>)\n"
+           "  %13, %14 = while(%5, %6) : tensor<i1>, tensor<f32>\n"
+           "   ^(%7: tensor<i1>, %8: tensor<f32>)\n"
+           "    return(%7)\n"
+           "   ^(%9: tensor<i1>, %10: tensor<f32>)\n"
+           "    %11 = add(%0, %10) : tensor<f32>\n"
+           "    %12 = is_finite(%11) : tensor<i1>\n"
+           "    return(%12, %11)\n"
+           "  %15 = is_finite(%14) : tensor<i1>\n"
+           "  return(%15, %14)\n"
+           "return(%0, %17, %16)\n");
+  ir_end(&ir);
+}
+
+// A loop that changes nothing runs for ever, or not at all.
+static void test_loop_that_changes_nothing(void **state) {
+  (void)state;
+  ir_t ir = ir_start("i1", "i1");
+  mp_block_t *main_block = ir.block;
+  mp_block_t *condition = ir_block(&ir, "i1");
+  ir_return(&ir, VALUES(condition->args));
+  mp_block_t *body = ir_block(&ir, "i1");
+  ir_return(&ir, VALUES(body->args));
+  ir.block = main_block;
+  mp_op_t *loop = ir_op_regions(&ir, MP_OP_WHILE, "i1", VALUES(ir.args[0]), NO_ATTRS, 2,
+                                (mp_block_t *[]){condition, body});
+  ir_return(&ir, VALUES(loop->results));
+  assert_ok(mp_pass_loop_values(ir.module));
+  ir_check(&ir,
+           "%3 = while(%0) : tensor<i1>\n"
+           " ^(%1: tensor<i1>)\n"
+           "  return(%1)\n"
+           " ^(%2: tensor<i1>)\n"
+           "  return(%2)\n"
+           "return(%3)\n");
+  ir_end(&ir);
+}
+
 static void test_async(void **state) {
   (void)state;
   ir_t ir = ir_start("4xf32", "4xf32");
@@ -713,6 +782,8 @@ int main(void) {
       cmocka_unit_test(test_dynamic_conv),
       cmocka_unit_test(test_tuples),
       cmocka_unit_test(test_tuple_through_while),
+      cmocka_unit_test(test_loop_values),
+      cmocka_unit_test(test_loop_that_changes_nothing),
       cmocka_unit_test(test_async),
       cmocka_unit_test(test_tuple_bombs),
       cmocka_unit_test(test_tuple_refusals),
