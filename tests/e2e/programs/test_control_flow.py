@@ -42,9 +42,35 @@ def branch_in_loop(x):
   return lax.fori_loop(0, 9, body, x)
 
 
+def rows(table, x):
+  """Takes rows and elements by index, some of them outside, and puts others into what it carries."""
+  def body(i, state):
+    out, total = state
+    row = lax.dynamic_slice(table, (i * 2 - 1, 0), (1, 4))[0]
+    one = lax.dynamic_slice(table, (i, i - 2), (1, 1))[0, 0]
+    out = lax.dynamic_update_slice(out, (row + total)[None], (5 - 2 * i, 0))
+    return lax.dynamic_update_slice(out, total.reshape(1, 1), (i, i)), total * 0.5 + one
+  return lax.fori_loop(0, 5, body, (x, jnp.float32(1)))
+
+
+def scalars(n):
+  """All ways of scalars that a loop's steps compute themselves, or leave to kernels."""
+  def body(i, s):
+    a, b, u, f, h = s
+    a, b = jnp.where(a > b, b * 3 - i, a // 2 + (b % 7)), jnp.maximum(a ^ i, -b) | (a >> 1)
+    u = (u << 3) ^ (u >> 5) ^ a.astype(jnp.uint32)
+    f = lax.cond(a % 3 == 0, lambda v: v / 3 + 1, lambda v: jnp.sqrt(jnp.abs(v)) - u % 5, f)
+    return a, b, u, f, (h * 0.75 + f.astype(jnp.bfloat16)).astype(jnp.bfloat16)
+  return lax.fori_loop(0, n, body, (np.int32(5), np.int32(-9), np.uint32(77), np.float32(2),
+                                    jnp.bfloat16(1)))
+
+
 W = X[:4]
 
 CASES = {
+    "rows by index": (rows, X, X),
+    "scalars": (scalars, np.int32(50)),
+    "scalars, no round": (scalars, np.int32(0)),
     "while": (collatz, np.int32(27)),
     "while that never runs": (lambda x: lax.while_loop(lambda v: False, lambda v: v + 1, x), X),
     "nested loops": (nested_loops, X),
@@ -93,3 +119,33 @@ def test_big_program():
       x = jnp.sin(x) + i * 1e-3
     return x
   compare(deep, X, tolerance=1e-4)
+
+
+def test_loop_on_donated():
+  def step(x, w):
+    return lax.fori_loop(0, 7, lambda i, v: v * w + i, x)
+  want = step(X, X[0, 0])
+  device = jax.devices("minipod")[0]
+  x = jax.device_put(X, device)
+  np.testing.assert_allclose(jax.jit(step, donate_argnums=0)(x, X[0, 0]), want, rtol=1e-5)
+  assert x.is_deleted()
+
+
+def test_loops_on_all_devices():
+  devices = jax.devices("minipod")
+  mesh = jax.sharding.Mesh(np.array(devices), "d")
+  spec = jax.sharding.PartitionSpec("d")
+
+  # Between the small loops is a sum over the devices, which each reaches in its own time.
+  def part(x):
+    own = lax.axis_index("d")
+    x = lax.fori_loop(0, 50 * (own + 1), lambda i, v: v * 0.5 + lax.axis_index("d"), x)
+    total = lax.psum(x, "d")
+    return lax.while_loop(lambda v: v[0] < 100, lambda v: v + own + 1, x) + total
+
+  x = np.arange(8, dtype=np.float32)
+  found = jax.jit(jax.shard_map(part, mesh=mesh, in_specs=spec, out_specs=spec))(x)
+  ids = np.arange(8, dtype=np.float32)
+  # v * 0.5 + id comes to rest at 2 * id.
+  steps = np.ceil((100 - 2 * ids) / (ids + 1))
+  np.testing.assert_allclose(found, 2 * ids + steps * (ids + 1) + 2 * ids.sum(), rtol=1e-5)
