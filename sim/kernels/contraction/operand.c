@@ -30,6 +30,11 @@ void mp_axes_add(mp_axes_t *axes, int64_t extent, int64_t stride) {
 void mp_axes_offsets(const mp_axes_t *axes, int64_t first, int64_t count, int64_t *out_offsets) {
   MP_ASSERT(axes->rank <= MP_MAX_RANK + 2 && first >= 0 && first + count <= axes->count);
   if (count == 0) return;  // `first` need not be a position then
+  int64_t step = 0;
+  if (mp_axes_step(axes, &step)) {
+    for (int64_t n = 0; n < count; ++n) out_offsets[n] = (first + n) * step;
+    return;
+  }
   int64_t position[MP_MAX_RANK + 2];
   int64_t offset = 0;
   for (uint32_t i = axes->rank; i-- > 0;) {
