@@ -57,6 +57,17 @@ static uint32_t compute_scalar_step(const mp_op_t *op, const mp_ew_t *ew) {
   return MP_DO_LOOP;
 }
 
+// Divides by a reciprocal, where the divisor is a constant that has one (loop_run.c).
+static void compute_use_reciprocal(const mp_loop_builder_t *b, mp_loop_step_t *step) {
+  if (step->what != MP_DO_DIVIDE_S32 && step->what != MP_DO_REMAINDER_S32) return;
+  const void *known = mp_loop_constant(b, step->in[1]);
+  int32_t divisor = 0;
+  if (known != NULL) memcpy(&divisor, known, sizeof(divisor));
+  if (divisor < 2) return;
+  step->what = step->what == MP_DO_DIVIDE_S32 ? MP_DO_DIVIDE_BY_S32 : MP_DO_REMAINDER_BY_S32;
+  step->count = (int64_t)(UINT64_MAX / (uint32_t)divisor + 1);
+}
+
 // ---- an op on refs ----
 
 static mp_status_t compute_add(mp_loop_builder_t *b, const mp_op_t *op, const mp_ew_t *ew,
@@ -73,6 +84,7 @@ static mp_status_t compute_add(mp_loop_builder_t *b, const mp_op_t *op, const mp
     step.in[step.num_refs++] = mp_loop_address_ref(b, params);
   } else if (count == 1) {
     step.what = compute_scalar_step(op, ew);
+    compute_use_reciprocal(b, &step);
   }
   const bool is_costly = mp_op_info(op->code)->cost == MP_OP_COST_COSTLY;
   b->seconds += (double)count * (is_costly ? 10e-9 : 0.5e-9);

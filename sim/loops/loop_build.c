@@ -50,7 +50,7 @@ mp_loop_ref_t mp_loop_slot_ref(const mp_loop_builder_t *b, uint32_t slot) {
 }
 
 mp_status_t mp_loop_own_ref(mp_loop_builder_t *b, size_t bytes, mp_loop_ref_t *out_ref) {
-  const mp_loop_piece_t piece = {b->pieces.count, true};
+  const mp_loop_piece_t piece = {.first = b->pieces.count, .is_fixed = true};
   *out_ref = (mp_loop_ref_t){b->num_slots, (uintptr_t)piece.first * 64};
   for (size_t i = 0; i < bytes; i += 64) {
     MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(b->arena, &b->pieces, piece));
@@ -58,30 +58,48 @@ mp_status_t mp_loop_own_ref(mp_loop_builder_t *b, size_t bytes, mp_loop_ref_t *o
   return NULL;
 }
 
-const void *mp_loop_constant(const mp_loop_builder_t *b, mp_loop_ref_t ref) {
-  return ref.base == b->num_slots + 1 ? (const void *)ref.offset : NULL;
+// Of a place in the loop's own memory.
+static mp_loop_piece_t *loop_build_own(const mp_loop_builder_t *b, mp_loop_ref_t ref) {
+  return &b->pieces.items[b->pieces.items[ref.offset / 64].first];
 }
 
-// Of a place in the loop's own memory: whether it has the same value in all rounds.
-static bool *loop_build_own(const mp_loop_builder_t *b, mp_loop_ref_t ref) {
-  const uint32_t first = b->pieces.items[ref.offset / 64].first;
-  return &b->pieces.items[first].is_fixed;
+const void *mp_loop_constant(const mp_loop_builder_t *b, mp_loop_ref_t ref) {
+  if (ref.base == b->num_slots + 1) return (const void *)ref.offset;
+  return ref.base == b->num_slots && ref.offset % 64 == 0 ? loop_build_own(b, ref)->known : NULL;
 }
 
 static bool loop_build_is_fixed(const mp_loop_builder_t *b, mp_loop_ref_t ref) {
   if (ref.base < b->num_slots) return !b->slots[ref.base].is_written;
-  return ref.base != b->num_slots || *loop_build_own(b, ref);
+  return ref.base != b->num_slots || loop_build_own(b, ref)->is_fixed;
 }
 
 // ---- steps ----
+
+// Computes a scalar whose operands are known.
+static mp_status_t loop_build_evaluate(mp_loop_builder_t *b, const mp_loop_step_t *step) {
+  if (!mp_loop_is_scalar(step->what)) return NULL;
+  const void *in[MP_EW_MAX_INPUTS + 1] = {NULL};
+  for (uint32_t i = 0; i < step->num_refs; ++i) {
+    in[i] = mp_loop_constant(b, step->in[i]);
+    if (in[i] == NULL) return NULL;
+  }
+  void *out = mp_arena_alloc(b->arena, sizeof(uint64_t));
+  MP_RETURN_IF_NULL(out);
+  mp_loop_evaluate(step, in, out);
+  loop_build_own(b, step->out)->known = out;
+  return NULL;
+}
 
 mp_status_t mp_loop_add_step(mp_loop_builder_t *b, const mp_loop_step_t *step) {
   bool is_fixed = step->out.base == b->num_slots;
   for (uint32_t i = 0; i < step->num_refs && is_fixed; ++i) {
     is_fixed = loop_build_is_fixed(b, step->in[i]);
   }
-  if (is_fixed) return MP_ARRAY_PUSH(b->arena, &b->before, *step);
-  if (step->out.base == b->num_slots) *loop_build_own(b, step->out) = false;
+  if (is_fixed) {
+    MP_RETURN_IF_ERROR(loop_build_evaluate(b, step));
+    return MP_ARRAY_PUSH(b->arena, &b->before, *step);
+  }
+  if (step->out.base == b->num_slots) loop_build_own(b, step->out)->is_fixed = false;
   b->seconds += STEP_SECONDS;
   return MP_ARRAY_PUSH(b->arena, &b->steps, *step);
 }

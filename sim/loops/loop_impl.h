@@ -28,7 +28,9 @@
   X(TAKE_ROW)   /* out = `count` bytes of in[0], at the row's place */                           \
   X(PLACE_ROW)  /* `count` bytes of in[0] to out, at the row's place */                          \
   X(TAKE_4)     /* the same for 4 bytes and one index of s32 */                                  \
-  X(PLACE_4)
+  X(PLACE_4)                                                                                     \
+  X(DIVIDE_BY_S32)     /* by the constant *in[1], whose reciprocal is `count` */                 \
+  X(REMAINDER_BY_S32)
 
 // All steps, by name. BACK_IF_... is what ends most rounds: the comparison, and, if it is true, a
 // back edge to the target; otherwise the loop goes on with step `size`.
@@ -112,6 +114,8 @@ struct mp_loop_s {
 typedef struct {
   uint32_t first;  // of the pieces that were given out together
   bool is_fixed;   // of these first ones: what lies there is the same in all rounds
+  // Of these first ones too: the scalar that lies there, if it is known now; else NULL.
+  const void *known;
 } mp_loop_piece_t;
 
 struct mp_loop_builder_s {
@@ -135,7 +139,7 @@ mp_loop_ref_t mp_loop_slot_ref(const mp_loop_builder_t *b, uint32_t slot);
 mp_loop_ref_t mp_loop_address_ref(const mp_loop_builder_t *b, const void *address);
 MP_NODISCARD mp_status_t mp_loop_own_ref(mp_loop_builder_t *b, size_t bytes,
                                          mp_loop_ref_t *out_ref);
-// The address of a ref that is a constant; otherwise NULL.
+// The bytes of a ref whose value is known now; otherwise NULL.
 const void *mp_loop_constant(const mp_loop_builder_t *b, mp_loop_ref_t ref);
 
 // Adds a step that computes `out` from in[0 .. num_refs). One whose inputs are the same in all
@@ -156,6 +160,9 @@ MP_NODISCARD mp_status_t mp_loop_rows(mp_loop_builder_t *b, const mp_op_t *op,
                                       const mp_loop_ref_t *operands, const mp_loop_ref_t *results,
                                       bool *out_done);
 
+// Computes a step of scalar_ops.h now.
+void mp_loop_evaluate(const mp_loop_step_t *step, const void *const *in, void *out);
+
 // Divides the scratch memory, of which `own` and `kernel` bytes are the loop's own and kernels'.
 void mp_loop_lay_out(mp_loop_t *loop, size_t own, size_t kernel);
 
@@ -170,6 +177,11 @@ static inline bool mp_loop_is_back_if(uint32_t what) {
 }
 static inline bool mp_loop_is_compare(uint32_t what) {
   return what >= MP_FIRST_COMPARE && what < MP_FIRST_COMPARE + MP_NUM_COMPARES;
+}
+
+// Whether the step is a row of scalar_ops.h.
+static inline bool mp_loop_is_scalar(uint32_t what) {
+  return what > MP_DO_REMAINDER_BY_S32 && !mp_loop_is_back_if(what);
 }
 
 static inline bool mp_loop_same_ref(mp_loop_ref_t a, mp_loop_ref_t b) {

@@ -117,6 +117,21 @@ static void put_convert(body_t *b) {
   add_value(b, b->next++, to);
 }
 
+// Of divisors, for example, a step that knows them can make something better.
+static void put_constant(body_t *b) {
+  static const int64_t numbers[] = {0, 1, -1, 2, 3, 7, 10, -5, 641, 65536, INT32_MAX, INT32_MIN};
+  const uint32_t type = draw(b, 2) == 0 ? I32 : I64;
+  const int64_t number = numbers[draw(b, sizeof(numbers) / sizeof(numbers[0]))];
+  put(b, "%%v%u = stablehlo.constant dense<%lld> : %s\n", b->next, (long long)number,
+      g_types[type].text);
+  static const char *const names[] = {"divide", "remainder", "multiply"};
+  put(b, "%%v%u = stablehlo.%s %%v%u, %%v%u : %s\n", b->next + 1, names[draw(b, 3)], pick(b, type),
+      b->next, g_types[type].text);
+  add_value(b, b->next, type);
+  add_value(b, b->next + 1, type);
+  b->next += 2;
+}
+
 // Between scalars and arrays, and within arrays.
 static void put_movement(body_t *b) {
   const uint32_t is_f = draw(b, 2), one = is_f ? F32 : I32, eight = is_f ? F32X8 : I32X8;
@@ -191,7 +206,7 @@ static void put_while(body_t *b) {
 
 static void put_ops(body_t *b, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t way = draw(b, 16), type = draw(b, NUM_TYPES);
+    const uint32_t way = draw(b, 18), type = draw(b, NUM_TYPES);
     if (way < 6) {
       put_binary(b, type);
     } else if (way < 8) {
@@ -202,6 +217,8 @@ static void put_ops(body_t *b, uint32_t count) {
       put_convert(b);
     } else if (way < 14) {
       put_movement(b);
+    } else if (way > 15) {
+      put_constant(b);
     } else if (way == 14) {
       put_case(b);
     } else {
