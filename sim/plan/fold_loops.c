@@ -30,6 +30,9 @@ typedef struct {
 static bool fold_loops_can_be_in_loop(const mp_cmd_t *cmd) {
   switch (cmd->kind) {
     case MP_CMD_LAUNCH:
+      // What has parts is for several workers, but for updates in place (mp_loop_add_kernel).
+      return cmd->kernel->num_parts == 1 ||
+             (cmd->kernel->op != NULL && cmd->kernel->op->code == MP_OP_DYNAMIC_UPDATE_SLICE);
     case MP_CMD_COPY:
     case MP_CMD_REPLICA_ID:
     case MP_CMD_PARTITION_ID:
@@ -42,8 +45,13 @@ static bool fold_loops_can_be_in_loop(const mp_cmd_t *cmd) {
   }
 }
 
+// In a longer body the commands themselves take little of the time; and finding the slots takes
+// time in proportion to the square of their number.
+enum { MAX_COMMANDS = 512 };
+
 // Whether the commands leave the range only to what follows it, and jump back only by JUMP.
 static bool fold_loops_is_closed(const mp_program_t *program, uint32_t first, uint32_t last) {
+  if (last - first >= MAX_COMMANDS) return false;
   for (uint32_t i = first; i <= last; ++i) {
     const mp_cmd_t *cmd = &program->commands[i];
     if (!fold_loops_can_be_in_loop(cmd)) return false;
