@@ -31,7 +31,8 @@ MP_NODISCARD mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_
                                          bool op_by_op, mp_arena_t *arena,
                                          mp_pjrt_compiled_t *out_compiled);
 
-// Appends the partitioned program as StableHLO text; with `unfused` without minipod's own fused ops.
+// Appends the partitioned program as StableHLO text; with `unfused` without minipod's own fused
+// ops.
 MP_NODISCARD mp_status_t mp_pjrt_print_program(const mp_program_t *program, bool unfused,
                                                mp_strbuf_t *out_text);
 

@@ -1,11 +1,10 @@
 // The operations of the IR: one list that every layer builds its own table over.
 //
 // The list has all operations of StableHLO 1.17 (and the three newer VHLO spellings), Shardy's
-// `sdy` operations, and minipod's own: `minipod.exchange`, a collective, and `minipod.fusion`, whose
-// region holds ops that become one kernel. The readers turn spellings of older
-// versions into the newest form. Operations that are sugar for others (broadcast, dot, einsum,
-// create_token, ...) have rows of their own, so that a program prints as it came; sim/passes
-// replaces them.
+// `sdy` operations, and minipod's own: `minipod.exchange`, a collective, and `minipod.fusion`,
+// whose region holds ops that become one kernel. The readers turn spellings of older versions into
+// the newest form. Operations that are sugar for others (broadcast, dot, einsum, create_token, ...)
+// have rows of their own, so that a program prints as it came; sim/passes replaces them.
 //
 // A row says what an op *is*. What a layer *does* with it (its verifier, sharding rule, kernel
 // maker, pretty form) stands in that layer's own table over this list. Columns: enumerator, name,

@@ -86,8 +86,8 @@ static bool late_is_movable(const mp_op_t *op) {
   // A reshape has no command, but what it reshapes cannot move on as long as it stays.
   const bool is_computed = info->role == MP_OP_ROLE_KERNEL || mp_op_has(op, MP_OP_TRAIT_ALIAS);
   return is_computed && info->effect == MP_OP_EFFECT_PURE && op->num_results == 1 &&
-         (op->num_regions == 0 || op->code == MP_OP_FUSION) && !mp_plan_is_collective(op) && !mp_plan_is_foreign(op) &&
-         late_bytes(&op->results[0]) >= LATE_MIN_BYTES;
+         (op->num_regions == 0 || op->code == MP_OP_FUSION) && !mp_plan_is_collective(op) &&
+         !mp_plan_is_foreign(op) && late_bytes(&op->results[0]) >= LATE_MIN_BYTES;
 }
 
 // Whether the memory of a value stays what it is until the block ends, whoever reads it.

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/fuse/fuse.h"
 #include "sim/ir/module.h"
 #include "sim/ir/print/print_module.h"
 #include "sim/ir/verify/verify.h"
-#include "sim/fuse/fuse.h"
 #include "sim/passes/passes.h"
 #include "sim/plan/plan.h"
 #include "sim/spmd/gspmd/gspmd_import.h"

@@ -295,8 +295,8 @@ mp_status_t mp_verify_custom_call(const mp_op_t *op) {
   return NULL;
 }
 
-// minipod.fusion: what the region takes and returns is what the op does; it may be any ops, as far as
-// the verifier is concerned (sim/kernels/fused says which it can run).
+// minipod.fusion: what the region takes and returns is what the op does; it may be any ops, as far
+// as the verifier is concerned (sim/kernels/fused says which it can run).
 mp_status_t mp_verify_fusion(const mp_op_t *op) {
   const mp_block_t *block = op->regions[0];
   const mp_op_t *end = mp_block_terminator(block);
