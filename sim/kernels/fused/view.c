@@ -76,7 +76,7 @@ static bool view_reshape(const mp_type_t *type, mp_view_t *view) {
       left = view->extents[--from];
       stride = view->strides[from];
     }
-    if (left % type->dims[d] != 0) return false;
+    if (type->dims[d] == 0 || left % type->dims[d] != 0) return false;
     result.strides[d] = stride;
     stride *= type->dims[d];
     left /= type->dims[d];
