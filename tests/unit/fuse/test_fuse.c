@@ -172,6 +172,26 @@ static void a_used_middle_is_a_result(void **state) {
                   1);
 }
 
+// A program may hold fused ops itself; what is in them has to be what fusion would put there.
+static void what_cannot_be_fused_is_refused(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%a: tensor<4xui32>) -> tensor<8xui32> {\n"
+      "%0 = \"minipod.fusion\"(%a) ({\n"
+      "^bb0(%x: tensor<4xui32>):\n"
+      "%o = stablehlo.concatenate %x, %x, dim = 0 : (tensor<4xui32>, tensor<4xui32>) -> "
+      "tensor<8xui32>\n"
+      "\"stablehlo.return\"(%o) : (tensor<8xui32>) -> ()\n"
+      "}) : (tensor<4xui32>) -> tensor<8xui32>\n"
+      "return %0 : tensor<8xui32>\n}\n";
+  const mp_compile_request_t request = {0};
+  mp_program_t *program = NULL;
+  mp_status_t status = mp_compile(text, strlen(text), &request, &program);
+  assert_int_equal(mp_status_code(status), MP_UNIMPLEMENTED);
+  assert_non_null(strstr(mp_status_message(status), "stablehlo.concatenate"));
+  mp_status_release(status);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(random_programs_keep_their_bits),
@@ -180,6 +200,7 @@ int main(void) {
       cmocka_unit_test(what_waits_for_itself_stays_two),
       cmocka_unit_test(what_is_moved_between_stays_two),
       cmocka_unit_test(a_used_middle_is_a_result),
+      cmocka_unit_test(what_cannot_be_fused_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
