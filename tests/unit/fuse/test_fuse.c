@@ -57,11 +57,18 @@ static uint32_t check_text(mp_client_t *client, const char *text, uint64_t seed)
   return launches;
 }
 
+// Programs of an everyday run; sanitizers take ten times as long.
+#ifdef UNIT_SANITIZED
+enum { NUM_PROGRAMS = 250 };
+#else
+enum { NUM_PROGRAMS = 2000 };
+#endif
+
 // MINIPOD_TEST_PROGRAMS: how many programs; MINIPOD_TEST_SEED: the first one's number.
 static void random_programs_keep_their_bits(void **state) {
   (void)state;
   const char *count_text = getenv("MINIPOD_TEST_PROGRAMS"), *seed = getenv("MINIPOD_TEST_SEED");
-  const uint64_t count = count_text == NULL ? 2000 : strtoull(count_text, NULL, 10);
+  const uint64_t count = count_text == NULL ? NUM_PROGRAMS : strtoull(count_text, NULL, 10);
   const uint64_t first = seed == NULL ? 1 : strtoull(seed, NULL, 10);
   mp_client_t *client = make_client(1);
   for (uint64_t i = 0; i < count; ++i) {
