@@ -35,4 +35,27 @@
     }                                                                       \
   }
 
+// The same over two inputs of which the left or the right one is one element for all of the
+// other's.
+#define MP_LOOP_LEFT(name, T, R, expr)                                             \
+  MP_VECTOR static void name##_left(int64_t n, const void *const *in, void *out) { \
+    const T x = *(const T *)in[0];                                                 \
+    const T *b = in[1];                                                            \
+    R *r = out;                                                                    \
+    MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                               \
+      T y = b[i];                                                                  \
+      r[i] = (R)(expr);                                                            \
+    }                                                                              \
+  }
+#define MP_LOOP_RIGHT(name, T, R, expr)                                             \
+  MP_VECTOR static void name##_right(int64_t n, const void *const *in, void *out) { \
+    const T *a = in[0];                                                             \
+    const T y = *(const T *)in[1];                                                  \
+    R *r = out;                                                                     \
+    MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                                \
+      T x = a[i];                                                                   \
+      r[i] = (R)(expr);                                                             \
+    }                                                                               \
+  }
+
 #endif  // MINIPOD_SIM_KERNELS_LOOPS_H_

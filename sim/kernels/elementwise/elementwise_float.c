@@ -171,20 +171,10 @@ mp_ew_loop_t mp_ew_float_loop(mp_opcode_t code, mp_dtype_t dtype) {
 
 // ---- With scalars ----
 
-#define BOUND_LOOP(name, T, expr)                                           \
-  MP_VECTOR static void name(int64_t n, const void *const *in, void *out) { \
-    const T *a = in[0];                                                     \
-    const T y = *(const T *)in[1];                                          \
-    T *r = out;                                                             \
-    MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                        \
-      T x = a[i];                                                           \
-      r[i] = expr;                                                          \
-    }                                                                       \
-  }
-BOUND_LOOP(maximum_right_F32, float, max_F32(x, y))
-BOUND_LOOP(maximum_right_F64, double, max_F64(x, y))
-BOUND_LOOP(minimum_right_F32, float, min_F32(x, y))
-BOUND_LOOP(minimum_right_F64, double, min_F64(x, y))
+MP_LOOP_RIGHT(maximum_F32, float, float, max_F32(x, y))
+MP_LOOP_RIGHT(maximum_F64, double, double, max_F64(x, y))
+MP_LOOP_RIGHT(minimum_F32, float, float, min_F32(x, y))
+MP_LOOP_RIGHT(minimum_F64, double, double, min_F64(x, y))
 
 #define CLAMP_LOOP(name, T, min, max)                                       \
   MP_VECTOR static void name(int64_t n, const void *const *in, void *out) { \
@@ -206,9 +196,9 @@ mp_ew_loop_t mp_ew_bound_loop(mp_opcode_t code, mp_dtype_t dtype) {
     case MP_OP_CLAMP:
       return is_f32 ? clamp_between_F32 : clamp_between_F64;
     case MP_OP_MAXIMUM:
-      return is_f32 ? maximum_right_F32 : maximum_right_F64;
+      return is_f32 ? maximum_F32_right : maximum_F64_right;
     case MP_OP_MINIMUM:
-      return is_f32 ? minimum_right_F32 : minimum_right_F64;
+      return is_f32 ? minimum_F32_right : minimum_F64_right;
     default:
       return NULL;
   }

@@ -3,27 +3,7 @@
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/loops.h"
 
-#define LOOP_LEFT(name, T, R, expr)                                                \
-  MP_VECTOR static void name##_left(int64_t n, const void *const *in, void *out) { \
-    const T x = *(const T *)in[0];                                                 \
-    const T *b = in[1];                                                            \
-    R *r = out;                                                                    \
-    MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                               \
-      T y = b[i];                                                                  \
-      r[i] = (R)(expr);                                                            \
-    }                                                                              \
-  }
-#define LOOP_RIGHT(name, T, R, expr)                                                \
-  MP_VECTOR static void name##_right(int64_t n, const void *const *in, void *out) { \
-    const T *a = in[0];                                                             \
-    const T y = *(const T *)in[1];                                                  \
-    R *r = out;                                                                     \
-    MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                                \
-      T x = a[i];                                                                   \
-      r[i] = (R)(expr);                                                             \
-    }                                                                               \
-  }
-#define LOOP_BOTH(name, T, R, expr) LOOP_LEFT(name, T, R, expr) LOOP_RIGHT(name, T, R, expr)
+#define LOOP_BOTH(name, T, R, expr) MP_LOOP_LEFT(name, T, R, expr) MP_LOOP_RIGHT(name, T, R, expr)
 
 #define FLOAT_LOOPS(name, T)              \
   LOOP_BOTH(add_##name, T, T, x + y)      \
@@ -34,24 +14,24 @@
 
 // Wrapping arithmetic has the same bits for signed and unsigned numbers. Shifting by the width or
 // more gives 0.
-#define INTEGER_LOOPS(name, T, width)                          \
-  LOOP_BOTH(add_##name, T, T, x + y)                           \
-  LOOP_BOTH(and_##name, T, T, x &y)                            \
-  LOOP_BOTH(multiply_##name, T, T, x *y)                       \
-  LOOP_BOTH(or_##name, T, T, x | y)                            \
-  LOOP_BOTH(subtract_##name, T, T, x - y)                      \
-  LOOP_BOTH(xor_##name, T, T, x ^ y)                           \
-  LOOP_RIGHT(shift_left_##name, T, T, y < width ? x << y : 0)  \
-  LOOP_RIGHT(shift_right_##name, T, T, y < width ? x >> y : 0) \
-  LOOP_RIGHT(rotate_##name, T, T, x << y | x >> ((width - y) % width))
+#define INTEGER_LOOPS(name, T, width)                             \
+  LOOP_BOTH(add_##name, T, T, x + y)                              \
+  LOOP_BOTH(and_##name, T, T, x &y)                               \
+  LOOP_BOTH(multiply_##name, T, T, x *y)                          \
+  LOOP_BOTH(or_##name, T, T, x | y)                               \
+  LOOP_BOTH(subtract_##name, T, T, x - y)                         \
+  LOOP_BOTH(xor_##name, T, T, x ^ y)                              \
+  MP_LOOP_RIGHT(shift_left_##name, T, T, y < width ? x << y : 0)  \
+  MP_LOOP_RIGHT(shift_right_##name, T, T, y < width ? x >> y : 0) \
+  MP_LOOP_RIGHT(rotate_##name, T, T, x << y | x >> ((width - y) % width))
 
-#define COMPARE_LOOPS(name, T)              \
-  LOOP_RIGHT(eq_##name, T, uint8_t, x == y) \
-  LOOP_RIGHT(ge_##name, T, uint8_t, x >= y) \
-  LOOP_RIGHT(gt_##name, T, uint8_t, x > y)  \
-  LOOP_RIGHT(le_##name, T, uint8_t, x <= y) \
-  LOOP_RIGHT(lt_##name, T, uint8_t, x < y)  \
-  LOOP_RIGHT(ne_##name, T, uint8_t, x != y)
+#define COMPARE_LOOPS(name, T)                 \
+  MP_LOOP_RIGHT(eq_##name, T, uint8_t, x == y) \
+  MP_LOOP_RIGHT(ge_##name, T, uint8_t, x >= y) \
+  MP_LOOP_RIGHT(gt_##name, T, uint8_t, x > y)  \
+  MP_LOOP_RIGHT(le_##name, T, uint8_t, x <= y) \
+  MP_LOOP_RIGHT(lt_##name, T, uint8_t, x < y)  \
+  MP_LOOP_RIGHT(ne_##name, T, uint8_t, x != y)
 
 FLOAT_LOOPS(F32, float)
 FLOAT_LOOPS(F64, double)
