@@ -25,18 +25,12 @@ mp_fuse_node_t *mp_fuse_node_of(const mp_fuse_graph_t *graph, const mp_value_t *
 
 static void fuse_graph_find_member(mp_fuse_node_t *node) {
   const mp_op_t *op = node->op;
-  node->is_reduction = op->code == MP_OP_REDUCE && mp_tile_reduces(op, &node->row);
+  node->is_reduction = mp_tile_reduces(op, &node->row);
   if (!node->is_reduction && !mp_tile_computes(op)) return;
   if (!node->is_reduction) node->row = 1;
   const mp_type_t *type = node->is_reduction ? op->operands[0]->type : op->results[0].type;
   node->is_member = mp_type_num_elements(type, &node->full) && node->full > 0;
   node->count = node->is_reduction ? node->full / node->row : node->full;
-}
-
-static bool fuse_graph_is_splat(const mp_op_t *op) {
-  const mp_attr_t *value = mp_op_attr(op, MP_ATTR_VALUE);
-  if (value == NULL || value->kind != MP_KIND_DENSE) return false;
-  return value->u.dense.splat || value->u.dense.size == mp_dtype_size(op->results[0].type->dtype);
 }
 
 // Arrays of at most this many elements stay in the cache, in whatever order they are read.
@@ -68,7 +62,7 @@ static mp_fuse_source_t fuse_graph_source(const mp_value_t *operand, int64_t cou
     mp_view_of(operand, depths[i], &view, &base);
     const mp_op_t *op = base->op;
     const bool is_made = op != NULL && (op->code == MP_OP_IOTA ||
-                                        (op->code == MP_OP_CONSTANT && fuse_graph_is_splat(op)));
+                                        (op->code == MP_OP_CONSTANT && mp_op_splat(op) != NULL));
     if (is_made) return (mp_fuse_source_t){NULL, false, 0};
     int64_t base_count = 0;
     if (!mp_type_num_elements(base->type, &base_count)) continue;

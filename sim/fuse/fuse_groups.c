@@ -3,7 +3,6 @@
 // ops can stay: no circle can arise.
 //
 // Members join the group of those that use them, from the last one to the first.
-#include "sim/base/assert.h"
 #include "sim/fuse/fuse_graph.h"
 #include "sim/kernels/fused/view.h"
 

@@ -182,6 +182,9 @@ bool mp_op_has(const mp_op_t *op, uint32_t trait);
 bool mp_op_has_effect(const mp_op_t *op);
 // The name of the function that a call calls or that a composite stands for; "" for other ops.
 mp_str_t mp_op_callee(const mp_op_t *op);
+// Of a constant: the element that all of its elements are, which lies in the module; NULL if they
+// differ.
+const void *mp_op_splat(const mp_op_t *op);
 // Whether the op is one of Shardy's.
 bool mp_op_is_sdy(const mp_op_t *op);
 

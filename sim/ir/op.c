@@ -60,6 +60,13 @@ bool mp_op_has_effect(const mp_op_t *op) {
   }
 }
 
+const void *mp_op_splat(const mp_op_t *op) {
+  const mp_attr_t *value = mp_op_attr(op, MP_ATTR_VALUE);
+  const size_t size = mp_dtype_size(op->results[0].type->dtype);
+  if (value == NULL || value->kind != MP_KIND_DENSE || value->u.dense.size < size) return NULL;
+  return value->u.dense.splat || value->u.dense.size == size ? value->u.dense.data : NULL;
+}
+
 mp_str_t mp_op_callee(const mp_op_t *op) {
   if (op->code == MP_OP_CALL) return mp_op_str(op, MP_ATTR_CALLEE);
   return op->code == MP_OP_COMPOSITE ? mp_op_str(op, MP_ATTR_DECOMPOSITION) : MP_STR("");

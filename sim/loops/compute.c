@@ -5,6 +5,7 @@
 #include "sim/base/assert.h"
 #include "sim/kernels/fused/tile.h"
 #include "sim/kernels/shape.h"
+#include "sim/kernels/strided.h"
 #include "sim/loops/loop_impl.h"
 
 // Up to so many elements the ops of a region are steps of their own. The kernel of a region has
@@ -114,14 +115,13 @@ static const mp_loop_ref_t *compute_find(const region_t *r, const mp_value_t *va
   return NULL;
 }
 
-// The elements of a constant that are all there; NULL: it is a splat, or not known.
-static const void *compute_constant_elements(const mp_op_t *op, bool *out_is_splat) {
+// The elements of a constant if all of them are stored; otherwise NULL.
+static const void *compute_stored_elements(const mp_op_t *op) {
   const mp_attr_t *value = mp_op_attr(op, MP_ATTR_VALUE);
   const int64_t bytes = mp_shape_bytes(op->results[0].type);
-  const size_t size = mp_dtype_size(op->results[0].type->dtype);
-  if (value == NULL || value->kind != MP_KIND_DENSE || value->u.dense.size < size) return NULL;
-  *out_is_splat = value->u.dense.splat && (int64_t)value->u.dense.size != bytes;
-  return *out_is_splat || (int64_t)value->u.dense.size == bytes ? value->u.dense.data : NULL;
+  const bool is_stored =
+      value != NULL && value->kind == MP_KIND_DENSE && (int64_t)value->u.dense.size == bytes;
+  return is_stored ? value->u.dense.data : NULL;
 }
 
 // Elements that are known now, in the arena.
@@ -138,14 +138,12 @@ static mp_status_t compute_known(region_t *r, const mp_view_t *view, const mp_op
     mp_view_count(view, dtype, 0, r->count, memory);
     return NULL;
   }
-  bool is_splat = false;
-  const char *data = compute_constant_elements(op, &is_splat);
-  *out_done = data != NULL;
-  if (!*out_done) return NULL;
-  if (is_splat) {
-    for (int64_t i = 0; i < r->count; ++i) memcpy(memory + (size_t)i * size, data, size);
-  } else {
-    mp_view_load(view, size, data, 0, r->count, memory);
+  const void *one = mp_op_splat(op), *all = compute_stored_elements(op);
+  *out_done = one != NULL || all != NULL;
+  if (one != NULL) {
+    mp_fill(memory, one, size, r->count);
+  } else if (all != NULL) {
+    mp_view_load(view, size, all, 0, r->count, memory);
   }
   return NULL;
 }
@@ -275,7 +273,7 @@ static mp_status_t compute_can_open(const mp_op_t *fusion, bool *out_can) {
   const int64_t count = mp_shape_count(fusion->results[0].type);
   *out_can = count >= 1 && count <= MAX_FUSED;
   for (const mp_op_t *op = block->first; op != end && *out_can; op = op->next) {
-    if (op->code == MP_OP_CONSTANT || op->code == MP_OP_IOTA || mp_view_looks_through(op)) continue;
+    if (mp_tile_looks_through(op)) continue;
     *out_can = op->num_results == 1 && mp_tile_computes(op) &&
                mp_shape_count(op->results[0].type) == count;
     if (!*out_can || op->code == MP_OP_BITCAST_CONVERT) continue;
@@ -299,7 +297,7 @@ static mp_status_t compute_region(mp_loop_builder_t *b, const mp_op_t *op,
   region_t r = {b, op, operands, results, mp_shape_count(op->results[0].type), {0}};
   const uint32_t num_steps = b->steps.count, num_before = b->before.count;
   for (const mp_op_t *in = block->first; in != end && *out_done; in = in->next) {
-    if (in->code == MP_OP_CONSTANT || in->code == MP_OP_IOTA || mp_view_looks_through(in)) continue;
+    if (mp_tile_looks_through(in)) continue;
     MP_RETURN_IF_ERROR(compute_region_op(&r, in, out_done));
   }
   for (uint32_t i = 0; i < end->num_operands && *out_done; ++i) {

@@ -128,15 +128,15 @@ static void region_bind_value(compiler_t *c, const mp_value_t *value, place_t pl
 }
 
 static mp_status_t region_splat_constant(compiler_t *c, const mp_op_t *op, place_t *out_place) {
-  const mp_attr_t *value = mp_op_attr(op, MP_ATTR_VALUE);
+  const void *value = mp_op_splat(op);
   size_t size = mp_dtype_size(op->results[0].type->dtype);
-  if (value == NULL || value->kind != MP_KIND_DENSE || value->u.dense.size < size) {
+  if (value == NULL) {
     return mp_op_error(op, MP_INVALID_ARGUMENT, "a constant in a region has no value");
   }
   char *lanes = mp_arena_alloc_array(c->arena, MP_REGION_MAX_LANES, size);
   MP_RETURN_IF_NULL(lanes);
   for (size_t i = 0; i < MP_REGION_MAX_LANES; ++i) {
-    memcpy(lanes + i * size, value->u.dense.data, size);
+    memcpy(lanes + i * size, value, size);
   }
   *out_place = (place_t){.kind = PLACE_CONSTANT, .constant = lanes};
   return NULL;

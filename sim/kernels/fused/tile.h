@@ -99,6 +99,9 @@ void mp_tile_run(const mp_tile_program_t *program, const mp_kernel_call_t *call,
 // Whether the op is a reduction that can be a step; `out_row` gets the number of elements of a row.
 bool mp_tile_reduces(const mp_op_t *op, int64_t *out_row);
 
+// Whether the op is none that has a step: what reads its result looks at what is behind it.
+bool mp_tile_looks_through(const mp_op_t *op);
+
 // Whether the op is one that steps compute, element by element.
 bool mp_tile_computes(const mp_op_t *op);
 

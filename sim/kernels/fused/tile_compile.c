@@ -2,7 +2,6 @@
 // of its own; registers are given out at the end, when it is known who reads a slot last.
 #include <string.h>
 
-#include "sim/base/assert.h"
 #include "sim/kernels/fused/tile_compiler.h"
 #include "sim/kernels/fused/tile_improve.h"
 #include "sim/kernels/fused/tile_registers.h"
@@ -27,6 +26,10 @@ static bool tile_compile_is_bitcast(const mp_op_t *op) {
   return tile_compile_holds(from) && tile_compile_holds(to) && !mp_float_is_narrow(from) &&
          !mp_float_is_narrow(to) && mp_dtype_size(from) == mp_dtype_size(to) &&
          from != MP_DTYPE_BOOL && to != MP_DTYPE_BOOL;
+}
+
+bool mp_tile_looks_through(const mp_op_t *op) {
+  return op->code == MP_OP_CONSTANT || op->code == MP_OP_IOTA || mp_view_looks_through(op);
 }
 
 bool mp_tile_computes(const mp_op_t *op) {
@@ -76,13 +79,9 @@ static bool tile_compile_is_number(const mp_value_t *value, int64_t *out_number)
   const mp_value_t *base;
   mp_view_of(value, MP_VIEW_MAX_OPS, &view, &base);
   if (base->op == NULL || base->op->code != MP_OP_CONSTANT) return false;
-  const mp_attr_t *attr = mp_op_attr(base->op, MP_ATTR_VALUE);
-  const size_t size = mp_dtype_size(base->type->dtype);
-  if (attr == NULL || attr->kind != MP_KIND_DENSE || attr->u.dense.size < size ||
-      !(attr->u.dense.splat || attr->u.dense.size == size)) {
-    return false;
-  }
-  *out_number = mp_load_index(base->type->dtype, attr->u.dense.data);
+  const void *element = mp_op_splat(base->op);
+  if (element == NULL) return false;
+  *out_number = mp_load_index(base->type->dtype, element);
   return true;
 }
 
@@ -180,10 +179,7 @@ static mp_status_t tile_compile_reduction(mp_tile_compiler_t *c, const mp_op_t *
 }
 
 static mp_status_t tile_compile_op(mp_tile_compiler_t *c, const mp_op_t *op) {
-  // These are looked at by what reads them.
-  if (op->code == MP_OP_CONSTANT || op->code == MP_OP_IOTA || mp_view_looks_through(op)) {
-    return NULL;
-  }
+  if (mp_tile_looks_through(op)) return NULL;
   int64_t row = 0;
   if (mp_tile_reduces(op, &row)) return tile_compile_reduction(c, op);
   if (!mp_tile_computes(op)) {

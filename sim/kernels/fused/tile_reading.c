@@ -20,8 +20,6 @@ mp_status_t mp_tile_bind(mp_tile_compiler_t *c, const mp_value_t *value, uint32_
   return MP_ARRAY_PUSH(c->arena, &c->bindings, binding);
 }
 
-// Adds a step whose result is a register of `size` bytes per lane. What only depends on single
-// elements of operands is done before the first tile.
 mp_status_t mp_tile_add_step(mp_tile_compiler_t *c, mp_tile_step_t step, size_t size,
                              bool is_column, uint32_t *out_slot) {
   MP_RETURN_IF_ERROR(mp_tile_add_slot(c, MP_TILE_REGISTER, 0, size, is_column, &step.out));
@@ -91,17 +89,12 @@ static mp_status_t tile_reading_read_operand(mp_tile_compiler_t *c, const readin
 static mp_status_t tile_reading_read_constant(mp_tile_compiler_t *c, const reading_t *reading,
                                               uint32_t *out_slot) {
   const mp_op_t *op = reading->base->op;
-  const mp_attr_t *value = mp_op_attr(op, MP_ATTR_VALUE);
   const mp_dtype_t dtype = mp_op_result_type(op, 0)->dtype;
-  const size_t size = mp_dtype_size(dtype);
-  const bool has_value = value != NULL && value->kind == MP_KIND_DENSE &&
-                         value->u.dense.size >= size &&
-                         (value->u.dense.splat || value->u.dense.size == size);
-  if (!has_value) {
+  const mp_tile_step_t step = {.kind = MP_TILE_FILL, .element = mp_op_splat(op)};
+  if (step.element == NULL) {
     return mp_op_error(op, MP_UNIMPLEMENTED, "a constant of different elements cannot be fused");
   }
-  const mp_tile_step_t step = {.kind = MP_TILE_FILL, .element = value->u.dense.data};
-  MP_RETURN_IF_ERROR(mp_tile_add_step(c, step, size, reading->is_column, out_slot));
+  MP_RETURN_IF_ERROR(mp_tile_add_step(c, step, mp_dtype_size(dtype), reading->is_column, out_slot));
   return tile_reading_widen(c, dtype, out_slot);
 }
 
@@ -131,8 +124,6 @@ static mp_status_t tile_reading_read_computed(mp_tile_compiler_t *c, const readi
   return mp_tile_add_step(c, step, c->slots.items[column->slot].size, false, out_slot);
 }
 
-// The slot of a value that `user` reads, as an array or a column; makes the steps for it if it is
-// the first to do so.
 mp_status_t mp_tile_read(mp_tile_compiler_t *c, const mp_op_t *user, const mp_value_t *value,
                          bool is_column, uint32_t *out_slot) {
   const mp_tile_binding_t *binding = tile_reading_find(c, value, is_column);

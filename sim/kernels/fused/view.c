@@ -62,6 +62,24 @@ static void view_reverse(const mp_op_t *op, mp_view_t *view) {
   }
 }
 
+// Drops dimensions of one element, and makes one dimension of neighbours that have a common stride.
+static void view_collapse(mp_view_t *view) {
+  uint32_t rank = 0;
+  for (uint32_t d = 0; d < view->rank; ++d) {
+    const int64_t extent = view->extents[d], stride = view->strides[d];
+    if (extent == 1) continue;
+    if (rank > 0 && view->strides[rank - 1] == stride * extent) {
+      view->extents[rank - 1] *= extent;
+      view->strides[rank - 1] = stride;
+      continue;
+    }
+    view->extents[rank] = extent;
+    view->strides[rank] = stride;
+    ++rank;
+  }
+  view->rank = rank;
+}
+
 // Gives a collapsed view the dimensions of `type`. False if they cut it where its strides change:
 // the dimensions of the type must be divisions of the view's.
 static bool view_reshape(const mp_type_t *type, mp_view_t *view) {
@@ -101,7 +119,7 @@ static bool view_apply(const mp_op_t *op, mp_view_t *view) {
       view_reverse(op, view);
       return true;
     case MP_OP_RESHAPE:
-      mp_view_collapse(view);
+      view_collapse(view);
       return view_reshape(mp_op_result_type(op, 0), view);
     default:
       return false;
@@ -141,26 +159,9 @@ void mp_view_of(const mp_value_t *value, uint32_t max_ops, mp_view_t *out_view,
       view_whole(base->type, &view);
     }
   }
-  mp_view_collapse(&view);
+  view_collapse(&view);
   *out_view = view;
   *out_base = base;
-}
-
-void mp_view_collapse(mp_view_t *view) {
-  uint32_t rank = 0;
-  for (uint32_t d = 0; d < view->rank; ++d) {
-    const int64_t extent = view->extents[d], stride = view->strides[d];
-    if (extent == 1) continue;
-    if (rank > 0 && view->strides[rank - 1] == stride * extent) {
-      view->extents[rank - 1] *= extent;
-      view->strides[rank - 1] = stride;
-      continue;
-    }
-    view->extents[rank] = extent;
-    view->strides[rank] = stride;
-    ++rank;
-  }
-  view->rank = rank;
 }
 
 bool mp_view_is_whole(const mp_view_t *view, int64_t count) {

@@ -30,12 +30,10 @@ bool mp_view_looks_through(const mp_op_t *op);
 
 // The view that `value` is of a base, found by looking through at most `max_ops` ops. Without such
 // an op, the base is the value and the view is whole. `value` must have a static shape with at
-// least one element. The view is collapsed (mp_view_collapse).
+// least one element. The view is collapsed: it has no dimensions of one element, and one dimension
+// for neighbours that have a common stride.
 void mp_view_of(const mp_value_t *value, uint32_t max_ops, mp_view_t *out_view,
                 const mp_value_t **out_base);
-
-// Drops dimensions of one element, and makes one dimension of neighbours that have a common stride.
-void mp_view_collapse(mp_view_t *view);
 
 // Whether a collapsed view gives all `count` elements of its base in their order.
 bool mp_view_is_whole(const mp_view_t *view, int64_t count);
