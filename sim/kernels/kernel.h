@@ -38,8 +38,16 @@ struct mp_kernel_s {
   uint32_t num_parts;    // >= 1
   size_t scratch_bytes;  // per part
   uint32_t in_place;     // bit i: result 0 may have the same memory as operand i (i < 32)
+  // The same for results 1, 2, ..., [the op's results - 1]; NULL: none of them may.
+  const uint32_t *later_in_place;
   const mp_op_t *op;     // for messages; lives as long as the executable's module
 };
+
+// The operands, in bits, whose memory result `result` of the kernel's op may have.
+static inline uint32_t mp_kernel_in_place(const mp_kernel_t *kernel, uint32_t result) {
+  if (result == 0) return kernel->in_place;
+  return kernel->later_in_place == NULL ? 0 : kernel->later_in_place[result - 1];
+}
 
 // Makes the kernel for an op, in `arena`. UNIMPLEMENTED, naming op, location and reason, when there
 // is none for it (an op, element type or attribute that is not supported).

@@ -61,13 +61,13 @@ static bool emit_slots_has_kernel(const mp_op_t *op) {
          !mp_plan_is_foreign(op);
 }
 
-// Whether the op may write its result 0 over `holder`: its kernel must allow it for each operand
-// that is `holder`.
+// Whether the op may write its result `value` over `holder`: its kernel must allow it for each
+// operand that is `holder`.
 static mp_status_t emit_slots_may_overwrite(mp_emitter_t *emitter, const mp_value_t *value,
                                             const mp_value_t *holder, bool *out_may) {
   const mp_op_t *op = value->op;
   *out_may = false;
-  if (!emit_slots_has_kernel(op) || value->index != 0 || op->num_operands > 32) return NULL;
+  if (!emit_slots_has_kernel(op) || op->num_operands > 32) return NULL;
   const mp_kernel_t *kernel = NULL;
   MP_RETURN_IF_ERROR(mp_emit_kernel(emitter, op, &kernel));
   uint32_t reads = 0;
@@ -75,7 +75,7 @@ static mp_status_t emit_slots_may_overwrite(mp_emitter_t *emitter, const mp_valu
     if (mp_emit_root(emitter, mp_kernel_operand(op, i)) == holder) reads |= 1u << i;
   }
   // If the op reads the holder although it is no operand, a region of the op uses it.
-  *out_may = reads != 0 && (reads & ~kernel->in_place) == 0;
+  *out_may = reads != 0 && (reads & ~mp_kernel_in_place(kernel, value->index)) == 0;
   return NULL;
 }
 
@@ -105,42 +105,92 @@ static mp_status_t emit_slots_is_free_for(mp_emitter_t *emitter, const mp_value_
   return emit_slots_may_overwrite(emitter, value, holder, out_free);
 }
 
-mp_status_t mp_emit_bind(mp_emitter_t *emitter, mp_value_t *value, const mp_block_t *block,
-                         mp_slot_t slot, uint32_t busy, const mp_value_t *holder) {
-  mp_value_t *root = mp_emit_root(emitter, value);
-  if (slot.kind == MP_SLOT_NONE || emitter->has_slot[root->id]) return NULL;
-  mp_op_t *op = root->op;
+// Whether `value`, a root, can be computed directly into the slot that mp_emit_bind describes.
+static mp_status_t emit_slots_can_bind(mp_emitter_t *emitter, const mp_value_t *value,
+                                       const mp_block_t *block, uint32_t busy,
+                                       const mp_value_t *holder, bool *out_can) {
+  *out_can = false;
+  if (emitter->has_slot[value->id]) return NULL;
+  const mp_op_t *op = value->op;
   if (op == NULL || op->parent != block || op->code == MP_OP_CONSTANT) return NULL;
-  bool is_free = false;
-  MP_RETURN_IF_ERROR(emit_slots_is_free_for(emitter, root, busy, holder, &is_free));
-  if (!is_free) return NULL;
-  mp_emit_set_slot(emitter, root, slot);
-  if (op->code != MP_OP_WHILE) return NULL;
-  // The start value can be computed directly into the slot too, if only the loop uses it.
-  mp_value_t *start = mp_emit_root(emitter, op->operands[root->index]);
-  uint32_t uses = 0;
-  for (uint32_t i = 0; i < op->num_operands; ++i) {
-    uses += mp_emit_root(emitter, op->operands[i]) == start;
-  }
-  if (uses != 1 || mp_emit_live(emitter, start)->last_use != op->id) return NULL;
-  return mp_emit_bind(emitter, start, block, slot, busy, holder);
+  return emit_slots_is_free_for(emitter, value, busy, holder, out_can);
 }
 
-// The slot of an operand that this op uses last and that its kernel may overwrite; NONE if there is
-// no such operand.
+// Whether the memory of `value`, which is bound to a slot, is nobody else's before, so that its
+// op's operand may have it first. The operand is one that the op overwrites, or with which a loop
+// starts.
+static mp_status_t emit_slots_grows_from(mp_emitter_t *emitter, const mp_value_t *value,
+                                         const mp_value_t *operand, bool *out_does) {
+  *out_does = false;
+  if (mp_emit_live(emitter, operand)->last_use != value->op->id) return NULL;
+  if (emit_slots_bytes_of(operand->type) != emit_slots_bytes_of(value->type)) return NULL;
+  if (value->op->code == MP_OP_WHILE) {
+    *out_does = emit_slots_starts_from(emitter, value, operand);
+    return NULL;
+  }
+  return emit_slots_may_overwrite(emitter, value, operand, out_does);
+}
+
+// The value that is to be tried next for the slot to which `value` was bound; NULL if there is
+// none.
+static mp_status_t emit_slots_next_to_bind(mp_emitter_t *emitter, const mp_value_t *value,
+                                           const mp_block_t *block, uint32_t busy,
+                                           const mp_value_t *holder, mp_value_t **out_next) {
+  const mp_op_t *op = value->op;
+  *out_next = NULL;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    mp_value_t *operand = mp_emit_root(emitter, mp_kernel_operand(op, i));
+    bool can = false, does = false;
+    MP_RETURN_IF_ERROR(emit_slots_can_bind(emitter, operand, block, busy, holder, &can));
+    if (can) MP_RETURN_IF_ERROR(emit_slots_grows_from(emitter, value, operand, &does));
+    if (!does) continue;
+    *out_next = operand;
+    return NULL;
+  }
+  return NULL;
+}
+
+mp_status_t mp_emit_bind(mp_emitter_t *emitter, mp_value_t *value, const mp_block_t *block,
+                         mp_slot_t slot, uint32_t busy, const mp_value_t *holder) {
+  if (slot.kind == MP_SLOT_NONE) return NULL;
+  mp_value_t *next = mp_emit_root(emitter, value);
+  bool can = false;
+  MP_RETURN_IF_ERROR(emit_slots_can_bind(emitter, next, block, busy, holder, &can));
+  if (!can) return NULL;
+  while (next != NULL) {
+    const mp_value_t *bound = next;
+    mp_emit_set_slot(emitter, bound, slot);
+    MP_RETURN_IF_ERROR(emit_slots_next_to_bind(emitter, bound, block, busy, holder, &next));
+  }
+  return NULL;
+}
+
+// Whether an earlier result of the op than `index` lies in the slot.
+static bool emit_slots_is_taken(const mp_emitter_t *emitter, const mp_op_t *op, uint32_t index,
+                                mp_slot_t slot) {
+  for (uint32_t r = 0; r < index; ++r) {
+    const mp_value_t *root = mp_emit_root(emitter, &op->results[r]);
+    if (mp_emit_same_slot(emitter->slots[root->id], slot)) return true;
+  }
+  return false;
+}
+
+// The slot of an operand that this op uses last and that its kernel may overwrite with result
+// `index`; NONE if there is no such operand.
 static mp_slot_t emit_slots_dying_operand(const mp_emitter_t *emitter, const mp_op_t *op,
-                                          const mp_kernel_t *kernel) {
+                                          uint32_t index, uint32_t in_place) {
   const mp_slot_t none = {.kind = MP_SLOT_NONE};
-  const uint64_t bytes = emit_slots_bytes_of(op->results[0].type);
+  const uint64_t bytes = emit_slots_bytes_of(op->results[index].type);
   for (uint32_t i = 0; i < op->num_operands && i < 32; ++i) {
-    if ((kernel->in_place >> i & 1) == 0) continue;
+    if ((in_place >> i & 1) == 0) continue;
     mp_slot_t slot = mp_emit_slot(emitter, mp_kernel_operand(op, i));
     if (slot.kind != MP_SLOT_ARENA || emitter->places.items[slot.index].end != op->id) continue;
     if (emitter->places.items[slot.index].bytes != bytes) continue;
+    if (emit_slots_is_taken(emitter, op, index, slot)) continue;
     // If another operand has the same bytes, the kernel must allow it for that one too.
     bool is_shared = false;
     for (uint32_t j = 0; j < op->num_operands; ++j) {
-      bool allowed = j < 32 && (kernel->in_place >> j & 1) != 0;
+      bool allowed = j < 32 && (in_place >> j & 1) != 0;
       const mp_slot_t other = mp_emit_slot(emitter, mp_kernel_operand(op, j));
       is_shared |= !allowed && mp_emit_same_slot(slot, other);
     }
@@ -171,10 +221,10 @@ mp_status_t mp_emit_place_results(mp_emitter_t *emitter, mp_op_t *op) {
     if (emitter->has_slot[result->id] || mp_emit_root(emitter, result) != result) continue;
     const uint32_t end = mp_emit_live(emitter, result)->last_use;
     mp_slot_t slot = {.kind = MP_SLOT_NONE};
-    if (i == 0 && op->num_results == 1 && emit_slots_has_kernel(op)) {
+    if (emit_slots_has_kernel(op)) {
       const mp_kernel_t *kernel = NULL;
       MP_RETURN_IF_ERROR(mp_emit_kernel(emitter, op, &kernel));
-      slot = emit_slots_dying_operand(emitter, op, kernel);
+      slot = emit_slots_dying_operand(emitter, op, i, mp_kernel_in_place(kernel, i));
       if (slot.kind == MP_SLOT_ARENA) emitter->places.items[slot.index].end = end;
     }
     if (emit_slots_takes_over(emitter, op, i, &slot)) {

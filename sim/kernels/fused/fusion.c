@@ -32,7 +32,8 @@ mp_status_t mp_kernel_make_fusion(mp_arena_t *arena, const mp_op_t *op,
   const int64_t rows = (grain + program->row - 1) / program->row;
   kernel->base.num_parts = mp_part_count(program->count / program->row, rows);
   kernel->base.scratch_bytes = kernel->program.scratch_bytes;
-  kernel->base.in_place = kernel->program.in_place;
+  kernel->base.in_place = kernel->program.in_place[0];
+  kernel->base.later_in_place = kernel->program.in_place + 1;
   *out_kernel = &kernel->base;
   return NULL;
 }

@@ -83,7 +83,7 @@ typedef struct {
   mp_tile_step_t *steps;  // the first num_first are done once for each part, the others per tile
   size_t scalars, pointers, fold;  // where they begin in the scratch memory
   size_t scratch_bytes;
-  uint32_t in_place;  // as mp_kernel_t's
+  const uint32_t *in_place;  // [results]: for each as mp_kernel_t's of result 0
   uint32_t weight;    // of an element: about how many simple operations it takes
 } mp_tile_program_t;
 

@@ -274,5 +274,5 @@ mp_status_t mp_tile_compile(mp_arena_t *arena, const mp_block_t *block,
                                      .steps = steps,
                                      .weight = c.weight};
   MP_RETURN_IF_ERROR(mp_tile_improve(arena, out_program));
-  return mp_tile_place_registers(arena, out_program);
+  return mp_tile_place_registers(arena, terminator->num_operands, out_program);
 }

@@ -76,14 +76,14 @@ static void tile_registers_take(placer_t *p, uint32_t slot) {
   p->bytes += slots[slot].size;
 }
 
-// Operands that result 0 may overwrite: those that are read in their own order, and not after the
-// step that writes the result.
-static uint32_t tile_registers_in_place(const mp_tile_program_t *program) {
+// Operands that result `index` may overwrite: those that are read in their own order, and not after
+// the step that writes the result.
+static uint32_t tile_registers_in_place(const mp_tile_program_t *program, uint32_t index) {
   uint32_t written = UINT32_MAX, size = 0, allowed = 0, refused = 0;
   for (uint32_t s = 0; s < program->num_steps; ++s) {
     const mp_tile_step_t *step = &program->steps[s];
     const mp_tile_slot_t *out = &program->slots[step->out];
-    if (out->place == MP_TILE_RESULT && out->index == 0 && written == UINT32_MAX) {
+    if (out->place == MP_TILE_RESULT && out->index == index && written == UINT32_MAX) {
       written = s;
       size = out->size;
     }
@@ -127,7 +127,8 @@ static void tile_registers_choose_lanes(mp_tile_program_t *program, uint32_t byt
   program->scratch_bytes = program->fold + fold_bytes;
 }
 
-mp_status_t mp_tile_place_registers(mp_arena_t *arena, mp_tile_program_t *program) {
+mp_status_t mp_tile_place_registers(mp_arena_t *arena, uint32_t num_results,
+                                    mp_tile_program_t *program) {
   placer_t p = {.program = program,
                 .last = MP_ARENA_ARRAY(arena, uint32_t, program->num_slots + 1),
                 .has_place = MP_ARENA_ARRAY(arena, bool, program->num_slots + 1),
@@ -147,6 +148,9 @@ mp_status_t mp_tile_place_registers(mp_arena_t *arena, mp_tile_program_t *progra
     tile_registers_release(&p, step->out, s);
   }
   tile_registers_choose_lanes(program, p.bytes, p.scalar_bytes);
-  program->in_place = tile_registers_in_place(program);
+  uint32_t *in_place = MP_ARENA_ARRAY(arena, uint32_t, num_results + 1);
+  MP_RETURN_IF_NULL(in_place);
+  for (uint32_t r = 0; r < num_results; ++r) in_place[r] = tile_registers_in_place(program, r);
+  program->in_place = in_place;
   return NULL;
 }

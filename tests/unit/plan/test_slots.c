@@ -1,0 +1,101 @@
+// Which values share memory: temporary memory that a program does without, because values are
+// computed where results lie or where an operand lay.
+
+#include "sim/plan/compile.h"
+#include "tests/unit/support/unit.h"
+
+#define T "tensor<64x64xf32>"
+enum { MATRIX = 64 * 64 * 4 };
+
+// Compiles the program with ops fused or not, and checks how many matrices its arena has.
+static void expect_arena(const char *text, bool op_by_op, uint64_t matrices) {
+  const mp_compile_request_t request = {.op_by_op = op_by_op};
+  mp_program_t *program = NULL;
+  assert_ok(mp_compile(text, strlen(text), &request, &program));
+  // Scalars take 64 bytes each.
+  assert_in_range(program->arena_bytes, matrices * MATRIX, matrices * MATRIX + 256);
+  mp_program_release(program);
+}
+
+#define DOT(TO, FROM) "%" TO " = stablehlo.dot %" FROM ", %y : (" T ", " T ") -> " T "\n"
+
+// Each of the ops may overwrite its first operand, so the product is computed into the result.
+static void a_chain_lies_where_the_result_lies(void **state) {
+  (void)state;
+  static const char text[] = "func.func @main(%x: " T ", %y: " T ") -> " T " {\n" DOT(
+      "a", "x") "%b = stablehlo.tanh %a : " T
+                "\n"
+                "%c = stablehlo.reshape %b : (" T
+                ") -> tensor<4096xf32>\n"
+                "%d = stablehlo.negate %c : tensor<4096xf32>\n"
+                "%e = stablehlo.reshape %d : (tensor<4096xf32>) -> " T "\nreturn %e : " T "\n}\n";
+  expect_arena(text, true, 0);
+  expect_arena(text, false, 0);
+}
+
+// The memory of %x is the result's. The product cannot lie there: %x is still read for the sum.
+static void a_donated_argument_is_kept_while_it_is_read(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%x: " T " {tf.aliasing_output = 0 : i32}, %y: " T ") -> " T
+      " {\n" DOT("a", "x") "%b = stablehlo.tanh %a : " T
+                           "\n"
+                           "%c = stablehlo.add %b, %x : " T "\nreturn %c : " T "\n}\n";
+  expect_arena(text, true, 1);
+  expect_arena(text, false, 1);
+}
+
+// What is read again later keeps its memory.
+static void what_is_read_later_is_kept(void **state) {
+  (void)state;
+  static const char text[] = "func.func @main(%x: " T ", %y: " T ") -> " T " {\n" DOT(
+      "a", "x") "%b = stablehlo.tanh %a : " T "\n" DOT("c", "b") "%d = stablehlo.add %c, %a : " T
+                                                                 "\nreturn %d : " T "\n}\n";
+  // Either %a or %c lies in the result, and %b where nothing else lies.
+  expect_arena(text, true, 2);
+}
+
+// One op with three results, each of which may overwrite another donated argument.
+static void each_result_of_a_fusion_overwrites_an_argument(void **state) {
+  (void)state;
+  static const char text[] = "func.func @main(%p: " T " {tf.aliasing_output = 0 : i32}, %m: " T
+                             " {tf.aliasing_output = 1 : i32}, %v: " T
+                             " {tf.aliasing_output = 2 : i32}, %g: " T ") -> (" T ", " T ", " T
+                             ") {\n"
+                             "%a = stablehlo.add %m, %g : " T
+                             "\n"
+                             "%s = stablehlo.multiply %g, %g : " T
+                             "\n"
+                             "%b = stablehlo.add %v, %s : " T
+                             "\n"
+                             "%r = stablehlo.divide %a, %b : " T
+                             "\n"
+                             "%q = stablehlo.subtract %p, %r : " T
+                             "\n"
+                             "return %q, %a, %b : " T ", " T ", " T "\n}\n";
+  expect_arena(text, false, 0);
+}
+
+// %a and %b both end at the fused op, which writes two results over them: each over another one.
+static void two_results_take_two_operands(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%x: " T ", %y: " T ") -> (" T ", " T ") {\n" DOT("a", "x")
+          DOT("b", "a") "%c = stablehlo.add %a, %b : " T
+                        "\n"
+                        "%d = stablehlo.multiply %c, %c : " T "\n" DOT("e", "c")
+                            DOT("f", "d") "%g = stablehlo.add %e, %f : " T "\nreturn %g, %f : " T
+                                          ", " T "\n}\n";
+  expect_arena(text, false, 2);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_chain_lies_where_the_result_lies),
+      cmocka_unit_test(a_donated_argument_is_kept_while_it_is_read),
+      cmocka_unit_test(what_is_read_later_is_kept),
+      cmocka_unit_test(each_result_of_a_fusion_overwrites_an_argument),
+      cmocka_unit_test(two_results_take_two_operands),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
