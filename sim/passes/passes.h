@@ -48,6 +48,10 @@ MP_NODISCARD mp_status_t mp_pass_splat(mp_module_t *module);
 // broadcasts of a block become one.
 MP_NODISCARD mp_status_t mp_pass_fold(mp_module_t *module);
 
+// A dot_general reads what its operands are transposes of, and a transposed dot_general becomes the
+// product of its operands in the other order, where the bits stay the same.
+MP_NODISCARD mp_status_t mp_pass_products(mp_module_t *module);
+
 // Parameters and results whose layout is not row-major (mhlo.layout_mode, sim/ir/layout.h) get the
 // type of their bytes in memory, with transposes to and from what the program computes with. It
 // works on per-device types, so it runs after partitioning.

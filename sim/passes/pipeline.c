@@ -23,6 +23,9 @@ mp_status_t mp_passes_finish(mp_module_t *module) {
   mp_module_check_verified(module);
   MP_RETURN_IF_ERROR(mp_pass_fold(module));
   mp_module_check_verified(module);
+  MP_RETURN_IF_ERROR(mp_pass_dead_code(module));  // what is dead uses nothing
+  MP_RETURN_IF_ERROR(mp_pass_products(module));
+  mp_module_check_verified(module);
   MP_RETURN_IF_ERROR(mp_pass_dead_code(module));
   mp_module_check_verified(module);
   return NULL;
