@@ -9,6 +9,20 @@ typedef struct {
   mp_fuse_tables_t tables;
 } fuse_t;
 
+// Looks for what can be computed again in the block, and in the regions of control flow in it.
+static mp_status_t fuse_again_in(const fuse_t *fuse, mp_block_t *block, mp_value_t **map) {
+  mp_fuse_graph_t graph;
+  for (mp_op_t *op = block->first; op != NULL; op = op->next) {
+    if (mp_op_info(op->code)->role != MP_OP_ROLE_CONTROL) continue;
+    for (uint32_t r = 0; r < op->num_regions; ++r) {
+      MP_RETURN_IF_ERROR(fuse_again_in(fuse, op->regions[r], map));
+    }
+  }
+  MP_RETURN_IF_ERROR(mp_fuse_graph_create(fuse->module, block, fuse->scratch, &graph));
+  mp_fuse_group(&graph);
+  return mp_fuse_again(&graph, map);
+}
+
 // The regions of control flow are parts of the program; those within come first, while their values
 // still are those that were numbered.
 static mp_status_t fuse_block(const fuse_t *fuse, mp_block_t *block) {
@@ -25,7 +39,11 @@ static mp_status_t fuse_block(const fuse_t *fuse, mp_block_t *block) {
 }
 
 static mp_status_t fuse_main(fuse_t *fuse) {
-  const size_t count = (size_t)mp_module_number_values(fuse->module) + 1;
+  size_t count = (size_t)mp_module_number_values(fuse->module) + 1;
+  mp_value_t **map = MP_ARENA_ARRAY(fuse->scratch, mp_value_t *, count);
+  MP_RETURN_IF_NULL(map);
+  MP_RETURN_IF_ERROR(fuse_again_in(fuse, fuse->module->main->body, map));
+  count = (size_t)mp_module_number_values(fuse->module) + 1;
   fuse->tables = (mp_fuse_tables_t){
       .is_needed = MP_ARENA_ARRAY(fuse->scratch, bool, count),
       .replacements = MP_ARENA_ARRAY(fuse->scratch, mp_fuse_replacement_t, count),

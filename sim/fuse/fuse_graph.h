@@ -58,6 +58,13 @@ mp_fuse_node_t *mp_fuse_node_of(const mp_fuse_graph_t *graph, const mp_value_t *
 // for which that pays.
 void mp_fuse_group(mp_fuse_graph_t *graph);
 
+// ---- fuse_again.c ----
+
+// Lets groups compute again what would otherwise be kept for them: puts copies of ops before their
+// members. The graph does not know the copies, so it has to be made anew. `map` is a table by value
+// id, all NULL before and afterwards.
+MP_NODISCARD mp_status_t mp_fuse_again(mp_fuse_graph_t *graph, mp_value_t **map);
+
 // ---- fuse_build.c ----
 
 typedef struct {

@@ -104,22 +104,18 @@ enum {
   // gives each its own sharding. Wrongly set: work is repeated, random numbers come out different
   // for each use. Missing: shardings spread from one use of a constant to all others.
   MP_OP_TRAIT_AGAIN = 1 << 6,
-  // The result is made of nothing or of something smaller, by attributes that are numbers: folding
-  // makes equal ones of a block one. Wrongly set: values live longer than they must. Missing: equal
-  // constants are stored, and filled in, several times.
-  MP_OP_TRAIT_EXPANDS = 1 << 7,
   // Its results are other values handed on: what its regions return or take (the regions are parts
   // of the program, no functions on elements), or its operands. They are sharded as those, and no
   // rule of the op relates them. Wrongly set: the partitioner handles it like a barrier. Missing:
   // values in its regions are not sharded.
-  MP_OP_TRAIT_FLOW = 1 << 8,
+  MP_OP_TRAIT_FLOW = 1 << 7,
   // Its regions use no values from outside. Wrongly set: programs are refused. Missing: values of
   // one shape are used as if they had another.
-  MP_OP_TRAIT_ISOLATED = 1 << 9,
+  MP_OP_TRAIT_ISOLATED = 1 << 8,
   // Meets other devices. What async_start may hold.
-  MP_OP_TRAIT_COLLECTIVE = 1 << 10,
+  MP_OP_TRAIT_COLLECTIVE = 1 << 9,
   // Ends a block, and stands nowhere else.
-  MP_OP_TRAIT_TERMINATOR = 1 << 11,
+  MP_OP_TRAIT_TERMINATOR = 1 << 10,
 };
 
 // clang-format off
@@ -141,7 +137,7 @@ enum {
   X(BITCAST_CONVERT, "stablehlo.bitcast_convert", 1, 1, 0, KERNEL, PURE, LIGHT, ALIAS) \
   X(BROADCAST, "stablehlo.broadcast", 1, 1, 0, SUGAR, PURE, FREE, PLAIN) \
   X(BROADCAST_IN_DIM, "stablehlo.broadcast_in_dim", 1, 1, 0, \
-    KERNEL, PURE, LIGHT, MOVES, AGAIN, EXPANDS) \
+    KERNEL, PURE, LIGHT, MOVES, AGAIN) \
   X(CASE, "stablehlo.case", 1, -1, -1, CONTROL, PURE, FREE, FLOW) \
   X(CBRT, "stablehlo.cbrt", 1, 1, 0, KERNEL, PURE, COSTLY, ELEMENTWISE, AGAIN) \
   X(CEIL, "stablehlo.ceil", 1, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
@@ -156,7 +152,7 @@ enum {
   X(COMPLEX, "stablehlo.complex", 2, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
   X(COMPOSITE, "stablehlo.composite", -1, -1, -1, SUGAR, STAYS, FREE, PLAIN) \
   X(CONCATENATE, "stablehlo.concatenate", -1, 1, 0, KERNEL, PURE, LIGHT, LINEAR) \
-  X(CONSTANT, "stablehlo.constant", 0, 1, 0, NOTHING, PURE, FREE, AGAIN, EXPANDS) \
+  X(CONSTANT, "stablehlo.constant", 0, 1, 0, NOTHING, PURE, FREE, AGAIN) \
   X(CONVERT, "stablehlo.convert", 1, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
   X(CONVOLUTION, "stablehlo.convolution", 2, 1, 0, KERNEL, PURE, HEAVY, PLAIN) \
   X(COSINE, "stablehlo.cosine", 1, 1, 0, KERNEL, PURE, COSTLY, ELEMENTWISE, AGAIN) \
@@ -189,7 +185,7 @@ enum {
   X(IF, "stablehlo.if", 1, -1, 2, SUGAR, PURE, FREE, FLOW) \
   X(IMAG, "stablehlo.imag", 1, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
   X(INFEED, "stablehlo.infeed", 1, -1, 0, REFUSED, STAYS, FREE, PLAIN) \
-  X(IOTA, "stablehlo.iota", 0, 1, 0, KERNEL, PURE, LIGHT, AGAIN, EXPANDS) \
+  X(IOTA, "stablehlo.iota", 0, 1, 0, KERNEL, PURE, LIGHT, AGAIN) \
   X(IS_FINITE, "stablehlo.is_finite", 1, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
   X(LOG, "stablehlo.log", 1, 1, 0, KERNEL, PURE, COSTLY, ELEMENTWISE, AGAIN) \
   X(LOG_PLUS_ONE, "stablehlo.log_plus_one", 1, 1, 0, KERNEL, PURE, COSTLY, ELEMENTWISE, AGAIN) \

@@ -44,8 +44,8 @@ MP_NODISCARD mp_status_t mp_pass_loop_values(mp_module_t *module);
 MP_NODISCARD mp_status_t mp_pass_splat(mp_module_t *module);
 
 // Simplifies: ops that change nothing (convert to the same type, identity transposes) are replaced
-// by their operand, chains of reshapes and broadcasts become one, and equal constants, iotas and
-// broadcasts of a block become one.
+// by their operand, chains of reshapes and broadcasts become one, and ops of a block that compute
+// the same from the same operands become one.
 MP_NODISCARD mp_status_t mp_pass_fold(mp_module_t *module);
 
 // A dot_general reads what its operands are transposes of, and a transposed dot_general becomes the

@@ -12,12 +12,12 @@
 typedef struct {
   uint64_t hash;  // of what the op computes and of the block in which it is
   mp_op_t *op;
-} cheap_op_t;
+} known_op_t;
 
 typedef struct {
   mp_module_t *module;
   mp_value_t **replaced;  // by value id: the value to use instead; NULL: the value itself
-  MP_HASH_MAP(cheap_op_t) cheap;
+  MP_HASH_MAP(known_op_t) known;
 } folder_t;
 
 // ---- ops that are one of their operands ----
@@ -77,9 +77,16 @@ static mp_status_t simplify(folder_t *folder, mp_op_t *op, bool *out_is_identity
   return NULL;
 }
 
-// ---- equal ops that expand ----
+// ---- equal ops ----
 
-// Hashes an attribute of the kinds INT, INTS and DENSE; the ops that are looked for have no others.
+// Whether an equal op of the block may stand for this one.
+static bool simplify_may_be_shared(const mp_op_t *op) {
+  const mp_op_info_t *info = mp_op_info(op->code);
+  return op->num_results == 1 && op->num_regions == 0 && info->effect == MP_OP_EFFECT_PURE &&
+         (info->role == MP_OP_ROLE_KERNEL || info->role == MP_OP_ROLE_NOTHING);
+}
+
+// Hashes an attribute of the kinds that tell most ops apart.
 static uint64_t simplify_hash_attr(uint64_t hash, const mp_attr_t *attr) {
   switch (attr->kind) {
     case MP_KIND_INT:
@@ -94,20 +101,7 @@ static uint64_t simplify_hash_attr(uint64_t hash, const mp_attr_t *attr) {
 }
 
 static bool simplify_attrs_equal(const mp_attr_t *a, const mp_attr_t *b) {
-  if (a == b) return true;
-  if (a == NULL || b == NULL || a->kind != b->kind) return false;
-  switch (a->kind) {
-    case MP_KIND_INT:
-      return a->u.i64 == b->u.i64;
-    case MP_KIND_INTS:
-      return a->u.ints.count == b->u.ints.count &&
-             memcmp(a->u.ints.values, b->u.ints.values, a->u.ints.count * sizeof(int64_t)) == 0;
-    case MP_KIND_DENSE:
-      return a->u.dense.splat == b->u.dense.splat && a->u.dense.size == b->u.dense.size &&
-             memcmp(a->u.dense.data, b->u.dense.data, a->u.dense.size) == 0;
-    default:
-      return false;
-  }
+  return a == b || (a != NULL && b != NULL && mp_attr_equal(a, b));
 }
 
 static uint64_t simplify_hash_op(const mp_op_t *op) {
@@ -142,13 +136,13 @@ static bool simplify_ops_equal(const mp_op_t *a, const mp_op_t *b) {
 // Replaces `op` by an earlier op of this block that computes the same; if there is none, remembers
 // `op`.
 static mp_status_t simplify_replace_equal(folder_t *folder, mp_op_t *op) {
-  const cheap_op_t wanted = {simplify_hash_op(op), op}, *known;
-  MP_HASH_MAP_EACH(&folder->cheap, wanted.hash, known) {
+  const known_op_t wanted = {simplify_hash_op(op), op}, *known;
+  MP_HASH_MAP_EACH(&folder->known, wanted.hash, known) {
     if (!simplify_ops_equal(known->op, op)) continue;
     folder->replaced[op->results[0].id] = &known->op->results[0];
     return NULL;
   }
-  return MP_HASH_MAP_ADD(folder->module->arena, &folder->cheap, &wanted);
+  return MP_HASH_MAP_ADD(folder->module->arena, &folder->known, &wanted);
 }
 
 // ---- the sweep ----
@@ -168,8 +162,7 @@ static mp_status_t simplify_fold_op(folder_t *folder, mp_op_t *op) {
 static mp_status_t simplify_fold_block(folder_t *folder, mp_block_t *block) {
   for (mp_op_t *op = block->first; op != NULL; op = op->next) {
     MP_RETURN_IF_ERROR(simplify_fold_op(folder, op));
-    if (!mp_op_has(op, MP_OP_TRAIT_EXPANDS) || folder->replaced[op->results[0].id] != NULL)
-      continue;
+    if (!simplify_may_be_shared(op) || folder->replaced[op->results[0].id] != NULL) continue;
     MP_RETURN_IF_ERROR(simplify_replace_equal(folder, op));
   }
   for (mp_op_t *op = block->first; op != NULL; op = op->next) {
