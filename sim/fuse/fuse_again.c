@@ -53,12 +53,12 @@ typedef struct {
 
 // ---- How long values are there ----
 
-static uint32_t again_position(const again_t *again, uint32_t index) {
+static uint32_t fuse_again_position(const again_t *again, uint32_t index) {
   const mp_fuse_node_t *node = &again->graph->nodes[index];
   return node->is_member ? again->groups[node->group] : index;
 }
 
-static void again_find_ends(again_t *again) {
+static void fuse_again_find_ends(again_t *again) {
   const mp_fuse_graph_t *graph = again->graph;
   for (uint32_t i = 0; i < graph->count; ++i) {
     const mp_fuse_node_t *node = &graph->nodes[i];
@@ -69,14 +69,14 @@ static void again_find_ends(again_t *again) {
     for (uint32_t k = 0; k < node->num_users; ++k) {
       const mp_fuse_node_t *user = &graph->nodes[node->users[k]];
       const bool is_inside = node->is_member && user->is_member && user->group == node->group;
-      const uint32_t position = again_position(again, node->users[k]);
+      const uint32_t position = fuse_again_position(again, node->users[k]);
       if (!is_inside && position > again->ends[i]) again->ends[i] = position;
     }
   }
 }
 
 // Whether the value is there until the group's op, whoever reads it.
-static bool again_is_kept(const question_t *q, const mp_value_t *value) {
+static bool fuse_again_is_kept(const question_t *q, const mp_value_t *value) {
   const mp_fuse_graph_t *graph = q->again->graph;
   const mp_op_t *op = value->op;
   if (op == NULL && value->block == graph->block) {
@@ -92,7 +92,7 @@ static bool again_is_kept(const question_t *q, const mp_value_t *value) {
 }
 
 // Whether a member of the group reads the value anyway.
-static bool again_is_read(const question_t *q, const mp_value_t *value) {
+static bool fuse_again_is_read(const question_t *q, const mp_value_t *value) {
   const mp_fuse_graph_t *graph = q->again->graph;
   for (uint32_t i = q->group; i != MP_FUSE_NONE; i = graph->nodes[i].next) {
     const mp_fuse_node_t *node = &graph->nodes[i];
@@ -105,37 +105,37 @@ static bool again_is_read(const question_t *q, const mp_value_t *value) {
 
 // ---- Whether a value can be computed again ----
 
-static bool again_is_cheap(const mp_fuse_node_t *node) {
+static bool fuse_again_is_cheap(const mp_fuse_node_t *node) {
   return node->is_member && !node->is_reduction && node->op->num_results == 1 &&
          mp_op_info(node->op->code)->cost != MP_OP_COST_COSTLY;
 }
 
-static bool again_can_compute(question_t *q, const mp_fuse_node_t *node);
+static bool fuse_again_can_compute(question_t *q, const mp_fuse_node_t *node);
 
-static bool again_can_read(question_t *q, const mp_fuse_node_t *node, uint32_t k) {
+static bool fuse_again_can_read(question_t *q, const mp_fuse_node_t *node, uint32_t k) {
   const mp_value_t *value = node->sources[k].value;
   if (value == NULL) return true;
   const mp_fuse_node_t *from = mp_fuse_node_of(q->again->graph, value);
   int64_t count = 0;
   if (mp_type_num_elements(value->type, &count) && count <= q->count / SMALL) return true;
-  if (again_is_kept(q, value)) {
-    q->num_reads += again_is_read(q, value) ? 0 : 1;
+  if (fuse_again_is_kept(q, value)) {
+    q->num_reads += fuse_again_is_read(q, value) ? 0 : 1;
     return q->num_reads <= MAX_READS;
   }
   // Only what is read as it is: what a view makes of it would have to be made again too.
-  return from != NULL && node->op->operands[k] == value && again_can_compute(q, from);
+  return from != NULL && node->op->operands[k] == value && fuse_again_can_compute(q, from);
 }
 
-static bool again_can_compute(question_t *q, const mp_fuse_node_t *node) {
-  if (++q->num_ops > MAX_OPS || !again_is_cheap(node)) return false;
+static bool fuse_again_can_compute(question_t *q, const mp_fuse_node_t *node) {
+  if (++q->num_ops > MAX_OPS || !fuse_again_is_cheap(node)) return false;
   for (uint32_t k = 0; k < node->op->num_operands; ++k) {
-    if (!again_can_read(q, node, k)) return false;
+    if (!fuse_again_can_read(q, node, k)) return false;
   }
   return true;
 }
 
 // Whether the user, a member of another group, reads the value itself.
-static bool again_is_read_whole(const mp_fuse_node_t *user, const mp_value_t *value) {
+static bool fuse_again_is_read_whole(const mp_fuse_node_t *user, const mp_value_t *value) {
   for (uint32_t k = 0; k < user->op->num_operands; ++k) {
     const mp_value_t *operand = user->op->operands[k];
     if (user->sources[k].value == value && operand != value) return false;
@@ -143,41 +143,42 @@ static bool again_is_read_whole(const mp_fuse_node_t *user, const mp_value_t *va
   return true;
 }
 
-static bool again_is_worth(const again_t *again, uint32_t index) {
+static bool fuse_again_is_worth(const again_t *again, uint32_t index) {
   const mp_fuse_graph_t *graph = again->graph;
   const mp_fuse_node_t *node = &graph->nodes[index];
-  if (!again_is_cheap(node) || node->count < MIN_COUNT) return false;
+  if (!fuse_again_is_cheap(node) || node->count < MIN_COUNT) return false;
   bool is_read_elsewhere = false;
   for (uint32_t k = 0; k < node->num_users; ++k) {
     const mp_fuse_node_t *user = &graph->nodes[node->users[k]];
     if (!user->is_member) return false;
     if (user->group == node->group) continue;
     is_read_elsewhere = true;
-    if (!again_is_read_whole(user, &node->op->results[0])) return false;
+    if (!fuse_again_is_read_whole(user, &node->op->results[0])) return false;
     question_t q = {again, user->group, again->groups[user->group], node->count, 0, 0};
-    if (!again_can_compute(&q, node)) return false;
+    if (!fuse_again_can_compute(&q, node)) return false;
   }
   return is_read_elsewhere;
 }
 
 // ---- Computing again ----
 
-static uint64_t again_hash(uint32_t group, const mp_value_t *value) {
+static uint64_t fuse_again_hash(uint32_t group, const mp_value_t *value) {
   return mp_hash_u64(mp_hash_u64(MP_HASH_START, group), value->id);
 }
 
-static mp_value_t *again_find_copy(const again_t *again, uint32_t group, const mp_value_t *value) {
+static mp_value_t *fuse_again_find_copy(const again_t *again, uint32_t group,
+                                        const mp_value_t *value) {
   const copy_t *copy;
-  MP_HASH_MAP_EACH(&again->copies, again_hash(group, value), copy) {
+  MP_HASH_MAP_EACH(&again->copies, fuse_again_hash(group, value), copy) {
     if (copy->group == group && copy->old == value) return copy->by;
   }
   return NULL;
 }
 
 // Computes the value again for the group, before `position`, which is a member of it.
-static mp_status_t again_copy(again_t *again, uint32_t group, uint32_t until, mp_op_t *position,
-                              mp_value_t *value, mp_value_t **out_value) {
-  *out_value = again_find_copy(again, group, value);
+static mp_status_t fuse_again_copy(again_t *again, uint32_t group, uint32_t until,
+                                   mp_op_t *position, mp_value_t *value, mp_value_t **out_value) {
+  *out_value = fuse_again_find_copy(again, group, value);
   if (*out_value != NULL) return NULL;
   const mp_fuse_graph_t *graph = again->graph;
   const mp_fuse_node_t *node = mp_fuse_node_of(graph, value);
@@ -189,8 +190,8 @@ static mp_status_t again_copy(again_t *again, uint32_t group, uint32_t until, mp
     int64_t count = 0;
     const bool is_small =
         mp_type_num_elements(operand->type, &count) && count <= node->count / SMALL;
-    if (is_small || again_is_kept(&q, operand)) continue;
-    MP_RETURN_IF_ERROR(again_copy(again, group, until, position, operand, &operands[k]));
+    if (is_small || fuse_again_is_kept(&q, operand)) continue;
+    MP_RETURN_IF_ERROR(fuse_again_copy(again, group, until, position, operand, &operands[k]));
   }
   mp_op_t *copy = NULL;
   MP_RETURN_IF_ERROR(mp_op_clone(graph->module, node->op, again->map, &copy));
@@ -198,13 +199,13 @@ static mp_status_t again_copy(again_t *again, uint32_t group, uint32_t until, mp
   for (uint32_t k = 0; k < copy->num_operands; ++k) copy->operands[k] = operands[k];
   mp_block_insert_before(position, copy);
   *out_value = &copy->results[0];
-  const copy_t entry = {again_hash(group, value), group, value, *out_value};
+  const copy_t entry = {fuse_again_hash(group, value), group, value, *out_value};
   return MP_HASH_MAP_ADD(graph->scratch, &again->copies, &entry);
 }
 
 // Members in their order, so that what a copy is shared by stands behind it. The operands change at
 // the end, because copies are made of the ops as they were.
-static mp_status_t again_rewrite(again_t *again) {
+static mp_status_t fuse_again_rewrite(again_t *again) {
   const mp_fuse_graph_t *graph = again->graph;
   for (uint32_t i = 0; i < graph->count; ++i) {
     const mp_fuse_node_t *node = &graph->nodes[i];
@@ -213,8 +214,8 @@ static mp_status_t again_rewrite(again_t *again) {
       const mp_fuse_node_t *from = mp_fuse_node_of(graph, operand);
       if (from == NULL || !again->is_again[from->op->id] || from->group == node->group) continue;
       change_t change = {node->op, k, NULL};
-      MP_RETURN_IF_ERROR(again_copy(again, node->group, again->groups[node->group], node->op,
-                                    operand, &change.by));
+      MP_RETURN_IF_ERROR(fuse_again_copy(again, node->group, again->groups[node->group], node->op,
+                                         operand, &change.by));
       MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(graph->scratch, &again->changes, change));
     }
   }
@@ -236,11 +237,11 @@ mp_status_t mp_fuse_again(mp_fuse_graph_t *graph, mp_value_t **map) {
   if (again.ends == NULL || again.groups == NULL || again.is_again == NULL) {
     return mp_status_out_of_memory();
   }
-  again_find_ends(&again);
+  fuse_again_find_ends(&again);
   bool is_any = false;
   for (uint32_t i = 0; i < graph->count; ++i) {
-    again.is_again[i] = again_is_worth(&again, i);
+    again.is_again[i] = fuse_again_is_worth(&again, i);
     is_any = is_any || again.is_again[i];
   }
-  return is_any ? again_rewrite(&again) : NULL;
+  return is_any ? fuse_again_rewrite(&again) : NULL;
 }
