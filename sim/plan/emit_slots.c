@@ -20,6 +20,10 @@ void mp_emit_set_slot(mp_emitter_t *emitter, const mp_value_t *value, mp_slot_t 
   MP_ASSERT(slot.kind != MP_SLOT_ARENA || slot.index < emitter->places.count);
   emitter->slots[value->id] = slot;
   emitter->has_slot[value->id] = true;
+  if (slot.kind != MP_SLOT_RESULT) return;
+  mp_lender_t *lender = &emitter->lenders[slot.index];
+  const uint32_t defined = mp_emit_live(emitter, value)->defined;
+  if (defined < lender->until) lender->until = defined;
 }
 
 bool mp_emit_same_slot(mp_slot_t a, mp_slot_t b) {

@@ -21,8 +21,9 @@ typedef struct {
   // number of its place in `places`.
   mp_slot_t *slots;
   bool *has_slot;
-  MP_ARRAY(mp_place_t) places;                // in scratch
-  MP_ARRAY(mp_cmd_t) commands;                // in the program's arena
+  mp_lender_t *lenders;         // by result of main: its memory, until it is first written
+  MP_ARRAY(mp_place_t) places;  // in scratch
+  MP_ARRAY(mp_cmd_t) commands;  // in the program's arena
   MP_ARRAY(mp_program_constant_t) constants;  // there too
   MP_ARRAY(mp_foreign_call_t *) calls;        // there too; released when the planning fails
 } mp_emitter_t;

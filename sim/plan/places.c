@@ -1,4 +1,5 @@
-// Packs places into one arena, in the order of their starts, each into the smallest gap that fits.
+// Packs places, in the order of their starts, each into the smallest gap that fits: into memory of
+// results that are not written yet, and, if there is no room, into one arena.
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,29 +44,111 @@ static uint64_t places_find_gap(mp_place_t *const *live, uint32_t count, uint64_
   return best_size == UINT64_MAX ? at : best;
 }
 
+// What is in use of one piece of memory at the position that the packing has come to, in the order
+// of offsets.
+typedef struct {
+  mp_place_t **live;
+  uint32_t count;
+} room_t;
+
+static void places_put(room_t *room, uint32_t index, uint64_t offset, mp_place_t *place) {
+  MP_ASSERT(index == room->count || offset + place->bytes <= room->live[index]->offset);
+  memmove(room->live + index + 1, room->live + index, (room->count - index) * sizeof(*room->live));
+  room->live[index] = place;
+  ++room->count;
+  place->offset = offset;
+}
+
+// ---- Memory that is free before results are written ----
+
+// SMALL: places of fewer bytes are not worth a search. MOST: lenders that are looked at.
+enum { SMALL = 256, MOST = 32 };
+
+typedef struct {
+  mp_lender_t lender;
+  uint32_t index;  // of the lender in the caller's array
+  room_t room;
+} lent_t;
+
+static int places_by_bytes(const void *a, const void *b) {
+  const lent_t *x = a, *y = b;
+  if (x->lender.bytes != y->lender.bytes) return x->lender.bytes < y->lender.bytes ? -1 : 1;
+  return x->index < y->index ? -1 : x->index > y->index;
+}
+
+static mp_status_t places_begin_lenders(mp_arena_t *scratch, const mp_lender_t *lenders,
+                                        uint32_t count, lent_t **out_lent) {
+  lent_t *lent = *out_lent = MP_ARENA_ARRAY(scratch, lent_t, (size_t)count + 1);
+  MP_RETURN_IF_NULL(lent);
+  for (uint32_t i = 0; i < count; ++i) {
+    lent[i].lender = lenders[i];
+    lent[i].index = i;
+    // Places that are not small do not overlap, so that no more of them fit.
+    const size_t most = (size_t)(lenders[i].bytes / SMALL) + 1;
+    lent[i].room.live = MP_ARENA_ARRAY(scratch, mp_place_t *, most);
+    MP_RETURN_IF_NULL(lent[i].room.live);
+  }
+  qsort(lent, count, sizeof(*lent), places_by_bytes);
+  return NULL;
+}
+
+// The first of the lenders, which are ordered by bytes, that has at least so many.
+static uint32_t places_first_lender(const lent_t *lent, uint32_t count, uint64_t bytes) {
+  uint32_t low = 0;
+  while (low < count) {
+    const uint32_t middle = low + (count - low) / 2;
+    if (lent[middle].lender.bytes < bytes) {
+      low = middle + 1;
+    } else {
+      count = middle;
+    }
+  }
+  return low;
+}
+
+// Puts the place into memory that is lent, into one of the smallest pieces in which it fits.
+static bool places_borrow(lent_t *lent, uint32_t count, mp_place_t *place) {
+  if (place->bytes < SMALL) return false;
+  const uint32_t first = places_first_lender(lent, count, place->bytes);
+  for (uint32_t i = first; i < count && i < first + MOST; ++i) {
+    if (place->end >= lent[i].lender.until) continue;
+    room_t *room = &lent[i].room;
+    room->count = places_drop_ended(room->live, room->count, place->start);
+    uint32_t index = 0;
+    const uint64_t offset = places_find_gap(room->live, room->count, place->bytes, &index);
+    if (offset > lent[i].lender.bytes - place->bytes) continue;
+    places_put(room, index, offset, place);
+    place->lender = (int32_t)lent[i].index;
+    return true;
+  }
+  return false;
+}
+
+// ---- All places ----
+
 mp_status_t mp_places_pack(mp_arena_t *scratch, mp_place_t *places, uint32_t count,
-                           uint64_t *out_bytes) {
+                           const mp_lender_t *lenders, uint32_t num_lenders, uint64_t *out_bytes) {
   mp_place_t **order = MP_ARENA_ARRAY(scratch, mp_place_t *, (size_t)count + 1);
-  mp_place_t **live = MP_ARENA_ARRAY(scratch, mp_place_t *, (size_t)count + 1);
-  if (order == NULL || live == NULL) return mp_status_out_of_memory();
+  room_t arena = {MP_ARENA_ARRAY(scratch, mp_place_t *, (size_t)count + 1), 0};
+  lent_t *lent = NULL;
+  if (order == NULL || arena.live == NULL) return mp_status_out_of_memory();
+  MP_RETURN_IF_ERROR(places_begin_lenders(scratch, lenders, num_lenders, &lent));
   for (uint32_t i = 0; i < count; ++i) {
     places[i].bytes = (places[i].bytes + 63) & ~(uint64_t)63;
+    places[i].lender = -1;
     order[i] = &places[i];
   }
   qsort(order, count, sizeof(*order), places_by_start);
-  uint32_t num_live = 0;
   uint64_t total = 0;
   for (uint32_t i = 0; i < count; ++i) {
     mp_place_t *place = order[i];
     MP_ASSERT(place->start <= place->end && place->bytes != 0);
-    num_live = places_drop_ended(live, num_live, place->start);
+    if (places_borrow(lent, num_lenders, place)) continue;
+    arena.count = places_drop_ended(arena.live, arena.count, place->start);
     uint32_t index = 0;
-    place->offset = places_find_gap(live, num_live, place->bytes, &index);
-    MP_ASSERT(index == num_live || place->offset + place->bytes <= live[index]->offset);
-    memmove(live + index + 1, live + index, (num_live - index) * sizeof(*live));
-    live[index] = place;
-    ++num_live;
-    if (place->offset + place->bytes > total) total = place->offset + place->bytes;
+    const uint64_t offset = places_find_gap(arena.live, arena.count, place->bytes, &index);
+    places_put(&arena, index, offset, place);
+    if (offset + place->bytes > total) total = offset + place->bytes;
   }
   *out_bytes = total;
   return NULL;

@@ -118,6 +118,22 @@ static mp_slot_t plan_io_slot(mp_slot_kind_t kind, const mp_program_io_t *io, ui
   return (mp_slot_t){.kind = kind, .index = index};
 }
 
+// The memory of results is free until they are written, at the end if nothing else is known. That
+// of a parameter which a result takes over is not.
+static mp_status_t plan_begin_lenders(mp_emitter_t *emitter) {
+  const mp_program_t *program = emitter->program;
+  const uint32_t end = mp_block_terminator(emitter->module->main->body)->id;
+  emitter->lenders =
+      MP_ARENA_ARRAY(emitter->scratch, mp_lender_t, (size_t)program->num_results + 1);
+  MP_RETURN_IF_NULL(emitter->lenders);
+  for (uint32_t i = 0; i < program->num_results; ++i) {
+    const mp_program_io_t *result = &program->results[i];
+    const bool is_own = result->alias < 0 && result->memory == MP_MEMORY_DEVICE;
+    emitter->lenders[i] = (mp_lender_t){is_own ? end : 0, result->bytes};
+  }
+  return NULL;
+}
+
 static mp_status_t plan_bind_results(mp_emitter_t *emitter) {
   mp_block_t *body = emitter->module->main->body;
   const mp_op_t *terminator = mp_block_terminator(body);
@@ -170,21 +186,25 @@ static mp_status_t plan_emit_main(mp_emitter_t *emitter) {
   return mp_emit_command(emitter, &done, NULL);
 }
 
-// Replaces the numbers of places in slots by offsets.
+// Replaces the numbers of places in slots by what they lie in, and offsets.
 static void plan_resolve(mp_slot_t *slots, uint32_t count, const mp_place_t *places,
                          uint32_t num_places) {
   for (uint32_t i = 0; i < count; ++i) {
     if (slots[i].kind != MP_SLOT_ARENA) continue;
     MP_ASSERT(slots[i].index < num_places);
-    slots[i].offset = places[slots[i].index].offset;
+    const mp_place_t *place = &places[slots[i].index];
+    slots[i].offset = place->offset;
     slots[i].index = 0;
+    if (place->lender < 0) continue;
+    slots[i].kind = MP_SLOT_RESULT;
+    slots[i].index = (uint32_t)place->lender;
   }
 }
 
 static mp_status_t plan_finish(mp_emitter_t *emitter) {
   mp_program_t *program = emitter->program;
   MP_RETURN_IF_ERROR(mp_places_pack(emitter->scratch, emitter->places.items, emitter->places.count,
-                                    &program->arena_bytes));
+                                    emitter->lenders, program->num_results, &program->arena_bytes));
   for (uint32_t i = 0; i < emitter->commands.count; ++i) {
     // The emitter made these arrays itself; they are const only for those who read the program.
     const mp_cmd_t *command = &emitter->commands.items[i];
@@ -224,6 +244,7 @@ static mp_status_t plan(mp_emitter_t *emitter) {
   if (emitter->kernels == NULL || emitter->slots == NULL || emitter->has_slot == NULL) {
     return mp_status_out_of_memory();
   }
+  MP_RETURN_IF_ERROR(plan_begin_lenders(emitter));
   MP_RETURN_IF_ERROR(plan_emit_main(emitter));
   MP_RETURN_IF_ERROR(plan_finish(emitter));
   return emitter->options->open_loops ? NULL : mp_plan_fold_loops(emitter->program);

@@ -30,12 +30,21 @@ MP_NODISCARD mp_status_t mp_plan_create(mp_module_t *module, const mp_plan_optio
 typedef struct {
   uint32_t start, end;  // positions, inclusive
   uint64_t bytes;
-  uint64_t offset;  // set by mp_places_pack
+  // Set by mp_places_pack: where it lies, and in what: in the arena (-1) or in a lender's memory.
+  uint64_t offset;
+  int32_t lender;
 } mp_place_t;
 
-// Gives each place an offset, so that places which are in use at the same time do not overlap.
-// Offsets are 64-byte aligned; `*out_bytes` is the arena's size.
+// Memory that places may use while nobody else does: `bytes`, before position `until`.
+typedef struct {
+  uint32_t until;
+  uint64_t bytes;
+} mp_lender_t;
+
+// Gives each place an offset in the arena or in a lender's memory, so that places which are in use
+// at the same time do not overlap. Offsets are 64-byte aligned; `*out_bytes` is the arena's size.
 MP_NODISCARD mp_status_t mp_places_pack(mp_arena_t *scratch, mp_place_t *places, uint32_t count,
+                                        const mp_lender_t *lenders, uint32_t num_lenders,
                                         uint64_t *out_bytes);
 
 // Makes a LOOP command of each loop that is small enough (sim/loops). The program computes the same

@@ -44,6 +44,7 @@ static void program_print_slots(const mp_slot_t *slots, uint32_t count, mp_strbu
         break;
       case MP_SLOT_RESULT:
         mp_strbuf_printf(out, "result%" PRIu32, slots[i].index);
+        if (slots[i].offset != 0) mp_strbuf_printf(out, "+%" PRIu64, slots[i].offset);
         break;
       case MP_SLOT_CONSTANT:
         mp_strbuf_printf(out, "constant%" PRIu32, slots[i].index);

@@ -28,14 +28,14 @@ typedef enum {
   MP_SLOT_NONE,      // tokens and arrays without elements: mp_empty_array()
   MP_SLOT_ARENA,     // the arena of the run, at `offset`
   MP_SLOT_PARAM,     // parameter `index`
-  MP_SLOT_RESULT,    // result `index`
+  MP_SLOT_RESULT,    // result `index`, or, before it is written, at `offset` in its memory
   MP_SLOT_CONSTANT,  // program->constants[index]
 } mp_slot_kind_t;
 
 typedef struct {
   mp_slot_kind_t kind;
   uint32_t index;
-  uint64_t offset;  // bytes, 64-byte aligned for ARENA
+  uint64_t offset;  // bytes, 64-byte aligned for ARENA and RESULT
 } mp_slot_t;
 
 typedef enum {

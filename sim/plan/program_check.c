@@ -17,7 +17,8 @@ static void program_check_slot(const mp_program_t *program, const mp_slot_t *slo
       MP_ASSERT(slot->index < program->num_params);
       return;
     case MP_SLOT_RESULT:
-      MP_ASSERT(slot->index < program->num_results);
+      MP_ASSERT(slot->index < program->num_results && slot->offset % 64 == 0);
+      MP_ASSERT(slot->offset < program->results[slot->index].bytes);
       return;
     case MP_SLOT_CONSTANT:
       MP_ASSERT(slot->index < program->num_constants);
