@@ -2,6 +2,7 @@
 
 #include "sim/base/assert.h"
 #include "sim/base/containers/array.h"
+#include "sim/kernels/fused/fusion_reduce.h"
 #include "sim/kernels/fused/tile.h"
 #include "sim/kernels/fused/view.h"
 
@@ -23,18 +24,22 @@ mp_fuse_node_t *mp_fuse_node_of(const mp_fuse_graph_t *graph, const mp_value_t *
 
 // ---- Members and what they read ----
 
+// SMALL: arrays of at most so many elements stay in the cache, in whatever order they are read.
+enum { SMALL = 4096, SHORT_RUN = 8, LONG_RUN = 64 };
+
 static void fuse_graph_find_member(mp_fuse_node_t *node) {
   const mp_op_t *op = node->op;
   node->is_reduction = mp_tile_reduces(op, &node->row);
-  if (!node->is_reduction && !mp_tile_computes(op)) return;
+  node->is_end = !node->is_reduction && mp_fusion_may_end_in(op);
+  if (!node->is_reduction && !node->is_end && !mp_tile_computes(op)) return;
   if (!node->is_reduction) node->row = 1;
-  const mp_type_t *type = node->is_reduction ? op->operands[0]->type : op->results[0].type;
+  const mp_type_t *type =
+      node->is_reduction || node->is_end ? op->operands[0]->type : op->results[0].type;
   node->is_member = mp_type_num_elements(type, &node->full) && node->full > 0;
+  // What is small stays in the cache anyway, and may be part of a small loop.
+  if (node->is_end && node->full < SMALL) node->is_member = node->is_end = false;
   node->count = node->is_reduction ? node->full / node->row : node->full;
 }
-
-// Arrays of at most this many elements stay in the cache, in whatever order they are read.
-enum { SMALL = 4096, SHORT_RUN = 8, LONG_RUN = 64 };
 
 // Whether reading through the view costs about as much as reading the moved array.
 static bool fuse_graph_is_cheap(const mp_view_t *view, const mp_value_t *base) {
@@ -81,7 +86,8 @@ static mp_status_t fuse_graph_find_sources(mp_fuse_graph_t *graph, mp_fuse_node_
   MP_RETURN_IF_NULL(sources);
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     // The second operand of a reduction is its start value.
-    const int64_t count = node->is_reduction && i == 1 ? 1 : node->full;
+    const bool is_start = (node->is_reduction || node->is_end) && i == 1;
+    const int64_t count = is_start ? 1 : node->full;
     sources[i] = fuse_graph_source(op->operands[i], count);
   }
   node->sources = sources;

@@ -83,7 +83,8 @@ static bool fuse_groups_all_flow(const mp_fuse_graph_t *graph, uint32_t a, uint3
 static void fuse_groups_try(mp_fuse_graph_t *graph, uint32_t a, uint32_t b) {
   uint32_t last = 0;
   int64_t full = 0, row = 0;
-  if (a == b || !fuse_groups_fit(&graph->nodes[a], &graph->nodes[b], &full, &row)) return;
+  if (a == b || graph->nodes[a].is_end || graph->nodes[b].is_end) return;
+  if (!fuse_groups_fit(&graph->nodes[a], &graph->nodes[b], &full, &row)) return;
   const uint32_t size = fuse_groups_size(graph, a, &last) + fuse_groups_size(graph, b, &last);
   if (size > MAX_MEMBERS) return;
   if (!fuse_groups_can_wait(graph, a, a, b, last) || !fuse_groups_can_wait(graph, b, a, b, last)) {
@@ -104,6 +105,46 @@ static void fuse_groups_try(mp_fuse_graph_t *graph, uint32_t a, uint32_t b) {
   graph->nodes[a].row = row;
 }
 
+// ---- Ends ----
+
+// Whether all that use the op are in the group, and read all of its result in its order.
+static bool fuse_groups_is_only_for(const mp_fuse_graph_t *graph, const mp_fuse_node_t *node,
+                                    uint32_t group) {
+  for (uint32_t k = 0; k < node->num_users; ++k) {
+    const mp_fuse_node_t *user = &graph->nodes[node->users[k]];
+    if (!user->is_member || user->group != group) return false;
+    for (uint32_t i = 0; i < user->op->num_operands; ++i) {
+      const mp_fuse_source_t *source = &user->sources[i];
+      const mp_value_t *value = source->value;
+      const bool is_read = value == &node->op->results[0];
+      if (is_read && (!source->is_whole || user->full != node->full)) return false;
+      if (is_read || value == NULL) continue;
+      // What is moved before it is read has to be an array.
+      while (value->op != NULL && mp_view_looks_through(value->op)) value = value->op->operands[0];
+      if (value == &node->op->results[0]) return false;
+    }
+  }
+  return true;
+}
+
+// Adds to the group of the end all ops that compute for it alone, from `user` back.
+static void fuse_groups_add_producers(mp_fuse_graph_t *graph, uint32_t end, uint32_t user,
+                                      uint32_t *size) {
+  const mp_fuse_node_t *reader = &graph->nodes[user];
+  for (uint32_t k = 0; k < reader->op->num_operands; ++k) {
+    const mp_value_t *value = reader->sources[k].value;
+    mp_fuse_node_t *node = value == NULL ? NULL : mp_fuse_node_of(graph, value);
+    if (node == NULL || !node->is_member || node->is_reduction || node->is_end) continue;
+    if (node->group != node->op->id || node->next != MP_FUSE_NONE || *size == MAX_MEMBERS) continue;
+    if (!fuse_groups_is_only_for(graph, node, end)) continue;
+    node->group = end;
+    node->next = graph->nodes[end].next;
+    graph->nodes[end].next = node->op->id;
+    ++*size;
+    fuse_groups_add_producers(graph, end, node->op->id, size);
+  }
+}
+
 // Whether the user reads the producer's result itself, and not something that is made of it.
 static bool fuse_groups_reads(const mp_fuse_node_t *user, const mp_fuse_node_t *producer) {
   if (!user->is_member) return false;
@@ -118,6 +159,7 @@ static bool fuse_groups_pays(const mp_fuse_graph_t *graph, uint32_t group) {
   const mp_fuse_node_t *node = &graph->nodes[group];
   if (node->next != MP_FUSE_NONE) return true;
   if (node->is_reduction) return false;
+  if (node->is_end) return node->sources[0].value == NULL || !node->sources[0].is_whole;
   // An op alone is worth it if it reads something that nobody has to make then.
   for (uint32_t i = 0; i < node->op->num_operands; ++i) {
     const mp_value_t *operand = node->op->operands[i];
@@ -128,6 +170,10 @@ static bool fuse_groups_pays(const mp_fuse_graph_t *graph, uint32_t group) {
 }
 
 void mp_fuse_group(mp_fuse_graph_t *graph) {
+  for (uint32_t i = graph->count; i-- > 0;) {
+    uint32_t size = 1;
+    if (graph->nodes[i].is_end) fuse_groups_add_producers(graph, i, i, &size);
+  }
   for (uint32_t i = graph->count; i-- > 0;) {
     const mp_fuse_node_t *node = &graph->nodes[i];
     if (!node->is_member) continue;

@@ -84,17 +84,28 @@ typedef struct {
   size_t scalars, pointers, fold;  // where they begin in the scratch memory
   size_t scratch_bytes;
   const uint32_t *in_place;  // [results]: for each as mp_kernel_t's of result 0
-  uint32_t weight;    // of an element: about how many simple operations it takes
+  uint32_t weight;           // of an element: about how many simple operations it takes
 } mp_tile_program_t;
 
-// Makes the steps of a region: that of a minipod.fusion. UNIMPLEMENTED, by mp_op_error, for an op
-// that cannot be fused (sim/kernels/fused/README.md says which can).
+// Makes the steps of the ops of a minipod.fusion's region before `end`; the results are the first
+// `num_results` operands of `end`. UNIMPLEMENTED, by mp_op_error, for an op that cannot be fused
+// (sim/kernels/fused/README.md says which can).
 MP_NODISCARD mp_status_t mp_tile_compile(mp_arena_t *arena, const mp_block_t *block,
+                                         const mp_op_t *end, uint32_t num_results,
                                          mp_tile_program_t *out_program);
 
+// What the tiles of a part work with: where the current tile's part of each slot is.
+typedef struct {
+  const mp_tile_program_t *program;
+  const mp_kernel_call_t *call;
+  char **at;  // [num_slots]
+} mp_tile_run_t;
+
+// Begins a part: lays out call->scratch, which has program->scratch_bytes, and does the steps that
+// are done once. The call must stay as long as tiles are run; its results may change meanwhile.
+mp_tile_run_t mp_tile_begin(const mp_tile_program_t *program, const mp_kernel_call_t *call);
 // Computes the elements [begin, end) of all results, which are whole rows.
-void mp_tile_run(const mp_tile_program_t *program, const mp_kernel_call_t *call, int64_t begin,
-                 int64_t end);
+void mp_tile_run(const mp_tile_run_t *run, int64_t begin, int64_t end);
 
 // Whether the op is a reduction that can be a step; `out_row` gets the number of elements of a row.
 bool mp_tile_reduces(const mp_op_t *op, int64_t *out_row);

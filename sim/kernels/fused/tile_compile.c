@@ -232,9 +232,9 @@ static mp_status_t tile_compile_result(mp_tile_compiler_t *c, const mp_op_t *ter
 }
 
 // All arrays have as many elements as the results, or as what is reduced.
-static mp_status_t tile_compile_find_rows(mp_tile_compiler_t *c, const mp_op_t *terminator) {
-  c->count = mp_shape_count(terminator->operands[0]->type);
-  for (const mp_op_t *op = c->block->first; op != terminator; op = op->next) {
+static mp_status_t tile_compile_find_rows(mp_tile_compiler_t *c, const mp_op_t *end) {
+  c->count = mp_shape_count(end->operands[0]->type);
+  for (const mp_op_t *op = c->block->first; op != end; op = op->next) {
     int64_t row = 0;
     if (!mp_tile_reduces(op, &row)) continue;
     const int64_t count = mp_shape_count(mp_op_operand_type(op, 0));
@@ -247,16 +247,15 @@ static mp_status_t tile_compile_find_rows(mp_tile_compiler_t *c, const mp_op_t *
   return NULL;
 }
 
-mp_status_t mp_tile_compile(mp_arena_t *arena, const mp_block_t *block,
-                            mp_tile_program_t *out_program) {
-  const mp_op_t *terminator = mp_block_terminator(block);
+mp_status_t mp_tile_compile(mp_arena_t *arena, const mp_block_t *block, const mp_op_t *end,
+                            uint32_t num_results, mp_tile_program_t *out_program) {
   mp_tile_compiler_t c = {.arena = arena, .block = block, .row = 1};
-  MP_RETURN_IF_ERROR(tile_compile_find_rows(&c, terminator));
-  for (const mp_op_t *op = block->first; op != terminator; op = op->next) {
+  MP_RETURN_IF_ERROR(tile_compile_find_rows(&c, end));
+  for (const mp_op_t *op = block->first; op != end; op = op->next) {
     MP_RETURN_IF_ERROR(tile_compile_op(&c, op));
   }
-  for (uint32_t i = 0; i < terminator->num_operands; ++i) {
-    MP_RETURN_IF_ERROR(tile_compile_result(&c, terminator, i));
+  for (uint32_t i = 0; i < num_results; ++i) {
+    MP_RETURN_IF_ERROR(tile_compile_result(&c, end, i));
   }
   const uint32_t num_steps = c.first.count + c.steps.count;
   mp_tile_step_t *steps = MP_ARENA_ARRAY(arena, mp_tile_step_t, num_steps + 1);
@@ -274,5 +273,5 @@ mp_status_t mp_tile_compile(mp_arena_t *arena, const mp_block_t *block,
                                      .steps = steps,
                                      .weight = c.weight};
   MP_RETURN_IF_ERROR(mp_tile_improve(arena, out_program));
-  return mp_tile_place_registers(arena, terminator->num_operands, out_program);
+  return mp_tile_place_registers(arena, num_results, out_program);
 }

@@ -6,14 +6,7 @@
 #include "sim/kernels/strided.h"
 #include "sim/numeric/float.h"
 
-// What a run works with: where the current tile's part of each slot is.
-typedef struct {
-  const mp_tile_program_t *program;
-  const mp_kernel_call_t *call;
-  char **at;  // [num_slots]
-} tile_run_t;
-
-static void tile_run_compute(const tile_run_t *run, const mp_tile_step_t *step, int64_t n) {
+static void tile_run_compute(const mp_tile_run_t *run, const mp_tile_step_t *step, int64_t n) {
   const mp_ew_t *ew = &step->ew;
   const void *in[MP_EW_MAX_INPUTS + 1];
   for (uint32_t k = 0; k < ew->num_inputs; ++k) in[k] = run->at[step->in[k]];
@@ -21,7 +14,7 @@ static void tile_run_compute(const tile_run_t *run, const mp_tile_step_t *step, 
   ew->loop(n, in, run->at[step->out]);
 }
 
-static void tile_run_load(const tile_run_t *run, const mp_tile_step_t *step, int64_t begin,
+static void tile_run_load(const mp_tile_run_t *run, const mp_tile_step_t *step, int64_t begin,
                           int64_t n) {
   const mp_tile_slot_t *slot = &run->program->slots[step->out];
   char *base = (char *)(uintptr_t)run->call->operands[step->operand];
@@ -35,7 +28,7 @@ static void tile_run_load(const tile_run_t *run, const mp_tile_step_t *step, int
   mp_view_load(step->view, slot->size, base, begin, n, own);
 }
 
-static void tile_run_fill(const tile_run_t *run, const mp_tile_step_t *step, int64_t n) {
+static void tile_run_fill(const mp_tile_run_t *run, const mp_tile_step_t *step, int64_t n) {
   const size_t size = run->program->slots[step->out].size;
   const char *element = step->element;
   if (element == NULL) {
@@ -44,7 +37,7 @@ static void tile_run_fill(const tile_run_t *run, const mp_tile_step_t *step, int
   mp_fill(run->at[step->out], element, size, n);
 }
 
-static void tile_run_reduce(const tile_run_t *run, const mp_tile_step_t *step, int64_t rows) {
+static void tile_run_reduce(const mp_tile_run_t *run, const mp_tile_step_t *step, int64_t rows) {
   const mp_fold_t *fold = step->fold;
   const size_t size = fold->operands[0].acc_size;
   const int64_t row = run->program->row;
@@ -54,13 +47,13 @@ static void tile_run_reduce(const tile_run_t *run, const mp_tile_step_t *step, i
   mp_fold_work(fold, (char *)run->call->scratch + run->program->fold, &work);
   for (int64_t i = 0; i < rows; ++i) {
     _Alignas(16) char one[16];
-    mp_fold_row(fold, &work, in + (size_t)(i * row) * size, row, one);
+    mp_fold_row(fold, &work, in, i * row, row, one);
     const void *pair[] = {start, one};
     fold->loop(1, pair, out + (size_t)i * size);
   }
 }
 
-static void tile_run_spread(const tile_run_t *run, const mp_tile_step_t *step, int64_t n) {
+static void tile_run_spread(const mp_tile_run_t *run, const mp_tile_step_t *step, int64_t n) {
   const size_t size = run->program->slots[step->out].size;
   const int64_t row = run->program->row;
   const char *in = run->at[step->in[0]];
@@ -69,7 +62,7 @@ static void tile_run_spread(const tile_run_t *run, const mp_tile_step_t *step, i
 }
 
 // Does a step for the elements [begin, begin + n), which are whole rows.
-static void tile_run_step(const tile_run_t *run, const mp_tile_step_t *step, int64_t begin,
+static void tile_run_step(const mp_tile_run_t *run, const mp_tile_step_t *step, int64_t begin,
                           int64_t n) {
   if (run->program->slots[step->out].is_scalar) {
     n = 1;
@@ -116,7 +109,7 @@ static void tile_run_step(const tile_run_t *run, const mp_tile_step_t *step, int
 }
 
 // Points the slots that lie in operands and results to element `begin`.
-static void tile_run_advance(const tile_run_t *run, int64_t begin) {
+static void tile_run_advance(const mp_tile_run_t *run, int64_t begin) {
   for (uint32_t i = 0; i < run->program->num_slots; ++i) {
     const mp_tile_slot_t *slot = &run->program->slots[i];
     if (slot->place == MP_TILE_REGISTER) continue;
@@ -127,26 +120,28 @@ static void tile_run_advance(const tile_run_t *run, int64_t begin) {
   }
 }
 
-void mp_tile_run(const mp_tile_program_t *program, const mp_kernel_call_t *call, int64_t begin,
-                 int64_t end) {
-  const int64_t lanes = program->lanes;
+mp_tile_run_t mp_tile_begin(const mp_tile_program_t *program, const mp_kernel_call_t *call) {
   char *scratch = call->scratch;
   char **at = (char **)(void *)(scratch + program->pointers);
-  const tile_run_t run = {program, call, at};
+  const mp_tile_run_t run = {program, call, at};
   for (uint32_t i = 0; i < program->num_slots; ++i) {
     const mp_tile_slot_t *slot = &program->slots[i];
     at[i] = scratch + (slot->is_scalar ? program->scalars + slot->offset
                                        : (size_t)slot->offset * program->room);
   }
-  const int64_t longest = mp_min_i64(lanes, end - begin);
   for (uint32_t s = 0; s < program->num_first; ++s) {
-    tile_run_step(&run, &program->steps[s], begin, longest);
+    tile_run_step(&run, &program->steps[s], 0, program->lanes);
   }
-  for (int64_t i = begin; i < end; i += lanes) {
-    const int64_t n = mp_min_i64(lanes, end - i);
-    tile_run_advance(&run, i);
+  return run;
+}
+
+void mp_tile_run(const mp_tile_run_t *run, int64_t begin, int64_t end) {
+  const mp_tile_program_t *program = run->program;
+  for (int64_t i = begin; i < end; i += program->lanes) {
+    const int64_t n = mp_min_i64(program->lanes, end - i);
+    tile_run_advance(run, i);
     for (uint32_t s = program->num_first; s < program->num_steps; ++s) {
-      tile_run_step(&run, &program->steps[s], i, n);
+      tile_run_step(run, &program->steps[s], i, n);
     }
   }
 }

@@ -69,6 +69,7 @@ void mp_fold_work(const mp_fold_t *fold, void *scratch, mp_fold_work_t *out_work
   out_work->offsets = (int64_t *)(void *)rest;
   rest += MP_FOLD_LANES * sizeof(int64_t);
   size_t region_bytes = mp_region_fn_scratch_bytes(fold->fn);
+  out_work->source = NULL;
   out_work->region_scratch = rest;
   rest += mp_round_up_64(region_bytes);
   char **pointers = (char **)(void *)rest;
@@ -130,11 +131,15 @@ const char *mp_fold_load(const mp_fold_t *fold, const mp_fold_work_t *work, uint
                          bool contiguous, char *dst) {
   MP_ASSERT(k < fold->num_operands && lanes > 0 && lanes <= MP_FOLD_LANES);
   const mp_fold_operand_t *operand = &fold->operands[k];
-  const char *base = (const char *)src + shift * (int64_t)operand->in_size;
+  const char *base = NULL;
   if (contiguous) {
-    base += offsets[0] * (int64_t)operand->in_size;
+    const int64_t first = offsets[0] + shift;
+    base = work->source != NULL ? work->source->load(work->source, first, lanes)
+                                : (const char *)src + first * (int64_t)operand->in_size;
     if (!operand->converts) return base;
   } else {
+    MP_ASSERT(work->source == NULL);
+    base = (const char *)src + shift * (int64_t)operand->in_size;
     char *to = operand->converts ? work->spare[k] : dst;
     mp_lanes_gather(operand->in_size, lanes, base, offsets, to);
     if (!operand->converts) return dst;
@@ -196,30 +201,28 @@ static void fold_halves(const mp_fold_t *fold, int64_t lanes, char *acc) {
 // rounding errors of long sums stay small.
 enum { ROW_MAX = 32 * MP_FOLD_LANES };
 
-// out[0] = the fold of `length` contiguous elements.
-void mp_fold_row(const mp_fold_t *fold, const mp_fold_work_t *work, const char *row, int64_t length,
-                 char *out) {
+void mp_fold_row(const mp_fold_t *fold, const mp_fold_work_t *work, const void *src, int64_t first,
+                 int64_t length, char *out) {
   const mp_fold_operand_t *operand = &fold->operands[0];
   size_t size = operand->acc_size;
   if (length > ROW_MAX) {
     _Alignas(16) char second[16];
     int64_t half = length / 2 / MP_FOLD_LANES * MP_FOLD_LANES;
-    mp_fold_row(fold, work, row, half, out);
-    mp_fold_row(fold, work, row + (size_t)half * operand->in_size, length - half, second);
+    mp_fold_row(fold, work, src, first, half, out);
+    mp_fold_row(fold, work, src, first + half, length - half, second);
     const void *in[] = {out, second};
     fold->loop(1, in, out);
     return;
   }
   char *partial = work->x[0];
   int64_t lanes = mp_min_i64(length, MP_FOLD_LANES);
-  const int64_t zero = 0;
-  const char *first = mp_fold_load(fold, work, 0, lanes, row, &zero, 0, true, partial);
-  if (first != partial) memcpy(partial, first, (size_t)lanes * size);
+  const char *some = mp_fold_load(fold, work, 0, lanes, src, &first, 0, true, partial);
+  if (some != partial) memcpy(partial, some, (size_t)lanes * size);
   for (int64_t i = lanes; i < length; i += lanes) {
-    int64_t some = mp_min_i64(length - i, lanes);
+    int64_t count = mp_min_i64(length - i, lanes);
     const void *in[] = {partial,
-                        mp_fold_load(fold, work, 0, some, row, &zero, i, true, work->spare[0])};
-    fold->loop(some, in, partial);
+                        mp_fold_load(fold, work, 0, count, src, &first, i, true, work->spare[0])};
+    fold->loop(count, in, partial);
   }
   fold_halves(fold, lanes, partial);
   memcpy(out, partial, size);

@@ -31,6 +31,16 @@ typedef struct {
   size_t scratch_bytes;
 } mp_fold_t;
 
+// Where the elements of a fold of one operand come from when they are no array: they are computed
+// when they are asked for. `load` returns `count` of them from number `first` on, at most
+// MP_FOLD_LANES; they stay until the next call. It may compute those before `limit` ahead, which
+// will be asked for next.
+typedef struct mp_fold_source_s mp_fold_source_t;
+struct mp_fold_source_s {
+  const char *(*load)(mp_fold_source_t *source, int64_t first, int64_t count);
+  int64_t limit;
+};
+
 // A part's working memory, laid out in its scratch by mp_fold_work. Each array has room for
 // MP_FOLD_LANES elements of any type.
 typedef struct {
@@ -41,6 +51,7 @@ typedef struct {
   int64_t *offsets;       // for the caller: one number per lane
   const void **pointers;  // inputs of the region
   void *region_scratch;
+  mp_fold_source_t *source;  // NULL, unless the caller sets it: elements are read from an array
 } mp_fold_work_t;
 
 // Makes the fold of an op whose elements, start values and results have the types `in`, `init` and
@@ -83,11 +94,11 @@ int64_t mp_fold_run_length(const mp_fold_t *fold);
 void mp_fold_load_runs(const mp_fold_t *fold, const mp_fold_work_t *work, uint32_t k, int64_t lanes,
                        int64_t count, const void *src, const int64_t *offsets, int64_t shift);
 
-// Folds `length` >= 1 elements that lie one after the other into one, `out`, of the accumulator's
-// type, without a start value. For folds of one operand and a known kind; the order is a tree whose
-// form depends on the length only.
-void mp_fold_row(const mp_fold_t *fold, const mp_fold_work_t *work, const char *row, int64_t length,
-                 char *out);
+// Folds `length` >= 1 elements of `src`, from number `first` on, that lie one after the other into
+// one, `out`, of the accumulator's type, without a start value. For folds of one operand and a
+// known kind; the order is a tree whose form depends on the length only.
+void mp_fold_row(const mp_fold_t *fold, const mp_fold_work_t *work, const void *src, int64_t first,
+                 int64_t length, char *out);
 
 // Writes the accumulators of operand k to `out`, converted to the result's type.
 void mp_fold_store(const mp_fold_t *fold, uint32_t k, int64_t lanes, const char *acc, void *out);

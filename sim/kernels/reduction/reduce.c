@@ -149,12 +149,21 @@ static void reduce_fold_block(const reduce_t *kernel, const mp_kernel_call_t *ca
   }
 }
 
-static void reduce_run_lanes(const reduce_t *kernel, const mp_kernel_call_t *call, int64_t begin,
-                             int64_t end) {
+// Whether all neighbours of a block's lanes are lanes of it too, in the order in which they are
+// reduced: the whole operand is one run.
+static bool reduce_is_one_run(const reduce_t *kernel, int64_t lanes) {
+  const axes_t *kept = &kernel->kept, *reduced = &kernel->reduced;
+  return kept->count == lanes && kept->rank == 1 && kept->strides[0] == 1 && reduced->rank == 1 &&
+         reduced->strides[0] == lanes;
+}
+
+static void reduce_run_lanes(const reduce_t *kernel, const mp_kernel_call_t *call,
+                             mp_fold_source_t *source, int64_t begin, int64_t end) {
   const mp_fold_t *fold = &kernel->fold;
   uint32_t n = fold->num_operands;
   mp_fold_work_t work;
   mp_fold_work(fold, call->scratch, &work);
+  work.source = source;
   for (int64_t lanes; begin < end; begin += lanes) {
     lanes = reduce_block_size(kernel, begin, end);
     MP_ASSERT(lanes > 0 && lanes <= MP_FOLD_LANES);
@@ -168,6 +177,9 @@ static void reduce_run_lanes(const reduce_t *kernel, const mp_kernel_call_t *cal
     for (uint32_t k = 0; k < n; ++k) {
       mp_fold_fill(fold, k, lanes, call->operands[n + k], work.acc[k]);
     }
+    if (source != NULL) {
+      source->limit = reduce_is_one_run(kernel, lanes) ? lanes * kernel->reduced.count : 0;
+    }
     reduce_fold_block(kernel, call, &work, lanes, contiguous);
     for (uint32_t k = 0; k < n; ++k) {
       size_t size = fold->operands[k].out_size;
@@ -178,14 +190,15 @@ static void reduce_run_lanes(const reduce_t *kernel, const mp_kernel_call_t *cal
 
 // ---- Rows (one operand, recognised kinds) ----
 
-static void reduce_run_rows(const reduce_t *kernel, const mp_kernel_call_t *call, int64_t begin,
-                            int64_t end) {
+static void reduce_run_rows(const reduce_t *kernel, const mp_kernel_call_t *call,
+                            mp_fold_source_t *source, int64_t begin, int64_t end) {
   const mp_fold_t *fold = &kernel->fold;
   const axes_t *reduced = &kernel->reduced;
   const mp_fold_operand_t *operand = &fold->operands[0];
   int64_t length = reduced->dims[reduced->rank - 1], rows = reduced->count / length;
   mp_fold_work_t work;
   mp_fold_work(fold, call->scratch, &work);
+  work.source = source;
   walk_t result;
   reduce_walk_begin(&kernel->kept, kernel->kept.rank, begin, &result);
   for (int64_t i = begin; i < end; ++i, reduce_walk_next(&result)) {
@@ -194,10 +207,10 @@ static void reduce_run_rows(const reduce_t *kernel, const mp_kernel_call_t *call
     walk_t row;
     reduce_walk_begin(reduced, reduced->rank - 1, 0, &row);
     for (int64_t r = 0; r < rows; ++r, reduce_walk_next(&row)) {
-      const char *start = (const char *)call->operands[0] +
-                          (result.offset + row.offset) * (int64_t)operand->in_size;
       _Alignas(16) char one[16];
-      mp_fold_row(fold, &work, start, length, one);
+      const int64_t first = result.offset + row.offset;
+      if (source != NULL) source->limit = first + length;
+      mp_fold_row(fold, &work, call->operands[0], first, length, one);
       const void *in[] = {acc, one};
       fold->loop(1, in, acc);
     }
@@ -301,10 +314,10 @@ static mp_status_t reduce_run(const mp_kernel_t *base, const mp_kernel_call_t *c
   mp_part_range(kernel->kept.count, base->num_parts, call->part, &begin, &end);
   switch (kernel->way) {
     case WAY_LANES:
-      reduce_run_lanes(kernel, call, begin, end);
+      reduce_run_lanes(kernel, call, NULL, begin, end);
       break;
     case WAY_ROWS:
-      reduce_run_rows(kernel, call, begin, end);
+      reduce_run_rows(kernel, call, NULL, begin, end);
       break;
     case WAY_SEGMENTS:
       reduce_run_segments(kernel, call, begin, end);
@@ -313,6 +326,19 @@ static mp_status_t reduce_run(const mp_kernel_t *base, const mp_kernel_call_t *c
       MP_ASSERT_NOT_REACHED();
   }
   return NULL;
+}
+
+void mp_reduce_run_from(const mp_kernel_t *base, const mp_kernel_call_t *call,
+                        mp_fold_source_t *source) {
+  const reduce_t *kernel = (const reduce_t *)base;
+  int64_t begin, end;
+  mp_part_range(kernel->kept.count, base->num_parts, call->part, &begin, &end);
+  if (kernel->way == WAY_ROWS) {
+    reduce_run_rows(kernel, call, source, begin, end);
+  } else {
+    MP_ASSERT(kernel->way == WAY_LANES);
+    reduce_run_lanes(kernel, call, source, begin, end);
+  }
 }
 
 static bool reduce_has_rows(const axes_t *kept, const axes_t *reduced) {
@@ -333,7 +359,8 @@ static void reduce_find_axes(const mp_op_t *op, axes_t *out_kept, axes_t *out_re
   }
 }
 
-bool mp_reduce_is_by_rows(const mp_op_t *op, int64_t *out_length) {
+// The axes of a reduction of one operand and a known kind; false for all others.
+static bool reduce_find_known(const mp_op_t *op, axes_t *out_kept, axes_t *out_reduced) {
   if (op->code != MP_OP_REDUCE || op->num_operands != 2) return false;
   const mp_reduce_kind_t kind = mp_reducer_kind(op->regions[0]);
   mp_ew_t binary = {0};
@@ -341,18 +368,31 @@ bool mp_reduce_is_by_rows(const mp_op_t *op, int64_t *out_length) {
       !mp_ew_bind_binary(mp_reduce_kind_opcode(kind), mp_op_operand_type(op, 0)->dtype, &binary)) {
     return false;
   }
+  reduce_find_axes(op, out_kept, out_reduced);
+  return out_reduced->count >= 2 && out_kept->count != 0;
+}
+
+bool mp_reduce_is_by_rows(const mp_op_t *op, int64_t *out_length) {
   axes_t kept, reduced;
-  reduce_find_axes(op, &kept, &reduced);
-  if (reduced.count < 2 || kept.count == 0 || reduced.rank != 1) return false;
+  if (!reduce_find_known(op, &kept, &reduced) || reduced.rank != 1) return false;
   *out_length = reduced.dims[0];
   return reduce_has_rows(&kept, &reduced);
 }
 
-static way_t reduce_choose_way(const reduce_t *kernel) {
-  const axes_t *kept = &kernel->kept, *reduced = &kernel->reduced;
+static way_t reduce_choose_way(const axes_t *kept, const axes_t *reduced, bool is_known) {
   if (reduced->count < 2 || kept->count == 0) return WAY_LANES;
-  if (kernel->fold.kind != MP_REDUCE_CUSTOM && reduce_has_rows(kept, reduced)) return WAY_ROWS;
+  if (is_known && reduce_has_rows(kept, reduced)) return WAY_ROWS;
   return kept->count < 64 && reduced->count >= 256 ? WAY_SEGMENTS : WAY_LANES;
+}
+
+bool mp_reduce_reads_runs(const mp_op_t *op) {
+  axes_t kept, reduced;
+  if (!reduce_find_known(op, &kept, &reduced)) return false;
+  const way_t way = reduce_choose_way(&kept, &reduced, true);
+  if (way != WAY_LANES) return way == WAY_ROWS;
+  // A block of lanes is a run then (reduce_block_size).
+  return kept.rank > 0 && kept.strides[kept.rank - 1] == 1 &&
+         (kept.rank == 1 || kept.dims[kept.rank - 1] >= 64);
 }
 
 // GRAIN: the elements that are worth a part. LANES_GRAIN: the fewest results of a part where
@@ -380,7 +420,8 @@ mp_status_t mp_kernel_make_reduce(mp_arena_t *arena, const mp_op_t *op,
   MP_RETURN_IF_ERROR(
       mp_fold_create(arena, op, op->regions[0], n, types, types + n, types + 2 * n, &kernel->fold));
   reduce_find_axes(op, &kernel->kept, &kernel->reduced);
-  kernel->way = reduce_choose_way(kernel);
+  kernel->way =
+      reduce_choose_way(&kernel->kept, &kernel->reduced, kernel->fold.kind != MP_REDUCE_CUSTOM);
   const axes_t *reduced = &kernel->reduced;
   kernel->in_runs = reduced->rank > 0 && reduced->strides[reduced->rank - 1] == 1 &&
                     reduced->dims[reduced->rank - 1] >= 16 &&
