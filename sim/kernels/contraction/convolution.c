@@ -408,8 +408,8 @@ static void convolution_conv_plan(mp_conv_kernel_t *self, int64_t groups) {
   gemm->n = self->swapped ? positions : features;
   gemm->k = self->kernel.k.count * (self->complex ? 2 : 1);
   gemm->context = self;
-  gemm->pack_a = self->swapped ? convolution_pack_kernel : convolution_pack_patches;
-  gemm->pack_b = self->swapped ? convolution_pack_patches : convolution_pack_kernel;
+  gemm->a.pack = self->swapped ? convolution_pack_kernel : convolution_pack_patches;
+  gemm->b.pack = self->swapped ? convolution_pack_patches : convolution_pack_kernel;
   const mp_axes_t *rows = self->swapped ? &self->out_features : &self->out_positions;
   bool columns_run = self->swapped ? positions_run : features_run || gemm->n == 1;
   bool rows_run = mp_axes_step(rows, &step) && (gemm->m == 1 || step == gemm->n * size);

@@ -45,6 +45,27 @@ static void dot_general_pack_b(const void *context, const mp_kernel_call_t *call
   mp_operand_pack(&self->sides[1], call->operands[1], batch, row, rows, k, depth, width, panels);
 }
 
+static void dot_general_lines(const void *context, const mp_kernel_call_t *call, int64_t batch,
+                              int64_t row, int64_t rows, int64_t k, int64_t depth, int64_t step,
+                              void *lines) {
+  const dot_kernel_t *self = context;
+  mp_operand_lines(&self->sides[0], call->operands[0], batch, row, rows, k, depth, step, lines);
+}
+
+static const char *dot_general_locate_a(const void *context, const mp_kernel_call_t *call,
+                                        int64_t batch) {
+  int64_t offset = 0;
+  mp_axes_offsets(&((const dot_kernel_t *)context)->sides[0].batch, batch, 1, &offset);
+  return (const char *)call->operands[0] + offset;
+}
+
+static const char *dot_general_locate_b(const void *context, const mp_kernel_call_t *call,
+                                        int64_t batch) {
+  int64_t offset = 0;
+  mp_axes_offsets(&((const dot_kernel_t *)context)->sides[1].batch, batch, 1, &offset);
+  return (const char *)call->operands[1] + offset;
+}
+
 static void dot_general_store(const void *context, const mp_kernel_call_t *call, int64_t batch,
                               int64_t m, int64_t rows, int64_t n, int64_t columns, const void *c,
                               int64_t ldc) {
@@ -106,6 +127,22 @@ static mp_status_t dot_general_side(mp_arena_t *arena, const mp_op_t *op, uint32
   return NULL;
 }
 
+// How the product reads a side: where it is, if its elements need no conversion and lie at equal
+// distances.
+static mp_gemm_side_t dot_general_gemm_side(const dot_kernel_t *self, uint32_t number) {
+  const mp_operand_t *side = &self->sides[number];
+  mp_gemm_side_t out = {.pack = number == 0 ? dot_general_pack_a : dot_general_pack_b};
+  const bool rows_are_even = mp_axes_step(&side->rows, &out.row_step);
+  const bool k_is_even = mp_axes_step(&side->k, &out.k_step);
+  if (rows_are_even && k_is_even && !side->crossed && mp_convert_is_copy(&side->convert)) {
+    out.locate = number == 0 ? dot_general_locate_a : dot_general_locate_b;
+  }
+  // Rows that are contiguous in memory go into panels as they are; all others are copied as lines.
+  const bool is_turned = rows_are_even && out.row_step == side->element && side->rows.count > 1;
+  if (number == 0 && !side->crossed && !is_turned) out.lines = dot_general_lines;
+  return out;
+}
+
 static void dot_general_plan(dot_kernel_t *self) {
   mp_gemm_t *gemm = &self->gemm;
   gemm->batch = self->sides[0].batch.count;
@@ -113,8 +150,8 @@ static void dot_general_plan(dot_kernel_t *self) {
   gemm->n = self->sides[1].rows.count * (self->complex ? 2 : 1);
   gemm->k = self->sides[0].k.count;
   gemm->context = self;
-  gemm->pack_a = dot_general_pack_a;
-  gemm->pack_b = dot_general_pack_b;
+  gemm->a = dot_general_gemm_side(self, 0);
+  gemm->b = dot_general_gemm_side(self, 1);
   gemm->store = mp_dtype_size(self->store.to) == mp_acc_size(gemm->acc) &&
                         (mp_dtype_is_float(self->store.to) == (gemm->acc <= MP_ACC_F64))
                     ? NULL

@@ -5,112 +5,247 @@
 #include "sim/base/assert.h"
 #include "sim/kernels/shape.h"
 
-// With these block sizes a panel of A stays in the first-level cache and the block of B in the
-// second-level cache.
-enum { BLOCK_M_BYTES = 1024, BLOCK_N_BYTES = MP_GEMM_BLOCK_N * 4 };
+enum {
+  CACHE_LINE = 64,
+  // With these block sizes a block of B stays in the second-level cache.
+  BLOCK_M = 256,
+  BLOCK_N_BYTES = MP_GEMM_BLOCK_N * 4,
+  // Tiles are not made smaller than this for the sake of more parts.
+  LEAST_M = 48,
+  LEAST_N = 256,
+  // Rows at distances that are a multiple of this share few places of the first-level cache.
+  CACHE_WAY_BYTES = 2048,
+  // What setting up a product costs, in multiplications.
+  SMALL = 1 << 13
+};
 // The number of multiplications that is worth a part.
-#define GRAIN ((int64_t)2 << 20)
+#define GRAIN ((int64_t)1 << 20)
 
 static int64_t gemm_round_up(int64_t value, int64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
+static int64_t gemm_tiles(int64_t total, int64_t block) {
+  return (total + block - 1) / block;
+}
+
 // The size of tiles that have at most `most` rows, are all of nearly the same size, and are a
-// multiple of the panels' width.
-static int64_t gemm_block_size(int64_t total, int64_t most, int64_t width) {
-  int64_t tiles = mp_max_i64((total + most - 1) / most, 1);
-  return mp_max_i64(gemm_round_up((total + tiles - 1) / tiles, width), width);
+// multiple of `unit`.
+static int64_t gemm_block_size(int64_t total, int64_t most, int64_t unit) {
+  int64_t tiles = mp_max_i64(gemm_tiles(total, most), 1);
+  return mp_max_i64(gemm_round_up(gemm_tiles(total, tiles), unit), unit);
+}
+
+// Chooses the tiles of C. A product that would be one or few large ones gets more of them, so that
+// there is work for several workers, but no more than are worth the packing.
+static void gemm_plan_tiles(mp_gemm_t *gemm) {
+  const int64_t size = (int64_t)mp_acc_size(gemm->acc), unit = MP_MICRO_MAX_COLUMNS;
+  const int64_t most_n = BLOCK_N_BYTES / size;
+  int64_t most_m = BLOCK_M, parts_m = gemm_tiles(gemm->m, BLOCK_M);
+  const int64_t work = MP_WORK(gemm->batch, mp_max_i64(MP_WORK(gemm->m, gemm->n, gemm->k), 1));
+  int64_t wanted = 1;
+  while (wanted < 16 && wanted * wanted * (GRAIN / 2) < work) ++wanted;
+  gemm->block_m = gemm_block_size(gemm->m, most_m, 1);
+  gemm->block_n = gemm_block_size(gemm->n, most_n, unit);
+  for (;;) {
+    gemm->tiles_m = gemm_tiles(gemm->m, gemm->block_m);
+    gemm->tiles_n = gemm_tiles(gemm->n, gemm->block_n);
+    if (MP_WORK(gemm->batch, gemm->tiles_m, gemm->tiles_n) >= wanted) return;
+    if (gemm->block_m >= 2 * LEAST_M) {
+      gemm->block_m = gemm_block_size(gemm->m, gemm_tiles(gemm->m, ++parts_m), 1);
+    } else if (gemm->block_n >= 2 * LEAST_N) {
+      gemm->block_n = gemm_block_size(gemm->n, gemm->block_n / 2, unit);
+    } else {
+      return;
+    }
+  }
+}
+
+// Whether B is read where it is: if it is used so seldom that packing would not pay, or if all of
+// it fits the first-level caches so well that nothing is gained.
+static bool gemm_reads_b(const mp_gemm_t *gemm) {
+  const mp_gemm_side_t *b = &gemm->b;
+  const int64_t size = (int64_t)mp_acc_size(gemm->acc);
+  if (b->locate == NULL || (b->row_step != size && gemm->n > 1)) return false;
+  return gemm->block_m <= 64 || mp_min_i64(gemm->k, gemm->block_k) * b->k_step <= 64 << 10;
+}
+
+static bool gemm_reads_a(const mp_gemm_t *gemm) {
+  const mp_gemm_side_t *a = &gemm->a;
+  const int64_t size = (int64_t)mp_acc_size(gemm->acc);
+  if (a->locate == NULL) return false;
+  if (a->k_step == size || gemm->k == 1) {
+    return gemm->block_n <= 64 || a->row_step % CACHE_WAY_BYTES != 0;
+  }
+  return (a->row_step == size || gemm->m == 1) && a->k_step <= CACHE_WAY_BYTES / 2;
 }
 
 void mp_gemm_plan(mp_gemm_t *gemm, mp_kernel_t *kernel) {
   const mp_micro_t *micro = gemm->micro = mp_gemm_micro(gemm->acc);
-  MP_ASSERT(micro->mr <= MP_GEMM_MAX_MR && micro->nr <= MP_GEMM_MAX_NR);
   MP_ASSERT(gemm->batch >= 0 && gemm->m >= 0 && gemm->n >= 0 && gemm->k >= 0);
-  int64_t size = (int64_t)mp_acc_size(gemm->acc);
-  gemm->block_m = gemm_block_size(gemm->m, BLOCK_M_BYTES / size, micro->mr);
-  gemm->block_n = gemm_block_size(gemm->n, BLOCK_N_BYTES / size, micro->nr);
+  const int64_t size = (int64_t)mp_acc_size(gemm->acc), nr = 2 * (int64_t)micro->lanes;
+  gemm_plan_tiles(gemm);
   gemm->block_k = gemm_block_size(gemm->k, MP_GEMM_BLOCK_K, 1);
   MP_ASSERT(gemm->block_k <= MP_GEMM_BLOCK_K && gemm->block_n <= MP_GEMM_BLOCK_N);
-  gemm->tiles_m = (gemm->m + gemm->block_m - 1) / gemm->block_m;
-  gemm->tiles_n = (gemm->n + gemm->block_n - 1) / gemm->block_n;
-  gemm->pack_a_bytes = (size_t)gemm_round_up(gemm->block_m * gemm->block_k * size, 64);
-  gemm->pack_b_bytes = (size_t)gemm_round_up(gemm->block_n * gemm->block_k * size, 64);
-  gemm->c_bytes =
-      gemm->store == NULL ? 0 : (size_t)gemm_round_up(gemm->block_m * gemm->block_n * size, 64);
+  gemm->a.is_read = gemm_reads_a(gemm);
+  gemm->b.is_read = gemm_reads_b(gemm);
+  // An odd number of cache lines, so that rows do not share places in the cache.
+  gemm->line_step = gemm_round_up(gemm->block_k * size, CACHE_LINE);
+  if (gemm->line_step % (2 * CACHE_LINE) == 0) gemm->line_step += CACHE_LINE;
+  gemm->pack_a_bytes = gemm->a.is_read ? 0 : (size_t)(micro->rows * gemm->line_step);
+  // Columns that do not fill a vector are packed in any case.
+  int64_t packed_n = gemm->b.is_read ? nr : gemm_round_up(gemm->block_n, nr);
+  gemm->pack_b_bytes = (size_t)gemm_round_up(packed_n * gemm->block_k * size, CACHE_LINE);
+  gemm->c_bytes = gemm->store == NULL
+                      ? 0
+                      : (size_t)gemm_round_up(gemm->block_m * gemm->block_n * size, CACHE_LINE);
   kernel->scratch_bytes = gemm->pack_a_bytes + gemm->pack_b_bytes + gemm->c_bytes;
   int64_t tiles = MP_WORK(gemm->batch, gemm->tiles_m, gemm->tiles_n);
   int64_t each = mp_max_i64(MP_WORK(gemm->block_m, gemm->block_n, gemm->k), 1);
-  int64_t parts = mp_part_count(tiles, mp_max_i64(GRAIN / each, 1));
+  int64_t parts = mp_part_count(tiles, mp_max_i64(GRAIN / mp_max_i64(each + SMALL, 1), 1));
   kernel->num_parts = (uint32_t)mp_clamp_i64(parts, 1, mp_max_i64(tiles, 1));
 }
 
-// Computes a tile at the edge of C, through a buffer of full size.
-static void gemm_run_edge(const mp_gemm_t *gemm, int64_t depth, const void *a, const void *b,
-                          char *c, int64_t ldc, int64_t rows, int64_t columns, bool accumulate) {
-  const mp_micro_t *micro = gemm->micro;
-  MP_ASSERT(rows > 0 && rows <= micro->mr && columns > 0 && columns <= micro->nr);
-  _Alignas(64) char tile[MP_GEMM_MAX_MR * MP_GEMM_MAX_NR * 8];
-  size_t size = mp_acc_size(gemm->acc);
-  for (int64_t i = 0; accumulate && i < rows; ++i) {
-    memcpy(tile + (size_t)i * micro->nr * size, c + (size_t)(i * ldc) * size,
-           (size_t)columns * size);
-  }
-  micro->run(depth, a, b, tile, micro->nr, accumulate);
-  for (int64_t i = 0; i < rows; ++i) {
-    memcpy(c + (size_t)(i * ldc) * size, tile + (size_t)i * micro->nr * size,
-           (size_t)columns * size);
-  }
-}
-
-// Computes one block of C from packed blocks of A and B.
-static void gemm_run_block(const mp_gemm_t *gemm, int64_t depth, const char *a, const char *b,
-                           char *c, int64_t ldc, int64_t rows, int64_t columns, bool accumulate) {
-  const mp_micro_t *micro = gemm->micro;
-  int64_t size = (int64_t)mp_acc_size(gemm->acc), mr = micro->mr, nr = micro->nr;
-  for (int64_t i = 0; i < rows; i += mr) {
-    for (int64_t j = 0; j < columns; j += nr) {
-      const char *panel_a = a + i * depth * size, *panel_b = b + j * depth * size;
-      char *at = c + (i * ldc + j) * size;
-      if (rows - i >= mr && columns - j >= nr) {
-        micro->run(depth, panel_a, panel_b, at, ldc, accumulate);
-      } else {
-        gemm_run_edge(gemm, depth, panel_a, panel_b, at, ldc, mp_min_i64(mr, rows - i),
-                      mp_min_i64(nr, columns - j), accumulate);
-      }
-    }
-  }
-}
+// One step of a tile of C: what is multiplied next.
+typedef struct {
+  const mp_gemm_t *gemm;
+  const mp_kernel_call_t *call;
+  int64_t batch, m, rows, n, columns, k, depth;
+  const char *read_a, *read_b;  // the sides of this batch, if they are read where they are
+  char *packed_a, *packed_b, *c;
+  int64_t ldc;
+} step_t;
 
 typedef struct {
   int64_t batch, n, k;  // the block of B that is in the scratch memory; -1: none
 } packed_t;
 
+// Computes a tile at the right edge of C through a buffer of full width.
+static void gemm_run_edge(mp_micro_run_t run, mp_micro_tile_t *tile, int64_t rows, size_t bytes) {
+  _Alignas(CACHE_LINE) char buffer[MP_MICRO_MAX_ROWS * MP_MICRO_MAX_COLUMNS * 8];
+  enum { STEP = MP_MICRO_MAX_COLUMNS * 8 };
+  char *c = tile->c;
+  const int64_t c_row = tile->c_row;
+  for (int64_t i = 0; tile->accumulate && i < rows; ++i) {
+    memcpy(buffer + i * STEP, c + i * c_row, bytes);
+  }
+  tile->c = buffer;
+  tile->c_row = STEP;
+  run(tile);
+  for (int64_t i = 0; i < rows; ++i) memcpy(c + i * c_row, buffer + i * STEP, bytes);
+  tile->c_row = c_row;
+}
+
+// Multiplies a panel of A, which the tile holds already, by all columns of the step.
+static void gemm_run_panel(const step_t *step, mp_micro_tile_t *tile, int form, int64_t rows,
+                           char *c) {
+  const mp_micro_t *micro = step->gemm->micro;
+  const int64_t size = (int64_t)mp_acc_size(step->gemm->acc), lanes = micro->lanes;
+  const mp_micro_run_t *runs = micro->run[form][rows - 1];
+  for (int64_t j = 0; j < step->columns;) {
+    const int64_t rest = step->columns - j;
+    int vectors = rest > lanes ? 2 : 1;
+    if (step->read_b != NULL && rest > lanes && rest < 2 * lanes) vectors = 1;
+    const int64_t width = vectors * lanes;
+    tile->c = c + j * size;
+    if (step->read_b != NULL && rest >= width) {
+      tile->b = step->read_b + j * size;
+      tile->b_k = step->gemm->b.k_step;
+      tile->b_ahead = width * size;
+    } else {
+      const int64_t at = step->read_b != NULL ? 0 : j;
+      tile->b = step->packed_b + at * step->depth * size;
+      tile->b_k = width * size;
+      tile->b_ahead = 8 * width * size;
+    }
+    if (rest >= width) {
+      runs[vectors - 1](tile);
+    } else {
+      gemm_run_edge(runs[vectors - 1], tile, rows, (size_t)(rest * size));
+    }
+    j += width;
+  }
+}
+
+// Packs B, or, if it is read where it is, the columns at its edge that do not fill a vector.
+static void gemm_pack_b(const step_t *step, packed_t *packed) {
+  const mp_gemm_t *gemm = step->gemm;
+  if (packed->batch == step->batch && packed->n == step->n && packed->k == step->k) return;
+  *packed = (packed_t){step->batch, step->n, step->k};
+  const int64_t lanes = gemm->micro->lanes, columns = step->columns;
+  const int64_t size = (int64_t)mp_acc_size(gemm->acc);
+  int64_t wide = gemm->b.is_read ? 0 : columns / (2 * lanes) * 2 * lanes;
+  if (wide > 0) {
+    gemm->b.pack(gemm->context, step->call, step->batch, step->n, wide, step->k, step->depth,
+                 2 * (uint32_t)lanes, step->packed_b);
+  }
+  int64_t done = gemm->b.is_read ? columns / lanes * lanes : wide, rest = columns - done;
+  if (rest == 0) return;
+  gemm->b.pack(gemm->context, step->call, step->batch, step->n + done, rest, step->k, step->depth,
+               (rest > lanes ? 2 : 1) * (uint32_t)lanes,
+               step->packed_b + wide * step->depth * size);
+}
+
+static void gemm_run_step(const step_t *step) {
+  const mp_gemm_t *gemm = step->gemm;
+  const int64_t size = (int64_t)mp_acc_size(gemm->acc);
+  const uint32_t panels = (uint32_t)gemm_tiles(step->rows, gemm->micro->rows);
+  bool by_k = gemm->a.is_read ? gemm->a.k_step == size || gemm->k == 1 : gemm->a.lines != NULL;
+  mp_micro_tile_t tile = {.k = step->depth, .segments = 1, .accumulate = step->k > 0};
+  tile.c_row = step->ldc * size;
+  for (uint32_t p = 0; p < panels; ++p) {
+    int64_t begin = 0, end = 0;
+    mp_part_range(step->rows, panels, p, &begin, &end);
+    const int64_t rows = end - begin, row = step->m + begin;
+    tile.a = step->packed_a;
+    if (gemm->a.is_read) {
+      tile.a = step->read_a + begin * gemm->a.row_step;
+      tile.a_row = gemm->a.row_step;
+      tile.a_k = gemm->a.k_step;
+    } else if (by_k) {
+      gemm->a.lines(gemm->context, step->call, step->batch, row, rows, step->k, step->depth,
+                    gemm->line_step, step->packed_a);
+      tile.a_row = gemm->line_step;
+    } else {
+      gemm->a.pack(gemm->context, step->call, step->batch, row, rows, step->k, step->depth,
+                   (uint32_t)rows, step->packed_a);
+      tile.a_k = rows * size;
+    }
+    gemm_run_panel(step, &tile, by_k ? MP_MICRO_BY_K : MP_MICRO_BY_ROW, rows,
+                   step->c + begin * step->ldc * size);
+  }
+}
+
 static void gemm_run_tile(const mp_gemm_t *gemm, const mp_kernel_call_t *call, int64_t batch,
                           int64_t m, int64_t n, packed_t *packed) {
-  char *a = call->scratch, *b = a + gemm->pack_a_bytes, *c = b + gemm->pack_b_bytes;
-  int64_t rows = mp_min_i64(gemm->block_m, gemm->m - m);
-  int64_t columns = mp_min_i64(gemm->block_n, gemm->n - n);
-  MP_ASSERT(rows > 0 && columns > 0 && batch < gemm->batch);
-  int64_t ldc = gemm->block_n;
-  int64_t size = (int64_t)mp_acc_size(gemm->acc);
+  const int64_t size = (int64_t)mp_acc_size(gemm->acc);
+  step_t step = {gemm, call, batch, m, .n = n, .packed_a = call->scratch, .ldc = gemm->block_n};
+  step.packed_b = step.packed_a + gemm->pack_a_bytes;
+  step.c = step.packed_b + gemm->pack_b_bytes;
+  step.rows = mp_min_i64(gemm->block_m, gemm->m - m);
+  step.columns = mp_min_i64(gemm->block_n, gemm->n - n);
+  MP_ASSERT(step.rows > 0 && step.columns > 0 && batch < gemm->batch);
   if (gemm->store == NULL) {
-    c = (char *)call->results[0] + ((batch * gemm->m + m) * gemm->n + n) * size;
-    ldc = gemm->n;
+    step.c = (char *)call->results[0] + ((batch * gemm->m + m) * gemm->n + n) * size;
+    step.ldc = gemm->n;
   }
   if (gemm->k == 0) {
-    for (int64_t i = 0; i < rows; ++i) memset(c + i * ldc * size, 0, (size_t)(columns * size));
-  }
-  for (int64_t k = 0; k < gemm->k; k += gemm->block_k) {
-    int64_t depth = mp_min_i64(gemm->block_k, gemm->k - k);
-    gemm->pack_a(gemm->context, call, batch, m, rows, k, depth, gemm->micro->mr, a);
-    if (packed->batch != batch || packed->n != n || packed->k != k) {
-      gemm->pack_b(gemm->context, call, batch, n, columns, k, depth, gemm->micro->nr, b);
-      *packed = (packed_t){batch, n, k};
+    for (int64_t i = 0; i < step.rows; ++i) {
+      memset(step.c + i * step.ldc * size, 0, (size_t)(step.columns * size));
     }
-    gemm_run_block(gemm, depth, a, b, c, ldc, rows, columns, k > 0);
+  }
+  const mp_gemm_side_t *a = &gemm->a, *b = &gemm->b;
+  const char *at_a = a->is_read ? a->locate(gemm->context, call, batch) + m * a->row_step : NULL;
+  const char *at_b = b->is_read ? b->locate(gemm->context, call, batch) + n * b->row_step : NULL;
+  for (step.k = 0; step.k < gemm->k; step.k += gemm->block_k) {
+    step.depth = mp_min_i64(gemm->block_k, gemm->k - step.k);
+    if (at_a != NULL) step.read_a = at_a + step.k * a->k_step;
+    if (at_b != NULL) step.read_b = at_b + step.k * b->k_step;
+    gemm_pack_b(&step, packed);
+    gemm_run_step(&step);
   }
   if (gemm->store != NULL) {
-    gemm->store(gemm->context, call, batch, m, rows, n, columns, c, ldc);
+    gemm->store(gemm->context, call, batch, m, step.rows, n, step.columns, step.c, step.ldc);
   }
 }
 

@@ -189,15 +189,32 @@ static void operand_pack_by_rows(const mp_operand_t *side, const panel_t *in, ch
   }
 }
 
-// Packs all rows of one k at a time, which is good when rows are contiguous in memory.
-static void operand_pack_by_k(const mp_operand_t *side, const panel_t *in, char *panel) {
-  size_t stride = (size_t)in->width * side->acc_bytes;
-  const char *src = in->src + in->row_offsets[0];
-  for (int64_t k = 0; k < in->depth; ++k, panel += stride) {
-    if (mp_convert_is_copy(&side->convert)) {
-      memcpy(panel, src + in->k_offsets[k], (size_t)in->rows * side->acc_bytes);
-    } else {
-      mp_convert_run(&side->convert, in->rows, src + in->k_offsets[k], panel);
+// Packs all rows of one k at a time, which is good when rows are contiguous in memory. The panels
+// lie one behind the other; the rows of the last one may be fewer than its width.
+static void operand_pack_by_k(const mp_operand_t *side, const panel_t *in, char *panels) {
+  const size_t stride = (size_t)in->width * side->acc_bytes;
+  const size_t panel_bytes = stride * (size_t)in->depth;
+  const bool copies = mp_convert_is_copy(&side->convert);
+  _Alignas(64) char line[MP_GEMM_BLOCK_N * 8];
+  for (int64_t first = 0; first < in->rows; first += MP_GEMM_BLOCK_N) {
+    const int64_t rows = mp_min_i64(MP_GEMM_BLOCK_N, in->rows - first);
+    const size_t bytes = (size_t)rows * side->acc_bytes;
+    const char *src = in->src + in->row_offsets[0] + first * side->element;
+    char *to = panels + (size_t)(first / in->width) * panel_bytes;
+    for (int64_t k = 0; k < in->depth; ++k, to += stride) {
+      const char *from = src + in->k_offsets[k];
+      if (!copies) {
+        mp_convert_run(&side->convert, rows, from, line);
+        from = line;
+      }
+      size_t at = 0;
+      char *panel = to;
+      for (; stride == 128 && at + 128 <= bytes; at += 128, panel += panel_bytes) {
+        memcpy(panel, from + at, 128);  // a constant size is a few instructions
+      }
+      for (; at < bytes; at += stride, panel += panel_bytes) {
+        memcpy(panel, from + at, bytes - at < stride ? bytes - at : stride);
+      }
     }
   }
 }
@@ -229,19 +246,26 @@ static void operand_pack_crossed(const mp_operand_t *side, const char *src, int6
 
 void mp_operand_pack(const mp_operand_t *side, const void *base, int64_t batch, int64_t row,
                      int64_t rows, int64_t k, int64_t depth, uint32_t width, void *panels) {
-  int64_t batch_offset = 0, k_offsets[MP_GEMM_BLOCK_K], row_offsets[MP_GEMM_MAX_NR];
+  int64_t batch_offset = 0, k_offsets[MP_GEMM_BLOCK_K], row_offsets[MP_GEMM_MAX_NR], step = 0;
   mp_axes_offsets(&side->batch, batch, 1, &batch_offset);
   const char *src = (const char *)base + batch_offset;
-  panel_t in = {src, row_offsets, k_offsets, 0, depth, width, false};
+  panel_t in = {src, row_offsets, k_offsets, rows, depth, width, false};
+  size_t panel_bytes = (size_t)width * (size_t)depth * side->acc_bytes;
+  if (rows % width != 0) {
+    memset((char *)panels + (size_t)(rows / width) * panel_bytes, 0, panel_bytes);
+  }
   if (!side->crossed) {
     mp_axes_offsets(&side->k, k, depth, k_offsets);
+    if (mp_axes_step(&side->rows, &step) && step == side->element && rows > 1) {
+      mp_axes_offsets(&side->rows, row, 1, row_offsets);
+      operand_pack_by_k(side, &in, panels);
+      return;
+    }
     in.k_contiguous = operand_is_contiguous(k_offsets, depth, side->element);
   }
-  size_t panel_bytes = (size_t)width * (size_t)depth * side->acc_bytes;
   char *panel = panels;
   for (int64_t r = 0; r < rows; r += width, panel += panel_bytes) {
     in.rows = mp_min_i64(width, rows - r);
-    if (in.rows < width) memset(panel, 0, panel_bytes);
     if (side->crossed) {
       operand_pack_crossed(side, src, row + r, in.rows, k, depth, width, panel);
       continue;
@@ -251,6 +275,32 @@ void mp_operand_pack(const mp_operand_t *side, const void *base, int64_t batch, 
       operand_pack_by_k(side, &in, panel);
     } else {
       operand_pack_by_rows(side, &in, panel);
+    }
+  }
+}
+
+void mp_operand_lines(const mp_operand_t *side, const void *base, int64_t batch, int64_t row,
+                      int64_t rows, int64_t k, int64_t depth, int64_t step, void *lines) {
+  MP_ASSERT(!side->crossed && rows <= MP_GEMM_MAX_MR && depth <= MP_GEMM_BLOCK_K);
+  int64_t batch_offset = 0, k_offsets[MP_GEMM_BLOCK_K], row_offsets[MP_GEMM_MAX_MR];
+  _Alignas(64) char raw[MP_GEMM_BLOCK_K * 8];
+  mp_axes_offsets(&side->batch, batch, 1, &batch_offset);
+  mp_axes_offsets(&side->rows, row, rows, row_offsets);
+  mp_axes_offsets(&side->k, k, depth, k_offsets);
+  const bool is_contiguous = operand_is_contiguous(k_offsets, depth, side->element);
+  char *to = lines;
+  for (int64_t r = 0; r < rows; ++r, to += step) {
+    const char *from = (const char *)base + batch_offset + row_offsets[r];
+    if (is_contiguous) {
+      from += k_offsets[0];
+    } else {
+      operand_collect(from, k_offsets, depth, side->element, raw);
+      from = raw;
+    }
+    if (mp_convert_is_copy(&side->convert)) {
+      memcpy(to, from, (size_t)depth * side->acc_bytes);
+    } else {
+      mp_convert_run(&side->convert, depth, from, to);
     }
   }
 }

@@ -49,6 +49,10 @@ mp_dtype_t mp_acc_dtype(mp_acc_t acc);
 void mp_operand_pack(const mp_operand_t *side, const void *base, int64_t batch, int64_t row,
                      int64_t rows, int64_t k, int64_t depth, uint32_t width, void *panels);
 
+// Writes lines as mp_gemm_lines_t says; not for crossed sides.
+void mp_operand_lines(const mp_operand_t *side, const void *base, int64_t batch, int64_t row,
+                      int64_t rows, int64_t k, int64_t depth, int64_t step, void *lines);
+
 // Writes `num_lines` lines of `count` values, of `acc_bytes` each, into the rows [lane, lane +
 // num_lines) of a panel.
 void mp_panel_set_lanes(void *panel, uint32_t width, uint32_t lane, const void *const *lines,

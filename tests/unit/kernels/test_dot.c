@@ -130,6 +130,29 @@ static void large_products_in_parts(void **state) {
   check_matmul(MP_DTYPE_F64, MP_DTYPE_F64, 2, 130, 300, 60, true, false);
 }
 
+// Tiles at all edges, operands that are read where they are and that are packed, distances between
+// rows that are powers of two, several blocks along k, and batches.
+static void edges_of_tiles(void **state) {
+  (void)state;
+  static const int64_t sizes[][4] = {{1, 16, 16, 16},   {3, 13, 16, 64}, {2, 14, 17, 33},
+                                     {1, 29, 48, 31},   {1, 2, 100, 9},  {1, 8, 544, 257},
+                                     {1, 65, 47, 1},    {5, 28, 31, 2},  {1, 15, 65, 513},
+                                     {1, 97, 1030, 12}, {1, 3, 5, 1024}, {1, 200, 40, 520}};
+  static const mp_dtype_t types[][2] = {{MP_DTYPE_F32, MP_DTYPE_F32},
+                                        {MP_DTYPE_F64, MP_DTYPE_F64},
+                                        {MP_DTYPE_BF16, MP_DTYPE_F32},
+                                        {MP_DTYPE_S8, MP_DTYPE_S32},
+                                        {MP_DTYPE_S64, MP_DTYPE_S64}};
+  for (size_t t = 0; t < sizeof(types) / sizeof(types[0]); ++t) {
+    for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); ++s) {
+      for (int turned = 0; turned < 4; ++turned) {
+        check_matmul(types[t][0], types[t][1], sizes[s][0], sizes[s][1], sizes[s][2], sizes[s][3],
+                     turned & 1, turned & 2);
+      }
+    }
+  }
+}
+
 static void bools_are_or_of_and(void **state) {
   (void)state;
   uint8_t a[3 * 4] = {1, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0}, b[4 * 2] = {1, 0, 0, 1, 1, 0, 0, 0};
@@ -224,6 +247,7 @@ int main(void) {
       cmocka_unit_test(every_type_and_size),  cmocka_unit_test(large_products_in_parts),
       cmocka_unit_test(bools_are_or_of_and),  cmocka_unit_test(complex_products),
       cmocka_unit_test(scattered_dimensions), cmocka_unit_test(integers_wrap),
+      cmocka_unit_test(edges_of_tiles),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
