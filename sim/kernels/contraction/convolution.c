@@ -201,7 +201,7 @@ static void convolution_pack_patches(const void *context, const mp_kernel_call_t
                                      int64_t depth, uint32_t width, void *panels) {
   const mp_conv_kernel_t *self = context;
   const char *src = (const char *)call->operands[0] + batch * self->input_group_stride;
-  size_t panel_bytes = (size_t)width * (size_t)depth * self->acc_bytes;
+  size_t panel_bytes = mp_gemm_panel_bytes(width, depth, self->acc_bytes);
   char *panel = panels;
   for (int64_t r = 0; r < rows; r += width, panel += panel_bytes) {
     int64_t count = mp_min_i64(width, rows - r);

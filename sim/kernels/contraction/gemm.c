@@ -8,13 +8,17 @@
 enum {
   CACHE_LINE = 64,
   // With these block sizes a block of B stays in the second-level cache.
-  BLOCK_M = 256,
+  MOST_M = 512,
   BLOCK_N_BYTES = MP_GEMM_BLOCK_N * 4,
-  // Tiles are not made smaller than this for the sake of more parts.
-  LEAST_M = 48,
-  LEAST_N = 256,
+  // Tiles are not cut below this for the sake of more parts: rows if B is packed, and rows
+  // if B is read where it is, which is good up to this many rows and bytes of B.
+  PACKED_M = 256,
+  READ_M = 64,
+  SMALL_B = 256 << 10,
   // Rows at distances that are a multiple of this share few places of the first-level cache.
   CACHE_WAY_BYTES = 2048,
+  // The bytes of a line of A, along k, of which panels stay in the first-level cache.
+  SMALL_LINE = 640,
   // What setting up a product costs, in multiplications.
   SMALL = 1 << 13
 };
@@ -36,48 +40,60 @@ static int64_t gemm_block_size(int64_t total, int64_t most, int64_t unit) {
   return mp_max_i64(gemm_round_up(gemm_tiles(total, tiles), unit), unit);
 }
 
+// B can be read where it is.
+static bool gemm_can_read_b(const mp_gemm_t *gemm) {
+  const mp_gemm_side_t *b = &gemm->b;
+  return b->locate != NULL && (b->row_step == (int64_t)mp_acc_size(gemm->acc) || gemm->n == 1);
+}
+
 // Chooses the tiles of C. A product that would be one or few large ones gets more of them, so that
 // there is work for several workers, but no more than are worth the packing.
 static void gemm_plan_tiles(mp_gemm_t *gemm) {
   const int64_t size = (int64_t)mp_acc_size(gemm->acc), unit = MP_MICRO_MAX_COLUMNS;
-  const int64_t most_n = BLOCK_N_BYTES / size;
-  int64_t most_m = BLOCK_M, parts_m = gemm_tiles(gemm->m, BLOCK_M);
-  const int64_t work = MP_WORK(gemm->batch, mp_max_i64(MP_WORK(gemm->m, gemm->n, gemm->k), 1));
-  int64_t wanted = 1;
-  while (wanted < 16 && wanted * wanted * (GRAIN / 2) < work) ++wanted;
-  gemm->block_m = gemm_block_size(gemm->m, most_m, 1);
-  gemm->block_n = gemm_block_size(gemm->n, most_n, unit);
+  const int64_t work = MP_WORK(gemm->batch, MP_WORK(gemm->m, gemm->n, gemm->k), size / 4);
+  const bool is_small = gemm_can_read_b(gemm) && MP_WORK(gemm->k, gemm->b.k_step, 1) <= SMALL_B;
+  const int64_t least_m = is_small ? READ_M : PACKED_M;
+  const int64_t least_n = BLOCK_N_BYTES / size / 2;
+  // A finished block of C that the caller takes has to stay in the cache, too.
+  int64_t most_m = gemm->store == NULL ? MOST_M : MOST_M / 2;
+  int64_t most_n = BLOCK_N_BYTES / size, wanted = 1;
+  while (wanted < 8 && wanted * wanted * (GRAIN / 2) < work) ++wanted;
   for (;;) {
+    gemm->block_m = gemm_block_size(gemm->m, most_m, 1);
+    gemm->block_n = gemm_block_size(gemm->n, most_n, unit);
     gemm->tiles_m = gemm_tiles(gemm->m, gemm->block_m);
     gemm->tiles_n = gemm_tiles(gemm->n, gemm->block_n);
     if (MP_WORK(gemm->batch, gemm->tiles_m, gemm->tiles_n) >= wanted) return;
-    if (gemm->block_m >= 2 * LEAST_M) {
-      gemm->block_m = gemm_block_size(gemm->m, gemm_tiles(gemm->m, ++parts_m), 1);
-    } else if (gemm->block_n >= 2 * LEAST_N) {
-      gemm->block_n = gemm_block_size(gemm->n, gemm->block_n / 2, unit);
+    if (!is_small && gemm->block_n >= 2 * least_n) {
+      most_n = gemm->block_n / 2;
+    } else if (gemm->block_m >= 2 * least_m) {
+      most_m = (gemm->block_m + 1) / 2;
     } else {
       return;
     }
   }
 }
 
-// Whether B is read where it is: if it is used so seldom that packing would not pay, or if all of
-// it fits the first-level caches so well that nothing is gained.
+// B is read where it is if it is used so seldom that packing would not pay, or if all of it fits
+// the first-level cache so well that nothing is gained.
 static bool gemm_reads_b(const mp_gemm_t *gemm) {
-  const mp_gemm_side_t *b = &gemm->b;
-  const int64_t size = (int64_t)mp_acc_size(gemm->acc);
-  if (b->locate == NULL || (b->row_step != size && gemm->n > 1)) return false;
-  return gemm->block_m <= 64 || mp_min_i64(gemm->k, gemm->block_k) * b->k_step <= 64 << 10;
+  if (!gemm_can_read_b(gemm)) return false;
+  return gemm->block_m <= READ_M || mp_min_i64(gemm->k, gemm->block_k) * gemm->b.k_step <= 64 << 10;
 }
 
+// The left side is read where it is if it is not used often enough for a copy to pay, or if a panel
+// of it stays in the first-level cache anyway. (In a copy, lines do not begin at the same place of
+// a cache line, so that not all rows of a panel miss the cache at once.)
 static bool gemm_reads_a(const mp_gemm_t *gemm) {
   const mp_gemm_side_t *a = &gemm->a;
   const int64_t size = (int64_t)mp_acc_size(gemm->acc);
   if (a->locate == NULL) return false;
-  if (a->k_step == size || gemm->k == 1) {
-    return gemm->block_n <= 64 || a->row_step % CACHE_WAY_BYTES != 0;
+  if (a->k_step != size && gemm->k > 1) {
+    return (a->row_step == size || gemm->m == 1) && a->k_step <= CACHE_WAY_BYTES / 2;
   }
-  return (a->row_step == size || gemm->m == 1) && a->k_step <= CACHE_WAY_BYTES / 2;
+  if (gemm->block_n <= 64) return true;
+  return (gemm->k * size <= SMALL_LINE || gemm->block_n <= 128) &&
+         a->row_step % CACHE_WAY_BYTES != 0;
 }
 
 void mp_gemm_plan(mp_gemm_t *gemm, mp_kernel_t *kernel) {
@@ -89,20 +105,21 @@ void mp_gemm_plan(mp_gemm_t *gemm, mp_kernel_t *kernel) {
   MP_ASSERT(gemm->block_k <= MP_GEMM_BLOCK_K && gemm->block_n <= MP_GEMM_BLOCK_N);
   gemm->a.is_read = gemm_reads_a(gemm);
   gemm->b.is_read = gemm_reads_b(gemm);
-  // An odd number of cache lines, so that rows do not share places in the cache.
-  gemm->line_step = gemm_round_up(gemm->block_k * size, CACHE_LINE);
-  if (gemm->line_step % (2 * CACHE_LINE) == 0) gemm->line_step += CACHE_LINE;
-  gemm->pack_a_bytes = gemm->a.is_read ? 0 : (size_t)(micro->rows * gemm->line_step);
+  // An odd number of cache lines, so that rows do not share places in the cache; and an element.
+  gemm->line_step = (gemm_round_up(gemm->block_k * size, CACHE_LINE) | CACHE_LINE) + size;
+  gemm->pack_a_bytes =
+      gemm->a.is_read ? 0 : (size_t)gemm_round_up(micro->rows * gemm->line_step, CACHE_LINE);
   // Columns that do not fill a vector are packed in any case.
   int64_t packed_n = gemm->b.is_read ? nr : gemm_round_up(gemm->block_n, nr);
-  gemm->pack_b_bytes = (size_t)gemm_round_up(packed_n * gemm->block_k * size, CACHE_LINE);
+  gemm->pack_b_bytes =
+      (size_t)(packed_n / nr) * mp_gemm_panel_bytes((uint32_t)nr, gemm->block_k, (size_t)size);
   gemm->c_bytes = gemm->store == NULL
                       ? 0
                       : (size_t)gemm_round_up(gemm->block_m * gemm->block_n * size, CACHE_LINE);
   kernel->scratch_bytes = gemm->pack_a_bytes + gemm->pack_b_bytes + gemm->c_bytes;
   int64_t tiles = MP_WORK(gemm->batch, gemm->tiles_m, gemm->tiles_n);
   int64_t each = mp_max_i64(MP_WORK(gemm->block_m, gemm->block_n, gemm->k), 1);
-  int64_t parts = mp_part_count(tiles, mp_max_i64(GRAIN / mp_max_i64(each + SMALL, 1), 1));
+  int64_t parts = mp_part_count(tiles, mp_max_i64(GRAIN / (each + SMALL), 1));
   kernel->num_parts = (uint32_t)mp_clamp_i64(parts, 1, mp_max_i64(tiles, 1));
 }
 
@@ -113,6 +130,7 @@ typedef struct {
   int64_t batch, m, rows, n, columns, k, depth;
   const char *read_a, *read_b;  // the sides of this batch, if they are read where they are
   char *packed_a, *packed_b, *c;
+  size_t panel_bytes;  // from one panel of B to the next
   int64_t ldc;
 } step_t;
 
@@ -153,8 +171,8 @@ static void gemm_run_panel(const step_t *step, mp_micro_tile_t *tile, int form, 
       tile->b_k = step->gemm->b.k_step;
       tile->b_ahead = width * size;
     } else {
-      const int64_t at = step->read_b != NULL ? 0 : j;
-      tile->b = step->packed_b + at * step->depth * size;
+      const int64_t panels = step->read_b != NULL ? 0 : j / (2 * lanes);
+      tile->b = step->packed_b + (size_t)panels * step->panel_bytes;
       tile->b_k = width * size;
       tile->b_ahead = 8 * width * size;
     }
@@ -173,7 +191,6 @@ static void gemm_pack_b(const step_t *step, packed_t *packed) {
   if (packed->batch == step->batch && packed->n == step->n && packed->k == step->k) return;
   *packed = (packed_t){step->batch, step->n, step->k};
   const int64_t lanes = gemm->micro->lanes, columns = step->columns;
-  const int64_t size = (int64_t)mp_acc_size(gemm->acc);
   int64_t wide = gemm->b.is_read ? 0 : columns / (2 * lanes) * 2 * lanes;
   if (wide > 0) {
     gemm->b.pack(gemm->context, step->call, step->batch, step->n, wide, step->k, step->depth,
@@ -183,7 +200,7 @@ static void gemm_pack_b(const step_t *step, packed_t *packed) {
   if (rest == 0) return;
   gemm->b.pack(gemm->context, step->call, step->batch, step->n + done, rest, step->k, step->depth,
                (rest > lanes ? 2 : 1) * (uint32_t)lanes,
-               step->packed_b + wide * step->depth * size);
+               step->packed_b + (size_t)(wide / (2 * lanes)) * step->panel_bytes);
 }
 
 static void gemm_run_step(const step_t *step) {
@@ -241,6 +258,7 @@ static void gemm_run_tile(const mp_gemm_t *gemm, const mp_kernel_call_t *call, i
     step.depth = mp_min_i64(gemm->block_k, gemm->k - step.k);
     if (at_a != NULL) step.read_a = at_a + step.k * a->k_step;
     if (at_b != NULL) step.read_b = at_b + step.k * b->k_step;
+    step.panel_bytes = mp_gemm_panel_bytes(2 * gemm->micro->lanes, step.depth, (size_t)size);
     gemm_pack_b(&step, packed);
     gemm_run_step(&step);
   }

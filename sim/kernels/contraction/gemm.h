@@ -8,7 +8,7 @@
 // order one of them is summed up.
 //
 // A panel holds `width` rows of a matrix, interleaved: element k of row r is panel[k * width + r].
-// Rows that the matrix does not have are zero.
+// Rows that the matrix does not have are zero. Panels lie mp_gemm_panel_bytes apart.
 #ifndef MINIPOD_SIM_KERNELS_CONTRACTION_GEMM_H_
 #define MINIPOD_SIM_KERNELS_CONTRACTION_GEMM_H_
 
@@ -26,6 +26,13 @@ enum {
   MP_GEMM_BLOCK_K = 256,
   MP_GEMM_BLOCK_N = 512
 };
+
+// The bytes from one panel to the next: a panel, and one k more if their number is even, so that
+// panels do not lie at distances that are large powers of two, where they would share few places
+// in the cache.
+static inline size_t mp_gemm_panel_bytes(uint32_t width, int64_t depth, size_t acc_bytes) {
+  return width * (size_t)(depth | 1) * acc_bytes;
+}
 
 typedef struct mp_gemm_s mp_gemm_t;
 

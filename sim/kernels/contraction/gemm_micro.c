@@ -25,6 +25,11 @@
     const int64_t row = tile->a_row, a_k = by_k ? (int64_t)sizeof(T) : tile->a_k;             \
     const int64_t b_k = tile->b_k, ahead = tile->b_ahead;                                     \
     int64_t row3 = 3 * row;                                                                   \
+    _Pragma("GCC unroll 16") for (int i = 0; i < rows; ++i) {                                 \
+      _Pragma("GCC unroll 2") for (int j = 0; j < vectors; ++j) {                             \
+        __builtin_prefetch((const char *)tile->c + i * tile->c_row + j * BYTES, 1);           \
+      }                                                                                       \
+    }                                                                                         \
     const char *b = tile->b, *segment = tile->a;                                              \
     for (int64_t s = 0; s < tile->segments; ++s, segment += tile->a_segment) {                \
       const char *a0 = segment, *a4 = a0 + 4 * row, *a8 = a0 + 8 * row, *a12 = a0 + 12 * row; \

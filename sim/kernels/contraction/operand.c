@@ -193,7 +193,7 @@ static void operand_pack_by_rows(const mp_operand_t *side, const panel_t *in, ch
 // lie one behind the other; the rows of the last one may be fewer than its width.
 static void operand_pack_by_k(const mp_operand_t *side, const panel_t *in, char *panels) {
   const size_t stride = (size_t)in->width * side->acc_bytes;
-  const size_t panel_bytes = stride * (size_t)in->depth;
+  const size_t panel_bytes = mp_gemm_panel_bytes(in->width, in->depth, side->acc_bytes);
   const bool copies = mp_convert_is_copy(&side->convert);
   _Alignas(64) char line[MP_GEMM_BLOCK_N * 8];
   for (int64_t first = 0; first < in->rows; first += MP_GEMM_BLOCK_N) {
@@ -250,7 +250,7 @@ void mp_operand_pack(const mp_operand_t *side, const void *base, int64_t batch, 
   mp_axes_offsets(&side->batch, batch, 1, &batch_offset);
   const char *src = (const char *)base + batch_offset;
   panel_t in = {src, row_offsets, k_offsets, rows, depth, width, false};
-  size_t panel_bytes = (size_t)width * (size_t)depth * side->acc_bytes;
+  size_t panel_bytes = mp_gemm_panel_bytes(width, depth, side->acc_bytes);
   if (rows % width != 0) {
     memset((char *)panels + (size_t)(rows / width) * panel_bytes, 0, panel_bytes);
   }
