@@ -35,21 +35,36 @@ static void dot_general_pack_a(const void *context, const mp_kernel_call_t *call
                                int64_t row, int64_t rows, int64_t k, int64_t depth, uint32_t width,
                                void *panels) {
   const dot_kernel_t *self = context;
-  mp_operand_pack(&self->sides[0], call->operands[0], batch, row, rows, k, depth, width, panels);
+  const mp_operand_t *side = &self->sides[0];
+  if (self->gemm.acc == MP_ACC_PAIRS) {
+    mp_operand_pairs_pack(side, call->operands[0], batch, row, rows, k, depth, width, panels);
+  } else {
+    mp_operand_pack(side, call->operands[0], batch, row, rows, k, depth, width, panels);
+  }
 }
 
 static void dot_general_pack_b(const void *context, const mp_kernel_call_t *call, int64_t batch,
                                int64_t row, int64_t rows, int64_t k, int64_t depth, uint32_t width,
                                void *panels) {
   const dot_kernel_t *self = context;
-  mp_operand_pack(&self->sides[1], call->operands[1], batch, row, rows, k, depth, width, panels);
+  const mp_operand_t *side = &self->sides[1];
+  if (self->gemm.acc == MP_ACC_PAIRS) {
+    mp_operand_pairs_pack(side, call->operands[1], batch, row, rows, k, depth, width, panels);
+  } else {
+    mp_operand_pack(side, call->operands[1], batch, row, rows, k, depth, width, panels);
+  }
 }
 
 static void dot_general_lines(const void *context, const mp_kernel_call_t *call, int64_t batch,
                               int64_t row, int64_t rows, int64_t k, int64_t depth, int64_t step,
                               void *lines) {
   const dot_kernel_t *self = context;
-  mp_operand_lines(&self->sides[0], call->operands[0], batch, row, rows, k, depth, step, lines);
+  const mp_operand_t *side = &self->sides[0];
+  if (self->gemm.acc == MP_ACC_PAIRS) {
+    mp_operand_pairs_lines(side, call->operands[0], batch, row, rows, k, depth, step, lines);
+  } else {
+    mp_operand_lines(side, call->operands[0], batch, row, rows, k, depth, step, lines);
+  }
 }
 
 static const char *dot_general_locate_a(const void *context, const mp_kernel_call_t *call,
@@ -79,6 +94,25 @@ static void dot_general_store(const void *context, const mp_kernel_call_t *call,
   }
 }
 
+// Whether each side has several rows, so that this is not a matrix times a vector.
+static bool dot_general_is_matrix(const mp_op_t *op) {
+  for (uint32_t number = 0; number < 2; ++number) {
+    const mp_type_t *type = mp_op_operand_type(op, number);
+    const bool is_left = number == 0;
+    mp_index_list_t batch =
+        mp_op_ints(op, is_left ? MP_ATTR_LHS_BATCHING_DIMENSIONS : MP_ATTR_RHS_BATCHING_DIMENSIONS);
+    mp_index_list_t contracting = mp_op_ints(
+        op, is_left ? MP_ATTR_LHS_CONTRACTING_DIMENSIONS : MP_ATTR_RHS_CONTRACTING_DIMENSIONS);
+    bool has_rows = false;
+    for (uint32_t i = 0; i < type->rank; ++i) {
+      has_rows |=
+          type->dims[i] != 1 && !mp_index_list_has(batch, i) && !mp_index_list_has(contracting, i);
+    }
+    if (!has_rows) return false;
+  }
+  return true;
+}
+
 static mp_acc_t dot_general_accumulator(const mp_op_t *op) {
   mp_dtype_t dtypes[4] = {mp_op_operand_type(op, 0)->dtype, mp_op_operand_type(op, 1)->dtype,
                           mp_op_result_type(op, 0)->dtype};
@@ -88,7 +122,9 @@ static mp_acc_t dot_general_accumulator(const mp_op_t *op) {
       wanted->u.type->kind == MP_TYPE_TENSOR) {
     dtypes[count++] = wanted->u.type->dtype;
   }
-  return mp_acc_for(dtypes, count);
+  const mp_acc_t acc = mp_acc_for(dtypes, count);
+  const bool is_short = mp_operand_is_short(dtypes[0]) && mp_operand_is_short(dtypes[1]);
+  return acc == MP_ACC_U32 && is_short && dot_general_is_matrix(op) ? MP_ACC_PAIRS : acc;
 }
 
 // Sets up one side: decides which of its dimensions are batch, rows and k.
@@ -105,7 +141,8 @@ static mp_status_t dot_general_side(mp_arena_t *arena, const mp_op_t *op, uint32
   MP_RETURN_IF_ERROR(mp_axes_init(arena, type->rank + 1, &side->k));
   mp_dtype_t real = mp_dtype_real_part(type->dtype);
   mp_dtype_t acc = mp_acc_dtype(self->gemm.acc);
-  if (!mp_convert_bind(real, acc, &side->convert)) {
+  const bool in_pairs = self->gemm.acc == MP_ACC_PAIRS;
+  if (!mp_convert_bind(real, in_pairs ? MP_DTYPE_S16 : acc, &side->convert)) {
     return mp_op_error(op, MP_UNIMPLEMENTED, "dot_general of %s", mp_dtype_name(type->dtype));
   }
   side->element = (uint32_t)mp_dtype_size(real);
@@ -134,7 +171,8 @@ static mp_gemm_side_t dot_general_gemm_side(const dot_kernel_t *self, uint32_t n
   mp_gemm_side_t out = {.pack = number == 0 ? dot_general_pack_a : dot_general_pack_b};
   const bool rows_are_even = mp_axes_step(&side->rows, &out.row_step);
   const bool k_is_even = mp_axes_step(&side->k, &out.k_step);
-  if (rows_are_even && k_is_even && !side->crossed && mp_convert_is_copy(&side->convert)) {
+  const bool is_as_stored = mp_convert_is_copy(&side->convert) && self->gemm.acc != MP_ACC_PAIRS;
+  if (rows_are_even && k_is_even && !side->crossed && is_as_stored) {
     out.locate = number == 0 ? dot_general_locate_a : dot_general_locate_b;
   }
   // Rows that are contiguous in memory go into panels as they are; all others are copied as lines.
@@ -149,11 +187,12 @@ static void dot_general_plan(dot_kernel_t *self) {
   gemm->m = self->sides[0].rows.count;
   gemm->n = self->sides[1].rows.count * (self->complex ? 2 : 1);
   gemm->k = self->sides[0].k.count;
+  if (gemm->acc == MP_ACC_PAIRS) gemm->k = (gemm->k + 1) / 2;
   gemm->context = self;
   gemm->a = dot_general_gemm_side(self, 0);
   gemm->b = dot_general_gemm_side(self, 1);
   gemm->store = mp_dtype_size(self->store.to) == mp_acc_size(gemm->acc) &&
-                        (mp_dtype_is_float(self->store.to) == (gemm->acc <= MP_ACC_F64))
+                        (mp_dtype_is_float(self->store.to) == mp_dtype_is_float(self->store.from))
                     ? NULL
                     : dot_general_store;
   self->use_matvec = !self->complex && (gemm->m == 1 || gemm->n == 1);

@@ -53,6 +53,16 @@ void mp_operand_pack(const mp_operand_t *side, const void *base, int64_t batch, 
 void mp_operand_lines(const mp_operand_t *side, const void *base, int64_t batch, int64_t row,
                       int64_t rows, int64_t k, int64_t depth, int64_t step, void *lines);
 
+// Whether all values of a type are 16-bit integers, so that products of two of them can be computed
+// in pairs (MP_ACC_PAIRS).
+bool mp_operand_is_short(mp_dtype_t dtype);
+// The same for pairs. The side is converted to MP_DTYPE_S16, and its k axes have elements; `k` and
+// `depth` count pairs of them, of which the last one may be half.
+void mp_operand_pairs_pack(const mp_operand_t *side, const void *base, int64_t batch, int64_t row,
+                           int64_t rows, int64_t k, int64_t depth, uint32_t width, void *panels);
+void mp_operand_pairs_lines(const mp_operand_t *side, const void *base, int64_t batch, int64_t row,
+                            int64_t rows, int64_t k, int64_t depth, int64_t step, void *lines);
+
 // Writes `num_lines` lines of `count` values, of `acc_bytes` each, into the rows [lane, lane +
 // num_lines) of a panel.
 void mp_panel_set_lanes(void *panel, uint32_t width, uint32_t lane, const void *const *lines,

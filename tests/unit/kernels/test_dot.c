@@ -242,12 +242,47 @@ static void integers_wrap(void **state) {
   bench_end(&bench);
 }
 
+// Products of the extreme values of 8 and 16 bits, summed up until they wrap.
+static void extremes_of_short_integers(void **state) {
+  (void)state;
+  enum { M = 3, N = 35, K = 1031 };
+  static const mp_dtype_t types[][2] = {{MP_DTYPE_S8, MP_DTYPE_S8},  {MP_DTYPE_U8, MP_DTYPE_U8},
+                                        {MP_DTYPE_S8, MP_DTYPE_U8},  {MP_DTYPE_S16, MP_DTYPE_S16},
+                                        {MP_DTYPE_S16, MP_DTYPE_S8}, {MP_DTYPE_U16, MP_DTYPE_U16},
+                                        {MP_DTYPE_BOOL, MP_DTYPE_S8}};
+  static const int64_t least[][2] = {{-128, -128},   {255, 255},     {-128, 255}, {-32768, -32768},
+                                     {-32768, -128}, {65535, 65535}, {1, -128}};
+  for (size_t t = 0; t < sizeof(types) / sizeof(types[0]); ++t) {
+    char *sides[2];
+    for (int s = 0; s < 2; ++s) {
+      const int64_t count = K * (s == 0 ? M : N);
+      const size_t size = mp_dtype_size(types[t][s]);
+      sides[s] = malloc((size_t)count * size);
+      for (int64_t i = 0; i < count; ++i) memcpy(sides[s] + (size_t)i * size, &least[t][s], size);
+    }
+    static uint32_t out[M * N];
+    kernel_bench_t bench;
+    bench_begin(&bench, MP_OP_DOT_GENERAL);
+    bench_operand(&bench, types[t][0], 2, DIMS(M, K));
+    bench_operand(&bench, types[t][1], 2, DIMS(K, N));
+    bench_result(&bench, MP_DTYPE_S32, 2, DIMS(M, N));
+    set_lists(&bench, 0, NULL, NULL, 1, DIMS(1), DIMS(0));
+    bench_make(&bench);
+    bench_run(&bench, (const void *[]){sides[0], sides[1]}, (void *[]){out});
+    const uint32_t expected = (uint32_t)((uint64_t)(least[t][0] * least[t][1]) * K);
+    for (int i = 0; i < M * N; ++i) assert_int_equal(out[i], expected);
+    bench_end(&bench);
+    free(sides[0]);
+    free(sides[1]);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_type_and_size),  cmocka_unit_test(large_products_in_parts),
       cmocka_unit_test(bools_are_or_of_and),  cmocka_unit_test(complex_products),
       cmocka_unit_test(scattered_dimensions), cmocka_unit_test(integers_wrap),
-      cmocka_unit_test(edges_of_tiles),
+      cmocka_unit_test(edges_of_tiles),       cmocka_unit_test(extremes_of_short_integers),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
