@@ -61,6 +61,15 @@ void mp_conv_rows(const mp_conv_kernel_t *self, int64_t first, int64_t count,
 int64_t mp_conv_offset(const mp_conv_kernel_t *self, const mp_patch_row_t *row, const int64_t *at,
                        uint32_t num_dims);
 
+// Pack windows as mp_gemm_pack_t and mp_gemm_lines_t say; `context` is the kernel. Lines are good
+// when features are contiguous in memory.
+void mp_conv_pack_patches(const void *context, const mp_kernel_call_t *call, int64_t batch,
+                          int64_t row, int64_t rows, int64_t k, int64_t depth, uint32_t width,
+                          void *panels);
+void mp_conv_pack_lines(const void *context, const mp_kernel_call_t *call, int64_t batch,
+                        int64_t row, int64_t rows, int64_t k, int64_t depth, int64_t step,
+                        void *lines);
+
 // Whether this is a depthwise convolution (each feature by itself) whose features are contiguous in
 // memory.
 bool mp_conv_is_depthwise(const mp_conv_kernel_t *self, int64_t groups);
