@@ -219,6 +219,7 @@ static void convolution_conv_plan(mp_conv_kernel_t *self, int64_t groups) {
   bool direct = groups == 1 && columns_run && rows_run && mp_convert_is_copy(&self->store);
   gemm->store = direct ? NULL : convolution_store_block;
   mp_gemm_plan(gemm, &self->base);
+  if (mp_conv_is_narrow(self)) mp_conv_narrow_plan(self);
 }
 
 mp_status_t mp_kernel_make_convolution(mp_arena_t *arena, const mp_op_t *op,

@@ -44,6 +44,14 @@ typedef struct {
   mp_operand_t kernel;
   int64_t kernel_offset;  // bytes: where a reversed window starts
   mp_axes_t out_positions, out_features;
+  struct {            // set by mp_conv_narrow_plan
+    int64_t taps;     // window positions in all spatial dimensions but the last
+    int64_t segment;  // k of one tap: those of the last spatial dimension and the features
+    int64_t block;    // taps that are summed up at once
+    int64_t row_bytes,
+        block_bytes;  // of a copied row of the input; of a packed block of the kernel
+    size_t rows_bytes, kernel_bytes;
+  } narrow;
 } mp_conv_kernel_t;
 
 // Where the window of a position lies in the input.
@@ -69,6 +77,15 @@ void mp_conv_pack_patches(const void *context, const mp_kernel_call_t *call, int
 void mp_conv_pack_lines(const void *context, const mp_kernel_call_t *call, int64_t batch,
                         int64_t row, int64_t rows, int64_t k, int64_t depth, int64_t step,
                         void *lines);
+
+// Whether the windows of neighbouring positions lie so close together that rows of the input, with
+// padding, are better copied as a whole than window by window. Positions must be the rows of C.
+bool mp_conv_is_narrow(const mp_conv_kernel_t *self);
+// Sets the number of parts and the scratch memory of such a convolution, whose gemm has been set
+// up.
+void mp_conv_narrow_plan(mp_conv_kernel_t *self);
+// Runs one part of such a convolution (mp_kernel_run_t).
+mp_status_t mp_conv_narrow_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call);
 
 // Whether this is a depthwise convolution (each feature by itself) whose features are contiguous in
 // memory.

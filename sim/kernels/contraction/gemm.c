@@ -123,21 +123,6 @@ void mp_gemm_plan(mp_gemm_t *gemm, mp_kernel_t *kernel) {
   kernel->num_parts = (uint32_t)mp_clamp_i64(parts, 1, mp_max_i64(tiles, 1));
 }
 
-// One step of a tile of C: what is multiplied next.
-typedef struct {
-  const mp_gemm_t *gemm;
-  const mp_kernel_call_t *call;
-  int64_t batch, m, rows, n, columns, k, depth;
-  const char *read_a, *read_b;  // the sides of this batch, if they are read where they are
-  char *packed_a, *packed_b, *c;
-  size_t panel_bytes;  // from one panel of B to the next
-  int64_t ldc;
-} step_t;
-
-typedef struct {
-  int64_t batch, n, k;  // the block of B that is in the scratch memory; -1: none
-} packed_t;
-
 // Computes a tile at the right edge of C through a buffer of full width.
 static void gemm_run_edge(mp_micro_run_t run, mp_micro_tile_t *tile, int64_t rows, size_t bytes) {
   _Alignas(CACHE_LINE) char buffer[MP_MICRO_MAX_ROWS * MP_MICRO_MAX_COLUMNS * 8];
@@ -154,36 +139,48 @@ static void gemm_run_edge(mp_micro_run_t run, mp_micro_tile_t *tile, int64_t row
   tile->c_row = c_row;
 }
 
-// Multiplies a panel of A, which the tile holds already, by all columns of the step.
-static void gemm_run_panel(const step_t *step, mp_micro_tile_t *tile, int form, int64_t rows,
-                           char *c) {
-  const mp_micro_t *micro = step->gemm->micro;
-  const int64_t size = (int64_t)mp_acc_size(step->gemm->acc), lanes = micro->lanes;
-  const mp_micro_run_t *runs = micro->run[form][rows - 1];
-  for (int64_t j = 0; j < step->columns;) {
-    const int64_t rest = step->columns - j;
-    int vectors = rest > lanes ? 2 : 1;
-    if (step->read_b != NULL && rest > lanes && rest < 2 * lanes) vectors = 1;
-    const int64_t width = vectors * lanes;
+void mp_gemm_run_rows(const mp_gemm_columns_t *columns, mp_micro_tile_t *tile, int form,
+                      int64_t rows, char *c) {
+  const int64_t size = (int64_t)columns->acc_bytes, lanes = columns->micro->lanes;
+  const mp_micro_run_t *runs = columns->micro->run[form][rows - 1];
+  for (int64_t j = 0; j < columns->columns;) {
+    const int64_t rest = columns->columns - j;
+    const bool is_wide = columns->read == NULL ? rest > lanes : rest >= 2 * lanes;
+    const int64_t width = (is_wide ? 2 : 1) * lanes;
     tile->c = c + j * size;
-    if (step->read_b != NULL && rest >= width) {
-      tile->b = step->read_b + j * size;
-      tile->b_k = step->gemm->b.k_step;
+    if (columns->read != NULL && rest >= width) {
+      tile->b = columns->read + j * size;
+      tile->b_k = columns->read_k;
       tile->b_ahead = width * size;
     } else {
-      const int64_t panels = step->read_b != NULL ? 0 : j / (2 * lanes);
-      tile->b = step->packed_b + (size_t)panels * step->panel_bytes;
+      const int64_t panel = columns->read != NULL ? 0 : j / (2 * lanes);
+      tile->b = columns->packed + (size_t)panel * columns->panel_bytes;
       tile->b_k = width * size;
       tile->b_ahead = 8 * width * size;
     }
     if (rest >= width) {
-      runs[vectors - 1](tile);
+      runs[is_wide](tile);
     } else {
-      gemm_run_edge(runs[vectors - 1], tile, rows, (size_t)(rest * size));
+      gemm_run_edge(runs[is_wide], tile, rows, (size_t)(rest * size));
     }
     j += width;
   }
 }
+
+// One step of a tile of C: what is multiplied next.
+typedef struct {
+  const mp_gemm_t *gemm;
+  const mp_kernel_call_t *call;
+  int64_t batch, m, rows, n, columns, k, depth;
+  const char *read_a, *read_b;  // the sides of this batch, if they are read where they are
+  char *packed_a, *packed_b, *c;
+  size_t panel_bytes;  // from one panel of B to the next
+  int64_t ldc;
+} step_t;
+
+typedef struct {
+  int64_t batch, n, k;  // the block of B that is in the scratch memory; -1: none
+} packed_t;
 
 // Packs B, or, if it is read where it is, the columns at its edge that do not fill a vector.
 static void gemm_pack_b(const step_t *step, packed_t *packed) {
@@ -210,6 +207,8 @@ static void gemm_run_step(const step_t *step) {
   bool by_k = gemm->a.is_read ? gemm->a.k_step == size || gemm->k == 1 : gemm->a.lines != NULL;
   mp_micro_tile_t tile = {.k = step->depth, .segments = 1, .accumulate = step->k > 0};
   tile.c_row = step->ldc * size;
+  const mp_gemm_columns_t columns = {gemm->micro,    (size_t)size,   step->columns,    step->read_b,
+                                     gemm->b.k_step, step->packed_b, step->panel_bytes};
   for (uint32_t p = 0; p < panels; ++p) {
     int64_t begin = 0, end = 0;
     mp_part_range(step->rows, panels, p, &begin, &end);
@@ -228,8 +227,8 @@ static void gemm_run_step(const step_t *step) {
                    (uint32_t)rows, step->packed_a);
       tile.a_k = rows * size;
     }
-    gemm_run_panel(step, &tile, by_k ? MP_MICRO_BY_K : MP_MICRO_BY_ROW, rows,
-                   step->c + begin * step->ldc * size);
+    mp_gemm_run_rows(&columns, &tile, by_k ? MP_MICRO_BY_K : MP_MICRO_BY_ROW, rows,
+                     step->c + begin * step->ldc * size);
   }
 }
 

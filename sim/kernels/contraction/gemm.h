@@ -82,6 +82,25 @@ struct mp_gemm_s {
   size_t pack_a_bytes, pack_b_bytes, c_bytes;
 };
 
+// Columns of C, and the block of B for them.
+typedef struct {
+  const mp_micro_t *micro;
+  size_t acc_bytes;
+  int64_t columns;
+  // Where B is read, if it is read where it is, and the bytes between two k; otherwise NULL.
+  const char *read;
+  int64_t read_k;
+  // Panels of twice `lanes` columns, or of `lanes` if the last one has no more. If B is read where
+  // it is, the only panel is that of the columns that do not fill a vector.
+  const char *packed;
+  size_t panel_bytes;
+} mp_gemm_columns_t;
+
+// Computes `rows` rows of C, at `c`. The tile has all that concerns A, k and rows of C; `form` is
+// that of A (MP_MICRO_BY_K, MP_MICRO_BY_ROW).
+void mp_gemm_run_rows(const mp_gemm_columns_t *columns, mp_micro_tile_t *tile, int form,
+                      int64_t rows, char *c);
+
 // Chooses the blocks, and sets num_parts and scratch_bytes of `kernel`.
 void mp_gemm_plan(mp_gemm_t *gemm, mp_kernel_t *kernel);
 
