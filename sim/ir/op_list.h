@@ -315,6 +315,7 @@ enum {
   X(FEATURE_INDEX, "feature_index") \
   X(FFT_LENGTH, "fft_length") \
   X(FFT_TYPE, "fft_type") \
+  X(FIRST, "minipod.first") \
   X(GATHERING_AXES, "gathering_axes") \
   X(GROUP_ID, "group_id") \
   X(HAS_DYNAMIC_ROOT, "has_dynamic_root") \

@@ -56,7 +56,8 @@ MP_NODISCARD mp_status_t mp_kernel_create(mp_arena_t *arena, const mp_op_t *op,
 
 // What a kernel reads as operand `operand` of its op: the operand, or the scalar of which a large
 // operand is a broadcast. An elementwise kernel repeats the scalar itself, so that nobody has to
-// make the array, which costs memory and time.
+// make the array, which costs memory and time. Where a kernel knows the elements of an operand
+// because the program counts them (iota), it reads none, and this is another operand, the first.
 mp_value_t *mp_kernel_operand(const mp_op_t *op, uint32_t operand);
 
 // A row of the table over the op list (sim/kernels/kernel_table.c): the function that makes an op's

@@ -39,6 +39,10 @@ MP_NODISCARD mp_status_t mp_pass_open_layouts(mp_module_t *module);
 // values with which it begins, and so does what follows. After partitioning.
 MP_NODISCARD mp_status_t mp_pass_loop_values(mp_module_t *module);
 
+// Sorts of whose results only the first elements are used, by slices, make no others. After
+// partitioning.
+MP_NODISCARD mp_status_t mp_pass_sort_first(mp_module_t *module);
+
 // Large constants of one repeated element become a scalar constant and a broadcast_in_dim, so that
 // the program does not hold their bytes.
 MP_NODISCARD mp_status_t mp_pass_splat(mp_module_t *module);

@@ -19,6 +19,8 @@ mp_status_t mp_passes_finish(mp_module_t *module) {
   mp_module_check_verified(module);
   MP_RETURN_IF_ERROR(mp_pass_loop_values(module));
   mp_module_check_verified(module);
+  MP_RETURN_IF_ERROR(mp_pass_sort_first(module));
+  mp_module_check_verified(module);
   MP_RETURN_IF_ERROR(mp_pass_splat(module));
   mp_module_check_verified(module);
   MP_RETURN_IF_ERROR(mp_pass_fold(module));

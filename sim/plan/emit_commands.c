@@ -209,9 +209,10 @@ static void emit_commands_count_work(mp_emitter_t *emitter, const mp_op_t *op) {
   emitter->program->bytes_accessed += bytes;
 }
 
-// True for a broadcast of a scalar that all its users read themselves.
+// True for a broadcast of a scalar that all its users read themselves, and for numbers that they
+// count themselves.
 static bool emit_commands_is_unread(const mp_emitter_t *emitter, const mp_op_t *op) {
-  if (op->code != MP_OP_BROADCAST_IN_DIM) return false;
+  if (op->code != MP_OP_BROADCAST_IN_DIM && op->code != MP_OP_IOTA) return false;
   const mp_liveness_t *live = mp_emit_live(emitter, &op->results[0]);
   return live->last_use == live->defined;
 }

@@ -1,5 +1,7 @@
 // Operations whose regions work on scalars of their operands (StableHLO specification, under their
 // names).
+#include <string.h>
+
 #include "sim/ir/verify/verify_rules.h"
 
 // The region computes one element from one element of each operand.
@@ -116,6 +118,26 @@ mp_status_t mp_verify_select_and_scatter(const mp_op_t *op) {
   return mp_verify_same_type(op, mp_result_type(op, 0), operand, "the result and the operand");
 }
 
+// Result `number` of a sort has the type of its input; with `minipod.first`, only the first
+// elements along the sorted dimension.
+static mp_status_t verify_reduce_sort_result(const mp_op_t *op, uint32_t number, uint32_t along) {
+  const mp_type_t *in = mp_operand_type(op, number);
+  const int64_t first = mp_op_int(op, MP_ATTR_FIRST, in->dims[along]);
+  if (mp_op_attr(op, MP_ATTR_FIRST) == NULL) {
+    return mp_verify_same_type(op, mp_result_type(op, number), in, "a result and its input");
+  }
+  MP_CHECK(op, first >= 0 && first <= in->dims[along],
+           "minipod.first is %lld; the sorted dimension has size %lld", (long long)first,
+           (long long)in->dims[along]);
+  int64_t dims[MP_MAX_RANK];
+  memcpy(dims, in->dims, in->rank * sizeof(*dims));
+  dims[along] = first;
+  mp_type_t expected = *in;
+  expected.dims = dims;
+  return mp_verify_same_type(op, mp_result_type(op, number), &expected,
+                             "a result and the first elements of its input");
+}
+
 // The comparator gets two elements of each operand, next to each other: (a0, b0, a1, b1, ...).
 mp_status_t mp_verify_sort(const mp_op_t *op) {
   MP_CHECK(op, op->num_operands >= 1 && op->num_results == op->num_operands,
@@ -131,8 +153,7 @@ mp_status_t mp_verify_sort(const mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     const mp_type_t *type = mp_operand_type(op, i);
     MP_RETURN_IF_ERROR(mp_verify_same_shape(op, type, first, "the inputs"));
-    MP_RETURN_IF_ERROR(
-        mp_verify_same_type(op, mp_result_type(op, i), type, "a result and its input"));
+    MP_RETURN_IF_ERROR(verify_reduce_sort_result(op, i, (uint32_t)(dim < 0 ? dim + rank : dim)));
     for (uint32_t j = 0; j < 2; ++j) {
       const mp_type_t *arg = block->args[2 * i + j].type;
       MP_CHECK(op, mp_is_scalar(arg) && arg->dtype == type->dtype,

@@ -1,6 +1,6 @@
-#include <math.h>
 #include <string.h>
 
+#include "sim/base/vector.h"
 #include "sim/kernels/movement/sort.h"
 #include "sim/kernels/shape.h"
 
@@ -71,22 +71,56 @@ typedef struct {
   uint64_t row;
 } item_t;
 
-static uint64_t sort_key_f64_key(double value) {
-  uint64_t bits;
-  memcpy(&bits, &value, sizeof(bits));
-  return bits >> 63 != 0 ? ~bits : bits | UINT64_C(1) << 63;
+// Elements as numbers that are in the same order as unsigned numbers; with `flip`, which is 0 or
+// all ones, in the opposite order. Returns whether there is no NaN.
+#define INTEGER(name, T, sign)                                                                 \
+  MP_VECTOR static bool sort_key_of_##name(const void *values, int64_t n, bool total,          \
+                                           uint64_t flip, uint64_t *keys) {                    \
+    const T *v = values;                                                                       \
+    (void)total;                                                                               \
+    MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) keys[i] = ((uint64_t)v[i] ^ (sign)) ^ flip; \
+    return true;                                                                               \
+  }
+INTEGER(BOOL, uint8_t, 0)
+INTEGER(U8, uint8_t, 0)
+INTEGER(U16, uint16_t, 0)
+INTEGER(U32, uint32_t, 0)
+INTEGER(U64, uint64_t, 0)
+// The bits as an unsigned number, with the sign bit inverted.
+INTEGER(S8, uint8_t, UINT64_C(0x80))
+INTEGER(S16, uint16_t, UINT64_C(0x8000))
+INTEGER(S32, uint32_t, UINT64_C(0x80000000))
+INTEGER(S64, uint64_t, UINT64_C(1) << 63)
+#undef INTEGER
+
+// A comparison by value has no place for NaN, and -0 and 0 are equal.
+#define FLOAT(name, T, U, sign)                                                       \
+  MP_VECTOR static bool sort_key_of_##name(const void *values, int64_t n, bool total, \
+                                           uint64_t flip, uint64_t *keys) {           \
+    const T *v = values;                                                              \
+    uint64_t unordered = 0;                                                           \
+    for (int64_t i = 0; i < n; ++i) {                                                 \
+      T value = v[i];                                                                 \
+      U bits, ones = 0;                                                               \
+      unordered |= (uint64_t)(value != value);                                        \
+      if (!total) value += 0;                                                         \
+      memcpy(&bits, &value, sizeof(bits));                                            \
+      ones -= bits >> (8 * sizeof(U) - 1);                                            \
+      keys[i] = (uint64_t)(bits ^ (ones | (sign))) ^ flip;                            \
+    }                                                                                 \
+    return total || unordered == 0;                                                   \
+  }
+FLOAT(F32, float, uint32_t, UINT32_C(1) << 31)
+FLOAT(F64, double, uint64_t, UINT64_C(1) << 63)
+#undef FLOAT
+
+bool mp_sort_key_is_total(const mp_sort_key_t *key) {
+  return key->total || !mp_dtype_is_float(key->dtype);
 }
 
-static uint32_t sort_key_f32_key(float value) {
-  uint32_t bits;
-  memcpy(&bits, &value, sizeof(bits));
-  return bits >> 31 != 0 ? ~bits : bits | 1u << 31;
-}
-
-// Turns elements into numbers that are in the same order as unsigned numbers. False when there is a
-// NaN that has no place in the order.
+// False when there is a NaN that has no place in the order.
 static bool sort_key_make_keys(const mp_sort_key_t *key, int64_t n, const void *values,
-                               item_t *items) {
+                               uint64_t *keys) {
   // Floating-point numbers and narrow integers are converted to the computing type, which keeps
   // their order.
   double wide[MP_REGION_MAX_LANES];
@@ -97,44 +131,29 @@ static bool sort_key_make_keys(const mp_sort_key_t *key, int64_t n, const void *
     mp_ew_run(&widen, n, in, wide);
     values = wide;
   }
-  bool ordered = true;
+  const uint64_t flip = key->descending ? UINT64_MAX : 0;
   switch (type) {
-#define INTEGER(name, T, flip)                                               \
-  case MP_DTYPE_##name:                                                      \
-    for (int64_t i = 0; i < n; ++i) {                                        \
-      items[i].key = (uint64_t)(T)((const T *)values)[i] ^ (uint64_t)(flip); \
-    }                                                                        \
-    break;
-    INTEGER(BOOL, uint8_t, 0)
-    INTEGER(U8, uint8_t, 0)
-    INTEGER(U16, uint16_t, 0)
-    INTEGER(U32, uint32_t, 0)
-    INTEGER(U64, uint64_t, 0)
-    // The bits as an unsigned number, with the sign bit inverted.
-    INTEGER(S8, uint8_t, 0x80)
-    INTEGER(S16, uint16_t, 0x8000)
-    INTEGER(S32, uint32_t, 0x80000000u)
-    INTEGER(S64, uint64_t, UINT64_C(1) << 63)
-#undef INTEGER
-#define FLOAT(name, T, function)             \
-  case MP_DTYPE_##name:                      \
-    for (int64_t i = 0; i < n; ++i) {        \
-      T value = ((const T *)values)[i];      \
-      if (!key->total) {                     \
-        ordered = ordered && value == value; \
-        value += 0; /* -0 and 0 are equal */ \
-      }                                      \
-      items[i].key = function(value);        \
-    }                                        \
-    break;
-    FLOAT(F32, float, sort_key_f32_key)
-    FLOAT(F64, double, sort_key_f64_key)
-#undef FLOAT
+#define CASE(name)      \
+  case MP_DTYPE_##name: \
+    return sort_key_of_##name(values, n, key->total, flip, keys);
+    CASE(BOOL)
+    CASE(U8)
+    CASE(U16)
+    CASE(U32)
+    CASE(U64)
+    CASE(S8)
+    CASE(S16)
+    CASE(S32)
+    CASE(S64)
+    CASE(F32)
+    CASE(F64)
+#undef CASE
     default:
       return false;
   }
-  return ordered;
 }
+
+// ---- Sorting ----
 
 static void sort_key_insertion_sort(item_t *items, int64_t n) {
   for (int64_t i = 1; i < n; ++i) {
@@ -168,44 +187,122 @@ static item_t *sort_key_digit_sort(item_t *items, item_t *other, int64_t n) {
   return items;
 }
 
-// The scratch holds the pointers to the arguments, the values of f, and two lists of items for one
-// slice.
-size_t mp_sort_key_scratch(const mp_sort_key_t *key, uint32_t num_operands, int64_t length) {
-  return mp_round_up_64((size_t)num_operands * 2 * sizeof(void *)) + MP_REGION_MAX_LANES * 16 +
-         2 * (size_t)length * sizeof(item_t) + 64 + mp_region_fn_scratch_bytes(key->fn);
+// What is in the scratch of mp_sort_by_key.
+typedef struct {
+  const void **inputs;    // [2 * num_operands]: arguments of f
+  char *values;           // [MP_REGION_MAX_LANES]: of f
+  uint64_t *keys;         // [MP_REGION_MAX_LANES]
+  item_t *items, *other;  // [sort_key_room()] each
+  void *registers;        // of f
+} work_t;
+
+// Room for the best rows so far, for as many candidates before the next choice, and for a block of
+// them.
+enum { CANDIDATES = 1024 };
+
+// How many items are sorted at a time: as many as a slice has, or fewer if the first rows of it are
+// chosen on the way.
+static int64_t sort_key_room(int64_t length, int64_t kept) {
+  const int64_t room = kept + mp_max_i64(kept, CANDIDATES) + MP_REGION_MAX_LANES;
+  return mp_min_i64(length, room);
+}
+
+size_t mp_sort_key_scratch(const mp_sort_key_t *key, uint32_t num_operands, int64_t length,
+                           int64_t kept) {
+  const size_t items = (size_t)sort_key_room(length, kept) * sizeof(item_t);
+  return mp_round_up_64((size_t)num_operands * 2 * sizeof(void *)) + MP_REGION_MAX_LANES * 24 +
+         mp_round_up_64(2 * items) + mp_region_fn_scratch_bytes(key->fn);
+}
+
+static work_t sort_key_work(const mp_sort_rows_t *rows, void *scratch) {
+  const int64_t room = sort_key_room(rows->length, rows->kept);
+  work_t work = {.inputs = scratch};
+  work.values = (char *)scratch + mp_round_up_64((size_t)rows->num_operands * 2 * sizeof(void *));
+  work.keys = (uint64_t *)(void *)(work.values + MP_REGION_MAX_LANES * 16);
+  work.items = (item_t *)(work.keys + MP_REGION_MAX_LANES);
+  work.other = work.items + room;
+  work.registers = (char *)work.items + mp_round_up_64(2 * (size_t)room * sizeof(item_t));
+  return work;
+}
+
+// The keys of rows [row, row + n). False when one has no place in the order.
+static bool sort_key_of_rows(const mp_sort_key_t *key, const mp_sort_rows_t *rows,
+                             const work_t *work, int64_t row, int64_t n) {
+  for (uint32_t k = 0; k < rows->num_operands; ++k) {
+    const char *data = rows->data[k];
+    if (data != NULL) data += (size_t)row * rows->sizes[k];
+    work->inputs[2 * k] = work->inputs[2 * k + 1] = data;
+  }
+  void *out = work->values;
+  mp_region_fn_run(key->fn, n, work->inputs, rows->captures, &out, work->registers);
+  return sort_key_make_keys(key, n, work->values, work->keys);
+}
+
+// Whether one of the keys is below the limit.
+MP_VECTOR static bool sort_key_any_below(const uint64_t *keys, int64_t n, uint64_t limit) {
+  uint64_t below = 0;
+  for (int64_t i = 0; i < n; ++i) below |= (uint64_t)(keys[i] < limit);
+  return below != 0;
+}
+
+// Adds the keys that are below the limit, or all if there is no limit, to the items.
+static int64_t sort_key_add(const uint64_t *keys, int64_t n, const uint64_t *limit, int64_t row,
+                            item_t *items, int64_t count) {
+  enum { BLOCK = 64 };
+  for (int64_t begin = 0; begin < n; begin += BLOCK) {
+    const int64_t end = mp_min_i64(begin + BLOCK, n);
+    if (limit != NULL && !sort_key_any_below(keys + begin, end - begin, *limit)) continue;
+    for (int64_t i = begin; i < end; ++i) {
+      items[count] = (item_t){keys[i], (uint64_t)(row + i)};
+      count += limit == NULL || keys[i] < *limit;
+    }
+  }
+  return count;
+}
+
+static item_t *sort_key_sort_items(work_t *work, int64_t n) {
+  if (n < 64) {
+    sort_key_insertion_sort(work->items, n);
+    return work->items;
+  }
+  return sort_key_digit_sort(work->items, work->other, n);
+}
+
+// Sorts one slice. Once there are enough candidates, only keys below that of the last row that is
+// wanted so far are candidates; of equal keys the first ones stay.
+static bool sort_key_sort_slice(const mp_sort_key_t *key, const mp_sort_rows_t *rows, work_t *work,
+                                int64_t base, uint32_t *order) {
+  const int64_t room = sort_key_room(rows->length, rows->kept);
+  int64_t count = 0;
+  uint64_t limit = 0;
+  bool is_limited = false;
+  for (int64_t i = 0, n; i < rows->length; i += n) {
+    n = mp_min_i64(rows->length - i, MP_REGION_MAX_LANES);
+    if (!sort_key_of_rows(key, rows, work, base + i, n)) return false;
+    if (count + n > room) {
+      item_t *sorted = sort_key_sort_items(work, count);
+      if (sorted != work->items) {
+        work->other = work->items;
+        work->items = sorted;
+      }
+      count = rows->kept;
+      limit = sorted[count - 1].key;
+      is_limited = true;
+    }
+    count = sort_key_add(work->keys, n, is_limited ? &limit : NULL, base + i, work->items, count);
+  }
+  const item_t *sorted = sort_key_sort_items(work, count);
+  for (int64_t i = 0; i < rows->kept; ++i) order[i] = (uint32_t)sorted[i].row;
+  return true;
 }
 
 bool mp_sort_by_key(const mp_sort_key_t *key, const mp_sort_rows_t *rows, uint32_t *order,
                     void *scratch) {
-  const void **inputs = scratch;
-  char *values = (char *)scratch + mp_round_up_64((size_t)rows->num_operands * 2 * sizeof(void *));
-  item_t *items = (item_t *)(void *)(values + MP_REGION_MAX_LANES * 16);
-  item_t *other = items + rows->length;
-  void *registers =
-      (char *)(void *)items + mp_round_up_64(2 * (size_t)rows->length * sizeof(item_t));
+  work_t work = sort_key_work(rows, scratch);
   for (int64_t slice = 0; slice < rows->num_slices; ++slice) {
-    int64_t base = slice * rows->length;
-    for (int64_t i = 0; i < rows->length; i += MP_REGION_MAX_LANES) {
-      int64_t n = mp_min_i64(rows->length - i, MP_REGION_MAX_LANES);
-      for (uint32_t k = 0; k < rows->num_operands; ++k) {
-        const char *data = rows->data[k];
-        inputs[2 * k] = inputs[2 * k + 1] = data + (size_t)(base + i) * rows->sizes[k];
-      }
-      void *out = values;
-      mp_region_fn_run(key->fn, n, inputs, rows->captures, &out, registers);
-      if (!sort_key_make_keys(key, n, values, items + i)) return false;
-      for (int64_t j = i; j < i + n; ++j) {
-        if (key->descending) items[j].key = ~items[j].key;
-        items[j].row = (uint64_t)(base + j);
-      }
+    if (!sort_key_sort_slice(key, rows, &work, slice * rows->length, order + slice * rows->kept)) {
+      return false;
     }
-    const item_t *sorted = items;
-    if (rows->length < 64) {
-      sort_key_insertion_sort(items, rows->length);
-    } else {
-      sorted = sort_key_digit_sort(items, other, rows->length);
-    }
-    for (int64_t i = 0; i < rows->length; ++i) order[base + i] = (uint32_t)sorted[i].row;
   }
   return true;
 }

@@ -49,6 +49,7 @@ static void sort_merge_compare(const merge_t *merge, int64_t lanes) {
     merge->second[i] = merge->order[merge->second[i]];
   }
   for (uint32_t k = 0; k < rows->num_operands; ++k) {
+    if (rows->data[k] == NULL) continue;
     mp_lanes_gather(rows->sizes[k], lanes, rows->data[k], merge->first, merge->values[2 * k]);
     mp_lanes_gather(rows->sizes[k], lanes, rows->data[k], merge->second, merge->values[2 * k + 1]);
   }

@@ -68,6 +68,9 @@ mp_status_t mp_rule_make_select_and_scatter(mp_rule_builder_t *builder) {
 mp_status_t mp_rule_make_sort(mp_rule_builder_t *builder) {
   const mp_op_t *op = builder->op;
   const mp_type_t *shape = op->results[0].type;
+  if (mp_op_attr(op, MP_ATTR_FIRST) != NULL) {
+    return mp_op_error(op, MP_INVALID_ARGUMENT, "minipod.first is not for programs to state");
+  }
   int64_t along = mp_op_int(op, MP_ATTR_DIMENSION, -1);
   if (along < 0) along += shape->rank;
   bool is_alone = true;

@@ -218,9 +218,11 @@ static int compare_rows(const void *x, const void *y) {
   return a->place < b->place ? -1 : 1;
 }
 
-// key and value operands sorted by the key. `merge` makes the comparator one that has no key: it
-// compares the sum of key and value on one side with the other's, written unevenly.
-static void check_sort(int64_t outer, int64_t length, int64_t inner, bool merge, bool descending) {
+// key and value operands sorted by the key, of which the first `kept` remain. `merge` makes the
+// comparator one that has no key: it compares the sum of key and value on one side with the
+// other's, written unevenly.
+static void check_sort(int64_t outer, int64_t length, int64_t inner, int64_t kept, bool merge,
+                       bool descending) {
   size_t count = (size_t)(outer * length * inner);
   float *keys = malloc(count * 4 + 4), *sorted_keys = malloc(count * 4 + 4);
   int32_t *values = malloc(count * 4 + 4), *sorted_values = malloc(count * 4 + 4);
@@ -230,13 +232,14 @@ static void check_sort(int64_t outer, int64_t length, int64_t inner, bool merge,
     if (keys[i] == 0 && i % 2 == 0) keys[i] = -0.0f;
     values[i] = (int32_t)i;
   }
-  const int64_t dims[3] = {outer, length, inner};
+  const int64_t dims[3] = {outer, length, inner}, sorted_dims[3] = {outer, kept, inner};
   kernel_bench_t bench;
   bench_begin(&bench, MP_OP_SORT);
   for (int i = 0; i < 2; ++i) {
     bench_operand(&bench, i == 0 ? MP_DTYPE_F32 : MP_DTYPE_S32, 3, dims);
-    bench_result(&bench, i == 0 ? MP_DTYPE_F32 : MP_DTYPE_S32, 3, dims);
+    bench_result(&bench, i == 0 ? MP_DTYPE_F32 : MP_DTYPE_S32, 3, sorted_dims);
   }
+  if (kept < length) bench_int(&bench, MP_ATTR_FIRST, kept);
   bench_int(&bench, MP_ATTR_DIMENSION, 1);
   bench_bool(&bench, MP_ATTR_IS_STABLE, true);
   mp_block_t *block = region_begin(
@@ -257,9 +260,10 @@ static void check_sort(int64_t outer, int64_t length, int64_t inner, bool merge,
       rows[i] = (row_t){descending ? -key : key, values[base + i * inner], (int32_t)i};
     }
     qsort(rows, (size_t)length, sizeof(row_t), compare_rows);
-    for (int64_t i = 0; i < length; ++i) {
-      assert_int_equal(sorted_values[base + i * inner], rows[i].value);
-      assert_true(sorted_keys[base + i * inner] == (descending ? -rows[i].key : rows[i].key));
+    int64_t out = s / inner * inner * kept + s % inner;
+    for (int64_t i = 0; i < kept; ++i) {
+      assert_int_equal(sorted_values[out + i * inner], rows[i].value);
+      assert_true(sorted_keys[out + i * inner] == (descending ? -rows[i].key : rows[i].key));
     }
   }
   bench_end(&bench);
@@ -276,8 +280,10 @@ static void test_sort(void **state) {
                                       {1, 64, 1}, {40, 130, 1}, {1, 5000, 1},  {2, 1023, 2},
                                       {0, 3, 1},  {2, 0, 1},    {1, 12345, 1}, {300, 3, 2}};
   for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); ++i) {
-    for (int way = 0; way < 4; ++way) {
-      check_sort(shapes[i][0], shapes[i][1], shapes[i][2], way % 2 != 0, way / 2 != 0);
+    const int64_t length = shapes[i][1];
+    for (int way = 0; way < 12; ++way) {
+      const int64_t kept = way % 3 == 0 ? length : way % 3 == 1 ? (length + 1) / 2 : length / 40;
+      check_sort(shapes[i][0], length, shapes[i][2], kept, way / 3 % 2 != 0, way / 6 != 0);
     }
   }
 }
