@@ -53,9 +53,28 @@ static mp_status_t simplify_skip_inner_broadcast(mp_module_t *module, mp_op_t *o
   return mp_op_set_attr(module, op, attr.name, attr.value);
 }
 
+// A broadcast that only adds dimensions of size 1 keeps all elements in their order: it is a
+// reshape.
+static mp_status_t simplify_reshape_broadcast(mp_module_t *module, mp_op_t *op) {
+  int64_t in = 0, out = 0;
+  if (!mp_type_num_elements(op->operands[0]->type, &in) ||
+      !mp_type_num_elements(op->results[0].type, &out) || in != out) {
+    return NULL;
+  }
+  const mp_index_list_t dims = mp_op_ints(op, MP_ATTR_BROADCAST_DIMENSIONS);
+  for (uint32_t i = 1; i < dims.count; ++i) {
+    if (dims.values[i] <= dims.values[i - 1]) return NULL;
+  }
+  return mp_rewrite_become(module, op, MP_OP_RESHAPE, NULL, 0);
+}
+
 static mp_status_t simplify(folder_t *folder, mp_op_t *op, bool *out_is_identity) {
   *out_is_identity = false;
   if (op->num_operands != 1 || op->num_results != 1) return NULL;
+  if (op->code == MP_OP_BROADCAST_IN_DIM) {
+    MP_RETURN_IF_ERROR(simplify_skip_inner_broadcast(folder->module, op));
+    MP_RETURN_IF_ERROR(simplify_reshape_broadcast(folder->module, op));
+  }
   bool is_identity = true;
   switch (op->code) {
     case MP_OP_CONVERT:
@@ -67,7 +86,6 @@ static mp_status_t simplify(folder_t *folder, mp_op_t *op, bool *out_is_identity
       is_identity = simplify_is_iota(mp_op_ints(op, MP_ATTR_PERMUTATION));
       break;
     case MP_OP_BROADCAST_IN_DIM:
-      MP_RETURN_IF_ERROR(simplify_skip_inner_broadcast(folder->module, op));
       is_identity = simplify_is_iota(mp_op_ints(op, MP_ATTR_BROADCAST_DIMENSIONS));
       break;
     default:

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "sim/base/assert.h"
+#include "sim/base/vector.h"
 #include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/lanes.h"
 #include "sim/kernels/shape.h"
@@ -93,6 +94,66 @@ GATHER_ELEMENTS(uint16_t)
 GATHER_ELEMENTS(uint32_t)
 GATHER_ELEMENTS(uint64_t)
 
+// The same along one dimension of the operand, which is what `table[index]` is, for indices and
+// results that lie one after the other.
+#define GATHER_TABLE(T, I)                                                                        \
+  MP_VECTOR static void gather_##T##_by_##I(const gather_kernel_t *self, const run_t *run) {      \
+    const I *indices = (const I *)(const void *)run->indices + run->index;                        \
+    T *dst = (T *)(void *)run->dst;                                                               \
+    const T *src = (const T *)(const void *)run->src;                                             \
+    const int64_t limit = self->starts[0].limit, stride = self->starts[0].stride / self->element; \
+    if (stride == 1) {                                                                            \
+      MP_INDEPENDENT for (int64_t i = 0; i < run->count; ++i) {                                   \
+        const int64_t index = indices[i] < 0 ? 0 : indices[i];                                    \
+        dst[i] = src[index > limit ? limit : index];                                              \
+      }                                                                                           \
+      return;                                                                                     \
+    }                                                                                             \
+    MP_INDEPENDENT for (int64_t i = 0; i < run->count; ++i) {                                     \
+      const int64_t index = indices[i] < 0 ? 0 : indices[i];                                      \
+      dst[i] = src[(index > limit ? limit : index) * stride];                                     \
+    }                                                                                             \
+  }
+#define GATHER_TABLES(T)   \
+  GATHER_TABLE(T, int32_t) \
+  GATHER_TABLE(T, int64_t)
+GATHER_TABLES(uint8_t)
+GATHER_TABLES(uint16_t)
+GATHER_TABLES(uint32_t)
+GATHER_TABLES(uint64_t)
+
+// Whether the run is such a table's.
+static bool gather_is_table(const gather_kernel_t *self, const run_t *run) {
+  const bool is_near =
+      run->step.index == 1 && run->step.operand == 0 && run->step.dst == (int64_t)self->element;
+  return self->num_starts == 1 && (is_near || run->count == 1) &&
+         (self->index_dtype == MP_DTYPE_S32 || self->index_dtype == MP_DTYPE_S64);
+}
+
+// Gathers slices of one element, if elements have a size for which there is a loop.
+static bool gather_elements(const gather_kernel_t *self, const run_t *run) {
+  const bool is_table = gather_is_table(self, run), is_narrow = self->index_dtype == MP_DTYPE_S32;
+  switch (self->element) {
+#define CASE(bytes, T)                    \
+  case bytes:                             \
+    if (!is_table) {                      \
+      gather_##T(self, run);              \
+    } else if (is_narrow) {               \
+      gather_##T##_by_int32_t(self, run); \
+    } else {                              \
+      gather_##T##_by_int64_t(self, run); \
+    }                                     \
+    return true;
+    CASE(1, uint8_t)
+    CASE(2, uint16_t)
+    CASE(4, uint32_t)
+    CASE(8, uint64_t)
+#undef CASE
+    default:
+      return false;
+  }
+}
+
 static void gather_slices(const gather_kernel_t *self, const run_t *run) {
   const mp_strided_t *slice = &self->slice;
   bool is_row = slice->rank == 1 && slice->dims[0].dst == slice->element &&
@@ -138,24 +199,8 @@ static void gather_columns(const gather_kernel_t *self, const run_t *run) {
 }
 
 static void gather_one_run(const gather_kernel_t *self, const run_t *run) {
-  if (self->slice.rank == 0 && self->slice.element == self->element) {
-    switch (self->element) {
-      case 1:
-        gather_uint8_t(self, run);
-        return;
-      case 2:
-        gather_uint16_t(self, run);
-        return;
-      case 4:
-        gather_uint32_t(self, run);
-        return;
-      case 8:
-        gather_uint64_t(self, run);
-        return;
-      default:
-        break;
-    }
-  }
+  const bool is_element = self->slice.rank == 0 && self->slice.element == self->element;
+  if (is_element && gather_elements(self, run)) return;
   if (gather_are_columns(self, run)) {
     gather_columns(self, run);
   } else {
