@@ -17,6 +17,7 @@ static const target_t g_targets[] = {
     {"mhlo.topk", mp_call_make_top_k},
     {"minipod.eigh.lower", mp_call_make_eigh_lower},
     {"minipod.eigh.upper", mp_call_make_eigh_upper},
+    {"minipod.pivots_to_permutation", mp_call_make_pivots_to_permutation},
     {"minipod.svd", mp_call_make_svd},
     {"minipod.tridiagonal_solve", mp_call_make_tridiagonal_solve},
     {"minipod.tridiagonal_solve.perturbed", mp_call_make_tridiagonal_solve_perturbed},

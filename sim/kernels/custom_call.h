@@ -29,6 +29,10 @@ MP_NODISCARD mp_status_t mp_call_make_top_k(mp_arena_t *arena, const mp_op_t *op
 // s32[..., m]).
 MP_NODISCARD mp_status_t mp_call_make_lu(mp_arena_t *arena, const mp_op_t *op,
                                          const mp_kernel_t **out_kernel);
+// "minipod.pivots_to_permutation": pivots s32[..., k], whose number i is the row with which row i
+// was exchanged, to the permutation s32[..., n] that results, n >= k.
+MP_NODISCARD mp_status_t mp_call_make_pivots_to_permutation(mp_arena_t *arena, const mp_op_t *op,
+                                                            const mp_kernel_t **out_kernel);
 // "minipod.eigh.lower", "minipod.eigh.upper": a Hermitian matrix, of which one triangle is read, to
 // (eigenvectors [..., n, n] in columns, eigenvalues [..., n] ascending).
 MP_NODISCARD mp_status_t mp_call_make_eigh_lower(mp_arena_t *arena, const mp_op_t *op,

@@ -47,6 +47,14 @@ MP_NODISCARD mp_status_t mp_pass_sort_first(mp_module_t *module);
 // the program does not hold their bytes.
 MP_NODISCARD mp_status_t mp_pass_splat(mp_module_t *module);
 
+// Transposes of transposes become one, and those that leave the order of the elements in memory as
+// it is become reshapes.
+MP_NODISCARD mp_status_t mp_pass_transposes(mp_module_t *module);
+
+// Broadcasts that only add dimensions of size 1 become reshapes. After fusion, which knows chains
+// of broadcasts, and not within fused ops.
+MP_NODISCARD mp_status_t mp_pass_unit_broadcasts(mp_module_t *module);
+
 // Simplifies: ops that change nothing (convert to the same type, identity transposes) are replaced
 // by their operand, chains of reshapes and broadcasts become one, and ops of a block that compute
 // the same from the same operands become one.

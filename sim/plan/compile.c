@@ -72,6 +72,7 @@ static mp_status_t compile(mp_module_t *module, const mp_compile_request_t *requ
   mp_module_check_verified(module);
   MP_RETURN_IF_ERROR(mp_passes_finish(module));
   if (!request->op_by_op) MP_RETURN_IF_ERROR(mp_fuse(module));
+  MP_RETURN_IF_ERROR(mp_pass_unit_broadcasts(module));
   mp_module_check_verified(module);
   MP_RETURN_IF_ERROR(mp_spmd_count_communication(module, &options.partition.report));
   return mp_plan_create(module, &options, out_program);

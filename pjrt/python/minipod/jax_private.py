@@ -18,6 +18,7 @@ from jax._src import callback
 from jax._src import compilation_cache
 from jax._src import compiler
 from jax._src import config
+from jax._src import core
 from jax._src import custom_partitioning
 from jax._src import dispatch
 from jax._src import distributed
@@ -48,9 +49,10 @@ _OWN_DEFAULTS = frozenset((
     "cholesky", "geqrf", "householder_product", "triangular_solve", "threefry2x32", "random_gamma",
     "conv_general_dilated", "dot_general", "select_and_scatter_add"))
 
-# From which size on LAPACK is faster than the library's own kernels, by 1.4 to 9 times. (geqrf is
+# From which size on LAPACK is faster than the library's own kernels, by 1.2 to 9 times. (geqrf is
 # hardly ever slower, and users who call LAPACK's handler themselves get the same bits.)
-_LAPACK_FROM = {"geqrf": 0, "svd": 32, "eigh": 64, "triangular_solve": 64}
+_LAPACK_FROM = {"cholesky": 32, "lu": 64, "geqrf": 0, "householder_product": 128, "svd": 32,
+                "eigh": 64, "triangular_solve": 32}
 
 # From which version of jaxlib on its import of DLPack is told the kind of device.
 _DLPACK_DEVICE_TYPE = 467
@@ -456,24 +458,73 @@ def install_lowering_rules(platform: str) -> None:
   rules[linalg.eigh_p] = mlir.LoweringRuleEntry(_eigh, True)
   rules[linalg.svd_p] = mlir.LoweringRuleEntry(_svd, True)
   rules[linalg.tridiagonal_solve_p] = mlir.LoweringRuleEntry(_tridiagonal_solve, True)
+  rules[linalg.lu_pivots_to_permutation_p] = mlir.LoweringRuleEntry(_pivots_to_permutation, True)
   for name, size in _LAPACK_FROM.items():
     if primitive := getattr(linalg, name + "_p", None):
       _use_lapack(rules, primitive, size)
 
 
 def _use_lapack(rules, primitive, size) -> None:
-  """Gives matrices whose sides are at least `size` to JAX's rule for CPUs, which calls LAPACK."""
+  """Gives matrices whose sides are at least `size` to a rule that calls LAPACK: JAX's for CPUs, if
+  there is none of ours.
+  """
   own = rules[primitive] if dict.__contains__(rules, primitive) else mlir._lowerings[primitive]
   cpu = mlir._platform_specific_lowerings["cpu"].get(primitive)
   if cpu is None:
     return
+  lapack_rule = {linalg.cholesky_p: _lapack_cholesky, linalg.lu_p: _lapack_lu}.get(
+      primitive, cpu.rule)
 
   def rule(ctx, *operands, **params):
     sides = ctx.avals_in[0].shape[-2:]
     is_large = all(isinstance(side, int) and side >= size for side in sides)
-    return (cpu if is_large else own).rule(ctx, *operands, **params)
+    return (lapack_rule if is_large else own.rule)(ctx, *operands, **params)
 
   rules[primitive] = mlir.LoweringRuleEntry(rule, own.inline)
+
+
+def _lapack_cholesky(ctx, operand):
+  """JAX's rule for CPUs without its two transposes: what is a lower triangle by rows is an upper
+  one by columns.
+  """
+  aval, = ctx.avals_in
+  batch = aval.shape[:-2]
+  info_aval = core.ShapedArray(batch, np.dtype(np.int32))
+  call = linalg._linalg_ffi_lowering(
+      lapack.prepare_lapack_call("potrf_ffi", aval.dtype), avals_out=[aval, info_aval],
+      operand_output_aliases={0: 0}, column_major=False)
+  factor, info = call(ctx, operand, uplo=linalg._matrix_uplo_attr(False))
+  is_ok = mlir.compare_hlo(info, mlir.full_like_aval(ctx, 0, info_aval), "EQ", "SIGNED")
+  return [linalg._replace_not_ok_with_nan(ctx, batch, is_ok, factor, aval)]
+
+
+def _lapack_lu(ctx, operand):
+  """JAX's rule for CPUs, but that what LAPACK refuses is not looked for: there is nothing.
+
+  So nothing is between the factors and what solves with them, and both want them by columns.
+  """
+  aval, pivots_aval, permutation_aval = ctx.avals_out
+  batch, rows = aval.shape[:-2], aval.shape[-2]
+  info_aval = core.ShapedArray(batch, np.dtype(np.int32))
+  call = linalg._linalg_ffi_lowering(
+      lapack.prepare_lapack_call("getrf_ffi", aval.dtype),
+      avals_out=[aval, pivots_aval, info_aval], operand_output_aliases={0: 0})
+  factors, pivots, _ = call(ctx, operand)
+  pivots = mlir.hlo.subtract(pivots, mlir.full_like_aval(ctx, 1, pivots_aval))  # LAPACK begins at 1
+  permute = mlir.lower_fun(lambda pivots: linalg.lu_pivots_to_permutation(pivots, rows),
+                           multiple_results=False)
+  permutation, = permute(ctx.replace(primitive=None, avals_in=[pivots_aval],
+                                     avals_out=[permutation_aval]), pivots)
+  return [factors, pivots, permutation]
+
+
+def _pivots_to_permutation(ctx, pivots, *, permutation_size):
+  # A program that is stored shall not need a name that JAX does not know.
+  is_fixed = all(isinstance(size, int) for size in ctx.avals_in[0].shape)
+  if ctx.module_context.lowering_parameters.for_export or not is_fixed:
+    rule = mlir._lowerings[linalg.lu_pivots_to_permutation_p].rule
+    return rule(ctx, pivots, permutation_size=permutation_size)
+  return _custom_call(ctx, "minipod.pivots_to_permutation", [pivots])
 
 
 def _custom_call(ctx, target, operands):

@@ -157,6 +157,7 @@ static const call_target_t g_targets[] = {
     {"mhlo.topk", rules_call_make_top_k, 1},
     {"minipod.eigh.lower", rules_call_make_batched, 2},
     {"minipod.eigh.upper", rules_call_make_batched, 2},
+    {"minipod.pivots_to_permutation", rules_call_make_batched, 1},
     {"minipod.svd", rules_call_make_batched, 2},
     {"minipod.tridiagonal_solve", rules_call_make_batched, 1},
     {"minipod.tridiagonal_solve.perturbed", rules_call_make_batched, 1},

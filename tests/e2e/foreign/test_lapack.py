@@ -143,3 +143,88 @@ def test_branches_for_a_cpu():
   assert one(cpu=lambda x: x + 1, minipod=lambda x: x + 3, default=lambda x: x + 2) == 4
   assert one(cuda=lambda x: x + 1, default=lambda x: x + 2) == 3
   assert one(cpu=lambda x: x + 1, tpu=lambda x: x + 3) == 2
+
+
+LARGE = 130  # from 128 on LAPACK does all of these
+LARGE_TOLERANCE = {"float32": 2e-3, "float64": 1e-10, "complex64": 2e-3, "complex128": 1e-10}
+
+
+def large(dtype, *batch):
+  rng = np.random.default_rng(5)
+  a = rng.normal(size=(*batch, LARGE, LARGE))
+  if np.dtype(dtype).kind == "c":
+    a = a + 1j * rng.normal(size=a.shape)
+  return (a / np.sqrt(LARGE) + 3 * np.eye(LARGE)).astype(dtype)
+
+
+def large_factors(a):
+  """What LAPACK computes of a large matrix, each in a form that has no choice of signs."""
+  q, r = ll.qr(a, full_matrices=False)
+  factors, pivots, permutation = ll.lu(a)
+  lower = jnp.tril(factors, -1) + jnp.eye(LARGE, dtype=a.dtype)
+  return (jnp.linalg.cholesky(a @ adjoint(a)), jnp.linalg.solve(a, a[..., :3]),
+          jnp.take_along_axis(a, permutation[..., None], -2) - lower @ jnp.triu(factors),
+          pivots, permutation, q @ r, adjoint(q) @ q, jnp.linalg.inv(a))
+
+
+def check_large(found, wanted, dtype):
+  for left, right in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+    assert (left.dtype, left.shape) == (right.dtype, right.shape)
+    np.testing.assert_allclose(np.asarray(left), np.asarray(right), rtol=0,
+                               atol=LARGE_TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("dtype", LARGE_TOLERANCE)
+def test_large_matrices(dtype):
+  with jax.enable_x64(True):
+    a = large(dtype)
+    wanted = on_cpu(large_factors, a)
+    found = jax.jit(large_factors)
+    check_large(found(a), wanted, dtype)
+    text = found.lower(a).as_text()
+    assert {name for name in ("potrf", "getrf", "geqrf", "gqr", "trsm") if name + "_ffi" in text} == {
+        "potrf", "getrf", "geqrf", "gqr", "trsm"}
+
+
+def test_large_matrices_in_batches_and_on_devices():
+  mesh = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+  a = large("float32", 8)
+  wanted = on_cpu(large_factors, a)
+  check_large(jax.jit(jax.vmap(large_factors))(a), wanted, "float32")
+  check_large(jax.pmap(large_factors)(a), wanted, "float32")
+  on_parts = jax.jit(jax.shard_map(large_factors, mesh=mesh, in_specs=P("x"), out_specs=P("x")))
+  check_large(on_parts(a), wanted, "float32")
+  sharded = jax.jit(large_factors)
+  x = jax.device_put(a, NamedSharding(mesh, P("x")))
+  check_large(sharded(x), wanted, "float32")
+  assert "all-gather" not in sharded.lower(x).compile().as_text()
+
+
+def test_large_matrices_without_a_factor():
+  a = np.stack([large("float32"), -np.eye(LARGE, dtype=np.float32)])
+  a[0] = a[0] @ a[0].T
+  for f in (jnp.linalg.cholesky, lambda x: jnp.linalg.solve(x, x[..., :1]),
+            lambda x: ll.lu(x * 0)):
+    for left, right in zip(jax.tree.leaves(jax.jit(f)(a)), jax.tree.leaves(on_cpu(f, a))):
+      np.testing.assert_array_equal(np.isnan(left), np.isnan(right))
+  broken = a.copy()
+  broken[0, 3, 2] = broken[1, 0, 0] = np.nan
+  f = lambda x: ll.cholesky(x)
+  np.testing.assert_array_equal(np.isnan(jax.jit(f)(broken)), np.isnan(on_cpu(f, broken)))
+
+
+@pytest.mark.parametrize("size", [8, LARGE])
+def test_factorizations_can_be_stored(size):
+  a = large("float32")[:size, :size]
+  f = lambda a: (jnp.linalg.cholesky(a @ a.T), ll.lu(a), jnp.linalg.solve(a, a))
+  code = jax.export.export(jax.jit(f))(jax.ShapeDtypeStruct(a.shape, a.dtype)).serialize()
+  check_large(jax.jit(jax.export.deserialize(code).call)(a), on_cpu(f, a), "float32")
+
+
+@pytest.mark.parametrize("pivots, size", [
+    (np.array([3, 3, 2], np.int32), 5), (np.array([[1, 1], [0, 1]], np.int32), 2),
+    (np.zeros((0,), np.int32), 3), (np.zeros((2, 0), np.int32), 0),
+    (np.array([-1, 1], np.int32), 4)])
+def test_permutation_of_exchanges(pivots, size):
+  f = lambda p: ll.lu_pivots_to_permutation(p, size)
+  np.testing.assert_array_equal(jax.jit(f)(pivots), on_cpu(f, pivots))

@@ -56,7 +56,9 @@ def test_only_one_file_uses_private_names():
     ("export._export", "call_exported_p"),
     ("lax.control_flow", "platform_index_p cond_p"),
     ("lax.ann", "approx_top_k_p _jax"),
-    ("lax.linalg", "lu_p eigh_p svd_p tridiagonal_solve_p _empty_svd"),
+    ("lax.linalg", "lu_p eigh_p svd_p tridiagonal_solve_p cholesky_p lu_pivots_to_permutation_p"
+     " _empty_svd _linalg_ffi_lowering _matrix_uplo_attr _replace_not_ok_with_nan"),
+    ("core", "ShapedArray"),
     ("lax.parallel", "pbroadcast_p psend_p precv_p")])
 def test_names_exist(module, names):
   module = importlib.import_module("jax._src." + module)
@@ -133,7 +135,8 @@ def test_what_was_taught():
   assert not xla_bridge._backend_factories["minipod"].experimental
   names = {p.name for p in mlir._platform_specific_lowerings["minipod"]}
   assert names - {"pbroadcast_start"} == {"pbroadcast", "psend", "precv", "device_put",
-                   "approx_top_k", "eigh", "geqrf", "io_callback", "lu", "svd", "triangular_solve",
+                   "approx_top_k", "cholesky", "eigh", "geqrf", "householder_product",
+                   "io_callback", "lu", "lu_pivots_to_permutation", "svd", "triangular_solve",
                    "tridiagonal_solve"}
 
 

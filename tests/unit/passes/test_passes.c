@@ -584,6 +584,75 @@ static void test_fold_reshape_back(void **state) {
   ir_end(&ir);
 }
 
+// A transpose of a transpose is one of what that began with, also across dimensions of size 1.
+static void test_transposes(void **state) {
+  (void)state;
+  ir_t ir = ir_start("2x3x4xf32 5x1x6xf32", "2x3x4xf32 4x2x3xf32 6x1x5xf32 1x5x6xf32");
+  mp_value_t *turned = ir_op(&ir, MP_OP_TRANSPOSE, "4x2x3xf32", VALUES(ir.args[0]),
+                             ATTRS(IR_INTS(&ir, MP_ATTR_PERMUTATION, 2, 0, 1)));
+  mp_value_t *back = ir_op(&ir, MP_OP_TRANSPOSE, "2x3x4xf32", VALUES(turned),
+                           ATTRS(IR_INTS(&ir, MP_ATTR_PERMUTATION, 1, 2, 0)));
+  mp_value_t *longer = ir_op(&ir, MP_OP_RESHAPE, "4x1x2x3xf32", VALUES(turned), NO_ATTRS);
+  mp_value_t *again = ir_op(&ir, MP_OP_TRANSPOSE, "3x1x4x2xf32", VALUES(longer),
+                            ATTRS(IR_INTS(&ir, MP_ATTR_PERMUTATION, 3, 1, 0, 2)));
+  mp_value_t *third = ir_op(&ir, MP_OP_TRANSPOSE, "4x2x3x1xf32", VALUES(again),
+                            ATTRS(IR_INTS(&ir, MP_ATTR_PERMUTATION, 2, 3, 0, 1)));
+  mp_value_t *shorter = ir_op(&ir, MP_OP_RESHAPE, "4x2x3xf32", VALUES(third), NO_ATTRS);
+  mp_value_t *alone = ir_op(&ir, MP_OP_TRANSPOSE, "6x1x5xf32", VALUES(ir.args[1]),
+                            ATTRS(IR_INTS(&ir, MP_ATTR_PERMUTATION, 2, 1, 0)));
+  mp_value_t *moved = ir_op(&ir, MP_OP_TRANSPOSE, "1x5x6xf32", VALUES(ir.args[1]),
+                            ATTRS(IR_INTS(&ir, MP_ATTR_PERMUTATION, 1, 0, 2)));
+  ir_return(&ir, VALUES(back, shorter, alone, moved));
+  assert_ok(mp_pass_transposes(ir.module));
+  assert_ok(mp_pass_fold(ir.module));
+  assert_ok(mp_pass_dead_code(ir.module));
+  ir_check(&ir,
+           "%2 = transpose(%0) {permutation=[2,0,1]} : tensor<4x2x3xf32>\n"
+           "%3 = transpose(%1) {permutation=[2,1,0]} : tensor<6x1x5xf32>\n"
+           "%4 = reshape(%1) : tensor<1x5x6xf32>\n"
+           "return(%0, %2, %3, %4)\n");
+  ir_end(&ir);
+}
+
+// Reshapes that move elements from one dimension to another end a chain of transposes.
+static void test_transposes_across_reshapes(void **state) {
+  (void)state;
+  ir_t ir = ir_start("4x6xf32", "6x4xf32 4x6xf32");
+  mp_value_t *turned = ir_op(&ir, MP_OP_TRANSPOSE, "6x4xf32", VALUES(ir.args[0]),
+                             ATTRS(IR_INTS(&ir, MP_ATTR_PERMUTATION, 1, 0)));
+  mp_value_t *other = ir_op(&ir, MP_OP_RESHAPE, "4x6xf32", VALUES(turned), NO_ATTRS);
+  mp_value_t *first = ir_op(&ir, MP_OP_TRANSPOSE, "6x4xf32", VALUES(other),
+                            ATTRS(IR_INTS(&ir, MP_ATTR_PERMUTATION, 1, 0)));
+  ir_return(&ir, VALUES(first, other));
+  assert_ok(mp_pass_transposes(ir.module));
+  ir_check(&ir,
+           "%1 = transpose(%0) {permutation=[1,0]} : tensor<6x4xf32>\n"
+           "%2 = reshape(%1) : tensor<4x6xf32>\n"
+           "%3 = transpose(%2) {permutation=[1,0]} : tensor<6x4xf32>\n"
+           "return(%3, %2)\n");
+  ir_end(&ir);
+}
+
+// A broadcast that only adds dimensions of size 1 is a reshape, one that turns or repeats is not.
+static void test_unit_broadcasts(void **state) {
+  (void)state;
+  ir_t ir = ir_start("3x2xf32", "3x1x2xf32 2x3xf32 1x3x2x2xf32");
+  mp_value_t *longer = ir_op(&ir, MP_OP_BROADCAST_IN_DIM, "3x1x2xf32", VALUES(ir.args[0]),
+                             ATTRS(IR_INTS(&ir, MP_ATTR_BROADCAST_DIMENSIONS, 0, 2)));
+  mp_value_t *turned = ir_op(&ir, MP_OP_BROADCAST_IN_DIM, "2x3xf32", VALUES(ir.args[0]),
+                             ATTRS(IR_INTS(&ir, MP_ATTR_BROADCAST_DIMENSIONS, 1, 0)));
+  mp_value_t *wider = ir_op(&ir, MP_OP_BROADCAST_IN_DIM, "1x3x2x2xf32", VALUES(ir.args[0]),
+                            ATTRS(IR_INTS(&ir, MP_ATTR_BROADCAST_DIMENSIONS, 1, 2)));
+  ir_return(&ir, VALUES(longer, turned, wider));
+  assert_ok(mp_pass_unit_broadcasts(ir.module));
+  ir_check(&ir,
+           "%1 = reshape(%0) : tensor<3x1x2xf32>\n"
+           "%2 = broadcast_in_dim(%0) {broadcast_dimensions=[1,0]} : tensor<2x3xf32>\n"
+           "%3 = broadcast_in_dim(%0) {broadcast_dimensions=[1,2]} : tensor<1x3x2x2xf32>\n"
+           "return(%1, %2, %3)\n");
+  ir_end(&ir);
+}
+
 static void test_fold_equal_ops(void **state) {
   (void)state;
   ir_t ir = ir_start("i32", "4xf32");
@@ -790,6 +859,9 @@ int main(void) {
       cmocka_unit_test(test_splat),
       cmocka_unit_test(test_fold_identities),
       cmocka_unit_test(test_fold_reshape_back),
+      cmocka_unit_test(test_transposes),
+      cmocka_unit_test(test_transposes_across_reshapes),
+      cmocka_unit_test(test_unit_broadcasts),
       cmocka_unit_test(test_fold_equal_ops),
       cmocka_unit_test(test_dead_code),
       cmocka_unit_test(test_inline),
