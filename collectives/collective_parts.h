@@ -90,15 +90,22 @@ typedef struct {
   uint32_t next;       // index of the piece that the walk over the tree comes to next
 } mp_piece_source_t;
 
+// Partials of a group are that many at most.
+enum { MP_TREE_LEVELS = 34 };
+
 // The reduction of one operand, in one chunk. A block of elements goes through the whole tree
-// before the next block does; partials are kept on a stack.
+// before the next block does; partials are kept on a stack. Those that are in the accumulation type
+// already, inputs and pieces, are not copied there: the stack knows where they are.
 typedef struct {
   const mp_collective_t *collective;
   const mp_contribution_t *contributions;
   const mp_collective_operand_t *operand;
-  uint32_t number;     // of the operand
-  size_t level_bytes;  // of one partial
-  char *partials;      // the stack, bottom first
+  uint32_t number;                   // of the operand
+  size_t level_bytes;                // of one partial
+  char *partials;                    // memory of the stack, bottom first
+  const void *tops[MP_TREE_LEVELS];  // the partials, in that memory or elsewhere
+  void *target;  // where the result of the next block is wanted, if it is combined; NULL: anywhere
+  uint32_t total;  // positions of the block's tree
   void *reducer_scratch;
   uint32_t depth;               // partials on the stack
   int64_t count;                // elements of the block at hand
@@ -119,15 +126,20 @@ mp_reduction_t mp_reduction_start(const mp_collective_t *collective,
                                   uint32_t number, uint32_t num_processes, void *scratch);
 // Reduces one block, elements [leaf, leaf + count) of the members' inputs, over the positions
 // [begin, begin + positions), which are a subtree. The caller has set far.at and near.at to where
-// these elements are in the pieces. The result is the bottom partial, in the accumulation type.
+// these elements are in the pieces. The result is the bottom partial, tops[0], in the accumulation
+// type.
 void mp_reduction_run(mp_reduction_t *reduction, uint32_t begin, uint32_t positions, int64_t leaf,
                       int64_t count);
 // The elements of a piece that the source has, from element source->at on.
 const void *mp_piece_data(const mp_piece_source_t *source, const mp_piece_t *piece,
                           const mp_collective_operand_t *operand);
-// Writes the bottom partial to `to`, in the operand's type.
+// Writes the bottom partial to `to`, in the operand's type, unless it is there already.
 void mp_reduction_store(const mp_reduction_t *reduction, void *to);
-// The same, to element `offset` of a member's output.
+// Wants the result of the next block at element `offset` of a member's output, if it has that type.
+// That may be the memory of the block of one input, but not of others.
+void mp_reduction_aim_at(mp_reduction_t *reduction, const mp_contribution_t *member,
+                         int64_t offset);
+// The same as mp_reduction_store, to element `offset` of a member's output.
 void mp_reduction_store_at(const mp_reduction_t *reduction, const mp_contribution_t *member,
                            int64_t offset);
 

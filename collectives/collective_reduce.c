@@ -68,12 +68,13 @@ static void collective_reduce_push(mp_reduction_t *reduction, bool is_accumulate
   const mp_collective_operand_t *operand = reduction->operand;
   MP_ASSERT((size_t)reduction->count * mp_dtype_size(operand->accumulation) <=
             reduction->level_bytes);
-  void *to = reduction->partials + reduction->depth++ * reduction->level_bytes;
-  if (is_accumulated || operand->accumulation == operand->dtype) {
-    memcpy(to, from, (size_t)reduction->count * mp_dtype_size(operand->accumulation));
-  } else {
-    mp_float_widen(operand->dtype, reduction->count, from, to);
-  }
+  const uint32_t level = reduction->depth++;
+  MP_ASSERT(level < MP_TREE_LEVELS);
+  reduction->tops[level] = from;
+  if (is_accumulated || operand->accumulation == operand->dtype) return;
+  void *to = reduction->partials + level * reduction->level_bytes;
+  mp_float_widen(operand->dtype, reduction->count, from, to);
+  reduction->tops[level] = to;
 }
 
 static void collective_reduce_push_leaf(mp_reduction_t *reduction, uint32_t position,
@@ -109,14 +110,16 @@ static bool collective_reduce_push_piece(mp_reduction_t *reduction, mp_piece_sou
   return true;
 }
 
-// Combines the two topmost partials into the lower one.
-static void collective_reduce_combine_top(mp_reduction_t *reduction) {
+// Combines the two topmost partials into one. `is_last`: that is the result of the block.
+static void collective_reduce_combine_top(mp_reduction_t *reduction, bool is_last) {
   const mp_reducer_t *reducer = &reduction->collective->reducer;
   MP_ASSERT(reduction->depth >= 2);
-  char *upper = reduction->partials + (reduction->depth - 1) * reduction->level_bytes;
-  char *lower = upper - reduction->level_bytes;
-  reducer->combine(reducer->context, reduction->count, lower, upper, lower,
-                   reduction->reducer_scratch);
+  const uint32_t lower = reduction->depth - 2;
+  void *to = reduction->partials + lower * reduction->level_bytes;
+  if (is_last && reduction->target != NULL) to = reduction->target;
+  reducer->combine(reducer->context, reduction->count, reduction->tops[lower],
+                   reduction->tops[lower + 1], to, reduction->reducer_scratch);
+  reduction->tops[lower] = to;
   --reduction->depth;
 }
 
@@ -132,33 +135,47 @@ static void collective_reduce_tree(mp_reduction_t *reduction, uint32_t begin, ui
   MP_ASSERT(left >= 1 && left < positions);
   collective_reduce_tree(reduction, begin, left, leaf);
   collective_reduce_tree(reduction, begin + left, positions - left, leaf);
-  collective_reduce_combine_top(reduction);
+  collective_reduce_combine_top(reduction, positions == reduction->total);
 }
 
 void mp_reduction_run(mp_reduction_t *reduction, uint32_t begin, uint32_t positions, int64_t leaf,
                       int64_t count) {
   reduction->count = count;
   reduction->depth = 0;
+  reduction->total = positions;
   reduction->far.next = reduction->near.next = 0;
   MP_ASSERT(positions != 0 && count > 0);
   collective_reduce_tree(reduction, begin, positions, leaf);
   MP_ASSERT(reduction->depth == 1);  // one result is left
+  reduction->target = NULL;
 }
 
 void mp_reduction_store(const mp_reduction_t *reduction, void *to) {
   const mp_collective_operand_t *operand = reduction->operand;
-  if (operand->accumulation == operand->dtype) {
-    memcpy(to, reduction->partials, (size_t)reduction->count * mp_dtype_size(operand->dtype));
-  } else {
-    mp_float_narrow(operand->dtype, reduction->count, (const float *)(void *)reduction->partials,
-                    to);
+  const void *from = reduction->tops[0];
+  if (operand->accumulation != operand->dtype) {
+    mp_float_narrow(operand->dtype, reduction->count, from, to);
+  } else if (to != from) {
+    memcpy(to, from, (size_t)reduction->count * mp_dtype_size(operand->dtype));
   }
+}
+
+static char *collective_reduce_output(const mp_reduction_t *reduction,
+                                      const mp_contribution_t *member, int64_t offset) {
+  char *to = member->outputs[reduction->number];
+  return to + (size_t)offset * mp_dtype_size(reduction->operand->dtype);
+}
+
+void mp_reduction_aim_at(mp_reduction_t *reduction, const mp_contribution_t *member,
+                         int64_t offset) {
+  const mp_collective_operand_t *operand = reduction->operand;
+  const bool is_direct = operand->accumulation == operand->dtype;
+  reduction->target = is_direct ? collective_reduce_output(reduction, member, offset) : NULL;
 }
 
 void mp_reduction_store_at(const mp_reduction_t *reduction, const mp_contribution_t *member,
                            int64_t offset) {
-  char *to = member->outputs[reduction->number];
-  mp_reduction_store(reduction, to + (size_t)offset * mp_dtype_size(reduction->operand->dtype));
+  mp_reduction_store(reduction, collective_reduce_output(reduction, member, offset));
 }
 
 // ---- The algorithms ----
@@ -172,6 +189,7 @@ static void collective_reduce_all_reduce_operand(const mp_collective_call_t *cal
   mp_chunk_range(call, mp_dims_product(reduction.operand->dims, 0, reduction.operand->rank), &begin,
                  &end);
   for (int64_t offset = begin; offset < end; offset += step) {
+    mp_reduction_aim_at(&reduction, &call->contributions[0], offset);
     mp_reduction_run(&reduction, 0, call->size, offset, end - offset < step ? end - offset : step);
     for (uint32_t member = 0; member < call->size; ++member) {
       mp_reduction_store_at(&reduction, &call->contributions[member], offset);
@@ -205,6 +223,7 @@ static void collective_reduce_scatter_operand(const mp_collective_call_t *call, 
     const int64_t row = part / call->size;
     const mp_contribution_t *member = &call->contributions[part % call->size];
     for (int64_t done = 0; done < run; done += step) {
+      mp_reduction_aim_at(&reduction, member, row * run + done);
       mp_reduction_run(&reduction, 0, call->size, part * run + done,
                        run - done < step ? run - done : step);
       mp_reduction_store_at(&reduction, member, row * run + done);

@@ -313,11 +313,12 @@ static void schedule_reduce_pack_run(packer_t *packer, int64_t leaf, int64_t at,
     for (int64_t done = 0; done < count; done += step) {
       const int64_t now = count - done < step ? count - done : step;
       packer->reduction.near.at = at + done;
-      const void *from = packer->reduction.partials;
+      const void *from = NULL;
       if (is_plain) {
         from = schedule_reduce_find_leaf(packer, piece->begin, leaf + done);
       } else {
         mp_reduction_run(&packer->reduction, piece->begin, piece->count, leaf + done, now);
+        from = packer->reduction.tops[0];
       }
       memcpy(to + (size_t)done * size, from, (size_t)now * size);
     }
