@@ -6,7 +6,7 @@
 
 #include "sim/kernels/elementwise/convert.h"
 #include "sim/kernels/kernel_makers.h"
-#include "sim/kernels/linalg/linalg.h"
+#include "sim/kernels/linalg/panel.h"
 #include "sim/kernels/shape.h"
 
 enum { GRAIN = 1 << 16 };
@@ -46,7 +46,8 @@ static mp_status_t cholesky_run(const mp_kernel_t *kernel, const mp_kernel_call_
     void *a = call->scratch;
     mp_convert_run(&self->load, count, (const char *)call->operands[0] + (size_t)b * bytes, a);
     if (!self->lower) cholesky_adjoint(n, self->is_complex, a);
-    bool ok = self->is_complex ? mp_cholesky_z(n, a) : mp_cholesky_d(n, a);
+    double *panel = (double *)a + count * (self->is_complex ? 2 : 1);
+    bool ok = self->is_complex ? mp_cholesky_z(n, a, panel) : mp_cholesky_d(n, a, panel);
     if (!ok) {
       for (int64_t i = 0; i < count * (self->is_complex ? 2 : 1); ++i)
         ((double *)a)[i] = (double)NAN;
@@ -74,7 +75,7 @@ mp_status_t mp_kernel_make_cholesky(mp_arena_t *arena, const mp_op_t *op,
       !mp_convert_bind(wide, type->dtype, &self->store)) {
     return mp_op_error(op, MP_UNIMPLEMENTED, "cholesky of %s", mp_dtype_name(type->dtype));
   }
-  self->base.scratch_bytes = (size_t)(self->n * self->n) * mp_dtype_size(wide);
+  self->base.scratch_bytes = (size_t)((self->n + MP_PANEL) * self->n) * mp_dtype_size(wide);
   int64_t parts = mp_part_count(MP_WORK(self->batch, self->n, self->n, self->n) / 3, GRAIN);
   self->base.num_parts = (uint32_t)mp_clamp_i64(parts, 1, mp_max_i64(self->batch, 1));
   *out_kernel = &self->base;

@@ -24,12 +24,6 @@ void mp_scale(int64_t count, int exponent, double *a);
 double mp_reflection_d(int64_t n, int64_t step, double *v, double *out_tau);
 double mp_reflection_z(int64_t n, int64_t step, mp_complex_t *v, mp_complex_t *out_tau);
 
-// Factors a = L * L^H, where `a` is n x n and only its lower triangle is read. L replaces `a`, with
-// zeros above the diagonal. False when `a` is not positive definite; its contents are then
-// undefined.
-bool mp_cholesky_d(int64_t n, double *a);
-bool mp_cholesky_z(int64_t n, mp_complex_t *a);
-
 // Solves L x = b, where `x` holds b before and x afterwards, for a lower triangular `l` (n x n).
 // With `unit` its diagonal is taken as 1.
 void mp_solve_lower_d(int64_t n, const double *l, bool unit, double *x);

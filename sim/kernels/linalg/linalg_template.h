@@ -1,21 +1,6 @@
 // The factorizations, once for real and once for complex numbers. No include guard: linalg.c
 // includes it with T (the element) and F(name) (the name for that element) defined.
 
-bool F(mp_cholesky)(int64_t n, T *a) {
-  for (int64_t i = 0; i < n; ++i) {
-    T *row = a + i * n;
-    for (int64_t j = 0; j < i; ++j) {
-      T rest = row[j] - F(dot)(j, row, a + j * n);
-      row[j] = F(mul)(rest, F(make)(1 / F(real)(a[j * n + j]), 0));
-    }
-    double pivot = F(real)(row[i]) - F(real)(F(dot)(i, row, row));
-    if (!(pivot > 0)) return false;
-    row[i] = F(make)(sqrt(pivot), 0);
-    memset(row + i + 1, 0, (size_t)(n - i - 1) * sizeof(T));
-  }
-  return true;
-}
-
 void F(mp_solve_lower)(int64_t n, const T *l, bool unit, T *x) {
   // `x` is conjugated meanwhile, because dot conjugates its second argument.
   for (int64_t i = 0; i < n; ++i) {

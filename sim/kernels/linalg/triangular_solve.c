@@ -2,12 +2,13 @@
 //
 // Every case is reduced to L * x = b with a lower triangular L: for an upper triangle rows and
 // columns are numbered backwards, and an unknown on the left of the matrix is handled by
-// transposing the equation. A part is a range of the unknown vectors.
+// transposing the equation. A part is a range of panels of unknown vectors.
 #include <complex.h>
+#include <string.h>
 
 #include "sim/kernels/elementwise/convert.h"
 #include "sim/kernels/kernel_makers.h"
-#include "sim/kernels/linalg/linalg.h"
+#include "sim/kernels/linalg/panel.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 
@@ -16,6 +17,7 @@ enum { GRAIN = 1 << 16 };
 typedef struct {
   mp_kernel_t base;
   int64_t batch, n, vectors;  // each matrix of the batch has `vectors` unknown vectors of length n
+  int64_t panels;             // in which they are solved for
   bool left, unit, is_complex;
   bool upper;       // the triangle that is read
   bool transposed;  // L is made of rows of `a` when false, of its columns when true
@@ -55,9 +57,85 @@ static void triangular_solve_vector_steps(const solve_kernel_t *self, int64_t *e
   *vector_step = self->left ? size : self->n * size;
 }
 
-static void triangular_solve_vector(const solve_kernel_t *self, const void *l, bool backwards,
-                                    const char *b, char *raw, void *x, char *out) {
-  int64_t n = self->n, size = (int64_t)mp_dtype_size(self->load.from), step = 0, unused = 0;
+// Where a part works, in its scratch memory.
+typedef struct {
+  char *l;        // n x n, wide
+  char *raw;      // the elements of a matrix or of a panel, as they are stored
+  char *wide;     // the elements of a panel
+  double *panel;  // the same as a panel: of complex numbers real and imaginary parts apart
+} solve_memory_t;
+
+static int64_t triangular_solve_panel_count(const solve_kernel_t *self) {
+  return self->n * MP_PANEL;
+}
+
+// Copies `count` vectors, `in` being element 0 of the first one, next to each other: element i of
+// vector v comes to i * MP_PANEL + v. Or the other way round.
+static void triangular_solve_copy(const solve_kernel_t *self, int64_t count, bool backwards,
+                                  bool is_load, char *array, char *raw) {
+  int64_t size = (int64_t)mp_dtype_size(self->load.from), step = 0, vector_step = 0;
+  triangular_solve_vector_steps(self, &step, &vector_step);
+  if (backwards) {
+    array += (self->n - 1) * step;
+    step = -step;
+  }
+  mp_strided_t copy;
+  mp_strided_init(&copy, (size_t)size);
+  mp_strided_add_dim(&copy, self->n, is_load ? MP_PANEL * size : step,
+                     is_load ? step : MP_PANEL * size);
+  mp_strided_add_dim(&copy, count, is_load ? size : vector_step, is_load ? vector_step : size);
+  mp_strided_finish(&copy);
+  if (is_load) {
+    mp_strided_run(&copy, raw, array);
+  } else {
+    mp_strided_run(&copy, array, raw);
+  }
+}
+
+// Moves complex numbers between a panel, where the parts of a row's numbers are apart, and `z`.
+static void triangular_solve_split(int64_t n, const double *z, double *panel) {
+  for (int64_t i = 0; i < n; ++i) {
+    for (int c = 0; c < MP_PANEL; ++c) {
+      panel[2 * i * MP_PANEL + c] = z[2 * (i * MP_PANEL + c)];
+      panel[(2 * i + 1) * MP_PANEL + c] = z[2 * (i * MP_PANEL + c) + 1];
+    }
+  }
+}
+static void triangular_solve_unite(int64_t n, const double *panel, double *z) {
+  for (int64_t i = 0; i < n; ++i) {
+    for (int c = 0; c < MP_PANEL; ++c) {
+      z[2 * (i * MP_PANEL + c)] = panel[2 * i * MP_PANEL + c];
+      z[2 * (i * MP_PANEL + c) + 1] = panel[(2 * i + 1) * MP_PANEL + c];
+    }
+  }
+}
+
+// Solves for `count` vectors, at most a panel of them.
+static void triangular_solve_panel(const solve_kernel_t *self, const solve_memory_t *memory,
+                                   int64_t count, bool backwards, char *b, char *out) {
+  const int64_t n = self->n, numbers = triangular_solve_panel_count(self);
+  if (count < MP_PANEL) {
+    memset(memory->raw, 0, (size_t)numbers * mp_dtype_size(self->load.from));
+  }
+  triangular_solve_copy(self, count, backwards, true, b, memory->raw);
+  mp_convert_run(&self->load, numbers, memory->raw, memory->wide);
+  if (self->is_complex) {
+    triangular_solve_split(n, (const double *)memory->wide, memory->panel);
+    mp_panel_solve_z(n, n, (const mp_complex_t *)memory->l, self->unit, memory->panel);
+    triangular_solve_unite(n, memory->panel, (double *)memory->wide);
+  } else {
+    mp_panel_solve_d(n, n, (const double *)memory->l, self->unit, memory->panel);
+  }
+  mp_convert_run(&self->store, numbers, memory->wide, memory->raw);
+  triangular_solve_copy(self, count, backwards, false, out, memory->raw);
+}
+
+// Solves for one vector alone.
+static void triangular_solve_vector(const solve_kernel_t *self, const solve_memory_t *memory,
+                                    bool backwards, char *b, char *out) {
+  const int64_t n = self->n;
+  // It lies in the scratch memory as the first one of a panel, with nothing between its elements.
+  int64_t size = (int64_t)mp_dtype_size(self->load.from), step = 0, unused = 0;
   triangular_solve_vector_steps(self, &step, &unused);
   if (backwards) {
     b += (n - 1) * step;
@@ -68,40 +146,54 @@ static void triangular_solve_vector(const solve_kernel_t *self, const void *l, b
   mp_strided_init(&copy, (size_t)size);
   mp_strided_add_dim(&copy, n, size, step);
   mp_strided_finish(&copy);
-  mp_strided_run(&copy, raw, b);
-  mp_convert_run(&self->load, n, raw, x);
+  mp_strided_run(&copy, memory->raw, b);
+  mp_convert_run(&self->load, n, memory->raw, memory->wide);
   if (self->is_complex) {
-    mp_solve_lower_z(n, l, self->unit, x);
+    mp_solve_lower_z(n, (const mp_complex_t *)memory->l, self->unit, (mp_complex_t *)memory->wide);
   } else {
-    mp_solve_lower_d(n, l, self->unit, x);
+    mp_solve_lower_d(n, (const double *)memory->l, self->unit, (double *)memory->wide);
   }
-  mp_convert_run(&self->store, n, x, raw);
+  mp_convert_run(&self->store, n, memory->wide, memory->raw);
   mp_strided_init(&copy, (size_t)size);
   mp_strided_add_dim(&copy, n, step, size);
   mp_strided_finish(&copy);
-  mp_strided_run(&copy, out, raw);
+  mp_strided_run(&copy, out, memory->raw);
+}
+
+static solve_memory_t triangular_solve_memory(const solve_kernel_t *self, char *scratch) {
+  const size_t panel = (size_t)triangular_solve_panel_count(self) * self->wide_bytes;
+  solve_memory_t memory = {.l = scratch};
+  memory.wide = scratch + (size_t)(self->n * self->n) * self->wide_bytes;
+  memory.panel = (double *)(memory.wide + (self->is_complex ? panel : 0));
+  memory.raw = memory.wide + (self->is_complex ? 2 : 1) * panel;
+  return memory;
 }
 
 static mp_status_t triangular_solve_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   const solve_kernel_t *self = (const solve_kernel_t *)kernel;
   int64_t begin = 0, end = 0, n = self->n, loaded = -1;
-  mp_part_range(self->batch * self->vectors, kernel->num_parts, call->part, &begin, &end);
+  mp_part_range(self->batch * self->panels, kernel->num_parts, call->part, &begin, &end);
   int64_t size = (int64_t)mp_dtype_size(self->load.from), element_step = 0, vector_step = 0;
   triangular_solve_vector_steps(self, &element_step, &vector_step);
   // L is lower triangular without renumbering when a lower triangle is read by rows, or an upper
   // one by columns.
-  bool backwards = self->upper != self->transposed;
-  char *l = call->scratch, *x = l + n * n * self->wide_bytes, *raw = x + n * self->wide_bytes;
-  for (int64_t v = begin; v < end; ++v) {
-    int64_t batch = v / self->vectors;
+  const bool backwards = self->upper != self->transposed;
+  const solve_memory_t memory = triangular_solve_memory(self, call->scratch);
+  for (int64_t p = begin; p < end; ++p) {
+    const int64_t batch = p / self->panels, first = p % self->panels * MP_PANEL;
     if (batch != loaded) {
       triangular_solve_load_matrix(self, (const char *)call->operands[0] + batch * n * n * size,
-                                   backwards, raw, l);
+                                   backwards, memory.raw, memory.l);
       loaded = batch;
     }
-    int64_t at = batch * n * self->vectors * size + v % self->vectors * vector_step;
-    triangular_solve_vector(self, l, backwards, (const char *)call->operands[1] + at, raw, x,
-                            (char *)call->results[0] + at);
+    const int64_t at = batch * n * self->vectors * size + first * vector_step;
+    char *b = (char *)call->operands[1] + at, *out = (char *)call->results[0] + at;
+    if (self->vectors == 1) {
+      triangular_solve_vector(self, &memory, backwards, b, out);
+    } else {
+      triangular_solve_panel(self, &memory, mp_min_i64(self->vectors - first, MP_PANEL), backwards,
+                             b, out);
+    }
   }
   return NULL;
 }
@@ -131,11 +223,15 @@ mp_status_t mp_kernel_make_triangular_solve(mp_arena_t *arena, const mp_op_t *op
     return mp_op_error(op, MP_UNIMPLEMENTED, "triangular_solve of %s", mp_dtype_name(a->dtype));
   }
   self->wide_bytes = (uint32_t)mp_dtype_size(wide);
-  self->base.scratch_bytes = (size_t)((2 * self->n + 1) * self->n) * self->wide_bytes;
-  int64_t vectors = self->batch * self->vectors;
-  int64_t parts = mp_part_count(MP_WORK(vectors, self->n, self->n), GRAIN);
-  // Every part reads the whole L, so each gets at least a few vectors.
-  self->base.num_parts = (uint32_t)mp_clamp_i64(parts, 1, mp_max_i64(vectors / 8, 1));
+  self->panels = (self->vectors + MP_PANEL - 1) / MP_PANEL;
+  // L, a panel, of complex numbers twice, and what is raw of the larger of them.
+  const int64_t n = self->n, raw = mp_max_i64(n, MP_PANEL);
+  self->base.scratch_bytes =
+      (size_t)((n + (self->is_complex ? 2 : 1) * MP_PANEL + raw) * n) * self->wide_bytes;
+  int64_t parts = mp_part_count(MP_WORK(self->batch * self->vectors, n, n), GRAIN);
+  // Every part reads the whole L, so each gets at least a panel.
+  self->base.num_parts =
+      (uint32_t)mp_clamp_i64(parts, 1, mp_max_i64(self->batch * self->panels, 1));
   *out_kernel = &self->base;
   return NULL;
 }
