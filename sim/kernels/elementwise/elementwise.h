@@ -63,6 +63,11 @@ mp_dtype_t mp_ew_computing_type(mp_dtype_t dtype);
 // is set in `scalars`. Their pointers in `in` are to that element. The results have the bits of the
 // op's own loop, in the computing type. NULL when there is none.
 mp_ew_loop_t mp_ew_scalar_loop(const mp_op_t *op, uint32_t scalars);
+// The loop of in[0] * in[1], rounded, and in[2]: their sum (`code` is ADD) or difference
+// (SUBTRACT), of which the product is the first operand if `is_first`. The elements have the
+// computing type `dtype`; `scalars` as above. NULL when there is none.
+mp_ew_loop_t mp_ew_product_loop(mp_opcode_t code, mp_dtype_t dtype, bool is_first,
+                                uint32_t scalars);
 // The loop that rotates integers to the left by in[1], one element, which is less than their width:
 // what two shifts and an "or" do. NULL for other types.
 mp_ew_loop_t mp_ew_rotate_loop(mp_dtype_t dtype);

@@ -61,9 +61,10 @@ static const uint32_t mp_tile_scalars[MP_TILE_NUM_SCALARS] = {5, 1, 2, 4};
 typedef struct {
   mp_tile_kind_t kind;
   uint32_t in[MP_EW_MAX_INPUTS], out;  // numbers of slots
-  mp_dtype_t dtype;
-  mp_ew_t ew;        // COMPUTE
-  uint32_t scalars;  // bit k: of in[k] one element is read
+  mp_dtype_t dtype;                    // of a COMPUTE: what it computes in, with `code`
+  mp_opcode_t code;                    // COMPUTE: the op that it is; COUNT for what is no single op
+  mp_ew_t ew;                          // COMPUTE
+  uint32_t scalars;                    // bit k: of in[k] one element is read
   // COMPUTE: loops that read one element of the inputs of which the bits in mp_tile_scalars are
   // set.
   mp_ew_loop_t with_scalars[MP_TILE_NUM_SCALARS];

@@ -110,6 +110,7 @@ static mp_status_t tile_compile_rotation(mp_tile_compiler_t *c, const mp_op_t *o
                                          const mp_op_t *shift) {
   const mp_dtype_t dtype = mp_op_result_type(op, 0)->dtype;
   mp_tile_step_t step = {.kind = MP_TILE_COMPUTE,
+                         .code = MP_OP_COUNT,
                          .ew = {.loop = mp_ew_rotate_loop(dtype), .num_inputs = 2},
                          .scalars = 1 << 1};
   bool is_column = false;
@@ -126,8 +127,9 @@ static mp_status_t tile_compile_rotation(mp_tile_compiler_t *c, const mp_op_t *o
 static mp_status_t tile_compile_arithmetic(mp_tile_compiler_t *c, const mp_op_t *op) {
   const mp_op_t *shift = NULL;
   if (tile_compile_is_rotation(op, &shift)) return tile_compile_rotation(c, op, shift);
-  mp_tile_step_t step = {.kind = MP_TILE_COMPUTE};
   const mp_dtype_t dtype = mp_op_result_type(op, 0)->dtype;
+  mp_tile_step_t step = {
+      .kind = MP_TILE_COMPUTE, .code = op->code, .dtype = mp_ew_computing_type(dtype)};
   const bool is_narrow = mp_float_is_narrow(dtype);
   bool is_column = false;
   MP_RETURN_IF_ERROR(tile_compile_extent(c, op, mp_op_result_type(op, 0), &is_column));

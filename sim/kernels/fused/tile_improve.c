@@ -75,6 +75,58 @@ static void tile_improve_use_scalars(mp_tile_program_t *program) {
   }
 }
 
+// ---- Products ----
+
+// The product that is read by the sum or difference at `s` alone, as its operand `k`; NULL if there
+// is none. `writers` and `num_reads` are by slot.
+static const mp_tile_step_t *tile_improve_product(const mp_tile_program_t *program, uint32_t s,
+                                                  uint32_t k, const uint32_t *writers,
+                                                  const uint32_t *num_reads) {
+  const mp_tile_step_t *step = &program->steps[s];
+  const uint32_t slot = step->in[k];
+  const uint32_t writer = writers[slot];
+  const mp_tile_step_t *product = &program->steps[writer];
+  if (num_reads[slot] != 1 || writer >= s || writer < program->num_first) return NULL;
+  if (program->slots[slot].place != MP_TILE_REGISTER || (step->scalars >> k & 1) != 0) return NULL;
+  if (product->out != slot || product->kind != MP_TILE_COMPUTE || product->code != MP_OP_MULTIPLY ||
+      product->dtype != step->dtype) {
+    return NULL;
+  }
+  return product;
+}
+
+// Makes one step of a product and the sum or difference that reads it.
+static void tile_improve_join_products(mp_tile_program_t *program, uint32_t *writers,
+                                       uint32_t *num_reads) {
+  memset(num_reads, 0, program->num_slots * sizeof(*num_reads));
+  for (uint32_t s = 0; s < program->num_steps; ++s) {
+    const mp_tile_step_t *step = &program->steps[s];
+    const uint32_t num_inputs = mp_tile_num_inputs(step);
+    for (uint32_t k = 0; k < num_inputs; ++k) ++num_reads[step->in[k]];
+    // What is rounded in place has two writers, of which the second is no product.
+    writers[step->out] = s;
+  }
+  for (uint32_t s = program->num_first; s < program->num_steps; ++s) {
+    mp_tile_step_t *step = &program->steps[s];
+    if (step->kind != MP_TILE_COMPUTE || step->ew.num_inputs != 2) continue;
+    for (uint32_t k = 0; k < 2; ++k) {
+      const mp_tile_step_t *product = tile_improve_product(program, s, k, writers, num_reads);
+      if (product == NULL) continue;
+      const uint32_t other = (step->scalars >> (1 - k) & 1) << 2;
+      const mp_ew_loop_t loop =
+          mp_ew_product_loop(step->code, step->dtype, k == 0, product->scalars | other);
+      if (loop == NULL) continue;
+      *step = (mp_tile_step_t){.kind = MP_TILE_COMPUTE,
+                               .in = {product->in[0], product->in[1], step->in[1 - k]},
+                               .out = step->out,
+                               .code = MP_OP_COUNT,
+                               .ew = {.loop = loop, .num_inputs = 3},
+                               .scalars = product->scalars | other};
+      break;
+    }
+  }
+}
+
 // What nobody reads more than one element of need not be repeated. `is_read`: more than one is
 // read.
 static void tile_improve_mark_scalars(mp_tile_program_t *program, bool *is_read) {
@@ -97,10 +149,16 @@ static void tile_improve_mark_scalars(mp_tile_program_t *program, bool *is_read)
 mp_status_t mp_tile_improve(mp_arena_t *arena, mp_tile_program_t *program) {
   bool *is_read = MP_ARENA_ARRAY(arena, bool, program->num_slots + 1);
   bool *is_kept = MP_ARENA_ARRAY(arena, bool, program->num_steps + 1);
-  if (is_read == NULL || is_kept == NULL) return mp_status_out_of_memory();
+  uint32_t *writers = MP_ARENA_ARRAY(arena, uint32_t, program->num_slots + 1);
+  uint32_t *num_reads = MP_ARENA_ARRAY(arena, uint32_t, program->num_slots + 1);
+  if (is_read == NULL || is_kept == NULL || writers == NULL || num_reads == NULL) {
+    return mp_status_out_of_memory();
+  }
   tile_improve_drop_roundings(program, is_read, is_kept);
   tile_improve_drop_dead(program, is_read, is_kept);
   tile_improve_use_scalars(program);
+  tile_improve_join_products(program, writers, num_reads);
+  tile_improve_drop_dead(program, is_read, is_kept);
   tile_improve_mark_scalars(program, is_read);
   return NULL;
 }

@@ -1,0 +1,60 @@
+// Loops of a product and a sum or difference with it as one: the product is rounded before it is
+// added, so that the results have the bits of two loops, but it is never stored. Polynomials
+// consist of such pairs.
+#include "sim/kernels/elementwise/elementwise.h"
+#include "sim/kernels/loops.h"
+
+// The product of x, of in[0], and y, of in[1], with z, of in[2]. S...: of this input one element is
+// read.
+#define PRODUCT_LOOP(name, T, SX, SY, SZ, expr)                             \
+  MP_VECTOR static void name(int64_t n, const void *const *in, void *out) { \
+    const T *a = in[0], *b = in[1], *c = in[2];                             \
+    const T x0 = a[0], y0 = b[0], z0 = c[0];                                \
+    T *r = out;                                                             \
+    MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                        \
+      const T x = SX ? x0 : a[i], y = SY ? y0 : b[i], z = SZ ? z0 : c[i];   \
+      r[i] = expr;                                                          \
+    }                                                                       \
+  }
+
+// By which inputs are scalars, one bit for each. A product of two scalars is one itself, and what
+// consists of scalars alone is no loop.
+#define PRODUCT_LOOPS(name, T, expr)       \
+  PRODUCT_LOOP(name##_0, T, 0, 0, 0, expr) \
+  PRODUCT_LOOP(name##_1, T, 1, 0, 0, expr) \
+  PRODUCT_LOOP(name##_2, T, 0, 1, 0, expr) \
+  PRODUCT_LOOP(name##_4, T, 0, 0, 1, expr) \
+  PRODUCT_LOOP(name##_5, T, 1, 0, 1, expr) \
+  PRODUCT_LOOP(name##_6, T, 0, 1, 1, expr)
+
+#define TYPE_LOOPS(name, T)                        \
+  PRODUCT_LOOPS(add_left_##name, T, x *y + z)      \
+  PRODUCT_LOOPS(add_right_##name, T, z + x * y)    \
+  PRODUCT_LOOPS(subtract_left_##name, T, x *y - z) \
+  PRODUCT_LOOPS(subtract_right_##name, T, z - x * y)
+
+TYPE_LOOPS(F32, float)
+TYPE_LOOPS(F64, double)
+
+enum { NUM_FORMS = 7 };
+
+#define PRODUCT_ROW(name)                                                           \
+  {                                                                                 \
+    [0] = name##_0, [1] = name##_1, [2] = name##_2, [4] = name##_4, [5] = name##_5, \
+    [6] = name##_6,                                                                 \
+  }
+#define TYPE_ROWS(name)                                                          \
+  {                                                                              \
+    {PRODUCT_ROW(add_right_##name), PRODUCT_ROW(add_left_##name)},               \
+        {PRODUCT_ROW(subtract_right_##name), PRODUCT_ROW(subtract_left_##name)}, \
+  }
+
+// By type, difference, whether the product comes first, and scalars.
+static const mp_ew_loop_t g_loops[2][2][2][NUM_FORMS] = {TYPE_ROWS(F32), TYPE_ROWS(F64)};
+
+mp_ew_loop_t mp_ew_product_loop(mp_opcode_t code, mp_dtype_t dtype, bool is_first,
+                                uint32_t scalars) {
+  if (dtype != MP_DTYPE_F32 && dtype != MP_DTYPE_F64) return NULL;
+  if ((code != MP_OP_ADD && code != MP_OP_SUBTRACT) || scalars >= NUM_FORMS) return NULL;
+  return g_loops[dtype == MP_DTYPE_F64][code == MP_OP_SUBTRACT][is_first][scalars];
+}
