@@ -4,34 +4,54 @@
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/loops.h"
 
+// Of two NaNs the result of an op is the first, made quiet. Compilers exchange the operands of sums
+// and products, which shows where both are NaN. With vectors from memory they have no choice; with
+// a scalar that is NaN, the operand is chosen by hand.
+#define CHOSEN(T, first, second, expr) \
+  ((first) != (first) ? (T)((first) + 0) : (second) != (second) ? (T)((second) + 0) : (T)(expr))
+
 // The product of x, of in[0], and y, of in[1], with z, of in[2]. S...: of this input one element is
 // read.
-#define PRODUCT_LOOP(name, T, SX, SY, SZ, expr)                             \
-  MP_VECTOR static void name(int64_t n, const void *const *in, void *out) { \
-    const T *a = in[0], *b = in[1], *c = in[2];                             \
-    const T x0 = a[0], y0 = b[0], z0 = c[0];                                \
-    T *r = out;                                                             \
-    MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                        \
-      const T x = SX ? x0 : a[i], y = SY ? y0 : b[i], z = SZ ? z0 : c[i];   \
-      r[i] = expr;                                                          \
-    }                                                                       \
+#define PRODUCT_LOOP(name, T, SX, SY, SZ, first, op, second)                          \
+  MP_VECTOR static void name##_numbers(int64_t n, const void *const *in, void *out) { \
+    const T *a = in[0], *b = in[1], *c = in[2];                                       \
+    const T x0 = a[0], y0 = b[0], z0 = c[0];                                          \
+    T *r = out;                                                                       \
+    MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                                  \
+      const T x = SX ? x0 : a[i], y = SY ? y0 : b[i], z = SZ ? z0 : c[i];             \
+      const T m = x * y;                                                              \
+      r[i] = first op second;                                                         \
+    }                                                                                 \
+  }                                                                                   \
+  static void name(int64_t n, const void *const *in, void *out) {                     \
+    const T *a = in[0], *b = in[1], *c = in[2];                                       \
+    const T x0 = a[0], y0 = b[0], z0 = c[0];                                          \
+    T *r = out;                                                                       \
+    if (!((SX && x0 != x0) || (SY && y0 != y0) || (SZ && z0 != z0))) {                \
+      name##_numbers(n, in, out);                                                     \
+      return;                                                                         \
+    }                                                                                 \
+    for (int64_t i = 0; i < n; ++i) {                                                 \
+      const T x = SX ? x0 : a[i], y = SY ? y0 : b[i], z = SZ ? z0 : c[i];             \
+      const T m = CHOSEN(T, x, y, x * y);                                             \
+      r[i] = CHOSEN(T, first, second, first op second);                               \
+    }                                                                                 \
   }
 
 // By which inputs are scalars, one bit for each. A product of two scalars is one itself, and what
 // consists of scalars alone is no loop.
-#define PRODUCT_LOOPS(name, T, expr)       \
-  PRODUCT_LOOP(name##_0, T, 0, 0, 0, expr) \
-  PRODUCT_LOOP(name##_1, T, 1, 0, 0, expr) \
-  PRODUCT_LOOP(name##_2, T, 0, 1, 0, expr) \
-  PRODUCT_LOOP(name##_4, T, 0, 0, 1, expr) \
-  PRODUCT_LOOP(name##_5, T, 1, 0, 1, expr) \
-  PRODUCT_LOOP(name##_6, T, 0, 1, 1, expr)
+#define PRODUCT_LOOPS(name, T, first, op, second)       \
+  PRODUCT_LOOP(name##_0, T, 0, 0, 0, first, op, second) \
+  PRODUCT_LOOP(name##_1, T, 1, 0, 0, first, op, second) \
+  PRODUCT_LOOP(name##_2, T, 0, 1, 0, first, op, second) \
+  PRODUCT_LOOP(name##_4, T, 0, 0, 1, first, op, second) \
+  PRODUCT_LOOP(name##_5, T, 1, 0, 1, first, op, second) \
+  PRODUCT_LOOP(name##_6, T, 0, 1, 1, first, op, second)
 
-#define TYPE_LOOPS(name, T)                        \
-  PRODUCT_LOOPS(add_left_##name, T, x *y + z)      \
-  PRODUCT_LOOPS(add_right_##name, T, z + x * y)    \
-  PRODUCT_LOOPS(subtract_left_##name, T, x *y - z) \
-  PRODUCT_LOOPS(subtract_right_##name, T, z - x * y)
+#define TYPE_LOOPS(name, T)                       \
+  PRODUCT_LOOPS(add_left_##name, T, m, +, z)      \
+  PRODUCT_LOOPS(subtract_left_##name, T, m, -, z) \
+  PRODUCT_LOOPS(subtract_right_##name, T, z, -, m)
 
 TYPE_LOOPS(F32, float)
 TYPE_LOOPS(F64, double)
@@ -43,9 +63,10 @@ enum { NUM_FORMS = 7 };
     [0] = name##_0, [1] = name##_1, [2] = name##_2, [4] = name##_4, [5] = name##_5, \
     [6] = name##_6,                                                                 \
   }
+// A sum whose second operand is the product has none: the operands would be exchanged.
 #define TYPE_ROWS(name)                                                          \
   {                                                                              \
-    {PRODUCT_ROW(add_right_##name), PRODUCT_ROW(add_left_##name)},               \
+    {{NULL}, PRODUCT_ROW(add_left_##name)},                                      \
         {PRODUCT_ROW(subtract_right_##name), PRODUCT_ROW(subtract_left_##name)}, \
   }
 

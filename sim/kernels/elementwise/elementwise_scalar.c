@@ -5,11 +5,22 @@
 
 #define LOOP_BOTH(name, T, R, expr) MP_LOOP_LEFT(name, T, R, expr) MP_LOOP_RIGHT(name, T, R, expr)
 
-#define FLOAT_LOOPS(name, T)              \
-  LOOP_BOTH(add_##name, T, T, x + y)      \
-  LOOP_BOTH(divide_##name, T, T, x / y)   \
-  LOOP_BOTH(multiply_##name, T, T, x *y)  \
-  LOOP_BOTH(subtract_##name, T, T, x - y) \
+// Of two NaNs the result is the first, made quiet. Compilers exchange the operands of sums and
+// products, which shows where both are NaN: with a scalar that is NaN, each is chosen by hand.
+#define LOOP_BOTH_ORDERED(name, T, expr)                                  \
+  MP_LOOP_LEFT(name, T, T, expr)                                          \
+  MP_LOOP_RIGHT(name##_number, T, T, expr)                                \
+  MP_LOOP_RIGHT(name##_nan, T, T, (x != x ? x : y) + 0)                   \
+  static void name##_right(int64_t n, const void *const *in, void *out) { \
+    const T y = *(const T *)in[1];                                        \
+    (y != y ? name##_nan_right : name##_number_right)(n, in, out);        \
+  }
+
+#define FLOAT_LOOPS(name, T)                  \
+  LOOP_BOTH_ORDERED(add_##name, T, x + y)     \
+  LOOP_BOTH(divide_##name, T, T, x / y)       \
+  LOOP_BOTH_ORDERED(multiply_##name, T, x *y) \
+  LOOP_BOTH(subtract_##name, T, T, x - y)     \
   COMPARE_LOOPS(name, T)
 
 // Wrapping arithmetic has the same bits for signed and unsigned numbers. Shifting by the width or

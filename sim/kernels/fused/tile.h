@@ -37,7 +37,7 @@ typedef struct {
   uint32_t size;     // bytes of an element, as it is held here
   uint32_t offset;   // REGISTER: where it begins, in bytes per lane; of a scalar, in bytes
   bool is_constant;  // REGISTER: filled once, before the first tile
-  bool is_scalar;    // of a constant one: nobody reads more than its first element
+  bool is_scalar;    // REGISTER: nobody reads more than its first element, which is all it has
   bool is_column;    // an element for each row
 } mp_tile_slot_t;
 
@@ -87,6 +87,12 @@ typedef struct {
   const uint32_t *in_place;  // [results]: for each as mp_kernel_t's of result 0
   uint32_t weight;           // of an element: about how many simple operations it takes
 } mp_tile_program_t;
+
+// Whether a tile is one row, so that what is repeated for a row is a scalar in it. Shorter rows
+// would make too many tiles.
+static inline bool mp_tile_has_one_row(const mp_tile_program_t *program) {
+  return program->row >= 512;
+}
 
 // Makes the steps of the ops of a minipod.fusion's region before `end`; the results are the first
 // `num_results` operands of `end`. UNIMPLEMENTED, by mp_op_error, for an op that cannot be fused

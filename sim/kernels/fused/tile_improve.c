@@ -52,23 +52,37 @@ static void tile_improve_drop_dead(mp_tile_program_t *program, bool *is_read, bo
 
 // ---- Scalars ----
 
-static bool tile_improve_are_constant(const mp_tile_program_t *program, const mp_tile_step_t *step,
-                                      uint32_t inputs) {
+// Whether all elements of a tile are the same in each of the inputs: constants, and, if a tile is
+// one row, what is repeated for it. `is_spread` is by slot.
+static bool tile_improve_are_equal(const mp_tile_program_t *program, const mp_tile_step_t *step,
+                                   uint32_t inputs, const bool *is_spread) {
   for (uint32_t k = 0; k < MP_EW_MAX_INPUTS; ++k) {
-    if ((inputs >> k & 1) != 0 && !program->slots[step->in[k]].is_constant) return false;
+    const uint32_t slot = step->in[k];
+    const bool is_equal = program->slots[slot].is_constant || is_spread[slot];
+    if ((inputs >> k & 1) != 0 && !is_equal) return false;
   }
   return true;
 }
 
+// Marks the slots of which a tile has one element, repeated.
+static void tile_improve_find_spread(const mp_tile_program_t *program, bool *is_spread) {
+  memset(is_spread, 0, program->num_slots * sizeof(*is_spread));
+  for (uint32_t s = 0; s < program->num_steps; ++s) {
+    const mp_tile_step_t *step = &program->steps[s];
+    const bool is_one = step->kind == MP_TILE_SPREAD && mp_tile_has_one_row(program);
+    is_spread[step->out] = is_one && program->slots[step->out].place == MP_TILE_REGISTER;
+  }
+}
+
 // Lets loops read one element where all are the same.
-static void tile_improve_use_scalars(mp_tile_program_t *program) {
+static void tile_improve_use_scalars(mp_tile_program_t *program, const bool *is_spread) {
   for (uint32_t s = program->num_first; s < program->num_steps; ++s) {
     mp_tile_step_t *step = &program->steps[s];
     if (step->kind == MP_TILE_REDUCE) step->scalars = 1 << 1;
     if (step->kind != MP_TILE_COMPUTE || step->scalars != 0) continue;
     for (uint32_t k = 0; k < MP_TILE_NUM_SCALARS && step->scalars == 0; ++k) {
       if (step->with_scalars[k] == NULL) continue;
-      if (!tile_improve_are_constant(program, step, mp_tile_scalars[k])) continue;
+      if (!tile_improve_are_equal(program, step, mp_tile_scalars[k], is_spread)) continue;
       step->ew.loop = step->with_scalars[k];
       step->scalars = mp_tile_scalars[k];
     }
@@ -129,7 +143,8 @@ static void tile_improve_join_products(mp_tile_program_t *program, uint32_t *wri
 
 // What nobody reads more than one element of need not be repeated. `is_read`: more than one is
 // read.
-static void tile_improve_mark_scalars(mp_tile_program_t *program, bool *is_read) {
+static void tile_improve_mark_scalars(mp_tile_program_t *program, bool *is_read,
+                                      const bool *is_spread) {
   memset(is_read, 0, program->num_slots * sizeof(*is_read));
   for (uint32_t s = program->num_steps; s-- > 0;) {
     const mp_tile_step_t *step = &program->steps[s];
@@ -142,23 +157,26 @@ static void tile_improve_mark_scalars(mp_tile_program_t *program, bool *is_read)
   }
   for (uint32_t i = 0; i < program->num_slots; ++i) {
     mp_tile_slot_t *slot = &program->slots[i];
-    slot->is_scalar = slot->is_constant && !is_read[i];
+    slot->is_scalar = (slot->is_constant || is_spread[i]) && !is_read[i];
   }
 }
 
 mp_status_t mp_tile_improve(mp_arena_t *arena, mp_tile_program_t *program) {
   bool *is_read = MP_ARENA_ARRAY(arena, bool, program->num_slots + 1);
   bool *is_kept = MP_ARENA_ARRAY(arena, bool, program->num_steps + 1);
+  bool *is_spread = MP_ARENA_ARRAY(arena, bool, program->num_slots + 1);
   uint32_t *writers = MP_ARENA_ARRAY(arena, uint32_t, program->num_slots + 1);
   uint32_t *num_reads = MP_ARENA_ARRAY(arena, uint32_t, program->num_slots + 1);
-  if (is_read == NULL || is_kept == NULL || writers == NULL || num_reads == NULL) {
+  if (is_read == NULL || is_kept == NULL || is_spread == NULL || writers == NULL ||
+      num_reads == NULL) {
     return mp_status_out_of_memory();
   }
   tile_improve_drop_roundings(program, is_read, is_kept);
   tile_improve_drop_dead(program, is_read, is_kept);
-  tile_improve_use_scalars(program);
+  tile_improve_find_spread(program, is_spread);
+  tile_improve_use_scalars(program, is_spread);
   tile_improve_join_products(program, writers, num_reads);
   tile_improve_drop_dead(program, is_read, is_kept);
-  tile_improve_mark_scalars(program, is_read);
+  tile_improve_mark_scalars(program, is_read, is_spread);
   return NULL;
 }

@@ -51,7 +51,9 @@ static void tile_registers_find_ends(placer_t *p) {
 }
 
 static void tile_registers_release(placer_t *p, uint32_t slot, uint32_t step) {
-  if (p->program->slots[slot].place != MP_TILE_REGISTER || p->last[slot] != step) return;
+  const mp_tile_slot_t *of = &p->program->slots[slot];
+  // Scalars have places of their own.
+  if (of->place != MP_TILE_REGISTER || of->is_scalar || p->last[slot] != step) return;
   p->last[slot] = UINT32_MAX;  // so that it is released only once
   p->free_ones[p->num_free++] = slot;
 }
@@ -113,7 +115,7 @@ static void tile_registers_choose_lanes(mp_tile_program_t *program, uint32_t byt
   int64_t lanes = MAX_LANES;
   while (lanes > MIN_LANES && lanes * bytes > REGISTER_BYTES) lanes /= 2;
   lanes = mp_min_i64(lanes, mp_max_i64(program->count, 1));
-  lanes = mp_max_i64(lanes / program->row, 1) * program->row;
+  lanes = mp_max_i64(mp_tile_has_one_row(program) ? 1 : lanes / program->row, 1) * program->row;
   program->lanes = (uint32_t)lanes;
   program->room = (uint32_t)(lanes + 63) & ~63u;
   size_t fold_bytes = 0;

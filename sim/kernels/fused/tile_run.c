@@ -58,7 +58,9 @@ static void tile_run_spread(const mp_tile_run_t *run, const mp_tile_step_t *step
   const int64_t row = run->program->row;
   const char *in = run->at[step->in[0]];
   char *out = run->at[step->out];
-  for (int64_t i = 0; i < n; i += row, in += size) mp_fill(out + (size_t)i * size, in, size, row);
+  for (int64_t i = 0; i < n; i += row, in += size) {
+    mp_fill(out + (size_t)i * size, in, size, mp_min_i64(row, n));  // of a scalar, one
+  }
 }
 
 // Does a step for the elements [begin, begin + n), which are whole rows.

@@ -66,6 +66,43 @@ static void reductions_of_all_forms(void **state) {
   mp_client_release(client);
 }
 
+// (x - sum) * scale / largest, where sum and largest are a row's and scale is a column's: with rows
+// of which a tile has one, and others.
+static void rows_with_what_was_made_of_them(void **state) {
+  (void)state;
+  static const char *const shapes[] = {"7x511", "7x512", "3x2050", "5x700", "2x8192"};
+  mp_client_t *client = make_client(1);
+  for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); ++i) {
+    for (size_t e = 0; e < sizeof(k_elements) / sizeof(k_elements[0]); ++e) {
+      const char *x = strchr(shapes[i], 'x') + 1;
+      char full[64], row[64], column[64], text[4096], *out = text;
+      snprintf(full, sizeof(full), "tensor<%sx%s>", shapes[i], k_elements[e]);
+      snprintf(column, sizeof(column), "tensor<%.1sx%s>", shapes[i], k_elements[e]);
+      snprintf(row, sizeof(row), "tensor<%sx%s>", x, k_elements[e]);
+      out += sprintf(out, "func.func @main(%%x: %s, %%s: %s, %%i: tensor<%s>) -> (%s, %s) {\n",
+                     full, row, k_elements[e], full, full);
+      static const char *const kinds[] = {"add", "maximum"};
+      for (int k = 0; k < 2; ++k) {
+        out += sprintf(out,
+                       "%%r%d = stablehlo.reduce(%%x init: %%i) applies stablehlo.%s across "
+                       "dimensions = [1] : (%s, tensor<%s>) -> %s\n"
+                       "%%b%d = stablehlo.broadcast_in_dim %%r%d, dims = [0] : (%s) -> %s\n",
+                       k, kinds[k], full, k_elements[e], column, k, k, column, full);
+      }
+      out += sprintf(out,
+                     "%%w = stablehlo.broadcast_in_dim %%s, dims = [1] : (%s) -> %s\n"
+                     "%%d = stablehlo.subtract %%x, %%b0 : %s\n"
+                     "%%m = stablehlo.multiply %%d, %%w : %s\n"
+                     "%%q = stablehlo.add %%m, %%b1 : %s\n"
+                     "%%p = stablehlo.maximum %%b1, %%b0 : %s\n"
+                     "return %%q, %%p : %s, %s\n}\n",
+                     row, full, full, full, full, full, full, full);
+      check_text(client, text, i);
+    }
+  }
+  mp_client_release(client);
+}
+
 #define T "tensor<200x300xf32>"
 #define C "tensor<300xf32>"
 #define SUM(TO, FROM)                                     \
@@ -135,6 +172,7 @@ static void what_cannot_end_an_op_is_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(reductions_of_all_forms),
+      cmocka_unit_test(rows_with_what_was_made_of_them),
       cmocka_unit_test(a_variance_is_made_without_arrays),
       cmocka_unit_test(what_others_read_is_an_array),
       cmocka_unit_test(what_is_turned_round_is_an_array),
