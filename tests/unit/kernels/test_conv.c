@@ -28,6 +28,14 @@ static void shuffle(int64_t *order, uint32_t count) {
   }
 }
 
+// The order of images whose features are contiguous in memory: batch, spatial dimensions, features;
+// of a kernel: spatial dimensions, features of the input, features of the output.
+static void features_last(int64_t *order, uint32_t spatial, bool is_kernel) {
+  order[0] = is_kernel ? spatial : 0;
+  order[1] = spatial + 1;
+  for (uint32_t d = 0; d < spatial; ++d) order[d + 2] = is_kernel ? d : d + 1;
+}
+
 static int64_t dilated(int64_t extent, int64_t dilation) {
   return extent == 0 ? 0 : (extent - 1) * dilation + 1;
 }
@@ -60,6 +68,10 @@ static void random_case(case_t *c) {
   shuffle(c->in_order, c->spatial + 2);
   shuffle(c->kernel_order, c->spatial + 2);
   shuffle(c->out_order, c->spatial + 2);
+  if (pick(0, 1) == 0) return;
+  features_last(c->in_order, c->spatial, false);
+  features_last(c->kernel_order, c->spatial, true);
+  features_last(c->out_order, c->spatial, false);
 }
 
 static void dims_of(const case_t *c, const int64_t *order, int64_t first, int64_t second,
@@ -246,6 +258,39 @@ static void images(void **state) {
   }
 }
 
+// Rows of the input that are copied as a whole: more positions than a tile has rows, several blocks
+// of taps, columns that do not fill a vector, groups, conversions, negative padding.
+static void few_features(void **state) {
+  (void)state;
+  static const mp_dtype_t types[][2] = {{MP_DTYPE_F32, MP_DTYPE_F32},
+                                        {MP_DTYPE_BF16, MP_DTYPE_BF16},
+                                        {MP_DTYPE_F64, MP_DTYPE_F64},
+                                        {MP_DTYPE_S8, MP_DTYPE_S32}};
+  static const int64_t features[][2] = {{1, 32}, {3, 65}, {24, 17}, {70, 8}};
+  for (size_t i = 0; i < 16; ++i) {
+    case_t c = {.spatial = 2,
+                .batch = 2,
+                .features = features[i / 4][0] * 2,
+                .kernel_in = features[i / 4][0],
+                .kernel_out = features[i / 4][1] * 2,
+                .input = {5, 40},
+                .window = {4, 3},
+                .output = {5, 19},
+                .step = {1, 2},
+                .low = {2, 1},
+                .high = {1, -1},
+                .lhs_dilation = {1, 1},
+                .rhs_dilation = {1, 1},
+                .reversal = {i % 2, 1},
+                .feature_groups = 2,
+                .batch_groups = 1};
+    features_last(c.in_order, 2, false);
+    features_last(c.kernel_order, 2, true);
+    features_last(c.out_order, 2, false);
+    check_case(&c, types[i % 4][0], types[i % 4][1]);
+  }
+}
+
 // Every feature for itself, side by side in memory: whole blocks of features and a rest.
 static void depthwise(void **state) {
   (void)state;
@@ -277,6 +322,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(random_convolutions),
       cmocka_unit_test(images),
+      cmocka_unit_test(few_features),
       cmocka_unit_test(depthwise),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
