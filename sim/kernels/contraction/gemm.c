@@ -19,6 +19,8 @@ enum {
   CACHE_WAY_BYTES = 2048,
   // The bytes of a line of A, along k, of which panels stay in the first-level cache.
   SMALL_LINE = 640,
+  // Panels of A that are packed at once.
+  PANELS = 8,
   // What setting up a product costs, in multiplications.
   SMALL = 1 << 13
 };
@@ -107,8 +109,12 @@ void mp_gemm_plan(mp_gemm_t *gemm, mp_kernel_t *kernel) {
   gemm->b.is_read = gemm_reads_b(gemm);
   // An odd number of cache lines, so that rows do not share places in the cache; and an element.
   gemm->line_step = (gemm_round_up(gemm->block_k * size, CACHE_LINE) | CACHE_LINE) + size;
+  const int64_t panels = mp_min_i64(gemm_tiles(gemm->block_m, micro->rows), PANELS) *
+                         (int64_t)mp_gemm_panel_bytes(micro->rows, gemm->block_k, (size_t)size);
+  const int64_t lines = micro->rows * gemm->line_step;
   gemm->pack_a_bytes =
-      gemm->a.is_read ? 0 : (size_t)gemm_round_up(micro->rows * gemm->line_step, CACHE_LINE);
+      (size_t)(gemm->a.is_read ? 0
+                               : gemm_round_up(gemm->a.lines != NULL ? lines : panels, CACHE_LINE));
   // Columns that do not fill a vector are packed in any case.
   int64_t packed_n = gemm->b.is_read ? nr : gemm_round_up(gemm->block_n, nr);
   gemm->pack_b_bytes =
@@ -200,35 +206,61 @@ static void gemm_pack_b(const step_t *step, packed_t *packed) {
                step->packed_b + (size_t)(wide / (2 * lanes)) * step->panel_bytes);
 }
 
-static void gemm_run_step(const step_t *step) {
+// Multiplies with A read where it is, or copied as lines, a panel at a time.
+static void gemm_run_lines(const step_t *step, mp_micro_tile_t *tile,
+                           const mp_gemm_columns_t *columns) {
   const mp_gemm_t *gemm = step->gemm;
-  const int64_t size = (int64_t)mp_acc_size(gemm->acc);
   const uint32_t panels = (uint32_t)gemm_tiles(step->rows, gemm->micro->rows);
-  bool by_k = gemm->a.is_read ? gemm->a.k_step == size || gemm->k == 1 : gemm->a.lines != NULL;
-  mp_micro_tile_t tile = {.k = step->depth, .segments = 1, .accumulate = step->k > 0};
-  tile.c_row = step->ldc * size;
-  const mp_gemm_columns_t columns = {gemm->micro,    (size_t)size,   step->columns,    step->read_b,
-                                     gemm->b.k_step, step->packed_b, step->panel_bytes};
+  const bool by_k =
+      !gemm->a.is_read || gemm->a.k_step == (int64_t)columns->acc_bytes || gemm->k == 1;
   for (uint32_t p = 0; p < panels; ++p) {
     int64_t begin = 0, end = 0;
     mp_part_range(step->rows, panels, p, &begin, &end);
-    const int64_t rows = end - begin, row = step->m + begin;
-    tile.a = step->packed_a;
     if (gemm->a.is_read) {
-      tile.a = step->read_a + begin * gemm->a.row_step;
-      tile.a_row = gemm->a.row_step;
-      tile.a_k = gemm->a.k_step;
-    } else if (by_k) {
-      gemm->a.lines(gemm->context, step->call, step->batch, row, rows, step->k, step->depth,
-                    gemm->line_step, step->packed_a);
-      tile.a_row = gemm->line_step;
+      tile->a = step->read_a + begin * gemm->a.row_step;
+      tile->a_row = gemm->a.row_step;
+      tile->a_k = gemm->a.k_step;
     } else {
-      gemm->a.pack(gemm->context, step->call, step->batch, row, rows, step->k, step->depth,
-                   (uint32_t)rows, step->packed_a);
-      tile.a_k = rows * size;
+      gemm->a.lines(gemm->context, step->call, step->batch, step->m + begin, end - begin, step->k,
+                    step->depth, gemm->line_step, step->packed_a);
+      tile->a = step->packed_a;
+      tile->a_row = gemm->line_step;
     }
-    mp_gemm_run_rows(&columns, &tile, by_k ? MP_MICRO_BY_K : MP_MICRO_BY_ROW, rows,
-                     step->c + begin * step->ldc * size);
+    mp_gemm_run_rows(columns, tile, by_k ? MP_MICRO_BY_K : MP_MICRO_BY_ROW, end - begin,
+                     step->c + begin * tile->c_row);
+  }
+}
+
+// Multiplies with A packed into panels, several at a time, since its rows are contiguous.
+static void gemm_run_panels(const step_t *step, mp_micro_tile_t *tile,
+                            const mp_gemm_columns_t *columns) {
+  const mp_gemm_t *gemm = step->gemm;
+  const uint32_t width = gemm->micro->rows;
+  const size_t panel_bytes = mp_gemm_panel_bytes(width, step->depth, columns->acc_bytes);
+  tile->a_k = width * (int64_t)columns->acc_bytes;
+  for (int64_t strip = 0; strip < step->rows; strip += PANELS * width) {
+    const int64_t rows = mp_min_i64(PANELS * width, step->rows - strip);
+    gemm->a.pack(gemm->context, step->call, step->batch, step->m + strip, rows, step->k,
+                 step->depth, width, step->packed_a);
+    for (int64_t i = 0; i < rows; i += width) {
+      tile->a = step->packed_a + (size_t)(i / width) * panel_bytes;
+      mp_gemm_run_rows(columns, tile, MP_MICRO_BY_ROW, mp_min_i64(width, rows - i),
+                       step->c + (strip + i) * tile->c_row);
+    }
+  }
+}
+
+static void gemm_run_step(const step_t *step) {
+  const mp_gemm_t *gemm = step->gemm;
+  const int64_t size = (int64_t)mp_acc_size(gemm->acc);
+  mp_micro_tile_t tile = {
+      .k = step->depth, .segments = 1, .c_row = step->ldc * size, .accumulate = step->k > 0};
+  const mp_gemm_columns_t columns = {gemm->micro,    (size_t)size,   step->columns,    step->read_b,
+                                     gemm->b.k_step, step->packed_b, step->panel_bytes};
+  if (gemm->a.is_read || gemm->a.lines != NULL) {
+    gemm_run_lines(step, &tile, &columns);
+  } else {
+    gemm_run_panels(step, &tile, &columns);
   }
 }
 
@@ -251,7 +283,8 @@ static void gemm_run_tile(const mp_gemm_t *gemm, const mp_kernel_call_t *call, i
     }
   }
   const mp_gemm_side_t *a = &gemm->a, *b = &gemm->b;
-  const char *at_a = a->is_read ? a->locate(gemm->context, call, batch) + m * a->row_step : NULL;
+  const char *at_a =
+      a->locate != NULL ? a->locate(gemm->context, call, batch) + m * a->row_step : NULL;
   const char *at_b = b->is_read ? b->locate(gemm->context, call, batch) + n * b->row_step : NULL;
   for (step.k = 0; step.k < gemm->k; step.k += gemm->block_k) {
     step.depth = mp_min_i64(gemm->block_k, gemm->k - step.k);

@@ -209,8 +209,15 @@ static void operand_pack_by_k(const mp_operand_t *side, const panel_t *in, char 
       }
       size_t at = 0;
       char *panel = to;
+      // A constant size is a few instructions.
       for (; stride == 128 && at + 128 <= bytes; at += 128, panel += panel_bytes) {
-        memcpy(panel, from + at, 128);  // a constant size is a few instructions
+        memcpy(panel, from + at, 128);
+      }
+      for (; stride == 56 && at + 56 <= bytes; at += 56, panel += panel_bytes) {
+        memcpy(panel, from + at, 56);
+      }
+      for (; stride == 112 && at + 112 <= bytes; at += 112, panel += panel_bytes) {
+        memcpy(panel, from + at, 112);
       }
       for (; at < bytes; at += stride, panel += panel_bytes) {
         memcpy(panel, from + at, bytes - at < stride ? bytes - at : stride);
