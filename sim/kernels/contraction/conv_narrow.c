@@ -70,8 +70,7 @@ void mp_conv_narrow_plan(mp_conv_kernel_t *self) {
   self->base.scratch_bytes = self->narrow.rows_bytes + self->narrow.kernel_bytes + out_bytes;
   const int64_t rows = gemm->batch * (gemm->m / positions);
   const int64_t each = MP_WORK(positions, gemm->n, gemm->k);
-  const int64_t grain =
-      mp_max_i64((GRAIN + each - 1) / each, (POSITIONS + positions - 1) / positions);
+  const int64_t grain = mp_max_i64(GRAIN / each + 1, (POSITIONS + positions - 1) / positions);
   self->base.num_parts = (uint32_t)mp_clamp_i64(mp_part_count(rows, grain), 1, rows);
 }
 

@@ -15,6 +15,8 @@ enum {
   PACKED_M = 256,
   READ_M = 64,
   SMALL_B = 256 << 10,
+  // The bytes of a block of B that gains nothing by being packed, however often it is used.
+  FIRST_B = 64 << 10,
   // Rows at distances that are a multiple of this share few places of the first-level cache.
   CACHE_WAY_BYTES = 2048,
   // The bytes of a line of A, along k, of which panels stay in the first-level cache.
@@ -80,7 +82,8 @@ static void gemm_plan_tiles(mp_gemm_t *gemm) {
 // the first-level cache so well that nothing is gained.
 static bool gemm_reads_b(const mp_gemm_t *gemm) {
   if (!gemm_can_read_b(gemm)) return false;
-  return gemm->block_m <= READ_M || mp_min_i64(gemm->k, gemm->block_k) * gemm->b.k_step <= 64 << 10;
+  return gemm->block_m <= READ_M ||
+         MP_WORK(mp_min_i64(gemm->k, gemm->block_k), gemm->b.k_step, 1) <= FIRST_B;
 }
 
 // The left side is read where it is if it is not used often enough for a copy to pay, or if a panel
@@ -94,7 +97,7 @@ static bool gemm_reads_a(const mp_gemm_t *gemm) {
     return (a->row_step == size || gemm->m == 1) && a->k_step <= CACHE_WAY_BYTES / 2;
   }
   if (gemm->block_n <= 64) return true;
-  return (gemm->k * size <= SMALL_LINE || gemm->block_n <= 128) &&
+  return (gemm->k <= SMALL_LINE / size || gemm->block_n <= 128) &&
          a->row_step % CACHE_WAY_BYTES != 0;
 }
 
@@ -125,7 +128,7 @@ void mp_gemm_plan(mp_gemm_t *gemm, mp_kernel_t *kernel) {
   kernel->scratch_bytes = gemm->pack_a_bytes + gemm->pack_b_bytes + gemm->c_bytes;
   int64_t tiles = MP_WORK(gemm->batch, gemm->tiles_m, gemm->tiles_n);
   int64_t each = mp_max_i64(MP_WORK(gemm->block_m, gemm->block_n, gemm->k), 1);
-  int64_t parts = mp_part_count(tiles, mp_max_i64(GRAIN / (each + SMALL), 1));
+  int64_t parts = mp_part_count(tiles, mp_max_i64(GRAIN / (mp_min_i64(each, GRAIN) + SMALL), 1));
   kernel->num_parts = (uint32_t)mp_clamp_i64(parts, 1, mp_max_i64(tiles, 1));
 }
 
