@@ -52,7 +52,7 @@ _OWN_DEFAULTS = frozenset((
 # From which size on LAPACK is faster than the library's own kernels, by 1.2 to 9 times. (geqrf is
 # hardly ever slower, and users who call LAPACK's handler themselves get the same bits.)
 _LAPACK_FROM = {"cholesky": 32, "lu": 64, "geqrf": 0, "householder_product": 128, "svd": 32,
-                "eigh": 64, "triangular_solve": 32}
+                "eigh": 64, "triangular_solve": 256}
 
 # From which version of jaxlib on its import of DLPack is told the kind of device.
 _DLPACK_DEVICE_TYPE = 467

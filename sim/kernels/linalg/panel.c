@@ -24,26 +24,33 @@ static inline int64_t panel_row(int64_t n, int64_t first, int64_t number) {
 
 // ---- real numbers ----
 
-MP_VECTOR void mp_panel_solve_d(int64_t n, int64_t step, const double *l, bool unit, double *x) {
-  panel_row_t *rows = (panel_row_t *)x;
+// Solves for ROWS elements of the vectors of a panel, from element `i` on.
+MP_VECTOR static void panel_solve_rows_d(int64_t n, int64_t step, const double *l, bool unit,
+                                         int64_t i, panel_row_t *rows) {
+  const double *l0 = l + i * step, *l1 = l + panel_row(n, i, 1) * step;
+  const double *l2 = l + panel_row(n, i, 2) * step, *l3 = l + panel_row(n, i, 3) * step;
+  panel_row_t s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
+  for (int64_t k = 0; k < i; ++k) {
+    const panel_row_t row = rows[k];
+    s0 += l0[k] * row;
+    s1 += l1[k] * row;
+    s2 += l2[k] * row;
+    s3 += l3[k] * row;
+  }
+  const panel_row_t sums[ROWS] = {s0, s1, s2, s3};
+  for (int64_t r = i; r < n && r < i + ROWS; ++r) {
+    panel_row_t rest = rows[r] - sums[r - i];
+    for (int64_t k = i; k < r; ++k) rest -= l[r * step + k] * rows[k];
+    if (!unit) rest /= l[r * step + r];
+    rows[r] = rest;
+  }
+}
+
+void mp_panel_solve_d(int64_t n, int64_t step, const double *l, bool unit, int64_t panels,
+                      double *x) {
   for (int64_t i = 0; i < n; i += ROWS) {
-    const double *l0 = l + i * step, *l1 = l + panel_row(n, i, 1) * step;
-    const double *l2 = l + panel_row(n, i, 2) * step, *l3 = l + panel_row(n, i, 3) * step;
-    panel_row_t sums[ROWS] = {{0}};
-    panel_row_t s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
-    for (int64_t k = 0; k < i; ++k) {
-      const panel_row_t row = rows[k];
-      s0 += l0[k] * row;
-      s1 += l1[k] * row;
-      s2 += l2[k] * row;
-      s3 += l3[k] * row;
-    }
-    sums[0] = s0, sums[1] = s1, sums[2] = s2, sums[3] = s3;
-    for (int64_t r = i; r < n && r < i + ROWS; ++r) {
-      panel_row_t rest = rows[r] - sums[r - i];
-      for (int64_t k = i; k < r; ++k) rest -= l[r * step + k] * rows[k];
-      if (!unit) rest /= l[r * step + r];
-      rows[r] = rest;
+    for (int64_t p = 0; p < panels; ++p) {
+      panel_solve_rows_d(n, step, l, unit, i, (panel_row_t *)x + p * n);
     }
   }
 }
@@ -89,7 +96,7 @@ bool mp_cholesky_d(int64_t n, double *a, double *panel) {
     for (int64_t r = 0; r < count; ++r) {
       for (int64_t k = 0; k < i; ++k) panel[k * MP_PANEL + r] = a[(i + r) * n + k];
     }
-    mp_panel_solve_d(i, n, a, false, panel);
+    mp_panel_solve_d(i, n, a, false, 1, panel);
     for (int64_t r = 0; r < count; ++r) {
       for (int64_t k = 0; k < i; ++k) a[(i + r) * n + k] = panel[k * MP_PANEL + r];
     }
@@ -114,7 +121,7 @@ static inline void panel_add_z(panel_row_z_t *sum, mp_complex_t a, const panel_r
   sum->im += re * row->im + im * row->re;
 }
 
-static void panel_divide_z(panel_row_z_t *row, mp_complex_t by) {
+static inline void panel_divide_z(panel_row_z_t *row, mp_complex_t by) {
   for (int c = 0; c < MP_PANEL; ++c) {
     const mp_complex_t quotient = __builtin_complex((double)row->re[c], (double)row->im[c]) / by;
     row->re[c] = creal(quotient);
@@ -139,17 +146,24 @@ MP_VECTOR static void panel_sums_z(int64_t n, int64_t step, const mp_complex_t *
   sums[0] = s0, sums[1] = s1, sums[2] = s2, sums[3] = s3;
 }
 
-void mp_panel_solve_z(int64_t n, int64_t step, const mp_complex_t *l, bool unit, double *x) {
-  panel_row_z_t *rows = (panel_row_z_t *)x;
+MP_VECTOR static void panel_solve_rows_z(int64_t n, int64_t step, const mp_complex_t *l, bool unit,
+                                         int64_t i, panel_row_z_t *rows) {
+  panel_row_z_t sums[ROWS];
+  panel_sums_z(n, step, l, i, rows, sums);
+  for (int64_t r = i; r < n && r < i + ROWS; ++r) {
+    panel_row_z_t *sum = &sums[r - i];
+    for (int64_t k = i; k < r; ++k) panel_add_z(sum, l[r * step + k], &rows[k]);
+    panel_row_z_t rest = {rows[r].re - sum->re, rows[r].im - sum->im};
+    if (!unit) panel_divide_z(&rest, l[r * step + r]);
+    rows[r] = rest;
+  }
+}
+
+void mp_panel_solve_z(int64_t n, int64_t step, const mp_complex_t *l, bool unit, int64_t panels,
+                      double *x) {
   for (int64_t i = 0; i < n; i += ROWS) {
-    panel_row_z_t sums[ROWS];
-    panel_sums_z(n, step, l, i, rows, sums);
-    for (int64_t r = i; r < n && r < i + ROWS; ++r) {
-      panel_row_z_t *sum = &sums[r - i];
-      for (int64_t k = i; k < r; ++k) panel_add_z(sum, l[r * step + k], &rows[k]);
-      panel_row_z_t rest = {rows[r].re - sum->re, rows[r].im - sum->im};
-      if (!unit) panel_divide_z(&rest, l[r * step + r]);
-      rows[r] = rest;
+    for (int64_t p = 0; p < panels; ++p) {
+      panel_solve_rows_z(n, step, l, unit, i, (panel_row_z_t *)x + p * n);
     }
   }
 }
@@ -206,7 +220,7 @@ bool mp_cholesky_z(int64_t n, mp_complex_t *a, double *panel) {
         rows[k].im[r] = -cimag(a[(i + r) * n + k]);
       }
     }
-    mp_panel_solve_z(i, n, a, false, panel);
+    mp_panel_solve_z(i, n, a, false, 1, panel);
     for (int64_t r = 0; r < count; ++r) {
       for (int64_t k = 0; k < i; ++k) {
         a[(i + r) * n + k] = __builtin_complex((double)rows[k].re[r], -(double)rows[k].im[r]);

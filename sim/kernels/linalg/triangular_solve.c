@@ -2,7 +2,7 @@
 //
 // Every case is reduced to L * x = b with a lower triangular L: for an upper triangle rows and
 // columns are numbered backwards, and an unknown on the left of the matrix is handled by
-// transposing the equation. A part is a range of panels of unknown vectors.
+// transposing the equation. A part is a range of groups of unknown vectors.
 #include <complex.h>
 #include <string.h>
 
@@ -12,12 +12,15 @@
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 
-enum { GRAIN = 1 << 16 };
+enum {
+  GRAIN = 1 << 16,
+  GROUP = 4,  // panels for which a row of the matrix is read once
+};
 
 typedef struct {
   mp_kernel_t base;
   int64_t batch, n, vectors;  // each matrix of the batch has `vectors` unknown vectors of length n
-  int64_t panels;             // in which they are solved for
+  int64_t groups;             // of panels, in which they are solved for
   bool left, unit, is_complex;
   bool upper;       // the triangle that is read
   bool transposed;  // L is made of rows of `a` when false, of its columns when true
@@ -26,26 +29,33 @@ typedef struct {
   mp_convert_t load, store;
 } solve_kernel_t;
 
-// Loads L from `a`, with rows and columns numbered backwards when only that makes it lower
-// triangular.
+// Loads the lower triangle of L from `a`, with rows and columns numbered backwards when only that
+// makes it lower triangular.
 static void triangular_solve_load_matrix(const solve_kernel_t *self, const char *a, bool backwards,
-                                         void *raw, void *l) {
-  int64_t n = self->n, size = (int64_t)mp_dtype_size(self->load.from);
+                                         void *raw, char *l) {
+  const int64_t n = self->n, size = (int64_t)mp_dtype_size(self->load.from);
   int64_t row = self->transposed ? size : n * size, column = self->transposed ? n * size : size;
   if (backwards) {
     a += (n - 1) * (row + column);
     row = -row;
     column = -column;
   }
-  mp_strided_t copy;
-  mp_strided_init(&copy, (size_t)size);
-  mp_strided_add_dim(&copy, n, n * size, row);
-  mp_strided_add_dim(&copy, n, size, column);
-  mp_strided_finish(&copy);
-  mp_strided_run(&copy, raw, a);
-  mp_convert_run(&self->load, n * n, raw, l);
-  if (self->conjugated) {
-    for (int64_t i = 0; i < n * n; ++i) ((mp_complex_t *)l)[i] = conj(((mp_complex_t *)l)[i]);
+  if (column != size) {
+    mp_strided_t copy;
+    mp_strided_init(&copy, (size_t)size);
+    mp_strided_add_dim(&copy, n, n * size, row);
+    mp_strided_add_dim(&copy, n, size, column);
+    mp_strided_finish(&copy);
+    mp_strided_run(&copy, raw, a);
+    a = raw;
+    row = n * size;
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    char *to = l + i * n * self->wide_bytes;
+    mp_convert_run(&self->load, i + 1, a + i * row, to);
+    for (int64_t k = 0; self->conjugated && k <= i; ++k) {
+      ((mp_complex_t *)(void *)to)[k] = conj(((mp_complex_t *)(void *)to)[k]);
+    }
   }
 }
 
@@ -59,10 +69,10 @@ static void triangular_solve_vector_steps(const solve_kernel_t *self, int64_t *e
 
 // Where a part works, in its scratch memory.
 typedef struct {
-  char *l;        // n x n, wide
-  char *raw;      // the elements of a matrix or of a panel, as they are stored
-  char *wide;     // the elements of a panel
-  double *panel;  // the same as a panel: of complex numbers real and imaginary parts apart
+  char *l;         // n x n, wide
+  double *panels;  // GROUP of them
+  char *wide;      // the numbers of a panel, when they are complex, or of one vector
+  char *raw;       // the elements of a matrix or of a panel, as they are stored
 } solve_memory_t;
 
 static int64_t triangular_solve_panel_count(const solve_kernel_t *self) {
@@ -110,24 +120,46 @@ static void triangular_solve_unite(int64_t n, const double *panel, double *z) {
   }
 }
 
-// Solves for `count` vectors, at most a panel of them.
-static void triangular_solve_panel(const solve_kernel_t *self, const solve_memory_t *memory,
-                                   int64_t count, bool backwards, char *b, char *out) {
+// Loads the `count` vectors of a panel, or stores them when `is_load` is false.
+static void triangular_solve_move_panel(const solve_kernel_t *self, const solve_memory_t *memory,
+                                        int64_t count, bool backwards, bool is_load, char *array,
+                                        double *panel) {
   const int64_t n = self->n, numbers = triangular_solve_panel_count(self);
-  if (count < MP_PANEL) {
+  void *wide = self->is_complex ? (void *)memory->wide : panel;
+  if (!is_load) {
+    if (self->is_complex) triangular_solve_unite(n, panel, wide);
+    mp_convert_run(&self->store, numbers, wide, memory->raw);
+  } else if (count < MP_PANEL) {
     memset(memory->raw, 0, (size_t)numbers * mp_dtype_size(self->load.from));
   }
-  triangular_solve_copy(self, count, backwards, true, b, memory->raw);
-  mp_convert_run(&self->load, numbers, memory->raw, memory->wide);
-  if (self->is_complex) {
-    triangular_solve_split(n, (const double *)memory->wide, memory->panel);
-    mp_panel_solve_z(n, n, (const mp_complex_t *)memory->l, self->unit, memory->panel);
-    triangular_solve_unite(n, memory->panel, (double *)memory->wide);
-  } else {
-    mp_panel_solve_d(n, n, (const double *)memory->l, self->unit, memory->panel);
+  triangular_solve_copy(self, count, backwards, is_load, array, memory->raw);
+  if (is_load) {
+    mp_convert_run(&self->load, numbers, memory->raw, wide);
+    if (self->is_complex) triangular_solve_split(n, wide, panel);
   }
-  mp_convert_run(&self->store, numbers, memory->wide, memory->raw);
-  triangular_solve_copy(self, count, backwards, false, out, memory->raw);
+}
+
+// Solves for the vectors [first, first + count), at most GROUP panels. `b` and `out` are element 0
+// of the first one.
+static void triangular_solve_panels(const solve_kernel_t *self, const solve_memory_t *memory,
+                                    int64_t count, bool backwards, char *b, char *out) {
+  const int64_t n = self->n, panels = (count + MP_PANEL - 1) / MP_PANEL;
+  const int64_t doubles = triangular_solve_panel_count(self) * (self->is_complex ? 2 : 1);
+  int64_t unused = 0, step = 0;
+  triangular_solve_vector_steps(self, &unused, &step);
+  for (int64_t p = 0; p < panels; ++p) {
+    triangular_solve_move_panel(self, memory, mp_min_i64(count - p * MP_PANEL, MP_PANEL), backwards,
+                                true, b + p * MP_PANEL * step, memory->panels + p * doubles);
+  }
+  if (self->is_complex) {
+    mp_panel_solve_z(n, n, (const mp_complex_t *)memory->l, self->unit, panels, memory->panels);
+  } else {
+    mp_panel_solve_d(n, n, (const double *)memory->l, self->unit, panels, memory->panels);
+  }
+  for (int64_t p = 0; p < panels; ++p) {
+    triangular_solve_move_panel(self, memory, mp_min_i64(count - p * MP_PANEL, MP_PANEL), backwards,
+                                false, out + p * MP_PANEL * step, memory->panels + p * doubles);
+  }
 }
 
 // Solves for one vector alone.
@@ -163,24 +195,24 @@ static void triangular_solve_vector(const solve_kernel_t *self, const solve_memo
 static solve_memory_t triangular_solve_memory(const solve_kernel_t *self, char *scratch) {
   const size_t panel = (size_t)triangular_solve_panel_count(self) * self->wide_bytes;
   solve_memory_t memory = {.l = scratch};
-  memory.wide = scratch + (size_t)(self->n * self->n) * self->wide_bytes;
-  memory.panel = (double *)(memory.wide + (self->is_complex ? panel : 0));
-  memory.raw = memory.wide + (self->is_complex ? 2 : 1) * panel;
+  memory.panels = (double *)(void *)(scratch + (size_t)(self->n * self->n) * self->wide_bytes);
+  memory.wide = (char *)memory.panels + GROUP * panel;
+  memory.raw = memory.wide + panel;
   return memory;
 }
 
 static mp_status_t triangular_solve_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   const solve_kernel_t *self = (const solve_kernel_t *)kernel;
   int64_t begin = 0, end = 0, n = self->n, loaded = -1;
-  mp_part_range(self->batch * self->panels, kernel->num_parts, call->part, &begin, &end);
+  mp_part_range(self->batch * self->groups, kernel->num_parts, call->part, &begin, &end);
   int64_t size = (int64_t)mp_dtype_size(self->load.from), element_step = 0, vector_step = 0;
   triangular_solve_vector_steps(self, &element_step, &vector_step);
   // L is lower triangular without renumbering when a lower triangle is read by rows, or an upper
   // one by columns.
   const bool backwards = self->upper != self->transposed;
   const solve_memory_t memory = triangular_solve_memory(self, call->scratch);
-  for (int64_t p = begin; p < end; ++p) {
-    const int64_t batch = p / self->panels, first = p % self->panels * MP_PANEL;
+  for (int64_t g = begin; g < end; ++g) {
+    const int64_t batch = g / self->groups, first = g % self->groups * GROUP * MP_PANEL;
     if (batch != loaded) {
       triangular_solve_load_matrix(self, (const char *)call->operands[0] + batch * n * n * size,
                                    backwards, memory.raw, memory.l);
@@ -191,8 +223,8 @@ static mp_status_t triangular_solve_run(const mp_kernel_t *kernel, const mp_kern
     if (self->vectors == 1) {
       triangular_solve_vector(self, &memory, backwards, b, out);
     } else {
-      triangular_solve_panel(self, &memory, mp_min_i64(self->vectors - first, MP_PANEL), backwards,
-                             b, out);
+      triangular_solve_panels(self, &memory, mp_min_i64(self->vectors - first, GROUP * MP_PANEL),
+                              backwards, b, out);
     }
   }
   return NULL;
@@ -223,15 +255,14 @@ mp_status_t mp_kernel_make_triangular_solve(mp_arena_t *arena, const mp_op_t *op
     return mp_op_error(op, MP_UNIMPLEMENTED, "triangular_solve of %s", mp_dtype_name(a->dtype));
   }
   self->wide_bytes = (uint32_t)mp_dtype_size(wide);
-  self->panels = (self->vectors + MP_PANEL - 1) / MP_PANEL;
-  // L, a panel, of complex numbers twice, and what is raw of the larger of them.
+  self->groups = (self->vectors + GROUP * MP_PANEL - 1) / (GROUP * MP_PANEL);
+  // L, the panels, the numbers of one of them, and what is raw of the larger of it and L.
   const int64_t n = self->n, raw = mp_max_i64(n, MP_PANEL);
-  self->base.scratch_bytes =
-      (size_t)((n + (self->is_complex ? 2 : 1) * MP_PANEL + raw) * n) * self->wide_bytes;
+  self->base.scratch_bytes = (size_t)((n + (GROUP + 1) * MP_PANEL + raw) * n) * self->wide_bytes;
   int64_t parts = mp_part_count(MP_WORK(self->batch * self->vectors, n, n), GRAIN);
-  // Every part reads the whole L, so each gets at least a panel.
+  // Every part reads the whole L, so each gets at least a group.
   self->base.num_parts =
-      (uint32_t)mp_clamp_i64(parts, 1, mp_max_i64(self->batch * self->panels, 1));
+      (uint32_t)mp_clamp_i64(parts, 1, mp_max_i64(self->batch * self->groups, 1));
   *out_kernel = &self->base;
   return NULL;
 }
