@@ -9,7 +9,8 @@ typedef struct {
   mp_fuse_tables_t tables;
 } fuse_t;
 
-// Looks for what can be computed again in the block, and in the regions of control flow in it.
+// Looks for what can be computed now and what can be computed again in the block, and in the
+// regions of control flow in it.
 static mp_status_t fuse_again_in(const fuse_t *fuse, mp_block_t *block, mp_value_t **map) {
   mp_fuse_graph_t graph;
   for (mp_op_t *op = block->first; op != NULL; op = op->next) {
@@ -18,6 +19,7 @@ static mp_status_t fuse_again_in(const fuse_t *fuse, mp_block_t *block, mp_value
       MP_RETURN_IF_ERROR(fuse_again_in(fuse, op->regions[r], map));
     }
   }
+  MP_RETURN_IF_ERROR(mp_fuse_constants(fuse->module, block));
   MP_RETURN_IF_ERROR(mp_fuse_graph_create(fuse->module, block, fuse->scratch, &graph));
   mp_fuse_group(&graph);
   return mp_fuse_again(&graph, map);

@@ -53,6 +53,11 @@ MP_NODISCARD mp_status_t mp_fuse_graph_create(mp_module_t *module, mp_block_t *b
 // The node of the op whose result the value is; NULL if it is none of this block's.
 mp_fuse_node_t *mp_fuse_node_of(const mp_fuse_graph_t *graph, const mp_value_t *value);
 
+// ---- fuse_constants.c ----
+
+// Computes the scalars of a block that are made of constants alone.
+MP_NODISCARD mp_status_t mp_fuse_constants(mp_module_t *module, mp_block_t *block);
+
 // ---- fuse_groups.c ----
 
 // Puts members into groups that can each be one op, in place of their last member, and marks those

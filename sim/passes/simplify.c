@@ -5,6 +5,7 @@
 
 #include "sim/base/containers/hash_map.h"
 #include "sim/base/hash.h"
+#include "sim/ir/reducer.h"
 #include "sim/ir/schema.h"
 #include "sim/passes/passes.h"
 #include "sim/passes/rewrite.h"
@@ -100,7 +101,11 @@ static mp_status_t simplify(folder_t *folder, mp_op_t *op, bool *out_is_identity
 // Whether an equal op of the block may stand for this one.
 static bool simplify_may_be_shared(const mp_op_t *op) {
   const mp_op_info_t *info = mp_op_info(op->code);
-  return op->num_results == 1 && op->num_regions == 0 && info->effect == MP_OP_EFFECT_PURE &&
+  // Of a reduction by a known kind, the kind says all about the region.
+  const bool has_kind = op->code == MP_OP_REDUCE && op->num_results == 1 &&
+                        mp_reducer_kind(op->regions[0]) != MP_REDUCE_CUSTOM;
+  return op->num_results == 1 && (op->num_regions == 0 || has_kind) &&
+         info->effect == MP_OP_EFFECT_PURE &&
          (info->role == MP_OP_ROLE_KERNEL || info->role == MP_OP_ROLE_NOTHING);
 }
 
@@ -140,6 +145,9 @@ static bool simplify_ops_equal(const mp_op_t *a, const mp_op_t *b) {
   if (a->parent != b->parent) return false;
   if (a->code != b->code || a->num_operands != b->num_operands) return false;
   if (!mp_type_equal(a->results[0].type, b->results[0].type)) return false;
+  if (a->num_regions != 0 && mp_reducer_kind(a->regions[0]) != mp_reducer_kind(b->regions[0])) {
+    return false;
+  }
   for (uint32_t i = 0; i < a->num_operands; ++i) {
     if (a->operands[i] != b->operands[i]) return false;
   }

@@ -123,6 +123,29 @@ static void a_used_middle_is_a_result(void **state) {
                   1);
 }
 
+// As variances have it: x / (40 - 0), if that is more than nothing, and NaN otherwise.
+static void scalars_of_constants_are_computed_before(void **state) {
+  (void)state;
+  expect_launches("func.func @main(%x: " T ") -> " T
+                  " {\n"
+                  "%i = stablehlo.constant dense<0> : tensor<i32>\n"
+                  "%n = stablehlo.constant dense<40.0> : tensor<bf16>\n"
+                  "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+                  "%k = stablehlo.constant dense<0x7FC00000> : tensor<f32>\n"
+                  "%a = stablehlo.convert %i : (tensor<i32>) -> tensor<f32>\n"
+                  "%b = stablehlo.convert %n : (tensor<bf16>) -> tensor<f32>\n"
+                  "%c = stablehlo.subtract %b, %a : tensor<f32>\n"
+                  "%p = stablehlo.compare GT, %c, %z : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"
+                  "%w = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<f32>) -> " T
+                  "\n"
+                  "%v = stablehlo.broadcast_in_dim %k, dims = [] : (tensor<f32>) -> " T
+                  "\n"
+                  "%d = stablehlo.divide %x, %w : " T
+                  "\n"
+                  "%r = stablehlo.select %p, %d, %v : tensor<i1>, " T "\nreturn %r : " T "\n}\n",
+                  1);
+}
+
 // A program may hold fused ops itself; what is in them has to be what fusion would put there.
 static void what_cannot_be_fused_is_refused(void **state) {
   (void)state;
@@ -151,6 +174,7 @@ int main(void) {
       cmocka_unit_test(what_waits_for_itself_stays_two),
       cmocka_unit_test(what_is_moved_between_stays_two),
       cmocka_unit_test(a_used_middle_is_a_result),
+      cmocka_unit_test(scalars_of_constants_are_computed_before),
       cmocka_unit_test(what_cannot_be_fused_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
