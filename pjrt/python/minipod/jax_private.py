@@ -472,8 +472,7 @@ def _use_lapack(rules, primitive, size) -> None:
   cpu = mlir._platform_specific_lowerings["cpu"].get(primitive)
   if cpu is None:
     return
-  lapack_rule = {linalg.cholesky_p: _lapack_cholesky, linalg.lu_p: _lapack_lu}.get(
-      primitive, cpu.rule)
+  lapack_rule = _lapack_lu if primitive is linalg.lu_p else cpu.rule
 
   def rule(ctx, *operands, **params):
     sides = ctx.avals_in[0].shape[-2:]
@@ -481,21 +480,6 @@ def _use_lapack(rules, primitive, size) -> None:
     return (lapack_rule if is_large else own.rule)(ctx, *operands, **params)
 
   rules[primitive] = mlir.LoweringRuleEntry(rule, own.inline)
-
-
-def _lapack_cholesky(ctx, operand):
-  """JAX's rule for CPUs without its two transposes: what is a lower triangle by rows is an upper
-  one by columns.
-  """
-  aval, = ctx.avals_in
-  batch = aval.shape[:-2]
-  info_aval = core.ShapedArray(batch, np.dtype(np.int32))
-  call = linalg._linalg_ffi_lowering(
-      lapack.prepare_lapack_call("potrf_ffi", aval.dtype), avals_out=[aval, info_aval],
-      operand_output_aliases={0: 0}, column_major=False)
-  factor, info = call(ctx, operand, uplo=linalg._matrix_uplo_attr(False))
-  is_ok = mlir.compare_hlo(info, mlir.full_like_aval(ctx, 0, info_aval), "EQ", "SIGNED")
-  return [linalg._replace_not_ok_with_nan(ctx, batch, is_ok, factor, aval)]
 
 
 def _lapack_lu(ctx, operand):

@@ -56,8 +56,8 @@ def test_only_one_file_uses_private_names():
     ("export._export", "call_exported_p"),
     ("lax.control_flow", "platform_index_p cond_p"),
     ("lax.ann", "approx_top_k_p _jax"),
-    ("lax.linalg", "lu_p eigh_p svd_p tridiagonal_solve_p cholesky_p lu_pivots_to_permutation_p"
-     " _empty_svd _linalg_ffi_lowering _matrix_uplo_attr _replace_not_ok_with_nan"),
+    ("lax.linalg", "lu_p eigh_p svd_p tridiagonal_solve_p lu_pivots_to_permutation_p"
+     " _empty_svd _linalg_ffi_lowering"),
     ("core", "ShapedArray"),
     ("lax.parallel", "pbroadcast_p psend_p precv_p")])
 def test_names_exist(module, names):
