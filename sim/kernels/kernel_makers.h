@@ -49,5 +49,7 @@ MP_KERNEL_MAKERS(MP_KERNEL_DECLARE)
 // Whether an operand of a sort numbers the rows of each slice, and the comparator does not use it.
 // The kernel then does not read it (mp_kernel_operand).
 bool mp_kernel_sort_counts(const mp_op_t *op, uint32_t operand);
+// The same for the positions of a reduction such as argmax.
+bool mp_kernel_reduce_counts(const mp_op_t *op, uint32_t operand);
 
 #endif  // MINIPOD_SIM_KERNELS_KERNEL_MAKERS_H_

@@ -163,7 +163,9 @@ enum { MP_SCALAR_FROM_BYTES = 64 * 1024 };
 mp_value_t *mp_kernel_operand(const mp_op_t *op, uint32_t operand) {
   mp_value_t *value = op->operands[operand];
   const mp_op_t *maker = value->op;
-  if (op->code == MP_OP_SORT && mp_kernel_sort_counts(op, operand)) return op->operands[0];
+  const bool is_counted = (op->code == MP_OP_SORT && mp_kernel_sort_counts(op, operand)) ||
+                          (op->code == MP_OP_REDUCE && mp_kernel_reduce_counts(op, operand));
+  if (is_counted) return op->operands[0];
   if (g_makers[op->code] != mp_kernel_make_elementwise) return value;
   if (maker == NULL || maker->code != MP_OP_BROADCAST_IN_DIM) return value;
   int64_t bytes = 0;

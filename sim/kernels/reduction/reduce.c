@@ -1,9 +1,10 @@
-// stablehlo.reduce. There are three methods, and the shape alone decides which one is used:
+// stablehlo.reduce. There are several methods, and the shape alone decides which one is used:
 //   lanes: many results at once, one reduced position after the other (for any region, in order);
 //   rows: one result, a contiguous run of the input at a time, folded in halves (for known kinds:
 //     the order of a sum is a tree whose form depends on the length only);
 //   segments: few results; the reduced positions are cut into as many segments as there are lanes,
 //     whose results are then combined in order, neighbours first (for any associative region).
+// Two more are for a value and its position, as in argmax (best.h): rows and lanes again.
 // The start value takes part once, as the first.
 #include "sim/kernels/reduction/reduce.h"
 
@@ -12,89 +13,27 @@
 #include "sim/base/assert.h"
 #include "sim/ir/reducer.h"
 #include "sim/kernels/kernel_makers.h"
+#include "sim/kernels/reduction/best.h"
 #include "sim/kernels/reduction/fold.h"
+#include "sim/kernels/reduction/fold_axes.h"
 #include "sim/kernels/shape.h"
 
-typedef struct {
-  uint32_t rank;
-  int64_t dims[MP_MAX_RANK];
-  int64_t strides[MP_MAX_RANK];  // of the input, in elements
-  int64_t count;
-} axes_t;
-
-typedef enum { WAY_LANES, WAY_ROWS, WAY_SEGMENTS } way_t;
+typedef enum { WAY_LANES, WAY_ROWS, WAY_SEGMENTS, WAY_BEST_ROWS, WAY_BEST_LANES } way_t;
 
 typedef struct {
   mp_kernel_t base;
   mp_fold_t fold;
-  axes_t kept, reduced;
+  mp_fold_axes_t kept, reduced;
   way_t way;
-  bool in_runs;  // lanes and segments: neighbours are reduced, and several are loaded at once
+  mp_best_t best;  // of the ways that it has
+  bool in_runs;    // lanes and segments: neighbours are reduced, and several are loaded at once
 } reduce_t;
-
-// ---- Axes ----
-
-static void reduce_add_axis(axes_t *axes, int64_t dim, int64_t stride) {
-  axes->count *= dim;
-  if (dim == 1) return;
-  MP_ASSERT(axes->rank < MP_MAX_RANK);
-  uint32_t last = axes->rank;
-  // Dimensions that are contiguous become one axis.
-  if (last > 0 && axes->strides[last - 1] == stride * dim) {
-    axes->dims[last - 1] *= dim;
-    axes->strides[last - 1] = stride;
-    return;
-  }
-  axes->dims[last] = dim;
-  axes->strides[last] = stride;
-  ++axes->rank;
-}
-
-// The offset in the input of position number `index` of the axes.
-static int64_t reduce_offset_of(const axes_t *axes, int64_t index) {
-  int64_t offset = 0;
-  for (uint32_t i = axes->rank; i-- > 0;) {
-    offset += index % axes->dims[i] * axes->strides[i];
-    index /= axes->dims[i];
-  }
-  return offset;
-}
-
-// A position that moves over the axes, the innermost one fastest.
-typedef struct {
-  const axes_t *axes;
-  uint32_t rank;  // the number of axes over which it moves; the caller does those within
-  int64_t index[MP_MAX_RANK];
-  int64_t offset;
-} walk_t;
-
-static void reduce_walk_begin(const axes_t *axes, uint32_t rank, int64_t position,
-                              walk_t *out_walk) {
-  out_walk->axes = axes;
-  out_walk->rank = rank;
-  out_walk->offset = 0;
-  memset(out_walk->index, 0, rank * sizeof(out_walk->index[0]));
-  for (uint32_t i = rank; i-- > 0 && position > 0;) {  // a dimension may be 0
-    out_walk->index[i] = position % axes->dims[i];
-    out_walk->offset += out_walk->index[i] * axes->strides[i];
-    position /= axes->dims[i];
-  }
-}
-
-static void reduce_walk_next(walk_t *walk) {
-  for (uint32_t i = walk->rank; i-- > 0;) {
-    walk->offset += walk->axes->strides[i];
-    if (++walk->index[i] < walk->axes->dims[i]) return;
-    walk->offset -= walk->axes->strides[i] * walk->axes->dims[i];
-    walk->index[i] = 0;
-  }
-}
 
 // ---- Lanes ----
 
 // The number of results, from `begin` on, that one block takes. Long runs of neighbours stay whole.
 static int64_t reduce_block_size(const reduce_t *kernel, int64_t begin, int64_t end) {
-  const axes_t *kept = &kernel->kept;
+  const mp_fold_axes_t *kept = &kernel->kept;
   int64_t lanes = mp_min_i64(end - begin, MP_FOLD_LANES);
   if (kernel->in_runs) return mp_min_i64(lanes, MP_FOLD_RUN_LANES);
   if (kept->rank == 0) return lanes;
@@ -128,19 +67,19 @@ static void reduce_fold_runs(const reduce_t *kernel, const mp_kernel_call_t *cal
 static void reduce_fold_block(const reduce_t *kernel, const mp_kernel_call_t *call,
                               const mp_fold_work_t *work, int64_t lanes, bool contiguous) {
   const mp_fold_t *fold = &kernel->fold;
-  const axes_t *reduced = &kernel->reduced;
+  const mp_fold_axes_t *reduced = &kernel->reduced;
   uint32_t n = fold->num_operands;
-  walk_t walk;
+  mp_fold_walk_t walk;
   if (kernel->in_runs && !contiguous) {
     int64_t length = reduced->dims[reduced->rank - 1], runs = reduced->count / length;
-    reduce_walk_begin(reduced, reduced->rank - 1, 0, &walk);
-    for (int64_t r = 0; r < runs; ++r, reduce_walk_next(&walk)) {
+    mp_fold_walk_begin(reduced, reduced->rank - 1, 0, &walk);
+    for (int64_t r = 0; r < runs; ++r, mp_fold_walk_next(&walk)) {
       reduce_fold_runs(kernel, call, work, lanes, walk.offset, length);
     }
     return;
   }
-  reduce_walk_begin(reduced, reduced->rank, 0, &walk);
-  for (int64_t r = 0; r < reduced->count; ++r, reduce_walk_next(&walk)) {
+  mp_fold_walk_begin(reduced, reduced->rank, 0, &walk);
+  for (int64_t r = 0; r < reduced->count; ++r, mp_fold_walk_next(&walk)) {
     for (uint32_t k = 0; k < n; ++k) {
       work->loaded[k] = mp_fold_load(fold, work, k, lanes, call->operands[k], work->offsets,
                                      walk.offset, contiguous, work->x[k]);
@@ -152,7 +91,7 @@ static void reduce_fold_block(const reduce_t *kernel, const mp_kernel_call_t *ca
 // Whether all neighbours of a block's lanes are lanes of it too, in the order in which they are
 // reduced: the whole operand is one run.
 static bool reduce_is_one_run(const reduce_t *kernel, int64_t lanes) {
-  const axes_t *kept = &kernel->kept, *reduced = &kernel->reduced;
+  const mp_fold_axes_t *kept = &kernel->kept, *reduced = &kernel->reduced;
   return kept->count == lanes && kept->rank == 1 && kept->strides[0] == 1 && reduced->rank == 1 &&
          reduced->strides[0] == lanes;
 }
@@ -167,10 +106,10 @@ static void reduce_run_lanes(const reduce_t *kernel, const mp_kernel_call_t *cal
   for (int64_t lanes; begin < end; begin += lanes) {
     lanes = reduce_block_size(kernel, begin, end);
     MP_ASSERT(lanes > 0 && lanes <= MP_FOLD_LANES);
-    walk_t walk;
-    reduce_walk_begin(&kernel->kept, kernel->kept.rank, begin, &walk);
+    mp_fold_walk_t walk;
+    mp_fold_walk_begin(&kernel->kept, kernel->kept.rank, begin, &walk);
     bool contiguous = true;
-    for (int64_t i = 0; i < lanes; ++i, reduce_walk_next(&walk)) {
+    for (int64_t i = 0; i < lanes; ++i, mp_fold_walk_next(&walk)) {
       work.offsets[i] = walk.offset;
       contiguous = contiguous && walk.offset == work.offsets[0] + i;
     }
@@ -193,20 +132,20 @@ static void reduce_run_lanes(const reduce_t *kernel, const mp_kernel_call_t *cal
 static void reduce_run_rows(const reduce_t *kernel, const mp_kernel_call_t *call,
                             mp_fold_source_t *source, int64_t begin, int64_t end) {
   const mp_fold_t *fold = &kernel->fold;
-  const axes_t *reduced = &kernel->reduced;
+  const mp_fold_axes_t *reduced = &kernel->reduced;
   const mp_fold_operand_t *operand = &fold->operands[0];
   int64_t length = reduced->dims[reduced->rank - 1], rows = reduced->count / length;
   mp_fold_work_t work;
   mp_fold_work(fold, call->scratch, &work);
   work.source = source;
-  walk_t result;
-  reduce_walk_begin(&kernel->kept, kernel->kept.rank, begin, &result);
-  for (int64_t i = begin; i < end; ++i, reduce_walk_next(&result)) {
+  mp_fold_walk_t result;
+  mp_fold_walk_begin(&kernel->kept, kernel->kept.rank, begin, &result);
+  for (int64_t i = begin; i < end; ++i, mp_fold_walk_next(&result)) {
     char *acc = work.acc[0];
     mp_fold_fill(fold, 0, 1, call->operands[1], acc);
-    walk_t row;
-    reduce_walk_begin(reduced, reduced->rank - 1, 0, &row);
-    for (int64_t r = 0; r < rows; ++r, reduce_walk_next(&row)) {
+    mp_fold_walk_t row;
+    mp_fold_walk_begin(reduced, reduced->rank - 1, 0, &row);
+    for (int64_t r = 0; r < rows; ++r, mp_fold_walk_next(&row)) {
       _Alignas(16) char one[16];
       const int64_t first = result.offset + row.offset;
       if (source != NULL) source->limit = first + length;
@@ -248,7 +187,7 @@ static void reduce_combine_neighbours(const mp_fold_t *fold, const mp_fold_work_
 static void reduce_fold_segments(const reduce_t *kernel, const mp_kernel_call_t *call,
                                  const mp_fold_work_t *work, int64_t base) {
   const mp_fold_t *fold = &kernel->fold;
-  const axes_t *reduced = &kernel->reduced;
+  const mp_fold_axes_t *reduced = &kernel->reduced;
   uint32_t n = fold->num_operands;
   const void *const *captures = call->operands + 2 * n;
   int64_t total = reduced->count;
@@ -256,7 +195,7 @@ static void reduce_fold_segments(const reduce_t *kernel, const mp_kernel_call_t 
   int64_t length = (total + most - 1) / most;
   int64_t lanes = (total + length - 1) / length;
   MP_ASSERT(lanes > 0 && lanes <= most);
-  for (int64_t i = 0; i < lanes; ++i) work->offsets[i] = reduce_offset_of(reduced, i * length);
+  for (int64_t i = 0; i < lanes; ++i) work->offsets[i] = mp_fold_axes_offset(reduced, i * length);
   // Runs are loaded as long as the last segment, which may be shorter, takes part; the others go
   // element by element.
   int64_t last = total - (lanes - 1) * length, in_runs = kernel->in_runs ? last : 1;
@@ -279,7 +218,8 @@ static void reduce_fold_segments(const reduce_t *kernel, const mp_kernel_call_t 
       if (reduced->rank == 1) {
         work->offsets[i] += reduced->strides[0];
       } else {
-        work->offsets[i] = reduce_offset_of(reduced, mp_min_i64(i * length + step + 1, total - 1));
+        work->offsets[i] =
+            mp_fold_axes_offset(reduced, mp_min_i64(i * length + step + 1, total - 1));
       }
     }
   }
@@ -293,7 +233,7 @@ static void reduce_run_segments(const reduce_t *kernel, const mp_kernel_call_t *
   mp_fold_work_t work;
   mp_fold_work(fold, call->scratch, &work);
   for (int64_t i = begin; i < end; ++i) {
-    reduce_fold_segments(kernel, call, &work, reduce_offset_of(&kernel->kept, i));
+    reduce_fold_segments(kernel, call, &work, mp_fold_axes_offset(&kernel->kept, i));
     for (uint32_t k = 0; k < n; ++k) {
       mp_fold_fill(fold, k, 1, call->operands[n + k], work.x[k]);
       work.loaded[k] = work.x[k];
@@ -302,6 +242,35 @@ static void reduce_run_segments(const reduce_t *kernel, const mp_kernel_call_t *
     for (uint32_t k = 0; k < n; ++k) {
       size_t size = fold->operands[k].out_size;
       mp_fold_store(fold, k, 1, work.acc[k], (char *)call->results[k] + (size_t)i * size);
+    }
+  }
+}
+
+// ---- The best of rows and of lanes ----
+
+static void reduce_run_best(const reduce_t *kernel, const mp_kernel_call_t *call, int64_t begin,
+                            int64_t end) {
+  const mp_fold_t *fold = &kernel->fold;
+  const mp_fold_axes_t *kept = &kernel->kept;
+  mp_fold_work_t work;
+  mp_fold_work(fold, call->scratch, &work);
+  for (int64_t count; begin < end; begin += count) {
+    count = mp_min_i64(end - begin, MP_BEST_LANES);
+    if (kernel->way == WAY_BEST_LANES) {
+      const int64_t run = kept->dims[kept->rank - 1];
+      count = mp_min_i64(count, run - begin % run);
+    }
+    mp_best_results(&kernel->best, &kernel->kept, &kernel->reduced, call->operands[0], begin, count,
+                    (char *)call->scratch + mp_round_up_64(fold->scratch_bytes), work.acc[0],
+                    work.acc[1]);
+    for (uint32_t k = 0; k < 2; ++k) {
+      mp_fold_fill(fold, k, count, call->operands[2 + k], work.x[k]);
+      work.loaded[k] = work.x[k];
+    }
+    mp_fold_start(fold, &work, count, work.loaded, call->operands + 4);
+    for (uint32_t k = 0; k < 2; ++k) {
+      size_t size = fold->operands[k].out_size;
+      mp_fold_store(fold, k, count, work.acc[k], (char *)call->results[k] + (size_t)begin * size);
     }
   }
 }
@@ -322,6 +291,10 @@ static mp_status_t reduce_run(const mp_kernel_t *base, const mp_kernel_call_t *c
     case WAY_SEGMENTS:
       reduce_run_segments(kernel, call, begin, end);
       break;
+    case WAY_BEST_ROWS:
+    case WAY_BEST_LANES:
+      reduce_run_best(kernel, call, begin, end);
+      break;
     default:
       MP_ASSERT_NOT_REACHED();
   }
@@ -341,26 +314,28 @@ void mp_reduce_run_from(const mp_kernel_t *base, const mp_kernel_call_t *call,
   }
 }
 
-static bool reduce_has_rows(const axes_t *kept, const axes_t *reduced) {
+static bool reduce_has_rows(const mp_fold_axes_t *kept, const mp_fold_axes_t *reduced) {
   uint32_t last = reduced->rank - 1;
   return reduced->strides[last] == 1 && (reduced->dims[last] >= 32 || kept->count == 1);
 }
 
 // Divides the dimensions of the operand into those that are kept and those that are reduced.
-static void reduce_find_axes(const mp_op_t *op, axes_t *out_kept, axes_t *out_reduced) {
+static void reduce_find_axes(const mp_op_t *op, mp_fold_axes_t *out_kept,
+                             mp_fold_axes_t *out_reduced) {
   const mp_type_t *in = mp_op_operand_type(op, 0);
   mp_index_list_t dimensions = mp_op_ints(op, MP_ATTR_DIMENSIONS);
   int64_t strides[MP_MAX_RANK];
   mp_dims_strides(in->dims, in->rank, 1, strides);
-  *out_kept = *out_reduced = (axes_t){.count = 1};
+  *out_kept = *out_reduced = (mp_fold_axes_t){.count = 1};
   for (uint32_t i = 0; i < in->rank; ++i) {
-    reduce_add_axis(mp_index_list_has(dimensions, i) ? out_reduced : out_kept, in->dims[i],
-                    strides[i]);
+    mp_fold_axes_add(mp_index_list_has(dimensions, i) ? out_reduced : out_kept, in->dims[i],
+                     strides[i]);
   }
 }
 
 // The axes of a reduction of one operand and a known kind; false for all others.
-static bool reduce_find_known(const mp_op_t *op, axes_t *out_kept, axes_t *out_reduced) {
+static bool reduce_find_known(const mp_op_t *op, mp_fold_axes_t *out_kept,
+                              mp_fold_axes_t *out_reduced) {
   if (op->code != MP_OP_REDUCE || op->num_operands != 2) return false;
   const mp_reduce_kind_t kind = mp_reducer_kind(op->regions[0]);
   mp_ew_t binary = {0};
@@ -373,20 +348,29 @@ static bool reduce_find_known(const mp_op_t *op, axes_t *out_kept, axes_t *out_r
 }
 
 bool mp_reduce_is_by_rows(const mp_op_t *op, int64_t *out_length) {
-  axes_t kept, reduced;
+  mp_fold_axes_t kept, reduced;
   if (!reduce_find_known(op, &kept, &reduced) || reduced.rank != 1) return false;
   *out_length = reduced.dims[0];
   return reduce_has_rows(&kept, &reduced);
 }
 
-static way_t reduce_choose_way(const axes_t *kept, const axes_t *reduced, bool is_known) {
+bool mp_kernel_reduce_counts(const mp_op_t *op, uint32_t operand) {
+  mp_best_t best;
+  if (operand != 1 || op->num_operands != 4 || !mp_best_find(op, &best)) return false;
+  mp_fold_axes_t kept, reduced;
+  reduce_find_axes(op, &kept, &reduced);
+  return mp_best_has_way(&kept, &reduced);
+}
+
+static way_t reduce_choose_way(const mp_fold_axes_t *kept, const mp_fold_axes_t *reduced,
+                               bool is_known) {
   if (reduced->count < 2 || kept->count == 0) return WAY_LANES;
   if (is_known && reduce_has_rows(kept, reduced)) return WAY_ROWS;
   return kept->count < 64 && reduced->count >= 256 ? WAY_SEGMENTS : WAY_LANES;
 }
 
 bool mp_reduce_reads_runs(const mp_op_t *op) {
-  axes_t kept, reduced;
+  mp_fold_axes_t kept, reduced;
   if (!reduce_find_known(op, &kept, &reduced)) return false;
   const way_t way = reduce_choose_way(&kept, &reduced, true);
   if (way != WAY_LANES) return way == WAY_ROWS;
@@ -401,7 +385,8 @@ enum { GRAIN = 64 * 1024, LANES_GRAIN = 256 };
 
 static uint32_t reduce_count_parts(const reduce_t *kernel) {
   int64_t grain = GRAIN / mp_max_i64(kernel->reduced.count, 1);
-  if (kernel->way == WAY_LANES) grain = mp_max_i64(grain, LANES_GRAIN);
+  if (kernel->way == WAY_LANES || kernel->way == WAY_BEST_LANES)
+    grain = mp_max_i64(grain, LANES_GRAIN);
   return mp_part_count(kernel->kept.count, grain);
 }
 
@@ -422,12 +407,18 @@ mp_status_t mp_kernel_make_reduce(mp_arena_t *arena, const mp_op_t *op,
   reduce_find_axes(op, &kernel->kept, &kernel->reduced);
   kernel->way =
       reduce_choose_way(&kernel->kept, &kernel->reduced, kernel->fold.kind != MP_REDUCE_CUSTOM);
-  const axes_t *reduced = &kernel->reduced;
+  if (mp_best_find(op, &kernel->best) && mp_best_has_way(&kernel->kept, &kernel->reduced)) {
+    kernel->way = kernel->reduced.strides[0] == 1 ? WAY_BEST_ROWS : WAY_BEST_LANES;
+  }
+  const mp_fold_axes_t *reduced = &kernel->reduced;
   kernel->in_runs = reduced->rank > 0 && reduced->strides[reduced->rank - 1] == 1 &&
                     reduced->dims[reduced->rank - 1] >= 16 &&
                     (kernel->way != WAY_SEGMENTS || reduced->rank == 1);
   kernel->base.num_parts = reduce_count_parts(kernel);
   kernel->base.scratch_bytes = kernel->fold.scratch_bytes;
+  if (kernel->way == WAY_BEST_ROWS || kernel->way == WAY_BEST_LANES) {
+    kernel->base.scratch_bytes = mp_round_up_64(kernel->fold.scratch_bytes) + MP_BEST_SCRATCH;
+  }
   *out_kernel = &kernel->base;
   return NULL;
 }

@@ -1,4 +1,4 @@
-"""The best elements of rows: top_k and sorts that keep their first elements, with hostile values."""
+"""The best elements of rows: argmax, top_k and sorts that keep their first elements, with hostile values."""
 
 import jax
 from jax import lax
@@ -37,6 +37,22 @@ def test_top_k(dtype):
       for is_hostile in (False, True):
         check(lambda a, k=k: lax.top_k(a, k), values(rng, shape, dtype, is_hostile))
     check(lambda a: lax.top_k(a, 9), np.sort(values(rng, (4000,), dtype, False)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
+def test_argmax(dtype):
+  rng = np.random.default_rng(3)
+  with jax.enable_x64(True):
+    for shape in ((3, 2), (7, 1500), (300, 40), (1, 1)):
+      for is_hostile in (False, True):
+        check(lambda a: [best(a, axis=axis) for best in (jnp.argmax, jnp.argmin) for axis in (0, 1, None)],
+              values(rng, shape, dtype, is_hostile))
+
+
+def test_argmax_counts_for_itself():
+  x = jax.ShapeDtypeStruct((512, 4096), np.float32, sharding=jax.sharding.SingleDeviceSharding(POD))
+  memory = jax.jit(lambda a: jnp.argmax(a, axis=1)).lower(x).compile().memory_analysis()
+  assert memory.temp_size_in_bytes < 1 << 16
 
 
 def test_first_of_sorts():

@@ -1,0 +1,44 @@
+// The best element of each row and its number: reductions of values and their positions whose
+// region chooses as argmax and argmin do. Of equal values the lower position counts, and a NaN is
+// better than all numbers; of several NaNs the first one counts.
+//
+// Which value and which position a fold in any order of neighbours ends with depends on the
+// elements alone: the last one of those that equal the best (0 equals -0), and the first position
+// of them; or the first NaN and its position.
+#ifndef MINIPOD_SIM_KERNELS_REDUCTION_BEST_H_
+#define MINIPOD_SIM_KERNELS_REDUCTION_BEST_H_
+
+#include "sim/ir/module.h"
+#include "sim/kernels/elementwise/elementwise.h"
+#include "sim/kernels/reduction/fold_axes.h"
+
+typedef struct {
+  bool is_min;
+  mp_dtype_t type;  // in which values are compared; those of narrower types are converted
+  bool converts;
+  mp_ew_t load;
+  size_t size, position_size;  // of a value and a position, in bytes
+} mp_best_t;
+
+// Whether the op is such a reduction, of values and of a `stablehlo.iota` along the one dimension
+// that it reduces, with elements, start values and results of the region's own types.
+bool mp_best_find(const mp_op_t *op, mp_best_t *out_best);
+
+// Whether the region (value, position, value, position) -> (value, position) chooses that way.
+// Positions are integers.
+bool mp_best_is_choice(const mp_block_t *region, bool is_min);
+
+// Whether results are found by comparing alone: the reduced dimension is one of neighbours, or
+// enough results are neighbours.
+bool mp_best_has_way(const mp_fold_axes_t *kept, const mp_fold_axes_t *reduced);
+
+// The values that results [begin, begin + count) of a fold of `array` end with, and their
+// positions, without a start value. There are at most MP_BEST_LANES of them, which are neighbours
+// if the reduced elements are none. Writes stored elements of the region's types; `scratch` has
+// MP_BEST_SCRATCH bytes and is aligned to 64.
+enum { MP_BEST_LANES = 512, MP_BEST_SCRATCH = 3 * MP_BEST_LANES * 8 };
+void mp_best_results(const mp_best_t *best, const mp_fold_axes_t *kept,
+                     const mp_fold_axes_t *reduced, const void *array, int64_t begin, int64_t count,
+                     void *scratch, char *out_values, char *out_positions);
+
+#endif  // MINIPOD_SIM_KERNELS_REDUCTION_BEST_H_

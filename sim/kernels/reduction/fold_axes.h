@@ -1,0 +1,38 @@
+// The dimensions of an array that a reduction keeps, or those that it reduces: as few axes as
+// possible, and a position that moves over them.
+#ifndef MINIPOD_SIM_KERNELS_REDUCTION_FOLD_AXES_H_
+#define MINIPOD_SIM_KERNELS_REDUCTION_FOLD_AXES_H_
+
+#include <stdint.h>
+
+#include "sim/ir/type.h"
+
+typedef struct {
+  uint32_t rank;
+  int64_t dims[MP_MAX_RANK];
+  int64_t strides[MP_MAX_RANK];  // of the input, in elements
+  int64_t count;                 // of all positions; 1 before any dimension was added
+} mp_fold_axes_t;
+
+// Adds a dimension within those that were added before; dimensions that are contiguous become one
+// axis.
+void mp_fold_axes_add(mp_fold_axes_t *axes, int64_t dim, int64_t stride);
+
+// The offset in the input of position number `index`, the innermost axis fastest.
+int64_t mp_fold_axes_offset(const mp_fold_axes_t *axes, int64_t index);
+
+// A position that moves over the axes, the innermost one fastest.
+typedef struct {
+  const mp_fold_axes_t *axes;
+  uint32_t rank;  // the number of axes over which it moves; the caller does those within
+  int64_t index[MP_MAX_RANK];
+  int64_t offset;
+} mp_fold_walk_t;
+
+// Begins at position number `position` of the outer `rank` axes.
+void mp_fold_walk_begin(const mp_fold_axes_t *axes, uint32_t rank, int64_t position,
+                        mp_fold_walk_t *out_walk);
+// Moves to the next position; behind the last one comes the first.
+void mp_fold_walk_next(mp_fold_walk_t *walk);
+
+#endif  // MINIPOD_SIM_KERNELS_REDUCTION_FOLD_AXES_H_
