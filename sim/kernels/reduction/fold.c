@@ -220,6 +220,10 @@ void mp_fold_row(const mp_fold_t *fold, const mp_fold_work_t *work, const void *
   if (some != partial) memcpy(partial, some, (size_t)lanes * size);
   for (int64_t i = lanes; i < length; i += lanes) {
     int64_t count = mp_min_i64(length - i, lanes);
+    if (work->source == NULL) {
+      const int64_t size_in = (int64_t)fold->operands[0].in_size;
+      mp_fold_prefetch(src, (first + i + 2 * lanes) * size_in, count * size_in);
+    }
     const void *in[] = {partial,
                         mp_fold_load(fold, work, 0, count, src, &first, i, true, work->spare[0])};
     fold->loop(count, in, partial);

@@ -79,8 +79,15 @@ static void reduce_fold_block(const reduce_t *kernel, const mp_kernel_call_t *ca
     return;
   }
   mp_fold_walk_begin(reduced, reduced->rank, 0, &walk);
+  // Of lanes that are neighbours the ones of the next positions are neighbours as well.
+  const int64_t ahead = reduced->rank == 0 ? 0 : 2 * reduced->strides[reduced->rank - 1];
   for (int64_t r = 0; r < reduced->count; ++r, mp_fold_walk_next(&walk)) {
     for (uint32_t k = 0; k < n; ++k) {
+      const int64_t size = (int64_t)fold->operands[k].in_size;
+      if (contiguous && work->source == NULL) {
+        mp_fold_prefetch(call->operands[k], (work->offsets[0] + walk.offset + ahead) * size,
+                         lanes * size);
+      }
       work->loaded[k] = mp_fold_load(fold, work, k, lanes, call->operands[k], work->offsets,
                                      walk.offset, contiguous, work->x[k]);
     }
