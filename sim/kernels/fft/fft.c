@@ -5,6 +5,7 @@
 // real and imaginary parts separately.
 #include <string.h>
 
+#include "sim/base/vector.h"
 #include "sim/kernels/fft/fft_plan.h"
 #include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/shape.h"

@@ -17,59 +17,100 @@ static void F(run_lines)(const fft_kernel_t *self, const mp_fft_plan_t *plan, in
   }
 }
 
+// The elements of a line that are moved before those of the next line: the lines of powers of two
+// fall into the same places of the cache, where there is no room for a cache line of each.
+#define BLOCK 16
+
+// Puts lines of pairs side by side: pair i of line l, at src[l * stride + 2 * i], becomes element
+// i * lines + l of `re` and `im`.
+MP_VECTOR static void F(load_pairs)(const R *src, int64_t stride, int64_t count, int64_t lines,
+                                    R *restrict re, R *restrict im) {
+  for (int64_t begin = 0; begin < count; begin += BLOCK) {
+    const int64_t end = mp_min_i64(begin + BLOCK, count);
+    for (int64_t l = 0; l < lines; ++l) {
+      for (int64_t i = begin; i < end; ++i) {
+        re[i * lines + l] = src[l * stride + 2 * i];
+        im[i * lines + l] = src[l * stride + 2 * i + 1];
+      }
+    }
+  }
+}
+
+// Puts lines that are side by side one after the other: element i of line l goes to
+// dst[l * stride + i].
+MP_VECTOR static void F(store_lines)(const R *src, int64_t count, int64_t lines, int64_t stride,
+                                     R *restrict dst) {
+  for (int64_t begin = 0; begin < count; begin += BLOCK) {
+    const int64_t end = mp_min_i64(begin + BLOCK, count);
+    for (int64_t l = 0; l < lines; ++l) {
+      for (int64_t i = begin; i < end; ++i) dst[l * stride + i] = src[i * lines + l];
+    }
+  }
+}
+
 // Transforms the last dimension of complex rows, from `src` into the array.
 static void F(complex_rows)(const fft_kernel_t *self, const R *src, int64_t rows, R *re, R *im,
                             const F(work_t) * work) {
   int64_t n = self->dims[self->rank - 1];
   for (int64_t first = 0; first < rows; first += LINES) {
     int64_t lines = mp_min_i64(LINES, rows - first), at = first * n;
-    for (int64_t i = 0; i < n; ++i) {
-      for (int64_t l = 0; l < lines; ++l) {
-        work->re[i * lines + l] = src[2 * (at + l * n + i)];
-        work->im[i * lines + l] = src[2 * (at + l * n + i) + 1];
-      }
-    }
+    F(load_pairs)(src + 2 * at, 2 * n, n, lines, work->re, work->im);
     F(run_lines)(self, self->plans[self->rank - 1], lines, work);
+    F(store_lines)(work->re, n, lines, n, re + at);
+    F(store_lines)(work->im, n, lines, n, im + at);
+  }
+}
+
+// Values [begin, end) of the transforms of real lines of even length n, side by side in `re` and
+// `im`, from the transforms Z of half the length, h, of the pairs (x[2i], x[2i + 1]):
+// (Z[k] + conj Z[h - k]) / 2 - i w^k (Z[k] - conj Z[h - k]) / 2, w = exp(-2 pi i / n).
+MP_VECTOR static void F(unfold)(const F(work_t) * work, const R *w, int64_t h, int64_t lines,
+                                int64_t begin, int64_t end, R *restrict re, R *restrict im) {
+  for (int64_t k = begin; k < end; ++k) {
+    const R *zr = work->re + k % h * lines, *zi = work->im + k % h * lines;
+    const R *yr = work->re + (h - k) % h * lines, *yi = work->im + (h - k) % h * lines;
+    R *outr = re + (k - begin) * lines, *outi = im + (k - begin) * lines;
+    const R c = w[2 * k], s = w[2 * k + 1];
+    const bool is_real = k == 0 || k == h;
     for (int64_t l = 0; l < lines; ++l) {
-      for (int64_t i = 0; i < n; ++i) {
-        re[at + l * n + i] = work->re[i * lines + l];
-        im[at + l * n + i] = work->im[i * lines + l];
-      }
+      R ar = zr[l], ai = zi[l], br = yr[l], bi = -yi[l];
+      R er = (ar + br) / 2, ei = (ai + bi) / 2;
+      R dr = (ai - bi) / 2, di = (br - ar) / 2;  // -i (Z[k] - conj Z[h - k]) / 2
+      outr[l] = er + c * dr - s * di;
+      outi[l] = is_real ? 0 : ei + c * di + s * dr;
     }
   }
 }
 
-// Transforms the last dimension of real rows. For an even length n this is a complex transform Z of
-// half the length, of the pairs (x[2i], x[2i + 1]), from which the values are computed as
-// (Z[k] + conj Z[h - k]) / 2 - i w^k (Z[k] - conj Z[h - k]) / 2, h = n / 2, w = exp(-2 pi i / n).
+// Transforms the last dimension of real rows; for an even length by complex transforms of half of
+// it.
 static void F(real_rows)(const fft_kernel_t *self, const R *src, int64_t rows, R *re, R *im,
                          const F(work_t) * work) {
-  int64_t n = self->dims[self->rank - 1], half = self->half, h = n / 2;
+  int64_t n = self->dims[self->rank - 1], half = self->half;
   const R *w = self->half_roots;
   for (int64_t first = 0; first < rows; first += LINES) {
     int64_t lines = mp_min_i64(LINES, rows - first);
-    for (int64_t i = 0; i < (w != NULL ? h : n); ++i) {
+    const R *x = src + first * n;
+    if (w != NULL) F(load_pairs)(x, n, n / 2, lines, work->re, work->im);
+    for (int64_t i = 0; w == NULL && i < n; ++i) {
       for (int64_t l = 0; l < lines; ++l) {
-        const R *x = src + (first + l) * n;
-        work->re[i * lines + l] = w != NULL ? x[2 * i] : x[i];
-        work->im[i * lines + l] = w != NULL ? x[2 * i + 1] : 0;
+        work->re[i * lines + l] = x[l * n + i];
+        work->im[i * lines + l] = 0;
       }
     }
     F(run_lines)(self, self->plans[self->rank - 1], lines, work);
-    for (int64_t k = 0; k < half; ++k) {
-      int64_t a = (w != NULL ? k % h : k) * lines, b = (w != NULL ? (h - k) % h : 0) * lines;
-      for (int64_t l = 0; l < lines; ++l) {
-        R ar = work->re[a + l], ai = work->im[a + l];
-        if (w != NULL) {
-          R br = work->re[b + l], bi = -work->im[b + l];
-          R er = (ar + br) / 2, ei = (ai + bi) / 2;
-          R dr = (ai - bi) / 2, di = (br - ar) / 2;  // -i (Z[k] - conj Z[h - k]) / 2
-          ar = er + w[2 * k] * dr - w[2 * k + 1] * di;
-          ai = ei + w[2 * k] * di + w[2 * k + 1] * dr;
-        }
-        re[(first + l) * half + k] = ar;
-        im[(first + l) * half + k] = k == 0 || 2 * k == n ? 0 : ai;
-      }
+    R *to_re = re + first * half, *to_im = im + first * half;
+    if (w == NULL) {
+      for (int64_t l = 0; l < lines; ++l) work->im[l] = 0;
+      F(store_lines)(work->re, half, lines, half, to_re);
+      F(store_lines)(work->im, half, lines, half, to_im);
+    }
+    for (int64_t k = 0, end; w != NULL && k < half; k = end) {
+      R block_re[BLOCK * LINES], block_im[BLOCK * LINES];
+      end = mp_min_i64(k + BLOCK, half);
+      F(unfold)(work, w, n / 2, lines, k, end, block_re, block_im);
+      F(store_lines)(block_re, end - k, lines, half, to_re + k);
+      F(store_lines)(block_im, end - k, lines, half, to_im + k);
     }
   }
 }
@@ -136,14 +177,14 @@ static void F(columns)(const fft_kernel_t *self, uint32_t dim, int64_t outer, in
   }
 }
 
-static void F(split)(const R *src, int64_t count, R *re, R *im) {
+MP_VECTOR static void F(split)(const R *src, int64_t count, R *re, R *im) {
   for (int64_t i = 0; i < count; ++i) {
     re[i] = src[2 * i];
     im[i] = src[2 * i + 1];
   }
 }
 
-static void F(join)(const R *re, const R *im, int64_t count, R scale, R *dst) {
+MP_VECTOR static void F(join)(const R *re, const R *im, int64_t count, R scale, R *dst) {
   for (int64_t i = 0; i < count; ++i) {
     dst[2 * i] = re[i] * scale;
     dst[2 * i + 1] = im[i] * scale;
@@ -178,3 +219,5 @@ static void F(run_group)(const fft_kernel_t *self, int64_t group, const void *sr
     F(join)(re, im, rows * row, (R)self->scale, dst);
   }
 }
+
+#undef BLOCK
