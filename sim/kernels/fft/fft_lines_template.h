@@ -48,16 +48,47 @@ MP_VECTOR static void F(store_lines)(const R *src, int64_t count, int64_t lines,
   }
 }
 
+// The same for lines of pairs, element i of line l to dst[2 * (l * stride + i)], scaled.
+MP_VECTOR static void F(store_pairs)(const R *re, const R *im, int64_t count, int64_t lines,
+                                     int64_t stride, R scale, R *restrict dst) {
+  for (int64_t begin = 0; begin < count; begin += BLOCK) {
+    const int64_t end = mp_min_i64(begin + BLOCK, count);
+    for (int64_t l = 0; l < lines; ++l) {
+      for (int64_t i = begin; i < end; ++i) {
+        dst[2 * (l * stride + i)] = re[i * lines + l] * scale;
+        dst[2 * (l * stride + i) + 1] = im[i * lines + l] * scale;
+      }
+    }
+  }
+}
+
+// Where transformed rows go: into the array, or, if there is no other stage, to the result.
+typedef struct {
+  R *re, *im;  // the array
+  R *pairs;    // the result; NULL: into the array
+  R scale;     // of the result
+} F(rows_t);
+
+// Stores `count` values of each line, of which the first is number `at` of all.
+static void F(store_rows)(const F(rows_t) * to, const R *re, const R *im, int64_t count,
+                          int64_t lines, int64_t stride, int64_t at) {
+  if (to->pairs != NULL) {
+    F(store_pairs)(re, im, count, lines, stride, to->scale, to->pairs + 2 * at);
+  } else {
+    F(store_lines)(re, count, lines, stride, to->re + at);
+    F(store_lines)(im, count, lines, stride, to->im + at);
+  }
+}
+
 // Transforms the last dimension of complex rows, from `src` into the array.
-static void F(complex_rows)(const fft_kernel_t *self, const R *src, int64_t rows, R *re, R *im,
-                            const F(work_t) * work) {
+static void F(complex_rows)(const fft_kernel_t *self, const R *src, int64_t rows,
+                            const F(rows_t) * to, const F(work_t) * work) {
   int64_t n = self->dims[self->rank - 1];
   for (int64_t first = 0; first < rows; first += LINES) {
     int64_t lines = mp_min_i64(LINES, rows - first), at = first * n;
     F(load_pairs)(src + 2 * at, 2 * n, n, lines, work->re, work->im);
     F(run_lines)(self, self->plans[self->rank - 1], lines, work);
-    F(store_lines)(work->re, n, lines, n, re + at);
-    F(store_lines)(work->im, n, lines, n, im + at);
+    F(store_rows)(to, work->re, work->im, n, lines, n, at);
   }
 }
 
@@ -84,7 +115,7 @@ MP_VECTOR static void F(unfold)(const F(work_t) * work, const R *w, int64_t h, i
 
 // Transforms the last dimension of real rows; for an even length by complex transforms of half of
 // it.
-static void F(real_rows)(const fft_kernel_t *self, const R *src, int64_t rows, R *re, R *im,
+static void F(real_rows)(const fft_kernel_t *self, const R *src, int64_t rows, const F(rows_t) * to,
                          const F(work_t) * work) {
   int64_t n = self->dims[self->rank - 1], half = self->half;
   const R *w = self->half_roots;
@@ -99,18 +130,15 @@ static void F(real_rows)(const fft_kernel_t *self, const R *src, int64_t rows, R
       }
     }
     F(run_lines)(self, self->plans[self->rank - 1], lines, work);
-    R *to_re = re + first * half, *to_im = im + first * half;
     if (w == NULL) {
       for (int64_t l = 0; l < lines; ++l) work->im[l] = 0;
-      F(store_lines)(work->re, half, lines, half, to_re);
-      F(store_lines)(work->im, half, lines, half, to_im);
+      F(store_rows)(to, work->re, work->im, half, lines, half, first * half);
     }
     for (int64_t k = 0, end; w != NULL && k < half; k = end) {
       R block_re[BLOCK * LINES], block_im[BLOCK * LINES];
       end = mp_min_i64(k + BLOCK, half);
       F(unfold)(work, w, n / 2, lines, k, end, block_re, block_im);
-      F(store_lines)(block_re, end - k, lines, half, to_re + k);
-      F(store_lines)(block_im, end - k, lines, half, to_im + k);
+      F(store_rows)(to, block_re, block_im, end - k, lines, half, first * half + k);
     }
   }
 }
@@ -200,12 +228,13 @@ static void F(run_group)(const fft_kernel_t *self, int64_t group, const void *sr
   work.scratch = work.im + LINES * self->longest;
   uint32_t last = self->rank - 1;
   int64_t row = self->complex_count / self->rows, rows = group * self->rows;
+  const F(rows_t) to = {re, im, last == 0 ? dst : NULL, (R)self->scale};
   if (self->real_out) {
     F(split)(src, rows * row, re, im);
   } else if (self->real_in) {
-    F(real_rows)(self, src, rows, re, im, &work);
+    F(real_rows)(self, src, rows, &to, &work);
   } else {
-    F(complex_rows)(self, src, rows, re, im, &work);
+    F(complex_rows)(self, src, rows, &to, &work);
   }
   int64_t outer = group, inner = self->complex_count;
   for (uint32_t d = 0; d < last; ++d) {
@@ -215,7 +244,7 @@ static void F(run_group)(const fft_kernel_t *self, int64_t group, const void *sr
   }
   if (self->real_out) {
     F(rows_to_real)(self, re, im, rows, dst, &work);
-  } else {
+  } else if (last > 0) {
     F(join)(re, im, rows * row, (R)self->scale, dst);
   }
 }
