@@ -9,7 +9,7 @@
 #define MINIPOD_SIM_KERNELS_REDUCTION_BEST_H_
 
 #include "sim/ir/module.h"
-#include "sim/kernels/elementwise/elementwise.h"
+#include "sim/kernels/reduction/fold.h"
 #include "sim/kernels/reduction/fold_axes.h"
 
 typedef struct {
@@ -32,13 +32,11 @@ bool mp_best_is_choice(const mp_block_t *region, bool is_min);
 // enough results are neighbours.
 bool mp_best_has_way(const mp_fold_axes_t *kept, const mp_fold_axes_t *reduced);
 
-// The values that results [begin, begin + count) of a fold of `array` end with, and their
-// positions, without a start value. There are at most MP_BEST_LANES of them, which are neighbours
-// if the reduced elements are none. Writes stored elements of the region's types; `scratch` has
-// MP_BEST_SCRATCH bytes and is aligned to 64.
+// Computes results [begin, end) of the reduction that `fold` is of, start values included. The
+// call's scratch has MP_BEST_SCRATCH bytes behind those of the fold, rounded up to 64.
 enum { MP_BEST_LANES = 512, MP_BEST_SCRATCH = 3 * MP_BEST_LANES * 8 };
-void mp_best_results(const mp_best_t *best, const mp_fold_axes_t *kept,
-                     const mp_fold_axes_t *reduced, const void *array, int64_t begin, int64_t count,
-                     void *scratch, char *out_values, char *out_positions);
+void mp_best_run(const mp_best_t *best, const mp_fold_t *fold, const mp_fold_axes_t *kept,
+                 const mp_fold_axes_t *reduced, const mp_kernel_call_t *call, int64_t begin,
+                 int64_t end);
 
 #endif  // MINIPOD_SIM_KERNELS_REDUCTION_BEST_H_

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim/base/assert.h"
+#include "sim/kernels/shape.h"
 
 void mp_fold_axes_add(mp_fold_axes_t *axes, int64_t dim, int64_t stride) {
   axes->count *= dim;
@@ -47,5 +48,17 @@ void mp_fold_walk_next(mp_fold_walk_t *walk) {
     if (++walk->index[i] < walk->axes->dims[i]) return;
     walk->offset -= walk->axes->strides[i] * walk->axes->dims[i];
     walk->index[i] = 0;
+  }
+}
+
+void mp_fold_axes_find(const mp_op_t *op, mp_fold_axes_t *out_kept, mp_fold_axes_t *out_reduced) {
+  const mp_type_t *in = mp_op_operand_type(op, 0);
+  mp_index_list_t dimensions = mp_op_ints(op, MP_ATTR_DIMENSIONS);
+  int64_t strides[MP_MAX_RANK];
+  mp_dims_strides(in->dims, in->rank, 1, strides);
+  *out_kept = *out_reduced = (mp_fold_axes_t){.count = 1};
+  for (uint32_t i = 0; i < in->rank; ++i) {
+    mp_fold_axes_add(mp_index_list_has(dimensions, i) ? out_reduced : out_kept, in->dims[i],
+                     strides[i]);
   }
 }

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "sim/ir/type.h"
+#include "sim/ir/module.h"
 
 typedef struct {
   uint32_t rank;
@@ -34,5 +34,9 @@ void mp_fold_walk_begin(const mp_fold_axes_t *axes, uint32_t rank, int64_t posit
                         mp_fold_walk_t *out_walk);
 // Moves to the next position; behind the last one comes the first.
 void mp_fold_walk_next(mp_fold_walk_t *walk);
+
+// Divides the dimensions of a reduction's operands into those that are kept and those that are
+// reduced.
+void mp_fold_axes_find(const mp_op_t *op, mp_fold_axes_t *out_kept, mp_fold_axes_t *out_reduced);
 
 #endif  // MINIPOD_SIM_KERNELS_REDUCTION_FOLD_AXES_H_

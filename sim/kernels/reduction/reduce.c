@@ -253,35 +253,6 @@ static void reduce_run_segments(const reduce_t *kernel, const mp_kernel_call_t *
   }
 }
 
-// ---- The best of rows and of lanes ----
-
-static void reduce_run_best(const reduce_t *kernel, const mp_kernel_call_t *call, int64_t begin,
-                            int64_t end) {
-  const mp_fold_t *fold = &kernel->fold;
-  const mp_fold_axes_t *kept = &kernel->kept;
-  mp_fold_work_t work;
-  mp_fold_work(fold, call->scratch, &work);
-  for (int64_t count; begin < end; begin += count) {
-    count = mp_min_i64(end - begin, MP_BEST_LANES);
-    if (kernel->way == WAY_BEST_LANES) {
-      const int64_t run = kept->dims[kept->rank - 1];
-      count = mp_min_i64(count, run - begin % run);
-    }
-    mp_best_results(&kernel->best, &kernel->kept, &kernel->reduced, call->operands[0], begin, count,
-                    (char *)call->scratch + mp_round_up_64(fold->scratch_bytes), work.acc[0],
-                    work.acc[1]);
-    for (uint32_t k = 0; k < 2; ++k) {
-      mp_fold_fill(fold, k, count, call->operands[2 + k], work.x[k]);
-      work.loaded[k] = work.x[k];
-    }
-    mp_fold_start(fold, &work, count, work.loaded, call->operands + 4);
-    for (uint32_t k = 0; k < 2; ++k) {
-      size_t size = fold->operands[k].out_size;
-      mp_fold_store(fold, k, count, work.acc[k], (char *)call->results[k] + (size_t)begin * size);
-    }
-  }
-}
-
 // ---- The kernel ----
 
 static mp_status_t reduce_run(const mp_kernel_t *base, const mp_kernel_call_t *call) {
@@ -300,7 +271,7 @@ static mp_status_t reduce_run(const mp_kernel_t *base, const mp_kernel_call_t *c
       break;
     case WAY_BEST_ROWS:
     case WAY_BEST_LANES:
-      reduce_run_best(kernel, call, begin, end);
+      mp_best_run(&kernel->best, &kernel->fold, &kernel->kept, &kernel->reduced, call, begin, end);
       break;
     default:
       MP_ASSERT_NOT_REACHED();
@@ -326,20 +297,6 @@ static bool reduce_has_rows(const mp_fold_axes_t *kept, const mp_fold_axes_t *re
   return reduced->strides[last] == 1 && (reduced->dims[last] >= 32 || kept->count == 1);
 }
 
-// Divides the dimensions of the operand into those that are kept and those that are reduced.
-static void reduce_find_axes(const mp_op_t *op, mp_fold_axes_t *out_kept,
-                             mp_fold_axes_t *out_reduced) {
-  const mp_type_t *in = mp_op_operand_type(op, 0);
-  mp_index_list_t dimensions = mp_op_ints(op, MP_ATTR_DIMENSIONS);
-  int64_t strides[MP_MAX_RANK];
-  mp_dims_strides(in->dims, in->rank, 1, strides);
-  *out_kept = *out_reduced = (mp_fold_axes_t){.count = 1};
-  for (uint32_t i = 0; i < in->rank; ++i) {
-    mp_fold_axes_add(mp_index_list_has(dimensions, i) ? out_reduced : out_kept, in->dims[i],
-                     strides[i]);
-  }
-}
-
 // The axes of a reduction of one operand and a known kind; false for all others.
 static bool reduce_find_known(const mp_op_t *op, mp_fold_axes_t *out_kept,
                               mp_fold_axes_t *out_reduced) {
@@ -350,7 +307,7 @@ static bool reduce_find_known(const mp_op_t *op, mp_fold_axes_t *out_kept,
       !mp_ew_bind_binary(mp_reduce_kind_opcode(kind), mp_op_operand_type(op, 0)->dtype, &binary)) {
     return false;
   }
-  reduce_find_axes(op, out_kept, out_reduced);
+  mp_fold_axes_find(op, out_kept, out_reduced);
   return out_reduced->count >= 2 && out_kept->count != 0;
 }
 
@@ -365,7 +322,7 @@ bool mp_kernel_reduce_counts(const mp_op_t *op, uint32_t operand) {
   mp_best_t best;
   if (operand != 1 || op->num_operands != 4 || !mp_best_find(op, &best)) return false;
   mp_fold_axes_t kept, reduced;
-  reduce_find_axes(op, &kept, &reduced);
+  mp_fold_axes_find(op, &kept, &reduced);
   return mp_best_has_way(&kept, &reduced);
 }
 
@@ -411,7 +368,7 @@ mp_status_t mp_kernel_make_reduce(mp_arena_t *arena, const mp_op_t *op,
   mp_kernel_init(&kernel->base, reduce_run, op);
   MP_RETURN_IF_ERROR(
       mp_fold_create(arena, op, op->regions[0], n, types, types + n, types + 2 * n, &kernel->fold));
-  reduce_find_axes(op, &kernel->kept, &kernel->reduced);
+  mp_fold_axes_find(op, &kernel->kept, &kernel->reduced);
   kernel->way =
       reduce_choose_way(&kernel->kept, &kernel->reduced, kernel->fold.kind != MP_REDUCE_CUSTOM);
   if (mp_best_find(op, &kernel->best) && mp_best_has_way(&kernel->kept, &kernel->reduced)) {
