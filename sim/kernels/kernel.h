@@ -40,7 +40,7 @@ struct mp_kernel_s {
   uint32_t in_place;     // bit i: result 0 may have the same memory as operand i (i < 32)
   // The same for results 1, 2, ..., [the op's results - 1]; NULL: none of them may.
   const uint32_t *later_in_place;
-  const mp_op_t *op;     // for messages; lives as long as the executable's module
+  const mp_op_t *op;  // for messages; lives as long as the executable's module
 };
 
 // The operands, in bits, whose memory result `result` of the kernel's op may have.
