@@ -90,13 +90,13 @@ typedef enum { WORSE, SAME, BETTER, NOT_A_NUMBER } outcome_t;
     for (; i + LANES <= n; i += LANES) {                                                       \
       MP_INDEPENDENT for (int64_t k = 0; k < LANES; ++k) {                                     \
         const T a = acc[k], v = x[i + k];                                                      \
-        acc[k] = (a IS_BETTER v) | (a != a) ? a : v;                                           \
+        acc[k] = ((a IS_BETTER v) | (a != a)) ? a : v;                                         \
       }                                                                                        \
     }                                                                                          \
     T here = acc[0];                                                                           \
     for (int64_t k = 1; k < LANES; ++k)                                                        \
-      here = (here IS_BETTER acc[k]) | (here != here) ? here : acc[k];                         \
-    for (; i < n; ++i) here = (here IS_BETTER x[i]) | (here != here) ? here : x[i];            \
+      here = ((here IS_BETTER acc[k]) | (here != here)) ? here : acc[k];                       \
+    for (; i < n; ++i) here = ((here IS_BETTER x[i]) | (here != here)) ? here : x[i];          \
     const bool is_better = is_first || here IS_BETTER old;                                     \
     if (is_better || here != here) *(T *)best = here;                                          \
     return here != here ? NOT_A_NUMBER : is_better ? BETTER : here == old ? SAME : WORSE;      \
@@ -110,7 +110,7 @@ typedef enum { WORSE, SAME, BETTER, NOT_A_NUMBER } outcome_t;
       const bool keeps = (a IS_BETTER v) | (a != a), ties = a == v;                            \
       acc[i] = keeps ? a : v;                                                                  \
       values[i] = keeps ? values[i] : r;                                                       \
-      positions[i] = keeps | ties ? positions[i] : r;                                          \
+      positions[i] = (keeps | ties) ? positions[i] : r;                                        \
     }                                                                                          \
   }
 #define FIND(name, T)                                                                      \
