@@ -106,7 +106,7 @@ static bool fuse_again_is_read(const question_t *q, const mp_value_t *value) {
 // ---- Whether a value can be computed again ----
 
 static bool fuse_again_is_cheap(const mp_fuse_node_t *node) {
-  return node->is_member && !node->is_reduction && node->op->num_results == 1 &&
+  return node->is_member && !node->is_reduction && !node->is_end && node->op->num_results == 1 &&
          mp_op_info(node->op->code)->cost != MP_OP_COST_COSTLY;
 }
 

@@ -49,6 +49,7 @@ static mp_status_t products_map_dims(mp_module_t *module, mp_op_t *dot, mp_attr_
 static mp_status_t products_read_through(products_t *products, mp_op_t *dot, uint32_t number) {
   const mp_op_t *transpose = dot->operands[number]->op;
   if (transpose == NULL || transpose->code != MP_OP_TRANSPOSE) return NULL;
+  if (transpose->parent != dot->parent) return NULL;  // a loop would move it in each round
   const mp_index_list_t perm = mp_op_ints(transpose, MP_ATTR_PERMUTATION);
   const side_t *side = &k_sides[number];
   if (!products_keeps_order(dot, side, perm)) return NULL;
@@ -119,6 +120,7 @@ static mp_status_t products_transpose(products_t *products, mp_op_t *op) {
   if (dot == NULL || dot->code != MP_OP_DOT_GENERAL || products->uses[dot->results[0].id] != 1) {
     return NULL;
   }
+  if (dot->parent != op->parent) return NULL;  // a loop would compute it in each round
   if (mp_dtype_is_complex(dot->results[0].type->dtype)) return NULL;  // sums of four products
   if (!products_exchanges(dot, mp_op_ints(op, MP_ATTR_PERMUTATION))) return NULL;
   MP_RETURN_IF_ERROR(mp_rewrite_become(module, op, MP_OP_DOT_GENERAL, dot->attrs, dot->num_attrs));

@@ -48,15 +48,24 @@ static uint64_t places_find_gap(mp_place_t *const *live, uint32_t count, uint64_
 // of offsets.
 typedef struct {
   mp_place_t **live;
-  uint32_t count;
+  uint32_t count, capacity;
 } room_t;
 
-static void places_put(room_t *room, uint32_t index, uint64_t offset, mp_place_t *place) {
+static mp_status_t places_put(mp_arena_t *scratch, room_t *room, uint32_t index, uint64_t offset,
+                              mp_place_t *place) {
   MP_ASSERT(index == room->count || offset + place->bytes <= room->live[index]->offset);
+  if (room->count == room->capacity) {
+    room->capacity = room->capacity == 0 ? 4 : 2 * room->capacity;
+    mp_place_t **live = MP_ARENA_ARRAY(scratch, mp_place_t *, room->capacity);
+    MP_RETURN_IF_NULL(live);
+    if (room->count != 0) memcpy(live, room->live, room->count * sizeof(*live));
+    room->live = live;
+  }
   memmove(room->live + index + 1, room->live + index, (room->count - index) * sizeof(*room->live));
   room->live[index] = place;
   ++room->count;
   place->offset = offset;
+  return NULL;
 }
 
 // ---- Memory that is free before results are written ----
@@ -83,10 +92,6 @@ static mp_status_t places_begin_lenders(mp_arena_t *scratch, const mp_lender_t *
   for (uint32_t i = 0; i < count; ++i) {
     lent[i].lender = lenders[i];
     lent[i].index = i;
-    // Places that are not small do not overlap, so that no more of them fit.
-    const size_t most = (size_t)(lenders[i].bytes / SMALL) + 1;
-    lent[i].room.live = MP_ARENA_ARRAY(scratch, mp_place_t *, most);
-    MP_RETURN_IF_NULL(lent[i].room.live);
   }
   qsort(lent, count, sizeof(*lent), places_by_bytes);
   return NULL;
@@ -106,9 +111,12 @@ static uint32_t places_first_lender(const lent_t *lent, uint32_t count, uint64_t
   return low;
 }
 
-// Puts the place into memory that is lent, into one of the smallest pieces in which it fits.
-static bool places_borrow(lent_t *lent, uint32_t count, mp_place_t *place) {
-  if (place->bytes < SMALL) return false;
+// Puts the place into memory that is lent, into one of the smallest pieces in which it fits;
+// `out_done` says whether there is one.
+static mp_status_t places_borrow(mp_arena_t *scratch, lent_t *lent, uint32_t count,
+                                 mp_place_t *place, bool *out_done) {
+  *out_done = false;
+  if (place->bytes < SMALL) return NULL;
   const uint32_t first = places_first_lender(lent, count, place->bytes);
   for (uint32_t i = first; i < count && i < first + MOST; ++i) {
     if (place->end >= lent[i].lender.until) continue;
@@ -117,11 +125,11 @@ static bool places_borrow(lent_t *lent, uint32_t count, mp_place_t *place) {
     uint32_t index = 0;
     const uint64_t offset = places_find_gap(room->live, room->count, place->bytes, &index);
     if (offset > lent[i].lender.bytes - place->bytes) continue;
-    places_put(room, index, offset, place);
     place->lender = (int32_t)lent[i].index;
-    return true;
+    *out_done = true;
+    return places_put(scratch, room, index, offset, place);
   }
-  return false;
+  return NULL;
 }
 
 // ---- All places ----
@@ -129,9 +137,9 @@ static bool places_borrow(lent_t *lent, uint32_t count, mp_place_t *place) {
 mp_status_t mp_places_pack(mp_arena_t *scratch, mp_place_t *places, uint32_t count,
                            const mp_lender_t *lenders, uint32_t num_lenders, uint64_t *out_bytes) {
   mp_place_t **order = MP_ARENA_ARRAY(scratch, mp_place_t *, (size_t)count + 1);
-  room_t arena = {MP_ARENA_ARRAY(scratch, mp_place_t *, (size_t)count + 1), 0};
+  MP_RETURN_IF_NULL(order);
+  room_t arena = {0};
   lent_t *lent = NULL;
-  if (order == NULL || arena.live == NULL) return mp_status_out_of_memory();
   MP_RETURN_IF_ERROR(places_begin_lenders(scratch, lenders, num_lenders, &lent));
   for (uint32_t i = 0; i < count; ++i) {
     places[i].bytes = (places[i].bytes + 63) & ~(uint64_t)63;
@@ -143,11 +151,13 @@ mp_status_t mp_places_pack(mp_arena_t *scratch, mp_place_t *places, uint32_t cou
   for (uint32_t i = 0; i < count; ++i) {
     mp_place_t *place = order[i];
     MP_ASSERT(place->start <= place->end && place->bytes != 0);
-    if (places_borrow(lent, num_lenders, place)) continue;
+    bool is_borrowed = false;
+    MP_RETURN_IF_ERROR(places_borrow(scratch, lent, num_lenders, place, &is_borrowed));
+    if (is_borrowed) continue;
     arena.count = places_drop_ended(arena.live, arena.count, place->start);
     uint32_t index = 0;
     const uint64_t offset = places_find_gap(arena.live, arena.count, place->bytes, &index);
-    places_put(&arena, index, offset, place);
+    MP_RETURN_IF_ERROR(places_put(scratch, &arena, index, offset, place));
     if (offset + place->bytes > total) total = offset + place->bytes;
   }
   *out_bytes = total;

@@ -11,6 +11,8 @@
 // How many elements are computed ahead, if they are going to be asked for.
 enum { WINDOW = 2048 };
 
+_Static_assert((int)WINDOW >= (int)MP_FOLD_LANES, "the window has what is asked for at once");
+
 typedef struct {
   mp_kernel_t base;
   mp_tile_program_t program;

@@ -61,6 +61,27 @@ static const case_t k_cases[] = {
      "%r = stablehlo.dot_general %b, %d, contracting_dims = [1] x [0] : (tensor<6x6xf32>, "
      "tensor<6x5xf32>) -> tensor<6x5xf32>\n",
      0},
+    // A loop would compute the product in each round.
+    {"5x7xf32", "7x6xf32", "6x5xf32",
+     "%t = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<5x7xf32>, "
+     "tensor<7x6xf32>) -> tensor<5x6xf32>\n"
+     "%u = BARRIER %t : tensor<5x6xf32>\n"
+     "%z = stablehlo.constant dense<0> : tensor<i32>\n"
+     "%o = stablehlo.constant dense<1> : tensor<i32>\n"
+     "%n = stablehlo.constant dense<3> : tensor<i32>\n"
+     "%q = stablehlo.constant dense<0.0> : tensor<6x5xf32>\n"
+     "%w:2 = stablehlo.while(%i = %z, %a = %q) : tensor<i32>, tensor<6x5xf32>\n"
+     "cond {\n"
+     "%p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+     "stablehlo.return %p : tensor<i1>\n"
+     "} do {\n"
+     "%s = stablehlo.transpose %u, dims = [1, 0] : (tensor<5x6xf32>) -> tensor<6x5xf32>\n"
+     "%b = stablehlo.add %a, %s : tensor<6x5xf32>\n"
+     "%j = stablehlo.add %i, %o : tensor<i32>\n"
+     "stablehlo.return %j, %b : tensor<i32>, tensor<6x5xf32>\n"
+     "}\n"
+     "%r = stablehlo.negate %w#1 : tensor<6x5xf32>\n",
+     1},
     // Sums of complex products have another order when they are exchanged.
     {"5x7xcomplex<f32>", "7x6xcomplex<f32>", "6x5xcomplex<f32>",
      "%t = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<5x7xcomplex<f32>>, "
