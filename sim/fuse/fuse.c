@@ -9,52 +9,60 @@ typedef struct {
   mp_fuse_tables_t tables;
 } fuse_t;
 
-// Looks for what can be computed now and what can be computed again in the block, and in the
-// regions of control flow in it.
-static mp_status_t fuse_again_in(const fuse_t *fuse, mp_block_t *block, mp_value_t **map) {
-  mp_fuse_graph_t graph;
+typedef mp_status_t (*fuse_step_t)(const fuse_t *fuse, mp_block_t *block);
+
+// Does a step for the block and for the regions of control flow in it, which are parts of the
+// program. Those within come first, while their values still are those that were numbered.
+static mp_status_t fuse_each_block(const fuse_t *fuse, mp_block_t *block, fuse_step_t step) {
   for (mp_op_t *op = block->first; op != NULL; op = op->next) {
     if (mp_op_info(op->code)->role != MP_OP_ROLE_CONTROL) continue;
     for (uint32_t r = 0; r < op->num_regions; ++r) {
-      MP_RETURN_IF_ERROR(fuse_again_in(fuse, op->regions[r], map));
+      MP_RETURN_IF_ERROR(fuse_each_block(fuse, op->regions[r], step));
     }
   }
-  MP_RETURN_IF_ERROR(mp_fuse_constants(fuse->module, block));
-  MP_RETURN_IF_ERROR(mp_fuse_graph_create(fuse->module, block, fuse->scratch, &graph));
-  mp_fuse_group(&graph);
-  return mp_fuse_again(&graph, map);
+  return step(fuse, block);
 }
 
-// The regions of control flow are parts of the program; those within come first, while their values
-// still are those that were numbered.
-static mp_status_t fuse_block(const fuse_t *fuse, mp_block_t *block) {
-  for (mp_op_t *op = block->first; op != NULL; op = op->next) {
-    if (mp_op_info(op->code)->role != MP_OP_ROLE_CONTROL) continue;
-    for (uint32_t r = 0; r < op->num_regions; ++r) {
-      MP_RETURN_IF_ERROR(fuse_block(fuse, op->regions[r]));
-    }
-  }
+static mp_status_t fuse_find_groups(const fuse_t *fuse, mp_block_t *block,
+                                    mp_fuse_graph_t *out_graph) {
+  MP_RETURN_IF_ERROR(mp_fuse_graph_create(fuse->module, block, fuse->scratch, out_graph));
+  mp_fuse_group(out_graph);
+  return NULL;
+}
+
+// Looks for what can be computed now, and for what can be computed again.
+static mp_status_t fuse_prepare(const fuse_t *fuse, mp_block_t *block) {
   mp_fuse_graph_t graph;
-  MP_RETURN_IF_ERROR(mp_fuse_graph_create(fuse->module, block, fuse->scratch, &graph));
-  mp_fuse_group(&graph);
+  MP_RETURN_IF_ERROR(mp_fuse_constants(fuse->module, block));
+  MP_RETURN_IF_ERROR(fuse_find_groups(fuse, block, &graph));
+  return mp_fuse_again(&graph, fuse->tables.map);
+}
+
+static mp_status_t fuse_build(const fuse_t *fuse, mp_block_t *block) {
+  mp_fuse_graph_t graph;
+  MP_RETURN_IF_ERROR(fuse_find_groups(fuse, block, &graph));
   return mp_fuse_build(&graph, &fuse->tables);
 }
 
-static mp_status_t fuse_main(fuse_t *fuse) {
-  size_t count = (size_t)mp_module_number_values(fuse->module) + 1;
-  mp_value_t **map = MP_ARENA_ARRAY(fuse->scratch, mp_value_t *, count);
-  MP_RETURN_IF_NULL(map);
-  MP_RETURN_IF_ERROR(fuse_again_in(fuse, fuse->module->main->body, map));
-  count = (size_t)mp_module_number_values(fuse->module) + 1;
+// Numbers the values, and makes tables for them.
+static mp_status_t fuse_make_tables(fuse_t *fuse) {
+  const size_t count = (size_t)mp_module_number_values(fuse->module) + 1;
   fuse->tables = (mp_fuse_tables_t){
       .is_needed = MP_ARENA_ARRAY(fuse->scratch, bool, count),
       .replacements = MP_ARENA_ARRAY(fuse->scratch, mp_fuse_replacement_t, count),
       .map = MP_ARENA_ARRAY(fuse->scratch, mp_value_t *, count)};
-  if (fuse->tables.is_needed == NULL || fuse->tables.replacements == NULL ||
-      fuse->tables.map == NULL) {
-    return mp_status_out_of_memory();
-  }
-  return fuse_block(fuse, fuse->module->main->body);
+  const mp_fuse_tables_t *tables = &fuse->tables;
+  const bool is_there =
+      tables->is_needed != NULL && tables->replacements != NULL && tables->map != NULL;
+  return is_there ? NULL : mp_status_out_of_memory();
+}
+
+static mp_status_t fuse_main(fuse_t *fuse) {
+  mp_block_t *body = fuse->module->main->body;
+  MP_RETURN_IF_ERROR(fuse_make_tables(fuse));
+  MP_RETURN_IF_ERROR(fuse_each_block(fuse, body, fuse_prepare));
+  MP_RETURN_IF_ERROR(fuse_make_tables(fuse));  // there are more values now
+  return fuse_each_block(fuse, body, fuse_build);
 }
 
 mp_status_t mp_fuse(mp_module_t *module) {

@@ -8,8 +8,7 @@
 #include "sim/base/containers/hash_map.h"
 #include "sim/base/hash.h"
 #include "sim/fuse/fuse_graph.h"
-#include "sim/kernels/fused/tile.h"
-#include "sim/kernels/fused/view.h"
+#include "sim/kernels/elementwise/elementwise.h"
 
 // MIN_COUNT: arrays of fewer elements are kept. MAX_OPS: of one value. A group may read MAX_READS
 // arrays more than before, in place of the one that it does not read any more. SMALL: arrays are
@@ -75,6 +74,11 @@ static void fuse_again_find_ends(again_t *again) {
   }
 }
 
+static bool fuse_again_is_small(const question_t *q, const mp_value_t *value) {
+  int64_t count = 0;
+  return mp_type_num_elements(value->type, &count) && count <= q->count / SMALL;
+}
+
 // Whether the value is there until the group's op, whoever reads it.
 static bool fuse_again_is_kept(const question_t *q, const mp_value_t *value) {
   const mp_fuse_graph_t *graph = q->again->graph;
@@ -89,6 +93,12 @@ static bool fuse_again_is_kept(const question_t *q, const mp_value_t *value) {
   if (op == NULL || op->parent != graph->block || op->code == MP_OP_CONSTANT) return true;
   const mp_fuse_node_t *node = mp_fuse_node_of(graph, value);
   return !q->again->is_again[op->id] && node != NULL && q->again->ends[op->id] >= q->until;
+}
+
+// Whether the group can read the value: because it is there, or because it is so small compared
+// with what is computed of it that it may be kept.
+static bool fuse_again_is_there(const question_t *q, const mp_value_t *value) {
+  return fuse_again_is_small(q, value) || fuse_again_is_kept(q, value);
 }
 
 // Whether a member of the group reads the value anyway.
@@ -115,13 +125,12 @@ static bool fuse_again_can_compute(question_t *q, const mp_fuse_node_t *node);
 static bool fuse_again_can_read(question_t *q, const mp_fuse_node_t *node, uint32_t k) {
   const mp_value_t *value = node->sources[k].value;
   if (value == NULL) return true;
-  const mp_fuse_node_t *from = mp_fuse_node_of(q->again->graph, value);
-  int64_t count = 0;
-  if (mp_type_num_elements(value->type, &count) && count <= q->count / SMALL) return true;
-  if (fuse_again_is_kept(q, value)) {
-    q->num_reads += fuse_again_is_read(q, value) ? 0 : 1;
+  if (fuse_again_is_there(q, value)) {
+    const bool is_more = !fuse_again_is_small(q, value) && !fuse_again_is_read(q, value);
+    q->num_reads += is_more ? 1 : 0;
     return q->num_reads <= MAX_READS;
   }
+  const mp_fuse_node_t *from = mp_fuse_node_of(q->again->graph, value);
   // Only what is read as it is: what a view makes of it would have to be made again too.
   return from != NULL && node->op->operands[k] == value && fuse_again_can_compute(q, from);
 }
@@ -183,14 +192,11 @@ static mp_status_t fuse_again_copy(again_t *again, uint32_t group, uint32_t unti
   const mp_fuse_graph_t *graph = again->graph;
   const mp_fuse_node_t *node = mp_fuse_node_of(graph, value);
   mp_value_t *operands[MP_EW_MAX_INPUTS];
+  const question_t q = {again, group, until, node->count, 0, 0};
   for (uint32_t k = 0; k < node->op->num_operands; ++k) {
     mp_value_t *operand = operands[k] = node->op->operands[k];
     if (node->sources[k].value != operand) continue;
-    const question_t q = {again, group, until, node->count, 0, 0};
-    int64_t count = 0;
-    const bool is_small =
-        mp_type_num_elements(operand->type, &count) && count <= node->count / SMALL;
-    if (is_small || fuse_again_is_kept(&q, operand)) continue;
+    if (fuse_again_is_there(&q, operand)) continue;
     MP_RETURN_IF_ERROR(fuse_again_copy(again, group, until, position, operand, &operands[k]));
   }
   mp_op_t *copy = NULL;

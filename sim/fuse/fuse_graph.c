@@ -2,9 +2,9 @@
 
 #include "sim/base/assert.h"
 #include "sim/base/containers/array.h"
-#include "sim/kernels/fused/fusion_reduce.h"
 #include "sim/kernels/fused/tile.h"
 #include "sim/kernels/fused/view.h"
+#include "sim/kernels/reduction/reduce.h"
 
 // A use of an op's results, while they are collected.
 typedef struct {
@@ -30,7 +30,7 @@ enum { SMALL = 4096, SHORT_RUN = 8, LONG_RUN = 64 };
 static void fuse_graph_find_member(mp_fuse_node_t *node) {
   const mp_op_t *op = node->op;
   node->is_reduction = mp_tile_reduces(op, &node->row);
-  node->is_end = !node->is_reduction && mp_fusion_may_end_in(op);
+  node->is_end = !node->is_reduction && mp_reduce_reads_runs(op);
   if (!node->is_reduction && !node->is_end && !mp_tile_computes(op)) return;
   if (!node->is_reduction) node->row = 1;
   const mp_type_t *type =

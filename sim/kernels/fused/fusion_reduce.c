@@ -77,11 +77,7 @@ const mp_op_t *mp_fusion_reduction(const mp_op_t *fusion) {
   int64_t row = 0;
   const bool is_end = op != NULL && terminator->num_operands == 1 && op->num_results == 1 &&
                       terminator->operands[0] == &op->results[0];
-  return is_end && mp_fusion_may_end_in(op) && !mp_tile_reduces(op, &row) ? op : NULL;
-}
-
-bool mp_fusion_may_end_in(const mp_op_t *op) {
-  return mp_reduce_reads_runs(op) && mp_op_operand_type(op, 0)->dtype != MP_DTYPE_INVALID;
+  return is_end && mp_reduce_reads_runs(op) && !mp_tile_reduces(op, &row) ? op : NULL;
 }
 
 mp_status_t mp_fusion_make_reduction(mp_arena_t *arena, const mp_op_t *op, const mp_op_t *reduce,

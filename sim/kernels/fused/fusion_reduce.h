@@ -7,11 +7,8 @@
 #include "sim/ir/module.h"
 #include "sim/kernels/kernel.h"
 
-// Whether a fused op may end in the op: a reduction of one operand that reads it in runs of
-// neighbours. `op` is verified.
-bool mp_fusion_may_end_in(const mp_op_t *op);
-
-// The reduction in which a minipod.fusion ends; NULL if it does not, or if tiles can do it.
+// The reduction in which a minipod.fusion ends; NULL if it does not, or if tiles can do it. It may
+// end in any that reads its operand in runs of neighbours (mp_reduce_reads_runs).
 const mp_op_t *mp_fusion_reduction(const mp_op_t *fusion);
 
 // Makes the kernel of a minipod.fusion that ends in `reduce`.
