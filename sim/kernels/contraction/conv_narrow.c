@@ -47,33 +47,6 @@ bool mp_conv_is_narrow(const mp_conv_kernel_t *self) {
          MP_WORK(self->gemm.k, self->gemm.n + MP_GEMM_MAX_NR, size) <= MOST_KERNEL_BYTES;
 }
 
-void mp_conv_narrow_plan(mp_conv_kernel_t *self) {
-  const mp_gemm_t *gemm = &self->gemm;
-  const int64_t size = self->acc_bytes, nr = 2 * (int64_t)gemm->micro->lanes;
-  const int64_t positions = self->positions[self->num_positions - 1].extent;
-  self->base.run = mp_conv_narrow_run;
-  self->narrow.taps = conv_narrow_taps(self);
-  self->narrow.segment = self->window[self->num_spatial - 1].window * self->features.count;
-  int64_t most = MP_GEMM_BLOCK_K / self->narrow.segment;
-  int64_t blocks = (self->narrow.taps + most - 1) / most;
-  self->narrow.block = (self->narrow.taps + blocks - 1) / blocks;
-  self->narrow.row_bytes = conv_narrow_columns(self) * self->features.count * size;
-  self->narrow.block_bytes =
-      (gemm->n + nr - 1) / nr *
-      (int64_t)mp_gemm_panel_bytes((uint32_t)nr, self->narrow.block * self->narrow.segment,
-                                   (size_t)size);
-  self->narrow.rows_bytes = (size_t)(self->narrow.taps * self->narrow.row_bytes + CACHE_LINE - 1) /
-                            CACHE_LINE * CACHE_LINE;
-  self->narrow.kernel_bytes = (size_t)(blocks * self->narrow.block_bytes);
-  const size_t out_bytes =
-      mp_convert_is_copy(&self->store) ? 0 : (size_t)(positions * gemm->n * size);
-  self->base.scratch_bytes = self->narrow.rows_bytes + self->narrow.kernel_bytes + out_bytes;
-  const int64_t rows = gemm->batch * (gemm->m / positions);
-  const int64_t each = MP_WORK(positions, gemm->n, gemm->k);
-  const int64_t grain = mp_max_i64(GRAIN / each + 1, (POSITIONS + positions - 1) / positions);
-  self->base.num_parts = (uint32_t)mp_clamp_i64(mp_part_count(rows, grain), 1, rows);
-}
-
 // Packs the kernel of a group, block by block along k.
 static void conv_narrow_pack_kernel(const mp_conv_kernel_t *self, const mp_kernel_call_t *call,
                                     int64_t group, char *packed) {
@@ -159,7 +132,7 @@ static void conv_narrow_run_row(const mp_conv_kernel_t *self, const char *rows, 
   }
 }
 
-mp_status_t mp_conv_narrow_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+static mp_status_t conv_narrow_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   const mp_conv_kernel_t *self = (const mp_conv_kernel_t *)kernel;
   const mp_position_dim_t *last = &self->positions[self->num_positions - 1];
   const int64_t positions = last->extent, per_group = self->gemm.m / positions;
@@ -188,4 +161,31 @@ mp_status_t mp_conv_narrow_run(const mp_kernel_t *kernel, const mp_kernel_call_t
     }
   }
   return NULL;
+}
+
+void mp_conv_narrow_plan(mp_conv_kernel_t *self) {
+  const mp_gemm_t *gemm = &self->gemm;
+  const int64_t size = self->acc_bytes, nr = 2 * (int64_t)gemm->micro->lanes;
+  const int64_t positions = self->positions[self->num_positions - 1].extent;
+  self->base.run = conv_narrow_run;
+  self->narrow.taps = conv_narrow_taps(self);
+  self->narrow.segment = self->window[self->num_spatial - 1].window * self->features.count;
+  int64_t most = MP_GEMM_BLOCK_K / self->narrow.segment;
+  int64_t blocks = (self->narrow.taps + most - 1) / most;
+  self->narrow.block = (self->narrow.taps + blocks - 1) / blocks;
+  self->narrow.row_bytes = conv_narrow_columns(self) * self->features.count * size;
+  self->narrow.block_bytes =
+      (gemm->n + nr - 1) / nr *
+      (int64_t)mp_gemm_panel_bytes((uint32_t)nr, self->narrow.block * self->narrow.segment,
+                                   (size_t)size);
+  self->narrow.rows_bytes = (size_t)(self->narrow.taps * self->narrow.row_bytes + CACHE_LINE - 1) /
+                            CACHE_LINE * CACHE_LINE;
+  self->narrow.kernel_bytes = (size_t)(blocks * self->narrow.block_bytes);
+  const size_t out_bytes =
+      mp_convert_is_copy(&self->store) ? 0 : (size_t)(positions * gemm->n * size);
+  self->base.scratch_bytes = self->narrow.rows_bytes + self->narrow.kernel_bytes + out_bytes;
+  const int64_t rows = gemm->batch * (gemm->m / positions);
+  const int64_t each = MP_WORK(positions, gemm->n, gemm->k);
+  const int64_t grain = mp_max_i64(GRAIN / each + 1, (POSITIONS + positions - 1) / positions);
+  self->base.num_parts = (uint32_t)mp_clamp_i64(mp_part_count(rows, grain), 1, rows);
 }

@@ -81,11 +81,9 @@ void mp_conv_pack_lines(const void *context, const mp_kernel_call_t *call, int64
 // Whether the windows of neighbouring positions lie so close together that rows of the input, with
 // padding, are better copied as a whole than window by window. Positions must be the rows of C.
 bool mp_conv_is_narrow(const mp_conv_kernel_t *self);
-// Sets the number of parts and the scratch memory of such a convolution, whose gemm has been set
-// up.
+// Sets what runs such a convolution, whose gemm has been set up, its number of parts and its
+// scratch memory.
 void mp_conv_narrow_plan(mp_conv_kernel_t *self);
-// Runs one part of such a convolution (mp_kernel_run_t).
-mp_status_t mp_conv_narrow_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call);
 
 // Whether this is a depthwise convolution (each feature by itself) whose features are contiguous in
 // memory.

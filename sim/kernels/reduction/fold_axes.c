@@ -5,7 +5,9 @@
 #include "sim/base/assert.h"
 #include "sim/kernels/shape.h"
 
-void mp_fold_axes_add(mp_fold_axes_t *axes, int64_t dim, int64_t stride) {
+// Adds a dimension within those that were added before; dimensions that are contiguous become one
+// axis.
+static void fold_axes_add(mp_fold_axes_t *axes, int64_t dim, int64_t stride) {
   axes->count *= dim;
   if (dim == 1) return;
   MP_ASSERT(axes->rank < MP_MAX_RANK);
@@ -58,7 +60,7 @@ void mp_fold_axes_find(const mp_op_t *op, mp_fold_axes_t *out_kept, mp_fold_axes
   mp_dims_strides(in->dims, in->rank, 1, strides);
   *out_kept = *out_reduced = (mp_fold_axes_t){.count = 1};
   for (uint32_t i = 0; i < in->rank; ++i) {
-    mp_fold_axes_add(mp_index_list_has(dimensions, i) ? out_reduced : out_kept, in->dims[i],
-                     strides[i]);
+    fold_axes_add(mp_index_list_has(dimensions, i) ? out_reduced : out_kept, in->dims[i],
+                  strides[i]);
   }
 }

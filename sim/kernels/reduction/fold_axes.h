@@ -11,12 +11,8 @@ typedef struct {
   uint32_t rank;
   int64_t dims[MP_MAX_RANK];
   int64_t strides[MP_MAX_RANK];  // of the input, in elements
-  int64_t count;                 // of all positions; 1 before any dimension was added
+  int64_t count;                 // of all positions
 } mp_fold_axes_t;
-
-// Adds a dimension within those that were added before; dimensions that are contiguous become one
-// axis.
-void mp_fold_axes_add(mp_fold_axes_t *axes, int64_t dim, int64_t stride);
 
 // The offset in the input of position number `index`, the innermost axis fastest.
 int64_t mp_fold_axes_offset(const mp_fold_axes_t *axes, int64_t index);

@@ -66,4 +66,14 @@ static inline void expect_launches(const char *text, uint32_t launches) {
   if (found != launches) fail_msg("%u launches, not %u\n%s", found, launches, text);
 }
 
+// Checks that the program is refused, as one that is not implemented, with the name of the op.
+static inline void expect_refused(const char *text, const char *name) {
+  const mp_compile_request_t request = {0};
+  mp_program_t *program = NULL;
+  mp_status_t status = mp_compile(text, strlen(text), &request, &program);
+  assert_int_equal(mp_status_code(status), MP_UNIMPLEMENTED);
+  assert_non_null(strstr(mp_status_message(status), name));
+  mp_status_release(status);
+}
+
 #endif  // MINIPOD_TESTS_UNIT_SUPPORT_FUSED_RUNS_H_
