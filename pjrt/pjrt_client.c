@@ -5,6 +5,7 @@
 
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
+#include "sim/native/native.h"
 
 static void pjrt_client_free_client(PJRT_Client *client) {
   if (client->memories != NULL) {
@@ -112,6 +113,7 @@ static mp_status_t pjrt_client_wrap_client(void *context, mp_client_t *runtime) 
   client->dump = mp_arena_strndup(client->arena, wrap->options->dump, strlen(wrap->options->dump));
   MP_RETURN_IF_NULL(client->dump);
   client->op_by_op = wrap->options->fuse == 0;
+  mp_native_set_policy((mp_native_policy_t)wrap->options->native);
   return NULL;
 }
 

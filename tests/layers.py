@@ -22,7 +22,7 @@ import sys
 CORE = ["sim/base", "sim/base/containers", "sim/base/os"]
 BASE = [*CORE, "sim/numeric"]
 IR = [*BASE, "sim/ir"]
-KERNELS = [*IR, "sim/kernels"]
+KERNELS = [*IR, "sim/native", "sim/kernels"]
 RUNTIME = ["sim/runtime/memory", "sim/runtime/devices"]
 COLLECTIVES = ["collectives", "collectives/transport"]
 
@@ -56,6 +56,8 @@ KNOWS = {
     "sim/spmd/reshard": [*IR, "sim/spmd/sharding", "sim/spmd/build"],
     "sim/spmd/partition": [*IR, "sim/spmd/sharding", "sim/spmd/propagation", "sim/spmd/build",
                            "sim/spmd/local", "sim/spmd/reshard"],
+    "sim/native": IR,
+    "sim/native/module": [*IR, "sim/native"],
     "sim/kernels": IR,
     "sim/kernels/elementwise": KERNELS,
     "sim/kernels/reduction": [*KERNELS, "sim/kernels/elementwise"],
@@ -66,7 +68,7 @@ KNOWS = {
     "sim/kernels/fused": [*KERNELS, "sim/kernels/elementwise", "sim/kernels/reduction"],
     "sim/kernels/random": KERNELS,
     "sim/foreign": IR,
-    "sim/fuse": [*IR, "sim/passes", "sim/kernels", "sim/kernels/elementwise", "sim/kernels/reduction", "sim/kernels/fused"],
+    "sim/fuse": [*IR, "sim/passes", "sim/native", "sim/kernels", "sim/kernels/elementwise", "sim/kernels/reduction", "sim/kernels/fused"],
     "sim/loops": [*KERNELS, "sim/kernels/elementwise", "sim/kernels/fused"],
     "sim/plan": [*IR, "sim/fuse", "sim/loops", "sim/foreign", "sim/ir/print", "sim/ir/verify", "sim/readers", "sim/passes",
                  "sim/spmd/sharding", "sim/spmd/gspmd", "sim/spmd/partition", "sim/kernels", "sim/kernels/elementwise",
@@ -80,7 +82,7 @@ KNOWS = {
     "sim/runtime": [*BASE, "topology", "collectives/transport/bootstrap", *RUNTIME,
                     "sim/runtime/remote", "sim/runtime/launch"],
     "pjrt/c_api": [],
-    "pjrt": [*IR, "sim/ir/print", "sim/foreign", "sim/readers/options", "sim/plan", "topology",
+    "pjrt": [*IR, "sim/ir/print", "sim/native", "sim/foreign", "sim/readers/options", "sim/plan", "topology",
              "sim/runtime/memory", "sim/runtime/devices", "sim/runtime/buffers",
              "sim/runtime/launch",
              "pjrt/c_api"],

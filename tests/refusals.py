@@ -12,9 +12,9 @@ import re
 import sys
 
 FOLDERS = ["sim", "topology", "collectives", "pjrt"]
-# These are the doors; the MPI modules are libraries of their own, which know nothing of ours.
+# These are the doors; the modules are libraries of their own, which know nothing of ours.
 EXEMPT = ["sim/base/alloc.c", "sim/base/os/system.c"]
-EXEMPT_FOLDER = "mpi"  # with a module.c in it
+EXEMPT_FOLDERS = ["collectives/transport/mpi", "sim/native/module"]
 CALLS = {
     "sim/base/alloc.h": "malloc calloc realloc reallocarray free cfree strdup strndup asprintf vasprintf"
                         " open_memstream fmemopen posix_memalign aligned_alloc memalign valloc getline getdelim"
@@ -35,9 +35,8 @@ def blank(match: re.Match) -> str:
 
 
 def is_exempt(file: pathlib.Path, root: pathlib.Path) -> bool:
-  if file.relative_to(root).as_posix() in EXEMPT:
-    return True
-  return file.parent.name == EXEMPT_FOLDER and (file.parent / "module.c").exists()
+  path = file.relative_to(root)
+  return path.as_posix() in EXEMPT or path.parent.as_posix() in EXEMPT_FOLDERS
 
 
 def main() -> int:

@@ -22,7 +22,7 @@ use_jax() {
 
 packages=(build-essential cmake ninja-build pkg-config libhwloc-dev libnuma-dev libyaml-dev
           libcmocka-dev libopenmpi-dev openmpi-bin clang libclang-rt-14-dev lld llvm-14
-          clang-format python3-venv git)
+          clang-format llvm-19-dev libzstd-dev zlib1g-dev python3-venv git)
 
 # One line per step, with the seconds since the start.
 say() { printf '==> [%4d s] %s\n' $((SECONDS - started)) "$*"; }
@@ -169,7 +169,7 @@ build_library() {
 # The package with the library inside; installed again only when one of its files has changed.
 install_package() {
   local stamp=$venv/package.sha256 wanted
-  wanted=$(cd "$root" && { find build -maxdepth 1 -name 'minipod_mpi_*.so' -exec cat {} + &&
+  wanted=$(cd "$root" && { find build -maxdepth 1 -name 'minipod_*.so' -exec cat {} + &&
       cat build/"${library##*/}" pyproject.toml pjrt/python/*.py pjrt/python/minipod/*.py \
       configs/* 2>/dev/null; } | sha256sum)
   if [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then

@@ -32,8 +32,9 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
   files = {f"minipod/{path.relative_to(PACKAGE)}": path.read_bytes()
            for path in sorted(PACKAGE.rglob("*.py"))}
   files[f"minipod/{LIBRARY}"] = library.read_bytes()
-  # What the library opens under mpirun, one for each MPI that was there when it was built.
-  for path in sorted(library.parent.glob("minipod_mpi_*.so")):
+  # What the library opens when it is wanted: one for each MPI that was there when it was built, and
+  # the one that makes machine code.
+  for path in sorted(library.parent.glob("minipod_*.so")):
     files[f"minipod/{path.name}"] = path.read_bytes()
   for path in sorted((ROOT / "configs").glob("*.yaml")):
     files[f"minipod/configs/{path.name}"] = path.read_bytes()

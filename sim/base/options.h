@@ -64,6 +64,8 @@ typedef enum {
     "a folder: every compiled program is written there, as it came and as a device runs it")    \
   X(fuse, INT, 0, 1, "1", "", "MINIPOD_FUSE",                                                   \
     "1: ops that can are run together, tile by tile; 0: one by one, with the same bits")        \
+  X(native, INT, 0, 2, "1", "", "MINIPOD_NATIVE",                                               \
+    "machine code, with the same bits: 0 never, 1 for what runs often, 2 at once")              \
   X(bootstrap, STRING, 0, 0, "auto", "", "MINIPOD_BOOTSTRAP",                                   \
     "how processes find each other: auto (MPI if a launcher started them), mpi or none")        \
   X(mpi_module, STRING, 0, 0, "", "", "MINIPOD_MPI_MODULE",                                     \
@@ -106,6 +108,7 @@ typedef struct {
   int64_t workers;
   const char *dump;
   int64_t fuse;
+  int64_t native;
   const char *bootstrap;
   const char *mpi_module;
   int64_t init_timeout;

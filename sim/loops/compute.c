@@ -77,6 +77,7 @@ static mp_status_t compute_add(mp_loop_builder_t *b, const mp_op_t *op, const mp
                          .num_refs = ew->num_inputs,
                          .out = out,
                          .count = count,
+                         .native = mp_ew_native(op),
                          .u.loop = ew->loop};
   for (uint32_t i = 0; i < ew->num_inputs; ++i) step.in[i] = in[i];
   if (ew->has_params) {

@@ -58,11 +58,13 @@ uint32_t mp_loop_num_steps(const mp_loop_t *loop);
 typedef struct {
   const void *constant;  // its bytes, where they are known; such a slot has no address in a run
   bool is_written;       // by a command of the loop
+  // Slots overlap only if their `memory` is the same; they begin at `offset` in it.
+  uint64_t memory, offset;
 } mp_loop_slot_t;
 
 typedef struct mp_loop_builder_s mp_loop_builder_t;
 
-// `slots` is borrowed until the loop is made.
+// `slots` is borrowed for as long as the loop lives.
 MP_NODISCARD mp_status_t mp_loop_builder_create(mp_arena_t *arena, uint32_t num_slots,
                                                 const mp_loop_slot_t *slots, uint32_t num_commands,
                                                 mp_loop_builder_t **out_builder);

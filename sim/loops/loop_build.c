@@ -277,11 +277,20 @@ mp_status_t mp_loop_builder_end(mp_loop_builder_t *b, const mp_loop_t **out_loop
                       .calls = b->calls.items,
                       .refs = b->refs.items,
                       .targets = b->targets.items,
+                      .num_targets = b->targets.count,
+                      .slots = b->slots,
+                      .num_pieces = b->pieces.count,
+                      .pieces = b->pieces.items,
+                      .seconds = b->seconds + STEP_SECONDS,
+                      .native = MP_ARENA_NEW(b->arena, mp_loop_native_t),
                       .edges_per_look = loop_build_edges_per_look(b->seconds)};
   for (uint32_t i = 0; i < b->before.count; ++i) {
     MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(b->arena, &b->steps, b->before.items[i]));
   }
   loop->steps = b->steps.items;
+  MP_RETURN_IF_NULL(loop->native);
+  loop->native->refs = MP_ARENA_ARRAY(b->arena, mp_loop_ref_t, mp_loop_most_refs(loop));
+  MP_RETURN_IF_NULL(loop->native->refs);
   mp_loop_lay_out(loop, (size_t)b->pieces.count * 64, b->kernel_bytes);
   *out_loop = loop;
   return NULL;

@@ -7,6 +7,7 @@
 #include "sim/kernels/fused/view.h"
 #include "sim/loops/loop.h"
 #include "sim/loops/scalar_ops.h"
+#include "sim/native/native.h"
 
 // What a step does. Of the scalar ones there is one for each row of scalar_ops.h.
 // clang-format changes these macros anew each time it runs.
@@ -87,6 +88,7 @@ typedef struct {
   uint32_t num_refs;  // used of `in`
   mp_loop_ref_t in[MP_EW_MAX_INPUTS + 1], out;
   int64_t count;
+  mp_native_op_t native;  // what is computed, if machine code can have it; else its code is 0
   union {
     mp_ew_loop_t loop;         // LOOP
     const mp_view_t *view;     // VIEW
@@ -95,21 +97,6 @@ typedef struct {
   } u;
 } mp_loop_step_t;
 
-struct mp_loop_s {
-  uint32_t num_slots;
-  uint32_t num_steps;         // of the loop; then come those that are done before it
-  uint32_t num_steps_before;  // they compute what is the same in all rounds
-  const mp_loop_step_t *steps;
-  uint32_t num_calls, num_refs;
-  const mp_loop_call_t *calls;
-  const mp_loop_ref_t *refs;
-  const uint32_t *targets;  // of SWITCH: numbers of steps
-  uint32_t edges_per_look;  // how many back edges pass until must_stop is asked
-  // The parts of the scratch memory, in bytes from its beginning: prepared steps, pointers and
-  // calls, the loop's own memory, kernels' scratch memory.
-  size_t pointers_at, calls_at, own_at, kernel_at, scratch_bytes;
-};
-
 // 64 bytes of the loop's own memory.
 typedef struct {
   uint32_t first;  // of the pieces that were given out together
@@ -117,6 +104,35 @@ typedef struct {
   // Of these first ones too: the scalar that lies there, if it is known now; else NULL.
   const void *known;
 } mp_loop_piece_t;
+
+// Machine code of the loop, once it is hot.
+typedef struct {
+  mp_native_heat_t heat;
+  _Atomic(mp_native_loop_fn_t) run;
+  uint32_t num_refs;
+  mp_loop_ref_t *refs;  // room for all of the loop's steps
+} mp_loop_native_t;
+
+struct mp_loop_s {
+  uint32_t num_slots;
+  const mp_loop_slot_t *slots;
+  uint32_t num_steps;         // of the loop; then come those that are done before it
+  uint32_t num_steps_before;  // they compute what is the same in all rounds
+  const mp_loop_step_t *steps;
+  uint32_t num_calls, num_refs;
+  const mp_loop_call_t *calls;
+  const mp_loop_ref_t *refs;
+  const uint32_t *targets;  // of SWITCH: numbers of steps
+  uint32_t num_targets;
+  uint32_t edges_per_look;  // how many back edges pass until must_stop is asked
+  double seconds;           // of a round, roughly
+  uint32_t num_pieces;
+  const mp_loop_piece_t *pieces;
+  mp_loop_native_t *native;
+  // The parts of the scratch memory, in bytes from its beginning: prepared steps, pointers and
+  // calls, the addresses for machine code, the loop's own memory, kernels' scratch memory.
+  size_t pointers_at, calls_at, natives_at, own_at, kernel_at, scratch_bytes;
+};
 
 struct mp_loop_builder_s {
   mp_arena_t *arena;
@@ -163,6 +179,9 @@ MP_NODISCARD mp_status_t mp_loop_rows(mp_loop_builder_t *b, const mp_op_t *op,
 // Computes a step of scalar_ops.h now.
 void mp_loop_evaluate(const mp_loop_step_t *step, const void *const *in, void *out);
 
+// Makes machine code of the loop if it can. For one thread at a time.
+void mp_loop_make_native(const mp_loop_t *loop);
+
 // Divides the scratch memory, of which `own` and `kernel` bytes are the loop's own and kernels'.
 void mp_loop_lay_out(mp_loop_t *loop, size_t own, size_t kernel);
 
@@ -182,6 +201,11 @@ static inline bool mp_loop_is_compare(uint32_t what) {
 // Whether the step is a row of scalar_ops.h.
 static inline bool mp_loop_is_scalar(uint32_t what) {
   return what > MP_DO_REMAINDER_BY_S32 && !mp_loop_is_back_if(what);
+}
+
+// More than this many different refs its steps cannot have.
+static inline size_t mp_loop_most_refs(const mp_loop_t *loop) {
+  return (size_t)loop->num_steps * (MP_EW_MAX_INPUTS + 2);
 }
 
 static inline bool mp_loop_same_ref(mp_loop_ref_t a, mp_loop_ref_t b) {

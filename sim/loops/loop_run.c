@@ -1,5 +1,6 @@
 // Runs loops: gives the steps their addresses, and then does one after the other.
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "sim/base/assert.h"
@@ -32,7 +33,8 @@ typedef struct call_s {
 void mp_loop_lay_out(mp_loop_t *loop, size_t own, size_t kernel) {
   loop->pointers_at = mp_round_up_64((loop->num_steps + loop->num_steps_before) * sizeof(step_t));
   loop->calls_at = loop->pointers_at + mp_round_up_64(loop->num_refs * sizeof(void *));
-  loop->own_at = loop->calls_at + mp_round_up_64(loop->num_calls * sizeof(call_t));
+  loop->natives_at = loop->calls_at + mp_round_up_64(loop->num_calls * sizeof(call_t));
+  loop->own_at = loop->natives_at + mp_round_up_64(mp_loop_most_refs(loop) * sizeof(void *));
   loop->kernel_at = loop->own_at + mp_round_up_64(own);
   loop->scratch_bytes = loop->kernel_at + mp_round_up_64(kernel);
 }
@@ -191,6 +193,70 @@ static inline int32_t loop_run_divide(const step_t *step, int32_t x) {
   return x < 0 ? -quotient : quotient;
 }
 
+// ---- machine code ----
+
+// Notes that the interpreter has passed back edges. True if there is machine code now.
+static bool loop_run_warm(const mp_loop_t *loop, uint32_t edges) {
+  const double nanoseconds = 1e9 * loop->seconds * (edges + 1);
+  if (!mp_native_heat(&loop->native->heat, (uint64_t)nanoseconds)) return false;
+  mp_loop_make_native(loop);
+  return true;
+}
+
+// Whether the interpreter should stop here: because the loop has to, or because machine code can go
+// on.
+static bool loop_run_should_leave(const mp_loop_t *loop, const mp_loop_run_t *run, uint32_t edges) {
+  return loop_run_warm(loop, edges) || run->must_stop(run->context);
+}
+
+// What a called step needs.
+typedef struct {
+  const mp_loop_run_t *run;
+  const step_t *steps;
+  mp_status_t status;
+} calling_t;
+
+static bool loop_run_must_stop(void *context) {
+  const calling_t *calling = context;
+  return calling->run->must_stop(calling->run->context);
+}
+
+// Does one of the steps that machine code cannot have.
+static bool loop_run_call(void *context, uint32_t number) {
+  calling_t *calling = context;
+  const step_t *step = &calling->steps[number];
+  switch (step->what) {
+    case MP_DO_FILL:
+      mp_fill(step->out, step->in[0], step->size, step->count);
+      return true;
+    case MP_DO_VIEW:
+      mp_view_load(step->u.view, step->size, step->in[0], 0, step->count, step->out);
+      return true;
+    case MP_DO_KERNEL:
+      calling->status = loop_run_kernel(step->u.call);
+      return calling->status == NULL;
+    default:
+      step->u.loop(step->count, step->in, step->out);
+      return true;
+  }
+}
+
+// As loop_run_steps, from run->at.
+static mp_status_t loop_run_native(const prepare_t *p, mp_native_loop_fn_t code,
+                                   const step_t **out_step) {
+  const mp_loop_t *loop = p->loop;
+  const step_t *steps = p->run->scratch;
+  calling_t calling = {.run = p->run, .steps = steps};
+  void **refs = (void **)(void *)((char *)p->run->scratch + loop->natives_at);
+  for (uint32_t i = 0; i < loop->native->num_refs; ++i) {
+    refs[i] = loop_run_address(p, loop->native->refs[i]);
+  }
+  const mp_native_frame_t frame = {refs, loop_run_must_stop, loop_run_call, &calling};
+  const int64_t end = code(&frame, p->run->at);
+  *out_step = end < 0 ? NULL : steps + end;
+  return calling.status;
+}
+
 // ---- the interpreter ----
 
 // Each step ends with a jump to the next one's code, so that the machine can tell where it goes
@@ -233,6 +299,15 @@ static inline int32_t loop_run_divide(const step_t *step, int32_t x) {
     WRITE(uint8_t, x operator y);                 \
     NEXT();                                       \
   }
+// At a back edge at which it is time to look around.
+#define LOOK(at)                                   \
+  do {                                             \
+    edges = loop->edges_per_look;                  \
+    if (loop_run_should_leave(loop, run, edges)) { \
+      *out_step = (at);                            \
+      return NULL;                                 \
+    }                                              \
+  } while (0)
 // What stops here begins again with the two steps before the target, which are the comparison and
 // the branch that this one replaces.
 #define DO_BACK_IF(direction, dtype, T, operator) \
@@ -241,13 +316,7 @@ static inline int32_t loop_run_divide(const step_t *step, int32_t x) {
     READ(T, y, 1);                                \
     WRITE(uint8_t, x operator y);                 \
     if (result == 0) GO_TO(steps + step->size);   \
-    if (--edges == 0) {                           \
-      edges = loop->edges_per_look;               \
-      if (run->must_stop(run->context)) {         \
-        *out_step = step->u.target - 2;           \
-        return NULL;                              \
-      }                                           \
-    }                                             \
+    if (--edges == 0) LOOK(step->u.target - 2);   \
     GO_TO(step->u.target);                        \
   }
 #define DO_CONVERT(from, to, T, R) \
@@ -279,16 +348,11 @@ static mp_status_t loop_run_steps(const mp_loop_t *loop, const mp_loop_run_t *ru
 DISPATCH:
   JUMP_TO_NEXT();
 EXIT:
+  if (loop->native != NULL) loop_run_warm(loop, loop->edges_per_look - edges);
   *out_step = NULL;
   return NULL;
 BACK:
-  if (--edges == 0) {
-    edges = loop->edges_per_look;
-    if (run->must_stop(run->context)) {
-      *out_step = step->u.target;
-      return NULL;
-    }
-  }
+  if (--edges == 0) LOOK(step->u.target);
   GO_TO(step->u.target);
 JUMP:
   GO_TO(step->u.target);
@@ -362,13 +426,23 @@ void mp_loop_evaluate(const mp_loop_step_t *step, const void *const *in, void *o
   mp_status_ignore(loop_run_steps(&loop, &run, steps, &end));
 }
 
+static mp_native_loop_fn_t loop_run_code(const mp_loop_t *loop) {
+  return atomic_load_explicit(&loop->native->run, memory_order_acquire);
+}
+
 mp_status_t mp_loop_run(const mp_loop_t *loop, mp_loop_run_t *run, bool *out_is_over) {
   const prepare_t prepare = {loop, run, (char *)run->scratch + loop->own_at};
   const step_t *steps = run->scratch, *stopped = NULL;
   MP_ASSERT(run->at < loop->num_steps && (uintptr_t)run->scratch % 64 == 0);
   loop_run_prepare(&prepare);
   MP_RETURN_IF_ERROR(loop_run_steps(loop, run, steps + loop->num_steps, &stopped));
-  MP_RETURN_IF_ERROR(loop_run_steps(loop, run, steps + run->at, &stopped));
+  mp_native_loop_fn_t code = loop_run_code(loop);
+  if (code == NULL) {
+    MP_RETURN_IF_ERROR(loop_run_steps(loop, run, steps + run->at, &stopped));
+    code = stopped == NULL ? NULL : loop_run_code(loop);
+    if (code != NULL) run->at = (uint32_t)(stopped - steps);
+  }
+  if (code != NULL) MP_RETURN_IF_ERROR(loop_run_native(&prepare, code, &stopped));
   *out_is_over = stopped == NULL;
   run->at = stopped == NULL ? 0 : (uint32_t)(stopped - steps);
   return NULL;

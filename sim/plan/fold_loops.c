@@ -104,7 +104,7 @@ static mp_status_t fold_loops_add_slot(range_t *r, mp_slot_t slot, bool is_writt
   const mp_program_t *program = r->fold->program;
   uint32_t number = fold_loops_find_slot(r, slot);
   if (number == MP_LOOP_NO_SLOT) {
-    mp_loop_slot_t info = {0};
+    mp_loop_slot_t info = {.memory = (uint64_t)slot.kind << 32 | slot.index, .offset = slot.offset};
     if (slot.kind == MP_SLOT_CONSTANT) {
       info.constant = (const char *)program->constants[slot.index].data + slot.offset;
     }

@@ -39,6 +39,7 @@
   X(CALLERS, "callers", LEAF)                /* calls that may block, their threads */      \
   X(WORLD, "world", LEAF)                    /* peers' fates, exchanges */                  \
   X(FOREIGN, "foreign functions", LEAF)      /* what is registered */                       \
+  X(NATIVE, "machine code", LEAF)            /* what has been compiled; the compiler */     \
   X(SEND, "sends to a peer", PLAIN)          /* the order of what goes to one peer */       \
   X(LOCAL_JOB, "job of local worlds", PLAIN) /* the worlds of one process, in tests */      \
   X(MPI, "MPI's sends", LEAF)                /* what senders hand to the progress thread */ \

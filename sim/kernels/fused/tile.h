@@ -24,6 +24,7 @@
 #include "sim/kernels/fused/view.h"
 #include "sim/kernels/kernel.h"
 #include "sim/kernels/reduction/fold.h"
+#include "sim/native/native.h"
 
 typedef enum {
   MP_TILE_REGISTER,
@@ -64,7 +65,11 @@ typedef struct {
   mp_dtype_t dtype;                    // of a COMPUTE: what it computes in, with `code`
   mp_opcode_t code;                    // COMPUTE: the op that it is; COUNT for what is no single op
   mp_ew_t ew;                          // COMPUTE
-  uint32_t scalars;                    // bit k: of in[k] one element is read
+  // COMPUTE: the same op for machine code; of a product and a sum, the sum, and then `product` says
+  // which operand of the sum in[0] * in[1] is, 1 or 2; the other one is in[2].
+  mp_native_op_t native;
+  uint32_t product;
+  uint32_t scalars;  // bit k: of in[k] one element is read
   // COMPUTE: loops that read one element of the inputs of which the bits in mp_tile_scalars are
   // set.
   mp_ew_loop_t with_scalars[MP_TILE_NUM_SCALARS];
@@ -73,6 +78,19 @@ typedef struct {
   const void *element;    // FILL: NULL if it is the operand's
   const mp_fold_t *fold;  // REDUCE
 } mp_tile_step_t;
+
+// Steps that have become machine code.
+typedef struct {
+  uint32_t end;  // behind the last of the steps
+  mp_native_map_fn_t map;
+} mp_tile_code_t;
+
+// What changes while a program is run, by several threads: it gets hot, and then there is code.
+typedef struct {
+  mp_native_heat_t heat;
+  _Atomic bool is_ready;
+  mp_tile_code_t *codes;  // [num_steps]: of the first step of each piece of code; `map` or NULL
+} mp_tile_native_t;
 
 typedef struct {
   int64_t count;   // elements of the arrays
@@ -86,6 +104,7 @@ typedef struct {
   size_t scratch_bytes;
   const uint32_t *in_place;  // [results]: for each as mp_kernel_t's of result 0
   uint32_t weight;           // of an element: about how many simple operations it takes
+  mp_tile_native_t *native;
 } mp_tile_program_t;
 
 // Whether a tile is one row, so that what is repeated for a row is a scalar in it. Shorter rows
@@ -111,6 +130,9 @@ typedef struct {
 // Begins a part: lays out call->scratch, which has program->scratch_bytes, and does the steps that
 // are done once. The call must stay as long as tiles are run; its results may change meanwhile.
 mp_tile_run_t mp_tile_begin(const mp_tile_program_t *program, const mp_kernel_call_t *call);
+// Makes machine code of runs of steps, where it can; for one thread at a time.
+void mp_tile_make_native(const mp_tile_program_t *program);
+
 // Computes the elements [begin, end) of all results, which are whole rows.
 void mp_tile_run(const mp_tile_run_t *run, int64_t begin, int64_t end);
 

@@ -112,6 +112,7 @@ static mp_status_t tile_compile_rotation(mp_tile_compiler_t *c, const mp_op_t *o
   mp_tile_step_t step = {.kind = MP_TILE_COMPUTE,
                          .code = MP_OP_COUNT,
                          .ew = {.loop = mp_ew_rotate_loop(dtype), .num_inputs = 2},
+                         .native = {MP_OP_SHIFT_LEFT, dtype, dtype, 0, true},
                          .scalars = 1 << 1};
   bool is_column = false;
   MP_RETURN_IF_ERROR(tile_compile_extent(c, op, mp_op_result_type(op, 0), &is_column));
@@ -128,8 +129,10 @@ static mp_status_t tile_compile_arithmetic(mp_tile_compiler_t *c, const mp_op_t 
   const mp_op_t *shift = NULL;
   if (tile_compile_is_rotation(op, &shift)) return tile_compile_rotation(c, op, shift);
   const mp_dtype_t dtype = mp_op_result_type(op, 0)->dtype;
-  mp_tile_step_t step = {
-      .kind = MP_TILE_COMPUTE, .code = op->code, .dtype = mp_ew_computing_type(dtype)};
+  mp_tile_step_t step = {.kind = MP_TILE_COMPUTE,
+                         .code = op->code,
+                         .dtype = mp_ew_computing_type(dtype),
+                         .native = mp_ew_native(op)};
   const bool is_narrow = mp_float_is_narrow(dtype);
   bool is_column = false;
   MP_RETURN_IF_ERROR(tile_compile_extent(c, op, mp_op_result_type(op, 0), &is_column));
@@ -275,5 +278,10 @@ mp_status_t mp_tile_compile(mp_arena_t *arena, const mp_block_t *block, const mp
                                      .steps = steps,
                                      .weight = c.weight};
   MP_RETURN_IF_ERROR(mp_tile_improve(arena, out_program));
+  mp_tile_native_t *native = MP_ARENA_NEW(arena, mp_tile_native_t);
+  MP_RETURN_IF_NULL(native);
+  *native = (mp_tile_native_t){.codes = MP_ARENA_ARRAY(arena, mp_tile_code_t, num_steps + 1)};
+  MP_RETURN_IF_NULL(native->codes);
+  out_program->native = native;
   return mp_tile_place_registers(arena, num_results, out_program);
 }

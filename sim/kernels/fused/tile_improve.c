@@ -130,7 +130,11 @@ static void tile_improve_join_products(mp_tile_program_t *program, uint32_t *wri
       const mp_ew_loop_t loop =
           mp_ew_product_loop(step->code, step->dtype, k == 0, product->scalars | other);
       if (loop == NULL) continue;
+      mp_native_op_t native = {step->code, step->dtype, step->dtype, 0, false};
+      if (!mp_native_knows(&native)) native.code = MP_OP_COUNT;
       *step = (mp_tile_step_t){.kind = MP_TILE_COMPUTE,
+                               .native = native,
+                               .product = k + 1,
                                .in = {product->in[0], product->in[1], step->in[1 - k]},
                                .out = step->out,
                                .code = MP_OP_COUNT,

@@ -1,3 +1,4 @@
+#include <stdatomic.h>
 #include <string.h>
 
 #include "sim/base/assert.h"
@@ -137,13 +138,40 @@ mp_tile_run_t mp_tile_begin(const mp_tile_program_t *program, const mp_kernel_ca
   return run;
 }
 
+// What is loaded through views comes first: its registers hold nothing else by then
+// (tile_native.c).
+static void tile_run_code(const mp_tile_run_t *run, uint32_t first, int64_t begin, int64_t n) {
+  const mp_tile_code_t *code = &run->program->native->codes[first];
+  for (uint32_t s = first; s < code->end; ++s) {
+    const mp_tile_step_t *step = &run->program->steps[s];
+    if (step->kind == MP_TILE_LOAD) tile_run_step(run, step, begin, n);
+  }
+  code->map(run->at, n);
+}
+
+// The code of the program's steps, if there is any by now. Time is counted in steps over elements,
+// of which one takes about a quarter of a nanosecond.
+static const mp_tile_code_t *tile_run_codes(const mp_tile_program_t *program, int64_t count) {
+  mp_tile_native_t *native = program->native;
+  if (mp_native_heat(&native->heat, (uint64_t)count * program->weight / 4)) {
+    mp_tile_make_native(program);
+  }
+  return atomic_load_explicit(&native->is_ready, memory_order_acquire) ? native->codes : NULL;
+}
+
 void mp_tile_run(const mp_tile_run_t *run, int64_t begin, int64_t end) {
   const mp_tile_program_t *program = run->program;
+  const mp_tile_code_t *codes = tile_run_codes(program, end - begin);
   for (int64_t i = begin; i < end; i += program->lanes) {
     const int64_t n = mp_min_i64(program->lanes, end - i);
     tile_run_advance(run, i);
-    for (uint32_t s = program->num_first; s < program->num_steps; ++s) {
-      tile_run_step(run, &program->steps[s], i, n);
+    for (uint32_t s = program->num_first; s < program->num_steps;) {
+      if (codes != NULL && codes[s].map != NULL) {
+        tile_run_code(run, s, i, n);
+        s = codes[s].end;
+      } else {
+        tile_run_step(run, &program->steps[s++], i, n);
+      }
     }
   }
 }

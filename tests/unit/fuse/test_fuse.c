@@ -16,19 +16,33 @@ enum { NUM_PROGRAMS = 2000 };
 #endif
 
 // MINIPOD_TEST_PROGRAMS: how many programs; MINIPOD_TEST_SEED: the first one's number.
-static void random_programs_keep_their_bits(void **state) {
-  (void)state;
+static void check_programs(uint64_t usual_count, bool with_code) {
   const char *count_text = getenv("MINIPOD_TEST_PROGRAMS"), *seed = getenv("MINIPOD_TEST_SEED");
-  const uint64_t count = count_text == NULL ? NUM_PROGRAMS : strtoull(count_text, NULL, 10);
+  const uint64_t count = count_text == NULL ? usual_count : strtoull(count_text, NULL, 10);
   const uint64_t first = seed == NULL ? 1 : strtoull(seed, NULL, 10);
   mp_client_t *client = make_client(1);
   for (uint64_t i = 0; i < count; ++i) {
     draw_t draw;
     draw_program(&draw, first + i);
-    check_text(client, mp_strbuf_text(&draw.text), first + i);
+    if (with_code) {
+      check_native(client, mp_strbuf_text(&draw.text), first + i);
+    } else {
+      check_text(client, mp_strbuf_text(&draw.text), first + i);
+    }
     mp_strbuf_deinit(&draw.text);
   }
   mp_client_release(client);
+}
+
+static void random_programs_keep_their_bits(void **state) {
+  (void)state;
+  check_programs(NUM_PROGRAMS, false);
+}
+
+static void machine_code_keeps_the_bits(void **state) {
+  (void)state;
+  if (!native_is_there()) skip();
+  check_programs(NUM_PROGRAMS / 10, true);
 }
 
 // ---- what becomes one op ----
@@ -164,6 +178,7 @@ static void what_cannot_be_fused_is_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(random_programs_keep_their_bits),
+      cmocka_unit_test(machine_code_keeps_the_bits),
       cmocka_unit_test(a_chain_is_one),
       cmocka_unit_test(softmax_is_one),
       cmocka_unit_test(what_waits_for_itself_stays_two),

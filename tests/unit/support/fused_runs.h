@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tests/unit/support/hostile_values.h"
+#include "tests/unit/support/native_code.h"
 #include "tests/unit/support/text_runs.h"
 #include "tests/unit/support/unit.h"
 
@@ -56,6 +57,26 @@ static inline uint32_t check_text(mp_client_t *client, const char *text, uint64_
   text_run_end(&fused);
   text_run_end(&plain);
   return launches;
+}
+
+// Compares the results of the fused program with and without machine code.
+static inline void check_native(mp_client_t *client, const char *text, uint64_t seed) {
+  text_run_t plain = {0}, native = {0};
+  mp_native_set_policy(MP_NATIVE_NEVER);
+  run_as(client, text, false, seed + 1, &plain);
+  mp_native_set_policy(MP_NATIVE_AT_ONCE);
+  run_as(client, text, false, seed + 1, &native);
+  mp_native_set_policy(MP_NATIVE_NEVER);
+  for (uint32_t r = 0; r < plain.program->num_results; ++r) {
+    const mp_program_io_t *io = &plain.program->results[r];
+    const int64_t at =
+        find_difference(io->type->dtype, plain.results[0][r], native.results[0][r], io->bytes);
+    if (at < 0) continue;
+    fail_msg("seed %llu: result %u differs at element %d\n%s", (unsigned long long)seed, r, (int)at,
+             text);
+  }
+  text_run_end(&plain);
+  text_run_end(&native);
 }
 
 // Checks the program, and how many launches it has when it is fused.

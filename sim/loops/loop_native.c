@@ -1,0 +1,245 @@
+// A loop's steps as code for sim/native: an instruction for each step, with the same number. Steps
+// that code cannot have are called.
+#include <stdatomic.h>
+#include <string.h>
+
+#include "sim/base/alloc.h"
+#include "sim/loops/loop_impl.h"
+
+typedef struct {
+  const mp_loop_t *loop;
+  mp_native_ref_t *refs;  // [loop->native->num_refs]
+  mp_native_instruction_t *instructions;
+} making_t;
+
+// ---- refs ----
+
+// Memory of three kinds: that of slots, the loop's own, and constants, whose offset is their
+// address.
+enum { OWN_MEMORY = 1, CONSTANT_MEMORY = 2, SLOT_MEMORY = 3 };
+
+static mp_native_ref_t loop_native_describe(const mp_loop_t *loop, mp_loop_ref_t ref) {
+  if (ref.base > loop->num_slots) {
+    return (mp_native_ref_t){.memory = CONSTANT_MEMORY, .offset = ref.offset};
+  }
+  if (ref.base == loop->num_slots) {
+    return (mp_native_ref_t){.memory = OWN_MEMORY, .offset = ref.offset};
+  }
+  const mp_loop_slot_t *slot = &loop->slots[ref.base];
+  // Slots of one memory get the number of the first of them.
+  uint32_t first = 0;
+  while (loop->slots[first].memory != slot->memory) ++first;
+  return (mp_native_ref_t){.memory = SLOT_MEMORY + first, .offset = slot->offset + ref.offset};
+}
+
+// The number of a ref of which `bytes` bytes are used.
+static uint32_t loop_native_ref(making_t *m, mp_loop_ref_t ref, uint64_t bytes) {
+  mp_loop_native_t *native = m->loop->native;
+  uint32_t i = 0;
+  while (i < native->num_refs && !mp_loop_same_ref(native->refs[i], ref)) ++i;
+  if (i == native->num_refs) {
+    native->refs[native->num_refs++] = ref;
+    m->refs[i] = loop_native_describe(m->loop, ref);
+  }
+  if (bytes > m->refs[i].bytes) m->refs[i].bytes = bytes;
+  return i;
+}
+
+// Numbers that are known are part of the code.
+static void loop_native_find_known(const making_t *m) {
+  const mp_loop_t *loop = m->loop;
+  for (uint32_t i = 0; i < loop->native->num_refs; ++i) {
+    const mp_loop_ref_t ref = loop->native->refs[i];
+    if (m->refs[i].bytes > sizeof(uint64_t)) continue;
+    if (ref.base > loop->num_slots) m->refs[i].known = (const void *)ref.offset;
+  }
+}
+
+// Marks the pieces of the loop's own memory that a step uses which is no instruction, or that are
+// computed before the loop.
+static void loop_native_share(const mp_loop_t *loop, mp_loop_ref_t ref, bool *is_shared) {
+  if (ref.base == loop->num_slots) is_shared[loop->pieces[ref.offset / 64].first] = true;
+}
+
+static void loop_native_share_step(const mp_loop_t *loop, const mp_loop_step_t *step,
+                                   bool *is_shared) {
+  for (uint32_t k = 0; k < step->num_refs; ++k) loop_native_share(loop, step->in[k], is_shared);
+  loop_native_share(loop, step->out, is_shared);
+  if (step->what != MP_DO_KERNEL) return;
+  const mp_loop_call_t *call = &loop->calls[step->u.call];
+  for (uint32_t k = 0; k < call->num_operands + call->num_results; ++k) {
+    loop_native_share(loop, loop->refs[call->first_ref + k], is_shared);
+  }
+}
+
+// ---- instructions ----
+
+static void loop_native_compute(making_t *m, const mp_loop_step_t *step,
+                                mp_native_instruction_t *i) {
+  const mp_native_op_t *op = &step->native;
+  // Single elements have no count.
+  i->count = step->what == MP_DO_LOOP ? step->count : 1;
+  i->op = *op;
+  i->num_inputs = step->num_refs;
+  for (uint32_t k = 0; k < step->num_refs; ++k) {
+    const mp_dtype_t dtype = op->code == MP_OP_SELECT && k == 0 ? MP_DTYPE_BOOL : op->from;
+    i->in[k] = loop_native_ref(m, step->in[k], (uint64_t)i->count * mp_dtype_size(dtype));
+  }
+  i->out = loop_native_ref(m, step->out, (uint64_t)i->count * mp_dtype_size(op->to));
+}
+
+static void loop_native_row(making_t *m, const mp_loop_step_t *step, bool is_take,
+                            mp_native_instruction_t *i) {
+  const mp_loop_row_t *row = step->u.row;
+  uint64_t bytes = (uint64_t)step->count;
+  i->num_indices = row->count;
+  i->index_dtype = row->dtype;
+  for (uint32_t k = 0; k < row->count; ++k) {
+    i->in[1 + k] = loop_native_ref(m, step->in[1 + k], mp_dtype_size(row->dtype));
+    i->most[k] = row->indices[k].most;
+    i->stride[k] = row->indices[k].stride;
+    bytes += (uint64_t)(row->indices[k].most * row->indices[k].stride);
+  }
+  i->in[0] = loop_native_ref(m, step->in[0], is_take ? bytes : (uint64_t)step->count);
+  i->out = loop_native_ref(m, step->out, is_take ? (uint64_t)step->count : bytes);
+}
+
+static void loop_native_fill(making_t *m, const mp_loop_step_t *step, mp_native_instruction_t *i) {
+  i->op.from = step->size == 1   ? MP_DTYPE_U8
+               : step->size == 2 ? MP_DTYPE_U16
+               : step->size == 4 ? MP_DTYPE_U32
+                                 : MP_DTYPE_U64;
+  i->in[0] = loop_native_ref(m, step->in[0], step->size);
+  i->out = loop_native_ref(m, step->out, (uint64_t)step->count * step->size);
+}
+
+static void loop_native_copy(making_t *m, const mp_loop_step_t *step, mp_native_instruction_t *i) {
+  i->in[0] = loop_native_ref(m, step->in[0], (uint64_t)step->count);
+  i->out = loop_native_ref(m, step->out, (uint64_t)step->count);
+}
+
+// Vectors of more elements are left to the loops of elementwise ops.
+enum { MAX_LANES = 64 };
+
+static mp_native_kind_t loop_native_kind(const mp_loop_step_t *step) {
+  switch (step->what) {
+    case MP_DO_EXIT:
+      return MP_NATIVE_EXIT;
+    case MP_DO_JUMP:
+      return MP_NATIVE_JUMP;
+    case MP_DO_BACK:
+      return MP_NATIVE_BACK;
+    case MP_DO_UNLESS:
+      return MP_NATIVE_UNLESS;
+    case MP_DO_SWITCH:
+      return MP_NATIVE_SWITCH;
+    case MP_DO_COPY_1:
+    case MP_DO_COPY_4:
+    case MP_DO_COPY_8:
+    case MP_DO_COPY:
+      return MP_NATIVE_COPY;
+    case MP_DO_FILL:
+      return step->count <= MAX_LANES && step->size <= 8 ? MP_NATIVE_FILL : MP_NATIVE_CALL;
+    case MP_DO_TAKE_ROW:
+    case MP_DO_TAKE_4:
+      return MP_NATIVE_TAKE;
+    case MP_DO_PLACE_ROW:
+    case MP_DO_PLACE_4:
+      return MP_NATIVE_PLACE;
+    case MP_DO_VIEW:
+    case MP_DO_KERNEL:
+      return MP_NATIVE_CALL;
+    case MP_DO_LOOP:
+      return step->native.code != MP_OP_COUNT && step->count <= MAX_LANES ? MP_NATIVE_COMPUTE
+                                                                          : MP_NATIVE_CALL;
+    default:
+      return mp_loop_is_back_if(step->what)     ? MP_NATIVE_BACK_IF
+             : step->native.code != MP_OP_COUNT ? MP_NATIVE_COMPUTE
+                                                : MP_NATIVE_CALL;
+  }
+}
+
+static void loop_native_instruction(making_t *m, const mp_loop_step_t *step,
+                                    mp_native_instruction_t *i) {
+  i->kind = loop_native_kind(step);
+  i->target = i->stop = step->target;
+  i->count = step->count;
+  switch (i->kind) {
+    case MP_NATIVE_BACK_IF:
+      // As the interpreter: what stops goes on with the comparison before the target.
+      i->stop = step->target - 2;
+      i->other = step->size;
+      loop_native_compute(m, step, i);
+      break;
+    case MP_NATIVE_COMPUTE:
+      loop_native_compute(m, step, i);
+      break;
+    case MP_NATIVE_UNLESS:
+      i->in[0] = loop_native_ref(m, step->in[0], 1);
+      break;
+    case MP_NATIVE_SWITCH:
+      i->in[0] = loop_native_ref(m, step->in[0], sizeof(int32_t));
+      break;
+    case MP_NATIVE_COPY:
+      loop_native_copy(m, step, i);
+      break;
+    case MP_NATIVE_FILL:
+      loop_native_fill(m, step, i);
+      break;
+    case MP_NATIVE_TAKE:
+    case MP_NATIVE_PLACE:
+      loop_native_row(m, step, i->kind == MP_NATIVE_TAKE, i);
+      break;
+    default:
+      break;
+  }
+}
+
+// ---- the whole ----
+
+static void loop_native_find_private(const making_t *m, bool *is_shared) {
+  const mp_loop_t *loop = m->loop;
+  for (uint32_t s = 0; s < loop->num_steps + loop->num_steps_before; ++s) {
+    const bool is_call = s >= loop->num_steps || m->instructions[s].kind == MP_NATIVE_CALL;
+    if (is_call) loop_native_share_step(loop, &loop->steps[s], is_shared);
+  }
+  for (uint32_t i = 0; i < loop->native->num_refs; ++i) {
+    const mp_loop_ref_t ref = loop->native->refs[i];
+    m->refs[i].is_private =
+        ref.base == loop->num_slots && !is_shared[loop->pieces[ref.offset / 64].first];
+  }
+}
+
+static mp_native_loop_fn_t loop_native_make(making_t *m, bool *is_shared) {
+  const mp_loop_t *loop = m->loop;
+  loop->native->num_refs = 0;
+  for (uint32_t s = 0; s < loop->num_steps; ++s) {
+    loop_native_instruction(m, &loop->steps[s], &m->instructions[s]);
+  }
+  loop_native_find_known(m);
+  loop_native_find_private(m, is_shared);
+  const mp_native_loop_t code = {.num_refs = loop->native->num_refs,
+                                 .num_instructions = loop->num_steps,
+                                 .refs = m->refs,
+                                 .instructions = m->instructions,
+                                 .targets = loop->targets,
+                                 .num_targets = loop->num_targets,
+                                 .edges_per_look = loop->edges_per_look};
+  return mp_native_compile_loop(&code);
+}
+
+void mp_loop_make_native(const mp_loop_t *loop) {
+  making_t m = {
+      .loop = loop,
+      .refs = mp_calloc(mp_loop_most_refs(loop), sizeof(mp_native_ref_t)),
+      .instructions = mp_calloc(loop->num_steps, sizeof(mp_native_instruction_t)),
+  };
+  bool *is_shared = mp_calloc((size_t)loop->num_pieces + 1, sizeof(bool));
+  if (m.refs != NULL && m.instructions != NULL && is_shared != NULL) {
+    atomic_store_explicit(&loop->native->run, loop_native_make(&m, is_shared),
+                          memory_order_release);
+  }
+  mp_free(m.refs);
+  mp_free(m.instructions);
+  mp_free(is_shared);
+}

@@ -1,0 +1,286 @@
+// Loops: a block for each instruction.
+#include "sim/native/module/emit_loop.h"
+
+#include <stdlib.h>
+
+static void emit_loop_move_bytes(const loop_t *l, LLVMValueRef to, LLVMValueRef from,
+                                 int64_t bytes) {
+  LLVMValueRef count = LLVMConstInt(LLVMInt64TypeInContext(l->e->context), (uint64_t)bytes, false);
+  LLVMBuildMemMove(l->e->builder, to, 1, from, 1, count);
+}
+
+// ---- instructions ----
+
+static void emit_loop_compute(const loop_t *l, const mp_native_instruction_t *i) {
+  emit_t *e = l->e;
+  LLVMValueRef in[MP_NATIVE_MAX_INPUTS] = {NULL};
+  e->lanes = (unsigned)i->count;
+  for (uint32_t k = 0; k < i->num_inputs; ++k) {
+    in[k] = emit_read(l, i->in[k], emit_input_type(i, k));
+  }
+  LLVMValueRef value = emit_to_memory(e, i->op.to, emit_op(e, &i->op, in));
+  emit_write_memory(l, i->out, value, (uint64_t)i->count * emit_bytes(i->op.to));
+  e->lanes = 1;
+}
+
+static void emit_loop_copy(const loop_t *l, const mp_native_instruction_t *i) {
+  const place_t *from = &l->places[i->in[0]], *to = &l->places[i->out];
+  LLVMTypeRef type = to->shadow != NULL     ? to->shadow_type
+                     : from->shadow != NULL ? from->shadow_type
+                                            : emit_copied_type(l, (uint64_t)i->count);
+  if (type != NULL) {
+    emit_write_memory(l, i->out, emit_read_memory(l, i->in[0], type), (uint64_t)i->count);
+    return;
+  }
+  emit_loop_move_bytes(l, to->pointer, from->pointer, i->count);
+  emit_reload_overlapping(l, i->out, (uint64_t)i->count);
+}
+
+static void emit_loop_fill(const loop_t *l, const mp_native_instruction_t *i) {
+  emit_t *e = l->e;
+  LLVMValueRef one = emit_read_memory(l, i->in[0], emit_memory_type(e, i->op.from));
+  e->lanes = (unsigned)i->count;
+  LLVMValueRef all = emit_splat(e, emit_memory_type(e, i->op.from), one);
+  e->lanes = 1;
+  emit_write_memory(l, i->out, all, (uint64_t)i->count * emit_bytes(i->op.from));
+}
+
+// Where the row begins in the array at `base`.
+static LLVMValueRef emit_loop_row(const loop_t *l, const mp_native_instruction_t *i,
+                                  LLVMValueRef base) {
+  const emit_t *e = l->e;
+  LLVMBuilderRef b = e->builder;
+  LLVMTypeRef type = LLVMInt64TypeInContext(e->context);
+  LLVMValueRef place = LLVMConstNull(type);
+  for (uint32_t k = 0; k < i->num_indices; ++k) {
+    LLVMValueRef index = emit_read(l, i->in[1 + k], i->index_dtype);
+    const bool is_signed = emit_is_signed(i->index_dtype);
+    index = LLVMBuildIntCast2(b, index, type, is_signed, "");
+    LLVMValueRef low[] = {index, LLVMConstNull(type)};
+    if (is_signed) index = emit_intrinsic(e, "llvm.smax", type, NULL, low, 2);
+    LLVMValueRef high[] = {index, LLVMConstInt(type, (uint64_t)i->most[k], false)};
+    index = emit_intrinsic(e, "llvm.umin", type, NULL, high, 2);
+    LLVMValueRef stride = LLVMConstInt(type, (uint64_t)i->stride[k], false);
+    place = LLVMBuildAdd(b, place, LLVMBuildMul(b, index, stride, ""), "");
+  }
+  return LLVMBuildGEP2(b, LLVMInt8TypeInContext(e->context), base, &place, 1, "");
+}
+
+static void emit_loop_take(const loop_t *l, const mp_native_instruction_t *i) {
+  const place_t *to = &l->places[i->out];
+  LLVMValueRef from = emit_loop_row(l, i, l->places[i->in[0]].pointer);
+  if (to->shadow == NULL) {
+    emit_loop_move_bytes(l, to->pointer, from, i->count);
+    emit_reload_overlapping(l, i->out, (uint64_t)i->count);
+    return;
+  }
+  LLVMValueRef value = LLVMBuildLoad2(l->e->builder, to->shadow_type, from, "");
+  LLVMSetAlignment(value, 1);
+  emit_write_memory(l, i->out, value, (uint64_t)i->count);
+}
+
+static void emit_loop_place(const loop_t *l, const mp_native_instruction_t *i) {
+  const place_t *from = &l->places[i->in[0]];
+  LLVMValueRef to = emit_loop_row(l, i, l->places[i->out].pointer);
+  if (from->shadow == NULL) {
+    emit_loop_move_bytes(l, to, from->pointer, i->count);
+  } else {
+    LLVMValueRef value = emit_read_memory(l, i->in[0], from->shadow_type);
+    LLVMSetAlignment(LLVMBuildStore(l->e->builder, value, to), 1);
+  }
+  uint64_t bytes = (uint64_t)i->count;
+  for (uint32_t k = 0; k < i->num_indices; ++k) bytes += (uint64_t)(i->most[k] * i->stride[k]);
+  emit_reload_overlapping(l, i->out, bytes);
+}
+
+// The field of the frame at `offset`, which is a pointer.
+static LLVMValueRef emit_loop_field(const loop_t *l, size_t offset) {
+  const emit_t *e = l->e;
+  LLVMValueRef number = LLVMConstInt(LLVMInt64TypeInContext(e->context), offset, false);
+  LLVMValueRef at =
+      LLVMBuildGEP2(e->builder, LLVMInt8TypeInContext(e->context), l->frame, &number, 1, "");
+  return LLVMBuildLoad2(e->builder, LLVMPointerTypeInContext(e->context, 0), at, "");
+}
+
+// Calls a function of the frame that takes the context, and `number` if there is one; the result is
+// an i1.
+static LLVMValueRef emit_loop_ask(const loop_t *l, size_t offset, const uint32_t *number) {
+  const emit_t *e = l->e;
+  LLVMTypeRef ints = LLVMInt32TypeInContext(e->context);
+  LLVMTypeRef types[] = {LLVMPointerTypeInContext(e->context, 0), ints};
+  const unsigned count = number == NULL ? 1 : 2;
+  LLVMTypeRef function = LLVMFunctionType(LLVMInt8TypeInContext(e->context), types, count, false);
+  LLVMValueRef callee = emit_loop_field(l, offset);
+  LLVMValueRef arguments[] = {emit_loop_field(l, offsetof(mp_native_frame_t, context)),
+                              LLVMConstInt(ints, number == NULL ? 0 : *number, false)};
+  LLVMValueRef answer = LLVMBuildCall2(e->builder, function, callee, arguments, count, "");
+  LLVMValueRef bit = LLVMBuildTrunc(e->builder, answer, LLVMInt1TypeInContext(e->context), "");
+  return bit;
+}
+
+static LLVMBasicBlockRef emit_loop_new_block(const loop_t *l) {
+  return LLVMAppendBasicBlockInContext(l->e->context, l->e->function, "");
+}
+
+static void emit_loop_call(const loop_t *l, uint32_t number) {
+  LLVMBuilderRef b = l->e->builder;
+  LLVMBasicBlockRef next = emit_loop_new_block(l);
+  LLVMValueRef is_done = emit_loop_ask(l, offsetof(mp_native_frame_t, call), &number);
+  LLVMBuildCondBr(b, is_done, next, l->failed);
+  LLVMPositionBuilderAtEnd(b, next);
+  for (uint32_t r = 0; r < l->loop->num_refs; ++r) emit_reload(l, r);
+}
+
+// A back edge to instruction `target`: counts, and now and then asks whether to stop.
+static void emit_loop_back(const loop_t *l, const mp_native_instruction_t *i) {
+  const emit_t *e = l->e;
+  LLVMBuilderRef b = e->builder;
+  LLVMTypeRef ints = LLVMInt32TypeInContext(e->context);
+  LLVMBasicBlockRef look = emit_loop_new_block(l), stop = emit_loop_new_block(l);
+  LLVMValueRef left =
+      LLVMBuildSub(b, LLVMBuildLoad2(b, ints, l->edges, ""), LLVMConstInt(ints, 1, false), "");
+  LLVMBuildStore(b, left, l->edges);
+  LLVMValueRef is_due = LLVMBuildICmp(b, LLVMIntEQ, left, LLVMConstNull(ints), "");
+  LLVMBuildCondBr(b, is_due, look, l->blocks[i->target]);
+  LLVMPositionBuilderAtEnd(b, look);
+  LLVMBuildStore(b, LLVMConstInt(ints, l->loop->edges_per_look, false), l->edges);
+  LLVMValueRef must_stop = emit_loop_ask(l, offsetof(mp_native_frame_t, must_stop), NULL);
+  LLVMBuildCondBr(b, must_stop, stop, l->blocks[i->target]);
+  LLVMPositionBuilderAtEnd(b, stop);
+  LLVMBuildRet(b, LLVMConstInt(LLVMInt64TypeInContext(e->context), i->stop, false));
+}
+
+// Of `count` targets, the last one is for all numbers that are none of the others'.
+static void emit_loop_switch(const loop_t *l, const mp_native_instruction_t *i) {
+  const uint32_t *targets = l->loop->targets + i->target;
+  const unsigned last = (unsigned)i->count - 1;
+  LLVMTypeRef ints = LLVMInt32TypeInContext(l->e->context);
+  LLVMValueRef number = emit_read(l, i->in[0], MP_DTYPE_S32);
+  LLVMValueRef to = LLVMBuildSwitch(l->e->builder, number, l->blocks[targets[last]], last);
+  for (unsigned t = 0; t < last; ++t) {
+    LLVMAddCase(to, LLVMConstInt(ints, t, false), l->blocks[targets[t]]);
+  }
+}
+
+// Ends the current block.
+static void emit_loop_instruction(const loop_t *l, uint32_t number) {
+  const mp_native_instruction_t *i = &l->loop->instructions[number];
+  LLVMBuilderRef b = l->e->builder;
+  LLVMTypeRef result = LLVMInt64TypeInContext(l->e->context);
+  switch (i->kind) {
+    case MP_NATIVE_EXIT:
+      LLVMBuildRet(b, LLVMConstInt(result, (uint64_t)(int64_t)MP_NATIVE_OVER, true));
+      return;
+    case MP_NATIVE_JUMP:
+      LLVMBuildBr(b, l->blocks[i->target]);
+      return;
+    case MP_NATIVE_BACK:
+      emit_loop_back(l, i);
+      return;
+    case MP_NATIVE_BACK_IF: {
+      emit_loop_compute(l, i);
+      LLVMBasicBlockRef back = emit_loop_new_block(l);
+      LLVMBuildCondBr(b, emit_read(l, i->out, MP_DTYPE_BOOL), back, l->blocks[i->other]);
+      LLVMPositionBuilderAtEnd(b, back);
+      emit_loop_back(l, i);
+      return;
+    }
+    case MP_NATIVE_UNLESS:
+      LLVMBuildCondBr(b, emit_read(l, i->in[0], MP_DTYPE_BOOL), l->blocks[number + 1],
+                      l->blocks[i->target]);
+      return;
+    case MP_NATIVE_SWITCH:
+      emit_loop_switch(l, i);
+      return;
+    case MP_NATIVE_COMPUTE:
+      emit_loop_compute(l, i);
+      break;
+    case MP_NATIVE_FILL:
+      emit_loop_fill(l, i);
+      break;
+    case MP_NATIVE_COPY:
+      emit_loop_copy(l, i);
+      break;
+    case MP_NATIVE_TAKE:
+      emit_loop_take(l, i);
+      break;
+    case MP_NATIVE_PLACE:
+      emit_loop_place(l, i);
+      break;
+    case MP_NATIVE_CALL:
+      emit_loop_call(l, number);
+      break;
+  }
+  LLVMBuildBr(b, l->blocks[number + 1]);
+}
+
+// ---- the whole ----
+
+static void emit_loop_open(const loop_t *l) {
+  const emit_t *e = l->e;
+  LLVMBuilderRef b = e->builder;
+  LLVMTypeRef pointer = LLVMPointerTypeInContext(e->context, 0);
+  LLVMTypeRef index = LLVMInt64TypeInContext(e->context);
+  LLVMValueRef refs = emit_loop_field(l, offsetof(mp_native_frame_t, refs));
+  for (uint32_t r = 0; r < l->loop->num_refs; ++r) {
+    LLVMValueRef number = LLVMConstInt(index, r, false);
+    LLVMValueRef at = LLVMBuildGEP2(b, pointer, refs, &number, 1, "");
+    l->places[r].pointer = LLVMBuildLoad2(b, pointer, at, "");
+  }
+  emit_make_shadows(l);
+  for (uint32_t r = 0; r < l->loop->num_refs; ++r) emit_reload(l, r);
+  LLVMBuildStore(b,
+                 LLVMConstInt(LLVMInt32TypeInContext(e->context), l->loop->edges_per_look, false),
+                 l->edges);
+}
+
+// To where the run begins: the first instruction, or where it has stopped.
+static void emit_loop_enter(const loop_t *l) {
+  const emit_t *e = l->e;
+  LLVMTypeRef ints = LLVMInt32TypeInContext(e->context);
+  LLVMValueRef at = LLVMGetParam(e->function, 1);
+  LLVMValueRef to = LLVMBuildSwitch(e->builder, at, l->blocks[0], l->loop->num_instructions);
+  for (uint32_t n = 0; n < l->loop->num_instructions; ++n) {
+    const mp_native_instruction_t *i = &l->loop->instructions[n];
+    if (i->kind != MP_NATIVE_BACK && i->kind != MP_NATIVE_BACK_IF) continue;
+    bool is_first = i->stop != 0;
+    for (uint32_t m = 0; m < n && is_first; ++m) {
+      const mp_native_instruction_t *other = &l->loop->instructions[m];
+      const bool is_back = other->kind == MP_NATIVE_BACK || other->kind == MP_NATIVE_BACK_IF;
+      is_first = !is_back || other->stop != i->stop;
+    }
+    if (is_first) LLVMAddCase(to, LLVMConstInt(ints, i->stop, false), l->blocks[i->stop]);
+  }
+}
+
+static void emit_loop_all(loop_t *l) {
+  const emit_t *e = l->e;
+  LLVMBuilderRef b = e->builder;
+  l->frame = LLVMGetParam(e->function, 0);
+  l->edges = LLVMBuildAlloca(b, LLVMInt32TypeInContext(e->context), "");
+  for (uint32_t n = 0; n < l->loop->num_instructions; ++n) {
+    l->blocks[n] = emit_loop_new_block(l);
+  }
+  l->failed = emit_loop_new_block(l);
+  emit_loop_open(l);
+  emit_loop_enter(l);
+  for (uint32_t n = 0; n < l->loop->num_instructions; ++n) {
+    LLVMPositionBuilderAtEnd(b, l->blocks[n]);
+    emit_loop_instruction(l, n);
+  }
+  LLVMPositionBuilderAtEnd(b, l->failed);
+  LLVMBuildRet(b, LLVMConstInt(LLVMInt64TypeInContext(e->context),
+                               (uint64_t)(int64_t)MP_NATIVE_FAILED, true));
+}
+
+bool emit_loop(emit_t *e, const mp_native_loop_t *loop) {
+  loop_t l = {.e = e,
+              .loop = loop,
+              .places = calloc(loop->num_refs + 1, sizeof(place_t)),
+              .blocks = calloc(loop->num_instructions + 1, sizeof(LLVMBasicBlockRef))};
+  const bool is_ok = l.places != NULL && l.blocks != NULL;
+  if (is_ok) emit_loop_all(&l);
+  free(l.places);
+  free(l.blocks);
+  return is_ok;
+}

@@ -1,0 +1,47 @@
+// What the files of loops share: where refs lie, and their values.
+#ifndef MINIPOD_SIM_NATIVE_MODULE_EMIT_LOOP_H_
+#define MINIPOD_SIM_NATIVE_MODULE_EMIT_LOOP_H_
+
+#include "sim/native/module/emit.h"
+
+typedef struct {
+  LLVMValueRef pointer;
+  LLVMValueRef shadow;      // NULL if it has none
+  LLVMTypeRef shadow_type;  // of the local variable
+  uint64_t bytes;           // of the shadow
+  bool has_uses;            // which all have as many bytes, unless has_others
+  bool has_others;          // is used with different sizes, or as part of an array
+  bool is_written;
+  bool is_private;  // written, and nobody else looks at it: memory need not be right
+} place_t;
+
+typedef struct {
+  emit_t *e;
+  const mp_native_loop_t *loop;
+  LLVMValueRef frame, edges;
+  place_t *places;            // [num_refs]
+  LLVMBasicBlockRef *blocks;  // [num_instructions]
+  LLVMBasicBlockRef failed;
+} loop_t;
+
+// Finds out which refs can have shadows, and makes them. Afterwards each has to be loaded.
+void emit_make_shadows(const loop_t *l);
+
+// Loads a ref's shadow from memory, if it has one that is not private.
+void emit_reload(const loop_t *l, uint32_t ref);
+// The same for all other refs that share the first `bytes` bytes of this one.
+void emit_reload_overlapping(const loop_t *l, uint32_t but, uint64_t bytes);
+
+// A ref's value as one of a type as it lies in memory; what is written has `bytes` bytes.
+LLVMValueRef emit_read_memory(const loop_t *l, uint32_t ref, LLVMTypeRef type);
+void emit_write_memory(const loop_t *l, uint32_t ref, LLVMValueRef value, uint64_t bytes);
+// A ref's value; the current number of lanes says how many elements.
+LLVMValueRef emit_read(const loop_t *l, uint32_t ref, mp_dtype_t dtype);
+
+// The type of the instruction's input `k`.
+mp_dtype_t emit_input_type(const mp_native_instruction_t *i, uint32_t k);
+
+// An integer type for what is only copied; NULL if there is none of its size.
+LLVMTypeRef emit_copied_type(const loop_t *l, uint64_t bytes);
+
+#endif  // MINIPOD_SIM_NATIVE_MODULE_EMIT_LOOP_H_

@@ -1,0 +1,159 @@
+// Maps: a loop over vectors of elements, and one over the single elements that are left.
+#include "sim/native/module/emit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// The bytes of the widest vectors. Machines with shorter ones use several.
+enum { VECTOR_BYTES = 64, MAX_LANES = 64 };
+
+typedef struct {
+  emit_t *e;
+  const mp_native_map_t *map;
+  LLVMValueRef *pointers;  // [num_values]: where a value's elements begin, if it has an argument
+  LLVMValueRef *ones;      // [num_values]: the one element, loaded, if that is all that is read
+  LLVMValueRef *values;    // [num_values]: in the current body
+} map_t;
+
+static unsigned emit_map_lanes(const mp_native_map_t *map) {
+  unsigned widest = 1;
+  for (uint32_t i = 0; i < map->num_values; ++i) {
+    const unsigned bytes = emit_bytes(map->values[i].dtype);
+    if (bytes > widest) widest = bytes;
+  }
+  const unsigned lanes = VECTOR_BYTES / widest;
+  return lanes > MAX_LANES ? MAX_LANES : lanes;
+}
+
+// In the entry block: where arguments begin, and the elements that are the same for all.
+static void emit_map_open(const map_t *m, LLVMValueRef arguments) {
+  const emit_t *e = m->e;
+  LLVMTypeRef pointer = LLVMPointerTypeInContext(e->context, 0);
+  LLVMTypeRef index = LLVMInt64TypeInContext(e->context);
+  for (uint32_t i = 0; i < m->map->num_values; ++i) {
+    const mp_native_value_t *value = &m->map->values[i];
+    if (value->argument == MP_NATIVE_NO_ARGUMENT) continue;
+    LLVMValueRef number = LLVMConstInt(index, value->argument, false);
+    LLVMValueRef at = LLVMBuildGEP2(e->builder, pointer, arguments, &number, 1, "");
+    m->pointers[i] = LLVMBuildLoad2(e->builder, pointer, at, "");
+    if (!value->is_read || !value->is_one) continue;
+    LLVMTypeRef type = emit_memory_type(e, value->dtype);
+    LLVMValueRef one = LLVMBuildLoad2(e->builder, type, m->pointers[i], "");
+    LLVMSetAlignment(one, emit_bytes(value->dtype));
+    m->ones[i] = emit_fence(e, value->dtype, emit_from_memory(e, value->dtype, one));
+  }
+}
+
+static LLVMValueRef emit_map_place(const map_t *m, uint32_t i, LLVMValueRef index) {
+  const emit_t element = {.context = m->e->context, .lanes = 1};
+  LLVMTypeRef type = emit_memory_type(&element, m->map->values[i].dtype);
+  return LLVMBuildGEP2(m->e->builder, type, m->pointers[i], &index, 1, "");
+}
+
+static void emit_map_read(const map_t *m, LLVMValueRef index) {
+  const emit_t *e = m->e;
+  for (uint32_t i = 0; i < m->map->num_values; ++i) {
+    const mp_native_value_t *value = &m->map->values[i];
+    if (!value->is_read) continue;
+    if (value->is_one) {
+      m->values[i] = emit_splat(e, emit_value_type(e, value->dtype), m->ones[i]);
+      continue;
+    }
+    LLVMTypeRef type = emit_memory_type(e, value->dtype);
+    LLVMValueRef loaded = LLVMBuildLoad2(e->builder, type, emit_map_place(m, i, index), "");
+    LLVMSetAlignment(loaded, emit_bytes(value->dtype));
+    m->values[i] = emit_fence(e, value->dtype, emit_from_memory(e, value->dtype, loaded));
+  }
+}
+
+static void emit_map_store(const map_t *m, LLVMValueRef index) {
+  const emit_t *e = m->e;
+  for (uint32_t i = 0; i < m->map->num_values; ++i) {
+    const mp_native_value_t *value = &m->map->values[i];
+    if (!value->is_stored) continue;
+    LLVMValueRef stored = emit_to_memory(e, value->dtype, m->values[i]);
+    LLVMSetAlignment(LLVMBuildStore(e->builder, stored, emit_map_place(m, i, index)),
+                     emit_bytes(value->dtype));
+  }
+}
+
+// A known element as a constant; NULL if it is not known, or no number.
+static LLVMValueRef emit_map_known(const emit_t *e, const mp_native_value_t *value) {
+  if (!value->is_known) return NULL;
+  LLVMTypeRef type = emit_value_type(e, value->dtype);
+  if (!emit_is_float(value->dtype)) return emit_int(type, value->known);
+  double number = 0;
+  float single = 0;
+  memcpy(&number, &value->known, sizeof(number));
+  memcpy(&single, &value->known, sizeof(single));
+  if (value->dtype == MP_DTYPE_F32) number = (double)single;
+  return number == number ? emit_real(type, number) : NULL;  // of a NaN all bits count
+}
+
+// Of arithmetic with constants LLVM makes less, x * 1 becomes x, which does not have the same bits
+// if x is a signalling NaN. So in most ops on f32 and f64 known elements are as good as others.
+static bool emit_map_uses_known(const mp_native_op_t *op) {
+  const bool is_bound = op->code == MP_OP_MAXIMUM || op->code == MP_OP_MINIMUM ||
+                        op->code == MP_OP_CLAMP || op->code == MP_OP_COMPARE;
+  return is_bound || !emit_is_float(op->from);
+}
+
+static void emit_map_body(const map_t *m, LLVMValueRef index) {
+  emit_map_read(m, index);
+  for (uint32_t s = 0; s < m->map->num_steps; ++s) {
+    const mp_native_step_t *step = &m->map->steps[s];
+    LLVMValueRef in[MP_NATIVE_MAX_INPUTS];
+    for (uint32_t k = 0; k < MP_NATIVE_MAX_INPUTS; ++k) {
+      const mp_native_value_t *value = &m->map->values[step->in[k]];
+      LLVMValueRef known = emit_map_uses_known(&step->op) ? emit_map_known(m->e, value) : NULL;
+      in[k] = known != NULL ? known : m->values[step->in[k]];
+    }
+    m->values[step->out] = emit_op(m->e, &step->op, in);
+  }
+  emit_map_store(m, index);
+}
+
+// The elements [begin, limit), `lanes` at a time; goes on behind it.
+static void emit_map_range(const map_t *m, unsigned lanes, LLVMValueRef begin, LLVMValueRef limit) {
+  emit_t *e = m->e;
+  LLVMBuilderRef b = e->builder;
+  LLVMTypeRef type = LLVMTypeOf(begin);
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
+  LLVMBasicBlockRef body = LLVMAppendBasicBlockInContext(e->context, e->function, "");
+  LLVMBasicBlockRef after = LLVMAppendBasicBlockInContext(e->context, e->function, "");
+  LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntULT, begin, limit, ""), body, after);
+  LLVMPositionBuilderAtEnd(b, body);
+  LLVMValueRef index = LLVMBuildPhi(b, type, "");
+  e->lanes = lanes;
+  emit_map_body(m, index);
+  e->lanes = 1;
+  LLVMValueRef next = LLVMBuildAdd(b, index, LLVMConstInt(type, lanes, false), "");
+  LLVMValueRef values[] = {begin, next};
+  LLVMBasicBlockRef blocks[] = {before, body};
+  LLVMAddIncoming(index, values, blocks, 2);
+  LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntULT, next, limit, ""), body, after);
+  LLVMPositionBuilderAtEnd(b, after);
+}
+
+bool emit_map(emit_t *e, const mp_native_map_t *map) {
+  const size_t room = (map->num_values + 1) * sizeof(LLVMValueRef);
+  map_t m = {e, map, malloc(room), malloc(room), malloc(room)};
+  const bool is_ok = m.pointers != NULL && m.ones != NULL && m.values != NULL;
+  if (is_ok) {
+    for (uint32_t i = 0; i < map->num_values; ++i) m.values[i] = NULL;
+    LLVMValueRef count = LLVMGetParam(e->function, 1);
+    LLVMTypeRef type = LLVMTypeOf(count);
+    const unsigned lanes = emit_map_lanes(map);
+    e->lanes = 1;
+    emit_map_open(&m, LLVMGetParam(e->function, 0));
+    LLVMValueRef whole =
+        LLVMBuildAnd(e->builder, count, LLVMConstInt(type, ~(uint64_t)(lanes - 1), false), "");
+    emit_map_range(&m, lanes, LLVMConstNull(type), whole);
+    emit_map_range(&m, 1, whole, count);
+    LLVMBuildRetVoid(e->builder);
+  }
+  free(m.pointers);
+  free(m.ones);
+  free(m.values);
+  return is_ok;
+}

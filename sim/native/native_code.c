@@ -1,0 +1,200 @@
+// Opening the module, and what has been compiled already.
+#include <dlfcn.h>
+#include <string.h>
+
+#include "sim/base/alloc.h"
+#include "sim/base/os/lock.h"
+#include "sim/base/str.h"
+#include "sim/native/native.h"
+#include "sim/native/native_module.h"
+
+// ---- the module ----
+
+static const mp_native_module_t *native_code_open_at(const char *path) {
+  void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);  // never closed again: its code runs
+  if (handle == NULL) return NULL;
+  void *symbol = dlsym(handle, MP_NATIVE_MODULE_SYMBOL);
+  mp_native_module_fn_t *get = NULL;
+  memcpy(&get, &symbol, sizeof(get));
+  const mp_native_module_t *module = get == NULL ? NULL : get();
+  return module != NULL && module->version == MP_NATIVE_MODULE_VERSION ? module : NULL;
+}
+
+static const char *g_path;
+
+void mp_native_set_module(const char *path) {
+  g_path = path;
+}
+
+// The module beside this library; NULL if it is not there.
+static const mp_native_module_t *native_code_open(void) {
+  if (g_path != NULL) return native_code_open_at(g_path);
+  Dl_info info;
+  static const char here = 0;
+  if (dladdr(&here, &info) == 0 || info.dli_fname == NULL) return NULL;
+  const char *slash = strrchr(info.dli_fname, '/');
+  mp_strbuf_t path;
+  mp_strbuf_init(&path);
+  if (slash != NULL) mp_strbuf_append(&path, info.dli_fname, (size_t)(slash + 1 - info.dli_fname));
+  mp_strbuf_puts(&path, "minipod_native.so");
+  const mp_native_module_t *module = native_code_open_at(mp_strbuf_text(&path));
+  mp_strbuf_deinit(&path);
+  return module;
+}
+
+// ---- what has been compiled ----
+
+enum { NUM_LISTS = 256, MAX_FUNCTIONS = 4096 };
+
+typedef union {
+  mp_native_map_fn_t map;
+  mp_native_loop_fn_t loop;
+} function_t;
+
+typedef struct known_s known_t;
+struct known_s {
+  known_t *next;
+  uint64_t hash;
+  size_t size;
+  function_t function;
+  char key[];
+};
+
+static struct {
+  mp_lock_t lock;
+  bool has_tried;
+  const mp_native_module_t *module;
+  uint32_t num_functions;
+  known_t *lists[NUM_LISTS];
+} g_known = {.lock = MP_LOCK_INITIALIZER(MP_LOCK_NATIVE)};
+
+static void native_code_put(mp_strbuf_t *key, uint64_t number) {
+  mp_strbuf_append(key, (const char *)&number, sizeof(number));
+}
+
+static void native_code_put_op(mp_strbuf_t *key, const mp_native_op_t *op) {
+  native_code_put(
+      key, (uint64_t)op->code << 32 | (uint64_t)op->direction << 1 | (op->is_rotation ? 1u : 0));
+  native_code_put(key, (uint64_t)op->from << 32 | (uint64_t)op->to);
+}
+
+static void native_code_put_map(mp_strbuf_t *key, const mp_native_map_t *map) {
+  native_code_put(key, map->num_values);
+  for (uint32_t i = 0; i < map->num_values; ++i) {
+    const mp_native_value_t *value = &map->values[i];
+    native_code_put(key, (uint64_t)value->dtype << 32 | value->argument);
+    native_code_put(key, (value->is_read ? 1u : 0) | (value->is_one ? 2u : 0) |
+                             (value->is_stored ? 4u : 0) | (value->is_known ? 8u : 0));
+    native_code_put(key, value->known);
+  }
+  for (uint32_t s = 0; s < map->num_steps; ++s) {
+    const mp_native_step_t *step = &map->steps[s];
+    native_code_put_op(key, &step->op);
+    native_code_put(key, (uint64_t)step->in[0] << 32 | step->in[1]);
+    native_code_put(key, (uint64_t)step->in[2] << 32 | step->out);
+  }
+}
+
+static void native_code_put_ref(mp_strbuf_t *key, const mp_native_ref_t *ref) {
+  native_code_put(key, (uint64_t)ref->memory << 32 | (ref->is_private ? 1u : 0) |
+                           (ref->known != NULL ? 2u : 0));
+  native_code_put(key, ref->offset);
+  native_code_put(key, ref->bytes);
+  if (ref->known != NULL) mp_strbuf_append(key, ref->known, ref->bytes);
+}
+
+static void native_code_put_instruction(mp_strbuf_t *key, const mp_native_instruction_t *i) {
+  native_code_put(key, (uint64_t)i->kind << 32 | i->num_inputs);
+  native_code_put_op(key, &i->op);
+  for (uint32_t k = 0; k <= MP_NATIVE_MAX_INPUTS; ++k) native_code_put(key, i->in[k]);
+  native_code_put(key, (uint64_t)i->out << 32 | i->target);
+  native_code_put(key, (uint64_t)i->other << 32 | i->stop);
+  native_code_put(key, (uint64_t)i->count);
+  native_code_put(key, (uint64_t)i->num_indices << 32 | (uint64_t)i->index_dtype);
+  for (uint32_t k = 0; k < MP_NATIVE_MAX_INDICES; ++k) {
+    native_code_put(key, (uint64_t)i->most[k]);
+    native_code_put(key, (uint64_t)i->stride[k]);
+  }
+}
+
+static void native_code_put_loop(mp_strbuf_t *key, const mp_native_loop_t *loop) {
+  native_code_put(key, ~(uint64_t)loop->num_refs);  // no map begins like this
+  native_code_put(key, loop->edges_per_look);
+  for (uint32_t r = 0; r < loop->num_refs; ++r) native_code_put_ref(key, &loop->refs[r]);
+  for (uint32_t n = 0; n < loop->num_instructions; ++n) {
+    native_code_put_instruction(key, &loop->instructions[n]);
+  }
+  for (uint32_t t = 0; t < loop->num_targets; ++t) native_code_put(key, loop->targets[t]);
+}
+
+static uint64_t native_code_hash(mp_str_t key) {
+  uint64_t hash = UINT64_C(14695981039346656037);  // FNV-1a
+  for (size_t i = 0; i < key.size; ++i) {
+    hash = (hash ^ (unsigned char)key.data[i]) * UINT64_C(1099511628211);
+  }
+  return hash;
+}
+
+// Compiles one of the two, and keeps what comes of it, be it nothing, under the key.
+static function_t native_code_compile(mp_str_t key, uint64_t hash, const mp_native_map_t *map,
+                                      const mp_native_loop_t *loop) {
+  function_t function = {0};
+  if (!g_known.has_tried) {
+    g_known.has_tried = true;
+    g_known.module = native_code_open();
+  }
+  if (g_known.module == NULL || g_known.num_functions == MAX_FUNCTIONS) return function;
+  known_t *known = mp_malloc(sizeof(*known) + key.size);
+  if (known == NULL) return function;
+  if (map != NULL) {
+    function.map = g_known.module->compile_map(map);
+  } else {
+    function.loop = g_known.module->compile_loop(loop);
+  }
+  known_t **list = &g_known.lists[hash % NUM_LISTS];
+  *known = (known_t){.next = *list, .hash = hash, .size = key.size, .function = function};
+  memcpy(known->key, key.data, key.size);
+  *list = known;
+  ++g_known.num_functions;
+  return function;
+}
+
+static function_t native_code_find(const mp_strbuf_t *text, const mp_native_map_t *map,
+                                   const mp_native_loop_t *loop) {
+  const mp_str_t key = {mp_strbuf_text(text), text->size};
+  const uint64_t hash = native_code_hash(key);
+  mp_lock(&g_known.lock);
+  const known_t *known = g_known.lists[hash % NUM_LISTS];
+  while (known != NULL && (known->hash != hash || known->size != key.size ||
+                           memcmp(known->key, key.data, key.size) != 0)) {
+    known = known->next;
+  }
+  const function_t function =
+      known != NULL ? known->function : native_code_compile(key, hash, map, loop);
+  mp_unlock(&g_known.lock);
+  return function;
+}
+
+mp_native_map_fn_t mp_native_compile_map(const mp_native_map_t *map) {
+  mp_strbuf_t key;
+  mp_strbuf_init(&key);
+  native_code_put_map(&key, map);
+  function_t function = {0};
+  const mp_status_t status = mp_strbuf_status(&key);
+  if (status == NULL) function = native_code_find(&key, map, NULL);
+  mp_status_ignore(status);
+  mp_strbuf_deinit(&key);
+  return function.map;
+}
+
+mp_native_loop_fn_t mp_native_compile_loop(const mp_native_loop_t *loop) {
+  mp_strbuf_t key;
+  mp_strbuf_init(&key);
+  native_code_put_loop(&key, loop);
+  function_t function = {0};
+  const mp_status_t status = mp_strbuf_status(&key);
+  if (status == NULL) function = native_code_find(&key, NULL, loop);
+  mp_status_ignore(status);
+  mp_strbuf_deinit(&key);
+  return function.loop;
+}
