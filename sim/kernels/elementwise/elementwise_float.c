@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sim/kernels/elementwise/elementwise.h"
+#include "sim/kernels/elementwise/extreme.h"
 #include "sim/kernels/elementwise/math_f32.h"
 #include "sim/kernels/elementwise/math_f64.h"
 #include "sim/kernels/elementwise/math_wide.h"
@@ -22,15 +23,6 @@
     memcpy(&value, &bits, sizeof(value));                                                 \
     return value;                                                                         \
   }                                                                                       \
-  /* Equal operands differ in the sign of zero at most: "and" keeps +0, "or" -0. */       \
-  static inline T max_##name(T x, T y) {                                                  \
-    T larger = ((x > y) | (x != x)) ? x : y;                                              \
-    return x == y ? value_##name(bits_##name(x) & bits_##name(y)) : larger;               \
-  }                                                                                       \
-  static inline T min_##name(T x, T y) {                                                  \
-    T smaller = ((x < y) | (x != x)) ? x : y;                                             \
-    return x == y ? value_##name(bits_##name(x) | bits_##name(y)) : smaller;              \
-  }                                                                                       \
   static inline T sign_of_##name(T x) {                                                   \
     T unit = value_##name((bits_##name(x) & bits_##name((T)-0.0)) | bits_##name((T)1));   \
     return ((x == 0) | (x != x)) ? x : unit;                                              \
@@ -41,20 +33,20 @@
     return rest >= (T)0.5 ? whole + copysign##S((T)1, x) : copysign##S(whole, x);         \
   }
 
-#define LOOPS(name, T, U, S)                                                        \
+#define LOOPS(name, f, T, U, S)                                                     \
   HELPERS(name, T, U, S)                                                            \
   MP_LOOP1(abs_##name, T, T, fabs##S(x))                                            \
   MP_LOOP2(add_##name, T, T, x + y)                                                 \
   MP_LOOP1(cbrt_##name, T, T, cbrt##S(x))                                           \
   MP_LOOP1(ceil_##name, T, T, ceil##S(x))                                           \
-  MP_LOOP3(clamp_##name, T, T, min_##name(max_##name(x, y), z))                     \
+  MP_LOOP3(clamp_##name, T, T, mp_min_##f(mp_max_##f(x, y), z))                     \
   MP_LOOP2(divide_##name, T, T, x / y)                                              \
   MP_LOOP1(floor_##name, T, T, floor##S(x))                                         \
   MP_LOOP1(imag_##name, T, T, ((void)x, (T)0))                                      \
   MP_LOOP1(is_finite_##name, T, uint8_t,                                            \
            (bits_##name(x) & bits_##name((T)INFINITY)) != bits_##name((T)INFINITY)) \
-  MP_LOOP2(maximum_##name, T, T, max_##name(x, y))                                  \
-  MP_LOOP2(minimum_##name, T, T, min_##name(x, y))                                  \
+  MP_LOOP2(maximum_##name, T, T, mp_max_##f(x, y))                                  \
+  MP_LOOP2(minimum_##name, T, T, mp_min_##f(x, y))                                  \
   MP_LOOP2(multiply_##name, T, T, x *y)                                             \
   MP_LOOP1(negate_##name, T, T, -x)                                                 \
   MP_LOOP2(power_##name, T, T, pow##S(x, y))                                        \
@@ -67,8 +59,8 @@
   MP_LOOP1(sqrt_##name, T, T, sqrt##S(x))                                           \
   MP_LOOP2(subtract_##name, T, T, x - y)
 
-LOOPS(F32, float, uint32_t, f)
-LOOPS(F64, double, uint64_t, )
+LOOPS(F32, f32, float, uint32_t, f)
+LOOPS(F64, f64, double, uint64_t, )
 
 MP_LOOP2(atan2_F32, float, float, mp_atan2_f32(x, y))
 MP_LOOP1(exponential_F32, float, float, mp_exp_f32(x))
@@ -171,10 +163,10 @@ mp_ew_loop_t mp_ew_float_loop(mp_opcode_t code, mp_dtype_t dtype) {
 
 // ---- With scalars ----
 
-MP_LOOP_RIGHT(maximum_F32, float, float, max_F32(x, y))
-MP_LOOP_RIGHT(maximum_F64, double, double, max_F64(x, y))
-MP_LOOP_RIGHT(minimum_F32, float, float, min_F32(x, y))
-MP_LOOP_RIGHT(minimum_F64, double, double, min_F64(x, y))
+MP_LOOP_RIGHT(maximum_F32, float, float, mp_max_f32(x, y))
+MP_LOOP_RIGHT(maximum_F64, double, double, mp_max_f64(x, y))
+MP_LOOP_RIGHT(minimum_F32, float, float, mp_min_f32(x, y))
+MP_LOOP_RIGHT(minimum_F64, double, double, mp_min_f64(x, y))
 
 #define CLAMP_LOOP(name, T, min, max)                                       \
   MP_VECTOR static void name(int64_t n, const void *const *in, void *out) { \
@@ -186,8 +178,8 @@ MP_LOOP_RIGHT(minimum_F64, double, double, min_F64(x, y))
       r[i] = min(max(x, y), z);                                             \
     }                                                                       \
   }
-CLAMP_LOOP(clamp_between_F32, float, min_F32, max_F32)
-CLAMP_LOOP(clamp_between_F64, double, min_F64, max_F64)
+CLAMP_LOOP(clamp_between_F32, float, mp_min_f32, mp_max_f32)
+CLAMP_LOOP(clamp_between_F64, double, mp_min_f64, mp_max_f64)
 
 mp_ew_loop_t mp_ew_bound_loop(mp_opcode_t code, mp_dtype_t dtype) {
   const bool is_f32 = dtype == MP_DTYPE_F32;

@@ -64,15 +64,16 @@ static void tile_run_spread(const mp_tile_run_t *run, const mp_tile_step_t *step
   }
 }
 
-// Does a step for the elements [begin, begin + n), which are whole rows.
-static void tile_run_step(const mp_tile_run_t *run, const mp_tile_step_t *step, int64_t begin,
-                          int64_t n) {
-  if (run->program->slots[step->out].is_scalar) {
-    n = 1;
-  } else if (run->program->slots[step->out].is_column) {
-    begin /= run->program->row;
-    n /= run->program->row;
-  }
+// What is computed at once: the elements [begin, begin + n), which are the rows [row, row + rows).
+typedef struct {
+  int64_t begin, n, row, rows;
+} span_t;
+
+// Does a step for the elements, or rows, of a span.
+static void tile_run_step(const mp_tile_run_t *run, const mp_tile_step_t *step, span_t span) {
+  const mp_tile_slot_t *slot = &run->program->slots[step->out];
+  const int64_t begin = slot->is_column && !slot->is_scalar ? span.row : span.begin;
+  const int64_t n = slot->is_scalar ? 1 : slot->is_column ? span.rows : span.n;
   const char *in = run->at[step->in[0]];
   char *out = run->at[step->out];
   switch (step->kind) {
@@ -111,14 +112,14 @@ static void tile_run_step(const mp_tile_run_t *run, const mp_tile_step_t *step, 
   }
 }
 
-// Points the slots that lie in operands and results to element `begin`.
-static void tile_run_advance(const mp_tile_run_t *run, int64_t begin) {
+// Points the slots that lie in operands and results to the span.
+static void tile_run_advance(const mp_tile_run_t *run, span_t span) {
   for (uint32_t i = 0; i < run->program->num_slots; ++i) {
     const mp_tile_slot_t *slot = &run->program->slots[i];
     if (slot->place == MP_TILE_REGISTER) continue;
     const void *base = slot->place == MP_TILE_OPERAND ? run->call->operands[slot->index]
                                                       : run->call->results[slot->index];
-    const int64_t first = slot->is_column ? begin / run->program->row : begin;
+    const int64_t first = slot->is_column ? span.row : span.begin;
     run->at[i] = (char *)(uintptr_t)base + first * (int64_t)slot->size;
   }
 }
@@ -132,21 +133,22 @@ mp_tile_run_t mp_tile_begin(const mp_tile_program_t *program, const mp_kernel_ca
     at[i] = scratch + (slot->is_scalar ? program->scalars + slot->offset
                                        : (size_t)slot->offset * program->room);
   }
+  const span_t all = {0, program->lanes, 0, program->lanes / program->row};
   for (uint32_t s = 0; s < program->num_first; ++s) {
-    tile_run_step(&run, &program->steps[s], 0, program->lanes);
+    tile_run_step(&run, &program->steps[s], all);
   }
   return run;
 }
 
 // What is loaded through views comes first: its registers hold nothing else by then
 // (tile_native.c).
-static void tile_run_code(const mp_tile_run_t *run, uint32_t first, int64_t begin, int64_t n) {
+static void tile_run_code(const mp_tile_run_t *run, uint32_t first, span_t span) {
   const mp_tile_code_t *code = &run->program->native->codes[first];
   for (uint32_t s = first; s < code->end; ++s) {
     const mp_tile_step_t *step = &run->program->steps[s];
-    if (step->kind == MP_TILE_LOAD) tile_run_step(run, step, begin, n);
+    if (step->kind == MP_TILE_LOAD) tile_run_step(run, step, span);
   }
-  code->map(run->at, n);
+  code->map(run->at, span.n);
 }
 
 // The code of the program's steps, if there is any by now. Time is counted in steps over elements,
@@ -162,15 +164,20 @@ static const mp_tile_code_t *tile_run_codes(const mp_tile_program_t *program, in
 void mp_tile_run(const mp_tile_run_t *run, int64_t begin, int64_t end) {
   const mp_tile_program_t *program = run->program;
   const mp_tile_code_t *codes = tile_run_codes(program, end - begin);
-  for (int64_t i = begin; i < end; i += program->lanes) {
-    const int64_t n = mp_min_i64(program->lanes, end - i);
-    tile_run_advance(run, i);
+  const int64_t rows = program->lanes / program->row;  // of a whole tile
+  span_t span = {begin, program->lanes, begin / program->row, rows};
+  for (; span.begin < end; span.begin += span.n, span.row += rows) {
+    if (span.n > end - span.begin) {
+      span.n = end - span.begin;
+      span.rows = span.n / program->row;
+    }
+    tile_run_advance(run, span);
     for (uint32_t s = program->num_first; s < program->num_steps;) {
       if (codes != NULL && codes[s].map != NULL) {
-        tile_run_code(run, s, i, n);
+        tile_run_code(run, s, span);
         s = codes[s].end;
       } else {
-        tile_run_step(run, &program->steps[s++], i, n);
+        tile_run_step(run, &program->steps[s++], span);
       }
     }
   }

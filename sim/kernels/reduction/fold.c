@@ -4,6 +4,7 @@
 
 #include "sim/base/assert.h"
 #include "sim/kernels/lanes.h"
+#include "sim/kernels/reduction/fold_halves.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 
@@ -45,6 +46,8 @@ mp_status_t mp_fold_create(mp_arena_t *arena, const mp_op_t *op, const mp_block_
   if (fold.kind != MP_REDUCE_CUSTOM) {
     if (mp_ew_bind_binary(mp_reduce_kind_opcode(fold.kind), region->args[0].type->dtype, &binary)) {
       fold.loop = binary.loop;
+      fold.halves =
+          mp_fold_find_halves(fold.kind, mp_ew_computing_type(region->args[0].type->dtype));
     } else {
       fold.kind = MP_REDUCE_CUSTOM;
     }
@@ -188,6 +191,10 @@ void mp_fold_store(const mp_fold_t *fold, uint32_t k, int64_t lanes, const char 
 // Folds `lanes` accumulators into the first one, by folding the upper half into the lower one again
 // and again.
 static void fold_halves(const mp_fold_t *fold, int64_t lanes, char *acc) {
+  if (lanes == MP_FOLD_LANES && fold->halves != NULL) {
+    fold->halves(acc);
+    return;
+  }
   size_t size = fold->operands[0].acc_size;
   while (lanes > 1) {
     int64_t half = lanes / 2, rest = lanes - half;
@@ -216,9 +223,17 @@ void mp_fold_row(const mp_fold_t *fold, const mp_fold_work_t *work, const void *
   }
   char *partial = work->x[0];
   int64_t lanes = mp_min_i64(length, MP_FOLD_LANES);
-  const char *some = mp_fold_load(fold, work, 0, lanes, src, &first, 0, true, partial);
-  if (some != partial) memcpy(partial, some, (size_t)lanes * size);
-  for (int64_t i = lanes; i < length; i += lanes) {
+  int64_t i = lanes;
+  if (length >= 2 * lanes && work->source == NULL && !operand->converts) {
+    const char *begin = (const char *)src + first * (int64_t)size;
+    const void *in[] = {begin, begin + lanes * (int64_t)size};
+    fold->loop(lanes, in, partial);
+    i += lanes;
+  } else {
+    const char *some = mp_fold_load(fold, work, 0, lanes, src, &first, 0, true, partial);
+    if (some != partial) memcpy(partial, some, (size_t)lanes * size);
+  }
+  for (; i < length; i += lanes) {
     int64_t count = mp_min_i64(length - i, lanes);
     if (work->source == NULL) {
       const int64_t size_in = (int64_t)fold->operands[0].in_size;

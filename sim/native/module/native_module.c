@@ -86,8 +86,8 @@ static void native_module_begin(emit_t *e, const compiler_t *c, const char *name
   LLVMDisposeMessage(triple);
   e->function = LLVMAddFunction(e->module, name, type);
   // Vectors of 512 bits where the machine has them, in spite of their price: there is much to do.
-  native_module_set_attribute(e, "prefer-vector-width", "512");
-  native_module_set_attribute(e, "min-legal-vector-width", "512");
+  native_module_set_attribute(e, "prefer-vector-width", "256");
+  native_module_set_attribute(e, "min-legal-vector-width", "256");
   LLVMPositionBuilderAtEnd(e->builder, LLVMAppendBasicBlockInContext(e->context, e->function, ""));
 }
 
