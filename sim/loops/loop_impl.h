@@ -171,7 +171,7 @@ MP_NODISCARD mp_status_t mp_loop_add_copy_step(mp_loop_builder_t *b, mp_loop_ref
 MP_NODISCARD mp_status_t mp_loop_compute(mp_loop_builder_t *b, const mp_op_t *op,
                                          const mp_loop_ref_t *operands,
                                          const mp_loop_ref_t *results, bool *out_done);
-// rows.c: dynamic_slice and dynamic_update_slice of contiguous elements.
+// rows.c: dynamic_slice and dynamic_update_slice of contiguous elements; concatenate.
 MP_NODISCARD mp_status_t mp_loop_rows(mp_loop_builder_t *b, const mp_op_t *op,
                                       const mp_loop_ref_t *operands, const mp_loop_ref_t *results,
                                       bool *out_done);

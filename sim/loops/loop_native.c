@@ -4,13 +4,19 @@
 #include <string.h>
 
 #include "sim/base/alloc.h"
+#include "sim/kernels/shape.h"
 #include "sim/loops/loop_impl.h"
 
 typedef struct {
   const mp_loop_t *loop;
   mp_native_ref_t *refs;  // [loop->native->num_refs]
   mp_native_instruction_t *instructions;
+  int64_t *places;  // MAX_LANES for each VIEW
+  uint32_t num_places;
 } making_t;
+
+// Vectors of more elements are left to the loops of elementwise ops.
+enum { MAX_LANES = 64 };
 
 // ---- refs ----
 
@@ -104,12 +110,28 @@ static void loop_native_row(making_t *m, const mp_loop_step_t *step, bool is_tak
   i->out = loop_native_ref(m, step->out, is_take ? (uint64_t)step->count : bytes);
 }
 
+// For elements that are only moved, a type of their size.
+static mp_dtype_t loop_native_moved_type(const mp_loop_step_t *step) {
+  return step->size == 1   ? MP_DTYPE_U8
+         : step->size == 2 ? MP_DTYPE_U16
+         : step->size == 4 ? MP_DTYPE_U32
+                           : MP_DTYPE_U64;
+}
+
 static void loop_native_fill(making_t *m, const mp_loop_step_t *step, mp_native_instruction_t *i) {
-  i->op.from = step->size == 1   ? MP_DTYPE_U8
-               : step->size == 2 ? MP_DTYPE_U16
-               : step->size == 4 ? MP_DTYPE_U32
-                                 : MP_DTYPE_U64;
+  i->op.from = loop_native_moved_type(step);
   i->in[0] = loop_native_ref(m, step->in[0], step->size);
+  i->out = loop_native_ref(m, step->out, (uint64_t)step->count * step->size);
+}
+
+static void loop_native_pick(making_t *m, const mp_loop_step_t *step, mp_native_instruction_t *i) {
+  i->op.from = loop_native_moved_type(step);
+  i->target = m->num_places;
+  int64_t *places = m->places + m->num_places, most = 0;
+  mp_view_count(step->u.view, MP_DTYPE_S64, 0, step->count, places);
+  for (int64_t k = 0; k < step->count; ++k) most = mp_max_i64(most, places[k]);
+  m->num_places += (uint32_t)step->count;
+  i->in[0] = loop_native_ref(m, step->in[0], (uint64_t)(most + 1) * step->size);
   i->out = loop_native_ref(m, step->out, (uint64_t)step->count * step->size);
 }
 
@@ -117,9 +139,6 @@ static void loop_native_copy(making_t *m, const mp_loop_step_t *step, mp_native_
   i->in[0] = loop_native_ref(m, step->in[0], (uint64_t)step->count);
   i->out = loop_native_ref(m, step->out, (uint64_t)step->count);
 }
-
-// Vectors of more elements are left to the loops of elementwise ops.
-enum { MAX_LANES = 64 };
 
 static mp_native_kind_t loop_native_kind(const mp_loop_step_t *step) {
   switch (step->what) {
@@ -147,6 +166,7 @@ static mp_native_kind_t loop_native_kind(const mp_loop_step_t *step) {
     case MP_DO_PLACE_4:
       return MP_NATIVE_PLACE;
     case MP_DO_VIEW:
+      return step->count <= MAX_LANES && step->size <= 8 ? MP_NATIVE_PICK : MP_NATIVE_CALL;
     case MP_DO_KERNEL:
       return MP_NATIVE_CALL;
     case MP_DO_LOOP:
@@ -186,6 +206,9 @@ static void loop_native_instruction(making_t *m, const mp_loop_step_t *step,
     case MP_NATIVE_FILL:
       loop_native_fill(m, step, i);
       break;
+    case MP_NATIVE_PICK:
+      loop_native_pick(m, step, i);
+      break;
     case MP_NATIVE_TAKE:
     case MP_NATIVE_PLACE:
       loop_native_row(m, step, i->kind == MP_NATIVE_TAKE, i);
@@ -224,8 +247,16 @@ static mp_native_loop_fn_t loop_native_make(making_t *m, bool *is_shared) {
                                  .instructions = m->instructions,
                                  .targets = loop->targets,
                                  .num_targets = loop->num_targets,
+                                 .places = m->places,
+                                 .num_places = m->num_places,
                                  .edges_per_look = loop->edges_per_look};
   return mp_native_compile_loop(&code);
+}
+
+static size_t loop_native_num_views(const mp_loop_t *loop) {
+  size_t count = 0;
+  for (uint32_t s = 0; s < loop->num_steps; ++s) count += loop->steps[s].what == MP_DO_VIEW;
+  return count;
 }
 
 void mp_loop_make_native(const mp_loop_t *loop) {
@@ -233,13 +264,15 @@ void mp_loop_make_native(const mp_loop_t *loop) {
       .loop = loop,
       .refs = mp_calloc(mp_loop_most_refs(loop), sizeof(mp_native_ref_t)),
       .instructions = mp_calloc(loop->num_steps, sizeof(mp_native_instruction_t)),
+      .places = mp_calloc(loop_native_num_views(loop) * MAX_LANES + 1, sizeof(int64_t)),
   };
   bool *is_shared = mp_calloc((size_t)loop->num_pieces + 1, sizeof(bool));
-  if (m.refs != NULL && m.instructions != NULL && is_shared != NULL) {
+  if (m.refs != NULL && m.instructions != NULL && m.places != NULL && is_shared != NULL) {
     atomic_store_explicit(&loop->native->run, loop_native_make(&m, is_shared),
                           memory_order_release);
   }
   mp_free(m.refs);
   mp_free(m.instructions);
+  mp_free(m.places);
   mp_free(is_shared);
 }

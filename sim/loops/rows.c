@@ -1,5 +1,5 @@
 // dynamic_slice and dynamic_update_slice of elements that lie in one piece: a row of an array, as a
-// scan takes it from its inputs or puts it into its outputs.
+// scan takes it from its inputs or puts it into its outputs; and concatenations of few rows.
 #include "sim/base/assert.h"
 #include "sim/kernels/shape.h"
 #include "sim/loops/loop_impl.h"
@@ -41,9 +41,36 @@ static bool rows_describe(const mp_loop_builder_t *b, const mp_type_t *array, co
   return true;
 }
 
+// A concatenation as copies of rows: in each, the operands' rows lie one behind the other.
+static mp_status_t rows_concatenate(mp_loop_builder_t *b, const mp_op_t *op,
+                                    const mp_loop_ref_t *operands, mp_loop_ref_t result,
+                                    bool *out_done) {
+  enum { MAX_COPIES = 32 };
+  const mp_type_t *type = op->results[0].type;
+  const int64_t dimension = mp_op_int(op, MP_ATTR_DIMENSION, 0);
+  uint64_t num_rows = 1;
+  for (int64_t d = 0; d < dimension; ++d) num_rows *= (uint64_t)type->dims[d];
+  *out_done = num_rows != 0 && num_rows * op->num_operands <= MAX_COPIES;
+  if (!*out_done) return NULL;
+  for (uint64_t r = 0; r < num_rows; ++r) {
+    uintptr_t offset = (uintptr_t)(r * ((uint64_t)mp_shape_bytes(type) / num_rows));
+    for (uint32_t i = 0; i < op->num_operands; ++i) {
+      const uint64_t bytes = (uint64_t)mp_shape_bytes(op->operands[i]->type) / num_rows;
+      const mp_loop_ref_t from = {operands[i].base, operands[i].offset + (uintptr_t)(r * bytes)};
+      const mp_loop_ref_t to = {result.base, result.offset + offset};
+      MP_RETURN_IF_ERROR(mp_loop_add_copy_step(b, from, to, bytes));
+      offset += (uintptr_t)bytes;
+    }
+  }
+  return NULL;
+}
+
 mp_status_t mp_loop_rows(mp_loop_builder_t *b, const mp_op_t *op, const mp_loop_ref_t *operands,
                          const mp_loop_ref_t *results, bool *out_done) {
   *out_done = false;
+  if (op->code == MP_OP_CONCATENATE) {
+    return rows_concatenate(b, op, operands, results[0], out_done);
+  }
   const bool is_update = op->code == MP_OP_DYNAMIC_UPDATE_SLICE;
   if (!is_update && op->code != MP_OP_DYNAMIC_SLICE) return NULL;
   const uint32_t first = is_update ? 2 : 1;

@@ -93,6 +93,8 @@ typedef enum {
   MP_NATIVE_SWITCH,   // JUMP to targets[target + i], i = in[0] (s32) if 0 <= i < count - 1, else
                       // count - 1
   MP_NATIVE_FILL,     // out = the element in[0], of type op.from, `count` times
+  MP_NATIVE_PICK,     // out = elements of in[0], of type op.from: those at places[target], ...,
+                      // `count`
   MP_NATIVE_COPY,     // out = in[0], `count` bytes
   MP_NATIVE_TAKE,     // out = `count` bytes of in[0], at the row's place
   MP_NATIVE_PLACE,    // `count` bytes of in[0] to out, at the row's place
@@ -120,7 +122,8 @@ typedef struct {
   const mp_native_ref_t *refs;
   const mp_native_instruction_t *instructions;
   const uint32_t *targets;  // of SWITCH: instructions
-  uint32_t num_targets;
+  const int64_t *places;    // of PICK: numbers of elements
+  uint32_t num_targets, num_places;
   uint32_t edges_per_look;  // how many back edges pass until must_stop is asked
 } mp_native_loop_t;
 

@@ -125,6 +125,9 @@ static void native_code_put_loop(mp_strbuf_t *key, const mp_native_loop_t *loop)
     native_code_put_instruction(key, &loop->instructions[n]);
   }
   for (uint32_t t = 0; t < loop->num_targets; ++t) native_code_put(key, loop->targets[t]);
+  for (uint32_t i = 0; i < loop->num_places; ++i) {
+    native_code_put(key, (uint64_t)loop->places[i]);
+  }
 }
 
 static uint64_t native_code_hash(mp_str_t key) {

@@ -10,7 +10,7 @@ void mp_native_set_policy(mp_native_policy_t policy) {
 }
 
 // About as long as compiling takes, so that never more than twice the best time is spent.
-#define HOT_NANOSECONDS UINT64_C(20000000)
+#define HOT_NANOSECONDS UINT64_C(10000000)
 
 // What the heat is when it is somebody's turn to compile, and after that.
 #define TAKEN (UINT64_MAX / 2)

@@ -44,6 +44,17 @@ static double elementwise_complex_abs_of(c128_t x) {
   return cabs(x);
 }
 
+// The same, rounded to the type of the parts. Squares of f32 are exact in double precision, and
+// none is too large.
+static inline double abs_of_C128(c128_t x) {
+  return elementwise_complex_abs_of(x);
+}
+static inline float abs_of_C64(c64_t x) {
+  const double a = crealf(x), b = cimagf(x);
+  const float size = (float)sqrt(a * a + b * b);
+  return (a != a) | (b != b) ? NAN : size;
+}
+
 // `size` is |x|, rounded to the type of the parts.
 static c128_t elementwise_complex_sign_of(c128_t x, double size) {
   if (size == 0) return elementwise_complex_make(0, 0);
@@ -181,7 +192,7 @@ POWER(C128, double, DBL_MIN)
 
 // T is the complex type and F the type of its parts.
 #define LOOPS(name, T, F)                                                                       \
-  MP_LOOP1(abs_##name, T, F, elementwise_complex_abs_of(x))                                     \
+  MP_LOOP1(abs_##name, T, F, abs_of_##name(x))                                                  \
   MP_LOOP1(real_##name, T, F, creal(x))                                                         \
   MP_LOOP1(imag_##name, T, F, cimag(x))                                                         \
   MP_LOOP2(add_##name, T, T, x + y)                                                             \
@@ -201,7 +212,7 @@ POWER(C128, double, DBL_MIN)
   MP_LOOP1(negate_##name, T, T, negate(x))                                                      \
   MP_LOOP2(power_##name, T, T, elementwise_complex_power_##name(x, y))                          \
   MP_LOOP1(rsqrt_##name, T, T, elementwise_complex_rsqrt_of(x))                                 \
-  MP_LOOP1(sign_##name, T, T, elementwise_complex_sign_of(x, (F)elementwise_complex_abs_of(x))) \
+  MP_LOOP1(sign_##name, T, T, elementwise_complex_sign_of(x, abs_of_##name(x)))                 \
   MP_LOOP1(sine_##name, T, T, csin(x))                                                          \
   MP_LOOP1(sqrt_##name, T, T, csqrt(x))                                                         \
   MP_LOOP1(tan_##name, T, T, elementwise_complex_tan_of(x))                                     \

@@ -45,6 +45,34 @@ static void emit_loop_fill(const loop_t *l, const mp_native_instruction_t *i) {
   emit_write_memory(l, i->out, all, (uint64_t)i->count * emit_bytes(i->op.from));
 }
 
+// From the shadow, if there is one, which has the elements; otherwise one by one from memory.
+static void emit_loop_pick(const loop_t *l, const mp_native_instruction_t *i) {
+  emit_t *e = l->e;
+  LLVMBuilderRef b = e->builder;
+  const place_t *from = &l->places[i->in[0]];
+  const unsigned size = emit_bytes(i->op.from);
+  LLVMTypeRef ints = LLVMInt32TypeInContext(e->context), one = emit_memory_type(e, i->op.from);
+  LLVMTypeRef index = LLVMInt64TypeInContext(e->context);
+  LLVMValueRef all = NULL;
+  if (from->shadow != NULL) {
+    all = LLVMBuildLoad2(b, from->shadow_type, from->shadow, "");
+    all = LLVMBuildBitCast(b, all, LLVMVectorType(one, (unsigned)(from->bytes / size)), "");
+  }
+  LLVMValueRef value = LLVMGetPoison(LLVMVectorType(one, (unsigned)i->count));
+  for (unsigned k = 0; k < i->count; ++k) {
+    LLVMValueRef number = LLVMConstInt(index, (uint64_t)l->loop->places[i->target + k], false);
+    LLVMValueRef element = NULL;
+    if (all != NULL) {
+      element = LLVMBuildExtractElement(b, all, number, "");
+    } else {
+      element = LLVMBuildLoad2(b, one, LLVMBuildGEP2(b, one, from->pointer, &number, 1, ""), "");
+      LLVMSetAlignment(element, 1);
+    }
+    value = LLVMBuildInsertElement(b, value, element, LLVMConstInt(ints, k, false), "");
+  }
+  emit_write_memory(l, i->out, value, (uint64_t)i->count * size);
+}
+
 // Where the row begins in the array at `base`.
 static LLVMValueRef emit_loop_row(const loop_t *l, const mp_native_instruction_t *i,
                                   LLVMValueRef base) {
@@ -197,6 +225,9 @@ static void emit_loop_instruction(const loop_t *l, uint32_t number) {
       break;
     case MP_NATIVE_FILL:
       emit_loop_fill(l, i);
+      break;
+    case MP_NATIVE_PICK:
+      emit_loop_pick(l, i);
       break;
     case MP_NATIVE_COPY:
       emit_loop_copy(l, i);

@@ -50,6 +50,10 @@ static void emit_shadow_find_uses(const loop_t *l, const mp_native_instruction_t
     case MP_NATIVE_SWITCH:
       emit_shadow_use_element(l, i->in[0], MP_DTYPE_S32, 1);
       break;
+    case MP_NATIVE_PICK:
+      emit_shadow_use_element(l, i->out, i->op.from, i->count);
+      l->places[i->out].is_written = true;
+      break;
     case MP_NATIVE_FILL:
       emit_shadow_use_element(l, i->in[0], i->op.from, 1);
       emit_shadow_use_element(l, i->out, i->op.from, i->count);
@@ -162,14 +166,70 @@ LLVMValueRef emit_read(const loop_t *l, uint32_t ref, mp_dtype_t dtype) {
   return emit_fence(e, dtype, emit_from_memory(e, dtype, value));
 }
 
+// ---- writing ----
+
+// The bytes of a value as integers of `granule` bytes, as a vector.
+static LLVMValueRef emit_shadow_granules(const loop_t *l, LLVMValueRef value, uint64_t bytes,
+                                         unsigned granule) {
+  LLVMTypeRef type =
+      LLVMVectorType(LLVMIntTypeInContext(l->e->context, 8 * granule), (unsigned)(bytes / granule));
+  return LLVMBuildBitCast(l->e->builder, value, type, "");
+}
+
+// `count` granules of `from`, from `first` on, in place of those of `into` from `at` on.
+static LLVMValueRef emit_shadow_insert(const loop_t *l, LLVMValueRef into, unsigned at,
+                                       LLVMValueRef from, unsigned first, unsigned count) {
+  LLVMBuilderRef b = l->e->builder;
+  LLVMTypeRef ints = LLVMInt32TypeInContext(l->e->context);
+  for (unsigned i = 0; i < count; ++i) {
+    LLVMValueRef element =
+        LLVMBuildExtractElement(b, from, LLVMConstInt(ints, first + i, false), "");
+    into = LLVMBuildInsertElement(b, into, element, LLVMConstInt(ints, at + i, false), "");
+  }
+  return into;
+}
+
+// Brings the shadow of a ref up to date after the `bytes` bytes of another one have been written,
+// which has its bytes among them, or which are among its bytes. False if neither is so.
+static bool emit_shadow_update(const loop_t *l, uint32_t ref, uint32_t written, LLVMValueRef value,
+                               uint64_t bytes) {
+  const place_t *place = &l->places[ref];
+  const uint64_t of_ref = l->loop->refs[ref].offset, of_written = l->loop->refs[written].offset;
+  const bool is_part = of_ref >= of_written && of_ref + place->bytes <= of_written + bytes;
+  const bool is_whole = of_written >= of_ref && of_written + bytes <= of_ref + place->bytes;
+  if (!is_part && !is_whole) return false;
+  const uint64_t apart = is_part ? of_ref - of_written : of_written - of_ref;
+  const unsigned granule = (apart | bytes | place->bytes) % 4 == 0 ? 4 : 1;
+  LLVMBuilderRef b = l->e->builder;
+  LLVMValueRef from = emit_shadow_granules(l, value, bytes, granule);
+  LLVMTypeRef type = LLVMVectorType(LLVMIntTypeInContext(l->e->context, 8 * granule),
+                                    (unsigned)(place->bytes / granule));
+  LLVMValueRef into = LLVMGetPoison(type);
+  const unsigned at = (unsigned)(apart / granule);
+  if (is_part) {
+    into = emit_shadow_insert(l, into, 0, from, at, (unsigned)(place->bytes / granule));
+  } else {
+    into = LLVMBuildBitCast(b, LLVMBuildLoad2(b, place->shadow_type, place->shadow, ""), type, "");
+    into = emit_shadow_insert(l, into, at, from, 0, (unsigned)(bytes / granule));
+  }
+  LLVMBuildStore(b, LLVMBuildBitCast(b, into, place->shadow_type, ""), place->shadow);
+  return true;
+}
+
 void emit_write_memory(const loop_t *l, uint32_t ref, LLVMValueRef value, uint64_t bytes) {
   const place_t *place = &l->places[ref];
+  const mp_native_ref_t *of = &l->loop->refs[ref];
   LLVMBuilderRef b = l->e->builder;
   if (place->shadow != NULL) {
     LLVMBuildStore(b, LLVMBuildBitCast(b, value, place->shadow_type, ""), place->shadow);
   }
-  if (!place->is_private) {
-    LLVMSetAlignment(LLVMBuildStore(b, value, place->pointer), 1);
-    emit_reload_overlapping(l, ref, bytes);
+  if (place->is_private) return;
+  LLVMSetAlignment(LLVMBuildStore(b, value, place->pointer), 1);
+  for (uint32_t r = 0; r < l->loop->num_refs; ++r) {
+    if (r == ref || l->places[r].shadow == NULL ||
+        !emit_shadow_overlaps(&l->loop->refs[r], of->memory, of->offset, of->offset + bytes)) {
+      continue;
+    }
+    if (!emit_shadow_update(l, r, ref, value, bytes)) emit_reload(l, r);
   }
 }

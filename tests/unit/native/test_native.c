@@ -168,7 +168,11 @@ static mp_native_loop_fn_t compile_counter(const int32_t *one, const int32_t *te
       {.kind = MP_NATIVE_BACK, .target = 0, .stop = 0},
       {.kind = MP_NATIVE_EXIT},
   };
-  const mp_native_loop_t loop = {4, 6, refs, instructions, NULL, 0, 3};
+  const mp_native_loop_t loop = {.num_refs = 4,
+                                 .num_instructions = 6,
+                                 .refs = refs,
+                                 .instructions = instructions,
+                                 .edges_per_look = 3};
   return mp_native_compile_loop(&loop);
 }
 
