@@ -198,7 +198,7 @@ static inline int32_t loop_run_divide(const step_t *step, int32_t x) {
 // Notes that the interpreter has passed back edges. True if there is machine code now.
 static bool loop_run_warm(const mp_loop_t *loop, uint32_t edges) {
   const double nanoseconds = 1e9 * loop->seconds * (edges + 1);
-  if (!mp_native_heat(&loop->native->heat, (uint64_t)nanoseconds)) return false;
+  if (!mp_native_heat(&loop->native->heat, (uint64_t)nanoseconds, loop->num_steps)) return false;
   mp_loop_make_native(loop);
   return true;
 }

@@ -167,7 +167,8 @@ typedef struct {
   _Atomic uint64_t nanoseconds;
 } mp_native_heat_t;
 
-// Adds to it. True for exactly one caller: the one that should compile now.
-bool mp_native_heat(mp_native_heat_t *heat, uint64_t nanoseconds);
+// Adds to it. True for exactly one caller: the one that should compile the code now, which has
+// about `num_steps` steps.
+bool mp_native_heat(mp_native_heat_t *heat, uint64_t nanoseconds, uint32_t num_steps);
 
 #endif  // MINIPOD_SIM_NATIVE_NATIVE_H_

@@ -10,18 +10,20 @@ void mp_native_set_policy(mp_native_policy_t policy) {
 }
 
 // About as long as compiling takes, so that never more than twice the best time is spent.
-#define HOT_NANOSECONDS UINT64_C(10000000)
+#define HOT_NANOSECONDS          UINT64_C(5000000)
+#define HOT_NANOSECONDS_PER_STEP UINT64_C(250000)
 
 // What the heat is when it is somebody's turn to compile, and after that.
 #define TAKEN (UINT64_MAX / 2)
 
-bool mp_native_heat(mp_native_heat_t *heat, uint64_t nanoseconds) {
+bool mp_native_heat(mp_native_heat_t *heat, uint64_t nanoseconds, uint32_t num_steps) {
   const int policy = atomic_load_explicit(&g_policy, memory_order_relaxed);
   if (policy == MP_NATIVE_NEVER) return false;
   uint64_t so_far = atomic_load_explicit(&heat->nanoseconds, memory_order_relaxed);
   if (so_far >= TAKEN) return false;
   so_far = nanoseconds +
            atomic_fetch_add_explicit(&heat->nanoseconds, nanoseconds, memory_order_relaxed);
-  if (policy == MP_NATIVE_WHEN_HOT && so_far < HOT_NANOSECONDS) return false;
+  const uint64_t hot = HOT_NANOSECONDS + num_steps * HOT_NANOSECONDS_PER_STEP;
+  if (policy == MP_NATIVE_WHEN_HOT && so_far < hot) return false;
   return atomic_exchange(&heat->nanoseconds, TAKEN) < TAKEN;
 }

@@ -43,6 +43,10 @@ MP_NODISCARD mp_status_t mp_pass_loop_values(mp_module_t *module);
 // partitioning.
 MP_NODISCARD mp_status_t mp_pass_sort_first(mp_module_t *module);
 
+// Scatters of one small window in a loop become dynamic_slice, the combination, and
+// dynamic_update_slice. After partitioning.
+MP_NODISCARD mp_status_t mp_pass_scatter_one(mp_module_t *module);
+
 // Large constants of one repeated element become a scalar constant and a broadcast_in_dim, so that
 // the program does not hold their bytes.
 MP_NODISCARD mp_status_t mp_pass_splat(mp_module_t *module);

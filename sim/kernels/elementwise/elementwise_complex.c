@@ -52,7 +52,7 @@ static inline double abs_of_C128(c128_t x) {
 static inline float abs_of_C64(c64_t x) {
   const double a = crealf(x), b = cimagf(x);
   const float size = (float)sqrt(a * a + b * b);
-  return (a != a) | (b != b) ? NAN : size;
+  return ((a != a) | (b != b)) != 0 ? NAN : size;
 }
 
 // `size` is |x|, rounded to the type of the parts.

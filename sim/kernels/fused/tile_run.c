@@ -155,7 +155,7 @@ static void tile_run_code(const mp_tile_run_t *run, uint32_t first, span_t span)
 // of which one takes about a quarter of a nanosecond.
 static const mp_tile_code_t *tile_run_codes(const mp_tile_program_t *program, int64_t count) {
   mp_tile_native_t *native = program->native;
-  if (mp_native_heat(&native->heat, (uint64_t)count * program->weight / 4)) {
+  if (mp_native_heat(&native->heat, (uint64_t)count * program->weight / 4, program->num_steps)) {
     mp_tile_make_native(program);
   }
   return atomic_load_explicit(&native->is_ready, memory_order_acquire) ? native->codes : NULL;

@@ -214,15 +214,15 @@ static void one_caller_compiles_what_is_hot(void **state) {
   (void)state;
   mp_native_heat_t heat = {0};
   mp_native_set_policy(MP_NATIVE_NEVER);
-  assert_false(mp_native_heat(&heat, UINT64_C(1) << 40));
+  assert_false(mp_native_heat(&heat, UINT64_C(1) << 40, 1));
   mp_native_set_policy(MP_NATIVE_WHEN_HOT);
-  assert_false(mp_native_heat(&heat, 1000));
-  assert_true(mp_native_heat(&heat, UINT64_C(1) << 40));
-  assert_false(mp_native_heat(&heat, UINT64_C(1) << 40));
+  assert_false(mp_native_heat(&heat, 1000, 1));
+  assert_true(mp_native_heat(&heat, UINT64_C(1) << 40, 1));
+  assert_false(mp_native_heat(&heat, UINT64_C(1) << 40, 1));
   mp_native_heat_t other = {0};
   mp_native_set_policy(MP_NATIVE_AT_ONCE);
-  assert_true(mp_native_heat(&other, 1));
-  assert_false(mp_native_heat(&other, 1));
+  assert_true(mp_native_heat(&other, 1, 1));
+  assert_false(mp_native_heat(&other, 1, 1));
 }
 
 int main(void) {

@@ -1,0 +1,232 @@
+// A scatter with one window in a loop, x[i] = y or x[i] += y with a computed i, becomes what it
+// means: the window is taken, combined with the update if it lies in the array, and put back. These
+// are steps of small loops (sim/loops), where a scatter is a kernel with much to find out first.
+#include "sim/ir/reducer.h"
+#include "sim/ir/schema.h"
+#include "sim/passes/passes.h"
+#include "sim/passes/rewrite.h"
+
+// Of a larger window, taking it would cost more than is saved.
+enum { MAX_WINDOW_BYTES = 4096 };
+
+typedef struct {
+  mp_module_t *module;
+  mp_op_t *op;
+  mp_reduce_kind_t kind;
+  const mp_type_t *window;          // its type, with all dimensions of the operand
+  mp_value_t *starts[MP_MAX_RANK];  // scalars, one for each dimension of the operand
+  mp_value_t *is_inside;            // NULL: it always is
+} scatter_t;
+
+static bool scatter_one_has(mp_index_list_t list, int64_t dimension) {
+  for (size_t i = 0; i < list.count; ++i) {
+    if (list.values[i] == dimension) return true;
+  }
+  return false;
+}
+
+static bool scatter_one_is_in_loop(const mp_op_t *op) {
+  const mp_op_t *around = op->parent->parent_op;
+  while (around != NULL && around->code != MP_OP_WHILE) around = around->parent->parent_op;
+  return around != NULL;
+}
+
+// Narrow floating-point numbers are no steps of small loops, but where they are only moved.
+static bool scatter_one_is_step(const mp_type_t *type, mp_reduce_kind_t kind) {
+  return kind == MP_REDUCE_SECOND || !mp_dtype_is_float(type->dtype) ||
+         type->dtype == MP_DTYPE_F32 || type->dtype == MP_DTYPE_F64;
+}
+
+// Whether the op is such a scatter.
+static bool scatter_one_matches(const mp_op_t *op, mp_reduce_kind_t *out_kind) {
+  if (op->code != MP_OP_SCATTER || op->num_operands != 3 || op->num_results != 1) return false;
+  for (uint32_t i = 0; i < 3; ++i) {
+    if (!mp_type_is_static(op->operands[i]->type)) return false;
+  }
+  const mp_type_t *indices = op->operands[1]->type;
+  if (op->operands[0]->type->rank == 0) return false;
+  const int64_t vector_dim = mp_op_int(op, MP_ATTR_INDEX_VECTOR_DIM, indices->rank);
+  for (uint32_t d = 0; d < indices->rank; ++d) {
+    if (d != vector_dim && indices->dims[d] != 1) return false;
+  }
+  if (mp_op_ints(op, MP_ATTR_INPUT_BATCHING_DIMS).count != 0) return false;
+  int64_t bytes = 0;
+  if (!mp_type_num_bytes(op->operands[2]->type, &bytes) || bytes == 0) return false;
+  *out_kind = mp_reducer_kind(op->regions[0]);
+  if (!scatter_one_is_step(op->operands[0]->type, *out_kind)) return false;
+  return bytes <= MAX_WINDOW_BYTES && *out_kind != MP_REDUCE_CUSTOM && scatter_one_is_in_loop(op);
+}
+
+// Whether the window is one piece of the operand: behind the first dimension in which it has more
+// than one element, it has all of them.
+static bool scatter_one_is_piece(const mp_type_t *operand, const mp_type_t *window) {
+  uint32_t d = 0;
+  while (d < window->rank && window->dims[d] == 1) ++d;
+  for (++d; d < window->rank; ++d) {
+    if (window->dims[d] != operand->dims[d]) return false;
+  }
+  return true;
+}
+
+// The window has the update's dimensions, and those of one element that the update has not.
+static mp_status_t scatter_one_find_window(scatter_t *s) {
+  const mp_type_t *operand = s->op->operands[0]->type, *update = s->op->operands[2]->type;
+  const mp_index_list_t inserted = mp_op_ints(s->op, MP_ATTR_INSERTED_WINDOW_DIMS);
+  const mp_index_list_t in_update = mp_op_ints(s->op, MP_ATTR_UPDATE_WINDOW_DIMS);
+  int64_t dims[MP_MAX_RANK];
+  size_t next = 0;
+  for (uint32_t d = 0; d < operand->rank; ++d) {
+    dims[d] = scatter_one_has(inserted, d) ? 1 : update->dims[in_update.values[next++]];
+  }
+  return mp_type_tensor(s->module->arena, operand->dtype, dims, operand->rank, &s->window);
+}
+
+static mp_status_t scatter_one_number(const scatter_t *s, mp_dtype_t dtype, int64_t number,
+                                      mp_value_t **out_value) {
+  mp_arena_t *arena = s->module->arena;
+  const mp_type_t *type = NULL;
+  MP_RETURN_IF_ERROR(mp_type_tensor(arena, dtype, NULL, 0, &type));
+  const mp_attr_t *value = NULL;
+  // The lowest bytes come first.
+  MP_RETURN_IF_ERROR(mp_attr_make_dense(arena, type, &number, mp_dtype_size(dtype), false, &value));
+  const mp_named_attr_t attr = mp_rewrite_attr(MP_ATTR_VALUE, value);
+  return mp_rewrite_insert(s->module, s->op, MP_OP_CONSTANT, NULL, 0, type, &attr, 1, out_value);
+}
+
+// Component `k` of the only index vector, as a scalar.
+static mp_status_t scatter_one_component(const scatter_t *s, uint32_t k, mp_value_t **out_value) {
+  mp_value_t *indices = s->op->operands[1];
+  const mp_type_t *type = indices->type;
+  mp_arena_t *arena = s->module->arena;
+  const int64_t vector_dim = mp_op_int(s->op, MP_ATTR_INDEX_VECTOR_DIM, type->rank);
+  int64_t starts[MP_MAX_RANK], limits[MP_MAX_RANK], strides[MP_MAX_RANK], ones[MP_MAX_RANK];
+  for (uint32_t d = 0; d < type->rank; ++d) {
+    starts[d] = d == vector_dim ? k : 0;
+    limits[d] = starts[d] + 1;
+    strides[d] = ones[d] = 1;
+  }
+  const mp_type_t *one = NULL, *scalar = NULL;
+  MP_RETURN_IF_ERROR(mp_type_tensor(arena, type->dtype, ones, type->rank, &one));
+  MP_RETURN_IF_ERROR(mp_type_tensor(arena, type->dtype, NULL, 0, &scalar));
+  mp_value_t *value = indices;
+  const mp_op_t *joined = indices->op;
+  if (joined != NULL && joined->code == MP_OP_CONCATENATE &&
+      mp_op_int(joined, MP_ATTR_DIMENSION, -1) == vector_dim &&
+      joined->num_operands == (uint64_t)type->dims[vector_dim]) {
+    value = joined->operands[k];
+  } else if (!mp_type_equal(one, type)) {
+    mp_named_attr_t attrs[3];
+    MP_RETURN_IF_ERROR(
+        mp_rewrite_ints(s->module, MP_ATTR_START_INDICES, starts, type->rank, &attrs[0]));
+    MP_RETURN_IF_ERROR(
+        mp_rewrite_ints(s->module, MP_ATTR_LIMIT_INDICES, limits, type->rank, &attrs[1]));
+    MP_RETURN_IF_ERROR(mp_rewrite_ints(s->module, MP_ATTR_STRIDES, strides, type->rank, &attrs[2]));
+    MP_RETURN_IF_ERROR(
+        mp_rewrite_insert(s->module, s->op, MP_OP_SLICE, &value, 1, one, attrs, 3, &value));
+  }
+  return mp_rewrite_insert(s->module, s->op, MP_OP_RESHAPE, &value, 1, scalar, NULL, 0, out_value);
+}
+
+// is_inside = is_inside and index `direction` number
+static mp_status_t scatter_one_require(scatter_t *s, mp_value_t *index, uint32_t direction,
+                                       int64_t number) {
+  mp_arena_t *arena = s->module->arena;
+  const mp_dtype_t dtype = index->type->dtype;
+  mp_value_t *pair[2] = {index, NULL};
+  MP_RETURN_IF_ERROR(scatter_one_number(s, dtype, number, &pair[1]));
+  const bool is_signed = (mp_dtype_class(dtype) == MP_CLASS_SIGNED);
+  const mp_attr_t *how = NULL, *kind = NULL;
+  MP_RETURN_IF_ERROR(mp_attr_make_enum(arena, MP_ENUM_COMPARISON_DIRECTION, direction, &how));
+  MP_RETURN_IF_ERROR(mp_attr_make_enum(arena, MP_ENUM_COMPARISON_TYPE,
+                                       is_signed ? MP_CMP_SIGNED : MP_CMP_UNSIGNED, &kind));
+  const mp_named_attr_t attrs[2] = {mp_rewrite_attr(MP_ATTR_COMPARISON_DIRECTION, how),
+                                    mp_rewrite_attr(MP_ATTR_COMPARE_TYPE, kind)};
+  const mp_type_t *type = NULL;
+  MP_RETURN_IF_ERROR(mp_type_tensor(arena, MP_DTYPE_BOOL, NULL, 0, &type));
+  mp_value_t *both[2] = {s->is_inside, NULL};
+  MP_RETURN_IF_ERROR(
+      mp_rewrite_insert(s->module, s->op, MP_OP_COMPARE, pair, 2, type, attrs, 2, &both[1]));
+  if (s->is_inside == NULL) {
+    s->is_inside = both[1];
+    return NULL;
+  }
+  return mp_rewrite_insert(s->module, s->op, MP_OP_AND, both, 2, type, NULL, 0, &s->is_inside);
+}
+
+// Where the window begins, and whether all of it lies in the operand.
+static mp_status_t scatter_one_find_starts(scatter_t *s) {
+  const mp_type_t *operand = s->op->operands[0]->type;
+  const mp_dtype_t dtype = s->op->operands[1]->type->dtype;
+  const mp_index_list_t indexed = mp_op_ints(s->op, MP_ATTR_SCATTER_DIMS_TO_OPERAND_DIMS);
+  for (uint32_t k = 0; k < indexed.count; ++k) {
+    const int64_t d = indexed.values[k];
+    MP_RETURN_IF_ERROR(scatter_one_component(s, k, &s->starts[d]));
+    if (mp_dtype_class(dtype) == MP_CLASS_SIGNED) {
+      MP_RETURN_IF_ERROR(scatter_one_require(s, s->starts[d], MP_CMP_GE, 0));
+    }
+    const int64_t most = operand->dims[d] - s->window->dims[d];
+    MP_RETURN_IF_ERROR(scatter_one_require(s, s->starts[d], MP_CMP_LE, most));
+  }
+  for (uint32_t d = 0; d < operand->rank; ++d) {
+    if (s->starts[d] == NULL) {
+      MP_RETURN_IF_ERROR(scatter_one_number(s, dtype, 0, &s->starts[d]));
+    }
+  }
+  return NULL;
+}
+
+// What is put back.
+static mp_status_t scatter_one_combine(const scatter_t *s, mp_value_t **out_value) {
+  const mp_type_t *operand = s->op->operands[0]->type;
+  mp_value_t *values[1 + MP_MAX_RANK] = {s->op->operands[0]};
+  for (uint32_t d = 0; d < operand->rank; ++d) values[1 + d] = s->starts[d];
+  mp_named_attr_t sizes;
+  MP_RETURN_IF_ERROR(
+      mp_rewrite_ints(s->module, MP_ATTR_SLICE_SIZES, s->window->dims, operand->rank, &sizes));
+  mp_value_t *old = NULL, *update = NULL;
+  MP_RETURN_IF_ERROR(mp_rewrite_insert(s->module, s->op, MP_OP_DYNAMIC_SLICE, values,
+                                       1 + operand->rank, s->window, &sizes, 1, &old));
+  MP_RETURN_IF_ERROR(mp_rewrite_insert(s->module, s->op, MP_OP_RESHAPE, &s->op->operands[2], 1,
+                                       s->window, NULL, 0, &update));
+  if (s->kind != MP_REDUCE_SECOND) {
+    mp_value_t *pair[2] = {old, update};
+    MP_RETURN_IF_ERROR(mp_rewrite_insert(s->module, s->op, mp_reduce_kind_opcode(s->kind), pair, 2,
+                                         s->window, NULL, 0, &update));
+  }
+  *out_value = update;
+  if (s->is_inside == NULL) return NULL;
+  mp_value_t *choice[3] = {s->is_inside, update, old};
+  return mp_rewrite_insert(s->module, s->op, MP_OP_SELECT, choice, 3, s->window, NULL, 0,
+                           out_value);
+}
+
+// Whether the window can be taken and put by steps, and all numbers that are compared with indices
+// are numbers of their type.
+static bool scatter_one_fits(const scatter_t *s) {
+  const mp_type_t *operand = s->op->operands[0]->type;
+  const int bits = mp_dtype_bits(s->op->operands[1]->type->dtype);
+  for (uint32_t d = 0; d < operand->rank; ++d) {
+    const int64_t most = operand->dims[d] - s->window->dims[d];
+    if (most < 0 || (bits < 64 && most >> (bits - 1) != 0)) return false;
+  }
+  return bits >= 8 && scatter_one_is_piece(operand, s->window);
+}
+
+static mp_status_t scatter_one_op(void *context, mp_op_t *op) {
+  scatter_t s = {.module = context, .op = op};
+  if (!scatter_one_matches(op, &s.kind)) return NULL;
+  MP_RETURN_IF_ERROR(scatter_one_find_window(&s));
+  if (!scatter_one_fits(&s)) return NULL;
+  MP_RETURN_IF_ERROR(scatter_one_find_starts(&s));
+  mp_value_t *operands[2 + MP_MAX_RANK] = {op->operands[0], NULL};
+  MP_RETURN_IF_ERROR(scatter_one_combine(&s, &operands[1]));
+  const uint32_t rank = s.window->rank;
+  for (uint32_t d = 0; d < rank; ++d) operands[2 + d] = s.starts[d];
+  op->num_regions = 0;
+  MP_RETURN_IF_ERROR(mp_rewrite_become(s.module, op, MP_OP_DYNAMIC_UPDATE_SLICE, NULL, 0));
+  return mp_rewrite_set_operands(s.module, op, operands, 2 + rank);
+}
+
+mp_status_t mp_pass_scatter_one(mp_module_t *module) {
+  return mp_module_walk(module, scatter_one_op, module);
+}
