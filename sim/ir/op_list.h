@@ -334,6 +334,7 @@ enum {
   X(IOTA_DIMENSION, "iota_dimension") \
   X(IS_HOST_TRANSFER, "is_host_transfer") \
   X(IS_STABLE, "is_stable") \
+  X(KEPT, "minipod.kept") \
   X(KERNEL_INPUT_FEATURE_DIMENSION, "kernel_input_feature_dimension") \
   X(KERNEL_OUTPUT_FEATURE_DIMENSION, "kernel_output_feature_dimension") \
   X(KERNEL_SPATIAL_DIMENSIONS, "kernel_spatial_dimensions") \

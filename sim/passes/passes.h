@@ -47,6 +47,9 @@ MP_NODISCARD mp_status_t mp_pass_sort_first(mp_module_t *module);
 // dynamic_update_slice. After partitioning.
 MP_NODISCARD mp_status_t mp_pass_scatter_one(mp_module_t *module);
 
+// A Fourier transform over several dimensions becomes one for each. After partitioning.
+MP_NODISCARD mp_status_t mp_pass_transforms(mp_module_t *module);
+
 // Large constants of one repeated element become a scalar constant and a broadcast_in_dim, so that
 // the program does not hold their bytes.
 MP_NODISCARD mp_status_t mp_pass_splat(mp_module_t *module);

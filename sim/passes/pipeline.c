@@ -23,6 +23,8 @@ mp_status_t mp_passes_finish(mp_module_t *module) {
   mp_module_check_verified(module);
   MP_RETURN_IF_ERROR(mp_pass_scatter_one(module));
   mp_module_check_verified(module);
+  MP_RETURN_IF_ERROR(mp_pass_transforms(module));
+  mp_module_check_verified(module);
   MP_RETURN_IF_ERROR(mp_pass_splat(module));
   mp_module_check_verified(module);
   MP_RETURN_IF_ERROR(mp_pass_transposes(module));

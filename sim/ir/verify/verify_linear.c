@@ -93,16 +93,21 @@ static int64_t verify_linear_half_length(int64_t length) {
   return length == 0 ? 0 : length / 2 + 1;
 }
 
-// The transform is over the last one to three dimensions. On their complex side, real transforms
-// store half of the last dimension.
+// The transform is over the last one to three dimensions; with `minipod.kept`, which only complex
+// ones have, over those before the last so many. On their complex side, real transforms store half
+// of the last dimension.
 mp_status_t mp_verify_fft(const mp_op_t *op) {
   const mp_type_t *operand = mp_operand_type(op, 0);
   mp_index_list_t length = mp_op_ints(op, MP_ATTR_FFT_LENGTH);
   uint32_t type = mp_op_enum(op, MP_ATTR_FFT_TYPE, MP_FFT_FFT), rank = operand->rank;
+  const int64_t kept = mp_op_int(op, MP_ATTR_KEPT, 0);
+  bool from_real = type == MP_FFT_RFFT, to_real = type == MP_FFT_IRFFT;
   MP_CHECK(op, length.count >= 1 && length.count <= 3 && length.count <= rank,
            "fft_length has %u entries for %u dimensions", length.count, rank);
+  MP_CHECK(op, kept >= 0 && kept <= rank - length.count && (kept == 0 || !(from_real || to_real)),
+           "minipod.kept is %lld of %u dimensions", (long long)kept, rank);
+  const uint32_t end = rank - (uint32_t)kept;
   MP_RETURN_IF_ERROR(mp_verify_list(op, MP_ATTR_FFT_LENGTH, length.count, 0, &length));
-  bool from_real = type == MP_FFT_RFFT, to_real = type == MP_FFT_IRFFT;
   MP_RETURN_IF_ERROR(
       mp_verify_dtype(op, operand, from_real ? MP_IS_FLOAT : MP_IS_COMPLEX, "the operand"));
   mp_dtype_t dtype = operand->dtype;
@@ -115,8 +120,8 @@ mp_status_t mp_verify_fft(const mp_op_t *op) {
   int64_t dims[MP_MAX_RANK];
   for (uint32_t i = 0; i < rank; ++i) dims[i] = operand->dims[i];
   for (uint32_t i = 0; i < length.count; ++i) {
-    uint32_t dim = rank - length.count + i;
-    bool last = dim == rank - 1;
+    uint32_t dim = end - length.count + i;
+    bool last = dim == end - 1;
     int64_t expected =
         to_real && last ? verify_linear_half_length(length.values[i]) : length.values[i];
     // JAX asks for transforms of one complex number into no real numbers.

@@ -1,251 +1,300 @@
-// The stages of a transform over several dimensions, once for floats and once for doubles. No
-// include guard: fft.c includes it with R (the real type) and F(name) (the name for it) defined.
+// What is done with lines before and after their transform, once for floats and once for doubles.
+// No include guard: fft.c includes it with R (the real type) and F(name) (the name for it) defined.
 //
-// `re` and `im` are the array between the stages: [outer dimensions, row], a row being what the
-// last dimension has on its complex side. `work` holds LINES lines side by side.
+// `work` holds up to LINES lines side by side.
 
 typedef struct {
   R *re, *im, *scratch;
+  R *pairs_re, *pairs_im;  // the complex side of lines whose other side is real
 } F(work_t);
 
-static void F(run_lines)(const fft_kernel_t *self, const mp_fft_plan_t *plan, int64_t lines,
-                         const F(work_t) * work) {
+static void F(run_lines)(const fft_kernel_t *self, int64_t lines, const F(work_t) * work) {
   if (self->inverse) {
-    F(mp_fft_run)(plan, lines, work->im, work->re, work->scratch);
+    F(mp_fft_run)(self->plan, lines, work->im, work->re, work->scratch);
   } else {
-    F(mp_fft_run)(plan, lines, work->re, work->im, work->scratch);
+    F(mp_fft_run)(self->plan, lines, work->re, work->im, work->scratch);
   }
 }
 
-// The elements of a line that are moved before those of the next line: the lines of powers of two
-// fall into the same places of the cache, where there is no room for a cache line of each.
-#define BLOCK 16
+// ---- Lines one after the other ----
+
+// The pairs of a line that are moved before those of the next line: the lines of powers of two fall
+// into the same places of the cache, where there is no room for a cache line of each.
+#define BLOCK 8
+
+// Moves the pairs [begin, begin + BLOCK) of the lines [l, l + TILE_LINES) of `lines`, see
+// load_pairs.
+static inline void F(load_block)(const R *src, int64_t stride, int64_t begin, int64_t l,
+                                 int64_t lines, R *restrict re, R *restrict im) {
+  const R *from = src + l * stride + 2 * begin;
+  for (int64_t i = 0; i < BLOCK; i += F(TILE_PAIRS)) {
+    const int64_t at = (begin + i) * lines + l;
+    F(load_tile)(from + 2 * i, stride, lines, re + at, im + at);
+  }
+}
+
+static inline void F(store_block)(const R *re, const R *im, int64_t begin, int64_t l, int64_t lines,
+                                  R scale, int64_t stride, R *restrict dst) {
+  R *to = dst + l * stride + 2 * begin;
+  for (int64_t i = 0; i < BLOCK; i += F(TILE_PAIRS)) {
+    const int64_t at = (begin + i) * lines + l;
+    F(store_tile)(re + at, im + at, lines, scale, stride, to + 2 * i);
+  }
+}
 
 // Puts lines of pairs side by side: pair i of line l, at src[l * stride + 2 * i], becomes element
 // i * lines + l of `re` and `im`.
 MP_VECTOR static void F(load_pairs)(const R *src, int64_t stride, int64_t count, int64_t lines,
                                     R *restrict re, R *restrict im) {
-  for (int64_t begin = 0; begin < count; begin += BLOCK) {
-    const int64_t end = mp_min_i64(begin + BLOCK, count);
-    for (int64_t l = 0; l < lines; ++l) {
-      for (int64_t i = begin; i < end; ++i) {
-        re[i * lines + l] = src[l * stride + 2 * i];
-        im[i * lines + l] = src[l * stride + 2 * i + 1];
+  const int64_t tiled = count - count % BLOCK, tiled_lines = lines - lines % F(TILE_LINES);
+  for (int64_t begin = 0; begin < tiled; begin += BLOCK) {
+    for (int64_t l = 0; l < tiled_lines; l += F(TILE_LINES)) {
+      if (lines == LINES) {
+        F(load_block)(src, stride, begin, l, LINES, re, im);
+      } else {
+        F(load_block)(src, stride, begin, l, lines, re, im);
       }
     }
   }
-}
-
-// Puts lines that are side by side one after the other: element i of line l goes to
-// dst[l * stride + i].
-MP_VECTOR static void F(store_lines)(const R *src, int64_t count, int64_t lines, int64_t stride,
-                                     R *restrict dst) {
-  for (int64_t begin = 0; begin < count; begin += BLOCK) {
-    const int64_t end = mp_min_i64(begin + BLOCK, count);
-    for (int64_t l = 0; l < lines; ++l) {
-      for (int64_t i = begin; i < end; ++i) dst[l * stride + i] = src[i * lines + l];
+  for (int64_t l = 0; l < lines; ++l) {
+    for (int64_t i = l < tiled_lines ? tiled : 0; i < count; ++i) {
+      re[i * lines + l] = src[l * stride + 2 * i];
+      im[i * lines + l] = src[l * stride + 2 * i + 1];
     }
   }
 }
 
-// The same for lines of pairs, element i of line l to dst[2 * (l * stride + i)], scaled.
+// Puts lines that are side by side one after the other as pairs, scaled: element i of line l goes
+// to dst[l * stride + 2 * i].
 MP_VECTOR static void F(store_pairs)(const R *re, const R *im, int64_t count, int64_t lines,
-                                     int64_t stride, R scale, R *restrict dst) {
-  for (int64_t begin = 0; begin < count; begin += BLOCK) {
-    const int64_t end = mp_min_i64(begin + BLOCK, count);
-    for (int64_t l = 0; l < lines; ++l) {
-      for (int64_t i = begin; i < end; ++i) {
-        dst[2 * (l * stride + i)] = re[i * lines + l] * scale;
-        dst[2 * (l * stride + i) + 1] = im[i * lines + l] * scale;
+                                     R scale, int64_t stride, R *restrict dst) {
+  const int64_t tiled = count - count % BLOCK, tiled_lines = lines - lines % F(TILE_LINES);
+  for (int64_t begin = 0; begin < tiled; begin += BLOCK) {
+    for (int64_t l = 0; l < tiled_lines; l += F(TILE_LINES)) {
+      if (lines == LINES) {
+        F(store_block)(re, im, begin, l, LINES, scale, stride, dst);
+      } else {
+        F(store_block)(re, im, begin, l, lines, scale, stride, dst);
+      }
+    }
+  }
+  for (int64_t l = 0; l < lines; ++l) {
+    for (int64_t i = l < tiled_lines ? tiled : 0; i < count; ++i) {
+      dst[l * stride + 2 * i] = re[i * lines + l] * scale;
+      dst[l * stride + 2 * i + 1] = im[i * lines + l] * scale;
+    }
+  }
+}
+
+// ---- Lines side by side already ----
+
+// Values [begin, begin + count) of every element of lines whose elements lie `inner` pairs apart
+// become lines [first, first + count) of `lines`.
+MP_VECTOR static void F(load_columns)(const R *src, int64_t inner, int64_t n, int64_t count,
+                                      int64_t lines, R *restrict re, R *restrict im) {
+  for (int64_t i = 0; i < n; ++i) {
+    const R *from = src + 2 * i * inner;
+    R *to_re = re + i * lines, *to_im = im + i * lines;
+    if (count == LINES) {
+      for (int64_t c = 0; c < LINES; ++c) {
+        to_re[c] = from[2 * c];
+        to_im[c] = from[2 * c + 1];
+      }
+    } else {
+      for (int64_t c = 0; c < count; ++c) {
+        to_re[c] = from[2 * c];
+        to_im[c] = from[2 * c + 1];
       }
     }
   }
 }
 
-// Where transformed rows go: into the array, or, if there is no other stage, to the result.
-typedef struct {
-  R *re, *im;  // the array
-  R *pairs;    // the result; NULL: into the array
-  R scale;     // of the result
-} F(rows_t);
-
-// Stores `count` values of each line, of which the first is number `at` of all.
-static void F(store_rows)(const F(rows_t) * to, const R *re, const R *im, int64_t count,
-                          int64_t lines, int64_t stride, int64_t at) {
-  if (to->pairs != NULL) {
-    F(store_pairs)(re, im, count, lines, stride, to->scale, to->pairs + 2 * at);
-  } else {
-    F(store_lines)(re, count, lines, stride, to->re + at);
-    F(store_lines)(im, count, lines, stride, to->im + at);
-  }
-}
-
-// Transforms the last dimension of complex rows, from `src` into the array.
-static void F(complex_rows)(const fft_kernel_t *self, const R *src, int64_t rows,
-                            const F(rows_t) * to, const F(work_t) * work) {
-  int64_t n = self->dims[self->rank - 1];
-  for (int64_t first = 0; first < rows; first += LINES) {
-    int64_t lines = mp_min_i64(LINES, rows - first), at = first * n;
-    F(load_pairs)(src + 2 * at, 2 * n, n, lines, work->re, work->im);
-    F(run_lines)(self, self->plans[self->rank - 1], lines, work);
-    F(store_rows)(to, work->re, work->im, n, lines, n, at);
-  }
-}
-
-// Values [begin, end) of the transforms of real lines of even length n, side by side in `re` and
-// `im`, from the transforms Z of half the length, h, of the pairs (x[2i], x[2i + 1]):
-// (Z[k] + conj Z[h - k]) / 2 - i w^k (Z[k] - conj Z[h - k]) / 2, w = exp(-2 pi i / n).
-MP_VECTOR static void F(unfold)(const F(work_t) * work, const R *w, int64_t h, int64_t lines,
-                                int64_t begin, int64_t end, R *restrict re, R *restrict im) {
-  for (int64_t k = begin; k < end; ++k) {
-    const R *zr = work->re + k % h * lines, *zi = work->im + k % h * lines;
-    const R *yr = work->re + (h - k) % h * lines, *yi = work->im + (h - k) % h * lines;
-    R *outr = re + (k - begin) * lines, *outi = im + (k - begin) * lines;
-    const R c = w[2 * k], s = w[2 * k + 1];
-    const bool is_real = k == 0 || k == h;
-    for (int64_t l = 0; l < lines; ++l) {
-      R ar = zr[l], ai = zi[l], br = yr[l], bi = -yi[l];
-      R er = (ar + br) / 2, ei = (ai + bi) / 2;
-      R dr = (ai - bi) / 2, di = (br - ar) / 2;  // -i (Z[k] - conj Z[h - k]) / 2
-      outr[l] = er + c * dr - s * di;
-      outi[l] = is_real ? 0 : ei + c * di + s * dr;
+// The way back; all numbers are multiplied by `scale`.
+MP_VECTOR static void F(store_columns)(const R *re, const R *im, int64_t inner, int64_t n,
+                                       int64_t count, int64_t lines, R scale, R *restrict dst) {
+  for (int64_t i = 0; i < n; ++i) {
+    const R *from_re = re + i * lines, *from_im = im + i * lines;
+    R *to = dst + 2 * i * inner;
+    if (count == LINES) {
+      for (int64_t c = 0; c < LINES; ++c) {
+        to[2 * c] = from_re[c] * scale;
+        to[2 * c + 1] = from_im[c] * scale;
+      }
+    } else {
+      for (int64_t c = 0; c < count; ++c) {
+        to[2 * c] = from_re[c] * scale;
+        to[2 * c + 1] = from_im[c] * scale;
+      }
     }
   }
 }
 
-// Transforms the last dimension of real rows; for an even length by complex transforms of half of
-// it.
-static void F(real_rows)(const fft_kernel_t *self, const R *src, int64_t rows, const F(rows_t) * to,
-                         const F(work_t) * work) {
-  int64_t n = self->dims[self->rank - 1], half = self->half;
+// Transforms `lines` lines of an array [outer, n, inner], of which the first has number `first` in
+// [outer, inner]. The array of results may be the same.
+static void F(columns)(const fft_kernel_t *self, int64_t first, int64_t lines, const R *src, R *dst,
+                       const F(work_t) * work) {
+  const int64_t n = self->n, inner = self->inner;
+  for (int64_t l = 0, count; l < lines; l += count) {
+    const int64_t outer = (first + l) / inner, c = (first + l) % inner;
+    count = mp_min_i64(lines - l, inner - c);
+    F(load_columns)
+    (src + 2 * (outer * n * inner + c), inner, n, count, lines, work->re + l, work->im + l);
+  }
+  F(run_lines)(self, lines, work);
+  for (int64_t l = 0, count; l < lines; l += count) {
+    const int64_t outer = (first + l) / inner, c = (first + l) % inner;
+    count = mp_min_i64(lines - l, inner - c);
+    F(store_columns)
+    (work->re + l, work->im + l, inner, n, count, lines, (R)self->scale,
+     dst + 2 * (outer * n * inner + c));
+  }
+}
+
+static void F(complex_rows)(const fft_kernel_t *self, int64_t first, int64_t lines, const R *src,
+                            R *dst, const F(work_t) * work) {
+  const int64_t n = self->n;
+  F(load_pairs)(src + 2 * first * n, 2 * n, n, lines, work->re, work->im);
+  F(run_lines)(self, lines, work);
+  F(store_pairs)(work->re, work->im, n, lines, (R)self->scale, 2 * n, dst + 2 * first * n);
+}
+
+// ---- Real lines ----
+//
+// A line x of even length n is transformed as h = n / 2 pairs z[i] = (x[2i], x[2i + 1]): with Z the
+// transform of z, Z[h] = Z[0] and w = exp(-2 pi i / n), that of x is, at k = 0 .. h,
+//     E[k] + w^k O[k],  E[k] = (Z[k] + conj Z[h - k]) / 2,  O[k] = -i (Z[k] - conj Z[h - k]) / 2.
+
+// Value k from Z[k] = (zr, zi) and Z[h - k] = (yr, yi), of `lines` lines.
+static inline void F(unfold_value)(int64_t lines, const R *zr, const R *zi, const R *yr,
+                                   const R *yi, R c, R s, R *restrict re, R *restrict im) {
+  const R half = (R)0.5;
+  for (int64_t l = 0; l < lines; ++l) {
+    const R er = (zr[l] + yr[l]) * half, ei = (zi[l] - yi[l]) * half;
+    const R dr = (zi[l] + yi[l]) * half, di = (yr[l] - zr[l]) * half;
+    re[l] = er + c * dr - s * di;
+    im[l] = ei + c * di + s * dr;
+  }
+}
+
+MP_VECTOR static void F(unfold)(const fft_kernel_t *self, int64_t lines, const F(work_t) * work) {
+  const int64_t h = self->n / 2;
   const R *w = self->half_roots;
-  for (int64_t first = 0; first < rows; first += LINES) {
-    int64_t lines = mp_min_i64(LINES, rows - first);
-    const R *x = src + first * n;
-    if (w != NULL) F(load_pairs)(x, n, n / 2, lines, work->re, work->im);
-    for (int64_t i = 0; w == NULL && i < n; ++i) {
+  for (int64_t k = 0; k <= h; ++k) {
+    const R *zr = work->re + (k == h ? 0 : k) * lines, *zi = work->im + (k == h ? 0 : k) * lines;
+    const int64_t mirror = k == 0 ? 0 : h - k;
+    const R *yr = work->re + mirror * lines, *yi = work->im + mirror * lines;
+    R *re = work->pairs_re + k * lines, *im = work->pairs_im + k * lines;
+    if (lines == LINES) {
+      F(unfold_value)(LINES, zr, zi, yr, yi, w[2 * k], w[2 * k + 1], re, im);
+    } else {
+      F(unfold_value)(lines, zr, zi, yr, yi, w[2 * k], w[2 * k + 1], re, im);
+    }
+  }
+  for (int64_t l = 0; l < lines; ++l) work->pairs_im[l] = work->pairs_im[h * lines + l] = 0;
+}
+
+static void F(rows_from_real)(const fft_kernel_t *self, int64_t first, int64_t lines, const R *src,
+                              R *dst, const F(work_t) * work) {
+  const int64_t n = self->n, half = n / 2 + 1;
+  const R *x = src + first * n, *re = work->re, *im = work->im;
+  if (self->half_roots != NULL) {
+    F(load_pairs)(x, n, n / 2, lines, work->re, work->im);
+    F(run_lines)(self, lines, work);
+    F(unfold)(self, lines, work);
+    re = work->pairs_re, im = work->pairs_im;
+  } else {
+    for (int64_t i = 0; i < n; ++i) {
       for (int64_t l = 0; l < lines; ++l) {
         work->re[i * lines + l] = x[l * n + i];
         work->im[i * lines + l] = 0;
       }
     }
-    F(run_lines)(self, self->plans[self->rank - 1], lines, work);
-    if (w == NULL) {
-      for (int64_t l = 0; l < lines; ++l) work->im[l] = 0;
-      F(store_rows)(to, work->re, work->im, half, lines, half, first * half);
-    }
-    for (int64_t k = 0, end; w != NULL && k < half; k = end) {
-      R block_re[BLOCK * LINES], block_im[BLOCK * LINES];
-      end = mp_min_i64(k + BLOCK, half);
-      F(unfold)(work, w, n / 2, lines, k, end, block_re, block_im);
-      F(store_rows)(to, block_re, block_im, end - k, lines, half, first * half + k);
-    }
+    F(run_lines)(self, lines, work);
+    for (int64_t l = 0; l < lines; ++l) work->im[l] = 0;
+  }
+  F(store_pairs)(re, im, half, lines, (R)self->scale, 2 * half, dst + 2 * first * half);
+}
+
+// The same formulas in the other direction: 2 Z[k] = 2 (E[k] + i O[k]) from values k and h - k,
+// (xr, xi) and (yr, yi), of `lines` lines.
+static inline void F(fold_value)(int64_t lines, const R *xr, const R *xi, const R *yr, const R *yi,
+                                 R c, R s, R *restrict re, R *restrict im) {
+  for (int64_t l = 0; l < lines; ++l) {
+    const R er = xr[l] + yr[l], ei = xi[l] - yi[l];
+    const R dr = xr[l] - yr[l], di = xi[l] + yi[l];
+    re[l] = er - (di * c - dr * s);
+    im[l] = ei + (dr * c + di * s);
   }
 }
 
-// Transforms the last dimension back to real rows, by the same formulas in the other direction.
-static void F(rows_to_real)(const fft_kernel_t *self, const R *re, const R *im, int64_t rows,
-                            R *dst, const F(work_t) * work) {
-  int64_t n = self->dims[self->rank - 1], half = self->half, h = n / 2;
+MP_VECTOR static void F(fold)(const fft_kernel_t *self, int64_t lines, const F(work_t) * work) {
+  const int64_t h = self->n / 2;
   const R *w = self->half_roots;
-  R scale = (R)self->scale;
-  for (int64_t first = 0; first < rows; first += LINES) {
-    int64_t lines = mp_min_i64(LINES, rows - first);
+  // What is real of a real line's transform has no imaginary part, whatever is stored there.
+  for (int64_t l = 0; l < lines; ++l) work->pairs_im[l] = work->pairs_im[h * lines + l] = 0;
+  for (int64_t k = 0; k < h; ++k) {
+    const R *xr = work->pairs_re + k * lines, *xi = work->pairs_im + k * lines;
+    const R *yr = work->pairs_re + (h - k) * lines, *yi = work->pairs_im + (h - k) * lines;
+    R *re = work->re + k * lines, *im = work->im + k * lines;
+    if (lines == LINES) {
+      F(fold_value)(LINES, xr, xi, yr, yi, w[2 * k], w[2 * k + 1], re, im);
+    } else {
+      F(fold_value)(lines, xr, xi, yr, yi, w[2 * k], w[2 * k + 1], re, im);
+    }
+  }
+}
+
+// A line of odd length has no middle value; the values that are not stored are conjugates of
+// others.
+static void F(mirror)(const fft_kernel_t *self, int64_t lines, const F(work_t) * work) {
+  const int64_t n = self->n, half = n / 2 + 1;
+  for (int64_t k = 0; k < half; ++k) {
+    const int64_t mirror = k == 0 ? 0 : n - k;
     for (int64_t l = 0; l < lines; ++l) {
-      const R *xr = re + (first + l) * half, *xi = im + (first + l) * half;
-      for (int64_t k = 0; w != NULL && k < h; ++k) {
-        R ai = k == 0 ? 0 : xi[k], bi = k == 0 ? 0 : -xi[h - k];
-        R er = xr[k] + xr[h - k], ei = ai + bi;
-        R dr = xr[k] - xr[h - k], di = ai - bi;
-        R tr = dr * w[2 * k] + di * w[2 * k + 1], ti = di * w[2 * k] - dr * w[2 * k + 1];
-        work->re[k * lines + l] = er - ti;
-        work->im[k * lines + l] = ei + tr;
-      }
-      for (int64_t k = 0; w == NULL && k < half; ++k) {  // an odd length, mirrored
-        int64_t mirror = k == 0 ? 0 : n - k;
-        R ai = k == 0 ? 0 : xi[k];
-        work->re[k * lines + l] = work->re[mirror * lines + l] = xr[k];
-        work->im[k * lines + l] = ai;
-        work->im[mirror * lines + l] = -ai;
-      }
-    }
-    F(run_lines)(self, self->plans[self->rank - 1], lines, work);
-    for (int64_t l = 0; l < lines; ++l) {
-      R *x = dst + (first + l) * n;
-      for (int64_t i = 0; i < (w != NULL ? h : n); ++i) {
-        if (w != NULL) {
-          x[2 * i] = work->re[i * lines + l] * scale;
-          x[2 * i + 1] = work->im[i * lines + l] * scale;
-        } else {
-          x[i] = work->re[i * lines + l] * scale;
-        }
-      }
+      const R im = k == 0 ? 0 : work->pairs_im[k * lines + l];
+      work->re[k * lines + l] = work->re[mirror * lines + l] = work->pairs_re[k * lines + l];
+      work->im[mirror * lines + l] = -im;
+      work->im[k * lines + l] = im;
     }
   }
 }
 
-// Transforms another dimension; the array is seen as [outer, n, inner].
-static void F(columns)(const fft_kernel_t *self, uint32_t dim, int64_t outer, int64_t inner, R *re,
-                       R *im, const F(work_t) * work) {
-  int64_t n = self->dims[dim];
-  for (int64_t o = 0; o < outer; ++o, re += n * inner, im += n * inner) {
-    for (int64_t first = 0; first < inner; first += LINES) {
-      int64_t lines = mp_min_i64(LINES, inner - first);
-      size_t bytes = (size_t)lines * sizeof(R);
-      for (int64_t i = 0; i < n; ++i) {
-        memcpy(work->re + i * lines, re + i * inner + first, bytes);
-        memcpy(work->im + i * lines, im + i * inner + first, bytes);
-      }
-      F(run_lines)(self, self->plans[dim], lines, work);
-      for (int64_t i = 0; i < n; ++i) {
-        memcpy(re + i * inner + first, work->re + i * lines, bytes);
-        memcpy(im + i * inner + first, work->im + i * lines, bytes);
-      }
-    }
-  }
-}
-
-MP_VECTOR static void F(split)(const R *src, int64_t count, R *re, R *im) {
-  for (int64_t i = 0; i < count; ++i) {
-    re[i] = src[2 * i];
-    im[i] = src[2 * i + 1];
-  }
-}
-
-MP_VECTOR static void F(join)(const R *re, const R *im, int64_t count, R scale, R *dst) {
-  for (int64_t i = 0; i < count; ++i) {
-    dst[2 * i] = re[i] * scale;
-    dst[2 * i + 1] = im[i] * scale;
-  }
-}
-
-// Does `group` whole transforms.
-static void F(run_group)(const fft_kernel_t *self, int64_t group, const void *src, void *dst,
-                         void *scratch) {
-  R *re = scratch, *im = re + self->group * self->complex_count;
-  F(work_t) work = {.re = im + self->group * self->complex_count};
-  work.im = work.re + LINES * self->longest;
-  work.scratch = work.im + LINES * self->longest;
-  uint32_t last = self->rank - 1;
-  int64_t row = self->complex_count / self->rows, rows = group * self->rows;
-  const F(rows_t) to = {re, im, last == 0 ? dst : NULL, (R)self->scale};
-  if (self->real_out) {
-    F(split)(src, rows * row, re, im);
-  } else if (self->real_in) {
-    F(real_rows)(self, src, rows, &to, &work);
+static void F(rows_to_real)(const fft_kernel_t *self, int64_t first, int64_t lines, const R *src,
+                            R *dst, const F(work_t) * work) {
+  const int64_t n = self->n, half = n / 2 + 1;
+  const R scale = (R)self->scale;
+  R *x = dst + first * n;
+  F(load_pairs)(src + 2 * first * half, 2 * half, half, lines, work->pairs_re, work->pairs_im);
+  if (self->half_roots != NULL) {
+    F(fold)(self, lines, work);
+    F(run_lines)(self, lines, work);
+    F(store_pairs)(work->re, work->im, n / 2, lines, scale, n, x);
   } else {
-    F(complex_rows)(self, src, rows, &to, &work);
+    F(mirror)(self, lines, work);
+    F(run_lines)(self, lines, work);
+    for (int64_t l = 0; l < lines; ++l) {
+      for (int64_t i = 0; i < n; ++i) x[l * n + i] = work->re[i * lines + l] * scale;
+    }
   }
-  int64_t outer = group, inner = self->complex_count;
-  for (uint32_t d = 0; d < last; ++d) {
-    inner /= self->dims[d];
-    F(columns)(self, d, outer, inner, re, im, &work);
-    outer *= self->dims[d];
-  }
-  if (self->real_out) {
-    F(rows_to_real)(self, re, im, rows, dst, &work);
-  } else if (last > 0) {
-    F(join)(re, im, rows * row, (R)self->scale, dst);
+}
+
+// Transforms `lines` lines, of which the first has number `first`.
+static void F(run_block)(const fft_kernel_t *self, int64_t first, int64_t lines, const void *src,
+                         void *dst, void *scratch) {
+  const int64_t most = self->lines;
+  F(work_t) work = {.re = scratch};
+  work.im = work.re + most * self->n;
+  work.pairs_re = work.im + most * self->n;
+  work.pairs_im = work.pairs_re + most * self->half;
+  work.scratch = work.pairs_im + most * self->half;
+  if (self->real_in) {
+    F(rows_from_real)(self, first, lines, src, dst, &work);
+  } else if (self->real_out) {
+    F(rows_to_real)(self, first, lines, src, dst, &work);
+  } else if (self->inner > 1) {
+    F(columns)(self, first, lines, src, dst, &work);
+  } else {
+    F(complex_rows)(self, first, lines, src, dst, &work);
   }
 }
 

@@ -1,8 +1,8 @@
 // One-dimensional discrete Fourier transforms of any length, many lines at a time, in floats or
 // doubles.
 //
-// Lengths with small prime factors are done by a Stockham transform with radices 4, 2, 3, 5 and a
-// general one. A length with a prime factor above 31 becomes a convolution whose length has only
+// Lengths with small prime factors are done by a Stockham transform with radices 8, 4, 2, 3, 5 and
+// a general one. A length with a prime factor above 31 becomes a convolution whose length has only
 // small prime factors (Bluestein). Transforms of floats with a prime factor above 13 are computed
 // in doubles and rounded at the end. A plan is immutable.
 #ifndef MINIPOD_SIM_KERNELS_FFT_FFT_PLAN_H_

@@ -132,6 +132,56 @@ MP_VECTOR static void F(pass5)(const F(pass_t) * t) {
   }
 }
 
+MP_VECTOR static void F(pass8)(const F(pass_t) * t) {
+  enum { radix = 8 };
+  const R root = (R)0.70710678118654752440;
+  int64_t m = t->m, s = t->s;
+  for (int64_t p = 0; p < m; ++p) {
+    const R *w = t->w + 14 * p;
+    IN(0);
+    IN(1);
+    IN(2);
+    IN(3);
+    IN(4);
+    IN(5);
+    IN(6);
+    IN(7);
+    OUT(0);
+    OUT(1);
+    OUT(2);
+    OUT(3);
+    OUT(4);
+    OUT(5);
+    OUT(6);
+    OUT(7);
+    MP_INDEPENDENT for (int64_t q = 0; q < s; ++q) {
+      // The four of even number,
+      R cr = ar0[q] + ar4[q], ci = ai0[q] + ai4[q], dr = ar0[q] - ar4[q], di = ai0[q] - ai4[q];
+      R er = ar2[q] + ar6[q], ei = ai2[q] + ai6[q];
+      R fr = ai2[q] - ai6[q], fi = ar6[q] - ar2[q];  // -i * (a2 - a6)
+      R even0r = cr + er, even0i = ci + ei, even1r = dr + fr, even1i = di + fi;
+      R even2r = cr - er, even2i = ci - ei, even3r = dr - fr, even3i = di - fi;
+      // the four of odd number, times the powers of (1 - i) / sqrt(2),
+      cr = ar1[q] + ar5[q], ci = ai1[q] + ai5[q], dr = ar1[q] - ar5[q], di = ai1[q] - ai5[q];
+      er = ar3[q] + ar7[q], ei = ai3[q] + ai7[q];
+      fr = ai3[q] - ai7[q], fi = ar7[q] - ar3[q];
+      R gr = dr + fr, gi = di + fi, hr = dr - fr, hi = di - fi;
+      R odd0r = cr + er, odd0i = ci + ei, odd1r = root * (gr + gi), odd1i = root * (gi - gr);
+      R odd2r = ci - ei, odd2i = er - cr, odd3r = root * (hi - hr), odd3i = -root * (hr + hi);
+      // and their sums and differences.
+      br0[q] = even0r + odd0r;
+      bi0[q] = even0i + odd0i;
+      PUT(1, even1r + odd1r, even1i + odd1i);
+      PUT(2, even2r + odd2r, even2i + odd2i);
+      PUT(3, even3r + odd3r, even3i + odd3i);
+      PUT(4, even0r - odd0r, even0i - odd0i);
+      PUT(5, even1r - odd1r, even1i - odd1i);
+      PUT(6, even2r - odd2r, even2i - odd2i);
+      PUT(7, even3r - odd3r, even3i - odd3i);
+    }
+  }
+}
+
 MP_VECTOR static void F(pass_any)(const F(pass_t) * t) {
   int64_t m = t->m, s = t->s, radix = t->radix;
   for (int64_t p = 0; p < m; ++p) {
@@ -172,6 +222,9 @@ static void F(run_pass)(const F(pass_t) * pass) {
       break;
     case 5:
       F(pass5)(pass);
+      break;
+    case 8:
+      F(pass8)(pass);
       break;
     default:
       F(pass_any)(pass);

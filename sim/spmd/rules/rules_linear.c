@@ -165,6 +165,10 @@ mp_status_t mp_rule_make_fft(mp_rule_builder_t *builder) {
   const mp_type_t *in = builder->op->operands[0]->type;
   const mp_type_t *out = builder->op->results[0].type;
   const uint32_t length = mp_op_ints(builder->op, MP_ATTR_FFT_LENGTH).count;
+  if (mp_op_attr(builder->op, MP_ATTR_KEPT) != NULL) {
+    return mp_op_error(builder->op, MP_INVALID_ARGUMENT,
+                       "minipod.kept is not for programs to state");
+  }
   MP_RETURN_IF_ERROR(rules_linear_put_batch(builder, length));
   for (uint32_t d = in->rank - length; d < in->rank; ++d) {
     MP_RETURN_IF_ERROR(

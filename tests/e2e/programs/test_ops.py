@@ -172,6 +172,8 @@ CASES = {
     "fft": (lambda x: jnp.fft.fft(x), floats(3, 16)),
     "rfft irfft": (lambda x: jnp.fft.irfft(jnp.fft.rfft(x)), floats(3, 16)),
     "fft2 of an odd size": (lambda x: jnp.fft.ifft2(jnp.fft.fft2(x)), floats(3, 15, 7)),
+    "rfftn": (lambda x: jnp.fft.rfftn(x, axes=(1, 2, 3)), floats(3, 6, 20, 12)),
+    "irfftn": (lambda x: jnp.fft.irfftn(jnp.fft.rfftn(x)[..., :4] * 2), floats(5, 18, 12)),
 }
 
 
@@ -179,7 +181,8 @@ CASES = {
 def test_operation(name):
   case = CASES[name]
   f, *args = case if isinstance(case, tuple) else (case,)
-  loose = {"fft": 1e-4, "rfft irfft": 1e-4, "fft2 of an odd size": 1e-4, "cholesky": 1e-4,
+  loose = {"fft": 1e-4, "rfft irfft": 1e-4, "fft2 of an odd size": 1e-4, "rfftn": 1e-4, "irfftn": 1e-4,
+           "cholesky": 1e-4,
            "triangular_solve": 1e-3, "triangular_solve upper": 1e-3, "zeta polygamma": 1e-4,
            "qr": 1e-4, "lu solve det": 1e-3, "eigh": 1e-4, "eigh vectors": 1e-4, "svd values": 1e-4,
            "svd": 1e-4, "lstsq pinv": 1e-3, "igamma betainc": 1e-4, "conv gradient": 1e-4, "conv": 1e-4, "matrix_power": 1e-4,

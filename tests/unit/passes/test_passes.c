@@ -529,6 +529,50 @@ static void test_tuple_refusals(void **state) {
   ir_end(&ir);
 }
 
+// ---- transforms over several dimensions ----
+
+static mp_value_t *transform(ir_t *ir, uint32_t type, const char *result, mp_value_t *operand,
+                             mp_named_attr_t lengths) {
+  const mp_attr_t *value = NULL;
+  assert_ok(mp_attr_make_enum(ir->module->arena, MP_ENUM_FFT_TYPE, type, &value));
+  return ir_op(ir, MP_OP_FFT, result, VALUES(operand),
+               ATTRS(lengths, ir_attr(MP_ATTR_FFT_TYPE, value)));
+}
+
+#define BETWEEN "tensor<5x4x6x5xcomplex<f32>>\n"
+
+static void test_transforms(void **state) {
+  (void)state;
+  ir_t ir = ir_start("5x4x6x8xf32 0x4xcomplex<f32>", "5x4x6x8xf32 0x4xcomplex<f32>");
+  mp_value_t *there = transform(&ir, MP_FFT_RFFT, "5x4x6x5xcomplex<f32>", ir.args[0],
+                                IR_INTS(&ir, MP_ATTR_FFT_LENGTH, 4, 6, 8));
+  mp_value_t *inverse = transform(&ir, MP_FFT_IFFT, "5x4x6x5xcomplex<f32>", there,
+                                  IR_INTS(&ir, MP_ATTR_FFT_LENGTH, 6, 5));
+  mp_value_t *back = transform(&ir, MP_FFT_IRFFT, "5x4x6x8xf32", inverse,
+                               IR_INTS(&ir, MP_ATTR_FFT_LENGTH, 4, 6, 8));
+  mp_value_t *none = transform(&ir, MP_FFT_FFT, "0x4xcomplex<f32>", ir.args[1],
+                               IR_INTS(&ir, MP_ATTR_FFT_LENGTH, 0, 4));
+  ir_return(&ir, VALUES(back, none));
+  assert_ok(mp_pass_transforms(ir.module));
+  static const uint32_t types[] = {MP_FFT_RFFT, MP_FFT_FFT,  MP_FFT_FFT,   MP_FFT_IFFT, MP_FFT_IFFT,
+                                   MP_FFT_IFFT, MP_FFT_IFFT, MP_FFT_IRFFT, MP_FFT_FFT};
+  const mp_op_t *op = ir.block->first;
+  for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); ++i, op = op->next) {
+    assert_int_equal(mp_op_enum(op, MP_ATTR_FFT_TYPE, UINT32_MAX), types[i]);
+  }
+  ir_check(&ir, "%2 = fft(%0) {fft_length=[8] fft_type=kind 5} : " BETWEEN
+                "%3 = fft(%2) {fft_length=[6] fft_type=kind 5 minipod.kept=1} : " BETWEEN
+                "%4 = fft(%3) {fft_length=[4] fft_type=kind 5 minipod.kept=2} : " BETWEEN
+                "%5 = fft(%4) {fft_length=[5] fft_type=kind 5} : " BETWEEN
+                "%6 = fft(%5) {fft_length=[6] fft_type=kind 5 minipod.kept=1} : " BETWEEN
+                "%7 = fft(%6) {fft_length=[4] fft_type=kind 5 minipod.kept=2} : " BETWEEN
+                "%8 = fft(%7) {fft_length=[6] fft_type=kind 5 minipod.kept=1} : " BETWEEN
+                "%9 = fft(%8) {fft_length=[8] fft_type=kind 5} : tensor<5x4x6x8xf32>\n"
+                "%10 = fft(%1) {fft_length=[0,4] fft_type=kind 5} : tensor<0x4xcomplex<f32>>\n"
+                "return(%9, %10)\n");
+  ir_end(&ir);
+}
+
 // ---- splats and folding ----
 
 static void test_splat(void **state) {
@@ -856,6 +900,7 @@ int main(void) {
       cmocka_unit_test(test_async),
       cmocka_unit_test(test_tuple_bombs),
       cmocka_unit_test(test_tuple_refusals),
+      cmocka_unit_test(test_transforms),
       cmocka_unit_test(test_splat),
       cmocka_unit_test(test_fold_identities),
       cmocka_unit_test(test_fold_reshape_back),

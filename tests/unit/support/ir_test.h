@@ -58,7 +58,8 @@ static inline const mp_type_t *ir_parse_type(ir_t *ir, const char **at) {
     dims[rank++] = **at == '?' ? MP_DYNAMIC : strtoll(*at, &end, 10);
     *at = (end == NULL ? *at + 1 : end) + 1;
   }
-  const size_t size = strcspn(*at, ",)> ");
+  size_t size = strcspn(*at, ",)> ");
+  if (strncmp(*at, "complex<", 8) == 0) ++size;
   const mp_str_t name = {*at, size};
   *at += size;
   if (mp_str_is(name, "token")) return mp_type_token();
