@@ -6,7 +6,7 @@
 
 #include "sim/kernels/elementwise/convert.h"
 #include "sim/kernels/kernel_makers.h"
-#include "sim/kernels/linalg/panel.h"
+#include "sim/kernels/linalg/cholesky_many.h"
 #include "sim/kernels/shape.h"
 
 enum { GRAIN = 1 << 16 };
@@ -35,6 +35,27 @@ static void cholesky_adjoint(int64_t n, bool is_complex, void *a) {
       }
     }
   }
+}
+
+static bool cholesky_is_small(const cholesky_kernel_t *self) {
+  return !self->is_complex && self->n <= MP_CHOLESKY_MANY_ROWS;
+}
+
+// Small matrices, MP_PANEL at a time.
+static mp_status_t cholesky_run_small(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+  const cholesky_kernel_t *self = (const cholesky_kernel_t *)kernel;
+  const int64_t n = self->n, size = (int64_t)mp_dtype_size(self->load.from);
+  int64_t begin = 0, end = 0;
+  mp_part_range(self->batch, kernel->num_parts, call->part, &begin, &end);
+  for (int64_t b = begin, count; b < end; b += count) {
+    count = mp_min_i64(MP_PANEL, end - b);
+    double *a = call->scratch;
+    const int64_t at = b * n * n * size;
+    mp_convert_run(&self->load, count * n * n, (const char *)call->operands[0] + at, a);
+    mp_cholesky_many_d(n, count, !self->lower, a, a + MP_PANEL * n * n);
+    mp_convert_run(&self->store, count * n * n, a, (char *)call->results[0] + at);
+  }
+  return NULL;
 }
 
 static mp_status_t cholesky_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
@@ -76,6 +97,10 @@ mp_status_t mp_kernel_make_cholesky(mp_arena_t *arena, const mp_op_t *op,
     return mp_op_error(op, MP_UNIMPLEMENTED, "cholesky of %s", mp_dtype_name(type->dtype));
   }
   self->base.scratch_bytes = (size_t)((self->n + MP_PANEL) * self->n) * mp_dtype_size(wide);
+  if (cholesky_is_small(self)) {
+    self->base.run = cholesky_run_small;
+    self->base.scratch_bytes = (size_t)(2 * MP_PANEL * self->n * self->n) * sizeof(double);
+  }
   int64_t parts = mp_part_count(MP_WORK(self->batch, self->n, self->n, self->n) / 3, GRAIN);
   self->base.num_parts = (uint32_t)mp_clamp_i64(parts, 1, mp_max_i64(self->batch, 1));
   *out_kernel = &self->base;

@@ -121,7 +121,20 @@ static inline void panel_add_z(panel_row_z_t *sum, mp_complex_t a, const panel_r
   sum->im += re * row->im + im * row->re;
 }
 
+// Divides by a number whose larger part is finite and not zero, after Smith ("Algorithm 116:
+// Complex division"): numbers are scaled by the quotient of the parts, so that no square can
+// overflow. Of all other numbers C's own division knows what is infinite; it takes much longer.
 static inline void panel_divide_z(panel_row_z_t *row, mp_complex_t by) {
+  const double re = creal(by), im = cimag(by);
+  const bool is_wide = fabs(re) >= fabs(im);
+  const double ratio = is_wide ? im / re : re / im;
+  const double sum = is_wide ? re + im * ratio : im + re * ratio;
+  if (isfinite(sum) && sum != 0) {
+    const panel_row_z_t from = *row;
+    row->re = (is_wide ? from.re + from.im * ratio : from.re * ratio + from.im) / sum;
+    row->im = (is_wide ? from.im - from.re * ratio : from.im * ratio - from.re) / sum;
+    return;
+  }
   for (int c = 0; c < MP_PANEL; ++c) {
     const mp_complex_t quotient = __builtin_complex((double)row->re[c], (double)row->im[c]) / by;
     row->re[c] = creal(quotient);

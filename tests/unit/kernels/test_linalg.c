@@ -115,6 +115,95 @@ static void check_cholesky(mp_dtype_t dtype, bool lower) {
   bench_end(&bench);
 }
 
+static void factor(mp_dtype_t dtype, int64_t batch, int64_t n, bool lower, const void *in,
+                   void *out) {
+  kernel_bench_t bench;
+  bench_begin(&bench, MP_OP_CHOLESKY);
+  bench_operand(&bench, dtype, 3, DIMS(batch, n, n));
+  bench_result(&bench, dtype, 3, DIMS(batch, n, n));
+  bench_bool(&bench, MP_ATTR_LOWER, lower);
+  bench_make(&bench);
+  bench_run(&bench, (const void *[]){in}, (void *[]){out});
+  bench_end(&bench);
+}
+
+// A batch of small matrices, each of which has the same factor as it has alone, to the bit; those
+// that are not positive definite spoil no others.
+static void check_small_choleskys(int64_t batch, int64_t n, bool lower) {
+  enum { MOST_BATCH = 41, MOST_N = 17 };
+  static double a[MOST_BATCH * MOST_N * MOST_N], out[MOST_BATCH * MOST_N * MOST_N];
+  const int64_t size = n * n;
+  for (int64_t i = 0; i < batch * size; ++i) {
+    const int64_t r = i % size / n, c = i % n;
+    a[i] = r == c ? (double)n + noise() : (lower ? c < r : c > r) ? noise() : (double)NAN;
+  }
+  for (int64_t b = 3; b < batch; b += 7) a[b * size + size - 1] = b % 2 == 0 ? -1 : (double)NAN;
+  factor(MP_DTYPE_F64, batch, n, lower, a, out);
+  for (int64_t b = 0; b < batch; ++b) {
+    const double *f = out + b * size;
+    double alone[MOST_N * MOST_N];
+    factor(MP_DTYPE_F64, 1, n, lower, a + b * size, alone);
+    assert_memory_equal(alone, f, (size_t)size * sizeof(*f));
+    for (int64_t i = 0; i < size; ++i) {
+      const int64_t r = i / n, c = i % n;
+      if (b % 7 == 3) {
+        assert_true(isnan(f[i]));
+      } else if (lower ? c > r : c < r) {
+        assert_true(f[i] == 0);
+      } else {
+        double sum = 0;
+        for (int64_t k = 0; k < n; ++k) {
+          sum += lower ? f[r * n + k] * f[c * n + k] : f[k * n + r] * f[k * n + c];
+        }
+        assert_true(fabs(sum - a[b * size + i]) < 1e-13 * (double)n);
+      }
+    }
+  }
+}
+
+static void small_choleskys(void **state) {
+  (void)state;
+  for (int64_t n = 1; n <= 17; ++n) {
+    for (int64_t batch = 1; batch <= 41; batch += 4) {
+      check_small_choleskys(batch, n, true);
+      check_small_choleskys(batch, n, false);
+    }
+  }
+}
+
+// Complex systems with pivots of all kinds: the quotient is C's own, up to rounding, and where that
+// is infinite or NaN it is not finite either.
+static void complex_pivots(void **state) {
+  (void)state;
+  enum { KINDS = 11, WIDTH = 9 };
+  const double kinds[KINDS] = {0,     -0.0,   1,        -3,        1e-300,     4e-320,
+                               1e300, -1e-20, INFINITY, -INFINITY, (double)NAN};
+  const z_t above[WIDTH] = {1, -2, I, 3 - 4 * I, 1e-10, 0, 1e-5 * I, -1e3 + I, 7};
+  for (int i = 0; i < KINDS * KINDS; ++i) {
+    z_t pivot = __builtin_complex(kinds[i / KINDS], kinds[i % KINDS]), x[WIDTH];
+    kernel_bench_t bench;
+    bench_begin(&bench, MP_OP_TRIANGULAR_SOLVE);
+    bench_operand(&bench, MP_DTYPE_C128, 2, DIMS(1, 1));
+    bench_operand(&bench, MP_DTYPE_C128, 2, DIMS(1, WIDTH));
+    bench_result(&bench, MP_DTYPE_C128, 2, DIMS(1, WIDTH));
+    bench_bool(&bench, MP_ATTR_LEFT_SIDE, true);
+    bench_bool(&bench, MP_ATTR_LOWER, true);
+    bench_bool(&bench, MP_ATTR_UNIT_DIAGONAL, false);
+    bench_enum(&bench, MP_ATTR_TRANSPOSE_A, MP_ENUM_TRANSPOSE, MP_TRANSPOSE_NO);
+    bench_make(&bench);
+    bench_run(&bench, (const void *[]){&pivot, above}, (void *[]){x});
+    bench_end(&bench);
+    for (int v = 0; v < WIDTH; ++v) {
+      const z_t wanted = above[v] / pivot;
+      if (isfinite(creal(wanted)) && isfinite(cimag(wanted))) {
+        assert_near(x[v], wanted, 1e-15 * cabs(wanted) + 1e-320);
+      } else {
+        assert_false(isfinite(creal(x[v])) && isfinite(cimag(x[v])));
+      }
+    }
+  }
+}
+
 static void cholesky_multiplies_back(void **state) {
   (void)state;
   for (int t = 0; t < 8; ++t) check_cholesky(g_types[t / 2], t % 2 == 0);
@@ -573,6 +662,8 @@ int main(void) {
       cmocka_unit_test(unknown_calls_are_named),
       cmocka_unit_test(top_k_takes_the_largest),
       cmocka_unit_test(batch_norm_follows_its_formulas),
+      cmocka_unit_test(small_choleskys),
+      cmocka_unit_test(complex_pivots),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,18 @@
+// Cholesky factorizations of many small matrices, MP_PANEL of them side by side.
+#ifndef MINIPOD_SIM_KERNELS_LINALG_CHOLESKY_MANY_H_
+#define MINIPOD_SIM_KERNELS_LINALG_CHOLESKY_MANY_H_
+
+#include "sim/kernels/linalg/panel.h"
+
+// Matrices of up to so many rows are factored like this. It depends on nothing else, so that a
+// matrix has the same factor wherever it stands in a batch, and in whichever batch.
+enum { MP_CHOLESKY_MANY_ROWS = 16 };
+
+// Factors the `count` <= MP_PANEL real matrices, n x n and row-major, that follow each other at
+// `a`, where there is memory for MP_PANEL of them. Only the lower triangle is read and L replaces
+// the matrix; if `upper`, the upper one and U of a = U^T * U. The other triangle becomes zero. Of a
+// matrix that is not positive definite all elements become NaN. `panel` is memory for
+// n * n * MP_PANEL doubles.
+void mp_cholesky_many_d(int64_t n, int64_t count, bool upper, double *a, double *panel);
+
+#endif  // MINIPOD_SIM_KERNELS_LINALG_CHOLESKY_MANY_H_
