@@ -19,11 +19,15 @@ static const mp_dtype_t g_sizes[] = {MP_DTYPE_S8, MP_DTYPE_BF16, MP_DTYPE_F32, M
 
 static void transpose_moves_every_element(void **state) {
   (void)state;
-  // {dims, permutation}: merged dimensions, tiles with edges, inner runs, unit dimensions.
+  // {dims, permutation}: merged dimensions, tiles with edges, inner runs, unit dimensions, tiles of
+  // whole blocks, rows of many tiles.
   static const int64_t cases[][2][4] = {
-      {{2, 3, 4, 5}, {3, 2, 1, 0}},  {{37, 1, 70, 1}, {2, 1, 0, 3}}, {{5, 6, 7, 8}, {1, 0, 2, 3}},
-      {{4, 33, 9, 2}, {0, 2, 1, 3}}, {{3, 5, 7, 11}, {3, 0, 1, 2}},  {{1, 1, 1, 1}, {0, 1, 2, 3}},
-      {{0, 2, 3, 1}, {2, 1, 0, 3}}};
+      {{2, 3, 4, 5}, {3, 2, 1, 0}},    {{37, 1, 70, 1}, {2, 1, 0, 3}},
+      {{5, 6, 7, 8}, {1, 0, 2, 3}},    {{4, 33, 9, 2}, {0, 2, 1, 3}},
+      {{3, 5, 7, 11}, {3, 0, 1, 2}},   {{1, 1, 1, 1}, {0, 1, 2, 3}},
+      {{0, 2, 3, 1}, {2, 1, 0, 3}},    {{9, 8, 8, 1}, {0, 2, 1, 3}},
+      {{5, 16, 12, 1}, {0, 2, 1, 3}},  {{1, 20, 32, 4}, {0, 2, 1, 3}},
+      {{1, 6, 1365, 1}, {2, 1, 0, 3}}, {{1, 64, 80, 1}, {0, 2, 1, 3}}};
   static char in[16 * MANY * 2], out[16 * MANY * 2];
   for (size_t t = 0; t < sizeof(g_sizes) / sizeof(g_sizes[0]); ++t) {
     size_t size = mp_dtype_size(g_sizes[t]);
