@@ -176,32 +176,38 @@ static inline void F(unfold_value)(int64_t lines, const R *zr, const R *zi, cons
   }
 }
 
-MP_VECTOR static void F(unfold)(const fft_kernel_t *self, int64_t lines, const F(work_t) * work) {
+// Values [begin, end) of lines side by side.
+MP_VECTOR static void F(unfold)(const fft_kernel_t *self, int64_t lines, int64_t begin, int64_t end,
+                                const F(work_t) * work, R *restrict re, R *restrict im) {
   const int64_t h = self->n / 2;
   const R *w = self->half_roots;
-  for (int64_t k = 0; k <= h; ++k) {
+  for (int64_t k = begin; k < end; ++k, re += lines, im += lines) {
     const R *zr = work->re + (k == h ? 0 : k) * lines, *zi = work->im + (k == h ? 0 : k) * lines;
     const int64_t mirror = k == 0 ? 0 : h - k;
     const R *yr = work->re + mirror * lines, *yi = work->im + mirror * lines;
-    R *re = work->pairs_re + k * lines, *im = work->pairs_im + k * lines;
     if (lines == LINES) {
       F(unfold_value)(LINES, zr, zi, yr, yi, w[2 * k], w[2 * k + 1], re, im);
     } else {
       F(unfold_value)(lines, zr, zi, yr, yi, w[2 * k], w[2 * k + 1], re, im);
     }
+    if (k == 0 || k == h) memset(im, 0, (size_t)lines * sizeof(R));
   }
-  for (int64_t l = 0; l < lines; ++l) work->pairs_im[l] = work->pairs_im[h * lines + l] = 0;
 }
 
 static void F(rows_from_real)(const fft_kernel_t *self, int64_t first, int64_t lines, const R *src,
                               R *dst, const F(work_t) * work) {
   const int64_t n = self->n, half = n / 2 + 1;
-  const R *x = src + first * n, *re = work->re, *im = work->im;
+  const R *x = src + first * n, scale = (R)self->scale;
+  dst += 2 * first * half;
   if (self->half_roots != NULL) {
     F(load_pairs)(x, n, n / 2, lines, work->re, work->im);
     F(run_lines)(self, lines, work);
-    F(unfold)(self, lines, work);
-    re = work->pairs_re, im = work->pairs_im;
+    for (int64_t k = 0, end; k < half; k = end) {
+      R re[2 * BLOCK * LINES], im[2 * BLOCK * LINES];
+      end = mp_min_i64(k + 2 * BLOCK, half);
+      F(unfold)(self, lines, k, end, work, re, im);
+      F(store_pairs)(re, im, end - k, lines, scale, 2 * half, dst + 2 * k);
+    }
   } else {
     for (int64_t i = 0; i < n; ++i) {
       for (int64_t l = 0; l < lines; ++l) {
@@ -211,8 +217,8 @@ static void F(rows_from_real)(const fft_kernel_t *self, int64_t first, int64_t l
     }
     F(run_lines)(self, lines, work);
     for (int64_t l = 0; l < lines; ++l) work->im[l] = 0;
+    F(store_pairs)(work->re, work->im, half, lines, scale, 2 * half, dst);
   }
-  F(store_pairs)(re, im, half, lines, (R)self->scale, 2 * half, dst + 2 * first * half);
 }
 
 // The same formulas in the other direction: 2 Z[k] = 2 (E[k] + i O[k]) from values k and h - k,
