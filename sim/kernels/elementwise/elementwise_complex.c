@@ -197,7 +197,6 @@ POWER(C128, double, DBL_MIN)
   MP_LOOP1(imag_##name, T, F, cimag(x))                                                         \
   MP_LOOP2(add_##name, T, T, x + y)                                                             \
   MP_LOOP2(subtract_##name, T, T, x - y)                                                        \
-  MP_LOOP2(divide_##name, T, T, (c128_t)x / (c128_t)y)                                          \
   MP_LOOP2(atan2_##name, T, T, elementwise_complex_atan2_of(x, y))                              \
   MP_LOOP1(cbrt_##name, T, T, elementwise_complex_cbrt_of(x))                                   \
   MP_LOOP3(clamp_##name, T, T, elementwise_complex_min_of(elementwise_complex_max_of(x, y), z)) \
@@ -238,6 +237,48 @@ POWER(C128, double, DBL_MIN)
 
 LOOPS(C64, c64_t, float)
 LOOPS(C128, c128_t, double)
+
+MP_LOOP2(divide_C128, c128_t, c128_t, x / y)
+
+// Divides n elements, at most a block; false if one of them is not finite or divided by zero. These
+// are Smith's formulas ("Algorithm 116: Complex division"), by which C divides as well once it has
+// looked for numbers that are too large or too small for them. Of floats none is, in doubles.
+enum { DIVIDE_BLOCK = 64 };
+
+MP_VECTOR static bool elementwise_complex_divide_block(int64_t n, const float *x, const float *y,
+                                                       float *out) {
+  unsigned defects = 0;
+  MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {
+    const double a = (double)x[2 * i], b = (double)x[2 * i + 1];
+    const double c = (double)y[2 * i], d = (double)y[2 * i + 1];
+    const bool swaps = fabs(c) < fabs(d);
+    const double large = swaps ? d : c, small = swaps ? c : d;
+    const double first = swaps ? b : a, second = swaps ? a : b;
+    const double ratio = small / large, size = small * ratio + large;
+    const double cross = first * ratio;
+    out[2 * i] = (float)((second * ratio + first) / size);
+    out[2 * i + 1] = (float)((swaps ? cross - second : second - cross) / size);
+    const double defect = (a + b + c + d + ratio) * 0;  // NaN if one of them is not finite
+    defects |= defect == 0 ? 0U : 1U;
+  }
+  return defects == 0;
+}
+
+static void divide_C64(int64_t n, const void *const *in, void *out) {
+  const float *x = in[0], *y = in[1];
+  for (int64_t i = 0; i < n; i += DIVIDE_BLOCK) {
+    const int64_t count = n - i < DIVIDE_BLOCK ? n - i : DIVIDE_BLOCK;
+    float block[2 * DIVIDE_BLOCK];  // the result may lie where an operand is
+    if (!elementwise_complex_divide_block(count, x + 2 * i, y + 2 * i, block)) {
+      const c64_t *from = (const c64_t *)in[0] + i, *by = (const c64_t *)in[1] + i;
+      for (int64_t j = 0; j < count; ++j) {
+        const c64_t quotient = (c64_t)((c128_t)from[j] / (c128_t)by[j]);
+        memcpy(block + 2 * j, &quotient, sizeof(quotient));
+      }
+    }
+    memcpy((float *)out + 2 * i, block, (size_t)count * 2 * sizeof(float));
+  }
+}
 
 #define OPS(ROW)                                    \
   ROW(ABS, abs)                                     \

@@ -38,7 +38,7 @@ static void cholesky_adjoint(int64_t n, bool is_complex, void *a) {
 }
 
 static bool cholesky_is_small(const cholesky_kernel_t *self) {
-  return !self->is_complex && self->n <= MP_CHOLESKY_MANY_ROWS;
+  return self->n <= MP_CHOLESKY_MANY_ROWS;
 }
 
 // Small matrices, MP_PANEL at a time.
@@ -49,10 +49,15 @@ static mp_status_t cholesky_run_small(const mp_kernel_t *kernel, const mp_kernel
   mp_part_range(self->batch, kernel->num_parts, call->part, &begin, &end);
   for (int64_t b = begin, count; b < end; b += count) {
     count = mp_min_i64(MP_PANEL, end - b);
-    double *a = call->scratch;
+    void *a = call->scratch;
+    double *panel = (double *)a + MP_PANEL * n * n * (self->is_complex ? 2 : 1);
     const int64_t at = b * n * n * size;
     mp_convert_run(&self->load, count * n * n, (const char *)call->operands[0] + at, a);
-    mp_cholesky_many_d(n, count, !self->lower, a, a + MP_PANEL * n * n);
+    if (self->is_complex) {
+      mp_cholesky_many_z(n, count, !self->lower, a, panel);
+    } else {
+      mp_cholesky_many_d(n, count, !self->lower, a, panel);
+    }
     mp_convert_run(&self->store, count * n * n, a, (char *)call->results[0] + at);
   }
   return NULL;
@@ -99,7 +104,7 @@ mp_status_t mp_kernel_make_cholesky(mp_arena_t *arena, const mp_op_t *op,
   self->base.scratch_bytes = (size_t)((self->n + MP_PANEL) * self->n) * mp_dtype_size(wide);
   if (cholesky_is_small(self)) {
     self->base.run = cholesky_run_small;
-    self->base.scratch_bytes = (size_t)(2 * MP_PANEL * self->n * self->n) * sizeof(double);
+    self->base.scratch_bytes = (size_t)(2 * MP_PANEL * self->n * self->n) * mp_dtype_size(wide);
   }
   int64_t parts = mp_part_count(MP_WORK(self->batch, self->n, self->n, self->n) / 3, GRAIN);
   self->base.num_parts = (uint32_t)mp_clamp_i64(parts, 1, mp_max_i64(self->batch, 1));

@@ -42,21 +42,24 @@ static void cholesky_many_spread(int64_t size, const double *panel, double *matr
   }
 }
 
+// Makes the pivots their roots; `ok` becomes 0 for matrices whose pivot is not positive.
+static inline void cholesky_many_roots(many_t *pivots, double *ok) {
+  double values[MP_PANEL];
+  memcpy(values, pivots, sizeof(values));
+  for (int c = 0; c < MP_PANEL; ++c) {
+    ok[c] = values[c] > 0 ? ok[c] : 0;
+    values[c] = sqrt(values[c]);
+  }
+  memcpy(pivots, values, sizeof(values));
+}
+
 // Factors all matrices, of which element (i, j) is a[i * row + j * column], and of which those with
-// j <= i are used. What a pivot that is not positive leaves in its matrix is undefined; `ok` is
-// then no longer 1 there.
-MP_VECTOR static void cholesky_many_factor(int64_t n, int64_t row, int64_t column, many_t *a,
-                                           double *ok) {
+// j <= i are used. What a pivot that is not positive leaves in its matrix is undefined.
+MP_VECTOR static void cholesky_many_factor_d(int64_t n, int64_t row, int64_t column, many_t *a,
+                                             double *ok) {
   for (int64_t k = 0; k < n; ++k) {
-    double pivots[MP_PANEL];
-    memcpy(pivots, a + k * (row + column), sizeof(pivots));
-    for (int c = 0; c < MP_PANEL; ++c) {
-      ok[c] = pivots[c] > 0 ? ok[c] : 0;
-      pivots[c] = sqrt(pivots[c]);
-    }
-    many_t pivot;
-    memcpy(&pivot, pivots, sizeof(pivot));
-    a[k * (row + column)] = pivot;
+    cholesky_many_roots(&a[k * (row + column)], ok);
+    const many_t pivot = a[k * (row + column)];
     for (int64_t i = k + 1; i < n; ++i) a[i * row + k * column] /= pivot;
     for (int64_t i = k + 1; i < n; ++i) {
       const many_t factor = a[i * row + k * column];
@@ -67,8 +70,35 @@ MP_VECTOR static void cholesky_many_factor(int64_t n, int64_t row, int64_t colum
   }
 }
 
-void mp_cholesky_many_d(int64_t n, int64_t count, bool upper, double *a, double *panel) {
-  const int64_t row = upper ? 1 : n, column = upper ? n : 1, size = n * n;
+// The same for complex numbers, the parts of an element one after the other. Of an upper triangle
+// the conjugates are factored, which changes nothing in how it is done.
+MP_VECTOR static void cholesky_many_factor_z(int64_t n, int64_t row, int64_t column, many_t *a,
+                                             double *ok) {
+  row *= 2, column *= 2;
+  for (int64_t k = 0; k < n; ++k) {
+    cholesky_many_roots(&a[k * (row + column)], ok);
+    const many_t pivot = a[k * (row + column)];
+    a[k * (row + column) + 1] = (many_t){0};
+    for (int64_t i = k + 1; i < n; ++i) {
+      a[i * row + k * column] /= pivot;
+      a[i * row + k * column + 1] /= pivot;
+    }
+    for (int64_t i = k + 1; i < n; ++i) {
+      const many_t re = a[i * row + k * column], im = a[i * row + k * column + 1];
+      for (int64_t j = k + 1; j <= i; ++j) {
+        many_t *to = a + i * row + j * column;
+        const many_t other_re = a[j * row + k * column], other_im = a[j * row + k * column + 1];
+        to[0] -= re * other_re + im * other_im;
+        to[1] -= im * other_re - re * other_im;
+      }
+    }
+  }
+}
+
+// What both kinds of numbers have in common; an element is of `parts` numbers.
+static void cholesky_many(int64_t n, int64_t count, bool upper, int parts, double *a,
+                          double *panel) {
+  const int64_t row = upper ? 1 : n, column = upper ? n : 1, size = n * n * parts;
   // A place without a matrix of its own has a copy of the last one.
   for (int64_t c = count; c < MP_PANEL; ++c) {
     memcpy(a + c * size, a + (count - 1) * size, (size_t)size * sizeof(*a));
@@ -76,12 +106,27 @@ void mp_cholesky_many_d(int64_t n, int64_t count, bool upper, double *a, double 
   cholesky_many_gather(size, a, panel);
   double ok[MP_PANEL];
   for (int c = 0; c < MP_PANEL; ++c) ok[c] = 1;
-  cholesky_many_factor(n, row, column, (many_t *)panel, ok);
+  many_t *elements = (many_t *)panel;
+  if (parts == 1) {
+    cholesky_many_factor_d(n, row, column, elements, ok);
+  } else {
+    cholesky_many_factor_z(n, row, column, elements, ok);
+  }
   for (int64_t i = 0; i < n; ++i) {
-    for (int64_t j = i + 1; j < n; ++j) ((many_t *)panel)[i * row + j * column] = (many_t){0};
+    for (int64_t j = i + 1; j < n; ++j) {
+      memset(elements + (i * row + j * column) * parts, 0, (size_t)parts * sizeof(*elements));
+    }
   }
   cholesky_many_spread(size, panel, a);
   for (int64_t c = 0; c < count; ++c) {
     for (int64_t i = 0; ok[c] == 0 && i < size; ++i) a[c * size + i] = (double)NAN;
   }
+}
+
+void mp_cholesky_many_d(int64_t n, int64_t count, bool upper, double *a, double *panel) {
+  cholesky_many(n, count, upper, 1, a, panel);
+}
+
+void mp_cholesky_many_z(int64_t n, int64_t count, bool upper, mp_complex_t *a, double *panel) {
+  cholesky_many(n, count, upper, 2, (double *)a, panel);
 }

@@ -1,4 +1,5 @@
 // Elementwise kernels: meaning at the edges, all element types, scalar operands, parts.
+#include <complex.h>
 #include <math.h>
 
 #include "sim/numeric/float.h"
@@ -371,6 +372,41 @@ static void test_complex(void **state) {
   assert_true(value[0] == 1 && value[1] == 2);
 }
 
+// Quotients are C's own, to the bit and the sign of zero, whatever stands beside them.
+static void complex_quotients(void **state) {
+  (void)state;
+  const float kinds[] = {0,       -0.0f,  1,        -2.5f,     3e38f, 1e-45f,
+                         -1e-38f, 7e-20f, INFINITY, -INFINITY, NAN,   0.1f};
+  enum { KINDS = sizeof(kinds) / sizeof(kinds[0]), COUNT = KINDS * KINDS * KINDS * KINDS };
+  static float x[2 * COUNT], y[2 * COUNT], out[2 * COUNT];
+  for (int finite = 0; finite < 2; ++finite) {
+    int count = 0;
+    for (int i = 0; i < COUNT; ++i) {
+      const float a = kinds[i % KINDS], b = kinds[i / KINDS % KINDS];
+      const float c = kinds[i / KINDS / KINDS % KINDS], d = kinds[i / KINDS / KINDS / KINDS];
+      const bool is_plain = isfinite(a + b) && isfinite(c + d) && (c != 0 || d != 0);
+      if (finite == 1 && !is_plain) continue;
+      x[2 * count] = a, x[2 * count + 1] = b;
+      y[2 * count] = c, y[2 * count + 1] = d;
+      ++count;
+    }
+    binary(MP_OP_DIVIDE, MP_DTYPE_C64, count, x, y, out);
+    for (int i = 0; i < count; ++i) {
+      const double _Complex top = __builtin_complex((double)x[2 * i], (double)x[2 * i + 1]);
+      const double _Complex by = __builtin_complex((double)y[2 * i], (double)y[2 * i + 1]);
+      const double _Complex quotient = top / by;
+      const float wanted[2] = {(float)creal(quotient), (float)cimag(quotient)};
+      for (int p = 0; p < 2; ++p) {
+        const float got = out[2 * i + p];
+        const bool is_same = got == wanted[p] && signbit(got) == signbit(wanted[p]);
+        if (isnan(wanted[p]) ? isnan(got) : is_same) continue;
+        fail_msg("part %d of (%g, %g) / (%g, %g): %g, not %g", p, creal(top), cimag(top), creal(by),
+                 cimag(by), (double)got, (double)wanted[p]);
+      }
+    }
+  }
+}
+
 // ---- Compare, select, clamp ----
 
 static void compare(uint32_t direction, uint32_t type, mp_dtype_t dtype, int64_t n, const void *x,
@@ -494,6 +530,7 @@ int main(void) {
       cmocka_unit_test(test_all_types_add_and_convert),
       cmocka_unit_test(test_reduce_precision),
       cmocka_unit_test(test_complex),
+      cmocka_unit_test(complex_quotients),
       cmocka_unit_test(test_compare),
       cmocka_unit_test(test_scalar_operands),
       cmocka_unit_test(test_parts_cover_everything),
