@@ -22,7 +22,8 @@ typedef struct {
   uint32_t num_computed;  // steps of the program
 } making_t;
 
-enum { MAX_VALUES = 8, NONE = UINT32_MAX };
+enum { MAX_VALUES = 8 };
+#define NONE UINT32_MAX
 
 // ---- which steps ----
 
