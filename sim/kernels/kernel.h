@@ -40,6 +40,10 @@ struct mp_kernel_s {
   uint32_t in_place;     // bit i: result 0 may have the same memory as operand i (i < 32)
   // The same for results 1, 2, ..., [the op's results - 1]; NULL: none of them may.
   const uint32_t *later_in_place;
+  // bit i: result i begins as operand i, which the kernel copies unless both have the same memory.
+  // They may have, also where in_place does not say so, and no other operand may have it. For
+  // kernels of one part: somebody else may copy the operand before, with the help of others.
+  uint32_t begins_as;
   const mp_op_t *op;  // for messages; lives as long as the executable's module
 };
 

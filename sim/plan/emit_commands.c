@@ -217,6 +217,24 @@ static bool emit_commands_is_unread(const mp_emitter_t *emitter, const mp_op_t *
   return live->last_use == live->defined;
 }
 
+// Copies large operands as which results begin: a COPY is done by several workers, a kernel of one
+// part by one.
+static mp_status_t emit_commands_begin_results(mp_emitter_t *emitter, const mp_op_t *op,
+                                               mp_cmd_t *command) {
+  const uint32_t begins_as = command->kernel->begins_as;
+  // The emitter made this array itself; it is const only for those who read the program.
+  mp_slot_t *operands = (mp_slot_t *)(uintptr_t)command->operands;
+  for (uint32_t i = 0; i < 32 && i < op->num_results; ++i) {
+    int64_t bytes = 0;
+    const mp_type_t *type = op->results[i].type;
+    if ((begins_as >> i & 1) == 0 || !mp_type_num_bytes(type, &bytes)) continue;
+    if (mp_copy_num_parts((uint64_t)bytes) == 1) continue;
+    MP_RETURN_IF_ERROR(mp_emit_copy(emitter, op, operands[i], command->results[i], type));
+    operands[i] = command->results[i];
+  }
+  return NULL;
+}
+
 mp_status_t mp_emit_simple_op(mp_emitter_t *emitter, mp_op_t *op) {
   if (op->code == MP_OP_CONSTANT) return emit_commands_constant(emitter, op);
   // An op whose results are the bytes of its operands needs no command.
@@ -240,5 +258,6 @@ mp_status_t mp_emit_simple_op(mp_emitter_t *emitter, mp_op_t *op) {
   if (command.kernel->scratch_bytes > emitter->program->scratch_bytes) {
     emitter->program->scratch_bytes = command.kernel->scratch_bytes;
   }
+  MP_RETURN_IF_ERROR(emit_commands_begin_results(emitter, op, &command));
   return mp_emit_command(emitter, &command, NULL);
 }

@@ -2,6 +2,11 @@
 
 #include <inttypes.h>
 
+uint32_t mp_copy_num_parts(uint64_t bytes) {
+  enum { GRAIN_BYTES = 512 * 1024 };
+  return mp_part_count((int64_t)bytes, GRAIN_BYTES);
+}
+
 void mp_program_release(mp_program_t *program) {
   if (program == NULL) return;
   // The program itself lives in its arena.

@@ -44,7 +44,7 @@ typedef enum {
   MP_CMD_COLLECTIVE,  // perform a collective together with the other devices of the group
   MP_CMD_SEND,        // hand `operands` to the partner of collective->pairs; does not wait
   MP_CMD_RECV,        // wait for the partner's data
-  MP_CMD_COPY,        // results[0] = operands[0], `bytes`
+  MP_CMD_COPY,        // results[0] = operands[0], `bytes`, cut into mp_copy_num_parts
   MP_CMD_REPLICA_ID,  // results[0] (u32) = replica id
   MP_CMD_PARTITION_ID,
   MP_CMD_JUMP,           // to targets[0]
@@ -119,6 +119,9 @@ struct mp_program_s {
   const mp_inspected_t *inspected;  // [num_inspected], in the module's arena
   uint32_t num_inspected;
 };
+
+// The number of parts into which a COPY of so many bytes is cut.
+uint32_t mp_copy_num_parts(uint64_t bytes);
 
 // Frees the program with its calls, its arena and its module. Foreign code may run. NULL is
 // allowed.

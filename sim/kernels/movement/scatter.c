@@ -539,6 +539,7 @@ mp_status_t mp_kernel_make_scatter(mp_arena_t *arena, const mp_op_t *op,
   }
   scatter_recognize_elements(kernel, op);
   kernel->base.in_place = 1;
+  if (kernel->base.num_parts == 1 && num <= 32) kernel->base.begins_as = UINT32_MAX >> (32 - num);
   kernel->base.scratch_bytes = scatter_arrays_bytes(num) +
                                mp_round_up_64(5 * num * sizeof(void *)) +
                                mp_region_fn_scratch_bytes(kernel->fn);

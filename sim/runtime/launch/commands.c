@@ -72,10 +72,38 @@ static mp_status_t commands_do_launch(exec_t *exec) {
   return mp_job_attend(exec->self->client, exec->self, &job.job);
 }
 
+// ---- Copies ----
+
+typedef struct {
+  mp_job_t job;  // first, because its callback gets a pointer to it
+  char *to;
+  const char *from;
+  int64_t bytes;
+} copy_job_t;
+
+static mp_status_t commands_copy_part(mp_job_t *job, uint32_t part, void *scratch) {
+  (void)scratch;
+  const copy_job_t *copy = (copy_job_t *)job;
+  int64_t begin = 0, end = 0;
+  mp_part_range(copy->bytes, job->num_parts, part, &begin, &end);
+  memcpy(copy->to + begin, copy->from + begin, (size_t)(end - begin));
+  return NULL;
+}
+
 static mp_status_t commands_do_copy(exec_t *exec) {
-  const void *from = commands_address(exec->run, &exec->cmd->operands[0]);
-  void *to = commands_address(exec->run, &exec->cmd->results[0]);
-  if (exec->cmd->bytes != 0 && from != to) memmove(to, from, exec->cmd->bytes);
+  const mp_cmd_t *cmd = exec->cmd;
+  copy_job_t copy = {
+      .job = {.run = commands_copy_part,
+              .queue = exec->self->queue,
+              .num_parts = mp_copy_num_parts(cmd->bytes)},
+      .to = commands_address(exec->run, &cmd->results[0]),
+      .from = commands_address(exec->run, &cmd->operands[0]),
+      .bytes = (int64_t)cmd->bytes,
+  };
+  // Two slots may be the same memory, that of a donated array, but never a part of it.
+  if (copy.from == copy.to || copy.bytes == 0) return NULL;
+  if (copy.job.num_parts > 1) return mp_job_attend(exec->self->client, exec->self, &copy.job);
+  memcpy(copy.to, copy.from, cmd->bytes);
   return NULL;
 }
 

@@ -92,6 +92,7 @@ static void executable_survey(mp_executable_t *executable) {
       executable->may_block |= cmd->call->may_block;
       executable->has_stages |= cmd->call->has_stages;
     }
+    if (cmd->kind == MP_CMD_COPY && mp_copy_num_parts(cmd->bytes) > 1) seconds = INFINITY;
     if (cmd->kind == MP_CMD_LAUNCH) seconds += executable_kernel_seconds(cmd->kernel);
     executable->has_collectives |=
         cmd->kind == MP_CMD_COLLECTIVE || cmd->kind == MP_CMD_SEND || cmd->kind == MP_CMD_RECV;

@@ -80,6 +80,10 @@ CASES = {
     "take clipped": (lambda x, i: jnp.take(x, i, axis=0, mode="clip"), POINTS, ints(5, high=20)),
     "take filled": (lambda x, i: jnp.take(x, i, axis=0, mode="fill"), POINTS, ints(5, high=20)),
     "dynamic_slice": (lambda x, i: lax.dynamic_slice(x, (i[0], i[1]), (2, 3)), A, ints(2, high=9)),
+    # Arrays that are copied by several workers before they are updated.
+    "updates of a large array": (
+        lambda x, i: (lax.dynamic_update_slice(x, x[:2, :2], (i[0], i[1])), x.at[i, i + 1].set(-1.0),
+                      x.at[i].add(x[:6])), floats(700, 501), WHERE),
     "dynamic_update_slice": (lambda x, i: lax.dynamic_update_slice(x, x[:2, :2], (i[0], i[1])), A,
                              ints(2, high=9)),
     "at set": (lambda x, i: x.at[i].set(7.), POINTS, WHERE),

@@ -104,6 +104,57 @@ static void results_lend_their_memory(void **state) {
   expect_arena(text, true, 1);
 }
 
+// ---- Results that begin as an operand ----
+
+#define LARGE "tensor<700x500xf32>"
+#define SMALL "tensor<70x50xf32>"
+#define UPDATE(ARRAY, ATTRIBUTES)                                                                 \
+  "func.func @main(%x: " ARRAY " " ATTRIBUTES ", %u: tensor<2x3xf32>, %i: tensor<i32>) -> " ARRAY \
+  " {\n"                                                                                          \
+  "%r = stablehlo.dynamic_update_slice %x, %u, %i, %i : (" ARRAY                                  \
+  ", tensor<2x3xf32>, tensor<i32>, tensor<i32>) -> " ARRAY "\nreturn %r : " ARRAY "\n}\n"
+#define SCATTER(ARRAY)                                                                 \
+  "func.func @main(%x: " ARRAY ", %y: " ARRAY                                          \
+  ", %u: tensor<4xf32>, %i: tensor<4x2xi32>) -> (" ARRAY ", " ARRAY                    \
+  ") {\n"                                                                              \
+  "%r:2 = \"stablehlo.scatter\"(%x, %y, %i, %u, %u) ({\n"                              \
+  "^bb0(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<f32>, %d: tensor<f32>):\n"        \
+  "stablehlo.return %c, %d : tensor<f32>, tensor<f32>\n"                               \
+  "}) {scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0, 1], " \
+  "scatter_dims_to_operand_dims = [0, 1], index_vector_dim = 1>} : (" ARRAY ", " ARRAY \
+  ", tensor<4x2xi32>, tensor<4xf32>, tensor<4xf32>) -> (" ARRAY ", " ARRAY             \
+  ")\nreturn %r#0, %r#1 : " ARRAY ", " ARRAY "\n}\n"
+
+// Compiles the program and checks that its one kernel comes behind so many copies, and writes the
+// results over the operands that were copied.
+static void expect_copies(const char *text, uint32_t copies) {
+  const mp_compile_request_t request = {0};
+  mp_program_t *program = NULL;
+  assert_ok(mp_compile(text, strlen(text), &request, &program));
+  assert_int_equal(program->num_commands, copies + 2);
+  const mp_cmd_t *launch = &program->commands[copies];
+  assert_int_equal(launch->kind, MP_CMD_LAUNCH);
+  for (uint32_t i = 0; i < copies; ++i) {
+    const mp_cmd_t *copy = &program->commands[i];
+    assert_int_equal(copy->kind, MP_CMD_COPY);
+    assert_int_equal(copy->operands[0].kind, MP_SLOT_PARAM);
+    assert_int_equal(copy->operands[0].index, i);
+    assert_int_equal(copy->results[0].kind, MP_SLOT_RESULT);
+    assert_int_equal(copy->results[0].index, i);
+    assert_int_equal(launch->operands[i].kind, MP_SLOT_RESULT);
+    assert_int_equal(launch->operands[i].index, i);
+  }
+  mp_program_release(program);
+}
+
+static void large_operands_are_copied_before_an_update(void **state) {
+  (void)state;
+  expect_copies(UPDATE(LARGE, ""), 1);
+  expect_copies(UPDATE(SMALL, ""), 0);
+  expect_copies(SCATTER(LARGE), 2);
+  expect_copies(SCATTER(SMALL), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_chain_lies_where_the_result_lies),
@@ -112,6 +163,7 @@ int main(void) {
       cmocka_unit_test(each_result_of_a_fusion_overwrites_an_argument),
       cmocka_unit_test(two_results_take_two_operands),
       cmocka_unit_test(results_lend_their_memory),
+      cmocka_unit_test(large_operands_are_copied_before_an_update),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

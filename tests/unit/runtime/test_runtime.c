@@ -206,6 +206,48 @@ static void a_program_runs(void **state) {
   mp_client_release(client);
 }
 
+// A copy that is cut into parts, which do not end between elements, and one that is not.
+static void copies_are_whole(void **state) {
+  (void)state;
+  mp_client_t *client = make_client(2);
+  static const int64_t counts[] = {3700001, 1100007, 5};
+  for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); ++i) {
+    const int64_t count = counts[i];
+    test_program_t p;
+    program_begin(&p, "copy", 1, 2);
+    const mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_U8, count));
+    const mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_U8, count));
+    mp_cmd_t *copy = program_command(&p, MP_CMD_COPY);
+    command_slots(&p, copy, 1, &x, 1, &y);
+    copy->bytes = (uint64_t)count;
+    mp_executable_t *executable = make_executable(client, program_end(&p));
+    test_launch_t l;
+    launch_begin(&l, executable, 1);
+    uint8_t *data = malloc((size_t)count), *got = malloc((size_t)count);
+    for (uint32_t d = 0; d < 2; ++d) {
+      for (int64_t k = 0; k < count; ++k) data[k] = (uint8_t)((uint64_t)k * 2654435761u >> 13);
+      mp_host_array_t array = {.dtype = MP_DTYPE_U8, .rank = 1, .dims = &count, .data = data};
+      mp_memory_t *memory = mp_device_memory(mp_executable_device(executable, d), MP_MEMORY_DEVICE);
+      assert_ok(
+          mp_buffer_from_host(memory, &array, MP_HOST_ONLY_DURING_CALL, &l.arguments[d][0], NULL));
+    }
+    launch_go(&l);
+    for (uint32_t d = 0; d < 2; ++d) {
+      mp_event_t *done = NULL;
+      memset(got, 0xAB, (size_t)count);
+      assert_ok(mp_buffer_to_host(l.results[d], got, (uint64_t)count, NULL, &done));
+      assert_ok(mp_event_await(done));
+      mp_event_release(done);
+      assert_memory_equal(got, data, (size_t)count);
+    }
+    launch_end(&l);
+    mp_executable_release(executable);
+    free(data);
+    free(got);
+  }
+  mp_client_release(client);
+}
+
 static void loops_yield_and_end(void **state) {
   (void)state;
   mp_client_t *client = make_client(16);
@@ -764,6 +806,7 @@ static void every_failed_allocation_is_survived(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_program_runs),
+      cmocka_unit_test(copies_are_whole),
       cmocka_unit_test(loops_yield_and_end),
       cmocka_unit_test(devices_sum),
       cmocka_unit_test(collectives_in_loops_meet_each_time),
