@@ -26,18 +26,26 @@ typedef struct {
   void *const *results;
   void *scratch;  // kernel->scratch_bytes of this part's own, 64-byte aligned, never NULL
   uint32_t part;  // 0 .. num_parts-1
+  void *shared;   // kernel->shared_bytes that all parts have, 64-byte aligned, at first not set
 } mp_kernel_call_t;
 
 // Runs one part. An error is for what cannot be known before the data are there; it ends the
 // execution on all devices. Hardly any kernel has one.
 typedef mp_status_t (*mp_kernel_run_t)(const mp_kernel_t *kernel, const mp_kernel_call_t *call);
 
+// The most memory that the parts of a kernel share: so little that it needs no place of its own.
+enum { MP_KERNEL_SHARED_MOST = 8 * 1024 };
+
 // A kernel. Makers embed this as the first member of their own struct.
 struct mp_kernel_s {
   mp_kernel_run_t run;
-  uint32_t num_parts;    // >= 1
-  size_t scratch_bytes;  // per part
-  uint32_t in_place;     // bit i: result 0 may have the same memory as operand i (i < 32)
+  // Runs once when all parts are done, with scratch memory and part 0; it may read what they have
+  // left in the shared memory. NULL: nothing is left to do, as in all kernels of one part.
+  mp_kernel_run_t finish;
+  uint32_t num_parts;     // >= 1
+  uint32_t shared_bytes;  // <= MP_KERNEL_SHARED_MOST; 0 if finish is NULL
+  size_t scratch_bytes;   // per part
+  uint32_t in_place;      // bit i: result 0 may have the same memory as operand i (i < 32)
   // The same for results 1, 2, ..., [the op's results - 1]; NULL: none of them may.
   const uint32_t *later_in_place;
   // bit i: result i begins as operand i, which the kernel copies unless both have the same memory.

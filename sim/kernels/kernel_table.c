@@ -216,6 +216,8 @@ mp_status_t mp_kernel_create(mp_arena_t *arena, const mp_op_t *op, const mp_kern
   MP_RETURN_IF_ERROR(make(arena, op, out_kernel));
   MP_ASSERT((*out_kernel)->run != NULL && (*out_kernel)->num_parts >= 1);
   MP_ASSERT((*out_kernel)->op == op);
+  MP_ASSERT((*out_kernel)->finish == NULL || (*out_kernel)->num_parts > 1);
+  MP_ASSERT((*out_kernel)->shared_bytes <= MP_KERNEL_SHARED_MOST);
   MP_ASSERT(op->num_operands >= 32 || (*out_kernel)->in_place >> op->num_operands == 0);
   if (!kernel_table_makes_nothing(op)) return NULL;
   mp_kernel_t *nothing = MP_ARENA_NEW(arena, mp_kernel_t);

@@ -210,6 +210,7 @@ mp_status_t mp_loop_add_kernel(mp_loop_builder_t *b, const mp_kernel_t *kernel,
   for (uint32_t i = 0; i < num_operands; ++i) refs[i] = mp_loop_slot_ref(b, operands[i]);
   mp_loop_ref_t *outs = refs + num_operands;
   for (uint32_t i = 0; i < num_results; ++i) outs[i] = mp_loop_slot_ref(b, results[i]);
+  MP_ASSERT(kernel->num_parts > 1 || kernel->finish == NULL);
   *out_can = kernel->num_parts == 1 || loop_build_is_small_update(kernel->op, refs, outs);
   if (!*out_can) return NULL;
   bool is_done = false;

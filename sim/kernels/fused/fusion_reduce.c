@@ -45,18 +45,35 @@ static const char *fusion_reduce_load(mp_fold_source_t *base, int64_t first, int
   return source->window + (first - source->begin) * size;
 }
 
+// The call of the reduction's kernel. `operands` has room for its two operands.
+static mp_kernel_call_t fusion_reduce_call(const fusion_reduce_t *kernel,
+                                           const mp_kernel_call_t *call, const void **operands) {
+  operands[0] = NULL;
+  operands[1] = kernel->element != NULL ? kernel->element : call->operands[kernel->start];
+  mp_kernel_call_t reduce = *call;
+  reduce.operands = operands;
+  return reduce;
+}
+
 static mp_status_t fusion_reduce_run(const mp_kernel_t *base, const mp_kernel_call_t *call) {
   const fusion_reduce_t *kernel = (const fusion_reduce_t *)base;
   char *scratch = call->scratch;
   fusion_source_t source = {
       .base = {fusion_reduce_load, 0}, .kernel = kernel, .window = scratch + kernel->window};
-  const mp_kernel_call_t tiles = {call->operands, &source.result, scratch + kernel->tiles, 0};
+  const mp_kernel_call_t tiles = {
+      .operands = call->operands, .results = &source.result, .scratch = scratch + kernel->tiles};
   source.run = mp_tile_begin(&kernel->program, &tiles);
-  const void *start = kernel->element != NULL ? kernel->element : call->operands[kernel->start];
-  const void *const operands[2] = {NULL, start};
-  const mp_kernel_call_t reduce = {operands, call->results, scratch, call->part};
+  const void *operands[2];
+  const mp_kernel_call_t reduce = fusion_reduce_call(kernel, call, operands);
   mp_reduce_run_from(kernel->reduce, &reduce, &source.base);
   return NULL;
+}
+
+static mp_status_t fusion_reduce_finish(const mp_kernel_t *base, const mp_kernel_call_t *call) {
+  const fusion_reduce_t *kernel = (const fusion_reduce_t *)base;
+  const void *operands[2];
+  const mp_kernel_call_t reduce = fusion_reduce_call(kernel, call, operands);
+  return kernel->reduce->finish(kernel->reduce, &reduce);
 }
 
 // Finds out where the start value is.
@@ -96,6 +113,8 @@ mp_status_t mp_fusion_make_reduction(mp_arena_t *arena, const mp_op_t *op, const
   kernel->window = kernel->tiles + mp_round_up_64(kernel->program.scratch_bytes);
   kernel->base.scratch_bytes = kernel->window + WINDOW * kernel->size;
   kernel->base.num_parts = kernel->reduce->num_parts;
+  kernel->base.shared_bytes = kernel->reduce->shared_bytes;
+  if (kernel->reduce->finish != NULL) kernel->base.finish = fusion_reduce_finish;
   *out_kernel = &kernel->base;
   return NULL;
 }

@@ -221,25 +221,25 @@ bool mp_best_has_way(const mp_fold_axes_t *kept, const mp_fold_axes_t *reduced) 
          kept->dims[kept->rank - 1] >= SHORTEST_RUN;
 }
 
-// The values that results [begin, begin + count) end with, and their positions, without a start
-// value. There are at most MP_BEST_LANES of them, which are neighbours if they are lanes.
-static void best_results(const mp_best_t *best, const mp_fold_axes_t *kept,
-                         const mp_fold_axes_t *reduced, const void *array, int64_t begin,
-                         int64_t count, void *scratch, char *out_values, char *out_positions) {
-  const int64_t size = (int64_t)best->size, stride = reduced->strides[0], length = reduced->count;
+int64_t mp_best_results(const mp_best_t *best, const mp_fold_axes_t *kept,
+                        const mp_fold_axes_t *reduced, const void *array, const mp_best_box_t *box,
+                        void *scratch, char *out_values, char *out_positions) {
+  const int64_t size = (int64_t)best->size, stride = reduced->strides[0];
+  const int64_t length = box->last - box->first, first = box->first * stride;
   const bool by_rows = stride == 1;
-  char *loaded = scratch;
-  int32_t *values = (int32_t *)(void *)(loaded + (size_t)2 * MP_BEST_LANES * 8);
+  int32_t *values = (int32_t *)(void *)((char *)scratch + (size_t)2 * MP_BEST_LANES * 8);
   int32_t *positions = values + MP_BEST_LANES;
-  MP_ASSERT(count <= MP_BEST_LANES);
+  int64_t count = mp_min_i64(box->end - box->begin, MP_BEST_LANES);
   mp_fold_walk_t walk;
-  mp_fold_walk_begin(kept, kept->rank, begin, &walk);
+  mp_fold_walk_begin(kept, kept->rank, box->begin, &walk);
   if (!by_rows) {
-    const char *from = (const char *)array + walk.offset * size;
+    const int64_t run = kept->dims[kept->rank - 1];
+    count = mp_min_i64(count, run - box->begin % run);
+    const char *from = (const char *)array + (walk.offset + first) * size;
     best_lanes(best, from, count, stride, length, scratch, values, positions);
   }
   for (int64_t i = 0; i < count; ++i, mp_fold_walk_next(&walk)) {
-    const char *from = (const char *)array + walk.offset * size;
+    const char *from = (const char *)array + (walk.offset + first) * size;
     int64_t value = 0, position = 0;
     if (by_rows) {
       best_row(best, from, length, scratch, &value, &position);
@@ -248,33 +248,9 @@ static void best_results(const mp_best_t *best, const mp_fold_axes_t *kept,
       position = positions[i];
     }
     memcpy(out_values + i * size, from + value * stride * size, (size_t)size);
+    position += box->first;
     // Little endian: the low bytes.
     memcpy(out_positions + (size_t)i * best->position_size, &position, best->position_size);
   }
-}
-
-void mp_best_run(const mp_best_t *best, const mp_fold_t *fold, const mp_fold_axes_t *kept,
-                 const mp_fold_axes_t *reduced, const mp_kernel_call_t *call, int64_t begin,
-                 int64_t end) {
-  mp_fold_work_t work;
-  mp_fold_work(fold, call->scratch, &work);
-  for (int64_t count; begin < end; begin += count) {
-    count = mp_min_i64(end - begin, MP_BEST_LANES);
-    if (reduced->strides[0] != 1) {
-      const int64_t run = kept->dims[kept->rank - 1];
-      count = mp_min_i64(count, run - begin % run);
-    }
-    best_results(best, kept, reduced, call->operands[0], begin, count,
-                 (char *)call->scratch + mp_round_up_64(fold->scratch_bytes), work.acc[0],
-                 work.acc[1]);
-    for (uint32_t k = 0; k < 2; ++k) {
-      mp_fold_fill(fold, k, count, call->operands[2 + k], work.x[k]);
-      work.loaded[k] = work.x[k];
-    }
-    mp_fold_start(fold, &work, count, work.loaded, call->operands + 4);
-    for (uint32_t k = 0; k < 2; ++k) {
-      size_t size = fold->operands[k].out_size;
-      mp_fold_store(fold, k, count, work.acc[k], (char *)call->results[k] + (size_t)begin * size);
-    }
-  }
+  return count;
 }

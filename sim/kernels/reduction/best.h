@@ -32,11 +32,17 @@ bool mp_best_is_choice(const mp_block_t *region, bool is_min);
 // enough results are neighbours.
 bool mp_best_has_way(const mp_fold_axes_t *kept, const mp_fold_axes_t *reduced);
 
-// Computes results [begin, end) of the reduction that `fold` is of, start values included. The
-// call's scratch has MP_BEST_SCRATCH bytes behind those of the fold, rounded up to 64.
+// Results [begin, end) of a reduction, over the reduced positions [first, last).
+typedef struct {
+  int64_t begin, end, first, last;
+} mp_best_box_t;
+
+// Finds the values, and their positions, with which the first results of a box end, without start
+// values, and returns how many these are, at most MP_BEST_LANES. `array` is operand 0 of the
+// reduction; `scratch` has MP_BEST_SCRATCH bytes.
 enum { MP_BEST_LANES = 512, MP_BEST_SCRATCH = 3 * MP_BEST_LANES * 8 };
-void mp_best_run(const mp_best_t *best, const mp_fold_t *fold, const mp_fold_axes_t *kept,
-                 const mp_fold_axes_t *reduced, const mp_kernel_call_t *call, int64_t begin,
-                 int64_t end);
+int64_t mp_best_results(const mp_best_t *best, const mp_fold_axes_t *kept,
+                        const mp_fold_axes_t *reduced, const void *array, const mp_best_box_t *box,
+                        void *scratch, char *out_values, char *out_positions);
 
 #endif  // MINIPOD_SIM_KERNELS_REDUCTION_BEST_H_

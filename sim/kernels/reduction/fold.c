@@ -204,17 +204,32 @@ static void fold_halves(const mp_fold_t *fold, int64_t lanes, char *acc) {
   }
 }
 
-// The longest run that is summed in lanes. Longer ones are divided into halves first, so that the
-// rounding errors of long sums stay small.
-enum { ROW_MAX = 32 * MP_FOLD_LANES };
+// The first half of a run that is divided.
+static int64_t fold_half(int64_t length) {
+  MP_ASSERT(length > MP_FOLD_ROW_MAX);
+  return length / 2 / MP_FOLD_LANES * MP_FOLD_LANES;
+}
+
+void mp_fold_row_piece(int64_t length, uint32_t num_pieces, uint32_t piece, int64_t *out_first,
+                       int64_t *out_last) {
+  MP_ASSERT(piece < num_pieces && (num_pieces & (num_pieces - 1)) == 0);
+  int64_t first = 0;
+  for (uint32_t bit = num_pieces / 2; bit != 0; bit /= 2) {
+    const int64_t half = fold_half(length);
+    if ((piece & bit) != 0) first += half;
+    length = (piece & bit) != 0 ? length - half : half;
+  }
+  *out_first = first;
+  *out_last = first + length;
+}
 
 void mp_fold_row(const mp_fold_t *fold, const mp_fold_work_t *work, const void *src, int64_t first,
                  int64_t length, char *out) {
   const mp_fold_operand_t *operand = &fold->operands[0];
   size_t size = operand->acc_size;
-  if (length > ROW_MAX) {
+  if (length > MP_FOLD_ROW_MAX) {
     _Alignas(16) char second[16];
-    int64_t half = length / 2 / MP_FOLD_LANES * MP_FOLD_LANES;
+    const int64_t half = fold_half(length);
     mp_fold_row(fold, work, src, first, half, out);
     mp_fold_row(fold, work, src, first + half, length - half, second);
     const void *in[] = {out, second};

@@ -104,6 +104,15 @@ void mp_fold_load_runs(const mp_fold_t *fold, const mp_fold_work_t *work, uint32
 void mp_fold_row(const mp_fold_t *fold, const mp_fold_work_t *work, const void *src, int64_t first,
                  int64_t length, char *out);
 
+// The longest run that mp_fold_row sums in lanes. Longer ones are divided into halves first, so
+// that the rounding errors of long sums stay small.
+enum { MP_FOLD_ROW_MAX = 32 * MP_FOLD_LANES };
+// The elements [first, last) of one of `num_pieces` pieces, a power of two, of a run that
+// mp_fold_row would fold: the halves, or their halves, and so on. Folding each, and then neighbours
+// again and again, gives the same. The pieces have more than MP_FOLD_ROW_MAX elements.
+void mp_fold_row_piece(int64_t length, uint32_t num_pieces, uint32_t piece, int64_t *out_first,
+                       int64_t *out_last);
+
 // Writes the accumulators of operand k to `out`, converted to the result's type.
 void mp_fold_store(const mp_fold_t *fold, uint32_t k, int64_t lanes, const char *acc, void *out);
 

@@ -48,14 +48,40 @@ typedef struct {
   mp_job_t job;  // first, because its callback gets a pointer to it
   const mp_kernel_t *kernel;
   const mp_run_t *run;
+  void *shared;
 } kernel_job_t;
 
 static mp_status_t commands_run_kernel_part(mp_job_t *job, uint32_t part, void *scratch) {
   const kernel_job_t *k = (kernel_job_t *)job;
   MP_ASSERT(part < k->kernel->num_parts);
-  mp_kernel_call_t call = {
-      .operands = k->run->inputs, .results = k->run->outputs, .scratch = scratch, .part = part};
+  mp_kernel_call_t call = {.operands = k->run->inputs,
+                           .results = k->run->outputs,
+                           .scratch = scratch,
+                           .part = part,
+                           .shared = k->shared};
   return k->kernel->run(k->kernel, &call);
+}
+
+static mp_status_t commands_finish_kernel(mp_job_t *job, uint32_t part, void *scratch) {
+  const kernel_job_t *k = (kernel_job_t *)job;
+  mp_kernel_call_t call = {.operands = k->run->inputs,
+                           .results = k->run->outputs,
+                           .scratch = scratch,
+                           .part = part,
+                           .shared = k->shared};
+  return k->kernel->finish(k->kernel, &call);
+}
+
+// Runs a kernel whose parts share memory.
+static mp_status_t commands_run_sharing(const exec_t *exec, const kernel_job_t *parts) {
+  _Alignas(64) char shared[MP_KERNEL_SHARED_MOST];
+  MP_ASSERT(parts->kernel->shared_bytes <= sizeof(shared));
+  kernel_job_t job = *parts, last = *parts;
+  job.shared = last.shared = shared;
+  last.job.run = commands_finish_kernel;
+  last.job.num_parts = 1;
+  MP_RETURN_IF_ERROR(mp_job_attend(exec->self->client, exec->self, &job.job));
+  return mp_job_attend(exec->self->client, exec->self, &last.job);
 }
 
 static mp_status_t commands_do_launch(exec_t *exec) {
@@ -69,6 +95,7 @@ static mp_status_t commands_do_launch(exec_t *exec) {
       .kernel = kernel,
       .run = exec->run,
   };
+  if (kernel->finish != NULL) return commands_run_sharing(exec, &job);
   return mp_job_attend(exec->self->client, exec->self, &job.job);
 }
 

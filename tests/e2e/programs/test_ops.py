@@ -57,6 +57,9 @@ CASES = {
         x, k, (2, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")).sum()), FILTER, IMAGE),
     # reductions and windows
     "mean var std": (lambda x: (x.mean(0), x.var(1), x.std()), A),
+    "reductions of a large array": (
+        lambda x: (x.sum(), x.max(), x.argmax(), x.mean(0), jax.nn.logsumexp(x), (x * x).sum(),
+                   jnp.all(x < 5), x[:, :3].sum(0)), floats(700, 501)),
     "argmax argmin": (lambda x: (x.argmax(0), x.argmin(1), x.argmax()), A),
     "logsumexp": (lambda x: jax.nn.logsumexp(x, axis=1), A),
     "cumulative": (lambda x: (jnp.cumsum(x, 0), jnp.cumprod(x, 1), lax.cummax(x, 0),

@@ -83,10 +83,11 @@ static void run_with(bench_t *bench, const void *const *operands) {
   memset(bench->results, 0, sizeof(bench->results));
   memset(bench->scratch, 0xa5, sizeof(bench->scratch));
   for (uint32_t i = 0; i < MAX_RESULTS; ++i) results[i] = bench->results[i];
-  mp_kernel_call_t call = {operands, results, bench->scratch, 0};
+  mp_kernel_call_t call = {operands, results, bench->scratch, 0, NULL};
   for (; call.part < bench->kernel->num_parts; ++call.part) {
     assert_ok(bench->kernel->run(bench->kernel, &call));
   }
+  assert_null(bench->kernel->finish);  // only large operands are cut into pieces
 }
 
 static void run(bench_t *bench) {

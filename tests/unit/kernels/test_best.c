@@ -155,6 +155,19 @@ static void test_best_is_what_the_region_says(void **state) {
   }
 }
 
+// Few results of many elements, which are compared in pieces.
+static void test_best_of_pieces(void **state) {
+  (void)state;
+  static const int64_t shapes[][3] = {{1, 300001, 1}, {1, 2101, 130}, {3, 90001, 1}};
+  for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); ++s) {
+    for (int kind = 0; kind < 6; ++kind) {
+      const mp_dtype_t dtype = kind % 2 == 0 ? MP_DTYPE_F32 : MP_DTYPE_BF16;
+      const mp_dtype_t index = kind % 2 == 0 ? MP_DTYPE_U64 : MP_DTYPE_S32;
+      check_best(dtype, index, shapes[s], kind, kind % 3 == 0, JAX);
+    }
+  }
+}
+
 static void test_other_regions_run_as_written(void **state) {
   (void)state;
   check_best(MP_DTYPE_F32, MP_DTYPE_S32, (int64_t[]){3, 40, 1}, 2, false, WRONG_TIES);
@@ -164,6 +177,7 @@ static void test_other_regions_run_as_written(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_best_is_what_the_region_says),
+      cmocka_unit_test(test_best_of_pieces),
       cmocka_unit_test(test_other_regions_run_as_written),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

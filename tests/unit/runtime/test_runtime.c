@@ -30,6 +30,25 @@ static mp_status_t add_one(const mp_kernel_t *kernel, const mp_kernel_call_t *ca
   return NULL;
 }
 
+// Leaves each part's number times x[0] with the others; in the end all of y is their sum.
+static mp_status_t share_multiples(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+  const float x = *(const float *)call->operands[0];
+  float *shared = call->shared;
+  memset(call->scratch, (int)call->part, kernel->scratch_bytes);
+  shared[call->part] = x * (float)call->part;
+  if (x < 0 && call->part == 3) return mp_status_make(MP_OUT_OF_RANGE, "%g is negative", (double)x);
+  return NULL;
+}
+
+static mp_status_t sum_multiples(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+  const float *shared = call->shared;
+  float sum = 0;
+  memset(call->scratch, 0xAB, kernel->scratch_bytes);
+  for (uint32_t i = 0; i < kernel->num_parts; ++i) sum += shared[i];
+  for (int i = 0; i < 4; ++i) ((float *)call->results[0])[i] = sum;
+  return NULL;
+}
+
 static mp_status_t fail_on_negative(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   (void)kernel;
   const float *x = call->operands[0];
@@ -67,6 +86,19 @@ static mp_program_t *add_one_program(uint32_t devices) {
   mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, 4));
   mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, 4));
   program_launch(&p, add_one, 2, 1, &x, 1, &y);
+  return program_end(&p);
+}
+
+static mp_program_t *sharing_program(uint32_t devices) {
+  test_program_t p;
+  program_begin(&p, "sharing", 1, devices);
+  mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, 4));
+  mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, 4));
+  program_launch(&p, share_multiples, 9, 1, &x, 1, &y);
+  mp_kernel_t *kernel = mp_arena_copy(p.arena, p.commands[0].kernel, sizeof(*kernel));
+  kernel->finish = sum_multiples;
+  kernel->shared_bytes = 9 * sizeof(float);
+  p.commands[0].kernel = kernel;
   return program_end(&p);
 }
 
@@ -201,6 +233,24 @@ static void a_program_runs(void **state) {
   test_launch_t l;
   launch_filled(&l, executable, 1, 1.5f);
   launch_expect(&l, 2.5f);
+  launch_end(&l);
+  mp_executable_release(executable);
+  mp_client_release(client);
+}
+
+static void parts_share_memory(void **state) {
+  (void)state;
+  mp_client_t *client = make_client(2);
+  mp_executable_t *executable = make_executable(client, sharing_program(2));
+  for (int i = 1; i < 50; ++i) {
+    test_launch_t l;
+    launch_filled(&l, executable, 1, (float)i);
+    launch_expect(&l, (float)(36 * i));
+    launch_end(&l);
+  }
+  test_launch_t l;
+  launch_filled(&l, executable, 1, -1);
+  for (uint32_t d = 0; d < 2; ++d) launch_expect_error(&l, d, MP_OUT_OF_RANGE, "-1 is negative");
   launch_end(&l);
   mp_executable_release(executable);
   mp_client_release(client);
@@ -807,6 +857,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_program_runs),
       cmocka_unit_test(copies_are_whole),
+      cmocka_unit_test(parts_share_memory),
       cmocka_unit_test(loops_yield_and_end),
       cmocka_unit_test(devices_sum),
       cmocka_unit_test(collectives_in_loops_meet_each_time),

@@ -82,13 +82,17 @@ static inline mp_status_t guard_run_parts(const guarded_kernel_t *self, guard_ar
                                           int fill) {
   const mp_kernel_t *kernel = self->kernel;
   mp_status_t status = NULL;
-  for (uint32_t i = 0; i < kernel->num_parts && status == NULL; ++i) {
-    uint32_t part = fill == 0 ? i : kernel->num_parts - 1 - i;
+  char *shared = guard_array(kernel->shared_bytes, fill);
+  const uint32_t count = kernel->num_parts + (kernel->finish != NULL ? 1 : 0);
+  for (uint32_t i = 0; i < count && status == NULL; ++i) {
+    const bool is_end = i == kernel->num_parts;
+    uint32_t part = is_end ? 0 : fill == 0 ? i : kernel->num_parts - 1 - i;
     char *scratch = guard_array(kernel->scratch_bytes, fill);
-    mp_kernel_call_t call = {arrays->operands, arrays->results, scratch, part};
-    status = kernel->run(kernel, &call);
+    mp_kernel_call_t call = {arrays->operands, arrays->results, scratch, part, shared};
+    status = is_end ? kernel->finish(kernel, &call) : kernel->run(kernel, &call);
     free(scratch);
   }
+  free(shared);
   return status;
 }
 

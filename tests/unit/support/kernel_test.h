@@ -115,12 +115,21 @@ static inline void bench_run(kernel_bench_t *bench, const void *const *operands,
   const mp_kernel_t *kernel = bench->kernel;
   size_t bytes = (kernel->scratch_bytes + 64) & ~(size_t)63;
   void *scratch = aligned_alloc(64, bytes);
+  void *shared = aligned_alloc(64, (kernel->shared_bytes + 64) & ~(size_t)63);
   assert_non_null(scratch);
+  assert_non_null(shared);
+  memset(shared, 0xCD, kernel->shared_bytes);
   for (uint32_t part = kernel->num_parts; part-- > 0;) {
     memset(scratch, 0xAB, bytes);
-    mp_kernel_call_t call = {operands, results, scratch, part};
+    mp_kernel_call_t call = {operands, results, scratch, part, shared};
     assert_ok(kernel->run(kernel, &call));
   }
+  if (kernel->finish != NULL) {
+    mp_kernel_call_t call = {operands, results, scratch, 0, shared};
+    memset(scratch, 0xAB, bytes);
+    assert_ok(kernel->finish(kernel, &call));
+  }
+  free(shared);
   free(scratch);
 }
 

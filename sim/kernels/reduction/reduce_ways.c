@@ -1,0 +1,297 @@
+#include "sim/kernels/reduction/reduce_ways.h"
+
+#include <string.h>
+
+#include "sim/base/assert.h"
+#include "sim/kernels/shape.h"
+
+// ---- Lanes ----
+
+// The number of results, from `begin` on, that one block takes. Long runs of neighbours stay whole.
+static int64_t reduce_ways_block_size(const mp_reduce_t *kernel, int64_t begin, int64_t end) {
+  const mp_fold_axes_t *kept = &kernel->kept;
+  int64_t lanes = mp_min_i64(end - begin, MP_FOLD_LANES);
+  if (kernel->in_runs) return mp_min_i64(lanes, MP_FOLD_RUN_LANES);
+  if (kept->rank == 0) return lanes;
+  uint32_t last = kept->rank - 1;
+  if (kept->strides[last] != 1 || kept->dims[last] < 64) return lanes;
+  return mp_min_i64(lanes, kept->dims[last] - begin % kept->dims[last]);
+}
+
+// Folds `count` neighbours of each lane, from `shift` on, run by run.
+static void reduce_ways_fold_runs(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
+                                  const mp_fold_work_t *work, int64_t lanes, int64_t shift,
+                                  int64_t count) {
+  const mp_fold_t *fold = &kernel->fold;
+  uint32_t n = fold->num_operands;
+  int64_t most = mp_fold_run_length(fold);
+  for (int64_t done = 0, some; done < count; done += some) {
+    some = mp_min_i64(count - done, most);
+    for (uint32_t k = 0; k < n; ++k) {
+      mp_fold_load_runs(fold, work, k, lanes, some, call->operands[k], work->offsets, shift + done);
+    }
+    for (int64_t t = 0; t < some; ++t) {
+      for (uint32_t k = 0; k < n; ++k) {
+        work->loaded[k] = work->x[k] + (size_t)(t * lanes) * fold->operands[k].acc_size;
+      }
+      mp_fold_step(fold, work, lanes, work->acc, work->loaded, call->operands + 2 * n);
+    }
+  }
+}
+
+// Loads the elements of a reduced position for the block's lanes.
+static void reduce_ways_load(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
+                             const mp_fold_work_t *work, int64_t lanes, int64_t offset,
+                             bool contiguous) {
+  const mp_fold_t *fold = &kernel->fold;
+  for (uint32_t k = 0; k < fold->num_operands; ++k) {
+    work->loaded[k] = mp_fold_load(fold, work, k, lanes, call->operands[k], work->offsets, offset,
+                                   contiguous, work->x[k]);
+  }
+}
+
+// Sets the accumulators of the block's lanes: to the start values, or, in a piece, to the elements
+// of the first position. Returns the position from which on the others are folded.
+static int64_t reduce_ways_begin_block(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
+                                       const mp_fold_work_t *work, int64_t lanes, int64_t first,
+                                       bool contiguous) {
+  const mp_fold_t *fold = &kernel->fold;
+  const uint32_t n = fold->num_operands;
+  if (kernel->num_pieces == 1) {
+    for (uint32_t k = 0; k < n; ++k) {
+      mp_fold_fill(fold, k, lanes, call->operands[n + k], work->acc[k]);
+    }
+    return first;
+  }
+  reduce_ways_load(kernel, call, work, lanes, mp_fold_axes_offset(&kernel->reduced, first),
+                   contiguous);
+  for (uint32_t k = 0; k < n; ++k) {
+    memcpy(work->acc[k], work->loaded[k], (size_t)lanes * fold->operands[k].acc_size);
+  }
+  return first + 1;
+}
+
+// Folds the reduced positions [first, last) of the block's lanes into the accumulators.
+static void reduce_ways_fold_block(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
+                                   const mp_fold_work_t *work, int64_t lanes, bool contiguous,
+                                   int64_t first, int64_t last) {
+  const mp_fold_t *fold = &kernel->fold;
+  const mp_fold_axes_t *reduced = &kernel->reduced;
+  uint32_t n = fold->num_operands;
+  mp_fold_walk_t walk;
+  if (kernel->in_runs && !contiguous) {
+    MP_ASSERT(first == 0 && last == reduced->count);
+    int64_t length = reduced->dims[reduced->rank - 1], runs = reduced->count / length;
+    mp_fold_walk_begin(reduced, reduced->rank - 1, 0, &walk);
+    for (int64_t r = 0; r < runs; ++r, mp_fold_walk_next(&walk)) {
+      reduce_ways_fold_runs(kernel, call, work, lanes, walk.offset, length);
+    }
+    return;
+  }
+  mp_fold_walk_begin(reduced, reduced->rank, first, &walk);
+  // Of lanes that are neighbours the ones of the next positions are neighbours as well.
+  const int64_t ahead = reduced->rank == 0 ? 0 : 2 * reduced->strides[reduced->rank - 1];
+  for (int64_t r = first; r < last; ++r, mp_fold_walk_next(&walk)) {
+    for (uint32_t k = 0; k < n && contiguous && work->source == NULL; ++k) {
+      const int64_t size = (int64_t)fold->operands[k].in_size;
+      mp_fold_prefetch(call->operands[k], (work->offsets[0] + walk.offset + ahead) * size,
+                       lanes * size);
+    }
+    reduce_ways_load(kernel, call, work, lanes, walk.offset, contiguous);
+    mp_fold_step(fold, work, lanes, work->acc, work->loaded, call->operands + 2 * n);
+  }
+}
+
+// Whether all neighbours of a block's lanes are lanes of it too, in the order in which they are
+// reduced: the whole operand is one run.
+static bool reduce_ways_is_one_run(const mp_reduce_t *kernel, int64_t lanes) {
+  const mp_fold_axes_t *kept = &kernel->kept, *reduced = &kernel->reduced;
+  return kept->count == lanes && kept->rank == 1 && kept->strides[0] == 1 && reduced->rank == 1 &&
+         reduced->strides[0] == lanes;
+}
+
+void mp_reduce_lanes(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
+                     mp_fold_source_t *source, const mp_reduce_share_t *share) {
+  const mp_fold_t *fold = &kernel->fold;
+  mp_fold_work_t work;
+  mp_fold_work(fold, call->scratch, &work);
+  work.source = source;
+  for (int64_t begin = share->begin, lanes; begin < share->end; begin += lanes) {
+    lanes = reduce_ways_block_size(kernel, begin, share->end);
+    MP_ASSERT(lanes > 0 && lanes <= MP_FOLD_LANES);
+    mp_fold_walk_t walk;
+    mp_fold_walk_begin(&kernel->kept, kernel->kept.rank, begin, &walk);
+    bool contiguous = true;
+    for (int64_t i = 0; i < lanes; ++i, mp_fold_walk_next(&walk)) {
+      work.offsets[i] = walk.offset;
+      contiguous = contiguous && walk.offset == work.offsets[0] + i;
+    }
+    if (source != NULL) {
+      source->limit = reduce_ways_is_one_run(kernel, lanes) ? lanes * share->last : 0;
+    }
+    const int64_t first =
+        reduce_ways_begin_block(kernel, call, &work, lanes, share->first, contiguous);
+    reduce_ways_fold_block(kernel, call, &work, lanes, contiguous, first, share->last);
+    if (kernel->num_pieces > 1) {
+      mp_reduce_keep(kernel, call, &work, share->piece, begin, lanes);
+      continue;
+    }
+    for (uint32_t k = 0; k < fold->num_operands; ++k) {
+      const size_t size = fold->operands[k].out_size;
+      mp_fold_store(fold, k, lanes, work.acc[k], (char *)call->results[k] + (size_t)begin * size);
+    }
+  }
+}
+
+// ---- Rows (one operand, recognised kinds) ----
+
+// Folds rows [first, last) of the result at `offset`, of `length` elements each, into the
+// accumulator: behind the start value that is there, or, if `is_piece`, alone.
+static void reduce_ways_fold_rows(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
+                                  const mp_fold_work_t *work, int64_t offset, int64_t length,
+                                  const mp_reduce_share_t *share, bool is_piece) {
+  const mp_fold_t *fold = &kernel->fold;
+  const mp_fold_axes_t *reduced = &kernel->reduced;
+  char *acc = work->acc[0];
+  mp_fold_walk_t row;
+  mp_fold_walk_begin(reduced, reduced->rank - 1, share->first, &row);
+  for (int64_t r = share->first; r < share->last; ++r, mp_fold_walk_next(&row)) {
+    _Alignas(16) char one[16];
+    const int64_t from = offset + row.offset;
+    const bool is_first = is_piece && r == share->first;
+    if (work->source != NULL) work->source->limit = from + length;
+    mp_fold_row(fold, work, call->operands[0], from, length, is_first ? acc : one);
+    if (is_first) continue;
+    const void *in[] = {acc, one};
+    fold->loop(1, in, acc);
+  }
+}
+
+void mp_reduce_rows(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
+                    mp_fold_source_t *source, const mp_reduce_share_t *share) {
+  const mp_fold_t *fold = &kernel->fold;
+  const mp_fold_axes_t *reduced = &kernel->reduced;
+  const bool is_piece = kernel->num_pieces > 1;
+  // A share of one row is a row by itself.
+  const bool is_one = reduced->rank == 1;
+  const mp_reduce_share_t one = {.last = 1};
+  const mp_reduce_share_t *rows = is_one ? &one : share;
+  const int64_t shift = is_one ? share->first : 0;
+  const int64_t length = is_one ? share->last - share->first : reduced->dims[reduced->rank - 1];
+  mp_fold_work_t work;
+  mp_fold_work(fold, call->scratch, &work);
+  work.source = source;
+  mp_fold_walk_t result;
+  mp_fold_walk_begin(&kernel->kept, kernel->kept.rank, share->begin, &result);
+  for (int64_t i = share->begin; i < share->end; ++i, mp_fold_walk_next(&result)) {
+    if (!is_piece) mp_fold_fill(fold, 0, 1, call->operands[1], work.acc[0]);
+    reduce_ways_fold_rows(kernel, call, &work, result.offset + shift, length, rows, is_piece);
+    if (is_piece) {
+      mp_reduce_keep(kernel, call, &work, share->piece, i, 1);
+    } else {
+      const size_t size = fold->operands[0].out_size;
+      mp_fold_store(fold, 0, 1, work.acc[0], (char *)call->results[0] + (size_t)i * size);
+    }
+  }
+}
+
+// ---- Segments ----
+
+// acc[i] = f(acc[2i], acc[2i+1]) until one is left; an odd last one moves down.
+static void reduce_ways_combine_neighbours(const mp_fold_t *fold, const mp_fold_work_t *work,
+                                           int64_t lanes, const void *const *captures) {
+  while (lanes > 1) {
+    int64_t pairs = lanes / 2;
+    for (uint32_t k = 0; k < fold->num_operands; ++k) {
+      size_t size = fold->operands[k].acc_size;
+      char *acc = work->acc[k], *second = work->x[k];
+      for (int64_t i = 0; i < pairs; ++i) {
+        memcpy(second + (size_t)i * size, acc + (size_t)(2 * i + 1) * size, size);
+        if (i > 0) memcpy(acc + (size_t)i * size, acc + (size_t)(2 * i) * size, size);
+      }
+      work->loaded[k] = second;
+    }
+    // The odd one is behind the pairs and stays there until these are done.
+    mp_fold_step(fold, work, pairs, work->acc, work->loaded, captures);
+    for (uint32_t k = 0; k < fold->num_operands && lanes % 2 != 0; ++k) {
+      size_t size = fold->operands[k].acc_size;
+      memcpy(work->acc[k] + (size_t)pairs * size, work->acc[k] + (size_t)(lanes - 1) * size, size);
+    }
+    lanes = lanes - pairs;
+  }
+}
+
+// Folds the reduced positions [first, end) of the result at `base` into acc[..][0], without a
+// start value.
+static void reduce_ways_fold_segments(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
+                                      const mp_fold_work_t *work, int64_t base, int64_t first,
+                                      int64_t end) {
+  const mp_fold_t *fold = &kernel->fold;
+  const mp_fold_axes_t *reduced = &kernel->reduced;
+  uint32_t n = fold->num_operands;
+  const void *const *captures = call->operands + 2 * n;
+  int64_t total = end - first;
+  int64_t most = kernel->in_runs ? MP_FOLD_RUN_LANES : MP_FOLD_LANES;
+  int64_t length = (total + most - 1) / most;
+  int64_t lanes = (total + length - 1) / length;
+  MP_ASSERT(lanes > 0 && lanes <= most);
+  for (int64_t i = 0; i < lanes; ++i)
+    work->offsets[i] = mp_fold_axes_offset(reduced, first + i * length);
+  // Runs are loaded as long as the last segment, which may be shorter, takes part; the others go
+  // element by element.
+  int64_t last = total - (lanes - 1) * length, in_runs = kernel->in_runs ? last : 1;
+  for (int64_t step = 0; step < length; ++step) {
+    if (step == 1 && in_runs > 1) {
+      reduce_ways_fold_runs(kernel, call, work, lanes, base, in_runs - 1);
+      for (int64_t i = 0; i < lanes; ++i) work->offsets[i] += in_runs - 1;
+      step = in_runs;
+      if (step == length) break;
+    }
+    // Only the last segment may be shorter.
+    int64_t active = (lanes - 1) * length + step < total ? lanes : lanes - 1;
+    for (uint32_t k = 0; k < n; ++k) {
+      char *dst = step == 0 ? work->acc[k] : work->x[k];
+      work->loaded[k] =
+          mp_fold_load(fold, work, k, active, call->operands[k], work->offsets, base, false, dst);
+    }
+    if (step > 0) mp_fold_step(fold, work, active, work->acc, work->loaded, captures);
+    for (int64_t i = 0; i < active; ++i) {
+      if (reduced->rank == 1) {
+        work->offsets[i] += reduced->strides[0];
+      } else {
+        work->offsets[i] =
+            mp_fold_axes_offset(reduced, first + mp_min_i64(i * length + step + 1, total - 1));
+      }
+    }
+  }
+  reduce_ways_combine_neighbours(fold, work, lanes, captures);
+}
+
+void mp_reduce_segments(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
+                        const mp_reduce_share_t *share) {
+  mp_fold_work_t work;
+  mp_fold_work(&kernel->fold, call->scratch, &work);
+  for (int64_t i = share->begin; i < share->end; ++i) {
+    reduce_ways_fold_segments(kernel, call, &work, mp_fold_axes_offset(&kernel->kept, i),
+                              share->first, share->last);
+    mp_reduce_end(kernel, call, &work, share, i, 1);
+  }
+}
+
+// ---- The best, and where it is ----
+
+void mp_reduce_best(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
+                    const mp_reduce_share_t *share) {
+  const mp_fold_t *fold = &kernel->fold;
+  mp_fold_work_t work;
+  mp_fold_work(fold, call->scratch, &work);
+  char *scratch = (char *)call->scratch + mp_round_up_64(fold->scratch_bytes);
+  mp_best_box_t box = {share->begin, share->end, share->first, share->last};
+  while (box.begin < box.end) {
+    const int64_t count =
+        mp_best_results(&kernel->best, &kernel->kept, &kernel->reduced, call->operands[0], &box,
+                        scratch, work.acc[0], work.acc[1]);
+    mp_reduce_end(kernel, call, &work, share, box.begin, count);
+    box.begin += count;
+  }
+}
