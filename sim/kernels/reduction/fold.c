@@ -4,7 +4,6 @@
 
 #include "sim/base/assert.h"
 #include "sim/kernels/lanes.h"
-#include "sim/kernels/reduction/fold_halves.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 
@@ -46,15 +45,16 @@ mp_status_t mp_fold_create(mp_arena_t *arena, const mp_op_t *op, const mp_block_
   if (fold.kind != MP_REDUCE_CUSTOM) {
     if (mp_ew_bind_binary(mp_reduce_kind_opcode(fold.kind), region->args[0].type->dtype, &binary)) {
       fold.loop = binary.loop;
-      fold.halves =
-          mp_fold_find_halves(fold.kind, mp_ew_computing_type(region->args[0].type->dtype));
     } else {
       fold.kind = MP_REDUCE_CUSTOM;
     }
   }
   for (uint32_t k = 0; k < num_operands; ++k) {
     mp_dtype_t acc = region->args[k].type->dtype;
-    if (fold.kind != MP_REDUCE_CUSTOM) acc = mp_ew_computing_type(acc);
+    if (fold.kind != MP_REDUCE_CUSTOM) {
+      acc = mp_ew_computing_type(acc);
+      fold.blocks = mp_fold_blocks(fold.kind, acc);
+    }
     MP_RETURN_IF_ERROR(
         fold_bind_operand(op, in[k]->dtype, init[k]->dtype, acc, out[k]->dtype, &fold.operands[k]));
   }
@@ -191,11 +191,11 @@ void mp_fold_store(const mp_fold_t *fold, uint32_t k, int64_t lanes, const char 
 // Folds `lanes` accumulators into the first one, by folding the upper half into the lower one again
 // and again.
 static void fold_halves(const mp_fold_t *fold, int64_t lanes, char *acc) {
-  if (lanes == MP_FOLD_LANES && fold->halves != NULL) {
-    fold->halves(acc);
+  size_t size = fold->operands[0].acc_size;
+  if (lanes == MP_FOLD_LANES && fold->blocks.halves != NULL) {
+    fold->blocks.halves(acc);
     return;
   }
-  size_t size = fold->operands[0].acc_size;
   while (lanes > 1) {
     int64_t half = lanes / 2, rest = lanes - half;
     const void *in[] = {acc, acc + (size_t)rest * size};
@@ -223,10 +223,45 @@ void mp_fold_row_piece(int64_t length, uint32_t num_pieces, uint32_t piece, int6
   *out_last = first + length;
 }
 
+// Folds `count` neighbours, from number `first` on, into as many accumulators.
+static void fold_row_step(const mp_fold_t *fold, const mp_fold_work_t *work, const void *src,
+                          int64_t first, int64_t count, char *acc) {
+  const mp_fold_operand_t *operand = &fold->operands[0];
+  const bool is_block = count == MP_FOLD_LANES && fold->blocks.step != NULL;
+  const int64_t bytes = count * (int64_t)operand->in_size;
+  // Where blocks are read from the array itself, their loop asks for the next one.
+  const bool is_read = is_block && work->source == NULL && !operand->converts;
+  if (!is_read && work->source == NULL) {
+    mp_fold_prefetch(src, first * (int64_t)operand->in_size + 2 * bytes, bytes);
+  }
+  const char *x = mp_fold_load(fold, work, 0, count, src, &first, 0, true, work->spare[0]);
+  if (is_block) {
+    fold->blocks.step(acc, acc, x, is_read ? bytes : 0);
+  } else {
+    const void *in[] = {acc, x};
+    fold->loop(count, in, acc);
+  }
+}
+
+// Sets the accumulators to the first elements of a run, or folds the first two blocks. Returns how
+// many elements that were.
+static int64_t fold_row_begin(const mp_fold_t *fold, const mp_fold_work_t *work, const void *src,
+                              int64_t first, int64_t length, char *acc) {
+  const int64_t lanes = mp_min_i64(length, MP_FOLD_LANES);
+  const bool is_read = work->source == NULL && !fold->operands[0].converts;
+  const char *x = mp_fold_load(fold, work, 0, lanes, src, &first, 0, true, acc);
+  const int64_t bytes = lanes * (int64_t)fold->operands[0].acc_size;
+  if (length >= 2 * MP_FOLD_LANES && is_read && fold->blocks.step != NULL) {
+    fold->blocks.step(acc, x, x + bytes, bytes);
+    return 2 * lanes;
+  }
+  if (x != acc) memcpy(acc, x, (size_t)bytes);
+  return lanes;
+}
+
 void mp_fold_row(const mp_fold_t *fold, const mp_fold_work_t *work, const void *src, int64_t first,
                  int64_t length, char *out) {
-  const mp_fold_operand_t *operand = &fold->operands[0];
-  size_t size = operand->acc_size;
+  const size_t size = fold->operands[0].acc_size;
   if (length > MP_FOLD_ROW_MAX) {
     _Alignas(16) char second[16];
     const int64_t half = fold_half(length);
@@ -237,26 +272,10 @@ void mp_fold_row(const mp_fold_t *fold, const mp_fold_work_t *work, const void *
     return;
   }
   char *partial = work->x[0];
-  int64_t lanes = mp_min_i64(length, MP_FOLD_LANES);
-  int64_t i = lanes;
-  if (length >= 2 * lanes && work->source == NULL && !operand->converts) {
-    const char *begin = (const char *)src + first * (int64_t)size;
-    const void *in[] = {begin, begin + lanes * (int64_t)size};
-    fold->loop(lanes, in, partial);
-    i += lanes;
-  } else {
-    const char *some = mp_fold_load(fold, work, 0, lanes, src, &first, 0, true, partial);
-    if (some != partial) memcpy(partial, some, (size_t)lanes * size);
-  }
-  for (; i < length; i += lanes) {
-    int64_t count = mp_min_i64(length - i, lanes);
-    if (work->source == NULL) {
-      const int64_t size_in = (int64_t)fold->operands[0].in_size;
-      mp_fold_prefetch(src, (first + i + 2 * lanes) * size_in, count * size_in);
-    }
-    const void *in[] = {partial,
-                        mp_fold_load(fold, work, 0, count, src, &first, i, true, work->spare[0])};
-    fold->loop(count, in, partial);
+  const int64_t lanes = mp_min_i64(length, MP_FOLD_LANES);
+  for (int64_t i = fold_row_begin(fold, work, src, first, length, partial); i < length;
+       i += lanes) {
+    fold_row_step(fold, work, src, first + i, mp_min_i64(length - i, lanes), partial);
   }
   fold_halves(fold, lanes, partial);
   memcpy(out, partial, size);

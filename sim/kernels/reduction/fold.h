@@ -12,6 +12,7 @@
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/elementwise/region.h"
 #include "sim/kernels/kernel.h"
+#include "sim/kernels/reduction/fold_blocks.h"
 
 enum { MP_FOLD_LANES = MP_REGION_MAX_LANES };
 
@@ -22,14 +23,11 @@ typedef struct {
   bool converts, converts_init, converts_result;
 } mp_fold_operand_t;
 
-// Folds MP_FOLD_LANES accumulators into the first one.
-typedef void (*mp_fold_halves_t)(void *acc);
-
 typedef struct {
   uint32_t num_operands;
   mp_reduce_kind_t kind;    // CUSTOM: through `fn`
   mp_ew_loop_t loop;        // kinds other than CUSTOM
-  mp_fold_halves_t halves;  // of these, for some: what `loop` would do half by half
+  mp_fold_blocks_t blocks;  // of some of them
   const mp_region_fn_t *fn;
   mp_fold_operand_t *operands;
   size_t scratch_bytes;

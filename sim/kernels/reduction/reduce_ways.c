@@ -71,6 +71,15 @@ static int64_t reduce_ways_begin_block(const mp_reduce_t *kernel, const mp_kerne
   return first + 1;
 }
 
+// Asks for `lanes` neighbours of each operand, from number `first` on.
+static void reduce_ways_prefetch(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
+                                 int64_t lanes, int64_t first) {
+  for (uint32_t k = 0; k < kernel->fold.num_operands; ++k) {
+    const int64_t size = (int64_t)kernel->fold.operands[k].in_size;
+    mp_fold_prefetch(call->operands[k], first * size, lanes * size);
+  }
+}
+
 // Folds the reduced positions [first, last) of the block's lanes into the accumulators.
 static void reduce_ways_fold_block(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
                                    const mp_fold_work_t *work, int64_t lanes, bool contiguous,
@@ -88,17 +97,23 @@ static void reduce_ways_fold_block(const mp_reduce_t *kernel, const mp_kernel_ca
     }
     return;
   }
-  mp_fold_walk_begin(reduced, reduced->rank, first, &walk);
+  const bool by_blocks = contiguous && lanes == MP_FOLD_LANES && fold->blocks.step != NULL;
+  // Where blocks are read from the array itself, their loop asks for those to come.
+  const bool is_read = by_blocks && work->source == NULL && !fold->operands[0].converts;
   // Of lanes that are neighbours the ones of the next positions are neighbours as well.
   const int64_t ahead = reduced->rank == 0 ? 0 : 2 * reduced->strides[reduced->rank - 1];
+  mp_fold_walk_begin(reduced, reduced->rank, first, &walk);
   for (int64_t r = first; r < last; ++r, mp_fold_walk_next(&walk)) {
-    for (uint32_t k = 0; k < n && contiguous && work->source == NULL; ++k) {
-      const int64_t size = (int64_t)fold->operands[k].in_size;
-      mp_fold_prefetch(call->operands[k], (work->offsets[0] + walk.offset + ahead) * size,
-                       lanes * size);
+    if (contiguous && !is_read && work->source == NULL) {
+      reduce_ways_prefetch(kernel, call, lanes, work->offsets[0] + walk.offset + ahead);
     }
     reduce_ways_load(kernel, call, work, lanes, walk.offset, contiguous);
-    mp_fold_step(fold, work, lanes, work->acc, work->loaded, call->operands + 2 * n);
+    if (by_blocks) {
+      const int64_t bytes = is_read ? ahead * (int64_t)fold->operands[0].in_size : 0;
+      fold->blocks.step(work->acc[0], work->acc[0], work->loaded[0], bytes);
+    } else {
+      mp_fold_step(fold, work, lanes, work->acc, work->loaded, call->operands + 2 * n);
+    }
   }
 }
 

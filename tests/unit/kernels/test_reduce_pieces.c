@@ -2,6 +2,7 @@
 // a row is that of a row which is not cut.
 #include <math.h>
 
+#include "sim/kernels/reduction/fold.h"
 #include "sim/numeric/float.h"
 #include "tests/unit/support/hostile_values.h"
 #include "tests/unit/support/region_test.h"
@@ -173,8 +174,63 @@ static void a_row_in_pieces_has_the_bits_of_a_row(void **state) {
   check_row(MP_DTYPE_BF16, MP_OP_MAXIMUM, 262147, 101);
 }
 
+// ---- Loops over blocks ----
+
+// Of two NaNs that meet in a sum or a product either may be handed on.
+static bool are_equal(mp_dtype_t dtype, mp_reduce_kind_t kind, const char *a, const char *b) {
+  const size_t size = mp_dtype_size(dtype);
+  if (memcmp(a, b, size) == 0) return true;
+  if (!mp_dtype_is_float(dtype) || (kind != MP_REDUCE_ADD && kind != MP_REDUCE_MUL)) return false;
+  return isnan(mp_float_decode(dtype, a)) && isnan(mp_float_decode(dtype, b));
+}
+
+static void check_blocks(mp_reduce_kind_t kind, mp_dtype_t dtype, uint64_t seed) {
+  enum { LANES = MP_FOLD_LANES };
+  const size_t size = mp_dtype_size(dtype);
+  const mp_fold_blocks_t blocks = mp_fold_blocks(kind, dtype);
+  mp_ew_t ew = {0};
+  assert_true(mp_ew_bind_binary(mp_reduce_kind_opcode(kind), dtype, &ew));
+  char x[LANES * 8], acc[LANES * 8], want[LANES * 8];
+  hostile_fill(dtype, LANES, &seed, x);
+  hostile_fill(dtype, LANES, &seed, acc);
+  for (size_t i = 0; dtype == MP_DTYPE_BOOL && i < LANES; ++i) x[i] &= 1, acc[i] &= 1;
+  memcpy(want, acc, LANES * size);
+  char both[LANES * 8];
+  blocks.step(both, acc, x, (int64_t)(LANES * size));
+  blocks.step(acc, acc, x, (int64_t)(LANES * size));
+  assert_memory_equal(both, acc, LANES * size);
+  ew.loop(LANES, (const void *[]){want, x}, want);
+  for (size_t i = 0; i < LANES; ++i) {
+    assert_true(are_equal(dtype, kind, acc + i * size, want + i * size));
+  }
+  memcpy(want, acc, LANES * size);
+  blocks.halves(acc);
+  for (size_t half = LANES / 2; half > 0; half /= 2) {
+    ew.loop((int64_t)half, (const void *[]){want, want + half * size}, want);
+  }
+  assert_true(are_equal(dtype, kind, acc, want));
+}
+
+static void loops_over_blocks_are_those_of_the_ops(void **state) {
+  (void)state;
+  uint32_t checked = 0;
+  for (int kind = MP_REDUCE_ADD; kind < MP_REDUCE_SECOND; ++kind) {
+    for (int dtype = 0; dtype < MP_DTYPE_COUNT; ++dtype) {
+      const mp_fold_blocks_t blocks = mp_fold_blocks((mp_reduce_kind_t)kind, (mp_dtype_t)dtype);
+      assert_int_equal(blocks.step == NULL, blocks.halves == NULL);
+      if (blocks.step == NULL) continue;
+      ++checked;
+      for (uint64_t seed = 1; seed < 200; ++seed) {
+        check_blocks((mp_reduce_kind_t)kind, (mp_dtype_t)dtype, seed);
+      }
+    }
+  }
+  assert_int_equal(checked, 16);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(loops_over_blocks_are_those_of_the_ops),
       cmocka_unit_test(sums_of_pieces_are_sums),
       cmocka_unit_test(the_order_of_pieces_is_kept),
       cmocka_unit_test(several_operands_have_pieces),

@@ -1,0 +1,24 @@
+// Loops over whole blocks of MP_FOLD_LANES elements, for the kinds of reductions and the types that
+// are common.
+#ifndef MINIPOD_SIM_KERNELS_REDUCTION_FOLD_BLOCKS_H_
+#define MINIPOD_SIM_KERNELS_REDUCTION_FOLD_BLOCKS_H_
+
+#include <stdint.h>
+
+#include "sim/ir/reducer.h"
+#include "sim/numeric/dtype.h"
+
+typedef struct {
+  // acc[i] = f(x[i], y[i]) for each element of a block; x may be acc. Asks for the memory `ahead`
+  // bytes behind y, so little at a time that it comes while elements are folded; it need not be of
+  // an array.
+  void (*step)(void *acc, const void *x, const void *y, int64_t ahead);
+  // acc[0] = a block folded: the upper half into the lower one, again and again.
+  void (*halves)(void *acc);
+} mp_fold_blocks_t;
+
+// The loops for elements of a computing type; both are NULL where there are none. What they compute
+// is what the loop of the binary op would.
+mp_fold_blocks_t mp_fold_blocks(mp_reduce_kind_t kind, mp_dtype_t dtype);
+
+#endif  // MINIPOD_SIM_KERNELS_REDUCTION_FOLD_BLOCKS_H_
