@@ -1,0 +1,99 @@
+"""tools/bench/table.py: that it measures, and that its check finds what is worse and nothing else."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import xml.dom.minidom
+
+import pytest
+
+BENCH = pathlib.Path(__file__).parents[3] / "tools" / "bench"
+sys.path.insert(0, str(BENCH))
+
+import cases
+import plot
+import record
+import report
+
+
+def row(wall=1.0, processor=1.0, temporaries=1 << 20):
+  """A case that takes the CPU backend one second and one MiB."""
+  return {"minipod": {"wall": wall, "processor": processor, "bytes": temporaries},
+          "cpu": {"wall": 1.0, "processor": 1.0, "bytes": 1 << 20}}
+
+
+KNOWN = ("a/b", "a/c")
+
+
+@pytest.fixture
+def recorded(tmp_path):
+  record.save({"a/b": row(), "a/c": row()}, KNOWN, tmp_path / "recorded.json")
+  return record.load(tmp_path / "recorded.json")
+
+
+@pytest.mark.parametrize("now, complaint", [
+    (row(), None),
+    (row(wall=1.4, processor=1.4), None),
+    (row(wall=9), None),  # the machine was busy
+    (row(processor=9), None),
+    (row(wall=1.6, processor=1.6), "slower"),
+    (row(temporaries=2 << 20), "memory"),
+    (row(temporaries=(1 << 20) + 4096), None),
+    ({"minipod": {"error": "it died"}, "cpu": row()["cpu"]}, None),  # said by another check
+])
+def test_check(recorded, now, complaint):
+  worse = record.worse(recorded, {"a/b": now, "a/c": row(), "a/new": row(wall=9, processor=9)}, 1.5)
+  assert list(worse) == (["a/b"] if complaint else [])
+  assert not complaint or complaint in worse["a/b"]
+
+
+def test_recording_a_part(tmp_path, recorded):
+  file = tmp_path / "recorded.json"
+  assert record.refusal(["a/c"], file) == ""
+  record.save({"a/c": row(wall=0.5)}, KNOWN, file)
+  assert record.load(file)["cases"]["a/b"] == recorded["cases"]["a/b"]
+  assert record.load(file)["cases"]["a/c"]["wall"] == 0.5
+  assert record.other_machine(record.load(file)) == []
+  record.save({}, ["a/c"], file)  # a case that is no more
+  assert list(record.load(file)["cases"]) == ["a/c"]
+
+
+def test_recording_a_part_elsewhere(tmp_path, recorded):
+  file = tmp_path / "recorded.json"
+  file.write_text(json.dumps(recorded | {"jax": "0.1"}))
+  assert record.refusal(["a/c"], file).startswith("jax 0.1, here ")
+  assert record.refusal(["a/b", "a/c"], file) == ""
+
+
+def test_summary():
+  rows = [row(wall=wall) for wall in range(1, 21)]
+  assert report.summary(rows)["wall"] == (20, 10, 19)
+  assert report.ratios(row(temporaries=8))["bytes"] == report.PAGE / (1 << 20)
+
+
+def test_plot():
+  table = {"a/b<c": row(wall=1e-9, processor=1e9), "d/e": {"minipod": {"error": ""}, "cpu": {}}}
+  picture = xml.dom.minidom.parseString(plot.svg(table))
+  # One of each in the legend, one of the case.
+  assert sum(c.getAttribute("class") == "wall" for c in picture.getElementsByTagName("circle")) == 2
+
+
+def test_what_is_recorded_is_measured():
+  assert set(record.load()["cases"]) == set(cases.load())
+
+
+def test_measures(tmp_path):
+  """A whole run, of one case."""
+  files = ["--json", tmp_path / "table.json", "--plot", tmp_path / "table.svg"]
+  out = subprocess.run([sys.executable, BENCH / "table.py", "dispatch", "--filter",
+                        "/jit_8", "--rounds", "1", *files], env=os.environ | {"XLA_FLAGS": ""},
+                       check=True, text=True, stdout=subprocess.PIPE, timeout=150).stdout
+  table = json.loads((tmp_path / "table.json").read_text())["cases"]
+  assert list(table) == ["dispatch/jit_8"] and "dispatch/jit_8" in out
+  for platform in ("minipod", "cpu"):
+    assert table["dispatch/jit_8"][platform]["wall"] > 0
+    assert table["dispatch/jit_8"][platform]["processor"] > 0
+    assert table["dispatch/jit_8"][platform]["bytes"] == 0
+  assert (tmp_path / "table.svg").read_text().startswith("<svg")

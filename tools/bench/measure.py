@@ -1,0 +1,120 @@
+"""Measures cases on the platform that JAX has in this process; table.py starts it.
+
+Reads the names of the cases from its standard input and prints a line of JSON for each as soon as
+it is measured, so that what dies later loses no figures.
+"""
+
+import argparse
+import json
+import math
+import os
+import resource
+import statistics
+import sys
+import time
+
+import jax
+
+import cases
+
+SAMPLE_SECONDS = 0.02  # of calls between two looks at the clock
+SETTLE_SECONDS = 1.0  # what runs often is made faster meanwhile: calls until it is, at most these
+CASE_SECONDS = 0.2  # of calls that count
+LEAST_SAMPLES = 3
+COMPILE_SECONDS = 2.0  # with tracing
+LEAST_COMPILES = 2
+MOST_COMPILES = 30
+
+
+def processor_seconds():
+  """What all threads of the process have used."""
+  usage = resource.getrusage(resource.RUSAGE_SELF)
+  return usage.ru_utime + usage.ru_stime
+
+
+def resident_bytes():
+  """The most that the process has had."""
+  return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def sample(call, count):
+  """The wall and processor seconds of as many calls."""
+  processor, start = processor_seconds(), time.perf_counter()
+  for _ in range(count):
+    call()
+  return time.perf_counter() - start, processor_seconds() - processor
+
+
+def settle(call):
+  """Calls until that is no faster than before; returns how many calls make a sample."""
+  call()
+  count, best, stale, spent = 1, math.inf, 0, 0.0
+  while stale < 2 and spent < SETTLE_SECONDS:
+    wall, _ = sample(call, count)
+    spent += wall
+    stale = 0 if wall / count < 0.97 * best else stale + 1
+    best = min(best, wall / count)
+    if wall < SAMPLE_SECONDS:
+      count, stale = min(10 * count, math.ceil(1.1 * count * SAMPLE_SECONDS / wall)), 0
+  return count
+
+
+def calls(work):
+  """Seconds of one call: the least of the samples' wall times, the median of the processor's.
+
+  The kernel counts other threads by its ticks, so the least would be too little.
+  """
+  count = settle(work.call)
+  samples = []
+  while len(samples) < LEAST_SAMPLES or sum(wall for wall, _ in samples) < CASE_SECONDS:
+    samples.append(sample(work.call, count))
+  processor = statistics.median(used for _, used in samples)
+  return {"wall": min(wall for wall, _ in samples) / count / work.per,
+          "processor": processor / count / work.per}
+
+
+def compiles(work):
+  """Seconds of one compiling; only that is counted, not the tracing before it."""
+  samples, end = [], time.perf_counter() + COMPILE_SECONDS
+  while len(samples) < LEAST_COMPILES or (time.perf_counter() < end and
+                                          len(samples) < MOST_COMPILES):
+    jax.clear_caches()
+    samples.append(sample(work.lower().compile, 1))
+  return {"wall": min(wall for wall, _ in samples),
+          "processor": statistics.fmean(used for _, used in samples)}
+
+
+def figures(case, at_import, smoke):
+  """What a case takes; with smoke, that it works."""
+  work = case.build()
+  if smoke:
+    if work.lower:
+      work.lower().compile()
+    elif work.call:
+      work.call()
+    return {}
+  result = compiles(work) if work.lower else calls(work) if work.call else {}
+  if work.compiled:
+    result["bytes"] = work.compiled.memory_analysis().temp_size_in_bytes
+  elif work.resident:
+    result["bytes"] = resident_bytes() - at_import
+  return result | {"threads": len(os.listdir("/proc/self/task"))}
+
+
+def main():
+  parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+  parser.add_argument("--smoke", action="store_true")
+  arguments = parser.parse_args()
+  names = json.load(sys.stdin)
+  chosen = cases.load(dict.fromkeys(name.split("/")[0] for name in names))
+  at_import = resident_bytes()
+  for name in names:
+    try:
+      result = figures(chosen[name], at_import, arguments.smoke)
+    except Exception as error:  # one that does not work shall not cost the others
+      result = {"error": f"{type(error).__name__}: {error}"[:300]}
+    print(json.dumps({"case": name, **result}), flush=True)
+
+
+if __name__ == "__main__":
+  main()

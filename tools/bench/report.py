@@ -1,0 +1,92 @@
+"""The table of figures and ratios, and what the ratios are on the whole."""
+
+import math
+
+FIGURES = ("wall", "processor", "bytes")
+PAGE = 4096  # less memory than a page counts as a page: there is no ratio to none at all
+
+
+def ratios(row):
+  """Of the figures that both platforms have; of memory, if one of them takes more than a page."""
+  ours, theirs = row.get("minipod", {}), row.get("cpu", {})
+  result = {}
+  for figure in FIGURES:
+    if figure in ours and figure in theirs and "error" not in (ours | theirs):
+      floor = PAGE if figure == "bytes" else 1e-9
+      values = max(ours[figure], floor), max(theirs[figure], floor)
+      if figure != "bytes" or max(values) > PAGE:
+        result[figure] = values[0] / values[1]
+  return result
+
+
+def percentile(values, share):
+  """The least of the values that as large a share of them does not exceed."""
+  return sorted(values)[max(math.ceil(share * len(values)), 1) - 1]
+
+
+def seconds(value):
+  for unit, size in (("s", 1), ("ms", 1e-3), ("us", 1e-6)):
+    if value >= size:
+      return f"{value / size:.3g} {unit}"
+  return f"{value / 1e-9:.3g} ns"
+
+
+def size(value):
+  for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+    if value >= 1 << power:
+      return f"{value / (1 << power):.3g} {unit}"
+  return f"{value} B"
+
+
+def times(ratio):
+  return f"{ratio:.2f}" if ratio < 100 else f"{ratio:.0f}"
+
+
+def cells(row, figure, text):
+  """The figure of both platforms and their ratio, as text."""
+  values = [text(row[platform][figure]) if figure in row[platform] else ""
+            for platform in ("minipod", "cpu")]
+  ratio = ratios(row).get(figure)
+  return [*values, "" if ratio is None else times(ratio)]
+
+
+def by_section(table):
+  sections = {}
+  for name, row in table.items():
+    sections.setdefault(name.split("/")[0], []).append(row)
+  return sections
+
+
+def summary(rows):
+  """Of each figure: in how many rows it is, its ratio's median and 95th percentile."""
+  result = {}
+  for figure in FIGURES:
+    values = [r[figure] for r in map(ratios, rows) if figure in r]
+    if values:
+      result[figure] = (len(values), percentile(values, 0.5), percentile(values, 0.95))
+  return result
+
+
+def print_summary(table):
+  print(f"\n{'':40}" + "".join(f"{figure + ' ratio':>24}" for figure in FIGURES))
+  print(f"{'':40}" + f"{'cases  median     95 %':>24}" * len(FIGURES))
+  for section, rows in [*by_section(table).items(), ("all", list(table.values()))]:
+    line = f"{section:40}"
+    for figure in FIGURES:
+      count, median, high = summary(rows).get(figure, (0, 0, 0))
+      line += f"{count:8}{times(median):>8}{times(high):>8}" if count else " " * 24
+    print(line.rstrip())
+
+
+def print_table(table):
+  print(f"{'case':40}{'minipod':>10}{'JAX CPU':>10}{'wall':>7}{'processor':>11}"
+        f"{'memory':>11}{'JAX CPU':>10}{'ratio':>7}")
+  for name, row in table.items():
+    wall, processor = cells(row, "wall", seconds), cells(row, "processor", seconds)
+    memory = cells(row, "bytes", size)
+    print((f"{name:40}{wall[0]:>10}{wall[1]:>10}{wall[2]:>7}{processor[2]:>11}"
+           f"{memory[0]:>11}{memory[1]:>10}{memory[2]:>7}").rstrip())
+    for platform in ("minipod", "cpu"):
+      if "error" in row[platform]:
+        print(f"  fails on {platform}: {row[platform]['error']}")
+  print_summary(table)
