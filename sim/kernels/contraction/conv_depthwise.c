@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim/kernels/contraction/convolution.h"
+#include "sim/kernels/flush.h"
 #include "sim/kernels/loops.h"
 #include "sim/kernels/shape.h"
 
@@ -56,6 +57,7 @@ static void conv_depthwise_run_position(const mp_conv_kernel_t *self, const mp_k
   const char *in = call->operands[0];
   const char *kernel = (const char *)call->operands[1] + self->kernel_offset;
   char *to = (char *)call->results[0] + out;
+  const unsigned before = mp_flush_begin();
   for (int64_t f = 0; f < features; f += FEATURES) {
     int64_t count = mp_min_i64(FEATURES, features - f), at = f * self->element;
     if (self->gemm.acc == MP_ACC_F32) {
@@ -64,6 +66,7 @@ static void conv_depthwise_run_position(const mp_conv_kernel_t *self, const mp_k
       sum_double(count, window, in + at, offsets, kernel + at, kernel_offsets, to + at);
     }
   }
+  mp_flush_end(before);
 }
 
 mp_status_t mp_conv_depthwise_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {

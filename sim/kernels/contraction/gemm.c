@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim/base/assert.h"
+#include "sim/kernels/flush.h"
 #include "sim/kernels/shape.h"
 
 enum {
@@ -152,6 +153,7 @@ void mp_gemm_run_rows(const mp_gemm_columns_t *columns, mp_micro_tile_t *tile, i
                       int64_t rows, char *c) {
   const int64_t size = (int64_t)columns->acc_bytes, lanes = columns->micro->lanes;
   const mp_micro_run_t *runs = columns->micro->run[form][rows - 1];
+  const unsigned before = mp_flush_begin();
   for (int64_t j = 0; j < columns->columns;) {
     const int64_t rest = columns->columns - j;
     const bool is_wide = columns->read == NULL ? rest > lanes : rest >= 2 * lanes;
@@ -174,6 +176,7 @@ void mp_gemm_run_rows(const mp_gemm_columns_t *columns, mp_micro_tile_t *tile, i
     }
     j += width;
   }
+  mp_flush_end(before);
 }
 
 // One step of a tile of C: what is multiplied next.

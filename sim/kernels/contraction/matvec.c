@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim/base/assert.h"
+#include "sim/kernels/flush.h"
 #include "sim/kernels/loops.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
@@ -138,6 +139,18 @@ static const loops_t g_loops[MP_ACC_COUNT] = {
     {dot_u64_t, total_u64_t, rows_u64_t, axpy_u64_t, axpy4_u64_t},
 };
 
+static void matvec_dot(const loops_t *loops, int64_t n, const void *a, const void *b, void *sums) {
+  const unsigned before = mp_flush_begin();
+  loops->dot(n, a, b, sums);
+  mp_flush_end(before);
+}
+
+static void matvec_axpy(const loops_t *loops, int64_t n, const void *a, const void *x, void *y) {
+  const unsigned before = mp_flush_begin();
+  loops->axpy(n, a, x, y);
+  mp_flush_end(before);
+}
+
 // Whether a line along k is contiguous and has the accumulation type.
 static bool matvec_is_line(const mp_operand_t *side) {
   int64_t step = 0;
@@ -212,14 +225,14 @@ static void matvec_run_by_rows(const job_t *job, int64_t first, int64_t count) {
       if (even) {
         const void *values =
             matvec_load_line(side, job->matrix + offsets[r] + k * step, step, depth, raw, line);
-        loops->dot(depth, values, job->vector + k * side->acc_bytes, sums);
+        matvec_dot(loops, depth, values, job->vector + k * side->acc_bytes, sums);
       } else {
         mp_axes_offsets(&side->k, k, depth, k_offsets);
         for (int64_t i = 0; i < depth; ++i) {
           memcpy(raw + i * side->element, job->matrix + offsets[r] + k_offsets[i], side->element);
         }
         const void *values = matvec_load_line(side, raw, side->element, depth, NULL, line);
-        loops->dot(depth, values, job->vector + k * side->acc_bytes, sums);
+        matvec_dot(loops, depth, values, job->vector + k * side->acc_bytes, sums);
       }
     }
     loops->total(sums, (char *)job->out + r * side->acc_bytes);
@@ -239,14 +252,16 @@ static void matvec_run_by_k(const job_t *job, int64_t first, int64_t count) {
     int64_t depth = mp_min_i64(MP_GEMM_BLOCK_K, side->k.count - k);
     mp_axes_offsets(&side->k, k, depth, k_offsets);
     int64_t i = 0;
+    const unsigned before = mp_flush_begin();
     for (; even && i + 4 <= depth; i += 4) {
       loops->axpy4(count, job->vector + (k + i) * side->acc_bytes,
                    job->matrix + row_offset + k_offsets[i], step, job->out);
     }
+    mp_flush_end(before);
     for (; i < depth; ++i) {
       const void *values = matvec_load_line(side, job->matrix + row_offset + k_offsets[i],
                                             side->element, count, NULL, line);
-      loops->axpy(count, job->vector + (k + i) * side->acc_bytes, values, job->out);
+      matvec_axpy(loops, count, job->vector + (k + i) * side->acc_bytes, values, job->out);
     }
   }
 }
@@ -257,11 +272,13 @@ void mp_matvec_run_part(const mp_matvec_t *matvec, const mp_kernel_t *kernel,
   int64_t rows = side->rows.count, begin = 0, end = 0, step = 0, loaded = -1;
   mp_part_range(side->batch.count * rows, kernel->num_parts, call->part, &begin, &end);
   if (matvec->is_plain) {
+    const unsigned before = mp_flush_begin();
     g_loops[matvec->acc].rows(
         end - begin, side->k.count,
         (const char *)call->operands[matvec->matrix_operand] + begin * matvec->row_step,
         matvec->row_step, call->operands[matvec->vector_operand],
         (char *)call->results[0] + (size_t)begin * mp_acc_size(matvec->acc));
+    mp_flush_end(before);
     return;
   }
   bool by_k = mp_axes_step(&side->rows, &step) && step == side->element;

@@ -43,6 +43,29 @@
     return (T)(sum & (2 * bits - 1));                                    \
   }
 
+// x / y, rounded towards zero, for a y that is neither 0 nor -1. Short integers are divided as
+// floating-point numbers with so many more bits that the quotient, which is at least 1 / y away
+// from the next whole number if it is none, is not rounded to one: of these divisions compilers
+// make vector code.
+#define QUOTIENT(name, T, F)                  \
+  static inline T quotient_##name(T x, T y) { \
+    return (T)((F)x / (F)y);                  \
+  }
+QUOTIENT(S8, int8_t, float)
+QUOTIENT(U8, uint8_t, float)
+QUOTIENT(S16, int16_t, float)
+QUOTIENT(U16, uint16_t, float)
+QUOTIENT(S32, int32_t, double)
+QUOTIENT(U32, uint32_t, double)
+static inline int64_t quotient_S64(int64_t x, int64_t y) {
+  return x / y;
+}
+static inline uint64_t quotient_U64(uint64_t x, uint64_t y) {
+  return x / y;
+}
+#define SIGNED_QUOTIENT(name, T) quotient_##name(x, (T)((y == 0) | (y == -1) ? 1 : y))
+#define UNSIGNED_QUOTIENT(name)  quotient_##name(x, y == 0 ? 1 : y)
+
 // The loops that are the same for signed and unsigned types.
 #define COMMON_LOOPS(name, T, U, W, bits)                                                   \
   POWER(name, T, W)                                                                         \
@@ -64,17 +87,20 @@
   MP_LOOP1(clz_##name, T, T,                                                                \
            (U)x == 0 ? bits : __builtin_clzll((unsigned long long)(U)x) - (64 - bits))
 
-#define SIGNED_LOOPS(name, T, U, W, bits)                                             \
-  COMMON_LOOPS(name, T, U, W, bits)                                                   \
-  MP_LOOP1(abs_##name, T, T, x < 0 ? 0 - (W)x : (W)x)                                 \
-  MP_LOOP1(sign_##name, T, T, (x > 0) - (x < 0))                                      \
-  MP_LOOP2(divide_##name, T, T, y == 0 ? (W)-1 : y == -1 ? 0 - (W)x : (W)(x / y))     \
-  MP_LOOP2(remainder_##name, T, T, y == 0 ? x : y == -1 ? 0 : x % y)                  \
-  MP_LOOP2(shift_right_arithmetic_##name, T, T, x >> ((U)y < bits ? (U)y : bits - 1)) \
-  MP_LOOP2(power_loop_##name, T, T,                                                   \
-           y >= 0    ? power_##name(x, (uint64_t)y)                                   \
-           : x == 1  ? 1                                                              \
-           : x == -1 ? ((y & 1) != 0 ? -1 : 1)                                        \
+#define SIGNED_LOOPS(name, T, U, W, bits)                                                          \
+  COMMON_LOOPS(name, T, U, W, bits)                                                                \
+  MP_LOOP1(abs_##name, T, T, x < 0 ? 0 - (W)x : (W)x)                                              \
+  MP_LOOP1(sign_##name, T, T, (x > 0) - (x < 0))                                                   \
+  MP_LOOP2(divide_##name, T, T, y == 0 ? (W)-1 : y == -1 ? 0 - (W)x : (W)SIGNED_QUOTIENT(name, T)) \
+  MP_LOOP2(remainder_##name, T, T,                                                                 \
+           y == 0    ? (W)x                                                                        \
+           : y == -1 ? (W)0                                                                        \
+                     : (W)x - (W)SIGNED_QUOTIENT(name, T) * (W)y)                                  \
+  MP_LOOP2(shift_right_arithmetic_##name, T, T, x >> ((U)y < bits ? (U)y : bits - 1))              \
+  MP_LOOP2(power_loop_##name, T, T,                                                                \
+           y >= 0    ? power_##name(x, (uint64_t)y)                                                \
+           : x == 1  ? 1                                                                           \
+           : x == -1 ? ((y & 1) != 0 ? -1 : 1)                                                     \
                      : 0)
 
 // The arithmetic shift of an unsigned type copies the highest bit too.
@@ -82,8 +108,8 @@
   COMMON_LOOPS(name, T, U, W, bits)                                                           \
   MP_LOOP1(abs_##name, T, T, x)                                                               \
   MP_LOOP1(sign_##name, T, T, x != 0)                                                         \
-  MP_LOOP2(divide_##name, T, T, y == 0 ? (T)-1 : x / y)                                       \
-  MP_LOOP2(remainder_##name, T, T, y == 0 ? x : x % y)                                        \
+  MP_LOOP2(divide_##name, T, T, y == 0 ? (T)-1 : UNSIGNED_QUOTIENT(name))                     \
+  MP_LOOP2(remainder_##name, T, T, y == 0 ? (W)x : (W)x - (W)UNSIGNED_QUOTIENT(name) * (W)y)  \
   MP_LOOP2(shift_right_arithmetic_##name, T, T,                                               \
            (int64_t)((uint64_t)x << (64 - bits)) >> (64 - bits) >> (y < bits ? y : bits - 1)) \
   MP_LOOP2(power_loop_##name, T, T, power_##name(x, (uint64_t)y))

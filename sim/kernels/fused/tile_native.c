@@ -145,7 +145,9 @@ static uint32_t tile_native_compute(making_t *m, const mp_tile_step_t *step) {
   uint32_t in[MP_NATIVE_MAX_INPUTS] = {0};
   for (uint32_t k = 0; k < step->ew.num_inputs; ++k) {
     const mp_dtype_t dtype = op->code == MP_OP_SELECT && k == 0 ? MP_DTYPE_BOOL : op->from;
-    in[k] = tile_native_read(m, step->in[k], dtype, (step->scalars >> k & 1) != 0);
+    // All elements of a constant slot are the same.
+    const bool is_one = (step->scalars >> k & 1) != 0 || m->program->slots[step->in[k]].is_constant;
+    in[k] = tile_native_read(m, step->in[k], dtype, is_one);
   }
   if (step->product == 0) return tile_native_add_step(m, *op, in);
   const mp_native_op_t times = {MP_OP_MULTIPLY, op->from, op->from, 0, false};

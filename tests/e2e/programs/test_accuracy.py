@@ -171,3 +171,13 @@ def test_cumulative_sums_have_xlas_bits(dtype, scan):
   compare(lambda x, y: (jax.lax.cumsum(x, axis), jax.lax.cumsum(x, axis, reverse=True),
                         jax.lax.cumprod(y, axis), jax.lax.cumprod(y, axis, reverse=True)),
           x, factors, exact=True)
+
+
+@pytest.mark.parametrize("shape", [(40, 40), (40, 1), (2, 3)])
+def test_products_take_denormals_for_zeros(shape):
+  """As XLA does: a processor would take a hundred times as long for them."""
+  a = np.full((40, 40), 1e-40, np.float32)[:, :shape[0]]
+  b = np.full(shape, 2.0, np.float32)
+  assert not on_pod(lambda a, b: a @ b, a, b).any()
+  tiny = np.full((40, shape[0]), 6e-8, np.float16)  # not in the type in which is computed
+  assert on_pod(lambda a, b: a @ b, tiny, b.astype(np.float16)).all()
