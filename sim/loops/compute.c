@@ -71,13 +71,40 @@ static void compute_use_reciprocal(const mp_loop_builder_t *b, mp_loop_step_t *s
 
 // ---- an op on refs ----
 
+// The op as machine code has it, on stored elements. What is only chosen is not computed with: any
+// type of its size does.
+static mp_native_op_t compute_native(const mp_op_t *op, const mp_ew_t *ew) {
+  mp_native_op_t native = mp_ew_native(op);
+  if (op->code != MP_OP_SELECT) return native;
+  switch (mp_dtype_size(ew->output)) {
+    case 1:
+      native.from = MP_DTYPE_U8;
+      break;
+    case 2:
+      native.from = MP_DTYPE_U16;
+      break;
+    case 4:
+      native.from = MP_DTYPE_U32;
+      break;
+    case 8:
+      native.from = MP_DTYPE_U64;
+      break;
+    default:
+      native.code = MP_OP_COUNT;
+      return native;
+  }
+  native.code = MP_OP_SELECT;
+  native.to = native.from;
+  return native;
+}
+
 static mp_status_t compute_add(mp_loop_builder_t *b, const mp_op_t *op, const mp_ew_t *ew,
                                const mp_loop_ref_t *in, mp_loop_ref_t out, int64_t count) {
   mp_loop_step_t step = {.what = MP_DO_LOOP,
                          .num_refs = ew->num_inputs,
                          .out = out,
                          .count = count,
-                         .native = mp_ew_native(op),
+                         .native = compute_native(op, ew),
                          .u.loop = ew->loop};
   for (uint32_t i = 0; i < ew->num_inputs; ++i) step.in[i] = in[i];
   if (ew->has_params) {

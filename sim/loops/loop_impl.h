@@ -88,7 +88,7 @@ typedef struct {
   uint32_t num_refs;  // used of `in`
   mp_loop_ref_t in[MP_EW_MAX_INPUTS + 1], out;
   int64_t count;
-  mp_native_op_t native;  // what is computed, if machine code can have it; else its code is 0
+  mp_native_op_t native;  // scalars and LOOP: what is computed; MP_OP_COUNT if machine code cannot
   union {
     mp_ew_loop_t loop;         // LOOP
     const mp_view_t *view;     // VIEW

@@ -20,13 +20,13 @@ enum { MAX_LANES = 64 };
 
 // ---- refs ----
 
-// Memory of three kinds: that of slots, the loop's own, and constants, whose offset is their
-// address.
+// Memory of three kinds: that of slots, the loop's own, and constants. Nobody writes these, so it
+// does not matter where they lie; and equal loops of different programs are equal code.
 enum { OWN_MEMORY = 1, CONSTANT_MEMORY = 2, SLOT_MEMORY = 3 };
 
 static mp_native_ref_t loop_native_describe(const mp_loop_t *loop, mp_loop_ref_t ref) {
   if (ref.base > loop->num_slots) {
-    return (mp_native_ref_t){.memory = CONSTANT_MEMORY, .offset = ref.offset};
+    return (mp_native_ref_t){.memory = CONSTANT_MEMORY};
   }
   if (ref.base == loop->num_slots) {
     return (mp_native_ref_t){.memory = OWN_MEMORY, .offset = ref.offset};
@@ -233,12 +233,38 @@ static void loop_native_find_private(const making_t *m, bool *is_shared) {
   }
 }
 
+// Longer loops take too long to compile. What is called costs the same in machine code, and after
+// each call values are read again: with many calls little is gained, and compiling takes longer.
+enum { MAX_STEPS = 1500, MAX_READ_AGAIN = 10000 };
+
+static bool loop_native_pays(const making_t *m) {
+  const mp_loop_t *loop = m->loop;
+  uint32_t num_calls = 0;
+  for (uint32_t s = 0; s < loop->num_steps; ++s) {
+    num_calls += m->instructions[s].kind == MP_NATIVE_CALL;
+  }
+  return 4 * num_calls <= loop->num_steps &&
+         (uint64_t)num_calls * loop->native->num_refs <= MAX_READ_AGAIN;
+}
+
+// Whether the indices of all rows are integers of whole bytes.
+static bool loop_native_can_index(const mp_loop_t *loop) {
+  for (uint32_t s = 0; s < loop->num_steps; ++s) {
+    const mp_native_kind_t kind = loop_native_kind(&loop->steps[s]);
+    const bool is_row = kind == MP_NATIVE_TAKE || kind == MP_NATIVE_PLACE;
+    if (is_row && mp_dtype_bits(loop->steps[s].u.row->dtype) < 8) return false;
+  }
+  return true;
+}
+
 static mp_native_loop_fn_t loop_native_make(making_t *m, bool *is_shared) {
   const mp_loop_t *loop = m->loop;
   loop->native->num_refs = 0;
+  if (loop->num_steps > MAX_STEPS || !loop_native_can_index(loop)) return NULL;
   for (uint32_t s = 0; s < loop->num_steps; ++s) {
     loop_native_instruction(m, &loop->steps[s], &m->instructions[s]);
   }
+  if (!loop_native_pays(m)) return NULL;
   loop_native_find_known(m);
   loop_native_find_private(m, is_shared);
   const mp_native_loop_t code = {.num_refs = loop->native->num_refs,

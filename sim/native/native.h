@@ -99,6 +99,7 @@ typedef enum {
   MP_NATIVE_TAKE,     // out = `count` bytes of in[0], at the row's place
   MP_NATIVE_PLACE,    // `count` bytes of in[0] to out, at the row's place
   MP_NATIVE_CALL,     // mp_native_frame_t's `call` does it, by its number
+  MP_NATIVE_NUM_KINDS,
 } mp_native_kind_t;
 
 enum { MP_NATIVE_MAX_INDICES = 3 };

@@ -17,7 +17,7 @@ static const mp_native_module_t *native_code_open_at(const char *path) {
   mp_native_module_fn_t *get = NULL;
   memcpy(&get, &symbol, sizeof(get));
   const mp_native_module_t *module = get == NULL ? NULL : get();
-  return module != NULL && module->version == MP_NATIVE_MODULE_VERSION ? module : NULL;
+  return module != NULL && module->contract == MP_NATIVE_CONTRACT ? module : NULL;
 }
 
 static const char *g_path;

@@ -9,7 +9,7 @@ void mp_native_set_policy(mp_native_policy_t policy) {
   atomic_store(&g_policy, (int)policy);
 }
 
-// About as long as compiling takes, so that never more than twice the best time is spent.
+// About as long as compiling takes, so that what does not run again has lost little.
 #define HOT_NANOSECONDS          UINT64_C(5000000)
 #define HOT_NANOSECONDS_PER_STEP UINT64_C(250000)
 

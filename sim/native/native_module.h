@@ -4,12 +4,17 @@
 
 #include "sim/native/native.h"
 
-// Changes with the contract below and with that of native.h.
-#define MP_NATIVE_MODULE_VERSION 1
-#define MP_NATIVE_MODULE_SYMBOL  "minipod_native_module"
+#define MP_NATIVE_MODULE_SYMBOL "minipod_native_module"
+
+// What both sides must agree on, besides their version: a number that changes with the ops, the
+// element types and the forms of code.
+#define MP_NATIVE_CONTRACT                                                                 \
+  ((uint64_t)MP_OP_COUNT << 48 | (uint64_t)MP_DTYPE_COUNT << 40 |                          \
+   (uint64_t)MP_NATIVE_NUM_KINDS << 32 | (uint64_t)sizeof(mp_native_instruction_t) << 16 | \
+   (uint64_t)(sizeof(mp_native_loop_t) + sizeof(mp_native_value_t) + sizeof(mp_native_ref_t)))
 
 typedef struct {
-  int version;
+  uint64_t contract;
   // As mp_native_compile_map and mp_native_compile_loop, but compiles anew each time, and only one
   // thread may be in them at a time.
   mp_native_map_fn_t (*compile_map)(const mp_native_map_t *map);

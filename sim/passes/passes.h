@@ -76,8 +76,9 @@ MP_NODISCARD mp_status_t mp_pass_products(mp_module_t *module);
 // works on per-device types, so it runs after partitioning.
 MP_NODISCARD mp_status_t mp_pass_layouts(mp_module_t *module);
 
-// Ops without effect whose result has no elements become constants without elements.
-MP_NODISCARD mp_status_t mp_pass_empty(mp_module_t *module);
+// Ops without effect whose result has no elements become constants without elements, and reductions
+// of dimensions of one element become their op. After partitioning.
+MP_NODISCARD mp_status_t mp_pass_trivial(mp_module_t *module);
 
 // Removes ops without effect whose results are not used.
 MP_NODISCARD mp_status_t mp_pass_dead_code(mp_module_t *module);

@@ -15,7 +15,7 @@ mp_status_t mp_passes_prepare(mp_module_t *module) {
 mp_status_t mp_passes_finish(mp_module_t *module) {
   MP_RETURN_IF_ERROR(mp_pass_layouts(module));
   mp_module_check_verified(module);
-  MP_RETURN_IF_ERROR(mp_pass_empty(module));
+  MP_RETURN_IF_ERROR(mp_pass_trivial(module));
   mp_module_check_verified(module);
   MP_RETURN_IF_ERROR(mp_pass_loop_values(module));
   mp_module_check_verified(module);

@@ -53,8 +53,8 @@ MP_NODISCARD mp_status_t mp_ew_bind(const mp_op_t *op, mp_ew_t *out_ew);
 bool mp_ew_bind_convert(mp_dtype_t from, mp_dtype_t to, mp_ew_t *out_ew);
 bool mp_ew_bind_binary(mp_opcode_t code, mp_dtype_t dtype, mp_ew_t *out_ew);
 
-// The op as machine code has it (sim/native), on computing types; its `code` is MP_OP_COUNT if
-// machine code cannot have it.
+// The op as machine code has it (sim/native), on computing types, which are wider than the stored
+// ones of narrow elements; its `code` is MP_OP_COUNT if machine code cannot have it.
 mp_native_op_t mp_ew_native(const mp_op_t *op);
 
 // Runs the op on `n` elements of arrays of stored elements. `out` may be the same array as an input

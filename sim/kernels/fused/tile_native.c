@@ -8,8 +8,9 @@
 #include "sim/kernels/fused/tile.h"
 #include "sim/kernels/fused/tile_registers.h"
 
-// A run of fewer steps is not worth a map.
-enum { MIN_STEPS = 2 };
+// A run of fewer steps is not worth a map. In a longer one so many values would live at once that
+// they lie in memory again, and compiling would take too long.
+enum { MIN_STEPS = 2, MAX_STEPS = 100 };
 
 // A map that is being made. A slot's value is the one that it holds at the current step.
 typedef struct {
@@ -65,7 +66,7 @@ static bool tile_native_can_load(const mp_tile_program_t *program, uint32_t firs
 // Behind the last of the steps from `first` on that can be one piece of code.
 static uint32_t tile_native_end(const mp_tile_program_t *program, uint32_t first) {
   uint32_t end = first;
-  for (; end < program->num_steps; ++end) {
+  for (; end < program->num_steps && end - first < MAX_STEPS; ++end) {
     const mp_tile_step_t *step = &program->steps[end];
     const bool can = step->kind == MP_TILE_LOAD ? tile_native_can_load(program, first, end)
                                                 : tile_native_can_compute(program, step);

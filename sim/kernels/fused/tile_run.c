@@ -140,8 +140,8 @@ mp_tile_run_t mp_tile_begin(const mp_tile_program_t *program, const mp_kernel_ca
   return run;
 }
 
-// What is loaded through views comes first: its registers hold nothing else by then
-// (tile_native.c).
+// What is loaded through views comes first: tile_native_can_load has seen to it that its registers
+// hold nothing else that the code reads.
 static void tile_run_code(const mp_tile_run_t *run, uint32_t first, span_t span) {
   const mp_tile_code_t *code = &run->program->native->codes[first];
   for (uint32_t s = first; s < code->end; ++s) {

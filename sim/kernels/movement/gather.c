@@ -80,14 +80,62 @@ typedef struct {
   batch_dim_t step;
 } run_t;
 
+// Slices of one element are gathered so many at a time: first all places, then all elements.
+enum { BLOCK = 256 };
+
+// Adds what one component of the index vectors says about the places of `n` elements.
+#define ADD_COMPONENT(I)                                                                 \
+  MP_VECTOR static void gather_add_##I(int64_t n, const void *indices, int64_t step,     \
+                                       int64_t limit, int64_t stride, int64_t *places) { \
+    const I *index = indices;                                                            \
+    MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                                     \
+      const int64_t start = index[i * step] < 0 ? 0 : index[i * step];                   \
+      places[i] += (start > limit ? limit : start) * stride;                             \
+    }                                                                                    \
+  }
+ADD_COMPONENT(int32_t)
+ADD_COMPONENT(int64_t)
+
+// Where elements [begin, begin + n) of the run lie, in bytes behind run->src.
+static void gather_find_places(const gather_kernel_t *self, const run_t *run, int64_t begin,
+                               int64_t n, int64_t *places) {
+  const bool is_s32 = self->index_dtype == MP_DTYPE_S32;
+  const bool is_quick = is_s32 || self->index_dtype == MP_DTYPE_S64;
+  const int64_t first = run->index + begin * run->step.index;
+  for (int64_t i = 0; i < n; ++i) {
+    places[i] = (begin + i) * run->step.operand;
+    if (!is_quick) places[i] += gather_slice_start(self, run->indices, first + i * run->step.index);
+  }
+  for (uint32_t k = 0; k < self->num_starts && is_quick; ++k) {
+    const char *indices =
+        run->indices + (first + k * self->vector_stride) * (int64_t)self->index_bytes;
+    (is_s32 ? gather_add_int32_t : gather_add_int64_t)(
+        n, indices, run->step.index, self->starts[k].limit, self->starts[k].stride, places);
+  }
+}
+
 // Gathers slices of one element of type T.
-#define GATHER_ELEMENTS(T)                                                                      \
-  static void gather_##T(const gather_kernel_t *self, const run_t *run) {                       \
-    for (int64_t i = 0; i < run->count; ++i) {                                                  \
-      int64_t start = gather_slice_start(self, run->indices, run->index + i * run->step.index); \
-      *(T *)(void *)(run->dst + i * run->step.dst) =                                            \
-          *(const T *)(const void *)(run->src + i * run->step.operand + start);                 \
-    }                                                                                           \
+#define GATHER_ELEMENTS(T)                                                                    \
+  MP_VECTOR static void gather_block_##T(int64_t n, const char *src, const int64_t *places,   \
+                                         char *dst, int64_t step) {                           \
+    if (step == sizeof(T)) {                                                                  \
+      T *near = (T *)(void *)dst;                                                             \
+      MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                                        \
+        near[i] = *(const T *)(const void *)(src + places[i]);                                \
+      }                                                                                       \
+      return;                                                                                 \
+    }                                                                                         \
+    for (int64_t i = 0; i < n; ++i) {                                                         \
+      *(T *)(void *)(dst + i * step) = *(const T *)(const void *)(src + places[i]);           \
+    }                                                                                         \
+  }                                                                                           \
+  static void gather_##T(const gather_kernel_t *self, const run_t *run) {                     \
+    for (int64_t begin = 0, n; begin < run->count; begin += n) {                              \
+      int64_t places[BLOCK];                                                                  \
+      n = mp_min_i64(run->count - begin, BLOCK);                                              \
+      gather_find_places(self, run, begin, n, places);                                        \
+      gather_block_##T(n, run->src, places, run->dst + begin * run->step.dst, run->step.dst); \
+    }                                                                                         \
   }
 GATHER_ELEMENTS(uint8_t)
 GATHER_ELEMENTS(uint16_t)
@@ -170,10 +218,7 @@ static void gather_slices(const gather_kernel_t *self, const run_t *run) {
   }
 }
 
-// Slices that are columns of the result are gathered row by row instead of slice by slice, this
-// many at a time.
-enum { COLUMNS = 256 };
-
+// Slices that are columns of the result are gathered row by row instead of slice by slice.
 static bool gather_are_columns(const gather_kernel_t *self, const run_t *run) {
   const mp_strided_t *slice = &self->slice;
   return slice->rank == 1 && slice->element == self->element && run->count > 1 &&
@@ -184,8 +229,8 @@ static void gather_columns(const gather_kernel_t *self, const run_t *run) {
   const mp_strided_dim_t *dim = &self->slice.dims[0];
   const int64_t element = self->element;
   for (int64_t begin = 0, n; begin < run->count; begin += n) {
-    int64_t index[COLUMNS];
-    n = mp_min_i64(run->count - begin, COLUMNS);
+    int64_t index[BLOCK];
+    n = mp_min_i64(run->count - begin, BLOCK);
     for (int64_t i = 0; i < n; ++i) {
       int64_t start =
           gather_slice_start(self, run->indices, run->index + (begin + i) * run->step.index);

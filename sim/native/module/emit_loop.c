@@ -241,6 +241,8 @@ static void emit_loop_instruction(const loop_t *l, uint32_t number) {
     case MP_NATIVE_CALL:
       emit_loop_call(l, number);
       break;
+    case MP_NATIVE_NUM_KINDS:
+      break;
   }
   LLVMBuildBr(b, l->blocks[number + 1]);
 }

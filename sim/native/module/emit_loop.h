@@ -10,9 +10,9 @@ typedef struct {
   LLVMTypeRef shadow_type;  // of the local variable
   uint64_t bytes;           // of the shadow
   bool has_uses;            // which all have as many bytes, unless has_others
-  bool has_others;          // is used with different sizes, or as part of an array
+  bool has_others;          // is used with different sizes, or as part of an array (but for PICK)
   bool is_written;
-  bool is_private;  // written, and nobody else looks at it: memory need not be right
+  bool is_local;  // the ref is private and written: memory need not be right
 } place_t;
 
 typedef struct {

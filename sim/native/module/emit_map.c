@@ -5,7 +5,7 @@
 #include <string.h>
 
 // The bytes of the widest vectors. Machines with shorter ones use several.
-enum { VECTOR_BYTES = 32, MAX_LANES = 64 };
+enum { VECTOR_BYTES = 64, MAX_LANES = 64 };
 
 typedef struct {
   emit_t *e;

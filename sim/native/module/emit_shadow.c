@@ -107,16 +107,18 @@ void emit_make_shadows(const loop_t *l) {
   for (uint32_t r = 0; r < l->loop->num_refs; ++r) {
     place_t *place = &l->places[r];
     if (!place->has_uses || place->has_others) continue;
+    // What is picked from may be more than what else is used of it.
+    if (place->bytes < l->loop->refs[r].bytes) continue;
     if (place->shadow_type == NULL) place->shadow_type = emit_copied_type(l, place->bytes);
     if (place->shadow_type == NULL) continue;
     place->shadow = LLVMBuildAlloca(l->e->builder, place->shadow_type, "");
-    place->is_private = emit_shadow_is_private(l, r);
+    place->is_local = emit_shadow_is_private(l, r);
   }
 }
 
 void emit_reload(const loop_t *l, uint32_t ref) {
   const place_t *place = &l->places[ref];
-  if (place->shadow == NULL || place->is_private) return;
+  if (place->shadow == NULL || place->is_local) return;
   LLVMValueRef value = LLVMBuildLoad2(l->e->builder, place->shadow_type, place->pointer, "");
   LLVMSetAlignment(value, 1);
   LLVMBuildStore(l->e->builder, value, place->shadow);
@@ -223,7 +225,7 @@ void emit_write_memory(const loop_t *l, uint32_t ref, LLVMValueRef value, uint64
   if (place->shadow != NULL) {
     LLVMBuildStore(b, LLVMBuildBitCast(b, value, place->shadow_type, ""), place->shadow);
   }
-  if (place->is_private) return;
+  if (place->is_local) return;
   LLVMSetAlignment(LLVMBuildStore(b, value, place->pointer), 1);
   for (uint32_t r = 0; r < l->loop->num_refs; ++r) {
     if (r == ref || l->places[r].shadow == NULL ||

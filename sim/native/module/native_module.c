@@ -19,6 +19,15 @@
 #define MAP_PASSES  "early-cse"
 #define LOOP_PASSES "sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,early-cse"
 
+// LLVM's objects register their destructors here, and none is ever called: when a process ends,
+// another thread may be compiling.
+__attribute__((visibility("hidden"))) int __cxa_atexit(void (*destroy)(void *), void *object,
+                                                       void *library);
+int __cxa_atexit(void (*destroy)(void *), void *object, void *library) {
+  (void)destroy, (void)object, (void)library;
+  return 0;
+}
+
 typedef struct {
   LLVMOrcLLJITRef jit;
   LLVMTargetMachineRef machine;
@@ -54,7 +63,7 @@ static bool native_module_start(compiler_t *c) {
   if (LLVMInitializeNativeTarget() || LLVMInitializeNativeAsmPrinter()) return false;
   c->machine = native_module_machine();
   LLVMTargetMachineRef of_jit = native_module_machine();
-  if (c->machine == NULL || of_jit == NULL) return false;
+  if (c->machine == NULL || of_jit == NULL) return false;  // they stay, as all of the module does
   LLVMOrcLLJITBuilderRef builder = LLVMOrcCreateLLJITBuilder();
   LLVMOrcLLJITBuilderSetJITTargetMachineBuilder(
       builder, LLVMOrcJITTargetMachineBuilderCreateFromTargetMachine(of_jit));
@@ -86,8 +95,8 @@ static void native_module_begin(emit_t *e, const compiler_t *c, const char *name
   LLVMDisposeMessage(triple);
   e->function = LLVMAddFunction(e->module, name, type);
   // Vectors of 512 bits where the machine has them, in spite of their price: there is much to do.
-  native_module_set_attribute(e, "prefer-vector-width", "256");
-  native_module_set_attribute(e, "min-legal-vector-width", "256");
+  native_module_set_attribute(e, "prefer-vector-width", "512");
+  native_module_set_attribute(e, "min-legal-vector-width", "512");
   LLVMPositionBuilderAtEnd(e->builder, LLVMAppendBasicBlockInContext(e->context, e->function, ""));
 }
 
@@ -145,7 +154,7 @@ static mp_native_loop_fn_t native_module_compile_loop(const mp_native_loop_t *lo
 __attribute__((visibility("default"))) mp_native_module_fn_t minipod_native_module;
 
 const mp_native_module_t *minipod_native_module(void) {
-  static const mp_native_module_t module = {MP_NATIVE_MODULE_VERSION, native_module_compile_map,
+  static const mp_native_module_t module = {MP_NATIVE_CONTRACT, native_module_compile_map,
                                             native_module_compile_loop};
   if (g_compiler.jit == NULL && !native_module_start(&g_compiler)) return NULL;
   return &module;

@@ -74,7 +74,6 @@ static const mp_opcode_t k_no_kernels[] = {
     MP_OP_SDY_SHARDING_CONSTRAINT,
     MP_OP_SDY_SHARDING_GROUP,
     MP_OP_EXCHANGE,
-    MP_OP_FUSION,  // made of several ops; these programs have one each
 };
 
 static uint32_t g_runs[MP_OP_COUNT];

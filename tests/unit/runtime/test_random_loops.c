@@ -21,9 +21,9 @@ static const type_t g_types[] = {
     {"tensor<ui32>", MP_DTYPE_U32, 1, "UNSIGNED"}, {"tensor<f64>", MP_DTYPE_F64, 1, "FLOAT"},
     {"tensor<i64>", MP_DTYPE_S64, 1, "SIGNED"},    {"tensor<8xf32>", MP_DTYPE_F32, 8, "FLOAT"},
     {"tensor<8xi32>", MP_DTYPE_S32, 8, "SIGNED"},  {"tensor<bf16>", MP_DTYPE_BF16, 1, "FLOAT"},
-    {"tensor<i8>", MP_DTYPE_S8, 1, "SIGNED"},
+    {"tensor<i8>", MP_DTYPE_S8, 1, "SIGNED"},      {"tensor<8xbf16>", MP_DTYPE_BF16, 8, "FLOAT"},
 };
-enum { I32, F32, U32, F64, I64, F32X8, I32X8, BF16, I8, NUM_TYPES, MAX_VALUES = 64 };
+enum { I32, F32, U32, F64, I64, F32X8, I32X8, BF16, I8, BF16X8, NUM_TYPES, MAX_VALUES = 64 };
 #define TABLE "tensor<16x8xf32>"
 
 typedef struct {
@@ -137,7 +137,30 @@ static void put_constant(body_t *b) {
 static void put_movement(body_t *b) {
   const uint32_t is_f = draw(b, 2), one = is_f ? F32 : I32, eight = is_f ? F32X8 : I32X8;
   const char *e = is_f ? "f32" : "i32";
-  switch (draw(b, 4)) {
+  switch (draw(b, 6)) {
+    case 4:  // computed from a part, and joined
+      put(b, "%%v%u = stablehlo.slice %%v%u [0:4] : (tensor<8x%s>) -> tensor<4x%s>\n", b->next,
+          pick(b, eight), e, e);
+      put(b, "%%v%u = stablehlo.negate %%v%u : tensor<4x%s>\n", b->next + 1, b->next, e);
+      put(b,
+          "%%v%u = stablehlo.concatenate %%v%u, %%v%u, dim = 0 : (tensor<4x%s>, tensor<4x%s>) -> "
+          "tensor<8x%s>\n",
+          b->next + 2, b->next + 1, b->next, e, e, e);
+      add_value(b, b->next + 2, eight);
+      b->next += 3;
+      return;
+    case 5:  // every second one, between the first and the last
+      put(b, "%%v%u = stablehlo.slice %%v%u [0:8:2] : (tensor<8x%s>) -> tensor<4x%s>\n", b->next,
+          pick(b, eight), e, e);
+      put(b, "%%v%u = stablehlo.reverse %%v%u, dims = [0] : tensor<4x%s>\n", b->next + 1, b->next,
+          e);
+      put(b,
+          "%%v%u = stablehlo.concatenate %%v%u, %%v%u, dim = 0 : (tensor<4x%s>, tensor<4x%s>) -> "
+          "tensor<8x%s>\n",
+          b->next + 2, b->next + 1, b->next, e, e, e);
+      add_value(b, b->next + 2, eight);
+      b->next += 3;
+      return;
     case 0:
       put(b, "%%v%u = stablehlo.broadcast_in_dim %%v%u, dims = [] : (tensor<%s>) -> tensor<8x%s>\n",
           b->next, pick(b, one), e, e);
