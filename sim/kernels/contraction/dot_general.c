@@ -198,14 +198,12 @@ static void dot_general_plan(dot_kernel_t *self) {
   self->use_matvec = !self->complex && (gemm->m == 1 || gemm->n == 1);
   if (self->use_matvec) {
     uint32_t matrix = gemm->n == 1 ? 0 : 1;
-    self->matvec = (mp_matvec_t){gemm->acc,
-                                 &self->sides[matrix],
-                                 &self->sides[1 - matrix],
-                                 matrix,
-                                 1 - matrix,
-                                 self->store,
-                                 false,
-                                 0};
+    self->matvec = (mp_matvec_t){.acc = gemm->acc,
+                                 .matrix = &self->sides[matrix],
+                                 .vector = &self->sides[1 - matrix],
+                                 .matrix_operand = matrix,
+                                 .vector_operand = 1 - matrix,
+                                 .store = self->store};
     mp_matvec_plan(&self->matvec, &self->base);
   } else {
     mp_gemm_plan(gemm, &self->base);

@@ -159,6 +159,32 @@ static bool matvec_is_line(const mp_operand_t *side) {
   return is_even && mp_convert_is_copy(&side->convert);
 }
 
+// Whether each batch is the product of two lines that can be read where they are.
+static bool matvec_is_lines(const mp_matvec_t *matvec) {
+  return matvec->matrix->rows.count == 1 && matvec_is_line(matvec->matrix) &&
+         matvec_is_line(matvec->vector) && mp_convert_is_copy(&matvec->store) &&
+         matvec->matrix->batch.count > 1;
+}
+
+static void matvec_run_lines(const mp_matvec_t *matvec, const mp_kernel_call_t *call, int64_t begin,
+                             int64_t end) {
+  int64_t matrix[BLOCK], vector[BLOCK];
+  const size_t size = mp_acc_size(matvec->acc);
+  for (int64_t n = 0; begin < end; begin += n) {
+    n = mp_min_i64(end - begin, BLOCK);
+    mp_axes_offsets(&matvec->matrix->batch, begin, n, matrix);
+    mp_axes_offsets(&matvec->vector->batch, begin, n, vector);
+    const unsigned before = mp_flush_begin();
+    for (int64_t i = 0; i < n; ++i) {
+      g_loops[matvec->acc].rows(1, matvec->matrix->k.count,
+                                (const char *)call->operands[matvec->matrix_operand] + matrix[i], 0,
+                                (const char *)call->operands[matvec->vector_operand] + vector[i],
+                                (char *)call->results[0] + (size_t)(begin + i) * size);
+    }
+    mp_flush_end(before);
+  }
+}
+
 void mp_matvec_plan(mp_matvec_t *matvec, mp_kernel_t *kernel) {
   MP_ASSERT((unsigned)matvec->acc < MP_ACC_COUNT && matvec->vector->rows.count == 1);
   int64_t k = matvec->matrix->k.count;
@@ -173,6 +199,7 @@ void mp_matvec_plan(mp_matvec_t *matvec, mp_kernel_t *kernel) {
                      matvec_is_line(matvec->matrix) && matvec_is_line(matvec->vector) &&
                      mp_convert_is_copy(&matvec->store) &&
                      mp_axes_step(&matvec->matrix->rows, &matvec->row_step);
+  matvec->is_lines = matvec_is_lines(matvec);
 }
 
 // Loads the vector of one batch into the scratch memory, in the accumulation type.
@@ -279,6 +306,10 @@ void mp_matvec_run_part(const mp_matvec_t *matvec, const mp_kernel_t *kernel,
         matvec->row_step, call->operands[matvec->vector_operand],
         (char *)call->results[0] + (size_t)begin * mp_acc_size(matvec->acc));
     mp_flush_end(before);
+    return;
+  }
+  if (matvec->is_lines) {
+    matvec_run_lines(matvec, call, begin, end);
     return;
   }
   bool by_k = mp_axes_step(&side->rows, &step) && step == side->element;

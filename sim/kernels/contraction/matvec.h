@@ -15,6 +15,7 @@ typedef struct {
   // Set by mp_matvec_plan: both operands can be read where they are, lines along k being contiguous
   // and rows `row_step` bytes apart, and there is one batch.
   bool is_plain;
+  bool is_lines;  // each batch is one product of two such lines
   int64_t row_step;
 } mp_matvec_t;
 

@@ -101,6 +101,13 @@ static mp_status_t tile_reading_read_constant(mp_tile_compiler_t *c, const readi
 static mp_status_t tile_reading_read_iota(mp_tile_compiler_t *c, const reading_t *reading,
                                           uint32_t *out_slot) {
   mp_tile_step_t step = {.kind = MP_TILE_COUNT, .dtype = reading->base->type->dtype};
+  if (mp_view_is_one(&reading->view)) {  // one number for all: a coefficient of arange(8.0), say
+    void *element = mp_arena_alloc(c->arena, mp_dtype_size(step.dtype));
+    MP_RETURN_IF_NULL(element);
+    mp_view_count(&reading->view, step.dtype, 0, 1, element);
+    step.kind = MP_TILE_FILL;
+    step.element = element;
+  }
   MP_RETURN_IF_ERROR(tile_reading_keep_view(c, &reading->view, &step.view));
   MP_RETURN_IF_ERROR(
       mp_tile_add_step(c, step, mp_dtype_size(step.dtype), reading->is_column, out_slot));
