@@ -7,8 +7,9 @@
 // (module/), which is opened when there is something to compile for the first time. Without the
 // module, and for ops that code does not know, the interpreters go on as before.
 //
-// The results have the bits of the interpreters' loops (sim/kernels/elementwise), with one
-// exception: of two NaNs that meet, either may be the one that is handed on.
+// The results have the bits of the interpreters' loops (sim/kernels/elementwise), but for those of
+// NaNs: of two that meet, either may be the one that is handed on, and a signalling one may become
+// quiet.
 //
 // Equal code is compiled once in a process, and stays until the process ends. All functions may be
 // called from any thread.
@@ -25,7 +26,7 @@
 // ---- ops ----
 
 // An op on single elements: an elementwise op on the types in which is computed, a conversion from
-// or to bf16, a bitcast between types of one size, or a rotation.
+// or to bf16 or f16, a bitcast between types of one size, or a rotation.
 typedef struct {
   mp_opcode_t code;
   mp_dtype_t from;     // of the operands; of SELECT's last two

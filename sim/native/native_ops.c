@@ -63,9 +63,8 @@ static bool native_ops_knows_int(mp_opcode_t code) {
 }
 
 static bool native_ops_knows_convert(mp_dtype_t from, mp_dtype_t to) {
-  if (from == MP_DTYPE_BF16 || to == MP_DTYPE_BF16) {
-    return from == MP_DTYPE_F32 || to == MP_DTYPE_F32;
-  }
+  if (from == MP_DTYPE_BF16 || from == MP_DTYPE_F16) return to == MP_DTYPE_F32;
+  if (to == MP_DTYPE_BF16 || to == MP_DTYPE_F16) return from == MP_DTYPE_F32;
   const bool from_number =
       native_ops_is_real(from) || native_ops_is_int(from) || from == MP_DTYPE_BOOL;
   return from_number && (native_ops_is_real(to) || native_ops_is_int(to) || to == MP_DTYPE_BOOL);

@@ -37,7 +37,7 @@ static bool tile_native_can_compute(const mp_tile_program_t *program, const mp_t
     case MP_TILE_WIDEN:
     case MP_TILE_ROUND:
     case MP_TILE_NARROW:
-      return step->dtype == MP_DTYPE_BF16;
+      return step->dtype == MP_DTYPE_BF16 || step->dtype == MP_DTYPE_F16;
     case MP_TILE_COPY:
       return out->size <= 8;
     default:
@@ -165,15 +165,15 @@ static void tile_native_step(making_t *m, const mp_tile_step_t *step) {
       value = tile_native_compute(m, step);
       break;
     case MP_TILE_WIDEN:
-      value = tile_native_read(m, step->in[0], MP_DTYPE_BF16, false);
-      value = tile_native_add_unary(m, MP_OP_CONVERT, MP_DTYPE_BF16, MP_DTYPE_F32, value);
+      value = tile_native_read(m, step->in[0], step->dtype, false);
+      value = tile_native_add_unary(m, MP_OP_CONVERT, step->dtype, MP_DTYPE_F32, value);
       break;
     case MP_TILE_ROUND:
     case MP_TILE_NARROW:
       value = tile_native_read(m, step->in[0], MP_DTYPE_F32, false);
-      value = tile_native_add_unary(m, MP_OP_CONVERT, MP_DTYPE_F32, MP_DTYPE_BF16, value);
+      value = tile_native_add_unary(m, MP_OP_CONVERT, MP_DTYPE_F32, step->dtype, value);
       if (step->kind == MP_TILE_NARROW) break;
-      value = tile_native_add_unary(m, MP_OP_CONVERT, MP_DTYPE_BF16, MP_DTYPE_F32, value);
+      value = tile_native_add_unary(m, MP_OP_CONVERT, step->dtype, MP_DTYPE_F32, value);
       break;
     default: {  // COPY
       const mp_dtype_t dtype = tile_native_copied_type(m, step->in[0]);

@@ -305,9 +305,25 @@ static value_t emit_op_from_bf16(const emit_t *e, value_t x) {
   return LLVMBuildBitCast(e->builder, bits, emit_value_type(e, MP_DTYPE_F32), "");
 }
 
+// Machines have instructions for f16; they round as our loops do, but make all NaNs quiet.
+static value_t emit_op_to_f16(const emit_t *e, value_t x) {
+  LLVMTypeRef half = LLVMHalfTypeInContext(e->context);
+  LLVMTypeRef type = e->lanes == 1 ? half : LLVMVectorType(half, e->lanes);
+  const value_t rounded = LLVMBuildFPTrunc(e->builder, x, type, "");
+  return LLVMBuildBitCast(e->builder, rounded, emit_int_type(e, 16), "");
+}
+
+static value_t emit_op_from_f16(const emit_t *e, value_t x) {
+  LLVMTypeRef half = LLVMHalfTypeInContext(e->context);
+  LLVMTypeRef type = e->lanes == 1 ? half : LLVMVectorType(half, e->lanes);
+  const value_t narrow = LLVMBuildBitCast(e->builder, x, type, "");
+  return LLVMBuildFPExt(e->builder, narrow, emit_value_type(e, MP_DTYPE_F32), "");
+}
+
 static value_t emit_op_from_real(const emit_t *e, const mp_native_op_t *op, value_t x) {
   LLVMTypeRef type = emit_value_type(e, op->to);
   if (op->to == MP_DTYPE_BF16) return emit_op_to_bf16(e, x);
+  if (op->to == MP_DTYPE_F16) return emit_op_to_f16(e, x);
   if (op->to == MP_DTYPE_BOOL) {
     return emit_op_compare_reals(e, LLVMRealUNE, x, emit_real(LLVMTypeOf(x), 0));
   }
@@ -332,6 +348,7 @@ static value_t emit_op_from_int(const emit_t *e, const mp_native_op_t *op, value
 static value_t emit_op_convert(const emit_t *e, const mp_native_op_t *op, value_t x) {
   if (op->from == op->to) return x;
   if (op->from == MP_DTYPE_BF16) return emit_op_from_bf16(e, x);
+  if (op->from == MP_DTYPE_F16) return emit_op_from_f16(e, x);
   return emit_is_float(op->from) ? emit_op_from_real(e, op, x) : emit_op_from_int(e, op, x);
 }
 

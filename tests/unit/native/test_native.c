@@ -21,13 +21,15 @@ static mp_dtype_t input_type(const mp_native_op_t *op, uint32_t k) {
   return op->code == MP_OP_SELECT && k == 0 ? MP_DTYPE_BOOL : op->from;
 }
 
-static void narrow(int64_t n, const void *const *in, void *out) {
-  mp_float_narrow(MP_DTYPE_BF16, n, in[0], out);
-}
-
-static void widen(int64_t n, const void *const *in, void *out) {
-  mp_float_widen(MP_DTYPE_BF16, n, in[0], out);
-}
+#define NARROW(dtype)                                                       \
+  static void narrow_##dtype(int64_t n, const void *const *in, void *out) { \
+    mp_float_narrow(MP_DTYPE_##dtype, n, in[0], out);                       \
+  }                                                                         \
+  static void widen_##dtype(int64_t n, const void *const *in, void *out) {  \
+    mp_float_widen(MP_DTYPE_##dtype, n, in[0], out);                        \
+  }
+NARROW(BF16)
+NARROW(F16)
 
 static void copy(int64_t n, const void *const *in, void *out) {
   memcpy(out, in[0], (size_t)n * ELEMENT_BYTES);
@@ -40,8 +42,11 @@ static mp_ew_loop_t reference(const mp_native_op_t *op) {
     case MP_OP_BITCAST_CONVERT:
       return copy;
     case MP_OP_CONVERT:
-      if (op->to == MP_DTYPE_BF16) return op->from == op->to ? copy : narrow;
-      return op->from == MP_DTYPE_BF16 ? widen : mp_ew_convert_loop(op->from, op->to);
+      if (op->to == MP_DTYPE_BF16) return narrow_BF16;
+      if (op->to == MP_DTYPE_F16) return narrow_F16;
+      if (op->from == MP_DTYPE_BF16) return widen_BF16;
+      if (op->from == MP_DTYPE_F16) return widen_F16;
+      return mp_ew_convert_loop(op->from, op->to);
     case MP_OP_COMPARE:
       return mp_ew_compare_loop(op->direction, false, op->from);
     case MP_OP_SELECT:

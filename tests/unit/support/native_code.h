@@ -30,7 +30,8 @@ static inline bool is_nan_element(mp_dtype_t dtype, const char *element) {
   }
   uint16_t bits = 0;
   if (mp_dtype_size(dtype) == sizeof(bits)) memcpy(&bits, element, sizeof(bits));
-  return dtype == MP_DTYPE_BF16 && (bits & 0x7FFF) > 0x7F80;
+  return (dtype == MP_DTYPE_BF16 && (bits & 0x7FFF) > 0x7F80) ||
+         (dtype == MP_DTYPE_F16 && (bits & 0x7FFF) > 0x7C00);
 }
 
 // The number of the first element that differs; -1 if none does.
