@@ -63,7 +63,7 @@ static inline int64_t quotient_S64(int64_t x, int64_t y) {
 static inline uint64_t quotient_U64(uint64_t x, uint64_t y) {
   return x / y;
 }
-#define SIGNED_QUOTIENT(name, T) quotient_##name(x, (T)((y == 0) | (y == -1) ? 1 : y))
+#define SIGNED_QUOTIENT(name, T) quotient_##name(x, (T)(((y == 0) | (y == -1)) != 0 ? 1 : y))
 #define UNSIGNED_QUOTIENT(name)  quotient_##name(x, y == 0 ? 1 : y)
 
 // The loops that are the same for signed and unsigned types.
