@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "sim/base/alloc.h"
+#include "sim/base/containers/hash_map.h"
+#include "sim/base/hash.h"
 #include "sim/base/os/lock.h"
 #include "sim/base/str.h"
 #include "sim/native/native.h"
@@ -44,28 +46,25 @@ static const mp_native_module_t *native_code_open(void) {
 
 // ---- what has been compiled ----
 
-enum { NUM_LISTS = 256, MAX_FUNCTIONS = 4096 };
+// After so many there are no more: they are never freed.
+enum { MAX_FUNCTIONS = 4096 };
 
 typedef union {
   mp_native_map_fn_t map;
   mp_native_loop_fn_t loop;
 } function_t;
 
-typedef struct known_s known_t;
-struct known_s {
-  known_t *next;
+typedef struct {
   uint64_t hash;
-  size_t size;
+  mp_str_t key;  // what the code says
   function_t function;
-  char key[];
-};
+} known_t;
 
 static struct {
   mp_lock_t lock;
   bool has_tried;
   const mp_native_module_t *module;
-  uint32_t num_functions;
-  known_t *lists[NUM_LISTS];
+  MP_HASH_MAP(known_t) map;  // on the heap
 } g_known = {.lock = MP_LOCK_INITIALIZER(MP_LOCK_NATIVE)};
 
 static void native_code_put(mp_strbuf_t *key, uint64_t number) {
@@ -130,47 +129,38 @@ static void native_code_put_loop(mp_strbuf_t *key, const mp_native_loop_t *loop)
   }
 }
 
-static uint64_t native_code_hash(mp_str_t key) {
-  uint64_t hash = UINT64_C(14695981039346656037);  // FNV-1a
-  for (size_t i = 0; i < key.size; ++i) {
-    hash = (hash ^ (unsigned char)key.data[i]) * UINT64_C(1099511628211);
-  }
-  return hash;
-}
-
 // Compiles one of the two, and keeps what comes of it, be it nothing, under the key.
 static function_t native_code_compile(mp_str_t key, uint64_t hash, const mp_native_map_t *map,
                                       const mp_native_loop_t *loop) {
-  function_t function = {0};
+  known_t known = {.hash = hash};
   if (!g_known.has_tried) {
     g_known.has_tried = true;
     g_known.module = native_code_open();
   }
-  if (g_known.module == NULL || g_known.num_functions == MAX_FUNCTIONS) return function;
-  known_t *known = mp_malloc(sizeof(*known) + key.size);
-  if (known == NULL) return function;
+  if (g_known.module == NULL || g_known.map.map.count == MAX_FUNCTIONS) return known.function;
+  char *bytes = mp_malloc(key.size);
+  if (bytes == NULL) return known.function;
+  memcpy(bytes, key.data, key.size);
+  known.key = (mp_str_t){bytes, key.size};
   if (map != NULL) {
-    function.map = g_known.module->compile_map(map);
+    known.function.map = g_known.module->compile_map(map);
   } else {
-    function.loop = g_known.module->compile_loop(loop);
+    known.function.loop = g_known.module->compile_loop(loop);
   }
-  known_t **list = &g_known.lists[hash % NUM_LISTS];
-  *known = (known_t){.next = *list, .hash = hash, .size = key.size, .function = function};
-  memcpy(known->key, key.data, key.size);
-  *list = known;
-  ++g_known.num_functions;
-  return function;
+  const mp_status_t status = MP_HASH_MAP_ADD(NULL, &g_known.map, &known);
+  if (status != NULL) mp_free(bytes);
+  mp_status_ignore(status);
+  return known.function;
 }
 
 static function_t native_code_find(const mp_strbuf_t *text, const mp_native_map_t *map,
                                    const mp_native_loop_t *loop) {
   const mp_str_t key = {mp_strbuf_text(text), text->size};
-  const uint64_t hash = native_code_hash(key);
+  const uint64_t hash = mp_hash_bytes(0, key.data, key.size);
   mp_lock(&g_known.lock);
-  const known_t *known = g_known.lists[hash % NUM_LISTS];
-  while (known != NULL && (known->hash != hash || known->size != key.size ||
-                           memcmp(known->key, key.data, key.size) != 0)) {
-    known = known->next;
+  const known_t *known;
+  MP_HASH_MAP_EACH(&g_known.map, hash, known) {
+    if (mp_str_equal(known->key, key)) break;
   }
   const function_t function =
       known != NULL ? known->function : native_code_compile(key, hash, map, loop);
