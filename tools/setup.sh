@@ -22,7 +22,9 @@ use_jax() {
 
 packages=(build-essential cmake ninja-build pkg-config libhwloc-dev libnuma-dev libyaml-dev
           libcmocka-dev libopenmpi-dev openmpi-bin clang libclang-rt-14-dev lld llvm-14
-          clang-format llvm-19-dev libzstd-dev zlib1g-dev python3-venv git)
+          clang-format python3-venv git)
+# For the module that makes machine code; without them everything works, and loops are slower.
+native_packages=(llvm-19-dev libzstd-dev zlib1g-dev)
 
 # One line per step, with the seconds since the start.
 say() { printf '==> [%4d s] %s\n' $((SECONDS - started)) "$*"; }
@@ -45,22 +47,25 @@ quietly() {
   fi
 }
 
+# missing_packages PACKAGE…: those that are not installed.
 missing_packages() {
   local package
-  for package in "${packages[@]}"; do
+  for package in "$@"; do
     # Either architecture-qualified or not, "ok installed" is the only good state.
     dpkg-query -W -f '${Status}\n' "$package" 2>/dev/null | grep -q 'ok installed' || echo "$package"
   done
 }
 
 install_packages() {
-  local missing as_root=() get_options=(-y --no-install-recommends -o Dpkg::Use-Pty=0)
+  local missing missing_native as_root=()
+  local get_options=(-y --no-install-recommends -o Dpkg::Use-Pty=0)
   if ! command -v dpkg-query >/dev/null; then
     check_tools
     return
   fi
-  mapfile -t missing < <(missing_packages)
-  if [ ${#missing[@]} -eq 0 ]; then
+  mapfile -t missing < <(missing_packages "${packages[@]}")
+  mapfile -t missing_native < <(missing_packages "${native_packages[@]}")
+  if [ $((${#missing[@]} + ${#missing_native[@]})) -eq 0 ]; then
     say "Debian packages: all there"
     return
   fi
@@ -70,17 +75,20 @@ install_packages() {
   if [ "$(id -u)" -ne 0 ]; then
     command -v sudo >/dev/null ||
       die "these Debian packages are missing, and there is neither root nor sudo to install them:" \
-          "${missing[*]}"
+          "${missing[*]} ${missing_native[*]}"
     as_root=(sudo)
   fi
-  say "Debian packages: installing ${missing[*]}"
+  say "Debian packages: installing ${missing[*]} ${missing_native[*]}"
   export DEBIAN_FRONTEND=noninteractive
   quietly "$root/build/log/apt-update.log" "${as_root[@]}" apt-get update -q ||
     die "apt-get update failed (above): is there a network, and is a package mirror configured?" \
-        "missing packages: ${missing[*]}"
-  quietly "$root/build/log/apt-install.log" \
+        "missing packages: ${missing[*]} ${missing_native[*]}"
+  [ ${#missing[@]} -eq 0 ] || quietly "$root/build/log/apt-install.log" \
       "${as_root[@]}" apt-get install "${get_options[@]}" "${missing[@]}" ||
     die "apt-get install failed (above)" "missing packages: ${missing[*]}"
+  [ ${#missing_native[@]} -eq 0 ] || quietly "$root/build/log/apt-install-native.log" \
+      "${as_root[@]}" apt-get install "${get_options[@]}" "${missing_native[@]}" ||
+    say "Debian packages: no ${missing_native[*]} here, so no machine code"
 }
 
 # Where there is no dpkg: the same needs by the names of the commands.
