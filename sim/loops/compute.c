@@ -74,28 +74,10 @@ static void compute_use_reciprocal(const mp_loop_builder_t *b, mp_loop_step_t *s
 // The op as machine code has it, on stored elements. What is only chosen is not computed with: any
 // type of its size does.
 static mp_native_op_t compute_native(const mp_op_t *op, const mp_ew_t *ew) {
-  mp_native_op_t native = mp_ew_native(op);
-  if (op->code != MP_OP_SELECT) return native;
-  switch (mp_dtype_size(ew->output)) {
-    case 1:
-      native.from = MP_DTYPE_U8;
-      break;
-    case 2:
-      native.from = MP_DTYPE_U16;
-      break;
-    case 4:
-      native.from = MP_DTYPE_U32;
-      break;
-    case 8:
-      native.from = MP_DTYPE_U64;
-      break;
-    default:
-      native.code = MP_OP_COUNT;
-      return native;
-  }
-  native.code = MP_OP_SELECT;
-  native.to = native.from;
-  return native;
+  if (op->code != MP_OP_SELECT) return mp_ew_native(op);
+  const mp_dtype_t moved = mp_native_moved_type(mp_dtype_size(ew->output));
+  return (mp_native_op_t){
+      .code = moved == MP_DTYPE_INVALID ? MP_OP_COUNT : MP_OP_SELECT, .from = moved, .to = moved};
 }
 
 static mp_status_t compute_add(mp_loop_builder_t *b, const mp_op_t *op, const mp_ew_t *ew,

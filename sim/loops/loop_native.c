@@ -11,12 +11,9 @@ typedef struct {
   const mp_loop_t *loop;
   mp_native_ref_t *refs;  // [loop->native->num_refs]
   mp_native_instruction_t *instructions;
-  int64_t *places;  // MAX_LANES for each VIEW
+  int64_t *places;  // MP_NATIVE_MAX_LANES for each VIEW
   uint32_t num_places;
 } making_t;
-
-// Vectors of more elements are left to the loops of elementwise ops.
-enum { MAX_LANES = 64 };
 
 // ---- refs ----
 
@@ -88,7 +85,7 @@ static void loop_native_compute(making_t *m, const mp_loop_step_t *step,
   i->op = *op;
   i->num_inputs = step->num_refs;
   for (uint32_t k = 0; k < step->num_refs; ++k) {
-    const mp_dtype_t dtype = op->code == MP_OP_SELECT && k == 0 ? MP_DTYPE_BOOL : op->from;
+    const mp_dtype_t dtype = mp_native_input_type(op, k);
     i->in[k] = loop_native_ref(m, step->in[k], (uint64_t)i->count * mp_dtype_size(dtype));
   }
   i->out = loop_native_ref(m, step->out, (uint64_t)i->count * mp_dtype_size(op->to));
@@ -110,22 +107,14 @@ static void loop_native_row(making_t *m, const mp_loop_step_t *step, bool is_tak
   i->out = loop_native_ref(m, step->out, is_take ? (uint64_t)step->count : bytes);
 }
 
-// For elements that are only moved, a type of their size.
-static mp_dtype_t loop_native_moved_type(const mp_loop_step_t *step) {
-  return step->size == 1   ? MP_DTYPE_U8
-         : step->size == 2 ? MP_DTYPE_U16
-         : step->size == 4 ? MP_DTYPE_U32
-                           : MP_DTYPE_U64;
-}
-
 static void loop_native_fill(making_t *m, const mp_loop_step_t *step, mp_native_instruction_t *i) {
-  i->op.from = loop_native_moved_type(step);
+  i->op.from = mp_native_moved_type(step->size);
   i->in[0] = loop_native_ref(m, step->in[0], step->size);
   i->out = loop_native_ref(m, step->out, (uint64_t)step->count * step->size);
 }
 
 static void loop_native_pick(making_t *m, const mp_loop_step_t *step, mp_native_instruction_t *i) {
-  i->op.from = loop_native_moved_type(step);
+  i->op.from = mp_native_moved_type(step->size);
   i->target = m->num_places;
   int64_t *places = m->places + m->num_places, most = 0;
   mp_view_count(step->u.view, MP_DTYPE_S64, 0, step->count, places);
@@ -140,6 +129,12 @@ static void loop_native_copy(making_t *m, const mp_loop_step_t *step, mp_native_
   i->out = loop_native_ref(m, step->out, (uint64_t)step->count);
 }
 
+// Whether code can move elements of this size, so many at once.
+static bool loop_native_moves(const mp_loop_step_t *step) {
+  return step->count <= MP_NATIVE_MAX_LANES && mp_native_moved_type(step->size) != MP_DTYPE_INVALID;
+}
+
+// What code cannot have is called, longer vectors among it.
 static mp_native_kind_t loop_native_kind(const mp_loop_step_t *step) {
   switch (step->what) {
     case MP_DO_EXIT:
@@ -158,7 +153,7 @@ static mp_native_kind_t loop_native_kind(const mp_loop_step_t *step) {
     case MP_DO_COPY:
       return MP_NATIVE_COPY;
     case MP_DO_FILL:
-      return step->count <= MAX_LANES && step->size <= 8 ? MP_NATIVE_FILL : MP_NATIVE_CALL;
+      return loop_native_moves(step) ? MP_NATIVE_FILL : MP_NATIVE_CALL;
     case MP_DO_TAKE_ROW:
     case MP_DO_TAKE_4:
       return MP_NATIVE_TAKE;
@@ -166,12 +161,13 @@ static mp_native_kind_t loop_native_kind(const mp_loop_step_t *step) {
     case MP_DO_PLACE_4:
       return MP_NATIVE_PLACE;
     case MP_DO_VIEW:
-      return step->count <= MAX_LANES && step->size <= 8 ? MP_NATIVE_PICK : MP_NATIVE_CALL;
+      return loop_native_moves(step) ? MP_NATIVE_PICK : MP_NATIVE_CALL;
     case MP_DO_KERNEL:
       return MP_NATIVE_CALL;
     case MP_DO_LOOP:
-      return step->native.code != MP_OP_COUNT && step->count <= MAX_LANES ? MP_NATIVE_COMPUTE
-                                                                          : MP_NATIVE_CALL;
+      return step->native.code != MP_OP_COUNT && step->count <= MP_NATIVE_MAX_LANES
+                 ? MP_NATIVE_COMPUTE
+                 : MP_NATIVE_CALL;
     default:
       return mp_loop_is_back_if(step->what)     ? MP_NATIVE_BACK_IF
              : step->native.code != MP_OP_COUNT ? MP_NATIVE_COMPUTE
@@ -248,11 +244,10 @@ static bool loop_native_pays(const making_t *m) {
 }
 
 // Whether the indices of all rows are integers of whole bytes.
-static bool loop_native_can_index(const mp_loop_t *loop) {
-  for (uint32_t s = 0; s < loop->num_steps; ++s) {
-    const mp_native_kind_t kind = loop_native_kind(&loop->steps[s]);
-    const bool is_row = kind == MP_NATIVE_TAKE || kind == MP_NATIVE_PLACE;
-    if (is_row && mp_dtype_bits(loop->steps[s].u.row->dtype) < 8) return false;
+static bool loop_native_can_index(const making_t *m) {
+  for (uint32_t s = 0; s < m->loop->num_steps; ++s) {
+    const mp_native_instruction_t *i = &m->instructions[s];
+    if (i->num_indices != 0 && mp_dtype_bits(i->index_dtype) < 8) return false;
   }
   return true;
 }
@@ -260,11 +255,11 @@ static bool loop_native_can_index(const mp_loop_t *loop) {
 static mp_native_loop_fn_t loop_native_make(making_t *m, bool *is_shared) {
   const mp_loop_t *loop = m->loop;
   loop->native->num_refs = 0;
-  if (loop->num_steps > MAX_STEPS || !loop_native_can_index(loop)) return NULL;
+  if (loop->num_steps > MAX_STEPS) return NULL;
   for (uint32_t s = 0; s < loop->num_steps; ++s) {
     loop_native_instruction(m, &loop->steps[s], &m->instructions[s]);
   }
-  if (!loop_native_pays(m)) return NULL;
+  if (!loop_native_can_index(m) || !loop_native_pays(m)) return NULL;
   loop_native_find_known(m);
   loop_native_find_private(m, is_shared);
   const mp_native_loop_t code = {.num_refs = loop->native->num_refs,
@@ -290,7 +285,7 @@ void mp_loop_make_native(const mp_loop_t *loop) {
       .loop = loop,
       .refs = mp_calloc(mp_loop_most_refs(loop), sizeof(mp_native_ref_t)),
       .instructions = mp_calloc(loop->num_steps, sizeof(mp_native_instruction_t)),
-      .places = mp_calloc(loop_native_num_views(loop) * MAX_LANES + 1, sizeof(int64_t)),
+      .places = mp_calloc(loop_native_num_views(loop) * MP_NATIVE_MAX_LANES + 1, sizeof(int64_t)),
   };
   bool *is_shared = mp_calloc((size_t)loop->num_pieces + 1, sizeof(bool));
   if (m.refs != NULL && m.instructions != NULL && m.places != NULL && is_shared != NULL) {

@@ -4,17 +4,6 @@
 #include "sim/kernels/shape.h"
 #include "sim/loops/loop_impl.h"
 
-// Whether a box of these sizes is one piece of the array: behind the first dimension in which it
-// has more than one element, it has all of them.
-static bool rows_is_one_piece(const mp_type_t *array, const mp_type_t *box) {
-  uint32_t d = 0;
-  while (d < box->rank && box->dims[d] == 1) ++d;
-  for (++d; d < box->rank; ++d) {
-    if (box->dims[d] != array->dims[d]) return false;
-  }
-  return true;
-}
-
 // The steps' way to the row: what constants add to the place goes to `out_offset`. False if too
 // many indices are not known.
 static bool rows_describe(const mp_loop_builder_t *b, const mp_type_t *array, const mp_type_t *box,
@@ -77,7 +66,7 @@ mp_status_t mp_loop_rows(mp_loop_builder_t *b, const mp_op_t *op, const mp_loop_
   const mp_type_t *array = op->operands[0]->type;
   const mp_type_t *box = is_update ? op->operands[1]->type : op->results[0].type;
   const int64_t bytes = mp_shape_bytes(box);
-  if (bytes == 0 || !rows_is_one_piece(array, box)) return NULL;
+  if (bytes == 0 || !mp_dims_is_piece(array->dims, box->dims, box->rank)) return NULL;
   if (is_update && !mp_loop_same_ref(operands[0], results[0])) return NULL;
   mp_loop_row_t *row = MP_ARENA_NEW(b->arena, mp_loop_row_t);
   MP_RETURN_IF_NULL(row);

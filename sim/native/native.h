@@ -40,6 +40,14 @@ enum { MP_NATIVE_MAX_INPUTS = 3 };
 // Whether code can have the op.
 bool mp_native_knows(const mp_native_op_t *op);
 
+// The type of the op's input `k`.
+static inline mp_dtype_t mp_native_input_type(const mp_native_op_t *op, uint32_t k) {
+  return op->code == MP_OP_SELECT && k == 0 ? MP_DTYPE_BOOL : op->from;
+}
+
+// A type for elements of `bytes` bytes that are only moved; INVALID if code has none.
+mp_dtype_t mp_native_moved_type(size_t bytes);
+
 // ---- maps ----
 //
 // A map computes values for each element of a tile from others of the same element.
@@ -72,7 +80,10 @@ typedef struct {
 typedef void (*mp_native_map_fn_t)(char *const *arguments, int64_t n);
 
 // ---- loops ----
-//
+
+// The most elements that one instruction computes.
+enum { MP_NATIVE_MAX_LANES = 64 };
+
 // A loop is instructions one after the other, with jumps. What they read and write are *refs*:
 // places in memory.
 

@@ -153,41 +153,37 @@ static function_t native_code_compile(mp_str_t key, uint64_t hash, const mp_nati
   return known.function;
 }
 
-static function_t native_code_find(const mp_strbuf_t *text, const mp_native_map_t *map,
-                                   const mp_native_loop_t *loop) {
-  const mp_str_t key = {mp_strbuf_text(text), text->size};
-  const uint64_t hash = mp_hash_bytes(0, key.data, key.size);
-  mp_lock(&g_known.lock);
-  const known_t *known;
-  MP_HASH_MAP_EACH(&g_known.map, hash, known) {
-    if (mp_str_equal(known->key, key)) break;
+// The function of one of the two, compiled if it is new.
+static function_t native_code_find(const mp_native_map_t *map, const mp_native_loop_t *loop) {
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  if (map != NULL) {
+    native_code_put_map(&text, map);
+  } else {
+    native_code_put_loop(&text, loop);
   }
-  const function_t function =
-      known != NULL ? known->function : native_code_compile(key, hash, map, loop);
-  mp_unlock(&g_known.lock);
+  function_t function = {0};
+  const mp_status_t status = mp_strbuf_status(&text);
+  if (status == NULL) {
+    const mp_str_t key = {mp_strbuf_text(&text), text.size};
+    const uint64_t hash = mp_hash_bytes(0, key.data, key.size);
+    mp_lock(&g_known.lock);
+    const known_t *known;
+    MP_HASH_MAP_EACH(&g_known.map, hash, known) {
+      if (mp_str_equal(known->key, key)) break;
+    }
+    function = known != NULL ? known->function : native_code_compile(key, hash, map, loop);
+    mp_unlock(&g_known.lock);
+  }
+  mp_status_ignore(status);
+  mp_strbuf_deinit(&text);
   return function;
 }
 
 mp_native_map_fn_t mp_native_compile_map(const mp_native_map_t *map) {
-  mp_strbuf_t key;
-  mp_strbuf_init(&key);
-  native_code_put_map(&key, map);
-  function_t function = {0};
-  const mp_status_t status = mp_strbuf_status(&key);
-  if (status == NULL) function = native_code_find(&key, map, NULL);
-  mp_status_ignore(status);
-  mp_strbuf_deinit(&key);
-  return function.map;
+  return native_code_find(map, NULL).map;
 }
 
 mp_native_loop_fn_t mp_native_compile_loop(const mp_native_loop_t *loop) {
-  mp_strbuf_t key;
-  mp_strbuf_init(&key);
-  native_code_put_loop(&key, loop);
-  function_t function = {0};
-  const mp_status_t status = mp_strbuf_status(&key);
-  if (status == NULL) function = native_code_find(&key, NULL, loop);
-  mp_status_ignore(status);
-  mp_strbuf_deinit(&key);
-  return function.loop;
+  return native_code_find(NULL, loop).loop;
 }

@@ -97,3 +97,18 @@ bool mp_native_knows(const mp_native_op_t *op) {
                                       : native_ops_is_int(from) && native_ops_knows_int(op->code);
   }
 }
+
+mp_dtype_t mp_native_moved_type(size_t bytes) {
+  switch (bytes) {
+    case 1:
+      return MP_DTYPE_U8;
+    case 2:
+      return MP_DTYPE_U16;
+    case 4:
+      return MP_DTYPE_U32;
+    case 8:
+      return MP_DTYPE_U64;
+    default:
+      return MP_DTYPE_INVALID;
+  }
+}

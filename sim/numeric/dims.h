@@ -1,5 +1,5 @@
-// Products of dimensions. Dimensions are sizes, in elements, major to minor; `dims` may be NULL
-// when there are none.
+// Products of dimensions, and boxes of them. Dimensions are sizes, in elements, major to minor;
+// `dims` may be NULL when there are none.
 #ifndef MINIPOD_SIM_NUMERIC_DIMS_H_
 #define MINIPOD_SIM_NUMERIC_DIMS_H_
 
@@ -27,6 +27,17 @@ static inline int64_t mp_dims_product(const int64_t *dims, uint32_t begin, uint3
   int64_t product = INT64_MAX;
   (void)mp_dims_count(dims, begin, end, &product);
   return product;
+}
+
+// Whether a box of these dimensions is one piece of the array's memory: behind the first dimension
+// in which it has more than one element, it has all of them.
+static inline bool mp_dims_is_piece(const int64_t *array, const int64_t *box, uint32_t rank) {
+  uint32_t d = 0;
+  while (d < rank && box[d] == 1) ++d;
+  for (++d; d < rank; ++d) {
+    if (box[d] != array[d]) return false;
+  }
+  return true;
 }
 
 // The stride of the next dimension, after one of this stride and size: their product, or 0 where it

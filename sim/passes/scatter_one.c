@@ -3,6 +3,7 @@
 // are steps of small loops (sim/loops), where a scatter is a kernel with much to find out first.
 #include "sim/ir/reducer.h"
 #include "sim/ir/schema.h"
+#include "sim/numeric/dims.h"
 #include "sim/passes/passes.h"
 #include "sim/passes/rewrite.h"
 
@@ -17,13 +18,6 @@ typedef struct {
   mp_value_t *starts[MP_MAX_RANK];  // scalars, one for each dimension of the operand
   mp_value_t *is_inside;            // NULL: it always is
 } scatter_t;
-
-static bool scatter_one_has(mp_index_list_t list, int64_t dimension) {
-  for (size_t i = 0; i < list.count; ++i) {
-    if (list.values[i] == dimension) return true;
-  }
-  return false;
-}
 
 static bool scatter_one_is_in_loop(const mp_op_t *op) {
   const mp_op_t *around = op->parent->parent_op;
@@ -57,17 +51,6 @@ static bool scatter_one_matches(const mp_op_t *op, mp_reduce_kind_t *out_kind) {
   return bytes <= MAX_WINDOW_BYTES && *out_kind != MP_REDUCE_CUSTOM && scatter_one_is_in_loop(op);
 }
 
-// Whether the window is one piece of the operand: behind the first dimension in which it has more
-// than one element, it has all of them.
-static bool scatter_one_is_piece(const mp_type_t *operand, const mp_type_t *window) {
-  uint32_t d = 0;
-  while (d < window->rank && window->dims[d] == 1) ++d;
-  for (++d; d < window->rank; ++d) {
-    if (window->dims[d] != operand->dims[d]) return false;
-  }
-  return true;
-}
-
 // The window has the update's dimensions, and those of one element that the update has not.
 static mp_status_t scatter_one_find_window(scatter_t *s) {
   const mp_type_t *operand = s->op->operands[0]->type, *update = s->op->operands[2]->type;
@@ -76,7 +59,7 @@ static mp_status_t scatter_one_find_window(scatter_t *s) {
   int64_t dims[MP_MAX_RANK];
   size_t next = 0;
   for (uint32_t d = 0; d < operand->rank; ++d) {
-    dims[d] = scatter_one_has(inserted, d) ? 1 : update->dims[in_update.values[next++]];
+    dims[d] = mp_index_list_has(inserted, d) ? 1 : update->dims[in_update.values[next++]];
   }
   return mp_type_tensor(s->module->arena, operand->dtype, dims, operand->rank, &s->window);
 }
@@ -209,7 +192,7 @@ static bool scatter_one_fits(const scatter_t *s) {
     const int64_t most = operand->dims[d] - s->window->dims[d];
     if (most < 0 || (bits < 64 && most >> (bits - 1) != 0)) return false;
   }
-  return bits >= 8 && scatter_one_is_piece(operand, s->window);
+  return bits >= 8 && mp_dims_is_piece(operand->dims, s->window->dims, operand->rank);
 }
 
 static mp_status_t scatter_one_op(void *context, mp_op_t *op) {

@@ -159,32 +159,6 @@ static bool matvec_is_line(const mp_operand_t *side) {
   return is_even && mp_convert_is_copy(&side->convert);
 }
 
-// Whether each batch is the product of two lines that can be read where they are.
-static bool matvec_is_lines(const mp_matvec_t *matvec) {
-  return matvec->matrix->rows.count == 1 && matvec_is_line(matvec->matrix) &&
-         matvec_is_line(matvec->vector) && mp_convert_is_copy(&matvec->store) &&
-         matvec->matrix->batch.count > 1;
-}
-
-static void matvec_run_lines(const mp_matvec_t *matvec, const mp_kernel_call_t *call, int64_t begin,
-                             int64_t end) {
-  int64_t matrix[BLOCK], vector[BLOCK];
-  const size_t size = mp_acc_size(matvec->acc);
-  for (int64_t n = 0; begin < end; begin += n) {
-    n = mp_min_i64(end - begin, BLOCK);
-    mp_axes_offsets(&matvec->matrix->batch, begin, n, matrix);
-    mp_axes_offsets(&matvec->vector->batch, begin, n, vector);
-    const unsigned before = mp_flush_begin();
-    for (int64_t i = 0; i < n; ++i) {
-      g_loops[matvec->acc].rows(1, matvec->matrix->k.count,
-                                (const char *)call->operands[matvec->matrix_operand] + matrix[i], 0,
-                                (const char *)call->operands[matvec->vector_operand] + vector[i],
-                                (char *)call->results[0] + (size_t)(begin + i) * size);
-    }
-    mp_flush_end(before);
-  }
-}
-
 void mp_matvec_plan(mp_matvec_t *matvec, mp_kernel_t *kernel) {
   MP_ASSERT((unsigned)matvec->acc < MP_ACC_COUNT && matvec->vector->rows.count == 1);
   int64_t k = matvec->matrix->k.count;
@@ -195,11 +169,12 @@ void mp_matvec_plan(mp_matvec_t *matvec, mp_kernel_t *kernel) {
   if (by_k) parts = mp_min_i64(parts, rows / BLOCK);
   kernel->num_parts = (uint32_t)mp_clamp_i64(parts, 1, mp_max_i64(rows, 1));
   kernel->scratch_bytes = (size_t)(k + 1) * mp_acc_size(matvec->acc);  // the vector
-  matvec->is_plain = !(by_k && rows >= LANES) && matvec->matrix->batch.count == 1 &&
-                     matvec_is_line(matvec->matrix) && matvec_is_line(matvec->vector) &&
-                     mp_convert_is_copy(&matvec->store) &&
+  const bool can_read = matvec_is_line(matvec->matrix) && matvec_is_line(matvec->vector) &&
+                        mp_convert_is_copy(&matvec->store);
+  const bool is_one_batch = matvec->matrix->batch.count == 1;
+  matvec->is_plain = can_read && is_one_batch && !(by_k && rows >= LANES) &&
                      mp_axes_step(&matvec->matrix->rows, &matvec->row_step);
-  matvec->is_lines = matvec_is_lines(matvec);
+  matvec->is_lines = can_read && !is_one_batch && matvec->matrix->rows.count == 1;
 }
 
 // Loads the vector of one batch into the scratch memory, in the accumulation type.
@@ -290,6 +265,26 @@ static void matvec_run_by_k(const job_t *job, int64_t first, int64_t count) {
                                             side->element, count, NULL, line);
       matvec_axpy(loops, count, job->vector + (k + i) * side->acc_bytes, values, job->out);
     }
+  }
+}
+
+// Batches [begin, end), each of which is the product of two lines that are read where they are.
+static void matvec_run_lines(const mp_matvec_t *matvec, const mp_kernel_call_t *call, int64_t begin,
+                             int64_t end) {
+  int64_t matrix[BLOCK], vector[BLOCK];
+  const size_t size = mp_acc_size(matvec->acc);
+  for (int64_t n = 0; begin < end; begin += n) {
+    n = mp_min_i64(end - begin, BLOCK);
+    mp_axes_offsets(&matvec->matrix->batch, begin, n, matrix);
+    mp_axes_offsets(&matvec->vector->batch, begin, n, vector);
+    const unsigned before = mp_flush_begin();
+    for (int64_t i = 0; i < n; ++i) {
+      g_loops[matvec->acc].rows(1, matvec->matrix->k.count,
+                                (const char *)call->operands[matvec->matrix_operand] + matrix[i], 0,
+                                (const char *)call->operands[matvec->vector_operand] + vector[i],
+                                (char *)call->results[0] + (size_t)(begin + i) * size);
+    }
+    mp_flush_end(before);
   }
 }
 

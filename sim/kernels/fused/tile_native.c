@@ -1,7 +1,6 @@
 // Machine code for tiles: each run of steps that compute elements becomes one map, so that what
 // they hand to each other stays in the machine's registers.
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "sim/base/alloc.h"
@@ -39,7 +38,7 @@ static bool tile_native_can_compute(const mp_tile_program_t *program, const mp_t
     case MP_TILE_NARROW:
       return step->dtype == MP_DTYPE_BF16 || step->dtype == MP_DTYPE_F16;
     case MP_TILE_COPY:
-      return out->size <= 8;
+      return mp_native_moved_type(out->size) != MP_DTYPE_INVALID;
     default:
       return false;
   }
@@ -124,31 +123,15 @@ static uint32_t tile_native_read(making_t *m, uint32_t slot, mp_dtype_t dtype, b
   return tile_native_add_unary(m, MP_OP_BITCAST_CONVERT, has, dtype, *known);
 }
 
-// An unsigned type of the slot's size, for what is only copied.
-static mp_dtype_t tile_native_copied_type(const making_t *m, uint32_t slot) {
-  if (m->current[slot] != NONE) return m->values[m->current[slot]].dtype;
-  switch (m->program->slots[slot].size) {
-    case 1:
-      return MP_DTYPE_U8;
-    case 2:
-      return MP_DTYPE_U16;
-    case 4:
-      return MP_DTYPE_U32;
-    default:
-      return MP_DTYPE_U64;
-  }
-}
-
 // ---- steps ----
 
 static uint32_t tile_native_compute(making_t *m, const mp_tile_step_t *step) {
   const mp_native_op_t *op = &step->native;
   uint32_t in[MP_NATIVE_MAX_INPUTS] = {0};
   for (uint32_t k = 0; k < step->ew.num_inputs; ++k) {
-    const mp_dtype_t dtype = op->code == MP_OP_SELECT && k == 0 ? MP_DTYPE_BOOL : op->from;
     // All elements of a constant slot are the same.
     const bool is_one = (step->scalars >> k & 1) != 0 || m->program->slots[step->in[k]].is_constant;
-    in[k] = tile_native_read(m, step->in[k], dtype, is_one);
+    in[k] = tile_native_read(m, step->in[k], mp_native_input_type(op, k), is_one);
   }
   if (step->product == 0) return tile_native_add_step(m, *op, in);
   const mp_native_op_t times = {MP_OP_MULTIPLY, op->from, op->from, 0, false};
@@ -176,8 +159,10 @@ static void tile_native_step(making_t *m, const mp_tile_step_t *step) {
       value = tile_native_add_unary(m, MP_OP_CONVERT, step->dtype, MP_DTYPE_F32, value);
       break;
     default: {  // COPY
-      const mp_dtype_t dtype = tile_native_copied_type(m, step->in[0]);
-      value = tile_native_read(m, step->in[0], dtype, false);
+      const uint32_t slot = step->in[0], current = m->current[slot];
+      const mp_dtype_t dtype = current != NONE ? m->values[current].dtype
+                                               : mp_native_moved_type(m->program->slots[slot].size);
+      value = tile_native_read(m, slot, dtype, false);
       value = tile_native_add_unary(m, MP_OP_CONVERT, dtype, dtype, value);
       break;
     }

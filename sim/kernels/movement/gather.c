@@ -231,11 +231,8 @@ static void gather_columns(const gather_kernel_t *self, const run_t *run) {
   for (int64_t begin = 0, n; begin < run->count; begin += n) {
     int64_t index[BLOCK];
     n = mp_min_i64(run->count - begin, BLOCK);
-    for (int64_t i = 0; i < n; ++i) {
-      int64_t start =
-          gather_slice_start(self, run->indices, run->index + (begin + i) * run->step.index);
-      index[i] = ((begin + i) * run->step.operand + start) / element;
-    }
+    gather_find_places(self, run, begin, n, index);
+    for (int64_t i = 0; i < n; ++i) index[i] /= element;
     for (int64_t row = 0; row < dim->extent; ++row) {
       mp_lanes_gather(self->element, n, run->src + row * dim->src, index,
                       run->dst + begin * element + row * dim->dst);

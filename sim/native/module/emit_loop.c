@@ -16,7 +16,7 @@ static void emit_loop_compute(const loop_t *l, const mp_native_instruction_t *i)
   LLVMValueRef in[MP_NATIVE_MAX_INPUTS] = {NULL};
   e->lanes = (unsigned)i->count;
   for (uint32_t k = 0; k < i->num_inputs; ++k) {
-    in[k] = emit_read(l, i->in[k], emit_input_type(i, k));
+    in[k] = emit_read(l, i->in[k], mp_native_input_type(&i->op, k));
   }
   LLVMValueRef value = emit_to_memory(e, i->op.to, emit_op(e, &i->op, in));
   emit_write_memory(l, i->out, value, (uint64_t)i->count * emit_bytes(i->op.to));

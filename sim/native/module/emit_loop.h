@@ -27,7 +27,7 @@ typedef struct {
 // Finds out which refs can have shadows, and makes them. Afterwards each has to be loaded.
 void emit_make_shadows(const loop_t *l);
 
-// Loads a ref's shadow from memory, if it has one that is not private.
+// Loads a ref's shadow from memory, if it has one and memory is right.
 void emit_reload(const loop_t *l, uint32_t ref);
 // The same for all other refs that share the first `bytes` bytes of this one.
 void emit_reload_overlapping(const loop_t *l, uint32_t but, uint64_t bytes);
@@ -37,9 +37,6 @@ LLVMValueRef emit_read_memory(const loop_t *l, uint32_t ref, LLVMTypeRef type);
 void emit_write_memory(const loop_t *l, uint32_t ref, LLVMValueRef value, uint64_t bytes);
 // A ref's value; the current number of lanes says how many elements.
 LLVMValueRef emit_read(const loop_t *l, uint32_t ref, mp_dtype_t dtype);
-
-// The type of the instruction's input `k`.
-mp_dtype_t emit_input_type(const mp_native_instruction_t *i, uint32_t k);
 
 // An integer type for what is only copied; NULL if there is none of its size.
 LLVMTypeRef emit_copied_type(const loop_t *l, uint64_t bytes);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 // The bytes of the widest vectors. Machines with shorter ones use several.
-enum { VECTOR_BYTES = 64, MAX_LANES = 64 };
+enum { VECTOR_BYTES = 64 };
 
 typedef struct {
   emit_t *e;
@@ -21,8 +21,7 @@ static unsigned emit_map_lanes(const mp_native_map_t *map) {
     const unsigned bytes = emit_bytes(map->values[i].dtype);
     if (bytes > widest) widest = bytes;
   }
-  const unsigned lanes = VECTOR_BYTES / widest;
-  return lanes > MAX_LANES ? MAX_LANES : lanes;
+  return VECTOR_BYTES / widest;
 }
 
 // In the entry block: where arguments begin, and the elements that are the same for all.

@@ -306,17 +306,18 @@ static value_t emit_op_from_bf16(const emit_t *e, value_t x) {
 }
 
 // Machines have instructions for f16; they round as our loops do, but make all NaNs quiet.
-static value_t emit_op_to_f16(const emit_t *e, value_t x) {
+static LLVMTypeRef emit_op_half(const emit_t *e) {
   LLVMTypeRef half = LLVMHalfTypeInContext(e->context);
-  LLVMTypeRef type = e->lanes == 1 ? half : LLVMVectorType(half, e->lanes);
-  const value_t rounded = LLVMBuildFPTrunc(e->builder, x, type, "");
+  return e->lanes == 1 ? half : LLVMVectorType(half, e->lanes);
+}
+
+static value_t emit_op_to_f16(const emit_t *e, value_t x) {
+  const value_t rounded = LLVMBuildFPTrunc(e->builder, x, emit_op_half(e), "");
   return LLVMBuildBitCast(e->builder, rounded, emit_int_type(e, 16), "");
 }
 
 static value_t emit_op_from_f16(const emit_t *e, value_t x) {
-  LLVMTypeRef half = LLVMHalfTypeInContext(e->context);
-  LLVMTypeRef type = e->lanes == 1 ? half : LLVMVectorType(half, e->lanes);
-  const value_t narrow = LLVMBuildBitCast(e->builder, x, type, "");
+  const value_t narrow = LLVMBuildBitCast(e->builder, x, emit_op_half(e), "");
   return LLVMBuildFPExt(e->builder, narrow, emit_value_type(e, MP_DTYPE_F32), "");
 }
 

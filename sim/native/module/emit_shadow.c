@@ -4,7 +4,7 @@
 #include "sim/native/module/emit_loop.h"
 
 // The largest ref that has a shadow.
-enum { MAX_SHADOW_LANES = 64, MAX_SHADOW_BYTES = 256 };
+enum { MAX_SHADOW_BYTES = 256 };
 
 // ---- shadows ----
 
@@ -18,14 +18,10 @@ static void emit_shadow_use(const loop_t *l, uint32_t ref, uint64_t bytes, LLVMT
 
 // The type of `count` elements in memory; NULL if they are too many for a shadow.
 static LLVMTypeRef emit_shadow_type(const loop_t *l, mp_dtype_t dtype, int64_t count) {
-  if (count > MAX_SHADOW_LANES || count * (int64_t)emit_bytes(dtype) > MAX_SHADOW_BYTES)
+  if (count > MP_NATIVE_MAX_LANES || count * (int64_t)emit_bytes(dtype) > MAX_SHADOW_BYTES)
     return NULL;
   const emit_t of_array = {.context = l->e->context, .lanes = (unsigned)count};
   return emit_memory_type(&of_array, dtype);
-}
-
-mp_dtype_t emit_input_type(const mp_native_instruction_t *i, uint32_t k) {
-  return i->op.code == MP_OP_SELECT && k == 0 ? MP_DTYPE_BOOL : i->op.from;
 }
 
 static void emit_shadow_use_element(const loop_t *l, uint32_t ref, mp_dtype_t dtype,
@@ -39,7 +35,7 @@ static void emit_shadow_find_uses(const loop_t *l, const mp_native_instruction_t
     case MP_NATIVE_COMPUTE:
     case MP_NATIVE_BACK_IF:
       for (uint32_t k = 0; k < i->num_inputs; ++k) {
-        emit_shadow_use_element(l, i->in[k], emit_input_type(i, k), i->count);
+        emit_shadow_use_element(l, i->in[k], mp_native_input_type(&i->op, k), i->count);
       }
       emit_shadow_use_element(l, i->out, i->op.to, i->count);
       l->places[i->out].is_written = true;

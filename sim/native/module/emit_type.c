@@ -47,7 +47,7 @@ LLVMTypeRef emit_memory_type(const emit_t *e, mp_dtype_t dtype) {
 
 // `one` in each lane.
 static LLVMValueRef emit_type_splat(LLVMTypeRef type, LLVMValueRef one) {
-  LLVMValueRef all[64];
+  LLVMValueRef all[MP_NATIVE_MAX_LANES];
   const unsigned lanes = LLVMGetVectorSize(type);
   for (unsigned i = 0; i < lanes; ++i) all[i] = one;
   return LLVMConstVector(all, lanes);

@@ -133,33 +133,30 @@ static void put_constant(body_t *b) {
   b->next += 2;
 }
 
+// Four of eight elements, what an op makes of these, and both joined.
+static void put_halves(body_t *b, uint32_t eight, const char *range, const char *op,
+                       const char *attributes, const char *e) {
+  put(b, "%%v%u = stablehlo.slice %%v%u %s : (tensor<8x%s>) -> tensor<4x%s>\n", b->next,
+      pick(b, eight), range, e, e);
+  put(b, "%%v%u = %s%u%s : tensor<4x%s>\n", b->next + 1, op, b->next, attributes, e);
+  put(b,
+      "%%v%u = stablehlo.concatenate %%v%u, %%v%u, dim = 0 : (tensor<4x%s>, tensor<4x%s>) -> "
+      "tensor<8x%s>\n",
+      b->next + 2, b->next + 1, b->next, e, e, e);
+  add_value(b, b->next + 2, eight);
+  b->next += 3;
+}
+
 // Between scalars and arrays, and within arrays.
 static void put_movement(body_t *b) {
   const uint32_t is_f = draw(b, 2), one = is_f ? F32 : I32, eight = is_f ? F32X8 : I32X8;
   const char *e = is_f ? "f32" : "i32";
   switch (draw(b, 6)) {
-    case 4:  // computed from a part, and joined
-      put(b, "%%v%u = stablehlo.slice %%v%u [0:4] : (tensor<8x%s>) -> tensor<4x%s>\n", b->next,
-          pick(b, eight), e, e);
-      put(b, "%%v%u = stablehlo.negate %%v%u : tensor<4x%s>\n", b->next + 1, b->next, e);
-      put(b,
-          "%%v%u = stablehlo.concatenate %%v%u, %%v%u, dim = 0 : (tensor<4x%s>, tensor<4x%s>) -> "
-          "tensor<8x%s>\n",
-          b->next + 2, b->next + 1, b->next, e, e, e);
-      add_value(b, b->next + 2, eight);
-      b->next += 3;
+    case 4:
+      put_halves(b, eight, "[0:4]", "stablehlo.negate %v", "", e);
       return;
-    case 5:  // every second one, between the first and the last
-      put(b, "%%v%u = stablehlo.slice %%v%u [0:8:2] : (tensor<8x%s>) -> tensor<4x%s>\n", b->next,
-          pick(b, eight), e, e);
-      put(b, "%%v%u = stablehlo.reverse %%v%u, dims = [0] : tensor<4x%s>\n", b->next + 1, b->next,
-          e);
-      put(b,
-          "%%v%u = stablehlo.concatenate %%v%u, %%v%u, dim = 0 : (tensor<4x%s>, tensor<4x%s>) -> "
-          "tensor<8x%s>\n",
-          b->next + 2, b->next + 1, b->next, e, e, e);
-      add_value(b, b->next + 2, eight);
-      b->next += 3;
+    case 5:
+      put_halves(b, eight, "[0:8:2]", "stablehlo.reverse %v", ", dims = [0]", e);
       return;
     case 0:
       put(b, "%%v%u = stablehlo.broadcast_in_dim %%v%u, dims = [] : (tensor<%s>) -> tensor<8x%s>\n",
