@@ -21,9 +21,9 @@ static void collective_move_gather_to(const mp_collective_call_t *call, uint32_t
   MP_ASSERT(dimension < operand->rank);
   for (uint32_t source = 0; source < call->size; ++source) {
     start[dimension] = operand->dims[dimension] * source;
-    mp_box_copy(operand->rank, operand->dims, mp_dtype_size(operand->dtype),
-                call->contributions[source].inputs[i], operand->dims, zero,
-                call->contributions[destination].outputs[i], operand->result_dims, start);
+    mp_box_copy_by(call->copy, operand->rank, operand->dims, mp_dtype_size(operand->dtype),
+                   call->contributions[source].inputs[i], operand->dims, zero,
+                   call->contributions[destination].outputs[i], operand->result_dims, start);
   }
 }
 
@@ -65,8 +65,8 @@ static void collective_move_all_to_all_part(const mp_collective_call_t *call, ui
     input = mp_collective_schedule_take(call->schedule, source, destination, bytes, element);
     dims = size;
   }
-  mp_box_copy(operand->rank, size, element, input, dims, from,
-              call->contributions[destination].outputs[i], operand->result_dims, to);
+  mp_box_copy_by(call->copy, operand->rank, size, element, input, dims, from,
+                 call->contributions[destination].outputs[i], operand->result_dims, to);
 }
 
 mp_status_t mp_all_to_all_chunk(const mp_collective_call_t *call) {
@@ -113,13 +113,13 @@ mp_status_t mp_permute_chunk(const mp_collective_call_t *call) {
         memset(output, 0, bytes);
       } else if (call->schedule == NULL ||
                  mp_group_layout_is_local(call->schedule->layout, (uint32_t)source)) {
-        memcpy(output, call->contributions[source].inputs[i], bytes);
+        call->copy(output, call->contributions[source].inputs[i], bytes);
       } else {
         const size_t element = mp_dtype_size(call->collective->operands[i].dtype);
-        memcpy(output,
-               mp_collective_schedule_take(call->schedule, (uint32_t)source, (uint32_t)destination,
-                                           bytes, element),
-               bytes);
+        call->copy(output,
+                   mp_collective_schedule_take(call->schedule, (uint32_t)source,
+                                               (uint32_t)destination, bytes, element),
+                   bytes);
       }
     }
   }
@@ -134,7 +134,8 @@ mp_status_t mp_broadcast_chunk(const mp_collective_call_t *call) {
     for (uint32_t i = 0; i < call->collective->num_operands; ++i) {
       size_t bytes = collective_move_operand_bytes(&call->collective->operands[i]);
       if (bytes == 0) continue;
-      memcpy(call->contributions[destination].outputs[i], call->contributions[0].inputs[i], bytes);
+      call->copy(call->contributions[destination].outputs[i], call->contributions[0].inputs[i],
+                 bytes);
     }
   }
   return NULL;
@@ -168,15 +169,16 @@ static void collective_move_exchange_part(const mp_collective_call_t *call, uint
   if (!mp_exchange_part(call->collective, call->members, source, destination, &part)) return;
   void *output = call->contributions[destination].outputs[0];
   if (call->schedule == NULL || mp_group_layout_is_local(call->schedule->layout, source)) {
-    mp_box_copy(operand->rank, part.size, element, call->contributions[source].inputs[0],
-                operand->dims, part.from, output, operand->result_dims, part.to);
+    mp_box_copy_by(call->copy, operand->rank, part.size, element,
+                   call->contributions[source].inputs[0], operand->dims, part.from, output,
+                   operand->result_dims, part.to);
     return;
   }
   const int64_t zero[MP_BOX_MAX_RANK] = {0};
   const size_t bytes = (size_t)mp_dims_product(part.size, 0, operand->rank) * element;
-  mp_box_copy(operand->rank, part.size, element,
-              mp_collective_schedule_take(call->schedule, source, destination, bytes, element),
-              part.size, zero, output, operand->result_dims, part.to);
+  mp_box_copy_by(call->copy, operand->rank, part.size, element,
+                 mp_collective_schedule_take(call->schedule, source, destination, bytes, element),
+                 part.size, zero, output, operand->result_dims, part.to);
 }
 
 mp_status_t mp_exchange_chunk(const mp_collective_call_t *call) {

@@ -18,6 +18,7 @@ typedef struct {
   uint32_t chunk, num_chunks;
   void *scratch;                       // mp_collective_scratch_bytes, or the schedule's
   mp_collective_schedule_t *schedule;  // NULL: all members are in this process
+  mp_copy_fn_t copy;                   // how results are to be written
 } mp_collective_call_t;
 
 // The range [begin, end) of `total` items that the call's chunk does.
@@ -105,7 +106,8 @@ typedef struct {
   char *partials;                    // memory of the stack, bottom first
   const void *tops[MP_TREE_LEVELS];  // the partials, in that memory or elsewhere
   void *target;  // where the result of the next block is wanted, if it is combined; NULL: anywhere
-  uint32_t total;  // positions of the block's tree
+  uint32_t total;     // positions of the block's tree
+  mp_copy_fn_t copy;  // how results are to be written: mp_copy_cached to begin with
   void *reducer_scratch;
   uint32_t depth;               // partials on the stack
   int64_t count;                // elements of the block at hand

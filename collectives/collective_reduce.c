@@ -10,7 +10,7 @@
 #include "sim/numeric/dims.h"
 #include "sim/numeric/float.h"
 
-enum { MP_REDUCE_BLOCK = 2048 };
+enum { MP_REDUCE_BLOCK = 8192 };
 
 int64_t mp_reduce_block_elements(const mp_collective_t *collective) {
   int64_t most = collective->reducer.max_count;
@@ -57,6 +57,7 @@ mp_reduction_t mp_reduction_start(const mp_collective_t *collective,
       .number = number,
       .level_bytes = collective_reduce_partial_bytes(collective),
       .partials = scratch,
+      .copy = mp_copy_cached,
       .far.bases = (const char **)(void *)after_stack,
       .near.bases = (const char **)(void *)(after_stack + bases_bytes),
       .reducer_scratch = after_stack + 2 * bases_bytes,
@@ -156,7 +157,7 @@ void mp_reduction_store(const mp_reduction_t *reduction, void *to) {
   if (operand->accumulation != operand->dtype) {
     mp_float_narrow(operand->dtype, reduction->count, from, to);
   } else if (to != from) {
-    memcpy(to, from, (size_t)reduction->count * mp_dtype_size(operand->dtype));
+    reduction->copy(to, from, (size_t)reduction->count * mp_dtype_size(operand->dtype));
   }
 }
 
@@ -169,7 +170,9 @@ static char *collective_reduce_output(const mp_reduction_t *reduction,
 void mp_reduction_aim_at(mp_reduction_t *reduction, const mp_contribution_t *member,
                          int64_t offset) {
   const mp_collective_operand_t *operand = reduction->operand;
-  const bool is_direct = operand->accumulation == operand->dtype;
+  // A result that goes past the caches is made within them first.
+  const bool is_direct =
+      operand->accumulation == operand->dtype && reduction->copy == mp_copy_cached;
   reduction->target = is_direct ? collective_reduce_output(reduction, member, offset) : NULL;
 }
 
@@ -184,6 +187,7 @@ static void collective_reduce_all_reduce_operand(const mp_collective_call_t *cal
                                                  uint32_t number) {
   mp_reduction_t reduction = mp_reduction_start(call->collective, call->contributions, call->size,
                                                 number, 0, call->scratch);
+  reduction.copy = call->copy;
   const int64_t step = mp_reduce_block_elements(call->collective);
   int64_t begin, end;
   mp_chunk_range(call, mp_dims_product(reduction.operand->dims, 0, reduction.operand->rank), &begin,
@@ -212,6 +216,7 @@ mp_status_t mp_all_reduce_chunk(const mp_collective_call_t *call) {
 static void collective_reduce_scatter_operand(const mp_collective_call_t *call, uint32_t number) {
   mp_reduction_t reduction = mp_reduction_start(call->collective, call->contributions, call->size,
                                                 number, 0, call->scratch);
+  reduction.copy = call->copy;
   const mp_collective_operand_t *operand = reduction.operand;
   const uint32_t dimension = (uint32_t)call->collective->dimension;
   const int64_t outer = mp_dims_product(operand->dims, 0, dimension);

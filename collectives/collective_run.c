@@ -22,6 +22,17 @@ static uint32_t collective_run_group_size(const mp_collective_t *collective, uin
   return collective->groups->offsets[group + 1] - collective->groups->offsets[group];
 }
 
+// How many bytes the results of all groups have.
+static double collective_run_results(const mp_collective_t *collective) {
+  double bytes = 0;
+  for (uint32_t i = 0; i < collective->num_operands; ++i) {
+    const mp_collective_operand_t *operand = &collective->operands[i];
+    bytes += (double)mp_dims_product(operand->result_dims, 0, operand->rank) *
+             (double)mp_dtype_size(operand->dtype);
+  }
+  return bytes * collective->groups->num_devices;
+}
+
 // How many bytes are read or written in all; the number of chunks follows from it.
 static double collective_run_traffic(const mp_collective_t *collective, uint32_t size) {
   double bytes = 0;
@@ -63,6 +74,7 @@ static mp_status_t collective_run_run(const mp_collective_t *collective, uint32_
       .num_chunks = mp_collective_num_chunks(collective, group),
       .scratch = scratch,
       .schedule = schedule,
+      .copy = mp_copy_for(collective_run_results(collective)),
   };
   if ((size_t)collective->kind >= sizeof(g_algorithms) / sizeof(g_algorithms[0])) {
     return mp_status_make(MP_INTERNAL, "%s is no group operation", collective->name);

@@ -31,6 +31,13 @@ static int64_t box_linear_offset(uint32_t rank, const int64_t *dims, const int64
 void mp_box_copy(uint32_t rank, const int64_t *size, size_t element_size, const void *src,
                  const int64_t *src_dims, const int64_t *src_start, void *dst,
                  const int64_t *dst_dims, const int64_t *dst_start) {
+  mp_box_copy_by(mp_copy_cached, rank, size, element_size, src, src_dims, src_start, dst, dst_dims,
+                 dst_start);
+}
+
+void mp_box_copy_by(mp_copy_fn_t copy, uint32_t rank, const int64_t *size, size_t element_size,
+                    const void *src, const int64_t *src_dims, const int64_t *src_start, void *dst,
+                    const int64_t *dst_dims, const int64_t *dst_start) {
   MP_ASSERT(rank <= MP_BOX_MAX_RANK && element_size != 0);
   for (uint32_t d = 0; d < rank; ++d) {
     if (size[d] <= 0) return;
@@ -63,7 +70,7 @@ void mp_box_copy(uint32_t rank, const int64_t *size, size_t element_size, const 
   char *to = (char *)dst + box_linear_offset(rank, dst_dims, dst_start) * (int64_t)element_size;
   int64_t index[MP_BOX_MAX_RANK] = {0};
   for (;;) {
-    memcpy(to, from, run);
+    copy(to, from, run);
     uint32_t d = outer;
     for (;;) {
       if (d == 0) return;

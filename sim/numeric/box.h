@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "sim/numeric/copy.h"
+
 enum { MP_BOX_MAX_RANK = 32 };
 
 // The common part of two boxes; false, and nothing written, when it is empty. Boxes of rank 0 are
@@ -22,5 +24,9 @@ bool mp_box_intersect(uint32_t rank, const int64_t *start_a, const int64_t *size
 void mp_box_copy(uint32_t rank, const int64_t *size, size_t element_size, const void *src,
                  const int64_t *src_dims, const int64_t *src_start, void *dst,
                  const int64_t *dst_dims, const int64_t *dst_start);
+// The same, with `copy` for each run of neighbours.
+void mp_box_copy_by(mp_copy_fn_t copy, uint32_t rank, const int64_t *size, size_t element_size,
+                    const void *src, const int64_t *src_dims, const int64_t *src_start, void *dst,
+                    const int64_t *dst_dims, const int64_t *dst_start);
 
 #endif  // MINIPOD_SIM_NUMERIC_BOX_H_

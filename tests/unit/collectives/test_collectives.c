@@ -295,6 +295,41 @@ static void test_narrow_floats(void **state) {
   }
 }
 
+// Results so large that they are written past the caches, of lengths that fill no line.
+static void test_large_results(void **state) {
+  (void)state;
+  enum { COUNT = (5 << 20) + 7 };
+  const mp_collective_kind_t kinds[] = {MP_COLLECTIVE_ALL_REDUCE, MP_COLLECTIVE_PERMUTE,
+                                        MP_COLLECTIVE_ALL_GATHER};
+  const uint32_t pairs[] = {1, 0, 0, 1};
+  for (size_t k = 0; k < 3; ++k) {
+    bench_t bench;
+    bench_begin(&bench, kinds[k], 2, NULL, 0, 0);
+    bench.collective.reducer = reducer(add_i32);
+    bench.collective.pairs = pairs;
+    bench.collective.num_pairs = 2;
+    const bool gathers = kinds[k] == MP_COLLECTIVE_ALL_GATHER;
+    bench_operand(&bench, MP_DTYPE_S32, 1, (int64_t[]){COUNT},
+                  (int64_t[]){gathers ? 2 * COUNT : COUNT});
+    for (int d = 0; d < 2; ++d) {
+      for (int i = 0; i < COUNT; ++i) in32(&bench, (uint32_t)d)[i] = i * 7 + d;
+    }
+    assert_ok(bench_run(&bench));
+    for (uint32_t d = 0; d < 2; ++d) {
+      const int32_t *out = out32(&bench, d);
+      int64_t wrong = 0;
+      for (int i = 0; i < COUNT; ++i) {
+        const int first = i * 7, other = kinds[k] == MP_COLLECTIVE_PERMUTE ? 1 - (int)d : 0;
+        if (kinds[k] == MP_COLLECTIVE_ALL_REDUCE) wrong += out[i] != 2 * first + 1;
+        if (kinds[k] != MP_COLLECTIVE_ALL_REDUCE) wrong += out[i] != first + other;
+        if (gathers) wrong += out[COUNT + i] != first + 1;
+      }
+      assert_int_equal(wrong, 0);
+    }
+    bench_end(&bench);
+  }
+}
+
 // The bits of a sum are the same however it is cut: a reducer that takes only a few elements at a
 // time, an array of many chunks, an array alone.
 static void test_chunks_do_not_change_bits(void **state) {
@@ -701,6 +736,7 @@ int main(void) {
       cmocka_unit_test(test_all_reduce_integers),
       cmocka_unit_test(test_tree_order),
       cmocka_unit_test(test_narrow_floats),
+      cmocka_unit_test(test_large_results),
       cmocka_unit_test(test_chunks_do_not_change_bits),
       cmocka_unit_test(test_variadic_all_reduce),
       cmocka_unit_test(test_all_gather),
