@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sim/base/assert.h"
+#include "sim/base/vector.h"
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/elementwise/region.h"
 #include "sim/kernels/kernel_makers.h"
@@ -229,30 +230,51 @@ static void scatter_do_positions(const part_t *part) {
 
 // ---- One element of the window after the other, for all positions (is_elements) ----
 
-// The offsets in the operand to which positions [first, first + n) point; -1 for windows that are
-// skipped.
+// Adds component `from` of n positions, `num` elements from one position to the next, to their
+// offsets; -1 for windows that are skipped. The usual distance is one, which vectors are for.
+#define FIND_OFFSETS(T)                                                                            \
+  MP_VECTOR static void scatter_find_##T(const component_t *component, const T *from, int64_t num, \
+                                         int64_t n, int64_t *offsets) {                            \
+    const int64_t limit = component->limit, stride = component->stride;                            \
+    if (num == 1) {                                                                                \
+      MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                                             \
+        const int64_t start = from[i];                                                             \
+        const bool inside = (start >= 0) & (start <= limit) & (offsets[i] >= 0);                   \
+        offsets[i] = inside ? offsets[i] + start * stride : -1;                                    \
+      }                                                                                            \
+      return;                                                                                      \
+    }                                                                                              \
+    for (int64_t i = 0; i < n; ++i) {                                                              \
+      const int64_t start = from[i * num];                                                         \
+      const bool inside = start >= 0 && start <= limit && offsets[i] >= 0;                         \
+      offsets[i] = inside ? offsets[i] + start * stride : -1;                                      \
+    }                                                                                              \
+  }
+FIND_OFFSETS(int32_t)
+FIND_OFFSETS(uint32_t)
+FIND_OFFSETS(int64_t)
+
+// The offsets in the operand to which positions [first, first + n) point.
 static void scatter_find_offsets(const scatter_t *kernel, const void *indices, int64_t first,
                                  int64_t n, int64_t *out_offsets) {
   MP_ASSERT(n <= MP_REGION_MAX_LANES && first + n <= kernel->num_positions);
-  uint32_t num = kernel->num_components;
+  const uint32_t num = kernel->num_components;
   for (int64_t i = 0; i < n; ++i) out_offsets[i] = 0;
   for (uint32_t c = 0; c < num; ++c) {
-    const component_t component = kernel->components[c];
+    const int64_t at = first * num + c;
     switch (kernel->index_dtype) {
-#define FIND(name, T)                                                              \
-  case MP_DTYPE_##name: {                                                          \
-    const T *from = (const T *)indices + first * num + c;                          \
-    for (int64_t i = 0; i < n; ++i) {                                              \
-      int64_t start = from[i * num];                                               \
-      bool inside = start >= 0 && start <= component.limit && out_offsets[i] >= 0; \
-      out_offsets[i] = inside ? out_offsets[i] + start * component.stride : -1;    \
-    }                                                                              \
-    break;                                                                         \
-  }
-      FIND(S32, int32_t)
-      FIND(U32, uint32_t)
-      FIND(S64, int64_t)
-#undef FIND
+      case MP_DTYPE_S32:
+        scatter_find_int32_t(&kernel->components[c], (const int32_t *)indices + at, num, n,
+                             out_offsets);
+        break;
+      case MP_DTYPE_U32:
+        scatter_find_uint32_t(&kernel->components[c], (const uint32_t *)indices + at, num, n,
+                              out_offsets);
+        break;
+      case MP_DTYPE_S64:
+        scatter_find_int64_t(&kernel->components[c], (const int64_t *)indices + at, num, n,
+                             out_offsets);
+        break;
       default:
         MP_ASSERT_NOT_REACHED();  // scatter_recognize_elements accepts only the types above
     }
